@@ -291,15 +291,15 @@ static _Noreturn void shim_child(const struct shim *s, pid_t parent, const int t
 	const char *cgroup = s->head[SHIM_CGROUP];
 	FD_AUTO joined = *cgroup ? open(cgroup, O_WRONLY | O_CLOEXEC) : -1;
 	if (*cgroup && (joined < 0 || fd_write_all(joined, SPAN("0"))))
-		shim_refuse(to[FROM_REPORT], cgroup, NULL);
+		shim_refuse(to[FROM_REPORT], cgroup);
 	bool passed = dup2(shim_fd_up(s->spec), SHIM_SPEC_FD) >= 0;
 	for (enum shim_source i = FROM_OUT; i < SOURCES; i++)
 		passed = passed && (to[i] < 0 || dup2(to[i], NUMBERS[i]) >= 0);
 	if (!passed)
-		shim_refuse(to[FROM_REPORT], "cannot pass the descriptors on", NULL);
+		shim_refuse(to[FROM_REPORT], "cannot pass the descriptors on");
 	umask(022);
 	(void)execve(s->argv[0], s->argv, env);
-	shim_refuse(to[FROM_REPORT], s->argv[0], NULL);
+	shim_refuse(to[FROM_REPORT], s->argv[0]);
 }
 
 static int shim_start(struct shim *s)
@@ -492,6 +492,14 @@ static int shim_open(struct shim *s, const char *path, const char *tether, struc
 	if (!*s->argv || parse_i64(span_of(head[SHIM_GRACE]), 0, INT32_MAX, &s->grace_ms))
 		return err_set(e, FAILED, "the file spec has no command or no grace period");
 	s->grace_ms *= 1000;
+	/* Locks are held by this process only. */
+	DIR_AUTO *inherited = dir_list(AT_FDCWD, "/proc/self/fd");
+	if (!inherited)
+		return err_set(e, FAILED, "cannot read /proc/self/fd: %s", strerror(errno));
+	for (const char *name; (name = dir_next(inherited));) {
+		if (parse_i64(span_of(name), STDERR_FILENO + 1, INT32_MAX, &fd) == 0)
+			(void)fcntl((int)fd, F_SETFD, FD_CLOEXEC);
+	}
 	if (shim_claim(s->dir, e))
 		return -1;
 	sigset_t watched;
@@ -522,13 +530,10 @@ int cmd_shim(int argc, char **argv)
 		free(s);
 		return EXIT_CLAIM;
 	}
-	(void)setsid();
 	(void)!chdir("/");
 	/* A session keyring of its own: the server's would be that of all tasks. */
 	(void)syscall(SYS_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */, NULL);
 	umask(077);
-	/* Locks are held by this process only. */
-	(void)syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 4U /* CLOSE_RANGE_CLOEXEC */);
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 	int status = shim_run(s);
 	free(s);

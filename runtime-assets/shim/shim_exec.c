@@ -15,10 +15,10 @@
 
 enum { NOT_STARTED = 126 };
 
-_Noreturn void shim_refuse(int report, const char *what, const char *why)
+_Noreturn void shim_refuse(int report, const char *what)
 {
 	char text[512];
-	int n = snprintf(text, sizeof(text), "E%.300s: %.150s", what, why ? why : strerror(errno));
+	int n = snprintf(text, sizeof(text), "E%.300s: %.150s", what, strerror(errno));
 	if (n > 0)
 		(void)fd_write_all(report, (struct span){ text, strlen(text) });
 	_exit(NOT_STARTED);
@@ -88,12 +88,15 @@ int shim_exec_main(const char *directory)
 	if (lists_read(SHIM_SPEC_FD, &at, head, SHIM_LISTS, &a) ||
 	    lists_read(SHIM_SPEC_FD, &at, app, APP_LISTS, &a) ||
 	    lists_read(SHIM_SPEC_FD, &at, init, INIT_LISTS, &before) || !app[APP_COMMAND][0])
-		shim_refuse(SHIM_REPORT_FD, "cannot read the file spec", NULL);
+		shim_refuse(SHIM_REPORT_FD, "cannot read the file spec");
 	if (chdir(directory) != 0)
-		shim_refuse(SHIM_REPORT_FD, directory, NULL);
+		shim_refuse(SHIM_REPORT_FD, directory);
 	for (char **same = app[APP_SAME]; *same; same++) {
-		if (!exec_is_same(*same))
-			shim_refuse(SHIM_REPORT_FD, *same, "another directory is there now");
+		if (!exec_is_same(*same)) {
+			errno = ESTALE;
+			shim_refuse(SHIM_REPORT_FD,
+			            arena_printf(&a, "%s: another directory is there now", *same));
+		}
 	}
 	(void)close(SHIM_SPEC_FD);
 	if (init[INIT_COMMAND][0])
@@ -107,5 +110,5 @@ int shim_exec_main(const char *directory)
 		return cmd_run(exec_count(command), command);
 	}
 	(void)execvp(command[0], command); /* by PATH of this environment */
-	shim_refuse(SHIM_REPORT_FD, command[0], NULL);
+	shim_refuse(SHIM_REPORT_FD, command[0]);
 }

@@ -36,9 +36,9 @@ enum shim_container { SHIM_INIT, SHIM_APP, SHIM_CONTAINERS };
 
 /* ---- shim_exec.c ----------------------------------------------------------------------------- */
 
-/* Reports that the command cannot be executed, and ends this process, which should have become it.
- * why: NULL: errno. */
-_Noreturn void shim_refuse(int report, const char *what, const char *why);
+/* Reports that the command cannot be executed, and ends this process, which should have become it:
+ * what, and errno. */
+_Noreturn void shim_refuse(int report, const char *what);
 
 /* `pai-runtime shim --exec DIRECTORY`: init, then the command, in this directory. */
 int shim_exec_main(const char *directory);

@@ -133,8 +133,10 @@ static int dir_open(struct run *r, struct err *e)
 static void *run_serve(void *arg)
 {
 	ERR_AUTO e = { 0 };
-	if (serve_run(arg, &e) < 0)
-		(void)complain(&e, NULL, EXIT_SERVER); /* the client gets no answer */
+	if (serve_run(arg, &e) < 0) {
+		(void)complain(&e, NULL, EXIT_SERVER);
+		(void)kill(getpid(), SIGTERM); /* to the client, which would get no answer */
+	}
 	return NULL;
 }
 

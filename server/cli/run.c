@@ -21,7 +21,7 @@
 #include "server/log.h"
 #include "server/setup.h"
 
-enum { NOTE_BYTES = 4096 /* at most PIPE_BUF */ };
+enum { NOTE_BYTES = 4096 /* at most PIPE_BUF */, NOTES_BYTES = 64 << 10 /* of a pipe */ };
 
 /* ---- what the engine says, on its thread ----------------------------------------------------- */
 
@@ -29,7 +29,7 @@ static void run_notice(void *arg, enum engine_level level, const char *text)
 {
 	const struct run *r = arg;
 	STR_AUTO line = STR_INIT(NOTE_BYTES);
-	str_puts(&line, level == ENGINE_WARNING ? "warning: " : "note: ");
+	str_puts(&line, level == ENGINE_WARNING ? "\nwarning: " : "\nnote: ");
 	visible_text(&line, span_of(text));
 	(void)fd_write_all(r->notes[1], str_view(&line)); /* without room it is left out */
 }
@@ -49,9 +49,10 @@ static int run_look(void *arg, struct view *v)
 {
 	struct run *r = arg;
 	const char *no_image = atomic_load(&r->no_image);
-	char note[NOTE_BYTES];
-	for (ssize_t n; (n = read(r->notes[0], note, sizeof(note))) > 0;)
-		term_print(&v->term, "%.*s", (int)n, note);
+	char notes[NOTES_BYTES];
+	ssize_t n = read(r->notes[0], notes, sizeof(notes)); /* all that are there */
+	if (n > 0)
+		term_print(&v->term, "%.*s", (int)n - 1, notes + 1);
 	if (!no_image)
 		return -1;
 	term_print(&v->term, "%s: %s; three pulls have failed for this reason, so the job ends",
@@ -148,7 +149,7 @@ int run_start(struct run *r, struct err *e)
 	log_init(LOG_JSON, -1);         /* dropped */
 	(void)signal(SIGPIPE, SIG_IGN); /* write fails with EPIPE */
 	r->own.signal_fd = wait_signals(true);
-	if (r->own.signal_fd < 0 || pipe2(r->notes, O_DIRECT | O_NONBLOCK | O_CLOEXEC) < 0 ||
+	if (r->own.signal_fd < 0 || pipe2(r->notes, O_NONBLOCK | O_CLOEXEC) < 0 ||
 	    pipe2(stop, O_NONBLOCK | O_CLOEXEC) < 0)
 		return err_set(e, UNKNOWN_ERROR, "signalfd and pipe: %m");
 	s->signal_fd = stop[0];

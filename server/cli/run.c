@@ -17,6 +17,7 @@
 
 #include "base/fd.h"
 #include "base/rmtree.h"
+#include "machine/task/task.h"
 #include "server/cli/run_internal.h"
 #include "server/log.h"
 #include "server/setup.h"
@@ -97,6 +98,20 @@ static int dir_lock(const char *path)
 	return -1;
 }
 
+/* Has it a task of an earlier version, whose shims do not hold the lock, in its grace period? */
+static bool dir_has_shims(const char *path)
+{
+	FREE_AUTO char *pods = xasprintf("%s/pods", path);
+	DIR_AUTO *all = dir_list(AT_FDCWD, pods);
+	bool alive = false;
+	for (const char *uid; !alive && (uid = dir_next(all));) {
+		FD_AUTO pidfd = -1;
+		FREE_AUTO char *task = xasprintf("%s/%s", pods, uid);
+		alive = task_find(task, &pidfd) == TASK_ALIVE;
+	}
+	return alive;
+}
+
 /* The directory above is locked while a new one is made and locked, and while an old one is tried.
  */
 static int dir_open(struct run *r, struct err *e)
@@ -123,7 +138,7 @@ static int dir_open(struct run *r, struct err *e)
 		(void)flock(lock, LOCK_EX);
 		FD_AUTO fd = name[0] == '.' ? -1 : dir_lock(old);
 		(void)flock(lock, LOCK_UN);
-		if (fd >= 0)
+		if (fd >= 0 && !dir_has_shims(old))
 			(void)tree_remove(AT_FDCWD, old, SIZE_MAX); /* else the next run does */
 	}
 	return 0;

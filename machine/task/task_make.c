@@ -19,7 +19,6 @@ struct task_making {
 	/* pai-runtime init reads the patterns of exit codes from this volume, which are put where
 	 * it would copy them to: into this one, the work volume.  NULL: there is none. */
 	const struct pod_volume *patterns, *work;
-	const char *home;            /* of the app container */
 	struct sandbox_mount *mount; /* its mounts in a sandbox; of one path the last one counts */
 	size_t n_mounts;
 	struct words same; /* APP_SAME */
@@ -289,7 +288,7 @@ static int task_environment(struct task_making *m, const struct pod_container *c
 	if (pod_env_resolve(c, m->s->objects, &pod, m->e))
 		return -1;
 	words_add(w, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
-	words_add(w, arena_printf(m->a, "HOME=%s", m->home));
+	words_add(w, arena_printf(m->a, "HOME=%s", sandbox_home(m->s->box.rootfs != NULL, m->a)));
 	words_set_all(w, app ? m->s->image_env : NULL);
 	words_set_all(w, pod.v);
 	words_set_all(w, app ? m->s->env : NULL);
@@ -369,7 +368,6 @@ static const char *const *task_wrap(struct task_making *m, const char *cwd,
 	box.mounts_n = m->n_mounts;
 	box.overlay = m->s->dir;
 	box.memory = (uint64_t)m->p->need.memory;
-	box.home = m->home;
 	box.cwd = cwd;
 	box.command = command;
 	return sandbox_argv(&box, m->a, m->e);
@@ -386,7 +384,6 @@ static int task_spec_write(struct task_making *m)
 	struct words init_env = { .a = m->a };
 	struct words init = { .a = m->a };
 	struct words command = { .a = m->a };
-	m->home = m->s->box.rootfs ? "/root" : sandbox_home(m->a);
 	if (task_environment(m, c, &env) || task_words_app(m, &env, &command) ||
 	    (m->p->has_init && task_environment(m, &m->p->init, &init_env)) ||
 	    task_words_init(m, &init_env, &init))

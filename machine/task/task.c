@@ -124,9 +124,6 @@ const struct task_state TASK_NEW = {
 
 int task_read_state(const char *path, struct arena *a, struct task_state *out, struct err *e)
 {
-	static const char *const PHASES[] = {
-		[TASK_INIT] = "init", [TASK_RUN] = "run", [TASK_ENDED] = "ended"
-	};
 	const char *file = arena_printf(a, "%s/state", path);
 	char *text = arena_alloc(a, STATE_MAX);
 	*out = TASK_NEW;
@@ -134,11 +131,11 @@ int task_read_state(const char *path, struct arena *a, struct task_state *out, s
 		return 1;
 	JSON_AUTO *root = reply_parse(span_of(text));
 	const char *phase = reply_text(root, "phase");
-	for (int i = TASK_INIT; i <= TASK_ENDED; i++) {
-		if (strcmp(phase, PHASES[i]) == 0)
-			out->phase = (enum task_phase)i;
-	}
-	if (!root || out->phase == TASK_STARTING)
+	if (strcmp(phase, "run") == 0)
+		out->phase = TASK_RUN;
+	else if (strcmp(phase, "ended") == 0)
+		out->phase = TASK_ENDED;
+	else if (strcmp(phase, "init") != 0) /* of shims of earlier versions */
 		return err_set(e, UNKNOWN_ERROR, "%s is damaged", file);
 	out->stopped = json_is_true(json_object_get(root, "stopped"));
 	const json_t *app = json_object_get(root, "app");
@@ -182,12 +179,10 @@ static bool leftover_is(pid_t pid, void *variable)
 int task_kill_leftovers(const char *uid)
 {
 	FREE_AUTO char *variable = xasprintf("FC_POD_UID=%s", uid);
+	int found = 1;
 	int total = 0;
-	int before = -1;
 	/* They could have started others meanwhile. */
-	for (int i = 0; i < LEFTOVER_ROUNDS && total != before; i++) {
-		before = total;
-		total += process_kill_all(leftover_is, variable);
-	}
+	for (int i = 0; i < LEFTOVER_ROUNDS && found; i++)
+		total += found = process_kill_all(leftover_is, variable);
 	return total;
 }

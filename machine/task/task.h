@@ -72,8 +72,7 @@ enum task_found task_find(const char *dir, int *pidfd);
 /* Collects the shim if it is a child of this process, and closes the pidfd. */
 void task_reap(int pidfd);
 
-/* TASK_INIT: only of shims of earlier versions. */
-enum task_phase { TASK_STARTING, TASK_INIT, TASK_RUN, TASK_ENDED };
+enum task_phase { TASK_STARTING, TASK_RUN, TASK_ENDED };
 
 struct task_state {
 	enum task_phase phase;

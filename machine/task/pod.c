@@ -55,16 +55,12 @@ static bool pod_bool(const struct node *of, const char *key)
 	return node_is(n, NODE_BOOL) && n->boolean;
 }
 
-struct pod_list {
-	const struct node *item;
-	size_t n;
-};
-
 /* What is absent, or is no list, has no items. */
-static struct pod_list pod_list(const struct node *of, const char *key)
+static const struct node *pod_list(const struct node *of, const char *key)
 {
+	static const struct node NONE = { .type = NODE_LIST };
 	const struct node *n = node_get(of, key);
-	return node_is(n, NODE_LIST) ? (struct pod_list){ n->item, n->n } : (struct pod_list){ 0 };
+	return node_is(n, NODE_LIST) ? n : &NONE;
 }
 
 /* A path in its normal form, without `.`, `..` and empty parts. */
@@ -108,7 +104,7 @@ static int pod_volume_files(struct pod_reader *r, const struct node *object, str
 	if (mode < 0 || mode > MODE_MAX)
 		return pod_refuse(r, "the defaultMode of volume %s is not 0 to 0777", v->name);
 	v->mode = (int)mode;
-	if (pod_list(object, "items").n > 0)
+	if (pod_list(object, "items")->n > 0)
 		return pod_refuse(r, "volume %s has items, which are not supported", v->name);
 	return pod_source_read(r, object, v->from.secret ? "secretName" : "name",
 	                       arena_printf(r->a, "volume %s", v->name), &v->from);
@@ -151,7 +147,7 @@ static int pod_volume_kind(struct pod_reader *r, const char *kind, const struct 
                            struct pod_volume *v)
 {
 	const char *path = pod_text(object, "path");
-	struct pod_list sources = pod_list(object, "sources");
+	const struct node *sources = pod_list(object, "sources");
 	v->from.secret = strcmp(kind, "secret") == 0;
 	if (v->from.secret || strcmp(kind, "configMap") == 0)
 		return pod_volume_files(r, object, v);
@@ -168,8 +164,8 @@ static int pod_volume_kind(struct pod_reader *r, const char *kind, const struct 
 	if (strcmp(kind, "projected") != 0)
 		return pod_volume_storage(r, kind, object, v);
 	/* Access to the API server, which is not here: an empty directory. */
-	for (size_t i = 0; i < sources.n; i++) {
-		if (node_get(&sources.item[i], "serviceAccountToken"))
+	for (size_t i = 0; i < sources->n; i++) {
+		if (node_get(&sources->item[i], "serviceAccountToken"))
 			return 0;
 	}
 	return pod_refuse(r, "volume %s is projected, which is not supported", v->name);
@@ -186,13 +182,13 @@ static struct pod_volume *pod_volume_find(const struct pod *p, const char *name)
 
 static int pod_volumes_read(struct pod_reader *r)
 {
-	struct pod_list list = pod_list(r->spec, "volumes");
+	const struct node *list = pod_list(r->spec, "volumes");
 	struct pod *p = r->pod;
-	if (list.n > POD_VOLUMES_MAX)
+	if (list->n > POD_VOLUMES_MAX)
 		return pod_refuse(r, "it has more than %d volumes", POD_VOLUMES_MAX);
-	p->volume = ARENA_NEW(r->a, struct pod_volume, list.n + 1);
-	for (size_t i = 0; i < list.n; i++) {
-		const struct node *object = &list.item[i];
+	p->volume = ARENA_NEW(r->a, struct pod_volume, list->n + 1);
+	for (size_t i = 0; i < list->n; i++) {
+		const struct node *object = &list->item[i];
 		struct pod_volume *v = &p->volume[i];
 		v->name = pod_text(object, "name");
 		if (!*v->name || strlen(v->name) > 63 || !span_only(span_of(v->name), "-"))
@@ -222,12 +218,12 @@ static int pod_mount_compare(const void *a, const void *b)
 
 static int pod_mounts_read(struct pod_reader *r, const struct node *object, struct pod_container *c)
 {
-	struct pod_list list = pod_list(object, "volumeMounts");
-	if (list.n > POD_MOUNTS_MAX)
+	const struct node *list = pod_list(object, "volumeMounts");
+	if (list->n > POD_MOUNTS_MAX)
 		return pod_refuse(r, "container %s has more than %d mounts", c->name,
 		                  POD_MOUNTS_MAX);
-	c->mount = ARENA_NEW(r->a, struct pod_mount, list.n + 1);
-	for (const struct node *mount = list.item; mount < list.item + list.n; mount++) {
+	c->mount = ARENA_NEW(r->a, struct pod_mount, list->n + 1);
+	for (const struct node *mount = list->item; mount < list->item + list->n; mount++) {
 		struct pod_mount *m = &c->mount[c->n_mounts++];
 		const char *name = pod_text(mount, "name");
 		const char *sub_path = pod_text(mount, "subPath");
@@ -305,15 +301,15 @@ static int pod_env_entry(struct pod_reader *r, const struct node *entry, struct 
 /* Those of envFrom come first. */
 static int pod_env_read(struct pod_reader *r, const struct node *object, struct pod_container *c)
 {
-	struct pod_list from = pod_list(object, "envFrom");
-	struct pod_list list = pod_list(object, "env");
-	if (from.n > POD_ENV_MAX || list.n > POD_ENV_MAX - from.n)
+	const struct node *from = pod_list(object, "envFrom");
+	const struct node *list = pod_list(object, "env");
+	if (from->n > POD_ENV_MAX || list->n > POD_ENV_MAX - from->n)
 		return pod_refuse(r, "container %s has more than %d variables", c->name,
 		                  POD_ENV_MAX);
-	c->env = ARENA_NEW(r->a, struct pod_env, from.n + list.n);
-	for (; c->n_env < from.n; c->n_env++) {
+	c->env = ARENA_NEW(r->a, struct pod_env, from->n + list->n);
+	for (; c->n_env < from->n; c->n_env++) {
 		struct pod_env *v = &c->env[c->n_env];
-		const struct node *entry = &from.item[c->n_env];
+		const struct node *entry = &from->item[c->n_env];
 		const struct node *secret = node_get(entry, "secretRef");
 		v->name = pod_text(entry, "prefix");
 		v->from.secret = secret != NULL;
@@ -321,8 +317,8 @@ static int pod_env_read(struct pod_reader *r, const struct node *object, struct 
 		                    "an entry of envFrom", &v->from))
 			return -1;
 	}
-	for (size_t i = 0; i < list.n; i++) {
-		if (pod_env_entry(r, &list.item[i], &c->env[c->n_env++]))
+	for (size_t i = 0; i < list->n; i++) {
+		if (pod_env_entry(r, &list->item[i], &c->env[c->n_env++]))
 			return -1;
 	}
 	return 0;
@@ -330,13 +326,13 @@ static int pod_env_read(struct pod_reader *r, const struct node *object, struct 
 
 /* ---- containers ------------------------------------------------------------------------------ */
 
-static int pod_words(struct pod_reader *r, struct pod_list list, const char ***out)
+static int pod_words(struct pod_reader *r, const struct node *list, const char ***out)
 {
-	*out = ARENA_NEW(r->a, const char *, list.n + 1);
-	for (size_t i = 0; i < list.n; i++) {
-		if (!node_is(&list.item[i], NODE_TEXT))
+	*out = ARENA_NEW(r->a, const char *, list->n + 1);
+	for (size_t i = 0; i < list->n; i++) {
+		if (!node_is(&list->item[i], NODE_TEXT))
 			return pod_refuse(r, "a word of a command is no text");
-		(*out)[i] = list.item[i].text;
+		(*out)[i] = list->item[i].text;
 	}
 	return 0;
 }
@@ -395,18 +391,19 @@ static int pod_container_read(struct pod_reader *r, const struct node *object,
 
 static int pod_containers(struct pod_reader *r)
 {
-	struct pod_list init = pod_list(r->spec, "initContainers");
-	struct pod_list app = pod_list(r->spec, "containers");
-	r->pod->has_init = init.n == 1;
-	if (init.n > 1 || app.n != 1)
+	const struct node *init = pod_list(r->spec, "initContainers");
+	const struct node *app = pod_list(r->spec, "containers");
+	r->pod->has_init = init->n == 1;
+	if (init->n > 1 || app->n != 1)
 		return pod_refuse(r,
-		                  "it has %zu init containers, with that of pai-runtime, and %zu "
+		                  "it has %u init containers, with that of pai-runtime, and %u "
 		                  "containers; one of each is possible: move the commands of "
 		                  "the others into that of the first container",
-		                  init.n, app.n);
-	if (r->pod->has_init && pod_container_read(r, init.item, &r->pod->init))
+		                  init->n, app->n);
+	if (r->pod->has_init && pod_container_read(r, init->item, &r->pod->init))
 		return -1;
-	return pod_container_read(r, app.item, &r->pod->app) || pod_resources(r, app.item) ? -1 : 0;
+	return pod_container_read(r, app->item, &r->pod->app) || pod_resources(r, app->item) ? -1
+	                                                                                     : 0;
 }
 
 struct pod *pod_read(const struct node *object, const struct pod_settings *s, struct arena *a,
@@ -419,7 +416,7 @@ struct pod *pod_read(const struct node *object, const struct pod_settings *s, st
 		                .pod = p,
 		                .a = a,
 		                .e = e };
-	struct pod_list secrets = pod_list(r.spec, "imagePullSecrets");
+	const struct node *secrets = pod_list(r.spec, "imagePullSecrets");
 	struct portspec ports;
 	ERR_AUTO wrong = { 0 };
 	p->uid = s->uid;
@@ -428,10 +425,10 @@ struct pod *pod_read(const struct node *object, const struct pod_settings *s, st
 		(void)pod_refuse(&r, "terminationGracePeriodSeconds is not 0 to %d", GRACE_MAX_S);
 		return NULL;
 	}
-	p->pull_secret = ARENA_NEW(a, const char *, secrets.n + 1);
-	for (; p->n_pull_secrets < secrets.n; p->n_pull_secrets++)
+	p->pull_secret = ARENA_NEW(a, const char *, secrets->n + 1);
+	for (; p->n_pull_secrets < secrets->n; p->n_pull_secrets++)
 		p->pull_secret[p->n_pull_secrets] =
-		    pod_text(&secrets.item[p->n_pull_secrets], "name");
+		    pod_text(&secrets->item[p->n_pull_secrets], "name");
 	if (pod_volumes_read(&r) || pod_containers(&r))
 		return NULL;
 	const char *text =

@@ -21,7 +21,7 @@ enum { STATE_MAX = 128 << 10, ENVIRON_MAX = 256 << 10, LEFTOVER_ROUNDS = 10 };
 /* ---- starting -------------------------------------------------------------------------------- */
 
 /* NOLINTNEXTLINE(readability-function-size): its parameters */
-int task_start(const char *dir, const char *runtime, int tether, const int *keep, size_t n_keep,
+int task_start(const char *dir, const char *runtime, bool tied, const int *keep, size_t n_keep,
                struct err *e)
 {
 	static const char *const ENV[] = { "PATH=/usr/local/bin:/usr/bin:/bin", NULL };
@@ -29,13 +29,9 @@ int task_start(const char *dir, const char *runtime, int tether, const int *keep
 	const char *const argv[] = { runtime,
 		                     "shim",
 		                     dir,
-		                     tether >= 0 ? "--tether" : NULL,
-		                     arena_printf(&a, "%d", tether),
+		                     tied ? "--parent" : NULL,
+		                     arena_printf(&a, "%d", (int)getpid()),
 		                     NULL };
-	int *all = ARENA_NEW(&a, int, n_keep + 1);
-	all[0] = tether;
-	for (size_t i = 0; i < n_keep; i++)
-		all[i + 1] = keep[i];
 	FD_AUTO error = open(arena_printf(&a, "%s/shim.error", dir),
 	                     O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	sigset_t blocked; /* they wait until the shim takes them */
@@ -48,8 +44,8 @@ int task_start(const char *dir, const char *runtime, int tether, const int *keep
 		                            .err = error,
 		                            .group = CHILD_SESSION,
 		                            .blocked = &blocked,
-		                            .keep = tether >= 0 ? all : all + 1,
-		                            .n_keep = n_keep + (tether >= 0) };
+		                            .keep = keep,
+		                            .n_keep = n_keep };
 	pid_t pid = error >= 0 ? child_spawn(&shim) : -1;
 	int pidfd = pid >= 0 ? pidfd_open(pid, 0) : -1; /* it is not reaped yet */
 	if (pidfd < 0)

@@ -39,7 +39,7 @@ enum {
 static const char SHIM_SHORT[] = "OutOfResources";
 
 /* What the shim reads.  Those of a process begin with FROM_OUT. */
-enum shim_source { FROM_SIGNALS, FROM_TETHER, FROM_OUT, FROM_ERR, FROM_INIT, FROM_REPORT, SOURCES };
+enum shim_source { FROM_SIGNALS, FROM_OUT, FROM_ERR, FROM_INIT, FROM_REPORT, SOURCES };
 
 struct shim {
 	int dir, spec;
@@ -226,16 +226,12 @@ static void shim_wait(struct shim *s)
 {
 	struct pollfd watched[SOURCES];
 	for (int i = 0; i < SOURCES; i++)
-		watched[i] = (struct pollfd){ s->from[i], i == FROM_TETHER ? 0 : POLLIN, 0 };
+		watched[i] = (struct pollfd){ s->from[i], POLLIN, 0 };
 	int64_t ms = shim_wait_ms(s);
 	if (poll(watched, SOURCES, ms > INT32_MAX ? INT32_MAX : (int)ms) < 0)
 		return;
 	if (watched[FROM_SIGNALS].revents)
 		shim_take_signals(s);
-	if (watched[FROM_TETHER].revents) { /* its other end is closed */
-		shim_close_source(s, FROM_TETHER);
-		shim_stop_within(s, s->grace_ms);
-	}
 	/* First, else it could be output of app in the log of init. */
 	shim_read_report(s);
 	for (enum shim_source i = FROM_OUT; i <= FROM_INIT; i++) {
@@ -465,16 +461,18 @@ static int shim_run(struct shim *s)
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-static int shim_open(struct shim *s, const char *path, const char *tether, struct arena *a,
+/* parent: NULL, or its pid. */
+static int shim_open(struct shim *s, const char *path, const char *parent, struct arena *a,
                      struct err *e)
 {
-	int64_t fd = -1;
+	int64_t fd;
+	int64_t pid;
 	off_t at = 0;
-	if (tether && parse_i64(span_of(tether), 3, INT32_MAX, &fd))
-		return err_set(e, FAILED, "--tether is no descriptor");
+	if (parent && (parse_i64(span_of(parent), 1, INT32_MAX, &pid) ||
+	               prctl(PR_SET_PDEATHSIG, SIGTERM) || getppid() != (pid_t)pid))
+		return err_set(e, FAILED, "process %s is not the parent", parent);
 	for (int i = 0; i < SOURCES; i++)
 		s->from[i] = -1;
-	s->from[FROM_TETHER] = (int)fd;
 	s->kill_at = INT64_MAX;
 	s->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->dir < 0)
@@ -517,15 +515,15 @@ int cmd_shim(int argc, char **argv)
 {
 	if (argc == 3 && strcmp(argv[1], "--exec") == 0)
 		return shim_exec_main(argv[2]);
-	bool tether = argc == 4 && strcmp(argv[2], "--tether") == 0;
-	if (argc != 2 && !tether) {
-		fputs("usage: pai-runtime shim DIR [--tether FD]\n", stderr);
+	bool tied = argc == 4 && strcmp(argv[2], "--parent") == 0;
+	if (argc != 2 && !tied) {
+		fputs("usage: pai-runtime shim DIR [--parent PID]\n", stderr);
 		return 2;
 	}
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	struct shim *s = xcalloc(1, sizeof(*s));
-	if (shim_open(s, argv[1], tether ? argv[3] : NULL, &a, &e)) {
+	if (shim_open(s, argv[1], tied ? argv[3] : NULL, &a, &e)) {
 		fprintf(stderr, "pai-runtime shim: %s\n", err_msg(&e));
 		free(s);
 		return EXIT_CLAIM;

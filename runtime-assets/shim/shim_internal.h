@@ -8,9 +8,9 @@
  * The containers init and app are one process: `shim --exec`, in the sandbox if there is one, does
  * what init has to do and then becomes the command of app, or runs it as `pai-runtime run`.
  *
- * SIGTERM stops the containers within the grace period, SIGUSR1 kills them; so does the end of the
- * pipe of --tether, like SIGTERM.  The shim exits with 0 if the file `state` has the result.  Other
- * descriptors that it inherits are kept open, which keeps locks.
+ * SIGTERM stops the containers within the grace period, SIGUSR1 kills them; the end of the thread
+ * that has started it does so like SIGTERM, with --parent.  The shim exits with 0 if the file
+ * `state` has the result.  Other descriptors that it inherits are kept open, which keeps locks.
  */
 #include <stdbool.h>
 #include <stddef.h>

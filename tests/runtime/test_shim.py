@@ -1,4 +1,4 @@
-"""`pai-runtime shim`: exit codes, signals, the tether, the log, what survives and what is killed."""
+"""`pai-runtime shim`: exit codes, signals, the log, what survives and what is killed."""
 import json
 import os
 import re
@@ -179,13 +179,11 @@ def test_stop():
         t.shim.send_signal(signal.SIGUSR1)
         equal("SIGUSR1 kills at once", t.end()["app"]["code"], 137)
     with Task("echo ready; sleep 600") as t:
-        inner, outer = os.pipe()
-        t.start("--tether", str(inner), pass_fds=[inner]).wait(b"ready")
-        os.close(inner)
-        check("runs while the tether holds", t.shim.poll() is None)
-        os.close(outer)
-        state = t.end()
-        equal("the tether", (state["stopped"], state["app"]["code"]), (True, 143))
+        with subprocess.Popen(["sh", "-c", f"{PROGRAM} shim {t.dir} --parent $$ & wait"]) as parent:
+            t.wait(b"ready")
+            parent.kill()
+        check("ends with its parent", t.wait(b'"ended",', "state"), t.read("state"))
+        equal("as by SIGTERM", (t.state()["stopped"], t.state()["app"]["code"]), (True, 143))
 
 
 def test_survives():
@@ -293,7 +291,7 @@ def test_full_disk():
 
 
 def test_usage():
-    for args in ([], ["/no/such"], ["--bad"], ["/", "--tether", "x"]):
+    for args in ([], ["/no/such"], ["--bad"], ["/", "--parent", "x"], ["/", "--parent", "1"]):
         done = subprocess.run([PROGRAM, "shim", *args], check=False, capture_output=True)
         check(f"{args}", done.returncode in (2, 3) and done.stderr, done)
     done = subprocess.run([PROGRAM, "--help"], check=False, capture_output=True)

@@ -129,19 +129,6 @@ static int overlay_fuse(const struct overlay *o, int error, struct arena *a, str
 	               strerror(error), program ? "cannot mount it either" : "is not installed");
 }
 
-static int overlay_open(struct overlay *o, const char *lower, const char *dir, struct arena *a,
-                        struct err *e)
-{
-	const char *const made[] = { path_join(a, dir, "upper"), path_join(a, dir, "work"),
-		                     path_join(a, dir, "merged") };
-	for (size_t i = 0; i < ARRAY_SIZE(made); i++) {
-		if (mkdir(made[i], 0755) != 0 && errno != EEXIST)
-			return err_set(e, FAILED, "%s: %s", made[i], strerror(errno));
-	}
-	*o = (struct overlay){ lower, made[0], made[1], made[2] };
-	return 0;
-}
-
 int cmd_mount_overlay(int argc, char **argv)
 {
 	if (argc < 5 || strcmp(argv[3], "--") != 0) {
@@ -151,8 +138,15 @@ int cmd_mount_overlay(int argc, char **argv)
 	}
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
-	struct overlay o = { 0 };
-	if (overlay_open(&o, argv[1], argv[2], &a, &e) == 0 && overlay_namespaces(&e) == 0 &&
+	const char *const made[] = { path_join(&a, argv[2], "upper"),
+		                     path_join(&a, argv[2], "work"),
+		                     path_join(&a, argv[2], "merged") };
+	const struct overlay o = { argv[1], made[0], made[1], made[2] };
+	for (size_t i = 0; i < ARRAY_SIZE(made) && !e.http; i++) {
+		if (mkdir(made[i], 0755) != 0 && errno != EEXIST)
+			(void)err_set(&e, FAILED, "%s: %s", made[i], strerror(errno));
+	}
+	if (!e.http && overlay_namespaces(&e) == 0 &&
 	    (overlay_kernel(&o) == 0 || overlay_fuse(&o, errno, &a, &e) == 0)) {
 		(void)execv(argv[4], argv + 4);
 		(void)err_set(&e, FAILED, "%s: %s", argv[4], strerror(errno));

@@ -332,7 +332,7 @@ static bool shim_says_short(struct span why)
 }
 
 /* Why the command was not executed; nothing: it was, or was not to be. */
-static void shim_say_failure(const struct shim *s, struct str *out)
+static void shim_say_failure(const struct shim *s, int signal, struct str *out)
 {
 	const struct shim_result *r = &s->state.of[s->which];
 	struct span said = { s->report, s->report_n };
@@ -340,8 +340,8 @@ static void shim_say_failure(const struct shim *s, struct str *out)
 		str_span(out, span_from(said, 1));
 	} else if (r->started || !*s->head[SHIM_SANDBOX] || s->state.stopped) {
 		return;
-	} else if (r->signal) {
-		str_printf(out, "the sandbox was killed by signal %d while it was made", r->signal);
+	} else if (signal) {
+		str_printf(out, "the sandbox was killed by signal %d while it was made", signal);
 	} else { /* the last words of bubblewrap */
 		str_puts(out, "the sandbox cannot be made: ");
 		str_span(out, span_trim((struct span){ s->tail, s->tail_n }));
@@ -352,14 +352,13 @@ static void shim_finish(struct shim *s)
 {
 	struct shim_result *r = &s->state.of[s->which];
 	STR_AUTO why = STR_INIT(TAIL_MAX + 64);
-	r->signal = WIFSIGNALED(s->exit) ? WTERMSIG(s->exit) : 0;
-	r->code = r->signal ? 128 + r->signal : WEXITSTATUS(s->exit);
+	int signal = WIFSIGNALED(s->exit) ? WTERMSIG(s->exit) : 0;
+	r->code = signal ? 128 + signal : WEXITSTATUS(s->exit);
 	r->ended_ms = s->exit_ms ? s->exit_ms : clock_wall_ms();
-	shim_say_failure(s, &why);
+	shim_say_failure(s, signal, &why);
 	if (why.n > 0) { /* as one that could not be started */
-		bool is_short = !s->report_n && r->signal;
+		bool is_short = !s->report_n && signal;
 		r->code = NOT_RUN;
-		r->signal = 0;
 		r->started = false;
 		r->reason =
 		    is_short || shim_says_short(str_view(&why)) ? SHIM_SHORT : "ContainerCannotRun";
@@ -367,9 +366,8 @@ static void shim_finish(struct shim *s)
 	} else {
 		r->reason = r->code ? "Error" : "Completed";
 		char text[SHIM_MESSAGE_MAX + 1];
-		ssize_t n = 0;
-		if (s->which == SHIM_APP)
-			n = fd_read_at(s->dir, s->head[SHIM_MESSAGE], text, sizeof(text));
+		const char *file = s->which == SHIM_APP ? s->head[SHIM_MESSAGE] : "";
+		ssize_t n = fd_read_at(s->dir, file, text, sizeof(text));
 		if (n > 0)
 			shim_message_put(r, (struct span){ text, (size_t)n });
 		else if (*s->report == 'F')
@@ -479,7 +477,8 @@ static int shim_open(struct shim *s, const char *path, const char *parent, struc
 		return err_set(e, FAILED, "cannot open %s: %s", path, strerror(errno));
 	s->spec = openat(s->dir, "spec", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	char **lists[SHIM_LISTS];
-	if (s->spec < 0 || lists_read(s->spec, &at, lists, SHIM_LISTS, a))
+	if (s->spec < 0 || lists_read(s->spec, &at, lists, SHIM_LISTS, a) ||
+	    lseek(s->spec, at, SEEK_SET) != at) /* for `shim --exec` */
 		return err_set(e, FAILED, "cannot read the file spec: %s", strerror(errno));
 	char **head = s->head = lists[SHIM_HEAD];
 	s->argv = lists[SHIM_ARGV];

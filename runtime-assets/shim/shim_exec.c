@@ -79,14 +79,12 @@ int shim_exec_main(const char *directory)
 {
 	ARENA_AUTO a = { 0 };
 	ARENA_AUTO before = { 0 };
-	char **head[SHIM_LISTS];
 	char **app[APP_LISTS];
 	char **init[INIT_LISTS];
-	off_t at = 0;
+	off_t at = lseek(SHIM_SPEC_FD, 0, SEEK_CUR);
 	for (int fd = SHIM_REPORT_FD; fd <= SHIM_INIT_FD; fd++)
 		(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
-	if (lists_read(SHIM_SPEC_FD, &at, head, SHIM_LISTS, &a) ||
-	    lists_read(SHIM_SPEC_FD, &at, app, APP_LISTS, &a) ||
+	if (lists_read(SHIM_SPEC_FD, &at, app, APP_LISTS, &a) ||
 	    lists_read(SHIM_SPEC_FD, &at, init, INIT_LISTS, &before) || !app[APP_COMMAND][0])
 		shim_refuse(SHIM_REPORT_FD, "cannot read the file spec");
 	if (chdir(directory) != 0)

@@ -48,11 +48,10 @@ int shim_claim(int dir, struct err *e)
 static void shim_result_put(struct str *out, const char *name, const struct shim_result *r)
 {
 	str_printf(out,
-	           ",\"%s\":{\"started\":%s,\"ended\":%s,\"code\":%d,\"signal\":%d,"
+	           ",\"%s\":{\"started\":%s,\"ended\":%s,\"code\":%d,"
 	           "\"startedMs\":%lld,\"endedMs\":%lld,\"reason\":\"%s\",\"message\":",
 	           name, r->started ? "true" : "false", r->ended ? "true" : "false", r->code,
-	           r->signal, (long long)r->started_ms, (long long)r->ended_ms,
-	           r->reason ? r->reason : "");
+	           (long long)r->started_ms, (long long)r->ended_ms, r->reason ? r->reason : "");
 	str_json(out, (struct span){ r->message, r->message_n });
 	str_char(out, '}');
 }

@@ -78,7 +78,7 @@ void shim_log_close(struct shim_log *l);
 
 struct shim_result {
 	bool started, ended;
-	int code, signal;
+	int code;
 	int64_t started_ms, ended_ms;
 	const char *reason;
 	char message[SHIM_MESSAGE_MAX];

@@ -1,6 +1,5 @@
 #include "machine/task/pod.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -24,17 +23,8 @@ struct pod_reader {
 	char quoted[4 * QUOTE_MAX]; /* of the text that an error shows */
 };
 
-/* "this pod cannot run on one machine: ...".  Returns -1. */
-__attribute__((format(printf, 2, 3))) static int pod_refuse(struct pod_reader *r, const char *fmt,
-                                                            ...)
-{
-	char text[1024];
-	va_list args;
-	va_start(args, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, args);
-	va_end(args);
-	return err_set(r->e, NOT_IMPLEMENTED, "this pod cannot run on one machine: %s", text);
-}
+/* pod_read says before it that the pod cannot run here.  Returns -1. */
+#define POD_REFUSE(r, ...) err_set((r)->e, NOT_IMPLEMENTED, __VA_ARGS__)
 
 /* A text, "" if it is absent; an integer; true. */
 static const char *pod_text(const struct node *of, const char *key)
@@ -79,7 +69,7 @@ static int pod_path(struct pod_reader *r, const char *text, bool absolute, const
 		str_span(&path, part);
 	}
 	if (!good || path.n == 0)
-		return pod_refuse(r, "the path `%s` is not %s and without `..`",
+		return POD_REFUSE(r, "the path `%s` is not %s and without `..`",
 		                  quote(r->quoted, span_of(text)),
 		                  absolute ? "absolute" : "relative");
 	*out = arena_dup(r->a, str_view(&path));
@@ -92,7 +82,7 @@ static int pod_source_read(struct pod_reader *r, const struct node *object, cons
 {
 	s->name = pod_text(object, key);
 	s->optional = pod_bool(object, "optional");
-	return *s->name ? 0 : pod_refuse(r, "%s names no Secret or ConfigMap", needs);
+	return *s->name ? 0 : POD_REFUSE(r, "%s names no Secret or ConfigMap", needs);
 }
 
 /* ---- volumes --------------------------------------------------------------------------------- */
@@ -102,10 +92,10 @@ static int pod_volume_files(struct pod_reader *r, const struct node *object, str
 {
 	int64_t mode = pod_int(object, "defaultMode", MODE_DEFAULT);
 	if (mode < 0 || mode > MODE_MAX)
-		return pod_refuse(r, "the defaultMode of volume %s is not 0 to 0777", v->name);
+		return POD_REFUSE(r, "the defaultMode of volume %s is not 0 to 0777", v->name);
 	v->mode = (int)mode;
 	if (pod_list(object, "items")->n > 0)
-		return pod_refuse(r, "volume %s has items, which are not supported", v->name);
+		return POD_REFUSE(r, "volume %s has items, which are not supported", v->name);
 	return pod_source_read(r, object, v->from.secret ? "secretName" : "name",
 	                       arena_printf(r->a, "volume %s", v->name), &v->from);
 }
@@ -116,9 +106,9 @@ static int pod_volume_empty(struct pod_reader *r, const struct node *object, str
 	const char *size = pod_text(object, "sizeLimit");
 	int64_t milli = *size ? quantity_milli(span_of(size)) : 0;
 	if (*medium && strcmp(medium, "Memory") != 0)
-		return pod_refuse(r, "volume %s has a medium that is not Memory", v->name);
+		return POD_REFUSE(r, "volume %s has a medium that is not Memory", v->name);
 	if (milli < 0)
-		return pod_refuse(r, "the sizeLimit of volume %s is no quantity", v->name);
+		return POD_REFUSE(r, "the sizeLimit of volume %s is no quantity", v->name);
 	v->kind = *medium ? POD_MEMORY : POD_DIRECTORY;
 	v->size = milli / 1000;
 	return 0;
@@ -137,7 +127,7 @@ static int pod_volume_storage(struct pod_reader *r, const char *kind, const stru
 		if (strcmp(r->s->storage[i].name, v->storage) == 0)
 			return 0;
 	}
-	return pod_refuse(r,
+	return POD_REFUSE(r,
 	                  "volume %s (%s) needs a directory of this machine for the storage `%s`, "
 	                  "and there is none in the facts file",
 	                  v->name, kind, quote(r->quoted, span_of(v->storage)));
@@ -158,7 +148,7 @@ static int pod_volume_kind(struct pod_reader *r, const char *kind, const struct 
 		v->kind = strcmp(path, "/dev/shm") == 0 ? POD_MEMORY : POD_DIRECTORY;
 		if (v->kind == POD_MEMORY || strcmp(path, "/var/log/pai") == 0)
 			return 0;
-		return pod_refuse(r, "volume %s is the directory `%s` of the machine (hostPath)",
+		return POD_REFUSE(r, "volume %s is the directory `%s` of the machine (hostPath)",
 		                  v->name, quote(r->quoted, span_of(path)));
 	}
 	if (strcmp(kind, "projected") != 0)
@@ -168,7 +158,7 @@ static int pod_volume_kind(struct pod_reader *r, const char *kind, const struct 
 		if (node_get(&sources->item[i], "serviceAccountToken"))
 			return 0;
 	}
-	return pod_refuse(r, "volume %s is projected, which is not supported", v->name);
+	return POD_REFUSE(r, "volume %s is projected, which is not supported", v->name);
 }
 
 static struct pod_volume *pod_volume_find(const struct pod *p, const char *name)
@@ -185,14 +175,14 @@ static int pod_volumes_read(struct pod_reader *r)
 	const struct node *list = pod_list(r->spec, "volumes");
 	struct pod *p = r->pod;
 	if (list->n > POD_VOLUMES_MAX)
-		return pod_refuse(r, "it has more than %d volumes", POD_VOLUMES_MAX);
+		return POD_REFUSE(r, "it has more than %d volumes", POD_VOLUMES_MAX);
 	p->volume = ARENA_NEW(r->a, struct pod_volume, list->n + 1);
 	for (size_t i = 0; i < list->n; i++) {
 		const struct node *object = &list->item[i];
 		struct pod_volume *v = &p->volume[i];
 		v->name = pod_text(object, "name");
 		if (!*v->name || strlen(v->name) > 63 || !span_only(span_of(v->name), "-"))
-			return pod_refuse(r, "a volume has the name `%s`, which is not valid",
+			return POD_REFUSE(r, "a volume has the name `%s`, which is not valid",
 			                  quote(r->quoted, span_of(v->name)));
 		for (size_t k = 0; k < object->n; k++) { /* without another member: POD_DIRECTORY */
 			const struct member *m = &object->member[k];
@@ -203,7 +193,7 @@ static int pod_volumes_read(struct pod_reader *r)
 			break;
 		}
 		if (pod_volume_find(p, v->name))
-			return pod_refuse(r, "two volumes have the name %s", v->name);
+			return POD_REFUSE(r, "two volumes have the name %s", v->name);
 		p->n_volumes++;
 	}
 	return 0;
@@ -220,7 +210,7 @@ static int pod_mounts_read(struct pod_reader *r, const struct node *object, stru
 {
 	const struct node *list = pod_list(object, "volumeMounts");
 	if (list->n > POD_MOUNTS_MAX)
-		return pod_refuse(r, "container %s has more than %d mounts", c->name,
+		return POD_REFUSE(r, "container %s has more than %d mounts", c->name,
 		                  POD_MOUNTS_MAX);
 	c->mount = ARENA_NEW(r->a, struct pod_mount, list->n + 1);
 	for (const struct node *mount = list->item; mount < list->item + list->n; mount++) {
@@ -229,10 +219,10 @@ static int pod_mounts_read(struct pod_reader *r, const struct node *object, stru
 		const char *sub_path = pod_text(mount, "subPath");
 		*m = (struct pod_mount){ .volume = pod_volume_find(r->pod, name), .sub_path = "" };
 		if (!m->volume)
-			return pod_refuse(r, "a mount names the volume `%s`, which is not there",
+			return POD_REFUSE(r, "a mount names the volume `%s`, which is not there",
 			                  quote(r->quoted, span_of(name)));
 		if (*pod_text(mount, "subPathExpr"))
-			return pod_refuse(r, "a mount of volume %s has a subPathExpr", name);
+			return POD_REFUSE(r, "a mount of volume %s has a subPathExpr", name);
 		if (pod_path(r, pod_text(mount, "mountPath"), true, &m->path) ||
 		    (*sub_path && pod_path(r, sub_path, false, &m->sub_path)))
 			return -1;
@@ -241,7 +231,7 @@ static int pod_mounts_read(struct pod_reader *r, const struct node *object, stru
 	qsort(c->mount, c->n_mounts, sizeof(*c->mount), pod_mount_compare);
 	for (size_t i = 1; i < c->n_mounts; i++) {
 		if (strcmp(c->mount[i - 1].path, c->mount[i].path) == 0)
-			return pod_refuse(r, "two volumes are mounted at %s", c->mount[i].path);
+			return POD_REFUSE(r, "two volumes are mounted at %s", c->mount[i].path);
 	}
 	return 0;
 }
@@ -278,7 +268,7 @@ static int pod_field(struct pod_reader *r, const struct node *ref, const char **
 	if (end > 0 && !path[end] &&
 	    (strcmp(map, "labels") == 0 || strcmp(map, "annotations") == 0))
 		return 0;
-	return pod_refuse(r, "the field `%s` is not known here", quote(r->quoted, span_of(path)));
+	return POD_REFUSE(r, "the field `%s` is not known here", quote(r->quoted, span_of(path)));
 }
 
 static int pod_env_entry(struct pod_reader *r, const struct node *entry, struct pod_env *v)
@@ -287,11 +277,11 @@ static int pod_env_entry(struct pod_reader *r, const struct node *entry, struct 
 	const struct node *field = node_get(from, "fieldRef");
 	v->name = pod_text(entry, "name");
 	if (!*v->name || strchr(v->name, '='))
-		return pod_refuse(r, "a variable has no valid name");
+		return POD_REFUSE(r, "a variable has no valid name");
 	if (field)
 		return pod_field(r, field, &v->value);
 	if (node_is(from, NODE_MAP))
-		return pod_refuse(r, "the value of variable %s has a source that is not known here",
+		return POD_REFUSE(r, "the value of variable %s has a source that is not known here",
 		                  v->name);
 	v->value = pod_text(entry, "value");
 	v->expand = true;
@@ -304,7 +294,7 @@ static int pod_env_read(struct pod_reader *r, const struct node *object, struct 
 	const struct node *from = pod_list(object, "envFrom");
 	const struct node *list = pod_list(object, "env");
 	if (from->n > POD_ENV_MAX || list->n > POD_ENV_MAX - from->n)
-		return pod_refuse(r, "container %s has more than %d variables", c->name,
+		return POD_REFUSE(r, "container %s has more than %d variables", c->name,
 		                  POD_ENV_MAX);
 	c->env = ARENA_NEW(r->a, struct pod_env, from->n + list->n);
 	for (; c->n_env < from->n; c->n_env++) {
@@ -331,7 +321,7 @@ static int pod_words(struct pod_reader *r, const struct node *list, const char *
 	*out = ARENA_NEW(r->a, const char *, list->n + 1);
 	for (size_t i = 0; i < list->n; i++) {
 		if (!node_is(&list->item[i], NODE_TEXT))
-			return pod_refuse(r, "a word of a command is no text");
+			return POD_REFUSE(r, "a word of a command is no text");
 		(*out)[i] = list->item[i].text;
 	}
 	return 0;
@@ -357,7 +347,7 @@ static int pod_resources(struct pod_reader *r, const struct node *app)
 			                       : SPAN("");
 			int64_t milli = quantity_milli(text);
 			if (milli < 0)
-				return pod_refuse(r, "the limit `%s` is no quantity, but `%s`",
+				return POD_REFUSE(r, "the limit `%s` is no quantity, but `%s`",
 				                  name, quote(r->quoted, text));
 			if (strcmp(name, "cpu") == 0)
 				need->cpus = milli ?: need->cpus;
@@ -395,7 +385,7 @@ static int pod_containers(struct pod_reader *r)
 	const struct node *app = pod_list(r->spec, "containers");
 	r->pod->has_init = init->n == 1;
 	if (init->n > 1 || app->n != 1)
-		return pod_refuse(r,
+		return POD_REFUSE(r,
 		                  "it has %u init containers, with that of pai-runtime, and %u "
 		                  "containers; one of each is possible: move the commands of "
 		                  "the others into that of the first container",
@@ -421,16 +411,17 @@ struct pod *pod_read(const struct node *object, const struct pod_settings *s, st
 	ERR_AUTO wrong = { 0 };
 	p->uid = s->uid;
 	p->grace_s = pod_int(r.spec, "terminationGracePeriodSeconds", GRACE_DEFAULT_S);
-	if (p->grace_s < 0 || p->grace_s > GRACE_MAX_S) {
-		(void)pod_refuse(&r, "terminationGracePeriodSeconds is not 0 to %d", GRACE_MAX_S);
-		return NULL;
-	}
 	p->pull_secret = ARENA_NEW(a, const char *, secrets->n + 1);
 	for (; p->n_pull_secrets < secrets->n; p->n_pull_secrets++)
 		p->pull_secret[p->n_pull_secrets] =
 		    pod_text(&secrets->item[p->n_pull_secrets], "name");
-	if (pod_volumes_read(&r) || pod_containers(&r))
+	bool grace = p->grace_s >= 0 && p->grace_s <= GRACE_MAX_S;
+	if (!grace)
+		(void)POD_REFUSE(&r, "terminationGracePeriodSeconds is not 0 to %d", GRACE_MAX_S);
+	if (!grace || pod_volumes_read(&r) || pod_containers(&r)) {
+		(void)err_wrap(e, "this pod cannot run on one machine");
 		return NULL;
+	}
 	const char *text =
 	    pod_text(node_get(r.metadata, "annotations"), "rest-server/port-scheduling-spec");
 	(void)portspec_read(span_of(text), -1, a, &ports,

@@ -26,13 +26,7 @@ struct pod_reader {
 /* pod_read says before it that the pod cannot run here.  Returns -1. */
 #define POD_REFUSE(r, ...) err_set((r)->e, NOT_IMPLEMENTED, __VA_ARGS__)
 
-/* A text, "" if it is absent; an integer; true. */
-static const char *pod_text(const struct node *of, const char *key)
-{
-	const struct node *n = node_get(of, key);
-	return node_is(n, NODE_TEXT) ? n->text : "";
-}
-
+/* An integer; true. */
 static int64_t pod_int(const struct node *of, const char *key, int64_t absent)
 {
 	const struct node *n = node_get(of, key);
@@ -80,7 +74,7 @@ static int pod_path(struct pod_reader *r, const char *text, bool absolute, const
 static int pod_source_read(struct pod_reader *r, const struct node *object, const char *key,
                            const char *needs, struct pod_source *s)
 {
-	s->name = pod_text(object, key);
+	s->name = node_text(object, key);
 	s->optional = pod_bool(object, "optional");
 	return *s->name ? 0 : POD_REFUSE(r, "%s names no Secret or ConfigMap", needs);
 }
@@ -102,8 +96,8 @@ static int pod_volume_files(struct pod_reader *r, const struct node *object, str
 
 static int pod_volume_empty(struct pod_reader *r, const struct node *object, struct pod_volume *v)
 {
-	const char *medium = pod_text(object, "medium");
-	const char *size = pod_text(object, "sizeLimit");
+	const char *medium = node_text(object, "medium");
+	const char *size = node_text(object, "sizeLimit");
 	int64_t milli = *size ? quantity_milli(span_of(size)) : 0;
 	if (*medium && strcmp(medium, "Memory") != 0)
 		return POD_REFUSE(r, "volume %s has a medium that is not Memory", v->name);
@@ -118,7 +112,7 @@ static int pod_volume_empty(struct pod_reader *r, const struct node *object, str
 static int pod_volume_storage(struct pod_reader *r, const char *kind, const struct node *object,
                               struct pod_volume *v)
 {
-	const char *claim = pod_text(object, "claimName");
+	const char *claim = node_text(object, "claimName");
 	v->kind = POD_STORAGE;
 	v->storage = *claim ? claim : v->name;
 	v->read_only = pod_bool(object, "readOnly");
@@ -136,7 +130,7 @@ static int pod_volume_storage(struct pod_reader *r, const char *kind, const stru
 static int pod_volume_kind(struct pod_reader *r, const char *kind, const struct node *object,
                            struct pod_volume *v)
 {
-	const char *path = pod_text(object, "path");
+	const char *path = node_text(object, "path");
 	const struct node *sources = pod_list(object, "sources");
 	v->from.secret = strcmp(kind, "secret") == 0;
 	if (v->from.secret || strcmp(kind, "configMap") == 0)
@@ -180,7 +174,7 @@ static int pod_volumes_read(struct pod_reader *r)
 	for (size_t i = 0; i < list->n; i++) {
 		const struct node *object = &list->item[i];
 		struct pod_volume *v = &p->volume[i];
-		v->name = pod_text(object, "name");
+		v->name = node_text(object, "name");
 		if (!*v->name || strlen(v->name) > 63 || !span_only(span_of(v->name), "-"))
 			return POD_REFUSE(r, "a volume has the name `%s`, which is not valid",
 			                  quote(r->quoted, span_of(v->name)));
@@ -215,15 +209,15 @@ static int pod_mounts_read(struct pod_reader *r, const struct node *object, stru
 	c->mount = ARENA_NEW(r->a, struct pod_mount, list->n + 1);
 	for (const struct node *mount = list->item; mount < list->item + list->n; mount++) {
 		struct pod_mount *m = &c->mount[c->n_mounts++];
-		const char *name = pod_text(mount, "name");
-		const char *sub_path = pod_text(mount, "subPath");
+		const char *name = node_text(mount, "name");
+		const char *sub_path = node_text(mount, "subPath");
 		*m = (struct pod_mount){ .volume = pod_volume_find(r->pod, name), .sub_path = "" };
 		if (!m->volume)
 			return POD_REFUSE(r, "a mount names the volume `%s`, which is not there",
 			                  quote(r->quoted, span_of(name)));
-		if (*pod_text(mount, "subPathExpr"))
+		if (*node_text(mount, "subPathExpr"))
 			return POD_REFUSE(r, "a mount of volume %s has a subPathExpr", name);
-		if (pod_path(r, pod_text(mount, "mountPath"), true, &m->path) ||
+		if (pod_path(r, node_text(mount, "mountPath"), true, &m->path) ||
 		    (*sub_path && pod_path(r, sub_path, false, &m->sub_path)))
 			return -1;
 		m->read_only = m->volume->read_only || pod_bool(mount, "readOnly");
@@ -245,15 +239,15 @@ static int pod_field(struct pod_reader *r, const struct node *ref, const char **
 	char map[16] = "";
 	char key[KEY_MAX] = "";
 	int end = 0;
-	const char *path = pod_text(ref, "fieldPath");
+	const char *path = node_text(ref, "fieldPath");
 	const struct {
 		const char *path, *value;
 	} FIELDS[] = {
-		{ "metadata.name", pod_text(r->metadata, "name") },
-		{ "metadata.namespace", pod_text(r->metadata, "namespace") },
+		{ "metadata.name", node_text(r->metadata, "name") },
+		{ "metadata.namespace", node_text(r->metadata, "namespace") },
 		{ "metadata.uid", r->s->uid },
 		{ "spec.nodeName", r->s->node_name },
-		{ "spec.serviceAccountName", pod_text(r->spec, "serviceAccountName") },
+		{ "spec.serviceAccountName", node_text(r->spec, "serviceAccountName") },
 		{ "status.hostIP", r->s->ip },
 		{ "status.podIP", r->s->ip },
 		{ "status.podIPs", r->s->ip },
@@ -264,7 +258,7 @@ static int pod_field(struct pod_reader *r, const struct node *ref, const char **
 			return 0;
 	}
 	(void)sscanf(path, "metadata.%15[a-z]['%319[^']']%n", map, key, &end); /* else end is 0 */
-	*value = pod_text(node_get(r->metadata, map), key);
+	*value = node_text(node_get(r->metadata, map), key);
 	if (end > 0 && !path[end] &&
 	    (strcmp(map, "labels") == 0 || strcmp(map, "annotations") == 0))
 		return 0;
@@ -275,7 +269,7 @@ static int pod_env_entry(struct pod_reader *r, const struct node *entry, struct 
 {
 	const struct node *from = node_get(entry, "valueFrom");
 	const struct node *field = node_get(from, "fieldRef");
-	v->name = pod_text(entry, "name");
+	v->name = node_text(entry, "name");
 	if (!*v->name || strchr(v->name, '='))
 		return POD_REFUSE(r, "a variable has no valid name");
 	if (field)
@@ -283,7 +277,7 @@ static int pod_env_entry(struct pod_reader *r, const struct node *entry, struct 
 	if (node_is(from, NODE_MAP))
 		return POD_REFUSE(r, "the value of variable %s has a source that is not known here",
 		                  v->name);
-	v->value = pod_text(entry, "value");
+	v->value = node_text(entry, "value");
 	v->expand = true;
 	return 0;
 }
@@ -301,7 +295,7 @@ static int pod_env_read(struct pod_reader *r, const struct node *object, struct 
 		struct pod_env *v = &c->env[c->n_env];
 		const struct node *entry = &from->item[c->n_env];
 		const struct node *secret = node_get(entry, "secretRef");
-		v->name = pod_text(entry, "prefix");
+		v->name = node_text(entry, "prefix");
 		v->from.secret = secret != NULL;
 		if (pod_source_read(r, secret ?: node_get(entry, "configMapRef"), "name",
 		                    "an entry of envFrom", &v->from))
@@ -364,10 +358,10 @@ static int pod_resources(struct pod_reader *r, const struct node *app)
 static int pod_container_read(struct pod_reader *r, const struct node *object,
                               struct pod_container *c)
 {
-	const char *message = pod_text(object, "terminationMessagePath");
-	const char *directory = pod_text(object, "workingDir");
-	c->name = pod_text(object, "name");
-	c->image = pod_text(object, "image");
+	const char *message = node_text(object, "terminationMessagePath");
+	const char *directory = node_text(object, "workingDir");
+	c->name = node_text(object, "name");
+	c->image = node_text(object, "image");
 	return pod_path(r, *message ? message : "/dev/termination-log", true, &c->message_path) ||
 	               (*directory && pod_path(r, directory, true, &c->directory)) ||
 	               pod_words(r, pod_list(object, "command"), &c->command) ||
@@ -414,7 +408,7 @@ struct pod *pod_read(const struct node *object, const struct pod_settings *s, st
 	p->pull_secret = ARENA_NEW(a, const char *, secrets->n + 1);
 	for (; p->n_pull_secrets < secrets->n; p->n_pull_secrets++)
 		p->pull_secret[p->n_pull_secrets] =
-		    pod_text(&secrets->item[p->n_pull_secrets], "name");
+		    node_text(&secrets->item[p->n_pull_secrets], "name");
 	bool grace = p->grace_s >= 0 && p->grace_s <= GRACE_MAX_S;
 	if (!grace)
 		(void)POD_REFUSE(&r, "terminationGracePeriodSeconds is not 0 to %d", GRACE_MAX_S);
@@ -423,7 +417,7 @@ struct pod *pod_read(const struct node *object, const struct pod_settings *s, st
 		return NULL;
 	}
 	const char *text =
-	    pod_text(node_get(r.metadata, "annotations"), "rest-server/port-scheduling-spec");
+	    node_text(node_get(r.metadata, "annotations"), "rest-server/port-scheduling-spec");
 	(void)portspec_read(span_of(text), -1, a, &ports,
 	                    &wrong); /* has the labels that are right */
 	p->need.ports = ports.sequential ? 0 : ports.total;

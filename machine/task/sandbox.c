@@ -25,8 +25,7 @@ enum {
 
 /* ---- paths of the machine -------------------------------------------------------------------- */
 
-/* Is `path` the directory, or below it?  Texts only. */
-static bool path_within(const char *path, const char *dir)
+bool path_within(const char *path, const char *dir)
 {
 	size_t n = strlen(dir);
 	if (n == 1) /* "/" */

@@ -58,6 +58,9 @@ const char **sandbox_hide(const char *const *more, size_t n, struct arena *a);
  * an empty directory if it lies in a hidden one. */
 const char *sandbox_home(bool image, struct arena *a);
 
+/* Is `path` the directory, or below it?  Texts only. */
+bool path_within(const char *path, const char *dir);
+
 /* Is `path` one of the directories, or below one, when symbolic links are followed?  For mounts
  * that users ask for. */
 bool sandbox_hidden(const char *path, const char *const *dirs, size_t n);

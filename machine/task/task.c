@@ -56,31 +56,24 @@ int task_start(const char *dir, const char *runtime, bool tied, const int *keep,
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
-/* The process with this identity; -1 if it has ended. */
-static int task_find_process(const char *identity)
-{
-	char now[PROCESS_IDENTITY_MAX];
-	int64_t pid;
-	if (parse_i64(span_to(span_of(identity), strcspn(identity, " ")), 2, INT32_MAX, &pid))
-		return -1;
-	/* First, so that it is that of the process that is looked at. */
-	int pidfd = pidfd_open((pid_t)pid, 0);
-	process_identity((pid_t)pid, now);
-	if (pidfd >= 0 && strcmp(now, identity) == 0)
-		return pidfd;
-	fd_cleanup(&pidfd);
-	return -1;
-}
-
 enum task_found task_find(const char *path, int *pidfd)
 {
 	char identity[PROCESS_IDENTITY_MAX];
+	char now[PROCESS_IDENTITY_MAX];
+	int64_t pid = 0;
 	FREE_AUTO char *file = xasprintf("%s/shim", path);
 	*pidfd = -1;
 	if (fd_read_at(AT_FDCWD, file, identity, sizeof(identity)) < 0)
 		return TASK_NOT_STARTED;
-	*pidfd = task_find_process(identity);
-	return *pidfd >= 0 ? TASK_ALIVE : TASK_GONE;
+	(void)parse_i64(span_to(span_of(identity), strcspn(identity, " ")), 2, INT32_MAX, &pid);
+	/* First, so that it is that of the process that is looked at. */
+	*pidfd = pidfd_open((pid_t)pid, 0); /* 0 is none */
+	process_identity((pid_t)pid, now);
+	if (*pidfd >= 0 && strcmp(now, identity) == 0)
+		return TASK_ALIVE;
+	fd_cleanup(pidfd);
+	*pidfd = -1;
+	return TASK_GONE;
 }
 
 void task_reap(int pidfd)

@@ -136,8 +136,7 @@ static bool task_path_moves(const char *path)
 	static const char *const PREFIXES[] = { "/usr/local/pai", "/usr/local/pai-config",
 		                                "/var/run/secrets", "/run/secrets" };
 	for (size_t i = 0; i < ARRAY_SIZE(PREFIXES); i++) {
-		size_t n = strlen(PREFIXES[i]);
-		if (strncmp(path, PREFIXES[i], n) == 0 && (path[n] == '/' || path[n] == '\0'))
+		if (path_within(path, PREFIXES[i]))
 			return true;
 	}
 	return false;
@@ -163,13 +162,13 @@ static int task_link(struct task_making *m, const char *to, const char *at)
 /* The storage is named, because users know nothing of its directory.  ENOENT has words of its own:
  * with those of the C library the exit specification would take the command for missing (-1203). */
 static int task_storage_refuse(struct task_making *m, const struct pod_mount *mount,
-                               const char *path, const char *does, int fault)
+                               const char *path, const char *does)
 {
 	return err_set(m->e, INVALID_PARAMETERS,
 	               "storage `%s` cannot be mounted at %s: the directory %s of this machine %s: "
 	               "%s",
 	               mount->volume->storage, mount->path, path, does,
-	               fault == ENOENT ? "it does not exist" : strerrordesc_np(fault));
+	               errno == ENOENT ? "it does not exist" : strerrordesc_np(errno));
 }
 
 /* Another task could replace a subPath of a storage by a link before it is mounted, so `shim
@@ -182,15 +181,15 @@ static int task_storage_put(struct task_making *m, const struct pod_mount *mount
 	struct stat st;
 	FD_AUTO base = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (base < 0)
-		return task_storage_refuse(m, mount, dir, "cannot be opened", errno);
+		return task_storage_refuse(m, mount, dir, "cannot be opened");
 	if (!*mount->sub_path)
 		return 0;
 	if (!strchr(mount->sub_path, '/') && mkdirat(base, mount->sub_path, 0755) != 0 &&
 	    errno != EEXIST)
-		return task_storage_refuse(m, mount, path, "cannot be made", errno);
+		return task_storage_refuse(m, mount, path, "cannot be made");
 	FD_AUTO fd = openat(base, mount->sub_path, O_PATH | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) != 0)
-		return task_storage_refuse(m, mount, path, "cannot be opened", errno);
+		return task_storage_refuse(m, mount, path, "cannot be opened");
 	/* The link has the path of what was opened. */
 	if (!sandbox_hidden(arena_printf(m->a, "/proc/self/fd/%d", fd), &dir, 1))
 		return err_set(m->e, INVALID_PARAMETERS, "%s is a link that leads out of %s", path,
@@ -273,7 +272,7 @@ static int task_layout(struct task_making *m)
 	/* Plugins call the runtime. */
 	if (!m->s->sandbox && task_link(m, m->s->box.runtime, "root/usr/local/pai/runtime"))
 		return -1;
-	return task_make_dir(m, "root/tmp") || task_make_above(m, message) ||
+	return (!m->s->box.rootfs && task_make_dir(m, "root/tmp")) || task_make_above(m, message) ||
 	               task_new_file(m, message, SPAN(""), 0600)
 	           ? -1
 	           : 0;

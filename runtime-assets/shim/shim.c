@@ -64,14 +64,6 @@ struct shim {
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
-static void shim_stop_within(struct shim *s, int64_t ms)
-{
-	int64_t now = clock_ms();
-	s->state.stopped = true;
-	if (now + ms < s->kill_at)
-		s->kill_at = now + ms;
-}
-
 /* For process_kill_all.  This process is a subreaper, so repeating it reaches all descendants;
  * those that have ended are not reaped yet, and still children. */
 static bool shim_is_child(pid_t pid, void *shim)
@@ -99,12 +91,14 @@ static void shim_take_signals(struct shim *s)
 {
 	struct signalfd_siginfo info;
 	while (read(s->from[FROM_SIGNALS], &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			continue;
 		/* The sender may add the seconds. */
 		bool given = info.ssi_code == SI_QUEUE && info.ssi_int >= 0;
-		if (info.ssi_signo == SIGUSR1)
-			shim_stop_within(s, 0);
-		else if (info.ssi_signo == SIGTERM)
-			shim_stop_within(s, given ? INT64_C(1000) * info.ssi_int : s->grace_ms);
+		int64_t grace_ms = given ? INT64_C(1000) * info.ssi_int : s->grace_ms;
+		int64_t until = clock_ms() + (info.ssi_signo == SIGUSR1 ? 0 : grace_ms);
+		s->state.stopped = true;
+		s->kill_at = until < s->kill_at ? until : s->kill_at;
 	}
 	shim_reap(s);
 }
@@ -266,7 +260,7 @@ static int shim_pipe(struct shim *s, enum shim_source which)
 	return shim_fd_up(end[1]);
 }
 
-/* In the new process: executes the command.  to: its ends of the pipes; -1: none. */
+/* In the new process: executes the command.  to: its ends of the pipes. */
 static _Noreturn void shim_child(const struct shim *s, pid_t parent, const int to[SOURCES])
 {
 	static const int NUMBERS[SOURCES] = { [FROM_OUT] = STDOUT_FILENO,
@@ -290,7 +284,7 @@ static _Noreturn void shim_child(const struct shim *s, pid_t parent, const int t
 		shim_refuse(to[FROM_REPORT], cgroup);
 	bool passed = dup2(shim_fd_up(s->spec), SHIM_SPEC_FD) >= 0;
 	for (enum shim_source i = FROM_OUT; i < SOURCES; i++)
-		passed = passed && (to[i] < 0 || dup2(to[i], NUMBERS[i]) >= 0);
+		passed = passed && dup2(to[i], NUMBERS[i]) >= 0;
 	if (!passed)
 		shim_refuse(to[FROM_REPORT], "cannot pass the descriptors on");
 	umask(022);
@@ -304,9 +298,8 @@ static int shim_start(struct shim *s)
 	pid_t parent = getpid();
 	bool failed = false;
 	for (enum shim_source i = FROM_OUT; i < SOURCES; i++) {
-		bool needed = i != FROM_INIT || s->which == SHIM_INIT;
-		to[i] = needed ? shim_pipe(s, i) : -1;
-		failed |= needed && to[i] < 0;
+		to[i] = shim_pipe(s, i);
+		failed |= to[i] < 0;
 	}
 	pid_t pid = failed ? -1 : fork();
 	if (pid == 0)

@@ -252,11 +252,9 @@ static int sandbox_root(struct sandbox *s)
 		                               "/proc/acpi",  "/proc/scsi", "/proc/fs",
 		                               "/proc/driver" };
 	bool image = s->spec->rootfs != NULL;
-	s->root = (struct view){ .option = READ_ONLY, .look = "/" };
-	if (image)
-		s->root = (struct view){ .option = WRITABLE,
-			                 .look = s->spec->rootfs,
-			                 .source = view_join(s->a, s->spec->overlay, "merged") };
+	s->root.option = image ? WRITABLE : READ_ONLY;
+	s->root.look = image ? s->spec->rootfs : "/";
+	s->root.source = image ? view_join(s->a, s->spec->overlay, "merged") : NULL;
 	/* An image could have links in place of what is mounted there. */
 	for (size_t i = 0; image && i < ARRAY_SIZE(OWN); i++) {
 		const char *path = view_resolve(s, OWN[i]);

@@ -141,7 +141,6 @@ static void shim_init_ended(struct shim *s)
 	shim_close_source(s, FROM_INIT);
 	shim_log_close(&s->log);
 	shim_log_open(&s->log, s->dir, "log");
-	r->ended = true;
 	r->reason = "Completed";
 	r->ended_ms = clock_wall_ms();
 	s->which = SHIM_APP;
@@ -199,7 +198,6 @@ static void shim_read_report(struct shim *s)
 		return;
 	s->state.of[SHIM_APP].started = true;
 	s->state.of[SHIM_APP].started_ms = clock_wall_ms();
-	s->state.phase = "run";
 	(void)shim_state_write(s->dir, &s->state, false);
 }
 
@@ -236,14 +234,6 @@ static void shim_wait(struct shim *s)
 
 /* ---- a container ----------------------------------------------------------------------------- */
 
-/* Above those with fixed numbers. */
-static int shim_fd_up(int fd)
-{
-	int up = fcntl(fd, F_DUPFD_CLOEXEC, SHIM_INIT_FD + 1);
-	fd_cleanup(&fd);
-	return up;
-}
-
 /* The reading end goes to the source, the writing end is returned. */
 static int shim_pipe(struct shim *s, enum shim_source which)
 {
@@ -257,7 +247,7 @@ static int shim_pipe(struct shim *s, enum shim_source which)
 	(void)fcntl(end[0], F_SETFL, O_NONBLOCK);
 	if (report)
 		(void)setsockopt(end[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
-	return shim_fd_up(end[1]);
+	return end[1];
 }
 
 /* In the new process: executes the command.  to: its ends of the pipes. */
@@ -282,7 +272,7 @@ static _Noreturn void shim_child(const struct shim *s, pid_t parent, const int t
 	FD_AUTO joined = *cgroup ? open(cgroup, O_WRONLY | O_CLOEXEC) : -1;
 	if (*cgroup && (joined < 0 || fd_write_all(joined, SPAN("0"))))
 		shim_refuse(to[FROM_REPORT], cgroup);
-	bool passed = dup2(shim_fd_up(s->spec), SHIM_SPEC_FD) >= 0;
+	bool passed = dup2(s->spec, SHIM_SPEC_FD) >= 0;
 	for (enum shim_source i = FROM_OUT; i < SOURCES; i++)
 		passed = passed && dup2(to[i], NUMBERS[i]) >= 0;
 	if (!passed)
@@ -304,10 +294,8 @@ static int shim_start(struct shim *s)
 	pid_t pid = failed ? -1 : fork();
 	if (pid == 0)
 		shim_child(s, parent, to);
-	int error = errno;
 	for (enum shim_source i = FROM_OUT; i < SOURCES; i++)
-		fd_cleanup(&to[i]);
-	errno = error;
+		fd_cleanup(&to[i]); /* keeps errno */
 	s->child = pid > 0 ? pid : 0;
 	s->childless = false;
 	return pid > 0 ? 0 : -1;
@@ -366,7 +354,6 @@ static void shim_finish(struct shim *s)
 		else if (*s->report == 'F')
 			shim_message_put(r, (struct span){ s->report + 1, s->report_n - 1 });
 	}
-	r->ended = true;
 }
 
 /* Until the command and all its descendants have ended. */
@@ -437,7 +424,6 @@ static int shim_run(struct shim *s)
 		shim_take_signals(s);
 	}
 	shim_log_close(&s->log);
-	s->state.phase = "ended";
 	/* The exit code must not be lost, so it waits for space; it gives up when the directory is
 	 * gone. */
 	for (int i = 0; i < STATE_RETRIES; i++) {
@@ -468,6 +454,9 @@ static int shim_open(struct shim *s, const char *path, const char *parent, struc
 	s->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->dir < 0)
 		return err_set(e, FAILED, "cannot open %s: %s", path, strerror(errno));
+	/* Those that follow are above those with fixed numbers. */
+	for (int up = 0; up >= 0 && up <= SHIM_INIT_FD;)
+		up = fcntl(s->dir, F_DUPFD_CLOEXEC, 0);
 	s->spec = openat(s->dir, "spec", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	char **lists[SHIM_LISTS];
 	if (s->spec < 0 || lists_read(s->spec, &at, lists, SHIM_LISTS, a) ||
@@ -514,10 +503,9 @@ int cmd_shim(int argc, char **argv)
 	}
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
-	struct shim *s = xcalloc(1, sizeof(*s));
-	if (shim_open(s, argv[1], tied ? argv[3] : NULL, &a, &e)) {
+	static struct shim s; /* it is large */
+	if (shim_open(&s, argv[1], tied ? argv[3] : NULL, &a, &e)) {
 		fprintf(stderr, "pai-runtime shim: %s\n", err_msg(&e));
-		free(s);
 		return EXIT_CLAIM;
 	}
 	(void)!chdir("/");
@@ -525,7 +513,5 @@ int cmd_shim(int argc, char **argv)
 	(void)syscall(SYS_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */, NULL);
 	umask(077);
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-	int status = shim_run(s);
-	free(s);
-	return status;
+	return shim_run(&s);
 }

@@ -50,7 +50,7 @@ static void shim_result_put(struct str *out, const char *name, const struct shim
 	str_printf(out,
 	           ",\"%s\":{\"started\":%s,\"ended\":%s,\"code\":%d,"
 	           "\"startedMs\":%lld,\"endedMs\":%lld,\"reason\":\"%s\",\"message\":",
-	           name, r->started ? "true" : "false", r->ended ? "true" : "false", r->code,
+	           name, r->started ? "true" : "false", r->reason ? "true" : "false", r->code,
 	           (long long)r->started_ms, (long long)r->ended_ms, r->reason ? r->reason : "");
 	str_json(out, (struct span){ r->message, r->message_n });
 	str_char(out, '}');
@@ -59,7 +59,7 @@ static void shim_result_put(struct str *out, const char *name, const struct shim
 int shim_state_write(int dir, const struct shim_state *s, bool final)
 {
 	STR_AUTO text = STR_INIT(STATE_MAX);
-	str_printf(&text, "{\"phase\":\"%s\",\"stopped\":%s", s->phase,
+	str_printf(&text, "{\"phase\":\"%s\",\"stopped\":%s", final ? "ended" : "run",
 	           s->stopped ? "true" : "false");
 	shim_result_put(&text, "init", &s->of[SHIM_INIT]);
 	shim_result_put(&text, "app", &s->of[SHIM_APP]);

@@ -68,6 +68,7 @@ struct shim_log {
 	char stamp[40];         /* the time of the lines that follow */
 };
 
+/* It is all zeros, or has been closed. */
 void shim_log_open(struct shim_log *l, int dir, const char *name);
 /* Writes output of the container; 0: standard output, 1: standard error. */
 void shim_log_write(struct shim_log *l, int stream, struct span text);
@@ -77,16 +78,15 @@ void shim_log_close(struct shim_log *l);
 /* ---- shim_files.c ---------------------------------------------------------------------------- */
 
 struct shim_result {
-	bool started, ended;
+	bool started;
 	int code;
 	int64_t started_ms, ended_ms;
-	const char *reason;
+	const char *reason; /* NULL: it has not ended */
 	char message[SHIM_MESSAGE_MAX];
 	size_t message_n;
 };
 
 struct shim_state {
-	const char *phase;
 	bool stopped;
 	struct shim_result of[SHIM_CONTAINERS];
 };
@@ -94,8 +94,8 @@ struct shim_state {
 /* Makes the file `shim`, for this process only: no container runs twice.  -1 and *e. */
 int shim_claim(int dir, struct err *e);
 
-/* Writes the file `state` as a whole.  final: it is also on the disk, in the space of the file
- * `spec`, which is gone then.  -1 and errno. */
+/* Writes the file `state` as a whole.  final: all have ended, and it is also on the disk, in the
+ * space of the file `spec`, which is gone then.  -1 and errno. */
 int shim_state_write(int dir, const struct shim_state *s, bool final);
 
 /* Bytes that are not UTF-8 become `?`, and what is too long is cut. */

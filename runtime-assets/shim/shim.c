@@ -396,9 +396,9 @@ static void shim_try(struct shim *s)
 	if (shim_start(s) == 0) {
 		shim_supervise(s);
 	} else {
-		int n = snprintf(s->report, sizeof(s->report), "Ecannot start a process: %s",
-		                 strerror(errno));
-		s->report_n = n > 0 ? (size_t)n : 0;
+		(void)snprintf(s->report, sizeof(s->report), "Ecannot start a process: %s",
+		               strerror(errno));
+		s->report_n = strlen(s->report);
 	}
 	for (int i = FROM_OUT; i < SOURCES; i++)
 		shim_close_source(s, (enum shim_source)i);

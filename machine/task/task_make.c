@@ -19,6 +19,7 @@ struct task_making {
 	/* pai-runtime init reads the patterns of exit codes from this volume, which are put where
 	 * it would copy them to: into this one, the work volume.  NULL: there is none. */
 	const struct pod_volume *patterns, *work;
+	const char *home;            /* of the containers: HOME=PATH */
 	struct sandbox_mount *mount; /* its mounts in a sandbox; of one path the last one counts */
 	size_t n_mounts;
 	struct words same; /* APP_SAME */
@@ -213,14 +214,11 @@ static int task_mount(struct task_making *m, const struct pod_mount *mount)
 	if (!storage && !(memory && m->s->sandbox) && task_make_dir(m, dir))
 		return -1;
 	if (m->s->sandbox) {
-		m->mount[m->n_mounts++] = (struct sandbox_mount){
-			.source = memory    ? NULL
-			          : storage ? dir
-			                    : task_below(m, dir),
-			.path = mount->path,
-			.writable = !mount->read_only,
-			.size = memory ? (uint64_t)v->size : 0,
-		};
+		const char *source = memory ? NULL : storage ? dir : task_below(m, dir);
+		m->mount[m->n_mounts++] = (struct sandbox_mount){ .source = source,
+			                                          .path = mount->path,
+			                                          .writable = !mount->read_only,
+			                                          .size = (uint64_t)v->size };
 		return storage ? task_storage_put(m, mount) : 0;
 	}
 	if ((storage && strcmp(dir, mount->path) == 0) ||
@@ -253,6 +251,10 @@ static int task_layout(struct task_making *m)
 	if (!m->s->box.rootfs)
 		m->mount[m->n_mounts++] =
 		    (struct sandbox_mount){ task_below(m, "root/tmp"), "/tmp", true, 0, false };
+	for (size_t i = 0; i < m->p->n_volumes; i++) {
+		if (task_put_files(m, &m->p->volume[i]))
+			return -1;
+	}
 	for (size_t i = 0; i < c->n_mounts; i++) {
 		if (task_mount(m, &c->mount[i]))
 			return -1;
@@ -287,7 +289,7 @@ static int task_environment(struct task_making *m, const struct pod_container *c
 	if (pod_env_resolve(c, m->s->objects, &pod, m->e))
 		return -1;
 	words_add(w, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
-	words_add(w, arena_printf(m->a, "HOME=%s", sandbox_home(m->s->box.rootfs != NULL, m->a)));
+	words_add(w, m->home);
 	words_set_all(w, app ? m->s->image_env : NULL);
 	words_set_all(w, pod.v);
 	words_set_all(w, app ? m->s->env : NULL);
@@ -439,15 +441,12 @@ int task_prepare(const struct pod *p, const struct task_settings *s, struct err 
 	if (faccessat(dir, "shim", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return err_set(e, UNKNOWN_ERROR, "a shim has been started in %s", s->dir);
 	struct task_making m = { .p = p, .s = s, .same = { .a = &a }, .dir = dir, .a = &a, .e = e };
+	m.home = arena_printf(&a, "HOME=%s", sandbox_home(s->box.rootfs != NULL, &a));
 	m.patterns = task_volume_at(&p->init, "/usr/local/pai-config");
 	m.work = task_volume_at(&p->app, "/usr/local/pai");
 	if (m.work && m.work->kind != POD_DIRECTORY)
 		m.work = NULL;
-	int result = 0;
-	for (size_t i = 0; i < p->n_volumes && !result; i++)
-		result = task_put_files(&m, &p->volume[i]);
-	if (!result)
-		result = task_layout(&m) || task_spec_write(&m) ? -1 : 0;
+	int result = task_layout(&m) || task_spec_write(&m) ? -1 : 0;
 	arena_wipe(&a); /* secrets */
 	return result;
 }

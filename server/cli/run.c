@@ -99,14 +99,13 @@ static int dir_lock(const char *path)
 }
 
 /* Has it a task of an earlier version, whose shims do not hold the lock, in its grace period? */
-static bool dir_has_shims(const char *path)
+static bool dir_has_shims(int fd, const char *path)
 {
-	FREE_AUTO char *pods = xasprintf("%s/pods", path);
-	DIR_AUTO *all = dir_list(AT_FDCWD, pods);
+	DIR_AUTO *all = dir_list(fd, "pods");
 	bool alive = false;
 	for (const char *uid; !alive && (uid = dir_next(all));) {
 		FD_AUTO pidfd = -1;
-		FREE_AUTO char *task = xasprintf("%s/%s", pods, uid);
+		FREE_AUTO char *task = xasprintf("%s/pods/%s", path, uid);
 		alive = task_find(task, &pidfd) == TASK_ALIVE;
 	}
 	return alive;
@@ -138,7 +137,7 @@ static int dir_open(struct run *r, struct err *e)
 		(void)flock(lock, LOCK_EX);
 		FD_AUTO fd = name[0] == '.' ? -1 : dir_lock(old);
 		(void)flock(lock, LOCK_UN);
-		if (fd >= 0 && !dir_has_shims(old))
+		if (fd >= 0 && !dir_has_shims(fd, old))
 			(void)tree_remove(AT_FDCWD, old, SIZE_MAX); /* else the next run does */
 	}
 	return 0;

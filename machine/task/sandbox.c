@@ -400,14 +400,6 @@ static void args_mount(struct sandbox *s, const struct view *v, const char *path
 		WORDS_ADD(&s->last, "--remount-ro", path);
 }
 
-/* An empty directory needs no mount, unless it is one itself (as of an automounter). */
-static bool args_is_empty(const char *look, dev_t parent)
-{
-	struct stat st;
-	DIR_AUTO *d = dir_list(AT_FDCWD, look);
-	return d && fstat(dirfd(d), &st) == 0 && st.st_dev == parent && !dir_next(d);
-}
-
 /* A new directory in place of `look`, with its entries, but for those that show something else. */
 static int args_shadow(struct sandbox *s, const struct view *v, const char *path, const char *look)
 {
@@ -435,11 +427,17 @@ static int args_shadow(struct sandbox *s, const struct view *v, const char *path
 			    path, SHADOWED_MAX);
 		if (own && own->option)
 			continue;
+		/* An empty directory needs no mount, unless it is one itself (as of an
+		 * automounter). */
+		DIR_AUTO *below = dir_list(AT_FDCWD, from);
+		struct stat inside;
+		bool empty = below && fstat(dirfd(below), &inside) == 0 &&
+		             inside.st_dev == st.st_dev && !dir_next(below);
 		ssize_t n = readlink(from, target, sizeof(target));
 		if (n > 0 && n < PATH_MAX)
 			WORDS_ADD(&s->args, "--symlink",
 			          arena_dup(s->a, (struct span){ target, (size_t)n }), at);
-		else if (!args_is_empty(from, st.st_dev)) /* it may vanish */
+		else if (!empty) /* it may vanish */
 			WORDS_ADD(&s->args, "--ro-bind-try", from, at);
 		else if (!own)
 			WORDS_ADD(&s->args, "--dir", at);

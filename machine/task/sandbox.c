@@ -327,10 +327,10 @@ static int sandbox_mount_put(struct sandbox *s, const struct sandbox_mount *m)
 	const struct view *shown;
 	const char *look = view_look(s, path, &shown);
 	const char *option = m->device ? DEVICE : m->writable ? WRITABLE : READ_ONLY;
-	/* Where it is seen already, an empty directory is perhaps a new one. */
+	/* Where it is seen already, an empty directory is perhaps a new one: see args_shadow. */
 	DIR_AUTO *entries = dir_list(AT_FDCWD, real);
 	if (look && strcmp(look, real) == 0 && shown->option == option &&
-	    !(entries && !dir_next(entries)))
+	    (option == WRITABLE || !entries || dir_next(entries)))
 		return 0;
 	(void)view_put(s, path, option, real);
 	view_hide(s, path, real);

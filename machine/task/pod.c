@@ -1,6 +1,5 @@
 #include "machine/task/pod.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/json/ports.h"
@@ -235,10 +234,6 @@ static int pod_mounts_read(struct pod_reader *r, const struct node *object, stru
 /* The value of a fieldRef: one of these, or metadata.labels['KEY'], or an annotation. */
 static int pod_field(struct pod_reader *r, const struct node *ref, const char **value)
 {
-	enum { KEY_MAX = 320 };
-	char map[16] = "";
-	char key[KEY_MAX] = "";
-	int end = 0;
 	const char *path = node_text(ref, "fieldPath");
 	const struct {
 		const char *path, *value;
@@ -257,10 +252,14 @@ static int pod_field(struct pod_reader *r, const struct node *ref, const char **
 		if (strcmp(FIELDS[i].path, path) == 0)
 			return 0;
 	}
-	(void)sscanf(path, "metadata.%15[a-z]['%319[^']']%n", map, key, &end); /* else end is 0 */
+	struct span rest = span_of(path);
+	struct span head = span_next(&rest, '\'');
+	const char *key = arena_dup(r->a, span_next(&rest, '\''));
+	const char *map = span_is(head, "metadata.labels[")        ? "labels"
+	                  : span_is(head, "metadata.annotations[") ? "annotations"
+	                                                           : "";
 	*value = node_text(node_get(r->metadata, map), key);
-	if (end > 0 && !path[end] &&
-	    (strcmp(map, "labels") == 0 || strcmp(map, "annotations") == 0))
+	if (*map && *key && span_is(rest, "]"))
 		return 0;
 	return POD_REFUSE(r, "the field `%s` is not known here", quote(r->quoted, span_of(path)));
 }

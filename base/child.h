@@ -16,7 +16,9 @@ enum child_group {
 	CHILD_SESSION, /* the same in a session of its own */
 };
 
-/* Lists are NULL-terminated.  Descriptors of this process have O_CLOEXEC; others are inherited. */
+/* Lists are NULL-terminated.  Descriptors with O_CLOEXEC, as those of this process have it, are not
+ * inherited.  Others are, but glibc closes them, except `pass`, for a program that is not
+ * CHILD_HERE and has no `keep`. */
 struct child_command {
 	const char *const *argv; /* argv[0] is looked for in PATH */
 	const char *const *env;  /* NULL: that of this process */

@@ -11,13 +11,19 @@ static void lists_put_number(struct str *out, size_t n)
 	str_char(out, '\0');
 }
 
+size_t lists_count(const char *const *list)
+{
+	size_t n = 0;
+	while (list && list[n])
+		n++;
+	return n;
+}
+
 void lists_put(struct str *out, const char *const *const *lists, size_t n)
 {
 	STR_AUTO body = STR_SECRET(LISTS_MAX);
 	for (size_t i = 0; i < n; i++) {
-		size_t texts = 0;
-		while (lists[i] && lists[i][texts])
-			texts++;
+		size_t texts = lists_count(lists[i]);
 		lists_put_number(&body, texts);
 		for (size_t k = 0; k < texts; k++)
 			str_put(&body, lists[i][k], strlen(lists[i][k]) + 1);

@@ -10,6 +10,9 @@
 
 enum { LISTS_MAX = 16 << 20 /* bytes of a document */ };
 
+/* The number of texts; 0 for NULL. */
+size_t lists_count(const char *const *list);
+
 /* Appends a document of n NULL-terminated lists; NULL: an empty one. */
 void lists_put(struct str *out, const char *const *const *lists, size_t n);
 

@@ -135,6 +135,13 @@ static inline bool node_is(const struct node *n, enum node_type t)
 	return n && n->type == t;
 }
 
+/* The text of a member; "" if it is absent, or no text. */
+static inline const char *node_text(const struct node *map, const char *key)
+{
+	const struct node *n = node_get(map, key);
+	return node_is(n, NODE_TEXT) ? n->text : "";
+}
+
 static inline bool node_is_number(const struct node *n)
 {
 	return n->type == NODE_INT || n->type == NODE_REAL;

@@ -140,21 +140,14 @@ static const struct node *find_entry(struct reading *r, enum section section, co
 {
 	const struct node *list = node_get(r->root, SECTIONS[section].list);
 	for (uint32_t i = 0; node_is(list, NODE_LIST) && i < list->n; i++) {
-		const struct node *its_name = node_get(&list->item[i], "name");
 		const struct node *content = node_get(&list->item[i], SECTIONS[section].member);
-		if (node_is(its_name, NODE_TEXT) && strcmp(its_name->text, name) == 0 &&
-		    node_is(content, NODE_MAP))
+		const char *its_name = node_text(&list->item[i], "name");
+		if (*its_name && strcmp(its_name, name) == 0 && node_is(content, NODE_MAP))
 			return content;
 	}
 	err_set(r->e, UNKNOWN_ERROR, "%s: no %s \"%s\" in %s", r->file, SECTIONS[section].member,
 	        name, SECTIONS[section].list);
 	return NULL;
-}
-
-static const char *text_at(const struct node *map, const char *key)
-{
-	const struct node *n = node_get(map, key);
-	return node_is(n, NODE_TEXT) ? n->text : "";
 }
 
 static int kubeconfig_read_tree(struct reading *r, struct span text, const char *context)
@@ -169,10 +162,10 @@ static int kubeconfig_read_tree(struct reading *r, struct span text, const char 
 	}
 	r->root = &doc.root;
 	const struct node *chosen =
-	    find_entry(r, CONTEXT, context ? context : text_at(&doc.root, "current-context"));
+	    find_entry(r, CONTEXT, context ? context : node_text(&doc.root, "current-context"));
 	const struct node *cluster =
-	    chosen ? find_entry(r, CLUSTER, text_at(chosen, "cluster")) : NULL;
-	const struct node *user = cluster ? find_entry(r, USER, text_at(chosen, "user")) : NULL;
+	    chosen ? find_entry(r, CLUSTER, node_text(chosen, "cluster")) : NULL;
+	const struct node *user = cluster ? find_entry(r, USER, node_text(chosen, "user")) : NULL;
 	bool good = user != NULL && take_section(r, CONTEXT, chosen) == 0 &&
 	            take_section(r, CLUSTER, cluster) == 0 && take_section(r, USER, user) == 0;
 	r->root = NULL;

@@ -363,7 +363,6 @@ struct engine *engine_start(const struct engine_settings *settings, struct err *
 {
 	struct engine *e = xcalloc(1, sizeof(*e));
 	e->set = *settings;
-	e->tether[0] = e->tether[1] = -1;
 	e->pods_dir = e->logs_dir = e->trash_dir = e->trash = -1;
 	e->probe_ms = e->trim_ms = ENGINE_NEVER;
 	(void)pthread_mutex_init(&e->lock, NULL); /* cannot fail with default attributes */
@@ -373,8 +372,7 @@ struct engine *engine_start(const struct engine_settings *settings, struct err *
 	e->epoll = epoll_create1(EPOLL_CLOEXEC);
 	e->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	e->trash = eventfd(0, EFD_CLOEXEC);
-	bool bad = e->epoll < 0 || e->event < 0 || e->trash < 0 ||
-	           (e->set.foreground && pipe2(e->tether, O_CLOEXEC) < 0);
+	bool bad = e->epoll < 0 || e->event < 0 || e->trash < 0;
 	if (bad)
 		err_set(err, UNKNOWN_ERROR, "no descriptors for the engine: %s",
 		        strerrordesc_np(errno));
@@ -424,8 +422,7 @@ void engine_stop(struct engine *e)
 	while (e->jobs)
 		engine_drop(*(struct engine_job **)e->jobs);
 	free(e->due.v);
-	const int fds[] = { e->tether[0], e->tether[1], e->epoll,     e->event,
-		            e->pods_dir,  e->logs_dir,  e->trash_dir, e->trash };
+	const int fds[] = { e->epoll, e->event, e->pods_dir, e->logs_dir, e->trash_dir, e->trash };
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		fd_cleanup(&fds[i]);
 	engine_forget_machine(e);

@@ -130,7 +130,6 @@ struct engine {
 	pthread_t trash_thread;
 	bool trash_runs;
 	atomic_bool trash_stop;
-	int tether[2]; /* the shims of `foreground` end when [1] is closed */
 	int epoll, event;
 	pthread_t thread;
 	bool thread_runs;

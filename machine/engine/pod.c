@@ -283,7 +283,7 @@ static int pod_start(struct engine_pod *p, struct err *err)
 	if (p->image)
 		keep[n++] = images_status(p->image)->lock;
 	if (start_cgroup(p, &procs, err) == 0 && start_prepare(p, procs, &a, err) == 0)
-		p->pidfd = task_start(p->dir, e->runtime, e->tether[0], keep, n, err);
+		p->pidfd = task_start(p->dir, e->runtime, e->set.foreground, keep, n, err);
 	if (p->pidfd < 0) {
 		(void)unlink(file); /* else a restart takes it as started */
 		return -1;

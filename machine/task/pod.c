@@ -1,7 +1,5 @@
 #include "machine/task/pod.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/json/ports.h"
@@ -24,25 +22,10 @@ struct pod_reader {
 	char quoted[4 * QUOTE_MAX]; /* of the text that an error shows */
 };
 
-/* "this pod cannot run on one machine: ...".  Returns -1. */
-__attribute__((format(printf, 2, 3))) static int pod_refuse(struct pod_reader *r, const char *fmt,
-                                                            ...)
-{
-	char text[1024];
-	va_list args;
-	va_start(args, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, args);
-	va_end(args);
-	return err_set(r->e, NOT_IMPLEMENTED, "this pod cannot run on one machine: %s", text);
-}
+/* pod_read says before it that the pod cannot run here.  Returns -1. */
+#define POD_REFUSE(r, ...) err_set((r)->e, NOT_IMPLEMENTED, __VA_ARGS__)
 
-/* A text, "" if it is absent; an integer; true. */
-static const char *pod_text(const struct node *of, const char *key)
-{
-	const struct node *n = node_get(of, key);
-	return node_is(n, NODE_TEXT) ? n->text : "";
-}
-
+/* An integer; true. */
 static int64_t pod_int(const struct node *of, const char *key, int64_t absent)
 {
 	const struct node *n = node_get(of, key);
@@ -55,16 +38,12 @@ static bool pod_bool(const struct node *of, const char *key)
 	return node_is(n, NODE_BOOL) && n->boolean;
 }
 
-struct pod_list {
-	const struct node *item;
-	size_t n;
-};
-
 /* What is absent, or is no list, has no items. */
-static struct pod_list pod_list(const struct node *of, const char *key)
+static const struct node *pod_list(const struct node *of, const char *key)
 {
+	static const struct node NONE = { .type = NODE_LIST };
 	const struct node *n = node_get(of, key);
-	return node_is(n, NODE_LIST) ? (struct pod_list){ n->item, n->n } : (struct pod_list){ 0 };
+	return node_is(n, NODE_LIST) ? n : &NONE;
 }
 
 /* A path in its normal form, without `.`, `..` and empty parts. */
@@ -83,7 +62,7 @@ static int pod_path(struct pod_reader *r, const char *text, bool absolute, const
 		str_span(&path, part);
 	}
 	if (!good || path.n == 0)
-		return pod_refuse(r, "the path `%s` is not %s and without `..`",
+		return POD_REFUSE(r, "the path `%s` is not %s and without `..`",
 		                  quote(r->quoted, span_of(text)),
 		                  absolute ? "absolute" : "relative");
 	*out = arena_dup(r->a, str_view(&path));
@@ -94,9 +73,9 @@ static int pod_path(struct pod_reader *r, const char *text, bool absolute, const
 static int pod_source_read(struct pod_reader *r, const struct node *object, const char *key,
                            const char *needs, struct pod_source *s)
 {
-	s->name = pod_text(object, key);
+	s->name = node_text(object, key);
 	s->optional = pod_bool(object, "optional");
-	return *s->name ? 0 : pod_refuse(r, "%s names no Secret or ConfigMap", needs);
+	return *s->name ? 0 : POD_REFUSE(r, "%s names no Secret or ConfigMap", needs);
 }
 
 /* ---- volumes --------------------------------------------------------------------------------- */
@@ -106,23 +85,23 @@ static int pod_volume_files(struct pod_reader *r, const struct node *object, str
 {
 	int64_t mode = pod_int(object, "defaultMode", MODE_DEFAULT);
 	if (mode < 0 || mode > MODE_MAX)
-		return pod_refuse(r, "the defaultMode of volume %s is not 0 to 0777", v->name);
+		return POD_REFUSE(r, "the defaultMode of volume %s is not 0 to 0777", v->name);
 	v->mode = (int)mode;
-	if (pod_list(object, "items").n > 0)
-		return pod_refuse(r, "volume %s has items, which are not supported", v->name);
+	if (pod_list(object, "items")->n > 0)
+		return POD_REFUSE(r, "volume %s has items, which are not supported", v->name);
 	return pod_source_read(r, object, v->from.secret ? "secretName" : "name",
 	                       arena_printf(r->a, "volume %s", v->name), &v->from);
 }
 
 static int pod_volume_empty(struct pod_reader *r, const struct node *object, struct pod_volume *v)
 {
-	const char *medium = pod_text(object, "medium");
-	const char *size = pod_text(object, "sizeLimit");
+	const char *medium = node_text(object, "medium");
+	const char *size = node_text(object, "sizeLimit");
 	int64_t milli = *size ? quantity_milli(span_of(size)) : 0;
 	if (*medium && strcmp(medium, "Memory") != 0)
-		return pod_refuse(r, "volume %s has a medium that is not Memory", v->name);
+		return POD_REFUSE(r, "volume %s has a medium that is not Memory", v->name);
 	if (milli < 0)
-		return pod_refuse(r, "the sizeLimit of volume %s is no quantity", v->name);
+		return POD_REFUSE(r, "the sizeLimit of volume %s is no quantity", v->name);
 	v->kind = *medium ? POD_MEMORY : POD_DIRECTORY;
 	v->size = milli / 1000;
 	return 0;
@@ -132,7 +111,7 @@ static int pod_volume_empty(struct pod_reader *r, const struct node *object, str
 static int pod_volume_storage(struct pod_reader *r, const char *kind, const struct node *object,
                               struct pod_volume *v)
 {
-	const char *claim = pod_text(object, "claimName");
+	const char *claim = node_text(object, "claimName");
 	v->kind = POD_STORAGE;
 	v->storage = *claim ? claim : v->name;
 	v->read_only = pod_bool(object, "readOnly");
@@ -141,7 +120,7 @@ static int pod_volume_storage(struct pod_reader *r, const char *kind, const stru
 		if (strcmp(r->s->storage[i].name, v->storage) == 0)
 			return 0;
 	}
-	return pod_refuse(r,
+	return POD_REFUSE(r,
 	                  "volume %s (%s) needs a directory of this machine for the storage `%s`, "
 	                  "and there is none in the facts file",
 	                  v->name, kind, quote(r->quoted, span_of(v->storage)));
@@ -150,8 +129,8 @@ static int pod_volume_storage(struct pod_reader *r, const char *kind, const stru
 static int pod_volume_kind(struct pod_reader *r, const char *kind, const struct node *object,
                            struct pod_volume *v)
 {
-	const char *path = pod_text(object, "path");
-	struct pod_list sources = pod_list(object, "sources");
+	const char *path = node_text(object, "path");
+	const struct node *sources = pod_list(object, "sources");
 	v->from.secret = strcmp(kind, "secret") == 0;
 	if (v->from.secret || strcmp(kind, "configMap") == 0)
 		return pod_volume_files(r, object, v);
@@ -162,17 +141,17 @@ static int pod_volume_kind(struct pod_reader *r, const char *kind, const struct 
 		v->kind = strcmp(path, "/dev/shm") == 0 ? POD_MEMORY : POD_DIRECTORY;
 		if (v->kind == POD_MEMORY || strcmp(path, "/var/log/pai") == 0)
 			return 0;
-		return pod_refuse(r, "volume %s is the directory `%s` of the machine (hostPath)",
+		return POD_REFUSE(r, "volume %s is the directory `%s` of the machine (hostPath)",
 		                  v->name, quote(r->quoted, span_of(path)));
 	}
 	if (strcmp(kind, "projected") != 0)
 		return pod_volume_storage(r, kind, object, v);
 	/* Access to the API server, which is not here: an empty directory. */
-	for (size_t i = 0; i < sources.n; i++) {
-		if (node_get(&sources.item[i], "serviceAccountToken"))
+	for (size_t i = 0; i < sources->n; i++) {
+		if (node_get(&sources->item[i], "serviceAccountToken"))
 			return 0;
 	}
-	return pod_refuse(r, "volume %s is projected, which is not supported", v->name);
+	return POD_REFUSE(r, "volume %s is projected, which is not supported", v->name);
 }
 
 static struct pod_volume *pod_volume_find(const struct pod *p, const char *name)
@@ -186,17 +165,17 @@ static struct pod_volume *pod_volume_find(const struct pod *p, const char *name)
 
 static int pod_volumes_read(struct pod_reader *r)
 {
-	struct pod_list list = pod_list(r->spec, "volumes");
+	const struct node *list = pod_list(r->spec, "volumes");
 	struct pod *p = r->pod;
-	if (list.n > POD_VOLUMES_MAX)
-		return pod_refuse(r, "it has more than %d volumes", POD_VOLUMES_MAX);
-	p->volume = ARENA_NEW(r->a, struct pod_volume, list.n + 1);
-	for (size_t i = 0; i < list.n; i++) {
-		const struct node *object = &list.item[i];
+	if (list->n > POD_VOLUMES_MAX)
+		return POD_REFUSE(r, "it has more than %d volumes", POD_VOLUMES_MAX);
+	p->volume = ARENA_NEW(r->a, struct pod_volume, list->n + 1);
+	for (size_t i = 0; i < list->n; i++) {
+		const struct node *object = &list->item[i];
 		struct pod_volume *v = &p->volume[i];
-		v->name = pod_text(object, "name");
+		v->name = node_text(object, "name");
 		if (!*v->name || strlen(v->name) > 63 || !span_only(span_of(v->name), "-"))
-			return pod_refuse(r, "a volume has the name `%s`, which is not valid",
+			return POD_REFUSE(r, "a volume has the name `%s`, which is not valid",
 			                  quote(r->quoted, span_of(v->name)));
 		for (size_t k = 0; k < object->n; k++) { /* without another member: POD_DIRECTORY */
 			const struct member *m = &object->member[k];
@@ -207,7 +186,7 @@ static int pod_volumes_read(struct pod_reader *r)
 			break;
 		}
 		if (pod_volume_find(p, v->name))
-			return pod_refuse(r, "two volumes have the name %s", v->name);
+			return POD_REFUSE(r, "two volumes have the name %s", v->name);
 		p->n_volumes++;
 	}
 	return 0;
@@ -222,22 +201,22 @@ static int pod_mount_compare(const void *a, const void *b)
 
 static int pod_mounts_read(struct pod_reader *r, const struct node *object, struct pod_container *c)
 {
-	struct pod_list list = pod_list(object, "volumeMounts");
-	if (list.n > POD_MOUNTS_MAX)
-		return pod_refuse(r, "container %s has more than %d mounts", c->name,
+	const struct node *list = pod_list(object, "volumeMounts");
+	if (list->n > POD_MOUNTS_MAX)
+		return POD_REFUSE(r, "container %s has more than %d mounts", c->name,
 		                  POD_MOUNTS_MAX);
-	c->mount = ARENA_NEW(r->a, struct pod_mount, list.n + 1);
-	for (const struct node *mount = list.item; mount < list.item + list.n; mount++) {
+	c->mount = ARENA_NEW(r->a, struct pod_mount, list->n + 1);
+	for (const struct node *mount = list->item; mount < list->item + list->n; mount++) {
 		struct pod_mount *m = &c->mount[c->n_mounts++];
-		const char *name = pod_text(mount, "name");
-		const char *sub_path = pod_text(mount, "subPath");
+		const char *name = node_text(mount, "name");
+		const char *sub_path = node_text(mount, "subPath");
 		*m = (struct pod_mount){ .volume = pod_volume_find(r->pod, name), .sub_path = "" };
 		if (!m->volume)
-			return pod_refuse(r, "a mount names the volume `%s`, which is not there",
+			return POD_REFUSE(r, "a mount names the volume `%s`, which is not there",
 			                  quote(r->quoted, span_of(name)));
-		if (*pod_text(mount, "subPathExpr"))
-			return pod_refuse(r, "a mount of volume %s has a subPathExpr", name);
-		if (pod_path(r, pod_text(mount, "mountPath"), true, &m->path) ||
+		if (*node_text(mount, "subPathExpr"))
+			return POD_REFUSE(r, "a mount of volume %s has a subPathExpr", name);
+		if (pod_path(r, node_text(mount, "mountPath"), true, &m->path) ||
 		    (*sub_path && pod_path(r, sub_path, false, &m->sub_path)))
 			return -1;
 		m->read_only = m->volume->read_only || pod_bool(mount, "readOnly");
@@ -245,7 +224,7 @@ static int pod_mounts_read(struct pod_reader *r, const struct node *object, stru
 	qsort(c->mount, c->n_mounts, sizeof(*c->mount), pod_mount_compare);
 	for (size_t i = 1; i < c->n_mounts; i++) {
 		if (strcmp(c->mount[i - 1].path, c->mount[i].path) == 0)
-			return pod_refuse(r, "two volumes are mounted at %s", c->mount[i].path);
+			return POD_REFUSE(r, "two volumes are mounted at %s", c->mount[i].path);
 	}
 	return 0;
 }
@@ -255,19 +234,15 @@ static int pod_mounts_read(struct pod_reader *r, const struct node *object, stru
 /* The value of a fieldRef: one of these, or metadata.labels['KEY'], or an annotation. */
 static int pod_field(struct pod_reader *r, const struct node *ref, const char **value)
 {
-	enum { KEY_MAX = 320 };
-	char map[16] = "";
-	char key[KEY_MAX] = "";
-	int end = 0;
-	const char *path = pod_text(ref, "fieldPath");
+	const char *path = node_text(ref, "fieldPath");
 	const struct {
 		const char *path, *value;
 	} FIELDS[] = {
-		{ "metadata.name", pod_text(r->metadata, "name") },
-		{ "metadata.namespace", pod_text(r->metadata, "namespace") },
+		{ "metadata.name", node_text(r->metadata, "name") },
+		{ "metadata.namespace", node_text(r->metadata, "namespace") },
 		{ "metadata.uid", r->s->uid },
 		{ "spec.nodeName", r->s->node_name },
-		{ "spec.serviceAccountName", pod_text(r->spec, "serviceAccountName") },
+		{ "spec.serviceAccountName", node_text(r->spec, "serviceAccountName") },
 		{ "status.hostIP", r->s->ip },
 		{ "status.podIP", r->s->ip },
 		{ "status.podIPs", r->s->ip },
@@ -277,27 +252,31 @@ static int pod_field(struct pod_reader *r, const struct node *ref, const char **
 		if (strcmp(FIELDS[i].path, path) == 0)
 			return 0;
 	}
-	(void)sscanf(path, "metadata.%15[a-z]['%319[^']']%n", map, key, &end); /* else end is 0 */
-	*value = pod_text(node_get(r->metadata, map), key);
-	if (end > 0 && !path[end] &&
-	    (strcmp(map, "labels") == 0 || strcmp(map, "annotations") == 0))
+	struct span rest = span_of(path);
+	struct span head = span_next(&rest, '\'');
+	const char *key = arena_dup(r->a, span_next(&rest, '\''));
+	const char *map = span_is(head, "metadata.labels[")        ? "labels"
+	                  : span_is(head, "metadata.annotations[") ? "annotations"
+	                                                           : "";
+	*value = node_text(node_get(r->metadata, map), key);
+	if (*map && *key && span_is(rest, "]"))
 		return 0;
-	return pod_refuse(r, "the field `%s` is not known here", quote(r->quoted, span_of(path)));
+	return POD_REFUSE(r, "the field `%s` is not known here", quote(r->quoted, span_of(path)));
 }
 
 static int pod_env_entry(struct pod_reader *r, const struct node *entry, struct pod_env *v)
 {
 	const struct node *from = node_get(entry, "valueFrom");
 	const struct node *field = node_get(from, "fieldRef");
-	v->name = pod_text(entry, "name");
+	v->name = node_text(entry, "name");
 	if (!*v->name || strchr(v->name, '='))
-		return pod_refuse(r, "a variable has no valid name");
+		return POD_REFUSE(r, "a variable has no valid name");
 	if (field)
 		return pod_field(r, field, &v->value);
 	if (node_is(from, NODE_MAP))
-		return pod_refuse(r, "the value of variable %s has a source that is not known here",
+		return POD_REFUSE(r, "the value of variable %s has a source that is not known here",
 		                  v->name);
-	v->value = pod_text(entry, "value");
+	v->value = node_text(entry, "value");
 	v->expand = true;
 	return 0;
 }
@@ -305,24 +284,24 @@ static int pod_env_entry(struct pod_reader *r, const struct node *entry, struct 
 /* Those of envFrom come first. */
 static int pod_env_read(struct pod_reader *r, const struct node *object, struct pod_container *c)
 {
-	struct pod_list from = pod_list(object, "envFrom");
-	struct pod_list list = pod_list(object, "env");
-	if (from.n > POD_ENV_MAX || list.n > POD_ENV_MAX - from.n)
-		return pod_refuse(r, "container %s has more than %d variables", c->name,
+	const struct node *from = pod_list(object, "envFrom");
+	const struct node *list = pod_list(object, "env");
+	if (from->n > POD_ENV_MAX || list->n > POD_ENV_MAX - from->n)
+		return POD_REFUSE(r, "container %s has more than %d variables", c->name,
 		                  POD_ENV_MAX);
-	c->env = ARENA_NEW(r->a, struct pod_env, from.n + list.n);
-	for (; c->n_env < from.n; c->n_env++) {
+	c->env = ARENA_NEW(r->a, struct pod_env, from->n + list->n);
+	for (; c->n_env < from->n; c->n_env++) {
 		struct pod_env *v = &c->env[c->n_env];
-		const struct node *entry = &from.item[c->n_env];
+		const struct node *entry = &from->item[c->n_env];
 		const struct node *secret = node_get(entry, "secretRef");
-		v->name = pod_text(entry, "prefix");
+		v->name = node_text(entry, "prefix");
 		v->from.secret = secret != NULL;
 		if (pod_source_read(r, secret ?: node_get(entry, "configMapRef"), "name",
 		                    "an entry of envFrom", &v->from))
 			return -1;
 	}
-	for (size_t i = 0; i < list.n; i++) {
-		if (pod_env_entry(r, &list.item[i], &c->env[c->n_env++]))
+	for (size_t i = 0; i < list->n; i++) {
+		if (pod_env_entry(r, &list->item[i], &c->env[c->n_env++]))
 			return -1;
 	}
 	return 0;
@@ -330,13 +309,13 @@ static int pod_env_read(struct pod_reader *r, const struct node *object, struct 
 
 /* ---- containers ------------------------------------------------------------------------------ */
 
-static int pod_words(struct pod_reader *r, struct pod_list list, const char ***out)
+static int pod_words(struct pod_reader *r, const struct node *list, const char ***out)
 {
-	*out = ARENA_NEW(r->a, const char *, list.n + 1);
-	for (size_t i = 0; i < list.n; i++) {
-		if (!node_is(&list.item[i], NODE_TEXT))
-			return pod_refuse(r, "a word of a command is no text");
-		(*out)[i] = list.item[i].text;
+	*out = ARENA_NEW(r->a, const char *, list->n + 1);
+	for (size_t i = 0; i < list->n; i++) {
+		if (!node_is(&list->item[i], NODE_TEXT))
+			return POD_REFUSE(r, "a word of a command is no text");
+		(*out)[i] = list->item[i].text;
 	}
 	return 0;
 }
@@ -361,7 +340,7 @@ static int pod_resources(struct pod_reader *r, const struct node *app)
 			                       : SPAN("");
 			int64_t milli = quantity_milli(text);
 			if (milli < 0)
-				return pod_refuse(r, "the limit `%s` is no quantity, but `%s`",
+				return POD_REFUSE(r, "the limit `%s` is no quantity, but `%s`",
 				                  name, quote(r->quoted, text));
 			if (strcmp(name, "cpu") == 0)
 				need->cpus = milli ?: need->cpus;
@@ -378,10 +357,10 @@ static int pod_resources(struct pod_reader *r, const struct node *app)
 static int pod_container_read(struct pod_reader *r, const struct node *object,
                               struct pod_container *c)
 {
-	const char *message = pod_text(object, "terminationMessagePath");
-	const char *directory = pod_text(object, "workingDir");
-	c->name = pod_text(object, "name");
-	c->image = pod_text(object, "image");
+	const char *message = node_text(object, "terminationMessagePath");
+	const char *directory = node_text(object, "workingDir");
+	c->name = node_text(object, "name");
+	c->image = node_text(object, "image");
 	return pod_path(r, *message ? message : "/dev/termination-log", true, &c->message_path) ||
 	               (*directory && pod_path(r, directory, true, &c->directory)) ||
 	               pod_words(r, pod_list(object, "command"), &c->command) ||
@@ -395,18 +374,19 @@ static int pod_container_read(struct pod_reader *r, const struct node *object,
 
 static int pod_containers(struct pod_reader *r)
 {
-	struct pod_list init = pod_list(r->spec, "initContainers");
-	struct pod_list app = pod_list(r->spec, "containers");
-	r->pod->has_init = init.n == 1;
-	if (init.n > 1 || app.n != 1)
-		return pod_refuse(r,
-		                  "it has %zu init containers, with that of pai-runtime, and %zu "
+	const struct node *init = pod_list(r->spec, "initContainers");
+	const struct node *app = pod_list(r->spec, "containers");
+	r->pod->has_init = init->n == 1;
+	if (init->n > 1 || app->n != 1)
+		return POD_REFUSE(r,
+		                  "it has %u init containers, with that of pai-runtime, and %u "
 		                  "containers; one of each is possible: move the commands of "
 		                  "the others into that of the first container",
-		                  init.n, app.n);
-	if (r->pod->has_init && pod_container_read(r, init.item, &r->pod->init))
+		                  init->n, app->n);
+	if (r->pod->has_init && pod_container_read(r, init->item, &r->pod->init))
 		return -1;
-	return pod_container_read(r, app.item, &r->pod->app) || pod_resources(r, app.item) ? -1 : 0;
+	return pod_container_read(r, app->item, &r->pod->app) || pod_resources(r, app->item) ? -1
+	                                                                                     : 0;
 }
 
 struct pod *pod_read(const struct node *object, const struct pod_settings *s, struct arena *a,
@@ -419,23 +399,24 @@ struct pod *pod_read(const struct node *object, const struct pod_settings *s, st
 		                .pod = p,
 		                .a = a,
 		                .e = e };
-	struct pod_list secrets = pod_list(r.spec, "imagePullSecrets");
+	const struct node *secrets = pod_list(r.spec, "imagePullSecrets");
 	struct portspec ports;
 	ERR_AUTO wrong = { 0 };
 	p->uid = s->uid;
 	p->grace_s = pod_int(r.spec, "terminationGracePeriodSeconds", GRACE_DEFAULT_S);
-	if (p->grace_s < 0 || p->grace_s > GRACE_MAX_S) {
-		(void)pod_refuse(&r, "terminationGracePeriodSeconds is not 0 to %d", GRACE_MAX_S);
+	p->pull_secret = ARENA_NEW(a, const char *, secrets->n + 1);
+	for (; p->n_pull_secrets < secrets->n; p->n_pull_secrets++)
+		p->pull_secret[p->n_pull_secrets] =
+		    node_text(&secrets->item[p->n_pull_secrets], "name");
+	bool grace = p->grace_s >= 0 && p->grace_s <= GRACE_MAX_S;
+	if (!grace)
+		(void)POD_REFUSE(&r, "terminationGracePeriodSeconds is not 0 to %d", GRACE_MAX_S);
+	if (!grace || pod_volumes_read(&r) || pod_containers(&r)) {
+		(void)err_wrap(e, "this pod cannot run on one machine");
 		return NULL;
 	}
-	p->pull_secret = ARENA_NEW(a, const char *, secrets.n + 1);
-	for (; p->n_pull_secrets < secrets.n; p->n_pull_secrets++)
-		p->pull_secret[p->n_pull_secrets] =
-		    pod_text(&secrets.item[p->n_pull_secrets], "name");
-	if (pod_volumes_read(&r) || pod_containers(&r))
-		return NULL;
 	const char *text =
-	    pod_text(node_get(r.metadata, "annotations"), "rest-server/port-scheduling-spec");
+	    node_text(node_get(r.metadata, "annotations"), "rest-server/port-scheduling-spec");
 	(void)portspec_read(span_of(text), -1, a, &ports,
 	                    &wrong); /* has the labels that are right */
 	p->need.ports = ports.sequential ? 0 : ports.total;

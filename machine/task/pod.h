@@ -14,8 +14,7 @@
 enum {
 	POD_VOLUMES_MAX = 256,
 	POD_MOUNTS_MAX = 512,
-	POD_ENV_MAX = 8192,    /* variables of a container, with those of envFrom */
-	POD_MESSAGE_MAX = 4096 /* bytes of a termination message, as in Kubernetes */
+	POD_ENV_MAX = 8192 /* variables of a container, with those of envFrom */
 };
 
 /* A directory of this machine that stands for a PersistentVolumeClaim of this name. */

@@ -25,8 +25,7 @@ enum {
 
 /* ---- paths of the machine -------------------------------------------------------------------- */
 
-/* Is `path` the directory, or below it?  Texts only. */
-static bool path_within(const char *path, const char *dir)
+bool path_within(const char *path, const char *dir)
 {
 	size_t n = strlen(dir);
 	if (n == 1) /* "/" */
@@ -41,13 +40,13 @@ static const char *path_real(const char *path, struct arena *a)
 	return realpath(path, real) ? arena_dup(a, span_of(real)) : NULL;
 }
 
-const char *sandbox_home(struct arena *a)
+const char *sandbox_home(bool image, struct arena *a)
 {
 	enum { ROOM = 16384 };
 	struct passwd user;
 	struct passwd *found = NULL;
 	char *room = arena_alloc(a, ROOM);
-	bool known = getpwuid_r(geteuid(), &user, room, ROOM, &found) == 0 && found;
+	bool known = !image && getpwuid_r(geteuid(), &user, room, ROOM, &found) == 0 && found;
 	return known && user.pw_dir[0] == '/' ? user.pw_dir : "/root";
 }
 
@@ -84,7 +83,7 @@ const char **sandbox_hide(const char *const *more, size_t n, struct arena *a)
 	for (size_t i = 0; i < (geteuid() == 0 ? ARRAY_SIZE(USUAL) : 5); i++)
 		hide_add(&hidden, USUAL[i]);
 	hide_add(&hidden, getenv("HOME")); /* NOLINT(concurrency-mt-unsafe): not changed */
-	hide_add(&hidden, sandbox_home(a));
+	hide_add(&hidden, sandbox_home(false, a));
 	for (size_t i = 0; i < n; i++)
 		hide_add(&hidden, more[i]);
 	return hidden.v ? hidden.v : ARENA_NEW(a, const char *, 1);
@@ -238,10 +237,9 @@ static void view_hide(struct sandbox *s, const char *path, const char *look)
 		const char *at = view_join(s->a, path, *hide + n + 1);
 		if (view_look(s, at, &shown) == NULL || stat(*hide, &st) != 0)
 			continue;
-		if (S_ISDIR(st.st_mode))
-			(void)view_put(s, at, TMPFS, NULL);
-		else /* in a bind mount of a user namespace, devices cannot be opened */
-			(void)view_put(s, at, READ_ONLY, "/dev/null");
+		/* In a bind mount of a user namespace, devices cannot be opened. */
+		bool dir = S_ISDIR(st.st_mode);
+		(void)view_put(s, at, dir ? TMPFS : READ_ONLY, dir ? NULL : "/dev/null");
 	}
 }
 
@@ -254,11 +252,9 @@ static int sandbox_root(struct sandbox *s)
 		                               "/proc/acpi",  "/proc/scsi", "/proc/fs",
 		                               "/proc/driver" };
 	bool image = s->spec->rootfs != NULL;
-	s->root = (struct view){ .option = READ_ONLY, .look = "/" };
-	if (image)
-		s->root = (struct view){ .option = WRITABLE,
-			                 .look = s->spec->rootfs,
-			                 .source = view_join(s->a, s->spec->overlay, "merged") };
+	s->root.option = image ? WRITABLE : READ_ONLY;
+	s->root.look = image ? s->spec->rootfs : "/";
+	s->root.source = image ? view_join(s->a, s->spec->overlay, "merged") : NULL;
 	/* An image could have links in place of what is mounted there. */
 	for (size_t i = 0; image && i < ARRAY_SIZE(OWN); i++) {
 		const char *path = view_resolve(s, OWN[i]);
@@ -331,10 +327,10 @@ static int sandbox_mount_put(struct sandbox *s, const struct sandbox_mount *m)
 	const struct view *shown;
 	const char *look = view_look(s, path, &shown);
 	const char *option = m->device ? DEVICE : m->writable ? WRITABLE : READ_ONLY;
-	/* Where it is seen already, an empty directory is perhaps a new one. */
+	/* Where it is seen already, an empty directory is perhaps a new one: see args_shadow. */
 	DIR_AUTO *entries = dir_list(AT_FDCWD, real);
 	if (look && strcmp(look, real) == 0 && shown->option == option &&
-	    !(entries && !dir_next(entries)))
+	    (option == WRITABLE || !entries || dir_next(entries)))
 		return 0;
 	(void)view_put(s, path, option, real);
 	view_hide(s, path, real);
@@ -404,14 +400,6 @@ static void args_mount(struct sandbox *s, const struct view *v, const char *path
 		WORDS_ADD(&s->last, "--remount-ro", path);
 }
 
-/* An empty directory needs no mount, unless it is one itself (as of an automounter). */
-static bool args_is_empty(const char *look, dev_t parent)
-{
-	struct stat st;
-	DIR_AUTO *d = dir_list(AT_FDCWD, look);
-	return d && fstat(dirfd(d), &st) == 0 && st.st_dev == parent && !dir_next(d);
-}
-
 /* A new directory in place of `look`, with its entries, but for those that show something else. */
 static int args_shadow(struct sandbox *s, const struct view *v, const char *path, const char *look)
 {
@@ -439,11 +427,17 @@ static int args_shadow(struct sandbox *s, const struct view *v, const char *path
 			    path, SHADOWED_MAX);
 		if (own && own->option)
 			continue;
+		/* An empty directory needs no mount, unless it is one itself (as of an
+		 * automounter). */
+		DIR_AUTO *below = dir_list(AT_FDCWD, from);
+		struct stat inside;
+		bool empty = below && fstat(dirfd(below), &inside) == 0 &&
+		             inside.st_dev == st.st_dev && !dir_next(below);
 		ssize_t n = readlink(from, target, sizeof(target));
 		if (n > 0 && n < PATH_MAX)
 			WORDS_ADD(&s->args, "--symlink",
 			          arena_dup(s->a, (struct span){ target, (size_t)n }), at);
-		else if (!args_is_empty(from, st.st_dev)) /* it may vanish */
+		else if (!empty) /* it may vanish */
 			WORDS_ADD(&s->args, "--ro-bind-try", from, at);
 		else if (!own)
 			WORDS_ADD(&s->args, "--dir", at);
@@ -462,20 +456,12 @@ static bool args_lacks(const struct sandbox *s, const struct view *v, const char
 	return false;
 }
 
-static int args_too_many(const struct sandbox *s)
-{
-	return err_set(s->e, INVALID_PARAMETERS, "a sandbox of more than %d arguments",
-	               SANDBOX_ARGS_MAX);
-}
-
 /* look: where the machine has what was seen here so far; NULL: nowhere.  fixed: bubblewrap cannot
  * make mount points there. */
 static int args_view(struct sandbox *s, const struct view *v, const char *path, const char *look,
                      bool fixed)
 {
 	struct stat st;
-	if (s->args.n > SANDBOX_ARGS_MAX)
-		return args_too_many(s);
 	bool there = look && lstat(look, &st) == 0;
 	bool dir = there && S_ISDIR(st.st_mode);
 	if (v->option) {
@@ -497,6 +483,9 @@ static int args_view(struct sandbox *s, const struct view *v, const char *path, 
 		return -1;
 	if (!shadow && v->option)
 		args_mount(s, v, path);
+	if (s->args.n > SANDBOX_ARGS_MAX)
+		return err_set(s->e, INVALID_PARAMETERS, "a sandbox of more than %d arguments",
+		               SANDBOX_ARGS_MAX);
 	for (const struct view *c = v->child; c; c = c->next) {
 		const char *below = there ? view_join(s->a, look, c->name) : NULL;
 		if (args_view(s, c, view_join(s->a, path, c->name), below, fixed) != 0)
@@ -520,7 +509,7 @@ const char **sandbox_argv(const struct sandbox_spec *spec, struct arena *a, stru
 	}
 	s.args.a = s.last.a = a;
 	if (sandbox_root(&s) != 0 || sandbox_mounts(&s) != 0 ||
-	    (spec->home && !sandbox_dir(&s, spec->home)))
+	    !sandbox_dir(&s, sandbox_home(spec->rootfs != NULL, a)))
 		return NULL;
 	const char *cwd = sandbox_dir(&s, spec->cwd);
 	if (cwd == NULL)
@@ -533,10 +522,6 @@ const char **sandbox_argv(const struct sandbox_spec *spec, struct arena *a, stru
 	          "--as-pid-1");
 	if (args_view(&s, &s.root, "/", NULL, false) != 0)
 		return NULL;
-	if (args->n > SANDBOX_ARGS_MAX) {
-		(void)args_too_many(&s);
-		return NULL;
-	}
 	words_add_all(args, s.last.v);
 	WORDS_ADD(args, "--chdir", cwd, "--");
 	words_add_all(args, spec->command);

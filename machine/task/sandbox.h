@@ -29,8 +29,7 @@ struct sandbox_spec {
 	const char *const *hide;
 	size_t hide_n;
 	uint64_t memory; /* size of each tmpfs, also of /dev/shm; 0: half of the machine's memory */
-	const char *home; /* created as an empty directory if it lies in a hidden one; or NULL */
-	const char *cwd;  /* in the sandbox; NULL: "/" */
+	const char *cwd; /* in the sandbox; NULL: "/" */
 	const char *const *command; /* NULL-terminated; begins with a path in the sandbox */
 };
 
@@ -55,8 +54,12 @@ const char **sandbox_argv(const struct sandbox_spec *spec, struct arena *a, stru
  * /etc, /var or the like.  NULL-terminated, in the arena. */
 const char **sandbox_hide(const char *const *more, size_t n, struct arena *a);
 
-/* The home directory of this user, in the arena. */
-const char *sandbox_home(struct arena *a);
+/* The home directory of this user, or that of root in an image; in the arena.  A sandbox has it, as
+ * an empty directory if it lies in a hidden one. */
+const char *sandbox_home(bool image, struct arena *a);
+
+/* Is `path` the directory, or below it?  Texts only. */
+bool path_within(const char *path, const char *dir);
 
 /* Is `path` one of the directories, or below one, when symbolic links are followed?  For mounts
  * that users ask for. */

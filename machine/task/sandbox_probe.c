@@ -25,22 +25,6 @@ static bool probe_is(const char *path, const char *number)
 	       span_is(span_trim(span_of(text)), number);
 }
 
-/* What to do about AppArmor, which asks for a profile: bwrap has that of pai-runtime, which starts
- * it, unless it has one of its own. */
-static const char *probe_apparmor(const char *runtime, bool bwrap, struct arena *a)
-{
-	return arena_printf(
-	    a,
-	    "AppArmor forbids them: printf 'abi <abi/4.0>,\\nprofile pai-runtime %s "
-	    "flags=(unconfined) {\\n  userns,\\n}\\n' "
-	    ">/etc/apparmor.d/pai-runtime && apparmor_parser -r "
-	    "/etc/apparmor.d/pai-runtime (as root)%s",
-	    runtime,
-	    bwrap ? "; if that is loaded, keep one profile for bwrap in "
-		    "/etc/apparmor.d, which allows userns: two disable each other"
-		  : "");
-}
-
 /* The first that applies to what bubblewrap, or mount-overlay before it, has said. */
 static const struct advice {
 	const char *said; /* NULL: anything */
@@ -68,15 +52,8 @@ static const struct advice {
 	  "user namespaces seem to be forbidden: try `unshare --user true`, and see dmesg" },
 };
 
-static const char *probe_advice(struct span log)
-{
-	const struct advice *r = ADVICE;
-	while ((r->root && geteuid() != 0) || (r->said && span_find(log, 0, r->said) == SIZE_MAX) ||
-	       (r->file && access(r->file, F_OK) != 0) || (r->zero && !probe_is(r->file, "0")))
-		r++;
-	return r->advice;
-}
-
+/* AppArmor asks for a profile: bwrap has that of pai-runtime, which starts it, unless it has one of
+ * its own. */
 static int probe_failed(const char *runtime, struct span log, struct arena *a, struct err *e)
 {
 	static const char APPARMOR[] = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
@@ -84,47 +61,54 @@ static int probe_failed(const char *runtime, struct span log, struct arena *a, s
 	log = span_trim(log);
 	log = span_to(log, span_chr(log, '\n'));
 	bool bwrap = !span_starts(log, "mount-overlay");
-	bool apparmor =
-	    runtime && span_find(log, 0, "mount proc") == SIZE_MAX && probe_is(APPARMOR, "1");
+	const struct advice *r = ADVICE;
+	while ((r->root && geteuid() != 0) || (r->said && span_find(log, 0, r->said) == SIZE_MAX) ||
+	       (r->file && access(r->file, F_OK) != 0) || (r->zero && !probe_is(r->file, "0")))
+		r++;
+	const char *advice = r->advice;
+	if (runtime && span_find(log, 0, "mount proc") == SIZE_MAX && probe_is(APPARMOR, "1"))
+		advice = arena_printf(
+		    a,
+		    "AppArmor forbids them: printf 'abi <abi/4.0>,\\nprofile pai-runtime %s "
+		    "flags=(unconfined) {\\n  userns,\\n}\\n' "
+		    ">/etc/apparmor.d/pai-runtime && apparmor_parser -r "
+		    "/etc/apparmor.d/pai-runtime (as root)%s",
+		    runtime,
+		    bwrap ? "; if that is loaded, keep one profile for bwrap in "
+			    "/etc/apparmor.d, which allows userns: two disable each other"
+			  : "");
 	return err_set(e, UNAVAILABLE, "tasks cannot be isolated: %s was refused: \"%s\"; %s",
-	               bwrap ? "bwrap" : "pai-runtime mount-overlay", quote(q, log),
-	               apparmor ? probe_apparmor(runtime, bwrap, a) : probe_advice(log));
-}
-
-static int probe_run(const char *runtime, const char *dir, struct arena *a, struct err *e)
-{
-	static const char *const NOTHING[] = { NULL };
-	const char *const program[] = { program_find("bwrap", a), "--version", NULL };
-	const struct sandbox_spec spec = { .command = program };
-	const char **argv = sandbox_argv(&spec, a, e);
-	struct words args = { .a = a };
-	struct span log = { NULL, 0 };
-	if (!argv)
-		return -1;
-	if (dir)
-		WORDS_ADD(&args, runtime, "mount-overlay", arena_printf(a, "%s/lower", dir), dir,
-		          "--");
-	else if (runtime) /* as a task: its rights may differ from ours */
-		WORDS_ADD(&args, runtime, "exec");
-	words_add_all(&args, argv);
-	const struct child_command command = { .argv = args.v, .env = NOTHING };
-	int status = child_run(&command, PROBE_MS, &log, a, e);
-	if (status > 0)
-		return probe_failed(runtime, log, a, e);
-	if (status < 0)
-		e->http = 503;
-	return status;
+	               bwrap ? "bwrap" : "pai-runtime mount-overlay", quote(q, log), advice);
 }
 
 int sandbox_probe(const char *runtime, const char *overlay, struct err *e)
 {
+	static const char *const NOTHING[] = { NULL };
 	ARENA_AUTO a = { 0 };
-	if (!overlay)
-		return probe_run(runtime, NULL, &a, e);
-	char *dir = arena_printf(&a, "%s/probe-XXXXXX", overlay);
-	if (mkdtemp(dir) == NULL || mkdir(arena_printf(&a, "%s/lower", dir), 0700) != 0)
+	const char *const program[] = { program_find("bwrap", &a), "--version", NULL };
+	const struct sandbox_spec spec = { .command = program };
+	const char **argv = sandbox_argv(&spec, &a, e);
+	struct words args = { .a = &a };
+	struct span log = { NULL, 0 };
+	if (!argv)
+		return -1;
+	char *dir = arena_printf(&a, "%s/probe-XXXXXX", overlay ? overlay : "");
+	bool made = !overlay || mkdtemp(dir);
+	const char *lower = arena_printf(&a, "%s/lower", dir);
+	if (!made || (overlay && mkdir(lower, 0700) != 0))
 		return err_set(e, UNAVAILABLE, "%s: %s", dir, strerrordesc_np(errno));
-	int rc = probe_run(runtime, dir, &a, e);
-	(void)tree_remove(AT_FDCWD, dir, 1000);
-	return rc;
+	if (overlay)
+		WORDS_ADD(&args, runtime, "mount-overlay", lower, dir, "--");
+	else if (runtime) /* as a task: its rights may differ from ours */
+		WORDS_ADD(&args, runtime, "exec");
+	words_add_all(&args, argv);
+	const struct child_command command = { .argv = args.v, .env = NOTHING };
+	int status = child_run(&command, PROBE_MS, &log, &a, e);
+	if (overlay)
+		(void)tree_remove(AT_FDCWD, dir, 1000);
+	if (status > 0)
+		return probe_failed(runtime, log, &a, e);
+	if (status < 0)
+		e->http = 503;
+	return status;
 }

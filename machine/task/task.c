@@ -21,7 +21,7 @@ enum { STATE_MAX = 128 << 10, ENVIRON_MAX = 256 << 10, LEFTOVER_ROUNDS = 10 };
 /* ---- starting -------------------------------------------------------------------------------- */
 
 /* NOLINTNEXTLINE(readability-function-size): its parameters */
-int task_start(const char *dir, const char *runtime, int tether, const int *keep, size_t n_keep,
+int task_start(const char *dir, const char *runtime, bool tied, const int *keep, size_t n_keep,
                struct err *e)
 {
 	static const char *const ENV[] = { "PATH=/usr/local/bin:/usr/bin:/bin", NULL };
@@ -29,13 +29,9 @@ int task_start(const char *dir, const char *runtime, int tether, const int *keep
 	const char *const argv[] = { runtime,
 		                     "shim",
 		                     dir,
-		                     tether >= 0 ? "--tether" : NULL,
-		                     arena_printf(&a, "%d", tether),
+		                     tied ? "--parent" : NULL,
+		                     arena_printf(&a, "%d", (int)getpid()),
 		                     NULL };
-	int *all = ARENA_NEW(&a, int, n_keep + 1);
-	all[0] = tether;
-	for (size_t i = 0; i < n_keep; i++)
-		all[i + 1] = keep[i];
 	FD_AUTO error = open(arena_printf(&a, "%s/shim.error", dir),
 	                     O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	sigset_t blocked; /* they wait until the shim takes them */
@@ -48,8 +44,8 @@ int task_start(const char *dir, const char *runtime, int tether, const int *keep
 		                            .err = error,
 		                            .group = CHILD_SESSION,
 		                            .blocked = &blocked,
-		                            .keep = tether >= 0 ? all : all + 1,
-		                            .n_keep = n_keep + (tether >= 0) };
+		                            .keep = keep,
+		                            .n_keep = n_keep };
 	pid_t pid = error >= 0 ? child_spawn(&shim) : -1;
 	int pidfd = pid >= 0 ? pidfd_open(pid, 0) : -1; /* it is not reaped yet */
 	if (pidfd < 0)
@@ -60,31 +56,24 @@ int task_start(const char *dir, const char *runtime, int tether, const int *keep
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
-/* The process with this identity; -1 if it has ended. */
-static int task_find_process(const char *identity)
-{
-	char now[PROCESS_IDENTITY_MAX];
-	int64_t pid;
-	if (parse_i64(span_to(span_of(identity), strcspn(identity, " ")), 2, INT32_MAX, &pid))
-		return -1;
-	/* First, so that it is that of the process that is looked at. */
-	int pidfd = pidfd_open((pid_t)pid, 0);
-	process_identity((pid_t)pid, now);
-	if (pidfd >= 0 && strcmp(now, identity) == 0)
-		return pidfd;
-	fd_cleanup(&pidfd);
-	return -1;
-}
-
 enum task_found task_find(const char *path, int *pidfd)
 {
 	char identity[PROCESS_IDENTITY_MAX];
+	char now[PROCESS_IDENTITY_MAX];
+	int64_t pid = 0;
 	FREE_AUTO char *file = xasprintf("%s/shim", path);
 	*pidfd = -1;
 	if (fd_read_at(AT_FDCWD, file, identity, sizeof(identity)) < 0)
 		return TASK_NOT_STARTED;
-	*pidfd = task_find_process(identity);
-	return *pidfd >= 0 ? TASK_ALIVE : TASK_GONE;
+	(void)parse_i64(span_to(span_of(identity), strcspn(identity, " ")), 2, INT32_MAX, &pid);
+	/* First, so that it is that of the process that is looked at. */
+	*pidfd = pidfd_open((pid_t)pid, 0); /* 0 is none */
+	process_identity((pid_t)pid, now);
+	if (*pidfd >= 0 && strcmp(now, identity) == 0)
+		return TASK_ALIVE;
+	fd_cleanup(pidfd);
+	*pidfd = -1;
+	return TASK_GONE;
 }
 
 void task_reap(int pidfd)
@@ -124,9 +113,6 @@ const struct task_state TASK_NEW = {
 
 int task_read_state(const char *path, struct arena *a, struct task_state *out, struct err *e)
 {
-	static const char *const PHASES[] = {
-		[TASK_INIT] = "init", [TASK_RUN] = "run", [TASK_ENDED] = "ended"
-	};
 	const char *file = arena_printf(a, "%s/state", path);
 	char *text = arena_alloc(a, STATE_MAX);
 	*out = TASK_NEW;
@@ -134,11 +120,11 @@ int task_read_state(const char *path, struct arena *a, struct task_state *out, s
 		return 1;
 	JSON_AUTO *root = reply_parse(span_of(text));
 	const char *phase = reply_text(root, "phase");
-	for (int i = TASK_INIT; i <= TASK_ENDED; i++) {
-		if (strcmp(phase, PHASES[i]) == 0)
-			out->phase = (enum task_phase)i;
-	}
-	if (!root || out->phase == TASK_STARTING)
+	if (strcmp(phase, "run") == 0)
+		out->phase = TASK_RUN;
+	else if (strcmp(phase, "ended") == 0)
+		out->phase = TASK_ENDED;
+	else if (strcmp(phase, "init") != 0) /* of shims of earlier versions */
 		return err_set(e, UNKNOWN_ERROR, "%s is damaged", file);
 	out->stopped = json_is_true(json_object_get(root, "stopped"));
 	const json_t *app = json_object_get(root, "app");
@@ -182,12 +168,10 @@ static bool leftover_is(pid_t pid, void *variable)
 int task_kill_leftovers(const char *uid)
 {
 	FREE_AUTO char *variable = xasprintf("FC_POD_UID=%s", uid);
+	int found = 1;
 	int total = 0;
-	int before = -1;
 	/* They could have started others meanwhile. */
-	for (int i = 0; i < LEFTOVER_ROUNDS && total != before; i++) {
-		before = total;
-		total += process_kill_all(leftover_is, variable);
-	}
+	for (int i = 0; i < LEFTOVER_ROUNDS && found; i++)
+		total += found = process_kill_all(leftover_is, variable);
 	return total;
 }

@@ -54,11 +54,11 @@ int task_prepare(const struct pod *p, const struct task_settings *s, struct err 
 
 /*
  * Starts the shim in a session of its own.  The descriptors in `keep` (locks of GPUs) are inherited
- * by the shim, not by its children.  tether: the shim stops the task when the other end of this
- * pipe is closed; -1: none.  Returns a pidfd that is readable when the shim has ended; the caller
+ * by the shim, not by its children.  tied: the shim stops the task when this thread ends, however
+ * it does.  Returns a pidfd that is readable when the shim has ended; the caller
  * calls task_reap then.  -1 and *e.
  */
-int task_start(const char *dir, const char *runtime, int tether, const int *keep, size_t n_keep,
+int task_start(const char *dir, const char *runtime, bool tied, const int *keep, size_t n_keep,
                struct err *e);
 
 enum task_found {
@@ -72,12 +72,11 @@ enum task_found task_find(const char *dir, int *pidfd);
 /* Collects the shim if it is a child of this process, and closes the pidfd. */
 void task_reap(int pidfd);
 
-/* TASK_INIT: only of shims of earlier versions. */
-enum task_phase { TASK_STARTING, TASK_INIT, TASK_RUN, TASK_ENDED };
+enum task_phase { TASK_STARTING, TASK_RUN, TASK_ENDED };
 
 struct task_state {
 	enum task_phase phase;
-	bool stopped;   /* asked to stop by a signal or the tether */
+	bool stopped;   /* asked to stop, or tied to a thread that has ended */
 	bool started;   /* the app */
 	int64_t ran_ms; /* so long; valid when it is terminated */
 	/* init and the app.  Reasons: "Completed", "Error", "ContainerCannotRun", "OutOfResources"

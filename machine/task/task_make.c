@@ -19,7 +19,7 @@ struct task_making {
 	/* pai-runtime init reads the patterns of exit codes from this volume, which are put where
 	 * it would copy them to: into this one, the work volume.  NULL: there is none. */
 	const struct pod_volume *patterns, *work;
-	const char *home;            /* of the app container */
+	const char *home;            /* of the containers: HOME=PATH */
 	struct sandbox_mount *mount; /* its mounts in a sandbox; of one path the last one counts */
 	size_t n_mounts;
 	struct words same; /* APP_SAME */
@@ -137,8 +137,7 @@ static bool task_path_moves(const char *path)
 	static const char *const PREFIXES[] = { "/usr/local/pai", "/usr/local/pai-config",
 		                                "/var/run/secrets", "/run/secrets" };
 	for (size_t i = 0; i < ARRAY_SIZE(PREFIXES); i++) {
-		size_t n = strlen(PREFIXES[i]);
-		if (strncmp(path, PREFIXES[i], n) == 0 && (path[n] == '/' || path[n] == '\0'))
+		if (path_within(path, PREFIXES[i]))
 			return true;
 	}
 	return false;
@@ -164,13 +163,13 @@ static int task_link(struct task_making *m, const char *to, const char *at)
 /* The storage is named, because users know nothing of its directory.  ENOENT has words of its own:
  * with those of the C library the exit specification would take the command for missing (-1203). */
 static int task_storage_refuse(struct task_making *m, const struct pod_mount *mount,
-                               const char *path, const char *does, int fault)
+                               const char *path, const char *does)
 {
 	return err_set(m->e, INVALID_PARAMETERS,
 	               "storage `%s` cannot be mounted at %s: the directory %s of this machine %s: "
 	               "%s",
 	               mount->volume->storage, mount->path, path, does,
-	               fault == ENOENT ? "it does not exist" : strerrordesc_np(fault));
+	               errno == ENOENT ? "it does not exist" : strerrordesc_np(errno));
 }
 
 /* Another task could replace a subPath of a storage by a link before it is mounted, so `shim
@@ -183,15 +182,15 @@ static int task_storage_put(struct task_making *m, const struct pod_mount *mount
 	struct stat st;
 	FD_AUTO base = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (base < 0)
-		return task_storage_refuse(m, mount, dir, "cannot be opened", errno);
+		return task_storage_refuse(m, mount, dir, "cannot be opened");
 	if (!*mount->sub_path)
 		return 0;
 	if (!strchr(mount->sub_path, '/') && mkdirat(base, mount->sub_path, 0755) != 0 &&
 	    errno != EEXIST)
-		return task_storage_refuse(m, mount, path, "cannot be made", errno);
+		return task_storage_refuse(m, mount, path, "cannot be made");
 	FD_AUTO fd = openat(base, mount->sub_path, O_PATH | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) != 0)
-		return task_storage_refuse(m, mount, path, "cannot be opened", errno);
+		return task_storage_refuse(m, mount, path, "cannot be opened");
 	/* The link has the path of what was opened. */
 	if (!sandbox_hidden(arena_printf(m->a, "/proc/self/fd/%d", fd), &dir, 1))
 		return err_set(m->e, INVALID_PARAMETERS, "%s is a link that leads out of %s", path,
@@ -215,14 +214,11 @@ static int task_mount(struct task_making *m, const struct pod_mount *mount)
 	if (!storage && !(memory && m->s->sandbox) && task_make_dir(m, dir))
 		return -1;
 	if (m->s->sandbox) {
-		m->mount[m->n_mounts++] = (struct sandbox_mount){
-			.source = memory    ? NULL
-			          : storage ? dir
-			                    : task_below(m, dir),
-			.path = mount->path,
-			.writable = !mount->read_only,
-			.size = memory ? (uint64_t)v->size : 0,
-		};
+		const char *source = memory ? NULL : storage ? dir : task_below(m, dir);
+		m->mount[m->n_mounts++] = (struct sandbox_mount){ .source = source,
+			                                          .path = mount->path,
+			                                          .writable = !mount->read_only,
+			                                          .size = (uint64_t)v->size };
 		return storage ? task_storage_put(m, mount) : 0;
 	}
 	if ((storage && strcmp(dir, mount->path) == 0) ||
@@ -255,6 +251,10 @@ static int task_layout(struct task_making *m)
 	if (!m->s->box.rootfs)
 		m->mount[m->n_mounts++] =
 		    (struct sandbox_mount){ task_below(m, "root/tmp"), "/tmp", true, 0, false };
+	for (size_t i = 0; i < m->p->n_volumes; i++) {
+		if (task_put_files(m, &m->p->volume[i]))
+			return -1;
+	}
 	for (size_t i = 0; i < c->n_mounts; i++) {
 		if (task_mount(m, &c->mount[i]))
 			return -1;
@@ -274,7 +274,7 @@ static int task_layout(struct task_making *m)
 	/* Plugins call the runtime. */
 	if (!m->s->sandbox && task_link(m, m->s->box.runtime, "root/usr/local/pai/runtime"))
 		return -1;
-	return task_make_dir(m, "root/tmp") || task_make_above(m, message) ||
+	return (!m->s->box.rootfs && task_make_dir(m, "root/tmp")) || task_make_above(m, message) ||
 	               task_new_file(m, message, SPAN(""), 0600)
 	           ? -1
 	           : 0;
@@ -289,7 +289,7 @@ static int task_environment(struct task_making *m, const struct pod_container *c
 	if (pod_env_resolve(c, m->s->objects, &pod, m->e))
 		return -1;
 	words_add(w, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
-	words_add(w, arena_printf(m->a, "HOME=%s", m->home));
+	words_add(w, m->home);
 	words_set_all(w, app ? m->s->image_env : NULL);
 	words_set_all(w, pod.v);
 	words_set_all(w, app ? m->s->env : NULL);
@@ -369,7 +369,6 @@ static const char *const *task_wrap(struct task_making *m, const char *cwd,
 	box.mounts_n = m->n_mounts;
 	box.overlay = m->s->dir;
 	box.memory = (uint64_t)m->p->need.memory;
-	box.home = m->home;
 	box.cwd = cwd;
 	box.command = command;
 	return sandbox_argv(&box, m->a, m->e);
@@ -386,7 +385,6 @@ static int task_spec_write(struct task_making *m)
 	struct words init_env = { .a = m->a };
 	struct words init = { .a = m->a };
 	struct words command = { .a = m->a };
-	m->home = m->s->box.rootfs ? "/root" : sandbox_home(m->a);
 	if (task_environment(m, c, &env) || task_words_app(m, &env, &command) ||
 	    (m->p->has_init && task_environment(m, &m->p->init, &init_env)) ||
 	    task_words_init(m, &init_env, &init))
@@ -443,15 +441,12 @@ int task_prepare(const struct pod *p, const struct task_settings *s, struct err 
 	if (faccessat(dir, "shim", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return err_set(e, UNKNOWN_ERROR, "a shim has been started in %s", s->dir);
 	struct task_making m = { .p = p, .s = s, .same = { .a = &a }, .dir = dir, .a = &a, .e = e };
+	m.home = arena_printf(&a, "HOME=%s", sandbox_home(s->box.rootfs != NULL, &a));
 	m.patterns = task_volume_at(&p->init, "/usr/local/pai-config");
 	m.work = task_volume_at(&p->app, "/usr/local/pai");
 	if (m.work && m.work->kind != POD_DIRECTORY)
 		m.work = NULL;
-	int result = 0;
-	for (size_t i = 0; i < p->n_volumes && !result; i++)
-		result = task_put_files(&m, &p->volume[i]);
-	if (!result)
-		result = task_layout(&m) || task_spec_write(&m) ? -1 : 0;
+	int result = task_layout(&m) || task_spec_write(&m) ? -1 : 0;
 	arena_wipe(&a); /* secrets */
 	return result;
 }

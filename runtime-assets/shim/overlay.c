@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "runtime-assets/cmdline.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/shim/shim_internal.h"
@@ -90,25 +91,17 @@ static void overlay_escaped(struct str *out, const char *name, const char *path)
 	}
 }
 
-static bool overlay_there(const char *merged)
-{
-	struct statfs fs;
-	return statfs(merged, &fs) == 0 && (unsigned long)fs.f_type == OVERLAY_FUSE;
-}
-
 /* error: why the kernel cannot. */
-static int overlay_fuse(const struct overlay *o, int error, struct err *e)
+static int overlay_fuse(const struct overlay *o, int error, struct arena *a, struct err *e)
 {
-	static const char *const PROGRAMS[] = { "/usr/bin/fuse-overlayfs",
-		                                "/usr/local/bin/fuse-overlayfs",
-		                                "/bin/fuse-overlayfs" };
+	const char *program = program_find("fuse-overlayfs", a);
 	STR_AUTO options = STR_INIT(16384);
 	overlay_escaped(&options, "lowerdir=", o->lower);
 	overlay_escaped(&options, ",upperdir=", o->upper);
 	overlay_escaped(&options, ",workdir=", o->work);
 	pid_t parent = getpid();
-	pid_t child = fork();
-	if (child < 0)
+	pid_t child = program ? fork() : -1;
+	if (program && child < 0)
 		return err_set(e, FAILED, "fork: %s", strerror(errno));
 	if (child == 0) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -119,35 +112,21 @@ static int overlay_fuse(const struct overlay *o, int error, struct err *e)
 		/* The shim takes their end for the start of the command. */
 		for (int fd = SHIM_REPORT_FD; fd <= SHIM_INIT_FD; fd++)
 			(void)close(fd);
-		for (size_t i = 0; getppid() == parent && i < 3; i++)
-			(void)execl(PROGRAMS[i], "fuse-overlayfs", "-f", "-o", str_c(&options),
-			            o->merged, (char *)NULL);
+		if (getppid() == parent)
+			(void)execl(program, program, "-f", "-o", str_c(&options), o->merged,
+			            (char *)NULL);
 		_exit(127);
 	}
-	int status = 0;
-	for (int ms = 0; ms < OVERLAY_WAIT_MS; ms += 5) {
-		if (overlay_there(o->merged))
+	for (int ms = 0; child > 0 && ms < OVERLAY_WAIT_MS; ms += 5) {
+		struct statfs fs;
+		if (statfs(o->merged, &fs) == 0 && (unsigned long)fs.f_type == OVERLAY_FUSE)
 			return 0;
-		if (waitpid(child, &status, WNOHANG) == child)
+		if (waitpid(child, NULL, WNOHANG) == child)
 			break;
 		(void)poll(NULL, 0, 5);
 	}
-	bool absent = WIFEXITED(status) && WEXITSTATUS(status) == 127;
 	return err_set(e, FAILED, "overlay at %s: the kernel: %s; fuse-overlayfs %s", o->merged,
-	               strerror(error), absent ? "is not installed" : "cannot mount it either");
-}
-
-static int overlay_open(struct overlay *o, const char *lower, const char *dir, struct arena *a,
-                        struct err *e)
-{
-	const char *const made[] = { path_join(a, dir, "upper"), path_join(a, dir, "work"),
-		                     path_join(a, dir, "merged") };
-	for (size_t i = 0; i < ARRAY_SIZE(made); i++) {
-		if (mkdir(made[i], 0755) != 0 && errno != EEXIST)
-			return err_set(e, FAILED, "%s: %s", made[i], strerror(errno));
-	}
-	*o = (struct overlay){ lower, made[0], made[1], made[2] };
-	return 0;
+	               strerror(error), program ? "cannot mount it either" : "is not installed");
 }
 
 int cmd_mount_overlay(int argc, char **argv)
@@ -159,9 +138,16 @@ int cmd_mount_overlay(int argc, char **argv)
 	}
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
-	struct overlay o = { 0 };
-	if (overlay_open(&o, argv[1], argv[2], &a, &e) == 0 && overlay_namespaces(&e) == 0 &&
-	    (overlay_kernel(&o) == 0 || overlay_fuse(&o, errno, &e) == 0)) {
+	const char *const made[] = { path_join(&a, argv[2], "upper"),
+		                     path_join(&a, argv[2], "work"),
+		                     path_join(&a, argv[2], "merged") };
+	const struct overlay o = { argv[1], made[0], made[1], made[2] };
+	for (size_t i = 0; i < ARRAY_SIZE(made) && !e.http; i++) {
+		if (mkdir(made[i], 0755) != 0 && errno != EEXIST)
+			(void)err_set(&e, FAILED, "%s: %s", made[i], strerror(errno));
+	}
+	if (!e.http && overlay_namespaces(&e) == 0 &&
+	    (overlay_kernel(&o) == 0 || overlay_fuse(&o, errno, &a, &e) == 0)) {
 		(void)execv(argv[4], argv + 4);
 		(void)err_set(&e, FAILED, "%s: %s", argv[4], strerror(errno));
 	}

@@ -39,7 +39,7 @@ enum {
 static const char SHIM_SHORT[] = "OutOfResources";
 
 /* What the shim reads.  Those of a process begin with FROM_OUT. */
-enum shim_source { FROM_SIGNALS, FROM_TETHER, FROM_OUT, FROM_ERR, FROM_INIT, FROM_REPORT, SOURCES };
+enum shim_source { FROM_SIGNALS, FROM_OUT, FROM_ERR, FROM_INIT, FROM_REPORT, SOURCES };
 
 struct shim {
 	int dir, spec;
@@ -63,14 +63,6 @@ struct shim {
 };
 
 /* ---- signals --------------------------------------------------------------------------------- */
-
-static void shim_stop_within(struct shim *s, int64_t ms)
-{
-	int64_t now = clock_ms();
-	s->state.stopped = true;
-	if (now + ms < s->kill_at)
-		s->kill_at = now + ms;
-}
 
 /* For process_kill_all.  This process is a subreaper, so repeating it reaches all descendants;
  * those that have ended are not reaped yet, and still children. */
@@ -99,12 +91,14 @@ static void shim_take_signals(struct shim *s)
 {
 	struct signalfd_siginfo info;
 	while (read(s->from[FROM_SIGNALS], &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			continue;
 		/* The sender may add the seconds. */
 		bool given = info.ssi_code == SI_QUEUE && info.ssi_int >= 0;
-		if (info.ssi_signo == SIGUSR1)
-			shim_stop_within(s, 0);
-		else if (info.ssi_signo == SIGTERM)
-			shim_stop_within(s, given ? INT64_C(1000) * info.ssi_int : s->grace_ms);
+		int64_t grace_ms = given ? INT64_C(1000) * info.ssi_int : s->grace_ms;
+		int64_t until = clock_ms() + (info.ssi_signo == SIGUSR1 ? 0 : grace_ms);
+		s->state.stopped = true;
+		s->kill_at = until < s->kill_at ? until : s->kill_at;
 	}
 	shim_reap(s);
 }
@@ -147,7 +141,6 @@ static void shim_init_ended(struct shim *s)
 	shim_close_source(s, FROM_INIT);
 	shim_log_close(&s->log);
 	shim_log_open(&s->log, s->dir, "log");
-	r->ended = true;
 	r->reason = "Completed";
 	r->ended_ms = clock_wall_ms();
 	s->which = SHIM_APP;
@@ -205,7 +198,6 @@ static void shim_read_report(struct shim *s)
 		return;
 	s->state.of[SHIM_APP].started = true;
 	s->state.of[SHIM_APP].started_ms = clock_wall_ms();
-	s->state.phase = "run";
 	(void)shim_state_write(s->dir, &s->state, false);
 }
 
@@ -226,16 +218,12 @@ static void shim_wait(struct shim *s)
 {
 	struct pollfd watched[SOURCES];
 	for (int i = 0; i < SOURCES; i++)
-		watched[i] = (struct pollfd){ s->from[i], i == FROM_TETHER ? 0 : POLLIN, 0 };
+		watched[i] = (struct pollfd){ s->from[i], POLLIN, 0 };
 	int64_t ms = shim_wait_ms(s);
 	if (poll(watched, SOURCES, ms > INT32_MAX ? INT32_MAX : (int)ms) < 0)
 		return;
 	if (watched[FROM_SIGNALS].revents)
 		shim_take_signals(s);
-	if (watched[FROM_TETHER].revents) { /* its other end is closed */
-		shim_close_source(s, FROM_TETHER);
-		shim_stop_within(s, s->grace_ms);
-	}
 	/* First, else it could be output of app in the log of init. */
 	shim_read_report(s);
 	for (enum shim_source i = FROM_OUT; i <= FROM_INIT; i++) {
@@ -245,14 +233,6 @@ static void shim_wait(struct shim *s)
 }
 
 /* ---- a container ----------------------------------------------------------------------------- */
-
-/* Above those with fixed numbers. */
-static int shim_fd_up(int fd)
-{
-	int up = fcntl(fd, F_DUPFD_CLOEXEC, SHIM_INIT_FD + 1);
-	fd_cleanup(&fd);
-	return up;
-}
 
 /* The reading end goes to the source, the writing end is returned. */
 static int shim_pipe(struct shim *s, enum shim_source which)
@@ -267,10 +247,10 @@ static int shim_pipe(struct shim *s, enum shim_source which)
 	(void)fcntl(end[0], F_SETFL, O_NONBLOCK);
 	if (report)
 		(void)setsockopt(end[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
-	return shim_fd_up(end[1]);
+	return end[1];
 }
 
-/* In the new process: executes the command.  to: its ends of the pipes; -1: none. */
+/* In the new process: executes the command.  to: its ends of the pipes. */
 static _Noreturn void shim_child(const struct shim *s, pid_t parent, const int to[SOURCES])
 {
 	static const int NUMBERS[SOURCES] = { [FROM_OUT] = STDOUT_FILENO,
@@ -291,15 +271,15 @@ static _Noreturn void shim_child(const struct shim *s, pid_t parent, const int t
 	const char *cgroup = s->head[SHIM_CGROUP];
 	FD_AUTO joined = *cgroup ? open(cgroup, O_WRONLY | O_CLOEXEC) : -1;
 	if (*cgroup && (joined < 0 || fd_write_all(joined, SPAN("0"))))
-		shim_refuse(to[FROM_REPORT], cgroup, NULL);
-	bool passed = dup2(shim_fd_up(s->spec), SHIM_SPEC_FD) >= 0;
+		shim_refuse(to[FROM_REPORT], cgroup);
+	bool passed = dup2(s->spec, SHIM_SPEC_FD) >= 0;
 	for (enum shim_source i = FROM_OUT; i < SOURCES; i++)
-		passed = passed && (to[i] < 0 || dup2(to[i], NUMBERS[i]) >= 0);
+		passed = passed && dup2(to[i], NUMBERS[i]) >= 0;
 	if (!passed)
-		shim_refuse(to[FROM_REPORT], "cannot pass the descriptors on", NULL);
+		shim_refuse(to[FROM_REPORT], "cannot pass the descriptors on");
 	umask(022);
 	(void)execve(s->argv[0], s->argv, env);
-	shim_refuse(to[FROM_REPORT], s->argv[0], NULL);
+	shim_refuse(to[FROM_REPORT], s->argv[0]);
 }
 
 static int shim_start(struct shim *s)
@@ -308,17 +288,14 @@ static int shim_start(struct shim *s)
 	pid_t parent = getpid();
 	bool failed = false;
 	for (enum shim_source i = FROM_OUT; i < SOURCES; i++) {
-		bool needed = i != FROM_INIT || s->which == SHIM_INIT;
-		to[i] = needed ? shim_pipe(s, i) : -1;
-		failed |= needed && to[i] < 0;
+		to[i] = shim_pipe(s, i);
+		failed |= to[i] < 0;
 	}
 	pid_t pid = failed ? -1 : fork();
 	if (pid == 0)
 		shim_child(s, parent, to);
-	int error = errno;
 	for (enum shim_source i = FROM_OUT; i < SOURCES; i++)
-		fd_cleanup(&to[i]);
-	errno = error;
+		fd_cleanup(&to[i]); /* keeps errno */
 	s->child = pid > 0 ? pid : 0;
 	s->childless = false;
 	return pid > 0 ? 0 : -1;
@@ -336,7 +313,7 @@ static bool shim_says_short(struct span why)
 }
 
 /* Why the command was not executed; nothing: it was, or was not to be. */
-static void shim_say_failure(const struct shim *s, struct str *out)
+static void shim_say_failure(const struct shim *s, int signal, struct str *out)
 {
 	const struct shim_result *r = &s->state.of[s->which];
 	struct span said = { s->report, s->report_n };
@@ -344,8 +321,8 @@ static void shim_say_failure(const struct shim *s, struct str *out)
 		str_span(out, span_from(said, 1));
 	} else if (r->started || !*s->head[SHIM_SANDBOX] || s->state.stopped) {
 		return;
-	} else if (r->signal) {
-		str_printf(out, "the sandbox was killed by signal %d while it was made", r->signal);
+	} else if (signal) {
+		str_printf(out, "the sandbox was killed by signal %d while it was made", signal);
 	} else { /* the last words of bubblewrap */
 		str_puts(out, "the sandbox cannot be made: ");
 		str_span(out, span_trim((struct span){ s->tail, s->tail_n }));
@@ -356,14 +333,13 @@ static void shim_finish(struct shim *s)
 {
 	struct shim_result *r = &s->state.of[s->which];
 	STR_AUTO why = STR_INIT(TAIL_MAX + 64);
-	r->signal = WIFSIGNALED(s->exit) ? WTERMSIG(s->exit) : 0;
-	r->code = r->signal ? 128 + r->signal : WEXITSTATUS(s->exit);
+	int signal = WIFSIGNALED(s->exit) ? WTERMSIG(s->exit) : 0;
+	r->code = signal ? 128 + signal : WEXITSTATUS(s->exit);
 	r->ended_ms = s->exit_ms ? s->exit_ms : clock_wall_ms();
-	shim_say_failure(s, &why);
+	shim_say_failure(s, signal, &why);
 	if (why.n > 0) { /* as one that could not be started */
-		bool is_short = !s->report_n && r->signal;
+		bool is_short = !s->report_n && signal;
 		r->code = NOT_RUN;
-		r->signal = 0;
 		r->started = false;
 		r->reason =
 		    is_short || shim_says_short(str_view(&why)) ? SHIM_SHORT : "ContainerCannotRun";
@@ -371,15 +347,13 @@ static void shim_finish(struct shim *s)
 	} else {
 		r->reason = r->code ? "Error" : "Completed";
 		char text[SHIM_MESSAGE_MAX + 1];
-		ssize_t n = 0;
-		if (s->which == SHIM_APP)
-			n = fd_read_at(s->dir, s->head[SHIM_MESSAGE], text, sizeof(text));
+		const char *file = s->which == SHIM_APP ? s->head[SHIM_MESSAGE] : "";
+		ssize_t n = fd_read_at(s->dir, file, text, sizeof(text));
 		if (n > 0)
 			shim_message_put(r, (struct span){ text, (size_t)n });
 		else if (*s->report == 'F')
 			shim_message_put(r, (struct span){ s->report + 1, s->report_n - 1 });
 	}
-	r->ended = true;
 }
 
 /* Until the command and all its descendants have ended. */
@@ -422,9 +396,9 @@ static void shim_try(struct shim *s)
 	if (shim_start(s) == 0) {
 		shim_supervise(s);
 	} else {
-		int n = snprintf(s->report, sizeof(s->report), "Ecannot start a process: %s",
-		                 strerror(errno));
-		s->report_n = n > 0 ? (size_t)n : 0;
+		(void)snprintf(s->report, sizeof(s->report), "Ecannot start a process: %s",
+		               strerror(errno));
+		s->report_n = strlen(s->report);
 	}
 	for (int i = FROM_OUT; i < SOURCES; i++)
 		shim_close_source(s, (enum shim_source)i);
@@ -450,7 +424,6 @@ static int shim_run(struct shim *s)
 		shim_take_signals(s);
 	}
 	shim_log_close(&s->log);
-	s->state.phase = "ended";
 	/* The exit code must not be lost, so it waits for space; it gives up when the directory is
 	 * gone. */
 	for (int i = 0; i < STATE_RETRIES; i++) {
@@ -465,23 +438,29 @@ static int shim_run(struct shim *s)
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-static int shim_open(struct shim *s, const char *path, const char *tether, struct arena *a,
+/* parent: NULL, or its pid. */
+static int shim_open(struct shim *s, const char *path, const char *parent, struct arena *a,
                      struct err *e)
 {
-	int64_t fd = -1;
+	int64_t fd;
+	int64_t pid;
 	off_t at = 0;
-	if (tether && parse_i64(span_of(tether), 3, INT32_MAX, &fd))
-		return err_set(e, FAILED, "--tether is no descriptor");
+	if (parent && (parse_i64(span_of(parent), 1, INT32_MAX, &pid) ||
+	               prctl(PR_SET_PDEATHSIG, SIGTERM) || getppid() != (pid_t)pid))
+		return err_set(e, FAILED, "process %s is not the parent", parent);
 	for (int i = 0; i < SOURCES; i++)
 		s->from[i] = -1;
-	s->from[FROM_TETHER] = (int)fd;
 	s->kill_at = INT64_MAX;
 	s->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->dir < 0)
 		return err_set(e, FAILED, "cannot open %s: %s", path, strerror(errno));
+	/* Those that follow are above those with fixed numbers. */
+	for (int up = 0; up >= 0 && up <= SHIM_INIT_FD;)
+		up = fcntl(s->dir, F_DUPFD_CLOEXEC, 0);
 	s->spec = openat(s->dir, "spec", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	char **lists[SHIM_LISTS];
-	if (s->spec < 0 || lists_read(s->spec, &at, lists, SHIM_LISTS, a))
+	if (s->spec < 0 || lists_read(s->spec, &at, lists, SHIM_LISTS, a) ||
+	    lseek(s->spec, at, SEEK_SET) != at) /* for `shim --exec` */
 		return err_set(e, FAILED, "cannot read the file spec: %s", strerror(errno));
 	char **head = s->head = lists[SHIM_HEAD];
 	s->argv = lists[SHIM_ARGV];
@@ -492,6 +471,14 @@ static int shim_open(struct shim *s, const char *path, const char *tether, struc
 	if (!*s->argv || parse_i64(span_of(head[SHIM_GRACE]), 0, INT32_MAX, &s->grace_ms))
 		return err_set(e, FAILED, "the file spec has no command or no grace period");
 	s->grace_ms *= 1000;
+	/* Locks are held by this process only. */
+	DIR_AUTO *inherited = dir_list(AT_FDCWD, "/proc/self/fd");
+	if (!inherited)
+		return err_set(e, FAILED, "cannot read /proc/self/fd: %s", strerror(errno));
+	for (const char *name; (name = dir_next(inherited));) {
+		if (parse_i64(span_of(name), STDERR_FILENO + 1, INT32_MAX, &fd) == 0)
+			(void)fcntl((int)fd, F_SETFD, FD_CLOEXEC);
+	}
 	if (shim_claim(s->dir, e))
 		return -1;
 	sigset_t watched;
@@ -509,28 +496,22 @@ int cmd_shim(int argc, char **argv)
 {
 	if (argc == 3 && strcmp(argv[1], "--exec") == 0)
 		return shim_exec_main(argv[2]);
-	bool tether = argc == 4 && strcmp(argv[2], "--tether") == 0;
-	if (argc != 2 && !tether) {
-		fputs("usage: pai-runtime shim DIR [--tether FD]\n", stderr);
+	bool tied = argc == 4 && strcmp(argv[2], "--parent") == 0;
+	if (argc != 2 && !tied) {
+		fputs("usage: pai-runtime shim DIR [--parent PID]\n", stderr);
 		return 2;
 	}
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
-	struct shim *s = xcalloc(1, sizeof(*s));
-	if (shim_open(s, argv[1], tether ? argv[3] : NULL, &a, &e)) {
+	static struct shim s; /* it is large */
+	if (shim_open(&s, argv[1], tied ? argv[3] : NULL, &a, &e)) {
 		fprintf(stderr, "pai-runtime shim: %s\n", err_msg(&e));
-		free(s);
 		return EXIT_CLAIM;
 	}
-	(void)setsid();
 	(void)!chdir("/");
 	/* A session keyring of its own: the server's would be that of all tasks. */
 	(void)syscall(SYS_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */, NULL);
 	umask(077);
-	/* Locks are held by this process only. */
-	(void)syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 4U /* CLOSE_RANGE_CLOEXEC */);
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-	int status = shim_run(s);
-	free(s);
-	return status;
+	return shim_run(&s);
 }

@@ -15,12 +15,11 @@
 
 enum { NOT_STARTED = 126 };
 
-_Noreturn void shim_refuse(int report, const char *what, const char *why)
+_Noreturn void shim_refuse(int report, const char *what)
 {
 	char text[512];
-	int n = snprintf(text, sizeof(text), "E%.300s: %.150s", what, why ? why : strerror(errno));
-	if (n > 0)
-		(void)fd_write_all(report, (struct span){ text, strlen(text) });
+	(void)snprintf(text, sizeof(text), "E%.300s: %.150s", what, strerror(errno));
+	(void)fd_write_all(report, span_of(text));
 	_exit(NOT_STARTED);
 }
 
@@ -37,18 +36,11 @@ static bool exec_is_same(const char *text)
 	       st.st_ino == (ino_t)inode;
 }
 
-static int exec_count(char *const *words)
-{
-	int n = 0;
-	while (words[n])
-		n++;
-	return n;
-}
-
 /* Its output goes elsewhere, and its variables and limits are its own. */
 static void exec_init(char **init[INIT_LISTS])
 {
 	char **command = init[INIT_COMMAND];
+	const char *const *words = (const char *const *)command;
 	STR_AUTO why = STR_INIT(SHIM_MESSAGE_MAX + 1);
 	struct rlimit core = { 0 };
 	str_char(&why, 'F');
@@ -59,11 +51,10 @@ static void exec_init(char **init[INIT_LISTS])
 	(void)getrlimit(RLIMIT_CORE, &core);
 	(void)setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, core.rlim_max });
 	environ = init[INIT_ENV];
-	const struct child_command program = { .argv = (const char *const *)command,
-		                               .out = STDERR_FILENO };
+	const struct child_command program = { .argv = words, .out = STDERR_FILENO };
 	int code = *command[0]
 	               ? child_call(&program)
-	               : init_here(exec_count(command), command, init[INIT_FRAMEWORK][0], &why);
+	               : init_here((int)lists_count(words), command, init[INIT_FRAMEWORK][0], &why);
 	if (code < 0)
 		str_printf(&why, "%s: %s", command[0], strerror(errno));
 	if (code != 0) {
@@ -79,21 +70,22 @@ int shim_exec_main(const char *directory)
 {
 	ARENA_AUTO a = { 0 };
 	ARENA_AUTO before = { 0 };
-	char **head[SHIM_LISTS];
 	char **app[APP_LISTS];
 	char **init[INIT_LISTS];
-	off_t at = 0;
+	off_t at = lseek(SHIM_SPEC_FD, 0, SEEK_CUR);
 	for (int fd = SHIM_REPORT_FD; fd <= SHIM_INIT_FD; fd++)
 		(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
-	if (lists_read(SHIM_SPEC_FD, &at, head, SHIM_LISTS, &a) ||
-	    lists_read(SHIM_SPEC_FD, &at, app, APP_LISTS, &a) ||
+	if (lists_read(SHIM_SPEC_FD, &at, app, APP_LISTS, &a) ||
 	    lists_read(SHIM_SPEC_FD, &at, init, INIT_LISTS, &before) || !app[APP_COMMAND][0])
-		shim_refuse(SHIM_REPORT_FD, "cannot read the file spec", NULL);
+		shim_refuse(SHIM_REPORT_FD, "cannot read the file spec");
 	if (chdir(directory) != 0)
-		shim_refuse(SHIM_REPORT_FD, directory, NULL);
+		shim_refuse(SHIM_REPORT_FD, directory);
 	for (char **same = app[APP_SAME]; *same; same++) {
-		if (!exec_is_same(*same))
-			shim_refuse(SHIM_REPORT_FD, *same, "another directory is there now");
+		if (!exec_is_same(*same)) {
+			errno = ESTALE;
+			shim_refuse(SHIM_REPORT_FD,
+			            arena_printf(&a, "%s: another directory is there now", *same));
+		}
 	}
 	(void)close(SHIM_SPEC_FD);
 	if (init[INIT_COMMAND][0])
@@ -104,8 +96,8 @@ int shim_exec_main(const char *directory)
 	char **command = app[APP_COMMAND];
 	if (!*command[0]) {
 		(void)close(SHIM_REPORT_FD);
-		return cmd_run(exec_count(command), command);
+		return cmd_run((int)lists_count((const char *const *)command), command);
 	}
 	(void)execvp(command[0], command); /* by PATH of this environment */
-	shim_refuse(SHIM_REPORT_FD, command[0], NULL);
+	shim_refuse(SHIM_REPORT_FD, command[0]);
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/enc.h"
@@ -19,16 +20,23 @@ int shim_claim(int dir, struct err *e)
 	char name[64];
 	process_identity(getpid(), identity);
 	(void)snprintf(name, sizeof(name), "shim.%d", (int)getpid());
-	FD_AUTO fd = openat(dir, name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	(void)unlinkat(dir, name, 0); /* of a process that had this pid before */
+	FD_AUTO fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	bool written = fd >= 0 && fd_write_all(fd, span_of(identity)) == 0;
-	/* It is there as a whole, and only once. */
-	bool claimed = written && linkat(dir, name, dir, "shim", 0) == 0;
+	/* It is there as a whole, and only once.  NFS has links only, exFAT this only. */
+	bool claimed =
+	    written && (linkat(dir, name, dir, "shim", 0) == 0 ||
+	                (errno != EEXIST && syscall(SYS_renameat2, dir, name, dir, "shim",
+	                                            1 /* RENAME_NOREPLACE */) == 0));
 	int error = errno;
 	(void)unlinkat(dir, name, 0);
 	if (!claimed && error == EEXIST)
 		return err_set(e, FAILED, "a shim has run here before");
 	if (!claimed)
-		return err_set(e, FAILED, "cannot write the file shim: %s", strerror(error));
+		return err_set(e, FAILED,
+		               "cannot make the file shim, by a link or by renameat2(): %s; use a "
+		               "directory on another file system",
+		               strerror(error));
 	/* Space for the last state, should the disk be full by then; not every file system can. */
 	FD_AUTO spec = openat(dir, "spec", O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
 	(void)fallocate(spec, FALLOC_FL_KEEP_SIZE, 0, STATE_MAX);
@@ -40,11 +48,10 @@ int shim_claim(int dir, struct err *e)
 static void shim_result_put(struct str *out, const char *name, const struct shim_result *r)
 {
 	str_printf(out,
-	           ",\"%s\":{\"started\":%s,\"ended\":%s,\"code\":%d,\"signal\":%d,"
+	           ",\"%s\":{\"started\":%s,\"ended\":%s,\"code\":%d,"
 	           "\"startedMs\":%lld,\"endedMs\":%lld,\"reason\":\"%s\",\"message\":",
-	           name, r->started ? "true" : "false", r->ended ? "true" : "false", r->code,
-	           r->signal, (long long)r->started_ms, (long long)r->ended_ms,
-	           r->reason ? r->reason : "");
+	           name, r->started ? "true" : "false", r->reason ? "true" : "false", r->code,
+	           (long long)r->started_ms, (long long)r->ended_ms, r->reason ? r->reason : "");
 	str_json(out, (struct span){ r->message, r->message_n });
 	str_char(out, '}');
 }
@@ -52,7 +59,7 @@ static void shim_result_put(struct str *out, const char *name, const struct shim
 int shim_state_write(int dir, const struct shim_state *s, bool final)
 {
 	STR_AUTO text = STR_INIT(STATE_MAX);
-	str_printf(&text, "{\"phase\":\"%s\",\"stopped\":%s", s->phase,
+	str_printf(&text, "{\"phase\":\"%s\",\"stopped\":%s", final ? "ended" : "run",
 	           s->stopped ? "true" : "false");
 	shim_result_put(&text, "init", &s->of[SHIM_INIT]);
 	shim_result_put(&text, "app", &s->of[SHIM_APP]);

@@ -8,9 +8,9 @@
  * The containers init and app are one process: `shim --exec`, in the sandbox if there is one, does
  * what init has to do and then becomes the command of app, or runs it as `pai-runtime run`.
  *
- * SIGTERM stops the containers within the grace period, SIGUSR1 kills them; so does the end of the
- * pipe of --tether, like SIGTERM.  The shim exits with 0 if the file `state` has the result.  Other
- * descriptors that it inherits are kept open, which keeps locks.
+ * SIGTERM stops the containers within the grace period, SIGUSR1 kills them; the end of the thread
+ * that has started it does so like SIGTERM, with --parent.  The shim exits with 0 if the file
+ * `state` has the result.  Other descriptors that it inherits are kept open, which keeps locks.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,9 +36,9 @@ enum shim_container { SHIM_INIT, SHIM_APP, SHIM_CONTAINERS };
 
 /* ---- shim_exec.c ----------------------------------------------------------------------------- */
 
-/* Reports that the command cannot be executed, and ends this process, which should have become it.
- * why: NULL: errno. */
-_Noreturn void shim_refuse(int report, const char *what, const char *why);
+/* Reports that the command cannot be executed, and ends this process, which should have become it:
+ * what, and errno. */
+_Noreturn void shim_refuse(int report, const char *what);
 
 /* `pai-runtime shim --exec DIRECTORY`: init, then the command, in this directory. */
 int shim_exec_main(const char *directory);
@@ -68,6 +68,7 @@ struct shim_log {
 	char stamp[40];         /* the time of the lines that follow */
 };
 
+/* It is all zeros, or has been closed. */
 void shim_log_open(struct shim_log *l, int dir, const char *name);
 /* Writes output of the container; 0: standard output, 1: standard error. */
 void shim_log_write(struct shim_log *l, int stream, struct span text);
@@ -77,16 +78,15 @@ void shim_log_close(struct shim_log *l);
 /* ---- shim_files.c ---------------------------------------------------------------------------- */
 
 struct shim_result {
-	bool started, ended;
-	int code, signal;
+	bool started;
+	int code;
 	int64_t started_ms, ended_ms;
-	const char *reason;
+	const char *reason; /* NULL: it has not ended */
 	char message[SHIM_MESSAGE_MAX];
 	size_t message_n;
 };
 
 struct shim_state {
-	const char *phase;
 	bool stopped;
 	struct shim_result of[SHIM_CONTAINERS];
 };
@@ -94,8 +94,8 @@ struct shim_state {
 /* Makes the file `shim`, for this process only: no container runs twice.  -1 and *e. */
 int shim_claim(int dir, struct err *e);
 
-/* Writes the file `state` as a whole.  final: it is also on the disk, in the space of the file
- * `spec`, which is gone then.  -1 and errno. */
+/* Writes the file `state` as a whole.  final: all have ended, and it is also on the disk, in the
+ * space of the file `spec`, which is gone then.  -1 and errno. */
 int shim_state_write(int dir, const struct shim_state *s, bool final);
 
 /* Bytes that are not UTF-8 become `?`, and what is too long is cut. */

@@ -30,11 +30,7 @@ void shim_log_open(struct shim_log *l, int dir, const char *name)
 {
 	l->dir = dir;
 	l->name = name;
-	l->n = l->n_output = 0;
 	l->lost = l->written = 0;
-	l->error = 0;
-	for (int i = 0; i < SHIM_STREAMS; i++)
-		l->line[i].n = 0;
 	shim_log_reopen(l);
 }
 
@@ -68,8 +64,8 @@ static void shim_log_now(struct shim_log *l)
 static int shim_log_say(struct shim_log *l, int stream, const char *text)
 {
 	char line[PREFIX_MAX + 128];
-	int n = snprintf(line, sizeof(line), "%s%s F %s\n", l->stamp, STREAM_NAMES[stream], text);
-	return n < 0 ? -1 : shim_log_put(l, (struct span){ line, strlen(line) });
+	(void)snprintf(line, sizeof(line), "%s%s F %s\n", l->stamp, STREAM_NAMES[stream], text);
+	return shim_log_put(l, span_of(line));
 }
 
 /* The file before the last one is gone then: the new one begins with the number of bytes of output

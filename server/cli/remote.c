@@ -1,5 +1,6 @@
 #include "server/cli/cli_internal.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -162,6 +163,14 @@ static void remote_answered(void *arg, const struct client_answer *a)
 	q->reply->location = a->location ? xstrdup(a->location) : NULL;
 }
 
+/* Waits for I/O, or so long.  false: `run` is to end, by a signal that can still be read. */
+static bool remote_turn(struct remote *r, int64_t ms)
+{
+	struct pollfd signals = { r->own ? r->own->signal_fd : -1, POLLIN, 0 };
+	client_run_once(r->client, ms, signals.fd);
+	return poll(&signals, 1, 0) <= 0;
+}
+
 int remote_ask(struct remote *r, const struct client_call *call, int status,
                struct remote_reply *out, struct err *e)
 {
@@ -171,15 +180,19 @@ int remote_ask(struct remote *r, const struct client_call *call, int status,
 	once.arg = &q;
 	int64_t end_ms = clock_ms() + (r->patient ? r->o->patience_s * SECOND : 0);
 	end_ms = end_ms < r->end_ms ? end_ms : r->end_ms;
-	for (;;) {
+	for (bool more = true; more;) {
 		int64_t most_ms = r->end_ms - clock_ms();
 		once.timeout_ms = most_ms < 1 ? 1 : most_ms < ATTEMPT_MS ? most_ms : ATTEMPT_MS;
 		q.ended = q.good = q.again = false;
 		err_done(e);
 		*e = (struct err){ 0 };
-		if (client_start(r->client, &once, e))
-			while (!q.ended)
-				client_run_once(r->client, ATTEMPT_MS, -1);
+		struct exchange *x = client_start(r->client, &once, e);
+		while (x && !q.ended && more)
+			more = remote_turn(r, ATTEMPT_MS);
+		if (x && !q.ended) {
+			client_stop(x);
+			return err_set(e, UNAVAILABLE, "interrupted");
+		}
 		int64_t next_ms = clock_ms() + q.pause_ms;
 		if (q.good || !q.again || next_ms >= end_ms)
 			break;
@@ -187,8 +200,8 @@ int remote_ask(struct remote *r, const struct client_call *call, int status,
 			(void)fprintf(stderr, "rest-lit: %s\nrest-lit: trying again for %lld s\n",
 			              err_msg(e),
 			              (long long)((end_ms - clock_ms() + SECOND - 1) / SECOND));
-		for (int64_t left; (left = next_ms - clock_ms()) > 0;)
-			client_run_once(r->client, left, -1);
+		for (int64_t left; more && (left = next_ms - clock_ms()) > 0;)
+			more = remote_turn(r, left);
 	}
 	if (q.good && status && out->status != status)
 		return err_set(e, UNKNOWN_ERROR, "%s answers %d, not %d: is it rest-lit?",

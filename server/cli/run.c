@@ -17,11 +17,12 @@
 
 #include "base/fd.h"
 #include "base/rmtree.h"
+#include "machine/task/task.h"
 #include "server/cli/run_internal.h"
 #include "server/log.h"
 #include "server/setup.h"
 
-enum { NOTE_BYTES = 4096 /* at most PIPE_BUF */ };
+enum { NOTE_BYTES = 4096 /* at most PIPE_BUF */, NOTES_BYTES = 64 << 10 /* of a pipe */ };
 
 /* ---- what the engine says, on its thread ----------------------------------------------------- */
 
@@ -29,7 +30,7 @@ static void run_notice(void *arg, enum engine_level level, const char *text)
 {
 	const struct run *r = arg;
 	STR_AUTO line = STR_INIT(NOTE_BYTES);
-	str_puts(&line, level == ENGINE_WARNING ? "warning: " : "note: ");
+	str_puts(&line, level == ENGINE_WARNING ? "\nwarning: " : "\nnote: ");
 	visible_text(&line, span_of(text));
 	(void)fd_write_all(r->notes[1], str_view(&line)); /* without room it is left out */
 }
@@ -49,9 +50,10 @@ static int run_look(void *arg, struct view *v)
 {
 	struct run *r = arg;
 	const char *no_image = atomic_load(&r->no_image);
-	char note[NOTE_BYTES];
-	for (ssize_t n; (n = read(r->notes[0], note, sizeof(note))) > 0;)
-		term_print(&v->term, "%.*s", (int)n, note);
+	char notes[NOTES_BYTES];
+	ssize_t n = read(r->notes[0], notes, sizeof(notes)); /* all that are there */
+	if (n > 0)
+		term_print(&v->term, "%.*s", (int)n - 1, notes + 1);
 	if (!no_image)
 		return -1;
 	term_print(&v->term, "%s: %s; three pulls have failed for this reason, so the job ends",
@@ -96,6 +98,19 @@ static int dir_lock(const char *path)
 	return -1;
 }
 
+/* Has it a task of an earlier version, whose shims do not hold the lock, in its grace period? */
+static bool dir_has_shims(int fd, const char *path)
+{
+	DIR_AUTO *all = dir_list(fd, "pods");
+	bool alive = false;
+	for (const char *uid; !alive && (uid = dir_next(all));) {
+		FD_AUTO pidfd = -1;
+		FREE_AUTO char *task = xasprintf("%s/pods/%s", path, uid);
+		alive = task_find(task, &pidfd) == TASK_ALIVE;
+	}
+	return alive;
+}
+
 /* The directory above is locked while a new one is made and locked, and while an old one is tried.
  */
 static int dir_open(struct run *r, struct err *e)
@@ -122,7 +137,7 @@ static int dir_open(struct run *r, struct err *e)
 		(void)flock(lock, LOCK_EX);
 		FD_AUTO fd = name[0] == '.' ? -1 : dir_lock(old);
 		(void)flock(lock, LOCK_UN);
-		if (fd >= 0)
+		if (fd >= 0 && !dir_has_shims(fd, old))
 			(void)tree_remove(AT_FDCWD, old, SIZE_MAX); /* else the next run does */
 	}
 	return 0;
@@ -133,8 +148,10 @@ static int dir_open(struct run *r, struct err *e)
 static void *run_serve(void *arg)
 {
 	ERR_AUTO e = { 0 };
-	if (serve_run(arg, &e) < 0)
-		(void)complain(&e, NULL, EXIT_SERVER); /* the client gets no answer */
+	if (serve_run(arg, &e) < 0) {
+		(void)complain(&e, NULL, EXIT_SERVER);
+		(void)kill(getpid(), SIGTERM); /* to the client, which would get no answer */
+	}
 	return NULL;
 }
 
@@ -146,7 +163,7 @@ int run_start(struct run *r, struct err *e)
 	log_init(LOG_JSON, -1);         /* dropped */
 	(void)signal(SIGPIPE, SIG_IGN); /* write fails with EPIPE */
 	r->own.signal_fd = wait_signals(true);
-	if (r->own.signal_fd < 0 || pipe2(r->notes, O_DIRECT | O_NONBLOCK | O_CLOEXEC) < 0 ||
+	if (r->own.signal_fd < 0 || pipe2(r->notes, O_NONBLOCK | O_CLOEXEC) < 0 ||
 	    pipe2(stop, O_NONBLOCK | O_CLOEXEC) < 0)
 		return err_set(e, UNKNOWN_ERROR, "signalfd and pipe: %m");
 	s->signal_fd = stop[0];

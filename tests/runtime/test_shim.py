@@ -1,4 +1,4 @@
-"""`pai-runtime shim`: exit codes, signals, the tether, the log, what survives and what is killed."""
+"""`pai-runtime shim`: exit codes, signals, the log, what survives and what is killed."""
 import json
 import os
 import re
@@ -105,6 +105,8 @@ def test_codes():
         shim.send_signal(signal.SIGCONT)
         state = t.end()
         equal("the code is that of app", (state["init"]["code"], state["app"]["code"], state["app"]["started"]), (0, 7, True))
+    with tempfile.TemporaryFile() as lock, Task(f"[ -e /proc/$$/fd/{lock.fileno()} ] || exit 6") as t:
+        equal("descriptors stay in the shim", t.start(pass_fds=[lock.fileno()]).end()["app"]["code"], 6)
     with Task("", argv=["/no/such"]) as t:
         app = t.run()["app"]
         equal("a command that is not there", (app["started"], app["code"], app["reason"]), (False, 128, "ContainerCannotRun"))
@@ -177,25 +179,24 @@ def test_stop():
         t.shim.send_signal(signal.SIGUSR1)
         equal("SIGUSR1 kills at once", t.end()["app"]["code"], 137)
     with Task("echo ready; sleep 600") as t:
-        inner, outer = os.pipe()
-        t.start("--tether", str(inner), pass_fds=[inner]).wait(b"ready")
-        os.close(inner)
-        check("runs while the tether holds", t.shim.poll() is None)
-        os.close(outer)
-        state = t.end()
-        equal("the tether", (state["stopped"], state["app"]["code"]), (True, 143))
+        with subprocess.Popen(["sh", "-c", f"{PROGRAM} shim {t.dir} --parent $$ & wait"]) as parent:
+            t.wait(b"ready")
+            parent.kill()
+        check("ends with its parent", t.wait(b'"ended",', "state"), t.read("state"))
+        equal("as by SIGTERM", (t.state()["stopped"], t.state()["app"]["code"]), (True, 143))
 
 
 def test_survives():
     with Task("echo ready; exec sleep 600") as t:
-        # The parent dies; the shim has a session of its own.
-        parent = subprocess.Popen(["sh", "-c", f"{PROGRAM} shim {t.dir} & wait"])
+        # The parent dies; a process that had this pid before has left a file.
+        script = f"sh -c 'echo a longer text {'x' * 200} >{t.dir}/shim.$$; exec {PROGRAM} shim {t.dir}' & wait"
+        parent = subprocess.Popen(["setsid", "sh", "-c", script])
         t.wait(b"ready")
         parent.kill()
         parent.wait()
         pid = int(t.read("shim").split()[0])
         check("lives on", os.path.exists(f"/proc/{pid}") and t.state()["phase"] == "run")
-        equal("session", os.getsid(pid), pid)
+        check("its identity", re.fullmatch(rb"\d+ \d+ [0-9a-f-]{36}", t.read("shim")), t.read("shim"))
         with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as f:
             private = sum(int(line.split()[1]) for line in f if line.startswith("Private_"))
         sanitized = SLOW > 1
@@ -290,7 +291,7 @@ def test_full_disk():
 
 
 def test_usage():
-    for args in ([], ["/no/such"], ["--bad"], ["/", "--tether", "x"]):
+    for args in ([], ["/no/such"], ["--bad"], ["/", "--parent", "x"], ["/", "--parent", "1"]):
         done = subprocess.run([PROGRAM, "shim", *args], check=False, capture_output=True)
         check(f"{args}", done.returncode in (2, 3) and done.stderr, done)
     done = subprocess.run([PROGRAM, "--help"], check=False, capture_output=True)

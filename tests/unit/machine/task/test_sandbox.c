@@ -282,13 +282,18 @@ TEST_WITH(test_plan_shows_empty_directories_without_mounts, NULL, teardown)
 	(void)mkdir(at("tools/empty"), 0755);
 	(void)mkdir(at("tools/full"), 0755);
 	make_file("tools/full/x", "");
-	struct sandbox_mount mounts[] = { SHOW(at("tools"), "/data"),
-		                          SHOW(at("job"), "/data/new") };
-	struct sandbox_spec spec = { .mounts = mounts, .mounts_n = 2 };
+	(void)mkdir(at("tools/later"), 0755);
+	struct sandbox_mount mounts[] = { SHOW(at("tools"), "/data"), SHOW(at("job"), "/data/new"),
+		                          SHOW(at("tools/later"), "/data/later") };
+	struct sandbox_spec spec = { .mounts = mounts, .mounts_n = 3 };
 	const char **p = plan_of(spec);
 	shows(p, "/data/empty", "--dir");
+	shows(p, "/data/later", "--ro-bind"); /* it may get files */
 	shows(p, "/data/full", "--ro-bind-try");
 	parents_come_first(p);
+	mounts[0].writable = mounts[2].writable = true;
+	p = plan_of(spec);
+	assert_null(op_at(p, "/data/later")); /* it is seen in /data */
 }
 
 TEST_WITH(test_plan_of_an_image_stays_inside, NULL, teardown)

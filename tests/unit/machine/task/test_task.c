@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/clock.h"
 #include "base/rmtree.h"
 #include "machine/task/task.h"
@@ -118,10 +119,10 @@ static void world_prepare(struct world *w, const char *command)
 		fail_msg("%s", err_msg(&w->e));
 }
 
-static int world_start(struct world *w, const char *command, int tether)
+static int world_start(struct world *w, const char *command)
 {
 	world_prepare(w, command);
-	int pidfd = task_start(w->dir, w->runtime, tether, NULL, 0, &w->e);
+	int pidfd = task_start(w->dir, w->runtime, false, NULL, 0, &w->e);
 	if (pidfd < 0)
 		fail_msg("%s", err_msg(&w->e));
 	return pidfd;
@@ -164,10 +165,8 @@ static void world_wait(struct world *w, const char *name, const char *text)
 TEST_WITH(test_runs, setup, teardown)
 {
 	struct world *w = *state;
-	int pidfd = world_start(w,
-	                        "echo A=$A IP=$PAI_HOST_IP_w_0 HOME=$HOME; cat "
-	                        "$(dirname $0)/../secrets/secrets.yaml; exit 7",
-	                        -1);
+	int pidfd = world_start(w, "echo A=$A IP=$PAI_HOST_IP_w_0 HOME=$HOME; cat "
+	                           "$(dirname $0)/../secrets/secrets.yaml; exit 7");
 	struct task_state s = world_end(w, pidfd);
 	if (s.phase != TASK_ENDED || s.container[0].code != 0 || s.container[1].code != UNKNOWN)
 		fail_msg("%s%s", world_text(w, "init.log"), world_text(w, "log"));
@@ -183,7 +182,7 @@ TEST_WITH(test_init_fails, setup, teardown)
 {
 	struct world *w = *state;
 	w->framework = "{\"kind\":\"Pod\"}";
-	struct task_state s = world_end(w, world_start(w, "echo ran", -1));
+	struct task_state s = world_end(w, world_start(w, "echo ran"));
 	assert_true(s.container[0].terminated && !s.started);
 	assert_int_equal(s.container[0].code, 1);
 	assert_non_null(strstr(s.container[0].message, "step setup (exit code 1): the Framework"));
@@ -206,7 +205,7 @@ TEST_WITH(test_sandbox, setup, teardown)
 	    "/usr/local/pai/runtime || true; df /dev/shm | tail -1; ls -a %s || echo hidden; "
 	    "trap 'echo asked; exit 9' TERM; echo ready; sleep 60 & wait",
 	    w->base);
-	int pidfd = world_start(w, command, -1);
+	int pidfd = world_start(w, command);
 	world_wait(w, "log", "ready");
 	world_wait(w, "state", "\"app\":{\"started\":true");
 	task_stop(pidfd, -1);
@@ -227,8 +226,7 @@ TEST_WITH(test_sandbox, setup, teardown)
 TEST_WITH(test_stops, setup, teardown)
 {
 	struct world *w = *state;
-	int pidfd =
-	    world_start(w, "trap 'echo asked; exit 9' TERM; echo ready; sleep 60 & wait", -1);
+	int pidfd = world_start(w, "trap 'echo asked; exit 9' TERM; echo ready; sleep 60 & wait");
 	int again;
 	world_wait(w, "log", "ready");
 	assert_int_equal(task_find(w->dir, &again), TASK_ALIVE);
@@ -243,7 +241,7 @@ TEST_WITH(test_stops, setup, teardown)
 TEST_WITH(test_kills, setup, teardown)
 {
 	struct world *w = *state;
-	int pidfd = world_start(w, "trap '' TERM; echo ready; sleep 600; sleep 600", -1);
+	int pidfd = world_start(w, "trap '' TERM; echo ready; sleep 600; sleep 600");
 	world_wait(w, "log", "ready");
 	task_kill(pidfd);
 	struct task_state s = world_end(w, pidfd);
@@ -255,7 +253,7 @@ TEST_WITH(test_kills, setup, teardown)
 TEST_WITH(test_stops_sooner, setup, teardown)
 {
 	struct world *w = *state;
-	int pidfd = world_start(w, "trap '' TERM; echo ready; sleep 600; sleep 600", -1);
+	int pidfd = world_start(w, "trap '' TERM; echo ready; sleep 600; sleep 600");
 	world_wait(w, "log", "ready");
 	task_stop(pidfd, 1);
 	struct task_state s = world_end(w, pidfd);
@@ -263,15 +261,20 @@ TEST_WITH(test_stops_sooner, setup, teardown)
 	assert_int_equal(s.container[1].code, 128 + SIGKILL);
 }
 
-TEST_WITH(test_tether, setup, teardown)
+TEST_WITH(test_tied, setup, teardown)
 {
 	struct world *w = *state;
-	int end[2];
-	assert_int_equal(pipe2(end, O_CLOEXEC), 0);
-	int pidfd = world_start(w, "trap 'exit 5' TERM; echo ready; sleep 60 & wait", end[0]);
-	close(end[0]);
+	int pidfd = -1;
+	world_prepare(w, "trap 'exit 5' TERM; echo ready; sleep 60 & wait");
+	pid_t parent = fork();
+	if (parent == 0) {
+		(void)task_start(w->dir, w->runtime, true, NULL, 0, &w->e);
+		(void)pause();
+	}
 	world_wait(w, "log", "ready");
-	close(end[1]);
+	assert_int_equal(task_find(w->dir, &pidfd), TASK_ALIVE);
+	assert_int_equal(kill(parent, SIGKILL), 0);
+	assert_int_equal(child_wait(parent), 128 + SIGKILL);
 	struct task_state s = world_end(w, pidfd);
 	assert_true(s.stopped);
 	assert_int_equal(s.container[1].code, UNKNOWN);
@@ -284,7 +287,7 @@ TEST_WITH(test_shim_killed, setup, teardown)
 	struct world *w = *state;
 	struct task_state s;
 	int again;
-	int pidfd = world_start(w, "trap '' TERM; echo ready; while sleep 1; do :; done", -1);
+	int pidfd = world_start(w, "trap '' TERM; echo ready; while sleep 1; do :; done");
 	world_wait(w, "log", "ready");
 	struct span line = span_of(world_text(w, "shim"));
 	int64_t pid;
@@ -302,7 +305,7 @@ TEST_WITH(test_shim_killed, setup, teardown)
 		(void)usleep(10000);
 	}
 	/* Nothing runs twice. */
-	pidfd = task_start(w->dir, w->runtime, -1, NULL, 0, &w->e);
+	pidfd = task_start(w->dir, w->runtime, false, NULL, 0, &w->e);
 	ended.fd = pidfd;
 	assert_int_equal(poll(&ended, 1, 60000), 1);
 	task_reap(pidfd);
@@ -317,7 +320,7 @@ TEST_WITH(test_keeps_locks, setup, teardown)
 	const char *gpu = arena_printf(&w->a, "%s/gpu", w->base);
 	int lock = open(gpu, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	assert_int_equal(flock(lock, LOCK_EX | LOCK_NB), 0);
-	int pidfd = task_start(w->dir, w->runtime, -1, &lock, 1, &w->e);
+	int pidfd = task_start(w->dir, w->runtime, false, &lock, 1, &w->e);
 	close(lock);
 	world_wait(w, "log", "ready");
 	lock = open(gpu, O_RDWR | O_CLOEXEC);

@@ -333,30 +333,6 @@ bool engine_waiting(struct engine *e, struct span framework_uid, struct arena *a
 	return text.n > 0;
 }
 
-bool engine_log_find(struct engine *e, const struct engine_task *t, struct arena *a,
-                     struct log_files *out)
-{
-	static const char *const FILES[] = { "log.1", "log", "init.log" };
-	const char *dir = NULL;
-	*out = (struct log_files){ 0 };
-	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
-	const struct engine_job *job = engine_find(e, t->framework_uid);
-	for (const struct engine_pod *p = job ? job->pods : NULL; p && !dir; p = p->next) {
-		if (span_is(t->role, p->role) && p->index == t->index && p->attempt == t->attempt &&
-		    p->retry == t->retry && p->state != POD_REMOVED)
-			dir = arena_dup(a, span_of(p->dir));
-	}
-	(void)pthread_mutex_unlock(&e->lock);
-	out->ended = !dir;
-	dir = dir ?: logs_path(e, t, a);
-	for (size_t i = t->init ? 2 : 0; dir && i < (t->init ? 3 : 2); i++) {
-		const char *path = arena_printf(a, "%s/%s", dir, FILES[i]);
-		if (access(path, F_OK) == 0)
-			out->path[out->n++] = path;
-	}
-	return out->n > 0;
-}
-
 /* ---- life ------------------------------------------------------------------------------------ */
 
 struct engine *engine_start(const struct engine_settings *settings, struct err *err)

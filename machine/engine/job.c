@@ -4,7 +4,6 @@
  * start. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/enc.h"

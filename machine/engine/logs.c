@@ -12,7 +12,6 @@
 
 #include "base/enc.h"
 #include "base/fd.h"
-#include "base/json/scan.h"
 #include "base/rmtree.h"
 #include "machine/engine/engine_internal.h"
 
@@ -57,6 +56,7 @@ void *trash_run(void *arg)
 
 /* ---- logs of ended tasks --------------------------------------------------------------------- */
 
+/* That of init, then the parts of that of the app. */
 static const char *const FILES[] = { "init.log", "log.1", "log" };
 
 struct logs_run {
@@ -161,6 +161,36 @@ void logs_forget_strangers(struct engine *e)
 			trash_take(e, e->logs_dir, uid);
 	}
 	logs_bound(e);
+}
+
+/* ---- questions of other threads -------------------------------------------------------------- */
+
+bool engine_log_find(struct engine *e, const struct engine_task *t, struct arena *a,
+                     struct log_files *out)
+{
+	const char *kept = logs_path(e, t, a);
+	const char *dir[] = { kept, kept };
+	*out = (struct log_files){ .ended = true };
+	if (!kept)
+		return false;
+	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
+	const struct engine_job *job = engine_find(e, t->framework_uid);
+	for (const struct engine_pod *p = job ? job->pods : NULL; p && out->ended; p = p->next) {
+		out->ended = !span_is(t->role, p->role) || p->index != t->index ||
+		             p->attempt != t->attempt || p->retry != t->retry;
+		dir[0] = out->ended ? kept : arena_dup(a, span_of(p->dir));
+	}
+	(void)pthread_mutex_unlock(&e->lock);
+	/* Each file moves from the first place to the second one. */
+	for (size_t i = !t->init; i < (t->init ? 1 : ARRAY_SIZE(FILES)); i++)
+		for (size_t k = 0; k < 2; k++) {
+			const char *path = arena_printf(a, "%s/%s", dir[k], FILES[i]);
+			if (access(path, F_OK) < 0)
+				continue;
+			out->path[out->n++] = path;
+			break;
+		}
+	return out->n > 0;
 }
 
 /* ---- directories ----------------------------------------------------------------------------- */

@@ -150,8 +150,8 @@ static bool has_log(struct fixture *f, int64_t retry)
 {
 	ARENA_AUTO a = { 0 };
 	const struct engine_task t = { SPAN("framework"), SPAN("worker"), 2, 0, retry, false };
-	FREE_AUTO char *path = xasprintf("%s/log", logs_path(&f->e, &t, &a));
-	return access(path, F_OK) == 0;
+	struct log_files found;
+	return engine_log_find(&f->e, &t, &a, &found);
 }
 
 static bool has_trash(const struct fixture *f)
@@ -181,7 +181,11 @@ TEST(test_logs)
 		const struct timespec times[2] = { { 1000 + retry, 0 }, { 1000 + retry, 0 } };
 		assert_int_equal(utimensat(dir, "log", times, 0), 0);
 		(void)close(dir);
+		p.job->pods = &p;
+		assert_true(has_log(&f, retry));
 		logs_keep(&p);
+		assert_true(has_log(&f, retry)); /* also before the pod is forgotten */
+		p.job->pods = NULL;
 		trash_take(&f.e, f.e.pods_dir, p.uid);
 	}
 	assert_true(has_log(&f, RUNS - 1));

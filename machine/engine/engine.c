@@ -225,10 +225,11 @@ static void engine_steps(struct engine *e)
 }
 
 /* Foreground: stops all tasks, or kills them.  true: the last one has ended. */
-static bool engine_stop_tasks(const struct engine *e, bool stop, bool now)
+static bool engine_stop_tasks(struct engine *e, bool stop, bool now)
 {
 	const struct engine_job *job;
 	bool ended = true;
+	LOCK_AUTO(&e->lock);
 	TAILQ_FOREACH(job, &e->live, live)
 	for (const struct engine_pod *p = job->pods; p; p = p->next) {
 		if (p->pidfd < 0 || p->shim_ended)

@@ -137,7 +137,8 @@ struct engine {
 	size_t ports_held; /* descriptors of all port_fd */
 
 	/* Protects what follows, each `problem`, the holders of GPUs, the lists of pods and the
-	 * queue: this thread alone changes these, and reads them without it. */
+	 * queue: this thread alone changes these, and reads them without it, but for `news`,
+	 * `stop`, `kill`, `jobs` and `live`, to which others add. */
 	pthread_mutex_t lock;
 	TAILQ_HEAD(engine_news, engine_job) news; /* whose Frameworks have changed */
 	bool stop, kill;

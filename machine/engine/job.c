@@ -50,6 +50,7 @@ static bool world_taken(const struct engine_job *job)
 	bool taken = false;
 	if (job->e->n_gone == 0)
 		return false;
+	LOCK_AUTO(&job->e->lock);
 	TAILQ_FOREACH(other, &job->e->live, live)
 	taken = taken || (other->gone && other->configmap[0] && other->name &&
 	                  strcmp(other->name, job->name) == 0);
@@ -541,15 +542,15 @@ void world_end_strangers(struct engine *e)
 	for (const char *uid; (uid = dir_next(list)) != NULL;) {
 		struct engine_job *job;
 		bool known = uid[0] == '.' || strlen(uid) >= UID_TEXT;
+		(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 		TAILQ_FOREACH(job, &e->live, live)
 		for (const struct engine_pod *p = job->pods; p && !known; p = p->next)
 			known = strcmp(p->uid, uid) == 0;
-		if (known)
-			continue;
 		/* As the pod of a job that was deleted. */
-		(void)pthread_mutex_lock(&e->lock); /* cannot fail */
-		job = engine_job_of(e, span_of(uid));
+		job = known ? NULL : engine_job_of(e, span_of(uid));
 		(void)pthread_mutex_unlock(&e->lock);
+		if (!job)
+			continue;
 		const struct framework_object o = { .name = uid, .role = "" };
 		struct engine_pod *p = world_new_pod(job, &o, uid);
 		p->grace_s = GRACE_S;

@@ -521,6 +521,7 @@ static void pod_note_ports_away(struct engine *e, size_t n)
 {
 	int64_t known = (int64_t)n;
 	const struct engine_job *job;
+	LOCK_AUTO(&e->lock);
 	TAILQ_FOREACH(job, &e->live, live)
 	for (const struct engine_pod *p = job->pods; p; p = p->next)
 		known += p->port_fd || p->state == POD_STARTED ? p->need.ports : 0;

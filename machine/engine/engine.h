@@ -28,7 +28,9 @@ struct engine_quota {
 	struct amounts most;
 };
 
-enum engine_level { ENGINE_NOTE, ENGINE_WARNING };
+/* NO_IMAGE: three pulls in a row for a task have failed for the same reason, with the image.  The
+ * engine goes on trying. */
+enum engine_level { ENGINE_NOTE, ENGINE_WARNING, ENGINE_NO_IMAGE };
 
 /* Borrowed until engine_stop.  The callbacks are called from the engine's thread, from
  * engine_start and engine_admit; they must not block for long and must not call the engine. */
@@ -61,9 +63,6 @@ struct engine_settings {
 	void *arg; /* of the callbacks, which may be NULL */
 	void (*event)(void *arg, const struct event *event); /* as the components of a cluster */
 	void (*notice)(void *arg, enum engine_level level, const char *text); /* a sentence */
-	/* Three pulls in a row for a task have failed for the same reason: a sentence with the
-	 * image.  The engine goes on trying. */
-	void (*pulls_failed)(void *arg, const char *text);
 };
 
 struct engine;

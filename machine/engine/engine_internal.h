@@ -73,7 +73,7 @@ struct engine_pod {
 	int64_t due_ms;        /* not before */
 	unsigned tries;        /* in a row: starts that failed; looks for a task that runs */
 	char *problem;         /* lock: why it does not start; NULL */
-	char *pull_problem;    /* of the last pull; NULL: it has not failed */
+	char *pull_problem;    /* why the last pull failed; NULL: it has not */
 	unsigned pulls_failed; /* in a row, for the same reason */
 };
 
@@ -222,6 +222,8 @@ int pod_need(struct engine_pod *p, struct err *err);
 int pod_write_file(const struct engine_pod *p);
 /* `arg`: the pod whose image has another status. */
 void pod_image_changed(void *arg);
+/* A pull for it has failed. */
+void pod_count_pull(struct engine_pod *p, const char *why);
 /* Sets the limits of a task that an earlier process has started.  Its unit (systemd before version
  * 254) removes them, because no process can be started in a cgroup that limits its children. */
 void pod_limit(struct engine_pod *p);

@@ -450,26 +450,17 @@ static void pod_pull(struct engine_pod *p)
 	engine_due(p->job, 0);
 }
 
-/* Texts of sockets have ports, which differ. */
-static bool pod_same_but_digits(const char *a, const char *b)
+void pod_count_pull(struct engine_pod *p, const char *why)
 {
-	static const char DIGITS[] = "0123456789";
-	for (;; a++, b++) {
-		a += strspn(a, DIGITS);
-		b += strspn(b, DIGITS);
-		if (*a != *b || !*a)
-			return *a == *b;
-	}
-}
-
-static void pod_count_pull(struct engine_pod *p, const char *why)
-{
-	bool same = p->pull_problem && pod_same_but_digits(p->pull_problem, why);
+	/* Before it the texts differ: sockets have ports, and fail when they dial, read or write.
+	 */
+	const char *cause = strrchr(why, ':') ?: why;
+	bool same = p->pull_problem && strcmp(p->pull_problem, cause) == 0;
 	p->pulls_failed = same ? p->pulls_failed + 1 : 1;
 	free(p->pull_problem);
-	p->pull_problem = xstrdup(why);
-	if (p->pulls_failed == PULLS_MANY && p->e->set.pulls_failed)
-		p->e->set.pulls_failed(p->e->set.arg, why);
+	p->pull_problem = xstrdup(cause);
+	if (p->pulls_failed == PULLS_MANY)
+		engine_notice(p->e, ENGINE_NO_IMAGE, "%s", why);
 }
 
 static void pod_look_at_image(struct engine_pod *p)

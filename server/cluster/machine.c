@@ -27,16 +27,9 @@ static void machine_notice(void *arg, enum engine_level level, const char *text)
 	const struct server *s = arg;
 	if (s->foreground)
 		s->foreground->notice(s->foreground->arg, level, text);
-	else
+	else if (level != ENGINE_NO_IMAGE)
 		log_event(level == ENGINE_WARNING ? LOG_WARN : LOG_INFO, "jobs on this machine",
 		          "notice", text);
-}
-
-static void machine_pulls_failed(void *arg, const char *text)
-{
-	const struct server *s = arg;
-	if (s->foreground)
-		s->foreground->pulls_failed(s->foreground->arg, text);
 }
 
 /* ---- settings ---- */
@@ -129,7 +122,6 @@ static int machine_settings(struct server *s, struct engine_settings *out, struc
 		.arg = s,
 		.event = machine_event,
 		.notice = machine_notice,
-		.pulls_failed = machine_pulls_failed,
 	};
 	const char *program = runtime_program_path(o, a, e);
 	const struct facts_file *facts = program ? setup_facts_file(o, &read, e) : NULL;

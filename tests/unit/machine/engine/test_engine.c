@@ -245,6 +245,29 @@ TEST(test_event)
 	fixture_close(&f);
 }
 
+/* Three failures for one reason, whatever the socket did. */
+TEST(test_pulls)
+{
+	static const char *const WHY[] = {
+		"dial tcp 192.0.2.1:5000: connect: connection refused",
+		"dial tcp 192.0.2.1:5000: i/o timeout",
+		"read tcp 192.0.2.7:40001->192.0.2.1:5000: i/o timeout",
+		"write tcp 192.0.2.7:40003->192.0.2.1:5000: i/o timeout",
+	};
+	struct fixture f;
+	struct engine_pod p = { 0 };
+	fixture_open(&f);
+	f.e.set.notice = note_notice;
+	make_pod(&f, &p, 0);
+	for (size_t i = 0; i < sizeof(WHY) / sizeof(WHY[0]); i++) {
+		assert_string_equal(f.notice, "");
+		pod_count_pull(&p, WHY[i]);
+	}
+	assert_string_equal(f.notice, WHY[3]);
+	free(p.pull_problem);
+	fixture_close(&f);
+}
+
 /* What is known of a task after a restart: nothing, without its file and the lock of a shim. */
 TEST(test_task_file)
 {

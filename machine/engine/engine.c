@@ -44,8 +44,6 @@ void engine_notice(struct engine *e, enum engine_level level, const char *fmt, .
 {
 	va_list args;
 	char text[1024];
-	if (!e->set.notice)
-		return;
 	va_start(args, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, args); /* may be cut */
 	va_end(args);
@@ -365,11 +363,12 @@ struct engine *engine_start(const struct engine_settings *settings, struct err *
 
 int engine_begin(struct engine *e, struct err *err)
 {
-	int bad = pthread_create(&e->thread, NULL, engine_run, e);
-	e->thread_runs = bad == 0;
-	if (!bad)
-		bad = pthread_create(&e->trash_thread, NULL, trash_run, e);
-	e->trash_runs = bad == 0;
+	static void *(*const RUN[])(void *) = { engine_run, trash_run };
+	int bad = 0;
+	while (!bad && e->n_threads < ARRAY_SIZE(RUN)) {
+		bad = pthread_create(&e->thread[e->n_threads], NULL, RUN[e->n_threads], e);
+		e->n_threads += !bad;
+	}
 	return bad ? err_set(err, UNKNOWN_ERROR, "no thread for the engine: %s",
 	                     strerrordesc_np(bad))
 	           : 0;
@@ -394,10 +393,8 @@ void engine_stop(struct engine *e)
 	engine_tell(e, &e->stop);
 	atomic_store(&e->trash_stop, true);
 	(void)eventfd_write(e->trash, 1); /* cannot overflow */
-	if (e->thread_runs)
-		(void)pthread_join(e->thread, NULL);
-	if (e->trash_runs)
-		(void)pthread_join(e->trash_thread, NULL);
+	while (e->n_threads > 0)
+		(void)pthread_join(e->thread[--e->n_threads], NULL);
 	while (e->jobs)
 		engine_drop(*(struct engine_job **)e->jobs);
 	free(e->due.v);
@@ -405,7 +402,11 @@ void engine_stop(struct engine *e)
 		            e->pods_dir,  e->logs_dir,  e->trash_dir, e->trash };
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		fd_cleanup(&fds[i]);
-	engine_forget_machine(e);
+	images_free(e->images);
+	free(e->cgroup);
+	queue_free(e->queue);
+	framework_config_free(e->config);
+	inventory_done(&e->inventory);
 	(void)pthread_mutex_destroy(&e->lock);
 	arena_done(&e->arena);
 	free(e);

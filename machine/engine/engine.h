@@ -58,9 +58,9 @@ struct engine_settings {
 	size_t n_quotas;
 
 	bool foreground;   /* tasks end with this process, however it ends */
-	int64_t keep_logs; /* bytes of all logs of ended tasks; 0: 1 GiB */
+	int64_t keep_logs; /* bytes of all logs of ended tasks */
 
-	void *arg; /* of the callbacks, which may be NULL */
+	void *arg;                                           /* of the callbacks */
 	void (*event)(void *arg, const struct event *event); /* as the components of a cluster */
 	void (*notice)(void *arg, enum engine_level level, const char *text); /* a sentence */
 };

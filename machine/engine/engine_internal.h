@@ -66,7 +66,7 @@ struct engine_pod {
 	struct task_state task; /* as last read */
 	const struct pod *spec; /* in the arena, while it is about to start; NULL */
 	struct arena arena;     /* of `spec` */
-	const char *gpus_found; /* after a restart: nodes as a JSON list; NULL */
+	const char *gpus_found; /* after a restart: task.json, with the nodes; NULL */
 	int pidfd;              /* -1 */
 	bool shim_ended;
 	struct images_use *image;
@@ -115,7 +115,6 @@ struct engine_job {
 struct engine {
 	struct engine_settings set;
 	struct arena arena; /* of copies in `set` and paths */
-	const char *runtime, *node, *ip;
 	struct pod_settings pods;
 	bool sandbox;
 	struct words hide; /* from all tasks, unless they mount it */
@@ -127,13 +126,11 @@ struct engine {
 	struct images *images;
 	int pods_dir, logs_dir, trash_dir;
 	int trash; /* eventfd: there is something in it, or trash_stop */
-	pthread_t trash_thread;
-	bool trash_runs;
 	atomic_bool trash_stop;
 	int tether[2]; /* the shims of `foreground` end when [1] is closed */
 	int epoll, event;
-	pthread_t thread;
-	bool thread_runs;
+	pthread_t thread[2]; /* engine_run, trash_run */
+	size_t n_threads;
 	size_t ports_held; /* descriptors of all port_fd */
 
 	/* Protects what follows, each `problem`, the holders of GPUs, the lists of pods and the
@@ -179,7 +176,6 @@ int64_t engine_backoff(unsigned failures, int64_t most_ms);
 /* ---- machine.c: what this machine has and can do ---- */
 
 int engine_find_machine(struct engine *e, struct err *err);
-void engine_forget_machine(struct engine *e);
 
 /* ---- job.c: Frameworks ---- */
 

@@ -117,7 +117,7 @@ static struct engine_pod *world_new_pod(struct engine_job *job, const struct fra
 	p->name = arena_dup(&p->texts, span_of(o->name));
 	p->role = arena_dup(&p->texts, span_of(o->role));
 	p->dir = arena_printf(&p->texts, "%s/pods/%s", job->e->set.dir, uid);
-	p->ip = job->e->ip;
+	p->ip = job->e->pods.ip;
 	p->index = o->index;
 	p->attempt = o->attempt;
 	p->retry = o->retry;

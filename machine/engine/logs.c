@@ -195,29 +195,30 @@ bool engine_log_find(struct engine *e, const struct engine_task *t, struct arena
 
 /* ---- directories ----------------------------------------------------------------------------- */
 
-static int logs_make(const struct engine *e, const char *name, int *out, struct err *err)
-{
-	FREE_AUTO char *path = xasprintf("%s/%s", e->set.dir, name);
-	if (mkdir(path, 0700) == 0 || errno == EEXIST)
-		*out = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (*out < 0)
-		return err_set(err, UNKNOWN_ERROR, "%s: %s", path, strerrordesc_np(errno));
-	/* What is below is spread over the disk (chattr +T), because ext4 without a journal looks
-	 * at all inodes near by that were freed in the last minutes before it gives a new one.
-	 * Other file systems refuse, or need it not. */
-	int flags = 0;
-	bool known = ioctl(*out, FS_IOC_GETFLAGS, &flags) == 0;
-	flags |= FS_TOPDIR_FL;
-	if (known)
-		(void)ioctl(*out, FS_IOC_SETFLAGS, &flags);
-	return 0;
-}
-
 int engine_make_directories(struct engine *e, struct err *err)
 {
-	return logs_make(e, "pods", &e->pods_dir, err) < 0 ||
-	               logs_make(e, "logs", &e->logs_dir, err) < 0 ||
-	               logs_make(e, "trash", &e->trash_dir, err) < 0
-	           ? -1
-	           : 0;
+	const struct {
+		const char *name;
+		int *fd;
+	} DIRS[] = { { "pods", &e->pods_dir },
+		     { "logs", &e->logs_dir },
+		     { "trash", &e->trash_dir } };
+	for (size_t i = 0; i < ARRAY_SIZE(DIRS); i++) {
+		FREE_AUTO char *path = xasprintf("%s/%s", e->set.dir, DIRS[i].name);
+		int fd = -1;
+		int flags = 0;
+		if (mkdir(path, 0700) == 0 || errno == EEXIST)
+			fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0)
+			return err_set(err, UNKNOWN_ERROR, "%s: %s", path, strerrordesc_np(errno));
+		/* What is below is spread over the disk (chattr +T), because ext4 without a
+		 * journal looks at all inodes near by that were freed in the last minutes before
+		 * it gives a new one.  Other file systems refuse, or need it not. */
+		if (ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0) {
+			flags |= FS_TOPDIR_FL;
+			(void)ioctl(fd, FS_IOC_SETFLAGS, &flags);
+		}
+		*DIRS[i].fd = fd;
+	}
+	return 0;
 }

@@ -21,7 +21,6 @@ EMBED(controller_config, "k8s/deploy/frameworkcontroller/config.yaml");
 
 enum { COMMAND_MAX = 128 << 10, TEXT_MAX = 8 * COMMAND_MAX };
 
-static const int64_t KEEP_LOGS = 1 << 30;
 static const uint64_t IMAGES_BYTES = UINT64_C(100) << 30; /* of all unpacked images */
 
 /* Its name, and the address from which a packet to the Internet would be sent (nothing is sent),
@@ -53,9 +52,9 @@ static void machine_names(struct engine *e)
 	if (!found)
 		own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	const char *ip = inet_ntop(AF_INET, &own.sin_addr, text, sizeof(text));
-	e->node = arena_dup(&e->arena, span_of(name));
-	e->ip = arena_dup(&e->arena, span_of(ip ?: ""));
-	e->pods = (struct pod_settings){ e->node, e->ip, "", e->set.storages, e->set.n_storages };
+	e->pods = (struct pod_settings){ arena_dup(&e->arena, span_of(name)),
+		                         arena_dup(&e->arena, span_of(ip ?: "")), "",
+		                         e->set.storages, e->set.n_storages };
 }
 
 /* ---- programs -------------------------------------------------------------------------------- */
@@ -92,7 +91,7 @@ static int machine_sandbox(struct engine *e, struct err *err)
 	/* Tasks have the user id of the server: those of several users would read files of root. */
 	if (root && e->set.sandbox == ENGINE_SANDBOX_REQUIRED)
 		return machine_other_user(e, err);
-	e->sandbox = sandbox_probe(e->runtime, NULL, &why) == 0;
+	e->sandbox = sandbox_probe(e->set.runtime, NULL, &why) == 0;
 	if (e->sandbox && root)
 		engine_notice(e, ENGINE_WARNING,
 		              "tasks have the user id of root, and so access to its files as far "
@@ -113,7 +112,7 @@ static int machine_images(struct engine *e, struct err *err)
 	if (e->set.images != ENGINE_IMAGES_OCI)
 		return 0;
 	e->images = images_new(dir, IMAGES_BYTES, e->epoll, pod_image_changed, err);
-	return e->images ? sandbox_probe(e->runtime, dir, err) : -1;
+	return e->images ? sandbox_probe(e->set.runtime, dir, err) : -1;
 }
 
 static int machine_check_mounts(const struct engine *e, struct err *err)
@@ -122,7 +121,7 @@ static int machine_check_mounts(const struct engine *e, struct err *err)
 	ARENA_AUTO a = { 0 };
 	const char *own = e->set.dir;
 	struct sandbox_mount cwd = { .source = e->set.cwd, .path = e->set.cwd };
-	struct sandbox_spec spec = { .runtime = e->runtime,
+	struct sandbox_spec spec = { .runtime = e->set.runtime,
 		                     .mounts = e->set.mounts,
 		                     .mounts_n = e->set.n_mounts,
 		                     .command = NOTHING };
@@ -218,8 +217,6 @@ static int machine_config(struct engine *e, struct err *err)
 
 int engine_find_machine(struct engine *e, struct err *err)
 {
-	e->set.keep_logs = e->set.keep_logs ?: KEEP_LOGS;
-	e->runtime = e->set.runtime;
 	machine_names(e);
 	if (machine_config(e, err) < 0 || engine_make_directories(e, err) < 0 ||
 	    machine_inventory(e, err) < 0 || machine_sandbox(e, err) < 0 ||
@@ -235,13 +232,4 @@ int engine_find_machine(struct engine *e, struct err *err)
 		words_add(&e->hide, e->inventory.gpus[i].node);
 	machine_cwd(e);
 	return machine_check_mounts(e, err);
-}
-
-void engine_forget_machine(struct engine *e)
-{
-	images_free(e->images);
-	free(e->cgroup);
-	queue_free(e->queue);
-	framework_config_free(e->config);
-	inventory_done(&e->inventory);
 }

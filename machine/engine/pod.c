@@ -13,7 +13,6 @@
 #include "base/fd.h"
 #include "base/json/scan.h"
 #include "base/lock.h"
-#include "k8s/transport/reply.h"
 #include "machine/engine/engine_internal.h"
 
 enum {
@@ -31,6 +30,7 @@ enum {
 	CODE_IMAGE_ABSENT = 254, /* of the exit specification */
 	CODE_CANNOT_RUN = 128,   /* as Docker */
 	TASK_FILE_MAX = 64 << 10,
+	LOGINS_DEPTH = 16,
 	PULLS_MANY = 3,
 	EVENT_TEXT = 1024,
 	FILES_MS = 1000, /* until descriptors for ports are looked for again */
@@ -40,9 +40,8 @@ enum {
 EMBED(exit_patterns, "runtime-assets/runtime-exit-spec.yaml");
 static const char EXIT_PATTERNS[] = "runtime-exit-spec-configuration";
 
-static void pod_changes(void *arg)
+static void pod_changes(const struct engine_pod *p)
 {
-	const struct engine_pod *p = arg;
 	p->job->look = true;
 	engine_due(p->job, 0);
 }
@@ -68,7 +67,7 @@ void pod_event(struct engine_pod *p, const char *type, const char *reason, const
 	char text[EVENT_TEXT];
 	char id[17];
 	va_list args;
-	if (!e->set.event || !p->job->name)
+	if (!p->job->name)
 		return;
 	va_start(args, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, args); /* may be cut */
@@ -84,7 +83,7 @@ void pod_event(struct engine_pod *p, const char *type, const char *reason, const
 		                     .reason = span_of(reason),
 		                     .message = span_cut(span_of(text), EVENT_TEXT),
 		                     .component = SPAN("rest-lit"),
-		                     .host = span_of(e->node),
+		                     .host = span_of(e->pods.node_name),
 		                     .index = p->index,
 		                     .count = 1,
 		                     .first_ms = now_ms,
@@ -156,30 +155,30 @@ static int start_get(void *arg, const struct pod_source *s, struct arena *a, str
 	return result;
 }
 
-/* The logins for its image as a Docker configuration. */
+/* The logins for its image as a Docker configuration, in which the last one for a registry counts.
+ */
 static int pod_logins(const struct engine_pod *p, struct str *out, struct err *err)
 {
 	const struct pod_objects objects = { start_get, p->e };
 	ARENA_SECRET a = { 0 };
-	JSON_AUTO *all = json_object();
 	for (size_t i = 0; i < p->spec->n_pull_secrets; i++) {
 		const struct pod_source s = { p->spec->pull_secret[i], true, true };
 		struct pod_data data;
 		if (pod_source_get(&s, &objects, &a, &data, err) < 0)
 			return -1;
 		for (size_t j = 0; j < data.n; j++) {
-			if (!span_is(data.v[j].key, ".dockerconfigjson"))
+			struct span auths = data.v[j].value;
+			bool good = span_is(data.v[j].key, ".dockerconfigjson") &&
+			            scan_valid(auths, LOGINS_DEPTH);
+			auths = good ? scan_get(auths, "auths") : SPAN("");
+			if (scan_type(auths) != SCAN_OBJECT || scan_count(auths) == 0)
 				continue;
-			JSON_AUTO *one = reply_parse(data.v[j].value);
-			json_t *auths = json_object_get(one, "auths");
-			if (json_is_object(auths))
-				(void)json_object_update(all, auths); /* memory only */
+			str_puts(out, out->n ? "," : "{\"auths\":{");
+			str_span(out, span_from(span_to(auths, auths.n - 1), 1));
 		}
 	}
-	char *text = json_dumps(all, JSON_COMPACT);
-	if (text && json_object_size(all) > 0)
-		str_printf(out, "{\"auths\":%s}", text);
-	free_wiped(text);
+	if (out->n)
+		str_puts(out, "}}");
 	return 0;
 }
 
@@ -244,7 +243,7 @@ static int start_prepare(struct engine_pod *p, const char *procs, struct arena *
 	struct task_settings set = {
 		.dir = p->dir,
 		.sandbox = e->sandbox,
-		.box = { .runtime = e->runtime,
+		.box = { .runtime = e->set.runtime,
 		         .rootfs = image->rootfs,
 		         .hide = e->hide.v,
 		         .hide_n = e->hide.n },
@@ -283,7 +282,7 @@ static int pod_start(struct engine_pod *p, struct err *err)
 	if (p->image)
 		keep[n++] = images_status(p->image)->lock;
 	if (start_cgroup(p, &procs, err) == 0 && start_prepare(p, procs, &a, err) == 0)
-		p->pidfd = task_start(p->dir, e->runtime, e->tether[0], keep, n, err);
+		p->pidfd = task_start(p->dir, e->set.runtime, e->tether[0], keep, n, err);
 	if (p->pidfd < 0) {
 		(void)unlink(file); /* else a restart takes it as started */
 		return -1;
@@ -573,7 +572,8 @@ void pod_bind(struct engine_pod *p)
 	if (p->job->quick >= QUICK_MANY)
 		pod_say(p, "the last tries have failed soon after their start, so the next one is "
 		           "delayed by some seconds");
-	pod_event(p, "Normal", "Scheduled", "Successfully assigned %s to %s", p->name, p->e->node);
+	pod_event(p, "Normal", "Scheduled", "Successfully assigned %s to %s", p->name,
+	          p->e->pods.node_name);
 	pod_changes(p);
 }
 
@@ -592,13 +592,6 @@ static void pod_look_at_state(struct engine_pod *p)
 	}
 }
 
-/* A shim makes this file first. */
-static bool pod_has_shim(const struct engine_pod *p)
-{
-	FREE_AUTO char *shim = xasprintf("%s/shim", p->dir);
-	return access(shim, F_OK) == 0;
-}
-
 /* A shim that an earlier process was about to start. */
 static void pod_look_for_shim(struct engine_pod *p)
 {
@@ -611,7 +604,7 @@ static void pod_look_for_shim(struct engine_pod *p)
 			task_stop(p->pidfd, p->deletion_grace_s);
 	} else if (found == TASK_NOT_STARTED && clock_ms() < p->due_ms) {
 		engine_due(p->job, clock_ms() + STARTING_MS / 10);
-	} else if (found == TASK_GONE || p->dying || pod_has_shim(p)) {
+	} else if (found == TASK_GONE || p->dying) {
 		p->shim_ended = true;
 	} else {
 		p->state = POD_BOUND; /* it was not started */
@@ -647,14 +640,11 @@ bool pod_find(struct engine_pod *p)
 {
 	STR_AUTO text = STR_INIT(TASK_FILE_MAX);
 	FREE_AUTO char *file = xasprintf("%s/task.json", p->dir);
-	bool read = fd_read_str(AT_FDCWD, file, &text) == 0;
-	/* The file may not have survived a power failure. */
-	if (!read && !pod_has_shim(p))
+	FREE_AUTO char *shim = xasprintf("%s/shim", p->dir);
+	/* The first one may not have survived a power failure. */
+	if (fd_read_str(AT_FDCWD, file, &text) < 0 && access(shim, F_OK) < 0)
 		return false;
-	if (read && scan_valid(str_view(&text), 10)) {
-		struct span gpus = scan_get(str_view(&text), "gpus");
-		p->gpus_found = arena_dup(&p->texts, gpus.p ? gpus : SPAN(""));
-	}
+	p->gpus_found = arena_dup(&p->texts, str_view(&text));
 	pod_forget_spec(p);
 	p->state = POD_STARTED;
 	p->due_ms = clock_ms() + STARTING_MS;
@@ -687,7 +677,7 @@ void pod_view(struct engine_pod *p, struct framework_pod *out)
 		.message = p->lost ? POD_LOST
 		           : lacks ? lacks->message
 		                   : "",
-		.node = bound ? p->e->node : "",
+		.node = bound ? p->e->pods.node_name : "",
 		.ip = bound ? p->ip : "",
 		.ports = bound ? p->ports : NULL,
 		.host_ip = bound ? p->ip : "",

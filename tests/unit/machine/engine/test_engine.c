@@ -48,8 +48,8 @@ static void fixture_open(struct fixture *f)
 	f->e.set.keep_logs = 1 << 20;
 	f->e.set.arg = f;
 	f->e.set.event = note_event;
-	f->e.node = "node";
-	f->e.ip = "192.0.2.1";
+	f->e.set.notice = note_notice;
+	f->e.pods.node_name = "node";
 	f->e.pods_dir = f->e.logs_dir = f->e.trash_dir = f->e.trash = -1;
 	TAILQ_INIT(&f->e.live);
 	TAILQ_INIT(&f->e.news);
@@ -257,7 +257,6 @@ TEST(test_pulls)
 	struct fixture f;
 	struct engine_pod p = { 0 };
 	fixture_open(&f);
-	f.e.set.notice = note_notice;
 	make_pod(&f, &p, 0);
 	for (size_t i = 0; i < sizeof(WHY) / sizeof(WHY[0]); i++) {
 		assert_string_equal(f.notice, "");
@@ -284,7 +283,7 @@ TEST(test_task_file)
 	assert_int_equal(pod_write_file(&p), 0);
 	assert_true(pod_find(&p));
 	assert_int_equal(p.state, POD_STARTED);
-	assert_string_equal(p.gpus_found, "[]");
+	assert_string_equal(p.gpus_found, "{\"gpus\":[]}\n");
 	arena_done(&p.texts);
 	fixture_close(&f);
 }
@@ -339,7 +338,6 @@ TEST(test_pod_limit)
 	STR_AUTO why = STR_INIT(1000);
 	assert_int_equal(tree_setup(state), 0);
 	fixture_open(&f);
-	f.e.set.notice = note_notice;
 	make_pod(&f, &p, 0);
 	p.need = (struct amounts){ .cpus = 1500, .memory = 64 << 20 };
 	pod_limit(&p); /* no cgroup: nothing is written */

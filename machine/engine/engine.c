@@ -16,7 +16,6 @@
 #include "base/fd.h"
 #include "base/json/scan.h"
 #include "base/lock.h"
-#include "k8s/transport/reply.h"
 #include "machine/engine/engine_internal.h"
 
 enum {

@@ -216,8 +216,8 @@ int pod_need(struct engine_pod *p, struct err *err);
 /* task.json has what was decided about a task that no status has; it is there from the start of the
  * shim on.  -1 and errno. */
 int pod_write_file(const struct engine_pod *p);
-/* `arg`: the pod whose image has another status. */
-void pod_image_changed(void *arg);
+/* `arg`: a pod with other news for the machine, or with another status of its image. */
+void pod_changes(void *arg);
 /* A pull for it has failed. */
 void pod_count_pull(struct engine_pod *p, const char *why);
 /* Sets the limits of a task that an earlier process has started.  Its unit (systemd before version

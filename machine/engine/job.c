@@ -12,7 +12,6 @@
 #include "base/lock.h"
 #include "base/process.h"
 #include "k8s/cache/job_entry.h"
-#include "k8s/framework/view.h"
 #include "machine/engine/engine_internal.h"
 
 enum {
@@ -285,12 +284,11 @@ static void job_read_order(struct engine_job *job, struct span object)
 	job->launched = c->launched_ms != JOB_ENTRY_NONE;
 	int64_t left_ms = job_entry_left_ms(c);
 	job->stops_ms = left_ms == INT64_MAX ? ENGINE_NEVER : clock_ms() + left_ms;
-	(void)pthread_mutex_lock(&job->e->lock); /* cannot fail */
+	LOCK_AUTO(&job->e->lock);
 	job->queued =
 	    queue_add(job->e->queue, span_of(job_entry_shown_user(c)), span_of(c->cluster));
 	job->queued->priority = priority;
 	job->queued->submitted_ms = c->submitted_ms >= 0 ? c->submitted_ms : c->created_ms;
-	(void)pthread_mutex_unlock(&job->e->lock);
 	job_entry_drop(c);
 }
 
@@ -306,42 +304,6 @@ static void job_complete(struct engine_job *job)
 	LOCK_AUTO(&job->e->lock);
 	TAILQ_REMOVE(&job->e->live, job, live);
 	queue_remove(job->e->queue, TAKE(job->queued));
-}
-
-static void job_sync(struct engine_job *job);
-
-void job_put(struct engine_job *job, const struct local_answer *answer)
-{
-	ERR_AUTO err = { 0 };
-	struct span object = str_view(&answer->body);
-	bool first = job->version == 0;
-	job->version = answer->version;
-	if (job->gone || job->complete)
-		return;
-	job->machine = job->machine ?: framework_new(job->e->config);
-	job->look = framework_put(job->machine, object, &err) == 0;
-	job_trouble(job, job->look ? NULL : "its Framework is not valid", span_of(err_msg(&err)));
-	if (!job->look)
-		engine_notice(job->e, ENGINE_WARNING, "Framework %s is not valid: %s", job->name,
-		              err_msg(&err));
-	if (first)
-		job_read_order(job, object);
-	if (first && job->look)
-		world_restore(job, scan_get(object, "status"));
-	/* Not later, because there can be thousands. */
-	if (first && strcmp(framework_state(job->machine), "Completed") == 0) {
-		job_sync(job);
-		job_complete(job);
-	}
-	engine_due(job, 0);
-}
-
-void job_remove(struct engine_job *job)
-{
-	job->e->n_gone += !job->gone;
-	job->gone = true;
-	job->dying = true; /* so all pods are deleted */
-	engine_due(job, 0);
 }
 
 /* After frameworkCompletedRetainSec. */
@@ -384,10 +346,8 @@ static void job_next_sync(struct engine_job *job, const struct framework_result 
 {
 	int64_t now = clock_ms();
 	job->sync_ms = ENGINE_NEVER;
-	if (r->wake_s != INT64_MAX) {
-		int64_t wait = r->wake_s * 1000 - clock_wall_ms();
-		job->sync_ms = now + (wait > 0 ? wait : 0);
-	}
+	if (r->wake_s != INT64_MAX)
+		job->sync_ms = now + r->wake_s * 1000 - clock_wall_ms();
 	if (r->failed || r->delete_framework) {
 		int64_t again = now + engine_backoff(job->sync_failures++, SYNC_BACKOFF_MS);
 		job->sync_ms = again < job->sync_ms ? again : job->sync_ms;
@@ -426,6 +386,40 @@ static void job_sync(struct engine_job *job)
 		if (!r.failed)
 			grants_enter(job);
 	}
+}
+
+void job_put(struct engine_job *job, const struct local_answer *answer)
+{
+	ERR_AUTO err = { 0 };
+	struct span object = str_view(&answer->body);
+	bool first = job->version == 0;
+	job->version = answer->version;
+	if (job->gone || job->complete)
+		return;
+	job->machine = job->machine ?: framework_new(job->e->config);
+	job->look = framework_put(job->machine, object, &err) == 0;
+	job_trouble(job, job->look ? NULL : "its Framework is not valid", span_of(err_msg(&err)));
+	if (!job->look)
+		engine_notice(job->e, ENGINE_WARNING, "Framework %s is not valid: %s", job->name,
+		              err_msg(&err));
+	if (first)
+		job_read_order(job, object);
+	if (first && job->look)
+		world_restore(job, scan_get(object, "status"));
+	/* Not later, because there can be thousands. */
+	if (first && strcmp(framework_state(job->machine), "Completed") == 0) {
+		job_sync(job);
+		job_complete(job);
+	}
+	engine_due(job, 0);
+}
+
+void job_remove(struct engine_job *job)
+{
+	job->e->n_gone += !job->gone;
+	job->gone = true;
+	job->dying = true; /* so all pods are deleted */
+	engine_due(job, 0);
 }
 
 static void job_pods(struct engine_job *job, bool stored)

@@ -102,12 +102,13 @@ static void logs_bound(struct engine *e)
 			e->log_bytes += runs[n].bytes;
 		}
 	}
-	bool more = n > 0 && e->log_bytes > e->set.keep_logs;
-	if (more)
+	int64_t most = e->set.keep_logs;
+	if (e->log_bytes > most)
+		most = most / 10 * 9;
+	if (n > 0)
 		qsort(runs, n, sizeof(*runs), logs_older);
 	for (size_t i = 0; i < n; i++) {
-		more = more && e->log_bytes > e->set.keep_logs / 10 * 9;
-		if (more) {
+		if (e->log_bytes > most) {
 			trash_take(e, AT_FDCWD, runs[i].path);
 			e->log_bytes -= runs[i].bytes;
 		}

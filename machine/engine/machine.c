@@ -15,7 +15,6 @@
 #include "base/fd.h"
 #include "base/yaml/yaml.h"
 #include "machine/engine/engine_internal.h"
-#include "machine/task/sandbox.h"
 
 EMBED(controller_config, "k8s/deploy/frameworkcontroller/config.yaml");
 
@@ -111,7 +110,7 @@ static int machine_images(struct engine *e, struct err *err)
 	FREE_AUTO char *dir = xasprintf("%s/images", e->set.dir);
 	if (e->set.images != ENGINE_IMAGES_OCI)
 		return 0;
-	e->images = images_new(dir, IMAGES_BYTES, e->epoll, pod_image_changed, err);
+	e->images = images_new(dir, IMAGES_BYTES, e->epoll, pod_changes, err);
 	return e->images ? sandbox_probe(e->set.runtime, dir, err) : -1;
 }
 

@@ -40,8 +40,9 @@ enum {
 EMBED(exit_patterns, "runtime-assets/runtime-exit-spec.yaml");
 static const char EXIT_PATTERNS[] = "runtime-exit-spec-configuration";
 
-static void pod_changes(const struct engine_pod *p)
+void pod_changes(void *arg)
 {
+	const struct engine_pod *p = arg;
 	p->job->look = true;
 	engine_due(p->job, 0);
 }
@@ -53,12 +54,6 @@ void pod_say(struct engine_pod *p, const char *problem)
 	LOCK_AUTO(&p->e->lock);
 	free(p->problem);
 	p->problem = text;
-}
-
-void pod_image_changed(void *arg)
-{
-	struct engine_pod *p = arg;
-	engine_due(p->job, 0);
 }
 
 void pod_event(struct engine_pod *p, const char *type, const char *reason, const char *fmt, ...)
@@ -189,17 +184,16 @@ static void start_files(const struct engine_pod *p, struct arena *a, struct task
 	const struct gpu **gpus = ARENA_NEW(a, const struct gpu *, e->inventory.gpus_n + 1);
 	size_t n = 0;
 	size_t files = e->set.n_mounts + 1;
+	for (size_t i = 0; i < e->inventory.gpus_n; i++)
+		files += e->inventory.gpus[i].files_n;
+	struct sandbox_mount *mount = ARENA_NEW(a, struct sandbox_mount, files);
 	for (size_t i = 0; i < e->inventory.gpus_n; i++) {
 		const struct gpu *gpu = &e->inventory.gpus[i];
 		if (gpu->holder != p->grant)
 			continue;
 		gpus[n++] = gpu;
-		files += gpu->files_n;
-	}
-	struct sandbox_mount *mount = ARENA_NEW(a, struct sandbox_mount, files);
-	for (size_t i = 0; i < n; i++) {
-		for (size_t j = 0; j < gpus[i]->files_n; j++)
-			mount[set->box.mounts_n++] = gpus[i]->files[j];
+		for (size_t j = 0; j < gpu->files_n; j++)
+			mount[set->box.mounts_n++] = gpu->files[j];
 	}
 	if (e->shows_cwd)
 		mount[set->box.mounts_n++] =
@@ -327,10 +321,9 @@ static void pod_remove(struct engine_pod *p)
 {
 	struct engine_grant *g = TAKE(p->grant);
 	pod_release(p);
-	if (g) {
-		grant_unlock(p->e, g, true);
+	grant_unlock(p->e, g, true);
+	if (g)
 		g->pod = NULL;
-	}
 	if (g && !g->task.holds)
 		grants_end(p->job, p->role, p->index);
 	if (p->state >= POD_STARTED)
@@ -346,10 +339,8 @@ static void pod_shim_ended(struct engine_pod *p)
 	pod_read_state(p);
 	p->lost = p->task.phase != TASK_ENDED;
 	pod_release(p);
-	bool killed = false;
 	bool oom = false;
-	if (p->e->cgroup)
-		killed = cgroup_end(p->e->cgroup, p->uid, &oom);
+	bool killed = p->e->cgroup && cgroup_end(p->e->cgroup, p->uid, &oom);
 	if (p->lost && !killed) /* else the shim has waited for all */
 		(void)task_kill_leftovers(p->uid);
 	p->state = POD_ENDED;
@@ -384,9 +375,8 @@ static void pod_never(struct engine_pod *p, const char *reason, int code, const 
 
 void pod_delete(struct engine_pod *p, int64_t grace_s)
 {
-	int64_t now = clock_wall_ms() / 1000;
 	p->dying = true;
-	p->deletion_s = now + grace_s;
+	p->deletion_s = clock_wall_ms() / 1000 + grace_s;
 	p->deletion_grace_s = grace_s;
 	if (p->state != POD_STARTED) {
 		pod_remove(p);

@@ -243,10 +243,8 @@ static bool engine_stop_tasks(struct engine *e, bool stop, bool now)
 /* What other threads want: false ends the thread. */
 static bool engine_obey(struct engine *e)
 {
-	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 	bool stop = e->stop;
 	bool kill_now = e->kill && !e->killed;
-	(void)pthread_mutex_unlock(&e->lock);
 	bool first = stop && !e->ending && e->set.foreground;
 	e->killed |= kill_now;
 	e->ending = stop;
@@ -373,24 +371,18 @@ int engine_begin(struct engine *e, struct err *err)
 	           : 0;
 }
 
-static void engine_tell(struct engine *e, bool *what)
-{
-	LOCK_AUTO(&e->lock);
-	*what = true;
-	engine_wake(e);
-}
-
 void engine_kill(struct engine *e)
 {
-	engine_tell(e, &e->kill);
+	e->kill = true;
+	engine_wake(e);
 }
 
 void engine_stop(struct engine *e)
 {
 	if (!e)
 		return;
-	engine_tell(e, &e->stop);
-	atomic_store(&e->trash_stop, true);
+	e->stop = true;
+	engine_wake(e);
 	(void)eventfd_write(e->trash, 1); /* cannot overflow */
 	while (e->n_threads > 0)
 		(void)pthread_join(e->thread[--e->n_threads], NULL);

@@ -19,9 +19,6 @@
 #include "machine/task/pod.h"
 #include "machine/task/sandbox.h"
 
-enum engine_images { ENGINE_IMAGES_HOST, ENGINE_IMAGES_OCI };
-enum engine_sandbox { ENGINE_SANDBOX_REQUIRED, ENGINE_SANDBOX_IF_POSSIBLE };
-
 /* What the jobs of a virtual cluster may hold together; INT64_MAX: all there is. */
 struct engine_quota {
 	const char *virtual_cluster;
@@ -43,8 +40,8 @@ struct engine_settings {
 	struct inventory_settings machine;
 	struct port_range ports; /* of tasks */
 
-	enum engine_images images;
-	enum engine_sandbox sandbox;
+	bool own_images;    /* tasks see the files of their images, else this machine's */
+	bool needs_sandbox; /* else there is one if it is possible, or for images */
 	/* Tasks start in this directory, which is read-only, and empty if the machine's contains
 	 * what a sandbox hides; or NULL. */
 	const char *cwd;
@@ -71,7 +68,7 @@ struct engine;
  * runs, and images are pulled meanwhile.  Tasks that start together have at most half as many. */
 enum { ENGINE_PORTS_HELD = 4096 };
 
-/* Finds out what the machine has.  NULL and *e (500), e.g. if sandbox is REQUIRED and impossible:
+/* Finds out what the machine has.  NULL and *e (500), e.g. if a sandbox is needed and impossible:
  * the sentence says what to do. */
 struct engine *engine_start(const struct engine_settings *settings, struct err *e);
 

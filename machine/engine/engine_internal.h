@@ -16,7 +16,6 @@
 #include "machine/engine/queue.h"
 #include "machine/images/images.h"
 #include "machine/resources/cgroup.h"
-#include "machine/task/pod.h"
 #include "machine/task/task.h"
 #include "machine/words.h"
 
@@ -125,8 +124,8 @@ struct engine {
 	char *cgroup;        /* below it are those of tasks; NULL: there are no limits */
 	struct images *images;
 	int pods_dir, logs_dir, trash_dir;
-	int trash; /* eventfd: there is something in it, or trash_stop */
-	atomic_bool trash_stop;
+	int trash; /* eventfd: there is something in it, or `stop` */
+	atomic_bool stop, kill;
 	int tether[2]; /* the shims of `foreground` end when [1] is closed */
 	int epoll, event;
 	pthread_t thread[2]; /* engine_run, trash_run */
@@ -135,10 +134,9 @@ struct engine {
 
 	/* Protects what follows, each `problem`, the holders of GPUs, the lists of pods and the
 	 * queue: this thread alone changes these, and reads them without it, but for `news`,
-	 * `stop`, `kill`, `jobs` and `live`, to which others add. */
+	 * `jobs` and `live`, to which others add. */
 	pthread_mutex_t lock;
 	TAILQ_HEAD(engine_news, engine_job) news; /* whose Frameworks have changed */
-	bool stop, kill;
 	void *jobs;                               /* tree of struct engine_job, by uid */
 	TAILQ_HEAD(engine_live, engine_job) live; /* those that have not ended */
 	struct amounts foreign; /* GPUs and ports that others had when they were to be locked */
@@ -253,7 +251,7 @@ int engine_make_directories(struct engine *e, struct err *err);
 
 /* Moves a file or a directory to where it is removed. */
 void trash_take(struct engine *e, int dir, const char *name);
-/* Removes all that is there; false: trash_stop. */
+/* Removes all that is there; false: `stop`. */
 bool trash_empty(const struct engine *e);
 /* A thread for that, because it can wait for the disk long. */
 void *trash_run(void *arg);

@@ -321,22 +321,17 @@ static void job_delete(struct engine_job *job)
 
 /* ---- the machine ----------------------------------------------------------------------------- */
 
-static void job_launched(struct engine_job *job)
+static void job_transition(void *arg, const char *role, int index, const char *from, const char *to)
 {
-	if (!job->launched && job->limit_s) {
+	struct engine_job *job = arg;
+	bool runs = !role && strcmp(to, "AttemptRunning") == 0;
+	(void)from;
+	if (runs && !job->launched && job->limit_s) {
 		job->launched_boot_ms = clock_boot_ms();
 		job->stops_ms = clock_ms() + job->limit_s * 1000;
 		grants_time(job);
 	}
-	job->launched = true;
-}
-
-static void job_transition(void *arg, const char *role, int index, const char *from, const char *to)
-{
-	struct engine_job *job = arg;
-	(void)from;
-	if (!role && strcmp(to, "AttemptRunning") == 0)
-		job_launched(job);
+	job->launched |= runs;
 	if (strcmp(to, "Completed") == 0 || (!role && strcmp(to, "AttemptCompleted") == 0))
 		grants_end(job, role, index);
 }

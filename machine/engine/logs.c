@@ -38,11 +38,11 @@ bool trash_empty(const struct engine *e)
 {
 	DIR_AUTO *list = dir_list(e->trash_dir, ".");
 	/* A failure (-1) is met again with the next removal. */
-	for (const char *name = dir_next(list); name && !atomic_load(&e->trash_stop);) {
+	for (const char *name = dir_next(list); name && !e->stop;) {
 		if (tree_remove(e->trash_dir, name, BUDGET) != 1)
 			name = dir_next(list);
 	}
-	return !atomic_load(&e->trash_stop);
+	return !e->stop;
 }
 
 void *trash_run(void *arg)

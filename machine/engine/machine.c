@@ -27,7 +27,6 @@ static const uint64_t IMAGES_BYTES = UINT64_C(100) << 30; /* of all unpacked ima
 static void machine_names(struct engine *e)
 {
 	char name[256] = "localhost";
-	char text[INET_ADDRSTRLEN];
 	struct sockaddr_in far = { .sin_family = AF_INET, .sin_port = htons(9) };
 	struct sockaddr_in own = { 0 };
 	socklen_t n = sizeof(own);
@@ -50,9 +49,9 @@ static void machine_names(struct engine *e)
 	freeifaddrs(all);
 	if (!found)
 		own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	const char *ip = inet_ntop(AF_INET, &own.sin_addr, text, sizeof(text));
-	e->pods = (struct pod_settings){ arena_dup(&e->arena, span_of(name)),
-		                         arena_dup(&e->arena, span_of(ip ?: "")), "",
+	char *ip = arena_zero(&e->arena, 1, INET_ADDRSTRLEN);
+	(void)inet_ntop(AF_INET, &own.sin_addr, ip, INET_ADDRSTRLEN); /* has room */
+	e->pods = (struct pod_settings){ arena_dup(&e->arena, span_of(name)), ip, "",
 		                         e->set.storages, e->set.n_storages };
 }
 
@@ -88,7 +87,7 @@ static int machine_sandbox(struct engine *e, struct err *err)
 	ERR_AUTO why = { 0 };
 	bool root = geteuid() == 0;
 	/* Tasks have the user id of the server: those of several users would read files of root. */
-	if (root && e->set.sandbox == ENGINE_SANDBOX_REQUIRED)
+	if (root && e->set.needs_sandbox)
 		return machine_other_user(e, err);
 	e->sandbox = sandbox_probe(e->set.runtime, NULL, &why) == 0;
 	if (e->sandbox && root)
@@ -97,7 +96,7 @@ static int machine_sandbox(struct engine *e, struct err *err)
 		              "as they see them; use another user");
 	if (e->sandbox)
 		return 0;
-	if (e->set.sandbox == ENGINE_SANDBOX_REQUIRED || e->set.images == ENGINE_IMAGES_OCI) {
+	if (e->set.needs_sandbox || e->set.own_images) {
 		err_move(err, &why);
 		return root ? machine_other_user(e, err) : -1;
 	}
@@ -108,7 +107,7 @@ static int machine_sandbox(struct engine *e, struct err *err)
 static int machine_images(struct engine *e, struct err *err)
 {
 	FREE_AUTO char *dir = xasprintf("%s/images", e->set.dir);
-	if (e->set.images != ENGINE_IMAGES_OCI)
+	if (!e->set.own_images)
 		return 0;
 	e->images = images_new(dir, IMAGES_BYTES, e->epoll, pod_changes, err);
 	return e->images ? sandbox_probe(e->set.runtime, dir, err) : -1;

@@ -198,10 +198,10 @@ TEST(test_logs)
 	free(TAKE(job->name));
 	logs_forget_strangers(&f.e);
 	assert_false(has_log(&f, RUNS - 1));
-	atomic_store(&f.e.trash_stop, true);
+	f.e.stop = true;
 	assert_false(trash_empty(&f.e));
 	assert_true(has_trash(&f));
-	atomic_store(&f.e.trash_stop, false);
+	f.e.stop = false;
 	assert_true(trash_empty(&f.e));
 	assert_false(has_trash(&f));
 	fixture_close(&f);

@@ -107,14 +107,13 @@ void engine_drop(struct engine_job *job)
 	e->n_gone -= job->gone;
 	heap_remove(&e->due, &job->due);
 	grants_end(job, NULL, 0);
-	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
+	LOCK_AUTO(&e->lock);
 	(void)tdelete(job, &e->jobs, engine_compare);
 	if (!job->complete)
 		TAILQ_REMOVE(&e->live, job, live);
 	if (job->changed)
 		TAILQ_REMOVE(&e->news, job, news);
 	queue_remove(e->queue, job->queued);
-	(void)pthread_mutex_unlock(&e->lock);
 	for (struct engine_pod *p; (p = job->pods) != NULL; pod_free(p))
 		job->pods = p->next;
 	framework_free(job->machine);

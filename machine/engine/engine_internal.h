@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/queue.h>
-#include <sys/types.h>
 
 #include "base/heap.h"
 #include "k8s/framework/framework.h"

@@ -12,6 +12,7 @@
 
 #include "base/enc.h"
 #include "base/fd.h"
+#include "base/lock.h"
 #include "base/rmtree.h"
 #include "machine/engine/engine_internal.h"
 
@@ -155,9 +156,8 @@ void logs_forget_strangers(struct engine *e)
 {
 	DIR_AUTO *all = dir_list(e->logs_dir, ".");
 	for (const char *uid; (uid = dir_next(all)) != NULL;) {
-		(void)pthread_mutex_lock(&e->lock); /* cannot fail */
+		LOCK_AUTO(&e->lock);
 		const struct engine_job *job = engine_find(e, span_of(uid));
-		(void)pthread_mutex_unlock(&e->lock);
 		if (!job || !job->name)
 			trash_take(e, e->logs_dir, uid);
 	}

@@ -160,19 +160,19 @@ static void machine_cwd(struct engine *e)
 {
 	ARENA_AUTO a = { 0 };
 	const char *cwd = e->set.cwd;
-	bool mounted = false;
 	e->shows_cwd = cwd != NULL;
 	if (!cwd || !e->sandbox)
 		return;
 	for (const char **hidden = sandbox_hide(NULL, 0, &a); *hidden; hidden++)
 		e->shows_cwd = e->shows_cwd && !sandbox_hidden(*hidden, &cwd, 1);
 	for (size_t i = 0; i < e->set.n_mounts; i++)
-		mounted = mounted || strcmp(e->set.mounts[i].path, cwd) == 0;
-	if (!mounted && e->shows_cwd)
+		if (strcmp(e->set.mounts[i].path, cwd) == 0)
+			return;
+	if (e->shows_cwd)
 		engine_notice(e, ENGINE_NOTE,
 		              "tasks start in %s and cannot write there; --mount .:rw lets them",
 		              cwd);
-	else if (!mounted)
+	else
 		engine_notice(e, ENGINE_WARNING,
 		              "tasks do not see the files in %s, which contains more than the "
 		              "files of a job: start in a directory of the job, or use --mount",

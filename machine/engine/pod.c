@@ -30,7 +30,6 @@ enum {
 	CODE_IMAGE_ABSENT = 254, /* of the exit specification */
 	CODE_CANNOT_RUN = 128,   /* as Docker */
 	TASK_FILE_MAX = 64 << 10,
-	LOGINS_DEPTH = 16,
 	PULLS_MANY = 3,
 	EVENT_TEXT = 1024,
 	FILES_MS = 1000, /* until descriptors for ports are looked for again */
@@ -164,7 +163,7 @@ static int pod_logins(const struct engine_pod *p, struct str *out, struct err *e
 		for (size_t j = 0; j < data.n; j++) {
 			struct span auths = data.v[j].value;
 			bool good = span_is(data.v[j].key, ".dockerconfigjson") &&
-			            scan_valid(auths, LOGINS_DEPTH);
+			            scan_valid(auths, SCAN_DEPTH_MAX);
 			auths = good ? scan_get(auths, "auths") : SPAN("");
 			if (scan_type(auths) != SCAN_OBJECT || scan_count(auths) == 0)
 				continue;
@@ -462,7 +461,6 @@ static void pod_look_at_image(struct engine_pod *p)
 			pod_event(p, "Normal", "Pulled", "Successfully pulled image (%s)",
 			          s->digest);
 		p->pulls_failed = 0;
-		pod_say(p, NULL);
 		pod_run(p);
 	} else if (s->state == IMAGES_FAILED && s->absent) {
 		pod_never(p, "Error", CODE_IMAGE_ABSENT, s->text);

@@ -35,7 +35,6 @@ enum {
 	PULL_NOT_TOLD = 3, /* exit status: the registry has not told what the name means */
 	PULL_NOT_COPIED = 4,
 	IMAGES_CONFIG_MAX = 4 << 20,
-	CONFIG_DEPTH = 100,
 	IMAGES_ENV_MAX = 1000
 };
 
@@ -202,7 +201,7 @@ image_say(struct images_item *p, enum images_state state, const char *fmt, ...)
 
 void images_config_read(struct span text, struct arena *a, struct images_status *out)
 {
-	struct span config = scan_valid(text, CONFIG_DEPTH) ? scan_get(text, "config") : SPAN("");
+	struct span config = scan_valid(text, SCAN_DEPTH_MAX) ? scan_get(text, "config") : SPAN("");
 	struct span dir = scan_text(scan_get(config, "WorkingDir"), a);
 	struct scan list = scan_begin(scan_get(config, "Env"));
 	struct words env = { .a = a };

@@ -151,7 +151,8 @@ void engine_look(struct engine *e, struct span framework)
 	(void)parse_i64(version, 0, INT64_MAX, &n); /* else it is read */
 	LOCK_AUTO(&e->lock);
 	struct engine_job *job = engine_job_of(e, uid);
-	job->name = job->name ?: xstrndup(name.p, name.n);
+	if (!job->name) /* then the engine reads it without the lock */
+		job->name = xstrndup(name.p, name.n);
 	job->latest = n > job->latest ? n : job->latest;
 	news_put(job);
 	engine_wake(e);

@@ -271,8 +271,7 @@ static void job_read_order(struct engine_job *job, struct span object)
 		const char *name;
 		int priority;
 	} CLASSES[] = { { "crit", 120 }, { "prod", 100 }, { "oppo", -1 } };
-	enum { TEST = 10 };
-	int priority = TEST;
+	int priority = 10; /* "test" */
 	struct job_entry *c = job_entry_new(object);
 	if (!c)
 		return;

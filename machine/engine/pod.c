@@ -480,7 +480,7 @@ static void pod_advance(struct engine_pod *p)
 		engine_due(p->job, 0);
 	} else if (p->state == POD_PULLING) {
 		pod_look_at_image(p);
-	} else if (p->state == POD_BOUND && p->grant) {
+	} else if (p->grant) {
 		if (!grant_lock(p->e, p->grant))
 			pod_fails(p, "FailedScheduling", "its GPU is used by another program");
 		else if ((why = pod_take_ports(p)))

@@ -148,7 +148,7 @@ const char *runtime_program_path(const struct options *o, struct arena *a, struc
 		              "--runtime-binary %s: several files are for --runtime=configmap; on "
 		              "this machine, name one",
 		              path);
-	else if (path && access(path, R_OK) != 0)
+	else if (path && access(path, R_OK | X_OK) != 0)
 		(void)err_set(e, 400, NULL, "--runtime-binary %s: %s", path,
 		              strerrordesc_np(errno));
 	else

@@ -16,7 +16,6 @@
 #include "base/fd.h"
 #include "base/json/scan.h"
 #include "base/lock.h"
-#include "k8s/transport/reply.h"
 #include "machine/engine/engine_internal.h"
 
 enum {
@@ -44,8 +43,6 @@ void engine_notice(struct engine *e, enum engine_level level, const char *fmt, .
 {
 	va_list args;
 	char text[1024];
-	if (!e->set.notice)
-		return;
 	va_start(args, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, args); /* may be cut */
 	va_end(args);
@@ -110,14 +107,13 @@ void engine_drop(struct engine_job *job)
 	e->n_gone -= job->gone;
 	heap_remove(&e->due, &job->due);
 	grants_end(job, NULL, 0);
-	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
+	LOCK_AUTO(&e->lock);
 	(void)tdelete(job, &e->jobs, engine_compare);
 	if (!job->complete)
 		TAILQ_REMOVE(&e->live, job, live);
 	if (job->changed)
 		TAILQ_REMOVE(&e->news, job, news);
 	queue_remove(e->queue, job->queued);
-	(void)pthread_mutex_unlock(&e->lock);
 	for (struct engine_pod *p; (p = job->pods) != NULL; pod_free(p))
 		job->pods = p->next;
 	framework_free(job->machine);
@@ -155,7 +151,8 @@ void engine_look(struct engine *e, struct span framework)
 	(void)parse_i64(version, 0, INT64_MAX, &n); /* else it is read */
 	LOCK_AUTO(&e->lock);
 	struct engine_job *job = engine_job_of(e, uid);
-	job->name = job->name ?: xstrndup(name.p, name.n);
+	if (!job->name) /* then the engine reads it without the lock */
+		job->name = xstrndup(name.p, name.n);
 	job->latest = n > job->latest ? n : job->latest;
 	news_put(job);
 	engine_wake(e);
@@ -225,10 +222,11 @@ static void engine_steps(struct engine *e)
 }
 
 /* Foreground: stops all tasks, or kills them.  true: the last one has ended. */
-static bool engine_stop_tasks(const struct engine *e, bool stop, bool now)
+static bool engine_stop_tasks(struct engine *e, bool stop, bool now)
 {
 	const struct engine_job *job;
 	bool ended = true;
+	LOCK_AUTO(&e->lock);
 	TAILQ_FOREACH(job, &e->live, live)
 	for (const struct engine_pod *p = job->pods; p; p = p->next) {
 		if (p->pidfd < 0 || p->shim_ended)
@@ -245,10 +243,8 @@ static bool engine_stop_tasks(const struct engine *e, bool stop, bool now)
 /* What other threads want: false ends the thread. */
 static bool engine_obey(struct engine *e)
 {
-	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 	bool stop = e->stop;
 	bool kill_now = e->kill && !e->killed;
-	(void)pthread_mutex_unlock(&e->lock);
 	bool first = stop && !e->ending && e->set.foreground;
 	e->killed |= kill_now;
 	e->ending = stop;
@@ -333,30 +329,6 @@ bool engine_waiting(struct engine *e, struct span framework_uid, struct arena *a
 	return text.n > 0;
 }
 
-bool engine_log_find(struct engine *e, const struct engine_task *t, struct arena *a,
-                     struct log_files *out)
-{
-	static const char *const FILES[] = { "log.1", "log", "init.log" };
-	const char *dir = NULL;
-	*out = (struct log_files){ 0 };
-	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
-	const struct engine_job *job = engine_find(e, t->framework_uid);
-	for (const struct engine_pod *p = job ? job->pods : NULL; p && !dir; p = p->next) {
-		if (span_is(t->role, p->role) && p->index == t->index && p->attempt == t->attempt &&
-		    p->retry == t->retry && p->state != POD_REMOVED)
-			dir = arena_dup(a, span_of(p->dir));
-	}
-	(void)pthread_mutex_unlock(&e->lock);
-	out->ended = !dir;
-	dir = dir ?: logs_path(e, t, a);
-	for (size_t i = t->init ? 2 : 0; dir && i < (t->init ? 3 : 2); i++) {
-		const char *path = arena_printf(a, "%s/%s", dir, FILES[i]);
-		if (access(path, F_OK) == 0)
-			out->path[out->n++] = path;
-	}
-	return out->n > 0;
-}
-
 /* ---- life ------------------------------------------------------------------------------------ */
 
 struct engine *engine_start(const struct engine_settings *settings, struct err *err)
@@ -386,46 +358,43 @@ struct engine *engine_start(const struct engine_settings *settings, struct err *
 
 int engine_begin(struct engine *e, struct err *err)
 {
-	int bad = pthread_create(&e->thread, NULL, engine_run, e);
-	e->thread_runs = bad == 0;
-	if (!bad)
-		bad = pthread_create(&e->trash_thread, NULL, trash_run, e);
-	e->trash_runs = bad == 0;
+	static void *(*const RUN[])(void *) = { engine_run, trash_run };
+	int bad = 0;
+	while (!bad && e->n_threads < ARRAY_SIZE(RUN)) {
+		bad = pthread_create(&e->thread[e->n_threads], NULL, RUN[e->n_threads], e);
+		e->n_threads += !bad;
+	}
 	return bad ? err_set(err, UNKNOWN_ERROR, "no thread for the engine: %s",
 	                     strerrordesc_np(bad))
 	           : 0;
 }
 
-static void engine_tell(struct engine *e, bool *what)
-{
-	LOCK_AUTO(&e->lock);
-	*what = true;
-	engine_wake(e);
-}
-
 void engine_kill(struct engine *e)
 {
-	engine_tell(e, &e->kill);
+	e->kill = true;
+	engine_wake(e);
 }
 
 void engine_stop(struct engine *e)
 {
 	if (!e)
 		return;
-	engine_tell(e, &e->stop);
-	atomic_store(&e->trash_stop, true);
+	e->stop = true;
+	engine_wake(e);
 	(void)eventfd_write(e->trash, 1); /* cannot overflow */
-	if (e->thread_runs)
-		(void)pthread_join(e->thread, NULL);
-	if (e->trash_runs)
-		(void)pthread_join(e->trash_thread, NULL);
+	while (e->n_threads > 0)
+		(void)pthread_join(e->thread[--e->n_threads], NULL);
 	while (e->jobs)
 		engine_drop(*(struct engine_job **)e->jobs);
 	free(e->due.v);
 	const int fds[] = { e->epoll, e->event, e->pods_dir, e->logs_dir, e->trash_dir, e->trash };
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		fd_cleanup(&fds[i]);
-	engine_forget_machine(e);
+	images_free(e->images);
+	free(e->cgroup);
+	queue_free(e->queue);
+	framework_config_free(e->config);
+	inventory_done(&e->inventory);
 	(void)pthread_mutex_destroy(&e->lock);
 	arena_done(&e->arena);
 	free(e);

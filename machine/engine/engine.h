@@ -19,16 +19,15 @@
 #include "machine/task/pod.h"
 #include "machine/task/sandbox.h"
 
-enum engine_images { ENGINE_IMAGES_HOST, ENGINE_IMAGES_OCI };
-enum engine_sandbox { ENGINE_SANDBOX_REQUIRED, ENGINE_SANDBOX_IF_POSSIBLE };
-
 /* What the jobs of a virtual cluster may hold together; INT64_MAX: all there is. */
 struct engine_quota {
 	const char *virtual_cluster;
 	struct amounts most;
 };
 
-enum engine_level { ENGINE_NOTE, ENGINE_WARNING };
+/* NO_IMAGE: three pulls in a row for a task have failed for the same reason, with the image.  The
+ * engine goes on trying. */
+enum engine_level { ENGINE_NOTE, ENGINE_WARNING, ENGINE_NO_IMAGE };
 
 /* Borrowed until engine_stop.  The callbacks are called from the engine's thread, from
  * engine_start and engine_admit; they must not block for long and must not call the engine. */
@@ -41,8 +40,8 @@ struct engine_settings {
 	struct inventory_settings machine;
 	struct port_range ports; /* of tasks */
 
-	enum engine_images images;
-	enum engine_sandbox sandbox;
+	bool own_images;    /* tasks see the files of their images, else this machine's */
+	bool needs_sandbox; /* else there is one if it is possible, or for images */
 	/* Tasks start in this directory, which is read-only, and empty if the machine's contains
 	 * what a sandbox hides; or NULL. */
 	const char *cwd;
@@ -56,14 +55,11 @@ struct engine_settings {
 	size_t n_quotas;
 
 	bool foreground;   /* tasks end with this process, however it ends */
-	int64_t keep_logs; /* bytes of all logs of ended tasks; 0: 1 GiB */
+	int64_t keep_logs; /* bytes of all logs of ended tasks */
 
-	void *arg; /* of the callbacks, which may be NULL */
+	void *arg;                                           /* of the callbacks */
 	void (*event)(void *arg, const struct event *event); /* as the components of a cluster */
 	void (*notice)(void *arg, enum engine_level level, const char *text); /* a sentence */
-	/* Three pulls in a row for a task have failed for the same reason: a sentence with the
-	 * image.  The engine goes on trying. */
-	void (*pulls_failed)(void *arg, const char *text);
 };
 
 struct engine;
@@ -72,7 +68,7 @@ struct engine;
  * runs, and images are pulled meanwhile.  Tasks that start together have at most half as many. */
 enum { ENGINE_PORTS_HELD = 4096 };
 
-/* Finds out what the machine has.  NULL and *e (500), e.g. if sandbox is REQUIRED and impossible:
+/* Finds out what the machine has.  NULL and *e (500), e.g. if a sandbox is needed and impossible:
  * the sentence says what to do. */
 struct engine *engine_start(const struct engine_settings *settings, struct err *e);
 

@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/queue.h>
-#include <sys/types.h>
 
 #include "base/heap.h"
 #include "k8s/framework/framework.h"
@@ -16,7 +15,6 @@
 #include "machine/engine/queue.h"
 #include "machine/images/images.h"
 #include "machine/resources/cgroup.h"
-#include "machine/task/pod.h"
 #include "machine/task/task.h"
 #include "machine/words.h"
 
@@ -66,14 +64,14 @@ struct engine_pod {
 	struct task_state task; /* as last read */
 	const struct pod *spec; /* in the arena, while it is about to start; NULL */
 	struct arena arena;     /* of `spec` */
-	const char *gpus_found; /* after a restart: nodes as a JSON list; NULL */
+	const char *gpus_found; /* after a restart: task.json, with the nodes; NULL */
 	int pidfd;              /* -1 */
 	bool shim_ended;
 	struct images_use *image;
 	int64_t due_ms;        /* not before */
 	unsigned tries;        /* in a row: starts that failed; looks for a task that runs */
 	char *problem;         /* lock: why it does not start; NULL */
-	char *pull_problem;    /* of the last pull; NULL: it has not failed */
+	char *pull_problem;    /* why the last pull failed; NULL: it has not */
 	unsigned pulls_failed; /* in a row, for the same reason */
 };
 
@@ -115,7 +113,6 @@ struct engine_job {
 struct engine {
 	struct engine_settings set;
 	struct arena arena; /* of copies in `set` and paths */
-	const char *runtime, *node, *ip;
 	struct pod_settings pods;
 	bool sandbox;
 	struct words hide; /* from all tasks, unless they mount it */
@@ -126,20 +123,18 @@ struct engine {
 	char *cgroup;        /* below it are those of tasks; NULL: there are no limits */
 	struct images *images;
 	int pods_dir, logs_dir, trash_dir;
-	int trash; /* eventfd: there is something in it, or trash_stop */
-	pthread_t trash_thread;
-	bool trash_runs;
-	atomic_bool trash_stop;
+	int trash; /* eventfd: there is something in it, or `stop` */
+	atomic_bool stop, kill;
 	int epoll, event;
-	pthread_t thread;
-	bool thread_runs;
+	pthread_t thread[2]; /* engine_run, trash_run */
+	size_t n_threads;
 	size_t ports_held; /* descriptors of all port_fd */
 
 	/* Protects what follows, each `problem`, the holders of GPUs, the lists of pods and the
-	 * queue: this thread alone changes these, and reads them without it. */
+	 * queue: this thread alone changes these, and reads them without it, but for `news`,
+	 * `jobs` and `live`, to which others add. */
 	pthread_mutex_t lock;
 	TAILQ_HEAD(engine_news, engine_job) news; /* whose Frameworks have changed */
-	bool stop, kill;
 	void *jobs;                               /* tree of struct engine_job, by uid */
 	TAILQ_HEAD(engine_live, engine_job) live; /* those that have not ended */
 	struct amounts foreign; /* GPUs and ports that others had when they were to be locked */
@@ -177,7 +172,6 @@ int64_t engine_backoff(unsigned failures, int64_t most_ms);
 /* ---- machine.c: what this machine has and can do ---- */
 
 int engine_find_machine(struct engine *e, struct err *err);
-void engine_forget_machine(struct engine *e);
 
 /* ---- job.c: Frameworks ---- */
 
@@ -218,8 +212,10 @@ int pod_need(struct engine_pod *p, struct err *err);
 /* task.json has what was decided about a task that no status has; it is there from the start of the
  * shim on.  -1 and errno. */
 int pod_write_file(const struct engine_pod *p);
-/* `arg`: the pod whose image has another status. */
-void pod_image_changed(void *arg);
+/* `arg`: a pod with other news for the machine, or with another status of its image. */
+void pod_changes(void *arg);
+/* A pull for it has failed. */
+void pod_count_pull(struct engine_pod *p, const char *why);
 /* Sets the limits of a task that an earlier process has started.  Its unit (systemd before version
  * 254) removes them, because no process can be started in a cgroup that limits its children. */
 void pod_limit(struct engine_pod *p);
@@ -253,7 +249,7 @@ int engine_make_directories(struct engine *e, struct err *err);
 
 /* Moves a file or a directory to where it is removed. */
 void trash_take(struct engine *e, int dir, const char *name);
-/* Removes all that is there; false: trash_stop. */
+/* Removes all that is there; false: `stop`. */
 bool trash_empty(const struct engine *e);
 /* A thread for that, because it can wait for the disk long. */
 void *trash_run(void *arg);

@@ -4,7 +4,6 @@
  * start. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/enc.h"
@@ -13,7 +12,6 @@
 #include "base/lock.h"
 #include "base/process.h"
 #include "k8s/cache/job_entry.h"
-#include "k8s/framework/view.h"
 #include "machine/engine/engine_internal.h"
 
 enum {
@@ -51,6 +49,7 @@ static bool world_taken(const struct engine_job *job)
 	bool taken = false;
 	if (job->e->n_gone == 0)
 		return false;
+	LOCK_AUTO(&job->e->lock);
 	TAILQ_FOREACH(other, &job->e->live, live)
 	taken = taken || (other->gone && other->configmap[0] && other->name &&
 	                  strcmp(other->name, job->name) == 0);
@@ -117,7 +116,7 @@ static struct engine_pod *world_new_pod(struct engine_job *job, const struct fra
 	p->name = arena_dup(&p->texts, span_of(o->name));
 	p->role = arena_dup(&p->texts, span_of(o->role));
 	p->dir = arena_printf(&p->texts, "%s/pods/%s", job->e->set.dir, uid);
-	p->ip = job->e->ip;
+	p->ip = job->e->pods.ip;
 	p->index = o->index;
 	p->attempt = o->attempt;
 	p->retry = o->retry;
@@ -272,8 +271,7 @@ static void job_read_order(struct engine_job *job, struct span object)
 		const char *name;
 		int priority;
 	} CLASSES[] = { { "crit", 120 }, { "prod", 100 }, { "oppo", -1 } };
-	enum { TEST = 10 };
-	int priority = TEST;
+	int priority = 10; /* "test" */
 	struct job_entry *c = job_entry_new(object);
 	if (!c)
 		return;
@@ -285,12 +283,11 @@ static void job_read_order(struct engine_job *job, struct span object)
 	job->launched = c->launched_ms != JOB_ENTRY_NONE;
 	int64_t left_ms = job_entry_left_ms(c);
 	job->stops_ms = left_ms == INT64_MAX ? ENGINE_NEVER : clock_ms() + left_ms;
-	(void)pthread_mutex_lock(&job->e->lock); /* cannot fail */
+	LOCK_AUTO(&job->e->lock);
 	job->queued =
 	    queue_add(job->e->queue, span_of(job_entry_shown_user(c)), span_of(c->cluster));
 	job->queued->priority = priority;
 	job->queued->submitted_ms = c->submitted_ms >= 0 ? c->submitted_ms : c->created_ms;
-	(void)pthread_mutex_unlock(&job->e->lock);
 	job_entry_drop(c);
 }
 
@@ -308,42 +305,6 @@ static void job_complete(struct engine_job *job)
 	queue_remove(job->e->queue, TAKE(job->queued));
 }
 
-static void job_sync(struct engine_job *job);
-
-void job_put(struct engine_job *job, const struct local_answer *answer)
-{
-	ERR_AUTO err = { 0 };
-	struct span object = str_view(&answer->body);
-	bool first = job->version == 0;
-	job->version = answer->version;
-	if (job->gone || job->complete)
-		return;
-	job->machine = job->machine ?: framework_new(job->e->config);
-	job->look = framework_put(job->machine, object, &err) == 0;
-	job_trouble(job, job->look ? NULL : "its Framework is not valid", span_of(err_msg(&err)));
-	if (!job->look)
-		engine_notice(job->e, ENGINE_WARNING, "Framework %s is not valid: %s", job->name,
-		              err_msg(&err));
-	if (first)
-		job_read_order(job, object);
-	if (first && job->look)
-		world_restore(job, scan_get(object, "status"));
-	/* Not later, because there can be thousands. */
-	if (first && strcmp(framework_state(job->machine), "Completed") == 0) {
-		job_sync(job);
-		job_complete(job);
-	}
-	engine_due(job, 0);
-}
-
-void job_remove(struct engine_job *job)
-{
-	job->e->n_gone += !job->gone;
-	job->gone = true;
-	job->dying = true; /* so all pods are deleted */
-	engine_due(job, 0);
-}
-
 /* After frameworkCompletedRetainSec. */
 static void job_delete(struct engine_job *job)
 {
@@ -359,22 +320,17 @@ static void job_delete(struct engine_job *job)
 
 /* ---- the machine ----------------------------------------------------------------------------- */
 
-static void job_launched(struct engine_job *job)
+static void job_transition(void *arg, const char *role, int index, const char *from, const char *to)
 {
-	if (!job->launched && job->limit_s) {
+	struct engine_job *job = arg;
+	bool runs = !role && strcmp(to, "AttemptRunning") == 0;
+	(void)from;
+	if (runs && !job->launched && job->limit_s) {
 		job->launched_boot_ms = clock_boot_ms();
 		job->stops_ms = clock_ms() + job->limit_s * 1000;
 		grants_time(job);
 	}
-	job->launched = true;
-}
-
-static void job_transition(void *arg, const char *role, int index, const char *from, const char *to)
-{
-	struct engine_job *job = arg;
-	(void)from;
-	if (!role && strcmp(to, "AttemptRunning") == 0)
-		job_launched(job);
+	job->launched |= runs;
 	if (strcmp(to, "Completed") == 0 || (!role && strcmp(to, "AttemptCompleted") == 0))
 		grants_end(job, role, index);
 }
@@ -384,10 +340,8 @@ static void job_next_sync(struct engine_job *job, const struct framework_result 
 {
 	int64_t now = clock_ms();
 	job->sync_ms = ENGINE_NEVER;
-	if (r->wake_s != INT64_MAX) {
-		int64_t wait = r->wake_s * 1000 - clock_wall_ms();
-		job->sync_ms = now + (wait > 0 ? wait : 0);
-	}
+	if (r->wake_s != INT64_MAX)
+		job->sync_ms = now + r->wake_s * 1000 - clock_wall_ms();
 	if (r->failed || r->delete_framework) {
 		int64_t again = now + engine_backoff(job->sync_failures++, SYNC_BACKOFF_MS);
 		job->sync_ms = again < job->sync_ms ? again : job->sync_ms;
@@ -426,6 +380,40 @@ static void job_sync(struct engine_job *job)
 		if (!r.failed)
 			grants_enter(job);
 	}
+}
+
+void job_put(struct engine_job *job, const struct local_answer *answer)
+{
+	ERR_AUTO err = { 0 };
+	struct span object = str_view(&answer->body);
+	bool first = job->version == 0;
+	job->version = answer->version;
+	if (job->gone || job->complete)
+		return;
+	job->machine = job->machine ?: framework_new(job->e->config);
+	job->look = framework_put(job->machine, object, &err) == 0;
+	job_trouble(job, job->look ? NULL : "its Framework is not valid", span_of(err_msg(&err)));
+	if (!job->look)
+		engine_notice(job->e, ENGINE_WARNING, "Framework %s is not valid: %s", job->name,
+		              err_msg(&err));
+	if (first)
+		job_read_order(job, object);
+	if (first && job->look)
+		world_restore(job, scan_get(object, "status"));
+	/* Not later, because there can be thousands. */
+	if (first && strcmp(framework_state(job->machine), "Completed") == 0) {
+		job_sync(job);
+		job_complete(job);
+	}
+	engine_due(job, 0);
+}
+
+void job_remove(struct engine_job *job)
+{
+	job->e->n_gone += !job->gone;
+	job->gone = true;
+	job->dying = true; /* so all pods are deleted */
+	engine_due(job, 0);
 }
 
 static void job_pods(struct engine_job *job, bool stored)
@@ -542,15 +530,15 @@ void world_end_strangers(struct engine *e)
 	for (const char *uid; (uid = dir_next(list)) != NULL;) {
 		struct engine_job *job;
 		bool known = uid[0] == '.' || strlen(uid) >= UID_TEXT;
+		(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 		TAILQ_FOREACH(job, &e->live, live)
 		for (const struct engine_pod *p = job->pods; p && !known; p = p->next)
 			known = strcmp(p->uid, uid) == 0;
-		if (known)
-			continue;
 		/* As the pod of a job that was deleted. */
-		(void)pthread_mutex_lock(&e->lock); /* cannot fail */
-		job = engine_job_of(e, span_of(uid));
+		job = known ? NULL : engine_job_of(e, span_of(uid));
 		(void)pthread_mutex_unlock(&e->lock);
+		if (!job)
+			continue;
 		const struct framework_object o = { .name = uid, .role = "" };
 		struct engine_pod *p = world_new_pod(job, &o, uid);
 		p->grace_s = GRACE_S;

@@ -12,7 +12,7 @@
 
 #include "base/enc.h"
 #include "base/fd.h"
-#include "base/json/scan.h"
+#include "base/lock.h"
 #include "base/rmtree.h"
 #include "machine/engine/engine_internal.h"
 
@@ -39,11 +39,11 @@ bool trash_empty(const struct engine *e)
 {
 	DIR_AUTO *list = dir_list(e->trash_dir, ".");
 	/* A failure (-1) is met again with the next removal. */
-	for (const char *name = dir_next(list); name && !atomic_load(&e->trash_stop);) {
+	for (const char *name = dir_next(list); name && !e->stop;) {
 		if (tree_remove(e->trash_dir, name, BUDGET) != 1)
 			name = dir_next(list);
 	}
-	return !atomic_load(&e->trash_stop);
+	return !e->stop;
 }
 
 void *trash_run(void *arg)
@@ -57,6 +57,7 @@ void *trash_run(void *arg)
 
 /* ---- logs of ended tasks --------------------------------------------------------------------- */
 
+/* That of init, then the parts of that of the app. */
 static const char *const FILES[] = { "init.log", "log.1", "log" };
 
 struct logs_run {
@@ -102,12 +103,13 @@ static void logs_bound(struct engine *e)
 			e->log_bytes += runs[n].bytes;
 		}
 	}
-	bool more = n > 0 && e->log_bytes > e->set.keep_logs;
-	if (more)
+	int64_t most = e->set.keep_logs;
+	if (e->log_bytes > most)
+		most = most / 10 * 9;
+	if (n > 0)
 		qsort(runs, n, sizeof(*runs), logs_older);
 	for (size_t i = 0; i < n; i++) {
-		more = more && e->log_bytes > e->set.keep_logs / 10 * 9;
-		if (more) {
+		if (e->log_bytes > most) {
 			trash_take(e, AT_FDCWD, runs[i].path);
 			e->log_bytes -= runs[i].bytes;
 		}
@@ -154,40 +156,70 @@ void logs_forget_strangers(struct engine *e)
 {
 	DIR_AUTO *all = dir_list(e->logs_dir, ".");
 	for (const char *uid; (uid = dir_next(all)) != NULL;) {
-		(void)pthread_mutex_lock(&e->lock); /* cannot fail */
+		LOCK_AUTO(&e->lock);
 		const struct engine_job *job = engine_find(e, span_of(uid));
-		(void)pthread_mutex_unlock(&e->lock);
 		if (!job || !job->name)
 			trash_take(e, e->logs_dir, uid);
 	}
 	logs_bound(e);
 }
 
-/* ---- directories ----------------------------------------------------------------------------- */
+/* ---- questions of other threads -------------------------------------------------------------- */
 
-static int logs_make(const struct engine *e, const char *name, int *out, struct err *err)
+bool engine_log_find(struct engine *e, const struct engine_task *t, struct arena *a,
+                     struct log_files *out)
 {
-	FREE_AUTO char *path = xasprintf("%s/%s", e->set.dir, name);
-	if (mkdir(path, 0700) == 0 || errno == EEXIST)
-		*out = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (*out < 0)
-		return err_set(err, UNKNOWN_ERROR, "%s: %s", path, strerrordesc_np(errno));
-	/* What is below is spread over the disk (chattr +T), because ext4 without a journal looks
-	 * at all inodes near by that were freed in the last minutes before it gives a new one.
-	 * Other file systems refuse, or need it not. */
-	int flags = 0;
-	bool known = ioctl(*out, FS_IOC_GETFLAGS, &flags) == 0;
-	flags |= FS_TOPDIR_FL;
-	if (known)
-		(void)ioctl(*out, FS_IOC_SETFLAGS, &flags);
-	return 0;
+	const char *kept = logs_path(e, t, a);
+	const char *dir[] = { kept, kept };
+	*out = (struct log_files){ .ended = true };
+	if (!kept)
+		return false;
+	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
+	const struct engine_job *job = engine_find(e, t->framework_uid);
+	for (const struct engine_pod *p = job ? job->pods : NULL; p && out->ended; p = p->next) {
+		out->ended = !span_is(t->role, p->role) || p->index != t->index ||
+		             p->attempt != t->attempt || p->retry != t->retry;
+		dir[0] = out->ended ? kept : arena_dup(a, span_of(p->dir));
+	}
+	(void)pthread_mutex_unlock(&e->lock);
+	/* Each file moves from the first place to the second one. */
+	for (size_t i = !t->init; i < (t->init ? 1 : ARRAY_SIZE(FILES)); i++)
+		for (size_t k = 0; k < 2; k++) {
+			const char *path = arena_printf(a, "%s/%s", dir[k], FILES[i]);
+			if (access(path, F_OK) < 0)
+				continue;
+			out->path[out->n++] = path;
+			break;
+		}
+	return out->n > 0;
 }
+
+/* ---- directories ----------------------------------------------------------------------------- */
 
 int engine_make_directories(struct engine *e, struct err *err)
 {
-	return logs_make(e, "pods", &e->pods_dir, err) < 0 ||
-	               logs_make(e, "logs", &e->logs_dir, err) < 0 ||
-	               logs_make(e, "trash", &e->trash_dir, err) < 0
-	           ? -1
-	           : 0;
+	const struct {
+		const char *name;
+		int *fd;
+	} DIRS[] = { { "pods", &e->pods_dir },
+		     { "logs", &e->logs_dir },
+		     { "trash", &e->trash_dir } };
+	for (size_t i = 0; i < ARRAY_SIZE(DIRS); i++) {
+		FREE_AUTO char *path = xasprintf("%s/%s", e->set.dir, DIRS[i].name);
+		int fd = -1;
+		int flags = 0;
+		if (mkdir(path, 0700) == 0 || errno == EEXIST)
+			fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0)
+			return err_set(err, UNKNOWN_ERROR, "%s: %s", path, strerrordesc_np(errno));
+		/* What is below is spread over the disk (chattr +T), because ext4 without a
+		 * journal looks at all inodes near by that were freed in the last minutes before
+		 * it gives a new one.  Other file systems refuse, or need it not. */
+		if (ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0) {
+			flags |= FS_TOPDIR_FL;
+			(void)ioctl(fd, FS_IOC_SETFLAGS, &flags);
+		}
+		*DIRS[i].fd = fd;
+	}
+	return 0;
 }

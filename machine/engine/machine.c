@@ -15,13 +15,11 @@
 #include "base/fd.h"
 #include "base/yaml/yaml.h"
 #include "machine/engine/engine_internal.h"
-#include "machine/task/sandbox.h"
 
 EMBED(controller_config, "k8s/deploy/frameworkcontroller/config.yaml");
 
 enum { COMMAND_MAX = 128 << 10, TEXT_MAX = 8 * COMMAND_MAX };
 
-static const int64_t KEEP_LOGS = 1 << 30;
 static const uint64_t IMAGES_BYTES = UINT64_C(100) << 30; /* of all unpacked images */
 
 /* Its name, and the address from which a packet to the Internet would be sent (nothing is sent),
@@ -29,7 +27,6 @@ static const uint64_t IMAGES_BYTES = UINT64_C(100) << 30; /* of all unpacked ima
 static void machine_names(struct engine *e)
 {
 	char name[256] = "localhost";
-	char text[INET_ADDRSTRLEN];
 	struct sockaddr_in far = { .sin_family = AF_INET, .sin_port = htons(9) };
 	struct sockaddr_in own = { 0 };
 	socklen_t n = sizeof(own);
@@ -52,10 +49,10 @@ static void machine_names(struct engine *e)
 	freeifaddrs(all);
 	if (!found)
 		own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	const char *ip = inet_ntop(AF_INET, &own.sin_addr, text, sizeof(text));
-	e->node = arena_dup(&e->arena, span_of(name));
-	e->ip = arena_dup(&e->arena, span_of(ip ?: ""));
-	e->pods = (struct pod_settings){ e->node, e->ip, "", e->set.storages, e->set.n_storages };
+	char *ip = arena_zero(&e->arena, 1, INET_ADDRSTRLEN);
+	(void)inet_ntop(AF_INET, &own.sin_addr, ip, INET_ADDRSTRLEN); /* has room */
+	e->pods = (struct pod_settings){ arena_dup(&e->arena, span_of(name)), ip, "",
+		                         e->set.storages, e->set.n_storages };
 }
 
 /* ---- programs -------------------------------------------------------------------------------- */
@@ -90,16 +87,16 @@ static int machine_sandbox(struct engine *e, struct err *err)
 	ERR_AUTO why = { 0 };
 	bool root = geteuid() == 0;
 	/* Tasks have the user id of the server: those of several users would read files of root. */
-	if (root && e->set.sandbox == ENGINE_SANDBOX_REQUIRED)
+	if (root && e->set.needs_sandbox)
 		return machine_other_user(e, err);
-	e->sandbox = sandbox_probe(e->runtime, NULL, &why) == 0;
+	e->sandbox = sandbox_probe(e->set.runtime, NULL, &why) == 0;
 	if (e->sandbox && root)
 		engine_notice(e, ENGINE_WARNING,
 		              "tasks have the user id of root, and so access to its files as far "
 		              "as they see them; use another user");
 	if (e->sandbox)
 		return 0;
-	if (e->set.sandbox == ENGINE_SANDBOX_REQUIRED || e->set.images == ENGINE_IMAGES_OCI) {
+	if (e->set.needs_sandbox || e->set.own_images) {
 		err_move(err, &why);
 		return root ? machine_other_user(e, err) : -1;
 	}
@@ -110,10 +107,10 @@ static int machine_sandbox(struct engine *e, struct err *err)
 static int machine_images(struct engine *e, struct err *err)
 {
 	FREE_AUTO char *dir = xasprintf("%s/images", e->set.dir);
-	if (e->set.images != ENGINE_IMAGES_OCI)
+	if (!e->set.own_images)
 		return 0;
-	e->images = images_new(dir, IMAGES_BYTES, e->epoll, pod_image_changed, err);
-	return e->images ? sandbox_probe(e->runtime, dir, err) : -1;
+	e->images = images_new(dir, IMAGES_BYTES, e->epoll, pod_changes, err);
+	return e->images ? sandbox_probe(e->set.runtime, dir, err) : -1;
 }
 
 static int machine_check_mounts(const struct engine *e, struct err *err)
@@ -122,7 +119,7 @@ static int machine_check_mounts(const struct engine *e, struct err *err)
 	ARENA_AUTO a = { 0 };
 	const char *own = e->set.dir;
 	struct sandbox_mount cwd = { .source = e->set.cwd, .path = e->set.cwd };
-	struct sandbox_spec spec = { .runtime = e->runtime,
+	struct sandbox_spec spec = { .runtime = e->set.runtime,
 		                     .mounts = e->set.mounts,
 		                     .mounts_n = e->set.n_mounts,
 		                     .command = NOTHING };
@@ -163,19 +160,19 @@ static void machine_cwd(struct engine *e)
 {
 	ARENA_AUTO a = { 0 };
 	const char *cwd = e->set.cwd;
-	bool mounted = false;
 	e->shows_cwd = cwd != NULL;
 	if (!cwd || !e->sandbox)
 		return;
 	for (const char **hidden = sandbox_hide(NULL, 0, &a); *hidden; hidden++)
 		e->shows_cwd = e->shows_cwd && !sandbox_hidden(*hidden, &cwd, 1);
 	for (size_t i = 0; i < e->set.n_mounts; i++)
-		mounted = mounted || strcmp(e->set.mounts[i].path, cwd) == 0;
-	if (!mounted && e->shows_cwd)
+		if (strcmp(e->set.mounts[i].path, cwd) == 0)
+			return;
+	if (e->shows_cwd)
 		engine_notice(e, ENGINE_NOTE,
 		              "tasks start in %s and cannot write there; --mount .:rw lets them",
 		              cwd);
-	else if (!mounted)
+	else
 		engine_notice(e, ENGINE_WARNING,
 		              "tasks do not see the files in %s, which contains more than the "
 		              "files of a job: start in a directory of the job, or use --mount",
@@ -218,8 +215,6 @@ static int machine_config(struct engine *e, struct err *err)
 
 int engine_find_machine(struct engine *e, struct err *err)
 {
-	e->set.keep_logs = e->set.keep_logs ?: KEEP_LOGS;
-	e->runtime = e->set.runtime;
 	machine_names(e);
 	if (machine_config(e, err) < 0 || engine_make_directories(e, err) < 0 ||
 	    machine_inventory(e, err) < 0 || machine_sandbox(e, err) < 0 ||
@@ -235,13 +230,4 @@ int engine_find_machine(struct engine *e, struct err *err)
 		words_add(&e->hide, e->inventory.gpus[i].node);
 	machine_cwd(e);
 	return machine_check_mounts(e, err);
-}
-
-void engine_forget_machine(struct engine *e)
-{
-	images_free(e->images);
-	free(e->cgroup);
-	queue_free(e->queue);
-	framework_config_free(e->config);
-	inventory_done(&e->inventory);
 }

@@ -13,7 +13,6 @@
 #include "base/fd.h"
 #include "base/json/scan.h"
 #include "base/lock.h"
-#include "k8s/transport/reply.h"
 #include "machine/engine/engine_internal.h"
 
 enum {
@@ -40,7 +39,7 @@ enum {
 EMBED(exit_patterns, "runtime-assets/runtime-exit-spec.yaml");
 static const char EXIT_PATTERNS[] = "runtime-exit-spec-configuration";
 
-static void pod_changes(void *arg)
+void pod_changes(void *arg)
 {
 	const struct engine_pod *p = arg;
 	p->job->look = true;
@@ -56,19 +55,13 @@ void pod_say(struct engine_pod *p, const char *problem)
 	p->problem = text;
 }
 
-void pod_image_changed(void *arg)
-{
-	struct engine_pod *p = arg;
-	engine_due(p->job, 0);
-}
-
 void pod_event(struct engine_pod *p, const char *type, const char *reason, const char *fmt, ...)
 {
 	const struct engine *e = p->e;
 	char text[EVENT_TEXT];
 	char id[17];
 	va_list args;
-	if (!e->set.event || !p->job->name)
+	if (!p->job->name)
 		return;
 	va_start(args, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, args); /* may be cut */
@@ -84,7 +77,7 @@ void pod_event(struct engine_pod *p, const char *type, const char *reason, const
 		                     .reason = span_of(reason),
 		                     .message = span_cut(span_of(text), EVENT_TEXT),
 		                     .component = SPAN("rest-lit"),
-		                     .host = span_of(e->node),
+		                     .host = span_of(e->pods.node_name),
 		                     .index = p->index,
 		                     .count = 1,
 		                     .first_ms = now_ms,
@@ -156,30 +149,30 @@ static int start_get(void *arg, const struct pod_source *s, struct arena *a, str
 	return result;
 }
 
-/* The logins for its image as a Docker configuration. */
+/* The logins for its image as a Docker configuration, in which the last one for a registry counts.
+ */
 static int pod_logins(const struct engine_pod *p, struct str *out, struct err *err)
 {
 	const struct pod_objects objects = { start_get, p->e };
 	ARENA_SECRET a = { 0 };
-	JSON_AUTO *all = json_object();
 	for (size_t i = 0; i < p->spec->n_pull_secrets; i++) {
 		const struct pod_source s = { p->spec->pull_secret[i], true, true };
 		struct pod_data data;
 		if (pod_source_get(&s, &objects, &a, &data, err) < 0)
 			return -1;
 		for (size_t j = 0; j < data.n; j++) {
-			if (!span_is(data.v[j].key, ".dockerconfigjson"))
+			struct span auths = data.v[j].value;
+			bool good = span_is(data.v[j].key, ".dockerconfigjson") &&
+			            scan_valid(auths, SCAN_DEPTH_MAX);
+			auths = good ? scan_get(auths, "auths") : SPAN("");
+			if (scan_type(auths) != SCAN_OBJECT || scan_count(auths) == 0)
 				continue;
-			JSON_AUTO *one = reply_parse(data.v[j].value);
-			json_t *auths = json_object_get(one, "auths");
-			if (json_is_object(auths))
-				(void)json_object_update(all, auths); /* memory only */
+			str_puts(out, out->n ? "," : "{\"auths\":{");
+			str_span(out, span_from(span_to(auths, auths.n - 1), 1));
 		}
 	}
-	char *text = json_dumps(all, JSON_COMPACT);
-	if (text && json_object_size(all) > 0)
-		str_printf(out, "{\"auths\":%s}", text);
-	free_wiped(text);
+	if (out->n)
+		str_puts(out, "}}");
 	return 0;
 }
 
@@ -190,17 +183,16 @@ static void start_files(const struct engine_pod *p, struct arena *a, struct task
 	const struct gpu **gpus = ARENA_NEW(a, const struct gpu *, e->inventory.gpus_n + 1);
 	size_t n = 0;
 	size_t files = e->set.n_mounts + 1;
+	for (size_t i = 0; i < e->inventory.gpus_n; i++)
+		files += e->inventory.gpus[i].files_n;
+	struct sandbox_mount *mount = ARENA_NEW(a, struct sandbox_mount, files);
 	for (size_t i = 0; i < e->inventory.gpus_n; i++) {
 		const struct gpu *gpu = &e->inventory.gpus[i];
 		if (gpu->holder != p->grant)
 			continue;
 		gpus[n++] = gpu;
-		files += gpu->files_n;
-	}
-	struct sandbox_mount *mount = ARENA_NEW(a, struct sandbox_mount, files);
-	for (size_t i = 0; i < n; i++) {
-		for (size_t j = 0; j < gpus[i]->files_n; j++)
-			mount[set->box.mounts_n++] = gpus[i]->files[j];
+		for (size_t j = 0; j < gpu->files_n; j++)
+			mount[set->box.mounts_n++] = gpu->files[j];
 	}
 	if (e->shows_cwd)
 		mount[set->box.mounts_n++] =
@@ -244,7 +236,7 @@ static int start_prepare(struct engine_pod *p, const char *procs, struct arena *
 	struct task_settings set = {
 		.dir = p->dir,
 		.sandbox = e->sandbox,
-		.box = { .runtime = e->runtime,
+		.box = { .runtime = e->set.runtime,
 		         .rootfs = image->rootfs,
 		         .hide = e->hide.v,
 		         .hide_n = e->hide.n },
@@ -283,7 +275,7 @@ static int pod_start(struct engine_pod *p, struct err *err)
 	if (p->image)
 		keep[n++] = images_status(p->image)->lock;
 	if (start_cgroup(p, &procs, err) == 0 && start_prepare(p, procs, &a, err) == 0)
-		p->pidfd = task_start(p->dir, e->runtime, e->set.foreground, keep, n, err);
+		p->pidfd = task_start(p->dir, e->set.runtime, e->set.foreground, keep, n, err);
 	if (p->pidfd < 0) {
 		(void)unlink(file); /* else a restart takes it as started */
 		return -1;
@@ -328,10 +320,9 @@ static void pod_remove(struct engine_pod *p)
 {
 	struct engine_grant *g = TAKE(p->grant);
 	pod_release(p);
-	if (g) {
-		grant_unlock(p->e, g, true);
+	grant_unlock(p->e, g, true);
+	if (g)
 		g->pod = NULL;
-	}
 	if (g && !g->task.holds)
 		grants_end(p->job, p->role, p->index);
 	if (p->state >= POD_STARTED)
@@ -347,10 +338,8 @@ static void pod_shim_ended(struct engine_pod *p)
 	pod_read_state(p);
 	p->lost = p->task.phase != TASK_ENDED;
 	pod_release(p);
-	bool killed = false;
 	bool oom = false;
-	if (p->e->cgroup)
-		killed = cgroup_end(p->e->cgroup, p->uid, &oom);
+	bool killed = p->e->cgroup && cgroup_end(p->e->cgroup, p->uid, &oom);
 	if (p->lost && !killed) /* else the shim has waited for all */
 		(void)task_kill_leftovers(p->uid);
 	p->state = POD_ENDED;
@@ -385,9 +374,8 @@ static void pod_never(struct engine_pod *p, const char *reason, int code, const 
 
 void pod_delete(struct engine_pod *p, int64_t grace_s)
 {
-	int64_t now = clock_wall_ms() / 1000;
 	p->dying = true;
-	p->deletion_s = now + grace_s;
+	p->deletion_s = clock_wall_ms() / 1000 + grace_s;
 	p->deletion_grace_s = grace_s;
 	if (p->state != POD_STARTED) {
 		pod_remove(p);
@@ -450,26 +438,17 @@ static void pod_pull(struct engine_pod *p)
 	engine_due(p->job, 0);
 }
 
-/* Texts of sockets have ports, which differ. */
-static bool pod_same_but_digits(const char *a, const char *b)
+void pod_count_pull(struct engine_pod *p, const char *why)
 {
-	static const char DIGITS[] = "0123456789";
-	for (;; a++, b++) {
-		a += strspn(a, DIGITS);
-		b += strspn(b, DIGITS);
-		if (*a != *b || !*a)
-			return *a == *b;
-	}
-}
-
-static void pod_count_pull(struct engine_pod *p, const char *why)
-{
-	bool same = p->pull_problem && pod_same_but_digits(p->pull_problem, why);
+	/* Before it the texts differ: sockets have ports, and fail when they dial, read or write.
+	 */
+	const char *cause = strrchr(why, ':') ?: why;
+	bool same = p->pull_problem && strcmp(p->pull_problem, cause) == 0;
 	p->pulls_failed = same ? p->pulls_failed + 1 : 1;
 	free(p->pull_problem);
-	p->pull_problem = xstrdup(why);
-	if (p->pulls_failed == PULLS_MANY && p->e->set.pulls_failed)
-		p->e->set.pulls_failed(p->e->set.arg, why);
+	p->pull_problem = xstrdup(cause);
+	if (p->pulls_failed == PULLS_MANY)
+		engine_notice(p->e, ENGINE_NO_IMAGE, "%s", why);
 }
 
 static void pod_look_at_image(struct engine_pod *p)
@@ -482,7 +461,6 @@ static void pod_look_at_image(struct engine_pod *p)
 			pod_event(p, "Normal", "Pulled", "Successfully pulled image (%s)",
 			          s->digest);
 		p->pulls_failed = 0;
-		pod_say(p, NULL);
 		pod_run(p);
 	} else if (s->state == IMAGES_FAILED && s->absent) {
 		pod_never(p, "Error", CODE_IMAGE_ABSENT, s->text);
@@ -502,7 +480,7 @@ static void pod_advance(struct engine_pod *p)
 		engine_due(p->job, 0);
 	} else if (p->state == POD_PULLING) {
 		pod_look_at_image(p);
-	} else if (p->state == POD_BOUND && p->grant) {
+	} else if (p->grant) {
 		if (!grant_lock(p->e, p->grant))
 			pod_fails(p, "FailedScheduling", "its GPU is used by another program");
 		else if ((why = pod_take_ports(p)))
@@ -521,6 +499,7 @@ static void pod_note_ports_away(struct engine *e, size_t n)
 {
 	int64_t known = (int64_t)n;
 	const struct engine_job *job;
+	LOCK_AUTO(&e->lock);
 	TAILQ_FOREACH(job, &e->live, live)
 	for (const struct engine_pod *p = job->pods; p; p = p->next)
 		known += p->port_fd || p->state == POD_STARTED ? p->need.ports : 0;
@@ -581,7 +560,8 @@ void pod_bind(struct engine_pod *p)
 	if (p->job->quick >= QUICK_MANY)
 		pod_say(p, "the last tries have failed soon after their start, so the next one is "
 		           "delayed by some seconds");
-	pod_event(p, "Normal", "Scheduled", "Successfully assigned %s to %s", p->name, p->e->node);
+	pod_event(p, "Normal", "Scheduled", "Successfully assigned %s to %s", p->name,
+	          p->e->pods.node_name);
 	pod_changes(p);
 }
 
@@ -600,13 +580,6 @@ static void pod_look_at_state(struct engine_pod *p)
 	}
 }
 
-/* A shim makes this file first. */
-static bool pod_has_shim(const struct engine_pod *p)
-{
-	FREE_AUTO char *shim = xasprintf("%s/shim", p->dir);
-	return access(shim, F_OK) == 0;
-}
-
 /* A shim that an earlier process was about to start. */
 static void pod_look_for_shim(struct engine_pod *p)
 {
@@ -619,7 +592,7 @@ static void pod_look_for_shim(struct engine_pod *p)
 			task_stop(p->pidfd, p->deletion_grace_s);
 	} else if (found == TASK_NOT_STARTED && clock_ms() < p->due_ms) {
 		engine_due(p->job, clock_ms() + STARTING_MS / 10);
-	} else if (found == TASK_GONE || p->dying || pod_has_shim(p)) {
+	} else if (found == TASK_GONE || p->dying) {
 		p->shim_ended = true;
 	} else {
 		p->state = POD_BOUND; /* it was not started */
@@ -655,14 +628,11 @@ bool pod_find(struct engine_pod *p)
 {
 	STR_AUTO text = STR_INIT(TASK_FILE_MAX);
 	FREE_AUTO char *file = xasprintf("%s/task.json", p->dir);
-	bool read = fd_read_str(AT_FDCWD, file, &text) == 0;
-	/* The file may not have survived a power failure. */
-	if (!read && !pod_has_shim(p))
+	FREE_AUTO char *shim = xasprintf("%s/shim", p->dir);
+	/* The first one may not have survived a power failure. */
+	if (fd_read_str(AT_FDCWD, file, &text) < 0 && access(shim, F_OK) < 0)
 		return false;
-	if (read && scan_valid(str_view(&text), 10)) {
-		struct span gpus = scan_get(str_view(&text), "gpus");
-		p->gpus_found = arena_dup(&p->texts, gpus.p ? gpus : SPAN(""));
-	}
+	p->gpus_found = arena_dup(&p->texts, str_view(&text));
 	pod_forget_spec(p);
 	p->state = POD_STARTED;
 	p->due_ms = clock_ms() + STARTING_MS;
@@ -695,7 +665,7 @@ void pod_view(struct engine_pod *p, struct framework_pod *out)
 		.message = p->lost ? POD_LOST
 		           : lacks ? lacks->message
 		                   : "",
-		.node = bound ? p->e->node : "",
+		.node = bound ? p->e->pods.node_name : "",
 		.ip = bound ? p->ip : "",
 		.ports = bound ? p->ports : NULL,
 		.host_ip = bound ? p->ip : "",

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,8 +18,8 @@
 #include "base/fd.h"
 #include "base/hash.h"
 #include "base/image/image.h"
+#include "base/json/scan.h"
 #include "base/rmtree.h"
-#include "k8s/transport/reply.h"
 #include "machine/images/images_internal.h"
 #include "machine/words.h"
 
@@ -175,6 +174,12 @@ struct images *images_new(const char *dir, uint64_t bytes, int epoll, void (*cha
 		images_free(m);
 		return NULL;
 	}
+	FREE_AUTO char *refs = xasprintf("%s/refs", dir);
+	DIR_AUTO *links = dir_list(AT_FDCWD, refs);
+	for (const char *name; (name = dir_next(links)) != NULL;) {
+		if (!strpbrk(name, ":@")) /* that of an earlier version, which is not read */
+			(void)unlinkat(dirfd(links), name, 0);
+	}
 	(void)images_make_room(m, "", &in_use); /* the limit can be another one than before */
 	return m;
 }
@@ -196,18 +201,17 @@ image_say(struct images_item *p, enum images_state state, const char *fmt, ...)
 
 void images_config_read(struct span text, struct arena *a, struct images_status *out)
 {
-	JSON_AUTO *object = reply_parse(text);
-	const json_t *config = json_object_get(object, "config");
-	const json_t *list = json_object_get(config, "Env");
-	const char *dir = reply_text(config, "WorkingDir");
+	struct span config = scan_valid(text, SCAN_DEPTH_MAX) ? scan_get(text, "config") : SPAN("");
+	struct span dir = scan_text(scan_get(config, "WorkingDir"), a);
+	struct scan list = scan_begin(scan_get(config, "Env"));
 	struct words env = { .a = a };
-	for (size_t i = 0; i < json_array_size(list) && env.n < IMAGES_ENV_MAX; i++) {
-		const char *word = json_string_value(json_array_get(list, i));
-		if (word && strchr(word, '='))
-			words_add(&env, arena_dup(a, span_of(word)));
+	for (struct span item; env.n < IMAGES_ENV_MAX && scan_item(&list, &item);) {
+		struct span word = scan_text(item, a);
+		if (span_chr(word, '=') < word.n)
+			words_add(&env, arena_dup(a, word));
 	}
 	out->env = env.v;
-	out->directory = *dir == '/' ? arena_dup(a, span_of(dir)) : NULL;
+	out->directory = span_starts(dir, "/") ? arena_dup(a, dir) : NULL;
 }
 
 /* An image that is there becomes READY; false: it is not. */
@@ -298,11 +302,11 @@ const char *images_pull_reason(struct span log, struct arena *a)
 	while (span_chr(log, '\n') < log.n)
 		(void)span_next(&log, '\n');
 	size_t at = span_find(log, 0, "msg=\"");
-	struct span quoted = at == SIZE_MAX ? SPAN("") : span_from(log, at + 4);
-	JSON_AUTO *text =
-	    json_loadb(quoted.p, quoted.n, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK, NULL);
-	const char *message = json_string_value(text);
-	char *reason = arena_dup(a, span_cut(message ? span_of(message) : log, REASON_MAX));
+	struct span said = span_from(log, at == SIZE_MAX ? log.n : at + 4);
+	struct scan quoted = { said.p, said.p + said.n, '\0' };
+	if (scan_value(&quoted, &said) && scan_valid(said, 1))
+		log = scan_text(said, a);
+	char *reason = arena_dup(a, span_cut(log, REASON_MAX));
 	for (char *c = reason; *c; c++) {
 		if (*c > 0 && *c < ' ')
 			*c = ' ';

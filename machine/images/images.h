@@ -6,10 +6,6 @@
  * which inherits it.  An image is unpacked below a temporary name and renamed, so there are no half
  * images.  One thread; nothing here waits for a child, unless it has been killed.
  */
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/err.h"
 #include "base/str.h"
 

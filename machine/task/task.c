@@ -113,12 +113,12 @@ const struct task_state TASK_NEW = {
 
 int task_read_state(const char *path, struct arena *a, struct task_state *out, struct err *e)
 {
-	const char *file = arena_printf(a, "%s/state", path);
-	char *text = arena_alloc(a, STATE_MAX);
+	FREE_AUTO char *file = xasprintf("%s/state", path);
+	STR_AUTO text = STR_INIT(STATE_MAX);
 	*out = TASK_NEW;
-	if (fd_read_at(AT_FDCWD, file, text, STATE_MAX) <= 0)
+	if (fd_read_str(AT_FDCWD, file, &text) < 0)
 		return 1;
-	JSON_AUTO *root = reply_parse(span_of(text));
+	JSON_AUTO *root = reply_parse(str_view(&text));
 	const char *phase = reply_text(root, "phase");
 	if (strcmp(phase, "run") == 0)
 		out->phase = TASK_RUN;

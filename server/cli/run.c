@@ -28,20 +28,15 @@ enum { NOTE_BYTES = 4096 /* at most PIPE_BUF */, NOTES_BYTES = 64 << 10 /* of a 
 
 static void run_notice(void *arg, enum engine_level level, const char *text)
 {
-	const struct run *r = arg;
-	STR_AUTO line = STR_INIT(NOTE_BYTES);
-	str_puts(&line, level == ENGINE_WARNING ? "\nwarning: " : "\nnote: ");
-	visible_text(&line, span_of(text));
-	(void)fd_write_all(r->notes[1], str_view(&line)); /* without room it is left out */
-}
-
-static void run_no_image(void *arg, const char *text)
-{
 	struct run *r = arg;
-	STR_AUTO shown = STR_INIT(NOTE_BYTES);
-	visible_text(&shown, span_of(text));
-	if (!atomic_load(&r->no_image))
-		atomic_store(&r->no_image, xstrdup(str_c(&shown)));
+	STR_AUTO line = STR_INIT(NOTE_BYTES);
+	if (level != ENGINE_NO_IMAGE)
+		str_puts(&line, level == ENGINE_WARNING ? "\nwarning: " : "\nnote: ");
+	visible_text(&line, span_of(text));
+	if (level != ENGINE_NO_IMAGE)
+		(void)fd_write_all(r->notes[1], str_view(&line)); /* without room it is left out */
+	else if (!atomic_load(&r->no_image))
+		atomic_store(&r->no_image, xstrdup(str_c(&line)));
 }
 
 /* ---- for the client, on its thread ----------------------------------------------------------- */
@@ -174,7 +169,6 @@ int run_start(struct run *r, struct err *e)
 	r->engine.n_secrets = 1;
 	r->engine.arg = r;
 	r->engine.notice = run_notice;
-	r->engine.pulls_failed = run_no_image;
 	s->server.foreground = &r->engine;
 	/* By its descriptor, since addresses are short. */
 	r->own.socket = arena_printf(&o->arena, "/proc/self/fd/%d/socket", r->fd);

@@ -352,8 +352,8 @@ void follow_stop(struct follow *f)
 		return;
 	reflector_free(TAKE(f->frameworks_reflector));
 	reflector_free(TAKE(f->events_reflector));
-	if (f->server->engine)
-		engine_stop(TAKE(f->server->engine));
+	engine_stop(f->server->engine);
+	f->server->engine = NULL; /* the store's thread, which its last requests wake, reads it */
 }
 
 void follow_free(struct follow *f)

@@ -27,16 +27,9 @@ static void machine_notice(void *arg, enum engine_level level, const char *text)
 	const struct server *s = arg;
 	if (s->foreground)
 		s->foreground->notice(s->foreground->arg, level, text);
-	else
+	else if (level != ENGINE_NO_IMAGE)
 		log_event(level == ENGINE_WARNING ? LOG_WARN : LOG_INFO, "jobs on this machine",
 		          "notice", text);
-}
-
-static void machine_pulls_failed(void *arg, const char *text)
-{
-	const struct server *s = arg;
-	if (s->foreground)
-		s->foreground->pulls_failed(s->foreground->arg, text);
 }
 
 /* ---- settings ---- */
@@ -87,13 +80,12 @@ static const char *machine_path(const char *path, struct arena *a, struct err *e
 static int machine_images(const struct options *o, struct engine_settings *out, struct err *e)
 {
 	ERR_AUTO none = { 0 };
-	out->images = ENGINE_IMAGES_HOST;
 	if (strcmp(o->images, "host") == 0)
 		return 0;
 	if (images_probe(&none) == 0 &&
 	    (o->images[0] || (sandbox_probe(out->runtime, NULL, &none) == 0 &&
 	                      sandbox_probe(out->runtime, out->dir, &none) == 0))) {
-		out->images = ENGINE_IMAGES_OCI;
+		out->own_images = true;
 		return 0;
 	}
 	if (o->images[0])
@@ -120,7 +112,7 @@ static int machine_settings(struct server *s, struct engine_settings *out, struc
 		.ports = { translator_settings(s->translator)->port_start,
 		           translator_settings(s->translator)->port_end },
 		/* Of a single user every job may do what the user may. */
-		.sandbox = o->no_auth ? ENGINE_SANDBOX_IF_POSSIBLE : ENGINE_SANDBOX_REQUIRED,
+		.needs_sandbox = !o->no_auth,
 		.cwd = run->cwd,
 		.mounts = run->mounts,
 		.n_mounts = run->n_mounts,
@@ -129,7 +121,6 @@ static int machine_settings(struct server *s, struct engine_settings *out, struc
 		.arg = s,
 		.event = machine_event,
 		.notice = machine_notice,
-		.pulls_failed = machine_pulls_failed,
 	};
 	const char *program = runtime_program_path(o, a, e);
 	const struct facts_file *facts = program ? setup_facts_file(o, &read, e) : NULL;
@@ -157,7 +148,7 @@ int machine_start(struct server *s, struct arena *a, struct err *e)
 	struct engine_settings *set = ARENA_NEW(a, struct engine_settings, 1);
 	if (machine_settings(s, set, a, e) < 0)
 		return -1;
-	s->host_files = set->images == ENGINE_IMAGES_HOST;
+	s->host_files = !set->own_images;
 	s->engine = engine_start(set, e);
 	return s->engine ? 0 : -1;
 }

@@ -455,6 +455,7 @@ def test_check(check):
                 ("a file", ("--local", BINARY), "directory", "Not a directory"),
                 ("two runtimes", ("--local", m.where, "--runtime-binary", "a,b"), "runtime", "name one"),
                 ("no such runtime", ("--local", m.where, "--runtime-binary", "/nowhere/r"), "runtime", "/nowhere/r: No such file"),
+                ("a file that cannot be executed", ("--local", m.where, "--runtime-binary", __file__), "runtime", "Permission denied"),
                 ("more GPUs than there are", ("--local", m.where, "--gpus", "7", "--gpu-devices", m.pattern), "resources", "only 2 GPUs"),
                 ("no bubblewrap", ("--local", m.where), "sandbox", "")):
             if what == "no bubblewrap":

@@ -48,8 +48,8 @@ static void fixture_open(struct fixture *f)
 	f->e.set.keep_logs = 1 << 20;
 	f->e.set.arg = f;
 	f->e.set.event = note_event;
-	f->e.node = "node";
-	f->e.ip = "192.0.2.1";
+	f->e.set.notice = note_notice;
+	f->e.pods.node_name = "node";
 	f->e.pods_dir = f->e.logs_dir = f->e.trash_dir = f->e.trash = -1;
 	TAILQ_INIT(&f->e.live);
 	TAILQ_INIT(&f->e.news);
@@ -150,8 +150,8 @@ static bool has_log(struct fixture *f, int64_t retry)
 {
 	ARENA_AUTO a = { 0 };
 	const struct engine_task t = { SPAN("framework"), SPAN("worker"), 2, 0, retry, false };
-	FREE_AUTO char *path = xasprintf("%s/log", logs_path(&f->e, &t, &a));
-	return access(path, F_OK) == 0;
+	struct log_files found;
+	return engine_log_find(&f->e, &t, &a, &found);
 }
 
 static bool has_trash(const struct fixture *f)
@@ -181,7 +181,11 @@ TEST(test_logs)
 		const struct timespec times[2] = { { 1000 + retry, 0 }, { 1000 + retry, 0 } };
 		assert_int_equal(utimensat(dir, "log", times, 0), 0);
 		(void)close(dir);
+		p.job->pods = &p;
+		assert_true(has_log(&f, retry));
 		logs_keep(&p);
+		assert_true(has_log(&f, retry)); /* also before the pod is forgotten */
+		p.job->pods = NULL;
 		trash_take(&f.e, f.e.pods_dir, p.uid);
 	}
 	assert_true(has_log(&f, RUNS - 1));
@@ -194,10 +198,10 @@ TEST(test_logs)
 	free(TAKE(job->name));
 	logs_forget_strangers(&f.e);
 	assert_false(has_log(&f, RUNS - 1));
-	atomic_store(&f.e.trash_stop, true);
+	f.e.stop = true;
 	assert_false(trash_empty(&f.e));
 	assert_true(has_trash(&f));
-	atomic_store(&f.e.trash_stop, false);
+	f.e.stop = false;
 	assert_true(trash_empty(&f.e));
 	assert_false(has_trash(&f));
 	fixture_close(&f);
@@ -241,6 +245,28 @@ TEST(test_event)
 	fixture_close(&f);
 }
 
+/* Three failures for one reason, whatever the socket did. */
+TEST(test_pulls)
+{
+	static const char *const WHY[] = {
+		"dial tcp 192.0.2.1:5000: connect: connection refused",
+		"dial tcp 192.0.2.1:5000: i/o timeout",
+		"read tcp 192.0.2.7:40001->192.0.2.1:5000: i/o timeout",
+		"write tcp 192.0.2.7:40003->192.0.2.1:5000: i/o timeout",
+	};
+	struct fixture f;
+	struct engine_pod p = { 0 };
+	fixture_open(&f);
+	make_pod(&f, &p, 0);
+	for (size_t i = 0; i < sizeof(WHY) / sizeof(WHY[0]); i++) {
+		assert_string_equal(f.notice, "");
+		pod_count_pull(&p, WHY[i]);
+	}
+	assert_string_equal(f.notice, WHY[3]);
+	free(p.pull_problem);
+	fixture_close(&f);
+}
+
 /* What is known of a task after a restart: nothing, without its file and the lock of a shim. */
 TEST(test_task_file)
 {
@@ -257,7 +283,7 @@ TEST(test_task_file)
 	assert_int_equal(pod_write_file(&p), 0);
 	assert_true(pod_find(&p));
 	assert_int_equal(p.state, POD_STARTED);
-	assert_string_equal(p.gpus_found, "[]");
+	assert_string_equal(p.gpus_found, "{\"gpus\":[]}\n");
 	arena_done(&p.texts);
 	fixture_close(&f);
 }
@@ -312,7 +338,6 @@ TEST(test_pod_limit)
 	STR_AUTO why = STR_INIT(1000);
 	assert_int_equal(tree_setup(state), 0);
 	fixture_open(&f);
-	f.e.set.notice = note_notice;
 	make_pod(&f, &p, 0);
 	p.need = (struct amounts){ .cpus = 1500, .memory = 64 << 20 };
 	pod_limit(&p); /* no cgroup: nothing is written */

@@ -297,8 +297,10 @@ TEST_WITH(test_shim_killed, setup, teardown)
 	assert_int_equal(poll(&ended, 1, 60000), 1);
 	task_reap(pidfd);
 	assert_int_equal(task_find(w->dir, &again), TASK_GONE);
+	size_t used = w->a.used;
 	assert_int_equal(task_read_state(w->dir, &w->a, &s, &w->e), 0);
 	assert_int_equal(s.phase, TASK_RUN);
+	assert_true(w->a.used - used < 100); /* the arena gets the texts only */
 	/* Killed processes can be seen until they have run once more. */
 	for (int i = 0; task_kill_leftovers(UID) > 0; i++) {
 		assert_true(i < 6000);

@@ -35,7 +35,7 @@ static int64_t queue_ends(const struct queue_job *job)
 }
 
 /* What is free of a pool at a time, beside what the head holds, by the ends that are known; at
- * QUEUE_NEVER when all have ended that did not pass the head. */
+ * QUEUE_NEVER when all tasks have ended that did not pass the head. */
 static struct amounts pool_free_at(const struct queue *q, const struct queue_job *head, size_t i,
                                    int64_t at_ms)
 {
@@ -44,10 +44,13 @@ static struct amounts pool_free_at(const struct queue *q, const struct queue_job
 	const struct queue_job *job = NULL;
 	TAILQ_FOREACH(job, &q->holders, hold)
 	{
-		bool ends = at_ms == QUEUE_NEVER ? job->started <= p->since
-		                                 : job != head && queue_ends(job) <= at_ms;
-		if (job->pool[i] == p && ends)
-			amounts_add(&room, &job->sum.held, 1);
+		const struct queue_task *t = TAILQ_FIRST(&job->tasks);
+		if (job->pool[i] != p)
+			continue;
+		if (at_ms != QUEUE_NEVER)
+			amounts_add(&room, &job->sum.held, job != head && queue_ends(job) <= at_ms);
+		for (; t && at_ms == QUEUE_NEVER; t = TAILQ_NEXT(t, link))
+			amounts_add(&room, &t->need, t->holds && t->started <= p->since);
 	}
 	return room;
 }
@@ -358,7 +361,7 @@ static void queue_start(struct queue *q, struct queue_task *t)
 		else if (p->at_ms < job->by_ms)
 			job->by_ms = p->at_ms; /* it must have ended when the head can start */
 	}
-	job->started = ++q->starts;
+	t->started = ++q->starts;
 	queue_change(q, t, true);
 	job->user->use += charge;
 	job->user->key += charge;

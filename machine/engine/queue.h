@@ -33,7 +33,8 @@ enum queue_why {
  * rest is the queue's, to be read only. */
 struct queue_task {
 	struct amounts need;
-	bool holds; /* it holds what it needs; else it waits for it */
+	bool holds;       /* it holds what it needs; else it waits for it */
+	uint64_t started; /* q->starts at its last start */
 	struct queue_job *job;
 	TAILQ_ENTRY(queue_task) link, start;
 };
@@ -59,7 +60,6 @@ struct queue_job {
 	TAILQ_ENTRY(queue_job) wait, hold; /* of those of the user; of q->holders */
 	struct queue_group *user, *pool[QUEUE_POOLS];
 	int64_t by_ms; /* it passed a head that can start then, so it must have ended; or NEVER */
-	uint64_t started; /* q->starts at its last start */
 	enum queue_why why;
 	struct amounts lack;   /* what could not start */
 	uint64_t pick;         /* that has tried it last */

@@ -248,6 +248,19 @@ static const char *const SCRIPTS[] = {
 	"pick\n"
 	"end A\n"
 	"pick B\n",
+	/* A task that passes the first counts as one that has passed; the others of its job do not.
+	 */
+	"machine 8\n"
+	"job a alice v 0 4\n"
+	"pick a\n"
+	"job B bob v 0 6\n"
+	"pick\n"
+	"want a 1\n"
+	"pick a\n"
+	"job C carol v 0 1\njob D dave v 0 1\n"
+	"pick C\n"
+	"why D 2nd in the queue: enough is free, but kept for a larger job that is ahead, of bob, "
+	"which waits for jobs without a time limit, of alice and carol\n",
 	/* A job of the whole machine lets nothing pass, but what it does not need. */
 	"machine 8/16\n"
 	"job A alice v 0 1/1\n"

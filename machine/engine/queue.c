@@ -193,6 +193,7 @@ static void queue_count(struct queue *q, struct queue_task *t, int times)
 		TAILQ_REMOVE(list, job, hold);
 	} else if (times < 0) {
 		TAILQ_REMOVE(list, job, wait);
+		job->place = 0;
 	} else {
 		struct queue_job *after = TAILQ_LAST(list, queue_jobs);
 		while (after && queue_before(job, after))

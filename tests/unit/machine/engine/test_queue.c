@@ -188,6 +188,15 @@ static const char *const SCRIPTS[] = {
 	"why a 1st in the queue: 3 GPUs wanted, 0 free, 4 held by jobs of alice\n"
 	"task a\n"
 	"pick a",
+	/* A job whose waiting task is ended has no place. */
+	"machine 1\n"
+	"job A alice v 0\n"
+	"hold A 1\n"
+	"job b bob v 0 1\n"
+	"pick\n"
+	"why b 1st in the queue: 1 GPU wanted, 0 free, 1 held by jobs of alice\n"
+	"task b\n"
+	"why b",
 	/* Priority, then age. */
 	"machine 1\n"
 	"job A alice v 0 1\n"

@@ -486,20 +486,25 @@ static void check_fair(const struct sim *s, int users, double wanted)
 	assert_true(all > 100);
 }
 
-/* 500 jobs of 1 to 8 GPUs, or of 1 and of 8, that run for 5 to 60 seconds: in any ten minutes each
- * of three users that waits has at least half of a third. */
+/* 500 jobs of 1 to 8 GPUs, or of 1 and of 8, that run for 1 to 10 or 5 to 60 seconds: in any ten
+ * minutes each of three users that waits has at least half of a third. */
 TEST(test_fair)
 {
 	/* GPUs of a job of each user; 0: 1 to 8 */
-	static const int MIXES[][3] = { { 0, 0, 0 }, { 8, 1, 1 }, { 8, 8, 1 }, { 0, 1, 8 } };
-	for (size_t m = 0; m < 4; m++) {
+	static const int MIXES[][3] = {
+		{ 0, 0, 0 }, { 8, 1, 1 }, { 8, 8, 1 }, { 0, 1, 8 }, { 8, 8, 8 }
+	};
+	static const int64_t TIMES[][2] = { { 5000, 60000 }, { 1000, 10000 } };
+	for (size_t m = 0; m < ARRAY_SIZE(MIXES) * ARRAY_SIZE(TIMES); m++) {
+		const int *mix = MIXES[m % ARRAY_SIZE(MIXES)];
+		const int64_t *time = TIMES[m / ARRAY_SIZE(MIXES)];
 		struct sim *s = sim_new(m + 1);
 		for (int i = 0; i < 500; i++) {
 			int user = (int)sim_random(s, 3);
-			int gpus = MIXES[m][user];
-			gpus = gpus ? gpus : 1 + (int)sim_random(s, 8);
+			int gpus = mix[user] ? mix[user] : 1 + (int)sim_random(s, 8);
+			uint64_t spread = (uint64_t)(time[1] - time[0]) + 1;
 			struct sim_job *j =
-			    sim_add(s, user, gpus, 0, 5000 + (int64_t)sim_random(s, 55001));
+			    sim_add(s, user, gpus, 0, time[0] + (int64_t)sim_random(s, spread));
 			j->tasks = gpus % 2 ? gpus : gpus / 2;
 		}
 		sim_run(s);

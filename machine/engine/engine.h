@@ -13,7 +13,6 @@
 #include "base/err.h"
 #include "k8s/cache/events.h"
 #include "k8s/logs/log_file.h"
-#include "machine/resources/ports.h"
 #include "machine/resources/resources.h"
 #include "machine/store/local.h"
 #include "machine/task/pod.h"

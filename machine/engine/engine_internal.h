@@ -15,7 +15,6 @@
 #include "machine/engine/engine.h"
 #include "machine/engine/queue.h"
 #include "machine/images/images.h"
-#include "machine/resources/cgroup.h"
 #include "machine/task/pod.h"
 #include "machine/task/task.h"
 #include "machine/words.h"

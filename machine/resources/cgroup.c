@@ -1,15 +1,13 @@
-/* Limits by cgroup v2; see cgroup.h. */
-#include "machine/resources/cgroup.h"
-
+/* Limits by cgroup v2; see resources.h. */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "machine/resources/resources.h"
 
 static const char OWN_LEAF[] = "rest-lit-server";
 enum { CGROUP_TEXT = 4096 };

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "machine/resources/cgroup.h"
 
 enum { PROC_TEXT = 4096 };
 

@@ -27,7 +27,7 @@ struct engine_pod;
 
 #define POD_LOST "The process that kept this task has vanished"
 
-/* What a task of a job has been given, from the first start until it is Completed.  */
+/* What a task of a job has been given, from its first pod until it is Completed. */
 struct engine_grant {
 	struct queue_task task; /* first: one of job->queued->tasks */
 	char *role;
@@ -231,8 +231,9 @@ void pod_event(struct engine_pod *p, const char *type, const char *reason, const
 
 /* ---- grants.c: resources ---- */
 
-/* New pods get what their tasks hold already, or wait for it. */
-void grants_enter(struct engine_job *job);
+/* A pod that was made, or found after a restart, gets what its task holds already, or waits for it;
+ * without a job in the queue it gets nothing. */
+void grant_enter(struct engine_pod *p);
 /* Ends the grant of a task; role NULL: all. */
 void grants_end(struct engine_job *job, const char *role, int64_t index);
 /* Tells the queue when the job ends at the latest. */

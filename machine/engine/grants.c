@@ -161,44 +161,38 @@ void grants_end(struct engine_job *job, const char *role, int64_t index)
 	}
 }
 
-static struct engine_grant *grant_new(struct engine_job *job, const struct engine_pod *p)
+void grant_enter(struct engine_pod *p)
 {
-	struct engine *e = job->e;
-	struct engine_grant *g = xcalloc(1, sizeof(*g));
-	bool holds = p->state >= POD_STARTED;
+	struct engine *e = p->e;
+	struct engine_job *job = p->job;
+	struct queue_task *t = grants_first(job);
+	while (t && !grant_is_of((struct engine_grant *)t, p->role, p->index))
+		t = TAILQ_NEXT(t, link);
+	if (!job->queued)
+		return;
+	struct engine_grant *g = p->grant = t ? (struct engine_grant *)t : xcalloc(1, sizeof(*g));
+	g->pod = p;
+	if (t && t->holds && p->state == POD_QUEUED) {
+		if (!pod_take_ports(p))
+			pod_bind(p);
+		else /* it waits as if it were new */
+			grant_undo(e, g);
+	}
+	if (t)
+		return;
 	g->role = xstrdup(p->role);
 	g->index = p->index;
 	g->task.need = p->need;
 	if (e->set.foreground) /* the tasks of its job share them */
 		g->task.need.cpus = g->task.need.memory = 0;
+	if (p->gpus_found)
+		grant_find_gpus(e, g, p->gpus_found);
 	job->grace_s = p->grace_s > job->grace_s ? p->grace_s : job->grace_s;
 	grants_time(job);
-	if (holds && p->gpus_found)
-		grant_find_gpus(e, g, p->gpus_found);
 	e->schedule = true;
 	LOCK_AUTO(&e->lock);
 	job->queued->gang = p->gang;
-	queue_want(e->queue, job->queued, &g->task, holds);
-	return g;
-}
-
-void grants_enter(struct engine_job *job)
-{
-	for (struct engine_pod *p = job->queued ? job->pods : NULL; p; p = p->next) {
-		if (p->grant || p->dying || p->state == POD_REMOVED)
-			continue;
-		struct queue_task *t = grants_first(job);
-		while (t && !grant_is_of((struct engine_grant *)t, p->role, p->index))
-			t = TAILQ_NEXT(t, link);
-		p->grant = t ? (struct engine_grant *)t : grant_new(job, p);
-		p->grant->pod = p;
-		if (!p->grant->task.holds || p->state != POD_QUEUED)
-			continue;
-		if (!pod_take_ports(p))
-			pod_bind(p);
-		else /* it waits as if it were new */
-			grant_undo(job->e, p->grant);
-	}
+	queue_want(e->queue, job->queued, &g->task, p->state == POD_STARTED);
 }
 
 /* ---- the queue ------------------------------------------------------------------------------- */

@@ -142,7 +142,6 @@ struct engine {
 	bool stop, kill;
 	void *jobs;                               /* tree of struct engine_job, by uid */
 	TAILQ_HEAD(engine_live, engine_job) live; /* those that have not ended */
-	struct amounts foreign; /* GPUs and ports that others had when they were to be locked */
 
 	/* Of the thread. */
 	struct heap due;                          /* jobs that are to be looked at */
@@ -207,7 +206,7 @@ void pod_bind(struct engine_pod *p);
 /* Why it does not start; NULL: nothing is in its way. */
 void pod_say(struct engine_pod *p, const char *problem);
 /* Chooses and locks its ports, before pod_bind; or locks those that it has been given.  NULL, or
- * why not; if too few are free to choose from, e->foreign says so from now on. */
+ * why not; if too few are free to choose from, queue->foreign says so from now on. */
 const char *pod_take_ports(struct engine_pod *p);
 /* Closes locks that no shim has inherited. */
 void pod_drop_ports(struct engine_pod *p);

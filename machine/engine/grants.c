@@ -25,7 +25,7 @@ static bool gpu_lock(struct engine *e, struct gpu *gpu, struct engine_grant *g)
 		engine_notice(e, ENGINE_WARNING, "a GPU cannot be used: %s", err_msg(&err));
 	LOCK_AUTO(&e->lock);
 	gpu->told = fd == -2;
-	e->foreign.gpus += (fd < 0) - gpu->foreign;
+	e->queue->foreign.gpus += (fd < 0) - gpu->foreign;
 	gpu->foreign = fd < 0;
 	gpu->holder = fd < 0 ? NULL : g;
 	gpu->fd = fd < 0 ? -1 : fd;
@@ -197,44 +197,34 @@ void grant_enter(struct engine_pod *p)
 
 /* ---- the queue ------------------------------------------------------------------------------- */
 
-/* All tasks of one job that were picked together, or one of a job without gang.  *at: the first of
- * them, then of the next. */
-static bool gang_start(struct engine *e, struct queue_task **at)
-{
-	struct queue_task *first = *at;
-	struct queue_task *end = TAILQ_NEXT(first, start);
-	struct engine_grant *g;
-	bool ok = true;
-	while (end && end->job == first->job && end->job->gang)
-		end = TAILQ_NEXT(end, start);
-	for (struct queue_task *t = first; t != end && ok; t = TAILQ_NEXT(t, start)) {
-		g = (struct engine_grant *)t;
-		ok = grant_lock(e, g) && !(g->pod && pod_take_ports(g->pod));
-	}
-	for (struct queue_task *t = first; t != end; t = TAILQ_NEXT(t, start)) {
-		g = (struct engine_grant *)t;
-		if (!ok)
-			grant_undo(e, g);
-		else if (g->pod && g->pod->state == POD_QUEUED)
-			pod_bind(g->pod);
-	}
-	*at = end;
-	return ok;
-}
-
 /* false: something was taken by others; pick again. */
 static bool schedule_once(struct engine *e)
 {
 	struct queue_tasks started;
-	bool ok = true;
+	bool all = true;
 	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 	queue_now(e->queue, clock_ms());
-	queue_machine(e->queue, &e->inventory.total, &e->foreign);
 	queue_pick(e->queue, &started);
 	(void)pthread_mutex_unlock(&e->lock);
-	for (struct queue_task *t = TAILQ_FIRST(&started); t;)
-		ok = gang_start(e, &t) && ok;
-	return ok;
+	for (struct queue_task *first = TAILQ_FIRST(&started), *t, *end; first; first = end) {
+		bool ok = true;
+		/* All tasks of a gang that were picked, or one of a job without gang. */
+		for (end = first;
+		     end && (end == first || (first->job == end->job && first->job->gang));
+		     end = TAILQ_NEXT(end, start)) {
+			struct engine_grant *g = (struct engine_grant *)end;
+			ok = ok && grant_lock(e, g) && !(g->pod && pod_take_ports(g->pod));
+		}
+		for (t = first; t != end; t = TAILQ_NEXT(t, start)) {
+			struct engine_grant *g = (struct engine_grant *)t;
+			if (!ok)
+				grant_undo(e, g);
+			else if (g->pod && g->pod->state == POD_QUEUED)
+				pod_bind(g->pod);
+		}
+		all = all && ok;
+	}
+	return all;
 }
 
 void engine_schedule(struct engine *e)
@@ -244,7 +234,7 @@ void engine_schedule(struct engine *e)
 		e->probe_ms = ENGINE_NEVER;
 		e->schedule = true;
 		LOCK_AUTO(&e->lock);
-		e->foreign = (struct amounts){ 0 };
+		e->queue->foreign = (struct amounts){ 0 };
 		for (size_t i = 0; i < e->inventory.gpus_n; i++)
 			e->inventory.gpus[i].foreign = false;
 	}
@@ -254,8 +244,8 @@ void engine_schedule(struct engine *e)
 		;
 	e->schedule = false;
 	/* Only this thread changes the queue. */
-	if (e->queue->machine.sum.waiting &&
-	    (e->foreign.gpus || e->foreign.ports || e->queue->whole_ms < e->queue->now_ms))
+	if (e->queue->machine.sum.waiting && (e->queue->foreign.gpus || e->queue->foreign.ports ||
+	                                      e->queue->whole_ms < e->queue->now_ms))
 		e->probe_ms = now + PROBE_MS;
 }
 
@@ -287,5 +277,5 @@ void engine_figures(struct engine *e, struct engine_figures *out)
 {
 	LOCK_AUTO(&e->lock);
 	*out = (struct engine_figures){ e->queue->machine.sum, e->inventory.total.gpus,
-		                        e->foreign.gpus };
+		                        e->queue->foreign.gpus };
 }

@@ -148,12 +148,6 @@ void queue_now(struct queue *q, int64_t now_ms)
 	}
 }
 
-void queue_machine(struct queue *q, const struct amounts *total, const struct amounts *foreign)
-{
-	q->total = q->machine.total = *total;
-	amounts_add(&q->machine.total, foreign, -1);
-}
-
 void queue_quota(struct queue *q, struct span virtual_cluster, const struct amounts *quota)
 {
 	queue_group(&q->machine.next, virtual_cluster)->total = quota ? *quota : UNLIMITED;
@@ -444,6 +438,8 @@ void queue_pick(struct queue *q, struct queue_tasks *started)
 	size_t tries = 0; /* since the last start */
 	struct queue_group *u;
 	TAILQ_INIT(started);
+	q->machine.total = q->total;
+	amounts_add(&q->machine.total, &q->foreign, -1);
 	queue_enter(q);
 	q->picks++;
 	q->places = 0;

@@ -98,9 +98,12 @@ static inline struct amounts pool_free(const struct queue_group *p)
 }
 
 struct queue {
+	/* Set by the caller at any time: what the machine has, and what programs outside of the
+	 * queue hold of it. */
+	struct amounts total, foreign;
 	int64_t now_ms;
-	struct amounts total;       /* also what others hold, which machine.total is without */
-	struct queue_group machine; /* all jobs; then the virtual clusters */
+	struct queue_group
+	    machine; /* all jobs, without what is foreign; then the virtual clusters */
 	struct queue_group *users;
 	struct queue_jobs holders; /* jobs with tasks that hold something */
 	uint64_t picks, starts;
@@ -115,8 +118,6 @@ void queue_free(struct queue *q);
 /* What happens next happens at this time, in milliseconds of any clock; times in the past are
  * ignored. */
 void queue_now(struct queue *q, int64_t now_ms);
-/* What the machine has, and what programs outside of the queue hold of it. */
-void queue_machine(struct queue *q, const struct amounts *total, const struct amounts *foreign);
 /* The most that the jobs of a virtual cluster may hold together; NULL: no quota (the default).
  * INT64_MAX: this resource is not limited. */
 void queue_quota(struct queue *q, struct span virtual_cluster, const struct amounts *quota);
@@ -135,7 +136,7 @@ void queue_want(struct queue *q, struct queue_job *job, struct queue_task *task,
 void queue_end(struct queue *q, struct queue_task *task);
 /* A picked task cannot start after all, for instance because another program took the GPU: it
  * waits again, in its old place.  To be called for all tasks that one queue_pick gave for a gang,
- * and before the next queue_pick queue_machine must say what is missing.  Also of a job that is
+ * and before the next queue_pick q->foreign must say what is missing.  Also of a job that is
  * late (queue_start_by).
  */
 void queue_undo(struct queue *q, struct queue_task *task);

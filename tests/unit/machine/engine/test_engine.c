@@ -274,10 +274,9 @@ TEST(test_scaled)
 		"ckAqnPNzC3JSS1JTlGp1CIk6lpSk5haUBJXm5WXmpSvVxtbGAgCHuLI4awAAAA==\"",
 	};
 	struct fixture f;
-	const struct amounts total = { .cpus = 2000 };
 	fixture_open(&f);
 	f.e.queue = queue_new();
-	queue_machine(f.e.queue, &total, &(struct amounts){ 0 });
+	f.e.queue->total.cpus = 2000;
 	for (size_t i = 0; i < sizeof(ROLES) / sizeof(ROLES[0]); i++) {
 		ERR_AUTO err = { 0 };
 		FREE_AUTO char *framework = xasprintf(

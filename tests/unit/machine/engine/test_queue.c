@@ -147,9 +147,8 @@ static void stage_line(struct stage *s, const char *line)
 	if (strcmp(word[0], "now") == 0) {
 		queue_now(s->q, 1000 * strtoll(word[1], NULL, 10));
 	} else if (strcmp(word[0], "machine") == 0) {
-		struct amounts total = read_amounts(word[1]);
-		struct amounts foreign = read_amounts(n > 2 ? word[2] : "0");
-		queue_machine(s->q, &total, &foreign);
+		s->q->total = read_amounts(word[1]);
+		s->q->foreign = read_amounts(n > 2 ? word[2] : "0");
 	} else if (strcmp(word[0], "quota") == 0) {
 		struct amounts a = read_amounts(word[2]);
 		if (a.cpus == 0)
@@ -651,8 +650,7 @@ TEST(test_used)
 TEST(test_many)
 {
 	struct queue *q = queue_new();
-	struct amounts total = { .gpus = 100 };
-	queue_machine(q, &total, &(struct amounts){ 0 });
+	q->total.gpus = 100;
 	struct queue_job **jobs = xcalloc(2000, sizeof(struct queue_job *));
 	FREE_AUTO struct queue_task *tasks = xcalloc(10000, sizeof(struct queue_task));
 	for (int i = 0; i < 10000; i++) {
@@ -697,7 +695,7 @@ TEST(test_partial)
 	struct queue_job *job[JOBS];
 	static struct queue_task task[JOBS];
 	const struct amounts total = { .cpus = 1000 };
-	queue_machine(q, &total, &(struct amounts){ 0 });
+	q->total = total;
 	for (size_t i = 0; i < JOBS; i++) {
 		job[i] = queue_add(q, SPAN("u"), SPAN("v"));
 		task[i].need = total;

@@ -253,11 +253,14 @@ void engine_schedule(struct engine *e)
 
 void engine_shares(struct engine *e, struct arena *a, struct engine_shares *out)
 {
-	*out = (struct engine_shares){ .total = e->inventory.total };
-	out->gpus = ARENA_NEW(a, const struct engine_share *, e->inventory.gpus_n);
 	LOCK_AUTO(&e->lock);
-	const struct amounts_sum *all = &e->queue->machine.sum;
-	out->v = ARENA_NEW(a, struct engine_share, all->running + all->waiting);
+	*out = (struct engine_shares){ .total = e->inventory.total,
+		                       .foreign = e->queue->foreign,
+		                       .all = e->queue->machine.sum };
+	if (!a)
+		return;
+	out->gpus = ARENA_NEW(a, const struct engine_share *, e->inventory.gpus_n);
+	out->v = ARENA_NEW(a, struct engine_share, out->all.running + out->all.waiting);
 	const struct engine_job *job = NULL;
 	TAILQ_FOREACH(job, &e->live, live)
 	{
@@ -271,11 +274,4 @@ void engine_shares(struct engine *e, struct arena *a, struct engine_shares *out)
 			out->gpus[k] = g && g->task.job == job->queued ? s : out->gpus[k];
 		}
 	}
-}
-
-void engine_figures(struct engine *e, struct engine_figures *out)
-{
-	LOCK_AUTO(&e->lock);
-	*out = (struct engine_figures){ e->queue->machine.sum, e->inventory.total.gpus,
-		                        e->queue->foreign.gpus };
 }

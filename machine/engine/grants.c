@@ -155,6 +155,7 @@ void grants_end(struct engine_job *job, const char *role, int64_t index)
 			g->pod->grant = NULL;
 		e->schedule = true;
 		LOCK_AUTO(&e->lock);
+		queue_now(e->queue, clock_ms()); /* it has held until now */
 		queue_end(e->queue, t);
 		free(g->role);
 		free(g);

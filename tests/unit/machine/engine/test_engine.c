@@ -3,6 +3,7 @@
 
 #include "tests/unit/base/cmocka.h"
 #include <fcntl.h>
+#include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -299,6 +300,25 @@ TEST(test_scaled)
 		                                          ? "ask for 3 CPUs; this machine has 2"
 		                                          : "ask for 5 CPUs; this machine has 2"));
 	}
+	fixture_close(&f);
+	queue_free(f.e.queue);
+}
+
+/* What a task held until its end counts as use of its user: half of the machine for a minute. */
+TEST(test_use)
+{
+	struct fixture f;
+	struct engine_pod p = { .need.cpus = 1000, .state = POD_STARTED };
+	fixture_open(&f);
+	f.e.queue = queue_new();
+	f.e.queue->total.cpus = 2000;
+	make_pod(&f, &p, 0);
+	p.job->queued = queue_add(f.e.queue, SPAN("alice"), SPAN("v"));
+	queue_now(f.e.queue, clock_ms() - 60000);
+	grant_enter(&p);
+	grants_end(p.job, p.role, p.index);
+	assert_null(p.grant);
+	assert_true(fabs(f.e.queue->users->use - 29) < 2);
 	fixture_close(&f);
 	queue_free(f.e.queue);
 }

@@ -132,10 +132,11 @@ int cgroup_make(const char *group, const char *task, const struct amounts *limit
                 struct err *e)
 {
 	FREE_AUTO char *outer = xasprintf("%s/task-%s", group, task);
+	FREE_AUTO char *leaf = xasprintf("%s/run", outer);
 	if (strchr(task, '/'))
 		return err_set(e, UNKNOWN_ERROR, "%s is no name of a cgroup", task);
-	if (mkdir(outer, 0755) != 0 && errno != EEXIST)
-		return err_set(e, UNKNOWN_ERROR, "making the cgroup %s: %s", outer,
+	if (dir_make_all(leaf, 0755) != 0)
+		return err_set(e, UNKNOWN_ERROR, "making the cgroup %s: %s", leaf,
 		               strerrordesc_np(errno));
 	/* CPUs: microseconds in a tenth of a second. */
 	if (cgroup_put_limit(outer, "memory.max", limits->memory, "", e) < 0 ||
@@ -148,10 +149,7 @@ int cgroup_make(const char *group, const char *task, const struct amounts *limit
 	/* A task with namespaces of its own may write the files of its group: of one without
 	 * limits, and without groups below it, which would keep this one. */
 	(void)cgroup_put(outer, "cgroup.max.descendants", "1");
-	*dir = xasprintf("%s/run", outer);
-	if (mkdir(*dir, 0755) != 0 && errno != EEXIST)
-		return err_set(e, UNKNOWN_ERROR, "making the cgroup %s: %s", *dir,
-		               strerrordesc_np(errno));
+	*dir = TAKE(leaf);
 	return 0;
 }
 

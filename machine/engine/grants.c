@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json/put.h"
 #include "base/lock.h"
 #include "machine/engine/engine_internal.h"
 
@@ -60,14 +61,9 @@ void grant_unlock(struct engine *e, struct engine_grant *g, bool keep)
 
 void grant_nodes(const struct engine *e, const struct engine_grant *g, struct str *out)
 {
-	const char *comma = "";
-	for (size_t i = 0; g && i < e->inventory.gpus_n; i++) {
-		if (e->inventory.gpus[i].holder != g)
-			continue;
-		str_puts(out, comma);
-		str_json(out, span_of(e->inventory.gpus[i].node));
-		comma = ",";
-	}
+	for (size_t i = 0; g && i < e->inventory.gpus_n; i++)
+		if (e->inventory.gpus[i].holder == g)
+			json_put_text(out, NULL, span_of(e->inventory.gpus[i].node));
 }
 
 /* The GPUs that a task had before a restart; nodes: what grant_nodes wrote. */

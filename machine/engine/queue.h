@@ -111,6 +111,7 @@ struct queue {
 	size_t places;
 };
 
+/* Without users and quotas; the caller sets what the machine has. */
 struct queue *queue_new(void);
 /* After the jobs are removed. */
 void queue_free(struct queue *q);

@@ -26,8 +26,6 @@ enum {
 
 /* ---- pools ------------------------------------------------------------------------- */
 
-static const struct amounts UNLIMITED = { .of = { INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX } };
-
 /* When a job gives back what it holds. */
 static int64_t queue_ends(const struct queue_job *job)
 {
@@ -123,7 +121,7 @@ static struct queue_group *queue_group(struct queue_group **at, struct span name
 			return *at;
 	*at = xcalloc(1, sizeof(**at));
 	(*at)->name = xstrndup(name.p, name.n);
-	(*at)->total = UNLIMITED;
+	(*at)->total = (struct amounts){ .of = { INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX } };
 	(*at)->at_ms = QUEUE_NEVER;
 	TAILQ_INIT(&(*at)->waits);
 	return *at;
@@ -150,7 +148,7 @@ void queue_now(struct queue *q, int64_t now_ms)
 
 void queue_quota(struct queue *q, struct span virtual_cluster, const struct amounts *quota)
 {
-	queue_group(&q->machine.next, virtual_cluster)->total = quota ? *quota : UNLIMITED;
+	queue_group(&q->machine.next, virtual_cluster)->total = *quota;
 }
 
 /* ---- jobs and tasks ---------------------------------------------------------------- */

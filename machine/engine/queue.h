@@ -53,8 +53,7 @@ struct queue_job {
 	int64_t limit_ms, end_ms;
 	/* To be read: */
 	struct amounts_sum sum;
-	size_t
-	    place; /* of its waiting tasks in the queue, from 1; 0: they wait for something else */
+	size_t place; /* of its waiting tasks, in the queue; from 1; 0: not for the machine */
 	struct queue_tasks tasks; /* in the order of their making */
 	/* The queue's: */
 	TAILQ_ENTRY(queue_job) wait, hold; /* of those of the user; of q->holders */
@@ -119,7 +118,7 @@ void queue_free(struct queue *q);
 /* What happens next happens at this time, in milliseconds of any clock; times in the past are
  * ignored. */
 void queue_now(struct queue *q, int64_t now_ms);
-/* The most that the jobs of a virtual cluster may hold together; NULL: no quota (the default).
+/* The most that the jobs of a virtual cluster may hold together, all there is by default.
  * INT64_MAX: this resource is not limited. */
 void queue_quota(struct queue *q, struct span virtual_cluster, const struct amounts *quota);
 

@@ -55,8 +55,8 @@ struct inventory_settings {
 	int64_t cpus;     /* thousandths; 0: those of the machine */
 	int64_t memory;   /* bytes; 0: that of the machine */
 	const char *gpus; /* --gpus: NULL and "auto": all; "none"; a number */
-	const char
-	    *gpu_devices; /* --gpu-devices: a pattern of glob(7), NULL: CDI or /dev/nvidia* */
+	/* --gpu-devices: a pattern of glob(7), NULL: CDI or /dev/nvidia* */
+	const char *gpu_devices;
 	const char *root; /* above all that is looked at; NULL: that of the machine */
 };
 

@@ -153,7 +153,9 @@ static void stage_line(struct stage *s, const char *line)
 		struct amounts a = read_amounts(word[2]);
 		if (a.cpus == 0)
 			a.cpus = a.memory = INT64_MAX;
-		queue_quota(s->q, span_of(word[1]), strcmp(word[2], "none") ? &a : NULL);
+		if (strcmp(word[2], "none") == 0)
+			a.gpus = INT64_MAX;
+		queue_quota(s->q, span_of(word[1]), &a);
 	} else if (strcmp(word[0], "limit") == 0 || strcmp(word[0], "ends") == 0 ||
 	           strcmp(word[0], "by") == 0) {
 		stage_time(s, word);

@@ -77,9 +77,7 @@ static int cgroup_enter(const char *group)
 	if (mkdir(leaf, 0755) != 0 && errno != EEXIST)
 		return errno;
 	int fault = cgroup_put(leaf, "cgroup.procs", "0");
-	if (fault)
-		return fault;
-	fault = cgroup_put(group, "cgroup.subtree_control", "+memory");
+	fault = fault ?: cgroup_put(group, "cgroup.subtree_control", "+memory");
 	if (fault)
 		(void)cgroup_put(group, "cgroup.procs", "0");
 	else

@@ -43,7 +43,7 @@ static struct amounts pool_free_at(const struct queue *q, const struct queue_job
 	TAILQ_FOREACH(job, &q->holders, hold)
 	{
 		const struct queue_task *t = TAILQ_FIRST(&job->tasks);
-		if (job->pool[i] != p)
+		if (job->pool[i] != p || (job == head && job->gang))
 			continue;
 		if (at_ms != QUEUE_NEVER)
 			amounts_add(&room, &job->sum.held, job != head && queue_ends(job) <= at_ms);

@@ -271,6 +271,14 @@ static const char *const SCRIPTS[] = {
 	"pick C\n"
 	"why D 2nd in the queue: enough is free, but kept for a larger job that is ahead, of bob, "
 	"which waits for jobs without a time limit, of alice and carol\n",
+	/* What the first one holds itself is not free for others when it starts. */
+	"machine 8\n"
+	"job A alice v 1\n"
+	"hold A 2\nwant A 4\n"
+	"job B bob v 0\n"
+	"hold B 3\n"
+	"job C carol v 0 3\njob D dave v 0 2\n"
+	"pick D",
 	/* A job of the whole machine lets nothing pass, but what it does not need. */
 	"machine 8/16\n"
 	"job A alice v 0 1/1\n"

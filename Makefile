@@ -337,8 +337,8 @@ endef
 $(eval $(call REPLAY,server,$(filter-out $(REPLAYS_RUNTIME),$(REPLAYS))))
 $(eval $(call REPLAY,runtime-assets,$(REPLAYS_RUNTIME)))
 
-# Benchmarks: memory of many jobs, lists of many jobs, details of a large job, the local queue.
-$(B)/tests/bench/kept/kept $(B)/tests/bench/queue/queue: %: %.o $(call archives,machine)
+# Benchmarks: memory of many jobs, lists of many jobs, details of a large job.
+$(B)/tests/bench/kept/kept: %: %.o $(call archives,machine)
 	$(call note,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_k8s)
 $(B)/tests/bench/lists/lists $(B)/tests/bench/details/details: %: %.o $(call archives,server)

@@ -325,23 +325,23 @@ static void metrics_put_webhook(const struct scrape *s)
 
 static void metrics_put_tasks(const struct scrape *s)
 {
-	struct engine_figures f;
+	struct engine_shares f;
 	if (!s->server->engine)
 		return;
-	engine_figures(s->server->engine, &f);
+	engine_shares(s->server->engine, NULL, &f);
 	metrics_put(s, f.all.waiting, "state=\"waiting\"");
 	metrics_put(s, f.all.running, "state=\"running\"");
 }
 
 static void metrics_put_gpus(const struct scrape *s)
 {
-	struct engine_figures f;
+	struct engine_shares f;
 	if (!s->server->engine)
 		return;
-	engine_figures(s->server->engine, &f);
-	int64_t spare = f.gpus - f.all.held.gpus - f.gpus_foreign;
+	engine_shares(s->server->engine, NULL, &f);
+	int64_t spare = f.total.gpus - f.all.held.gpus - f.foreign.gpus;
 	metrics_put(s, (uint64_t)f.all.held.gpus, "state=\"held\"");
-	metrics_put(s, (uint64_t)f.gpus_foreign, "state=\"foreign\"");
+	metrics_put(s, (uint64_t)f.foreign.gpus, "state=\"foreign\"");
 	metrics_put(s, spare > 0 ? (uint64_t)spare : 0, "state=\"free\"");
 }
 

@@ -23,30 +23,20 @@ static int admit_exceeds(struct engine *e, const struct engine_asked *job,
 	               (long long)need->ports, each, ENGINE_PORTS_HELD / 2);
 }
 
-/* The tasks of a role that are still to run; of one that shall be scaled, then. */
-static int64_t admit_tasks(const struct engine_asked *job, struct span role, struct span name,
-                           struct arena *a)
+/* A job that shall be scaled: what its tasks that are not Completed need together, if they start
+ * together.  false: no task of it is known, for instance between two attempts. */
+static bool admit_scales(struct engine *e, const struct engine_asked *job, struct amounts *sum)
 {
-	struct span one;
-	struct span list;
-	struct fw_view status;
-	struct fw_view task;
-	int64_t n = 0;
-	(void)scan_int(scan_get(role, "taskNumber"), 0, INT32_MAX, &n); /* else none */
-	if (!job->role.n)
-		return n;
-	if (span_eq(job->role, name))
-		n = job->number > n ? job->number : 0; /* scaled down, which makes room */
-	fw_view_read(scan_get(job->framework, "status"), a, &status);
-	if (!fw_view_roles(&status, a, &list))
-		return n;
-	for (struct scan roles = scan_begin(list); scan_item(&roles, &one);) {
-		struct scan tasks = scan_begin(scan_get(one, "taskStatuses"));
-		bool same = span_eq(scan_text(scan_get(one, "name"), a), name);
-		while (same && scan_more(&tasks))
-			n -= fw_view_next(&tasks, a, &task) && span_is(task.state, "Completed");
+	ARENA_AUTO a = { 0 };
+	struct span uid = scan_text(scan_path(job->framework, "metadata", "uid"), &a);
+	LOCK_AUTO(&e->lock);
+	const struct engine_job *known = job->role.n ? engine_find(e, uid) : NULL;
+	const struct queue_job *queued = known ? known->queued : NULL;
+	if (queued && queued->gang) {
+		amounts_add(sum, &queued->sum.held, 1);
+		amounts_add(sum, &queued->sum.wanted, 1);
 	}
-	return n;
+	return queued && !TAILQ_EMPTY(&queued->tasks);
 }
 
 int engine_admit(struct engine *e, const struct engine_asked *job, struct err *err)
@@ -58,6 +48,7 @@ int engine_admit(struct engine *e, const struct engine_asked *job, struct err *e
 	struct amounts sum = { 0 };
 	double cpus = 0;
 	double memory = 0;
+	bool known = admit_scales(e, job, &sum);
 	struct span role;
 	struct scan roles = scan_begin(scan_path(job->framework, "spec", "taskRoles"));
 	for (size_t i = 0; scan_item(&roles, &role); i++) {
@@ -65,10 +56,13 @@ int engine_admit(struct engine *e, const struct engine_asked *job, struct err *e
 		struct span name = scan_text(scan_get(role, "name"), &a);
 		struct span template = scan_path(role, "task", "pod");
 		bool asked = !job->role.n || span_eq(job->role, name);
-		int64_t n = admit_tasks(job, role, name, &a);
-		if (n <= 0 && asked && job->role.n)
-			return 0;
-		if (n <= 0)
+		int64_t n = 0;
+		(void)scan_int(scan_get(role, "taskNumber"), 0, INT32_MAX, &n); /* else none */
+		if (asked && job->role.n && job->number <= n)
+			return 0; /* scaled down, which makes room */
+		if (asked && job->role.n)
+			n = job->number - (known ? n : 0);
+		if (n == 0 || (known && !asked))
 			continue;
 		/* As far as it is known before there is one. */
 		const struct pod *pod =
@@ -83,10 +77,9 @@ int engine_admit(struct engine *e, const struct engine_asked *job, struct err *e
 		               : err_wrap(&why, "%s", of);
 		if (bad && !asked)
 			continue; /* it was admitted when the machine was larger */
+		int64_t most = ENDLESS / (need.memory + 1);
 		if (!bad && pod->gang)
-			amounts_add(&sum, &need,
-			            n < ENDLESS / (need.memory + 1) ? n
-			                                            : ENDLESS / (need.memory + 1));
+			amounts_add(&sum, &need, n < most ? n : most);
 		if (!bad && !job->role.n)
 			bad = admit_exceeds(e, job, &sum, TOGETHER, &why);
 		if (bad)

@@ -13,7 +13,6 @@
 #include "base/err.h"
 #include "k8s/cache/events.h"
 #include "k8s/logs/log_file.h"
-#include "machine/resources/ports.h"
 #include "machine/resources/resources.h"
 #include "machine/store/local.h"
 #include "machine/task/pod.h"
@@ -107,22 +106,18 @@ struct engine_task {
 bool engine_log_find(struct engine *e, const struct engine_task *t, struct arena *a,
                      struct log_files *out);
 
-/* As of the last decision about starts. */
-struct engine_figures {
-	struct amounts_sum all;
-	int64_t gpus, gpus_foreign; /* all that there are; those that other programs have */
-};
-void engine_figures(struct engine *e, struct engine_figures *out);
-
 /* What a job has of the machine, and wants. */
 struct engine_share {
 	struct span framework; /* its name */
 	struct amounts_sum sum;
 	size_t place; /* in the queue, from 1; 0: it waits for something else, or runs */
 };
-/* The jobs with tasks, as of the last decision about starts, in no order; in the arena. */
+/* As of the last decision about starts: the sums, and, unless the arena is NULL, the jobs with
+ * tasks, in no order; in the arena. */
 struct engine_shares {
-	struct amounts total; /* what the machine offers */
+	struct amounts total;   /* what the machine offers */
+	struct amounts foreign; /* GPUs and ports that other programs had when they were wanted */
+	struct amounts_sum all;
 	struct engine_share *v;
 	size_t n;
 	const struct engine_share **gpus; /* who has each of total.gpus; NULL: no job */

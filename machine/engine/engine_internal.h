@@ -14,7 +14,7 @@
 #include "machine/engine/engine.h"
 #include "machine/engine/queue.h"
 #include "machine/images/images.h"
-#include "machine/resources/cgroup.h"
+#include "machine/task/pod.h"
 #include "machine/task/task.h"
 #include "machine/words.h"
 
@@ -26,7 +26,7 @@ struct engine_pod;
 
 #define POD_LOST "The process that kept this task has vanished"
 
-/* What a task of a job has been given, from the first start until it is Completed.  */
+/* What a task of a job has been given, from its first pod until it is Completed. */
 struct engine_grant {
 	struct queue_task task; /* first: one of job->queued->tasks */
 	char *role;
@@ -137,7 +137,6 @@ struct engine {
 	TAILQ_HEAD(engine_news, engine_job) news; /* whose Frameworks have changed */
 	void *jobs;                               /* tree of struct engine_job, by uid */
 	TAILQ_HEAD(engine_live, engine_job) live; /* those that have not ended */
-	struct amounts foreign; /* GPUs and ports that others had when they were to be locked */
 
 	/* Of the thread. */
 	struct heap due;                          /* jobs that are to be looked at */
@@ -201,7 +200,7 @@ void pod_bind(struct engine_pod *p);
 /* Why it does not start; NULL: nothing is in its way. */
 void pod_say(struct engine_pod *p, const char *problem);
 /* Chooses and locks its ports, before pod_bind; or locks those that it has been given.  NULL, or
- * why not; if too few are free to choose from, e->foreign says so from now on. */
+ * why not; if too few are free to choose from, queue->foreign says so from now on. */
 const char *pod_take_ports(struct engine_pod *p);
 /* Closes locks that no shim has inherited. */
 void pod_drop_ports(struct engine_pod *p);
@@ -227,8 +226,9 @@ void pod_event(struct engine_pod *p, const char *type, const char *reason, const
 
 /* ---- grants.c: resources ---- */
 
-/* New pods get what their tasks hold already, or wait for it. */
-void grants_enter(struct engine_job *job);
+/* A pod that was made, or found after a restart, gets what its task holds already, or waits for it;
+ * without a job in the queue it gets nothing. */
+void grant_enter(struct engine_pod *p);
 /* Ends the grant of a task; role NULL: all. */
 void grants_end(struct engine_job *job, const char *role, int64_t index);
 /* Tells the queue when the job ends at the latest. */

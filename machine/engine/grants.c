@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json/put.h"
 #include "base/lock.h"
 #include "machine/engine/engine_internal.h"
 
@@ -25,7 +26,7 @@ static bool gpu_lock(struct engine *e, struct gpu *gpu, struct engine_grant *g)
 		engine_notice(e, ENGINE_WARNING, "a GPU cannot be used: %s", err_msg(&err));
 	LOCK_AUTO(&e->lock);
 	gpu->told = fd == -2;
-	e->foreign.gpus += (fd < 0) - gpu->foreign;
+	e->queue->foreign.gpus += (fd < 0) - gpu->foreign;
 	gpu->foreign = fd < 0;
 	gpu->holder = fd < 0 ? NULL : g;
 	gpu->fd = fd < 0 ? -1 : fd;
@@ -60,14 +61,9 @@ void grant_unlock(struct engine *e, struct engine_grant *g, bool keep)
 
 void grant_nodes(const struct engine *e, const struct engine_grant *g, struct str *out)
 {
-	const char *comma = "";
-	for (size_t i = 0; g && i < e->inventory.gpus_n; i++) {
-		if (e->inventory.gpus[i].holder != g)
-			continue;
-		str_puts(out, comma);
-		str_json(out, span_of(e->inventory.gpus[i].node));
-		comma = ",";
-	}
+	for (size_t i = 0; g && i < e->inventory.gpus_n; i++)
+		if (e->inventory.gpus[i].holder == g)
+			json_put_text(out, NULL, span_of(e->inventory.gpus[i].node));
 }
 
 /* The GPUs that a task had before a restart; nodes: what grant_nodes wrote. */
@@ -155,92 +151,77 @@ void grants_end(struct engine_job *job, const char *role, int64_t index)
 			g->pod->grant = NULL;
 		e->schedule = true;
 		LOCK_AUTO(&e->lock);
+		queue_now(e->queue, clock_ms()); /* it has held until now */
 		queue_end(e->queue, t);
 		free(g->role);
 		free(g);
 	}
 }
 
-static struct engine_grant *grant_new(struct engine_job *job, const struct engine_pod *p)
+void grant_enter(struct engine_pod *p)
 {
-	struct engine *e = job->e;
-	struct engine_grant *g = xcalloc(1, sizeof(*g));
-	bool holds = p->state >= POD_STARTED;
+	struct engine *e = p->e;
+	struct engine_job *job = p->job;
+	struct queue_task *t = grants_first(job);
+	while (t && !grant_is_of((struct engine_grant *)t, p->role, p->index))
+		t = TAILQ_NEXT(t, link);
+	if (!job->queued)
+		return;
+	struct engine_grant *g = p->grant = t ? (struct engine_grant *)t : xcalloc(1, sizeof(*g));
+	g->pod = p;
+	if (t && t->holds && p->state == POD_QUEUED) {
+		if (!pod_take_ports(p))
+			pod_bind(p);
+		else /* it waits as if it were new */
+			grant_undo(e, g);
+	}
+	if (t)
+		return;
 	g->role = xstrdup(p->role);
 	g->index = p->index;
 	g->task.need = p->need;
 	if (e->set.foreground) /* the tasks of its job share them */
 		g->task.need.cpus = g->task.need.memory = 0;
+	if (p->gpus_found)
+		grant_find_gpus(e, g, p->gpus_found);
 	job->grace_s = p->grace_s > job->grace_s ? p->grace_s : job->grace_s;
 	grants_time(job);
-	if (holds && p->gpus_found)
-		grant_find_gpus(e, g, p->gpus_found);
 	e->schedule = true;
 	LOCK_AUTO(&e->lock);
 	job->queued->gang = p->gang;
-	queue_want(e->queue, job->queued, &g->task, holds);
-	return g;
-}
-
-void grants_enter(struct engine_job *job)
-{
-	for (struct engine_pod *p = job->queued ? job->pods : NULL; p; p = p->next) {
-		if (p->grant || p->dying || p->state == POD_REMOVED)
-			continue;
-		struct queue_task *t = grants_first(job);
-		while (t && !grant_is_of((struct engine_grant *)t, p->role, p->index))
-			t = TAILQ_NEXT(t, link);
-		p->grant = t ? (struct engine_grant *)t : grant_new(job, p);
-		p->grant->pod = p;
-		if (!p->grant->task.holds || p->state != POD_QUEUED)
-			continue;
-		if (!pod_take_ports(p))
-			pod_bind(p);
-		else /* it waits as if it were new */
-			grant_undo(job->e, p->grant);
-	}
+	queue_want(e->queue, job->queued, &g->task, p->state == POD_STARTED);
 }
 
 /* ---- the queue ------------------------------------------------------------------------------- */
-
-/* All tasks of one job that were picked together, or one of a job without gang.  *at: the first of
- * them, then of the next. */
-static bool gang_start(struct engine *e, struct queue_task **at)
-{
-	struct queue_task *first = *at;
-	struct queue_task *end = TAILQ_NEXT(first, start);
-	struct engine_grant *g;
-	bool ok = true;
-	while (end && end->job == first->job && end->job->gang)
-		end = TAILQ_NEXT(end, start);
-	for (struct queue_task *t = first; t != end && ok; t = TAILQ_NEXT(t, start)) {
-		g = (struct engine_grant *)t;
-		ok = grant_lock(e, g) && !(g->pod && pod_take_ports(g->pod));
-	}
-	for (struct queue_task *t = first; t != end; t = TAILQ_NEXT(t, start)) {
-		g = (struct engine_grant *)t;
-		if (!ok)
-			grant_undo(e, g);
-		else if (g->pod && g->pod->state == POD_QUEUED)
-			pod_bind(g->pod);
-	}
-	*at = end;
-	return ok;
-}
 
 /* false: something was taken by others; pick again. */
 static bool schedule_once(struct engine *e)
 {
 	struct queue_tasks started;
-	bool ok = true;
+	bool all = true;
 	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 	queue_now(e->queue, clock_ms());
-	queue_machine(e->queue, &e->inventory.total, &e->foreign);
 	queue_pick(e->queue, &started);
 	(void)pthread_mutex_unlock(&e->lock);
-	for (struct queue_task *t = TAILQ_FIRST(&started); t;)
-		ok = gang_start(e, &t) && ok;
-	return ok;
+	for (struct queue_task *first = TAILQ_FIRST(&started), *t, *end; first; first = end) {
+		bool ok = true;
+		/* All tasks of a gang that were picked, or one of a job without gang. */
+		for (end = first;
+		     end && (end == first || (first->job == end->job && first->job->gang));
+		     end = TAILQ_NEXT(end, start)) {
+			struct engine_grant *g = (struct engine_grant *)end;
+			ok = ok && grant_lock(e, g) && !(g->pod && pod_take_ports(g->pod));
+		}
+		for (t = first; t != end; t = TAILQ_NEXT(t, start)) {
+			struct engine_grant *g = (struct engine_grant *)t;
+			if (!ok)
+				grant_undo(e, g);
+			else if (g->pod && g->pod->state == POD_QUEUED)
+				pod_bind(g->pod);
+		}
+		all = all && ok;
+	}
+	return all;
 }
 
 void engine_schedule(struct engine *e)
@@ -250,7 +231,7 @@ void engine_schedule(struct engine *e)
 		e->probe_ms = ENGINE_NEVER;
 		e->schedule = true;
 		LOCK_AUTO(&e->lock);
-		e->foreign = (struct amounts){ 0 };
+		e->queue->foreign = (struct amounts){ 0 };
 		for (size_t i = 0; i < e->inventory.gpus_n; i++)
 			e->inventory.gpus[i].foreign = false;
 	}
@@ -260,8 +241,8 @@ void engine_schedule(struct engine *e)
 		;
 	e->schedule = false;
 	/* Only this thread changes the queue. */
-	if (e->queue->machine.sum.waiting &&
-	    (e->foreign.gpus || e->foreign.ports || e->queue->whole_ms < e->queue->now_ms))
+	if (e->queue->machine.sum.waiting && (e->queue->foreign.gpus || e->queue->foreign.ports ||
+	                                      e->queue->whole_ms < e->queue->now_ms))
 		e->probe_ms = now + PROBE_MS;
 }
 
@@ -269,11 +250,14 @@ void engine_schedule(struct engine *e)
 
 void engine_shares(struct engine *e, struct arena *a, struct engine_shares *out)
 {
-	*out = (struct engine_shares){ .total = e->inventory.total };
-	out->gpus = ARENA_NEW(a, const struct engine_share *, e->inventory.gpus_n);
 	LOCK_AUTO(&e->lock);
-	const struct amounts_sum *all = &e->queue->machine.sum;
-	out->v = ARENA_NEW(a, struct engine_share, all->running + all->waiting);
+	*out = (struct engine_shares){ .total = e->inventory.total,
+		                       .foreign = e->queue->foreign,
+		                       .all = e->queue->machine.sum };
+	if (!a)
+		return;
+	out->gpus = ARENA_NEW(a, const struct engine_share *, e->inventory.gpus_n);
+	out->v = ARENA_NEW(a, struct engine_share, out->all.running + out->all.waiting);
 	const struct engine_job *job = NULL;
 	TAILQ_FOREACH(job, &e->live, live)
 	{
@@ -287,11 +271,4 @@ void engine_shares(struct engine *e, struct arena *a, struct engine_shares *out)
 			out->gpus[k] = g && g->task.job == job->queued ? s : out->gpus[k];
 		}
 	}
-}
-
-void engine_figures(struct engine *e, struct engine_figures *out)
-{
-	LOCK_AUTO(&e->lock);
-	*out = (struct engine_figures){ e->queue->machine.sum, e->inventory.total.gpus,
-		                        e->foreign.gpus };
 }

@@ -127,10 +127,12 @@ static struct engine_pod *world_new_pod(struct engine_job *job, const struct fra
 static void world_add(struct engine_job *job, struct engine_pod *p)
 {
 	struct engine_pod **at = job->hint ? &job->hint->next : &job->pods;
-	LOCK_AUTO(&job->e->lock);
+	(void)pthread_mutex_lock(&job->e->lock); /* cannot fail */
 	while (*at)
 		at = &(*at)->next;
 	*at = job->hint = p;
+	(void)pthread_mutex_unlock(&job->e->lock);
+	grant_enter(p);
 }
 
 /* ---- what the machine asks ------------------------------------------------------------------- */
@@ -377,8 +379,6 @@ static void job_sync(struct engine_job *job)
 		world_collect(job);
 		job->unstored |= r.status_changed;
 		job_next_sync(job, &r);
-		if (!r.failed)
-			grants_enter(job);
 	}
 }
 

@@ -193,7 +193,7 @@ static int machine_inventory(struct engine *e, struct err *err)
 	if (!e->cgroup)
 		engine_notice(e, ENGINE_NOTE, "%s", str_c(&why));
 	e->queue = queue_new();
-	queue_machine(e->queue, &e->inventory.total, &(struct amounts){ 0 });
+	e->queue->total = e->inventory.total;
 	for (size_t i = 0; i < e->set.n_quotas; i++)
 		queue_quota(e->queue, span_of(e->set.quotas[i].virtual_cluster),
 		            &e->set.quotas[i].most);

@@ -503,7 +503,8 @@ static void pod_note_ports_away(struct engine *e, size_t n)
 	TAILQ_FOREACH(job, &e->live, live)
 	for (const struct engine_pod *p = job->pods; p; p = p->next)
 		known += p->port_fd || p->state == POD_STARTED ? p->need.ports : 0;
-	e->foreign.ports = e->inventory.total.ports > known ? e->inventory.total.ports - known : 1;
+	e->queue->foreign.ports =
+	    e->inventory.total.ports > known ? e->inventory.total.ports - known : 1;
 }
 
 /* The numbers that were told to other tasks stay, unless they are not known any more. */

@@ -26,8 +26,6 @@ enum {
 
 /* ---- pools ------------------------------------------------------------------------- */
 
-static const struct amounts UNLIMITED = { .of = { INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX } };
-
 /* When a job gives back what it holds. */
 static int64_t queue_ends(const struct queue_job *job)
 {
@@ -35,7 +33,7 @@ static int64_t queue_ends(const struct queue_job *job)
 }
 
 /* What is free of a pool at a time, beside what the head holds, by the ends that are known; at
- * QUEUE_NEVER when all have ended that did not pass the head. */
+ * QUEUE_NEVER when all tasks have ended that did not pass the head. */
 static struct amounts pool_free_at(const struct queue *q, const struct queue_job *head, size_t i,
                                    int64_t at_ms)
 {
@@ -44,10 +42,13 @@ static struct amounts pool_free_at(const struct queue *q, const struct queue_job
 	const struct queue_job *job = NULL;
 	TAILQ_FOREACH(job, &q->holders, hold)
 	{
-		bool ends = at_ms == QUEUE_NEVER ? job->started <= p->since
-		                                 : job != head && queue_ends(job) <= at_ms;
-		if (job->pool[i] == p && ends)
-			amounts_add(&room, &job->sum.held, 1);
+		const struct queue_task *t = TAILQ_FIRST(&job->tasks);
+		if (job->pool[i] != p || (job == head && job->gang))
+			continue;
+		if (at_ms != QUEUE_NEVER)
+			amounts_add(&room, &job->sum.held, job != head && queue_ends(job) <= at_ms);
+		for (; t && at_ms == QUEUE_NEVER; t = TAILQ_NEXT(t, link))
+			amounts_add(&room, &t->need, t->holds && t->started <= p->since);
 	}
 	return room;
 }
@@ -120,7 +121,7 @@ static struct queue_group *queue_group(struct queue_group **at, struct span name
 			return *at;
 	*at = xcalloc(1, sizeof(**at));
 	(*at)->name = xstrndup(name.p, name.n);
-	(*at)->total = UNLIMITED;
+	(*at)->total = (struct amounts){ .of = { INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX } };
 	(*at)->at_ms = QUEUE_NEVER;
 	TAILQ_INIT(&(*at)->waits);
 	return *at;
@@ -145,15 +146,9 @@ void queue_now(struct queue *q, int64_t now_ms)
 	}
 }
 
-void queue_machine(struct queue *q, const struct amounts *total, const struct amounts *foreign)
-{
-	q->total = q->machine.total = *total;
-	amounts_add(&q->machine.total, foreign, -1);
-}
-
 void queue_quota(struct queue *q, struct span virtual_cluster, const struct amounts *quota)
 {
-	queue_group(&q->machine.next, virtual_cluster)->total = quota ? *quota : UNLIMITED;
+	queue_group(&q->machine.next, virtual_cluster)->total = *quota;
 }
 
 /* ---- jobs and tasks ---------------------------------------------------------------- */
@@ -190,6 +185,7 @@ static void queue_count(struct queue *q, struct queue_task *t, int times)
 		TAILQ_REMOVE(list, job, hold);
 	} else if (times < 0) {
 		TAILQ_REMOVE(list, job, wait);
+		job->place = 0;
 	} else {
 		struct queue_job *after = TAILQ_LAST(list, queue_jobs);
 		while (after && queue_before(job, after))
@@ -358,7 +354,7 @@ static void queue_start(struct queue *q, struct queue_task *t)
 		else if (p->at_ms < job->by_ms)
 			job->by_ms = p->at_ms; /* it must have ended when the head can start */
 	}
-	job->started = ++q->starts;
+	t->started = ++q->starts;
 	queue_change(q, t, true);
 	job->user->use += charge;
 	job->user->key += charge;
@@ -440,6 +436,8 @@ void queue_pick(struct queue *q, struct queue_tasks *started)
 	size_t tries = 0; /* since the last start */
 	struct queue_group *u;
 	TAILQ_INIT(started);
+	q->machine.total = q->total;
+	amounts_add(&q->machine.total, &q->foreign, -1);
 	queue_enter(q);
 	q->picks++;
 	q->places = 0;

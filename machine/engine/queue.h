@@ -33,7 +33,8 @@ enum queue_why {
  * rest is the queue's, to be read only. */
 struct queue_task {
 	struct amounts need;
-	bool holds; /* it holds what it needs; else it waits for it */
+	bool holds;       /* it holds what it needs; else it waits for it */
+	uint64_t started; /* q->starts at its last start */
 	struct queue_job *job;
 	TAILQ_ENTRY(queue_task) link, start;
 };
@@ -52,14 +53,12 @@ struct queue_job {
 	int64_t limit_ms, end_ms;
 	/* To be read: */
 	struct amounts_sum sum;
-	size_t
-	    place; /* of its waiting tasks in the queue, from 1; 0: they wait for something else */
+	size_t place; /* of its waiting tasks, in the queue; from 1; 0: not for the machine */
 	struct queue_tasks tasks; /* in the order of their making */
 	/* The queue's: */
 	TAILQ_ENTRY(queue_job) wait, hold; /* of those of the user; of q->holders */
 	struct queue_group *user, *pool[QUEUE_POOLS];
 	int64_t by_ms; /* it passed a head that can start then, so it must have ended; or NEVER */
-	uint64_t started; /* q->starts at its last start */
 	enum queue_why why;
 	struct amounts lack;   /* what could not start */
 	uint64_t pick;         /* that has tried it last */
@@ -98,9 +97,12 @@ static inline struct amounts pool_free(const struct queue_group *p)
 }
 
 struct queue {
+	/* Set by the caller at any time: what the machine has, and what programs outside of the
+	 * queue hold of it. */
+	struct amounts total, foreign;
 	int64_t now_ms;
-	struct amounts total;       /* also what others hold, which machine.total is without */
-	struct queue_group machine; /* all jobs; then the virtual clusters */
+	struct queue_group
+	    machine; /* all jobs, without what is foreign; then the virtual clusters */
 	struct queue_group *users;
 	struct queue_jobs holders; /* jobs with tasks that hold something */
 	uint64_t picks, starts;
@@ -108,6 +110,7 @@ struct queue {
 	size_t places;
 };
 
+/* Without users and quotas; the caller sets what the machine has. */
 struct queue *queue_new(void);
 /* After the jobs are removed. */
 void queue_free(struct queue *q);
@@ -115,9 +118,7 @@ void queue_free(struct queue *q);
 /* What happens next happens at this time, in milliseconds of any clock; times in the past are
  * ignored. */
 void queue_now(struct queue *q, int64_t now_ms);
-/* What the machine has, and what programs outside of the queue hold of it. */
-void queue_machine(struct queue *q, const struct amounts *total, const struct amounts *foreign);
-/* The most that the jobs of a virtual cluster may hold together; NULL: no quota (the default).
+/* The most that the jobs of a virtual cluster may hold together, all there is by default.
  * INT64_MAX: this resource is not limited. */
 void queue_quota(struct queue *q, struct span virtual_cluster, const struct amounts *quota);
 
@@ -135,7 +136,7 @@ void queue_want(struct queue *q, struct queue_job *job, struct queue_task *task,
 void queue_end(struct queue *q, struct queue_task *task);
 /* A picked task cannot start after all, for instance because another program took the GPU: it
  * waits again, in its old place.  To be called for all tasks that one queue_pick gave for a gang,
- * and before the next queue_pick queue_machine must say what is missing.  Also of a job that is
+ * and before the next queue_pick q->foreign must say what is missing.  Also of a job that is
  * late (queue_start_by).
  */
 void queue_undo(struct queue *q, struct queue_task *task);

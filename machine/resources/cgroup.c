@@ -1,15 +1,13 @@
-/* Limits by cgroup v2; see cgroup.h. */
-#include "machine/resources/cgroup.h"
-
+/* Limits by cgroup v2; see resources.h. */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "machine/resources/resources.h"
 
 static const char OWN_LEAF[] = "rest-lit-server";
 enum { CGROUP_TEXT = 4096 };
@@ -79,9 +77,7 @@ static int cgroup_enter(const char *group)
 	if (mkdir(leaf, 0755) != 0 && errno != EEXIST)
 		return errno;
 	int fault = cgroup_put(leaf, "cgroup.procs", "0");
-	if (fault)
-		return fault;
-	fault = cgroup_put(group, "cgroup.subtree_control", "+memory");
+	fault = fault ?: cgroup_put(group, "cgroup.subtree_control", "+memory");
 	if (fault)
 		(void)cgroup_put(group, "cgroup.procs", "0");
 	else
@@ -134,10 +130,11 @@ int cgroup_make(const char *group, const char *task, const struct amounts *limit
                 struct err *e)
 {
 	FREE_AUTO char *outer = xasprintf("%s/task-%s", group, task);
+	FREE_AUTO char *leaf = xasprintf("%s/run", outer);
 	if (strchr(task, '/'))
 		return err_set(e, UNKNOWN_ERROR, "%s is no name of a cgroup", task);
-	if (mkdir(outer, 0755) != 0 && errno != EEXIST)
-		return err_set(e, UNKNOWN_ERROR, "making the cgroup %s: %s", outer,
+	if (dir_make_all(leaf, 0755) != 0)
+		return err_set(e, UNKNOWN_ERROR, "making the cgroup %s: %s", leaf,
 		               strerrordesc_np(errno));
 	/* CPUs: microseconds in a tenth of a second. */
 	if (cgroup_put_limit(outer, "memory.max", limits->memory, "", e) < 0 ||
@@ -150,10 +147,7 @@ int cgroup_make(const char *group, const char *task, const struct amounts *limit
 	/* A task with namespaces of its own may write the files of its group: of one without
 	 * limits, and without groups below it, which would keep this one. */
 	(void)cgroup_put(outer, "cgroup.max.descendants", "1");
-	*dir = xasprintf("%s/run", outer);
-	if (mkdir(*dir, 0755) != 0 && errno != EEXIST)
-		return err_set(e, UNKNOWN_ERROR, "making the cgroup %s: %s", *dir,
-		               strerrordesc_np(errno));
+	*dir = TAKE(leaf);
 	return 0;
 }
 

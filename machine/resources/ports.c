@@ -1,5 +1,4 @@
-#include "machine/resources/ports.h"
-
+/* Ports of tasks; see resources.h. */
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -8,6 +7,7 @@
 
 #include "base/enc.h"
 #include "base/json/ports.h"
+#include "machine/resources/resources.h"
 
 /* Its lock; -1: another task has it, or a program that knows nothing of locks; -2: no descriptor.
  */

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "machine/resources/cgroup.h"
 
 enum { PROC_TEXT = 4096 };
 
@@ -208,10 +207,8 @@ const char *const *gpu_env(const struct gpu *const *gpus, size_t n, bool alone, 
 		const char *comma = i ? "," : "";
 		const char *name = uuids ? gpus[i]->uuid : arena_printf(a, "%u", gpus[i]->index);
 		str_printf(&nvidia, "%s%s", comma, name);
-		if (alone && !uuids)
-			str_printf(&cuda, "%s%zu", comma, i);
-		else
-			str_printf(&cuda, "%s%s", comma, name);
+		name = alone && !uuids ? arena_printf(a, "%zu", i) : name;
+		str_printf(&cuda, "%s%s", comma, name);
 	}
 	words_set(&env, arena_dup(a, str_view(&nvidia)));
 	words_set(&env, arena_dup(a, str_view(&cuda)));

@@ -5,10 +5,12 @@
  *
  * A GPU is taken by an exclusive flock on one of its device nodes.  The lock belongs to the open
  * file: the process that inherits the descriptor (the shim of the task) keeps it, the engine closes
- * its own copy, and the GPU is free again when the shim has ended, however it ended.  Any thread.
+ * its own copy, and the GPU is free again when the shim has ended, however it ended.  Any thread,
+ * but for cgroups.
  */
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/port.h"
 #include "base/str.h"
 #include "machine/resources/amounts.h"
 #include "machine/words.h"
@@ -53,8 +55,8 @@ struct inventory_settings {
 	int64_t cpus;     /* thousandths; 0: those of the machine */
 	int64_t memory;   /* bytes; 0: that of the machine */
 	const char *gpus; /* --gpus: NULL and "auto": all; "none"; a number */
-	const char
-	    *gpu_devices; /* --gpu-devices: a pattern of glob(7), NULL: CDI or /dev/nvidia* */
+	/* --gpu-devices: a pattern of glob(7), NULL: CDI or /dev/nvidia* */
+	const char *gpu_devices;
 	const char *root; /* above all that is looked at; NULL: that of the machine */
 };
 
@@ -79,3 +81,45 @@ int gpu_take(const struct gpu *g, struct err *e);
 /* The variables of a task that has these GPUs (n may be 0), as NAME=value with NULL at the end, in
  * the arena.  `alone`: the task sees the nodes of its GPUs only, so CUDA numbers them from 0. */
 const char *const *gpu_env(const struct gpu *const *gpus, size_t n, bool alone, struct arena *a);
+
+/*
+ * ---- ports ----
+ * All programs of one network share them, so a port is given to one task of this machine only,
+ * whoever has started it: its lock is a Unix socket with an abstract name, which disappears with
+ * the last descriptor.
+ */
+#define PORTS_NO_FILE SIZE_MAX
+
+/* Locks n ports that nobody listens on: those of *list, numbers with commas, or, if it is NULL,
+ * some of the range, which are then in *list, which the caller frees.  fd: descriptors
+ * (close-on-exec; close them when the shim has its own).  Returns n; less: only so many are free,
+ * and nothing is locked; PORTS_NO_FILE: nor is anything because there is no descriptor for a lock.
+ */
+size_t ports_take(const struct port_range *r, char **list, size_t n, int *fd);
+
+/*
+ * ---- cgroups ----
+ * Limits of tasks by cgroup v2, where this process is in a group that is delegated to it (for
+ * instance systemd's Delegate=yes).  The process moves itself into a leaf of its group, because a
+ * group with processes cannot limit its children; each task gets a group with one leaf beside it.
+ * The shim stays outside: its child writes "0" into the leaf's cgroup.procs before it executes the
+ * task, so that neither the limit nor cgroup_end reaches the shim.  One thread at a time.
+ */
+
+/* The directory of this process's group, which the caller frees.  root: above /proc and /sys, ""
+ * unless a test has its own tree.  NULL, and in *why a sentence, if limits cannot be applied. */
+char *cgroup_open(const char *root, struct str *why);
+
+/* Makes the group of a task, or finds it, and writes its limits of CPUs and memory, 0: none. `task`
+ * is a file name (the UID of the pod).  *dir is the directory of the leaf in it, for the task's
+ * processes; the caller frees it.  -1 and *e (500). */
+int cgroup_make(const char *group, const char *task, const struct amounts *limits, char **dir,
+                struct err *e);
+/* Kills what is left of the task and removes its group.  *oom: processes of it were killed because
+ * its memory was used up.  false if it cannot kill (kernel before 5.14), or there is no such group.
+ */
+bool cgroup_end(const char *group, const char *task, bool *oom);
+
+/* Lowers the CPUs and the memory to the most that this process may use by its own group and those
+ * above it. */
+void cgroup_limit(const char *root, struct amounts *most);

@@ -155,12 +155,11 @@ int machine_start(struct server *s, struct arena *a, struct err *e)
 
 int machine_go(struct server *s, struct err *e)
 {
-	ARENA_AUTO a = { 0 };
 	STR_AUTO offers = STR_INIT(1024);
 	struct engine_shares all;
 	if (engine_begin(s->engine, e) < 0)
 		return -1;
-	engine_shares(s->engine, &a, &all);
+	engine_shares(s->engine, NULL, &all);
 	amounts_text(&offers, &all.total);
 	log_event(LOG_INFO, "jobs run on this machine", "resources", str_c(&offers));
 	return 0;

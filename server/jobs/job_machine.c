@@ -88,7 +88,6 @@ void machine_get(struct request *r)
 	const struct server *s = r->loop->server;
 	struct str *out = &r->reply.body;
 	struct engine_shares all;
-	struct engine_figures figures;
 	struct amounts held = { 0 };
 	size_t n = 0;
 	if (!s->engine) {
@@ -99,7 +98,6 @@ void machine_get(struct request *r)
 	}
 	CACHE_VIEW_AUTO *view = cache_view(s->cache);
 	engine_shares(s->engine, &r->arena, &all);
-	engine_figures(s->engine, &figures);
 	struct machine_row *row = ARENA_NEW(&r->arena, struct machine_row, all.n);
 	for (size_t i = 0; i < all.n; i++) {
 		row[n] = (struct machine_row){ &all.v[i], view_find(view, all.v[i].framework) };
@@ -108,7 +106,7 @@ void machine_get(struct request *r)
 	}
 	qsort(row, n, sizeof(*row), machine_compare);
 	str_printf(out, "{\"hostFiles\":%s,\"gpusForeign\":%lld", s->host_files ? "true" : "false",
-	           (long long)figures.gpus_foreign);
+	           (long long)all.foreign.gpus);
 	machine_put_amounts(out, &all.total, "");
 	machine_put_amounts(out, &held, "Held");
 	size_t running = machine_put_rows(r, &all, row, n, false);

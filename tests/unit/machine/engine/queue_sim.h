@@ -202,8 +202,8 @@ static inline void sim_note(struct sim *s, int64_t now_ms)
 static inline void sim_open(struct sim *s)
 {
 	s->queue = queue_new();
-	struct amounts total = { .gpus = SIM_GPUS, .cpus = 64000, .memory = 256LL << 30 };
-	queue_machine(s->queue, &total, &(struct amounts){ 0 });
+	s->queue->total =
+	    (struct amounts){ .gpus = SIM_GPUS, .cpus = 64000, .memory = 256LL << 30 };
 	for (int c = 0; c < SIM_CLUSTERS; c++) {
 		struct amounts quota = { .of = { s->quota[c], INT64_MAX, INT64_MAX, INT64_MAX } };
 		if (s->quota[c])

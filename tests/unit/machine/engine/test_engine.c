@@ -3,6 +3,7 @@
 
 #include "tests/unit/base/cmocka.h"
 #include <fcntl.h>
+#include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -288,42 +289,64 @@ TEST(test_task_file)
 	fixture_close(&f);
 }
 
-/* A job that is scaled needs room for its tasks that are not Completed, also if their statuses are
- * compressed (gzip). */
+/* A job that is scaled needs room for its tasks that are not Completed; for all, if none is known.
+ */
 TEST(test_scaled)
 {
-	static const char *const ROLES[] = {
-		"taskRoleStatuses\":[{\"name\":\"worker\",\"taskStatuses\":[{\"state\":"
-		"\"Completed\"},{\"state\":\"Completed\"},{\"state\":\"AttemptRunning\"}]}]",
-		"taskRoleStatusesCompressed\":\"H4sIAAAAAAACA4uuVspLzE1VslIqzy/"
-		"KTi1S0lEqSSzODi5JLCktTi1WsoquVioG"
-		"ckAqnPNzC3JSS1JTlGp1CIk6lpSk5haUBJXm5WXmpSvVxtbGAgCHuLI4awAAAA==\"",
-	};
+	static const char FRAMEWORK[] =
+	    "{\"metadata\":{\"uid\":\"framework\"},\"spec\":{\"taskRoles\":[{\"name\":\"worker\","
+	    "\"taskNumber\":3,\"task\":{\"pod\":{\"spec\":{\"initContainers\":[{\"name\":\"init\","
+	    "\"env\":[{\"name\":\"GANG_ALLOCATION\",\"value\":\"true\"}]}],\"containers\":[{"
+	    "\"name\":"
+	    "\"app\",\"resources\":{\"limits\":{\"cpu\":1}}}]}}}}]}}";
 	struct fixture f;
-	const struct amounts total = { .cpus = 2000 };
+	struct engine_pod p = { 0 };
 	fixture_open(&f);
 	f.e.queue = queue_new();
-	queue_machine(f.e.queue, &total, &(struct amounts){ 0 });
-	for (size_t i = 0; i < sizeof(ROLES) / sizeof(ROLES[0]); i++) {
+	f.e.queue->total.cpus = 2000;
+	make_pod(&f, &p, 0);
+	p.job->queued = queue_add(f.e.queue, SPAN("alice"), SPAN("v"));
+	p.need.cpus = 1000;
+	p.gang = true;
+	p.state = POD_STARTED;
+	for (int known = 0; known < 2; known++) {
 		ERR_AUTO err = { 0 };
-		FREE_AUTO char *framework = xasprintf(
-		    "{\"spec\":{\"taskRoles\":[{\"name\":\"worker\",\"taskNumber\":3,\"task\":{"
-		    "\"pod\":{"
-		    "\"spec\":{\"initContainers\":[{\"name\":\"init\",\"env\":[{\"name\":"
-		    "\"GANG_ALLOCATION\",\"value\":\"true\"}]}],\"containers\":[{\"name\":\"app\","
-		    "\"resources\":{\"limits\":{\"cpu\":1}}}]}}}}]},\"status\":{\"attemptStatus\":{"
-		    "\"%s}}}",
-		    ROLES[i]);
-		struct engine_asked asked = { .framework = span_of(framework),
+		ERR_AUTO other = { 0 };
+		struct engine_asked asked = { .framework = SPAN(FRAMEWORK),
 			                      .role = SPAN("worker"),
 			                      .number = 4 };
+		if (known)
+			grant_enter(&p);
+		assert_int_equal(engine_admit(&f.e, &asked, &other), known ? 0 : -1);
+		asked.number = 3; /* it would never be refused */
 		assert_int_equal(engine_admit(&f.e, &asked, &err), 0);
 		asked.number = 5;
 		assert_int_equal(engine_admit(&f.e, &asked, &err), -1);
-		assert_non_null(strstr(err_msg(&err), "ask for 3 CPUs; this machine has 2"));
+		assert_non_null(strstr(err_msg(&err), known
+		                                          ? "ask for 3 CPUs; this machine has 2"
+		                                          : "ask for 5 CPUs; this machine has 2"));
 	}
-	queue_free(f.e.queue);
 	fixture_close(&f);
+	queue_free(f.e.queue);
+}
+
+/* What a task held until its end counts as use of its user: half of the machine for a minute. */
+TEST(test_use)
+{
+	struct fixture f;
+	struct engine_pod p = { .need.cpus = 1000, .state = POD_STARTED };
+	fixture_open(&f);
+	f.e.queue = queue_new();
+	f.e.queue->total.cpus = 2000;
+	make_pod(&f, &p, 0);
+	p.job->queued = queue_add(f.e.queue, SPAN("alice"), SPAN("v"));
+	queue_now(f.e.queue, clock_ms() - 60000);
+	grant_enter(&p);
+	grants_end(p.job, p.role, p.index);
+	assert_null(p.grant);
+	assert_true(fabs(f.e.queue->users->use - 29) < 2);
+	fixture_close(&f);
+	queue_free(f.e.queue);
 }
 
 /* The limits of a task that an earlier process has started are written again; in a made-up cgroup,

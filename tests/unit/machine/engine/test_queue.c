@@ -147,14 +147,15 @@ static void stage_line(struct stage *s, const char *line)
 	if (strcmp(word[0], "now") == 0) {
 		queue_now(s->q, 1000 * strtoll(word[1], NULL, 10));
 	} else if (strcmp(word[0], "machine") == 0) {
-		struct amounts total = read_amounts(word[1]);
-		struct amounts foreign = read_amounts(n > 2 ? word[2] : "0");
-		queue_machine(s->q, &total, &foreign);
+		s->q->total = read_amounts(word[1]);
+		s->q->foreign = read_amounts(n > 2 ? word[2] : "0");
 	} else if (strcmp(word[0], "quota") == 0) {
 		struct amounts a = read_amounts(word[2]);
 		if (a.cpus == 0)
 			a.cpus = a.memory = INT64_MAX;
-		queue_quota(s->q, span_of(word[1]), strcmp(word[2], "none") ? &a : NULL);
+		if (strcmp(word[2], "none") == 0)
+			a.gpus = INT64_MAX;
+		queue_quota(s->q, span_of(word[1]), &a);
 	} else if (strcmp(word[0], "limit") == 0 || strcmp(word[0], "ends") == 0 ||
 	           strcmp(word[0], "by") == 0) {
 		stage_time(s, word);
@@ -188,6 +189,15 @@ static const char *const SCRIPTS[] = {
 	"why a 1st in the queue: 3 GPUs wanted, 0 free, 4 held by jobs of alice\n"
 	"task a\n"
 	"pick a",
+	/* A job whose waiting task is ended has no place. */
+	"machine 1\n"
+	"job A alice v 0\n"
+	"hold A 1\n"
+	"job b bob v 0 1\n"
+	"pick\n"
+	"why b 1st in the queue: 1 GPU wanted, 0 free, 1 held by jobs of alice\n"
+	"task b\n"
+	"why b",
 	/* Priority, then age. */
 	"machine 1\n"
 	"job A alice v 0 1\n"
@@ -248,6 +258,27 @@ static const char *const SCRIPTS[] = {
 	"pick\n"
 	"end A\n"
 	"pick B\n",
+	/* A task that passes the first counts as one that has passed; the others of its job do not.
+	 */
+	"machine 8\n"
+	"job a alice v 0 4\n"
+	"pick a\n"
+	"job B bob v 0 6\n"
+	"pick\n"
+	"want a 1\n"
+	"pick a\n"
+	"job C carol v 0 1\njob D dave v 0 1\n"
+	"pick C\n"
+	"why D 2nd in the queue: enough is free, but kept for a larger job that is ahead, of bob, "
+	"which waits for jobs without a time limit, of alice and carol\n",
+	/* What the first one holds itself is not free for others when it starts. */
+	"machine 8\n"
+	"job A alice v 1\n"
+	"hold A 2\nwant A 4\n"
+	"job B bob v 0\n"
+	"hold B 3\n"
+	"job C carol v 0 3\njob D dave v 0 2\n"
+	"pick D",
 	/* A job of the whole machine lets nothing pass, but what it does not need. */
 	"machine 8/16\n"
 	"job A alice v 0 1/1\n"
@@ -464,20 +495,25 @@ static void check_fair(const struct sim *s, int users, double wanted)
 	assert_true(all > 100);
 }
 
-/* 500 jobs of 1 to 8 GPUs, or of 1 and of 8, that run for 5 to 60 seconds: in any ten minutes each
- * of three users that waits has at least half of a third. */
+/* 500 jobs of 1 to 8 GPUs, or of 1 and of 8, that run for 1 to 10 or 5 to 60 seconds: in any ten
+ * minutes each of three users that waits has at least half of a third. */
 TEST(test_fair)
 {
 	/* GPUs of a job of each user; 0: 1 to 8 */
-	static const int MIXES[][3] = { { 0, 0, 0 }, { 8, 1, 1 }, { 8, 8, 1 }, { 0, 1, 8 } };
-	for (size_t m = 0; m < 4; m++) {
+	static const int MIXES[][3] = {
+		{ 0, 0, 0 }, { 8, 1, 1 }, { 8, 8, 1 }, { 0, 1, 8 }, { 8, 8, 8 }
+	};
+	static const int64_t TIMES[][2] = { { 5000, 60000 }, { 1000, 10000 } };
+	for (size_t m = 0; m < ARRAY_SIZE(MIXES) * ARRAY_SIZE(TIMES); m++) {
+		const int *mix = MIXES[m % ARRAY_SIZE(MIXES)];
+		const int64_t *time = TIMES[m / ARRAY_SIZE(MIXES)];
 		struct sim *s = sim_new(m + 1);
 		for (int i = 0; i < 500; i++) {
 			int user = (int)sim_random(s, 3);
-			int gpus = MIXES[m][user];
-			gpus = gpus ? gpus : 1 + (int)sim_random(s, 8);
+			int gpus = mix[user] ? mix[user] : 1 + (int)sim_random(s, 8);
+			uint64_t spread = (uint64_t)(time[1] - time[0]) + 1;
 			struct sim_job *j =
-			    sim_add(s, user, gpus, 0, 5000 + (int64_t)sim_random(s, 55001));
+			    sim_add(s, user, gpus, 0, time[0] + (int64_t)sim_random(s, spread));
 			j->tasks = gpus % 2 ? gpus : gpus / 2;
 		}
 		sim_run(s);
@@ -624,8 +660,7 @@ TEST(test_used)
 TEST(test_many)
 {
 	struct queue *q = queue_new();
-	struct amounts total = { .gpus = 100 };
-	queue_machine(q, &total, &(struct amounts){ 0 });
+	q->total.gpus = 100;
 	struct queue_job **jobs = xcalloc(2000, sizeof(struct queue_job *));
 	FREE_AUTO struct queue_task *tasks = xcalloc(10000, sizeof(struct queue_task));
 	for (int i = 0; i < 10000; i++) {
@@ -670,7 +705,7 @@ TEST(test_partial)
 	struct queue_job *job[JOBS];
 	static struct queue_task task[JOBS];
 	const struct amounts total = { .cpus = 1000 };
-	queue_machine(q, &total, &(struct amounts){ 0 });
+	q->total = total;
 	for (size_t i = 0; i < JOBS; i++) {
 		job[i] = queue_add(q, SPAN("u"), SPAN("v"));
 		task[i].need = total;

@@ -3,7 +3,7 @@
 
 #include "tests/unit/base/cmocka.h"
 
-#include "machine/resources/cgroup.h"
+#include "machine/resources/resources.h"
 #include "tests/unit/machine/machine_tree.h"
 
 static void put_group(const char *dir)

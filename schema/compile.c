@@ -251,27 +251,19 @@ static const struct rule *compile_rule(struct compiler *c, const struct node *fr
 	return r;
 }
 
-static const struct rule *compile_root(struct schema *s, struct span text, struct err *e)
+struct schema *schema_compile(struct span text, struct err *e)
 {
 	NOTES_AUTO warnings = { 0 };
 	bool syntax = false;
-	if (utf8_check(text) != text.n) {
-		(void)err_set(e, UNKNOWN_ERROR, "schema: not UTF-8");
-		return NULL;
-	}
 	const struct budget budget = BUDGET_DEFAULT;
-	if (json_read(text, &budget, &s->arena, &s->doc, &warnings, &syntax, e) < 0) {
-		e->http = 500; /* the schema is wrong, not a document */
-		return NULL;
-	}
-	struct compiler c = { .s = s, .e = e };
-	return compile_rule(&c, &s->doc.root, NULL);
-}
-
-struct schema *schema_compile(struct span text, struct err *e)
-{
 	struct schema *s = xcalloc(1, sizeof(*s));
-	s->root = compile_root(s, text, e);
+	struct compiler c = { .s = s, .e = e };
+	if (utf8_check(text) != text.n)
+		(void)err_set(e, UNKNOWN_ERROR, "schema: not UTF-8");
+	else if (json_read(text, &budget, &s->arena, &s->doc, &warnings, &syntax, e) < 0)
+		e->http = 500; /* the schema is wrong, not a document */
+	else
+		s->root = compile_rule(&c, &s->doc.root, NULL);
 	if (s->root == NULL)
 		schema_free(TAKE(s));
 	return s;

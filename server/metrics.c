@@ -376,7 +376,7 @@ static const struct metric METRICS[] = {
 	{ "rest_lit_translation_duration_seconds", METRIC_HISTOGRAM, "",
 	  "Time to check a job and to build its objects.", metrics_put_translation, 0 },
 	{ "rest_lit_upstream_requests_total", METRIC_COUNTER, "verb, outcome",
-	  "Requests to the API server or the directory of --local, watches and logs apart. outcome: ok, exists, conflict, not_found, refused, busy (not executed), ambiguous (perhaps executed), full (this server's queue), again (failed, and was repeated).", metrics_put_calls, 0 },
+	  "Requests to the API server or the database of --local, watches and logs apart. outcome: ok, exists, conflict, not_found, refused, busy (not executed), ambiguous (perhaps executed), full (this server's queue), again (failed, and was repeated).", metrics_put_calls, 0 },
 	{ "rest_lit_upstream_request_duration_seconds", METRIC_HISTOGRAM, "verb",
 	  "Time from sending such a request to its answer, without its wait in the queue.", metrics_put_call_latency, 0 },
 	{ "rest_lit_upstream_queue", METRIC_GAUGE, "",

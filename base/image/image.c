@@ -134,15 +134,6 @@ int image_parse(struct span name, struct arena *a, struct image *out)
 
 /* ---- logins ---- */
 
-/* Hides the name that Docker has for the Hub in logins. */
-struct span image_default_registry(struct span name, struct arena *a)
-{
-	struct image i;
-	if (image_parse(name, a, &i) || i.hub)
-		return SPAN("https://index.docker.io/v1/");
-	return span_of(i.host);
-}
-
 /* ---- refusals ---- */
 
 static bool image_says(struct span message, const char *const *words)

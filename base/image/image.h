@@ -32,7 +32,3 @@ bool image_host_ok(struct span host);
  * further try mends: the registry has no such image or does not give it to this login, or the
  * reference is invalid?  Not if it names a passing cause as well. */
 bool image_is_refused(struct span message);
-
-/* The registry of a login that names none, as the key of a pull secret: the address of the Hub as
- * Docker writes it, else the host of the image.  In the arena, or static. */
-struct span image_default_registry(struct span name, struct arena *a);

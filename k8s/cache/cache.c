@@ -139,7 +139,7 @@ struct view {
 	const struct hash_key *key;
 	struct tree tree;
 	size_t count;
-	uint32_t by_state[JOB_STATE_MAX]; /* view_count_of */
+	uint32_t by_state[JOB_STATE_MAX]; /* view_count */
 	bool warm;
 };
 
@@ -400,15 +400,9 @@ bool view_warm(const struct view *v)
 	return v->warm;
 }
 
-size_t view_count(const struct view *v)
+size_t view_count(const struct view *v, enum job_state state)
 {
-	return v->count;
-}
-
-/* Counted at each change, so that the total of a list needs no walk. */
-size_t view_count_of(const struct view *v, enum job_state state)
-{
-	return v->by_state[state];
+	return state == JOB_STATE_MAX ? v->count : v->by_state[state];
 }
 
 const struct job_entry *view_find(const struct view *v, struct span name)

@@ -30,11 +30,10 @@ static inline void view_cleanup(const struct view **v)
 }
 /* A first LIST has completed. */
 bool view_warm(const struct view *v);
-/* All entries, without a walk. */
-size_t view_count(const struct view *v);
 /* How many entries have this state, without those that are being created (`creating`) or were
- * created by other programs (`legacy`). */
-size_t view_count_of(const struct view *v, enum job_state state);
+ * created by other programs (`legacy`); JOB_STATE_MAX: all entries.  They are counted at each
+ * change, so that the total of a list needs no walk. */
+size_t view_count(const struct view *v, enum job_state state);
 /* By metadata.name; borrowed while the view is held, job_entry_hold to keep it longer; or NULL. */
 const struct job_entry *view_find(const struct view *v, struct span name);
 /* Iterate in no order; begin with { .view = v }.  NULL at the end. */

@@ -413,17 +413,6 @@ uint64_t job_entry_key(struct span annotation)
 	return job_entry_hex_number(annotation, 16, &key) ? key : 0;
 }
 
-/* Frameworks of other programs and of earlier versions lack the annotation: their job is parsed, if
- * it contains the word. */
-static void job_entry_read_priority(struct reading *r)
-{
-	struct span priority = scan_text(r->priority, &r->arena);
-	if (!r->priority.p && !r->made && r->config.n &&
-	    memmem(r->config.p, r->config.n, PRIORITY_WORD, sizeof(PRIORITY_WORD) - 1))
-		priority = job_entry_priority(scan_text(r->config, &r->arena), &r->arena);
-	r->texts[PRIORITY] = priority.n <= TEXT[PRIORITY].max ? priority : SPAN("");
-}
-
 static void read_metadata(struct reading *r, struct span metadata)
 {
 	char boot[PROCESS_BOOT_MAX];
@@ -457,7 +446,13 @@ static void read_metadata(struct reading *r, struct span metadata)
 		process_boot(boot);
 	if (launched.n && span_is(span_next(&launched, ' '), boot))
 		(void)parse_i64(launched, 1, INT64_MAX / 2, &r->c.launched_boot_ms); /* else 0 */
-	job_entry_read_priority(r);
+	/* Frameworks of other programs and of earlier versions lack the annotation: their job is
+	 * parsed, if it contains the word. */
+	struct span priority = scan_text(r->priority, &r->arena);
+	if (!r->priority.p && !r->made && r->config.n &&
+	    memmem(r->config.p, r->config.n, PRIORITY_WORD, sizeof(PRIORITY_WORD) - 1))
+		priority = job_entry_priority(scan_text(r->config, &r->arena), &r->arena);
+	r->texts[PRIORITY] = priority.n <= TEXT[PRIORITY].max ? priority : SPAN("");
 	r->c.creating = r->creating.p != NULL;
 	r->c.deleting = r->deleted.p != NULL;
 }

@@ -107,9 +107,8 @@ struct framework_object {
 	int64_t index;          /* of its task */
 	int64_t attempt, retry; /* of the Framework, and of the task; from 0 */
 };
-/* The object, without uid and status, in the arena; of a pod by role and index (NULL: there is no
- * such task).  After a put, before the next sync, it is that of the new spec.  f must have a
- * status.
+/* The pod, without uid and status, in the arena, by role and index (NULL: there is no such task).
+ * After a put, before the next sync, it is that of the new spec.  f must have a status.
  */
 const struct node *framework_object(const struct framework *f, const struct framework_object *o,
                                     struct arena *a);
@@ -128,7 +127,7 @@ struct framework_world {
 	/* The object of this name; false: there is none. */
 	bool (*configmap)(void *arg, const char *name, struct framework_configmap *out);
 	bool (*pod)(void *arg, const char *name, struct framework_pod *out);
-	/* framework_object makes it. */
+	/* framework_object makes a pod. */
 	enum framework_answer (*create)(void *arg, const struct framework_object *object,
 	                                struct framework_created *out);
 	enum framework_answer (*remove)(void *arg, const struct framework_delete *what);

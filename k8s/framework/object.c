@@ -17,6 +17,12 @@ static struct fw_policy object_policy(const struct fw_value *of)
 		                   (int32_t)fw_int(&policy, "maxRetryCount", RETRIES) };
 }
 
+/* A copy that the spec keeps. */
+static const char *object_dup(struct fw_spec *s, const char *text)
+{
+	return text ? arena_dup(&s->arena, span_of(text)) : NULL;
+}
+
 /* text: the role as JSON. */
 static void object_role(struct fw_spec *out, const struct fw_value *v, struct span text,
                         struct fw_role_spec *role)
@@ -24,15 +30,16 @@ static void object_role(struct fw_spec *out, const struct fw_value *v, struct sp
 	struct fw_value policy = fw_get(v, "frameworkAttemptCompletionPolicy", NODE_MAP, false);
 	struct fw_value task = fw_get(v, "task", NODE_MAP, false);
 	*role = (struct fw_role_spec){
-		.name = fw_name(v),
+		.name = object_dup(out, fw_name(v)),
 		.number = (int32_t)fw_int(v, "taskNumber", TASKS),
 		.min = { (int32_t)fw_int(&policy, "minFailedTaskCount", MINIMUM),
 		         (int32_t)fw_int(&policy, "minSucceededTaskCount", MINIMUM) },
 		.policy = object_policy(&task),
 		.grace_s = fw_int(&task, "podGracefulDeletionTimeoutSec", FW_GRACE),
-		.pod = fw_get(&task, "pod", NODE_MAP, false).n ? scan_path(text, "task", "pod")
-		                                               : SPAN("{}"),
+		.pod = SPAN("{}"),
 	};
+	if (fw_get(&task, "pod", NODE_MAP, false).n)
+		role->pod = arena_span(&out->arena, scan_path(text, "task", "pod"));
 	if (v->r->bad)
 		return;
 	struct fw_value name = fw_get(v, "name", NODE_TEXT, true);
@@ -66,24 +73,13 @@ static void object_spec(struct fw_spec *out, const struct fw_value *spec, struct
 		       FW_TASKS_MAX);
 }
 
-static const char *object_text(const struct fw_value *metadata, const char *key, size_t max)
+static const char *object_text(struct fw_spec *s, const struct fw_value *metadata, const char *key,
+                               size_t max)
 {
 	struct fw_value v = fw_get(metadata, key, NODE_TEXT, true);
 	if (v.n && (v.n->n == 0 || v.n->n > max))
 		fw_bad(&v, "must have from 1 to %zu bytes", max);
-	return v.n ? v.n->text : NULL;
-}
-
-/* Copies the texts from where they were read. */
-static void object_keep(struct fw_spec *s)
-{
-	s->name = arena_dup(&s->arena, span_of(s->name));
-	s->namespace_name = arena_dup(&s->arena, span_of(s->namespace_name));
-	s->uid = arena_dup(&s->arena, span_of(s->uid));
-	for (struct fw_role_spec *r = s->roles; r < s->roles + s->n_roles; r++) {
-		r->name = arena_dup(&s->arena, span_of(r->name));
-		r->pod = arena_span(&s->arena, r->pod);
-	}
+	return object_dup(s, v.n ? v.n->text : NULL);
 }
 
 static void object_spec_free(struct fw_spec *s)
@@ -101,9 +97,9 @@ static void object_read(struct framework *f, struct fw_spec *new, const struct f
 	struct span status = scan_get(object, "status");
 	if (!v->r->bad) {
 		const struct node *deleted = node_get(metadata.n, "deletionTimestamp");
-		new->name = fw_name(&metadata);
-		new->namespace_name = object_text(&metadata, "namespace", NAMESPACE_BYTES_MAX);
-		new->uid = object_text(&metadata, "uid", UID_BYTES_MAX);
+		new->name = object_dup(new, fw_name(&metadata));
+		new->namespace_name = object_text(new, &metadata, "namespace", NAMESPACE_BYTES_MAX);
+		new->uid = object_text(new, &metadata, "uid", UID_BYTES_MAX);
 		new->dying = deleted && deleted->type != NODE_NULL;
 	}
 	if (!v->r->bad)
@@ -132,7 +128,6 @@ int framework_put(struct framework *f, struct span object, struct err *e)
 		return -1;
 	}
 	object_spec_free(&f->spec);
-	object_keep(&new);
 	f->spec = new;
 	return 0;
 }

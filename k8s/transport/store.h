@@ -16,16 +16,16 @@ struct store;
 
 /*
  * PATCH is a JSON merge patch (RFC 7396), or with `json_patch` a list of operations (RFC 6902), of
- * which a directory supports `test` and `replace`, with keys without `~`.  Until the deadline a store
- * repeats, with back-off, requests that were not executed and requests that may be executed twice:
- * GET, LIST, PATCH, and DELETE with a uid.  So for these, STORE_AMBIGUOUS and STORE_BUSY mean that
- * the deadline has passed, and only an ambiguous CREATE must be settled by the caller.  A PATCH
- * with a resourceVersion or with tests is repeated as well: a refusal may then be caused by its own
- * first execution, so the caller reads the object again.
+ * which the database of --local supports `test` and `replace`, with keys without `~`.  Until the
+ * deadline a store repeats, with back-off, requests that were not executed and requests that may be
+ * executed twice: GET, LIST, PATCH, and DELETE with a uid.  So for these, STORE_AMBIGUOUS and
+ * STORE_BUSY mean that the deadline has passed, and only an ambiguous CREATE must be settled by the
+ * caller.  A PATCH with a resourceVersion or with tests is repeated as well: a refusal may then be
+ * caused by its own first execution, so the caller reads the object again.
  *
  * LIST answers with the unparsed list; it ignores `name`.  Of objects, only metadata come unless
- * `whole`; the body of an answer to DELETE is unspecified.  A directory refuses selectors, gives no
- * `continue`, and has no objects of kinds from KIND_MADE on.
+ * `whole`; the body of an answer to DELETE is unspecified.  The database refuses selectors, gives
+ * no `continue`, and has no objects of kinds from KIND_MADE on.
  *
  * READY checks once, without repetition, whether jobs can be created: it GETs a Framework that does
  * not exist, because /readyz is often forbidden.  STORE_OK (a 404) proves network, TLS, login, the
@@ -121,8 +121,8 @@ struct store_counts {
  * the store. */
 void store_count(struct store *s, struct store_counts *c);
 
-/* Call back all pending requests as STORE_AMBIGUOUS or STORE_BUSY (a directory: with their answers,
- * if work had begun), and free.  Requests that callbacks make meanwhile are STORE_BUSY. */
+/* Call back all pending requests as STORE_AMBIGUOUS or STORE_BUSY (the database: with their
+ * answers, if work had begun), and free.  Requests that callbacks make meanwhile are STORE_BUSY. */
 void store_free(struct store *s);
 
 /* Address and credentials of the API server.  Shared by the stores of all loops, which must be

@@ -190,7 +190,7 @@ static const char *const TRANSIENT[] = {
 };
 
 /* The number behind a text, as in "returned error: 503"; 0 if there is none. */
-static int git_number_behind(const char *said, const char *text)
+int git_number_behind(const char *said, const char *text)
 {
 	for (const char *at = said; (at = strcasestr(at, text));) {
 		at += strlen(text);
@@ -222,12 +222,6 @@ bool git_transient(const char *said)
 		}
 	}
 	return transient;
-}
-
-/* Beside git_transient: both read what git has said. */
-int64_t git_retry_after(const char *said)
-{
-	return git_number_behind(said, "retry-after");
 }
 
 /* `https://name:token@host`: everything between // and @. */
@@ -404,7 +398,7 @@ static int clone_after_failure(struct move *m, int status, const struct str *sai
 	}
 	/* Doubles each time, plus up to half of it as jitter. */
 	uint32_t random;
-	int64_t asked_ms = git_retry_after(str_c(said)) * 1000;
+	int64_t asked_ms = (int64_t)git_number_behind(str_c(said), "retry-after") * 1000;
 	int64_t ms = m->first * 1000 << (tries < 7 ? tries : 7);
 	random_bytes(&random, sizeof(random));
 	ms += ms / 2 * (random % 1000) / 1000;

@@ -112,8 +112,8 @@ int git_option(const struct span *words, size_t n, struct str *out, size_t *used
 
 /* Does standard error of `git clone` (in English) show a transient failure? */
 bool git_transient(const char *said);
-/* Seconds that a server asked to wait; 0: none. */
-int64_t git_retry_after(const char *said);
+/* The number that follows this text, as "retry-after" or "HTTP", in what git said; 0: none. */
+int git_number_behind(const char *said, const char *text);
 /* Overwrites logins in URIs with stars, in place. */
 void git_redact(char *text);
 

@@ -290,17 +290,10 @@ void log_mux_copy_runtime(struct log_mux *s)
 	log_mux_flush(s);
 }
 
-static int log_mux_waiting(const struct log_mux *s, int i)
+int log_mux_waiting(const struct log_mux *s, int i)
 {
 	int n = 0;
 	return log_mux_is_open(s, i) && ioctl(s->v[i].fd, FIONREAD, &n) == 0 ? n : 0;
-}
-
-/* What waits in a pipe is known here only. */
-void log_mux_begin_final(struct log_mux *s)
-{
-	for (int i = 0; i < MUX_MAX; i++)
-		s->v[i].left = log_mux_waiting(s, i);
 }
 
 bool log_mux_is_drained(const struct log_mux *s)

@@ -179,8 +179,9 @@ bool log_mux_is_paused(const struct log_mux *s, enum mux_name i);
 /* Copies the available bytes of the user's pipes; closes them at their end. */
 void log_mux_copy_user(struct log_mux *s);
 void log_mux_copy_runtime(struct log_mux *s);
-/* Limit reading to the bytes that are in the pipes now; have these been read? */
-void log_mux_begin_final(struct log_mux *s);
+/* The bytes that are in the pipe now, to which `left` limits reading at the end. */
+int log_mux_waiting(const struct log_mux *s, int i);
+/* Have those been read? */
 bool log_mux_is_drained(const struct log_mux *s);
 
 static inline bool log_mux_is_open(const struct log_mux *s, enum mux_name i)

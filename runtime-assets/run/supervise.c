@@ -248,7 +248,8 @@ static _Noreturn void supervise_exec(const struct supervisor *s, const struct ta
 
 static void begin_final(struct supervisor *s)
 {
-	log_mux_begin_final(&s->mux);
+	for (int i = 0; i < MUX_MAX; i++)
+		s->mux.v[i].left = log_mux_waiting(&s->mux, i);
 	s->stage = FINAL;
 }
 

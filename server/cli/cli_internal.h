@@ -132,8 +132,6 @@ struct log_name {
 void term_log(struct term *s, const struct log_name *name, struct span line, bool cut);
 /* Draws the block with this text, whole lines, if it is another or is not there. */
 void term_show(struct term *s, struct span text);
-/* Leaves the block on the terminal, above what comes. */
-void term_keep(struct term *s);
 
 /* ---- remote.c: requests to a server, by --server, --token-file, --ca-file, --timeout ---- */
 

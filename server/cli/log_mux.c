@@ -62,23 +62,17 @@ struct log_mux {
 
 /* ---- one stream ------------------------------------------------------------------------------ */
 
-/* Is this a line of pai-runtime, "[TIME] [openpai-runtime] ..."?  *tells: that something goes
- * wrong; the exit code is in the verdict anyway. */
-static bool stream_of_runtime(struct span line, bool *tells)
-{
-	size_t at = span_find(line, 0, "] [openpai-runtime] ");
-	bool bad = span_find(line, 0, "[ERROR]") != SIZE_MAX ||
-	           span_find(line, 0, "[WARNING]") != SIZE_MAX;
-	*tells = bad && span_find(line, 0, "] USER COMMAND ") == SIZE_MAX;
-	return line.n && line.p[0] == '[' && at < TIME_MAX;
-}
-
 static void stream_print_line(void *arg, struct span line, bool cut)
 {
 	struct log_stream *v = arg;
 	const struct log_wanted *wanted = &v->mux->wanted;
-	bool tells;
-	bool runtime = stream_of_runtime(line, &tells);
+	/* A line of pai-runtime, "[TIME] [openpai-runtime] ...", and whether it tells that
+	 * something goes wrong; the exit code is in the verdict anyway. */
+	bool runtime =
+	    line.n && line.p[0] == '[' && span_find(line, 0, "] [openpai-runtime] ") < TIME_MAX;
+	bool tells = (span_find(line, 0, "[ERROR]") != SIZE_MAX ||
+	              span_find(line, 0, "[WARNING]") != SIZE_MAX) &&
+	             span_find(line, 0, "] USER COMMAND ") == SIZE_MAX;
 	if (runtime)
 		v->runtime += line.n + 1;
 	if (runtime && wanted->brief && !tells)

@@ -50,13 +50,6 @@ static void erase(struct term *s)
 	s->drawn = 0;
 }
 
-/* The block is no longer one that is redrawn. */
-void term_keep(struct term *s)
-{
-	term_show(s, str_view(&s->text));
-	s->drawn = s->text.n = 0;
-}
-
 __attribute__((format(printf, 1, 0))) static void term_put_line(const char *fmt, va_list args)
 {
 	(void)vfprintf(stderr, fmt, args);

@@ -340,8 +340,10 @@ static int waiter_conclude_own(struct waiter *w)
 	if (w->code >= 0)
 		return w->code;
 	waiter_show(w);
-	if (block)
-		term_keep(&w->view.term);
+	if (block) { /* what is on the terminal stays above what comes */
+		term_show(&w->view.term, str_view(&w->view.term.text));
+		w->view.term.drawn = w->view.term.text.n = 0;
+	}
 	if (w->e.http)
 		term_print(&w->view.term, "%s", err_msg(&w->e));
 	if (job_state_final(state) && !(block && state == JOB_SUCCEEDED))

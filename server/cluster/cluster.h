@@ -25,8 +25,8 @@ void cluster_log_trouble(char **last, const char *why, const char *event, const 
 /*
  * Keeps the cache of all Frameworks (k8s/cache/cache.h) and the Events of their pods
  * (k8s/cache/events.h) up to date, each by a thread that watches the API server; with --local
- * the directory store reports changes.  server->cache and server->events exist from follow_start to
- * follow_free; follow_stop ends the threads.
+ * the store of --local reports changes.  server->cache and server->events exist from follow_start
+ * to follow_free; follow_stop ends the threads.
  */
 struct follow;
 struct reflector_counts;

@@ -142,12 +142,6 @@ int lease_start(struct lease *l, struct store *s, const char *name, int64_t dura
 	return caller_start(&l->caller, s, lease_thread, l, e);
 }
 
-/* Not any more from lease_stop on, although it is given back a moment later. */
-bool lease_held(const struct lease *l)
-{
-	return !atomic_load(&l->ending) && clock_ms() < atomic_load(&l->held_until_ms);
-}
-
 void lease_stop(struct lease *l)
 {
 	atomic_store(&l->ending, true);

@@ -16,6 +16,7 @@
 #include "k8s/transport/call.h"
 
 struct lease {
+	/* Any thread: it is held until then, but not while `ending`. */
 	_Atomic int64_t held_until_ms;
 	atomic_bool ending;
 	/* All below: its thread. */
@@ -33,7 +34,6 @@ struct lease {
  * 0, or -1 and *e; lease_done in all cases, and also if *l is zero. */
 int lease_start(struct lease *l, struct store *s, const char *name, int64_t duration_s,
                 struct err *e);
-bool lease_held(const struct lease *l); /* any thread */
 /* It is not held any more, and is given back, so that another server may take it before it expires.
  * Does not wait. */
 void lease_stop(struct lease *l);

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "machine/store/local.h"
 #include "k8s/transport/store.h"
+#include "machine/store/local.h"
 #include "server/counts.h"
 #include "server/http/http_internal.h"
 #include "server/http/routes.h"

@@ -153,7 +153,9 @@ static const struct answer {
 	[ANSWER_SCHEMA] = { "server", 200, "Any", .refusals = { { 404, "NoSchemaError" } } },
 	[ANSWER_MACHINE] = { "server", 200, "Machine", .refusals = { { 404, "NoMachineError" } } },
 	[ANSWER_BACKUP] = { "server", 200, .type = "application/vnd.sqlite3",
-	                    .refusals = { { 403, "ForbiddenUserError" }, { 404, "NoMachineError" }, { 503, "UnavailableError" } } },
+	                    .refusals = { { 403, "ForbiddenUserError" },
+	                                  { 404, "NoMachineError" },
+	                                  { 503, "UnavailableError" } } },
 	[ANSWER_SKUS] = { "people", 200, "SkuTypes", .parameter = "OfVirtualCluster",
 	                  .refusals = { { 404, "NoVirtualClusterError" } } },
 };

@@ -132,18 +132,6 @@ static const struct kind *event_kind(const struct event *v)
 	return &OTHER;
 }
 
-/* By kind; of one kind, what says nothing itself comes last. */
-static enum rank event_rank(const struct event *v)
-{
-	enum { START = sizeof("Error: ") - 1 };
-	enum rank rank = event_kind(v)->rank;
-	/* "Error: ImagePullBackOff" repeats the reason of the container's state: one word, which
-	 * names neither an object nor a cause. */
-	bool bare = span_starts(v->message, "Error: ") &&
-	            span_chr(span_from(v->message, START), ' ') == v->message.n - START;
-	return rank < NOISE && bare ? rank + 1 : rank;
-}
-
 /* ---- as JSON --------------------------------------------------------------------------------- */
 
 void job_waiting_put(struct str *out, const struct job_entry *job, const struct job_why *why,
@@ -210,11 +198,21 @@ void job_waiting_put(struct str *out, const struct job_entry *job, const struct 
 static size_t may_count(const struct job_entry *job, const struct event *v, size_t n,
                         const struct event *about[static EVENTS_PER_FRAMEWORK])
 {
+	enum { START = sizeof("Error: ") - 1 };
 	size_t found = 0;
 	for (enum rank rank = FIRST; rank < NOISE; rank++) {
 		for (size_t i = 0; i < n && found < EVENTS_PER_FRAMEWORK; i++) {
-			if (span_is(v[i].type, "Warning") && v[i].pod_uid.n &&
-			    span_is(v[i].framework, job->name) && event_rank(&v[i]) == rank)
+			if (!span_is(v[i].type, "Warning") || !v[i].pod_uid.n ||
+			    !span_is(v[i].framework, job->name))
+				continue;
+			/* By kind; of one kind, what says nothing itself comes last: "Error:
+			 * ImagePullBackOff" repeats the reason of the container's state, one word,
+			 * which names neither an object nor a cause. */
+			enum rank own = event_kind(&v[i])->rank;
+			struct span says = v[i].message;
+			bool bare = span_starts(says, "Error: ") &&
+			            span_chr(span_from(says, START), ' ') == says.n - START;
+			if ((own < NOISE && bare ? own + 1 : own) == rank)
 				about[found++] = &v[i];
 		}
 	}

@@ -369,13 +369,13 @@ void job_page_gather(struct job_page *p, const struct view *view)
 	               q->tags.n || q->without_tags.n;
 	if (p->wanted == 0 && !q->v1 && !filters) {
 		for (enum job_state s = 0; s < JOB_STATE_MAX; s++)
-			p->total += q->states >> s & 1 ? view_count_of(view, s) : 0;
+			p->total += q->states >> s & 1 ? view_count(view, s) : 0;
 		return;
 	}
 	bool texts = filters || q->order == ORDER_NAME || q->order == ORDER_USER ||
 	             q->order == ORDER_CLUSTER || q->order == ORDER_PRIORITY;
 	/* Most pages need no more; to grow is to copy. */
-	size_t n = view_count(view);
+	size_t n = view_count(view, JOB_STATE_MAX);
 	p->cap = n < 2 * p->wanted ? n : 2 * p->wanted;
 	p->cap = p->cap < ROOM_MIN ? ROOM_MIN : p->cap;
 	p->v = xrealloc(p->v, p->cap * sizeof(*p->v));

@@ -417,3 +417,36 @@ def test_shown_directories(check):
                         check.ok(f"{what}: a storage at {path} is refused", False)
                         m.stop()
             check.equal(f"{what}: refused", run("version").returncode, 0)
+
+
+# Programs and files of the machine that tasks use with --images host; those that are not there fail alike.
+PROGRAMS = {
+    "loader": "ldconfig -p | sort", "users": "getent passwd; getent group", "hosts": "getent hosts localhost", "services": "getent services http",
+    "locales": "locale -a; LC_ALL=C.UTF-8 locale charmap", "time zones": "TZ=Europe/Berlin date -d @0", "terminals": "infocmp -1 xterm",
+    "python": "python3 -c 'import sys, ssl, sqlite3, json; print(sys.path, ssl.OPENSSL_VERSION)'",
+    "authorities": "python3 -c 'import ssl; print(len(ssl.create_default_context().get_ca_certs()))'; openssl version -d",
+    "numpy": "python3 -c 'import numpy as n; print(n.dot(n.ones((9, 9)), n.ones((9, 9))).sum(), n.__version__)'",
+    "alternatives": "readlink -f /etc/alternatives/*", "pip": "python3 -m pip --version; python3 -m pip config list", "curl": "curl --version",
+    "compiler": "echo 'int main(void) { return 7; }' >/tmp/c.$$.c; gcc -o /tmp/c.$$ /tmp/c.$$.c && /tmp/c.$$; echo $?; rm -f /tmp/c.$$*",
+    "git": "git --version; git config --system --list", "perl": "perl -MPOSIX -MFile::Temp -e 'print \"@INC\"'", "java": "java -version",
+    "mpirun": "mpirun --version", "conda": "/opt/conda/bin/conda --version; /opt/conda/bin/python -c 'import torch'",
+    "CUDA": "ls -d /usr/local/cuda*; /usr/local/cuda/bin/nvcc --version", "OpenCL": "cat /etc/OpenCL/vendors/*; clinfo -l",
+    "NCCL": "cat /etc/nccl.conf", "environment": "cat /etc/environment /etc/profile /etc/os-release", "shell": "bash -lc 'type ls'",
+}
+
+
+def test_programs(check):
+    """Programs of the machine give in a task what they give outside."""
+    for what, identity in sandboxed("a user").items():
+        with Ground(identity) as g:
+            clean = "env -i PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin HOME=/tmp LC_ALL=C bash -c"
+            g.put("home/project/programs", "\n".join(
+                f"echo '== {name}'; {clean} '{command.replace(chr(39), chr(39) + chr(92) + chr(39) * 2)}' 2>&1" for name, command in PROGRAMS.items()))
+            cwd = g.path("home/project")
+            alone = subprocess.run([*g.identity.get("program", [BINARY])[:-1], "bash", "programs"], cwd=cwd, capture_output=True, text=True, check=False)
+            code, out, err = run_job(g, job("programs", {"main": role("bash programs")}), cwd=cwd)
+            outside, inside = (dict(part.split("\n", 1) for part in text.split("== ")[1:]) for text in (alone.stdout, out))
+            check.equal(f"{what}: all have run", (code, list(inside)), (0, list(PROGRAMS)))
+            for name in PROGRAMS:
+                check.equal(f"{what}: {name}", inside.get(name), outside.get(name))
+            check.ok("some are there", sum("not found" not in text for text in outside.values()) > 8, err)

@@ -205,15 +205,3 @@ class Site(Machine):
 
     def processes(self, name):
         return [pid for pids in self.tasks_alive(name).values() for pid in pids]
-
-    def pods_of(self, name):
-        """The directories of its pods."""
-        found = []
-        for pod in self.pods():
-            try:
-                with open(os.path.join(self.where, "pods", pod, "task.json"), encoding="utf-8") as f:
-                    if framework_name(name) in f.read():
-                        found.append(pod)
-            except OSError:
-                pass
-        return found

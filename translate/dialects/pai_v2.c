@@ -156,8 +156,12 @@ static void read_auth(struct login_reader *l, const struct field *auth, struct s
 		if (problem)
 			parse_refuse(l->r, &f, "%s", problem);
 	}
-	if (login.registry.n == 0)
-		login.registry = image_default_registry(uri, l->r->a);
+	if (login.registry.n == 0) { /* the address of the Hub is that which Docker writes */
+		struct image image;
+		login.registry = image_parse(uri, l->r->a, &image) || image.hub
+		                     ? SPAN("https://index.docker.io/v1/")
+		                     : span_of(image.host);
+	}
 	size_t i = 0;
 	while (i < job->n_logins && !span_eq(l->v[i].registry, login.registry))
 		i++;

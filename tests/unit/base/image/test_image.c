@@ -119,16 +119,6 @@ TEST(test_image_host_ok)
 			fail_msg("%s is taken", *s);
 }
 
-TEST(test_image_default_registry)
-{
-	ARENA_AUTO a = { 0 };
-	assert_text(image_default_registry(SPAN("ubuntu"), &a),
-	            SPAN("https://index.docker.io/v1/"));
-	assert_text(image_default_registry(SPAN("docker.io/a/b"), &a),
-	            SPAN("https://index.docker.io/v1/"));
-	assert_text(image_default_registry(SPAN("reg.io:5000/a"), &a), SPAN("reg.io:5000"));
-}
-
 /* ---- refusals ---- */
 
 #define PULLS    "failed to pull and unpack image \"docker.io/a/b:1\": "

@@ -87,8 +87,9 @@ TEST(test_cache_is_warm_after_a_list)
 	cache_list_end(c, 100);
 	CACHE_VIEW_AUTO *after = cache_view(c);
 	assert_true(view_warm(after));
-	assert_int_equal(view_count(before), 2);
-	assert_int_equal(view_count(after), 3); /* what was noted is newer than the list */
+	assert_int_equal(view_count(before, JOB_STATE_MAX), 2);
+	assert_int_equal(view_count(after, JOB_STATE_MAX),
+	                 3); /* what was noted is newer than the list */
 }
 
 TEST(test_cache_list_end_forgets_what_was_not_in_it)
@@ -398,8 +399,8 @@ static void same_as_the_server(struct world *w)
 	}
 	assert_int_equal(walked, there);
 	for (enum job_state s = 0; s < JOB_STATE_MAX; s++)
-		assert_int_equal(view_count_of(v, s), by_state[s]);
-	assert_int_equal(view_count(v), there);
+		assert_int_equal(view_count(v, s), by_state[s]);
+	assert_int_equal(view_count(v, JOB_STATE_MAX), there);
 	size_t keyed = 0;
 	for (uint64_t key = 0; key <= KEYS; key++) {
 		walk = (struct view_walk){ .view = v };
@@ -507,7 +508,7 @@ static void *reader(void *arg)
 			if (view_find(v, name_of(buf, number_of(f))) != f)
 				atomic_fetch_add(&c->failures, 1);
 		}
-		if (n != view_count(v))
+		if (n != view_count(v, JOB_STATE_MAX))
 			atomic_fetch_add(&c->failures, 1);
 	}
 	return NULL;

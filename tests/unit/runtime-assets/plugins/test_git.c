@@ -89,10 +89,10 @@ TEST(test_git_transient_not)
 
 TEST(test_git_retry_after)
 {
-	assert_int_equal(git_retry_after("< retry-after: 17\r\n"), 17);
-	assert_int_equal(git_retry_after("Retry-After: soon, Retry-After: 3"), 3);
-	assert_int_equal(git_retry_after("nothing"), 0);
-	assert_int_equal(git_retry_after("Retry-After: 99999999999999999999"), 0);
+	assert_int_equal(git_number_behind("< retry-after: 17\r\n", "retry-after"), 17);
+	assert_int_equal(git_number_behind("Retry-After: soon, Retry-After: 3", "retry-after"), 3);
+	assert_int_equal(git_number_behind("nothing", "retry-after"), 0);
+	assert_int_equal(git_number_behind("Retry-After: 99999999999999999999", "retry-after"), 0);
 }
 
 static void redacted(const char *text, const char *want)

@@ -23,6 +23,7 @@ enum {
 	TRIM_MS = 2000, /* without work: unused memory is returned */
 	READ_AGAIN_MS = 1000,
 	WHY_MAX = 1024,
+	NEWS_MAX = 256, /* of a turn, so that the others and a stop do not wait for long */
 };
 
 /* ---- small things ---------------------------------------------------------------------------- */
@@ -35,6 +36,8 @@ int64_t engine_backoff(unsigned failures, int64_t most_ms)
 
 void engine_due(struct engine_job *job, int64_t when_ms)
 {
+	if (when_ms == 0)
+		when_ms = clock_ms(); /* so that jobs are looked at in the order of the calls */
 	if (when_ms != ENGINE_NEVER && (!job->due.place || when_ms < job->due.at_ms))
 		heap_put(&job->e->due, &job->due, when_ms);
 }
@@ -179,13 +182,14 @@ static bool news_read(struct engine_job *job)
 	return known;
 }
 
-/* Those that there are now; false: one cannot be read. */
+/* Those that there are now, of a turn; false: there are more, or one cannot be read. */
 static bool news_read_all(struct engine *e)
 {
 	bool all = true;
 	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 	const struct engine_job *last = TAILQ_LAST(&e->news, engine_news);
-	for (struct engine_job *job = NULL; job != last;) {
+	struct engine_job *job = NULL;
+	for (size_t n = 0; job != last && n < NEWS_MAX; n++) {
 		job = TAILQ_FIRST(&e->news);
 		TAILQ_REMOVE(&e->news, job, news);
 		job->changed = false;
@@ -195,7 +199,9 @@ static bool news_read_all(struct engine *e)
 		(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 	}
 	(void)pthread_mutex_unlock(&e->lock);
-	return all;
+	if (job != last)
+		engine_wake(e);
+	return all && job == last;
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */

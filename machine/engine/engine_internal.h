@@ -151,7 +151,7 @@ struct engine {
 
 /* ---- engine.c ---- */
 
-/* The job is looked at again at this time at the latest (clock_ms); 0: in this step. */
+/* The job is looked at again at this time at the latest (clock_ms); 0: now. */
 void engine_due(struct engine_job *job, int64_t when_ms);
 /* p: its shim has ended when this is readable; NULL: this only wakes the thread. */
 void engine_watch(struct engine *e, int fd, struct engine_pod *p);

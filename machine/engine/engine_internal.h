@@ -240,8 +240,6 @@ void engine_schedule(struct engine *e);
 bool grant_lock(struct engine *e, struct engine_grant *g);
 /* Closes locks that no shim has inherited; keep: nobody else gets the GPUs. */
 void grant_unlock(struct engine *e, struct engine_grant *g, bool keep);
-/* The nodes of its GPUs as items of a JSON list. */
-void grant_nodes(const struct engine *e, const struct engine_grant *g, struct str *out);
 
 /* ---- logs.c: directories and small files ---- */
 

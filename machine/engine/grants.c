@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/json/put.h"
 #include "base/lock.h"
 #include "machine/engine/engine_internal.h"
 
@@ -59,14 +58,7 @@ void grant_unlock(struct engine *e, struct engine_grant *g, bool keep)
 	}
 }
 
-void grant_nodes(const struct engine *e, const struct engine_grant *g, struct str *out)
-{
-	for (size_t i = 0; g && i < e->inventory.gpus_n; i++)
-		if (e->inventory.gpus[i].holder == g)
-			json_put_text(out, NULL, span_of(e->inventory.gpus[i].node));
-}
-
-/* The GPUs that a task had before a restart; nodes: what grant_nodes wrote. */
+/* The GPUs that a task had before a restart; nodes: what pod_write_file wrote. */
 static void grant_find_gpus(struct engine *e, struct engine_grant *g, const char *nodes)
 {
 	LOCK_AUTO(&e->lock);

@@ -5,12 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/embed.h"
 #include "base/enc.h"
 #include "base/fd.h"
+#include "base/json/put.h"
 #include "base/json/scan.h"
 #include "base/lock.h"
 #include "machine/engine/engine_internal.h"
@@ -213,7 +215,10 @@ int pod_write_file(const struct engine_pod *p)
 {
 	STR_AUTO text = STR_INIT(TASK_FILE_MAX);
 	str_puts(&text, "{\"gpus\":[");
-	grant_nodes(p->e, p->grant, &text);
+	const struct inventory *has = &p->e->inventory;
+	for (size_t i = 0; p->grant && i < has->gpus_n; i++)
+		if (has->gpus[i].holder == p->grant)
+			json_put_text(&text, NULL, span_of(has->gpus[i].node));
 	str_puts(&text, "]}\n");
 	FREE_AUTO char *path = xasprintf("%s/task.json", p->dir);
 	FD_AUTO fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -311,8 +316,9 @@ static void pod_release(struct engine_pod *p)
 	images_release(TAKE(p->image));
 	if (p->pidfd < 0)
 		return;
-	(void)epoll_ctl(p->e->epoll, EPOLL_CTL_DEL, p->pidfd, NULL); /* was added */
-	task_reap(p->pidfd);
+	(void)epoll_ctl(p->e->epoll, EPOLL_CTL_DEL, p->pidfd, NULL);    /* was added */
+	(void)waitid(P_PIDFD, (id_t)p->pidfd, NULL, WEXITED | WNOHANG); /* it may be no child */
+	(void)close(p->pidfd);
 	p->pidfd = -1;
 }
 

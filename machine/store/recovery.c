@@ -173,14 +173,6 @@ int damage_rescue(struct database *d)
  * PriorityClasses, which nothing uses, are not taken over.
  */
 
-/* A Framework that was still being created: what it owns goes with it. */
-static bool import_is_unstarted(const struct row *r)
-{
-	return r->kind == KIND_FRAMEWORK &&
-	       (scan_path(r->meta, "labels", "rest-lit/creating").n > 0 ||
-	        span_is(scan_path(r->body, "spec", "executionType"), "\"Create\""));
-}
-
 static int import_file(struct database *d, int dir, enum object_kind kind, const char *file,
                        struct err *e)
 {
@@ -205,7 +197,12 @@ static int import_file(struct database *d, int dir, enum object_kind kind, const
 	struct row r = key;
 	bool good = scan_valid(key.body, OBJECT_DEPTH) && row_split(d, key.body, &r, &s) &&
 	            span_eq(r.name, key.name);
-	return good && import_is_unstarted(&r) ? 0 : damage_take(d, good ? &r : &key, good);
+	/* With a Framework that was still being created goes what it owns. */
+	if (good && r.kind == KIND_FRAMEWORK &&
+	    (scan_path(r.meta, "labels", "rest-lit/creating").n > 0 ||
+	     span_is(scan_path(r.body, "spec", "executionType"), "\"Create\"")))
+		return 0;
+	return damage_take(d, good ? &r : &key, good);
 }
 
 int import_files(struct database *d, struct err *e)

@@ -279,11 +279,14 @@ static int do_delete(struct work *w)
 {
 	struct row r;
 	STMT_AUTO *s = NULL;
+	int64_t version = -1;
 	int fault = requests_find(w, &s, &r);
 	if (fault)
 		return fault;
+	if (w->r->resource_version) /* else it is none that there is */
+		(void)parse_i64(span_of(w->r->resource_version), 0, VERSION_MAX, &version);
 	if ((w->r->uid && !span_is(r.uid, w->r->uid)) ||
-	    (w->r->resource_version && strtoll(w->r->resource_version, NULL, 10) != r.version))
+	    (w->r->resource_version && version != r.version))
 		return requests_refuse(w, 409, "the precondition of the deletion does not hold");
 	r.version = ++w->d->version; /* of the removal */
 	(void)answer_object(w, &r, true);

@@ -76,13 +76,6 @@ enum task_found task_find(const char *path, int *pidfd)
 	return TASK_GONE;
 }
 
-void task_reap(int pidfd)
-{
-	siginfo_t info;
-	(void)waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED | WNOHANG); /* it may be no child */
-	close(pidfd);
-}
-
 /* ---- state ----------------------------------------------------------------------------------- */
 
 static int64_t state_number(const json_t *object, const char *key)

@@ -56,7 +56,7 @@ int task_prepare(const struct pod *p, const struct task_settings *s, struct err 
  * Starts the shim in a session of its own.  The descriptors in `keep` (locks of GPUs) are inherited
  * by the shim, not by its children.  tied: the shim stops the task when this thread ends, however
  * it does.  Returns a pidfd that is readable when the shim has ended; the caller
- * calls task_reap then.  -1 and *e.
+ * waits for it then (waitid), and closes it.  -1 and *e.
  */
 int task_start(const char *dir, const char *runtime, bool tied, const int *keep, size_t n_keep,
                struct err *e);
@@ -68,9 +68,6 @@ enum task_found {
 };
 /* Finds the shim again after a restart, by pid and start time.  *pidfd belongs to the caller. */
 enum task_found task_find(const char *dir, int *pidfd);
-
-/* Collects the shim if it is a child of this process, and closes the pidfd. */
-void task_reap(int pidfd);
 
 enum task_phase { TASK_STARTING, TASK_RUN, TASK_ENDED };
 

@@ -301,17 +301,6 @@ static int shim_start(struct shim *s)
 	return pid > 0 ? 0 : -1;
 }
 
-/* Is this the message of an error that passes, because the machine lacks processes, memory or
- * namespaces? */
-static bool shim_says_short(struct span why)
-{
-	static const int ERRORS[] = { EAGAIN, ENOMEM, ENFILE, ENOSPC };
-	bool is_short = false;
-	for (size_t i = 0; i < ARRAY_SIZE(ERRORS); i++)
-		is_short |= span_find(why, 0, strerror(ERRORS[i])) != SIZE_MAX;
-	return is_short;
-}
-
 /* Why the command was not executed; nothing: it was, or was not to be. */
 static void shim_say_failure(const struct shim *s, int signal, struct str *out)
 {
@@ -331,6 +320,8 @@ static void shim_say_failure(const struct shim *s, int signal, struct str *out)
 
 static void shim_finish(struct shim *s)
 {
+	/* They pass, because the machine lacks processes, memory or namespaces. */
+	static const int SHORT[] = { EAGAIN, ENOMEM, ENFILE, ENOSPC };
 	struct shim_result *r = &s->state.of[s->which];
 	STR_AUTO why = STR_INIT(TAIL_MAX + 64);
 	int signal = WIFSIGNALED(s->exit) ? WTERMSIG(s->exit) : 0;
@@ -339,10 +330,11 @@ static void shim_finish(struct shim *s)
 	shim_say_failure(s, signal, &why);
 	if (why.n > 0) { /* as one that could not be started */
 		bool is_short = !s->report_n && signal;
+		for (size_t i = 0; i < ARRAY_SIZE(SHORT); i++)
+			is_short |= span_find(str_view(&why), 0, strerror(SHORT[i])) != SIZE_MAX;
 		r->code = NOT_RUN;
 		r->started = false;
-		r->reason =
-		    is_short || shim_says_short(str_view(&why)) ? SHIM_SHORT : "ContainerCannotRun";
+		r->reason = is_short ? SHIM_SHORT : "ContainerCannotRun";
 		shim_message_put(r, str_view(&why));
 	} else {
 		r->reason = r->code ? "Error" : "Completed";

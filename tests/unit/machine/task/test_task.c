@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/child.h"
@@ -128,12 +129,18 @@ static int world_start(struct world *w, const char *command)
 	return pidfd;
 }
 
+static void world_reap(int pidfd)
+{
+	(void)waitid(P_PIDFD, (id_t)pidfd, NULL, WEXITED); /* it may be no child */
+	(void)close(pidfd);
+}
+
 static struct task_state world_end(struct world *w, int pidfd)
 {
 	struct pollfd ended = { pidfd, POLLIN, 0 };
 	struct task_state state;
 	assert_int_equal(poll(&ended, 1, 60000), 1);
-	task_reap(pidfd);
+	world_reap(pidfd);
 	assert_int_equal(task_read_state(w->dir, &w->a, &state, &w->e), 0);
 	return state;
 }
@@ -295,7 +302,7 @@ TEST_WITH(test_shim_killed, setup, teardown)
 	assert_int_equal(kill((pid_t)pid, SIGKILL), 0);
 	struct pollfd ended = { pidfd, POLLIN, 0 };
 	assert_int_equal(poll(&ended, 1, 60000), 1);
-	task_reap(pidfd);
+	world_reap(pidfd);
 	assert_int_equal(task_find(w->dir, &again), TASK_GONE);
 	size_t used = w->a.used;
 	assert_int_equal(task_read_state(w->dir, &w->a, &s, &w->e), 0);
@@ -310,7 +317,7 @@ TEST_WITH(test_shim_killed, setup, teardown)
 	pidfd = task_start(w->dir, w->runtime, false, NULL, 0, &w->e);
 	ended.fd = pidfd;
 	assert_int_equal(poll(&ended, 1, 60000), 1);
-	task_reap(pidfd);
+	world_reap(pidfd);
 	assert_non_null(strstr(world_text(w, "shim.error"), "before"));
 }
 

@@ -357,7 +357,8 @@ static int waiter_conclude(struct waiter *w)
 {
 	static const char *const WHY[] = { [TIME_OVER] = "--timeout is over",
 		                           [INTERRUPTED] = "interrupted",
-		                           [NO_OUTPUT] = "writing to standard output failed" };
+		                           [NO_OUTPUT] = "writing to standard output failed",
+		                           [OWN_END] = NULL };
 	const char *job = w->view.job;
 	const char *why = w->e.http ? err_msg(&w->e) : WHY[w->reason];
 	if (w->reason == ENDED && w->view.quiet)

@@ -98,11 +98,11 @@ static inline void sim_pick(struct sim *s, int64_t now_ms)
 	for (struct queue_task *task = TAILQ_FIRST(&started); task;) {
 		struct sim_job *j =
 		    &s->jobs[(size_t)((char *)task - (char *)s->jobs) / sizeof(*s->jobs)];
-		for (int t = 0; t < j->tasks; t++) {
-			if (!task || task->job != j->job)
-				s->fault = "part of a gang started";
-			task = task ? TAILQ_NEXT(task, start) : NULL;
-		}
+		int tasks = 0;
+		for (; task && task->job == j->job; task = TAILQ_NEXT(task, start))
+			tasks++;
+		if (tasks != j->tasks)
+			s->fault = "part of a gang started";
 		for (unsigned g = 0; g < SIM_GPUS; g++) {
 			unsigned bit = 1u << g;
 			if (!(s->busy & bit) && __builtin_popcount(j->held) < j->gpus)

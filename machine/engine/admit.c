@@ -78,7 +78,7 @@ int engine_admit(struct engine *e, const struct engine_asked *job, struct err *e
 		if (bad && !asked)
 			continue; /* it was admitted when the machine was larger */
 		int64_t most = ENDLESS / (need.memory + 1);
-		if (!bad && pod->gang)
+		if (!bad && pod && pod->gang)
 			amounts_add(&sum, &need, n < most ? n : most);
 		if (!bad && !job->role.n)
 			bad = admit_exceeds(e, job, &sum, TOGETHER, &why);

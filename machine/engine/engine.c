@@ -391,7 +391,7 @@ void engine_stop(struct engine *e)
 	while (e->n_threads > 0)
 		(void)pthread_join(e->thread[--e->n_threads], NULL);
 	while (e->jobs)
-		engine_drop(*(struct engine_job **)e->jobs);
+		engine_drop(*(struct engine_job **)e->jobs); /* NOLINT: leaves the tree, too */
 	free(e->due.v);
 	const int fds[] = { e->epoll, e->event, e->pods_dir, e->logs_dir, e->trash_dir, e->trash };
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)

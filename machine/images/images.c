@@ -507,7 +507,7 @@ int images_run_once(struct images *m)
 	FREE_AUTO char *tmp = xasprintf("%s/tmp", m->path);
 	DIR_AUTO *d = m->sweeping ? dir_list(AT_FDCWD, tmp) : NULL;
 	m->sweeping = false;
-	for (const char *name; !m->sweeping && (name = dir_next(d)) != NULL;) {
+	for (const char *name; d && !m->sweeping && (name = dir_next(d)) != NULL;) {
 		FD_AUTO fd = openat(dirfd(d), name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 		/* What is locked stays. */
 		if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)

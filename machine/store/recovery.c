@@ -215,7 +215,7 @@ int import_files(struct database *d, struct err *e)
 		if (list == NULL && errno != ENOENT)
 			return err_set(e, UNKNOWN_ERROR, "%s/%s: %s", d->path, from,
 			               strerrordesc_np(errno));
-		for (const char *file; code == 0 && (file = dir_next(list)) != NULL;)
+		for (const char *file; list && code == 0 && (file = dir_next(list)) != NULL;)
 			code = import_file(d, dirfd(list), k, file, e);
 	}
 	code = code ?: db_commit(d);

@@ -372,7 +372,7 @@ void request_do(struct database *d, const char *namespace_name, const struct sto
 	out->status = r->verb == STORE_CREATE ? 201 : 200;
 	if (r->verb == STORE_CREATE && r->kind >= KIND_MADE) {
 		(void)requests_refuse(&w, 405, "a directory does not store this kind");
-	} else if (named && (!segment_ok(r->name ? r->name : "") || !segment_ok(in))) {
+	} else if (named && (!r->name || !segment_ok(r->name) || !segment_ok(in))) {
 		(void)requests_refuse(&w, 422, "invalid name");
 	} else if (r->body[0].n + r->body[1].n + r->body[2].n > BODY_MAX) {
 		(void)requests_refuse(&w, 413, "the body is larger than 3145728 bytes");

@@ -1,4 +1,5 @@
 /* The directory of a task: its volumes and mount points, and the file with what the shim runs. */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -96,6 +97,7 @@ static const struct pod_mount *task_mount_of(const struct pod *p, const struct p
 /* The directory of a volume, relative to the task's: at its first mount point in root. */
 static const char *task_volume_dir(const struct task_making *m, const struct pod_volume *v)
 {
+	assert(v); /* a pod's mounts have volumes */
 	if (v == m->patterns && m->work)
 		return arena_printf(m->a, "%s/runtime.d", task_volume_dir(m, m->work));
 	const struct pod_mount *first = task_mount_of(m->p, v, true);
@@ -205,6 +207,7 @@ static int task_storage_put(struct task_making *m, const struct pod_mount *mount
 static int task_mount(struct task_making *m, const struct pod_mount *mount)
 {
 	const struct pod_volume *v = mount->volume;
+	assert(v); /* a pod's mounts have volumes */
 	const char *at = arena_printf(m->a, "root%s", mount->path);
 	bool storage = v->kind == POD_STORAGE;
 	bool memory = v->kind == POD_MEMORY;

@@ -46,7 +46,6 @@ struct waiter {
 	const char *path, *watch_path;
 	struct view view;
 	struct log_mux *mux; /* NULL: without logs */
-	bool keeps;          /* it only keeps the last lines */
 	int signal_fd;
 	enum reason reason;
 	struct err e; /* for REFUSED and NO_SERVER */
@@ -56,14 +55,15 @@ struct waiter {
 	struct client_call stop;
 	struct exchange *stopping;
 	bool interrupted; /* it is being stopped */
+	bool keeps;       /* `mux` only keeps the last lines */
 	int code;         /* for OWN_END; -1: none */
 
 	struct exchange *asking;
 	int64_t asked_ms, came_ms, due_ms; /* requests for the job */
-	bool changed;                      /* since the last request */
+	int64_t bad_ms;                    /* since when requests fail */
 	unsigned failures;
-	int64_t bad_ms; /* since when requests fail */
-	bool told;      /* the failure was printed */
+	bool told;    /* the failure was printed */
+	bool changed; /* since the last request */
 
 	struct exchange *watching;
 	bool no_events;   /* the server does not support events */

@@ -4,7 +4,7 @@ import json
 import os
 import re
 
-from harness import (PATIENCE, ROOT, SLOW, Server, framework_name, free_port, job_v1, job_v2, job_v2_secret, run,
+from harness import (PATIENCE, ROOT, SLOW, Server, database_rows, framework_name, free_port, job_v1, job_v2, job_v2_secret, run,
                      wait_until)
 
 JSON_TYPE = "application/json; charset=utf-8"
@@ -383,13 +383,10 @@ def test_contract(check):
 
 def test_framework_name(check):
     """The name of the stored object equals the name that clients compute."""
-    import os
     with Server("--standalone", "jobs") as server:
         server.submit(job_v2("hello"))
-        stored = []
-        for _, _, files in os.walk(os.path.join(server.directory, "jobs")):
-            stored += files
-        check.ok("md5 of user~job", any(framework_name("hello") in f for f in stored), stored)
+        stored = database_rows(f"{server.directory}/jobs", "SELECT name FROM object WHERE kind = 0")
+        check.equal("md5 of user~job", [name for name, in stored], [framework_name("hello")])
 
 
 def test_page_address(check):

@@ -178,9 +178,15 @@ class Detail:
         return roles or []
 
     def roles(self):
-        return {role["name"]: {"taskRoleStatus": {"name": role["name"]},
+        return {role["name"]: {"taskRoleStatus": {"name": role["name"], **self.gpus(role["name"])},
                                "taskStatuses": [self.task(role, t) for t in role["taskStatuses"]]}
                 for role in self.task_roles()}
+
+    def gpus(self, role):
+        """An addition to OpenPAI's answer."""
+        pod = next((r["task"]["pod"]["spec"] for r in self.spec["taskRoles"] if r["name"] == role), {"containers": []})
+        n = sum(int(c.get("resources", {}).get("limits", {}).get("nvidia.com/gpu", 0)) for c in pod["containers"])
+        return {"gpuNumber": n} if n else {}
 
     def task(self, role, t):
         retry = t["retryPolicyStatus"]

@@ -7,7 +7,7 @@ import signal
 import time
 
 from fakehived import BEHAVIOURS, CONFIG, PATH, Hived, cells
-from harness import SLOW, Server, in_threads, job_v1, job_v2, run, wait_until
+from harness import SLOW, Server, database_rows, in_threads, job_v1, job_v2, run, wait_until
 
 INTERVAL = "1" if SLOW == 1 else "2"  # an answer must come within
 NAMES = (f"h{n}" for n in itertools.count())
@@ -54,12 +54,7 @@ def get(server, path):
 # ---- the file ---------------------------------------------------------------------------------
 def stored(server):
     """The created Frameworks as text."""
-    found = []
-    for folder, _, files in os.walk(os.path.join(server.directory, "jobs")):
-        for name in files:
-            with open(os.path.join(folder, name), encoding="utf-8") as f:
-                found.append(f.read())
-    return [text for text in found if '"Framework"' in text]
+    return [text for text, in database_rows(os.path.join(server.directory, "jobs"), "SELECT body FROM object WHERE kind = 0")]
 
 
 def test_hived_jobs(check):

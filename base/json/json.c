@@ -13,6 +13,7 @@ struct json {
 	struct build b;
 	struct span text;
 	size_t i;       /* the next byte */
+	bool one_line;  /* of ASCII, so that columns are bytes */
 	size_t counted; /* lines and columns are counted up to here: */
 	struct place at;
 	struct place comment; /* of the first comment; line 0: none */
@@ -21,11 +22,27 @@ struct json {
 	size_t secrets_from, secrets_to;
 };
 
+static bool json_one_line(struct span text)
+{
+	size_t i = 0;
+	bool others = false;
+	for (uint64_t v; i + sizeof(v) <= text.n && !others; i += sizeof(v)) {
+		memcpy(&v, text.p + i, sizeof(v)); /* a byte from 0x80 on, or below a blank? */
+		others = ((v | (v - 0x2020202020202020u)) & 0x8080808080808080u) != 0;
+	}
+	for (; i < text.n && !others; i++)
+		others = text.p[i] < ' ' || text.p[i] > '~';
+	return !others;
+}
+
 /* Line and column of a byte; offsets of consecutive calls ascend. */
 static struct place json_place_of(struct json *j, size_t offset)
 {
 	if (offset > j->counted) {
-		place_advance(&j->at, j->text, j->counted, offset);
+		if (j->one_line)
+			j->at.column += (unsigned)(offset - j->counted);
+		else
+			place_advance(&j->at, j->text, j->counted, offset);
 		j->counted = offset;
 	}
 	return j->at;
@@ -324,7 +341,10 @@ static int json_read_all(struct json *j)
 int json_read(struct span text, const struct budget *budget, struct arena *a, struct doc *doc,
               struct notes *warnings, bool *syntax, struct err *e)
 {
-	struct json j = { .text = text, .at = { NULL, 1, 1 }, .syntax = syntax };
+	struct json j = { .text = text,
+		          .at = { NULL, 1, 1 },
+		          .one_line = json_one_line(text),
+		          .syntax = syntax };
 	*syntax = false;
 	build_init(&j.b, budget, a, e);
 	if (json_read_all(&j) < 0)

@@ -112,6 +112,8 @@ struct framework_object {
  */
 const struct node *framework_object(const struct framework *f, const struct framework_object *o,
                                     struct arena *a);
+/* The template of the pods of a role, with placeholders, in the arena. */
+const struct node *framework_template(const struct framework *f, const char *role, struct arena *a);
 
 struct framework_created {
 	const char *uid;      /* of FRAMEWORK_DONE; borrowed until the callback is called again */

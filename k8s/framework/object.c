@@ -92,9 +92,11 @@ static void object_spec_free(struct fw_spec *s)
 static void object_read(struct framework *f, struct fw_spec *new, const struct fw_value *v,
                         struct span object)
 {
-	struct fw_value metadata = fw_parse(v, "metadata", scan_get(object, "metadata"), NODE_MAP);
-	struct fw_value spec = fw_parse(v, "spec", scan_get(object, "spec"), NODE_MAP);
-	struct span status = scan_get(object, "status");
+	static const char *const KEYS[] = { "metadata", "spec", "status" };
+	struct span part[ARRAY_SIZE(KEYS)];
+	scan_members(object, KEYS, part, ARRAY_SIZE(KEYS));
+	struct fw_value metadata = fw_parse(v, KEYS[0], part[0], NODE_MAP);
+	struct fw_value spec = fw_parse(v, KEYS[1], part[1], NODE_MAP);
 	if (!v->r->bad) {
 		const struct node *deleted = node_get(metadata.n, "deletionTimestamp");
 		new->name = object_dup(new, fw_name(&metadata));
@@ -103,14 +105,14 @@ static void object_read(struct framework *f, struct fw_spec *new, const struct f
 		new->dying = deleted && deleted->type != NODE_NULL;
 	}
 	if (!v->r->bad)
-		object_spec(new, &spec, scan_get(object, "spec"));
+		object_spec(new, &spec, part[1]);
 	if (v->r->bad)
 		return;
 	if (f->spec.uid &&
 	    (strcmp(new->uid, f->spec.uid) != 0 || strcmp(new->name, f->spec.name) != 0))
 		fw_bad(v, "is another one than before");
-	else if (!f->spec.uid && scan_type(status) > SCAN_NULL)
-		v->r->bad = fw_status_read(f, status, v->r->e) < 0;
+	else if (!f->spec.uid && scan_type(part[2]) > SCAN_NULL)
+		v->r->bad = fw_status_read(f, part[2], v->r->e) < 0;
 }
 
 int framework_put(struct framework *f, struct span object, struct err *e)

@@ -145,6 +145,13 @@ static struct node objects_added(const struct node *template, const struct filli
 	return objects_make(doc_quiet(str_view(&text), &FW_BUDGET, with->a), NULL, with);
 }
 
+const struct node *framework_template(const struct framework *f, const char *role, struct arena *a)
+{
+	const json_t *place = json_object_get(f->spec.places, role); /* else it is at its end */
+	struct span text = place ? f->spec.roles[json_integer_value(place)].pod : SPAN("{}");
+	return doc_quiet(text, &FW_BUDGET, a); /* was read with the Framework */
+}
+
 static const struct node *objects_pod(const struct framework *f, const struct fw_role *r,
                                       size_t index, struct arena *a)
 {
@@ -169,10 +176,7 @@ static const struct node *objects_pod(const struct framework *f, const struct fw
 		{ "FC_TASK_ATTEMPT_ID", arena_printf(a, "%d", task->life.id) },
 	};
 	struct filling with = { told, FC_TOLD, a };
-	const json_t *place = json_object_get(f->spec.places, r->name); /* else it is at its end */
-	struct span text = place ? f->spec.roles[json_integer_value(place)].pod : SPAN("{}");
-	/* It was read with the Framework. */
-	const struct node *template = doc_quiet(text, &FW_BUDGET, a);
+	const struct node *template = framework_template(f, r->name, a);
 	struct node *pod = ARENA_NEW(a, struct node, 2);
 	pod[1] = objects_added(template, &with);
 	with.n = FC_PLACEHOLDERS;

@@ -28,9 +28,11 @@ static int admit_exceeds(struct engine *e, const struct engine_asked *job,
 static bool admit_scales(struct engine *e, const struct engine_asked *job, struct amounts *sum)
 {
 	ARENA_AUTO a = { 0 };
+	if (!job->role.n)
+		return false;
 	struct span uid = scan_text(scan_path(job->framework, "metadata", "uid"), &a);
 	LOCK_AUTO(&e->lock);
-	const struct engine_job *known = job->role.n ? engine_find(e, uid) : NULL;
+	const struct engine_job *known = engine_find(e, uid);
 	const struct queue_job *queued = known ? known->queued : NULL;
 	if (queued && queued->gang) {
 		amounts_add(sum, &queued->sum.held, 1);
@@ -50,7 +52,7 @@ int engine_admit(struct engine *e, const struct engine_asked *job, struct err *e
 	double memory = 0;
 	bool known = admit_scales(e, job, &sum);
 	struct span role;
-	struct scan roles = scan_begin(scan_path(job->framework, "spec", "taskRoles"));
+	struct scan roles = scan_begin(scan_inside(job->framework, "spec", "taskRoles"));
 	for (size_t i = 0; scan_item(&roles, &role); i++) {
 		ERR_AUTO why = { 0 };
 		struct span name = scan_text(scan_get(role, "name"), &a);

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
-#include <search.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,20 +70,21 @@ enum store_outcome engine_get(struct engine *e, enum object_kind kind, const cha
 
 /* ---- the jobs -------------------------------------------------------------------------------- */
 
-/* By uid, which both begin with. */
-static int engine_compare(const void *a, const void *b)
+static struct engine_jobs *engine_jobs_like(struct engine *e, struct span uid)
 {
-	return strcmp(a, b);
+	uint32_t hash = 2166136261; /* FNV-1a */
+	for (size_t i = 0; i < uid.n; i++)
+		hash = (hash ^ (unsigned char)uid.p[i]) * 16777619;
+	return &e->jobs[hash % ARRAY_SIZE(e->jobs)];
 }
 
 struct engine_job *engine_find(struct engine *e, struct span uid)
 {
-	char key[UID_TEXT];
-	if (uid.n >= UID_TEXT)
-		return NULL;
-	(void)snprintf(key, sizeof(key), "%.*s", (int)uid.n, uid.p);
-	struct engine_job *const *found = tfind(key, &e->jobs, engine_compare);
-	return found ? *found : NULL;
+	struct engine_job *job;
+	LIST_FOREACH(job, engine_jobs_like(e, uid), alike)
+	if (span_is(uid, job->uid))
+		return job;
+	return NULL;
 }
 
 struct engine_job *engine_job_of(struct engine *e, struct span uid)
@@ -96,8 +96,7 @@ struct engine_job *engine_job_of(struct engine *e, struct span uid)
 	job->e = e;
 	job->sync_ms = job->stops_ms = ENGINE_NEVER;
 	(void)snprintf(job->uid, sizeof(job->uid), "%.*s", (int)uid.n, uid.p);
-	if (!tsearch(job, &e->jobs, engine_compare))
-		abort(); /* no memory */
+	LIST_INSERT_HEAD(engine_jobs_like(e, uid), job, alike);
 	TAILQ_INSERT_TAIL(&e->live, job, live);
 	return job;
 }
@@ -111,7 +110,7 @@ void engine_drop(struct engine_job *job)
 	heap_remove(&e->due, &job->due);
 	grants_end(job, NULL, 0);
 	LOCK_AUTO(&e->lock);
-	(void)tdelete(job, &e->jobs, engine_compare);
+	LIST_REMOVE(job, alike);
 	if (!job->complete)
 		TAILQ_REMOVE(&e->live, job, live);
 	if (job->changed)
@@ -390,8 +389,9 @@ void engine_stop(struct engine *e)
 	(void)eventfd_write(e->trash, 1); /* cannot overflow */
 	while (e->n_threads > 0)
 		(void)pthread_join(e->thread[--e->n_threads], NULL);
-	while (e->jobs)
-		engine_drop(*(struct engine_job **)e->jobs); /* NOLINT: leaves the tree, too */
+	for (size_t i = 0; i < ARRAY_SIZE(e->jobs); i++)
+		while (!LIST_EMPTY(&e->jobs[i]))
+			engine_drop(LIST_FIRST(&e->jobs[i])); /* NOLINT: leaves the list, too */
 	free(e->due.v);
 	const int fds[] = { e->epoll, e->event, e->pods_dir, e->logs_dir, e->trash_dir, e->trash };
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)

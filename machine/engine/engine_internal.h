@@ -76,8 +76,9 @@ struct engine_pod {
 };
 
 struct engine_job {
-	char uid[UID_TEXT]; /* first: e->jobs finds it by that */
+	char uid[UID_TEXT];
 	struct engine *e;
+	LIST_ENTRY(engine_job) alike; /* of e->jobs */
 	TAILQ_ENTRY(engine_job) live; /* of e->live, unless `complete` */
 	struct heap_item due;         /* of e->due */
 	TAILQ_ENTRY(engine_job) turn; /* of e->turn, if it is */
@@ -134,9 +135,9 @@ struct engine {
 	 * queue: this thread alone changes these, and reads them without it, but for `news`,
 	 * `jobs` and `live`, to which others add. */
 	pthread_mutex_t lock;
-	TAILQ_HEAD(engine_news, engine_job) news; /* whose Frameworks have changed */
-	void *jobs;                               /* tree of struct engine_job, by uid */
-	TAILQ_HEAD(engine_live, engine_job) live; /* those that have not ended */
+	TAILQ_HEAD(engine_news, engine_job) news;         /* whose Frameworks have changed */
+	LIST_HEAD(engine_jobs, engine_job) jobs[1 << 14]; /* by the hash of uid */
+	TAILQ_HEAD(engine_live, engine_job) live;         /* those that have not ended */
 
 	/* Of the thread. */
 	struct heap due;                          /* jobs that are to be looked at */

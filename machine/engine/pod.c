@@ -120,11 +120,15 @@ int pod_need(struct engine_pod *p, struct err *err)
 		p->gang = like->gang;
 		return 0;
 	}
-	if (!pod_spec(p, err))
+	/* Its template has all of that, and most pods wait long. */
+	ARENA_SECRET a = { 0 };
+	const struct pod *pod =
+	    pod_read(framework_template(p->job->machine, p->role, &a), &p->e->pods, &a, err);
+	if (!pod)
 		return -1;
-	p->need = p->spec->need;
-	p->grace_s = p->spec->grace_s;
-	p->gang = p->spec->gang;
+	p->need = pod->need;
+	p->grace_s = pod->grace_s;
+	p->gang = pod->gang;
 	return 0;
 }
 
@@ -622,9 +626,7 @@ void pod_step(struct engine_pod *p, bool stored)
 	} else if (started && p->dying && due && p->pidfd >= 0) {
 		task_kill(p->pidfd);
 		p->due_ms = now + KILL_MARGIN_MS;
-	} else if (p->state == POD_QUEUED && stored) {
-		pod_forget_spec(p); /* it waits */
-	} else if (p->state < POD_STARTED && stored && due) {
+	} else if (p->state > POD_QUEUED && p->state < POD_STARTED && stored && due) {
 		pod_advance(p);
 	}
 	if (p->state < POD_ENDED && p->due_ms > now)
@@ -640,7 +642,6 @@ bool pod_find(struct engine_pod *p)
 	if (fd_read_str(AT_FDCWD, file, &text) < 0 && access(shim, F_OK) < 0)
 		return false;
 	p->gpus_found = arena_dup(&p->texts, str_view(&text));
-	pod_forget_spec(p);
 	p->state = POD_STARTED;
 	p->due_ms = clock_ms() + STARTING_MS;
 	return true;

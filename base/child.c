@@ -39,7 +39,7 @@ static int child_files(posix_spawn_file_actions_t *actions, const struct child_c
 	for (size_t i = 0; rc == 0 && i < c->n_keep; i++)
 		rc = posix_spawn_file_actions_adddup2(actions, c->keep[i], c->keep[i]);
 #ifdef __GLIBC__ /* musl does not have it */
-	if (rc == 0 && c->group != CHILD_HERE && !c->n_keep)
+	if (rc == 0 && c->group == CHILD_APART)
 		rc = posix_spawn_file_actions_addclosefrom_np(actions, c->pass ? 4 : 3);
 #endif
 	if (rc == 0 && c->dir)

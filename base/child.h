@@ -17,8 +17,8 @@ enum child_group {
 };
 
 /* Lists are NULL-terminated.  Descriptors with O_CLOEXEC, as those of this process have it, are not
- * inherited.  Others are, but glibc closes them, except `pass`, for a program that is not
- * CHILD_HERE and has no `keep`. */
+ * inherited.  Others are, but glibc closes them, except `pass`, for a program that is CHILD_APART.
+ */
 struct child_command {
 	const char *const *argv; /* argv[0] is looked for in PATH */
 	const char *const *env;  /* NULL: that of this process */
@@ -27,7 +27,7 @@ struct child_command {
 	const sigset_t *blocked; /* CHILD_APART, CHILD_SESSION: at first; NULL: no signal */
 	const char *dir;         /* where it starts; NULL: as this process */
 	int pass;                /* its descriptor 3; 0: it has none */
-	const int *keep;         /* inherited, with the same numbers */
+	const int *keep; /* inherited, with the same numbers, but not by one that is CHILD_APART */
 	size_t n_keep;
 };
 

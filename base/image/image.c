@@ -132,8 +132,6 @@ int image_parse(struct span name, struct arena *a, struct image *out)
 	return 0;
 }
 
-/* ---- logins ---- */
-
 /* ---- refusals ---- */
 
 static bool image_says(struct span message, const char *const *words)

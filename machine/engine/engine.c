@@ -181,8 +181,8 @@ static bool news_read(struct engine_job *job)
 	return known;
 }
 
-/* Those that there are now, of a turn; false: there are more, or one cannot be read. */
-static bool news_read_all(struct engine *e)
+/* Those that there are now, of a turn; false: one cannot be read.  *more: there are others. */
+static bool news_read_all(struct engine *e, bool *more)
 {
 	bool all = true;
 	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
@@ -198,9 +198,10 @@ static bool news_read_all(struct engine *e)
 		(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 	}
 	(void)pthread_mutex_unlock(&e->lock);
-	if (job != last)
+	*more = job != last;
+	if (*more)
 		engine_wake(e);
-	return all && job == last;
+	return all;
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */
@@ -298,16 +299,21 @@ static void *engine_run(void *arg)
 {
 	struct engine *e = arg;
 	bool known = false;
+	bool more = true;
+	bool begun = false; /* before, not all is known that tasks hold and which jobs are first */
 	while (engine_obey(e)) {
 		if (!e->ending) {
 			e->starts = 0;
-			if (news_read_all(e) && !known) {
+			bool all = news_read_all(e, &more);
+			begun |= !more;
+			if (all && !more && !known) {
 				logs_forget_strangers(e);
 				world_end_strangers(e);
 				known = true;
 			}
 			engine_steps(e);
-			engine_schedule(e);
+			if (begun)
+				engine_schedule(e);
 			engine_steps(e);
 			jobs_settle(e);
 		}

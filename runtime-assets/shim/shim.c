@@ -377,7 +377,7 @@ static void shim_supervise(struct shim *s)
 static void shim_try(struct shim *s)
 {
 	s->which = *s->head[SHIM_INITS] ? SHIM_INIT : SHIM_APP;
-	s->state.of[s->which] = (struct shim_result){ 0 };
+	memset(s->state.of, 0, sizeof(s->state.of)); /* also the app's, after init */
 	s->began_ms = clock_wall_ms();
 	s->exit_ms = s->exit = 0;
 	s->target = -1;

@@ -136,6 +136,10 @@ def test_short_of_resources():
         with Task("echo ran; exit 7") as t:
             app = fails_first(t, 2, how).run()["app"]
             equal(how, (app["code"], app["reason"], t.read("tries")), (7, "Error", b"\n" * 3))
+    short = "No space left on device"  # what is not there at first is taken for a lack of space by its name
+    with Task("", init=f"[ -e ../ran ] && printf '#!/bin/sh\\nexit 7' >'{short}' && chmod +x '{short}'; touch ../ran", argv=["./" + short]) as t:
+        app = t.run()["app"]
+        equal("nothing of the first try is left", (app["code"], app["reason"], app["message"]), (7, "Error", ""))
     with Task("echo ran") as t:
         app = fails_first(t, 100, "kill -9 $$").run()["app"]
         equal("not for ever", (app["code"], app["reason"], t.read("tries")), (128, "OutOfResources", b"\n" * 8))

@@ -27,6 +27,8 @@ static void note_notice(void *arg, enum engine_level level, const char *text)
 {
 	struct fixture *f = arg;
 	(void)level;
+	assert_int_equal(pthread_mutex_trylock(&f->e.lock), 0); /* it can take long */
+	(void)pthread_mutex_unlock(&f->e.lock);
 	(void)snprintf(f->notice, sizeof(f->notice), "%s", text); /* may be cut */
 }
 
@@ -197,6 +199,11 @@ TEST(test_logs)
 	logs_forget_strangers(&f.e);
 	assert_true(has_log(&f, RUNS - 1));
 	free(TAKE(job->name));
+	int trash = f.e.trash_dir;
+	f.e.trash_dir = -1;
+	logs_forget_strangers(&f.e);
+	assert_non_null(strstr(f.notice, "framework cannot be moved to"));
+	f.e.trash_dir = trash;
 	logs_forget_strangers(&f.e);
 	assert_false(has_log(&f, RUNS - 1));
 	f.e.stop = true;

@@ -272,6 +272,7 @@ TEST_WITH(test_tied, setup, teardown)
 {
 	struct world *w = *state;
 	int pidfd = -1;
+	int lock = dup2(STDIN_FILENO, 100); /* inherited, as that of `run` */
 	world_prepare(w, "trap 'exit 5' TERM; echo ready; sleep 60 & wait");
 	pid_t parent = fork();
 	if (parent == 0) {
@@ -280,9 +281,13 @@ TEST_WITH(test_tied, setup, teardown)
 	}
 	world_wait(w, "log", "ready");
 	assert_int_equal(task_find(w->dir, &pidfd), TASK_ALIVE);
+	FREE_AUTO char *held = xasprintf("/proc/%d/fd/%d", atoi(world_text(w, "shim")), lock);
+	int absent = access(held, F_OK);
+	(void)close(lock);
 	assert_int_equal(kill(parent, SIGKILL), 0);
 	assert_int_equal(child_wait(parent), 128 + SIGKILL);
 	struct task_state s = world_end(w, pidfd);
+	assert_int_equal(absent, 0);
 	assert_true(s.stopped);
 	assert_int_equal(s.container[1].code, UNKNOWN);
 	assert_non_null(strstr(s.container[1].message, "originUserExitCode: 5"));

@@ -199,7 +199,7 @@ static bool news_read_all(struct engine *e, bool *more)
 	}
 	(void)pthread_mutex_unlock(&e->lock);
 	*more = job != last;
-	if (*more)
+	if (*more && all) /* else they are read again when one of them is due */
 		engine_wake(e);
 	return all;
 }
@@ -266,7 +266,7 @@ static int engine_timeout(const struct engine *e, int timeout)
 	int64_t due = first && first->at_ms < e->probe_ms ? first->at_ms : e->probe_ms;
 	due = e->trim_ms < due ? e->trim_ms : due;
 	int64_t ms = due - clock_ms();
-	if (e->schedule)
+	if (e->schedule && !e->ending)
 		return 0;
 	if (due == ENGINE_NEVER || e->ending || (timeout >= 0 && timeout < ms))
 		return timeout;

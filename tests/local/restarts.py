@@ -37,6 +37,23 @@ def test_server_killed(check):
         first.kill()
 
 
+def test_many_wait(check):
+    """A restart starts no task before it has read all jobs: the one that runs, and is read last, holds the machine."""
+    holds, first = max((f"h{i}" for i in range(4000)), key=lambda name: framework_name(name)), Machine("--cpus", "1")
+    try:
+        first.start(holds, {"main": role("exec sleep 1000")})
+        first.wait(holds, "RUNNING")
+        for i in range(300):
+            first.start(f"w{i}", {"main": role("exec sleep 1000")})
+        first.kill()
+        with first.again() as second:
+            check.ok("all are read", wait_until(lambda: all("Waiting" in second.waiting_reason(f"w{i}") for i in range(300))))
+            running = [j["name"] for j in second.request("GET", "/api/v2/jobs?state=RUNNING").json]
+            check.equal("the others wait", running, [holds])
+    finally:
+        first.kill()
+
+
 def test_server_killed_at_every_time(check):
     """Killed again and again while jobs start and end: each code is right, and each task ran once."""
     machine = Machine()

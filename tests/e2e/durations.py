@@ -38,8 +38,7 @@ def test_limits(check, cluster):
                     "GET", f"/api/v2/jobs/alice~{j}").json["jobStatus"].get("stopReason", "")))
         time.sleep(2)  # two rounds
         check.equal("the others run on", [j for j in ("below", "without") if stopped(j)], [])
-        lines = [line for s in (one, two) for line in s.log().splitlines() if "has reached its time limit" in line]
-        check.equal("each was stopped once", len(lines), 2)
-        check.equal("no trouble", [line for s in (one, two) for line in s.log().splitlines() if "cannot be stopped" in line], [])
+        check.equal("each was stopped once", len([s for t in (one, two) for s in t.log_lines("reached its time limit")]), 2)
+        check.equal("no trouble", one.log_lines("cannot be stopped") + two.log_lines("cannot be stopped"), [])
     for job in ("over", "below", "by-default", "without"):
         cluster.delete("Framework", framework_name(job))

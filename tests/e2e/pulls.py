@@ -108,9 +108,10 @@ def test_pulls(check, cluster):
         check.equal("another cause is said", (waiting["kind"], waiting["message"]), ("image", BUSY))
         cluster.api("PATCH", twice, {"count": 3, "lastTimestamp": time.strftime(STAMP, time.gmtime())}, MERGE)
         check.ok("the third time counts", wait_until(lambda: stopped(cluster, "twice")))
-        lines = [line for s in (server, other) for line in s.log().splitlines() if "an image cannot be pulled" in line]
-        check.equal("each was stopped once", len(lines), 4)
-        check.equal("no trouble", [line for s in (server, other) for line in s.log().splitlines() if "cannot be stopped" in line], [])
+        def lines(text):
+            return server.log_lines(text) + other.log_lines(text)
+        check.ok("each was stopped once, and logged afterwards", wait_until(lambda: len(lines("an image cannot be pulled")) == 4))
+        check.equal("no trouble", lines("cannot be stopped"), [])
         shown(check, cluster, server, "gone")
     for job in jobs:
         cluster.delete("Framework", framework_name(job))

@@ -229,7 +229,7 @@ def test_hived_trouble(check):
             check.equal(f"{mode}: is said once", len(said(s, LOST)), 1)
             services[mode].mode = "well"
         for mode, s in servers.items():
-            check.ok(f"{mode}: known again", wait_until(lambda s=s: len(said(s, KNOWN)) == 2), s.log())
+            check.ok(f"{mode}: known again", wait_until(lambda s=s: len(said(s, KNOWN)) == 2, 90), s.log())  # pauses grow to 60 s
             check.ok(f"{mode}: and counts", quota(s, 3))
             check.equal(f"{mode}: no other route", {path for path, _ in services[mode].requests}, {PATH})
     finally:

@@ -376,6 +376,7 @@ static void pod_never(struct engine_pod *p, const char *reason, int code, const 
 	c->reason = reason;
 	c->message = arena_dup(&p->texts, span_of(message));
 	pod_event(p, "Warning", "Failed", "%s", message);
+	pod_say(p, NULL);
 	pod_release(p);
 	grant_unlock(p->e, p->grant, true);
 	p->state = POD_ENDED;

@@ -207,7 +207,7 @@ void images_config_read(struct span text, struct arena *a, struct images_status 
 	struct words env = { .a = a };
 	for (struct span item; env.n < IMAGES_ENV_MAX && scan_item(&list, &item);) {
 		struct span word = scan_text(item, a);
-		if (span_chr(word, '=') < word.n)
+		if (span_chr(word, '=') < word.n && span_chr(word, '\0') == word.n)
 			words_add(&env, arena_dup(a, word));
 	}
 	out->env = env.v;

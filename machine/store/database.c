@@ -20,7 +20,8 @@
 enum {
 	LOCK_WAITS = 100,
 	LOCK_WAIT_MS = 20,
-	LOG_COPIED = 1024, /* pages of the log after which it is copied */
+	LOG_COPIED = 512,           /* pages of the log after which it is copied */
+	LOG_MANY = LOG_MAX / 4 * 3, /* pages after which it begins anew */
 	SCHEMA_VERSION = 1,
 	DAMAGED_TEXT = 1 << 20, /* bytes of sentences; no more are told */
 };
@@ -118,10 +119,11 @@ int db_empty_log(struct database *d)
 void db_begin(struct database *d)
 {
 	/* The file of the log keeps its size: commits are faster where it has its blocks already.
-	 */
-	d->fault = d->unsure          ? SQLITE_IOERR_FSYNC
-	           : d->wal > LOG_MAX ? db_copy_log(d, d->db, SQLITE_CHECKPOINT_RESTART)
-	                              : 0;
+	 * It begins anew just after a copy, when least is left to be copied here. */
+	bool full = d->wal > LOG_MAX || (d->wal > LOG_MANY && atomic_exchange(&d->copied, false));
+	d->fault = d->unsure ? SQLITE_IOERR_FSYNC
+	           : full    ? db_copy_log(d, d->db, SQLITE_CHECKPOINT_RESTART)
+	                     : 0;
 	if (d->fault == SQLITE_BUSY) /* it is being copied */
 		d->fault = 0;
 	int code = db_run(d, "BEGIN", "");

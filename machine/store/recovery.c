@@ -52,7 +52,7 @@ static int damage_write(const struct database *d, const char *name, struct span 
 		return -1;
 	FD_AUTO fd =
 	    openat(d->root, to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	return fd >= 0 && fd_write_all(fd, text) == 0 && fsync(fd) == 0 ? 0 : -1;
+	return fd >= 0 && fd_write_all(fd, text) == 0 && syncfs(fd) == 0 ? 0 : -1;
 }
 
 /* ---- the database ------------------------------------------------------------------ */
@@ -212,11 +212,11 @@ int import_files(struct database *d, struct err *e)
 	for (enum object_kind k = 0; k < KIND_PRIORITYCLASS && code == 0; k++) {
 		const char *from = resource_of(k)->plural;
 		DIR_AUTO *list = dir_list(d->root, from);
-		if (list == NULL && errno != ENOENT)
-			return err_set(e, UNKNOWN_ERROR, "%s/%s: %s", d->path, from,
-			               strerrordesc_np(errno));
 		for (const char *file; list && code == 0 && (file = dir_next(list)) != NULL;)
 			code = import_file(d, dirfd(list), k, file, e);
+		if (code == 0 && errno != 0 && (list != NULL || errno != ENOENT))
+			return err_set(e, UNKNOWN_ERROR, "%s/%s: %s", d->path, from,
+			               strerrordesc_np(errno));
 	}
 	code = code ?: db_commit(d);
 	for (enum object_kind k = 0; k < KIND_MADE && code == 0; k++) {

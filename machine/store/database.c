@@ -20,8 +20,7 @@
 enum {
 	LOCK_WAITS = 100,
 	LOCK_WAIT_MS = 20,
-	LOG_COPIED = 512,           /* pages of the log after which it is copied */
-	LOG_MANY = LOG_MAX / 4 * 3, /* pages after which it begins anew */
+	LOG_COPIED = 512, /* pages of the log after which it is copied */
 	SCHEMA_VERSION = 1,
 	DAMAGED_TEXT = 1 << 20, /* bytes of sentences; no more are told */
 };
@@ -120,14 +119,14 @@ void db_begin(struct database *d)
 {
 	/* The file of the log keeps its size: commits are faster where it has its blocks already.
 	 * It begins anew just after a copy, when least is left to be copied here. */
-	bool full = d->wal > LOG_MAX || (d->wal > LOG_MANY && atomic_exchange(&d->copied, false));
+	bool full =
+	    d->wal > LOG_MAX || (d->wal > LOG_MAX / 4 * 3 && atomic_exchange(&d->copied, false));
 	d->fault = d->unsure ? SQLITE_IOERR_FSYNC
 	           : full    ? db_copy_log(d, d->db, SQLITE_CHECKPOINT_RESTART)
 	                     : 0;
-	if (d->fault == SQLITE_BUSY) /* it is being copied */
-		d->fault = 0;
 	int code = db_run(d, "BEGIN", "");
-	d->fault = d->fault ?: code;
+	if (d->fault == 0 || d->fault == SQLITE_BUSY) /* it is being copied */
+		d->fault = code;
 }
 
 int db_commit(struct database *d)
@@ -156,8 +155,7 @@ static int db_open_directory(struct database *d, const char *dir, struct err *e)
 {
 	struct stat st;
 	const char *fault = NULL;
-	bool made = mkdir(dir, 0700) == 0 || errno == EEXIST;
-	if (made)
+	if (mkdir(dir, 0700) == 0 || errno == EEXIST)
 		d->root = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (d->root < 0 || fstat(d->root, &st) != 0 || !(d->path = realpath(dir, NULL)))
 		fault = errno == ELOOP || errno == ENOTDIR ? "it is not a directory"
@@ -225,10 +223,9 @@ int db_load(struct database *d, const char *file)
 	/* All in the log is stored in the database, although a sync of it may have failed before.
 	 */
 	code = code ?: db_empty_log(d);
-	if ((code & 0xff) == SQLITE_FULL) /* a full disk: it stays in the log */
-		code = 0;
-	code =
-	    code ?: db_ask(d, "SELECT integrity_check = 'ok' FROM pragma_integrity_check", &good);
+	if (code == 0 || (code & 0xff) == SQLITE_FULL) /* a full disk: it stays in the log */
+		code =
+		    db_ask(d, "SELECT integrity_check = 'ok' FROM pragma_integrity_check", &good);
 	return code || good ? code : SQLITE_CORRUPT;
 }
 
@@ -262,7 +259,6 @@ int db_open(struct database *d, const char *dir, struct err *e)
 	code = code ?: damage_rows(d, e);
 	if (code == 0)
 		(void)db_empty_log(d); /* on a full disk it stays */
-	d->wal = 0; /* so that the worker leaves it alone till its first commit */
 	return code > 0 ? err_set(e, UNKNOWN_ERROR, "%s/%s %s: %s", d->path, DB_FILE, fault,
 	                          code == SQLITE_CANTOPEN ? strerrordesc_np(errno)
 	                                                  : sqlite3_errstr(code))

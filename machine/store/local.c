@@ -82,10 +82,9 @@ static struct mail *group_run(struct local *l, struct mail *first)
 		group_do(l, first, end, code);
 	while (first != end) {
 		struct task *t = (struct task *)first;
-		const struct local_answer *a = &t->answer;
-		if (l->follower && a->told.n > 0)
+		if (l->follower && t->answer.told.n > 0)
 			(t->r->verb == STORE_DELETE ? l->follower->remove : l->follower->put)(
-			    l->follower_arg, str_view(&a->told));
+			    l->follower_arg, str_view(&t->answer.told));
 		first = first->next; /* who waits for the task may free it at once */
 		if (t->done)
 			(void)sem_post(t->done);
@@ -103,8 +102,7 @@ static void *worker_main(void *arg)
 		struct pollfd todo = { .fd = mailbox_fd(&l->todo), .events = POLLIN };
 		if (poll(&todo, 1, l->db.wal > 0 ? IDLE_MS : -1) == 0)
 			(void)db_empty_log(&l->db); /* what was deleted is not left in it */
-		struct mail *m = mailbox_take(&l->todo, &lost);
-		while (m)
+		for (struct mail *m = mailbox_take(&l->todo, &lost); m;)
 			m = group_run(l, m);
 	} while (!l->ends);
 	return NULL;

@@ -90,7 +90,7 @@ int row_find(sqlite3_stmt *s, struct row *r)
 	*r = (struct row){
 		.id = sqlite3_column_int64(s, 0),
 		.version = sqlite3_column_int64(s, 1),
-		.kind = kind >= 0 && kind < KIND_MADE ? (enum object_kind)kind : KIND_MADE,
+		.kind = kind < 0 || kind > KIND_MADE ? KIND_MADE : (enum object_kind)kind,
 		.namespace_name = db_text(s, 3),
 		.name = db_text(s, 4),
 		.uid = db_text(s, 5),

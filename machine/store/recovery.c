@@ -124,9 +124,8 @@ static int damage_swap(const struct database *d)
 {
 	FREE_AUTO char *to = damage_name(d, DB_FILE);
 	FREE_AUTO char *log = damage_name(d, DB_FILE "-wal");
-	if (!to || !log || linkat(d->root, DB_FILE, d->root, to, 0) != 0)
-		return -1;
-	if (renameat(d->root, DB_FILE "-wal", d->root, log) != 0 && errno != ENOENT)
+	if (!to || !log || linkat(d->root, DB_FILE, d->root, to, 0) != 0 ||
+	    (renameat(d->root, DB_FILE "-wal", d->root, log) != 0 && errno != ENOENT))
 		return -1;
 	return renameat(d->root, NEW_FILE, d->root, DB_FILE) == 0 ? fsync(d->root) : -1;
 }
@@ -224,12 +223,11 @@ int import_files(struct database *d, struct err *e)
 		FREE_AUTO char *to = xasprintf("imported-%s", from);
 		/* What is not removed does no harm. */
 		(void)tree_remove(d->root, to, SIZE_MAX); /* of an earlier start */
-		if (k == KIND_SECRET)
-			(void)tree_remove(d->root, from, SIZE_MAX);
-		else if (renameat(d->root, from, d->root, to) != 0 && errno != ENOENT)
+		if (renameat(d->root, from, d->root, to) != 0 && errno != ENOENT)
 			code = err_set(e, UNKNOWN_ERROR, "%s/%s: %s", d->path, to,
 			               strerrordesc_np(errno));
 	}
+	(void)tree_remove(d->root, "imported-secrets", SIZE_MAX);
 	return code;
 }
 

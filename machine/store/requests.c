@@ -370,18 +370,16 @@ void request_do(struct database *d, const char *namespace_name, const struct sto
 	local_answer_done(out);
 	out->body = STR_SECRET(TEXT_MAX);
 	out->status = r->verb == STORE_CREATE ? 201 : 200;
-	if (r->verb == STORE_CREATE && r->kind >= KIND_MADE) {
+	if (r->verb == STORE_CREATE && r->kind >= KIND_MADE)
 		(void)requests_refuse(&w, 405, "a directory does not store this kind");
-	} else if (named && (!r->name || !segment_ok(r->name) || !segment_ok(in))) {
+	else if (named && (!r->name || !segment_ok(r->name) || !segment_ok(in)))
 		(void)requests_refuse(&w, 422, "invalid name");
-	} else if (r->body[0].n + r->body[1].n + r->body[2].n > BODY_MAX) {
+	else if (r->body[0].n + r->body[1].n + r->body[2].n > BODY_MAX)
 		(void)requests_refuse(&w, 413, "the body is larger than 3145728 bytes");
-	} else if (r->verb == STORE_GET || r->verb == STORE_LIST) {
+	else if (r->verb == STORE_GET || r->verb == STORE_LIST)
 		(void)VERBS[r->verb](&w);
-	} else if (failed) {
+	else if (failed)
 		(void)requests_fail(&w, failed);
-	} else {
-		bool status = r->verb == STORE_PATCH && r->uid;
-		requests_write(&w, status ? do_status : VERBS[r->verb]);
-	}
+	else
+		requests_write(&w, r->verb == STORE_PATCH && r->uid ? do_status : VERBS[r->verb]);
 }

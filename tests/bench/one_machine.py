@@ -2,7 +2,7 @@
 """Jobs of one machine beside what they are made of: bubblewrap alone, SQLite alone and, if slurmrestd
 answers at $SLURMREST (a URL), Slurm.
 
-    one_machine.py [ROUNDS] [PART]...     parts: life, post, growth; default: all, 5 rounds
+    one_machine.py [ROUNDS] [PART]...     parts: life, post, growth, rest; default: all, 5 rounds
 
 The numbers are medians of the rounds, in which the programs take turns.  Everything runs on this
 machine and shares its cores."""
@@ -324,7 +324,35 @@ def part_growth(_):
     growth_ended()
 
 
-PARTS = {"life": part_life, "post": part_post, "growth": part_growth}
+# ---- rest: lists and memory --------------------------------------------------------------------
+def tree_kib(pid):
+    """Pss of a process and of all below it."""
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+        return kib(pid, "Pss") + sum(tree_kib(int(child)) for child in f.read().split())
+
+
+def part_rest(rounds):
+    print("\nThe memory of a server of few jobs and of all processes of 40 sleeping jobs (Pss), and a list of 2000 jobs.")
+    table("", "measured")
+    with Machine() as m:
+        server = kib(m.process.pid, "Pss")
+        submit_all(m.port, [f"s{i}" for i in range(40)], lambda name: job(name, {"main": role("exec sleep 100000", memory=16)}))
+        wait_until(lambda: Client(m.port).ask("GET", "/api/v2/jobs?limit=1&withTotalCount=true&state=RUNNING")["totalCount"] == 40, 60)
+        time.sleep(2)
+        row("the server, MiB", f"{server / 1024:.1f}")
+        row("the server and 40 sleeping jobs, MiB", f"{(kib(m.process.pid, 'Pss') + sum(map(tree_kib, m.shims().values()))) / 1024:.0f}")
+    with waiting_machine() as m:
+        fill(m, 2000)
+        client, walls = Client(m.port), []
+        for _ in range(20 * rounds):
+            begin = time.monotonic()
+            client.connection.request("GET", "/api/v2/jobs?limit=2000")
+            client.connection.getresponse().read()
+            walls.append((time.monotonic() - begin) * 1000)
+        row("a list of 2000 jobs, ms", f"{statistics.median(walls):.1f}")
+
+
+PARTS = {"life": part_life, "post": part_post, "growth": part_growth, "rest": part_rest}
 
 if __name__ == "__main__":
     chosen = sys.argv[1:]

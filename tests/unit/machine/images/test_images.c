@@ -495,6 +495,7 @@ TEST_WITH(test_killed_server_leaves_no_half_image, setup, teardown)
 		assert_int_equal(entries("unpacked"), 0);
 		assert_true(entries("tmp") > 0);
 	}
+	images_free(m);
 	open_images(MUCH);
 	/* Its children end a moment later. */
 	int64_t until = clock_ms() + WAIT_MS;

@@ -281,7 +281,8 @@ TEST_WITH(test_tied, setup, teardown)
 	}
 	world_wait(w, "log", "ready");
 	assert_int_equal(task_find(w->dir, &pidfd), TASK_ALIVE);
-	FREE_AUTO char *held = xasprintf("/proc/%d/fd/%d", atoi(world_text(w, "shim")), lock);
+	FREE_AUTO char *held =
+	    xasprintf("/proc/%ld/fd/%d", strtol(world_text(w, "shim"), NULL, 10), lock);
 	int absent = access(held, F_OK);
 	(void)close(lock);
 	assert_int_equal(kill(parent, SIGKILL), 0);

@@ -98,8 +98,10 @@ def sections(name):
 
 def main():
     short = sections("bench.txt")
-    found = {**short, "goals": goals("".join(short.values())), **sections("bench-long.txt"), **sections("bench-machine.txt")}
-    print(found["goals"], end="")
+    if short:
+        short["goals"] = goals("".join(short.values()))
+        print(short["goals"], end="")
+    found = {**short, **sections("bench-long.txt"), **sections("bench-machine.txt")}
     if sys.argv[1:] != ["--write"]:
         return
     with open(PAGE, encoding="utf-8") as file:

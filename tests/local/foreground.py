@@ -125,7 +125,9 @@ def test_run_first_failure(check):
              "print(s.accept()[0].recv(100).decode())", "raise MemoryError('no room for batch 3')"]
     feed = ["import os, socket, time", "c = None", "while not c:",
             f"    try: c = {connect}", "    except OSError: time.sleep(0.1)",
-            "while True:", "    c.sendall(b'batch')", "    time.sleep(0.1)"]
+            "while True:", "    try: c.sendall(b'batch')",
+            "    except OSError: time.sleep(3); raise",  # the server's end is seen first, also on a slow machine
+            "    time.sleep(0.1)"]
     with Place() as p:
         p.write("serve.py", "\n".join(serve))
         p.write("feed.py", "\n".join(feed))

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import threading
+import time
 
 from cluster import PATHS
 from harness import ROOT, run
@@ -172,8 +173,12 @@ class Jobs:
             pod = json.loads(text)
             what = f"{name}: role {role['name']}"
             metadata = {**pod.get("metadata", {}), "name": "probe", "namespace": "default"}
-            said = self.cluster.dry_run("Pod", {"apiVersion": "v1", "kind": "Pod",
-                                                "metadata": metadata, "spec": pod["spec"]})
+            for _ in range(100):
+                said = self.cluster.dry_run("Pod", {"apiVersion": "v1", "kind": "Pod",
+                                                    "metadata": metadata, "spec": pod["spec"]})
+                if "no PriorityClass" not in (said or ""):  # its admission gets new ones by a watch
+                    break
+                time.sleep(0.1)
             self.check.ok(f"{what} is a pod", said is None, said or "")
             said = self.cluster.dry_run("PodTemplate", {
                 "apiVersion": "v1", "kind": "PodTemplate",

@@ -165,10 +165,11 @@ def answer(server, path):
 
 
 def answers_differ(old, new):
-    """The first difference, or None; without firstFailure, which only this version has.  Members have no order."""
+    """The first difference, or None; without what only this version has.  Members have no order."""
+    def both(members):
+        return {k: v for k, v in members if k not in ("firstFailure", "gpuNumber")}
     try:
-        wrong = difference(*(json.loads(text, object_pairs_hook=lambda members: {k: v for k, v in members if k != "firstFailure"})
-                             for text in (old[-1], new[-1])))
+        wrong = difference(*(json.loads(text, object_pairs_hook=both) for text in (old[-1], new[-1])))
     except ValueError:
         wrong = old[-1] != new[-1] and repr((old[-1][:200], new[-1][:200]))
     return wrong or (None if old[:-1] == new[:-1] else repr((old[:-1], new[:-1])))

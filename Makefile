@@ -402,7 +402,7 @@ check-long:
 
 # ---- single suites ---------------------------------------------------------------------------
 ALL_SUITES := unit machine mutants golden hostile differential replay http e2e runtime arm64 local training page monitoring kill steps trouble upgrade growth soak packages docs facts lint analyze images layers
-NEEDS_unit := $(UNIT_TESTS)
+NEEDS_unit := $(UNIT_TESTS) $(B)/pai-runtime
 NEEDS_machine := $(B)/tests/machine/replay $(B)/tests/machine/traces/unpacked
 NEEDS_mutants := $(NEEDS_machine)
 $(foreach p,golden hostile differential,$(eval NEEDS_$(p) := $(B)/tests/$(p)/$(p)))

@@ -72,10 +72,7 @@ enum store_outcome engine_get(struct engine *e, enum object_kind kind, const cha
 
 static struct engine_jobs *engine_jobs_like(struct engine *e, struct span uid)
 {
-	uint32_t hash = 2166136261; /* FNV-1a */
-	for (size_t i = 0; i < uid.n; i++)
-		hash = (hash ^ (unsigned char)uid.p[i]) * 16777619;
-	return &e->jobs[hash % ARRAY_SIZE(e->jobs)];
+	return &e->jobs[hash_bytes(&e->hash_key, uid) % ARRAY_SIZE(e->jobs)];
 }
 
 struct engine_job *engine_find(struct engine *e, struct span uid)
@@ -349,6 +346,7 @@ struct engine *engine_start(const struct engine_settings *settings, struct err *
 	e->pods_dir = e->logs_dir = e->trash_dir = e->trash = -1;
 	e->probe_ms = e->trim_ms = ENGINE_NEVER;
 	(void)pthread_mutex_init(&e->lock, NULL); /* cannot fail with default attributes */
+	e->hash_key = hash_key_new();
 	TAILQ_INIT(&e->turn);
 	TAILQ_INIT(&e->live);
 	TAILQ_INIT(&e->news);

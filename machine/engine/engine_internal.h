@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 
+#include "base/hash.h"
 #include "base/heap.h"
 #include "k8s/framework/framework.h"
 #include "k8s/framework/view.h"
@@ -137,6 +138,7 @@ struct engine {
 	pthread_mutex_t lock;
 	TAILQ_HEAD(engine_news, engine_job) news;         /* whose Frameworks have changed */
 	LIST_HEAD(engine_jobs, engine_job) jobs[1 << 14]; /* by the hash of uid */
+	struct hash_key hash_key;                         /* of `jobs`; does not change */
 	TAILQ_HEAD(engine_live, engine_job) live;         /* those that have not ended */
 
 	/* Of the thread. */

@@ -239,7 +239,7 @@ $(STATIC)/%.o: %.c Makefile $(UNPACKED)/checked
 	$(Q)$(MUSL_CC) $(STATIC_OURS) -c -o $@ $<
 
 # The functions that take most of the time of a large job.
-$(patsubst %,$(STATIC)/base/%.o,json/json hash doc str): STATIC_OURS += -O2
+$(patsubst %,$(STATIC)/base/%.o,doc/json hash doc/doc str): STATIC_OURS += -O2
 STATIC_OBJECTS := $(patsubst %.c,$(STATIC)/%.o,$(call sources,base runtime-assets))
 STATIC_LIBS := $(patsubst %,$(STATIC)/lib%.a,yaml z mbedtls)
 # One partition is 2 KiB smaller than several.  With -static-pie, musl-gcc adds an interpreter to the

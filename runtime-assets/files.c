@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/enc.h"
-#include "base/fd.h"
+#include "base/posix/fd.h"
 #include "base/str.h"
 
 static int file_failed(struct err *e, const char *what, const char *path)

@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/fd.h"
+#include "base/posix/fd.h"
 
 #define FAILED 500, "RuntimeError"
 

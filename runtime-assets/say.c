@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/posix/clock.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "runtime-assets/files.h"

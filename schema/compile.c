@@ -2,10 +2,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/doc/tree.h"
 #include "base/embed.h"
 #include "base/enc.h"
-#include "base/tree.h"
-#include "schema/check.h"
+#include "schema/schema.h"
 #include "schema/schema_internal.h"
 
 enum { REFS_MAX = 256, REF_CHAIN_MAX = 32, COMPILE_DEPTH_MAX = 200, PROPERTIES_MAX = 4096 };

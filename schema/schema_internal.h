@@ -5,10 +5,10 @@
  * is resolved to a pointer.
  */
 #include "base/arena.h"
+#include "base/doc/tree.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "base/tree.h"
-#include "schema/check.h"
+#include "schema/schema.h"
 
 /* Types of values.  A date and a number that is not finite have types of their own, which `type`
  * never allows. */

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/doc/tree.h"
 #include "base/embed.h"
-#include "base/tree.h"
 #include "server/system.h"
 
 EMBED(exit_spec, "runtime-assets/k8s-job-exit-spec.yaml");

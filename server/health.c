@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/embed.h"
+#include "base/posix/clock.h"
 #include "k8s/transport/store.h"
 #include "server/auth/auth.h"
 #include "server/auth/token.h"

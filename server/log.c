@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/posix/clock.h"
 #include "base/time.h"
 
 /* LINE_MAX_BYTES is PIPE_BUF: a pipe takes a write of this size completely or not at all. */

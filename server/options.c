@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "base/tree.h"
+#include "base/doc/tree.h"
 #include "server/system.h"
 #include "translate/translate.h"
 

@@ -8,13 +8,13 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/enc.h"
+#include "base/posix/clock.h"
 #include "k8s/logs/log_file.h"
 #include "k8s/transport/store.h"
 #include "machine/engine/engine.h"
 #include "machine/store/local.h"
-#include "schema/check.h"
+#include "schema/schema.h"
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
 #include "server/auth/token.h"

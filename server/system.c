@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/enc.h"
-#include "base/fd.h"
+#include "base/posix/fd.h"
 
 /* These would make GnuTLS and libcurl write TLS keys to a file, libcurl send tokens through
  * proxies, OpenSSL load code or trust other certificates, and host names resolve to other hosts. */

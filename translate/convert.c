@@ -6,8 +6,8 @@
  */
 #include <inttypes.h>
 
+#include "base/doc/yaml.h"
 #include "base/enc.h"
-#include "base/yaml/yaml.h"
 #include "translate/dialect.h"
 #include "translate/dialects/parse_context.h"
 #include "translate/names.h"

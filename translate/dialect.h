@@ -1,6 +1,6 @@
 #pragma once
 /* The table of dialects: all that distinguishes one from another. */
-#include "schema/check.h"
+#include "schema/schema.h"
 #include "translate/translate.h"
 
 struct parse_context;

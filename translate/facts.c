@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/time.h"
-#include "schema/check.h"
+#include "schema/schema.h"
 #include "translate/names.h"
 
 /* Limits of the file, which grows with the number of users. */

@@ -4,7 +4,7 @@
  * checked, defaults filled in, names converted, commands rendered. Lives in the arena of the
  * request. Immutable after job_read.
  */
-#include "base/tree.h"
+#include "base/doc/tree.h"
 #include "translate/dialect.h"
 
 /* An environment variable from the job. */

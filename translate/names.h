@@ -4,7 +4,7 @@
  * server accepts most invalid ones, and the pod then fails hours later.  Pure; no thread rule.
  */
 #include "base/arena.h"
-#include "base/tree.h"
+#include "base/doc/tree.h"
 
 enum {
 	LABEL_MAX = 63, /* of a label value, and of role names in a Framework */

@@ -6,10 +6,10 @@
  * behind their variables, hived/ the scheduler HiveD.
  */
 #include "base/arena.h"
+#include "base/doc/tree.h"
 #include "base/err.h"
 #include "base/image/image.h"
 #include "base/object.h"
-#include "base/tree.h"
 
 struct job;   /* translate/job.h */
 struct hived; /* translate/hived/hived.h */

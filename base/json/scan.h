@@ -1,9 +1,7 @@
 #pragma once
 /*
- * json/ has two readers: json.c builds a tree with positions (json_read in tree.h), scan.c reads
- * JSON in place (this file).
- *
- * JSON in place: values are borrowed parts of the text; no tree is built.  For large objects of the
+ * JSON in place: values are borrowed parts of the text; no tree is built (for a tree with positions
+ * see json_read in base/doc/tree.h).  For large objects of the
  * API server, of which few members are needed.  Callers check text from outside with scan_valid;
  * on invalid text a scan returns nothing useful, but stays inside of the text.  Pure; no thread
  * rule.

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/enc.h"
+#include "base/posix/clock.h"
 #include "base/regex/regex_internal.h"
 
 enum {

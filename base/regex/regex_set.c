@@ -1,5 +1,5 @@
 /* The filter of many patterns: which of their literals occur in a text. */
-#include "base/clock.h"
+#include "base/posix/clock.h"
 #include "base/regex/regex_internal.h"
 
 enum { SLOTS = 1 << 12 };

@@ -7,7 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "base/lock.h"
+#include "base/posix/lock.h"
 
 /* ---- the tree of a view ---- */
 

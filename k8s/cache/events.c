@@ -10,7 +10,7 @@
 
 #include "base/hash.h"
 #include "base/image/image.h"
-#include "base/lock.h"
+#include "base/posix/lock.h"
 
 enum { BUCKETS = 4096 };
 

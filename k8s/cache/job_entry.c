@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "base/clock.h"
+#include "base/doc/tree.h"
 #include "base/enc.h"
 #include "base/json/fields.h"
 #include "base/json/put.h"
-#include "base/process.h"
+#include "base/posix/clock.h"
+#include "base/posix/process.h"
 #include "base/quantity.h"
 #include "base/str.h"
-#include "base/tree.h"
 #include "k8s/cache/cache_internal.h"
 
 /* ---- the members of a Framework that are kept, as a tree ---- */

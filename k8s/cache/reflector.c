@@ -8,8 +8,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/enc.h"
+#include "base/posix/clock.h"
 #include "k8s/cache/cache_internal.h"
 #include "k8s/transport/curl.h"
 #include "k8s/transport/paths.h"

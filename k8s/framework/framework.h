@@ -12,9 +12,9 @@
  */
 #include <jansson.h>
 
+#include "base/doc/tree.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "base/tree.h"
 
 /* ---- frameworkcontroller.yaml ---- */
 

@@ -3,9 +3,9 @@
  * tests. */
 #include <jansson.h>
 
-#include "base/clock.h"
+#include "base/doc/tree.h"
 #include "base/json/put.h"
-#include "base/tree.h"
+#include "base/posix/clock.h"
 #include "k8s/framework/framework.h"
 #include "k8s/transport/reply.h"
 

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/enc.h"
+#include "base/posix/clock.h"
 #include "k8s/gc/gc_internal.h"
 #include "k8s/transport/paths.h"
 #include "k8s/transport/reply.h"

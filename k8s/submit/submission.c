@@ -8,8 +8,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/json/scan.h"
+#include "base/posix/clock.h"
 #include "k8s/submit/ownership.h"
 #include "k8s/transport/paths.h"
 #include "k8s/transport/reply.h"

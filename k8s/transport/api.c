@@ -9,9 +9,9 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/json/put.h"
 #include "base/json/scan.h"
+#include "base/posix/clock.h"
 #include "base/time.h"
 #include "k8s/transport/curl.h"
 #include "k8s/transport/paths.h"

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/doc/yaml.h"
 #include "base/enc.h"
-#include "base/yaml/yaml.h"
 #include "k8s/transport/login.h"
 
 enum { CONFIG_MAX = 1 << 20 };

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "base/enc.h"
-#include "base/fd.h"
 #include "base/json/scan.h"
-#include "base/lock.h"
+#include "base/posix/fd.h"
+#include "base/posix/lock.h"
 #include "k8s/transport/paths.h"
 
 enum { TEXT_MAX = 1 << 20, TOKEN_MAX = 16384, HEADER_MAX = 20000, URL_MAX = 512 };

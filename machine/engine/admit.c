@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/json/scan.h"
-#include "base/lock.h"
+#include "base/posix/lock.h"
 #include "machine/engine/engine_internal.h"
 
 static const char TOGETHER[] = "the tasks of this job, which start together, ask";

@@ -11,10 +11,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/fd.h"
 #include "base/json/scan.h"
-#include "base/lock.h"
+#include "base/posix/clock.h"
+#include "base/posix/fd.h"
+#include "base/posix/lock.h"
 #include "machine/engine/engine_internal.h"
 
 enum {

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/lock.h"
+#include "base/posix/clock.h"
+#include "base/posix/lock.h"
 #include "machine/engine/engine_internal.h"
 
 enum {

@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/enc.h"
-#include "base/fd.h"
 #include "base/json/scan.h"
-#include "base/lock.h"
-#include "base/process.h"
+#include "base/posix/clock.h"
+#include "base/posix/fd.h"
+#include "base/posix/lock.h"
+#include "base/posix/process.h"
 #include "k8s/cache/job_entry.h"
 #include "machine/engine/engine_internal.h"
 

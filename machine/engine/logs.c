@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "base/enc.h"
-#include "base/fd.h"
-#include "base/lock.h"
-#include "base/rmtree.h"
+#include "base/posix/fd.h"
+#include "base/posix/lock.h"
+#include "base/posix/rmtree.h"
 #include "machine/engine/engine_internal.h"
 
 enum {

@@ -10,10 +10,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/doc/yaml.h"
 #include "base/embed.h"
 #include "base/enc.h"
-#include "base/fd.h"
-#include "base/yaml/yaml.h"
+#include "base/posix/fd.h"
 #include "machine/engine/engine_internal.h"
 
 EMBED(controller_config, "k8s/deploy/frameworkcontroller/config.yaml");

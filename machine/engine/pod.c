@@ -8,13 +8,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/embed.h"
 #include "base/enc.h"
-#include "base/fd.h"
 #include "base/json/put.h"
 #include "base/json/scan.h"
-#include "base/lock.h"
+#include "base/posix/clock.h"
+#include "base/posix/fd.h"
+#include "base/posix/lock.h"
 #include "machine/engine/engine_internal.h"
 
 enum {

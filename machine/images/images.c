@@ -14,12 +14,12 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/fd.h"
 #include "base/hash.h"
 #include "base/image/image.h"
 #include "base/json/scan.h"
-#include "base/rmtree.h"
+#include "base/posix/clock.h"
+#include "base/posix/fd.h"
+#include "base/posix/rmtree.h"
 #include "machine/images/images_internal.h"
 #include "machine/words.h"
 

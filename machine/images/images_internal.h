@@ -3,7 +3,7 @@
 #include <sys/queue.h>
 
 #include "base/arena.h"
-#include "base/child.h"
+#include "base/posix/child.h"
 #include "machine/images/images.h"
 
 enum { IMAGES_HEX = 65 };

@@ -7,8 +7,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-#include "base/fd.h"
-#include "base/tree.h"
+#include "base/doc/tree.h"
+#include "base/posix/fd.h"
 #include "machine/resources/resources.h"
 
 enum { CDI_FILE_MAX = 4 << 20, CDI_EDITS_MAX = 4096 };

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/posix/fd.h"
 #include "machine/resources/resources.h"
 
 static const char OWN_LEAF[] = "rest-lit-server";

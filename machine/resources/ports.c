@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/enc.h"
-#include "base/json/ports.h"
+#include "base/pod/portspec.h"
 #include "machine/resources/resources.h"
 
 /* Its lock; -1: another task has it, or a program that knows nothing of locks; -2: no descriptor.

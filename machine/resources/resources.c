@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/posix/fd.h"
 
 enum { PROC_TEXT = 4096 };
 

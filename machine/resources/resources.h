@@ -10,7 +10,7 @@
  */
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/port.h"
+#include "base/pod/port.h"
 #include "base/str.h"
 #include "machine/resources/amounts.h"
 #include "machine/words.h"

@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/fd.h"
+#include "base/posix/clock.h"
+#include "base/posix/fd.h"
 
 enum {
 	LOCK_WAITS = 100,

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/mailbox.h"
+#include "base/posix/mailbox.h"
 #include "k8s/transport/store_internal.h"
 #include "machine/store/local_internal.h"
 

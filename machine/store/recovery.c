@@ -14,11 +14,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/enc.h"
-#include "base/fd.h"
 #include "base/json/scan.h"
-#include "base/rmtree.h"
+#include "base/posix/clock.h"
+#include "base/posix/fd.h"
+#include "base/posix/rmtree.h"
 #include "base/time.h"
 #include "k8s/transport/paths.h"
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <sys/statvfs.h>
 
-#include "base/clock.h"
 #include "base/enc.h"
 #include "base/json/scan.h"
+#include "base/posix/clock.h"
 #include "base/time.h"
 #include "k8s/transport/paths.h"
 #include "k8s/transport/reply.h"

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "base/json/ports.h"
+#include "base/pod/portspec.h"
 #include "base/quantity.h"
 
 enum {

@@ -6,8 +6,8 @@
  * anything that one machine cannot do, and no template of this project needs, is an error that
  * names it.
  */
+#include "base/doc/tree.h"
 #include "base/err.h"
-#include "base/tree.h"
 #include "machine/resources/amounts.h"
 #include "machine/words.h"
 

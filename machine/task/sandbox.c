@@ -14,8 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/child.h"
-#include "base/fd.h"
+#include "base/posix/child.h"
+#include "base/posix/fd.h"
 #include "machine/words.h"
 
 enum {

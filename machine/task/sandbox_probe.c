@@ -4,9 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/child.h"
-#include "base/fd.h"
-#include "base/rmtree.h"
+#include "base/posix/child.h"
+#include "base/posix/fd.h"
+#include "base/posix/rmtree.h"
 #include "machine/task/sandbox.h"
 #include "machine/words.h"
 

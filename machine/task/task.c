@@ -10,10 +10,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/child.h"
-#include "base/clock.h"
-#include "base/fd.h"
-#include "base/process.h"
+#include "base/posix/child.h"
+#include "base/posix/clock.h"
+#include "base/posix/fd.h"
+#include "base/posix/process.h"
 #include "k8s/transport/reply.h"
 
 enum { STATE_MAX = 128 << 10, ENVIRON_MAX = 256 << 10, LEFTOVER_ROUNDS = 10 };

@@ -3,7 +3,7 @@
  * A task of this machine: its directory DIR/pods/UID (0700) and its shim, the process
  * `pai-runtime shim`, which runs the containers and outlives this process.  In the directory:
  *
- *   spec        for the shim: what it runs, see base/shim.h (0600: secrets); in its space the
+ *   spec        for the shim: what it runs, see base/pod/shim.h (0600: secrets); in its space the
  *               shim writes the last state
  *   shim        process_identity() of the shim, written by it as a whole
  *   state       struct task_state, written by the shim as a whole (write, fsync, rename)

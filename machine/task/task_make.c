@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/fd.h"
 #include "base/lists.h"
-#include "base/shim.h"
+#include "base/pod/shim.h"
+#include "base/posix/fd.h"
 #include "machine/task/task.h"
 
 enum { WORDS_MAX = 4096, SPEC_MAX = 32 << 20 };

@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/child.h"
-#include "base/clock.h"
+#include "base/posix/child.h"
+#include "base/posix/clock.h"
 #include "runtime-assets/cmdline.h"
 #include "runtime-assets/exit/exit_internal.h"
 #include "runtime-assets/files.h"

@@ -1,6 +1,6 @@
 /* The exit specification: a list of codes with patterns.  The first pattern that matches decides.
  */
-#include "base/tree.h"
+#include "base/doc/tree.h"
 #include "runtime-assets/exit/exit_internal.h"
 #include "runtime-assets/net/http.h"
 

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/enc.h"
+#include "base/posix/clock.h"
 #include "base/time.h"
 #include "runtime-assets/exit/exit_internal.h"
 #include "runtime-assets/files.h"

@@ -2,8 +2,8 @@
 
 #include <limits.h>
 
-#include "base/clock.h"
 #include "base/enc.h"
+#include "base/posix/clock.h"
 #include "runtime-assets/cmdline.h"
 #include "runtime-assets/net/kube.h"
 

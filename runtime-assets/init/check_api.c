@@ -3,7 +3,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/posix/clock.h"
 #include "runtime-assets/cmdline.h"
 #include "runtime-assets/init/init.h"
 #include "runtime-assets/net/kube.h"

@@ -4,8 +4,8 @@
 #define ZLIB_CONST
 #include <zlib.h>
 
+#include "base/doc/tree.h"
 #include "base/enc.h"
-#include "base/tree.h"
 #include "runtime-assets/files.h"
 
 enum {

@@ -6,7 +6,7 @@
  * and `command` are in ../plugins. A step returns 0, or the exit code of the init container and
  * *e.
  */
-#include "base/tree.h"
+#include "base/doc/tree.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/say.h"
 

@@ -1,6 +1,6 @@
 #pragma once
 /* Parts of init for its own files and tests. */
-#include "base/json/ports.h"
+#include "base/pod/portspec.h"
 #include "runtime-assets/init/init.h"
 #include "runtime-assets/net/kube.h"
 
@@ -91,7 +91,7 @@ void distributed_write(struct init *in, struct distributed_text *out, struct not
 
 /* ---- ports.c --------------------------------------------------------------------------------- */
 
-/* Every task computes the ports of all tasks (base/json/ports.h). */
+/* Every task computes the ports of all tasks (base/pod/portspec.h). */
 
 /* Port i of a label of a task, whose ports are known. */
 uint16_t portspec_port(const struct portspec *p, const struct port_label *l,

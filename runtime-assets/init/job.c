@@ -2,7 +2,7 @@
 #include "runtime-assets/init/init.h"
 
 #include "base/err.h"
-#include "base/reference.h"
+#include "base/pod/reference.h"
 #include "base/str.h"
 #include "runtime-assets/cmdline.h"
 #include "runtime-assets/files.h"

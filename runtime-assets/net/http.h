@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "base/clock.h"
 #include "base/err.h"
+#include "base/posix/clock.h"
 #include "base/str.h"
 
 /* The supported versions and ciphers, for messages. */

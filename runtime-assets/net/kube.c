@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "base/clock.h"
+#include "base/doc/tree.h"
 #include "base/enc.h"
-#include "base/tree.h"
+#include "base/posix/clock.h"
 #include "runtime-assets/cmdline.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/net/http.h"

@@ -7,7 +7,7 @@
  *
  * KUBECONFIG, HOME and proxies are ignored: an image could set them.
  */
-#include "base/tree.h"
+#include "base/doc/tree.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/net/http.h"
 

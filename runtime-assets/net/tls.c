@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/enc.h"
+#include "base/posix/clock.h"
 #include "base/time.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/net/http.h"

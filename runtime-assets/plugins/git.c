@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include "base/arena.h"
-#include "base/clock.h"
 #include "base/enc.h"
-#include "base/plugin.h"
-#include "base/reference.h"
-#include "base/rmtree.h"
+#include "base/pod/plugin.h"
+#include "base/pod/reference.h"
+#include "base/posix/clock.h"
+#include "base/posix/rmtree.h"
 #include "runtime-assets/cmdline.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/say.h"

@@ -7,8 +7,8 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "base/plugin.h"
-#include "base/reference.h"
+#include "base/pod/plugin.h"
+#include "base/pod/reference.h"
 #include "runtime-assets/cmdline.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/init/init.h"

@@ -14,7 +14,7 @@
  * they have mode 0755; the volume belongs to this pod alone.  The private key of ssh has 0600, or
  * 0644 until sshd has started, see key_mode in ssh.c.
  */
-#include "base/child.h"
+#include "base/posix/child.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/init/init.h"
 

@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 #include "base/arena.h"
-#include "base/clock.h"
 #include "base/enc.h"
+#include "base/posix/clock.h"
 #include "runtime-assets/cmdline.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/plugins/plugins_internal.h"

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/posix/clock.h"
 
 /* ---- the container's own streams ------------------------------------------------------------- */
 

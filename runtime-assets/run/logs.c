@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/posix/clock.h"
 #include "base/time.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/net/http.h"

@@ -15,9 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/lists.h"
-#include "base/process.h"
+#include "base/posix/clock.h"
+#include "base/posix/process.h"
 #include "runtime-assets/cmdline.h"
 
 enum {

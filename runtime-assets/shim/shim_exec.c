@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/child.h"
 #include "base/lists.h"
+#include "base/posix/child.h"
 #include "runtime-assets/cmdline.h"
 #include "runtime-assets/init/init.h"
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/enc.h"
-#include "base/process.h"
+#include "base/posix/process.h"
 
 enum { STATE_MAX = 64 << 10 };
 

@@ -3,7 +3,8 @@
  * `pai-runtime shim DIR`: runs a pod on a machine without a cluster, and outlives the server that
  * started it.  shim.c has the processes and signals, shim_exec.c the start of a command in the
  * sandbox, shim_log.c the log, shim_files.c the other files.  Begin with cmd_shim() at the end of
- * shim.c.  machine/task/task.h describes the directory, base/shim.h what is to be run.  One thread.
+ * shim.c.  machine/task/task.h describes the directory, base/pod/shim.h what is to be run.  One
+ * thread.
  *
  * The containers init and app are one process: `shim --exec`, in the sandbox if there is one, does
  * what init has to do and then becomes the command of app, or runs it as `pai-runtime run`.
@@ -19,7 +20,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/shim.h"
+#include "base/pod/shim.h"
 #include "runtime-assets/files.h"
 
 enum {

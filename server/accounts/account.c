@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "base/clock.h"
 #include "base/json/put.h"
-#include "base/lock.h"
+#include "base/posix/clock.h"
+#include "base/posix/lock.h"
 #include "server/accounts/account_internal.h"
 #include "server/log.h"
 #include "server/system.h"

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 
 #include "base/arena.h"
+#include "base/doc/tree.h"
 #include "base/err.h"
-#include "base/tree.h"
 #include "translate/facts.h"
 
 struct accounts;

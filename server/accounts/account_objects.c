@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
+#include "base/doc/tree.h"
 #include "base/enc.h"
 #include "base/json/put.h"
-#include "base/tree.h"
+#include "base/posix/clock.h"
 #include "k8s/transport/paths.h"
 #include "server/accounts/account_internal.h"
 #include "server/log.h"

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
+#include "base/posix/clock.h"
 #include "server/accounts/account.h"
 #include "server/accounts/account_internal.h"
 #include "server/log.h"

@@ -10,8 +10,8 @@
 #include <strings.h>
 #include <time.h>
 
-#include "base/clock.h"
 #include "base/enc.h"
+#include "base/posix/clock.h"
 #include "k8s/transport/store.h"
 #include "server/accounts/account.h"
 #include "server/auth/auth_internal.h"

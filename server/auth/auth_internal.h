@@ -1,6 +1,6 @@
 #pragma once
 /* Shared by the files of this folder: the contents of a keyring, and the token cache. */
-#include "base/tree.h"
+#include "base/doc/tree.h"
 #include "server/accounts/account.h"
 #include "server/auth/token.h"
 #include "server/ttl_cache.h"

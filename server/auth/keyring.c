@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/enc.h"
-#include "schema/check.h"
+#include "schema/schema.h"
 #include "server/system.h"
 
 enum {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/lock.h"
+#include "base/posix/lock.h"
 #include "server/auth/auth.h"
 #include "server/auth/token.h"
 

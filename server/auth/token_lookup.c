@@ -4,10 +4,10 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/enc.h"
 #include "base/json/put.h"
 #include "base/json/scan.h"
+#include "base/posix/clock.h"
 #include "k8s/transport/reply.h"
 #include "k8s/transport/store.h"
 #include "server/accounts/account.h"

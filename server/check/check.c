@@ -1,6 +1,6 @@
 #include "server/check/check.h"
 
-#include "base/clock.h"
+#include "base/posix/clock.h"
 #include "server/check/check_internal.h"
 #include "server/setup.h"
 

@@ -3,8 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/fd.h"
+#include "base/posix/clock.h"
+#include "base/posix/fd.h"
 #include "server/cli/cli_internal.h"
 
 enum { ERROR_MAX = 64 << 10, STEP_MS = 60000, SILENCE_S = 600 };

@@ -6,7 +6,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/posix/clock.h"
 #include "k8s/transport/store.h"
 #include "server/cli/cli_internal.h"
 #include "server/cluster/cluster.h"

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/doc/tree.h"
 #include "base/enc.h"
-#include "base/tree.h"
 #include "server/cli/cli_internal.h"
 #include "server/setup.h"
 #include "server/system.h"

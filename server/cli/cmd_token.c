@@ -1,7 +1,7 @@
 /* rest-lit token: creates a token for scripts, or where there are no passwords. */
 #include <time.h>
 
-#include "schema/check.h"
+#include "schema/schema.h"
 #include "server/auth/token.h"
 #include "server/cli/cli_internal.h"
 #include "server/setup.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "schema/check.h"
+#include "schema/schema.h"
 #include "server/cli/cli_internal.h"
 #include "server/setup.h"
 #include "server/submit/submit.h"

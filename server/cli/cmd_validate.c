@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "schema/check.h"
+#include "schema/schema.h"
 #include "server/cli/cli_internal.h"
 #include "server/setup.h"
 #include "server/system.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <yaml.h>
 
-#include "schema/check.h"
+#include "schema/schema.h"
 #include "server/http/loop.h"
 #include "server/http/routes.h"
 #include "server/metrics.h"

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/json/scan.h"
+#include "base/posix/clock.h"
 #include "server/cli/cli_internal.h"
 
 enum {

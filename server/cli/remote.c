@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/enc.h"
 #include "base/json/scan.h"
+#include "base/posix/clock.h"
 #include "k8s/transport/store.h"
 #include "server/auth/token.h"
 #include "server/setup.h"

@@ -15,8 +15,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/rmtree.h"
+#include "base/posix/fd.h"
+#include "base/posix/rmtree.h"
 #include "machine/task/task.h"
 #include "server/cli/run_internal.h"
 #include "server/log.h"

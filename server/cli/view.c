@@ -1,6 +1,6 @@
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/posix/clock.h"
 #include "server/cli/cli_internal.h"
 
 enum { VIEW_MAX = 256 * 1024 };

@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/json/scan.h"
+#include "base/posix/clock.h"
 #include "k8s/cache/job_entry.h"
 #include "k8s/transport/store.h"
 #include "server/cli/cli_internal.h"

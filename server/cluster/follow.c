@@ -6,10 +6,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
+#include "base/doc/yaml.h"
 #include "base/hash.h"
-#include "base/lock.h"
-#include "base/yaml/yaml.h"
+#include "base/posix/clock.h"
+#include "base/posix/lock.h"
 #include "k8s/cache/cache.h"
 #include "k8s/cache/events.h"
 #include "k8s/cache/reflector.h"

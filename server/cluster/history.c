@@ -3,10 +3,10 @@
 
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/enc.h"
 #include "base/json/put.h"
-#include "base/mailbox.h"
+#include "base/posix/clock.h"
+#include "base/posix/mailbox.h"
 #include "k8s/cache/job_entry.h"
 #include "k8s/transport/call.h"
 #include "server/cluster/cluster.h"

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/enc.h"
 #include "base/json/put.h"
 #include "base/json/scan.h"
+#include "base/posix/clock.h"
 #include "base/time.h"
 #include "server/cluster/cluster.h"
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/json/scan.h"
-#include "base/lock.h"
+#include "base/posix/clock.h"
+#include "base/posix/lock.h"
 #include "k8s/cache/cache.h"
 
 enum {

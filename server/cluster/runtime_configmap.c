@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/enc.h"
 #include "base/json/put.h"
+#include "base/posix/clock.h"
 #include "k8s/transport/call.h"
 #include "k8s/transport/paths.h"
 #include "machine/store/local.h"

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "base/clock.h"
 #include "base/enc.h"
 #include "base/hash.h"
 #include "base/json/put.h"
 #include "base/json/scan.h"
+#include "base/posix/clock.h"
 #include "k8s/transport/poster.h"
 #include "server/cluster/job_fields.h"
 #include "server/cluster/lease.h"

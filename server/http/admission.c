@@ -3,7 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/posix/clock.h"
 #include "server/http/query.h"
 #include "server/http/rate_limit.h"
 #include "server/http/routes.h"

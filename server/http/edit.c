@@ -1,6 +1,6 @@
 #include "server/http/edit.h"
 
-#include "base/clock.h"
+#include "base/posix/clock.h"
 #include "server/http/loop.h"
 #include "server/http/worker.h"
 

@@ -12,8 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/enc.h"
+#include "base/posix/clock.h"
 #include "k8s/transport/store.h"
 #include "server/counts.h"
 #include "server/http/rate_limit.h"

@@ -14,7 +14,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/posix/clock.h"
 #include "k8s/transport/store.h"
 #include "machine/store/local.h"
 #include "server/counts.h"

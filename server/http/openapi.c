@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "base/embed.h"
-#include "base/lock.h"
-#include "schema/check.h"
+#include "base/posix/lock.h"
+#include "schema/schema.h"
 #include "server/http/request.h"
 #include "server/http/routes.h"
 #include "translate/dialect.h"

@@ -1,9 +1,9 @@
 #include "server/http/query.h"
 
+#include "base/doc/tree.h"
 #include "base/enc.h"
 #include "base/form.h"
 #include "base/str.h"
-#include "base/tree.h"
 
 static struct span query_decode(struct span in, struct arena *a)
 {

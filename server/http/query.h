@@ -3,7 +3,7 @@
 #include <stdbool.h>
 
 #include "base/arena.h"
-#include "base/tree.h"
+#include "base/doc/tree.h"
 #include "server/http/request.h"
 
 /*

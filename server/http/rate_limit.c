@@ -9,9 +9,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/hash.h"
-#include "base/lock.h"
+#include "base/posix/clock.h"
+#include "base/posix/lock.h"
 #include "k8s/transport/store.h"
 #include "server/http/loop.h"
 #include "server/http/routes.h"

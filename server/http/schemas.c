@@ -1,6 +1,6 @@
 /* The JSON Schemas by name: `rest-lit schema NAME`, and /api/v2/schemas/{schema}. */
 #include "base/enc.h"
-#include "schema/check.h"
+#include "schema/schema.h"
 #include "server/http/request.h"
 #include "server/http/routes.h"
 #include "server/options.h"

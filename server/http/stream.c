@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include "base/clock.h"
+#include "base/posix/clock.h"
 #include "k8s/transport/store.h"
 #include "server/http/http_internal.h"
 

@@ -16,7 +16,7 @@
 #include <time.h>
 
 #include "base/enc.h"
-#include "base/lock.h"
+#include "base/posix/lock.h"
 #include "server/system.h"
 
 enum { CHAIN_MAX = 16, FILE_BYTES = 256 * 1024, KEY_ID = 32, SOON_S = 7 * 86400 };

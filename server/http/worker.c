@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/lock.h"
+#include "base/posix/lock.h"
 
 struct task {
 	struct mail mail;  /* in the inbox, when it has run */

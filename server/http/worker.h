@@ -6,7 +6,7 @@
  */
 #include <stdbool.h>
 
-#include "base/mailbox.h"
+#include "base/posix/mailbox.h"
 #include "k8s/transport/call.h"
 
 struct worker;

@@ -2,7 +2,7 @@
  * loop sends it in pieces. */
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/posix/fd.h"
 #include "machine/store/local.h"
 #include "server/accounts/account.h"
 #include "server/http/edit.h"

@@ -7,10 +7,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/clock.h"
+#include "base/doc/tree.h"
 #include "base/hash.h"
+#include "base/posix/clock.h"
 #include "base/str.h"
-#include "base/tree.h"
 #include "machine/engine/engine.h"
 #include "server/http/query.h"
 #include "server/http/request.h"

@@ -4,11 +4,11 @@
 #include <arpa/inet.h>
 #include <stddef.h>
 
+#include "base/doc/tree.h"
+#include "base/doc/yaml.h"
 #include "base/enc.h"
 #include "base/json/fields.h"
 #include "base/str.h"
-#include "base/tree.h"
-#include "base/yaml/yaml.h"
 
 enum { ROLE_NAME_MAX = 63, HIVED_DEPTH = 32, PATH_MAX_BYTES = 4096 };
 

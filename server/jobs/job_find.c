@@ -3,8 +3,8 @@
  * complete, by one GET.  The id alone decides nothing: owner and name are those stored in the
  * object.
  */
-#include "base/clock.h"
 #include "base/enc.h"
+#include "base/posix/clock.h"
 #include "base/str.h"
 #include "k8s/transport/paths.h"
 #include "k8s/transport/reply.h"

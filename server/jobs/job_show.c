@@ -5,9 +5,9 @@
 #include <inttypes.h>
 #include <time.h>
 
+#include "base/doc/tree.h"
 #include "base/enc.h"
 #include "base/json/scan.h"
-#include "base/tree.h"
 #include "machine/engine/engine.h"
 #include "server/cluster/history.h"
 #include "server/http/query.h"

@@ -2,9 +2,9 @@
 /* Shared by the files of this folder.  Absent values have p == NULL. */
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/json/ports.h"
 #include "base/json/put.h"
 #include "base/json/scan.h"
+#include "base/pod/portspec.h"
 #include "k8s/cache/cache.h"
 #include "k8s/cache/events.h"
 #include "k8s/cache/job_entry.h"

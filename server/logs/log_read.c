@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "base/clock.h"
 #include "base/enc.h"
 #include "base/json/scan.h"
+#include "base/posix/clock.h"
 #include "base/str.h"
 #include "k8s/logs/log_stream.h"
 #include "k8s/transport/store.h"

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/clock.h"
 #include "base/hash.h"
 #include "base/json/scan.h"
+#include "base/posix/clock.h"
 #include "base/str.h"
 #include "k8s/cache/cache.h"
 #include "k8s/transport/store.h"

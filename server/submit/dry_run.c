@@ -1,9 +1,9 @@
 #include "server/submit/submit_internal.h"
 
+#include "base/doc/tree.h"
+#include "base/doc/yaml.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "base/tree.h"
-#include "base/yaml/yaml.h"
 #include "server/http/loop.h"
 #include "server/http/query.h"
 #include "server/http/request.h"

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "base/enc.h"
-#include "base/lock.h"
+#include "base/posix/lock.h"
 #include "k8s/cache/cache.h"
 #include "k8s/submit/submission.h"
 #include "server/auth/auth.h"

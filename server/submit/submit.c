@@ -4,9 +4,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/clock.h"
 #include "base/enc.h"
 #include "base/form.h"
+#include "base/posix/clock.h"
 #include "k8s/cache/cache.h"
 #include "k8s/submit/submission.h"
 #include "machine/engine/engine.h"

@@ -4,7 +4,7 @@
  * user_routes.c; user_change.c reads the bodies of changes, user_edit.c applies them to the Secrets
  * of an OpenPAI cluster, signin.c is the login.
  */
-#include "base/tree.h"
+#include "base/doc/tree.h"
 #include "server/accounts/account.h"
 #include "server/http/request.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/embed.h"
 #include "base/enc.h"
-#include "base/lock.h"
+#include "base/posix/lock.h"
 #include "k8s/cache/job_entry.h"
 #include "server/http/loop.h"
 #include "server/http/routes.h"

@@ -5,7 +5,7 @@
 #include <yaml.h>
 
 #include "base/object.h"
-#include "schema/check.h"
+#include "schema/schema.h"
 
 const char *const STAGE_NAMES[STAGE_MAX] = { "libyaml", "read", "schema", "render", "write" };
 

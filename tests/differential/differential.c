@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "schema/check.h"
+#include "schema/schema.h"
 #include "tests/lib/setting.h"
 
 static void judge(const struct setting *s, struct span text)

@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/doc/tree.h"
 #include "base/enc.h"
-#include "base/tree.h"
 #include "runtime-assets/exit/exit_internal.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/net/http.h"

@@ -2,9 +2,9 @@
  * Any form: either it is refused, with 400 and a sentence that is text, or what is written is a
  * JSON object, no deeper and with no more values than forms may have.
  */
+#include "base/doc/tree.h"
 #include "base/enc.h"
 #include "base/form.h"
-#include "base/tree.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { TEXT_MAX = 1 << 16, JSON_MAX = 1 << 20 };

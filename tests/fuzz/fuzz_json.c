@@ -6,8 +6,8 @@
 #include <jansson.h>
 #include <stdlib.h>
 
+#include "base/doc/tree.h"
 #include "base/enc.h"
-#include "base/tree.h"
 #include "tests/fuzz/fuzz.h"
 
 /* The same value, by way of text that both write. */

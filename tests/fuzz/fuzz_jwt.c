@@ -9,7 +9,7 @@
 #include <gnutls/crypto.h>
 
 #include "base/enc.h"
-#include "schema/check.h"
+#include "schema/schema.h"
 #include "server/auth/token.h"
 #include "server/system.h"
 #include "tests/fuzz/fuzz.h"

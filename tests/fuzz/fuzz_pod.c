@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/image/image.h"
-#include "schema/check.h"
+#include "schema/schema.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/lines.h"
 #include "translate/dialects/raw_pod.h"

@@ -3,7 +3,7 @@
  * checked against the schemas of jobs.  Whatever comes: no crash, a verdict that
  * agrees with the notes, and places inside the document.
  */
-#include "schema/check.h"
+#include "schema/schema.h"
 
 #include "base/enc.h"
 #include "tests/fuzz/fuzz.h"

@@ -2,9 +2,9 @@
  * Any text through the YAML reader.  What it accepts must survive yaml_write and
  * a second reading; the secrets must be a span of the text.
  */
+#include "base/doc/tree.h"
+#include "base/doc/yaml.h"
 #include "base/enc.h"
-#include "base/tree.h"
-#include "base/yaml/yaml.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/lines.h"
 

@@ -1,6 +1,6 @@
 #include "tests/lib/secrets.h"
 
-#include "base/tree.h"
+#include "base/doc/tree.h"
 
 enum { RECOGNISABLE = 6, OUTSIDE_MAX = 16 << 20 };
 

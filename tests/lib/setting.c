@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "schema/check.h"
+#include "schema/schema.h"
 #include "translate/hived/hived.h"
 
 static const struct storage_fact STORAGES[] = {

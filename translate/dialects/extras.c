@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "base/err.h"
-#include "base/plugin.h"
+#include "base/pod/plugin.h"
 #include "translate/dialects/parse_context.h"
 #include "translate/dialects/raw_pod.h"
 #include "translate/dialects/warnings.h"

@@ -4,7 +4,7 @@
 
 #include "base/image/image.h"
 #include "base/quantity.h"
-#include "schema/check.h"
+#include "schema/schema.h"
 #include "translate/dialects/warnings.h"
 #include "translate/names.h"
 

@@ -6,8 +6,8 @@
  */
 #include <stdlib.h>
 
-#include "base/doc.h"
-#include "base/yaml/yaml.h"
+#include "base/doc/doc.h"
+#include "base/doc/yaml.h"
 #include "translate/dialects/render.h"
 #include "translate/dialects/warnings.h"
 

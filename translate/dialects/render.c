@@ -3,7 +3,7 @@
 #include "translate/dialects/render.h"
 
 #include "base/enc.h"
-#include "base/reference.h"
+#include "base/pod/reference.h"
 
 enum { SECTIONS_MAX = 64 };
 

@@ -7,7 +7,7 @@
  * LOOKUPS_MAX.
  */
 #include "base/arena.h"
-#include "base/tree.h"
+#include "base/doc/tree.h"
 
 /* The first name of a placeholder: `$parameters`. */
 struct root {

@@ -1,7 +1,7 @@
 /* HiveD: its configuration file, the status of its web service, and queries on both. */
 #include "translate/hived/hived.h"
 
-#include "schema/check.h"
+#include "schema/schema.h"
 #include "translate/dialects/parse_context.h"
 #include "translate/names.h"
 

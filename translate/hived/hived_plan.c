@@ -7,7 +7,7 @@
 
 #include <inttypes.h>
 
-#include "base/yaml/yaml.h"
+#include "base/doc/yaml.h"
 #include "translate/dialects/warnings.h"
 #include "translate/hived/hived.h"
 #include "translate/names.h"

@@ -1,6 +1,6 @@
 /* Variables of the job and of the Secrets beside its Framework. */
+#include "base/doc/yaml.h"
 #include "base/enc.h"
-#include "base/yaml/yaml.h"
 #include "translate/dialects/parse_context.h"
 #include "translate/render/bindings.h"
 

@@ -2,9 +2,9 @@
  * and merges overlays. */
 #include "translate/render/template.h"
 
+#include "base/doc/yaml.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "base/yaml/yaml.h"
 #include "translate/names.h"
 
 struct reader {

@@ -16,7 +16,7 @@
  * prog.c compiles a merged template to literal JSON and variables.  Running it is one pass of
  * copies: values enter as escaped JSON and are never parsed again.
  */
-#include "base/tree.h"
+#include "base/doc/tree.h"
 
 /* The values that variables read; opaque here. */
 struct scope;

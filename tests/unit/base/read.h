@@ -1,6 +1,6 @@
 #pragma once
 /* Reading a document in a test: `struct run r = run_doc("..."); ... run_done(&r);` */
-#include "base/tree.h"
+#include "base/doc/tree.h"
 #include "tests/unit/base/cmocka.h"
 
 struct run {

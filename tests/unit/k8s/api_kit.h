@@ -1,6 +1,6 @@
 #pragma once
 /* What the tests of the store behind an API server share: that server, a login and a store. */
-#include "base/clock.h"
+#include "base/posix/clock.h"
 #include "tests/unit/k8s/kit.h"
 
 #include <sys/stat.h>

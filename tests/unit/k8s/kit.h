@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
+#include "base/posix/clock.h"
 #include "k8s/transport/store.h"
 
 struct kept {

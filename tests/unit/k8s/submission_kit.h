@@ -4,7 +4,7 @@
  * look at: when it went well everything is there and started; when it did not nothing is left,
  * unless the error is OutcomeUnknown.
  */
-#include "base/clock.h"
+#include "base/posix/clock.h"
 #include "tests/unit/k8s/world.h"
 
 #include "k8s/submit/submission.h"

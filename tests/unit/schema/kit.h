@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "schema/check.h"
+#include "schema/schema.h"
 
 enum { FILE_MAX = 4 << 20 };
 

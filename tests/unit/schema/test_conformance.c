@@ -2,7 +2,7 @@
  * Cases of the JSON Schema Test Suite, and more of our own in the same form.
  * Prints each case that has another verdict.
  */
-#include "base/tree.h"
+#include "base/doc/tree.h"
 #include "kit.h"
 
 struct tally {

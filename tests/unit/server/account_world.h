@@ -5,7 +5,7 @@
 
 #include "base/enc.h"
 #include "k8s/transport/store_internal.h"
-#include "schema/check.h"
+#include "schema/schema.h"
 #include "server/accounts/account.h"
 #include "server/accounts/account_internal.h"
 #include "server/log.h"

@@ -4,8 +4,8 @@
 #include "tests/unit/base/cmocka.h"
 #include <jansson.h>
 
+#include "base/doc/tree.h"
 #include "base/embed.h"
-#include "base/tree.h"
 #include "server/exit_spec.h"
 
 EMBED(spec, "runtime-assets/k8s-job-exit-spec.yaml");

@@ -8,7 +8,7 @@
 #include <gnutls/gnutls.h>
 
 #include "base/enc.h"
-#include "schema/check.h"
+#include "schema/schema.h"
 #include "server/auth/token.h"
 
 #define NOW    INT64_C(1700000000)

@@ -5,8 +5,8 @@
 #include "tests/unit/base/cmocka.h"
 #include <jansson.h>
 
+#include "base/doc/yaml.h"
 #include "base/enc.h"
-#include "base/yaml/yaml.h"
 #include "translate/render/bindings.h"
 
 #define HASH "0123456789abcdef0123456789abcdef"

@@ -2,7 +2,7 @@
 
 #include "tests/unit/base/cmocka.h"
 
-#include "schema/check.h"
+#include "schema/schema.h"
 #include "tests/unit/translate/facts_kit.h"
 
 static const char FILE_TEXT[] = "virtualClusters: [default, vc1]\n"

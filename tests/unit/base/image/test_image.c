@@ -2,7 +2,7 @@
  * and what must be different here. */
 #include "base/image/image.h"
 
-#include "base/tree.h"
+#include "base/doc/tree.h"
 #include "tests/unit/base/cmocka.h"
 
 #define REGISTRY_FOLDER "tests/data/runtime/registry/"

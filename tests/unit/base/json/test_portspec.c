@@ -1,5 +1,5 @@
 /* Ports of tasks: the numbers that OpenPAI's runtime computes, and annotations that are none. */
-#include "base/json/ports.h"
+#include "base/pod/portspec.h"
 
 #include "tests/unit/base/cmocka.h"
 

@@ -1,8 +1,8 @@
 /* One Framework as it is kept: of real ones, in every state. */
 #include <jansson.h>
 
-#include "base/clock.h"
-#include "base/process.h"
+#include "base/posix/clock.h"
+#include "base/posix/process.h"
 #include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/job_entry_kit.h"
 

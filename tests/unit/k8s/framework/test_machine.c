@@ -3,7 +3,7 @@
 #include "tests/unit/base/cmocka.h"
 #include <jansson.h>
 
-#include "base/clock.h"
+#include "base/posix/clock.h"
 #include "tests/unit/k8s/machine_kit.h"
 
 static const char SPEC[] =

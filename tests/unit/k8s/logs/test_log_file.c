@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/posix/clock.h"
 #include "k8s/logs/log_stream.h"
 
 #define T "2026-11-22T22:55:36.123456789Z "

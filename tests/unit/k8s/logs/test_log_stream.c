@@ -1,5 +1,5 @@
 /* Logs handed on as they come, from a server that does what it is told. */
-#include "base/clock.h"
+#include "base/posix/clock.h"
 #include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/api_kit.h"
 

@@ -2,7 +2,7 @@
  * The creation of a job, against a small API server in memory that fails where it is told to;
  * the rule is in submission_kit.h.
  */
-#include "base/clock.h"
+#include "base/posix/clock.h"
 #include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/submission_kit.h"
 

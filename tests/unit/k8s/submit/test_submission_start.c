@@ -2,7 +2,7 @@
  * The start of a job whose parts are all made, and the same request sent once more: what was
  * started stays, and what is not started is not said to be.
  */
-#include "base/clock.h"
+#include "base/posix/clock.h"
 #include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/submission_kit.h"
 

@@ -1,5 +1,5 @@
 /* The store behind an API server: answers that do not come, and what is tried again. */
-#include "base/clock.h"
+#include "base/posix/clock.h"
 #include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/api_kit.h"
 

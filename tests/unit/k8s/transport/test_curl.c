@@ -2,7 +2,7 @@
  * libcurl as it is set up here: the list of settings, and what they come to with a
  * real TLS server (openssl s_server) whose certificate is or is not to be trusted.
  */
-#include "base/clock.h"
+#include "base/posix/clock.h"
 #include "tests/unit/k8s/kit.h"
 
 #include <sched.h>

@@ -1,6 +1,6 @@
 /* What people are told of the refusals of a real API server: tests/data/apiserver, recorded by
  * tests/e2e/refusals.py. */
-#include "base/clock.h"
+#include "base/posix/clock.h"
 #include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/kit.h"
 

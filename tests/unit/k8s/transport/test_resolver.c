@@ -1,6 +1,6 @@
 /* A resolver that hangs must not hang the loop.  This program has its own getaddrinfo, which
  * libcurl then calls. */
-#include "base/clock.h"
+#include "base/posix/clock.h"
 #include "tests/unit/k8s/kit.h"
 
 #include <netdb.h>

@@ -1,7 +1,7 @@
 /* Who waits, who is next and who is refused, whatever the backend. */
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/posix/clock.h"
 #include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/kit.h"
 

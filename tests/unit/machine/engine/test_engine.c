@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/fd.h"
-#include "base/rmtree.h"
+#include "base/posix/clock.h"
+#include "base/posix/fd.h"
+#include "base/posix/rmtree.h"
 #include "machine/engine/engine_internal.h"
 #include "tests/unit/machine/machine_tree.h"
 

@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/rmtree.h"
+#include "base/posix/clock.h"
+#include "base/posix/rmtree.h"
 #include "machine/images/images_internal.h"
 
 enum { WAIT_MS = 120000 };

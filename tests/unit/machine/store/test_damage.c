@@ -1,5 +1,5 @@
 /* Damaged databases, and files of earlier versions. */
-#include "base/fd.h"
+#include "base/posix/fd.h"
 #include "base/str.h"
 #include "tests/unit/machine/local_kit.h"
 

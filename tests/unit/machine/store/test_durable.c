@@ -1,7 +1,7 @@
 /* What the store promises when power, disk or process fail: a VFS keeps what was synced, and fails.
  */
-#include "base/clock.h"
-#include "base/fd.h"
+#include "base/posix/clock.h"
+#include "base/posix/fd.h"
 #include "tests/unit/machine/local_kit.h"
 
 #include <pthread.h>

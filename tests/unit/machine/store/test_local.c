@@ -1,5 +1,5 @@
 /* The standalone store: an API server's manners, and files that survive. */
-#include "base/clock.h"
+#include "base/posix/clock.h"
 #include "tests/unit/machine/local_kit.h"
 
 /* ---- create ------------------------------------------------------------------------ */

@@ -7,9 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/child.h"
-#include "base/fd.h"
-#include "base/rmtree.h"
+#include "base/posix/child.h"
+#include "base/posix/fd.h"
+#include "base/posix/rmtree.h"
 #include "machine/task/sandbox.h"
 
 enum { RUN_MS = 60000, MOUNTS = 8 };

@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/child.h"
-#include "base/clock.h"
-#include "base/rmtree.h"
+#include "base/posix/child.h"
+#include "base/posix/clock.h"
+#include "base/posix/rmtree.h"
 #include "machine/task/task.h"
 
 /* Of this process: the same test can run in several build folders at a time. */

@@ -7,7 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/posix/clock.h"
 #include "k8s/transport/http_client.h"
 #include "server/cli/cli_internal.h"
 #include "server/http/loop.h"

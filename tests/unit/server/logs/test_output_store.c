@@ -3,7 +3,7 @@
 
 #include <poll.h>
 
-#include "base/clock.h"
+#include "base/posix/clock.h"
 #include "server/logs/logs_internal.h"
 
 #define NAME "0123456789abcdef0123456789abcdef"

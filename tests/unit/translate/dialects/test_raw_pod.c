@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "schema/check.h"
+#include "schema/schema.h"
 #include "translate/dialects/raw_pod.h"
 
 struct raw_run {

@@ -2,7 +2,7 @@
 #include "tests/unit/translate/build_kit.h"
 #include "tests/unit/translate/facts_kit.h"
 
-#include "schema/check.h"
+#include "schema/schema.h"
 
 enum { ALL = GRANT_FUSE | GRANT_HOST_NETWORK | GRANT_INFINIBAND };
 

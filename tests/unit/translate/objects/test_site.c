@@ -1,7 +1,7 @@
 /* What an administrator adds to every pod and Framework, and chooses nodes by. */
 #include "tests/unit/translate/build_kit.h"
 
-#include "schema/check.h"
+#include "schema/schema.h"
 
 FIXTURE(set_up_schemas)
 {

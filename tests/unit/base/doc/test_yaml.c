@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/yaml/yaml.h"
+#include "base/doc/yaml.h"
 
 TEST(test_yaml_read_scalars_as_js_yaml)
 {

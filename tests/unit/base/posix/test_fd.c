@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/process.h"
+#include "base/posix/fd.h"
+#include "base/posix/process.h"
 
 static char top[] = "/tmp/test-fd-XXXXXX";
 static int dir = -1;

@@ -3,7 +3,7 @@
  * References into a document, `$word.key[0]`, as commands and plugins have them in `<% %>`: what
  * the server, which fills in most of them, and pai-runtime must read in the same way.  Pure.
  */
-#include "base/tree.h"
+#include "base/doc/tree.h"
 
 /* Removes the first part of a name: `a.b[0].c` has the parts a, b, 0, c.  `x[0]y` is invalid; its
  * second part is "". */

@@ -1,11 +1,11 @@
 /* Reads JSON with positions into a tree.  One pass, no recursion: open containers are in the
  * builder. */
-#include "base/tree.h"
+#include "base/doc/tree.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/doc.h"
+#include "base/doc/doc.h"
 #include "base/enc.h"
 #include "base/str.h"
 

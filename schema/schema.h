@@ -7,7 +7,7 @@
  * JSON Schema draft-07, as far as job documents and the conformance cases in tests/ need it.  A
  * compiled schema is immutable and can be used by any number of threads.
  */
-#include "base/tree.h"
+#include "base/doc/tree.h"
 
 struct schema;
 

@@ -2,7 +2,7 @@
 /* The state of the YAML reader, and its parts. */
 #include <yaml.h>
 
-#include "base/doc.h"
+#include "base/doc/doc.h"
 
 /* The search for the bytes of the top-level `secrets`. */
 struct cut {

@@ -1,5 +1,5 @@
 /* Trees of job documents: look-up, comparison, JSON, places; see tree.h. */
-#include "base/tree.h"
+#include "base/doc/tree.h"
 
 #include <math.h>
 

@@ -9,7 +9,7 @@
  */
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/port.h"
+#include "base/pod/port.h"
 
 enum { PORTS_MAX = 65536, PORT_LABEL_MAX = 256 /* bytes */ };
 

@@ -4,7 +4,7 @@
  * duplicate keys, places.  Values are pushed on a stack; when a container ends, its children are
  * copied into the arena as one array.
  */
-#include "base/tree.h"
+#include "base/doc/tree.h"
 
 /* For error paths with large local buffers: keeps them out of the stack frames of other code. */
 #define COLD __attribute__((cold, noinline))

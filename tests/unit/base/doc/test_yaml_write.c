@@ -1,5 +1,5 @@
 /* YAML that all readers take the same way. */
-#include "base/yaml/yaml.h"
+#include "base/doc/yaml.h"
 
 #include "tests/unit/base/read.h"
 

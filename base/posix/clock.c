@@ -1,4 +1,4 @@
-#include "base/clock.h"
+#include "base/posix/clock.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
 /* Scalars of YAML: tags (those of js-yaml's safe schema that are useful in jobs) and types. */
-#include "base/yaml/yaml_internal.h"
+#include "base/doc/yaml_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/doc/yaml.h"
 #include "base/enc.h"
 #include "base/str.h"
-#include "base/yaml/yaml.h"
 
 static void scalar_set_text(struct node *n, enum node_type type, struct span text, struct arena *a)
 {

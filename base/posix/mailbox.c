@@ -1,9 +1,9 @@
-#include "base/mailbox.h"
+#include "base/posix/mailbox.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "base/lock.h"
+#include "base/posix/lock.h"
 
 /* Locks and eventfd_write fail only if they are misused. */
 

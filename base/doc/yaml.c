@@ -2,13 +2,13 @@
  * Builds a tree from the events of libyaml, which has no budgets, duplicate keys, aliases and
  * types. yaml_parser_load is not used: it recurses, and is quadratic on deep input.
  */
-#include "base/yaml/yaml.h"
+#include "base/doc/yaml.h"
 
 #include <search.h>
 #include <stdlib.h>
 
+#include "base/doc/yaml_internal.h"
 #include "base/enc.h"
-#include "base/yaml/yaml_internal.h"
 
 static bool continues(char c)
 {

@@ -1,4 +1,4 @@
-#include "base/port.h"
+#include "base/pod/port.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 
 #include "base/enc.h"
-#include "base/fd.h"
+#include "base/posix/fd.h"
 
 static uint64_t port_part(const unsigned char *bytes, size_t n)
 {

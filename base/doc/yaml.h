@@ -4,7 +4,7 @@
  * tree from its events and finds the bytes of the secrets, yaml_parser.c prepares the text and
  * explains syntax errors, yaml_scalar.c has the scalar rules of js-yaml 3.13.
  */
-#include "base/tree.h"
+#include "base/doc/tree.h"
 
 /* See doc_read.  The text must be UTF-8. */
 int yaml_read(struct span text, const struct budget *b, struct arena *a, struct doc *doc,

@@ -1,4 +1,4 @@
-#include "base/process.h"
+#include "base/posix/process.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/posix/fd.h"
 
 int64_t process_field(pid_t pid, int field)
 {

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/doc/yaml.h"
 #include "base/enc.h"
-#include "base/yaml/yaml.h"
 
 /* libyaml and PyYAML look for the `:` of a simple key within 1024 characters. */
 enum { STEP = 2, SIMPLE_KEY_MAX = 1000 };

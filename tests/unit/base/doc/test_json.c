@@ -1,7 +1,7 @@
 /* The JSON reader: strict, but for comments; what it refuses, and where. */
 #include "tests/unit/base/read.h"
 
-#include "base/tree.h"
+#include "base/doc/tree.h"
 
 /* As JSON only, without YAML behind it. */
 static struct run run_json(const char *text, bool *syntax)

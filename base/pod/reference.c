@@ -1,4 +1,4 @@
-#include "base/reference.h"
+#include "base/pod/reference.h"
 
 #include "base/enc.h"
 

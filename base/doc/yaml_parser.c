@@ -1,9 +1,9 @@
 /* Prepares the text for libyaml, and explains its errors. */
 #include <stdlib.h>
 
+#include "base/doc/yaml_internal.h"
 #include "base/enc.h"
 #include "base/str.h"
-#include "base/yaml/yaml_internal.h"
 
 #define NONE SIZE_MAX
 

@@ -1,4 +1,4 @@
-#include "base/child.h"
+#include "base/posix/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/fd.h"
+#include "base/posix/clock.h"
+#include "base/posix/fd.h"
 
 enum { LOG_MAX = 4096 };
 

@@ -1,6 +1,6 @@
 /* No recursion: a directory that is not empty is moved to the top of the tree, and emptied there.
  */
-#include "base/rmtree.h"
+#include "base/posix/rmtree.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/posix/fd.h"
 
 enum { TREE_NAMES = 1000 /* tried for a directory that is moved */ };
 

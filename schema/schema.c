@@ -1,5 +1,5 @@
 /* Checks a document against rules; see check.h. */
-#include "schema/check.h"
+#include "schema/schema.h"
 
 #include <assert.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-#include "base/plugin.h"
+#include "base/pod/plugin.h"
 
 const char *const PLUGIN_NAMES[PLUGIN_MAX] = {
 	[PLUGIN_CMD] = "cmd",

@@ -1,4 +1,4 @@
-#include "base/json/ports.h"
+#include "base/pod/portspec.h"
 
 #include "base/json/scan.h"
 

@@ -1,13 +1,13 @@
 /* Selects the reader of a job document, rejects invalid bytes, and builds trees; see tree.h, doc.h.
  */
-#include "base/doc.h"
+#include "base/doc/doc.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/doc/tree.h"
+#include "base/doc/yaml.h"
 #include "base/enc.h"
-#include "base/tree.h"
-#include "base/yaml/yaml.h"
 
 /* Why the bytes at the offset are not valid UTF-8. */
 static const char *utf8_fault(struct span text, size_t offset)

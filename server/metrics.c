@@ -10,7 +10,7 @@
 #include "server/counts.h"
 #include "server/http/loop.h"
 #include "server/logs/logs.h"
-#include "translate/dialect.h"
+#include "translate/job/dialect.h"
 
 enum { LABELS_MAX = 256 };
 

@@ -34,7 +34,7 @@
 #include "server/setup.h"
 #include "server/submit/submit.h"
 #include "server/system.h"
-#include "translate/dialect.h"
+#include "translate/job/dialect.h"
 
 /* LOCAL_FILES: of the engine, for tasks, GPUs and images. */
 enum { LOOPS_DEFAULT_MAX = 4, SPARE_FILES = 96, LOCAL_FILES = 1024, LOW_PORTS = 1024 };

@@ -8,9 +8,9 @@
 
 #include "base/doc/yaml.h"
 #include "base/enc.h"
-#include "translate/dialect.h"
-#include "translate/dialects/parse_context.h"
-#include "translate/names.h"
+#include "translate/job/dialect.h"
+#include "translate/job/names.h"
+#include "translate/reader/parse_context.h"
 #include "translate/render/bindings.h"
 
 enum { CONVERTED_MAX = 64 << 20, NO_MEMORY_MB = 4096 };

@@ -4,7 +4,7 @@
 
 #include "base/time.h"
 #include "schema/schema.h"
-#include "translate/names.h"
+#include "translate/job/names.h"
 
 /* Limits of the file, which grows with the number of users. */
 #define FACTS_BUDGET ((struct budget){ 64, 2000000, 32u << 20, 1024 })

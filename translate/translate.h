@@ -11,7 +11,7 @@
 #include "base/image/image.h"
 #include "base/object.h"
 
-struct job;   /* translate/job.h */
+struct job;   /* translate/job/job.h */
 struct hived; /* translate/hived/hived.h */
 struct hived_status;
 struct translator; /* settings and compiled templates; shared by all threads */

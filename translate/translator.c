@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
-#include "translate/names.h"
+#include "translate/job/names.h"
 #include "translate/render/bindings.h"
 
 enum { OVERLAYS_PER_TEMPLATE = 14 };

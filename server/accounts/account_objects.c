@@ -13,7 +13,7 @@
 #include "k8s/transport/paths.h"
 #include "server/accounts/account_internal.h"
 #include "server/log.h"
-#include "translate/names.h"
+#include "translate/job/names.h"
 #include "translate/translate.h"
 
 enum { EMAIL_MAX = 320, HASH_MAX = 1024, OPTIONS_MAX = 64, TEXT_MAX = 4096 };

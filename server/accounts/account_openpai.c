@@ -12,7 +12,7 @@
 #include "server/accounts/account.h"
 #include "server/accounts/account_internal.h"
 #include "server/log.h"
-#include "translate/names.h"
+#include "translate/job/names.h"
 
 enum stage { STAGE_USER, STAGE_GROUPS, STAGE_STORAGES, STAGE_END };
 

@@ -4,7 +4,7 @@
 #include "base/json/scan.h"
 #include "server/cli/cli_internal.h"
 #include "server/jobs/jobs.h"
-#include "translate/dialect.h"
+#include "translate/job/dialect.h"
 
 enum { PATH_LIMIT = 4096 };
 

@@ -8,7 +8,7 @@
 #include "server/cli/cli_internal.h"
 #include "server/setup.h"
 #include "server/system.h"
-#include "translate/dialect.h"
+#include "translate/job/dialect.h"
 
 enum { ANSWER_MAX = 64 << 20, NAME_LIMIT = 4096, KEY_BYTES = 16 };
 

@@ -13,7 +13,7 @@
 #include "server/metrics.h"
 #include "server/setup.h"
 #include "server/start.h"
-#include "translate/dialect.h"
+#include "translate/job/dialect.h"
 
 enum { HELP_MAX = 64 * 1024 };
 

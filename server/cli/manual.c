@@ -3,7 +3,7 @@
  */
 #include "server/cli/cli_internal.h"
 #include "server/http/routes.h"
-#include "translate/dialect.h"
+#include "translate/job/dialect.h"
 
 enum { MANUAL_WORDS_MAX = 1024 };
 

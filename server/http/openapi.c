@@ -9,7 +9,7 @@
 #include "schema/schema.h"
 #include "server/http/request.h"
 #include "server/http/routes.h"
-#include "translate/dialect.h"
+#include "translate/job/dialect.h"
 
 EMBED(openapi_json, "server/openapi.json");
 

@@ -4,7 +4,7 @@
 #include "server/http/request.h"
 #include "server/http/routes.h"
 #include "server/options.h"
-#include "translate/dialect.h"
+#include "translate/job/dialect.h"
 
 /* Besides those of the dialects, and `config`. */
 static const struct {

@@ -16,7 +16,7 @@
 #include "server/http/request.h"
 #include "server/http/routes.h"
 #include "server/jobs/jobs_internal.h"
-#include "translate/names.h"
+#include "translate/job/names.h"
 
 enum { TRIES = 6, WAIT_MS = 40, MESSAGE_MAX = 2048 };
 

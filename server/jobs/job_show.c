@@ -14,7 +14,7 @@
 #include "server/http/request.h"
 #include "server/http/routes.h"
 #include "server/jobs/jobs_internal.h"
-#include "translate/dialects/render.h"
+#include "translate/reader/placeholders.h"
 
 enum {
 	LATEST = -1,

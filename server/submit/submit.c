@@ -19,7 +19,7 @@
 #include "server/http/routes.h"
 #include "server/log.h"
 #include "server/submit/submit_internal.h"
-#include "translate/job.h"
+#include "translate/job/job.h"
 
 enum {
 	KEY_MAX = 128,

@@ -10,7 +10,7 @@
 #include "k8s/transport/paths.h"
 #include "server/accounts/account.h"
 #include "tests/fuzz/fuzz.h"
-#include "translate/names.h"
+#include "translate/job/names.h"
 
 static const char NAME[] = "alice";
 

@@ -3,7 +3,7 @@
  * else; what is converted has only allowed characters, and stays as it is when it is converted
  * again.
  */
-#include "translate/names.h"
+#include "translate/job/names.h"
 
 #include "base/image/image.h"
 #include "tests/fuzz/fuzz.h"

@@ -10,7 +10,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/lines.h"
 #include "translate/dialects/raw_pod.h"
-#include "translate/names.h"
+#include "translate/job/names.h"
 
 static const char *const MEMBERS[] = {
 	"metadata",

@@ -11,8 +11,8 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/lines.h"
 #include "tests/lib/secrets.h"
-#include "translate/job.h"
-#include "translate/names.h"
+#include "translate/job/job.h"
+#include "translate/job/names.h"
 
 static void check_notes(const struct notes *notes, struct span text)
 {

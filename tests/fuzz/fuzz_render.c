@@ -4,7 +4,7 @@
  * text without tags alone.
  */
 #include "tests/fuzz/fuzz.h"
-#include "translate/dialects/render.h"
+#include "translate/reader/placeholders.h"
 
 enum { OUT_MAX = 1 << 20 };
 

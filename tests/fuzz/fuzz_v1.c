@@ -5,7 +5,7 @@
  */
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/lines.h"
-#include "translate/job.h"
+#include "translate/job/job.h"
 
 struct run {
 	struct arena arena;

@@ -11,7 +11,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/lines.h"
 #include "tests/lib/setting.h"
-#include "translate/job.h"
+#include "translate/job/job.h"
 
 static const char *pods_text(const json_t *o, const char *key)
 {

@@ -1,7 +1,7 @@
-#include "translate/dialect.h"
+#include "translate/job/dialect.h"
 
-#include "translate/dialects/parse_context.h"
-#include "translate/names.h"
+#include "translate/job/names.h"
+#include "translate/reader/parse_context.h"
 
 #define NAMES(...) ((const char *const[]){ __VA_ARGS__, NULL })
 

@@ -4,8 +4,8 @@
 #include <inttypes.h>
 
 #include "base/err.h"
-#include "translate/dialects/parse_context.h"
-#include "translate/names.h"
+#include "translate/job/names.h"
+#include "translate/reader/parse_context.h"
 
 enum { PROCESSES_MAX = 1024 };
 

@@ -4,10 +4,10 @@
 
 #include "base/err.h"
 #include "base/pod/plugin.h"
-#include "translate/dialects/parse_context.h"
 #include "translate/dialects/raw_pod.h"
-#include "translate/dialects/warnings.h"
-#include "translate/names.h"
+#include "translate/job/names.h"
+#include "translate/reader/parse_context.h"
+#include "translate/reader/warnings.h"
 
 enum { STORAGES_MAX = 256 };
 

@@ -1,8 +1,8 @@
 /* Manifests of the Framework launcher and of FrameworkController: task roles whose pods are those
  * of Kubernetes.  docs/DIALECTS.md says what is kept. */
 #include "translate/dialects/raw_pod.h"
-#include "translate/dialects/warnings.h"
-#include "translate/names.h"
+#include "translate/job/names.h"
+#include "translate/reader/warnings.h"
 
 static const struct int_field MAX_RETRIES = { "maxRetryCount", -2, INT32_MAX, 0 };
 static const struct int_field MIN_FAILED_TASKS = { "minFailedTaskCount", -1, INT32_MAX, 1 };

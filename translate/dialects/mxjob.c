@@ -3,8 +3,8 @@
 #include <inttypes.h>
 
 #include "translate/dialects/raw_pod.h"
-#include "translate/dialects/warnings.h"
-#include "translate/names.h"
+#include "translate/job/names.h"
+#include "translate/reader/warnings.h"
 
 enum replica_type { MX_SCHEDULER, MX_SERVER, MX_WORKER, MX_TYPES };
 

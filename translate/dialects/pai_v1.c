@@ -4,9 +4,9 @@
 
 #include "base/enc.h"
 #include "base/str.h"
-#include "translate/dialects/parse_context.h"
-#include "translate/dialects/warnings.h"
-#include "translate/names.h"
+#include "translate/job/names.h"
+#include "translate/reader/parse_context.h"
+#include "translate/reader/warnings.h"
 
 /* Numbers written as text: web forms and the first clients sent them. They become numbers before
  * the schema check. */

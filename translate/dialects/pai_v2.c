@@ -3,9 +3,9 @@
 #include <stdlib.h>
 
 #include "base/image/image.h"
-#include "translate/dialects/render.h"
-#include "translate/dialects/warnings.h"
-#include "translate/names.h"
+#include "translate/job/names.h"
+#include "translate/reader/placeholders.h"
+#include "translate/reader/warnings.h"
 
 /* ---- prerequisites ---- */
 

@@ -5,8 +5,8 @@
 #include "base/image/image.h"
 #include "base/quantity.h"
 #include "schema/schema.h"
-#include "translate/dialects/warnings.h"
-#include "translate/names.h"
+#include "translate/job/names.h"
+#include "translate/reader/warnings.h"
 
 #define RAW_OLD_DEVICE "alpha.kubernetes.io/nvidia-gpu"
 

@@ -5,7 +5,7 @@
  * is known to be harmful or cannot mean the same here.  Values may have any type, because a dialect
  * also runs on documents that the schema has refused.  Pure; no thread rule.
  */
-#include "translate/dialects/parse_context.h"
+#include "translate/reader/parse_context.h"
 
 struct raw_source {
 	struct field template; /* the PodTemplateSpec; absent: reported by the schema */

@@ -1,7 +1,7 @@
 /* Roles that are pods of Kubernetes: what MxJobs and manifests of the launcher have in common. */
 #include "translate/dialects/raw_pod.h"
-#include "translate/dialects/warnings.h"
-#include "translate/names.h"
+#include "translate/job/names.h"
+#include "translate/reader/warnings.h"
 
 /* What a command may refer to. */
 struct raw_names {

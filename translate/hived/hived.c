@@ -2,8 +2,8 @@
 #include "translate/hived/hived.h"
 
 #include "schema/schema.h"
-#include "translate/dialects/parse_context.h"
-#include "translate/names.h"
+#include "translate/job/names.h"
+#include "translate/reader/parse_context.h"
 
 /* Leaf cells of one type. */
 struct hived_count {

@@ -8,9 +8,9 @@
 #include <inttypes.h>
 
 #include "base/doc/yaml.h"
-#include "translate/dialects/warnings.h"
 #include "translate/hived/hived.h"
-#include "translate/names.h"
+#include "translate/job/names.h"
+#include "translate/reader/warnings.h"
 
 enum { LIST_MAX = 600, RESOURCES = 3 };
 

@@ -1,6 +1,6 @@
 /* From struct job and facts to the objects: permissions, limits, the Framework and the objects
  * beside it. */
-#include "translate/names.h"
+#include "translate/job/names.h"
 #include "translate/render/bindings.h"
 
 enum {

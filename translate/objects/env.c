@@ -2,7 +2,7 @@
  * once per job and copied, or moved to a ConfigMap. */
 #include <inttypes.h>
 
-#include "translate/names.h"
+#include "translate/job/names.h"
 #include "translate/render/bindings.h"
 
 /* The kubelet expands $(NAME) in an `env` list, but not in a ConfigMap. */

@@ -1,7 +1,7 @@
 /* Variables of the job and of the Secrets beside its Framework. */
 #include "base/doc/yaml.h"
 #include "base/enc.h"
-#include "translate/dialects/parse_context.h"
+#include "translate/reader/parse_context.h"
 #include "translate/render/bindings.h"
 
 /* Whether dependents are created after the Framework. */

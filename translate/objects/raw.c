@@ -2,7 +2,7 @@
  * of taskrole.yaml. */
 #include "base/json/scan.h"
 #include "translate/dialects/raw_pod.h"
-#include "translate/names.h"
+#include "translate/job/names.h"
 #include "translate/render/bindings.h"
 
 /* ---- volumes ---- */

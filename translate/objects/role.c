@@ -1,7 +1,7 @@
 /* Variables of a task role, its pod, and of the init container with pai-runtime. */
 #include <assert.h>
 
-#include "translate/names.h"
+#include "translate/job/names.h"
 #include "translate/render/bindings.h"
 
 /* Where runtime-configmap.yaml mounts the programs. */

@@ -4,7 +4,7 @@
  * the templates and overlays. Each file of objects/ and hived_plan.c has the functions of one
  * subject and ends with their table; translator.c lists the tables.
  */
-#include "translate/job.h"
+#include "translate/job/job.h"
 #include "translate/render/template.h"
 
 /* One mount of a storage; the first mount also stands for the volume. */

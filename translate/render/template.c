@@ -5,7 +5,7 @@
 #include "base/doc/yaml.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "translate/names.h"
+#include "translate/job/names.h"
 
 struct reader {
 	const char *file;

@@ -10,7 +10,7 @@
 #include "server/accounts/account_internal.h"
 #include "server/log.h"
 #include "server/system.h"
-#include "translate/names.h"
+#include "translate/job/names.h"
 
 enum { THINGS = 512, FLYING = 512 };
 

@@ -5,7 +5,7 @@
 #include "tests/unit/base/cmocka.h"
 /* clang-format on */
 
-#include "translate/job.h"
+#include "translate/job/job.h"
 
 /* The smallest job of the second generation, in pieces and whole. */
 #define HEAD  "protocolVersion: 2\nname: j\ntype: job\n"

@@ -3,7 +3,7 @@
 #include "tests/unit/base/cmocka.h"
 /* clang-format on */
 
-#include "translate/names.h"
+#include "translate/job/names.h"
 
 TEST(test_escape)
 {

@@ -3,7 +3,7 @@
 
 #include <jansson.h>
 
-#include "translate/job.h"
+#include "translate/job/job.h"
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
 

@@ -1,5 +1,5 @@
 
-#include "translate/names.h"
+#include "translate/job/names.h"
 
 #include "base/enc.h"
 #include "base/image/image.h"

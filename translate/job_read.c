@@ -3,14 +3,14 @@
  * dialect fill the job, redact the secrets. Later stages run after errors too, so that users see
  * all errors at once.
  */
-#include "translate/job.h"
+#include "translate/job/job.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "base/enc.h"
-#include "translate/dialects/parse_context.h"
-#include "translate/names.h"
+#include "translate/job/names.h"
+#include "translate/reader/parse_context.h"
 
 /* The dialect; NULL and *e. */
 static const struct dialect *job_decide(unsigned set, struct arena *a, const struct node *root,

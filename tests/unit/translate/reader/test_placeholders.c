@@ -4,7 +4,7 @@
 #include "tests/unit/base/cmocka.h"
 /* clang-format on */
 
-#include "translate/dialects/render.h"
+#include "translate/reader/placeholders.h"
 
 static const char PARAMETERS[] = "a: 1\n"
 				 "t: <b> & c\n"

@@ -1,5 +1,5 @@
 /* The reason for each warning, and docs/WARNINGS.md. */
-#include "translate/dialects/warnings.h"
+#include "translate/reader/warnings.h"
 
 #include "translate/translate.h"
 

@@ -4,8 +4,8 @@
  * collected: a dialect goes on with a harmless value, and job_read looks at the error at the end.
  * Members may have any type, because a dialect also runs on documents that the schema has refused.
  */
-#include "translate/dialects/render.h"
-#include "translate/job.h"
+#include "translate/job/job.h"
+#include "translate/reader/placeholders.h"
 
 struct parse_context {
 	const struct settings *set;
@@ -69,7 +69,7 @@ static inline struct place field_place(struct arena *a, const struct field *f)
 }
 
 /* A violation or warning at a field, or at the key of the i-th member of a map.  A warning is added
- * once for a place.  Formats of warnings: translate/dialects/warnings.h. */
+ * once for a place.  Formats of warnings: translate/reader/warnings.h. */
 enum parse_report { PARSE_REFUSE, PARSE_WARN };
 void parse_report(struct parse_context *r, enum parse_report kind, struct place where,
                   const char *fmt, ...) __attribute__((format(printf, 4, 5)));

@@ -2,7 +2,7 @@
 #include "tests/unit/base/cmocka.h"
 
 #include "base/image/image.h"
-#include "translate/names.h"
+#include "translate/job/names.h"
 #include "translate/translate.h"
 
 enum { LONG = 600 };

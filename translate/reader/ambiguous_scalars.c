@@ -2,8 +2,8 @@
  * text. Only values that the translation uses are checked. */
 #include "base/enc.h"
 #include "base/str.h"
-#include "translate/dialects/warnings.h"
-#include "translate/names.h"
+#include "translate/job/names.h"
+#include "translate/reader/warnings.h"
 
 enum use {
 	AS_VALUE,

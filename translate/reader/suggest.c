@@ -1,8 +1,8 @@
 /* Suggestions for misspelt placeholders, members, keys and roles. */
 
 #include "base/err.h"
-#include "translate/dialects/warnings.h"
-#include "translate/names.h"
+#include "translate/job/names.h"
+#include "translate/reader/warnings.h"
 
 static size_t part_end(struct span name, size_t from)
 {

@@ -1,4 +1,4 @@
-#include "translate/dialects/parse_context.h"
+#include "translate/reader/parse_context.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -9,8 +9,8 @@
 #include "base/enc.h"
 #include "base/image/image.h"
 #include "base/str.h"
-#include "translate/dialects/warnings.h"
-#include "translate/names.h"
+#include "translate/job/names.h"
+#include "translate/reader/warnings.h"
 
 /* ---- violations and warnings ---- */
 

@@ -1,6 +1,6 @@
 /* Rendering in one pass. As in Mustache, a comment, section or partial alone on its line takes
  * the line with it. */
-#include "translate/dialects/render.h"
+#include "translate/reader/placeholders.h"
 
 #include "base/enc.h"
 #include "base/pod/reference.h"

@@ -4,7 +4,7 @@
  * nearly always be right, name the effect, and say what to write instead. docs/WARNINGS.md is made
  * from the table WARNINGS.
  */
-#include "translate/dialects/parse_context.h"
+#include "translate/reader/parse_context.h"
 
 /* values */
 #define WARN_OCTAL                                                                                 \

@@ -5,7 +5,7 @@
  * request. Immutable after job_read.
  */
 #include "base/doc/tree.h"
-#include "translate/dialect.h"
+#include "translate/job/dialect.h"
 
 /* An environment variable from the job. */
 struct env_var {

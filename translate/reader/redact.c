@@ -8,8 +8,8 @@
 
 #include "base/doc/doc.h"
 #include "base/doc/yaml.h"
-#include "translate/dialects/render.h"
-#include "translate/dialects/warnings.h"
+#include "translate/reader/placeholders.h"
+#include "translate/reader/warnings.h"
 
 struct edit {
 	size_t from, to;

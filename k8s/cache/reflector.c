@@ -11,7 +11,7 @@
 #include "base/enc.h"
 #include "base/posix/clock.h"
 #include "k8s/cache/cache_internal.h"
-#include "k8s/transport/curl.h"
+#include "k8s/http/curl.h"
 #include "k8s/transport/paths.h"
 
 enum {

@@ -13,7 +13,7 @@
 
 #include "base/enc.h"
 #include "base/posix/clock.h"
-#include "k8s/transport/curl.h"
+#include "k8s/http/curl.h"
 #include "k8s/transport/paths.h"
 
 enum { URL_MAX = 4096, KEPT_CONNECTIONS = 4, PIECES_MAX = 16 /* of a file, per round */ };

@@ -13,7 +13,7 @@
 #include "base/json/scan.h"
 #include "base/posix/clock.h"
 #include "base/time.h"
-#include "k8s/transport/curl.h"
+#include "k8s/http/curl.h"
 #include "k8s/transport/paths.h"
 #include "k8s/transport/reply.h"
 #include "k8s/transport/store_internal.h"

@@ -5,7 +5,7 @@
 #include "base/json/scan.h"
 #include "base/str.h"
 #include "k8s/cache/job_entry.h"
-#include "k8s/transport/http_client.h"
+#include "k8s/http/http_client.h"
 #include "server/cli/commands.h"
 #include "server/options.h"
 

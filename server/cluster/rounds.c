@@ -9,7 +9,7 @@
 #include "base/posix/clock.h"
 #include "k8s/cache/cache.h"
 #include "k8s/cache/events.h"
-#include "k8s/transport/poster.h"
+#include "k8s/http/poster.h"
 #include "server/cluster/cluster.h"
 #include "server/cluster/webhook.h"
 #include "server/log.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "k8s/transport/http_client.h"
+#include "k8s/http/http_client.h"
 #include "server/log.h"
 #include "server/system.h"
 

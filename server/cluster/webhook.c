@@ -11,7 +11,7 @@
 #include "base/json/put.h"
 #include "base/json/scan.h"
 #include "base/posix/clock.h"
-#include "k8s/transport/poster.h"
+#include "k8s/http/poster.h"
 #include "server/cluster/job_fields.h"
 #include "server/cluster/lease.h"
 #include "server/counts.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/posix/clock.h"
-#include "k8s/transport/http_client.h"
+#include "k8s/http/http_client.h"
 #include "server/cli/cli_internal.h"
 #include "server/http/loop.h"
 #include "server/setup.h"

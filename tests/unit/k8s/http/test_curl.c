@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "k8s/transport/curl.h"
+#include "k8s/http/curl.h"
 
 /* ---- the list ---------------------------------------------------------------------- */
 

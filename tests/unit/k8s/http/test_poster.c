@@ -1,7 +1,7 @@
 /* Which addresses are public. */
 #include <arpa/inet.h>
 
-#include "k8s/transport/poster.h"
+#include "k8s/http/poster.h"
 #include "tests/unit/base/cmocka.h"
 
 static bool is_public(const char *text)

@@ -2,7 +2,7 @@
  * libcurl's defaults suit interactive use: proxies from the environment, the system's CAs beside
  * the given one, two dozen protocols, HTTP/2.  CURL_SETTINGS turns them off on every handle.
  */
-#include "k8s/transport/curl.h"
+#include "k8s/http/curl.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "k8s/transport/http_client.h"
+#include "k8s/http/http_client.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -6,7 +6,7 @@
 
 #include "base/enc.h"
 #include "base/posix/clock.h"
-#include "k8s/transport/curl.h"
+#include "k8s/http/curl.h"
 #include "k8s/transport/store.h"
 
 enum { HEADER_MAX = 16 * 1024, RECEIVE = 64 << 10, TURN_MS_MAX = 60000 };

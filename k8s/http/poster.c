@@ -1,10 +1,10 @@
-#include "k8s/transport/poster.h"
+#include "k8s/http/poster.h"
 
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "k8s/transport/curl.h"
+#include "k8s/http/curl.h"
 
 enum { ANSWER_MAX = 64 << 10 /* bytes of headers, and of the body, that are read */ };
 

@@ -4,7 +4,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "server/cli/commands.h"
-#include "server/system.h"
+#include "server/config/system.h"
 
 static void usage(FILE *out)
 {

@@ -11,8 +11,8 @@
 #include "base/posix/clock.h"
 #include "base/posix/lock.h"
 #include "server/accounts/account_internal.h"
-#include "server/log.h"
-#include "server/system.h"
+#include "server/config/system.h"
+#include "server/state/log.h"
 
 /* ---- sets of names ---- */
 

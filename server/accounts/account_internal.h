@@ -5,8 +5,8 @@
 
 #include "k8s/transport/store.h"
 #include "server/accounts/account.h"
-#include "server/options.h"
-#include "server/ttl_cache.h"
+#include "server/config/options.h"
+#include "server/state/ttl_cache.h"
 
 /* Limits of a cache of one loop: of accounts, of groups, of storages. */
 #define KEPT_LIMITS ((struct ttl_cache_limits){ 4096, 32u << 20 })

@@ -11,7 +11,7 @@
 #include "base/posix/clock.h"
 #include "server/accounts/account.h"
 #include "server/accounts/account_internal.h"
-#include "server/log.h"
+#include "server/state/log.h"
 #include "translate/job/names.h"
 
 enum stage { STAGE_USER, STAGE_GROUPS, STAGE_STORAGES, STAGE_END };

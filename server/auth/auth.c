@@ -21,7 +21,7 @@
 #include "server/http/loop.h"
 #include "server/http/request.h"
 #include "server/http/routes.h"
-#include "server/server.h"
+#include "server/state/server.h"
 
 enum { REFUSED_MS = 10000, REVIEWS_PER_SECOND = 10 };
 

@@ -3,7 +3,7 @@
 #include "base/doc/tree.h"
 #include "server/accounts/account.h"
 #include "server/auth/token.h"
-#include "server/ttl_cache.h"
+#include "server/state/ttl_cache.h"
 
 enum { KEYS_PER_ISSUER = 64, KID_MAX = 128 };
 

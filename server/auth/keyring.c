@@ -11,7 +11,7 @@
 
 #include "base/enc.h"
 #include "schema/schema.h"
-#include "server/system.h"
+#include "server/config/system.h"
 
 enum {
 	SECRET_MAX = 4096,

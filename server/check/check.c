@@ -2,7 +2,7 @@
 
 #include "base/posix/clock.h"
 #include "server/check/check_internal.h"
-#include "server/setup.h"
+#include "server/config/setup.h"
 
 enum { TEXT_MAX = 4096 };
 

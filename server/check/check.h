@@ -6,7 +6,7 @@
  * check.c has the table of items, rights.c that of the RBAC rights, cluster_items.c and
  * machine_items.c the functions of the items.  Functions block; one thread.
  */
-#include "server/start.h"
+#include "server/serve/start.h"
 
 enum check_state {
 	CHECK_OK,

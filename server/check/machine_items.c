@@ -10,7 +10,7 @@
 #include "machine/resources/resources.h"
 #include "machine/task/sandbox.h"
 #include "server/check/check_internal.h"
-#include "server/setup.h"
+#include "server/config/setup.h"
 
 enum { LOW_BYTES = 1 << 30, TEXT_MAX = 4096 };
 

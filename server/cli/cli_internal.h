@@ -7,7 +7,7 @@
 #include "k8s/cache/job_entry.h"
 #include "k8s/http/http_client.h"
 #include "server/cli/commands.h"
-#include "server/options.h"
+#include "server/config/options.h"
 
 /* ---- command.c ---- */
 

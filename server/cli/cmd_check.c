@@ -5,10 +5,10 @@
 
 #include "server/check/check.h"
 #include "server/cli/cli_internal.h"
+#include "server/config/setup.h"
+#include "server/config/system.h"
 #include "server/http/loop.h"
-#include "server/log.h"
-#include "server/setup.h"
-#include "server/system.h"
+#include "server/state/log.h"
 
 enum { CHECK_TEXT_MAX = 16384, COLUMN = 9, WIDTH_MAX = 100 };
 

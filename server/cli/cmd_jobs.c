@@ -7,8 +7,8 @@
 #include "base/json/scan.h"
 #include "k8s/cache/job_entry.h"
 #include "server/cli/cli_internal.h"
-#include "server/exit_spec.h"
-#include "server/setup.h"
+#include "server/config/exit_spec.h"
+#include "server/config/setup.h"
 
 enum { PATH_LIMIT = 4096, TEXT_LIMIT = 64 << 10 };
 

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "server/cli/run_internal.h"
-#include "server/setup.h"
+#include "server/config/setup.h"
 
 enum { MOUNTS_MAX = 64 };
 

@@ -11,11 +11,11 @@
 #include "server/cli/cli_internal.h"
 #include "server/cluster/cluster.h"
 #include "server/cluster/history.h"
+#include "server/config/setup.h"
+#include "server/config/system.h"
 #include "server/http/loop.h"
-#include "server/log.h"
-#include "server/setup.h"
-#include "server/start.h"
-#include "server/system.h"
+#include "server/serve/start.h"
+#include "server/state/log.h"
 
 /* Interval of checks for changed files (login, certificates). */
 enum { REFRESH_MS = 10000 };

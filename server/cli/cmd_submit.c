@@ -6,8 +6,8 @@
 #include "base/doc/tree.h"
 #include "base/enc.h"
 #include "server/cli/cli_internal.h"
-#include "server/setup.h"
-#include "server/system.h"
+#include "server/config/setup.h"
+#include "server/config/system.h"
 #include "translate/job/dialect.h"
 
 enum { ANSWER_MAX = 64 << 20, NAME_LIMIT = 4096, KEY_BYTES = 16 };

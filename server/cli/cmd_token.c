@@ -4,7 +4,7 @@
 #include "schema/schema.h"
 #include "server/auth/token.h"
 #include "server/cli/cli_internal.h"
-#include "server/setup.h"
+#include "server/config/setup.h"
 
 int cmd_token(const struct command *c, struct options *o)
 {

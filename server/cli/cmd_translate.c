@@ -6,9 +6,9 @@
 
 #include "schema/schema.h"
 #include "server/cli/cli_internal.h"
-#include "server/setup.h"
+#include "server/config/setup.h"
+#include "server/config/system.h"
 #include "server/submit/submit.h"
-#include "server/system.h"
 
 enum { FILE_MAX = 16 << 20, OUTPUT_MAX = 512 << 20, PIECE = 32 << 10 };
 

@@ -4,8 +4,8 @@
 
 #include "schema/schema.h"
 #include "server/cli/cli_internal.h"
-#include "server/setup.h"
-#include "server/system.h"
+#include "server/config/setup.h"
+#include "server/config/system.h"
 
 enum { FILE_MAX = 16 << 20, OUTPUT_MAX = 1 << 20 };
 

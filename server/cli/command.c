@@ -8,11 +8,11 @@
 #include <yaml.h>
 
 #include "schema/schema.h"
+#include "server/config/setup.h"
 #include "server/http/loop.h"
 #include "server/http/routes.h"
-#include "server/metrics.h"
-#include "server/setup.h"
-#include "server/start.h"
+#include "server/serve/metrics.h"
+#include "server/serve/start.h"
 #include "translate/job/dialect.h"
 
 enum { HELP_MAX = 64 * 1024 };

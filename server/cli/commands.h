@@ -6,7 +6,7 @@
  * with cmd_stop.c, the shortest.
  */
 #include "base/str.h"
-#include "server/options.h"
+#include "server/config/options.h"
 
 /* Commands that send requests return 1 if the job has failed or was stopped, 2 after a refusal or
  * wrong usage, 3 if the server does not answer or --timeout is over. */

@@ -9,8 +9,8 @@
 #include "base/posix/clock.h"
 #include "k8s/transport/store.h"
 #include "server/auth/token.h"
-#include "server/setup.h"
-#include "server/system.h"
+#include "server/config/setup.h"
+#include "server/config/system.h"
 
 enum {
 	ATTEMPT_MS = 60000,  /* longer than the deadline of servers */

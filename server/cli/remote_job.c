@@ -2,8 +2,8 @@
 #include "base/json/scan.h"
 #include "server/auth/token.h"
 #include "server/cli/cli_internal.h"
+#include "server/config/setup.h"
 #include "server/jobs/jobs.h"
-#include "server/setup.h"
 
 enum { TEXT_MAX = 4096 };
 

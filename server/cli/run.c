@@ -19,8 +19,8 @@
 #include "base/posix/rmtree.h"
 #include "machine/task/task.h"
 #include "server/cli/run_internal.h"
-#include "server/log.h"
-#include "server/setup.h"
+#include "server/config/setup.h"
+#include "server/state/log.h"
 
 enum { NOTE_BYTES = 4096 /* at most PIPE_BUF */, NOTES_BYTES = 64 << 10 /* of a pipe */ };
 

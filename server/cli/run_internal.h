@@ -4,7 +4,7 @@
 
 #include "machine/engine/engine.h"
 #include "server/cli/cli_internal.h"
-#include "server/start.h"
+#include "server/serve/start.h"
 
 enum { RUN_TASKS_MAX = 256 /* whose output is read */ };
 

@@ -13,8 +13,8 @@
 #include "base/json/scan.h"
 #include "k8s/cache/job_entry.h"
 #include "k8s/transport/store.h"
-#include "server/exit_spec.h"
-#include "server/server.h"
+#include "server/config/exit_spec.h"
+#include "server/state/server.h"
 
 /* A store of this server, with these limits.  NULL and *e: 500. */
 struct store *cluster_store(struct server *s, const struct store_limits *limits, struct err *e);

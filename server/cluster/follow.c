@@ -17,8 +17,8 @@
 #include "machine/store/local.h"
 #include "server/cluster/cluster.h"
 #include "server/cluster/history.h"
-#include "server/log.h"
-#include "server/setup.h"
+#include "server/config/setup.h"
+#include "server/state/log.h"
 
 enum {
 	BROKEN_KEPT = 1024, /* objects that are not logged again */

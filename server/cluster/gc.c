@@ -3,8 +3,8 @@
 
 #include "k8s/gc/janitor.h"
 #include "server/cluster/cluster.h"
-#include "server/counts.h"
-#include "server/log.h"
+#include "server/state/counts.h"
+#include "server/state/log.h"
 
 enum { ANSWER_MAX = 16 << 20 }; /* a list of 60 Frameworks with annotations of maximal size */
 

@@ -10,7 +10,7 @@
 #include "k8s/cache/job_entry.h"
 #include "k8s/transport/call.h"
 #include "server/cluster/cluster.h"
-#include "server/log.h"
+#include "server/state/log.h"
 
 enum { WAITING_MAX = 1000, TRIES = 3, DEADLINE_MS = 30000, PAUSE_MS = 1000, LOST_MS = 60000 };
 

@@ -7,7 +7,7 @@
  * wins.  The life cycle is that of cluster.h.
  */
 #include "k8s/cache/job_entry.h"
-#include "server/server.h"
+#include "server/state/server.h"
 
 struct history;
 

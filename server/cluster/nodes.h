@@ -4,7 +4,7 @@
  * cache, whose documents name the node of each task.  Counted every half minute, in slices, because
  * documents are compressed.  Everything but nodes_copy: one thread.
  */
-#include "server/server.h"
+#include "server/state/server.h"
 
 enum { NODES_MAX = 500, NODE_NAME_MAX = 253 };
 

@@ -4,7 +4,7 @@
  * devices.  Found by translating a small job; the server checks it at start, and so does
  * `rest-lit check`.
  */
-#include "server/server.h"
+#include "server/state/server.h"
 
 enum { POD_NEEDS_DEVICES = 8, POD_OBJECTS = 3 };
 

@@ -12,7 +12,7 @@
 #include "k8s/http/poster.h"
 #include "server/cluster/cluster.h"
 #include "server/cluster/webhook.h"
-#include "server/log.h"
+#include "server/state/log.h"
 
 enum {
 	ROUND_MS = 1000,

@@ -18,10 +18,10 @@
 #include "server/cluster/cluster.h"
 #include "server/cluster/nodes.h"
 #include "server/cluster/pod_needs.h"
-#include "server/counts.h"
+#include "server/config/system.h"
 #include "server/http/tls.h"
-#include "server/log.h"
-#include "server/system.h"
+#include "server/state/counts.h"
+#include "server/state/log.h"
 #include "translate/translate.h"
 
 enum {

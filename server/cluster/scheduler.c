@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 
 #include "k8s/http/http_client.h"
-#include "server/log.h"
-#include "server/system.h"
+#include "server/config/system.h"
+#include "server/state/log.h"
 
 /* A route of HiveD's web service. */
 #define STATUS_PATH "/v1/inspect/clusterstatus/virtualclusters/"

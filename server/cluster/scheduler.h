@@ -4,7 +4,7 @@
  * last status of virtual clusters from its web service (--hived-webservice).  Both are immutable
  * and reference-counted; an update replaces them.
  */
-#include "server/options.h"
+#include "server/config/options.h"
 #include "translate/hived/hived.h"
 
 struct scheduler;

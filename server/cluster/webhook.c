@@ -14,9 +14,9 @@
 #include "k8s/http/poster.h"
 #include "server/cluster/job_fields.h"
 #include "server/cluster/lease.h"
-#include "server/counts.h"
-#include "server/log.h"
-#include "server/system.h"
+#include "server/config/system.h"
+#include "server/state/counts.h"
+#include "server/state/log.h"
 
 enum {
 	SENDS_MAX = 16, /* at the same time */

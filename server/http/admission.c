@@ -7,7 +7,7 @@
 #include "server/http/query.h"
 #include "server/http/rate_limit.h"
 #include "server/http/routes.h"
-#include "server/log.h"
+#include "server/state/log.h"
 
 enum { TOKEN_MIN = 80 }; /* bytes of the shortest signed token */
 

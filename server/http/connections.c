@@ -13,7 +13,7 @@
 #include "k8s/transport/store.h"
 #include "server/http/rate_limit.h"
 #include "server/http/tls.h"
-#include "server/server.h"
+#include "server/state/server.h"
 
 /* The minimal time of a connection before eviction, and the interval of checks for clients that
  * have closed their side. */

@@ -15,12 +15,12 @@
 #include "base/enc.h"
 #include "base/posix/clock.h"
 #include "k8s/transport/store.h"
-#include "server/counts.h"
 #include "server/http/rate_limit.h"
 #include "server/http/routes.h"
 #include "server/http/stream.h"
 #include "server/http/tls.h"
-#include "server/log.h"
+#include "server/state/counts.h"
+#include "server/state/log.h"
 
 _Static_assert(MHD_VERSION >= 0x00097500, "libmicrohttpd 0.9.75 or later is needed");
 

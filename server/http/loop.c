@@ -17,11 +17,11 @@
 #include "base/posix/clock.h"
 #include "k8s/transport/store.h"
 #include "machine/store/local.h"
-#include "server/counts.h"
 #include "server/http/http_internal.h"
 #include "server/http/routes.h"
 #include "server/http/stream.h"
-#include "server/log.h"
+#include "server/state/counts.h"
+#include "server/state/log.h"
 
 enum { EVENTS = 8, FLUSH_MS = 1000, LINGER_MS = 300, LAST_WORDS_MS = 3000, ACCEPT_ROUNDS = 1000 };
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "server/http/request.h"
-#include "server/server.h"
+#include "server/state/server.h"
 
 struct MHD_Daemon;
 struct connections;

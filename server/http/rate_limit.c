@@ -15,7 +15,7 @@
 #include "k8s/transport/store.h"
 #include "server/http/loop.h"
 #include "server/http/routes.h"
-#include "server/log.h"
+#include "server/state/log.h"
 
 enum { NONE = UINT32_MAX };
 

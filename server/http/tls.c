@@ -17,7 +17,7 @@
 
 #include "base/enc.h"
 #include "base/posix/lock.h"
-#include "server/system.h"
+#include "server/config/system.h"
 
 enum { CHAIN_MAX = 16, FILE_BYTES = 256 * 1024, KEY_ID = 32, SOON_S = 7 * 86400 };
 

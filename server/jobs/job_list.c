@@ -12,7 +12,7 @@
 #include "server/http/routes.h"
 #include "server/http/stream.h"
 #include "server/jobs/jobs_internal.h"
-#include "server/server.h"
+#include "server/state/server.h"
 
 /* ---- query ---- */
 

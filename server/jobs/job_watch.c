@@ -11,7 +11,7 @@
 #include "server/http/routes.h"
 #include "server/http/stream.h"
 #include "server/jobs/jobs_internal.h"
-#include "server/server.h"
+#include "server/state/server.h"
 
 enum {
 	BUCKETS = 256,

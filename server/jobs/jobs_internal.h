@@ -11,7 +11,7 @@
 #include "k8s/framework/view.h"
 #include "server/cluster/cluster.h"
 #include "server/cluster/job_fields.h"
-#include "server/exit_spec.h"
+#include "server/config/exit_spec.h"
 #include "server/http/loop.h"
 #include "server/jobs/jobs.h"
 

@@ -22,7 +22,7 @@
 #include "server/http/request.h"
 #include "server/http/routes.h"
 #include "server/jobs/jobs.h"
-#include "server/server.h"
+#include "server/state/server.h"
 
 enum { ARG_JOB, ARG_ATTEMPT, ARG_ROLE, ARG_INDEX, ARG_RETRY, ARG_FILE };
 

@@ -22,7 +22,7 @@
 #include "server/http/stream.h"
 #include "server/jobs/jobs.h"
 #include "server/logs/logs_internal.h"
-#include "server/server.h"
+#include "server/state/server.h"
 
 #define NO_SUCH_RANGE 416, "RangeNotSatisfiableError"
 

@@ -24,8 +24,8 @@
 #include "server/http/request.h"
 #include "server/http/routes.h"
 #include "server/jobs/jobs.h"
-#include "server/log.h"
-#include "server/server.h"
+#include "server/state/log.h"
+#include "server/state/server.h"
 
 enum {
 	UPLOADS_MAX = 128,    /* at once, of tokens that were authenticated */

@@ -7,7 +7,7 @@
 #include "server/http/loop.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
-#include "server/server.h"
+#include "server/state/server.h"
 
 #define NAME    "dryRun"
 #define ALLOWED "dryRun may be true, server, All (the same as server) or false"

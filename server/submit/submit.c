@@ -13,11 +13,11 @@
 #include "server/accounts/account.h"
 #include "server/cluster/cluster.h"
 #include "server/cluster/scheduler.h"
-#include "server/counts.h"
 #include "server/http/loop.h"
 #include "server/http/request.h"
 #include "server/http/routes.h"
-#include "server/log.h"
+#include "server/state/counts.h"
+#include "server/state/log.h"
 #include "server/submit/submit_internal.h"
 #include "translate/job/job.h"
 

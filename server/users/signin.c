@@ -13,7 +13,7 @@
 #include "server/http/request.h"
 #include "server/http/routes.h"
 #include "server/http/worker.h"
-#include "server/server.h"
+#include "server/state/server.h"
 #include "server/users/users_internal.h"
 
 enum { EXPIRATION_MIN_S = 60, EXPIRATION_MAX_S = 604800 };

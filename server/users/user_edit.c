@@ -12,7 +12,7 @@
 #include "server/http/loop.h"
 #include "server/http/rate_limit.h"
 #include "server/http/routes.h"
-#include "server/server.h"
+#include "server/state/server.h"
 #include "server/users/users_internal.h"
 
 enum {

@@ -11,7 +11,7 @@
 #include "server/http/query.h"
 #include "server/http/request.h"
 #include "server/http/routes.h"
-#include "server/server.h"
+#include "server/state/server.h"
 #include "server/users/users_internal.h"
 
 /* ---- answers ---- */

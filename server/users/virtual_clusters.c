@@ -8,7 +8,7 @@
 #include "server/http/query.h"
 #include "server/http/request.h"
 #include "server/http/routes.h"
-#include "server/server.h"
+#include "server/state/server.h"
 #include "server/users/users_internal.h"
 
 /* All are those of HiveD, unless the file of --facts lists them. */

@@ -11,7 +11,7 @@
 #include "base/enc.h"
 #include "schema/schema.h"
 #include "server/auth/token.h"
-#include "server/system.h"
+#include "server/config/system.h"
 #include "tests/fuzz/fuzz.h"
 #include "translate/translate.h"
 

@@ -338,7 +338,7 @@ def test_words_in_one_place():
     words = {word.lstrip("^") for word in re.findall(r'"([^"]+)"', re.sub(r"why: .*", "", text))}
     check("there are some", len(words) > 100, words)
     for path in ("runtime-assets/exit/exit.c", "runtime-assets/exit/exitspec.c", "runtime-assets/exit/failedline.c",
-                 "runtime-assets/exit/finalerror.c", "server/exit_spec.c", "server/jobs/first_failure.c"):
+                 "runtime-assets/exit/finalerror.c", "server/config/exit_spec.c", "server/jobs/first_failure.c"):
         with open(os.path.join(TOP, path), encoding="utf-8") as f:
             source = f.read()
         equal(path, sorted(words & set(re.findall(r'"((?:[^"\\\n]|\\.)*)"', source))), [])

@@ -8,8 +8,8 @@
 #include "schema/schema.h"
 #include "server/accounts/account.h"
 #include "server/accounts/account_internal.h"
-#include "server/log.h"
-#include "server/system.h"
+#include "server/config/system.h"
+#include "server/state/log.h"
 #include "translate/job/names.h"
 
 enum { THINGS = 512, FLYING = 512 };

@@ -10,8 +10,8 @@
 #include "base/posix/clock.h"
 #include "k8s/http/http_client.h"
 #include "server/cli/cli_internal.h"
+#include "server/config/setup.h"
 #include "server/http/loop.h"
-#include "server/setup.h"
 
 static int ask(struct remote *r, const void *arg, struct err *e)
 {

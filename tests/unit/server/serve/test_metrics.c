@@ -4,10 +4,10 @@
 #include <regex.h>
 
 #include "k8s/cache/cache.h"
-#include "server/counts.h"
 #include "server/http/loop.h"
 #include "server/logs/logs.h"
-#include "server/metrics.h"
+#include "server/serve/metrics.h"
+#include "server/state/counts.h"
 
 struct world {
 	struct server server;

@@ -1,4 +1,4 @@
-#include "server/counts.h"
+#include "server/state/counts.h"
 
 #include <assert.h>
 #include <stdlib.h>

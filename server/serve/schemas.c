@@ -1,9 +1,9 @@
 /* The JSON Schemas by name: `rest-lit schema NAME`, and /api/v2/schemas/{schema}. */
 #include "base/enc.h"
 #include "schema/schema.h"
+#include "server/config/options.h"
 #include "server/http/request.h"
 #include "server/http/routes.h"
-#include "server/options.h"
 #include "translate/job/dialect.h"
 
 /* Besides those of the dialects, and `config`. */

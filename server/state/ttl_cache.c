@@ -1,5 +1,5 @@
 /* A hash table with chains, and a list of all entries by age. */
-#include "server/ttl_cache.h"
+#include "server/state/ttl_cache.h"
 
 #include <stdlib.h>
 

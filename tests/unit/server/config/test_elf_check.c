@@ -4,7 +4,7 @@
 #include <elf.h>
 #include <endian.h>
 
-#include "server/setup.h"
+#include "server/config/setup.h"
 
 /* The least that a program consists of: header, and two segments. */
 struct program {

@@ -6,7 +6,7 @@
 
 #include "base/doc/tree.h"
 #include "base/embed.h"
-#include "server/exit_spec.h"
+#include "server/config/exit_spec.h"
 
 EMBED(spec, "runtime-assets/k8s-job-exit-spec.yaml");
 

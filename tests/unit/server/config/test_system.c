@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/enc.h"
-#include "server/system.h"
+#include "server/config/system.h"
 
 static const char MARKER[] = "hunter2-hunter2-hunter2";
 

@@ -7,12 +7,12 @@
 #include "k8s/transport/store.h"
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
-#include "server/counts.h"
 #include "server/http/routes.h"
 #include "server/http/worker.h"
 #include "server/jobs/jobs.h"
 #include "server/logs/logs.h"
-#include "server/server.h"
+#include "server/state/counts.h"
+#include "server/state/server.h"
 
 /* ---- sources of a loop ---- */
 

@@ -2,7 +2,7 @@
 
 #include "tests/unit/base/cmocka.h"
 
-#include "server/ttl_cache.h"
+#include "server/state/ttl_cache.h"
 
 static int dropped[200];
 

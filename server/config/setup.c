@@ -1,4 +1,4 @@
-#include "server/setup.h"
+#include "server/config/setup.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "server/system.h"
+#include "server/config/system.h"
 #include "translate/facts.h"
 #include "translate/hived/hived.h"
 

@@ -1,5 +1,5 @@
 /* The table of fixed limits, and the variable by which tests change them. */
-#include "server/options.h"
+#include "server/config/options.h"
 
 #include <stddef.h>
 #include <stdlib.h>

@@ -8,8 +8,8 @@
 #include "machine/images/images.h"
 #include "machine/task/sandbox.h"
 #include "server/cluster/cluster.h"
-#include "server/log.h"
-#include "server/setup.h"
+#include "server/config/setup.h"
+#include "server/state/log.h"
 #include "translate/facts.h"
 
 enum { MIB_BYTES = 1 << 20 };

@@ -1,4 +1,4 @@
-#include "server/system.h"
+#include "server/config/system.h"
 
 #include <errno.h>
 #include <fcntl.h>

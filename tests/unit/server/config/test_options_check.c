@@ -2,7 +2,7 @@
 
 #include "tests/unit/base/cmocka.h"
 
-#include "server/setup.h"
+#include "server/config/setup.h"
 
 /* As the command line says; NULL if it is fine, else what is wrong. */
 static int check(bool loopback, const char *const *arguments, char *message, size_t n)

@@ -1,5 +1,5 @@
 /* The table of options; flags, environment and configuration file into struct options. */
-#include "server/options.h"
+#include "server/config/options.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/doc/tree.h"
-#include "server/system.h"
+#include "server/config/system.h"
 #include "translate/translate.h"
 
 #define AT(field)            .at = offsetof(struct options, field)

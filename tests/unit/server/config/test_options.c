@@ -4,7 +4,7 @@
 #include <jansson.h>
 #include <unistd.h>
 
-#include "server/options.h"
+#include "server/config/options.h"
 
 enum { ARGS_MAX = 16, HELP_MAX = 65536 };
 

@@ -1,7 +1,7 @@
 #pragma once
 /* Builds from options what the commands need: translator, facts, HiveD configuration, user.
  * At start only: reads files. */
-#include "server/options.h"
+#include "server/config/options.h"
 #include "translate/translate.h"
 
 struct facts_file;

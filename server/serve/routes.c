@@ -281,7 +281,7 @@ void route_methods(struct str *out, struct span path, struct arena *a)
 static const char PAGE_HEAD[] =
     "# Routes\n"
     "\n"
-    "Generated from the table in `server/routes.c`; `make pages` writes it anew.\n"
+    "Generated from the table in `server/serve/routes.c`; `make pages` writes it anew.\n"
     "\n"
     "Every route is also served below `/rest-server`, and with a trailing slash. For another path "
     "the\n"

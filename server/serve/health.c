@@ -14,7 +14,7 @@
 #include "server/cluster/cluster.h"
 #include "server/http/request.h"
 #include "server/http/routes.h"
-#include "server/server.h"
+#include "server/state/server.h"
 #include "server/web/web.h"
 
 EMBED(index_txt, "server/index.txt");

@@ -1,4 +1,4 @@
-#include "server/start.h"
+#include "server/serve/start.h"
 
 #include <linux/capability.h>
 #include <malloc.h>
@@ -22,18 +22,18 @@
 #include "server/cluster/cluster.h"
 #include "server/cluster/history.h"
 #include "server/cluster/scheduler.h"
-#include "server/counts.h"
-#include "server/exit_spec.h"
+#include "server/config/exit_spec.h"
+#include "server/config/setup.h"
+#include "server/config/system.h"
 #include "server/http/rate_limit.h"
 #include "server/http/request_check.h"
 #include "server/http/tls.h"
 #include "server/http/worker.h"
-#include "server/log.h"
 #include "server/logs/logs.h"
-#include "server/metrics.h"
-#include "server/setup.h"
+#include "server/serve/metrics.h"
+#include "server/state/counts.h"
+#include "server/state/log.h"
 #include "server/submit/submit.h"
-#include "server/system.h"
 #include "translate/job/dialect.h"
 
 /* LOCAL_FILES: of the engine, for tasks, GPUs and images. */

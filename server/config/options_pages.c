@@ -1,5 +1,5 @@
 /* Texts generated from the table of options: help, docs/OPTIONS.md, the schema of the file. */
-#include "server/options.h"
+#include "server/config/options.h"
 
 enum { WIDTH = 80, INDENT = 31, TEXT_MAX = 512, MANUAL_MAX = 2048 };
 
@@ -114,7 +114,7 @@ static void page_row(struct str *out, const struct option *o)
 static const char PAGE_HEAD[] =
     "# Options\n"
     "\n"
-    "Generated from the table in `server/options.c`; `make pages` writes it anew.\n"
+    "Generated from the table in `server/config/options.c`; `make pages` writes it anew.\n"
     "\n"
     "An option is set by a flag (`--max-body 64KiB` or `--max-body=64KiB`), an environment\n"
     "variable (`REST_LIT_MAX_BODY=64KiB`) or a key of the YAML file that `--config` names\n"
@@ -195,7 +195,7 @@ void options_schema(struct str *out)
 	str_puts(out, "{\n"
 	              "\t\"$schema\": \"http://json-schema.org/draft-07/schema#\",\n"
 	              "\t\"title\": \"The file that rest-lit reads with --config\",\n"
-	              "\t\"$comment\": \"Generated from the table in server/options.c\",\n"
+	              "\t\"$comment\": \"Generated from the table in server/config/options.c\",\n"
 	              "\t\"type\": \"object\",\n"
 	              "\t\"additionalProperties\": false,\n"
 	              "\t\"properties\": {");

@@ -1,10 +1,10 @@
-#include "server/exit_spec.h"
+#include "server/config/exit_spec.h"
 
 #include <stdlib.h>
 
 #include "base/doc/tree.h"
 #include "base/embed.h"
-#include "server/system.h"
+#include "server/config/system.h"
 
 EMBED(exit_spec, "runtime-assets/k8s-job-exit-spec.yaml");
 

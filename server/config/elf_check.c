@@ -1,4 +1,4 @@
-#include "server/setup.h"
+#include "server/config/setup.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 #include "base/enc.h"
 #include "base/hash.h"
-#include "server/system.h"
+#include "server/config/system.h"
 
 /* Kubernetes: the data of a ConfigMap, before base64. */
 enum { CONFIGMAP_MAX = 1 << 20, FILE_MAX = 64 << 20, HASH_SHOWN = 16, PATH_ROOM = 4096 };

@@ -1,4 +1,4 @@
-#include "server/setup.h"
+#include "server/config/setup.h"
 
 /* Each function returns what is wrong, as a sentence for users, or NULL. */
 

@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "server/options.h"
+#include "server/config/options.h"
 #include "translate/translate.h"
 
 struct account_source;

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "server/log.h"
+#include "server/state/log.h"
 
 static void ends_close(int (*ends)[2])
 {

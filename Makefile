@@ -251,7 +251,7 @@ $(STATIC)/pai-runtime: $(STATIC)/runtime-assets/main.o $(STATIC_OBJECTS) $(STATI
 	$(call note,LD,$@)
 	$(Q)$(STATIC_LINK)
 # The HTTP client as a program, for tests.
-FETCH := tests/runtime/http/fetch.c $(patsubst %,runtime-assets/%.c,net/http net/net net/tls files say) $(call sources,base)
+FETCH := tests/runtime/http/fetch.c $(patsubst %,runtime-assets/%.c,net/http net/net net/tls common/files common/say) $(call sources,base)
 $(STATIC)/fetch: $(FETCH:%.c=$(STATIC)/%.o) $(STATIC_LIBS)
 	$(call note,LD,$@)
 	$(Q)$(STATIC_LINK)

@@ -14,8 +14,8 @@
 #include <gnu/libc-version.h>
 #endif
 
-#include "runtime-assets/cmdline.h"
-#include "runtime-assets/files.h"
+#include "runtime-assets/common/cmdline.h"
+#include "runtime-assets/common/files.h"
 #include "runtime-assets/net/http.h"
 
 #if defined(__x86_64__)

@@ -15,11 +15,11 @@
 
 #include "base/posix/child.h"
 #include "base/posix/clock.h"
-#include "runtime-assets/cmdline.h"
+#include "runtime-assets/common/cmdline.h"
+#include "runtime-assets/common/files.h"
+#include "runtime-assets/common/say.h"
 #include "runtime-assets/exit/exit_internal.h"
-#include "runtime-assets/files.h"
 #include "runtime-assets/net/http.h"
-#include "runtime-assets/say.h"
 
 enum {
 	OUTPUT_MAX = 4 << 20,

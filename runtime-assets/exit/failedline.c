@@ -1,6 +1,6 @@
 /* Which line of the job's commands ended the shell: bash writes where errexit ended it, every shell
  * prints the line of a variable that is not set. */
-#include "runtime-assets/cmdline.h"
+#include "runtime-assets/common/cmdline.h"
 #include "runtime-assets/exit/exit_internal.h"
 
 enum {

@@ -12,8 +12,8 @@
 #include "base/enc.h"
 #include "base/posix/clock.h"
 #include "base/time.h"
+#include "runtime-assets/common/files.h"
 #include "runtime-assets/exit/exit_internal.h"
-#include "runtime-assets/files.h"
 
 /* ---- logs as texts --------------------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/posix/clock.h"
-#include "runtime-assets/cmdline.h"
+#include "runtime-assets/common/cmdline.h"
 #include "runtime-assets/init/init.h"
 #include "runtime-assets/net/kube.h"
 

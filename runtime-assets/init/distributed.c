@@ -7,7 +7,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 
-#include "runtime-assets/cmdline.h"
+#include "runtime-assets/common/cmdline.h"
 
 enum { PROCESSES_MAX = 1024 };
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "runtime-assets/cmdline.h"
+#include "runtime-assets/common/cmdline.h"
 
 enum {
 	UID_MAX = 128,

@@ -6,7 +6,7 @@
 
 #include "base/doc/tree.h"
 #include "base/enc.h"
-#include "runtime-assets/files.h"
+#include "runtime-assets/common/files.h"
 
 enum {
 	PORT_LIST_MAX = 512 << 10,

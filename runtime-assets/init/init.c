@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime-assets/cmdline.h"
+#include "runtime-assets/common/cmdline.h"
 
 enum {
 	CONFIG_MAX = 1024 * 1024,

@@ -7,8 +7,8 @@
  * *e.
  */
 #include "base/doc/tree.h"
-#include "runtime-assets/files.h"
-#include "runtime-assets/say.h"
+#include "runtime-assets/common/files.h"
+#include "runtime-assets/common/say.h"
 
 /* Exit codes of the init container: a contract with the exit specification. */
 enum init_exit {

@@ -4,8 +4,8 @@
 #include "base/err.h"
 #include "base/pod/reference.h"
 #include "base/str.h"
-#include "runtime-assets/cmdline.h"
-#include "runtime-assets/files.h"
+#include "runtime-assets/common/cmdline.h"
+#include "runtime-assets/common/files.h"
 
 /* A role: v2 has a map by name, v1 a list of roles with `name`. */
 struct role {

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/enc.h"
-#include "runtime-assets/files.h"
+#include "runtime-assets/common/files.h"
 #include "runtime-assets/init/init.h"
 
 enum {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/str.h"
-#include "runtime-assets/files.h"
+#include "runtime-assets/common/files.h"
 #include "runtime-assets/net/net_internal.h"
 
 enum { REQUEST_MAX = 256 * 1024, WHERE_MAX = 300, PIECE = 16 * 1024 };

@@ -8,8 +8,8 @@
 #include "base/doc/tree.h"
 #include "base/enc.h"
 #include "base/posix/clock.h"
-#include "runtime-assets/cmdline.h"
-#include "runtime-assets/files.h"
+#include "runtime-assets/common/cmdline.h"
+#include "runtime-assets/common/files.h"
 #include "runtime-assets/net/http.h"
 
 enum { HEADERS_MAX = 64 * 1024 };

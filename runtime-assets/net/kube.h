@@ -8,7 +8,7 @@
  * KUBECONFIG, HOME and proxies are ignored: an image could set them.
  */
 #include "base/doc/tree.h"
-#include "runtime-assets/files.h"
+#include "runtime-assets/common/files.h"
 #include "runtime-assets/net/http.h"
 
 /* Group and plural of Frameworks, for RBAC and kubectl. */

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime-assets/files.h"
+#include "runtime-assets/common/files.h"
 #include "runtime-assets/net/net_internal.h"
 
 enum {

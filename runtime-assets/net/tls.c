@@ -14,7 +14,7 @@
 #include "base/enc.h"
 #include "base/posix/clock.h"
 #include "base/time.h"
-#include "runtime-assets/files.h"
+#include "runtime-assets/common/files.h"
 #include "runtime-assets/net/http.h"
 #include "runtime-assets/net/net_internal.h"
 

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/enc.h"
-#include "runtime-assets/cmdline.h"
-#include "runtime-assets/files.h"
+#include "runtime-assets/common/cmdline.h"
+#include "runtime-assets/common/files.h"
 #include "runtime-assets/plugins/plugins_internal.h"
 
 #ifdef DROPBEAR_VERSION

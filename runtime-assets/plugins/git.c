@@ -15,9 +15,9 @@
 #include "base/pod/reference.h"
 #include "base/posix/clock.h"
 #include "base/posix/rmtree.h"
-#include "runtime-assets/cmdline.h"
-#include "runtime-assets/files.h"
-#include "runtime-assets/say.h"
+#include "runtime-assets/common/cmdline.h"
+#include "runtime-assets/common/files.h"
+#include "runtime-assets/common/say.h"
 
 enum { OPTIONS_MAX = 32 };
 

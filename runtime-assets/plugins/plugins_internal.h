@@ -15,7 +15,7 @@
  * 0644 until sshd has started, see key_mode in ssh.c.
  */
 #include "base/posix/child.h"
-#include "runtime-assets/files.h"
+#include "runtime-assets/common/files.h"
 #include "runtime-assets/init/init.h"
 
 /* ---- plugins.c ------------------------------------------------------------------------------- */

@@ -8,8 +8,8 @@
 
 #include "base/enc.h"
 #include "base/str.h"
-#include "runtime-assets/cmdline.h"
-#include "runtime-assets/files.h"
+#include "runtime-assets/common/cmdline.h"
+#include "runtime-assets/common/files.h"
 
 enum { PEERS_MAX = 100000 };
 

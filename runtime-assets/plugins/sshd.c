@@ -21,10 +21,10 @@
 #include "base/arena.h"
 #include "base/enc.h"
 #include "base/posix/clock.h"
-#include "runtime-assets/cmdline.h"
-#include "runtime-assets/files.h"
+#include "runtime-assets/common/cmdline.h"
+#include "runtime-assets/common/files.h"
+#include "runtime-assets/common/say.h"
 #include "runtime-assets/plugins/plugins_internal.h"
-#include "runtime-assets/say.h"
 
 enum { SSHD_SOURCES_MAX = 4 };
 

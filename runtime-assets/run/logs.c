@@ -15,7 +15,7 @@
 
 #include "base/posix/clock.h"
 #include "base/time.h"
-#include "runtime-assets/files.h"
+#include "runtime-assets/common/files.h"
 #include "runtime-assets/net/http.h"
 
 enum {

@@ -12,9 +12,9 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "runtime-assets/cmdline.h"
+#include "runtime-assets/common/cmdline.h"
+#include "runtime-assets/common/files.h"
 #include "runtime-assets/exit/exit.h"
-#include "runtime-assets/files.h"
 #include "runtime-assets/net/http.h"
 
 /* ---- memory ---------------------------------------------------------------------------------- */

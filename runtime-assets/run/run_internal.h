@@ -11,7 +11,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "runtime-assets/files.h"
+#include "runtime-assets/common/files.h"
 
 /* ---- run.c: the environment of the job's processes ------------------------------------------- */
 

@@ -8,7 +8,7 @@
 #include <zlib.h>
 
 #include "base/enc.h"
-#include "runtime-assets/files.h"
+#include "runtime-assets/common/files.h"
 #include "runtime-assets/net/http.h"
 #include "runtime-assets/net/kube.h"
 

@@ -22,8 +22,8 @@
 #include <unistd.h>
 
 #include "base/posix/child.h"
-#include "runtime-assets/cmdline.h"
-#include "runtime-assets/files.h"
+#include "runtime-assets/common/cmdline.h"
+#include "runtime-assets/common/files.h"
 #include "runtime-assets/shim/shim_internal.h"
 
 enum { OVERLAY_FUSE = 0x65735546 /* f_type of a FUSE file system */, OVERLAY_WAIT_MS = 10000 };

@@ -18,7 +18,7 @@
 #include "base/lists.h"
 #include "base/posix/clock.h"
 #include "base/posix/process.h"
-#include "runtime-assets/cmdline.h"
+#include "runtime-assets/common/cmdline.h"
 
 enum {
 	KILL_POLL_MS = 20,     /* while the rest of the processes is killed */

@@ -10,7 +10,7 @@
 
 #include "base/lists.h"
 #include "base/posix/child.h"
-#include "runtime-assets/cmdline.h"
+#include "runtime-assets/common/cmdline.h"
 #include "runtime-assets/init/init.h"
 
 enum { NOT_STARTED = 126 };

@@ -21,7 +21,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/pod/shim.h"
-#include "runtime-assets/files.h"
+#include "runtime-assets/common/files.h"
 
 enum {
 	SHIM_MESSAGE_MAX = 4096,

@@ -9,8 +9,8 @@
 
 #include "base/doc/tree.h"
 #include "base/enc.h"
+#include "runtime-assets/common/files.h"
 #include "runtime-assets/exit/exit_internal.h"
-#include "runtime-assets/files.h"
 #include "runtime-assets/net/http.h"
 #include "tests/fuzz/fuzz.h"
 

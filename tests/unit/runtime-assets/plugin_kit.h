@@ -1,6 +1,6 @@
 #pragma once
 /* Plugins of a job in a test: `struct world w = run("- {plugin: cmd, ...}"); ... done(&w);` */
-#include "runtime-assets/cmdline.h"
+#include "runtime-assets/common/cmdline.h"
 #include "runtime-assets/plugins/plugins_internal.h"
 
 #include "tests/unit/base/cmocka.h"

@@ -1,5 +1,5 @@
 /* Commands that need no shell. */
-#include "runtime-assets/cmdline.h"
+#include "runtime-assets/common/cmdline.h"
 
 #include "tests/unit/base/cmocka.h"
 

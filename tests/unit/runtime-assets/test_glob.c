@@ -1,5 +1,5 @@
 /* glob_matches, compared with the C library. */
-#include "runtime-assets/files.h"
+#include "runtime-assets/common/files.h"
 
 #include <fnmatch.h>
 

@@ -1,5 +1,5 @@
 /* Words for shells, compared with what real shells make of them. */
-#include "runtime-assets/cmdline.h"
+#include "runtime-assets/common/cmdline.h"
 
 #include "tests/unit/base/cmocka.h"
 

@@ -6,8 +6,8 @@
 #include <unistd.h>
 #include <yaml.h>
 
+#include "runtime-assets/common/files.h"
 #include "runtime-assets/exit/exit_internal.h"
-#include "runtime-assets/files.h"
 #include "runtime-assets/net/http.h"
 #include "tests/unit/base/cmocka.h"
 

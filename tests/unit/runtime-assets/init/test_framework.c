@@ -4,7 +4,7 @@
 #include <zlib.h>
 
 #include "base/enc.h"
-#include "runtime-assets/files.h"
+#include "runtime-assets/common/files.h"
 #include "tests/unit/base/cmocka.h"
 
 #define FRAMEWORKS "tests/data/runtime/frameworks/"

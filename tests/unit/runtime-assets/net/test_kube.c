@@ -6,7 +6,7 @@
 
 #include "tests/unit/base/cmocka.h"
 
-#include "runtime-assets/files.h"
+#include "runtime-assets/common/files.h"
 #include "tests/unit/runtime-assets/authority.h"
 
 /* {"sub":"system:serviceaccount:jobs:me","exp":4000000000} */

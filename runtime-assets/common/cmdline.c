@@ -1,4 +1,4 @@
-#include "runtime-assets/cmdline.h"
+#include "runtime-assets/common/cmdline.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "runtime-assets/files.h"
+#include "runtime-assets/common/files.h"
 
 int args_take(const struct arg *table, int i, int argc, char **argv)
 {

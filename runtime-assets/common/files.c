@@ -1,4 +1,4 @@
-#include "runtime-assets/files.h"
+#include "runtime-assets/common/files.h"
 
 #include <errno.h>
 #include <fcntl.h>

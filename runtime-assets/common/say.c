@@ -1,4 +1,4 @@
-#include "runtime-assets/say.h"
+#include "runtime-assets/common/say.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include "base/posix/clock.h"
 #include "base/str.h"
 #include "base/time.h"
-#include "runtime-assets/files.h"
+#include "runtime-assets/common/files.h"
 
 enum { LINE_MAX_BYTES = 4096, LOGS_MAX = 2 };
 

@@ -10,7 +10,7 @@
 #include "tests/lib/files.h"
 #include "tests/lib/jsondiff.h"
 #include "tests/lib/outcome.h"
-#include "translate/job.h"
+#include "translate/job/job.h"
 
 enum { TEXT_MAX = 64 << 20 };
 

@@ -76,10 +76,10 @@ endif
 
 # libjwt has two flavours; use the installed one.  Version 3 has other functions (tests/tools/deps).
 JWT := $(shell pkg-config --exists 'libjwt-gnutls < 3' 2>/dev/null && echo libjwt-gnutls || echo libjwt)
-PKGS_base := yaml-0.1
-PKGS_k8s := libcurl jansson zlib
+PKGS_base := yaml-0.1 zlib
+PKGS_k8s := libcurl jansson
 PKGS_machine := sqlite3
-PKGS_server := libmicrohttpd $(JWT) gnutls jansson zlib
+PKGS_server := libmicrohttpd $(JWT) gnutls jansson
 PKGS := $(PKGS_base) $(PKGS_k8s) $(PKGS_machine) $(PKGS_server)
 
 CPPFLAGS += -I. -D_GNU_SOURCE -MMD -MP
@@ -109,7 +109,7 @@ LINK_translate := $(LIBS_base)
 LINK_k8s := $(LIBS_k8s) $(LIBS_base)
 LINK_machine := $(LIBS_machine) $(LIBS_k8s) $(LIBS_base)
 LINK_server := $(LIBS_server) $(LINK_machine)
-LINK_runtime-assets := -lz $(LIBS_base)
+LINK_runtime-assets := $(LIBS_base)
 
 sources = $(filter-out %/main.c,$(wildcard $(addsuffix /*.c,$(1)) $(addsuffix /*/*.c,$(1))))
 objects = $(patsubst %.c,$(B)/%.o,$(sources))

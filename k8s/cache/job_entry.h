@@ -43,7 +43,6 @@ static inline bool job_state_final(enum job_state s)
 enum job_state job_state_named(struct span name);
 
 enum {
-	JOB_ENTRY_INFLATED_MAX = 32 << 20, /* bytes of a status that is stored compressed */
 	JOB_ENTRY_DOC_MAX = 256 << 10,  /* compressed; larger ones are read from the API server */
 	JOB_ENTRY_PLAIN_MAX = 16 << 10, /* bytes of a document that may stay uncompressed */
 	JOB_ENTRY_TAGS_MAX = 32,
@@ -144,16 +143,8 @@ bool job_entry_doc(const struct job_entry *c, struct arena *a, struct span *doc)
 /* GPUs of one task of this role of a spec, by the limits of its containers. */
 int64_t job_entry_role_gpus(struct span role, struct arena *a);
 /* The list of taskRoleStatuses of a status, inflated into the arena if it is stored compressed;
- * *out is { NULL, 0 } if it is absent.  false: it inflates to more than JOB_ENTRY_INFLATED_MAX, to
+ * *out is { NULL, 0 } if it is absent.  false: it inflates to more than FW_INFLATED_MAX, to
  * more than 200 times its size, or is not a list. */
 bool job_entry_roles(struct span attempt_status, struct arena *a, struct span *out);
-/* The same for the value of taskRoleStatusesCompressed. */
-bool job_entry_inflate_roles(struct span value, struct arena *a, struct span *out);
-/* One gzip member, in the arena.  false: damaged, more than max bytes, or (from 64 KiB on) more
- * than `ratio` times its compressed size. */
-bool job_entry_gunzip(struct span packed, size_t max, size_t ratio, struct arena *a,
-                      struct span *text);
-/* The text as one gzip member, in the arena.  false: it would have more than max bytes. */
-bool job_entry_gzip(struct span text, size_t max, struct arena *a, struct span *packed);
 /* Lists and watches of the job show no difference. */
 bool job_entry_same(const struct job_entry *a, const struct job_entry *b);

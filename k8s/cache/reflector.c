@@ -11,7 +11,7 @@
 #include "base/enc.h"
 #include "base/posix/clock.h"
 #include "k8s/cache/cache_internal.h"
-#include "k8s/http/curl.h"
+#include "k8s/transport/login.h"
 #include "k8s/transport/paths.h"
 
 enum {
@@ -252,7 +252,7 @@ static void reflector_begin(struct reflector *r)
 	         r->ask == ASK_LIST ? LIST_MAX_MS : (long)seconds * 1000 + MARGIN_MS);
 	curl_free_headers(&r->headers);
 	curl_add_header(&r->headers, "Accept: application/json");
-	curl_set_headers(r->easy, &r->headers, s->login, &r->authorization);
+	login_set_headers(r->easy, &r->headers, s->login, &r->authorization);
 	if (url.full || curl_multi_add_handle(r->multi, r->easy) != CURLM_OK)
 		reflector_ended(r, url.full ? CURLE_URL_MALFORMAT : CURLE_FAILED_INIT);
 }
@@ -355,7 +355,7 @@ static int reflector_set_up(struct reflector *r, struct err *e)
 	r->multi = curl_multi_init();
 	if (!r->multi)
 		return err_set(e, UNKNOWN_ERROR, "libcurl: a multi handle cannot be set up");
-	r->easy = curl_handle(r->settings.login, e);
+	r->easy = login_curl(r->settings.login, e);
 	if (!r->easy)
 		return -1;
 	curl_receive(r->easy, reflector_take_bytes, r, NULL);

@@ -1,9 +1,9 @@
 #include <stdlib.h>
 
 #include "base/enc.h"
+#include "base/gzip.h"
 #include "base/json/scan.h"
 #include "base/time.h"
-#include "k8s/cache/job_entry.h"
 #include "k8s/framework/framework_internal.h"
 
 const char *const FW_STATES[FW_STATE_MAX] = {
@@ -323,7 +323,7 @@ static struct fw_value status_roles(const struct fw_value *attempt)
 	struct span bytes;
 	struct span text = { 0 };
 	if (base64_decode(a, node_span(packed.n), &bytes) == 0 &&
-	    job_entry_gunzip(bytes, FRAMEWORK_OBJECT_MAX, GZIP_RATIO, a, &text))
+	    gzip_unpack(bytes, FRAMEWORK_OBJECT_MAX, GZIP_RATIO, a, &text))
 		return fw_parse(attempt, "taskRoleStatusesCompressed", text, NODE_LIST);
 	fw_bad(&packed, "is not the gzip of a list in base64");
 	return list;
@@ -479,7 +479,7 @@ void framework_status_write(const struct framework *f, struct str *out)
 	out->full |= roles.full;
 	json_put_key(out, "taskRoleStatuses");
 	if (f->config->compress && roles.n >= COMPRESS_FROM &&
-	    job_entry_gzip(str_view(&roles), roles.n, &a, &packed)) {
+	    gzip_pack(str_view(&roles), roles.n, &a, &packed)) {
 		str_puts(out, "null,\"taskRoleStatusesCompressed\":\"");
 		str_base64(out, packed);
 		str_char(out, '"');

@@ -2,8 +2,9 @@
 
 #include <stddef.h>
 
+#include "base/enc.h"
+#include "base/gzip.h"
 #include "base/json/fields.h"
-#include "k8s/cache/job_entry.h"
 
 #define AT(member) offsetof(struct fw_view, member)
 
@@ -71,12 +72,25 @@ void fw_view_attempt(struct span status, struct arena *a, struct fw_view *out)
 	out->odd = !scan_fields(status, FRAMEWORK_ATTEMPT, out, a) || !view_is_object(status);
 }
 
+bool fw_view_inflate_roles(struct span value, struct arena *a, struct span *out)
+{
+	enum { RATIO = 200, DEPTH = 64 };
+	struct span packed;
+	struct span text;
+	if (!scan_string(value, a, &text) || base64_decode(a, text, &packed) < 0 ||
+	    !gzip_unpack(packed, FW_INFLATED_MAX, RATIO, a, &text) || !scan_valid(text, DEPTH) ||
+	    scan_type(text) != SCAN_ARRAY)
+		return false;
+	*out = text;
+	return true;
+}
+
 bool fw_view_roles(const struct fw_view *f, struct arena *a, struct span *list)
 {
 	*list = f->roles;
 	if (list->p || !f->packed_roles.p)
 		return !list->p || scan_type(*list) == SCAN_ARRAY;
-	return job_entry_inflate_roles(f->packed_roles, a, list);
+	return fw_view_inflate_roles(f->packed_roles, a, list);
 }
 
 bool fw_view_next(struct scan *tasks, struct arena *a, struct fw_view *out)

@@ -7,6 +7,8 @@
 #include "base/arena.h"
 #include "base/json/scan.h"
 
+enum { FW_INFLATED_MAX = 32 << 20 /* bytes of a status that is stored compressed */ };
+
 /* The status of a Framework, and of a task: they have the same members. */
 struct fw_view {
 	bool odd;
@@ -31,6 +33,9 @@ void fw_view_attempt(struct span status, struct arena *a, struct fw_view *out);
 /* The list of the statuses of its task roles, inflated if necessary; p NULL: none.  false: it is no
  * list, or cannot be inflated. */
 bool fw_view_roles(const struct fw_view *f, struct arena *a, struct span *list);
+/* The list in the value of taskRoleStatusesCompressed, in the arena.  false: it inflates to more
+ * than FW_INFLATED_MAX, to more than 200 times its size, or is not a list. */
+bool fw_view_inflate_roles(struct span value, struct arena *a, struct span *list);
 /* The next one of taskStatuses, before which scan_more has stopped.  false: it is no object, and
  * passed over. */
 bool fw_view_next(struct scan *tasks, struct arena *a, struct fw_view *out);

@@ -96,10 +96,10 @@ static int set_all(CURL *h, const struct curl_setting *s, size_t n, struct err *
 	return 0;
 }
 
-CURL *curl_new(const char *url, const char *ca_file, struct err *e)
+CURL *curl_new(const char *url, const struct curl_pem *pem, struct err *e)
 {
 	bool plain = span_starts(span_of(url), "http://");
-	bool own = ca_file != NULL && ca_file[0];
+	bool own = pem->ca != NULL && pem->ca[0];
 	const char *machine = NULL;
 	CURL *h = curl_easy_init();
 	if (h == NULL) {
@@ -111,8 +111,10 @@ CURL *curl_new(const char *url, const char *ca_file, struct err *e)
 	const struct curl_setting of_url[] = {
 		TEXT(CURLOPT_URL, url),
 		TEXT(CURLOPT_PROTOCOLS_STR, plain ? "http" : "https"),
-		own ? (struct curl_setting)TEXT(CURLOPT_CAINFO, ca_file)
+		own ? (struct curl_setting)TEXT(CURLOPT_CAINFO, pem->ca)
 		    : (struct curl_setting)TEXT(CURLOPT_CAPATH, machine),
+		TEXT(CURLOPT_SSLCERT, pem->cert),
+		TEXT(CURLOPT_SSLKEY, pem->key),
 	};
 	int bad = set_all(h, CURL_SETTINGS, CURL_SETTINGS_N, e);
 	/* The file may be replaced, and libcurl 8 caches it for a day.  libcurl 7 with GnuTLS has
@@ -120,19 +122,6 @@ CURL *curl_new(const char *url, const char *ca_file, struct err *e)
 	if (own)
 		(void)curl_easy_setopt(h, CURLOPT_CA_CACHE_TIMEOUT, 0L);
 	if (bad == 0 && set_all(h, of_url, ARRAY_SIZE(of_url), e) == 0)
-		return h;
-	curl_easy_cleanup(h);
-	return NULL;
-}
-
-CURL *curl_handle(const struct login *l, struct err *e)
-{
-	const struct curl_setting ours[] = {
-		TEXT(CURLOPT_SSLCERT, l->cert.path),
-		TEXT(CURLOPT_SSLKEY, l->key.path),
-	};
-	CURL *h = curl_new(l->url, l->ca.path, e); /* http is accepted for loopback only */
-	if (h != NULL && set_all(h, ours, ARRAY_SIZE(ours), e) == 0)
 		return h;
 	curl_easy_cleanup(h);
 	return NULL;
@@ -150,15 +139,6 @@ void curl_add_header(struct curl_slist **headers, const char *line)
 {
 	*headers = curl_slist_append(*headers, line);
 	assert(*headers != NULL);
-}
-
-void curl_set_headers(CURL *h, struct curl_slist **headers, struct login *l,
-                      struct login_header *own)
-{
-	login_header_refresh(l, own);
-	if (own->line.n > 0)
-		curl_add_header(headers, str_c(&own->line));
-	CURL_SET(h, CURLOPT_HTTPHEADER, *headers);
 }
 
 void curl_free_headers(struct curl_slist **headers)

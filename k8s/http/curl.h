@@ -4,7 +4,8 @@
 #include <assert.h>
 #include <curl/curl.h>
 
-#include "k8s/transport/login.h"
+#include "base/err.h"
+#include "base/str.h"
 
 /* Call at start.  -1 and *e (500) if this libcurl lacks TLS or asynchronous name resolution,
  * without which a loop would block. */
@@ -21,11 +22,15 @@ struct curl_setting {
 extern const struct curl_setting CURL_SETTINGS[];
 extern const size_t CURL_SETTINGS_N;
 
-/* A new handle with CURL_SETTINGS for this URL; it accepts certificates of the CAs in this file
- * only; NULL or "": of the system's CAs.  NULL and *e (500). */
-CURL *curl_new(const char *url, const char *ca_file, struct err *e);
-/* The same for the API server, with the login's CA and certificate. */
-CURL *curl_handle(const struct login *l, struct err *e);
+/* Files in PEM. */
+struct curl_pem {
+	const char *ca;         /* only certificates of these CAs are accepted; NULL or "": of the
+	                         * system's CAs */
+	const char *cert, *key; /* of the client; NULL: none */
+};
+
+/* A new handle with CURL_SETTINGS for this URL.  NULL and *e (500). */
+CURL *curl_new(const char *url, const struct curl_pem *pem, struct err *e);
 
 /* For options that fail only by a programming error or without memory. */
 #define CURL_SET(handle, option, value)                                                            \
@@ -38,9 +43,6 @@ CURL *curl_handle(const struct login *l, struct err *e);
  * CURL_ERROR_SIZE bytes. */
 void curl_receive(CURL *h, curl_write_callback write, void *arg, char *error);
 void curl_add_header(struct curl_slist **headers, const char *line);
-/* Adds the login's Authorization, and sets all headers.  One thread per `own`. */
-void curl_set_headers(CURL *h, struct curl_slist **headers, struct login *l,
-                      struct login_header *own);
 /* Wipe and free the lines, which may hold a token. */
 void curl_free_headers(struct curl_slist **headers);
 /* HTTP status of the answer; 0 if there is none. */

@@ -7,7 +7,7 @@
 #include "base/enc.h"
 #include "base/posix/clock.h"
 #include "k8s/http/curl.h"
-#include "k8s/transport/store.h"
+#include "k8s/http/endpoint.h"
 
 enum { HEADER_MAX = 16 * 1024, RECEIVE = 64 << 10, TURN_MS_MAX = 60000 };
 
@@ -128,7 +128,7 @@ struct exchange *client_start(struct client *c, const struct client_call *call, 
 {
 	int n = call->link ? (int)c->origin : (int)strlen(c->url);
 	FREE_AUTO char *target = xasprintf("%.*s%s", n, c->url, call->path);
-	CURL *easy = curl_new(target, c->ca_file, e);
+	CURL *easy = curl_new(target, &(struct curl_pem){ .ca = c->ca_file }, e);
 	if (!easy)
 		return NULL;
 	struct exchange *x = xcalloc(1, sizeof(*x));

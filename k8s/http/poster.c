@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "k8s/http/curl.h"
+#include "k8s/http/endpoint.h"
 
 enum { ANSWER_MAX = 64 << 10 /* bytes of headers, and of the body, that are read */ };
 
@@ -158,7 +159,7 @@ static const char *poster_problem(const struct posting *x, CURLcode result)
 
 int poster_send(struct poster *p, const struct post *post, struct err *e)
 {
-	CURL *easy = curl_new(p->url, NULL, e);
+	CURL *easy = curl_new(p->url, &(struct curl_pem){ NULL }, e);
 	if (!easy)
 		return -1;
 	struct posting *x = xcalloc(1, sizeof(*x));

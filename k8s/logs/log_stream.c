@@ -13,7 +13,7 @@
 
 #include "base/enc.h"
 #include "base/posix/clock.h"
-#include "k8s/http/curl.h"
+#include "k8s/transport/login.h"
 #include "k8s/transport/paths.h"
 
 enum { URL_MAX = 4096, KEPT_CONNECTIONS = 4, PIECES_MAX = 16 /* of a file, per round */ };
@@ -273,7 +273,7 @@ struct log_stream *log_stream_open(struct log_streams *all, const struct log_str
 		              "the name of the pod or the container is not valid");
 		return NULL;
 	}
-	CURL *easy = r->files ? NULL : curl_handle(all->login, e);
+	CURL *easy = r->files ? NULL : login_curl(all->login, e);
 	if (!easy && !r->files)
 		return NULL;
 	struct log_stream *t = xcalloc(1, sizeof(*t));
@@ -285,7 +285,7 @@ struct log_stream *log_stream_open(struct log_streams *all, const struct log_str
 	t->easy = easy;
 	if (easy) {
 		curl_add_header(&t->headers, "Accept: text/plain, application/json");
-		curl_set_headers(easy, &t->headers, all->login, &all->authorization);
+		login_set_headers(easy, &t->headers, all->login, &all->authorization);
 		curl_receive(easy, log_stream_take_piece, t, t->error);
 		CURL_SET(easy, CURLOPT_URL, str_c(&url));
 		CURL_SET(easy, CURLOPT_BUFFERSIZE, (long)LOG_STREAM_PIECE);

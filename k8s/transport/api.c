@@ -13,7 +13,8 @@
 #include "base/json/scan.h"
 #include "base/posix/clock.h"
 #include "base/time.h"
-#include "k8s/http/curl.h"
+#include "k8s/http/endpoint.h"
+#include "k8s/transport/login.h"
 #include "k8s/transport/paths.h"
 #include "k8s/transport/reply.h"
 #include "k8s/transport/store_internal.h"
@@ -182,7 +183,7 @@ static int transfer_prepare(struct api_store *a, struct transfer *t, const struc
 	                                 ? "Content-Type: application/json-patch+json"
 	                                 : "Content-Type: application/merge-patch+json");
 	curl_add_header(&t->headers, "Expect:");
-	curl_set_headers(t->easy, &t->headers, a->login, &a->authorization);
+	login_set_headers(t->easy, &t->headers, a->login, &a->authorization);
 	CURL_SET(t->easy, CURLOPT_TIMEOUT_MS, (long)(left > 0 ? left : 1));
 	CURL_SET(t->easy, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)answer_max); /* a hint only */
 	t->answer = STR_SECRET(answer_max);
@@ -455,7 +456,7 @@ static int api_set_up(struct api_store *a, struct err *e)
 		return err_set(e, UNKNOWN_ERROR, "libcurl: a multi handle cannot be set up");
 	for (size_t i = 0; i < a->s.limits.in_flight; i++) {
 		struct transfer *t = &a->transfers[i];
-		*t = (struct transfer){ .easy = curl_handle(a->login, e), .curl = &a->curl };
+		*t = (struct transfer){ .easy = login_curl(a->login, e), .curl = &a->curl };
 		if (t->easy == NULL)
 			return -1;
 		CURL_SET(t->easy, CURLOPT_PREREQFUNCTION, before_sending);

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/doc/yaml.h"
 #include "base/enc.h"
+#include "k8s/http/endpoint.h"
 #include "k8s/transport/login.h"
 
 enum { CONFIG_MAX = 1 << 20 };

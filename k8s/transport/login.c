@@ -7,16 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/enc.h"
 #include "base/json/scan.h"
 #include "base/posix/fd.h"
 #include "base/posix/lock.h"
+#include "k8s/http/endpoint.h"
 #include "k8s/transport/paths.h"
 
-enum { TEXT_MAX = 1 << 20, TOKEN_MAX = 16384, HEADER_MAX = 20000, URL_MAX = 512 };
+enum { TOKEN_MAX = 16384, HEADER_MAX = 20000 };
 enum { CLAIMS_DEPTH = 32 };
 
 static const char SERVICE_ACCOUNT[] = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -42,47 +42,6 @@ void source_done(struct login_source *s)
 	free(s->key_file);
 	free_secret(&s->key_data);
 	*s = (struct login_source){ 0 };
-}
-
-/* ---- files ------------------------------------------------------------------------- */
-
-static char *read_fd(int fd, size_t size)
-{
-	char *text = xmalloc(size + 1);
-	size_t n = 0;
-	while (n < size) {
-		ssize_t got = read(fd, text + n, size - n);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			break;
-		n += (size_t)got;
-	}
-	text[n] = '\0';
-	if (n == size && strlen(text) == n)
-		return text;
-	wipe(text, size);
-	free(text);
-	return NULL;
-}
-
-char *file_text(const char *path, struct err *e)
-{
-	struct stat st;
-	FD_AUTO fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0 || fstat(fd, &st) != 0) {
-		err_set(e, UNKNOWN_ERROR, "%s: %s", path, strerrordesc_np(errno));
-		return NULL;
-	}
-	if (!S_ISREG(st.st_mode) || st.st_size == 0 || st.st_size > TEXT_MAX) {
-		err_set(e, UNKNOWN_ERROR, "%s: must be a regular file of 1 to %d bytes", path,
-		        TEXT_MAX);
-		return NULL;
-	}
-	char *text = read_fd(fd, (size_t)st.st_size);
-	if (text == NULL)
-		err_set(e, UNKNOWN_ERROR, "%s: changes while it is read, or is not text", path);
-	return text;
 }
 
 /* ---- PEM --------------------------------------------------------------------------- */
@@ -182,52 +141,7 @@ static void pem_refresh(struct pem *const *all, size_t n)
 	}
 }
 
-/* ---- addresses: no user names or queries, which could leak secrets ----------------- */
-
-/* Why `rest` (after the scheme) is not HOST[:PORT][/PATH], or NULL. */
-static const char *address_fault(struct span rest, bool only_here)
-{
-	struct span authority = span_to(rest, span_chr(rest, '/'));
-	size_t bracket = span_chr(authority, ']'); /* the end of an IPv6 address */
-	size_t n = bracket < authority.n ? bracket + 1 : span_chr(authority, ':');
-	struct span host = span_to(authority, n);
-	struct span port = span_from(authority, n);
-	int64_t number;
-	if (n == 0 || !span_only(authority, "-.:[]") || !span_only(rest, "-.:[]/_"))
-		return "must be https://HOST[:PORT][/PATH]";
-	if (port.n > 0 &&
-	    (port.p[0] != ':' || parse_i64(span_from(port, 1), 1, UINT16_MAX, &number) < 0))
-		return "the port must be a number from 1 to 65535";
-	if (only_here && !span_is(host, "localhost") && !span_is(host, "127.0.0.1") &&
-	    !span_is(host, "[::1]"))
-		return "http is accepted for this machine only, use https";
-	return NULL;
-}
-
-char *address_read(const char *text, bool secrets, const char **fault)
-{
-	struct span url = span_trim(span_of(text));
-	bool plain = span_starts(url, "http://");
-	size_t scheme = plain ? strlen("http://") : strlen("https://");
-	*fault = secrets ? "must start with https://" : "must start with https:// or http://";
-	if ((plain || span_starts(url, "https://")) && url.n <= URL_MAX) {
-		while (url.n > scheme && url.p[url.n - 1] == '/')
-			url.n--;
-		*fault = address_fault((struct span){ url.p + scheme, url.n - scheme },
-		                       plain && secrets);
-	}
-	return *fault ? NULL : xstrndup(url.p, url.n);
-}
-
 /* ---- the token --------------------------------------------------------------------- */
-
-bool login_is_visible(struct span text)
-{
-	for (size_t i = 0; i < text.n; i++)
-		if (text.p[i] <= ' ' || text.p[i] > '~')
-			return false;
-	return true;
-}
 
 /* From the file if it is not NULL, as with kubectl; else from the text. */
 static char *login_read_token(const char *file, const char *text, const char *from, struct err *e)
@@ -279,6 +193,21 @@ void login_header_refresh(struct login *l, struct login_header *h)
 		}
 	}
 	h->version = l->version;
+}
+
+CURL *login_curl(const struct login *l, struct err *e)
+{
+	/* http is accepted for loopback only */
+	return curl_new(l->url, &(struct curl_pem){ l->ca.path, l->cert.path, l->key.path }, e);
+}
+
+void login_set_headers(CURL *h, struct curl_slist **headers, struct login *l,
+                       struct login_header *own)
+{
+	login_header_refresh(l, own);
+	if (own->line.n > 0)
+		curl_add_header(headers, str_c(&own->line));
+	CURL_SET(h, CURLOPT_HTTPHEADER, *headers);
 }
 
 /* ---- sources -------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "k8s/http/curl.h"
 #include "k8s/transport/store.h"
 
 /* Settings from a kubeconfig, the options or the pod's service account.  Texts are owned; NULL if
@@ -56,13 +57,9 @@ struct login_header {
 /* Update the line if the token has changed.  Any thread, one per header. */
 void login_header_refresh(struct login *l, struct login_header *h);
 
-/* Read a small regular file, at most 1 MiB.  malloc'ed text without NUL inside, or NULL and *e. */
-char *file_text(const char *path, struct err *e);
-
-/* Visible characters of ASCII only, as in a header line or a URL; true if empty. */
-bool login_is_visible(struct span text);
-
-/* "https://host[:port][/path]" without surrounding white space and trailing slashes.  Plain http is
- * accepted for loopback, and for any host unless `secrets` are sent.  malloc'ed, or NULL and *fault
- * (static text). */
-char *address_read(const char *text, bool secrets, const char **fault);
+/* A handle for requests to the API server, with the login's CA and certificate.  NULL and *e (500).
+ */
+CURL *login_curl(const struct login *l, struct err *e);
+/* Adds the login's Authorization, and sets all headers.  One thread per `own`. */
+void login_set_headers(CURL *h, struct curl_slist **headers, struct login *l,
+                       struct login_header *own);

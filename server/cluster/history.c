@@ -4,10 +4,12 @@
 #include <stdlib.h>
 
 #include "base/enc.h"
+#include "base/gzip.h"
 #include "base/json/put.h"
 #include "base/posix/clock.h"
 #include "base/posix/mailbox.h"
 #include "k8s/cache/job_entry.h"
+#include "k8s/framework/view.h"
 #include "k8s/transport/call.h"
 #include "server/cluster/cluster.h"
 #include "server/state/log.h"
@@ -220,8 +222,8 @@ bool history_write(struct str *out, const struct job_entry *job, struct span doc
 	struct span packed;
 	if (scan_type(status) != SCAN_OBJECT)
 		return false;
-	if (!job_entry_gzip(status, max, a, &packed) &&
-	    !job_entry_gzip(history_without_tasks(status, a), max, a, &packed))
+	if (!gzip_pack(status, max, a, &packed) &&
+	    !gzip_pack(history_without_tasks(status, a), max, a, &packed))
 		return false;
 	str_puts(out, "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{");
 	json_put_word(out, "name", history_name(a, job->name, job->attempt));
@@ -243,7 +245,7 @@ bool history_read(struct span configmap, const char *uid, int64_t attempt, struc
 		return false;
 	struct span packed = scan_text(scan_path(configmap, "binaryData", DATA_KEY), a);
 	if (base64_decode(a, packed, &bytes) < 0 ||
-	    !job_entry_gunzip(bytes, JOB_ENTRY_INFLATED_MAX, RATIO, a, &text) ||
+	    !gzip_unpack(bytes, FW_INFLATED_MAX, RATIO, a, &text) ||
 	    !scan_valid(text, HISTORY_DEPTH) ||
 	    !scan_int(scan_get(text, "id"), 0, INT32_MAX, &id) || id != attempt)
 		return false;

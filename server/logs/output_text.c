@@ -1,3 +1,4 @@
+#include "base/gzip.h"
 #include "server/logs/logs_internal.h"
 
 #include <assert.h>
@@ -95,15 +96,14 @@ void output_put(struct str *out, struct span frames, unsigned streams)
 struct span output_pack(struct span frames, struct arena *a)
 {
 	struct span packed;
-	bool fits = job_entry_gzip(frames, PACKED_MAX, a, &packed);
+	bool fits = gzip_pack(frames, PACKED_MAX, a, &packed);
 	assert(fits); /* gzip adds few bytes at most */
 	return packed;
 }
 
 bool output_unpack(struct span packed, struct arena *a, struct span *frames)
 {
-	return job_entry_gunzip(packed, OUTPUT_TEXT_MAX, RATIO, a, frames) &&
-	       !output_check(*frames);
+	return gzip_unpack(packed, OUTPUT_TEXT_MAX, RATIO, a, frames) && !output_check(*frames);
 }
 
 bool output_cut(struct span *packed, size_t room, struct arena *a, int64_t *dropped)

@@ -5,6 +5,7 @@
 
 #include "base/embed.h"
 #include "base/enc.h"
+#include "base/gzip.h"
 #include "base/posix/lock.h"
 #include "k8s/cache/job_entry.h"
 #include "server/http/loop.h"
@@ -102,7 +103,7 @@ static bool web_inflated(const struct web_file *f, struct span packed, struct sp
 	static struct arena arena;
 	struct span *own = &kept[f - FILES];
 	LOCK_AUTO(&lock);
-	bool good = own->p || job_entry_gunzip(packed, REPLY_MAX, GZIP_RATIO_MAX, &arena, own);
+	bool good = own->p || gzip_unpack(packed, REPLY_MAX, GZIP_RATIO_MAX, &arena, own);
 	*text = *own;
 	return good;
 }

@@ -4,6 +4,7 @@
  * survived.
  */
 #include "base/enc.h"
+#include "base/gzip.h"
 #include "base/json/scan.h"
 #include "k8s/cache/job_entry.h"
 #include "tests/fuzz/fuzz.h"
@@ -38,7 +39,7 @@ FUZZ(text)
 	ARENA_AUTO a = { 0 };
 	struct span out;
 	bool valid = scan_valid(text, DEPTH);
-	(void)job_entry_gunzip(text, 1 << 20, 200, &a, &out);
+	(void)gzip_unpack(text, 1 << 20, 200, &a, &out);
 	struct job_entry *c = job_entry_new(text);
 	if (!c)
 		return;

@@ -1,3 +1,4 @@
+#include "base/gzip.h"
 #include "tests/machine/replay.h"
 
 #include <stdlib.h>
@@ -147,7 +148,7 @@ json_t *symbols_plain(const json_t *status)
 	struct span bytes;
 	struct span text;
 	if (!packed || base64_decode(&arena, span_of(packed), &bytes) < 0 ||
-	    !job_entry_gunzip(bytes, STATUS_MAX, RATIO_MAX, &arena, &text))
+	    !gzip_unpack(bytes, STATUS_MAX, RATIO_MAX, &arena, &text))
 		return copy;
 	enum { COMPRESSED_FROM = 716800 };
 	json_t *shown = json_pack("{s:o, s:s}", GZIP_KEY, json_loadb(text.p, text.n, 0, NULL),

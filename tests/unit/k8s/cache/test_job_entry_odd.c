@@ -2,6 +2,7 @@
 #include <zlib.h>
 
 #include "base/enc.h"
+#include "base/gzip.h"
 #include "k8s/cache/job_entry.h"
 #include "tests/unit/base/cmocka.h"
 #include "tests/unit/base/dice.h"
@@ -314,10 +315,10 @@ TEST(test_cached_gunzip_has_a_maximum)
 	struct span inside;
 	assert_true(scan_string(scan_get(text, "taskRoleStatusesCompressed"), &a, &inside));
 	assert_int_equal(base64_decode(&a, inside, &packed), 0);
-	assert_true(job_entry_gunzip(packed, 1000, 200, &a, &out));
-	assert_false(job_entry_gunzip(packed, 999, 200, &a, &out));
+	assert_true(gzip_unpack(packed, 1000, 200, &a, &out));
+	assert_false(gzip_unpack(packed, 999, 200, &a, &out));
 	for (size_t n = 0; n < packed.n; n++) /* at the end of the memory that is read */
-		assert_false(job_entry_gunzip((struct span){ packed.p, n }, 1000, 200, &a, &out));
+		assert_false(gzip_unpack((struct span){ packed.p, n }, 1000, 200, &a, &out));
 }
 
 TEST(test_cached_roles_takes_what_is_odd)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "k8s/http/curl.h"
+#include "k8s/transport/login.h"
 
 /* ---- the list ---------------------------------------------------------------------- */
 
@@ -85,14 +86,14 @@ TEST(test_start_finds_what_it_needs)
 	assert_int_equal(curl_start(&e), 0);
 }
 
-/* Every setopt of the list was taken: curl_handle checks each. */
+/* Every setopt of the list was taken: login_curl checks each. */
 static CURL *handle_for(const char *url, struct login **l)
 {
 	ERR_AUTO e = { 0 };
 	struct login_options o = { .apiserver = url };
 	*l = login_new(&o, &e);
 	assert_string_equal(err_msg(&e), "");
-	CURL *h = curl_handle(*l, &e);
+	CURL *h = login_curl(*l, &e);
 	assert_string_equal(err_msg(&e), "");
 	return h;
 }

@@ -3,8 +3,8 @@
 #include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/kit.h"
 
+#include "k8s/http/endpoint.h"
 #include "k8s/http/http_client.h"
-#include "k8s/transport/login.h"
 
 TEST(test_pause_doubles)
 {

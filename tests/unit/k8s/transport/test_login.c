@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include "k8s/http/endpoint.h"
 #include "k8s/transport/login.h"
 
 #define PEM_TEXT "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"

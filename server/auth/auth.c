@@ -20,7 +20,6 @@
 #include "server/auth/token_store.h"
 #include "server/http/loop.h"
 #include "server/http/request.h"
-#include "server/http/routes.h"
 #include "server/state/server.h"
 
 enum { REFUSED_MS = 10000, REVIEWS_PER_SECOND = 10 };

@@ -7,7 +7,7 @@
  *	revocations.c   tokens that were revoked       token_routes.c the routes about tokens
  */
 #include "base/arena.h"
-#include "server/http/request.h"
+#include "server/http/route.h"
 
 struct auth;
 struct credentials;
@@ -82,3 +82,6 @@ bool revocations_since(struct revocations *r, uint64_t count, const char *id);
  */
 void revocations_poll(struct revocations *r, uint64_t *seen,
                       void (*forget)(void *arg, const char *id), void *arg);
+
+/* Handlers: token_routes.c */
+handler logout_delete, tokens_get, token_check_get, application_post, token_delete;

@@ -10,7 +10,6 @@
 #include "server/http/loop.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
-#include "server/http/routes.h"
 
 enum { LIFETIME_MIN_S = 60, LIFETIME_MAX_S = 31536000 };
 

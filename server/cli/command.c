@@ -10,8 +10,8 @@
 #include "schema/schema.h"
 #include "server/config/setup.h"
 #include "server/http/loop.h"
-#include "server/http/routes.h"
 #include "server/serve/metrics.h"
+#include "server/serve/routes.h"
 #include "server/serve/start.h"
 #include "translate/job/dialect.h"
 

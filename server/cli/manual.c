@@ -2,7 +2,7 @@
  * options.
  */
 #include "server/cli/cli_internal.h"
-#include "server/http/routes.h"
+#include "server/serve/routes.h"
 #include "translate/job/dialect.h"
 
 enum { MANUAL_WORDS_MAX = 1024 };

@@ -6,7 +6,7 @@
 #include "base/posix/clock.h"
 #include "server/http/query.h"
 #include "server/http/rate_limit.h"
-#include "server/http/routes.h"
+#include "server/http/route.h"
 #include "server/state/log.h"
 
 enum { TOKEN_MIN = 80 }; /* bytes of the shortest signed token */
@@ -16,7 +16,7 @@ static void no_route(struct request *r, struct span path)
 	const struct route *only = r->loop->only;
 	STR_AUTO methods = STR_INIT(256);
 	if (!only)
-		route_methods(&methods, path, &r->arena);
+		route_methods(r->loop->server->routes, &methods, path, &r->arena);
 	else if (span_is(path, only->path))
 		str_puts(&methods, only->method);
 	if (!methods.n) {
@@ -168,12 +168,12 @@ void admission_header(struct request *r)
 		return;
 	const struct route *only = r->loop->only;
 	if (!only)
-		r->route = route_find(r->method, path, &r->arena, r->args);
+		r->route = route_find(s->routes, r->method, path, &r->arena, r->args);
 	else if (strcmp(r->method, only->method) == 0 && span_is(path, only->path))
 		r->route = only;
 	if (strcmp(r->method, "OPTIONS") == 0 && !only) {
 		STR_AUTO methods = STR_INIT(256);
-		route_methods(&methods, path, &r->arena);
+		route_methods(r->loop->server->routes, &methods, path, &r->arena);
 		cors_options(r, str_view(&methods));
 		return;
 	}

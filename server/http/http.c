@@ -16,7 +16,7 @@
 #include "base/posix/clock.h"
 #include "k8s/transport/store.h"
 #include "server/http/rate_limit.h"
-#include "server/http/routes.h"
+#include "server/http/route.h"
 #include "server/http/stream.h"
 #include "server/http/tls.h"
 #include "server/state/counts.h"

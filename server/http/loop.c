@@ -18,7 +18,7 @@
 #include "k8s/transport/store.h"
 #include "machine/store/local.h"
 #include "server/http/http_internal.h"
-#include "server/http/routes.h"
+#include "server/http/route.h"
 #include "server/http/stream.h"
 #include "server/state/counts.h"
 #include "server/state/log.h"
@@ -55,7 +55,8 @@ int loop_init(struct loop *l, struct server *s, struct loop_port port, struct er
 		            .listen_fd = port.listen_fd,
 		            .epoll_fd = -1,
 		            .wake_fd = -1 };
-	l->counts = counts_loop(s->counts, l->only ?: ROUTES, l->only ? 1 : N_ROUTES);
+	l->counts = l->only ? counts_loop(s->counts, l->only, 1)
+	                    : counts_loop(s->counts, s->routes->row, s->routes->n);
 	l->body_max = (size_t)o->max_body;
 	l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -53,7 +53,7 @@ struct loop {
 	struct server *server;
 	struct store *store;
 	struct features *has;     /* see server.h */
-	const struct route *only; /* the only route; NULL: all of ROUTES */
+	const struct route *only; /* the only route; NULL: all of server->routes */
 	struct tls *tls;          /* NULL: plain HTTP */
 	struct loop_counts *counts;
 	size_t body_max; /* bytes of a body */
@@ -93,7 +93,7 @@ const char *http_version(void);
 struct loop_port {
 	int listen_fd;            /* the loop takes it over */
 	struct tls *tls;          /* borrowed; NULL: plain HTTP */
-	const struct route *only; /* the only route; NULL: all of ROUTES */
+	const struct route *only; /* the only route; NULL: all of server->routes */
 };
 
 /* Create a loop; the thread does not run yet.  -1 and *e: 500. */

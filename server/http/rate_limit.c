@@ -14,7 +14,7 @@
 #include "base/posix/lock.h"
 #include "k8s/transport/store.h"
 #include "server/http/loop.h"
-#include "server/http/routes.h"
+#include "server/http/route.h"
 #include "server/state/log.h"
 
 enum { NONE = UINT32_MAX };

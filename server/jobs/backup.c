@@ -8,8 +8,8 @@
 #include "server/http/edit.h"
 #include "server/http/loop.h"
 #include "server/http/request.h"
-#include "server/http/routes.h"
 #include "server/http/stream.h"
+#include "server/jobs/jobs.h"
 
 enum { BACKUP_PIECE = 16 << 10 };
 

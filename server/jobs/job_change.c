@@ -14,7 +14,7 @@
 #include "machine/engine/engine.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
-#include "server/http/routes.h"
+#include "server/jobs/jobs.h"
 #include "server/jobs/jobs_internal.h"
 #include "translate/job/names.h"
 

@@ -4,7 +4,7 @@
 #include "base/time.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
-#include "server/http/routes.h"
+#include "server/jobs/jobs.h"
 #include "server/jobs/jobs_internal.h"
 
 enum { BODY_MAX_BYTES = 4 << 20 };

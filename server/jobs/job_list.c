@@ -9,8 +9,8 @@
 #include "base/hash.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
-#include "server/http/routes.h"
 #include "server/http/stream.h"
+#include "server/jobs/jobs.h"
 #include "server/jobs/jobs_internal.h"
 #include "server/state/server.h"
 

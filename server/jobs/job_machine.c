@@ -7,7 +7,7 @@
 #include "base/enc.h"
 #include "machine/engine/engine.h"
 #include "server/http/request.h"
-#include "server/http/routes.h"
+#include "server/jobs/jobs.h"
 #include "server/jobs/jobs_internal.h"
 
 /* At most this many jobs are shown in each of the two lists, with so many bytes of the reason. */

@@ -12,7 +12,7 @@
 #include "server/cluster/history.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
-#include "server/http/routes.h"
+#include "server/jobs/jobs.h"
 #include "server/jobs/jobs_internal.h"
 #include "translate/reader/placeholders.h"
 

@@ -8,8 +8,7 @@
  */
 #include "k8s/cache/job_entry.h"
 #include "k8s/transport/store.h"
-#include "server/http/request.h"
-#include "server/http/routes.h"
+#include "server/http/route.h"
 
 /* Called once, immediately or later.  The request holds a reference to the job until it ends. */
 typedef void job_found(struct request *r, const struct job_entry *job);
@@ -53,3 +52,27 @@ struct followers *followers_new(struct cache *c, struct err *e);
 int followers_fd(const struct followers *all);
 void followers_run_once(struct followers *all);
 void followers_free(struct followers *all);
+
+/* ---- handlers ---- */
+
+/* job_list.c */
+handler jobs_get;
+
+/* job_show.c */
+handler job_get, job_probe, job_task_get, attempts_health, attempts_get, attempt_get, config_get,
+    ssh_get;
+
+/* job_watch.c */
+handler jobs_watch, job_watch;
+
+/* job_change.c */
+handler execution_put, tag_edit, job_delete, scale_patch;
+
+/* job_events.c */
+handler events_get;
+
+/* job_machine.c */
+handler machine_get;
+
+/* backup.c */
+handler backup_get;

@@ -20,8 +20,8 @@
 #include "server/http/loop.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
-#include "server/http/routes.h"
 #include "server/jobs/jobs.h"
+#include "server/logs/logs.h"
 #include "server/state/server.h"
 
 enum { ARG_JOB, ARG_ATTEMPT, ARG_ROLE, ARG_INDEX, ARG_RETRY, ARG_FILE };

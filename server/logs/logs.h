@@ -15,7 +15,7 @@
  * together.  Uploads have a loop, thread, listener and store of their own, so that they do not
  * delay other requests.
  */
-#include "server/http/request.h"
+#include "server/http/route.h"
 
 enum {
 	OUTPUT_CONTENT_MAX = 1 << 20, /* bytes of output in one upload */
@@ -42,3 +42,6 @@ extern const struct route UPLOAD_ROUTE;
 bool uploads_begin(struct request *r);
 /* Appends the part of docs/ROUTES.md. */
 void uploads_page(struct str *out);
+
+/* Handlers: job_logs.c */
+handler logs_get, log_get;

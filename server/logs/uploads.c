@@ -22,8 +22,8 @@
 #include "server/http/query.h"
 #include "server/http/rate_limit.h"
 #include "server/http/request.h"
-#include "server/http/routes.h"
 #include "server/jobs/jobs.h"
+#include "server/logs/logs.h"
 #include "server/state/log.h"
 #include "server/state/server.h"
 

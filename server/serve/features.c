@@ -7,10 +7,11 @@
 #include "k8s/transport/store.h"
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
-#include "server/http/routes.h"
 #include "server/http/worker.h"
 #include "server/jobs/jobs.h"
 #include "server/logs/logs.h"
+#include "server/serve/routes.h"
+#include "server/serve/start.h"
 #include "server/state/counts.h"
 #include "server/state/server.h"
 

@@ -13,7 +13,7 @@
 #include "server/auth/token_lookup.h"
 #include "server/cluster/cluster.h"
 #include "server/http/request.h"
-#include "server/http/routes.h"
+#include "server/serve/routes.h"
 #include "server/state/server.h"
 #include "server/web/web.h"
 
@@ -47,8 +47,8 @@ void index_get(struct request *r)
 	str_printf(out, ":%u", s->port);
 	at += sizeof(SERVER_MARK) - 1;
 	str_put(out, page.p + at, page.n - at);
-	for (size_t i = 0; i < N_ROUTES; i++)
-		str_printf(out, "    %-8s%s\n", route_method(&ROUTES[i]), ROUTES[i].path);
+	for (size_t i = 0; i < ROUTES.n; i++)
+		str_printf(out, "    %-8s%s\n", route_method(&ROUTES.row[i]), ROUTES.row[i].path);
 	r->reply.status = 200;
 	r->reply.type = "text/plain; charset=utf-8";
 	answer_send(r);

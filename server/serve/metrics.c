@@ -9,6 +9,7 @@
 #include "server/cluster/cluster.h"
 #include "server/http/loop.h"
 #include "server/logs/logs.h"
+#include "server/serve/routes.h"
 #include "server/state/counts.h"
 #include "translate/job/dialect.h"
 
@@ -135,16 +136,13 @@ static void metrics_put_route(const struct scrape *s, const struct route_sum *su
 /* Answers, or their latency.  Routes that nobody has requested have no series. */
 static void metrics_put_routes(const struct scrape *s)
 {
-	const struct {
-		const struct route *routes;
-		size_t n;
-	} tables[] = { { ROUTES, N_ROUTES }, { &UPLOAD_ROUTE, 1 }, { &METRICS_ROUTE, 1 } };
+	const struct route_table tables[] = { ROUTES, { &UPLOAD_ROUTE, 1 }, { &METRICS_ROUTE, 1 } };
 	char labels[LABELS_MAX];
 	for (size_t t = 0; t < ARRAY_SIZE(tables); t++) {
 		for (size_t i = 0; i < tables[t].n; i++) {
-			const struct route *r = &tables[t].routes[i];
+			const struct route *r = &tables[t].row[i];
 			struct route_sum sum = { 0 };
-			route_sum_add(&sum, s->server->counts, tables[t].routes, i);
+			route_sum_add(&sum, s->server->counts, tables[t].row, i);
 			(void)snprintf(labels, sizeof(labels), "method=\"%s\",route=\"%s\"",
 			               route_method(r), r->path);
 			metrics_put_route(s, &sum, labels);

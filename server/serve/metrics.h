@@ -3,7 +3,7 @@
  * The port of --metrics-listen: GET /metrics in the text format 0.0.4 of Prometheus.  metrics.c has
  * the table of metrics; counts.h says where their values come from.
  */
-#include "server/http/routes.h"
+#include "server/http/route.h"
 
 struct server;
 

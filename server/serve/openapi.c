@@ -8,7 +8,7 @@
 #include "base/posix/lock.h"
 #include "schema/schema.h"
 #include "server/http/request.h"
-#include "server/http/routes.h"
+#include "server/serve/routes.h"
 #include "translate/job/dialect.h"
 
 EMBED(openapi_json, "server/openapi.json");
@@ -308,7 +308,7 @@ static json_t *operation(const struct route *route, const char *method)
 	STR_AUTO id = STR_INIT(TEXT_MAX);
 	put_id(&id, method, route->path);
 	const struct route *told = route;
-	while (told > ROUTES && strncmp(told->doc, "The same", 8) == 0) /* as the route above */
+	while (told > ROUTES.row && strncmp(told->doc, "The same", 8) == 0) /* as the route above */
 		told--;
 	json_t *out = json_pack("{s:s, s:s, s:[s], s:o, s:o}", "operationId", str_c(&id), "summary",
 	                        told->doc, "tags", ANSWERS[route->answer].tag, "parameters",
@@ -468,15 +468,15 @@ static void openapi_add(json_t *to, const char *name, json_t *value)
 static json_t *paths(void)
 {
 	json_t *out = json_object();
-	for (size_t i = 0; i < N_ROUTES; i++) {
-		bool any = strcmp(ROUTES[i].method, "*") == 0;
+	for (size_t i = 0; i < ROUTES.n; i++) {
+		bool any = strcmp(ROUTES.row[i].method, "*") == 0;
 		STR_AUTO method = STR_INIT(STATUS_TEXT);
-		for (const char *p = any ? "get" : ROUTES[i].method; *p; p++)
+		for (const char *p = any ? "get" : ROUTES.row[i].method; *p; p++)
 			str_char(&method, to_lower(*p));
-		if (!json_object_get(out, ROUTES[i].path))
-			(void)json_object_set_new(out, ROUTES[i].path, json_object());
-		openapi_add(json_object_get(out, ROUTES[i].path), str_c(&method),
-		            operation(&ROUTES[i], str_c(&method)));
+		if (!json_object_get(out, ROUTES.row[i].path))
+			(void)json_object_set_new(out, ROUTES.row[i].path, json_object());
+		openapi_add(json_object_get(out, ROUTES.row[i].path), str_c(&method),
+		            operation(&ROUTES.row[i], str_c(&method)));
 	}
 	return out;
 }

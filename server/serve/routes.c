@@ -1,10 +1,14 @@
-#include "server/http/routes.h"
+#include "server/serve/routes.h"
 
-#include "base/enc.h"
+#include "server/auth/auth.h"
+#include "server/jobs/jobs.h"
 #include "server/logs/logs.h"
+#include "server/submit/submit.h"
+#include "server/users/users.h"
+#include "server/web/web.h"
 
 /* clang-format off */
-const struct route ROUTES[] = {
+static const struct route API_ROUTES[] = {
 	{ "GET", "/", index_get, NULL, AUTH_NONE, BODY_NONE, ANSWER_TEXT,
 	  "The web page for browsers (`Accept` names `text/html`); else an introduction as plain text, with a list of all routes.", JOB_ANY },
 	{ "GET", "/web/{file}", web_get, NULL, AUTH_NONE, BODY_NONE, ANSWER_FILE,
@@ -172,111 +176,7 @@ const struct route ROUTES[] = {
 	  "The SKU types of HiveD (`?vc=`: of one virtual cluster, 404 `NoVirtualClusterError`) with the size of one cell: `cpu`, `gpu`, `memory` in MB. Without HiveD `{}`.", JOB_ANY },
 };
 /* clang-format on */
-const size_t N_ROUTES = ARRAY_SIZE(ROUTES);
-
-/* Cut the first segment off a path that starts with '/'. */
-static struct span next_segment(struct span *path)
-{
-	const char *start = path->p + 1;
-	const char *slash = memchr(start, '/', path->n - 1);
-	size_t n = slash ? (size_t)(slash - start) : path->n - 1;
-	path->p = start + n;
-	path->n -= n + 1;
-	return (struct span){ start, n };
-}
-
-/* Percent-decoding, once.  false if the escape is broken or yields NUL or '/'. */
-static bool decode(struct span in, struct arena *a, struct span *out)
-{
-	char *p = arena_alloc(a, in.n + 1);
-	size_t n = 0;
-	for (size_t i = 0; i < in.n; i++) {
-		int c = (unsigned char)in.p[i];
-		if (c == '%') {
-			c = percent_byte(in, i);
-			i += 2;
-		}
-		if (c <= 0 || c == '/')
-			return false;
-		p[n++] = (char)c;
-	}
-	p[n] = '\0';
-	*out = (struct span){ p, n };
-	return utf8_check(*out) == n && !span_is(*out, ".") && !span_is(*out, "..");
-}
-
-struct span route_strip(struct span path)
-{
-	struct span prefix = SPAN("/rest-server");
-	if (span_starts(path, prefix.p) && path.n > prefix.n && path.p[prefix.n] == '/') {
-		path.p += prefix.n;
-		path.n -= prefix.n;
-	}
-	if (path.n > 1 && path.p[path.n - 1] == '/')
-		path.n--;
-	return path;
-}
-
-static bool match(const struct route *route, struct span path, struct arena *a,
-                  struct span args[static ROUTE_ARGS])
-{
-	struct span pattern = span_of(route->path);
-	size_t n = 0;
-	memset(args, 0, ROUTE_ARGS * sizeof(*args));
-	while (pattern.n && path.n) {
-		struct span want = next_segment(&pattern);
-		struct span have = next_segment(&path);
-		if (span_starts(want, "{")) {
-			if (have.n == 0 || n == ROUTE_ARGS || !decode(have, a, &args[n++]))
-				return false;
-		} else if (!span_eq(want, have)) {
-			return false;
-		}
-	}
-	return pattern.n == path.n;
-}
-
-const struct route *route_find(const char *method, struct span path, struct arena *a,
-                               struct span args[static ROUTE_ARGS])
-{
-	path = route_strip(path);
-	if (!span_starts(path, "/"))
-		return NULL;
-	method = strcmp(method, "HEAD") == 0 ? "GET" : method;
-	for (size_t i = 0; i < N_ROUTES; i++) {
-		const char *own = ROUTES[i].method;
-		if ((strcmp(own, method) == 0 || strcmp(own, "*") == 0) &&
-		    match(&ROUTES[i], path, a, args))
-			return &ROUTES[i];
-	}
-	return NULL;
-}
-
-bool route_is_v1(const struct route *route)
-{
-	return span_starts(span_of(route->path), "/api/v1/");
-}
-
-bool route_names_user(const struct route *route)
-{
-	return strstr(route->path, "/{user}/");
-}
-
-const char *route_method(const struct route *route)
-{
-	return strcmp(route->method, "*") == 0 ? "any" : route->method;
-}
-
-void route_methods(struct str *out, struct span path, struct arena *a)
-{
-	static const char *const METHODS[] = { "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE" };
-	struct span args[ROUTE_ARGS];
-	for (size_t i = 0; i < ARRAY_SIZE(METHODS); i++)
-		if (route_find(METHODS[i], path, a, args))
-			str_printf(out, "%s%s", out->n ? ", " : "", METHODS[i]);
-	if (out->n)
-		str_puts(out, ", OPTIONS");
-}
+const struct route_table ROUTES = { API_ROUTES, ARRAY_SIZE(API_ROUTES) };
 
 static const char PAGE_HEAD[] =
     "# Routes\n"
@@ -328,9 +228,9 @@ static const char *const WHOSE[] = { [JOB_ANY] = "",
 void routes_page(struct str *out)
 {
 	str_puts(out, PAGE_HEAD);
-	for (size_t i = 0; i < N_ROUTES; i++)
-		str_printf(out, "| %s | `%s` | %s | %s | %s |\n", route_method(&ROUTES[i]),
-		           ROUTES[i].path, WHO[ROUTES[i].auth], WHOSE[ROUTES[i].need],
-		           ROUTES[i].doc);
+	for (size_t i = 0; i < ROUTES.n; i++)
+		str_printf(out, "| %s | `%s` | %s | %s | %s |\n", route_method(&ROUTES.row[i]),
+		           ROUTES.row[i].path, WHO[ROUTES.row[i].auth], WHOSE[ROUTES.row[i].need],
+		           ROUTES.row[i].doc);
 	uploads_page(out);
 }

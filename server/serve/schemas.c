@@ -3,7 +3,7 @@
 #include "schema/schema.h"
 #include "server/config/options.h"
 #include "server/http/request.h"
-#include "server/http/routes.h"
+#include "server/serve/routes.h"
 #include "translate/job/dialect.h"
 
 /* Besides those of the dialects, and `config`. */

@@ -31,6 +31,7 @@
 #include "server/http/worker.h"
 #include "server/logs/logs.h"
 #include "server/serve/metrics.h"
+#include "server/serve/routes.h"
 #include "server/state/counts.h"
 #include "server/state/log.h"
 #include "server/submit/submit.h"
@@ -365,6 +366,7 @@ void start_begin(struct service *s)
 {
 	s->server.options = &s->options;
 	s->server.hooks = &FEATURES;
+	s->server.routes = &ROUTES;
 	s->server.counts = xcalloc(1, sizeof(struct counts));
 	schema_init();
 }

@@ -3,6 +3,9 @@
 #include "server/http/address.h"
 #include "server/http/loop.h"
 
+/* Connects features to loops (features.c). */
+extern const struct loop_hooks FEATURES;
+
 struct runtime_configmap;
 struct gc;
 struct rounds;

@@ -1,8 +1,9 @@
 #pragma once
 /*
- * server: the program rest-lit.  Begin with routes.c (the table of routes), then http/request.h.
- * start.c makes the loops of `serve`; the other folders are features: accounts, auth, users,
- * submit, jobs, logs, cluster; cli has the commands.  features.c connects features to loops.
+ * server: the program rest-lit.  Begin with serve/routes.c (the table of routes), then
+ * http/request.h. serve/start.c makes the loops of `serve`; the other folders are features:
+ * accounts, auth, users, submit, jobs, logs, cluster; cli has the commands.  serve/features.c
+ * connects features to loops.
  *
  * State shared by all loops.  Immutable after start, except for the members marked "mutable".
  */
@@ -34,6 +35,7 @@ struct nodes;
 struct rate_limits;
 struct readiness;
 struct revocations;
+struct route_table;
 struct scheduler;
 struct log_streams;
 struct tls;
@@ -67,7 +69,8 @@ enum runtime_configmap_state {
 
 struct server {
 	const struct options *options;
-	const struct loop_hooks *hooks; /* see loop.h */
+	const struct loop_hooks *hooks;   /* see loop.h */
+	const struct route_table *routes; /* of the API: server/serve/routes.c */
 	struct translator *translator;
 	struct counts *counts; /* mutable: see counts.h */
 	unsigned dialects;     /* taken besides those of OpenPAI */
@@ -128,5 +131,3 @@ struct features {
 	struct uploads *uploads;         /* NULL: not the loop of --output-listen */
 	const struct output_store *outputs;
 };
-
-extern const struct loop_hooks FEATURES;

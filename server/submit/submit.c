@@ -15,7 +15,6 @@
 #include "server/cluster/scheduler.h"
 #include "server/http/loop.h"
 #include "server/http/request.h"
-#include "server/http/routes.h"
 #include "server/state/counts.h"
 #include "server/state/log.h"
 #include "server/submit/submit_internal.h"

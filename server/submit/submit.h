@@ -7,6 +7,7 @@
  */
 #include "base/err.h"
 #include "base/object.h"
+#include "server/http/route.h"
 
 struct arena;
 struct facts;
@@ -20,3 +21,6 @@ void submit_key_seed(const struct job *job, struct arena *a, struct facts *f);
 void list_json(struct str *out, struct span first, const struct objects *o);
 /* Appends JSON that this program wrote as a YAML document; out->full if it does not fit. */
 void list_yaml(struct str *out, struct span json);
+
+/* Handlers: submit.c; submit_may runs before the body. */
+handler submit_v2, submit_v1, submit_may;

@@ -11,9 +11,9 @@
 #include "server/http/query.h"
 #include "server/http/rate_limit.h"
 #include "server/http/request.h"
-#include "server/http/routes.h"
 #include "server/http/worker.h"
 #include "server/state/server.h"
+#include "server/users/users.h"
 #include "server/users/users_internal.h"
 
 enum { EXPIRATION_MIN_S = 60, EXPIRATION_MAX_S = 604800 };

@@ -11,8 +11,8 @@
 #include "server/http/edit.h"
 #include "server/http/loop.h"
 #include "server/http/rate_limit.h"
-#include "server/http/routes.h"
 #include "server/state/server.h"
+#include "server/users/users.h"
 #include "server/users/users_internal.h"
 
 enum {

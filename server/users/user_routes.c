@@ -10,8 +10,8 @@
 #include "server/http/loop.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
-#include "server/http/routes.h"
 #include "server/state/server.h"
+#include "server/users/users.h"
 #include "server/users/users_internal.h"
 
 /* ---- answers ---- */

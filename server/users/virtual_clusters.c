@@ -7,8 +7,8 @@
 #include "server/http/loop.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
-#include "server/http/routes.h"
 #include "server/state/server.h"
+#include "server/users/users.h"
 #include "server/users/users_internal.h"
 
 /* All are those of HiveD, unless the file of --facts lists them. */

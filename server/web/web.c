@@ -9,7 +9,6 @@
 #include "base/posix/lock.h"
 #include "k8s/cache/job_entry.h"
 #include "server/http/loop.h"
-#include "server/http/routes.h"
 #include "server/state/server.h"
 
 /* A new file of the page needs a line here.  The first is the page itself. */

@@ -5,8 +5,11 @@
  */
 #include <stdbool.h>
 
-#include "server/http/request.h"
+#include "server/http/route.h"
 
 /* Answers GET / with the page if the client's Accept header names text/html.  false: not answered.
  */
 bool web_index(struct request *r);
+
+/* Handlers: web.c */
+handler web_get;

@@ -5,7 +5,7 @@
  */
 #include "base/enc.h"
 #include "server/http/request_check.h"
-#include "server/http/routes.h"
+#include "server/serve/routes.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { HEAD_MAX = 4096 };
@@ -24,12 +24,12 @@ static void try_path(struct span line)
 	STR_AUTO methods = STR_INIT(HEAD_MAX);
 	struct span args[ROUTE_ARGS];
 	for (size_t i = 0; i < sizeof(METHODS) / sizeof(METHODS[0]); i++) {
-		const struct route *route = route_find(METHODS[i], line, &a, args);
+		const struct route *route = route_find(&ROUTES, METHODS[i], line, &a, args);
 		for (size_t k = 0; route && k < ROUTE_ARGS; k++)
 			if (args[k].p)
 				check_arg(args[k]);
 	}
-	route_methods(&methods, line, &a);
+	route_methods(&ROUTES, &methods, line, &a);
 }
 
 /* As libmicrohttpd would hold it: the colon and the end of the line become NULs. */

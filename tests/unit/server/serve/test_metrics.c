@@ -7,6 +7,7 @@
 #include "server/http/loop.h"
 #include "server/logs/logs.h"
 #include "server/serve/metrics.h"
+#include "server/serve/routes.h"
 #include "server/state/counts.h"
 
 struct world {
@@ -21,8 +22,8 @@ static void world_open(struct world *w)
 	w->server.local = (struct local *)w; /* a directory; not used */
 	w->server.cache = cache_new(1 << 20);
 	w->server.counts = xcalloc(1, sizeof(struct counts));
-	w->loops[0] = counts_loop(w->server.counts, ROUTES, N_ROUTES);
-	w->loops[1] = counts_loop(w->server.counts, ROUTES, N_ROUTES);
+	w->loops[0] = counts_loop(w->server.counts, ROUTES.row, ROUTES.n);
+	w->loops[1] = counts_loop(w->server.counts, ROUTES.row, ROUTES.n);
 	w->loops[2] = counts_loop(w->server.counts, &UPLOAD_ROUTE, 1);
 	w->loops[3] = counts_loop(w->server.counts, &METRICS_ROUTE, 1);
 }
@@ -56,8 +57,9 @@ static void assert_line(struct world *w, const char *line)
 
 static size_t route_index(const char *method, const char *path)
 {
-	for (size_t i = 0; i < N_ROUTES; i++)
-		if (strcmp(ROUTES[i].method, method) == 0 && strcmp(ROUTES[i].path, path) == 0)
+	for (size_t i = 0; i < ROUTES.n; i++)
+		if (strcmp(ROUTES.row[i].method, method) == 0 &&
+		    strcmp(ROUTES.row[i].path, path) == 0)
 			return i;
 	fail_msg("no route %s %s", method, path);
 	return 0;
@@ -110,7 +112,7 @@ TEST(test_metrics_text_adds_the_loops)
 	counts_request(w.loops[0], list, 200, 90);
 	counts_request(w.loops[1], list, 200, 2600000);
 	counts_request(w.loops[1], list, 503, -1);
-	counts_request(w.loops[0], N_ROUTES, 404, 10);
+	counts_request(w.loops[0], ROUTES.n, 404, 10);
 	counts_request(w.loops[3], 1, 404, 10);
 	counts_request(w.loops[3], 0, 200, 10);
 	counts_request(w.loops[3], 0, 299, 10);

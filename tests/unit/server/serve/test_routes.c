@@ -2,14 +2,14 @@
 
 #include "tests/unit/base/cmocka.h"
 
-#include "server/http/routes.h"
+#include "server/serve/routes.h"
 
 /* The path of the route that is found, or NULL; args as "a,b" in *got. */
 static const char *find(const char *method, const char *path, struct str *got)
 {
 	ARENA_AUTO a = { 0 };
 	struct span args[ROUTE_ARGS];
-	const struct route *r = route_find(method, span_of(path), &a, args);
+	const struct route *r = route_find(&ROUTES, method, span_of(path), &a, args);
 	for (size_t i = 0; r && got && i < ROUTE_ARGS; i++) {
 		str_puts(got, i ? "," : "");
 		str_span(got, args[i]);
@@ -73,13 +73,14 @@ TEST(test_route_find_any_method)
 /* None stands in the shadow of another. */
 TEST(test_routes_are_all_reached)
 {
-	for (size_t i = 0; i < N_ROUTES; i++) {
-		const char *method = strcmp(ROUTES[i].method, "*") == 0 ? "GET" : ROUTES[i].method;
+	for (size_t i = 0; i < ROUTES.n; i++) {
+		const char *method =
+		    strcmp(ROUTES.row[i].method, "*") == 0 ? "GET" : ROUTES.row[i].method;
 		STR_AUTO path = STR_INIT(1000);
-		for (const char *p = ROUTES[i].path; *p; p++)
+		for (const char *p = ROUTES.row[i].path; *p; p++)
 			if (*p != '{' && *p != '}')
 				str_char(&path, *p);
-		assert_string_equal(find(method, str_c(&path), NULL), ROUTES[i].path);
+		assert_string_equal(find(method, str_c(&path), NULL), ROUTES.row[i].path);
 	}
 }
 
@@ -94,7 +95,7 @@ TEST(test_route_methods)
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		ARENA_AUTO a = { 0 };
 		STR_AUTO out = STR_INIT(100);
-		route_methods(&out, span_of(CASES[i][0]), &a);
+		route_methods(&ROUTES, &out, span_of(CASES[i][0]), &a);
 		assert_string_equal(str_c(&out), CASES[i][1]);
 	}
 }
@@ -103,6 +104,6 @@ TEST(test_routes_page_has_all)
 {
 	STR_AUTO page = STR_INIT(65536);
 	routes_page(&page);
-	for (size_t i = 0; i < N_ROUTES; i++)
-		assert_non_null(strstr(str_c(&page), ROUTES[i].path));
+	for (size_t i = 0; i < ROUTES.n; i++)
+		assert_non_null(strstr(str_c(&page), ROUTES.row[i].path));
 }

@@ -1,7 +1,13 @@
 #pragma once
 /*
- * The table of all routes, and their handlers.  docs/ROUTES.md, the text at / and /openapi.json are
- * generated from the table.
+ * Routes: rows of a table, and the row of a request.  The table of the API, from which
+ * docs/ROUTES.md, the text at / and /openapi.json are made, is in server/serve/routes.c; the
+ * features declare their handlers in their own headers.
+ *
+ *	struct span args[ROUTE_ARGS];
+ *	const struct route *route = route_find(server->routes, "GET", path, arena, args);
+ *	if (route)
+ *		route->handle(request);
  */
 #include <stdbool.h>
 
@@ -94,8 +100,10 @@ struct route {
 	enum job_need need; /* for the job in its path */
 };
 
-extern const struct route ROUTES[];
-extern const size_t N_ROUTES;
+struct route_table {
+	const struct route *row;
+	size_t n;
+};
 
 /*
  * The route of a request, or NULL.  `path` is as sent: a leading /rest-server and one trailing
@@ -103,80 +111,14 @@ extern const size_t N_ROUTES;
  * the arena).  Empty segments, "." and "..", and segments that decode to NUL, "/" or invalid UTF-8
  * match nothing.
  */
-const struct route *route_find(const char *method, struct span path, struct arena *a,
-                               struct span args[static ROUTE_ARGS]);
+const struct route *route_find(const struct route_table *t, const char *method, struct span path,
+                               struct arena *a, struct span args[static ROUTE_ARGS]);
 bool route_is_v1(const struct route *route);
-/* Is the first {name} of the path {user}? */
+/* Returns true if the first {name} of the path is {user}. */
 bool route_names_user(const struct route *route);
 /* A path without a leading /rest-server and one trailing slash. */
 struct span route_strip(struct span path);
 /* The method as text: "any" for "*". */
 const char *route_method(const struct route *route);
 /* "GET, HEAD, OPTIONS" for a path; *out stays empty if no route has it. */
-void route_methods(struct str *out, struct span path, struct arena *a);
-
-/* Append docs/ROUTES.md, and /openapi.json (openapi.c). */
-void routes_page(struct str *out);
-void openapi_page(struct str *out);
-/* The names of all JSON Schemas, and one of them; false: there is none of this name (schemas.c). */
-void schema_names(struct str *out, const char *between);
-bool schema_named(struct str *out, struct span name);
-
-/* ---- handlers ---- */
-
-/* health.c */
-handler info_get, authn_get, index_get, healthz_get, readyz_get;
-
-/* web.c */
-handler web_get;
-
-/* submit.c; submit_may runs before the body */
-handler submit_v2, submit_v1, submit_may;
-
-/* job_list.c */
-handler jobs_get;
-
-/* job_show.c */
-handler job_get, job_probe, job_task_get, attempts_health, attempts_get, attempt_get, config_get,
-    ssh_get;
-
-/* job_watch.c */
-handler jobs_watch, job_watch;
-
-/* job_change.c */
-handler execution_put, tag_edit, job_delete, scale_patch;
-
-/* job_events.c */
-handler events_get;
-
-/* job_logs.c */
-handler logs_get, log_get;
-
-/* openapi.c */
-handler openapi_get;
-
-/* schemas.c */
-handler schemas_get;
-
-/* job_machine.c */
-handler machine_get;
-
-/* backup.c */
-handler backup_get;
-
-/* user_routes.c */
-handler user_get, users_get, storages_get, storage_get, groups_get, alerts_get, nodes_get, pods_get;
-
-/* user_edit.c; users_may and users_may_admin check before the body whether users can be changed,
- * and by this principal */
-handler users_may, users_may_admin, users_post, users_put, users_me_put, user_member_put,
-    user_delete;
-
-/* virtual_clusters.c */
-handler clusters_get, cluster_get, skus_get;
-
-/* signin.c */
-handler login_post;
-
-/* token_routes.c */
-handler logout_delete, tokens_get, token_check_get, application_post, token_delete;
+void route_methods(const struct route_table *t, struct str *out, struct span path, struct arena *a);

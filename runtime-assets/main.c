@@ -16,7 +16,9 @@
 
 #include "runtime-assets/common/cmdline.h"
 #include "runtime-assets/common/files.h"
+#include "runtime-assets/init/init.h"
 #include "runtime-assets/net/http.h"
+#include "runtime-assets/plugins/plugins.h"
 
 #if defined(__x86_64__)
 #define PROCESSOR "x86-64"
@@ -138,12 +140,17 @@ static int relro_protect(struct dl_phdr_info *program, size_t size, void *unused
 	return 1; /* only the first object: the program itself */
 }
 
+static int main_cmd_init(int argc, char **argv)
+{
+	return init_main(argc, argv, &INIT_PLUGINS);
+}
+
 static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
 	const char *help; /* NULL: not for users */
 } COMMANDS[] = {
-	{ "init", cmd_init, "prepare the pod: wait for all tasks, environment, plugins" },
+	{ "init", main_cmd_init, "prepare the pod: wait for all tasks, environment, plugins" },
 	{ "run", cmd_run, "run the prepared command, keep its logs, explain its failure" },
 	{ "exit", cmd_exit, "explain an exit code by the logs, as run does at the end" },
 	{ "sshd", cmd_sshd, "plugin ssh: configure and start sshd" },

@@ -12,6 +12,7 @@
 #include "translate/job/names.h"
 #include "translate/reader/parse_context.h"
 #include "translate/render/bindings.h"
+#include "translate/translate.h"
 
 enum { CONVERTED_MAX = 64 << 20, NO_MEMORY_MB = 4096 };
 

@@ -9,16 +9,6 @@
 /* Limits of the file, which grows with the number of users. */
 #define FACTS_BUDGET ((struct budget){ 64, 2000000, 32u << 20, 1024 })
 
-const char *const GRANT_NAMES[GRANT_BITS] = { "fuse", "hostNetwork", "infiniband" };
-
-unsigned grant_named(struct span name)
-{
-	for (size_t bit = 0; bit < GRANT_BITS; bit++)
-		if (span_is(name, GRANT_NAMES[bit]))
-			return 1u << bit;
-	return 0;
-}
-
 /* Other names in the list are ignored. */
 static unsigned grants_listed(const struct node *list)
 {

@@ -3,7 +3,7 @@
  * dialect fill the job, redact the secrets. Later stages run after errors too, so that users see
  * all errors at once.
  */
-#include "translate/job/job.h"
+#include "translate/translate.h"
 
 #include <assert.h>
 #include <string.h>
@@ -115,25 +115,4 @@ struct job *job_read(const struct translator *t, unsigned set, struct span text,
 	*e = err;
 	err = (struct err){ 0 };
 	return NULL;
-}
-
-const char *job_user(const struct job *job)
-{
-	return job->user;
-}
-
-struct span job_name(const struct job *job)
-{
-	return job->name;
-}
-
-const char *job_hash(const struct job *job)
-{
-	return job->hash;
-}
-
-/* Redacted ones count: the arena had them while the text was read. */
-bool job_has_secrets(const struct job *job)
-{
-	return job->secrets || job->n_logins || job->redacted;
 }

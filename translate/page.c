@@ -1,5 +1,6 @@
 /* docs/TRANSLATION.md, from the tables. */
 #include "translate/render/bindings.h"
+#include "translate/translate.h"
 
 static const char INTRO[] =
     "# Translation\n"

@@ -178,3 +178,19 @@ bool image_is_refused(struct span message)
 	};
 	return image_says(message, REFUSALS) && !image_says(message, OTHERS);
 }
+
+const char *image_pull_policy(struct span image)
+{
+	size_t name = 0;
+	for (size_t i = 0; i < image.n; i++) {
+		if (image.p[i] == '/')
+			name = i + 1;
+		else if (image.p[i] == '@')
+			return "IfNotPresent";
+	}
+	size_t tag = name;
+	while (tag < image.n && image.p[tag] != ':')
+		tag++;
+	struct span text = { image.p + tag, image.n - tag };
+	return text.n == 0 || span_is(text, ":latest") ? "Always" : "IfNotPresent";
+}

@@ -32,3 +32,6 @@ bool image_host_ok(struct span host);
  * further try mends: the registry has no such image or does not give it to this login, or the
  * reference is invalid?  Not if it names a passing cause as well. */
 bool image_is_refused(struct span message);
+
+/* The default of Kubernetes: IfNotPresent for a digest or a tag other than latest, else Always. */
+const char *image_pull_policy(struct span image);

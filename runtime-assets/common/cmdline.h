@@ -13,7 +13,6 @@
 #include "base/str.h"
 
 /* The commands.  argv[0] is the name of the command; they return the exit status. */
-int cmd_init(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_exit(int argc, char **argv);
 int cmd_sshd(int argc, char **argv);

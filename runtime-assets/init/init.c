@@ -163,6 +163,16 @@ static int step_exitspec(struct init *in, struct err *e)
 	                                                                            : 0;
 }
 
+static int step_plugins(struct init *in, struct err *e)
+{
+	return in->plugins->scripts(in, e);
+}
+
+static int step_command(struct init *in, struct err *e)
+{
+	return in->plugins->command(in, e);
+}
+
 /* In this order. */
 static const struct step {
 	const char *name;
@@ -410,7 +420,7 @@ static int init_run_steps(struct init *in, const struct options *o, const bool *
 	return 0;
 }
 
-static int init_all(struct options *o, int argc, char **argv)
+static int init_all(struct options *o, const struct init_plugins *plugins, int argc, char **argv)
 {
 	static const int SIGNALS[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT };
 	const struct arg args[] = {
@@ -432,7 +442,7 @@ static int init_all(struct options *o, int argc, char **argv)
 	umask(022);
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
-	struct init in = { .a = &a };
+	struct init in = { .a = &a, .plugins = plugins };
 	bool chosen[N_STEPS] = { false };
 	int bad = init_begin(&in, o, &e) || steps_choose_all(o, &a, chosen, &e);
 	if (bad)
@@ -449,17 +459,18 @@ static int init_all(struct options *o, int argc, char **argv)
 	return code;
 }
 
-int cmd_init(int argc, char **argv)
+int init_main(int argc, char **argv, const struct init_plugins *plugins)
 {
 	struct options o = { .root = "" };
 	no_core();
-	return init_all(&o, argc, argv);
+	return init_all(&o, plugins, argc, argv);
 }
 
-int init_here(int argc, char **argv, const char *framework, struct str *why)
+int init_here(int argc, char **argv, const struct init_plugins *plugins, const char *framework,
+              struct str *why)
 {
 	struct options o = { .root = "", .object = framework, .why = why };
-	int code = init_all(&o, argc, argv);
+	int code = init_all(&o, plugins, argc, argv);
 	(void)signal(SIGPIPE, SIG_DFL);
 	return code;
 }

@@ -128,6 +128,7 @@ int job_fill_secrets(const struct job *j, struct span text, struct str *out, str
 
 struct init {
 	struct arena *a;
+	const struct init_plugins *plugins;
 	struct layout at;
 	bool prepared;                     /* see init_here */
 	bool gang;                         /* GANG_ALLOCATION is "true" */
@@ -146,12 +147,19 @@ struct init {
 	bool ssh_first;        /* ... this is the first of these tasks */
 };
 
+/* The last steps, which plugins/ has: scripts of plugins, user.sh.  0, or the exit code and *e. */
+struct init_plugins {
+	int (*scripts)(struct init *in, struct err *e);
+	int (*command)(struct init *in, struct err *e);
+};
+
+/* The command `init`. */
+int init_main(int argc, char **argv, const struct init_plugins *plugins);
+
 int step_framework(struct init *in, struct err *e);
 int step_config(struct init *in, struct err *e);
 int step_environment(struct init *in, struct err *e);
 int step_ports(struct init *in, struct err *e);
-int step_plugins(struct init *in, struct err *e);
-int step_command(struct init *in, struct err *e);
 
 /*
  * `init ARGUMENTS...` in this process, which goes on as the user's command: on one machine, where
@@ -159,4 +167,5 @@ int step_command(struct init *in, struct err *e);
  * program, and runtime.d the exit specification.  Returns the exit code of the init container; *why
  * gets its termination message if that is not 0.  Signals end the process as in the container.
  */
-int init_here(int argc, char **argv, const char *framework, struct str *why);
+int init_here(int argc, char **argv, const struct init_plugins *plugins, const char *framework,
+              struct str *why);

@@ -525,7 +525,7 @@ static int plugins_write(const struct plugins *all, struct err *e)
 	return 0;
 }
 
-int step_plugins(struct init *in, struct err *e)
+static int plugins_step_scripts(struct init *in, struct err *e)
 {
 	const char *gang = env_get("GANG_ALLOCATION");
 	const char *roles = env_get("PAI_TASK_ROLE_LIST");
@@ -609,7 +609,7 @@ int command_fill(const struct command *c, struct span text, struct str *out, str
 	return 0;
 }
 
-int step_command(struct init *in, struct err *e)
+static int plugins_step_command(struct init *in, struct err *e)
 {
 	struct command c;
 	STR_AUTO script = STR_SECRET(COMMAND_MAX);
@@ -632,3 +632,5 @@ int step_command(struct init *in, struct err *e)
 		return INIT_FAILED;
 	return 0;
 }
+
+const struct init_plugins INIT_PLUGINS = { plugins_step_scripts, plugins_step_command };

@@ -17,6 +17,7 @@
 #include "base/posix/child.h"
 #include "runtime-assets/common/files.h"
 #include "runtime-assets/init/init.h"
+#include "runtime-assets/plugins/plugins.h"
 
 /* ---- plugins.c ------------------------------------------------------------------------------- */
 

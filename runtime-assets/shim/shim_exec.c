@@ -12,6 +12,7 @@
 #include "base/posix/child.h"
 #include "runtime-assets/common/cmdline.h"
 #include "runtime-assets/init/init.h"
+#include "runtime-assets/plugins/plugins.h"
 
 enum { NOT_STARTED = 126 };
 
@@ -52,9 +53,9 @@ static void exec_init(char **init[INIT_LISTS])
 	(void)setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, core.rlim_max });
 	environ = init[INIT_ENV];
 	const struct child_command program = { .argv = words, .out = STDERR_FILENO };
-	int code = *command[0]
-	               ? child_call(&program)
-	               : init_here((int)lists_count(words), command, init[INIT_FRAMEWORK][0], &why);
+	int code = *command[0] ? child_call(&program)
+	                       : init_here((int)lists_count(words), command, &INIT_PLUGINS,
+	                                   init[INIT_FRAMEWORK][0], &why);
 	if (code < 0)
 		str_printf(&why, "%s: %s", command[0], strerror(errno));
 	if (code != 0) {

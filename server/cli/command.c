@@ -14,6 +14,7 @@
 #include "server/serve/routes.h"
 #include "server/serve/start.h"
 #include "translate/job/dialect.h"
+#include "translate/reader/warnings.h"
 
 enum { HELP_MAX = 64 * 1024 };
 

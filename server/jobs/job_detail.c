@@ -140,7 +140,7 @@ int job_task(struct str *out, const struct job_shown *s, const struct task_name 
              struct arena *a, struct err *e)
 {
 	struct shower w;
-	struct role role;
+	struct detail_role role;
 	struct fw_view t;
 	if (shower_begin(&w, out, s, a, e) < 0)
 		return -1;

@@ -223,7 +223,7 @@ static struct span log_path(const struct shower *w, struct span role)
 	return arena_span(w->a, str_view(&out));
 }
 
-bool role_read(struct role *out, struct span name, size_t at, const struct templates *t)
+bool role_read(struct detail_role *out, struct span name, size_t at, const struct templates *t)
 {
 	enum { PORTS, HIVED, N };
 	static const char *const KEYS[N] = { "rest-server/port-scheduling-spec",
@@ -242,7 +242,7 @@ bool role_read(struct role *out, struct span name, size_t at, const struct templ
 	while (own < t->v + t->n && !span_eq(own->name, name))
 		own++;
 	struct span pod = own < t->v + t->n ? own->pod : (struct span){ NULL, 0 };
-	*out = (struct role){ .name = name, .log = log_path(t->w, name) };
+	*out = (struct detail_role){ .name = name, .log = log_path(t->w, name) };
 	out->gpus = pod.p ? job_entry_role_gpus(own->role, a) : 0;
 	scan_members(scan_path(pod, "metadata", "annotations"), KEYS, v, N);
 	/* An invalid label is left out. */
@@ -315,7 +315,7 @@ static void show_ports(struct shower *w, const struct portspec *p, const struct 
 		w->ports -= (size_t)p->total;
 }
 
-void show_try(struct shower *w, const struct role *role, const struct fw_view *t,
+void show_try(struct shower *w, const struct detail_role *role, const struct fw_view *t,
               const struct outcome *o)
 {
 	struct str *out = w->out;
@@ -369,7 +369,7 @@ void show_task(struct shower *w, const struct fw_view *t, const struct outcome *
 
 /* ---- all roles ---- */
 
-static void show_role(struct shower *w, const struct role *role, struct span list, size_t *n)
+static void show_role(struct shower *w, const struct detail_role *role, struct span list, size_t *n)
 {
 	struct scan tasks = scan_begin(list);
 	json_put_text(w->out, NULL, role->name);
@@ -406,7 +406,7 @@ int show_roles(struct shower *w, struct err *e)
 	struct scan roles = scan_begin(w->attempt.roles);
 	str_char(w->out, '{');
 	for (size_t at = 0; n < SHOWN_ROLES && scan_item(&roles, &status); at++) {
-		struct role role;
+		struct detail_role role;
 		struct span name = scan_text(scan_get(status, "name"), w->a);
 		bool good = role_read(&role, name, at, &templates);
 		for (size_t i = 0; good && i < n; i++)

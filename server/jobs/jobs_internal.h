@@ -315,7 +315,7 @@ struct templates {
 };
 struct templates templates_read(const struct shower *w);
 
-struct role {
+struct detail_role {
 	struct span name;
 	struct portspec ports; /* n is 0 if it has none or they are invalid */
 	bool host_network;
@@ -325,11 +325,11 @@ struct role {
 	int64_t gpus;      /* of each task */
 };
 /* `at`: index of the status in its list, a guess.  false: no pod can belong to such a role. */
-bool role_read(struct role *out, struct span name, size_t at, const struct templates *t);
+bool role_read(struct detail_role *out, struct span name, size_t at, const struct templates *t);
 
 /* The members of a task, and of its attempt, without braces. */
 void show_task(struct shower *w, const struct fw_view *t, const struct outcome *o);
-void show_try(struct shower *w, const struct role *role, const struct fw_view *t,
+void show_try(struct shower *w, const struct detail_role *role, const struct fw_view *t,
               const struct outcome *o);
 /* {"worker":{"taskRoleStatus":..,"taskStatuses":[..]}}.  -1 and *e (500): too large. */
 int show_roles(struct shower *w, struct err *e);

@@ -10,6 +10,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/lib/setting.h"
 #include "translate/hived/hived.h"
+#include "translate/translate.h"
 
 static const char JOB[] = "protocolVersion: 2\nname: j\ntype: job\n"
 			  "prerequisites: [{name: i, type: dockerimage, uri: ubuntu}]\n"

@@ -13,6 +13,7 @@
 #include "tests/lib/secrets.h"
 #include "translate/job/job.h"
 #include "translate/job/names.h"
+#include "translate/translate.h"
 
 static void check_notes(const struct notes *notes, struct span text)
 {

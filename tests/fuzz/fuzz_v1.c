@@ -6,6 +6,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/lines.h"
 #include "translate/job/job.h"
+#include "translate/translate.h"
 
 struct run {
 	struct arena arena;

@@ -12,6 +12,7 @@
 #include "tests/fuzz/lines.h"
 #include "tests/lib/setting.h"
 #include "translate/job/job.h"
+#include "translate/translate.h"
 
 static const char *pods_text(const json_t *o, const char *key)
 {

@@ -11,6 +11,7 @@
 #include "tests/lib/jsondiff.h"
 #include "tests/lib/outcome.h"
 #include "translate/job/job.h"
+#include "translate/translate.h"
 
 enum { TEXT_MAX = 64 << 20 };
 

@@ -5,6 +5,7 @@
 
 #include "schema/schema.h"
 #include "translate/hived/hived.h"
+#include "translate/translate.h"
 
 static const struct storage_fact STORAGES[] = {
 	/* clang-format off */

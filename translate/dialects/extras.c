@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "base/pod/plugin.h"
+#include "translate/dialects/extras.h"
 #include "translate/dialects/raw_pod.h"
 #include "translate/job/names.h"
 #include "translate/reader/parse_context.h"
@@ -181,26 +182,9 @@ static void check_plugin_name(struct parse_context *r, const struct field *plugi
 		parse_warn(r, &p, WARN_NO_PLUGIN);
 }
 
-static bool has_text(const struct node *map, const char *key)
-{
-	return span_trim(parse_text(map, key)).n > 0;
-}
-
-/* Without the public one, no task lets another in. */
-static bool has_keys(const struct facts *f)
-{
-	const struct node *pair = node_get(f->extension, "jobSSH");
-	return has_text(pair, "key") && has_text(pair, "pubKey");
-}
-
-bool job_needs_key(const struct job *job, const struct facts *f)
-{
-	return job->needs_key && !has_keys(f);
-}
-
 void job_warn(const struct job *job, const struct facts *f, struct notes *warnings)
 {
-	if (job->jobssh_where.line && !job->needs_key && !has_keys(f))
+	if (job->jobssh_where.line && !job->needs_key && !facts_have_keys(f))
 		notes_add(warnings, job->jobssh_where,
 		          "there is no key pair by which tasks could reach each other, so they "
 		          "will fail: put one into `jobSSH` of the extension of user %s",

@@ -4,7 +4,7 @@
  * configuration and its status, and answers queries; hived_plan.c decides the cells of a job.
  * Pure.
  */
-#include "translate/translate.h"
+#include "translate/job/settings.h"
 
 /* The scheduler's configuration. Immutable, shared by threads. */
 struct hived;

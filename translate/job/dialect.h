@@ -1,9 +1,21 @@
 #pragma once
 /* The table of dialects: all that distinguishes one from another. */
+#include "base/err.h"
+#include "base/str.h"
 #include "schema/schema.h"
-#include "translate/translate.h"
 
+struct node;
 struct parse_context;
+
+/* Dialects of job files, as bits of a set: the rows of translate/dialects/dialect.c. */
+enum {
+	DIALECT_V1 = 1,
+	DIALECT_V2 = 2,
+	DIALECT_MXJOB = 4,
+	DIALECT_LAUNCHER = 8,
+	DIALECTS_PAI = 3,
+	DIALECTS_ALL = 15
+};
 
 struct dialect {
 	const char *name; /* of `rest-lit schema NAME` */

@@ -6,6 +6,7 @@
  */
 #include "base/doc/tree.h"
 #include "translate/job/dialect.h"
+#include "translate/job/settings.h"
 
 /* An environment variable from the job. */
 struct env_var {
@@ -148,3 +149,15 @@ struct job {
 	struct span gpu_type;                       /* a label value; "" if absent */
 	int64_t kill_all;                           /* killAllOnCompletedTaskNumber; 0 if absent */
 };
+
+/* Properties of a job; borrowed from it. */
+const char *job_user(const struct job *job);
+struct span job_name(const struct job *job);
+const char *job_hash(const struct job *job); /* metadata.name of the Framework */
+bool job_has_secrets(const struct job *job); /* the arena must be wiped */
+
+/* The extension of the user has a key pair for logins between tasks: `jobSSH`. */
+bool facts_have_keys(const struct facts *f);
+/* Whether the tasks of the job log in to each other, and the user has no key pair for that: then
+ * pai-runtime makes one from facts.key_seed. */
+bool job_needs_key(const struct job *job, const struct facts *f);

@@ -4,7 +4,6 @@
 #include "base/enc.h"
 #include "base/image/image.h"
 #include "base/str.h"
-#include "translate/translate.h"
 
 /* Starts and ends with a letter or digit, `-_.` in between. */
 bool names_label_value_ok(struct span v)

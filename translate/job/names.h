@@ -60,3 +60,6 @@ bool names_listed(const char *const *list, struct span name);
 
 /* quote() into the arena: text of a job for a message. */
 const char *quoted(struct arena *a, struct span text);
+
+/* User names: [A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])? */
+bool user_name_ok(struct span name);

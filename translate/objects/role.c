@@ -2,7 +2,9 @@
 #include <assert.h>
 
 #include "translate/job/names.h"
+#include "translate/objects/build.h"
 #include "translate/render/bindings.h"
+#include "translate/render/translator.h"
 
 /* Where runtime-configmap.yaml mounts the programs. */
 #define RUNTIME_DIR "/usr/local/pai-bin"
@@ -22,23 +24,6 @@ static struct span init_image_of(const struct scope *s)
 	if (runtime_in_own_image(s))
 		return s->role->image;
 	return span_of(s->set->n_programs > 0 ? s->set->runtime_init_image : s->set->runtime_image);
-}
-
-/* The default of Kubernetes, written explicitly. */
-const char *image_pull_policy(struct span image)
-{
-	size_t name = 0;
-	for (size_t i = 0; i < image.n; i++) {
-		if (image.p[i] == '/')
-			name = i + 1;
-		else if (image.p[i] == '@')
-			return "IfNotPresent";
-	}
-	size_t tag = name;
-	while (tag < image.n && image.p[tag] != ':')
-		tag++;
-	struct span text = { image.p + tag, image.n - tag };
-	return text.n == 0 || span_is(text, ":latest") ? "Always" : "IfNotPresent";
 }
 
 int64_t role_shm_mb(const struct scope *s)

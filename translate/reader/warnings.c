@@ -1,8 +1,6 @@
 /* The reason for each warning, and docs/WARNINGS.md. */
 #include "translate/reader/warnings.h"
 
-#include "translate/translate.h"
-
 /* clang-format off */
 const struct warning_row WARNINGS[] = {
 	{ "Values",

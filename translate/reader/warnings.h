@@ -102,3 +102,6 @@ struct warning_row {
 };
 extern const struct warning_row WARNINGS[];
 extern const size_t N_WARNINGS;
+
+/* Appends the page docs/WARNINGS.md. */
+void warnings_page(struct str *out);

@@ -197,6 +197,3 @@ int raw_roles_write(struct scope *s, struct objects *out, struct err *e);
 /* Sets s->mounts. -1 and *e: 404, 400. */
 int storages_resolve(struct scope *s, struct err *e);
 int64_t role_shm_mb(const struct scope *s);
-
-/* IfNotPresent for a digest or a tag other than latest, else Always. */
-const char *image_pull_policy(struct span image);

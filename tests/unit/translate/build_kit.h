@@ -8,6 +8,7 @@
 #include "base/doc/yaml.h"
 #include "base/enc.h"
 #include "translate/render/bindings.h"
+#include "translate/translate.h"
 
 #define HASH "0123456789abcdef0123456789abcdef"
 

@@ -6,6 +6,7 @@
 /* clang-format on */
 
 #include "translate/job/job.h"
+#include "translate/translate.h"
 
 /* The smallest job of the second generation, in pieces and whole. */
 #define HEAD  "protocolVersion: 2\nname: j\ntype: job\n"

@@ -6,6 +6,7 @@
 #include "k8s/cache/job_entry.h"
 #include "server/submit/submit_internal.h"
 #include "translate/job/job.h"
+#include "translate/translate.h"
 
 static const struct submission_made MADE = { "d69b453b-76d1-44eb-8bc7-20af3798393d", "203",
 	                                     "2026-11-23T12:21:41Z" };

@@ -4,6 +4,7 @@
 #include <jansson.h>
 
 #include "translate/job/job.h"
+#include "translate/translate.h"
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
 

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "translate/job/names.h"
 #include "translate/render/bindings.h"
+#include "translate/render/translator.h"
 
 enum { OVERLAYS_PER_TEMPLATE = 14 };
 
@@ -30,43 +31,7 @@ struct translator {
 	bool uses_gpu_type;
 };
 
-static const struct variable_group *const GROUPS[] = { &FRAMEWORK_VARIABLES, &ROLE_VARIABLES,
-	                                               &RUNTIME_VARIABLES,   &ENV_VARIABLES,
-	                                               &STORAGE_VARIABLES,   &SECRET_VARIABLES,
-	                                               &HIVED_VARIABLES };
-enum { N_GROUPS = ARRAY_SIZE(GROUPS) };
-
 /* ---- settings ---- */
-
-void translate_settings_default(struct settings *s)
-{
-	*s = (struct settings){
-		.profile = PROFILE_PLAIN,
-		.namespace_name = "default",
-		.runtime_image = RUNTIME_IMAGE,
-		.runtime_init_image = "",
-		.runtime_pull_secret = "",
-		.service_account = "runtime-account",
-		.apiserver_uri = "",
-		.rest_server_uri = "",
-		.output_url = "",
-		.device = "nvidia.com/gpu",
-		.fs_uri = "",
-		.hived_scheduler = HIVED_SCHEDULER,
-		.hived_device_env = HIVED_DEVICE_ENV,
-		.port_start = 15000,
-		.port_end = 40000,
-		.max_command = 131071 - (sizeof("USER_CMD=") - 1),
-		.max_rendered = 1u << 20,
-		.max_object = 1408u << 10,
-		.max_annotations = 248u << 10, /* Kubernetes accepts 8 KiB more: room for tags */
-		.max_env_inline = 256u << 10,
-		.max_roles = 256,
-		.max_instances = 10000,
-		.max_tasks = 20000,
-		.budget = BUDGET_DEFAULT,
-	};
-}
 
 static const char *translator_keep(struct arena *a, const char *text)
 {
@@ -313,17 +278,17 @@ static int translator_check_name(const char *name, struct err *e)
 	               name);
 }
 
-struct translator *translator_new(const struct settings *s, const struct template_file *replace,
-                                  struct err *e)
+struct translator *translator_compile(const struct settings *s, const struct template_file *replace,
+                                      const struct variable_group *const *all, size_t n,
+                                      struct err *e)
 {
 	struct translator *t = xcalloc(1, sizeof(*t));
 	keep_settings(t, s);
 	set_constants(t);
-	struct variable_group *groups = ARENA_NEW(&t->arena, struct variable_group, N_GROUPS);
-	for (size_t i = 0; i < N_GROUPS; i++)
-		groups[i] = *GROUPS[i];
-	t->vocabulary =
-	    (struct vocabulary){ groups, N_GROUPS, t->constants, N_CONSTANTS, SCOPE_NAMES };
+	struct variable_group *groups = ARENA_NEW(&t->arena, struct variable_group, n);
+	for (size_t i = 0; i < n; i++)
+		groups[i] = *all[i];
+	t->vocabulary = (struct vocabulary){ groups, n, t->constants, N_CONSTANTS, SCOPE_NAMES };
 	bool good = check_settings(&t->set, e) == 0;
 	for (const struct template_file *r = replace; good && r && r->name; r++)
 		good = translator_check_name(r->name, e) == 0;

@@ -31,17 +31,15 @@ z_stream gzip_stream(struct span in, char *out, size_t n)
 	};
 }
 
-/* Inflates all of `packed` to exactly n bytes in the arena: raw deflate, or gzip if there is no
- * dictionary. */
-static bool inflate_all(struct span packed, const struct span *dictionary, size_t n, struct arena *a,
-                        struct span *text)
+bool gzip_inflate(struct span packed, const struct span *dictionary, size_t n, struct arena *a,
+                  struct span *text)
 {
 	char *p = arena_alloc(a, n + 1);
 	z_stream z = gzip_stream(packed, p, n);
 	if (inflateInit2(&z, dictionary ? -WINDOW : GZIP + WINDOW) != Z_OK)
 		abort();
-	bool ready = !dictionary ||
-	             inflateSetDictionary(&z, (const unsigned char *)dictionary->p, (unsigned)dictionary->n) == Z_OK;
+	bool ready = !dictionary || inflateSetDictionary(&z, (const unsigned char *)dictionary->p,
+	                                                 (unsigned)dictionary->n) == Z_OK;
 	bool done =
 	    ready && inflate(&z, Z_FINISH) == Z_STREAM_END && z.avail_in == 0 && z.avail_out == 0;
 	(void)inflateEnd(&z); /* cannot fail */
@@ -51,14 +49,7 @@ static bool inflate_all(struct span packed, const struct span *dictionary, size_
 	return done;
 }
 
-bool gzip_inflate(struct span packed, struct span dictionary, size_t n, struct arena *a,
-                  struct span *text)
-{
-	return inflate_all(packed, &dictionary, n, a, text);
-}
-
-bool gzip_unpack(struct span packed, size_t max, size_t ratio, struct arena *a,
-                      struct span *text)
+bool gzip_unpack(struct span packed, size_t max, size_t ratio, struct arena *a, struct span *text)
 {
 	enum { TRAILER = 4, SMALLEST = 18 };
 	if (packed.n < SMALLEST || packed.n > UINT32_MAX)
@@ -69,7 +60,7 @@ bool gzip_unpack(struct span packed, size_t max, size_t ratio, struct arena *a,
 		n = n << 8 | (unsigned char)packed.p[packed.n - TRAILER + i - 1];
 	if (n > max || (n > RATIO_FROM && n / ratio > packed.n))
 		return false;
-	return inflate_all(packed, NULL, n, a, text);
+	return gzip_inflate(packed, NULL, n, a, text);
 }
 
 bool gzip_pack(struct span text, size_t max, struct arena *a, struct span *packed)

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * gzip and raw deflate (zlib), whole texts at once.  The memory of zlib is xmalloc's, so that there is
- * no error for want of memory.  Pure; no thread rule.
+ * gzip and raw deflate (zlib), whole texts at once.  The memory of zlib is xmalloc's, so that there
+ *is no error for want of memory.  Pure; no thread rule.
  *
  *	struct span packed, text;
  *	if (gzip_pack(SPAN("a long text"), 4096, &arena, &packed))
@@ -21,6 +21,7 @@ bool gzip_pack(struct span text, size_t max, struct arena *a, struct span *packe
 
 /* A stream from `in` to n bytes at out. */
 z_stream gzip_stream(struct span in, char *out, size_t n);
-/* Inflates all of `packed`, raw deflate with a preset dictionary, to exactly n bytes in the arena. */
-bool gzip_inflate(struct span packed, struct span dictionary, size_t n, struct arena *a,
+/* Inflates all of `packed` to exactly n bytes in the arena: raw deflate with this preset
+ * dictionary, or gzip if it is NULL. */
+bool gzip_inflate(struct span packed, const struct span *dictionary, size_t n, struct arena *a,
                   struct span *text);

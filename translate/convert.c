@@ -10,6 +10,7 @@
 #include "base/enc.h"
 #include "translate/job/dialect.h"
 #include "translate/job/names.h"
+#include "translate/objects/objects.h"
 #include "translate/reader/parse_context.h"
 #include "translate/render/bindings.h"
 #include "translate/translate.h"

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/enc.h"
+#include "translate/hived/hived_plan.h"
 #include "translate/job/names.h"
 #include "translate/reader/parse_context.h"
 

@@ -58,10 +58,6 @@ static void variable_rows(struct str *out, const struct variable_group *g)
 
 static void variables(struct str *out)
 {
-	static const struct variable_group *const ALL[] = { &FRAMEWORK_VARIABLES, &ROLE_VARIABLES,
-		                                            &RUNTIME_VARIABLES,   &ENV_VARIABLES,
-		                                            &STORAGE_VARIABLES,   &SECRET_VARIABLES,
-		                                            &HIVED_VARIABLES };
 	str_puts(out, "\n## Variables\n\nA variable is available in templates of its subject: "
 	              "`role.` in those of a task role,\n"
 	              "`mark.` in overlays of submissions, and so on; elsewhere it is refused at "
@@ -69,8 +65,8 @@ static void variables(struct str *out)
 	              "source of the rule: OpenPAI 1.8, v1 (the first two generations), or ours; "
 	              "then the differences\n"
 	              "from OpenPAI, by the names in [DEVIATIONS.md](DEVIATIONS.md).\n");
-	for (size_t i = 0; i < ARRAY_SIZE(ALL); i++)
-		variable_rows(out, ALL[i]);
+	for (size_t i = 0; i < N_VARIABLE_GROUPS; i++)
+		variable_rows(out, VARIABLE_GROUPS[i]);
 	str_puts(out, "\n### Constants\n\n| variable | meaning |\n|---|---|\n");
 	for (size_t i = 0; i < N_CONSTANTS; i++) {
 		str_printf(out, "| `%s`", CONSTANTS[i].name);

@@ -18,6 +18,10 @@
 #include "translate/objects/build.h"
 #include "translate/render/translator.h"
 
+/* The variables of templates, by subject. */
+extern const struct variable_group *const VARIABLE_GROUPS[];
+extern const size_t N_VARIABLE_GROUPS;
+
 /* Compiles and checks all templates (variables, functions, overlays, places). NULL and *e (500,
  * file, line) if a template or a setting is wrong. Free with translator_free. */
 struct translator *translator_new(const struct settings *s, const struct template_file *replace,

@@ -75,8 +75,9 @@ bool job_entry_doc(const struct job_entry *c, struct arena *a, struct span *doc)
 {
 	if (!c->doc.n)
 		return false;
+	struct span words = EMBEDDED(dictionary);
 	if (!c->plain)
-		return gzip_inflate(c->doc, EMBEDDED(dictionary), c->doc_size, a, doc);
+		return gzip_inflate(c->doc, &words, c->doc_size, a, doc);
 	*doc = arena_span(a, c->doc);
 	return true;
 }

@@ -1,5 +1,6 @@
 #include "translate/job/dialect.h"
 
+#include "translate/dialects/dialects.h"
 #include "translate/job/names.h"
 #include "translate/reader/parse_context.h"
 

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "base/err.h"
+#include "translate/dialects/dialects.h"
 #include "translate/job/names.h"
 #include "translate/reader/parse_context.h"
 

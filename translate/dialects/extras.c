@@ -1,10 +1,12 @@
 /* `extras` of v1 and v2 jobs: gang allocation, storages, plugins. Types are checked here too,
  * because the v1 schema leaves extras open. */
+#include "translate/dialects/extras.h"
+
 #include <inttypes.h>
 
 #include "base/err.h"
 #include "base/pod/plugin.h"
-#include "translate/dialects/extras.h"
+#include "translate/dialects/dialects.h"
 #include "translate/dialects/raw_pod.h"
 #include "translate/job/names.h"
 #include "translate/reader/parse_context.h"

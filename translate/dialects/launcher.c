@@ -1,5 +1,6 @@
 /* Manifests of the Framework launcher and of FrameworkController: task roles whose pods are those
  * of Kubernetes.  docs/DIALECTS.md says what is kept. */
+#include "translate/dialects/dialects.h"
 #include "translate/dialects/raw_pod.h"
 #include "translate/job/names.h"
 #include "translate/reader/warnings.h"

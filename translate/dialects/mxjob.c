@@ -2,6 +2,7 @@
  * variables DMLC_*.  docs/DIALECTS.md says what is kept. */
 #include <inttypes.h>
 
+#include "translate/dialects/dialects.h"
 #include "translate/dialects/raw_pod.h"
 #include "translate/job/names.h"
 #include "translate/reader/warnings.h"

@@ -4,6 +4,7 @@
 
 #include "base/enc.h"
 #include "base/str.h"
+#include "translate/dialects/dialects.h"
 #include "translate/job/names.h"
 #include "translate/reader/parse_context.h"
 #include "translate/reader/warnings.h"

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/image/image.h"
+#include "translate/dialects/dialects.h"
 #include "translate/job/names.h"
 #include "translate/reader/placeholders.h"
 #include "translate/reader/warnings.h"

@@ -3,6 +3,8 @@
  * needs, so that every resource fits by the size of a cell. Rules of OpenPAI, except for
  * docs/DEVIATIONS.md.
  */
+#include "translate/hived/hived_plan.h"
+
 #include "translate/render/bindings.h"
 
 #include <inttypes.h>

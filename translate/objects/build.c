@@ -1,7 +1,9 @@
 /* From struct job and facts to the objects: permissions, limits, the Framework and the objects
  * beside it. */
 #include "translate/objects/build.h"
+#include "translate/hived/hived_plan.h"
 #include "translate/job/names.h"
+#include "translate/objects/objects.h"
 #include "translate/render/bindings.h"
 #include "translate/render/translator.h"
 

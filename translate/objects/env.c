@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "translate/job/names.h"
+#include "translate/objects/objects.h"
 #include "translate/render/bindings.h"
 
 /* The kubelet expands $(NAME) in an `env` list, but not in a ConfigMap. */

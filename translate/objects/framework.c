@@ -1,6 +1,8 @@
 /* Variables of the job and of the Secrets beside its Framework. */
 #include "base/doc/yaml.h"
 #include "base/enc.h"
+#include "translate/hived/hived_plan.h"
+#include "translate/objects/objects.h"
 #include "translate/reader/parse_context.h"
 #include "translate/render/bindings.h"
 

@@ -3,6 +3,7 @@
 #include "base/json/scan.h"
 #include "translate/dialects/raw_pod.h"
 #include "translate/job/names.h"
+#include "translate/objects/objects.h"
 #include "translate/render/bindings.h"
 
 /* ---- volumes ---- */

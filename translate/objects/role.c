@@ -3,6 +3,7 @@
 
 #include "translate/job/names.h"
 #include "translate/objects/build.h"
+#include "translate/objects/objects.h"
 #include "translate/render/bindings.h"
 #include "translate/render/translator.h"
 

@@ -1,6 +1,7 @@
 /* Storages: resolution of the mounts, and their variables. */
 #include "base/enc.h"
 #include "translate/job/names.h"
+#include "translate/objects/objects.h"
 #include "translate/render/bindings.h"
 
 enum { VOLUME_NAME_MAX = 63 };

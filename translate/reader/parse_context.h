@@ -148,24 +148,10 @@ bool parse_listed(const char *const *list, struct span name);
 /* Whether jobs must not set this environment variable. */
 bool parse_env_reserved(const struct settings *set, struct span name);
 
-/* `extras` of v1 and v2: gang allocation, storages, plugins. */
-void extras_read(struct parse_context *r);
-/* `extras.distributed` of v2 jobs, after the roles: adds ports to them. */
-void distributed_read(struct parse_context *r);
-/* `extras.hivedScheduler`, after the roles. */
-void hived_request_read(struct parse_context *r);
-
 /* Warns of values that other YAML readers read differently; `text` is the document. */
 void ambiguous_scalars_check(struct parse_context *r, struct span text);
 /* Warns of parameters that look like passwords. */
 void ambiguous_scalars_parameters(struct parse_context *r);
-
-void pai_v2_read(struct parse_context *r);
-void pai_v1_read(struct parse_context *r);
-void mxjob_read(struct parse_context *r);
-void launcher_read(struct parse_context *r);
-/* A copy of the v1 document with numbers instead of numeric texts. */
-const struct node *pai_v1_numbers(struct parse_context *r);
 
 /* Sets job->config: the text without its secrets. -1 and *e: 400 or 500. */
 int redact_config(struct parse_context *r, const struct doc *doc, struct span text);

@@ -15,6 +15,8 @@ struct mount {
 	bool first;
 };
 
+struct hived_plan; /* translate/hived/hived_plan.h */
+
 /* The job being written. Functions that repeat something (roles, mounts, variables) copy the
  * scope and set the current element. */
 struct scope {
@@ -87,9 +89,6 @@ extern const char *const SCOPE_NAMES[SCOPE_FLAGS];
 #define PUT_STRING(name, value) PUT_FUNCTION(name, out_text(o, span_of(value)))
 #define PUT_INT(name, value)    PUT_FUNCTION(name, str_int(o->s, value))
 #define PUT_BOOL(name, value)   PUT_FUNCTION(name, str_puts(o->s, (value) ? "true" : "false"))
-
-extern const struct variable_group FRAMEWORK_VARIABLES, ROLE_VARIABLES, RUNTIME_VARIABLES,
-    ENV_VARIABLES, STORAGE_VARIABLES, SECRET_VARIABLES, HIVED_VARIABLES;
 
 /* ---- templates ---- */
 
@@ -169,31 +168,3 @@ void template_write(const struct scope *s, enum template_id u, struct str *out);
 /* Writes into the arena: first into `guess` bytes, then into up to `max`; false if it is larger. */
 bool template_write_within(const struct scope *s, enum template_id u, size_t guess, size_t max,
                            struct span *text);
-
-/* ---- HiveD ---- */
-
-struct hived_share {
-	int64_t cells;
-	struct span group; /* USER~JOB/GROUP; n == 0: none */
-};
-
-struct hived_plan {
-	int64_t priority;
-	const struct hived_request *request; /* never NULL */
-	const struct hived_role *roles;      /* per role; never NULL */
-	const struct hived_share *share;     /* per role */
-};
-
-/* Sets s->hived, or leaves NULL without HiveD. Requires a permitted virtual cluster, because
- * messages name its contents. -1 and *e (400). */
-int hived_plan_make(struct scope *s, struct err *e);
-
-/* ---- helpers across files ---- */
-
-/* Whether the user may mount what the pods of the job name. -1 and *e (403). */
-int raw_volumes_check(const struct scope *s, struct err *e);
-/* Writes the roles that have a pod of their own: s->raw_text, out->check. -1 and *e. */
-int raw_roles_write(struct scope *s, struct objects *out, struct err *e);
-/* Sets s->mounts. -1 and *e: 404, 400. */
-int storages_resolve(struct scope *s, struct err *e);
-int64_t role_shm_mb(const struct scope *s);

@@ -3,6 +3,8 @@
  * is filled at its first use, by compare-and-swap, because all threads share the translator.  A
  * filled slot never changes.
  */
+#include "translate/render/translator.h"
+
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -10,7 +12,6 @@
 #include "base/err.h"
 #include "translate/job/names.h"
 #include "translate/render/bindings.h"
-#include "translate/render/translator.h"
 
 enum { OVERLAYS_PER_TEMPLATE = 14 };
 

@@ -4,13 +4,9 @@
 
 TEST(test_translator_every_hole_is_used)
 {
-	static const struct variable_group *const ALL[] = { &FRAMEWORK_VARIABLES, &ROLE_VARIABLES,
-		                                            &RUNTIME_VARIABLES,   &ENV_VARIABLES,
-		                                            &STORAGE_VARIABLES,   &SECRET_VARIABLES,
-		                                            &HIVED_VARIABLES };
-	for (size_t g = 0; g < ARRAY_SIZE(ALL); g++)
-		for (size_t i = 0; i < ALL[g]->n; i++) {
-			const struct variable *h = &ALL[g]->v[i];
+	for (size_t g = 0; g < N_VARIABLE_GROUPS; g++)
+		for (size_t i = 0; i < VARIABLE_GROUPS[g]->n; i++) {
+			const struct variable *h = &VARIABLE_GROUPS[g]->v[i];
 			FREE_AUTO char *variable =
 			    xasprintf(variable_is_list(h) ? "${*%s}" : "${%s}", h->name);
 			bool used = false;

@@ -145,7 +145,7 @@ static int main_cmd_init(int argc, char **argv)
 	return init_main(argc, argv, &INIT_PLUGINS);
 }
 
-static const struct command {
+static const struct runtime_command {
 	const char *name;
 	int (*run)(int argc, char **argv);
 	const char *help; /* NULL: not for users */

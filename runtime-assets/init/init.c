@@ -192,7 +192,7 @@ static const struct step {
 };
 enum { N_STEPS = ARRAY_SIZE(STEPS) };
 
-struct options {
+struct init_options {
 	const char *root, *steps, *framework;
 	const char *barrier_ms; /* for tests */
 	bool help;
@@ -299,8 +299,8 @@ static int steps_choose_configured(const char *text, struct arena *a, bool chose
 	return 0;
 }
 
-static int steps_choose_all(const struct options *o, struct arena *a, bool chosen[static N_STEPS],
-                            struct err *e)
+static int steps_choose_all(const struct init_options *o, struct arena *a,
+                            bool chosen[static N_STEPS], struct err *e)
 {
 	const char *configured = env_get("INIT_CONFIG");
 	if (o->steps && span_trim(span_of(o->steps)).n == 0)
@@ -346,7 +346,7 @@ static int init_runtime_config(struct init *in, struct err *e)
 	return 0;
 }
 
-static int init_begin(struct init *in, const struct options *o, struct err *e)
+static int init_begin(struct init *in, const struct init_options *o, struct err *e)
 {
 	const char *gang = env_get("GANG_ALLOCATION");
 	const char *index = env_get("FC_TASK_INDEX");
@@ -386,8 +386,8 @@ static void init_stop(int signal)
 	_exit(128 + signal);
 }
 
-static int init_fail(const struct init *in, const struct options *o, const char *step, int code,
-                     const struct err *e)
+static int init_fail(const struct init *in, const struct init_options *o, const char *step,
+                     int code, const struct err *e)
 {
 	say(SAY_ERROR, "step %s: %s", step, err_msg(e));
 	/* One line for `kubectl describe pod`, into the file that the kubelet made. */
@@ -402,7 +402,7 @@ static int init_fail(const struct init *in, const struct options *o, const char 
 	return code;
 }
 
-static int init_run_steps(struct init *in, const struct options *o, const bool *chosen)
+static int init_run_steps(struct init *in, const struct init_options *o, const bool *chosen)
 {
 	for (size_t i = 0; i < N_STEPS; i++) {
 		ERR_AUTO e = { 0 };
@@ -420,7 +420,8 @@ static int init_run_steps(struct init *in, const struct options *o, const bool *
 	return 0;
 }
 
-static int init_all(struct options *o, const struct init_plugins *plugins, int argc, char **argv)
+static int init_all(struct init_options *o, const struct init_plugins *plugins, int argc,
+                    char **argv)
 {
 	static const int SIGNALS[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT };
 	const struct arg args[] = {
@@ -461,7 +462,7 @@ static int init_all(struct options *o, const struct init_plugins *plugins, int a
 
 int init_main(int argc, char **argv, const struct init_plugins *plugins)
 {
-	struct options o = { .root = "" };
+	struct init_options o = { .root = "" };
 	no_core();
 	return init_all(&o, plugins, argc, argv);
 }
@@ -469,7 +470,7 @@ int init_main(int argc, char **argv, const struct init_plugins *plugins)
 int init_here(int argc, char **argv, const struct init_plugins *plugins, const char *framework,
               struct str *why)
 {
-	struct options o = { .root = "", .object = framework, .why = why };
+	struct init_options o = { .root = "", .object = framework, .why = why };
 	int code = init_all(&o, plugins, argc, argv);
 	(void)signal(SIGPIPE, SIG_DFL);
 	return code;

@@ -12,9 +12,9 @@
 
 enum { ROLE_NAME_MAX = 63, HIVED_DEPTH = 32, PATH_MAX_BYTES = 4096 };
 
-struct outcome outcome_read(struct span completion_status, struct arena *a)
+struct completion_status outcome_read(struct span completion_status, struct arena *a)
 {
-#define AT(member) offsetof(struct outcome, member)
+#define AT(member) offsetof(struct completion_status, member)
 	static const struct scan_field TYPE[] = { { "name", SCAN_TO_TEXT, AT(type), NULL }, { 0 } };
 	static const struct scan_field TRIGGER[] = {
 		{ "message", SCAN_TO_TEXT, AT(trigger_message), NULL },
@@ -30,14 +30,14 @@ struct outcome outcome_read(struct span completion_status, struct arena *a)
 		{ "trigger", SCAN_TO_MEMBERS, 0, TRIGGER },
 		{ 0 },
 	};
-	struct outcome o = { .has_code = false };
+	struct completion_status o = { .has_code = false };
 	(void)scan_fields(completion_status, FIELDS, &o,
 	                  a); /* what is malformed counts as absent */
 	o.has_code = scan_int(o.code_json, INT32_MIN, INT32_MAX, &o.code);
 	return o;
 }
 
-void show_exit_spec(struct shower *w, const char *key, const struct outcome *o)
+void show_exit_spec(struct shower *w, const char *key, const struct completion_status *o)
 {
 	bool final = w->s->attempt.n > 0 || job_state_final(w->s->job->state);
 	json_put_key(w->out, key);
@@ -136,10 +136,10 @@ static struct span said_pod(struct span text, size_t *at)
 	return scan_valid(json, DEPTH) ? json : (struct span){ NULL, 0 };
 }
 
-struct said said_read(struct span diagnostics, bool with_runtime, struct arena *a)
+struct split_diagnostics said_read(struct span diagnostics, bool with_runtime, struct arena *a)
 {
 	struct span text = scan_text(diagnostics, a);
-	struct said said = { .summary = text.n ? text : (struct span){ NULL, 0 } };
+	struct split_diagnostics said = { .summary = text.n ? text : (struct span){ NULL, 0 } };
 	size_t at;
 	struct span json = said_pod(text, &at);
 	const struct node *pod = json.p ? doc_quiet(json, &READABLE, a) : NULL;
@@ -316,7 +316,7 @@ static void show_ports(struct shower *w, const struct portspec *p, const struct 
 }
 
 void show_try(struct shower *w, const struct detail_role *role, const struct fw_view *t,
-              const struct outcome *o)
+              const struct completion_status *o)
 {
 	struct str *out = w->out;
 	enum job_state is = attempt_state_of(t->state, o->has_code, o->code);
@@ -353,7 +353,7 @@ void show_try(struct shower *w, const struct detail_role *role, const struct fw_
 	str_puts(out, ",\"lazyPreempted\":null,\"lazyPreemptionStatus\":null}");
 }
 
-void show_task(struct shower *w, const struct fw_view *t, const struct outcome *o)
+void show_task(struct shower *w, const struct fw_view *t, const struct completion_status *o)
 {
 	struct str *out = w->out;
 	enum job_state is = job_state_of(t->state, o->has_code, o->code);
@@ -385,7 +385,7 @@ static void show_role(struct shower *w, const struct detail_role *role, struct s
 		++*n;
 		if (!fw_view_next(&tasks, w->a, &t))
 			continue;
-		const struct outcome ended = outcome_read(t.outcome, w->a);
+		const struct completion_status ended = outcome_read(t.outcome, w->a);
 		json_put_open(w->out, NULL, '{');
 		show_task(w, &t, &ended);
 		show_try(w, role, &t, &ended);

@@ -115,7 +115,7 @@ struct facts {
 };
 
 /* Marks of the objects of one submission; NULL for `rest-lit translate`. */
-struct mark {
+struct submission_mark {
 	const char *submission; /* 32 hex digits, random */
 	const char *instance;   /* of the installation */
 	/* annotations of the Framework rest-lit/idempotency, rest-lit/request-id; NULL: none */

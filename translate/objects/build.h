@@ -11,7 +11,7 @@ struct translator;
  * large), 400.
  */
 int job_build(const struct translator *t, const struct job *job, const struct facts *f,
-              const struct mark *m, struct arena *a, struct objects *out, struct err *e);
+              const struct submission_mark *m, struct arena *a, struct objects *out, struct err *e);
 
 /* The objects as users may see them: without a mark, and with "******" in place of secrets. The
  * Secrets are valid and empty. */

@@ -9,21 +9,21 @@
 
 enum { NAME_SHOWN = 80, PATH_MAX_BYTES = 256, NUMBER_DIGITS = 10 };
 
-enum shape { SHAPE_NONE, SHAPE_TEXT, SHAPE_LIST, SHAPE_MAP };
+enum form_shape { SHAPE_NONE, SHAPE_TEXT, SHAPE_LIST, SHAPE_MAP };
 
 /* A value: a text, the items of a list, or the members of a map. */
-struct value {
-	enum shape shape;
+struct form_value {
+	enum form_shape shape;
 	struct span key; /* in its map */
 	size_t index;    /* in its list */
 	struct span text;
 	bool appended; /* a list whose items came as `[]` */
 	size_t n;      /* items of a list, members of a map */
-	struct value *first, *last, *next;
+	struct form_value *first, *last, *next;
 };
 
 /* The pair that is being read. */
-struct pair {
+struct form_pair {
 	size_t number;
 	struct span name; /* as sent */
 	bool named;       /* there is a `=` */
@@ -34,7 +34,7 @@ struct pair {
 /* ---- errors ---- */
 
 /* A name that is not plain can be part of a password, and is not shown. */
-static int form_refuse(const struct pair *p, const char *what)
+static int form_refuse(const struct form_pair *p, const char *what)
 {
 	bool plain =
 	    p->name.n > 0 && p->name.n <= NAME_SHOWN && span_all(p->name, "A-Za-z0-9_.[]%-");
@@ -46,7 +46,7 @@ static int form_refuse(const struct pair *p, const char *what)
 
 /* ---- decoding ---- */
 
-static int form_decode(const struct pair *pair, struct span in, struct span *out)
+static int form_decode(const struct form_pair *pair, struct span in, struct span *out)
 {
 	char *p = arena_alloc(pair->a, in.n + 1);
 	size_t n = 0;
@@ -69,9 +69,9 @@ static int form_decode(const struct pair *pair, struct span in, struct span *out
 
 /* ---- the tree ---- */
 
-static struct value *add_child(struct arena *a, struct value *up)
+static struct form_value *add_child(struct arena *a, struct form_value *up)
 {
-	struct value *v = ARENA_NEW(a, struct value, 1);
+	struct form_value *v = ARENA_NEW(a, struct form_value, 1);
 	if (up->last)
 		up->last->next = v;
 	else
@@ -81,7 +81,7 @@ static struct value *add_child(struct arena *a, struct value *up)
 	return v;
 }
 
-static int be(const struct pair *p, struct value *v, enum shape shape)
+static int be(const struct form_pair *p, struct form_value *v, enum form_shape shape)
 {
 	if (v->shape != SHAPE_NONE && v->shape != shape)
 		return form_refuse(p,
@@ -91,20 +91,22 @@ static int be(const struct pair *p, struct value *v, enum shape shape)
 	return 0;
 }
 
-static struct value *form_member(const struct pair *p, struct value *map, struct span key)
+static struct form_value *form_member(const struct form_pair *p, struct form_value *map,
+                                      struct span key)
 {
 	if (be(p, map, SHAPE_MAP) < 0)
 		return NULL;
-	for (struct value *v = map->first; v; v = v->next)
+	for (struct form_value *v = map->first; v; v = v->next)
 		if (span_eq(v->key, key))
 			return v;
-	struct value *v = add_child(p->a, map);
+	struct form_value *v = add_child(p->a, map);
 	v->key = key;
 	return v;
 }
 
 /* The child of `up` that "[key]" names; `last`: the name ends with it. */
-static struct value *descend(const struct pair *p, struct value *up, struct span key, bool last)
+static struct form_value *descend(const struct form_pair *p, struct form_value *up, struct span key,
+                                  bool last)
 {
 	bool append = key.n == 0;
 	int64_t index = 0;
@@ -125,17 +127,18 @@ static struct value *descend(const struct pair *p, struct value *up, struct span
 		(void)form_refuse(p, "[] and numbers in brackets cannot be mixed");
 		return NULL;
 	}
-	for (struct value *v = up->first; v && !append; v = v->next)
+	for (struct form_value *v = up->first; v && !append; v = v->next)
 		if (v->index == (size_t)index)
 			return v;
-	struct value *v = add_child(p->a, up);
+	struct form_value *v = add_child(p->a, up);
 	v->index = append ? up->n - 1 : (size_t)index;
 	up->appended = append;
 	return v;
 }
 
 /* The value that "[b][0]" names below `v`. */
-static struct value *form_follow(const struct pair *p, struct value *v, struct span rest)
+static struct form_value *form_follow(const struct form_pair *p, struct form_value *v,
+                                      struct span rest)
 {
 	for (size_t depth = 0; v && rest.n; depth++) {
 		struct span inner = span_from(rest, 1);
@@ -156,14 +159,15 @@ static struct value *form_follow(const struct pair *p, struct value *v, struct s
 	return v;
 }
 
-static int add_pair(const struct pair *p, struct value *root, struct span name, struct span text)
+static int add_pair(const struct form_pair *p, struct form_value *root, struct span name,
+                    struct span text)
 {
 	size_t n = 0;
 	while (n < name.n && name.p[n] != '[' && name.p[n] != ']')
 		n++;
 	if (n == 0)
 		return form_refuse(p, "it has no name");
-	struct value *v = form_member(p, root, (struct span){ name.p, n });
+	struct form_value *v = form_member(p, root, (struct span){ name.p, n });
 	v = form_follow(p, v, span_from(name, n));
 	if (!v)
 		return -1;
@@ -174,9 +178,9 @@ static int add_pair(const struct pair *p, struct value *root, struct span name, 
 }
 
 /* `name=value`, percent-encoded, with `&` between them. */
-static int read_pairs(struct span text, struct arena *a, struct value *root, struct err *e)
+static int read_pairs(struct span text, struct arena *a, struct form_value *root, struct err *e)
 {
-	struct pair p = { .a = a, .e = e };
+	struct form_pair p = { .a = a, .e = e };
 	while (text.n) {
 		struct span value = span_next(&text, '&');
 		if (++p.number > FORM_PAIRS)
@@ -196,7 +200,7 @@ static int read_pairs(struct span text, struct arena *a, struct value *root, str
 
 /* ---- JSON ---- */
 
-struct writer {
+struct form_writer {
 	struct str *out;
 	struct str path; /* as in struct form_number */
 	const struct form_number *numbers;
@@ -204,7 +208,7 @@ struct writer {
 	struct err *e;
 };
 
-static void write_text(struct writer *w, struct span text)
+static void write_text(struct form_writer *w, struct span text)
 {
 	const struct form_number *number = w->numbers;
 	while (number && number->path && !span_is(str_view(&w->path), number->path))
@@ -222,12 +226,12 @@ static void write_text(struct writer *w, struct span text)
 		str_puts(w->out, number->empty_is_null ? "null" : "\"\"");
 }
 
-static int write_value(struct writer *w, const struct value *v);
+static int write_value(struct form_writer *w, const struct form_value *v);
 
-static int form_write_list(struct writer *w, const struct value *list)
+static int form_write_list(struct form_writer *w, const struct form_value *list)
 {
-	struct value **items = ARENA_NEW(w->a, struct value *, list->n);
-	for (struct value *i = list->first; i; i = i->next) {
+	struct form_value **items = ARENA_NEW(w->a, struct form_value *, list->n);
+	for (struct form_value *i = list->first; i; i = i->next) {
 		if (i->index >= list->n)
 			return err_set(w->e, INVALID_PARAMETERS,
 			               "a list of the form has item %zu, but %zu items only",
@@ -248,11 +252,11 @@ static int form_write_list(struct writer *w, const struct value *list)
 	return 0;
 }
 
-static int form_write_map(struct writer *w, const struct value *map)
+static int form_write_map(struct form_writer *w, const struct form_value *map)
 {
 	size_t up = w->path.n;
 	str_char(w->out, '{');
-	for (const struct value *v = map->first; v; v = v->next) {
+	for (const struct form_value *v = map->first; v; v = v->next) {
 		if (v != map->first)
 			str_char(w->out, ',');
 		str_json(w->out, v->key);
@@ -269,7 +273,7 @@ static int form_write_map(struct writer *w, const struct value *map)
 }
 
 /* Recursion is limited to FORM_DEPTH + 1. */
-static int write_value(struct writer *w, const struct value *v)
+static int write_value(struct form_writer *w, const struct form_value *v)
 {
 	if (v->shape == SHAPE_LIST)
 		return form_write_list(w, v);
@@ -282,10 +286,10 @@ static int write_value(struct writer *w, const struct value *v)
 int form_json(struct span text, const struct form_number *numbers, struct arena *a, struct str *out,
               struct err *e)
 {
-	struct value root = { .shape = SHAPE_MAP };
+	struct form_value root = { .shape = SHAPE_MAP };
 	if (read_pairs(text, a, &root, e) < 0)
 		return -1;
-	struct writer w = { out, STR_INIT(PATH_MAX_BYTES), numbers, a, e };
+	struct form_writer w = { out, STR_INIT(PATH_MAX_BYTES), numbers, a, e };
 	int rc = write_value(&w, &root);
 	str_done(&w.path);
 	return rc;

@@ -138,7 +138,7 @@ static int relro_protect(struct dl_phdr_info *program, size_t size, void *unused
 	return 1; /* only the first object: the program itself */
 }
 
-static const struct command {
+static const struct runtime_command {
 	const char *name;
 	int (*run)(int argc, char **argv);
 	const char *help; /* NULL: not for users */

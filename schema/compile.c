@@ -11,17 +11,17 @@
 enum { REFS_MAX = 256, REF_CHAIN_MAX = 32, COMPILE_DEPTH_MAX = 200, PROPERTIES_MAX = 4096 };
 
 /* A subschema to which a $ref points. */
-struct target {
+struct reference_target {
 	const struct node *node;
 	struct rule *rule;
 };
 
-struct compiler {
+struct schema_compiler {
 	struct schema *s;
 	struct err *e;
 	const struct node *schema;     /* the subschema that is being compiled, */
 	const struct keyword *keyword; /* and its keyword */
-	struct target targets[REFS_MAX];
+	struct reference_target targets[REFS_MAX];
 	size_t n_targets;
 	unsigned depth;
 };
@@ -33,14 +33,14 @@ enum { N_KEYWORDS = 39 };
 static const struct keyword KEYWORDS[N_KEYWORDS];
 
 /* The schema is wrong at this place.  Returns -1. */
-static int compile_fail(struct compiler *c, const struct path *at, const struct node *n,
+static int compile_fail(struct schema_compiler *c, const struct path *at, const struct node *n,
                         const char *text)
 {
 	return err_at(c->e, UNKNOWN_ERROR, path_place(&c->s->arena, at, n), "schema: %s", text);
 }
 
 /* Adds a test of the present keyword to the rule. */
-static struct test *compile_test(struct compiler *c, struct rule *r)
+static struct test *compile_test(struct schema_compiler *c, struct rule *r)
 {
 	/* Each keyword adds one test at most. */
 	if (r->tests == NULL)
@@ -51,7 +51,7 @@ static struct test *compile_test(struct compiler *c, struct rule *r)
 }
 
 /* NULL and the compiler's error if the pattern is invalid.  The schema can have its message. */
-static struct pattern *compile_pattern(struct compiler *c, struct span source,
+static struct pattern *compile_pattern(struct schema_compiler *c, struct span source,
                                        const struct path *at)
 {
 	ERR_AUTO why = { 0 };
@@ -66,7 +66,7 @@ static struct pattern *compile_pattern(struct compiler *c, struct span source,
 /* ---- look-up of members ---- */
 
 /* By the length and three characters: enough to distinguish the keys of a mapping. */
-static size_t first_slot(const struct members *m, struct span key)
+static size_t first_slot(const struct rule_members *m, struct span key)
 {
 	const unsigned char *k = (const unsigned char *)key.p;
 	size_t n = key.n;
@@ -76,7 +76,7 @@ static size_t first_slot(const struct members *m, struct span key)
 	return (bits * m->seed) >> m->shift;
 }
 
-const struct property *property_find(const struct members *m, const char *key, size_t n)
+const struct property *property_find(const struct rule_members *m, const char *key, size_t n)
 {
 	if (m->n == 0)
 		return NULL;
@@ -90,7 +90,7 @@ const struct property *property_find(const struct members *m, const char *key, s
 }
 
 /* Puts all members into the table; returns how many are not in their first slot. */
-static size_t fill_slots(struct members *m)
+static size_t fill_slots(struct rule_members *m)
 {
 	size_t moved = 0;
 	memset(m->slot, 0, (m->mask + 1) * sizeof(*m->slot));
@@ -105,7 +105,7 @@ static size_t fill_slots(struct members *m)
 }
 
 /* Builds the table of property_find, if possible with a seed without collisions. */
-static void index_members(struct arena *a, struct members *m)
+static void index_members(struct arena *a, struct rule_members *m)
 {
 	size_t size = 4;
 	m->shift = 30;
@@ -124,7 +124,7 @@ static void index_members(struct arena *a, struct members *m)
 /* ---- one subschema ---- */
 
 /* Fills the rule of a mapping without $ref. */
-static int fill_rule(struct compiler *c, struct rule *r, const struct node *n,
+static int fill_rule(struct schema_compiler *c, struct rule *r, const struct node *n,
                      const struct path *at)
 {
 	r->types = n->n ? BIT_ANY : BIT_ALL;
@@ -189,7 +189,7 @@ static const struct node *find_target(const struct node *root, const char *ref)
 }
 
 /* Follows a chain of $ref. */
-static const struct node *compile_follow(struct compiler *c, const struct node *n,
+static const struct node *compile_follow(struct schema_compiler *c, const struct node *n,
                                          const struct path *at)
 {
 	const struct node *ref = node_get(n, "$ref");
@@ -206,7 +206,7 @@ static const struct node *compile_follow(struct compiler *c, const struct node *
 
 /* The rule of the target of a $ref: created once, and registered before it is filled, because it
  * can refer to itself. */
-static struct rule *target_rule(struct compiler *c, const struct node *n, bool *is_new,
+static struct rule *target_rule(struct schema_compiler *c, const struct node *n, bool *is_new,
                                 const struct path *at)
 {
 	for (size_t i = 0; i < c->n_targets; i++) {
@@ -218,13 +218,13 @@ static struct rule *target_rule(struct compiler *c, const struct node *n, bool *
 		return NULL;
 	}
 	struct rule *r = ARENA_NEW(&c->s->arena, struct rule, 1);
-	c->targets[c->n_targets++] = (struct target){ n, r };
+	c->targets[c->n_targets++] = (struct reference_target){ n, r };
 	*is_new = true;
 	return r;
 }
 
 /* The rule of a subschema; NULL and the compiler's error. */
-static const struct rule *compile_rule(struct compiler *c, const struct node *from,
+static const struct rule *compile_rule(struct schema_compiler *c, const struct node *from,
                                        const struct path *at)
 {
 	const struct node *outer = c->schema;
@@ -257,7 +257,7 @@ struct schema *schema_compile(struct span text, struct err *e)
 	bool syntax = false;
 	const struct budget budget = BUDGET_DEFAULT;
 	struct schema *s = xcalloc(1, sizeof(*s));
-	struct compiler c = { .s = s, .e = e };
+	struct schema_compiler c = { .s = s, .e = e };
 	if (utf8_check(text) != text.n)
 		(void)err_set(e, UNKNOWN_ERROR, "schema: not UTF-8");
 	else if (json_read(text, &budget, &s->arena, &s->doc, &warnings, &syntax, e) < 0)
@@ -290,7 +290,8 @@ static const struct type_name TYPES[] = {
 	{ "object", BIT_MAP },
 };
 
-static int add_type(struct compiler *c, struct rule *r, const struct node *n, const struct path *at)
+static int add_type(struct schema_compiler *c, struct rule *r, const struct node *n,
+                    const struct path *at)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(TYPES) && n->type == NODE_TEXT; i++) {
 		if (span_is(node_span(n), TYPES[i].name)) {
@@ -301,7 +302,7 @@ static int add_type(struct compiler *c, struct rule *r, const struct node *n, co
 	return compile_fail(c, at, n, "unknown type");
 }
 
-static int read_type(struct compiler *c, struct rule *r, const struct node *v,
+static int read_type(struct schema_compiler *c, struct rule *r, const struct node *v,
                      const struct path *at)
 {
 	r->types = 0;
@@ -315,7 +316,7 @@ static int read_type(struct compiler *c, struct rule *r, const struct node *v,
 }
 
 /* `enum`: a list of values; `const`: one. */
-static int read_values(struct compiler *c, struct rule *r, const struct node *v,
+static int read_values(struct schema_compiler *c, struct rule *r, const struct node *v,
                        const struct path *at)
 {
 	bool one = strcmp(c->keyword->name, "const") == 0;
@@ -327,7 +328,7 @@ static int read_values(struct compiler *c, struct rule *r, const struct node *v,
 	return 0;
 }
 
-static int compile_read_number(struct compiler *c, struct rule *r, const struct node *v,
+static int compile_read_number(struct schema_compiler *c, struct rule *r, const struct node *v,
                                const struct path *at)
 {
 	if (!node_is_number(v) || !isfinite(node_number(v)))
@@ -336,7 +337,7 @@ static int compile_read_number(struct compiler *c, struct rule *r, const struct 
 	return 0;
 }
 
-static int read_divisor(struct compiler *c, struct rule *r, const struct node *v,
+static int read_divisor(struct schema_compiler *c, struct rule *r, const struct node *v,
                         const struct path *at)
 {
 	if (!node_is_number(v) || !(node_number(v) > 0))
@@ -344,7 +345,7 @@ static int read_divisor(struct compiler *c, struct rule *r, const struct node *v
 	return compile_read_number(c, r, v, at);
 }
 
-static int read_count(struct compiler *c, struct rule *r, const struct node *v,
+static int read_count(struct schema_compiler *c, struct rule *r, const struct node *v,
                       const struct path *at)
 {
 	double d = node_is_number(v) ? node_number(v) : -1;
@@ -353,7 +354,7 @@ static int read_count(struct compiler *c, struct rule *r, const struct node *v,
 	return compile_read_number(c, r, v, at);
 }
 
-static int compile_read_pattern(struct compiler *c, struct rule *r, const struct node *v,
+static int compile_read_pattern(struct schema_compiler *c, struct rule *r, const struct node *v,
                                 const struct path *at)
 {
 	if (v->type != NODE_TEXT)
@@ -364,7 +365,7 @@ static int compile_read_pattern(struct compiler *c, struct rule *r, const struct
 	return p ? 0 : -1;
 }
 
-static int read_hint(struct compiler *c, struct rule *r, const struct node *v,
+static int read_hint(struct schema_compiler *c, struct rule *r, const struct node *v,
                      const struct path *at)
 {
 	if (v->type != NODE_TEXT)
@@ -375,15 +376,16 @@ static int read_hint(struct compiler *c, struct rule *r, const struct node *v,
 
 /* ---- members: four keywords, one walk ---- */
 
-static struct members *members_of(struct compiler *c, struct rule *r)
+static struct rule_members *members_of(struct schema_compiler *c, struct rule *r)
 {
 	if (r->members == NULL)
-		r->members = ARENA_NEW(&c->s->arena, struct members, 1);
+		r->members = ARENA_NEW(&c->s->arena, struct rule_members, 1);
 	return r->members;
 }
 
 /* The property of this name; a new one if there is none yet. */
-static struct property *property_of(struct compiler *c, struct members *m, struct span key)
+static struct property *property_of(struct schema_compiler *c, struct rule_members *m,
+                                    struct span key)
 {
 	for (size_t i = 0; i < m->n; i++) {
 		if (span_eq(m->property[i].key, key))
@@ -400,10 +402,10 @@ static struct property *property_of(struct compiler *c, struct members *m, struc
 	return &m->property[m->n++];
 }
 
-static int read_properties(struct compiler *c, struct rule *r, const struct node *v,
+static int read_properties(struct schema_compiler *c, struct rule *r, const struct node *v,
                            const struct path *at)
 {
-	struct members *m = members_of(c, r);
+	struct rule_members *m = members_of(c, r);
 	if (v->type != NODE_MAP)
 		return compile_fail(c, at, v, "must be a mapping");
 	for (uint32_t i = 0; i < v->n; i++) {
@@ -416,10 +418,10 @@ static int read_properties(struct compiler *c, struct rule *r, const struct node
 	return 0;
 }
 
-static int read_required(struct compiler *c, struct rule *r, const struct node *v,
+static int read_required(struct schema_compiler *c, struct rule *r, const struct node *v,
                          const struct path *at)
 {
-	struct members *m = members_of(c, r);
+	struct rule_members *m = members_of(c, r);
 	if (v->type != NODE_LIST)
 		return compile_fail(c, at, v, "must be a list");
 	for (uint32_t i = 0; i < v->n; i++) {
@@ -432,10 +434,10 @@ static int read_required(struct compiler *c, struct rule *r, const struct node *
 	return 0;
 }
 
-static int read_patterns(struct compiler *c, struct rule *r, const struct node *v,
+static int read_patterns(struct schema_compiler *c, struct rule *r, const struct node *v,
                          const struct path *at)
 {
-	struct members *m = members_of(c, r);
+	struct rule_members *m = members_of(c, r);
 	if (v->type != NODE_MAP)
 		return compile_fail(c, at, v, "must be a mapping");
 	m->patterns = ARENA_NEW(&c->s->arena, struct pattern_property, v->n);
@@ -450,10 +452,10 @@ static int read_patterns(struct compiler *c, struct rule *r, const struct node *
 	return 0;
 }
 
-static int read_additional(struct compiler *c, struct rule *r, const struct node *v,
+static int read_additional(struct schema_compiler *c, struct rule *r, const struct node *v,
                            const struct path *at)
 {
-	struct members *m = members_of(c, r);
+	struct rule_members *m = members_of(c, r);
 	const struct rule *rule = compile_rule(c, v, at);
 	/* `true` is the same as nothing, and quicker. */
 	m->additional = rule && rule->types == BIT_ALL && !rule->never ? NULL : rule;
@@ -463,7 +465,7 @@ static int read_additional(struct compiler *c, struct rule *r, const struct node
 /* ---- items ---- */
 
 /* The rules of a list of schemas. */
-static const struct rule **read_rules(struct compiler *c, const struct node *v,
+static const struct rule **read_rules(struct schema_compiler *c, const struct node *v,
                                       const struct path *at)
 {
 	if (v->type != NODE_LIST) {
@@ -480,7 +482,7 @@ static const struct rule **read_rules(struct compiler *c, const struct node *v,
 	return rules;
 }
 
-static int read_items(struct compiler *c, struct rule *r, const struct node *v,
+static int read_items(struct schema_compiler *c, struct rule *r, const struct node *v,
                       const struct path *at)
 {
 	r->items = ARENA_NEW(&c->s->arena, struct items, 1);
@@ -498,7 +500,7 @@ static int read_items(struct compiler *c, struct rule *r, const struct node *v,
 
 /* ---- combinations ---- */
 
-static int read_combination(struct compiler *c, struct rule *r, const struct node *v,
+static int read_combination(struct schema_compiler *c, struct rule *r, const struct node *v,
                             const struct path *at)
 {
 	const struct rule **rules = read_rules(c, v, at);
@@ -511,7 +513,8 @@ static int read_combination(struct compiler *c, struct rule *r, const struct nod
 	return 0;
 }
 
-static int read_not(struct compiler *c, struct rule *r, const struct node *v, const struct path *at)
+static int read_not(struct schema_compiler *c, struct rule *r, const struct node *v,
+                    const struct path *at)
 {
 	const struct rule **rules = ARENA_NEW(&c->s->arena, const struct rule *, 1);
 	rules[0] = compile_rule(c, v, at);
@@ -523,7 +526,8 @@ static int read_not(struct compiler *c, struct rule *r, const struct node *v, co
 	return 0;
 }
 
-static int read_if(struct compiler *c, struct rule *r, const struct node *v, const struct path *at)
+static int read_if(struct schema_compiler *c, struct rule *r, const struct node *v,
+                   const struct path *at)
 {
 	static const char *const PARTS[] = { "if", "then", "else" };
 	const struct rule **rules = ARENA_NEW(&c->s->arena, const struct rule *, ARRAY_SIZE(PARTS));

@@ -92,18 +92,18 @@ bool pattern_matches(const struct pattern *p, struct span text)
 }
 
 /* A range of characters, and its name in messages. */
-struct range {
+struct pattern_range {
 	unsigned char from, to;
 	const char *many, *one;
 };
 
-static const struct range RANGES[] = {
+static const struct pattern_range RANGES[] = {
 	{ 'A', 'Z', "capital letters", "a capital letter" },
 	{ 'a', 'z', "small letters", "a small letter" },
 	{ '0', '9', "digits", "a digit" },
 };
 
-static bool class_has_range(const struct class *c, const struct range *r)
+static bool class_has_range(const struct class *c, const struct pattern_range *r)
 {
 	for (unsigned b = r->from; b <= r->to; b++) {
 		if (!class_has(c, (unsigned char)b))

@@ -11,7 +11,7 @@ enum { SECRET_PART_MIN = 4 }; /* shorter secrets are not searched inside of othe
 /* ---- secrets ---- */
 
 /* Secret at any depth: logins to registries and git, and settings of users; and some at the top. */
-static bool is_secret(const struct walk *w, struct span key, bool top)
+static bool is_secret(const struct schema_walk *w, struct span key, bool top)
 {
 	static const char *const ANYWHERE[] = { "auth", "extension", NULL };
 	return span_among(key, ANYWHERE) || (top && w->secret && span_among(key, w->secret));
@@ -45,7 +45,7 @@ static bool repeats_secret(const struct node *n, const struct node *secret)
 
 /* The same for all secrets below a node: members named auth or extension, and the secret members of
  * the root. */
-static bool repeats_any(const struct walk *w, const struct node *n, const struct node *in)
+static bool repeats_any(const struct schema_walk *w, const struct node *n, const struct node *in)
 {
 	for (uint32_t i = 0; in->type == NODE_LIST && i < in->n; i++) {
 		if (repeats_any(w, n, &in->item[i]))
@@ -87,8 +87,8 @@ static void report_put_value(struct str *out, const struct node *n)
 	}
 }
 
-void value_text(struct str *out, const struct walk *w, const struct node *n, const struct path *at,
-                bool typed)
+void value_text(struct str *out, const struct schema_walk *w, const struct node *n,
+                const struct path *at, bool typed)
 {
 	bool scalar = n->type == NODE_TEXT || n->type == NODE_DATE || node_is_number(n);
 	bool hidden = scalar && repeats_any(w, n, w->root);
@@ -134,7 +134,7 @@ static void report_put_types(struct str *out, unsigned types)
 	}
 }
 
-bool walk_is_mute(struct walk *w)
+bool walk_is_mute(struct schema_walk *w)
 {
 	if (w->quiet || w->lost || w->e->notes.n < NOTES_MAX)
 		return w->quiet || w->lost;
@@ -144,7 +144,7 @@ bool walk_is_mute(struct walk *w)
 
 /* ---- sentences ---- */
 
-__attribute__((format(printf, 3, 0))) static bool report(struct walk *w, struct place where,
+__attribute__((format(printf, 3, 0))) static bool report(struct schema_walk *w, struct place where,
                                                          const char *fmt, va_list ap)
 {
 	FREE_AUTO char *msg = xvasprintf(fmt, ap);
@@ -152,7 +152,8 @@ __attribute__((format(printf, 3, 0))) static bool report(struct walk *w, struct 
 	return false;
 }
 
-bool walk_fail(struct walk *w, const struct node *n, const struct path *at, const char *fmt, ...)
+bool walk_fail(struct schema_walk *w, const struct node *n, const struct path *at, const char *fmt,
+               ...)
 {
 	if (walk_is_mute(w))
 		return false;
@@ -163,8 +164,8 @@ bool walk_fail(struct walk *w, const struct node *n, const struct path *at, cons
 	return no;
 }
 
-bool walk_fail_key(struct walk *w, const struct member *m, const struct path *map, const char *fmt,
-                   ...)
+bool walk_fail_key(struct schema_walk *w, const struct member *m, const struct path *map,
+                   const char *fmt, ...)
 {
 	if (walk_is_mute(w))
 		return false;
@@ -195,7 +196,7 @@ static const char *type_advice(unsigned types, const struct node *n)
 	return "";
 }
 
-bool walk_fail_type(struct walk *w, const struct rule *r, const struct node *n,
+bool walk_fail_type(struct schema_walk *w, const struct rule *r, const struct node *n,
                     const struct path *at)
 {
 	if (walk_is_mute(w))
@@ -215,7 +216,7 @@ bool walk_fail_type(struct walk *w, const struct rule *r, const struct node *n,
 	return walk_fail(w, n, at, "%s", str_c(&text));
 }
 
-bool walk_fail_values(struct walk *w, const struct test *t, const struct node *n,
+bool walk_fail_values(struct schema_walk *w, const struct test *t, const struct node *n,
                       const struct path *at)
 {
 	if (walk_is_mute(w))

@@ -13,10 +13,10 @@ enum { WALK_DEPTH_MAX = 1000 };
 
 /* Check a value against a rule; `at` is NULL for the root.  false: violated, and reported unless
  * w->quiet. */
-static bool rule_check(struct walk *w, const struct rule *r, const struct node *n,
+static bool rule_check(struct schema_walk *w, const struct rule *r, const struct node *n,
                        const struct path *at);
-static bool members_check(struct walk *w, const struct members *m, const struct node *map,
-                          const struct path *at);
+static bool members_check(struct schema_walk *w, const struct rule_members *m,
+                          const struct node *map, const struct path *at);
 
 const struct test *rule_values(const struct rule *r)
 {
@@ -46,8 +46,8 @@ unsigned node_bits(const struct node *n)
 }
 
 /* Everything except types.  Only the first violation of a scalar is reported. */
-static bool check_tests(struct walk *w, const struct rule *r, unsigned bits, const struct node *n,
-                        const struct path *at)
+static bool check_tests(struct schema_walk *w, const struct rule *r, unsigned bits,
+                        const struct node *n, const struct path *at)
 {
 	bool ok = true;
 	for (size_t i = 0; i < r->n; i++) {
@@ -69,7 +69,7 @@ static bool check_tests(struct walk *w, const struct rule *r, unsigned bits, con
 	return ok;
 }
 
-static bool rule_check(struct walk *w, const struct rule *r, const struct node *n,
+static bool rule_check(struct schema_walk *w, const struct rule *r, const struct node *n,
                        const struct path *at)
 {
 	unsigned bits = node_bits(n);
@@ -94,7 +94,7 @@ static bool rule_check(struct walk *w, const struct rule *r, const struct node *
 }
 
 /* Only the verdict. */
-static bool rule_accepts(struct walk *w, const struct rule *r, const struct node *n,
+static bool rule_accepts(struct schema_walk *w, const struct rule *r, const struct node *n,
                          const struct path *at)
 {
 	bool outer = w->quiet;
@@ -104,7 +104,7 @@ static bool rule_accepts(struct walk *w, const struct rule *r, const struct node
 	return ok;
 }
 
-static int check_walk(struct walk *w, const struct schema *s, const struct path *at)
+static int check_walk(struct schema_walk *w, const struct schema *s, const struct path *at)
 {
 	bool ok = rule_check(w, s->root, w->root, at);
 	return ok && !w->lost ? 0 : -1;
@@ -114,7 +114,9 @@ int schema_check(const struct schema *s, const struct node *doc, const char *cod
                  const char *const *secret, struct err *e)
 {
 	ARENA_AUTO places = { 0 };
-	struct walk w = { .e = e, .root = doc, .arena = &places, .code = code, .secret = secret };
+	struct schema_walk w = {
+		.e = e, .root = doc, .arena = &places, .code = code, .secret = secret
+	};
 	return check_walk(&w, s, NULL);
 }
 
@@ -123,7 +125,7 @@ int schema_check_at(const struct schema *s, const struct node *part, const struc
                     const char *code, struct err *e)
 {
 	ARENA_AUTO places = { 0 };
-	struct walk w = { .e = e, .root = part, .arena = &places, .code = code };
+	struct schema_walk w = { .e = e, .root = part, .arena = &places, .code = code };
 	return check_walk(&w, s, at);
 }
 
@@ -132,9 +134,9 @@ int schema_check_at(const struct schema *s, const struct node *part, const struc
 enum { LIST_MAX = 8 }; /* more allowed keys are not listed */
 
 /* The mapping that is being checked. */
-struct visit {
-	struct walk *w;
-	const struct members *m;
+struct map_visit {
+	struct schema_walk *w;
+	const struct rule_members *m;
 	const struct node *map;
 	const struct path *at;
 	/* Suggested keys are not reported as missing. */
@@ -143,7 +145,7 @@ struct visit {
 };
 
 /* The nearest described key that the mapping does not have, or NULL. */
-static const struct property *nearest(const struct visit *v, struct span key)
+static const struct property *nearest(const struct map_visit *v, struct span key)
 {
 	const struct property *best = NULL;
 	struct guess guess = { .name = key, .whole = true };
@@ -157,7 +159,7 @@ static const struct property *nearest(const struct visit *v, struct span key)
 	return best;
 }
 
-static void list_keys(struct str *out, const struct members *m)
+static void list_keys(struct str *out, const struct rule_members *m)
 {
 	size_t described = 0;
 	size_t listed = 0;
@@ -176,9 +178,9 @@ static void list_keys(struct str *out, const struct members *m)
 }
 
 /* A key that is not allowed. */
-static bool check_fail_unknown(struct visit *v, const struct member *key)
+static bool check_fail_unknown(struct map_visit *v, const struct member *key)
 {
-	struct walk *w = v->w;
+	struct schema_walk *w = v->w;
 	if (walk_is_mute(w))
 		return false;
 	char shown[4 * QUOTE_MAX] NOT_ZEROED;
@@ -211,9 +213,9 @@ static bool check_fail_unknown(struct visit *v, const struct member *key)
 	return walk_fail_key(w, key, v->at, "unknown key `%s`%s", shown, str_c(&list));
 }
 
-static bool check_member(struct visit *v, const struct property *p, const struct member *member)
+static bool check_member(struct map_visit *v, const struct property *p, const struct member *member)
 {
-	const struct members *m = v->m;
+	const struct rule_members *m = v->m;
 	const struct path here = PATH_KEY(v->at, member_key(member));
 	bool known = p && p->rule;
 	bool ok = !known || rule_check(v->w, p->rule, &member->value, &here);
@@ -230,10 +232,10 @@ static bool check_member(struct visit *v, const struct property *p, const struct
 	return ok & rule_check(v->w, m->additional, &member->value, &here);
 }
 
-static bool members_check(struct walk *w, const struct members *m, const struct node *map,
-                          const struct path *at)
+static bool members_check(struct schema_walk *w, const struct rule_members *m,
+                          const struct node *map, const struct path *at)
 {
-	struct visit v = { .w = w, .m = m, .map = map, .at = at };
+	struct map_visit v = { .w = w, .m = m, .map = map, .at = at };
 	size_t required = 0;
 	bool ok = true;
 	for (uint32_t i = 0; i < map->n && (ok || !w->quiet); i++) {
@@ -260,7 +262,7 @@ static bool members_check(struct walk *w, const struct members *m, const struct 
 /* The values that the rule allows for a member that it requires, or NULL. */
 static const struct test *tied_values(const struct rule *r, struct span key)
 {
-	const struct members *m = r->members;
+	const struct rule_members *m = r->members;
 	size_t i = 0;
 	while (m && i < m->n && !span_eq(m->property[i].key, key))
 		i++;
@@ -296,7 +298,7 @@ static bool tells_apart(const struct rule *const *rules, size_t n, struct span k
 
 const struct choice *choice_find(struct arena *a, const struct rule *const *rules, size_t n)
 {
-	const struct members *m = n > 1 ? rules[0]->members : NULL;
+	const struct rule_members *m = n > 1 ? rules[0]->members : NULL;
 	size_t i = 0;
 	while (m && i < m->n && !tells_apart(rules, n, m->property[i].key))
 		i++;
@@ -311,7 +313,7 @@ const struct choice *choice_find(struct arena *a, const struct rule *const *rule
 }
 
 /* No branch allows the value of the member: report the values of all branches. */
-static bool fail_choice(struct walk *w, const struct test *t, const struct node *v,
+static bool fail_choice(struct schema_walk *w, const struct test *t, const struct node *v,
                         const struct path *at)
 {
 	if (walk_is_mute(w))
@@ -329,7 +331,7 @@ static bool fail_choice(struct walk *w, const struct test *t, const struct node 
 	return walk_fail_values(w, &sum, v, at);
 }
 
-static bool check_choice(struct walk *w, const struct test *t, const struct node *n,
+static bool check_choice(struct schema_walk *w, const struct test *t, const struct node *n,
                          const struct path *at)
 {
 	const struct member *m = node_member(n, t->choice->key);
@@ -346,7 +348,7 @@ static bool check_choice(struct walk *w, const struct test *t, const struct node
 /* ---- anyOf, oneOf ---- */
 
 /* No branch matches.  If only one allows this type, its violations are reported. */
-static bool fail_branches(struct walk *w, const struct test *t, const struct node *n,
+static bool fail_branches(struct schema_walk *w, const struct test *t, const struct node *n,
                           const struct path *at)
 {
 	if (w->quiet)
@@ -369,7 +371,7 @@ static bool fail_branches(struct walk *w, const struct test *t, const struct nod
 }
 
 /* The number of branches that match; counts no further than `enough`. */
-static size_t count_fits(struct walk *w, const struct test *t, const struct node *n,
+static size_t count_fits(struct schema_walk *w, const struct test *t, const struct node *n,
                          const struct path *at, size_t enough)
 {
 	size_t fits = 0;
@@ -378,14 +380,16 @@ static size_t count_fits(struct walk *w, const struct test *t, const struct node
 	return fits;
 }
 
-bool check_any_of(struct walk *w, const struct test *t, const struct node *n, const struct path *at)
+bool check_any_of(struct schema_walk *w, const struct test *t, const struct node *n,
+                  const struct path *at)
 {
 	if (t->choice && n->type == NODE_MAP)
 		return check_choice(w, t, n, at);
 	return count_fits(w, t, n, at, 1) == 1 || fail_branches(w, t, n, at);
 }
 
-bool check_one_of(struct walk *w, const struct test *t, const struct node *n, const struct path *at)
+bool check_one_of(struct schema_walk *w, const struct test *t, const struct node *n,
+                  const struct path *at)
 {
 	if (t->choice && n->type == NODE_MAP)
 		return check_choice(w, t, n, at);
@@ -399,7 +403,8 @@ bool check_one_of(struct walk *w, const struct test *t, const struct node *n, co
 
 /* ---- allOf, not, if ---- */
 
-bool check_all_of(struct walk *w, const struct test *t, const struct node *n, const struct path *at)
+bool check_all_of(struct schema_walk *w, const struct test *t, const struct node *n,
+                  const struct path *at)
 {
 	bool ok = true;
 	for (size_t i = 0; i < t->n && (ok || !w->quiet); i++)
@@ -407,7 +412,8 @@ bool check_all_of(struct walk *w, const struct test *t, const struct node *n, co
 	return ok;
 }
 
-bool check_not(struct walk *w, const struct test *t, const struct node *n, const struct path *at)
+bool check_not(struct schema_walk *w, const struct test *t, const struct node *n,
+               const struct path *at)
 {
 	if (!rule_accepts(w, t->rules[0], n, at))
 		return !w->lost;
@@ -421,7 +427,8 @@ bool check_not(struct walk *w, const struct test *t, const struct node *n, const
 	return walk_fail(w, n, at, "must not be %s", str_c(&text));
 }
 
-bool check_if(struct walk *w, const struct test *t, const struct node *n, const struct path *at)
+bool check_if(struct schema_walk *w, const struct test *t, const struct node *n,
+              const struct path *at)
 {
 	const struct rule *then = t->rules[rule_accepts(w, t->rules[0], n, at) ? 1 : 2];
 	return then == NULL || rule_check(w, then, n, at);
@@ -429,13 +436,14 @@ bool check_if(struct walk *w, const struct test *t, const struct node *n, const 
 
 /* ---- enum, bounds, lengths, patterns ---- */
 
-bool check_values(struct walk *w, const struct test *t, const struct node *n, const struct path *at)
+bool check_values(struct schema_walk *w, const struct test *t, const struct node *n,
+                  const struct path *at)
 {
 	return has_value(t, n) || walk_fail_values(w, t, n, at);
 }
 
 /* `what`: the bound in words. */
-static bool fail_bound(struct walk *w, const struct test *t, const struct node *n,
+static bool fail_bound(struct schema_walk *w, const struct test *t, const struct node *n,
                        const struct path *at, const char *what)
 {
 	if (walk_is_mute(w))
@@ -464,7 +472,8 @@ static bool is_within(double v, const struct test *t)
 	return false;
 }
 
-bool check_number(struct walk *w, const struct test *t, const struct node *n, const struct path *at)
+bool check_number(struct schema_walk *w, const struct test *t, const struct node *n,
+                  const struct path *at)
 {
 	return is_within(node_number(n), t) || fail_bound(w, t, n, at, BOUNDS[t->keyword->bound]);
 }
@@ -521,7 +530,7 @@ static bool is_multiple(struct decimal v, struct decimal of)
 	return rest == 0;
 }
 
-bool check_multiple(struct walk *w, const struct test *t, const struct node *n,
+bool check_multiple(struct schema_walk *w, const struct test *t, const struct node *n,
                     const struct path *at)
 {
 	return is_multiple(decimal_of(node_number(n)), decimal_of(t->number)) ||
@@ -529,7 +538,8 @@ bool check_multiple(struct walk *w, const struct test *t, const struct node *n,
 }
 
 /* The number of characters, items or members. */
-bool check_count(struct walk *w, const struct test *t, const struct node *n, const struct path *at)
+bool check_count(struct schema_walk *w, const struct test *t, const struct node *n,
+                 const struct path *at)
 {
 	static const char *const THINGS[][2] = {
 		[NODE_TEXT] = { "character", "characters" },
@@ -552,7 +562,7 @@ bool check_count(struct walk *w, const struct test *t, const struct node *n, con
 	                 count);
 }
 
-bool check_pattern(struct walk *w, const struct test *t, const struct node *n,
+bool check_pattern(struct schema_walk *w, const struct test *t, const struct node *n,
                    const struct path *at)
 {
 	if (pattern_matches(t->pattern, node_span(n)))

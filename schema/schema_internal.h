@@ -30,12 +30,12 @@ enum {
 unsigned node_bits(const struct node *n);
 
 struct rule;
-struct compiler;
-struct walk;
+struct schema_compiler;
+struct schema_walk;
 struct test;
 
 /* Checks a value; false if it violates the test, which is then reported. */
-typedef bool keyword_check(struct walk *w, const struct test *t, const struct node *n,
+typedef bool keyword_check(struct schema_walk *w, const struct test *t, const struct node *n,
                            const struct path *at);
 
 enum bound { AT_LEAST, AT_MOST, ABOVE, BELOW };
@@ -45,7 +45,7 @@ struct keyword {
 	unsigned applies; /* BIT_... of the types that it restricts */
 	/* Compiles its value into the rule; NULL if the keyword does not restrict documents or
 	 * another keyword reads it.  0, or -1 and the compiler's error. */
-	int (*read)(struct compiler *c, struct rule *r, const struct node *value,
+	int (*read)(struct schema_compiler *c, struct rule *r, const struct node *value,
 	            const struct path *at);
 	keyword_check *check;
 	enum bound bound; /* of check_number and check_count */
@@ -82,7 +82,7 @@ struct pattern_property {
 };
 
 /* The keywords about the members of a mapping. */
-struct members {
+struct rule_members {
 	struct property *property;
 	size_t n, n_required;
 	/* Open addressing: index of property + 1, 0 if free; the size is a power of two. */
@@ -106,7 +106,7 @@ struct rule {
 	uint16_t n;
 	bool never; /* the schema `false` */
 	struct test *tests;
-	struct members *members;
+	struct rule_members *members;
 	struct items *items;
 	struct span hint; /* errorMessage, added if the type is wrong; or p is NULL */
 };
@@ -118,7 +118,7 @@ struct schema {
 };
 
 /* NULL if the member is not described. */
-const struct property *property_find(const struct members *m, const char *key, size_t n);
+const struct property *property_find(const struct rule_members *m, const char *key, size_t n);
 
 /* The first test of the rule that has values (`const`, `enum`), or NULL. */
 const struct test *rule_values(const struct rule *r);
@@ -128,7 +128,7 @@ const struct choice *choice_find(struct arena *a, const struct rule *const *rule
 
 /* ---- checking (check.c) ---- */
 
-struct walk {
+struct schema_walk {
 	struct err *e;
 	const char *code;
 	const char *const *secret;
@@ -148,23 +148,23 @@ enum { SENTENCE_MAX = 600 };
 
 /* The next violation will not be printed: the walk is quiet or lost, or the notes are full (then it
  * is counted).  Check this before composing a sentence. */
-bool walk_is_mute(struct walk *w);
+bool walk_is_mute(struct schema_walk *w);
 /* Report a violation at a value, or at the key of a member.  Returns false. */
-bool walk_fail(struct walk *w, const struct node *n, const struct path *at, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
-bool walk_fail_key(struct walk *w, const struct member *m, const struct path *map, const char *fmt,
-                   ...) __attribute__((format(printf, 4, 5)));
+bool walk_fail(struct schema_walk *w, const struct node *n, const struct path *at, const char *fmt,
+               ...) __attribute__((format(printf, 4, 5)));
+bool walk_fail_key(struct schema_walk *w, const struct member *m, const struct path *map,
+                   const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* The type is not allowed.  Returns false. */
-bool walk_fail_type(struct walk *w, const struct rule *r, const struct node *n,
+bool walk_fail_type(struct schema_walk *w, const struct rule *r, const struct node *n,
                     const struct path *at);
 /* The value is not among those allowed.  Returns false. */
-bool walk_fail_values(struct walk *w, const struct test *t, const struct node *n,
+bool walk_fail_values(struct schema_walk *w, const struct test *t, const struct node *n,
                       const struct path *at);
 
 /* The value for a message: `"abc"`, `5`, `a list`, or typed `text "abc"`, `the number 5`; only its
  * type if it is secret. */
-void value_text(struct str *out, const struct walk *w, const struct node *n, const struct path *at,
-                bool typed);
+void value_text(struct str *out, const struct schema_walk *w, const struct node *n,
+                const struct path *at, bool typed);
 
 /* ---- regular expressions of schemas (pattern.c) ---- */
 

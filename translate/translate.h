@@ -166,7 +166,7 @@ bool job_needs_key(const struct job *job, const struct facts *f);
 void job_warn(const struct job *job, const struct facts *f, struct notes *warnings);
 
 /* Marks of the objects of one submission; NULL for `rest-lit translate`. */
-struct mark {
+struct submission_mark {
 	const char *submission; /* 32 hex digits, random */
 	const char *instance;   /* of the installation */
 	/* annotations of the Framework rest-lit/idempotency, rest-lit/request-id; NULL: none */
@@ -182,7 +182,7 @@ struct mark {
  * large), 400.
  */
 int job_build(const struct translator *t, const struct job *job, const struct facts *f,
-              const struct mark *m, struct arena *a, struct objects *out, struct err *e);
+              const struct submission_mark *m, struct arena *a, struct objects *out, struct err *e);
 
 /* The objects as users may see them: without a mark, and with "******" in place of secrets. The
  * Secrets are valid and empty. */

@@ -13,10 +13,10 @@
 
 enum { OVERLAYS_PER_TEMPLATE = 14 };
 
-struct compiled {
+struct compiled_template {
 	const struct node *base;
 	struct manifest overlay[OVERLAYS_PER_TEMPLATE];
-	enum when when[OVERLAYS_PER_TEMPLATE];
+	enum overlay_condition when[OVERLAYS_PER_TEMPLATE];
 	size_t n;
 	_Atomic(struct prog *) *program; /* 1 << n */
 };
@@ -26,7 +26,7 @@ struct translator {
 	struct arena arena;
 	struct constant *constants;
 	struct vocabulary vocabulary;
-	struct compiled unit[TEMPLATE_MAX];
+	struct compiled_template unit[TEMPLATE_MAX];
 	bool uses_gpu_type;
 };
 
@@ -194,7 +194,7 @@ static void look_for_gpu_type(struct translator *t, struct span text)
 static int translator_read_template(struct translator *t, enum template_id u,
                                     const struct template_file *replace, struct err *e)
 {
-	struct compiled *c = &t->unit[u];
+	struct compiled_template *c = &t->unit[u];
 	struct manifest base = { TEMPLATES[u].file, find_text(t, replace, TEMPLATES[u].file),
 		                 MANIFEST_BASE, TEMPLATES[u].has, NULL };
 	if (manifest_read(&base, &t->vocabulary, &t->arena, e) < 0)
@@ -239,7 +239,7 @@ static void say_on_what(const struct translator *t, enum template_id u, size_t m
 static struct prog *compile(const struct translator *t, enum template_id u, size_t mask,
                             struct err *e)
 {
-	const struct compiled *c = &t->unit[u];
+	const struct compiled_template *c = &t->unit[u];
 	ARENA_AUTO scratch = { 0 };
 	const struct node *root = c->base;
 	for (size_t i = 0; i < c->n; i++)
@@ -341,7 +341,7 @@ void translator_free(struct translator *t)
 	if (t == NULL)
 		return;
 	for (enum template_id u = 0; u < TEMPLATE_MAX; u++) {
-		struct compiled *c = &t->unit[u];
+		struct compiled_template *c = &t->unit[u];
 		for (size_t i = 0; c->program && i < (size_t)1 << c->n; i++)
 			prog_free(atomic_load(&c->program[i]));
 		free(c->program);
@@ -362,7 +362,7 @@ bool translator_uses_gpu_type(const struct translator *t)
 
 void template_write(const struct scope *s, enum template_id u, struct str *out)
 {
-	const struct compiled *c = &s->t->unit[u];
+	const struct compiled_template *c = &s->t->unit[u];
 	size_t mask = 0;
 	for (size_t i = 0; i < c->n; i++)
 		if (when_holds(c->when[i], s))

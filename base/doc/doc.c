@@ -141,7 +141,7 @@ struct place build_place(const struct build *b, uint32_t line, uint32_t column)
 {
 	STR_AUTO at = STR_INIT(POINTER_MAX);
 	for (size_t i = 0; i < b->depth; i++) {
-		const struct frame *f = &b->frame[i];
+		const struct build_frame *f = &b->frame[i];
 		size_t end = i + 1 < b->depth ? f[1].first : b->n;
 		if (!f->map) {
 			pointer_index(&at, end - f->first);
@@ -157,7 +157,7 @@ struct place build_place(const struct build *b, uint32_t line, uint32_t column)
 bool build_sensitive(const struct build *b)
 {
 	for (size_t i = 0; i < b->depth; i++) {
-		const struct frame *f = &b->frame[i];
+		const struct build_frame *f = &b->frame[i];
 		if (f->map && f->key.key && span_among(member_key(&f->key), SENSITIVE))
 			return true;
 	}
@@ -184,7 +184,7 @@ int build_spend(struct build *b, size_t nodes, size_t text, struct place where)
 
 void build_push(struct build *b, const struct node *n)
 {
-	struct frame *f = build_top(b);
+	struct build_frame *f = build_top(b);
 	if (f == NULL) {
 		b->root = *n;
 		return;
@@ -213,7 +213,7 @@ int build_open(struct build *b, enum node_type type, uint32_t line, uint32_t col
 	}
 	if (build_spend(b, 1, 0, (struct place){ NULL, line, column }) < 0)
 		return -1;
-	b->frame[b->depth++] = (struct frame){
+	b->frame[b->depth++] = (struct build_frame){
 		.first = b->n, .line = line, .column = column, .map = type == NODE_MAP
 	};
 	return 0;
@@ -238,7 +238,7 @@ static uint32_t key_hash(struct span k)
 
 int build_key(struct build *b, struct span key, uint32_t line, uint32_t column)
 {
-	struct frame *f = build_top(b);
+	struct build_frame *f = build_top(b);
 	if (key.n > b->budget->key) {
 		return err_at(b->e, INVALID_PROTOCOL, (struct place){ NULL, line, column },
 		              "this key is longer than %zu bytes", b->budget->key);
@@ -342,7 +342,7 @@ static void unique_many(struct build *b, struct member *m, size_t n)
 	}
 }
 
-static void close_map(struct build *b, struct frame *f, struct node *node)
+static void close_map(struct build *b, struct build_frame *f, struct node *node)
 {
 	struct member *m = b->v + f->first;
 	size_t n = b->n - f->first;
@@ -368,7 +368,7 @@ static void close_map(struct build *b, struct frame *f, struct node *node)
 
 void build_close(struct build *b, struct node *n)
 {
-	struct frame *f = build_top(b);
+	struct build_frame *f = build_top(b);
 	*n = (struct node){ .flags = f->odd, .line = f->line, .column = f->column };
 	if (f->map) {
 		close_map(b, f, n);
@@ -382,7 +382,7 @@ void build_close(struct build *b, struct node *n)
 	}
 	b->n = f->first;
 	b->depth--;
-	struct frame *up = build_top(b);
+	struct build_frame *up = build_top(b);
 	if (up && up->height < f->height + 1)
 		up->height = f->height + 1;
 }

@@ -13,7 +13,7 @@ enum { NODE_MERGED = 0x80 }; /* flag of values of an open map that `<<` added */
 
 struct anchor;
 
-struct frame {
+struct build_frame {
 	struct member key; /* of a map: the key of the next value; key.key is NULL before it */
 	size_t first;      /* of its children on the stack */
 	uint32_t line, column;
@@ -31,7 +31,7 @@ struct build {
 	struct err *e;
 	struct member *v; /* the stack of values; lists leave the keys unused */
 	size_t n, cap;
-	struct frame *frame; /* open containers, frame[depth - 1] is the innermost */
+	struct build_frame *frame; /* open containers, frame[depth - 1] is the innermost */
 	size_t depth;
 	size_t nodes, text; /* spent, with aliases resolved */
 	bool refused;       /* a key was duplicate; reading goes on */
@@ -41,7 +41,7 @@ struct build {
 
 void build_init(struct build *b, const struct budget *budget, struct arena *a, struct err *e);
 
-static inline struct frame *build_top(const struct build *b)
+static inline struct build_frame *build_top(const struct build *b)
 {
 	return b->depth ? &b->frame[b->depth - 1] : NULL;
 }

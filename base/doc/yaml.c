@@ -118,7 +118,7 @@ static const struct anchor *alias_find(struct yaml_reader *y, const yaml_event_t
 	struct anchor key = { .name = span_of(name) };
 	struct anchor *const *found = tfind(&key, &y->anchors, compare_anchors);
 	const struct anchor *a = found ? *found : NULL;
-	const struct frame *f = build_top(&y->b);
+	const struct build_frame *f = build_top(&y->b);
 	struct place at = yaml_place(y, ev);
 	char buf[4 * QUOTE_MAX] NOT_ZEROED;
 	if (a == NULL && build_sensitive(&y->b)) /* a password that begins with `*` */
@@ -181,7 +181,7 @@ static bool has_anchor(const yaml_event_t *ev)
 /* The span ends at the next key, which must be in the same column, or at the end of the mapping. */
 static void cut_close(struct yaml_reader *y, const yaml_event_t *ev)
 {
-	struct cut *c = &y->cut;
+	struct secrets_cut *c = &y->cut;
 	c->inside = false;
 	if (!c->open)
 		return;
@@ -217,7 +217,7 @@ static inline void cut_value(struct yaml_reader *y, const yaml_event_t *ev)
 /* A key; `<<` at the top level only. */
 static void cut_key(struct yaml_reader *y, const yaml_event_t *ev, struct span key)
 {
-	struct cut *c = &y->cut;
+	struct secrets_cut *c = &y->cut;
 	if (y->b.depth != 1) {
 		cut_value(y, ev); /* keys can also be aliases and have anchors */
 		return;
@@ -260,7 +260,7 @@ static void yaml_merge_map(struct yaml_reader *y, const struct node *source)
 /* Adds a complete value to its container, or merges it. */
 static int yaml_finish(struct yaml_reader *y, const struct node *n)
 {
-	struct frame *f = build_top(&y->b);
+	struct build_frame *f = build_top(&y->b);
 	if (f == NULL || !f->merge) {
 		build_push(&y->b, n);
 		return 0;
@@ -284,7 +284,7 @@ static int yaml_finish(struct yaml_reader *y, const struct node *n)
 
 static bool awaits_key(const struct yaml_reader *y)
 {
-	const struct frame *f = build_top(&y->b);
+	const struct build_frame *f = build_top(&y->b);
 	return f && f->map && f->key.key == NULL && !f->merge;
 }
 
@@ -315,7 +315,7 @@ static int on_key(struct yaml_reader *y, const yaml_event_t *ev)
 	if (yaml_scalar(y, ev, &n) < 0)
 		return -1;
 	if (n.plain && span_is(text, "<<")) {
-		struct frame *f = build_top(&y->b);
+		struct build_frame *f = build_top(&y->b);
 		if (y->b.depth == 1)
 			cut_key(y, ev, text);
 		else if (y->cut.inside)
@@ -368,7 +368,7 @@ static int on_alias(struct yaml_reader *y, const yaml_event_t *ev)
 	n.line = mark_line(&ev->start_mark);
 	n.column = mark_column(&ev->start_mark);
 	n.flags |= NODE_ALIASED;
-	struct frame *f = build_top(&y->b);
+	struct build_frame *f = build_top(&y->b);
 	if (f && f->height < a->height)
 		f->height = a->height;
 	return yaml_finish(y, &n);

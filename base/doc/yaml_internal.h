@@ -5,7 +5,7 @@
 #include "base/doc/doc.h"
 
 /* The search for the bytes of the top-level `secrets`. */
-struct cut {
+struct secrets_cut {
 	bool seen;       /* the key was written literally at the top level */
 	bool inside;     /* its value is being read */
 	bool open;       /* the end of the span is unknown */
@@ -29,7 +29,7 @@ struct yaml_reader {
 	const char *input;   /* the text for libyaml, of the same length */
 	size_t chars, bytes; /* the last position that was converted */
 	void *anchors;       /* tree of struct anchor, by name */
-	struct cut cut;
+	struct secrets_cut cut;
 	struct notes *warnings;
 };
 

@@ -8,7 +8,7 @@
 #include "base/time.h"
 
 /* Characters that matter when a value is skipped. */
-enum mark { PLAIN, OPEN, CLOSE, QUOTE };
+enum scan_mark { PLAIN, OPEN, CLOSE, QUOTE };
 static const uint8_t MARKS[256] = {
 	['{'] = OPEN, ['['] = OPEN, ['}'] = CLOSE, [']'] = CLOSE, ['"'] = QUOTE,
 };
@@ -37,7 +37,7 @@ static const char *scan_string_end(const char *p, const char *end)
 static const char *container_end(const char *p, const char *end)
 {
 	for (size_t depth = 0; p < end; p++) {
-		switch ((enum mark)MARKS[(unsigned char)*p]) {
+		switch ((enum scan_mark)MARKS[(unsigned char)*p]) {
 		case PLAIN:
 			break;
 		case OPEN:
@@ -95,7 +95,7 @@ static const char *scan_tail_string(struct scan_tail *t, const char *p, const ch
 static const char *scan_tail_container(struct scan_tail *t, const char *p, const char *end)
 {
 	for (; p < end; p++) {
-		switch ((enum mark)MARKS[(unsigned char)*p]) {
+		switch ((enum scan_mark)MARKS[(unsigned char)*p]) {
 		case PLAIN:
 			break;
 		case OPEN:
@@ -129,7 +129,7 @@ size_t scan_tail(struct scan_tail *t, struct span piece)
 			p = scan_tail_container(t, p, end);
 			t->ended = !t->string && t->depth == 0;
 		} else { /* at the first byte */
-			enum mark mark = (enum mark)MARKS[(unsigned char)*p];
+			enum scan_mark mark = (enum scan_mark)MARKS[(unsigned char)*p];
 			t->depth = mark == OPEN;
 			t->string = mark == QUOTE;
 			t->scalar = !t->depth && !t->string;
@@ -320,27 +320,27 @@ struct span scan_down(struct span object, const char *const keys[])
 
 /* ---- validation: one pass, no recursion; a bit set has the kinds of the open containers ---- */
 
-struct check {
+struct scan_check {
 	const char *p, *end;
 	unsigned depth, max;
 	uint64_t
 	    objects[SCAN_DEPTH_MAX / 64 + 1]; /* bit d: the container at depth d is an object */
 };
 
-static char scan_next_byte(const struct check *c)
+static char scan_next_byte(const struct scan_check *c)
 {
 	return *c->p;
 }
 
 /* Skips white space; false at the end. */
-static bool space(struct check *c)
+static bool space(struct scan_check *c)
 {
 	while (c->p < c->end && (*c->p == ' ' || *c->p == '\n' || *c->p == '\r' || *c->p == '\t'))
 		c->p++;
 	return c->p < c->end;
 }
 
-static bool scan_is(struct check *c, char wanted)
+static bool scan_is(struct scan_check *c, char wanted)
 {
 	if (c->p == c->end || *c->p != wanted)
 		return false;
@@ -348,7 +348,7 @@ static bool scan_is(struct check *c, char wanted)
 	return true;
 }
 
-static bool literal(struct check *c, struct span word)
+static bool literal(struct scan_check *c, struct span word)
 {
 	if ((size_t)(c->end - c->p) < word.n || memcmp(c->p, word.p, word.n) != 0)
 		return false;
@@ -357,7 +357,7 @@ static bool literal(struct check *c, struct span word)
 }
 
 /* After the backslash. */
-static bool scan_escape(struct check *c)
+static bool scan_escape(struct scan_check *c)
 {
 	if (c->p == c->end)
 		return false;
@@ -372,7 +372,7 @@ static bool scan_escape(struct check *c)
 }
 
 /* After the opening quote. */
-static bool string(struct check *c)
+static bool string(struct scan_check *c)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101);
 	while (c->p < c->end) {
@@ -403,13 +403,13 @@ static bool string(struct check *c)
 	return false;
 }
 
-static bool key(struct check *c)
+static bool key(struct scan_check *c)
 {
 	return space(c) && scan_is(c, '"') && string(c) && space(c) && scan_is(c, ':');
 }
 
 /* Enters a container that is not empty (*open), or skips an empty one. */
-static bool container(struct check *c, bool *open)
+static bool container(struct scan_check *c, bool *open)
 {
 	bool object = *c->p++ == '{';
 	if (c->depth == c->max || !space(c))
@@ -424,7 +424,7 @@ static bool container(struct check *c, bool *open)
 	return !object || key(c);
 }
 
-static bool scalar(struct check *c)
+static bool scalar(struct scan_check *c)
 {
 	switch (scan_next_byte(c)) {
 	case '"':
@@ -443,7 +443,7 @@ static bool scalar(struct check *c)
 }
 
 /* After a value: leaves closed containers; *more: another value follows. */
-static bool after(struct check *c, bool *more)
+static bool after(struct scan_check *c, bool *more)
 {
 	while (c->depth) {
 		if (!space(c))
@@ -463,7 +463,7 @@ static bool after(struct check *c, bool *more)
 bool scan_valid(struct span text, unsigned depth)
 {
 	assert(depth <= SCAN_DEPTH_MAX);
-	struct check c = { .p = text.p, .end = text.p + text.n, .max = depth };
+	struct scan_check c = { .p = text.p, .end = text.p + text.n, .max = depth };
 	if (utf8_check(text) < text.n)
 		return false;
 	for (bool more = true; more;) {

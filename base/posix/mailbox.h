@@ -4,7 +4,7 @@
  * at once, oldest first.  A message begins with a struct mail, and belongs to the box while it is
  * in it:
  *
- *	struct ended { struct mail mail; const struct job_entry *job; };
+ *	struct ended_attempt { struct mail mail; const struct job_entry *job; };
  */
 #include <pthread.h>
 

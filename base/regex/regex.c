@@ -15,7 +15,7 @@ enum {
 /* What assertions see of a character. */
 enum rune_kind { AT_EDGE, AT_NEWLINE, AT_WORD, AT_OTHER, RUNE_KINDS };
 
-enum begins { UNKNOWN, NONE, SOME };
+enum regex_prefix { UNKNOWN, NONE, SOME };
 
 /* A match that began at `start` goes on with this instruction. */
 struct thread {
@@ -36,10 +36,10 @@ struct pike {
 	bool found;
 	struct match match;
 	/* By kind of the character before, and next character, of ASCII. */
-	uint8_t begins[RUNE_KINDS][128]; /* enum begins */
+	uint8_t begins[RUNE_KINDS][128]; /* enum regex_prefix */
 };
 
-static struct span text_span_read(struct text *t, size_t from)
+static struct span text_span_read(struct regex_text *t, size_t from)
 {
 	const struct text_span *s = (const struct text_span *)t;
 	return (struct span){ s->span.p + from, s->span.n - from };
@@ -139,7 +139,8 @@ static void pike_step(struct pike *k)
 }
 
 /* Runs through the complete characters of a piece of text.  false: the deadline has passed. */
-static bool pike_run(struct pike *k, const struct text *t, struct span piece, int64_t deadline_ms)
+static bool pike_run(struct pike *k, const struct regex_text *t, struct span piece,
+                     int64_t deadline_ms)
 {
 	const unsigned char *p = (const unsigned char *)piece.p;
 	const unsigned char *end = p + piece.n;
@@ -160,7 +161,7 @@ static bool pike_run(struct pike *k, const struct text *t, struct span piece, in
 	return clock_ms() <= deadline_ms;
 }
 
-enum regex_found regex_search(const struct regex *re, struct text *t, int64_t deadline_ms,
+enum regex_found regex_search(const struct regex *re, struct regex_text *t, int64_t deadline_ms,
                               struct match *m)
 {
 	struct pike k = { .re = re, .before = EDGE };

@@ -33,17 +33,17 @@ enum {
 };
 
 /* Text that is not necessarily in memory as a whole. */
-struct text {
+struct regex_text {
 	size_t size;   /* bytes in all, below 2 GiB */
 	size_t window; /* bytes of one read, except at the end of the text; at least 8, for
 	                * regex_set_scan() at least 64 */
 	/* min(window, size - from) bytes from `from` < size; borrowed until the next read. */
-	struct span (*read)(struct text *t, size_t from);
+	struct span (*read)(struct regex_text *t, size_t from);
 };
 
 /* Text in memory: `struct text_span t; text_of(&t, span)` and use &t.text. */
 struct text_span {
-	struct text text;
+	struct regex_text text;
 	struct span span;
 };
 void text_of(struct text_span *t, struct span span);
@@ -63,7 +63,7 @@ struct match {
 };
 
 /* Finds the first match.  deadline_ms: of clock_ms(); *m is set if it returns REGEX_FOUND. */
-enum regex_found regex_search(const struct regex *re, struct text *t, int64_t deadline_ms,
+enum regex_found regex_search(const struct regex *re, struct regex_text *t, int64_t deadline_ms,
                               struct match *m);
 
 /*
@@ -75,5 +75,5 @@ enum regex_found regex_search(const struct regex *re, struct text *t, int64_t de
 struct regex_set;
 struct regex_set *regex_set_new(struct regex *const *re, size_t n, struct arena *a);
 /* REGEX_LATE, or REGEX_NONE if complete. */
-enum regex_found regex_set_scan(const struct regex_set *s, struct text *t, int64_t deadline_ms,
-                                bool *possible);
+enum regex_found regex_set_scan(const struct regex_set *s, struct regex_text *t,
+                                int64_t deadline_ms, bool *possible);

@@ -6,19 +6,19 @@
 
 enum { RUNE_MAX = 0x10FFFF };
 
-struct range {
+struct rune_range {
 	uint32_t lo, hi;
 };
 
 /* Ranges; after runes_clean() sorted, disjoint and not adjacent. */
 struct runes {
 	uint64_t ascii[2]; /* after runes_clean(): a bit for each character of ASCII */
-	struct range *v;
+	struct rune_range *v;
 	uint32_t n, cap;
 };
 
 /* fold: with the ASCII letters of the other case. */
-void runes_add(struct runes *s, struct arena *a, struct range r, bool fold);
+void runes_add(struct runes *s, struct arena *a, struct rune_range r, bool fold);
 /* A class by its letter (d, s, w) or POSIX name; false if unknown. */
 bool runes_add_class(struct runes *s, struct arena *a, struct span name, bool negated, bool fold);
 void runes_clean(struct runes *s);
@@ -41,7 +41,7 @@ static inline bool rune_is_word(uint32_t r)
 
 /* ---- programs ---- */
 
-enum op {
+enum regex_op {
 	OP_SET,    /* a character of the set, then x */
 	OP_SPLIT,  /* x, or with lower priority y */
 	OP_ASSERT, /* x if the assertion holds */

@@ -30,7 +30,7 @@ struct parser {
 };
 
 /* What is known about the piece of the program from `from` to its end. */
-struct piece {
+struct program_piece {
 	size_t from;
 	int copies;     /* product of the counts of nested repetitions */
 	bool nullable;  /* can match the empty text */
@@ -117,7 +117,7 @@ static void program_leave_to(struct parser *p, size_t from, size_t to, size_t ta
 }
 
 /* Appends a clean set.  The text is known of one character, and of a letter in both cases. */
-static bool emit_set(struct parser *p, struct piece *out, const struct runes *set)
+static bool emit_set(struct parser *p, struct program_piece *out, const struct runes *set)
 {
 	struct runes *kept = ARENA_NEW(p->a, struct runes, 1);
 	*kept = *set;
@@ -142,7 +142,7 @@ static bool emit_assertion(struct parser *p, enum assertion what)
 }
 
 /* Adds r, which is written at byte `at` of the pattern, in both cases under the flag i. */
-static bool parse_add(struct parser *p, struct runes *set, size_t at, struct range r)
+static bool parse_add(struct parser *p, struct runes *set, size_t at, struct rune_range r)
 {
 	/* Case folding of other letters needs tables of Unicode; a set of all of them does not. */
 	bool plain = r.hi < 0x80 || (r.lo <= 0x80 && r.hi == RUNE_MAX);
@@ -158,10 +158,10 @@ static bool parse_add(struct parser *p, struct runes *set, size_t at, struct ran
 }
 
 /* The character that the pattern has at byte `at`. */
-static bool emit_rune(struct parser *p, struct piece *out, size_t at, uint32_t rune)
+static bool emit_rune(struct parser *p, struct program_piece *out, size_t at, uint32_t rune)
 {
 	struct runes set = { 0 };
-	if (!parse_add(p, &set, at, (struct range){ rune, rune }))
+	if (!parse_add(p, &set, at, (struct rune_range){ rune, rune }))
 		return false;
 	runes_clean(&set);
 	return emit_set(p, out, &set);
@@ -230,7 +230,7 @@ static bool escape_class(struct parser *p, struct runes *set)
 	return true;
 }
 
-static bool parse_escape(struct parser *p, struct piece *out)
+static bool parse_escape(struct parser *p, struct program_piece *out)
 {
 	static const struct {
 		const char *text;
@@ -287,7 +287,7 @@ static bool class_item(struct parser *p, size_t open, struct runes *set)
 	}
 	if (escape_class(p, set))
 		return true;
-	struct range r;
+	struct rune_range r;
 	if (!class_rune(p, open, &r.lo))
 		return false;
 	r.hi = r.lo;
@@ -300,7 +300,7 @@ static bool class_item(struct parser *p, size_t open, struct runes *set)
 	return parse_add(p, set, at, r);
 }
 
-static bool parse_class(struct parser *p, struct piece *out)
+static bool parse_class(struct parser *p, struct program_piece *out)
 {
 	size_t open = p->at++;
 	struct runes set = { 0 };
@@ -318,7 +318,7 @@ static bool parse_class(struct parser *p, struct piece *out)
 
 /* ---- groups ---- */
 
-static bool parse_alternate(struct parser *p, struct piece *out);
+static bool parse_alternate(struct parser *p, struct program_piece *out);
 
 /* `i-s:` or `i-s)` after `(?`: the last byte, or NUL if it is malformed. */
 static char take_flags(struct parser *p)
@@ -351,7 +351,7 @@ static char take_flags(struct parser *p)
 	return '\0';
 }
 
-static bool parse_group(struct parser *p, struct piece *out)
+static bool parse_group(struct parser *p, struct program_piece *out)
 {
 	size_t open = p->at++;
 	unsigned outer = p->flags;
@@ -387,7 +387,7 @@ static bool parse_group(struct parser *p, struct piece *out)
 
 /* ---- repetition ---- */
 
-struct count {
+struct repeat_count {
 	int min, max; /* max -1: no end */
 };
 
@@ -406,16 +406,16 @@ static bool take_number(struct parser *p, int *out)
 }
 
 /* *, +, ?, {n}, {n,} or {n,m}; any other brace is a character. */
-static bool take_repeat(struct parser *p, struct count *c)
+static bool take_repeat(struct parser *p, struct repeat_count *c)
 {
 	size_t from = p->at;
-	*c = (struct count){ 0, -1 };
+	*c = (struct repeat_count){ 0, -1 };
 	if (parse_take(p, "*"))
 		return true;
 	c->min = 1;
 	if (parse_take(p, "+"))
 		return true;
-	*c = (struct count){ 0, 1 };
+	*c = (struct repeat_count){ 0, 1 };
 	if (parse_take(p, "?"))
 		return true;
 	bool ok = parse_take(p, "{") && take_number(p, &c->min);
@@ -432,7 +432,8 @@ static bool take_repeat(struct parser *p, struct count *c)
 
 /* The piece becomes its repetition: x{2,} is xx+, x{2,4} is xx(x(x)?)?, and x* of an x that can be
  * empty is (x+)?, which keeps the order of preference. */
-static void emit_repeat(struct parser *p, const struct piece *item, struct count c, bool lazy)
+static void emit_repeat(struct parser *p, const struct program_piece *item, struct repeat_count c,
+                        bool lazy)
 {
 	size_t from = item->from;
 	size_t n = p->n - from;
@@ -463,10 +464,10 @@ static void emit_repeat(struct parser *p, const struct piece *item, struct count
 
 /* ---- sequences ---- */
 
-static bool parse_atom(struct parser *p, struct piece *out)
+static bool parse_atom(struct parser *p, struct program_piece *out)
 {
 	size_t at = p->at;
-	*out = (struct piece){ .from = p->n, .copies = 1, .nullable = true };
+	*out = (struct program_piece){ .from = p->n, .copies = 1, .nullable = true };
 	if (!p->quoted && parse_take(p, "\\Q"))
 		p->quoted = true;
 	if (p->quoted) {
@@ -485,7 +486,7 @@ static bool parse_atom(struct parser *p, struct piece *out)
 	case '.':
 		p->at++;
 		if (!(p->flags & DOT_ALL))
-			runes_add(&any, p->a, (struct range){ '\n', '\n' }, false);
+			runes_add(&any, p->a, (struct rune_range){ '\n', '\n' }, false);
 		runes_negate(&any, p->a);
 		return emit_set(p, out, &any);
 	case '^':
@@ -500,10 +501,10 @@ static bool parse_atom(struct parser *p, struct piece *out)
 }
 
 /* An atom with its repetition, which applies to the last character of \Q...\E. */
-static bool parse_item(struct parser *p, struct piece *out)
+static bool parse_item(struct parser *p, struct program_piece *out)
 {
 	size_t from = p->at;
-	struct count c;
+	struct repeat_count c;
 	if (!p->quoted && take_repeat(p, &c))
 		return parse_fail(p, from, "missing argument to repetition");
 	if (!parse_atom(p, out))
@@ -532,14 +533,14 @@ static bool parse_item(struct parser *p, struct piece *out)
 }
 
 /* Items in sequence.  Characters next to each other are a literal; the longest one is kept. */
-static bool parse_concat(struct parser *p, struct piece *out)
+static bool parse_concat(struct parser *p, struct program_piece *out)
 {
 	char text[LITERAL_MAX];
 	size_t n = 0;
 	bool more = true;
-	*out = (struct piece){ .from = p->n, .copies = 1, .nullable = true };
+	*out = (struct program_piece){ .from = p->n, .copies = 1, .nullable = true };
 	while (more) {
-		struct piece item = { 0 };
+		struct program_piece item = { 0 };
 		more =
 		    parse_more(p) && (p->quoted || (parse_peek(p) != '|' && parse_peek(p) != ')'));
 		if (more && !parse_item(p, &item))
@@ -567,7 +568,7 @@ static bool parse_concat(struct parser *p, struct piece *out)
 	return true;
 }
 
-static bool parse_alternate(struct parser *p, struct piece *out)
+static bool parse_alternate(struct parser *p, struct program_piece *out)
 {
 	if (!parse_concat(p, out))
 		return false;
@@ -582,7 +583,7 @@ static bool parse_alternate(struct parser *p, struct piece *out)
 			        (p->n - 1 - start) * sizeof(*p->inst));
 			p->inst[start] = either;
 		}
-		struct piece next;
+		struct program_piece next;
 		if (!parse_concat(p, &next))
 			return false;
 		start = next.from;
@@ -605,7 +606,7 @@ static bool parse_alternate(struct parser *p, struct piece *out)
 	return true;
 }
 
-static bool parse_pattern(struct parser *p, struct piece *out)
+static bool parse_pattern(struct parser *p, struct program_piece *out)
 {
 	size_t valid = utf8_check(p->text);
 	if (p->text.n > REGEX_PATTERN_MAX)
@@ -626,7 +627,7 @@ struct regex *regex_compile(struct span pattern, struct arena *a, struct err *e)
 {
 	struct parser p = { .text = pattern, .a = a, .e = e };
 	struct regex *re = NULL;
-	struct piece whole;
+	struct program_piece whole;
 	if (parse_pattern(&p, &whole)) {
 		struct inst *inst = ARENA_NEW(a, struct inst, p.n);
 		memcpy(inst, p.inst, p.n * sizeof(*inst));

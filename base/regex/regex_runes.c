@@ -1,12 +1,12 @@
 /* Sets of characters. */
 #include "base/regex/regex_internal.h"
 
-void runes_add(struct runes *s, struct arena *a, struct range r, bool fold)
+void runes_add(struct runes *s, struct arena *a, struct rune_range r, bool fold)
 {
-	static const struct range CASES[] = { { 'A', 'Z' }, { 'a', 'z' } };
+	static const struct rune_range CASES[] = { { 'A', 'Z' }, { 'a', 'z' } };
 	if (s->n == s->cap) {
 		uint32_t cap = s->cap ? 2 * s->cap : 1;
-		struct range *v = ARENA_NEW(a, struct range, cap);
+		struct rune_range *v = ARENA_NEW(a, struct rune_range, cap);
 		if (s->n)
 			memcpy(v, s->v, s->n * sizeof(*v));
 		s->v = v;
@@ -17,16 +17,16 @@ void runes_add(struct runes *s, struct arena *a, struct range r, bool fold)
 		uint32_t lo = r.lo > CASES[i].lo ? r.lo : CASES[i].lo;
 		uint32_t hi = r.hi < CASES[i].hi ? r.hi : CASES[i].hi;
 		if (lo <= hi)
-			runes_add(s, a, (struct range){ lo ^ 0x20, hi ^ 0x20 }, false);
+			runes_add(s, a, (struct rune_range){ lo ^ 0x20, hi ^ 0x20 }, false);
 	}
 }
 
 /* Shell sort, by the first character. */
-static void runes_sort(struct range *v, size_t n)
+static void runes_sort(struct rune_range *v, size_t n)
 {
 	for (size_t gap = n / 2; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11) {
 		for (size_t i = gap; i < n; i++) {
-			struct range x = v[i];
+			struct rune_range x = v[i];
 			size_t k = i;
 			for (; k >= gap && v[k - gap].lo > x.lo; k -= gap)
 				v[k] = v[k - gap];
@@ -40,7 +40,7 @@ void runes_clean(struct runes *s)
 	size_t n = 0;
 	runes_sort(s->v, s->n);
 	for (size_t i = 0; i < s->n; i++) {
-		struct range *last = n ? &s->v[n - 1] : NULL;
+		struct rune_range *last = n ? &s->v[n - 1] : NULL;
 		if (!last || s->v[i].lo > last->hi + 1)
 			s->v[n++] = s->v[i];
 		else if (s->v[i].hi > last->hi)
@@ -60,11 +60,11 @@ void runes_negate(struct runes *s, struct arena *a)
 	uint32_t from = 0;
 	for (size_t i = 0; i < s->n; i++) {
 		if (s->v[i].lo > from)
-			runes_add(&out, a, (struct range){ from, s->v[i].lo - 1 }, false);
+			runes_add(&out, a, (struct rune_range){ from, s->v[i].lo - 1 }, false);
 		from = s->v[i].hi + 1;
 	}
 	if (from <= RUNE_MAX)
-		runes_add(&out, a, (struct range){ from, RUNE_MAX }, false);
+		runes_add(&out, a, (struct rune_range){ from, RUNE_MAX }, false);
 	runes_clean(&out);
 	*s = out;
 }
@@ -110,7 +110,7 @@ bool runes_add_class(struct runes *s, struct arena *a, struct span name, bool ne
 	struct runes own = { 0 };
 	const unsigned char *pair = (const unsigned char *)CLASSES[i].pairs.p;
 	for (size_t k = 0; k < CLASSES[i].pairs.n; k += 2)
-		runes_add(&own, a, (struct range){ pair[k], pair[k + 1] }, fold);
+		runes_add(&own, a, (struct rune_range){ pair[k], pair[k + 1] }, fold);
 	runes_clean(&own);
 	if (negated)
 		runes_negate(&own, a);

@@ -7,7 +7,7 @@ enum { SLOTS = 1 << 12 };
 struct regex_set {
 	size_t n;
 	struct regex *const *re;
-	struct entry {
+	struct literal_entry {
 		const struct literal *literal;
 		size_t re;     /* the number of its pattern */
 		uint32_t next; /* entry with the same slot; 0: none */
@@ -33,12 +33,12 @@ struct regex_set *regex_set_new(struct regex *const *re, size_t n, struct arena 
 		for (const struct literal *l = re[i] ? re[i]->literals : NULL; l; l = l->next)
 			entries++;
 	}
-	s->entry = ARENA_NEW(a, struct entry, entries);
+	s->entry = ARENA_NEW(a, struct literal_entry, entries);
 	entries = 1;
 	for (size_t i = 0; i < n; i++) {
 		for (const struct literal *l = re[i] ? re[i]->literals : NULL; l; l = l->next) {
 			uint32_t *slot = &s->slot[regex_set_slot(l->text)];
-			s->entry[entries] = (struct entry){ l, i, *slot };
+			s->entry[entries] = (struct literal_entry){ l, i, *slot };
 			*slot = (uint32_t)entries++;
 		}
 	}
@@ -62,8 +62,8 @@ static void regex_set_look(const struct regex_set *s, struct span piece, size_t 
 	}
 }
 
-enum regex_found regex_set_scan(const struct regex_set *s, struct text *t, int64_t deadline_ms,
-                                bool *possible)
+enum regex_found regex_set_scan(const struct regex_set *s, struct regex_text *t,
+                                int64_t deadline_ms, bool *possible)
 {
 	for (size_t i = 0; i < s->n; i++)
 		possible[i] = possible[i] || (s->re[i] && !s->re[i]->literals);

@@ -133,8 +133,8 @@ struct listeners {
 	bool told; /* since the last listeners_wake; only the writer uses it */
 };
 
-struct view {
-	struct view *own; /* this view, for view_drop only */
+struct cache_view {
+	struct cache_view *own; /* this view, for view_drop only */
 	atomic_uint refs;
 	const struct hash_key *key;
 	struct tree tree;
@@ -160,14 +160,14 @@ struct cache {
 	size_t gone_next;
 
 	pthread_mutex_t exchange; /* protects the pointer: */
-	struct view *view;
+	struct cache_view *view;
 };
 
 /* ---- change queues: each Framework occurs at most once ---- */
 
 enum { QUEUE_MAX = 10000, QUEUE_FIRST = 16 };
 
-struct change {
+struct queued_change {
 	uint64_t hash;
 	const struct job_entry *now, *before; /* references, or NULL */
 	const struct job_entry *named;        /* an entry with the name of the Framework */
@@ -175,8 +175,8 @@ struct change {
 
 /* In the order of the first change.  `place` is a hash table of 2 * cap numbers of changes, from 1;
  * 0 is free. */
-struct queue {
-	struct change *v;
+struct change_list {
+	struct queued_change *v;
 	uint32_t *place;
 	size_t n, cap; /* a power of 2 */
 	bool lost;     /* a change did not fit */
@@ -186,19 +186,19 @@ struct change_queue {
 	struct change_queue *next;
 	struct listeners *listeners;
 	pthread_mutex_t lock; /* of the queue */
-	struct queue queue;
+	struct change_list queue;
 	bool awake; /* its descriptor is readable, or was since the last take */
 	bool on;
 	int fd;
 };
 
 /* The place of the change, or a free one for it. */
-static uint32_t *cache_place_of(const struct queue *q, uint64_t hash, const char *name)
+static uint32_t *cache_place_of(const struct change_list *q, uint64_t hash, const char *name)
 {
 	size_t mask = 2 * q->cap - 1;
 	size_t at = hash & mask;
 	while (q->place[at]) {
-		const struct change *c = &q->v[q->place[at] - 1];
+		const struct queued_change *c = &q->v[q->place[at] - 1];
 		if (c->hash == hash && strcmp(c->named->name, name) == 0)
 			break;
 		at = (at + 1) & mask;
@@ -211,7 +211,7 @@ static const struct job_entry *cache_hold(const struct job_entry *c)
 	return c ? job_entry_hold(c) : NULL;
 }
 
-static void queue_add(struct queue *q, const struct change *c)
+static void queue_add(struct change_list *q, const struct queued_change *c)
 {
 	if (q->n == q->cap) {
 		q->cap = q->cap ? 2 * q->cap : QUEUE_FIRST;
@@ -224,19 +224,20 @@ static void queue_add(struct queue *q, const struct change *c)
 	uint32_t *place = cache_place_of(q, c->hash, c->named->name);
 	if (*place) {
 		/* Keeps the oldest `before`; intermediate versions are not needed. */
-		struct change *old = &q->v[*place - 1];
+		struct queued_change *old = &q->v[*place - 1];
 		job_entry_drop(old->now);
 		old->now = cache_hold(c->now);
 	} else if (q->n == QUEUE_MAX) {
 		q->lost = true;
 	} else {
-		q->v[q->n++] = (struct change){ c->hash, cache_hold(c->now), cache_hold(c->before),
-			                        job_entry_hold(c->named) };
+		q->v[q->n++] =
+		    (struct queued_change){ c->hash, cache_hold(c->now), cache_hold(c->before),
+			                    job_entry_hold(c->named) };
 		*place = (uint32_t)q->n;
 	}
 }
 
-static void queue_done(struct queue *q)
+static void queue_done(struct change_list *q)
 {
 	for (size_t i = 0; i < q->n; i++) {
 		job_entry_drop(q->v[i].now);
@@ -245,7 +246,7 @@ static void queue_done(struct queue *q)
 	}
 	free(q->v);
 	free(q->place);
-	*q = (struct queue){ .n = 0 };
+	*q = (struct change_list){ .n = 0 };
 }
 
 struct change_queue *change_queue_new(struct cache *c, struct err *e)
@@ -325,8 +326,8 @@ bool change_queue_take(struct change_queue *i, cache_changed *changed, void *arg
 	eventfd_t count;
 	(void)eventfd_read(i->fd, &count); /* fails if it is 0 */
 	(void)pthread_mutex_lock(&i->lock);
-	struct queue q = i->queue;
-	i->queue = (struct queue){ .n = 0 };
+	struct change_list q = i->queue;
+	i->queue = (struct change_list){ .n = 0 };
 	i->awake = false;
 	(void)pthread_mutex_unlock(&i->lock);
 	for (size_t n = 0; n < q.n; n++) {
@@ -379,14 +380,14 @@ struct cache_figures cache_figures(struct cache *c)
 
 /* ---- views ---- */
 
-const struct view *cache_view(struct cache *c)
+const struct cache_view *cache_view(struct cache *c)
 {
 	LOCK_AUTO(&c->exchange);
 	tree_hold(&c->view->refs);
 	return c->view;
 }
 
-void view_drop(const struct view *v)
+void view_drop(const struct cache_view *v)
 {
 	if (!tree_release(&v->own->refs))
 		return;
@@ -395,17 +396,17 @@ void view_drop(const struct view *v)
 	free(v->own);
 }
 
-bool view_warm(const struct view *v)
+bool view_warm(const struct cache_view *v)
 {
 	return v->warm;
 }
 
-size_t view_count(const struct view *v, enum job_state state)
+size_t view_count(const struct cache_view *v, enum job_state state)
 {
 	return state == JOB_STATE_MAX ? v->count : v->by_state[state];
 }
 
-const struct job_entry *view_find(const struct view *v, struct span name)
+const struct job_entry *view_find(const struct cache_view *v, struct span name)
 {
 	const struct tree_entry *e = tree_find(&v->tree, hash_bytes(v->key, name), name);
 	return e ? e->entry : NULL;
@@ -440,9 +441,9 @@ const struct job_entry *view_next_keyed(struct view_walk *w, uint64_t key)
 /* ---- writing: under the lock `writing` ---- */
 
 /* A copy of the current view without its tree. */
-static struct view *next_view(const struct cache *c)
+static struct cache_view *next_view(const struct cache *c)
 {
-	struct view *v = xmalloc(sizeof(*v));
+	struct cache_view *v = xmalloc(sizeof(*v));
 	v->own = v;
 	atomic_init(&v->refs, 1);
 	v->key = &c->key;
@@ -452,10 +453,10 @@ static struct view *next_view(const struct cache *c)
 	return v;
 }
 
-static void publish(struct cache *c, struct view *v)
+static void publish(struct cache *c, struct cache_view *v)
 {
 	(void)pthread_mutex_lock(&c->exchange);
-	struct view *old = c->view;
+	struct cache_view *old = c->view;
 	c->view = v;
 	(void)pthread_mutex_unlock(&c->exchange);
 	view_drop(old);
@@ -494,7 +495,7 @@ static void cache_change(struct cache *c, uint64_t hash, const struct tree_entry
 	if (f)
 		account(c, f, true);
 	const struct tree_entry e = { hash, generation, f ? f->key : 0, f };
-	struct view *v = next_view(c);
+	struct cache_view *v = next_view(c);
 	tree_change(&v->tree, &c->view->tree, hash, old, f ? &e : NULL);
 	v->count = c->figures.frameworks;
 	if (f && !f->creating && !f->legacy)
@@ -503,7 +504,7 @@ static void cache_change(struct cache *c, uint64_t hash, const struct tree_entry
 		v->by_state[before->state]--;
 	publish(c, v);
 	if (f != before) {
-		const struct change change = { hash, f, before, f ? f : before };
+		const struct queued_change change = { hash, f, before, f ? f : before };
 		c->listeners.told = true;
 		LOCK_AUTO(&c->listeners.lock);
 		for (struct change_queue *i = c->listeners.first; i; i = i->next) {
@@ -630,7 +631,7 @@ void cache_list_end(struct cache *c, int64_t version)
 	c->listing = false;
 	c->seen = version;
 	if (!c->view->warm) {
-		struct view *v = next_view(c);
+		struct cache_view *v = next_view(c);
 		tree_copy(&v->tree, &c->view->tree);
 		v->warm = true;
 		publish(c, v);

@@ -19,26 +19,26 @@ void cache_free(struct cache *c);          /* after all views and queues; accept
 
 /* ---- views: any thread ---- */
 
-struct view;
-const struct view *cache_view(struct cache *c); /* release with view_drop */
-void view_drop(const struct view *v);
-#define CACHE_VIEW_AUTO __attribute__((cleanup(view_cleanup))) const struct view
-static inline void view_cleanup(const struct view **v)
+struct cache_view;
+const struct cache_view *cache_view(struct cache *c); /* release with view_drop */
+void view_drop(const struct cache_view *v);
+#define CACHE_VIEW_AUTO __attribute__((cleanup(view_cleanup))) const struct cache_view
+static inline void view_cleanup(const struct cache_view **v)
 {
 	if (*v)
 		view_drop(*v);
 }
 /* A first LIST has completed. */
-bool view_warm(const struct view *v);
+bool view_warm(const struct cache_view *v);
 /* How many entries have this state, without those that are being created (`creating`) or were
  * created by other programs (`legacy`); JOB_STATE_MAX: all entries.  They are counted at each
  * change, so that the total of a list needs no walk. */
-size_t view_count(const struct view *v, enum job_state state);
+size_t view_count(const struct cache_view *v, enum job_state state);
 /* By metadata.name; borrowed while the view is held, job_entry_hold to keep it longer; or NULL. */
-const struct job_entry *view_find(const struct view *v, struct span name);
+const struct job_entry *view_find(const struct cache_view *v, struct span name);
 /* Iterate in no order; begin with { .view = v }.  NULL at the end. */
 struct view_walk {
-	const struct view *view;
+	const struct cache_view *view;
 	size_t bucket, at;
 };
 const struct job_entry *view_next(struct view_walk *w);

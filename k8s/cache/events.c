@@ -14,22 +14,22 @@
 
 enum { BUCKETS = 4096 };
 
-struct group;
+struct event_group;
 
-struct record {
+struct event_record {
 	struct event event; /* its texts are in `texts` */
-	struct group *group;
+	struct event_group *group;
 	size_t at; /* in the heap */
 	size_t bytes;
 	unsigned list; /* number of the last list that had it */
 	char texts[];
 };
 
-struct group {
-	struct group *next; /* in its bucket */
+struct event_group {
+	struct event_group *next; /* in its bucket */
 	size_t n;
-	bool refused;                           /* has had an Event that is a refusal */
-	struct record *v[EVENTS_PER_FRAMEWORK]; /* unordered */
+	bool refused;                                 /* has had an Event that is a refusal */
+	struct event_record *v[EVENTS_PER_FRAMEWORK]; /* unordered */
 	size_t name_n;
 	char name[];
 };
@@ -37,8 +37,8 @@ struct group {
 struct events {
 	pthread_mutex_t lock; /* protects all below */
 	struct hash_key key;
-	struct group *buckets[BUCKETS];
-	struct record **heap;
+	struct event_group *buckets[BUCKETS];
+	struct event_record **heap;
 	size_t n, room;
 	size_t bytes, max_bytes;
 	size_t refused; /* groups */
@@ -48,7 +48,7 @@ struct events {
 
 /* ---- the heap -------------------------------------------------------------------------------- */
 
-static void heap_set(struct events *e, size_t at, struct record *r)
+static void heap_set(struct events *e, size_t at, struct event_record *r)
 {
 	e->heap[at] = r;
 	r->at = at;
@@ -56,7 +56,7 @@ static void heap_set(struct events *e, size_t at, struct record *r)
 
 static void heap_up(struct events *e, size_t at)
 {
-	struct record *r = e->heap[at];
+	struct event_record *r = e->heap[at];
 	for (size_t up; at > 0; at = up) {
 		up = (at - 1) / 2;
 		if (e->heap[up]->event.last_ms <= r->event.last_ms)
@@ -68,7 +68,7 @@ static void heap_up(struct events *e, size_t at)
 
 static void heap_down(struct events *e, size_t at)
 {
-	struct record *r = e->heap[at];
+	struct event_record *r = e->heap[at];
 	for (size_t down; (down = 2 * at + 1) < e->n; at = down) {
 		if (down + 1 < e->n &&
 		    e->heap[down + 1]->event.last_ms < e->heap[down]->event.last_ms)
@@ -82,15 +82,15 @@ static void heap_down(struct events *e, size_t at)
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-static struct group **group_at(struct events *e, struct span name)
+static struct event_group **group_at(struct events *e, struct span name)
 {
-	struct group **g = &e->buckets[hash_bytes(&e->key, name) % BUCKETS];
+	struct event_group **g = &e->buckets[hash_bytes(&e->key, name) % BUCKETS];
 	while (*g && !span_eq((struct span){ (*g)->name, (*g)->name_n }, name))
 		g = &(*g)->next;
 	return g;
 }
 
-static struct record *events_find(const struct group *g, struct span uid)
+static struct event_record *events_find(const struct event_group *g, struct span uid)
 {
 	for (size_t i = 0; g && i < g->n; i++) {
 		if (span_eq(g->v[i]->event.uid, uid))
@@ -100,15 +100,15 @@ static struct record *events_find(const struct group *g, struct span uid)
 }
 
 /* Frees its group, too, if that is empty then. */
-static void events_drop(struct events *e, struct record *r)
+static void events_drop(struct events *e, struct event_record *r)
 {
-	struct group *g = r->group;
+	struct event_group *g = r->group;
 	size_t i = 0;
 	while (g->v[i] != r)
 		i++;
 	g->v[i] = g->v[--g->n];
 	/* The last record of the heap takes its place. */
-	struct record *last = e->heap[--e->n];
+	struct event_record *last = e->heap[--e->n];
 	if (last != r) {
 		e->heap[r->at] = last;
 		heap_up(e, r->at);
@@ -162,8 +162,8 @@ static void move_texts(struct event *e, char *to)
 
 static void events_keep(struct events *e, struct event *event)
 {
-	struct group **at = group_at(e, event->framework);
-	struct record *old = events_find(*at, event->uid);
+	struct event_group **at = group_at(e, event->framework);
+	struct event_record *old = events_find(*at, event->uid);
 	if (!old && *at && (*at)->n == EVENTS_PER_FRAMEWORK) { /* the oldest goes */
 		old = (*at)->v[0];
 		for (size_t i = 1; i < (*at)->n; i++)
@@ -180,10 +180,10 @@ static void events_keep(struct events *e, struct event *event)
 		memcpy((*at)->name, name.p, name.n);
 		e->bytes += sizeof(**at) + name.n;
 	}
-	struct group *g = *at;
-	size_t bytes = sizeof(struct record) + texts_size(event);
-	struct record *r = xmalloc(bytes);
-	*r = (struct record){
+	struct event_group *g = *at;
+	size_t bytes = sizeof(struct event_record) + texts_size(event);
+	struct event_record *r = xmalloc(bytes);
+	*r = (struct event_record){
 		.event = *event, .group = g, .list = e->list, .bytes = bytes + sizeof(void *)
 	};
 	move_texts(&r->event, r->texts);
@@ -195,7 +195,7 @@ static void events_keep(struct events *e, struct event *event)
 	e->bytes += r->bytes;
 	if (e->n == e->room) {
 		e->room = e->room ? 2 * e->room : 64;
-		e->heap = xrealloc(e->heap, e->room * sizeof(struct record *));
+		e->heap = xrealloc(e->heap, e->room * sizeof(struct event_record *));
 	}
 	e->heap[e->n] = r;
 	heap_up(e, e->n++);
@@ -238,7 +238,7 @@ void events_change(struct events *e, struct span object, bool there)
 		return;
 	}
 	LOCK_AUTO(&e->lock);
-	struct record *r = events_find(*group_at(e, event.framework), event.uid);
+	struct event_record *r = events_find(*group_at(e, event.framework), event.uid);
 	if (r)
 		events_drop(e, r);
 }
@@ -284,7 +284,7 @@ static int events_compare(const void *a, const void *b)
 size_t events_of(struct events *e, struct span framework, struct arena *a, struct event **out)
 {
 	(void)pthread_mutex_lock(&e->lock);
-	const struct group *g = *group_at(e, framework);
+	const struct event_group *g = *group_at(e, framework);
 	size_t n = g ? g->n : 0;
 	*out = ARENA_NEW(a, struct event, n ? n : 1);
 	for (size_t i = 0; i < n; i++) {
@@ -310,7 +310,7 @@ size_t events_refusals(struct events *e, struct arena *a, struct span **out)
 	LOCK_AUTO(&e->lock);
 	*out = ARENA_NEW(a, struct span, e->refused + 1);
 	for (size_t i = 0; i < BUCKETS && n < e->refused; i++) {
-		for (const struct group *g = e->buckets[i]; g; g = g->next) {
+		for (const struct event_group *g = e->buckets[i]; g; g = g->next) {
 			if (g->refused)
 				(*out)[n++] = arena_span(a, (struct span){ g->name, g->name_n });
 		}

@@ -16,9 +16,9 @@
 /* ---- the members of a Framework that are kept, as a tree ---- */
 
 /* A member to keep; for a list, `members` applies to each item. */
-struct keep {
+struct kept_member {
 	struct span key;
-	const struct keep *members; /* NULL: all of it */
+	const struct kept_member *members; /* NULL: all of it */
 };
 #define ALL(name)                                                                                  \
 	{                                                                                          \
@@ -33,7 +33,7 @@ struct keep {
 		{ NULL, 0 }, NULL                                                                  \
 	}
 
-static const struct keep KEEP_METADATA[] = {
+static const struct kept_member KEEP_METADATA[] = {
 	ALL("name"),
 	ALL("namespace"),
 	ALL("uid"),
@@ -43,49 +43,49 @@ static const struct keep KEEP_METADATA[] = {
 	ALL("deletionTimestamp"),
 	END,
 };
-static const struct keep KEEP_POD_METADATA[] = { ALL("labels"), ALL("annotations"), END };
-static const struct keep KEEP_RESOURCES[] = { ALL("limits"), END };
-static const struct keep KEEP_CONTAINER[] = { ALL("name"), ALL("image"),
-	                                      ONLY("resources", KEEP_RESOURCES), END };
-static const struct keep KEEP_POD_SPEC[] = {
+static const struct kept_member KEEP_POD_METADATA[] = { ALL("labels"), ALL("annotations"), END };
+static const struct kept_member KEEP_RESOURCES[] = { ALL("limits"), END };
+static const struct kept_member KEEP_CONTAINER[] = { ALL("name"), ALL("image"),
+	                                             ONLY("resources", KEEP_RESOURCES), END };
+static const struct kept_member KEEP_POD_SPEC[] = {
 	ONLY("containers", KEEP_CONTAINER),
 	ONLY("initContainers", KEEP_CONTAINER),
 	ALL("hostNetwork"),
 	ALL("schedulerName"),
 	END,
 };
-static const struct keep KEEP_POD[] = {
+static const struct kept_member KEEP_POD[] = {
 	ONLY("metadata", KEEP_POD_METADATA),
 	ONLY("spec", KEEP_POD_SPEC),
 	END,
 };
-static const struct keep KEEP_TASK[] = {
+static const struct kept_member KEEP_TASK[] = {
 	ALL("retryPolicy"),
 	ALL("podGracefulDeletionTimeoutSec"),
 	ONLY("pod", KEEP_POD),
 	END,
 };
-static const struct keep KEEP_ROLE[] = {
+static const struct kept_member KEEP_ROLE[] = {
 	ALL("name"),
 	ALL("taskNumber"),
 	ALL("frameworkAttemptCompletionPolicy"),
 	ONLY("task", KEEP_TASK),
 	END,
 };
-static const struct keep KEEP_SPEC[] = {
+static const struct kept_member KEEP_SPEC[] = {
 	ALL("executionType"),
 	ALL("retryPolicy"),
 	ONLY("taskRoles", KEEP_ROLE),
 	END,
 };
-static const struct keep KEEP_FRAMEWORK[] = {
+static const struct kept_member KEEP_FRAMEWORK[] = {
 	ONLY("metadata", KEEP_METADATA),
 	ONLY("spec", KEEP_SPEC),
 	ALL("status"),
 	END,
 };
 
-static const struct keep *kept(const struct keep *keep, struct span key)
+static const struct kept_member *kept(const struct kept_member *keep, struct span key)
 {
 	for (; keep->key.p; keep++) {
 		if (span_eq(keep->key, key))
@@ -94,16 +94,16 @@ static const struct keep *kept(const struct keep *keep, struct span key)
 	return NULL;
 }
 
-static void trim(struct str *out, struct scan *s, const struct keep *members);
+static void trim(struct str *out, struct scan *s, const struct kept_member *members);
 
-static void trim_object(struct str *out, struct scan *s, const struct keep *members)
+static void trim_object(struct str *out, struct scan *s, const struct kept_member *members)
 {
 	struct span key;
 	struct span dropped;
 	bool first = true;
 	str_char(out, '{');
 	while (scan_key(s, &key)) {
-		const struct keep *k = kept(members, key);
+		const struct kept_member *k = kept(members, key);
 		if (!k) {
 			(void)scan_value(s, &dropped); /* failure ends the walk */
 			continue;
@@ -119,7 +119,7 @@ static void trim_object(struct str *out, struct scan *s, const struct keep *memb
 
 /* The next value: those members of it that any answer shows, or all if `members` is NULL or it has
  * an unexpected type.  The tables limit the recursion: a list inside of a list is copied. */
-static void trim(struct str *out, struct scan *s, const struct keep *members)
+static void trim(struct str *out, struct scan *s, const struct kept_member *members)
 {
 	struct scan inner = scan_enter(s);
 	struct span value;
@@ -217,7 +217,7 @@ const char *const JOB_STATES[JOB_STATE_MAX] = {
 };
 
 /* The job's state by the exit code of the latest attempt: of a stop, 0, any other or none. */
-struct outcome {
+struct state_rule {
 	const char *state;
 	enum job_state stopped, zero, other;
 };
@@ -226,7 +226,7 @@ struct outcome {
 #define ENDING    JOB_STOPPING, JOB_RUNNING, JOB_RUNNING
 #define ALWAYS(s) (s), (s), (s)
 
-static const struct outcome OUTCOMES[] = {
+static const struct state_rule OUTCOMES[] = {
 	{ "AttemptRunning", ALWAYS(JOB_RUNNING) },
 	{ "Completed", ENDED },
 	{ "AttemptCreationPending", ALWAYS(JOB_WAITING) },
@@ -241,7 +241,7 @@ static const struct outcome OUTCOMES[] = {
 enum job_state job_state_of(struct span state, bool has_code, int64_t code)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(OUTCOMES); i++) {
-		const struct outcome *o = &OUTCOMES[i];
+		const struct state_rule *o = &OUTCOMES[i];
 		if (!span_is(state, o->state))
 			continue;
 		if (has_code && (code == STOPPED_BY_USER || code == STOPPED_BY_TASK))
@@ -271,7 +271,7 @@ enum job_state job_state_named(struct span name)
 /* ---- reading ---- */
 
 /* The texts of a struct job_entry, and the maximal bytes of each. */
-enum text {
+enum job_entry_text {
 	NAME,
 	UID,
 	JOB,
@@ -303,7 +303,7 @@ static const struct {
 	[RESOURCE_VERSION] = { offsetof(struct job_entry, resource_version), 32 },
 };
 
-static const char *job_entry_text_of(const struct job_entry *c, enum text i)
+static const char *job_entry_text_of(const struct job_entry *c, enum job_entry_text i)
 {
 	return *(const char *const *)(const void *)((const char *)c + TEXT[i].at);
 }
@@ -312,7 +312,7 @@ enum { GPUS_MAX = 1 << 30 };
 static const int64_t DEMAND_MAX = INT64_C(1) << 53; /* of all tasks */
 
 /* A Framework that is being read.  The texts live in the arena. */
-struct reading {
+struct job_entry_reader {
 	struct arena arena;
 	const struct job_entry_made *made; /* NULL: the spec is read */
 	const struct job_entry *before;    /* an earlier entry, or NULL */
@@ -325,7 +325,7 @@ struct reading {
 	int64_t retries, accountable, retry_delay_s, attempt; /* -1: absent */
 };
 
-#define AT(member) offsetof(struct reading, member)
+#define AT(member) offsetof(struct job_entry_reader, member)
 static const struct scan_field LABELS[] = {
 	{ "userName", SCAN_TO_TEXT, AT(texts[USER]), NULL },
 	{ "virtualCluster", SCAN_TO_TEXT, AT(texts[CLUSTER]), NULL },
@@ -388,7 +388,8 @@ static const struct scan_field STATUS[] = {
 _Static_assert(JOB_ENTRY_NONE == -1, "a time or a number that is absent");
 
 /* An object by its table.  A member of a wrong type makes the entry broken. */
-static void job_entry_read(struct reading *r, struct span object, const struct scan_field *fields)
+static void job_entry_read(struct job_entry_reader *r, struct span object,
+                           const struct scan_field *fields)
 {
 	r->c.broken |= !scan_fields(object, fields, r, &r->arena);
 }
@@ -413,7 +414,7 @@ uint64_t job_entry_key(struct span annotation)
 	return job_entry_hex_number(annotation, 16, &key) ? key : 0;
 }
 
-static void read_metadata(struct reading *r, struct span metadata)
+static void read_metadata(struct job_entry_reader *r, struct span metadata)
 {
 	char boot[PROCESS_BOOT_MAX];
 	uint64_t submitted_ms;
@@ -510,7 +511,7 @@ int64_t job_entry_role_gpus(struct span role, struct arena *a)
 	return demand_of(role, a).gpus;
 }
 
-static void job_entry_read_spec(struct reading *r, struct span spec)
+static void job_entry_read_spec(struct job_entry_reader *r, struct span spec)
 {
 	job_entry_read(r, spec, SPEC);
 	char *upper = arena_dup(&r->arena, r->texts[EXECUTION]);
@@ -548,7 +549,7 @@ static void job_entry_read_spec(struct reading *r, struct span spec)
 
 /* ---- status ---- */
 
-static void job_entry_read_status(struct reading *r, struct span status)
+static void job_entry_read_status(struct job_entry_reader *r, struct span status)
 {
 	enum scan_type type = scan_type(status);
 	int64_t code = 0;
@@ -573,7 +574,7 @@ static void job_entry_read_status(struct reading *r, struct span status)
 /* ---- the entry ---- */
 
 /* One allocation: the structure, its texts, the document. */
-static struct job_entry *job_entry_make(const struct reading *r, struct span doc)
+static struct job_entry *job_entry_make(const struct job_entry_reader *r, struct span doc)
 {
 	size_t size = sizeof(struct job_entry) + doc.n;
 	for (size_t i = 0; i < TEXTS; i++)
@@ -597,7 +598,7 @@ static struct job_entry *job_entry_make(const struct reading *r, struct span doc
 }
 
 /* object: trimmed; whole: with the members that are not kept. */
-static bool job_entry_read_object(struct reading *r, struct span object, struct span whole)
+static bool job_entry_read_object(struct job_entry_reader *r, struct span object, struct span whole)
 {
 	enum { METADATA_, SPEC_, STATUS_, N };
 	static const char *const KEYS[N] = { "metadata", "spec", "status" };
@@ -619,7 +620,7 @@ static bool job_entry_read_object(struct reading *r, struct span object, struct 
 	return true;
 }
 
-static struct job_entry *job_entry_judge(struct reading *r, struct span doc)
+static struct job_entry *job_entry_judge(struct job_entry_reader *r, struct span doc)
 {
 	for (size_t i = 0; i < TEXTS; i++) {
 		struct span t = span_cut(r->texts[i], TEXT[i].max);
@@ -643,7 +644,7 @@ struct job_entry *job_entry_new_after(struct span object, const struct job_entry
 {
 	STR_AUTO doc = STR_INIT(object.n + 64); /* room to close open containers */
 	STR_AUTO packed = STR_INIT(JOB_ENTRY_DOC_MAX);
-	struct reading r = { .before = before, .c = { .gpus = JOB_ENTRY_NONE } };
+	struct job_entry_reader r = { .before = before, .c = { .gpus = JOB_ENTRY_NONE } };
 	struct job_entry *c = NULL;
 	(void)str_reserve(&doc, object.n); /* at most that, as a rule: the text does not move */
 	trim(&doc, &(struct scan){ object.p, object.p + object.n, '\0' }, KEEP_FRAMEWORK);
@@ -666,7 +667,7 @@ struct job_entry *job_entry_new_after(struct span object, const struct job_entry
 
 struct job_entry *job_entry_new_made(struct span object, const struct job_entry_made *made)
 {
-	struct reading r = { .made = made };
+	struct job_entry_reader r = { .made = made };
 	struct job_entry *c = NULL;
 	read_metadata(&r, scan_inside(object, "metadata"));
 	if (r.texts[NAME].n) {
@@ -692,9 +693,9 @@ struct job_entry *job_entry_new_made(struct span object, const struct job_entry_
 /* Its texts are copied, as they lie before the document. */
 struct job_entry *job_entry_without_doc(const struct job_entry *c)
 {
-	struct reading r = { .c = { .gpus = 0 } };
+	struct job_entry_reader r = { .c = { .gpus = 0 } };
 	memcpy(&r.c, c, sizeof(r.c));
-	for (enum text i = 0; i < TEXTS; i++)
+	for (enum job_entry_text i = 0; i < TEXTS; i++)
 		r.texts[i] = span_of(job_entry_text_of(c, i));
 	return job_entry_make(&r, SPAN(""));
 }
@@ -727,7 +728,7 @@ void job_entry_drop(const struct job_entry *c)
 
 bool job_entry_same(const struct job_entry *a, const struct job_entry *b)
 {
-	for (enum text i = 0; i < TEXTS; i++) {
+	for (enum job_entry_text i = 0; i < TEXTS; i++) {
 		if (i != RESOURCE_VERSION &&
 		    strcmp(job_entry_text_of(a, i), job_entry_text_of(b, i)) != 0)
 			return false;

@@ -133,7 +133,7 @@ void fw_rules_after(struct fw_sync *s, struct fw_role *r, size_t index)
 }
 
 /* A task that has ended. */
-struct ended {
+struct ended_task {
 	const struct fw_role *role; /* NULL: none */
 	size_t index;
 	int64_t when_s;
@@ -141,35 +141,35 @@ struct ended {
 
 static int complete_order(const void *a, const void *b)
 {
-	const struct ended *x = a;
-	const struct ended *y = b;
+	const struct ended_task *x = a;
+	const struct ended_task *y = b;
 	if (x->when_s != y->when_s)
 		return x->when_s < y->when_s ? -1 : 1;
 	return x->index < y->index ? -1 : x->index > y->index;
 }
 
 /* The task by which a count reached its minimum. */
-static struct ended complete_kth(const struct fw_role *r, bool succeeded)
+static struct ended_task complete_kth(const struct fw_role *r, bool succeeded)
 {
-	struct ended *v = xcalloc(r->n + 1, sizeof(*v));
+	struct ended_task *v = xcalloc(r->n + 1, sizeof(*v));
 	size_t k = (size_t)r->spec->min[succeeded];
 	size_t n = 0;
 	for (size_t i = 0; i < r->n; i++) {
 		const struct fw_life *l = &r->tasks[i].life;
 		if (!r->tasks[i].removing && l->state == FW_COMPLETED &&
 		    l->outcome->succeeded == succeeded)
-			v[n++] = (struct ended){ r, i, l->completion_s };
+			v[n++] = (struct ended_task){ r, i, l->completion_s };
 	}
 	qsort(v, n, sizeof(*v), complete_order);
-	struct ended kth = v[k - 1];
+	struct ended_task kth = v[k - 1];
 	free(v);
 	return kth;
 }
 
 /* The last task to complete; of several in a role the higher index, else the earlier role. */
-static struct ended complete_last(const struct framework *f)
+static struct ended_task complete_last(const struct framework *f)
 {
-	struct ended last = { 0 };
+	struct ended_task last = { 0 };
 	for (size_t i = 0; i < f->spec.n_roles; i++) {
 		const struct fw_role *r = f->spec.roles[i].status;
 		const struct fw_role *before = last.role;
@@ -179,7 +179,7 @@ static struct ended complete_last(const struct framework *f)
 				continue;
 			if (!last.role || l->completion_s > last.when_s ||
 			    (l->completion_s == last.when_s && last.role != before))
-				last = (struct ended){ r, k, l->completion_s };
+				last = (struct ended_task){ r, k, l->completion_s };
 		}
 	}
 	return last;
@@ -188,13 +188,13 @@ static struct ended complete_last(const struct framework *f)
 void fw_rules(struct fw_sync *s)
 {
 	const struct framework *f = s->f;
-	struct ended first = { 0 };
+	struct ended_task first = { 0 };
 	for (size_t i = 0; i < 2 * f->spec.n_roles; i++) {
 		const struct fw_role *r = f->spec.roles[i / 2].status;
 		int32_t min = r ? r->spec->min[i % 2] : 0;
 		if (min < 1 || r->ended[i % 2] < min)
 			continue;
-		struct ended e = complete_kth(r, i % 2);
+		struct ended_task e = complete_kth(r, i % 2);
 		if (!first.role || e.when_s < first.when_s)
 			first = e;
 	}

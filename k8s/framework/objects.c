@@ -5,12 +5,12 @@
 enum { FC_PLACEHOLDERS = 6, FC_TOLD = 13 };
 enum { TEMPLATE_TEXT_MAX = 16 << 20 };
 
-struct told {
+struct template_value {
 	const char *name, *value;
 };
 
-struct filling {
-	const struct told *told;
+struct template_filling {
+	const struct template_value *told;
 	size_t n; /* that are filled in */
 	struct arena *a;
 };
@@ -18,7 +18,7 @@ struct filling {
 /* ---- templates ---- */
 
 /* The text with its placeholders replaced; others are left as they are. */
-static const char *objects_fill(struct span text, const struct filling *with)
+static const char *objects_fill(struct span text, const struct template_filling *with)
 {
 	STR_AUTO out = STR_INIT(TEMPLATE_TEXT_MAX);
 	size_t at = 0;
@@ -47,11 +47,11 @@ static const char *objects_fill(struct span text, const struct filling *with)
 }
 
 static struct node objects_make(const struct node *from, const struct node *more,
-                                const struct filling *with);
+                                const struct template_filling *with);
 
 /* more: items that come first, or what is added to each item. */
 static void objects_make_list(struct node *list, const struct node *more,
-                              const struct filling *with)
+                              const struct template_filling *with)
 {
 	uint32_t n = node_is(more, NODE_LIST) ? more->n : 0;
 	struct node *all = ARENA_NEW(with->a, struct node, n + list->n);
@@ -69,7 +69,8 @@ static void objects_make_list(struct node *list, const struct node *more,
 	list->n += n;
 }
 
-static void objects_make_map(struct node *map, const struct node *more, const struct filling *with)
+static void objects_make_map(struct node *map, const struct node *more,
+                             const struct template_filling *with)
 {
 	uint32_t n = more ? more->n : 0;
 	uint32_t k = 0;
@@ -92,7 +93,7 @@ static void objects_make_map(struct node *map, const struct node *more, const st
 /* A copy with its texts filled in and without null members, as Go leaves them out, and with what
  * `more` has, which wins if the types differ; NULL: nothing. */
 static struct node objects_make(const struct node *from, const struct node *more,
-                                const struct filling *with)
+                                const struct template_filling *with)
 {
 	struct node to = *from;
 	bool containers = from->type == NODE_LIST && node_get(more, "env");
@@ -111,7 +112,7 @@ static struct node objects_make(const struct node *from, const struct node *more
 
 /* What is added to the template of a pod: to each container, where the template has a list of them,
  * an object, whose last member a container can have of its own. */
-static struct node objects_added(const struct node *template, const struct filling *with)
+static struct node objects_added(const struct node *template, const struct template_filling *with)
 {
 	static const char *const LISTS[] = { "containers", "initContainers" };
 	STR_AUTO text = STR_INIT(TEMPLATE_TEXT_MAX);
@@ -123,7 +124,7 @@ static struct node objects_added(const struct node *template, const struct filli
 	                "\"labels\":{\"FC_FRAMEWORK_NAME\":\"{{FC_FRAMEWORK_NAME}}\","
 	                "\"FC_TASKROLE_NAME\":\"{{FC_TASKROLE_NAME}}\","
 	                "\"FC_TASK_INDEX\":\"{{FC_TASK_INDEX}}\"},\"annotations\":{");
-	for (const struct told *t = with->told; t < with->told + FC_TOLD; t++)
+	for (const struct template_value *t = with->told; t < with->told + FC_TOLD; t++)
 		str_printf(&text, "%s\"%s\":\"{{%s}}\"", t > with->told ? "," : "", t->name,
 		           t->name);
 	str_puts(&text, "}},\"spec\":{");
@@ -132,7 +133,7 @@ static struct node objects_added(const struct node *template, const struct filli
 			continue;
 		json_put_open(&text, LISTS[i], '{');
 		str_puts(&text, "\"env\":[");
-		for (const struct told *t = with->told; t < with->told + FC_TOLD; t++)
+		for (const struct template_value *t = with->told; t < with->told + FC_TOLD; t++)
 			str_printf(&text, "{\"name\":\"%s\",\"value\":\"{{%s}}\"},", t->name,
 			           t->name);
 		str_puts(&text, "{\"name\":\"FC_POD_UID\",\"valueFrom\":{\"fieldRef\":{"
@@ -160,7 +161,7 @@ static const struct node *objects_pod(const struct framework *f, const struct fw
 	const char *uid = f->life.uid ? f->life.uid : "";
 	const char *attempt = arena_printf(a, "%d", f->life.id);
 	const struct fw_task *task = &r->tasks[index];
-	const struct told told[FC_TOLD] = {
+	const struct template_value told[FC_TOLD] = {
 		{ "FC_FRAMEWORK_NAMESPACE", f->spec.namespace_name },
 		{ "FC_FRAMEWORK_NAME", f->spec.name },
 		{ "FC_TASKROLE_NAME", r->name },
@@ -175,7 +176,7 @@ static const struct node *objects_pod(const struct framework *f, const struct fw
 		{ "FC_TASK_UID", task->uid },
 		{ "FC_TASK_ATTEMPT_ID", arena_printf(a, "%d", task->life.id) },
 	};
-	struct filling with = { told, FC_TOLD, a };
+	struct template_filling with = { told, FC_TOLD, a };
 	const struct node *template = framework_template(f, r->name, a);
 	struct node *pod = ARENA_NEW(a, struct node, 2);
 	pod[1] = objects_added(template, &with);

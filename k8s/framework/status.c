@@ -119,7 +119,7 @@ enum { OF_FRAMEWORK = 1, OF_TASK = 2, OF_BOTH = OF_FRAMEWORK | OF_TASK };
 /* In Go's order.  A place in fw_life is one in fw_task, which begins with it. */
 #define LIFE(member) offsetof(struct fw_life, member)
 #define TASK(member) offsetof(struct fw_task, member)
-static const struct field {
+static const struct status_member {
 	const char *key;
 	enum field_kind kind;
 	int of;
@@ -249,7 +249,8 @@ static void status_check_life(const struct fw_value *v, const struct fw_life *l)
 		fw_bad(v, "is %s, but its attempt has no uid", state);
 }
 
-static void status_field(const struct field *f, const struct fw_value *of, void *at, int64_t index)
+static void status_field(const struct status_member *f, const struct fw_value *of, void *at,
+                         int64_t index)
 {
 	if (f->kind == FIELD_TIME)
 		*(int64_t *)at = fw_time(of, f->key, f->needed);
@@ -274,7 +275,7 @@ static void status_fields(const struct fw_value *v, int of, size_t index, void *
 {
 	struct fw_value inner = { 0 };
 	const struct fw_value *at = v;
-	for (const struct field *f = FIELDS; f < FIELDS + FIELDS_N; f++) {
+	for (const struct status_member *f = FIELDS; f < FIELDS + FIELDS_N; f++) {
 		if (!(f->of & of))
 			continue;
 		if (f->kind == FIELD_OPEN)
@@ -391,7 +392,7 @@ static void write_outcome(struct str *out, const struct fw_outcome *o)
 	str_char(out, '}');
 }
 
-static void write_field(struct str *out, const struct field *f, const void *at)
+static void write_field(struct str *out, const struct status_member *f, const void *at)
 {
 	char time[RFC3339_MAX];
 	if (f->kind == FIELD_TIME)
@@ -423,7 +424,7 @@ static void write_fields(struct str *out, int of, size_t index, const char *name
 	const struct fw_life *l = base;
 	FREE_AUTO char *instance = l->uid ? xasprintf("%d_%s", l->id, l->uid) : NULL;
 	json_put_open(out, NULL, '{');
-	for (const struct field *f = FIELDS; f < FIELDS + FIELDS_N; f++) {
+	for (const struct status_member *f = FIELDS; f < FIELDS + FIELDS_N; f++) {
 		if (!(f->of & of))
 			continue;
 		const char *ports =

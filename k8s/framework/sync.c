@@ -3,7 +3,7 @@
 #include "k8s/framework/framework_internal.h"
 
 /* The Framework with its ConfigMap, or a task with its pod, in a sync. */
-struct one {
+struct sync_object {
 	struct fw_sync *s;
 	struct fw_role *r; /* NULL, as t: the Framework */
 	size_t index;
@@ -13,7 +13,7 @@ struct one {
 };
 
 /* Its ConfigMap or pod with the uid of the status. */
-enum found {
+enum object_presence {
 	THERE,
 	GONE, /* also if another one of that name is there */
 	LATER /* an unknown one must be deleted first, which failed or is pending */
@@ -137,19 +137,19 @@ static void sync_attempt(struct fw_sync *s)
 
 /* ---- requests and ends of a Framework or a task ---- */
 
-static void one_move(struct one *o, enum fw_state to)
+static void one_move(struct sync_object *o, enum fw_state to)
 {
 	fw_move(o->s, o->r, o->index, o->l, to);
 }
 
 /* It is not stopped or scaled away. */
-static bool one_wanted(const struct one *o)
+static bool one_wanted(const struct sync_object *o)
 {
 	return o->t ? !o->t->removing : o->s->f->spec.execution != FW_STOP;
 }
 
 /* The attempt is over: there is no ConfigMap or pod. */
-static void one_force(struct one *o, struct fw_outcome *outcome)
+static void one_force(struct sync_object *o, struct fw_outcome *outcome)
 {
 	if (!o->t) {
 		fw_complete(o->s, true, outcome);
@@ -160,7 +160,7 @@ static void one_force(struct one *o, struct fw_outcome *outcome)
 	o->s->r->again = true;
 }
 
-static bool one_answered(struct one *o, enum framework_answer a)
+static bool one_answered(struct sync_object *o, enum framework_answer a)
 {
 	if (a == FRAMEWORK_PENDING)
 		o->s->r->pending = true;
@@ -169,7 +169,7 @@ static bool one_answered(struct one *o, enum framework_answer a)
 	return a == FRAMEWORK_DONE;
 }
 
-static bool one_remove(struct one *o, const char *uid, bool force, bool confirm)
+static bool one_remove(struct sync_object *o, const char *uid, bool force, bool confirm)
 {
 	const struct framework_world *w = o->s->w;
 	struct framework_delete what = { o->t ? FRAMEWORK_POD : FRAMEWORK_CONFIGMAP, o->name, uid,
@@ -179,7 +179,7 @@ static bool one_remove(struct one *o, const char *uid, bool force, bool confirm)
 
 /* Of a ConfigMap, *out has the uids and `dying`.  One that the Framework or its ConfigMap owns, but
  * the status does not know, is deleted. */
-static enum found one_find(struct one *o, bool confirm, struct framework_pod *out)
+static enum object_presence one_find(struct sync_object *o, bool confirm, struct framework_pod *out)
 {
 	const struct framework_world *w = o->s->w;
 	const char *owner = o->t ? o->s->f->life.uid : o->s->f->spec.uid;
@@ -200,7 +200,7 @@ static enum found one_find(struct one *o, bool confirm, struct framework_pod *ou
 	return one_remove(o, out->uid, false, confirm) ? GONE : LATER;
 }
 
-static void one_create(struct one *o)
+static void one_create(struct sync_object *o)
 {
 	const struct framework_world *w = o->s->w;
 	struct framework_created made = { 0 };
@@ -241,7 +241,7 @@ static char *one_duration(int64_t seconds)
 }
 
 /* It was created, but did not appear. */
-static void one_not_seen(struct one *o)
+static void one_not_seen(struct sync_object *o)
 {
 	int64_t timeout_s = o->s->f->config->cache_timeout_s;
 	bool wanted = one_wanted(o);
@@ -261,7 +261,7 @@ static void one_not_seen(struct one *o)
 }
 
 /* After the end of an attempt: a retry; false: there is none.  policy NULL: never. */
-static bool one_retry(struct one *o, const struct fw_policy *policy)
+static bool one_retry(struct sync_object *o, const struct fw_policy *policy)
 {
 	static const struct fw_policy NEVER = { false, 0 };
 	struct fw_life *l = o->l;
@@ -297,7 +297,7 @@ static bool one_retry(struct one *o, const struct fw_policy *policy)
 /* ---- a task against its pod ---- */
 
 /* The attempt is over once its pod is deleted. */
-static void task_end(struct one *o, struct fw_outcome *outcome)
+static void task_end(struct sync_object *o, struct fw_outcome *outcome)
 {
 	fw_end(o->s, o->l, outcome);
 	one_move(o, FW_DELETION_PENDING);
@@ -305,7 +305,7 @@ static void task_end(struct one *o, struct fw_outcome *outcome)
 }
 
 /* Replaces a text of the status; NULL counts as "". */
-static void task_copy(struct one *o, char **to, const char *from)
+static void task_copy(struct sync_object *o, char **to, const char *from)
 {
 	from = from ? from : "";
 	if (*to && strcmp(*to, from) == 0)
@@ -315,7 +315,7 @@ static void task_copy(struct one *o, char **to, const char *from)
 	o->s->r->status_changed = true;
 }
 
-static void task_seen(struct one *o, const struct framework_pod *pod)
+static void task_seen(struct sync_object *o, const struct framework_pod *pod)
 {
 	const char *phase = pod->phase ? pod->phase : "";
 	if (o->l->state == FW_CREATION_REQUESTED)
@@ -342,7 +342,7 @@ static void task_seen(struct one *o, const struct framework_pod *pod)
 		task_end(o, sync_scaled_down());
 }
 
-static void task_there(struct one *o, const struct framework_pod *pod)
+static void task_there(struct sync_object *o, const struct framework_pod *pod)
 {
 	if (pod->dying) {
 		fw_end(o->s, o->l,
@@ -360,7 +360,7 @@ static void task_there(struct one *o, const struct framework_pod *pod)
 	}
 }
 
-static void task_pending(struct one *o)
+static void task_pending(struct sync_object *o)
 {
 	if (sync_completing(o->s->f))
 		return;
@@ -379,12 +379,12 @@ static void task_count(struct framework *f, struct fw_role *r, const struct fw_t
 	r->ended[t->life.outcome->succeeded]++;
 }
 
-static void one_sync(struct one *o);
+static void one_sync(struct sync_object *o);
 
 static void task_sync(struct fw_sync *s, struct fw_role *r, size_t index)
 {
 	struct fw_task *t = &r->tasks[index];
-	struct one o = { s, r, index, t, &t->life, "" };
+	struct sync_object o = { s, r, index, t, &t->life, "" };
 	if (t->life.state == FW_COMPLETED)
 		return;
 	if (t->life.state == FW_ATTEMPT_COMPLETED) {
@@ -493,7 +493,7 @@ static bool rescale(struct fw_sync *s)
 
 /* ---- the Framework against its ConfigMap ---- */
 
-static void sync_tasks(struct one *o)
+static void sync_tasks(struct sync_object *o)
 {
 	struct framework *f = o->s->f;
 	if (!sync_completing(f)) {
@@ -514,7 +514,7 @@ static void sync_tasks(struct one *o)
 		one_move(o, FW_RUNNING);
 }
 
-static void sync_there(struct one *o, const struct framework_pod *cm)
+static void sync_there(struct sync_object *o, const struct framework_pod *cm)
 {
 	if (cm->dying) {
 		fw_end(
@@ -531,7 +531,7 @@ static void sync_there(struct one *o, const struct framework_pod *cm)
 	sync_tasks(o);
 }
 
-static void sync_pending(struct one *o)
+static void sync_pending(struct sync_object *o)
 {
 	const struct framework *f = o->s->f;
 	struct framework_pod other;
@@ -544,10 +544,10 @@ static void sync_pending(struct one *o)
 }
 
 /* Against its ConfigMap or pod. */
-static void one_sync(struct one *o)
+static void one_sync(struct sync_object *o)
 {
 	struct framework_pod there;
-	enum found found = one_find(o, false, &there);
+	enum object_presence found = one_find(o, false, &there);
 	if (found == LATER)
 		return;
 	if (o->l->state == FW_CREATION_PENDING)
@@ -592,7 +592,7 @@ void framework_sync(struct framework *f, const struct framework_world *w, int64_
                     uint64_t random, struct framework_result *result)
 {
 	struct fw_sync s = { .f = f, .w = w, .now_s = now_s, .random = random, .r = result };
-	struct one o = { .s = &s, .l = &f->life };
+	struct sync_object o = { .s = &s, .l = &f->life };
 	*result = (struct framework_result){ .wake_s = INT64_MAX };
 	(void)fw_configmap_name(f, o.name);
 	if (sync_spec(&s))

@@ -51,7 +51,7 @@ enum {
 };
 
 /* Candidates of one kind, and the progress of this round. */
-struct part {
+struct orphan_kind {
 	struct orphans orphans;
 	size_t at;   /* the next to check; kept across rounds */
 	size_t left; /* not checked in this round */
@@ -73,6 +73,6 @@ struct janitor {
 	int64_t date_s;      /* the API server's clock, from the current list */
 	struct orphans page; /* PriorityClasses of the current page */
 
-	struct part frameworks, classes;
+	struct orphan_kind frameworks, classes;
 	char cursor[ORPHAN_NAME]; /* PriorityClasses up to this name are done */
 };

@@ -67,7 +67,7 @@ static bool janitor_get(struct janitor *j, const char *name, bool whole, struct 
 
 /* Deletes this version of it, and counts that.  STORE_NOT_FOUND or STORE_CONFLICT: another client
  * was faster; others than these and STORE_OK: there is trouble. */
-static enum store_outcome janitor_delete(struct janitor *j, struct part *p,
+static enum store_outcome janitor_delete(struct janitor *j, struct orphan_kind *p,
                                          const struct orphan *one, const char *version,
                                          struct arena *a)
 {
@@ -86,7 +86,7 @@ static enum store_outcome janitor_delete(struct janitor *j, struct part *p,
 
 /* Asks for the next page of Frameworks that are being created, or of PriorityClasses.  paged false:
  * all Frameworks at once, from the API server's cache. */
-static enum store_outcome janitor_list(struct janitor *j, struct part *p, bool paged,
+static enum store_outcome janitor_list(struct janitor *j, struct orphan_kind *p, bool paged,
                                        struct arena *a, struct store_reply *reply)
 {
 	bool classes = p == &j->classes;
@@ -115,7 +115,7 @@ static enum store_outcome janitor_list(struct janitor *j, struct part *p, bool p
 }
 
 /* Hands each item to `each`, and keeps the token.  false: trouble. */
-static bool janitor_read(struct janitor *j, struct part *p, const struct store_reply *reply,
+static bool janitor_read(struct janitor *j, struct orphan_kind *p, const struct store_reply *reply,
                          item_callback *each)
 {
 	str_done(&p->token);
@@ -131,7 +131,7 @@ static bool janitor_read(struct janitor *j, struct part *p, const struct store_r
 /* ---- candidates ---------------------------------------------------------------------------- */
 
 /* The next one that is old enough to be looked at, or NULL. */
-static struct orphan *janitor_next(const struct janitor *j, struct part *p)
+static struct orphan *janitor_next(const struct janitor *j, struct orphan_kind *p)
 {
 	int64_t now = clock_ms();
 	while (p->left > 0 && p->looks < LOOKS_MAX && p->removed < REMOVALS_MAX) {
@@ -173,7 +173,7 @@ static void frameworks_note(void *arg, struct span item)
 /* Notes those that look so in a list.  false: trouble. */
 static bool frameworks_list(struct janitor *j)
 {
-	struct part *p = &j->frameworks;
+	struct orphan_kind *p = &j->frameworks;
 	str_done(&p->token);
 	for (bool paged = false;;) {
 		ARENA_AUTO a = { 0 };
@@ -207,7 +207,7 @@ static bool frameworks_list(struct janitor *j)
 /* The list gave candidates; the whole object decides. */
 static void janitor_check_frameworks(struct janitor *j)
 {
-	struct part *p = &j->frameworks;
+	struct orphan_kind *p = &j->frameworks;
 	if (!frameworks_list(j))
 		return;
 	p->left = p->orphans.n;
@@ -280,7 +280,7 @@ static void classes_note(void *arg, struct span item)
 /* Fills j->page with the next ones by name; empty at the end.  false: trouble. */
 static bool classes_list(struct janitor *j)
 {
-	struct part *p = &j->classes;
+	struct orphan_kind *p = &j->classes;
 	bool begun_anew = false;
 	j->page.n = 0;
 	for (;;) {
@@ -309,7 +309,7 @@ static bool classes_list(struct janitor *j)
 /* The Frameworks of known ones are still gone: they go, too.  false: trouble. */
 static bool classes_check_known(struct janitor *j)
 {
-	struct part *p = &j->classes;
+	struct orphan_kind *p = &j->classes;
 	for (struct orphan *one; (one = janitor_next(j, p)) != NULL;) {
 		ARENA_AUTO a = { 0 };
 		struct store_reply reply;
@@ -328,7 +328,7 @@ static bool classes_check_known(struct janitor *j)
 /* Looks at one page: old ones go at once, the others are noted. */
 static void classes_check_page(struct janitor *j)
 {
-	struct part *p = &j->classes;
+	struct orphan_kind *p = &j->classes;
 	for (const struct orphan *one = j->page.v; one < j->page.v + j->page.n; one++) {
 		ARENA_AUTO a = { 0 };
 		struct store_reply reply;
@@ -377,7 +377,7 @@ int64_t janitor_round(struct janitor *j, struct janitor_report *report)
 	str_done(&j->trouble);
 	j->trouble = STR_INIT(TROUBLE_MAX);
 	j->unreachable = false;
-	struct part *const parts[] = { &j->frameworks, &j->classes };
+	struct orphan_kind *const parts[] = { &j->frameworks, &j->classes };
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
 		parts[i]->looks = parts[i]->removed = parts[i]->pages = 0;
 		parts[i]->left = parts[i]->orphans.n;

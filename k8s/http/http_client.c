@@ -11,9 +11,9 @@
 
 enum { HEADER_MAX = 16 * 1024, RECEIVE = 64 << 10, TURN_MS_MAX = 60000 };
 
-struct exchange {
+struct client_exchange {
 	struct client *client;
-	struct exchange *next, **at;
+	struct client_exchange *next, **at;
 	CURL *easy;
 	struct curl_slist *headers;
 	struct client_call call;
@@ -29,14 +29,14 @@ struct client {
 	const char *ca_file, *socket;
 	struct str authorization; /* "": none */
 	bool hints;               /* problems come with those for users of a rest-lit server */
-	struct exchange *first;
+	struct client_exchange *first;
 };
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
 static size_t client_take_body(char *from, size_t size, size_t count, void *arg)
 {
-	struct exchange *x = arg;
+	struct client_exchange *x = arg;
 	size_t n = size * count;
 	if (x->call.piece && curl_status(x->easy) / 100 == 2)
 		x->unwanted = !x->call.piece(x->call.arg, (struct span){ from, n });
@@ -45,7 +45,7 @@ static size_t client_take_body(char *from, size_t size, size_t count, void *arg)
 	return x->unwanted || x->body.full ? 0 : n; /* 0 ends the transfer */
 }
 
-static const char *problem_of(struct exchange *x, CURLcode result)
+static const char *problem_of(struct client_exchange *x, CURLcode result)
 {
 	bool hints = x->client->hints;
 	size_t n = strlen(x->error);
@@ -68,7 +68,7 @@ static const char *problem_of(struct exchange *x, CURLcode result)
 	return x->error[0] ? x->error : curl_easy_strerror(result);
 }
 
-void client_stop(struct exchange *x)
+void client_stop(struct client_exchange *x)
 {
 	*x->at = x->next;
 	if (x->next)
@@ -80,7 +80,7 @@ void client_stop(struct exchange *x)
 	free(x);
 }
 
-static void client_answered(struct exchange *x, CURLcode result)
+static void client_answered(struct client_exchange *x, CURLcode result)
 {
 	struct client_answer a = { .status = curl_status(x->easy), .body = str_view(&x->body) };
 	struct curl_header *location = NULL;
@@ -107,7 +107,7 @@ void client_run_once(struct client *c, int64_t timeout_ms, int fd)
 	(void)curl_multi_poll(c->multi, &extra, fd >= 0, ms, NULL);
 	(void)curl_multi_perform(c->multi, &n); /* errors show in the transfers */
 	for (const CURLMsg *m; (m = curl_multi_info_read(c->multi, &n));) {
-		struct exchange *x = NULL;
+		struct client_exchange *x = NULL;
 		CURLcode result = m->data.result;
 		(void)curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&x); /* set */
 		client_answered(x, result);
@@ -116,7 +116,7 @@ void client_run_once(struct client *c, int64_t timeout_ms, int fd)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-static void client_add_header(struct exchange *x, const char *name, const char *value)
+static void client_add_header(struct client_exchange *x, const char *name, const char *value)
 {
 	STR_AUTO line = STR_SECRET(HEADER_MAX);
 	str_puts(&line, name);
@@ -124,15 +124,16 @@ static void client_add_header(struct exchange *x, const char *name, const char *
 	curl_add_header(&x->headers, str_c(&line));
 }
 
-struct exchange *client_start(struct client *c, const struct client_call *call, struct err *e)
+struct client_exchange *client_start(struct client *c, const struct client_call *call,
+                                     struct err *e)
 {
 	int n = call->link ? (int)c->origin : (int)strlen(c->url);
 	FREE_AUTO char *target = xasprintf("%.*s%s", n, c->url, call->path);
 	CURL *easy = curl_new(target, &(struct curl_pem){ .ca = c->ca_file }, e);
 	if (!easy)
 		return NULL;
-	struct exchange *x = xcalloc(1, sizeof(*x));
-	*x = (struct exchange){
+	struct client_exchange *x = xcalloc(1, sizeof(*x));
+	*x = (struct client_exchange){
 		.client = c, .next = c->first, .at = &c->first, .easy = easy, .call = *call
 	};
 	x->body = (struct str)STR_INIT(call->max);
@@ -211,7 +212,7 @@ void client_free(struct client *c)
 {
 	if (!c)
 		return;
-	for (struct exchange *x = c->first, *next; x; x = next) {
+	for (struct client_exchange *x = c->first, *next; x; x = next) {
 		next = x->next;
 		client_stop(x);
 	}
@@ -233,9 +234,9 @@ struct fetch {
 	atomic_bool stop;
 	struct client *client;
 	/* Only the thread uses the rest. */
-	const struct exchange *asking; /* NULL: none */
-	int64_t begun_ms, next_ms;     /* the start of this attempt, and of the next one */
-	unsigned failures;             /* in a row */
+	const struct client_exchange *asking; /* NULL: none */
+	int64_t begun_ms, next_ms;            /* the start of this attempt, and of the next one */
+	unsigned failures;                    /* in a row */
 };
 
 int64_t fetch_pause_ms(int64_t interval_ms, unsigned failures)

@@ -13,7 +13,7 @@
 #include "base/err.h"
 
 struct client;
-struct exchange;
+struct client_exchange;
 
 struct client_settings {
 	const char *url;     /* https://HOST[:PORT][/PATH], or http:// on loopback */
@@ -54,9 +54,10 @@ struct client_call {
 };
 
 /* Texts are borrowed until the end.  NULL and *e (500). */
-struct exchange *client_start(struct client *c, const struct client_call *call, struct err *e);
+struct client_exchange *client_start(struct client *c, const struct client_call *call,
+                                     struct err *e);
 /* Cancel without further callbacks. */
-void client_stop(struct exchange *x);
+void client_stop(struct client_exchange *x);
 /* Run until something has come or a request has ended, fd (-1: none) is readable, or the time is
  * over. */
 void client_run_once(struct client *c, int64_t timeout_ms, int fd);

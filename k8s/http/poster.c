@@ -31,14 +31,14 @@ struct poster {
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
-struct network {
+struct ip_network {
 	unsigned char base[16];
 	unsigned bits;
 };
 
 /* IPv4 that is not public, by RFC 6890 and its successors (IANA's registry of special addresses).
  */
-static const struct network NOT_PUBLIC_V4[] = {
+static const struct ip_network NOT_PUBLIC_V4[] = {
 	{ { 0 }, 8 },
 	{ { 10 }, 8 },
 	{ { 100, 64 }, 10 },
@@ -57,15 +57,15 @@ static const struct network NOT_PUBLIC_V4[] = {
 
 /* Of IPv6, 2000::/3 is public, except for these: Teredo and others, documentation, and 6to4, which
  * contains an IPv4 address. */
-static const struct network PUBLIC_V6 = { { 0x20 }, 3 };
-static const struct network NOT_PUBLIC_V6[] = {
+static const struct ip_network PUBLIC_V6 = { { 0x20 }, 3 };
+static const struct ip_network NOT_PUBLIC_V6[] = {
 	{ { 0x20, 0x01, 0x00 }, 23 },
 	{ { 0x20, 0x01, 0x0d, 0xb8 }, 32 },
 	{ { 0x20, 0x02 }, 16 },
 	{ { 0x3f, 0xff, 0x00 }, 20 },
 };
 
-static bool poster_within(const struct network *n, const unsigned char *address)
+static bool poster_within(const struct ip_network *n, const unsigned char *address)
 {
 	unsigned whole = n->bits / 8;
 	unsigned rest = n->bits % 8;

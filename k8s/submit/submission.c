@@ -20,7 +20,7 @@ enum {
 	UID_ROOM = 64,
 };
 
-enum phase {
+enum submission_phase {
 	VETTING,   /* POST of a pod of the user, as a dry run */
 	MAKING,    /* POST of the object of this step */
 	COMPARING, /* GET: is the existing object ours? */
@@ -34,7 +34,7 @@ enum phase {
 };
 
 /* The object of a step. */
-struct made {
+struct made_object {
 	char uid[UID_ROOM];     /* "": not created, or not known */
 	bool lost;              /* its POST got no answer and is not settled */
 	char version[UID_ROOM]; /* precondition of its DELETE; "": none */
@@ -47,13 +47,13 @@ struct submission {
 	submission_callback *done;
 	void *arg;
 
-	enum phase phase;
+	enum submission_phase phase;
 	size_t step;                      /* 0: the Framework; i: objects->v[i - 1] */
 	size_t vetted;                    /* pods that the API server has accepted */
-	struct made *made;                /* by step */
+	struct made_object *made;         /* by step */
 	struct store_request request;     /* under way */
 	struct str patch;                 /* its body; empty before the first PATCH */
-	struct made old;                  /* the object that is replaced */
+	struct made_object old;           /* the object that is replaced */
 	unsigned tries, internal, absent; /* of this step: POSTs; answers 500; "not there" */
 	bool met;                         /* of this step: a POST was answered 409 */
 	unsigned conflicts, strange;      /* answers to the PATCH: 409; 200, but not started */
@@ -76,7 +76,7 @@ static const struct object *submission_object(const struct submission *b)
 }
 
 /* Completes and sends b->request, about the object of this step, or its owner. */
-static void send_step(struct submission *b, enum phase phase, int64_t not_before_ms)
+static void send_step(struct submission *b, enum submission_phase phase, int64_t not_before_ms)
 {
 	struct store_request *r = &b->request;
 	const struct object *o =
@@ -139,7 +139,7 @@ static void submission_vet(struct submission *b)
 	store_request(b->store, &b->request);
 }
 
-static void submission_get(struct submission *b, enum phase phase, int64_t not_before_ms)
+static void submission_get(struct submission *b, enum submission_phase phase, int64_t not_before_ms)
 {
 	/* Only the whole object shows whether a Framework is started. */
 	bool whole =
@@ -295,7 +295,7 @@ static void note_framework(struct submission *b, const struct store_reply *reply
 
 static void is_made(struct submission *b, const struct store_reply *reply)
 {
-	struct made *m = &b->made[b->step];
+	struct made_object *m = &b->made[b->step];
 	struct span uid = b->opt->dry_run && reply->uid.n == 0 ? SPAN("dry-run") : reply->uid;
 	if (!submission_uid_ok(uid)) {
 		lost(b, reply); /* not an answer of an API server */
@@ -715,7 +715,7 @@ void submission_start(struct store *s, const struct objects *o,
 static void undo(struct submission *b)
 {
 	for (; b->step < b->objects->n; b->step++) {
-		const struct made *m = &b->made[b->step];
+		const struct made_object *m = &b->made[b->step];
 		bool made = m->uid[0] != '\0';
 		bool owned = b->step > 0 && resource_of(submission_object(b)->kind)->namespaced;
 		if (owned || (!made && !m->lost))
@@ -753,7 +753,7 @@ static void submission_roll_back(struct submission *b)
 		b->give_up_ms = enough;
 	b->step = 0;
 	if (b->patch.n > 0) /* it can be started: SEEKING looks */
-		b->made[0] = (struct made){ .lost = true };
+		b->made[0] = (struct made_object){ .lost = true };
 	undo(b);
 }
 
@@ -777,7 +777,7 @@ static void submission_not_undone(struct submission *b, const struct store_reply
 static void submission_in_the_way(struct submission *b, const struct store_reply *reply)
 {
 	(void)reply;
-	struct made *m = &b->made[b->step];
+	struct made_object *m = &b->made[b->step];
 	m->uid[0] = '\0';
 	m->lost = true;
 	submission_get(b, SEEKING, clock_ms() + PAUSE_MS);
@@ -787,13 +787,13 @@ static void submission_sought(struct submission *b, const struct store_reply *re
 {
 	ARENA_AUTO a = { 0 };
 	struct marks there = marks_of(reply->body, &a);
-	struct made *m = &b->made[b->step];
+	struct made_object *m = &b->made[b->step];
 	if (reply->uid.n == 0 || reply->uid.n >= UID_ROOM ||
 	    reply->resource_version.n >= UID_ROOM) {
 		submission_not_undone(b, reply);
 		return;
 	}
-	*m = (struct made){ .lost = false };
+	*m = (struct made_object){ .lost = false };
 	if (submission_is_ours(b, &there)) {
 		/* A started Framework is complete.  A repetition of the request with the same
 		 * Idempotency-Key can have been answered with success already. */

@@ -211,12 +211,12 @@ static const char *result_reason(CURLcode result, int status)
 	}
 }
 
-static struct exchange result_exchange(const struct transfer *t, CURLcode result)
+static struct api_exchange result_exchange(const struct transfer *t, CURLcode result)
 {
 	struct span answer = str_view(&t->answer);
 	long connects = 0;
 	(void)curl_easy_getinfo(t->easy, CURLINFO_NUM_CONNECTS, &connects); /* stays 0 */
-	return (struct exchange){
+	return (struct api_exchange){
 		.complete = result == CURLE_OK,
 		.begun = t->begun,
 		.permanent = curl_is_permanent(result),
@@ -228,7 +228,7 @@ static struct exchange result_exchange(const struct transfer *t, CURLcode result
 }
 
 static void result_message(struct str *out, const struct transfer *t, CURLcode result,
-                           const struct exchange *x)
+                           const struct api_exchange *x)
 {
 	if (x->too_large)
 		str_printf(out, "its answer is larger than %zu bytes", t->answer.max);
@@ -241,7 +241,7 @@ static void result_message(struct str *out, const struct transfer *t, CURLcode r
 }
 
 static enum api_health result_api_health(const struct transfer *t, CURLcode result,
-                                         const struct exchange *x)
+                                         const struct api_exchange *x)
 {
 	if (x->complete)
 		return x->status == 429 || x->status == 503 ? API_BUSY : API_ANSWERS;
@@ -303,7 +303,7 @@ static void answer(struct store *s, struct transfer *t, struct store_reply *repl
 
 /* Try again if that is safe, worth it and in time. */
 static bool api_try_again(struct api_store *a, struct transfer *t, struct reply_class v,
-                          const struct exchange *x, const struct store_reply *reply)
+                          const struct api_exchange *x, const struct store_reply *reply)
 {
 	struct pending *p = t->item;
 	int64_t when = clock_ms();
@@ -341,7 +341,7 @@ static void api_complete(struct api_store *a, struct transfer *t, CURLcode resul
 		t->error[0] = '\0';
 	}
 	STR_AUTO message = STR_INIT(MESSAGE_MAX);
-	struct exchange x = result_exchange(t, result);
+	struct api_exchange x = result_exchange(t, result);
 	bool connected = x.complete && x.just_connected;
 	x.just_connected |= backoff_is_settling(&a->backoff, clock_ms());
 	struct reply_class v = reply_classify(&p->r, &x);

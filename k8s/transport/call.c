@@ -6,7 +6,7 @@
 
 #include "base/posix/clock.h"
 
-struct call {
+struct store_wait {
 	struct arena *a;
 	struct store_reply *reply;
 	bool done;
@@ -14,7 +14,7 @@ struct call {
 
 static void call_done(void *arg, const struct store_reply *r)
 {
-	struct call *c = arg;
+	struct store_wait *c = arg;
 	*c->reply = *r;
 	c->reply->body = arena_span(c->a, r->body);
 	c->reply->uid = arena_span(c->a, r->uid);
@@ -33,7 +33,7 @@ static void caller_ends(struct caller *c)
 enum store_outcome store_call(struct caller *c, const struct store_request *r, struct arena *a,
                               struct store_reply *reply)
 {
-	struct call call = { a, reply, false };
+	struct store_wait call = { a, reply, false };
 	struct store_request own = *r;
 	own.done = call_done;
 	own.arg = &call;

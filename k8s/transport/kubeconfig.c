@@ -14,9 +14,9 @@
 
 enum { CONFIG_MAX = 1 << 20 };
 
-enum section { CLUSTER, USER, CONTEXT, SECTION_MAX };
+enum kubeconfig_section { CLUSTER, USER, CONTEXT, SECTION_MAX };
 
-enum treatment {
+enum key_treatment {
 	IGNORED, /* without effect here */
 	REFUSED,
 	TEXT,
@@ -28,10 +28,10 @@ enum treatment {
 #define TO(member) offsetof(struct login_source, member)
 
 /* clang-format off */
-static const struct key {
+static const struct kubeconfig_key {
 	const char *name;
-	enum section section;
-	enum treatment treatment;
+	enum kubeconfig_section section;
+	enum key_treatment treatment;
 	size_t to;
 } KEYS[] = {
 	{ "server",                     CLUSTER, TEXT,    TO(server) },
@@ -71,7 +71,7 @@ static const struct { const char *list, *member; } SECTIONS[] = {
 };
 /* clang-format on */
 
-struct reading {
+struct kubeconfig_reader {
 	const char *file;
 	const struct node *root;
 	struct arena *arena;
@@ -88,14 +88,15 @@ static char *resolve(const char *kubeconfig, const char *path)
 	return xasprintf("%.*s/%s", (int)(slash - kubeconfig), kubeconfig, path);
 }
 
-static int fault(struct reading *r, const struct member *m, const char *what)
+static int fault(struct kubeconfig_reader *r, const struct member *m, const char *what)
 {
 	return err_set(r->e, UNKNOWN_ERROR, "%s:%u: %s: %s", r->file, m->key_line, m->key, what);
 }
 
-static int take_key(struct reading *r, enum section section, const struct member *m)
+static int take_key(struct kubeconfig_reader *r, enum kubeconfig_section section,
+                    const struct member *m)
 {
-	const struct key *key = KEYS;
+	const struct kubeconfig_key *key = KEYS;
 	while (key < KEYS + ARRAY_SIZE(KEYS) &&
 	       (key->section != section || !span_is(member_key(m), key->name)))
 		key++;
@@ -127,7 +128,8 @@ static int take_key(struct reading *r, enum section section, const struct member
 	return 0;
 }
 
-static int take_section(struct reading *r, enum section section, const struct node *map)
+static int take_section(struct kubeconfig_reader *r, enum kubeconfig_section section,
+                        const struct node *map)
 {
 	for (uint32_t i = 0; i < map->n; i++) {
 		if (take_key(r, section, &map->member[i]) != 0)
@@ -137,7 +139,8 @@ static int take_section(struct reading *r, enum section section, const struct no
 }
 
 /* The content of the entry of that name; NULL and *e. */
-static const struct node *find_entry(struct reading *r, enum section section, const char *name)
+static const struct node *find_entry(struct kubeconfig_reader *r, enum kubeconfig_section section,
+                                     const char *name)
 {
 	const struct node *list = node_get(r->root, SECTIONS[section].list);
 	for (uint32_t i = 0; node_is(list, NODE_LIST) && i < list->n; i++) {
@@ -151,7 +154,7 @@ static const struct node *find_entry(struct reading *r, enum section section, co
 	return NULL;
 }
 
-static int kubeconfig_read_tree(struct reading *r, struct span text, const char *context)
+static int kubeconfig_read_tree(struct kubeconfig_reader *r, struct span text, const char *context)
 {
 	struct budget budget = BUDGET_DEFAULT;
 	struct doc doc = { 0 };
@@ -176,7 +179,7 @@ static int kubeconfig_read_tree(struct reading *r, struct span text, const char 
 int kubeconfig_read(const char *file, const char *context, struct login_source *out, struct err *e)
 {
 	struct arena arena = { 0 };
-	struct reading r = { .file = file, .arena = &arena, .out = out, .e = e };
+	struct kubeconfig_reader r = { .file = file, .arena = &arena, .out = out, .e = e };
 	char *text = file_text(file, e);
 	if (text == NULL)
 		return -1;

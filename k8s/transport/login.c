@@ -46,7 +46,7 @@ void source_done(struct login_source *s)
 
 /* ---- PEM --------------------------------------------------------------------------- */
 
-#define PEM_NONE ((struct pem){ .fd = -1 })
+#define PEM_NONE ((struct login_pem){ .fd = -1 })
 
 static const char BEGIN[] = "-----BEGIN ";
 static const char END[] = "-----END ";
@@ -62,7 +62,7 @@ static int memory_file(struct span text)
 }
 
 /* From a file or from inline data; neither: PEM_NONE.  -1 and *e (500). */
-static int pem_load(struct pem *p, const char *file, const char *data, struct err *e)
+static int pem_load(struct login_pem *p, const char *file, const char *data, struct err *e)
 {
 	*p = PEM_NONE;
 	if (file == NULL && data == NULL)
@@ -82,7 +82,7 @@ static int pem_load(struct pem *p, const char *file, const char *data, struct er
 	return 0;
 }
 
-static void pem_done(struct pem *p)
+static void pem_done(struct login_pem *p)
 {
 	if (p->fd >= 0)
 		(void)close(p->fd); /* in memory */
@@ -104,7 +104,7 @@ static size_t login_count(const char *text, const char *what)
 }
 
 /* Read the file; true if it is complete and equal to the content read last. */
-static bool is_steady(struct pem *p)
+static bool is_steady(struct login_pem *p)
 {
 	ERR_AUTO ignored = { 0 };
 	if (p->file == NULL)
@@ -122,13 +122,13 @@ static bool is_steady(struct pem *p)
 
 /* Reads the files again.  Changes take effect when all files are complete and the same at two calls
  * in a row: never half a file, nor a certificate with the key of another. */
-static void pem_refresh(struct pem *const *all, size_t n)
+static void pem_refresh(struct login_pem *const *all, size_t n)
 {
 	bool steady = true;
 	for (size_t i = 0; i < n; i++)
 		steady &= is_steady(all[i]);
 	for (size_t i = 0; i < n && steady; i++) {
-		struct pem *p = all[i];
+		struct login_pem *p = all[i];
 		if (p->seen == NULL)
 			continue;
 		/* Atomically replaces the file that the path names. */
@@ -164,7 +164,7 @@ static char *login_read_token(const char *file, const char *text, const char *fr
 void login_refresh(struct login *l)
 {
 	ERR_AUTO e = { 0 };
-	pem_refresh((struct pem *const[]){ &l->ca, &l->cert, &l->key }, 3);
+	pem_refresh((struct login_pem *const[]){ &l->ca, &l->cert, &l->key }, 3);
 	if (l->token_file == NULL)
 		return;
 	char *token = login_read_token(l->token_file, NULL, NULL, &e);

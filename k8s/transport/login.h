@@ -30,7 +30,7 @@ int in_cluster_read(const char *dir, struct login_source *out, struct err *e);
 /* A certificate or key as a file in memory: libcurl with GnuTLS reads a CA from files only, and a
  * loop must not read from disk when it connects.  When the file on disk changes, the new content
  * replaces the old one under the same path, so handles need no change. */
-struct pem {
+struct login_pem {
 	char *path; /* for libcurl: /proc/self/fd/N; NULL: not set */
 	int fd;     /* -1: none */
 	char *file; /* on disk; NULL: inline data, which does not change */
@@ -40,7 +40,7 @@ struct pem {
 
 struct login {
 	char *url; /* https://host:port, without a trailing slash */
-	struct pem ca, cert, key;
+	struct login_pem ca, cert, key;
 	char *token_file; /* NULL if the token does not change */
 	char *namespace_name, *describe;
 	pthread_mutex_t lock; /* of the token */

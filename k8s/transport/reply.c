@@ -23,12 +23,12 @@ const char *reply_text(const json_t *object, const char *key)
 
 /* ---- a Status of the API server ---- */
 
-struct status {
+struct reply_status {
 	struct span kind, reason, message, object_kind, object_name;
 	struct span causes; /* JSON */
 };
 
-#define AT(member) offsetof(struct status, member)
+#define AT(member) offsetof(struct reply_status, member)
 static const struct scan_field DETAILS[] = {
 	{ "kind", SCAN_TO_TEXT, AT(object_kind), NULL },
 	{ "name", SCAN_TO_TEXT, AT(object_name), NULL },
@@ -43,25 +43,25 @@ static const struct scan_field STATUS[] = {
 	{ 0 },
 };
 
-struct cause {
+struct status_cause {
 	struct span reason, field;
 };
 static const struct scan_field CAUSE[] = {
-	{ "reason", SCAN_TO_TEXT, offsetof(struct cause, reason), NULL },
-	{ "field", SCAN_TO_TEXT, offsetof(struct cause, field), NULL },
+	{ "reason", SCAN_TO_TEXT, offsetof(struct status_cause, reason), NULL },
+	{ "field", SCAN_TO_TEXT, offsetof(struct status_cause, field), NULL },
 	{ 0 },
 };
 
 /* All are empty if the body is no Status. */
-static struct status status_of(struct span body, struct arena *a)
+static struct reply_status status_of(struct span body, struct arena *a)
 {
-	struct status s = { 0 };
+	struct reply_status s = { 0 };
 	if (reply_valid(body))
 		(void)scan_fields(body, STATUS, &s, a); /* what is malformed is absent */
-	return span_is(s.kind, "Status") ? s : (struct status){ 0 };
+	return span_is(s.kind, "Status") ? s : (struct reply_status){ 0 };
 }
 
-static bool status_next_cause(struct scan *causes, struct arena *a, struct cause *out)
+static bool status_next_cause(struct scan *causes, struct arena *a, struct status_cause *out)
 {
 	struct span item;
 	if (!scan_item(causes, &item))
@@ -72,7 +72,7 @@ static bool status_next_cause(struct scan *causes, struct arena *a, struct cause
 
 /* etcd rejected the size of an object; nothing was stored.  The Status has no reason for it, so
  * this compares the two known messages. */
-static bool status_is_too_large(const struct status *s)
+static bool status_is_too_large(const struct reply_status *s)
 {
 	return span_starts(s->message, "etcdserver: request is too large") ||
 	       span_starts(s->message, "rpc error: code = ResourceExhausted desc = trying to send "
@@ -88,9 +88,9 @@ static bool reply_is_harmless(struct span text)
 void reply_digest(struct str *out, struct span body)
 {
 	ARENA_AUTO a = { 0 };
-	struct status s = status_of(body, &a);
+	struct reply_status s = status_of(body, &a);
 	struct scan causes = scan_begin(s.causes);
-	struct cause cause;
+	struct status_cause cause;
 	if (!s.kind.n)
 		return;
 	str_span(out, reply_is_harmless(s.reason) ? s.reason : SPAN("no reason given"));
@@ -130,10 +130,10 @@ static bool is_idempotent(const struct store_request *r)
 }
 
 /* Of an answer with another status than 2xx. */
-static struct reply_class reply_refused(const struct store_request *r, const struct exchange *x)
+static struct reply_class reply_refused(const struct store_request *r, const struct api_exchange *x)
 {
 	ARENA_AUTO a = { 0 };
-	struct status s = status_of(x->answer, &a);
+	struct reply_status s = status_of(x->answer, &a);
 	switch (x->status) {
 	case 403:
 		return (struct reply_class){ STORE_REFUSED, x->just_connected && !r->look };
@@ -159,7 +159,7 @@ static struct reply_class reply_refused(const struct store_request *r, const str
 	}
 }
 
-struct reply_class reply_classify(const struct store_request *r, const struct exchange *x)
+struct reply_class reply_classify(const struct store_request *r, const struct api_exchange *x)
 {
 	/* One item of a list that is nested too deep must not hide the others. */
 	bool parsed = r->verb != STORE_DELETE && r->verb != STORE_LIST;
@@ -228,7 +228,7 @@ static size_t body_size(const struct store_request *r)
 
 /* The authorizer sees the path only: its answer to a POST has no name.  Admission (a quota) answers
  * with the name. */
-static void forbidden(struct err *e, const struct store_request *r, const struct status *s)
+static void forbidden(struct err *e, const struct store_request *r, const struct reply_status *s)
 {
 	STR_AUTO resource = STR_INIT(512); /* as a role names it: "secrets in namespace x" */
 	resource_name(&resource, r->kind);
@@ -251,7 +251,7 @@ static void forbidden(struct err *e, const struct store_request *r, const struct
 }
 
 /* 404 to a POST, or because the namespace or the resource does not exist. */
-static void not_served(struct err *e, const struct store_request *r, const struct status *s)
+static void not_served(struct err *e, const struct store_request *r, const struct reply_status *s)
 {
 	ARENA_AUTO a = { 0 };
 	const char *name = arena_dup(&a, s->object_name);
@@ -281,11 +281,11 @@ static void reply_too_large(struct err *e, const struct store_request *r, const 
 void explain_refusal(struct err *e, const struct store_request *r, const struct store_reply *reply)
 {
 	ARENA_AUTO a = { 0 };
-	struct status s = status_of(reply->body, &a);
+	struct reply_status s = status_of(reply->body, &a);
 	const char *kind = resource_of(r->kind)->kind;
 	struct span why = reply->message;
 	struct scan causes = scan_begin(s.causes);
-	struct cause cause;
+	struct status_cause cause;
 	bool too_long = false;
 	switch (reply->status) {
 	case 400:

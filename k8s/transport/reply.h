@@ -29,7 +29,7 @@ const char *reply_text(const json_t *object, const char *key);
 void reply_digest(struct str *out, struct span body);
 
 /* One HTTP exchange. */
-struct exchange {
+struct api_exchange {
 	bool complete;       /* libcurl got a whole answer */
 	bool begun;          /* there was a connection: the request may have been sent */
 	bool permanent;      /* a repetition fails, too: an invalid certificate */
@@ -44,7 +44,7 @@ struct reply_class {
 	bool again; /* safe to repeat, and likely to help */
 };
 
-struct reply_class reply_classify(const struct store_request *r, const struct exchange *x);
+struct reply_class reply_classify(const struct store_request *r, const struct api_exchange *x);
 
 enum { CONTINUE_MAX = 4096 }; /* bytes of metadata.continue */
 

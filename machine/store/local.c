@@ -26,7 +26,7 @@ enum {
 };
 
 /* A request on its way to the worker and back. */
-struct task {
+struct local_task {
 	struct mail mail; /* first */
 	const char *namespace_name;
 	const struct store_request *r;
@@ -59,7 +59,7 @@ struct local_store {
 static void group_do(struct local *l, struct mail *first, const struct mail *end, int failed)
 {
 	for (struct mail *m = first; m != end; m = m->next) {
-		struct task *t = (struct task *)m;
+		struct local_task *t = (struct local_task *)m;
 		request_do(&l->db, t->namespace_name, t->r, failed, &t->answer);
 	}
 }
@@ -70,7 +70,7 @@ static struct mail *group_run(struct local *l, struct mail *first)
 	size_t bytes = 0;
 	struct mail *end = first;
 	for (; end && bytes < GROUP_BYTES; end = end->next) {
-		const struct store_request *r = ((const struct task *)end)->r;
+		const struct store_request *r = ((const struct local_task *)end)->r;
 		bytes += TASK_BYTES + r->body[0].n + r->body[1].n + r->body[2].n;
 		for (size_t i = 0; i < r->n_with; i++)
 			bytes += r->with[i].body.n;
@@ -81,7 +81,7 @@ static struct mail *group_run(struct local *l, struct mail *first)
 	if (code)
 		group_do(l, first, end, code);
 	while (first != end) {
-		struct task *t = (struct task *)first;
+		struct local_task *t = (struct local_task *)first;
 		if (l->follower && t->answer.told.n > 0)
 			(t->r->verb == STORE_DELETE ? l->follower->remove : l->follower->put)(
 			    l->follower_arg, str_view(&t->answer.told));
@@ -171,7 +171,7 @@ int local_follow(struct local *l, const struct local_follower *f, void *arg, str
 		f->damaged(arg, sentence);
 	}
 	STMT_AUTO *s = db_bind(&l->db, ROW_LIST, "it", (int64_t)KIND_FRAMEWORK, SPAN(""));
-	struct row r;
+	struct object_row r;
 	int code;
 	while ((code = row_find(s, &r)) == 0) {
 		STR_AUTO text = STR_INIT(TEXT_MAX);
@@ -188,10 +188,12 @@ void local_request(struct local *l, const char *namespace_name, const struct sto
                    size_t n, struct local_answer *out)
 {
 	sem_t done;
-	struct task *t = xcalloc(n, sizeof(*t));
+	struct local_task *t = xcalloc(n, sizeof(*t));
 	(void)sem_init(&done, 0, 0); /* cannot fail */
 	for (size_t i = 0; i < n; i++) {
-		t[i] = (struct task){ .namespace_name = namespace_name, .r = &r[i], .done = &done };
+		t[i] = (struct local_task){ .namespace_name = namespace_name,
+			                    .r = &r[i],
+			                    .done = &done };
 		(void)mailbox_put(&l->todo, &t[i].mail);
 	}
 	/* They are done in this order. */
@@ -246,11 +248,11 @@ static struct local_store *local_of(struct store *s)
 
 static void local_begin(struct store *s, struct pending *p)
 {
-	struct task *t = xcalloc(1, sizeof(*t));
-	*t = (struct task){ .namespace_name = s->namespace_name,
-		            .r = &p->r,
-		            .to = &local_of(s)->answered,
-		            .p = p };
+	struct local_task *t = xcalloc(1, sizeof(*t));
+	*t = (struct local_task){ .namespace_name = s->namespace_name,
+		                  .r = &p->r,
+		                  .to = &local_of(s)->answered,
+		                  .p = p };
 	(void)mailbox_put(&local_of(s)->local->todo, &t->mail);
 }
 
@@ -259,7 +261,7 @@ static void poll_answers(struct store *s)
 	size_t lost;
 	struct mail *m = mailbox_take(&local_of(s)->answered, &lost);
 	while (m) {
-		struct task *t = (struct task *)m;
+		struct local_task *t = (struct local_task *)m;
 		struct local_answer *a = &t->answer;
 		FREE_AUTO char *version = xasprintf("%lld", (long long)a->version);
 		const struct store_reply reply = {

@@ -73,7 +73,7 @@ int db_empty_log(struct database *d);
 /* ---- objects.c: the text of an object, and its row in the database ---- */
 
 /* An object as the database has it.  A Framework's status can be written alone. */
-struct row {
+struct object_row {
 	int64_t id, version;
 	enum object_kind kind;      /* KIND_MADE: none of those that are stored */
 	struct span namespace_name; /* "": that of the jobs */
@@ -93,21 +93,21 @@ struct row {
 
 /* Steps such a statement to its next row, which is borrowed.  0, ROW_ABSENT or SQLITE_... */
 enum { ROW_ABSENT = -1 };
-int row_find(sqlite3_stmt *s, struct row *r);
+int row_find(sqlite3_stmt *s, struct object_row *r);
 /* 0 or SQLITE_... */
-int row_store(struct database *d, struct row *r);       /* id 0: a new one, and sets it */
-int row_state(struct database *d, const struct row *r); /* a Framework's status alone */
+int row_store(struct database *d, struct object_row *r);       /* id 0: a new one, and sets it */
+int row_state(struct database *d, const struct object_row *r); /* a Framework's status alone */
 
 /* Appends the object, or its metadata alone. */
-void row_text(struct str *out, const struct row *r, bool whole);
+void row_text(struct str *out, const struct object_row *r, bool whole);
 /* Reads kind, name, uid, owner, and the namespace unless it is "", from the body, which is valid
  * JSON.  false: it is no object that can be stored, or a member is there twice. */
-bool row_read(struct row *r);
+bool row_read(struct object_row *r);
 /* It can be read back: its body and status are valid, and its columns are those of the body. */
-bool row_ok(const struct row *r);
+bool row_ok(const struct object_row *r);
 
 /* Splits a whole object, with its version; borrowed from *s.  false: it cannot be stored. */
-bool row_split(struct database *d, struct span object, struct row *r, sqlite3_stmt **s);
+bool row_split(struct database *d, struct span object, struct object_row *r, sqlite3_stmt **s);
 
 /* ---- requests.c ---- */
 

@@ -14,7 +14,7 @@ static struct span objects_plain(struct span value)
 	return (struct span){ value.p + 1, value.n - 2 };
 }
 
-bool row_read(struct row *r)
+bool row_read(struct object_row *r)
 {
 	static const char *const KEYS[] = { "name", "uid", "namespace", "ownerReferences" };
 	struct span v[ARRAY_SIZE(KEYS)];
@@ -35,9 +35,9 @@ bool row_read(struct row *r)
 	return r->kind < KIND_MADE && r->uid.n == UID_LEN;
 }
 
-bool row_ok(const struct row *r)
+bool row_ok(const struct object_row *r)
 {
-	struct row read = *r;
+	struct object_row read = *r;
 	return scan_valid(r->body, OBJECT_DEPTH) && row_read(&read) && read.kind == r->kind &&
 	       span_eq(read.namespace_name, r->namespace_name) && span_eq(read.name, r->name) &&
 	       span_eq(read.uid, r->uid) && span_eq(read.owner, r->owner) &&
@@ -46,7 +46,7 @@ bool row_ok(const struct row *r)
 	       r->version < VERSION_MAX;
 }
 
-void row_text(struct str *out, const struct row *r, bool whole)
+void row_text(struct str *out, const struct object_row *r, bool whole)
 {
 	struct span meta = r->meta.n ? r->meta : scan_get(r->body, "metadata");
 	if (meta.n < 2) /* damaged since the start */
@@ -65,7 +65,7 @@ void row_text(struct str *out, const struct row *r, bool whole)
 	str_span(out, whole ? span_from(r->body, at + meta.n - 1) : SPAN("}"));
 }
 
-bool row_split(struct database *d, struct span object, struct row *r, sqlite3_stmt **s)
+bool row_split(struct database *d, struct span object, struct object_row *r, sqlite3_stmt **s)
 {
 	*s = db_bind(d,
 	             "SELECT json_remove(?1, '$.status', '$.metadata.resourceVersion'), "
@@ -81,13 +81,13 @@ bool row_split(struct database *d, struct span object, struct row *r, sqlite3_st
 
 /* ---- rows -------------------------------------------------------------------------- */
 
-int row_find(sqlite3_stmt *s, struct row *r)
+int row_find(sqlite3_stmt *s, struct object_row *r)
 {
 	int code = s ? sqlite3_step(s) : SQLITE_ERROR;
 	if (code != SQLITE_ROW)
 		return code == SQLITE_DONE ? ROW_ABSENT : code;
 	int kind = sqlite3_column_int(s, 2);
-	*r = (struct row){
+	*r = (struct object_row){
 		.id = sqlite3_column_int64(s, 0),
 		.version = sqlite3_column_int64(s, 1),
 		.kind = kind < 0 || kind > KIND_MADE ? KIND_MADE : (enum object_kind)kind,
@@ -102,7 +102,7 @@ int row_find(sqlite3_stmt *s, struct row *r)
 	return 0;
 }
 
-int row_state(struct database *d, const struct row *r)
+int row_state(struct database *d, const struct object_row *r)
 {
 	return db_run(d,
 	              "INSERT INTO status(id, uid, version, text) VALUES(?1, ?2, ?3, ?4) "
@@ -110,7 +110,7 @@ int row_state(struct database *d, const struct row *r)
 	              "itit", r->id, r->uid, r->version, r->status);
 }
 
-int row_store(struct database *d, struct row *r)
+int row_store(struct database *d, struct object_row *r)
 {
 	int code =
 	    db_run(d,

@@ -67,7 +67,7 @@ static int damage_write(const struct database *d, const char *name, struct span 
 
 /* Stores what was found, if it is no object, as a row that cannot be read back.  Nothing if it is
  * there.  0 or SQLITE_... */
-static int damage_take(struct database *d, struct row *r, bool good)
+static int damage_take(struct database *d, struct object_row *r, bool good)
 {
 	char uid[UUID_TEXT];
 	random_uuid(uid);
@@ -102,7 +102,7 @@ static bool damage_connect(struct database *old)
 static int damage_copy(struct database *old, struct database *new, const char *sql)
 {
 	int code = 0;
-	struct row r;
+	struct object_row r;
 	STMT_AUTO *s = db_bind(old, sql, "");
 	while (code == 0 && row_find(s, &r) == 0) {
 		STMT_AUTO *whole = db_bind(old, ROW "WHERE o.id = ?1", "i", r.id);
@@ -112,7 +112,7 @@ static int damage_copy(struct database *old, struct database *new, const char *s
 		/* A Framework whose status is not there must not begin anew. */
 		if (!span_eq(r.stated, r.uid))
 			r.status = SPAN("lost");
-		struct row read = r;
+		struct object_row read = r;
 		bool good = scan_valid(r.body, OBJECT_DEPTH) && row_read(&read);
 		code = damage_take(new, good ? &read : &r, good);
 	}
@@ -189,11 +189,11 @@ static int import_file(struct database *d, int dir, enum object_kind kind, const
 	if (fd_read_str(dir, file, &text) < 0 && errno != EFBIG)
 		return err_set(e, UNKNOWN_ERROR, "%s/%s cannot be read: %s",
 		               resource_of(kind)->plural, file, strerrordesc_np(errno));
-	struct row key = { .kind = kind,
-		           .namespace_name = span_of(name ? in : ""),
-		           .name = span_of(name ?: in),
-		           .body = str_view(&text) };
-	struct row r = key;
+	struct object_row key = { .kind = kind,
+		                  .namespace_name = span_of(name ? in : ""),
+		                  .name = span_of(name ?: in),
+		                  .body = str_view(&text) };
+	struct object_row r = key;
 	bool good = scan_valid(key.body, OBJECT_DEPTH) && row_split(d, key.body, &r, &s) &&
 	            span_eq(r.name, key.name);
 	/* With a Framework that was still being created goes what it owns. */
@@ -282,11 +282,11 @@ static char *damage_status(const char *now, const char *why)
 
 /* Sets aside the text of a row, removes it, and ends its job: that in whose name its own begins, or
  * if that is the row, one that is made from the text.  0, -1 and *e, or SQLITE_... */
-static int damage_end(struct database *d, const struct row *lost, struct err *e)
+static int damage_end(struct database *d, const struct object_row *lost, struct err *e)
 {
 	WIPED_STR text = STR_SECRET(TEXT_MAX);
 	char now[RFC3339_MAX];
-	struct row r = { .namespace_name = SPAN(""), .status = SPAN("") };
+	struct object_row r = { .namespace_name = SPAN(""), .status = SPAN("") };
 	bool made = lost->kind == KIND_FRAMEWORK;
 	const char *plural = resource_of(lost->kind)->plural;
 	FREE_AUTO char *key =
@@ -334,7 +334,7 @@ int damage_rows(struct database *d, struct err *e)
 	                  &d->version);
 	db_begin(d);
 	STMT_AUTO *s = db_bind(d, ROW "ORDER BY o.id", "");
-	struct row r;
+	struct object_row r;
 	while (code == 0 && (code = row_find(s, &r)) == 0)
 		code = row_ok(&r) ? 0 : damage_end(d, &r, e);
 	return code == ROW_ABSENT ? db_commit(d) : code;

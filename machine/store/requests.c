@@ -14,7 +14,7 @@
 #include "k8s/transport/reply.h"
 
 /* A request under way, and its answer. */
-struct work {
+struct request_work {
 	struct database *d;
 	const char *namespace_name; /* of its objects */
 	struct span key;            /* the same, as the database has it */
@@ -42,7 +42,7 @@ void local_answer_done(struct local_answer *a)
 }
 
 /* The steps of a request return 0, or the HTTP status with which they have refused it. */
-static int requests_refuse(struct work *w, int status, const char *what)
+static int requests_refuse(struct request_work *w, int status, const char *what)
 {
 	struct local_answer *out = w->out;
 	STR_AUTO action = STR_INIT(1024);
@@ -61,7 +61,7 @@ static int requests_refuse(struct work *w, int status, const char *what)
 }
 
 /* For a code of SQLite, or ROW_ABSENT; 0 for 0. */
-static int requests_fail(struct work *w, int code)
+static int requests_fail(struct request_work *w, int code)
 {
 	int cause = (code & 0xff) == SQLITE_IOERR ? sqlite3_system_errno(w->d->db) : 0;
 	bool full = (code & 0xff) == SQLITE_FULL || cause == ENOSPC || cause == EDQUOT;
@@ -81,7 +81,7 @@ static int requests_fail(struct work *w, int code)
 
 /* Answers with an object, or with its metadata; if it has changed, the follower is told after the
  * commit.  0. */
-static int answer_object(struct work *w, const struct row *r, bool changed)
+static int answer_object(struct request_work *w, const struct object_row *r, bool changed)
 {
 	struct local_answer *out = w->out;
 	out->version = r->version;
@@ -97,7 +97,7 @@ static int answer_object(struct work *w, const struct row *r, bool changed)
 
 /* Stores the body of a request, with what an API server adds to metadata, as a row that borrows
  * from *text. */
-static int create_one(struct work *w, struct str *text, struct row *r)
+static int create_one(struct request_work *w, struct str *text, struct object_row *r)
 {
 	char uid[UUID_TEXT];
 	char when[RFC3339_MAX];
@@ -117,7 +117,8 @@ static int create_one(struct work *w, struct str *text, struct row *r)
 	str_span(text, span_from(piece[0], at));
 	str_span(text, piece[1]);
 	str_span(text, piece[2]);
-	*r = (struct row){ .body = str_view(text), .namespace_name = span_of(w->namespace_name) };
+	*r = (struct object_row){ .body = str_view(text),
+		                  .namespace_name = span_of(w->namespace_name) };
 	if (text->full || !scan_valid(r->body, OBJECT_DEPTH) || !row_read(r) ||
 	    r->kind != w->r->kind)
 		return requests_refuse(w, 400, NO_OBJECT);
@@ -134,10 +135,10 @@ static int create_one(struct work *w, struct str *text, struct row *r)
 	return code == SQLITE_CONSTRAINT_FOREIGNKEY ? 0 : requests_fail(w, code);
 }
 
-static int do_create(struct work *w)
+static int do_create(struct request_work *w)
 {
 	WIPED_STR text = { 0 };
-	struct row row;
+	struct object_row row;
 	int fault = create_one(w, &text, &row);
 	if (fault)
 		return fault;
@@ -146,7 +147,9 @@ static int do_create(struct work *w)
 		const struct object *o = &w->r->with[i];
 		WIPED_STR part_text = { 0 };
 		struct store_request r = *w->r;
-		struct work part = { w->d, w->namespace_name, w->key, &r, w->failed, w->out };
+		struct request_work part = {
+			w->d, w->namespace_name, w->key, &r, w->failed, w->out
+		};
 		r.kind = o->kind;
 		r.name = o->name;
 		size_t at = o->uid_at ?: o->body.n;
@@ -161,22 +164,23 @@ static int do_create(struct work *w)
 /* ---- get, patch, delete ------------------------------------------------------------ */
 
 /* The object of a request; borrowed from *s. */
-static int requests_find(struct work *w, sqlite3_stmt **s, struct row *r)
+static int requests_find(struct request_work *w, sqlite3_stmt **s, struct object_row *r)
 {
 	*s = db_bind(w->d, ROW_BY_NAME, "itt", (int64_t)w->r->kind, w->key, span_of(w->r->name));
 	return requests_fail(w, row_find(*s, r));
 }
 
-static int do_get(struct work *w)
+static int do_get(struct request_work *w)
 {
-	struct row r;
+	struct object_row r;
 	STMT_AUTO *s = NULL;
 	return requests_find(w, &s, &r) ?: answer_object(w, &r, false);
 }
 
 /* The text becomes what a statement makes of it, a patch (RFC 7396), or a path and the value and
  * name of an operation (RFC 6902). */
-static int patch_ask(struct work *w, const char *sql, struct str *text, const struct span by[3])
+static int patch_ask(struct request_work *w, const char *sql, struct str *text,
+                     const struct span by[3])
 {
 	STMT_AUTO *s = db_bind(w->d, sql, "tttt", str_view(text), by[0], by[1], by[2]);
 	if (!s || sqlite3_step(s) != SQLITE_ROW)
@@ -189,7 +193,7 @@ static int patch_ask(struct work *w, const char *sql, struct str *text, const st
 }
 
 /* Of RFC 6902 `test` and `replace`, with keys without `~`. */
-static int patch_operations(struct work *w, struct span patch, struct str *text)
+static int patch_operations(struct request_work *w, struct span patch, struct str *text)
 {
 	static const char OPERATION[] =
 	    "SELECT CASE ?4 WHEN 'test' THEN iif(?1 -> ?2 = json(?3), ?1, NULL) WHEN 'replace' "
@@ -215,11 +219,11 @@ static int patch_operations(struct work *w, struct span patch, struct str *text)
 	return fault;
 }
 
-static int do_patch(struct work *w)
+static int do_patch(struct request_work *w)
 {
 	const struct span patch = w->r->body[0];
 	WIPED_STR text = STR_SECRET(TEXT_MAX);
-	struct row r;
+	struct object_row r;
 	STMT_AUTO *s = NULL;
 	STMT_AUTO *split = NULL;
 	if (!scan_valid(patch, OBJECT_DEPTH) ||
@@ -233,7 +237,7 @@ static int do_patch(struct work *w)
 	                         : patch_ask(w, "SELECT json_patch(?1, ?2)", &text, w->r->body);
 	if (fault)
 		return fault;
-	struct row new = r;
+	struct object_row new = r;
 	if (!row_split(w->d, str_view(&text), &new, &split) || new.kind != r.kind ||
 	    new.body.n + new.status.n > OBJECT_MAX)
 		return requests_refuse(w, 422, "the object cannot be stored");
@@ -251,9 +255,9 @@ static int do_patch(struct work *w)
 }
 
 /* See local_request. */
-static int do_status(struct work *w)
+static int do_status(struct request_work *w)
 {
-	struct row r;
+	struct object_row r;
 	STMT_AUTO *s = NULL;
 	int code = 0;
 	if (w->r->body[1].n > 0)
@@ -275,9 +279,9 @@ static int do_status(struct work *w)
 	return requests_fail(w, row_state(w->d, &r));
 }
 
-static int do_delete(struct work *w)
+static int do_delete(struct request_work *w)
 {
-	struct row r;
+	struct object_row r;
 	STMT_AUTO *s = NULL;
 	int64_t version = -1;
 	int fault = requests_find(w, &s, &r);
@@ -292,14 +296,16 @@ static int do_delete(struct work *w)
 	(void)answer_object(w, &r, true);
 	/* With all that it owns.  The version stays, so that it is not given again after a restart.
 	 */
-	const struct row last = { .version = r.version, .uid = SPAN(""), .status = SPAN("") };
+	const struct object_row last = { .version = r.version,
+		                         .uid = SPAN(""),
+		                         .status = SPAN("") };
 	int code = db_run(w->d, "DELETE FROM object WHERE id = ?1", "i", r.id);
 	return requests_fail(w, code ?: row_state(w->d, &last));
 }
 
 /* Writes something.  As that fits into the room that the log has, the disk must have some as well.
  */
-static int do_ready(struct work *w)
+static int do_ready(struct request_work *w)
 {
 	struct statvfs disk;
 	bool full = fstatvfs(w->d->root, &disk) == 0 && disk.f_blocks > 0 &&
@@ -309,7 +315,7 @@ static int do_ready(struct work *w)
 
 /* ---- list ------------------------------------------------------------------------------ */
 
-static int do_list(struct work *w)
+static int do_list(struct request_work *w)
 {
 	struct str *out = &w->out->body;
 	/* It answers with all. */
@@ -319,7 +325,7 @@ static int do_list(struct work *w)
 	str_printf(out, "{\"metadata\":{\"resourceVersion\":\"%lld\"},\"items\":[",
 	           (long long)w->d->version);
 	STMT_AUTO *s = db_bind(w->d, ROW_LIST, "it", (int64_t)w->r->kind, w->key);
-	struct row r;
+	struct object_row r;
 	int code;
 	while ((code = row_find(s, &r)) == 0) {
 		if (out->p[out->n - 1] == '}')
@@ -336,7 +342,7 @@ static int do_list(struct work *w)
 /* ---- one request of a transaction ------------------------------------------------------ */
 
 /* Does what writes, or nothing of it. */
-static void requests_write(struct work *w, int (*verb)(struct work *))
+static void requests_write(struct request_work *w, int (*verb)(struct request_work *))
 {
 	struct database *d = w->d;
 	int code = d->fault ?: db_run(d, "SAVEPOINT request", "");
@@ -358,14 +364,14 @@ static void requests_write(struct work *w, int (*verb)(struct work *))
 void request_do(struct database *d, const char *namespace_name, const struct store_request *r,
                 int failed, struct local_answer *out)
 {
-	static int (*const VERBS[])(struct work *) = {
+	static int (*const VERBS[])(struct request_work *) = {
 		[STORE_CREATE] = do_create, [STORE_GET] = do_get,       [STORE_LIST] = do_list,
 		[STORE_PATCH] = do_patch,   [STORE_DELETE] = do_delete, [STORE_READY] = do_ready,
 	};
 	bool elsewhere = r->namespace_name && resource_of(r->kind)->namespaced &&
 	                 strcmp(r->namespace_name, namespace_name) != 0;
 	const char *in = elsewhere ? r->namespace_name : namespace_name;
-	struct work w = { d, in, span_of(elsewhere ? in : ""), r, failed != 0, out };
+	struct request_work w = { d, in, span_of(elsewhere ? in : ""), r, failed != 0, out };
 	bool named = r->verb != STORE_LIST && r->verb != STORE_READY;
 	local_answer_done(out);
 	out->body = STR_SECRET(TEXT_MAX);

@@ -1,6 +1,6 @@
 /*
- * What a sandbox shows is a tree of struct view, which has the mounts; sandbox_argv builds it and
- * writes it as arguments, parents first.  Paths in it are absolute and without links.
+ * What a sandbox shows is a tree of struct sandbox_view, which has the mounts; sandbox_argv builds
+ * it and writes it as arguments, parents first.  Paths in it are absolute and without links.
  */
 #include "machine/task/sandbox.h"
 
@@ -107,19 +107,19 @@ bool sandbox_hidden(const char *path, const char *const *dirs, size_t n)
 static const char READ_ONLY[] = "--ro-bind", WRITABLE[] = "--bind", DEVICE[] = "--dev-bind",
 		  TMPFS[] = "--tmpfs", DIR_ONLY[] = "--dir", PROC[] = "--proc", DEV[] = "--dev";
 
-struct view {
+struct sandbox_view {
 	const char *option; /* one of these; NULL: it shows nothing, but what is below does */
 	const char *source; /* of the machine, with all mounts below it */
 	const char *look;   /* where the machine has what is seen here; NULL: nowhere */
 	uint64_t size;      /* TMPFS: of bytes; 0: as every one */
 	const char *name;
-	struct view *child, *next;
+	struct sandbox_view *child, *next;
 };
 
 struct sandbox {
 	const struct sandbox_spec *spec;
 	const char **hide;
-	struct view root;
+	struct sandbox_view root;
 	struct words args, last; /* last: after all mounts */
 	struct arena *a;
 	struct err *e;
@@ -139,26 +139,27 @@ static const char *view_join(struct arena *a, const char *dir, const char *rest)
 	return arena_printf(a, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir, rest);
 }
 
-static struct view *view_child(const struct view *v, struct span name)
+static struct sandbox_view *view_child(const struct sandbox_view *v, struct span name)
 {
-	struct view *c = v->child;
+	struct sandbox_view *c = v->child;
 	while (c && !span_is(name, c->name))
 		c = c->next;
 	return c;
 }
 
 /* Of one path the last one counts, but a directory replaces nothing. */
-static struct view *view_put(struct sandbox *s, const char *path, const char *option,
-                             const char *source)
+static struct sandbox_view *view_put(struct sandbox *s, const char *path, const char *option,
+                                     const char *source)
 {
-	struct view *v = &s->root;
+	struct sandbox_view *v = &s->root;
 	struct span rest = span_of(path + 1);
 	while (rest.n > 0) {
 		struct span name = span_next(&rest, '/');
-		struct view *c = view_child(v, name);
+		struct sandbox_view *c = view_child(v, name);
 		if (!c) {
-			c = ARENA_NEW(s->a, struct view, 1);
-			*c = (struct view){ .name = arena_dup(s->a, name), .next = v->child };
+			c = ARENA_NEW(s->a, struct sandbox_view, 1);
+			*c = (struct sandbox_view){ .name = arena_dup(s->a, name),
+				                    .next = v->child };
 			v->child = c;
 		}
 		v = c;
@@ -173,9 +174,10 @@ static struct view *view_put(struct sandbox *s, const char *path, const char *op
 
 /* Where the machine has what the sandbox shows at this path; NULL: nowhere.  *shown: what shows it,
  * at it or the deepest above. */
-static const char *view_look(const struct sandbox *s, const char *path, const struct view **shown)
+static const char *view_look(const struct sandbox *s, const char *path,
+                             const struct sandbox_view **shown)
 {
-	const struct view *v = &s->root;
+	const struct sandbox_view *v = &s->root;
 	struct span rest = span_of(path + 1);
 	const char *below = rest.p;
 	*shown = v;
@@ -209,7 +211,7 @@ static const char *view_resolve(const struct sandbox *s, const char *path)
 			continue;
 		}
 		const char *next = view_join(s->a, done, arena_dup(s->a, name));
-		const struct view *shown;
+		const struct sandbox_view *shown;
 		const char *look = view_look(s, next, &shown);
 		ssize_t n = look ? readlink(look, target, sizeof(target)) : -1;
 		if (n < 0)
@@ -231,7 +233,7 @@ static void view_hide(struct sandbox *s, const char *path, const char *look)
 	size_t n = strcmp(look, "/") == 0 ? 0 : strlen(look);
 	for (const char **hide = s->hide; *hide; hide++) {
 		struct stat st;
-		const struct view *shown;
+		const struct sandbox_view *shown;
 		if (!path_within(*hide, look) || strcmp(*hide, look) == 0)
 			continue;
 		const char *at = view_join(s->a, path, *hide + n + 1);
@@ -324,7 +326,7 @@ static int sandbox_mount_put(struct sandbox *s, const struct sandbox_mount *m)
 		    "rights that it does not have in a sandbox: let others enter the directories "
 		    "above it (chmod o+x), use one elsewhere, or run as its owner",
 		    m->source, m->path);
-	const struct view *shown;
+	const struct sandbox_view *shown;
 	const char *look = view_look(s, path, &shown);
 	const char *option = m->device ? DEVICE : m->writable ? WRITABLE : READ_ONLY;
 	/* Where it is seen already, an empty directory is perhaps a new one: see args_shadow. */
@@ -364,7 +366,7 @@ static int sandbox_mounts(struct sandbox *s)
 /* A directory that shall be there; its links are resolved, and nothing is hidden by it. */
 static const char *sandbox_dir(struct sandbox *s, const char *dir)
 {
-	const struct view *shown;
+	const struct sandbox_view *shown;
 	struct stat st;
 	const char *path = view_resolve(s, dir ? dir : "/");
 	if (path == NULL)
@@ -383,7 +385,7 @@ static const char *sandbox_dir(struct sandbox *s, const char *dir)
 
 /* ---- the arguments --------------------------------------------------------------------------- */
 
-static void args_mount(struct sandbox *s, const struct view *v, const char *path)
+static void args_mount(struct sandbox *s, const struct sandbox_view *v, const char *path)
 {
 	static const char *const FOR_ALL[] = { "/tmp", "/var/tmp", "/dev/shm", NULL };
 	uint64_t size = v->size ? v->size : s->spec->memory;
@@ -401,7 +403,8 @@ static void args_mount(struct sandbox *s, const struct view *v, const char *path
 }
 
 /* A new directory in place of `look`, with its entries, but for those that show something else. */
-static int args_shadow(struct sandbox *s, const struct view *v, const char *path, const char *look)
+static int args_shadow(struct sandbox *s, const struct sandbox_view *v, const char *path,
+                       const char *look)
 {
 	struct stat st;
 	size_t count = 0;
@@ -412,11 +415,11 @@ static int args_shadow(struct sandbox *s, const struct view *v, const char *path
 		    "a mount point in %s cannot be made: the directory cannot be read: %s", path,
 		    strerrordesc_np(errno));
 	if (v != &s->root) /* bubblewrap begins with an empty one */
-		args_mount(s, &(struct view){ .option = TMPFS }, path);
+		args_mount(s, &(struct sandbox_view){ .option = TMPFS }, path);
 	WORDS_ADD(&s->last, "--remount-ro", path);
 	for (const char *name; (name = dir_next(d)) != NULL;) {
 		char target[PATH_MAX];
-		const struct view *own = view_child(v, span_of(name));
+		const struct sandbox_view *own = view_child(v, span_of(name));
 		const char *at = view_join(s->a, path, name);
 		const char *from = view_join(s->a, look, name);
 		if (++count > SHADOWED_MAX)
@@ -446,10 +449,10 @@ static int args_shadow(struct sandbox *s, const struct view *v, const char *path
 }
 
 /* Is something to be shown where nothing is? */
-static bool args_lacks(const struct sandbox *s, const struct view *v, const char *look)
+static bool args_lacks(const struct sandbox *s, const struct sandbox_view *v, const char *look)
 {
 	struct stat st;
-	for (const struct view *c = v->child; c; c = c->next) {
+	for (const struct sandbox_view *c = v->child; c; c = c->next) {
 		if (lstat(view_join(s->a, look, c->name), &st) != 0)
 			return true;
 	}
@@ -458,8 +461,8 @@ static bool args_lacks(const struct sandbox *s, const struct view *v, const char
 
 /* look: where the machine has what was seen here so far; NULL: nowhere.  fixed: bubblewrap cannot
  * make mount points there. */
-static int args_view(struct sandbox *s, const struct view *v, const char *path, const char *look,
-                     bool fixed)
+static int args_view(struct sandbox *s, const struct sandbox_view *v, const char *path,
+                     const char *look, bool fixed)
 {
 	struct stat st;
 	bool there = look && lstat(look, &st) == 0;
@@ -486,7 +489,7 @@ static int args_view(struct sandbox *s, const struct view *v, const char *path, 
 	if (s->args.n > SANDBOX_ARGS_MAX)
 		return err_set(s->e, INVALID_PARAMETERS, "a sandbox of more than %d arguments",
 		               SANDBOX_ARGS_MAX);
-	for (const struct view *c = v->child; c; c = c->next) {
+	for (const struct sandbox_view *c = v->child; c; c = c->next) {
 		const char *below = there ? view_join(s->a, look, c->name) : NULL;
 		if (args_view(s, c, view_join(s->a, path, c->name), below, fixed) != 0)
 			return -1;

@@ -205,7 +205,7 @@ int exit_explain(const struct exit_input *input, struct str *message, struct not
 
 enum { DEADLINE_MS = 10000 };
 
-struct options {
+struct exit_options {
 	const char *root, *user_log, *rotated, *runtime_log, *spec, *trigger;
 	int64_t code;
 	bool help;
@@ -224,9 +224,9 @@ static const char EXIT_USAGE[] =
     "  --trigger TEXT      the failed part, if not the command: postCommands\n\n"
     "Without them the files are those of this pod.\n";
 
-static int exit_parse(struct options *o, int argc, char **argv)
+static int exit_parse(struct exit_options *o, int argc, char **argv)
 {
-	*o = (struct options){ .root = "" };
+	*o = (struct exit_options){ .root = "" };
 	const struct arg args[] = {
 		{ "--root", &o->root, NULL },       { "--user-log", &o->user_log, NULL },
 		{ "--rotated", &o->rotated, NULL }, { "--runtime-log", &o->runtime_log, NULL },
@@ -263,7 +263,7 @@ static const char *exit_latest_rotated(const char *directory, struct arena *a)
 	return latest ? path_join(a, directory, latest) : NULL;
 }
 
-static int exit_run(const struct options *o, const struct layout *at, struct arena *a)
+static int exit_run(const struct exit_options *o, const struct layout *at, struct arena *a)
 {
 	FD_AUTO user = exit_open_log(o->user_log);
 	FD_AUTO rotated = exit_open_log(o->rotated);
@@ -298,7 +298,7 @@ static int exit_run(const struct options *o, const struct layout *at, struct are
 int cmd_exit(int argc, char **argv)
 {
 	ARENA_AUTO a = { 0 };
-	struct options o;
+	struct exit_options o;
 	struct layout at;
 	if (exit_parse(&o, argc, argv))
 		return args_usage(EXIT_USAGE, false);

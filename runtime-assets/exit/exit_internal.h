@@ -17,7 +17,7 @@ enum { LOG_WINDOW = 64 << 10 };
 /* The end of a log, at most EXIT_LOG_MAX bytes, read in pieces.  If the file is truncated
  * meanwhile, the missing bytes read as line ends. */
 struct log_text {
-	struct text text;
+	struct regex_text text;
 	struct {
 		int fd;
 		size_t from, n; /* bytes of the file */

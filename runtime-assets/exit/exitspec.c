@@ -4,14 +4,14 @@
 #include "runtime-assets/exit/exit_internal.h"
 #include "runtime-assets/net/http.h"
 
-struct reader {
+struct exit_spec_reader {
 	struct exit_spec *s;
 	int64_t code; /* of the user's command */
 	struct arena *a;
 	struct notes *warnings;
 };
 
-static void spec_warn(struct reader *r, const struct node *n, const char *text)
+static void spec_warn(struct exit_spec_reader *r, const struct node *n, const char *text)
 {
 	notes_add(r->warnings, NOWHERE, "exit specification, line %u: %s", n->line, text);
 }
@@ -22,7 +22,7 @@ static bool spec_is_null(const struct node *n)
 }
 
 /* An empty expression equals none.  false: not valid. */
-static bool spec_regex(struct reader *r, const struct node *pattern, const char *key,
+static bool spec_regex(struct exit_spec_reader *r, const struct node *pattern, const char *key,
                        struct regex **out)
 {
 	ERR_AUTO e = { 0 };
@@ -48,7 +48,7 @@ static bool spec_regex(struct reader *r, const struct node *pattern, const char 
 	return *out != NULL;
 }
 
-static bool spec_gpu(struct reader *r, const struct node *pattern, struct exit_pattern *p)
+static bool spec_gpu(struct exit_spec_reader *r, const struct node *pattern, struct exit_pattern *p)
 {
 	const struct node *gpu = node_get(pattern, "gpuInfo");
 	if (spec_is_null(gpu))
@@ -64,7 +64,8 @@ static bool spec_gpu(struct reader *r, const struct node *pattern, struct exit_p
 	return false;
 }
 
-static void spec_pattern(struct reader *r, const struct node *pattern, int64_t container_code)
+static void spec_pattern(struct exit_spec_reader *r, const struct node *pattern,
+                         int64_t container_code)
 {
 	const struct node *code = node_get(pattern, "exitCode");
 	const struct node *part = node_get(pattern, "userLogPart");
@@ -102,7 +103,7 @@ static const char *const WORD_NAMES[WORD_KINDS] = {
 };
 
 /* Kinds of the server's are skipped. */
-static void spec_words(struct reader *r, const struct node *words)
+static void spec_words(struct exit_spec_reader *r, const struct node *words)
 {
 	size_t n = 0;
 	for (uint32_t i = 0; i < words->n; i++) {
@@ -133,7 +134,7 @@ static void spec_words(struct reader *r, const struct node *words)
 	}
 }
 
-static void spec_code(struct reader *r, const struct node *entry)
+static void spec_code(struct exit_spec_reader *r, const struct node *entry)
 {
 	const struct node *code = node_get(entry, "containerExitCode");
 	const struct node *patterns = node_get(entry, "patterns");
@@ -164,7 +165,7 @@ void exit_spec_read(struct exit_spec *s, struct span text, int64_t code, struct 
                     struct notes *warnings)
 {
 	*s = (struct exit_spec){ 0 };
-	struct reader r = { .s = s, .code = code, .a = a, .warnings = warnings };
+	struct exit_spec_reader r = { .s = s, .code = code, .a = a, .warnings = warnings };
 	struct budget budget = BUDGET_DEFAULT;
 	NOTES_AUTO odd = { 0 }; /* ignored */
 	ERR_AUTO e = { 0 };
@@ -203,7 +204,7 @@ void exit_spec_read(struct exit_spec *s, struct span text, int64_t code, struct 
 
 /* A log, and the patterns that can match in it. */
 struct searched {
-	struct text *text;
+	struct regex_text *text;
 	bool *possible;
 };
 

@@ -55,7 +55,7 @@ void log_text_copy(struct log_text *l, size_t from, size_t n, char *out)
 		log_read_part(l->part[1].fd, l->part[1].from + (from - first), n, out);
 }
 
-static struct span log_read_window(struct text *t, size_t from)
+static struct span log_read_window(struct regex_text *t, size_t from)
 {
 	struct log_text *l = (struct log_text *)t;
 	size_t n = t->size - from < t->window ? t->size - from : t->window;
@@ -381,14 +381,14 @@ enum { WHOLE_MAX = 4 * 2 * (EXCERPT_MAX + MATCHED_TEXT_MAX) + 1024 };
 
 enum part_name { MATCHED_USER, MATCHED_PLATFORM, USER, PLATFORM, PARTS };
 
-struct part {
+struct summary_part {
 	struct span text;
 	bool there;
 	size_t match; /* SIZE_MAX: it has none */
 };
 
 /* Cuts the shortest end that takes `excess` bytes or more. */
-static void part_cut_tail(struct part *p, size_t excess)
+static void part_cut_tail(struct summary_part *p, size_t excess)
 {
 	unsigned width;
 	for (size_t cut = 0; p->text.n > 0 && cut < excess; p->text.n -= width) {
@@ -399,7 +399,7 @@ static void part_cut_tail(struct part *p, size_t excess)
 }
 
 /* From the front up to the match, then from the end. */
-static void part_cut_head(struct part *p, size_t excess)
+static void part_cut_head(struct summary_part *p, size_t excess)
 {
 	size_t cut = 0;
 	size_t n = 0;
@@ -413,7 +413,7 @@ static void part_cut_head(struct part *p, size_t excess)
 		part_cut_tail(p, excess - cut);
 }
 
-static void summary_text(const struct summary *s, const struct part *part, struct str *out)
+static void summary_text(const struct summary *s, const struct summary_part *part, struct str *out)
 {
 	const struct exit_pattern *pattern = s->verdict->pattern;
 	str_printf(out, START "exitCode: %lld\n", (long long)s->verdict->code);
@@ -455,7 +455,7 @@ static void summary_text(const struct summary *s, const struct part *part, struc
 
 void summary_write(const struct summary *s, struct str *out)
 {
-	struct part part[PARTS] = {
+	struct summary_part part[PARTS] = {
 		[MATCHED_USER] = { str_view(&s->user->matched), s->verdict->has_user, SIZE_MAX },
 		[MATCHED_PLATFORM] = { str_view(&s->platform->matched), s->verdict->has_platform,
 		                       SIZE_MAX },
@@ -464,7 +464,7 @@ void summary_write(const struct summary *s, struct str *out)
 	};
 	static const struct {
 		enum part_name name;
-		void (*cut)(struct part *p, size_t excess);
+		void (*cut)(struct summary_part *p, size_t excess);
 	} STEPS[] = {
 		{ PLATFORM, part_cut_head },
 		{ USER, part_cut_head },
@@ -474,7 +474,7 @@ void summary_write(const struct summary *s, struct str *out)
 	STR_AUTO whole = STR_INIT(WHOLE_MAX);
 	summary_text(s, part, &whole);
 	for (size_t i = 0; i < ARRAY_SIZE(STEPS) && whole.n > EXIT_MESSAGE_MAX; i++) {
-		struct part *p = &part[STEPS[i].name];
+		struct summary_part *p = &part[STEPS[i].name];
 		size_t excess = whole.n - EXIT_MESSAGE_MAX;
 		if (!p->there)
 			continue;

@@ -125,7 +125,7 @@ bool barrier_shows_us(const struct init *in, const struct framework *f)
 
 /* ---- one poll -------------------------------------------------------------------------------- */
 
-struct wait {
+struct barrier_wait {
 	struct init *in;
 	const struct barrier_times *t;
 	struct kube *kube;
@@ -143,7 +143,7 @@ struct wait {
 	int64_t told_ms;
 };
 
-static enum barrier_answer barrier_take(struct wait *w, struct span body)
+static enum barrier_answer barrier_take(struct barrier_wait *w, struct span body)
 {
 	ARENA_AUTO memory = { 0 };
 	ERR_AUTO e = { 0 };
@@ -166,7 +166,7 @@ static enum barrier_answer barrier_take(struct wait *w, struct span body)
 	return ready ? ANSWER_FINE : ANSWER_NOT_YET;
 }
 
-static enum barrier_answer barrier_ask(struct wait *w, bool exact)
+static enum barrier_answer barrier_ask(struct barrier_wait *w, bool exact)
 {
 	ARENA_AUTO wire = { 0 };
 	ERR_AUTO e = { 0 };
@@ -195,7 +195,7 @@ static enum barrier_answer barrier_ask(struct wait *w, bool exact)
 }
 
 /* Asks the API server's cache, then etcd if that is not enough. */
-static enum barrier_answer barrier_poll(struct wait *w)
+static enum barrier_answer barrier_poll(struct barrier_wait *w)
 {
 	enum barrier_answer v = barrier_ask(w, false);
 	if (v == ANSWER_GONE || (v == ANSWER_FINE && !barrier_shows_us(w->in, w->f)))
@@ -215,7 +215,7 @@ static void barrier_count(const struct framework *f, const char *verb, struct st
 }
 
 /* The same message is not repeated at once. */
-static void barrier_tell_progress(struct wait *w, enum barrier_answer v)
+static void barrier_tell_progress(struct barrier_wait *w, enum barrier_answer v)
 {
 	struct str text = STR_INIT(TEXT_MAX);
 	bool waiting = v == ANSWER_NOT_YET;
@@ -238,7 +238,7 @@ static void barrier_tell_progress(struct wait *w, enum barrier_answer v)
 /* ---- the end --------------------------------------------------------------------------------- */
 
 /* After an answer that another poll would not change. */
-static int barrier_give_up(const struct wait *w, enum barrier_answer v, struct err *e)
+static int barrier_give_up(const struct barrier_wait *w, enum barrier_answer v, struct err *e)
 {
 	STR_AUTO text = STR_INIT(TEXT_MAX);
 	const char *why = str_c(&w->why);
@@ -261,7 +261,7 @@ static int barrier_give_up(const struct wait *w, enum barrier_answer v, struct e
 }
 
 /* v: the result of the last poll. */
-static int barrier_timed_out(const struct wait *w, enum barrier_answer v, struct err *e)
+static int barrier_timed_out(const struct barrier_wait *w, enum barrier_answer v, struct err *e)
 {
 	STR_AUTO text = STR_INIT(TEXT_MAX);
 	int64_t s = (w->in->gang ? w->t->timeout_ms : w->t->fetch_ms) / 1000;
@@ -282,7 +282,7 @@ static int barrier_timed_out(const struct wait *w, enum barrier_answer v, struct
 	return INIT_API_TROUBLE;
 }
 
-static int barrier_keep(struct wait *w, struct err *e)
+static int barrier_keep(struct barrier_wait *w, struct err *e)
 {
 	STR_AUTO json = STR_INIT((size_t)4 * STATUS_MAX);
 	node_json(&json, w->f->root);
@@ -300,7 +300,7 @@ static int barrier_keep(struct wait *w, struct err *e)
 /* ---- waiting --------------------------------------------------------------------------------- */
 
 /* The last poll is at the deadline. */
-static int barrier_loop(struct wait *w, struct err *e)
+static int barrier_loop(struct barrier_wait *w, struct err *e)
 {
 	int64_t started_ms = clock_ms();
 	int64_t deadline_ms = started_ms + (w->in->gang ? w->t->timeout_ms : w->t->fetch_ms);
@@ -335,7 +335,7 @@ static int barrier_loop(struct wait *w, struct err *e)
 	}
 }
 
-static int barrier_prepare(struct wait *w, struct err *e)
+static int barrier_prepare(struct barrier_wait *w, struct err *e)
 {
 	const char *namespace_name = env_get("FC_FRAMEWORK_NAMESPACE");
 	w->name = env_get("FC_FRAMEWORK_NAME");
@@ -357,7 +357,7 @@ static int barrier_prepare(struct wait *w, struct err *e)
 
 static int barrier_wait(struct init *in, const struct barrier_times *t, struct err *e)
 {
-	struct wait w = { .in = in, .t = t };
+	struct barrier_wait w = { .in = in, .t = t };
 	/* Closed only after success: the caller reports errors there, too. */
 	bool log = say_open(path_join(in->a, in->at.logs, "barrier.log")) == 0;
 	if (!log)

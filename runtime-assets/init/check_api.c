@@ -17,7 +17,7 @@ enum {
 	SCREEN_MAX = 4 * TEXT_MAX
 };
 
-enum state { OK, MISSING, UNKNOWN };
+enum api_check_state { OK, MISSING, UNKNOWN };
 static const char *const STATES[] = { [OK] = "ok", [MISSING] = "MISSING", [UNKNOWN] = "-" };
 
 struct checkup {
@@ -32,14 +32,14 @@ struct checkup {
 };
 
 /* The result of a check; `advice` is printed as it is. */
-struct finding {
-	enum state state;
+struct api_check_finding {
+	enum api_check_state state;
 	struct str text, advice;
 };
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-static enum state check_address(struct checkup *c, struct finding *f)
+static enum api_check_state check_address(struct checkup *c, struct api_check_finding *f)
 {
 	ERR_AUTO e = { 0 };
 	c->kube = kube_open(&c->at, &e);
@@ -56,8 +56,8 @@ static enum state check_address(struct checkup *c, struct finding *f)
 }
 
 /* The name in the certificate of the API server, and who must have signed it. */
-static enum state check_file(struct checkup *c, const char *what, const char *value,
-                             struct finding *f)
+static enum api_check_state check_file(struct checkup *c, const char *what, const char *value,
+                                       struct api_check_finding *f)
 {
 	if (value)
 		str_printf(&f->text, "%s%s", what, value);
@@ -66,17 +66,17 @@ static enum state check_file(struct checkup *c, const char *what, const char *va
 	return c->kube ? OK : UNKNOWN;
 }
 
-static enum state check_name(struct checkup *c, struct finding *f)
+static enum api_check_state check_name(struct checkup *c, struct api_check_finding *f)
 {
 	return check_file(c, "must be for ", c->kube ? c->kube->server_name : NULL, f);
 }
 
-static enum state check_authority(struct checkup *c, struct finding *f)
+static enum api_check_state check_authority(struct checkup *c, struct api_check_finding *f)
 {
 	return check_file(c, "", c->kube ? c->kube->ca : NULL, f);
 }
 
-static enum state check_token(struct checkup *c, struct finding *f)
+static enum api_check_state check_token(struct checkup *c, struct api_check_finding *f)
 {
 	const char *file = c->kube ? c->kube->token : NULL;
 	ERR_AUTO e = { 0 };
@@ -105,7 +105,7 @@ static enum state check_token(struct checkup *c, struct finding *f)
 	return MISSING;
 }
 
-static enum state check_answer(struct checkup *c, struct finding *f)
+static enum api_check_state check_answer(struct checkup *c, struct api_check_finding *f)
 {
 	struct http_reply r = { 0 };
 	ERR_AUTO e = { 0 };
@@ -146,7 +146,7 @@ static enum state check_answer(struct checkup *c, struct finding *f)
 }
 
 /* Outside of a Framework's pod, asks for one that does not exist: 404 or 403 shows the right. */
-static enum state check_framework(struct checkup *c, struct finding *f)
+static enum api_check_state check_framework(struct checkup *c, struct api_check_finding *f)
 {
 	const char *name = c->framework ? c->framework : "pai-runtime-check-api";
 	struct http_reply r = { 0 };
@@ -192,9 +192,9 @@ static enum state check_framework(struct checkup *c, struct finding *f)
 	return MISSING;
 }
 
-static const struct check {
+static const struct api_check {
 	const char *name;
-	enum state (*run)(struct checkup *c, struct finding *f);
+	enum api_check_state (*run)(struct checkup *c, struct api_check_finding *f);
 } CHECKS[] = {
 	{ "address", check_address },     { "certificate", check_name },
 	{ "authority", check_authority }, { "token", check_token },
@@ -241,7 +241,8 @@ static int check_all(struct checkup *c)
 	STR_AUTO out = STR_INIT(SCREEN_MAX);
 	int bad = 0;
 	for (size_t i = 0; i < N_CHECKS; i++) {
-		struct finding f = { .text = STR_INIT(TEXT_MAX), .advice = STR_INIT(TEXT_MAX) };
+		struct api_check_finding f = { .text = STR_INIT(TEXT_MAX),
+			                       .advice = STR_INIT(TEXT_MAX) };
 		f.state = CHECKS[i].run(c, &f);
 		str_printf(&out, "%-8s%-12s", STATES[f.state], CHECKS[i].name);
 		check_put_wrapped(&out, str_view(&f.text));

@@ -36,7 +36,7 @@ struct group_role {
 };
 
 /* Values of variables. */
-enum value {
+enum group_value {
 	ADDRESS, /* where the processes meet: task 0 of the first role that has some */
 	PORT,
 	ADDRESS_PORT,
@@ -97,7 +97,7 @@ static const struct {
 };
 
 /* The tasks that train together. */
-struct group {
+struct training_group {
 	struct init *in;
 	struct notes *warnings;
 	unsigned framework;
@@ -178,19 +178,20 @@ static const char *group_interface(const char *address, struct arena *a, bool *o
 	return found;
 }
 
-static const char *group_number(const struct group *g, int64_t n)
+static const char *group_number(const struct training_group *g, int64_t n)
 {
 	return arena_printf(g->in->a, "%lld", (long long)n);
 }
 
-static const char *group_address_port(const struct group *g, const char *address, int64_t port)
+static const char *group_address_port(const struct training_group *g, const char *address,
+                                      int64_t port)
 {
 	STR_AUTO text = STR_INIT(256);
 	env_add_host(&text, address, port);
 	return arena_dup(g->in->a, str_view(&text));
 }
 
-static void group_find_addresses(struct group *g)
+static void group_find_addresses(struct training_group *g)
 {
 	const char *own = group_address(g->own, g->in->task_index);
 	const char *first = g->first->fw->name;
@@ -224,7 +225,8 @@ static struct span tf_type(const struct group_role *r)
 }
 
 /* ["10.0.0.1:20000","10.0.0.2:20001"] */
-static bool tf_put_tasks(const struct group *g, const struct group_role *r, struct str *out)
+static bool tf_put_tasks(const struct training_group *g, const struct group_role *r,
+                         struct str *out)
 {
 	str_char(out, '[');
 	for (int64_t i = 0; i < r->fw->task_number; i++) {
@@ -246,7 +248,7 @@ static bool tf_put_tasks(const struct group *g, const struct group_role *r, stru
 }
 
 /* The evaluator is no member of the cluster that TensorFlow trains with. */
-static bool tf_put(const struct group *g, struct str *out)
+static bool tf_put(const struct training_group *g, struct str *out)
 {
 	const char *comma = "";
 	str_puts(out, "{\"cluster\":{");
@@ -269,7 +271,7 @@ static bool tf_put(const struct group *g, struct str *out)
 
 /* ---- the roles ------------------------------------------------------------------------------- */
 
-static void group_add(struct group *g, struct span name, const struct node *distributed,
+static void group_add(struct training_group *g, struct span name, const struct node *distributed,
                       const struct node *roles)
 {
 	ERR_AUTO why = { 0 };
@@ -299,7 +301,7 @@ static void group_add(struct group *g, struct span name, const struct node *dist
 
 /* A role without accelerators has one process in each task; the first one has none if ssh starts
  * the processes and other roles have accelerators.  The server gives the port by the same rule. */
-static void group_count(struct group *g)
+static void group_count(struct training_group *g)
 {
 	bool devices = false;
 	for (size_t i = 0; i < g->n; i++)
@@ -318,7 +320,7 @@ static void group_count(struct group *g)
 	}
 }
 
-static bool group_read(struct group *g)
+static bool group_read(struct training_group *g)
 {
 	const struct node *root = &g->in->job.doc.root;
 	const struct node *roles = node_get(root, "taskRoles");
@@ -346,7 +348,7 @@ static bool group_read(struct group *g)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static void group_values(struct group *g)
+static void group_values(struct training_group *g)
 {
 	STR_AUTO cluster = STR_INIT(ENV_TEXT_MAX);
 	bool starts = g->own->processes == 0;
@@ -367,7 +369,7 @@ static void group_values(struct group *g)
 }
 
 /* The names are those of ssh. */
-static void distributed_ssh(const struct group *g, struct distributed_text *out)
+static void distributed_ssh(const struct training_group *g, struct distributed_text *out)
 {
 	STR_AUTO roles = STR_INIT(ENV_TEXT_MAX);
 	for (size_t i = 0; i < g->n; i++) {
@@ -383,7 +385,7 @@ static void distributed_ssh(const struct group *g, struct distributed_text *out)
 
 void distributed_write(struct init *in, struct distributed_text *out, struct notes *warnings)
 {
-	struct group g = { .in = in, .warnings = warnings };
+	struct training_group g = { .in = in, .warnings = warnings };
 	if (!in->framework || !group_read(&g))
 		return;
 	group_values(&g);

@@ -24,7 +24,7 @@ struct role_env {
 	bool own;
 };
 
-struct writer {
+struct env_writer {
 	struct init *in;
 	struct env_text *out;
 	struct notes *warnings;
@@ -50,7 +50,7 @@ void env_put_shell(struct str *shell, struct span name, struct span value)
 }
 
 /* Appends a variable.  Its name consists of checked parts only. */
-static void env_put(struct writer *w, struct span name, struct span value)
+static void env_put(struct env_writer *w, struct span name, struct span value)
 {
 	struct str *nul = &w->out->nul;
 	env_put_shell(&w->out->shell, name, value);
@@ -64,7 +64,7 @@ static void env_put(struct writer *w, struct span name, struct span value)
 }
 
 /* A name from three parts; valid until the next one. */
-static struct span env_name(struct writer *w, const char *first, const char *second,
+static struct span env_name(struct env_writer *w, const char *first, const char *second,
                             const char *third)
 {
 	w->name.n = 0;
@@ -74,7 +74,7 @@ static struct span env_name(struct writer *w, const char *first, const char *sec
 	return str_view(&w->name);
 }
 
-static void env_put_role(struct writer *w, const struct role_env *r, const char *prefix,
+static void env_put_role(struct env_writer *w, const struct role_env *r, const char *prefix,
                          struct span value)
 {
 	for (size_t i = 0; i < r->names; i++)
@@ -86,7 +86,7 @@ static bool env_has_ports(const struct role_env *r, struct port_source from)
 	return r->has_ports && (from.uid || from.given || r->ports.sequential || r->ports.n == 0);
 }
 
-static struct span env_port_list(struct writer *w, const struct role_env *r,
+static struct span env_port_list(struct env_writer *w, const struct role_env *r,
                                  const struct port_label *l, struct port_source from, int64_t index)
 {
 	w->value.n = 0;
@@ -111,7 +111,7 @@ static int64_t env_first_port(const struct role_env *r, const char *label, struc
 /* ---- the own task ---------------------------------------------------------------------------- */
 
 /* For the step `ports`. */
-static void env_keep_ports(struct writer *w, const struct role_env *r, struct port_source from)
+static void env_keep_ports(struct env_writer *w, const struct role_env *r, struct port_source from)
 {
 	struct init *in = w->in;
 	in->port = ARENA_NEW(in->a, uint16_t, (size_t)r->ports.total);
@@ -127,13 +127,13 @@ static void env_keep_ports(struct writer *w, const struct role_env *r, struct po
 	}
 }
 
-static void env_put_address(struct writer *w, struct span name, const char *address)
+static void env_put_address(struct env_writer *w, struct span name, const char *address)
 {
 	if (address)
 		env_put(w, name, span_of(address));
 }
 
-static void env_put_port(struct writer *w, struct span name, int64_t port)
+static void env_put_port(struct env_writer *w, struct span name, int64_t port)
 {
 	w->value.n = 0;
 	str_int(&w->value, port);
@@ -141,7 +141,8 @@ static void env_put_port(struct writer *w, struct span name, int64_t port)
 		env_put(w, name, str_view(&w->value));
 }
 
-static void env_put_own_lists(struct writer *w, const struct role_env *r, struct port_source from)
+static void env_put_own_lists(struct env_writer *w, const struct role_env *r,
+                              struct port_source from)
 {
 	STR_AUTO all = STR_INIT(ENV_TEXT_MAX);
 	for (size_t i = 0; i < r->ports.n; i++) {
@@ -156,7 +157,7 @@ static void env_put_own_lists(struct writer *w, const struct role_env *r, struct
 	env_put(w, SPAN("PAI_CONTAINER_HOST_PORT_LIST"), str_view(&all));
 }
 
-static void env_put_own(struct writer *w, const struct role_env *r, const char *address,
+static void env_put_own(struct env_writer *w, const struct role_env *r, const char *address,
                         struct port_source from)
 {
 	bool ports = env_has_ports(r, from);
@@ -184,8 +185,8 @@ static void env_put_own(struct writer *w, const struct role_env *r, const char *
 /* ---- tasks and roles ------------------------------------------------------------------------- */
 
 /* Returns the first http port, 0 if there is none. */
-static int64_t env_put_ports(struct writer *w, const struct role_env *r, struct port_source from,
-                             int64_t index)
+static int64_t env_put_ports(struct env_writer *w, const struct role_env *r,
+                             struct port_source from, int64_t index)
 {
 	int64_t http = 0;
 	for (size_t i = 0; i < r->ports.n; i++) {
@@ -217,7 +218,7 @@ void env_add_host(struct str *hosts, const char *address, int64_t port)
 }
 
 /* False if it has no pod yet, so its ports are not known. */
-static bool env_put_task(struct writer *w, const struct role_env *r, const struct fw_task *t)
+static bool env_put_task(struct env_writer *w, const struct role_env *r, const struct fw_task *t)
 {
 	const char *address = framework_address(r->r, t);
 	const char *uid = w->in->pod_uid;
@@ -245,7 +246,7 @@ static bool env_put_task(struct writer *w, const struct role_env *r, const struc
 	return ports || !r->has_ports;
 }
 
-static void env_put_role_tasks(struct writer *w, const struct role_env *r)
+static void env_put_role_tasks(struct env_writer *w, const struct role_env *r)
 {
 	size_t nameless = 0;
 	size_t without = 0;
@@ -275,7 +276,7 @@ static void env_put_role_tasks(struct writer *w, const struct role_env *r)
 
 /* ---- ports of a role ------------------------------------------------------------------------- */
 
-static void env_drop_labels(struct writer *w, struct role_env *r)
+static void env_drop_labels(struct env_writer *w, struct role_env *r)
 {
 	struct portspec *p = &r->ports;
 	size_t kept = 0;
@@ -292,7 +293,7 @@ static void env_drop_labels(struct writer *w, struct role_env *r)
 	p->n = kept;
 }
 
-static int env_read_ports(struct writer *w, struct role_env *r, struct err *e)
+static int env_read_ports(struct env_writer *w, struct role_env *r, struct err *e)
 {
 	ERR_AUTO why = { 0 };
 	int64_t last = 0;
@@ -318,7 +319,7 @@ static int env_read_ports(struct writer *w, struct role_env *r, struct err *e)
 
 /* The pod has only one of PAI_MIN_FAILED_INSTANCE_role and PAI_MIN_FAILED_TASK_COUNT_role; that of
  * the other spelling has the same value. */
-static void env_put_minimums(struct writer *w, const struct role_env *r)
+static void env_put_minimums(struct env_writer *w, const struct role_env *r)
 {
 	static const char *const PAIRS[][2] = {
 		{ "PAI_MIN_FAILED_TASK_COUNT_", "PAI_MIN_FAILED_INSTANCE_" },
@@ -338,7 +339,7 @@ static void env_put_minimums(struct writer *w, const struct role_env *r)
 
 /* ---- all roles ------------------------------------------------------------------------------- */
 
-static int env_put_roles(struct writer *w, struct err *e)
+static int env_put_roles(struct env_writer *w, struct err *e)
 {
 	const struct framework *f = w->in->framework;
 	for (size_t i = 0; i < f->n; i++) {
@@ -358,7 +359,7 @@ static int env_put_roles(struct writer *w, struct err *e)
 	return 0;
 }
 
-static void env_warn_of_limits(struct writer *w)
+static void env_warn_of_limits(struct env_writer *w)
 {
 	size_t total = w->out->nul.n + w->count * sizeof(char *);
 	if (w->longest >= VARIABLE_LIMIT)
@@ -382,7 +383,7 @@ static void env_warn_of_limits(struct writer *w)
 		        "that Kubernetes has");
 }
 
-static void env_writer_done(struct writer *w)
+static void env_writer_done(struct env_writer *w)
 {
 	str_done(&w->name);
 	str_done(&w->rest);
@@ -393,7 +394,7 @@ static void env_writer_done(struct writer *w)
 
 int env_write(struct init *in, struct env_text *out, struct notes *warnings, struct err *e)
 {
-	__attribute__((cleanup(env_writer_done))) struct writer w = {
+	__attribute__((cleanup(env_writer_done))) struct env_writer w = {
 		.in = in,
 		.out = out,
 		.warnings = warnings,

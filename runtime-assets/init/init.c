@@ -182,7 +182,7 @@ static const struct step {
 };
 enum { N_STEPS = ARRAY_SIZE(STEPS) };
 
-struct options {
+struct init_options {
 	const char *root, *steps, *framework;
 	const char *barrier_ms; /* for tests */
 	bool help;
@@ -289,8 +289,8 @@ static int steps_choose_configured(const char *text, struct arena *a, bool chose
 	return 0;
 }
 
-static int steps_choose_all(const struct options *o, struct arena *a, bool chosen[static N_STEPS],
-                            struct err *e)
+static int steps_choose_all(const struct init_options *o, struct arena *a,
+                            bool chosen[static N_STEPS], struct err *e)
 {
 	const char *configured = env_get("INIT_CONFIG");
 	if (o->steps && span_trim(span_of(o->steps)).n == 0)
@@ -336,7 +336,7 @@ static int init_runtime_config(struct init *in, struct err *e)
 	return 0;
 }
 
-static int init_begin(struct init *in, const struct options *o, struct err *e)
+static int init_begin(struct init *in, const struct init_options *o, struct err *e)
 {
 	const char *gang = env_get("GANG_ALLOCATION");
 	const char *index = env_get("FC_TASK_INDEX");
@@ -376,8 +376,8 @@ static void init_stop(int signal)
 	_exit(128 + signal);
 }
 
-static int init_fail(const struct init *in, const struct options *o, const char *step, int code,
-                     const struct err *e)
+static int init_fail(const struct init *in, const struct init_options *o, const char *step,
+                     int code, const struct err *e)
 {
 	say(SAY_ERROR, "step %s: %s", step, err_msg(e));
 	/* One line for `kubectl describe pod`, into the file that the kubelet made. */
@@ -392,7 +392,7 @@ static int init_fail(const struct init *in, const struct options *o, const char 
 	return code;
 }
 
-static int init_run_steps(struct init *in, const struct options *o, const bool *chosen)
+static int init_run_steps(struct init *in, const struct init_options *o, const bool *chosen)
 {
 	for (size_t i = 0; i < N_STEPS; i++) {
 		ERR_AUTO e = { 0 };
@@ -410,7 +410,7 @@ static int init_run_steps(struct init *in, const struct options *o, const bool *
 	return 0;
 }
 
-static int init_all(struct options *o, int argc, char **argv)
+static int init_all(struct init_options *o, int argc, char **argv)
 {
 	static const int SIGNALS[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT };
 	const struct arg args[] = {
@@ -451,14 +451,14 @@ static int init_all(struct options *o, int argc, char **argv)
 
 int cmd_init(int argc, char **argv)
 {
-	struct options o = { .root = "" };
+	struct init_options o = { .root = "" };
 	no_core();
 	return init_all(&o, argc, argv);
 }
 
 int init_here(int argc, char **argv, const char *framework, struct str *why)
 {
-	struct options o = { .root = "", .object = framework, .why = why };
+	struct init_options o = { .root = "", .object = framework, .why = why };
 	int code = init_all(&o, argc, argv);
 	(void)signal(SIGPIPE, SIG_DFL);
 	return code;

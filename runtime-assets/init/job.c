@@ -8,21 +8,21 @@
 #include "runtime-assets/common/files.h"
 
 /* A role: v2 has a map by name, v1 a list of roles with `name`. */
-struct role {
+struct job_role {
 	struct span name;
 	const struct node *value;
 };
 
-static bool role_at(const struct node *roles, size_t i, struct role *r)
+static bool role_at(const struct node *roles, size_t i, struct job_role *r)
 {
 	if (node_is(roles, NODE_MAP)) {
-		*r = (struct role){ member_key(&roles->member[i]), &roles->member[i].value };
+		*r = (struct job_role){ member_key(&roles->member[i]), &roles->member[i].value };
 		return true;
 	}
 	const struct node *name = node_get(&roles->item[i], "name");
 	if (!node_is(name, NODE_TEXT))
 		return false;
-	*r = (struct role){ node_span(name), &roles->item[i] };
+	*r = (struct job_role){ node_span(name), &roles->item[i] };
 	return true;
 }
 
@@ -61,7 +61,7 @@ void job_read(struct job *j, struct span config, struct arena *a, struct str *pr
 		return;
 	}
 	const struct node *roles = job_roles(j);
-	struct role r;
+	struct job_role r;
 	for (size_t i = 0; roles && j->role_name && i < roles->n && !j->role; i++) {
 		if (role_at(roles, i, &r) && span_is(r.name, j->role_name))
 			j->role = r.value;
@@ -71,7 +71,7 @@ void job_read(struct job *j, struct span config, struct arena *a, struct str *pr
 const char *job_role_spelling(const struct job *j, const char *kubernetes_name, struct arena *a)
 {
 	const struct node *roles = job_roles(j);
-	struct role r;
+	struct job_role r;
 	for (size_t i = 0; roles && *kubernetes_name && i < roles->n; i++) {
 		if (!role_at(roles, i, &r) || !span_becomes(r.name, span_of(kubernetes_name)))
 			continue;
@@ -109,7 +109,7 @@ enum { TREE_TEXT_MAX = 4 << 20, SECRET_MAX = 2 << 20 /* more than a Secret has *
 /* ---- references ---------------------------------------------------------------------------- */
 
 /* `<%`, blanks, `$`, a word and a path, blanks, `%>`. */
-struct tag {
+struct reference_tag {
 	size_t start, end;        /* end is behind `%>` */
 	struct span word;         /* `secrets` */
 	const struct node *value; /* NULL: it leads nowhere */
@@ -117,7 +117,7 @@ struct tag {
 	bool good;                /* false: it only begins with `<% $` */
 };
 
-struct scan {
+struct reference_scan {
 	const struct job *job;
 	struct span text;
 	/* The next `%>` (or SIZE_MAX) and the blanks before it: kept, so that time is linear. */
@@ -141,7 +141,7 @@ static const struct node *reference_root(const struct job *j, struct span word)
 
 /* content: behind the `$`.  In a tag that is not good only the characters before the first wrong
  * one are looked at, since others may follow up to the same `%>`. */
-static void tag_read(const struct job *j, struct span content, struct tag *t)
+static void tag_read(const struct job *j, struct span content, struct reference_tag *t)
 {
 	size_t n = 0;
 	for (; n < content.n; n++) {
@@ -168,7 +168,7 @@ static void tag_read(const struct job *j, struct span content, struct tag *t)
 }
 
 /* Finds the next `<% $`. */
-static bool tag_next(struct scan *s, size_t from, struct tag *t)
+static bool tag_next(struct reference_scan *s, size_t from, struct reference_tag *t)
 {
 	for (;; from += 2) {
 		from = span_find(s->text, from, "<%");
@@ -187,7 +187,7 @@ static bool tag_next(struct scan *s, size_t from, struct tag *t)
 			dollar++;
 		if (dollar >= s->content_end || s->text.p[dollar] != '$')
 			continue;
-		*t = (struct tag){ .start = from, .end = s->close + 2 };
+		*t = (struct reference_tag){ .start = from, .end = s->close + 2 };
 		struct span content = span_to(s->text, s->content_end);
 		tag_read(s->job, span_from(content, dollar + 1), t);
 		return true;
@@ -197,7 +197,8 @@ static bool tag_next(struct scan *s, size_t from, struct tag *t)
 /* ---- filling -------------------------------------------------------------------------------- */
 
 /* Names the reference, never a value. */
-static int tag_error(const struct scan *s, const struct tag *t, const char *why, struct err *e)
+static int tag_error(const struct reference_scan *s, const struct reference_tag *t, const char *why,
+                     struct err *e)
 {
 	char buf[4 * QUOTE_MAX];
 	struct span text = { s->text.p + t->start, t->end - t->start };
@@ -205,7 +206,7 @@ static int tag_error(const struct scan *s, const struct tag *t, const char *why,
 }
 
 /* Appends the text from `done` to the end. */
-static int fill_end(const struct scan *s, size_t done, struct str *out, struct err *e)
+static int fill_end(const struct reference_scan *s, size_t done, struct str *out, struct err *e)
 {
 	str_span(out, span_from(s->text, done));
 	return out->full ? err_set(e, FAILED, "a text has more than %zu bytes with its references",
@@ -215,8 +216,8 @@ static int fill_end(const struct scan *s, size_t done, struct str *out, struct e
 
 int job_fill(const struct job *j, struct span text, struct str *out, struct err *e)
 {
-	struct scan s = { .job = j, .text = text };
-	struct tag t;
+	struct reference_scan s = { .job = j, .text = text };
+	struct reference_tag t;
 	size_t done = 0;
 	while (tag_next(&s, done, &t) && !out->full) {
 		str_span(out, span_from(span_to(text, t.start), done));
@@ -233,8 +234,8 @@ int job_fill(const struct job *j, struct span text, struct str *out, struct err 
 
 int job_fill_secrets(const struct job *j, struct span text, struct str *out, struct err *e)
 {
-	struct scan s = { .job = j, .text = text };
-	struct tag t;
+	struct reference_scan s = { .job = j, .text = text };
+	struct reference_tag t;
 	size_t done = 0;
 	size_t from = 0;
 	while (tag_next(&s, from, &t) && !out->full) {
@@ -251,7 +252,7 @@ int job_fill_secrets(const struct job *j, struct span text, struct str *out, str
 
 /* ---- trees ---------------------------------------------------------------------------------- */
 
-struct filling {
+struct tree_filling {
 	const struct job *j;
 	struct arena *a;
 	size_t left; /* bytes of text that may still come */
@@ -259,7 +260,7 @@ struct filling {
 };
 
 /* Trees are no deeper than the reader's budget. */
-static int fill_node(struct filling *f, const struct node *in, struct node *out)
+static int fill_node(struct tree_filling *f, const struct node *in, struct node *out)
 {
 	*out = *in;
 	if (in->type == NODE_TEXT) {
@@ -293,7 +294,7 @@ static int fill_node(struct filling *f, const struct node *in, struct node *out)
 int job_fill_tree(const struct job *j, const struct node *in, struct arena *a, struct node *out,
                   struct err *e)
 {
-	struct filling f = { j, a, TREE_TEXT_MAX, e };
+	struct tree_filling f = { j, a, TREE_TEXT_MAX, e };
 	struct node filled;
 	if (fill_node(&f, in, &filled))
 		return -1;

@@ -44,7 +44,7 @@ struct lookup {
 };
 
 /* Attempts to connect at the same time. */
-struct race {
+struct connect_race {
 	struct pollfd v[ADDRESSES_MAX];
 	nfds_t n;
 	int error; /* of the last that failed */
@@ -164,7 +164,7 @@ static int net_addresses(struct wire *w, const char *host, struct lookup *a)
 
 /* ---- connecting ------------------------------------------------------------------------ */
 
-static void race_start(struct race *r, union sockaddr_any *to, uint16_t port)
+static void race_start(struct connect_race *r, union sockaddr_any *to, uint16_t port)
 {
 	bool six = to->any.sa_family == AF_INET6;
 	if (six)
@@ -189,7 +189,7 @@ static void race_start(struct race *r, union sockaddr_any *to, uint16_t port)
 }
 
 /* Removes and returns a connected socket, or -1.  Closes those that failed. */
-static int race_winner(struct race *r)
+static int race_winner(struct connect_race *r)
 {
 	for (nfds_t i = 0; i < r->n;) {
 		int fd = r->v[i].fd;
@@ -208,7 +208,7 @@ static int race_winner(struct race *r)
 	return -1;
 }
 
-static void race_end(struct race *r)
+static void race_end(struct connect_race *r)
 {
 	while (r->n)
 		(void)close(r->v[--r->n].fd);
@@ -216,7 +216,7 @@ static void race_end(struct race *r)
 
 int net_open(struct wire *w, const char *host, uint16_t port)
 {
-	__attribute__((cleanup(race_end))) struct race r = { 0 };
+	__attribute__((cleanup(race_end))) struct connect_race r = { 0 };
 	struct lookup a = { 0 };
 	int trouble = net_addresses(w, host, &a);
 	if (trouble)

@@ -258,7 +258,7 @@ enum {
 
 #define TEMPORARY ".pai-git-clone"
 
-struct move {
+struct git_move {
 	struct arena a;
 	const char *git_argv[ARGV_MAX];
 	size_t n;
@@ -312,7 +312,7 @@ static void clone_read(int fd, struct str *said)
 }
 
 /* The exit status of git; -1 and errno if it cannot be started. */
-static int clone_once(struct move *m, struct str *said)
+static int clone_once(struct git_move *m, struct str *said)
 {
 	int ends[2];
 	if (pipe2(ends, O_CLOEXEC) != 0)
@@ -330,7 +330,7 @@ static int clone_once(struct move *m, struct str *said)
 /* ---- directories ----------------------------------------------------------------------------- */
 
 /* To a target that exists, entry by entry, which rename cannot do. */
-static int clone_move(struct move *m)
+static int clone_move(struct git_move *m)
 {
 	if (!m->exists)
 		return rename(m->temporary, m->target);
@@ -348,7 +348,7 @@ static int clone_trouble(const char *what, const char *path)
 }
 
 /* Checks the target and names the temporary clone. */
-static int clone_prepare(struct move *m)
+static int clone_prepare(struct git_move *m)
 {
 	ERR_AUTO e = { 0 };
 	struct stat st;
@@ -385,7 +385,7 @@ static int clone_prepare(struct move *m)
 /* ---- tries ----------------------------------------------------------------------------------- */
 
 /* 0: try again, after the pause; else the exit status. */
-static int clone_after_failure(struct move *m, int status, const struct str *said, int tries,
+static int clone_after_failure(struct git_move *m, int status, const struct str *said, int tries,
                                int64_t *spent)
 {
 	if (status > 128 && said->n == 0) {
@@ -420,7 +420,7 @@ static int clone_after_failure(struct move *m, int status, const struct str *sai
 	return 0;
 }
 
-static int clone_until(struct move *m)
+static int clone_until(struct git_move *m)
 {
 	int64_t spent = 0;
 	for (int tries = 0;; tries++) {
@@ -447,7 +447,7 @@ static int clone_until(struct move *m)
 }
 
 /* https needs certificate authorities, other URIs ssh. */
-static int clone_install_git(const struct move *m)
+static int clone_install_git(const struct git_move *m)
 {
 	static const char *const UPDATE[] = { "apt-get", "update", NULL };
 	bool https = span_starts(span_of(m->uri), "https:");
@@ -503,7 +503,7 @@ static const char CLONE_USAGE[] =
     "Exit status: 0 done; 75 a transient failure; 1 other failures.\n";
 
 /* Checks the options again: the author's code can change the script. */
-static int clone_options(struct move *m, char **v, size_t n)
+static int clone_options(struct git_move *m, char **v, size_t n)
 {
 	struct span words[ARGV_MAX];
 	if (n >= ARGV_MAX / 2)
@@ -519,7 +519,7 @@ static int clone_options(struct move *m, char **v, size_t n)
 	return 0;
 }
 
-static int clone_parse(struct move *m, int argc, char **argv)
+static int clone_parse(struct git_move *m, int argc, char **argv)
 {
 	int i = 1;
 	m->first = 5;
@@ -550,7 +550,7 @@ static int clone_parse(struct move *m, int argc, char **argv)
 
 int cmd_git_move(int argc, char **argv)
 {
-	struct move m = { .n = 0 };
+	struct git_move m = { .n = 0 };
 	if (argc == 2 && strcmp(argv[1], "--help") == 0)
 		return args_usage(CLONE_USAGE, true);
 	if (clone_parse(&m, argc, argv)) {

@@ -8,7 +8,7 @@ enum {
 	LINE_SHOWN = 200 /* bytes */
 };
 
-struct lines {
+struct script_lines {
 	struct span *v; /* without blanks at the ends */
 	size_t n;
 };
@@ -21,9 +21,9 @@ static size_t lines_number(struct span text)
 	return n;
 }
 
-static struct lines lines_split(struct span text, struct arena *a)
+static struct script_lines lines_split(struct span text, struct arena *a)
 {
-	struct lines l = { .n = lines_number(text) };
+	struct script_lines l = { .n = lines_number(text) };
 	l.v = ARENA_NEW(a, struct span, l.n);
 	for (size_t i = 0; i < l.n; i++)
 		l.v[i] = span_trim(span_next(&text, '\n'));
@@ -31,7 +31,7 @@ static struct lines lines_split(struct span text, struct arena *a)
 }
 
 /* As the server joins them. */
-static struct span lines_submitted(const struct command *c)
+static struct span lines_submitted(const struct user_command *c)
 {
 	const struct node *list = node_get(c->job.role, "commands");
 	const struct node *v1 = node_get(c->job.role, "command");
@@ -48,7 +48,7 @@ static struct span lines_submitted(const struct command *c)
 	return arena_span(c->a, str_view(&out));
 }
 
-static size_t lines_equal(const struct lines *l, size_t to, struct span text)
+static size_t lines_equal(const struct script_lines *l, size_t to, struct span text)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < to; i++)
@@ -58,7 +58,8 @@ static size_t lines_equal(const struct lines *l, size_t to, struct span text)
 
 /* The line of `from` that has become line `at` of `to`; SIZE_MAX: not known.  If lines were added,
  * only one without references can be found: the n-th of those with this text. */
-static size_t lines_origin(const struct lines *from, const struct lines *to, size_t at)
+static size_t lines_origin(const struct script_lines *from, const struct script_lines *to,
+                           size_t at)
 {
 	struct span text = to->v[at];
 	if (from->n == to->n)
@@ -75,10 +76,10 @@ static size_t lines_origin(const struct lines *from, const struct lines *to, siz
 	return SIZE_MAX;
 }
 
-void command_lines(const struct command *c, struct span script, struct str *out)
+void command_lines(const struct user_command *c, struct span script, struct str *out)
 {
-	struct lines from = lines_split(lines_submitted(c), c->a);
-	struct lines to = lines_split(c->text, c->a);
+	struct script_lines from = lines_split(lines_submitted(c), c->a);
+	struct script_lines to = lines_split(c->text, c->a);
 	size_t all = 0;
 	for (size_t i = 0; i < to.n; i++) {
 		size_t origin = lines_origin(&from, &to, i);

@@ -50,7 +50,7 @@ int plugin_bool(const struct plugin *p, const char *key, bool *value, struct err
 	return 0;
 }
 
-int plugin_whole(const struct plugin *p, struct whole w, int64_t *value, struct err *e)
+int plugin_whole(const struct plugin *p, struct whole_limits w, int64_t *value, struct err *e)
 {
 	const struct node *n = node_get(p->parameters, w.key);
 	int64_t found = 0;
@@ -212,7 +212,7 @@ static int plugin_tensorboard(struct plugin *p, struct err *e)
 	}
 	struct tensorboard_dirs d = { .spec = STR_SECRET(SCRIPT_MAX / 2) };
 	int64_t port = TENSORBOARD_PORT;
-	int rc = plugin_whole(p, (struct whole){ "port", 1, 65535 }, &port, e);
+	int rc = plugin_whole(p, (struct whole_limits){ "port", 1, 65535 }, &port, e);
 	if (rc == 0)
 		rc = tensorboard_dirs(p, &d, e);
 	if (rc == 0 && d.spec.full)
@@ -251,7 +251,7 @@ void plugins_file(struct plugins *all, const char *path, struct span text, unsig
 		all->cap_files = all->cap_files ? 2 * all->cap_files : 8;
 		all->file = xrealloc(all->file, all->cap_files * sizeof(*all->file));
 	}
-	all->file[all->n_files++] = (struct made){ path, text, mode };
+	all->file[all->n_files++] = (struct made_file){ path, text, mode };
 }
 
 /* Appends the call of a script.  The caller, not the script, implements `ignore`: `exit` and syntax
@@ -304,7 +304,7 @@ static int plugins_scripts(struct plugin *p, struct err *e)
 /* ---- one plugin ------------------------------------------------------------------------------ */
 
 /* An entry of `prerequisites` or of the extras. */
-struct entry {
+struct plugins_entry {
 	const char *name;
 	const struct node *parameters; /* NULL: none */
 	bool ignore;
@@ -315,7 +315,7 @@ static bool plugins_ignore(const struct node *policy)
 	return node_is(policy, NODE_TEXT) && strcasecmp(policy->text, "ignore") == 0;
 }
 
-static int plugins_make_one(struct plugin *p, const struct entry *entry, struct err *e)
+static int plugins_make_one(struct plugin *p, const struct plugins_entry *entry, struct err *e)
 {
 	const struct node *parameters = entry->parameters;
 	size_t kind = 0;
@@ -340,7 +340,7 @@ static int plugins_make_one(struct plugin *p, const struct entry *entry, struct 
 	return rc;
 }
 
-static int plugins_add(struct plugins *all, const struct entry *entry, struct err *e)
+static int plugins_add(struct plugins *all, const struct plugins_entry *entry, struct err *e)
 {
 	char buf[4 * QUOTE_MAX];
 	ERR_AUTO why = { 0 };
@@ -410,8 +410,8 @@ static int plugins_prerequisite(struct plugins *all, const struct node *name, st
 		               quote(buf, node_span(name)));
 	if (!plugin_name)
 		return 0;
-	struct entry entry = { plugin_name, prerequisite_parameters(all->a, plugin),
-		               plugins_ignore(node_get(plugin, "failurePolicy")) };
+	struct plugins_entry entry = { plugin_name, prerequisite_parameters(all->a, plugin),
+		                       plugins_ignore(node_get(plugin, "failurePolicy")) };
 	return plugins_add(all, &entry, e);
 }
 
@@ -447,9 +447,9 @@ static int plugins_entries(struct plugins *all, struct err *e)
 		for (uint32_t k = 0; own && !ours && k < roles->n; k++)
 			ours = node_is(&roles->item[k], NODE_TEXT) &&
 			       span_is(node_span(&roles->item[k]), own);
-		struct entry it = { node_is(name, NODE_TEXT) ? name->text : "",
-			            node_get(entry, "parameters"),
-			            plugins_ignore(node_get(entry, "failurePolicy")) };
+		struct plugins_entry it = { node_is(name, NODE_TEXT) ? name->text : "",
+			                    node_get(entry, "parameters"),
+			                    plugins_ignore(node_get(entry, "failurePolicy")) };
 		if (ours && plugins_add(all, &it, e))
 			return -1;
 	}
@@ -472,7 +472,7 @@ int plugins_make(struct plugins *all, struct err *e)
 {
 	all->before = STR_INIT(SCRIPT_MAX);
 	all->after = STR_INIT(SCRIPT_MAX);
-	const struct entry ssh = { PLUGIN_NAMES[PLUGIN_SSH], NULL, false };
+	const struct plugins_entry ssh = { PLUGIN_NAMES[PLUGIN_SSH], NULL, false };
 	if (plugins_prerequisites(all, e) || plugins_entries(all, e))
 		return -1;
 	if (all->ssh_roles && !all->ssh_made && plugins_add(all, &ssh, e))
@@ -513,7 +513,7 @@ static bool plugins_job(const struct init *in, struct job *job)
 static int plugins_write(const struct plugins *all, struct err *e)
 {
 	for (size_t i = 0; i < all->n_files; i++) {
-		const struct made *f = &all->file[i];
+		const struct made_file *f = &all->file[i];
 		char *folder = arena_dup(all->a, span_of(f->path));
 		*strrchr(folder, '/') = '\0';
 		struct stat st;
@@ -583,7 +583,7 @@ static int command_join(const struct node *commands, struct str *out, struct err
 	return 0;
 }
 
-static int command_read(const struct init *in, struct command *c, struct err *e)
+static int command_read(const struct init *in, struct user_command *c, struct err *e)
 {
 	const char *command = env_get("USER_CMD");
 	bool bare = plugins_job(in, &c->job);
@@ -599,7 +599,7 @@ static int command_read(const struct init *in, struct command *c, struct err *e)
 	                 : 0;
 }
 
-int command_fill(const struct command *c, struct span text, struct str *out, struct err *e)
+int command_fill(const struct user_command *c, struct span text, struct str *out, struct err *e)
 {
 	if (c->parameters)
 		return job_fill(&c->job, text, out, e);
@@ -611,7 +611,7 @@ int command_fill(const struct command *c, struct span text, struct str *out, str
 
 int step_command(struct init *in, struct err *e)
 {
-	struct command c;
+	struct user_command c;
 	STR_AUTO script = STR_SECRET(COMMAND_MAX);
 	STR_AUTO lines = STR_INIT(COMMAND_MAX);
 	if (command_read(in, &c, e))

@@ -21,7 +21,7 @@
 /* ---- plugins.c ------------------------------------------------------------------------------- */
 
 /* A file that init writes. */
-struct made {
+struct made_file {
 	const char *path;
 	struct span text;
 	unsigned mode;
@@ -40,7 +40,7 @@ struct plugins {
 	bool ssh_made;              /* a plugin ssh of the job has done so */
 	/* Output. */
 	struct notes said; /* warnings */
-	struct made *file;
+	struct made_file *file;
 	size_t n_files, cap_files;
 	size_t n_plugins;
 	struct str before, after; /* calls in precommands.sh and postcommands.sh */
@@ -75,17 +75,17 @@ int plugin_text(const struct plugin *p, const char *key, struct span *text, stru
 /* true and false, also as text (references give text); absent is false. */
 int plugin_bool(const struct plugin *p, const char *key, bool *value, struct err *e);
 /* A whole number within min..max, also as text; *value is unchanged if it is absent. */
-struct whole {
+struct whole_limits {
 	const char *key;
 	int64_t min, max;
 };
-int plugin_whole(const struct plugin *p, struct whole w, int64_t *value, struct err *e);
+int plugin_whole(const struct plugin *p, struct whole_limits w, int64_t *value, struct err *e);
 
 /* ---- the user's command ---------------------------------------------------------------------- */
 
 enum { COMMAND_MAX = 4 << 20 };
 
-struct command {
+struct user_command {
 	struct arena *a;
 	struct job job;
 	struct span text; /* without its secrets */
@@ -93,11 +93,11 @@ struct command {
 };
 
 /* Appends a part of the text with its references filled in. */
-int command_fill(const struct command *c, struct span text, struct str *out, struct err *e);
+int command_fill(const struct user_command *c, struct span text, struct str *out, struct err *e);
 
 /* lines.c: appends for each line of the script `NUMBER TEXT`, the line of `commands` as submitted
  * from which it was made and the beginning of its text, or `0` where this is not known. */
-void command_lines(const struct command *c, struct span script, struct str *out);
+void command_lines(const struct user_command *c, struct span script, struct str *out);
 
 /* ---- git.c ----------------------------------------------------------------------------------- */
 

@@ -488,7 +488,7 @@ int plugin_ssh(struct plugin *p, struct err *e)
 {
 	bool job = false, barrier = false;
 	int64_t minutes = SSH_BARRIER_MINUTES;
-	struct whole timeout = { "sshbarrierTimeout", 1, SSH_BARRIER_MAX };
+	struct whole_limits timeout = { "sshbarrierTimeout", 1, SSH_BARRIER_MAX };
 	STR_AUTO arguments = STR_INIT(SCRIPT_MAX / 2);
 	if (plugin_bool(p, "jobssh", &job, e) || plugin_bool(p, "sshbarrier", &barrier, e) ||
 	    plugin_whole(p, timeout, &minutes, e) || userssh_put(p, &arguments, e))

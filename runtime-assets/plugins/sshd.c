@@ -491,13 +491,13 @@ enum {
 /* The exit specification looks for this in the log. */
 static const char GIVEN_UP[] = "SSH barrier reaches max retry count";
 
-struct attempt {
+struct barrier_attempt {
 	pid_t pid; /* 0: free */
 	size_t peer;
 	int64_t end_ms;
 };
 
-struct barrier {
+struct ssh_barrier {
 	struct arena a;
 	struct layout at;
 	const char *config, *key;
@@ -505,7 +505,7 @@ struct barrier {
 	struct ssh_peers peers;
 	bool *reached;
 	size_t missing;
-	struct attempt attempt[AT_ONCE];
+	struct barrier_attempt attempt[AT_ONCE];
 	int64_t round_ms, rounds;
 	int64_t end_ms; /* no ssh is started afterwards: rounds may take too long */
 	bool last;      /* the last round shows messages of ssh */
@@ -514,7 +514,7 @@ struct barrier {
 
 /* ---- one round ------------------------------------------------------------------------------- */
 
-static int ssh_barrier_begin(struct barrier *b, struct attempt *t, size_t peer)
+static int ssh_barrier_begin(struct ssh_barrier *b, struct barrier_attempt *t, size_t peer)
 {
 	const char *const argv[] = { "ssh",
 		                     "-F",
@@ -530,7 +530,7 @@ static int ssh_barrier_begin(struct barrier *b, struct attempt *t, size_t peer)
 	const struct child_command ssh = { .argv = argv,
 		                           .out = STREAM_NONE,
 		                           .err = b->last ? STREAM_OURS : b->said };
-	*t = (struct attempt){ child_spawn(&ssh), peer, clock_ms() + TRY_MAX_MS };
+	*t = (struct barrier_attempt){ child_spawn(&ssh), peer, clock_ms() + TRY_MAX_MS };
 	if (t->pid > 0)
 		return 0;
 	t->pid = 0;
@@ -538,7 +538,7 @@ static int ssh_barrier_begin(struct barrier *b, struct attempt *t, size_t peer)
 }
 
 /* Has this one ended? */
-static void ssh_barrier_look(struct barrier *b, struct attempt *t)
+static void ssh_barrier_look(struct ssh_barrier *b, struct barrier_attempt *t)
 {
 	int status;
 	pid_t pid = waitpid(t->pid, &status, WNOHANG);
@@ -555,7 +555,7 @@ static void ssh_barrier_look(struct barrier *b, struct attempt *t)
 }
 
 /* Finds the next peer that is not reached; false if there is none, or no time. */
-static bool ssh_barrier_next(const struct barrier *b, size_t *next)
+static bool ssh_barrier_next(const struct ssh_barrier *b, size_t *next)
 {
 	if (clock_ms() > b->end_ms)
 		return false;
@@ -565,13 +565,13 @@ static bool ssh_barrier_next(const struct barrier *b, size_t *next)
 }
 
 /* Drops the messages of ssh if there are more than so many bytes. */
-static void ssh_barrier_forget(const struct barrier *b, off_t most)
+static void ssh_barrier_forget(const struct ssh_barrier *b, off_t most)
 {
 	if (lseek(b->said, 0, SEEK_CUR) > most && ftruncate(b->said, 0) == 0)
 		(void)lseek(b->said, 0, SEEK_SET);
 }
 
-static int ssh_barrier_round(struct barrier *b)
+static int ssh_barrier_round(struct ssh_barrier *b)
 {
 	size_t next = 0;
 	ssh_barrier_forget(b, 0);
@@ -579,7 +579,7 @@ static int ssh_barrier_round(struct barrier *b)
 		size_t busy = 0;
 		ssh_barrier_forget(b, SAID_MAX);
 		for (size_t i = 0; i < AT_ONCE; i++) {
-			struct attempt *t = &b->attempt[i];
+			struct barrier_attempt *t = &b->attempt[i];
 			if (t->pid)
 				ssh_barrier_look(b, t);
 			if (!t->pid && ssh_barrier_next(b, &next) &&
@@ -595,7 +595,7 @@ static int ssh_barrier_round(struct barrier *b)
 
 /* ---- all of sshd ----------------------------------------------------------------------------- */
 
-static int ssh_barrier_give_up(const struct barrier *b)
+static int ssh_barrier_give_up(const struct ssh_barrier *b)
 {
 	STR_AUTO text = STR_INIT(GIVE_UP_MAX);
 	str_puts(&text, GIVEN_UP);
@@ -611,7 +611,7 @@ static int ssh_barrier_give_up(const struct barrier *b)
 	return NOT_REACHED;
 }
 
-static int ssh_barrier_wait(struct barrier *b)
+static int ssh_barrier_wait(struct ssh_barrier *b)
 {
 	if (b->missing && access(b->key, R_OK) != 0) {
 		say(SAY_ERROR, "ssh barrier: this job has no key to log in with");
@@ -655,7 +655,7 @@ static const char BARRIER_USAGE[] =
     "at most (30), in rounds of 10 seconds (--round).\n\n"
     "Exit status: 0 all are reached; 10 not in time; 1 there is no ssh.\n";
 
-static int ssh_barrier_parse(struct barrier *b, int argc, char **argv)
+static int ssh_barrier_parse(struct ssh_barrier *b, int argc, char **argv)
 {
 	const char *root = "";
 	const char *round = "10";
@@ -680,7 +680,7 @@ static int ssh_barrier_parse(struct barrier *b, int argc, char **argv)
 
 int cmd_ssh_barrier(int argc, char **argv)
 {
-	struct barrier b = { .said = STREAM_NONE };
+	struct ssh_barrier b = { .said = STREAM_NONE };
 	if (argc == 2 && strcmp(argv[1], "--help") == 0)
 		return args_usage(BARRIER_USAGE, true);
 	if (ssh_barrier_parse(&b, argc, argv)) {

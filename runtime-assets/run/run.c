@@ -312,7 +312,7 @@ struct run {
 	struct memory_use memory; /* at the start */
 };
 
-static const struct phase {
+static const struct phase_script {
 	enum task_kind kind;
 	const char *script, *name;
 	bool needed;
@@ -396,7 +396,7 @@ static void run_make_environment(struct run *r)
 /* ---- the phases ------------------------------------------------------------------------------ */
 
 /* 0; the exit code of a phase that cannot start; -1: nothing to start. */
-static int run_phase_command(struct run *r, const struct phase *p, char *const **argv)
+static int run_phase_command(struct run *r, const struct phase_script *p, char *const **argv)
 {
 	struct span script;
 	int rc = run_read(r, p->script, SCRIPT_MAX, &script);
@@ -431,7 +431,7 @@ static int run_phase_command(struct run *r, const struct phase *p, char *const *
 	return NOT_FOUND;
 }
 
-static int run_phase(struct run *r, const struct phase *p)
+static int run_phase(struct run *r, const struct phase_script *p)
 {
 	char *const *argv = p->kind == TASK_USER ? r->direct : NULL;
 	int rc = argv ? 0 : run_phase_command(r, p, &argv);

@@ -36,7 +36,7 @@ enum source {
 	SOURCES = TO_OUTLET + 2
 };
 
-enum stage { MAIN_RUNS, DRAINS, ASKED, FINAL, OVER };
+enum supervise_stage { MAIN_RUNS, DRAINS, ASKED, FINAL, OVER };
 
 struct supervisor {
 	struct logs *logs;
@@ -47,7 +47,7 @@ struct supervisor {
 	int signals, null;
 	sigset_t mask_before;
 	struct rlimit core_before;
-	enum stage stage;
+	enum supervise_stage stage;
 	int64_t until; /* of the stage, on clock_ms() */
 	pid_t main;    /* 0: ended, with this status */
 	int status;
@@ -384,7 +384,7 @@ int supervise_task(struct supervisor *s, const struct task *t)
 			logs_say(s->logs, "the grace period is nearly over: SIGKILL");
 			signal_all(s, SIGKILL);
 		}
-		enum stage before;
+		enum supervise_stage before;
 		do { /* a stage may be over as soon as it begins */
 			before = s->stage;
 			supervise_advance(s, t);

@@ -335,13 +335,13 @@ struct name_set account_virtual_clusters(struct accounts *all, const struct acco
 
 enum { SHOWN_MEMBERS = 4 };
 
-enum shape { SHAPE_MAP, SHAPE_LIST_OF_MAPS, SHAPE_MAP_OF_MAPS };
+enum member_shape { SHAPE_MAP, SHAPE_LIST_OF_MAPS, SHAPE_MAP_OF_MAPS };
 
 /* Public members of an extension.  Others, such as jobSSH.key, githubPAT and tokens of bounded
  * clusters, are never shown. */
 static const struct {
 	const char *key;
-	enum shape shape;
+	enum member_shape shape;
 	const char *members[SHOWN_MEMBERS];
 } SHOWN[] = {
 	{ "jobSSH", SHAPE_MAP, { "pubKey" } },

@@ -62,12 +62,12 @@ static bool pai_is_true(const struct node *n, const char *key)
 /* ---- Secrets ---- */
 
 /* The member of a Secret's data with the name of its user or group. */
-struct about {
+struct secret_subject {
 	const char *key;
 	struct span name;
 };
 
-static enum pai_read open_secret(struct span body, struct about about, struct arena *a,
+static enum pai_read open_secret(struct span body, struct secret_subject about, struct arena *a,
                                  const struct node **data, const char **why)
 {
 	const struct node *root = pai_parse(body, NODE_MAP, a);
@@ -146,7 +146,7 @@ enum pai_read pai_user_read(struct span body, struct span name, struct arena *a,
 	const struct node *data;
 	struct span text;
 	enum pai_read read =
-	    open_secret(body, (struct about){ "username", name }, &scratch, &data, why);
+	    open_secret(body, (struct secret_subject){ "username", name }, &scratch, &data, why);
 	if (read != PAI_READ)
 		return read;
 	*out = (struct pai_user){ .email = "" };
@@ -169,7 +169,7 @@ enum pai_read pai_password_read(struct span body, struct span name, struct arena
 	const struct node *data;
 	struct span text;
 	enum pai_read read =
-	    open_secret(body, (struct about){ "username", name }, &scratch, &data, why);
+	    open_secret(body, (struct secret_subject){ "username", name }, &scratch, &data, why);
 	if (read != PAI_READ)
 		return read;
 	bool good = pai_decode(data, "password", &scratch, &text) && plain_text(text, HASH_MAX);
@@ -189,7 +189,7 @@ enum pai_read pai_group_read(struct span body, struct span name, struct arena *a
 	const struct node *data;
 	struct span text;
 	enum pai_read read =
-	    open_secret(body, (struct about){ "groupname", name }, &scratch, &data, why);
+	    open_secret(body, (struct secret_subject){ "groupname", name }, &scratch, &data, why);
 	if (read != PAI_READ)
 		return read;
 	*out = (struct pai_group){ .admin = false };
@@ -244,7 +244,7 @@ enum pai_read pai_claim_read(struct span body, struct arena *a, struct pai_stora
 }
 
 /* Public members of a volume's source; OpenPAI also shows passwords and keys. */
-struct shown {
+struct shown_volume {
 	const char *source, *driver; /* member of the spec; driver of a flexVolume, or NULL */
 	const char *type;
 	struct {
@@ -253,7 +253,7 @@ struct shown {
 };
 
 /* clang-format off */
-static const struct shown SHOWN[] = {
+static const struct shown_volume SHOWN[] = {
 	{ "nfs",        NULL,                "nfs",       { { "server", "server" }, { "path", "path" } } },
 	{ "azureFile",  NULL,                "azureFile", { { "shareName", "shareName" } } },
 	{ "flexVolume", "azure/blobfuse",    "azureBlob", { { "containerName", "container" } } },
@@ -262,7 +262,8 @@ static const struct shown SHOWN[] = {
 };
 /* clang-format on */
 
-static struct span write_data(const struct shown *s, const struct node *spec, struct arena *a)
+static struct span write_data(const struct shown_volume *s, const struct node *spec,
+                              struct arena *a)
 {
 	STR_AUTO out = STR_INIT((size_t)64 * TEXT_MAX);
 	const struct node *source = node_get(spec, s->source);
@@ -305,7 +306,7 @@ enum pai_read pai_volume_read(struct span body, struct arena *a, struct pai_stor
 	for (size_t i = 0; i < spec->n; i++) /* any source; Kubernetes does not tell pods */
 		out->read_only |= pai_is_true(&spec->member[i].value, "readOnly");
 	out->mount_options = write_options(spec, a);
-	for (const struct shown *s = SHOWN; s < SHOWN + ARRAY_SIZE(SHOWN); s++) {
+	for (const struct shown_volume *s = SHOWN; s < SHOWN + ARRAY_SIZE(SHOWN); s++) {
 		const struct node *source = node_get(spec, s->source);
 		if (!node_is(source, NODE_MAP) ||
 		    (s->driver && !span_is(pai_text_of(source, "driver"), s->driver)))
@@ -321,7 +322,7 @@ enum pai_read pai_volume_read(struct span body, struct arena *a, struct pai_stor
 
 enum { ASKS_MAX = 16, MINUTE_MS = 60000 };
 
-struct ask {
+struct password_request {
 	struct accounts *in;
 	account_password_callback *done;
 	void *arg;
@@ -335,8 +336,8 @@ static int pai_unavailable(struct err *e)
 }
 
 /* A missing Secret and another user's Secret give the same answer. */
-static void read_hash(const struct ask *k, const struct store_reply *r, struct arena *a,
-                      struct span *hash, struct err *e)
+static void read_hash(const struct password_request *k, const struct store_reply *r,
+                      struct arena *a, struct span *hash, struct err *e)
 {
 	const char *why;
 	enum pai_read read = PAI_UNFIT;
@@ -352,7 +353,7 @@ static void read_hash(const struct ask *k, const struct store_reply *r, struct a
 
 static void pai_answered(void *arg, const struct store_reply *r)
 {
-	struct ask *k = arg;
+	struct password_request *k = arg;
 	ERR_AUTO e = { 0 };
 	ARENA_SECRET a = { 0 };
 	struct span hash = SPAN("");
@@ -375,8 +376,8 @@ int account_password(struct accounts *all, const char *name, account_password_ca
 		return err_set(e, NO_USER, "user %s has no password here", name);
 	if (all->n_asks == ASKS_MAX)
 		return pai_unavailable(e);
-	struct ask *k = xcalloc(1, sizeof(*k));
-	*k = (struct ask){ .in = all, .done = done, .arg = arg };
+	struct password_request *k = xcalloc(1, sizeof(*k));
+	*k = (struct password_request){ .in = all, .done = done, .arg = arg };
 	all->n_asks++;
 	(void)snprintf(k->name, sizeof(k->name), "%s", name);
 	pai_secret_name(k->object, span_of(k->name));

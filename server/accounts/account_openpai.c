@@ -14,17 +14,17 @@
 #include "server/state/log.h"
 #include "translate/job/names.h"
 
-enum stage { STAGE_USER, STAGE_GROUPS, STAGE_STORAGES, STAGE_END };
+enum search_stage { STAGE_USER, STAGE_GROUPS, STAGE_STORAGES, STAGE_END };
 
-struct waiter {
-	struct waiter *next;
+struct search_waiter {
+	struct search_waiter *next;
 	account_callback *done;
 	void *arg;
 };
 
 /* One object that a search needs. */
-struct part {
-	struct search *search;
+struct account_object {
+	struct account_search *search;
 	enum object_kind kind;
 	struct span name;   /* of the user, group or storage */
 	const char *object; /* its Kubernetes name */
@@ -35,16 +35,16 @@ struct part {
 	struct pai_storage storage;
 };
 
-struct search {
-	struct search *next, **at; /* the pointer to this element */
+struct account_search {
+	struct account_search *next, **at; /* the pointer to this element */
 	struct searches *in;
 	char name[ACCOUNT_NAME];
 	struct account *account; /* under construction */
-	struct waiter *waiters;
-	struct waiter **last_waiter;
+	struct search_waiter *waiters;
+	struct search_waiter **last_waiter;
 	bool started;
-	enum stage stage;
-	struct part *parts;
+	enum search_stage stage;
+	struct account_object *parts;
 	size_t n_parts, next_part, pending;
 	int64_t deadline_ms;
 	int64_t until_ms; /* expiry of the oldest part */
@@ -55,15 +55,15 @@ struct search {
 struct searches {
 	struct accounts *all;
 	struct store *store;
-	struct ttl_cache *groups, *storages; /* struct kept */
-	struct search *head, **last;         /* by age */
+	struct ttl_cache *groups, *storages; /* struct cached_object */
+	struct account_search *head, **last; /* by age */
 	size_t active, waiting;
 };
 
 struct stage_steps {
-	enum pai_read (*read)(struct part *p, struct span body, const char **why);
-	void (*end)(struct search *l); /* after the last part; plans the next stage */
-	const char *skipped;           /* log message for a missing or malformed part */
+	enum pai_read (*read)(struct account_object *p, struct span body, const char **why);
+	void (*end)(struct account_search *l); /* after the last part; plans the next stage */
+	const char *skipped;                   /* log message for a missing or malformed part */
 };
 
 enum {
@@ -80,14 +80,15 @@ enum {
 };
 
 /* A cached group or storage. */
-struct kept {
+struct cached_object {
 	struct pai_group group;
 	struct pai_storage storage;
 	struct arena arena;
 };
 
 /* Logs a permanent problem once per hour. */
-static void search_tell(const struct search *l, const char *what, struct span name, const char *why)
+static void search_tell(const struct account_search *l, const char *what, struct span name,
+                        const char *why)
 {
 	if (!source_may_say(l->in->all->source, what, name, HOUR_MS))
 		return;
@@ -125,22 +126,23 @@ static void copy_storage(struct arena *a, struct pai_storage *to, const struct p
 
 static void search_forget(void *value)
 {
-	struct kept *k = value;
+	struct cached_object *k = value;
 	arena_done(&k->arena);
 	free(k);
 }
 
-static struct ttl_cache *search_cache(const struct search *l)
+static struct ttl_cache *search_cache(const struct account_search *l)
 {
 	return l->stage == STAGE_GROUPS ? l->in->groups : l->in->storages;
 }
 
-static bool search_recall(struct search *l, struct part *p)
+static bool search_recall(struct account_search *l, struct account_object *p)
 {
 	int64_t until_ms;
 	if (l->stage == STAGE_USER)
 		return false;
-	const struct kept *k = ttl_cache_get(search_cache(l), p->name, clock_ms(), &until_ms);
+	const struct cached_object *k =
+	    ttl_cache_get(search_cache(l), p->name, clock_ms(), &until_ms);
 	if (!k)
 		return false;
 	if (l->stage == STAGE_GROUPS)
@@ -155,9 +157,9 @@ static bool search_recall(struct search *l, struct part *p)
 
 /* ---- reading an object ---- */
 
-static enum pai_read search_read_user(struct part *p, struct span body, const char **why)
+static enum pai_read search_read_user(struct account_object *p, struct span body, const char **why)
 {
-	struct search *l = p->search;
+	struct account_search *l = p->search;
 	struct account *a = l->account;
 	struct pai_user user = { 0 };
 	enum pai_read read = pai_user_read(body, p->name, &a->arena, &user, why);
@@ -172,9 +174,9 @@ static enum pai_read search_read_user(struct part *p, struct span body, const ch
 	return PAI_READ;
 }
 
-static enum pai_read read_group(struct part *p, struct span body, const char **why)
+static enum pai_read read_group(struct account_object *p, struct span body, const char **why)
 {
-	struct search *l = p->search;
+	struct account_search *l = p->search;
 	enum pai_read read = pai_group_read(body, p->name, &l->arena, &p->group, why);
 	if (read == PAI_READ && p->group.left_out)
 		search_tell(l, "invalid parts of a group's Secret are ignored", p->name, "");
@@ -183,7 +185,7 @@ static enum pai_read read_group(struct part *p, struct span body, const char **w
 	return read;
 }
 
-static enum pai_read read_storage(struct part *p, struct span body, const char **why)
+static enum pai_read read_storage(struct account_object *p, struct span body, const char **why)
 {
 	struct arena *a = &p->search->arena;
 	return p->kind == KIND_CLAIM ? pai_claim_read(body, a, &p->storage, why)
@@ -192,17 +194,17 @@ static enum pai_read read_storage(struct part *p, struct span body, const char *
 
 /* ---- the stages ---- */
 
-static struct part *plan(struct search *l, size_t n, enum object_kind kind)
+static struct account_object *plan(struct account_search *l, size_t n, enum object_kind kind)
 {
-	l->parts = ARENA_NEW(&l->arena, struct part, n + 1);
+	l->parts = ARENA_NEW(&l->arena, struct account_object, n + 1);
 	l->n_parts = n;
 	l->next_part = 0;
 	for (size_t i = 0; i < n; i++)
-		l->parts[i] = (struct part){ .search = l, .kind = kind };
+		l->parts[i] = (struct account_object){ .search = l, .kind = kind };
 	return l->parts;
 }
 
-static void name_secret(struct part *p, struct span name)
+static void name_secret(struct account_object *p, struct span name)
 {
 	char *hex = arena_alloc(&p->search->arena, 2 * PAI_NAME_MAX + 1);
 	pai_secret_name(hex, name);
@@ -210,16 +212,16 @@ static void name_secret(struct part *p, struct span name)
 	p->object = hex;
 }
 
-static void plan_groups(struct search *l)
+static void plan_groups(struct account_search *l)
 {
-	struct part *v = plan(l, l->account->n_groups, KIND_SECRET);
+	struct account_object *v = plan(l, l->account->n_groups, KIND_SECRET);
 	for (size_t i = 0; i < l->n_parts; i++)
 		name_secret(&v[i], l->account->groups[i]);
 }
 
 /* An admin may use all virtual clusters, others those that groups grant; but only what the file of
  * --facts lists, if it lists any. */
-static void grant_virtual_clusters(struct search *l)
+static void grant_virtual_clusters(struct account_search *l)
 {
 	struct facts *f = &l->account->facts;
 	bool admin = l->account->admin;
@@ -243,16 +245,16 @@ static void grant_virtual_clusters(struct search *l)
 }
 
 /* The first storage of each group is one of the user's defaults. */
-static void plan_storages(struct search *l)
+static void plan_storages(struct account_search *l)
 {
-	const struct part *groups = l->parts;
+	const struct account_object *groups = l->parts;
 	size_t n_groups = l->n_parts;
-	struct part *v = plan(l, STORAGES_MAX, KIND_CLAIM);
+	struct account_object *v = plan(l, STORAGES_MAX, KIND_CLAIM);
 	size_t n = 0;
 	for (size_t i = 0; i < n_groups; i++) {
 		for (size_t k = 0; k < groups[i].group.storages.n; k++) {
 			struct span name = groups[i].group.storages.v[k];
-			struct part *p = v;
+			struct account_object *p = v;
 			while (p < v + n && !span_eq(p->name, name))
 				p++;
 			if (p == v + STORAGES_MAX)
@@ -268,7 +270,7 @@ static void plan_storages(struct search *l)
 	l->n_parts = n;
 }
 
-static void search_end_groups(struct search *l)
+static void search_end_groups(struct account_search *l)
 {
 	struct account *a = l->account;
 	for (size_t i = 0; i < l->n_parts; i++) {
@@ -286,14 +288,14 @@ static bool is_filled(const struct node *n)
 	return (node_is(n, NODE_MAP) || node_is(n, NODE_LIST)) && n->n > 0;
 }
 
-static void end_storages(struct search *l)
+static void end_storages(struct account_search *l)
 {
 	struct account *a = l->account;
 	struct storage_fact *facts = ARENA_NEW(&a->arena, struct storage_fact, l->n_parts + 1);
 	struct account_storage *more = ARENA_NEW(&a->arena, struct account_storage, l->n_parts + 1);
 	size_t n = 0;
 	for (size_t i = 0; i < l->n_parts; i++) {
-		const struct part *p = &l->parts[i];
+		const struct account_object *p = &l->parts[i];
 		struct pai_storage s;
 		if (!p->found)
 			continue;
@@ -332,9 +334,9 @@ static int search_unavailable(struct err *e)
 static void search_answered(void *arg, const struct store_reply *r);
 
 /* Requests of later stages are urgent, so that searches finish. */
-static void search_ask(struct part *p)
+static void search_ask(struct account_object *p)
 {
-	struct search *l = p->search;
+	struct account_search *l = p->search;
 	const struct options *o = l->in->all->source->options;
 	const char *const namespaces[] = { [STAGE_USER] = o->user_namespace,
 		                           [STAGE_GROUPS] = o->group_namespace,
@@ -355,9 +357,9 @@ static void search_ask(struct part *p)
 				    });
 }
 
-static void search_found(struct part *p)
+static void search_found(struct account_object *p)
 {
-	struct search *l = p->search;
+	struct account_search *l = p->search;
 	if (p->kind == KIND_CLAIM) {
 		p->kind = KIND_VOLUME;
 		p->object = p->storage.volume;
@@ -372,7 +374,7 @@ static void search_found(struct part *p)
 		l->until_ms = until_ms;
 	if (l->stage == STAGE_USER || until_ms <= clock_ms())
 		return;
-	struct kept *k = xcalloc(1, sizeof(*k));
+	struct cached_object *k = xcalloc(1, sizeof(*k));
 	if (l->stage == STAGE_GROUPS)
 		copy_group(&k->arena, &k->group, &p->group);
 	else
@@ -381,9 +383,9 @@ static void search_found(struct part *p)
 	              (struct ttl_cache_terms){ until_ms, sizeof(*k) + k->arena.used });
 }
 
-static void take_answer(struct part *p, const struct store_reply *r)
+static void take_answer(struct account_object *p, const struct store_reply *r)
 {
-	struct search *l = p->search;
+	struct account_search *l = p->search;
 	const char *why = "";
 	enum pai_read read = PAI_UNFIT;
 	if (r->outcome == STORE_OK)
@@ -412,10 +414,10 @@ static void take_answer(struct part *p, const struct store_reply *r)
 	log_end(&line);
 }
 
-static void ask_some(struct search *l)
+static void ask_some(struct account_search *l)
 {
 	while (l->next_part < l->n_parts && l->pending < PARTS_AT_ONCE) {
-		struct part *p = &l->parts[l->next_part++];
+		struct account_object *p = &l->parts[l->next_part++];
 		if (!search_recall(l, p))
 			search_ask(p);
 	}
@@ -424,7 +426,7 @@ static void ask_some(struct search *l)
 /* Start waiting searches up to the limit. */
 static void begin_some(struct searches *in)
 {
-	for (struct search *l = in->head; l && in->active < LOOKUPS_ACTIVE; l = l->next) {
+	for (struct account_search *l = in->head; l && in->active < LOOKUPS_ACTIVE; l = l->next) {
 		if (l->started)
 			continue;
 		l->started = true;
@@ -435,7 +437,7 @@ static void begin_some(struct searches *in)
 	}
 }
 
-static void search_finish(struct search *l)
+static void search_finish(struct account_search *l)
 {
 	struct searches *in = l->in;
 	struct account *a = l->e.http ? NULL : TAKE(l->account);
@@ -448,7 +450,7 @@ static void search_finish(struct search *l)
 	if (a && l->until_ms > clock_ms())
 		account_remember(in->all, a, l->until_ms);
 	begin_some(in);
-	for (struct waiter *w = l->waiters, *next; w; w = next) {
+	for (struct search_waiter *w = l->waiters, *next; w; w = next) {
 		next = w->next;
 		if (a)
 			account_hold(a);
@@ -462,7 +464,7 @@ static void search_finish(struct search *l)
 	free(l);
 }
 
-static void search_advance(struct search *l)
+static void search_advance(struct account_search *l)
 {
 	while (l->stage != STAGE_END && !l->e.http) {
 		ask_some(l);
@@ -477,8 +479,8 @@ static void search_advance(struct search *l)
 
 static void search_answered(void *arg, const struct store_reply *r)
 {
-	struct part *p = arg;
-	struct search *l = p->search;
+	struct account_object *p = arg;
+	struct account_search *l = p->search;
 	l->pending--;
 	if (!l->e.http)
 		take_answer(p, r);
@@ -498,9 +500,9 @@ struct searches *searches_new(struct accounts *all, struct store *store)
 	return in;
 }
 
-static struct search *search_add(struct searches *in, const char *name)
+static struct account_search *search_add(struct searches *in, const char *name)
 {
-	struct search *l = xcalloc(1, sizeof(*l));
+	struct account_search *l = xcalloc(1, sizeof(*l));
 	l->in = in;
 	l->account = account_new(name);
 	(void)snprintf(l->name, sizeof(l->name), "%s", name);
@@ -517,7 +519,7 @@ static struct search *search_add(struct searches *in, const char *name)
 void searches_find(struct searches *in, const char *name, account_callback *done, void *arg,
                    struct err *e)
 {
-	struct search *l = in->head;
+	struct account_search *l = in->head;
 	while (l && strcmp(l->name, name) != 0)
 		l = l->next;
 	if (!l && in->waiting >= LOOKUPS_WAITING) {
@@ -526,8 +528,8 @@ void searches_find(struct searches *in, const char *name, account_callback *done
 	}
 	if (!l)
 		l = search_add(in, name);
-	struct waiter *w = xcalloc(1, sizeof(*w));
-	*w = (struct waiter){ .done = done, .arg = arg };
+	struct search_waiter *w = xcalloc(1, sizeof(*w));
+	*w = (struct search_waiter){ .done = done, .arg = arg };
 	*l->last_waiter = w;
 	l->last_waiter = &w->next;
 	begin_some(in);
@@ -538,7 +540,7 @@ void searches_forget(struct searches *in)
 {
 	ttl_cache_clear(in->groups);
 	ttl_cache_clear(in->storages);
-	for (struct search *l = in->head; l; l = l->next)
+	for (struct account_search *l = in->head; l; l = l->next)
 		l->until_ms = 0;
 }
 

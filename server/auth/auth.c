@@ -25,8 +25,8 @@
 enum { REFUSED_MS = 10000, REVIEWS_PER_SECOND = 10 };
 
 /* A request that is being authenticated; in its arena. */
-struct waiter {
-	struct waiter *next;
+struct auth_waiter {
+	struct auth_waiter *next;
 	struct request *r;
 	struct span basic_user; /* p is NULL with Bearer */
 	bool reviewed;
@@ -37,7 +37,7 @@ struct token_wait {
 	struct token_wait *next, **link;
 	struct auth *auth;
 	struct cached_token b; /* cached if the token is valid */
-	struct waiter *waiters;
+	struct auth_waiter *waiters;
 	int64_t since_ms;
 	bool stale; /* revoked, or keys replaced, since the start: not to be cached */
 };
@@ -95,7 +95,7 @@ void auth_set_account(struct request *r, struct account *a)
 	request_on_end(r, drop_account, a);
 }
 
-static void account_known(const struct waiter *q, struct account *a)
+static void account_known(const struct auth_waiter *q, struct account *a)
 {
 	struct request *r = q->r;
 	auth_set_account(r, a);
@@ -106,7 +106,7 @@ static void account_known(const struct waiter *q, struct account *a)
 		              "application tokens may not do this: log in as a person");
 }
 
-static void account_unknown(const struct waiter *q, const struct err *e)
+static void account_unknown(const struct auth_waiter *q, const struct err *e)
 {
 	struct request *r = q->r;
 	const char *why = arena_dup(&r->arena, span_of(err_msg(e)));
@@ -120,7 +120,7 @@ static void account_unknown(const struct waiter *q, const struct err *e)
 
 static void auth_account_came(void *arg, struct account *a, const struct err *e)
 {
-	const struct waiter *q = arg;
+	const struct auth_waiter *q = arg;
 	if (a)
 		account_known(q, a);
 	else
@@ -129,7 +129,7 @@ static void auth_account_came(void *arg, struct account *a, const struct err *e)
 		request_identified(q->r);
 }
 
-static void find_account(struct waiter *q, const char *name)
+static void find_account(struct auth_waiter *q, const char *name)
 {
 	ERR_AUTO e = { 0 };
 	struct account *a = account_find(q->r->loop->has->accounts, name, auth_account_came, q, &e);
@@ -141,7 +141,7 @@ static void find_account(struct waiter *q, const char *name)
 		request_wait(q->r);
 }
 
-static void auth_decide(struct waiter *q, const struct cached_token *b)
+static void auth_decide(struct auth_waiter *q, const struct cached_token *b)
 {
 	struct request *r = q->r;
 	if (b->refused) {
@@ -161,7 +161,7 @@ static void auth_decide(struct waiter *q, const struct cached_token *b)
 
 /* ---- look-ups ---- */
 
-static void token_wait_join(struct token_wait *p, struct waiter *q)
+static void token_wait_join(struct token_wait *p, struct auth_waiter *q)
 {
 	q->next = p->waiters;
 	p->waiters = q;
@@ -204,7 +204,7 @@ static void looked_up(void *arg, enum token_verdict f, const struct review_user 
 	}
 	if (keep && !p->stale)
 		auth_cache(p->auth, &p->b);
-	for (struct waiter *q = p->waiters, *next; q; q = next) {
+	for (struct auth_waiter *q = p->waiters, *next; q; q = next) {
 		next = q->next;
 		struct request *r = q->r;
 		const char *reason = arena_dup(&r->arena, span_of(why));
@@ -238,7 +238,7 @@ static bool may_review(struct server *s)
 	return true;
 }
 
-static void auth_look_up(struct auth *a, struct waiter *q, const struct cached_token *b,
+static void auth_look_up(struct auth *a, struct auth_waiter *q, const struct cached_token *b,
                          enum lookup_how how)
 {
 	const struct service_accounts *accounts = keyring_service_accounts(keyring_of(a->loop));
@@ -270,7 +270,7 @@ static void auth_look_up(struct auth *a, struct waiter *q, const struct cached_t
 
 /* ---- verification ---- */
 
-static void auth_check_token(struct auth *a, struct waiter *q, const struct token *t,
+static void auth_check_token(struct auth *a, struct auth_waiter *q, const struct token *t,
                              struct cached_token *b)
 {
 	const struct options *o = a->loop->server->options;
@@ -320,7 +320,7 @@ bool auth_take_token(struct request *r, struct credentials *c)
 	return !wrong;
 }
 
-static void find_token(struct auth *a, struct waiter *q)
+static void find_token(struct auth *a, struct auth_waiter *q)
 {
 	struct request *r = q->r;
 	struct credentials c;
@@ -371,7 +371,7 @@ static void apply_revocation(void *arg, const char *id)
 bool auth_begin(struct request *r)
 {
 	struct auth *a = r->loop->has->auth;
-	struct waiter *q = ARENA_NEW(&r->arena, struct waiter, 1);
+	struct auth_waiter *q = ARENA_NEW(&r->arena, struct auth_waiter, 1);
 	q->r = r;
 	if (!a) {
 		answer_refuse(r, UNAVAILABLE, "this server is shutting down");

@@ -249,7 +249,7 @@ static int public_keys_read(struct span text, struct arena *a, struct token_issu
 
 enum { FILE_MAX = 1 << 20, KEYS_MAX = 64 * 1024, LEEWAY_S = 60 };
 
-struct entry {
+struct issuer_entry {
 	struct keyring *keyring;
 	const char *file; /* of the issuers */
 	const struct node *node;
@@ -262,7 +262,7 @@ static const char *keyring_text_of(const struct node *map, const char *key, cons
 	return n ? n->text : absent;
 }
 
-static int keyring_fail(const struct entry *entry, const char *member, const char *why,
+static int keyring_fail(const struct issuer_entry *entry, const char *member, const char *why,
                         struct err *e)
 {
 	struct path at = PATH_KEY(&entry->at, span_of(member));
@@ -278,7 +278,7 @@ static bool issuers_have(const struct keyring *k, const char *issuer)
 	return false;
 }
 
-static int read_issuer(const struct entry *entry, struct err *e)
+static int read_issuer(const struct issuer_entry *entry, struct err *e)
 {
 	struct keyring *k = entry->keyring;
 	ERR_AUTO why = { 0 };
@@ -316,7 +316,7 @@ static int issuers_read_accounts(struct keyring *k, const struct node *root, con
                                  struct err *e)
 {
 	const struct node *n = node_get(root, "serviceAccounts");
-	const struct entry entry = { k, file, n, PATH_KEY(NULL, SPAN("serviceAccounts")) };
+	const struct issuer_entry entry = { k, file, n, PATH_KEY(NULL, SPAN("serviceAccounts")) };
 	if (!n)
 		return 0;
 	k->review.issuer = keyring_text_of(n, "issuer", NULL);
@@ -334,7 +334,7 @@ static int issuers_take(struct keyring *k, const struct node *root, const char *
 	size_t n = issuers ? issuers->n : 0;
 	k->issuers = ARENA_NEW(&k->arena, struct token_issuer, n);
 	for (size_t i = 0; i < n; i++) {
-		struct entry entry = { k, file, &issuers->item[i], PATH_INDEX(&list, i) };
+		struct issuer_entry entry = { k, file, &issuers->item[i], PATH_INDEX(&list, i) };
 		if (read_issuer(&entry, e) < 0)
 			return -1;
 	}

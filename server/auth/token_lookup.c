@@ -150,7 +150,7 @@ void token_lookup_start(struct loop *l, const struct token_question *q, token_lo
 /* The name of a Secret that no user has: hex of an invalid user name. */
 static const char NOBODY[] = "2d";
 
-struct probe {
+struct lookup_probe {
 	struct loop *loop;
 	void (*done)(void *l, const char *problem);
 	bool required; /* the object must exist */
@@ -159,7 +159,7 @@ struct probe {
 
 static void lookup_probed(void *arg, const struct store_reply *reply)
 {
-	struct probe *p = arg;
+	struct lookup_probe *p = arg;
 	const char *problem = NULL;
 	if (reply->outcome == STORE_NOT_FOUND && p->required)
 		problem = "the Secret of --deny-list does not exist; create it (empty)";
@@ -180,8 +180,8 @@ bool token_lookup_probe(struct loop *l, int64_t deadline_ms,
 	bool stored = tokens_stored(o);
 	if (!stored && !o->deny_list[0])
 		return false;
-	struct probe *p = xcalloc(1, sizeof(*p));
-	*p = (struct probe){ l, done, !stored, { 0 } };
+	struct lookup_probe *p = xcalloc(1, sizeof(*p));
+	*p = (struct lookup_probe){ l, done, !stored, { 0 } };
 	const char *name = NOBODY;
 	const char *place =
 	    stored ? o->token_namespace : lookup_place(o->deny_list, &p->arena, &name);

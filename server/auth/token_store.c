@@ -22,7 +22,7 @@ enum {
 };
 
 /* One entry of a Secret, decoded. */
-struct entry {
+struct token_store_entry {
 	const char *key;
 	struct span value;
 	struct span user;     /* of the deny list; "" if unknown */
@@ -33,7 +33,7 @@ struct entry {
 };
 
 /* A change of a Secret. */
-struct change {
+struct token_store_change {
 	struct edit *t;
 	const char *namespace_name, *name;
 	const char *key;      /* to add, or NULL */
@@ -57,7 +57,7 @@ bool secret_equal(struct span a, struct span b)
 	return a.n == b.n && gnutls_memcmp(a.p, b.p, a.n) == 0;
 }
 
-static int token_store_fail(const struct change *c, struct span why)
+static int token_store_fail(const struct token_store_change *c, struct span why)
 {
 	const char *text = arena_printf(&c->t->arena, "Secret %s/%s: %.*s", c->namespace_name,
 	                                c->name, (int)why.n, why.p);
@@ -67,12 +67,12 @@ static int token_store_fail(const struct change *c, struct span why)
 
 /* ---- the entries of a Secret ---- */
 
-static void token_store_read_entry(const struct change *c, struct arena *a, struct entry *entry,
-                                   const json_t *value)
+static void token_store_read_entry(const struct token_store_change *c, struct arena *a,
+                                   struct token_store_entry *entry, const json_t *value)
 {
 	struct token t;
 	const char *text = json_string_value(value);
-	*entry = (struct entry){ .key = entry->key, .iat_s = -1, .exp_s = -1 };
+	*entry = (struct token_store_entry){ .key = entry->key, .iat_s = -1, .exp_s = -1 };
 	if (!text ||
 	    base64_decode(a, (struct span){ text, json_string_length(value) }, &entry->value) < 0)
 		return;
@@ -94,8 +94,8 @@ static void token_store_read_entry(const struct change *c, struct arena *a, stru
 
 /* The entries are in the arena, and borrow their keys from *secret, which is NULL if there is none.
  * -1 and the error of the edit. */
-static int token_store_read(const struct change *c, struct arena *a, json_t **secret,
-                            struct entry **out, size_t *n)
+static int token_store_read(const struct token_store_change *c, struct arena *a, json_t **secret,
+                            struct token_store_entry **out, size_t *n)
 {
 	struct store_reply reply;
 	const struct store_request get = { .verb = STORE_GET,
@@ -111,7 +111,8 @@ static int token_store_read(const struct change *c, struct arena *a, json_t **se
 	json_t *data = json_object_get(*secret, "data");
 	if (!*secret || (data && !json_is_object(data) && !json_is_null(data)))
 		return token_store_fail(c, SPAN("is malformed"));
-	struct entry *v = *out = ARENA_NEW(a, struct entry, json_object_size(data) + 1);
+	struct token_store_entry *v = *out =
+	    ARENA_NEW(a, struct token_store_entry, json_object_size(data) + 1);
 	const char *key;
 	json_t *value;
 	json_object_foreach (data, key, value) {
@@ -121,7 +122,7 @@ static int token_store_read(const struct change *c, struct arena *a, json_t **se
 	return 0;
 }
 
-static bool token_store_expired(const struct entry *entry, int64_t late_s)
+static bool token_store_expired(const struct token_store_entry *entry, int64_t late_s)
 {
 	return entry->exp_s >= 0 && entry->exp_s + late_s <= (int64_t)time(NULL);
 }
@@ -129,7 +130,8 @@ static bool token_store_expired(const struct entry *entry, int64_t late_s)
 /* ---- making room ---- */
 
 /* The limit for entries like the new one. */
-static int check_share(const struct change *c, const struct entry *v, size_t n, struct err *e)
+static int check_share(const struct token_store_change *c, const struct token_store_entry *v,
+                       size_t n, struct err *e)
 {
 	size_t like = 0;
 	size_t max = c->denied ? DENIED_PER_USER : APPLICATION_TOKENS_PER_USER;
@@ -145,7 +147,8 @@ static int check_share(const struct change *c, const struct entry *v, size_t n, 
 }
 
 /* Mark the entries to remove.  -1 and *e: no room for the new one. */
-static int token_store_mark(const struct change *c, struct entry *v, size_t n, struct err *e)
+static int token_store_mark(const struct token_store_change *c, struct token_store_entry *v,
+                            size_t n, struct err *e)
 {
 	size_t kept = 0;
 	size_t max = c->denied ? DENIED_MAX : TOKENS_PER_USER;
@@ -158,7 +161,7 @@ static int token_store_mark(const struct change *c, struct entry *v, size_t n, s
 	if (c->shared && check_share(c, v, n, e) < 0)
 		return -1;
 	for (; c->key && kept >= max; kept--) {
-		struct entry *oldest = NULL;
+		struct token_store_entry *oldest = NULL;
 		if (c->denied)
 			return err_set(e, UNAVAILABLE,
 			               "the list of revoked tokens is full (%d that have not "
@@ -181,8 +184,8 @@ static int token_store_mark(const struct change *c, struct entry *v, size_t n, s
 
 /* Appends the new Secret, or a patch without entries that are dropped.  false: nothing to change.
  */
-static bool token_store_write(const struct change *c, bool there, const struct entry *v, size_t n,
-                              struct str *out)
+static bool token_store_write(const struct token_store_change *c, bool there,
+                              const struct token_store_entry *v, size_t n, struct str *out)
 {
 	bool some = c->key != NULL;
 	str_char(out, '{');
@@ -213,13 +216,13 @@ static bool token_store_write(const struct change *c, bool there, const struct e
 }
 
 /* Read, then patch or create; again after a conflict.  0, or -1 and the error of the edit. */
-static int token_store_change(const struct change *c)
+static int token_store_change(const struct token_store_change *c)
 {
 	for (unsigned tries = 1;; tries++) {
 		ARENA_SECRET a = { 0 };
 		STR_AUTO body = STR_SECRET(BODY_MAX_TEXT);
 		struct store_reply reply;
-		struct entry *v = NULL;
+		struct token_store_entry *v = NULL;
 		size_t n;
 		json_auto_t *secret = NULL;
 		if (token_store_read(c, &a, &secret, &v, &n) < 0)
@@ -248,11 +251,11 @@ static int token_store_change(const struct change *c)
 
 /* ---- interface ---- */
 
-static struct change change_of(struct edit *t, const char *user)
+static struct token_store_change change_of(struct edit *t, const char *user)
 {
 	char *name = arena_alloc(&t->arena, (size_t)2 * PAI_NAME_MAX + 1);
 	pai_secret_name(name, span_of(user));
-	return (struct change){
+	return (struct token_store_change){
 		.t = t,
 		.namespace_name = t->r->loop->server->options->token_namespace,
 		.name = name,
@@ -262,9 +265,9 @@ static struct change change_of(struct edit *t, const char *user)
 
 int token_store_list(struct edit *t, const char *user, struct span **tokens, size_t *n)
 {
-	struct change c = change_of(t, user);
+	struct token_store_change c = change_of(t, user);
 	json_auto_t *secret = NULL;
-	struct entry *v = NULL;
+	struct token_store_entry *v = NULL;
 	size_t all;
 	if (token_store_read(&c, &t->arena, &secret, &v, &all) < 0)
 		return -1;
@@ -280,7 +283,7 @@ int token_store_add(struct edit *t, const char *user, struct span token, const c
 {
 	struct token times;
 	char uuid[UUID_TEXT]; /* as OpenPAI's keys */
-	struct change c = change_of(t, user);
+	struct token_store_change c = change_of(t, user);
 	random_uuid(uuid);
 	c.shared = token_times(token, &t->arena, &times) && times.application;
 	c.key = arena_printf(&t->arena, "%s%s%s", name ? name : "", name ? "." : "", uuid);
@@ -290,7 +293,7 @@ int token_store_add(struct edit *t, const char *user, struct span token, const c
 
 int token_store_remove_all(struct edit *t, const char *user, bool logins)
 {
-	struct change c = change_of(t, user);
+	struct token_store_change c = change_of(t, user);
 	c.logins = logins;
 	c.all = !logins;
 	return token_store_change(&c);
@@ -313,7 +316,7 @@ int token_revoke_may(const struct options *o, const struct token *token, struct 
 int token_revoke(struct edit *t, struct span text, const struct token *token)
 {
 	const struct options *o = t->r->loop->server->options;
-	struct change c;
+	struct token_store_change c;
 	if (token->kind == TOKEN_OWN && tokens_stored(o)) {
 		c = change_of(t, token->user);
 		c.unwanted = text;
@@ -322,7 +325,7 @@ int token_revoke(struct edit *t, struct span text, const struct token *token)
 		int64_t until_s = token->exp_s < 0 ? 0 : token->exp_s + LEEWAY_MAX_S;
 		const char *value =
 		    arena_printf(&t->arena, "%lld %s", (long long)until_s, token->user);
-		c = (struct change){
+		c = (struct token_store_change){
 			.t = t,
 			.namespace_name = arena_dup(&t->arena, span_next(&list, '/')),
 			.name = list.p,

@@ -38,12 +38,12 @@ enum { N_ITEMS = ARRAY_SIZE(ITEMS) };
 
 /* ---- lines ---- */
 
-void check_say(struct check *c, enum check_state state, const char *found, const char *mend)
+void check_say(struct check_session *c, enum check_state state, const char *found, const char *mend)
 {
 	c->take(c->arg, &(struct check_line){ state, c->item, found, mend });
 }
 
-void check_error(struct check *c, enum check_state state, const struct err *e)
+void check_error(struct check_session *c, enum check_state state, const struct err *e)
 {
 	STR_AUTO text = STR_INIT(TEXT_MAX);
 	start_error(&text, c->s->file, e);
@@ -52,19 +52,19 @@ void check_error(struct check *c, enum check_state state, const struct err *e)
 
 static void process_warning(void *arg, const char *text, const char *key, const char *value)
 {
-	struct check *c = arg;
+	struct check_session *c = arg;
 	check_say(c, CHECK_WARNING, key ? arena_printf(&c->arena, "%s: %s", text, value) : text,
 	          NULL);
 }
 
-void check_process(struct check *c)
+void check_process(struct check_session *c)
 {
 	start_warnings(c->s, process_warning, c);
 }
 
 /* ---- requests ---- */
 
-const struct store_reply *check_ask(struct check *c, struct store_request r)
+const struct store_reply *check_ask(struct check_session *c, struct store_request r)
 {
 	r.deadline_ms = clock_ms() + CHECK_WAIT_MS;
 	r.whole = r.kind != KIND_SECRET; /* secrets are not needed */
@@ -72,8 +72,8 @@ const struct store_reply *check_ask(struct check *c, struct store_request r)
 	return &c->reply;
 }
 
-const struct store_reply *check_get(struct check *c, enum object_kind kind, const char *name,
-                                    const char *space)
+const struct store_reply *check_get(struct check_session *c, enum object_kind kind,
+                                    const char *name, const char *space)
 {
 	return check_ask(
 	    c, (struct store_request){
@@ -83,7 +83,7 @@ const struct store_reply *check_get(struct check *c, enum object_kind kind, cons
 /* ---- the steps of `serve`, then the items ---- */
 
 /* false: the options contradict each other, so the items have no meaning. */
-static bool check_steps(struct check *c)
+static bool check_steps(struct check_session *c)
 {
 	for (size_t i = 0; i < N_START_STEPS; i++) {
 		ERR_AUTO e = { 0 };
@@ -113,7 +113,7 @@ static bool check_steps(struct check *c)
 
 void check_run(struct service *s, check_taker *take, void *arg)
 {
-	struct check c = { .s = s, .o = &s->options, .take = take, .arg = arg };
+	struct check_session c = { .s = s, .o = &s->options, .take = take, .arg = arg };
 	start_begin(s);
 	bool meant = check_steps(&c);
 	if (s->server.login && s->server.translator)

@@ -4,7 +4,7 @@
 #include "server/check/check.h"
 #include "server/cluster/pod_needs.h"
 
-struct check {
+struct check_session {
 	struct service *s;
 	const struct options *o;
 	check_taker *take;
@@ -26,20 +26,21 @@ struct check {
 };
 
 /* Report a line of the current item; `found` often comes from arena_printf(&c->arena, ...). */
-void check_say(struct check *c, enum check_state state, const char *found, const char *mend);
+void check_say(struct check_session *c, enum check_state state, const char *found,
+               const char *mend);
 #define SAY(c, state, mend, ...) check_say(c, state, arena_printf(&(c)->arena, __VA_ARGS__), mend)
 /* The same with all notes of an error. */
-void check_error(struct check *c, enum check_state state, const struct err *e);
+void check_error(struct check_session *c, enum check_state state, const struct err *e);
 
 /* Send a request and wait for its answer, which lives in the arena; at most CHECK_WAIT_MS. */
 enum { CHECK_WAIT_MS = 5000 };
-const struct store_reply *check_ask(struct check *c, struct store_request r);
+const struct store_reply *check_ask(struct check_session *c, struct store_request r);
 /* A GET; space NULL: the namespace of the jobs. */
-const struct store_reply *check_get(struct check *c, enum object_kind kind, const char *name,
-                                    const char *space);
+const struct store_reply *check_get(struct check_session *c, enum object_kind kind,
+                                    const char *name, const char *space);
 
 /* ---- items ---- */
-typedef void check_item(struct check *c);
+typedef void check_item(struct check_session *c);
 check_item check_process, check_program, check_directory, check_resources, check_sandbox,
     check_images;
 check_item check_api, check_clock, check_login_token, check_rights, check_frameworks,

@@ -19,14 +19,14 @@ enum {
 };
 
 /* The answer is neither the object nor "not found". */
-static void cannot_look(struct check *c)
+static void cannot_look(struct check_session *c)
 {
 	SAY(c, CHECK_SKIPPED, NULL, "%.*s", (int)c->reply.message.n, c->reply.message.p);
 }
 
 /* ---- the API server ---- */
 
-static void api_version(struct check *c)
+static void api_version(struct check_session *c)
 {
 	struct span text = scan_text(scan_get(c->reply.body, "gitVersion"), &c->arena);
 	struct span number = scan_text(scan_get(c->reply.body, "minor"), &c->arena);
@@ -43,7 +43,7 @@ static void api_version(struct check *c)
 	    login_describe(c->s->server.login), (int)text.n, text.p);
 }
 
-void check_api(struct check *c)
+void check_api(struct check_session *c)
 {
 	ERR_AUTO e = { 0 };
 	struct store_limits limits = STORE_LIMITS_DEFAULT;
@@ -71,7 +71,7 @@ void check_api(struct check *c)
 		    r->message.p);
 }
 
-void check_clock(struct check *c)
+void check_clock(struct check_session *c)
 {
 	int64_t away = c->skew_s < 0 ? -c->skew_s : c->skew_s;
 	if (!c->date)
@@ -87,7 +87,7 @@ void check_clock(struct check *c)
 }
 
 /* The kubelet renews that of a pod. */
-void check_login_token(struct check *c)
+void check_login_token(struct check_session *c)
 {
 	bool renewed = !c->o->kubeconfig[0] && !c->o->apiserver[0];
 	int64_t end_s = c->s->server.login ? login_token_end_s(c->s->server.login) : 0;
@@ -104,7 +104,7 @@ void check_login_token(struct check *c)
 
 /* ---- FrameworkController ---- */
 
-void check_frameworks(struct check *c)
+void check_frameworks(struct check_session *c)
 {
 	STR_AUTO served = STR_INIT(TEXT_MAX);
 	struct span version;
@@ -136,7 +136,7 @@ struct signs {
 	int64_t stuck_ms, moved_ms; /* since when */
 };
 
-static void signs_read(struct check *c, struct span list, struct signs *out)
+static void signs_read(struct check_session *c, struct span list, struct signs *out)
 {
 	struct scan s = scan_begin(scan_get(list, "items"));
 	struct span item;
@@ -158,7 +158,7 @@ static void signs_read(struct check *c, struct span list, struct signs *out)
 }
 
 /* No Framework tells, but its StatefulSet may. */
-static void controller_set(struct check *c)
+static void controller_set(struct check_session *c)
 {
 	const struct store_reply *r =
 	    check_get(c, KIND_STATEFULSET, CONTROLLER_CONFIGMAP, CONTROLLER_NAMESPACE);
@@ -179,7 +179,7 @@ static void controller_set(struct check *c)
 		          "kubectl -n " CONTROLLER_NAMESPACE " get pods, and their logs");
 }
 
-void check_controller(struct check *c)
+void check_controller(struct check_session *c)
 {
 	struct signs found = { NULL, NULL, 0, 0 };
 	const struct store_reply *r =
@@ -200,7 +200,7 @@ void check_controller(struct check *c)
 		controller_set(c);
 }
 
-void check_codes(struct check *c)
+void check_codes(struct check_session *c)
 {
 	STR_AUTO codes = STR_INIT(TEXT_MAX);
 	const struct store_reply *r =
@@ -227,13 +227,13 @@ void check_codes(struct check *c)
 
 static void nodes_lack(void *arg, const char *event, const char *device, const char *means)
 {
-	struct check *c = arg;
+	struct check_session *c = arg;
 	SAY(c, device ? CHECK_WARNING : CHECK_FAILED, means, "%s: %s=%s%s%s", event,
 	    c->needs.node_key, c->needs.node_value, device ? ", " : "", device ?: "");
 	c->nodes_good = false;
 }
 
-static void check_nodes(struct check *c)
+static void check_nodes(struct check_session *c)
 {
 	const struct store_reply *r =
 	    check_ask(c, (struct store_request){
@@ -249,7 +249,7 @@ static void check_nodes(struct check *c)
 		    c->needs.node_key, c->needs.node_value);
 }
 
-void check_objects(struct check *c)
+void check_objects(struct check_session *c)
 {
 	for (size_t i = 0; i < c->needs.n; i++) {
 		const struct pod_object *o = &c->needs.object[i];
@@ -270,7 +270,7 @@ void check_objects(struct check *c)
 		check_nodes(c);
 }
 
-static void check_configmap(struct check *c, const struct object *program)
+static void check_configmap(struct check_session *c, const struct object *program)
 {
 	const struct store_reply *r = check_get(c, KIND_CONFIGMAP, program->name, NULL);
 	if (r->outcome == STORE_NOT_FOUND)
@@ -286,7 +286,7 @@ static void check_configmap(struct check *c, const struct object *program)
 		    "ConfigMap %s has other content, or is not immutable", program->name);
 }
 
-void check_runtime(struct check *c)
+void check_runtime(struct check_session *c)
 {
 	const struct translator *t = c->s->server.translator;
 	struct object program;
@@ -304,7 +304,7 @@ void check_runtime(struct check *c)
 		    c->o->runtime_image);
 }
 
-void check_output(struct check *c)
+void check_output(struct check_session *c)
 {
 	if (c->o->output_listen[0])
 		SAY(c, CHECK_OK, NULL, "pods upload the end of their logs to %s", c->o->output_url);

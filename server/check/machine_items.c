@@ -14,7 +14,7 @@
 
 enum { LOW_BYTES = 1 << 30, TEXT_MAX = 4096 };
 
-void check_directory(struct check *c)
+void check_directory(struct check_session *c)
 {
 	struct statvfs fs;
 	struct stat st;
@@ -37,7 +37,7 @@ void check_directory(struct check *c)
 	    (unsigned long long)(bytes >> 20));
 }
 
-void check_program(struct check *c)
+void check_program(struct check_session *c)
 {
 	ERR_AUTO e = { 0 };
 	const char *path = runtime_program_path(c->o, &c->arena, &e);
@@ -49,7 +49,7 @@ void check_program(struct check *c)
 		check_error(c, CHECK_FAILED, &e);
 }
 
-void check_resources(struct check *c)
+void check_resources(struct check_session *c)
 {
 	ERR_AUTO e = { 0 };
 	struct inventory has;
@@ -74,7 +74,7 @@ void check_resources(struct check *c)
 }
 
 /* Of a single user every job may do what the user may. */
-void check_sandbox(struct check *c)
+void check_sandbox(struct check_session *c)
 {
 	ERR_AUTO e = { 0 };
 	bool required = !c->o->no_auth || strcmp(c->o->images, "oci") == 0;
@@ -85,7 +85,7 @@ void check_sandbox(struct check *c)
 		    required ? "serve needs it" : "tasks run without a sandbox", err_msg(&e));
 }
 
-void check_images(struct check *c)
+void check_images(struct check_session *c)
 {
 	ERR_AUTO e = { 0 };
 	if (strcmp(c->o->images, "host") == 0) {

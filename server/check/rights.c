@@ -27,7 +27,7 @@ struct right {
 /* ---- questions ---- */
 
 /* 1: allowed, 0: not, -1: the API server does not tell. */
-static int right_ask(struct check *c, const struct right *r, const char *verb)
+static int right_ask(struct check_session *c, const struct right *r, const char *verb)
 {
 	const struct resource *resource = resource_of(r->kind);
 	json_auto_t *review =
@@ -46,7 +46,7 @@ static int right_ask(struct check *c, const struct right *r, const char *verb)
 }
 
 /* A line per missing verb, and one for the others.  false: the API server does not tell. */
-static bool right_check(struct check *c, const struct right *r)
+static bool right_check(struct check_session *c, const struct right *r)
 {
 	STR_AUTO allowed = STR_INIT(TEXT_MAX);
 	STR_AUTO on = STR_INIT(TEXT_MAX); /* "pods/log in namespace default" */
@@ -74,7 +74,7 @@ static bool right_check(struct check *c, const struct right *r)
 	return true;
 }
 
-static void rights_check(struct check *c, const struct right *rights, size_t n)
+static void rights_check(struct check_session *c, const struct right *rights, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (rights[i].when && !right_check(c, &rights[i])) {
@@ -87,7 +87,7 @@ static void rights_check(struct check *c, const struct right *rights, size_t n)
 /* ---- the tables; tests/e2e/checking.py compares them with the files, in both directions ---- */
 
 /* clang-format off */
-static void rights_of_jobs(struct check *c)
+static void rights_of_jobs(struct check_session *c)
 {
 	const struct options *o = c->o;
 	const char *jobs = c->s->server.namespace_name;
@@ -128,7 +128,7 @@ static void rights_of_jobs(struct check *c)
 	rights_check(c, rights, ARRAY_SIZE(rights));
 }
 
-static void rights_of_users(struct check *c)
+static void rights_of_users(struct check_session *c)
 {
 	const struct options *o = c->o;
 	const struct keyring *keys = atomic_load(&c->s->server.keyring);
@@ -169,7 +169,7 @@ static void rights_of_users(struct check *c)
 }
 /* clang-format on */
 
-void check_rights(struct check *c)
+void check_rights(struct check_session *c)
 {
 	rights_of_jobs(c);
 	rights_of_users(c);

@@ -45,18 +45,18 @@ void completion_fish(struct str *out);
 /* ---- term.c: lines, visible text, tables (pure); output of a command that waits ---- */
 
 /* Splits bytes into lines of at most `max` bytes; `cut`: a line was longer. */
-struct lines {
+struct line_splitter {
 	struct str line;
 	bool cut;
 };
-#define LINES_INIT(max) ((struct lines){ STR_INIT(max), false })
+#define LINES_INIT(max) ((struct line_splitter){ STR_INIT(max), false })
 
 /* A line without its end (LF, CR LF). */
 typedef void line_taker(void *arg, struct span line, bool cut);
-void lines_feed(struct lines *l, struct span bytes, line_taker *take, void *arg);
+void lines_feed(struct line_splitter *l, struct span bytes, line_taker *take, void *arg);
 /* Hands over a last line without an end. */
-void lines_end(struct lines *l, line_taker *take, void *arg);
-void lines_done(struct lines *l);
+void lines_end(struct line_splitter *l, line_taker *take, void *arg);
+void lines_done(struct line_splitter *l);
 
 /* Appends untrusted text for a terminal: control characters, invalid UTF-8 and characters that
  * change the writing direction become \x1b or \u{202e}; tabs stay. */
@@ -136,13 +136,13 @@ void term_show(struct term *s, struct span text);
 /* ---- remote.c: requests to a server, by --server, --token-file, --ca-file, --timeout ---- */
 
 /* A server that is part of this command, for one job, which ends with it (run.h). */
-struct view;
+struct live_view;
 struct own_server {
 	const char *socket; /* path of its Unix socket */
 	int signal_fd;      /* the first signal stops the job; SIGINT again kills its tasks */
 	/* While the job is followed, again and again: prints what the engine has said.  -1 to go
 	 * on, else the exit code. */
-	int (*look)(void *arg, struct view *v);
+	int (*look)(void *arg, struct live_view *v);
 	void (*kill)(void *arg); /* kills the tasks */
 	void *arg;
 };
@@ -276,7 +276,7 @@ int progress_read(struct progress *p, struct span detail, struct arena *a, struc
 void progress_line(struct str *out, const struct progress *p);
 
 /* Job, terminal and time of a block. */
-struct frame {
+struct progress_frame {
 	const char *job;
 	size_t columns, rows;
 	int64_t now_ms;                   /* since 1970 */
@@ -285,7 +285,7 @@ struct frame {
 };
 /* Appends the same as at most `rows` lines of at most `columns`: the job, a bar for each role, the
  * tasks, the reason why it waits. */
-void progress_block(struct str *out, const struct progress *p, const struct frame *f);
+void progress_block(struct str *out, const struct progress *p, const struct progress_frame *f);
 /* Appends the result of an ended job: state, time, exit code, reason and solution; else its state.
  */
 void progress_verdict(struct str *out, const struct progress *p, const char *job);
@@ -294,7 +294,7 @@ void duration_text(struct str *out, int64_t ms);
 
 /* ---- view.c: what is shown of a job that is followed ---- */
 
-struct view {
+struct live_view {
 	const char *job; /* visible text */
 	bool quiet;      /* shows only why the job waits */
 	bool own;        /* a job of this process: shown as soon as something is known of it */
@@ -305,13 +305,13 @@ struct view {
 	struct str line; /* the last one printed */
 };
 
-void view_init(struct view *v, const char *job);
+void view_init(struct live_view *v, const char *job);
 /* Takes a new detail, of which it makes a copy.  -1 and *e: it is not a job. */
-int view_take(struct view *v, struct span detail, struct err *e);
+int view_take(struct live_view *v, struct span detail, struct err *e);
 /* Draws the block, with `tasks`; where there is none, prints a line if the state is another. */
-void view_show(struct view *v, const struct task_progress *tasks, size_t n);
+void view_show(struct live_view *v, const struct task_progress *tasks, size_t n);
 /* Prints the result and `more`.  EXIT_OK or EXIT_REFUSED. */
-int view_verdict(struct view *v, struct span more);
+int view_verdict(struct live_view *v, struct span more);
 
 /* ---- log_mux.c: the logs of the tasks of a job ---- */
 

@@ -9,7 +9,7 @@
 
 enum { ERROR_MAX = 64 << 10, STEP_MS = 60000, SILENCE_S = 600 };
 
-struct saving {
+struct backup_download {
 	struct remote *remote;
 	struct err *e;
 	int fd, fault; /* errno of a write; 0 */
@@ -18,14 +18,14 @@ struct saving {
 
 static bool backup_piece(void *arg, struct span bytes)
 {
-	struct saving *s = arg;
+	struct backup_download *s = arg;
 	s->fault = fd_write_all(s->fd, bytes) == 0 ? 0 : errno;
 	return s->fault == 0;
 }
 
 static void backup_ended(void *arg, const struct client_answer *a)
 {
-	struct saving *s = arg;
+	struct backup_download *s = arg;
 	s->ended = true;
 	if (a->status != 200 || a->problem)
 		remote_error(s->remote, a, s->e);
@@ -33,7 +33,7 @@ static void backup_ended(void *arg, const struct client_answer *a)
 
 static int backup_save(struct remote *r, const void *file, struct err *e)
 {
-	struct saving s = { .remote = r, .e = e };
+	struct backup_download s = { .remote = r, .e = e };
 	s.fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (s.fd < 0)
 		return err_set(e, 400, NULL, "%s: %s", (const char *)file, strerrordesc_np(errno));

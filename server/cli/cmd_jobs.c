@@ -16,14 +16,14 @@ static const char *const HEADS[] = { "NAME",  "USER", "STATE", "AGE",   "DURATIO
 	                             "TASKS", "GPUS", "VC",    "REASON" };
 enum { STATE = 2, N_HEADS = ARRAY_SIZE(HEADS) };
 
-struct list {
+struct jobs_output {
 	struct table table;
 	struct exit_spec *exits; /* the built-in specification */
 	int64_t now_ms;          /* since 1970 */
 };
 
 /* The time between two times of a row; `to` may be null for now. */
-static void put_between(struct list *l, struct span from, struct span to)
+static void put_between(struct jobs_output *l, struct span from, struct span to)
 {
 	int64_t begin;
 	int64_t end = l->now_ms;
@@ -36,7 +36,7 @@ static void put_between(struct list *l, struct span from, struct span to)
 }
 
 /* Why a job waits, or phrase and exit code of a failure. */
-static void put_reason(struct list *l, struct span job, struct arena *a)
+static void put_reason(struct jobs_output *l, struct span job, struct arena *a)
 {
 	int64_t code;
 	STR_AUTO spec = STR_INIT(TEXT_LIMIT);
@@ -58,7 +58,7 @@ static void put_reason(struct list *l, struct span job, struct arena *a)
 
 static int print_table(struct span jobs, struct err *e)
 {
-	struct list l = { .now_ms = (int64_t)time(NULL) * 1000 };
+	struct jobs_output l = { .now_ms = (int64_t)time(NULL) * 1000 };
 	l.exits = exit_spec_new("", e);
 	if (!l.exits)
 		return -1;

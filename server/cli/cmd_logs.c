@@ -5,13 +5,13 @@
 enum { LIST_MAX = 4096 };
 
 /* The tasks that are named, and their roles. */
-struct named {
+struct named_tasks {
 	size_t tasks, roles;
 };
 
-static struct named logs_count(struct span detail, const char *task)
+static struct named_tasks logs_count(struct span detail, const char *task)
 {
-	struct named found = { 0 };
+	struct named_tasks found = { 0 };
 	const char *role = NULL;
 	for (struct task_walk w = progress_tasks(detail); progress_next_task(&w);) {
 		if (task && !log_task_named(task, w.role, w.index))
@@ -46,7 +46,7 @@ static void logs_list_tasks(struct str *out, struct span detail)
 static int logs_choose(struct span detail, const char *task, struct log_wanted *wanted,
                        struct err *e)
 {
-	struct named found = logs_count(detail, task);
+	struct named_tasks found = logs_count(detail, task);
 	wanted->alone = found.tasks == 1;
 	if (found.tasks && (!task || found.roles == 1))
 		return 0;

@@ -64,7 +64,7 @@ static void serve_until_signal(struct service *s)
 	}
 }
 
-static void serve_enter(struct service *s, enum phase phase)
+static void serve_enter(struct service *s, enum server_phase phase)
 {
 	atomic_store(&s->server.phase, phase);
 	for (size_t i = 0; i < s->n_loops; i++)

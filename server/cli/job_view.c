@@ -5,9 +5,9 @@
 
 enum { VIEW_MAX = 256 * 1024 };
 
-void view_init(struct view *v, const char *job)
+void view_init(struct live_view *v, const char *job)
 {
-	*v = (struct view){ .job = job, .line = STR_INIT(VIEW_MAX) };
+	*v = (struct live_view){ .job = job, .line = STR_INIT(VIEW_MAX) };
 	v->progress.state = JOB_STATE_MAX;
 	v->term = (struct term){ .terminal = isatty(STDOUT_FILENO),
 		                 .block = term_colours(STDERR_FILENO),
@@ -15,7 +15,7 @@ void view_init(struct view *v, const char *job)
 		                 .text = STR_INIT(VIEW_MAX) };
 }
 
-int view_take(struct view *v, struct span detail, struct err *e)
+int view_take(struct live_view *v, struct span detail, struct err *e)
 {
 	struct arena fresh = { 0 };
 	struct progress p;
@@ -32,11 +32,12 @@ int view_take(struct view *v, struct span detail, struct err *e)
 	return 0;
 }
 
-void view_show(struct view *v, const struct task_progress *tasks, size_t n)
+void view_show(struct live_view *v, const struct task_progress *tasks, size_t n)
 {
 	STR_AUTO text = STR_INIT(VIEW_MAX);
 	struct term_size size = term_size();
-	const struct frame frame = { v->job, size.columns, size.rows, clock_wall_ms(), tasks, n };
+	const struct progress_frame frame = { v->job,          size.columns, size.rows,
+		                              clock_wall_ms(), tasks,        n };
 	struct span block = str_view(&v->term.text);
 	const struct progress *p = &v->progress;
 	if (v->own && p->state == JOB_WAITING && !p->n_roles && !p->waiting[0])
@@ -55,7 +56,7 @@ void view_show(struct view *v, const struct task_progress *tasks, size_t n)
 	term_show(&v->term, block);
 }
 
-int view_verdict(struct view *v, struct span more)
+int view_verdict(struct live_view *v, struct span more)
 {
 	STR_AUTO text = STR_INIT((size_t)2 * VIEW_MAX);
 	progress_verdict(&text, &v->progress, v->job);

@@ -25,9 +25,9 @@ enum {
 	LAST_WIDTH = 512 /* bytes that are kept of a line */
 };
 
-enum stage { STAGE_REST, STAGE_LINKS, STAGE_STREAM, STAGE_OVER };
+enum mux_stage { STAGE_REST, STAGE_LINKS, STAGE_STREAM, STAGE_OVER };
 
-struct log_stream {
+struct task_stream {
 	struct log_mux *mux;
 	char *name;           /* "worker[0]" */
 	char *log, *next_log; /* paths; next_log: of a later attempt */
@@ -36,8 +36,8 @@ struct log_stream {
 	bool succeeded;       /* it will not be repeated */
 	bool running;
 	bool final; /* the last stream was opened after the end of the task */
-	enum stage stage;
-	struct exchange *exchange;
+	enum mux_stage stage;
+	struct client_exchange *exchange;
 	char *path; /* of the exchange */
 	uint64_t printed, skip;
 	uint64_t runtime; /* printed bytes that pai-runtime has written */
@@ -45,7 +45,7 @@ struct log_stream {
 	bool fresh;       /* new bytes came in this stream */
 	unsigned failures;
 	int64_t due_ms;
-	struct lines lines;
+	struct line_splitter lines;
 	struct str last[LAST_LINES]; /* the line i at i % LAST_LINES */
 	size_t n_last;
 };
@@ -54,7 +54,7 @@ struct log_mux {
 	struct remote *remote;
 	struct term *term;
 	struct log_wanted wanted;
-	struct log_stream *stream;
+	struct task_stream *stream;
 	size_t n, max;
 	size_t missing; /* logs that could not be read */
 	bool told;      /* printed that there are more tasks */
@@ -64,7 +64,7 @@ struct log_mux {
 
 static void stream_print_line(void *arg, struct span line, bool cut)
 {
-	struct log_stream *v = arg;
+	struct task_stream *v = arg;
 	const struct log_wanted *wanted = &v->mux->wanted;
 	/* A line of pai-runtime, "[TIME] [openpai-runtime] ...", and whether it tells that
 	 * something goes wrong; the exit code is in the verdict anyway. */
@@ -92,7 +92,7 @@ static void stream_print_line(void *arg, struct span line, bool cut)
 
 static bool stream_take_piece(void *arg, struct span bytes)
 {
-	struct log_stream *v = arg;
+	struct task_stream *v = arg;
 	size_t known = v->skip < bytes.n ? (size_t)v->skip : bytes.n;
 	v->skip -= known;
 	bytes = (struct span){ bytes.p + known, bytes.n - known };
@@ -103,7 +103,7 @@ static bool stream_take_piece(void *arg, struct span bytes)
 }
 
 /* Ends the log of an attempt; continues with the next one, if any. */
-static void stream_end_attempt(struct log_stream *v)
+static void stream_end_attempt(struct task_stream *v)
 {
 	lines_end(&v->lines, stream_print_line, v);
 	v->stage = STAGE_OVER;
@@ -118,14 +118,14 @@ static void stream_end_attempt(struct log_stream *v)
 	v->stage = STAGE_REST;
 }
 
-static void stream_retry(struct log_stream *v, const struct client_answer *a)
+static void stream_retry(struct task_stream *v, const struct client_answer *a)
 {
 	v->failures++;
 	v->stage = STAGE_REST;
 	v->due_ms = clock_ms() + remote_pause_ms(v->mux->remote, a, v->failures + 1);
 }
 
-static void stream_absent(struct log_stream *v, const char *why)
+static void stream_absent(struct task_stream *v, const char *why)
 {
 	if (!v->mux->remote->own)
 		term_say(v->mux->term, "no log of %s: %s", v->name, why);
@@ -133,7 +133,7 @@ static void stream_absent(struct log_stream *v, const char *why)
 }
 
 /* The log is not complete.  It may not exist yet, or no longer. */
-static void stream_failed(struct log_stream *v, const struct client_answer *a)
+static void stream_failed(struct task_stream *v, const struct client_answer *a)
 {
 	const struct pace *pace = v->mux->remote->pace;
 	bool lasting = a->hopeless || a->status == 401 || a->status == 403;
@@ -154,7 +154,7 @@ static void stream_failed(struct log_stream *v, const struct client_answer *a)
 
 static void stream_ended(void *arg, const struct client_answer *a)
 {
-	struct log_stream *v = arg;
+	struct task_stream *v = arg;
 	v->exchange = NULL;
 	bool over = v->done || v->next_log;
 	bool whole = !a->problem && a->status / 100 == 2;
@@ -171,7 +171,8 @@ static void stream_ended(void *arg, const struct client_answer *a)
 		v->due_ms = 0;
 }
 
-static void stream_start(struct log_stream *v, enum stage stage, const struct client_call *call)
+static void stream_start(struct task_stream *v, enum mux_stage stage,
+                         const struct client_call *call)
 {
 	ERR_AUTO e = { 0 };
 	v->stage = stage;
@@ -180,7 +181,7 @@ static void stream_start(struct log_stream *v, enum stage stage, const struct cl
 		stream_retry(v, &(struct client_answer){ 0 });
 }
 
-static void stream_open_link(struct log_stream *v, struct span uri)
+static void stream_open_link(struct task_stream *v, struct span uri)
 {
 	free(v->path);
 	v->path = xasprintf("%.*s%s", (int)uri.n, uri.p,
@@ -201,7 +202,7 @@ static void stream_open_link(struct log_stream *v, struct span uri)
 
 static void links_ended(void *arg, const struct client_answer *a)
 {
-	struct log_stream *v = arg;
+	struct task_stream *v = arg;
 	ARENA_AUTO arena = { 0 };
 	struct span chosen = { "", 0 };
 	bool kept = true;
@@ -269,7 +270,7 @@ static const char *log_mux_name(const struct task_walk *w, struct arena *a)
 	return arena_printf(a, "%s[%lld]", str_c(&out), (long long)w->index);
 }
 
-static struct log_stream *log_mux_find(struct log_mux *m, const char *name)
+static struct task_stream *log_mux_find(struct log_mux *m, const char *name)
 {
 	for (size_t i = 0; i < m->n; i++)
 		if (strcmp(m->stream[i].name, name) == 0)
@@ -307,7 +308,7 @@ static void log_mux_choose(struct log_mux *m, struct span detail, struct arena *
 			const char *name = log_mux_name(&w, a);
 			if (m->n == m->max || log_mux_find(m, name))
 				continue;
-			m->stream[m->n++] = (struct log_stream){
+			m->stream[m->n++] = (struct task_stream){
 				.mux = m,
 				.name = xstrdup(name),
 				.stage = STAGE_OVER,
@@ -328,7 +329,7 @@ static void log_mux_choose(struct log_mux *m, struct span detail, struct arena *
 	term_say(m->term, "logs of %s; not of %zu other tasks", str_c(&text), tasks - m->n);
 }
 
-static void stream_update(struct log_stream *v, struct span task, struct arena *a)
+static void stream_update(struct task_stream *v, struct span task, struct arena *a)
 {
 	enum job_state state = job_state_named(scan_text(scan_get(task, "taskState"), a));
 	struct span log = scan_text(scan_get(task, "containerLog"), a);
@@ -364,7 +365,7 @@ void log_mux_update(struct log_mux *m, struct span detail)
 	ARENA_AUTO arena = { 0 };
 	log_mux_choose(m, detail, &arena);
 	for (struct task_walk w = progress_tasks(detail); log_mux_next(m, &w);) {
-		struct log_stream *v = log_mux_find(m, log_mux_name(&w, &arena));
+		struct task_stream *v = log_mux_find(m, log_mux_name(&w, &arena));
 		if (v)
 			stream_update(v, w.task, &arena);
 	}
@@ -373,7 +374,7 @@ void log_mux_update(struct log_mux *m, struct span detail)
 int64_t log_mux_run_once(struct log_mux *m)
 {
 	int64_t next = INT64_MAX;
-	for (struct log_stream *v = m->stream; v < m->stream + m->n && !m->term->lost; v++) {
+	for (struct task_stream *v = m->stream; v < m->stream + m->n && !m->term->lost; v++) {
 		if (m->wanted.once && v->stage != STAGE_REST && v->stage != STAGE_OVER)
 			break; /* one after the other */
 		if (v->stage != STAGE_REST)
@@ -445,7 +446,7 @@ size_t log_mux_tasks(const struct log_mux *m, struct arena *a, const struct task
 {
 	struct task_progress *all = ARENA_NEW(a, struct task_progress, m->n);
 	size_t n = 0;
-	for (const struct log_stream *v = m->stream; v < m->stream + m->n; v++) {
+	for (const struct task_stream *v = m->stream; v < m->stream + m->n; v++) {
 		/* A line that is not complete can be a progress bar. */
 		STR_AUTO line = STR_INIT((size_t)8 * LAST_WIDTH);
 		log_mux_show(&line, visible_part(str_view(&v->lines.line)));
@@ -463,7 +464,7 @@ size_t log_mux_tasks(const struct log_mux *m, struct arena *a, const struct task
 
 bool log_mux_tail(struct log_mux *m, struct str *out, const char *task)
 {
-	const struct log_stream *v = log_mux_find(m, task);
+	const struct task_stream *v = log_mux_find(m, task);
 	if (!v || !v->n_last)
 		return false;
 	if (m->wanted.alone && !m->wanted.kept)
@@ -493,7 +494,7 @@ void log_mux_free(struct log_mux *m)
 {
 	if (!m)
 		return;
-	for (struct log_stream *v = m->stream; v < m->stream + m->n; v++) {
+	for (struct task_stream *v = m->stream; v < m->stream + m->n; v++) {
 		if (v->exchange)
 			client_stop(v->exchange);
 		lines_end(&v->lines, stream_print_line, v);

@@ -261,7 +261,7 @@ static void put_role(struct str *out, const struct role_progress *role, size_t n
 	put_row(out, &row, columns);
 }
 
-static void put_head(struct str *out, const struct progress *p, const struct frame *f)
+static void put_head(struct str *out, const struct progress *p, const struct progress_frame *f)
 {
 	STR_AUTO row = STR_INIT(FIELD_MAX);
 	str_printf(&row, "%s  ", f->job);
@@ -285,7 +285,7 @@ static void put_head(struct str *out, const struct progress *p, const struct fra
 }
 
 /* As many tasks as fit, those that run first, then the number of further tasks. */
-static void progress_put_tasks(struct str *out, const struct frame *f, size_t room)
+static void progress_put_tasks(struct str *out, const struct progress_frame *f, size_t room)
 {
 	size_t n = f->n_tasks <= room ? f->n_tasks : room ? room - 1 : 0;
 	size_t width = 1;
@@ -308,7 +308,7 @@ static void progress_put_tasks(struct str *out, const struct frame *f, size_t ro
 		put_more(out, f->n_tasks - n, "tasks", f->columns);
 }
 
-void progress_block(struct str *out, const struct progress *p, const struct frame *f)
+void progress_block(struct str *out, const struct progress *p, const struct progress_frame *f)
 {
 	STR_AUTO why = STR_INIT(FIELD_MAX);
 	size_t room = f->rows - 1; /* below the head */
@@ -333,7 +333,7 @@ void progress_block(struct str *out, const struct progress *p, const struct fram
 
 /* ---- result ---------------------------------------------------------------------------------- */
 
-struct field {
+struct progress_field {
 	struct str *out;
 	const char *name;
 	size_t lines;
@@ -341,7 +341,7 @@ struct field {
 
 static void put_field_line(void *arg, struct span line, bool cut)
 {
-	struct field *f = arg;
+	struct progress_field *f = arg;
 	if (f->lines >= FIELD_LINES || span_trim(line).n == 0)
 		return;
 	str_printf(f->out, "  %-9s ", f->lines++ ? "" : f->name);
@@ -352,8 +352,8 @@ static void put_field_line(void *arg, struct span line, bool cut)
 /* "  reason:   text"; further lines are below. */
 static void put_field(struct str *out, const char *name, struct span text)
 {
-	struct field f = { out, name, 0 };
-	struct lines lines = LINES_INIT(1024);
+	struct progress_field f = { out, name, 0 };
+	struct line_splitter lines = LINES_INIT(1024);
 	lines_feed(&lines, text, put_field_line, &f);
 	lines_end(&lines, put_field_line, &f);
 	lines_done(&lines);

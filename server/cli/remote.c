@@ -128,7 +128,7 @@ int64_t remote_pause_ms(const struct remote *r, const struct client_answer *a, u
 
 /* ---- one request ----------------------------------------------------------------------------- */
 
-struct asking {
+struct remote_request {
 	struct remote *remote;
 	struct remote_reply *reply;
 	struct err *e;
@@ -146,7 +146,7 @@ void remote_reply_done(struct remote_reply *r)
 
 static void remote_answered(void *arg, const struct client_answer *a)
 {
-	struct asking *q = arg;
+	struct remote_request *q = arg;
 	q->ended = true;
 	q->good = a->status / 100 == 2 && !a->problem;
 	q->again = !q->good && remote_may_retry(a);
@@ -174,7 +174,7 @@ static bool remote_turn(struct remote *r, int64_t ms)
 int remote_ask(struct remote *r, const struct client_call *call, int status,
                struct remote_reply *out, struct err *e)
 {
-	struct asking q = { .remote = r, .reply = out, .e = e };
+	struct remote_request q = { .remote = r, .reply = out, .e = e };
 	struct client_call once = *call;
 	once.ended = remote_answered;
 	once.arg = &q;
@@ -186,7 +186,7 @@ int remote_ask(struct remote *r, const struct client_call *call, int status,
 		q.ended = q.good = q.again = false;
 		err_done(e);
 		*e = (struct err){ 0 };
-		struct exchange *x = client_start(r->client, &once, e);
+		struct client_exchange *x = client_start(r->client, &once, e);
 		while (x && !q.ended && more)
 			more = remote_turn(r, ATTEMPT_MS);
 		if (x && !q.ended) {

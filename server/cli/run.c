@@ -41,7 +41,7 @@ static void run_notice(void *arg, enum engine_level level, const char *text)
 
 /* ---- for the client, on its thread ----------------------------------------------------------- */
 
-static int run_look(void *arg, struct view *v)
+static int run_look(void *arg, struct live_view *v)
 {
 	struct run *r = arg;
 	const char *no_image = atomic_load(&r->no_image);

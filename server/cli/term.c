@@ -122,7 +122,7 @@ void term_show(struct term *s, struct span text)
 
 enum { WIDE = 0x1100 }; /* characters from here on may take two columns */
 
-static void lines_hand_over(struct lines *l, line_taker *take, void *arg)
+static void lines_hand_over(struct line_splitter *l, line_taker *take, void *arg)
 {
 	struct span line = str_view(&l->line);
 	if (!l->cut && line.n && line.p[line.n - 1] == '\r')
@@ -132,7 +132,7 @@ static void lines_hand_over(struct lines *l, line_taker *take, void *arg)
 	l->cut = false;
 }
 
-void lines_feed(struct lines *l, struct span bytes, line_taker *take, void *arg)
+void lines_feed(struct line_splitter *l, struct span bytes, line_taker *take, void *arg)
 {
 	while (bytes.n) {
 		bool ends = span_chr(bytes, '\n') < bytes.n;
@@ -145,13 +145,13 @@ void lines_feed(struct lines *l, struct span bytes, line_taker *take, void *arg)
 	}
 }
 
-void lines_end(struct lines *l, line_taker *take, void *arg)
+void lines_end(struct line_splitter *l, line_taker *take, void *arg)
 {
 	if (l->line.n || l->cut)
 		lines_hand_over(l, take, arg);
 }
 
-void lines_done(struct lines *l)
+void lines_done(struct line_splitter *l)
 {
 	str_done(&l->line);
 }

@@ -29,7 +29,7 @@ enum {
 	SILENCE_S = 120   /* of events; servers send a heartbeat every 30 s */
 };
 
-enum reason {
+enum wait_end {
 	WAITING,
 	ENDED,
 	GONE,
@@ -41,45 +41,45 @@ enum reason {
 	OWN_END /* `code`, or the tasks were killed */
 };
 
-struct waiter {
+struct job_waiter {
 	struct remote *remote;
 	const char *path, *watch_path;
-	struct view view;
+	struct live_view view;
 	struct log_mux *mux; /* NULL: without logs */
 	int signal_fd;
-	enum reason reason;
+	enum wait_end reason;
 	struct err e; /* for REFUSED and NO_SERVER */
 
 	/* Of a job that ends with this process. */
 	const struct own_server *own; /* NULL: it does not */
 	struct client_call stop;
-	struct exchange *stopping;
+	struct client_exchange *stopping;
 	bool interrupted; /* it is being stopped */
 	bool keeps;       /* `mux` only keeps the last lines */
 	int code;         /* for OWN_END; -1: none */
 
-	struct exchange *asking;
+	struct client_exchange *asking;
 	int64_t asked_ms, came_ms, due_ms; /* requests for the job */
 	int64_t bad_ms;                    /* since when requests fail */
 	unsigned failures;
 	bool told;    /* the failure was printed */
 	bool changed; /* since the last request */
 
-	struct exchange *watching;
+	struct client_exchange *watching;
 	bool no_events;   /* the server does not support events */
 	int64_t watch_ms; /* time of the next request */
 	unsigned watch_failures;
-	struct lines lines;
+	struct line_splitter lines;
 	bool data; /* the current event has data */
 };
 
-static void waiter_stop(struct waiter *w, enum reason reason)
+static void waiter_stop(struct job_waiter *w, enum wait_end reason)
 {
 	if (w->reason == WAITING)
 		w->reason = reason;
 }
 
-static void due_at(struct waiter *w, int64_t ms)
+static void due_at(struct job_waiter *w, int64_t ms)
 {
 	if (ms < w->due_ms)
 		w->due_ms = ms;
@@ -87,7 +87,7 @@ static void due_at(struct waiter *w, int64_t ms)
 
 /* ---- the job --------------------------------------------------------------------------------- */
 
-static void no_detail(struct waiter *w, const struct client_answer *a)
+static void no_detail(struct job_waiter *w, const struct client_answer *a)
 {
 	ERR_AUTO e = { 0 };
 	int64_t now = clock_ms();
@@ -107,13 +107,13 @@ static void no_detail(struct waiter *w, const struct client_answer *a)
 }
 
 /* The time of the next request, after this pause at least. */
-static int64_t waiter_next_ms(const struct waiter *w, int64_t pause_ms)
+static int64_t waiter_next_ms(const struct job_waiter *w, int64_t pause_ms)
 {
 	int64_t gap = w->remote->pace->calm * (w->came_ms - w->asked_ms);
 	return w->came_ms + (gap > pause_ms ? gap : pause_ms);
 }
 
-static void waiter_show(struct waiter *w)
+static void waiter_show(struct job_waiter *w)
 {
 	ARENA_AUTO arena = { 0 };
 	const struct task_progress *tasks = NULL;
@@ -123,7 +123,7 @@ static void waiter_show(struct waiter *w)
 
 static void detail_came(void *arg, const struct client_answer *a)
 {
-	struct waiter *w = arg;
+	struct job_waiter *w = arg;
 	w->asking = NULL;
 	w->came_ms = clock_ms();
 	if (a->status != 200 || a->problem) {
@@ -154,7 +154,7 @@ static void detail_came(void *arg, const struct client_answer *a)
 		due_at(w, waiter_next_ms(w, pace->gap));
 }
 
-static void waiter_ask(struct waiter *w)
+static void waiter_ask(struct job_waiter *w)
 {
 	const struct client_call call = { .method = "GET",
 		                          .path = w->path,
@@ -175,7 +175,7 @@ static void waiter_ask(struct waiter *w)
 /* An empty line ends an event; comments are heartbeats. */
 static void take_event_line(void *arg, struct span line, bool cut)
 {
-	struct waiter *w = arg;
+	struct job_waiter *w = arg;
 	(void)cut; /* only the fact matters */
 	if (line.n) {
 		w->data |= span_starts(line, "data:");
@@ -189,7 +189,7 @@ static void take_event_line(void *arg, struct span line, bool cut)
 
 static bool take_events(void *arg, struct span bytes)
 {
-	struct waiter *w = arg;
+	struct job_waiter *w = arg;
 	w->watch_failures = 0;
 	lines_feed(&w->lines, bytes, take_event_line, w);
 	return true;
@@ -197,7 +197,7 @@ static bool take_events(void *arg, struct span bytes)
 
 static void events_ended(void *arg, const struct client_answer *a)
 {
-	struct waiter *w = arg;
+	struct job_waiter *w = arg;
 	w->watching = NULL;
 	w->no_events = a->status >= 400 && !remote_may_retry(a);
 	w->watch_ms = clock_ms() + remote_pause_ms(w->remote, a, ++w->watch_failures);
@@ -207,7 +207,7 @@ static void events_ended(void *arg, const struct client_answer *a)
 	due_at(w, clock_ms() + w->remote->pace->poll);
 }
 
-static void waiter_watch(struct waiter *w)
+static void waiter_watch(struct job_waiter *w)
 {
 	const struct client_call call = { .method = "GET",
 		                          .path = w->watch_path,
@@ -223,7 +223,7 @@ static void waiter_watch(struct waiter *w)
 
 /* ---- a job of this process ------------------------------------------------------------------- */
 
-static void waiter_kill(struct waiter *w)
+static void waiter_kill(struct job_waiter *w)
 {
 	w->own->kill(w->own->arg);
 	waiter_stop(w, OWN_END);
@@ -231,7 +231,7 @@ static void waiter_kill(struct waiter *w)
 
 static void stop_answered(void *arg, const struct client_answer *a)
 {
-	struct waiter *w = arg;
+	struct job_waiter *w = arg;
 	ERR_AUTO e = { 0 };
 	w->stopping = NULL;
 	if (a->status == 202 && !a->problem)
@@ -241,7 +241,7 @@ static void stop_answered(void *arg, const struct client_answer *a)
 	waiter_kill(w);
 }
 
-static void waiter_stop_job(struct waiter *w, const char *why)
+static void waiter_stop_job(struct job_waiter *w, const char *why)
 {
 	if (w->interrupted)
 		return;
@@ -256,7 +256,7 @@ static void waiter_stop_job(struct waiter *w, const char *why)
 		waiter_kill(w);
 }
 
-static void waiter_take_signal(struct waiter *w, uint32_t signo)
+static void waiter_take_signal(struct job_waiter *w, uint32_t signo)
 {
 	if (!w->own || job_state_final(w->view.progress.state)) {
 		waiter_stop(w, INTERRUPTED);
@@ -279,7 +279,7 @@ static void waiter_shorten(int64_t *ms, int64_t at_ms, int64_t now)
 }
 
 /* Waits for I/O, for a limited time. */
-static void waiter_run_once(struct waiter *w)
+static void waiter_run_once(struct job_waiter *w)
 {
 	int64_t now = clock_ms();
 	struct signalfd_siginfo info;
@@ -308,7 +308,7 @@ static void waiter_run_once(struct waiter *w)
 }
 
 /* Reads the logs to their ends, and nothing else. */
-static void waiter_drain(struct waiter *w, int64_t end)
+static void waiter_drain(struct job_waiter *w, int64_t end)
 {
 	w->reason = WAITING;
 	w->due_ms = w->watch_ms = INT64_MAX;
@@ -322,7 +322,7 @@ static void waiter_drain(struct waiter *w, int64_t end)
 /* ---- result ---------------------------------------------------------------------------------- */
 
 /* The last lines of the task that failed first say more than the diagnostics, which quote them. */
-static int waiter_verdict(struct waiter *w)
+static int waiter_verdict(struct job_waiter *w)
 {
 	ARENA_AUTO arena = { 0 };
 	STR_AUTO tail = STR_INIT(TEXT_MAX);
@@ -333,7 +333,7 @@ static int waiter_verdict(struct waiter *w)
 }
 
 /* The block of a job of this process stays, and says all about a success. */
-static int waiter_conclude_own(struct waiter *w)
+static int waiter_conclude_own(struct job_waiter *w)
 {
 	const enum job_state state = w->view.progress.state;
 	bool block = w->view.term.block;
@@ -353,7 +353,7 @@ static int waiter_conclude_own(struct waiter *w)
 	return state == JOB_SUCCEEDED ? EXIT_OK : EXIT_REFUSED;
 }
 
-static int waiter_conclude(struct waiter *w)
+static int waiter_conclude(struct job_waiter *w)
 {
 	static const char *const WHY[] = { [TIME_OVER] = "--timeout is over",
 		                           [INTERRUPTED] = "interrupted",
@@ -377,7 +377,7 @@ static int waiter_conclude(struct waiter *w)
 	return w->reason == REFUSED ? EXIT_USAGE : EXIT_SERVER;
 }
 
-static void waiter_free(struct waiter *w)
+static void waiter_free(struct job_waiter *w)
 {
 	if (w->asking)
 		client_stop(w->asking);
@@ -396,7 +396,7 @@ static void waiter_free(struct waiter *w)
 		(void)close(w->signal_fd); /* read only */
 }
 
-static void waiter_open(struct waiter *w, const char *job, const struct log_wanted *logs,
+static void waiter_open(struct job_waiter *w, const char *job, const struct log_wanted *logs,
                         struct arena *a)
 {
 	w->own = w->remote->own;
@@ -433,7 +433,7 @@ int wait_signals(bool hangup)
 int wait_for_job(struct remote *r, const char *job, const struct log_wanted *logs, bool quiet)
 {
 	ARENA_AUTO arena = { 0 };
-	struct waiter w = { .remote = r };
+	struct job_waiter w = { .remote = r };
 	waiter_open(&w, job, logs, &arena);
 	w.view.quiet = quiet;
 	w.signal_fd = w.own ? w.own->signal_fd : wait_signals(false);
@@ -461,7 +461,7 @@ int wait_for_logs(struct remote *r, const char *job, struct span detail,
                   const struct log_wanted *logs)
 {
 	ARENA_AUTO arena = { 0 };
-	struct waiter w = { .remote = r, .signal_fd = -1 };
+	struct job_waiter w = { .remote = r, .signal_fd = -1 };
 	waiter_open(&w, job, logs, &arena);
 	log_mux_update(w.mux, detail);
 	waiter_drain(&w, r->end_ms);

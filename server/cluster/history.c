@@ -17,14 +17,14 @@
 enum { WAITING_MAX = 1000, TRIES = 3, DEADLINE_MS = 30000, PAUSE_MS = 1000, LOST_MS = 60000 };
 
 /* An attempt that has ended. */
-struct ended {
+struct ended_attempt {
 	struct mail mail;
 	const struct job_entry *job;
 };
 
 struct history {
 	const struct options *options;
-	struct mailbox box; /* of struct ended */
+	struct mailbox box; /* of struct ended_attempt */
 	struct caller caller;
 	/* The rest is the thread's. */
 	char *trouble;       /* the last one logged; NULL: none */
@@ -37,7 +37,7 @@ void history_saw(struct history *h, const struct job_entry *before, const struct
 	if (!h || !before || !now || now->legacy || now->attempt <= before->attempt ||
 	    strcmp(before->uid, now->uid) != 0)
 		return;
-	struct ended *ended = xcalloc(1, sizeof(*ended));
+	struct ended_attempt *ended = xcalloc(1, sizeof(*ended));
 	ended->job = job_entry_hold(before);
 	if (mailbox_put(&h->box, &ended->mail))
 		return;
@@ -119,7 +119,7 @@ static void *history_thread(void *arg)
 		struct mail *m = mailbox_take(&h->box, &lost);
 		history_log_lost(h, lost);
 		while (m) {
-			struct ended *ended = (struct ended *)m;
+			struct ended_attempt *ended = (struct ended_attempt *)m;
 			m = m->next;
 			if (!h->caller.stopped)
 				history_keep(h, ended->job);
@@ -157,7 +157,7 @@ void history_free(struct history *h)
 	caller_end(&h->caller);
 	for (struct mail *m = mailbox_take(&h->box, &lost), *next; m; m = next) {
 		next = m->next;
-		job_entry_drop(((struct ended *)m)->job);
+		job_entry_drop(((struct ended_attempt *)m)->job);
 		free(m);
 	}
 	mailbox_done(&h->box);

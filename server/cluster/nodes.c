@@ -24,7 +24,7 @@ struct nodes {
 	struct server *server;
 	int64_t list_ms, count_ms; /* when each was last begun; count_ms 0: never */
 	/* A count. */
-	const struct view *view; /* NULL: none is going on */
+	const struct cache_view *view; /* NULL: none is going on */
 	struct view_walk walk;
 	int64_t unplaced; /* GPUs of jobs whose nodes are unknown */
 	struct node_list counting;

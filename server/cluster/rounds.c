@@ -26,7 +26,7 @@ enum {
 };
 
 /* A job that is being stopped. */
-struct stopping {
+struct stopping_job {
 	struct rounds *rounds;
 	const struct job_entry *job; /* NULL: free */
 	bool over;                   /* its time is, else it has an image that cannot be pulled */
@@ -36,14 +36,14 @@ struct stopping {
 struct rounds {
 	struct server *server;
 	struct store *store;
-	struct webhook *webhook; /* NULL: none */
-	int epoll_fd;            /* of both */
-	const struct view *seen; /* by the last round; NULL before the first one */
+	struct webhook *webhook;       /* NULL: none */
+	int epoll_fd;                  /* of both */
+	const struct cache_view *seen; /* by the last round; NULL before the first one */
 	int64_t next_ms, pulls_ms;
 	/* The first deadline that the last round has seen, by two clocks, because one can be set.
 	 */
 	int64_t due_ms, due_wall_ms;
-	struct stopping stopping[STOPS_MAX];
+	struct stopping_job stopping[STOPS_MAX];
 	char *trouble; /* the last one that was logged; NULL: none */
 	bool ending;
 };
@@ -66,7 +66,7 @@ void job_stop_patch(struct str *out, const struct job_stop *s)
 
 static void rounds_stopped(void *arg, const struct store_reply *reply)
 {
-	struct stopping *s = arg;
+	struct stopping_job *s = arg;
 	struct rounds *r = s->rounds;
 	bool ok = reply->outcome == STORE_OK;
 	/* The job has changed meanwhile, is gone, or is another one (422): the next round decides
@@ -97,8 +97,8 @@ static void rounds_stopped(void *arg, const struct store_reply *reply)
 static void rounds_stop(struct rounds *r, const struct job_entry *job, bool over,
                         const char *reason)
 {
-	struct stopping *s = NULL;
-	for (struct stopping *p = r->stopping; p < r->stopping + STOPS_MAX; p++) {
+	struct stopping_job *s = NULL;
+	for (struct stopping_job *p = r->stopping; p < r->stopping + STOPS_MAX; p++) {
 		if (!p->job)
 			s = p;
 		else if (strcmp(p->job->uid, job->uid) == 0)
@@ -106,7 +106,7 @@ static void rounds_stop(struct rounds *r, const struct job_entry *job, bool over
 	}
 	if (!s)
 		return;
-	*s = (struct stopping){ r, job_entry_hold(job), over, STR_INIT(STOP_PATCH_MAX) };
+	*s = (struct stopping_job){ r, job_entry_hold(job), over, STR_INIT(STOP_PATCH_MAX) };
 	job_stop_patch(&s->patch, &(struct job_stop){ job->uid, job->resource_version, reason });
 	store_request(r->store, &(struct store_request){
 				    .verb = STORE_PATCH,
@@ -222,7 +222,7 @@ static void rounds_look(struct rounds *r)
 /* Nothing has changed and no deadline has passed: the jobs need not be looked at. */
 static void rounds_round(struct rounds *r)
 {
-	const struct view *view = cache_view(r->server->cache);
+	const struct cache_view *view = cache_view(r->server->cache);
 	bool same = view == r->seen && clock_boot_ms() < r->due_ms &&
 	            clock_wall_ms() < r->due_wall_ms && !webhook_wants_round(r->webhook);
 	if (r->seen)

@@ -98,7 +98,7 @@ static int output_ca_write(struct str *out, const struct server *s, struct err *
 
 /* ---- state ---- */
 
-enum stage { STAGE_CHECKS, STAGE_RESTS, STAGE_WANTED };
+enum configmap_stage { STAGE_CHECKS, STAGE_RESTS, STAGE_WANTED };
 
 /* pai-runtime for one architecture. */
 struct program {
@@ -261,13 +261,13 @@ static bool look_at_nodes(struct runtime_configmap *d, bool check)
 	return true;
 }
 
-struct looked {
+struct look_results {
 	bool nodes, controller, object[POD_OBJECTS];
 	size_t there;
 };
 
 /* The number of objects without an answer. */
-static size_t look_at_all(struct runtime_configmap *d, struct looked *l)
+static size_t look_at_all(struct runtime_configmap *d, struct look_results *l)
 {
 	size_t left = 0;
 	l->nodes = l->nodes || !d->nodes || look_at_nodes(d, true);
@@ -470,7 +470,7 @@ static bool ca_publish(struct runtime_configmap *d)
 /* Until all is done, or the thread shall end. */
 static void runtime_configmap_check(struct runtime_configmap *d)
 {
-	struct looked looked = { 0 };
+	struct look_results looked = { 0 };
 	bool ca_done = d->ca.n == 0;
 	size_t left;
 	d->look_end_ms = clock_ms() + LOOK_MS;

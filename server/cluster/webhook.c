@@ -38,7 +38,7 @@ static const int64_t LATER = INT64_C(1) << 50;
 enum send_state { SEND_FREE, SEND_POSTING, SEND_ANSWERED, SEND_MARKING };
 
 /* The end of a job on its way. */
-struct send {
+struct webhook_send {
 	struct webhook *w;
 	enum send_state state;
 	const struct job_entry *job;
@@ -46,14 +46,14 @@ struct send {
 };
 
 /* A job that has failed; another one with the same index replaces it. */
-struct postponed {
+struct postponed_job {
 	uint64_t job; /* hash of the uid; 0: none */
 	int64_t until_ms;
 	unsigned failures;
 };
 
 /* The end of a job that is to be sent; the lowest rank first. */
-struct candidate {
+struct webhook_candidate {
 	int64_t rank;
 	const struct job_entry *job; /* borrowed from the view of the round */
 };
@@ -67,9 +67,9 @@ struct webhook {
 	struct lease lease;
 	struct str secret;
 	struct hash_key key;
-	struct send sends[SENDS_MAX];
-	struct postponed postponed[POSTPONED];
-	struct candidate batch[WEBHOOK_BATCH]; /* of this round, in order */
+	struct webhook_send sends[SENDS_MAX];
+	struct postponed_job postponed[POSTPONED];
+	struct webhook_candidate batch[WEBHOOK_BATCH]; /* of this round, in order */
 	size_t n, at;
 	size_t unsent;     /* jobs, in the last round */
 	bool was_held;     /* the Lease, in the last round */
@@ -117,8 +117,8 @@ int64_t webhook_pause_ms(unsigned n, int64_t most_ms)
 
 /* ---- jobs that have failed ------------------------------------------------------------------- */
 
-static struct postponed *webhook_postponed(struct webhook *w, const struct job_entry *job,
-                                           uint64_t *hash)
+static struct postponed_job *webhook_postponed(struct webhook *w, const struct job_entry *job,
+                                               uint64_t *hash)
 {
 	*hash = hash_bytes(&w->key, span_of(job->uid)) | 1;
 	return &w->postponed[(*hash >> 1) % POSTPONED];
@@ -126,7 +126,7 @@ static struct postponed *webhook_postponed(struct webhook *w, const struct job_e
 
 /* ---- one end of a job ------------------------------------------------------------------------ */
 
-static void send_over(struct send *s)
+static void send_over(struct webhook_send *s)
 {
 	job_entry_drop(TAKE(s->job));
 	str_done(&s->patch);
@@ -143,7 +143,7 @@ static void webhook_log_trouble(struct webhook *w, const char *why)
 
 static void send_marked(void *arg, const struct store_reply *reply)
 {
-	struct send *s = arg;
+	struct webhook_send *s = arg;
 	struct job_entry *now = NULL;
 	if (reply->outcome == STORE_OK && scan_valid(reply->body, SCAN_DEPTH_MAX))
 		now = job_entry_new_after(reply->body, s->job);
@@ -162,7 +162,7 @@ static void send_marked(void *arg, const struct store_reply *reply)
 	}
 }
 
-static void send_mark(struct send *s)
+static void send_mark(struct webhook_send *s)
 {
 	s->state = SEND_MARKING;
 	s->patch = STR_INIT(PATCH_MAX);
@@ -183,16 +183,16 @@ static void send_mark(struct send *s)
 				   });
 }
 
-static void send_failed(struct send *s, const struct post_answer *a)
+static void send_failed(struct webhook_send *s, const struct post_answer *a)
 {
 	struct webhook *w = s->w;
 	char text[64];
 	(void)snprintf(text, sizeof(text), "it answered %d", a->status); /* fits */
 	webhook_log_trouble(w, a->problem ?: text);
 	uint64_t hash;
-	struct postponed *p = webhook_postponed(w, s->job, &hash);
+	struct postponed_job *p = webhook_postponed(w, s->job, &hash);
 	if (p->job != hash)
-		*p = (struct postponed){ .job = hash };
+		*p = (struct postponed_job){ .job = hash };
 	p->failures++;
 	p->until_ms = clock_ms() + webhook_pause_ms(p->failures, PAUSE_JOB_MS);
 	counter_add(&w->counts->failed, 1);
@@ -203,7 +203,7 @@ static void send_failed(struct send *s, const struct post_answer *a)
 
 static void send_answered(void *arg, const struct post_answer *a)
 {
-	struct send *s = arg;
+	struct webhook_send *s = arg;
 	if (a->status / 100 != 2 && a->status != 410) { /* 410: the receiver does not want it */
 		send_failed(s, a);
 		return;
@@ -215,7 +215,7 @@ static void send_answered(void *arg, const struct post_answer *a)
 	send_mark(s);
 }
 
-static void send_begin(struct send *s, const struct job_entry *job)
+static void send_begin(struct webhook_send *s, const struct job_entry *job)
 {
 	ARENA_AUTO arena = { 0 };
 	ERR_AUTO e = { 0 };
@@ -279,15 +279,15 @@ void webhook_see(struct webhook *w, const struct job_entry *job)
 	w->unsent++;
 	bool may = w->was_held;
 	for (size_t i = 0; may && i < SENDS_MAX; i++) {
-		const struct send *s = &w->sends[i];
+		const struct webhook_send *s = &w->sends[i];
 		may = s->state == SEND_FREE || strcmp(s->job->name, job->name) != 0;
 	}
-	const struct postponed *p = webhook_postponed(w, job, &hash);
+	const struct postponed_job *p = webhook_postponed(w, job, &hash);
 	bool failed = p->job == hash && p->failures > 0;
 	if (!may || (failed && clock_ms() < p->until_ms))
 		return;
 	/* The batch stays sorted; of too many the last one is dropped. */
-	const struct candidate c = { job->completed_ms + (failed ? LATER : 0), job };
+	const struct webhook_candidate c = { job->completed_ms + (failed ? LATER : 0), job };
 	if (w->n == WEBHOOK_BATCH && c.rank >= w->batch[w->n - 1].rank)
 		return;
 	size_t i = w->n < WEBHOOK_BATCH ? w->n++ : w->n - 1;
@@ -314,12 +314,12 @@ static void webhook_pump(struct webhook *w)
 	}
 }
 
-void webhook_round_end(struct webhook *w, const struct view *view)
+void webhook_round_end(struct webhook *w, const struct cache_view *view)
 {
 	counter_set(&w->counts->pending, w->unsent);
 	/* Answered ends whose PATCH has failed: by the present state of their jobs. */
 	for (size_t i = 0; i < SENDS_MAX; i++) {
-		struct send *s = &w->sends[i];
+		struct webhook_send *s = &w->sends[i];
 		if (s->state != SEND_ANSWERED)
 			continue;
 		const struct job_entry *now = view_find(view, span_of(s->job->name));

@@ -557,13 +557,13 @@ static int options_read_environment(struct options *o, unsigned command, struct 
 	return 0;
 }
 
-struct cursor {
+struct flag_cursor {
 	int i, argc;
 	char **argv;
 	bool repeats; /* the option that can be repeated was there */
 };
 
-static int flag_read(struct options *o, unsigned command, struct cursor *c, struct err *e)
+static int flag_read(struct options *o, unsigned command, struct flag_cursor *c, struct err *e)
 {
 	const char *flag = c->argv[c->i];
 	const char *equals = strchr(flag, '=');
@@ -604,7 +604,7 @@ static int options_read_flags(struct options *o, unsigned command, int argc, cha
 {
 	bool only_files = false;
 	o->n_files = 0;
-	for (struct cursor c = { 1, argc, argv, false }; c.i < argc; c.i++) {
+	for (struct flag_cursor c = { 1, argc, argv, false }; c.i < argc; c.i++) {
 		const char *arg = argv[c.i];
 		if (only_files || arg[0] != '-' || arg[1] == '\0')
 			o->files[o->n_files++] = arg;

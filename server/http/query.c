@@ -133,7 +133,7 @@ static bool read_number(struct span text, size_t *out)
 	return text.n > 0;
 }
 
-enum range range_read(const char *header, size_t size, size_t *from, size_t *n)
+enum range_result range_read(const char *header, size_t size, size_t *from, size_t *n)
 {
 	struct span text = span_trim(span_of(header ? header : ""));
 	const size_t unit = sizeof(UNIT) - 1;

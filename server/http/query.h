@@ -39,10 +39,10 @@ const struct node *fields_map(struct request *r, struct err *e);
 struct span fields_get(const struct fields *f, const char *name);
 
 /* The header Range (RFC 9110 14.2). */
-enum range {
+enum range_result {
 	RANGE_WHOLE, /* everything: no header, another unit, several ranges, or malformed */
 	RANGE_PART,
 	RANGE_NONE /* begins after the end */
 };
 /* `header` may be NULL.  *from and *n are set for RANGE_PART and lie within `size` bytes. */
-enum range range_read(const char *header, size_t size, size_t *from, size_t *n);
+enum range_result range_read(const char *header, size_t size, size_t *from, size_t *n);

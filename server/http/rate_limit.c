@@ -22,7 +22,7 @@ enum { NONE = UINT32_MAX };
 #define NS_PER_MS INT64_C(1000000)
 #define NS_PER_S  INT64_C(1000000000)
 
-struct entry {
+struct rate_entry {
 	char key[RATE_KEY];
 	uint32_t key_n;
 	uint32_t chain;        /* next of the same slot */
@@ -34,7 +34,7 @@ struct rate {
 	pthread_mutex_t lock;
 	int64_t step_ns, depth_ns; /* 0: no limit */
 	struct hash_key hash;
-	struct entry *entries;
+	struct rate_entry *entries;
 	uint32_t *slots; /* entry + 1, 0 for none; their number is a power of two */
 	size_t room, used, mask;
 	uint32_t newest, oldest;
@@ -79,17 +79,17 @@ static uint32_t *slot_of(struct rate *r, struct span key)
 
 /* The entry of a key, which becomes the newest; a new one takes the place of the oldest if all are
  * used. */
-static struct entry *entry_of(struct rate *r, uint32_t *slot, struct span key)
+static struct rate_entry *entry_of(struct rate *r, uint32_t *slot, struct span key)
 {
 	uint32_t found = *slot;
 	for (; found; found = r->entries[found - 1].chain) {
-		const struct entry *one = &r->entries[found - 1];
+		const struct rate_entry *one = &r->entries[found - 1];
 		if (span_eq((struct span){ one->key, one->key_n }, key))
 			break;
 	}
 	bool evicts = !found && r->used == r->room;
 	uint32_t i = found ? found - 1 : evicts ? r->oldest : (uint32_t)r->used++;
-	struct entry *x = &r->entries[i];
+	struct rate_entry *x = &r->entries[i];
 	if (evicts) {
 		uint32_t *at = slot_of(r, (struct span){ x->key, x->key_n });
 		while (*at != i + 1)
@@ -137,7 +137,7 @@ int64_t rate_ask(struct rate *r, struct span key, int64_t now_ms, bool take)
 	key.n = key.n > RATE_KEY ? RATE_KEY : key.n;
 	uint32_t *slot = slot_of(r, key);
 	LOCK_AUTO(&r->lock);
-	struct entry *x = entry_of(r, slot, key);
+	struct rate_entry *x = entry_of(r, slot, key);
 	int64_t full_ns = x->full_ns;
 	int64_t wait =
 	    bucket_take(take ? &x->full_ns : &full_ns, r->step_ns, r->depth_ns, now_ms * NS_PER_MS);

@@ -12,7 +12,7 @@ enum { GAP_MAX = 64, AUTHORITY_MAX = 64, CRLF = 2 };
 /* Limits within the 16 KiB buffer of a connection. */
 enum { LINE_MAX_BYTES = 8 * 1024, HEAD_MAX_BYTES = 14 * 1024, SEPARATORS = 4 };
 
-static const struct known {
+static const struct known_header {
 	const char *name;
 	bool once; /* two of them are refused */
 } KNOWN[HEADER_MAX] = {

@@ -29,7 +29,7 @@ struct tls_chain {
 	time_t end_s;
 };
 
-struct pem {
+struct tls_file {
 	const char *option, *path;
 	struct str text;
 	struct stat stat;
@@ -59,12 +59,12 @@ static bool tls_file_changed(const char *path, const struct stat *was)
 	       is.st_ctim.tv_nsec != was->st_ctim.tv_nsec;
 }
 
-static int tls_complain(struct err *e, const struct pem *f, const char *what)
+static int tls_complain(struct err *e, const struct tls_file *f, const char *what)
 {
 	return err_set(e, 400, NULL, "%s: %s: %s", f->option, f->path, what);
 }
 
-static int read_file(struct pem *f, struct err *e)
+static int read_file(struct tls_file *f, struct err *e)
 {
 	if (file_read_regular(f->path, &f->text, &f->stat, e) == 0)
 		return 0;
@@ -102,7 +102,7 @@ static bool belong_together(const struct tls_chain *c)
 	return same;
 }
 
-static int check_chain(struct tls_chain *c, const struct pem *cert, const struct pem *key,
+static int check_chain(struct tls_chain *c, const struct tls_file *cert, const struct tls_file *key,
                        struct err *e)
 {
 	gnutls_x509_crt_t crt = NULL;
@@ -123,7 +123,7 @@ static int check_chain(struct tls_chain *c, const struct pem *cert, const struct
 	return 0;
 }
 
-static struct tls_chain *chain_new(struct pem *cert, struct pem *key, struct err *e)
+static struct tls_chain *chain_new(struct tls_file *cert, struct tls_file *key, struct err *e)
 {
 	struct tls_chain *c = xcalloc(1, sizeof(*c));
 	gnutls_datum_t certs = { (unsigned char *)cert->text.p, (unsigned)cert->text.n };
@@ -160,7 +160,7 @@ static struct tls_chain *chain_new(struct pem *cert, struct pem *key, struct err
 
 /* ---- warnings ---- */
 
-static void look_at(struct tls *t, const struct tls_chain *c, const struct pem *key)
+static void look_at(struct tls *t, const struct tls_chain *c, const struct tls_file *key)
 {
 	time_t left = c->end_s - time(NULL);
 	const char *odd = file_warning(&key->stat, true);
@@ -190,8 +190,8 @@ static void tls_replace(struct tls *t, struct tls_chain *c)
 
 static int tls_load(struct tls *t, struct err *e)
 {
-	struct pem cert = { "--tls-cert", t->cert_file, STR_INIT(FILE_BYTES), { 0 } };
-	struct pem key = { "--tls-key", t->key_file, STR_SECRET(FILE_BYTES), { 0 } };
+	struct tls_file cert = { "--tls-cert", t->cert_file, STR_INIT(FILE_BYTES), { 0 } };
+	struct tls_file key = { "--tls-key", t->key_file, STR_SECRET(FILE_BYTES), { 0 } };
 	struct tls_chain *c = NULL;
 	if (read_file(&cert, e) == 0 && read_file(&key, e) == 0)
 		c = chain_new(&cert, &key, e);

@@ -6,9 +6,9 @@
 
 #include "base/posix/lock.h"
 
-struct task {
-	struct mail mail;  /* in the inbox, when it has run */
-	struct task *next; /* in the queue */
+struct worker_task {
+	struct mail mail;         /* in the inbox, when it has run */
+	struct worker_task *next; /* in the queue */
 	struct worker_inbox *inbox;
 	const char *user;
 	worker_run *run;
@@ -20,14 +20,14 @@ struct task {
 struct worker_thread {
 	struct worker *worker;
 	struct caller caller;
-	struct task *running;
+	struct worker_task *running;
 };
 
 struct worker {
 	pthread_mutex_t lock; /* guards all below, and the lists of the inboxes */
 	pthread_cond_t work;  /* the queue is not empty, or `end` is set */
 	pthread_cond_t idle;  /* a task has ended */
-	struct task *first, **last;
+	struct worker_task *first, **last;
 	size_t n, max;
 	struct worker_thread thread[WORKER_THREADS];
 	size_t n_threads;
@@ -36,7 +36,7 @@ struct worker {
 
 /* ---- the threads; pthread calls on an initialized mutex do not fail ---- */
 
-static void worker_deliver(struct task *t, bool ran)
+static void worker_deliver(struct worker_task *t, bool ran)
 {
 	t->ran = ran;
 	(void)mailbox_put(&t->inbox->box, &t->mail); /* always takes it */
@@ -52,7 +52,7 @@ static void *worker_main(void *arg)
 			(void)pthread_cond_wait(&w->work, &w->lock);
 		if (w->end)
 			return NULL;
-		struct task *t = own->running = w->first;
+		struct worker_task *t = own->running = w->first;
 		w->first = t->next;
 		if (--w->n == 0)
 			w->last = &w->first;
@@ -117,7 +117,7 @@ void worker_inbox_run_once(void *inbox)
 	size_t lost;
 	struct mail *m = mailbox_take(&in->box, &lost);
 	while (m) {
-		struct task *t = (struct task *)m;
+		struct worker_task *t = (struct worker_task *)m;
 		m = m->next;
 		t->done(t->arg, t->ran);
 		free(t);
@@ -130,8 +130,8 @@ void worker_inbox_free(struct worker_inbox *in)
 		return;
 	struct worker *w = in->worker;
 	(void)pthread_mutex_lock(&w->lock);
-	struct task **at = &w->first;
-	for (struct task *t; (t = *at) != NULL;) {
+	struct worker_task **at = &w->first;
+	for (struct worker_task *t; (t = *at) != NULL;) {
 		if (t->inbox != in) {
 			at = &t->next;
 			continue;
@@ -159,12 +159,13 @@ bool worker_do(struct worker_inbox *in, const char *user, worker_run *run,
 	struct worker *w = in->worker;
 	size_t same = 0;
 	LOCK_AUTO(&w->lock);
-	for (const struct task *t = w->first; t; t = t->next)
+	for (const struct worker_task *t = w->first; t; t = t->next)
 		same += user && t->user && strcmp(t->user, user) == 0;
 	if (w->n >= w->max || same >= w->max / 4)
 		return false;
-	struct task *t = xcalloc(1, sizeof(*t));
-	*t = (struct task){ .inbox = in, .user = user, .run = run, .done = done, .arg = arg };
+	struct worker_task *t = xcalloc(1, sizeof(*t));
+	*t =
+	    (struct worker_task){ .inbox = in, .user = user, .run = run, .done = done, .arg = arg };
 	*w->last = t;
 	w->last = &t->next;
 	w->n++;

@@ -23,7 +23,7 @@ enum {
 /* ---- causes ---------------------------------------------------------------------------------- */
 
 /* Codes that say it whatever the task said; docs/RUNTIME.md describes them. */
-static const struct cause {
+static const struct code_cause {
 	int64_t code;
 	enum end_kind kind;
 	const char *why;
@@ -59,7 +59,7 @@ void end_classify(struct task_end *t, const struct exit_spec *spec, struct span 
 		}
 	t->kind = END_ORIGIN;
 	t->why = NULL;
-	for (const struct cause *c = CAUSES; c < CAUSES + ARRAY_SIZE(CAUSES); c++)
+	for (const struct code_cause *c = CAUSES; c < CAUSES + ARRAY_SIZE(CAUSES); c++)
 		if (c->code == t->code) {
 			t->kind = c->kind;
 			t->why = c->why;
@@ -116,7 +116,8 @@ static struct span said_last(struct span message, struct span report)
 	return text;
 }
 
-void ends_add(struct shower *w, struct span role, const struct fw_view *t, const struct outcome *o)
+void ends_add(struct shower *w, struct span role, const struct fw_view *t,
+              const struct completion_status *o)
 {
 	struct task_ends *all = w->ends;
 	struct span message = { NULL, 0 };

@@ -21,15 +21,15 @@
 enum { TRIES = 6, WAIT_MS = 40, MESSAGE_MAX = 2048 };
 
 /* In the arena of the request. */
-struct change {
+struct job_change {
 	struct request *r;
 	/* Makes `patch` from c->job and c->doc, in the arena.  false: nothing to send; r is
 	 * answered. */
-	bool (*plan)(struct change *c);
-	void (*done)(struct change *c); /* answers after success */
-	bool reads;                     /* plan needs doc: the stored object */
-	bool json_patch;                /* RFC 6902; else a merge patch */
-	const struct job_entry *job;    /* r holds it */
+	bool (*plan)(struct job_change *c);
+	void (*done)(struct job_change *c); /* answers after success */
+	bool reads;                         /* plan needs doc: the stored object */
+	bool json_patch;                    /* RFC 6902; else a merge patch */
+	const struct job_entry *job;        /* r holds it */
 	struct span doc, patch;
 	/* The request. */
 	struct span value, role;
@@ -58,7 +58,7 @@ change_answer(struct request *r, int status, const char *more, const char *fmt, 
 	answer_json(r, status);
 }
 
-static const char *change_id(const struct change *c)
+static const char *change_id(const struct job_change *c)
 {
 	STR_AUTO out = STR_INIT(MESSAGE_MAX);
 	job_id_text(&out, c->job);
@@ -74,7 +74,7 @@ static const char *change_id(const struct change *c)
  */
 static store_callback change_read_again, change_patched;
 
-static void change_send(struct change *c, struct store_request q)
+static void change_send(struct job_change *c, struct store_request q)
 {
 	q.kind = KIND_FRAMEWORK;
 	q.name = c->job->name;
@@ -85,13 +85,14 @@ static void change_send(struct change *c, struct store_request q)
 	request_wait(c->r);
 }
 
-static struct job_entry *change_read_reply(const struct change *c, const struct store_reply *reply)
+static struct job_entry *change_read_reply(const struct job_change *c,
+                                           const struct store_reply *reply)
 {
 	return scan_valid(reply->body, SCAN_DEPTH_MAX) ? job_entry_new_after(reply->body, c->job)
 	                                               : NULL;
 }
 
-static void change_go(struct change *c)
+static void change_go(struct job_change *c)
 {
 	if (!c->plan(c))
 		return;
@@ -102,7 +103,7 @@ static void change_go(struct change *c)
 	                                       .done = change_patched });
 }
 
-static void change_read_job(struct change *c)
+static void change_read_job(struct job_change *c)
 {
 	uint64_t random = c->tries ? hash_key_new().v[0] % ((uint64_t)WAIT_MS * c->tries) : 0;
 	/* Clients that conflicted shall not conflict again. */
@@ -115,7 +116,7 @@ static void change_read_job(struct change *c)
 
 static void change_found(struct request *r, const struct job_entry *job)
 {
-	struct change *c = r->state;
+	struct job_change *c = r->state;
 	c->job = job;
 	c->uid = arena_dup(&r->arena, span_of(job->uid));
 	c->deadline_ms = clock_ms() + r->loop->server->options->deadline_s * 1000;
@@ -127,7 +128,7 @@ static void change_found(struct request *r, const struct job_entry *job)
 
 static void change_read_again(void *arg, const struct store_reply *reply)
 {
-	struct change *c = arg;
+	struct job_change *c = arg;
 	struct request *r = c->r;
 	if (reply->outcome != STORE_OK) {
 		job_store_failed(r, STORE_GET, reply);
@@ -151,7 +152,7 @@ static void change_read_again(void *arg, const struct store_reply *reply)
 
 static void change_patched(void *arg, const struct store_reply *reply)
 {
-	struct change *c = arg;
+	struct job_change *c = arg;
 	/* If the patch is the same after reading again, the refusal is final. */
 	bool failed_test = reply->outcome == STORE_REFUSED && reply->status == 422 &&
 	                   !span_eq(c->patch, c->refused);
@@ -172,15 +173,15 @@ static void change_patched(void *arg, const struct store_reply *reply)
 	}
 }
 
-static struct change *job_change_new(struct request *r)
+static struct job_change *job_change_new(struct request *r)
 {
-	struct change *c = ARENA_NEW(&r->arena, struct change, 1);
+	struct job_change *c = ARENA_NEW(&r->arena, struct job_change, 1);
 	c->r = r;
 	r->state = c;
 	return c;
 }
 
-static struct change *change_read(struct request *r, const char *key)
+static struct job_change *change_read(struct request *r, const char *key)
 {
 	struct fields fields;
 	ERR_AUTO e = { 0 };
@@ -188,14 +189,14 @@ static struct change *change_read(struct request *r, const char *key)
 		answer_error(r, &e);
 		return NULL;
 	}
-	struct change *c = job_change_new(r);
+	struct job_change *c = job_change_new(r);
 	c->value = fields_get(&fields, key);
 	return c;
 }
 
 /* ---- stop ------------------------------------------------------------------------------------ */
 
-static void stop_done(struct change *c)
+static void stop_done(struct job_change *c)
 {
 	if (route_is_v1(c->r->route))
 		change_answer(c->r, 202, "", "execute job %s successfully", c->job->job);
@@ -204,7 +205,7 @@ static void stop_done(struct change *c)
 }
 
 /* FrameworkController does not restart stopped jobs and does not stop ended ones. */
-static bool stop_plan(struct change *c)
+static bool stop_plan(struct job_change *c)
 {
 	const struct job_entry *job = c->job;
 	if (span_is(c->value, "START") || job_state_final(job->state) ||
@@ -220,7 +221,7 @@ static bool stop_plan(struct change *c)
 
 void execution_put(struct request *r)
 {
-	struct change *c = change_read(r, "value");
+	struct job_change *c = change_read(r, "value");
 	if (!c)
 		return;
 	c->plan = stop_plan;
@@ -236,7 +237,7 @@ void execution_put(struct request *r)
 /* A job that is already gone counts as deleted. */
 static void delete_done(void *arg, const struct store_reply *reply)
 {
-	struct change *c = arg;
+	struct job_change *c = arg;
 	struct cache *cache = c->r->loop->server->cache;
 	if (reply->outcome == STORE_CONFLICT) { /* another job has its name now */
 		answer_refuse(c->r, JOB_GONE);
@@ -253,7 +254,7 @@ static void delete_done(void *arg, const struct store_reply *reply)
 
 static void delete_found(struct request *r, const struct job_entry *job)
 {
-	struct change *c = r->state;
+	struct job_change *c = r->state;
 	c->job = job;
 	c->uid = job->uid;
 	c->deadline_ms = clock_ms() + r->loop->server->options->deadline_s * 1000;
@@ -296,7 +297,7 @@ enum tags_changed tags_change(struct str *out, struct span list, struct span tag
 /* ---- the routes ------------------------------------------------------------------------------ */
 
 /* With resourceVersion, so that concurrent changes lose no tag. */
-static void tags_patch(struct change *c, struct span list)
+static void tags_patch(struct job_change *c, struct span list)
 {
 	STR_AUTO body = STR_INIT((size_t)4 * LIST_MAX);
 	str_puts(&body, "{\"metadata\":{");
@@ -311,13 +312,13 @@ static void tags_patch(struct change *c, struct span list)
 	c->patch = arena_span(&c->r->arena, str_view(&body));
 }
 
-static void tag_added(struct change *c)
+static void tag_added(struct job_change *c)
 {
 	change_answer(c->r, 200, "", "Add tag %.*s for job %s successfully.", (int)c->value.n,
 	              c->value.p, change_id(c));
 }
 
-static bool tag_plan_put(struct change *c)
+static bool tag_plan_put(struct job_change *c)
 {
 	ERR_AUTO e = { 0 };
 	STR_AUTO list = STR_INIT(LIST_MAX);
@@ -337,13 +338,13 @@ static bool tag_plan_put(struct change *c)
 	return false;
 }
 
-static void tag_deleted(struct change *c)
+static void tag_deleted(struct job_change *c)
 {
 	change_answer(c->r, 200, "", "Delete tag %.*s from job %s successfully.", (int)c->value.n,
 	              c->value.p, change_id(c));
 }
 
-static bool tag_plan_delete(struct change *c)
+static bool tag_plan_delete(struct job_change *c)
 {
 	STR_AUTO list = STR_INIT(LIST_MAX);
 	if (tags_change(&list, span_of(c->job->tags), c->value, false, &c->r->arena) ==
@@ -362,7 +363,7 @@ static bool tag_plan_delete(struct change *c)
 void tag_edit(struct request *r)
 {
 	bool put = strcmp(r->route->method, "PUT") == 0;
-	struct change *c = change_read(r, "value");
+	struct job_change *c = change_read(r, "value");
 	if (!c)
 		return;
 	c->plan = put ? tag_plan_put : tag_plan_delete;
@@ -384,7 +385,7 @@ static const char HIVED_SPEC[] = "hivedscheduler.microsoft.com/pod-scheduling-sp
 
 /* ---- the task role --------------------------------------------------------------------------- */
 
-struct found {
+struct scaled_role {
 	struct arena *a;
 	struct span role, name;
 	size_t index;
@@ -401,7 +402,7 @@ static int64_t role_count(struct span role, const char *key)
 }
 
 /* Does the configuration set minSucceededInstances of this role?  true if that is unknown. */
-static bool role_says_succeeded(const struct found *f)
+static bool role_says_succeeded(const struct scaled_role *f)
 {
 	const struct node *roles = node_get(f->config, "taskRoles");
 	for (uint32_t i = 0; roles && i < roles->n; i++) {
@@ -416,7 +417,7 @@ static bool role_says_succeeded(const struct found *f)
 }
 
 /* Its tasks got the number of processes when they started, and do not meet with another one. */
-static bool role_is_distributed(const struct found *f)
+static bool role_is_distributed(const struct scaled_role *f)
 {
 	const struct node *distributed = node_get(node_get(f->config, "extras"), "distributed");
 	const struct node *roles = node_get(distributed, "taskRoles");
@@ -429,7 +430,8 @@ static bool role_is_distributed(const struct found *f)
 	return false;
 }
 
-static int scale_find_role(const struct scale *s, struct arena *a, struct found *f, struct err *e)
+static int scale_find_role(const struct scale *s, struct arena *a, struct scaled_role *f,
+                           struct err *e)
 {
 	STR_AUTO names = STR_INIT(NAMES_SHOWN);
 	struct scan roles = scan_begin(scan_path(s->doc, "spec", "taskRoles"));
@@ -480,7 +482,7 @@ static int64_t role_gpus(const struct scale *s, struct span role, struct arena *
 /* ---- checks ----------------------------------------------------------------------- */
 
 /* A role that waits for more tasks than it has never completes. */
-static int scale_check_policy(const struct scale *s, const struct found *f, struct err *e)
+static int scale_check_policy(const struct scale *s, const struct scaled_role *f, struct err *e)
 {
 	static const struct {
 		const char *key, *name;
@@ -499,7 +501,8 @@ static int scale_check_policy(const struct scale *s, const struct found *f, stru
 	return 0;
 }
 
-static int scale_check(const struct scale *s, const struct found *f, struct arena *a, struct err *e)
+static int scale_check(const struct scale *s, const struct scaled_role *f, struct arena *a,
+                       struct err *e)
 {
 	struct span type = scan_text(scan_path(s->doc, "spec", "executionType"), a);
 	struct span hived =
@@ -550,7 +553,7 @@ static void patch_put_number(struct str *out, const char *op, const char *path, 
 }
 
 /* Lists show the number of GPUs from this annotation; an invalid one is left alone. */
-static void patch_put_gpus(struct str *out, const struct scale *s, const struct found *f,
+static void patch_put_gpus(struct str *out, const struct scale *s, const struct scaled_role *f,
                            struct arena *a)
 {
 	static const char PATH[] = "/metadata/annotations/totalGpuNumber";
@@ -566,7 +569,7 @@ static void patch_put_gpus(struct str *out, const struct scale *s, const struct 
 
 int scale_plan(const struct scale *s, struct arena *a, struct span *patch, struct err *e)
 {
-	struct found f = { .a = a };
+	struct scaled_role f = { .a = a };
 	STR_AUTO out = STR_INIT(PATCH_MAX);
 	if (scale_find_role(s, a, &f, e) < 0 || scale_check(s, &f, a, e) < 0)
 		return -1;
@@ -595,14 +598,14 @@ int scale_plan(const struct scale *s, struct arena *a, struct span *patch, struc
 
 /* ---- the route ------------------------------------------------------------------------------- */
 
-static void scale_done(struct change *c)
+static void scale_done(struct job_change *c)
 {
 	const char *more = arena_printf(&c->r->arena, ",\"instances\":%" PRId64, c->n);
 	change_answer(c->r, 202, more, "Scale task role %.*s of job %s to %" PRId64 " instances.",
 	              (int)c->role.n, c->role.p, change_id(c), c->n);
 }
 
-static bool scale_plan_patch(struct change *c)
+static bool scale_plan_patch(struct job_change *c)
 {
 	const struct options *o = c->r->loop->server->options;
 	const struct scale s = {
@@ -642,7 +645,7 @@ static bool scale_plan_patch(struct change *c)
 void scale_patch(struct request *r)
 {
 	int64_t max = r->loop->server->options->max_instances;
-	struct change *c = change_read(r, "instances");
+	struct job_change *c = change_read(r, "instances");
 	if (!c)
 		return;
 	if (!c->value.p || parse_i64(c->value, 1, max, &c->n) < 0) {

@@ -38,14 +38,14 @@ static enum job_state shown_attempt_state(const struct shower *w)
 
 static void show_trigger(struct shower *w)
 {
-	const struct outcome *o = &w->outcome;
+	const struct completion_status *o = &w->outcome;
 	json_put_text(w->out, "appExitTriggerMessage", o->trigger_message);
 	json_put_text(w->out, "appExitTriggerTaskRoleName", o->trigger_role);
 	json_put_known(w->out, "appExitTriggerTaskIndex", o->trigger_index >= 0, o->trigger_index);
 }
 
 /* The members "runtime" and "launcher" of an object, and its end. */
-static void show_who_said(struct shower *w, const struct said *said)
+static void show_who_said(struct shower *w, const struct split_diagnostics *said)
 {
 	static const struct span NONE = { NULL, 0 };
 	json_put_raw(w->out, "runtime", said->runtime);
@@ -53,7 +53,7 @@ static void show_who_said(struct shower *w, const struct said *said)
 	str_char(w->out, '}');
 }
 
-static void show_said(struct shower *w, const struct said *said)
+static void show_said(struct shower *w, const struct split_diagnostics *said)
 {
 	json_put_text(w->out, "appExitDiagnostics", said->summary);
 	if (!said->summary.p) {
@@ -68,9 +68,9 @@ static void show_said(struct shower *w, const struct said *said)
 enum { STOP_CODE = -210 }; /* of FrameworkController */
 
 /* FrameworkController says that a user has stopped the job. */
-static struct said attempt_said(const struct shower *w)
+static struct split_diagnostics attempt_said(const struct shower *w)
 {
-	struct said said = said_read(w->outcome.diagnostics, true, w->a);
+	struct split_diagnostics said = said_read(w->outcome.diagnostics, true, w->a);
 	if (w->outcome.has_code && w->outcome.code == STOP_CODE && w->stop_reason.n)
 		said.summary = w->stop_reason;
 	return said;
@@ -79,8 +79,8 @@ static struct said attempt_said(const struct shower *w)
 static void show_attempt(struct shower *w)
 {
 	const struct fw_view *v = &w->attempt;
-	const struct outcome *o = &w->outcome;
-	const struct said said = attempt_said(w);
+	const struct completion_status *o = &w->outcome;
+	const struct split_diagnostics said = attempt_said(w);
 	json_put_word(w->out, "attemptState", JOB_STATES[shown_attempt_state(w)]);
 	if (v->attempt >= 0) {
 		json_put_int(w->out, "attemptId", v->attempt);
@@ -140,7 +140,7 @@ int job_task(struct str *out, const struct job_shown *s, const struct task_name 
              struct arena *a, struct err *e)
 {
 	struct shower w;
-	struct role role;
+	struct detail_role role;
 	struct fw_view t;
 	if (shower_begin(&w, out, s, a, e) < 0)
 		return -1;
@@ -153,7 +153,7 @@ int job_task(struct str *out, const struct job_shown *s, const struct task_name 
 	json_put_word(out, "jobName", s->job->job);
 	json_put_known(out, "jobAttemptId", w.attempt.attempt >= 0, w.attempt.attempt);
 	json_put_text(out, "taskRoleName", role.name);
-	const struct outcome ended = outcome_read(t.outcome, a);
+	const struct completion_status ended = outcome_read(t.outcome, a);
 	show_task(&w, &t, &ended);
 	str_puts(out, ",\"attempts\":[{");
 	show_try(&w, &role, &t, &ended);
@@ -167,9 +167,9 @@ int job_attempt(struct str *out, const struct job_shown *s, bool latest, struct 
 	struct shower w;
 	if (shower_begin(&w, out, s, a, e) < 0)
 		return -1;
-	const struct outcome *o = &w.outcome;
+	const struct completion_status *o = &w.outcome;
 	const struct job_entry *job = s->job;
-	const struct said said = attempt_said(&w);
+	const struct split_diagnostics said = attempt_said(&w);
 	enum job_state state = s->attempt.n ? shown_attempt_state(&w) : job_shown_state(job, s->v1);
 	str_char(out, '{');
 	json_put_word(out, "jobName", job->job);
@@ -218,7 +218,7 @@ static void counts_add(size_t counts[static JOB_STATE_MAX], struct span list, si
 		struct fw_view t;
 		if (!fw_view_next(&tasks, a, &t))
 			continue;
-		const struct outcome o = outcome_read(t.outcome, a);
+		const struct completion_status o = outcome_read(t.outcome, a);
 		enum job_state is = job_state_of(t.state, o.has_code, o.code);
 		/* FrameworkController retries a pod that was rejected. */
 		counts[is == JOB_RUNNING && t.attempt >= 0 && !t.uid.p ? JOB_WAITING : is]++;

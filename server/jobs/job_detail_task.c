@@ -12,9 +12,9 @@
 
 enum { ROLE_NAME_MAX = 63, HIVED_DEPTH = 32, PATH_MAX_BYTES = 4096 };
 
-struct outcome outcome_read(struct span completion_status, struct arena *a)
+struct completion_status outcome_read(struct span completion_status, struct arena *a)
 {
-#define AT(member) offsetof(struct outcome, member)
+#define AT(member) offsetof(struct completion_status, member)
 	static const struct scan_field TYPE[] = { { "name", SCAN_TO_TEXT, AT(type), NULL }, { 0 } };
 	static const struct scan_field TRIGGER[] = {
 		{ "message", SCAN_TO_TEXT, AT(trigger_message), NULL },
@@ -30,14 +30,14 @@ struct outcome outcome_read(struct span completion_status, struct arena *a)
 		{ "trigger", SCAN_TO_MEMBERS, 0, TRIGGER },
 		{ 0 },
 	};
-	struct outcome o = { .has_code = false };
+	struct completion_status o = { .has_code = false };
 	(void)scan_fields(completion_status, FIELDS, &o,
 	                  a); /* what is malformed counts as absent */
 	o.has_code = scan_int(o.code_json, INT32_MIN, INT32_MAX, &o.code);
 	return o;
 }
 
-void show_exit_spec(struct shower *w, const char *key, const struct outcome *o)
+void show_exit_spec(struct shower *w, const char *key, const struct completion_status *o)
 {
 	bool final = w->s->attempt.n > 0 || job_state_final(w->s->job->state);
 	json_put_key(w->out, key);
@@ -136,10 +136,10 @@ static struct span said_pod(struct span text, size_t *at)
 	return scan_valid(json, DEPTH) ? json : (struct span){ NULL, 0 };
 }
 
-struct said said_read(struct span diagnostics, bool with_runtime, struct arena *a)
+struct split_diagnostics said_read(struct span diagnostics, bool with_runtime, struct arena *a)
 {
 	struct span text = scan_text(diagnostics, a);
-	struct said said = { .summary = text.n ? text : (struct span){ NULL, 0 } };
+	struct split_diagnostics said = { .summary = text.n ? text : (struct span){ NULL, 0 } };
 	size_t at;
 	struct span json = said_pod(text, &at);
 	const struct node *pod = json.p ? doc_quiet(json, &READABLE, a) : NULL;
@@ -223,7 +223,7 @@ static struct span log_path(const struct shower *w, struct span role)
 	return arena_span(w->a, str_view(&out));
 }
 
-bool role_read(struct role *out, struct span name, size_t at, const struct templates *t)
+bool role_read(struct detail_role *out, struct span name, size_t at, const struct templates *t)
 {
 	enum { PORTS, HIVED, N };
 	static const char *const KEYS[N] = { "rest-server/port-scheduling-spec",
@@ -242,7 +242,7 @@ bool role_read(struct role *out, struct span name, size_t at, const struct templ
 	while (own < t->v + t->n && !span_eq(own->name, name))
 		own++;
 	struct span pod = own < t->v + t->n ? own->pod : (struct span){ NULL, 0 };
-	*out = (struct role){ .name = name, .log = log_path(t->w, name) };
+	*out = (struct detail_role){ .name = name, .log = log_path(t->w, name) };
 	out->gpus = pod.p ? job_entry_role_gpus(own->role, a) : 0;
 	scan_members(scan_path(pod, "metadata", "annotations"), KEYS, v, N);
 	/* An invalid label is left out. */
@@ -315,8 +315,8 @@ static void show_ports(struct shower *w, const struct portspec *p, const struct 
 		w->ports -= (size_t)p->total;
 }
 
-void show_try(struct shower *w, const struct role *role, const struct fw_view *t,
-              const struct outcome *o)
+void show_try(struct shower *w, const struct detail_role *role, const struct fw_view *t,
+              const struct completion_status *o)
 {
 	struct str *out = w->out;
 	enum job_state is = attempt_state_of(t->state, o->has_code, o->code);
@@ -353,7 +353,7 @@ void show_try(struct shower *w, const struct role *role, const struct fw_view *t
 	str_puts(out, ",\"lazyPreempted\":null,\"lazyPreemptionStatus\":null}");
 }
 
-void show_task(struct shower *w, const struct fw_view *t, const struct outcome *o)
+void show_task(struct shower *w, const struct fw_view *t, const struct completion_status *o)
 {
 	struct str *out = w->out;
 	enum job_state is = job_state_of(t->state, o->has_code, o->code);
@@ -369,7 +369,7 @@ void show_task(struct shower *w, const struct fw_view *t, const struct outcome *
 
 /* ---- all roles ---- */
 
-static void show_role(struct shower *w, const struct role *role, struct span list, size_t *n)
+static void show_role(struct shower *w, const struct detail_role *role, struct span list, size_t *n)
 {
 	struct scan tasks = scan_begin(list);
 	json_put_text(w->out, NULL, role->name);
@@ -385,7 +385,7 @@ static void show_role(struct shower *w, const struct role *role, struct span lis
 		++*n;
 		if (!fw_view_next(&tasks, w->a, &t))
 			continue;
-		const struct outcome ended = outcome_read(t.outcome, w->a);
+		const struct completion_status ended = outcome_read(t.outcome, w->a);
 		json_put_open(w->out, NULL, '{');
 		show_task(w, &t, &ended);
 		show_try(w, role, &t, &ended);
@@ -406,7 +406,7 @@ int show_roles(struct shower *w, struct err *e)
 	struct scan roles = scan_begin(w->attempt.roles);
 	str_char(w->out, '{');
 	for (size_t at = 0; n < SHOWN_ROLES && scan_item(&roles, &status); at++) {
-		struct role role;
+		struct detail_role role;
 		struct span name = scan_text(scan_get(status, "name"), w->a);
 		bool good = role_read(&role, name, at, &templates);
 		for (size_t i = 0; good && i < n; i++)

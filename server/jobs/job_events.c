@@ -95,12 +95,12 @@ void events_get(struct request *r)
  * run yet; or nothing processes the job; or the next attempt has not begun.
  */
 
-enum rank { FIRST, FIRST_BARE, SECOND, SECOND_BARE, NOISE }; /* NOISE: never a reason */
+enum event_rank { FIRST, FIRST_BARE, SECOND, SECOND_BARE, NOISE }; /* NOISE: never a reason */
 
 /* The kind of a problem, by reason and message of the Event. */
-static const struct kind {
+static const struct event_kind {
 	const char *reason, *message, *kind; /* message: a part of it; NULL: any */
-	enum rank rank;
+	enum event_rank rank;
 } KINDS[] = {
 	{ "FailedScheduling", NULL, "unschedulable", FIRST },
 	{ "ErrImagePull", NULL, "image", FIRST },
@@ -120,9 +120,9 @@ static const struct kind {
 	{ "FailedToRetrieveImagePullSecret", NULL, "other", NOISE },
 };
 
-static const struct kind *event_kind(const struct event *v)
+static const struct event_kind *event_kind(const struct event *v)
 {
-	static const struct kind OTHER = { NULL, NULL, "other", SECOND };
+	static const struct event_kind OTHER = { NULL, NULL, "other", SECOND };
 	for (size_t i = 0; i < ARRAY_SIZE(KINDS); i++) {
 		if (span_is(v->reason, KINDS[i].reason) &&
 		    (!KINDS[i].message ||
@@ -200,7 +200,7 @@ static size_t may_count(const struct job_entry *job, const struct event *v, size
 {
 	enum { START = sizeof("Error: ") - 1 };
 	size_t found = 0;
-	for (enum rank rank = FIRST; rank < NOISE; rank++) {
+	for (enum event_rank rank = FIRST; rank < NOISE; rank++) {
 		for (size_t i = 0; i < n && found < EVENTS_PER_FRAMEWORK; i++) {
 			if (!span_is(v[i].type, "Warning") || !v[i].pod_uid.n ||
 			    !span_is(v[i].framework, job->name))
@@ -208,7 +208,7 @@ static size_t may_count(const struct job_entry *job, const struct event *v, size
 			/* By kind; of one kind, what says nothing itself comes last: "Error:
 			 * ImagePullBackOff" repeats the reason of the container's state, one word,
 			 * which names neither an object nor a cause. */
-			enum rank own = event_kind(&v[i])->rank;
+			enum event_rank own = event_kind(&v[i])->rank;
 			struct span says = v[i].message;
 			bool bare = span_starts(says, "Error: ") &&
 			            span_chr(span_from(says, START), ' ') == says.n - START;
@@ -223,7 +223,7 @@ static size_t may_count(const struct job_entry *job, const struct event *v, size
 static size_t of_task(const struct event *const v[], size_t n, struct span role,
                       const struct fw_view *t, struct arena *a)
 {
-	const struct outcome o = outcome_read(t->outcome, a);
+	const struct completion_status o = outcome_read(t->outcome, a);
 	if (!t->uid.n || job_state_of(t->state, o.has_code, o.code) != JOB_WAITING)
 		return n;
 	for (size_t i = 0; i < n; i++) {

@@ -15,7 +15,7 @@
 #include "translate/translate.h"
 
 /* In the request's arena. */
-struct search {
+struct job_search {
 	struct request *r;
 	job_found *found;
 	struct job_id id;
@@ -82,7 +82,7 @@ void job_keep(struct request *r, const struct job_entry *job)
 }
 
 /* Takes over the reference. */
-static void search_end(struct search *s, const struct job_entry *job)
+static void search_end(struct job_search *s, const struct job_entry *job)
 {
 	struct request *r = s->r;
 	bool vc = strcmp(r->loop->server->options->visibility, "vc") == 0;
@@ -126,7 +126,7 @@ bool job_store_silent(const struct store_reply *reply)
 /* Another server may have created the job just now: the cache learns of it here. */
 static void search_got(void *arg, const struct store_reply *reply)
 {
-	struct search *s = arg;
+	struct job_search *s = arg;
 	struct job_entry *job = NULL;
 	if (reply->outcome != STORE_OK) {
 		job_store_failed(s->r, STORE_GET, reply);
@@ -147,7 +147,7 @@ static void search_got(void *arg, const struct store_reply *reply)
 /* ---- in the cache ---- */
 
 /* Returns a reference, or NULL. */
-static const struct job_entry *job_find_search_cache(struct search *s)
+static const struct job_entry *job_find_search_cache(struct job_search *s)
 {
 	struct cache *cache = s->r->loop->server->cache;
 	if (!cache)
@@ -164,7 +164,7 @@ static const struct job_entry *job_find_search_cache(struct search *s)
 
 void job_find(struct request *r, job_found *found)
 {
-	struct search *s = ARENA_NEW(&r->arena, struct search, 1);
+	struct job_search *s = ARENA_NEW(&r->arena, struct job_search, 1);
 	struct job_id own;
 	s->r = r;
 	s->found = found;

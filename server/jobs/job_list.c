@@ -362,7 +362,7 @@ void job_page_add(struct job_page *p, const struct job_entry *job)
 		page_keep_best(p);
 }
 
-void job_page_gather(struct job_page *p, const struct view *view)
+void job_page_gather(struct job_page *p, const struct cache_view *view)
 {
 	const struct job_query *q = p->query;
 	bool filters = q->users.n || q->clusters.n || q->priorities.n || q->keyword.n ||
@@ -439,7 +439,7 @@ void job_row(struct str *out, const struct job_entry *job, const struct job_why 
 }
 
 /* The rest of a page. */
-struct rows {
+struct listing_rows {
 	const struct request *r;
 	const struct job_entry **v; /* a listing holds those from `next` on */
 	size_t n, next;
@@ -448,7 +448,7 @@ struct rows {
 
 /* Writes rows until the text has `enough` bytes.  Uses the Events of waiting jobs, but never the
  * document. */
-static void list_put_rows(struct str *out, struct rows *rows, size_t enough)
+static void list_put_rows(struct str *out, struct listing_rows *rows, size_t enough)
 {
 	for (; rows->next < rows->n && out->n < enough; rows->next++) {
 		const struct job_entry *job = rows->v[rows->next];
@@ -477,7 +477,7 @@ static void list_put_rows(struct str *out, struct rows *rows, size_t enough)
 /* ---- a list that is being sent ---- */
 
 struct listing {
-	struct rows rows;
+	struct listing_rows rows;
 	struct str text; /* text.p + taken: not yet sent */
 	size_t taken;
 };
@@ -526,7 +526,7 @@ static void list_gone(void *arg)
 }
 
 /* Sends the rest of a list after `begun`; takes both. */
-static void list_answer_in_steps(struct request *r, struct rows *rows, struct str *begun)
+static void list_answer_in_steps(struct request *r, struct listing_rows *rows, struct str *begun)
 {
 	static const struct stream_calls CALLS = { .more = list_more,
 		                                   .last = list_over,
@@ -579,7 +579,9 @@ void jobs_get(struct request *r)
 	job_page_begin(&page, &q);
 	job_page_gather(&page, view);
 	job_page_end(&page);
-	struct rows rows = { .r = r, .n = page.n, .v1 = v1, .in_object = q.with_total && !v1 };
+	struct listing_rows rows = {
+		.r = r, .n = page.n, .v1 = v1, .in_object = q.with_total && !v1
+	};
 	STR_AUTO text = STR_INIT(AT_ONCE + ROW_ROOM);
 	rows.v = xcalloc(page.n + 1, sizeof(struct job_entry *));
 	for (size_t i = 0; i < page.n; i++)

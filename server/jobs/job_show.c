@@ -28,7 +28,7 @@ enum {
 typedef int job_render(struct request *r, const struct job_shown *shown, struct str *out,
                        struct err *e);
 
-struct looking {
+struct job_look {
 	struct span name; /* of the attempt, in the path: a number or `latest` */
 	job_render *render;
 	bool plain; /* supports ?wait=, and ETag with If-None-Match */
@@ -98,7 +98,7 @@ struct span job_look_machine(const struct request *r, const struct job_entry *jo
 
 static void look_show(struct request *r, const struct job_entry *job, struct span doc)
 {
-	const struct looking *l = r->state;
+	const struct job_look *l = r->state;
 	struct job_shown shown = job_shown_of(r, job, doc);
 	struct event *v = NULL;
 	ERR_AUTO e = { 0 };
@@ -184,7 +184,7 @@ static void history_get(struct request *r, const struct job_entry *job, int64_t 
 
 static void earlier_came(struct request *r, const struct job_entry *job, struct span status)
 {
-	struct looking *l = r->state;
+	struct job_look *l = r->state;
 	l->earlier = status;
 	if (status.n)
 		job_doc(r, job, look_show);
@@ -196,7 +196,7 @@ static void earlier_came(struct request *r, const struct job_entry *job, struct 
 
 static void look_found(struct request *r, const struct job_entry *job)
 {
-	const struct looking *l = r->state;
+	const struct job_look *l = r->state;
 	bool waited = false; /* then the answer is a full one */
 	for (size_t i = 0; i < r->reply.n_headers; i++)
 		waited = waited || strcmp(r->reply.headers[i].name, "X-Wait") == 0;
@@ -212,16 +212,16 @@ static void look_found(struct request *r, const struct job_entry *job)
 
 static void look_wait(struct request *r, const struct job_entry *job)
 {
-	const struct looking *l = r->state;
+	const struct job_look *l = r->state;
 	if (l->plain)
 		job_wait(r, job, look_found);
 	else
 		look_found(r, job);
 }
 
-static void job_look(struct request *r, const struct looking *how)
+static void job_look(struct request *r, const struct job_look *how)
 {
-	struct looking *l = ARENA_NEW(&r->arena, struct looking, 1);
+	struct job_look *l = ARENA_NEW(&r->arena, struct job_look, 1);
 	*l = *how;
 	l->attempt = LATEST;
 	if (!span_is(how->name, "latest") && parse_i64(how->name, 0, INT32_MAX, &l->attempt) < 0) {
@@ -242,9 +242,9 @@ static int render_job(struct request *r, const struct job_shown *shown, struct s
 void job_get(struct request *r)
 {
 	bool attempt = strstr(r->route->path, "/{attempt}");
-	job_look(r, &(struct looking){ .name = attempt ? r->args[1] : SPAN("latest"),
-	                               .render = render_job,
-	                               .plain = !attempt });
+	job_look(r, &(struct job_look){ .name = attempt ? r->args[1] : SPAN("latest"),
+	                                .render = render_job,
+	                                .plain = !attempt });
 }
 
 void job_probe(struct request *r)
@@ -264,7 +264,7 @@ static int render_task(struct request *r, const struct job_shown *shown, struct 
 
 void job_task_get(struct request *r)
 {
-	job_look(r, &(struct looking){ .name = r->args[1], .render = render_task });
+	job_look(r, &(struct job_look){ .name = r->args[1], .render = render_task });
 }
 
 static int render_attempt(struct request *r, const struct job_shown *shown, struct str *out,
@@ -278,7 +278,7 @@ static int render_attempt(struct request *r, const struct job_shown *shown, stru
 
 void attempt_get(struct request *r)
 {
-	job_look(r, &(struct looking){ .name = r->args[1], .render = render_attempt });
+	job_look(r, &(struct job_look){ .name = r->args[1], .render = render_attempt });
 }
 
 /* ---- all attempts ---- */

@@ -163,7 +163,7 @@ void followers_run_once(struct followers *all)
 
 /* ---- ?wait= ---- */
 
-struct wait {
+struct job_wait {
 	struct follower follower; /* first */
 	struct request *r;
 	const struct job_entry *job; /* as found; r holds it */
@@ -208,14 +208,14 @@ static bool wait_reached(bool running, const struct job_entry *job)
 	       (running && (job->state == JOB_RUNNING || job->state == JOB_STOPPING));
 }
 
-static void wait_stop(struct wait *w)
+static void wait_stop(struct job_wait *w)
 {
 	follower_end(w->r->loop->has->followers, &w->follower);
 	long_lived_end(w->r);
 }
 
 /* Ends if the job has reached the state, or `anyway`.  Returns whether it has ended. */
-static bool wait_settle(struct wait *w, const struct job_entry *job, bool anyway)
+static bool wait_settle(struct job_wait *w, const struct job_entry *job, bool anyway)
 {
 	struct request *r = w->r;
 	bool reached = wait_reached(w->running, job);
@@ -229,14 +229,14 @@ static bool wait_settle(struct wait *w, const struct job_entry *job, bool anyway
 	return true;
 }
 
-static bool wait_gone(struct wait *w)
+static bool wait_gone(struct job_wait *w)
 {
 	wait_stop(w);
 	answer_refuse(w->r, 404, "NoJobError", "the job was deleted meanwhile");
 	return true;
 }
 
-static bool wait_look(struct wait *w, bool anyway)
+static bool wait_look(struct job_wait *w, bool anyway)
 {
 	CACHE_VIEW_AUTO *view = cache_view(w->r->loop->server->cache);
 	const struct job_entry *job = view_find(view, w->follower.name);
@@ -251,7 +251,7 @@ static void wait_changed(struct follower *f, const struct job_entry *now,
 {
 	(void)before;
 	(void)told;
-	struct wait *w = (struct wait *)f;
+	struct job_wait *w = (struct job_wait *)f;
 	if (!now) {
 		(void)wait_gone(w);
 		return;
@@ -262,12 +262,12 @@ static void wait_changed(struct follower *f, const struct job_entry *now,
 
 static void wait_lost(struct follower *f)
 {
-	(void)wait_look((struct wait *)f, false);
+	(void)wait_look((struct job_wait *)f, false);
 }
 
 static void wait_hear(void *arg, enum long_lived_event news)
 {
-	struct wait *w = arg;
+	struct job_wait *w = arg;
 	switch (news) {
 	case LONG_LIVED_TICK:
 		break;
@@ -304,10 +304,10 @@ void job_wait(struct request *r, const struct job_entry *job, job_found *go_on)
 		go_on(r, job);
 		return;
 	}
-	struct wait *w = ARENA_NEW(&r->arena, struct wait, 1);
+	struct job_wait *w = ARENA_NEW(&r->arena, struct job_wait, 1);
 	if (!long_lived_begin(r, q.seconds, wait_hear, w))
 		return;
-	*w = (struct wait){ .r = r, .job = job, .go_on = go_on, .running = q.running };
+	*w = (struct job_wait){ .r = r, .job = job, .go_on = go_on, .running = q.running };
 	w->follower = (struct follower){ .name = span_of(job->name),
 		                         .changed = wait_changed,
 		                         .lost = wait_lost };
@@ -507,7 +507,7 @@ struct jobs_watch {
 	struct cache *cache;
 	struct job_query query;
 	/* The queue: v[at..n); references. */
-	struct entry {
+	struct watch_entry {
 		const struct job_entry *job;
 		enum entry_kind kind;
 	} * v;
@@ -534,7 +534,7 @@ static void all_drop(struct jobs_watch *j)
 }
 
 /* false: there is no room. */
-static bool all_tell(struct jobs_watch *j, const struct entry *e)
+static bool all_tell(struct jobs_watch *j, const struct watch_entry *e)
 {
 	STR_AUTO data = STR_INIT(REPLY_MAX);
 	STR_AUTO text = STR_INIT(REPLY_MAX);
@@ -558,7 +558,7 @@ static void all_fill(struct jobs_watch *j)
 {
 	CACHE_VIEW_AUTO *now = j->n ? cache_view(j->cache) : NULL;
 	while (j->n) {
-		const struct entry *e = &j->v[j->at];
+		const struct watch_entry *e = &j->v[j->at];
 		const struct job_entry *job = view_find(now, span_of(e->job->name));
 		/* The cache holds a later state, which all_changed will report unless it is equal.
 		 */
@@ -576,14 +576,14 @@ static void all_add(struct jobs_watch *j, const struct job_entry *job, enum entr
 		j->cap = j->cap ? 2 * j->cap : 16;
 		j->v = xrealloc(j->v, j->cap * sizeof(j->v[0]));
 	}
-	j->v[j->n++] = (struct entry){ job_entry_hold(job), kind };
+	j->v[j->n++] = (struct watch_entry){ job_entry_hold(job), kind };
 	j->news += kind != KNOWN;
 }
 
 static int entry_compare(const void *a, const void *b)
 {
-	int64_t x = ((const struct entry *)a)->job->version;
-	int64_t y = ((const struct entry *)b)->job->version;
+	int64_t x = ((const struct watch_entry *)a)->job->version;
+	int64_t y = ((const struct watch_entry *)b)->job->version;
 	return (x > y) - (x < y);
 }
 

@@ -141,7 +141,7 @@ struct job_page {
 void job_page_begin(struct job_page *p, const struct job_query *q);
 void job_page_add(struct job_page *p, const struct job_entry *job);
 /* Adds all jobs of a view that the query takes. */
-void job_page_gather(struct job_page *p, const struct view *view);
+void job_page_gather(struct job_page *p, const struct cache_view *view);
 void job_page_end(struct job_page *p);
 void job_page_done(struct job_page *p);
 /* Loads a job that is read soon into the processor's cache: its numbers, or its texts as well. */
@@ -258,7 +258,7 @@ enum {
 };
 
 /* completionStatus of an attempt of a job or of a task.  Texts are in the document or the arena. */
-struct outcome {
+struct completion_status {
 	bool has_code;
 	int64_t code;
 	struct span code_json, diagnostics; /* JSON */
@@ -274,7 +274,7 @@ struct shower {
 	struct arena *a;
 	size_t readable, ports; /* the rest of SHOWN_READABLE and SHOWN_PORTS */
 	struct fw_view attempt; /* that is shown; its roles are inflated */
-	struct outcome outcome;
+	struct completion_status outcome;
 	struct span stop_reason; /* why the server has stopped the job; n is 0 if it has not */
 	struct task_ends *ends;  /* gets those of all roles; NULL: nobody asks for them */
 	/* The latest diagnostics and the text written for them: tasks often share them. */
@@ -287,16 +287,16 @@ struct span shown_attempt(const struct job_shown *s);
 
 /* ---- job_detail_task.c ---- */
 
-struct outcome outcome_read(struct span completion_status, struct arena *a);
+struct completion_status outcome_read(struct span completion_status, struct arena *a);
 /* The entry of the exit specification for its code, or null. */
-void show_exit_spec(struct shower *w, const char *key, const struct outcome *o);
+void show_exit_spec(struct shower *w, const char *key, const struct completion_status *o);
 
 /* Diagnostics, split; in the arena. */
-struct said {
+struct split_diagnostics {
 	struct span summary; /* text */
 	struct span runtime; /* the report of pai-runtime: a JSON object */
 };
-struct said said_read(struct span diagnostics, bool with_runtime, struct arena *a);
+struct split_diagnostics said_read(struct span diagnostics, bool with_runtime, struct arena *a);
 /* The termination message of the first failed container that has a report of pai-runtime, else of
  * the first that has a message; in the arena.  And the report in it, from behind its start marker;
  * p is NULL if there is none. */
@@ -315,7 +315,7 @@ struct templates {
 };
 struct templates templates_read(const struct shower *w);
 
-struct role {
+struct detail_role {
 	struct span name;
 	struct portspec ports; /* n is 0 if it has none or they are invalid */
 	bool host_network;
@@ -325,12 +325,12 @@ struct role {
 	int64_t gpus;      /* of each task */
 };
 /* `at`: index of the status in its list, a guess.  false: no pod can belong to such a role. */
-bool role_read(struct role *out, struct span name, size_t at, const struct templates *t);
+bool role_read(struct detail_role *out, struct span name, size_t at, const struct templates *t);
 
 /* The members of a task, and of its attempt, without braces. */
-void show_task(struct shower *w, const struct fw_view *t, const struct outcome *o);
-void show_try(struct shower *w, const struct role *role, const struct fw_view *t,
-              const struct outcome *o);
+void show_task(struct shower *w, const struct fw_view *t, const struct completion_status *o);
+void show_try(struct shower *w, const struct detail_role *role, const struct fw_view *t,
+              const struct completion_status *o);
 /* {"worker":{"taskRoleStatus":..,"taskStatuses":[..]}}.  -1 and *e (500): too large. */
 int show_roles(struct shower *w, struct err *e);
 
@@ -351,7 +351,7 @@ struct task_end {
 	int64_t index, code;
 	int64_t ended_ms; /* since 1970, or END_UNKNOWN */
 	int64_t rank;     /* -1: unknown */
-	struct outcome outcome;
+	struct completion_status outcome;
 	enum end_kind kind;
 	const char *why; /* if it is not END_ORIGIN */
 };
@@ -368,6 +368,7 @@ struct task_ends {
 	size_t read; /* bytes of diagnostics */
 };
 /* Adds the task if it has failed. */
-void ends_add(struct shower *w, struct span role, const struct fw_view *t, const struct outcome *o);
+void ends_add(struct shower *w, struct span role, const struct fw_view *t,
+              const struct completion_status *o);
 /* Appends `,"firstFailure":{..}`, if a task has failed. */
 void show_first_failure(struct shower *w, const struct task_ends *all);

@@ -37,7 +37,7 @@ enum { N_FILES = ARRAY_SIZE(FILES), N_KEPT = N_FILES - 1 };
 static const char *find_pod(const struct log_link *l, struct span doc, struct arena *a, bool *runs,
                             struct err *e)
 {
-	struct task_found task;
+	struct task_attempt task;
 	int64_t attempt = -1; /* not a number: later than none, and not the latest */
 	int64_t retry = -1;
 	*runs = false;
@@ -318,7 +318,7 @@ int log_link_read(struct log_link *l, struct span token, const struct log_signin
 enum { UID_MAX = 64 };
 
 bool logs_find_task(struct span doc, struct span role, struct span index, struct arena *a,
-                    struct task_found *out)
+                    struct task_attempt *out)
 {
 	struct fw_view job;
 	struct fw_view task;
@@ -328,7 +328,7 @@ bool logs_find_task(struct span doc, struct span role, struct span index, struct
 	    job.attempt < 0 || !fw_view_task(&job, role, i, a, &task) || task.attempt < 0)
 		return false;
 	bool good_uid = task.uid.n > 0 && task.uid.n <= UID_MAX && span_only(task.uid, "-");
-	*out = (struct task_found){
+	*out = (struct task_attempt){
 		.attempt = job.attempt,
 		.retry = task.attempt,
 		.pod_uid = good_uid ? arena_dup(a, task.uid) : "",

@@ -36,7 +36,7 @@ enum {
 
 static const char TYPE[] = "text/plain; charset=utf-8";
 
-struct reading {
+struct log_reading {
 	struct request *r; /* until r is answered */
 	struct log_link link;
 	bool follow;
@@ -54,7 +54,7 @@ struct reading {
 	size_t size, n, at;
 };
 
-static void reading_free(struct reading *g)
+static void reading_free(struct log_reading *g)
 {
 	if (g->ring)
 		wipe(g->ring, g->size);
@@ -67,14 +67,14 @@ static void reading_free(struct reading *g)
 /* ---- answers ---- */
 
 /* Ends the reading. */
-static void reading_refuse(struct reading *g, int status, const char *code, const char *message)
+static void reading_refuse(struct log_reading *g, int status, const char *code, const char *message)
 {
 	answer_refuse(g->r, status, code, message);
 	reading_free(g);
 }
 
 /* "what: why", in the arena. */
-static const char *because(struct reading *g, const char *what, struct span why)
+static const char *because(struct log_reading *g, const char *what, struct span why)
 {
 	return arena_printf(&g->r->arena, "%s: %.*s", what, (int)why.n, why.p);
 }
@@ -91,7 +91,7 @@ static void reading_set_headers(struct request *r, const char *ranges)
 	answer_header(r, "Accept-Ranges", ranges);
 }
 
-static void refuse_log(struct reading *g)
+static void refuse_log(struct log_reading *g)
 {
 	switch (g->refused) {
 	case 400:
@@ -145,7 +145,7 @@ static bool output_of(const struct log_link *l, struct output_id *id)
 	       parse_i64(l->retry, 0, INT32_MAX, &id->retry) == 0;
 }
 
-static void reading_looked(struct reading *g, enum log_there there, int64_t dropped)
+static void reading_looked(struct log_reading *g, enum log_there there, int64_t dropped)
 {
 	struct request *r = g->r;
 	struct log_link l = g->link;
@@ -161,7 +161,7 @@ static void answer_bytes(struct request *r, struct span all)
 	size_t n = all.n;
 	/* Ranges are for GET.  There is no ETag, so no If-Range is true. */
 	bool may = strcmp(r->method, "GET") == 0 && !request_header(r, "If-Range");
-	enum range range = range_read(may ? request_header(r, "Range") : NULL, n, &from, &n);
+	enum range_result range = range_read(may ? request_header(r, "Range") : NULL, n, &from, &n);
 	reading_set_headers(r, "bytes");
 	if (range == RANGE_NONE) {
 		answer_header(r, "Content-Range", arena_printf(&r->arena, "bytes */%zu", all.n));
@@ -181,7 +181,7 @@ static void answer_bytes(struct request *r, struct span all)
 
 static void kept_came(struct output_call *c, enum output_outcome o, struct span why)
 {
-	struct reading *g = c->arg;
+	struct log_reading *g = c->arg;
 	if (o == OUTPUT_BUSY) {
 		reading_refuse(g, UNAVAILABLE, because(g, "the API server does not answer", why));
 	} else if (g->looked) {
@@ -201,7 +201,7 @@ static void kept_came(struct output_call *c, enum output_outcome o, struct span 
 }
 
 /* The pod is gone: looks for a kept output. */
-static void ask_kept(struct reading *g)
+static void ask_kept(struct log_reading *g)
 {
 	struct output_id id;
 	struct loop *loop = g->r->loop;
@@ -232,7 +232,7 @@ static void ask_kept(struct reading *g)
 }
 
 /* The pod may have been removed just now, after its output was kept. */
-static void reading_log_refused(struct reading *g, int status)
+static void reading_log_refused(struct log_reading *g, int status)
 {
 	bool here = g->r->loop->server->engine;
 	g->refused = status;
@@ -249,7 +249,7 @@ static void reading_log_refused(struct reading *g, int status)
 
 /* ---- the end of a log ---- */
 
-static void answer_ring(struct reading *g)
+static void answer_ring(struct log_reading *g)
 {
 	struct request *r = g->r;
 	size_t first = g->n < g->size ? 0 : g->at;
@@ -267,7 +267,7 @@ static void answer_ring(struct reading *g)
 
 static void reading_more(struct stream *s, void *arg)
 {
-	const struct reading *g = arg;
+	const struct log_reading *g = arg;
 	(void)s;
 	if (g->log)
 		log_stream_go_on(g->log);
@@ -275,7 +275,7 @@ static void reading_more(struct stream *s, void *arg)
 
 static void reading_last(struct stream *s, void *arg)
 {
-	struct reading *g = arg;
+	struct log_reading *g = arg;
 	(void)s;
 	if (g->log)
 		log_stream_cancel(TAKE(g->log));
@@ -295,7 +295,7 @@ static const struct stream_calls FOLLOWED = {
 /* ---- callbacks of the log stream ---- */
 
 /* false: r is answered, and g is freed. */
-static bool reading_open_stream(struct reading *g)
+static bool reading_open_stream(struct log_reading *g)
 {
 	reading_set_headers(g->r, "none");
 	g->stream = stream_open(g->r, 200, TYPE, g->follow ? &FOLLOWED : &WHOLE, g);
@@ -308,7 +308,7 @@ static bool reading_open_stream(struct reading *g)
 }
 
 /* Forwards output.  false: r is answered, and g is freed. */
-static bool reading_forward(struct reading *g, struct span bytes)
+static bool reading_forward(struct log_reading *g, struct span bytes)
 {
 	if (g->ring) {
 		for (size_t n; bytes.n; bytes = span_from(bytes, n)) {
@@ -339,7 +339,7 @@ static bool reading_began(void *arg, bool silent)
 /* Bytes of a file, which the kubelet does not write to. */
 static bool reading_took(void *arg, struct span bytes)
 {
-	struct reading *g = arg;
+	struct log_reading *g = arg;
 	if (g->stream && stream_room(g->stream) < bytes.n)
 		return false;
 	(void)reading_forward(g, bytes); /* false: the stream of bytes is cancelled */
@@ -349,7 +349,7 @@ static bool reading_took(void *arg, struct span bytes)
 /* Keeps room in the stream for the held line. */
 static bool reading_came(void *arg, struct span bytes)
 {
-	struct reading *g = arg;
+	struct log_reading *g = arg;
 	if (g->stream && stream_room(g->stream) < bytes.n + KUBELET_TEXT_MAX)
 		return false;
 	str_span(&g->held, bytes);
@@ -365,7 +365,7 @@ static bool reading_came(void *arg, struct span bytes)
 }
 
 /* The log has ended.  A kubelet message in place of a log counts as 404. */
-static void came_whole(struct reading *g)
+static void came_whole(struct log_reading *g)
 {
 	struct span held = str_view(&g->held);
 	bool message = kubelet_text_is(held, g->link.pod_uid, g->container_id);
@@ -385,7 +385,7 @@ static void came_whole(struct reading *g)
 
 static void reading_ended(void *arg, const struct log_stream_end *end)
 {
-	struct reading *g = arg;
+	struct log_reading *g = arg;
 	g->log = NULL;
 	if (end->outcome == LOG_STREAM_WHOLE)
 		came_whole(g);
@@ -400,12 +400,12 @@ static void reading_ended(void *arg, const struct log_stream_end *end)
 
 static bool reading_files(void *arg, struct arena *a, struct log_files *out)
 {
-	const struct reading *g = arg;
+	const struct log_reading *g = arg;
 	return engine_log_find(g->r->loop->server->engine, &g->task, a, out) || !out->ended;
 }
 
 /* container: NULL, the log is in files. */
-static void reading_open_log(struct reading *g, const char *container)
+static void reading_open_log(struct log_reading *g, const char *container)
 {
 	ERR_AUTO e = { 0 };
 	const struct options *o = g->r->loop->server->options;
@@ -501,7 +501,7 @@ static const char *id_of(const struct log_link *l, struct span pod, const char *
 	return "";
 }
 
-static void pod_came(struct reading *g, struct span pod)
+static void pod_came(struct log_reading *g, struct span pod)
 {
 	struct arena *a = &g->r->arena;
 	if (!scan_valid(pod, DEPTH) || !pod_is_of_task(&g->link, pod, a)) {
@@ -523,7 +523,7 @@ static void pod_came(struct reading *g, struct span pod)
 
 static void pod_answered(void *arg, const struct store_reply *reply)
 {
-	struct reading *g = arg;
+	struct log_reading *g = arg;
 	if (reply->outcome == STORE_OK)
 		pod_came(g, reply->body);
 	else if (reply->outcome == STORE_NOT_FOUND)
@@ -548,7 +548,7 @@ static const char *pod_name(const struct log_link *l, struct arena *a)
 	return strlen(name) <= POD_NAME_MAX ? name : NULL;
 }
 
-static void reading_begin_here(struct reading *g)
+static void reading_begin_here(struct log_reading *g)
 {
 	struct output_id id;
 	struct log_files found = { .n = 0 };
@@ -590,13 +590,13 @@ void log_read(struct request *r, const struct log_link *l, bool follow, log_look
 		answer_refuse(r, NO_TASK_LOG, "there is no such task");
 		return;
 	}
-	struct reading *g = xcalloc(1, sizeof(*g));
-	*g = (struct reading){ .r = r,
-		               .link = *l,
-		               .follow = follow,
-		               .looked = looked,
-		               .pod = pod,
-		               .container_id = "" };
+	struct log_reading *g = xcalloc(1, sizeof(*g));
+	*g = (struct log_reading){ .r = r,
+		                   .link = *l,
+		                   .follow = follow,
+		                   .looked = looked,
+		                   .pod = pod,
+		                   .container_id = "" };
 	if (looked)
 		g->link.file = SPAN("all");
 	if (loop->server->engine)

@@ -34,7 +34,7 @@ int log_link_read(struct log_link *l, struct span token, const struct log_signin
                   struct arena *a, struct err *e);
 
 /* A task in the status of a Framework. */
-struct task_found {
+struct task_attempt {
 	int64_t attempt;     /* the latest of the job */
 	int64_t retry;       /* the latest of the task */
 	const char *pod_uid; /* of that attempt; "" if it has none yet */
@@ -43,7 +43,7 @@ struct task_found {
 
 /* Finds the task of this role and index, with texts in the arena.  false: there is none (yet). */
 bool logs_find_task(struct span doc, struct span role, struct span index, struct arena *a,
-                    struct task_found *out);
+                    struct task_attempt *out);
 
 /* ---- log_read.c ---- */
 

@@ -9,13 +9,13 @@ enum { PACKED_MAX = OUTPUT_TEXT_MAX + 4096, RATIO = 2000, CUTS_MAX = 8 };
 
 /* ---- frames ---- */
 
-struct frame {
+struct output_frame {
 	unsigned stream;
 	struct span bytes;
 };
 
 /* Takes the next frame off.  false: the end, or invalid. */
-static bool frame_next(struct span *rest, struct frame *f)
+static bool frame_next(struct span *rest, struct output_frame *f)
 {
 	unsigned char h[OUTPUT_FRAME_HEAD];
 	if (rest->n < sizeof(h))
@@ -25,14 +25,14 @@ static bool frame_next(struct span *rest, struct frame *f)
 	if ((h[0] != OUTPUT_STDOUT && h[0] != OUTPUT_STDERR) || h[1] || h[2] || h[3] ||
 	    n > rest->n - sizeof(h))
 		return false;
-	*f = (struct frame){ h[0], { rest->p + sizeof(h), n } };
+	*f = (struct output_frame){ h[0], { rest->p + sizeof(h), n } };
 	*rest = (struct span){ f->bytes.p + n, rest->n - sizeof(h) - n };
 	return true;
 }
 
 const char *output_check(struct span frames)
 {
-	struct frame f;
+	struct output_frame f;
 	size_t n = 0;
 	size_t content = 0;
 	for (; frame_next(&frames, &f); n++)
@@ -47,7 +47,7 @@ const char *output_check(struct span frames)
 
 size_t output_content(struct span frames)
 {
-	struct frame f;
+	struct output_frame f;
 	size_t content = 0;
 	while (frame_next(&frames, &f))
 		content += f.bytes.n;
@@ -56,7 +56,7 @@ size_t output_content(struct span frames)
 
 struct span output_last(struct span frames, size_t max, struct arena *a)
 {
-	struct frame f;
+	struct output_frame f;
 	size_t content = output_content(frames);
 	size_t skip = content > max ? content - max : 0;
 	STR_AUTO out = STR_INIT(OUTPUT_TEXT_MAX);
@@ -85,7 +85,7 @@ struct span output_last(struct span frames, size_t max, struct arena *a)
 /* Hides the frames: the streams are told apart by the first byte of each. */
 void output_put(struct str *out, struct span frames, unsigned streams)
 {
-	struct frame f;
+	struct output_frame f;
 	while (frame_next(&frames, &f))
 		if (f.stream & streams)
 			str_span(out, f.bytes);

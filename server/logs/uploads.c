@@ -176,7 +176,7 @@ enum task_match { TASK_MATCHES, TASK_UNKNOWN, TASK_OTHER };
 static enum task_match match_task(struct upload *u, const struct job_entry *job, struct span doc)
 {
 	ARENA_AUTO a = { 0 };
-	struct task_found task;
+	struct task_attempt task;
 	if (job->deleting)
 		return TASK_OTHER;
 	if (!logs_find_task(doc, u->c.id.role, u->index_text, &a, &task) || !task.pod_uid[0])

@@ -40,7 +40,7 @@ struct refusal {
 	}
 
 /* The answers of routes.  Schemas and parameters are names of openapi.json. */
-static const struct answer {
+static const struct answer_schema {
 	const char *tag;
 	int status;
 	const char *schema;                /* NULL: text */
@@ -268,7 +268,7 @@ static void add_refusal(json_t *responses, int status, const char *more)
 
 static json_t *responses_of(const struct route *route)
 {
-	const struct answer *a = &ANSWERS[route->answer];
+	const struct answer_schema *a = &ANSWERS[route->answer];
 	json_t *out = json_object();
 	const char *type = a->type ? a->type : a->schema ? "application/json" : "text/plain";
 	json_t *types = content(type, a->schema);

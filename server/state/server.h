@@ -47,10 +47,10 @@ struct worker_inbox;
 /* The idempotency keys of submissions in progress on all loops (submit/idempotency.c). */
 struct key_claims {
 	pthread_mutex_t lock;
-	struct claim *first; /* one per submission; their number is limited */
+	struct idempotency_claim *first; /* one per submission; their number is limited */
 };
 
-enum phase {
+enum server_phase {
 	PHASE_RUN,
 	PHASE_DRAIN, /* /readyz answers 503, everything else works */
 	PHASE_STOP   /* no new connections; current requests are finished */

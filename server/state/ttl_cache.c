@@ -5,9 +5,9 @@
 
 #include "base/hash.h"
 
-struct entry {
-	struct entry *next;          /* in its chain */
-	struct entry *newer, *older; /* by age */
+struct ttl_cache_entry {
+	struct ttl_cache_entry *next;          /* in its chain */
+	struct ttl_cache_entry *newer, *older; /* by age */
 	uint64_t hash;
 	struct ttl_cache_terms terms;
 	void *value;
@@ -20,8 +20,8 @@ struct ttl_cache {
 	struct ttl_cache_limits limits;
 	size_t n, bytes, mask;
 	struct hash_key key;
-	struct entry *oldest, *newest;
-	struct entry *chains[];
+	struct ttl_cache_entry *oldest, *newest;
+	struct ttl_cache_entry *chains[];
 };
 
 struct ttl_cache *ttl_cache_new(struct ttl_cache_limits limits, void (*drop)(void *value))
@@ -29,7 +29,7 @@ struct ttl_cache *ttl_cache_new(struct ttl_cache_limits limits, void (*drop)(voi
 	size_t chains = 16;
 	while (chains < limits.n)
 		chains *= 2;
-	struct ttl_cache *c = xcalloc(1, sizeof(*c) + chains * sizeof(struct entry *));
+	struct ttl_cache *c = xcalloc(1, sizeof(*c) + chains * sizeof(struct ttl_cache_entry *));
 	c->drop = drop;
 	c->limits = limits;
 	c->mask = chains - 1;
@@ -37,19 +37,19 @@ struct ttl_cache *ttl_cache_new(struct ttl_cache_limits limits, void (*drop)(voi
 	return c;
 }
 
-static struct entry **ttl_cache_find(struct ttl_cache *c, struct span name)
+static struct ttl_cache_entry **ttl_cache_find(struct ttl_cache *c, struct span name)
 {
 	uint64_t hash = hash_bytes(&c->key, name);
-	struct entry **at = &c->chains[hash & c->mask];
+	struct ttl_cache_entry **at = &c->chains[hash & c->mask];
 	while (*at &&
 	       !((*at)->hash == hash && span_eq((struct span){ (*at)->name, (*at)->n }, name)))
 		at = &(*at)->next;
 	return at;
 }
 
-static void take_out(struct ttl_cache *c, struct entry *e)
+static void take_out(struct ttl_cache *c, struct ttl_cache_entry *e)
 {
-	struct entry **at = &c->chains[e->hash & c->mask];
+	struct ttl_cache_entry **at = &c->chains[e->hash & c->mask];
 	while (*at != e)
 		at = &(*at)->next;
 	*at = e->next;
@@ -63,7 +63,7 @@ static void take_out(struct ttl_cache *c, struct entry *e)
 
 void *ttl_cache_get(struct ttl_cache *c, struct span name, int64_t now_ms, int64_t *until_ms)
 {
-	struct entry **at = ttl_cache_find(c, name);
+	struct ttl_cache_entry **at = ttl_cache_find(c, name);
 	if (!*at)
 		return NULL;
 	if ((*at)->terms.until_ms <= now_ms) {
@@ -82,7 +82,7 @@ static bool ttl_cache_fits(const struct ttl_cache *c, size_t bytes)
 
 void ttl_cache_put(struct ttl_cache *c, struct span name, void *value, struct ttl_cache_terms terms)
 {
-	struct entry **at = ttl_cache_find(c, name);
+	struct ttl_cache_entry **at = ttl_cache_find(c, name);
 	if (*at)
 		take_out(c, *at);
 	while (!ttl_cache_fits(c, terms.bytes) && c->oldest)
@@ -91,7 +91,7 @@ void ttl_cache_put(struct ttl_cache *c, struct span name, void *value, struct tt
 		c->drop(value);
 		return;
 	}
-	struct entry *e = xcalloc(1, sizeof(*e) + name.n + 1);
+	struct ttl_cache_entry *e = xcalloc(1, sizeof(*e) + name.n + 1);
 	e->hash = hash_bytes(&c->key, name);
 	e->terms = terms;
 	e->value = value;
@@ -109,8 +109,8 @@ void ttl_cache_put(struct ttl_cache *c, struct span name, void *value, struct tt
 void ttl_cache_forget(struct ttl_cache *c, bool (*unwanted)(const void *value, const void *arg),
                       const void *arg)
 {
-	struct entry *newer;
-	for (struct entry *e = c->oldest; e; e = newer) {
+	struct ttl_cache_entry *newer;
+	for (struct ttl_cache_entry *e = c->oldest; e; e = newer) {
 		newer = e->newer;
 		if (!unwanted || unwanted(e->value, arg))
 			take_out(c, e);

@@ -42,20 +42,20 @@ const char *idempotency_value(struct submit *s)
 /* ---- one key, one job ---- */
 
 /* In the arena of its request. */
-struct claim {
-	struct claim *next, **link;
+struct idempotency_claim {
+	struct idempotency_claim *next, **link;
 	const char *value; /* "KEY-BODY" */
 	struct span job;
 };
 
 /* The name of the job that is being created with this key, in the arena; or NULL. */
-static const char *claim_enter(struct submit *s, struct claim *mine)
+static const char *claim_enter(struct submit *s, struct idempotency_claim *mine)
 {
 	struct request *r = s->r;
 	struct key_claims *all = &r->loop->server->claims;
 	const char *other = NULL;
 	LOCK_AUTO(&all->lock);
-	for (const struct claim *c = all->first; c && !other; c = c->next)
+	for (const struct idempotency_claim *c = all->first; c && !other; c = c->next)
 		if (memcmp(c->value, mine->value, KEY_HEX) == 0)
 			other = arena_dup(&r->arena, c->job);
 	if (!other) {
@@ -72,7 +72,7 @@ static const char *claim_enter(struct submit *s, struct claim *mine)
 void idempotency_release(void *arg)
 {
 	struct submit *s = arg;
-	struct claim *c = TAKE(s->claim);
+	struct idempotency_claim *c = TAKE(s->claim);
 	struct key_claims *all = &s->r->loop->server->claims;
 	if (!c)
 		return;
@@ -95,8 +95,8 @@ int idempotency_claim(struct submit *s, struct err *e)
 {
 	if (!s->value)
 		return 0;
-	struct claim *mine = ARENA_NEW(&s->r->arena, struct claim, 1);
-	*mine = (struct claim){ .value = s->value, .job = job_name(s->job) };
+	struct idempotency_claim *mine = ARENA_NEW(&s->r->arena, struct idempotency_claim, 1);
+	*mine = (struct idempotency_claim){ .value = s->value, .job = job_name(s->job) };
 	const char *other = claim_enter(s, mine);
 	if (other)
 		return err_set(e, KEY_UNDER_WAY,

@@ -172,7 +172,7 @@ static void submit_accepted(const struct submit *s)
 }
 
 /* In the arena of the request. */
-struct plan {
+struct submit_plan {
 	struct submit *s;
 	struct objects *objects;
 	struct submission_made made;
@@ -199,7 +199,7 @@ struct job_entry *submit_entry(const struct job *job, struct span framework,
 
 static void submit_done(void *arg, const struct err *e, bool again)
 {
-	struct plan *p = arg;
+	struct submit_plan *p = arg;
 	struct submit *s = p->s;
 	struct request *r = s->r;
 	const struct server *server = r->loop->server;
@@ -311,7 +311,7 @@ static struct objects *submit_build(struct submit *s, const char *id, struct err
 		return NULL;
 	submit_key_seed(s->job, &r->arena, &facts);
 	r->secret |= facts.extension || facts.key_seed; /* even if the job is refused */
-	struct mark mark = {
+	struct submission_mark mark = {
 		.submission = id,
 		.instance = server->options->instance,
 		.idempotency = s->value,
@@ -364,9 +364,9 @@ static int submit_start(struct submit *s, struct err *e)
 		return 0;
 	}
 	struct span name = job_name(s->job);
-	struct plan *plan = ARENA_NEW(&r->arena, struct plan, 1);
+	struct submit_plan *plan = ARENA_NEW(&r->arena, struct submit_plan, 1);
 	struct submission_options *options = ARENA_NEW(&r->arena, struct submission_options, 1);
-	*plan = (struct plan){ .s = s, .objects = objects };
+	*plan = (struct submit_plan){ .s = s, .objects = objects };
 	*options = (struct submission_options){
 		.submission_id = id,
 		.user = r->user,

@@ -7,7 +7,7 @@
 
 struct job;
 struct job_entry;
-struct claim;
+struct idempotency_claim;
 
 /* DRY_RUN_HERE: by this server only; DRY_RUN_SERVER: by the API server too. */
 enum dry_run { DRY_RUN_NO, DRY_RUN_HERE, DRY_RUN_SERVER };
@@ -16,13 +16,13 @@ enum dry_run { DRY_RUN_NO, DRY_RUN_HERE, DRY_RUN_SERVER };
 struct submit {
 	struct request *r;
 	enum dry_run dry_run;
-	bool yaml;             /* format of a dry run's answer */
-	bool again;            /* an earlier request has created the job */
-	int64_t translate_us;  /* used to read the job and to build its objects */
-	const char *key;       /* Idempotency-Key; NULL without one */
-	const char *value;     /* its stored form (idempotency_value), or NULL */
-	struct claim *claim;   /* its reservation, or NULL */
-	const struct job *job; /* NULL until the body is read */
+	bool yaml;                       /* format of a dry run's answer */
+	bool again;                      /* an earlier request has created the job */
+	int64_t translate_us;            /* used to read the job and to build its objects */
+	const char *key;                 /* Idempotency-Key; NULL without one */
+	const char *value;               /* its stored form (idempotency_value), or NULL */
+	struct idempotency_claim *claim; /* its reservation, or NULL */
+	const struct job *job;           /* NULL until the body is read */
 	struct notes warnings;
 	struct objects *shown; /* the objects of a dry run */
 };

@@ -68,7 +68,7 @@ static void check_balance(struct span s)
 	assert(quote == 0);
 }
 
-static void check_script(const struct made *f)
+static void check_script(const struct made_file *f)
 {
 	check_balance(f->text);
 	/* Those of ssh and git are nothing but calls of this program. */
@@ -91,7 +91,7 @@ static void check_files(const struct plugins *all)
 {
 	bool commands = has_commands(all->entries) || node_get(all->job->role, "prerequisites");
 	for (size_t i = 0; i < all->n_files; i++) {
-		const struct made *f = &all->file[i];
+		const struct made_file *f = &all->file[i];
 		assert(span_starts(span_of(f->path), "/usr/local/pai/") && !strstr(f->path, ".."));
 		assert((f->mode & 0022) == 0);
 		assert(!memchr(f->text.p, 0, f->text.n));

@@ -19,7 +19,7 @@ static void check_visible(struct span text, bool lines)
 	}
 }
 
-static void check_block(struct span text, const struct frame *f)
+static void check_block(struct span text, const struct progress_frame *f)
 {
 	size_t rows = 0;
 	for (size_t n; text.n; rows++) {
@@ -32,7 +32,7 @@ static void check_block(struct span text, const struct frame *f)
 	assert(rows <= f->rows);
 }
 
-static void show(struct span answer, const struct frame *f)
+static void show(struct span answer, const struct progress_frame *f)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
@@ -65,10 +65,10 @@ FUZZ(text)
 {
 	if (text.n < 2)
 		return;
-	struct frame f = { .job = "alice~job", .now_ms = 1795000000000 };
+	struct progress_frame f = { .job = "alice~job", .now_ms = 1795000000000 };
 	f.columns = 20 + fuzz_byte(&text) % 200;
 	f.rows = 1 + fuzz_byte(&text) % 40;
-	struct lines lines = LINES_INIT(LINE_MAX_BYTES);
+	struct line_splitter lines = LINES_INIT(LINE_MAX_BYTES);
 	size_t n = 0;
 	show(text, &f);
 	lines_feed(&lines, text, take_line, &n);

@@ -10,12 +10,12 @@
 enum { SOON_MS = 60000, TEXT_MAX = 4096, SLOW_PROGRAM = 2000 };
 
 struct narrow {
-	struct text text;
+	struct regex_text text;
 	struct span span;
 	char window[9];
 };
 
-static struct span read_narrow(struct text *t, size_t from)
+static struct span read_narrow(struct regex_text *t, size_t from)
 {
 	struct narrow *n = (struct narrow *)t;
 	size_t size = n->span.n - from < t->window ? n->span.n - from : t->window;

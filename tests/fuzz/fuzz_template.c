@@ -16,34 +16,34 @@ struct scope {
 	enum prog_shape shape;
 };
 
-static bool text_variable(const struct scope *s, struct out *o)
+static bool text_variable(const struct scope *s, struct variable_output *o)
 {
 	(void)s;
 	out_text(o, SPAN("a\"b\n"));
 	return true;
 }
 
-static bool number_variable(const struct scope *s, struct out *o)
+static bool number_variable(const struct scope *s, struct variable_output *o)
 {
 	(void)s;
 	str_int(o->s, -42);
 	return true;
 }
 
-static bool absent_variable(const struct scope *s, struct out *o)
+static bool absent_variable(const struct scope *s, struct variable_output *o)
 {
 	(void)s;
 	(void)o;
 	return false;
 }
 
-static bool list_variable(const struct scope *s, struct out *o)
+static bool list_variable(const struct scope *s, struct variable_output *o)
 {
 	str_puts(o->s, s->shape == PROG_MEMBERS ? "\"k\":\"v\"," : "1,{\"x\":[2]},");
 	return true;
 }
 
-static bool map_variable(const struct scope *s, struct out *o)
+static bool map_variable(const struct scope *s, struct variable_output *o)
 {
 	(void)s;
 	str_puts(o->s, "{}");

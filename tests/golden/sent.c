@@ -11,7 +11,7 @@
 #include "tests/lib/outcome.h"
 #include "tests/lib/secrets.h"
 
-static const struct mark MARK = {
+static const struct submission_mark MARK = {
 	"00112233445566778899aabbccddeeff", "test", NULL, NULL, false, false
 };
 

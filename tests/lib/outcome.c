@@ -139,7 +139,7 @@ static json_t *refusal(const struct err *e)
 }
 
 static json_t *outcome_warned_of(const struct setting *s, unsigned d, struct span text,
-                                 const struct mark *mark, struct notes *warnings)
+                                 const struct submission_mark *mark, struct notes *warnings)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
@@ -152,7 +152,8 @@ static json_t *outcome_warned_of(const struct setting *s, unsigned d, struct spa
 	return out;
 }
 
-json_t *outcome_of(const struct setting *s, unsigned d, struct span text, const struct mark *mark)
+json_t *outcome_of(const struct setting *s, unsigned d, struct span text,
+                   const struct submission_mark *mark)
 {
 	NOTES_AUTO warnings = { 0 };
 	return outcome_warned_of(s, d, text, mark, &warnings);

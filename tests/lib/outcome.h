@@ -15,7 +15,8 @@
 #include "tests/lib/setting.h"
 
 /* New reference.  `mark` as for job_build. */
-json_t *outcome_of(const struct setting *s, unsigned d, struct span text, const struct mark *mark);
+json_t *outcome_of(const struct setting *s, unsigned d, struct span text,
+                   const struct submission_mark *mark);
 
 /* The same of any dialect, with the list `warnings`, each like a note. */
 json_t *outcome_warned(const struct setting *s, struct span text);

@@ -255,13 +255,13 @@ struct commands {
 };
 
 /* Up to three lists of lines. */
-struct lines {
+struct line_lists {
 	struct field list[3];
 	size_t n;
 };
 
 /* A position in a line of the command. */
-struct location {
+struct line_location {
 	struct field line;
 	size_t offset;
 };
@@ -290,7 +290,7 @@ static struct span line_text(const struct node *n)
 	return node_is(n, NODE_TEXT) ? span_trim(node_span(n)) : (struct span){ "", 0 };
 }
 
-static struct span pai_v2_join(struct arena *a, const struct lines *l)
+static struct span pai_v2_join(struct arena *a, const struct line_lists *l)
 {
 	size_t size = 0;
 	for (size_t i = 0; i < l->n; i++) {
@@ -312,18 +312,18 @@ static struct span pai_v2_join(struct arena *a, const struct lines *l)
 }
 
 /* The line at an offset of the joined text. */
-static struct location find_location(const struct lines *l, size_t offset)
+static struct line_location find_location(const struct line_lists *l, size_t offset)
 {
 	for (size_t i = 0; i < l->n; i++) {
 		for (uint32_t k = 0; k < l->list[i].n->n; k++) {
 			struct field line = field_item(&l->list[i], k);
 			size_t size = line_text(line.n).n;
 			if (offset <= size)
-				return (struct location){ line, offset };
+				return (struct line_location){ line, offset };
 			offset -= size + 1;
 		}
 	}
-	return (struct location){ { .path = PATH_KEY(NULL, SPAN("taskRoles")) }, 0 };
+	return (struct line_location){ { .path = PATH_KEY(NULL, SPAN("taskRoles")) }, 0 };
 }
 
 /* Whether the root of the name is missing because of an error that is reported elsewhere. */
@@ -360,28 +360,29 @@ static void say_nothing(struct commands *c, const struct field *line, const stru
 		parse_warn(c->r, line, WARN_UNRESOLVED, tag, fate);
 }
 
-static void say_unresolved(struct commands *c, const struct lines *l, struct span text)
+static void say_unresolved(struct commands *c, const struct line_lists *l, struct span text)
 {
 	const struct render *r = &c->render;
 	for (size_t i = 0; i < r->n_unresolved && i < UNRESOLVED_MAX; i++) {
 		if (is_said_already(c, r->unresolved[i].name))
 			continue;
-		struct location s = find_location(l, (size_t)(r->unresolved[i].tag.p - text.p));
+		struct line_location s =
+		    find_location(l, (size_t)(r->unresolved[i].tag.p - text.p));
 		say_nothing(c, &s.line, &r->unresolved[i]);
 	}
 	if (r->n_unresolved > UNRESOLVED_MAX)
 		c->r->warnings->dropped += r->n_unresolved - UNRESOLVED_MAX;
 	if (r->taken_out.n) {
-		struct location s = find_location(l, (size_t)(r->taken_out.p - text.p));
+		struct line_location s = find_location(l, (size_t)(r->taken_out.p - text.p));
 		parse_warn(c->r, &s.line, WARN_TAKEN_OUT, quoted(c->r->a, r->taken_out));
 	}
 	if (r->inner.n) {
-		struct location s = find_location(l, (size_t)(r->inner.p - text.p));
+		struct line_location s = find_location(l, (size_t)(r->inner.p - text.p));
 		parse_warn(c->r, &s.line, WARN_INNER, quoted(c->r->a, r->inner));
 	}
 }
 
-static struct span pai_v2_render(struct commands *c, const struct lines *l,
+static struct span pai_v2_render(struct commands *c, const struct line_lists *l,
                                  const struct command_source *source)
 {
 	struct parse_context *r = c->r;
@@ -396,7 +397,7 @@ static struct span pai_v2_render(struct commands *c, const struct lines *l,
 	size_t room = r->rendered < r->set->max_rendered ? r->set->max_rendered - r->rendered : 0;
 	STR_AUTO out = STR_INIT(room);
 	if (render_text(&c->render, text, &out)) {
-		struct location s = find_location(l, c->render.problem_at);
+		struct line_location s = find_location(l, c->render.problem_at);
 		parse_refuse(r, &s.line, "%s, at character %zu",
 		             render_problem_text(c->render.problem), s.offset + 1);
 		return text;
@@ -423,7 +424,7 @@ static void commands_read(struct commands *c, const struct command_source *sourc
 	struct field commands = field_get(source->role, "commands");
 	const struct field parts[] = { field_get(&its, "preCommands"), commands,
 		                       field_get(&its, "postCommands") };
-	struct lines l = { .n = 0 };
+	struct line_lists l = { .n = 0 };
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
 		if (node_is(parts[i].n, NODE_LIST))
 			l.list[l.n++] = parts[i];

@@ -258,7 +258,7 @@ enum { SPEC_MAX = 1 << 20, MEMBERS_MAX = 16 };
 
 /* ---- the annotation for HiveD: YAML in a text ---- */
 
-struct members {
+struct hived_members {
 	struct member v[MEMBERS_MAX];
 	uint32_t n;
 };
@@ -274,14 +274,14 @@ static struct node int_node(int64_t v)
 	return (struct node){ .type = NODE_INT, .integer = v };
 }
 
-static struct node map_node(struct arena *a, const struct members *m)
+static struct node map_node(struct arena *a, const struct hived_members *m)
 {
 	struct member *v = ARENA_NEW(a, struct member, m->n);
 	memcpy(v, m->v, m->n * sizeof(*v));
 	return (struct node){ .type = NODE_MAP, .n = m->n, .member = v };
 }
 
-static void hived_plan_put(struct members *m, const char *key, struct node value)
+static void hived_plan_put(struct hived_members *m, const char *key, struct node value)
 {
 	struct span name = span_of(key);
 	m->v[m->n++] = (struct member){ name.p, (uint32_t)name.n, 0, 0, 0, value };
@@ -296,7 +296,7 @@ static struct node group_members(const struct scope *s, struct arena *a, struct 
 	for (size_t i = 0; i < job->n_roles; i++) {
 		if (!span_eq(s->hived->share[i].group, group))
 			continue;
-		struct members m = { 0 };
+		struct hived_members m = { 0 };
 		hived_plan_put(&m, "podNumber", int_node(job->roles[i].instances));
 		hived_plan_put(&m, "leafCellNumber", int_node(s->hived->share[i].cells));
 		v[n++] = map_node(a, &m);
@@ -305,14 +305,14 @@ static struct node group_members(const struct scope *s, struct arena *a, struct 
 }
 
 /* The YAML emitter quotes the names, so that none can break out; patterns check them too. */
-static bool spec(const struct scope *s, struct out *o)
+static bool spec(const struct scope *s, struct variable_output *o)
 {
 	const struct hived_plan *plan = s->hived;
 	const struct hived_role *says = &plan->roles[s->role->index];
 	const struct hived_share *share = &plan->share[s->role->index];
 	ARENA_AUTO a = { 0 }; /* for one role */
-	struct members m = { 0 };
-	struct members group = { 0 };
+	struct hived_members m = { 0 };
+	struct hived_members group = { 0 };
 	hived_plan_put(&m, "virtualCluster", text_node(s->job->virtual_cluster));
 	hived_plan_put(&m, "priority", int_node(plan->priority));
 	hived_plan_put(&m, "pinnedCellId", text_node(says->pinned_cell.name));
@@ -337,7 +337,7 @@ static bool spec(const struct scope *s, struct out *o)
 
 /* ---- devices ---- */
 
-static bool devices(const struct scope *s, struct out *o)
+static bool devices(const struct scope *s, struct variable_output *o)
 {
 	struct scope in = *s;
 	struct span names = span_of(s->set->hived_device_env);

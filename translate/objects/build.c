@@ -12,18 +12,18 @@ enum {
 
 static const struct place DOCUMENT = { "", 0, 0 };
 
-struct side {
+struct side_object {
 	enum object_kind kind;
 	enum template_id unit;
 	const char *suffix;
-	enum when needed;
+	enum overlay_condition needed;
 	bool owned; /* by the Framework; a PriorityClass has no namespace and cannot be owned */
 	size_t max;
 	const char *smaller; /* how to reduce the size */
 };
 
 /* clang-format off */
-static const struct side SIDES[] = {
+static const struct side_object SIDES[] = {
 	{ KIND_SECRET,        TEMPLATE_SECRET_REGISTRY, "-regcred",    WHEN_REGISTRY,       true,  SECRET_MAX,
 	  "fewer images with `auth`" },
 	{ KIND_SECRET,        TEMPLATE_SECRET_JOB,      "-configcred", WHEN_JOB_SECRETS,    true,  SECRET_MAX,
@@ -65,7 +65,7 @@ static int build_too_large(const char *what, size_t max, const char *smaller, st
 	              "%s would be larger than %zu bytes; %s make it smaller", what, max, smaller);
 }
 
-static int write_side(const struct scope *s, const struct side *side, struct object *o,
+static int write_side(const struct scope *s, const struct side_object *side, struct object *o,
                       struct err *e)
 {
 	struct scope in = *s;
@@ -79,14 +79,14 @@ static int write_side(const struct scope *s, const struct side *side, struct obj
 	return build_too_large(TEMPLATES[side->unit].doc, max, side->smaller, e);
 }
 
-struct weight {
+struct role_weight {
 	size_t bytes;
 	const struct role *role;
 };
 
 static int framework_too_large(const struct scope *s, struct err *e)
 {
-	struct weight top[HEAVY_ROLES] = { 0 };
+	struct role_weight top[HEAVY_ROLES] = { 0 };
 	struct scope in = *s;
 	size_t max = s->set->max_object;
 	char *room = arena_alloc(s->a, max + 1);
@@ -95,9 +95,9 @@ static int framework_too_large(const struct scope *s, struct err *e)
 		in.role = &s->job->roles[i];
 		template_write(&in, TEMPLATE_TASKROLE, &out);
 		/* The heaviest roles stay, in order. */
-		struct weight w = { out.n, in.role };
+		struct role_weight w = { out.n, in.role };
 		for (size_t k = 0; k < HEAVY_ROLES; k++) {
-			struct weight lighter = top[k];
+			struct role_weight lighter = top[k];
 			if (w.bytes <= lighter.bytes)
 				continue;
 			top[k] = w;
@@ -210,7 +210,7 @@ static int build(struct scope *s, struct objects *out, struct err *e)
 
 /* NOLINTNEXTLINE(readability-function-size): its parameters */
 int job_build(const struct translator *t, const struct job *job, const struct facts *f,
-              const struct mark *m, struct arena *a, struct objects *out, struct err *e)
+              const struct submission_mark *m, struct arena *a, struct objects *out, struct err *e)
 {
 	struct scope s = { .t = t, .job = job, .facts = f, .mark = m, .a = a };
 	return build(&s, out, e);

@@ -6,14 +6,14 @@
 #include "translate/render/bindings.h"
 
 /* The kubelet expands $(NAME) in an `env` list, but not in a ConfigMap. */
-static void out_env(const struct scope *s, struct out *o, struct span v)
+static void out_env(const struct scope *s, struct variable_output *o, struct span v)
 {
 	out_text(o, s->env_map ? v : kubernetes_escape(s->a, v));
 }
 
-static bool put_job_role_list(const struct scope *s, struct out *o)
+static bool put_job_role_list(const struct scope *s, struct variable_output *o)
 {
-	struct out in = { o->s, true };
+	struct variable_output in = { o->s, true };
 	out_quote(o);
 	for (size_t i = 0; i < s->job->n_roles; i++) {
 		if (i)
@@ -25,7 +25,7 @@ static bool put_job_role_list(const struct scope *s, struct out *o)
 }
 
 /* The number, or "" if the job does not give it. */
-static void out_given(struct out *o, bool given, int64_t v)
+static void out_given(struct variable_output *o, bool given, int64_t v)
 {
 	out_quote(o);
 	if (given)
@@ -33,7 +33,7 @@ static void out_given(struct out *o, bool given, int64_t v)
 	out_quote(o);
 }
 
-static bool put_role_resource(const struct scope *s, struct out *o)
+static bool put_role_resource(const struct scope *s, struct variable_output *o)
 {
 	const struct role *r = s->role;
 	const int64_t v2[] = { r->gpu, r->cpu, r->memory_mb, r->shm_mb };
@@ -62,7 +62,7 @@ static void write_role(const struct scope *s, const struct role *r, struct span 
 	template_write(&in, s->env_map ? TEMPLATE_ENV_JOB_ROLE_MAP : TEMPLATE_ENV_JOB_ROLE, out);
 }
 
-static bool put_env_roles(const struct scope *s, struct out *o)
+static bool put_env_roles(const struct scope *s, struct variable_output *o)
 {
 	for (size_t i = 0; i < s->job->n_roles && !o->s->full; i++) {
 		const struct role *r = &s->job->roles[i];
@@ -73,7 +73,7 @@ static bool put_env_roles(const struct scope *s, struct out *o)
 	return true;
 }
 
-static bool put_env_map(const struct scope *s, struct out *o)
+static bool put_env_map(const struct scope *s, struct variable_output *o)
 {
 	struct scope in = *s;
 	in.env_map = true;
@@ -86,7 +86,7 @@ static bool put_env_map(const struct scope *s, struct out *o)
 	return true;
 }
 
-static bool put_env_user(const struct scope *s, struct out *o)
+static bool put_env_user(const struct scope *s, struct variable_output *o)
 {
 	struct scope in = *s;
 	for (size_t i = 0; i < s->role->n_env; i++) {

@@ -10,7 +10,7 @@ static bool is_created_first(const struct scope *s)
 	return s->mark && s->owned && !s->mark->at_once;
 }
 
-static bool put_job_task_roles(const struct scope *s, struct out *o)
+static bool put_job_task_roles(const struct scope *s, struct variable_output *o)
 {
 	struct scope in = *s;
 	for (size_t i = 0; i < s->job->n_roles && !o->s->full; i++) {
@@ -24,7 +24,7 @@ static bool put_job_task_roles(const struct scope *s, struct out *o)
 	return true;
 }
 
-static bool put_job_priority_class(const struct scope *s, struct out *o)
+static bool put_job_priority_class(const struct scope *s, struct variable_output *o)
 {
 	bool own = s->set->priority_class;
 	if (!own && s->set->profile != PROFILE_OPENPAI)
@@ -41,7 +41,7 @@ static bool put_job_priority_class(const struct scope *s, struct out *o)
  * top, in the high byte, and the time of submission in units of 16 s below it.  Later jobs get
  * lower values.  The time wraps after 8.5 years.
  */
-static bool put_job_priority(const struct scope *s, struct out *o)
+static bool put_job_priority(const struct scope *s, struct variable_output *o)
 {
 	int64_t units = s->facts->submitted_ms / 16000 & 0xffffff;
 	int64_t priority = s->hived ? s->hived->priority : 0;
@@ -49,7 +49,7 @@ static bool put_job_priority(const struct scope *s, struct out *o)
 	return true;
 }
 
-static bool put_owner_uid(const struct scope *s, struct out *o)
+static bool put_owner_uid(const struct scope *s, struct variable_output *o)
 {
 	if (s->uid_at)
 		*s->uid_at = o->s->n;
@@ -116,7 +116,7 @@ enum { SECRET_TEXT_MAX = 4 << 20 };
  * too, because they may come from `secrets`. */
 #define HIDDEN_LOGINS "{\"auths\":{\"" REDACTED "\":{\"auth\":\"" REDACTED "\"}}}"
 
-static void out_base64(struct out *o, struct span bytes)
+static void out_base64(struct variable_output *o, struct span bytes)
 {
 	if (!o->text)
 		str_char(o->s, '"');
@@ -125,7 +125,7 @@ static void out_base64(struct out *o, struct span bytes)
 		str_char(o->s, '"');
 }
 
-static bool put_secret_registries(const struct scope *s, struct out *o)
+static bool put_secret_registries(const struct scope *s, struct variable_output *o)
 {
 	struct str json = STR_INIT(SECRET_TEXT_MAX);
 	if (s->hide) {
@@ -153,7 +153,7 @@ static bool put_secret_registries(const struct scope *s, struct out *o)
 	return true;
 }
 
-static void out_yaml(const struct scope *s, struct out *o, const struct node *n)
+static void out_yaml(const struct scope *s, struct variable_output *o, const struct node *n)
 {
 	struct str yaml = STR_INIT(SECRET_TEXT_MAX);
 	if (s->hide) {
@@ -183,7 +183,7 @@ static struct member made_key(const struct scope *s, struct member *seed)
 }
 
 /* Only the members that pods use; an extension may hold tokens. */
-static bool put_secret_extension(const struct scope *s, struct out *o)
+static bool put_secret_extension(const struct scope *s, struct variable_output *o)
 {
 	static const char *const WANTED[] = { "jobSSH", "sshKeys" };
 	struct member seed;

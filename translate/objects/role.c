@@ -47,7 +47,7 @@ int64_t role_shm_mb(const struct scope *s)
 }
 
 /* JSON inside a text: all the quoting is here, so no label can break out. */
-static bool put_role_ports(const struct scope *s, struct out *o)
+static bool put_role_ports(const struct scope *s, struct variable_output *o)
 {
 	struct str *out = o->s;
 	out_quote(o);
@@ -121,7 +121,7 @@ static bool two_architectures(const struct scope *s)
 	return s->set->n_programs > 1;
 }
 
-static bool put_runtime_sources(const struct scope *s, struct out *o)
+static bool put_runtime_sources(const struct scope *s, struct variable_output *o)
 {
 	struct scope in = *s;
 	for (size_t i = 0; i < s->set->n_programs; i++) {

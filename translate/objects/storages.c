@@ -75,7 +75,7 @@ int storages_resolve(struct scope *s, struct err *e)
 	return 0;
 }
 
-static bool put_storage_mounts(const struct scope *s, struct out *o)
+static bool put_storage_mounts(const struct scope *s, struct variable_output *o)
 {
 	struct scope in = *s;
 	for (size_t i = 0; i < s->n_mounts; i++) {
@@ -85,7 +85,7 @@ static bool put_storage_mounts(const struct scope *s, struct out *o)
 	return true;
 }
 
-static bool put_storage_volumes(const struct scope *s, struct out *o)
+static bool put_storage_volumes(const struct scope *s, struct variable_output *o)
 {
 	struct scope in = *s;
 	for (size_t i = 0; i < s->n_mounts; i++) {

@@ -5,7 +5,7 @@
 #include "translate/job/names.h"
 #include "translate/reader/warnings.h"
 
-enum use {
+enum scalar_use {
 	AS_VALUE,
 	AS_TEXT, /* part of a command or variable */
 	HIDDEN   /* likewise, but secret */
@@ -20,7 +20,8 @@ static const char *ambiguous_scalars_shown(const struct node *n, char buf[static
 	return buf;
 }
 
-static void ambiguous_scalars_look_at(struct parse_context *r, enum use use, const struct field *f)
+static void ambiguous_scalars_look_at(struct parse_context *r, enum scalar_use use,
+                                      const struct field *f)
 {
 	const struct node *n = f->n;
 	char buf[NUMBER_MAX + 1];
@@ -60,7 +61,8 @@ static void ambiguous_scalars_look_at(struct parse_context *r, enum use use, con
 
 /* The reader's budget bounds depth and number of what is here.  NOLINTNEXTLINE(misc-no-recursion)
  */
-static void ambiguous_scalars_look(struct parse_context *r, enum use use, const struct field *f)
+static void ambiguous_scalars_look(struct parse_context *r, enum scalar_use use,
+                                   const struct field *f)
 {
 	/* Remarks, which the translation ignores. */
 	static const char *const REMARKS[] = { "description",     "contributor",       "version",
@@ -78,7 +80,7 @@ static void ambiguous_scalars_look(struct parse_context *r, enum use use, const 
 	for (uint32_t i = 0; i < field_members(f); i++) {
 		struct field one = field_member(f, i);
 		struct span key = member_key(&f->n->member[i]);
-		enum use below = use;
+		enum scalar_use below = use;
 		if (use == AS_VALUE && names_listed(REMARKS, key))
 			continue;
 		if (use == HIDDEN || names_listed(SECRET, key))

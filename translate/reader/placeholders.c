@@ -7,12 +7,12 @@
 
 enum { SECTIONS_MAX = 64 };
 
-struct section {
+struct placeholder_section {
 	struct span name;
 	size_t at;
 };
 
-struct scan {
+struct render_scan {
 	struct render *r;
 	struct span text;
 	size_t pos;
@@ -20,12 +20,12 @@ struct scan {
 	/* the line so far: */
 	size_t line_start; /* in out */
 	bool has_tag, has_other;
-	struct section *sections; /* open sections, innermost last */
+	struct placeholder_section *sections; /* open sections, innermost last */
 	size_t n_sections;
 };
 
 /* One tag: `<%`, type, content, `%>`. */
-struct tag {
+struct placeholder_tag {
 	size_t start, end;   /* in the text; end is behind `%>` */
 	char type;           /* one of #^/>{&=! or 'n' for a plain name */
 	struct span content; /* trimmed */
@@ -34,7 +34,7 @@ struct tag {
 /* ---- looking up ---- */
 
 /* The value of a name: a node, its length, or a character of a text. */
-struct found {
+struct placeholder_value {
 	const struct node *node; /* NULL: nothing */
 	bool length;
 	struct span character; /* p is NULL if not */
@@ -57,9 +57,9 @@ static struct span render_character_at(struct span text, struct span key)
 	return (struct span){ NULL, 0 };
 }
 
-static struct found dialects_render_find(struct render *r, struct span name)
+static struct placeholder_value dialects_render_find(struct render *r, struct span name)
 {
-	struct found f = { NULL, false, { NULL, 0 } };
+	struct placeholder_value f = { NULL, false, { NULL, 0 } };
 	if (name.n == 0 || name.p[name.n - 1] == '.')
 		return f;
 	struct span word = reference_part(&name);
@@ -84,7 +84,7 @@ static struct found dialects_render_find(struct render *r, struct span name)
 
 const struct node *render_find(struct render *r, struct span name)
 {
-	struct found f = dialects_render_find(r, name);
+	struct placeholder_value f = dialects_render_find(r, name);
 	return f.length || f.character.p ? NULL : f.node;
 }
 
@@ -118,7 +118,7 @@ static void render_put_value(struct str *out, const struct node *n)
 
 /* ---- tags ---- */
 
-static int render_problem(struct scan *s, enum render_problem p, size_t at)
+static int render_problem(struct render_scan *s, enum render_problem p, size_t at)
 {
 	s->r->problem = p;
 	s->r->problem_at = at;
@@ -126,7 +126,7 @@ static int render_problem(struct scan *s, enum render_problem p, size_t at)
 }
 
 /* Text between tags. */
-static void render_put_text(struct scan *s, struct span t)
+static void render_put_text(struct render_scan *s, struct span t)
 {
 	for (size_t i = 0; i < t.n;) {
 		const char *newline = memchr(t.p + i, '\n', t.n - i);
@@ -148,9 +148,9 @@ static void render_put_text(struct scan *s, struct span t)
 }
 
 /* Reads the tag at `start`. -1: it has no end. */
-static int render_read_tag(struct span text, size_t start, struct tag *tag)
+static int render_read_tag(struct span text, size_t start, struct placeholder_tag *tag)
 {
-	*tag = (struct tag){ .start = start, .type = 'n' };
+	*tag = (struct placeholder_tag){ .start = start, .type = 'n' };
 	size_t i = start + 2;
 	while (i < text.n && is_space(text.p[i]))
 		i++;
@@ -168,7 +168,7 @@ static int render_read_tag(struct span text, size_t start, struct tag *tag)
 static bool has_placeholder(struct span text, size_t from)
 {
 	while ((from = span_find(text, from, "<%")) != SIZE_MAX) {
-		struct tag tag;
+		struct placeholder_tag tag;
 		if (render_read_tag(text, from, &tag))
 			return false;
 		if (tag.type == 'n' && !span_starts(tag.content, "$secrets."))
@@ -178,10 +178,10 @@ static bool has_placeholder(struct span text, size_t from)
 	return false;
 }
 
-static int put_name(struct scan *s, const struct tag *tag)
+static int put_name(struct render_scan *s, const struct placeholder_tag *tag)
 {
 	struct render *r = s->r;
-	struct found f = dialects_render_find(r, tag->content);
+	struct placeholder_value f = dialects_render_find(r, tag->content);
 	struct span whole = { s->text.p + tag->start, tag->end - tag->start };
 	size_t from = s->out->n;
 	if (r->lookups > LOOKUPS_MAX)
@@ -212,7 +212,7 @@ static int put_name(struct scan *s, const struct tag *tag)
 	return 0;
 }
 
-static int put_tag(struct scan *s, const struct tag *tag)
+static int put_tag(struct render_scan *s, const struct placeholder_tag *tag)
 {
 	s->has_tag = true;
 	if (tag->type != 'n' && tag->type != '!' && s->r->taken_out.n == 0)
@@ -229,7 +229,8 @@ static int put_tag(struct scan *s, const struct tag *tag)
 	case '^':
 		if (s->n_sections == SECTIONS_MAX)
 			return render_problem(s, RENDER_SECTION, tag->start);
-		s->sections[s->n_sections++] = (struct section){ tag->content, tag->start };
+		s->sections[s->n_sections++] =
+		    (struct placeholder_section){ tag->content, tag->start };
 		return 0;
 	case '/':
 		if (s->n_sections == 0 ||
@@ -246,8 +247,8 @@ static int put_tag(struct scan *s, const struct tag *tag)
 
 int render_text(struct render *r, struct span text, struct str *out)
 {
-	struct section sections[SECTIONS_MAX] NOT_ZEROED;
-	struct scan s = {
+	struct placeholder_section sections[SECTIONS_MAX] NOT_ZEROED;
+	struct render_scan s = {
 		.r = r, .text = text, .out = out, .line_start = out->n, .sections = sections
 	};
 	r->problem = RENDER_OK;
@@ -259,7 +260,7 @@ int render_text(struct render *r, struct span text, struct str *out)
 		render_put_text(&s, (struct span){ text.p + s.pos, end - s.pos });
 		if (start == SIZE_MAX)
 			break;
-		struct tag tag;
+		struct placeholder_tag tag;
 		if (render_read_tag(text, start, &tag))
 			return render_problem(&s, RENDER_UNCLOSED, start);
 		if (put_tag(&s, &tag))
@@ -274,7 +275,7 @@ int render_text(struct render *r, struct span text, struct str *out)
 struct span render_only_name(struct span text)
 {
 	text = span_trim(text);
-	struct tag tag;
+	struct placeholder_tag tag;
 	bool is_tag = span_starts(text, "<%") && render_read_tag(text, 0, &tag) == 0 &&
 	              tag.end == text.n && tag.type == 'n';
 	return is_tag ? tag.content : (struct span){ "", 0 };

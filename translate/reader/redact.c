@@ -11,14 +11,14 @@
 #include "translate/reader/placeholders.h"
 #include "translate/reader/warnings.h"
 
-struct edit {
+struct redact_edit {
 	size_t from, to;
 	const char *as;
 	const struct node *hidden; /* the value at this place */
 };
 
 /* A position; columns count characters, both from 1. Line 0: not set. */
-struct cursor {
+struct text_position {
 	unsigned line, column;
 	size_t byte;
 };
@@ -27,12 +27,12 @@ struct redaction {
 	struct parse_context *r;
 	const struct doc *doc;
 	struct span text;
-	struct edit *edit;
+	struct redact_edit *edit;
 	size_t n, max;
 	uintptr_t *hidden; /* addresses of the hidden values, sorted */
 	size_t seen;       /* edits found in the result */
 	bool auth;
-	struct cursor cursor;
+	struct text_position cursor;
 };
 
 /* ---- positions to bytes ---- */
@@ -41,9 +41,9 @@ struct redaction {
 static void go_to_line(struct redaction *m, unsigned line, unsigned column)
 {
 	struct span t = m->text;
-	struct cursor *c = &m->cursor;
+	struct text_position *c = &m->cursor;
 	if (c->line == 0 || line < c->line || (line == c->line && column < c->column))
-		*c = (struct cursor){ 1, 1, span_starts(t, "\xef\xbb\xbf") ? 3 : 0 };
+		*c = (struct text_position){ 1, 1, span_starts(t, "\xef\xbb\xbf") ? 3 : 0 };
 	while (c->line < line && c->byte < t.n) {
 		char is = t.p[c->byte++];
 		if (is == '\r' && c->byte < t.n && t.p[c->byte] == '\n')
@@ -59,7 +59,7 @@ static void go_to_line(struct redaction *m, unsigned line, unsigned column)
 static size_t redact_byte_at(struct redaction *m, unsigned line, unsigned column)
 {
 	struct span t = m->text;
-	struct cursor *c = &m->cursor;
+	struct text_position *c = &m->cursor;
 	go_to_line(m, line, column);
 	for (; c->column < column && c->byte < t.n; c->column++) {
 		c->byte++;
@@ -111,7 +111,7 @@ static size_t scalar_end(struct span t, size_t i, struct span value)
 
 /* ---- edits ---- */
 
-static void add_edit(struct redaction *m, struct edit e)
+static void add_edit(struct redaction *m, struct redact_edit e)
 {
 	if (m->n == m->max) {
 		m->max = m->max ? 2 * m->max : 8;
@@ -135,8 +135,9 @@ static void edit_secrets(struct redaction *m)
 		to -= to > from && t.p[to - 1] == '\n';
 		to -= to > from && t.p[to - 1] == '\r';
 	}
-	add_edit(m, (struct edit){ from, to, more ? ": \"" REDACTED "\", " : ": \"" REDACTED "\"",
-	                           m->r->job->secrets });
+	add_edit(m, (struct redact_edit){ from, to,
+	                                  more ? ": \"" REDACTED "\", " : ": \"" REDACTED "\"",
+	                                  m->r->job->secrets });
 }
 
 /* A value below `<<` that n overrides would stay in the stored text. */
@@ -162,7 +163,7 @@ static void edit_auth_member(struct redaction *m, const struct field *f, bool sh
 	size_t from = redact_byte_at(m, n->line, n->column);
 	size_t to = node_is(n, NODE_TEXT) ? scalar_end(m->text, from, text) : SIZE_MAX;
 	if (!shared && !(n->flags & NODE_ALIASED) && to != SIZE_MAX) {
-		add_edit(m, (struct edit){ from, to, "\"" REDACTED "\"", n });
+		add_edit(m, (struct redact_edit){ from, to, "\"" REDACTED "\"", n });
 		m->auth = true;
 		return;
 	}
@@ -191,8 +192,8 @@ static void edit_auth(struct redaction *m)
 
 static int compare_edits(const void *a, const void *b)
 {
-	const struct edit *x = a;
-	const struct edit *y = b;
+	const struct redact_edit *x = a;
+	const struct redact_edit *y = b;
 	return (x->from > y->from) - (x->from < y->from);
 }
 
@@ -203,7 +204,7 @@ static size_t redact_apply(struct redaction *m, size_t from, size_t to, size_t f
 {
 	size_t i = first;
 	for (; i < m->n && m->edit[i].to <= to; i++) {
-		const struct edit *e = &m->edit[i];
+		const struct redact_edit *e = &m->edit[i];
 		if (e->from < from) {
 			out->full = true; /* overlapping edits */
 			return i;

@@ -22,8 +22,8 @@ struct scope {
 	const struct settings *set;
 	const struct job *job;
 	const struct facts *facts;
-	const struct mark *mark; /* NULL: none */
-	bool hide;               /* write REDACTED instead of secrets */
+	const struct submission_mark *mark; /* NULL: none */
+	bool hide;                          /* write REDACTED instead of secrets */
 	struct arena *a;
 	const struct hived_plan *hived; /* NULL: the scheduler is not HiveD */
 	const struct mount *mounts;
@@ -69,14 +69,14 @@ extern const char *const SCOPE_NAMES[SCOPE_FLAGS];
 
 /* A function that writes one value of the scope `s`. */
 #define PUT_FUNCTION(name, call)                                                                   \
-	static bool name(const struct scope *s, struct out *o)                                     \
+	static bool name(const struct scope *s, struct variable_output *o)                         \
 	{                                                                                          \
 		call;                                                                              \
 		return true;                                                                       \
 	}
 /* The same for a variable that may be absent. */
 #define PUT_OPTIONAL(name, present, call)                                                          \
-	static bool name(const struct scope *s, struct out *o)                                     \
+	static bool name(const struct scope *s, struct variable_output *o)                         \
 	{                                                                                          \
 		bool there = present;                                                              \
 		if (there)                                                                         \
@@ -125,7 +125,7 @@ struct template_row {
 extern const struct template_row TEMPLATES[TEMPLATE_MAX];
 
 /* Conditions of overlays, and of the objects beside a Framework. */
-enum when {
+enum overlay_condition {
 	WHEN_ALWAYS,
 	WHEN_RUNTIME_CONFIGMAP,
 	WHEN_PULL_SECRET,
@@ -145,12 +145,12 @@ enum when {
 	WHEN_INFINIBAND,
 	WHEN_IMAGE_AUTH
 };
-bool when_holds(enum when w, const struct scope *s);
+bool when_holds(enum overlay_condition w, const struct scope *s);
 
 /* An overlay and when it applies. */
 struct overlay {
 	const char *file;
-	enum when when;
+	enum overlay_condition when;
 	unsigned has; /* enum scope_flag: guaranteed by the condition */
 	const char *doc;
 	enum template_id units[9]; /* templates; ends with TEMPLATE_MAX */

@@ -22,7 +22,7 @@ enum op_kind {
 	OP_KIND_MAX
 };
 
-struct op {
+struct prog_op {
 	uint32_t kind;
 	uint32_t at, n;
 	uint32_t jump; /* next op if the variable is absent */
@@ -30,7 +30,7 @@ struct op {
 };
 
 struct prog {
-	struct op *op;
+	struct prog_op *op;
 	size_t n;
 	char *text;
 	size_t text_n;
@@ -38,15 +38,15 @@ struct prog {
 
 enum { PROG_TEXT_MAX = 1 << 20 };
 
-struct compiler {
+struct prog_compiler {
 	const struct vocabulary *v;
-	struct op *op;
+	struct prog_op *op;
 	size_t n, cap;
 	struct str text;
 	bool barrier; /* jump target: literal text must not be joined across it */
 };
 
-static struct op *prog_emit(struct compiler *c, enum op_kind kind)
+static struct prog_op *prog_emit(struct prog_compiler *c, enum op_kind kind)
 {
 	if (c->n == c->cap) {
 		c->cap = c->cap ? 2 * c->cap : 64;
@@ -54,42 +54,42 @@ static struct op *prog_emit(struct compiler *c, enum op_kind kind)
 	}
 	assert(c->op);
 	c->barrier = false;
-	struct op *op = &c->op[c->n++];
-	*op = (struct op){ .kind = kind };
+	struct prog_op *op = &c->op[c->n++];
+	*op = (struct prog_op){ .kind = kind };
 	return op;
 }
 
 /* Emits the text from `at` to the end of c->text. */
-static void emit_literal(struct compiler *c, size_t at)
+static void emit_literal(struct prog_compiler *c, size_t at)
 {
 	size_t n = c->text.n - at;
-	struct op *last = c->n && !c->barrier ? &c->op[c->n - 1] : NULL;
+	struct prog_op *last = c->n && !c->barrier ? &c->op[c->n - 1] : NULL;
 	if (n == 0)
 		return;
 	if (last && last->kind == OP_TEXT) {
 		last->n += (uint32_t)n;
 		return;
 	}
-	struct op *op = prog_emit(c, OP_TEXT);
+	struct prog_op *op = prog_emit(c, OP_TEXT);
 	op->at = (uint32_t)at;
 	op->n = (uint32_t)n;
 }
 
-static void emit_text(struct compiler *c, const char *text)
+static void emit_text(struct prog_compiler *c, const char *text)
 {
 	size_t at = c->text.n;
 	str_puts(&c->text, text);
 	emit_literal(c, at);
 }
 
-static void emit_escaped(struct compiler *c, struct span text)
+static void emit_escaped(struct prog_compiler *c, struct span text)
 {
 	size_t at = c->text.n;
 	str_json_text(&c->text, text);
 	emit_literal(c, at);
 }
 
-static void emit_variable(struct compiler *c, enum op_kind kind, struct span name)
+static void emit_variable(struct prog_compiler *c, enum op_kind kind, struct span name)
 {
 	const struct variable *h = variable_find(c->v, name);
 	assert(h); /* manifest_read has checked it */
@@ -98,9 +98,9 @@ static void emit_variable(struct compiler *c, enum op_kind kind, struct span nam
 
 /* ---- scalars ---- */
 
-static void emit_string(struct compiler *c, struct span text)
+static void emit_string(struct prog_compiler *c, struct span text)
 {
-	struct piece p;
+	struct scalar_piece p;
 	emit_text(c, "\"");
 	while (piece_next(&text, &p) > 0) {
 		const struct constant *k = p.variable ? constant_find(c->v, p.text) : NULL;
@@ -113,16 +113,17 @@ static void emit_string(struct compiler *c, struct span text)
 }
 
 /* Whether a plain scalar is one variable. */
-static bool lone_variable(const struct compiler *c, const struct node *n, struct piece *p)
+static bool lone_variable(const struct prog_compiler *c, const struct node *n,
+                          struct scalar_piece *p)
 {
 	struct span rest = node_span(n);
 	return n->plain && piece_next(&rest, p) > 0 && p->variable && rest.n == 0 &&
 	       constant_find(c->v, p->text) == NULL;
 }
 
-static void emit_scalar(struct compiler *c, const struct node *n)
+static void emit_scalar(struct prog_compiler *c, const struct node *n)
 {
-	struct piece p;
+	struct scalar_piece p;
 	if (n->type == NODE_BOOL) {
 		emit_text(c, n->boolean ? "true" : "false");
 	} else if (n->type == NODE_INT) {
@@ -139,12 +140,12 @@ static void emit_scalar(struct compiler *c, const struct node *n)
 /* ---- containers ---- */
 
 /* Whether a scalar has an optional variable. */
-static bool prog_may_be_absent(const struct compiler *c, const struct node *n)
+static bool prog_may_be_absent(const struct prog_compiler *c, const struct node *n)
 {
 	if (n->type != NODE_TEXT)
 		return false;
 	struct span rest = node_span(n);
-	struct piece p;
+	struct scalar_piece p;
 	while (piece_next(&rest, &p) > 0) {
 		const struct variable *h = p.variable ? variable_find(c->v, p.text) : NULL;
 		if (h && h->optional)
@@ -153,16 +154,16 @@ static bool prog_may_be_absent(const struct compiler *c, const struct node *n)
 	return false;
 }
 
-static bool is_splice(const struct compiler *c, const struct node *n)
+static bool is_splice(const struct prog_compiler *c, const struct node *n)
 {
-	struct piece p;
+	struct scalar_piece p;
 	return n->type == NODE_TEXT && lone_variable(c, n, &p) && p.list;
 }
 
-static void emit_value(struct compiler *c, const struct node *n);
+static void emit_value(struct prog_compiler *c, const struct node *n);
 
 /* A member (key.p is set) or element, and its comma. */
-static void emit_item(struct compiler *c, struct span key, const struct node *n, bool comma)
+static void emit_item(struct prog_compiler *c, struct span key, const struct node *n, bool comma)
 {
 	if (is_splice(c, n)) {
 		emit_scalar(c, n);
@@ -187,7 +188,7 @@ static void emit_item(struct compiler *c, struct span key, const struct node *n,
 	c->barrier = true;
 }
 
-static void emit_value(struct compiler *c, const struct node *n)
+static void emit_value(struct prog_compiler *c, const struct node *n)
 {
 	if (n->type != NODE_MAP && n->type != NODE_LIST) {
 		emit_scalar(c, n);
@@ -211,16 +212,16 @@ static void emit_value(struct compiler *c, const struct node *n)
 }
 
 /* Text that is never absent. */
-static bool is_string(const struct compiler *c, const struct node *n)
+static bool is_string(const struct prog_compiler *c, const struct node *n)
 {
-	struct piece p;
+	struct scalar_piece p;
 	if (!node_is(n, NODE_TEXT) || prog_may_be_absent(c, n))
 		return false;
 	return !lone_variable(c, n, &p) || variable_find(c->v, p.text)->type < VARIABLE_MAP;
 }
 
 /* {name: N, value: V} as "N":"V", */
-static int emit_member(struct compiler *c, const struct node *n, struct err *e)
+static int emit_member(struct prog_compiler *c, const struct node *n, struct err *e)
 {
 	const struct node *name = node_get(n, "name");
 	const struct node *value = node_get(n, "value");
@@ -240,7 +241,7 @@ static int emit_member(struct compiler *c, const struct node *n, struct err *e)
 	return 0;
 }
 
-static int emit_root(struct compiler *c, const struct node *root, enum prog_shape shape,
+static int emit_root(struct prog_compiler *c, const struct node *root, enum prog_shape shape,
                      struct err *e)
 {
 	/* An absent value is removed from its container, so the root is a container. */
@@ -265,7 +266,7 @@ static int emit_root(struct compiler *c, const struct node *root, enum prog_shap
 struct prog *prog_new(const struct node *root, enum prog_shape shape, const struct vocabulary *v,
                       struct err *e)
 {
-	struct compiler c = { .v = v, .text = STR_INIT(PROG_TEXT_MAX) };
+	struct prog_compiler c = { .v = v, .text = STR_INIT(PROG_TEXT_MAX) };
 	int rc = emit_root(&c, root, shape, e);
 	if (rc == 0 && c.text.full)
 		rc = err_set(e, UNKNOWN_ERROR, "larger than %d bytes", PROG_TEXT_MAX);
@@ -293,8 +294,8 @@ void prog_free(struct prog *p)
 /* ---- running ---- */
 
 /* Runs a variable; returns the next op. */
-static size_t run_variable(const struct op *op, size_t next, size_t mark, const struct scope *s,
-                           struct out *o)
+static size_t run_variable(const struct prog_op *op, size_t next, size_t mark,
+                           const struct scope *s, struct variable_output *o)
 {
 	if (op->variable->write(s, o))
 		return next;
@@ -307,11 +308,11 @@ static size_t run_variable(const struct op *op, size_t next, size_t mark, const 
 
 void prog_run(const struct prog *p, const struct scope *s, struct str *out)
 {
-	struct out value = { out, false };
-	struct out piece = { out, true };
+	struct variable_output value = { out, false };
+	struct variable_output piece = { out, true };
 	size_t mark = out->n;
 	for (size_t i = 0; i < p->n;) {
-		const struct op *op = &p->op[i++];
+		const struct prog_op *op = &p->op[i++];
 		switch ((enum op_kind)op->kind) {
 		case OP_TEXT:
 			str_put(out, p->text + op->at, op->n);

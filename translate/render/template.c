@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "translate/job/names.h"
 
-struct reader {
+struct manifest_reader {
 	const char *file;
 	enum manifest_role role;
 	unsigned has;
@@ -27,7 +27,8 @@ static const char NO_END[] = "a variable without end or name (for ${ itself writ
 
 static const char *const NAMED_LISTS[] = { "containers", "initContainers", NULL };
 
-static int template_fail(const struct reader *r, unsigned line, const char *text, struct span about)
+static int template_fail(const struct manifest_reader *r, unsigned line, const char *text,
+                         struct span about)
 {
 	return err_set(r->e, UNKNOWN_ERROR, "template %s, line %u: %s: `%s`", r->file, line, text,
 	               quoted(r->a, about));
@@ -50,7 +51,7 @@ const struct constant *constant_find(const struct vocabulary *v, struct span nam
 	return NULL;
 }
 
-static int template_fail_unknown(const struct reader *r, unsigned line, struct span name)
+static int template_fail_unknown(const struct manifest_reader *r, unsigned line, struct span name)
 {
 	struct guess g = { .name = name };
 	for (size_t k = 0; k < r->v->n_groups; k++)
@@ -68,9 +69,9 @@ static int template_fail_unknown(const struct reader *r, unsigned line, struct s
 	               r->file, line, quoted(r->a, name));
 }
 
-int piece_next(struct span *rest, struct piece *p)
+int piece_next(struct span *rest, struct scalar_piece *p)
 {
-	*p = (struct piece){ 0 };
+	*p = (struct scalar_piece){ 0 };
 	if (rest->n == 0)
 		return 0;
 	size_t n = 1;
@@ -99,12 +100,13 @@ int piece_next(struct span *rest, struct piece *p)
 
 /* ---- scalars ---- */
 
-struct location {
+struct template_location {
 	bool element;   /* of a list */
 	bool text_only; /* Kubernetes accepts only text here */
 };
 
-static int check_variable(const struct reader *r, const struct node *n, struct piece p, bool whole)
+static int check_variable(const struct manifest_reader *r, const struct node *n,
+                          struct scalar_piece p, bool whole)
 {
 	if (constant_find(r->v, p.text))
 		return p.list ? template_fail(r, n->line, "a constant is no list", p.text) : 0;
@@ -128,10 +130,11 @@ static int check_variable(const struct reader *r, const struct node *n, struct p
 	                     span_of(h->name));
 }
 
-static int check_text(const struct reader *r, const struct node *n, struct location at)
+static int check_text(const struct manifest_reader *r, const struct node *n,
+                      struct template_location at)
 {
 	struct span rest = node_span(n);
-	struct piece p;
+	struct scalar_piece p;
 	int more = 0;
 	for (size_t i = 0; (more = piece_next(&rest, &p)) > 0; i++) {
 		bool whole = i == 0 && rest.n == 0;
@@ -152,7 +155,8 @@ static int check_text(const struct reader *r, const struct node *n, struct locat
 	return more < 0 ? template_fail(r, n->line, NO_END, node_span(n)) : 0;
 }
 
-static int template_check_scalar(const struct reader *r, const struct node *n, struct location at)
+static int template_check_scalar(const struct manifest_reader *r, const struct node *n,
+                                 struct template_location at)
 {
 	switch ((enum node_type)n->type) {
 	case NODE_TEXT:
@@ -184,11 +188,11 @@ static int template_check_scalar(const struct reader *r, const struct node *n, s
 /* ---- keys ---- */
 
 /* Fills the constants into a key. 1: the key has changed. */
-static int fold_key(const struct reader *r, struct member *m)
+static int fold_key(const struct manifest_reader *r, struct member *m)
 {
 	STR_AUTO key = STR_INIT(4096);
 	struct span rest = member_key(m);
-	struct piece p;
+	struct scalar_piece p;
 	int more = 0;
 	while ((more = piece_next(&rest, &p)) > 0) {
 		const struct constant *c = p.variable ? constant_find(r->v, p.text) : NULL;
@@ -208,19 +212,20 @@ static int fold_key(const struct reader *r, struct member *m)
 /* ---- containers ---- */
 
 /* The last two keys of the path. */
-struct above {
+struct path_tail {
 	struct span key;
 	struct span before; /* above it */
 };
 
-static int check_node(const struct reader *r, struct node *n, struct above up, bool element);
+static int check_node(const struct manifest_reader *r, struct node *n, struct path_tail up,
+                      bool element);
 
-static int check_container_names(const struct reader *r, const struct node *list)
+static int check_container_names(const struct manifest_reader *r, const struct node *list)
 {
 	for (size_t i = 0; i < list->n; i++) {
 		const struct node *name = node_get(&list->item[i], "name");
 		struct span rest = node_is(name, NODE_TEXT) ? node_span(name) : SPAN("${");
-		struct piece p;
+		struct scalar_piece p;
 		int more;
 		while ((more = piece_next(&rest, &p)) > 0 && !p.variable) {
 		}
@@ -235,7 +240,7 @@ static int check_container_names(const struct reader *r, const struct node *list
 	return 0;
 }
 
-static int check_list(const struct reader *r, struct node *n, struct above up)
+static int check_list(const struct manifest_reader *r, struct node *n, struct path_tail up)
 {
 	struct node *item = arena_alloc(r->a, n->n * sizeof(*item));
 	for (size_t i = 0; i < n->n; i++) {
@@ -247,7 +252,7 @@ static int check_list(const struct reader *r, struct node *n, struct above up)
 	return names_listed(NAMED_LISTS, up.key) ? check_container_names(r, n) : 0;
 }
 
-static int check_map(const struct reader *r, struct node *n, struct above up)
+static int check_map(const struct manifest_reader *r, struct node *n, struct path_tail up)
 {
 	struct member *m = arena_alloc(r->a, n->n * sizeof(*m));
 	bool filled = false; /* the reader has refused equal keys as written */
@@ -261,7 +266,7 @@ static int check_map(const struct reader *r, struct node *n, struct above up)
 			if (span_eq(member_key(&m[k]), member_key(&m[i])))
 				return template_fail(r, m[i].key_line, "the same key twice",
 				                     member_key(&m[i]));
-		struct above down = { member_key(&m[i]), up.key };
+		struct path_tail down = { member_key(&m[i]), up.key };
 		if (check_node(r, &m[i].value, down, false) < 0)
 			return -1;
 	}
@@ -270,7 +275,8 @@ static int check_map(const struct reader *r, struct node *n, struct above up)
 }
 
 /* Checks a node and replaces its children by a copy with the constants filled in. */
-static int check_node(const struct reader *r, struct node *n, struct above up, bool element)
+static int check_node(const struct manifest_reader *r, struct node *n, struct path_tail up,
+                      bool element)
 {
 	if (n->type == NODE_LIST)
 		return check_list(r, n, up);
@@ -280,12 +286,12 @@ static int check_node(const struct reader *r, struct node *n, struct above up, b
 	bool text_only = element ? names_listed(TEXT_LISTS, up.key)
 	                         : names_listed(TEXT_MAPS, up.before) ||
 	                               (up.before.n && span_is(up.key, "value"));
-	return template_check_scalar(r, n, (struct location){ element, text_only });
+	return template_check_scalar(r, n, (struct template_location){ element, text_only });
 }
 
 int manifest_read(struct manifest *m, const struct vocabulary *v, struct arena *a, struct err *e)
 {
-	struct reader r = { m->file, m->role, m->has, v, a, e };
+	struct manifest_reader r = { m->file, m->role, m->has, v, a, e };
 	NOTES_AUTO warnings = { 0 };
 	struct budget budget = BUDGET_DEFAULT;
 	struct doc *doc = ARENA_NEW(a, struct doc, 1);
@@ -311,7 +317,7 @@ int manifest_read(struct manifest *m, const struct vocabulary *v, struct arena *
 		               first.line, first.column, why);
 	}
 	/* A list at the top is a fragment, such as of an environment: see PROG_ITEMS. */
-	struct above top = { doc->root.type == NODE_LIST ? SPAN("env") : SPAN(""), SPAN("") };
+	struct path_tail top = { doc->root.type == NODE_LIST ? SPAN("env") : SPAN(""), SPAN("") };
 	if (check_node(&r, &doc->root, top, false) < 0)
 		return -1;
 	m->root = &doc->root;
@@ -323,28 +329,30 @@ int manifest_read(struct manifest *m, const struct vocabulary *v, struct arena *
 /* In node.flags of a merged tree: an overlay set this scalar. */
 enum { SET_BY_OVERLAY = 0x80 };
 
-struct merge {
+struct manifest_merger {
 	const char *file;
 	struct arena *a;
 	struct err *e;
 };
 
-static int merge_fail(const struct merge *m, unsigned line, const char *text, struct span about)
+static int merge_fail(const struct manifest_merger *m, unsigned line, const char *text,
+                      struct span about)
 {
 	return err_set(m->e, UNKNOWN_ERROR, "template %s, line %u: %s: `%s`", m->file, line, text,
 	               quoted(m->a, about));
 }
 
-static int fail_part(const struct merge *m, const struct node *container)
+static int fail_part(const struct manifest_merger *m, const struct node *container)
 {
 	return merge_fail(m, container->line,
 	                  "there is no such container to add to, and it has no image of its own",
 	                  node_span(node_get(container, "name")));
 }
 
-static int adopt(const struct merge *m, struct span key, const struct node *n, struct node *out);
+static int adopt(const struct manifest_merger *m, struct span key, const struct node *n,
+                 struct node *out);
 
-static int adopt_list(const struct merge *m, struct span key, const struct node *n,
+static int adopt_list(const struct manifest_merger *m, struct span key, const struct node *n,
                       struct node *item)
 {
 	for (size_t i = 0; i < n->n; i++) {
@@ -356,7 +364,7 @@ static int adopt_list(const struct merge *m, struct span key, const struct node 
 	return 0;
 }
 
-static int adopt_map(const struct merge *m, const struct node *n, struct member *member)
+static int adopt_map(const struct manifest_merger *m, const struct node *n, struct member *member)
 {
 	for (size_t i = 0; i < n->n; i++) {
 		member[i] = n->member[i];
@@ -372,7 +380,8 @@ static int adopt_map(const struct merge *m, const struct node *n, struct member 
 }
 
 /* Copies a new node and marks its scalars, so that no second overlay can set them. */
-static int adopt(const struct merge *m, struct span key, const struct node *n, struct node *out)
+static int adopt(const struct manifest_merger *m, struct span key, const struct node *n,
+                 struct node *out)
 {
 	*out = *n;
 	if (n->type == NODE_LIST) {
@@ -389,11 +398,11 @@ static int adopt(const struct merge *m, struct span key, const struct node *n, s
 	return 0;
 }
 
-static int template_merge_map(const struct merge *m, const struct node *base,
+static int template_merge_map(const struct manifest_merger *m, const struct node *base,
                               const struct node *over, struct node *out);
 
-static int template_append(const struct merge *m, const struct node *base, const struct node *over,
-                           struct node *out)
+static int template_append(const struct manifest_merger *m, const struct node *base,
+                           const struct node *over, struct node *out)
 {
 	struct node *item = arena_alloc(m->a, (base->n + over->n) * sizeof(*item));
 	for (size_t i = 0; i < base->n; i++)
@@ -407,8 +416,8 @@ static int template_append(const struct merge *m, const struct node *base, const
 }
 
 /* Merges containers by name; a new container needs an image. */
-static int merge_named(const struct merge *m, const struct node *base, const struct node *over,
-                       struct node *out)
+static int merge_named(const struct manifest_merger *m, const struct node *base,
+                       const struct node *over, struct node *out)
 {
 	struct node *item = arena_alloc(m->a, (base->n + over->n) * sizeof(*item));
 	size_t n = base->n;
@@ -443,8 +452,8 @@ static int merge_named(const struct merge *m, const struct node *base, const str
 	return 0;
 }
 
-static int merge_node(const struct merge *m, const struct node *base, const struct member *over,
-                      struct node *out)
+static int merge_node(const struct manifest_merger *m, const struct node *base,
+                      const struct member *over, struct node *out)
 {
 	const struct node *value = &over->value;
 	struct span key = member_key(over);
@@ -464,7 +473,7 @@ static int merge_node(const struct merge *m, const struct node *base, const stru
 	return adopt(m, key, value, out);
 }
 
-static int merge_member(const struct merge *m, struct member *v, size_t *n,
+static int merge_member(const struct manifest_merger *m, struct member *v, size_t *n,
                         const struct member *over)
 {
 	size_t i = 0;
@@ -486,7 +495,7 @@ static int merge_member(const struct merge *m, struct member *v, size_t *n,
 	return adopt(m, member_key(over), &over->value, &v[(*n)++].value);
 }
 
-static int template_merge_map(const struct merge *m, const struct node *base,
+static int template_merge_map(const struct manifest_merger *m, const struct node *base,
                               const struct node *over, struct node *out)
 {
 	struct member *v = arena_alloc(m->a, (base->n + over->n) * sizeof(*v));
@@ -505,7 +514,7 @@ static int template_merge_map(const struct merge *m, const struct node *base,
 int manifest_merge(const struct node **root, const struct manifest *overlay, struct arena *a,
                    struct err *e)
 {
-	struct merge m = { overlay->file, a, e };
+	struct manifest_merger m = { overlay->file, a, e };
 	const struct node *base = *root;
 	const struct node *over = overlay->root;
 	struct member top = { .value = *over };

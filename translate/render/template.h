@@ -22,12 +22,12 @@
 struct scope;
 
 /* Output of a variable. Inside a text the value has no quotes of its own. */
-struct out {
+struct variable_output {
 	struct str *s;
 	bool text;
 };
 
-static inline void out_text(struct out *o, struct span v)
+static inline void out_text(struct variable_output *o, struct span v)
 {
 	if (o->text)
 		str_json_text(o->s, v);
@@ -36,7 +36,7 @@ static inline void out_text(struct out *o, struct span v)
 }
 
 /* Quotes around a value that needs no escaping and goes to o->s directly. */
-static inline void out_quote(struct out *o)
+static inline void out_quote(struct variable_output *o)
 {
 	if (!o->text)
 		str_char(o->s, '"');
@@ -58,7 +58,7 @@ struct variable {
 	bool optional;
 	unsigned needs; /* enum scope_flag: required of the template */
 	/* Writes the value; false and nothing if it is absent. */
-	bool (*write)(const struct scope *s, struct out *o);
+	bool (*write)(const struct scope *s, struct variable_output *o);
 	const char *source; /* source of the rule: "OpenPAI", "v1", "ours" */
 	const char *doc;    /* the rule in a sentence */
 };
@@ -100,13 +100,13 @@ const struct variable *variable_find(const struct vocabulary *v, struct span nam
 const struct constant *constant_find(const struct vocabulary *v, struct span name);
 
 /* Part of a scalar: literal text, or the name of a variable. */
-struct piece {
+struct scalar_piece {
 	struct span text;
 	bool variable, list;
 };
 
 /* Takes the next piece off `rest`: 1 and *p, 0 at the end, -1 for a `${` without end or name. */
-int piece_next(struct span *rest, struct piece *p);
+int piece_next(struct span *rest, struct scalar_piece *p);
 
 enum manifest_role { MANIFEST_BASE, MANIFEST_OVERLAY };
 

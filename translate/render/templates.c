@@ -58,7 +58,7 @@ enum { COMMON = -1 };
 SHIPPED_FILES(EMBED_ROW)
 /* clang-format on */
 
-struct shipped {
+struct shipped_file {
 	int profile;
 	const char *file;
 	const char *text, *end;
@@ -66,14 +66,14 @@ struct shipped {
 
 #define SHIPPED_ROW(profile, folder, name, file)                                                   \
 	{ profile, file, embed_##folder##_##name, embed_##folder##_##name##_end },
-static const struct shipped SHIPPED[] = { SHIPPED_FILES(SHIPPED_ROW) };
+static const struct shipped_file SHIPPED[] = { SHIPPED_FILES(SHIPPED_ROW) };
 enum { N_SHIPPED = ARRAY_SIZE(SHIPPED) };
 
 const char *template_nth(size_t i, int *profile, struct span *text)
 {
 	if (i >= N_SHIPPED)
 		return NULL;
-	const struct shipped *s = &SHIPPED[i];
+	const struct shipped_file *s = &SHIPPED[i];
 	*profile = s->profile;
 	*text = (struct span){ s->text, (size_t)(s->end - s->text) };
 	return s->file;
@@ -122,7 +122,7 @@ const char *const SCOPE_NAMES[SCOPE_FLAGS] = {
 	"pai-runtime for one architecture",
 };
 
-bool when_holds(enum when w, const struct scope *s)
+bool when_holds(enum overlay_condition w, const struct scope *s)
 {
 	switch (w) {
 	case WHEN_ALWAYS:

@@ -53,7 +53,7 @@ static inline void go(struct bench *b)
 
 static inline void pass(struct bench *b, int64_t ms)
 {
-	struct part *parts[] = { &b->janitor->frameworks, &b->janitor->classes };
+	struct orphan_kind *parts[] = { &b->janitor->frameworks, &b->janitor->classes };
 	for (size_t k = 0; k < 2; k++) {
 		for (size_t i = 0; i < parts[k]->orphans.n; i++)
 			parts[k]->orphans.v[i].since_ms -= ms;

@@ -11,7 +11,7 @@
 
 #define HASH "0123456789abcdef0123456789abcdef"
 
-static const struct mark MARK = {
+static const struct submission_mark MARK = {
 	"00112233445566778899aabbccddeeff", "here", NULL, NULL, false, false
 };
 
@@ -24,7 +24,7 @@ struct bench {
 	struct role role[120];
 	struct job job;
 	struct facts facts;
-	const struct mark *mark;
+	const struct submission_mark *mark;
 	struct arena a;
 	struct err e;
 	struct objects out;

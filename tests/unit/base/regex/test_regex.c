@@ -11,12 +11,12 @@ enum { LINE_MAX_BYTES = 1 << 16, SOON_MS = 60000 };
 
 /* Text of which no more than eight bytes are in memory. */
 struct narrow {
-	struct text text;
+	struct regex_text text;
 	struct span span;
 	char window[8];
 };
 
-static struct span read_narrow(struct text *t, size_t from)
+static struct span read_narrow(struct regex_text *t, size_t from)
 {
 	struct narrow *n = (struct narrow *)t;
 	size_t size = n->span.n - from < t->window ? n->span.n - from : t->window;

@@ -414,7 +414,7 @@ static void same_as_the_server(struct world *w)
 }
 
 /* The sum of all that a view shows. */
-static int64_t sum(const struct view *v)
+static int64_t sum(const struct cache_view *v)
 {
 	int64_t n = 0;
 	struct view_walk walk = { .view = v };
@@ -427,7 +427,7 @@ TEST(test_cache_becomes_as_the_server_is)
 {
 	static struct world w;
 	w = (struct world){ .cache = cache_new(MAX), .dice = { 7 }, .version = 100 };
-	const struct view *held[8] = { NULL };
+	const struct cache_view *held[8] = { NULL };
 	int64_t sums[8] = { 0 };
 	for (int i = 0; i < 8000; i++) {
 		unsigned what = dice_roll(&w.dice, 100);

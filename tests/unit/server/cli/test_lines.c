@@ -15,7 +15,7 @@ static void note(void *arg, struct span line, bool cut)
 /* All of it, in pieces of so many bytes. */
 static void assert_lines(const char *text, size_t piece, size_t max, const char *wanted)
 {
-	struct lines l = LINES_INIT(max);
+	struct line_splitter l = LINES_INIT(max);
 	STR_AUTO out = STR_INIT(4096);
 	size_t all = strlen(text);
 	for (size_t i = 0; i < all; i += piece)

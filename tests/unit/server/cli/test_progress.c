@@ -34,7 +34,8 @@ static struct progress read_ok(const char *text, struct arena *a)
 static void assert_block(const struct progress *p, size_t columns, size_t rows, const char *wanted)
 {
 	STR_AUTO out = STR_INIT(MAX);
-	progress_block(&out, p, &(struct frame){ "alice~mnist", columns, rows, 1065000, NULL, 0 });
+	progress_block(&out, p,
+	               &(struct progress_frame){ "alice~mnist", columns, rows, 1065000, NULL, 0 });
 	assert_string_equal(str_c(&out), wanted);
 }
 
@@ -98,7 +99,7 @@ TEST(test_progress_read_strange)
 	                            &a);
 	assert_int_equal(p.state, JOB_UNKNOWN);
 	progress_line(&out, &p);
-	progress_block(&out, &p, &(struct frame){ "u~j", 40, 10, 0, NULL, 0 });
+	progress_block(&out, &p, &(struct progress_frame){ "u~j", 40, 10, 0, NULL, 0 });
 	progress_verdict(&out, &p, "u~j");
 }
 
@@ -144,9 +145,9 @@ TEST(test_progress_block_fits)
 	for (size_t columns = 19; columns < 130; columns += 7) {
 		for (size_t rows = 1; rows < 8; rows++) {
 			STR_AUTO out = STR_INIT(MAX);
-			progress_block(
-			    &out, &p,
-			    &(struct frame){ "alice~mnist", columns, rows, 1065000, NULL, 0 });
+			progress_block(&out, &p,
+			               &(struct progress_frame){ "alice~mnist", columns, rows,
+			                                         1065000, NULL, 0 });
 			size_t lines = 0;
 			for (const char *s = str_c(&out); *s; s = strchr(s, '\n') + 1, lines++)
 				assert_true(visible_width((struct span){ s, strcspn(s, "\n") }) <=
@@ -214,8 +215,9 @@ TEST(test_progress_block_tasks)
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
 		STR_AUTO out = STR_INIT(MAX);
 		STR_AUTO wanted = STR_INIT(MAX);
-		progress_block(&out, &p,
-		               &(struct frame){ "mnist", 40, CASES[i].rows, 1065000, TASKS, 3 });
+		progress_block(
+		    &out, &p,
+		    &(struct progress_frame){ "mnist", 40, CASES[i].rows, 1065000, TASKS, 3 });
 		str_puts(&wanted, "mnist  RUNNING  1m 05s  retry 2\n"
 		                  "  worker  [###======....] 1/4 succeeded,\n"
 		                  "  ps      [xxxxxx???????] 1/2 failed, 1 \n");
@@ -225,7 +227,7 @@ TEST(test_progress_block_tasks)
 	}
 	STR_AUTO out = STR_INIT(MAX);
 	p.role[0].tasks = 1;
-	progress_block(&out, &p, &(struct frame){ "mnist", 200, 10, 1065000, NULL, 0 });
+	progress_block(&out, &p, &(struct progress_frame){ "mnist", 200, 10, 1065000, NULL, 0 });
 	assert_non_null(strstr(str_c(&out), "1 waiting, 2 GPUs\n"));
 	assert_non_null(strstr(str_c(&out), "1 unknown, 1 GPU each\n"));
 }

@@ -102,7 +102,7 @@ TEST(test_fields_read_limits)
 static const struct {
 	const char *header;
 	size_t size;
-	enum range range;
+	enum range_result range;
 	size_t from, n;
 } RANGES[] = {
 	{ "bytes=0-0", 10, RANGE_PART, 0, 1 },
@@ -147,7 +147,7 @@ TEST(test_range_read)
 	for (size_t i = 0; i < ARRAY_SIZE(RANGES); i++) {
 		size_t from = 0;
 		size_t n = 0;
-		enum range range = range_read(RANGES[i].header, RANGES[i].size, &from, &n);
+		enum range_result range = range_read(RANGES[i].header, RANGES[i].size, &from, &n);
 		if (range != RANGES[i].range || from != RANGES[i].from || n != RANGES[i].n)
 			fail_msg("%s of %zu: %d, %zu, %zu", RANGES[i].header, RANGES[i].size,
 			         (int)range, from, n);

@@ -104,9 +104,10 @@ TEST(test_build_only_a_framework_being_made_says_so)
 	assert_mark(&alone, 0, "labels", "rest-lit/creating", NULL);
 	OBJECT_AUTO *f = object(&alone, 0);
 	assert_text(f, "spec/executionType", "Start");
-	static const struct mark TOGETHER = { .submission = "00112233445566778899aabbccddeeff",
-		                              .instance = "here",
-		                              .at_once = true };
+	static const struct submission_mark TOGETHER = { .submission =
+		                                             "00112233445566778899aabbccddeeff",
+		                                         .instance = "here",
+		                                         .at_once = true };
 	owned.mark = &TOGETHER;
 	built(&owned);
 	assert_mark(&owned, 3, "labels", "rest-lit/creating", NULL);
@@ -116,7 +117,7 @@ TEST(test_build_only_a_framework_being_made_says_so)
 
 TEST(test_build_requests_are_the_frameworks_alone)
 {
-	static const struct mark KEYED = {
+	static const struct submission_mark KEYED = {
 		"00112233445566778899aabbccddeeff", "here", "ab-cd", "r-1", false, false
 	};
 	BENCH_AUTO b;

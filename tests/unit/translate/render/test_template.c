@@ -14,7 +14,7 @@ struct scope {
 };
 
 #define WRITES(name, call)                                                                         \
-	static bool name(const struct scope *s, struct out *o)                                     \
+	static bool name(const struct scope *s, struct variable_output *o)                         \
 	{                                                                                          \
 		(void)s, (void)o;                                                                  \
 		call;                                                                              \

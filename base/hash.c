@@ -177,7 +177,7 @@ static const uint32_t SINES[64] = {
 	/* clang-format on */
 };
 
-/* For each round: the rotations of its steps, and the word of step i: times * i + plus. */
+/* The rotations of the steps of each round, and the word of step i: times * i + plus. */
 static const struct {
 	unsigned char rotate[4], times, plus;
 } ROUNDS[4] = {
@@ -247,7 +247,7 @@ static ssize_t random_from_kernel(void *p, size_t n)
 	struct stat st;
 	if (fd < 0)
 		return -1;
-	/* In a container image it can be a regular file. */
+	/* The device can be a regular file in a container image. */
 	got = fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) ? read(fd, p, n) : -1;
 	close(fd);
 	return got;

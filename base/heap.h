@@ -18,7 +18,7 @@ struct heap_item {
 };
 
 struct heap {
-	struct heap_item **v; /* who makes a heap frees it at the end; zeroes are an empty one */
+	struct heap_item **v; /* owned: the owner of the heap frees it; zeroes are an empty heap */
 	size_t n, room;
 };
 

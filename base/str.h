@@ -86,7 +86,8 @@ static inline bool span_eq(struct span a, struct span b)
 	return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
-/* Below 0, 0 or above 0, byte by byte; a beginning comes before the whole. */
+/* Compares byte by byte; returns a number below 0, 0, or above 0.  A prefix comes before the longer
+ * text. */
 static inline int span_compare(struct span a, struct span b)
 {
 	size_t n = a.n < b.n ? a.n : b.n;
@@ -170,10 +171,10 @@ size_t span_lower_alnum(char *out, struct span s);
 /* Are these the letters and digits of the name, as span_lower_alnum writes them? */
 bool span_becomes(struct span name, struct span lower_alnum);
 
-/* At most max bytes of UTF-8 text, without a truncated character at the end. */
+/* Returns the first max bytes at most, without a truncated UTF-8 character at the end. */
 struct span span_cut(struct span s, size_t max);
 
-/* Without white space (is_space) at both ends. */
+/* Returns the text without white space (is_space) at both ends. */
 struct span span_trim(struct span s);
 
 struct str {
@@ -186,10 +187,10 @@ struct str {
 #define STR_AUTO __attribute__((cleanup(str_done))) struct str
 /* STR_AUTO out = STR_INIT(max): at most `max` bytes, not counting the final NUL. */
 #define STR_INIT(maximum) ((struct str){ .max = (maximum) })
-/* For text with secrets.  str_printf does not wipe its own buffer. */
+/* A str for text with secrets, which is wiped. str_printf does not wipe its own buffer. */
 #define STR_SECRET(maximum) ((struct str){ .max = (maximum), .secret = true })
 
-/* Make room for n more bytes.  Returns false and sets full if that exceeds the maximum. */
+/* Makes room for n more bytes.  Returns false and sets full if that exceeds the maximum. */
 bool str_reserve_slow(struct str *s, size_t n);
 static inline bool str_reserve(struct str *s, size_t n)
 {
@@ -251,7 +252,7 @@ static inline const char *str_c(const struct str *s)
 /* Moves the text out; the caller frees it.  Never NULL.  *s is empty afterwards. */
 char *str_take(struct str *s);
 void str_done(struct str *s);
-/* Like str_done, and wipes the text. */
+/* Frees as str_done, and wipes the text before. */
 void str_wipe(struct str *s);
 
 /* printf into fresh memory; the caller frees it. */

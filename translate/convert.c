@@ -134,7 +134,7 @@ static void convert_export(struct convert *c, struct span name, struct span valu
 	convert_line(c, arena_printf(c->a, "export %.*s=", (int)name.n, name.p), value, "'");
 }
 
-/* What rest-lit puts into the environment of the role's containers: a list of {name, value or
+/* Returns the environment that rest-lit adds to the role's containers: a list of {name, value or
  * valueFrom}, with a null at its end. */
 static const struct node *convert_env(const struct convert *c, const struct job *job, size_t role)
 {

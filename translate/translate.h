@@ -83,12 +83,12 @@ struct template_file {
 };
 
 /* Compiles and checks all templates (variables, functions, overlays, places). NULL and *e (500,
- * file, line) if a template or a setting is wrong. Free with translator_free. */
+ * file, line) if a template or a setting is wrong. The caller frees it with translator_free. */
 struct translator *translator_new(const struct settings *s, const struct template_file *replace,
                                   struct err *e);
 void translator_free(struct translator *t);
 const struct settings *translator_settings(const struct translator *t);
-/* Whether a template uses job.gpuType; no shipped one does. */
+/* Returns true if a template uses job.gpuType; no shipped one does. */
 bool translator_uses_gpu_type(const struct translator *t);
 
 /* Dialects of job files, as bits of a set: the rows of translate/dialects/dialect.c. */
@@ -113,10 +113,10 @@ struct job *job_read(const struct translator *t, unsigned set, struct span text,
                      struct arena *a, struct notes *warnings, struct err *e);
 
 /*
- * Writes a job of any dialect as a v2 job in YAML.  What v2 cannot say is noted in *lost, with its
- * place in the file; these notes and `warnings`, those of job_read, are comments above the job.  A
- * v2 job has no comments and keeps its secrets.  -1 and *e (400, 413): as a v2 job it would be
- * refused.
+ * Writes a job of any dialect as a v2 job in YAML.  Properties that v2 cannot express are noted in
+ * *lost, with its place in the file; these notes and `warnings`, those of job_read, are comments
+ * above the job.  A v2 job has no comments and keeps its secrets.  -1 and *e (400, 413): as a v2
+ * job it would be refused.
  */
 int job_convert(const struct translator *t, const struct job *job, const struct notes *warnings,
                 struct notes *lost, struct str *out, struct err *e);
@@ -157,11 +157,11 @@ struct facts {
 	const char *key_seed; /* 64 random hex digits, a secret, for job_needs_key; else NULL */
 };
 
-/* Whether the tasks of the job log in to each other, and the user has no key pair for that: then
+/* Returns true if the tasks of the job log in to each other and the user has no key pair: then
  * pai-runtime makes one from facts.key_seed. */
 bool job_needs_key(const struct job *job, const struct facts *f);
 
-/* Warns of requests that the extension of the user cannot satisfy. For jobs that are to be
+/* Warns of requests that the extension of the user cannot satisfy. Called for jobs that are to be
  * built. */
 void job_warn(const struct job *job, const struct facts *f, struct notes *warnings);
 

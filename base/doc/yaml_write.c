@@ -110,7 +110,7 @@ static void put_literal(struct str *out, struct span t, size_t indent)
 	}
 }
 
-/* With a point and a signed exponent, as YAML 1.1 requires. */
+/* Writes the number with a point and a signed exponent, as YAML 1.1 requires. */
 static void put_real(struct str *out, double v)
 {
 	char text[40];

@@ -5,8 +5,8 @@
 
 #include "base/str.h"
 
-/* A descriptor that is closed at the end of its scope; -1: none.  For files that are only read, or
- * that were synced before: errors of close are ignored, and errno is kept. */
+/* A descriptor that is closed at the end of its scope; -1: none.  Use it for files that are only
+ * read, or that were synced before: errors of close are ignored, and errno is kept. */
 #define FD_AUTO __attribute__((cleanup(fd_cleanup))) int
 void fd_cleanup(const int *fd);
 

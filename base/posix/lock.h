@@ -4,7 +4,7 @@
  *
  *	LOCK_AUTO(&queue->lock);
  *
- * At most one per block.  Errors are those of misuse, and are not looked at.
+ * A block has at most one. pthread_mutex_lock fails only by misuse, so errors are ignored.
  */
 #include <pthread.h>
 

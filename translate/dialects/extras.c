@@ -132,7 +132,7 @@ static void storages_read(struct parse_context *r, const struct field *extras)
 	r->job->n_storages = s.n;
 }
 
-/* Whether all options are known; a placeholder may become any text. */
+/* Returns true if all options are known; a placeholder may become any text. */
 static bool git_takes_options(struct span text)
 {
 	for (text = span_trim(text); text.n > 0; text = span_trim(text)) {
@@ -186,7 +186,8 @@ static bool has_text(const struct node *map, const char *key)
 	return span_trim(parse_text(map, key)).n > 0;
 }
 
-/* Without the public one, no task lets another in. */
+/* Returns true if the user has a key pair.  Without the public key, tasks cannot log in to each
+ * other. */
 static bool has_keys(const struct facts *f)
 {
 	const struct node *pair = node_get(f->extension, "jobSSH");
@@ -241,7 +242,7 @@ void extras_read(struct parse_context *r)
 	if (duration.n && duration.n->type != NODE_INT)
 		parse_wrong_type(r, &duration, "a whole number of seconds");
 	r->job->max_duration_s = parse_number(r, &duration, &most);
-	/* Whether the server allows the job to run that long is part of the error. */
+	/* The error also says if the server allows the job to run that long. */
 	if (r->set->max_duration_s && r->job->max_duration_s > r->set->max_duration_s)
 		parse_refuse(r, &duration,
 		             "must be at most %" PRId64

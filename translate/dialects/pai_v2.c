@@ -11,7 +11,8 @@
 
 enum { LOGIN_MAX = 16384, LOGINS_MAX = 256 };
 
-/* What has a name and may be named by others: also a deployment, whose type is "deployment". */
+/* A prerequisite that has a name to which others refer; also a deployment, whose type is
+ * "deployment". */
 struct prerequisite {
 	struct span name, type;
 	const struct node *node;
@@ -133,8 +134,8 @@ static struct span pai_v2_auth_text(struct login_reader *l, const struct field *
 	return text;
 }
 
-/* Without `registryuri` the login is for the registry of the image.  A later login for the same
- * registry replaces the earlier one. */
+/* Reads a login.  Without `registryuri` it is for the registry of the image.  A later login for the
+ * same registry replaces the earlier one. */
 static void read_auth(struct login_reader *l, const struct field *auth, struct span uri)
 {
 	struct registry_login login = { SPAN(""), SPAN(""), SPAN("") };
@@ -326,7 +327,8 @@ static struct location find_location(const struct lines *l, size_t offset)
 	return (struct location){ { .path = PATH_KEY(NULL, SPAN("taskRoles")) }, 0 };
 }
 
-/* Whether the root of the name is missing because of an error that is reported elsewhere. */
+/* Returns true if the root of the name is missing because of an error that is reported
+ * elsewhere. */
 static bool is_said_already(const struct commands *c, struct span name)
 {
 	for (size_t i = 0; i < ROOTS; i++) {

@@ -3,7 +3,7 @@
 #include "translate/job/names.h"
 #include "translate/reader/warnings.h"
 
-/* What a command may refer to. */
+/* The variables to which a command may refer. */
 struct raw_names {
 	const struct role *role;
 	const struct node *env; /* of the container */

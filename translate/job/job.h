@@ -35,10 +35,10 @@ struct raw_key {
 };
 
 /*
- * What a role adds to the pod of taskrole.yaml, for dialects whose roles are pods of Kubernetes:
- * metadata (labels, annotations) and spec (containers, initContainers, volumes, ...), only what
- * may be kept.  The first container is called `app` and has no image, command or args: these are
- * in the role.  What taskrole.yaml sets wins; lists are joined, containers by name.
+ * The members that a role adds to the pod of taskrole.yaml, for dialects whose roles are pods of
+ * Kubernetes: metadata (labels, annotations) and spec (containers, initContainers, volumes, ...),
+ * only what may be kept.  The first container is called `app` and has no image, command or args:
+ * these are in the role.  Members of taskrole.yaml win; lists are joined, containers by name.
  */
 struct raw_pod {
 	const struct node *tree;

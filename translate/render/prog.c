@@ -112,7 +112,7 @@ static void emit_string(struct compiler *c, struct span text)
 	emit_text(c, "\"");
 }
 
-/* Whether a plain scalar is one variable. */
+/* Returns true if a plain scalar is one variable. */
 static bool lone_variable(const struct compiler *c, const struct node *n, struct piece *p)
 {
 	struct span rest = node_span(n);
@@ -138,7 +138,7 @@ static void emit_scalar(struct compiler *c, const struct node *n)
 
 /* ---- containers ---- */
 
-/* Whether a scalar has an optional variable. */
+/* Returns true if a scalar has an optional variable. */
 static bool prog_may_be_absent(const struct compiler *c, const struct node *n)
 {
 	if (n->type != NODE_TEXT)

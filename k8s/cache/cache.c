@@ -173,8 +173,8 @@ struct change {
 	const struct job_entry *named;        /* an entry with the name of the Framework */
 };
 
-/* In the order of the first change.  `place` is a hash table of 2 * cap numbers of changes, from 1;
- * 0 is free. */
+/* Changes in the order of the first change of each job.  `place` is a hash table of 2 * cap numbers
+ * of changes, from 1; 0 is free. */
 struct queue {
 	struct change *v;
 	uint32_t *place;

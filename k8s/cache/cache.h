@@ -30,11 +30,12 @@ static inline void view_cleanup(const struct view **v)
 }
 /* A first LIST has completed. */
 bool view_warm(const struct view *v);
-/* How many entries have this state, without those that are being created (`creating`) or were
- * created by other programs (`legacy`); JOB_STATE_MAX: all entries.  They are counted at each
+/* Returns the number of entries in this state, without those that are being created (`creating`) or
+ * were created by other programs (`legacy`); JOB_STATE_MAX: all entries.  They are counted at each
  * change, so that the total of a list needs no walk. */
 size_t view_count(const struct view *v, enum job_state state);
-/* By metadata.name; borrowed while the view is held, job_entry_hold to keep it longer; or NULL. */
+/* Finds an entry by metadata.name, or returns NULL.  It is borrowed while the view is held;
+ * job_entry_hold keeps it longer. */
 const struct job_entry *view_find(const struct view *v, struct span name);
 /* Iterate in no order; begin with { .view = v }.  NULL at the end. */
 struct view_walk {
@@ -47,7 +48,7 @@ const struct job_entry *view_next_keyed(struct view_walk *w, uint64_t key);
 
 /* ---- writing: any thread ---- */
 
-/* From the watch.  Takes the reference. */
+/* Stores an object that the watch has delivered.  Takes the reference. */
 void cache_put(struct cache *c, struct job_entry *f);
 void cache_remove(struct cache *c, struct span name, struct span uid, int64_t version);
 /* A bookmark: everything up to this version has been received. */
@@ -83,6 +84,7 @@ struct change_queue *change_queue_new(struct cache *c, struct err *e);
 int change_queue_fd(const struct change_queue *i); /* readable when there are changes */
 void change_queue_listen(struct change_queue *i, bool on);
 bool change_queue_empty(struct change_queue *i);
-/* Call for each change, the earliest first.  false: some were lost; the caller must use a view. */
+/* Takes a change, the earliest first; call it until no change is left.  false: some were lost; the
+ * caller must use a view. */
 bool change_queue_take(struct change_queue *i, cache_changed *changed, void *arg);
 void change_queue_free(struct change_queue *i);

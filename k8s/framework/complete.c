@@ -20,7 +20,7 @@ static const struct phrase {
 	{ FW_POD_REFUSED_UNKNOWN, "PodCreationUnknownError", "[]" },
 };
 
-/* One of the attributes, which are a list of texts as JSON. */
+/* Returns true if the attributes, a list of texts as JSON, have this one. */
 static bool complete_attribute(const char *attributes, const char *quoted)
 {
 	const char *at = strstr(attributes, quoted);

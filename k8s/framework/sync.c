@@ -177,8 +177,8 @@ static bool one_remove(struct one *o, const char *uid, bool force, bool confirm)
 	return one_answered(o, w->remove(w->arg, &what));
 }
 
-/* Of a ConfigMap, *out has the uids and `dying`.  One that the Framework or its ConfigMap owns, but
- * the status does not know, is deleted. */
+/* Finds the ConfigMap or pod.  *out has only the uids and `dying` of a ConfigMap.  One that the
+ * Framework or its ConfigMap owns, but the status does not know, is deleted. */
 static enum found one_find(struct one *o, bool confirm, struct framework_pod *out)
 {
 	const struct framework_world *w = o->s->w;
@@ -260,7 +260,7 @@ static void one_not_seen(struct one *o)
 		one_force(o, o->t ? sync_scaled_down() : sync_stopped());
 }
 
-/* After the end of an attempt: a retry; false: there is none.  policy NULL: never. */
+/* Retries after the end of an attempt; false: there is no retry. policy NULL: never. */
 static bool one_retry(struct one *o, const struct fw_policy *policy)
 {
 	static const struct fw_policy NEVER = { false, 0 };
@@ -348,7 +348,8 @@ static void task_there(struct one *o, const struct framework_pod *pod)
 		fw_end(o->s, o->l,
 		       fw_outcome_new(FW_POD_DELETED, "Pod is being deleted by others"));
 		one_move(o, FW_DELETING);
-		/* By force only if it took too long.  The next sync sees that it is gone. */
+		/* The deletion is forced only if it took too long.  The next sync sees that the pod
+		 * is gone. */
 		if (o->r->grace_s != FW_NO_TIME &&
 		    sync_due(o->s, pod->deletion_s - pod->grace_s + o->r->grace_s))
 			(void)one_remove(o, o->l->uid, true, true);
@@ -543,7 +544,7 @@ static void sync_pending(struct one *o)
 		one_force(o, sync_stopped());
 }
 
-/* Against its ConfigMap or pod. */
+/* Compares with the ConfigMap or pod and goes on from there. */
 static void one_sync(struct one *o)
 {
 	struct framework_pod there;

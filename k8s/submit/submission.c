@@ -62,7 +62,7 @@ struct submission {
 	int64_t give_up_ms;  /* of settling and undoing */
 	bool left_behind;    /* undoing failed */
 	bool again;          /* an earlier request with this key had succeeded */
-	struct err e;        /* why it is undone */
+	struct err e;        /* reason of the roll-back */
 };
 
 typedef void submission_step(struct submission *b, const struct store_reply *reply);
@@ -166,7 +166,7 @@ static void submission_replace(struct submission *b)
 	send_step(b, REPLACING, 0);
 }
 
-/* As step 0: one request removes the label and starts the Framework. */
+/* Repeats step 0: one request removes the label and starts the Framework. */
 static void submission_patch(struct submission *b, int64_t not_before_ms)
 {
 	b->step = 0;
@@ -280,7 +280,7 @@ static void submission_copy_text(char *to, size_t room, struct span text)
 	to[n] = '\0';
 }
 
-/* From the answer to the POST of the Framework, or to the PATCH that starts it. */
+/* Notes the answer to the POST of the Framework, or to the PATCH that starts it. */
 static void note_framework(struct submission *b, const struct store_reply *reply)
 {
 	struct submission_made *m = b->opt->made;

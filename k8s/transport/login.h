@@ -54,7 +54,7 @@ struct login_header {
 	unsigned version; /* of the token in it */
 };
 
-/* Update the line if the token has changed.  Any thread, one per header. */
+/* Updates the line if the token has changed.  Any thread, one per header. */
 void login_header_refresh(struct login *l, struct login_header *h);
 
 /* A handle for requests to the API server, with the login's CA and certificate.  NULL and *e (500).

@@ -1,4 +1,4 @@
-/* Which jobs this machine can run at all; asked before a job is stored. */
+/* Admission: decides before a job is stored if this machine can run it at all. */
 #include <stdlib.h>
 
 #include "base/json/scan.h"
@@ -66,7 +66,7 @@ int engine_admit(struct engine *e, const struct engine_asked *job, struct err *e
 			n = job->number - (known ? n : 0);
 		if (n == 0 || (known && !asked))
 			continue;
-		/* As far as it is known before there is one. */
+		/* The pod as far as it is known before it is made. */
 		const struct pod *pod =
 		    pod_read(doc_quiet(template, &BUDGET_DEFAULT, &a), &e->pods, &a, &why);
 		const char *of = arena_printf(&a, "role %.*s", (int)name.n, name.p);

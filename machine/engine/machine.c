@@ -1,4 +1,4 @@
-/* What this machine has and can do. */
+/* Facts about this machine and its abilities. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

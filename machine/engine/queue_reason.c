@@ -1,4 +1,4 @@
-/* Why tasks wait, as sentences. */
+/* The reasons why tasks wait, as sentences. */
 #include "machine/engine/queue.h"
 
 /* "4 GPUs", "0.5 CPUs", "64 GiB of memory"; without a unit "4", "0.5", "64 GiB". */
@@ -41,7 +41,7 @@ bool queue_never(const struct queue *q, struct span virtual_cluster, const struc
 	return true;
 }
 
-/* What a user holds; AMOUNTS: does the head wait for it? */
+/* Returns the amount that a user holds; i == AMOUNTS: 1 if the head waits for the user. */
 static int64_t reason_has(const struct queue_group *u, enum amount i)
 {
 	return i == AMOUNTS ? u->endless : u->sum.held.of[i];

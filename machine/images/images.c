@@ -63,7 +63,7 @@ static const char PULL_SCRIPT[] =
     "case $1 in\n"
     "docker://localhost[:/]* | docker://127.0.0.1[:/]* | 'docker://[::1]'[:/]*) plain=yes ;;\n"
     "esac\n"
-    /* Without this file skopeo refuses all. */
+    /* skopeo refuses all images without this file. */
     "[ -e /etc/containers/policy.json ] || policy=--insecure-policy\n"
     "run skopeo --command-timeout=30s $policy inspect --raw $login "
     "${plain:+--tls-verify=false} \"$1$2\" >manifest || exit 3\n"
@@ -283,7 +283,8 @@ static void pull_start(struct images_item *p)
 		(void)err_set(&e, UNKNOWN_ERROR, "%s: %s", dir, strerrordesc_np(errno));
 	} else if (child_start(&p->child, &command, &e) == 0) {
 		p->m->running++;
-		/* Without memory for it the kernel refuses; then its end is seen a second later. */
+		/* epoll_ctl fails only without memory; then the end of the pull is seen a second
+		 * later. */
 		struct epoll_event event = { .events = EPOLLIN };
 		(void)epoll_ctl(p->m->epoll, EPOLL_CTL_ADD, p->child.pidfd, &event);
 		image_say(p, IMAGES_WAITING, "pulling the image %s", p->name);
@@ -509,7 +510,7 @@ int images_run_once(struct images *m)
 	m->sweeping = false;
 	for (const char *name; d && !m->sweeping && (name = dir_next(d)) != NULL;) {
 		FD_AUTO fd = openat(dirfd(d), name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-		/* What is locked stays. */
+		/* A locked directory stays. */
 		if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
 			m->sweeping = tree_remove(dirfd(d), name, IMAGES_SWEEP) == 1;
 	}

@@ -45,8 +45,8 @@ int images_probe(struct err *e);
 struct images *images_new(const char *dir, uint64_t bytes, int epoll, void (*changed)(void *arg),
                           struct err *e);
 
-/* Starts pulls and looks at them.  For a loop, before it waits: returns for how many milliseconds
- * at most; -1: no limit. */
+/* Starts pulls and looks at them.  A loop calls it before it waits, for the returned number of
+ * milliseconds at most; -1: no limit. */
 int images_run_once(struct images *m);
 
 /*

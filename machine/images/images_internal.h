@@ -1,5 +1,5 @@
 #pragma once
-/* What images.c and its tests share. */
+/* Declarations that images.c shares with its tests. */
 #include <sys/queue.h>
 
 #include "base/arena.h"
@@ -15,7 +15,7 @@ struct images {
 	int epoll;
 	void (*changed)(void *arg);
 	unsigned running;                            /* pulls */
-	int64_t look_ms;                             /* when pulls are looked at again */
+	int64_t look_ms;                             /* time of the next look at the pulls */
 	TAILQ_HEAD(images_items, images_item) items; /* oldest first */
 };
 

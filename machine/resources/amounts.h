@@ -18,7 +18,7 @@ struct amounts {
 	};
 };
 
-/* What some tasks hold, and what others wait for. */
+/* The sum of the resources that tasks hold, and of those that tasks wait for. */
 struct amounts_sum {
 	struct amounts held, wanted;
 	size_t running, waiting; /* tasks */

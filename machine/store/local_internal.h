@@ -84,7 +84,7 @@ struct row {
 	struct span meta;   /* after row_read: metadata in the body */
 };
 
-/* Before WHERE or ORDER in statements of row_find. */
+/* The beginning of the statements of row_find; WHERE or ORDER follow. */
 #define ROW                                                                                        \
 	"SELECT o.id, max(o.version, ifnull(s.version, 0)), o.kind, o.namespace, o.name, o.uid, "  \
 	"o.owner, o.body, s.text, s.uid FROM object o LEFT JOIN status s ON s.id = o.id "

@@ -1,5 +1,5 @@
 /*
- * What a start finds; see local_internal.h.
+ * Recovery at a start; see local_internal.h.
  *
  *	a damaged database: what can be read is copied into a new one, the old one is set aside
  *	files of earlier versions: they are taken over
@@ -57,7 +57,7 @@ static int damage_write(const struct database *d, const char *name, struct span 
 
 /* ---- the database ------------------------------------------------------------------ */
 
-/* Without the status, whose table may be damaged, too. */
+/* Reads no status, because its table may be damaged, too. */
 #define DAMAGED                                                                                    \
 	"SELECT id, version, kind, namespace, name, uid, owner, body, NULL, NULL FROM object NOT " \
 	"INDEXED "
@@ -90,7 +90,7 @@ static int damage_schema(const struct database *d)
 	return pwrite(to, page, PAGE, 0) == PAGE ? 0 : -1;
 }
 
-/* Whether the old one can be read at all. */
+/* Opens the damaged database; true if it can be read at all. */
 static bool damage_connect(struct database *old)
 {
 	db_disconnect(old);
@@ -196,7 +196,7 @@ static int import_file(struct database *d, int dir, enum object_kind kind, const
 	struct row r = key;
 	bool good = scan_valid(key.body, OBJECT_DEPTH) && row_split(d, key.body, &r, &s) &&
 	            span_eq(r.name, key.name);
-	/* With a Framework that was still being created goes what it owns. */
+	/* A Framework that was still being created is dropped with its dependents. */
 	if (good && r.kind == KIND_FRAMEWORK &&
 	    (scan_path(r.meta, "labels", "rest-lit/creating").n > 0 ||
 	     span_is(scan_path(r.body, "spec", "executionType"), "\"Create\"")))
@@ -221,7 +221,7 @@ int import_files(struct database *d, struct err *e)
 	for (enum object_kind k = 0; k < KIND_MADE && code == 0; k++) {
 		const char *from = resource_of(k)->plural;
 		FREE_AUTO char *to = xasprintf("imported-%s", from);
-		/* What is not removed does no harm. */
+		/* Remaining files do no harm. */
 		(void)tree_remove(d->root, to, SIZE_MAX); /* of an earlier start */
 		if (renameat(d->root, from, d->root, to) != 0 && errno != ENOENT)
 			code = err_set(e, UNKNOWN_ERROR, "%s/%s: %s", d->path, to,

@@ -60,7 +60,7 @@ static int requests_refuse(struct work *w, int status, const char *what)
 	return status;
 }
 
-/* For a code of SQLite, or ROW_ABSENT; 0 for 0. */
+/* Answers with the error for a code of SQLite, or for ROW_ABSENT; 0 for 0. */
 static int requests_fail(struct work *w, int code)
 {
 	int cause = (code & 0xff) == SQLITE_IOERR ? sqlite3_system_errno(w->d->db) : 0;
@@ -130,7 +130,7 @@ static int create_one(struct work *w, struct str *text, struct row *r)
 	int code = row_store(w->d, r);
 	if (code == SQLITE_CONSTRAINT_UNIQUE)
 		return requests_refuse(w, 409, "already exists");
-	/* Without its owner it does not stay. */
+	/* An object without its owner is not kept. */
 	return code == SQLITE_CONSTRAINT_FOREIGNKEY ? 0 : requests_fail(w, code);
 }
 
@@ -188,7 +188,7 @@ static int patch_ask(struct work *w, const char *sql, struct str *text, const st
 	return 0;
 }
 
-/* Of RFC 6902 `test` and `replace`, with keys without `~`. */
+/* Applies `test` and `replace` of RFC 6902, with keys without `~`. */
 static int patch_operations(struct work *w, struct span patch, struct str *text)
 {
 	static const char OPERATION[] =
@@ -290,15 +290,15 @@ static int do_delete(struct work *w)
 		return requests_refuse(w, 409, "the precondition of the deletion does not hold");
 	r.version = ++w->d->version; /* of the removal */
 	(void)answer_object(w, &r, true);
-	/* With all that it owns.  The version stays, so that it is not given again after a restart.
-	 */
+	/* The database deletes its dependents, too.  The version stays, so that it is not given
+	 * again after a restart. */
 	const struct row last = { .version = r.version, .uid = SPAN(""), .status = SPAN("") };
 	int code = db_run(w->d, "DELETE FROM object WHERE id = ?1", "i", r.id);
 	return requests_fail(w, code ?: row_state(w->d, &last));
 }
 
-/* Writes something.  As that fits into the room that the log has, the disk must have some as well.
- */
+/* Writes something.  The disk must have room for it, although it fits into the free room of the
+ * log. */
 static int do_ready(struct work *w)
 {
 	struct statvfs disk;

@@ -28,7 +28,7 @@ static bool probe_is(const char *path, const char *number)
 /* The first that applies to what bubblewrap, or mount-overlay before it, has said. */
 static const struct advice {
 	const char *said; /* NULL: anything */
-	const char *file; /* which is there; NULL: any */
+	const char *file; /* file that exists; NULL: any */
 	bool zero, root;  /* it contains 0; this is root */
 	const char *advice;
 } ADVICE[] = {

@@ -149,7 +149,7 @@ static bool leftover_is(pid_t pid, void *variable)
 {
 	FREE_AUTO char *path = xasprintf("/proc/%d/environ", (int)pid);
 	STR_AUTO text = STR_SECRET(ENVIRON_MAX);
-	(void)fd_read_str(AT_FDCWD, path, &text); /* what is too long is looked at as well */
+	(void)fd_read_str(AT_FDCWD, path, &text); /* a truncated environment is searched as well */
 	struct span rest = str_view(&text);
 	while (rest.n > 0) {
 		if (span_is(span_next(&rest, '\0'), variable))

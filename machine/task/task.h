@@ -93,7 +93,8 @@ void task_stop(int pidfd, int64_t grace_s);
 /* SIGKILL to the containers. */
 void task_kill(int pidfd);
 
-/* After the shim has vanished: kills processes whose environment has this FC_POD_UID.  Reads that
- * of all processes, so not where a cgroup knows them, nor after a shim that has left its last
- * state: it has waited for all its descendants.  Returns how many were found. */
+/* Kills processes that a vanished shim has left: their environment has this FC_POD_UID.  It reads
+ * the environments of all processes, so it is not called if a cgroup has them, nor after a shim
+ * that has left its last state: that has waited for all its descendants.  Returns the number of
+ * processes found. */
 int task_kill_leftovers(const char *uid);

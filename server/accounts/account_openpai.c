@@ -421,7 +421,7 @@ static void ask_some(struct search *l)
 	}
 }
 
-/* Start waiting searches up to the limit. */
+/* Starts waiting searches up to the limit. */
 static void begin_some(struct searches *in)
 {
 	for (struct search *l = in->head; l && in->active < LOOKUPS_ACTIVE; l = l->next) {
@@ -533,7 +533,7 @@ void searches_find(struct searches *in, const char *name, account_callback *done
 	begin_some(in);
 }
 
-/* What look-ups under way have read may be old: it is used, but not remembered. */
+/* Data that look-ups under way have read may be old: it is used, but not remembered. */
 void searches_forget(struct searches *in)
 {
 	ttl_cache_clear(in->groups);

@@ -65,23 +65,23 @@ struct token {
 	const char *user;     /* valid by user_name_ok; NULL with TOKEN_REVIEW; in the arena */
 	bool application;     /* does not expire, or is an issuer's: may not manage tokens */
 	int64_t iat_s, exp_s; /* -1: absent */
-	/* Identifies the token in revocations: SHA-256 of its text, in hex.  For issuers of header
-	 * and payload only, because ES256 signatures are malleable. */
+	/* Identifies the token in revocations: SHA-256 of its text, in hex.  For issuers it is the
+	 * digest of header and payload only, because ES256 signatures are malleable. */
 	char id[TOKEN_ID];
 };
 
 /*
- * Verify a token.  now_s: seconds since 1970.  -1 and *e: 401 UnauthorizedUserError, with the same
- * message for all reasons; *why (static text, or in the arena) is for the log.
+ * Verifies a token.  now_s: seconds since 1970.  -1 and *e: 401 UnauthorizedUserError, with the
+ * same message for all reasons; *why (static text, or in the arena) is for the log.
  */
 int token_read(const struct keyring *k, struct span text, int64_t now_s, struct arena *a,
                struct token *out, const char **why, struct err *e);
 
-/* Make a token as OpenPAI does: {username, application, jobSpecific, encodedFrameworkName, iat
- * [, exp]} and a random jti.  lifetime_s 0: no expiry.  -1 and *e (400): no secret.  Appends. */
+/* Makes a token as OpenPAI does: {username, application, jobSpecific, encodedFrameworkName, iat [,
+ * exp]} and a random jti.  lifetime_s 0: no expiry.  -1 and *e (400): no secret.  Appends. */
 int token_make(const struct keyring *k, const char *user, bool application, int64_t now_s,
                int64_t lifetime_s, struct str *out, struct err *e);
 
-/* Read application, iat_s and exp_s of a stored token, without verification, to find expired
+/* Reads application, iat_s and exp_s of a stored token, without verification, to find expired
  * tokens.  false: not TOKEN_OWN. */
 bool token_times(struct span text, struct arena *a, struct token *out);

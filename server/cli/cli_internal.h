@@ -121,7 +121,7 @@ struct term_size {
 };
 struct term_size term_size(void);
 size_t output_columns(void); /* of standard output; SIZE_MAX: no terminal */
-/* Print visible text and LF on standard error; the second with the time of day. */
+/* Prints visible text and LF on standard error; the second with the time of day. */
 void term_print(struct term *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void term_say(struct term *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Prints a line of a log on standard output, after "NAME | ".  The number chooses its colour. */
@@ -181,10 +181,10 @@ struct remote_reply {
 void remote_reply_done(struct remote_reply *r);
 
 /*
- * Sends a request.  With r->patient it is repeated, for `patience`, after connection errors, 429,
- * 502, 503 and 504: it must be idempotent.  0 and a reply with `status`, or for status 0 with any
- * 2xx; -1 and *e: the refusal (*out has its body) with its status and notes; 504 when --timeout is
- * over, 503 when no answer came, 500 after another 2xx: the server may not be rest-lit.
+ * Sends a request.  If r->patient is set, it is repeated, for `patience`, after connection errors,
+ * 429, 502, 503 and 504: it must be idempotent.  0 and a reply with `status`, or for status 0 with
+ * any 2xx; -1 and *e: the refusal (*out has its body) with its status and notes; 504 when --timeout
+ * is over, 503 when no answer came, 500 after another 2xx: the server may not be rest-lit.
  */
 int remote_ask(struct remote *r, const struct client_call *call, int status,
                struct remote_reply *out, struct err *e);
@@ -210,7 +210,7 @@ int remote_print_json(struct span value);
 
 /* ---- remote_job.c: jobs by their names; the commands about one job ---- */
 
-/* The name of the client's user, from the server.  In the arena; NULL and *e. */
+/* The name of the client's user, from the server, in the arena; NULL and *e. */
 const char *remote_user(struct remote *r, struct arena *a, struct err *e);
 /* "/api/v2/jobs/USER~NAME" and the rest of the path; in the arena. */
 const char *remote_path(const char *job, const char *rest, struct arena *a);
@@ -234,7 +234,7 @@ struct role_progress {
 	int64_t gpus; /* of each task; 0: none, or unknown */
 };
 
-/* What a task says at the moment: visible text. */
+/* The last line of a task: visible text. */
 struct task_progress {
 	const char *name, *line; /* "worker[0]" */
 	bool running;
@@ -337,7 +337,7 @@ int64_t log_mux_run_once(struct log_mux *m);
 bool log_mux_idle(const struct log_mux *m);      /* nothing is being read */
 bool log_mux_over(const struct log_mux *m);      /* all tasks have succeeded */
 size_t log_mux_missing(const struct log_mux *m); /* logs that could not be read */
-/* What the tasks say; in the arena.  Returns the number of tasks. */
+/* Gives the last lines of all tasks; in the arena.  Returns the number of tasks. */
 size_t log_mux_tasks(const struct log_mux *m, struct arena *a, const struct task_progress **out);
 /* Appends the last lines of a task, "worker[0]", indented; nothing if they are the last that were
  * printed.  false: it has said nothing. */
@@ -345,8 +345,9 @@ bool log_mux_tail(struct log_mux *m, struct str *out, const char *task);
 
 /* ---- wait.c ---- */
 
-/* From now on signals come by this descriptor: SIGINT, SIGTERM and, with `hangup`, SIGHUP, unless
- * that is ignored, as under nohup.  -1 and errno.  Before threads are started, which inherit it. */
+/* Blocks SIGINT, SIGTERM and, with `hangup`, SIGHUP (unless that is ignored, as under nohup), and
+ * returns a descriptor that delivers them.  -1 and errno.  Call it before threads are started,
+ * which inherit the mask. */
 int wait_signals(bool hangup);
 /* Waits for the end of a job (USER~NAME, visible text), prints its progress and, with `logs`, the
  * output of its tasks; a terminal without it shows the last line of each of some tasks.  quiet:
@@ -372,7 +373,7 @@ struct job_text {
 	bool named; /* a file with a name that people can change */
 };
 
-/* Reads o->files[0].  -1 and *e.  Call submit_wipe in any case. */
+/* Reads o->files[0].  -1 and *e.  The caller calls submit_wipe in any case. */
 enum { SUBMIT_FILE_MAX = 16 << 20 };
 int submit_read(struct job_text *t, const struct options *o, struct err *e);
 void submit_wipe(struct job_text *t); /* it may have secrets */

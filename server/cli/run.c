@@ -170,7 +170,7 @@ int run_start(struct run *r, struct err *e)
 	r->engine.arg = r;
 	r->engine.notice = run_notice;
 	s->server.foreground = &r->engine;
-	/* By its descriptor, since addresses are short. */
+	/* The socket is reached by its descriptor, since addresses are short. */
 	r->own.socket = arena_printf(&o->arena, "/proc/self/fd/%d/socket", r->fd);
 	address_unix(r->own.socket, &s->address);
 	o->local = arena_printf(&o->arena, "%s/jobs", r->path);

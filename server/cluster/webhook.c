@@ -296,7 +296,7 @@ void webhook_see(struct webhook *w, const struct job_entry *job)
 	w->batch[i] = c;
 }
 
-/* After a failure, one at a time. */
+/* Sends the reports; after a failure one at a time. */
 static void webhook_pump(struct webhook *w)
 {
 	size_t busy = 0;

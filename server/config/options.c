@@ -504,7 +504,7 @@ static void config_member(struct options *o, unsigned command, const struct memb
 		(void)option_set(o, option, value, &from, e);
 }
 
-/* Whether the file has only comments and blanks, and thus no document. */
+/* Returns true if the file has only comments and blanks, and thus no document. */
 static bool config_is_empty(const char *text)
 {
 	while (*text) {

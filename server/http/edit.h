@@ -28,8 +28,8 @@ struct edit {
 void edit_start(struct request *r, void (*run)(struct edit *t), void (*done)(struct edit *t),
                 void *arg);
 
-/* For run: one request about Secrets; its outcome is also in *reply, whose texts live in the arena.
- * Sets kind, deadline, and that a whole object is read. */
+/* Sends one request about Secrets, for run; its outcome is also in *reply, whose texts live in the
+ * arena.  Sets kind, deadline, and that a whole object is read. */
 enum store_outcome edit_call(struct edit *t, struct store_request r, struct arena *a,
                              struct store_reply *reply);
 /* The store has not done it: 503 with this message, or 504 OutcomeUnknown.  -1. */

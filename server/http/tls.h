@@ -13,10 +13,10 @@ struct tls_chain;
 	"SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-RSA:"                                      \
 	"-CIPHER-ALL:+AES-256-GCM:+AES-128-GCM:+CHACHA20-POLY1305:-MAC-ALL:+AEAD"
 
-/* Read and check a chain and its key (PEM).  NULL and *e (400): unreadable, not a regular file, not
- * a certificate, or the key does not match. */
+/* Reads and checks a chain and its key (PEM).  NULL and *e (400): unreadable, not a regular file,
+ * not a certificate, or the key does not match. */
 struct tls *tls_new(const char *cert_file, const char *key_file, struct err *e);
-/* Read the files again if they have changed (force: always).  1: new chain or warning, 0:
+/* Reads the files again if they have changed (force: always).  1: new chain or warning, 0:
  * unchanged, -1 and *e: the old chain stays; the same bad files are reported once.  Main thread. */
 int tls_refresh(struct tls *t, bool force, struct err *e);
 /* A warning about the files read last (readable key, expiry), or NULL. */

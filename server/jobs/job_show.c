@@ -388,7 +388,7 @@ static void config_write_map(struct str *out, const struct node *n, write_member
 	str_char(out, '}');
 }
 
-/* In `auth`, only the registry and references to secrets are visible. */
+/* Only the registry and references to secrets of `auth` are visible. */
 static void write_auth_member(struct str *out, const struct member *m)
 {
 	const struct node *v = &m->value;

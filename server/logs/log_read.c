@@ -49,7 +49,7 @@ struct reading {
 	struct stream *stream;          /* NULL: not yet */
 	struct str held;                /* a last line that may be a message of the kubelet */
 	bool within;                    /* the forwarded bytes end within a line */
-	/* For the end of a log: a ring buffer; once it is full, the oldest byte is at ring[at]. */
+	/* A ring buffer for the end of a log; once it is full, the oldest byte is at ring[at]. */
 	char *ring;
 	size_t size, n, at;
 };

@@ -15,7 +15,7 @@ enum { LOG_LINK_KEY = 32 }; /* MAC_BYTES */
  */
 struct log_link {
 	struct span job, attempt, role, index, retry, file; /* in the path, decoded; no NUL */
-	/* In the link's token. */
+	/* Members of the link's token: */
 	const char *framework, *framework_uid, *pod_uid, *user;
 	int64_t expires_s; /* since 1970 */
 	bool tail;         /* the end of the log only */
@@ -71,9 +71,9 @@ typedef void log_looked(struct request *r, const struct log_link *l, enum log_th
  * The pod is found by the name that FrameworkController gives it, and must have l->pod_uid and the
  * labels of the task: users can write anything into a status.
  *
- * With `looked`, only finds out which logs the task attempt has; l->pod_uid is "" if the pod is
- * gone.  `looked` is called later, unless r is answered: 503, 500.  dropped: bytes of output before
- * what there is.
+ * If `looked` is given, it only finds out which logs the task attempt has; l->pod_uid is "" if the
+ * pod is gone.  `looked` is called later, unless r is answered: 503, 500.  dropped: the number of
+ * bytes of output before the kept ones.
  */
 void log_read(struct request *r, const struct log_link *l, bool follow, log_looked *looked);
 
@@ -189,17 +189,17 @@ struct output_call {
 	struct output_facts facts; /* put; the result of get */
 	struct span packed;        /* put */
 	struct span frames;        /* the result of get, until `done` returns */
-	/* why: for people. */
+	/* why: a text for people. */
 	void (*done)(struct output_call *c, enum output_outcome o, struct span why);
 	void *arg;
-	/* Of the store. */
+	/* The store's own: */
 	const char *version;
 	struct str body; /* done with str_done by the caller */
 };
 
 /*
- * Where the ends of outputs are kept: a table of three functions.  What is read is untrusted.  All
- * on the thread of c->store; nothing blocks.
+ * The storage of the ends of outputs: a table of three functions.  Data that is read is untrusted.
+ * All functions run on the thread of c->store and do not block.
  */
 struct output_store {
 	/* The kept outputs of the job of c->id. */
@@ -236,6 +236,7 @@ bool output_index_read(struct span configmap, const char *framework_uid, struct 
                        struct output_index *out);
 /* Appends the lines of all entries that are not displaced. */
 void output_index_lines(struct str *out, const struct output_index *x);
-/* Appends the ConfigMap with these lines.  With a version, it is a merge patch of that one. */
+/* Appends the ConfigMap with these lines.  If a version is given, it is a merge patch of that
+ * one. */
 void output_index_write(struct str *out, const struct output_id *id, struct span version,
                         struct span lines, struct arena *a);

@@ -58,7 +58,7 @@ struct uploads {
 	struct upload *first, **last; /* all, from the header to the end of the answer */
 };
 
-/* With the rate of bad tokens, which outlives the requests. */
+/* Makes the uploads with the rate of bad tokens, which outlives the requests. */
 struct uploads *uploads_new(void)
 {
 	struct uploads *u = xcalloc(1, sizeof(*u));
@@ -310,7 +310,7 @@ static store_callback framework_came;
 static void outputs_were_listed(struct output_call *c, enum output_outcome o, struct span why);
 static void output_was_put(struct output_call *c, enum output_outcome o, struct span why);
 
-/* After the answer. */
+/* Called after the answer. */
 static void upload_finish(struct upload *u)
 {
 	u->stage = UPLOAD_OVER;

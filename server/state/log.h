@@ -13,11 +13,12 @@
 enum log_format { LOG_JSON, LOG_LOGFMT };
 enum log_level { LOG_INFO, LOG_WARN, LOG_ERROR };
 
-/* Call once, before threads are started.  fd stays the caller's. */
+/* Prepares the log; called once, before threads are started. fd stays the caller's. */
 void log_init(enum log_format format, int fd);
 
-/* From now on the lines of this thread are written together, by log_flush, which it calls before it
- * waits or ends.  Warnings and errors are written at once, after the lines before them. */
+/* Collects the lines of this thread from now on, until log_flush writes them, which the thread
+ * calls before it waits or ends.  Warnings and errors are written at once, after the lines before
+ * them. */
 void log_collect(void);
 void log_flush(void);
 
@@ -33,5 +34,5 @@ void log_int(struct line *l, const char *key, int64_t value);
 void log_ms(struct line *l, const char *key, int64_t us); /* microseconds, shown as 1.234 */
 void log_end(struct line *l);
 
-/* Write a line with one field, or none if key is NULL. */
+/* Writes a line with one field, or none if key is NULL. */
 void log_event(enum log_level level, const char *message, const char *key, const char *value);

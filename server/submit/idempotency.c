@@ -41,7 +41,7 @@ const char *idempotency_value(struct submit *s)
 
 /* ---- one key, one job ---- */
 
-/* In the arena of its request. */
+/* Lives in the arena of its request. */
 struct claim {
 	struct claim *next, **link;
 	const char *value; /* "KEY-BODY" */

@@ -56,7 +56,7 @@ void shell_path(struct str *out, const char *path);
  * errexit ends bash, it has written to descriptor SHELL_REPORT_FD of `run` where. */
 void shell_header(struct str *out);
 enum { SHELL_REPORT_FD = 101 };
-/* What follows the header; all of the text if it has none. */
+/* Returns the text after the header; all of the text if it has none. */
 struct span shell_body(struct span script);
 
 enum argv_kind {
@@ -65,6 +65,6 @@ enum argv_kind {
 	ARGV_SHELL   /* anything else */
 };
 
-/* Splits a script, for images without a shell.  For ARGV_SIMPLE, *argv is the NULL-terminated
- * command, in the arena. */
+/* Splits a script, for images without a shell.  If it returns ARGV_SIMPLE, *argv is the
+ * NULL-terminated command, in the arena. */
 enum argv_kind argv_split(struct span script, struct arena *a, char ***argv);

@@ -41,7 +41,7 @@ void layout_init(struct layout *l, const char *root, struct arena *a);
 #define SSH_PRIVATE "ssh-privatekey"
 #define SSH_BIN     "bin"
 
-/* In layout.runtime_d: for each line of user.sh, the line of the job that it is. */
+/* A file in layout.runtime_d: the line of the job for each line of user.sh. */
 #define USER_LINES "user.lines"
 
 /* "dir/name" in the arena. */
@@ -73,8 +73,8 @@ struct span file_text(const char *path, enum file_kind kind, size_t max, struct 
 /* Makes a directory, its last part with this mode, and its parents.  It may exist. */
 int dir_make(const char *path, mode_t mode, struct err *e);
 
-/* Does the name match the pattern of *, ?, [a-z], [!a] and \?  As fnmatch without flags, for bytes.
- * An unfinished [ matches nothing. */
+/* Returns true if the name matches the pattern of *, ?, [a-z], [!a] and \, as fnmatch without
+ * flags, for bytes.  An unfinished [ matches nothing. */
 bool glob_matches(const char *pattern, const char *name);
 
 /* Disables core files, for a process that holds secrets. */

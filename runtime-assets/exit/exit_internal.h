@@ -1,9 +1,8 @@
 #pragma once
 /*
- * Explaining failures.  exit.c has the command and the GPU check, exitspec.c the specification and
+ * Explains failures.  exit.c has the command and the GPU check, exitspec.c the specification and
  * its matching, finalerror.c the final error of a log, failedline.c the line of the commands that
- * failed, termination.c log excerpts and the message.
- * Begin with exit_explain() in exit.c.
+ * failed, termination.c log excerpts and the message.  Begin with exit_explain() in exit.c.
  */
 #include "base/arena.h"
 #include "base/err.h"
@@ -139,7 +138,7 @@ void exit_spec_read(struct exit_spec *s, struct span text, int64_t code, struct 
 struct exit_verdict {
 	int64_t code;                       /* for the container */
 	const struct exit_pattern *pattern; /* NULL: none matched */
-	struct match user, platform;        /* what is quoted */
+	struct match user, platform;        /* texts to quote */
 	bool has_user, has_platform;
 	struct match handled; /* an exception that was handled before; empty: none */
 	int64_t rank;         /* the failed rank; -1: not known */
@@ -181,7 +180,7 @@ enum {
 /* A part of a log, made valid UTF-8. */
 struct excerpt {
 	struct str text;
-	size_t match;       /* where the match begins in it; SIZE_MAX: none */
+	size_t match;       /* offset of the match in it; SIZE_MAX: none */
 	struct str matched; /* the beginning of the match */
 };
 #define EXCERPT_AUTO __attribute__((cleanup(excerpt_done))) struct excerpt

@@ -26,10 +26,10 @@ struct barrier_times {
 	int64_t fetch_ms;    /* without gang allocation: for the Framework and the own address */
 };
 
-/* From BARRIER_CHECK_INTERVAL_SEC (5 to 1200, default 10) and BARRIER_CHECK_TIMEOUT_SEC (60 to
+/* Reads BARRIER_CHECK_INTERVAL_SEC (5 to 1200, default 10) and BARRIER_CHECK_TIMEOUT_SEC (60 to
  * 1200, default 600).  -1 and *e. */
 int barrier_times_read(struct barrier_times *t, struct err *e);
-/* For tests: all five in milliseconds, with commas. */
+/* Reads all five in milliseconds, with commas; for tests. */
 int barrier_times_parse(struct barrier_times *t, struct span text, struct err *e);
 
 enum barrier_answer {
@@ -79,7 +79,8 @@ void env_put_shell(struct str *shell, struct span name, struct span value);
 
 /* ---- distributed.c --------------------------------------------------------------------------- */
 
-/* What `extras.distributed` of a v2 job gives a task of its roles; empty for other tasks. */
+/* The texts that `extras.distributed` of a v2 job gives a task of its roles; empty for other
+ * tasks. */
 struct distributed_text {
 	struct str shell; /* lines that set a variable unless it is set */
 	struct str nul;   /* NAME=VALUE, each ended by NUL */

@@ -32,7 +32,7 @@ struct http_request {
 	const char *const *headers; /* "Name: value", NULL-terminated; control characters refused */
 	struct span body;           /* p is NULL: none, and no Content-Length */
 	size_t headers_max, body_max; /* limits of the reply's, in bytes */
-	int64_t deadline_ms;          /* when to give up, on clock_ms() */
+	int64_t deadline_ms;          /* deadline, on clock_ms() */
 };
 
 struct http_reply {
@@ -87,8 +87,8 @@ struct http_reader {
 
 void http_reader_init(struct http_reader *r, const char *method, size_t headers_max,
                       size_t body_max);
-/* 0, or HTTP_BROKEN or HTTP_TOO_LARGE.  Ignores bytes behind the reply.  Empty: the connection is
- * at its end. */
+/* 0, or HTTP_BROKEN or HTTP_TOO_LARGE.  Ignores bytes behind the reply.  Empty bytes: the
+ * connection is at its end. */
 int http_reader_push(struct http_reader *r, struct span bytes);
 void http_reader_done(struct http_reader *r);
 
@@ -107,10 +107,10 @@ struct address {
 	char *host; /* IPv6 without brackets; NULL before it is set */
 };
 
-/* Set host and port; an empty port is that of the protocol.  -1 if they are not valid. */
+/* Sets host and port; an empty port is that of the protocol.  -1 if they are not valid. */
 int address_set(struct address *a, struct span host, struct span port);
 
-/* Read http[s]://HOST[:PORT], which may end in a slash.  -1 if it is anything else. */
+/* Reads http[s]://HOST[:PORT], which may end in a slash.  -1 if it is anything else. */
 int address_read(struct address *a, struct span url);
 
 void address_done(struct address *a);

@@ -1,9 +1,9 @@
 #pragma once
 /*
- * The API server as a pod sees it.  With a mounted service account: its token (read before every
+ * The API server as a pod sees it.  If a service account is mounted: its token (read before every
  * request, because it rotates), its CA, the address in KUBERNETES_SERVICE_HOST and _PORT, and the
  * name kubernetes.default.svc in the certificate, or NAME if KUBE_APISERVER_ADDRESS is
- * https://NAME. Without one: KUBE_APISERVER_ADDRESS, http or https, no token.
+ * https://NAME. Else: KUBE_APISERVER_ADDRESS, http or https, no token.
  *
  * KUBECONFIG, HOME and proxies are ignored: an image could set them.
  */

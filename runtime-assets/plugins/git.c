@@ -329,7 +329,7 @@ static int clone_once(struct move *m, struct str *said)
 
 /* ---- directories ----------------------------------------------------------------------------- */
 
-/* To a target that exists, entry by entry, which rename cannot do. */
+/* Moves into a target that exists, entry by entry, which rename cannot do. */
 static int clone_move(struct move *m)
 {
 	if (!m->exists)

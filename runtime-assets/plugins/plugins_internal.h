@@ -136,7 +136,7 @@ enum {
 #define SSH_JOB_KEY "job_key"
 /* The same in the format of dropbear. */
 #define SSH_CLIENT_KEY SSH_JOB_KEY ".dropbear"
-/* In ssh_directory(): ssh_hosts of all tasks. */
+/* A file in ssh_directory(): ssh_hosts of all tasks. */
 #define SSH_CONFIG "ssh_config"
 
 /* A line of authorized_keys: a known type, a blank, base64, perhaps a comment; no options. */

@@ -42,7 +42,7 @@ void environment_add_text(struct environment *env, struct span text, struct note
 void environment_add_absent(struct environment *env, struct span text, struct notes *warnings);
 /* NULL if there is none. */
 const char *environment_get(const struct environment *env, const char *name);
-/* For execve, in the arena: each name once. */
+/* Returns the list for execve, in the arena: each name once. */
 char **environment_list(struct environment *env);
 
 /* ---- log_mux.c: the container's standard output and error ------------------------------------ */
@@ -67,7 +67,7 @@ struct stdio_writer {
 	int error;        /* the first reason */
 };
 
-/* For descriptor 1 or 2 of the process.  Its flags are not changed: other processes may share
+/* Opens descriptor 1 or 2 of the process.  Its flags are not changed: other processes may share
  * them. */
 void stdio_writer_open(struct stdio_writer *o, int fd);
 /* Writes, or queues the rest.  Bytes beyond the size of the queue are lost. */
@@ -103,7 +103,7 @@ enum {
 
 struct log_file {
 	const char *name; /* of the directory, or of the file */
-	int dir;          /* where `current` is; -1 for runtime.log */
+	int dir;          /* directory of `current`; -1 for runtime.log */
 	int fd, old;      /* `current` and the file before it, readable; -1: none */
 	char old_name[32];
 	uint64_t size, limit;
@@ -134,7 +134,7 @@ void logs_runtime(struct logs *l, struct span text);
 void logs_say(struct logs *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Writes `notes` as lines and empties it. */
 void logs_tell(struct logs *l);
-/* At the end: reports how many bytes are missing. */
+/* Reports at the end how many bytes are missing. */
 void logs_summary(struct logs *l);
 /* fdatasync of all logs. */
 void logs_sync(struct logs *l);
@@ -226,8 +226,8 @@ struct supervisor *supervise_open(struct logs *l, struct stdio_writer out[static
 struct supervisor_state {
 	char pipe_path[64]; /* RUNTIME_LOG_PIPE: processes of the task open it for writing */
 	bool stopping;      /* SIGTERM has arrived */
-	int64_t ended_ms;   /* when the last main process ended, since 1970; 0: there was none */
-	int64_t end_at;     /* when all must be done, on clock_ms(); INT64_MAX without SIGTERM */
+	int64_t ended_ms;   /* end of the last main process, since 1970; 0: there was none */
+	int64_t end_at;     /* deadline of all, on clock_ms(); INT64_MAX without SIGTERM */
 };
 /* Reads pending signals.  Borrowed; changed by supervise_task. */
 const struct supervisor_state *supervise_state(struct supervisor *s);

@@ -1,7 +1,7 @@
 /*
  * `pai-runtime mount-overlay LOWER DIR -- PROGRAM ARGUMENTS...`: mounts an overlay file system at
  * DIR/merged in new user and mount namespaces and executes the program there, as root of the
- * namespace.  What is changed is in DIR/upper; DIR/work belongs to the overlay.  Bubblewrap before
+ * namespace.  Changed files are in DIR/upper; DIR/work belongs to the overlay.  Bubblewrap before
  * 0.11 cannot mount overlays.
  *
  * The kernel does it since 5.11, if the file system of DIR has extended attributes; otherwise

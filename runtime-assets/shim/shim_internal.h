@@ -51,7 +51,7 @@ enum { SHIM_LINE_MAX = 16 << 10, SHIM_OUT_MAX = 32 << 10, SHIM_STREAMS = 2 };
 
 /*
  * A log in CRI format: `TIME stdout|stderr P|F text`.  Beyond SHIM_LOG_MAX bytes it becomes NAME.1.
- * What cannot be written is dropped and counted; when writing works again a line says so.
+ * Output that cannot be written is dropped and counted; when writing works again a line says so.
  */
 struct shim_log {
 	int dir, fd; /* fd: -1 if it cannot be opened */
@@ -59,7 +59,7 @@ struct shim_log {
 	int64_t size;
 	uint64_t lost;    /* bytes of output that could not be written */
 	uint64_t written; /* bytes of output in all files so far, as readers see it */
-	int error;        /* why */
+	int error;        /* reason of the loss, errno */
 	struct {
 		char text[SHIM_LINE_MAX];
 		size_t n;

@@ -147,7 +147,7 @@ static void digest_text(uint32_t *state, struct span text, bool little,
 
 void sha256_hex(char out[static 65], struct span text)
 {
-	/* The same of the square roots of the first 8: 5.3.3. */
+	/* The square roots of the first 8 primes: 5.3.3. */
 	uint32_t state[8] = {
 		/* clang-format off */
 		0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,

@@ -137,7 +137,7 @@ static inline struct span span_next(struct span *rest, char separator)
 
 /* Equal, except for the case of ASCII letters. */
 bool span_same(struct span a, struct span b);
-/* Is one of these texts; the list ends with NULL. */
+/* Returns true if s is one of these texts; the list ends with NULL. */
 bool span_among(struct span s, const char *const *texts);
 
 /*
@@ -162,13 +162,13 @@ static inline bool span_is_token(struct span s)
 }
 /* Consists of one or more decimal digits. */
 bool span_digits(struct span s);
-/* Has a control character of ASCII other than tab. */
+/* Returns true if s has a control character of ASCII other than tab. */
 bool span_has_control(struct span s);
 /* Writes the letters and digits of ASCII to out (at most s.n bytes), letters in lower case, and
  * returns their number.  FrameworkController's names of task roles are made so. */
 size_t span_lower_alnum(char *out, struct span s);
 
-/* Are these the letters and digits of the name, as span_lower_alnum writes them? */
+/* Returns true if these are the letters and digits of the name, as span_lower_alnum writes them. */
 bool span_becomes(struct span name, struct span lower_alnum);
 
 /* Returns the first max bytes at most, without a truncated UTF-8 character at the end. */
@@ -235,7 +235,7 @@ void str_printf(struct str *s, const char *fmt, ...) __attribute__((format(print
 
 /* Text as the inside of a JSON string, without the quotes.  The text must be UTF-8. */
 void str_json_text(struct str *s, struct span t);
-/* The same with quotes. */
+/* Appends the text as JSON, with quotes. */
 void str_json(struct str *s, struct span t);
 
 static inline struct span str_view(const struct str *s)

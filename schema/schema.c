@@ -93,7 +93,7 @@ static bool rule_check(struct walk *w, const struct rule *r, const struct node *
 	return ok;
 }
 
-/* Only the verdict. */
+/* Returns the verdict without a report. */
 static bool rule_accepts(struct walk *w, const struct rule *r, const struct node *n,
                          const struct path *at)
 {

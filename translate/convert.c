@@ -261,7 +261,7 @@ static void convert_role(struct convert *c, size_t i)
 	str_char(&c->json, '}');
 }
 
-/* One image for all roles that have that of the first, and one for each other role. */
+/* Writes one image for all roles that have that of the first, and one for each other role. */
 static void convert_images(struct convert *c)
 {
 	const struct role *roles = c->v2.roles;

@@ -1,9 +1,9 @@
 #pragma once
 /*
  * The contract of the server and `pai-runtime shim`: the file `spec` in the directory of a task,
- * see machine/task/task.h.  It has three documents of lists.h: what the shim itself needs; the
- * command app, in the sandbox if there is one; the command init before it.  The last two are not
- * for the environment of bubblewrap, on which a variable like LD_PRELOAD would act.
+ * see machine/task/task.h.  It has three documents of lists.h: the values that the shim itself
+ * needs; the command app, in the sandbox if there is one; the command init before it.  The last two
+ * are not for the environment of bubblewrap, on which a variable like LD_PRELOAD would act.
  *
  * A command whose first word is empty is one of pai-runtime, with the other words as arguments:
  * `run` as app, `init` as init.
@@ -30,7 +30,7 @@ enum shim_head {
 enum {
 	APP_ENV,
 	APP_COMMAND,
-	APP_SAME, /* "DEVICE:INODE:PATH": what was to be mounted at the path */
+	APP_SAME, /* "DEVICE:INODE:PATH": the file to be mounted at the path */
 	APP_LISTS
 };
 

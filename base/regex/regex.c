@@ -103,7 +103,8 @@ static bool pike_follow(struct pike *k, struct thread t, size_t *n)
 	}
 }
 
-/* Can a match begin at this position?  Few characters begin one, so the answers are kept. */
+/* Returns true if a match can begin at this position.  Few characters begin one, so the answers are
+ * kept. */
 static bool pike_begins(struct pike *k)
 {
 	enum rune_kind before = k->before == EDGE         ? AT_EDGE

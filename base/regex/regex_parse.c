@@ -257,7 +257,7 @@ static bool parse_escape(struct parser *p, struct piece *out)
 
 /* ---- classes ---- */
 
-/* One end of a range. */
+/* Reads one end of a range. */
 static bool class_rune(struct parser *p, size_t open, uint32_t *out)
 {
 	size_t at = p->at;

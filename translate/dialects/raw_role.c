@@ -1,4 +1,4 @@
-/* Roles that are pods of Kubernetes: what MxJobs and manifests of the launcher have in common. */
+/* Roles that are pods of Kubernetes: the common part of MxJobs and manifests of the launcher. */
 #include "translate/dialects/raw_pod.h"
 #include "translate/job/names.h"
 #include "translate/reader/warnings.h"

@@ -568,7 +568,7 @@ void cache_remove(struct cache *c, struct span name, struct span uid, int64_t ve
 	listeners_wake(&c->listeners);
 }
 
-/* Nobody needs to be woken: what changed before has told them. */
+/* Wakes no listener: the changes before have woken them. */
 void cache_seen(struct cache *c, int64_t version)
 {
 	LOCK_AUTO(&c->writing);
@@ -613,7 +613,7 @@ void cache_list_begin(struct cache *c)
 void cache_list_end(struct cache *c, int64_t version)
 {
 	LOCK_AUTO(&c->writing);
-	/* After a restore from a backup the list is complete, whatever the versions. */
+	/* After a restore from a backup the list is complete, for all versions. */
 	int64_t newest = version < c->seen ? INT64_MAX : version;
 	for (size_t at = 0; at < TREE_BUCKETS; at++) {
 		const struct bucket *b = tree_bucket(&c->view->tree, at);

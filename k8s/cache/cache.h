@@ -53,7 +53,8 @@ void cache_put(struct cache *c, struct job_entry *f);
 void cache_remove(struct cache *c, struct span name, struct span uid, int64_t version);
 /* A bookmark: everything up to this version has been received. */
 void cache_seen(struct cache *c, int64_t version);
-/* Everything up to this version is in the change queues.  Any thread; does not block. */
+/* Returns the version up to which all changes are in the change queues.  Any thread; does not
+ * block. */
 int64_t cache_heard(struct cache *c);
 /* An object that this server has written; ignored unless it is newer than the watch.  Also ignored
  * if it has a later attempt than the entry: the watch first reports how the one before has ended.

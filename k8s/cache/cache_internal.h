@@ -151,7 +151,7 @@ void reflect_query(const struct reflect *s, const char *selector, unsigned watch
                    struct str *out);
 /* A page was received completely.  true: it was the last one. */
 bool reflect_page(struct reflect *s, const struct list_page *page);
-/* Everything up to this version is known ("": unknown). */
+/* Notes that everything up to this version is known ("": unknown). */
 void reflect_heard(struct reflect *s, const char *version);
 /* Returns the milliseconds to sleep, so that events in quick succession are received together (a
  * wake-up takes longer than the processing of an event); else 0.  Call it after each round. */

@@ -178,7 +178,7 @@ struct framework_config {
 
 /* ---- untrusted documents, and JSON as Go writes it (reader.c) ---- */
 
-/* An error sets `bad`; what is returned then is safe to go on with. */
+/* An error sets `bad`; the returned value is then safe to use. */
 struct fw_reader {
 	struct arena *arena; /* of values and places */
 	struct err *e;

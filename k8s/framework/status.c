@@ -341,7 +341,7 @@ int fw_status_read(struct framework *f, struct span json, struct err *e)
 	f->has_status = true;
 	f->life = FW_LIFE_NEW;
 	if (!r.bad && status_state(&status) == FW_COMPLETED && !attempt.n && !r.bad) {
-		/* Nothing more happens to it than its removal, which needs but this time. */
+		/* The job only waits for its removal, which needs this time alone. */
 		f->life.state = FW_COMPLETED;
 		f->life.transition_s = fw_time(&status, "transitionTime", false);
 		if (f->life.transition_s == FW_NO_TIME)

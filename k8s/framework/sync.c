@@ -142,7 +142,7 @@ static void one_move(struct one *o, enum fw_state to)
 	fw_move(o->s, o->r, o->index, o->l, to);
 }
 
-/* It is not stopped or scaled away. */
+/* Returns true if it is not stopped or scaled away. */
 static bool one_wanted(const struct one *o)
 {
 	return o->t ? !o->t->removing : o->s->f->spec.execution != FW_STOP;
@@ -177,8 +177,8 @@ static bool one_remove(struct one *o, const char *uid, bool force, bool confirm)
 	return one_answered(o, w->remove(w->arg, &what));
 }
 
-/* Finds the ConfigMap or pod.  *out has only the uids and `dying` of a ConfigMap.  One that the
- * Framework or its ConfigMap owns, but the status does not know, is deleted. */
+/* Finds the ConfigMap or pod.  *out has only the uids and `dying` of a ConfigMap.  It deletes an
+ * object that the Framework or its ConfigMap owns, but the status does not know. */
 static enum found one_find(struct one *o, bool confirm, struct framework_pod *out)
 {
 	const struct framework_world *w = o->s->w;
@@ -240,7 +240,7 @@ static char *one_duration(int64_t seconds)
 	           : xasprintf("%llds", s);
 }
 
-/* It was created, but did not appear. */
+/* Handles an object that was created, but did not appear. */
 static void one_not_seen(struct one *o)
 {
 	int64_t timeout_s = o->s->f->config->cache_timeout_s;

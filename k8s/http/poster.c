@@ -200,7 +200,7 @@ void poster_run_once(struct poster *p)
 	for (struct posting *x; (x = curl_loop_finished(&p->curl, &result)) != NULL;) {
 		int status = curl_status(x->easy);
 		struct post_answer a = { .status = status >= 200 ? status : 0 };
-		if (!a.status) /* a status is an answer, whatever becomes of the rest */
+		if (!a.status) /* a status is an answer even if the rest is malformed */
 			a.problem = poster_problem(x, result);
 		x->ended(x->arg, &a);
 		poster_drop(x);

@@ -23,13 +23,13 @@ enum {
 enum phase {
 	VETTING,   /* POST of a pod of the user, as a dry run */
 	MAKING,    /* POST of the object of this step */
-	COMPARING, /* GET: is the existing object ours? */
-	OWNING,    /* GET: is the Framework still ours, before a PriorityClass is replaced? */
+	COMPARING, /* GET: checks if the existing object is ours */
+	OWNING, /* GET: checks if the Framework is still ours, before a PriorityClass is replaced */
 	REPLACING, /* DELETE of an object of an older or interrupted submission of this name */
 	STARTING,  /* PATCH of the Framework to Start */
-	CHECKING,  /* GET, after a failed start: is the Framework still ours? */
+	CHECKING,  /* GET, after a failed start: checks if the Framework is still ours */
 	UNDOING,   /* DELETE of a created object */
-	SEEKING,   /* GET, while undoing: does it exist, and what is its uid? */
+	SEEKING,   /* GET, while undoing: checks if it exists, and reads its uid */
 	PHASE_MAX
 };
 
@@ -633,7 +633,7 @@ static void checked(struct submission *b, const struct store_reply *reply)
 		return;
 	}
 	/* Another Framework has the name.  If another server has taken this submission over and
-	 * started the job, that is the answer; what was made here is removed. */
+	 * started the job, that is the answer; the objects made here are removed. */
 	ARENA_AUTO a = { 0 };
 	struct marks framework = marks_of(reply->body, &a);
 	b->again = ownership_repeat(&framework, reply->date_s, b->opt->idempotency) == REPEAT_DONE;

@@ -61,7 +61,7 @@ int items_each(struct span list, item_callback *each, void *arg, struct str *mor
  * namespace only if it is not that of the jobs. */
 void explain_action(struct str *out, const struct store_request *r);
 
-/* Fills *e for a request that ended in STORE_REFUSED or in a persistent error status: what failed,
- * why, and the remedy.  Never quotes the API server's message, which can hold pieces of the
- * body. */
+/* Fills *e for a request that ended in STORE_REFUSED or in a persistent error status: the failed
+ * action, the reason, and the remedy.  Never quotes the API server's message, which can hold pieces
+ * of the body. */
 void explain_refusal(struct err *e, const struct store_request *r, const struct store_reply *reply);

@@ -122,7 +122,7 @@ static const char *store_no_room(const struct store *s, const char *user)
 	return NULL;
 }
 
-/* One job goes through, however large. */
+/* A single job is allowed, however large. */
 bool store_has_room(const struct store *s, const char *user)
 {
 	return !s->closing && store_no_room(s, user) == NULL;

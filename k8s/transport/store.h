@@ -23,7 +23,7 @@ struct store;
  * caller.  A PATCH with a resourceVersion or with tests is repeated as well: a refusal may then be
  * caused by its own first execution, so the caller reads the object again.
  *
- * LIST answers with the unparsed list; it ignores `name`.  Of objects, only metadata come unless
+ * LIST answers with the unparsed list; it ignores `name`.  Objects come as metadata only unless
  * `whole`; the body of an answer to DELETE is unspecified.  The database refuses selectors, gives
  * no `continue`, and has no objects of kinds from KIND_MADE on.
  *
@@ -79,8 +79,8 @@ struct store_request {
 	bool json_patch;            /* PATCH: RFC 6902; a failed test is STORE_REFUSED, 422 */
 	const char *user;           /* new requests of users are started in turn; NULL: no user */
 	struct span body[3];        /* sent one after the other */
-	/* CREATE in a store that is atomic: what is created with it, or not at all; its uid is
-	 * inserted at their uid_at. */
+	/* CREATE in a store that is atomic: the objects that are created with it, or not at all;
+	 * its uid is inserted at their uid_at. */
 	const struct object *with;
 	size_t n_with;
 	/* DELETE: preconditions; a PATCH has metadata.uid in its body.  NULL for none. */

@@ -1,4 +1,4 @@
-/* The engine's thread, what comes to it from other threads, and what they ask of it. */
+/* The engine's thread, and the requests of other threads to it. */
 #include "machine/engine/engine.h"
 
 #include <errno.h>
@@ -129,7 +129,7 @@ static void engine_wake(struct engine *e)
 	(void)eventfd_write(e->event, 1); /* cannot overflow */
 }
 
-/* It shall be read.  Locked. */
+/* Queues the job to be read.  Locked. */
 static void news_put(struct engine_job *job)
 {
 	if (!job->changed)

@@ -87,8 +87,9 @@ struct engine_asked {
 	struct span role;          /* this one shall have `number` tasks; empty: as it says */
 	int64_t number;
 };
-/* Can it ever run here?  -1 and *err (400): a pod is none for one machine, or a task, or all tasks
- * that start together, want more than the machine or the quota has.  Any thread. */
+/* Checks if the job can ever run here.  -1 and *err (400): a pod is none for one machine, or a
+ * task, or all tasks that start together, want more than the machine or the quota has.  Any
+ * thread. */
 int engine_admit(struct engine *e, const struct engine_asked *job, struct err *err);
 
 /* Gives the reason why a job does not run (yet), as a sentence: its place in the queue, a pull, a

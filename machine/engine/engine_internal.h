@@ -171,7 +171,7 @@ enum store_outcome engine_get(struct engine *e, enum object_kind kind, const cha
 /* 5 ms, 10, 20 ... most_ms. */
 int64_t engine_backoff(unsigned failures, int64_t most_ms);
 
-/* ---- machine.c: what this machine has and can do ---- */
+/* ---- machine.c: the resources and abilities of this machine ---- */
 
 int engine_find_machine(struct engine *e, struct err *err);
 

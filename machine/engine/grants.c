@@ -58,7 +58,7 @@ void grant_unlock(struct engine *e, struct engine_grant *g, bool keep)
 	}
 }
 
-/* The GPUs that a task had before a restart; nodes: what pod_write_file wrote. */
+/* Finds the GPUs that a task had before a restart; nodes: written by pod_write_file. */
 static void grant_find_gpus(struct engine *e, struct engine_grant *g, const char *nodes)
 {
 	LOCK_AUTO(&e->lock);

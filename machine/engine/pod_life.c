@@ -308,7 +308,7 @@ static void pod_read_state(struct engine_pod *p)
 {
 	ERR_AUTO err = { 0 };
 	struct task_state now;
-	/* Else it is as it was; at the end this is a lost task. */
+	/* The state is as it was, if this fails; at the end this is a lost task. */
 	if (task_read_state(p->dir, &p->texts, &now, &err) == 0)
 		p->task = now;
 }
@@ -365,7 +365,7 @@ static void pod_shim_ended(struct engine_pod *p)
 		pod_remove(p);
 }
 
-/* It ends without having started. */
+/* Ends a pod that has not started. */
 static void pod_never(struct engine_pod *p, const char *reason, int code, const char *message)
 {
 	struct framework_container *c = &p->task.container[code != CODE_IMAGE_ABSENT];
@@ -579,7 +579,7 @@ void pod_bind(struct engine_pod *p)
 
 /* ---- a look ---------------------------------------------------------------------------------- */
 
-/* Does it run, or has it ended meanwhile?  A task that ends at once need not be seen before. */
+/* Looks if it runs, or has ended meanwhile.  A task that ends at once need not be seen before. */
 static void pod_look_at_state(struct engine_pod *p)
 {
 	pod_read_state(p);

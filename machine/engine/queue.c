@@ -3,10 +3,10 @@
  *
  * A user's use is the part of the machine that its tasks held, in seconds of the whole machine,
  * halved every ten minutes.  A start counts as a second more, so that any number of short jobs
- * comes to an end.  What tasks hold now counts as HELD_S seconds in advance, which keeps users from
- * taking turns with the whole machine.  When a user begins to wait, its use is brought near that of
- * the users that wait already (queue_enter), because otherwise a user that had the machine for an
- * hour would get nothing for minutes after that.
+ * comes to an end.  The resources that tasks hold now count as HELD_S seconds in advance, which
+ * keeps users from taking turns with the whole machine.  When a user begins to wait, its use is
+ * brought near that of the users that wait already (queue_enter), because otherwise a user that had
+ * the machine for an hour would get nothing for minutes after that.
  */
 #include "machine/engine/queue.h"
 
@@ -16,7 +16,7 @@
 #define HALF_LIFE_S 600.0
 #define START_S     1.0
 #define HELD_S      2.0
-#define LEAD_S      60.0 /* of the machine: what a user that begins to wait can be ahead, or behind */
+#define LEAD_S      60.0 /* of the machine: the lead, or lag, of a user that begins to wait */
 #define FORGOTTEN_S 0.01 /* a user without jobs that used less is forgotten */
 
 enum {
@@ -446,8 +446,8 @@ void queue_pick(struct queue *q, struct queue_tasks *started)
 		u->key = u->use + HELD_S * u->share;
 		u->endless = false;
 	}
-	/* A job whose start is known is tried before all others until it has started: what has
-	 * become more important meanwhile must not delay it either. */
+	/* A job whose start is known is tried before all others until it has started: jobs that
+	 * have become more important meanwhile must not delay it either. */
 	if (q->machine.at_ms != QUEUE_NEVER)
 		(void)queue_try(q, q->machine.head, started);
 	for (u = q->users; u; u = u->next)

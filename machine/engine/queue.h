@@ -78,11 +78,11 @@ struct queue_group {
 	int64_t at_ms;          /* the head can start then; QUEUE_NEVER: unknown */
 	struct amounts spare;   /* the room beside the head then, for jobs that pass it */
 	uint64_t since;         /* q->starts when it became the head: later ones have passed it */
-	bool met;               /* this pick has come to the head: what starts now passes it */
+	bool met;               /* this pick has come to the head: tasks that start now pass it */
 	/* A user: */
 	size_t jobs;
 	struct queue_jobs waits; /* jobs with tasks that wait; the first one is tried first */
-	double share, use;       /* of the machine: what its tasks hold; recently, in seconds */
+	double share, use;       /* of the machine: by its tasks now; recently, in seconds */
 	bool enters, waited;     /* it waits for the machine: now, at the last pick */
 	bool endless; /* it has what the head lacks, without time limit, as of the last pick */
 	double key;   /* of one pick, as the next */
@@ -142,7 +142,7 @@ void queue_undo(struct queue *q, struct queue_task *task);
 /*
  * Decides: all tasks that may start now hold their resources from now on, and are in *started, by
  * `start`; those of a gang are consecutive.  If many jobs wait, it does not come to those behind
- * the first 256 that could not start: what queue_reason and job.place say about them is older, and
+ * the first 256 that could not start: queue_reason and job.place are then older for these, and
  * q->whole_ms, too.  A pick that is a second later than the last one that has tried all jobs tries
  * all.
  */
@@ -152,8 +152,8 @@ void queue_pick(struct queue *q, struct queue_tasks *started);
  * queue: 4 GPUs wanted, 2 free, 6 held by jobs of bob".  Writes nothing, and returns false, if none
  * of them waits. */
 bool queue_reason(const struct queue *q, const struct queue_job *job, struct str *out);
-/* Can so much never start?  Appends what exceeds the machine or the quota of the virtual cluster:
- * "16 GPUs and 2 TiB of memory for a task; this machine has 8 and 64 GiB"; `each`: " for a task" or
- * "". */
+/* Returns true if so much can never start.  Appends the amounts that exceed the machine or the
+ * quota of the virtual cluster: "16 GPUs and 2 TiB of memory for a task; this machine has 8 and 64
+ * GiB"; `each`: " for a task" or "". */
 bool queue_never(const struct queue *q, struct span virtual_cluster, const struct amounts *need,
                  const char *each, struct str *out);

@@ -138,7 +138,7 @@ bool queue_reason(const struct queue *q, const struct queue_job *job, struct str
 		reason_put_missing(NULL, out, &job->lack, &q->machine.total, "not held by them");
 	} else if (job->why == BUSY && amounts_fit(&job->lack, left)) {
 		reason_put_busy(q, job, out);
-	} else { /* if BUSY, what has passed it holds its quota */
+	} else { /* if BUSY, tasks that have passed it hold its quota */
 		str_printf(out, "waits for the quota of virtual cluster %s: ", quota->name);
 		if (amounts_fit(&job->lack, left))
 			str_puts(out, "enough is left of it, but kept for a job that is ahead");

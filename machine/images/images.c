@@ -52,8 +52,8 @@ enum {
 /*
  * A pull, in a directory of its own below tmp: $1 names the repository, $2 the tag or digest, $3 is
  * the key.  Registries on this machine are asked without TLS.  The digest is that of a manifest or
- * of a list, from which skopeo chooses.  Of several pulls of one digest the first one does the
- * work.  A rename is of no use while the files are not on the disk.
+ * of a list, from which skopeo chooses.  The first of several pulls of one digest does the work.  A
+ * rename is of no use while the files are not on the disk.
  */
 static const char PULL_SCRIPT[] =
     "set -e\n"

@@ -34,7 +34,8 @@ struct images;
 /* A request for an image, and the use of it. */
 struct images_use;
 
-/* Is there what images need, skopeo and umoci?  0, or -1 and *e (503) with the packages. */
+/* Checks for the programs that images need, skopeo and umoci.  0, or -1 and *e (503) with the
+ * packages. */
 int images_probe(struct err *e);
 
 /* Creates the directory (0700; the absolute path is copied) if it is not there; removes what killed

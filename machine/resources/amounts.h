@@ -1,5 +1,6 @@
 #pragma once
-/* Amounts of the resources that tasks share: what a task needs, a machine has, a quota allows. */
+/* Amounts of the resources that tasks share: the need of a task, the size of a machine, the limit
+ * of a quota. */
 #include <stdint.h>
 
 #include "base/str.h"

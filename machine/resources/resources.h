@@ -86,9 +86,9 @@ const char *const *gpu_env(const struct gpu *const *gpus, size_t n, bool alone, 
 
 /*
  * ---- ports ----
- * All programs of one network share them, so a port is given to one task of this machine only,
- * whoever has started it: its lock is a Unix socket with an abstract name, which disappears with
- * the last descriptor.
+ * All programs of one network share them, so a port is given to one task of this machine only, also
+ * if another engine has started it: its lock is a Unix socket with an abstract name, which
+ * disappears with the last descriptor.
  */
 #define PORTS_NO_FILE SIZE_MAX
 

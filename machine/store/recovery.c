@@ -28,8 +28,8 @@ enum { ASIDE_MAX = 100, KEY_TEXT = 255, PAGE = 4096 };
 
 /* ---- files set aside ------------------------------------------------------------------------- */
 
-/* A name in damaged/ that is not used; NULL and errno.  The caller frees it.  Nobody else makes
- * one: this process has the lock. */
+/* A name in damaged/ that is not used; NULL and errno.  The caller frees it.  Only this process
+ * makes them, because it has the lock. */
 static char *damage_name(const struct database *d, const char *name)
 {
 	if (mkdirat(d->root, "damaged", 0700) != 0 && errno != EEXIST)
@@ -65,8 +65,8 @@ static int damage_write(const struct database *d, const char *name, struct span 
 	"SELECT id, 0, kind, namespace, name, '', NULL, '', NULL, NULL FROM object INDEXED BY "    \
 	"object_name ORDER BY "
 
-/* Stores what was found, if it is no object, as a row that cannot be read back.  Nothing if it is
- * there.  0 or SQLITE_... */
+/* Stores what was found, if it is no object, as a row that cannot be read back.  Does nothing if
+ * the row is there.  0 or SQLITE_... */
 static int damage_take(struct database *d, struct row *r, bool good)
 {
 	char uid[UUID_TEXT];
@@ -267,7 +267,7 @@ static char *damage_framework(struct span text, const char *name, const char *no
 	    name, uid, now, (int)user.n, user.p, (int)cluster.n, cluster.p, (int)job.n, job.p);
 }
 
-/* The job has failed, whatever its state was; the caller frees it. */
+/* Makes the status of a failed job; the caller frees it. */
 static char *damage_status(const char *now, const char *why)
 {
 	return xasprintf(

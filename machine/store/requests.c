@@ -102,7 +102,7 @@ static int create_one(struct work *w, struct str *text, struct row *r)
 	char uid[UUID_TEXT];
 	char when[RFC3339_MAX];
 	const struct span *piece = w->r->body;
-	/* It begins in the first piece. */
+	/* The metadata begin in the first piece. */
 	struct span meta = scan_inside(piece[0], "metadata");
 	size_t at = meta.n > 0 ? (size_t)(meta.p - piece[0].p) + 1 : 0;
 	bool namespaced = resource_of(w->r->kind)->namespaced;
@@ -312,7 +312,7 @@ static int do_ready(struct work *w)
 static int do_list(struct work *w)
 {
 	struct str *out = &w->out->body;
-	/* It answers with all. */
+	/* The query would be answered with all objects. */
 	if (w->r->query && strstr(w->r->query, "Selector="))
 		return requests_refuse(w, 400, "a directory does not support this query");
 	out->max = LIST_MAX;
@@ -335,7 +335,7 @@ static int do_list(struct work *w)
 
 /* ---- one request of a transaction ------------------------------------------------------ */
 
-/* Does what writes, or nothing of it. */
+/* Runs a verb that writes, with all its effects or none. */
 static void requests_write(struct work *w, int (*verb)(struct work *))
 {
 	struct database *d = w->d;

@@ -320,7 +320,7 @@ static int pod_words(struct pod_reader *r, const struct node *list, const char *
 	return 0;
 }
 
-/* Limits; what has none is what is requested. */
+/* Reads the limits; a resource without a limit has its request as the limit. */
 static int pod_resources(struct pod_reader *r, const struct node *app)
 {
 	const struct node *resources = node_get(app, "resources");

@@ -279,7 +279,8 @@ static int sandbox_root(struct sandbox *s)
 	return 0;
 }
 
-/* Can bubblewrap find it, which has no capabilities?  They are those of this thread. */
+/* Returns true if bubblewrap, which has no capabilities, can find the path.  The capabilities are
+ * those of this thread. */
 static bool sandbox_can_enter(const char *path)
 {
 	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
@@ -445,7 +446,7 @@ static int args_shadow(struct sandbox *s, const struct view *v, const char *path
 	return 0;
 }
 
-/* Is something to be shown where nothing is? */
+/* Returns true if a path shall be shown where the view has no directory for it. */
 static bool args_lacks(const struct sandbox *s, const struct view *v, const char *look)
 {
 	struct stat st;

@@ -59,7 +59,7 @@ const char **sandbox_hide(const char *const *more, size_t n, struct arena *a);
  * an empty directory if it lies in a hidden one. */
 const char *sandbox_home(bool image, struct arena *a);
 
-/* Is `path` the directory, or below it?  Texts only. */
+/* Returns true if `path` is the directory, or below it.  Compares texts only. */
 bool path_within(const char *path, const char *dir);
 
 /* Returns true if `path` is one of the directories, or below one, when symbolic links are followed.

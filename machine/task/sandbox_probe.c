@@ -17,7 +17,7 @@ enum { PROBE_MS = 20000 };
 	"--security-opt seccomp=unconfined --security-opt systempaths=unconfined), or run "        \
 	"rest-lit outside of it"
 
-/* Has a file of /proc/sys this number? */
+/* Returns true if a file of /proc/sys has this number. */
 static bool probe_is(const char *path, const char *number)
 {
 	char text[32];

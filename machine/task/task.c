@@ -144,7 +144,7 @@ void task_kill(int pidfd)
 	(void)pidfd_send_signal(pidfd, SIGUSR1, NULL, 0);
 }
 
-/* Has its environment this variable? */
+/* Returns true if the environment of the process has this variable. */
 static bool leftover_is(pid_t pid, void *variable)
 {
 	FREE_AUTO char *path = xasprintf("/proc/%d/environ", (int)pid);
@@ -163,7 +163,7 @@ int task_kill_leftovers(const char *uid)
 	FREE_AUTO char *variable = xasprintf("FC_POD_UID=%s", uid);
 	int found = 1;
 	int total = 0;
-	/* They could have started others meanwhile. */
+	/* Several rounds, because they could have started others meanwhile. */
 	for (int i = 0; i < LEFTOVER_ROUNDS && found; i++)
 		total += found = process_kill_all(leftover_is, variable);
 	return total;

@@ -22,7 +22,7 @@ struct waiter {
 	void *arg;
 };
 
-/* One object that a search needs. */
+/* An object that a search needs. */
 struct part {
 	struct search *search;
 	enum object_kind kind;

@@ -55,7 +55,7 @@ const char *keyring_service_account_user(const struct keyring *k, struct span su
 enum token_kind {
 	TOKEN_OWN,    /* verified by the secret; in mode `stored` it must be stored, too */
 	TOKEN_ISSUER, /* verified by an issuer's key */
-	/* Must be verified by the API server.  Audience, account and expiry are plausible. */
+	/* The API server must verify it.  Audience, account and expiry are plausible. */
 	TOKEN_REVIEW,
 };
 

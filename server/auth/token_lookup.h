@@ -38,9 +38,10 @@ const char *token_review_claims(struct span token, const char *audience, int64_t
                                 struct arena *a, struct review_user *out);
 
 enum lookup_how {
-	LOOKUP_STORED, /* is it among the user's tokens? */
-	LOOKUP_DENIED, /* is it missing from the deny list? */
-	LOOKUP_REVIEW, /* TokenReview: is it a service account's, for the configured audience? */
+	LOOKUP_STORED, /* checks if it is among the user's tokens */
+	LOOKUP_DENIED, /* checks if it is missing from the deny list */
+	LOOKUP_REVIEW, /* TokenReview: checks if it is a service account's, for the configured
+	                  audience */
 };
 
 struct token_question {

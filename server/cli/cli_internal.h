@@ -68,7 +68,7 @@ size_t visible_width(struct span text);
 /* The part that fits into so many columns. */
 struct span visible_cut(struct span text, size_t columns);
 
-/* Can this descriptor show colours?  It is a terminal, without TERM=dumb and NO_COLOR. */
+/* Returns true if this descriptor can show colours: a terminal, without TERM=dumb and NO_COLOR. */
 bool term_colours(int fd);
 /* Appends the name of a state, in its colour. */
 void state_put(struct str *out, struct span name, bool colour);
@@ -193,7 +193,7 @@ int remote_ask(struct remote *r, const struct client_call *call, int status,
 int remote_get(struct remote *r, const char *path, struct remote_reply *out, struct span *json,
                struct err *e);
 
-/* May a repetition have another outcome? */
+/* Returns true if a repetition may have another outcome. */
 bool remote_may_retry(const struct client_answer *a);
 /* The pause before the next attempt, after so many failures. */
 int64_t remote_pause_ms(const struct remote *r, const struct client_answer *a, unsigned failures);
@@ -292,7 +292,7 @@ void progress_verdict(struct str *out, const struct progress *p, const char *job
 /* "45s", "3m 12s", "2h 05m", "4d 03h" */
 void duration_text(struct str *out, int64_t ms);
 
-/* ---- view.c: what is shown of a job that is followed ---- */
+/* ---- view.c: the view of a job that is followed ---- */
 
 struct view {
 	const char *job; /* visible text */
@@ -323,7 +323,8 @@ struct log_wanted {
 	bool brief;       /* of pai-runtime only the lines that say what goes wrong */
 };
 
-/* Does a text name this task: ROLE (all of its tasks), ROLE[INDEX], ROLE-INDEX or INDEX? */
+/* Returns true if a text names this task: ROLE (all of its tasks), ROLE[INDEX], ROLE-INDEX or
+ * INDEX. */
 bool log_task_named(const char *task, struct span role, int64_t index);
 
 struct log_mux;

@@ -93,7 +93,8 @@ static int dir_lock(const char *path)
 	return -1;
 }
 
-/* Has it a task of an earlier version, whose shims do not hold the lock, in its grace period? */
+/* Returns true if a task of an earlier version, whose shims do not hold the lock, is in its grace
+ * period. */
 static bool dir_has_shims(int fd, const char *path)
 {
 	DIR_AUTO *all = dir_list(fd, "pods");

@@ -15,7 +15,7 @@ struct run {
 	struct own_server own;
 	const char *path, *base;  /* its directory, and that of all runs of this user; NULL: none */
 	int fd;                   /* of path, locked */
-	int notes[2];             /* a pipe: what the engine says */
+	int notes[2];             /* a pipe with the messages of the engine */
 	int stop_fd;              /* the other end of service->signal_fd */
 	_Atomic(char *) no_image; /* reason why pulls fail again and again; NULL */
 	bool serves;

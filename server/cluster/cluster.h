@@ -95,7 +95,8 @@ struct runtime_configmap *runtime_configmap_start(struct server *s, struct err *
  * already going on. */
 bool runtime_configmap_check_again(struct runtime_configmap *d);
 void runtime_configmap_free(struct runtime_configmap *d);
-/* Does an existing ConfigMap hold the wanted program (runtime_object), immutably?  Pure. */
+/* Returns true if an existing ConfigMap holds the wanted program (runtime_object), immutably.
+ * Pure. */
 bool runtime_configmap_is_same(struct span wanted, struct span there);
 /* Returns the reason why no job can be accepted now, for users; NULL: jobs can.  Any thread. */
 const char *runtime_configmap_problem(const struct server *s);

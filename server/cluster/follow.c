@@ -139,7 +139,7 @@ static void log_neglect(struct follow *f, const struct job_entry *c)
 	}
 }
 
-/* Is called at least every minute, by bookmarks. */
+/* Called at least every minute, by bookmarks. */
 static void look_for_neglect(struct follow *f)
 {
 	if (f->neglect_told || f->neglected_ms == 0 || clock_ms() - f->neglected_ms < NEGLECT_MS)

@@ -39,7 +39,7 @@ static void lease_put_version(const struct lease *l, struct str *out)
 	str_char(out, '}');
 }
 
-/* Has the Lease been renewed since it was read last? */
+/* Notes if the Lease has been renewed since it was read last. */
 static void lease_note_version(struct lease *l, struct span version)
 {
 	version = span_cut(version, sizeof(l->version) - 1);

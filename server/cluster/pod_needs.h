@@ -33,7 +33,7 @@ void pod_needs_read(const struct server *s, struct arena *a, struct pod_needs *o
 /* Gets a defect of these nodes; device: the missing one, or NULL if no node has the label. */
 typedef void pod_needs_callback(void *arg, const char *event, const char *device,
                                 const char *means);
-/* `list`: the answer to node_query, valid JSON.  Nothing is said if all is well. */
+/* `list`: the answer to node_query, valid JSON.  `say` is not called if all is well. */
 void pod_needs_nodes(const struct pod_needs *needs, struct span list, pod_needs_callback *say,
                      void *arg);
 

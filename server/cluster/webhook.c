@@ -245,7 +245,7 @@ static void send_begin(struct send *s, const struct job_entry *job)
 
 static bool webhook_may_send(const struct webhook *w)
 {
-	/* Not from lease_stop on, although the Lease is given back a moment later. */
+	/* Not after lease_stop, although the Lease is given back a moment later. */
 	return w->server->local || (!atomic_load(&w->lease.ending) &&
 	                            clock_ms() < atomic_load(&w->lease.held_until_ms));
 }

@@ -8,7 +8,7 @@
 struct exit_spec;
 struct exit_entry;
 
-/* A text at the end of a task: does it tell that the task followed the failure of another one? */
+/* A text at the end of a task that tells if the task followed the failure of another one. */
 struct exit_word {
 	int64_t code; /* of the task; 0: any that says little */
 	const char *text;

@@ -371,7 +371,7 @@ static void *option_field(struct options *o, const struct option *option)
 	return (char *)o + option->at;
 }
 
-/* value: what was found; NULL: it is not shown. */
+/* value: the wrong value; NULL: it is not shown. */
 static int option_wrong(const struct origin *from, struct err *e, const char *text,
                         const char *value)
 {

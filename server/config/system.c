@@ -37,7 +37,7 @@ const char *process_scrub(void)
 	return first;
 }
 
-/* Only here is known how jansson allocates. */
+/* Only this file knows how jansson allocates. */
 void process_wipe_json(void)
 {
 	json_set_alloc_funcs(xmalloc, free_wiped);

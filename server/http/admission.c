@@ -234,7 +234,7 @@ void admission_end(struct request *r)
 		r->route->handle(r);
 }
 
-/* Is the segment a token: the argument of a revocation, or of the form of one? */
+/* Returns true if the segment is a token: the argument of a revocation, or of the form of one. */
 static bool may_be_token(struct span before, struct span segment)
 {
 	const char *dot = memchr(segment.p, '.', segment.n);
@@ -267,7 +267,7 @@ static void admission_put_path(struct str *out, struct span path)
 
 void admission_log(const struct request *r)
 {
-	/* Needs the answer the attention of an administrator? */
+	/* These answers need the attention of an administrator. */
 	bool trouble = r->answered && r->reply.status >= 500 && r->reply.status != 501;
 	struct line line = log_begin(trouble ? LOG_WARN : LOG_INFO, "request");
 	log_text(&line, "id", span_of(r->id));

@@ -1,10 +1,10 @@
 #pragma once
 /*
- * Edits: requests that take several steps at the API server, as changes of users and tokens do. One
- * of a few threads (worker.h) goes through the steps and waits for each answer.  The request waits:
- * its members and what it has read do not change, and the thread only reads them.  An edit that the
- * thread begins after its deadline, because others took as long, fails at its first step; so the
- * client has an answer soon after the deadline.
+ * Edits: requests that take several steps at the API server, as changes of users and tokens do. A
+ * thread of a few (worker.h) goes through the steps and waits for each answer.  The request waits:
+ * its members and its body do not change, and the thread only reads them.  An edit that the thread
+ * begins after its deadline, because others took as long, fails at its first step; so the client
+ * has an answer soon after the deadline.
  */
 #include "k8s/transport/call.h"
 #include "server/http/request.h"

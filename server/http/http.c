@@ -207,8 +207,8 @@ static void *request_begin(void *cls, const char *uri, struct MHD_Connection *m)
 		parameters.room += uri[i] == '&' ? HEAD_NOTE : 0;
 	/* libmicrohttpd 1.0.0 to 1.0.8 moves its read buffer behind the last parameter or header,
 	 * and crashes behind a parameter without a value, or overwrites the version behind another
-	 * one.  Nothing here asks it for parameters, so it gets none.  0.9.75 does not have this
-	 * fault, and its check of folded headers needs the whole line. */
+	 * one.  The server never asks it for parameters, so it gets none.  0.9.75 does not have
+	 * this fault, and its check of folded headers needs the whole line. */
 	const char *query = l->library != LIBRARY_LENIENT ? strchr(uri, '?') : NULL;
 	if (query) /* the line is in the connection's writable memory */
 		*(char *)(uintptr_t)(query + 1) = '\0'; /* NOLINT(performance-no-int-to-ptr) */

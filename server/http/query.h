@@ -32,8 +32,8 @@ struct fields {
  * arena, are wiped with it, end in NUL and hold none.
  */
 int fields_read(struct request *r, struct fields *out, struct err *e);
-/* The body as a nested JSON object, whatever its type; in the request's arena, wiped.  NULL and *e
- * as above. */
+/* Returns the body as a nested JSON object, with members of any type; in the request's arena,
+ * wiped.  NULL and *e as above. */
 const struct node *fields_map(struct request *r, struct err *e);
 /* The member's value; p is NULL if it is absent. */
 struct span fields_get(const struct fields *f, const char *name);

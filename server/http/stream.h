@@ -23,7 +23,7 @@ struct stream_calls {
 	void (*last)(struct stream *s, void *arg);
 	/* Every stream-heartbeat seconds of a long-lived stream: write a heartbeat. */
 	void (*heartbeat)(struct stream *s, void *arg);
-	/* It has ended; nothing may be written any more.  Always called, once. */
+	/* The stream has ended; nothing may be written any more.  Always called, once. */
 	void (*gone)(void *arg);
 	bool long_lived;
 	bool finishes; /* it ends by itself, and a stopping server waits for it */

@@ -25,9 +25,9 @@ void tls_free(struct tls *t); /* NULL is allowed; holders of a chain keep it */
 
 /* A certificate that no file has, for a host (name or address, at most TLS_HOST_MAX bytes):
  * self-signed, valid until 2100.  The same seed makes the same key, the same host as well the same
- * bytes, in every process; whoever trusts one of a key trusts all of it.  Takes up to a second.
- * If *made is not NULL, it is replaced, for the same host, unless it has this seed.  -1 and *e:
- * 400, the host; 500, GnuTLS.  Main thread. */
+ * bytes, in every process; a client that trusts a certificate of a key trusts all of that key.
+ * Takes up to a second.  If *made is not NULL, it is replaced, for the same host, unless it has
+ * this seed.  -1 and *e: 400, the host; 500, GnuTLS.  Main thread. */
 enum { TLS_HOST_MAX = 253, TLS_SEED = 32 };
 int tls_make(struct tls **made, struct span host, const unsigned char seed[static TLS_SEED],
              struct err *e);

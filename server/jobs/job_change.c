@@ -400,7 +400,8 @@ static int64_t role_count(struct span role, const char *key)
 	return n;
 }
 
-/* Does the configuration set minSucceededInstances of this role?  true if that is unknown. */
+/* Returns true if the configuration sets minSucceededInstances of this role, or if that is
+ * unknown. */
 static bool role_says_succeeded(const struct found *f)
 {
 	const struct node *roles = node_get(f->config, "taskRoles");

@@ -266,8 +266,8 @@ const struct event *job_waiting(const struct job_shown *s, const struct event *v
 	return best < n ? about[best] : NULL;
 }
 
-/* Is an Event outdated by others (v[0..n), the latest first): has the pod been replaced, or
- * scheduled? */
+/* Returns true if others (v[0..n), the latest first) have outdated an Event: the pod has been
+ * replaced, or scheduled. */
 static bool is_past(const struct event *one, const struct event *v, size_t n)
 {
 	bool latest = true;

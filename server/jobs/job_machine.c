@@ -1,6 +1,7 @@
 /*
- * GET /api/v2/machine: what this machine has, and which jobs have or want it.  The engine publishes
- * this after each decision; the names of jobs are those of the list, which all users see.
+ * GET /api/v2/machine: the resources of this machine, and the jobs that hold or want them.  The
+ * engine publishes this after each decision; the names of jobs are those of the list, which all
+ * users see.
  */
 #include <stdlib.h>
 

@@ -20,7 +20,7 @@
 
 /* ---- job_find.c ---- */
 
-/* Has the client this access to the job? */
+/* Returns true if the client has this access to the job. */
 bool job_may(const struct request *r, const struct job_entry *job, enum job_need need);
 /* Gives a reference to r, which drops it when it ends. */
 void job_keep(struct request *r, const struct job_entry *job);

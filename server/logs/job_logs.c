@@ -142,7 +142,7 @@ static void locations_looked(struct request *r, const struct log_link *l, enum l
 		answer_locations(r, l, there == LOG_OF_POD ? N_FILES : N_KEPT, dropped);
 }
 
-/* It may not have written anything yet. */
+/* Answers for a task that may not have written anything yet. */
 static void locations_of_running(struct request *r, const struct log_link *l, enum log_there there,
                                  int64_t dropped)
 {

@@ -87,8 +87,8 @@ enum { KUBELET_TEXT_MAX = 2048 };
 /* The number of bytes before a last line that may become such a message.  `within`: text begins
  * within a line. */
 size_t kubelet_text_begins(struct span text, bool within);
-/* Is the last line such a message?  It must contain the uid of the pod or the id of the container
- * ("" if unknown). */
+/* Returns true if the last line is such a message.  It must contain the uid of the pod or the id of
+ * the container ("" if unknown). */
 bool kubelet_text_is(struct span line, const char *pod_uid, const char *container_id);
 
 /* ---- output_text.c: output as frames, and which outputs of a job are kept.  Pure. ---- */
@@ -184,7 +184,7 @@ struct output_call {
 	const char *user; /* as in store.h; NULL: urgent */
 	int64_t deadline_ms;
 	struct output_id id;
-	struct output_index index; /* list: the result; put: what remains, and what is displaced */
+	struct output_index index; /* list: the result; put: what remains and is displaced */
 	struct output_entry entry; /* put: of id */
 	struct output_facts facts; /* put; the result of get */
 	struct span packed;        /* put */

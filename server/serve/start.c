@@ -298,7 +298,7 @@ static void allow_files(struct options *o, size_t loops)
 	if (options_run_here(o))
 		ours += LOCAL_FILES + loops * (size_t)o->log_streams * LOG_FILES_MAX;
 	size_t wanted = loops * (size_t)o->connections + ours;
-	/* Else tasks with many ports start one after the other. */
+	/* Without these, tasks with many ports start one after the other. */
 	size_t ports = options_run_here(o) ? ENGINE_PORTS_HELD : 0;
 	size_t allowed = process_allow_files(wanted + ports);
 	if (allowed >= wanted)

@@ -53,7 +53,7 @@ void start_error(struct str *out, const char *file, const struct err *e);
 int start_all(struct service *s, struct err *e);
 /* Logs the configuration; `scrubbed`: a variable that was unset, or NULL. */
 void start_report(const struct service *s, const char *scrubbed);
-/* Also after a failed start.  The loops must have ended. */
+/* Frees everything, also after a failed start.  The loops must have ended. */
 void start_undo(struct service *s);
 
 /*

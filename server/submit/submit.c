@@ -399,7 +399,7 @@ static const char *submit_obstacle(const struct submit *s)
 	return problem;
 }
 
-/* Has the warnings beside the errors, as `rest-lit validate` prints both. */
+/* Prints the warnings beside the errors, as `rest-lit validate` does. */
 static void submit_refuse(const struct submit *s, const struct err *e)
 {
 	struct request *r = s->r;

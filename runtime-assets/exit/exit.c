@@ -115,7 +115,7 @@ static bool ecc_read(int fd, int64_t until_ms, struct str *out)
 	}
 }
 
-/* Has it ended by then? */
+/* Returns true if it has ended by then. */
 static bool ecc_wait(pid_t pid, int64_t until_ms, int *status)
 {
 	for (;;) {

@@ -32,7 +32,7 @@ void log_text_done(struct log_text *l);
 /* Copies n bytes, which must be in the text. */
 void log_text_copy(struct log_text *l, size_t from, size_t n, char *out);
 
-/* ---- words: what a line of a log is ---------------------------------------------------------- */
+/* ---- words: the kinds of lines of a log ------------------------------------------------------ */
 
 enum word_kind {
 	WORD_CAUSE,      /* no word says otherwise */
@@ -43,7 +43,7 @@ enum word_kind {
 	WORD_SIGNAL,     /* of a launcher: a child was ended by the signal behind the word */
 	WORD_CRASH,      /* a process was ended by a signal */
 	WORD_SUMMARY,    /* tells only that something failed */
-	WORD_ABOVE,      /* of an exception: what is printed above it tells more */
+	WORD_ABOVE,      /* of an exception: the text above it tells more */
 	WORD_NOISE,      /* printed by libraries and launchers while a program ends: no output */
 	WORD_LAUNCHER,   /* in the message of a launcher between two rules */
 	WORD_RANK,       /* of a launcher: the failed rank is behind the key */
@@ -161,7 +161,7 @@ void failed_line(const struct exit_input *in, struct log_text *log, struct str *
 
 /* ---- exit.c: GPUs ---------------------------------------------------------------------------- */
 
-/* Does nvidia-smi report double-bit errors since the last reboot?  Waits at most 1 s. */
+/* Returns true if nvidia-smi reports double-bit errors since the last reboot; waits 1 s at most. */
 bool ecc_errors(const char *root, int64_t deadline_ms);
 /* The same for its output. */
 bool ecc_errors_in(struct span xml);

@@ -303,7 +303,7 @@ static void match_choose_final(struct matcher *m, struct regex **re, size_t n, s
 	memset(m->final.possible, 0, n * sizeof(bool));
 }
 
-/* Is it a pattern for an exit code, whatever the logs say? */
+/* Returns true if the pattern is for an exit code alone, without logs. */
 static bool match_is_code(const struct exit_pattern *p)
 {
 	return p->has_code && !p->user && !p->platform && !p->has_gpu;

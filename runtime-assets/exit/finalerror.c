@@ -117,7 +117,7 @@ static bool final_says(const struct final_error *f, size_t from, size_t to, enum
 	return final_has_word(f, final_span(f, from, to), kind);
 }
 
-/* Is it a report that something else failed, or was ended by a signal? */
+/* Returns true if it is a report that something else failed, or was ended by a signal. */
 static bool final_is_report(const struct final_error *f, size_t from, size_t to)
 {
 	return final_says(f, from, to, WORD_REPORTS) || final_says(f, from, to, WORD_SUMMARY) ||
@@ -399,7 +399,7 @@ static const struct traceback *final_decide(const struct final_error *f,
 		bool aborted = false;
 		if (!near || final_signalled(f, t->end, &aborted))
 			return NULL;
-		/* Can it be the reason for the later one, if both are of the same process? */
+		/* It can be the reason for the later one, if both are of the same process. */
 		if (follows && !follows->caused && t->name_n == follows->name_n &&
 		    final_is_of(f, t, follows->name) &&
 		    (t->name_n > 0 || final_lines(f, t->end, follows->header) > FINAL_NEAR))

@@ -107,7 +107,7 @@ void barrier_missing(const struct framework *f, struct str *out)
 		str_printf(out, " and %lld more", (long long)(missing - listed));
 }
 
-/* This task in the Framework, and its role; NULL: it is not there. */
+/* Returns this task in the Framework, and its role; NULL: it is not there. */
 static const struct fw_task *barrier_own(const struct init *in, const struct framework *f,
                                          const struct fw_role **role)
 {

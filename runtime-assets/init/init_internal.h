@@ -51,7 +51,7 @@ int64_t barrier_delay(const struct barrier_times *t, unsigned n, int64_t total, 
 /* Appends "worker:2, worker:3 and 5 more": tasks without an address.  Pure. */
 void barrier_missing(const struct framework *f, struct str *out);
 
-/* Does the object have the uid of this pod?  Pure. */
+/* Returns true if the object has the uid of this pod.  Pure. */
 bool barrier_shows_us(const struct init *in, const struct framework *f);
 
 /* ---- env.c ----------------------------------------------------------------------------------- */
@@ -98,5 +98,5 @@ void distributed_write(struct init *in, struct distributed_text *out, struct not
 uint16_t portspec_port(const struct portspec *p, const struct port_label *l,
                        struct port_source from, int64_t index, int64_t i);
 
-/* Can it be part of a variable's name: [A-Za-z_][A-Za-z0-9_]*? */
+/* Returns true if it can be part of a variable's name: [A-Za-z_][A-Za-z0-9_]*. */
 bool portspec_name_ok(const char *name);

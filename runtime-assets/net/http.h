@@ -117,7 +117,7 @@ void address_done(struct address *a);
 
 bool address_is_ip(const char *host);
 
-/* Does it lead to this machine only: localhost, 127.0.0.0/8, ::1? */
+/* Returns true if it leads to this machine only: localhost, 127.0.0.0/8, ::1. */
 bool address_is_loopback(const struct address *a);
 
 /* Small letters, digits, and the characters of `also`; 1 to HOST_NAME_MAX_BYTES of them. */

@@ -46,8 +46,8 @@ bool kube_json(struct span text, struct arena *a, struct doc *doc);
 
 /* Appends an answer: `404, frameworks... "x" not found`, control characters removed. */
 void kube_answer(const struct http_reply *r, struct str *out);
-/* Does a 404 mean that this object does not exist?  The API server also answers 404 if the resource
- * is not defined, and shortly after its own start. */
+/* Returns true if a 404 means that this object does not exist.  The API server also answers 404 if
+ * the resource is not defined, and shortly after its own start. */
 bool kube_says_missing(const struct http_reply *r, const char *name);
 
 /* Appends the two kubectl commands that grant the right to get Frameworks in a namespace. */

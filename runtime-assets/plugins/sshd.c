@@ -100,7 +100,8 @@ static int sshd_write_authorized_keys(struct sshd *s, struct err *e)
 	return file_write(path_join(&s->a, s->dir, "authorized_keys"), str_view(&keys), 0600, e);
 }
 
-/* Also as ~/.ssh/id_rsa, for programs with their own configuration; a key of the image stays. */
+/* Writes the key also as ~/.ssh/id_rsa, for programs with their own configuration; a key of the
+ * image stays. */
 static int sshd_write_job_key(struct sshd *s, struct err *e)
 {
 	struct span key;
@@ -537,7 +538,7 @@ static int ssh_barrier_begin(struct barrier *b, struct attempt *t, size_t peer)
 	return -1;
 }
 
-/* Has this one ended? */
+/* Looks if this attempt has ended. */
 static void ssh_barrier_look(struct barrier *b, struct attempt *t)
 {
 	int status;

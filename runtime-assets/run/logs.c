@@ -178,14 +178,14 @@ static void logs_rotate(struct logs *l, struct log_file *f)
 	clock_gettime(CLOCK_REALTIME, &now);
 	unsigned long long seconds = 4611686018427387914ULL + (unsigned long long)now.tv_sec;
 	snprintf(name, sizeof(name), "@%016llx%08lx.s", seconds, (unsigned long)now.tv_nsec);
-	/* Is `current` still the open file? */
+	/* The open file must still be `current`. */
 	struct stat ours;
 	struct stat there;
 	if (fstat(f->fd, &ours) == 0 &&
 	    fstatat(f->dir, "current", &there, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    ours.st_dev == there.st_dev && ours.st_ino == there.st_ino) {
 		if (renameat(f->dir, "current", f->dir, name) != 0) {
-			/* It would grow without limit. */
+			/* The file would grow without limit. */
 			logs_lose(l, f, 0, errno);
 			close(f->fd);
 			f->fd = -1;

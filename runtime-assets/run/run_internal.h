@@ -174,14 +174,14 @@ void log_mux_done(struct log_mux *s);
 /* Makes the pipe of a closed stream.  Returns its write end (close-on-exec), or -1 and errno. */
 int log_mux_open(struct log_mux *s, enum mux_name i);
 void log_mux_close(struct log_mux *s, enum mux_name i);
-/* Is its reader still busy with earlier bytes? */
+/* Returns true if its reader is still busy with earlier bytes. */
 bool log_mux_is_paused(const struct log_mux *s, enum mux_name i);
 /* Copies the available bytes of the user's pipes; closes them at their end. */
 void log_mux_copy_user(struct log_mux *s);
 void log_mux_copy_runtime(struct log_mux *s);
 /* The bytes that are in the pipe now, to which `left` limits reading at the end. */
 int log_mux_waiting(const struct log_mux *s, int i);
-/* Have those been read? */
+/* Returns true if those have been read. */
 bool log_mux_is_drained(const struct log_mux *s);
 
 static inline bool log_mux_is_open(const struct log_mux *s, enum mux_name i)
@@ -271,7 +271,8 @@ struct upload {
 };
 
 /* PUT $PAI_OUTPUT_URL/api/v2/task-output?exitCode=N&dropped=N, until it is stored, refused, or too
- * late.  Was it stored?  SIGTERM, which must be blocked, ends it after the current attempt. */
+ * late.  Returns true if it was stored.  SIGTERM, which must be blocked, ends it after the current
+ * attempt. */
 bool upload_output(const struct upload *u);
 
 /* Sleeps until then; true at once if SIGTERM, which must be blocked, arrives. */

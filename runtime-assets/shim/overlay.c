@@ -105,7 +105,7 @@ static int overlay_fuse(const struct overlay *o, int error, struct arena *a, str
 		return err_set(e, FAILED, "fork: %s", strerror(errno));
 	if (child == 0) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-		/* It warns about options in what is the log of the task. */
+		/* fuse-overlayfs would write warnings about options into the log of the task. */
 		int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 		if (null >= 0)
 			(void)dup2(null, 2);

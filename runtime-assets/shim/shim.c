@@ -38,7 +38,7 @@ enum {
 /* Reason of a container that could not be started, but could be a moment later. */
 static const char SHIM_SHORT[] = "OutOfResources";
 
-/* The sources that the shim reads.  Those of a process begin with FROM_OUT. */
+/* The sources that the shim reads.  The sources of a process begin with FROM_OUT. */
 enum shim_source { FROM_SIGNALS, FROM_OUT, FROM_ERR, FROM_INIT, FROM_REPORT, SOURCES };
 
 struct shim {

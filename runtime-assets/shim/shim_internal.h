@@ -37,8 +37,8 @@ enum shim_container { SHIM_INIT, SHIM_APP, SHIM_CONTAINERS };
 
 /* ---- shim_exec.c ----------------------------------------------------------------------------- */
 
-/* Reports that the command cannot be executed, and ends this process, which should have become it:
- * what, and errno. */
+/* Reports that the command cannot be executed, and ends this process, which should have become it.
+ * Writes `what` and errno. */
 _Noreturn void shim_refuse(int report, const char *what);
 
 /* `pai-runtime shim --exec DIRECTORY`: init, then the command, in this directory. */

@@ -44,9 +44,9 @@ enum {
  *   unpacked/HEX/   an image, by the SHA-256 of its manifest or list of manifests: rootfs/,
  *                   config.json, size (KiB, as text), lock (its users hold LOCK_SH; its
  *                   modification time is the last use)
- *   refs/KEY        a link to HEX: what a name meant when it was pulled with a login
- *   tmp/            pulls, locks of digests that are pulled, and what is being removed; what has a
- *                   lock is in use
+ *   refs/KEY        a link to HEX, the image that a name meant when a login pulled it
+ *   tmp/            pulls, locks of digests that are pulled, and images that are being removed; a
+ *                   locked one is in use
  */
 
 /*

@@ -1,13 +1,20 @@
 #pragma once
 /*
  * base/ holds what all layers share: text (this file), arenas (arena.h), errors with places
- * (err.h), job documents as trees (tree.h), encodings (enc.h), digests (hash.h) and clocks
- * (clock.h); the readers of YAML and JSON, regular expressions and image references are in its
- * folders.  Begin with this file, err.h and tree.h.
+ * (err.h), encodings (enc.h) and digests (hash.h); documents as trees (doc/tree.h), JSON, regular
+ * expressions, image references, files and clocks (posix/) are in its folders.  Begin with this
+ * file, err.h and doc/tree.h.
  *
- * Text with a length: `struct span` borrows, `struct str` owns and grows.  A str has a maximum.
- * A write beyond it is dropped and sets `full`, which stays set: the caller writes everything and
- * checks `full` once.
+ * Text with a length: `struct span` borrows, `struct str` owns and grows.
+ *
+ *	STR_AUTO out = STR_INIT(4096);
+ *	str_puts(&out, "name: ");
+ *	str_span(&out, span_trim(text));
+ *	str_printf(&out, " (%zu bytes)", text.n);
+ *	return out.full ? -1 : fd_write_all(fd, str_view(&out));
+ *
+ * A str has a maximum.  A write beyond it is dropped and sets `full`, which stays set: the caller
+ * writes everything and checks `full` once.  Memory that runs out aborts.  No thread rule.
  */
 #include <stdarg.h>
 #include <stdbool.h>

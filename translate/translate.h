@@ -1,9 +1,19 @@
 #pragma once
 /*
- * translate/: the text of a job and facts about the cluster in, Kubernetes objects out. Pure: no
- * clock, files, environment, network or log; the same input gives the same bytes. Begin here, then
- * job.h and job.c. dialects/ reads jobs, render/ compiles templates, objects/ has the functions
- * behind their variables, hived/ the scheduler HiveD.
+ * translate/: the text of a job and facts about the cluster in, Kubernetes objects out.  Begin
+ * here, then job.h and job_read.c.  dialects/ reads jobs, render/ compiles templates, objects/ has
+ * the functions behind their variables, hived/ the scheduler HiveD.
+ *
+ *	struct translator *t = translator_new(&settings, NULL, e);
+ *	struct job *job = t ? job_read(t, DIALECTS_ALL, text, "alice", a, warnings, e) : NULL;
+ *	struct objects objects;
+ *	if (job && job_build(t, job, &facts, NULL, a, &objects, e) == 0)
+ *		use(objects.v, objects.n);
+ *	translator_free(t);
+ *
+ * Pure: no clock, files, environment, network or log; the same input gives the same bytes.  Jobs
+ * and objects live in the arena.  A translator is immutable, and may be used by any number of
+ * threads.
  */
 #include "base/arena.h"
 #include "base/doc/tree.h"

@@ -3,7 +3,15 @@
  * A job document (YAML or JSON) as a tree in an arena.  Values and keys have a line and a column;
  * scalars of YAML record whether they were written without quotes, which the templates need.
  *
- * Trees are immutable.  An alias is a copy of the anchor's node and shares its children.
+ *	struct doc doc;
+ *	if (doc_read(text, &BUDGET_DEFAULT, a, &doc, warnings, e) < 0)
+ *		return -1;
+ *	const struct node *roles = node_get(&doc.root, "taskRoles");
+ *	for (uint32_t i = 0; node_is(roles, NODE_MAP) && i < roles->n; i++)
+ *		use(member_key(&roles->member[i]), &roles->member[i].value);
+ *
+ * Trees are immutable and may be read by any thread.  An alias is a copy of the anchor's node and
+ * shares its children.  A budget bounds depth, values and bytes.
  */
 #include <stdbool.h>
 #include <stdint.h>

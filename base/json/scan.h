@@ -2,8 +2,18 @@
 /*
  * JSON in place: values are borrowed parts of the text; no tree is built (for a tree with positions
  * see json_read in base/doc/tree.h).  Meant for large objects of the API server, of which few
- * members are needed.  Callers check text from outside with scan_valid; on invalid text a scan
- * returns nothing useful, but stays inside of the text.  Pure; no thread rule.
+ * members are needed.
+ *
+ *	struct span item;
+ *	struct scan items = scan_begin(scan_get(list, "items"));
+ *	while (scan_item(&items, &item)) {
+ *		struct span name = scan_text(scan_path(item, "metadata", "name"), a);
+ *		int64_t port = 0;
+ *		(void)scan_int(scan_path(item, "spec", "port"), 1, UINT16_MAX, &port);
+ *	}
+ *
+ * Callers check text from outside with scan_valid; on invalid text a scan returns nothing useful,
+ * but stays inside of the text.  Absent values are { NULL, 0 }.  Pure; no thread rule.
  */
 #include "base/arena.h"
 #include "base/str.h"

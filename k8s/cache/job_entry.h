@@ -1,7 +1,15 @@
 #pragma once
 /*
  * One Framework in the cache: the fields that lists show, and the rest as compressed JSON.
- * Immutable, reference-counted, shared by all threads.
+ *
+ *	struct job_entry *entry = job_entry_new(object);
+ *	struct span doc;
+ *	if (entry && entry->state == JOB_FAILED && job_entry_doc(entry, a, &doc))
+ *		use(entry->name, scan_path(doc, "status", "attemptStatus"));
+ *	job_entry_drop(entry);
+ *
+ * Immutable, reference-counted, shared by all threads: job_entry_hold keeps one, job_entry_drop
+ * gives the reference back.
  *
  * Objects are untrusted: each member may be missing or of any type.  A malformed Framework is
  * listed with its name and the state UNKNOWN, never left out.

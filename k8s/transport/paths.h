@@ -1,5 +1,15 @@
 #pragma once
-/* The API paths of all kinds of objects.  Pure. */
+/*
+ * The API paths of all kinds of objects.
+ *
+ *	STR_AUTO url = STR_INIT(2048);
+ *	if (path_write(&url, KIND_SECRET, namespace_name, name) < 0)
+ *		return err_set(e, INVALID_PARAMETERS, "the name is not one of Kubernetes");
+ *	str_puts(&url, "?fieldManager=");
+ *	query_encode(&url, SPAN("rest-lit"));
+ *
+ * Paths are appended; the str bounds them.  Pure; no thread rule.
+ */
 #include <stdbool.h>
 
 #include "base/object.h"

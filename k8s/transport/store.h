@@ -3,10 +3,19 @@
  * The store of objects: a Kubernetes API server, or a database (machine/store/).  Read this header
  * first, then store.c (queues), api.c (backend), reply.c (classification of answers).
  *
+ *	const struct store_request request = { .verb = STORE_GET,
+ *		                               .kind = KIND_FRAMEWORK,
+ *		                               .name = name,
+ *		                               .whole = true,
+ *		                               .deadline_ms = clock_ms() + 5000,
+ *		                               .done = on_reply,
+ *		                               .arg = me };
+ *	store_request(store, &request);
+ *
  * One store per loop thread; all calls from that thread; nothing blocks.  store_request queues a
- * request, store_start sends it, store_reap receives its answer and calls back.  The loop calls, in
- * this order: store_reap; the HTTP library; store_start; epoll_wait on store_fd with
- * store_timeout_ms.
+ * request, store_start sends it, store_reap receives its answer and calls back, once.  The loop
+ * calls, in this order: store_reap; the HTTP library; store_start; epoll_wait on store_fd with
+ * store_timeout_ms.  The queue and each answer are bounded (struct store_limits).
  */
 #include "base/counter.h"
 #include "base/err.h"

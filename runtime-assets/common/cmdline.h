@@ -4,7 +4,16 @@
  * commands; init/ prepares the pod, run/ runs the command, exit/ explains its failure, plugins/
  * has the runtime plugins, net/ the HTTP client.  Paths and files are in files.h.
  *
- * This header: command lines and shell words.  All functions but args_* are pure.
+ * This header: command lines and shell words.
+ *
+ *	const char *root = "";
+ *	bool help = false;
+ *	const struct arg table[] = { { "--root", &root, NULL }, { "--help", NULL, &help }, { 0 } };
+ *	int i = args_take(table, 1, argc, argv);
+ *	if (i < argc)
+ *		return args_misused("init", argv[i]);
+ *
+ * Values are borrowed from argv.  All functions but args_* are pure; one thread.
  */
 #include <stdbool.h>
 

@@ -1,7 +1,16 @@
 #pragma once
 /*
  * Paths and files of a pod.  Files may be shared with the code of the job's author, so links are
- * not followed unless a function says so.  Errors name the file; their code is FAILED.
+ * not followed unless a function says so.
+ *
+ *	struct span text;
+ *	int got = file_read(path, FILE_THEIRS, 1 << 20, a, &text, e);
+ *	if (got)
+ *		return got < 0 ? -1 : err_set(e, FAILED, "%s is not there", path);
+ *	return file_write(path_join(a, at->runtime_d, "copy"), text, 0644, e);
+ *
+ * Texts live in the arena, and are bounded by the caller.  Errors name the file; their code is
+ * FAILED.  These calls block; one thread.
  */
 #include <sys/types.h>
 

@@ -1,9 +1,18 @@
 #pragma once
 /*
  * The HTTP client: one HTTP/1.1 request over TLS (mbedTLS) or TCP, with one deadline for name
- * look-up, connecting, handshake, request and reply.  No proxies, no redirects, no environment
- * variables; the certificate is always checked.  Begin with http_exchange().  net.c and tls.c are
- * the connections below it, kube.h the API server above it.
+ * look-up, connecting, handshake, request and reply.
+ *
+ *	const struct http_request q = { .method = "GET", .host = "10.0.0.1", .port = 80,
+ *		                        .target = "/healthz", .headers_max = 8192,
+ *		                        .body_max = 65536, .deadline_ms = clock_ms() + 5000 };
+ *	struct http_reply reply;
+ *	if (http_exchange(&q, a, &reply, e) == 0 && reply.status == 200)
+ *		use(reply.body);
+ *
+ * No proxies, no redirects, no environment variables; the certificate is always checked.  Replies
+ * live in the arena.  Begin with http_exchange().  net.c and tls.c are the connections below it,
+ * kube.h the API server above it.  Blocks until the deadline; one thread.
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,8 +3,18 @@
  * Accounts: a user, the user's permissions, and the facts that jobs are translated with.  They come
  * from the file of --facts, or from Secrets and PersistentVolumeClaims of an OpenPAI cluster
  * (--users=openpai).  Begin with account.c; account_openpai.c reads a user from a cluster,
- * account_objects.c parses the objects.  Each loop has a bounded cache; an account belongs to one
- * loop and needs no lock.
+ * account_objects.c parses the objects.
+ *
+ *	struct account *a = account_find(r->loop->has->accounts, name, on_account, r, &e);
+ *	if (a)
+ *		on_account(r, a, NULL);
+ *	else if (e.http)
+ *		answer_error(r, &e);
+ *	else
+ *		request_wait(r);
+ *
+ * on_account is called later in the last case, once.  Each loop has a bounded
+ * cache; an account belongs to one loop and needs no lock.
  */
 #include <stdbool.h>
 

@@ -2,13 +2,19 @@
 /*
  * Reads, verifies and makes tokens.  Pure: no store, no clock, no log.  The only user of libjwt.
  *
+ *	struct token token;
+ *	const char *why = NULL;
+ *	if (token_read(keyring, text, now_s, a, &token, &why, e) < 0)
+ *		log_event(LOG_INFO, "token refused", "reason", why);
+ *
  * The `iss` claim selects the issuer.  The issuer's configured algorithm and key then verify the
  * signature, before any other claim is used.
  *
- *	no iss                  the secret of --jwt-secret-file, HS256: tokens as OpenPAI makes them
- *	iss of an issuer        its keys (PEM or JWKS), RS256 or ES256
- *	iss of the cluster      the API server (TokenReview), with the configured audience; see
- *auth.c
+ * - no iss: the secret of --jwt-secret-file, HS256: tokens as OpenPAI makes them
+ * - iss of an issuer: its keys (PEM or JWKS), RS256 or ES256
+ * - iss of the cluster: the API server (TokenReview), with the configured audience; see auth.c
+ *
+ * Texts of a token live in the arena.  A keyring is immutable, and may be read by any thread.
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,19 @@
 #pragma once
-/* Shared by the commands.  One thread. */
+/*
+ * Shared by the commands: a command is a function of a remote server and a job, or of options.
+ *
+ *	static int show_job(struct remote *r, const char *job, struct span answer, struct err *e)
+ *	{
+ *		return remote_print_json(scan_get(answer, "jobStatus"));
+ *	}
+ *
+ *	int cmd_show(const struct command *c, struct options *o)
+ *	{
+ *		return remote_job_command(c, o, show_job, "");
+ *	}
+ *
+ * Commands return an exit code (commands.h).  Calls block, at most for --timeout.  One thread.
+ */
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/json/scan.h"

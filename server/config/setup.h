@@ -1,6 +1,15 @@
 #pragma once
-/* Builds the parts that commands need from options: translator, facts, HiveD configuration, user.
- * Called at start only, because it reads files. */
+/*
+ * Builds the parts that commands need from options: translator, facts, HiveD configuration, user.
+ *
+ *	struct facts facts;
+ *	struct translator *t = setup_translator(o, &e);
+ *	if (!t || setup_facts(o, setup_user(o), &arena, &facts, &e) < 0)
+ *		return complain(&e, o->facts, EXIT_USAGE);
+ *	translator_free(t);
+ *
+ * Errors have file and line.  Called at start only, because it reads files; one thread.
+ */
 #include "server/config/options.h"
 #include "translate/translate.h"
 

@@ -1,5 +1,16 @@
 #pragma once
-/* The operating system: files, and the protection of this process. */
+/*
+ * The operating system: files, and the protection of this process.
+ *
+ *	FREE_AUTO char *text = NULL;
+ *	size_t n;
+ *	process_harden();
+ *	if (file_read(path, 1 << 20, &text, &n, e) < 0)
+ *		return -1;
+ *
+ * The caller bounds and frees texts.  Errors name the file.  Files may be read by any thread; the
+ * functions about the process are called once, before there are threads.
+ */
 #include <stdbool.h>
 #include <stddef.h>
 

@@ -2,6 +2,18 @@
 /*
  * A loop: one thread with its own listener, HTTP daemon and store.  A request stays on one loop
  * from its first byte to its last, so nothing here is locked.
+ *
+ *	struct loop_port port = { .listen_fd = fd };
+ *	if (loop_init(&loop, server, port, e) == 0 && loop_start(&loop, e) == 0) {
+ *		wait_for_signal();
+ *		atomic_store(&server->phase, PHASE_STOP);
+ *		loop_wake(&loop);
+ *		(void)pthread_join(loop.thread, NULL);
+ *	}
+ *	loop_done(&loop);
+ *
+ * The number of connections and the bytes of bodies are bounded.  The main thread makes, wakes and
+ * frees loops; everything else runs on the loop's thread.
  */
 #include <pthread.h>
 #include <stdbool.h>

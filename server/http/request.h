@@ -2,10 +2,19 @@
 /*
  * server/http: connections, requests and answers.  Begin here: struct request is one HTTP request
  * from its first line to its log line.  http.c receives it from libmicrohttpd, admission.c checks
- * it, routes.h names its handler, loop.h is the thread that serves it, stream.h sends long answers.
+ * it, route.h names its handler, loop.h is the thread that serves it, stream.h sends long answers.
+ *
+ *	void hello_get(struct request *r)
+ *	{
+ *		if (r->loop->server->local)
+ *			answer_text(r, 200, "hello from one machine");
+ *		else
+ *			answer_refuse(r, UNAVAILABLE, "there is no machine");
+ *	}
  *
  * A handler runs on the loop's thread after the body is complete.  It answers at once (answer_*),
- * or calls request_wait and answers later from the same thread.
+ * or calls request_wait and answers later from the same thread.  Memory that must live until the
+ * end of the request comes from r->arena.
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,17 @@
 #pragma once
-/* Shared by the files of this folder.  Absent values have p == NULL. */
+/*
+ * Shared by the files of this folder.  Absent values have p == NULL.
+ *
+ *	static void counts_found(struct request *r, const struct job_entry *job)
+ *	{
+ *		struct span doc;
+ *		if (job_entry_doc(job, &r->arena, &doc))
+ *			job_counts(&r->reply.body, doc, &r->arena);
+ *		answer_json(r, 200);
+ *	}
+ *
+ * A handler calls job_find(r, counts_found).  Errors answer the request.  The thread of r's loop.
+ */
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/json/put.h"

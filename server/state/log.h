@@ -1,9 +1,15 @@
 #pragma once
 /*
  * The log: one line per event on standard error, as JSON or logfmt.  A line is built field by field
- * and written whole.  Logging never blocks: a line that does not fit into the pipe is dropped, and
- * the next line has the number of dropped lines.  Callers never pass secrets or query strings.  Any
- * thread.
+ * and written whole.
+ *
+ *	struct line line = log_begin(LOG_WARN, "a file cannot be read");
+ *	log_text(&line, "path", span_of(path));
+ *	log_int(&line, "errno", errno);
+ *	log_end(&line);
+ *
+ * Logging never blocks: a line that does not fit into the pipe is dropped, and the next line has
+ * the number of dropped lines.  Callers never pass secrets or query strings.  Any thread.
  */
 #include <stdbool.h>
 #include <stdint.h>

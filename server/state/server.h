@@ -6,6 +6,13 @@
  * connects features to loops.
  *
  * State shared by all loops.  Immutable after start, except for the members marked "mutable".
+ *
+ *	const struct server *s = r->loop->server;
+ *	const struct settings *set = translator_settings(s->translator);
+ *	if (atomic_load(&s->phase) == PHASE_RUN && set->hived)
+ *		use(s->options, s->scheduler);
+ *
+ * serve/start.c makes and frees all parts; loops borrow them.
  */
 #include <pthread.h>
 #include <stdatomic.h>

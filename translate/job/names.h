@@ -1,7 +1,13 @@
 #pragma once
 /*
  * Checks of names and references for Kubernetes objects, URLs, paths and variable names.  The API
- * server accepts most invalid ones, and the pod then fails hours later.  Pure; no thread rule.
+ * server accepts most invalid ones, and the pod then fails hours later.
+ *
+ *	const char *problem = names_mount_path_problem(path);
+ *	if (problem)
+ *		return err_set(e, INVALID_PROTOCOL, "\"%s\" %s", quoted(a, path), problem);
+ *
+ * Problems are static text; new texts live in the arena.  Pure; no thread rule.
  */
 #include "base/arena.h"
 #include "base/doc/tree.h"

@@ -1,8 +1,14 @@
 #pragma once
 /*
- * Memory of one request: allocated piece by piece, freed as a whole.  Allocation never returns NULL
- * (it aborts if memory runs out), so callers limit sizes that come from outside.  One thread at a
- * time.
+ * Memory of one request: allocated piece by piece, freed as a whole.
+ *
+ *	ARENA_AUTO a = { 0 };
+ *	struct point *points = ARENA_NEW(&a, struct point, n);
+ *	const char *path = arena_printf(&a, "%s/%s", dir, name);
+ *
+ * ARENA_AUTO frees everything at the end of the block; ARENA_SECRET wipes it before.  An arena of
+ * zeroes is empty.  Allocation never returns NULL (it aborts if memory runs out), so callers limit
+ * sizes that come from outside.  One thread at a time.
  */
 #include <stddef.h>
 

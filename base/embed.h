@@ -23,7 +23,7 @@
 	extern const char embed_##name##_end[] __attribute__((visibility("hidden")))
 /* clang-format on */
 
-/* As integers: the compiler treats the symbols as two unrelated objects. */
+/* Subtracts integers: the compiler treats the symbols as two unrelated objects. */
 #define EMBEDDED(name)                                                                             \
 	((struct span){ embed_##name,                                                              \
 	                (size_t)((uintptr_t)embed_##name##_end - (uintptr_t)embed_##name) })

@@ -450,7 +450,7 @@ int base64_decode(struct arena *a, struct span text, struct span *bytes)
 
 int base64url_decode(struct arena *a, struct span text, struct span *bytes)
 {
-	/* Those of base64url become those of base64, which become invalid. */
+	/* The characters of base64url become those of base64, which become invalid. */
 	static const char FROM[] = "-_+/=";
 	static const char TO[] = "+/!!!";
 	size_t padding = (4 - text.n % 4) % 4;

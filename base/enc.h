@@ -1,8 +1,16 @@
 #pragma once
 /*
- * Small standard encodings, random bytes and wiping of memory.  Pure, except for the random bytes;
- * no thread rule.  MD5 and base64 are implemented here because pai-runtime is linked statically
- * with musl, for which Debian has no library, and because both programs must use the same code.
+ * Small standard encodings, random bytes and wiping of memory.
+ *
+ *	char name[33];
+ *	md5_hex(name, SPAN("alice~mnist"));
+ *	struct span bytes;
+ *	if (base64_decode(a, text, &bytes) < 0)
+ *		return err_set(e, INVALID_PARAMETERS, "is not base64");
+ *
+ * Results live in the caller's buffer or arena.  Pure, except for the random bytes; no thread rule.
+ * MD5 and base64 are implemented here because pai-runtime is linked statically with musl, for which
+ * Debian has no library, and because both programs must use the same code.
  */
 #include "base/arena.h"
 #include "base/str.h"

@@ -4,8 +4,17 @@
  * and up to NOTES_MAX notes, each with its place in the job file.
  *
  * A function that can fail takes `struct err *e` as its last parameter, leaves *e unchanged on
- * success and fills it on failure.  Callers decide by http and code, never by the text.  No thread
- * rule.
+ * success and fills it on failure.  Callers decide by http and code, never by the text.
+ *
+ *	int port_read(struct span text, int64_t *port, struct err *e)
+ *	{
+ *		char shown[4 * QUOTE_MAX];
+ *		if (parse_i64(text, 1, UINT16_MAX, port) == 0)
+ *			return 0;
+ *		return err_set(e, INVALID_PARAMETERS, "port: is \"%s\"", quote(shown, text));
+ *	}
+ *
+ * The caller has ERR_AUTO e = { 0 }, which frees the notes.  No thread rule.
  */
 #include <stdbool.h>
 #include <stddef.h>

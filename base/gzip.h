@@ -1,7 +1,7 @@
 #pragma once
 /*
  * gzip and raw deflate (zlib), whole texts at once.  The memory of zlib is xmalloc's, so that there
- *is no error for want of memory.  Pure; no thread rule.
+ * is no error for want of memory.  Pure; no thread rule.
  *
  *	struct span packed, text;
  *	if (gzip_pack(SPAN("a long text"), 4096, &arena, &packed))
@@ -13,8 +13,8 @@
 #include "base/arena.h"
 #include "base/str.h"
 
-/* One gzip member, in the arena.  false: damaged, more than max bytes, or (from 64 KiB on) more
- * than `ratio` times its compressed size. */
+/* Unpacks one gzip member, in the arena.  false: damaged, more than max bytes, or (from 64 KiB on)
+ * more than `ratio` times its compressed size. */
 bool gzip_unpack(struct span packed, size_t max, size_t ratio, struct arena *a, struct span *text);
 /* The text as one gzip member, in the arena.  false: it would have more than max bytes. */
 bool gzip_pack(struct span text, size_t max, struct arena *a, struct span *packed);

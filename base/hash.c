@@ -147,7 +147,7 @@ static void digest_text(uint32_t *state, struct span text, bool little,
 
 void sha256_hex(char out[static 65], struct span text)
 {
-	/* The same of the square roots of the first 8: 5.3.3. */
+	/* The square roots of the first 8 primes: 5.3.3. */
 	uint32_t state[8] = {
 		/* clang-format off */
 		0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
@@ -177,7 +177,7 @@ static const uint32_t SINES[64] = {
 	/* clang-format on */
 };
 
-/* For each round: the rotations of its steps, and the word of step i: times * i + plus. */
+/* The rotations of the steps of each round, and the word of step i: times * i + plus. */
 static const struct {
 	unsigned char rotate[4], times, plus;
 } ROUNDS[4] = {
@@ -247,7 +247,7 @@ static ssize_t random_from_kernel(void *p, size_t n)
 	struct stat st;
 	if (fd < 0)
 		return -1;
-	/* In a container image it can be a regular file. */
+	/* The device can be a regular file in a container image. */
 	got = fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) ? read(fd, p, n) : -1;
 	close(fd);
 	return got;

@@ -18,13 +18,13 @@ struct heap_item {
 };
 
 struct heap {
-	struct heap_item **v; /* who makes a heap frees it at the end; zeroes are an empty one */
+	struct heap_item **v; /* owned: the owner of the heap frees it; zeroes are an empty heap */
 	size_t n, room;
 };
 
 /* Adds an item, or moves it to another time. */
 void heap_put(struct heap *h, struct heap_item *item, int64_t at_ms);
-/* Nothing if it is in no heap. */
+/* Removes an item; does nothing if it is in no heap. */
 void heap_remove(struct heap *h, struct heap_item *item);
 /* The earliest item; NULL: there is none. */
 static inline struct heap_item *heap_first(const struct heap *h)

@@ -36,7 +36,7 @@ struct object {
 	size_t uid_at;
 };
 
-/* In the order of output: dependents first, the Framework last. */
+/* The objects in the order of output: dependents first, the Framework last. */
 struct objects {
 	struct object *v;
 	size_t n;

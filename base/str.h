@@ -1,13 +1,20 @@
 #pragma once
 /*
  * base/ holds what all layers share: text (this file), arenas (arena.h), errors with places
- * (err.h), job documents as trees (tree.h), encodings (enc.h), digests (hash.h) and clocks
- * (clock.h); the readers of YAML and JSON, regular expressions and image references are in its
- * folders.  Begin with this file, err.h and tree.h.
+ * (err.h), encodings (enc.h) and digests (hash.h); documents as trees (doc/tree.h), JSON, regular
+ * expressions, image references, files and clocks (posix/) are in its folders.  Begin with this
+ * file, err.h and doc/tree.h.
  *
- * Text with a length: `struct span` borrows, `struct str` owns and grows.  A str has a maximum.
- * A write beyond it is dropped and sets `full`, which stays set: the caller writes everything and
- * checks `full` once.
+ * Text with a length: `struct span` borrows, `struct str` owns and grows.
+ *
+ *	STR_AUTO out = STR_INIT(4096);
+ *	str_puts(&out, "name: ");
+ *	str_span(&out, span_trim(text));
+ *	str_printf(&out, " (%zu bytes)", text.n);
+ *	return out.full ? -1 : fd_write_all(fd, str_view(&out));
+ *
+ * A str has a maximum.  A write beyond it is dropped and sets `full`, which stays set: the caller
+ * writes everything and checks `full` once.  Memory that runs out aborts.  No thread rule.
  */
 #include <stdarg.h>
 #include <stdbool.h>
@@ -86,7 +93,8 @@ static inline bool span_eq(struct span a, struct span b)
 	return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
-/* Below 0, 0 or above 0, byte by byte; a beginning comes before the whole. */
+/* Compares byte by byte; returns a number below 0, 0, or above 0.  A prefix comes before the longer
+ * text. */
 static inline int span_compare(struct span a, struct span b)
 {
 	size_t n = a.n < b.n ? a.n : b.n;
@@ -136,7 +144,7 @@ static inline struct span span_next(struct span *rest, char separator)
 
 /* Equal, except for the case of ASCII letters. */
 bool span_same(struct span a, struct span b);
-/* Is one of these texts; the list ends with NULL. */
+/* Returns true if s is one of these texts; the list ends with NULL. */
 bool span_among(struct span s, const char *const *texts);
 
 /*
@@ -161,19 +169,19 @@ static inline bool span_is_token(struct span s)
 }
 /* Consists of one or more decimal digits. */
 bool span_digits(struct span s);
-/* Has a control character of ASCII other than tab. */
+/* Returns true if s has a control character of ASCII other than tab. */
 bool span_has_control(struct span s);
 /* Writes the letters and digits of ASCII to out (at most s.n bytes), letters in lower case, and
  * returns their number.  FrameworkController's names of task roles are made so. */
 size_t span_lower_alnum(char *out, struct span s);
 
-/* Are these the letters and digits of the name, as span_lower_alnum writes them? */
+/* Returns true if these are the letters and digits of the name, as span_lower_alnum writes them. */
 bool span_becomes(struct span name, struct span lower_alnum);
 
-/* At most max bytes of UTF-8 text, without a truncated character at the end. */
+/* Returns the first max bytes at most, without a truncated UTF-8 character at the end. */
 struct span span_cut(struct span s, size_t max);
 
-/* Without white space (is_space) at both ends. */
+/* Returns the text without white space (is_space) at both ends. */
 struct span span_trim(struct span s);
 
 struct str {
@@ -186,10 +194,10 @@ struct str {
 #define STR_AUTO __attribute__((cleanup(str_done))) struct str
 /* STR_AUTO out = STR_INIT(max): at most `max` bytes, not counting the final NUL. */
 #define STR_INIT(maximum) ((struct str){ .max = (maximum) })
-/* For text with secrets.  str_printf does not wipe its own buffer. */
+/* A str for text with secrets, which is wiped. str_printf does not wipe its own buffer. */
 #define STR_SECRET(maximum) ((struct str){ .max = (maximum), .secret = true })
 
-/* Make room for n more bytes.  Returns false and sets full if that exceeds the maximum. */
+/* Makes room for n more bytes.  Returns false and sets full if that exceeds the maximum. */
 bool str_reserve_slow(struct str *s, size_t n);
 static inline bool str_reserve(struct str *s, size_t n)
 {
@@ -234,7 +242,7 @@ void str_printf(struct str *s, const char *fmt, ...) __attribute__((format(print
 
 /* Text as the inside of a JSON string, without the quotes.  The text must be UTF-8. */
 void str_json_text(struct str *s, struct span t);
-/* The same with quotes. */
+/* Appends the text as JSON, with quotes. */
 void str_json(struct str *s, struct span t);
 
 static inline struct span str_view(const struct str *s)
@@ -251,7 +259,7 @@ static inline const char *str_c(const struct str *s)
 /* Moves the text out; the caller frees it.  Never NULL.  *s is empty afterwards. */
 char *str_take(struct str *s);
 void str_done(struct str *s);
-/* Like str_done, and wipes the text. */
+/* Frees as str_done, and wipes the text before. */
 void str_wipe(struct str *s);
 
 /* printf into fresh memory; the caller frees it. */

@@ -38,7 +38,7 @@ static bool time_numbers(struct span text, const char *form, int v[static 6])
 	return true;
 }
 
-/* v: year, month, day, hour, minute, second.  Of a leap second only the number is checked. */
+/* v: year, month, day, hour, minute, second.  A second of 60 is accepted at any time. */
 static bool time_of(const int v[static 6], int64_t *s)
 {
 	static const int DAYS[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };

@@ -119,7 +119,7 @@ static int main_cmd_exec(int argc, char **argv)
 
 /*
  * A static program with musl has no loader that makes relocated tables read-only (RELRO), so it
- * does that itself.  With glibc it has no effect.
+ * does that itself.  It has no effect with glibc.
  */
 static int relro_protect(struct dl_phdr_info *program, size_t size, void *unused)
 {

@@ -65,7 +65,7 @@ static struct pattern *compile_pattern(struct schema_compiler *c, struct span so
 
 /* ---- look-up of members ---- */
 
-/* By the length and three characters: enough to distinguish the keys of a mapping. */
+/* Hashes by the length and three characters: enough to distinguish the keys of a mapping. */
 static size_t first_slot(const struct rule_members *m, struct span key)
 {
 	const unsigned char *k = (const unsigned char *)key.p;
@@ -579,7 +579,7 @@ static const struct keyword KEYWORDS[N_KEYWORDS] = {
 	{ "then",                   0,          NULL,                 NULL, 0 }, /* with if */
 	{ "else",                   0,          NULL,                 NULL, 0 },
 	{ "additionalItems",        0,          NULL,                 NULL, 0 }, /* with items */
-	/* Without effect on documents. */
+	/* Keywords without effect on documents. */
 	{ "definitions",            0,          NULL,                 NULL, 0 },
 	{ "$schema",                0,          NULL,                 NULL, 0 },
 	{ "$id",                    0,          NULL,                 NULL, 0 },
@@ -601,7 +601,7 @@ EMBED(schema_issuers, "schema/issuers.schema.json");
 EMBED(schema_hived, "schema/hived.schema.json");
 EMBED(schema_pod, "schema/pod.schema.json");
 
-/* Set once, before threads start, and only read from then on. */
+/* Filled once, before threads start, and only read from then on. */
 static struct schema *compiled[SCHEMA_NAME_MAX];
 
 struct span schema_text(enum schema_name name)

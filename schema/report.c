@@ -181,7 +181,7 @@ static const char *type_advice(unsigned types, const struct node *n)
 {
 	static const char *const SWITCHES[] = { "yes", "no", "on", "off", "true", "false" };
 	bool scalar = n->type == NODE_BOOL || node_is_number(n);
-	/* Where integers are allowed as well, text is a keyword. */
+	/* Text is a keyword if the rule allows integers as well. */
 	if (n->plain && scalar && (types & BIT_TEXT) && !(types & BIT_INTEGER))
 		return "; put it in quotes";
 	if (n->type == NODE_MAP && n->n == 1 && n->member->value.plain && (types & BIT_TEXT))

@@ -11,7 +11,7 @@
 /* Documents have at most 64 levels; several rules can apply to a level. */
 enum { WALK_DEPTH_MAX = 1000 };
 
-/* Check a value against a rule; `at` is NULL for the root.  false: violated, and reported unless
+/* Checks a value against a rule; `at` is NULL for the root.  false: violated, and reported unless
  * w->quiet. */
 static bool rule_check(struct schema_walk *w, const struct rule *r, const struct node *n,
                        const struct path *at);
@@ -93,7 +93,7 @@ static bool rule_check(struct schema_walk *w, const struct rule *r, const struct
 	return ok;
 }
 
-/* Only the verdict. */
+/* Returns the verdict without a report. */
 static bool rule_accepts(struct schema_walk *w, const struct rule *r, const struct node *n,
                          const struct path *at)
 {

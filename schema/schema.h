@@ -1,8 +1,13 @@
 #pragma once
 /*
- * schema/ checks documents against JSON Schema: compile.c compiles a schema to rules, check.c
+ * schema/ checks documents against JSON Schema: compile.c compiles a schema to rules, schema.c
  * checks a document against them, report.c writes the messages, pattern.c has the regular
  * expressions.  The schemas of this project are the *.schema.json files.
+ *
+ *	schema_init();
+ *	const struct schema *v2 = schema_get(SCHEMA_V2);
+ *	if (schema_check(v2, &doc.root, "InvalidProtocolError", NULL, e) < 0)
+ *		return -1;
  *
  * JSON Schema draft-07, as far as job documents and the conformance cases in tests/ need it.  A
  * compiled schema is immutable and can be used by any number of threads.

@@ -136,7 +136,7 @@ static void convert_export(struct convert *c, struct span name, struct span valu
 	convert_line(c, arena_printf(c->a, "export %.*s=", (int)name.n, name.p), value, "'");
 }
 
-/* What rest-lit puts into the environment of the role's containers: a list of {name, value or
+/* Returns the environment that rest-lit adds to the role's containers: a list of {name, value or
  * valueFrom}, with a null at its end. */
 static const struct node *convert_env(const struct convert *c, const struct job *job, size_t role)
 {
@@ -263,7 +263,7 @@ static void convert_role(struct convert *c, size_t i)
 	str_char(&c->json, '}');
 }
 
-/* One image for all roles that have that of the first, and one for each other role. */
+/* Writes one image for all roles that have that of the first, and one for each other role. */
 static void convert_images(struct convert *c)
 {
 	const struct role *roles = c->v2.roles;

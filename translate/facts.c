@@ -79,7 +79,7 @@ static void facts_complain(struct err *e, const struct node *n, const char *what
 	             but);
 }
 
-/* For a user or a group. */
+/* Checks the grants of a user or a group. */
 static void check_grants(const struct facts_file *f, const struct node *who, struct err *e)
 {
 	const struct node *storages = node_get(who, "storages");
@@ -235,7 +235,8 @@ static struct facts_capacity facts_capacity_of(const struct node *has, int64_t a
 		                        facts_number_of(has, "memoryMB", absent) };
 }
 
-/* Without a number nothing is there, while a quota without one is no limit. */
+/* Returns the capacity of a virtual cluster.  A capacity without a number is 0, a quota without one
+ * has no limit. */
 struct facts_capacity facts_file_capacity(const struct facts_file *f, struct span virtual_cluster)
 {
 	const struct member *m = node_member(node_get(f->root, "capacity"), virtual_cluster);
@@ -332,7 +333,7 @@ static struct node *read_document(struct span text, struct arena *a, struct err 
 	                                                                                 : root;
 }
 
-/* What callers ask of the whole file. */
+/* Reads the members that callers need of the whole file. */
 static void facts_read_members(struct facts_file *f)
 {
 	static const char *const ABOUT_USERS[] = { "users", "groups", "others", "storages",

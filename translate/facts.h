@@ -24,7 +24,7 @@ struct facts_file {
 	const struct member *about_users;
 	/* Names of labels and annotations with a domain that pods may have: facts.pod_names. */
 	const struct node *pod_names;
-	/* For facts.c; NULL if absent. */
+	/* used by facts.c only; NULL if absent */
 	const struct node *root, *virtual_clusters, *storages;
 	int64_t submitted_ms;
 };
@@ -53,8 +53,8 @@ struct facts_user {
 void facts_file_user(const struct facts_file *f, struct span user, struct arena *a,
                      struct facts_user *out);
 
-/* The virtual clusters of the file. Without such a list *listed is false and the result is
- * `default` and those that users and groups name. */
+/* The virtual clusters of the file. If the file has no such list, *listed is false and the result
+ * is `default` and those that users and groups name. */
 size_t facts_file_virtual_clusters(const struct facts_file *f, struct arena *a, struct span **out,
                                    bool *listed);
 

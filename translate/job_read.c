@@ -1,7 +1,7 @@
 /*
- * From text to struct job: read the document, determine the dialect, check the schema, let the
- * dialect fill the job, redact the secrets. Later stages run after errors too, so that users see
- * all errors at once.
+ * The way from text to struct job: reads the document, determines the dialect, checks the schema,
+ * lets the dialect fill the job, redacts the secrets.  Later stages run after errors too, so that
+ * users see all errors at once.
  */
 #include "translate/translate.h"
 

@@ -249,7 +249,7 @@ const struct container_variable CONTAINER_VARIABLES[] = {
 	{ BY_RUNTIME, "RUNTIME_LOG_PIPE",                   "ours",  "app", "a pipe: what plugins write to it goes to the log of pai-runtime" },
 	{ BY_RUNTIME, "PAI_SHELL",                          "ours",  "app", "path of the shell that runs the command; unset if the image has none" },
 
-	/* With extras.distributed, in the tasks of its roles. */
+	/* The variables of extras.distributed, in the tasks of its roles. */
 	{ BY_RUNTIME, "MASTER_ADDR",                         "ours", "app", "extras.distributed, `torch`, `deepspeed`, `mpi`: address of the first task" },
 	{ BY_RUNTIME, "MASTER_PORT",                         "ours", "app", "extras.distributed, `torch`, `deepspeed`, `mpi`: the first port of the first task with the label `distributed`" },
 	{ BY_RUNTIME, "NNODES",                              "ours", "app", "extras.distributed, `torch`, `deepspeed`, `mpi`: number of tasks that have processes" },

@@ -23,7 +23,7 @@ extern const struct variable_group *const VARIABLE_GROUPS[];
 extern const size_t N_VARIABLE_GROUPS;
 
 /* Compiles and checks all templates (variables, functions, overlays, places). NULL and *e (500,
- * file, line) if a template or a setting is wrong. Free with translator_free. */
+ * file, line) if a template or a setting is wrong. The caller frees it with translator_free. */
 struct translator *translator_new(const struct settings *s, const struct template_file *replace,
                                   struct err *e);
 /*
@@ -35,10 +35,10 @@ struct job *job_read(const struct translator *t, unsigned set, struct span text,
                      struct arena *a, struct notes *warnings, struct err *e);
 
 /*
- * Writes a job of any dialect as a v2 job in YAML.  What v2 cannot say is noted in *lost, with its
- * place in the file; these notes and `warnings`, those of job_read, are comments above the job.  A
- * v2 job has no comments and keeps its secrets.  -1 and *e (400, 413): as a v2 job it would be
- * refused.
+ * Writes a job of any dialect as a v2 job in YAML.  Properties that v2 cannot express are noted in
+ * *lost, with its place in the file; these notes and `warnings`, those of job_read, are comments
+ * above the job.  A v2 job has no comments and keeps its secrets.  -1 and *e (400, 413): as a v2
+ * job it would be refused.
  */
 int job_convert(const struct translator *t, const struct job *job, const struct notes *warnings,
                 struct notes *lost, struct str *out, struct err *e);

@@ -9,7 +9,7 @@
 #include "base/doc/yaml.h"
 #include "base/enc.h"
 
-/* Why the bytes at the offset are not valid UTF-8. */
+/* Returns the reason why the bytes at the offset are not valid UTF-8. */
 static const char *utf8_fault(struct span text, size_t offset)
 {
 	const unsigned char *p = (const unsigned char *)text.p + offset;
@@ -52,7 +52,7 @@ static int check_bytes(struct span text, struct err *e)
 	return 0;
 }
 
-/* After white space and comments of JSON, the first byte is a brace. */
+/* Returns true if the first byte after white space and JSON comments is a brace. */
 static bool looks_like_json(struct span t)
 {
 	for (;;) {
@@ -312,7 +312,7 @@ static void unique_few(struct build *b, struct member *m, size_t n)
 	}
 }
 
-/* By hash, then key, then position. */
+/* Orders by hash, then key, then position. */
 static int compare_keys(const void *x, const void *y)
 {
 	const struct member *a = *(struct member *const *)x;

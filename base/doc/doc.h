@@ -6,7 +6,8 @@
  */
 #include "base/doc/tree.h"
 
-/* For error paths with large local buffers: keeps them out of the stack frames of other code. */
+/* Marks functions of error paths with large local buffers: keeps them out of the stack frames of
+ * other code. */
 #define COLD __attribute__((cold, noinline))
 
 enum { NODE_MERGED = 0x80 }; /* flag of values of an open map that `<<` added */
@@ -73,5 +74,5 @@ struct place text_place(struct span text, size_t offset);
 
 /* true, and the value, if the text is a float; else *n is unchanged. */
 bool plain_float(struct node *n, struct span t);
-/* Set an unquoted scalar's enum spelling by the text from which it was read. */
+/* Sets the enum spelling of an unquoted scalar by the text from which it was read. */
 void spelling_mark(struct node *n, struct span text);

@@ -27,7 +27,7 @@ static bool json_one_line(struct span text)
 	size_t i = 0;
 	bool others = false;
 	for (uint64_t v; i + sizeof(v) <= text.n && !others; i += sizeof(v)) {
-		memcpy(&v, text.p + i, sizeof(v)); /* a byte from 0x80 on, or below a blank? */
+		memcpy(&v, text.p + i, sizeof(v)); /* finds bytes from 0x80 on, or below a blank */
 		others = ((v | (v - 0x2020202020202020u)) & 0x8080808080808080u) != 0;
 	}
 	for (; i < text.n && !others; i++)

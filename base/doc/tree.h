@@ -3,7 +3,15 @@
  * A job document (YAML or JSON) as a tree in an arena.  Values and keys have a line and a column;
  * scalars of YAML record whether they were written without quotes, which the templates need.
  *
- * Trees are immutable.  An alias is a copy of the anchor's node and shares its children.
+ *	struct doc doc;
+ *	if (doc_read(text, &BUDGET_DEFAULT, a, &doc, warnings, e) < 0)
+ *		return -1;
+ *	const struct node *roles = node_get(&doc.root, "taskRoles");
+ *	for (uint32_t i = 0; node_is(roles, NODE_MAP) && i < roles->n; i++)
+ *		use(member_key(&roles->member[i]), &roles->member[i].value);
+ *
+ * Trees are immutable and may be read by any thread.  An alias is a copy of the anchor's node and
+ * shares its children.  A budget bounds depth, values and bytes.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -114,7 +122,7 @@ int doc_read(struct span text, const struct budget *b, struct arena *a, struct d
 const struct node *doc_quiet(struct span text, const struct budget *b, struct arena *a);
 
 /*
- * Read strict JSON (RFC 8259), except that comments between tokens are accepted and reported as a
+ * Reads strict JSON (RFC 8259), except that comments between tokens are accepted and reported as a
  * warning.  The text must be UTF-8.  -1 and *e as doc_read; *syntax is set if the text is not JSON
  * at all, and left false for JSON that is refused: duplicate keys, NUL, lone surrogates, budgets.
  */
@@ -152,7 +160,8 @@ static inline double node_number(const struct node *n)
 	return n->type == NODE_INT ? (double)n->integer : n->real;
 }
 
-/* How many items a list has, or members a map; 0 for other values and for NULL. */
+/* Returns the number of items of a list, or of members of a map; 0 for other values and for
+ * NULL. */
 static inline uint32_t node_items(const struct node *n)
 {
 	return n && (n->type == NODE_LIST || n->type == NODE_MAP) ? n->n : 0;
@@ -202,6 +211,6 @@ struct place path_place(struct arena *a, const struct path *p, const struct node
 /* The place of the key of a member. */
 struct place path_place_key(struct arena *a, const struct path *p, const struct member *m);
 
-/* Append an escaped reference token to a JSON pointer. */
+/* Appends an escaped reference token to a JSON pointer. */
 void pointer_key(struct str *out, struct span key);
 void pointer_index(struct str *out, size_t index);

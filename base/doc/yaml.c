@@ -472,7 +472,7 @@ static void event_wipe(const yaml_event_t *ev)
 	__asm__ volatile("" : : "r"(p) : "memory"); /* not removed by the compiler */
 }
 
-/* At most n bytes of text were read. */
+/* Wipes the parser's buffers, of which at most n bytes were written. */
 static void parser_wipe(yaml_parser_t *p, size_t n)
 {
 	size_t raw = (size_t)(p->raw_buffer.end - p->raw_buffer.start);

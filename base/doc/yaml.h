@@ -1,8 +1,16 @@
 #pragma once
 /*
- * yaml/ reads YAML into trees with positions, and writes it.  libyaml parses; yaml.c builds the
- * tree from its events and finds the bytes of the secrets, yaml_parser.c prepares the text and
- * explains syntax errors, yaml_scalar.c has the scalar rules of js-yaml 3.13.
+ * Reads YAML into trees with positions, and writes it; doc_read (tree.h) also takes JSON.  libyaml
+ * parses; yaml.c builds the tree from its events and finds the bytes of the secrets, yaml_parser.c
+ * prepares the text and explains syntax errors, yaml_scalar.c has the scalar rules of js-yaml 3.13.
+ *
+ *	struct doc doc;
+ *	if (yaml_read(text, &BUDGET_DEFAULT, a, &doc, warnings, e) < 0)
+ *		return -1;
+ *	STR_AUTO out = STR_INIT(1 << 20);
+ *	yaml_write(&out, &doc.root);
+ *
+ * Trees live in the arena.  Errors are 400 with line and column.  Pure; no thread rule.
  */
 #include "base/doc/tree.h"
 

@@ -280,7 +280,7 @@ enum { LINES_BACK = 2 };
  * noticed on this line. */
 static size_t yaml_mistake(struct span line, bool here, const char **says)
 {
-	/* Behind blanks and the `- ` of list items, a key of letters, digits and `_`. */
+	/* The key is behind blanks and the `- ` of list items: letters, digits and `_`. */
 	size_t key = span_past(line, 0, " \t");
 	while (key + 1 < line.n && line.p[key] == '-' && char_in(line.p[key + 1], " \t"))
 		key = span_past(line, key + 1, " \t");
@@ -332,7 +332,7 @@ static void yaml_suspect(struct yaml_reader *y, const yaml_mark_t *m, bool back,
 		}
 		if (from == 0)
 			return;
-		/* Before the line break. */
+		/* Goes back over the line break. */
 		from -= from > 1 && memcmp(text.p + from - 2, "\r\n", 2) == 0 ? 2 : 1;
 	}
 }

@@ -23,7 +23,7 @@ static void put_indent(struct str *out, size_t indent)
 
 static bool may_be_plain(struct span t)
 {
-	/* Not text for a reader of YAML 1.1. */
+	/* Words that are no text for a reader of YAML 1.1. */
 	static const char *const WORDS[] = { "y",    "n",     "yes",  "no",   "on",  "off",
 		                             "true", "false", "null", "none", "nan", "inf" };
 	for (size_t i = 0; i < ARRAY_SIZE(WORDS); i++)
@@ -47,7 +47,7 @@ static bool may_be_plain(struct span t)
 	return true;
 }
 
-/* Not printable, or a line break, for a reader. */
+/* Returns true if a reader takes the character for not printable, or for a line break. */
 static bool needs_escape(uint32_t c)
 {
 	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 || c == 0xfeff ||
@@ -110,7 +110,7 @@ static void put_literal(struct str *out, struct span t, size_t indent)
 	}
 }
 
-/* With a point and a signed exponent, as YAML 1.1 requires. */
+/* Writes the number with a point and a signed exponent, as YAML 1.1 requires. */
 static void put_real(struct str *out, double v)
 {
 	char text[40];

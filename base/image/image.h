@@ -28,9 +28,9 @@ int image_parse(struct span name, struct arena *a, struct image *out);
  * IPv6 address in brackets. */
 bool image_host_ok(struct span host);
 
-/* Does the message of a failed pull (of containerd, CRI-O, Docker or skopeo) name a cause that no
- * further try mends: the registry has no such image or does not give it to this login, or the
- * reference is invalid?  Not if it names a passing cause as well. */
+/* Returns true if the message of a failed pull (of containerd, CRI-O, Docker or skopeo) names a
+ * cause that no further try mends: the registry has no such image or does not give it to this
+ * login, or the reference is invalid.  false if it names a passing cause as well. */
 bool image_is_refused(struct span message);
 
 /* The default of Kubernetes: IfNotPresent for a digest or a tag other than latest, else Always. */

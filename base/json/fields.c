@@ -1,6 +1,6 @@
 #include "base/json/fields.h"
 
-/* As if all members were absent. */
+/* Sets all fields to their values for absent members. */
 static void fields_clear(const struct scan_field *fields, void *base)
 {
 	for (const struct scan_field *f = fields; f->key; f++) {

@@ -58,7 +58,7 @@ static const char *container_end(const char *p, const char *end)
 	return end;
 }
 
-/* After the value that begins at p; p itself if none does. */
+/* Returns the end of the value that begins at p; p itself if none does. */
 static const char *value_end(const char *p, const char *end)
 {
 	if (p == end)
@@ -356,7 +356,7 @@ static bool literal(struct scan_check *c, struct span word)
 	return true;
 }
 
-/* After the backslash. */
+/* Checks an escape sequence; c->p is after the backslash. */
 static bool scan_escape(struct scan_check *c)
 {
 	if (c->p == c->end)
@@ -371,7 +371,7 @@ static bool scan_escape(struct scan_check *c)
 	return true;
 }
 
-/* After the opening quote. */
+/* Checks a string; c->p is after the opening quote. */
 static bool string(struct scan_check *c)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101);
@@ -442,7 +442,7 @@ static bool scalar(struct scan_check *c)
 	}
 }
 
-/* After a value: leaves closed containers; *more: another value follows. */
+/* Called after a value: leaves closed containers; *more: another value follows. */
 static bool after(struct scan_check *c, bool *more)
 {
 	while (c->depth) {

@@ -1,10 +1,19 @@
 #pragma once
 /*
  * JSON in place: values are borrowed parts of the text; no tree is built (for a tree with positions
- * see json_read in base/doc/tree.h).  For large objects of the
- * API server, of which few members are needed.  Callers check text from outside with scan_valid;
- * on invalid text a scan returns nothing useful, but stays inside of the text.  Pure; no thread
- * rule.
+ * see json_read in base/doc/tree.h).  Meant for large objects of the API server, of which few
+ * members are needed.
+ *
+ *	struct span item;
+ *	struct scan items = scan_begin(scan_get(list, "items"));
+ *	while (scan_item(&items, &item)) {
+ *		struct span name = scan_text(scan_path(item, "metadata", "name"), a);
+ *		int64_t port = 0;
+ *		(void)scan_int(scan_path(item, "spec", "port"), 1, UINT16_MAX, &port);
+ *	}
+ *
+ * Callers check text from outside with scan_valid; on invalid text a scan returns nothing useful,
+ * but stays inside of the text.  Absent values are { NULL, 0 }.  Pure; no thread rule.
  */
 #include "base/arena.h"
 #include "base/str.h"
@@ -65,8 +74,8 @@ struct span scan_get(struct span object, const char *key);
 /* A nested member: scan_path(v, "status", "attemptStatus", "id"). */
 #define scan_path(object, ...) scan_down((object), (const char *const[]){ __VA_ARGS__, NULL })
 struct span scan_down(struct span object, const char *const keys[]); /* to NULL */
-/* The same without searching the end of the value: the span includes the text after it.  For an
- * object or array that is then iterated. */
+/* The same without searching the end of the value: the span includes the text after it.  Use it for
+ * an object or array that is then iterated. */
 #define scan_inside(object, ...) scan_into((object), (const char *const[]){ __VA_ARGS__, NULL })
 struct span scan_into(struct span object, const char *const keys[]);
 /* Many members in one pass: values[i] is the value of keys[i], or { NULL, 0 }. */

@@ -15,9 +15,10 @@ struct port_range {
  * tasks of a job agree with either. */
 uint16_t port_hashed(struct port_range r, struct span uid, struct span label, int64_t i);
 
-/* For this family and type (SOCK_STREAM, SOCK_DGRAM), on any address.  False only if the port is in
- * use; another failure (no IPv6, no permission) is no conflict. */
+/* Returns true if a socket of this family and type (SOCK_STREAM, SOCK_DGRAM) can bind to the port
+ * on any address.  False only if the port is in use; another failure (no IPv6, no permission) is no
+ * conflict. */
 bool port_can_bind(int family, int type, uint16_t port);
 
-/* For TCP and UDP of both families. */
+/* The same for TCP and UDP of both families. */
 bool port_is_free(uint16_t port);

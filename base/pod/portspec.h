@@ -17,7 +17,7 @@ struct port_label {
 	const char *name; /* UTF-8 */
 	int64_t count;    /* 0..65536 */
 	int64_t start;    /* sequential only */
-	int64_t first;    /* how many ports the labels before it have */
+	int64_t first;    /* number of ports of the labels before it */
 };
 
 struct portspec {

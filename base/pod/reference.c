@@ -2,7 +2,7 @@
 
 #include "base/enc.h"
 
-/* For `[digits]` at the start of s the offset of `]`, else 0. */
+/* Returns the offset of `]` if s starts with `[digits]`, else 0. */
 static size_t reference_index(struct span s)
 {
 	size_t i = 1;

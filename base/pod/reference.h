@@ -1,7 +1,7 @@
 #pragma once
 /*
- * References into a document, `$word.key[0]`, as commands and plugins have them in `<% %>`: what
- * the server, which fills in most of them, and pai-runtime must read in the same way.  Pure.
+ * References into a document, `$word.key[0]`, as commands and plugins have them in `<% %>`: the
+ * server, which fills in most of them, and pai-runtime must read them in the same way.  Pure.
  */
 #include "base/doc/tree.h"
 

@@ -1,16 +1,16 @@
 #pragma once
 /*
- * What the server and `pai-runtime shim` agree on: the file `spec` in the directory of a task, see
- * machine/task/task.h.  It has three documents of lists.h: what the shim itself needs; the command
- * app, in the sandbox if there is one; the command init before it.  The last two are not for the
- * environment of bubblewrap, on which a variable like LD_PRELOAD would act.
+ * The contract of the server and `pai-runtime shim`: the file `spec` in the directory of a task,
+ * see machine/task/task.h.  It has three documents of lists.h: the values that the shim itself
+ * needs; the command app, in the sandbox if there is one; the command init before it.  The last two
+ * are not for the environment of bubblewrap, on which a variable like LD_PRELOAD would act.
  *
  * A command whose first word is empty is one of pai-runtime, with the other words as arguments:
  * `run` as app, `init` as init.
  */
 enum {
 	SHIM_HEAD,
-	SHIM_ARGV /* what the shim executes; ends in `shim --exec DIRECTORY` */,
+	SHIM_ARGV /* the command that the shim executes; ends in `shim --exec DIRECTORY` */,
 	SHIM_LISTS
 };
 
@@ -20,7 +20,7 @@ enum shim_head {
 	SHIM_SANDBOX, /* "sandbox": bubblewrap comes before that; or "" */
 	SHIM_INITS,   /* "init", if there is one, or "" */
 	SHIM_CGROUP,  /* cgroup.procs of a cgroup that the command joins, or "" */
-	SHIM_MESSAGE, /* where app leaves its termination message, relative to the directory */
+	SHIM_MESSAGE, /* path of app's termination message, relative to the directory */
 	SHIM_MARK,    /* a variable by which the processes of this task are found */
 	SHIM_NOTE,    /* the first line of the log of app, or "" */
 	SHIM_HEADS
@@ -30,7 +30,7 @@ enum shim_head {
 enum {
 	APP_ENV,
 	APP_COMMAND,
-	APP_SAME, /* "DEVICE:INODE:PATH": what was to be mounted at the path */
+	APP_SAME, /* "DEVICE:INODE:PATH": the file to be mounted at the path */
 	APP_LISTS
 };
 

@@ -35,7 +35,7 @@ static int child_files(posix_spawn_file_actions_t *actions, const struct child_c
 		rc = child_redirect(actions, c->err, STDERR_FILENO);
 	if (rc == 0 && c->pass)
 		rc = posix_spawn_file_actions_adddup2(actions, c->pass, 3);
-	/* The same number: this removes FD_CLOEXEC. */
+	/* Duplicates to the same number: this removes FD_CLOEXEC. */
 	for (size_t i = 0; rc == 0 && i < c->n_keep; i++)
 		rc = posix_spawn_file_actions_adddup2(actions, c->keep[i], c->keep[i]);
 #ifdef __GLIBC__ /* musl does not have it */

@@ -25,7 +25,7 @@ struct child_command {
 	int out, err;            /* a descriptor, or STREAM_... */
 	enum child_group group;
 	const sigset_t *blocked; /* CHILD_APART, CHILD_SESSION: at first; NULL: no signal */
-	const char *dir;         /* where it starts; NULL: as this process */
+	const char *dir;         /* working directory; NULL: that of this process */
 	int pass;                /* its descriptor 3; 0: it has none */
 	const int *keep; /* inherited, with the same numbers, but not by one that is CHILD_APART */
 	size_t n_keep;
@@ -44,7 +44,7 @@ int child_call(const struct child_command *c);
  */
 const char *program_find(const char *name, struct arena *a);
 
-/* One whose output is kept in memory, in a process group of its own. */
+/* A child process whose output is kept in memory, in a process group of its own. */
 struct child {
 	pid_t pid;
 	int pidfd; /* readable when it has ended; -1: there is no child */
@@ -59,8 +59,9 @@ int child_start(struct child *c, const struct child_command *command, struct err
 /* SIGKILL to its process group. */
 void child_kill(const struct child *c);
 
-/* After it has ended, or been killed: its exit status, as child_wait, or 255.  Waits for it.  *log
- * is the end of what it has written, at most `max` bytes, in the arena. */
+/* Waits for the end of the child and returns its exit status, as child_wait, or 255.  Call it after
+ * the child has ended or has been killed.  *log is the end of its output, at most `max` bytes, in
+ * the arena. */
 int child_end(struct child *c, size_t max, struct span *log, struct arena *a);
 /* Kills and ends it. */
 void child_stop(struct child *c);

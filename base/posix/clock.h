@@ -1,6 +1,13 @@
 #pragma once
-/* Clocks.  The monotonic clock (CLOCK_MONOTONIC) is used for all deadlines and pauses.  Any
- * thread. */
+/*
+ * Clocks.  The monotonic clock (CLOCK_MONOTONIC) is used for all deadlines and pauses.
+ *
+ *	int64_t deadline_ms = clock_ms() + 5000;
+ *	while (!is_ready() && clock_ms() < deadline_ms)
+ *		clock_sleep(20);
+ *
+ * The clocks cannot fail.  Any thread.
+ */
 #include <stdint.h>
 
 /* Milliseconds since an arbitrary point in time; never decreases. */

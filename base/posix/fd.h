@@ -1,12 +1,23 @@
 #pragma once
-/* Files by descriptor, and lists of directories.  These calls block. */
+/*
+ * Files by descriptor, and lists of directories.
+ *
+ *	FD_AUTO fd = openat(dir, "state", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+ *	if (fd < 0 || fd_write_all(fd, text) < 0)
+ *		return -1;
+ *	DIR_AUTO *entries = dir_list(dir, ".");
+ *	for (const char *name; (name = dir_next(entries)) != NULL;)
+ *		use(name);
+ *
+ * Failures are -1 or NULL, and errno.  These calls block.  Any thread.
+ */
 #include <dirent.h>
 #include <sys/types.h>
 
 #include "base/str.h"
 
-/* A descriptor that is closed at the end of its scope; -1: none.  For files that are only read, or
- * that were synced before: errors of close are ignored, and errno is kept. */
+/* A descriptor that is closed at the end of its scope; -1: none.  Use it for files that are only
+ * read, or that were synced before: errors of close are ignored, and errno is kept. */
 #define FD_AUTO __attribute__((cleanup(fd_cleanup))) int
 void fd_cleanup(const int *fd);
 

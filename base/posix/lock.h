@@ -3,8 +3,10 @@
  * A mutex that is held to the end of the block:
  *
  *	LOCK_AUTO(&queue->lock);
+ *	queue->waiting++;
+ *	return queue->waiting > QUEUE_MAX;
  *
- * At most one per block.  Errors are those of misuse, and are not looked at.
+ * A block has at most one.  pthread_mutex_lock fails only by misuse, so errors are ignored.
  */
 #include <pthread.h>
 

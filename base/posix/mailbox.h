@@ -21,7 +21,7 @@ struct mailbox {
 	int fd;
 };
 
-/* At most `max` messages wait.  0, or -1 and *e (500). */
+/* Prepares a mailbox in which at most `max` messages wait.  0, or -1 and *e (500). */
 int mailbox_init(struct mailbox *b, size_t max, struct err *e);
 /* Any thread.  false: the box is full; it counts the message as lost, which stays the caller's. */
 bool mailbox_put(struct mailbox *b, struct mail *m);

@@ -12,7 +12,7 @@ enum {
 	PATIENCE = 1 << 18,  /* instructions between readings of the clock */
 };
 
-/* What assertions see of a character. */
+/* The classes of characters that assertions distinguish. */
 enum rune_kind { AT_EDGE, AT_NEWLINE, AT_WORD, AT_OTHER, RUNE_KINDS };
 
 enum regex_prefix { UNKNOWN, NONE, SOME };
@@ -35,7 +35,8 @@ struct pike {
 	uint64_t steps;        /* instructions followed since the last reading of the clock */
 	bool found;
 	struct match match;
-	/* By kind of the character before, and next character, of ASCII. */
+	/* enum begins, by the kind of the character before and by the next character, if that is
+	 * ASCII */
 	uint8_t begins[RUNE_KINDS][128]; /* enum regex_prefix */
 };
 
@@ -102,7 +103,8 @@ static bool pike_follow(struct pike *k, struct thread t, size_t *n)
 	}
 }
 
-/* Can a match begin at this position?  Few characters begin one, so the answers are kept. */
+/* Returns true if a match can begin at this position.  Few characters begin one, so the answers are
+ * kept. */
 static bool pike_begins(struct pike *k)
 {
 	enum rune_kind before = k->before == EDGE         ? AT_EDGE

@@ -27,7 +27,7 @@ void runes_negate(struct runes *s, struct arena *a);
 /* The same for a character beyond ASCII. */
 bool runes_has_wide(const struct runes *s, uint32_t rune);
 
-/* In a clean set; one look for ASCII. */
+/* Returns true if the clean set contains the character; one array access for ASCII. */
 static inline bool runes_has(const struct runes *s, uint32_t rune)
 {
 	return rune < 128 ? s->ascii[rune >> 6] >> (rune & 63) & 1 : runes_has_wide(s, rune);

@@ -29,7 +29,7 @@ struct parser {
 	bool full; /* nothing more is emitted */
 };
 
-/* What is known about the piece of the program from `from` to its end. */
+/* The properties of the piece of the program from `from` to its end. */
 struct program_piece {
 	size_t from;
 	int copies;     /* product of the counts of nested repetitions */
@@ -257,7 +257,7 @@ static bool parse_escape(struct parser *p, struct program_piece *out)
 
 /* ---- classes ---- */
 
-/* One end of a range. */
+/* Reads one end of a range. */
 static bool class_rune(struct parser *p, size_t open, uint32_t *out)
 {
 	size_t at = p->at;
@@ -575,7 +575,7 @@ static bool parse_alternate(struct parser *p, struct program_piece *out)
 	size_t start = out->from;
 	size_t branches = 1;
 	for (; parse_take(p, "|"); branches++) {
-		/* In front of the branch: it, or the next one. */
+		/* Inserted before the branch: tries this branch, else the next one. */
 		struct inst either = program_split(false, 1, p->n + 1 - start);
 		program_append(p, &either, 1);
 		if (!p->full) {

@@ -173,8 +173,8 @@ struct queued_change {
 	const struct job_entry *named;        /* an entry with the name of the Framework */
 };
 
-/* In the order of the first change.  `place` is a hash table of 2 * cap numbers of changes, from 1;
- * 0 is free. */
+/* Changes in the order of the first change of each job.  `place` is a hash table of 2 * cap numbers
+ * of changes, from 1; 0 is free. */
 struct change_list {
 	struct queued_change *v;
 	uint32_t *place;
@@ -569,7 +569,7 @@ void cache_remove(struct cache *c, struct span name, struct span uid, int64_t ve
 	listeners_wake(&c->listeners);
 }
 
-/* Nobody needs to be woken: what changed before has told them. */
+/* Wakes no listener: the changes before have woken them. */
 void cache_seen(struct cache *c, int64_t version)
 {
 	LOCK_AUTO(&c->writing);
@@ -614,7 +614,7 @@ void cache_list_begin(struct cache *c)
 void cache_list_end(struct cache *c, int64_t version)
 {
 	LOCK_AUTO(&c->writing);
-	/* After a restore from a backup the list is complete, whatever the versions. */
+	/* After a restore from a backup the list is complete, for all versions. */
 	int64_t newest = version < c->seen ? INT64_MAX : version;
 	for (size_t at = 0; at < TREE_BUCKETS; at++) {
 		const struct bucket *b = tree_bucket(&c->view->tree, at);

@@ -30,11 +30,12 @@ static inline void view_cleanup(const struct cache_view **v)
 }
 /* A first LIST has completed. */
 bool view_warm(const struct cache_view *v);
-/* How many entries have this state, without those that are being created (`creating`) or were
- * created by other programs (`legacy`); JOB_STATE_MAX: all entries.  They are counted at each
+/* Returns the number of entries in this state, without those that are being created (`creating`) or
+ * were created by other programs (`legacy`); JOB_STATE_MAX: all entries.  They are counted at each
  * change, so that the total of a list needs no walk. */
 size_t view_count(const struct cache_view *v, enum job_state state);
-/* By metadata.name; borrowed while the view is held, job_entry_hold to keep it longer; or NULL. */
+/* Finds an entry by metadata.name, or returns NULL.  It is borrowed while the view is held;
+ * job_entry_hold keeps it longer. */
 const struct job_entry *view_find(const struct cache_view *v, struct span name);
 /* Iterate in no order; begin with { .view = v }.  NULL at the end. */
 struct view_walk {
@@ -47,12 +48,13 @@ const struct job_entry *view_next_keyed(struct view_walk *w, uint64_t key);
 
 /* ---- writing: any thread ---- */
 
-/* From the watch.  Takes the reference. */
+/* Stores an object that the watch has delivered.  Takes the reference. */
 void cache_put(struct cache *c, struct job_entry *f);
 void cache_remove(struct cache *c, struct span name, struct span uid, int64_t version);
 /* A bookmark: everything up to this version has been received. */
 void cache_seen(struct cache *c, int64_t version);
-/* Everything up to this version is in the change queues.  Any thread; does not block. */
+/* Returns the version up to which all changes are in the change queues.  Any thread; does not
+ * block. */
 int64_t cache_heard(struct cache *c);
 /* An object that this server has written; ignored unless it is newer than the watch.  Also ignored
  * if it has a later attempt than the entry: the watch first reports how the one before has ended.
@@ -83,6 +85,7 @@ struct change_queue *change_queue_new(struct cache *c, struct err *e);
 int change_queue_fd(const struct change_queue *i); /* readable when there are changes */
 void change_queue_listen(struct change_queue *i, bool on);
 bool change_queue_empty(struct change_queue *i);
-/* Call for each change, the earliest first.  false: some were lost; the caller must use a view. */
+/* Takes a change, the earliest first; call it until no change is left.  false: some were lost; the
+ * caller must use a view. */
 bool change_queue_take(struct change_queue *i, cache_changed *changed, void *arg);
 void change_queue_free(struct change_queue *i);

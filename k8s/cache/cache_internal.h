@@ -31,7 +31,7 @@ struct watch_event {
 	int64_t code;              /* ERROR: HTTP status; 0 if missing */
 };
 
-/* One whole line. */
+/* Reads one whole line. */
 struct watch_event watch_event_read(struct span line);
 /* The beginning of a line that was too long: its object is its watch_stub, in the arena;
  * WATCH_NONE without a stub. */
@@ -138,7 +138,7 @@ struct reflect {
 	unsigned failures;         /* in a row */
 	unsigned lists;            /* begun since a watch last lasted: its owner sets 0 */
 	bool events;               /* of a watch have come since events_ms */
-	int64_t events_ms;         /* when reflect_rest_ms last found some */
+	int64_t events_ms;         /* the last time at which reflect_rest_ms found some */
 };
 
 enum { REFLECT_TOKEN_MAX = 8192 };
@@ -146,15 +146,15 @@ enum { REFLECT_TOKEN_MAX = 8192 };
 	((struct reflect){                                                                         \
 	    .more = STR_INIT(REFLECT_TOKEN_MAX), .page = (objects), .limit = (objects) })
 enum reflect_ask reflect_ask(const struct reflect *s);
-/* Append the query of the next request: "watch=true&...".  selector: appended to it, or NULL. */
+/* Appends the query of the next request: "watch=true&...".  selector: appended to it, or NULL. */
 void reflect_query(const struct reflect *s, const char *selector, unsigned watch_s,
                    struct str *out);
 /* A page was received completely.  true: it was the last one. */
 bool reflect_page(struct reflect *s, const struct list_page *page);
-/* Everything up to this version is known ("": unknown). */
+/* Notes that everything up to this version is known ("": unknown). */
 void reflect_heard(struct reflect *s, const char *version);
-/* To wake up for an event takes longer than to process it.  Milliseconds to sleep, so that events
- * in quick succession are received together; else 0.  To be called after each round. */
+/* Returns the milliseconds to sleep, so that events in quick succession are received together (a
+ * wake-up takes longer than the processing of an event); else 0.  Call it after each round. */
 int64_t reflect_rest_ms(struct reflect *s, int64_t now_ms);
 /* The fault for an error status in answer to this request. */
 enum reflect_fault reflect_status(enum reflect_ask asked, int64_t status);

@@ -250,7 +250,7 @@ void events_add(struct events *e, const struct event *event)
 	events_keep(e, &copy);
 }
 
-/* What the list has gets its number. */
+/* Begins a list: the events of the list get its number. */
 void events_begin(struct events *e)
 {
 	LOCK_AUTO(&e->lock);
@@ -296,7 +296,8 @@ size_t events_of(struct events *e, struct span framework, struct arena *a, struc
 	return n;
 }
 
-/* By the kubelet's words for a pull and for the reference of an image. */
+/* Returns true if the event is the kubelet's message for a failed pull whose image reference is
+ * refused. */
 bool event_is_refusal(const struct event *e)
 {
 	bool pull =

@@ -34,7 +34,7 @@ void events_end(struct events *e);
 
 /* Events of a Framework, the latest first, in the arena; returns their number. */
 size_t events_of(struct events *e, struct span framework, struct arena *a, struct event **out);
-/* Does the Event report a pull that failed for a cause that no further try mends? */
+/* Returns true if the Event reports a pull that failed for a cause that no further try mends. */
 bool event_is_refusal(const struct event *e);
 /* The names of Frameworks that have such Events, in the arena; returns their number. */
 size_t events_refusals(struct events *e, struct arena *a, struct span **out);

@@ -332,7 +332,7 @@ static const struct scan_field LABELS[] = {
 	{ "rest-lit/creating", SCAN_TO_RAW, AT(creating), NULL },
 	{ 0 },
 };
-/* What is malformed in a RAW one counts as absent: such a job can be shown. */
+/* A malformed RAW value counts as absent, so that the job can be shown. */
 static const struct scan_field ANNOTATIONS[] = {
 	{ "jobName", SCAN_TO_TEXT, AT(texts[JOB]), NULL },
 	{ "totalGpuNumber", SCAN_TO_RAW, AT(gpus), NULL },
@@ -470,7 +470,7 @@ struct demand {
 	int64_t gpus, milli_cpus, memory_mb;
 };
 
-/* In thousandths, at most half of INT64_MAX; 0: not valid. */
+/* Returns the limit in thousandths, at most half of INT64_MAX; 0: not valid. */
 static int64_t limit_milli(struct span text)
 {
 	int64_t milli = quantity_milli(text);

@@ -1,7 +1,15 @@
 #pragma once
 /*
  * One Framework in the cache: the fields that lists show, and the rest as compressed JSON.
- * Immutable, reference-counted, shared by all threads.
+ *
+ *	struct job_entry *entry = job_entry_new(object);
+ *	struct span doc;
+ *	if (entry && entry->state == JOB_FAILED && job_entry_doc(entry, a, &doc))
+ *		use(entry->name, scan_path(doc, "status", "attemptStatus"));
+ *	job_entry_drop(entry);
+ *
+ * Immutable, reference-counted, shared by all threads: job_entry_hold keeps one, job_entry_drop
+ * gives the reference back.
  *
  * Objects are untrusted: each member may be missing or of any type.  A malformed Framework is
  * listed with its name and the state UNKNOWN, never left out.
@@ -58,8 +66,8 @@ struct job_entry {
 	const char *uid;
 	const char *job;  /* annotation jobName, else the name */
 	const char *user; /* label userName: the owner */
-	/* Without that label: PAI_USER_NAME of the first container.  For display only, never for
-	 * access control. */
+	/* The user of a job without that label: PAI_USER_NAME of the first container.  For display
+	 * only, never for access control. */
 	const char *maker;
 	const char *cluster;   /* label virtualCluster, "unknown" without one */
 	const char *sub_state; /* status.state */
@@ -93,7 +101,7 @@ struct job_entry {
 	int64_t milli_cpus, memory_mb; /* limits of all containers of all tasks */
 	/* Milliseconds since 1970, or JOB_ENTRY_NONE. */
 	int64_t created_ms, launched_ms, completed_ms;
-	int64_t transition_ms; /* when sub_state began */
+	int64_t transition_ms; /* begin of sub_state */
 	/* The same as launched_ms by clock_boot_ms, if the job runs on this machine and it has not
 	 * been booted since then: annotation rest-lit/launched, "BOOT MS".  0: unknown. */
 	int64_t launched_boot_ms;
@@ -115,21 +123,22 @@ uint64_t job_entry_key(struct span annotation);
 /* A tag: 1 to JOB_ENTRY_TAG_MAX bytes without control characters. */
 bool job_entry_tag_ok(struct span tag);
 
-/* From the JSON text of a Framework, which must pass scan_valid.  NULL without a name.  The caller
+/* Reads the JSON text of a Framework, which must pass scan_valid.  NULL without a name.  The caller
  * owns the reference. */
 struct job_entry *job_entry_new(struct span object);
 /* The same.  before: an earlier entry of the Framework, or NULL; a document that has not changed is
  * not compressed again. */
 struct job_entry *job_entry_new_after(struct span object, const struct job_entry *before);
-/* What is known of a new Framework besides its own metadata.  uid, version, created: added by the
- * API server; "" if unknown.  The rest: of the job; limits of all tasks, at least 0. */
+/* Facts about a new Framework besides its own metadata.  The API server adds uid, version and
+ * created; "" if unknown.  The other members are about the job: the limits of all tasks, at least
+ * 0. */
 struct job_entry_made {
 	const char *uid, *version, *created;
 	int64_t tasks, roles;
 	int64_t gpus, milli_cpus, memory_mb;
 };
-/* For a Framework that this server has just started: full metadata, but no document; the watch
- * delivers it.  Only the metadata of the object is read. */
+/* Makes the entry of a Framework that this server has just started: full metadata, but no document,
+ * which the watch delivers.  Only the metadata of the object is read. */
 struct job_entry *job_entry_new_made(struct span object, const struct job_entry_made *made);
 /* The user to display: owner, else maker, else `unknown`. */
 const char *job_entry_shown_user(const struct job_entry *c);

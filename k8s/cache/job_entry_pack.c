@@ -27,8 +27,8 @@ static void pack_begin(z_stream *z, int level, int window, int memory)
 		abort();
 }
 
-/* For texts that are not large.  To copy a stream that has read the dictionary takes less time than
- * to read it again.  The stream takes 100 KiB. */
+/* Begins to compress a text that is not large: copies a stream that has read the dictionary, which
+ * takes less time than reading it again.  The stream takes 100 KiB. */
 static void pack_begin_copy(z_stream *z)
 {
 	enum { LEVEL = 3, WINDOW_SMALL = 14, MEMORY = 6 };

@@ -155,7 +155,7 @@ static void take_event(struct reflector *r, const struct watch_event *e)
 	case WATCH_WHAT_MAX:
 		return;
 	}
-	/* Before the end of a streaming list no version is complete. */
+	/* Until the end of a streaming list no version is complete. */
 	if (!r->listing && e->what != WATCH_BOOKMARK) {
 		reflect_heard(&r->state, e->version);
 		r->state.events = true;

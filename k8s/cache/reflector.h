@@ -7,8 +7,8 @@
  * LIST in pages, of which it holds one object at a time.  When a watch ends, the next one continues
  * from the last version; 410 causes a new list.  After errors it pauses for 1 s to 60 s with
  * jitter, and obeys Retry-After.  It closes silent connections.  Events in quick succession are
- * received together, up to 20 ms later.  Versions are compared as numbers only to tell which is
- * newer, which Kubernetes 1.35 permits.
+ * received together, up to 20 ms later.  Versions are compared as numbers only to find the newer
+ * one, which Kubernetes 1.35 permits.
  */
 #include "base/counter.h"
 #include "base/err.h"
@@ -45,5 +45,5 @@ struct reflector_settings {
 struct reflector *reflector_new(const struct reflector_settings *s, struct err *e);
 /* Borrowed. */
 const struct reflector_counts *reflector_counts(const struct reflector *r);
-/* End the thread without delay.  Accepts NULL. */
+/* Ends the thread without delay.  Accepts NULL. */
 void reflector_free(struct reflector *r);

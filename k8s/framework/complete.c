@@ -20,7 +20,7 @@ static const struct phrase {
 	{ FW_POD_REFUSED_UNKNOWN, "PodCreationUnknownError", "[]" },
 };
 
-/* One of the attributes, which are a list of texts as JSON. */
+/* Returns true if the attributes, a list of texts as JSON, have this one. */
 static bool complete_attribute(const char *attributes, const char *quoted)
 {
 	const char *at = strstr(attributes, quoted);
@@ -76,7 +76,7 @@ void fw_complete(struct fw_sync *s, bool force, struct fw_outcome *o)
 				fw_end(s, l,
 				       fw_outcome_new(FW_ATTEMPT_ENDED,
 				                      "Stop to complete current FrameworkAttempt"));
-			/* Tasks end with the attempt, whatever becomes of their pods. */
+			/* Tasks end with the attempt, also if their pods still run. */
 			if (!force || l->state == FW_COMPLETED)
 				continue;
 			fw_move(s, r, k, l, FW_ATTEMPT_COMPLETED);

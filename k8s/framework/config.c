@@ -131,7 +131,7 @@ static void config_root(struct framework_config *c, const struct fw_value *built
 	config_failures(c, builtin, root);
 }
 
-/* Nothing but white space and comments. */
+/* Returns true if there is nothing but white space and comments. */
 static bool config_is_empty(struct span yaml)
 {
 	while (yaml.n > 0) {

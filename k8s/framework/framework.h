@@ -98,18 +98,17 @@ enum framework_answer {
 	FRAMEWORK_FAILED   /* anything else; also 409 and 429.  The next sync asks again */
 };
 
-/* What is to be created, or was. */
+/* An object that is to be created, or was created. */
 struct framework_object {
 	enum framework_kind kind;
 	const char *name;
-	/* Of a pod: */
+	/* Members of a pod: */
 	const char *role;
 	int64_t index;          /* of its task */
 	int64_t attempt, retry; /* of the Framework, and of the task; from 0 */
 };
 /* The pod, without uid and status, in the arena, by role and index (NULL: there is no such task).
- * After a put, before the next sync, it is that of the new spec.  f must have a status.
- */
+ * Between a put and the next sync it is that of the new spec.  f must have a status. */
 const struct node *framework_object(const struct framework *f, const struct framework_object *o,
                                     struct arena *a);
 /* The template of the pods of a role, with placeholders, in the arena. */

@@ -53,7 +53,8 @@ struct fw_outcome {
 	char *more;       /* JSON of a last member, "pod" or "trigger"; NULL: none */
 };
 
-/* What a Framework and a task have in common.  An attempt is that of a ConfigMap or a pod. */
+/* Members that a Framework and a task have in common.  The attempt is that of a ConfigMap or a
+ * pod. */
 struct fw_life {
 	enum fw_state state;
 	int64_t start_s, run_s, completion_s, transition_s;
@@ -87,7 +88,7 @@ struct fw_role {
 	int64_t grace_s;       /* podGracefulDeletionTimeoutSec; FW_NO_TIME: null */
 	struct fw_task *tasks; /* a task's index is its place */
 	size_t n, cap;
-	/* Set by each sync. */
+	/* Each sync sets these: */
 	const struct fw_role_spec *spec; /* NULL: not in the spec any more */
 	int32_t ended[2];                /* tasks that failed, succeeded; without `removing` */
 };
@@ -109,7 +110,7 @@ struct fw_role_spec {
 
 enum fw_execution { FW_CREATE, FW_START, FW_STOP };
 
-/* What a put reads of metadata and spec. */
+/* Metadata and spec as a put reads them. */
 struct fw_spec {
 	struct arena arena;                      /* holds the texts */
 	const char *name, *namespace_name, *uid; /* NULL before the first put */
@@ -149,7 +150,7 @@ struct fw_range {
 };
 #define FW_RANGE_ALL ((struct fw_range){ INT64_MIN, INT64_MAX }) /* not given */
 
-/* Of a pod; or of a container, which has the numbers and no containers. */
+/* The pattern of a pod, or of a container, which has the numbers and no containers. */
 struct fw_pattern {
 	struct regex *name, *reason, *message; /* NULL: not given */
 	struct fw_range signal, code;
@@ -177,7 +178,7 @@ struct framework_config {
 
 /* ---- untrusted documents, and JSON as Go writes it (reader.c) ---- */
 
-/* An error sets `bad`; what is returned then is safe to go on with. */
+/* An error sets `bad`; the returned value is then safe to use. */
 struct fw_reader {
 	struct arena *arena; /* of values and places */
 	struct err *e;
@@ -279,7 +280,7 @@ void fw_rules(struct fw_sync *s);
 /* The same for a task that has just ended for good. */
 void fw_rules_after(struct fw_sync *s, struct fw_role *r, size_t index);
 
-/* How an ended attempt goes on. */
+/* The decision about an ended attempt. */
 struct fw_decision {
 	bool retry, accountable;
 	int64_t delay_s;

@@ -134,7 +134,7 @@ int framework_put(struct framework *f, struct span object, struct err *e)
 	return 0;
 }
 
-/* Without a spec until the first framework_put. */
+/* Makes a Framework without a spec, which the first framework_put sets. */
 struct framework *framework_new(const struct framework_config *c)
 {
 	struct framework *f = xcalloc(1, sizeof(*f));

@@ -1,7 +1,8 @@
 #include "k8s/framework/framework_internal.h"
 
-/* What the controller tells the pod of a task, as annotations and as variables.  Those that come
- * first may be in templates as {{NAME}}; what the controller adds has all of them so. */
+/* The facts that the controller passes to the pod of a task as annotations and as variables.  The
+ * first FC_PLACEHOLDERS may be in templates as {{NAME}}; the members that the controller adds may
+ * contain all of them. */
 enum { FC_PLACEHOLDERS = 6, FC_TOLD = 13 };
 enum { TEMPLATE_TEXT_MAX = 16 << 20 };
 
@@ -110,8 +111,8 @@ static struct node objects_make(const struct node *from, const struct node *more
 	return to;
 }
 
-/* What is added to the template of a pod: to each container, where the template has a list of them,
- * an object, whose last member a container can have of its own. */
+/* Returns the members that the controller adds to the template of a pod.  Each list of containers
+ * gets an object, whose last member is the default for containers without one. */
 static struct node objects_added(const struct node *template, const struct template_filling *with)
 {
 	static const char *const LISTS[] = { "containers", "initContainers" };

@@ -116,7 +116,7 @@ enum field_kind {
 
 enum { OF_FRAMEWORK = 1, OF_TASK = 2, OF_BOTH = OF_FRAMEWORK | OF_TASK };
 
-/* In Go's order.  A place in fw_life is one in fw_task, which begins with it. */
+/* The members in Go's order.  An offset in fw_life is the same in fw_task, which begins with it. */
 #define LIFE(member) offsetof(struct fw_life, member)
 #define TASK(member) offsetof(struct fw_task, member)
 static const struct status_member {
@@ -235,7 +235,7 @@ static enum fw_state status_state(const struct fw_value *of)
 	return FW_COMPLETED;
 }
 
-/* What a state needs: without it the machine could not go on. */
+/* Checks for the members without which the state machine could not continue. */
 static void status_check_life(const struct fw_value *v, const struct fw_life *l)
 {
 	const char *state = FW_STATES[l->state];
@@ -342,7 +342,7 @@ int fw_status_read(struct framework *f, struct span json, struct err *e)
 	f->has_status = true;
 	f->life = FW_LIFE_NEW;
 	if (!r.bad && status_state(&status) == FW_COMPLETED && !attempt.n && !r.bad) {
-		/* Nothing more happens to it than its removal, which needs but this time. */
+		/* The job only waits for its removal, which needs this time alone. */
 		f->life.state = FW_COMPLETED;
 		f->life.transition_s = fw_time(&status, "transitionTime", false);
 		if (f->life.transition_s == FW_NO_TIME)

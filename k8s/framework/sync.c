@@ -142,7 +142,7 @@ static void one_move(struct sync_object *o, enum fw_state to)
 	fw_move(o->s, o->r, o->index, o->l, to);
 }
 
-/* It is not stopped or scaled away. */
+/* Returns true if it is not stopped or scaled away. */
 static bool one_wanted(const struct sync_object *o)
 {
 	return o->t ? !o->t->removing : o->s->f->spec.execution != FW_STOP;
@@ -177,8 +177,8 @@ static bool one_remove(struct sync_object *o, const char *uid, bool force, bool 
 	return one_answered(o, w->remove(w->arg, &what));
 }
 
-/* Of a ConfigMap, *out has the uids and `dying`.  One that the Framework or its ConfigMap owns, but
- * the status does not know, is deleted. */
+/* Finds the ConfigMap or pod.  *out has only the uids and `dying` of a ConfigMap.  It deletes an
+ * object that the Framework or its ConfigMap owns, but the status does not know. */
 static enum object_presence one_find(struct sync_object *o, bool confirm, struct framework_pod *out)
 {
 	const struct framework_world *w = o->s->w;
@@ -240,7 +240,7 @@ static char *one_duration(int64_t seconds)
 	           : xasprintf("%llds", s);
 }
 
-/* It was created, but did not appear. */
+/* Handles an object that was created, but did not appear. */
 static void one_not_seen(struct sync_object *o)
 {
 	int64_t timeout_s = o->s->f->config->cache_timeout_s;
@@ -260,7 +260,7 @@ static void one_not_seen(struct sync_object *o)
 		one_force(o, o->t ? sync_scaled_down() : sync_stopped());
 }
 
-/* After the end of an attempt: a retry; false: there is none.  policy NULL: never. */
+/* Retries after the end of an attempt; false: there is no retry. policy NULL: never. */
 static bool one_retry(struct sync_object *o, const struct fw_policy *policy)
 {
 	static const struct fw_policy NEVER = { false, 0 };
@@ -348,7 +348,8 @@ static void task_there(struct sync_object *o, const struct framework_pod *pod)
 		fw_end(o->s, o->l,
 		       fw_outcome_new(FW_POD_DELETED, "Pod is being deleted by others"));
 		one_move(o, FW_DELETING);
-		/* By force only if it took too long.  The next sync sees that it is gone. */
+		/* The deletion is forced only if it took too long.  The next sync sees that the pod
+		 * is gone. */
 		if (o->r->grace_s != FW_NO_TIME &&
 		    sync_due(o->s, pod->deletion_s - pod->grace_s + o->r->grace_s))
 			(void)one_remove(o, o->l->uid, true, true);
@@ -543,7 +544,7 @@ static void sync_pending(struct sync_object *o)
 		one_force(o, sync_stopped());
 }
 
-/* Against its ConfigMap or pod. */
+/* Compares with the ConfigMap or pod and goes on from there. */
 static void one_sync(struct sync_object *o)
 {
 	struct framework_pod there;

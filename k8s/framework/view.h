@@ -16,7 +16,7 @@ struct fw_view {
 	struct span state; /* p NULL before there is a status */
 	int64_t start_ms, run_ms, completion_ms, transition_ms; /* -1: none */
 	int64_t retried, accountable, retry_delay_s;            /* -1: none */
-	/* Of the latest attempt. */
+	/* Members of the latest attempt: */
 	int64_t attempt;      /* its number; -1: none */
 	struct span uid;      /* of its ConfigMap, or pod */
 	struct span instance; /* instanceUID: of the attempt of a Framework; of a task */

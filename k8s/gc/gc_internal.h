@@ -11,11 +11,11 @@ struct home {
 	const char *instance, *namespace_name;
 };
 
-/* By metadata alone: a Framework of this installation that has not been started.  It is an orphan
- * if the whole object is ownership_is_untouched and old enough. */
+/* Returns true if, by metadata alone, it is a Framework of this installation that has not been
+ * started.  It is an orphan if the whole object is ownership_is_untouched and old enough. */
 bool orphan_is_listed(const struct marks *m, const struct home *home);
-/* By metadata alone: a PriorityClass of a job of this installation.  It is an orphan if the
- * Framework named by the first 32 digits of its name does not exist. */
+/* Returns true if, by metadata alone, it is a PriorityClass of a job of this installation.  It is
+ * an orphan if the Framework named by the first 32 digits of its name does not exist. */
 bool orphan_is_class(const struct marks *m, const struct home *home);
 
 /* Candidates, and the time since which they look orphaned.  A bounded list: a later round finds the
@@ -34,7 +34,7 @@ struct orphans {
 	size_t n;
 };
 
-/* By name and uid, or NULL.  Borrowed until the next orphan_forget. */
+/* Finds an orphan by name and uid; NULL: there is none.  Borrowed until the next orphan_forget. */
 struct orphan *orphan_find(const struct orphans *s, struct span name, struct span uid);
 /* The same, added if needed.  NULL if the list is full, or name or uid are empty or too long. */
 struct orphan *orphan_note(struct orphans *s, struct span name, struct span uid, int64_t now_ms);
@@ -67,7 +67,7 @@ struct janitor {
 	bool priority_classes;
 	unsigned failed; /* rounds in a row */
 
-	/* Of this round. */
+	/* State of this round: */
 	struct str trouble;
 	bool unreachable;
 	int64_t date_s;      /* the API server's clock, from the current list */

@@ -18,7 +18,7 @@ enum {
 	QUERY_MAX = 3 * CONTINUE_MAX + 1024,
 	TROUBLE_MAX = 1024,
 	CLASSES_PAGE = 500, /* a GET for each item */
-	/* For lists that are too large in one piece: an item can have 256 KiB of annotations. */
+	/* A limit, because one item can have 256 KiB of annotations. */
 	FRAMEWORKS_PAGE = 50,
 };
 
@@ -194,7 +194,7 @@ static bool frameworks_list(struct janitor *j)
 		if (p->token.n == 0 || p->pages >= PAGES_MAX)
 			break;
 	}
-	/* After the whole list those that it lacks are forgotten. */
+	/* The list is complete: forgets the orphans that it lacks. */
 	for (size_t i = p->orphans.n; i-- > 0 && p->token.n == 0;) {
 		if (!p->orphans.v[i].listed)
 			orphan_forget(&p->orphans, &p->orphans.v[i]);
@@ -221,7 +221,8 @@ static void janitor_check_frameworks(struct janitor *j)
 			continue;
 		}
 		struct marks m = marks_of(reply.body, &a);
-		/* By the API server's clock: 0 if unknown, so that nothing is old enough. */
+		/* The age counts by the API server's clock: 0 if unknown, so that nothing is old
+		 * enough. */
 		bool old = m.created_s > 0 && reply.date_s - m.created_s >= j->age_ms / 1000;
 		if (!span_is(reply.uid, one->uid) || reply.resource_version.n == 0 ||
 		    reply.resource_version.n >= ORPHAN_WORD || !old ||
@@ -355,7 +356,7 @@ static void classes_check_page(struct janitor *j)
 
 /* ---- rounds -------------------------------------------------------------------------------- */
 
-/* Until the next round, with jitter. */
+/* Returns the time until the next round, with jitter. */
 static int64_t janitor_pause_ms(const struct janitor *j)
 {
 	int64_t most = j->interval_ms > BACKOFF_MS ? j->interval_ms : BACKOFF_MS;

@@ -7,8 +7,8 @@
 #include "base/err.h"
 #include "base/str.h"
 
-/* Call at start.  -1 and *e (500) if this libcurl lacks TLS or asynchronous name resolution,
- * without which a loop would block. */
+/* Prepares libcurl; call it at start.  -1 and *e (500) if this libcurl lacks TLS or asynchronous
+ * name resolution, without which a loop would block. */
 int curl_start(struct err *e);
 
 /* One option that every handle has; text or number by is_text. */
@@ -32,15 +32,15 @@ struct curl_pem {
 /* A new handle with CURL_SETTINGS for this URL.  NULL and *e (500). */
 CURL *curl_new(const char *url, const struct curl_pem *pem, struct err *e);
 
-/* For options that fail only by a programming error or without memory. */
+/* Sets an option that fails only by a programming error or without memory. */
 #define CURL_SET(handle, option, value)                                                            \
 	do {                                                                                       \
 		CURLcode bad_ = curl_easy_setopt((handle), (option), (value));                     \
 		assert(bad_ == CURLE_OK);                                                          \
 	} while (0)
 
-/* What the handle receives goes to write(), with arg, which is also its CURLOPT_PRIVATE; error: of
- * CURL_ERROR_SIZE bytes. */
+/* Makes the handle pass received data to write(), with arg, which is also its CURLOPT_PRIVATE.
+ * error: a buffer of CURL_ERROR_SIZE bytes. */
 void curl_receive(CURL *h, curl_write_callback write, void *arg, char *error);
 void curl_add_header(struct curl_slist **headers, const char *line);
 /* Wipe and free the lines, which may hold a token. */
@@ -62,10 +62,10 @@ struct curl_loop {
 /* connections: maximal idle ones.  -1 and *e (500); call curl_loop_done in either case. */
 int curl_loop_init(struct curl_loop *l, long connections, struct err *e);
 void curl_loop_done(struct curl_loop *l); /* after all handles were removed */
-/* Whether the idle connection of this local port was closed by its peer: libcurl 7.88 would send on
- * it.  For CURLOPT_PREREQFUNCTION. */
+/* Returns true if the peer has closed the idle connection of this local port: libcurl 7.88 would
+ * send on it.  Used by CURLOPT_PREREQFUNCTION. */
 bool curl_loop_is_over(const struct curl_loop *l, int local_port);
-/* Add a handle and send its request, without waiting for curl_loop_run_once, which is due at once
+/* Adds a handle and sends its request, without waiting for curl_loop_run_once, which is due at once
  * if fewer than `added` handles are under way then.  The sockets of its connections stay in the
  * epoll set between two transfers.  *l stays at its address until curl_loop_done. */
 void curl_loop_start(struct curl_loop *l, CURL *h, size_t added);

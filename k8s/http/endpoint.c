@@ -50,7 +50,7 @@ char *file_text(const char *path, struct err *e)
 	return text;
 }
 
-/* Why `rest` (after the scheme) is not HOST[:PORT][/PATH], or NULL. */
+/* Returns the reason why `rest` (after the scheme) is not HOST[:PORT][/PATH], or NULL. */
 static const char *address_fault(struct span rest, bool only_here)
 {
 	struct span authority = span_to(rest, span_chr(rest, '/'));

@@ -103,7 +103,7 @@ void client_run_once(struct client *c, int64_t timeout_ms, int fd)
 	struct curl_waitfd extra = { .fd = fd, .events = CURL_WAIT_POLLIN };
 	int ms = timeout_ms < 0 ? 0 : timeout_ms < TURN_MS_MAX ? (int)timeout_ms : TURN_MS_MAX;
 	int n;
-	/* What has begun does not wait: libcurl's own timers are due then. */
+	/* A transfer that has begun does not wait: libcurl's own timers are due then. */
 	(void)curl_multi_poll(c->multi, &extra, fd >= 0, ms, NULL);
 	(void)curl_multi_perform(c->multi, &n); /* errors show in the transfers */
 	for (const CURLMsg *m; (m = curl_multi_info_read(c->multi, &n));) {
@@ -175,7 +175,7 @@ static int client_connect(struct client *c, const char *ca_file, struct err *e)
 	const char *path = strchr(strstr(c->url, "://") + 3, '/');
 	c->origin = path ? (size_t)(path - c->url) : strlen(c->url);
 	c->ca_file = ca_file;
-	/* Without a certificate every request would fail. */
+	/* A missing certificate would make every request fail. */
 	FREE_AUTO char *text = ca_file[0] ? file_text(ca_file, e) : NULL;
 	if (ca_file[0] && !text)
 		return -1;

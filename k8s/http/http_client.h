@@ -56,9 +56,9 @@ struct client_call {
 /* Texts are borrowed until the end.  NULL and *e (500). */
 struct client_exchange *client_start(struct client *c, const struct client_call *call,
                                      struct err *e);
-/* Cancel without further callbacks. */
+/* Cancels without further callbacks. */
 void client_stop(struct client_exchange *x);
-/* Run until something has come or a request has ended, fd (-1: none) is readable, or the time is
+/* Runs until data has come or a request has ended, fd (-1: none) is readable, or the time is
  * over. */
 void client_run_once(struct client *c, int64_t timeout_ms, int fd);
 
@@ -87,7 +87,7 @@ struct fetch_settings {
 
 /* Settings are copied.  Reads files: call it at start.  NULL and *e (400 or 500). */
 struct fetch *fetch_new(const struct fetch_settings *s, struct err *e);
-/* End the thread without delay.  Accepts NULL. */
+/* Ends the thread without delay.  Accepts NULL. */
 void fetch_free(struct fetch *f);
 
 /* Time from the start of an attempt to the next one; failures: in a row.  Pure. */

@@ -55,8 +55,8 @@ static const struct ip_network NOT_PUBLIC_V4[] = {
 	{ { 224 }, 3 }, /* multicast and reserved */
 };
 
-/* Of IPv6, 2000::/3 is public, except for these: Teredo and others, documentation, and 6to4, which
- * contains an IPv4 address. */
+/* The public part of IPv6 is 2000::/3, except for these: Teredo and others, documentation, and
+ * 6to4, which contains an IPv4 address. */
 static const struct ip_network PUBLIC_V6 = { { 0x20 }, 3 };
 static const struct ip_network NOT_PUBLIC_V6[] = {
 	{ { 0x20, 0x01, 0x00 }, 23 },
@@ -200,7 +200,7 @@ void poster_run_once(struct poster *p)
 	for (struct posting *x; (x = curl_loop_finished(&p->curl, &result)) != NULL;) {
 		int status = curl_status(x->easy);
 		struct post_answer a = { .status = status >= 200 ? status : 0 };
-		if (!a.status) /* a status is an answer, whatever becomes of the rest */
+		if (!a.status) /* a status is an answer even if the rest is malformed */
 			a.problem = poster_problem(x, result);
 		x->ended(x->arg, &a);
 		poster_drop(x);
@@ -213,7 +213,7 @@ int poster_fd(const struct poster *p)
 	return p->curl.epoll;
 }
 
-/* By libcurl's next timer. */
+/* Returns the time until libcurl's next timer. */
 int poster_timeout_ms(const struct poster *p)
 {
 	return curl_timeout_ms(p->curl.wake_ms);

@@ -50,5 +50,5 @@ void poster_run_once(struct poster *p);
 int poster_fd(const struct poster *p);
 int poster_timeout_ms(const struct poster *p); /* -1: no limit */
 
-/* Whether an IP address is reachable from everywhere; false for other families.  Pure. */
+/* Returns true if an IP address is reachable from everywhere; false for other families.  Pure. */
 bool poster_is_public(const struct sockaddr *address);

@@ -252,7 +252,7 @@ static void log_file_rewind(struct log_file *f)
 
 static void log_file_skip(struct log_file *f)
 {
-	int64_t budget = FILE_WINDOW; /* what is written meanwhile is not counted */
+	int64_t budget = FILE_WINDOW; /* text that is written meanwhile is not counted */
 	log_file_rewind(f);
 	f->drop = INT64_MAX;
 	while (budget > 0 && log_file_fill(f) > 0) {

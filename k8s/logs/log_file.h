@@ -12,7 +12,7 @@ struct log_file;
 
 enum { LOG_FILES_MAX = 3, LOG_FILE_STDOUT = 1, LOG_FILE_STDERR = 2 };
 
-/* Where the parts of a log are now, oldest first; texts in the arena. */
+/* The present files of a log, oldest first; texts in the arena. */
 struct log_files {
 	const char *path[LOG_FILES_MAX];
 	size_t n;
@@ -43,8 +43,8 @@ enum log_file_state {
 	LOG_FILE_END,
 	LOG_FILE_BROKEN /* the files cannot be read */
 };
-/* The next text of the log, at most LOG_FILE_PIECE_MAX bytes; empty after a long search.  Where
- * files could have been replaced before they were read, it has a line that says so. */
+/* The next text of the log, at most LOG_FILE_PIECE_MAX bytes; empty after a long search.  If files
+ * may have been replaced before they were read, it has a line that says so. */
 enum { LOG_FILE_PIECE_MAX = 4096 };
 enum log_file_state log_file_next(struct log_file *f, struct span *piece);
 

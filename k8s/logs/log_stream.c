@@ -384,7 +384,7 @@ int log_streams_fd(const struct log_streams *all)
 	return all->login ? all->curl.epoll : all->inotify;
 }
 
-/* For metrics. */
+/* Returns the number of streams, for metrics. */
 size_t log_streams_count(const struct log_streams *all)
 {
 	return all->n;

@@ -49,7 +49,8 @@ struct log_stream_request {
 	/* The log will come.  Once, before all `came`.  silent: no data yet, perhaps
 	 * for long.  false: cancels the stream; `ended` is not called. */
 	bool (*began)(void *arg, bool silent);
-	/* At most LOG_STREAM_PIECE bytes.  false: pause; log_stream_go_on delivers them again. */
+	/* Delivers at most LOG_STREAM_PIECE bytes.  false: pause; log_stream_go_on delivers them
+	 * again. */
 	bool (*came)(void *arg, struct span bytes);
 	/* The stream has ended and is freed.  Once, unless log_stream_cancel was called. */
 	void (*ended)(void *arg, const struct log_stream_end *end);
@@ -65,9 +66,9 @@ void log_streams_free(struct log_streams *t); /* ends all; accepts NULL */
 /* Makes no callbacks.  NULL and *e: 429, 503 too many; 500 invalid names. */
 struct log_stream *log_stream_open(struct log_streams *t, const struct log_stream_request *r,
                                    struct err *e);
-/* Resume after a pause.  May call `came`. */
+/* Resumes after a pause.  May call `came`. */
 void log_stream_go_on(struct log_stream *t);
-/* Close the connection without further callbacks.  Also from within a callback. */
+/* Closes the connection without further callbacks.  Also from within a callback. */
 void log_stream_cancel(struct log_stream *t);
 
 int log_streams_fd(const struct log_streams *t);         /* readable when there is work */

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * What this server reads of objects that it may have made: its labels and annotations, their age.
- * The objects are untrusted input: other clients of the cluster can have written them.  Pure;
+ * Reads those parts of objects that this server may have made: its labels and annotations, their
+ * age.  The objects are untrusted input: other clients of the cluster can have written them.  Pure;
  * private to k8s/.
  */
 #include "base/arena.h"

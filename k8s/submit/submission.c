@@ -23,13 +23,13 @@ enum {
 enum submission_phase {
 	VETTING,   /* POST of a pod of the user, as a dry run */
 	MAKING,    /* POST of the object of this step */
-	COMPARING, /* GET: is the existing object ours? */
-	OWNING,    /* GET: is the Framework still ours, before a PriorityClass is replaced? */
+	COMPARING, /* GET: checks if the existing object is ours */
+	OWNING, /* GET: checks if the Framework is still ours, before a PriorityClass is replaced */
 	REPLACING, /* DELETE of an object of an older or interrupted submission of this name */
 	STARTING,  /* PATCH of the Framework to Start */
-	CHECKING,  /* GET, after a failed start: is the Framework still ours? */
+	CHECKING,  /* GET, after a failed start: checks if the Framework is still ours */
 	UNDOING,   /* DELETE of a created object */
-	SEEKING,   /* GET, while undoing: does it exist, and what is its uid? */
+	SEEKING,   /* GET, while undoing: checks if it exists, and reads its uid */
 	PHASE_MAX
 };
 
@@ -62,7 +62,7 @@ struct submission {
 	int64_t give_up_ms;  /* of settling and undoing */
 	bool left_behind;    /* undoing failed */
 	bool again;          /* an earlier request with this key had succeeded */
-	struct err e;        /* why it is undone */
+	struct err e;        /* reason of the roll-back */
 };
 
 typedef void submission_step(struct submission *b, const struct store_reply *reply);
@@ -166,7 +166,7 @@ static void submission_replace(struct submission *b)
 	send_step(b, REPLACING, 0);
 }
 
-/* As step 0: one request removes the label and starts the Framework. */
+/* Repeats step 0: one request removes the label and starts the Framework. */
 static void submission_patch(struct submission *b, int64_t not_before_ms)
 {
 	b->step = 0;
@@ -280,7 +280,7 @@ static void submission_copy_text(char *to, size_t room, struct span text)
 	to[n] = '\0';
 }
 
-/* From the answer to the POST of the Framework, or to the PATCH that starts it. */
+/* Notes the answer to the POST of the Framework, or to the PATCH that starts it. */
 static void note_framework(struct submission *b, const struct store_reply *reply)
 {
 	struct submission_made *m = b->opt->made;
@@ -633,7 +633,7 @@ static void checked(struct submission *b, const struct store_reply *reply)
 		return;
 	}
 	/* Another Framework has the name.  If another server has taken this submission over and
-	 * started the job, that is the answer; what was made here is removed. */
+	 * started the job, that is the answer; the objects made here are removed. */
 	ARENA_AUTO a = { 0 };
 	struct marks framework = marks_of(reply->body, &a);
 	b->again = ownership_repeat(&framework, reply->date_s, b->opt->idempotency) == REPEAT_DONE;

@@ -127,7 +127,7 @@ static int set_url(const struct api_store *a, struct transfer *t, const struct s
 #define ACCEPT_METADATA_LIST                                                                       \
 	"Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
-/* In one piece, because libcurl sends it in one call with the headers then. */
+/* Returns the body in one piece, because libcurl then sends it in one call with the headers. */
 static struct span transfer_body(struct transfer *t, const struct store_request *r)
 {
 	size_t rest = r->body[1].n + r->body[2].n;
@@ -301,7 +301,7 @@ static void answer(struct store *s, struct transfer *t, struct store_reply *repl
 	store_finish(s, p, reply);
 }
 
-/* Try again if that is safe, worth it and in time. */
+/* Tries again if that is safe, useful and in time. */
 static bool api_try_again(struct api_store *a, struct transfer *t, struct reply_class v,
                           const struct api_exchange *x, const struct store_reply *reply)
 {

@@ -30,7 +30,7 @@ static struct user_queue *fair_queue_find(const struct fair_queue *q, const char
 	return u;
 }
 
-/* 0 for users without requests, who have no queue. */
+/* Returns 0 for users without requests: they have no queue. */
 size_t fair_queue_held(const struct fair_queue *q, const char *user)
 {
 	const struct user_queue *u = fair_queue_find(q, user ? user : "");

@@ -61,7 +61,7 @@ static int memory_file(struct span text)
 	return -1;
 }
 
-/* From a file or from inline data; neither: PEM_NONE.  -1 and *e (500). */
+/* Loads from a file or from inline data; neither: PEM_NONE.  -1 and *e (500). */
 static int pem_load(struct login_pem *p, const char *file, const char *data, struct err *e)
 {
 	*p = PEM_NONE;
@@ -103,7 +103,7 @@ static size_t login_count(const char *text, const char *what)
 	return n;
 }
 
-/* Read the file; true if it is complete and equal to the content read last. */
+/* Reads the file; true if it is complete and equal to the content read last. */
 static bool is_steady(struct login_pem *p)
 {
 	ERR_AUTO ignored = { 0 };
@@ -143,7 +143,7 @@ static void pem_refresh(struct login_pem *const *all, size_t n)
 
 /* ---- the token --------------------------------------------------------------------- */
 
-/* From the file if it is not NULL, as with kubectl; else from the text. */
+/* Reads the token from the file if it is not NULL, as kubectl does; else from the text. */
 static char *login_read_token(const char *file, const char *text, const char *from, struct err *e)
 {
 	char *all = file ? file_text(file, e) : xstrdup(text);
@@ -214,7 +214,7 @@ void login_set_headers(CURL *h, struct curl_slist **headers, struct login *l,
 
 int in_cluster_read(const char *dir, struct login_source *out, struct err *e)
 {
-	/* Read at start, before there are threads. */
+	/* The environment is read at start, before there are threads. */
 	const char *host = getenv("KUBERNETES_SERVICE_HOST"); // NOLINT(concurrency-mt-unsafe)
 	const char *port = getenv("KUBERNETES_SERVICE_PORT"); // NOLINT(concurrency-mt-unsafe)
 	if (host == NULL || port == NULL)
@@ -345,7 +345,7 @@ const char *login_describe(const struct login *l)
 	return l->describe;
 }
 
-/* Of the jobs, unless an option names another one. */
+/* Returns the namespace of the jobs, unless an option names another one. */
 const char *login_namespace(const struct login *l)
 {
 	return l->namespace_name;

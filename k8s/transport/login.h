@@ -9,7 +9,7 @@
 #include "k8s/transport/store.h"
 
 /* Settings from a kubeconfig, the options or the pod's service account.  Texts are owned; NULL if
- * not set.  Of each pair of file and data at most one is set.  source_done wipes the secrets. */
+ * not set.  At most one of each pair of file and data is set.  source_done wipes the secrets. */
 struct login_source {
 	char *server, *namespace_name;
 	char *ca_file, *ca_data; /* PEM, as the other data */
@@ -54,7 +54,7 @@ struct login_header {
 	unsigned version; /* of the token in it */
 };
 
-/* Update the line if the token has changed.  Any thread, one per header. */
+/* Updates the line if the token has changed.  Any thread, one per header. */
 void login_header_refresh(struct login *l, struct login_header *h);
 
 /* A handle for requests to the API server, with the login's CA and certificate.  NULL and *e (500).

@@ -1,5 +1,15 @@
 #pragma once
-/* The API paths of all kinds of objects.  Pure. */
+/*
+ * The API paths of all kinds of objects.
+ *
+ *	STR_AUTO url = STR_INIT(2048);
+ *	if (path_write(&url, KIND_SECRET, namespace_name, name) < 0)
+ *		return err_set(e, INVALID_PARAMETERS, "the name is not one of Kubernetes");
+ *	str_puts(&url, "?fieldManager=");
+ *	query_encode(&url, SPAN("rest-lit"));
+ *
+ * Paths are appended; the str bounds them.  Pure; no thread rule.
+ */
 #include <stdbool.h>
 
 #include "base/object.h"
@@ -15,18 +25,18 @@ struct resource {
 
 const struct resource *resource_of(enum object_kind kind);
 
-/* Append "frameworks.frameworkcontroller.microsoft.com", the name that `kubectl auth can-i` uses.
- */
+/* Appends "frameworks.frameworkcontroller.microsoft.com", the name that `kubectl auth can-i`
+ * uses. */
 void resource_name(struct str *out, enum object_kind kind);
 
 /* A Kubernetes name that is safe as path segment and file name: [a-z0-9] first and last, [a-z0-9.-]
  * between, no "..", at most 253 bytes. */
 bool segment_ok(const char *name);
 
-/* Append the path of an object, or of its collection if name is NULL.  -1, and nothing is appended,
- * if namespace_name or name is not segment_ok. */
+/* Appends the path of an object, or of its collection if name is NULL.  -1, and nothing is
+ * appended, if namespace_name or name is not segment_ok. */
 int path_write(struct str *out, enum object_kind kind, const char *namespace_name,
                const char *name);
 
-/* Append a value of a query, percent-encoded. */
+/* Appends a value of a query, percent-encoded. */
 void query_encode(struct str *out, struct span text);

@@ -57,7 +57,7 @@ static struct reply_status status_of(struct span body, struct arena *a)
 {
 	struct reply_status s = { 0 };
 	if (reply_valid(body))
-		(void)scan_fields(body, STATUS, &s, a); /* what is malformed is absent */
+		(void)scan_fields(body, STATUS, &s, a); /* malformed members count as absent */
 	return span_is(s.kind, "Status") ? s : (struct reply_status){ 0 };
 }
 
@@ -129,7 +129,7 @@ static bool is_idempotent(const struct store_request *r)
 	return is_reading(r) || r->verb == STORE_PATCH || (r->verb == STORE_DELETE && r->uid);
 }
 
-/* Of an answer with another status than 2xx. */
+/* Classifies an answer with another status than 2xx. */
 static struct reply_class reply_refused(const struct store_request *r, const struct api_exchange *x)
 {
 	ARENA_AUTO a = { 0 };
@@ -143,7 +143,7 @@ static struct reply_class reply_refused(const struct store_request *r, const str
 		if (r->verb != STORE_CREATE && r->verb != STORE_LIST &&
 		    span_is(s.reason, "NotFound") && span_is(s.object_name, r->name))
 			return (struct reply_class){ STORE_NOT_FOUND, false };
-		/* Without a JSON answer the resource is not served yet. */
+		/* A resource without a JSON answer is not served yet. */
 		return (struct reply_class){ STORE_REFUSED, !x->answer.p && x->just_connected };
 	case 409:
 		return (struct reply_class){ r->verb == STORE_CREATE ? STORE_EXISTS

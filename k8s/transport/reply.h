@@ -52,16 +52,16 @@ enum { CONTINUE_MAX = 4096 }; /* bytes of metadata.continue */
 typedef void item_callback(void *arg, struct span item);
 
 /*
- * Call `each` with every item of a list that is an object.  Append metadata.continue to `more`; it
- * is empty at the end of the list.  -1 if this is not a list or is truncated.
+ * Calls `each` with every item of a list that is an object.  Appends metadata.continue to `more`;
+ * it is empty at the end of the list.  -1 if this is not a list or is truncated.
  */
 int items_each(struct span list, item_callback *each, void *arg, struct str *more);
 
-/* Append verb and resource in the terms of RBAC: "get secrets in namespace pai-user-v2"; the
+/* Appends verb and resource in the terms of RBAC: "get secrets in namespace pai-user-v2"; the
  * namespace only if it is not that of the jobs. */
 void explain_action(struct str *out, const struct store_request *r);
 
-/* Fill *e for a request that ended in STORE_REFUSED or in a persistent error status: what failed,
- * why, and the remedy.  Never quotes the API server's message, which can hold pieces of the body.
- */
+/* Fills *e for a request that ended in STORE_REFUSED or in a persistent error status: the failed
+ * action, the reason, and the remedy.  Never quotes the API server's message, which can hold pieces
+ * of the body. */
 void explain_refusal(struct err *e, const struct store_request *r, const struct store_reply *reply);

@@ -111,7 +111,7 @@ static size_t store_waiting(const struct store *s)
 	return s->urgent.n + s->fresh.n + s->later.n;
 }
 
-/* Why a new request of this user is refused, or NULL. */
+/* Returns the reason why a new request of this user is refused, or NULL. */
 static const char *store_no_room(const struct store *s, const char *user)
 {
 	if (store_waiting(s) >= s->limits.queue)
@@ -122,7 +122,7 @@ static const char *store_no_room(const struct store *s, const char *user)
 	return NULL;
 }
 
-/* One job goes through, however large. */
+/* A single job is allowed, however large. */
 bool store_has_room(const struct store *s, const char *user)
 {
 	return !s->closing && store_no_room(s, user) == NULL;
@@ -150,7 +150,7 @@ void store_request(struct store *s, const struct store_request *r)
 		wait_until(s, p, r->not_before_ms);
 }
 
-/* Give up a request that the backend does not have. */
+/* Gives up a request that the backend does not have. */
 static void store_give_up(struct store *s, struct pending *p)
 {
 	enum store_outcome outcome = STORE_BUSY;

@@ -3,10 +3,19 @@
  * The store of objects: a Kubernetes API server, or a database (machine/store/).  Read this header
  * first, then store.c (queues), api.c (backend), reply.c (classification of answers).
  *
+ *	const struct store_request request = { .verb = STORE_GET,
+ *		                               .kind = KIND_FRAMEWORK,
+ *		                               .name = name,
+ *		                               .whole = true,
+ *		                               .deadline_ms = clock_ms() + 5000,
+ *		                               .done = on_reply,
+ *		                               .arg = me };
+ *	store_request(store, &request);
+ *
  * One store per loop thread; all calls from that thread; nothing blocks.  store_request queues a
- * request, store_start sends it, store_reap receives its answer and calls back.  The loop calls, in
- * this order: store_reap; the HTTP library; store_start; epoll_wait on store_fd with
- * store_timeout_ms.
+ * request, store_start sends it, store_reap receives its answer and calls back, once.  The loop
+ * calls, in this order: store_reap; the HTTP library; store_start; epoll_wait on store_fd with
+ * store_timeout_ms.  The queue and each answer are bounded (struct store_limits).
  */
 #include "base/counter.h"
 #include "base/err.h"
@@ -23,7 +32,7 @@ struct store;
  * caller.  A PATCH with a resourceVersion or with tests is repeated as well: a refusal may then be
  * caused by its own first execution, so the caller reads the object again.
  *
- * LIST answers with the unparsed list; it ignores `name`.  Of objects, only metadata come unless
+ * LIST answers with the unparsed list; it ignores `name`.  Objects come as metadata only unless
  * `whole`; the body of an answer to DELETE is unspecified.  The database refuses selectors, gives
  * no `continue`, and has no objects of kinds from KIND_MADE on.
  *
@@ -34,8 +43,8 @@ struct store;
  */
 enum store_verb { STORE_CREATE, STORE_GET, STORE_LIST, STORE_PATCH, STORE_DELETE, STORE_READY };
 
-/* The result of a request.  One that found no connection was not executed; one that was sent, even
- * in part, and got no answer may have been. */
+/* The result of a request.  A request that found no connection was not executed; a request that was
+ * sent, even in part, and got no answer may have been executed. */
 enum store_outcome {
 	STORE_OK,        /* 2xx */
 	STORE_EXISTS,    /* 409 on create */
@@ -48,8 +57,8 @@ enum store_outcome {
 	STORE_OUTCOME_MAX
 };
 
-/* After a write that was based on a GET: the object has changed meanwhile, or the answer was lost,
- * so the caller reads and writes again. */
+/* Returns true if the write was based on a GET and the object has changed meanwhile, or the answer
+ * was lost: the caller reads and writes again. */
 bool store_is_outdated(enum store_outcome outcome);
 
 /* Borrowed by the callback; `body` is wiped afterwards, because it may be a Secret. */
@@ -58,9 +67,9 @@ struct store_reply {
 	int status;                        /* HTTP status of the API server, 0 if none */
 	struct span body;                  /* the object, or the Status */
 	struct span uid, resource_version; /* of the object, "" if none */
-	/* For people, without secrets.  With STORE_REFUSED it begins with verb and resource, and
-	 * with the namespace if it is not the jobs': "get secrets in namespace x: HTTP status 403
-	 * ...". */
+	/* A text for people, without secrets.  With STORE_REFUSED it begins with verb and resource,
+	 * and with the namespace if it is not the jobs': "get secrets in namespace x: HTTP status
+	 * 403 ...". */
 	struct span message;
 	int64_t date_s;    /* the server's clock (Date), seconds since 1970; 0: unknown */
 	int retry_after_s; /* 0: not given */
@@ -79,8 +88,8 @@ struct store_request {
 	bool json_patch;            /* PATCH: RFC 6902; a failed test is STORE_REFUSED, 422 */
 	const char *user;           /* new requests of users are started in turn; NULL: no user */
 	struct span body[3];        /* sent one after the other */
-	/* CREATE in a store that is atomic: what is created with it, or not at all; its uid is
-	 * inserted at their uid_at. */
+	/* CREATE in a store that is atomic: the objects that are created with it, or not at all;
+	 * its uid is inserted at their uid_at. */
 	const struct object *with;
 	size_t n_with;
 	/* DELETE: preconditions; a PATCH has metadata.uid in its body.  NULL for none. */
@@ -109,8 +118,8 @@ size_t store_pending(const struct store *s); /* requests whose callback is due *
 /* A request of this user (NULL: no user) would be accepted: the queue has room. */
 bool store_has_room(const struct store *s, const char *user);
 
-/* What became of requests.  A request that is sent again counts each time: as STORE_CALL_AGAIN, the
- * last time by its outcome.  Latencies are those of sent ones. */
+/* Counts of requests by outcome.  A request that is sent again counts each time: as
+ * STORE_CALL_AGAIN, the last time by its outcome.  Latencies are those of sent ones. */
 enum { STORE_VERBS = STORE_READY + 1, STORE_CALL_AGAIN = STORE_OUTCOME_MAX, STORE_CALLS };
 struct store_counts {
 	atomic_ullong calls[STORE_VERBS][STORE_CALLS];
@@ -121,15 +130,17 @@ struct store_counts {
  * the store. */
 void store_count(struct store *s, struct store_counts *c);
 
-/* Call back all pending requests as STORE_AMBIGUOUS or STORE_BUSY (the database: with their
- * answers, if work had begun), and free.  Requests that callbacks make meanwhile are STORE_BUSY. */
+/* Calls back all pending requests as STORE_AMBIGUOUS or STORE_BUSY (the database: with their
+ * answers, if work had begun), and frees.  Requests that callbacks make meanwhile are
+ * STORE_BUSY. */
 void store_free(struct store *s);
 
 /* Address and credentials of the API server.  Shared by the stores of all loops, which must be
  * freed before it. */
 struct login;
 
-/* Without kubeconfig and apiserver: the service account of the pod. */
+/* Settings of the login.  Without kubeconfig and apiserver it uses the service account of the
+ * pod. */
 struct login_options {
 	const char *kubeconfig; /* file, or NULL */
 	const char *context;    /* of the kubeconfig; NULL: its current-context */
@@ -142,14 +153,15 @@ struct login_options {
  * libcurl and TLS libraries obey (SSLKEYLOGFILE, proxies) from the environment: call it at start,
  * before there are threads. */
 struct login *login_new(const struct login_options *o, struct err *e);
-/* Read the files of token, CA, client certificate and key again, about every ten seconds.  A new
+/* Reads the files of token, CA, client certificate and key again, about every ten seconds.  A new
  * token takes effect at once, the others when they are the same at two calls in a row.  Existing
  * connections stay.  On errors the old values stay.  One thread, not a loop's. */
 void login_refresh(struct login *l);
 void login_free(struct login *l);
 const char *login_describe(const struct login *l); /* "https://... as token file ..."; no secret */
 const char *login_namespace(const struct login *l);
-/* When the token expires, in seconds since 1970, if it is a JWT; 0: unknown, or never. */
+/* Returns the time when the token expires, in seconds since 1970, if it is a JWT; 0: unknown, or
+ * never. */
 int64_t login_token_end_s(struct login *l);
 
 struct store_limits {

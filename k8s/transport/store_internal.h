@@ -81,8 +81,8 @@ void fair_queue_join(struct fair_queue *q, struct pending *p, bool waits);
 void fair_queue_leave(struct fair_queue *q, struct pending *p);
 /* The next request of the user whose turn it is; NULL if nothing waits. */
 struct pending *fair_queue_take(struct fair_queue *q);
-/* Move requests whose deadline has passed to the end of *out.  The earliest deadline of the others;
- * INT64_MAX: none. */
+/* Moves requests whose deadline has passed to the end of *out.  Returns the earliest deadline of
+ * the others; INT64_MAX: none. */
 int64_t fair_queue_expire(struct fair_queue *q, int64_t now_ms, struct pending_list *out);
 
 /* ---- back-off ---- */
@@ -157,15 +157,15 @@ struct store {
 
 void store_init(struct store *s, const struct store_ops *ops, const char *namespace_name,
                 const struct store_limits *limits);
-/* Free what store_init made; the memory of *s itself is the backend's. */
+/* Frees the members that store_init made; the memory of *s itself is the backend's. */
 void store_done(struct store *s);
 
-/* Call back and free p. */
+/* Calls back and frees p. */
 void store_finish(struct store *s, struct pending *p, const struct store_reply *reply);
 /* The same without a reply of the API server. */
 void store_fail(struct store *s, struct pending *p, enum store_outcome outcome,
                 const char *message);
-/* Try again at due_ms, or finish at the deadline if that comes first. */
+/* Tries again at due_ms, or finishes at the deadline if that comes first. */
 void store_later(struct store *s, struct pending *p, int64_t due_ms);
 /* Limits the requests under way, and starts none before that time. */
 void store_slow(struct store *s, size_t at_once, int64_t until_ms);

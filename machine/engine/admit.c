@@ -1,4 +1,4 @@
-/* Which jobs this machine can run at all; asked before a job is stored. */
+/* Admission: decides before a job is stored if this machine can run it at all. */
 #include <stdlib.h>
 
 #include "base/json/scan.h"
@@ -7,7 +7,7 @@
 
 static const char TOGETHER[] = "the tasks of this job, which start together, ask";
 
-/* One task, or all that start together. */
+/* Checks one task, or all that start together. */
 static int admit_exceeds(struct engine *e, const struct engine_asked *job,
                          const struct amounts *need, const char *of, struct err *err)
 {
@@ -23,8 +23,8 @@ static int admit_exceeds(struct engine *e, const struct engine_asked *job,
 	               (long long)need->ports, each, ENGINE_PORTS_HELD / 2);
 }
 
-/* A job that shall be scaled: what its tasks that are not Completed need together, if they start
- * together.  false: no task of it is known, for instance between two attempts. */
+/* Sums up the needs of a job that shall be scaled: of its tasks that are not Completed, if they
+ * start together.  false: no task of it is known, for instance between two attempts. */
 static bool admit_scales(struct engine *e, const struct engine_asked *job, struct amounts *sum)
 {
 	ARENA_AUTO a = { 0 };
@@ -66,7 +66,7 @@ int engine_admit(struct engine *e, const struct engine_asked *job, struct err *e
 			n = job->number - (known ? n : 0);
 		if (n == 0 || (known && !asked))
 			continue;
-		/* As far as it is known before there is one. */
+		/* The pod as far as it is known before it is made. */
 		const struct pod *pod =
 		    pod_read(doc_quiet(template, &BUDGET_DEFAULT, &a), &e->pods, &a, &why);
 		const char *of = arena_printf(&a, "role %.*s", (int)name.n, name.p);

@@ -1,4 +1,4 @@
-/* The engine's thread, what comes to it from other threads, and what they ask of it. */
+/* The engine's thread, and the requests of other threads to it. */
 #include "machine/engine/engine.h"
 
 #include <errno.h>
@@ -54,7 +54,7 @@ void engine_notice(struct engine *e, enum engine_level level, const char *fmt, .
 void engine_watch(struct engine *e, int fd, struct engine_pod *p)
 {
 	struct epoll_event event = { .events = EPOLLIN | (p ? EPOLLONESHOT : 0), .data.ptr = p };
-	/* Without memory for it the kernel refuses; then the next start sees the task. */
+	/* epoll_ctl fails only without memory; then the next start sees the end of the task. */
 	(void)epoll_ctl(e->epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
@@ -129,7 +129,7 @@ static void engine_wake(struct engine *e)
 	(void)eventfd_write(e->event, 1); /* cannot overflow */
 }
 
-/* It shall be read.  Locked. */
+/* Queues the job to be read.  Locked. */
 static void news_put(struct engine_job *job)
 {
 	if (!job->changed)
@@ -178,7 +178,8 @@ static bool news_read(struct engine_job *job)
 	return known;
 }
 
-/* Those that there are now, of a turn; false: one cannot be read.  *more: there are others. */
+/* Reads the news that are present at the begin of a turn; false: one cannot be read.  *more: there
+ * are others. */
 static bool news_read_all(struct engine *e, bool *more)
 {
 	bool all = true;
@@ -243,7 +244,7 @@ static bool engine_stop_tasks(struct engine *e, bool stop, bool now)
 	return ended;
 }
 
-/* What other threads want: false ends the thread. */
+/* Executes the requests of other threads; false ends the thread. */
 static bool engine_obey(struct engine *e)
 {
 	bool stop = e->stop;

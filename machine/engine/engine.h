@@ -18,7 +18,7 @@
 #include "machine/task/pod.h"
 #include "machine/task/sandbox.h"
 
-/* What the jobs of a virtual cluster may hold together; INT64_MAX: all there is. */
+/* The most that the jobs of a virtual cluster may hold together; INT64_MAX: no limit. */
 struct engine_quota {
 	const char *virtual_cluster;
 	struct amounts most;
@@ -87,15 +87,16 @@ struct engine_asked {
 	struct span role;          /* this one shall have `number` tasks; empty: as it says */
 	int64_t number;
 };
-/* Can it ever run here?  -1 and *err (400): a pod is none for one machine, or a task, or all tasks
- * that start together, want more than the machine or the quota has.  Any thread. */
+/* Checks if the job can ever run here.  -1 and *err (400): a pod is none for one machine, or a
+ * task, or all tasks that start together, want more than the machine or the quota has.  Any
+ * thread. */
 int engine_admit(struct engine *e, const struct engine_asked *job, struct err *err);
 
-/* Why a job does not run (yet), as a sentence: its place in the queue, a pull, a full disk; or that
- * it can never run.  false: there is nothing to say. */
+/* Gives the reason why a job does not run (yet), as a sentence: its place in the queue, a pull, a
+ * full disk; or that it can never run.  false: there is no reason. */
 bool engine_waiting(struct engine *e, struct span framework_uid, struct arena *a, struct span *why);
 
-/* Of one run of a task; attempt: FrameworkAttempt, retry: TaskAttempt; from 0. */
+/* The name of one run of a task; attempt: FrameworkAttempt, retry: TaskAttempt; from 0. */
 struct engine_task {
 	struct span framework_uid, role; /* role: name in the Framework */
 	int64_t index, attempt, retry;
@@ -106,21 +107,21 @@ struct engine_task {
 bool engine_log_find(struct engine *e, const struct engine_task *t, struct arena *a,
                      struct log_files *out);
 
-/* What a job has of the machine, and wants. */
+/* The resources that a job holds and wants. */
 struct engine_share {
 	struct span framework; /* its name */
 	struct amounts_sum sum;
 	size_t place; /* in the queue, from 1; 0: it waits for something else, or runs */
 };
-/* As of the last decision about starts: the sums, and, unless the arena is NULL, the jobs with
- * tasks, in no order; in the arena. */
+/* The shares as of the last decision about starts: the sums, and, unless the arena is NULL, the
+ * jobs with tasks, in no order; in the arena. */
 struct engine_shares {
-	struct amounts total;   /* what the machine offers */
+	struct amounts total;   /* resources of the machine */
 	struct amounts foreign; /* GPUs and ports that other programs had when they were wanted */
 	struct amounts_sum all;
 	struct engine_share *v;
 	size_t n;
-	const struct engine_share **gpus; /* who has each of total.gpus; NULL: no job */
+	const struct engine_share **gpus; /* the holder of each of total.gpus; NULL: no job */
 };
 void engine_shares(struct engine *e, struct arena *a, struct engine_shares *out);
 

@@ -27,7 +27,7 @@ struct engine_pod;
 
 #define POD_LOST "The process that kept this task has vanished"
 
-/* What a task of a job has been given, from its first pod until it is Completed. */
+/* The resources that a task of a job holds, from its first pod until it is Completed. */
 struct engine_grant {
 	struct queue_task task; /* first: one of job->queued->tasks */
 	char *role;
@@ -72,7 +72,7 @@ struct engine_pod {
 	int64_t due_ms;        /* not before */
 	unsigned tries;        /* in a row: starts that failed; looks for a task that runs */
 	char *problem;         /* lock: why it does not start; NULL */
-	char *pull_problem;    /* why the last pull failed; NULL: it has not */
+	char *pull_problem;    /* reason of the last pull's failure; NULL: it has not failed */
 	unsigned pulls_failed; /* in a row, for the same reason */
 };
 
@@ -136,12 +136,12 @@ struct engine {
 	 * queue: this thread alone changes these, and reads them without it, but for `news`,
 	 * `jobs` and `live`, to which others add. */
 	pthread_mutex_t lock;
-	TAILQ_HEAD(engine_news, engine_job) news;         /* whose Frameworks have changed */
+	TAILQ_HEAD(engine_news, engine_job) news;         /* jobs whose Frameworks have changed */
 	LIST_HEAD(engine_jobs, engine_job) jobs[1 << 14]; /* by the hash of uid */
 	struct hash_key hash_key;                         /* of `jobs`; does not change */
 	TAILQ_HEAD(engine_live, engine_job) live;         /* those that have not ended */
 
-	/* Of the thread. */
+	/* Members that only the engine's thread uses: */
 	struct heap due;                          /* jobs that are to be looked at */
 	TAILQ_HEAD(engine_turn, engine_job) turn; /* those of this turn, whose time has come */
 	size_t n_gone;                            /* jobs that are `gone` */
@@ -171,7 +171,7 @@ enum store_outcome engine_get(struct engine *e, enum object_kind kind, const cha
 /* 5 ms, 10, 20 ... most_ms. */
 int64_t engine_backoff(unsigned failures, int64_t most_ms);
 
-/* ---- machine.c: what this machine has and can do ---- */
+/* ---- machine.c: the resources and abilities of this machine ---- */
 
 int engine_find_machine(struct engine *e, struct err *err);
 
@@ -185,7 +185,7 @@ void job_step(struct engine_job *job);
 /* The end of a turn: stores the statuses that have changed; then the pods that they announce start.
  * Jobs that are gone are freed. */
 void jobs_settle(struct engine *e);
-/* Why it waits: "FORMAT: WHAT"; format NULL: it does not. */
+/* Sets the reason why the job waits: "FORMAT: WHAT"; format NULL: it does not wait. */
 void job_trouble(struct engine_job *job, const char *format, struct span what);
 
 /* The ConfigMap and the pods that a stored status names. */
@@ -200,7 +200,7 @@ void pod_delete(struct engine_pod *p, int64_t grace_s);
 /* One look.  `stored`: the status that announces this pod is stored, so it may start. */
 void pod_step(struct engine_pod *p, bool stored);
 void pod_bind(struct engine_pod *p);
-/* Why it does not start; NULL: nothing is in its way. */
+/* Sets the reason why the pod does not start; NULL: there is none. */
 void pod_say(struct engine_pod *p, const char *problem);
 /* Chooses and locks its ports, before pod_bind; or locks those that it has been given.  NULL, or
  * why not; if too few are free to choose from, queue->foreign says so from now on. */
@@ -208,8 +208,8 @@ const char *pod_take_ports(struct engine_pod *p);
 /* Closes locks that no shim has inherited. */
 void pod_drop_ports(struct engine_pod *p);
 void pod_view(struct engine_pod *p, struct framework_pod *out);
-/* What it needs, which is the same for all pods of its role.  -1 and *err: no such pod can run
- * here. */
+/* Computes the resources that the pod needs, which are the same for all pods of its role.  -1 and
+ * *err: no such pod can run here. */
 int pod_need(struct engine_pod *p, struct err *err);
 /* task.json has what was decided about a task that no status has; it is there from the start of the
  * shim on.  -1 and errno. */
@@ -221,7 +221,7 @@ void pod_count_pull(struct engine_pod *p, const char *why);
 /* Sets the limits of a task that an earlier process has started.  Its unit (systemd before version
  * 254) removes them, because no process can be started in a cgroup that limits its children. */
 void pod_limit(struct engine_pod *p);
-/* After a restart: false if its shim was not started. */
+/* Finds the pod's task after a restart; false if its shim was not started. */
 bool pod_find(struct engine_pod *p);
 void pod_free(struct engine_pod *p);
 void pod_event(struct engine_pod *p, const char *type, const char *reason, const char *fmt, ...)
@@ -259,5 +259,5 @@ void *trash_run(void *arg);
 void logs_keep(struct engine_pod *p);
 /* Any thread; NULL: there can be none. */
 char *logs_path(const struct engine *e, const struct engine_task *t, struct arena *a);
-/* Of Frameworks that do not exist. */
+/* Removes the logs of Frameworks that do not exist. */
 void logs_forget_strangers(struct engine *e);

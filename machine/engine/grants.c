@@ -1,4 +1,4 @@
-/* Which pods get CPUs, memory and GPUs: what the scheduler does in a cluster. */
+/* Assigns CPUs, memory and GPUs to pods, as the scheduler does in a cluster. */
 #include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -35,7 +35,7 @@ static bool gpu_lock(struct engine *e, struct gpu *gpu, struct engine_grant *g)
 bool grant_lock(struct engine *e, struct engine_grant *g)
 {
 	int64_t n = 0;
-	/* Those that it had, else others. */
+	/* GPUs that the task had are tried first, then others. */
 	for (int own = 1; own >= 0; own--)
 		for (size_t i = 0; i < e->inventory.gpus_n && n < g->task.need.gpus; i++) {
 			struct gpu *gpu = &e->inventory.gpus[i];
@@ -58,7 +58,7 @@ void grant_unlock(struct engine *e, struct engine_grant *g, bool keep)
 	}
 }
 
-/* The GPUs that a task had before a restart; nodes: what pod_write_file wrote. */
+/* Finds the GPUs that a task had before a restart; nodes: written by pod_write_file. */
 static void grant_find_gpus(struct engine *e, struct engine_grant *g, const char *nodes)
 {
 	LOCK_AUTO(&e->lock);
@@ -83,7 +83,7 @@ static bool grant_is_of(const struct engine_grant *g, const char *role, int64_t 
 	return g->index == index && strcmp(g->role, role) == 0;
 }
 
-/* What was given to it waits again. */
+/* Takes the grant back; the task waits again. */
 static void grant_undo(struct engine *e, struct engine_grant *g)
 {
 	if (g->pod)
@@ -111,7 +111,7 @@ void grants_undo_late(struct engine_job *job)
 	int64_t by_ms = job->queued ? queue_start_by(job->queued) : ENGINE_NEVER;
 	for (const struct engine_pod *p = job->pods; p; p = p->next)
 		if (p->state == POD_STARTED)
-			return; /* what waits for the other tasks of the job must not be killed */
+			return; /* a job that waits for its other tasks must not be killed */
 	if (by_ms != ENGINE_NEVER)
 		engine_due(job, by_ms + 1);
 	if (clock_ms() <= by_ms)
@@ -219,7 +219,7 @@ static bool schedule_once(struct engine *e)
 void engine_schedule(struct engine *e)
 {
 	int64_t now = clock_ms();
-	if (now >= e->probe_ms) { /* what others had may be free */
+	if (now >= e->probe_ms) { /* resources of other programs may be free */
 		e->probe_ms = ENGINE_NEVER;
 		e->schedule = true;
 		LOCK_AUTO(&e->lock);

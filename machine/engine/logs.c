@@ -65,7 +65,7 @@ struct logs_run {
 	int64_t ended_s, bytes;
 };
 
-/* What the files of a run have. */
+/* Measures the files of a run. */
 static struct logs_run logs_measure(char *path)
 {
 	struct logs_run r = { path, 0, RUN_BYTES };
@@ -214,9 +214,9 @@ int engine_make_directories(struct engine *e, struct err *err)
 			fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (fd < 0)
 			return err_set(err, UNKNOWN_ERROR, "%s: %s", path, strerrordesc_np(errno));
-		/* What is below is spread over the disk (chattr +T), because ext4 without a
-		 * journal looks at all inodes near by that were freed in the last minutes before
-		 * it gives a new one.  Other file systems refuse, or need it not. */
+		/* Subdirectories are spread over the disk (chattr +T), because ext4 without a
+		 * journal looks at all inodes near by that were freed in the last minutes before it
+		 * gives a new one.  Other file systems refuse, or need it not. */
 		if (ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0) {
 			flags |= FS_TOPDIR_FL;
 			(void)ioctl(fd, FS_IOC_SETFLAGS, &flags);

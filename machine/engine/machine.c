@@ -1,4 +1,4 @@
-/* What this machine has and can do. */
+/* Facts about this machine and its abilities. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -145,7 +145,7 @@ static int machine_check_mounts(const struct engine *e, struct err *err)
 			               "are in each other; choose another directory",
 			               e->set.storages[i].name, dir, own);
 	}
-	/* Can each be a mount point?  That of an image is known later. */
+	/* Each must be a mount point; that of an image is known later. */
 	if (!e->sandbox || e->images)
 		return 0;
 	if (!sandbox_argv(&spec, &a, err))

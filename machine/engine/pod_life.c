@@ -1,4 +1,4 @@
-/* The life of a pod: bound, image, Secrets, shim, end.  What the kubelet does in a cluster.  One
+/* The life of a pod: bound, image, Secrets, shim, end.  The kubelet does this in a cluster.  A pod
  * that has begun to start has a directory DIR/pods/UID, with `task.json` in it. */
 #include <fcntl.h>
 #include <stdarg.h>
@@ -37,7 +37,7 @@ enum {
 	FILES_MS = 1000, /* until descriptors for ports are looked for again */
 };
 
-/* For clusters without this ConfigMap of OpenPAI. */
+/* The default for clusters without this ConfigMap of OpenPAI. */
 EMBED(exit_patterns, "runtime-assets/runtime-exit-spec.yaml");
 static const char EXIT_PATTERNS[] = "runtime-exit-spec-configuration";
 
@@ -109,8 +109,8 @@ static void pod_forget_spec(struct engine_pod *p)
 	arena_wipe(&p->arena);
 }
 
-/* What the pod needs, which is the same for all of its role: the job's pod that was made or found
- * last is often one of these.  -1 and *err: no such pod can run here. */
+/* The needs are the same for all pods of a role; the job's pod that was made or found last is often
+ * one of these.  -1 and *err: no such pod can run here. */
 int pod_need(struct engine_pod *p, struct err *err)
 {
 	const struct engine_pod *like = p->job->hint;
@@ -308,7 +308,7 @@ static void pod_read_state(struct engine_pod *p)
 {
 	ERR_AUTO err = { 0 };
 	struct task_state now;
-	/* Else it is as it was; at the end this is a lost task. */
+	/* The state is as it was, if this fails; at the end this is a lost task. */
 	if (task_read_state(p->dir, &p->texts, &now, &err) == 0)
 		p->task = now;
 }
@@ -365,7 +365,7 @@ static void pod_shim_ended(struct engine_pod *p)
 		pod_remove(p);
 }
 
-/* It ends without having started. */
+/* Ends a pod that has not started. */
 static void pod_never(struct engine_pod *p, const char *reason, int code, const char *message)
 {
 	struct framework_container *c = &p->task.container[code != CODE_IMAGE_ABSENT];
@@ -451,8 +451,8 @@ static void pod_pull(struct engine_pod *p)
 
 void pod_count_pull(struct engine_pod *p, const char *why)
 {
-	/* Before it the texts differ: sockets have ports, and fail when they dial, read or write.
-	 */
+	/* The texts before the last colon differ: sockets have ports, and fail when they dial, read
+	 * or write. */
 	const char *cause = strrchr(why, ':') ?: why;
 	bool same = p->pull_problem && strcmp(p->pull_problem, cause) == 0;
 	p->pulls_failed = same ? p->pulls_failed + 1 : 1;
@@ -505,7 +505,7 @@ static void pod_advance(struct engine_pod *p)
 	}
 }
 
-/* After only `n` were free to choose from. */
+/* Notes that only `n` ports were free to choose from. */
 static void pod_note_ports_away(struct engine *e, size_t n)
 {
 	int64_t known = (int64_t)n;
@@ -579,7 +579,7 @@ void pod_bind(struct engine_pod *p)
 
 /* ---- a look ---------------------------------------------------------------------------------- */
 
-/* Does it run, or has it ended meanwhile?  A task that ends at once need not be seen before. */
+/* Looks if it runs, or has ended meanwhile.  A task that ends at once need not be seen before. */
 static void pod_look_at_state(struct engine_pod *p)
 {
 	pod_read_state(p);

@@ -3,10 +3,10 @@
  *
  * A user's use is the part of the machine that its tasks held, in seconds of the whole machine,
  * halved every ten minutes.  A start counts as a second more, so that any number of short jobs
- * comes to an end.  What tasks hold now counts as HELD_S seconds in advance, which keeps users from
- * taking turns with the whole machine.  When a user begins to wait, its use is brought near that of
- * the users that wait already (queue_enter), because otherwise somebody who had the machine for an
- * hour would get nothing for minutes after that.
+ * comes to an end.  The resources that tasks hold now count as HELD_S seconds in advance, which
+ * keeps users from taking turns with the whole machine.  When a user begins to wait, its use is
+ * brought near that of the users that wait already (queue_enter), because otherwise a user that had
+ * the machine for an hour would get nothing for minutes after that.
  */
 #include "machine/engine/queue.h"
 
@@ -16,7 +16,7 @@
 #define HALF_LIFE_S 600.0
 #define START_S     1.0
 #define HELD_S      2.0
-#define LEAD_S      60.0 /* of the machine: what a user that begins to wait can be ahead, or behind */
+#define LEAD_S      60.0 /* of the machine: the lead, or lag, of a user that begins to wait */
 #define FORGOTTEN_S 0.01 /* a user without jobs that used less is forgotten */
 
 enum {
@@ -26,14 +26,14 @@ enum {
 
 /* ---- pools ------------------------------------------------------------------------- */
 
-/* When a job gives back what it holds. */
+/* Returns the time when a job gives back the resources that it holds. */
 static int64_t queue_ends(const struct queue_job *job)
 {
 	return job->end_ms != QUEUE_NEVER ? job->end_ms : job->by_ms;
 }
 
-/* What is free of a pool at a time, beside what the head holds, by the ends that are known; at
- * QUEUE_NEVER when all tasks have ended that did not pass the head. */
+/* Returns the free resources of a pool at a time, without those that the head holds, by the known
+ * ends; at QUEUE_NEVER: when all tasks have ended that did not pass the head. */
 static struct amounts pool_free_at(const struct queue *q, const struct queue_job *head, size_t i,
                                    int64_t at_ms)
 {
@@ -175,7 +175,7 @@ static void queue_count(struct queue *q, struct queue_task *t, int times)
 	if (t->holds)
 		job->user->share += times * queue_share(q, &t->need);
 	if (job->user->sum.running == 0)
-		job->user->share = 0; /* what rounding has left */
+		job->user->share = 0; /* removes rounding errors */
 	if (before != (times > 0 ? 0 : 1))
 		return; /* other tasks of the job are there */
 	struct queue_jobs *list = t->holds ? &q->holders : &job->user->waits;
@@ -330,7 +330,7 @@ static enum queue_why queue_judge(const struct queue *q, const struct queue_job 
 		fits[i] = amounts_fit(need, pool_free(p)) &&
 		          (!p->met || ends || amounts_fit(need, p->spare));
 	}
-	/* What has passed a job whose start is known can take of its quota until then. */
+	/* Tasks that have passed a job whose start is known can take of its quota until then. */
 	bool promised = job == q->machine.head && q->machine.at_ms != QUEUE_NEVER;
 	if (!fits[QUEUE_QUOTA])
 		return promised ? BUSY : QUOTA;
@@ -368,8 +368,9 @@ static struct queue_task *queue_waiting(struct queue_task *t)
 	return t;
 }
 
-/* Tries a job, or its next task; job->at is NULL when nothing of it is left to try.  What could not
- * start reserves, and says why; the first task of a job speaks for it.  false: nothing starts. */
+/* Tries a job, or its next task; job->at is NULL when nothing of it is left to try.  A task that
+ * could not start reserves its resources and gives the reason; the first task of a job gives that
+ * of the job.  false: nothing starts. */
 static bool queue_try(struct queue *q, struct queue_job *job, struct queue_tasks *started)
 {
 	if (job->pick != q->picks) {
@@ -398,7 +399,7 @@ static bool queue_try(struct queue *q, struct queue_job *job, struct queue_tasks
 			TAILQ_INSERT_TAIL(started, t, start);
 		}
 		t = queue_waiting(TAILQ_NEXT(t, link));
-		/* What needs the same as one that cannot start cannot start either. */
+		/* A task with the needs of one that cannot start cannot start either. */
 	} while (t && (job->gang || (why != STARTS && !memcmp(&t->need, &need, sizeof(need)))));
 	job->at = t;
 	return why == STARTS;
@@ -419,7 +420,7 @@ static struct queue_group *queue_turn(const struct queue *q)
 	return best;
 }
 
-/* Whose jobs, which have no limit, the start of the head waits for. */
+/* Notes the users whose jobs without a limit delay the start of the head. */
 static void queue_note_endless(struct queue *q)
 {
 	const struct amounts room = pool_free(&q->machine);
@@ -445,8 +446,8 @@ void queue_pick(struct queue *q, struct queue_tasks *started)
 		u->key = u->use + HELD_S * u->share;
 		u->endless = false;
 	}
-	/* A job whose start is known is tried before all others until it has started: what has
-	 * become more important meanwhile must not delay it either. */
+	/* A job whose start is known is tried before all others until it has started: jobs that
+	 * have become more important meanwhile must not delay it either. */
 	if (q->machine.at_ms != QUEUE_NEVER)
 		(void)queue_try(q, q->machine.head, started);
 	for (u = q->users; u; u = u->next)
@@ -461,7 +462,7 @@ void queue_pick(struct queue *q, struct queue_tasks *started)
 	for (struct queue_group *p = &q->machine; p; p = p->next) {
 		if (!p->met && tries <= most)
 			pool_set_head(q, p, NULL);
-		p->met = false; /* what is held from now on passes nobody */
+		p->met = false; /* tasks that start from now on pass nobody */
 	}
 	if (tries <= most)
 		q->whole_ms = q->now_ms;

@@ -1,9 +1,9 @@
 #pragma once
 /*
- * Which tasks may start on this machine, and why the others wait.  Pure: no I/O and no clock.  The
- * caller adds jobs, says which of their tasks want resources, takes from queue_pick what may start,
- * and gives back what has ended.  The queue counts GPUs; the caller chooses them (resources.h).
- * One thread at a time.
+ * The queue decides which tasks may start on this machine, and why the others wait.  Pure: no I/O
+ * and no clock.  The caller adds jobs, says which of their tasks want resources, takes from
+ * queue_pick the tasks that may start, and gives back the resources of those that have ended.  The
+ * queue counts GPUs; the caller chooses them (resources.h).  One thread at a time.
  *
  * Order: priority, then the user with the least recent use of the machine, then age.  No
  * preemption. The first job that must wait has a reservation.  If its start is known, because jobs
@@ -43,15 +43,15 @@ TAILQ_HEAD(queue_tasks, queue_task);
 enum { QUEUE_QUOTA, QUEUE_MACHINE, QUEUE_POOLS };
 
 struct queue_job {
-	/* Set by the caller before the first queue_want: */
+	/* The caller sets these before the first queue_want: */
 	int64_t priority;     /* larger is earlier */
 	int64_t submitted_ms; /* of any clock; equal jobs start in the order of queue_want */
-	/* Set by the caller at any time: */
+	/* The caller sets these at any time: */
 	bool gang; /* its waiting tasks start all at once or not at all */
 	/* The time limit: it gives everything back at most limit_ms after its first task runs; at
 	 * end_ms, by the clock of queue_now, if one runs.  QUEUE_NEVER: unknown (the default). */
 	int64_t limit_ms, end_ms;
-	/* To be read: */
+	/* The caller reads these: */
 	struct amounts_sum sum;
 	size_t place; /* of its waiting tasks, in the queue; from 1; 0: not for the machine */
 	struct queue_tasks tasks; /* in the order of their making */
@@ -60,9 +60,9 @@ struct queue_job {
 	struct queue_group *user, *pool[QUEUE_POOLS];
 	int64_t by_ms; /* it passed a head that can start then, so it must have ended; or NEVER */
 	enum queue_why why;
-	struct amounts lack;   /* what could not start */
+	struct amounts lack;   /* the needs that could not be met */
 	uint64_t pick;         /* that has tried it last */
-	struct queue_task *at; /* which that pick tries next; NULL: it has tried all */
+	struct queue_task *at; /* the task that pick tries next; NULL: it has tried all */
 };
 TAILQ_HEAD(queue_jobs, queue_job);
 
@@ -71,18 +71,18 @@ struct queue_group {
 	struct queue_group *next;
 	char *name;
 	struct amounts_sum sum;
-	/* What jobs take from, the machine or the quota of a virtual cluster: */
+	/* A pool, the machine or the quota of a virtual cluster: */
 	struct amounts total;
 	struct queue_job *head; /* the first that waits for it, as of the last pick */
 	struct amounts need;    /* of the head */
 	int64_t at_ms;          /* the head can start then; QUEUE_NEVER: unknown */
-	struct amounts spare;   /* what is left beside it then, for those that pass it */
+	struct amounts spare;   /* the room beside the head then, for jobs that pass it */
 	uint64_t since;         /* q->starts when it became the head: later ones have passed it */
-	bool met;               /* this pick has come to the head: what starts now passes it */
+	bool met;               /* this pick has come to the head: tasks that start now pass it */
 	/* A user: */
 	size_t jobs;
 	struct queue_jobs waits; /* jobs with tasks that wait; the first one is tried first */
-	double share, use;       /* of the machine: what its tasks hold; recently, in seconds */
+	double share, use;       /* of the machine: by its tasks now; recently, in seconds */
 	bool enters, waited;     /* it waits for the machine: now, at the last pick */
 	bool endless; /* it has what the head lacks, without time limit, as of the last pick */
 	double key;   /* of one pick, as the next */
@@ -97,8 +97,8 @@ static inline struct amounts pool_free(const struct queue_group *p)
 }
 
 struct queue {
-	/* Set by the caller at any time: what the machine has, and what programs outside of the
-	 * queue hold of it. */
+	/* The caller sets these at any time: the resources of the machine, and those of them that
+	 * programs outside of the queue hold. */
 	struct amounts total, foreign;
 	int64_t now_ms;
 	struct queue_group
@@ -110,13 +110,12 @@ struct queue {
 	size_t places;
 };
 
-/* Without users and quotas; the caller sets what the machine has. */
+/* Makes a queue without users and quotas; the caller sets the resources of the machine. */
 struct queue *queue_new(void);
-/* After the jobs are removed. */
+/* Frees the queue; the jobs must be removed before. */
 void queue_free(struct queue *q);
 
-/* What happens next happens at this time, in milliseconds of any clock; times in the past are
- * ignored. */
+/* Sets the time of the next calls, in milliseconds of any clock; times in the past are ignored. */
 void queue_now(struct queue *q, int64_t now_ms);
 /* The most that the jobs of a virtual cluster may hold together, all there is by default.
  * INT64_MAX: this resource is not limited. */
@@ -134,27 +133,27 @@ void queue_remove(struct queue *q, struct queue_job *job);
 void queue_want(struct queue *q, struct queue_job *job, struct queue_task *task, bool holds);
 /* A task is Completed or deleted; gives back what it holds. */
 void queue_end(struct queue *q, struct queue_task *task);
-/* A picked task cannot start after all, for instance because another program took the GPU: it
- * waits again, in its old place.  To be called for all tasks that one queue_pick gave for a gang,
- * and before the next queue_pick q->foreign must say what is missing.  Also of a job that is
- * late (queue_start_by).
- */
+/* A picked task cannot start after all, for instance because another program took the GPU: it waits
+ * again, in its old place.  Call it for all tasks that one queue_pick gave for a gang; before the
+ * next queue_pick, q->foreign must have the missing resources.  Also for tasks of a job that is
+ * late (queue_start_by). */
 void queue_undo(struct queue *q, struct queue_task *task);
 
 /*
  * Decides: all tasks that may start now hold their resources from now on, and are in *started, by
  * `start`; those of a gang are consecutive.  If many jobs wait, it does not come to those behind
- * the first 256 that could not start: what queue_reason and job.place say about them is older, and
+ * the first 256 that could not start: queue_reason and job.place are then older for these, and
  * q->whole_ms, too.  A pick that is a second later than the last one that has tried all jobs tries
  * all.
  */
 void queue_pick(struct queue *q, struct queue_tasks *started);
 
-/* Why the waiting tasks of a job wait, as of the last queue_pick: "3rd in the queue: 4 GPUs wanted,
- * 2 free, 6 held by jobs of bob".  Writes nothing, and returns false, if none of them waits. */
+/* Writes the reason why the waiting tasks of a job wait, as of the last queue_pick: "3rd in the
+ * queue: 4 GPUs wanted, 2 free, 6 held by jobs of bob".  Writes nothing, and returns false, if none
+ * of them waits. */
 bool queue_reason(const struct queue *q, const struct queue_job *job, struct str *out);
-/* Can so much never start?  Appends what exceeds the machine or the quota of the virtual cluster:
- * "16 GPUs and 2 TiB of memory for a task; this machine has 8 and 64 GiB"; `each`: " for a task" or
- * "". */
+/* Returns true if so much can never start.  Appends the amounts that exceed the machine or the
+ * quota of the virtual cluster: "16 GPUs and 2 TiB of memory for a task; this machine has 8 and 64
+ * GiB"; `each`: " for a task" or "". */
 bool queue_never(const struct queue *q, struct span virtual_cluster, const struct amounts *need,
                  const char *each, struct str *out);

@@ -1,4 +1,4 @@
-/* Why tasks wait, as sentences. */
+/* The reasons why tasks wait, as sentences. */
 #include "machine/engine/queue.h"
 
 /* "4 GPUs", "0.5 CPUs", "64 GiB of memory"; without a unit "4", "0.5", "64 GiB". */
@@ -41,7 +41,7 @@ bool queue_never(const struct queue *q, struct span virtual_cluster, const struc
 	return true;
 }
 
-/* What a user holds; AMOUNTS: does the head wait for it? */
+/* Returns the amount that a user holds; i == AMOUNTS: 1 if the head waits for the user. */
 static int64_t reason_has(const struct queue_group *u, enum amount i)
 {
 	return i == AMOUNTS ? u->endless : u->sum.held.of[i];
@@ -138,7 +138,7 @@ bool queue_reason(const struct queue *q, const struct queue_job *job, struct str
 		reason_put_missing(NULL, out, &job->lack, &q->machine.total, "not held by them");
 	} else if (job->why == BUSY && amounts_fit(&job->lack, left)) {
 		reason_put_busy(q, job, out);
-	} else { /* if BUSY, what has passed it holds its quota */
+	} else { /* if BUSY, tasks that have passed it hold its quota */
 		str_printf(out, "waits for the quota of virtual cluster %s: ", quota->name);
 		if (amounts_fit(&job->lack, left))
 			str_puts(out, "enough is left of it, but kept for a job that is ahead");

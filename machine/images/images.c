@@ -44,16 +44,16 @@ enum {
  *   unpacked/HEX/   an image, by the SHA-256 of its manifest or list of manifests: rootfs/,
  *                   config.json, size (KiB, as text), lock (its users hold LOCK_SH; its
  *                   modification time is the last use)
- *   refs/KEY        a link to HEX: what a name meant when it was pulled with a login
- *   tmp/            pulls, locks of digests that are pulled, and what is being removed; what has a
- *                   lock is in use
+ *   refs/KEY        a link to HEX, the image that a name meant when a login pulled it
+ *   tmp/            pulls, locks of digests that are pulled, and images that are being removed; a
+ *                   locked one is in use
  */
 
 /*
  * A pull, in a directory of its own below tmp: $1 names the repository, $2 the tag or digest, $3 is
  * the key.  Registries on this machine are asked without TLS.  The digest is that of a manifest or
- * of a list, from which skopeo chooses.  Of several pulls of one digest the first one does the
- * work.  A rename is of no use while the files are not on the disk.
+ * of a list, from which skopeo chooses.  The first of several pulls of one digest does the work.  A
+ * rename is of no use while the files are not on the disk.
  */
 static const char PULL_SCRIPT[] =
     "set -e\n"
@@ -63,7 +63,7 @@ static const char PULL_SCRIPT[] =
     "case $1 in\n"
     "docker://localhost[:/]* | docker://127.0.0.1[:/]* | 'docker://[::1]'[:/]*) plain=yes ;;\n"
     "esac\n"
-    /* Without this file skopeo refuses all. */
+    /* skopeo refuses all images without this file. */
     "[ -e /etc/containers/policy.json ] || policy=--insecure-policy\n"
     "run skopeo --command-timeout=30s $policy inspect --raw $login "
     "${plain:+--tls-verify=false} \"$1$2\" >manifest || exit 3\n"
@@ -283,7 +283,8 @@ static void pull_start(struct images_item *p)
 		(void)err_set(&e, UNKNOWN_ERROR, "%s: %s", dir, strerrordesc_np(errno));
 	} else if (child_start(&p->child, &command, &e) == 0) {
 		p->m->running++;
-		/* Without memory for it the kernel refuses; then its end is seen a second later. */
+		/* epoll_ctl fails only without memory; then the end of the pull is seen a second
+		 * later. */
 		struct epoll_event event = { .events = EPOLLIN };
 		(void)epoll_ctl(p->m->epoll, EPOLL_CTL_ADD, p->child.pidfd, &event);
 		image_say(p, IMAGES_WAITING, "pulling the image %s", p->name);
@@ -509,7 +510,7 @@ int images_run_once(struct images *m)
 	m->sweeping = false;
 	for (const char *name; d && !m->sweeping && (name = dir_next(d)) != NULL;) {
 		FD_AUTO fd = openat(dirfd(d), name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-		/* What is locked stays. */
+		/* A locked directory stays. */
 		if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
 			m->sweeping = tree_remove(dirfd(d), name, IMAGES_SWEEP) == 1;
 	}

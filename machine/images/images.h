@@ -34,7 +34,8 @@ struct images;
 /* A request for an image, and the use of it. */
 struct images_use;
 
-/* Is there what images need, skopeo and umoci?  0, or -1 and *e (503) with the packages. */
+/* Checks for the programs that images need, skopeo and umoci.  0, or -1 and *e (503) with the
+ * packages. */
 int images_probe(struct err *e);
 
 /* Creates the directory (0700; the absolute path is copied) if it is not there; removes what killed
@@ -45,8 +46,8 @@ int images_probe(struct err *e);
 struct images *images_new(const char *dir, uint64_t bytes, int epoll, void (*changed)(void *arg),
                           struct err *e);
 
-/* Starts pulls and looks at them.  For a loop, before it waits: returns for how many milliseconds
- * at most; -1: no limit. */
+/* Starts pulls and looks at them.  A loop calls it before it waits, for the returned number of
+ * milliseconds at most; -1: no limit. */
 int images_run_once(struct images *m);
 
 /*

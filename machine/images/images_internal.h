@@ -1,5 +1,5 @@
 #pragma once
-/* What images.c and its tests share. */
+/* Declarations that images.c shares with its tests. */
 #include <sys/queue.h>
 
 #include "base/arena.h"
@@ -15,7 +15,7 @@ struct images {
 	int epoll;
 	void (*changed)(void *arg);
 	unsigned running;                            /* pulls */
-	int64_t look_ms;                             /* when pulls are looked at again */
+	int64_t look_ms;                             /* time of the next look at the pulls */
 	TAILQ_HEAD(images_items, images_item) items; /* oldest first */
 };
 
@@ -35,8 +35,8 @@ struct images_item {
 	const char *where;     /* docker://HOST/REPOSITORY */
 	const char *reference; /* :TAG or @DIGEST */
 	char hex[IMAGES_HEX];  /* READY: of the digest */
-	const char *key; /* HEX and the reference: what a login may see; another login has to ask
-	                    the registry itself */
+	const char *key; /* HEX and the reference that a login may see; another login has to ask the
+	                    registry itself */
 	struct span auth;
 	struct images_status status;
 	char text[2048];
@@ -45,7 +45,7 @@ struct images_item {
 	int64_t until_ms;
 };
 
-/* Reads the configuration of an image; what is not usable is left out. */
+/* Reads the configuration of an image; members that are not usable are left out. */
 void images_config_read(struct span text, struct arena *a, struct images_status *out);
 
 /* The reason in the output of skopeo or umoci, in the arena. */

@@ -1,5 +1,6 @@
 #pragma once
-/* Amounts of the resources that tasks share: what a task needs, a machine has, a quota allows. */
+/* Amounts of the resources that tasks share: the need of a task, the size of a machine, the limit
+ * of a quota. */
 #include <stdint.h>
 
 #include "base/str.h"
@@ -18,7 +19,7 @@ struct amounts {
 	};
 };
 
-/* What some tasks hold, and what others wait for. */
+/* The sum of the resources that tasks hold, and of those that tasks wait for. */
 struct amounts_sum {
 	struct amounts held, wanted;
 	size_t running, waiting; /* tasks */

@@ -92,7 +92,7 @@ static int cdi_read_edits(const struct node *map, struct gpu *g, struct err *e)
 
 /* ---- devices ----------------------------------------------------------------------- */
 
-/* How many device nodes both have, apart from those of all devices of a file. */
+/* Returns the number of device nodes that both have, apart from those of all devices of a file. */
 static size_t cdi_shared(const struct gpu *a, const struct gpu *b)
 {
 	size_t n = 0;

@@ -140,8 +140,8 @@ int cgroup_make(const char *group, const char *task, const struct amounts *limit
 	if (cgroup_put_limit(outer, "memory.max", limits->memory, "", e) < 0 ||
 	    cgroup_put_limit(outer, "cpu.max", limits->cpus * 100, " 100000", e) < 0)
 		return -1;
-	/* As in Kubernetes: no swap instead of memory, and all of a task ends.  Not every kernel
-	 * has these. */
+	/* The limits of Kubernetes: no swap instead of memory, and all processes of a task end
+	 * together.  Not every kernel has these files. */
 	(void)cgroup_put(outer, "memory.swap.max", limits->memory ? "0" : "max");
 	(void)cgroup_put(outer, "memory.oom.group", "1");
 	/* A task with namespaces of its own may write the files of its group: of one without

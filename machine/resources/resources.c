@@ -66,7 +66,7 @@ static void nvidia_read_uuid(const char *path, struct inventory *out)
 
 static void gpu_add_node(const char *path, struct inventory *out)
 {
-	/* What every NVIDIA GPU needs besides its own node, as far as it is there. */
+	/* The device nodes that every NVIDIA GPU needs besides its own, if they exist. */
 	static const char *const CONTROL[] = { "ctl", "-uvm", "-uvm-tools", "-caps" };
 	struct arena *a = &out->arena;
 	struct sandbox_mount *files = ARENA_NEW(a, struct sandbox_mount, 1 + ARRAY_SIZE(CONTROL));

@@ -1,7 +1,8 @@
 #pragma once
 /*
- * What this machine has: CPUs, memory and GPUs; and the lock by which a GPU belongs to one task.
- * GPUs come from CDI files (cdi.c), else from /dev/nvidia*, else from a pattern of file names.
+ * The resources of this machine, CPUs, memory and GPUs, and the lock by which a GPU belongs to one
+ * task.  GPUs come from CDI files (cdi.c), else from /dev/nvidia*, else from a pattern of file
+ * names.
  *
  * A GPU is taken by an exclusive flock on one of its device nodes.  The lock belongs to the open
  * file: the process that inherits the descriptor (the shim of the task) keeps it, the engine closes
@@ -29,11 +30,12 @@ struct gpu {
 	const char *uuid; /* "GPU-...", NULL if unknown */
 	unsigned index;   /* as the driver numbers them, or in the order of the pattern */
 	const char *node; /* the path whose lock is taken */
-	/* What a task with it must see: files of this GPU, and what all of its kind need. */
+	/* The files that a task with this GPU must see: its own, and those that all of its kind
+	 * need. */
 	const struct sandbox_mount *files;
 	size_t files_n, own_n; /* the first own_n are of this GPU alone */
 	struct words env;      /* NAME=value, of the CDI file */
-	/* Of the engine (grants.c): */
+	/* Members that the engine uses (grants.c): */
 	struct engine_grant *holder; /* NULL: not given */
 	int fd;                      /* lock that no shim has yet; -1 */
 	bool foreign;                /* another program had it at the last look */
@@ -67,8 +69,8 @@ void inventory_done(struct inventory *v);
 
 /* A part of inventory_read (cdi.c): adds the GPUs of all files *.yaml and *.json in /var/run/cdi
  * and then /etc/cdi, of kind VENDOR/gpu.  A device that is there already, under this name or
- * another, is not added again.  What cannot be read becomes a note with file, line and column; the
- * others go on. */
+ * another, is not added again.  A file that cannot be read becomes a note with file, line and
+ * column; the others are read. */
 void cdi_read(struct inventory *out);
 /* Calls `each` for the first INVENTORY_GPUS paths of a pattern (with {a,b}) below the root, in the
  * order of the numbers in them. */
@@ -84,9 +86,9 @@ const char *const *gpu_env(const struct gpu *const *gpus, size_t n, bool alone, 
 
 /*
  * ---- ports ----
- * All programs of one network share them, so a port is given to one task of this machine only,
- * whoever has started it: its lock is a Unix socket with an abstract name, which disappears with
- * the last descriptor.
+ * All programs of one network share them, so a port is given to one task of this machine only, also
+ * if another engine has started it: its lock is a Unix socket with an abstract name, which
+ * disappears with the last descriptor.
  */
 #define PORTS_NO_FILE SIZE_MAX
 

@@ -54,7 +54,7 @@ sqlite3_stmt *db_bind(struct database *d, const char *sql, const char *types, ..
 	sqlite3_stmt *s = sqlite3_next_stmt(d->db, NULL);
 	while (s && strcmp(sqlite3_sql(s), sql) != 0)
 		s = sqlite3_next_stmt(d->db, s);
-	/* On failure there is none, which cannot be run either. */
+	/* sqlite3_prepare_v3 leaves NULL on failure, which cannot be run either. */
 	if (!s)
 		(void)sqlite3_prepare_v3(d->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &s, NULL);
 	va_start(args, types);
@@ -131,7 +131,7 @@ void db_begin(struct database *d)
 
 int db_commit(struct database *d)
 {
-	/* Without a transaction, SQLite has given it up. */
+	/* SQLite has rolled back if there is no transaction. */
 	int code = sqlite3_get_autocommit(d->db) ? d->fault : db_run(d, "COMMIT", "");
 	if (!sqlite3_get_autocommit(d->db))
 		(void)db_run(d, "ROLLBACK", ""); /* there is nothing else to do */
@@ -212,7 +212,7 @@ int db_load(struct database *d, const char *file)
 		return SQLITE_CANTOPEN;
 	int code = db_connect(d, file);
 	code = code ?: db_ask(d, "PRAGMA user_version", &version);
-	if (code == 0 && version == 0) /* what is not stored yet is made again */
+	if (code == 0 && version == 0) /* tables that are not stored yet are made again */
 		code = sqlite3_exec(d->db, SCHEMA, NULL, NULL, NULL);
 	if (code == 0 && version > SCHEMA_VERSION)
 		return SQLITE_SCHEMA;

@@ -85,7 +85,7 @@ static struct mail *group_run(struct local *l, struct mail *first)
 		if (l->follower && t->answer.told.n > 0)
 			(t->r->verb == STORE_DELETE ? l->follower->remove : l->follower->put)(
 			    l->follower_arg, str_view(&t->answer.told));
-		first = first->next; /* who waits for the task may free it at once */
+		first = first->next; /* the waiting thread may free its task at once */
 		if (t->done)
 			(void)sem_post(t->done);
 		else
@@ -101,7 +101,7 @@ static void *worker_main(void *arg)
 	do {
 		struct pollfd todo = { .fd = mailbox_fd(&l->todo), .events = POLLIN };
 		if (poll(&todo, 1, l->db.wal > 0 ? IDLE_MS : -1) == 0)
-			(void)db_empty_log(&l->db); /* what was deleted is not left in it */
+			(void)db_empty_log(&l->db); /* the log must not keep deleted texts */
 		for (struct mail *m = mailbox_take(&l->todo, &lost); m;)
 			m = group_run(l, m);
 	} while (!l->ends);

@@ -23,7 +23,7 @@ void local_close(struct local *l);
 struct local_follower {
 	void (*put)(void *arg, struct span object);
 	void (*remove)(void *arg, struct span object);
-	/* From local_follow only: something was damaged and is in DIR/damaged now. */
+	/* Called by local_follow only: a damaged part is in DIR/damaged now. */
 	void (*damaged)(void *arg, const char *sentence);
 };
 /* Once, before the first request of a store.  -1 and *e (500): not all can be read. */
@@ -39,14 +39,14 @@ struct local_answer {
 	int64_t before;  /* of a status: the one that it replaced; if the caller has not seen it,
 	                    others have changed the object */
 	char *message;   /* NULL on success */
-	struct str told; /* what the follower is told; the store's own */
+	struct str told; /* the text for the follower; the store's own */
 };
 void local_answer_done(struct local_answer *a);
 
 /*
  * Any thread, except in a callback of the follower: does n requests, which mostly share a commit,
- * and returns their answers after the follower has been called.  Blocks on the disk.  Of r, what
- * orders requests (user, deadline_ms ...) and `done` are not used.
+ * and returns their answers after the follower has been called.  Blocks on the disk.  The members
+ * of r that order requests (user, deadline_ms ...) and `done` are not used.
  *
  * A PATCH with a uid is the state of that Framework as the engine has decided it: body[0] is its
  * status, body[1] its annotation rest-lit/launched (empty: as it is).  STORE_NOT_FOUND: it is gone,
@@ -60,6 +60,6 @@ void local_request(struct local *l, const char *namespace_name, const struct sto
  * log too large.  Any thread, one at a time; blocks for as long as the disk takes. */
 int local_backup(struct local *l, int stop_fd, struct err *e);
 
-/* For a thread that must not block. */
+/* Makes a store for a thread that must not block. */
 struct store *store_local_new(struct local *l, const char *namespace_name,
                               const struct store_limits *limits, struct err *e);

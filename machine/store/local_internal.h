@@ -24,7 +24,7 @@ struct database {
 	int root;           /* the directory; its lock; -1 before db_open */
 	bool transient;     /* see local_open; set before db_open */
 	int fault;          /* SQLITE_..., why nothing is stored in this transaction; 0 */
-	atomic_bool unsure; /* a sync has failed: what a new start finds is not known */
+	atomic_bool unsure; /* a sync has failed: the contents after a restart are not known */
 	atomic_int wal;     /* pages of the log */
 	int64_t version;    /* the highest */
 	struct str damaged; /* sentences, each ends with a newline */
@@ -34,7 +34,7 @@ struct database {
 
 /* Opens or makes the directory, locks it, opens or makes the database.  -1 and *e (500) if the
  * directory belongs to another user, its mode is not 0700, another process holds the lock, or the
- * database cannot be read; what is damaged has been set aside. */
+ * database cannot be read; damaged parts have been set aside. */
 int db_open(struct database *d, const char *dir, struct err *e);
 void db_close(struct database *d);
 /* Connects to a file of the directory.  0 or SQLITE_... */
@@ -84,7 +84,7 @@ struct object_row {
 	struct span meta;   /* after row_read: metadata in the body */
 };
 
-/* Before WHERE or ORDER in statements of row_find. */
+/* The beginning of the statements of row_find; WHERE or ORDER follow. */
 #define ROW                                                                                        \
 	"SELECT o.id, max(o.version, ifnull(s.version, 0)), o.kind, o.namespace, o.name, o.uid, "  \
 	"o.owner, o.body, s.text, s.uid FROM object o LEFT JOIN status s ON s.id = o.id "
@@ -103,7 +103,8 @@ void row_text(struct str *out, const struct object_row *r, bool whole);
 /* Reads kind, name, uid, owner, and the namespace unless it is "", from the body, which is valid
  * JSON.  false: it is no object that can be stored, or a member is there twice. */
 bool row_read(struct object_row *r);
-/* It can be read back: its body and status are valid, and its columns are those of the body. */
+/* Returns true if it can be read back: its body and status are valid, and its columns are those of
+ * the body. */
 bool row_ok(const struct object_row *r);
 
 /* Splits a whole object, with its version; borrowed from *s.  false: it cannot be stored. */
@@ -112,12 +113,12 @@ bool row_split(struct database *d, struct span object, struct object_row *r, sql
 /* ---- requests.c ---- */
 
 /* Does a request, in the transaction of the database; the answer holds when that is committed.
- * failed: SQLITE_..., why the commit has failed, after which requests that only read are done
+ * failed: SQLITE_..., the reason of a failed commit, after which requests that only read are done
  * again; 0. */
 void request_do(struct database *d, const char *namespace_name, const struct store_request *r,
                 int failed, struct local_answer *out);
 
-/* ---- recovery.c: what a start finds.  0, -1 and *e, or SQLITE_... ---- */
+/* ---- recovery.c: recovery at a start.  0, -1 and *e, or SQLITE_... ---- */
 
 /* Copies what can be read of a damaged database into a new one, and sets the old one aside.
  * SQLITE_CANTOPEN: errno. */

@@ -1,5 +1,5 @@
 /*
- * What a start finds; see local_internal.h.
+ * Recovery at a start; see local_internal.h.
  *
  *	a damaged database: what can be read is copied into a new one, the old one is set aside
  *	files of earlier versions: they are taken over
@@ -28,8 +28,8 @@ enum { ASIDE_MAX = 100, KEY_TEXT = 255, PAGE = 4096 };
 
 /* ---- files set aside ------------------------------------------------------------------------- */
 
-/* A name in damaged/ that is not used; NULL and errno.  The caller frees it.  Nobody else makes
- * one: this process has the lock. */
+/* A name in damaged/ that is not used; NULL and errno.  The caller frees it.  Only this process
+ * makes them, because it has the lock. */
 static char *damage_name(const struct database *d, const char *name)
 {
 	if (mkdirat(d->root, "damaged", 0700) != 0 && errno != EEXIST)
@@ -57,7 +57,7 @@ static int damage_write(const struct database *d, const char *name, struct span 
 
 /* ---- the database ------------------------------------------------------------------ */
 
-/* Without the status, whose table may be damaged, too. */
+/* Reads no status, because its table may be damaged, too. */
 #define DAMAGED                                                                                    \
 	"SELECT id, version, kind, namespace, name, uid, owner, body, NULL, NULL FROM object NOT " \
 	"INDEXED "
@@ -65,8 +65,8 @@ static int damage_write(const struct database *d, const char *name, struct span 
 	"SELECT id, 0, kind, namespace, name, '', NULL, '', NULL, NULL FROM object INDEXED BY "    \
 	"object_name ORDER BY "
 
-/* Stores what was found, if it is no object, as a row that cannot be read back.  Nothing if it is
- * there.  0 or SQLITE_... */
+/* Stores what was found, if it is no object, as a row that cannot be read back.  Does nothing if
+ * the row is there.  0 or SQLITE_... */
 static int damage_take(struct database *d, struct object_row *r, bool good)
 {
 	char uid[UUID_TEXT];
@@ -90,7 +90,7 @@ static int damage_schema(const struct database *d)
 	return pwrite(to, page, PAGE, 0) == PAGE ? 0 : -1;
 }
 
-/* Whether the old one can be read at all. */
+/* Opens the damaged database; true if it can be read at all. */
 static bool damage_connect(struct database *old)
 {
 	db_disconnect(old);
@@ -196,7 +196,7 @@ static int import_file(struct database *d, int dir, enum object_kind kind, const
 	struct object_row r = key;
 	bool good = scan_valid(key.body, OBJECT_DEPTH) && row_split(d, key.body, &r, &s) &&
 	            span_eq(r.name, key.name);
-	/* With a Framework that was still being created goes what it owns. */
+	/* A Framework that was still being created is dropped with its dependents. */
 	if (good && r.kind == KIND_FRAMEWORK &&
 	    (scan_path(r.meta, "labels", "rest-lit/creating").n > 0 ||
 	     span_is(scan_path(r.body, "spec", "executionType"), "\"Create\"")))
@@ -221,7 +221,7 @@ int import_files(struct database *d, struct err *e)
 	for (enum object_kind k = 0; k < KIND_MADE && code == 0; k++) {
 		const char *from = resource_of(k)->plural;
 		FREE_AUTO char *to = xasprintf("imported-%s", from);
-		/* What is not removed does no harm. */
+		/* Remaining files do no harm. */
 		(void)tree_remove(d->root, to, SIZE_MAX); /* of an earlier start */
 		if (renameat(d->root, from, d->root, to) != 0 && errno != ENOENT)
 			code = err_set(e, UNKNOWN_ERROR, "%s/%s: %s", d->path, to,
@@ -267,7 +267,7 @@ static char *damage_framework(struct span text, const char *name, const char *no
 	    name, uid, now, (int)user.n, user.p, (int)cluster.n, cluster.p, (int)job.n, job.p);
 }
 
-/* The job has failed, whatever its state was; the caller frees it. */
+/* Makes the status of a failed job; the caller frees it. */
 static char *damage_status(const char *now, const char *why)
 {
 	return xasprintf(

@@ -60,7 +60,7 @@ static int requests_refuse(struct request_work *w, int status, const char *what)
 	return status;
 }
 
-/* For a code of SQLite, or ROW_ABSENT; 0 for 0. */
+/* Answers with the error for a code of SQLite, or for ROW_ABSENT; 0 for 0. */
 static int requests_fail(struct request_work *w, int code)
 {
 	int cause = (code & 0xff) == SQLITE_IOERR ? sqlite3_system_errno(w->d->db) : 0;
@@ -102,7 +102,7 @@ static int create_one(struct request_work *w, struct str *text, struct object_ro
 	char uid[UUID_TEXT];
 	char when[RFC3339_MAX];
 	const struct span *piece = w->r->body;
-	/* It begins in the first piece. */
+	/* The metadata begin in the first piece. */
 	struct span meta = scan_inside(piece[0], "metadata");
 	size_t at = meta.n > 0 ? (size_t)(meta.p - piece[0].p) + 1 : 0;
 	bool namespaced = resource_of(w->r->kind)->namespaced;
@@ -131,7 +131,7 @@ static int create_one(struct request_work *w, struct str *text, struct object_ro
 	int code = row_store(w->d, r);
 	if (code == SQLITE_CONSTRAINT_UNIQUE)
 		return requests_refuse(w, 409, "already exists");
-	/* Without its owner it does not stay. */
+	/* An object without its owner is not kept. */
 	return code == SQLITE_CONSTRAINT_FOREIGNKEY ? 0 : requests_fail(w, code);
 }
 
@@ -192,7 +192,7 @@ static int patch_ask(struct request_work *w, const char *sql, struct str *text,
 	return 0;
 }
 
-/* Of RFC 6902 `test` and `replace`, with keys without `~`. */
+/* Applies `test` and `replace` of RFC 6902, with keys without `~`. */
 static int patch_operations(struct request_work *w, struct span patch, struct str *text)
 {
 	static const char OPERATION[] =
@@ -294,8 +294,8 @@ static int do_delete(struct request_work *w)
 		return requests_refuse(w, 409, "the precondition of the deletion does not hold");
 	r.version = ++w->d->version; /* of the removal */
 	(void)answer_object(w, &r, true);
-	/* With all that it owns.  The version stays, so that it is not given again after a restart.
-	 */
+	/* The database deletes its dependents, too.  The version stays, so that it is not given
+	 * again after a restart. */
 	const struct object_row last = { .version = r.version,
 		                         .uid = SPAN(""),
 		                         .status = SPAN("") };
@@ -303,8 +303,8 @@ static int do_delete(struct request_work *w)
 	return requests_fail(w, code ?: row_state(w->d, &last));
 }
 
-/* Writes something.  As that fits into the room that the log has, the disk must have some as well.
- */
+/* Writes something.  The disk must have room for it, although it fits into the free room of the
+ * log. */
 static int do_ready(struct request_work *w)
 {
 	struct statvfs disk;
@@ -318,7 +318,7 @@ static int do_ready(struct request_work *w)
 static int do_list(struct request_work *w)
 {
 	struct str *out = &w->out->body;
-	/* It answers with all. */
+	/* The query would be answered with all objects. */
 	if (w->r->query && strstr(w->r->query, "Selector="))
 		return requests_refuse(w, 400, "a directory does not support this query");
 	out->max = LIST_MAX;
@@ -341,7 +341,7 @@ static int do_list(struct request_work *w)
 
 /* ---- one request of a transaction ------------------------------------------------------ */
 
-/* Does what writes, or nothing of it. */
+/* Runs a verb that writes, with all its effects or none. */
 static void requests_write(struct request_work *w, int (*verb)(struct request_work *))
 {
 	struct database *d = w->d;

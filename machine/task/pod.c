@@ -38,7 +38,7 @@ static bool pod_bool(const struct node *of, const char *key)
 	return node_is(n, NODE_BOOL) && n->boolean;
 }
 
-/* What is absent, or is no list, has no items. */
+/* Returns the list; one without items if it is absent or no list. */
 static const struct node *pod_list(const struct node *of, const char *key)
 {
 	static const struct node NONE = { .type = NODE_LIST };
@@ -281,7 +281,7 @@ static int pod_env_entry(struct pod_reader *r, const struct node *entry, struct 
 	return 0;
 }
 
-/* Those of envFrom come first. */
+/* Reads the variables; those of envFrom come first. */
 static int pod_env_read(struct pod_reader *r, const struct node *object, struct pod_container *c)
 {
 	const struct node *from = pod_list(object, "envFrom");
@@ -320,7 +320,7 @@ static int pod_words(struct pod_reader *r, const struct node *list, const char *
 	return 0;
 }
 
-/* Limits; what has none is what is requested. */
+/* Reads the limits; a resource without a limit has its request as the limit. */
 static int pod_resources(struct pod_reader *r, const struct node *app)
 {
 	const struct node *resources = node_get(app, "resources");

@@ -1,6 +1,6 @@
 /*
- * What a sandbox shows is a tree of struct sandbox_view, which has the mounts; sandbox_argv builds
- * it and writes it as arguments, parents first.  Paths in it are absolute and without links.
+ * A sandbox is a tree of struct sandbox_view, which has the mounts; sandbox_argv builds it and
+ * writes it as arguments, parents first.  Paths in it are absolute and without links.
  */
 #include "machine/task/sandbox.h"
 
@@ -33,7 +33,7 @@ bool path_within(const char *path, const char *dir)
 	return strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/');
 }
 
-/* Without links, in the arena; NULL and errno. */
+/* Returns the path without links, in the arena; NULL and errno. */
 static const char *path_real(const char *path, struct arena *a)
 {
 	char real[PATH_MAX];
@@ -52,7 +52,7 @@ const char *sandbox_home(bool image, struct arena *a)
 
 static void hide_add(struct words *hidden, const char *path)
 {
-	/* What programs need. */
+	/* Directories that programs need. */
 	static const char *const NEEDED[] = { "/usr", "/bin", "/sbin", "/lib", "/etc",
 		                              "/dev", "/sys", "/proc", "/var" };
 	const char *real = path && *path ? path_real(path, hidden->a) : NULL;
@@ -103,14 +103,14 @@ bool sandbox_hidden(const char *path, const char *const *dirs, size_t n)
 
 /* ---- the tree -------------------------------------------------------------------------------- */
 
-/* How bubblewrap shows something. */
+/* Options of bubblewrap by which a view is mounted. */
 static const char READ_ONLY[] = "--ro-bind", WRITABLE[] = "--bind", DEVICE[] = "--dev-bind",
 		  TMPFS[] = "--tmpfs", DIR_ONLY[] = "--dir", PROC[] = "--proc", DEV[] = "--dev";
 
 struct sandbox_view {
 	const char *option; /* one of these; NULL: it shows nothing, but what is below does */
 	const char *source; /* of the machine, with all mounts below it */
-	const char *look;   /* where the machine has what is seen here; NULL: nowhere */
+	const char *look;   /* path on the machine of the files seen here; NULL: none */
 	uint64_t size;      /* TMPFS: of bytes; 0: as every one */
 	const char *name;
 	struct sandbox_view *child, *next;
@@ -147,7 +147,7 @@ static struct sandbox_view *view_child(const struct sandbox_view *v, struct span
 	return c;
 }
 
-/* Of one path the last one counts, but a directory replaces nothing. */
+/* Puts a view at the path; the last one for a path counts, but a directory replaces nothing. */
 static struct sandbox_view *view_put(struct sandbox *s, const char *path, const char *option,
                                      const char *source)
 {
@@ -172,8 +172,8 @@ static struct sandbox_view *view_put(struct sandbox *s, const char *path, const 
 	return v;
 }
 
-/* Where the machine has what the sandbox shows at this path; NULL: nowhere.  *shown: what shows it,
- * at it or the deepest above. */
+/* Returns the machine's path of the files that the sandbox shows at this path; NULL: none.  *shown:
+ * the view at it, or the deepest one above. */
 static const char *view_look(const struct sandbox *s, const char *path,
                              const struct sandbox_view **shown)
 {
@@ -281,7 +281,8 @@ static int sandbox_root(struct sandbox *s)
 	return 0;
 }
 
-/* Can bubblewrap find it, which has no capabilities?  They are those of this thread. */
+/* Returns true if bubblewrap, which has no capabilities, can find the path.  The capabilities are
+ * those of this thread. */
 static bool sandbox_can_enter(const char *path)
 {
 	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
@@ -329,7 +330,7 @@ static int sandbox_mount_put(struct sandbox *s, const struct sandbox_mount *m)
 	const struct sandbox_view *shown;
 	const char *look = view_look(s, path, &shown);
 	const char *option = m->device ? DEVICE : m->writable ? WRITABLE : READ_ONLY;
-	/* Where it is seen already, an empty directory is perhaps a new one: see args_shadow. */
+	/* An empty directory that is already visible may be a new one: see args_shadow. */
 	DIR_AUTO *entries = dir_list(AT_FDCWD, real);
 	if (look && strcmp(look, real) == 0 && shown->option == option &&
 	    (option == WRITABLE || !entries || dir_next(entries)))
@@ -448,7 +449,7 @@ static int args_shadow(struct sandbox *s, const struct sandbox_view *v, const ch
 	return 0;
 }
 
-/* Is something to be shown where nothing is? */
+/* Returns true if a path shall be shown where the view has no directory for it. */
 static bool args_lacks(const struct sandbox *s, const struct sandbox_view *v, const char *look)
 {
 	struct stat st;

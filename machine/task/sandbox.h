@@ -20,7 +20,8 @@ struct sandbox_spec {
 	/* The root of an image, with which the command has uid and gid 0 inside, else those of this
 	 * process.  NULL: the root of the machine. */
 	const char *rootfs;
-	/* With an image: a directory for what one container changes in it, see mount-overlay. */
+	/* Only with an image: a directory for the files that one container changes in it, see
+	 * mount-overlay. */
 	const char *overlay;
 	const struct sandbox_mount *mounts;
 	size_t mounts_n;
@@ -49,20 +50,20 @@ struct sandbox_spec {
  */
 const char **sandbox_argv(const struct sandbox_spec *spec, struct arena *a, struct err *e);
 
-/* What a sandbox hides, without links: /home, /root, /run, /tmp, /var/tmp, the home of this user,
- * private files of root if this is root, and `more`; not what does not exist, or contains /usr,
- * /etc, /var or the like.  NULL-terminated, in the arena. */
+/* Returns the paths that a sandbox hides, without links: /home, /root, /run, /tmp, /var/tmp, the
+ * home of this user, private files of root if this is root, and `more`; not those that do not
+ * exist, or contain /usr, /etc, /var or the like.  NULL-terminated, in the arena. */
 const char **sandbox_hide(const char *const *more, size_t n, struct arena *a);
 
 /* The home directory of this user, or that of root in an image; in the arena.  A sandbox has it, as
  * an empty directory if it lies in a hidden one. */
 const char *sandbox_home(bool image, struct arena *a);
 
-/* Is `path` the directory, or below it?  Texts only. */
+/* Returns true if `path` is the directory, or below it.  Compares texts only. */
 bool path_within(const char *path, const char *dir);
 
-/* Is `path` one of the directories, or below one, when symbolic links are followed?  For mounts
- * that users ask for. */
+/* Returns true if `path` is one of the directories, or below one, when symbolic links are followed.
+ * Used for mounts that users ask for. */
 bool sandbox_hidden(const char *path, const char *const *dirs, size_t n);
 
 /* Starts a trivial sandbox by pai-runtime, as a task is, which takes some ms.  runtime: its

@@ -17,7 +17,7 @@ enum { PROBE_MS = 20000 };
 	"--security-opt seccomp=unconfined --security-opt systempaths=unconfined), or run "        \
 	"rest-lit outside of it"
 
-/* Has a file of /proc/sys this number? */
+/* Returns true if a file of /proc/sys has this number. */
 static bool probe_is(const char *path, const char *number)
 {
 	char text[32];
@@ -28,7 +28,7 @@ static bool probe_is(const char *path, const char *number)
 /* The first that applies to what bubblewrap, or mount-overlay before it, has said. */
 static const struct advice {
 	const char *said; /* NULL: anything */
-	const char *file; /* which is there; NULL: any */
+	const char *file; /* file that exists; NULL: any */
 	bool zero, root;  /* it contains 0; this is root */
 	const char *advice;
 } ADVICE[] = {

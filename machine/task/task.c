@@ -144,12 +144,12 @@ void task_kill(int pidfd)
 	(void)pidfd_send_signal(pidfd, SIGUSR1, NULL, 0);
 }
 
-/* Has its environment this variable? */
+/* Returns true if the environment of the process has this variable. */
 static bool leftover_is(pid_t pid, void *variable)
 {
 	FREE_AUTO char *path = xasprintf("/proc/%d/environ", (int)pid);
 	STR_AUTO text = STR_SECRET(ENVIRON_MAX);
-	(void)fd_read_str(AT_FDCWD, path, &text); /* what is too long is looked at as well */
+	(void)fd_read_str(AT_FDCWD, path, &text); /* a truncated environment is searched as well */
 	struct span rest = str_view(&text);
 	while (rest.n > 0) {
 		if (span_is(span_next(&rest, '\0'), variable))
@@ -163,7 +163,7 @@ int task_kill_leftovers(const char *uid)
 	FREE_AUTO char *variable = xasprintf("FC_POD_UID=%s", uid);
 	int found = 1;
 	int total = 0;
-	/* They could have started others meanwhile. */
+	/* Several rounds, because they could have started others meanwhile. */
 	for (int i = 0; i < LEFTOVER_ROUNDS && found; i++)
 		total += found = process_kill_all(leftover_is, variable);
 	return total;

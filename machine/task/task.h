@@ -3,17 +3,17 @@
  * A task of this machine: its directory DIR/pods/UID (0700) and its shim, the process
  * `pai-runtime shim`, which runs the containers and outlives this process.  In the directory:
  *
- *   spec        for the shim: what it runs, see base/pod/shim.h (0600: secrets); in its space the
+ *   spec        commands for the shim, see base/pod/shim.h (0600: secrets); in its space the
  *               shim writes the last state
  *   shim        process_identity() of the shim, written by it as a whole
  *   state       struct task_state, written by the shim as a whole (write, fsync, rename)
  *   log, log.1  output of the app container in CRI format; log.1 is the older part
  *   init.log    output of init, likewise
- *   root/       what the app container has below /, see `--root` of pai-runtime: volumes at their
- *               first mount points; of a sandbox without an image /tmp
+ *   root/       files of the app container below /, see `--root` of pai-runtime: volumes at
+ *               their first mount points; of a sandbox without an image /tmp
  *   message     the termination message in a sandbox; otherwise it is in root/
  *   volumes/    volumes of which only parts are mounted
- *   upper/ ...  what a task with an image has changed
+ *   upper/ ...  files that a task with an image has changed
  *   shim.error  standard error of the shim
  *
  * Other files in the directory belong to the engine (task.json).
@@ -46,8 +46,8 @@ struct task_settings {
 };
 
 /*
- * Writes the directory, which may exist: volumes, files of Secrets and ConfigMaps, what the shim
- * runs.  *e (400: the pod cannot run here, 500: the disk) on failure; the directory may be
+ * Writes the directory, which may exist: volumes, files of Secrets and ConfigMaps, the spec of
+ * the shim.  *e (400: the pod cannot run here, 500: the disk) on failure; the directory may be
  * incomplete then.  Calling it again for a task that has not started is allowed.
  */
 int task_prepare(const struct pod *p, const struct task_settings *s, struct err *e);
@@ -80,7 +80,7 @@ struct task_state {
 	 * (nothing was executed, because the machine was short of something) ... */
 	struct framework_container container[2];
 };
-/* Nothing has started. */
+/* The state of a task that has not started. */
 extern const struct task_state TASK_NEW;
 
 /* The shim renames the file `state` into place at each change.  0; 1: no state yet, *out is
@@ -93,7 +93,8 @@ void task_stop(int pidfd, int64_t grace_s);
 /* SIGKILL to the containers. */
 void task_kill(int pidfd);
 
-/* After the shim has vanished: kills processes whose environment has this FC_POD_UID.  Reads that
- * of all processes, so not where a cgroup knows them, nor after a shim that has left its last
- * state: it has waited for all its descendants.  Returns how many were found. */
+/* Kills processes that a vanished shim has left: their environment has this FC_POD_UID.  It reads
+ * the environments of all processes, so it is not called if a cgroup has them, nor after a shim
+ * that has left its last state: that has waited for all its descendants.  Returns the number of
+ * processes found. */
 int task_kill_leftovers(const char *uid);

@@ -13,7 +13,7 @@
 
 enum { WORDS_MAX = 4096, SPEC_MAX = 32 << 20 };
 
-/* What a task is made of, while it is prepared. */
+/* The parts of a task while it is prepared. */
 struct task_making {
 	const struct pod *p;
 	const struct task_settings *s;
@@ -232,7 +232,8 @@ static int task_mount(struct task_making *m, const struct pod_mount *mount)
 	return strcmp(dir, at) == 0 ? 0 : task_link(m, task_below(m, dir), at);
 }
 
-/* Of a sandbox it is outside of all that the container can change. */
+/* Returns the path of the message.  With a sandbox it is outside of all directories that the
+ * container can change. */
 static const char *task_message_path(const struct task_making *m)
 {
 	return m->s->sandbox ? "message" : arena_printf(m->a, "root%s", m->p->app.message_path);
@@ -296,7 +297,7 @@ static int task_environment(struct task_making *m, const struct pod_container *c
 	words_set_all(w, app ? m->s->image_env : NULL);
 	words_set_all(w, pod.v);
 	words_set_all(w, app ? m->s->env : NULL);
-	/* By this, task_kill_leftovers finds processes. */
+	/* task_kill_leftovers finds processes by this variable. */
 	words_set(w, arena_printf(m->a, "FC_POD_UID=%s", m->p->uid));
 	return 0;
 }

@@ -61,7 +61,7 @@ void shell_path(struct str *out, const char *path)
 }
 
 /* errexit, nounset, and pipefail where the shell supports it (an unknown option ends dash, hence
- * the subshell).  Where the pipe of `run` has a directory in /proc, bash leaves there which line
+ * the subshell).  If the pipe of `run` has a directory in /proc, bash writes there the line that
  * fails: status, flags, pid, pid of the subshell, line, line of the script that called it, first
  * word.  If it cannot, errexit still ends it with the status of the command. */
 static const char HEADER[] =

@@ -4,7 +4,16 @@
  * commands; init/ prepares the pod, run/ runs the command, exit/ explains its failure, plugins/
  * has the runtime plugins, net/ the HTTP client.  Paths and files are in files.h.
  *
- * This header: command lines and shell words.  All functions but args_* are pure.
+ * This header: command lines and shell words.
+ *
+ *	const char *root = "";
+ *	bool help = false;
+ *	const struct arg table[] = { { "--root", &root, NULL }, { "--help", NULL, &help }, { 0 } };
+ *	int i = args_take(table, 1, argc, argv);
+ *	if (i < argc)
+ *		return args_misused("init", argv[i]);
+ *
+ * Values are borrowed from argv.  All functions but args_* are pure; one thread.
  */
 #include <stdbool.h>
 
@@ -55,7 +64,7 @@ void shell_path(struct str *out, const char *path);
  * errexit ends bash, it has written to descriptor SHELL_REPORT_FD of `run` where. */
 void shell_header(struct str *out);
 enum { SHELL_REPORT_FD = 101 };
-/* What follows the header; all of the text if it has none. */
+/* Returns the text after the header; all of the text if it has none. */
 struct span shell_body(struct span script);
 
 enum argv_kind {
@@ -64,6 +73,6 @@ enum argv_kind {
 	ARGV_SHELL   /* anything else */
 };
 
-/* Splits a script, for images without a shell.  For ARGV_SIMPLE, *argv is the NULL-terminated
- * command, in the arena. */
+/* Splits a script, for images without a shell.  If it returns ARGV_SIMPLE, *argv is the
+ * NULL-terminated command, in the arena. */
 enum argv_kind argv_split(struct span script, struct arena *a, char ***argv);

@@ -178,7 +178,7 @@ void layout_init(struct layout *l, const char *root, struct arena *a)
 	l->logs = arena_printf(a, "%s/logs/%s", l->work, pod ? pod : "task");
 }
 
-/* Is c in the set at *pattern, a '['?  Moves *pattern behind it. */
+/* Returns true if c is in the set at *pattern, a '['. Moves *pattern behind it. */
 static bool glob_set(const char **pattern, unsigned char c)
 {
 	const char *p = *pattern + 1;
@@ -197,7 +197,7 @@ static bool glob_set(const char **pattern, unsigned char c)
 	return found != negated;
 }
 
-/* One character of the pattern, not '*'; moves *pattern behind it. */
+/* Matches one character of the pattern, not '*'; moves *pattern behind it. */
 static bool glob_one(const char **pattern, char c)
 {
 	const char *p = *pattern;

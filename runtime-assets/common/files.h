@@ -1,7 +1,16 @@
 #pragma once
 /*
  * Paths and files of a pod.  Files may be shared with the code of the job's author, so links are
- * not followed unless a function says so.  Errors name the file; their code is FAILED.
+ * not followed unless a function says so.
+ *
+ *	struct span text;
+ *	int got = file_read(path, FILE_THEIRS, 1 << 20, a, &text, e);
+ *	if (got)
+ *		return got < 0 ? -1 : err_set(e, FAILED, "%s is not there", path);
+ *	return file_write(path_join(a, at->runtime_d, "copy"), text, 0644, e);
+ *
+ * Texts live in the arena, and are bounded by the caller.  Errors name the file; their code is
+ * FAILED.  These calls block; one thread.
  */
 #include <sys/types.h>
 
@@ -41,7 +50,7 @@ void layout_init(struct layout *l, const char *root, struct arena *a);
 #define SSH_PRIVATE "ssh-privatekey"
 #define SSH_BIN     "bin"
 
-/* In layout.runtime_d: for each line of user.sh, the line of the job that it is. */
+/* A file in layout.runtime_d: the line of the job for each line of user.sh. */
 #define USER_LINES "user.lines"
 
 /* "dir/name" in the arena. */
@@ -73,8 +82,8 @@ struct span file_text(const char *path, enum file_kind kind, size_t max, struct 
 /* Makes a directory, its last part with this mode, and its parents.  It may exist. */
 int dir_make(const char *path, mode_t mode, struct err *e);
 
-/* Does the name match the pattern of *, ?, [a-z], [!a] and \?  As fnmatch without flags, for bytes.
- * An unfinished [ matches nothing. */
+/* Returns true if the name matches the pattern of *, ?, [a-z], [!a] and \, as fnmatch without
+ * flags, for bytes.  An unfinished [ matches nothing. */
 bool glob_matches(const char *pattern, const char *name);
 
 /* Disables core files, for a process that holds secrets. */

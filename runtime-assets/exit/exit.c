@@ -31,9 +31,9 @@ enum {
 
 /* ---- GPU errors: output of nvidia-smi -------------------------------------------------------- */
 
-/* Uncorrectable memory errors of GPUs since the last boot, in the XML of `nvidia-smi -q -x`.
- * Without the program there are no errors.  The program is untrusted: its output may be long or
- * invalid, and it may never end. */
+/* Uncorrectable memory errors of GPUs since the last boot, in the XML of `nvidia-smi -q -x`.  A
+ * missing program means no errors.  The program is untrusted: its output may be long or invalid,
+ * and it may never end. */
 static const char *const COUNTERS[] = {
 	"/gpu/ecc_errors/volatile/double_bit/total", /* drivers before Ampere */
 	"/gpu/ecc_errors/volatile/sram_uncorrectable",
@@ -90,7 +90,7 @@ bool ecc_errors_in(struct span xml)
 static const char *const PLACES[] = { "/usr/bin", "/usr/local/nvidia/bin", "/usr/local/bin", "/bin",
 	                              "/usr/sbin" };
 
-/* Read until the end, the time limit or OUTPUT_MAX; true at the end. */
+/* Reads until the end, the time limit or OUTPUT_MAX; true at the end. */
 static bool ecc_read(int fd, int64_t until_ms, struct str *out)
 {
 	char buffer[16384];
@@ -115,7 +115,7 @@ static bool ecc_read(int fd, int64_t until_ms, struct str *out)
 	}
 }
 
-/* Has it ended by then? */
+/* Returns true if it has ended by then. */
 static bool ecc_wait(pid_t pid, int64_t until_ms, int *status)
 {
 	for (;;) {

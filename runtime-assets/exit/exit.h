@@ -18,17 +18,17 @@ enum {
 	    16 << 10 /* a user log below this is preceded by as much of the rotated one */
 };
 
-/* What is known of the shell that ran the user's command. */
+/* Facts about the shell that ran the user's command. */
 struct exit_shell {
 	const char *path;          /* of user.sh, as in the shell's messages */
 	struct span script, lines; /* its text, and USER_LINES; empty: not known */
-	struct span report;        /* what it wrote by shell_header; empty: nothing */
+	struct span report;        /* the text that it wrote by shell_header; empty: none */
 };
 
 struct exit_input {
 	int code;            /* of the user's command (128 + n for signal n) */
 	const char *trigger; /* "postCommands" when those failed; NULL */
-	int64_t ended_ms;    /* when the command ended, since 1970; 0: unknown */
+	int64_t ended_ms;    /* end of the command, since 1970; 0: unknown */
 	/* Borrowed descriptors; -1: none.  Their positions do not change. */
 	int user_log, user_log_rotated, runtime_log;
 	struct span spec;    /* YAML text; empty: none */
@@ -43,6 +43,6 @@ int exit_explain(const struct exit_input *input, struct str *message, struct not
 
 /* Writes the message to the termination file.  -1 and *e. */
 int exit_report(const char *path, struct span message, struct err *e);
-/* Before the job can fill the disk: takes space for the message, if the file is there and its file
+/* Takes space for the message before the job can fill the disk, if the file exists and its file
  * system can. */
 void exit_reserve(const char *path);

@@ -1,9 +1,8 @@
 #pragma once
 /*
- * Explaining failures.  exit.c has the command and the GPU check, exitspec.c the specification and
+ * Explains failures.  exit.c has the command and the GPU check, exitspec.c the specification and
  * its matching, finalerror.c the final error of a log, failedline.c the line of the commands that
- * failed, termination.c log excerpts and the message.
- * Begin with exit_explain() in exit.c.
+ * failed, termination.c log excerpts and the message.  Begin with exit_explain() in exit.c.
  */
 #include "base/arena.h"
 #include "base/err.h"
@@ -33,7 +32,7 @@ void log_text_done(struct log_text *l);
 /* Copies n bytes, which must be in the text. */
 void log_text_copy(struct log_text *l, size_t from, size_t n, char *out);
 
-/* ---- words: what a line of a log is ---------------------------------------------------------- */
+/* ---- words: the kinds of lines of a log ------------------------------------------------------ */
 
 enum word_kind {
 	WORD_CAUSE,      /* no word says otherwise */
@@ -44,7 +43,7 @@ enum word_kind {
 	WORD_SIGNAL,     /* of a launcher: a child was ended by the signal behind the word */
 	WORD_CRASH,      /* a process was ended by a signal */
 	WORD_SUMMARY,    /* tells only that something failed */
-	WORD_ABOVE,      /* of an exception: what is printed above it tells more */
+	WORD_ABOVE,      /* of an exception: the text above it tells more */
 	WORD_NOISE,      /* printed by libraries and launchers while a program ends: no output */
 	WORD_LAUNCHER,   /* in the message of a launcher between two rules */
 	WORD_RANK,       /* of a launcher: the failed rank is behind the key */
@@ -139,7 +138,7 @@ void exit_spec_read(struct exit_spec *s, struct span text, int64_t code, struct 
 struct exit_verdict {
 	int64_t code;                       /* for the container */
 	const struct exit_pattern *pattern; /* NULL: none matched */
-	struct match user, platform;        /* what is quoted */
+	struct match user, platform;        /* texts to quote */
 	bool has_user, has_platform;
 	struct match handled; /* an exception that was handled before; empty: none */
 	int64_t rank;         /* the failed rank; -1: not known */
@@ -162,7 +161,7 @@ void failed_line(const struct exit_input *in, struct log_text *log, struct str *
 
 /* ---- exit.c: GPUs ---------------------------------------------------------------------------- */
 
-/* Does nvidia-smi report double-bit errors since the last reboot?  Waits at most 1 s. */
+/* Returns true if nvidia-smi reports double-bit errors since the last reboot; waits 1 s at most. */
 bool ecc_errors(const char *root, int64_t deadline_ms);
 /* The same for its output. */
 bool ecc_errors_in(struct span xml);
@@ -181,7 +180,7 @@ enum {
 /* A part of a log, made valid UTF-8. */
 struct excerpt {
 	struct str text;
-	size_t match;       /* where the match begins in it; SIZE_MAX: none */
+	size_t match;       /* offset of the match in it; SIZE_MAX: none */
 	struct str matched; /* the beginning of the match */
 };
 #define EXCERPT_AUTO __attribute__((cleanup(excerpt_done))) struct excerpt

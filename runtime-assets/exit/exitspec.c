@@ -277,8 +277,8 @@ static bool match_final(struct matcher *m, struct regex *re, size_t number, stru
 	return found;
 }
 
-/* The first text of the final error in which an expression is found decides.  In the last lines of
- * output, errors in front of the last one were survived. */
+/* The first text of the final error in which an expression is found decides.  The program survived
+ * errors before the last one in the last lines of output. */
 static void match_choose_final(struct matcher *m, struct regex **re, size_t n, struct arena *a)
 {
 	const struct regex_set *set = regex_set_new(re, n, a);
@@ -304,7 +304,7 @@ static void match_choose_final(struct matcher *m, struct regex **re, size_t n, s
 	memset(m->final.possible, 0, n * sizeof(bool));
 }
 
-/* Is it a pattern for an exit code, whatever the logs say? */
+/* Returns true if the pattern is for an exit code alone, without logs. */
 static bool match_is_code(const struct exit_pattern *p)
 {
 	return p->has_code && !p->user && !p->platform && !p->has_gpu;

@@ -1,5 +1,5 @@
-/* Which line of the job's commands ended the shell: bash writes where errexit ended it, every shell
- * prints the line of a variable that is not set. */
+/* Finds the line of the job's commands that ended the shell: bash writes where errexit ended it,
+ * every shell prints the line of a variable that is not set. */
 #include "runtime-assets/common/cmdline.h"
 #include "runtime-assets/exit/exit_internal.h"
 
@@ -15,7 +15,7 @@ struct shell_end {
 };
 
 /* STATUS:FLAGS:PID:PID:LINE:CALLER:WORD.  Only the shell itself ends by errexit, with that status.
- * In a sourced file the line of the script is the caller. */
+ * The line of the script is the caller if a sourced file ended it. */
 static bool end_by_errexit(const struct exit_input *in, struct shell_end *end, struct arena *a)
 {
 	struct span rest = in->shell->report;
@@ -34,7 +34,8 @@ static bool end_by_errexit(const struct exit_input *in, struct shell_end *end, s
 	}
 	if (rest.n == 0)
 		return false;
-	/* Of a command of several lines: that of its first word, or the nearest one before. */
+	/* A command of several lines counts as the line of its first word, or the nearest one
+	 * before. */
 	const char *word = arena_dup(a, rest);
 	struct span script = shell_body(in->shell->script);
 	int64_t found = 0;

@@ -93,8 +93,8 @@ static bool final_has(const struct final_error *f, size_t from, size_t to, const
 	return span_find(final_span(f, from, to), 0, text) != SIZE_MAX;
 }
 
-/* Does a text have a word of this kind?  `^` in front of a word: behind blanks at the start,
- * where `#` is a digit.  In indented lines other words are not of errors. */
+/* Returns true if a text has a word of this kind.  `^` in front of a word: behind blanks at the
+ * start, where `#` is a digit.  Other words in indented lines are not of errors. */
 static bool final_has_word(const struct final_error *f, struct span text, enum word_kind kind)
 {
 	size_t blanks = 0;
@@ -117,7 +117,7 @@ static bool final_says(const struct final_error *f, size_t from, size_t to, enum
 	return final_has_word(f, final_span(f, from, to), kind);
 }
 
-/* Is it a report that something else failed, or was ended by a signal? */
+/* Returns true if it is a report that something else failed, or was ended by a signal. */
 static bool final_is_report(const struct final_error *f, size_t from, size_t to)
 {
 	return final_says(f, from, to, WORD_REPORTS) || final_says(f, from, to, WORD_SUMMARY) ||
@@ -146,8 +146,8 @@ static size_t final_colours(struct span line, size_t at)
 	return at;
 }
 
-/* Does the line at `at` begin with the name of the process?  In the time of a logger any digits are
- * the same. */
+/* Returns true if the line at `at` begins with the name of the process.  All digits in the time of
+ * a logger are equal. */
 static bool final_is_of(const struct final_error *f, const struct traceback *t, size_t at)
 {
 	bool same = f->n - at >= t->name_n;
@@ -365,8 +365,8 @@ static void final_try_both(struct final_error *f, const struct traceback *t)
 	final_try(f, (struct final_text){ t->error, t->all, t, PART_ALL });
 }
 
-/* Does a launcher report, behind a position, that a child was ended by a signal?  After SIGABRT (6)
- * the program itself has printed the reason. */
+/* Returns true if a launcher reports, behind a position, that a signal ended a child.  After
+ * SIGABRT (6) the program itself has printed the reason. */
 static bool final_signalled(const struct final_error *f, size_t from, bool *aborted)
 {
 	for (size_t i = 0; i < f->words->n; i++) {
@@ -399,7 +399,7 @@ static const struct traceback *final_decide(const struct final_error *f,
 		bool aborted = false;
 		if (!near || final_signalled(f, t->end, &aborted))
 			return NULL;
-		/* Can it be the reason for the later one, if both are of the same process? */
+		/* It can be the reason for the later one, if both are of the same process. */
 		if (follows && !follows->caused && t->name_n == follows->name_n &&
 		    final_is_of(f, t, follows->name) &&
 		    (t->name_n > 0 || final_lines(f, t->end, follows->header) > FINAL_NEAR))
@@ -458,8 +458,8 @@ struct span final_error_text(struct final_error *f, size_t i, size_t *at)
 {
 	const struct final_text *x = &f->text[i];
 	memcpy(f->shown + x->from, f->tail + x->from, x->to - x->from);
-	/* Without a deciding traceback: frames, ignored and handled exceptions, and after a signal
-	 * all but the launcher's. */
+	/* If no traceback decides, it blanks frames, ignored and handled exceptions, and after a
+	 * signal all tracebacks but the launcher's. */
 	for (size_t k = 0; k < f->tracebacks && !x->of; k++) {
 		const struct traceback *t = &f->traceback[k];
 		bool silent = t->handled || t->kind == WORD_IGNORED ||
@@ -476,7 +476,7 @@ struct span final_error_text(struct final_error *f, size_t i, size_t *at)
 		else
 			final_blank(f, line, line + final_name(final_span(f, line, end)));
 	}
-	/* Of a part, all but the reports, or only these. */
+	/* A part shows all lines but the reports, or only these. */
 	for (size_t line = x->from; line < x->to && x->part != PART_ALL; line = end + 1) {
 		end = final_line_end(f, final_box_end(f, line));
 		if (final_is_report(f, line, end) != (x->part == PART_REPORTS))
@@ -576,7 +576,8 @@ static bool final_number(const struct final_error *f, size_t at, int64_t *out)
 	return parse_i64(final_span(f, at, end), 0, INT32_MAX, out) == 0;
 }
 
-/* As a launcher reports it: behind the key of a word of this kind, in its line or soon after. */
+/* Returns the rank that a launcher reports: behind the key of a word of this kind, in its line or
+ * soon after. */
 static int64_t final_launcher_rank(const struct final_error *f, enum word_kind kind)
 {
 	int64_t rank = -1;
@@ -595,7 +596,7 @@ static int64_t final_launcher_rank(const struct final_error *f, enum word_kind k
 	return -1;
 }
 
-/* From `[rank3]:` or `[1,3]<stderr>:` in front of a line, or of one above. */
+/* Returns the rank from `[rank3]:` or `[1,3]<stderr>:` in front of a line, or of one above. */
 static int64_t final_named_rank(const struct final_error *f, size_t at)
 {
 	int64_t rank = -1;

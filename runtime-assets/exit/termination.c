@@ -398,7 +398,7 @@ static void part_cut_tail(struct summary_part *p, size_t excess)
 	}
 }
 
-/* From the front up to the match, then from the end. */
+/* Cuts from the front up to the match, then from the end. */
 static void part_cut_head(struct summary_part *p, size_t excess)
 {
 	size_t cut = 0;
@@ -494,7 +494,7 @@ void summary_write(const struct summary *s, struct str *out)
  * put something else there. */
 enum { REPORT_FLAGS = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC };
 
-/* How the file of the kubelet is opened is known here only. */
+/* Only this file knows how the kubelet's file is opened. */
 void exit_reserve(const char *path)
 {
 	FD_AUTO fd = open(path, REPORT_FLAGS);

@@ -107,7 +107,7 @@ void barrier_missing(const struct framework *f, struct str *out)
 		str_printf(out, " and %lld more", (long long)(missing - listed));
 }
 
-/* This task in the Framework, and its role; NULL: it is not there. */
+/* Returns this task in the Framework, and its role; NULL: it is not there. */
 static const struct fw_task *barrier_own(const struct init *in, const struct framework *f,
                                          const struct fw_role **role)
 {
@@ -115,7 +115,7 @@ static const struct fw_task *barrier_own(const struct init *in, const struct fra
 	return *role ? framework_task(*role, in->task_index) : NULL;
 }
 
-/* What makes a cached object fresh enough. */
+/* Returns true if a cached object is fresh enough. */
 bool barrier_shows_us(const struct init *in, const struct framework *f)
 {
 	const struct fw_role *role;
@@ -133,7 +133,7 @@ struct barrier_wait {
 	/* The last Framework, and its memory. */
 	struct framework *f;
 	struct arena memory;
-	/* Of the last poll: its HTTP status (0: none), the problem, and Retry-After. */
+	/* The last poll: its HTTP status (0: none), the problem, and Retry-After. */
 	int status;
 	struct str why;
 	int64_t retry_after_s;
@@ -237,7 +237,7 @@ static void barrier_tell_progress(struct barrier_wait *w, enum barrier_answer v)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* After an answer that another poll would not change. */
+/* Ends the barrier after an answer that another poll would not change. */
 static int barrier_give_up(const struct barrier_wait *w, enum barrier_answer v, struct err *e)
 {
 	STR_AUTO text = STR_INIT(TEXT_MAX);
@@ -324,7 +324,7 @@ static int barrier_loop(struct barrier_wait *w, struct err *e)
 		barrier_tell_progress(w, v);
 		uint32_t random = 0;
 		random_bytes(&random, sizeof(random));
-		/* After a refusal wait long: the cause may be repaired, or the API server is
+		/* A refusal makes the wait long: the cause may be repaired, or the API server is
 		 * starting. */
 		unsigned n = w->refused ? UINT_MAX : w->polls - 1;
 		int64_t delay = barrier_delay(w->t, n, w->f ? w->f->total : 1, random);

@@ -37,7 +37,7 @@ struct group_role {
 
 /* Values of variables. */
 enum group_value {
-	ADDRESS, /* where the processes meet: task 0 of the first role that has some */
+	ADDRESS, /* where the processes meet: task 0 of the first role with processes */
 	PORT,
 	ADDRESS_PORT,
 	NODES, /* tasks that have processes */
@@ -76,7 +76,7 @@ static const struct {
 	{ "PET_NPROC_PER_NODE", BY_TORCH, PROCESSES_HERE },
 	/* torchrun looks at its processes that often; before torch 2.4, every 5 s. */
 	{ "PET_MONITOR_INTERVAL", BY_TORCH, INTERVAL },
-	/* Open MPI up to 4; newer ones read PRTE_MCA_ for what concerns the start of processes. */
+	/* Variables of Open MPI up to 4; newer ones read PRTE_MCA_ for the start of processes. */
 	{ "OMPI_MCA_orte_default_hostfile", BY_SSH, HOSTFILE },
 	{ "OMPI_MCA_plm_rsh_agent", BY_SSH, SSH },
 	/* Open MPI refuses these together with an exclude list of a command or file. */
@@ -134,7 +134,7 @@ static int64_t group_port(const struct group_role *r, int64_t index)
 	return 0;
 }
 
-/* Whether it is the only one but the loopback interface. */
+/* Returns true if it is the only interface besides loopback. */
 static bool interface_is_only(const struct ifaddrs *all, const char *name)
 {
 	bool there = false;

@@ -110,7 +110,7 @@ static int64_t env_first_port(const struct role_env *r, const char *label, struc
 
 /* ---- the own task ---------------------------------------------------------------------------- */
 
-/* For the step `ports`. */
+/* Keeps the ports for the step `ports`. */
 static void env_keep_ports(struct env_writer *w, const struct role_env *r, struct port_source from)
 {
 	struct init *in = w->in;
@@ -260,7 +260,7 @@ static void env_put_role_tasks(struct env_writer *w, const struct role_env *r)
 	w->rest.n = 0;
 	str_puts(&w->rest, "_HOST_LIST");
 	env_put_role(w, r, "PAI_TASK_ROLE_", str_view(&w->hosts));
-	/* For jobs of version 1 also by number, unless a role has that number as its name. */
+	/* Jobs of version 1 get it also by number, unless a role has that number as its name. */
 	char number[24];
 	bool v1 = node_is(node_get(&w->in->job.doc.root, "taskRoles"), NODE_LIST);
 	(void)snprintf(number, sizeof(number), "%lld", (long long)r->r->number);

@@ -212,7 +212,7 @@ static void framework_read_status(struct framework *f, const struct node *roles,
 			given = given || r->task[k].port.given;
 		}
 	}
-	/* Where ports are given, tasks without them get theirs later. */
+	/* If some tasks have ports, the others get theirs later. */
 	for (size_t i = 0; given && i < f->n; i++)
 		for (size_t k = 0; k < f->role[i].n; k++)
 			f->role[i].task[k].port.uid = NULL;

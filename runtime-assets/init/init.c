@@ -59,8 +59,8 @@ static int step_logs(struct init *in, struct err *e)
 	/* Any user of the command must be able to write there. */
 	if (dir_make(in->at.logs, 0777, &why)) {
 		struct stat st;
-		/* If something else is in its place, the job put it there.  For other failures (of
-		 * the node) the job goes on without logs. */
+		/* If something else is in its place, the job put it there.  The job goes on without
+		 * logs after other failures (of the node). */
 		if (lstat(in->at.logs, &st) == 0 && !S_ISDIR(st.st_mode)) {
 			err_move(e, &why);
 			return INIT_FAILED;
@@ -173,7 +173,7 @@ static int step_command(struct init *in, struct err *e)
 	return in->plugins->command(in, e);
 }
 
-/* In this order. */
+/* The steps in their order. */
 static const struct step {
 	const char *name;
 	int (*run)(struct init *in, struct err *e);
@@ -196,7 +196,7 @@ struct init_options {
 	const char *root, *steps, *framework;
 	const char *barrier_ms; /* for tests */
 	bool help;
-	/* Of init_here: */
+	/* Members for init_here: */
 	const char *object; /* the Framework; NULL: none */
 	struct str *why;    /* gets the message of a failure; NULL: it is not init_here */
 };
@@ -407,7 +407,7 @@ static int init_run_steps(struct init *in, const struct init_options *o, const b
 	for (size_t i = 0; i < N_STEPS; i++) {
 		ERR_AUTO e = { 0 };
 		bool given = STEPS[i].run == step_framework && in->framework;
-		/* On one machine the directories are new, and have this program. */
+		/* The directories on one machine are new, and have this program. */
 		bool made =
 		    in->prepared && (STEPS[i].run == step_clean || STEPS[i].run == step_install);
 		if (!chosen[i] || given || made)

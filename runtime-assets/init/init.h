@@ -75,8 +75,8 @@ struct framework {
  * and members of another type are absent.  Pure.  NULL and *e. */
 struct framework *framework_read(struct span json, struct arena *a, struct err *e);
 
-/* How many tasks have a pod with an address: of each role, the first min(status, taskNumber) that
- * are not being deleted.  All are ready when it is `total`. */
+/* Returns the number of tasks that have a pod with an address: of each role, the first min(status,
+ * taskNumber) that are not being deleted.  All are ready when it is `total`. */
 int64_t framework_ready(const struct framework *f);
 
 /* The address for other tasks: of the host for host networks, else of the pod; NULL: not known.
@@ -120,8 +120,8 @@ int job_fill(const struct job *j, struct span text, struct str *out, struct err 
 int job_fill_tree(const struct job *j, const struct node *in, struct arena *a, struct node *out,
                   struct err *e);
 
-/* For the user's command: replaces only `<% $secrets.path %>`, with nothing if it is absent.  -1
- * and *e: a map or a list; too long. */
+/* Fills in the user's command: replaces only `<% $secrets.path %>`, with nothing if it is absent.
+ * -1 and *e: a map or a list; too long. */
 int job_fill_secrets(const struct job *j, struct span text, struct str *out, struct err *e);
 
 /* ---- steps ----------------------------------------------------------------------------------- */

@@ -26,10 +26,10 @@ struct barrier_times {
 	int64_t fetch_ms;    /* without gang allocation: for the Framework and the own address */
 };
 
-/* From BARRIER_CHECK_INTERVAL_SEC (5 to 1200, default 10) and BARRIER_CHECK_TIMEOUT_SEC (60 to
+/* Reads BARRIER_CHECK_INTERVAL_SEC (5 to 1200, default 10) and BARRIER_CHECK_TIMEOUT_SEC (60 to
  * 1200, default 600).  -1 and *e. */
 int barrier_times_read(struct barrier_times *t, struct err *e);
-/* For tests: all five in milliseconds, with commas. */
+/* Reads all five in milliseconds, with commas; for tests. */
 int barrier_times_parse(struct barrier_times *t, struct span text, struct err *e);
 
 enum barrier_answer {
@@ -51,7 +51,7 @@ int64_t barrier_delay(const struct barrier_times *t, unsigned n, int64_t total, 
 /* Appends "worker:2, worker:3 and 5 more": tasks without an address.  Pure. */
 void barrier_missing(const struct framework *f, struct str *out);
 
-/* Does the object have the uid of this pod?  Pure. */
+/* Returns true if the object has the uid of this pod.  Pure. */
 bool barrier_shows_us(const struct init *in, const struct framework *f);
 
 /* ---- env.c ----------------------------------------------------------------------------------- */
@@ -79,7 +79,8 @@ void env_put_shell(struct str *shell, struct span name, struct span value);
 
 /* ---- distributed.c --------------------------------------------------------------------------- */
 
-/* What `extras.distributed` of a v2 job gives a task of its roles; empty for other tasks. */
+/* The texts that `extras.distributed` of a v2 job gives a task of its roles; empty for other
+ * tasks. */
 struct distributed_text {
 	struct str shell; /* lines that set a variable unless it is set */
 	struct str nul;   /* NAME=VALUE, each ended by NUL */
@@ -97,5 +98,5 @@ void distributed_write(struct init *in, struct distributed_text *out, struct not
 uint16_t portspec_port(const struct portspec *p, const struct port_label *l,
                        struct port_source from, int64_t index, int64_t i);
 
-/* Can it be part of a variable's name: [A-Za-z_][A-Za-z0-9_]*? */
+/* Returns true if it can be part of a variable's name: [A-Za-z_][A-Za-z0-9_]*. */
 bool portspec_name_ok(const char *name);

@@ -139,8 +139,8 @@ static const struct node *reference_root(const struct job *j, struct span word)
 	return NULL;
 }
 
-/* content: behind the `$`.  In a tag that is not good only the characters before the first wrong
- * one are looked at, since others may follow up to the same `%>`. */
+/* content: the text behind the `$`.  Only the characters before the first wrong one of a bad tag
+ * are looked at, since others may follow up to the same `%>`. */
 static void tag_read(const struct job *j, struct span content, struct reference_tag *t)
 {
 	size_t n = 0;

@@ -130,8 +130,8 @@ static void proc_table(const char *path, uint16_t port, struct proc_found *f)
 	}
 }
 
-/* Is the port used only by local ends of connections, or by sockets in TIME_WAIT?  False if no
- * table has it. */
+/* Returns true if the port is used only by local ends of connections, or by sockets in TIME_WAIT.
+ * False if no table has it. */
 static bool proc_only_connected(uint16_t port, unsigned protocols)
 {
 	static const struct {

@@ -13,7 +13,7 @@ enum { REQUEST_MAX = 256 * 1024, WHERE_MAX = 300, PIECE = 16 * 1024 };
 
 /* ---- the request -------------------------------------------------------------------------- */
 
-/* Set by this client, or used to frame messages. */
+/* Headers that this client sets, or that frame messages. */
 static const char *const RESERVED[] = { "Host",           "Connection",
 	                                "Content-Length", "Transfer-Encoding",
 	                                "Upgrade",        "Accept-Encoding",
@@ -347,7 +347,7 @@ static int reply_length(struct span lines, uint64_t *length)
 	return 1;
 }
 
-/* How long is the body?  RFC 9112, section 6.3. */
+/* Decides how the length of the body is found: RFC 9112, section 6.3. */
 static int reply_choose_body(struct http_reader *r)
 {
 	struct span lines = str_view(&r->head);

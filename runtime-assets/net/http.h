@@ -1,9 +1,18 @@
 #pragma once
 /*
  * The HTTP client: one HTTP/1.1 request over TLS (mbedTLS) or TCP, with one deadline for name
- * look-up, connecting, handshake, request and reply.  No proxies, no redirects, no environment
- * variables; the certificate is always checked.  Begin with http_exchange().  net.c and tls.c are
- * the connections below it, kube.h the API server above it.
+ * look-up, connecting, handshake, request and reply.
+ *
+ *	const struct http_request q = { .method = "GET", .host = "10.0.0.1", .port = 80,
+ *		                        .target = "/healthz", .headers_max = 8192,
+ *		                        .body_max = 65536, .deadline_ms = clock_ms() + 5000 };
+ *	struct http_reply reply;
+ *	if (http_exchange(&q, a, &reply, e) == 0 && reply.status == 200)
+ *		use(reply.body);
+ *
+ * No proxies, no redirects, no environment variables; the certificate is always checked.  Replies
+ * live in the arena.  Begin with http_exchange().  net.c and tls.c are the connections below it,
+ * kube.h the API server above it.  Blocks until the deadline; one thread.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,7 +41,7 @@ struct http_request {
 	const char *const *headers; /* "Name: value", NULL-terminated; control characters refused */
 	struct span body;           /* p is NULL: none, and no Content-Length */
 	size_t headers_max, body_max; /* limits of the reply's, in bytes */
-	int64_t deadline_ms;          /* when to give up, on clock_ms() */
+	int64_t deadline_ms;          /* deadline, on clock_ms() */
 };
 
 struct http_reply {
@@ -87,8 +96,8 @@ struct http_reader {
 
 void http_reader_init(struct http_reader *r, const char *method, size_t headers_max,
                       size_t body_max);
-/* 0, or HTTP_BROKEN or HTTP_TOO_LARGE.  Ignores bytes behind the reply.  Empty: the connection is
- * at its end. */
+/* 0, or HTTP_BROKEN or HTTP_TOO_LARGE.  Ignores bytes behind the reply.  Empty bytes: the
+ * connection is at its end. */
 int http_reader_push(struct http_reader *r, struct span bytes);
 void http_reader_done(struct http_reader *r);
 
@@ -107,17 +116,17 @@ struct address {
 	char *host; /* IPv6 without brackets; NULL before it is set */
 };
 
-/* Set host and port; an empty port is that of the protocol.  -1 if they are not valid. */
+/* Sets host and port; an empty port is that of the protocol.  -1 if they are not valid. */
 int address_set(struct address *a, struct span host, struct span port);
 
-/* Read http[s]://HOST[:PORT], which may end in a slash.  -1 if it is anything else. */
+/* Reads http[s]://HOST[:PORT], which may end in a slash.  -1 if it is anything else. */
 int address_read(struct address *a, struct span url);
 
 void address_done(struct address *a);
 
 bool address_is_ip(const char *host);
 
-/* Does it lead to this machine only: localhost, 127.0.0.0/8, ::1? */
+/* Returns true if it leads to this machine only: localhost, 127.0.0.0/8, ::1. */
 bool address_is_loopback(const struct address *a);
 
 /* Small letters, digits, and the characters of `also`; 1 to HOST_NAME_MAX_BYTES of them. */

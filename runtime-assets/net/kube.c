@@ -350,7 +350,7 @@ void duration_text(struct str *out, int64_t seconds)
 		int64_t seconds;
 		const char *name;
 	} UNITS[] = { { 86400, "d" }, { 3600, "h" }, { 60, "min" } };
-	/* From two of a unit on: "90 s", not "1 min". */
+	/* A unit counts from two on: "90 s", not "1 min". */
 	for (size_t i = 0; i < ARRAY_SIZE(UNITS); i++) {
 		if (seconds >= 2 * UNITS[i].seconds) {
 			str_printf(out, "%lld %s", (long long)(seconds / UNITS[i].seconds),

@@ -1,9 +1,9 @@
 #pragma once
 /*
- * The API server as a pod sees it.  With a mounted service account: its token (read before every
+ * The API server as a pod sees it.  If a service account is mounted: its token (read before every
  * request, because it rotates), its CA, the address in KUBERNETES_SERVICE_HOST and _PORT, and the
  * name kubernetes.default.svc in the certificate, or NAME if KUBE_APISERVER_ADDRESS is
- * https://NAME. Without one: KUBE_APISERVER_ADDRESS, http or https, no token.
+ * https://NAME. Else: KUBE_APISERVER_ADDRESS, http or https, no token.
  *
  * KUBECONFIG, HOME and proxies are ignored: an image could set them.
  */
@@ -46,8 +46,8 @@ bool kube_json(struct span text, struct arena *a, struct doc *doc);
 
 /* Appends an answer: `404, frameworks... "x" not found`, control characters removed. */
 void kube_answer(const struct http_reply *r, struct str *out);
-/* Does a 404 mean that this object does not exist?  The API server also answers 404 if the resource
- * is not defined, and shortly after its own start. */
+/* Returns true if a 404 means that this object does not exist.  The API server also answers 404 if
+ * the resource is not defined, and shortly after its own start. */
 bool kube_says_missing(const struct http_reply *r, const char *name);
 
 /* Appends the two kubectl commands that grant the right to get Frameworks in a namespace. */

@@ -241,7 +241,7 @@ int net_open(struct wire *w, const char *host, uint16_t port)
 
 /* ---- bytes ------------------------------------------------------------------------------- */
 
-/* After a call that returned -1.  0: try again. */
+/* Waits after a call that returned -1.  0: the caller tries again. */
 static int net_wait(struct wire *w, short events)
 {
 	if (errno == EINTR)

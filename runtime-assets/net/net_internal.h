@@ -29,10 +29,10 @@ int net_read(struct wire *w, void *p, size_t max, size_t *n);
 /* Writes everything. */
 int net_write(struct wire *w, struct span text);
 
-/* Handshake; checks the certificate against the authorities and the name, which are borrowed.  NULL
- * and *trouble.  Free with tls_close. */
+/* Does the handshake; checks the certificate against the authorities and the name, which are
+ * borrowed.  NULL and *trouble.  The caller frees it with tls_close. */
 struct tls *tls_open(struct wire *w, const struct ca_bundle *t, const char *name, int *trouble);
-/* As net_read; an end without close_notify is an error. */
+/* Reads as net_read; an end without close_notify is an error. */
 int tls_read(struct tls *t, void *p, size_t max, size_t *n);
 /* Writes everything. */
 int tls_write(struct tls *t, struct span text);

@@ -121,7 +121,7 @@ static int tls_alert(const struct tls *t)
 	                 p[6]);
 }
 
-/* After an error of mbedTLS. */
+/* Returns the problem after an error of mbedTLS. */
 static int tls_problem(const struct tls *t, int error)
 {
 	int trouble = t->open ? HTTP_BROKEN : HTTP_TLS;
@@ -203,8 +203,8 @@ static int tls_check_address(void *context, mbedtls_x509_crt *certificate, int d
 	return 0;
 }
 
-/* For the key exchange.  With P-256 first, a connection takes a third less time than with X25519.
- */
+/* Groups of the key exchange.  A connection with P-256 first takes a third less time than one with
+ * X25519. */
 static const uint16_t GROUPS[] = { MBEDTLS_SSL_IANA_TLS_GROUP_SECP256R1,
 	                           MBEDTLS_SSL_IANA_TLS_GROUP_X25519,
 	                           MBEDTLS_SSL_IANA_TLS_GROUP_SECP384R1,

@@ -18,7 +18,7 @@
 
 enum { CLIENT_MORE = 3, CLIENT_PATH = 4096 };
 
-/* Of dropbear. */
+/* Functions of dropbear. */
 int dropbear_main(int argc, char **argv, const char *multipath);
 int cli_main(int argc, char **argv);
 int scp_main(int argc, char **argv);
@@ -30,10 +30,10 @@ void genrandom(unsigned char *buf, unsigned int n);
 void dropbear_ed25519_make_key(unsigned char *public_key, unsigned char *private_key);
 void dropbear_key_random(unsigned char *buf, unsigned int n);
 
-/* For the next key; NULL: random bytes. */
+/* The seed of the next key; NULL: random bytes. */
 static const uint8_t *key_seed;
 
-/* Where dropbear makes an ed25519 key, sources/dropbear.mk puts this in the place of genrandom. */
+/* Replaces genrandom where dropbear makes an ed25519 key (sources/dropbear.mk). */
 void dropbear_key_random(unsigned char *buf, unsigned int n)
 {
 	if (key_seed && n == SSH_SEED)
@@ -44,8 +44,8 @@ void dropbear_key_random(unsigned char *buf, unsigned int n)
 
 int dropbear_initgroups(const char *user, gid_t group);
 
-/* In the place of initgroups.  Root keeps its groups without CAP_SETGID, and in a user namespace
- * that lacks some of them. */
+/* Replaces initgroups.  Root keeps its groups without CAP_SETGID, and in a user namespace that
+ * lacks some of them. */
 int dropbear_initgroups(const char *user, gid_t group)
 {
 	return initgroups(user, group) == 0 || strcmp(user, "root") == 0 ? 0 : -1;
@@ -53,7 +53,7 @@ int dropbear_initgroups(const char *user, gid_t group)
 
 int dropbear_stat(const char *path, struct stat *out);
 
-/* For stat where dropbear refuses keys below a directory that others may write to, see
+/* Replaces stat where dropbear refuses keys below a directory that others may write to, see
  * sshd_others_may_write. */
 int dropbear_stat(const char *path, struct stat *out)
 {
@@ -83,7 +83,7 @@ int dropbear_fnmatch(const char *pattern, const char *name, int flags)
 	return !glob_matches(pattern, name);
 }
 
-/* For sscanf, with which dropbear only reads keys with a password, which it then refuses. */
+/* Replaces sscanf, by which dropbear only reads keys with a password, which it then refuses. */
 int dropbear_sscanf(const char *text, const char *format, ...);
 
 int dropbear_sscanf(const char *text, const char *format, ...)
@@ -93,7 +93,7 @@ int dropbear_sscanf(const char *text, const char *format, ...)
 	return 0;
 }
 
-/* For strftime in messages of sshd: month, day and time.  That of musl has 4 KiB. */
+/* Replaces strftime in messages of sshd: month, day and time.  That of musl has 4 KiB. */
 size_t dropbear_strftime(char *out, size_t size, const char *format, const struct tm *t);
 
 size_t dropbear_strftime(char *out, size_t size, const char *format, const struct tm *t)

@@ -251,7 +251,7 @@ enum {
 	SAID_MAX = 64 * 1024,
 	TRIES_MAX = 10,
 	INSTALL_TRIES = 3,
-	WAIT_MAX_S = 300, /* one pause, whatever Retry-After says */
+	WAIT_MAX_S = 300, /* one pause, also if Retry-After is longer */
 	WAIT_MAX_MS = 300000,
 	BUDGET_MS = 900000 /* all pauses */
 };
@@ -329,7 +329,7 @@ static int clone_once(struct git_move *m, struct str *said)
 
 /* ---- directories ----------------------------------------------------------------------------- */
 
-/* To a target that exists, entry by entry, which rename cannot do. */
+/* Moves into a target that exists, entry by entry, which rename cannot do. */
 static int clone_move(struct git_move *m)
 {
 	if (!m->exists)

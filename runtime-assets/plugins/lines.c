@@ -1,5 +1,5 @@
-/* Which lines of `commands` as submitted are the lines of user.sh.  The server and init put lines
- * in front and fill in references, some with texts of several lines. */
+/* Maps the lines of user.sh to those of `commands` as submitted.  The server and init put lines in
+ * front and fill in references, some with texts of several lines. */
 #include "runtime-assets/plugins/plugins_internal.h"
 
 enum {
@@ -30,7 +30,7 @@ static struct script_lines lines_split(struct span text, struct arena *a)
 	return l;
 }
 
-/* As the server joins them. */
+/* Returns the lines joined as the server does. */
 static struct span lines_submitted(const struct user_command *c)
 {
 	const struct node *list = node_get(c->job.role, "commands");
@@ -83,7 +83,7 @@ void command_lines(const struct user_command *c, struct span script, struct str 
 	size_t all = 0;
 	for (size_t i = 0; i < to.n; i++) {
 		size_t origin = lines_origin(&from, &to, i);
-		/* How many lines of the script it becomes. */
+		/* The number of lines of the script that it becomes. */
 		ERR_AUTO ignored = { 0 }; /* if it fails, the numbers differ */
 		STR_AUTO with = STR_SECRET(COMMAND_MAX);
 		if (span_find(to.v[i], 0, "<%") < SIZE_MAX)

@@ -294,7 +294,7 @@ static int plugins_scripts(struct plugin *p, struct err *e)
 		plugins_call(&p->all->before, p, path);
 	path = plugins_script(p, "post", &p->post);
 	if (path) {
-		/* In reverse order. */
+		/* Commands run in reverse order. */
 		STR_AUTO rest = p->all->after;
 		p->all->after = STR_INIT(SCRIPT_MAX);
 		plugins_call(&p->all->after, p, path);
@@ -399,7 +399,7 @@ static int plugins_prerequisite(struct plugins *all, const struct node *name, st
 		if (!node_is(its_name, NODE_TEXT) || !span_eq(node_span(its_name), node_span(name)))
 			continue;
 		found = true;
-		/* Behind the prefix and a separator. */
+		/* The name follows the prefix and a separator. */
 		plugin = node_get(&list->item[i], "plugin");
 		if (node_is(plugin, NODE_TEXT) && span_starts(node_span(plugin), PLUGIN_PREFIX))
 			plugin_name = plugin->n > strlen(PLUGIN_PREFIX)
@@ -537,7 +537,7 @@ static int plugins_step_scripts(struct init *in, struct err *e)
 	struct span first = { roles, roles ? strcspn(roles, ",") : 0 };
 	bool first_role = roles && ((in->job.role_name && span_is(first, in->job.role_name)) ||
 	                            (in->role_name && span_is(first, in->role_name)));
-	/* Without its plugins a task might run without its code. */
+	/* A task without its plugins might run without its code. */
 	if (!bare && in->framework && in->framework->config && job.doc.root.type == NODE_NULL) {
 		(void)err_set(e, FAILED,
 		              "the job configuration cannot be read, so its plugins are unknown");

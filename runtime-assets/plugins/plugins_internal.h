@@ -111,7 +111,7 @@ enum { GIT_WORD_MAX = 4096 };
  * (`--depth=1`).  0, and how many words it takes; -1: not allowed, or a bad value. */
 int git_option(const struct span *words, size_t n, struct str *out, size_t *used);
 
-/* Does standard error of `git clone` (in English) show a transient failure? */
+/* Returns true if standard error of `git clone` (in English) shows a transient failure. */
 bool git_transient(const char *said);
 /* The number that follows this text, as "retry-after" or "HTTP", in what git said; 0: none. */
 int git_number_behind(const char *said, const char *text);
@@ -137,7 +137,7 @@ enum {
 #define SSH_JOB_KEY "job_key"
 /* The same in the format of dropbear. */
 #define SSH_CLIENT_KEY SSH_JOB_KEY ".dropbear"
-/* In ssh_directory(): ssh_hosts of all tasks. */
+/* A file in ssh_directory(): ssh_hosts of all tasks. */
 #define SSH_CONFIG "ssh_config"
 
 /* A line of authorized_keys: a known type, a blank, base64, perhaps a comment; no options. */
@@ -159,7 +159,7 @@ struct ssh_peers {
 	size_t n;
 	size_t unknown; /* instances without an address or a port */
 };
-/* Only those of these roles; NULL: all. */
+/* Lists the peers of these roles only; NULL: of all. */
 void ssh_peers(struct ssh_peers *p, const char *roles, struct arena *a);
 
 /* Appends the key pair as OpenSSH has it: the file of the private key, and a line. */
@@ -174,7 +174,7 @@ int ssh_first_port(const char *list, int64_t *port);
  * other tasks come last.  *left_out counts variables that did not fit. */
 void ssh_environment(struct str *out, char *const *environment, size_t *left_out);
 
-/* The user of this process, who logs in and is logged in to; sets at->passwd_home to the home
+/* Returns the user of this process, by whose name tasks log in; sets at->passwd_home to the home
  * directory.  NULL: not known. */
 const char *ssh_login(struct layout *at, struct arena *a);
 
@@ -190,7 +190,7 @@ const char *ssh_directory(const char *home, struct arena *a);
 
 /* ---- dropbear.c ------------------------------------------------------------------------------ */
 
-/* Does this program contain sshd, ssh and scp?  See dropbear_run. */
+/* true if this program contains sshd, ssh and scp, see dropbear_run. */
 #ifdef DROPBEAR_VERSION
 enum { DROPBEAR_THERE = true };
 #else

@@ -195,7 +195,7 @@ void ssh_environment(struct str *out, char *const *environment, size_t *left_out
 		for (char *const *v = environment; *v; v++) {
 			struct span line = span_of(*v);
 			struct span name = { *v, strcspn(*v, "=") };
-			/* About other tasks there can be thousands. */
+			/* The variables about other tasks can be thousands. */
 			bool port = name.n > 5 && memcmp(name.p + name.n - 5, "_PORT", 5) == 0;
 			bool task = span_starts(name, "PAI_PORT_LIST_") ||
 			            span_starts(name, "PAI_HOST_IP_") ||
@@ -271,7 +271,7 @@ enum { KEY_TEXT_MAX = 1024, KEY_LINE = 70 };
  */
 #define KEY_FILE    "openssh-key-v1\0\0\0\0\004none\0\0\0\004none\0\0\0\0\0\0\0\001\0\0\0\063" KEY_TYPE
 #define KEY_PRIVATE "\0\0\0\210\0\0\0\0\0\0\0\0" KEY_TYPE
-/* Of the private part: an empty comment, and bytes up to a whole block. */
+/* The end of the private part: an empty comment, and bytes up to a whole block. */
 #define KEY_END "\0\0\0\0\001\002\003\004\005"
 
 static void key_base64(struct str *out, struct span bytes)
@@ -473,7 +473,8 @@ static void ssh_put_hostfile(struct plugin *p)
 	         "echo 'extras.distributed: /job/hostfile cannot be written' >&2\nfi\n");
 }
 
-/* Without a sandbox, below the directory of the task: not in the home directory of the user. */
+/* The call writes below the directory of the task if there is no sandbox, not into the home
+ * directory of the user. */
 static void ssh_put_call(struct plugin *p, const char *command)
 {
 	shell_path(&p->pre, p->all->at->program);
@@ -496,8 +497,8 @@ int plugin_ssh(struct plugin *p, struct err *e)
 	if (p->all->jobssh_off)
 		job = false;
 	bool distributed = p->all->ssh_roles && !p->all->ssh_made;
-	/* Where tasks log in to each other: init is root in most pods, and sshd, which reads the
-	 * key, may be started by another user.  Started by root, it sets 0600. */
+	/* The tasks log in to each other: init is root in most pods, and sshd, which reads the key,
+	 * may be started by another user.  Root's sshd sets 0600. */
 	unsigned mode = (job || p->all->ssh_roles) && geteuid() == 0 ? 0644 : 0600;
 	keys_add_file(p, "key", SSH_PRIVATE, mode);
 	keys_add_file(p, "pubKey", SSH_PUBLIC, 0644);

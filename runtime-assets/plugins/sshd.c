@@ -100,7 +100,8 @@ static int sshd_write_authorized_keys(struct sshd *s, struct err *e)
 	return file_write(path_join(&s->a, s->dir, "authorized_keys"), str_view(&keys), 0600, e);
 }
 
-/* Also as ~/.ssh/id_rsa, for programs with their own configuration; a key of the image stays. */
+/* Writes the key also as ~/.ssh/id_rsa, for programs with their own configuration; a key of the
+ * image stays. */
 static int sshd_write_job_key(struct sshd *s, struct err *e)
 {
 	struct span key;
@@ -127,8 +128,8 @@ static int sshd_write_job_key(struct sshd *s, struct err *e)
 
 /* ---- configuration --------------------------------------------------------------------------- */
 
-/* Images with such a home directory are common.  With StrictModes, sshd would refuse all logins;
- * the owner is checked here, as dropbear does. */
+/* Images with such a home directory are common.  sshd with StrictModes would refuse all logins; the
+ * owner is checked here, as dropbear does. */
 static bool sshd_others_may_write(struct sshd *s)
 {
 	struct stat st;
@@ -254,8 +255,8 @@ static bool sshd_may_confine(struct sshd *s)
 	return pid > 0 && child_wait(pid) == 0;
 }
 
-/* As ssh and scp: where people look; and at the end of the PATH that `run` gives to the task, since
- * users who are not root may not write to the first. */
+/* Links the program as ssh and scp where people look for them, and at the end of the PATH that
+ * `run` gives to the task, since users who are not root may not write to the first. */
 static void sshd_link_client(struct sshd *s)
 {
 	ERR_AUTO why = { 0 };
@@ -305,7 +306,7 @@ static int sshd_make_host_key(struct sshd *s, struct err *e)
 		return 0;
 	if (s->program)
 		return child_call(&keygen) == 0 ? 0 : err_set(e, FAILED, "cannot make a host key");
-	/* In the format of dropbear: the type, then the seed and the public key, each with its
+	/* The format of dropbear: the type, then the seed and the public key, each with its
 	 * length. */
 	static const char HEAD[] = "\0\0\0\013ssh-ed25519\0\0\0\100";
 	enum { HEAD_N = sizeof(HEAD) - 1 };
@@ -537,7 +538,7 @@ static int ssh_barrier_begin(struct ssh_barrier *b, struct barrier_attempt *t, s
 	return -1;
 }
 
-/* Has this one ended? */
+/* Looks if this attempt has ended. */
 static void ssh_barrier_look(struct ssh_barrier *b, struct barrier_attempt *t)
 {
 	int status;
@@ -631,7 +632,7 @@ static int ssh_barrier_wait(struct ssh_barrier *b)
 			say(SAY_INFO, "ssh barrier: all other tasks are reached");
 			return 0;
 		}
-		/* With the last line of ssh's messages. */
+		/* The message has the last line of ssh's messages. */
 		char text[SAID_LAST];
 		off_t end = lseek(b->said, 0, SEEK_CUR);
 		ssize_t n = pread(b->said, text, SAID_LAST, end > SAID_LAST ? end - SAID_LAST : 0);

@@ -144,11 +144,11 @@ void stdio_writer_done(struct stdio_writer *o)
 /* ---- the pipes of a task --------------------------------------------------------------------- */
 
 /*
- * Order.  Two pipes do not tell which was written first: `o e o e` may be read as `o o e e`.  So a
- * queued real-time signal (F_SETSIG with O_ASYNC) with the descriptor announces each write; the
- * kernel delivers signals of one number in order.  Pipes are in packet mode (O_DIRECT): one read
- * gives one write, up to a page; a longer write ends with a packet that is not full.  The signals
- * are hints: bytes without one (old kernel, full queue, paused pipe) are read in turns.
+ * The order of output: two pipes do not tell which was written first: `o e o e` may be read as `o o
+ * e e`.  So a queued real-time signal (F_SETSIG with O_ASYNC) with the descriptor announces each
+ * write; the kernel delivers signals of one number in order.  Pipes are in packet mode (O_DIRECT):
+ * one read gives one write, up to a page; a longer write ends with a packet that is not full.  The
+ * signals are hints: bytes without one (old kernel, full queue, paused pipe) are read in turns.
  */
 
 enum {

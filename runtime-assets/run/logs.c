@@ -63,7 +63,7 @@ static int logs_open_regular(struct logs *l, int dir, const char *name, struct s
 	for (int tries = 0; tries < 2; tries++) {
 		int fd = openat(dir, name, OPEN_LOG | O_CREAT, 0644);
 		if (fd >= 0 && fstat(fd, st) == 0 && S_ISREG(st->st_mode) && st->st_nlink == 1) {
-			(void)fchmod(fd, 0644); /* whatever the umask */
+			(void)fchmod(fd, 0644); /* not limited by the umask */
 			return fd;
 		}
 		int error = fd < 0 ? errno : ELOOP;
@@ -86,7 +86,7 @@ static int logs_open_directory(struct logs *l, int dir, const char *name)
 		int fd = openat(dir, name, OPEN_DIR);
 		if (fd >= 0) {
 			if (made == 0)
-				(void)fchmod(fd, 0755); /* whatever the umask */
+				(void)fchmod(fd, 0755); /* not limited by the umask */
 			return fd;
 		}
 		if (errno == ENOENT) /* the error of mkdir is the cause */
@@ -178,14 +178,14 @@ static void logs_rotate(struct logs *l, struct log_file *f)
 	clock_gettime(CLOCK_REALTIME, &now);
 	unsigned long long seconds = 4611686018427387914ULL + (unsigned long long)now.tv_sec;
 	snprintf(name, sizeof(name), "@%016llx%08lx.s", seconds, (unsigned long)now.tv_nsec);
-	/* Is `current` still the open file? */
+	/* The open file must still be `current`. */
 	struct stat ours;
 	struct stat there;
 	if (fstat(f->fd, &ours) == 0 &&
 	    fstatat(f->dir, "current", &there, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    ours.st_dev == there.st_dev && ours.st_ino == there.st_ino) {
 		if (renameat(f->dir, "current", f->dir, name) != 0) {
-			/* It would grow without limit. */
+			/* The file would grow without limit. */
 			logs_lose(l, f, 0, errno);
 			close(f->fd);
 			f->fd = -1;
@@ -203,7 +203,7 @@ static void logs_rotate(struct logs *l, struct log_file *f)
 	log_file_open(l, f, f->dir, "current");
 }
 
-/* How many bytes fit into `current`; *full: rotate it then. */
+/* Returns the number of bytes that fit into `current`; *full: the caller rotates it then. */
 static size_t logs_share(const struct log_file *f, struct span text, bool *full)
 {
 	uint64_t room = f->limit > f->size ? f->limit - f->size : 0;
@@ -380,7 +380,7 @@ void logs_sync(struct logs *l)
 		(void)fdatasync(l->runtime.fd);
 }
 
-/* How files are opened in a directory of the job's author is known here only. */
+/* Only this file knows how files in a directory of the job's author are opened. */
 int logs_copy(struct logs *l, const char *name, struct span text)
 {
 	struct stat st;

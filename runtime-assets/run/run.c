@@ -30,7 +30,7 @@ enum {
 /* Memory counters of the container's cgroup (version 1 or 2).  -1: not known, or no limit. */
 struct memory_use {
 	int64_t kills;       /* processes killed so far */
-	int64_t hits;        /* how often this cgroup's own limit was reached */
+	int64_t hits;        /* number of times that this cgroup's own limit was reached */
 	int64_t limit, peak; /* bytes */
 };
 
@@ -74,7 +74,7 @@ static int64_t cgroup_number(const char *dir, const struct cgroup_number *which,
 	return -1;
 }
 
-/* In a container it is usually "/". */
+/* Returns the path of this cgroup, which is usually "/" in a container. */
 static const char *cgroup_path(const struct cgroup_kind *k, const char *root, struct arena *a)
 {
 	struct span text =
@@ -128,11 +128,11 @@ static void memory_use_put(struct str *out, const char *name, int64_t bytes)
 }
 
 /* Appends "killed for memory: limit 60 MiB, peak 60 MiB (1 process)" if a process was killed
- * between the two; false if none was.  Where the kernel does not count them, a task that ended with
- * `code` 137 and its memory at the limit was.
+ * between the two; false if none was.  If the kernel does not count them, a task counts as killed
+ * that ended with `code` 137 and its memory at the limit.
  *
- * The limit of a pod is the sum of those of its containers. With one container the kernel finds the
- * pod's limit reached first, and counts nothing for that of the container. */
+ * The limit of a pod is the sum of those of its containers. If there is one container, the kernel
+ * finds the pod's limit reached first, and counts nothing for that of the container. */
 static bool memory_use_explain(const struct memory_use *before, const struct memory_use *after,
                                int code, struct str *out)
 {
@@ -252,7 +252,7 @@ static int environment_compare_names(const struct variable *a, const struct vari
 	return (a->name_len > b->name_len) - (a->name_len < b->name_len);
 }
 
-/* By name, the last of a name first. */
+/* Orders by name, the last of a name first. */
 static int environment_compare(const void *x, const void *y)
 {
 	const struct variable *a = x;

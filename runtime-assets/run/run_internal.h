@@ -42,7 +42,7 @@ void environment_add_text(struct environment *env, struct span text, struct note
 void environment_add_absent(struct environment *env, struct span text, struct notes *warnings);
 /* NULL if there is none. */
 const char *environment_get(const struct environment *env, const char *name);
-/* For execve, in the arena: each name once. */
+/* Returns the list for execve, in the arena: each name once. */
 char **environment_list(struct environment *env);
 
 /* ---- log_mux.c: the container's standard output and error ------------------------------------ */
@@ -67,7 +67,7 @@ struct stdio_writer {
 	int error;        /* the first reason */
 };
 
-/* For descriptor 1 or 2 of the process.  Its flags are not changed: other processes may share
+/* Opens descriptor 1 or 2 of the process.  Its flags are not changed: other processes may share
  * them. */
 void stdio_writer_open(struct stdio_writer *o, int fd);
 /* Writes, or queues the rest.  Bytes beyond the size of the queue are lost. */
@@ -103,7 +103,7 @@ enum {
 
 struct log_file {
 	const char *name; /* of the directory, or of the file */
-	int dir;          /* where `current` is; -1 for runtime.log */
+	int dir;          /* directory of `current`; -1 for runtime.log */
 	int fd, old;      /* `current` and the file before it, readable; -1: none */
 	char old_name[32];
 	uint64_t size, limit;
@@ -134,7 +134,7 @@ void logs_runtime(struct logs *l, struct span text);
 void logs_say(struct logs *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Writes `notes` as lines and empties it. */
 void logs_tell(struct logs *l);
-/* At the end: reports how many bytes are missing. */
+/* Reports at the end how many bytes are missing. */
 void logs_summary(struct logs *l);
 /* fdatasync of all logs. */
 void logs_sync(struct logs *l);
@@ -174,14 +174,14 @@ void log_mux_done(struct log_mux *s);
 /* Makes the pipe of a closed stream.  Returns its write end (close-on-exec), or -1 and errno. */
 int log_mux_open(struct log_mux *s, enum mux_name i);
 void log_mux_close(struct log_mux *s, enum mux_name i);
-/* Is its reader still busy with earlier bytes? */
+/* Returns true if its reader is still busy with earlier bytes. */
 bool log_mux_is_paused(const struct log_mux *s, enum mux_name i);
 /* Copies the available bytes of the user's pipes; closes them at their end. */
 void log_mux_copy_user(struct log_mux *s);
 void log_mux_copy_runtime(struct log_mux *s);
 /* The bytes that are in the pipe now, to which `left` limits reading at the end. */
 int log_mux_waiting(const struct log_mux *s, int i);
-/* Have those been read? */
+/* Returns true if those have been read. */
 bool log_mux_is_drained(const struct log_mux *s);
 
 static inline bool log_mux_is_open(const struct log_mux *s, enum mux_name i)
@@ -226,8 +226,8 @@ struct supervisor *supervise_open(struct logs *l, struct stdio_writer out[static
 struct supervisor_state {
 	char pipe_path[64]; /* RUNTIME_LOG_PIPE: processes of the task open it for writing */
 	bool stopping;      /* SIGTERM has arrived */
-	int64_t ended_ms;   /* when the last main process ended, since 1970; 0: there was none */
-	int64_t end_at;     /* when all must be done, on clock_ms(); INT64_MAX without SIGTERM */
+	int64_t ended_ms;   /* end of the last main process, since 1970; 0: there was none */
+	int64_t end_at;     /* deadline of all, on clock_ms(); INT64_MAX without SIGTERM */
 };
 /* Reads pending signals.  Borrowed; changed by supervise_task. */
 const struct supervisor_state *supervise_state(struct supervisor *s);
@@ -271,7 +271,8 @@ struct upload {
 };
 
 /* PUT $PAI_OUTPUT_URL/api/v2/task-output?exitCode=N&dropped=N, until it is stored, refused, or too
- * late.  Was it stored?  SIGTERM, which must be blocked, ends it after the current attempt. */
+ * late.  Returns true if it was stored.  SIGTERM, which must be blocked, ends it after the current
+ * attempt. */
 bool upload_output(const struct upload *u);
 
 /* Sleeps until then; true at once if SIGTERM, which must be blocked, arrives. */

@@ -20,7 +20,7 @@
 #include "runtime-assets/net/http.h"
 
 enum {
-	ASK_POLL_MS = 20,   /* how often to look whether a group is gone */
+	ASK_POLL_MS = 20,   /* period of looking for the end of a group */
 	SLOW_POLL_MS = 100, /* and whether a slow reader has stalled */
 	GROUPS_MAX = 4,
 	RUNTIME_FD = 100, /* above what scripts use themselves */
@@ -144,7 +144,8 @@ static void take_signals(struct supervisor *s)
 
 /* ---- the loop ------------------------------------------------------------------------------ */
 
-/* When to stop waiting after SIGKILL, so that the report is in time.  INT64_MAX without SIGTERM. */
+/* Returns the time to stop waiting after SIGKILL, so that the report is in time.  INT64_MAX without
+ * SIGTERM. */
 static int64_t supervise_late_at(const struct supervisor *s)
 {
 	return s->kill_at + (s->state.end_at - s->kill_at) / 2;
@@ -219,10 +220,9 @@ static void supervise_complain(int fd, const char *program, int error)
 		(void)!write(fd, line, (size_t)n); /* the exit status shows it, too */
 }
 
-/* In the child: the program leads a group of its own, with the signals and limits that `run`
+/* Runs in the child: the program leads a group of its own, with the signals and limits that `run`
  * started with.  out, err: its streams, above 2.  The runtime's pipe gets the reason if it cannot
- * be started.
- */
+ * be started. */
 static _Noreturn void supervise_exec(const struct supervisor *s, const struct task *t, int out,
                                      int err)
 {

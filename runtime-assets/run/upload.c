@@ -91,7 +91,7 @@ void tail_add(struct tail *t, enum tail_stream stream, struct span text)
 
 uint64_t tail_frames(const struct tail *t, struct str *out)
 {
-	/* Of the first piece what is before its first complete line, if it has one. */
+	/* Skips the text of the first piece before its first complete line, if it has one. */
 	size_t skip = 0;
 	size_t first = t->mid_line && t->n_pieces ? t->piece[t->first_piece].n : 0;
 	for (size_t i = 0; skip == 0 && i + 1 < first; i++) {
@@ -243,7 +243,7 @@ bool upload_output(const struct upload *u)
 		for (int64_t pause_ms = UPLOAD_FIRST_MS; result == UPLOAD_AGAIN; pause_ms *= 2) {
 			uint8_t random;
 			random_bytes(&random, sizeof(random));
-			/* After half to all of it. */
+			/* The pause is random, from half to all of it. */
 			int64_t next = clock_ms() + pause_ms / 2 + pause_ms * random / 512;
 			if (next >= u->until_ms || upload_pause(next))
 				break;

@@ -1,7 +1,7 @@
 /*
  * `pai-runtime mount-overlay LOWER DIR -- PROGRAM ARGUMENTS...`: mounts an overlay file system at
  * DIR/merged in new user and mount namespaces and executes the program there, as root of the
- * namespace.  What is changed is in DIR/upper; DIR/work belongs to the overlay.  Bubblewrap before
+ * namespace.  Changed files are in DIR/upper; DIR/work belongs to the overlay.  Bubblewrap before
  * 0.11 cannot mount overlays.
  *
  * The kernel does it since 5.11, if the file system of DIR has extended attributes; otherwise
@@ -105,7 +105,7 @@ static int overlay_fuse(const struct overlay *o, int error, struct arena *a, str
 		return err_set(e, FAILED, "fork: %s", strerror(errno));
 	if (child == 0) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-		/* It warns about options in what is the log of the task. */
+		/* fuse-overlayfs would write warnings about options into the log of the task. */
 		int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 		if (null >= 0)
 			(void)dup2(null, 2);

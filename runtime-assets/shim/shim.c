@@ -38,7 +38,7 @@ enum {
 /* Reason of a container that could not be started, but could be a moment later. */
 static const char SHIM_SHORT[] = "OutOfResources";
 
-/* What the shim reads.  Those of a process begin with FROM_OUT. */
+/* The sources that the shim reads.  The sources of a process begin with FROM_OUT. */
 enum shim_source { FROM_SIGNALS, FROM_OUT, FROM_ERR, FROM_INIT, FROM_REPORT, SOURCES };
 
 struct shim {
@@ -64,8 +64,8 @@ struct shim {
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
-/* For process_kill_all.  This process is a subreaper, so repeating it reaches all descendants;
- * those that have ended are not reaped yet, and still children. */
+/* A filter for process_kill_all.  This process is a subreaper, so repeating it reaches all
+ * descendants; those that have ended are not reaped yet, and still children. */
 static bool shim_is_child(pid_t pid, void *shim)
 {
 	enum { PARENT = 4 };
@@ -132,7 +132,7 @@ static bool shim_read_output(struct shim *s, enum shim_source which)
 	return true;
 }
 
-/* Until here, all output was that of init. */
+/* Called at the end of init: all output until here was that of init. */
 static void shim_init_ended(struct shim *s)
 {
 	struct shim_result *r = &s->state.of[SHIM_INIT];
@@ -146,8 +146,8 @@ static void shim_init_ended(struct shim *s)
 	s->which = SHIM_APP;
 }
 
-/* The next message of the report, and as whom this process knows its sender; like recvmsg.  Without
- * one the text stays. */
+/* Receives the next message of the report, and the sender's pid in this process's namespace; like
+ * recvmsg.  The text is unchanged if there is none. */
 static ssize_t shim_receive(int fd, char text[static SHIM_REPORT_MAX], pid_t *sender)
 {
 	union {
@@ -187,7 +187,7 @@ static void shim_read_report(struct shim *s)
 		if (s->target >= 0 || sender <= 0)
 			continue;
 		s->target = (int)syscall(SYS_pidfd_open, sender, 0);
-		/* Until it has handlers, signals to the first process of a namespace are lost. */
+		/* Signals to the first process of a namespace are lost until it has handlers. */
 		if (s->target >= 0)
 			s->ask_at = *s->head[SHIM_SANDBOX] ? clock_ms() + SETTLE_MS : 0;
 	}
@@ -250,7 +250,7 @@ static int shim_pipe(struct shim *s, enum shim_source which)
 	return end[1];
 }
 
-/* In the new process: executes the command.  to: its ends of the pipes. */
+/* Runs in the new process: executes the command. to: its ends of the pipes. */
 static _Noreturn void shim_child(const struct shim *s, pid_t parent, const int to[SOURCES])
 {
 	static const int NUMBERS[SOURCES] = { [FROM_OUT] = STDOUT_FILENO,
@@ -259,7 +259,7 @@ static _Noreturn void shim_child(const struct shim *s, pid_t parent, const int t
 		                              [FROM_REPORT] = SHIM_REPORT_FD };
 	static char path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 	/* `shim --exec` replaces it.  If this process is killed while it makes the sandbox,
-	 * bubblewrap's child can be left.  By the mark it is found. */
+	 * bubblewrap's child can be left.  The mark finds it. */
 	char *env[] = { path, s->head[SHIM_MARK], NULL };
 	sigset_t none;
 	sigemptyset(&none);
@@ -301,7 +301,7 @@ static int shim_start(struct shim *s)
 	return pid > 0 ? 0 : -1;
 }
 
-/* Why the command was not executed; nothing: it was, or was not to be. */
+/* Appends the reason why the command was not executed; nothing if it was, or was not to be. */
 static void shim_say_failure(const struct shim *s, int signal, struct str *out)
 {
 	const struct shim_result *r = &s->state.of[s->which];
@@ -348,7 +348,7 @@ static void shim_finish(struct shim *s)
 	}
 }
 
-/* Until the command and all its descendants have ended. */
+/* Supervises until the command and all its descendants have ended. */
 static void shim_supervise(struct shim *s)
 {
 	pid_t self = getpid();
@@ -446,7 +446,7 @@ static int shim_open(struct shim *s, const char *path, const char *parent, struc
 	s->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->dir < 0)
 		return err_set(e, FAILED, "cannot open %s: %s", path, strerror(errno));
-	/* Those that follow are above those with fixed numbers. */
+	/* Later descriptors are above those with fixed numbers. */
 	for (int up = 0; up >= 0 && up <= SHIM_INIT_FD;)
 		up = fcntl(s->dir, F_DUPFD_CLOEXEC, 0);
 	s->spec = openat(s->dir, "spec", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);

@@ -1,4 +1,4 @@
-/* `shim --exec`: in the sandbox, what becomes the command. */
+/* `shim --exec`: the process in the sandbox that becomes the command. */
 #include "runtime-assets/shim/shim_internal.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ _Noreturn void shim_refuse(int report, const char *what)
 	_exit(NOT_STARTED);
 }
 
-/* DEVICE:INODE:PATH: is this what was to be mounted there? */
+/* DEVICE:INODE:PATH: returns true if this is the file to be mounted there. */
 static bool exec_is_same(const char *text)
 {
 	int64_t device;

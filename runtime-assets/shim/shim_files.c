@@ -1,4 +1,4 @@
-/* Files of the shim: who runs here, the state, the termination message. */
+/* Files of the shim: its identity, the state, the termination message. */
 #include "runtime-assets/shim/shim_internal.h"
 
 #include <errno.h>

@@ -37,8 +37,8 @@ enum shim_container { SHIM_INIT, SHIM_APP, SHIM_CONTAINERS };
 
 /* ---- shim_exec.c ----------------------------------------------------------------------------- */
 
-/* Reports that the command cannot be executed, and ends this process, which should have become it:
- * what, and errno. */
+/* Reports that the command cannot be executed, and ends this process, which should have become it.
+ * Writes `what` and errno. */
 _Noreturn void shim_refuse(int report, const char *what);
 
 /* `pai-runtime shim --exec DIRECTORY`: init, then the command, in this directory. */
@@ -51,7 +51,7 @@ enum { SHIM_LINE_MAX = 16 << 10, SHIM_OUT_MAX = 32 << 10, SHIM_STREAMS = 2 };
 
 /*
  * A log in CRI format: `TIME stdout|stderr P|F text`.  Beyond SHIM_LOG_MAX bytes it becomes NAME.1.
- * What cannot be written is dropped and counted; when writing works again a line says so.
+ * Output that cannot be written is dropped and counted; when writing works again a line says so.
  */
 struct shim_log {
 	int dir, fd; /* fd: -1 if it cannot be opened */
@@ -59,7 +59,7 @@ struct shim_log {
 	int64_t size;
 	uint64_t lost;    /* bytes of output that could not be written */
 	uint64_t written; /* bytes of output in all files so far, as readers see it */
-	int error;        /* why */
+	int error;        /* reason of the loss, errno */
 	struct {
 		char text[SHIM_LINE_MAX];
 		size_t n;

@@ -82,7 +82,7 @@ static void shim_log_rotate(struct shim_log *l)
 	(void)shim_log_say(l, SHIM_BEFORE, text);
 }
 
-/* After a failure: says how much is missing. */
+/* Says after a failure how much is missing. */
 static int shim_log_tell_lost(struct shim_log *l)
 {
 	char text[128];

@@ -101,7 +101,7 @@ static bool is_let_in(const struct shared_facts *p, const struct facts_user *u)
 	return u->listed || shared_facts_file(p)->lets_others_in;
 }
 
-/* With --no-auth, an unknown --user would fail every request. */
+/* Refuses an unknown --user with --no-auth: every request would fail. */
 static int check_user(const struct options *o, const struct shared_facts *p, struct err *e)
 {
 	ARENA_AUTO a = { 0 };
@@ -225,7 +225,7 @@ void account_remember(struct accounts *all, struct account *a, int64_t until_ms)
 	              (struct ttl_cache_terms){ until_ms, sizeof(*a) + a->arena.used });
 }
 
-/* After a reload, drop accounts made from the old file. */
+/* Drops accounts made from the old file, after a reload. */
 static void apply_reload(struct accounts *all)
 {
 	unsigned now = atomic_load(&all->source->generation);
@@ -245,7 +245,7 @@ void accounts_forget(struct accounts *all)
 	atomic_fetch_add(&all->source->generation, 1);
 }
 
-/* Make an account from the file. */
+/* Makes an account from the file. */
 static struct account *account_make(struct accounts *all, const char *name, struct err *e)
 {
 	struct account *a = account_new(name);

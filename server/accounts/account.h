@@ -3,8 +3,18 @@
  * Accounts: a user, the user's permissions, and the facts that jobs are translated with.  They come
  * from the file of --facts, or from Secrets and PersistentVolumeClaims of an OpenPAI cluster
  * (--users=openpai).  Begin with account.c; account_openpai.c reads a user from a cluster,
- * account_objects.c parses the objects.  Each loop has a bounded cache; an account belongs to one
- * loop and needs no lock.
+ * account_objects.c parses the objects.
+ *
+ *	struct account *a = account_find(r->loop->has->accounts, name, on_account, r, &e);
+ *	if (a)
+ *		on_account(r, a, NULL);
+ *	else if (e.http)
+ *		answer_error(r, &e);
+ *	else
+ *		request_wait(r);
+ *
+ * on_account is called later in the last case, once.  Each loop has a bounded
+ * cache; an account belongs to one loop and needs no lock.
  */
 #include <stdbool.h>
 
@@ -30,7 +40,7 @@ bool name_set_has(const struct name_set *s, struct span name);
 void name_set_add(struct name_set *s, struct span name);
 void name_set_remove(struct name_set *s, struct span name);
 
-/* The volume of facts.storages[i]; from the file of --facts: only type "unknown".  Without
+/* The volume of facts.storages[i]; from the file of --facts: only type "unknown".  It has no
  * passwords and keys, which OpenPAI returns here. */
 struct account_storage {
 	const char *volume; /* name of the PersistentVolume, "" if unknown */
@@ -40,7 +50,7 @@ struct account_storage {
 	struct span mount_options; /* JSON: a list of texts, "" if there are none */
 };
 
-/* Complete and immutable once a caller has it. */
+/* Accounts are complete and immutable once a caller has them. */
 struct account {
 	size_t refs; /* account_hold, account_drop */
 	char name[ACCOUNT_NAME];
@@ -76,14 +86,14 @@ void accounts_free(struct accounts *all);
 typedef void account_callback(void *arg, struct account *a, const struct err *e);
 
 /*
- * Find a user.  Returns the account (the caller owns a reference) if it is cached; else NULL, and
+ * Finds a user.  Returns the account (the caller owns a reference) if it is cached; else NULL, and
  * either e->http is set, or `done` is called once, later.  Errors: 401 UnauthorizedUserError: no
  * such user; 503 UnavailableError: the cluster could not be asked.  `name` must pass user_name_ok;
  * it is copied.
  */
 struct account *account_find(struct accounts *all, const char *name, account_callback *done,
                              void *arg, struct err *e);
-/* After a change of a user or group: clears the caches of all loops.  Any thread. */
+/* Clears the caches of all loops after a change of a user or group.  Any thread. */
 void accounts_forget(struct accounts *all);
 void account_hold(struct account *a);
 void account_drop(struct account *a); /* NULL is allowed */
@@ -91,12 +101,12 @@ void account_drop(struct account *a); /* NULL is allowed */
 /* The user's extension as JSON, "{}" if absent, for the user and admins: only members known not to
  * be secret (never jobSSH.key, githubPAT or tokens of other clusters).  Appends. */
 void account_extension(const struct account *a, struct str *out);
-/* Whether account_extension shows this scalar of an object that is, or is in, a member of the
- * extension. */
+/* Returns true if account_extension shows this scalar of an object that is, or is in, a member of
+ * the extension. */
 bool account_shows(struct span extension_member, const struct member *scalar);
 
 /*
- * The names of the virtual clusters that this account may use; NULL: of all.  If the file does not
+ * The names of the virtual clusters that this account may use; NULL: all.  If the file does not
  * list them, these are `default` and those named by users and groups (of an OpenPAI cluster: by
  * groups read so far), and *listed is false.  In the arena.
  */
@@ -114,7 +124,7 @@ size_t account_users(struct accounts *all, struct arena *arena, struct span **ou
 typedef void account_password_callback(void *arg, struct span hash, const struct err *e);
 
 /*
- * Read the hash of a user's password from the user's Secret; never cached.  0: `done` is called
+ * Reads the hash of a user's password from the user's Secret; never cached.  0: `done` is called
  * once, later.  -1 and *e: 400 NoUserError (always with --users=file), 503 UnavailableError: too
  * many requests.  The name must pass user_name_ok.
  */
@@ -127,7 +137,7 @@ struct shared_facts;
 enum { SHARED_FACTS_MAX = 16 << 20 }; /* bytes */
 
 /*
- * Read the file; returns a reference.  path "": no file, everything is allowed.  openpai: the file
+ * Reads the file; returns a reference.  path "": no file, everything is allowed.  openpai: the file
  * must not have users, groups or storages.  NULL and *e: 500, with a place for a mistake in the
  * file.  *warning: static text about owner and mode, or NULL.
  */

@@ -45,7 +45,7 @@ struct accounts {
 /* An empty account with one reference. */
 struct account *account_new(const char *name);
 
-/* Add it, with a reference, to all->known. */
+/* Adds it, with a reference, to all->known. */
 void account_remember(struct accounts *all, struct account *a, int64_t until_ms);
 
 /* Limits log messages: true at most once per for_ms for each (what, name). */
@@ -57,6 +57,6 @@ void source_saw(struct account_source *s, struct span virtual_cluster);
 struct searches *searches_new(struct accounts *all, struct store *store);
 void searches_free(struct searches *in);   /* NULL is allowed */
 void searches_forget(struct searches *in); /* cached parts, and look-ups in progress */
-/* As account_find, for a user that is not cached. */
+/* Finds a user that is not cached, as account_find. */
 void searches_find(struct searches *in, const char *name, account_callback *done, void *arg,
                    struct err *e);

@@ -22,7 +22,7 @@ struct search_waiter {
 	void *arg;
 };
 
-/* One object that a search needs. */
+/* An object that a search needs. */
 struct account_object {
 	struct account_search *search;
 	enum object_kind kind;
@@ -423,7 +423,7 @@ static void ask_some(struct account_search *l)
 	}
 }
 
-/* Start waiting searches up to the limit. */
+/* Starts waiting searches up to the limit. */
 static void begin_some(struct searches *in)
 {
 	for (struct account_search *l = in->head; l && in->active < LOOKUPS_ACTIVE; l = l->next) {
@@ -535,7 +535,7 @@ void searches_find(struct searches *in, const char *name, account_callback *done
 	begin_some(in);
 }
 
-/* What look-ups under way have read may be old: it is used, but not remembered. */
+/* Data that look-ups under way have read may be old: it is used, but not remembered. */
 void searches_forget(struct searches *in)
 {
 	ttl_cache_clear(in->groups);

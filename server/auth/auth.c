@@ -168,7 +168,7 @@ static void token_wait_join(struct token_wait *p, struct auth_waiter *q)
 	request_wait(q->r);
 }
 
-/* Until until_ms, unless that is over. */
+/* Caches the token until until_ms, unless that is over. */
 static void auth_cache(struct auth *a, const struct cached_token *b)
 {
 	const struct span key = { (const char *)b->key, TOKEN_CACHE_KEY };
@@ -355,7 +355,7 @@ static bool auth_has_id(const void *value, const void *id)
 	return strcmp(b->id, id) == 0;
 }
 
-/* Forget one token, or all (NULL).  Look-ups in progress started too early to be cached. */
+/* Forgets one token, or all (NULL).  Look-ups in progress started too early to be cached. */
 static void apply_revocation(void *arg, const char *id)
 {
 	struct auth *a = arg;

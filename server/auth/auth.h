@@ -25,18 +25,18 @@ void auth_free(struct auth *a);
  */
 bool auth_begin(struct request *r);
 
-/* Set r->principal.  Takes over a reference, which is dropped when r ends. */
+/* Sets r->principal.  Takes over a reference, which is dropped when r ends. */
 void auth_set_account(struct request *r, struct account *a);
 
-/* Move the token from the header, which is wiped, into r->token; *c has the rest of the header.
+/* Moves the token from the header, which is wiped, into r->token; *c has the rest of the header.
  * false: r has been answered 401. */
 bool auth_take_token(struct request *r, struct credentials *c);
 
 /* The current keys.  A reload may replace them as soon as the caller returns to the loop. */
 const struct keyring *keyring_of(const struct loop *l);
 
-/* For long-lived requests: whether the token is still valid.  Checks the claims, and revocations by
- * this process since auth_mark; does not ask the API server. */
+/* Checks for long-lived requests: auth_holds returns true if the token is still valid.  It checks
+ * the claims, and revocations by this process since auth_mark; it does not ask the API server. */
 uint64_t auth_mark(const struct loop *l);
 bool auth_holds(const struct request *r, uint64_t mark);
 
@@ -51,7 +51,7 @@ struct credentials {
 };
 
 /*
- * Read `Bearer TOKEN`, or `Basic BASE64` of `USER:TOKEN`; the scheme is case-insensitive.  Returns
+ * Reads `Bearer TOKEN`, or `Basic BASE64` of `USER:TOKEN`; the scheme is case-insensitive.  Returns
  * NULL, or static text for the log.  With Basic the arena holds the token: the caller wipes it, on
  * errors too.
  */
@@ -73,12 +73,12 @@ void revocations_free(struct revocations *r); /* NULL is allowed */
  * when their cache entry expires. */
 void revocations_add(struct revocations *r, const char *id);
 uint64_t revocations_count(struct revocations *r);
-/* Whether the id was added after the count was `count`.  Also true if the ring has overflowed
- * since. */
+/* Returns true if the id was added after the count was `count`.  Also true if the ring has
+ * overflowed since. */
 bool revocations_since(struct revocations *r, uint64_t count, const char *id);
 /*
- * Call forget(arg, id) for each id added since *seen, which starts at 0 and is advanced; id is NULL
- * if the ring has overflowed.  Costs one atomic read if nothing was added.
+ * Calls forget(arg, id) for each id added since *seen, which starts at 0 and is advanced; id is
+ * NULL if the ring has overflowed.  Costs one atomic read if nothing was added.
  */
 void revocations_poll(struct revocations *r, uint64_t *seen,
                       void (*forget)(void *arg, const char *id), void *arg);

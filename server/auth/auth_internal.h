@@ -36,7 +36,7 @@ struct keyring {
 	struct arena arena;
 };
 
-/* Constant-time comparison.  In token_store.c. */
+/* Constant-time comparison.  Defined in token_store.c. */
 bool secret_equal(struct span a, struct span b);
 
 /*
@@ -48,7 +48,7 @@ enum { TOKEN_CACHE_MAX = 4096, TOKEN_CACHE_KEY = 32 };
 struct cached_token {
 	unsigned char key[TOKEN_CACHE_KEY]; /* SHA-256 of the token's text */
 	int64_t until_ms;                   /* by clock_ms */
-	const char *refused;                /* why it is not valid, static text; else NULL */
+	const char *refused;                /* reason why it is not valid, static text; else NULL */
 	char user[ACCOUNT_NAME];
 	char id[TOKEN_ID]; /* see token.h */
 	bool application;

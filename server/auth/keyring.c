@@ -25,8 +25,8 @@ static const char SHIPPED_SECRET[] = "pai-secret";
 /* Public keys and certificates are no secrets. */
 static const char PEM_MARK[] = "-----BEGIN ";
 
-/* Append a file to out, at most out->max bytes; records a warning about owner or mode.  -1 and
- * *e: 400. */
+/* Appends a file to out, at most out->max bytes; records a warning about owner or mode.  -1 and *e:
+ * 400. */
 static int keyring_read_file(struct keyring *k, const char *path, bool secret, struct str *out,
                              struct err *e)
 {
@@ -229,7 +229,7 @@ static int read_set(struct keys *k, struct span text, struct err *e)
 	return 0;
 }
 
-/* Fill in the keys of i from a file, PEM (one key) or JWKS; skips keys for other algorithms.  -1
+/* Fills in the keys of i from a file, PEM (one key) or JWKS; skips keys for other algorithms.  -1
  * and *e (400): a private key, no usable key, RSA below 2048 bits. */
 static int public_keys_read(struct span text, struct arena *a, struct token_issuer *i,
                             struct err *e)

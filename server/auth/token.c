@@ -204,7 +204,7 @@ static const char *check_issued_claims(const struct token_issuer *i, const struc
 	char shown[4 * QUOTE_MAX];
 	const char *azp = claims_text(c, "azp");
 	bool for_us = false;
-	/* Without a configured client: none, or an audience. */
+	/* If no client is configured, the token must name none, or have an audience. */
 	bool client =
 	    i->azp ? azp && strcmp(azp, i->azp) == 0 : !json_object_get(c->payload, "azp");
 	for (size_t n = 0; n < i->audiences->n; n++) {

@@ -2,13 +2,19 @@
 /*
  * Reads, verifies and makes tokens.  Pure: no store, no clock, no log.  The only user of libjwt.
  *
+ *	struct token token;
+ *	const char *why = NULL;
+ *	if (token_read(keyring, text, now_s, a, &token, &why, e) < 0)
+ *		log_event(LOG_INFO, "token refused", "reason", why);
+ *
  * The `iss` claim selects the issuer.  The issuer's configured algorithm and key then verify the
  * signature, before any other claim is used.
  *
- *	no iss                  the secret of --jwt-secret-file, HS256: tokens as OpenPAI makes them
- *	iss of an issuer        its keys (PEM or JWKS), RS256 or ES256
- *	iss of the cluster      the API server (TokenReview), with the configured audience; see
- *auth.c
+ * - no iss: the secret of --jwt-secret-file, HS256: tokens as OpenPAI makes them
+ * - iss of an issuer: its keys (PEM or JWKS), RS256 or ES256
+ * - iss of the cluster: the API server (TokenReview), with the configured audience; see auth.c
+ *
+ * Texts of a token live in the arena.  A keyring is immutable, and may be read by any thread.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,7 +61,7 @@ const char *keyring_service_account_user(const struct keyring *k, struct span su
 enum token_kind {
 	TOKEN_OWN,    /* verified by the secret; in mode `stored` it must be stored, too */
 	TOKEN_ISSUER, /* verified by an issuer's key */
-	/* Must be verified by the API server.  Audience, account and expiry are plausible. */
+	/* The API server must verify it.  Audience, account and expiry are plausible. */
 	TOKEN_REVIEW,
 };
 
@@ -65,23 +71,23 @@ struct token {
 	const char *user;     /* valid by user_name_ok; NULL with TOKEN_REVIEW; in the arena */
 	bool application;     /* does not expire, or is an issuer's: may not manage tokens */
 	int64_t iat_s, exp_s; /* -1: absent */
-	/* Identifies the token in revocations: SHA-256 of its text, in hex.  For issuers of header
-	 * and payload only, because ES256 signatures are malleable. */
+	/* Identifies the token in revocations: SHA-256 of its text, in hex.  For issuers it is the
+	 * digest of header and payload only, because ES256 signatures are malleable. */
 	char id[TOKEN_ID];
 };
 
 /*
- * Verify a token.  now_s: seconds since 1970.  -1 and *e: 401 UnauthorizedUserError, with the same
- * message for all reasons; *why (static text, or in the arena) is for the log.
+ * Verifies a token.  now_s: seconds since 1970.  -1 and *e: 401 UnauthorizedUserError, with the
+ * same message for all reasons; *why (static text, or in the arena) is for the log.
  */
 int token_read(const struct keyring *k, struct span text, int64_t now_s, struct arena *a,
                struct token *out, const char **why, struct err *e);
 
-/* Make a token as OpenPAI does: {username, application, jobSpecific, encodedFrameworkName, iat
- * [, exp]} and a random jti.  lifetime_s 0: no expiry.  -1 and *e (400): no secret.  Appends. */
+/* Makes a token as OpenPAI does: {username, application, jobSpecific, encodedFrameworkName, iat [,
+ * exp]} and a random jti.  lifetime_s 0: no expiry.  -1 and *e (400): no secret.  Appends. */
 int token_make(const struct keyring *k, const char *user, bool application, int64_t now_s,
                int64_t lifetime_s, struct str *out, struct err *e);
 
-/* Read application, iat_s and exp_s of a stored token, without verification, to find expired
+/* Reads application, iat_s and exp_s of a stored token, without verification, to find expired
  * tokens.  false: not TOKEN_OWN. */
 bool token_times(struct span text, struct arena *a, struct token *out);

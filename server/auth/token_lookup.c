@@ -21,7 +21,7 @@ enum { WAIT_MS = 10000, WHY_MAX = 600, BODY_EXTRA = 1024 };
 /* Clocks may differ so much before an expired token is refused without a TokenReview. */
 enum { SKEW_S = 300, CLAIMS_DEPTH = 16 };
 
-/* In memory of its own, which is wiped. */
+/* A look-up, in memory of its own, which is wiped. */
 struct token_lookup {
 	token_lookup_callback *done;
 	void *arg;
@@ -46,7 +46,7 @@ static enum token_verdict lookup_verdict(const struct token_lookup *k,
 	return TOKEN_UNKNOWN;
 }
 
-/* Append the reason for the log. */
+/* Appends the reason for the log. */
 static void lookup_explain(struct str *out, const struct token_lookup *k, enum token_verdict f,
                            const struct store_reply *reply)
 {
@@ -227,7 +227,7 @@ enum token_verdict token_verdict_stored(struct span secret, struct span token)
 	const char *key;
 	if (secret_data(object, &data) < 0)
 		return TOKEN_UNKNOWN;
-	/* Compare in base64, which is unique for each text. */
+	/* Compares in base64, which is unique for each text. */
 	STR_AUTO wanted = STR_SECRET(token.n * 2 + 8);
 	str_base64(&wanted, token);
 	bool found = false;

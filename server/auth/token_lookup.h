@@ -21,25 +21,27 @@ struct review_user {
 	char pod_name[POD_NAME_MAX + 1], pod_uid[POD_UID_MAX + 1];
 };
 
-/* Whether the Secret contains the token.  Constant time per entry.  Pure, as the next two. */
+/* Finds out if the Secret contains the token.  Constant time per entry.  Pure, as the next two. */
 enum token_verdict token_verdict_stored(struct span secret, struct span token);
-/* Whether the Secret has no such key.  `id` as in token.h. */
+/* Finds out if the Secret has no such key.  `id` as in token.h. */
 enum token_verdict token_verdict_denied(struct span secret, const char *id);
-/* Whether a TokenReview's status has authenticated the token for this audience; then sets *out. */
+/* Finds out if a TokenReview's status has authenticated the token for this audience; then sets
+ * *out. */
 enum token_verdict token_verdict_review(struct span review, const char *audience,
                                         struct review_user *out);
 /*
- * What a service account token says of itself, unverified: good for an early refusal only.  NULL,
- * and *out is set; or why a TokenReview cannot authenticate it for this audience, a static text.
- * now_s: since 1970.  The arena gets parts of the token.  Pure.
+ * Reads the claims of a service account token, unverified: good for an early refusal only.  Returns
+ * NULL, and *out is set; or the reason why a TokenReview cannot authenticate it for this audience,
+ * a static text.  now_s: since 1970.  The arena gets parts of the token.  Pure.
  */
 const char *token_review_claims(struct span token, const char *audience, int64_t now_s,
                                 struct arena *a, struct review_user *out);
 
 enum lookup_how {
-	LOOKUP_STORED, /* is it among the user's tokens? */
-	LOOKUP_DENIED, /* is it missing from the deny list? */
-	LOOKUP_REVIEW, /* TokenReview: is it a service account's, for the configured audience? */
+	LOOKUP_STORED, /* checks if it is among the user's tokens */
+	LOOKUP_DENIED, /* checks if it is missing from the deny list */
+	LOOKUP_REVIEW, /* TokenReview: checks if it is a service account's, for the configured
+	                  audience */
 };
 
 struct token_question {
@@ -51,16 +53,16 @@ struct token_question {
 	const char *audience; /* REVIEW */
 };
 
-/* who: of a valid REVIEW.  why: of a token that is not valid, for the log, without secrets.  Both
- * are borrowed. */
+/* who: the user of a valid REVIEW. why: the reason why a token is not valid, for the log, without
+ * secrets.  Both are borrowed. */
 typedef void token_lookup_callback(void *arg, enum token_verdict v, const struct review_user *who,
                                    const char *why);
 
-/* Start a look-up.  Copies the question.  Calls `done` once, later. */
+/* Starts a look-up.  Copies the question.  Calls `done` once, later. */
 void token_lookup_start(struct loop *l, const struct token_question *q, token_lookup_callback *done,
                         void *arg);
 
-/* For /readyz: can tokens be looked up?  false: the configuration needs no look-ups.  Else calls
- * `done` later, with NULL or a static problem text. */
+/* Checks for /readyz if tokens can be looked up.  false: the configuration needs no look-ups.  Else
+ * calls `done` later, with NULL or a static problem text. */
 bool token_lookup_probe(struct loop *l, int64_t deadline_ms,
                         void (*done)(void *l, const char *problem));

@@ -81,7 +81,7 @@ void tokens_get(struct request *r)
 		edit_start(r, tokens_list, tokens_send, NULL);
 		return;
 	}
-	/* Without stored tokens, the list has the token of this request. */
+	/* The list has the token of this request if tokens are not stored. */
 	struct span own = span_of(r->token);
 	tokens_put(&r->reply.body, &own, 1);
 	token_answer(r);
@@ -89,7 +89,7 @@ void tokens_get(struct request *r)
 
 /* ---- application tokens ---- */
 
-/* In the request's arena, which is wiped. */
+/* Lives in the request's arena, which is wiped. */
 struct token_request {
 	int64_t lifetime_s; /* 0: does not expire */
 	const char *name;   /* or NULL */
@@ -157,7 +157,7 @@ void application_post(struct request *r)
 
 /* ---- revoke ---- */
 
-/* In the request's arena, which is wiped. */
+/* Lives in the request's arena, which is wiped. */
 struct revocation {
 	struct span text;
 	struct token token;

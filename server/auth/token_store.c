@@ -42,7 +42,7 @@ struct token_store_change {
 	bool logins, all;     /* remove all tokens but application tokens; remove all */
 	const char *user;
 	bool denied; /* the deny list: values are "TIME USER" */
-	/* Limit entries like this one, so that application tokens leave room for logins, and one
+	/* Limits entries like this one, so that application tokens leave room for logins, and one
 	 * user cannot fill the deny list. */
 	bool shared;
 };
@@ -146,7 +146,7 @@ static int check_share(const struct token_store_change *c, const struct token_st
 	               like);
 }
 
-/* Mark the entries to remove.  -1 and *e: no room for the new one. */
+/* Marks the entries to remove.  -1 and *e: no room for the new one. */
 static int token_store_mark(const struct token_store_change *c, struct token_store_entry *v,
                             size_t n, struct err *e)
 {
@@ -215,7 +215,7 @@ static bool token_store_write(const struct token_store_change *c, bool there,
 	return some;
 }
 
-/* Read, then patch or create; again after a conflict.  0, or -1 and the error of the edit. */
+/* Reads, then patches or creates; again after a conflict.  0, or -1 and the error of the edit. */
 static int token_store_change(const struct token_store_change *c)
 {
 	for (unsigned tries = 1;; tries++) {
@@ -337,7 +337,7 @@ int token_revoke(struct edit *t, struct span text, const struct token *token)
 		};
 	}
 	int rc = token_store_change(&c);
-	/* On errors too: the next request then asks the store. */
+	/* The revocation counts on errors too: the next request then asks the store. */
 	revocations_add(t->r->loop->server->revoked, token->id);
 	return rc;
 }

@@ -21,7 +21,7 @@ struct err;
 struct options;
 struct token;
 
-/* Whether valid tokens must be in their user's Secret (--token-check=stored). */
+/* Returns true if valid tokens must be in their user's Secret (--token-check=stored). */
 bool tokens_stored(const struct options *o);
 
 /*
@@ -32,7 +32,7 @@ bool tokens_stored(const struct options *o);
 int token_store_list(struct edit *t, const char *user, struct span **tokens, size_t *n);
 /* name: NULL, or [A-Za-z0-9_.-]{1,63}, which becomes part of the Secret's key. */
 int token_store_add(struct edit *t, const char *user, struct span token, const char *name);
-/* Remove all tokens of a user, or only those that are not application tokens. */
+/* Removes all tokens of a user, or only those that are not application tokens. */
 int token_store_remove_all(struct edit *t, const char *user, bool logins);
 /* Revoke a verified token: remove it from its user's Secret, or add it to the deny list.  This
  * process forgets it at once, other servers when their cache entry expires. */

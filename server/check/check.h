@@ -21,7 +21,7 @@ struct check_line {
 	enum check_state state;
 	const char *item;
 	const char *found; /* sentences for people, which may contain untrusted text */
-	const char *mend;  /* what to do; NULL: `found` says it, or nothing needs to be done */
+	const char *mend;  /* remedy; NULL: in `found`, or none is needed */
 };
 /* The line is borrowed until it returns. */
 typedef void check_taker(void *arg, const struct check_line *line);

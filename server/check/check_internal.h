@@ -25,14 +25,14 @@ struct check_session {
 	const char *program; /* pai-runtime, absolute; NULL: none */
 };
 
-/* Report a line of the current item; `found` often comes from arena_printf(&c->arena, ...). */
+/* Reports a line of the current item; `found` often comes from arena_printf(&c->arena, ...). */
 void check_say(struct check_session *c, enum check_state state, const char *found,
                const char *mend);
 #define SAY(c, state, mend, ...) check_say(c, state, arena_printf(&(c)->arena, __VA_ARGS__), mend)
 /* The same with all notes of an error. */
 void check_error(struct check_session *c, enum check_state state, const struct err *e);
 
-/* Send a request and wait for its answer, which lives in the arena; at most CHECK_WAIT_MS. */
+/* Sends a request and waits for its answer, which lives in the arena; at most CHECK_WAIT_MS. */
 enum { CHECK_WAIT_MS = 5000 };
 const struct store_reply *check_ask(struct check_session *c, struct store_request r);
 /* A GET; space NULL: the namespace of the jobs. */

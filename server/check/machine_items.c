@@ -73,7 +73,7 @@ void check_resources(struct check_session *c)
 	inventory_done(&has);
 }
 
-/* Of a single user every job may do what the user may. */
+/* A job of a single user may do everything that the user may. */
 void check_sandbox(struct check_session *c)
 {
 	ERR_AUTO e = { 0 };

@@ -1,5 +1,19 @@
 #pragma once
-/* Shared by the commands.  One thread. */
+/*
+ * Shared by the commands: a command is a function of a remote server and a job, or of options.
+ *
+ *	static int show_job(struct remote *r, const char *job, struct span answer, struct err *e)
+ *	{
+ *		return remote_print_json(scan_get(answer, "jobStatus"));
+ *	}
+ *
+ *	int cmd_show(const struct command *c, struct options *o)
+ *	{
+ *		return remote_job_command(c, o, show_job, "");
+ *	}
+ *
+ * Commands return an exit code (commands.h).  Calls block, at most for --timeout.  One thread.
+ */
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/json/scan.h"
@@ -68,7 +82,7 @@ size_t visible_width(struct span text);
 /* The part that fits into so many columns. */
 struct span visible_cut(struct span text, size_t columns);
 
-/* Can this descriptor show colours?  It is a terminal, without TERM=dumb and NO_COLOR. */
+/* Returns true if this descriptor can show colours: a terminal, without TERM=dumb and NO_COLOR. */
 bool term_colours(int fd);
 /* Appends the name of a state, in its colour. */
 void state_put(struct str *out, struct span name, bool colour);
@@ -121,7 +135,7 @@ struct term_size {
 };
 struct term_size term_size(void);
 size_t output_columns(void); /* of standard output; SIZE_MAX: no terminal */
-/* Print visible text and LF on standard error; the second with the time of day. */
+/* Prints visible text and LF on standard error; the second with the time of day. */
 void term_print(struct term *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void term_say(struct term *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Prints a line of a log on standard output, after "NAME | ".  The number chooses its colour. */
@@ -181,10 +195,10 @@ struct remote_reply {
 void remote_reply_done(struct remote_reply *r);
 
 /*
- * Sends a request.  With r->patient it is repeated, for `patience`, after connection errors, 429,
- * 502, 503 and 504: it must be idempotent.  0 and a reply with `status`, or for status 0 with any
- * 2xx; -1 and *e: the refusal (*out has its body) with its status and notes; 504 when --timeout is
- * over, 503 when no answer came, 500 after another 2xx: the server may not be rest-lit.
+ * Sends a request.  If r->patient is set, it is repeated, for `patience`, after connection errors,
+ * 429, 502, 503 and 504: it must be idempotent.  0 and a reply with `status`, or for status 0 with
+ * any 2xx; -1 and *e: the refusal (*out has its body) with its status and notes; 504 when --timeout
+ * is over, 503 when no answer came, 500 after another 2xx: the server may not be rest-lit.
  */
 int remote_ask(struct remote *r, const struct client_call *call, int status,
                struct remote_reply *out, struct err *e);
@@ -193,7 +207,7 @@ int remote_ask(struct remote *r, const struct client_call *call, int status,
 int remote_get(struct remote *r, const char *path, struct remote_reply *out, struct span *json,
                struct err *e);
 
-/* May a repetition have another outcome? */
+/* Returns true if a repetition may have another outcome. */
 bool remote_may_retry(const struct client_answer *a);
 /* The pause before the next attempt, after so many failures. */
 int64_t remote_pause_ms(const struct remote *r, const struct client_answer *a, unsigned failures);
@@ -210,7 +224,7 @@ int remote_print_json(struct span value);
 
 /* ---- remote_job.c: jobs by their names; the commands about one job ---- */
 
-/* The name of the client's user, from the server.  In the arena; NULL and *e. */
+/* The name of the client's user, from the server, in the arena; NULL and *e. */
 const char *remote_user(struct remote *r, struct arena *a, struct err *e);
 /* "/api/v2/jobs/USER~NAME" and the rest of the path; in the arena. */
 const char *remote_path(const char *job, const char *rest, struct arena *a);
@@ -234,7 +248,7 @@ struct role_progress {
 	int64_t gpus; /* of each task; 0: none, or unknown */
 };
 
-/* What a task says at the moment: visible text. */
+/* The last line of a task: visible text. */
 struct task_progress {
 	const char *name, *line; /* "worker[0]" */
 	bool running;
@@ -292,7 +306,7 @@ void progress_verdict(struct str *out, const struct progress *p, const char *job
 /* "45s", "3m 12s", "2h 05m", "4d 03h" */
 void duration_text(struct str *out, int64_t ms);
 
-/* ---- view.c: what is shown of a job that is followed ---- */
+/* ---- view.c: the view of a job that is followed ---- */
 
 struct live_view {
 	const char *job; /* visible text */
@@ -323,7 +337,8 @@ struct log_wanted {
 	bool brief;       /* of pai-runtime only the lines that say what goes wrong */
 };
 
-/* Does a text name this task: ROLE (all of its tasks), ROLE[INDEX], ROLE-INDEX or INDEX? */
+/* Returns true if a text names this task: ROLE (all of its tasks), ROLE[INDEX], ROLE-INDEX or
+ * INDEX. */
 bool log_task_named(const char *task, struct span role, int64_t index);
 
 struct log_mux;
@@ -337,7 +352,7 @@ int64_t log_mux_run_once(struct log_mux *m);
 bool log_mux_idle(const struct log_mux *m);      /* nothing is being read */
 bool log_mux_over(const struct log_mux *m);      /* all tasks have succeeded */
 size_t log_mux_missing(const struct log_mux *m); /* logs that could not be read */
-/* What the tasks say; in the arena.  Returns the number of tasks. */
+/* Gives the last lines of all tasks; in the arena.  Returns the number of tasks. */
 size_t log_mux_tasks(const struct log_mux *m, struct arena *a, const struct task_progress **out);
 /* Appends the last lines of a task, "worker[0]", indented; nothing if they are the last that were
  * printed.  false: it has said nothing. */
@@ -345,8 +360,9 @@ bool log_mux_tail(struct log_mux *m, struct str *out, const char *task);
 
 /* ---- wait.c ---- */
 
-/* From now on signals come by this descriptor: SIGINT, SIGTERM and, with `hangup`, SIGHUP, unless
- * that is ignored, as under nohup.  -1 and errno.  Before threads are started, which inherit it. */
+/* Blocks SIGINT, SIGTERM and, with `hangup`, SIGHUP (unless that is ignored, as under nohup), and
+ * returns a descriptor that delivers them.  -1 and errno.  Call it before threads are started,
+ * which inherit the mask. */
 int wait_signals(bool hangup);
 /* Waits for the end of a job (USER~NAME, visible text), prints its progress and, with `logs`, the
  * output of its tasks; a terminal without it shows the last line of each of some tasks.  quiet:
@@ -372,7 +388,7 @@ struct job_text {
 	bool named; /* a file with a name that people can change */
 };
 
-/* Reads o->files[0].  -1 and *e.  Call submit_wipe in any case. */
+/* Reads o->files[0].  -1 and *e.  The caller calls submit_wipe in any case. */
 enum { SUBMIT_FILE_MAX = 16 << 20 };
 int submit_read(struct job_text *t, const struct options *o, struct err *e);
 void submit_wipe(struct job_text *t); /* it may have secrets */

@@ -58,7 +58,7 @@ static int backup_save(struct remote *r, const void *file, struct err *e)
 	fd_cleanup(&s.fd);
 	if (!e->http)
 		return EXIT_OK;
-	(void)unlink(file); /* what there is of it is of no use */
+	(void)unlink(file); /* a part of the backup is of no use */
 	return -1;
 }
 

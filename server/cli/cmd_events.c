@@ -1,4 +1,4 @@
-/* rest-lit events JOB: what the cluster reports about the tasks of a job, the last one below. */
+/* rest-lit events JOB: the reports of the cluster about the tasks of a job, the last one below. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -35,7 +35,7 @@ static void put_between(struct jobs_output *l, struct span from, struct span to)
 	table_duration(&l->table, end - begin);
 }
 
-/* Why a job waits, or phrase and exit code of a failure. */
+/* Prints the reason why a job waits, or phrase and exit code of a failure. */
 static void put_reason(struct jobs_output *l, struct span job, struct arena *a)
 {
 	int64_t code;

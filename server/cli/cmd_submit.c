@@ -20,7 +20,7 @@ bool submit_doc(struct span text, struct arena *a, struct doc *doc)
 	return doc_read(text, &budget, a, doc, &warnings, &ignored) == 0;
 }
 
-/* As `validate` prints them: also the warnings. */
+/* Prints errors as `validate` does, warnings included. */
 static int submit_refused(const struct job_text *t, struct span answer, const struct err *e)
 {
 	NOTES_AUTO warnings = { 0 };

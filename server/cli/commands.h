@@ -18,7 +18,7 @@ struct command {
 	int (*run)(const struct command *c, struct options *o);
 	unsigned options;      /* FOR_..., 0 if it takes none */
 	size_t least, most;    /* other arguments */
-	const char *wanted;    /* what is said of another number of them */
+	const char *wanted;    /* error text for another number of arguments */
 	const char *arguments; /* after the options in the usage line; NULL if none */
 	const char *summary;   /* NULL: not for users */
 	const char *about;     /* a few lines for --help */

@@ -1,6 +1,6 @@
 /*
  * The logs of several tasks, with "worker[0] | " before each line: one task of each role first,
- * then more, up to `max-logs`; or, for `rest-lit logs` without -f, what there is, task after task.
+ * then more, up to `max-logs`; or, for `rest-lit logs` without -f, the whole logs, task after task.
  * The last lines of each are kept.
  *
  * A log is opened by a link, which is requested each time.  When a stream ends, the log is opened
@@ -422,7 +422,7 @@ size_t log_mux_missing(const struct log_mux *m)
 
 /* ---- the last lines -------------------------------------------------------------------------- */
 
-/* Without colours (CSI ... m), which a block does not have. */
+/* Appends a line without colours (CSI ... m), which a block does not have. */
 static void log_mux_show(struct str *out, struct span line)
 {
 	STR_AUTO text = STR_INIT(LAST_WIDTH);

@@ -83,7 +83,7 @@ static const char *waiting_text(struct span why, struct arena *a)
 	STR_AUTO out = STR_INIT(FIELD_MAX);
 	str_puts(&out, progress_task(why, TASK, a));
 	static const char *const KEYS[] = { "reason", "message" };
-	/* Of a machine the reason is only that the job waits. */
+	/* A reason that is about the machine only says that the job waits. */
 	bool here = span_is(scan_text(scan_get(why, "kind"), a), "machine");
 	for (size_t i = here; i < ARRAY_SIZE(KEYS); i++) {
 		struct span text = scan_text(scan_get(why, KEYS[i]), a);
@@ -284,7 +284,7 @@ static void put_head(struct str *out, const struct progress *p, const struct pro
 	str_char(out, '\n');
 }
 
-/* As many tasks as fit, those that run first, then the number of further tasks. */
+/* Appends as many tasks as fit, those that run first, then the number of further tasks. */
 static void progress_put_tasks(struct str *out, const struct progress_frame *f, size_t room)
 {
 	size_t n = f->n_tasks <= room ? f->n_tasks : room ? room - 1 : 0;
@@ -317,7 +317,7 @@ void progress_block(struct str *out, const struct progress *p, const struct prog
 		str_printf(&why, "  %s", p->waiting);
 		room--;
 	}
-	/* As many roles as fit, then the number of further ones. */
+	/* As many roles as fit are shown, then the number of further ones. */
 	size_t n = p->n_roles <= room ? p->n_roles : room ? room - 1 : 0;
 	size_t width = 1;
 	for (size_t i = 0; i < p->n_roles; i++)
@@ -431,7 +431,7 @@ static void put_followers(struct str *out, struct span first, struct arena *a)
 	str_printf(out, " only followed (%s)\n", str_c(&causes));
 }
 
-/* Which of several tasks failed first, and which only followed. */
+/* Tells which of several tasks failed first, and which only followed. */
 static void put_first(struct str *out, const struct progress *p, struct span first, struct arena *a)
 {
 	STR_AUTO text = STR_INIT(FIELD_MAX);
@@ -448,8 +448,8 @@ static void put_first(struct str *out, const struct progress *p, struct span fir
 	put_field(out, "first:", str_view(&text));
 }
 
-/* What else is known: the last lines of the log in the report of pai-runtime, else the diagnostics
- * before that report, which is for programs. */
+/* Appends further facts: the last lines of the log in the report of pai-runtime, else the
+ * diagnostics before that report, which is for programs. */
 static void put_details(struct str *out, struct span status, struct span runtime, struct arena *a)
 {
 	struct span log = scan_text(scan_path(runtime, "errorLogs", "user"), a);

@@ -58,7 +58,7 @@ void remote_notes(struct span body, const char *member, struct notes *out)
 
 void remote_error(const struct remote *r, const struct client_answer *a, struct err *e)
 {
-	/* Those by which commands decide. */
+	/* The codes that commands distinguish. */
 	static const char *const CODES[] = { "NoJobError", "ConflictJobError" };
 	ARENA_AUTO arena = { 0 };
 	const char *url = r->o->server;

@@ -93,7 +93,8 @@ static int dir_lock(const char *path)
 	return -1;
 }
 
-/* Has it a task of an earlier version, whose shims do not hold the lock, in its grace period? */
+/* Returns true if a task of an earlier version, whose shims do not hold the lock, is in its grace
+ * period. */
 static bool dir_has_shims(int fd, const char *path)
 {
 	DIR_AUTO *all = dir_list(fd, "pods");
@@ -170,7 +171,7 @@ int run_start(struct run *r, struct err *e)
 	r->engine.arg = r;
 	r->engine.notice = run_notice;
 	s->server.foreground = &r->engine;
-	/* By its descriptor, since addresses are short. */
+	/* The socket is reached by its descriptor, since addresses are short. */
 	r->own.socket = arena_printf(&o->arena, "/proc/self/fd/%d/socket", r->fd);
 	address_unix(r->own.socket, &s->address);
 	o->local = arena_printf(&o->arena, "%s/jobs", r->path);

@@ -6,7 +6,7 @@
 #include "server/cli/cli_internal.h"
 #include "server/serve/start.h"
 
-enum { RUN_TASKS_MAX = 256 /* whose output is read */ };
+enum { RUN_TASKS_MAX = 256 /* tasks whose output is read */ };
 
 /* Begins as zeros, except `service`, and cwd and mounts of `engine`. */
 struct run {
@@ -15,15 +15,15 @@ struct run {
 	struct own_server own;
 	const char *path, *base;  /* its directory, and that of all runs of this user; NULL: none */
 	int fd;                   /* of path, locked */
-	int notes[2];             /* a pipe: what the engine says */
+	int notes[2];             /* a pipe with the messages of the engine */
 	int stop_fd;              /* the other end of service->signal_fd */
-	_Atomic(char *) no_image; /* why pulls fail again and again; NULL */
+	_Atomic(char *) no_image; /* reason why pulls fail again and again; NULL */
 	bool serves;
 	pthread_t thread;
 };
 
 /* Starts a server for jobs on this machine, with the options of service; r->own is for remote_run.
- * -1 and *e.  Call run_end in any case. */
+ * -1 and *e.  The caller calls run_end in any case. */
 int run_start(struct run *r, struct err *e);
 /* Ends the server and with it the tasks, and removes all files.  Descriptors stay open: the process
  * ends. */

@@ -50,7 +50,7 @@ struct job_waiter {
 	enum wait_end reason;
 	struct err e; /* for REFUSED and NO_SERVER */
 
-	/* Of a job that ends with this process. */
+	/* Only for a job that ends with this process. */
 	const struct own_server *own; /* NULL: it does not */
 	struct client_call stop;
 	struct client_exchange *stopping;
@@ -316,7 +316,7 @@ static void waiter_drain(struct job_waiter *w, int64_t end)
 		client_stop(TAKE(w->watching));
 	while (w->reason == WAITING && clock_ms() < end && !log_mux_idle(w->mux))
 		waiter_run_once(w);
-	term_show(&w->view.term, str_view(&w->view.term.text)); /* what came last */
+	term_show(&w->view.term, str_view(&w->view.term.text)); /* the last lines */
 }
 
 /* ---- result ---------------------------------------------------------------------------------- */
@@ -340,7 +340,7 @@ static int waiter_conclude_own(struct job_waiter *w)
 	if (w->code >= 0)
 		return w->code;
 	waiter_show(w);
-	if (block) { /* what is on the terminal stays above what comes */
+	if (block) { /* the block on the terminal stays above later lines */
 		term_show(&w->view.term, str_view(&w->view.term.text));
 		w->view.term.drawn = w->view.term.text.n = 0;
 	}

@@ -34,12 +34,14 @@ struct reflector_counts;
 struct follow *follow_start(struct server *s, struct err *e);
 void follow_stop(struct follow *f);
 void follow_free(struct follow *f);
-/* Why lists cannot be answered now, in the arena; NULL if they can.  Any thread. */
+/* Returns the reason why lists cannot be answered now, in the arena; NULL: they can.  Any
+ * thread. */
 const char *follow_problem(const struct server *s, struct arena *a);
 /* Milliseconds since the API server was heard about Frameworks: a change, a bookmark (about once a
  * minute) or the end of a list; before that, since the start.  0: a directory.  Any thread. */
 int64_t follow_age_ms(const struct server *s);
-/* Of Frameworks, and of Events; NULL: a directory.  Any thread. */
+/* Returns the counts of the reflector of Frameworks, or of Events; NULL: a directory.  Any
+ * thread. */
 const struct reflector_counts *follow_counts(const struct server *s, bool events);
 
 /*
@@ -50,7 +52,7 @@ const struct reflector_counts *follow_counts(const struct server *s, bool events
 int machine_start(struct server *s, struct arena *a, struct err *e);
 int machine_go(struct server *s, struct err *e);
 
-/* Why nothing in the cluster processes a waiting job.  now_ms since 1970.  Pure. */
+/* The reasons why nothing in the cluster processes a waiting job. now_ms since 1970.  Pure. */
 enum neglect {
 	NEGLECT_NONE,
 	NEGLECT_DIRECTORY,  /* --engine=none: nothing processes objects */
@@ -87,15 +89,16 @@ void controller_codes_lacking(struct str *out, struct span configmap, const stru
  */
 struct runtime_configmap;
 
-/* On a thread of its own.  server->runtime_configmap has the state from now on. */
+/* Starts a thread of its own; from now on server->runtime_configmap has the state. */
 struct runtime_configmap *runtime_configmap_start(struct server *s, struct err *e);
 /* Checks everything again and creates what is missing; jobs are accepted meanwhile.  false: this is
  * already going on. */
 bool runtime_configmap_check_again(struct runtime_configmap *d);
 void runtime_configmap_free(struct runtime_configmap *d);
-/* Does an existing ConfigMap hold the wanted program (runtime_object), immutably?  Pure. */
+/* Returns true if an existing ConfigMap holds the wanted program (runtime_object), immutably.
+ * Pure. */
 bool runtime_configmap_is_same(struct span wanted, struct span there);
-/* Why no job can be accepted now, for users; NULL if jobs can.  Any thread. */
+/* Returns the reason why no job can be accepted now, for users; NULL: jobs can.  Any thread. */
 const char *runtime_configmap_problem(const struct server *s);
 
 /* Runs the janitor (k8s/gc/janitor.h), which removes leftovers of a killed server.  Logs each round

@@ -39,7 +39,7 @@ struct follow {
 	int64_t begun_ms;
 	pthread_mutex_t lock; /* protects trouble */
 	struct arena arena;   /* settings of the engine */
-	char *trouble;        /* why Frameworks cannot be followed; NULL: they are */
+	char *trouble;        /* reason why Frameworks cannot be followed; NULL: they are */
 	int64_t absent_ms;    /* since when their kind does not exist; 0: it does */
 	_Atomic int64_t heard_ms;
 	/* The rest is used by the thread of frameworks_reflector only. */
@@ -124,7 +124,7 @@ static void log_unknown_code(struct follow *f, const struct job_entry *c, struct
 	log_end(&line);
 }
 
-/* Without a FrameworkController, started Frameworks get no status. */
+/* Logs that started Frameworks get no status, because no FrameworkController runs. */
 static void log_neglect(struct follow *f, const struct job_entry *c)
 {
 	if (f->server->local) /* logged at the start */
@@ -139,7 +139,7 @@ static void log_neglect(struct follow *f, const struct job_entry *c)
 	}
 }
 
-/* Is called at least every minute, by bookmarks. */
+/* Called at least every minute, by bookmarks. */
 static void look_for_neglect(struct follow *f)
 {
 	if (f->neglect_told || f->neglected_ms == 0 || clock_ms() - f->neglected_ms < NEGLECT_MS)

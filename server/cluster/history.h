@@ -26,7 +26,7 @@ enum { HISTORY_DEPTH = 64 };
 char *history_name(struct arena *a, const char *framework, int64_t attempt);
 /* Appends "ownerReferences":[...] to this Framework. */
 void history_owner(struct str *out, const char *framework, const char *uid);
-/* Does the ConfigMap (valid JSON) belong to the Framework with this uid? */
+/* Returns true if the ConfigMap (valid JSON) belongs to the Framework with this uid. */
 bool history_is_owned(struct span configmap, const char *uid, struct arena *a);
 /* Appends the ConfigMap of the present attempt of a Framework; without its tasks if it takes more
  * than max bytes compressed.  false: the document has no attempt. */

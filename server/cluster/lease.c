@@ -39,7 +39,7 @@ static void lease_put_version(const struct lease *l, struct str *out)
 	str_char(out, '}');
 }
 
-/* Has the Lease been renewed since it was read last? */
+/* Notes if the Lease has been renewed since it was read last. */
 static void lease_note_version(struct lease *l, struct span version)
 {
 	version = span_cut(version, sizeof(l->version) - 1);
@@ -49,7 +49,7 @@ static void lease_note_version(struct lease *l, struct span version)
 	l->seen_ms = clock_ms();
 }
 
-/* What is to be written after the Lease was read: false, or the verb and the body. */
+/* Decides what to write after the Lease was read: false, or the verb and the body. */
 static bool lease_decide(struct lease *l, const struct store_reply *reply, struct arena *a,
                          enum store_verb *verb, struct str *body)
 {

@@ -34,8 +34,7 @@ struct lease {
  * 0, or -1 and *e; lease_done in all cases, and also if *l is zero. */
 int lease_start(struct lease *l, struct store *s, const char *name, int64_t duration_s,
                 struct err *e);
-/* It is not held any more, and is given back, so that another server may take it before it expires.
- * Does not wait. */
+/* Gives the Lease back, so that another server may take it before it expires.  Does not wait. */
 void lease_stop(struct lease *l);
 /* The same; waits until it is given back, about CALL_END_MS at most. */
 void lease_done(struct lease *l);

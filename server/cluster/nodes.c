@@ -22,7 +22,7 @@ struct node_list {
 
 struct nodes {
 	struct server *server;
-	int64_t list_ms, count_ms; /* when each was last begun; count_ms 0: never */
+	int64_t list_ms, count_ms; /* last begin of each; count_ms 0: never */
 	/* A count. */
 	const struct cache_view *view; /* NULL: none is going on */
 	struct view_walk walk;
@@ -60,7 +60,7 @@ void nodes_free(struct nodes *n)
 
 /* ---- the list ---- */
 
-/* By name, which is the first member. */
+/* Orders by name, which is the first member. */
 static int node_compare(const void *a, const void *b)
 {
 	return strcmp(a, b);

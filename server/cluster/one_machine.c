@@ -76,7 +76,7 @@ static const char *machine_path(const char *path, struct arena *a, struct err *e
 	return NULL;
 }
 
-/* By default images are used if they can be, which needs a sandbox. */
+/* Images are used by default if possible, which needs a sandbox. */
 static int machine_images(const struct options *o, struct engine_settings *out, struct err *e)
 {
 	ERR_AUTO none = { 0 };
@@ -111,7 +111,7 @@ static int machine_settings(struct server *s, struct engine_settings *out, struc
 		             .gpu_devices = o->gpu_devices[0] ? o->gpu_devices : NULL },
 		.ports = { translator_settings(s->translator)->port_start,
 		           translator_settings(s->translator)->port_end },
-		/* Of a single user every job may do what the user may. */
+		/* A job of a single user may do everything that the user may. */
 		.needs_sandbox = !o->no_auth,
 		.cwd = run->cwd,
 		.mounts = run->mounts,

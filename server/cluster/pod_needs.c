@@ -19,7 +19,7 @@ static struct span needs_first(struct span list)
 	return scan_item(&s, &item) ? item : (struct span){ NULL, 0 };
 }
 
-/* By nodeSelector, or the first required term of the affinity. */
+/* Finds the label by nodeSelector, or the first required term of the affinity. */
 static void needs_node(struct span pod, struct arena *a, struct pod_needs *out)
 {
 	struct scan s = scan_begin(scan_get(pod, "nodeSelector"));
@@ -68,7 +68,7 @@ static void needs_of_pods(const struct translator *t, struct arena *a, struct po
 const char *pod_needs_apply(const struct server *s, struct arena *a, const char *manifest)
 {
 	const struct options *o = s->options;
-	/* What manifests have, and what these options have instead. */
+	/* The words of the manifests, and the values of these options instead. */
 	const struct {
 		const char *files; /* the ends of their names */
 		const char *before, *word, *value;

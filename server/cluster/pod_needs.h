@@ -1,7 +1,7 @@
 #pragma once
 /*
- * What the pods of every job need in the cluster: objects that they refer to, a label of nodes,
- * devices.  Found by translating a small job; the server checks it at start, and so does
+ * The needs of the pods of every job in the cluster: objects that they refer to, a label of nodes,
+ * devices.  They are found by translating a small job; the server checks it at start, and so does
  * `rest-lit check`.
  */
 #include "server/state/server.h"
@@ -26,17 +26,17 @@ struct pod_needs {
 	const char *gpu;                       /* the name of the device that is a GPU */
 };
 
-/* By options, translator and namespace of the server.  Texts live in the arena or are borrowed from
- * the options. */
+/* Reads the needs by options, translator and namespace of the server.  Texts live in the arena or
+ * are borrowed from the options. */
 void pod_needs_read(const struct server *s, struct arena *a, struct pod_needs *out);
 
-/* What is wrong with these nodes; device: the missing one, or NULL if no node has the label. */
+/* Gets a defect of these nodes; device: the missing one, or NULL if no node has the label. */
 typedef void pod_needs_callback(void *arg, const char *event, const char *device,
                                 const char *means);
-/* `list`: the answer to node_query, valid JSON.  Nothing is said if all is well. */
+/* `list`: the answer to node_query, valid JSON.  `say` is not called if all is well. */
 void pod_needs_nodes(const struct pod_needs *needs, struct span list, pod_needs_callback *say,
                      void *arg);
 
 /* "kubectl apply" of a manifest of this project (k8s/deploy/...), by sed if it has another
- * namespace, service account or instance than the options.  In the arena. */
+ * namespace, service account or instance than the options.  The text lives in the arena. */
 const char *pod_needs_apply(const struct server *s, struct arena *a, const char *manifest);

@@ -219,7 +219,7 @@ static void rounds_look(struct rounds *r)
 		webhook_round_end(r->webhook, r->seen);
 }
 
-/* Nothing has changed and no deadline has passed: the jobs need not be looked at. */
+/* Runs a round; skips the jobs if nothing has changed and no deadline has passed. */
 static void rounds_round(struct rounds *r)
 {
 	const struct cache_view *view = cache_view(r->server->cache);

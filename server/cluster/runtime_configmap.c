@@ -407,8 +407,8 @@ static bool program_publish(struct runtime_configmap *d, struct program *p)
 	return program_refused(d, p, "get", &there);
 }
 
-/* Servers with random keys keep each other's certificates, so that pods trust all of them.  One of
- * a derived key is not kept: its secret may be known to others.  false: ours is there. */
+/* Servers with random keys keep each other's certificates, so that pods trust all of them.  A
+ * certificate of a derived key is not kept: others may know its secret.  false: ours is there. */
 static bool ca_merge(const struct runtime_configmap *d, const struct store_reply *reply,
                      struct str *patch)
 {
@@ -467,7 +467,7 @@ static bool ca_publish(struct runtime_configmap *d)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* Until all is done, or the thread shall end. */
+/* Repeats until all is done, or the thread shall end. */
 static void runtime_configmap_check(struct runtime_configmap *d)
 {
 	struct look_results looked = { 0 };

@@ -23,7 +23,7 @@ struct scheduler_view {
 struct scheduler *scheduler_new(const struct options *o, struct err *e);
 /* Reads the configuration again.  -1 and *e: the old one stays.  One thread. */
 int scheduler_reload(struct scheduler *s, struct err *e);
-/* After all views are dropped.  NULL is allowed. */
+/* Frees the scheduler after all views are dropped.  NULL is allowed. */
 void scheduler_free(struct scheduler *s);
 
 /* The present state, until it is dropped; empty if s is NULL.  Any thread; does not block. */

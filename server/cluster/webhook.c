@@ -245,7 +245,7 @@ static void send_begin(struct webhook_send *s, const struct job_entry *job)
 
 static bool webhook_may_send(const struct webhook *w)
 {
-	/* Not from lease_stop on, although the Lease is given back a moment later. */
+	/* Not after lease_stop, although the Lease is given back a moment later. */
 	return w->server->local || (!atomic_load(&w->lease.ending) &&
 	                            clock_ms() < atomic_load(&w->lease.held_until_ms));
 }
@@ -296,7 +296,7 @@ void webhook_see(struct webhook *w, const struct job_entry *job)
 	w->batch[i] = c;
 }
 
-/* After a failure, one at a time. */
+/* Sends the reports; after a failure one at a time. */
 static void webhook_pump(struct webhook *w)
 {
 	size_t busy = 0;

@@ -5,8 +5,8 @@
  *
  * The store is the queue.  A job that was submitted to a server with --webhook has the annotation
  * rest-lit/webhook with the name of the installation; after an answer with 2xx or 410 it gets
- * rest-lit/webhook-sent.  Each round selects the oldest unsent ends, at most WEBHOOK_BATCH; what
- * does not fit, and what failed, is found by a later round.  With an API server, a Lease decides
+ * rest-lit/webhook-sent.  Each round selects the oldest unsent ends, at most WEBHOOK_BATCH; a later
+ * round finds those that did not fit, and those that failed.  With an API server, a Lease decides
  * which server of the installation sends.
  */
 #include "k8s/cache/cache.h"
@@ -21,17 +21,18 @@ int webhook_start(struct webhook **out, struct server *s, struct store *store, s
 /* Reads --webhook-secret-file again.  -1 and *e: the old secret stays. */
 int webhook_reload(struct webhook *w, struct err *e);
 
-/* Whether a round has something to do although no job has changed; false for NULL. */
+/* Returns true if a round has something to do although no job has changed; false for NULL. */
 bool webhook_wants_round(const struct webhook *w);
 /* A round: begin, each job of the view, end.  The view is held until the next `begin`. */
 void webhook_round_begin(struct webhook *w);
 void webhook_see(struct webhook *w, const struct job_entry *job);
 void webhook_round_end(struct webhook *w, const struct cache_view *view);
 
-/* Before and after store_reap and store_start of the store; accepts NULL, as webhook_poster. */
+/* Called before and after store_reap and store_start of the store; accepts NULL, as
+ * webhook_poster. */
 void webhook_run_once(struct webhook *w);
 struct poster *webhook_poster(const struct webhook *w); /* to wait for; NULL: none */
-/* Before store_free, which ends its requests; afterwards webhook_free.  Both accept NULL. */
+/* Called before store_free, which ends its requests; webhook_free follows.  Both accept NULL. */
 void webhook_stop(struct webhook *w);
 void webhook_free(struct webhook *w);
 

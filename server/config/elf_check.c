@@ -43,7 +43,7 @@ static uint64_t number_at(struct span file, unsigned char order, uint64_t at, un
 #define FIELD(file, order, base, type, field)                                                      \
 	number_at(file, order, (base) + offsetof(type, field), sizeof(((type *)NULL)->field))
 
-/* What is wrong with the segments, or NULL. */
+/* Returns the defect of the segments, or NULL. */
 static const char *elf_check_segments(struct span file, unsigned char order)
 {
 	uint64_t at = FIELD(file, order, 0, Elf64_Ehdr, e_phoff);

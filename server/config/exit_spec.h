@@ -8,7 +8,7 @@
 struct exit_spec;
 struct exit_entry;
 
-/* A text at the end of a task: does it tell that the task followed the failure of another one? */
+/* A text at the end of a task that tells if the task followed the failure of another one. */
 struct exit_word {
 	int64_t code; /* of the task; 0: any that says little */
 	const char *text;
@@ -24,6 +24,7 @@ void exit_spec_free(struct exit_spec *s);
 const struct exit_word *exit_spec_words(const struct exit_spec *s, size_t *n);
 /* The entry of a code, or NULL. */
 const struct exit_entry *exit_spec_find(const struct exit_spec *s, int64_t code);
-/* Append the entry of a code as JSON; for an unknown code the entry of 256 (above 0) or -8000, with
- * this code.  final: there are no further attempts, so the solutions do not say to wait for one. */
+/* Appends the entry of a code as JSON; for an unknown code the entry of 256 (above 0) or -8000,
+ * with this code.  final: there are no further attempts, so the solutions do not say to wait for
+ * one. */
 void exit_spec_json(struct str *out, const struct exit_spec *s, int64_t code, bool final);

@@ -371,7 +371,7 @@ static void *option_field(struct options *o, const struct option *option)
 	return (char *)o + option->at;
 }
 
-/* value: what was found; NULL: it is not shown. */
+/* value: the wrong value; NULL: it is not shown. */
 static int option_wrong(const struct origin *from, struct err *e, const char *text,
                         const char *value)
 {
@@ -504,7 +504,7 @@ static void config_member(struct options *o, unsigned command, const struct memb
 		(void)option_set(o, option, value, &from, e);
 }
 
-/* Whether the file has only comments and blanks, and thus no document. */
+/* Returns true if the file has only comments and blanks, and thus no document. */
 static bool config_is_empty(const char *text)
 {
 	while (*text) {

@@ -24,7 +24,7 @@
 
 /* Directory of jobs on this machine, outside of pods, if the options name no cluster. */
 #define LOCAL_DIR "rest-lit-data"
-/* Of the Service in k8s/deploy/base/service.yaml, set by the kubelet. */
+/* The port of the Service in k8s/deploy/base/service.yaml; the kubelet sets the variable. */
 #define OUTPUT_VARIABLE "REST_LIT_OUTPUT_PORT"
 /* The Secret that k8s/deploy/base/deny-list.yaml creates. */
 #define COMPAT_DENY_LIST "rest-lit/rest-lit-revoked"
@@ -147,7 +147,7 @@ struct form {
 	const char *must;    /* "must be ..." */
 };
 
-/* Whether the text is valid; "" always is. */
+/* Returns true if the text is valid; "" always is. */
 bool option_fits(const struct form *form, struct span text);
 
 /* A constant in struct options. */
@@ -166,9 +166,9 @@ extern const struct limit FIXED_LIMITS[];
 extern const size_t N_FIXED_LIMITS;
 /* The limit of that name, or NULL. */
 const struct limit *limit_find(struct span name);
-/* As text, without its unit: "30", "64MiB". */
+/* Writes the value as text, without its unit: "30", "64MiB". */
 void limit_value(struct str *out, const struct limit *l);
-/* Set all limits, and then those of TEST_LIMITS_VARIABLE.  -1 and *e. */
+/* Sets all limits, and then those of TEST_LIMITS_VARIABLE.  -1 and *e. */
 int limits_read(struct options *o, struct err *e);
 
 extern const struct option OPTIONS[];
@@ -187,9 +187,9 @@ int option_number(struct span text, bool bytes, int64_t *out);
 void option_default(struct str *out, const struct option *o);
 
 /*
- * Set the options of one command (FOR_...) from its arguments (argv[0] is skipped), the
- * environment, the configuration file, and the defaults.  -1 and *e, with the place of an error
- * in the file.  The caller frees the arena of *o in any case.
+ * Sets the options of one command (FOR_...) from its arguments (argv[0] is skipped), the
+ * environment, the configuration file, and the defaults.  -1 and *e, with the place of an error in
+ * the file.  The caller frees the arena of *o in any case.
  */
 int options_parse(struct options *o, unsigned command, int argc, char **argv, struct err *e);
 

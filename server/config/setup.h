@@ -1,6 +1,15 @@
 #pragma once
-/* Builds from options what the commands need: translator, facts, HiveD configuration, user.
- * At start only: reads files. */
+/*
+ * Builds the parts that commands need from options: translator, facts, HiveD configuration, user.
+ *
+ *	struct facts facts;
+ *	struct translator *t = setup_translator(o, &e);
+ *	if (!t || setup_facts(o, setup_user(o), &arena, &facts, &e) < 0)
+ *		return complain(&e, o->facts, EXIT_USAGE);
+ *	translator_free(t);
+ *
+ * Errors have file and line.  Called at start only, because it reads files; one thread.
+ */
 #include "server/config/options.h"
 #include "translate/translate.h"
 
@@ -22,13 +31,13 @@ int setup_hived(const struct options *o, struct arena *a, struct facts *f, struc
 /* options->user, else $USER if that is a user name, else "user". */
 const char *setup_user(const struct options *o);
 
-/* Print an error to standard error, each note on a line: "rest-lit: FILE:LINE:COLUMN: text".
- * file may be NULL.  Returns `code`. */
+/* Prints an error to standard error, each note on a line: "rest-lit: FILE:LINE:COLUMN: text". file
+ * may be NULL.  Returns `code`. */
 int complain(const struct err *e, const char *file, int code);
 
-/* Refuse combinations of options that contradict each other or are not safe.  Pure.  loopback,
- * output_loopback: of --listen and --output-listen (true if absent).  -1 and *e (400): the first.
- */
+/* Refuses combinations of options that contradict each other or are not safe.  Pure.  loopback,
+ * output_loopback: of --listen and --output-listen (true if absent).  -1 and *e (400): the
+ * first. */
 int options_check(const struct options *o, bool loopback, bool output_loopback, struct err *e);
 
 /* Jobs run on this machine: --local, and not --engine=none. */
@@ -38,7 +47,7 @@ bool options_run_here(const struct options *o);
 bool options_output_tls(const struct options *o);
 
 /*
- * Read pai-runtime for ConfigMaps (--runtime=configmap) into out->program: the files in
+ * Reads pai-runtime for ConfigMaps (--runtime=configmap) into out->program: the files in
  * options->runtime_binary, one for each architecture, or the file pai-runtime beside this program
  * or in ../lib/rest-lit.  The texts live in the arena.  With --runtime=image, out->n_programs is 0.
  * -1 and *e (400).

@@ -37,7 +37,7 @@ const char *process_scrub(void)
 	return first;
 }
 
-/* Only here is known how jansson allocates. */
+/* Only this file knows how jansson allocates. */
 void process_wipe_json(void)
 {
 	json_set_alloc_funcs(xmalloc, free_wiped);
@@ -60,7 +60,8 @@ int process_drop_capabilities(uint32_t keep, struct err *e)
 	struct __user_cap_data_struct has[_LINUX_CAPABILITY_U32S_3];
 	if (syscall(SYS_capget, &header, has) == 0)
 		data[0].permitted = data[0].effective = has[0].permitted & keep;
-	/* With NO_NEW_PRIVS, what is executed has no others: the bounding set does not matter. */
+	/* A program that is executed has no other capabilities because of NO_NEW_PRIVS: the
+	 * bounding set does not matter. */
 	if (syscall(SYS_capset, &header, data) == 0)
 		return 0;
 	return err_set(e, UNKNOWN_ERROR, "capset: %m");
@@ -109,7 +110,7 @@ static int read_regular(int fd, const char *path, struct str *out, struct stat *
 		return err_set(e, UNKNOWN_ERROR, "%s: %m", path);
 	if (!S_ISREG(st->st_mode))
 		return err_set(e, UNKNOWN_ERROR, "%s: not a regular file", path);
-	/* Allocate once, so that growing leaves no copies. */
+	/* One allocation, so that growing leaves no copies. */
 	if ((uint64_t)st->st_size <= out->max)
 		(void)str_reserve(out, (size_t)st->st_size);
 	if (system_read_all(fd, path, out, e) < 0)

@@ -1,5 +1,16 @@
 #pragma once
-/* The operating system: files, and the protection of this process. */
+/*
+ * The operating system: files, and the protection of this process.
+ *
+ *	FREE_AUTO char *text = NULL;
+ *	size_t n;
+ *	process_harden();
+ *	if (file_read(path, 1 << 20, &text, &n, e) < 0)
+ *		return -1;
+ *
+ * The caller bounds and frees texts.  Errors name the file.  Files may be read by any thread; the
+ * functions about the process are called once, before there are threads.
+ */
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -9,28 +20,28 @@ struct stat;
 
 /* ---- files; these calls block ---- */
 
-/* Read a regular file, a pipe or (for "-") standard input, at most `max` bytes; *text is
+/* Reads a regular file, a pipe or (for "-") standard input, at most `max` bytes; *text is
  * NUL-terminated, the caller frees it.  -1 and *e (500), which names the file. */
 int file_read(const char *path, size_t max, char **text, size_t *n, struct err *e);
 /*
- * Read a file that may be replaced at any time: a regular file (links are followed), opened once,
+ * Reads a file that may be replaced at any time: a regular file (links are followed), opened once,
  * at most out->max bytes, unchanged during the read.  *out is empty, STR_SECRET for secrets; *st is
  * the result of fstat, also after a failure if the file could be opened.  -1 and *e (500), which
  * names the file.
  */
 int file_read_regular(const char *path, struct str *out, struct stat *st, struct err *e);
 /* A warning about owner or mode of a file that grants rights or (secret) holds secrets, or NULL.
- * Static text.  In pods always NULL. */
+ * Static text.  Always NULL in pods. */
 const char *file_warning(const struct stat *st, bool secret);
 
 /* ---- this process; once, before there are threads ---- */
 
-/* Make jansson wipe memory before it frees it. */
+/* Makes jansson wipe memory before it frees it. */
 void process_wipe_json(void);
 /* No core dumps, no ptrace, no new privileges, umask 077, no SIGPIPE. */
 void process_harden(void);
-/* Drop all capabilities but those in `keep`: bits 1 << CAP_..., of the first 32.  -1 and *e (500).
- */
+/* Drops all capabilities but those in `keep`: bits 1 << CAP_..., of the first 32.  -1 and *e
+ * (500). */
 int process_drop_capabilities(uint32_t keep, struct err *e);
 /* Unset variables that would redirect tokens or reveal keys.  The name of the first, or NULL. */
 const char *process_scrub(void);

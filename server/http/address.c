@@ -260,8 +260,8 @@ int listeners_open(struct address *a, int *fds, size_t n, struct err *e)
 		fds[0] = socket_open(a, true, e);
 		return fds[0] < 0 ? -1 : 0;
 	}
-	/* Find out with an exclusive socket whether the port is free, and choose one for port 0:
-	 * shared sockets (SO_REUSEPORT) would also share the port with another process. */
+	/* An exclusive socket shows if the port is free, and chooses one for port 0: shared sockets
+	 * (SO_REUSEPORT) would also share the port with another process. */
 	int claim = socket_open(a, false, e);
 	if (claim < 0)
 		return -1;

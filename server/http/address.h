@@ -24,7 +24,7 @@ uint16_t address_port(const struct address *a);    /* 0 of a Unix socket */
 void address_text(struct str *out, const struct address *a);
 
 /*
- * Open n listeners on one address; the kernel distributes new connections among them.  For port 0
+ * Opens n listeners on one address; the kernel distributes new connections among them.  For port 0
  * the kernel chooses a port, stored in *a; a Unix socket has one listener.  -1 and *e: the address
  * is in use; nothing is open.
  */

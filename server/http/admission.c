@@ -106,7 +106,7 @@ void admission_check_head(struct request *r, const char *version, const char *he
 		    "more than its length");
 }
 
-/* Call once the principal is known, or not needed. */
+/* Called once, when the principal is known or not needed. */
 static void check_known(struct request *r)
 {
 	rate_limit_user(r);
@@ -134,7 +134,8 @@ static bool is_open(struct request *r)
 	return false;
 }
 
-/* Of the Unix socket of `rest-lit run`: why this client may not ask, or NULL. */
+/* Checks a client of the Unix socket of `rest-lit run`; returns the reason of a refusal, or
+ * NULL. */
 static const char *check_peer(const struct request *r)
 {
 	struct ucred peer = { .pid = 0 };
@@ -152,7 +153,8 @@ void admission_header(struct request *r)
 	r->looked_at = true;
 	if (s->options->no_auth && !r->loop->only) { /* no foreign web page may ask */
 		struct request_head head = r->head;
-		/* But a link on it may open the page of this server, which has no data of users. */
+		/* A link on another page may open the page of this server, which has no data of
+		 * users. */
 		if (span_is(route_strip(path), "/"))
 			head.value[HEADER_FETCH_SITE] = (struct span){ NULL, 0 };
 		const char *foreign =
@@ -232,7 +234,7 @@ void admission_end(struct request *r)
 		r->route->handle(r);
 }
 
-/* Is the segment a token: the argument of a revocation, or of the form of one? */
+/* Returns true if the segment is a token: the argument of a revocation, or of the form of one. */
 static bool may_be_token(struct span before, struct span segment)
 {
 	const char *dot = memchr(segment.p, '.', segment.n);
@@ -245,7 +247,7 @@ static bool may_be_token(struct span before, struct span segment)
 	       memchr(dot + 1, '.', segment.n - (size_t)(dot + 1 - segment.p));
 }
 
-/* Append the path for the log: shortened, tokens redacted. */
+/* Appends the path for the log: shortened, tokens redacted. */
 static void admission_put_path(struct str *out, struct span path)
 {
 	struct span before = SPAN("");
@@ -265,7 +267,7 @@ static void admission_put_path(struct str *out, struct span path)
 
 void admission_log(const struct request *r)
 {
-	/* Needs the answer the attention of an administrator? */
+	/* These answers need the attention of an administrator. */
 	bool trouble = r->answered && r->reply.status >= 500 && r->reply.status != 501;
 	struct line line = log_begin(trouble ? LOG_WARN : LOG_INFO, "request");
 	log_text(&line, "id", span_of(r->id));

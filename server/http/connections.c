@@ -43,7 +43,7 @@ static void unlink_one(struct connection *c)
 
 bool connection_left(const struct connection *c)
 {
-	/* With TLS there may be data left to read. */
+	/* A TLS connection may have data left to read. */
 	struct pollfd p = { .fd = http_socket(c->library), .events = POLLRDHUP };
 	return c->cut || poll(&p, 1, 0) > 0;
 }

@@ -12,7 +12,7 @@ static const char METHODS[] = "GET,HEAD,PUT,PATCH,POST,DELETE";
 static const char EXPOSED[] =
     "X-Request-Id, X-Warning, X-Wait, Idempotency-Replayed, Location, Retry-After, "
     "WWW-Authenticate, Allow, Accept-Ranges, Content-Range";
-/* Cache time of a preflight; browsers limit it to a day at most. */
+/* The cache time of a preflight; browsers limit it to a day at most. */
 static const char PREFLIGHT_AGE_S[] = "7200";
 
 struct cors {
@@ -25,7 +25,7 @@ struct cors {
 struct cors *cors_new(const struct options *o, struct err *e)
 {
 	struct cors *c = xcalloc(1, sizeof(*c));
-	/* With --no-auth every client of the port may submit, so no origin is allowed. */
+	/* No origin is allowed with --no-auth, because every client of the port may submit. */
 	bool none = o->no_auth || strcmp(o->cors, "none") == 0;
 	c->any_origin = !none && strcmp(o->cors, "*") == 0;
 	c->text = xstrdup(none || c->any_origin ? "" : o->cors);

@@ -1,10 +1,10 @@
 #pragma once
 /*
- * Edits: requests that take several steps at the API server, as changes of users and tokens do. One
- * of a few threads (worker.h) goes through the steps and waits for each answer.  The request waits:
- * its members and what it has read do not change, and the thread only reads them.  An edit that the
- * thread begins after its deadline, because others took as long, fails at its first step; so the
- * client has an answer soon after the deadline.
+ * Edits: requests that take several steps at the API server, as changes of users and tokens do. A
+ * thread of a few (worker.h) goes through the steps and waits for each answer.  The request waits:
+ * its members and its body do not change, and the thread only reads them.  An edit that the thread
+ * begins after its deadline, because others took as long, fails at its first step; so the client
+ * has an answer soon after the deadline.
  */
 #include "k8s/transport/call.h"
 #include "server/http/request.h"
@@ -28,8 +28,8 @@ struct edit {
 void edit_start(struct request *r, void (*run)(struct edit *t), void (*done)(struct edit *t),
                 void *arg);
 
-/* For run: one request about Secrets; its outcome is also in *reply, whose texts live in the arena.
- * Sets kind, deadline, and that a whole object is read. */
+/* Sends one request about Secrets, for run; its outcome is also in *reply, whose texts live in the
+ * arena.  Sets kind, deadline, and that a whole object is read. */
 enum store_outcome edit_call(struct edit *t, struct store_request r, struct arena *a,
                              struct store_reply *reply);
 /* The store has not done it: 503 with this message, or 504 OutcomeUnknown.  -1. */

@@ -85,8 +85,8 @@ static void add_headers(struct request *r, struct MHD_Response *response)
 	http_add_header(response, "Referrer-Policy", "no-referrer");
 	for (size_t i = 0; i < reply->n_headers; i++)
 		http_add_header(response, reply->headers[i].name, reply->headers[i].value);
-	/* Close after a chunked request: MHD accepts chunk lines that end in bare LF without
-	 * reporting it, so a proxy may see another end of the body. */
+	/* A chunked request closes the connection: MHD accepts chunk lines that end in bare LF
+	 * without reporting it, so a proxy may see another end of the body. */
 	if (reply->close || r->head.chunked || atomic_load(&r->loop->server->phase) != PHASE_RUN)
 		http_add_header(response, "Connection", "close");
 }
@@ -124,7 +124,7 @@ void answer_with(struct request *r, struct MHD_Response *response)
 	add_headers(r, response);
 	r->answered = true;
 	r->answered_us = clock_us();
-	/* Delay an early error response until the body is received; otherwise MHD resets the
+	/* An early error response is delayed until the body is received; otherwise MHD resets the
 	 * connection before the client has read it.  Not for large bodies, with `Expect:
 	 * 100-continue`, or if the end of the body is doubtful. */
 	bool more_follows = r->seen && !r->whole && (r->head.length || r->head.chunked) &&
@@ -207,8 +207,8 @@ static void *request_begin(void *cls, const char *uri, struct MHD_Connection *m)
 		parameters.room += uri[i] == '&' ? HEAD_NOTE : 0;
 	/* libmicrohttpd 1.0.0 to 1.0.8 moves its read buffer behind the last parameter or header,
 	 * and crashes behind a parameter without a value, or overwrites the version behind another
-	 * one.  Nothing here asks it for parameters, so it gets none.  0.9.75 does not have this
-	 * fault, and its check of folded headers needs the whole line. */
+	 * one.  The server never asks it for parameters, so it gets none.  0.9.75 does not have
+	 * this fault, and its check of folded headers needs the whole line. */
 	const char *query = l->library != LIBRARY_LENIENT ? strchr(uri, '?') : NULL;
 	if (query) /* the line is in the connection's writable memory */
 		*(char *)(uintptr_t)(query + 1) = '\0'; /* NOLINT(performance-no-int-to-ptr) */
@@ -251,7 +251,7 @@ static void header_came(struct request *r, const char *url, const char *method, 
 	admission_check_head(r, version, method + head_n);
 	if (r->host.p)
 		r->head.value[HEADER_HOST] = r->host;
-	/* Without a body, end_came follows at once and does this. */
+	/* end_came follows at once if there is no body, and does this. */
 	if (!r->answered && (r->head.length || r->head.chunked))
 		admission_header(r);
 	r->in_header = r->waiting;
@@ -295,7 +295,7 @@ static enum MHD_Result request_step(void *cls, struct MHD_Connection *m, const c
 	return MHD_YES;
 }
 
-/* Why a request ended that was not answered. */
+/* Notes the reason why a request ended that was not answered. */
 static void note_end(struct request *r, enum MHD_RequestTerminationCode how)
 {
 	const union MHD_ConnectionInfo *info =
@@ -448,7 +448,7 @@ const char *http_version(void)
 
 /* ---- TLS ---- */
 
-/* Give GnuTLS the certificate of a connection, borrowed; GnuTLS prescribes the parameters.
+/* Gives GnuTLS the certificate of a connection, borrowed; GnuTLS prescribes the parameters.
  * NOLINTNEXTLINE(readability-function-size) */
 static int show_chain(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
                       gnutls_pcert_st **certs, unsigned *n, gnutls_ocsp_data_st **ocsp,
@@ -494,8 +494,8 @@ int http_start(struct loop *l, struct err *e)
 	l->connections = xcalloc(1, sizeof(*l->connections));
 	l->connections->loop = l;
 	l->connections->places = (size_t)o->connections;
-	/* When idle, MHD's own timer expires first, except for a request line that arrives byte by
-	 * byte. */
+	/* MHD's own timer for idle connections expires first, except for a request line that
+	 * arrives byte by byte. */
 	l->connections->lists[IDLE].limit_ms = (o->idle_timeout_s + o->read_timeout_s) * 1000;
 	l->connections->lists[READING].limit_ms = o->read_timeout_s * 1000;
 	l->connections->lists[ANSWERING].limit_ms = o->idle_timeout_s * 1000;
@@ -533,13 +533,13 @@ void http_run(struct loop *l)
 
 int http_timeout_ms(struct loop *l)
 {
-	/* At its limit of connections MHD does not listen, and listens again only when it runs
-	 * after a connection has ended. Its timeout ignores resumed connections, too. */
+	/* MHD does not listen at its limit of connections, and listens again only when it runs
+	 * after a connection has ended.  Its timeout ignores resumed connections, too. */
 	if (l->ended || l->woken)
 		return 0;
 	int64_t ms = library_timeout_ms(l);
-	/* Without room for the rest of a line MHD would poll in a busy loop until the client is cut
-	 * off. */
+	/* MHD would poll in a busy loop until the client is cut off, if it has no room for the rest
+	 * of a line. */
 	if (ms == 0 && l->fruitless > FRUITLESS_MAX)
 		ms = NAP_MS;
 	int64_t next_ms = connections_next_ms(l->connections);

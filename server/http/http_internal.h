@@ -22,47 +22,47 @@ enum activity {
 
 /* ---- http.c: nothing here blocks ---- */
 
-/* Start l->http on l->listen_fd.  A descriptor that is readable when http_run has work; -1 and *e:
+/* Starts l->http on l->listen_fd.  A descriptor that is readable when http_run has work; -1 and *e:
  * 500. */
 int http_start(struct loop *l, struct err *e);
 void http_run(struct loop *l);
 /* Milliseconds until http_run or connections_cut must be called; -1: none. */
 int http_timeout_ms(struct loop *l);
 size_t http_connections(const struct loop *l);
-/* Accept no more connections. */
+/* Makes the loop accept no more connections. */
 void http_quiesce(struct loop *l);
 /* No request may be suspended any more. */
 void http_stop(struct loop *l);
 struct connection *http_connection_of(struct MHD_Connection *m);
-/* Resume a suspended connection. */
+/* Resumes a suspended connection. */
 void http_resume(struct request *r, enum activity activity);
 int http_socket(struct MHD_Connection *m);
-/* Close a connection soon. */
+/* Closes a connection soon. */
 void http_shutdown(struct MHD_Connection *m);
-/* As answer_send, with this body.  Takes the response over; NULL means out of memory. */
+/* Answers as answer_send, with this body.  Takes the response over; NULL means out of memory. */
 void answer_with(struct request *r, struct MHD_Response *response);
 
 /* ---- admission.c: checks before the handler runs; each step may answer ---- */
 
 /* All headers are in r->head: is this one well-formed request?  head_end: see request_check. */
 void admission_check_head(struct request *r, const char *version, const char *head_end);
-/* Find the route and the principal. */
+/* Finds the route and the principal. */
 void admission_header(struct request *r);
 /* Part of the body.  false: it exceeds request_swallow_max.  The unfinished bodies of a loop may
  * hold BODIES_MAX bytes; beyond them the answer is 503. */
 bool admission_body_part(struct request *r, const char *data, size_t n);
 /* The body is complete: run the handler. */
 void admission_end(struct request *r);
-/* Write the log line, after the answer was sent or the client has left. */
+/* Writes the log line, after the answer was sent or the client has left. */
 void admission_log(const struct request *r);
 
 /* ---- cors.c ---- */
 
 /* The head is complete: set r->cors_origin. */
 void cors_arrived(struct request *r);
-/* Answer a method OPTIONS with 204 and the headers of CORS. */
+/* Answers a method OPTIONS with 204 and the headers of CORS. */
 void cors_options(struct request *r, struct span methods);
-/* Add the headers of CORS to an answer; call once, just before it is sent. */
+/* Adds the headers of CORS to an answer; called once, just before it is sent. */
 void cors_headers(struct request *r);
 
 /* ---- connections.c ---- */
@@ -96,7 +96,7 @@ struct connection *connection_begin(struct connections *all, const struct sockad
 void connection_end(struct connection *c);
 /* Change the activity and restart its time limit. */
 void connection_set_activity(struct connection *c, enum activity activity);
-/* Close it soon. */
+/* Closes it soon. */
 void connection_cut(struct connection *c);
 /* The client has closed its side, and receives no answer. */
 bool connection_left(const struct connection *c);

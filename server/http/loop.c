@@ -93,8 +93,8 @@ static int source_timeout_ms(const struct loop_source *source)
 
 /* ---- memory comes back ---- */
 
-/* malloc keeps the free memory below the last block in use.  When HOLD_MEMORY was above FLOOD, and
- * then at most CALM for CALM_MS, it is returned to the kernel.  Under steady load it is kept,
+/* malloc keeps the free memory below the last block in use.  It is returned to the kernel after
+ * HOLD_MEMORY was above FLOOD, and then at most CALM for CALM_MS.  Under steady load it is kept,
  * because touching it again would cost a quarter of the time of a list. */
 enum { FLOOD = 16 << 20, CALM = 1 << 20, CALM_MS = 1000 };
 
@@ -139,7 +139,8 @@ static void wait_for_work(struct loop *l, int at_most_ms)
 		struct loop_source *source = events[i].data.ptr;
 		eventfd_t count;
 		source->ready = true;
-		/* Before phase and generation are read, else a second wake is reset, too. */
+		/* The count is read before phase and generation, else a second wake would be reset,
+		 * too. */
 		if (source->fd == l->wake_fd)
 			(void)eventfd_read(l->wake_fd, &count);
 	}
@@ -147,7 +148,7 @@ static void wait_for_work(struct loop *l, int at_most_ms)
 
 static void loop_run_once(struct loop *l)
 {
-	/* From here on this loop does not use keys that were replaced before. */
+	/* This loop does not use replaced keys from here on. */
 	atomic_store(&l->generation, atomic_load(&l->server->generation));
 	for (struct loop_source *source = l->sources; source < l->sources + l->n_sources;
 	     source++) {
@@ -165,10 +166,10 @@ static void loop_run_once(struct loop *l)
 	counter_set(&l->counts->long_lived, l->n_long_lived);
 }
 
-/* Finish the current requests within drain-timeout. */
+/* Finishes the current requests within drain-timeout. */
 static void loop_drain(struct loop *l)
 {
-	/* Accept the connections that wait in the kernel: MHD accepts ten at a time, and none at
+	/* Accepts the connections that wait in the kernel: MHD accepts ten at a time, and none at
 	 * its limit. */
 	struct pollfd fd = { .fd = l->listen_fd, .events = POLLIN };
 	for (int i = 0; i < ACCEPT_ROUNDS && poll(&fd, 1, 0) == 1; i++)

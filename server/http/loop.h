@@ -2,6 +2,18 @@
 /*
  * A loop: one thread with its own listener, HTTP daemon and store.  A request stays on one loop
  * from its first byte to its last, so nothing here is locked.
+ *
+ *	struct loop_port port = { .listen_fd = fd };
+ *	if (loop_init(&loop, server, port, e) == 0 && loop_start(&loop, e) == 0) {
+ *		wait_for_signal();
+ *		atomic_store(&server->phase, PHASE_STOP);
+ *		loop_wake(&loop);
+ *		(void)pthread_join(loop.thread, NULL);
+ *	}
+ *	loop_done(&loop);
+ *
+ * The number of connections and the bytes of bodies are bounded.  The main thread makes, wakes and
+ * frees loops; everything else runs on the loop's thread.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -33,18 +45,19 @@ struct loop_source {
 
 /* The hooks of the features (features.c).  All on the loop's thread, except `open`. */
 struct loop_hooks {
-	/* Before the thread starts: create l->has and add sources.  -1 and *e: 500. */
+	/* Called before the thread starts: creates l->has and adds sources.  -1 and *e: 500. */
 	int (*open)(struct loop *l, struct err *e);
 	/* The server stops: free the store, whose end answers suspended requests, and answer the
 	 * others. */
 	void (*stop)(struct loop *l);
 	/* All requests have ended; also after an `open` that failed, and without `stop`. */
 	void (*close)(struct loop *l);
-	/* Find the principal before the body is received.  true: r->principal is set, or r has
-	 * been answered.  false: r waits; it is answered later, or request_identified(r) is called.
-	 */
+	/* Finds the principal before the body is received.  true: r->principal is set, or r has
+	 * been answered.  false: r waits; it is answered later, or request_identified(r) is
+	 * called. */
 	bool (*identify)(struct request *r);
-	/* For long-lived requests: has the token been valid all the time since `mark`? */
+	/* Returns true if the token has been valid all the time since `mark`; for long-lived
+	 * requests. */
 	uint64_t (*mark)(const struct loop *l);
 	bool (*holds)(const struct request *r, uint64_t mark);
 };
@@ -76,7 +89,7 @@ struct loop {
 	struct stream *streams;
 	struct long_lived *long_lived;
 	size_t n_long_lived;
-	int64_t long_lived_next_ms; /* when to check them */
+	int64_t long_lived_next_ms; /* time of their next check */
 	/* Messages of libmicrohttpd in this second. */
 	int64_t complained_s;
 	size_t complaints;
@@ -84,25 +97,25 @@ struct loop {
 	pthread_t thread;
 };
 
-/* Check and configure libmicrohttpd, once per process.  -1 and *e (500): the version is too old; an
- * untested version is logged. */
+/* Checks and configures libmicrohttpd, once per process.  -1 and *e (500): the version is too old;
+ * an untested version is logged. */
 int http_init(struct err *e);
 const char *http_version(void);
 
-/* What a loop serves. */
+/* The listener and routes that a loop serves. */
 struct loop_port {
 	int listen_fd;            /* the loop takes it over */
 	struct tls *tls;          /* borrowed; NULL: plain HTTP */
 	const struct route *only; /* the only route; NULL: all of server->routes */
 };
 
-/* Create a loop; the thread does not run yet.  -1 and *e: 500. */
+/* Creates a loop; the thread does not run yet.  -1 and *e: 500. */
 int loop_init(struct loop *l, struct server *s, struct loop_port port, struct err *e);
-/* Add a source.  -1 and *e: 500. */
+/* Adds a source.  -1 and *e: 500. */
 int loop_add(struct loop *l, const struct loop_source *source, struct err *e);
-/* Start l->thread, which ends after PHASE_STOP.  -1 and *e: 500. */
+/* Starts l->thread, which ends after PHASE_STOP.  -1 and *e: 500. */
 int loop_start(struct loop *l, struct err *e);
-/* Make the loop read server->phase.  Any thread. */
+/* Makes the loop read server->phase.  Any thread. */
 void loop_wake(struct loop *l);
-/* Free a loop whose thread has ended or was never started; also after a failed loop_init. */
+/* Frees a loop whose thread has ended or was never started; also after a failed loop_init. */
 void loop_done(struct loop *l);

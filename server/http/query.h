@@ -7,7 +7,7 @@
 #include "server/http/request.h"
 
 /*
- * Take the next parameter off *rest; false at the end.  Name and value are percent-decoded once
+ * Takes the next parameter off *rest; false at the end.  Name and value are percent-decoded once
  * ("+" is a blank; a broken escape stays), live in the arena and may hold any byte.  value->p is
  * NULL without "=".
  */
@@ -26,14 +26,14 @@ struct fields {
 };
 
 /*
- * Read r->body.  Numbers and booleans become text, null is the same as absent, an empty body has no
- * members.  -1 and *e (400 InvalidParametersError): not an object, a member is a list or an object
- * or repeated, too many members.  Messages quote no values.  The texts live in the request's arena,
- * are wiped with it, end in NUL and hold none.
+ * Reads r->body.  Numbers and booleans become text, null is the same as absent, an empty body has
+ * no members.  -1 and *e (400 InvalidParametersError): not an object, a member is a list or an
+ * object or repeated, too many members.  Messages quote no values.  The texts live in the request's
+ * arena, are wiped with it, end in NUL and hold none.
  */
 int fields_read(struct request *r, struct fields *out, struct err *e);
-/* The body as a nested JSON object, whatever its type; in the request's arena, wiped.  NULL and *e
- * as above. */
+/* Returns the body as a nested JSON object, with members of any type; in the request's arena,
+ * wiped.  NULL and *e as above. */
 const struct node *fields_map(struct request *r, struct err *e);
 /* The member's value; p is NULL if it is absent. */
 struct span fields_get(const struct fields *f, const char *name);

@@ -114,8 +114,8 @@ static struct rate_entry *entry_of(struct rate *r, uint32_t *slot, struct span k
 	return x;
 }
 
-/* Take a token of the bucket that is full again at *full_ns.  0, or nanoseconds until there is one.
- */
+/* Takes a token of the bucket that is full again at *full_ns.  0, or nanoseconds until there is
+ * one. */
 static int64_t bucket_take(int64_t *full_ns, int64_t step_ns, int64_t depth_ns, int64_t now)
 {
 	int64_t full = (*full_ns > now ? *full_ns : now) + step_ns;
@@ -168,8 +168,8 @@ struct login_limits {
 	struct hash_key hash;
 	/* Buckets by a hash of the account: never evicted, so that other names cannot empty one. */
 	int64_t *accounts;
-	/* By a keyed hash of the account: addresses of an account replace each other, and those of
-	 * accounts that share its row, which nobody can choose. */
+	/* Rows by a keyed hash of the account: addresses of an account replace each other, and
+	 * those of accounts that share its row, which nobody can choose. */
 	struct login_known (*known)[LOGIN_KNOWN];
 };
 
@@ -322,7 +322,7 @@ bool rate_limit_count(struct rate_limits *l, const struct client_address *from, 
 	return before < l->per_address || networks_have(&l->proxies, from);
 }
 
-/* Take the client's address from the header of a trusted proxy. */
+/* Takes the client's address from the header of a trusted proxy. */
 static void believe_proxy(struct rate_limits *l, struct request *r)
 {
 	struct span list = r->head.value[HEADER_FORWARDED_FOR];

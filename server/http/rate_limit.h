@@ -17,7 +17,7 @@ enum { RATE_KEY = 64 }; /* bytes of a key that are compared */
  */
 struct rate *rate_new(int64_t count, int64_t period_s, size_t entries);
 void rate_free(struct rate *r); /* NULL is allowed */
-/* Take one token.  0, or the seconds (at least 1) until one is available. */
+/* Takes one token.  0, or the seconds (at least 1) until one is available. */
 int64_t rate_take(struct rate *r, struct span key, int64_t now_ms);
 /* The same; without `take` it takes none. */
 int64_t rate_ask(struct rate *r, struct span key, int64_t now_ms, bool take);
@@ -38,7 +38,7 @@ enum { LOGIN_TOTAL = 3, LOGIN_KNOWN = 8, LOGIN_KNOWN_TIMES = 2 };
 
 struct login_limits *login_limits_new(int64_t count); /* 0: no limit */
 void login_limits_free(struct login_limits *l);       /* NULL is allowed */
-/* Count an attempt.  0, or the seconds (at least 1) until one is allowed.  address: a
+/* Counts an attempt.  0, or the seconds (at least 1) until one is allowed.  address: a
  * client_address_key. */
 int64_t login_limits_take(struct login_limits *l, struct span address, struct span account,
                           int64_t now_ms);
@@ -54,20 +54,20 @@ struct rate_limits;
 struct rate_limits *rate_limits_new(const struct options *o, struct err *e);
 void rate_limits_free(struct rate_limits *l); /* NULL is allowed */
 
-/* Count the begin (1) or the end (-1) of a connection of an address; 0: only ask.  false: before,
- * it had as many as it may.  Addresses share counters by a keyed hash.  Any thread. */
+/* Counts the begin (1) or the end (-1) of a connection of an address; 0: only asks.  false: it had
+ * reached its limit before.  Addresses share counters by a keyed hash.  Any thread. */
 bool rate_limit_count(struct rate_limits *l, const struct client_address *from, int change);
 
-/* Before the route is known: set r->client by a trusted proxy's header; answer 429 if the address
- * sends too much.  /healthz and /readyz have no limit; with --no-auth there is none. */
+/* Called before the route is known: sets r->client by a trusted proxy's header; answers 429 if the
+ * address sends too much.  /healthz and /readyz have no limit; with --no-auth there is none. */
 void rate_limit_check(struct request *r);
 /* The principal is known, or not needed: answer 429 if a user submits or lists too often. */
 void rate_limit_user(struct request *r);
-/* Count an attempt to log in as `user`.  false: too many; r has been answered 429. */
+/* Counts an attempt to log in as `user`.  false: too many; r has been answered 429. */
 bool rate_limit_login(struct request *r, struct span user);
 /* The password was right: login_limits_right. */
 void rate_limit_logged_in(struct request *r, struct span user);
-/* Count a cache-miss look-up of a job by this user (without a token: this address).  false: too
+/* Counts a cache-miss look-up of a job by this user (without a token: this address).  false: too
  * many; with `answer`, r has been answered 429. */
 bool rate_limit_lookup(struct request *r, bool answer);
 

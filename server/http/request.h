@@ -2,10 +2,19 @@
 /*
  * server/http: connections, requests and answers.  Begin here: struct request is one HTTP request
  * from its first line to its log line.  http.c receives it from libmicrohttpd, admission.c checks
- * it, routes.h names its handler, loop.h is the thread that serves it, stream.h sends long answers.
+ * it, route.h names its handler, loop.h is the thread that serves it, stream.h sends long answers.
+ *
+ *	void hello_get(struct request *r)
+ *	{
+ *		if (r->loop->server->local)
+ *			answer_text(r, 200, "hello from one machine");
+ *		else
+ *			answer_refuse(r, UNAVAILABLE, "there is no machine");
+ *	}
  *
  * A handler runs on the loop's thread after the body is complete.  It answers at once (answer_*),
- * or calls request_wait and answers later from the same thread.
+ * or calls request_wait and answers later from the same thread.  Memory that must live until the
+ * end of the request comes from r->arena.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,8 +58,8 @@ struct reply {
 	bool close; /* close the connection after this answer */
 };
 
-/* What requests hold, until each ends or gives it back: a request in r->held, all of a loop
- * together in loop->held.  Who takes more compares with the bound first. */
+/* Resources that requests hold, until each ends or gives them back: r->held of a request,
+ * loop->held of all requests of a loop.  Callers compare with the bound before they take more. */
 enum holding {
 	HOLD_BODY,    /* bytes of unfinished bodies, and of uploads: BODIES_MAX */
 	HOLD_JOB,     /* bytes of submissions in progress: queue-bytes */
@@ -111,32 +120,32 @@ struct request {
 size_t request_swallow_max(const struct request *r);
 /* The value of a header, or NULL; borrowed until the request ends.  Not for Authorization. */
 const char *request_header(const struct request *r, const char *name);
-/* Call fn(arg) after r has ended and was logged; the last registered runs first. */
+/* Calls fn(arg) after r has ended and was logged; the last registered runs first. */
 void request_on_end(struct request *r, void (*fn)(void *arg), void *arg);
 /* r holds this amount, until it ends or this is called again. */
 void request_hold(struct request *r, enum holding kind, size_t amount);
-/* Suspend the connection until an answer is given or request_identified is called.  Idempotent. */
+/* Suspends the connection until an answer is given or request_identified is called.  Idempotent. */
 void request_wait(struct request *r);
 /* The principal is known: check the rest of the head, then receive the body. */
 void request_identified(struct request *r);
 
 /* ---- answers; errors as in the REST contract of OpenPAI ---- */
 
-/* Send r->reply; resumes a suspended connection. */
+/* Sends r->reply; resumes a suspended connection. */
 void answer_send(struct request *r);
-/* Add a header to the reply; the value is copied. */
+/* Adds a header to the reply; the value is copied. */
 void answer_header(struct request *r, const char *name, const char *value);
 void answer_error(struct request *r, const struct err *e);
 void answer_refuse(struct request *r, int status, const char *code, const char *message);
 /* 400 InvalidParametersError: the rule `must`, and the value found. */
 void answer_bad(struct request *r, const char *must, struct span found);
 void answer_text(struct request *r, int status, const char *text);
-/* Add the header ETag: W/"...".  true: the client has this version, and r was answered 304. */
+/* Adds the header ETag: W/"...".  true: the client has this version, and r was answered 304. */
 bool answer_unchanged(struct request *r, const char *tag);
-/* Send the JSON in r->reply.body. */
+/* Sends the JSON in r->reply.body. */
 void answer_json(struct request *r, int status);
-/* Whether this loop has memory for another large answer; if not, r has been answered 503.  Call it
- * before each step that allocates. */
+/* Returns true if this loop has memory for another large answer; if not, r has been answered 503.
+ * Call it before each step that allocates. */
 bool answer_has_room(struct request *r);
 /* HOLD_LARGE: the memory of r, if it exceeds REPLY_MAX. */
 void answer_hold(struct request *r);

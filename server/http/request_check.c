@@ -68,7 +68,7 @@ void head_take_line(struct request_head *f, const struct head_line *line)
 	f->next = (uintptr_t)line->version + strlen(line->version) + CRLF;
 }
 
-/* Does each line begin right after the CR LF of the line before? */
+/* Each line must begin right after the CR LF of the line before. */
 static void check_place(struct request_head *f, struct span name, struct span value)
 {
 	uintptr_t colon = (uintptr_t)name.p + name.n;

@@ -45,7 +45,7 @@ struct request_head {
 	bool chunked;
 };
 
-/* How a version of libmicrohttpd reads requests. */
+/* The strictness with which a version of libmicrohttpd reads requests. */
 enum library {
 	LIBRARY_REFUSED,   /* older than 0.9.75, or not a version */
 	LIBRARY_LENIENT,   /* before 1.0: addresses are checked */
@@ -62,9 +62,9 @@ struct head_line {
 	size_t uri_n;
 };
 void head_take_line(struct request_head *f, const struct head_line *line);
-/* Add one header; call in the order of arrival. */
+/* Adds one header; call it in the order of arrival. */
 void head_take_header(struct request_head *f, struct span name, struct span value);
-/* Split a target in absolute form, http://HOST:PORT/PATH?QUERY (RFC 9112 3.2.2): *host becomes the
+/* Splits a target in absolute form, http://HOST:PORT/PATH?QUERY (RFC 9112 3.2.2): *host becomes the
  * authority, *target the rest.  Other forms stay unchanged.  false: no host, or a user in it. */
 bool head_split_target(struct span *target, struct span *host);
 /* The library stores such a record per header, and per parameter of the query. */
@@ -75,14 +75,14 @@ enum head_size { SIZE_OK, SIZE_LINE, SIZE_HEADERS };
  * bytes of path and query. */
 enum head_size head_size(const struct request_head *f, size_t line_n);
 
-/* After all headers: the violation (static text), or NULL.  head_end: address of the end of the
- * head; ignored if addresses are not checked. */
+/* Called after all headers; returns the violation (static text), or NULL. head_end: address of the
+ * end of the head; ignored if addresses are not checked. */
 const char *request_check(struct request_head *f, const char *version, const char *head_end);
 
 /*
- * For --no-auth, where every client of the port may submit: refuse requests of web pages in the
- * user's browser.  Host must be a name of this machine, and Origin, if present, the server's own
- * page (scheme: "http", "https").  The violation (static text), or NULL.
+ * Used with --no-auth, where every client of the port may submit: refuses requests of web pages in
+ * the user's browser.  Host must be a name of this machine, and Origin, if present, the server's
+ * own page (scheme: "http", "https").  Returns the violation (static text), or NULL.
  */
 const char *request_check_local(const struct request_head *f, const char *scheme, uint16_t port);
 
@@ -95,5 +95,5 @@ enum body_type {
 	BODY_TYPE_REFUSED,
 	BODY_ENCODING_REFUSED
 };
-/* By Content-Type and Content-Encoding. */
+/* Returns the type by Content-Type and Content-Encoding. */
 enum body_type head_body_type(const struct request_head *f);

@@ -398,7 +398,7 @@ void long_lived_run_once(struct loop *l, bool stopping)
 		if (w->ending && event != LONG_LIVED_LEFT)
 			continue;
 		w->ending = event != LONG_LIVED_TICK;
-		/* It may end its own request, and no other. */
+		/* The callback may end its own request, and no other. */
 		w->callback(w->arg, event);
 	}
 }

@@ -23,24 +23,25 @@ struct stream_calls {
 	void (*last)(struct stream *s, void *arg);
 	/* Every stream-heartbeat seconds of a long-lived stream: write a heartbeat. */
 	void (*heartbeat)(struct stream *s, void *arg);
-	/* It has ended; nothing may be written any more.  Always called, once. */
+	/* The stream has ended; nothing may be written any more.  Always called, once. */
 	void (*gone)(void *arg);
 	bool long_lived;
 	bool finishes; /* it ends by itself, and a stopping server waits for it */
 };
 
-/* Begin to answer r; headers added before are sent.  NULL: r has been answered 429 or 503, or it is
- * a HEAD, which has no body; no callback is called. */
+/* Begins to answer r; headers added before are sent.  NULL: r has been answered 429 or 503, or it
+ * is a HEAD, which has no body; no callback is called. */
 struct stream *stream_open(struct request *r, int status, const char *type,
                            const struct stream_calls *calls, void *arg);
 /* false: there is no room, and nothing was taken. */
 bool stream_put(struct stream *s, struct span bytes);
 size_t stream_room(const struct stream *s);
-/* End it after the client has read everything. */
+/* Ends the stream after the client has read everything. */
 void stream_end(struct stream *s);
-/* End it at once with a reset, so that the client sees that it is incomplete. */
+/* Ends the stream at once with a reset, so that the client sees that it is incomplete. */
 void stream_cut(struct stream *s);
-/* In `last`: "lifetime", "shutdown" (of the server), or "token" (is not valid any more). */
+/* Returns the reason, for `last`: "lifetime", "shutdown" (of the server), or "token" (is not valid
+ * any more). */
 const char *stream_why(const struct stream *s);
 
 /* ---- server-sent events as text (HTML Living Standard, section 9.2): pure; all append ---- */
@@ -57,9 +58,9 @@ void sse_gone(struct str *out, const struct job_entry *job);
 void sse_end(struct str *out, const char *reason);
 
 /*
- * Long-lived requests: SSE streams and `?wait=` long polls.  At most --streams-per-user of one user
- * on a loop, and a quarter of the loop's --connections.  They end after stream-lifetime, when
- * the token is not valid any more, or when the server stops.
+ * Long-lived requests: SSE streams and `?wait=` long polls.  A loop has at most --streams-per-user
+ * of one user, and a quarter of its --connections.  They end after stream-lifetime, when the token
+ * is not valid any more, or when the server stops.
  */
 enum long_lived_event {
 	LONG_LIVED_TICK,     /* about once a second */
@@ -69,7 +70,7 @@ enum long_lived_event {
 	LONG_LIVED_LEFT,     /* the client has closed the connection */
 };
 
-/* After any event but TICK the request must end soon. */
+/* The request must end soon after any event but TICK. */
 typedef void long_lived_callback(void *arg, enum long_lived_event event);
 
 /* `seconds`: until LONG_LIVED_OVER, at most stream-lifetime.  false: there are too many, or the

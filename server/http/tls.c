@@ -246,7 +246,7 @@ const char *tls_warning(const struct tls *t)
 
 /* ---- a certificate without files ---- */
 
-enum { MADE_BITS = 2048, MADE_SEED = 28 /* what FIPS 186-4 has for so many bits */ };
+enum { MADE_BITS = 2048, MADE_SEED = 28 /* the size in FIPS 186-4 for so many bits */ };
 
 /* RSA, because a key on a curve cannot be made from a seed by GnuTLS, and because its signatures
  * are not random: the certificates of all servers with the same secret are the same bytes. */

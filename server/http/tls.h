@@ -13,10 +13,10 @@ struct tls_chain;
 	"SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-RSA:"                                      \
 	"-CIPHER-ALL:+AES-256-GCM:+AES-128-GCM:+CHACHA20-POLY1305:-MAC-ALL:+AEAD"
 
-/* Read and check a chain and its key (PEM).  NULL and *e (400): unreadable, not a regular file, not
- * a certificate, or the key does not match. */
+/* Reads and checks a chain and its key (PEM).  NULL and *e (400): unreadable, not a regular file,
+ * not a certificate, or the key does not match. */
 struct tls *tls_new(const char *cert_file, const char *key_file, struct err *e);
-/* Read the files again if they have changed (force: always).  1: new chain or warning, 0:
+/* Reads the files again if they have changed (force: always).  1: new chain or warning, 0:
  * unchanged, -1 and *e: the old chain stays; the same bad files are reported once.  Main thread. */
 int tls_refresh(struct tls *t, bool force, struct err *e);
 /* A warning about the files read last (readable key, expiry), or NULL. */
@@ -25,9 +25,9 @@ void tls_free(struct tls *t); /* NULL is allowed; holders of a chain keep it */
 
 /* A certificate that no file has, for a host (name or address, at most TLS_HOST_MAX bytes):
  * self-signed, valid until 2100.  The same seed makes the same key, the same host as well the same
- * bytes, in every process; whoever trusts one of a key trusts all of it.  Takes up to a second.
- * If *made is not NULL, it is replaced, for the same host, unless it has this seed.  -1 and *e:
- * 400, the host; 500, GnuTLS.  Main thread. */
+ * bytes, in every process; a client that trusts a certificate of a key trusts all of that key.
+ * Takes up to a second.  If *made is not NULL, it is replaced, for the same host, unless it has
+ * this seed.  -1 and *e: 400, the host; 500, GnuTLS.  Main thread. */
 enum { TLS_HOST_MAX = 253, TLS_SEED = 32 };
 int tls_make(struct tls **made, struct span host, const unsigned char seed[static TLS_SEED],
              struct err *e);

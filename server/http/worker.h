@@ -23,14 +23,14 @@ struct worker *worker_new(size_t queue);
 int worker_add(struct worker *w, struct store *s, struct err *e);
 void worker_free(struct worker *w); /* all inboxes must have been freed; NULL is allowed */
 
-/* For the calling thread; the worker is borrowed.  NULL and *e: 500. */
+/* Makes an inbox for the calling thread; the worker is borrowed.  NULL and *e: 500. */
 struct worker_inbox *worker_inbox_new(struct worker *w, struct err *e);
-/* Queued work is dropped: `done` is called with ran = false.  What runs is told to end, and waited
- * for: about CALL_END_MS at most. */
+/* Queued work is dropped: `done` is called with ran = false.  Work that runs is told to end, and
+ * waited for: about CALL_END_MS at most. */
 void worker_inbox_free(struct worker_inbox *in);
 void worker_inbox_run_once(void *inbox); /* calls `done` on this thread */
 
-/* What one of the threads does.  c: with the store of this thread. */
+/* Work on one of the threads. c: with the store of this thread. */
 typedef void worker_run(struct caller *c, void *arg);
 /* run(c, arg) on a thread of the worker, then done(arg, true) on the inbox's.  false: the queue is
  * full, or too much of this user (borrowed; NULL: nobody) waits in it, and nothing is called. */

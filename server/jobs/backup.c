@@ -13,7 +13,7 @@
 
 enum { BACKUP_PIECE = 16 << 10 };
 
-/* In the arena of the request. */
+/* Lives in the arena of the request. */
 struct backup {
 	struct server *server;
 	int fd; /* the copy; -1 */

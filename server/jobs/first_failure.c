@@ -1,5 +1,5 @@
 /*
- * Who failed first: of all tasks of a failed attempt, the one whose own failure came first, and
+ * The first failure: of all tasks of a failed attempt, the one whose own failure came first, and
  * those that only followed it.  When one process of a distributed program ends, the others lose it:
  * their connections break, or their collective operations time out, and often one of them is
  * noticed before the first.  So the time alone does not decide: CAUSES and the words of the exit
@@ -102,7 +102,7 @@ static struct span report_value(struct span report, const char *key)
 	return span_to(value, span_chr(value, '\n'));
 }
 
-/* What the task said at its end: the text by which it was explained, else the last lines. */
+/* Returns the last words of a task: the text that explained its end, else the last lines. */
 static struct span said_last(struct span message, struct span report)
 {
 	struct span text = report_value(report, "\nmatchedUserLogString: ");
@@ -180,7 +180,7 @@ static void first_put_cause(struct shower *w, const struct task_end *t, struct s
 	struct span text = span_trim(scan_text(scan_get(report, "matchedUserLogString"), w->a));
 	struct span reason = scan_text(scan_get(report, "failedLine"), w->a);
 	if (text.n && !memchr(text.p, '\n', text.n)) {
-		/* Where it is last in the log, up to the end of its line. */
+		/* The last occurrence in the log, up to the end of its line. */
 		const char *key = arena_dup(w->a, text);
 		size_t last = SIZE_MAX;
 		for (size_t at = 0; (at = span_find(log, at, key)) != SIZE_MAX; at++)

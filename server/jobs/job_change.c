@@ -20,7 +20,7 @@
 
 enum { TRIES = 6, WAIT_MS = 40, MESSAGE_MAX = 2048 };
 
-/* In the arena of the request. */
+/* Lives in the arena of the request. */
 struct job_change {
 	struct request *r;
 	/* Makes `patch` from c->job and c->doc, in the arena.  false: nothing to send; r is
@@ -296,7 +296,7 @@ enum tags_changed tags_change(struct str *out, struct span list, struct span tag
 
 /* ---- the routes ------------------------------------------------------------------------------ */
 
-/* With resourceVersion, so that concurrent changes lose no tag. */
+/* Patches with resourceVersion, so that concurrent changes lose no tag. */
 static void tags_patch(struct job_change *c, struct span list)
 {
 	STR_AUTO body = STR_INIT((size_t)4 * LIST_MAX);
@@ -352,7 +352,7 @@ static bool tag_plan_delete(struct job_change *c)
 		tags_patch(c, str_view(&list));
 		return true;
 	}
-	/* On a retry, the first attempt may have removed it. */
+	/* A first attempt may have removed the tag. */
 	if (c->tries)
 		tag_deleted(c);
 	else
@@ -401,7 +401,8 @@ static int64_t role_count(struct span role, const char *key)
 	return n;
 }
 
-/* Does the configuration set minSucceededInstances of this role?  true if that is unknown. */
+/* Returns true if the configuration sets minSucceededInstances of this role, or if that is
+ * unknown. */
 static bool role_says_succeeded(const struct scaled_role *f)
 {
 	const struct node *roles = node_get(f->config, "taskRoles");
@@ -461,7 +462,7 @@ static int scale_find_role(const struct scale *s, struct arena *a, struct scaled
 	return 0;
 }
 
-/* Per instance. */
+/* Returns the GPUs per instance. */
 static int64_t role_gpus(const struct scale *s, struct span role, struct arena *a)
 {
 	int64_t sum = 0;

@@ -31,8 +31,7 @@ struct completion_status outcome_read(struct span completion_status, struct aren
 		{ 0 },
 	};
 	struct completion_status o = { .has_code = false };
-	(void)scan_fields(completion_status, FIELDS, &o,
-	                  a); /* what is malformed counts as absent */
+	(void)scan_fields(completion_status, FIELDS, &o, a); /* malformed members count as absent */
 	o.has_code = scan_int(o.code_json, INT32_MIN, INT32_MAX, &o.code);
 	return o;
 }

@@ -149,7 +149,7 @@ void job_waiting_put(struct str *out, const struct job_entry *job, const struct 
 		                         "in trouble (see k8s/deploy/frameworkcontroller)" },
 	};
 	const struct event *v = why->machine.n ? NULL : why->event;
-	/* When the controller begins the next attempt. */
+	/* The controller then begins the next attempt. */
 	int64_t next_ms = job->transition_ms + (int64_t)job->retry_delay_s * 1000;
 	bool retries = job->retry_delay_s != JOB_ENTRY_NONE &&
 	               job->transition_ms != JOB_ENTRY_NONE &&
@@ -205,9 +205,9 @@ static size_t may_count(const struct job_entry *job, const struct event *v, size
 			if (!span_is(v[i].type, "Warning") || !v[i].pod_uid.n ||
 			    !span_is(v[i].framework, job->name))
 				continue;
-			/* By kind; of one kind, what says nothing itself comes last: "Error:
-			 * ImagePullBackOff" repeats the reason of the container's state, one word,
-			 * which names neither an object nor a cause. */
+			/* Events rank by kind; an event of a kind that says nothing itself comes
+			 * last: "Error: ImagePullBackOff" repeats the reason of the container's
+			 * state, one word, which names neither an object nor a cause. */
 			enum event_rank own = event_kind(&v[i])->rank;
 			struct span says = v[i].message;
 			bool bare = span_starts(says, "Error: ") &&
@@ -266,8 +266,8 @@ const struct event *job_waiting(const struct job_shown *s, const struct event *v
 	return best < n ? about[best] : NULL;
 }
 
-/* Is an Event outdated by others (v[0..n), the latest first): has the pod been replaced, or
- * scheduled? */
+/* Returns true if others (v[0..n), the latest first) have outdated an Event: the pod has been
+ * replaced, or scheduled. */
 static bool is_past(const struct event *one, const struct event *v, size_t n)
 {
 	bool latest = true;

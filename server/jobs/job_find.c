@@ -14,7 +14,7 @@
 #include "server/jobs/jobs_internal.h"
 #include "translate/translate.h"
 
-/* In the request's arena. */
+/* Lives in the request's arena. */
 struct job_search {
 	struct request *r;
 	job_found *found;

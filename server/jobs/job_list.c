@@ -155,7 +155,7 @@ int job_query_read(struct job_query *q, const char *query, bool v1, struct arena
 
 static bool query_contains(const char *text, struct span part)
 {
-	/* For texts as short as these, memmem takes longer. */
+	/* memmem takes longer for texts as short as these. */
 	for (size_t n = strlen(text); n >= part.n;) {
 		const char *found = memchr(text, part.p[0], n - part.n + 1);
 		if (!found || memcmp(found, part.p, part.n) == 0)
@@ -243,7 +243,7 @@ static struct job_key key_of_job(const struct job_query *q, const struct job_ent
 		key.field[i] = be64toh(key.field[i]);
 	if (!text)
 		key.field[0] = (uint64_t)number ^ KEY_SIGN;
-	/* As in PostgreSQL: last in ascending order, first in descending order. */
+	/* The order of PostgreSQL: last in ascending order, first in descending order. */
 	if ((q->order == ORDER_PRIORITY && text && !text[0]) ||
 	    (q->order == ORDER_COMPLETED && number == JOB_ENTRY_NONE))
 		key.field[0] = UINT64_MAX;

@@ -1,6 +1,7 @@
 /*
- * GET /api/v2/machine: what this machine has, and which jobs have or want it.  The engine publishes
- * this after each decision; the names of jobs are those of the list, which all users see.
+ * GET /api/v2/machine: the resources of this machine, and the jobs that hold or want them.  The
+ * engine publishes this after each decision; the names of jobs are those of the list, which all
+ * users see.
  */
 #include <stdlib.h>
 
@@ -10,7 +11,7 @@
 #include "server/jobs/jobs.h"
 #include "server/jobs/jobs_internal.h"
 
-/* At most this many jobs are shown in each of the two lists, with so many bytes of the reason. */
+/* The most jobs that each of the two lists shows, and bytes of their reasons. */
 enum { MACHINE_JOBS = 500, MACHINE_REASON = 500 };
 
 struct machine_row {
@@ -18,7 +19,7 @@ struct machine_row {
 	const struct job_entry *job;
 };
 
-/* By the place in the queue, those without one last; then by age. */
+/* Orders by the place in the queue, jobs without one last; then by age. */
 static int machine_compare(const void *a, const void *b)
 {
 	const struct machine_row *x = a;
@@ -60,7 +61,7 @@ static void machine_put_row(struct request *r, const struct engine_shares *all,
 	}
 	if (s->place)
 		json_put_int(out, "position", (int64_t)s->place);
-	/* Why it waits, for those who may see its Events. */
+	/* The reason is for users who may see the job's Events. */
 	if (job_may(r, row->job, JOB_SEE))
 		(void)engine_waiting(r->loop->server->engine, span_of(row->job->uid), &r->arena,
 		                     &why);

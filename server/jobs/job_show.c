@@ -388,7 +388,7 @@ static void config_write_map(struct str *out, const struct node *n, write_member
 	str_char(out, '}');
 }
 
-/* In `auth`, only the registry and references to secrets are visible. */
+/* Only the registry and references to secrets of `auth` are visible. */
 static void write_auth_member(struct str *out, const struct member *m)
 {
 	const struct node *v = &m->value;
@@ -450,8 +450,9 @@ bool config_json(struct str *out, struct span text, struct arena *a)
 	return root;
 }
 
-/* May the text be shown as it is?  This server has masked its secrets at the submission, so masking
- * them again changes nothing.  Texts of other programs may have secrets in comments. */
+/* Returns true if the text may be shown as it is.  This server has masked its secrets at the
+ * submission, so masking them again changes nothing.  Texts of other programs may have secrets in
+ * comments. */
 static bool config_is_safe(const struct job_entry *job, struct span text, struct arena *a)
 {
 	STR_AUTO shown = STR_SECRET(REPLY_MAX);
@@ -471,7 +472,7 @@ static void config_refuse(struct request *r, const char *why)
 	answer_refuse(r, 404, "NoJobConfigError", why);
 }
 
-/* ?written=true; *value: what it is, p is NULL if it is absent. */
+/* Reads ?written=true; *value: its value, p is NULL if it is absent. */
 static bool config_written(struct request *r, struct span *value)
 {
 	if (!query_find(span_of(r->query), "written", &r->arena, value))

@@ -60,7 +60,8 @@ void followers_free(struct followers *all)
 	free(all);
 }
 
-/* That of the queue, in which changes of one job are joined until they are read. */
+/* Returns the descriptor of the queue, in which changes of one job are joined until they are
+ * read. */
 int followers_fd(const struct followers *all)
 {
 	return change_queue_fd(all->queue);

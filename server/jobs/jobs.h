@@ -43,7 +43,8 @@ void job_path_segment(struct str *out, struct span text);
 
 /*
  * Clients of one loop that wait for changes of jobs.  fd is readable when followers_run_once has
- * something to do.  NULL and *e: 500.  Free it when no request is left; NULL is allowed.
+ * something to do.  NULL and *e: 500.  The caller frees it when no request is left; NULL is
+ * allowed.
  */
 struct followers;
 struct cache;

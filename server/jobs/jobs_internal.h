@@ -1,5 +1,17 @@
 #pragma once
-/* Shared by the files of this folder.  Absent values have p == NULL. */
+/*
+ * Shared by the files of this folder.  Absent values have p == NULL.
+ *
+ *	static void counts_found(struct request *r, const struct job_entry *job)
+ *	{
+ *		struct span doc;
+ *		if (job_entry_doc(job, &r->arena, &doc))
+ *			job_counts(&r->reply.body, doc, &r->arena);
+ *		answer_json(r, 200);
+ *	}
+ *
+ * A handler calls job_find(r, counts_found).  Errors answer the request.  The thread of r's loop.
+ */
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/json/put.h"
@@ -20,7 +32,7 @@
 
 /* ---- job_find.c ---- */
 
-/* Has the client this access to the job? */
+/* Returns true if the client has this access to the job. */
 bool job_may(const struct request *r, const struct job_entry *job, enum job_need need);
 /* Gives a reference to r, which drops it when it ends. */
 void job_keep(struct request *r, const struct job_entry *job);
@@ -43,8 +55,8 @@ struct job_id {
 /* Reads {job} of v2, or {user} and {job} of v1, into the arena.  false: no job can have this id. */
 bool job_id_read(struct span id, struct arena *a, struct job_id *out);
 bool job_id_pair(struct span user, struct span job, struct arena *a, struct job_id *out);
-/* Do user and name stored in the Framework match the id, or its alias?  An alias gives read access
- * only. */
+/* Returns true if user and name stored in the Framework match the id, or its alias.  An alias gives
+ * read access only. */
 bool job_id_fits(const struct job_id *id, const struct job_entry *found, bool alias);
 
 /* ---- job_watch.c ---- */
@@ -124,8 +136,9 @@ struct job_key {
 };
 
 /*
- * One page of a list, without sorting the whole list.  Add jobs in any order, then end: v[0..n) is
- * the page.  At most 2 * (offset + limit) jobs are held, borrowed.
+ * One page of a list, without sorting the whole list.  Jobs are added in any order, then
+ * job_page_end is called: v[0..n) is the page.  At most 2 * (offset + limit) jobs are held,
+ * borrowed.
  */
 struct job_page {
 	const struct job_query *query;
@@ -234,7 +247,7 @@ int scale_plan(const struct scale *s, struct arena *a, struct span *patch, struc
 
 /* ---- job_detail.c ---- */
 
-/* Append a job in full, one entry of job-attempts, or all attempts of one task.  -1 and *e: 500 if
+/* Appends a job in full, one entry of job-attempts, or all attempts of one task.  -1 and *e: 500 if
  * the stored object cannot be shown; 404 NoJobError if there is no such task. */
 struct task_name {
 	struct span role;
@@ -275,7 +288,7 @@ struct shower {
 	size_t readable, ports; /* the rest of SHOWN_READABLE and SHOWN_PORTS */
 	struct fw_view attempt; /* that is shown; its roles are inflated */
 	struct completion_status outcome;
-	struct span stop_reason; /* why the server has stopped the job; n is 0 if it has not */
+	struct span stop_reason; /* reason of the server's stop; n is 0 if there was none */
 	struct task_ends *ends;  /* gets those of all roles; NULL: nobody asks for them */
 	/* The latest diagnostics and the text written for them: tasks often share them. */
 	struct span same_in;

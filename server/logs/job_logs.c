@@ -80,7 +80,7 @@ static bool is_on(struct request *r, const char *parameter)
 	       (!value.p || span_is(value, "true"));
 }
 
-/* Without a token secret, links are valid in this process only. */
+/* Returns the key of links.  If there is no token secret, they are valid in this process only. */
 static struct log_signing signing(const struct request *r)
 {
 	struct log_signing by = { .now_s = (int64_t)time(NULL) };
@@ -142,7 +142,7 @@ static void locations_looked(struct request *r, const struct log_link *l, enum l
 		answer_locations(r, l, there == LOG_OF_POD ? N_FILES : N_KEPT, dropped);
 }
 
-/* It may not have written anything yet. */
+/* Answers for a task that may not have written anything yet. */
 static void locations_of_running(struct request *r, const struct log_link *l, enum log_there there,
                                  int64_t dropped)
 {
@@ -332,7 +332,7 @@ bool logs_find_task(struct span doc, struct span role, struct span index, struct
 		.attempt = job.attempt,
 		.retry = task.attempt,
 		.pod_uid = good_uid ? arena_dup(a, task.uid) : "",
-		/* In these states FrameworkController has a pod. */
+		/* FrameworkController has a pod in these states. */
 		.runs = span_is(task.state, "AttemptCreationRequested") ||
 		        span_is(task.state, "AttemptPreparing") ||
 		        span_is(task.state, "AttemptRunning"),

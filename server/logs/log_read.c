@@ -49,7 +49,7 @@ struct log_reading {
 	struct stream *stream;          /* NULL: not yet */
 	struct str held;                /* a last line that may be a message of the kubelet */
 	bool within;                    /* the forwarded bytes end within a line */
-	/* For the end of a log: a ring buffer; once it is full, the oldest byte is at ring[at]. */
+	/* A ring buffer for the end of a log; once it is full, the oldest byte is at ring[at]. */
 	char *ring;
 	size_t size, n, at;
 };
@@ -446,8 +446,8 @@ static bool pod_has_text(struct span object, const char *key, struct span wanted
 	return scan_string(scan_get(object, key), a, &text) && span_eq(text, wanted);
 }
 
-/* Has it the uid and the labels of the task, and is its owner the ConfigMap of an attempt of this
- * Framework? */
+/* Returns true if the pod has the uid and the labels of the task, and its owner is the ConfigMap of
+ * an attempt of this Framework. */
 static bool pod_is_of_task(const struct log_link *l, struct span pod, struct arena *a)
 {
 	struct span meta = scan_get(pod, "metadata");

@@ -25,7 +25,7 @@ enum {
 	OUTPUT_PACKED_MAX = 512 << 10, /* bytes of a body, and of an output that is kept */
 };
 
-/* Where the ends of outputs are kept (logs_internal.h): ConfigMaps in the store of objects, the
+/* The storage of the ends of outputs (logs_internal.h): ConfigMaps in the store of objects, the
  * cluster or the directory of --local. */
 struct output_store;
 extern const struct output_store OUTPUT_CONFIGMAPS;
@@ -33,7 +33,7 @@ extern const struct output_store OUTPUT_CONFIGMAPS;
 struct uploads;
 
 struct uploads *uploads_new(void);
-/* When all requests have ended.  NULL is allowed. */
+/* Frees it when all requests have ended.  NULL is allowed. */
 void uploads_free(struct uploads *u);
 
 extern const struct route UPLOAD_ROUTE;

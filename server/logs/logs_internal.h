@@ -15,7 +15,7 @@ enum { LOG_LINK_KEY = 32 }; /* MAC_BYTES */
  */
 struct log_link {
 	struct span job, attempt, role, index, retry, file; /* in the path, decoded; no NUL */
-	/* In the link's token. */
+	/* Members of the link's token: */
 	const char *framework, *framework_uid, *pod_uid, *user;
 	int64_t expires_s; /* since 1970 */
 	bool tail;         /* the end of the log only */
@@ -71,9 +71,9 @@ typedef void log_looked(struct request *r, const struct log_link *l, enum log_th
  * The pod is found by the name that FrameworkController gives it, and must have l->pod_uid and the
  * labels of the task: users can write anything into a status.
  *
- * With `looked`, only finds out which logs the task attempt has; l->pod_uid is "" if the pod is
- * gone.  `looked` is called later, unless r is answered: 503, 500.  dropped: bytes of output before
- * what there is.
+ * If `looked` is given, it only finds out which logs the task attempt has; l->pod_uid is "" if the
+ * pod is gone.  `looked` is called later, unless r is answered: 503, 500.  dropped: the number of
+ * bytes of output before the kept ones.
  */
 void log_read(struct request *r, const struct log_link *l, bool follow, log_looked *looked);
 
@@ -87,8 +87,8 @@ enum { KUBELET_TEXT_MAX = 2048 };
 /* The number of bytes before a last line that may become such a message.  `within`: text begins
  * within a line. */
 size_t kubelet_text_begins(struct span text, bool within);
-/* Is the last line such a message?  It must contain the uid of the pod or the id of the container
- * ("" if unknown). */
+/* Returns true if the last line is such a message.  It must contain the uid of the pod or the id of
+ * the container ("" if unknown). */
 bool kubelet_text_is(struct span line, const char *pod_uid, const char *container_id);
 
 /* ---- output_text.c: output as frames, and which outputs of a job are kept.  Pure. ---- */
@@ -184,22 +184,22 @@ struct output_call {
 	const char *user; /* as in store.h; NULL: urgent */
 	int64_t deadline_ms;
 	struct output_id id;
-	struct output_index index; /* list: the result; put: what remains, and what is displaced */
+	struct output_index index; /* list: the result; put: what remains and is displaced */
 	struct output_entry entry; /* put: of id */
 	struct output_facts facts; /* put; the result of get */
 	struct span packed;        /* put */
 	struct span frames;        /* the result of get, until `done` returns */
-	/* why: for people. */
+	/* why: a text for people. */
 	void (*done)(struct output_call *c, enum output_outcome o, struct span why);
 	void *arg;
-	/* Of the store. */
+	/* The store's own: */
 	const char *version;
 	struct str body; /* done with str_done by the caller */
 };
 
 /*
- * Where the ends of outputs are kept: a table of three functions.  What is read is untrusted.  All
- * on the thread of c->store; nothing blocks.
+ * The storage of the ends of outputs: a table of three functions.  Data that is read is untrusted.
+ * All functions run on the thread of c->store and do not block.
  */
 struct output_store {
 	/* The kept outputs of the job of c->id. */
@@ -236,6 +236,7 @@ bool output_index_read(struct span configmap, const char *framework_uid, struct 
                        struct output_index *out);
 /* Appends the lines of all entries that are not displaced. */
 void output_index_lines(struct str *out, const struct output_index *x);
-/* Appends the ConfigMap with these lines.  With a version, it is a merge patch of that one. */
+/* Appends the ConfigMap with these lines.  If a version is given, it is a merge patch of that
+ * one. */
 void output_index_write(struct str *out, const struct output_id *id, struct span version,
                         struct span lines, struct arena *a);

@@ -246,7 +246,8 @@ static void output_removed(void *name, const struct store_reply *reply)
 	free(name);
 }
 
-/* No line names them any more, whatever becomes of the new output.  Nobody waits for it. */
+/* No line of the index names them any more, also if the new output fails.  The deletion is not
+ * waited for. */
 static void outputs_delete_displaced(const struct output_call *c)
 {
 	for (size_t i = 0; i < c->index.n; i++) {
@@ -296,7 +297,7 @@ static void output_made(void *arg, const struct store_reply *reply)
 		output_fail(c, reply);
 }
 
-/* There is an output of this attempt: is it the same? */
+/* Compares with the existing output of this attempt. */
 static void output_compared(void *arg, const struct store_reply *reply)
 {
 	struct output_call *c = arg;

@@ -119,7 +119,8 @@ bool output_cut(struct span *packed, size_t room, struct arena *a, int64_t *drop
 	size_t needs = packed->n;
 	for (size_t left = CUTS_MAX; left > 0; left--) {
 		ARENA_AUTO once = { 0 };
-		/* As compressible as what was tried; the less, the more often that was wrong. */
+		/* Assumes that the rest compresses like the text tried; takes less the more often
+		 * that was wrong. */
 		most = most * room / needs * left / CUTS_MAX;
 		if (!most)
 			return false;

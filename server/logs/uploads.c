@@ -1,5 +1,5 @@
 /*
- * Uploads of output.  Those of one job run one after the other:
+ * Uploads of output.  The uploads of one job run one after the other:
  *
  *	TokenReview -> [body] -> the task, in the cache, else GET of the Framework
  *	-> list of kept outputs -> put (again if another server was faster)
@@ -58,7 +58,7 @@ struct uploads {
 	struct upload *first, **last; /* all, from the header to the end of the answer */
 };
 
-/* With the rate of bad tokens, which outlives the requests. */
+/* Makes the uploads with the rate of bad tokens, which outlives the requests. */
 struct uploads *uploads_new(void)
 {
 	struct uploads *u = xcalloc(1, sizeof(*u));
@@ -172,7 +172,7 @@ static void token_reviewed(void *arg, enum token_verdict f, const struct review_
 
 enum task_match { TASK_MATCHES, TASK_UNKNOWN, TASK_OTHER };
 
-/* Does the document name this pod?  If so, fills in the attempt. */
+/* Finds out if the document names this pod.  If so, fills in the attempt. */
 static enum task_match match_task(struct upload *u, const struct job_entry *job, struct span doc)
 {
 	ARENA_AUTO a = { 0 };
@@ -205,10 +205,10 @@ static bool match_cache(struct upload *u)
 }
 
 /*
- * May its TokenReview start?  Pods share an address (that of their node), so what one of them does
- * must not use up what the others need.  The limits of an address are therefore for tokens whose
- * pod is not in the cache; the uid, which is random, tells.  The others wait for nobody, but there
- * is one review at a time of an address and pod.
+ * Decides if its TokenReview may start.  Pods share an address (that of their node), so one of them
+ * must not use up the limit of the others.  The limits of an address are therefore for tokens whose
+ * pod is not in the cache; the uid, which is random, tells.  The others do not wait, but there is
+ * one review at a time of an address and pod.
  */
 static void upload_admit_review(struct upload *u)
 {
@@ -310,7 +310,7 @@ static store_callback framework_came;
 static void outputs_were_listed(struct output_call *c, enum output_outcome o, struct span why);
 static void output_was_put(struct output_call *c, enum output_outcome o, struct span why);
 
-/* After the answer. */
+/* Called after the answer. */
 static void upload_finish(struct upload *u)
 {
 	u->stage = UPLOAD_OVER;

@@ -42,7 +42,7 @@ static void run_tails(void *arg)
 	log_streams_run_once(l->has->log_streams);
 }
 
-/* Called in each round, so the count is that of the last round. */
+/* Called in each round: the count is that of the last round. */
 static int wait_tails(const void *arg)
 {
 	const struct loop *l = arg;

@@ -70,7 +70,7 @@ static void metrics_put_seconds(const struct scrape *s, const char *suffix, cons
 
 /* ---- histograms ---- */
 
-/* Of several threads. */
+/* The sum of the histograms of several threads. */
 struct histogram_sum {
 	uint64_t bucket[HISTOGRAM_BOUNDS + 1], us, n;
 };

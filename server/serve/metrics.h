@@ -9,7 +9,7 @@ struct server;
 
 extern const struct route METRICS_ROUTE;
 
-/* Appends all metrics.  Nothing here depends on the number of jobs.  Any thread. */
+/* Appends all metrics.  The size does not depend on the number of jobs.  Any thread. */
 void metrics_text(struct str *out, const struct server *s);
 /* Appends docs/METRICS.md. */
 void metrics_page(struct str *out);

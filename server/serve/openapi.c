@@ -252,7 +252,7 @@ static void add_response(json_t *responses, int status, const char *description,
 	    json_pack("{s:s, s:o}", "description", description, "content", types));
 }
 
-/* Add an error; a status that has an entry gets more codes. */
+/* Adds an error; a status that has an entry gets more codes. */
 static void add_refusal(json_t *responses, int status, const char *more)
 {
 	STR_AUTO number = STR_INIT(STATUS_TEXT);

@@ -16,7 +16,7 @@ handler openapi_get;
 /* schemas.c */
 handler schemas_get;
 
-/* Append docs/ROUTES.md, and /openapi.json (openapi.c). */
+/* Appends docs/ROUTES.md, and /openapi.json (openapi.c). */
 void routes_page(struct str *out);
 void openapi_page(struct str *out);
 /* The names of all JSON Schemas, and one of them; false: there is none of this name (schemas.c). */

@@ -6,7 +6,7 @@
 #include "server/serve/routes.h"
 #include "translate/job/dialect.h"
 
-/* Besides those of the dialects, and `config`. */
+/* Schemas besides those of the dialects, and `config`. */
 static const struct {
 	const char *name;
 	enum schema_name schema;

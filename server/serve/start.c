@@ -92,8 +92,8 @@ static int check_options(struct service *s, struct err *e)
 	if (options_check(o, address_is_loopback(&s->address),
 	                  !output || address_is_loopback(&s->output_address), e) < 0)
 		return -1;
-	/* Before any file is read, so that a file that needs a capability fails now, not on SIGHUP.
-	 */
+	/* Capabilities are dropped before any file is read, so that a file that needs one fails
+	 * now, not on SIGHUP. */
 	uint32_t keep = 0;
 	if (address_port(&s->address) < LOW_PORTS ||
 	    (output && address_port(&s->output_address) < LOW_PORTS) ||
@@ -101,11 +101,11 @@ static int check_options(struct service *s, struct err *e)
 		keep |= 1u << CAP_NET_BIND_SERVICE;
 	if (options_run_here(o) && o->no_auth)
 		keep |= 1u << CAP_SETFCAP; /* root needs it for user namespaces: the sandbox */
-	/* What tasks of `run` may do is what its user may do. */
+	/* Tasks of `run` may do what its user may do. */
 	return s->server.foreground ? 0 : process_drop_capabilities(keep, e);
 }
 
-/* Read the token keys.  NULL and *e (400). */
+/* Reads the token keys.  NULL and *e (400). */
 static struct keyring *reload_keys(const struct options *o, const char **file, struct err *e)
 {
 	const struct keyring_options k = {
@@ -139,8 +139,8 @@ static bool makes_output_tls(const struct options *o)
 	return options_output_tls(o) && !o->output_ca[0];
 }
 
-/* All servers with the same secret have the same certificate.  Without a secret, or with one that
- * is public, a random one is made at each start, and stays. */
+/* All servers with the same secret have the same certificate.  If there is no secret, or a public
+ * one, a random certificate is made at each start, and stays. */
 static int open_output_tls(struct server *s, struct err *e)
 {
 	unsigned char seed[TLS_SEED];
@@ -275,7 +275,8 @@ static int open_workers(struct service *s, struct err *e)
 	return 0;
 }
 
-/* What only a running server holds: the lock of a directory, threads, memory of loops. */
+/* Opens the resources that only a running server holds: the lock of a directory, threads, memory of
+ * loops. */
 static int open_shared(struct service *s, struct err *e)
 {
 	struct server *v = &s->server;
@@ -297,7 +298,7 @@ static void allow_files(struct options *o, size_t loops)
 	if (options_run_here(o))
 		ours += LOCAL_FILES + loops * (size_t)o->log_streams * LOG_FILES_MAX;
 	size_t wanted = loops * (size_t)o->connections + ours;
-	/* Else tasks with many ports start one after the other. */
+	/* Without these, tasks with many ports start one after the other. */
 	size_t ports = options_run_here(o) ? ENGINE_PORTS_HELD : 0;
 	size_t allowed = process_allow_files(wanted + ports);
 	if (allowed >= wanted)
@@ -356,7 +357,7 @@ static int open_ports(struct service *s, struct err *e)
 		l->has->uploads = uploads_new();
 		l->body_max = OUTPUT_PACKED_MAX;
 	}
-	/* Without authentication; nor do scrapes. */
+	/* This listener has no authentication; nor have scrapes. */
 	return !o->metrics_listen[0] || open_port(s, &s->metrics_address, v->tls, &METRICS_ROUTE, e)
 	           ? 0
 	           : -1;
@@ -374,7 +375,7 @@ void start_begin(struct service *s)
 int start_all(struct service *s, struct err *e)
 {
 	start_begin(s);
-	/* Before threads are started: they inherit the blocked signals. */
+	/* Signals are blocked before threads are started, which inherit the mask. */
 	if (open_signals(s, e) < 0)
 		return -1;
 	for (size_t i = 0; i < N_START_STEPS; i++) {
@@ -393,7 +394,7 @@ int start_all(struct service *s, struct err *e)
 	if (!s->server.foreground &&
 	    !(s->runtime_configmap = runtime_configmap_start(&s->server, e)))
 		return -1;
-	/* On one machine nothing can be left half created. */
+	/* A machine cannot leave a job half created. */
 	if (!s->server.local && !(s->gc = gc_start(&s->server, e)))
 		return -1;
 	s->rounds = rounds_start(&s->server, e);
@@ -534,7 +535,7 @@ void start_error(struct str *out, const char *file, const struct err *e)
 	}
 }
 
-/* Log that a reload failed, with all errors. */
+/* Logs that a reload failed, with all errors. */
 static void say_kept(const char *message, const char *file, const struct err *e)
 {
 	STR_AUTO text = STR_INIT(TEXT_MAX);
@@ -542,7 +543,7 @@ static void say_kept(const char *message, const char *file, const struct err *e)
 	log_event(LOG_ERROR, message, "why", str_c(&text));
 }
 
-/* Wait until each loop has begun a round after the change: then no loop uses the old keys. */
+/* Waits until each loop has begun a round after the change: then no loop uses the old keys. */
 static bool all_have_seen(struct loop *loops, size_t n, unsigned generation)
 {
 	int64_t end = clock_ms() + PATIENCE_MS;

@@ -29,8 +29,8 @@ struct service {
 };
 
 /*
- * What is read and checked before anything else, in this order; `rest-lit check` runs the same
- * steps.  They hold nothing that a second process could need.
+ * The steps that read and check files before anything else, in this order; `rest-lit check` runs
+ * the same steps.  They hold nothing that a second process could need.
  */
 struct start_step {
 	const char *name;
@@ -40,24 +40,24 @@ struct start_step {
 enum { N_START_STEPS = 10 };
 extern const struct start_step START_STEPS[N_START_STEPS];
 
-/* Before the first step. */
+/* Called before the first step. */
 void start_begin(struct service *s);
 /* The warnings about configuration and files; key and value may be NULL. */
 typedef void start_warn(void *arg, const char *text, const char *key, const char *value);
 void start_warnings(const struct service *s, start_warn *say, void *arg);
-/* Append all notes of an error: "FILE:LINE:COLUMN: text; ...". */
+/* Appends all notes of an error: "FILE:LINE:COLUMN: text; ...". */
 void start_error(struct str *out, const char *file, const struct err *e);
 
-/* Create everything; clients can connect, but loops do not run yet.  -1, *e (400: wrong usage) and
+/* Creates everything; clients can connect, but loops do not run yet.  -1, *e (400: wrong usage) and
  * s->file. */
 int start_all(struct service *s, struct err *e);
-/* Log the configuration; `scrubbed`: a variable that was unset, or NULL. */
+/* Logs the configuration; `scrubbed`: a variable that was unset, or NULL. */
 void start_report(const struct service *s, const char *scrubbed);
-/* Also after a failed start.  The loops must have ended. */
+/* Frees everything, also after a failed start.  The loops must have ended. */
 void start_undo(struct service *s);
 
 /*
- * Read files again: token keys, --facts, --hived-config, certificates.  A file with an error does
+ * Reads files again: token keys, --facts, --hived-config, certificates.  A file with an error does
  * not replace the old content; the log names file and place.  Main thread.  After reload_all
  * returns, all loops use the new content.  reload_certificate: without force, if its files have
  * changed.

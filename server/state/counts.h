@@ -1,7 +1,7 @@
 #pragma once
 /*
- * What the server counts for /metrics (metrics.h): a set of counts for each loop and each further
- * store, written by its thread only, read by any.  Here are no texts of clients: routes, dialects
+ * The counts of the server for /metrics (metrics.h): a set of counts for each loop and each further
+ * store, written by its thread only, read by any.  They have no texts of clients: routes, dialects
  * and outcomes are rows of tables, so the size is fixed.
  */
 #include <stdbool.h>
@@ -18,7 +18,7 @@ struct route;
 enum { CODES_N = 29 };
 extern const short CODES[CODES_N];
 
-/* What became of the body of a submission. */
+/* The outcomes of the body of a submission. */
 enum submit_outcome {
 	SUBMIT_CREATED,
 	SUBMIT_REPEATED, /* an earlier request with the same Idempotency-Key has created it */
@@ -47,19 +47,19 @@ struct loop_counts {
 	size_t n_routes;
 	atomic_ullong submissions[DIALECT_ROWS][SUBMIT_OUTCOME_MAX];
 	struct histogram translation;
-	/* As of the last round. */
+	/* The values of the last round. */
 	atomic_ullong requests, connections, long_lived, log_streams;
 	struct store_counts store;
 	struct route_counts route[]; /* n_routes, then one for requests without a route */
 };
 
-/* Of the janitor; the main thread. */
+/* The counts of the janitor; the main thread writes them. */
 struct janitor_counts {
 	atomic_ullong good, failed; /* rounds */
 	atomic_ullong frameworks, classes;
 };
 
-/* Of --webhook; the main thread. */
+/* The counts of --webhook; the main thread writes them. */
 struct webhook_counts {
 	atomic_ullong sent, failed; /* attempts */
 	atomic_ullong pending;      /* jobs, in the last round */
@@ -76,9 +76,10 @@ struct counts {
 	struct webhook_counts webhook;
 };
 
-/* Zero at the beginning.  When no thread counts or reads any more; NULL is allowed. */
+/* Zero at the beginning.  Frees the counts when no thread uses them any more; NULL is allowed. */
 void counts_free(struct counts *c);
-/* For a new loop with these routes, or for a store of the main thread.  At start only. */
+/* Makes the counts of a loop with these routes, or of a store of the main thread.  At start
+ * only. */
 struct loop_counts *counts_loop(struct counts *c, const struct route *routes, size_t n);
 struct store_counts *counts_store(struct counts *c);
 /* route: index in the routes of the loop, or n_routes.  us: to the answer; -1: not measured. */

@@ -1,9 +1,15 @@
 #pragma once
 /*
  * The log: one line per event on standard error, as JSON or logfmt.  A line is built field by field
- * and written whole.  Logging never blocks: a line that does not fit into the pipe is dropped, and
- * the next line has the number of dropped lines.  Callers never pass secrets or query strings.  Any
- * thread.
+ * and written whole.
+ *
+ *	struct line line = log_begin(LOG_WARN, "a file cannot be read");
+ *	log_text(&line, "path", span_of(path));
+ *	log_int(&line, "errno", errno);
+ *	log_end(&line);
+ *
+ * Logging never blocks: a line that does not fit into the pipe is dropped, and the next line has
+ * the number of dropped lines.  Callers never pass secrets or query strings.  Any thread.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,11 +19,12 @@
 enum log_format { LOG_JSON, LOG_LOGFMT };
 enum log_level { LOG_INFO, LOG_WARN, LOG_ERROR };
 
-/* Call once, before threads are started.  fd stays the caller's. */
+/* Prepares the log; called once, before threads are started. fd stays the caller's. */
 void log_init(enum log_format format, int fd);
 
-/* From now on the lines of this thread are written together, by log_flush, which it calls before it
- * waits or ends.  Warnings and errors are written at once, after the lines before them. */
+/* Collects the lines of this thread from now on, until log_flush writes them, which the thread
+ * calls before it waits or ends.  Warnings and errors are written at once, after the lines before
+ * them. */
 void log_collect(void);
 void log_flush(void);
 
@@ -33,5 +40,5 @@ void log_int(struct line *l, const char *key, int64_t value);
 void log_ms(struct line *l, const char *key, int64_t us); /* microseconds, shown as 1.234 */
 void log_end(struct line *l);
 
-/* Write a line with one field, or none if key is NULL. */
+/* Writes a line with one field, or none if key is NULL. */
 void log_event(enum log_level level, const char *message, const char *key, const char *value);

@@ -6,6 +6,13 @@
  * connects features to loops.
  *
  * State shared by all loops.  Immutable after start, except for the members marked "mutable".
+ *
+ *	const struct server *s = r->loop->server;
+ *	const struct settings *set = translator_settings(s->translator);
+ *	if (atomic_load(&s->phase) == PHASE_RUN && set->hived)
+ *		use(s->options, s->scheduler);
+ *
+ * serve/start.c makes and frees all parts; loops borrow them.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -93,7 +100,7 @@ struct server {
 	bool output_tls_random; /* its key: other servers have other certificates */
 	struct login *login;    /* of the API server; NULL: local is set */
 	struct local *local;    /* of --local */
-	/* Of `rest-lit run`, which the server is part of: directories and callbacks of the
+	/* Only for `rest-lit run`, of which the server is a part: directories and callbacks of the
 	 * engine.  The only client is this process, over a Unix socket.  NULL: `serve`. */
 	const struct engine_settings *foreground;
 	struct engine *engine; /* runs the jobs of `local` (machine/engine/engine.h); or NULL */
@@ -113,13 +120,14 @@ struct server {
 	atomic_llong node_gpus;
 	struct nodes *nodes; /* for pods (cluster/nodes.h); NULL: any node is */
 	int ended_fd;        /* an eventfd: each loop adds 1 when it ends */
-	/* Of the threads in the background, so that all can be told to end (caller_stop) before one
-	 * is waited for; from their start until they are freed at the end. */
+	/* The threads in the background, so that all can be told to end (caller_stop) before one is
+	 * waited for; from their start until they are freed at the end. */
 	struct caller *threads[3];
 	size_t n_threads;
 };
 
-/* The state of features per loop (loop->has), made and freed by FEATURES.  On the loop's thread. */
+/* The state of features per loop (loop->has), made and freed by FEATURES.  Only the loop's thread
+ * uses it. */
 struct features {
 	struct accounts *accounts; /* NULL after `stop`, as auth */
 	struct auth *auth;

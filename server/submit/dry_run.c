@@ -29,8 +29,8 @@ static const struct {
 	{ "All", DRY_RUN_SERVER },
 };
 
-/* Is it probably meant to be this parameter: misspelt, or part of the value of another one, as in
- * ?a=b?dryRun=true or ?a=b;dryRun=true? */
+/* Returns true if it is probably meant to be this parameter: misspelt, or part of the value of
+ * another one, as in ?a=b?dryRun=true or ?a=b;dryRun=true. */
 static bool dry_run_is_near(struct span name, struct span value, struct arena *a)
 {
 	static const char BARE[] = "dryrun";
@@ -103,7 +103,7 @@ void dry_run_answer(struct submit *s)
 	STR_AUTO json = *out;
 	*out = STR_INIT(json.n * YAML_GROWTH);
 	list_yaml(out, str_view(&json));
-	/* It may be several times the JSON. */
+	/* The YAML may have several times the size of the JSON. */
 	request_hold(r, HOLD_DRY_RUN, r->held[HOLD_DRY_RUN] + out->n);
 	r->reply.status = 200;
 	r->reply.type = "application/yaml";

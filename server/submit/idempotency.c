@@ -41,7 +41,7 @@ const char *idempotency_value(struct submit *s)
 
 /* ---- one key, one job ---- */
 
-/* In the arena of its request. */
+/* Lives in the arena of its request. */
 struct idempotency_claim {
 	struct idempotency_claim *next, **link;
 	const char *value; /* "KEY-BODY" */
@@ -104,7 +104,7 @@ int idempotency_claim(struct submit *s, struct err *e)
 		               "moment; send it again in a second, or another job with another key",
 		               other);
 	request_on_end(s->r, idempotency_release, s);
-	/* Has this user created another job with this key in the last 24 hours? */
+	/* The cache may have another job of this user with this key from the last 24 hours. */
 	CACHE_VIEW_AUTO *view = cache_view(s->r->loop->server->cache);
 	struct view_walk walk = { .view = view };
 	uint64_t key = job_entry_key(span_of(s->value));

@@ -171,7 +171,7 @@ static void submit_accepted(const struct submit *s)
 	answer_json(r, 202);
 }
 
-/* In the arena of the request. */
+/* Lives in the arena of the request. */
 struct submit_plan {
 	struct submit *s;
 	struct objects *objects;
@@ -189,7 +189,7 @@ struct job_entry *submit_entry(const struct job *job, struct span framework,
 		.roles = (int64_t)job->n_roles,
 		.gpus = job->total_gpu,
 	};
-	/* Below 2^31 * 1000 * 10000 * 256, as in parse_roles_done. */
+	/* The sum is below 2^31 * 1000 * 10000 * 256, as in parse_roles_done. */
 	for (size_t i = 0; i < job->n_roles; i++) {
 		all.milli_cpus += job->roles[i].cpu * 1000 * job->roles[i].instances;
 		all.memory_mb += job->roles[i].memory_mb * job->roles[i].instances;
@@ -381,7 +381,7 @@ static int submit_start(struct submit *s, struct err *e)
 	return 0;
 }
 
-/* Why no submission is possible now, or NULL.  DRY_RUN_HERE needs no store. */
+/* Returns the reason why no submission is possible now, or NULL.  DRY_RUN_HERE needs no store. */
 static const char *submit_obstacle(const struct submit *s)
 {
 	const struct loop *l = s->r->loop;
@@ -399,7 +399,7 @@ static const char *submit_obstacle(const struct submit *s)
 	return problem;
 }
 
-/* Has the warnings beside the errors, as `rest-lit validate` prints both. */
+/* Prints the warnings beside the errors, as `rest-lit validate` does. */
 static void submit_refuse(const struct submit *s, const struct err *e)
 {
 	struct request *r = s->r;

@@ -67,7 +67,7 @@ const char *idempotency_value(struct submit *s);
  * submitted, or that the cache does not have yet, are not checked.
  */
 int idempotency_claim(struct submit *s, struct err *e);
-/* Has this user created this job with this key, as far as the cache knows? */
+/* Returns true if this user has created this job with this key, as far as the cache knows. */
 bool idempotency_repeats(const struct submit *s);
 /* The job is created and in the cache, or it failed.  Takes a struct submit; may be called again.
  */

@@ -18,7 +18,7 @@
 
 enum { EXPIRATION_MIN_S = 60, EXPIRATION_MAX_S = 604800 };
 
-/* In the request's arena, which is wiped. */
+/* Lives in the request's arena, which is wiped. */
 struct signin {
 	struct request *r;
 	const char *user;
@@ -44,7 +44,7 @@ static int read_attempt(struct signin *s, struct err *e)
 	int64_t seconds;
 	if (fields_read(s->r, &f, e) < 0)
 		return -1;
-	/* As OpenPAI: the value is checked, but the token has the server's lifetime. */
+	/* The value is checked as by OpenPAI, but the token has the server's lifetime. */
 	struct span expiration = fields_get(&f, "expiration");
 	if (expiration.p && parse_i64(expiration, EXPIRATION_MIN_S, EXPIRATION_MAX_S, &seconds) < 0)
 		return err_set(e, INVALID_PARAMETERS, "expiration must be %d to %d seconds",
@@ -108,8 +108,8 @@ static void signin_found(void *arg, struct span stored, const struct err *e)
 		answer_refuse(s->r, UNAVAILABLE, "too many users are logging in; try again");
 }
 
-/* On the worker's thread.  Also for unknown users, so that the time does not reveal which users
- * exist. */
+/* Runs on the worker's thread.  Also hashes for unknown users, so that the time does not reveal
+ * which users exist. */
 static void signin_hash(struct caller *c, void *arg)
 {
 	struct signin *s = arg;

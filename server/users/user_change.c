@@ -155,7 +155,7 @@ static int read_member(struct request *r, const struct member *m, unsigned allow
 	return change_read_value(r, MEMBERS[i].bit, &m->value, out, e);
 }
 
-/* Check the combination of members. */
+/* Checks the combination of members. */
 static int check_together(const struct user_change *c, unsigned required, struct err *e)
 {
 	STR_AUTO missing = STR_INIT(1024);
@@ -188,8 +188,8 @@ int user_change_read(struct request *r, const struct change_rules *rules, struct
 	return check_together(out, rules->required, e);
 }
 
-/* Whether all that an object has is as before, and nothing is missing that GET shows: a client
- * sends back the same text. */
+/* Returns true if the object is unchanged and no member that GET shows is missing: a client sends
+ * back the same text. */
 static bool extension_unchanged(struct span key, const struct node *old,
                                 const struct node *new_value)
 {

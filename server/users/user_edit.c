@@ -1,5 +1,5 @@
 /*
- * Create, change and remove users of an OpenPAI cluster (--users=openpai): the Secrets in the
+ * Creates, changes and removes users of an OpenPAI cluster (--users=openpai): the Secrets in the
  * namespace of users.  A change is an edit (server/http/edit.h): a patch with the uid and
  * resourceVersion that it was computed from, and it is computed again after a conflict.
  */
@@ -32,7 +32,7 @@ struct edit_group {
 };
 
 struct user_edit {
-	/* In the request's arena, which is wiped; unchanged since the start. */
+	/* Lives in the request's arena, which is wiped; unchanged since the start. */
 	struct user_change change;
 	enum edit_kind kind;
 	bool check_old; /* verify the old password */
@@ -380,7 +380,7 @@ static const struct change_rules EDIT_SELF = { true,
 	                                           CHANGE_OLD_PASSWORD | CHANGE_EXTENSION,
 	                                       0 };
 
-/* Read the body and begin.  user: from the path; p is NULL if the body has it. */
+/* Reads the body and begins.  user: from the path; p is NULL if the body has it. */
 static void edit_by_body(struct request *r, enum edit_kind kind, struct span user,
                          const struct change_rules *rules)
 {

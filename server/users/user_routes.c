@@ -198,7 +198,7 @@ static void user_list_groups(struct edit *t)
 	str_char(&t->body, ']');
 }
 
-/* With what their groups grant. */
+/* Appends the users with the grants of their groups. */
 static void user_list_users(struct edit *t)
 {
 	const struct options *o = t->r->loop->server->options;
@@ -319,7 +319,7 @@ void users_get(struct request *r)
 
 /* ---- storages ---- */
 
-/* Without the closing brace. */
+/* Appends the object without the closing brace. */
 static void put_storage(struct str *out, const struct account *a, size_t i)
 {
 	const struct storage_fact *f = &a->facts.storages[i];

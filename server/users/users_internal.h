@@ -8,16 +8,17 @@
 #include "server/accounts/account.h"
 #include "server/http/request.h"
 
-/* Send the list or object in the reply's body; 500 if it did not fit. */
+/* Sends the list or object in the reply's body; 500 if it did not fit. */
 void users_send(struct request *r);
 /* false: this loop is shutting down and has no accounts; the request has been answered. */
 bool users_ready(struct request *r);
-/* Whether the users are those of an OpenPAI cluster. */
+/* Returns true if the users are those of an OpenPAI cluster. */
 bool users_openpai(const struct request *r);
 /* Appends a member that is a list of names. */
 void users_put_names(struct str *out, const char *key, const struct span *v, size_t n);
 
-/* The virtual clusters that an account may use; NULL: all.  In the request's arena. */
+/* The virtual clusters that an account may use; NULL: all.  The names live in the request's
+ * arena. */
 struct name_set clusters_of(struct request *r, const struct account *a);
 
 /* ---- the body of a change: user_change.c ---- */
@@ -36,7 +37,7 @@ enum change_member {
 	CHANGE_EXTENSION = 128,
 };
 
-/* In the request's arena, which is wiped. */
+/* Lives in the request's arena, which is wiped. */
 struct user_change {
 	unsigned has;                /* enum change_member */
 	struct span username, email; /* "": no e-mail */
@@ -51,10 +52,11 @@ struct change_rules {
 	unsigned allowed, required;
 };
 
-/* Read r->body; checks each member by itself, not permissions.  -1 and *e (400
+/* Reads r->body; checks each member by itself, not permissions.  -1 and *e (400
  * InvalidParametersError, without any value from the body). */
 int user_change_read(struct request *r, const struct change_rules *rules, struct user_change *out,
                      struct err *e);
 
-/* Write the old extension (NULL: none) as JSON, with members replaced by the new ones.  Appends. */
+/* Writes the old extension (NULL: none) as JSON, with members replaced by the new ones.
+ * Appends. */
 void user_extension_merge(struct str *out, const struct node *old, const struct node *new_members);

@@ -60,8 +60,8 @@ static void count_used(struct request *r, const struct span *names, size_t n,
 	}
 }
 
-/* HiveD's leaf cells times the first SKU's size; else the capacity in the file.  At least `used`,
- * because clients divide by the total and subtract from it. */
+/* HiveD's leaf cells times the first SKU's size; else the capacity in the file.  The result is at
+ * least `used`, because clients divide by the total and subtract from it. */
 static struct resources total_of(struct request *r, struct span name, const struct resources *used)
 {
 	VIEW_AUTO view = scheduler_hold(r->loop->server->scheduler);

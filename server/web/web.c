@@ -58,7 +58,7 @@ static const struct {
 	{ ".json", "application/json; charset=utf-8" },
 };
 
-/* Of the page.  Nothing from elsewhere, no inline code, no strings as HTML. */
+/* The policy of the page: nothing from elsewhere, no inline code, no strings as HTML. */
 #define WEB_POLICY                                                                                 \
 	"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "            \
 	"img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; "      \
@@ -66,7 +66,7 @@ static const struct {
 
 enum { GZIP_TRAILER = 8, GZIP_RATIO_MAX = 1000 };
 
-/* As in `gzip; q=0`: the client refuses the element. */
+/* Returns true if the client refuses the element, as in `gzip; q=0`. */
 static bool is_refused(struct span parameters)
 {
 	while (parameters.n) {

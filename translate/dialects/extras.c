@@ -135,7 +135,7 @@ static void storages_read(struct parse_context *r, const struct field *extras)
 	r->job->n_storages = s.n;
 }
 
-/* Whether all options are known; a placeholder may become any text. */
+/* Returns true if all options are known; a placeholder may become any text. */
 static bool git_takes_options(struct span text)
 {
 	for (text = span_trim(text); text.n > 0; text = span_trim(text)) {
@@ -227,7 +227,7 @@ void extras_read(struct parse_context *r)
 	if (duration.n && duration.n->type != NODE_INT)
 		parse_wrong_type(r, &duration, "a whole number of seconds");
 	r->job->max_duration_s = parse_number(r, &duration, &most);
-	/* Whether the server allows the job to run that long is part of the error. */
+	/* The error also says if the server allows the job to run that long. */
 	if (r->set->max_duration_s && r->job->max_duration_s > r->set->max_duration_s)
 		parse_refuse(r, &duration,
 		             "must be at most %" PRId64

@@ -2,6 +2,6 @@
 /* `extras` of a job, and warnings that depend on the user. */
 #include "translate/job/job.h"
 
-/* Warns of requests that the extension of the user cannot satisfy. For jobs that are to be
+/* Warns of requests that the extension of the user cannot satisfy. Called for jobs that are to be
  * built. */
 void job_warn(const struct job *job, const struct facts *f, struct notes *warnings);

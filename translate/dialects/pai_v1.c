@@ -117,7 +117,7 @@ static void add_variable(struct env_reader *e, const struct field *map, uint32_t
 
 static void v1_env_read(struct parse_context *r, struct role *role, const struct field *its)
 {
-	/* Those of the role win. */
+	/* The variables of the role replace those of the job. */
 	const struct field maps[SOURCES] = {
 		field_get(TOP(r), "jobEnvs"),
 		field_get(TOP(r), "env"),
@@ -228,9 +228,10 @@ static struct span v1_command_prefix(struct parse_context *r)
 enum { V1_NOT_GIVEN = INT32_MIN };
 
 /*
- * When the job ends. killAllOnCompletedTaskNumber K meant: succeed when K tasks of any roles have
- * succeeded, fail when one fails. A Framework counts per role, so the rules below never end a job
- * earlier than K did. They are exact if one role does the work and the others are servers.
+ * Sets the completion policy. killAllOnCompletedTaskNumber K meant: succeed when K tasks of any
+ * roles have succeeded, fail when one fails. A Framework counts per role, so the rules below never
+ * end a job earlier than K did. They are exact if one role does the work and the others are
+ * servers.
  */
 static void v1_completion_done(struct parse_context *r)
 {

@@ -12,7 +12,8 @@
 
 enum { LOGIN_MAX = 16384, LOGINS_MAX = 256 };
 
-/* What has a name and may be named by others: also a deployment, whose type is "deployment". */
+/* A prerequisite that has a name to which others refer; also a deployment, whose type is
+ * "deployment". */
 struct prerequisite {
 	struct span name, type;
 	const struct node *node;
@@ -134,8 +135,8 @@ static struct span pai_v2_auth_text(struct login_reader *l, const struct field *
 	return text;
 }
 
-/* Without `registryuri` the login is for the registry of the image.  A later login for the same
- * registry replaces the earlier one. */
+/* Reads a login.  Without `registryuri` it is for the registry of the image.  A later login for the
+ * same registry replaces the earlier one. */
 static void read_auth(struct login_reader *l, const struct field *auth, struct span uri)
 {
 	struct registry_login login = { SPAN(""), SPAN(""), SPAN("") };
@@ -327,7 +328,8 @@ static struct line_location find_location(const struct line_lists *l, size_t off
 	return (struct line_location){ { .path = PATH_KEY(NULL, SPAN("taskRoles")) }, 0 };
 }
 
-/* Whether the root of the name is missing because of an error that is reported elsewhere. */
+/* Returns true if the root of the name is missing because of an error that is reported
+ * elsewhere. */
 static bool is_said_already(const struct commands *c, struct span name)
 {
 	for (size_t i = 0; i < ROOTS; i++) {

@@ -22,7 +22,7 @@ struct raw_row {
 	enum raw_verdict verdict;
 	const char *why; /* behind "is left out: " or "is refused: " */
 	/* The kind of the value or of its items; NULL for text, numbers, and mappings and lists of
-	 * them.  What is refused in a value that is left out is refused nevertheless. */
+	 * them.  Refusals inside of a value that is left out are reported nevertheless. */
 	const char *of;
 	const char *same;
 };
@@ -134,7 +134,7 @@ struct raw_copy {
 
 static void raw_value(struct raw_copy *c, const char *of, const struct field *f, struct node *out);
 
-/* Whether leaving the value out changes nothing. */
+/* Returns true if leaving the value out changes nothing. */
 static bool raw_is_same(const struct raw_row *row, const struct node *n)
 {
 	if (n->type == NODE_BOOL)
@@ -269,8 +269,8 @@ static void raw_value(struct raw_copy *c, const char *of, const struct field *f,
 
 enum { MIB = 1 << 20, RAW_ENV_MAX = 64 << 20 /* of text in JSON; the document is smaller */ };
 
-/* What is ours in init containers of the user: the security context of plain/taskrole.yaml, and no
- * devices, which some images would have otherwise. */
+/* The members that init containers of the user get: the security context of plain/taskrole.yaml,
+ * and no devices, which some images would have otherwise. */
 #define INIT_OURS                                                                                  \
 	"{\"securityContext\":{\"allowPrivilegeEscalation\":false,\"capabilities\":"               \
 	"{\"drop\":[\"NET_RAW\",\"MKNOD\",\"AUDIT_WRITE\",\"SYS_CHROOT\"]}},\"env\":["
@@ -375,7 +375,7 @@ static void raw_container_check(struct parse_context *r, const struct field *con
 	}
 }
 
-/* Behind `init`, the init containers of the user. */
+/* Returns the list of init containers: `init`, then those of the user. */
 static struct node raw_inits(struct parse_context *r, const struct node *source,
                              const struct field *spec)
 {
@@ -423,7 +423,7 @@ static bool raw_is_written(const struct field *spec, const char *list, const str
 	return false;
 }
 
-/* What a volume needs a grant for; false: nothing. */
+/* Reads the part of a volume that needs a grant; false: it needs none. */
 static bool raw_volume_read(struct parse_context *r, const struct field *spec,
                             const struct field *volume, struct raw_volume *out)
 {

@@ -12,7 +12,7 @@ struct raw_source {
 	struct span main;      /* name of the container; n == 0: any */
 };
 
-/* What the dialect needs of the pod besides its copy. */
+/* Data of the pod that the dialect needs besides the copy. */
 struct raw_found {
 	const struct field *main;   /* the main container, in the arena; NULL: there is none */
 	const struct node *command; /* a list of text that is not empty; NULL: absent or refused */
@@ -32,11 +32,11 @@ void raw_pod_copy(struct parse_context *r, const struct raw_source *source, stru
 /* RAW_PRIVATE: the storage has a directory per user, to which the pod of a user cannot be kept. */
 enum raw_grant { RAW_NOT_GRANTED, RAW_PRIVATE, RAW_READ_ONLY, RAW_GRANTED };
 
-/* Whether the user may mount the volume: a claim by its name, a directory if it or one above it is
- * granted. */
+/* Returns the grant of the user for the volume: a claim by its name, a directory if it or one above
+ * it is granted. */
 enum raw_grant raw_volume_grant(const struct raw_volume *v, const struct facts *f);
 
-/* Whether pods may have a label or annotation of this name. */
+/* Returns true if pods may have a label or annotation of this name. */
 bool raw_key_allowed(struct span name, const struct facts *f);
 /* Warns of labels and annotations that job_build will leave out. */
 void raw_keys_warn(const struct job *job, const struct facts *f, struct notes *warnings);
@@ -45,9 +45,9 @@ void raw_keys_warn(const struct job *job, const struct facts *f, struct notes *w
 
 /*
  * A role whose container, command and resources come from a pod template: raw_pod_copy, ports, and
- * the command, which is `before`, then `exec` with command and args of the container.  Where
- * Kubernetes would fill in $(NAME), the shell does.  role->env is set before, and wins over the
- * variables of the pod, with a warning.
+ * the command, which is `before`, then `exec` with command and args of the container.  The shell
+ * replaces $(NAME), which Kubernetes would replace in the pod.  role->env is set before, and wins
+ * over the variables of the pod, with a warning.
  */
 void raw_role_read(struct parse_context *r, const struct raw_source *source, struct span before,
                    struct role *role, struct raw_found *found);

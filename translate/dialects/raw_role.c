@@ -1,9 +1,9 @@
-/* Roles that are pods of Kubernetes: what MxJobs and manifests of the launcher have in common. */
+/* Roles that are pods of Kubernetes: the common part of MxJobs and manifests of the launcher. */
 #include "translate/dialects/raw_pod.h"
 #include "translate/job/names.h"
 #include "translate/reader/warnings.h"
 
-/* What a command may refer to. */
+/* The variables to which a command may refer. */
 struct raw_names {
 	const struct role *role;
 	const struct node *env; /* of the container */

@@ -140,7 +140,8 @@ struct config {
 	size_t n_pinned;
 };
 
-/* what, name: of an object; wrong: a sentence about it. */
+/* Reports an error. what, name: kind and name of the object; wrong: a predicate, as "does not
+ * exist". */
 static void hived_complain(struct config *c, const struct field *f, const char *what,
                            struct span name, const char *wrong)
 {

@@ -32,9 +32,9 @@ struct sku {
 };
 
 /*
- * The types that jobs of a virtual cluster may request; vc.n == 0: all of the cluster. By the
- * status (NULL: none), else by the configuration; an unknown virtual cluster has all. Returns
- * their number; *out lives in the arena, texts are borrowed.
+ * The types that jobs of a virtual cluster may request; vc.n == 0: all of the cluster. The status
+ * decides (NULL: none), else the configuration; an unknown virtual cluster has all. Returns their
+ * number; *out lives in the arena, texts are borrowed.
  */
 size_t hived_skus(const struct hived *h, const struct hived_status *status, struct span vc,
                   struct arena *a, struct sku **out);
@@ -43,8 +43,8 @@ size_t hived_skus(const struct hived *h, const struct hived_status *status, stru
  * status as above. -1: unknown virtual cluster, no limit. */
 int64_t hived_cells(const struct hived *h, const struct hived_status *status, struct span vc);
 
-/* Whether the pinned cell belongs to the virtual cluster, by the configuration; true for an
- * unknown virtual cluster. */
+/* Returns true if, by the configuration, the pinned cell belongs to the virtual cluster; also for
+ * an unknown virtual cluster. */
 bool hived_pins(const struct hived *h, struct span vc, struct span id);
 
 /* The virtual clusters of the configuration and the status (NULL: none), each once. Returns

@@ -166,7 +166,7 @@ static void check_group(const struct planner *p, size_t at)
 
 /* ---- quota ---- */
 
-/* With gang allocation the whole job must fit. Reported at the role that asks for most. */
+/* Gang allocation: the whole job must fit.  Reported at the role that asks for most. */
 static void check_quota(const struct planner *p)
 {
 	const struct job *job = p->s->job;

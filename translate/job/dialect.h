@@ -41,7 +41,7 @@ const struct dialect *dialect_nth(size_t i);
 /* The row of one bit. */
 const struct dialect *dialect_get(unsigned bit);
 
-/* Of a set, the dialect of a document, or NULL if it is in none of them. */
+/* Returns the dialect of a document among those of the set; NULL if it is in none of them. */
 const struct dialect *dialect_of(const struct node *root, unsigned set);
 /* The job's name, or NULL. */
 const struct node *dialect_name_of(const struct dialect *d, const struct node *root);

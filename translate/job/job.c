@@ -27,7 +27,6 @@ static bool facts_have_text(const struct node *map, const char *key)
 	return node_is(text, NODE_TEXT) && span_trim(node_span(text)).n > 0;
 }
 
-/* Without the public one, no task lets another in. */
 bool facts_have_keys(const struct facts *f)
 {
 	const struct node *pair = node_get(f->extension, "jobSSH");

@@ -36,10 +36,10 @@ struct raw_key {
 };
 
 /*
- * What a role adds to the pod of taskrole.yaml, for dialects whose roles are pods of Kubernetes:
- * metadata (labels, annotations) and spec (containers, initContainers, volumes, ...), only what
- * may be kept.  The first container is called `app` and has no image, command or args: these are
- * in the role.  What taskrole.yaml sets wins; lists are joined, containers by name.
+ * The members that a role adds to the pod of taskrole.yaml, for dialects whose roles are pods of
+ * Kubernetes: metadata (labels, annotations) and spec (containers, initContainers, volumes, ...),
+ * only what may be kept.  The first container is called `app` and has no image, command or args:
+ * these are in the role.  Members of taskrole.yaml win; lists are joined, containers by name.
  */
 struct raw_pod {
 	const struct node *tree;
@@ -156,8 +156,9 @@ struct span job_name(const struct job *job);
 const char *job_hash(const struct job *job); /* metadata.name of the Framework */
 bool job_has_secrets(const struct job *job); /* the arena must be wiped */
 
-/* The extension of the user has a key pair for logins between tasks: `jobSSH`. */
+/* Returns true if the extension of the user has a key pair, `jobSSH`.  Without the public key,
+ * tasks cannot log in to each other. */
 bool facts_have_keys(const struct facts *f);
-/* Whether the tasks of the job log in to each other, and the user has no key pair for that: then
+/* Returns true if the tasks of the job log in to each other and the user has no key pair: then
  * pai-runtime makes one from facts.key_seed. */
 bool job_needs_key(const struct job *job, const struct facts *f);

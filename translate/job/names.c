@@ -151,7 +151,7 @@ static size_t names_run(const char *p, const char *end)
 	return n;
 }
 
-/* How many dollars of a run have to be added. */
+/* Returns the number of dollars that must be added to a run of n. */
 static size_t names_added(const char *p, size_t n, const char *end)
 {
 	bool paren = p + n < end && p[n] == '(';

@@ -1,7 +1,13 @@
 #pragma once
 /*
  * Checks of names and references for Kubernetes objects, URLs, paths and variable names.  The API
- * server accepts most invalid ones, and the pod then fails hours later.  Pure; no thread rule.
+ * server accepts most invalid ones, and the pod then fails hours later.
+ *
+ *	const char *problem = names_mount_path_problem(path);
+ *	if (problem)
+ *		return err_set(e, INVALID_PROTOCOL, "\"%s\" %s", quoted(a, path), problem);
+ *
+ * Problems are static text; new texts live in the arena.  Pure; no thread rule.
  */
 #include "base/arena.h"
 #include "base/doc/tree.h"
@@ -32,11 +38,12 @@ bool names_dns_label_ok(struct span name);
 /* DNS-1123 subdomain: the name of a volume claim. */
 bool names_storage_ok(struct span name);
 
-/* NULL, or the problem, to follow the name.  Of images: base/image/image.h. */
+/* NULL, or the problem, to follow the name.  References of images are checked by
+ * base/image/image.h. */
 const char *names_registry_problem(struct span registry);
-/* Of any absolute path, `/` too. */
+/* Accepts any absolute path, `/` too. */
 const char *names_path_problem(struct span path);
-/* Of a path where a volume is mounted: not in directories of the system. */
+/* Accepts a path where a volume can be mounted: not in directories of the system. */
 const char *names_mount_path_problem(struct span path);
 
 /* A directory that pods mount, /DIR of the node or, with a server, nfs://SERVER/DIR; without
@@ -55,7 +62,7 @@ struct span kubernetes_escape(struct arena *a, struct span t);
 /* Its length. */
 size_t kubernetes_escaped_size(struct span t);
 
-/* Whether a list that ends with NULL has the name. */
+/* Returns true if the list, which ends with NULL, has the name. */
 bool names_listed(const char *const *list, struct span name);
 
 /* quote() into the arena: text of a job for a message. */

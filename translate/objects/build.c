@@ -1,5 +1,5 @@
-/* From struct job and facts to the objects: permissions, limits, the Framework and the objects
- * beside it. */
+/* The way from struct job and facts to the objects: permissions, limits, the Framework and the
+ * objects beside it. */
 #include "translate/objects/build.h"
 #include "translate/hived/hived_plan.h"
 #include "translate/job/names.h"
@@ -23,7 +23,7 @@ struct side_object {
 	enum overlay_condition needed;
 	bool owned; /* by the Framework; a PriorityClass has no namespace and cannot be owned */
 	size_t max;
-	const char *smaller; /* how to reduce the size */
+	const char *smaller; /* advice how to reduce the size */
 };
 
 /* clang-format off */

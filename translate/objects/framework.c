@@ -6,7 +6,7 @@
 #include "translate/reader/parse_context.h"
 #include "translate/render/bindings.h"
 
-/* Whether dependents are created after the Framework. */
+/* Returns true if dependents are created after the Framework. */
 static bool is_created_first(const struct scope *s)
 {
 	return s->mark && s->owned && !s->mark->at_once;

@@ -7,7 +7,8 @@
 extern const struct variable_group FRAMEWORK_VARIABLES, ROLE_VARIABLES, RUNTIME_VARIABLES,
     ENV_VARIABLES, STORAGE_VARIABLES, SECRET_VARIABLES;
 
-/* Whether the user may mount what the pods of the job name. -1 and *e (403). */
+/* Checks the volumes that the pods of the job name against the grants of the user.  -1 and *e
+ * (403). */
 int raw_volumes_check(const struct scope *s, struct err *e);
 /* Writes the roles that have a pod of their own: s->raw_text, out->check. -1 and *e. */
 int raw_roles_write(struct scope *s, struct objects *out, struct err *e);

@@ -32,7 +32,7 @@ int raw_volumes_check(const struct scope *s, struct err *e)
 
 /* ---- the pod ---- */
 
-/* Without the labels and annotations that are not allowed. */
+/* Copies the metadata without the labels and annotations that are not allowed. */
 static struct node raw_metadata_allowed(const struct scope *s, const struct node *map)
 {
 	struct node out = *map;

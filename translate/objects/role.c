@@ -7,7 +7,7 @@
 #include "translate/render/bindings.h"
 #include "translate/render/translator.h"
 
-/* Where runtime-configmap.yaml mounts the programs. */
+/* The directory at which runtime-configmap.yaml mounts the programs. */
 #define RUNTIME_DIR "/usr/local/pai-bin"
 static const char RUN_ALONE[] = "\"" RUNTIME_DIR "/pai-runtime\",\"init\",";
 static const char RUN_BY_SHELL[] =
@@ -19,7 +19,8 @@ static bool runtime_in_own_image(const struct scope *s)
 	return s->set->n_programs > 0 && s->set->runtime_init_image[0] == '\0';
 }
 
-/* Of the init container: with --runtime=configmap the role's own, unless one is given. */
+/* Returns the image of the init container: with --runtime=configmap the role's own, unless an
+ * option names one. */
 static struct span init_image_of(const struct scope *s)
 {
 	if (runtime_in_own_image(s))
@@ -118,7 +119,7 @@ static bool put_runtime_sources(const struct scope *s, struct variable_output *o
 }
 
 /* clang-format off */
-/* As the container of the user, so that the kubelet pulls the image once. */
+/* The same policy as the user's container has, so that the kubelet pulls the image once. */
 PUT_STRING(put_runtime_init_pull_policy, runtime_in_own_image(s) ? "Always" : image_pull_policy(init_image_of(s)))
 PUT_OPTIONAL(put_runtime_node_arch, s->set->n_programs == 1, out_text(o, span_of(s->set->program[0].arch)))
 PUT_FUNCTION(put_runtime_command, str_puts(o->s, two_architectures(s) ? RUN_BY_SHELL : RUN_ALONE))

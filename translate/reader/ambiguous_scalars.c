@@ -91,7 +91,7 @@ static void ambiguous_scalars_look(struct parse_context *r, enum scalar_use use,
 	}
 }
 
-/* Whether the text refers to the parameter. */
+/* Returns true if the text refers to the parameter. */
 static bool is_mentioned(struct span text, struct span key)
 {
 	static const char NAME[] = "$parameters.";
@@ -103,7 +103,7 @@ static bool is_mentioned(struct span text, struct span key)
 	return false;
 }
 
-/* Whether the last words of a key mean a secret; `max_tokens` and `pad_token` do not. */
+/* Returns true if the last words of a key mean a secret; `max_tokens` and `pad_token` do not. */
 static bool ambiguous_scalars_sounds_secret(struct span key)
 {
 	static const char *const LAST[] = { "password",   "passwd",      "secret",
@@ -147,7 +147,7 @@ void ambiguous_scalars_check(struct parse_context *r, struct span text)
 		bool parameters = span_is(member_key(m), "parameters");
 		if (!(top.n->flags & NODE_ODD))
 			continue;
-		/* Of these only what is used. */
+		/* Only members that are used count. */
 		if (top.n->type != NODE_MAP || (!parameters && !span_is(member_key(m), "extras"))) {
 			struct node only = {
 				.type = NODE_MAP, .flags = NODE_ODD, .n = 1, .member = m

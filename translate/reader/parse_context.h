@@ -48,8 +48,8 @@ static inline struct field field_member(const struct field *map, size_t i)
 	const struct member *m = &map->n->member[i];
 	return (struct field){ &m->value, PATH_KEY(field_path(map), member_key(m)), false };
 }
-/* How many items a list has, and how many members a map: 0 for other types.  node_is would be one
- * call more than the analyzer follows. */
+/* Returns the number of items of a list or of members of a map; 0 for other types.  node_is would
+ * be one call more than the analyzer follows. */
 static inline uint32_t field_items(const struct field *f)
 {
 	return f->n && f->n->type == NODE_LIST ? f->n->n : 0;
@@ -113,10 +113,10 @@ void parse_virtual_cluster(struct parse_context *r, const struct field *f);
 /* The role of this name as it is written, or NULL. */
 struct role *parse_role_find(const struct job *job, struct span name);
 
-/* Name and object_name of a role; collisions come with parse_roles_done. */
+/* Sets name and object_name of a role; parse_roles_done checks for collisions. */
 void parse_role_name(struct parse_context *r, struct role *role, const struct field *f,
                      struct span name);
-/* After the last role: collisions of names, sums over all roles. */
+/* Called after the last role: checks names for collisions, and computes sums over all roles. */
 void parse_roles_done(struct parse_context *r, const struct field *roles);
 
 /* Refuses too many roles. */
@@ -142,10 +142,11 @@ void parse_ports_done(struct parse_context *r, struct role *role, const struct f
 void parse_ports_fit(struct parse_context *r, const struct role *role, int64_t more,
                      struct place where);
 
-/* Whether a list has the name; a final `*` of an entry stands for any text, NULL ends the list. */
+/* Returns true if a list has the name; a final `*` of an entry matches any text, NULL ends the
+ * list. */
 bool parse_listed(const char *const *list, struct span name);
 
-/* Whether jobs must not set this environment variable. */
+/* Returns true if jobs must not set this environment variable. */
 bool parse_env_reserved(const struct settings *set, struct span name);
 
 /* Warns of values that other YAML readers read differently; `text` is the document. */
@@ -172,7 +173,7 @@ const char *suggest_name(const struct parse_context *r, const struct node *all, 
                          struct span wanted);
 /* "; did you mean `NAME`?", or "" for NULL. */
 const char *did_you_mean(struct arena *a, const char *name);
-/* Whether the document lacks the member and has one of nearly that name. */
+/* Returns true if the document lacks the member and has one with a similar name. */
 bool suggest_misspelt(const struct parse_context *r, const char *key);
 /* Refuses keys of v1 jobs in a v2 job, or in its role. */
 void suggest_old_keys(struct parse_context *r, const struct field *map);

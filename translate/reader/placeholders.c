@@ -164,7 +164,8 @@ static int render_read_tag(struct span text, size_t start, struct placeholder_ta
 	return 0;
 }
 
-/* Whether a value has a placeholder other than `<% $secrets.x %>`, which is filled in later. */
+/* Returns true if a value has a placeholder other than `<% $secrets.x %>`, which is filled in
+ * later. */
 static bool has_placeholder(struct span text, size_t from)
 {
 	while ((from = span_find(text, from, "<%")) != SIZE_MAX) {

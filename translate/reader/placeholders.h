@@ -15,7 +15,7 @@ struct root {
 	const struct node *value; /* NULL: not there */
 };
 
-/* Limit of compared members per document, some 50 ms; beyond it, rendering fails. */
+/* The limit of compared members per document, some 50 ms; beyond it, rendering fails. */
 enum { LOOKUPS_MAX = 20000000, UNRESOLVED_MAX = 8 };
 
 enum render_problem {
@@ -32,7 +32,7 @@ struct unresolved {
 	struct span name; /* "$parameters.x" */
 };
 
-/* State and result. Initialize .roots and .n_roots; may be reused for more texts. */
+/* State and result. The caller initializes .roots and .n_roots; may be reused for more texts. */
 struct render {
 	const struct root *roots;
 	size_t n_roots;

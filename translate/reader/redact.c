@@ -1,8 +1,8 @@
 /*
- * The stored text of a job, which all users can read: without its secrets. The value of
- * `secrets` and literal members of `auth` are cut out by their position in the text; the rest
- * stays byte for byte. What has changed is read again and compared, so that a mistake cannot
- * publish a secret. Text without secrets costs nothing.
+ * The stored text of a job, which all users can read: without its secrets. The value of `secrets`
+ * and literal members of `auth` are cut out by their position in the text; the rest stays byte for
+ * byte. A changed text is read again and compared, so that a mistake cannot publish a secret. Text
+ * without secrets costs nothing.
  */
 #include <stdlib.h>
 
@@ -74,7 +74,7 @@ static bool redact_is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* Whether the top-level mapping is in braces; tags and anchors may precede it. */
+/* Returns true if the top-level mapping is in braces; tags and anchors may precede it. */
 static bool is_flow(struct redaction *m)
 {
 	if (m->doc->json)
@@ -226,8 +226,8 @@ static int compare_addresses(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Whether two trees are equal except for the redacted values, m->hidden.  The reader's budget
- * bounds the depth.  NOLINTNEXTLINE(misc-no-recursion) */
+/* Returns true if two trees are equal except for the redacted values, m->hidden.  The reader's
+ * budget bounds the depth.  NOLINTNEXTLINE(misc-no-recursion) */
 static bool redact_same(struct redaction *m, const struct node *was, const struct node *is)
 {
 	uintptr_t address = (uintptr_t)was;
@@ -298,7 +298,7 @@ static bool member_same(struct redaction *m, const struct member *k, size_t *edi
 	       redact_reads_as(m, str_view(&text), &alone, *edit - first);
 }
 
-/* Whether all edits lie in members of the top level that are surely the same but for them. */
+/* Returns true if all edits lie in members of the top level that are otherwise surely unchanged. */
 static bool surely_same(struct redaction *m)
 {
 	const struct node *root = m->r->root;
@@ -337,7 +337,7 @@ static int redact_text(struct redaction *m)
 
 /* ---- the size, and passwords elsewhere ---- */
 
-/* Whether the `@` at i ends a literal password: scheme://user:password@host.
+/* Returns true if the `@` at i ends a literal password: scheme://user:password@host.
  * docker://image:tag@sha256:... has none. */
 static bool has_password(struct span t, size_t i)
 {

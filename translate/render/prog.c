@@ -112,7 +112,7 @@ static void emit_string(struct prog_compiler *c, struct span text)
 	emit_text(c, "\"");
 }
 
-/* Whether a plain scalar is one variable. */
+/* Returns true if a plain scalar is one variable. */
 static bool lone_variable(const struct prog_compiler *c, const struct node *n,
                           struct scalar_piece *p)
 {
@@ -139,7 +139,7 @@ static void emit_scalar(struct prog_compiler *c, const struct node *n)
 
 /* ---- containers ---- */
 
-/* Whether a scalar has an optional variable. */
+/* Returns true if a scalar has an optional variable. */
 static bool prog_may_be_absent(const struct prog_compiler *c, const struct node *n)
 {
 	if (n->type != NODE_TEXT)

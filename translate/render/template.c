@@ -282,7 +282,7 @@ static int check_node(const struct manifest_reader *r, struct node *n, struct pa
 		return check_list(r, n, up);
 	if (n->type == NODE_MAP)
 		return check_map(r, n, up);
-	/* In a pod every `value` is text: of a variable, toleration, or DNS option. */
+	/* In a pod every `value` is text: in variables, tolerations, and DNS options. */
 	bool text_only = element ? names_listed(TEXT_LISTS, up.key)
 	                         : names_listed(TEXT_MAPS, up.before) ||
 	                               (up.before.n && span_is(up.key, "value"));
@@ -326,7 +326,7 @@ int manifest_read(struct manifest *m, const struct vocabulary *v, struct arena *
 
 /* ---- merging ---- */
 
-/* In node.flags of a merged tree: an overlay set this scalar. */
+/* A bit in node.flags of a merged tree: an overlay set this scalar. */
 enum { SET_BY_OVERLAY = 0x80 };
 
 struct manifest_merger {
@@ -430,7 +430,7 @@ static int merge_named(const struct manifest_merger *m, const struct node *base,
 		while (k < n && !span_eq(node_span(node_get(&item[k], "name")), name))
 			k++;
 		if (k < n) {
-			/* Without `name`, which is equal in both. */
+			/* Skips `name`, which is equal in both. */
 			struct node rest = *add;
 			struct member *v = arena_alloc(m->a, add->n * sizeof(*v));
 			rest.member = v;

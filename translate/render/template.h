@@ -146,8 +146,8 @@ enum prog_shape {
 
 struct prog; /* immutable, shared by threads */
 
-/* Compiles a checked tree. NULL and *e (500) if the root does not fit the shape. Free with
- * prog_free. */
+/* Compiles a checked tree. NULL and *e (500) if the root does not fit the shape. The caller frees
+ * it with prog_free. */
 struct prog *prog_new(const struct node *root, enum prog_shape shape, const struct vocabulary *v,
                       struct err *e);
 void prog_free(struct prog *p);

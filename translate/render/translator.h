@@ -15,5 +15,5 @@ struct translator *translator_compile(const struct settings *s, const struct tem
                                       struct err *e);
 void translator_free(struct translator *t); /* NULL is allowed */
 const struct settings *translator_settings(const struct translator *t);
-/* Whether a template uses job.gpuType; no shipped one does. */
+/* Returns true if a template uses job.gpuType; no shipped one does. */
 bool translator_uses_gpu_type(const struct translator *t);

@@ -1,4 +1,4 @@
-// What a user does with a job: stop, clone, resubmit, download, tags.
+// The actions of a user on a job: stop, clone, resubmit, download, tags.
 
 import { get, getText, send } from "./api.js";
 import { el, fill } from "./dom.js";
@@ -25,7 +25,7 @@ export function hasSecrets({ secrets, prerequisites }) {
 	return [secrets, ...auths, ...auths.flatMap(Object.values)].includes(HIDDEN);
 }
 
-/** The same job again, with the next free name, as `rest-lit resubmit` does. */
+/** Submits the same job again, with the next free name, as `rest-lit resubmit` does. */
 async function resubmit(path, user) {
 	const config = await get(`${path}/config`);
 	if (hasSecrets(config)) throw new Error(SECRETS);
@@ -39,7 +39,7 @@ async function resubmit(path, user) {
 	go(hashOf(`${user}~${holder[key]}`));
 }
 
-/** The text as written; of jobs that another program has submitted, what the server knows. */
+/** The text as written; for a job of another program, the text that the server has. */
 export function written(path, options) {
 	return getText(`${path}/config?written=true`, options)
 		.catch(() => getText(`${path}/config`, options));
@@ -51,7 +51,7 @@ async function download(path, name) {
 	setTimeout(() => URL.revokeObjectURL(url), 60000);
 }
 
-/** The buttons of a job {id, path, user: who looks at it, mayChange}; changed(): read it again. */
+/** The buttons of a job {id, path, user: the viewer, mayChange}; changed() is called after each. */
 export function actions({ id, path, user, mayChange }, changed) {
 	const error = el("p", { class: "error", role: "alert" });
 	const attempt = (action) => async () => {

@@ -28,7 +28,7 @@ const NOBODY = { user: null, token: null, local: false, revocable: false };
  * runs jobs on its machine; revocable: the token is from a password; info: name and version. */
 export const session = { ...NOBODY, info: null };
 
-/** Events: "session" (detail: why there is no user any more), "connection" (detail: it is lost). */
+/** Events: "session" (detail: the reason of a sign-out), "connection" (detail: it is lost). */
 export const changes = new EventTarget();
 
 const tell = (type, detail) => changes.dispatchEvent(new CustomEvent(type, { detail }));
@@ -57,7 +57,7 @@ function admit() {
 	}
 }
 
-/** A promise that rejects when the signal aborts. begin(resolve) returns what then undoes it. */
+/** A promise that rejects when the signal aborts. begin(resolve) returns its undo function. */
 function abortable(signal, begin) {
 	return new Promise((resolve, reject) => {
 		signal?.throwIfAborted();
@@ -193,7 +193,7 @@ export function chunks(path, { signal, chunk }) {
 	return stream(path, { signal, headers: { Accept: "text/plain" }, piece: chunk });
 }
 
-/** Whether the same request may succeed later. */
+/** Returns true if the same request may succeed later. */
 export const isPassing = ({ status }) => status === 0 || status === 429 || status >= 500;
 
 /** Follows server-sent events: event(name, data). Reconnects for ever, with the id of the last
@@ -283,7 +283,7 @@ export async function signOut() {
 	if (revocable) await send("DELETE", "api/v2/authn/basic/logout", null, { token }).catch(() => {});
 }
 
-/** Reads who the user is, by the kept token, or without one. Waits until the server answers. */
+/** Reads the user of the kept token, or of no token. Waits until the server answers. */
 export async function start() {
 	session.token = sessionStorage.getItem(KEY);
 	for (let wait = FIRST_WAIT; ; wait = Math.min(2 * wait, LAST_WAIT)) {

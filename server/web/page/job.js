@@ -51,7 +51,7 @@ function portsOf({ containerPorts }) {
 	return Object.entries(containerPorts ?? {}).map((port) => port.join(" ")).join(", ");
 }
 
-/** Whether the plugin ssh of a job runs sshd for people or other tasks in this role. */
+/** Returns true if the plugin ssh of a job runs sshd for people or other tasks in this role. */
 export function hasSshd(config, name) {
 	const plugins = config?.extras?.["com.microsoft.pai.runtimeplugin"] ?? [];
 	return plugins.some((one) => {
@@ -168,7 +168,7 @@ function whyOf({ state: name, waitingReason, stopReason, appExitCode, appExitSpe
 	return waitingReason?.message ?? stopReason ?? exit;
 }
 
-/** The page of a job; refresh(): read it again. */
+/** The page of a job; refresh() reads it again. */
 class JobView {
 	#attempt = null; // an earlier one, whose tasks are shown
 	#chosen; // name of the task whose log is shown
@@ -205,7 +205,7 @@ class JobView {
 		return get(`${this.path}/${what}`, { signal: this.signal });
 	}
 
-	/** Shows what the server answers, or why it refuses. */
+	/** Shows the server's answer, or the reason of a refusal. */
 	async #load(answer, host, make) {
 		fill(host, await answer.then(make).catch((error) => `Not shown: ${error.message}`));
 	}

@@ -24,12 +24,12 @@ export const pathOf = (id) => `api/v2/jobs/${encodeURIComponent(id)}`;
 const given = (filter) => Object.entries(filter).filter(([, value]) => value);
 const queryOf = (filter) => new URLSearchParams(given(filter));
 
-/** From the first start of a task to the end of the job, or to now. */
+/** The time from the first start of a task to the end of the job, or to now. */
 export function runTime({ launchedTime, completedTime }) {
 	return launchedTime ? duration((completedTime ?? Date.now()) - launchedTime) : "";
 }
 
-/** Whether the server would list the row. */
+/** Returns true if the server would list the row. */
 export function selects(filter, row) {
 	const texts = [row.name, row.username, row.virtualCluster];
 	return given(filter).every(([key, value]) => (key === "keyword"

@@ -206,7 +206,7 @@ export class Log {
 		}
 	}
 
-	/** To the end of the line ("", "0"), or all of it ("2"); the cursor then is at its start. */
+	/** Erases to the end of the line ("", "0"), or all of it ("2") and moves to its start. */
 	#erase(how) {
 		if (how === "1") return;
 		if (how === "2") this.#at = 0;

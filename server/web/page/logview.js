@@ -55,7 +55,7 @@ async function follow(log, task, name, { signal, offer, say, lost, changed }) {
 	}
 }
 
-/** The lines of a log, which scroll; followed(yes): whether they stay at the end. */
+/** The lines of a log, which scroll; followed(true): they stay at the end. */
 class LogLines {
 	log = new Log();
 	needle = "";
@@ -96,7 +96,7 @@ class LogLines {
 		this.follow(scrollTop + clientHeight >= scrollHeight - 2);
 	}
 
-	/** Shows what was written. Lines do not move on the screen when earlier ones are dropped. */
+	/** Shows the written lines. They do not move on the screen when earlier ones are dropped. */
 	render() {
 		const { element, log, list } = this;
 		if (this.isFollowing && element.scrollTop < this.#end - 2) this.follow(false);
@@ -161,7 +161,7 @@ function searchFor(lines) {
 }
 
 /** Shows the logs of a task until the signal aborts. task: {name: "worker[0]", path: of its logs,
- * file: the name of a download, ended(): whether the task has ended}. */
+ * file: the name of a download, ended(): true if the task has ended}. */
 export async function logView(host, task, signal) {
 	let frame = 0, problem = "", stream = new AbortController();
 	const label = `Log of ${task.name}`;

@@ -1,5 +1,5 @@
-// Paths in the text of a job, and what the server's JSON Schema says about them. JSON is read as
-// YAML, so that one parser serves both.
+// Paths in the text of a job, and the sentences of the server's JSON Schema about them. JSON is
+// read as YAML, so that one parser serves both.
 
 import { get } from "./api.js";
 import { yamlParser } from "./codemirror.js";
@@ -90,7 +90,7 @@ class Rules {
 		return schema.$ref.split("/").slice(1).reduce((at, key) => at[key], this.root);
 	}
 
-	/** Whether the members can be of this alternative; `sure`: none that decides it is missing. */
+	/** Returns true if members can be of this alternative; `sure`: all deciding ones are there. */
 	fits(schema, values, sure) {
 		return Object.entries(this.follow(schema).properties ?? {}).every(([key, rule]) => {
 			const allowed = isObject(rule) && choices(this.follow(rule));

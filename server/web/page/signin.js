@@ -1,4 +1,4 @@
-// Sign in: with a password, where the server has users, or with a token.
+// The sign-in: with a password, if the server has users, or with a token.
 
 import { get, send, session, signIn } from "./api.js";
 import { el, fill } from "./dom.js";

@@ -24,7 +24,7 @@ export class VirtualList {
 		body.append(before, after);
 		scroller.addEventListener("scroll", () => this.render(), { passive: true });
 		const measure = () => { this.row = 0; this.render(); };
-		// Later: what an observer changes in its own call, it would report as an error.
+		// Later, because an observer would report its own changes in this call as an error.
 		new ResizeObserver(() => requestAnimationFrame(measure)).observe(scroller);
 	}
 
@@ -44,7 +44,7 @@ export class VirtualList {
 		}
 		for (const node of this.nodes.values()) node.remove();
 		this.nodes = nodes;
-		// Moves only what is at the wrong place: an element that is moved loses the focus.
+		// Moves only elements at the wrong place: a moved element loses the focus.
 		let at = this.before.nextSibling;
 		for (const node of nodes.values()) {
 			if (node === at) at = at.nextSibling;
@@ -105,7 +105,7 @@ export class VirtualTable {
 		this.refresh();
 	}
 
-	/** Shows what has changed, for example ages. */
+	/** Shows changes, for example of ages. */
 	refresh() {
 		this.list.render();
 	}

@@ -1,4 +1,4 @@
-/* What a violation is told: the sentence and the place. */
+/* Violations: their sentences and places. */
 #include "kit.h"
 
 struct row {
@@ -167,7 +167,7 @@ static const struct row SECRETS[] = {
 	  "1:5: a: must be null, is text\n" },
 };
 
-TEST(test_check_shown_values_are_short)
+TEST(test_check_shortens_values_in_messages)
 {
 	ERR_AUTO e = { 0 };
 	char doc[5000];
@@ -203,7 +203,7 @@ static const struct row CIRCLES[] = {
 	  "1:2: [0]: cannot be checked: the schema is circular\n" },
 };
 
-TEST(test_check_pattern_escapes_and_classes)
+TEST(test_check_patterns_have_escapes_and_classes)
 {
 	static const struct {
 		const char *pattern, *text, *other;
@@ -228,7 +228,7 @@ TEST(test_check_pattern_escapes_and_classes)
 
 /* ---- schemas that are none ---- */
 
-TEST(test_compile_refuses)
+TEST(test_compile_refuses_invalid_schemas)
 {
 	static const struct {
 		const char *schema, *start;
@@ -261,7 +261,7 @@ TEST(test_compile_refuses)
 	}
 }
 
-TEST(test_check_rows)
+TEST(test_check_gives_the_expected_sentences)
 {
 	assert_rows(KEYWORDS, ARRAY_SIZE(KEYWORDS));
 	assert_rows(KEYS, ARRAY_SIZE(KEYS));

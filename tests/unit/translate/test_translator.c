@@ -1,8 +1,8 @@
-/* Templates as shipped, and as an administrator replaces them. */
+/* The shipped templates, and replacements by an administrator. */
 #include "tests/unit/translate/build_kit.h"
 /* ---- templates ----------------------------------------------------------------------------- */
 
-TEST(test_translator_every_hole_is_used)
+TEST(test_translator_uses_every_variable)
 {
 	static const struct variable_group *const ALL[] = { &FRAMEWORK_VARIABLES, &ROLE_VARIABLES,
 		                                            &RUNTIME_VARIABLES,   &ENV_VARIABLES,
@@ -58,7 +58,7 @@ static void translator_combination(struct translator *t, unsigned bits)
 	}
 }
 
-TEST(test_translator_every_combination_compiles)
+TEST(test_translator_compiles_every_combination)
 {
 	for (unsigned set = 0; set < 1 << 9; set += 32) {
 		BENCH_AUTO b;
@@ -127,8 +127,8 @@ static void check_template(struct span text, bool *used)
 	}
 }
 
-/* What templates write stands in the table, and what the table says that they write, they do. */
-TEST(test_translator_environment_is_documented)
+/* The table has exactly the variables that the templates write. */
+TEST(test_translator_documents_the_whole_environment)
 {
 	bool used[256] = { false };
 	int profile = 0;
@@ -194,7 +194,7 @@ static const struct {
 	  "cpu-only.yaml" },
 };
 
-TEST(test_translator_refuses_templates)
+TEST(test_translator_refuses_invalid_templates)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(REFUSED); i++) {
 		ERR_AUTO e = { 0 };

@@ -5,7 +5,7 @@
 
 #include "translate/names.h"
 
-TEST(test_escape)
+TEST(test_escape_doubles_dollars_that_kubernetes_expands)
 {
 	static const struct {
 		const char *text, *want;
@@ -41,7 +41,7 @@ static void expand(struct str *out, struct span t)
 	}
 }
 
-TEST(test_escape_comes_back)
+TEST(test_escape_and_expansion_give_the_same_text)
 {
 	ARENA_AUTO a = { 0 };
 	enum { LENGTH = 7, COUNT = 2187 }; /* 3^7 texts of `$`, `(` and `x` */

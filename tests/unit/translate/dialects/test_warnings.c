@@ -185,14 +185,14 @@ static size_t find_row(const char *text)
 	return i ? i - 1 : N_WARNINGS;
 }
 
-TEST(test_each_is_said)
+TEST(test_each_case_gives_its_warning)
 {
 	for (size_t i = 0; i < N_CASES; i++)
 		assert_warned(CASES[i].text, CASES[i].line);
 }
 
-/* Whatever is said stands in the table, and what stands there can be said. */
-TEST(test_table_is_complete)
+/* Every warning has a row in the table, and every row has a job that gives it. */
+TEST(test_table_has_exactly_the_warnings_given)
 {
 	bool *said = xcalloc(N_WARNINGS, sizeof(*said));
 	for (size_t i = 0; i < N_CASES; i++) {
@@ -211,13 +211,13 @@ TEST(test_table_is_complete)
 	free(said);
 }
 
-TEST(test_good_jobs_have_none)
+TEST(test_good_jobs_give_no_warnings)
 {
 	for (size_t i = 0; i < N_QUIET; i++)
 		assert_quiet(QUIET[i]);
 }
 
-TEST(test_no_secret_is_shown)
+TEST(test_warnings_show_no_secret)
 {
 	static const char *const SECRETS[] = {
 		V2("secrets: {a: 12345678901234567891, b: 1.2500, c: 077}\n"),
@@ -237,7 +237,7 @@ TEST(test_no_secret_is_shown)
 }
 
 /* By place, and once: the lines of a deployment belong to two roles here. */
-TEST(test_order)
+TEST(test_warnings_are_sorted_and_unique)
 {
 	RUN_AUTO r = run_good(
 	    HEAD "deployments: [{name: d, taskRoles: {w: {preCommands: ['<% $parameters.u %>']}, "
@@ -271,7 +271,7 @@ TEST(test_order)
 }
 
 /* Secrets of a task that starts are no placeholders without a value, however many they are. */
-TEST(test_many_secrets)
+TEST(test_many_secrets_give_no_warning)
 {
 	struct str text = STR_INIT(1 << 16);
 	str_puts(&text, HEAD IMAGE ROLE "    commands: ['");
@@ -291,7 +291,7 @@ TEST(test_many_secrets)
 	str_done(&text);
 }
 
-TEST(test_too_many)
+TEST(test_warnings_beyond_the_limit_are_counted)
 {
 	struct str text = STR_INIT(1 << 16);
 	str_puts(&text, HEAD IMAGE ROLE COMMANDS("echo") "secrets:\n");

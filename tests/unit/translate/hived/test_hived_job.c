@@ -1,4 +1,4 @@
-/* HiveD: what jobs become by it. */
+/* HiveD: the pods of jobs that it schedules. */
 #include "tests/unit/translate/hived_kit.h"
 
 #include <jansson.h>
@@ -82,7 +82,7 @@ static void assert_refused(struct bench *b, const char *text, const char *line)
 	assert_said(b, line);
 }
 
-TEST(test_cells)
+TEST(test_cells_of_a_role_cover_its_resources)
 {
 	static const struct {
 		const char *text;
@@ -118,7 +118,7 @@ TEST(test_cells)
 		assert_cells(&b, CASES[i].text, CASES[i].cells);
 }
 
-TEST(test_spec)
+TEST(test_spec_annotation_describes_the_affinity_group)
 {
 	BENCH_AUTO b;
 	set_up(&b);
@@ -158,8 +158,8 @@ TEST(test_spec)
 	    "leafCellType: null\nleafCellNumber: 1\naffinityGroup: null\n");
 }
 
-/* Names that mean something in YAML stay names. */
-TEST(test_spec_names)
+/* Names that YAML would read as other types are quoted. */
+TEST(test_spec_annotation_quotes_names_that_yaml_would_change)
 {
 	BENCH_AUTO b;
 	set_up(&b);
@@ -240,7 +240,7 @@ static const struct {
 	  "taskRoles.v: Taskrole v does not exist.\n" },
 };
 
-TEST(test_refused)
+TEST(test_hived_options_that_do_not_fit_are_refused)
 {
 	BENCH_AUTO b;
 	set_up(&b);
@@ -249,7 +249,7 @@ TEST(test_refused)
 }
 
 /* Exactly what there is; what need not start at once; what owns nothing; what nobody limits. */
-TEST(test_quota_kept)
+TEST(test_jobs_within_the_quota_are_accepted)
 {
 	static const char *const TEXTS[] = {
 		HEAD ROLE("a", ASKS(1, 1, 1) ", instances: 4")
@@ -264,8 +264,8 @@ TEST(test_quota_kept)
 		assert_cells(&b, TEXTS[i], 1);
 }
 
-/* What virtual clusters have now counts, not what they shall have. */
-TEST(test_status_counts)
+/* The status of a virtual cluster takes precedence over its configuration. */
+TEST(test_status_of_a_cluster_limits_its_jobs)
 {
 	BENCH_AUTO b;
 	set_up(&b);
@@ -278,8 +278,8 @@ TEST(test_status_counts)
 	               "virtual cluster default has no SKU type `K80`; it has CPU\n");
 }
 
-/* Who may not use the virtual cluster is not told what it has. */
-TEST(test_forbidden_first)
+/* A user without access to a virtual cluster does not learn its size. */
+TEST(test_forbidden_clusters_reveal_no_quota)
 {
 	BENCH_AUTO b;
 	set_up(&b);
@@ -312,7 +312,7 @@ static const char *env_from_end(struct bench *b, json_t *framework, size_t i)
 	return arena_printf(&b->a, "%s%s%s", name, value ? "=" : "<-", value ? value : path);
 }
 
-TEST(test_pod)
+TEST(test_pods_have_the_scheduler_and_its_devices)
 {
 	static const char *const TEXTS[] = { HEAD ROLE("w", ASKS(1, 1, 1)),
 		                             HEAD ROLE("w", ASKS(1, 1, 0)) };
@@ -341,8 +341,8 @@ TEST(test_pod)
 	}
 }
 
-/* Authors of v1 jobs set variables, but not those. */
-TEST(test_devices_are_reserved)
+/* v1 jobs may set variables, but not these. */
+TEST(test_device_variables_are_reserved_for_hived)
 {
 	BENCH_AUTO b;
 	set_up(&b);
@@ -355,8 +355,8 @@ TEST(test_devices_are_reserved)
 	               "jobEnvs.GIVEN: is reserved and cannot be set\n");
 }
 
-/* An empty name would make pods that no API server takes. */
-TEST(test_settings_refused)
+/* An API server refuses pods with an empty scheduler name. */
+TEST(test_settings_with_bad_names_are_refused)
 {
 	static const struct {
 		const char *scheduler, *variables;
@@ -379,7 +379,7 @@ TEST(test_settings_refused)
 }
 
 /* As OpenPAI: 126 less the priority in the high byte. */
-TEST(test_priority)
+TEST(test_priority_is_computed_as_openpai_does)
 {
 	static const struct {
 		const char *text;
@@ -404,7 +404,7 @@ TEST(test_priority)
 }
 
 /* The class as it is written is an annotation, with every scheduler, and counts in their limit. */
-TEST(test_priority_annotation)
+TEST(test_priority_annotation_keeps_the_class)
 {
 	enum {
 		OTHERS = sizeof("j") - 1 + 512,
@@ -436,8 +436,8 @@ TEST(test_priority_annotation)
 	}
 }
 
-/* Another scheduler: the job is checked as far as its text goes, and warned. */
-TEST(test_without_hived)
+/* With another scheduler, only the text of the job is checked, and there is a warning. */
+TEST(test_jobs_without_hived_give_a_warning)
 {
 	BENCH_AUTO b;
 	set_up(&b);

@@ -1,4 +1,4 @@
-/* Manifests with variables: generated ones against a model, merging, and what is refused. */
+/* Manifests with variables: generated ones compared with a model, merging, and errors. */
 
 #include "tests/unit/base/cmocka.h"
 
@@ -212,7 +212,7 @@ static bool gen_value(struct generator *g, unsigned depth, bool element, struct 
 	return true;
 }
 
-TEST(test_generated_equal_model)
+TEST(test_generated_manifests_equal_the_model)
 {
 	for (uint64_t seed = 0; seed < 3000; seed++) {
 		struct generator g = { .seed = seed * 2654435761u + 1, .yaml = STR_INIT(TEXT_MAX) };
@@ -235,7 +235,7 @@ TEST(test_generated_equal_model)
 
 /* ---- values -------------------------------------------------------------------------------- */
 
-TEST(test_run)
+TEST(test_prog_run_writes_the_expected_json)
 {
 	static const struct template_case CASES[] = {
 		/* a value with a variable is not looked at again */
@@ -359,7 +359,7 @@ static const struct template_case REFUSED[] = {
 	/* clang-format on */
 };
 
-TEST(test_refused)
+TEST(test_manifests_with_errors_are_refused)
 {
 	assert_cases(REFUSED, ARRAY_SIZE(REFUSED), true);
 }

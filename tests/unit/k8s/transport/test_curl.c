@@ -26,7 +26,7 @@ static const struct curl_setting *setting(CURLoption option)
 	return NULL;
 }
 
-TEST(test_settings_numbers)
+TEST(test_settings_have_the_expected_numbers)
 {
 	static const struct {
 		CURLoption option;
@@ -57,7 +57,7 @@ TEST(test_settings_numbers)
 	}
 }
 
-TEST(test_settings_texts)
+TEST(test_settings_have_the_expected_texts)
 {
 	assert_string_equal(setting(CURLOPT_PROXY)->text, "");
 	assert_string_equal(setting(CURLOPT_NOPROXY)->text, "*");
@@ -67,8 +67,8 @@ TEST(test_settings_texts)
 	assert_null(setting(CURLOPT_ACCEPT_ENCODING)->text);
 }
 
-/* Nothing that would keep something of one answer for another request, or show one. */
-TEST(test_settings_have_no)
+/* No setting keeps data of an answer for another request, or shows it. */
+TEST(test_settings_keep_no_cookies_and_caches)
 {
 	static const CURLoption NEVER[] = { CURLOPT_COOKIEFILE,    CURLOPT_COOKIEJAR,
 		                            CURLOPT_ALTSVC,        CURLOPT_HSTS,
@@ -79,7 +79,7 @@ TEST(test_settings_have_no)
 	}
 }
 
-TEST(test_start_finds_what_it_needs)
+TEST(test_curl_start_accepts_this_libcurl)
 {
 	ERR_AUTO e = { 0 };
 	assert_int_equal(curl_start(&e), 0);
@@ -201,13 +201,13 @@ static struct kept ask_trusting(const char *ca, const char *host, enum store_ver
 	return k;
 }
 
-TEST(test_tls_right_ca)
+TEST(test_tls_accepts_the_right_ca)
 {
 	struct kept k = ask_trusting("ca1.crt", "127.0.0.1", STORE_READY);
 	assert_int_equal(k.status, 200); /* it is no API server, but it was heard */
 }
 
-TEST(test_tls_wrong_ca)
+TEST(test_tls_refuses_a_wrong_ca)
 {
 	int64_t from = clock_ms();
 	struct kept k = ask_trusting("ca2.crt", "127.0.0.1", STORE_CREATE);
@@ -216,22 +216,22 @@ TEST(test_tls_wrong_ca)
 	assert_in_range(clock_ms() - from, 0, 20000); /* and trying again is of no use */
 }
 
-TEST(test_tls_unknown_ca)
+TEST(test_tls_refuses_an_unknown_ca)
 {
 	struct kept k = ask_trusting(NULL, "127.0.0.1", STORE_CREATE);
 	assert_int_equal(k.outcome, STORE_BUSY);
 	assert_non_null(strstr(k.message, "cert")); /* a machine may have no CAs at all */
 }
 
-TEST(test_tls_wrong_name)
+TEST(test_tls_refuses_a_wrong_name)
 {
 	struct kept k = ask_trusting("ca1.crt", "localhost", STORE_CREATE);
 	assert_int_equal(k.outcome, STORE_BUSY);
 	assert_non_null(strstr(k.message, "localhost"));
 }
 
-/* The CA of the API server is replaced while we run: the next connection goes by the new one. */
-TEST(test_tls_ca_is_replaced)
+/* The CA of the API server is replaced at run time: the next connection uses the new one. */
+TEST(test_tls_follows_a_replaced_ca)
 {
 	ERR_AUTO e = { 0 };
 	char url[64];
@@ -274,9 +274,9 @@ static bool machine_trusts_ca1(void)
 	       mount(certs, "/etc/ssl/certs", NULL, MS_BIND, NULL) == 0;
 }
 
-/* Who holds a certificate of any public CA is not the API server.  The last test: what it does to
- * this process stays. */
-TEST(test_tls_of_a_public_ca)
+/* A certificate of a public CA does not identify the API server.  This test must be the last: it
+ * changes this process permanently. */
+TEST(test_tls_refuses_a_public_ca)
 {
 	if (!machine_trusts_ca1())
 		skip();

@@ -1,5 +1,5 @@
-/* A resolver that hangs must not hang the loop.  This program has its own getaddrinfo, which
- * libcurl then calls. */
+/* A resolver that hangs must not hang the loop.  This program defines getaddrinfo, which libcurl
+ * calls. */
 #include "base/clock.h"
 #include "tests/unit/k8s/kit.h"
 
@@ -31,7 +31,7 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
 	return EAI_AGAIN;
 }
 
-TEST(test_a_resolver_that_hangs_is_not_waited_for)
+TEST(test_store_does_not_wait_for_a_resolver_that_hangs)
 {
 	ERR_AUTO e = { 0 };
 	struct login_options o = { .apiserver = "https://hangs.invalid" };

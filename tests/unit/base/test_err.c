@@ -3,7 +3,7 @@
 
 #include "tests/unit/base/cmocka.h"
 
-TEST(test_err_set_replaces)
+TEST(test_err_set_replaces_the_earlier_error)
 {
 	ERR_AUTO e = { 0 };
 	assert_int_equal(err_set(&e, INVALID_PROTOCOL, "one"), -1);
@@ -25,7 +25,7 @@ TEST(test_err_at_keeps_the_status_of_the_first_error)
 	assert_null(e.notes.v[1].at);
 }
 
-TEST(test_notes_add_counts_what_does_not_fit)
+TEST(test_notes_add_counts_notes_that_do_not_fit)
 {
 	NOTES_AUTO n = { 0 };
 	for (int i = 0; i < 25; i++)
@@ -64,7 +64,7 @@ TEST(test_err_wrap_puts_text_before_the_first_note)
 	assert_string_equal(err_msg(&e), "posting x: broken");
 }
 
-TEST(test_err_move_appends)
+TEST(test_err_move_appends_the_notes)
 {
 	ERR_AUTO e = { 0 };
 	ERR_AUTO from = { 0 };

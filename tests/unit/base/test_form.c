@@ -52,7 +52,7 @@ TEST(test_form_json_reads_pairs_as_members)
 	becomes("a=b=c", "{\"a\":\"b=c\"}");
 }
 
-TEST(test_form_json_decodes_once)
+TEST(test_form_json_decodes_percent_escapes_once)
 {
 	becomes("a=%41%2b%26%3D+%2541", "{\"a\":\"A+&= %41\"}");
 	becomes("%61=1", "{\"a\":\"1\"}");

@@ -1,6 +1,5 @@
 #pragma once
-/* What the tests of the janitor share: one of it in a yard, and time that passes when they say so.
- */
+/* Shared by the tests of the janitor: a janitor with a yard, and a clock that the tests advance. */
 #include "tests/unit/k8s/yard.h"
 
 #include "k8s/gc/gc_internal.h"

@@ -101,7 +101,7 @@ static inline json_t *yard_add(struct yard *y, enum object_kind kind, json_t *ob
 	return object;
 }
 
-/* What a killed server leaves; new reference. */
+/* Returns a Framework as a killed server leaves it; a new reference. */
 static inline json_t *half_made(const char *name)
 {
 	return json_pack("{s:s, s:{s:s, s:s, s:{s:s, s:s}, s:{s:s}}, s:{s:s}}", "kind", "Framework",

@@ -78,7 +78,7 @@ static const struct row KEYS[] = {
 	/* It is not missing, too. */
 	{ CLOSED, "dockerimage: a\n",
 	  "1:1: dockerimage: unknown key `dockerimage`, did you mean `dockerImage`?\n" },
-	/* What is there is not suggested. */
+	/* Keys that the mapping already has are not suggested. */
 	{ CLOSED, "{dockerImage: a, dockerImages: b}",
 	  "1:18: dockerImages: unknown key `dockerImages`; allowed are `instances` and "
 	  "`dockerImage`\n" },
@@ -95,7 +95,7 @@ static const struct row KEYS[] = {
 	  "1:1: must have at least 3 characters, has 1\n" },
 };
 
-TEST(test_check_counts_beyond_the_limit)
+TEST(test_check_counts_violations_beyond_the_limit)
 {
 	ERR_AUTO e = { 0 };
 	struct schema *s = schema_compile(SPAN("{\"items\":{\"type\":\"null\"}}"), &e);
@@ -109,7 +109,7 @@ TEST(test_check_counts_beyond_the_limit)
 	schema_free(s);
 }
 
-TEST(test_check_many_violations_are_quick)
+TEST(test_check_reports_many_violations_quickly)
 {
 	ERR_AUTO e = { 0 };
 	STR_AUTO doc = STR_INIT(FILE_MAX);

@@ -24,7 +24,7 @@ static int is_visible(const struct dirent *f)
 	return f->d_name[0] != '.';
 }
 
-/* Which files of a folder the schema refuses, as names with a blank before each. */
+/* Returns the names of the refused files of a folder, with a blank before each. */
 static struct str refused_files(enum schema_name schema, const char *folder, int *files)
 {
 	struct str names = STR_INIT(FILE_MAX);

@@ -17,7 +17,7 @@
 #define V2(more)       HEAD IMAGE ROLE COMMANDS("echo") more
 /* More members of its role. */
 #define V2_ROLE(more) HEAD IMAGE ROLE more COMMANDS("echo")
-/* Of the first generation: members of the job, and of its only role. */
+/* A v1 job: members of the job, and of its only role. */
 #define V1(job, role)                                                                              \
 	"{\"jobName\":\"j\",\"image\":\"i\"," job                                                  \
 	"\"taskRoles\":[{\"name\":\"m\",\"command\":\"x\"" role "}]}"

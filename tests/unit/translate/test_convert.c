@@ -40,7 +40,7 @@ static void convert_done(struct converted *c)
 	err_done(&c->e);
 }
 
-/* With this line (LINE:COLUMN: SENTENCE) among what is lost, and the sentence in a comment. */
+/* Expects this line (LINE:COLUMN: SENTENCE) among the losses, and the sentence in a comment. */
 static void assert_lost(const char *text, const char *line, const char *comment)
 {
 	struct converted c;
@@ -148,7 +148,7 @@ TEST(test_convert_v2_keeps_the_values)
 	convert_done(&c);
 }
 
-TEST(test_convert_reports_what_v2_cannot_express)
+TEST(test_convert_reports_values_that_v2_does_not_have)
 {
 	assert_lost("{\"jobName\":\"a.b\",\"image\":\"i\",\n\"taskRoles\":[{\"name\":\"m\","
 	            "\"command\":\"x\"}]}",

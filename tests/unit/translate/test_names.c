@@ -9,8 +9,8 @@ enum { LONG = 600 };
 
 #define DIGEST "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-/* What a check takes and refuses.  longest: so many of the character are taken (after a slash, of a
- * path), one more is not; 0: there is no limit. */
+/* Names that a check accepts and refuses.  longest: this number of the character is accepted (in a
+ * path after a slash), one more is refused; 0: there is no limit. */
 static const struct {
 	bool (*ok)(struct span name);
 	const char *(*problem)(struct span name); /* NULL: ok is the check */

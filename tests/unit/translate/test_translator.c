@@ -24,7 +24,7 @@ TEST(test_translator_uses_every_variable)
 		}
 }
 
-/* What the upper four of nine bits say about an installation. */
+/* The upper four of nine bits choose the settings of an installation. */
 static void translator_set_up(struct bench *b, unsigned bits)
 {
 	set_up(b, bits & 32 ? PROFILE_OPENPAI : PROFILE_PLAIN);
@@ -34,7 +34,7 @@ static void translator_set_up(struct bench *b, unsigned bits)
 	b->set.n_programs = bits & 256 ? 1 : 0;
 }
 
-/* What the lower five say about a job. */
+/* The lower five bits choose the properties of a job. */
 static void translator_combination(struct translator *t, unsigned bits)
 {
 	BENCH_AUTO b;
@@ -91,7 +91,7 @@ static void template_name(struct span line, struct str *name)
 	}
 }
 
-/* And not a container, a volume, or what the author calls his own. */
+/* Returns false for names of containers and volumes, and for names of the author. */
 static bool is_variable(struct span name)
 {
 	return (name.p[0] >= 'A' && name.p[0] <= 'Z') || span_is(name, "$device");

@@ -3,7 +3,7 @@
 
 #include "base/tree.h"
 
-/* As JSON only, without YAML behind it. */
+/* Reads the text only as JSON, not as YAML. */
 static struct run run_json(const char *text, bool *syntax)
 {
 	struct run r = { .json = STR_INIT(1 << 20), .sentence = STR_INIT(4096) };

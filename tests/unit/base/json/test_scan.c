@@ -12,7 +12,7 @@ static void assert_span(struct span got, const char *wanted)
 		assert_memory_equal(got.p, wanted, got.n);
 }
 
-/* At the end of memory that is exactly so long: reading behind it is seen by sanitizers. */
+/* Checks a copy in memory of exactly its size, so that sanitizers report reads behind it. */
 static bool valid(struct span text, unsigned depth)
 {
 	char *p = xmalloc(text.n ? text.n : 1);
@@ -213,7 +213,7 @@ TEST(test_scan_walks_through_items_and_members)
 	assert_false(scan_member(&s, &key, &value));
 }
 
-TEST(test_scan_enters_and_leaves)
+TEST(test_scan_enters_and_leaves_nested_values)
 {
 	struct span key;
 	struct span value;

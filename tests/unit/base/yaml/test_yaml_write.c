@@ -34,7 +34,7 @@ TEST(test_yaml_write_indents_lists_and_mappings)
 	assert_writes("hello", "hello\n");
 }
 
-TEST(test_yaml_write_quotes_what_readers_differ_on)
+TEST(test_yaml_write_quotes_texts_that_readers_read_differently)
 {
 	static const char *const TEXTS[] = {
 		"",     "yes",  "No",   "ON",         "off",  "y",    "N",     "~",    "null",

@@ -230,7 +230,7 @@ TEST(test_cache_stays_within_its_maximum_size)
 
 /* ---- inboxes ---- */
 
-/* What has come: versions, -1 for none. */
+/* The received versions, -1 for none. */
 struct heard {
 	int n;
 	int64_t now[8], before[8];

@@ -8,7 +8,7 @@
 
 /* ---- real ones ---- */
 
-/* What was worked out from the files by other means. */
+/* The expected values were determined from the files by other means. */
 static const struct expected {
 	const char *file;
 	enum job_state state;
@@ -207,7 +207,7 @@ static void strip(json_t *object, const char *const *names)
 	}
 }
 
-/* What should be left, by jansson. */
+/* The expected document, computed with jansson. */
 static void strip_role(json_t *role)
 {
 	static const char *const ROLE[] = { "name", "taskNumber", "task",

@@ -62,7 +62,7 @@ TEST(test_job_entry_new_reads_tags)
 	}
 }
 
-/* So many tags of so many bytes. */
+/* Returns an entry with this number of tags, each of this number of bytes. */
 static struct job_entry *tagged(size_t tags, size_t bytes)
 {
 	STR_AUTO s = STR_INIT(1 << 20);

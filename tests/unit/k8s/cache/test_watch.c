@@ -20,7 +20,7 @@ static void write_line(void *arg, struct span line, bool cut)
 	str_puts(out, cut ? "!" : "|");
 }
 
-/* In pieces of so many bytes, whatever those are the same lines come of it. */
+/* Feeds the bytes in pieces of every size, and expects the same lines. */
 static void assert_lines(const char *bytes, size_t max, const char *wanted)
 {
 	size_t n = strlen(bytes);

@@ -32,7 +32,7 @@ static json_t *object_with(const char *status)
 	return object;
 }
 
-/* What the machine makes of an object, by all that can happen; false: it refuses it. */
+/* Applies all events to a machine of this object; false: the machine refuses the object. */
 static bool lives(const struct framework_config *c, const json_t *object)
 {
 	ERR_AUTO e = { 0 };

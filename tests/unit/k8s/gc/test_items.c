@@ -22,7 +22,7 @@ static void see(void *arg, struct span item)
 static struct seen cut(const char *list, size_t n)
 {
 	struct seen s = { STR_INIT(4096), STR_INIT(CONTINUE_MAX), 0 };
-	/* Of exactly this size, so that a sanitizer sees what is read beyond it. */
+	/* The memory has exactly this size, so that a sanitizer reports reads beyond it. */
 	FREE_AUTO char *copy = xmalloc(n + 1);
 	memcpy(copy, list, n);
 	char *exact = xrealloc(TAKE(copy), n ? n : 1);

@@ -51,8 +51,8 @@ CASE(test_janitor_waits_for_the_age_by_the_servers_clock)
 	assert_int_equal(b->yard.verbs[STORE_DELETE], 1);
 }
 
-/* For servers that restart often: objects of twice the age, by the clock of the API server, are
- * removed in the first round. */
+/* Objects of twice the age, by the clock of the API server, are removed in the first round, for
+ * servers that restart often. */
 CASE(test_janitor_removes_objects_of_twice_the_age_at_once)
 {
 	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
@@ -75,7 +75,7 @@ CASE(test_janitor_removes_objects_of_twice_the_age_at_once)
 }
 
 /* Another uid under the same name is another object. */
-CASE(test_janitor_time_counts_from_the_first_sight_of_a_uid)
+CASE(test_janitor_counts_time_from_the_first_sight_of_a_uid)
 {
 	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
 	go(b);
@@ -160,7 +160,7 @@ CASE(test_janitor_accepts_that_another_janitor_is_faster)
 	assert_int_equal(b->janitor->frameworks.orphans.n, 0);
 }
 
-CASE(test_janitor_removes_20_per_round_and_then_comes_sooner)
+CASE(test_janitor_removes_20_objects_per_round_and_returns_sooner)
 {
 	for (size_t i = 0; i < 50; i++)
 		yard_add(&b->yard, KIND_FRAMEWORK, half_made(job(i)));
@@ -328,7 +328,7 @@ static void expire(struct yard *y, const struct store_request *q)
 }
 
 /* A token that has expired costs a list from the start; no class is left out, or met twice. */
-CASE(test_janitor_goes_on_by_name_when_a_list_has_expired)
+CASE(test_janitor_continues_by_name_after_a_list_expires)
 {
 	add_classes(b, 900);
 	for (size_t i = 0; i < 900; i++) /* all have one that runs */

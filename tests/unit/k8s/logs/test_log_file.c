@@ -66,7 +66,7 @@ FIXTURE(tear_down)
 	return rmdir(dir);
 }
 
-/* What comes until the log ends or is quiet. */
+/* Reads until the log ends or has no more bytes for now. */
 static enum log_file_state drain(struct log_file *f, struct str *out)
 {
 	struct span piece;

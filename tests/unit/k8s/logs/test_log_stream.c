@@ -9,7 +9,7 @@
 
 enum { PATIENCE_MS = 20000, WAIT_MS = 10 };
 
-/* Who reads, and at what he stops. */
+/* A reader of a stream, and the points at which it stops. */
 struct reader {
 	struct log_stream *stream;
 	int began, ended;
@@ -124,7 +124,7 @@ TEST(test_tail_gives_the_whole_log)
 	finish();
 }
 
-TEST(test_tail_that_follows_asks_for_it)
+TEST(test_tail_that_follows_asks_the_server_to_follow)
 {
 	START({ ANSWER, CHUNKED "0\r\n\r\n" });
 	struct reader g = { .room = SIZE_MAX };

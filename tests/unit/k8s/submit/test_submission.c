@@ -272,7 +272,7 @@ TEST(test_submission_keeps_the_priority_class_of_others)
 
 /* ---- dry run, deadline, shutdown --------------------------------------------------- */
 
-TEST(test_submission_dry_run_leaves_nothing)
+TEST(test_submission_dry_run_leaves_no_object)
 {
 	WORLD(w);
 	assert_int_equal(submit(&w, &FOUR, 1000, true).http, 0);

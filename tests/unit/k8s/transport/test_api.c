@@ -136,7 +136,7 @@ static void outcome_is(enum store_verb verb, const char *answer, enum store_outc
 	server.port = 0;
 	server_start(&server, script, 1);
 	open_store();
-	/* What is tried till the end of its time takes all of it. */
+	/* Requests repeated until their deadline take all of that time, so it is short. */
 	bool till_the_end = expected == STORE_BUSY || expected == STORE_AMBIGUOUS;
 	struct kept k = act(verb, till_the_end ? 1000 : 20000);
 	if (k.outcome != expected)

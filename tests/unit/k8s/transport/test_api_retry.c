@@ -5,7 +5,7 @@
 
 /* ---- answers that do not come ------------------------------------------------------ */
 
-TEST(test_create_shut_is_ambiguous_and_not_repeated)
+TEST(test_create_without_an_answer_is_ambiguous_and_not_repeated)
 {
 	START({ SHUT, NULL });
 	assert_int_equal(act(STORE_CREATE, 2000).outcome, STORE_AMBIGUOUS);
@@ -13,7 +13,7 @@ TEST(test_create_shut_is_ambiguous_and_not_repeated)
 }
 
 /* libcurl would repeat this request by itself. */
-TEST(test_create_shut_on_a_kept_connection_is_not_repeated)
+TEST(test_create_on_a_closed_kept_connection_is_not_repeated)
 {
 	START({ ANSWER, FINE }, { SHUT, NULL }, { ANSWER, CREATED });
 	assert_int_equal(act(STORE_GET, 2000).outcome, STORE_OK);
@@ -22,7 +22,7 @@ TEST(test_create_shut_on_a_kept_connection_is_not_repeated)
 }
 
 /* libcurl's error is that of the second connection then. */
-TEST(test_create_shut_by_a_server_that_leaves_is_ambiguous)
+TEST(test_create_on_a_server_that_stops_is_ambiguous)
 {
 	START({ ANSWER, FINE }, { LEAVE, NULL });
 	assert_int_equal(act(STORE_GET, 2000).outcome, STORE_OK);
@@ -30,7 +30,7 @@ TEST(test_create_shut_by_a_server_that_leaves_is_ambiguous)
 	assert_int_equal(server.requests, 2);
 }
 
-TEST(test_create_cut_is_ambiguous)
+TEST(test_create_with_a_truncated_answer_is_ambiguous)
 {
 	START({ CUT, HEAD("201 Created", "", "500") "{\"metadata\"" });
 	assert_int_equal(act(STORE_CREATE, 2000).outcome, STORE_AMBIGUOUS);
@@ -119,14 +119,14 @@ TEST(test_retry_after_beyond_the_deadline_ends_it)
 	assert_in_range(clock_ms() - from, 0, 1890);
 }
 
-TEST(test_403_of_a_server_that_starts_is_tried_again)
+TEST(test_403_of_a_server_that_starts_is_repeated)
 {
 	START({ ANSWER, EMPTY("403 Forbidden") }, { ANSWER, EMPTY("404 Not Found") },
 	      { ANSWER, CREATED });
 	assert_int_equal(act(STORE_CREATE, 25000).outcome, STORE_OK);
 }
 
-TEST(test_403_for_good_is_reported_soon)
+TEST(test_lasting_403_is_reported_before_the_deadline)
 {
 	START({ ANSWER, EMPTY("403 Forbidden") });
 	int64_t from = clock_ms();
@@ -180,7 +180,7 @@ TEST(test_retry_after_leaves_time_for_the_removal)
 }
 
 /* Fifty equal requests to a server that closes each connection. */
-TEST(test_repeated_requests_are_spread_over_time)
+TEST(test_failed_requests_are_repeated_few_at_a_time)
 {
 	static const struct step FINE_STEP[] = { { ANSWER, FINE } };
 	START({ DROP, NULL });
@@ -245,7 +245,7 @@ TEST(test_requests_wait_for_a_server_that_starts_late)
 	free(k);
 }
 
-TEST(test_dropped_connection_is_tried_again)
+TEST(test_requests_of_a_dropped_connection_are_repeated)
 {
 	START({ DROP, NULL }, { ANSWER, FINE });
 	assert_int_equal(act(STORE_GET, 25000).outcome, STORE_OK);

@@ -259,8 +259,7 @@ TEST(test_tls_follows_a_replaced_ca)
 
 /* ---- a machine that trusts somebody else ------------------------------------------- */
 
-/* For the rest of this process, ca1 is what the machine trusts.  false: there is no right to that.
- */
+/* Makes the machine trust ca1 for the rest of this process; false: the rights are missing. */
 static bool machine_trusts_ca1(void)
 {
 	char certs[128];

@@ -159,7 +159,7 @@ TEST(test_requests_without_a_user_have_no_own_limit)
 	store_free(&fake.s);
 }
 
-TEST(test_nothing_starts_in_a_pause)
+TEST(test_no_request_starts_in_a_pause)
 {
 	open_fake((struct store_limits){ 4, 10, 0, 0 });
 	request(0, "alice");

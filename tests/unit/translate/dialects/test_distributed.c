@@ -70,7 +70,7 @@ TEST(test_distributed_allows_only_one_chief)
 	                "evaluator]}\n"));
 }
 
-/* How many ports the role has for this label; -1: none is declared. */
+/* Returns the number of ports of the role with this label; -1: none is declared. */
 static int64_t ports_of(const struct run *r, size_t role, const char *label)
 {
 	int64_t count = -1;

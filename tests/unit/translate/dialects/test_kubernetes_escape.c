@@ -29,7 +29,7 @@ TEST(test_escape_doubles_dollars_that_kubernetes_expands)
 	}
 }
 
-/* What the kubelet makes of a value: `$$` is `$`, `$(NAME)` of an unknown name stays. */
+/* Expands a value like the kubelet: `$$` becomes `$`, `$(NAME)` of an unknown name stays. */
 static void expand(struct str *out, struct span t)
 {
 	for (size_t i = 0; i < t.n; i++) {

@@ -41,7 +41,7 @@ TEST(test_launcher_policies_are_read)
 	assert_int_equal(role->task_retry_max, 3);
 }
 
-TEST(test_launcher_refuses_what_it_cannot_run)
+TEST(test_launcher_refuses_unsupported_policies)
 {
 	assert_all_refused((const struct refusal[]){
 	    { LAUNCHER("", TEMPLATE("restartPolicy: OnFailure, ")),

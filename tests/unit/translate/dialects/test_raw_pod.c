@@ -15,7 +15,7 @@ struct raw_run {
 	struct str text;
 };
 
-/* Of a PodTemplateSpec in YAML, which stands at `pod`. */
+/* Reads a PodTemplateSpec in YAML, whose place is `pod`. */
 static struct raw_run raw_run_main(const char *yaml, struct span main)
 {
 	struct raw_run r = { .text = STR_INIT(1 << 22) };

@@ -128,7 +128,7 @@ TEST(test_secrets_in_flow_style_are_masked)
 	}
 }
 
-TEST(test_odd_values_elsewhere_survive)
+TEST(test_odd_values_elsewhere_are_stored_unchanged)
 {
 	assert_stored(
 	    HEAD "secrets: {a: hunter2}\nparameters: {n: .nan, i: .inf, d: 2001-01-01}\n" REST,
@@ -165,7 +165,7 @@ TEST(test_masked_secrets_are_refused_when_submitted)
 	               "4:10: secrets: must be a mapping; this job was stored without its secrets");
 }
 
-TEST(test_password_in_a_url_is_warned_about)
+TEST(test_password_in_a_url_gives_a_warning)
 {
 	const char *text = HEAD "secrets:\n  a: https://u:hunter2@h\n\n"
 				"parameters: {a: 'https://u:p@h'}\n" REST;

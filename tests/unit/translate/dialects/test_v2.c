@@ -24,7 +24,7 @@ TEST(test_v2_jobs_have_the_defaults)
 	assert_span(w->command, "echo");
 }
 
-TEST(test_ssh_and_http_are_added)
+TEST(test_ports_ssh_and_http_are_added)
 {
 	RUN_AUTO r = run_good(
 	    HEAD IMAGE "taskRoles:\n  w:\n    dockerImage: i\n    resourcePerInstance: {cpu: "
@@ -38,7 +38,7 @@ TEST(test_ssh_and_http_are_added)
 	assert_int_equal(w->ports[2].count, 1);
 }
 
-TEST(test_completion_zero_is_absent)
+TEST(test_completion_of_zero_means_the_default)
 {
 	RUN_AUTO r = run_good(V2_ROLE("    instances: 3\n    completion: {minFailedInstances: 0, "
 	                              "minSucceededInstances: null}\n"));
@@ -46,7 +46,7 @@ TEST(test_completion_zero_is_absent)
 	assert_int_equal(r.job->roles[0].min_succeeded, 3);
 }
 
-TEST(test_without_gang_tasks_retry)
+TEST(test_tasks_without_gang_scheduling_retry)
 {
 	RUN_AUTO r =
 	    run_good(V2_ROLE("    taskRetryCount: -2\n") "extras: {gangAllocation: false}");

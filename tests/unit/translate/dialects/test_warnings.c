@@ -128,7 +128,7 @@ static const struct warning_case CASES[] = {
 	{ V1("\"gpuType\":\"K80\",", ""), "gpuType: is ignored: nodes are not chosen by it" },
 };
 
-/* Nothing is said of these. */
+/* These jobs give no warning. */
 static const char *const QUIET[] = {
 	V2(""),
 	V1("", ""),
@@ -236,7 +236,7 @@ TEST(test_warnings_show_no_secret)
 	}
 }
 
-/* By place, and once: the lines of a deployment belong to two roles here. */
+/* Warnings are sorted by place and appear once: the lines of a deployment belong to two roles. */
 TEST(test_warnings_are_sorted_and_unique)
 {
 	RUN_AUTO r = run_good(

@@ -245,7 +245,7 @@ TEST(test_status_refuses_too_many_types_and_clusters)
 }
 
 /* The text may be large; the values that are kept for its lifetime are small. */
-TEST(test_status_keeps_only_what_is_needed)
+TEST(test_status_keeps_little_of_a_large_text)
 {
 	BENCH_AUTO b = { 0 };
 	STR_AUTO text = STR_INIT(1 << 20);

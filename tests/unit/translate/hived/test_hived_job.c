@@ -46,7 +46,7 @@ static json_t *pod(json_t *framework, size_t role)
 	return json_object_get(json_object_get(json_array_get(roles, role), "task"), "pod");
 }
 
-/* What HiveD is told of a role. */
+/* Returns the annotation of a role for HiveD. */
 static const char *spec(json_t *framework, size_t role)
 {
 	json_t *annotations =
@@ -378,7 +378,7 @@ TEST(test_settings_with_bad_names_are_refused)
 	}
 }
 
-/* As OpenPAI: 126 less the priority in the high byte. */
+/* The high byte is 126 less the priority, as in OpenPAI. */
 TEST(test_priority_is_computed_as_openpai_does)
 {
 	static const struct {

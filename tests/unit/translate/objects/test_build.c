@@ -3,7 +3,7 @@
 
 /* ---- the Framework ------------------------------------------------------------------------- */
 
-TEST(test_build_without_mark_is_one_framework_that_starts)
+TEST(test_build_without_a_mark_gives_a_framework_that_starts)
 {
 	BENCH_AUTO b;
 	set_up(&b, PROFILE_PLAIN);

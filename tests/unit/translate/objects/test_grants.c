@@ -144,7 +144,7 @@ static void ask(struct bench *b, enum profile profile, unsigned wants, unsigned 
 	b->facts.grants = grants;
 }
 
-TEST(test_build_refuses_what_is_not_granted)
+TEST(test_build_refuses_options_that_are_not_granted)
 {
 	BENCH_AUTO b;
 	ask(&b, PROFILE_PLAIN, ALL, GRANT_HOST_NETWORK);

@@ -18,7 +18,7 @@ static void make_owned(struct bench *b, enum profile profile)
 	built(b);
 }
 
-/* What a Secret has under the key. */
+/* Compares the value of a key of a Secret. */
 static void assert_secret(struct bench *b, size_t i, const char *key, const char *want)
 {
 	OBJECT_AUTO *v = object(b, i);
@@ -182,8 +182,8 @@ TEST(test_preview_masks_the_values_of_secrets)
 
 #define SEED "00000000000000000000000000000000000000000000000000000000000000ff"
 
-/* Of an extension only keys are kept; a job that needs a key gets a seed in the place of the pair
- * that the user lacks. */
+/* Only the keys of an extension are kept; a job that needs a key pair gets a seed if the user has
+ * none. */
 TEST(test_build_adds_a_seed_where_the_user_has_no_key_pair)
 {
 	static const struct {
@@ -246,7 +246,7 @@ TEST(test_build_moves_a_large_environment_as_a_whole)
 		const char *value = json_string_value(json_object_get(at(map, "data"), name));
 		assert_non_null(value);
 		found++;
-		/* Nothing expands dollars in a ConfigMap. */
+		/* Dollars in a ConfigMap are not expanded. */
 		assert_string_equal(value, strcmp(name, "PAI_CODE_DIR") == 0
 		                               ? "$$(a)"
 		                               : json_string_value(json_object_get(v, "value")));
@@ -285,7 +285,7 @@ TEST(test_build_too_large_names_the_heaviest_roles)
 	assert_string_equal(b.e.notes.v[1].at, "/taskRoles/x");
 }
 
-TEST(test_build_fits_exactly)
+TEST(test_build_accepts_an_object_of_exactly_the_limit)
 {
 	BENCH_AUTO b;
 	set_up(&b, PROFILE_PLAIN);
@@ -296,7 +296,7 @@ TEST(test_build_fits_exactly)
 	assert_int_equal(build(&b), -1);
 }
 
-TEST(test_build_refuses_what_annotations_cannot_hold)
+TEST(test_build_refuses_annotations_that_are_too_large)
 {
 	BENCH_AUTO b;
 	set_up(&b, PROFILE_PLAIN);

@@ -12,7 +12,7 @@ static void large(struct bench *b, unsigned dialect, size_t roles)
 	b->job.code_dir = SPAN("$$$(a)$");
 }
 
-/* What the kubelet makes of a value in `env`: `$$` is `$`, and nothing here is expanded. */
+/* Expands a value in `env` like the kubelet: `$$` becomes `$`; there are no references here. */
 static void assert_same_value(const char *in_env, const char *in_map)
 {
 	STR_AUTO text = STR_INIT(1 << 16);

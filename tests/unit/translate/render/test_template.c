@@ -29,7 +29,7 @@ WRITES(two_elements, str_puts(o->s, "1,{\"x\":[2]},"); return true)
 WRITES(two_texts, str_puts(o->s, "\"a\",\"b\","); return true)
 WRITES(map_variable, str_puts(o->s, "{\"m\":1}"); return true)
 
-/* What each writes as a value, and inside of a text: the model. */
+/* The model: the output of each variable as a value, and within a text. */
 struct model_variable {
 	struct variable variable;
 	const char *value, *text; /* NULL: absent */
@@ -96,7 +96,7 @@ static char *run(enum prog_shape shape, const char *base, const char *const *ove
 	return str_take(&out);
 }
 
-/* What base and overlay (NULL: none) give, or a part of the error's text. */
+/* The result of base and overlay (NULL: none), or a part of the error's text. */
 struct template_case {
 	enum prog_shape shape;
 	const char *base, *over, *want;

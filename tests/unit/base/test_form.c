@@ -81,7 +81,7 @@ TEST(test_form_json_writes_known_numbers_as_numbers)
 	becomes("taskRoles[0][taskNumber]=3", "{\"taskRoles\":[{\"taskNumber\":3}]}");
 	becomes("taskRoles[0][portList][0][beginAt]=0",
 	        "{\"taskRoles\":[{\"portList\":[{\"beginAt\":0}]}]}");
-	/* Where none is wanted, or what is none: text. */
+	/* Other names, and texts that are no numbers, stay text. */
 	becomes("taskNumber=3", "{\"taskNumber\":\"3\"}");
 	becomes("retryCount=1.5", "{\"retryCount\":\"1.5\"}");
 	becomes("retryCount=01", "{\"retryCount\":\"01\"}");

@@ -60,7 +60,7 @@ static inline void pass(struct bench *b, int64_t ms)
 	b->yard.date_s += ms / 1000;
 }
 
-/* A round, and another one when what it saw is old enough. */
+/* Runs a round, and another one when the objects seen are old enough. */
 static inline void go_twice(struct bench *b)
 {
 	go(b);

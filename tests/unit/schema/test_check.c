@@ -226,7 +226,8 @@ TEST(test_check_patterns_have_escapes_and_classes)
 	}
 }
 
-/* ---- schemas that are none ---- */
+/* ---- invalid schemas ----------------------------------------------------------------------------
+ */
 
 TEST(test_compile_refuses_invalid_schemas)
 {

@@ -119,7 +119,7 @@ static inline struct run run_good(const char *text)
 	return r;
 }
 
-/* Refused, with this line (LINE:COLUMN: SENTENCE) among what is said. */
+/* Expects an error with this line (LINE:COLUMN: SENTENCE) among the messages. */
 static inline void assert_refused(const char *text, const char *line)
 {
 	RUN_AUTO r = run_job(text);

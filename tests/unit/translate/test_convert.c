@@ -167,7 +167,7 @@ TEST(test_convert_reports_values_that_v2_does_not_have)
 	            "\"command\":\"x\\n \"}]}",
 	            "taskRoles[0].name: the command loses the blanks at its ends\n",
 	            "the command loses the blanks at its ends\n");
-	/* what the reader said is a comment, too */
+	/* warnings of the reader are comments, too */
 	assert_lost(V1("\"gpuType\":\"k80\",", ""), "", "gpuType: is ignored");
 }
 

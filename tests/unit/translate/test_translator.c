@@ -142,8 +142,8 @@ TEST(test_translator_documents_the_whole_environment)
 	}
 }
 
-/* The overlay that is at fault, and what it was put on; variables whose value is not there, or
- * which would write themselves without end. */
+/* The invalid overlay and its base; unknown variables, and variables that would contain themselves.
+ */
 static const struct {
 	const char *file, *text, *says;
 } REFUSED[] = {

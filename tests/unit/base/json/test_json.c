@@ -1,4 +1,4 @@
-/* The JSON reader: strict, but for comments; what it refuses, and where. */
+/* The JSON reader: strict except for comments; its errors and their places. */
 #include "tests/unit/base/read.h"
 
 #include "base/tree.h"

@@ -1,4 +1,4 @@
-/* Ports of tasks: the numbers that OpenPAI's runtime computes, and annotations that are none. */
+/* Ports of tasks: the numbers that OpenPAI's runtime computes, and malformed annotations. */
 #include "base/json/ports.h"
 
 #include "tests/unit/base/cmocka.h"

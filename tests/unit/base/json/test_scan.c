@@ -202,7 +202,7 @@ TEST(test_scan_walks_through_items_and_members)
 	assert_int_equal(scan_count(SPAN("[1,[2,3],{}]")), 3);
 	assert_int_equal(scan_count(SPAN("{}")), 0);
 	assert_int_equal(scan_count(SPAN("12")), 0);
-	/* Members of a list and items of an object are none. */
+	/* A list has no members, and an object has no items. */
 	s = scan_begin(SPAN("[\"a\",1]"));
 	assert_false(scan_member(&s, &key, &value));
 	s = scan_begin(SPAN("{\"a\":1}"));

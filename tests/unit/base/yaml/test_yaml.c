@@ -181,7 +181,7 @@ TEST(test_yaml_read_takes_tabs_like_js_yaml)
 	assert_reads("a: b # c: |\n \t# d\ne: f\n", "{\"a\":\"b\",\"e\":\"f\"}");
 }
 
-/* A comment behind a tab ends a block scalar, as with js-yaml, however wide it is. */
+/* A comment behind a tab of any width ends a block scalar, as in js-yaml. */
 TEST(test_yaml_read_ends_a_block_at_a_comment_behind_a_tab)
 {
 	assert_reads("a: |\n\t# x\nb: c\n", "{\"a\":\"\",\"b\":\"c\"}");

@@ -1,5 +1,5 @@
-/* All Frameworks as they were last heard of: against an API server of which only the last state
- * counts, with a watch that lags behind; and with many threads. */
+/* The last known state of all Frameworks, compared with an API server whose watch lags behind, and
+ * with many threads. */
 
 #include "tests/unit/base/cmocka.h"
 #include <poll.h>
@@ -45,7 +45,7 @@ static int number_of(const struct job_entry *f)
 	return (int)n;
 }
 
-/* Version of what is kept under this name; 0 for nothing. */
+/* Returns the version of the entry of this name; 0: there is none. */
 static int64_t kept(struct cache *c, int name)
 {
 	char buf[16];
@@ -116,7 +116,7 @@ TEST(test_cache_note_does_not_restore_removed_entries)
 {
 	CACHE_AUTO *c = cache_new(MAX);
 	cache_seen(c, 50);
-	cache_note(c, framework(1, 1, 50)); /* the watch has told of it, and that it is gone */
+	cache_note(c, framework(1, 1, 50)); /* the watch has reported it and its deletion */
 	assert_int_equal(kept(c, 1), 0);
 	cache_note(c, framework(1, 1, 51));
 	assert_int_equal(kept(c, 1), 51);
@@ -256,7 +256,7 @@ TEST(test_change_queue_reports_changes_to_its_listener)
 	CACHE_AUTO *c = cache_new(MAX);
 	struct change_queue *i = change_queue_new(c, &e);
 	assert_non_null(i);
-	cache_put(c, framework(1, 1, 1)); /* nobody listens */
+	cache_put(c, framework(1, 1, 1)); /* there is no listener */
 	assert_false(readable(i));
 	change_queue_listen(i, true);
 	cache_put(c, framework(1, 1, 2));
@@ -322,7 +322,7 @@ struct world {
 	int64_t version;             /* the last one given */
 	struct happening now[NAMES]; /* version 0: it is not there */
 	struct happening log[LOG];
-	size_t logged, told; /* so many happened; so many the watch has told of */
+	size_t logged, told; /* the number of events, and of those that the watch has reported */
 };
 
 static void happens(struct world *w, int name, bool note)
@@ -438,7 +438,7 @@ TEST(test_cache_equals_the_server_after_random_changes)
 		else if (what < 98)
 			list(&w);
 		else {
-			/* A view that was taken does not change. */
+			/* A view never changes. */
 			size_t at = dice_roll(&w.dice, 8);
 			if (held[at]) {
 				assert_int_equal(sum(held[at]), sums[at]);

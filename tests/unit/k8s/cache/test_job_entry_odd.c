@@ -293,7 +293,7 @@ TEST(test_job_entry_roles_refuse_compression_bombs)
 {
 	ARENA_AUTO a = { 0 };
 	struct span out;
-	/* The ratio is no matter as long as it is small. */
+	/* A small text may have any ratio. */
 	assert_true(job_entry_roles(compressed(&a, blanks(&a, 64 << 10), false), &a, &out));
 	assert_int_equal(out.n, 64 << 10);
 	assert_false(job_entry_roles(compressed(&a, blanks(&a, 1 << 20), false), &a, &out));

@@ -161,8 +161,8 @@ TEST(test_cut_events_are_read_behind_their_metadata)
 
 enum { ITEM_MAX = 60 };
 
-/* Cuts the text in two at each byte, and into single bytes: the items that come of it, and what
- * its end says, are the same.  NULL: it is not a list. */
+/* Cuts the text in two at each byte, and into single bytes, and expects the same items, version and
+ * token each time. NULL: it is not a list. */
 static void assert_page(const char *text, const char *items, const char *version, const char *more)
 {
 	size_t n = strlen(text);
@@ -285,7 +285,8 @@ TEST(test_pages_that_break_off_give_complete_items)
 	}
 }
 
-/* ---- what is asked next ---- */
+/* ---- the next request ---------------------------------------------------------------------------
+ */
 
 static void assert_asks(const struct reflect *s, const char *wanted)
 {

@@ -40,10 +40,10 @@ CASE(test_janitor_waits_for_the_age_by_the_servers_clock)
 {
 	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
 	b->yard.date_s = MADE_S - AGE_MS / 1000;
-	go_twice(b); /* made just now, says that clock */
+	go_twice(b); /* by that clock, it has just been made */
 	assert_int_equal(b->yard.verbs[STORE_GET], 1);
 	assert_int_equal(b->yard.verbs[STORE_DELETE], 0);
-	b->yard.date_s = 0; /* not said */
+	b->yard.date_s = 0; /* it is not reported */
 	go(b);
 	assert_int_equal(b->yard.verbs[STORE_DELETE], 0);
 	b->yard.date_s = MADE_S + AGE_MS / 1000;
@@ -155,7 +155,8 @@ CASE(test_janitor_accepts_that_another_janitor_is_faster)
 	b->yard.meanwhile = take_it;
 	go_twice(b);
 	assert_int_equal(b->yard.verbs[STORE_DELETE], 2);
-	assert_int_equal(b->last.frameworks + b->last.classes, 0); /* the other one says so */
+	assert_int_equal(b->last.frameworks + b->last.classes,
+	                 0); /* the other janitor reports it */
 	assert_null(b->last.trouble);
 	assert_int_equal(b->janitor->frameworks.orphans.n, 0);
 }
@@ -397,7 +398,7 @@ CASE(test_janitor_names_the_right_that_it_lacks)
 	fail_with(b, STORE_LIST, KIND_FRAMEWORK, STORE_REFUSED, 403);
 	go_twice(b);
 	assert_non_null(strstr(b->trouble, "\"list\" on frameworks.frameworkcontroller"));
-	assert_int_equal(b->last.classes, 1); /* what it may do it does */
+	assert_int_equal(b->last.classes, 1); /* it does the permitted part */
 	fail_with(b, STORE_LIST, KIND_PRIORITYCLASS, STORE_REFUSED, 403);
 	go(b);
 	assert_non_null(strstr(b->trouble, "\"list\" on priorityclasses.scheduling.k8s.io"));

@@ -26,7 +26,7 @@ static void apply(json_t *to, const char *text)
 	json_decref(patch);
 }
 
-/* Hostile, broken, or just somebody else's: what there is of them in a list, and as a whole. */
+/* Hostile, malformed and foreign objects, as they appear in a list and as a whole. */
 static const struct change FRAMEWORKS[] = {
 	{ "another installation", "{\"labels\":{\"rest-lit/instance\":\"there\"}}", "{}" },
 	{ "longer instance", "{\"labels\":{\"rest-lit/instance\":\"here2\"}}", "{}" },

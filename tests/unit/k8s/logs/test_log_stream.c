@@ -13,7 +13,7 @@ enum { PATIENCE_MS = 20000, WAIT_MS = 10 };
 struct reader {
 	struct log_stream *stream;
 	int began, ended;
-	size_t got, room; /* bytes that came, and that he takes before he has none left */
+	size_t got, room; /* bytes received, and bytes of room for more */
 	bool in_order;    /* they are 0123456789 again and again */
 	size_t leave_at;  /* cancels when so many have come; 0: never */
 	bool leave_at_end, unwilling;

@@ -1,7 +1,5 @@
-/*
- * The creation of a job, against a small API server in memory that fails where it is told to;
- * the rule is in submission_kit.h.
- */
+/* The creation of a job, with a small API server in memory that fails by a plan; the rule is in
+ * submission_kit.h. */
 #include "base/clock.h"
 #include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/submission_kit.h"
@@ -82,7 +80,8 @@ TEST(test_submission_to_an_atomic_store_is_one_request)
 	}
 }
 
-/* ---- what is said ------------------------------------------------------------------ */
+/* ---- answers ------------------------------------------------------------------------------------
+ */
 
 TEST(test_submission_without_faults_succeeds)
 {
@@ -199,7 +198,8 @@ TEST(test_submission_with_an_invalid_uid_is_504)
 	}
 }
 
-/* ---- names that are taken ---------------------------------------------------------- */
+/* ---- names in use -------------------------------------------------------------------------------
+ */
 
 TEST(test_submission_of_an_existing_name_is_409)
 {
@@ -210,7 +210,7 @@ TEST(test_submission_of_an_existing_name_is_409)
 	assert_string_equal(end.code, "ConflictJobError");
 	assert_string_equal(end.text, "Job alice~x already exists.");
 	assert_int_equal(count(&w), 1);
-	assert_int_equal(w.verbs[STORE_GET], 1); /* compared before that was said */
+	assert_int_equal(w.verbs[STORE_GET], 1); /* compared before the answer */
 	assert_int_equal(w.verbs[STORE_DELETE], 0);
 }
 

@@ -1,7 +1,5 @@
-/*
- * The start of a job whose parts are all made, and the same request sent once more: what was
- * started stays, and what is not started is not said to be.
- */
+/* The start of a job whose objects all exist, and the same request sent once more: a started job
+ * stays, and a job that is not started is never reported as started. */
 #include "base/clock.h"
 #include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/submission_kit.h"
@@ -31,7 +29,7 @@ TEST(test_submission_of_a_replaced_framework_is_503)
 	assert_non_null(strstr(end.text, "deleted while it was being made"));
 	assert_int_equal(w.verbs[STORE_PATCH], 2);
 	assert_int_equal(w.verbs[STORE_GET], 2);
-	assert_true(w.things[0].exists); /* the one of somebody else */
+	assert_true(w.things[0].exists); /* that of another submission */
 	assert_false(w.things[0].started);
 	assert_null(find(&w, KIND_PRIORITYCLASS, "f-priority"));
 }

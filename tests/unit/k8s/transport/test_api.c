@@ -2,7 +2,8 @@
 #include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/api_kit.h"
 
-/* ---- what is sent ------------------------------------------------------------------ */
+/* ---- requests -----------------------------------------------------------------------------------
+ */
 
 TEST(test_create_sends_the_whole_body_with_the_token)
 {

@@ -6,7 +6,7 @@
 #include <dlfcn.h>
 #include <stdarg.h>
 
-/* Stands before the library's: no timer is ever told. */
+/* Replaces the function of the library: no timer is ever set. */
 CURLMcode(curl_multi_setopt)(CURLM *multi, CURLMoption option, ...)
 {
 	CURLMcode (*real)(CURLM *, CURLMoption, ...);

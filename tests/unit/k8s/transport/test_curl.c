@@ -1,7 +1,5 @@
-/*
- * libcurl as it is set up here: the list of settings, and what they come to with a
- * real TLS server (openssl s_server) whose certificate is or is not to be trusted.
- */
+/* The settings of libcurl, and their effect with a real TLS server (openssl s_server) whose
+ * certificate is trusted or not. */
 #include "base/clock.h"
 #include "tests/unit/k8s/kit.h"
 
@@ -85,7 +83,7 @@ TEST(test_curl_start_accepts_this_libcurl)
 	assert_int_equal(curl_start(&e), 0);
 }
 
-/* Every setopt of the list was taken: curl_handle checks each. */
+/* Every setopt of the list succeeded: curl_handle checks each. */
 static CURL *handle_for(const char *url, struct login **l)
 {
 	ERR_AUTO e = { 0 };
@@ -204,7 +202,7 @@ static struct kept ask_trusting(const char *ca, const char *host, enum store_ver
 TEST(test_tls_accepts_the_right_ca)
 {
 	struct kept k = ask_trusting("ca1.crt", "127.0.0.1", STORE_READY);
-	assert_int_equal(k.status, 200); /* it is no API server, but it was heard */
+	assert_int_equal(k.status, 200); /* it is no API server, but it has answered */
 }
 
 TEST(test_tls_refuses_a_wrong_ca)
@@ -257,7 +255,8 @@ TEST(test_tls_follows_a_replaced_ca)
 	login_free(l);
 }
 
-/* ---- a machine that trusts somebody else ------------------------------------------- */
+/* ---- a machine that trusts another CA -----------------------------------------------------------
+ */
 
 /* Makes the machine trust ca1 for the rest of this process; false: the rights are missing. */
 static bool machine_trusts_ca1(void)

@@ -7,7 +7,7 @@
 #include "k8s/transport/reply.h"
 #include "tests/unit/k8s/fault_server.h"
 
-/* A request, how it was answered, and what is to come of it. */
+/* A request, its answer, and the expected message. */
 struct refusal {
 	const char *recorded; /* the name of the file; its first three digits are the status */
 	enum store_verb verb;
@@ -104,7 +104,7 @@ static void explain_recorded(const struct refusal *x, struct err *e)
 		                        .deadline_ms = clock_ms() + 10000,
 		                        .done = explained,
 		                        .arg = e };
-	/* The answer is about a body of this size; what is in it does not count. */
+	/* The answer depends on the size of the body, not on its content. */
 	FREE_AUTO char *body = xcalloc(1, x->bytes + 1);
 	memset(body, 'x', x->bytes);
 	asked.body[0] = (struct span){ body, x->bytes < 100 ? x->bytes : 100 };

@@ -25,8 +25,7 @@ TEST(test_fetch_pause_doubles_after_failures)
 TEST(test_addresses_with_secrets_must_be_https)
 {
 	static const struct {
-		const char *text, *secrets,
-		    *none; /* as it is read if secrets are told, and if not */
+		const char *text, *secrets, *none; /* with secrets, and without */
 	} T[] = {
 		{ "https://a:30096/x/", "https://a:30096/x", "https://a:30096/x" },
 		{ " http://127.0.0.1:80 ", "http://127.0.0.1:80", "http://127.0.0.1:80" },

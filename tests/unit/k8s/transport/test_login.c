@@ -311,7 +311,7 @@ CASE(test_refresh_takes_a_new_ca)
 	memory_is(l->ca.path, PEM_TEXT); /* it may still be being written */
 	login_refresh(l);
 	memory_is(l->ca.path, PEM_NEW);
-	assert_string_equal(l->ca.path, path); /* handles need not be told */
+	assert_string_equal(l->ca.path, path); /* handles need no update */
 	memory_is(l->cert.path, PEM_TEXT);
 }
 

@@ -10,7 +10,7 @@
 
 enum { MAX = 64 };
 
-/* A backend that notes what was begun, and answers when told to. */
+/* A backend that records started requests, and answers when the test says so. */
 static struct {
 	struct store s;
 	struct pending *begun[MAX];
@@ -46,7 +46,7 @@ static const struct store_ops OPS = {
 	.begin = begin,
 	.poll = do_nothing,
 	.fd = no_fd,
-	.timeout_ms = no_fd, /* -1: for ever */
+	.timeout_ms = no_fd, /* -1: without a limit */
 	.abort = answer_all,
 	.free = store_done,
 };

@@ -83,7 +83,7 @@ TEST(test_more_than_256_port_labels_are_refused)
 /* Line 11 of the job. */
 #define LINE(text) JOB("", "    " text "\n" RESOURCE, ECHO, "")
 
-/* All that is said of the job, warnings last: one mistake, one note. */
+/* Returns all messages about the job, warnings last: one note for each mistake. */
 struct message_case {
 	const char *text, *says;
 };
@@ -130,7 +130,7 @@ static const struct message_case VALUES[] = {
 	{ V1("", ",\"memoryMB\":\"4GB\""), "must be an integer, is text \"4GB\": it counts MiB, write 4096\n" },
 };
 
-/* References that lead nowhere; and one mistake in what they refer to is not said of each of them. */
+/* Unknown references; a mistake in their target is not reported for each of them. */
 static const struct message_case REFERENCES[] = {
 	{ LINE("output: x"), "11:13: taskRoles.worker.output: there is no output prerequisite \"x\"\n" },
 	{ LINE("prerequisites: [mig]"), "11:21: taskRoles.worker.prerequisites[0]: there is no prerequisite \"mig\"; did you mean `img`?\n" },
@@ -169,7 +169,7 @@ static const struct message_case OLD[] = {
 };
 /* clang-format on */
 
-/* `exact`: nothing else is said. */
+/* `exact`: there are no other messages. */
 static void check_messages(const struct message_case *v, size_t n, bool exact)
 {
 	for (size_t i = 0; i < n; i++) {

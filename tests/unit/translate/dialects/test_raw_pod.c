@@ -191,7 +191,7 @@ static const struct raw_case REFUSED[] = {
 	{ VOLUMES("volumeMounts: [{name: v, mountPath: /a, mountPropagation: Bidirectional}]", ""), "mountPropagation: must be" },
 };
 
-/* Accepted: says NULL for no warning. */
+/* Accepted pods; NULL: no warning. */
 static const struct raw_case TAKEN[] = {
 	{ POD(""), NULL },
 	{ METADATA("creationTimestamp: null"), NULL },

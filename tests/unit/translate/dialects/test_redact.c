@@ -10,7 +10,7 @@ static void assert_stored(const char *text, const char *want)
 	assert_span(r.job->config, want);
 }
 
-/* Neither the stored text nor anything that is said shows the marker `hunter2`. */
+/* Neither the stored text nor a message has the marker `hunter2`. */
 static void assert_hidden(const char *text)
 {
 	RUN_AUTO r = run_job(text);

@@ -61,7 +61,7 @@ static void assert_renders(const char *text, const char *want)
 	done(&f);
 }
 
-/* Kept as it is, and noted. */
+/* Expects the text unchanged, and a note. */
 static void assert_kept(const char *text)
 {
 	struct fixture f = fixture();

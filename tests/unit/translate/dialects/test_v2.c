@@ -1,7 +1,7 @@
 /* Jobs of protocol version 2: defaults, errors and warnings. */
 #include "tests/unit/translate/parse_kit.h"
 
-/* ---- what is filled in ------------------------------------------------------------------------
+/* ---- defaults -----------------------------------------------------------------------------------
  */
 
 TEST(test_v2_jobs_have_the_defaults)
@@ -185,7 +185,7 @@ TEST(test_storages_of_the_older_plugin_mean_the_defaults)
 	assert_int_equal(r.job->n_storages, 0);
 }
 
-/* ---- what is refused --------------------------------------------------------------------------
+/* ---- errors -------------------------------------------------------------------------------------
  */
 
 TEST(test_numbers_out_of_range_are_refused)

@@ -1,4 +1,4 @@
-/* A job for every warning, and that good jobs have none. */
+/* A job for every warning, and good jobs without warnings. */
 #include "tests/unit/translate/parse_kit.h"
 
 #include "translate/dialects/raw_pod.h"
@@ -19,7 +19,7 @@
 #define PLUGIN(entry)    "extras: {com.microsoft.pai.runtimeplugin: [" entry "]}\n"
 #define PLUGIN_V1(entry) "\"extras\":{\"com.microsoft.pai.runtimeplugin\":[" entry "]},"
 
-/* LINE:COLUMN: PLACE: SENTENCE, as far as it is given. */
+/* The beginning of LINE:COLUMN: PLACE: SENTENCE. */
 struct warning_case {
 	const char *text, *line;
 };
@@ -134,7 +134,7 @@ static const char *const QUIET[] = {
 	V1("", ""),
 	V2("parameters: {? x: 1, y: &a [a?b], z: [&b, &c]}\n# ?\n"),
 	V2("description: yes\nversion: 1.10\ncontributor: off\n"),
-	V2("parameters: {x: 1.10, y: yes, d: 2001-01-01}\n"), /* nobody names them */
+	V2("parameters: {x: 1.10, y: yes, d: 2001-01-01}\n"), /* no command uses them */
 	V2("extras: {submitFrom: yes, x: [017]}\n"),
 	PARAMETER("'1.10'"), PARAMETER("1e-3"), PARAMETER("0.001"), PARAMETER("true"), PARAMETER("-1"), PARAMETER("y"),
 	RESOURCES("cpu: 0x10, memoryMB: 1_024, gpu: 0"), /* numbers, and no doubt about them */
@@ -160,7 +160,7 @@ static const char *const QUIET[] = {
 /* clang-format on */
 enum { N_CASES = ARRAY_SIZE(CASES), N_QUIET = ARRAY_SIZE(QUIET) };
 
-/* Can the format give this text?  What it leaves open stands for anything. */
+/* Returns true if the format can give this text; its conversions match any text. */
 static bool gives(const char *format, const char *text)
 {
 	while (*format && (*format != '%' || format[1] == '%')) {
@@ -270,7 +270,7 @@ TEST(test_warnings_are_sorted_and_unique)
 	assert_int_equal(r.warnings.n, 5);
 }
 
-/* Secrets of a task that starts are no placeholders without a value, however many they are. */
+/* Secrets that the task gets at its start are no unresolved placeholders, in any number. */
 TEST(test_many_secrets_give_no_warning)
 {
 	struct str text = STR_INIT(1 << 16);

@@ -105,7 +105,7 @@ TEST(test_cells_of_a_role_cover_its_resources)
 		  3 },
 		/* without a type: no more cpu in a cell than any has */
 		{ HEAD ROLE("w", ASKS(5, 1, 0)) VC("mixed"), 3 },
-		/* what is opportunistic may have all types: 2 cpu in a cell of CPU */
+		/* opportunistic jobs may have all types: 2 cpu in a cell of CPU */
 		{ HEAD ROLE("w", ASKS(4, 1, 0)) HIVED("jobPriorityClass: oppo"), 2 },
 		{ HEAD ROLE("w", ASKS(4, 1, 0)) VC("unheard-of"), 2 },
 		{ HEAD ROLE("w", ASKS(2147483647, 1, 0)) VC("unheard-of")
@@ -122,7 +122,7 @@ TEST(test_spec_annotation_describes_the_affinity_group)
 {
 	BENCH_AUTO b;
 	set_up(&b);
-	/* all of one group, if nobody names one */
+	/* all roles are one group, if none is named */
 	assert_spec(&b, HEAD ROLE("w", ASKS(1, 1, 2) ", instances: 3") ROLE("ps", ASKS(1, 1, 0)), 1,
 	            "virtualCluster: default\npriority: 10\npinnedCellId: null\n"
 	            "leafCellType: null\nleafCellNumber: 1\n"
@@ -198,7 +198,7 @@ static const struct {
 	            "{affinityGroupName: g}}"),
 	  "taskRoles.b.affinityGroupName: Taskroles a and b are in one affinity group: "
 	  "they must have the same skuType and pinnedCellId\n" },
-	/* a resource of which there is none */
+	/* a resource that the cluster lacks */
 	{ HEAD ROLE("w", ASKS(1, 1, 3)) VC("mixed"),
 	  "6:3: taskRoles.w: asks for 3 gpu; there are SKU types without any: say "
 	  "`skuType` in extras.hivedScheduler.taskRoles (K80, CPU)\n" },
@@ -248,7 +248,8 @@ TEST(test_hived_options_that_do_not_fit_are_refused)
 		assert_refused(&b, REFUSED[i].text, REFUSED[i].line);
 }
 
-/* Exactly what there is; what need not start at once; what owns nothing; what nobody limits. */
+/* Jobs of exactly the quota, without a gang, opportunistic ones, and those of a cluster without a
+ * quota. */
 TEST(test_jobs_within_the_quota_are_accepted)
 {
 	static const char *const TEXTS[] = {
@@ -403,7 +404,8 @@ TEST(test_priority_is_computed_as_openpai_does)
 	}
 }
 
-/* The class as it is written is an annotation, with every scheduler, and counts in their limit. */
+/* The class is an annotation with every scheduler, unchanged, and counts in the limit of
+ * annotations. */
 TEST(test_priority_annotation_keeps_the_class)
 {
 	enum {

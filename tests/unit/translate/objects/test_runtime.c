@@ -60,7 +60,7 @@ TEST(test_build_by_image_runs_its_command)
 
 TEST(test_build_by_configmap_runs_the_mounted_program)
 {
-	/* An image's own ENV counts where nothing else is said: so something is. */
+	/* A variable of the image counts unless the container sets it, so the container sets it. */
 	static const char *const SETTINGS[] = {
 		"USER_CMD",
 		"KUBE_APISERVER_ADDRESS",

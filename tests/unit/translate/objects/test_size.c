@@ -97,7 +97,7 @@ static bool moves(unsigned dialect, size_t roles, size_t max)
 	return b.out.n == 2;
 }
 
-/* Bytes of what would be copied, from what stands in the containers then. */
+/* Returns the bytes of the environment that would be copied, computed from the containers. */
 static size_t copied(unsigned dialect, size_t roles)
 {
 	BENCH_AUTO with;

@@ -248,7 +248,7 @@ TEST(test_prog_run_writes_the_expected_json)
 		  "{\"q\\\"\":\"gpu/x\"}" },
 		{ PROG_VALUE, "a: $${HOME} $x $$ ${number}", NULL,
 		  "{\"a\":\"${HOME} $x $$ -42\"}" },
-		/* items have a comma each, members are pairs of texts whatever the variable */
+		/* each item has a comma, members are pairs of texts with any variable */
 		{ PROG_ITEMS, "- 1\n- ${*two}\n- ${absent}\n- a: x", NULL,
 		  "1,1,{\"x\":[2]},{\"a\":\"x\"}," },
 		{ PROG_MEMBERS, "- name: A_${number}\n  value: ${text}\n", NULL,
@@ -266,7 +266,7 @@ TEST(test_prog_run_writes_the_expected_json)
 		  "{\"name\":\"c\",\"image\":\"i\"}]}" },
 		{ PROG_MEMBERS, "- name: A\n  value: a", "- name: B\n  value: b",
 		  "\"A\":\"a\",\"B\":\"b\"," },
-		/* a blank overlay, as one that nobody has replaced by his own */
+		/* a blank overlay changes nothing */
 		{ PROG_VALUE, "a: 1", "", "{\"a\":1}" },
 		{ PROG_VALUE, "a: 1", "\n", "{\"a\":1}" },
 		{ PROG_VALUE, "a: 1", "# nothing\n", "{\"a\":1}" },

@@ -9,7 +9,7 @@
  *		objects.item[0] is the Framework
  *
  * Begin here, then job/job.h and job_read.c.  job/ is the ground: jobs, settings, names; reader/
- *has what the dialects read documents with, dialects/ a file for each dialect; render/ compiles
+ * has what the dialects read documents with, dialects/ a file for each dialect; render/ compiles
  * templates, objects/ has the functions behind their variables, hived/ the scheduler HiveD.
  */
 #include "translate/dialects/extras.h"

@@ -18,7 +18,7 @@ void unit_group(CMFixtureFunction begin, CMFixtureFunction end);
 
 /* A test: TEST(test_name) { ... } */
 #define TEST(name) TEST_WITH(name, NULL, NULL)
-/* One with functions that run before and after it, or NULL; `state` is what they share. */
+/* A test with functions that run before and after it, or NULL; they share `state`. */
 #define TEST_WITH(name, begin, end)                                                                \
 	static void name(void **state);                                                            \
 	__attribute__((constructor)) static void name##_add(void)                                  \

@@ -1,9 +1,9 @@
-/* Memory of one request. */
+/* Arenas: memory that is released at once. */
 #include "base/arena.h"
 
 #include "tests/unit/base/cmocka.h"
 
-TEST(test_arena_alloc_is_aligned_and_apart)
+TEST(test_arena_alloc_is_aligned_and_does_not_overlap)
 {
 	ARENA_AUTO a = { 0 };
 	char *before = arena_alloc(&a, 1);
@@ -16,7 +16,7 @@ TEST(test_arena_alloc_is_aligned_and_apart)
 	}
 }
 
-TEST(test_arena_alloc_large_block)
+TEST(test_arena_alloc_takes_a_block_of_5_mib)
 {
 	ARENA_AUTO a = { 0 };
 	char *p = arena_alloc(&a, 5 << 20);
@@ -26,7 +26,7 @@ TEST(test_arena_alloc_large_block)
 	assert_int_equal(p[(5 << 20) - 1], 'x');
 }
 
-TEST(test_arena_zero)
+TEST(test_arena_new_gives_zeroed_memory)
 {
 	ARENA_AUTO a = { 0 };
 	memset(arena_alloc(&a, 64), 0xff, 64);
@@ -35,7 +35,7 @@ TEST(test_arena_zero)
 		assert_int_equal(p[i], 0);
 }
 
-TEST(test_arena_dup_and_printf)
+TEST(test_arena_dup_and_printf_copy_texts)
 {
 	ARENA_AUTO a = { 0 };
 	assert_string_equal(arena_dup(&a, SPAN("abc")), "abc");
@@ -44,7 +44,7 @@ TEST(test_arena_dup_and_printf)
 	assert_true(span_is(arena_span(&a, SPAN("abc")), "abc"));
 }
 
-TEST(test_arena_done_can_be_used_again)
+TEST(test_arena_can_be_used_after_arena_wipe)
 {
 	struct arena a = { 0 };
 	(void)arena_dup(&a, SPAN("abc"));
@@ -56,7 +56,7 @@ TEST(test_arena_done_can_be_used_again)
 	arena_wipe(&a);
 }
 
-TEST(test_arena_adopt)
+TEST(test_arena_adopt_keeps_the_texts_of_both)
 {
 	for (size_t n = 0; n < 3; n++) {
 		ARENA_AUTO to = { 0 };
@@ -75,7 +75,7 @@ TEST(test_arena_adopt)
 	}
 }
 
-TEST(test_arena_adopt_nothing)
+TEST(test_arena_adopt_accepts_an_empty_arena)
 {
 	ARENA_AUTO to = { 0 };
 	struct arena from = { 0 };

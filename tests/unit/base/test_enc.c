@@ -6,7 +6,7 @@
 #include "tests/unit/base/cmocka.h"
 
 /* RFC 1321, appendix A.5 */
-TEST(test_md5_hex_rfc1321)
+TEST(test_md5_hex_gives_the_sums_of_rfc_1321)
 {
 	static const char *const CASES[][2] = {
 		{ "", "d41d8cd98f00b204e9800998ecf8427e" },
@@ -29,7 +29,7 @@ TEST(test_md5_hex_rfc1321)
 
 /* The texts x, xx, xxx, ...: every length around the ends of blocks.  The sums of 55 to 120, each
  * as hex, are summed up once more (by Python's hashlib). */
-TEST(test_md5_hex_ends_of_blocks)
+TEST(test_md5_hex_is_right_around_the_ends_of_blocks)
 {
 	char text[121];
 	char got[33];
@@ -44,7 +44,7 @@ TEST(test_md5_hex_ends_of_blocks)
 }
 
 /* RFC 4648, section 10 */
-TEST(test_base64_rfc4648)
+TEST(test_base64_gives_the_texts_of_rfc_4648)
 {
 	static const char *const CASES[][2] = {
 		{ "", "" },
@@ -67,7 +67,7 @@ TEST(test_base64_rfc4648)
 	}
 }
 
-TEST(test_base64_every_byte)
+TEST(test_base64_decodes_what_it_encoded_of_every_byte)
 {
 	ARENA_AUTO a = { 0 };
 	char bytes[3 * 256];
@@ -84,7 +84,7 @@ TEST(test_base64_every_byte)
 }
 
 /* Each of the 256 bytes as the third digit: the 64 of the alphabet, and no other. */
-TEST(test_base64_decode_alphabet)
+TEST(test_base64_decode_takes_the_alphabet_and_no_other_byte)
 {
 	static const char ALPHABET[] =
 	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -101,7 +101,7 @@ TEST(test_base64_decode_alphabet)
 	}
 }
 
-TEST(test_base64_decode_is_strict)
+TEST(test_base64_decode_refuses_bad_padding_and_spaces)
 {
 	static const char *const BAD[] = {
 		"Z",    "Zg",       "Zg=", "Zg===", "Zh==", "Zm9 v", "Zm9v\n", "Zm-v", "Z\xc3\xbc=",
@@ -115,7 +115,7 @@ TEST(test_base64_decode_is_strict)
 	}
 }
 
-TEST(test_str_base64_respects_max)
+TEST(test_str_base64_writes_nothing_beyond_the_maximum)
 {
 	STR_AUTO s = STR_INIT(3);
 	str_base64(&s, SPAN("abc"));
@@ -124,7 +124,7 @@ TEST(test_str_base64_respects_max)
 }
 
 /* Number.prototype.toString of ECMAScript */
-TEST(test_number_text_ecmascript)
+TEST(test_number_text_writes_numbers_as_ecmascript)
 {
 	static const struct {
 		double v;
@@ -160,7 +160,7 @@ TEST(test_number_text_ecmascript)
 	}
 }
 
-TEST(test_number_text_not_finite)
+TEST(test_number_text_writes_nan_and_infinity)
 {
 	char got[NUMBER_MAX];
 	(void)number_text(got, (double)NAN);
@@ -169,7 +169,7 @@ TEST(test_number_text_not_finite)
 	assert_string_equal(got, "-Infinity");
 }
 
-TEST(test_number_text_reads_back)
+TEST(test_number_text_is_read_back_as_the_same_number)
 {
 	uint64_t bits = 88172645463325252u;
 	for (int i = 0; i < 20000; i++) {
@@ -185,7 +185,7 @@ TEST(test_number_text_reads_back)
 	}
 }
 
-TEST(test_utf8_check)
+TEST(test_utf8_check_gives_the_place_of_the_first_bad_byte)
 {
 	static const struct {
 		const char *text;
@@ -210,7 +210,7 @@ TEST(test_utf8_check)
 		assert_int_equal(utf8_check(span_of(CASES[i].text)), CASES[i].bad);
 }
 
-TEST(test_utf8_plain)
+TEST(test_utf8_plain_refuses_control_characters)
 {
 	static const char *const GOOD[] = { "",
 		                            "a b",
@@ -233,7 +233,7 @@ TEST(test_utf8_plain)
 		assert_false(utf8_plain(span_of(BAD[i])));
 }
 
-TEST(test_random_hex)
+TEST(test_random_hex_gives_different_texts)
 {
 	char a[33];
 	char b[33];

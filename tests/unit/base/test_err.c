@@ -3,7 +3,7 @@
 
 #include "tests/unit/base/cmocka.h"
 
-TEST(test_err_set_replaces)
+TEST(test_err_set_replaces_the_earlier_error)
 {
 	ERR_AUTO e = { 0 };
 	assert_int_equal(err_set(&e, INVALID_PROTOCOL, "one"), -1);
@@ -14,7 +14,7 @@ TEST(test_err_set_replaces)
 	assert_string_equal(err_msg(&e), "two, not one");
 }
 
-TEST(test_err_at_first_decides)
+TEST(test_err_at_keeps_the_status_of_the_first_error)
 {
 	ERR_AUTO e = { 0 };
 	err_at(&e, INVALID_PROTOCOL, (struct place){ "/a", 1, 2 }, "x");
@@ -25,7 +25,7 @@ TEST(test_err_at_first_decides)
 	assert_null(e.notes.v[1].at);
 }
 
-TEST(test_notes_add_counts_what_does_not_fit)
+TEST(test_notes_add_counts_notes_that_do_not_fit)
 {
 	NOTES_AUTO n = { 0 };
 	for (int i = 0; i < 25; i++)
@@ -54,7 +54,7 @@ TEST(test_notes_add_shortens_pointers)
 	assert_int_equal(n.v[2].line, 1);
 }
 
-TEST(test_err_wrap_first_note)
+TEST(test_err_wrap_puts_text_before_the_first_note)
 {
 	ERR_AUTO e = { 0 };
 	assert_string_equal(err_msg(&e), "");
@@ -64,7 +64,7 @@ TEST(test_err_wrap_first_note)
 	assert_string_equal(err_msg(&e), "posting x: broken");
 }
 
-TEST(test_err_move_appends)
+TEST(test_err_move_appends_the_notes)
 {
 	ERR_AUTO e = { 0 };
 	ERR_AUTO from = { 0 };
@@ -94,7 +94,7 @@ static void assert_sentence(const char *at, const char *want)
 	assert_string_equal(str_c(&out), want);
 }
 
-TEST(test_note_text_reads_well)
+TEST(test_note_text_writes_places_as_people_read_them)
 {
 	assert_sentence(NULL, "m");
 	assert_sentence("", "m");
@@ -111,7 +111,7 @@ static void assert_quoted(struct span text, const char *want)
 	assert_string_equal(quote(buf, text), want);
 }
 
-TEST(test_quote_escapes_what_acts)
+TEST(test_quote_escapes_control_and_direction_characters)
 {
 	assert_quoted(SPAN("a\"b\\c"), "a\"b\\c");
 	assert_quoted(SPAN("\x1b[2J\n\x7f"), "\\u001b[2J\\n\\u007f");
@@ -122,7 +122,7 @@ TEST(test_quote_escapes_what_acts)
 	assert_quoted(SPAN(""), "");
 }
 
-TEST(test_quote_cuts_whole_characters)
+TEST(test_quote_never_cuts_within_a_character)
 {
 	char text[400];
 	for (size_t i = 0; i < sizeof(text); i++)

@@ -1,4 +1,4 @@
-/* What forms mean, and what they cannot. */
+/* Forms as JSON: accepted pairs and refused ones. */
 
 #include "tests/unit/base/cmocka.h"
 
@@ -42,7 +42,7 @@ static void refused(const char *form, const char *words)
 	refused_n(span_of(form), words);
 }
 
-TEST(test_form_json_flat)
+TEST(test_form_json_reads_pairs_as_members)
 {
 	becomes("", "{}");
 	becomes("a=1", "{\"a\":\"1\"}");
@@ -52,7 +52,7 @@ TEST(test_form_json_flat)
 	becomes("a=b=c", "{\"a\":\"b=c\"}");
 }
 
-TEST(test_form_json_decodes_once)
+TEST(test_form_json_decodes_percent_escapes_once)
 {
 	becomes("a=%41%2b%26%3D+%2541", "{\"a\":\"A+&= %41\"}");
 	becomes("%61=1", "{\"a\":\"1\"}");
@@ -60,7 +60,7 @@ TEST(test_form_json_decodes_once)
 	becomes("a=%C3%BC", "{\"a\":\"\xc3\xbc\"}");
 }
 
-TEST(test_form_json_nested)
+TEST(test_form_json_reads_brackets_as_nested_objects)
 {
 	becomes("a[b]=1&a[c]=2", "{\"a\":{\"b\":\"1\",\"c\":\"2\"}}");
 	becomes("a[0][b]=1&a[1][b]=2", "{\"a\":[{\"b\":\"1\"},{\"b\":\"2\"}]}");
@@ -68,20 +68,20 @@ TEST(test_form_json_nested)
 	becomes("a[b][c][d][e][f]=1", "{\"a\":{\"b\":{\"c\":{\"d\":{\"e\":{\"f\":\"1\"}}}}}}");
 }
 
-TEST(test_form_json_lists)
+TEST(test_form_json_reads_empty_and_numbered_brackets_as_lists)
 {
 	becomes("a[]=1&a[]=2", "{\"a\":[\"1\",\"2\"]}");
 	becomes("a[1]=y&a[0]=x", "{\"a\":[\"x\",\"y\"]}");
 	becomes("a[b][]=1", "{\"a\":{\"b\":[\"1\"]}}");
 }
 
-TEST(test_form_json_numbers)
+TEST(test_form_json_writes_known_numbers_as_numbers)
 {
 	becomes("retryCount=-2", "{\"retryCount\":-2}");
 	becomes("taskRoles[0][taskNumber]=3", "{\"taskRoles\":[{\"taskNumber\":3}]}");
 	becomes("taskRoles[0][portList][0][beginAt]=0",
 	        "{\"taskRoles\":[{\"portList\":[{\"beginAt\":0}]}]}");
-	/* Where none is wanted, or what is none: text. */
+	/* Other names, and texts that are no numbers, stay text. */
 	becomes("taskNumber=3", "{\"taskNumber\":\"3\"}");
 	becomes("retryCount=1.5", "{\"retryCount\":\"1.5\"}");
 	becomes("retryCount=01", "{\"retryCount\":\"01\"}");
@@ -89,14 +89,14 @@ TEST(test_form_json_numbers)
 	becomes("retryCount=12345678901", "{\"retryCount\":\"12345678901\"}");
 }
 
-TEST(test_form_json_nothing_is_null)
+TEST(test_form_json_writes_empty_numbers_as_null)
 {
 	becomes("taskRoles[0][minFailedTaskCount]=",
 	        "{\"taskRoles\":[{\"minFailedTaskCount\":null}]}");
 	becomes("retryCount=", "{\"retryCount\":\"\"}");
 }
 
-TEST(test_form_json_escapes)
+TEST(test_form_json_refuses_invalid_escapes)
 {
 	refused("a=%", "pair 1, a: a % must");
 	refused("a=%4", "hexadecimal");
@@ -109,7 +109,7 @@ TEST(test_form_json_escapes)
 	refused("%c0%af=1", "UTF-8");
 }
 
-TEST(test_form_json_names)
+TEST(test_form_json_refuses_invalid_names)
 {
 	refused("=1", "pair 1: it has no name");
 	refused("[a]=1", "no name");
@@ -122,7 +122,7 @@ TEST(test_form_json_names)
 	refused("a[][b]=1", "end of a name");
 }
 
-TEST(test_form_json_limits)
+TEST(test_form_json_refuses_forms_beyond_the_limits)
 {
 	refused("a[b][c][d][e][f][g]=1", "at most 5 pairs");
 	refused("a[1000]=1", "from 0 to 999");
@@ -139,13 +139,13 @@ TEST(test_form_json_limits)
 	refused(str_c(&many), "at most 1000 pairs");
 }
 
-TEST(test_form_json_holes)
+TEST(test_form_json_refuses_lists_with_missing_items)
 {
 	refused("a[1]=1", "item 1, but 1 items");
 	refused("a[0]=1&a[999]=1", "item 999");
 }
 
-TEST(test_form_json_two_meanings)
+TEST(test_form_json_refuses_a_name_with_two_meanings)
 {
 	refused("a=1&a=2", "pair 2, a: it is there twice");
 	refused("a[b]=1&a[b]=1", "twice");
@@ -158,8 +158,8 @@ TEST(test_form_json_two_meanings)
 	refused("a[0]=1&a[]=1", "mixed");
 }
 
-/* A piece of a password that was not escaped looks like a pair of its own. */
-TEST(test_form_json_quotes_no_values)
+/* A part of a password that was not escaped looks like a pair. */
+TEST(test_form_json_errors_do_not_quote_values)
 {
 	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(1000);
@@ -173,7 +173,7 @@ TEST(test_form_json_quotes_no_values)
 	}
 }
 
-TEST(test_form_json_does_not_fit)
+TEST(test_form_json_reports_output_that_does_not_fit)
 {
 	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(8);

@@ -6,7 +6,7 @@
 #include "base/hash.h"
 
 /* The last vector of the paper by Aumasson and Bernstein. */
-TEST(test_hash_bytes_vector)
+TEST(test_hash_bytes_gives_the_published_value)
 {
 	const struct hash_key key = { { UINT64_C(0x0706050403020100),
 		                        UINT64_C(0x0f0e0d0c0b0a0908) } };
@@ -25,7 +25,7 @@ TEST(test_hash_key_new_is_random)
 	assert_memory_not_equal(&a, &b, sizeof(a));
 }
 
-TEST(test_sha256_hex)
+TEST(test_sha256_hex_gives_the_sums_of_the_standard)
 {
 	static const struct {
 		const char *text, *want;

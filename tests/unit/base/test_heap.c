@@ -1,4 +1,4 @@
-/* Times at which something is due, against a list that is searched. */
+/* A heap of due times, compared with a linear search. */
 
 #include "tests/unit/base/cmocka.h"
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static int64_t earliest(const struct heap_item *v)
 }
 
 /* Items are added, moved to earlier and later times, and removed from any place. */
-TEST(test_heap_order)
+TEST(test_heap_gives_the_earliest_first)
 {
 	static struct heap_item v[ITEMS];
 	struct heap h = { 0 };

@@ -4,7 +4,7 @@
 
 #include "base/quantity.h"
 
-TEST(test_quantities)
+TEST(test_quantity_milli_reads_suffixes_and_refuses_others)
 {
 	static const struct {
 		const char *text;

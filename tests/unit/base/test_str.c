@@ -12,7 +12,7 @@ TEST(test_str_put_fills_up_to_max)
 	assert_string_equal(str_c(&s), "abcde");
 }
 
-TEST(test_str_put_is_full_for_good)
+TEST(test_str_put_stays_full_after_an_overflow)
 {
 	STR_AUTO s = STR_INIT(5);
 	str_puts(&s, "abc");
@@ -23,7 +23,7 @@ TEST(test_str_put_is_full_for_good)
 	assert_string_equal(str_c(&s), "abc");
 }
 
-TEST(test_str_c_of_nothing)
+TEST(test_str_c_of_an_empty_text_is_not_null)
 {
 	STR_AUTO s = STR_INIT(5);
 	assert_string_equal(str_c(&s), "");
@@ -31,7 +31,7 @@ TEST(test_str_c_of_nothing)
 	assert_non_null(str_view(&s).p);
 }
 
-TEST(test_str_take_leaves_empty)
+TEST(test_str_take_leaves_an_empty_text)
 {
 	STR_AUTO s = STR_INIT(5);
 	str_puts(&s, "abc");
@@ -44,7 +44,7 @@ TEST(test_str_take_leaves_empty)
 	assert_false(s.full);
 }
 
-TEST(test_str_secret_grows)
+TEST(test_str_secret_keeps_its_text_when_it_grows)
 {
 	STR_AUTO s = STR_SECRET(1000);
 	for (int i = 0; i < 100; i++)
@@ -55,7 +55,7 @@ TEST(test_str_secret_grows)
 		assert_int_equal(s.p[i], '0' + i % 10);
 }
 
-TEST(test_str_int_extremes)
+TEST(test_str_int_writes_the_smallest_and_largest_numbers)
 {
 	static const struct {
 		int64_t v;
@@ -109,7 +109,7 @@ TEST(test_json_text_escapes_at_every_place)
 			}
 }
 
-TEST(test_str_json_escapes)
+TEST(test_str_json_escapes_quotes_and_control_characters)
 {
 	STR_AUTO s = STR_INIT(100);
 	str_json(&s, SPAN(""));
@@ -118,7 +118,7 @@ TEST(test_str_json_escapes)
 	assert_string_equal(str_c(&s), "\"\"\"plain\"\"a\\n\\n\\\"\\\\\\n\\u001f\\u007f\xc3\xa9\"");
 }
 
-TEST(test_json_beyond_the_maximum_is_not_written)
+TEST(test_str_json_writes_nothing_beyond_the_maximum)
 {
 	STR_AUTO got = STR_INIT(6);
 	str_json(&got, SPAN("1234"));
@@ -128,14 +128,14 @@ TEST(test_json_beyond_the_maximum_is_not_written)
 	assert_string_equal(str_c(&got), "\"1234\"");
 }
 
-TEST(test_span_trim_all_white_space)
+TEST(test_span_trim_removes_all_white_space)
 {
 	assert_true(span_is(span_trim(SPAN(" \t\r\n\v\fa b\f\v\n\r\t ")), "a b"));
 	assert_int_equal(span_trim(SPAN(" \t\r\n\v\f")).n, 0);
 	assert_int_equal(span_trim(SPAN("")).n, 0);
 }
 
-TEST(test_span_starts)
+TEST(test_span_starts_compares_the_beginning)
 {
 	assert_true(span_starts(SPAN("abc"), "ab"));
 	assert_true(span_starts(SPAN("abc"), ""));
@@ -143,7 +143,7 @@ TEST(test_span_starts)
 	assert_false(span_starts(SPAN("xbc"), "ab"));
 }
 
-TEST(test_classes_of_bytes)
+TEST(test_span_class_accepts_ranges_and_negation)
 {
 	static const struct {
 		const char *class, *in, *out;
@@ -172,7 +172,7 @@ TEST(test_classes_of_bytes)
 		assert_false(span_is_token((struct span){ p, 1 }));
 }
 
-TEST(test_span_among)
+TEST(test_span_among_compares_whole_texts)
 {
 	static const char *const TEXTS[] = { "a", "", "bc", NULL };
 	assert_true(span_among(SPAN(""), TEXTS));
@@ -180,7 +180,7 @@ TEST(test_span_among)
 	assert_false(span_among(SPAN("b"), TEXTS));
 }
 
-TEST(test_span_compare_and_becomes)
+TEST(test_span_compare_orders_a_prefix_first)
 {
 	assert_true(span_compare(SPAN("a"), SPAN("ab")) < 0 &&
 	            span_compare(SPAN("b"), SPAN("ab")) > 0);
@@ -192,7 +192,7 @@ TEST(test_span_compare_and_becomes)
 	assert_false(span_becomes(SPAN("Worker"), SPAN("Worker")));
 }
 
-TEST(test_parse_i64_range)
+TEST(test_parse_i64_refuses_other_text_and_numbers_out_of_range)
 {
 	static const char *const REFUSED[] = { "",   "-",   "+1",  " 1",  "1 ",
 		                               "1x", "0x1", "101", "-11", "9223372036854775808" };
@@ -207,7 +207,7 @@ TEST(test_parse_i64_range)
 	assert_true(v == INT64_MIN);
 }
 
-TEST(test_xstrndup_and_xasprintf)
+TEST(test_xstrndup_and_xasprintf_return_copies)
 {
 	FREE_AUTO char *part = xstrndup("abcdef", 3);
 	FREE_AUTO char *text = xasprintf("%s-%d", part, 4);

@@ -1,9 +1,9 @@
-/* Which key was meant. */
+/* Suggestions for misspelt keys. */
 #include "base/err.h"
 
 #include "tests/unit/base/cmocka.h"
 
-TEST(test_edit_distance)
+TEST(test_edit_distance_counts_edits_up_to_the_limit)
 {
 	static const struct {
 		const char *a, *b;
@@ -34,7 +34,7 @@ TEST(test_edit_distance)
 	assert_int_equal(edit_distance(k, k, 4), 5);
 }
 
-TEST(test_guess_try)
+TEST(test_guess_try_finds_the_nearest_key_or_none)
 {
 	static const struct {
 		const char *name, *best, *whole;

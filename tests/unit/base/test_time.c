@@ -67,12 +67,12 @@ static void time_check(const struct time_case *v, size_t n, bool (*read)(struct 
 	}
 }
 
-TEST(test_rfc3339)
+TEST(test_rfc3339_times_are_read_and_written)
 {
 	time_check(RFC3339, ARRAY_SIZE(RFC3339), rfc3339_read);
 }
 
-TEST(test_http_date)
+TEST(test_http_dates_are_read_and_written)
 {
 	time_check(HTTP, ARRAY_SIZE(HTTP), http_date_read);
 }

@@ -1,5 +1,5 @@
 #pragma once
-/* What the tests of the store behind an API server share: that server, a login and a store. */
+/* Shared by the tests of the store of an API server: that server, a login and a store. */
 #include "base/posix/clock.h"
 #include "tests/unit/k8s/kit.h"
 

@@ -1,9 +1,7 @@
 #pragma once
-/*
- * An HTTP server that misbehaves as it is told: a thread on a port of 127.0.0.1.  Each
- * request, in the order of arrival, meets the next step of the script; the last step
- * stays.  What it was sent is kept.
- */
+/* An HTTP server that misbehaves by a script: a thread on a port of 127.0.0.1. Each request, in the
+ * order of arrival, gets the next step of the script; the last step is repeated. The server keeps
+ * the requests. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -18,7 +16,7 @@
 enum manner {
 	ANSWER,  /* send the text, keep the connection */
 	SHUT,    /* read the request, close without a byte */
-	CUT,     /* send the text, close: shorter than it says */
+	CUT,     /* send the text, shorter than its length, and close */
 	HANG,    /* never answer */
 	ENDLESS, /* send the text, and then chunks without end */
 	DROP,    /* close when something arrives, unread */

@@ -1,6 +1,5 @@
 #pragma once
-/* What the tests of the janitor share: one of it in a yard, and time that passes when they say so.
- */
+/* Shared by the tests of the janitor: a janitor with a yard, and a clock that the tests advance. */
 #include "tests/unit/k8s/yard.h"
 
 #include "k8s/gc/gc_internal.h"
@@ -61,7 +60,7 @@ static inline void pass(struct bench *b, int64_t ms)
 	b->yard.date_s += ms / 1000;
 }
 
-/* A round, and another one when what it saw is old enough. */
+/* Runs a round, and another one when the objects seen are old enough. */
 static inline void go_twice(struct bench *b)
 {
 	go(b);

@@ -27,7 +27,7 @@ static inline struct span read_file(struct arena *a, const char *name)
 	return (struct span){ p, n };
 }
 
-/* At the end of memory that is exactly so long. */
+/* Makes an entry of a text in memory of exactly its size. */
 static inline struct job_entry *job_entry_of(struct span object)
 {
 	assert_true(scan_valid(object, 64));

@@ -1,5 +1,5 @@
 #pragma once
-/* What the tests of a store share: run it, wait for one answer, keep a copy of it. */
+/* Shared by the tests of stores: running a store, waiting for an answer, keeping a copy of it. */
 /* cmocka wants these four first */
 #include "tests/unit/base/cmocka.h"
 #include <dirent.h>
@@ -107,7 +107,7 @@ __attribute__((unused)) static const char *get_env(const char *name)
 	return getenv(name); // NOLINT(concurrency-mt-unsafe)
 }
 
-/* How many descriptors are open. */
+/* Returns the number of open descriptors. */
 __attribute__((unused)) static size_t open_files(void)
 {
 	size_t n = 0;

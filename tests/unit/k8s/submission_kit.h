@@ -39,7 +39,7 @@ static void ended(void *arg, const struct err *e, bool again)
 	(void)snprintf(end->text, sizeof(end->text), "%s", err_msg(e));
 }
 
-/* What waits for its time does not wait in these tests. */
+/* Makes delayed requests due at once. */
 static void hurry(struct world *w)
 {
 	for (struct pending *p = w->s.later.head; p != NULL; p = p->next)

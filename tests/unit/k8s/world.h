@@ -1,8 +1,6 @@
 #pragma once
-/*
- * A small API server in memory, behind the door of a store: it has objects with uids, 409s, a
- * garbage collector, and fails at each request as its plan says.
- */
+/* A small API server in memory with the interface of a store: it has objects with uids, 409s and a
+ * garbage collector, and fails at each request by its plan. */
 #include "tests/unit/k8s/kit.h"
 
 #include "k8s/transport/paths.h"
@@ -29,7 +27,7 @@ struct thing {
 	enum object_kind kind;
 	char name[32], uid[16], version[16], id[40], owner[16], instance[16], key[32];
 	bool exists, started, going;
-	bool bare; /* somebody has taken the label away that says that it is being made */
+	bool bare; /* another client has removed the label rest-lit/creating */
 };
 
 /* The clock of this API server, and when all that is there at first was made. */
@@ -44,14 +42,14 @@ struct world {
 	enum fault plan[PLAN]; /* what happens to each request; the last one to all further */
 	size_t conflicts;      /* so many PATCHes are answered 409 */
 	size_t idle;           /* so many PATCHes are answered 200 and not executed */
-	int stolen_at; /* before this request the Framework is made anew by somebody; -1: never */
+	int stolen_at; /* before this request, another client replaces the Framework; -1: never */
 	const char *stolen_key; /* with this key, and started; NULL: neither */
-	int late_at; /* before this request what nobody waits for any more is executed: the POST
-	              * of a job without dependents, or the PATCH; 0: never */
+	int late_at; /* before this request, an abandoned one is executed: the POST of a job without
+	                dependents, or the PATCH; 0: never */
 	int64_t now_s;
 	int64_t tick_s;     /* each request takes so long */
-	bool strips_labels; /* of what is made */
-	const char *uid;    /* what it says that uids are; NULL: what they are */
+	bool strips_labels; /* of new objects */
+	const char *uid;    /* uids in its answers; NULL: the real ones */
 	size_t busy_gets;   /* foreign things vanish after so many POSTs that met them; 0: never */
 	size_t verbs[STORE_READY + 1];
 	struct {

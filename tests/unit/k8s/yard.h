@@ -1,8 +1,6 @@
 #pragma once
-/*
- * An API server in memory for the janitor: objects as JSON, a clock, lists in pages, preconditions
- * of DELETE; and it refuses or fails as it is told.
- */
+/* An API server in memory for the janitor: objects as JSON, a clock, lists in pages, preconditions
+ * of DELETE; it refuses or fails as the test sets. */
 #include "tests/unit/k8s/kit.h"
 
 #include <jansson.h>
@@ -33,7 +31,7 @@ struct yard {
 		enum store_outcome outcome;
 		int status;
 	} fault;
-	bool not_selected;    /* lists are of all there is, whatever was asked for */
+	bool not_selected;    /* lists have all objects, with any query */
 	bool not_whole_lists; /* a list of all at once is too large */
 	const char *list;     /* what lists are answered with; NULL: with lists */
 	void (*meanwhile)(struct yard *y, const struct store_request *q); /* before each request */
@@ -101,7 +99,7 @@ static inline json_t *yard_add(struct yard *y, enum object_kind kind, json_t *ob
 	return object;
 }
 
-/* What a killed server leaves; new reference. */
+/* Returns a Framework as a killed server leaves it; a new reference. */
 static inline json_t *half_made(const char *name)
 {
 	return json_pack("{s:s, s:{s:s, s:s, s:{s:s, s:s}, s:{s:s}}, s:{s:s}}", "kind", "Framework",
@@ -333,7 +331,7 @@ static inline void yard_init(struct yard *y)
 	store_init(&y->s, &OPS, "jobs", &limits);
 }
 
-/* Count anew. */
+/* Resets the counts. */
 static inline void yard_forget(struct yard *y)
 {
 	memset(y->verbs, 0, sizeof(y->verbs));

@@ -1,5 +1,5 @@
 #pragma once
-/* What the tests of the standalone store share: a directory, and requests to it. */
+/* Shared by the tests of the store of one machine: a directory, and requests to it. */
 #include "tests/unit/k8s/kit.h"
 
 #include "machine/store/local.h"
@@ -97,7 +97,7 @@ __attribute__((unused)) static const struct object DEPENDENTS[] = {
 	  0 },
 };
 
-/* A job with what it owns, in one request. */
+/* Creates a job with the objects that it owns, in one request. */
 __attribute__((unused)) static struct kept create_with(void)
 {
 	return ask(store, (struct store_request){ .verb = STORE_CREATE,
@@ -123,7 +123,7 @@ __attribute__((unused)) static struct kept patch(const char *body)
 	                                          .body = { span_of(body) } });
 }
 
-/* In another namespace than the store's; with all of it. */
+/* Sends a request about a Secret of another namespace; the answer has the whole object. */
 __attribute__((unused)) static struct kept elsewhere(enum store_verb verb, const char *name,
                                                      const char *body)
 {
@@ -151,7 +151,7 @@ __attribute__((unused)) static struct kept delete (const char *name, const char 
 	                                          .resource_version = version });
 }
 
-/* What the engine does. */
+/* Stores a status as the engine does. */
 __attribute__((unused)) static enum store_outcome put_status(const char *name, const char *uid,
                                                              struct span status)
 {

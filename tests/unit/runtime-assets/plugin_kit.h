@@ -83,7 +83,7 @@ static inline void done(struct world *w)
 	arena_done(&w->a);
 }
 
-/* The text of a file by the end of its path; "" if there is none. */
+/* Returns the text of a file by the end of its path; "": there is no such file. */
 static inline const char *file(const struct world *w, const char *name)
 {
 	for (size_t i = 0; i < w->all.n_files; i++) {

@@ -20,7 +20,7 @@ static const char *joined(struct arena *a, const char *script)
 	return text;
 }
 
-TEST(test_argv_split_simple)
+TEST(test_argv_split_reads_words_and_quotes)
 {
 	static const struct {
 		const char *script, *words;
@@ -49,8 +49,8 @@ TEST(test_argv_split_simple)
 	}
 }
 
-/* Behind the header of init, on its line. */
-TEST(test_argv_split_behind_the_header)
+/* The text follows the header of init on the same line. */
+TEST(test_argv_split_reads_words_behind_the_header)
 {
 	static const char *const CASES[][2] = {
 		{ "", "" },
@@ -72,7 +72,7 @@ TEST(test_argv_split_behind_the_header)
 	}
 }
 
-TEST(test_argv_split_nothing)
+TEST(test_argv_split_of_no_command_is_empty)
 {
 	static const char *const CASES[] = { "", HEADER, HEADER "\n# comment\n  \n", "#!/bin/sh" };
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
@@ -83,7 +83,7 @@ TEST(test_argv_split_nothing)
 	}
 }
 
-TEST(test_argv_split_shell)
+TEST(test_argv_split_leaves_shell_syntax_to_the_shell)
 {
 	static const char *const CASES[] = {
 		"echo $x",      "echo \"$x\"", "echo `x`",
@@ -109,7 +109,7 @@ TEST(test_argv_split_shell)
 	}
 }
 
-TEST(test_argv_split_nul)
+TEST(test_argv_split_leaves_nul_bytes_to_the_shell)
 {
 	ARENA_AUTO a = { 0 };
 	char **argv = NULL;

@@ -5,7 +5,7 @@
 
 #include "tests/unit/base/cmocka.h"
 
-TEST(test_glob_as_fnmatch)
+TEST(test_glob_matches_like_fnmatch)
 {
 	static const char *const PATTERNS[] = {
 		"",           "a",        "*",         "a*",   "*a",    "*.py", "a*b*c",
@@ -27,7 +27,7 @@ TEST(test_glob_as_fnmatch)
 	}
 }
 
-TEST(test_glob_unfinished)
+TEST(test_glob_with_an_open_class_matches_nothing)
 {
 	assert_false(glob_matches("[a", "a"));
 	assert_false(glob_matches("[a", "[a"));

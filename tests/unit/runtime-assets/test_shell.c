@@ -1,4 +1,4 @@
-/* Words for shells, compared with what real shells make of them. */
+/* Words for shells, compared with the results of real shells. */
 #include "runtime-assets/common/cmdline.h"
 
 #include "tests/unit/base/cmocka.h"
@@ -10,7 +10,7 @@ static void word_is(const char *text, const char *want)
 	assert_string_equal(str_c(&out), want);
 }
 
-TEST(test_shell_word)
+TEST(test_shell_word_quotes_all_text)
 {
 	word_is("", "''");
 	word_is("plain", "'plain'");
@@ -19,14 +19,14 @@ TEST(test_shell_word)
 	word_is("''", "''\\'''\\'''");
 }
 
-TEST(test_shell_path_bare_if_harmless)
+TEST(test_shell_path_leaves_harmless_paths_unquoted)
 {
 	STR_AUTO out = STR_INIT(1000);
 	shell_path(&out, "/usr/local/pai/runtime.d/plugin_pre0.sh");
 	assert_string_equal(str_c(&out), "/usr/local/pai/runtime.d/plugin_pre0.sh");
 }
 
-TEST(test_shell_path_quoted_if_not)
+TEST(test_shell_path_quotes_other_paths)
 {
 	STR_AUTO out = STR_INIT(1000);
 	shell_path(&out, "/a b/$c");
@@ -35,7 +35,7 @@ TEST(test_shell_path_quoted_if_not)
 	assert_string_equal(str_c(&out), "'/a b/$c' ''");
 }
 
-/* What a shell prints for a script; false if there is no such shell. */
+/* Runs a script and keeps the output of the shell; false: this shell does not exist. */
 static bool run(const char *shell, const char *script, char out[static 4096])
 {
 	STR_AUTO there = STR_INIT(1000);
@@ -64,7 +64,7 @@ static bool run(const char *shell, const char *script, char out[static 4096])
 static const char *const SHELLS[] = { "bash", "bash --posix", "dash", "busybox sh" };
 enum { N_SHELLS = sizeof(SHELLS) / sizeof(*SHELLS) };
 
-TEST(test_shell_word_read_back_by_shells)
+TEST(test_shell_word_is_read_back_by_shells)
 {
 	/* All bytes but NUL, in an order that puts quotes next to each other. */
 	char text[256 * 3 + 1];

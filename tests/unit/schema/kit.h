@@ -27,7 +27,7 @@ static inline struct str load_file(const char *path)
 	return out;
 }
 
-/* Read a document and check it; what is wrong stands in *e.  0 or -1. */
+/* Reads and checks a document. Returns 0, or -1 and *e. */
 static inline int check_text(const struct schema *s, struct span text, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };

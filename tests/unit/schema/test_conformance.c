@@ -65,14 +65,14 @@ static struct tally run_suite(const char *path)
 	return t;
 }
 
-TEST(test_conformance_suite)
+TEST(test_conformance_suite_gives_the_expected_verdicts)
 {
 	struct tally t = run_suite("tests/data/schema/suite.json");
 	assert_int_equal(t.wrong, 0);
 	assert_int_equal(t.cases, 336);
 }
 
-TEST(test_conformance_own)
+TEST(test_conformance_own_cases_give_the_expected_verdicts)
 {
 	struct tally t = run_suite("tests/data/schema/own.json");
 	assert_int_equal(t.wrong, 0);

@@ -3,7 +3,7 @@
 
 #include <malloc.h>
 
-TEST(test_schema_get_all_compile)
+TEST(test_schema_get_compiles_all_schemas)
 {
 	schema_init();
 	for (int i = 0; i < SCHEMA_NAME_MAX; i++) {
@@ -14,7 +14,7 @@ TEST(test_schema_get_all_compile)
 	assert_true(mallinfo2().uordblks < 1 << 20);
 }
 
-TEST(test_schema_text_unknown)
+TEST(test_schema_text_of_an_unknown_schema_is_null)
 {
 	assert_null(schema_text(SCHEMA_NAME_MAX).p);
 }
@@ -24,7 +24,7 @@ static int is_visible(const struct dirent *f)
 	return f->d_name[0] != '.';
 }
 
-/* Which files of a folder the schema refuses, as names with a blank before each. */
+/* Returns the names of the refused files of a folder, with a blank before each. */
 static struct str refused_files(enum schema_name schema, const char *folder, int *files)
 {
 	struct str names = STR_INIT(FILE_MAX);
@@ -89,14 +89,14 @@ TEST(test_v1_valid_files_are_accepted)
 	"taskRoles:\n  w:\n    dockerImage: i\n    commands: [x]\n"                                \
 	"    resourcePerInstance: {cpu: 1, gpu: 0, memoryMB: 1}\n"
 
-TEST(test_v2_masked_secrets)
+TEST(test_v2_masked_secrets_are_explained)
 {
 	assert_notes(schema_get(SCHEMA_V2), JOB_HEAD JOB_ROLE "secrets: \"******\"\n",
 	             "9:10: secrets: must be a mapping, is text; the masked text of a downloaded "
 	             "job cannot be submitted again: put the secrets back in\n");
 }
 
-TEST(test_v2_prerequisite_of_unknown_type)
+TEST(test_v2_prerequisite_of_unknown_type_is_refused)
 {
 	assert_notes(
 	    schema_get(SCHEMA_V2),
@@ -105,21 +105,21 @@ TEST(test_v2_prerequisite_of_unknown_type)
 	    "\"dockerimage\", is \"image\"\n");
 }
 
-TEST(test_v2_prerequisite_says_only_what_its_type_asks)
+TEST(test_v2_prerequisite_error_follows_its_type)
 {
 	assert_notes(schema_get(SCHEMA_V2),
 	             JOB_HEAD JOB_ROLE "prerequisites: [{name: p, type: dockerimage, url: x}]\n",
 	             "9:46: prerequisites[0].url: unknown key `url`, did you mean `uri`?\n");
 }
 
-TEST(test_v2_misspelt_key_of_a_role)
+TEST(test_v2_misspelt_key_of_a_role_gives_a_suggestion)
 {
 	assert_notes(schema_get(SCHEMA_V2), JOB_HEAD JOB_ROLE "    intances: 2\n",
 	             "9:5: taskRoles.w.intances: unknown key `intances`, did you mean "
 	             "`instances`?\n");
 }
 
-TEST(test_v2_bad_role_name)
+TEST(test_v2_bad_role_name_is_explained)
 {
 	assert_notes(
 	    schema_get(SCHEMA_V2), JOB_HEAD JOB_ROLE "  a b: {}\n",
@@ -127,7 +127,7 @@ TEST(test_v2_bad_role_name)
 	    "and must begin with a letter or _\n");
 }
 
-TEST(test_v2_plugin_parameters)
+TEST(test_v2_plugin_parameters_are_checked_by_plugin)
 {
 	assert_notes(
 	    schema_get(SCHEMA_V2),
@@ -137,7 +137,7 @@ TEST(test_v2_plugin_parameters)
 	    "must be a list, is text \"x\"\n");
 }
 
-TEST(test_v1_never_zero)
+TEST(test_v1_min_failed_task_count_is_never_zero)
 {
 	assert_notes(schema_get(SCHEMA_V1),
 	             "{\"jobName\":\"a\",\"image\":\"i\",\"taskRoles\":[\n"
@@ -145,7 +145,7 @@ TEST(test_v1_never_zero)
 	             "2:48: taskRoles[0].minFailedTaskCount: must not be 0\n");
 }
 
-TEST(test_facts_accepted)
+TEST(test_facts_with_known_keys_are_accepted)
 {
 	assert_notes(schema_get(SCHEMA_FACTS),
 	             "{\"virtualClusters\":[\"default\"],\"storages\":[{\"name\":\"nfs\","
@@ -157,7 +157,7 @@ TEST(test_facts_accepted)
 	assert_notes(schema_get(SCHEMA_FACTS), "{}", "");
 }
 
-TEST(test_facts_refused)
+TEST(test_facts_errors_say_what_is_expected)
 {
 	assert_notes(schema_get(SCHEMA_FACTS), "{\"submittedAt\":\"today\"}",
 	             "1:16: submittedAt: must be a time in UTC such as 2026-11-20T10:25:38Z, is "

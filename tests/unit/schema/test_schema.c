@@ -1,4 +1,4 @@
-/* What a violation is told: the sentence and the place. */
+/* Violations: their sentences and places. */
 #include "kit.h"
 
 struct row {
@@ -78,7 +78,7 @@ static const struct row KEYS[] = {
 	/* It is not missing, too. */
 	{ CLOSED, "dockerimage: a\n",
 	  "1:1: dockerimage: unknown key `dockerimage`, did you mean `dockerImage`?\n" },
-	/* What is there is not suggested. */
+	/* Keys that the mapping already has are not suggested. */
 	{ CLOSED, "{dockerImage: a, dockerImages: b}",
 	  "1:18: dockerImages: unknown key `dockerImages`; allowed are `instances` and "
 	  "`dockerImage`\n" },
@@ -95,7 +95,7 @@ static const struct row KEYS[] = {
 	  "1:1: must have at least 3 characters, has 1\n" },
 };
 
-TEST(test_check_counts_beyond_the_limit)
+TEST(test_check_counts_violations_beyond_the_limit)
 {
 	ERR_AUTO e = { 0 };
 	struct schema *s = schema_compile(SPAN("{\"items\":{\"type\":\"null\"}}"), &e);
@@ -109,7 +109,7 @@ TEST(test_check_counts_beyond_the_limit)
 	schema_free(s);
 }
 
-TEST(test_check_many_violations_are_quick)
+TEST(test_check_reports_many_violations_quickly)
 {
 	ERR_AUTO e = { 0 };
 	STR_AUTO doc = STR_INIT(FILE_MAX);
@@ -167,7 +167,7 @@ static const struct row SECRETS[] = {
 	  "1:5: a: must be null, is text\n" },
 };
 
-TEST(test_check_shown_values_are_short)
+TEST(test_check_shortens_values_in_messages)
 {
 	ERR_AUTO e = { 0 };
 	char doc[5000];
@@ -203,7 +203,7 @@ static const struct row CIRCLES[] = {
 	  "1:2: [0]: cannot be checked: the schema is circular\n" },
 };
 
-TEST(test_check_pattern_escapes_and_classes)
+TEST(test_check_patterns_have_escapes_and_classes)
 {
 	static const struct {
 		const char *pattern, *text, *other;
@@ -226,9 +226,10 @@ TEST(test_check_pattern_escapes_and_classes)
 	}
 }
 
-/* ---- schemas that are none ---- */
+/* ---- invalid schemas ----------------------------------------------------------------------------
+ */
 
-TEST(test_compile_refuses)
+TEST(test_compile_refuses_invalid_schemas)
 {
 	static const struct {
 		const char *schema, *start;
@@ -261,7 +262,7 @@ TEST(test_compile_refuses)
 	}
 }
 
-TEST(test_check_rows)
+TEST(test_check_gives_the_expected_sentences)
 {
 	assert_rows(KEYWORDS, ARRAY_SIZE(KEYWORDS));
 	assert_rows(KEYS, ARRAY_SIZE(KEYS));

@@ -1,6 +1,6 @@
 #pragma once
-/* A store that has what the test puts into it, and counts what it is asked; options of a server;
- * a client that waits for an account. */
+/* A store with the objects of the test, which counts its requests; options of a server; a client
+ * that waits for an account. */
 #include "tests/unit/k8s/kit.h"
 
 #include "base/enc.h"
@@ -102,7 +102,8 @@ static void world_done(struct store *s)
 	store_done(s);
 }
 
-/* ---- what is in it ----------------------------------------------------------------- */
+/* ---- its objects --------------------------------------------------------------------------------
+ */
 
 __attribute__((unused)) static struct thing *add(struct world *w, enum object_kind kind,
                                                  const char *name, const char *body)
@@ -299,7 +300,7 @@ __attribute__((unused)) static struct client find(struct world *w, const char *n
 	return c;
 }
 
-/* How it ended, for those who want to know no more. */
+/* Finds an account and returns only the HTTP status. */
 __attribute__((unused)) static int status(struct world *w, const char *name)
 {
 	struct client c = find(w, name);
@@ -325,7 +326,7 @@ __attribute__((unused)) static const struct storage_fact *storage(const struct a
 	return NULL;
 }
 
-/* What is logged goes nowhere. */
+/* Prepares the schemas and discards the log. */
 __attribute__((unused)) static int set_up(void **state)
 {
 	(void)state;
@@ -334,7 +335,7 @@ __attribute__((unused)) static int set_up(void **state)
 	return 0;
 }
 
-/* What is logged from now on, as a file. */
+/* Sends the log to a new file from now on, and returns it. */
 __attribute__((unused)) static FILE *log_here(void)
 {
 	FILE *f = tmpfile();

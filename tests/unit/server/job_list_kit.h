@@ -2,10 +2,10 @@
 #pragma once
 #include "k8s/cache/job_entry.h"
 
-/* A job as OpenPAI has it, of which a test says what matters to it. */
+/* A job like those of OpenPAI; a test sets the members that matter to it. */
 #define JOB(...) job_by_hand((struct job_entry){ __VA_ARGS__ })
 
-/* A number that was not said is 0: so times of 0 there are none. */
+/* An unset number is 0, so a time of 0 means none. */
 static inline struct job_entry job_by_hand(struct job_entry j)
 {
 	j.name = j.name ?: "0123456789abcdef0123456789abcdef";

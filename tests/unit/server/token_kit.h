@@ -165,7 +165,7 @@ static inline struct str key_token(const char *header, const char *payload, cons
 /* ---- keyrings ---------------------------------------------------------------------------------
  */
 
-/* With these files, "" for none; NULL and *e. */
+/* Opens a keyring of these files, "" for none; NULL and *e on failure. */
 static inline struct keyring *try_keyring(const char *secret, const char *issuers, bool stored,
                                           struct err *e)
 {
@@ -188,7 +188,7 @@ static inline struct keyring *good_keyring(const char *secret, const char *issue
 /* ---- reading ----------------------------------------------------------------------------------
  */
 
-/* NULL if the token is taken, else why not. */
+/* Returns NULL if the token is accepted, else the reason. */
 static inline const char *try_token(const struct keyring *k, struct span text, struct token *out)
 {
 	static char user[128];
@@ -228,8 +228,8 @@ static inline void refused(const struct keyring *k, struct str text, const char 
 	str_done(&text);
 }
 
-/* Whatever is changed, left out or doubled in a good token: it is none any more.  (Of the other
- * signature of ES256 that is good for the same text, see the test of ids.)  Takes the token. */
+/* Checks that a token with one byte changed, left out or doubled is refused.  (The test of ids is
+ * about the other valid ES256 signature of a text.)  Takes the token. */
 static inline void every_byte_counts(const struct keyring *k, struct str good)
 {
 	static const char TRY[] = "AaZz09-_.=+/ \n\x7f\xff";

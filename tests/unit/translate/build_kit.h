@@ -1,5 +1,5 @@
 #pragma once
-/* For the tests of job_build: a job to change, and the objects that became of it. */
+/* Shared by the tests of job_build: a job to change, and the resulting objects. */
 #include <stdlib.h>
 
 #include "tests/unit/base/cmocka.h"

@@ -18,7 +18,7 @@
 #define V2(more)       HEAD IMAGE ROLE COMMANDS("echo") more
 /* More members of its role. */
 #define V2_ROLE(more) HEAD IMAGE ROLE more COMMANDS("echo")
-/* Of the first generation: members of the job, and of its only role. */
+/* A v1 job: members of the job, and of its only role. */
 #define V1(job, role)                                                                              \
 	"{\"jobName\":\"j\",\"image\":\"i\"," job                                                  \
 	"\"taskRoles\":[{\"name\":\"m\",\"command\":\"x\"" role "}]}"
@@ -120,7 +120,7 @@ static inline struct run run_good(const char *text)
 	return r;
 }
 
-/* Refused, with this line (LINE:COLUMN: SENTENCE) among what is said. */
+/* Expects an error with this line (LINE:COLUMN: SENTENCE) among the messages. */
 static inline void assert_refused(const char *text, const char *line)
 {
 	RUN_AUTO r = run_job(text);

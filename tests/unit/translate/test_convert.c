@@ -40,7 +40,7 @@ static void convert_done(struct converted *c)
 	err_done(&c->e);
 }
 
-/* With this line (LINE:COLUMN: SENTENCE) among what is lost, and the sentence in a comment. */
+/* Expects this line (LINE:COLUMN: SENTENCE) among the losses, and the sentence in a comment. */
 static void assert_lost(const char *text, const char *line, const char *comment)
 {
 	struct converted c;
@@ -101,7 +101,7 @@ static const char CONVERTED[] = "protocolVersion: 2\n"
 				"    - null\n"
 				"    - \"null\"\n";
 
-TEST(test_convert_text)
+TEST(test_convert_writes_the_expected_v2_text)
 {
 	struct converted c;
 	convert_good(
@@ -119,8 +119,8 @@ TEST(test_convert_text)
 	convert_done(&c);
 }
 
-/* v1 sets them all: without, commands that use them would end by nounset. */
-TEST(test_convert_empty_directories)
+/* v1 sets all of these variables; without them, a command with `set -u` would fail. */
+TEST(test_convert_keeps_empty_directories_as_variables)
 {
 	struct converted c;
 	convert_good(
@@ -135,7 +135,7 @@ TEST(test_convert_empty_directories)
 	convert_done(&c);
 }
 
-TEST(test_convert_v2)
+TEST(test_convert_v2_keeps_the_values)
 {
 	struct converted c;
 	convert_good(&c, V2("secrets: {s: hunter2}\nparameters: {d: 2001-01-01, r: 1.10}\n"
@@ -148,7 +148,7 @@ TEST(test_convert_v2)
 	convert_done(&c);
 }
 
-TEST(test_convert_lost)
+TEST(test_convert_reports_values_that_v2_does_not_have)
 {
 	assert_lost("{\"jobName\":\"a.b\",\"image\":\"i\",\n\"taskRoles\":[{\"name\":\"m\","
 	            "\"command\":\"x\"}]}",
@@ -167,12 +167,12 @@ TEST(test_convert_lost)
 	            "\"command\":\"x\\n \"}]}",
 	            "taskRoles[0].name: the command loses the blanks at its ends\n",
 	            "the command loses the blanks at its ends\n");
-	/* what the reader said is a comment, too */
+	/* warnings of the reader are comments, too */
 	assert_lost(V1("\"gpuType\":\"k80\",", ""), "", "gpuType: is ignored");
 }
 
-/* Of pods of Kubernetes: the directory and plain variables, as commands. */
-TEST(test_convert_pod)
+/* The working directory and plain variables of a pod become commands. */
+TEST(test_convert_writes_pod_settings_as_commands)
 {
 	struct converted c;
 	convert_good(
@@ -195,8 +195,8 @@ TEST(test_convert_pod)
 	convert_done(&c);
 }
 
-/* v1 does not look into these, v2 does. */
-TEST(test_convert_refused)
+/* v1 does not check these, v2 does. */
+TEST(test_convert_refuses_extras_that_v2_refuses)
 {
 	struct converted c;
 	assert_int_equal(
@@ -208,8 +208,8 @@ TEST(test_convert_refused)
 	convert_done(&c);
 }
 
-/* No text of a warning ends its comment. */
-TEST(test_convert_comment)
+/* Line breaks in a warning do not end its comment. */
+TEST(test_convert_comments_stay_on_one_line)
 {
 	RUN_AUTO r = run_good(V1("", ""));
 	NOTES_AUTO warnings = { 0 };
@@ -265,7 +265,7 @@ static void check_value(struct span value)
 	convert_done(&c);
 }
 
-TEST(test_convert_quoting)
+TEST(test_convert_quotes_texts_that_read_back_the_same)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(CONVERT_TEXTS); i++)
 		check_value(span_of(CONVERT_TEXTS[i]));

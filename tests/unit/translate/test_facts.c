@@ -39,7 +39,7 @@ TEST(test_read_empty_allows_every_cluster)
 	assert_int_equal(f.n_storages, 0);
 }
 
-TEST(test_read_user_who_is_not_listed)
+TEST(test_read_gives_the_defaults_to_a_user_not_listed)
 {
 	ARENA_AUTO a = { 0 };
 	struct facts f;
@@ -52,7 +52,7 @@ TEST(test_read_user_who_is_not_listed)
 	assert_null(f.extension);
 }
 
-TEST(test_read_user_who_is_listed)
+TEST(test_read_gives_a_listed_user_its_own_facts)
 {
 	ARENA_AUTO a = { 0 };
 	struct facts f;
@@ -63,8 +63,8 @@ TEST(test_read_user_who_is_listed)
 	assert_non_null(node_get(f.extension, "sshKeys"));
 }
 
-/* Storages that grant directories are no claims. */
-TEST(test_read_directories)
+/* Storages that grant directories are not PersistentVolumeClaims. */
+TEST(test_read_directories_are_no_claims)
 {
 	static const char TEXT[] = "storages:\n"
 				   "- {name: pv}\n"
@@ -90,7 +90,7 @@ TEST(test_read_directories)
 	}
 }
 
-TEST(test_read_time)
+TEST(test_read_takes_times_as_text_and_milliseconds)
 {
 	static const struct {
 		const char *text;
@@ -111,7 +111,7 @@ TEST(test_read_time)
 	}
 }
 
-TEST(test_read_json)
+TEST(test_read_takes_facts_in_json)
 {
 	ARENA_AUTO a = { 0 };
 	struct facts f;
@@ -120,7 +120,7 @@ TEST(test_read_json)
 	assert_int_equal(f.n_virtual_clusters, 0);
 }
 
-TEST(test_read_refuses)
+TEST(test_read_refuses_unknown_keys_and_names)
 {
 	static const char *const CASES[] = { "a: [",
 		                             "virtualCluster: []",
@@ -136,8 +136,8 @@ TEST(test_read_refuses)
 	}
 }
 
-/* What is wrong with the file is said in the log. */
-TEST(test_read_shows_nothing_of_extensions)
+/* Errors of the file are logged. */
+TEST(test_read_errors_do_not_quote_extensions)
 {
 	static const char *const CASES[] = {
 		"users: {bob: {extension: MARKER}}",
@@ -158,7 +158,7 @@ TEST(test_read_shows_nothing_of_extensions)
 }
 
 /* translate prints what serve would send. */
-TEST(test_read_groups)
+TEST(test_read_merges_groups_into_their_users)
 {
 	static const char TEXT[] = "virtualClusters: [default, vc1, vc2]\n"
 				   "storages: [{name: nfs}, {name: own}, {name: other}]\n"
@@ -175,7 +175,7 @@ TEST(test_read_groups)
 	assert_true(span_is(f.storages[0].name, "nfs") && span_is(f.storages[1].name, "own"));
 }
 
-TEST(test_read_admin)
+TEST(test_read_lets_administrators_use_every_cluster)
 {
 	ARENA_AUTO a = { 0 };
 	struct facts f;
@@ -186,8 +186,8 @@ TEST(test_read_admin)
 	assert_int_equal(f.n_storages, 0);
 }
 
-/* Of any user: who wrote the file wants to know before that user comes. */
-TEST(test_read_looks_at_all_users)
+/* Errors of any user are reported, before that user submits a job. */
+TEST(test_read_checks_all_users_of_the_file)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
@@ -204,7 +204,7 @@ TEST(test_read_looks_at_all_users)
 	assert_int_equal(e.notes.v[1].line, 4);
 }
 
-TEST(test_read_many_users)
+TEST(test_read_takes_30000_users)
 {
 	ARENA_AUTO a = { 0 };
 	STR_AUTO text = STR_INIT(16u << 20);
@@ -217,7 +217,7 @@ TEST(test_read_many_users)
 	assert_int_equal(f.n_virtual_clusters, 1);
 }
 
-TEST(test_read_says_where)
+TEST(test_read_errors_have_line_and_status)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
@@ -229,7 +229,7 @@ TEST(test_read_says_where)
 	assert_string_equal(err_msg(&e), "storage `nix` is granted but not listed");
 }
 
-TEST(test_read_this_machine)
+TEST(test_read_gives_capacity_and_paths_of_this_machine)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };

@@ -1,8 +1,8 @@
-/* Templates as shipped, and as an administrator replaces them. */
+/* The shipped templates, and replacements by an administrator. */
 #include "tests/unit/translate/build_kit.h"
 /* ---- templates ----------------------------------------------------------------------------- */
 
-TEST(test_translator_every_hole_is_used)
+TEST(test_translator_uses_every_variable)
 {
 	for (size_t g = 0; g < N_VARIABLE_GROUPS; g++)
 		for (size_t i = 0; i < VARIABLE_GROUPS[g]->n; i++) {
@@ -20,7 +20,7 @@ TEST(test_translator_every_hole_is_used)
 		}
 }
 
-/* What the upper four of nine bits say about an installation. */
+/* The upper four of nine bits choose the settings of an installation. */
 static void translator_set_up(struct bench *b, unsigned bits)
 {
 	set_up(b, bits & 32 ? PROFILE_OPENPAI : PROFILE_PLAIN);
@@ -30,7 +30,7 @@ static void translator_set_up(struct bench *b, unsigned bits)
 	b->set.n_programs = bits & 256 ? 1 : 0;
 }
 
-/* What the lower five say about a job. */
+/* The lower five bits choose the properties of a job. */
 static void translator_combination(struct translator *t, unsigned bits)
 {
 	BENCH_AUTO b;
@@ -54,7 +54,7 @@ static void translator_combination(struct translator *t, unsigned bits)
 	}
 }
 
-TEST(test_translator_every_combination_compiles)
+TEST(test_translator_compiles_every_combination)
 {
 	for (unsigned set = 0; set < 1 << 9; set += 32) {
 		BENCH_AUTO b;
@@ -87,7 +87,7 @@ static void template_name(struct span line, struct str *name)
 	}
 }
 
-/* And not a container, a volume, or what the author calls his own. */
+/* Returns false for names of containers and volumes, and for names of the author. */
 static bool is_variable(struct span name)
 {
 	return (name.p[0] >= 'A' && name.p[0] <= 'Z') || span_is(name, "$device");
@@ -123,8 +123,8 @@ static void check_template(struct span text, bool *used)
 	}
 }
 
-/* What templates write stands in the table, and what the table says that they write, they do. */
-TEST(test_translator_environment_is_documented)
+/* The table has exactly the variables that the templates write. */
+TEST(test_translator_documents_the_whole_environment)
 {
 	bool used[256] = { false };
 	int profile = 0;
@@ -138,8 +138,8 @@ TEST(test_translator_environment_is_documented)
 	}
 }
 
-/* The overlay that is at fault, and what it was put on; variables whose value is not there, or
- * which would write themselves without end. */
+/* The invalid overlay and its base; unknown variables, and variables that would contain themselves.
+ */
 static const struct {
 	const char *file, *text, *says;
 } REFUSED[] = {
@@ -190,7 +190,7 @@ static const struct {
 	  "cpu-only.yaml" },
 };
 
-TEST(test_translator_refuses_templates)
+TEST(test_translator_refuses_invalid_templates)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(REFUSED); i++) {
 		ERR_AUTO e = { 0 };

@@ -1,7 +1,7 @@
-/* Which reader a document gets, its bytes, and where its secrets are. */
+/* Documents: the choice of JSON or YAML, invalid bytes, and the place of the secrets. */
 #include "tests/unit/base/read.h"
 
-TEST(test_doc_read_json_or_yaml)
+TEST(test_doc_read_chooses_between_json_and_yaml)
 {
 	static const struct {
 		const char *text;
@@ -25,7 +25,7 @@ TEST(test_doc_read_json_or_yaml)
 	}
 }
 
-TEST(test_doc_quiet)
+TEST(test_doc_quiet_returns_null_for_invalid_text)
 {
 	ARENA_AUTO a = { 0 };
 	const struct node *root = doc_quiet(SPAN("a: 1"), &BUDGET_DEFAULT, &a);
@@ -34,14 +34,14 @@ TEST(test_doc_quiet)
 	assert_null(doc_quiet(SPAN("{\"a\":1,\"a\":2}"), &BUDGET_DEFAULT, &a));
 }
 
-TEST(test_doc_read_error_of_neither)
+TEST(test_doc_read_gives_the_error_of_the_better_reader)
 {
 	assert_refuses("{\"a\": 1 \"b\": 2}", "1:9: not valid JSON: a `,` or `}` is expected here");
 	assert_refuses("{\"a\": 1, b: *x}", "1:13: b: unknown alias `x`");
 	assert_refuses("{\"a\": \"\\ud800\"}", "1:8: a: this escape is half of a surrogate pair");
 }
 
-TEST(test_doc_read_bytes)
+TEST(test_doc_read_refuses_invalid_utf8)
 {
 	assert_refuses("a: ü\nb: \xff", "2:4: invalid UTF-8 at byte 9");
 	assert_refuses("a: \xc0\xaf",
@@ -59,7 +59,7 @@ TEST(test_doc_read_bytes)
 	assert_refuses_span(SPAN("{\"a\": \"\0\"}"), "1:8: control character U+0000 (NUL)");
 }
 
-TEST(test_doc_read_secrets_block)
+TEST(test_doc_read_finds_secrets_in_block_style)
 {
 	assert_secrets("a: ü\nsecrets:\n  b: c\n# x\nd: e\n", ":\n  b: c\n# x\n", NULL);
 	assert_secrets("secrets: {b: c}\r\nd: e\n", ": {b: c}\r\n", NULL);
@@ -72,13 +72,13 @@ TEST(test_doc_read_secrets_block)
 	assert_secrets("- secrets: {a: b}\n", "", NULL);
 }
 
-TEST(test_doc_read_secrets_flow)
+TEST(test_doc_read_finds_secrets_in_flow_style)
 {
 	assert_secrets("{a: 1, secrets: {b: c} , d: e}", ": {b: c} , ", NULL);
 	assert_secrets("{a: 1, secrets: {b: c} }", ": {b: c} ", NULL);
 }
 
-TEST(test_doc_read_secrets_json)
+TEST(test_doc_read_finds_secrets_in_json)
 {
 	assert_secrets("{\"a\": 1, \"secrets\" : {\"b\": \"c\"}, // d\n\"e\": 2}",
 	               " : {\"b\": \"c\"}, // d\n", NULL);
@@ -87,7 +87,7 @@ TEST(test_doc_read_secrets_json)
 	assert_secrets("{\"secrets\": 1}", ": 1", "`secrets` is not a mapping");
 }
 
-TEST(test_doc_read_secrets_unsafe)
+TEST(test_doc_read_says_why_secrets_cannot_be_cut_out)
 {
 	assert_secrets("secrets: &s {a: b}\n", ": &s {a: b}\n", "there is an anchor in `secrets`");
 	assert_secrets("secrets: {a: &s b}\nc: *s\n", ": {a: &s b}\n",
@@ -114,7 +114,7 @@ TEST(test_doc_read_secrets_unsafe)
 	               "the key `secrets` is an alias");
 }
 
-TEST(test_doc_read_secrets_merged)
+TEST(test_doc_read_notices_secrets_that_are_merged_in)
 {
 	assert_secrets("extras: &e {secrets: {a: b}}\n<<: *e\nname: x\n", "",
 	               "`secrets` is merged in by `<<`");
@@ -122,7 +122,7 @@ TEST(test_doc_read_secrets_merged)
 	               "`secrets` is merged in by `<<`");
 }
 
-TEST(test_doc_read_secrets_member)
+TEST(test_doc_read_points_to_the_member_of_secrets)
 {
 	struct run r = run_doc("a: 1\nsecrets: {b: c}\n");
 	assert_ptr_equal(r.doc.secrets_member, &r.doc.root.member[1]);

@@ -1,9 +1,9 @@
-/* The JSON reader: strict, but for comments; what it refuses, and where. */
+/* The JSON reader: strict except for comments; its errors and their places. */
 #include "tests/unit/base/read.h"
 
 #include "base/doc/tree.h"
 
-/* As JSON only, without YAML behind it. */
+/* Reads the text only as JSON, not as YAML. */
 static struct run run_json(const char *text, bool *syntax)
 {
 	struct run r = { .json = STR_INIT(1 << 20), .sentence = STR_INIT(4096) };
@@ -23,14 +23,14 @@ static void assert_json(const char *text, const char *want, bool want_syntax)
 	run_done(&r);
 }
 
-TEST(test_json_read_values)
+TEST(test_json_read_takes_all_types_of_values)
 {
 	assert_json(" [true, false, null, \"\", [], {}] ", "[true,false,null,\"\",[],{}]", false);
 	assert_json("{\"a\": {\"b\": [1, {\"c\": 2}]}}", "{\"a\":{\"b\":[1,{\"c\":2}]}}", false);
 	assert_json("\"x\"", "\"x\"", false);
 }
 
-TEST(test_json_read_numbers)
+TEST(test_json_read_refuses_numbers_that_json_does_not_have)
 {
 	assert_json("[0, -0, 1.0, 1e3, 0.5, -1.5E-3]", "[0,0,1,1000,0.5,-0.0015]", false);
 	assert_json("[9007199254740992, 9007199254740994, 1e400]",
@@ -42,7 +42,7 @@ TEST(test_json_read_numbers)
 		assert_json(BAD[i], "1:", true);
 }
 
-TEST(test_json_read_number_types)
+TEST(test_json_read_tells_integers_from_reals)
 {
 	bool syntax = false;
 	struct run r = run_json("[9007199254740992, 9007199254740994, 2.0, 2.5]", &syntax);
@@ -53,7 +53,7 @@ TEST(test_json_read_number_types)
 	run_done(&r);
 }
 
-TEST(test_json_read_escapes)
+TEST(test_json_read_resolves_escapes_and_refuses_unknown_ones)
 {
 	assert_json("\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00fc\\u20AC\\ud83d\\ude00\"",
 	            "\"\\\"\\\\/\\b\\f\\n\\r\\tü€😀\"", false);
@@ -64,7 +64,7 @@ TEST(test_json_read_escapes)
 	assert_json("\"a\nb\"", "1:3: not valid JSON: line breaks", true);
 }
 
-TEST(test_json_read_refuses_without_yaml)
+TEST(test_json_read_errors_in_values_are_no_syntax_errors)
 {
 	assert_json("{\"a\": \"x\\u0000\"}", "1:9: a: the character U+0000 (NUL)", false);
 	assert_json("{\"\\u0000\": 1}", "1:3: the character U+0000 (NUL)", false);
@@ -76,7 +76,7 @@ TEST(test_json_read_refuses_without_yaml)
 	            "2:2: a: duplicate key \"a\": it stands on line 1 and again on line 2", false);
 }
 
-TEST(test_json_read_depth)
+TEST(test_json_read_refuses_more_than_64_levels)
 {
 	char deep[140] = { 0 };
 	memset(deep, '[', 64);
@@ -86,7 +86,7 @@ TEST(test_json_read_depth)
 	assert_json(deep, "1:65: lists and mappings are nested more than 64 levels deep", false);
 }
 
-TEST(test_json_read_mistakes)
+TEST(test_json_read_says_where_a_mistake_is)
 {
 	static const struct {
 		const char *text, *says;
@@ -109,7 +109,7 @@ TEST(test_json_read_mistakes)
 		assert_json(CASES[i].text, CASES[i].says, true);
 }
 
-TEST(test_json_read_comments)
+TEST(test_json_read_accepts_comments_with_a_warning)
 {
 	assert_json("// a\n{/*b*/\"c\"/**/:/* \" */1//\n,\"//\":\"/*\"}//",
 	            "{\"c\":1,\"//\":\"/*\"}", false);
@@ -121,7 +121,7 @@ TEST(test_json_read_comments)
 	assert_warns("{\"a\": 1, // x\n /* y */ \"b\": 2}", "1:10: comments are not part of JSON");
 }
 
-TEST(test_json_read_positions)
+TEST(test_json_read_keeps_lines_and_columns)
 {
 	bool syntax = false;
 	struct run r = run_json("{\"ü\": [1,\r\n\t\"x\", {}], \"b\":\r2}", &syntax);
@@ -137,7 +137,7 @@ TEST(test_json_read_positions)
 	run_done(&r);
 }
 
-TEST(test_json_read_many_keys)
+TEST(test_json_read_takes_20000_keys)
 {
 	STR_AUTO text = STR_INIT(1 << 20);
 	str_char(&text, '{');

@@ -12,7 +12,7 @@ static bool same(const char *x, const char *y)
 	return equal;
 }
 
-TEST(test_node_equal)
+TEST(test_node_equal_ignores_order_and_spelling)
 {
 	assert_true(same("{a: 1, b: [x, null]}", "b: ['x', ~]\na: 1.0\n"));
 	assert_true(same("9007199254740994", "9007199254740994.0"));
@@ -28,7 +28,7 @@ TEST(test_node_equal)
 	assert_false(same("2001-01-01", "'2001-01-01'"));
 }
 
-TEST(test_node_get)
+TEST(test_node_get_finds_members_by_key)
 {
 	struct run r = run_doc("{a: 1, ab: 2, '': 3}");
 	assert_int_equal(node_get(&r.doc.root, "ab")->integer, 2);
@@ -39,7 +39,7 @@ TEST(test_node_get)
 	run_done(&r);
 }
 
-TEST(test_node_type_name)
+TEST(test_node_type_name_names_all_types)
 {
 	struct run r = run_doc("[null, true, 1, 1.5, a, 2001-01-01, [], {}]");
 	static const char *const NAMES[] = { "null", "a boolean", "an integer", "a number",
@@ -49,14 +49,14 @@ TEST(test_node_type_name)
 	run_done(&r);
 }
 
-TEST(test_node_json)
+TEST(test_node_json_writes_json)
 {
 	assert_reads(
 	    "[null, true, -1, 1.5, \"a\\\"\\n\", 2001-01-01, .nan, -.inf, {\"b\\\\\": []}]",
 	    "[null,true,-1,1.5,\"a\\\"\\n\",\"2001-01-01\",null,null,{\"b\\\\\":[]}]");
 }
 
-TEST(test_path_place)
+TEST(test_path_place_gives_pointer_line_and_column)
 {
 	struct run r = run_doc("a:\n  - b~/c: 1\n");
 	ARENA_AUTO a = { 0 };

@@ -1,4 +1,4 @@
-/* The YAML reader: what it makes of texts, what it refuses, and where it says so. */
+/* The YAML reader: values, errors and their places. */
 #include "tests/unit/base/read.h"
 
 #include <jansson.h>
@@ -7,7 +7,7 @@
 
 #include "base/doc/yaml.h"
 
-TEST(test_yaml_read_scalars_as_js_yaml)
+TEST(test_yaml_read_reads_scalars_like_js_yaml)
 {
 	json_t *cases = json_load_file("tests/data/yaml/scalars.json", JSON_ALLOW_NUL, NULL);
 	size_t i = 0;
@@ -34,7 +34,7 @@ static struct node resolved(const char *text)
 	return n;
 }
 
-TEST(test_yaml_resolve_plain_types)
+TEST(test_yaml_resolve_plain_gives_the_types_of_scalars)
 {
 	static const struct {
 		const char *text;
@@ -102,7 +102,7 @@ TEST(test_yaml_resolve_plain_rounds_once)
 	assert_true(isinf(real_of("1e400")));
 }
 
-TEST(test_yaml_read_budget_depth)
+TEST(test_yaml_read_refuses_more_than_64_levels)
 {
 	char deep[130] = { 0 };
 	memset(deep, '[', 64);
@@ -115,7 +115,7 @@ TEST(test_yaml_read_budget_depth)
 	assert_refuses(deep, "1:65: lists and mappings are nested more than 64 levels deep");
 }
 
-TEST(test_yaml_read_budgets)
+TEST(test_yaml_read_refuses_documents_beyond_the_budget)
 {
 #define ALIAS_TOO_DEEP "with this alias, lists and mappings are nested more than 4 levels deep"
 	static const struct {
@@ -150,7 +150,7 @@ TEST(test_yaml_read_budgets)
 	}
 }
 
-TEST(test_yaml_read_budget_bomb)
+TEST(test_yaml_read_refuses_a_bomb_of_aliases)
 {
 	STR_AUTO bomb = STR_INIT(4096);
 	str_puts(&bomb, "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
@@ -163,8 +163,8 @@ TEST(test_yaml_read_budget_bomb)
 	assert_refuses(str_c(&bomb), "5:38: a4[7]: the document has more than 100000 values");
 }
 
-/* What js-yaml 3.13 makes of them. */
-TEST(test_yaml_read_tabs)
+/* The expected values are those of js-yaml 3.13. */
+TEST(test_yaml_read_takes_tabs_like_js_yaml)
 {
 	assert_reads("a: 1\n\t\nb: 2\n \t \n\t# c\n\t", "{\"a\":1,\"b\":2}");
 	assert_reads("a:\n  - b\n\t\n  - c\n \t# d\n", "{\"a\":[\"b\",\"c\"]}");
@@ -181,8 +181,8 @@ TEST(test_yaml_read_tabs)
 	assert_reads("a: b # c: |\n \t# d\ne: f\n", "{\"a\":\"b\",\"e\":\"f\"}");
 }
 
-/* A comment behind a tab ends a block scalar, as with js-yaml, however wide it is. */
-TEST(test_yaml_read_tabs_behind_blocks)
+/* A comment behind a tab of any width ends a block scalar, as in js-yaml. */
+TEST(test_yaml_read_ends_a_block_at_a_comment_behind_a_tab)
 {
 	assert_reads("a: |\n\t# x\nb: c\n", "{\"a\":\"\",\"b\":\"c\"}");
 	assert_reads("- |\n\t\t# x\n\t# y\n- >\n\t#\n", "[\"\",\"\"]");
@@ -197,7 +197,7 @@ TEST(test_yaml_read_tabs_behind_blocks)
 	assert_refuses("a: 'x\n b: |\n\t# c'\n", "3:1: a tab is not allowed here");
 }
 
-TEST(test_yaml_read_tabs_that_indent)
+TEST(test_yaml_read_refuses_tabs_as_indentation)
 {
 	assert_refuses("a:\n\tb: 1\n", "2:1: tabs cannot be used for indentation");
 	assert_refuses("a:\n \tb: 1\n c: 1\n", "2:2: tabs cannot be used for indentation");
@@ -208,7 +208,7 @@ TEST(test_yaml_read_tabs_that_indent)
 	assert_refuses("a: b # c: |\n \td: 1\n", "2:2: tabs cannot be used for indentation");
 }
 
-TEST(test_yaml_read_few_directives)
+TEST(test_yaml_read_refuses_more_than_8_directives)
 {
 	STR_AUTO in = STR_INIT(4096);
 	for (int i = 0; i < 8; i++)
@@ -224,7 +224,7 @@ TEST(test_yaml_read_few_directives)
 	assert_refuses(str_c(&behind), "27:1: more than 8 lines begin with `%`");
 }
 
-TEST(test_yaml_read_merge)
+TEST(test_yaml_read_merges_mappings_without_overriding)
 {
 	assert_reads("a: &a {x: 1, y: 2}\nb: {y: 3, <<: *a}\n",
 	             "{\"a\":{\"x\":1,\"y\":2},\"b\":{\"y\":3,\"x\":1}}");
@@ -237,7 +237,7 @@ TEST(test_yaml_read_merge)
 	               "1:20: a: duplicate key \"a\": it stands on line 1");
 }
 
-TEST(test_yaml_read_merge_many_keys)
+TEST(test_yaml_read_merge_keeps_own_keys_of_a_large_mapping)
 {
 	STR_AUTO in = STR_INIT(4096);
 	STR_AUTO want = STR_INIT(4096);
@@ -255,7 +255,7 @@ TEST(test_yaml_read_merge_many_keys)
 	                           "on line 32");
 }
 
-TEST(test_yaml_read_duplicates_as_text)
+TEST(test_yaml_read_compares_keys_as_text)
 {
 	assert_refuses("{1: a, \"1\": b}", "1:8: [1]: duplicate key \"1\"");
 	assert_refuses("{0x10: a, 16.0: b}", "1:11: [16]: duplicate key \"16\"");
@@ -263,7 +263,7 @@ TEST(test_yaml_read_duplicates_as_text)
 	               "3:1: k: duplicate key \"k\": it stands on line 2");
 }
 
-TEST(test_yaml_read_alias)
+TEST(test_yaml_read_alias_shares_the_value_of_its_anchor)
 {
 	struct run r = run_doc("a: &x {b: [1]}\nc:\n  *x\n");
 	assert_int_equal(r.failed, 0);
@@ -277,7 +277,7 @@ TEST(test_yaml_read_alias)
 	run_done(&r);
 }
 
-TEST(test_yaml_read_alias_cycles)
+TEST(test_yaml_read_refuses_aliases_to_their_own_parent)
 {
 	assert_refuses("&a [*a]", "1:5: [0]: the alias refers to a value that contains it");
 	assert_refuses("a: &a\n  b: *a\n",
@@ -286,7 +286,7 @@ TEST(test_yaml_read_alias_cycles)
 	assert_refuses("a: &a 1\nb: &a [*a]\n", "2:8: b[0]: the alias refers to a value that");
 }
 
-TEST(test_yaml_read_positions)
+TEST(test_yaml_read_counts_columns_in_characters)
 {
 	struct run r = run_doc("\xef\xbb\xbf# c\nü: {ключ: 'x', b: [ 1, 2]}\n");
 	assert_int_equal(r.failed, 0);
@@ -301,7 +301,7 @@ TEST(test_yaml_read_positions)
 	run_done(&r);
 }
 
-TEST(test_yaml_read_plain_is_known)
+TEST(test_yaml_read_marks_plain_scalars)
 {
 	struct run r = run_doc("[a, 'a', \"a\", 1, !!str 1, [], &x b, *x]");
 	static const bool PLAIN[] = { true, false, false, true, false, false, true, true };
@@ -310,14 +310,14 @@ TEST(test_yaml_read_plain_is_known)
 	run_done(&r);
 }
 
-TEST(test_yaml_read_tag_without_name)
+TEST(test_yaml_read_takes_the_non_specific_tag)
 {
 	assert_reads("[! 12, ! , &a ! 1, &a # c!\n  2, ! '3', &b ! # c\n 4, ! [], ! {}]",
 	             "[\"12\",null,\"1\",2,\"3\",\"4\",[],{}]");
 	assert_reads("ü: ! 12\nb: hi! there\n", "{\"ü\":\"12\",\"b\":\"hi! there\"}");
 }
 
-TEST(test_yaml_read_tags)
+TEST(test_yaml_read_takes_core_tags_and_refuses_others)
 {
 	assert_reads("[!!null , !!str , !!bool true, !!float 1, !!int 0x10, !!seq [], !!map {}]",
 	             "[null,\"\",true,1,16,[],{}]");
@@ -329,7 +329,7 @@ TEST(test_yaml_read_tags)
 	assert_refuses("a: !x!y 1", "1:4: the prefix of this tag is not defined");
 }
 
-TEST(test_yaml_read_line_breaks_of_unicode)
+TEST(test_yaml_read_refuses_line_breaks_of_unicode_in_values)
 {
 	assert_reads("a: b # x\xe2\x80\xa8"
 	             "c: d\n",
@@ -342,7 +342,7 @@ TEST(test_yaml_read_line_breaks_of_unicode)
 	assert_refuses("a:\n\xe2\x80\xa8  b: c\n", "2:1: the line break U+2028 is not allowed");
 }
 
-TEST(test_yaml_read_bad_characters)
+TEST(test_yaml_read_refuses_control_characters)
 {
 	assert_refuses("a: b\n\xc3\xbc: \x01\n", "2:4: control character U+0001 is not allowed");
 	assert_refuses("a: b\nc: \x7f\n", "2:4: control character U+007F is not allowed");
@@ -356,7 +356,7 @@ TEST(test_yaml_read_bad_characters)
 	               "1:1: a byte-order mark");
 }
 
-TEST(test_yaml_read_problems_in_words)
+TEST(test_yaml_read_explains_syntax_errors)
 {
 	static const struct {
 		const char *text, *says;
@@ -383,7 +383,7 @@ TEST(test_yaml_read_problems_in_words)
 		assert_refuses(CASES[i].text, CASES[i].says);
 }
 
-TEST(test_yaml_read_no_document)
+TEST(test_yaml_read_refuses_an_empty_document)
 {
 	static const char *const CASES[] = { "",      "\n\n",           "# x\n",
 		                             "---\n", "--- # x\n...\n", "\xef\xbb\xbf" };
@@ -393,7 +393,7 @@ TEST(test_yaml_read_no_document)
 	assert_reads("~", "null");
 }
 
-TEST(test_yaml_read_warnings)
+TEST(test_yaml_read_warns_of_two_merge_keys)
 {
 	assert_warns("{<<: {a: 1}, <<: {a: 2}}", "1:14: `<<` stands twice in this mapping");
 }
@@ -414,7 +414,7 @@ static void assert_spelling(const char *scalar, enum spelling want)
 	free(text);
 }
 
-TEST(test_yaml_read_spellings)
+TEST(test_yaml_read_keeps_how_scalars_were_spelt)
 {
 	static const struct {
 		enum spelling spelling;
@@ -459,7 +459,7 @@ TEST(test_yaml_read_spellings)
 			assert_spelling(*s, CASES[i].spelling);
 }
 
-TEST(test_yaml_read_says_nothing_of_secrets)
+TEST(test_yaml_read_errors_do_not_quote_secrets)
 {
 	assert_refuses("secrets: {a: *hunter2}", "1:14: secrets: unknown alias (text that begins");
 	assert_refuses("secrets: {a: !hunter2 x}", "1:14: secrets: this tag is not supported");

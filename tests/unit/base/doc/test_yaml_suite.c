@@ -89,7 +89,7 @@ static struct span without_mark(struct span t)
 	return span_starts(t, "\xef\xbb\xbf") ? (struct span){ t.p + 3, t.n - 3 } : t;
 }
 
-TEST(test_suite_libyaml_is_the_one_we_know)
+TEST(test_suite_libyaml_passes_exactly_the_known_cases)
 {
 	json_t *cases = json_load_file("tests/data/yaml/suite.json", 0, NULL);
 	assert_int_equal(json_array_size(cases), 402);
@@ -112,7 +112,7 @@ TEST(test_suite_libyaml_is_the_one_we_know)
 	json_decref(cases);
 }
 
-TEST(test_suite_doc_read_refuses_no_yaml)
+TEST(test_suite_doc_read_refuses_what_libyaml_refuses)
 {
 	json_t *cases = json_load_file("tests/data/yaml/suite.json", 0, NULL);
 	size_t i = 0;

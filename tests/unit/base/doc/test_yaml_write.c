@@ -1,4 +1,4 @@
-/* YAML that all readers take the same way. */
+/* The YAML writer: its output means the same to all readers. */
 #include "base/doc/yaml.h"
 
 #include "tests/unit/base/read.h"
@@ -19,7 +19,7 @@ static void assert_writes(const char *text, const char *want)
 	run_done(&r);
 }
 
-TEST(test_yaml_write_shape)
+TEST(test_yaml_write_indents_lists_and_mappings)
 {
 	assert_writes("{a: 1, b: {c: [x, {d: e, f: []}, [1, [2]], {}]}}", "a: 1\n"
 	                                                                  "b:\n"
@@ -34,7 +34,7 @@ TEST(test_yaml_write_shape)
 	assert_writes("hello", "hello\n");
 }
 
-TEST(test_yaml_write_quotes_what_readers_differ_on)
+TEST(test_yaml_write_quotes_texts_that_readers_read_differently)
 {
 	static const char *const TEXTS[] = {
 		"",     "yes",  "No",   "ON",         "off",  "y",    "N",     "~",    "null",
@@ -59,7 +59,7 @@ TEST(test_yaml_write_quotes_what_readers_differ_on)
 	}
 }
 
-TEST(test_yaml_write_plain)
+TEST(test_yaml_write_leaves_clear_texts_unquoted)
 {
 	assert_writes("['/mnt/data', 'ubuntu:18.04', 'http://a:80/b', 'python train.py --lr=0.1', "
 	              "'$HOME', 'a(b)', 'x86_64', 'nothing', 'e5x']",
@@ -67,7 +67,7 @@ TEST(test_yaml_write_plain)
 	              "- $HOME\n- a(b)\n- x86_64\n- nothing\n- e5x\n");
 }
 
-TEST(test_yaml_write_literal)
+TEST(test_yaml_write_uses_literal_blocks_for_lines)
 {
 	assert_writes("a: \"x\\n y\\n\\nz\\n\"\nb: \"x\\ny\"\nc: [\"x\\n\\n\"]\n",
 	              "a: |\n  x\n   y\n\n  z\nb: |-\n  x\n  y\nc:\n  - |+\n    x\n\n");
@@ -76,26 +76,26 @@ TEST(test_yaml_write_literal)
 	assert_writes("\"x\\ny\\n\"", "|\n  x\n  y\n");
 }
 
-TEST(test_yaml_write_escapes)
+TEST(test_yaml_write_escapes_characters_that_do_not_print)
 {
 	assert_writes("\"\\x1b\\x7f\\x85\\u2028\\ufeff\\\"\\\\ü😀\"",
 	              "\"\\x1b\\x7f\\x85\\u2028\\ufeff\\\"\\\\ü😀\"\n");
 }
 
-TEST(test_yaml_write_numbers)
+TEST(test_yaml_write_keeps_the_values_of_numbers)
 {
 	assert_writes("[0, -5, 0.5, 1e21, 1e-7, 1e20, 9007199254740992, .inf, -.inf, .nan]",
 	              "- 0\n- -5\n- 0.5\n- 1.0e+21\n- 1.0e-07\n- 1.0e+20\n- 9007199254740992\n"
 	              "- .inf\n- -.inf\n- .nan\n");
 }
 
-TEST(test_yaml_write_keys)
+TEST(test_yaml_write_quotes_ambiguous_keys)
 {
 	assert_writes("{'1': a, 'yes': b, \"c\\nd\": e, 'f g': h, '': i}",
 	              "\"1\": a\n\"yes\": b\n\"c\\nd\": e\nf g: h\n\"\": i\n");
 }
 
-TEST(test_yaml_write_long_key)
+TEST(test_yaml_write_marks_keys_of_over_1000_characters)
 {
 	STR_AUTO text = STR_INIT(4096);
 	str_puts(&text, "{\"a\": {\"");

@@ -76,7 +76,7 @@ static void assert_text(struct span got, struct span want)
 
 /* ---- the recorded cases ---------------------------------------------------------------- */
 
-TEST(test_image_parse_recorded)
+TEST(test_image_parse_gives_the_recorded_results)
 {
 	struct vectors *v = *state;
 	const struct node *all = recorded_list(v, "normalisation");
@@ -101,7 +101,7 @@ TEST(test_image_parse_recorded)
 
 /* ---- names -------------------------------------------------------------------------------- */
 
-TEST(test_image_host_ok)
+TEST(test_image_host_ok_takes_names_and_addresses_with_ports)
 {
 	static const char *const GOOD[] = { "h",        "h:1",        "A.b-c_d:65535",
 		                            "10.0.0.1", "[::1]:5000", "[fe80::1]",
@@ -211,7 +211,7 @@ static const char *const OTHER[] = {
 	"desc = unexpected EOF",
 };
 
-TEST(test_image_is_refused)
+TEST(test_image_is_refused_tells_final_errors_from_others)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(REFUSED); i++)
 		if (!image_is_refused(span_of(REFUSED[i])))

@@ -1,4 +1,4 @@
-/* Ports of tasks: the numbers that OpenPAI's runtime computes, and annotations that are none. */
+/* Ports of tasks: the numbers that OpenPAI's runtime computes, and malformed annotations. */
 #include "base/pod/portspec.h"
 
 #include "tests/unit/base/cmocka.h"
@@ -26,7 +26,7 @@ static void refused(const char *json, int64_t last, const char *why)
 		fail_msg("%s: %s", json, err_msg(&e));
 }
 
-TEST(test_port_hashed)
+TEST(test_port_hashed_equals_the_ports_of_openpai)
 {
 	static const struct {
 		const char *uid, *label;
@@ -59,14 +59,14 @@ TEST(test_portspec_read_keeps_the_order)
 	assert_int_equal(p.total, 3);
 }
 
-TEST(test_portspec_read_none)
+TEST(test_portspec_read_takes_an_empty_object)
 {
 	ARENA_AUTO a = { 0 };
 	assert_int_equal(read_good(HASHED(1, 2, "{}"), &a).n, 0);
 	assert_int_equal(read_good("{}", &a).n, 0);
 }
 
-TEST(test_portspec_read_refuses)
+TEST(test_portspec_read_refuses_invalid_ranges_and_types)
 {
 	static const char *const CASES[][2] = {
 		{ "", "not valid JSON" },
@@ -95,8 +95,8 @@ TEST(test_portspec_read_refuses)
 		refused(CASES[i][0], 0, CASES[i][1]);
 }
 
-/* What is right is there beside the mistake, of which the first is told. */
-TEST(test_portspec_read_keeps_what_is_right)
+/* The result has the valid ports; the error names the first invalid one. */
+TEST(test_portspec_read_keeps_valid_ports_beside_an_error)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
@@ -115,7 +115,7 @@ TEST(test_portspec_read_keeps_what_is_right)
 }
 
 /* The last port of the last task decides. */
-TEST(test_portspec_read_sequence_above_65535)
+TEST(test_portspec_read_refuses_sequences_above_65535)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };

@@ -12,7 +12,7 @@ static void assert_span(struct span got, const char *wanted)
 		assert_memory_equal(got.p, wanted, got.n);
 }
 
-/* At the end of memory that is exactly so long: reading behind it is seen by sanitizers. */
+/* Checks a copy in memory of exactly its size, so that sanitizers report reads behind it. */
 static bool valid(struct span text, unsigned depth)
 {
 	char *p = xmalloc(text.n ? text.n : 1);
@@ -23,7 +23,7 @@ static bool valid(struct span text, unsigned depth)
 	return is;
 }
 
-TEST(test_scan_valid_takes)
+TEST(test_scan_valid_takes_all_kinds_of_values)
 {
 	static const char *const GOOD[] = {
 		"{}",
@@ -105,7 +105,7 @@ static const char *const REFUSED[] = {
 	"/**/1",
 };
 
-TEST(test_scan_valid_refuses)
+TEST(test_scan_valid_refuses_text_that_is_no_json)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(REFUSED); i++) {
 		if (valid(span_of(REFUSED[i]), 64))
@@ -116,7 +116,7 @@ TEST(test_scan_valid_refuses)
 	assert_false(valid(SPAN("{}\0"), 64));
 }
 
-TEST(test_scan_valid_counts_depth)
+TEST(test_scan_valid_refuses_too_many_levels)
 {
 	assert_true(valid(SPAN("1"), 0));
 	assert_false(valid(SPAN("[]"), 0));
@@ -135,7 +135,7 @@ TEST(test_scan_valid_counts_depth)
 static const char OBJECT[] = " { \"a\" : 1 , \"b\":{\"c\":[1,\"]}\\\"\",{\"d\":null}],\"e\":\"x\"},"
 			     "\"long key of many bytes\":\"\\\\\",\"a\":2,\"last\":true}";
 
-TEST(test_scan_get_finds)
+TEST(test_scan_get_finds_the_first_of_a_key)
 {
 	struct span object = SPAN(OBJECT);
 	assert_span(scan_get(object, "a"), "1"); /* the first one */
@@ -151,7 +151,7 @@ TEST(test_scan_get_finds)
 	assert_null(scan_get(SPAN("\"a\""), "a").p);
 }
 
-TEST(test_scan_members_finds_many)
+TEST(test_scan_members_finds_several_keys_at_once)
 {
 	static const char *const KEYS[] = { "last", "nothing", "a" };
 	struct span values[3];
@@ -164,7 +164,7 @@ TEST(test_scan_members_finds_many)
 		assert_null(values[i].p);
 }
 
-TEST(test_scan_inside_needs_no_end)
+TEST(test_scan_inside_does_not_read_to_the_end)
 {
 	struct span object = SPAN(OBJECT);
 	struct span b = scan_inside(object, "b");
@@ -178,7 +178,7 @@ TEST(test_scan_inside_needs_no_end)
 	assert_null(scan_inside(object, "a", "d").p);
 }
 
-TEST(test_scan_which)
+TEST(test_scan_which_gives_the_index_of_a_key)
 {
 	static const char *const KEYS[] = { "b", "a", "aa" };
 	assert_int_equal(scan_which(SPAN("aa"), KEYS, 3), 2);
@@ -186,7 +186,7 @@ TEST(test_scan_which)
 	assert_int_equal(scan_which(SPAN(""), KEYS, 3), 3);
 }
 
-TEST(test_scan_walks)
+TEST(test_scan_walks_through_items_and_members)
 {
 	struct span key;
 	struct span value;
@@ -202,7 +202,7 @@ TEST(test_scan_walks)
 	assert_int_equal(scan_count(SPAN("[1,[2,3],{}]")), 3);
 	assert_int_equal(scan_count(SPAN("{}")), 0);
 	assert_int_equal(scan_count(SPAN("12")), 0);
-	/* Members of a list and items of an object are none. */
+	/* A list has no members, and an object has no items. */
 	s = scan_begin(SPAN("[\"a\",1]"));
 	assert_false(scan_member(&s, &key, &value));
 	s = scan_begin(SPAN("{\"a\":1}"));
@@ -213,7 +213,7 @@ TEST(test_scan_walks)
 	assert_false(scan_member(&s, &key, &value));
 }
 
-TEST(test_scan_enters_and_leaves)
+TEST(test_scan_enters_and_leaves_nested_values)
 {
 	struct span key;
 	struct span value;
@@ -260,7 +260,7 @@ static void walk(struct span text, int depth)
 	}
 }
 
-TEST(test_scan_stays_within_what_is_no_json)
+TEST(test_scan_of_invalid_text_stays_within_its_bounds)
 {
 	static const char BYTES[] = "{}[]\":,\\ 1tn";
 	struct dice dice = { 1 };
@@ -284,7 +284,7 @@ TEST(test_scan_stays_within_what_is_no_json)
 	}
 }
 
-TEST(test_scan_type_of)
+TEST(test_scan_type_tells_all_types_apart)
 {
 	assert_int_equal(scan_type((struct span){ NULL, 0 }), SCAN_NONE);
 	assert_int_equal(scan_type(SPAN("null")), SCAN_NULL);
@@ -296,7 +296,7 @@ TEST(test_scan_type_of)
 	assert_int_equal(scan_type(SPAN("  ")), SCAN_NONE);
 }
 
-TEST(test_scan_int_is_strict)
+TEST(test_scan_int_takes_only_integers_in_the_range)
 {
 	int64_t v = 7;
 	assert_true(scan_int(SPAN("-12"), -12, 0, &v));
@@ -314,7 +314,7 @@ TEST(test_scan_int_is_strict)
 	assert_int_equal(v, 7);
 }
 
-TEST(test_scan_string_resolves)
+TEST(test_scan_string_resolves_escapes)
 {
 	static const struct {
 		const char *json, *text;
@@ -351,7 +351,7 @@ TEST(test_scan_string_resolves)
 	assert_span(out, "untouched");
 }
 
-TEST(test_scan_time_ms_reads)
+TEST(test_scan_time_ms_reads_rfc3339_times)
 {
 	static const struct {
 		const char *json;

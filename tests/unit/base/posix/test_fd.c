@@ -35,7 +35,7 @@ static int teardown(void **state)
 	return rmdir(top);
 }
 
-TEST(test_reads)
+TEST(test_fd_read_at_refuses_links_and_special_files)
 {
 	static const char *const BAD[] = { "link", "fifo", ".", "none" };
 	char text[8];
@@ -56,7 +56,7 @@ TEST(test_reads)
 	}
 }
 
-TEST(test_lists)
+TEST(test_dir_list_gives_names_and_refuses_links)
 {
 	DIR_AUTO *d = dir_list(dir, ".");
 	unsigned n = 0;
@@ -69,7 +69,7 @@ TEST(test_lists)
 	assert_null(dir_list(dir, "none"));
 }
 
-TEST(test_makes)
+TEST(test_dir_make_all_makes_all_folders_of_a_path)
 {
 	char path[] = "made/it/there";
 	char file[] = "made/file/there";
@@ -86,7 +86,7 @@ TEST(test_makes)
 	    unlink("made/file") | rmdir("made/it/there") | rmdir("made/it") | rmdir("made"), 0);
 }
 
-TEST(test_processes)
+TEST(test_process_identity_differs_between_processes)
 {
 	char one[PROCESS_IDENTITY_MAX];
 	char two[PROCESS_IDENTITY_MAX];

@@ -1,6 +1,4 @@
-/* Regular expressions: as Go has them, as a search that goes back runs the same programs, and
- * limits.
- */
+/* Regular expressions: the results of Go's package and of a backtracking search, and limits. */
 #include "base/regex/regex.h"
 
 #include "runtime-assets/net/http.h"
@@ -119,7 +117,7 @@ static void check_line(char *line)
 		check_match(re, unescape(text), want, shown);
 }
 
-TEST(test_search_as_go)
+TEST(test_search_gives_the_results_of_go)
 {
 	static char line[LINE_MAX_BYTES];
 	size_t lines = 0;
@@ -149,7 +147,7 @@ static void check_refused(const char *pattern, const char *why)
 	assert_string_equal(err_msg(&e), why);
 }
 
-TEST(test_compile_says_where)
+TEST(test_compile_says_where_the_error_is)
 {
 	check_refused("ab(c", "missing closing ) of the group at byte 3");
 	check_refused("ab)c", "unexpected ) at byte 3");
@@ -168,7 +166,7 @@ TEST(test_compile_says_where)
 	check_refused("a\xff", "invalid UTF-8 at byte 2");
 }
 
-TEST(test_compile_limits)
+TEST(test_compile_refuses_patterns_beyond_the_limits)
 {
 	STR_AUTO deep = STR_INIT(REGEX_DEPTH_MAX + 1);
 	for (int i = 0; i <= REGEX_DEPTH_MAX; i++)
@@ -184,7 +182,7 @@ TEST(test_compile_limits)
 }
 
 /* Counts copy their pieces: the copies are searched for one after another. */
-TEST(test_compile_copies)
+TEST(test_compile_copies_repeated_pieces_in_order)
 {
 	static const struct {
 		const char *atom, *text;
@@ -218,7 +216,7 @@ TEST(test_compile_copies)
 }
 
 /* An exit specification has a hundred patterns. */
-TEST(test_compile_takes_little)
+TEST(test_compile_takes_little_memory_for_a_pattern)
 {
 	static const char PATTERN[] = "(?mi)^(?:[\\w.]*(?:error|exception): .*|unable to restore "
 				      "this file, )perhaps your file "
@@ -229,7 +227,7 @@ TEST(test_compile_takes_little)
 	assert_in_range(a.used, 1, 80 * sizeof(PATTERN));
 }
 
-TEST(test_search_with_nul)
+TEST(test_search_finds_text_behind_a_nul_byte)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
@@ -241,7 +239,7 @@ TEST(test_search_with_nul)
 }
 
 /* (?i) folds ASCII letters only: K is neither KELVIN SIGN, nor is s LATIN SMALL LETTER LONG S. */
-TEST(test_search_folds_ascii)
+TEST(test_search_folds_only_ascii_letters)
 {
 	static const struct {
 		const char *pattern, *text;
@@ -337,7 +335,7 @@ TEST(test_search_stops_at_the_deadline)
 }
 
 /* A match as long as the text, whose threads all began at the same place. */
-TEST(test_search_with_many_threads)
+TEST(test_search_finds_a_match_among_many_threads)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
@@ -355,7 +353,7 @@ TEST(test_search_with_many_threads)
 /* ---- many at once
  * ----------------------------------------------------------------------------------- */
 
-TEST(test_set_scan_tells_which)
+TEST(test_set_scan_tells_which_patterns_are_possible)
 {
 	static const char *const PATTERNS[] = { "(?i)importerror: .*", "core dumped", "[a-z]+",
 		                                "nowh(pe|t)x", "segmentation (fault|error)" };

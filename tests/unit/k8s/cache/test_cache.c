@@ -1,5 +1,5 @@
-/* All Frameworks as they were last heard of: against an API server of which only the last state
- * counts, with a watch that lags behind; and with many threads. */
+/* The last known state of all Frameworks, compared with an API server whose watch lags behind, and
+ * with many threads. */
 
 #include "tests/unit/base/cmocka.h"
 #include <poll.h>
@@ -45,7 +45,7 @@ static int number_of(const struct job_entry *f)
 	return (int)n;
 }
 
-/* Version of what is kept under this name; 0 for nothing. */
+/* Returns the version of the entry of this name; 0: there is none. */
 static int64_t kept(struct cache *c, int name)
 {
 	char buf[16];
@@ -92,7 +92,7 @@ TEST(test_cache_is_warm_after_a_list)
 	                 3); /* what was noted is newer than the list */
 }
 
-TEST(test_cache_list_end_forgets_what_was_not_in_it)
+TEST(test_cache_list_end_removes_entries_missing_from_the_list)
 {
 	CACHE_AUTO *c = cache_new(MAX);
 	cache_put(c, framework(1, 1, 10));
@@ -112,11 +112,11 @@ TEST(test_cache_list_end_forgets_what_was_not_in_it)
 	assert_int_equal(cache_figures(c).bytes, 0);
 }
 
-TEST(test_cache_note_brings_nothing_back)
+TEST(test_cache_note_does_not_restore_removed_entries)
 {
 	CACHE_AUTO *c = cache_new(MAX);
 	cache_seen(c, 50);
-	cache_note(c, framework(1, 1, 50)); /* the watch has told of it, and that it is gone */
+	cache_note(c, framework(1, 1, 50)); /* the watch has reported it and its deletion */
 	assert_int_equal(kept(c, 1), 0);
 	cache_note(c, framework(1, 1, 51));
 	assert_int_equal(kept(c, 1), 51);
@@ -133,7 +133,7 @@ TEST(test_cache_note_brings_nothing_back)
 	assert_int_equal(kept(c, 1), 0);
 }
 
-/* The watch has not told yet how attempt 0 ended: it comes before attempt 1. */
+/* The watch has not reported the end of attempt 0 yet; that event comes before attempt 1. */
 TEST(test_cache_note_does_not_begin_an_attempt)
 {
 	CACHE_AUTO *c = cache_new(MAX);
@@ -150,8 +150,8 @@ TEST(test_cache_note_does_not_begin_an_attempt)
 	assert_int_equal(kept(c, 1), 103);
 }
 
-/* What was made before a list began, told of while it comes, and is not in it, is gone. */
-TEST(test_cache_note_while_a_list_comes)
+/* A Framework made before the list began, noted while it arrives and missing in it, is gone. */
+TEST(test_cache_note_older_than_a_list_does_not_survive_it)
 {
 	CACHE_AUTO *c = cache_new(MAX);
 	cache_seen(c, 50);
@@ -166,7 +166,7 @@ TEST(test_cache_note_while_a_list_comes)
 	assert_int_equal(kept(c, 3), 101);
 }
 
-TEST(test_cache_note_gone_is_for_good)
+TEST(test_cache_note_gone_removes_only_the_same_uid)
 {
 	CACHE_AUTO *c = cache_new(MAX);
 	cache_put(c, framework(1, 1, 10));
@@ -181,7 +181,7 @@ TEST(test_cache_note_gone_is_for_good)
 	assert_int_equal(kept(c, 1), 13);
 }
 
-TEST(test_cache_follows_a_server_that_counts_anew)
+TEST(test_cache_accepts_smaller_versions_of_a_new_list)
 {
 	CACHE_AUTO *c = cache_new(MAX);
 	cache_put(c, framework(1, 1, 1000));
@@ -195,7 +195,7 @@ TEST(test_cache_follows_a_server_that_counts_anew)
 	assert_int_equal(kept(c, 3), 601);
 }
 
-TEST(test_cache_keeps_within_its_bytes)
+TEST(test_cache_stays_within_its_maximum_size)
 {
 	struct job_entry *one = framework(1, 1, 1);
 	assert_true(one->doc.n > 0);
@@ -230,7 +230,7 @@ TEST(test_cache_keeps_within_its_bytes)
 
 /* ---- inboxes ---- */
 
-/* What has come: versions, -1 for none. */
+/* The received versions, -1 for none. */
 struct heard {
 	int n;
 	int64_t now[8], before[8];
@@ -250,13 +250,13 @@ static bool readable(const struct change_queue *i)
 	return poll(&p, 1, 0) == 1;
 }
 
-TEST(test_change_queue_tells_what_changed)
+TEST(test_change_queue_reports_changes_to_its_listener)
 {
 	ERR_AUTO e = { 0 };
 	CACHE_AUTO *c = cache_new(MAX);
 	struct change_queue *i = change_queue_new(c, &e);
 	assert_non_null(i);
-	cache_put(c, framework(1, 1, 1)); /* nobody listens */
+	cache_put(c, framework(1, 1, 1)); /* there is no listener */
 	assert_false(readable(i));
 	change_queue_listen(i, true);
 	cache_put(c, framework(1, 1, 2));
@@ -290,7 +290,7 @@ static void count(void *arg, const struct job_entry *now, const struct job_entry
 	++*(int *)arg;
 }
 
-TEST(test_change_queue_is_bounded)
+TEST(test_change_queue_overflow_is_reported)
 {
 	ERR_AUTO e = { 0 };
 	CACHE_AUTO *c = cache_new(MAX);
@@ -322,7 +322,7 @@ struct world {
 	int64_t version;             /* the last one given */
 	struct happening now[NAMES]; /* version 0: it is not there */
 	struct happening log[LOG];
-	size_t logged, told; /* so many happened; so many the watch has told of */
+	size_t logged, told; /* the number of events, and of those that the watch has reported */
 };
 
 static void happens(struct world *w, int name, bool note)
@@ -423,7 +423,7 @@ static int64_t sum(const struct cache_view *v)
 	return n;
 }
 
-TEST(test_cache_becomes_as_the_server_is)
+TEST(test_cache_equals_the_server_after_random_changes)
 {
 	static struct world w;
 	w = (struct world){ .cache = cache_new(MAX), .dice = { 7 }, .version = 100 };
@@ -438,7 +438,7 @@ TEST(test_cache_becomes_as_the_server_is)
 		else if (what < 98)
 			list(&w);
 		else {
-			/* A view that was taken does not change. */
+			/* A view never changes. */
 			size_t at = dice_roll(&w.dice, 8);
 			if (held[at]) {
 				assert_int_equal(sum(held[at]), sums[at]);
@@ -466,7 +466,7 @@ TEST(test_cache_becomes_as_the_server_is)
 	cache_free(w.cache);
 }
 
-TEST(test_cache_becomes_as_the_watch_tells)
+TEST(test_cache_equals_the_state_that_the_watch_reports)
 {
 	static struct world w;
 	w = (struct world){ .cache = cache_new(MAX), .dice = { 8 }, .version = 100 };
@@ -555,7 +555,7 @@ static void *writer(void *arg)
 	return NULL;
 }
 
-TEST(test_cache_with_many_threads)
+TEST(test_cache_serves_many_threads_at_once)
 {
 	ERR_AUTO e = { 0 };
 	static struct crowd c;

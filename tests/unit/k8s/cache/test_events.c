@@ -1,4 +1,4 @@
-/* Events of pods: which are kept, how long, and what they say. */
+/* Events of pods: selection, limits and contents. */
 #include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/kit.h"
 
@@ -51,7 +51,7 @@ static bool read_of_pod(const char *pod, struct arena *a, struct event *e)
 	return event_read(arena_span(a, str_view(&json)), a, e);
 }
 
-TEST(test_pod_names)
+TEST(test_pod_names_give_framework_and_role)
 {
 	static const char LONG[] =
 	    "a123456789b123456789c123456789d123456789e123456789f123456789abc";
@@ -77,7 +77,7 @@ TEST(test_pod_names)
 	}
 }
 
-TEST(test_members)
+TEST(test_members_of_an_event_are_kept)
 {
 	EVENTS_AUTO *e = events_new(1 << 20);
 	ARENA_AUTO a = { 0 };
@@ -96,8 +96,8 @@ TEST(test_members)
 	assert_true(span_is(v->message, "m u1")); /* it is the arena's */
 }
 
-/* As schedulers write them since 1.19, and what is no such thing at all. */
-TEST(test_forms)
+/* Events as schedulers write them since 1.19, and malformed ones. */
+TEST(test_events_of_all_api_versions_are_read)
 {
 	static const char HEAD[] =
 	    "{\"metadata\":{\"uid\":\"u\",\"creationTimestamp\":\"2026-11-22T00:00:01Z\"},"
@@ -132,7 +132,7 @@ TEST(test_forms)
 	}
 }
 
-TEST(test_not_of_pods)
+TEST(test_events_of_other_objects_are_ignored)
 {
 	static const char *const T[] = {
 		"{}",
@@ -177,7 +177,7 @@ TEST(test_long_texts_are_cut)
 	assert_true(scan_valid(str_view(&whole), 1)); /* it ends with a character */
 }
 
-TEST(test_order_and_changes)
+TEST(test_events_are_sorted_and_updated)
 {
 	EVENTS_AUTO *e = events_new(1 << 20);
 	put(e, "b", "f-w-0", 20);
@@ -215,7 +215,7 @@ static void assert_refusals(struct events *e, size_t wanted)
 		assert_true(v[i].n == 1 && strchr("fg", v[i].p[0]));
 }
 
-TEST(test_refusals)
+TEST(test_refusals_of_images_are_told_from_other_failures)
 {
 	static const char GONE[] = "Failed to pull image 'x': reg.io/x: not found";
 	static const char *const OTHERS[][2] = {
@@ -246,8 +246,8 @@ TEST(test_refusals)
 	assert_refusals(e, 0);
 }
 
-/* What is not in a list is gone by its end. */
-TEST(test_lists)
+/* The end of a list removes the events that were not in it. */
+TEST(test_lists_remove_events_that_they_lack)
 {
 	EVENTS_AUTO *e = events_new(1 << 20);
 	for (unsigned i = 0; i < 200; i++) {
@@ -264,7 +264,7 @@ TEST(test_lists)
 	assert_events(e, "f6", "");
 }
 
-TEST(test_bounds)
+TEST(test_events_stay_within_their_limits)
 {
 	EVENTS_AUTO *e = events_new(64 << 10);
 	for (unsigned i = 0; i < 200; i++) { /* of one Framework: the last 64 */
@@ -301,7 +301,7 @@ TEST(test_bounds)
 	assert_true(newest_gone < oldest);
 }
 
-TEST(test_trouble)
+TEST(test_trouble_is_reported_until_it_ends)
 {
 	ARENA_AUTO a = { 0 };
 	EVENTS_AUTO *e = events_new(1 << 20);

@@ -1,4 +1,4 @@
-/* One Framework as it is kept: of real ones, in every state. */
+/* Entries of the cache, made from real Frameworks in every state. */
 #include <jansson.h>
 
 #include "base/posix/clock.h"
@@ -8,7 +8,7 @@
 
 /* ---- real ones ---- */
 
-/* What was worked out from the files by other means. */
+/* The expected values were determined from the files by other means. */
 static const struct expected {
 	const char *file;
 	enum job_state state;
@@ -80,8 +80,9 @@ static void check(const struct job_entry *c, const struct expected *x)
 	assert_true(c->weight >= sizeof(*c) + c->doc.n);
 }
 
-/* From the first start of a task; without a valid annotation, a start, or when it ends: never. */
-TEST(test_deadline)
+/* The limit counts from the first start of a task.  There is none without a valid annotation,
+ * without a start, and after the end. */
+TEST(test_deadline_counts_from_the_first_start)
 {
 	static const struct {
 		const char *limit, *status, *execution;
@@ -130,9 +131,9 @@ TEST(test_deadline)
 	}
 }
 
-/* A job that this machine has started, by its wall clock in 1970: as long as the machine has not
- * been booted, the other clock counts. */
-TEST(test_left_by_boot)
+/* The job was started while the wall clock was in 1970.  The monotonic clock counts until the
+ * machine boots again. */
+TEST(test_time_left_counts_the_monotonic_clock_of_this_boot)
 {
 	char boot[PROCESS_BOOT_MAX];
 	process_boot(boot);
@@ -155,7 +156,7 @@ TEST(test_left_by_boot)
 	}
 }
 
-TEST(test_cached_new_of_all_states)
+TEST(test_job_entry_new_reads_all_states)
 {
 	for (size_t i = 0; i < FILES; i++) {
 		ARENA_AUTO a = { 0 };
@@ -166,7 +167,7 @@ TEST(test_cached_new_of_all_states)
 	}
 }
 
-TEST(test_cached_new_of_names)
+TEST(test_job_entry_new_reads_names_and_user)
 {
 	ARENA_AUTO a = { 0 };
 	JOB_ENTRY_AUTO *c = job_entry_of(read_file(&a, "19-retry-AttemptRunning"));
@@ -206,7 +207,7 @@ static void strip(json_t *object, const char *const *names)
 	}
 }
 
-/* What should be left, by jansson. */
+/* The expected document, computed with jansson. */
 static void strip_role(json_t *role)
 {
 	static const char *const ROLE[] = { "name", "taskNumber", "task",
@@ -234,7 +235,7 @@ static void strip_role(json_t *role)
 		strip(c, CONTAINER);
 }
 
-TEST(test_cached_doc_is_what_is_shown)
+TEST(test_job_entry_doc_has_the_members_that_are_shown)
 {
 	static const char *const TOP[] = { "metadata", "spec", "status", NULL };
 	static const char *const METADATA[] = { "name",
@@ -281,7 +282,7 @@ static struct job_entry *new_job(size_t size, const char *status)
 	return job_entry_of(str_view(&text));
 }
 
-TEST(test_cached_doc_of_a_new_job_is_plain)
+TEST(test_job_entry_doc_of_a_new_job_is_not_compressed)
 {
 	static const struct {
 		size_t size;
@@ -319,7 +320,7 @@ static size_t count_tasks(struct span roles)
 	return n;
 }
 
-TEST(test_cached_roles_of_all_states)
+TEST(test_job_entry_roles_exist_in_all_states_but_the_first)
 {
 	for (size_t i = 0; i < FILES; i++) {
 		ARENA_AUTO a = { 0 };
@@ -336,7 +337,7 @@ TEST(test_cached_roles_of_all_states)
 
 /* ---- of two ---- */
 
-TEST(test_cached_same_sees_what_is_shown)
+TEST(test_job_entry_same_compares_what_lists_show)
 {
 	ARENA_AUTO a = { 0 };
 	JOB_ENTRY_AUTO *running = job_entry_of(read_file(&a, "06-AttemptRunning"));
@@ -350,7 +351,7 @@ TEST(test_cached_same_sees_what_is_shown)
 	assert_false(job_entry_same(tag, none));
 }
 
-TEST(test_cached_without_doc_is_the_same)
+TEST(test_job_entry_without_doc_equals_the_original)
 {
 	ARENA_AUTO a = { 0 };
 	struct span doc;
@@ -381,9 +382,8 @@ static struct span stored(struct arena *a, struct span text)
 	return (struct span){ p, HEAD + text.n };
 }
 
-/* The earlier entry has a document that is not made from the text, which shows what is taken from
- * it. */
-TEST(test_cached_after_takes_what_has_not_changed)
+/* The document of the earlier entry is not made from the text, which shows the parts reused. */
+TEST(test_job_entry_after_reuses_unchanged_parts)
 {
 	static const struct {
 		const char *text, *priority, *version;
@@ -418,8 +418,8 @@ TEST(test_cached_after_takes_what_has_not_changed)
 	job_entry_drop(before);
 }
 
-/* Of a job that this server has made, the job file is not parsed. */
-TEST(test_cached_made_has_the_priority_of_the_annotation)
+/* The file of a job that this server has made is not parsed. */
+TEST(test_job_entry_made_has_the_priority_of_the_annotation)
 {
 	const struct job_entry_made made = { .uid = "u", .version = "7", .created = "" };
 	JOB_ENTRY_AUTO *said = job_entry_new_made(

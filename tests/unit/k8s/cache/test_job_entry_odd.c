@@ -1,4 +1,4 @@
-/* One Framework as it is kept: of what is rare, and of what nobody should have stored. */
+/* Entries of the cache, made from rare and malformed Frameworks. */
 #include <zlib.h>
 
 #include "base/enc.h"
@@ -8,8 +8,8 @@
 #include "tests/unit/base/dice.h"
 #include "tests/unit/k8s/job_entry_kit.h"
 
-/* What cannot be compressed below the maximum is kept without. */
-TEST(test_cached_new_leaves_out_what_is_too_large)
+/* An entry has no document if it cannot be compressed below the maximum. */
+TEST(test_job_entry_new_leaves_out_a_document_too_large)
 {
 	STR_AUTO s = STR_INIT(2 << 20);
 	str_puts(&s,
@@ -25,7 +25,7 @@ TEST(test_cached_new_leaves_out_what_is_too_large)
 	assert_true(c->weight < 1024);
 }
 
-TEST(test_cached_new_without_status_waits)
+TEST(test_job_entry_new_without_status_is_waiting)
 {
 	JOB_ENTRY_AUTO *c = annotated("{\"jobName\":\"j\"}");
 	assert_int_equal(c->state, JOB_WAITING);
@@ -39,7 +39,7 @@ TEST(test_cached_new_without_status_waits)
 	assert_int_equal(c->gpus, 0);
 }
 
-TEST(test_cached_new_reads_tags)
+TEST(test_job_entry_new_reads_tags)
 {
 	static const struct {
 		const char *annotation, *tags;
@@ -63,7 +63,7 @@ TEST(test_cached_new_reads_tags)
 	}
 }
 
-/* So many tags of so many bytes. */
+/* Returns an entry with this number of tags, each of this number of bytes. */
 static struct job_entry *tagged(size_t tags, size_t bytes)
 {
 	STR_AUTO s = STR_INIT(1 << 20);
@@ -78,7 +78,7 @@ static struct job_entry *tagged(size_t tags, size_t bytes)
 	return annotated(str_c(&s));
 }
 
-TEST(test_cached_new_limits_tags)
+TEST(test_job_entry_new_limits_tags)
 {
 	JOB_ENTRY_AUTO *most = tagged(32, 63);
 	assert_int_equal(strlen(most->tags), 32 * 66 + 1);
@@ -94,7 +94,7 @@ TEST(test_cached_new_limits_tags)
 	"extras: {hivedScheduler: {jobPriorityClass: " in_the_job                                  \
 	"}}\",\"rest-lit/job-priority-class\":" annotation ",\"x\":\""
 
-TEST(test_cached_new_reads_the_priority)
+TEST(test_job_entry_new_reads_the_priority)
 {
 	static const struct {
 		const char *config, *priority;
@@ -127,7 +127,7 @@ TEST(test_cached_new_reads_the_priority)
 	}
 }
 
-TEST(test_cached_new_sums_gpus)
+TEST(test_job_entry_new_sums_gpus_of_all_tasks)
 {
 	static const char SPEC[] =
 	    "{\"executionType\":\"Create\",\"taskRoles\":["
@@ -163,7 +163,7 @@ TEST(test_cached_new_sums_gpus)
 	}
 }
 
-TEST(test_cached_new_takes_what_is_broken)
+TEST(test_job_entry_new_accepts_malformed_frameworks)
 {
 	static const char *const BROKEN[] = {
 		OBJECT("{}", "{}", "7"),
@@ -223,7 +223,7 @@ TEST(test_cached_new_takes_what_is_broken)
 		assert_null(job_entry_of(span_of(NOTHING[i])));
 }
 
-TEST(test_cached_new_cuts_long_texts)
+TEST(test_job_entry_new_shortens_long_texts)
 {
 	STR_AUTO longest = STR_INIT(1 << 20);
 	for (int i = 0; i < 100000; i++)
@@ -241,7 +241,7 @@ TEST(test_cached_new_cuts_long_texts)
 	assert_true(c->weight < 8192);
 }
 
-TEST(test_cached_new_of_many_tasks)
+TEST(test_job_entry_new_counts_many_tasks_without_overflow)
 {
 	STR_AUTO s = STR_INIT(1 << 20);
 	str_puts(&s, "{\"metadata\":{\"name\":\"x\",\"uid\":\"u\"},\"spec\":{\"taskRoles\":[");
@@ -290,11 +290,11 @@ static struct span blanks(struct arena *a, size_t n)
 	return (struct span){ p, n };
 }
 
-TEST(test_cached_roles_refuses_bombs)
+TEST(test_job_entry_roles_refuse_compression_bombs)
 {
 	ARENA_AUTO a = { 0 };
 	struct span out;
-	/* The ratio is no matter as long as it is small. */
+	/* A small text may have any ratio. */
 	assert_true(job_entry_roles(compressed(&a, blanks(&a, 64 << 10), false), &a, &out));
 	assert_int_equal(out.n, 64 << 10);
 	assert_false(job_entry_roles(compressed(&a, blanks(&a, 1 << 20), false), &a, &out));
@@ -306,7 +306,7 @@ TEST(test_cached_roles_refuses_bombs)
 	assert_true(span_is(out, "[1]"));
 }
 
-TEST(test_cached_gunzip_has_a_maximum)
+TEST(test_job_entry_gunzip_refuses_more_than_the_maximum)
 {
 	ARENA_AUTO a = { 0 };
 	struct span out;
@@ -321,7 +321,7 @@ TEST(test_cached_gunzip_has_a_maximum)
 		assert_false(gzip_unpack((struct span){ packed.p, n }, 1000, 200, &a, &out));
 }
 
-TEST(test_cached_roles_takes_what_is_odd)
+TEST(test_job_entry_roles_tell_malformed_from_absent)
 {
 	static const struct {
 		const char *status;

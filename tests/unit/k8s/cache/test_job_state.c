@@ -1,4 +1,4 @@
-/* What FrameworkController's states are in OpenPAI. */
+/* FrameworkController's states as states of OpenPAI. */
 
 #include "tests/unit/base/cmocka.h"
 
@@ -25,7 +25,7 @@ static const struct {
 	/* clang-format on */
 };
 
-TEST(test_job_state_of_table)
+TEST(test_job_state_of_gives_the_states_of_openpai)
 {
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
 		struct span s = span_of(CASES[i].state);
@@ -39,7 +39,7 @@ TEST(test_job_state_of_table)
 	}
 }
 
-TEST(test_attempt_state_of_table)
+TEST(test_attempt_state_of_gives_the_states_of_openpai)
 {
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
 		struct span s = span_of(CASES[i].state);
@@ -51,7 +51,7 @@ TEST(test_attempt_state_of_table)
 	}
 }
 
-TEST(test_job_state_named_in_any_case)
+TEST(test_job_state_named_ignores_case)
 {
 	for (int s = 0; s < JOB_STATE_MAX; s++)
 		assert_int_equal(job_state_named(span_of(JOB_STATES[s])), s);
@@ -61,7 +61,7 @@ TEST(test_job_state_named_in_any_case)
 	assert_int_equal(job_state_named(SPAN("")), JOB_STATE_MAX);
 }
 
-TEST(test_job_state_final_ones)
+TEST(test_job_state_final_has_three_states)
 {
 	for (int s = 0; s < JOB_STATE_MAX; s++)
 		assert_int_equal(job_state_final((enum job_state)s),

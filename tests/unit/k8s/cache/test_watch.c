@@ -1,5 +1,5 @@
-/* What is heard of a collection: lines of a WATCH, events, pages of a LIST; and what is asked next.
- * How it goes with a server is seen in tests/http/watch.py. */
+/* Answers about a collection: lines of a WATCH, events, pages of a LIST; and the next request.
+ * tests/http/watch.py tests the same with a server. */
 #include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/kit.h"
 
@@ -20,7 +20,7 @@ static void write_line(void *arg, struct span line, bool cut)
 	str_puts(out, cut ? "!" : "|");
 }
 
-/* In pieces of so many bytes, whatever those are the same lines come of it. */
+/* Feeds the bytes in pieces of every size, and expects the same lines. */
 static void assert_lines(const char *bytes, size_t max, const char *wanted)
 {
 	size_t n = strlen(bytes);
@@ -36,7 +36,7 @@ static void assert_lines(const char *bytes, size_t max, const char *wanted)
 	}
 }
 
-TEST(test_lines)
+TEST(test_lines_are_cut_at_their_maximum_length)
 {
 	assert_lines("a\nbc\n", 10, "a|bc|");
 	assert_lines("a\n\n\nb\nrest", 10, "a|b|");
@@ -45,7 +45,7 @@ TEST(test_lines)
 	assert_lines("no newline", 4, "");
 }
 
-TEST(test_lines_are_forgotten)
+TEST(test_lines_of_an_ended_connection_are_dropped)
 {
 	STR_AUTO seen = STR_INIT(64);
 	struct watch_lines l = WATCH_LINES_INIT(4);
@@ -57,7 +57,7 @@ TEST(test_lines_are_forgotten)
 
 /* ---- events ---- */
 
-TEST(test_events)
+TEST(test_events_are_read_with_type_and_version)
 {
 	static const struct {
 		const char *line;
@@ -112,7 +112,7 @@ TEST(test_events)
 }
 
 /* The object is found wherever it is; text after its end does not matter. */
-TEST(test_objects_of_events)
+TEST(test_objects_of_events_are_found_anywhere)
 {
 	static const struct {
 		const char *line, *object;
@@ -136,8 +136,8 @@ TEST(test_objects_of_events)
 	}
 }
 
-/* Wherever a line is cut: behind its metadata there is that, before it there is nothing. */
-TEST(test_cut_events)
+/* A line cut behind its metadata gives the metadata; a line cut before gives no event. */
+TEST(test_cut_events_are_read_behind_their_metadata)
 {
 	static const char LINE[] =
 	    "{\"type\":\"MODIFIED\",\"object\":{\"apiVersion\":\"v1\",\"metadata\":{"
@@ -161,8 +161,8 @@ TEST(test_cut_events)
 
 enum { ITEM_MAX = 60 };
 
-/* Cuts the text in two at each byte, and into single bytes: the items that come of it, and what
- * its end says, are the same.  NULL: it is not a list. */
+/* Cuts the text in two at each byte, and into single bytes, and expects the same items, version and
+ * token each time. NULL: it is not a list. */
 static void assert_page(const char *text, const char *items, const char *version, const char *more)
 {
 	size_t n = strlen(text);
@@ -186,7 +186,7 @@ static void assert_page(const char *text, const char *items, const char *version
 	}
 }
 
-TEST(test_pages)
+TEST(test_pages_give_items_version_and_token)
 {
 	assert_page("{\"items\":[{},{}],\"metadata\":{\"continue\":\"a/b==\","
 	            "\"resourceVersion\":\"3\"}}",
@@ -202,8 +202,8 @@ TEST(test_pages)
 	            "3", "");
 }
 
-/* Brackets and quotes within strings do not count, whatever is escaped. */
-TEST(test_pages_with_strings)
+/* Brackets and quotes within strings do not count, with any escapes. */
+TEST(test_pages_ignore_brackets_in_strings)
 {
 	assert_page("{\"metadata\":{\"resourceVersion\":\"3\",\"continue\":\"]}\\\"\"},\"items\":["
 	            "{\"}\":\"]}\\\\\"},[\"\\\\\\\"[{\"],{\"a\\\"\":\"\\\\\\\\\"}]}",
@@ -215,7 +215,7 @@ TEST(test_pages_with_strings)
 }
 
 /* An item of more than ITEM_MAX bytes is cut; another value of such a size ends the list. */
-TEST(test_pages_with_large_items)
+TEST(test_pages_cut_items_that_are_too_large)
 {
 	assert_page(
 	    "{\"items\":[{\"metadata\":{},\"pad\":\"0123456789012345678901234567890123456789\"},2],"
@@ -226,7 +226,7 @@ TEST(test_pages_with_large_items)
 	            "", NULL, NULL);
 }
 
-TEST(test_no_pages)
+TEST(test_pages_that_are_no_list_are_refused)
 {
 	static const struct {
 		const char *text, *items;
@@ -266,7 +266,7 @@ TEST(test_no_pages)
 }
 
 /* An answer that breaks off gives its complete items, each once, and is not a list. */
-TEST(test_pages_break_off)
+TEST(test_pages_that_break_off_give_complete_items)
 {
 	static const char TEXT[] = "{\"metadata\":{\"resourceVersion\":\"3\"},\"items\":[{\"a\":1},"
 				   "{\"b\":\"}\"}],\"kind\":\"L\"}";
@@ -285,7 +285,8 @@ TEST(test_pages_break_off)
 	}
 }
 
-/* ---- what is asked next ---- */
+/* ---- the next request ---------------------------------------------------------------------------
+ */
 
 static void assert_asks(const struct reflect *s, const char *wanted)
 {
@@ -303,7 +304,7 @@ static struct list_page page_of(const char *version, const char *more)
 
 #define WATCHES "watch=true&allowWatchBookmarks=true&timeoutSeconds=300"
 
-TEST(test_order)
+TEST(test_watch_and_list_follow_each_other_in_order)
 {
 	REFLECT_AUTO s = REFLECT_INIT(500);
 	assert_asks(&s, WATCHES "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
@@ -326,8 +327,8 @@ TEST(test_order)
 	assert_asks(&s, "limit=500&fieldSelector=x");
 }
 
-/* 410 in the middle of a list: from its beginning. */
-TEST(test_list_expires)
+/* After a 410 in the middle, the list starts again from its beginning. */
+TEST(test_list_that_expires_begins_again)
 {
 	REFLECT_AUTO s = REFLECT_INIT(500);
 	s.lists_only = true;
@@ -339,9 +340,9 @@ TEST(test_list_expires)
 	assert_true(reflect_end(&s, FAULT_EXPIRED, 0) > 0);
 }
 
-/* A server that forgets faster than it lists: lists come to their end, but farther and farther from
- * each other, until a watch lasts. */
-TEST(test_lists_in_vain)
+/* Versions of this server expire faster than it lists.  Lists are complete, but the pauses between
+ * them grow until a watch lasts. */
+TEST(test_lists_without_a_lasting_watch_come_less_often)
 {
 	static const enum reflect_fault FAULTS[] = { FAULT_EXPIRED, FAULT_REFUSED };
 	for (size_t i = 0; i < 2; i++) {
@@ -364,8 +365,8 @@ TEST(test_lists_in_vain)
 	}
 }
 
-/* An outage, and then the answer that what is known is too old: a list follows at once. */
-TEST(test_list_at_once_after_an_outage)
+/* After an outage, the server answers that the version is too old: a list follows at once. */
+TEST(test_list_follows_at_once_after_an_outage)
 {
 	REFLECT_AUTO s = REFLECT_INIT(500);
 	s.lists_only = true;
@@ -376,7 +377,7 @@ TEST(test_list_at_once_after_an_outage)
 	assert_asks(&s, "limit=500&fieldSelector=x");
 }
 
-TEST(test_smaller_pages)
+TEST(test_pages_become_smaller_when_they_are_too_large)
 {
 	REFLECT_AUTO s = REFLECT_INIT(5);
 	s.lists_only = true;
@@ -390,8 +391,8 @@ TEST(test_smaller_pages)
 	assert_int_equal(s.limit, 5);
 }
 
-/* What is refused for its version is followed by a list; an outage is not. */
-TEST(test_refusals)
+/* A list follows when the version is refused, but not an outage. */
+TEST(test_refusals_of_a_version_lead_to_a_list)
 {
 	static const struct {
 		int64_t status;
@@ -407,7 +408,7 @@ TEST(test_refusals)
 	}
 }
 
-TEST(test_pauses)
+TEST(test_pauses_grow_up_to_a_maximum)
 {
 	static const struct {
 		unsigned failures;
@@ -428,8 +429,8 @@ TEST(test_pauses)
 	}
 }
 
-/* What is heard ends a row of failures. */
-TEST(test_failures_are_forgotten)
+/* An answer ends a row of failures. */
+TEST(test_failures_are_reset_by_an_answer)
 {
 	REFLECT_AUTO s = REFLECT_INIT(500);
 	reflect_heard(&s, "9");
@@ -443,7 +444,7 @@ TEST(test_failures_are_forgotten)
 }
 
 /* Events at least every 40 ms: a pause of 20 ms after each round that had some. */
-TEST(test_quick_events_come_together)
+TEST(test_quick_events_are_collected_by_pauses)
 {
 	static const struct {
 		int64_t now_ms;

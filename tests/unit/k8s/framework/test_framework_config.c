@@ -1,4 +1,4 @@
-/* frameworkcontroller.yaml: what is refused, and where. */
+/* frameworkcontroller.yaml: errors and their places. */
 
 #include "tests/unit/base/cmocka.h"
 
@@ -35,7 +35,7 @@ static const struct {
 	  "is no regular expression: missing closing ) of the group at byte 1" },
 };
 
-TEST(test_framework_config_fine)
+TEST(test_framework_config_accepts_valid_files)
 {
 	for (size_t i = 0; i < sizeof(FINE) / sizeof(*FINE); i++) {
 		ERR_AUTO e = { 0 };
@@ -46,7 +46,7 @@ TEST(test_framework_config_fine)
 	}
 }
 
-TEST(test_framework_config_wrong)
+TEST(test_framework_config_refuses_invalid_files)
 {
 	for (size_t i = 0; i < sizeof(WRONG) / sizeof(*WRONG); i++) {
 		ERR_AUTO e = { 0 };

@@ -1,4 +1,4 @@
-/* FrameworkController's machine: input that nobody should trust, and many tasks. */
+/* FrameworkController's state machine: malformed input, and many tasks. */
 
 #include "tests/unit/base/cmocka.h"
 #include <jansson.h>
@@ -32,7 +32,7 @@ static json_t *object_with(const char *status)
 	return object;
 }
 
-/* What the machine makes of an object, by all that can happen; false: it refuses it. */
+/* Applies all events to a machine of this object; false: the machine refuses the object. */
 static bool lives(const struct framework_config *c, const json_t *object)
 {
 	ERR_AUTO e = { 0 };
@@ -115,7 +115,7 @@ static void try_all(const struct framework_config *c, json_t *whole, json_t *at,
 	}
 }
 
-TEST(test_machine_any_value)
+TEST(test_machine_survives_any_value_of_the_status)
 {
 	struct framework_config *c = config();
 	char *status = good_status(c);
@@ -129,7 +129,7 @@ TEST(test_machine_any_value)
 	framework_config_free(c);
 }
 
-TEST(test_machine_cut_off)
+TEST(test_machine_survives_truncated_objects)
 {
 	struct framework_config *c = config();
 	char *status = good_status(c);
@@ -148,7 +148,7 @@ TEST(test_machine_cut_off)
 }
 
 /* An attempt that has ended is replaced when its end is stored. */
-TEST(test_machine_unstored)
+TEST(test_machine_replaces_an_attempt_after_its_end_is_stored)
 {
 	struct framework_config *c = config();
 	ERR_AUTO e = { 0 };
@@ -189,7 +189,7 @@ static const char *const REFUSED[] = {
 	"{\"state\":\"Completed\",\"transitionTime\":\"today\"}",
 };
 
-TEST(test_machine_refuses_status)
+TEST(test_machine_refuses_a_malformed_status)
 {
 	struct framework_config *c = config();
 	for (size_t i = 0; i < sizeof(REFUSED) / sizeof(*REFUSED); i++) {
@@ -201,8 +201,8 @@ TEST(test_machine_refuses_status)
 	framework_config_free(c);
 }
 
-/* Two roles of one name, in the spec and in the status, a name that is none, a wrong index. */
-TEST(test_machine_refuses_roles)
+/* Two roles of one name in the spec and in the status, an invalid name, a wrong index. */
+TEST(test_machine_refuses_inconsistent_roles)
 {
 	struct framework_config *c = config();
 	ERR_AUTO e = { 0 };
@@ -236,7 +236,7 @@ TEST(test_machine_refuses_roles)
 }
 
 /* The machine's own copy of the status is the truth; another object of that name is refused. */
-TEST(test_machine_later_puts)
+TEST(test_machine_keeps_its_own_copy_of_the_status)
 {
 	struct framework_config *c = config();
 	ERR_AUTO e = { 0 };
@@ -291,9 +291,9 @@ static int64_t many(struct framework_config *c, int n)
 	return clock_ms() - start;
 }
 
-/* Ten times the tasks take some ten times as long; quadratic time would be minutes under the
- * sanitizers.  The figures are for people: no test fails by the clock. */
-TEST(test_machine_many_tasks)
+/* Ten times the tasks take about ten times as long; quadratic time would be minutes under the
+ * sanitizers.  The figures are printed only: no test fails by the clock. */
+TEST(test_machine_takes_linear_time_for_many_tasks)
 {
 	struct framework_config *c = config();
 	int64_t few = many(c, 1000);

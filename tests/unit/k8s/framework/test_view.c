@@ -1,4 +1,4 @@
-/* Frameworks as their readers see them. */
+/* Views of Frameworks. */
 #include "tests/unit/base/cmocka.h"
 
 #include "k8s/framework/view.h"
@@ -31,8 +31,8 @@ static void check_task(const struct fw_view *t)
 	assert_false(t->odd);
 }
 
-/* Found, and in turn. */
-TEST(test_view_task)
+/* Tasks are found by index, and one after another. */
+TEST(test_view_finds_tasks_and_walks_through_them)
 {
 	ARENA_AUTO a = { 0 };
 	struct fw_view f;
@@ -60,8 +60,8 @@ TEST(test_view_task)
 	assert_false(scan_more(&tasks));
 }
 
-/* What is malformed is absent, but not unnoticed; of a repeated key the first counts. */
-TEST(test_view_odd)
+/* Malformed members are absent and marked; the first of repeated keys counts. */
+TEST(test_view_marks_malformed_members)
 {
 	static const struct {
 		const char *attempt;
@@ -90,7 +90,7 @@ TEST(test_view_odd)
 	}
 }
 
-TEST(test_view_roles)
+TEST(test_view_roles_refuse_malformed_lists)
 {
 	ARENA_AUTO a = { 0 };
 	struct fw_view f;

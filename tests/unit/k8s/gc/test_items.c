@@ -1,4 +1,4 @@
-/* Cutting lists. */
+/* Cutting lists into items. */
 #include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/kit.h"
 
@@ -22,7 +22,7 @@ static void see(void *arg, struct span item)
 static struct seen cut(const char *list, size_t n)
 {
 	struct seen s = { STR_INIT(4096), STR_INIT(CONTINUE_MAX), 0 };
-	/* Of exactly this size, so that a sanitizer sees what is read beyond it. */
+	/* The memory has exactly this size, so that a sanitizer reports reads beyond it. */
 	FREE_AUTO char *copy = xmalloc(n + 1);
 	memcpy(copy, list, n);
 	char *exact = xrealloc(TAKE(copy), n ? n : 1);
@@ -46,7 +46,7 @@ static void assert_cut(const char *list, const char *names, const char *more)
 	forget(&s);
 }
 
-TEST(test_items_each_in_both_orders)
+TEST(test_items_each_takes_members_in_both_orders)
 {
 	assert_cut("{\"kind\":\"L\",\"items\":[{\"name\":\"a\"},{\"name\":\"b\"}],"
 	           "\"metadata\":{\"continue\":\"t\"}}",
@@ -54,26 +54,26 @@ TEST(test_items_each_in_both_orders)
 	assert_cut(" { \"metadata\" : { } , \"items\" : [ { \"name\" : \"a\" } ] } \n", "a,", "");
 }
 
-TEST(test_items_each_empty)
+TEST(test_items_each_takes_empty_lists)
 {
 	assert_cut("{\"items\":[]}", "", "");
 	assert_cut("{\"items\":[ ],\"metadata\":{\"continue\":null}}", "", "");
 	assert_cut("{\"items\":null}", "", "");
 }
 
-TEST(test_items_each_brackets_and_quotes_in_texts)
+TEST(test_items_each_ignores_brackets_in_texts)
 {
 	assert_cut("{\"x\":\"]}\\\"{[\",\"items\":[{\"q\":\"}],\\\\\",\"name\":\"a\"},"
 	           "{\"name\":\"b\",\"l\":[[{\"c\":\"[\"}]]}]}",
 	           "a,b,", "");
 }
 
-TEST(test_items_each_leaves_out_what_is_no_object)
+TEST(test_items_each_leaves_out_items_that_are_no_objects)
 {
 	assert_cut("{\"items\":[1,\"x\",null,[],{\"name\":\"z\"}]}", "z,", "");
 }
 
-TEST(test_items_each_no_list)
+TEST(test_items_each_refuses_text_that_is_no_list)
 {
 	static const char *const BAD[] = { "",
 		                           "x",
@@ -94,8 +94,8 @@ TEST(test_items_each_no_list)
 	}
 }
 
-/* Wherever it is cut off: it is noticed, and nothing is read beyond the end. */
-TEST(test_items_each_cut_off)
+/* A list cut at any byte is an error, and no byte beyond its end is read. */
+TEST(test_items_each_refuses_truncated_lists)
 {
 	static const char LIST[] = "{\"metadata\":{\"continue\":\"t\\\\\"},\"items\":[{\"name\":"
 				   "\"a\",\"x\":[1,{}]},{\"name\":\"b\"}]}";
@@ -107,7 +107,7 @@ TEST(test_items_each_cut_off)
 	assert_cut(LIST, "a,b,", "t\\");
 }
 
-TEST(test_items_each_token_that_is_too_long_is_none)
+TEST(test_items_each_drops_a_token_that_is_too_long)
 {
 	STR_AUTO list = STR_INIT(1 << 16);
 	str_puts(&list, "{\"items\":[],\"metadata\":{\"continue\":\"");

@@ -1,4 +1,4 @@
-/* The janitor: its rounds, against an API server in memory. */
+/* The rounds of the janitor, with an API server in memory. */
 #include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/janitor_bench.h"
 
@@ -13,7 +13,7 @@ static int stop_made(void)
 
 /* ---- Frameworks -------------------------------------------------------------------------- */
 
-CASE(test_janitor_removes_what_was_never_started)
+CASE(test_janitor_removes_frameworks_never_started)
 {
 	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
 	go_twice(b);
@@ -23,7 +23,7 @@ CASE(test_janitor_removes_what_was_never_started)
 	assert_null(b->last.trouble);
 }
 
-CASE(test_janitor_waits_until_it_has_seen_it_so_for_long)
+CASE(test_janitor_waits_for_the_age_since_its_first_sight)
 {
 	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
 	go(b);
@@ -36,14 +36,14 @@ CASE(test_janitor_waits_until_it_has_seen_it_so_for_long)
 	assert_false(yard_has(&b->yard, KIND_FRAMEWORK, JOB));
 }
 
-CASE(test_janitor_waits_until_it_is_old_by_the_servers_clock)
+CASE(test_janitor_waits_for_the_age_by_the_servers_clock)
 {
 	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
 	b->yard.date_s = MADE_S - AGE_MS / 1000;
-	go_twice(b); /* made just now, says that clock */
+	go_twice(b); /* by that clock, it has just been made */
 	assert_int_equal(b->yard.verbs[STORE_GET], 1);
 	assert_int_equal(b->yard.verbs[STORE_DELETE], 0);
-	b->yard.date_s = 0; /* not said */
+	b->yard.date_s = 0; /* it is not reported */
 	go(b);
 	assert_int_equal(b->yard.verbs[STORE_DELETE], 0);
 	b->yard.date_s = MADE_S + AGE_MS / 1000;
@@ -51,9 +51,9 @@ CASE(test_janitor_waits_until_it_is_old_by_the_servers_clock)
 	assert_int_equal(b->yard.verbs[STORE_DELETE], 1);
 }
 
-/* A server that never lives for as long as it should watch: what is twice as old, by the clock of
- * the API server, goes in its first round. */
-CASE(test_janitor_that_is_new_removes_what_is_old_at_once)
+/* Objects of twice the age, by the clock of the API server, are removed in the first round, for
+ * servers that restart often. */
+CASE(test_janitor_removes_objects_of_twice_the_age_at_once)
 {
 	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
 	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(job(2)));
@@ -74,8 +74,8 @@ CASE(test_janitor_that_is_new_removes_what_is_old_at_once)
 	(void)end(&own);
 }
 
-/* Who comes back under the same name is another one. */
-CASE(test_janitor_time_counts_from_the_first_sight_of_a_uid)
+/* Another uid under the same name is another object. */
+CASE(test_janitor_counts_time_from_the_first_sight_of_a_uid)
 {
 	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
 	go(b);
@@ -87,7 +87,7 @@ CASE(test_janitor_time_counts_from_the_first_sight_of_a_uid)
 	assert_int_equal(b->janitor->frameworks.orphans.n, 1);
 }
 
-CASE(test_janitor_forgets_what_is_no_longer_so)
+CASE(test_janitor_forgets_frameworks_that_have_started)
 {
 	json_t *f = yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
 	go(b);
@@ -111,8 +111,8 @@ static void start_it(struct yard *y, const struct store_request *q)
 	set_version(y, t->object);
 }
 
-/* The race of threat E2: the GET saw Create, then it is started, then the DELETE arrives. */
-CASE(test_janitor_a_start_in_between_wins)
+/* The race of threat E2: the GET saw Create, then the Framework starts, then the DELETE arrives. */
+CASE(test_janitor_does_not_remove_a_framework_just_started)
 {
 	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
 	b->yard.meanwhile = start_it;
@@ -130,7 +130,7 @@ static void make_anew(struct yard *y, const struct store_request *q)
 		(void)json_object_set_new(meta_of(t->object), "uid", json_string("new"));
 }
 
-CASE(test_janitor_who_comes_back_after_the_list_is_another_one)
+CASE(test_janitor_does_not_remove_a_framework_made_anew)
 {
 	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
 	b->yard.meanwhile = make_anew;
@@ -148,19 +148,20 @@ static void take_it(struct yard *y, const struct store_request *q)
 	t->object = NULL;
 }
 
-CASE(test_janitor_a_second_one_that_is_faster_does_no_harm)
+CASE(test_janitor_accepts_that_another_janitor_is_faster)
 {
 	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
 	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(job(2)));
 	b->yard.meanwhile = take_it;
 	go_twice(b);
 	assert_int_equal(b->yard.verbs[STORE_DELETE], 2);
-	assert_int_equal(b->last.frameworks + b->last.classes, 0); /* the other one says so */
+	assert_int_equal(b->last.frameworks + b->last.classes,
+	                 0); /* the other janitor reports it */
 	assert_null(b->last.trouble);
 	assert_int_equal(b->janitor->frameworks.orphans.n, 0);
 }
 
-CASE(test_janitor_removes_20_per_round_and_then_comes_sooner)
+CASE(test_janitor_removes_20_objects_per_round_and_returns_sooner)
 {
 	for (size_t i = 0; i < 50; i++)
 		yard_add(&b->yard, KIND_FRAMEWORK, half_made(job(i)));
@@ -175,8 +176,8 @@ CASE(test_janitor_removes_20_per_round_and_then_comes_sooner)
 	assert_int_equal(yard_count(&b->yard, KIND_FRAMEWORK), 0);
 }
 
-/* Those that look left over in a list and turn out not to be must not hide the others. */
-CASE(test_janitor_reaches_what_is_behind_many_that_stay)
+/* Frameworks that only look left over in a list must not hide the others. */
+CASE(test_janitor_reaches_orphans_behind_many_others)
 {
 	for (size_t i = 0; i < 250; i++) {
 		json_t *f = yard_add(&b->yard, KIND_FRAMEWORK, half_made(job(i)));
@@ -191,7 +192,7 @@ CASE(test_janitor_reaches_what_is_behind_many_that_stay)
 	assert_false(yard_has(&b->yard, KIND_FRAMEWORK, job(249)));
 }
 
-CASE(test_janitor_list_is_of_few_and_cheap)
+CASE(test_janitor_lists_only_labelled_objects_from_the_cache)
 {
 	go(b);
 	assert_string_equal(b->yard.queries[0],
@@ -202,7 +203,7 @@ CASE(test_janitor_list_is_of_few_and_cheap)
 	                    "%3Djobs&limit=500");
 }
 
-CASE(test_janitor_list_that_is_too_large_comes_in_pages)
+CASE(test_janitor_reads_large_lists_in_pages)
 {
 	for (size_t i = 0; i < 120; i++)
 		yard_add(&b->yard, KIND_FRAMEWORK, half_made(job(i)));
@@ -245,7 +246,7 @@ CASE(test_janitor_removes_classes_whose_framework_is_gone)
 	assert_true(yard_has(&b->yard, KIND_FRAMEWORK, job(2)));
 }
 
-CASE(test_janitor_class_whose_framework_comes_back_stays)
+CASE(test_janitor_keeps_a_class_whose_framework_comes_back)
 {
 	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(JOB));
 	go(b);
@@ -271,7 +272,7 @@ static void renew_it(struct yard *y, const struct store_request *q)
 		(void)json_object_set_new(meta_of(t->object), "uid", json_string("new"));
 }
 
-CASE(test_janitor_class_that_was_made_anew_stays)
+CASE(test_janitor_keeps_a_class_that_was_made_anew)
 {
 	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(JOB));
 	b->yard.meanwhile = renew_it;
@@ -281,7 +282,7 @@ CASE(test_janitor_class_that_was_made_anew_stays)
 	assert_null(b->last.trouble);
 }
 
-CASE(test_janitor_leaves_classes_alone_if_it_has_none)
+CASE(test_janitor_lists_no_classes_without_that_option)
 {
 	b->janitor->priority_classes = false;
 	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(JOB));
@@ -296,7 +297,7 @@ static void add_classes(struct bench *b, size_t n)
 		yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(job(i)));
 }
 
-CASE(test_janitor_one_page_of_classes_per_round)
+CASE(test_janitor_reads_one_page_of_classes_per_round)
 {
 	add_classes(b, 1200);
 	for (size_t i = 0; i < 3; i++) {
@@ -328,7 +329,7 @@ static void expire(struct yard *y, const struct store_request *q)
 }
 
 /* A token that has expired costs a list from the start; no class is left out, or met twice. */
-CASE(test_janitor_goes_on_by_name_when_a_list_has_expired)
+CASE(test_janitor_continues_by_name_after_a_list_expires)
 {
 	add_classes(b, 900);
 	for (size_t i = 0; i < 900; i++) /* all have one that runs */
@@ -345,7 +346,7 @@ CASE(test_janitor_goes_on_by_name_when_a_list_has_expired)
 	assert_int_equal(b->yard.verbs[STORE_LIST], 1 + 3);
 }
 
-CASE(test_janitor_lists_that_expire_at_once_end_the_round)
+CASE(test_janitor_ends_the_round_when_lists_expire_at_once)
 {
 	add_classes(b, 900);
 	go(b);
@@ -357,7 +358,7 @@ CASE(test_janitor_lists_that_expire_at_once_end_the_round)
 	assert_int_equal(b->rounds, 2);
 }
 
-/* A directory gives all at once, and in no order. */
+/* The store of one machine gives all at once, and in no order. */
 CASE(test_janitor_reaches_all_classes_of_one_long_list)
 {
 	STR_AUTO text = STR_INIT(1 << 20);
@@ -397,13 +398,13 @@ CASE(test_janitor_names_the_right_that_it_lacks)
 	fail_with(b, STORE_LIST, KIND_FRAMEWORK, STORE_REFUSED, 403);
 	go_twice(b);
 	assert_non_null(strstr(b->trouble, "\"list\" on frameworks.frameworkcontroller"));
-	assert_int_equal(b->last.classes, 1); /* what it may do it does */
+	assert_int_equal(b->last.classes, 1); /* it does the permitted part */
 	fail_with(b, STORE_LIST, KIND_PRIORITYCLASS, STORE_REFUSED, 403);
 	go(b);
 	assert_non_null(strstr(b->trouble, "\"list\" on priorityclasses.scheduling.k8s.io"));
 }
 
-CASE(test_janitor_no_right_to_look_is_no_proof_of_absence)
+CASE(test_janitor_removes_no_class_without_the_right_to_look)
 {
 	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(JOB));
 	fail_with(b, STORE_GET, KIND_FRAMEWORK, STORE_REFUSED, 403);
@@ -418,8 +419,8 @@ CASE(test_janitor_no_right_to_look_is_no_proof_of_absence)
 	assert_int_equal(b->yard.verbs[STORE_DELETE], 0);
 }
 
-/* What is answered cannot be read, but it is an answer: there is something of that name. */
-CASE(test_janitor_framework_that_cannot_be_read_is_there)
+/* The answer cannot be read, but it shows that an object of that name exists. */
+CASE(test_janitor_takes_an_unreadable_framework_as_present)
 {
 	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(JOB));
 	fail_with(b, STORE_GET, KIND_FRAMEWORK, STORE_AMBIGUOUS, 200);
@@ -429,7 +430,7 @@ CASE(test_janitor_framework_that_cannot_be_read_is_there)
 	assert_null(b->last.trouble);
 }
 
-CASE(test_janitor_gives_a_round_up_when_nobody_answers)
+CASE(test_janitor_ends_a_round_without_an_answer)
 {
 	static const enum store_outcome OUTCOMES[] = { STORE_BUSY, STORE_AMBIGUOUS, STORE_FULL };
 	for (size_t i = 0; i < 3; i++) {
@@ -441,7 +442,7 @@ CASE(test_janitor_gives_a_round_up_when_nobody_answers)
 	}
 }
 
-CASE(test_janitor_every_fault_leaves_it_working)
+CASE(test_janitor_works_again_after_any_fault)
 {
 	static const enum store_verb VERBS[] = { STORE_LIST, STORE_GET, STORE_DELETE };
 	static const enum object_kind KINDS[] = { KIND_FRAMEWORK, KIND_PRIORITYCLASS };
@@ -463,7 +464,7 @@ CASE(test_janitor_every_fault_leaves_it_working)
 	}
 }
 
-CASE(test_janitor_comes_more_seldom_while_there_is_trouble)
+CASE(test_janitor_pauses_grow_while_there_is_trouble)
 {
 	int at_least[] = { 15000, 30000, 60000, 120000, 240000, 480000, 600000, 600000 };
 	fail_with(b, STORE_LIST, KIND_FRAMEWORK, STORE_BUSY, 0);
@@ -487,7 +488,7 @@ static void stop_then(struct yard *y, const struct store_request *q)
 		b->caller.stop_fd = stop_made();
 }
 
-TEST(test_janitor_ends_wherever_it_is)
+TEST(test_janitor_stops_at_any_request)
 {
 	for (size_t steps = 0; steps < 6; steps++) {
 		void *own = NULL;
@@ -514,7 +515,7 @@ static void stop_and_delay(struct yard *y, const struct store_request *q)
 	clock_sleep(CALL_END_MS / 5);
 }
 
-CASE(test_janitor_ends_although_it_gets_answers)
+CASE(test_janitor_stops_although_requests_are_answered)
 {
 	for (size_t i = 1; i <= 20; i++)
 		yard_add(&b->yard, KIND_FRAMEWORK, half_made(job(i)));

@@ -1,4 +1,4 @@
-/* The janitor: what it must never touch, and lists that are none. */
+/* The janitor: objects that it must never remove, and malformed lists. */
 #include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/janitor_bench.h"
 
@@ -26,7 +26,7 @@ static void apply(json_t *to, const char *text)
 	json_decref(patch);
 }
 
-/* Hostile, broken, or just somebody else's: what there is of them in a list, and as a whole. */
+/* Hostile, malformed and foreign objects, as they appear in a list and as a whole. */
 static const struct change FRAMEWORKS[] = {
 	{ "another installation", "{\"labels\":{\"rest-lit/instance\":\"there\"}}", "{}" },
 	{ "longer instance", "{\"labels\":{\"rest-lit/instance\":\"here2\"}}", "{}" },
@@ -96,7 +96,7 @@ static const struct change FRAMEWORKS[] = {
 	  "\"completionTime\":\"0001-01-01T00:00:00Z\"}}" },
 };
 
-CASE(test_janitor_never_touches_what_is_not_quite_so)
+CASE(test_janitor_never_removes_frameworks_that_differ)
 {
 	size_t n = sizeof(FRAMEWORKS) / sizeof(*FRAMEWORKS);
 	for (size_t i = 0; i < n; i++) {
@@ -117,8 +117,8 @@ CASE(test_janitor_never_touches_what_is_not_quite_so)
 	assert_null(b->last.trouble);
 }
 
-/* As FrameworkController leaves it when it has seen one that is in Create. */
-CASE(test_janitor_removes_what_the_controller_has_only_seen)
+/* FrameworkController leaves this status when it has seen a Framework in Create. */
+CASE(test_janitor_removes_frameworks_the_controller_only_saw)
 {
 	json_t *f = yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
 	apply(f,
@@ -147,7 +147,7 @@ static const struct change CLASSES[] = {
 	{ "long version", "{\"resourceVersion\":\"" SUBMISSION SUBMISSION "\"}", "{}" },
 };
 
-CASE(test_janitor_never_touches_classes_of_others)
+CASE(test_janitor_never_removes_classes_of_others)
 {
 	size_t n = sizeof(CLASSES) / sizeof(*CLASSES);
 	for (size_t i = 0; i < n; i++) {
@@ -163,8 +163,8 @@ CASE(test_janitor_never_touches_classes_of_others)
 	assert_int_equal(b->yard.verbs[STORE_DELETE], 1);
 }
 
-/* A list can be anything. */
-CASE(test_janitor_list_that_is_none_is_trouble)
+/* The API server may answer a list with any text. */
+CASE(test_janitor_reports_malformed_lists_as_trouble)
 {
 	static const char *const LISTS[] = {
 		"",
@@ -185,7 +185,7 @@ CASE(test_janitor_list_that_is_none_is_trouble)
 	}
 }
 
-CASE(test_janitor_one_bad_item_hides_no_other)
+CASE(test_janitor_reads_items_beside_a_malformed_one)
 {
 	STR_AUTO text = STR_INIT(1 << 20);
 	str_puts(&text, "{\"metadata\":{},\"items\":[7,null,\"x\",[{}],{\"metadata\":5},"

@@ -1,7 +1,5 @@
-/*
- * libcurl as it is set up here: the list of settings, and what they come to with a
- * real TLS server (openssl s_server) whose certificate is or is not to be trusted.
- */
+/* The settings of libcurl, and their effect with a real TLS server (openssl s_server) whose
+ * certificate is trusted or not. */
 #include "base/posix/clock.h"
 #include "tests/unit/k8s/kit.h"
 
@@ -27,7 +25,7 @@ static const struct curl_setting *setting(CURLoption option)
 	return NULL;
 }
 
-TEST(test_settings_numbers)
+TEST(test_settings_have_the_expected_numbers)
 {
 	static const struct {
 		CURLoption option;
@@ -58,7 +56,7 @@ TEST(test_settings_numbers)
 	}
 }
 
-TEST(test_settings_texts)
+TEST(test_settings_have_the_expected_texts)
 {
 	assert_string_equal(setting(CURLOPT_PROXY)->text, "");
 	assert_string_equal(setting(CURLOPT_NOPROXY)->text, "*");
@@ -68,8 +66,8 @@ TEST(test_settings_texts)
 	assert_null(setting(CURLOPT_ACCEPT_ENCODING)->text);
 }
 
-/* Nothing that would keep something of one answer for another request, or show one. */
-TEST(test_settings_have_no)
+/* No setting keeps data of an answer for another request, or shows it. */
+TEST(test_settings_keep_no_cookies_and_caches)
 {
 	static const CURLoption NEVER[] = { CURLOPT_COOKIEFILE,    CURLOPT_COOKIEJAR,
 		                            CURLOPT_ALTSVC,        CURLOPT_HSTS,
@@ -80,13 +78,13 @@ TEST(test_settings_have_no)
 	}
 }
 
-TEST(test_start_finds_what_it_needs)
+TEST(test_curl_start_accepts_this_libcurl)
 {
 	ERR_AUTO e = { 0 };
 	assert_int_equal(curl_start(&e), 0);
 }
 
-/* Every setopt of the list was taken: login_curl checks each. */
+/* Every setopt of the list succeeded: login_curl checks each. */
 static CURL *handle_for(const char *url, struct login **l)
 {
 	ERR_AUTO e = { 0 };
@@ -202,13 +200,13 @@ static struct kept ask_trusting(const char *ca, const char *host, enum store_ver
 	return k;
 }
 
-TEST(test_tls_right_ca)
+TEST(test_tls_accepts_the_right_ca)
 {
 	struct kept k = ask_trusting("ca1.crt", "127.0.0.1", STORE_READY);
-	assert_int_equal(k.status, 200); /* it is no API server, but it was heard */
+	assert_int_equal(k.status, 200); /* it is no API server, but it has answered */
 }
 
-TEST(test_tls_wrong_ca)
+TEST(test_tls_refuses_a_wrong_ca)
 {
 	int64_t from = clock_ms();
 	struct kept k = ask_trusting("ca2.crt", "127.0.0.1", STORE_CREATE);
@@ -217,22 +215,22 @@ TEST(test_tls_wrong_ca)
 	assert_in_range(clock_ms() - from, 0, 20000); /* and trying again is of no use */
 }
 
-TEST(test_tls_unknown_ca)
+TEST(test_tls_refuses_an_unknown_ca)
 {
 	struct kept k = ask_trusting(NULL, "127.0.0.1", STORE_CREATE);
 	assert_int_equal(k.outcome, STORE_BUSY);
 	assert_non_null(strstr(k.message, "cert")); /* a machine may have no CAs at all */
 }
 
-TEST(test_tls_wrong_name)
+TEST(test_tls_refuses_a_wrong_name)
 {
 	struct kept k = ask_trusting("ca1.crt", "localhost", STORE_CREATE);
 	assert_int_equal(k.outcome, STORE_BUSY);
 	assert_non_null(strstr(k.message, "localhost"));
 }
 
-/* The CA of the API server is replaced while we run: the next connection goes by the new one. */
-TEST(test_tls_ca_is_replaced)
+/* The CA of the API server is replaced at run time: the next connection uses the new one. */
+TEST(test_tls_follows_a_replaced_ca)
 {
 	ERR_AUTO e = { 0 };
 	char url[64];
@@ -258,10 +256,10 @@ TEST(test_tls_ca_is_replaced)
 	login_free(l);
 }
 
-/* ---- a machine that trusts somebody else ------------------------------------------- */
-
-/* For the rest of this process, ca1 is what the machine trusts.  false: there is no right to that.
+/* ---- a machine that trusts another CA -----------------------------------------------------------
  */
+
+/* Makes the machine trust ca1 for the rest of this process; false: the rights are missing. */
 static bool machine_trusts_ca1(void)
 {
 	char certs[128];
@@ -275,9 +273,9 @@ static bool machine_trusts_ca1(void)
 	       mount(certs, "/etc/ssl/certs", NULL, MS_BIND, NULL) == 0;
 }
 
-/* Who holds a certificate of any public CA is not the API server.  The last test: what it does to
- * this process stays. */
-TEST(test_tls_of_a_public_ca)
+/* A certificate of a public CA does not identify the API server.  This test must be the last: it
+ * changes this process permanently. */
+TEST(test_tls_refuses_a_public_ca)
 {
 	if (!machine_trusts_ca1())
 		skip();

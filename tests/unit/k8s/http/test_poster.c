@@ -1,4 +1,4 @@
-/* Which addresses are public. */
+/* Public addresses and URLs of webhooks. */
 #include <arpa/inet.h>
 
 #include "k8s/http/poster.h"
@@ -14,7 +14,7 @@ static bool is_public(const char *text)
 	return poster_is_public((const struct sockaddr *)&v6);
 }
 
-TEST(test_poster_public_addresses)
+TEST(test_poster_accepts_public_addresses)
 {
 	static const char *const PUBLIC[] = {
 		"1.1.1.1",     "9.255.255.255",   "11.0.0.0",        "100.63.255.255",
@@ -28,7 +28,7 @@ TEST(test_poster_public_addresses)
 		assert_true(is_public(PUBLIC[i]));
 }
 
-TEST(test_poster_other_addresses)
+TEST(test_poster_refuses_other_addresses)
 {
 	static const char *const OTHER[] = {
 		"0.0.0.0",
@@ -78,7 +78,7 @@ TEST(test_poster_other_addresses)
 	assert_false(poster_is_public(&local));
 }
 
-TEST(test_poster_urls)
+TEST(test_poster_refuses_insecure_urls)
 {
 	static const struct {
 		const char *url;

@@ -1,4 +1,4 @@
-/* Logs in files that are written, renamed and removed while they are read. */
+/* Log files that are written, renamed and removed while they are read. */
 
 #include "tests/unit/base/cmocka.h"
 #include <errno.h>
@@ -66,7 +66,7 @@ FIXTURE(tear_down)
 	return rmdir(dir);
 }
 
-/* What comes until the log ends or is quiet. */
+/* Reads until the log ends or has no more bytes for now. */
 static enum log_file_state drain(struct log_file *f, struct str *out)
 {
 	struct span piece;
@@ -101,7 +101,7 @@ enum { BOTH = LOG_FILE_STDOUT | LOG_FILE_STDERR };
 
 #define CASE(name) TEST_WITH(name, set_up, tear_down)
 
-CASE(test_streams)
+CASE(test_stdout_and_stderr_are_read_in_order)
 {
 	append("log.1", T "stdout F one\n" T "stderr F two\n");
 	append("log", T "stdout P th\n" T "stderr P x\n" T "stdout P r\n" T "stdout F ee\n" T
@@ -119,8 +119,8 @@ static int64_t before(void)
 	return log_file_before(&files);
 }
 
-/* A file begins with the bytes of output in all earlier ones, which is no output. */
-CASE(test_before)
+/* A file begins with the number of bytes in all earlier ones; that line is no output. */
+CASE(test_earlier_bytes_are_counted_after_rotation)
 {
 	assert_int_equal(before(), 0);
 	append("log", T "stdout F one\n");
@@ -143,8 +143,8 @@ CASE(test_before)
 	}
 }
 
-/* A job without sandbox can write anything. */
-CASE(test_garbage)
+/* A job without a sandbox can write any text. */
+CASE(test_lines_of_no_stream_are_ignored)
 {
 	append("log", "\n\n \n   \nstdout\n" T "stdout\n" T "stdio F x\n" T "stdout F good\n");
 	for (int i = 0; i < 500; i++)
@@ -156,7 +156,7 @@ CASE(test_garbage)
 	assert_log(BOTH, 0, "good\nbetter\n");
 }
 
-CASE(test_last_lines)
+CASE(test_last_lines_are_counted_per_stream)
 {
 	append("log.1", T "stdout F 1\n" T "stderr F 2\n");
 	append("log", T "stdout F 3\n" T "stderr F 4\n" T "stdout P 5\n" T "stdout F 6\n");
@@ -166,8 +166,8 @@ CASE(test_last_lines)
 	assert_log(LOG_FILE_STDERR, 1, "4\n");
 }
 
-/* Long lines come in pieces; last lines are looked for in a part of the files. */
-CASE(test_long)
+/* Long lines are read in pieces; the last lines are searched in a part of the files. */
+CASE(test_long_lines_are_read_in_pieces)
 {
 	char *line = xmalloc(BIG + 2);
 	memset(line, 'x', BIG);
@@ -189,7 +189,7 @@ CASE(test_long)
 	free(line);
 }
 
-CASE(test_followed)
+CASE(test_followed_files_give_new_lines_after_rotation)
 {
 	STR_AUTO out = STR_INIT(TEXT_ROOM);
 	append("log", T "stdout F a\n");
@@ -220,7 +220,7 @@ CASE(test_followed)
 }
 
 /* The files are deleted while they are read. */
-CASE(test_followed_deleted)
+CASE(test_followed_files_end_when_they_are_deleted)
 {
 	STR_AUTO out = STR_INIT(TEXT_ROOM);
 	append("log", T "stdout F a\n");
@@ -241,7 +241,7 @@ static void assert_none(int wanted)
 	assert_int_equal(status, wanted);
 }
 
-CASE(test_none)
+CASE(test_missing_files_give_400_or_404_by_the_end_of_the_task)
 {
 	assert_none(400);
 	over = true;
@@ -250,7 +250,7 @@ CASE(test_none)
 	assert_none(404);
 }
 
-CASE(test_not_files)
+CASE(test_links_fifos_and_directories_are_not_read)
 {
 	append("other", T "stdout F secret\n");
 	assert_int_equal(symlink(path("other"), path("log")), 0);
@@ -355,7 +355,7 @@ static void finish(struct reader *g)
 	str_done(&g->got);
 }
 
-CASE(test_stream)
+CASE(test_stream_gives_the_whole_file)
 {
 	struct reader g = { .room = 0 };
 	append("log", T "stdout F a\n");
@@ -370,7 +370,7 @@ CASE(test_stream)
 	finish(&g);
 }
 
-CASE(test_stream_followed)
+CASE(test_stream_that_follows_ends_with_the_task)
 {
 	struct reader g = { .room = 0 };
 	append("log", "");
@@ -393,7 +393,7 @@ CASE(test_stream_followed)
 	finish(&g);
 }
 
-CASE(test_stream_paused)
+CASE(test_stream_waits_while_its_reader_has_no_room)
 {
 	struct reader g = { .room = 1 };
 	append("log", T "stdout F a\n");
@@ -409,7 +409,7 @@ CASE(test_stream_paused)
 	finish(&g);
 }
 
-CASE(test_stream_left)
+CASE(test_stream_ends_silently_when_its_reader_leaves)
 {
 	struct reader g = { .room = 0 };
 	append("log", T "stdout F a\n");
@@ -430,7 +430,7 @@ CASE(test_stream_left)
 	assert_int_equal(g.outcome, LOG_STREAM_CLOSING);
 }
 
-CASE(test_stream_refused)
+CASE(test_stream_beyond_the_limit_of_a_user_gives_429)
 {
 	ERR_AUTO e = { 0 };
 	struct reader g[3] = { { .room = 0 }, { .room = 0 }, { .room = 0 } };

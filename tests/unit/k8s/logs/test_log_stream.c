@@ -1,4 +1,4 @@
-/* Logs handed on as they come, from a server that does what it is told. */
+/* Streams of logs from a scripted server. */
 #include "base/posix/clock.h"
 #include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/api_kit.h"
@@ -9,11 +9,11 @@
 
 enum { PATIENCE_MS = 20000, WAIT_MS = 10 };
 
-/* Who reads, and at what he stops. */
+/* A reader of a stream, and the points at which it stops. */
 struct reader {
 	struct log_stream *stream;
 	int began, ended;
-	size_t got, room; /* bytes that came, and that he takes before he has none left */
+	size_t got, room; /* bytes received, and bytes of room for more */
 	bool in_order;    /* they are 0123456789 again and again */
 	size_t leave_at;  /* cancels when so many have come; 0: never */
 	bool leave_at_end, unwilling;
@@ -108,7 +108,7 @@ static void finish(void)
 	stop();
 }
 
-TEST(test_tail_whole)
+TEST(test_tail_gives_the_whole_log)
 {
 	START({ ANSWER, CHUNKED "a\r\n0123456789\r\n3\r\n012\r\n0\r\n\r\n" });
 	struct reader g = { .room = SIZE_MAX };
@@ -124,7 +124,7 @@ TEST(test_tail_whole)
 	finish();
 }
 
-TEST(test_tail_followed)
+TEST(test_tail_that_follows_asks_the_server_to_follow)
 {
 	START({ ANSWER, CHUNKED "0\r\n\r\n" });
 	struct reader g = { .room = SIZE_MAX };
@@ -136,8 +136,8 @@ TEST(test_tail_followed)
 	finish();
 }
 
-/* What has no room comes again, and nothing comes meanwhile. */
-TEST(test_tail_paused)
+/* Bytes without room are offered again, and no others meanwhile. */
+TEST(test_tail_waits_while_its_reader_has_no_room)
 {
 	START({ ENDLESS, CHUNKED });
 	struct reader g = { .room = 0 };
@@ -162,8 +162,8 @@ TEST(test_tail_paused)
 	finish();
 }
 
-/* From within its own calls, however those came about. */
-TEST(test_tail_cancelled_within)
+/* The callback that cancels may be called for any reason. */
+TEST(test_tail_can_be_cancelled_by_its_own_callback)
 {
 	START({ ENDLESS, CHUNKED });
 	struct reader g = { .room = SIZE_MAX, .leave_at = 5000 };
@@ -175,7 +175,7 @@ TEST(test_tail_cancelled_within)
 	finish();
 }
 
-TEST(test_tail_cancelled_going_on)
+TEST(test_tail_can_be_cancelled_while_it_resumes)
 {
 	START({ ENDLESS, CHUNKED });
 	struct reader g = { .room = 0, .leave_at = 1 };
@@ -190,7 +190,7 @@ TEST(test_tail_cancelled_going_on)
 	finish();
 }
 
-TEST(test_tail_not_wanted)
+TEST(test_tail_ends_when_its_reader_refuses_it)
 {
 	START({ ENDLESS, CHUNKED });
 	struct reader g = { .room = SIZE_MAX, .unwilling = true };
@@ -202,7 +202,7 @@ TEST(test_tail_not_wanted)
 	finish();
 }
 
-TEST(test_tail_refused)
+TEST(test_tail_reports_the_status_of_a_refusal)
 {
 	START({ ANSWER, HEAD("404 Not Found", "", "60") STATUS_404("f") });
 	struct reader g = { .room = SIZE_MAX, .leave_at_end = true };
@@ -215,7 +215,7 @@ TEST(test_tail_refused)
 	finish();
 }
 
-TEST(test_tail_cut)
+TEST(test_tail_reports_a_connection_that_breaks)
 {
 	START({ CUT, CHUNKED "a\r\n0123456789\r\n" });
 	struct reader g = { .room = SIZE_MAX };
@@ -226,7 +226,7 @@ TEST(test_tail_cut)
 	finish();
 }
 
-TEST(test_tail_away)
+TEST(test_tail_reports_a_server_that_does_not_answer)
 {
 	START({ SHUT, NULL });
 	struct reader g = { .room = SIZE_MAX };
@@ -237,8 +237,8 @@ TEST(test_tail_away)
 	finish();
 }
 
-/* Two of a user, three in all; and a name is one. */
-TEST(test_tail_limits)
+/* A user may have two streams, all together three; invalid names are refused. */
+TEST(test_tail_limits_count_per_user_and_in_all)
 {
 	START({ HANG, NULL });
 	struct reader g[3] = { { .room = SIZE_MAX }, { .room = SIZE_MAX }, { .room = SIZE_MAX } };

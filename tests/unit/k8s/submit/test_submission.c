@@ -1,14 +1,12 @@
-/*
- * The creation of a job, against a small API server in memory that fails where it is told to;
- * the rule is in submission_kit.h.
- */
+/* The creation of a job, with a small API server in memory that fails by a plan; the rule is in
+ * submission_kit.h. */
 #include "base/posix/clock.h"
 #include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/submission_kit.h"
 
 /* ---- every fault, everywhere ------------------------------------------------------- */
 
-TEST(test_submission_one_fault_at_each_request)
+TEST(test_submission_keeps_the_rule_with_one_fault_anywhere)
 {
 	for (size_t at = 0; at < 8; at++) {
 		for (enum fault f = FINE; f < FAULT_MAX; f++) {
@@ -20,7 +18,7 @@ TEST(test_submission_one_fault_at_each_request)
 	}
 }
 
-TEST(test_submission_two_faults_anywhere)
+TEST(test_submission_keeps_the_rule_with_two_faults_anywhere)
 {
 	for (size_t at = 0; at < (size_t)8 * 8; at++) {
 		for (size_t f = 0; f < (size_t)FAULT_MAX * FAULT_MAX; f++) {
@@ -32,7 +30,7 @@ TEST(test_submission_two_faults_anywhere)
 	}
 }
 
-TEST(test_submission_three_faults_in_a_row)
+TEST(test_submission_keeps_the_rule_with_three_faults_in_a_row)
 {
 	for (size_t at = 0; at < 6; at++) {
 		for (size_t f = 0; f < (size_t)FAULT_MAX * FAULT_MAX * FAULT_MAX; f++) {
@@ -45,8 +43,8 @@ TEST(test_submission_three_faults_in_a_row)
 	}
 }
 
-/* From some request on nothing works any more. */
-TEST(test_submission_lasting_fault_from_each_request_on)
+/* All requests from one on fail. */
+TEST(test_submission_keeps_the_rule_with_a_lasting_fault)
 {
 	for (size_t at = 0; at < 8; at++) {
 		for (enum fault f = NOT_SENT; f < IN_THE_WAY; f++) {
@@ -59,8 +57,8 @@ TEST(test_submission_lasting_fault_from_each_request_on)
 	}
 }
 
-/* One request creates all, or nothing, and nothing is started or undone later. */
-TEST(test_submission_in_an_atomic_store)
+/* One request creates all objects or none, and none is started or removed later. */
+TEST(test_submission_to_an_atomic_store_is_one_request)
 {
 	static struct object objects[4];
 	static struct object pod = { KIND_PODTEMPLATE, "worker", { "{}", 2 }, 0 };
@@ -82,16 +80,17 @@ TEST(test_submission_in_an_atomic_store)
 	}
 }
 
-/* ---- what is said ------------------------------------------------------------------ */
+/* ---- answers ------------------------------------------------------------------------------------
+ */
 
-TEST(test_submission_fine)
+TEST(test_submission_without_faults_succeeds)
 {
 	assert_int_equal(fault_at(0, FINE, &FOUR).http, 0);
 	assert_int_equal(fault_at(0, FINE, &ONE).http, 0);
 }
 
-/* Pods of users are checked before anything is created. */
-TEST(test_submission_vets_pods)
+/* Pods of users are checked before any object is created. */
+TEST(test_submission_checks_pods_before_it_creates_objects)
 {
 	struct object pods[] = { { KIND_PODTEMPLATE, "ps", { "{}", 2 }, 0 },
 		                 { KIND_PODTEMPLATE, "worker", { "{}", 2 }, 0 } };
@@ -109,7 +108,7 @@ TEST(test_submission_vets_pods)
 	}
 }
 
-TEST(test_submission_settles_lost_answers)
+TEST(test_submission_succeeds_after_lost_answers)
 {
 	for (size_t at = 0; at < 4; at++) {
 		assert_int_equal(fault_at(at, LOST, &FOUR).http, 0);
@@ -145,7 +144,7 @@ TEST(test_submission_invalid_is_400)
 	assert_string_equal(end.code, "InvalidProtocolError");
 }
 
-TEST(test_submission_500_for_ever_is_500)
+TEST(test_submission_gives_500_after_three_errors_500)
 {
 	WORLD(w);
 	for (size_t i = 0; i < PLAN; i += 2)
@@ -156,15 +155,15 @@ TEST(test_submission_500_for_ever_is_500)
 	check_rule(&w, &ONE, &end);
 }
 
-TEST(test_submission_lost_and_no_get_is_504)
+TEST(test_submission_with_unknown_outcome_is_504)
 {
 	enum fault plan[] = { LOST, NOT_SENT };
 	struct end end = run_plan(plan, 2, &FOUR);
 	assert_int_equal(end.http, 504);
 }
 
-/* There is no right to read Secrets: to POST again tells whether it was made, and not by whom. */
-TEST(test_submission_lost_dependent_and_no_get_is_sent_again)
+/* Without the right to read Secrets, a second POST tells if the Secret exists, not its author. */
+TEST(test_submission_repeats_a_lost_dependent_it_cannot_read)
 {
 	enum fault plan[] = { FINE, LOST_BEFORE, NO_RIGHT };
 	assert_int_equal(run_plan(plan, 3, &FOUR).http, 0);
@@ -180,8 +179,8 @@ TEST(test_submission_failed_rollback_is_504)
 	assert_non_null(strstr(end.text, ID));
 }
 
-/* A uid goes into the bodies of what is owned, as it is. */
-TEST(test_submission_uid_that_is_none_is_504)
+/* The uid is written into the bodies of owned objects without escapes. */
+TEST(test_submission_with_an_invalid_uid_is_504)
 {
 	static const char *const BAD[] = {
 		"",
@@ -199,9 +198,10 @@ TEST(test_submission_uid_that_is_none_is_504)
 	}
 }
 
-/* ---- names that are taken ---------------------------------------------------------- */
+/* ---- names in use -------------------------------------------------------------------------------
+ */
 
-TEST(test_submission_conflict)
+TEST(test_submission_of_an_existing_name_is_409)
 {
 	WORLD(w);
 	add(&w, KIND_FRAMEWORK, "f", OTHER_ID);
@@ -210,18 +210,18 @@ TEST(test_submission_conflict)
 	assert_string_equal(end.code, "ConflictJobError");
 	assert_string_equal(end.text, "Job alice~x already exists.");
 	assert_int_equal(count(&w), 1);
-	assert_int_equal(w.verbs[STORE_GET], 1); /* compared before that was said */
+	assert_int_equal(w.verbs[STORE_GET], 1); /* compared before the answer */
 	assert_int_equal(w.verbs[STORE_DELETE], 0);
 }
 
-TEST(test_submission_409_of_our_own_is_no_conflict)
+TEST(test_submission_ignores_a_409_of_its_own_object)
 {
 	WORLD(w);
 	add(&w, KIND_FRAMEWORK, "f", ID); /* something on the way repeated the POST */
 	assert_int_equal(submit(&w, &ONE, 1000, false).http, 0);
 }
 
-TEST(test_submission_waits_for_the_collector)
+TEST(test_submission_waits_for_the_garbage_collector)
 {
 	WORLD(w);
 	add(&w, KIND_SECRET, "f-configcred", OTHER_ID);
@@ -242,7 +242,7 @@ TEST(test_submission_never_adopts_a_dependent)
 	assert_int_equal(count(&w), 1); /* the foreign one */
 }
 
-TEST(test_submission_replaces_a_priority_class_left_over)
+TEST(test_submission_replaces_a_leftover_priority_class)
 {
 	for (size_t fault = 0; fault < FAULT_MAX; fault++) { /* of its DELETE */
 		WORLD(w);
@@ -260,7 +260,7 @@ TEST(test_submission_replaces_a_priority_class_left_over)
 	}
 }
 
-TEST(test_submission_leaves_the_priority_class_of_others)
+TEST(test_submission_keeps_the_priority_class_of_others)
 {
 	WORLD(w);
 	struct thing *other = add(&w, KIND_PRIORITYCLASS, "f-priority", OTHER_ID);
@@ -272,7 +272,7 @@ TEST(test_submission_leaves_the_priority_class_of_others)
 
 /* ---- dry run, deadline, shutdown --------------------------------------------------- */
 
-TEST(test_submission_dry_run_leaves_nothing)
+TEST(test_submission_dry_run_leaves_no_object)
 {
 	WORLD(w);
 	assert_int_equal(submit(&w, &FOUR, 1000, true).http, 0);
@@ -281,7 +281,7 @@ TEST(test_submission_dry_run_leaves_nothing)
 	assert_int_equal(w.verbs[STORE_PATCH], 0);
 }
 
-TEST(test_submission_dry_run_says_what_is_wrong)
+TEST(test_submission_dry_run_reports_invalid_objects)
 {
 	WORLD(w);
 	w.plan[2] = INVALID;
@@ -289,8 +289,8 @@ TEST(test_submission_dry_run_says_what_is_wrong)
 	assert_int_equal(w.verbs[STORE_DELETE], 0);
 }
 
-/* What stands in the way of a job stands in the way of a dry run, and no more does. */
-TEST(test_submission_dry_run_meets_what_is_left_over)
+/* Exactly the objects that prevent a job also prevent a dry run. */
+TEST(test_submission_dry_run_reports_leftover_objects)
 {
 	static const struct {
 		enum object_kind kind;
@@ -313,8 +313,8 @@ TEST(test_submission_dry_run_meets_what_is_left_over)
 	}
 }
 
-/* Whatever the API server does: nothing is made, and the answer is no riddle. */
-TEST(test_submission_dry_run_one_fault_at_each_request)
+/* With any fault of the API server, no object is created, and the outcome is known. */
+TEST(test_submission_dry_run_creates_nothing_with_any_fault)
 {
 	for (size_t at = 0; at < 5; at++) {
 		for (size_t fault = 0; fault < FAULT_MAX; fault++) {

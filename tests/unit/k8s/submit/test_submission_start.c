@@ -1,7 +1,5 @@
-/*
- * The start of a job whose parts are all made, and the same request sent once more: what was
- * started stays, and what is not started is not said to be.
- */
+/* The start of a job whose objects all exist, and the same request sent once more: a started job
+ * stays, and a job that is not started is never reported as started. */
 #include "base/posix/clock.h"
 #include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/submission_kit.h"
@@ -20,9 +18,9 @@ TEST(test_submission_starts_again_after_conflicts)
 	}
 }
 
-/* Not until the deadline: two answers 409, and a look at whose the name is; another one when it is
- * to be removed. */
-TEST(test_submission_of_which_the_framework_was_replaced_is_503)
+/* The submission does not wait for its deadline: after two answers 409 it reads the Framework of
+ * that name, and again before it removes objects. */
+TEST(test_submission_of_a_replaced_framework_is_503)
 {
 	WORLD(w);
 	w.stolen_at = 4;
@@ -31,7 +29,7 @@ TEST(test_submission_of_which_the_framework_was_replaced_is_503)
 	assert_non_null(strstr(end.text, "deleted while it was being made"));
 	assert_int_equal(w.verbs[STORE_PATCH], 2);
 	assert_int_equal(w.verbs[STORE_GET], 2);
-	assert_true(w.things[0].exists); /* the one of somebody else */
+	assert_true(w.things[0].exists); /* that of another submission */
 	assert_false(w.things[0].started);
 	assert_null(find(&w, KIND_PRIORITYCLASS, "f-priority"));
 }
@@ -42,8 +40,8 @@ TEST(test_submission_start_refused_as_invalid_is_400)
 	assert_int_equal(end.http, 400);
 }
 
-/* Nobody knows whether the PATCH was executed.  If it was, the job runs, and the same request sent
- * once more was told so: it stays. */
+/* The outcome of the PATCH is unknown.  If it was executed, the job runs, and a repeated request
+ * has been answered with success: the job stays. */
 TEST(test_submission_started_by_a_lost_patch_stays)
 {
 	struct end end = fault_at(4, LOST, &FOUR);
@@ -51,8 +49,8 @@ TEST(test_submission_started_by_a_lost_patch_stays)
 	assert_int_equal(fault_at(4, LOST_BEFORE, &FOUR).http, 503);
 }
 
-/* So it is if the PATCH arrives between the look and the removal. */
-TEST(test_submission_started_late_stays)
+/* The same holds if the PATCH arrives between the GET and the removal. */
+TEST(test_submission_started_before_its_removal_stays)
 {
 	WORLD(w);
 	w.plan[4] = LOST_BEFORE;
@@ -62,8 +60,8 @@ TEST(test_submission_started_late_stays)
 	check_rule(&w, &FOUR, &end);
 }
 
-/* 200 is no proof: only an answer that shows our Framework started is. */
-TEST(test_submission_start_answered_and_not_executed_is_sent_again)
+/* A 200 is no proof: the answer must show the Framework of this submission started. */
+TEST(test_submission_repeats_a_start_that_was_not_executed)
 {
 	for (size_t n = 1; n < 6; n++) {
 		WORLD(w);
@@ -76,16 +74,16 @@ TEST(test_submission_start_answered_and_not_executed_is_sent_again)
 	}
 }
 
-/* It was executed, and the answer is something else. */
-TEST(test_submission_start_with_a_strange_answer_is_looked_at)
+/* The PATCH was executed, and the answer is another text. */
+TEST(test_submission_start_with_an_odd_answer_is_verified)
 {
 	enum fault plan[] = { FINE, FINE, FINE, FINE, NO_UID, NO_UID };
 	assert_int_equal(fault_at(4, NO_UID, &FOUR).http, 0);
 	assert_int_equal(run_plan(plan, 6, &FOUR).http, 0);
 }
 
-/* The label that says that it is being made is no proof. */
-TEST(test_submission_without_its_label_is_not_taken_for_started)
+/* The absence of the label rest-lit/creating is no proof of a start. */
+TEST(test_submission_without_its_label_is_not_started)
 {
 	WORLD(w);
 	w.strips_labels = true;
@@ -95,8 +93,8 @@ TEST(test_submission_without_its_label_is_not_taken_for_started)
 	check_rule(&w, &FOUR, &end);
 }
 
-/* What a job that may be running needs is not taken from it. */
-TEST(test_submission_unknown_start_keeps_what_is_needed)
+/* A job that may run keeps its objects. */
+TEST(test_submission_with_unknown_start_removes_nothing)
 {
 	WORLD(w);
 	w.plan[4] = LOST;
@@ -107,7 +105,7 @@ TEST(test_submission_unknown_start_keeps_what_is_needed)
 }
 
 /* A Framework without dependents is started as soon as it exists. */
-TEST(test_submission_refused_but_made_before_stays)
+TEST(test_submission_refused_after_its_creation_stays)
 {
 	WORLD(w);
 	w.plan[0] = LOST_BEFORE;
@@ -143,7 +141,7 @@ static struct end submit_again(struct world *w, const struct repeated *r)
 	return submit_with(w, &FOUR, &opt);
 }
 
-TEST(test_submission_repeated)
+TEST(test_submission_repeated_gives_the_first_job)
 {
 	static const struct repeated CASES[] = {
 		{ "aa-bb", "aa-bb", NOW_S, 0, true, true, false },
@@ -211,8 +209,8 @@ TEST(test_submission_takes_over_an_interrupted_one)
 	}
 }
 
-/* Nothing of this submission stays if it fails. */
-TEST(test_submission_takes_over_with_a_fault)
+/* A submission that fails leaves no object. */
+TEST(test_submission_takes_over_or_leaves_nothing)
 {
 	for (size_t at = 0; at < 10; at++) {
 		for (size_t fault = NOT_SENT; fault < FAULT_MAX; fault++) {
@@ -227,8 +225,8 @@ TEST(test_submission_takes_over_with_a_fault)
 	}
 }
 
-/* The first server goes on between the look and the DELETE: its job is the answer. */
-TEST(test_submission_started_before_it_is_taken_over_stays)
+/* The first server continues between the GET and the DELETE: its job is the answer. */
+TEST(test_submission_started_before_the_take_over_stays)
 {
 	WORLD(w);
 	struct thing *old = interrupted(&w);
@@ -240,7 +238,7 @@ TEST(test_submission_started_before_it_is_taken_over_stays)
 	assert_int_equal(count(&w), 3);
 }
 
-/* A server that is making the job gets some seconds. */
+/* The server that creates the job gets some seconds. */
 TEST(test_submission_waits_before_it_takes_over)
 {
 	for (int late = 0; late < 2; late++) {
@@ -261,7 +259,7 @@ TEST(test_submission_waits_before_it_takes_over)
 	}
 }
 
-TEST(test_submission_takes_over_its_own_installation_only)
+TEST(test_submission_takes_over_only_its_own_installation)
 {
 	WORLD(w);
 	struct thing *old = interrupted(&w);
@@ -271,8 +269,8 @@ TEST(test_submission_takes_over_its_own_installation_only)
 	assert_int_equal(count(&w), 3);
 }
 
-/* It was stopped, and goes on: the job runs, and what it had made itself goes. */
-TEST(test_submission_that_was_taken_over)
+/* This server was stopped and continues: the job runs, and the objects of this server go. */
+TEST(test_submission_taken_over_gives_the_new_job)
 {
 	WORLD(w);
 	w.stolen_at = 4; /* the PATCH */
@@ -285,7 +283,7 @@ TEST(test_submission_that_was_taken_over)
 }
 
 /* The PriorityClass that it finds is that of the new Framework. */
-TEST(test_submission_that_was_taken_over_replaces_nothing)
+TEST(test_submission_taken_over_replaces_no_object)
 {
 	WORLD(w);
 	struct thing *class = add(&w, KIND_PRIORITYCLASS, "f-priority", OTHER_ID);
@@ -300,7 +298,7 @@ TEST(test_submission_that_was_taken_over_replaces_nothing)
 	assert_true(w.things[0].exists);
 }
 
-TEST(test_submission_repeated_says_why)
+TEST(test_submission_repeated_explains_its_error)
 {
 	static const struct {
 		struct repeated repeated;

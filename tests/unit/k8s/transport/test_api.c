@@ -1,10 +1,11 @@
-/* The store behind an API server, against a server that misbehaves. */
+/* The store of an API server, with a server that misbehaves. */
 #include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/api_kit.h"
 
-/* ---- what is sent ------------------------------------------------------------------ */
+/* ---- requests -----------------------------------------------------------------------------------
+ */
 
-TEST(test_create_sends)
+TEST(test_create_sends_the_whole_body_with_the_token)
 {
 	START({ ANSWER, CREATED });
 	struct store_request r = request(STORE_CREATE, 5000);
@@ -27,7 +28,7 @@ TEST(test_create_sends)
 	not_sent(0, "Accept-Encoding:");
 }
 
-TEST(test_other_verbs_send)
+TEST(test_other_verbs_send_the_expected_requests)
 {
 	START({ ANSWER, FINE });
 	act(STORE_PATCH, 5000);
@@ -51,7 +52,7 @@ TEST(test_other_verbs_send)
 	assert_int_equal(server.most, 1); /* the connection is kept */
 }
 
-TEST(test_list_sends)
+TEST(test_list_sends_the_query_and_the_accept_header)
 {
 	START({ ANSWER, FINE });
 	struct store_request r = request(STORE_LIST, 5000);
@@ -66,7 +67,7 @@ TEST(test_list_sends)
 	sent(1, "Accept: application/json\r\n");
 }
 
-TEST(test_whole_object_of_another_namespace)
+TEST(test_whole_objects_are_read_of_another_namespace)
 {
 	START({ ANSWER, FINE });
 	struct store_request r = request(STORE_GET, 5000);
@@ -90,7 +91,7 @@ TEST(test_token_review_has_no_name_and_no_namespace)
 	sent(0, "Accept: application/json\r\n");
 }
 
-TEST(test_date_of_the_answer)
+TEST(test_date_of_the_answer_is_read)
 {
 	START({ ANSWER, HEAD("200 OK", "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n", "49") OBJECT },
 	      { ANSWER, FINE }, { ANSWER, HEAD("200 OK", "Date: yesterday\r\n", "49") OBJECT },
@@ -136,7 +137,7 @@ static void outcome_is(enum store_verb verb, const char *answer, enum store_outc
 	server.port = 0;
 	server_start(&server, script, 1);
 	open_store();
-	/* What is tried till the end of its time takes all of it. */
+	/* Requests repeated until their deadline take all of that time, so it is short. */
 	bool till_the_end = expected == STORE_BUSY || expected == STORE_AMBIGUOUS;
 	struct kept k = act(verb, till_the_end ? 1000 : 20000);
 	if (k.outcome != expected)
@@ -145,7 +146,7 @@ static void outcome_is(enum store_verb verb, const char *answer, enum store_outc
 	stop();
 }
 
-TEST(test_outcomes)
+TEST(test_outcomes_follow_status_and_verb)
 {
 	/* clang-format off */
 	static const struct {
@@ -222,7 +223,7 @@ TEST(test_message_never_quotes_the_server)
 
 /* ---- the token, the environment, the bounds ---------------------------------------- */
 
-TEST(test_token_rotates)
+TEST(test_token_is_read_again_when_its_file_changes)
 {
 	START({ ANSWER, FINE });
 	act(STORE_GET, 2000);
@@ -282,14 +283,14 @@ TEST(test_cookies_are_not_kept)
 	not_sent(1, "Cookie");
 }
 
-/* What says that it is compressed is taken as it is: nothing small becomes large here. */
-TEST(test_nothing_is_inflated)
+/* A compressed answer is taken as it is, so that a small one cannot become large. */
+TEST(test_answers_are_not_decompressed)
 {
 	START({ ANSWER, HEAD("200 OK", "Content-Encoding: gzip\r\n", "49") OBJECT });
 	assert_string_equal(act(STORE_GET, 2000).uid, "u-1");
 }
 
-TEST(test_a_list_may_be_longer)
+TEST(test_lists_may_be_larger_than_other_answers)
 {
 	static char text[40000];
 	int head =
@@ -300,7 +301,7 @@ TEST(test_a_list_may_be_longer)
 	assert_int_equal(act(STORE_GET, 5000).outcome, STORE_REFUSED);
 }
 
-TEST(test_in_flight_is_bounded)
+TEST(test_requests_in_flight_are_bounded)
 {
 	static const struct step HANGING[] = { { HANG, NULL } };
 	struct store_limits limits = { 3, 10, 10000, 100 };
@@ -323,7 +324,7 @@ TEST(test_in_flight_is_bounded)
 	stop();
 }
 
-TEST(test_free_answers_what_is_under_way)
+TEST(test_store_free_answers_requests_in_flight)
 {
 	START({ HANG, NULL });
 	struct kept *k = calloc(2, sizeof(*k));
@@ -341,7 +342,7 @@ TEST(test_free_answers_what_is_under_way)
 	free(k);
 }
 
-TEST(test_no_descriptor_is_left)
+TEST(test_store_free_closes_all_descriptors)
 {
 	size_t before = open_files();
 	for (int i = 0; i < 3; i++) {

@@ -67,7 +67,7 @@ static bool readable(int ms)
 	return poll(&p, 1, ms) == 1;
 }
 
-TEST(test_a_kept_connection_stays_in_the_epoll_set)
+TEST(test_kept_connections_stay_in_the_epoll_set)
 {
 	START({ ANSWER, CREATED });
 	assert_int_equal(counted(request(STORE_CREATE, 25000)).outcome, STORE_OK);
@@ -80,8 +80,8 @@ TEST(test_a_kept_connection_stays_in_the_epoll_set)
 	assert_int_equal(server.most, 1);
 }
 
-/* Then libcurl does not wait for it, and the idle connection is watched for writing. */
-TEST(test_an_answer_that_is_there_at_once)
+/* libcurl does not wait for such an answer, and the idle connection is watched for writing. */
+TEST(test_answers_that_arrive_at_once_need_few_calls)
 {
 	START({ ANSWER, CREATED });
 	answer_awaited = true;
@@ -97,7 +97,7 @@ TEST(test_an_answer_that_is_there_at_once)
 }
 
 /* Headers and body, of one piece or of several. */
-TEST(test_a_request_is_sent_by_one_call)
+TEST(test_requests_are_sent_by_one_call)
 {
 	START({ ANSWER, CREATED });
 	struct store_request r = request(STORE_CREATE, 25000);
@@ -116,8 +116,8 @@ TEST(test_a_request_is_sent_by_one_call)
 	assert_int_equal(sends, 1);
 }
 
-/* What store_start starts is sent before the loop waits. */
-TEST(test_a_request_is_sent_at_once)
+/* store_start sends the requests before the loop waits. */
+TEST(test_requests_are_sent_before_the_loop_waits)
 {
 	START({ ANSWER, CREATED });
 	assert_int_equal(counted(request(STORE_CREATE, 25000)).outcome, STORE_OK);
@@ -128,8 +128,8 @@ TEST(test_a_request_is_sent_at_once)
 	free(k);
 }
 
-/* The end of an idle connection wakes the loop once, not for ever. */
-TEST(test_an_idle_connection_that_ends_is_watched_no_longer)
+/* The end of an idle connection wakes the loop once. */
+TEST(test_idle_connections_that_end_are_watched_no_longer)
 {
 	START({ ANSWER, CREATED });
 	assert_int_equal(counted(request(STORE_CREATE, 25000)).outcome, STORE_OK);
@@ -146,9 +146,9 @@ TEST(test_an_idle_connection_that_ends_is_watched_no_longer)
 	assert_int_equal(sends, 1); /* nothing on the old connection */
 }
 
-/* A request for a connection that has ended is not sent again when the store is freed.  Bytes that
- * nobody asked for end a connection, too; libcurl 7 would use it again. */
-TEST(test_a_store_is_freed_before_a_request_is_sent_again)
+/* A request of an ended connection is not sent again when the store is freed.  Unrequested bytes
+ * end a connection, too; libcurl 7 would use it again. */
+TEST(test_store_free_does_not_repeat_requests)
 {
 	START({ ANSWER, CREATED });
 	assert_int_equal(counted(request(STORE_CREATE, 25000)).outcome, STORE_OK);
@@ -162,8 +162,8 @@ TEST(test_a_store_is_freed_before_a_request_is_sent_again)
 	free(k);
 }
 
-/* The number of a descriptor is used again: the new connection is watched as well. */
-TEST(test_new_connections_are_watched)
+/* The new connection has the number of the former descriptor. */
+TEST(test_new_connections_with_a_reused_descriptor_are_watched)
 {
 	START({ CUT, HEAD("200 OK", "Connection: close\r\n", "49") OBJECT });
 	for (int i = 0; i < 5; i++) {

@@ -1,4 +1,4 @@
-/* The store keeps deadlines by its own clock, even if libcurl forgets to wake up for them. */
+/* The store keeps deadlines by its own clock, even if libcurl sets no timer for them. */
 #include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/api_kit.h"
 
@@ -6,7 +6,7 @@
 #include <dlfcn.h>
 #include <stdarg.h>
 
-/* Stands before the library's: no timer is ever told. */
+/* Replaces the function of the library: no timer is ever set. */
 CURLMcode(curl_multi_setopt)(CURLM *multi, CURLMoption option, ...)
 {
 	CURLMcode (*real)(CURLM *, CURLMoption, ...);
@@ -20,7 +20,7 @@ CURLMcode(curl_multi_setopt)(CURLM *multi, CURLMoption option, ...)
 	return option == CURLMOPT_TIMERFUNCTION ? CURLM_OK : real(multi, option, value);
 }
 
-TEST(test_lost_timer)
+TEST(test_deadlines_hold_without_the_timer_of_libcurl)
 {
 	START({ HANG, NULL });
 	struct kept k = act(STORE_GET, 300);

@@ -1,19 +1,19 @@
-/* The store behind an API server: answers that do not come, and what is tried again. */
+/* The store of an API server: missing answers and repeated requests. */
 #include "base/posix/clock.h"
 #include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/api_kit.h"
 
 /* ---- answers that do not come ------------------------------------------------------ */
 
-TEST(test_create_shut_is_ambiguous_and_not_repeated)
+TEST(test_create_without_an_answer_is_ambiguous_and_not_repeated)
 {
 	START({ SHUT, NULL });
 	assert_int_equal(act(STORE_CREATE, 2000).outcome, STORE_AMBIGUOUS);
 	assert_int_equal(server.requests, 1);
 }
 
-/* libcurl repeats here by itself, if it is let. */
-TEST(test_create_shut_on_a_kept_connection_is_not_repeated)
+/* libcurl would repeat this request by itself. */
+TEST(test_create_on_a_closed_kept_connection_is_not_repeated)
 {
 	START({ ANSWER, FINE }, { SHUT, NULL }, { ANSWER, CREATED });
 	assert_int_equal(act(STORE_GET, 2000).outcome, STORE_OK);
@@ -22,7 +22,7 @@ TEST(test_create_shut_on_a_kept_connection_is_not_repeated)
 }
 
 /* libcurl's error is that of the second connection then. */
-TEST(test_create_shut_by_a_server_that_leaves_is_ambiguous)
+TEST(test_create_on_a_server_that_stops_is_ambiguous)
 {
 	START({ ANSWER, FINE }, { LEAVE, NULL });
 	assert_int_equal(act(STORE_GET, 2000).outcome, STORE_OK);
@@ -30,21 +30,21 @@ TEST(test_create_shut_by_a_server_that_leaves_is_ambiguous)
 	assert_int_equal(server.requests, 2);
 }
 
-TEST(test_create_cut_is_ambiguous)
+TEST(test_create_with_a_truncated_answer_is_ambiguous)
 {
 	START({ CUT, HEAD("201 Created", "", "500") "{\"metadata\"" });
 	assert_int_equal(act(STORE_CREATE, 2000).outcome, STORE_AMBIGUOUS);
 	assert_int_equal(server.requests, 1);
 }
 
-TEST(test_garbage_is_no_success)
+TEST(test_answers_that_are_not_http_are_no_success)
 {
 	START({ CUT, "what a nice day\r\n" });
 	assert_int_equal(act(STORE_CREATE, 2000).outcome, STORE_AMBIGUOUS);
 	assert_int_equal(act(STORE_GET, 300).outcome, STORE_BUSY);
 }
 
-TEST(test_hang_ends_at_the_deadline)
+TEST(test_requests_without_an_answer_end_at_the_deadline)
 {
 	START({ HANG, NULL });
 	int64_t from = clock_ms();
@@ -94,7 +94,7 @@ TEST(test_large_announced_answer_is_cut)
 
 /* ---- trying again ------------------------------------------------------------------ */
 
-TEST(test_busy_is_tried_again)
+TEST(test_requests_to_a_busy_server_are_repeated)
 {
 	START({ ANSWER, EMPTY("503 Busy") }, { ANSWER, EMPTY("429 Busy") }, { ANSWER, CREATED });
 	assert_int_equal(act(STORE_CREATE, 25000).outcome, STORE_OK);
@@ -119,14 +119,14 @@ TEST(test_retry_after_beyond_the_deadline_ends_it)
 	assert_in_range(clock_ms() - from, 0, 1890);
 }
 
-TEST(test_403_of_a_server_that_starts_is_tried_again)
+TEST(test_403_of_a_server_that_starts_is_repeated)
 {
 	START({ ANSWER, EMPTY("403 Forbidden") }, { ANSWER, EMPTY("404 Not Found") },
 	      { ANSWER, CREATED });
 	assert_int_equal(act(STORE_CREATE, 25000).outcome, STORE_OK);
 }
 
-TEST(test_403_for_good_is_reported_soon)
+TEST(test_lasting_403_is_reported_before_the_deadline)
 {
 	START({ ANSWER, EMPTY("403 Forbidden") });
 	int64_t from = clock_ms();
@@ -137,7 +137,7 @@ TEST(test_403_for_good_is_reported_soon)
 	assert_int_equal(server.requests, before + 1); /* the connection is not new any more */
 }
 
-/* Of a request that nobody waits for, the first answer counts. */
+/* The first answer to a request without a waiting client counts. */
 TEST(test_403_of_a_look_is_final)
 {
 	START({ ANSWER, EMPTY("403 Forbidden") }, { ANSWER, FINE });
@@ -147,8 +147,8 @@ TEST(test_403_of_a_look_is_final)
 	assert_int_equal(server.requests, 1);
 }
 
-/* A server that has just come back knows its rules later than its callers. */
-TEST(test_403_after_an_outage_is_tried_again_for_longer)
+/* A server that has just started answers before it has loaded its RBAC rules. */
+TEST(test_403_after_an_outage_is_repeated_for_longer)
 {
 	static const struct step LOADING[] = { { ANSWER, EMPTY("403 Forbidden") },
 		                               { ANSWER, EMPTY("403 Forbidden") },
@@ -171,17 +171,16 @@ TEST(test_retry_after_is_bounded)
 	assert_in_range(clock_ms() - from, 2000, 20000);
 }
 
-/* To settle and to undo there are five seconds, and an API server that is busy says five, or more.
- */
-TEST(test_retry_after_leaves_time_to_undo)
+/* A removal has five seconds, and a busy API server sends `Retry-After: 5` or more. */
+TEST(test_retry_after_leaves_time_for_the_removal)
 {
 	START({ ANSWER, HEAD("429 Busy", "Retry-After: 5\r\n", "0") }, { ANSWER, FINE });
 	assert_int_equal(act(STORE_DELETE, 5000).outcome, STORE_OK);
 	assert_int_equal(server.requests, 2);
 }
 
-/* Fifty that want the same thing from a server which hangs up on everybody. */
-TEST(test_no_storm_of_requests)
+/* Fifty equal requests to a server that closes each connection. */
+TEST(test_failed_requests_are_repeated_few_at_a_time)
 {
 	static const struct step FINE_STEP[] = { { ANSWER, FINE } };
 	START({ DROP, NULL });
@@ -215,7 +214,7 @@ TEST(test_406_asks_for_whole_objects)
 	sent(2, "Accept: application/json\r\n");
 }
 
-TEST(test_nobody_listens)
+TEST(test_closed_port_is_busy_after_the_deadline)
 {
 	START({ ANSWER, FINE });
 	server_stop(&server);
@@ -227,7 +226,7 @@ TEST(test_nobody_listens)
 	close_store();
 }
 
-TEST(test_server_that_comes_late)
+TEST(test_requests_wait_for_a_server_that_starts_late)
 {
 	static const struct step FINE_STEP[] = { { ANSWER, CREATED } };
 	START({ ANSWER, FINE });
@@ -246,7 +245,7 @@ TEST(test_server_that_comes_late)
 	free(k);
 }
 
-TEST(test_dropped_connection_is_tried_again)
+TEST(test_requests_of_a_dropped_connection_are_repeated)
 {
 	START({ DROP, NULL }, { ANSWER, FINE });
 	assert_int_equal(act(STORE_GET, 25000).outcome, STORE_OK);

@@ -1,4 +1,4 @@
-/* Back-off of everybody, and coming back one by one. */
+/* Back-off of all requests of a store, and the gradual return. */
 #include "tests/unit/base/cmocka.h"
 
 #include "k8s/transport/store_internal.h"
@@ -38,14 +38,14 @@ CASE(test_backoff_is_jittered)
 	fail_msg("a hundred times the same");
 }
 
-CASE(test_all_is_well_at_first)
+CASE(test_backoff_has_no_pause_at_first)
 {
 	assert_int_equal(r.at_once, 16);
 	assert_int_equal(r.until_ms, 0);
 	assert_false(backoff_is_settling(&r, 5000));
 }
 
-CASE(test_many_failures_at_once_are_one)
+CASE(test_failures_at_the_same_time_count_once)
 {
 	for (int i = 0; i < 16; i++)
 		note(API_AWAY, 1000 + i);
@@ -53,7 +53,7 @@ CASE(test_many_failures_at_once_are_one)
 	assert_int_equal(r.at_once, BACKOFF_PROBES);
 }
 
-CASE(test_pauses_grow)
+CASE(test_pauses_grow_with_each_failure)
 {
 	int64_t now = 1000;
 	for (int i = 0; i < 10; i++) {
@@ -64,7 +64,7 @@ CASE(test_pauses_grow)
 	assert_in_range(now, 1000 + 7500 * 3 / 4, 1000 + 7500 * 5 / 4);
 }
 
-CASE(test_comes_back_step_by_step)
+CASE(test_concurrency_doubles_after_an_outage)
 {
 	static const size_t STEPS[] = { 4, 8, 16, 16 };
 	note(API_AWAY, 1000);
@@ -76,7 +76,7 @@ CASE(test_comes_back_step_by_step)
 	assert_in_range(r.until_ms, 3075, 3125); /* and not the second pause in a row */
 }
 
-CASE(test_busy_halves)
+CASE(test_busy_answers_halve_the_concurrency)
 {
 	static const size_t STEPS[] = { 8, 4, 2, 2 };
 	int64_t now = 1000;
@@ -87,14 +87,14 @@ CASE(test_busy_halves)
 	}
 }
 
-CASE(test_silence_says_nothing)
+CASE(test_requests_without_an_answer_change_nothing)
 {
 	note(API_UNKNOWN, 1000);
 	assert_int_equal(r.at_once, 16);
 	assert_int_equal(r.until_ms, 0);
 }
 
-CASE(test_one_at_most)
+CASE(test_concurrency_of_one_stays_one)
 {
 	r = BACKOFF_INIT(1);
 	note(API_AWAY, 1000);
@@ -103,14 +103,14 @@ CASE(test_one_at_most)
 	assert_int_equal(r.at_once, 1);
 }
 
-CASE(test_settling_after_a_connection)
+CASE(test_backoff_is_settling_after_a_new_connection)
 {
 	backoff_note(&r, API_ANSWERS, true, 1000);
 	assert_true(backoff_is_settling(&r, 1999));
 	assert_false(backoff_is_settling(&r, 2000));
 }
 
-CASE(test_settling_after_an_outage)
+CASE(test_backoff_is_settling_after_an_outage)
 {
 	note(API_AWAY, 1000);
 	note(API_ANSWERS, 2000);

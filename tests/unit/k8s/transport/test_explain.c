@@ -1,5 +1,5 @@
-/* What people are told of the refusals of a real API server: tests/data/apiserver, recorded by
- * tests/e2e/refusals.py. */
+/* Messages about refusals of a real API server (tests/data/apiserver, recorded by
+ * tests/e2e/refusals.py). */
 #include "base/posix/clock.h"
 #include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/kit.h"
@@ -7,7 +7,7 @@
 #include "k8s/transport/reply.h"
 #include "tests/unit/k8s/fault_server.h"
 
-/* A request, how it was answered, and what is to come of it. */
+/* A request, its answer, and the expected message. */
 struct refusal {
 	const char *recorded; /* the name of the file; its first three digits are the status */
 	enum store_verb verb;
@@ -104,7 +104,7 @@ static void explain_recorded(const struct refusal *x, struct err *e)
 		                        .deadline_ms = clock_ms() + 10000,
 		                        .done = explained,
 		                        .arg = e };
-	/* The answer is about a body of this size; what is in it does not count. */
+	/* The answer depends on the size of the body, not on its content. */
 	FREE_AUTO char *body = xcalloc(1, x->bytes + 1);
 	memset(body, 'x', x->bytes);
 	asked.body[0] = (struct span){ body, x->bytes < 100 ? x->bytes : 100 };
@@ -116,7 +116,7 @@ static void explain_recorded(const struct refusal *x, struct err *e)
 	server_stop(&server);
 }
 
-TEST(test_refusals)
+TEST(test_refusals_are_explained_without_secrets)
 {
 	for (size_t i = 0; i < sizeof(REFUSALS) / sizeof(REFUSALS[0]); i++) {
 		const struct refusal *x = &REFUSALS[i];
@@ -133,8 +133,8 @@ TEST(test_refusals)
 	}
 }
 
-/* Whatever the version says: half of a megabyte more than etcd takes is why. */
-TEST(test_500_to_a_large_object_in_other_words)
+/* The text of the answer differs by version; the size is half a megabyte above etcd's limit. */
+TEST(test_large_object_refused_with_500_is_413)
 {
 	ERR_AUTO e = { 0 };
 	char body[1] = "";

@@ -1,4 +1,4 @@
-/* Whose turn it is. */
+/* The order of requests of several users. */
 #include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/kit.h"
 
@@ -58,8 +58,8 @@ CASE(test_users_take_turns)
 	assert_int_equal(queue.n, 0);
 }
 
-/* Who comes back at once has had his turn. */
-CASE(test_who_comes_again_goes_to_the_end)
+/* A user that returns at once has had its turn. */
+CASE(test_users_that_return_go_to_the_end)
 {
 	wait_for(0, "alice", 1);
 	wait_for(1, "bob", 1);
@@ -69,7 +69,7 @@ CASE(test_who_comes_again_goes_to_the_end)
 	assert_int_equal(next(), 2);
 }
 
-CASE(test_held_counts_till_leave)
+CASE(test_held_counts_requests_until_they_leave)
 {
 	wait_for(0, "alice", 1);
 	wait_for(1, "alice", 1);
@@ -83,7 +83,7 @@ CASE(test_held_counts_till_leave)
 	assert_int_equal(fair_queue_held(&queue, "alice"), 0);
 }
 
-CASE(test_name_is_copied)
+CASE(test_queue_copies_the_name_of_the_user)
 {
 	char user[] = "alice";
 	wait_for(0, user, 1);
@@ -94,7 +94,7 @@ CASE(test_name_is_copied)
 	assert_int_equal(next(), 1);
 }
 
-CASE(test_expire_takes_out_what_is_late)
+CASE(test_expire_removes_requests_past_their_deadline)
 {
 	struct pending_list late = { 0 };
 	wait_for(0, "alice", 10);
@@ -114,8 +114,8 @@ CASE(test_expire_takes_out_what_is_late)
 	assert_true(fair_queue_expire(&queue, 99, &late) == INT64_MAX);
 }
 
-/* More users than buckets: everybody's requests are his. */
-CASE(test_many_users)
+/* There are more users than buckets; requests stay separate. */
+CASE(test_many_users_have_separate_counts)
 {
 	static struct pending crowd[CROWD];
 	static char names[CROWD][16];

@@ -1,12 +1,12 @@
-/* A document that is asked for again and again: how often, where, and what is refused at start.
- * What it does with the answers of a service is seen in tests/http/hived.py. */
+/* A document that is polled: the pauses, the address, and errors at start.
+ * tests/http/hived.py tests the answers of a service. */
 #include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/kit.h"
 
 #include "k8s/http/endpoint.h"
 #include "k8s/http/http_client.h"
 
-TEST(test_pause_doubles)
+TEST(test_fetch_pause_doubles_after_failures)
 {
 	static const struct {
 		int64_t interval_ms;
@@ -22,11 +22,10 @@ TEST(test_pause_doubles)
 		assert_int_equal(fetch_pause_ms(T[i].interval_ms, T[i].failures), T[i].pause_ms);
 }
 
-TEST(test_addresses)
+TEST(test_addresses_with_secrets_must_be_https)
 {
 	static const struct {
-		const char *text, *secrets,
-		    *none; /* as it is read if secrets are told, and if not */
+		const char *text, *secrets, *none; /* with secrets, and without */
 	} T[] = {
 		{ "https://a:30096/x/", "https://a:30096/x", "https://a:30096/x" },
 		{ " http://127.0.0.1:80 ", "http://127.0.0.1:80", "http://127.0.0.1:80" },
@@ -82,7 +81,7 @@ static void refused(const char *url, const char *ca_file, const char *word)
 	assert_null(strstr(err_msg(&e), "geheim"));
 }
 
-TEST(test_refused)
+TEST(test_invalid_addresses_and_files_are_refused)
 {
 	refused("ftp://a", "", "must start with https:// or http://");
 	refused("http://user:geheim@a", "", "HOST");

@@ -1,4 +1,4 @@
-/* Logging in: what is taken from a kubeconfig, from options, from a pod; what is refused. */
+/* Logins from a kubeconfig, from options and from a pod, and their errors. */
 #include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/kit.h"
 
@@ -101,7 +101,7 @@ static void header_is(struct login *l, const char *line)
 
 #define CASE(name) TEST_WITH(name, setup, teardown)
 
-CASE(test_kubeconfig_token)
+CASE(test_kubeconfig_token_becomes_a_header)
 {
 	struct login_options o = { .kubeconfig = kubeconfig(SERVER, "    token: hunter2\n") };
 	LOGIN_AUTO *l = login_ok(&o);
@@ -111,7 +111,7 @@ CASE(test_kubeconfig_token)
 	header_is(l, "Authorization: Bearer hunter2");
 }
 
-CASE(test_kubeconfig_files_are_relative_to_it)
+CASE(test_kubeconfig_paths_are_relative_to_the_file)
 {
 	file("ca.pem", PEM_TEXT);
 	file("key.pem", PEM_TEXT "key");
@@ -127,7 +127,7 @@ CASE(test_kubeconfig_files_are_relative_to_it)
 	assert_non_null(strstr(login_describe(l), "client certificate"));
 }
 
-CASE(test_kubeconfig_inline_data)
+CASE(test_kubeconfig_inline_data_is_decoded)
 {
 	struct login_options o = { .kubeconfig = kubeconfig(
 				       SERVER "    certificate-authority-data: " PEM_BASE64 "\n",
@@ -138,7 +138,7 @@ CASE(test_kubeconfig_inline_data)
 	memory_is(l->key.path, PEM_TEXT);
 }
 
-CASE(test_kubeconfig_token_file)
+CASE(test_kubeconfig_token_file_is_trimmed)
 {
 	file("tok", "  abc.def\n");
 	struct login_options o = { .kubeconfig = kubeconfig(SERVER, "    tokenFile: tok\n") };
@@ -146,7 +146,7 @@ CASE(test_kubeconfig_token_file)
 	header_is(l, "Authorization: Bearer abc.def");
 }
 
-CASE(test_kubeconfig_other_context)
+CASE(test_kubeconfig_context_is_chosen_by_the_option)
 {
 	struct login_options o = { .kubeconfig = kubeconfig(SERVER, "    token: t\n"),
 		                   .context = "there" };
@@ -158,7 +158,7 @@ CASE(test_kubeconfig_other_context)
 	login_fails(&o, "no context \"nobody\"");
 }
 
-CASE(test_kubeconfig_option_wins_over_its_namespace)
+CASE(test_kubeconfig_namespace_is_overridden_by_the_option)
 {
 	struct login_options o = { .kubeconfig = kubeconfig(SERVER, "    token: t\n"),
 		                   .namespace_name = "other" };
@@ -166,7 +166,7 @@ CASE(test_kubeconfig_option_wins_over_its_namespace)
 	assert_string_equal(login_namespace(l), "other");
 }
 
-CASE(test_kubeconfig_refuses)
+CASE(test_kubeconfig_refuses_unsupported_keys)
 {
 	/* clang-format off */
 	static const struct { const char *cluster, *user, *why; } T[] = {
@@ -207,7 +207,7 @@ CASE(test_kubeconfig_refuses)
 	}
 }
 
-CASE(test_kubeconfig_false_is_no_insecurity)
+CASE(test_kubeconfig_may_say_that_tls_is_verified)
 {
 	struct login_options o = { .kubeconfig =
 		                       kubeconfig(SERVER "    insecure-skip-tls-verify: false\n",
@@ -215,7 +215,7 @@ CASE(test_kubeconfig_false_is_no_insecurity)
 	login_free(login_ok(&o));
 }
 
-CASE(test_kubeconfig_broken_file)
+CASE(test_kubeconfig_that_is_broken_is_refused)
 {
 	struct login_options o = { .kubeconfig = file("config", "a: b: hunter2\n") };
 	login_fails(&o, "is not YAML");
@@ -241,7 +241,7 @@ CASE(test_options_loopback_may_be_http)
 	}
 }
 
-CASE(test_options_contradict)
+CASE(test_options_that_contradict_are_refused)
 {
 	struct login_options o = { .apiserver = "https://h", .kubeconfig = "/x" };
 	login_fails(&o, "not both");
@@ -249,14 +249,14 @@ CASE(test_options_contradict)
 	login_fails(&o, "namespace");
 }
 
-CASE(test_nothing_given_outside_of_a_pod)
+CASE(test_login_without_options_needs_a_pod)
 {
 	struct login_options o = { 0 };
 	set_env("KUBERNETES_SERVICE_HOST", NULL);
 	login_fails(&o, "this is not a pod");
 }
 
-CASE(test_in_cluster)
+CASE(test_in_cluster_login_reads_the_files_of_the_pod)
 {
 	ERR_AUTO e = { 0 };
 	SOURCE_AUTO s = { 0 };
@@ -270,7 +270,7 @@ CASE(test_in_cluster)
 	set_env("KUBERNETES_SERVICE_HOST", NULL);
 }
 
-CASE(test_login_scrubs_the_environment)
+CASE(test_login_removes_variables_of_proxies_and_keys)
 {
 	set_env("SSLKEYLOGFILE", "/tmp/keys");
 	set_env("https_proxy", "http://p");
@@ -312,7 +312,7 @@ CASE(test_refresh_takes_a_new_ca)
 	memory_is(l->ca.path, PEM_TEXT); /* it may still be being written */
 	login_refresh(l);
 	memory_is(l->ca.path, PEM_NEW);
-	assert_string_equal(l->ca.path, path); /* handles need not be told */
+	assert_string_equal(l->ca.path, path); /* handles need no update */
 	memory_is(l->cert.path, PEM_TEXT);
 }
 
@@ -330,7 +330,7 @@ CASE(test_refresh_takes_certificate_and_key_together)
 	memory_is(l->key.path, PEM_NEW "key");
 }
 
-CASE(test_refresh_does_not_take_half_a_file)
+CASE(test_refresh_keeps_the_ca_while_its_file_is_incomplete)
 {
 	LOGIN_AUTO *l = login_with_files();
 	static const char *const BAD[] = { "", "-----BEGIN CERTIFICATE-----\nBB", "nothing" };
@@ -346,7 +346,7 @@ CASE(test_refresh_does_not_take_half_a_file)
 	memory_is(l->ca.path, PEM_TEXT);
 }
 
-CASE(test_refresh_leaves_no_descriptor)
+CASE(test_refresh_leaves_no_descriptor_open)
 {
 	size_t before = open_files();
 	struct login *l = login_with_files();
@@ -396,7 +396,7 @@ CASE(test_header_is_written_once_per_token)
 	str_wipe(&h.line);
 }
 
-CASE(test_token_end)
+CASE(test_token_end_is_read_from_the_claims)
 {
 	static const struct {
 		const char *token;
@@ -418,10 +418,10 @@ CASE(test_token_end)
 	}
 }
 
-CASE(test_no_descriptor_is_left)
+CASE(test_login_free_closes_all_descriptors)
 {
 	size_t before = open_files();
-	test_kubeconfig_inline_data(NULL);
-	test_kubeconfig_refuses(NULL);
+	test_kubeconfig_inline_data_is_decoded(NULL);
+	test_kubeconfig_refuses_unsupported_keys(NULL);
 	assert_int_equal(open_files(), before);
 }

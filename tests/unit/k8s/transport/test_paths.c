@@ -1,4 +1,4 @@
-/* Paths of the API, and what may not become one. */
+/* Paths of the API, and names that are refused. */
 #include "tests/unit/base/cmocka.h"
 
 #include "k8s/transport/paths.h"
@@ -10,7 +10,7 @@ static void path_is(enum object_kind kind, const char *name, const char *expecte
 	assert_string_equal(str_c(&out), expected);
 }
 
-TEST(test_path_write_object)
+TEST(test_path_write_gives_the_path_of_an_object)
 {
 	path_is(KIND_FRAMEWORK, "abc",
 	        "/apis/frameworkcontroller.microsoft.com/v1/namespaces/jobs/frameworks/abc");
@@ -19,12 +19,12 @@ TEST(test_path_write_object)
 	path_is(KIND_CONFIGMAP, "a.b", "/api/v1/namespaces/jobs/configmaps/a.b");
 }
 
-TEST(test_path_write_collection)
+TEST(test_path_write_gives_the_path_of_a_collection)
 {
 	path_is(KIND_SECRET, NULL, "/api/v1/namespaces/jobs/secrets");
 }
 
-TEST(test_path_write_cluster_scoped)
+TEST(test_path_write_leaves_out_the_namespace_of_cluster_kinds)
 {
 	path_is(KIND_PRIORITYCLASS, "p", "/apis/scheduling.k8s.io/v1/priorityclasses/p");
 	path_is(KIND_ACCESS_REVIEW, NULL, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews");
@@ -32,7 +32,7 @@ TEST(test_path_write_cluster_scoped)
 	path_is(KIND_API_GROUP, NULL, "/apis/frameworkcontroller.microsoft.com");
 }
 
-TEST(test_path_write_refuses_names)
+TEST(test_path_write_refuses_invalid_names)
 {
 	static const char *const BAD[] = {
 		"",     ".",        "..",  "a/b",   "../../kube-system/secrets/x",
@@ -48,7 +48,7 @@ TEST(test_path_write_refuses_names)
 	}
 }
 
-TEST(test_segment_ok_length)
+TEST(test_segment_ok_takes_253_bytes)
 {
 	char name[255];
 	memset(name, 'a', 254);
@@ -58,7 +58,7 @@ TEST(test_segment_ok_length)
 	assert_true(segment_ok(name));
 }
 
-TEST(test_resource_name_group)
+TEST(test_resource_name_has_the_group)
 {
 	STR_AUTO out = STR_INIT(256);
 	resource_name(&out, KIND_PRIORITYCLASS);

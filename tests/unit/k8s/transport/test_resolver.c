@@ -1,5 +1,5 @@
-/* A resolver that hangs must not hang the loop.  This program has its own getaddrinfo, which
- * libcurl then calls. */
+/* A resolver that hangs must not hang the loop.  This program defines getaddrinfo, which libcurl
+ * calls. */
 #include "base/posix/clock.h"
 #include "tests/unit/k8s/kit.h"
 
@@ -14,7 +14,7 @@ enum { HANGS_S = 20, DEADLINE_MS = 300, FREEING_MS = 300 };
 static sem_t asked, released;
 static atomic_bool returned;
 
-/* Hangs until it is released, or for so long that nobody could have waited for it. */
+/* Hangs until it is released, or for longer than any caller waits. */
 int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
                 struct addrinfo **found)
 {
@@ -31,7 +31,7 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
 	return EAI_AGAIN;
 }
 
-TEST(test_a_resolver_that_hangs_is_not_waited_for)
+TEST(test_store_does_not_wait_for_a_resolver_that_hangs)
 {
 	ERR_AUTO e = { 0 };
 	struct login_options o = { .apiserver = "https://hangs.invalid" };
@@ -51,7 +51,7 @@ TEST(test_a_resolver_that_hangs_is_not_waited_for)
 	login_free(login);
 	(void)sem_wait(&asked); /* it was called at all */
 	(void)sem_post(&released);
-	(void)poll(NULL, 0, FREEING_MS); /* its thread frees what it holds */
+	(void)poll(NULL, 0, FREEING_MS); /* its thread frees its memory */
 }
 
 FIXTURE(set_up)

@@ -1,4 +1,4 @@
-/* Who waits, who is next and who is refused, whatever the backend. */
+/* Queues of a store: waiting, next and refused requests, with any backend. */
 #include <unistd.h>
 
 #include "base/posix/clock.h"
@@ -10,7 +10,7 @@
 
 enum { MAX = 64 };
 
-/* A backend that notes what was begun, and answers when told to. */
+/* A backend that records started requests, and answers when the test says so. */
 static struct {
 	struct store s;
 	struct pending *begun[MAX];
@@ -46,7 +46,7 @@ static const struct store_ops OPS = {
 	.begin = begin,
 	.poll = do_nothing,
 	.fd = no_fd,
-	.timeout_ms = no_fd, /* -1: for ever */
+	.timeout_ms = no_fd, /* -1: without a limit */
 	.abort = answer_all,
 	.free = store_done,
 };
@@ -83,7 +83,7 @@ static const char *user_begun(size_t i)
 	return fake.begun[i]->r.user;
 }
 
-TEST(test_new_requests_start_in_turn)
+TEST(test_users_start_requests_in_turn)
 {
 	open_fake((struct store_limits){ 4, 100, 0, 0 });
 	for (size_t i = 0; i < 10; i++)
@@ -134,7 +134,7 @@ TEST(test_one_user_does_not_fill_the_queue)
 	store_free(&fake.s);
 }
 
-TEST(test_what_waits_to_be_tried_again_still_counts)
+TEST(test_requests_that_wait_for_a_repetition_still_count)
 {
 	open_fake((struct store_limits){ 1, 10, 0, 1 });
 	request(0, "alice");
@@ -146,7 +146,7 @@ TEST(test_what_waits_to_be_tried_again_still_counts)
 	assert_int_equal(outcomes[0], STORE_BUSY);
 }
 
-TEST(test_nobody_has_no_limit_of_his_own)
+TEST(test_requests_without_a_user_have_no_own_limit)
 {
 	open_fake((struct store_limits){ 1, 3, 0, 1 });
 	for (size_t i = 0; i < 4; i++) {
@@ -159,7 +159,7 @@ TEST(test_nobody_has_no_limit_of_his_own)
 	store_free(&fake.s);
 }
 
-TEST(test_nothing_starts_in_a_pause)
+TEST(test_no_request_starts_in_a_pause)
 {
 	open_fake((struct store_limits){ 4, 10, 0, 0 });
 	request(0, "alice");
@@ -171,7 +171,7 @@ TEST(test_nothing_starts_in_a_pause)
 	assert_int_equal(outcomes[0], STORE_BUSY);
 }
 
-TEST(test_throttle_bounds_what_is_under_way)
+TEST(test_throttle_bounds_requests_in_flight)
 {
 	open_fake((struct store_limits){ 4, 10, 0, 0 });
 	for (size_t i = 0; i < 8; i++)
@@ -185,7 +185,7 @@ TEST(test_throttle_bounds_what_is_under_way)
 	store_free(&fake.s);
 }
 
-TEST(test_a_store_that_closes_has_no_room)
+TEST(test_closing_store_has_no_room)
 {
 	open_fake((struct store_limits){ 4, 10, 0, 0 });
 	fake.s.closing = true;
@@ -195,7 +195,7 @@ TEST(test_a_store_that_closes_has_no_room)
 	assert_int_equal(outcomes[0], STORE_BUSY);
 }
 
-TEST(test_a_caller_that_shall_end_waits_for_no_answer)
+TEST(test_stopped_caller_does_not_wait_for_the_answer)
 {
 	ARENA_AUTO a = { 0 };
 	struct store_reply reply;

@@ -1,10 +1,8 @@
 #pragma once
-/*
- * Jobs on a machine with GPUs in simulated time: the queue decides, each job pulls its image and
- * runs for its duration.  Deterministic.  sim_run checks at each step that no GPU is given twice,
- * that gangs start as a whole, and that the first job in the queue starts when the time limits of
- * the others promise it at the latest; what it measures is in struct sim.
- */
+/* Jobs on a machine with GPUs in simulated time: the queue decides, each job pulls its image and
+ * runs for its duration. Deterministic. sim_run checks at each step that no GPU is assigned twice,
+ * that gangs start as a whole, and that the first job in the queue starts no later than the time
+ * limits of the others promise; struct sim has the results. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,7 +20,7 @@ struct sim_job {
 	int64_t starts_ms; /* -1: not yet */
 	int64_t promise_ms;
 	unsigned number; /* of starts before its own */
-	/* Of the run: */
+	/* Members of the run: */
 	struct queue_job *job;
 	struct queue_task task[SIM_GPUS];
 	int64_t launches_ms; /* its image is there */
@@ -30,7 +28,7 @@ struct sim_job {
 	unsigned held; /* a bit for each GPU */
 };
 
-/* From `at_ms` to the next step. */
+/* The state from `at_ms` to the next step. */
 struct sim_step {
 	int64_t at_ms;
 	int held[SIM_USERS];

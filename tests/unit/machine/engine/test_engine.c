@@ -1,5 +1,4 @@
-/* The engine: its table of jobs, small files, logs, events, and what a stored status says about
- * ConfigMaps. */
+/* The engine: its table of jobs, small files, logs, events, and the ConfigMaps of a status. */
 
 #include "tests/unit/base/cmocka.h"
 #include <fcntl.h>
@@ -74,7 +73,7 @@ static void fixture_close(struct fixture *f)
 	assert_int_equal(tree_remove(AT_FDCWD, f->dir, 10000), 0);
 }
 
-TEST(test_backoff)
+TEST(test_engine_backoff_doubles_up_to_a_maximum)
 {
 	assert_int_equal(engine_backoff(0, 1000), 5);
 	assert_int_equal(engine_backoff(3, 1000), 40);
@@ -82,8 +81,8 @@ TEST(test_backoff)
 	assert_int_equal(engine_backoff(4000000000u, 1000), 1000);
 }
 
-/* Jobs are found by uid, in whatever order they come. */
-TEST(test_table)
+/* Jobs are found by uid, added in any order. */
+TEST(test_engine_table_finds_jobs_by_uid)
 {
 	struct fixture f;
 	char uid[UID_TEXT];
@@ -102,8 +101,8 @@ TEST(test_table)
 	fixture_close(&f);
 }
 
-/* Which ConfigMap a stored status stands for. */
-TEST(test_configmap)
+/* The stored state implies whether the ConfigMap exists. */
+TEST(test_configmap_exists_by_the_stored_state)
 {
 	static const struct {
 		const char *state;
@@ -164,7 +163,7 @@ static bool has_trash(const struct fixture *f)
 }
 
 /* Logs move, the oldest are removed, and a deleted job leaves none. */
-TEST(test_logs)
+TEST(test_logs_are_kept_up_to_a_limit_and_deleted_with_the_job)
 {
 	enum { LOG_BYTES = 300 << 10, RUNS = 5 };
 	static char bytes[LOG_BYTES];
@@ -215,8 +214,8 @@ TEST(test_logs)
 	fixture_close(&f);
 }
 
-/* Names that would leave the directory of logs. */
-TEST(test_log_names)
+/* The path would leave the directory of logs. */
+TEST(test_log_names_that_leave_the_directory_are_refused)
 {
 	static const char *const BAD[] = { "", "..", "a/b", ".hidden", "a b" };
 	struct fixture f;
@@ -231,8 +230,8 @@ TEST(test_log_names)
 	fixture_close(&f);
 }
 
-/* Events are what the server's cache reads. */
-TEST(test_event)
+/* The server's cache reads these events. */
+TEST(test_events_have_the_members_that_the_cache_reads)
 {
 	struct fixture f;
 	struct engine_pod p = { 0 };
@@ -253,8 +252,8 @@ TEST(test_event)
 	fixture_close(&f);
 }
 
-/* Three failures for one reason, whatever the socket did. */
-TEST(test_pulls)
+/* The failures differ only in their sockets, so they count as one reason. */
+TEST(test_pulls_that_fail_for_one_reason_count_as_one)
 {
 	static const char *const WHY[] = {
 		"dial tcp 192.0.2.1:5000: connect: connection refused",
@@ -275,8 +274,8 @@ TEST(test_pulls)
 	fixture_close(&f);
 }
 
-/* What is known of a task after a restart: nothing, without its file and the lock of a shim. */
-TEST(test_task_file)
+/* After a restart, a task is unknown without its file and the lock of a shim. */
+TEST(test_task_file_and_lock_tell_the_state_after_a_restart)
 {
 	struct fixture f;
 	struct engine_pod p = { 0 };
@@ -298,7 +297,7 @@ TEST(test_task_file)
 
 /* A job that is scaled needs room for its tasks that are not Completed; for all, if none is known.
  */
-TEST(test_scaled)
+TEST(test_scaled_jobs_need_room_for_tasks_not_completed)
 {
 	static const char FRAMEWORK[] =
 	    "{\"metadata\":{\"uid\":\"framework\"},\"spec\":{\"taskRoles\":[{\"name\":\"worker\","
@@ -337,8 +336,8 @@ TEST(test_scaled)
 	queue_free(f.e.queue);
 }
 
-/* What a task held until its end counts as use of its user: half of the machine for a minute. */
-TEST(test_use)
+/* The resources of a task count as use of its user until its end: half the machine for a minute. */
+TEST(test_use_of_a_task_counts_until_its_end)
 {
 	struct fixture f;
 	struct engine_pod p = { .need.cpus = 1000, .state = POD_STARTED };
@@ -356,9 +355,9 @@ TEST(test_use)
 	queue_free(f.e.queue);
 }
 
-/* The limits of a task that an earlier process has started are written again; in a made-up cgroup,
- * whose files are ordinary ones. */
-TEST(test_pod_limit)
+/* The limits of a task that an earlier process has started are written again, into a fake cgroup
+ * of ordinary files. */
+TEST(test_limits_of_a_running_pod_are_written_again)
 {
 	static const char *const GROUP[] = { "cgroup.procs", "cgroup.subtree_control",
 		                             "rest-lit-server/cgroup.procs", "task-pod0/memory.max",

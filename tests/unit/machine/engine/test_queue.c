@@ -1,4 +1,4 @@
-/* The queue: order, gangs, reservations, quotas, sentences; simulated months. */
+/* The queue: order, gangs, reservations, quotas, messages; simulated months. */
 
 #include "tests/unit/base/cmocka.h"
 #include <math.h>
@@ -233,7 +233,7 @@ static const char *const SCRIPTS[] = {
 	"now 100000\n"
 	"job B alice v 0 2\njob C bob v 0 2\n"
 	"pick B",
-	/* Without GPUs, CPUs and memory count. */
+	/* CPUs and memory decide where there are no GPUs. */
 	"machine 0/4/8\n"
 	"job A alice v 0 0/4/1\n"
 	"pick A\n"
@@ -271,7 +271,7 @@ static const char *const SCRIPTS[] = {
 	"pick C\n"
 	"why D 2nd in the queue: enough is free, but kept for a larger job that is ahead, of bob, "
 	"which waits for jobs without a time limit, of alice and carol\n",
-	/* What the first one holds itself is not free for others when it starts. */
+	/* Resources that the first job holds are not free for others when it starts. */
 	"machine 8\n"
 	"job A alice v 1\n"
 	"hold A 2\nwant A 4\n"
@@ -279,7 +279,7 @@ static const char *const SCRIPTS[] = {
 	"hold B 3\n"
 	"job C carol v 0 3\njob D dave v 0 2\n"
 	"pick D",
-	/* A job of the whole machine lets nothing pass, but what it does not need. */
+	/* No job passes one of the whole machine, except jobs that need none of its resources. */
 	"machine 8/16\n"
 	"job A alice v 0 1/1\n"
 	"pick A\n"
@@ -313,14 +313,14 @@ static const char *const SCRIPTS[] = {
 	"end B\n"
 	"pick C\n"
 	"why E 1st in the queue: 5 GPUs wanted, 3 free, 5 held by jobs of dave and carol\n",
-	/* What can never start blocks nobody. */
+	/* A job that can never start blocks no other job. */
 	"machine 8/4/16\n"
 	"job A alice v 9 9/1/1\njob B bob v 9 1/8/32\njob C carol v 0 8/1/1\n"
 	"pick C\n"
 	"why A can never start: 9 GPUs wanted, 8 on this machine\n"
 	"why B can never start: 8 CPUs wanted, 4 on this machine; 32 GiB of memory wanted, 16 GiB "
 	"on this machine\n",
-	/* Of single tasks only those that do not fit. */
+	/* A message about single tasks names the size of those that do not fit. */
 	"machine 2\n"
 	"job a alice v 0 3 1\n"
 	"pick a\n"
@@ -392,7 +392,7 @@ static const char *const SCRIPTS[] = {
 	"end B\n"
 	"pick D\n"
 	"by D",
-	/* What is free beside the first when it starts is for all. */
+	/* Resources that stay free when the first job starts are for all jobs. */
 	"machine 8\n"
 	"job A alice v 0 6\n"
 	"pick A\n"
@@ -409,7 +409,7 @@ static const char *const SCRIPTS[] = {
 	"by D\n"
 	"now 1\n"
 	"pick",
-	/* A promised start is kept: for what is more important too, unless it passes. */
+	/* A promised start is kept, also against more important jobs, unless they pass it. */
 	"machine 8\n"
 	"job A alice v 0 6\n"
 	"pick A\n"
@@ -424,7 +424,7 @@ static const char *const SCRIPTS[] = {
 	"pick B\n"
 	"end B\n"
 	"pick C",
-	/* Also within a quota. */
+	/* The same holds within a quota. */
 	"machine 8\n"
 	"quota v 4\n"
 	"job A alice v 0 3\n"
@@ -434,7 +434,7 @@ static const char *const SCRIPTS[] = {
 	"limit D 100\n"
 	"pick D\n"
 	"by D 0",
-	/* Without a known time what is promised to nobody is not kept. */
+	/* Resources that no job has a reservation for are not kept while no time is known. */
 	"machine 8\n"
 	"job A alice v 0 7\njob Z alice v 0 1\n"
 	"pick A Z\n"
@@ -460,7 +460,7 @@ static const char *const SCRIPTS[] = {
 	"why D 1st in the queue: 1 GiB of memory wanted, 0 MiB free, 1 GiB held by jobs of c\n",
 };
 
-TEST(test_scripts)
+TEST(test_queue_scripts_give_the_expected_order)
 {
 	for (size_t i = 0; i < sizeof(SCRIPTS) / sizeof(SCRIPTS[0]); i++) {
 		struct stage s = { .q = queue_new() };
@@ -495,9 +495,9 @@ static void check_fair(const struct sim *s, int users, double wanted)
 	assert_true(all > 100);
 }
 
-/* 500 jobs of 1 to 8 GPUs, or of 1 and of 8, that run for 1 to 10 or 5 to 60 seconds: in any ten
- * minutes each of three users that waits has at least half of a third. */
-TEST(test_fair)
+/* 500 jobs of 1 to 8 GPUs, or of 1 and of 8, that run for 1 to 10 or 5 to 60 seconds.  In any ten
+ * minutes, each of three waiting users has at least half of a third of the machine. */
+TEST(test_each_waiting_user_gets_half_of_a_third)
 {
 	/* GPUs of a job of each user; 0: 1 to 8 */
 	static const int MIXES[][3] = {
@@ -526,7 +526,7 @@ TEST(test_fair)
 }
 
 /* A user that had the machine for itself for an hour is not punished when others come. */
-TEST(test_fair_late)
+TEST(test_user_alone_for_an_hour_is_not_punished_later)
 {
 	struct sim *s = sim_new(1);
 	for (int i = 0; i < 700; i++)
@@ -541,7 +541,7 @@ TEST(test_fair_late)
 	free(s);
 }
 
-/* How many jobs started while this one waited. */
+/* Returns the number of jobs that started while this one waited. */
 static unsigned passed_by(const struct sim *s, const struct sim_job *j)
 {
 	unsigned n = 0;
@@ -550,13 +550,11 @@ static unsigned passed_by(const struct sim *s, const struct sim_job *j)
 	return n;
 }
 
-/*
- * A job of all GPUs in a stream of small ones of two users, more than the machine can run.  If its
- * user had nothing before, nobody passes it (those that start when it arrives apart).  Else each of
- * the others starts jobs worth what it is behind: the run of the job before, the lead of 20 s and
- * what tasks in advance count.
- */
-TEST(test_large)
+/* A job of all GPUs in a stream of small ones of two users, more than the machine can run. If its
+ * user had no job before, no job passes it, except those that start when it arrives. Otherwise each
+ * of the other users starts jobs up to its deficit: the run of the earlier job, the lead of 20 s
+ * and the count of tasks in advance. */
+TEST(test_job_of_all_gpus_starts_in_a_stream_of_small_ones)
 {
 	enum { RUNS_S = 30, JOBS = 10 };
 	for (int seconds = 1; seconds <= 32; seconds *= 2) {
@@ -596,7 +594,7 @@ TEST(test_large)
  * virtual clusters, some with a quota; some pull their images for longer than there is time.  The
  * first job never starts later than it could at any moment at which it was the first (sim_run).
  */
-TEST(test_promises)
+TEST(test_first_job_never_starts_later_than_it_could)
 {
 	size_t undone = 0;
 	for (uint64_t seed = 1; seed <= 40; seed++) {
@@ -649,15 +647,15 @@ static long used_with(bool limits)
 	return used;
 }
 
-TEST(test_used)
+TEST(test_use_of_the_gpus_equals_the_documented_figures)
 {
 	assert_int_equal(used_with(false), 84);
 	assert_int_equal(used_with(true), 94);
 }
 
-/* 10000 tasks of 2000 jobs and 500 users: a pick looks at each once.  The time is not checked; a
- * pick that were quadratic would take minutes under sanitizers. */
-TEST(test_many)
+/* 10000 tasks of 2000 jobs and 500 users: a pick visits each once.  The time is not checked; a
+ * quadratic pick would take minutes under sanitizers. */
+TEST(test_pick_takes_linear_time_for_many_tasks)
 {
 	struct queue *q = queue_new();
 	q->total.gpus = 100;
@@ -697,8 +695,8 @@ static bool pick_at(struct queue *q, int64_t now_ms, size_t running)
 	return q->whole_ms == now_ms;
 }
 
-/* Of many jobs that wait only the first ones are tried; all are, once in a second. */
-TEST(test_partial)
+/* A pick tries only the first of many waiting jobs; once in a second, it tries all. */
+TEST(test_pick_tries_all_jobs_only_once_in_a_second)
 {
 	enum { JOBS = 1002, LAST = JOBS - 1 };
 	struct queue *q = queue_new();

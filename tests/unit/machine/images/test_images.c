@@ -1,5 +1,5 @@
 /* Images: pulled from registries on this machine (the script `registry` beside this file), unpacked
- * once, shared, bounded; what is hostile or broken does no harm. */
+ * once, shared, bounded; hostile and broken images do no harm. */
 /* cmocka wants these four first */
 #include "tests/unit/base/cmocka.h"
 #include <dirent.h>
@@ -263,7 +263,7 @@ static void plant(const char *name, const char *digest)
 	images_release(u);
 }
 
-TEST_WITH(test_pull_without_registry, setup, teardown)
+TEST_WITH(test_pulled_images_need_no_registry, setup, teardown)
 {
 	SKIP;
 	struct images_use *u = want(name_at(port_open, "team/ordinary:1"));
@@ -271,13 +271,13 @@ TEST_WITH(test_pull_without_registry, setup, teardown)
 	char digest[80];
 	(void)snprintf(digest, sizeof(digest), "%s", images_status(u)->digest);
 	assert_null(images_status(u)->note);
-	/* By digest it is not asked; that of another login is. */
+	/* An image by digest needs no request; with another login it does. */
 	FREE_AUTO char *exact = xasprintf("%s@%s", name_at(port_open, "team/ordinary"), digest);
 	u = want_as(exact, "");
 	assert_int_equal(images_status(u)->state, IMAGES_READY);
 	u = want_as(exact, login_as("eDp5"));
 	assert_int_equal(images_status(u)->state, IMAGES_WAITING);
-	/* By tag it is asked; nobody listens at port 1. */
+	/* An image by tag needs a request; no server listens at port 1. */
 	plant(name_at(1, "team/ordinary:1"), digest);
 	u = want_as(name_at(1, "team/ordinary:1"), "");
 	assert_int_equal(images_status(u)->state, IMAGES_WAITING);
@@ -286,7 +286,7 @@ TEST_WITH(test_pull_without_registry, setup, teardown)
 	assert_non_null(strstr(images_status(u)->note, digest));
 	u = want_as(name_at(1, "team/again:2"), "");
 	assert_int_equal(wait_for(u), IMAGES_FAILED);
-	/* What the registry does not have, or not for this login, is not used any more. */
+	/* An image that the registry lacks, or refuses to this login, is not used. */
 	plant(name_at(port_open, "team/gone:1"), digest);
 	u = want_as(name_at(port_open, "team/gone:1"), "");
 	assert_int_equal(wait_for(u), IMAGES_FAILED);
@@ -295,7 +295,7 @@ TEST_WITH(test_pull_without_registry, setup, teardown)
 	assert_int_equal(wait_for(u), IMAGES_FAILED);
 }
 
-TEST_WITH(test_pull_with_login, setup, teardown)
+TEST_WITH(test_pull_uses_the_login_of_the_job, setup, teardown)
 {
 	SKIP;
 	/* alice:geheim, alice:falsch */
@@ -320,7 +320,7 @@ TEST_WITH(test_pull_with_login, setup, teardown)
 	}
 }
 
-TEST_WITH(test_pull_says_what_is_absent, setup, teardown)
+TEST_WITH(test_pull_reports_an_image_that_is_absent, setup, teardown)
 {
 	SKIP;
 	struct images_use *u = want(name_at(port_open, "team/ordinary:nope"));
@@ -387,7 +387,7 @@ TEST_WITH(test_pull_keeps_hostile_files_inside, setup, teardown)
 	assert_int_equal(entries("unpacked") + entries("tmp"), 0);
 }
 
-TEST_WITH(test_limit_removes_what_is_not_used, setup, teardown)
+TEST_WITH(test_limit_removes_unused_images, setup, teardown)
 {
 	SKIP;
 	m->limit = 26 << 20;
@@ -404,7 +404,7 @@ TEST_WITH(test_limit_removes_what_is_not_used, setup, teardown)
 	wait_ready(kept);
 	images_release(kept);
 	images_release(other);
-	/* In use by a shim, which has the lock only. */
+	/* A shim uses the image: it only holds the lock. */
 	int shim = dup(images_status(large)->lock);
 	images_release(large);
 	ERR_AUTO e = { 0 };
@@ -416,7 +416,7 @@ TEST_WITH(test_limit_removes_what_is_not_used, setup, teardown)
 	assert_int_equal(entries("unpacked"), 0);
 }
 
-TEST_WITH(test_limit_refuses_what_is_too_large, setup, teardown)
+TEST_WITH(test_limit_refuses_an_image_that_is_too_large, setup, teardown)
 {
 	SKIP;
 	m->limit = 10 << 20;
@@ -425,7 +425,7 @@ TEST_WITH(test_limit_refuses_what_is_too_large, setup, teardown)
 	assert_non_null(strstr(images_status(u)->text, " GB for images"));
 }
 
-TEST_WITH(test_queue_is_bounded, setup, teardown)
+TEST_WITH(test_queue_of_pulls_is_bounded, setup, teardown)
 {
 	SKIP;
 	struct images_use *many[1001];
@@ -456,7 +456,7 @@ TEST_WITH(test_release_stops_the_pull, setup, teardown)
 	assert_int_equal(m->running, 0);
 	wait_swept();
 	assert_int_equal(entries("unpacked") + entries("tmp"), 0);
-	/* And again, from the beginning. */
+	/* The pull starts again from the beginning. */
 	u = want(name_at(port_open, "team/large:1"));
 	wait_ready(u);
 }
@@ -507,7 +507,7 @@ TEST_WITH(test_killed_server_leaves_no_half_image, setup, teardown)
 	wait_ready(want(name_at(port_open, "team/large:1")));
 }
 
-TEST_WITH(test_list_of_manifests, setup, teardown)
+TEST_WITH(test_list_of_manifests_gives_the_own_architecture, setup, teardown)
 {
 	SKIP;
 	struct images_use *u = want(name_at(port_open, "team/list:1"));
@@ -519,7 +519,7 @@ TEST_WITH(test_list_of_manifests, setup, teardown)
 }
 
 /* Links of earlier versions, whose names have no tag or digest, do not stay. */
-TEST_WITH(test_links_of_earlier_versions, setup, teardown)
+TEST_WITH(test_links_of_earlier_versions_are_removed, setup, teardown)
 {
 	ERR_AUTO e = { 0 };
 	if (images_probe(&e) != 0)
@@ -537,7 +537,7 @@ TEST_WITH(test_links_of_earlier_versions, setup, teardown)
 
 /* ---- what registries send ---- */
 
-TEST_WITH(test_config_of_any_form, setup, teardown)
+TEST_WITH(test_config_of_any_form_does_no_harm, setup, teardown)
 {
 	static const char *const CASES[] = {
 		"",
@@ -556,7 +556,7 @@ TEST_WITH(test_config_of_any_form, setup, teardown)
 	}
 }
 
-TEST_WITH(test_log_reason, setup, teardown)
+TEST_WITH(test_log_of_a_failed_pull_gives_the_reason, setup, teardown)
 {
 	static const char *const CASES[][2] = {
 		{ "", "it gives no reason" },

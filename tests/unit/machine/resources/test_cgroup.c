@@ -1,5 +1,4 @@
-/* cgroup v2 on a made-up tree: the files are ordinary ones, so what is tested is what is written
- * into which, and the sentences. */
+/* cgroup v2 on a fake tree of ordinary files: the texts written into each, and the messages. */
 
 #include "tests/unit/base/cmocka.h"
 
@@ -28,7 +27,7 @@ static void expect_why(const char *part)
 		fail_msg("`%s`, not `%s`", str_c(&why), part);
 }
 
-TEST_WITH(test_not_there, tree_setup, tree_teardown)
+TEST_WITH(test_cgroup_open_says_why_there_is_no_cgroup, tree_setup, tree_teardown)
 {
 	expect_why("no cgroup v2 that can be seen here");
 	tree_put("proc/self/cgroup", "5:memory:/x\n1:cpu:/\n");
@@ -44,7 +43,7 @@ TEST_WITH(test_not_there, tree_setup, tree_teardown)
 	           "Delegate=yes)");
 }
 
-TEST_WITH(test_limits, tree_setup, tree_teardown)
+TEST_WITH(test_cgroup_writes_the_limits_of_tasks, tree_setup, tree_teardown)
 {
 	tree_put("proc/self/cgroup", "3:x:/\n0::/user/app\n");
 	put_group("sys/fs/cgroup/user/app");
@@ -92,7 +91,7 @@ TEST_WITH(test_limits, tree_setup, tree_teardown)
 	assert_int_equal(access(AT("sys/fs/cgroup/user/app/task-u3"), F_OK), -1);
 	assert_false(cgroup_end(g, "u2", &oom));
 
-	/* A leaf without the files of a cgroup, and a name that is none. */
+	/* A leaf without the files of a cgroup, and an invalid name. */
 	FREE_AUTO char *none = NULL;
 	assert_int_equal(cgroup_make(g, "u4", &limits, &none, &e), -1);
 	assert_non_null(strstr(err_msg(&e), "task-u4/memory.max: No such file"));
@@ -100,8 +99,8 @@ TEST_WITH(test_limits, tree_setup, tree_teardown)
 	free(g);
 }
 
-/* Beside groups of version 1, and again after an exec in the leaf. */
-TEST_WITH(test_places, tree_setup, tree_teardown)
+/* The group is found beside groups of version 1, and again after an exec in the leaf. */
+TEST_WITH(test_cgroup_is_found_beside_version_1_and_after_an_exec, tree_setup, tree_teardown)
 {
 	tree_put("proc/self/cgroup", "4:memory:/\n0::/app/rest-lit-server");
 	put_group("sys/fs/cgroup/app");
@@ -112,14 +111,14 @@ TEST_WITH(test_places, tree_setup, tree_teardown)
 	assert_non_null(g);
 	tree_holds("sys/fs/cgroup/app/cgroup.subtree_control", "+cpu");
 	free(g);
-	/* As root every file is writable. */
+	/* Every file is writable for root. */
 	tree_put("sys/fs/cgroup/app/cgroup.controllers", "memory\n");
 	g = cgroup_open(tree_root, &why);
 	tree_holds("sys/fs/cgroup/app/cgroup.subtree_control", "+cpu");
 	free(g);
 }
 
-TEST_WITH(test_own_limits, tree_setup, tree_teardown)
+TEST_WITH(test_cgroup_limits_of_the_server_bound_the_machine, tree_setup, tree_teardown)
 {
 	const struct amounts plenty = { .cpus = 64000, .memory = INT64_C(1) << 40 };
 	struct amounts most = plenty;

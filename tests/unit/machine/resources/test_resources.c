@@ -1,4 +1,4 @@
-/* What a machine has: made-up /proc, /dev and CDI files; locks. */
+/* Resources of a machine: fake /proc, /dev and CDI files; locks. */
 
 #include "tests/unit/base/cmocka.h"
 
@@ -66,7 +66,7 @@ static void expect_error(const char *gpus, const char *pattern, const char *part
 	inventory_done(&v);
 }
 
-TEST_WITH(test_machine, tree_setup, tree_teardown)
+TEST_WITH(test_machine_has_memory_and_cpus_within_its_cgroup, tree_setup, tree_teardown)
 {
 	struct inventory v;
 	ERR_AUTO e = { 0 };
@@ -94,7 +94,7 @@ TEST_WITH(test_machine, tree_setup, tree_teardown)
 	inventory_done(&v);
 }
 
-TEST_WITH(test_nodes, tree_setup, tree_teardown)
+TEST_WITH(test_gpus_are_found_by_nvidia_device_nodes, tree_setup, tree_teardown)
 {
 	expect(NULL, NULL, "");
 	expect("none", NULL, "");
@@ -121,7 +121,7 @@ TEST_WITH(test_nodes, tree_setup, tree_teardown)
 	expect_error("auto", "/none*", "no device or file has such a name");
 }
 
-TEST_WITH(test_pattern, tree_setup, tree_teardown)
+TEST_WITH(test_gpus_are_found_by_a_pattern_of_device_nodes, tree_setup, tree_teardown)
 {
 	tree_put("fake/gpu10", "");
 	tree_put("fake/gpu9", "");
@@ -136,7 +136,7 @@ TEST_WITH(test_pattern, tree_setup, tree_teardown)
 	       "! /fake/gpu-link is no GPU: it is neither a character device nor a regular file\n");
 }
 
-/* As nvidia-ctk writes it. */
+/* A file of nvidia-ctk. */
 static const char NVIDIA[] = "---\n"
 			     "cdiVersion: 0.5.0\n"
 			     "kind: nvidia.com/gpu\n"
@@ -175,12 +175,12 @@ static const char NVIDIA[] = "---\n"
 			     "    - path: /dev/nvidia1\n";
 #define SMI "/usr/bin/nvidia-smi:/usr/bin/nvidia-smi:ro"
 
-TEST_WITH(test_cdi, tree_setup, tree_teardown)
+TEST_WITH(test_gpus_are_found_by_cdi_files, tree_setup, tree_teardown)
 {
 	tree_put("etc/cdi/nvidia.yaml", NVIDIA);
 	tree_put("etc/cdi/nvidia.yaml.bak", "{");
 	tree_put("etc/cdi/nic.json", "{\"kind\": \"vendor.com/nic\", \"devices\": 5}");
-	/* The same device: that of /var/run/cdi is taken. */
+	/* The device is in both folders: that of /var/run/cdi counts. */
 	tree_put("var/run/cdi/amd.json",
 	         "{\"kind\": \"amd.com/gpu\", \"devices\": [{\"name\": \"x\", \"containerEdits\": "
 	         "{\"deviceNodes\": [{\"path\": \"/dev/kfd7\"}]}}]}");
@@ -197,7 +197,7 @@ TEST_WITH(test_cdi, tree_setup, tree_teardown)
 }
 
 /* Parts of one GPU have nodes of their own besides its node. */
-TEST_WITH(test_cdi_parts, tree_setup, tree_teardown)
+TEST_WITH(test_parts_of_a_gpu_have_their_own_nodes, tree_setup, tree_teardown)
 {
 	tree_put("etc/cdi/mig.yaml", "kind: nvidia.com/gpu\n"
 	                             "devices:\n"
@@ -242,7 +242,7 @@ static const struct {
 	  "line 2, column 27: a mount needs `hostPath` and `containerPath`", false },
 };
 
-TEST_WITH(test_cdi_broken, tree_setup, tree_teardown)
+TEST_WITH(test_broken_cdi_files_are_reported, tree_setup, tree_teardown)
 {
 	tree_put("etc/cdi/z.yaml",
 	         "kind: z.z/gpu\ndevices:\n"
@@ -259,7 +259,7 @@ TEST_WITH(test_cdi_broken, tree_setup, tree_teardown)
 			fail_msg("row %zu: %zu GPUs, %s", i, v.gpus_n, is);
 		inventory_done(&v);
 	}
-	/* What is no file. */
+	/* A FIFO in place of the file. */
 	(void)unlink(AT("etc/cdi/a.yaml"));
 	assert_int_equal(mkfifo(AT("etc/cdi/a.yaml"), 0600), 0);
 	expect(NULL, NULL,
@@ -267,7 +267,7 @@ TEST_WITH(test_cdi_broken, tree_setup, tree_teardown)
 	       "! /etc/cdi/a.yaml: is not a file of at most 4 MiB\n");
 }
 
-TEST_WITH(test_take, tree_setup, tree_teardown)
+TEST_WITH(test_gpu_take_locks_a_gpu_until_all_copies_are_closed, tree_setup, tree_teardown)
 {
 	tree_put("fake/gpu0", "");
 	struct inventory v;
@@ -286,7 +286,7 @@ TEST_WITH(test_take, tree_setup, tree_teardown)
 	assert_true(fd >= 0);
 	(void)close(fd);
 	assert_int_equal(e.http, 0);
-	/* What has taken its place meanwhile is not opened, or not for long. */
+	/* A different file in its place is not opened, or closed at once. */
 	assert_int_equal(unlink(AT("fake/gpu0")), 0);
 	assert_int_equal(gpu_take(&v.gpus[0], &e), -2);
 	assert_non_null(strstr(err_msg(&e), "No such file"));
@@ -298,7 +298,7 @@ TEST_WITH(test_take, tree_setup, tree_teardown)
 	inventory_done(&v);
 }
 
-TEST(test_env)
+TEST(test_gpu_environment_depends_on_the_gpus_of_the_task)
 {
 	static const char *VOID[] = { "NVIDIA_VISIBLE_DEVICES=void", "A=1", "B=x", NULL };
 	static const char *OTHER[] = { "A=2", "AB=3", NULL };

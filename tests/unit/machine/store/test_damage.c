@@ -5,7 +5,8 @@
 
 enum { JOBS = 60, SENTENCES = 64 };
 
-/* ---- what a start says ---------------------------------------------------------------- */
+/* ---- messages of a start ------------------------------------------------------------------------
+ */
 
 struct heard {
 	char sentence[SENTENCES][300];
@@ -100,32 +101,32 @@ static void damaged_is(const char *sql, const char *file, const char *end, bool 
 	assert_int_equal(get(KIND_SECRET, "f002-s").outcome, STORE_OK);
 }
 
-TEST_WITH(test_a_framework_that_is_damaged_has_failed, setup, teardown)
+TEST_WITH(test_damaged_framework_makes_its_job_fail, setup, teardown)
 {
 	damaged_is("UPDATE object SET body = substr(body, 2) WHERE name = 'f001'",
 	           "damaged/frameworks-f001.json", "it is of job alice~j1, which has failed", true);
 	assert_int_equal(get(KIND_SECRET, "f001-s").outcome, STORE_NOT_FOUND);
 }
 
-TEST_WITH(test_a_status_that_is_lost_is_not_begun_anew, setup, teardown)
+TEST_WITH(test_lost_status_makes_its_job_fail, setup, teardown)
 {
 	damaged_is("DELETE FROM status WHERE id = (SELECT id FROM object WHERE name = 'f001')",
 	           "damaged/frameworks-f001.json", "it is of job alice~j1, which has failed", true);
 }
 
-TEST_WITH(test_a_framework_without_its_names, setup, teardown)
+TEST_WITH(test_damaged_framework_without_names_is_reported, setup, teardown)
 {
 	damaged_is("UPDATE object SET body = zeroblob(100) WHERE name = 'f001'",
 	           "damaged/frameworks-f001.json", "the name of its job cannot be read", false);
 }
 
-TEST_WITH(test_the_job_of_a_damaged_secret_has_failed, setup, teardown)
+TEST_WITH(test_damaged_secret_makes_its_job_fail, setup, teardown)
 {
 	damaged_is("UPDATE object SET body = 'x' WHERE name = 'f001-s'",
 	           "damaged/secrets-f001-s.json", "it is of job alice~j1, which has failed", true);
 }
 
-TEST_WITH(test_an_earlier_damaged_text_stays, setup, teardown)
+TEST_WITH(test_earlier_damaged_texts_are_kept, setup, teardown)
 {
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(
@@ -193,7 +194,7 @@ static void check_copy(const struct heard *h, unsigned copy)
 	}
 }
 
-TEST_WITH(test_200_damaged_copies, setup, teardown)
+TEST_WITH(test_all_of_200_damaged_copies_can_be_opened, setup, teardown)
 {
 	unsigned noticed = 0;
 	unsigned complete = 0;
@@ -224,8 +225,8 @@ TEST_WITH(test_200_damaged_copies, setup, teardown)
 	open_store();
 }
 
-/* The page that says where the tables are is made anew, also for a backup. */
-TEST_WITH(test_the_first_page_is_lost, setup, teardown)
+/* The page with the places of the tables is written again, also for a backup. */
+TEST_WITH(test_lost_first_page_is_made_anew, setup, teardown)
 {
 	for (int i = 0; i < 2; i++) {
 		ERR_AUTO e = { 0 };
@@ -296,7 +297,7 @@ static void make_files(void)
 	         "[{\"uid\": \"55555555-5555-4555-8555-555555555555\"}]}}");
 }
 
-TEST_WITH(test_files_are_taken_over, setup, teardown)
+TEST_WITH(test_files_of_earlier_versions_are_imported, setup, teardown)
 {
 	make_files();
 	struct heard h = open_and_hear();
@@ -326,8 +327,8 @@ TEST_WITH(test_files_are_taken_over, setup, teardown)
 	assert_string_equal(get(KIND_FRAMEWORK, "f001").version, "41");
 }
 
-/* Killed before they were set aside: the next start finds them again. */
-TEST_WITH(test_files_are_taken_over_once, setup, teardown)
+/* The server was killed before it moved the files away: the next start finds them again. */
+TEST_WITH(test_files_are_imported_once_after_a_kill, setup, teardown)
 {
 	make_files();
 	shell("cp -a %s %s/again", dir, top);
@@ -340,7 +341,7 @@ TEST_WITH(test_files_are_taken_over_once, setup, teardown)
 	assert_true(file_exists("imported-frameworks/f001.json"));
 }
 
-TEST_WITH(test_damaged_files_are_set_aside, setup, teardown)
+TEST_WITH(test_damaged_files_of_earlier_versions_are_set_aside, setup, teardown)
 {
 	make_files();
 	shell("truncate -s -20 %s/frameworks/f001.json", dir);
@@ -354,8 +355,8 @@ TEST_WITH(test_damaged_files_are_set_aside, setup, teardown)
 	assert_int_equal(get(KIND_SECRET, "f001-s").outcome, STORE_NOT_FOUND);
 }
 
-/* Neither followed, nor taken for damaged. */
-TEST_WITH(test_a_link_among_the_files_is_not_read, setup, teardown)
+/* The link is neither followed, nor treated as a damaged file. */
+TEST_WITH(test_link_among_the_files_is_not_read, setup, teardown)
 {
 	ERR_AUTO e = { 0 };
 	make_files();

@@ -1,5 +1,4 @@
-/* What the store promises when power, disk or process fail: a VFS keeps what was synced, and fails.
- */
+/* The store when power, disk or process fail, with a VFS that keeps synced pages and can fail. */
 #include "base/posix/clock.h"
 #include "base/posix/fd.h"
 #include "tests/unit/machine/local_kit.h"
@@ -156,7 +155,7 @@ static int shim_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *f, i
 	return code;
 }
 
-/* Without a sync of the directory the file may still be there. */
+/* Keeps a copy: without a sync of the directory, the file may exist after a power failure. */
 static int shim_delete(sqlite3_vfs *vfs, const char *name, int synced)
 {
 	char kept[512];
@@ -200,7 +199,7 @@ static int durable_teardown(void **state)
 
 /* ---- power ------------------------------------------------------------------------- */
 
-/* How a power failure now would leave an object; "" if it would not be there. */
+/* Returns an object as a power failure would leave it now; "" if it would be absent. */
 static struct kept after_power_failure(enum object_kind kind, const char *name)
 {
 	ERR_AUTO e = { 0 };
@@ -229,7 +228,7 @@ static const char *named_secret(char body[static 70000], const char *name, int f
 	return body;
 }
 
-TEST_WITH(test_an_answer_is_durable, durable_setup, durable_teardown)
+TEST_WITH(test_answers_survive_a_power_failure, durable_setup, durable_teardown)
 {
 	static char body[70000];
 	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
@@ -238,7 +237,7 @@ TEST_WITH(test_an_answer_is_durable, durable_setup, durable_teardown)
 	assert_string_equal(after_power_failure(KIND_FRAMEWORK, "f").version, k.version);
 	assert_int_equal(put_status("f", made.uid, SPAN("{\"state\":\"Running\"}")), STORE_OK);
 	assert_non_null(strstr(after_power_failure(KIND_FRAMEWORK, "f").body, "Running"));
-	/* Enough for the log to be copied, and to begin anew. */
+	/* The log becomes large enough to be copied and to start again. */
 	for (int i = 0; i < 200; i++) {
 		char name[16];
 		(void)snprintf(name, sizeof(name), "s%d", i);
@@ -260,8 +259,8 @@ static void durable_when_answered(void *arg, const struct store_reply *r)
 	assert_int_equal(after_power_failure(KIND_SECRET, name).status, 200);
 }
 
-/* Requests that share a commit. */
-TEST_WITH(test_answers_of_a_group_are_durable, durable_setup, durable_teardown)
+/* The requests share a commit. */
+TEST_WITH(test_answers_of_a_shared_commit_survive_a_power_failure, durable_setup, durable_teardown)
 {
 	enum { N = 12 };
 	static char body[N][70000];
@@ -284,7 +283,7 @@ TEST_WITH(test_answers_of_a_group_are_durable, durable_setup, durable_teardown)
 
 /* ---- the disk ---------------------------------------------------------------------- */
 
-TEST_WITH(test_a_sync_that_fails_leaves_the_outcome_open, durable_setup, durable_teardown)
+TEST_WITH(test_failed_sync_gives_an_ambiguous_outcome, durable_setup, durable_teardown)
 {
 	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	sync_fails = true;
@@ -292,7 +291,7 @@ TEST_WITH(test_a_sync_that_fails_leaves_the_outcome_open, durable_setup, durable
 	    create(KIND_SECRET, "s", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"s\"}}");
 	assert_int_equal(k.outcome, STORE_AMBIGUOUS);
 	assert_int_equal(k.status, 504);
-	sync_fails = false; /* the disk has forgotten what it could not store */
+	sync_fails = false; /* the disk does not have the pages that it could not store */
 	k = create(KIND_SECRET, "t", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"t\"}}");
 	assert_int_equal(k.outcome, STORE_BUSY);
 	assert_int_equal(k.status, 503);
@@ -312,7 +311,7 @@ TEST_WITH(test_a_sync_that_fails_leaves_the_outcome_open, durable_setup, durable
 	    201);
 }
 
-TEST_WITH(test_a_full_disk_leaves_nothing_half_done, durable_setup, durable_teardown)
+TEST_WITH(test_full_disk_leaves_no_partial_change, durable_setup, durable_teardown)
 {
 	create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	struct kept *k = calloc(8, sizeof(*k));
@@ -383,8 +382,8 @@ static off_t log_size(void)
 	return st.st_size;
 }
 
-/* The log is bounded also if it cannot be copied. */
-TEST_WITH(test_the_log_is_bounded, durable_setup, durable_teardown)
+/* The log has a maximum also while it cannot be copied. */
+TEST_WITH(test_log_is_bounded_although_it_cannot_be_copied, durable_setup, durable_teardown)
 {
 	keeps = false;
 	copy_fails = true;
@@ -408,8 +407,8 @@ static void *backup_run(void *arg)
 	return NULL;
 }
 
-/* As long as it reads, the log stays. */
-TEST_WITH(test_a_backup_ends, durable_setup, durable_teardown)
+/* The log is kept while the backup reads. */
+TEST_WITH(test_backup_keeps_the_log_until_it_ends, durable_setup, durable_teardown)
 {
 	struct backup b = { 0 };
 	pthread_t thread;
@@ -459,7 +458,7 @@ static void count_put(void *arg, struct span object)
 }
 
 /* Larger than what SQLite keeps in memory.  Without all jobs, tasks would be ended as unknown. */
-TEST_WITH(test_a_disk_that_cannot_be_read, durable_setup, durable_teardown)
+TEST_WITH(test_unreadable_disk_ends_no_tasks, durable_setup, durable_teardown)
 {
 	enum { SIZE = 2 << 20, N = 4 };
 	static const struct local_follower FOLLOWER = { count_put, count_put, NULL };
@@ -521,13 +520,13 @@ static void killed_creating(bool before_commit)
 	assert_int_equal(get(KIND_CONFIGMAP, "f-c").outcome, get(KIND_FRAMEWORK, "f").outcome);
 }
 
-TEST_WITH(test_killed_between_commit_and_answer, durable_setup, durable_teardown)
+TEST_WITH(test_process_killed_after_a_commit_keeps_the_object, durable_setup, durable_teardown)
 {
 	killed_creating(false);
 	assert_int_equal(get(KIND_FRAMEWORK, "f").outcome, STORE_OK);
 }
 
-TEST_WITH(test_killed_in_a_commit, durable_setup, durable_teardown)
+TEST_WITH(test_process_killed_in_a_commit_can_repeat_it, durable_setup, durable_teardown)
 {
 	killed_creating(true);
 	struct kept k = create_with();

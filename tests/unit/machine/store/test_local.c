@@ -1,4 +1,4 @@
-/* The standalone store: an API server's manners, and files that survive. */
+/* The store of one machine: the answers of an API server, and durable files. */
 #include "base/posix/clock.h"
 #include "tests/unit/machine/local_kit.h"
 
@@ -54,7 +54,7 @@ TEST_WITH(test_create_refuses_another_namespace, setup, teardown)
 	assert_int_equal(k.status, 400);
 }
 
-TEST_WITH(test_create_dry_run_leaves_nothing, setup, teardown)
+TEST_WITH(test_create_dry_run_leaves_no_object, setup, teardown)
 {
 	struct kept k = ask(store, (struct store_request){ .verb = STORE_CREATE,
 	                                                   .kind = KIND_FRAMEWORK,
@@ -103,14 +103,14 @@ TEST_WITH(test_create_of_several_is_all_or_nothing, setup, teardown)
 
 /* ---- get, patch, delete ------------------------------------------------------------ */
 
-TEST_WITH(test_get_not_found, setup, teardown)
+TEST_WITH(test_get_of_a_missing_object_is_404, setup, teardown)
 {
 	struct kept k = get(KIND_FRAMEWORK, "nothing");
 	assert_int_equal(k.outcome, STORE_NOT_FOUND);
 	assert_int_equal(k.status, 404);
 }
 
-TEST_WITH(test_patch_merges, setup, teardown)
+TEST_WITH(test_patch_merges_and_removes_members, setup, teardown)
 {
 	create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	struct kept k = patch("{\"metadata\":{\"labels\":{\"a\":\"b\"}},"
@@ -129,7 +129,7 @@ TEST_WITH(test_patch_that_changes_nothing_keeps_the_version, setup, teardown)
 	assert_string_equal(patch("{\"spec\":{\"executionType\":\"Create\"}}").version, "1");
 }
 
-TEST_WITH(test_patch_preconditions, setup, teardown)
+TEST_WITH(test_patch_checks_uid_version_and_name, setup, teardown)
 {
 	create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	struct kept k = patch("{\"metadata\":{\"uid\":\"other\"}}");
@@ -142,7 +142,7 @@ TEST_WITH(test_patch_preconditions, setup, teardown)
 	assert_int_equal(patch("[]").status, 400);
 }
 
-TEST_WITH(test_patch_of_operations, setup, teardown)
+TEST_WITH(test_patch_applies_json_patch_operations, setup, teardown)
 {
 	static const char BODY[] =
 	    "{\"kind\":\"Framework\",\"metadata\":{\"name\":\"f\",\"annotations\":{\"a/b\":\"1\"}},"
@@ -164,7 +164,7 @@ TEST_WITH(test_patch_of_operations, setup, teardown)
 		  200, "2", "" },
 		{ "[" TEST_OF("/spec/z", "null") "]", 200, "2", "" },
 		{ "[" REPLACE("/spec/taskRoles/0", "{}") "]", 200, "3", "\"taskRoles\":[{}," },
-		/* Nothing of it is stored. */
+		/* No part of the patch is stored. */
 		{ "[" REPLACE(NUMBER, "8") "," TEST_OF(NUMBER, "9") "]", 422, "", "" },
 		{ "[" TEST_OF(NUMBER, "\"7\"") "]", 422, "", "" },
 		{ "[" TEST_OF("/spec/taskRoles/2", "1") "]", 422, "", "" },
@@ -194,7 +194,7 @@ TEST_WITH(test_patch_of_operations, setup, teardown)
 	}
 }
 
-TEST_WITH(test_delete_preconditions, setup, teardown)
+TEST_WITH(test_delete_checks_uid_and_version, setup, teardown)
 {
 	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	assert_int_equal(delete ("f", "other", NULL).outcome, STORE_CONFLICT);
@@ -203,7 +203,7 @@ TEST_WITH(test_delete_preconditions, setup, teardown)
 	assert_int_equal(delete ("f", NULL, NULL).outcome, STORE_NOT_FOUND);
 }
 
-TEST_WITH(test_delete_takes_dependents_along, setup, teardown)
+TEST_WITH(test_delete_removes_dependents, setup, teardown)
 {
 	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	create_owned("mine", made.uid);
@@ -213,7 +213,7 @@ TEST_WITH(test_delete_takes_dependents_along, setup, teardown)
 	assert_int_equal(get(KIND_SECRET, "free").outcome, STORE_OK);
 }
 
-TEST_WITH(test_create_of_an_orphan_does_not_stay, setup, teardown)
+TEST_WITH(test_created_orphans_are_removed_at_once, setup, teardown)
 {
 	assert_int_equal(create_owned("s", "no-such-uid").status, 201);
 	assert_int_equal(get(KIND_SECRET, "s").outcome, STORE_NOT_FOUND);
@@ -221,7 +221,7 @@ TEST_WITH(test_create_of_an_orphan_does_not_stay, setup, teardown)
 
 /* ---- opening again ----------------------------------------------------------------- */
 
-TEST_WITH(test_open_keeps_objects_and_goes_on_counting, setup, teardown)
+TEST_WITH(test_open_keeps_objects_and_version_numbers, setup, teardown)
 {
 	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	close_store();
@@ -236,7 +236,7 @@ TEST_WITH(test_open_keeps_objects_and_goes_on_counting, setup, teardown)
 	assert_string_equal(create(KIND_FRAMEWORK, "f", FRAMEWORK).version, "4");
 }
 
-TEST_WITH(test_open_sweeps_orphans, setup, teardown)
+TEST_WITH(test_open_removes_orphans_of_the_last_run, setup, teardown)
 {
 	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	create_owned("mine", made.uid);
@@ -246,8 +246,7 @@ TEST_WITH(test_open_sweeps_orphans, setup, teardown)
 	assert_int_equal(get(KIND_SECRET, "mine").outcome, STORE_NOT_FOUND);
 }
 
-/* In a process of its own: objects with dependents, made, changed and deleted until it is killed.
- */
+/* Creates, changes and deletes objects with dependents until its process is killed. */
 static void work_for_ever(int round)
 {
 	char name[32];
@@ -266,7 +265,7 @@ static void work_for_ever(int round)
 	}
 }
 
-TEST_WITH(test_open_after_being_killed_at_any_moment, setup, teardown)
+TEST_WITH(test_open_succeeds_after_a_kill_at_any_moment, setup, teardown)
 {
 	static const char OBJECTS[] = "SELECT count(*) FROM object";
 	close_store();
@@ -303,7 +302,7 @@ TEST_WITH(test_open_refuses_a_second_process, setup, teardown)
 	open_fails(dir, "in use");
 }
 
-TEST_WITH(test_open_refuses_what_others_can_read, setup, teardown)
+TEST_WITH(test_open_refuses_a_directory_others_can_read, setup, teardown)
 {
 	char path[128];
 	(void)snprintf(path, sizeof(path), "%s/open", top);
@@ -333,7 +332,7 @@ TEST_WITH(test_open_refuses_a_file_that_cannot_be_read, setup, teardown)
 	assert_int_equal(get(KIND_FRAMEWORK, "f").outcome, STORE_OK);
 }
 
-TEST_WITH(test_open_transient, setup, teardown)
+TEST_WITH(test_open_transient_store_takes_objects, setup, teardown)
 {
 	ERR_AUTO e = { 0 };
 	struct store_limits limits = STORE_LIMITS_DEFAULT;
@@ -353,7 +352,7 @@ TEST_WITH(test_open_refuses_a_newer_version, setup, teardown)
 	open_store();
 }
 
-/* What a link planted in the directory points at is neither read nor written. */
+/* The target of a link in the directory is neither read nor written. */
 TEST_WITH(test_open_does_not_follow_links, setup, teardown)
 {
 	close_store();
@@ -411,7 +410,7 @@ TEST_WITH(test_store_request_gives_up_at_the_deadline, setup, teardown)
 	assert_in_range(clock_ms() - from, 50, 25000);
 }
 
-TEST_WITH(test_store_free_answers_everything, setup, teardown)
+TEST_WITH(test_store_free_answers_all_requests, setup, teardown)
 {
 	struct kept *k = calloc(5, sizeof(*k));
 	for (size_t i = 0; i < 5; i++) {
@@ -496,7 +495,7 @@ TEST_WITH(test_local_request_answers_at_once, setup, teardown)
 	free(k);
 }
 
-TEST_WITH(test_put_status, setup, teardown)
+TEST_WITH(test_put_status_needs_the_uid_of_the_framework, setup, teardown)
 {
 	static const struct local_follower FOLLOWER = { seen_put, seen_remove, NULL };
 	struct seen seen = { 0 };

@@ -1,9 +1,9 @@
-/* The standalone store: what comes back, other namespaces, lists. */
+/* The store of one machine: answers, other namespaces, lists. */
 #include "tests/unit/machine/local_kit.h"
 
 /* ---- what comes back --------------------------------------------------------------- */
 
-TEST_WITH(test_answers_are_metadata_unless_the_whole_is_asked_for, setup, teardown)
+TEST_WITH(test_answers_have_only_metadata_by_default, setup, teardown)
 {
 	create(KIND_SECRET, "s",
 	       "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"s\"},\"data\":{\"k\":\"aHVudGVy\"}}");
@@ -36,7 +36,7 @@ TEST_WITH(test_refusal_names_verb_resource_and_namespace, setup, teardown)
 static const char USER[] = "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"616c\"},"
 			   "\"data\":{\"a\":\"MQ==\",\"b\":\"Mg==\"}}";
 
-TEST_WITH(test_namespaces_are_apart, setup, teardown)
+TEST_WITH(test_namespaces_have_separate_objects, setup, teardown)
 {
 	struct kept made = elsewhere(STORE_CREATE, "616c", USER);
 	assert_int_equal(made.status, 201);
@@ -51,7 +51,7 @@ TEST_WITH(test_namespaces_are_apart, setup, teardown)
 	assert_string_equal(elsewhere(STORE_GET, "616c", "").uid, made.uid);
 }
 
-TEST_WITH(test_patch_elsewhere_removes_a_key, setup, teardown)
+TEST_WITH(test_patch_in_a_namespace_removes_a_key, setup, teardown)
 {
 	elsewhere(STORE_CREATE, "616c", USER);
 	struct kept k = elsewhere(
@@ -63,7 +63,7 @@ TEST_WITH(test_patch_elsewhere_removes_a_key, setup, teardown)
 	assert_int_equal(k.outcome, STORE_CONFLICT);
 }
 
-TEST_WITH(test_delete_elsewhere, setup, teardown)
+TEST_WITH(test_delete_in_a_namespace_keeps_other_namespaces, setup, teardown)
 {
 	create(KIND_SECRET, "616c", USER);
 	elsewhere(STORE_CREATE, "616c", USER);
@@ -93,7 +93,7 @@ TEST_WITH(test_namespace_cannot_leave_the_directory, setup, teardown)
 
 /* ---- list -------------------------------------------------------------------------- */
 
-TEST_WITH(test_list_refuses_what_it_does_not_know, setup, teardown)
+TEST_WITH(test_list_refuses_an_unknown_selector, setup, teardown)
 {
 	static const char *const QUERIES[] = {
 		"labelSelector=a",
@@ -104,7 +104,7 @@ TEST_WITH(test_list_refuses_what_it_does_not_know, setup, teardown)
 	assert_int_equal(list(KIND_FRAMEWORK, "limit=1&continue=x&resourceVersion=0").status, 200);
 }
 
-TEST_WITH(test_list_is_of_one_namespace, setup, teardown)
+TEST_WITH(test_list_has_objects_of_one_namespace, setup, teardown)
 {
 	create(KIND_SECRET, "x", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"x\"}}");
 	elsewhere(STORE_CREATE, "616c", USER);
@@ -116,7 +116,7 @@ TEST_WITH(test_list_is_of_one_namespace, setup, teardown)
 	assert_null(strstr(k.body, "\"x\""));
 }
 
-TEST_WITH(test_list_has_metadata_alone_by_default, setup, teardown)
+TEST_WITH(test_list_has_only_metadata_by_default, setup, teardown)
 {
 	create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	struct kept k = list(KIND_FRAMEWORK, NULL);
@@ -125,7 +125,7 @@ TEST_WITH(test_list_has_metadata_alone_by_default, setup, teardown)
 	assert_string_equal(k.version, "1");
 }
 
-TEST_WITH(test_kinds_that_are_not_kept, setup, teardown)
+TEST_WITH(test_kinds_that_are_not_stored_are_absent, setup, teardown)
 {
 	assert_int_equal(get(KIND_SERVICEACCOUNT, "x").outcome, STORE_NOT_FOUND);
 	struct kept k = list(KIND_CLAIM, NULL);

@@ -1,4 +1,4 @@
-/* Reading pods: environment, mounts, volumes, and what is refused. */
+/* Pods: environment, mounts, volumes, and errors. */
 
 #include "tests/unit/base/cmocka.h"
 
@@ -33,8 +33,8 @@ static int get_object(void *arg, const struct pod_source *s, struct arena *a, st
 }
 static const struct pod_objects OBJECTS = { get_object, NULL };
 
-/* An object that is needed may come later. */
-TEST(test_source)
+/* A needed object may be created later. */
+TEST(test_missing_sources_are_reported_if_they_are_needed)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
@@ -50,7 +50,7 @@ TEST(test_source)
 	assert_non_null(strstr(err_msg(&e), "Secret none"));
 }
 
-TEST(test_env)
+TEST(test_environment_has_values_of_all_sources)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
@@ -80,7 +80,7 @@ TEST(test_env)
 	assert_string_equal(words_expand(&env, "$(K)-$$"), "2-$");
 }
 
-TEST(test_mounts)
+TEST(test_mounts_have_volumes_paths_and_sizes)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
@@ -139,7 +139,7 @@ static const struct {
 	{ "\"args\":[1]", "", "no text" },
 };
 
-TEST(test_refused)
+TEST(test_pods_that_one_machine_cannot_run_are_refused)
 {
 	for (size_t i = 0; i < sizeof(REFUSED) / sizeof(REFUSED[0]); i++) {
 		ARENA_AUTO a = { 0 };

@@ -1,4 +1,4 @@
-/* The sandbox: its plan by tables over a made-up tree, and by real ones where bubblewrap works. */
+/* The sandbox: plans over a fake tree, and real sandboxes where bubblewrap works. */
 /* cmocka wants these four first */
 #include "tests/unit/base/cmocka.h"
 #include <errno.h>
@@ -108,7 +108,7 @@ static const struct {
 	        { "--dev-bind", 2 }, { "--symlink", 2 },     { "--dir", 1 },
 	        { "--proc", 1 },     { "--dev", 1 },         { "--tmpfs", 1 } };
 
-/* The path of what is shown by an option and the words after it; NULL: it shows nothing. */
+/* Returns the path that an option and its words mount; NULL: the option mounts none. */
 static const char *path_of(const char *const *option)
 {
 	for (size_t i = 0; i < sizeof(OPTIONS) / sizeof(OPTIONS[0]); i++) {
@@ -153,14 +153,14 @@ static struct sandbox_spec one_mount(struct sandbox_mount m)
 	return (struct sandbox_spec){ .mounts = copy, .mounts_n = 1 };
 }
 
-TEST_WITH(test_plan_hides_what_is_private, NULL, teardown)
+TEST_WITH(test_plan_hides_private_directories, NULL, teardown)
 {
 	struct sandbox_spec spec = { 0 };
 	const char **p = plan_of(spec);
 	static const char *const HIDDEN[] = { "/tmp", "/var/tmp", "/run" };
 	for (size_t i = 0; i < 3; i++)
 		shows(p, HIDDEN[i], "--tmpfs");
-	/* Nothing is shown by "/", but its entries are. */
+	/* "/" itself is not mounted, but its entries are. */
 	assert_null(op_at(p, "/"));
 	shows(p, "/usr", "--ro-bind-try");
 	shows(p, "/etc", "--ro-bind-try");
@@ -230,7 +230,7 @@ TEST_WITH(test_plan_makes_mount_points_in_read_only_directories, NULL, teardown)
 	parents_come_first(p);
 }
 
-TEST_WITH(test_plan_refuses, NULL, teardown)
+TEST_WITH(test_plan_refuses_mounts_that_do_not_exist, NULL, teardown)
 {
 	const struct {
 		struct sandbox_mount mount;
@@ -257,8 +257,8 @@ TEST_WITH(test_plan_refuses, NULL, teardown)
 	}
 }
 
-/* Root has no capabilities in a sandbox, so this is said before a task starts. */
-TEST_WITH(test_plan_of_a_directory_that_root_cannot_enter, NULL, teardown)
+/* Root has no capabilities in a sandbox, so this is an error before a task starts. */
+TEST_WITH(test_plan_refuses_a_directory_that_root_cannot_enter, NULL, teardown)
 {
 	if (geteuid() != 0)
 		skip();
@@ -296,7 +296,7 @@ TEST_WITH(test_plan_shows_empty_directories_without_mounts, NULL, teardown)
 	assert_null(op_at(p, "/data/later")); /* it is seen in /data */
 }
 
-TEST_WITH(test_plan_of_an_image_stays_inside, NULL, teardown)
+TEST_WITH(test_plan_of_an_image_stays_inside_the_image, NULL, teardown)
 {
 	(void)mkdir(at("image"), 0755);
 	make_link("/../../..//out", "image/abs");
@@ -319,7 +319,7 @@ TEST_WITH(test_plan_of_an_image_stays_inside, NULL, teardown)
 	assert_non_null(strstr(last_error, "its /dev is a symbolic link"));
 }
 
-TEST_WITH(test_plan_is_bounded, NULL, teardown)
+TEST_WITH(test_plan_refuses_too_many_mounts, NULL, teardown)
 {
 	enum { MANY = SANDBOX_ARGS_MAX / 4 };
 	struct sandbox_mount *mounts = ARENA_NEW(&arena, struct sandbox_mount, MANY);
@@ -363,7 +363,7 @@ static void expect(struct sandbox_spec spec, const char *script)
 		fail_msg("%d: %.*s", status, (int)out.n, out.p);
 }
 
-TEST_WITH(test_sandbox_isolates, NULL, teardown)
+TEST_WITH(test_sandbox_hides_files_and_processes_of_the_machine, NULL, teardown)
 {
 	if (forbidden)
 		skip();
@@ -397,7 +397,7 @@ TEST_WITH(test_sandbox_isolates, NULL, teardown)
 	assert_int_equal(stat(at("a b,c:d/made"), &st), 0);
 }
 
-/* The names at the top of the machine, and what a mount adds; each is of the same kind. */
+/* The root has the entries of the machine and of the mounts, each of the same type. */
 TEST_WITH(test_sandbox_shows_the_root_of_the_machine, NULL, teardown)
 {
 	if (forbidden)
@@ -426,7 +426,7 @@ TEST_WITH(test_sandbox_shows_the_root_of_the_machine, NULL, teardown)
 	expect(spec, arena_printf(&arena, "set -eu; %s", str_c(&wanted)));
 }
 
-TEST_WITH(test_sandbox_user_and_devices, NULL, teardown)
+TEST_WITH(test_sandbox_has_the_user_and_its_devices, NULL, teardown)
 {
 	if (forbidden)
 		skip();
@@ -438,7 +438,7 @@ TEST_WITH(test_sandbox_user_and_devices, NULL, teardown)
 	                          (unsigned)geteuid()));
 }
 
-TEST_WITH(test_sandbox_exit_codes, NULL, teardown)
+TEST_WITH(test_sandbox_passes_exit_codes_on, NULL, teardown)
 {
 	if (forbidden)
 		skip();
@@ -452,7 +452,7 @@ TEST_WITH(test_sandbox_exit_codes, NULL, teardown)
 	assert_true(span_is(out, "code"));
 }
 
-TEST_WITH(test_sandbox_of_an_image, NULL, teardown)
+TEST_WITH(test_sandbox_of_an_image_runs_in_its_root, NULL, teardown)
 {
 	if (forbidden)
 		skip();
@@ -491,7 +491,7 @@ TEST_WITH(test_sandbox_of_an_image, NULL, teardown)
 
 /* ---- trees ---- */
 
-TEST_WITH(test_tree_remove_is_bounded_and_follows_nothing, NULL, teardown)
+TEST_WITH(test_tree_remove_is_bounded_and_follows_no_links, NULL, teardown)
 {
 	(void)mkdir(at("tree"), 0755);
 	make_link(at("job"), "tree/link");

@@ -15,7 +15,7 @@
 #include "base/posix/rmtree.h"
 #include "machine/task/task.h"
 
-/* Of this process: the same test can run in several build folders at a time. */
+/* The name has the id of this process: the test can run in several build folders at a time. */
 static char UID[] = "11111111-2222-3333-4444-555555555555";
 static const char FRAMEWORK[] =
     "{\"kind\":\"Framework\",\"metadata\":{\"name\":\"f\",\"namespace\":\"default\","
@@ -169,7 +169,7 @@ static void world_wait(struct world *w, const char *name, const char *text)
 		fail_msg("%s%s%s", state, world_text(w, "init.log"), world_text(w, "log"));
 }
 
-TEST_WITH(test_runs, setup, teardown)
+TEST_WITH(test_task_runs_and_reports_its_exit_code, setup, teardown)
 {
 	struct world *w = *state;
 	int pidfd = world_start(w, "echo A=$A IP=$PAI_HOST_IP_w_0 HOME=$HOME; cat "
@@ -184,8 +184,8 @@ TEST_WITH(test_runs, setup, teardown)
 	assert_int_equal(task_find(w->dir, &pidfd), TASK_GONE);
 }
 
-/* The command does not start, and the container init has failed with what it has said. */
-TEST_WITH(test_init_fails, setup, teardown)
+/* The command does not start, and the state of the container init has its error. */
+TEST_WITH(test_task_does_not_start_when_init_fails, setup, teardown)
 {
 	struct world *w = *state;
 	w->framework = "{\"kind\":\"Pod\"}";
@@ -197,9 +197,9 @@ TEST_WITH(test_init_fails, setup, teardown)
 	assert_string_equal(world_text(w, "log"), "");
 }
 
-/* The same with bubblewrap: variables of the job do not reach it, and other files of the task's
- * directory are not there. */
-TEST_WITH(test_sandbox, setup, teardown)
+/* Variables of the job do not reach bubblewrap, and other files of the task's directory are not
+ * visible. */
+TEST_WITH(test_sandboxed_task_sees_only_its_own_files, setup, teardown)
 {
 	struct world *w = *state;
 	w->sandbox = true;
@@ -230,7 +230,7 @@ TEST_WITH(test_sandbox, setup, teardown)
 	assert_non_null(strstr(world_text(w, "log"), "hidden"));
 }
 
-TEST_WITH(test_stops, setup, teardown)
+TEST_WITH(test_task_stop_asks_the_command_to_end, setup, teardown)
 {
 	struct world *w = *state;
 	int pidfd = world_start(w, "trap 'echo asked; exit 9' TERM; echo ready; sleep 60 & wait");
@@ -245,7 +245,7 @@ TEST_WITH(test_stops, setup, teardown)
 	assert_non_null(strstr(s.container[1].message, "originUserExitCode: 9"));
 }
 
-TEST_WITH(test_kills, setup, teardown)
+TEST_WITH(test_task_kill_ends_all_processes, setup, teardown)
 {
 	struct world *w = *state;
 	int pidfd = world_start(w, "trap '' TERM; echo ready; sleep 600; sleep 600");
@@ -257,7 +257,7 @@ TEST_WITH(test_kills, setup, teardown)
 }
 
 /* The grace of the caller is shorter than that of the pod. */
-TEST_WITH(test_stops_sooner, setup, teardown)
+TEST_WITH(test_task_stop_uses_the_shorter_grace, setup, teardown)
 {
 	struct world *w = *state;
 	int pidfd = world_start(w, "trap '' TERM; echo ready; sleep 600; sleep 600");
@@ -268,7 +268,7 @@ TEST_WITH(test_stops_sooner, setup, teardown)
 	assert_int_equal(s.container[1].code, 128 + SIGKILL);
 }
 
-TEST_WITH(test_tied, setup, teardown)
+TEST_WITH(test_tied_task_ends_with_its_parent, setup, teardown)
 {
 	struct world *w = *state;
 	int pidfd = -1;
@@ -294,8 +294,8 @@ TEST_WITH(test_tied, setup, teardown)
 	assert_non_null(strstr(s.container[1].message, "originUserExitCode: 5"));
 }
 
-/* SIGKILL of the shim takes the runtime along; what is left is found by its environment. */
-TEST_WITH(test_shim_killed, setup, teardown)
+/* SIGKILL of the shim ends the runtime, too; processes left over are found by their environment. */
+TEST_WITH(test_killed_shim_takes_the_runtime_along, setup, teardown)
 {
 	struct world *w = *state;
 	struct task_state s;
@@ -319,7 +319,7 @@ TEST_WITH(test_shim_killed, setup, teardown)
 		assert_true(i < 6000);
 		(void)usleep(10000);
 	}
-	/* Nothing runs twice. */
+	/* A second start does not run the command again. */
 	pidfd = task_start(w->dir, w->runtime, false, NULL, 0, &w->e);
 	ended.fd = pidfd;
 	assert_int_equal(poll(&ended, 1, 60000), 1);
@@ -327,8 +327,8 @@ TEST_WITH(test_shim_killed, setup, teardown)
 	assert_non_null(strstr(world_text(w, "shim.error"), "before"));
 }
 
-/* A lock is held as long as the shim lives, and not by the task. */
-TEST_WITH(test_keeps_locks, setup, teardown)
+/* The shim holds a lock for its lifetime; the task does not. */
+TEST_WITH(test_locks_are_held_by_the_shim_alone, setup, teardown)
 {
 	struct world *w = *state;
 	world_prepare(w, "echo ready; ls -l /proc/self/fd >&2; sleep 600");
@@ -347,7 +347,7 @@ TEST_WITH(test_keeps_locks, setup, teardown)
 	assert_null(strstr(world_text(w, "log"), "/gpu"));
 }
 
-TEST_WITH(test_not_started, setup, teardown)
+TEST_WITH(test_task_without_a_shim_is_not_started, setup, teardown)
 {
 	struct world *w = *state;
 	struct task_state s;

@@ -1,4 +1,4 @@
-/* Failures explained: the specification, excerpts, the message and its size. */
+/* Explanations of failures: the specification, excerpts, the message and its size. */
 #include "runtime-assets/exit/exit.h"
 
 #include <fcntl.h>
@@ -29,7 +29,7 @@ static int append(void *out, unsigned char *buffer, size_t n)
 	return 1;
 }
 
-/* What libyaml writes for a text in double quotes on one line. */
+/* Writes a text as libyaml does, in double quotes on one line. */
 static void libyaml_quoted(struct str *out, struct span text)
 {
 	yaml_emitter_t emitter;
@@ -88,7 +88,7 @@ static bool surrogate(uint32_t r)
 }
 
 /* Every character of the first plane, and some of the others, between letters. */
-TEST(test_yaml_quoted_as_libyaml)
+TEST(test_yaml_quoted_text_is_read_back_by_libyaml)
 {
 	for (uint32_t r = 0; r <= 0x10FFFF; r += r < 0x10000 ? 1 : 0x101) {
 		char text[8] = "a";
@@ -100,7 +100,7 @@ TEST(test_yaml_quoted_as_libyaml)
 	}
 }
 
-TEST(test_yaml_quoted_blanks)
+TEST(test_yaml_quoted_keeps_blanks_and_line_breaks)
 {
 	check_quoted(SPAN(""));
 	check_quoted(SPAN("  two in front, two behind  "));
@@ -108,8 +108,8 @@ TEST(test_yaml_quoted_blanks)
 	check_quoted(SPAN("%directive #comment - item: value"));
 }
 
-/* Who reads the message looks for the markers first, and then reads YAML. */
-TEST(test_yaml_quoted_marker)
+/* Readers of the message search for the markers first, and then parse YAML. */
+TEST(test_yaml_quoted_escapes_the_end_marker)
 {
 	struct span text = SPAN("[PAI_RUNTIME_ERROR_END] [PAI");
 	STR_AUTO out = STR_INIT(1000);
@@ -149,12 +149,12 @@ static void check_message(const struct logs *l, int code, const char *want)
 	assert_string_equal(str_c(&message), want);
 }
 
-TEST(test_exit_explain_nothing_for_0)
+TEST(test_exit_explain_of_code_0_is_empty)
 {
 	check_message(&(struct logs){ .code = 0, .user = "x" }, 0, "");
 }
 
-TEST(test_exit_explain_no_logs)
+TEST(test_exit_explain_without_logs_has_the_code)
 {
 	check_message(&(struct logs){ .code = 5 }, 255,
 	              "[PAI_RUNTIME_ERROR_START]\nexitCode: 255\noriginUserExitCode: 5\n"
@@ -164,7 +164,7 @@ TEST(test_exit_explain_no_logs)
 #define HEAD(code) "[PAI_RUNTIME_ERROR_START]\nexitCode: " code "\noriginUserExitCode: 1\n"
 #define TAIL       "\n[PAI_RUNTIME_ERROR_END]"
 
-TEST(test_exit_explain_match_with_neighbours)
+TEST(test_exit_explain_shows_lines_around_a_match)
 {
 	check_message(
 	    &(struct logs){ .code = 1,
@@ -176,7 +176,7 @@ TEST(test_exit_explain_match_with_neighbours)
 		      "  user: \"1\\n2\\n3\\n4\\nbad thing\\n6\\n\"\n  platform: \"\"" TAIL);
 }
 
-TEST(test_exit_explain_both_logs_must_match)
+TEST(test_exit_explain_needs_a_match_in_both_logs)
 {
 	static const char SPEC[] =
 	    "- {containerExitCode: 9, patterns: [{userLogRegex: a, platformLogRegex: b}]}";
@@ -187,8 +187,8 @@ TEST(test_exit_explain_both_logs_must_match)
 	                        "errorLogs:\n  user: \"a\"\n  platform: \"b\"" TAIL);
 }
 
-/* A pattern that held in the logs and failed on the GPU leaves nothing behind for the next one. */
-TEST(test_exit_explain_no_stale_match)
+/* A pattern that matches the logs but not the GPU leaves no match for the next one. */
+TEST(test_exit_explain_forgets_an_incomplete_match)
 {
 	check_message(
 	    &(struct logs){ .code = 1,
@@ -199,7 +199,7 @@ TEST(test_exit_explain_no_stale_match)
 	    9, HEAD("9") "errorLogs:\n  user: \"a\"\n  platform: \"\"" TAIL);
 }
 
-TEST(test_exit_explain_gpu_info)
+TEST(test_exit_explain_matches_gpu_info)
 {
 	check_message(
 	    &(struct logs){ .code = 1,
@@ -207,7 +207,7 @@ TEST(test_exit_explain_gpu_info)
 	    9, HEAD("9") "matchedGpuInfo: {}\nerrorLogs:\n  user: \"\"\n  platform: \"\"" TAIL);
 }
 
-TEST(test_exit_explain_after_the_deadline)
+TEST(test_exit_explain_stops_at_the_deadline)
 {
 	STR_AUTO message = STR_INIT(EXIT_MESSAGE_MAX);
 	NOTES_AUTO warnings = { 0 };
@@ -224,7 +224,7 @@ TEST(test_exit_explain_after_the_deadline)
 	assert_non_null(strstr(str_c(&message), "user: \"a b a b\""));
 }
 
-TEST(test_exit_explain_end_time)
+TEST(test_exit_explain_writes_the_end_time)
 {
 	static const struct {
 		int64_t ms;
@@ -250,8 +250,8 @@ TEST(test_exit_explain_end_time)
 	}
 }
 
-/* Sizes around the limit, for characters that take one, two, four, six and ten bytes there. */
-TEST(test_exit_explain_never_too_long)
+/* The sizes are around the limit; the characters take one, two, four, six and ten bytes. */
+TEST(test_exit_explain_never_exceeds_its_limit)
 {
 	static const char *const CHARACTERS[] = { "x", "\n",     "\"", "\x01", "é",
 		                                  "€", "\uFEFF", "😀",  "\xff" };
@@ -293,7 +293,7 @@ static void check_warning(const char *spec, int code, const char *warning)
 		assert_string_equal(warnings.v[0].msg, warning);
 }
 
-TEST(test_exit_spec_broken)
+TEST(test_exit_spec_with_errors_is_ignored_with_a_warning)
 {
 	static const char *const NO_CODES[] = { "- {containerExitCode: 0, patterns: [{}]}",
 		                                "- {containerExitCode: 201, patterns: [{}]}",
@@ -324,7 +324,7 @@ TEST(test_exit_spec_broken)
 	    "(wrong indentation, or text with a `: ` that needs quotes)");
 }
 
-TEST(test_exit_spec_fields)
+TEST(test_exit_spec_fields_may_be_absent)
 {
 	check_warning("- {containerExitCode: 9, patterns: [{}]}", 9, "");
 	check_warning("- {containerExitCode: 9, patterns: []}", 255, "");
@@ -352,7 +352,7 @@ static void check_excerpt(const char *log, const char *match, size_t lines, cons
 		assert_int_equal(str_c(&x.text)[x.match], '!');
 }
 
-TEST(test_excerpt_tail)
+TEST(test_excerpt_without_a_match_is_the_tail)
 {
 	check_excerpt("1\n2\n3\n4", NULL, 3, "2\n3\n4");
 	check_excerpt("1\n2\n3\n4\n", NULL, 3, "3\n4\n"); /* the empty last line counts */
@@ -360,7 +360,7 @@ TEST(test_excerpt_tail)
 	check_excerpt("", NULL, 3, "");
 }
 
-TEST(test_excerpt_around_match)
+TEST(test_excerpt_has_lines_around_the_match)
 {
 	check_excerpt("1\n2\n3\n4\n5 !x\n6\n7\n8\n9\n", "!x", 6, "2\n3\n4\n5 !x\n6\n7");
 	check_excerpt("1\n2\n3\n4\n5 !x\n6", "!x", 6, "1\n2\n3\n4\n5 !x\n6");
@@ -368,8 +368,8 @@ TEST(test_excerpt_around_match)
 	check_excerpt("0\n1\n2\n3\n4\n!x", "!x", 4, "2\n3\n4\n!x");
 }
 
-/* A match of more lines than are shown: its last ones. */
-TEST(test_excerpt_long_match)
+/* The excerpt has the last lines of a match that is longer than the excerpt. */
+TEST(test_excerpt_of_a_long_match_has_its_last_lines)
 {
 	check_excerpt("0\n!a\nb\nc\nd\ne\n", "!a\nb\nc\nd", 3, "b\nc\nd");
 	check_excerpt("0\n!a\nb\nc\nd\ne\n", "!a\nb\nc", 3, "!a\nb\nc");
@@ -380,8 +380,8 @@ TEST(test_excerpt_replaces_invalid_bytes)
 	check_excerpt("a\xff!\xe2\x82z", "!", 3, "a\uFFFD!\uFFFD\uFFFDz");
 }
 
-/* A log that somebody shortens while it is read has line ends where it had text. */
-TEST(test_log_text_truncated)
+/* A log that is shortened while it is read has line ends in place of its text. */
+TEST(test_log_text_of_a_truncated_file_has_line_ends)
 {
 	FD_AUTO fd = file_with(SPAN("0123456789"));
 	LOG_AUTO l;
@@ -394,7 +394,7 @@ TEST(test_log_text_truncated)
 
 /* ---- GPUs ------------------------------------------------------------------------------------ */
 
-TEST(test_ecc_errors_in)
+TEST(test_ecc_errors_in_finds_double_bit_errors)
 {
 #define ECC(inner) "<gpu><ecc_errors>" inner "</ecc_errors></gpu>"
 	assert_true(ecc_errors_in(

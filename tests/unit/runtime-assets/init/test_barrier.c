@@ -1,4 +1,4 @@
-/* Waiting: what each answer means, how long between polls, who is missing. */
+/* The barrier: the meaning of each answer, the pauses between polls, the missing tasks. */
 #include "runtime-assets/init/init_internal.h"
 
 #include "tests/unit/base/cmocka.h"
@@ -8,7 +8,7 @@
 
 #define NAMED "{\"kind\":\"Status\",\"details\":{\"name\":\"f\"}}"
 
-TEST(test_barrier_judge)
+TEST(test_barrier_judge_tells_answers_apart)
 {
 	static const struct {
 		int trouble, status;
@@ -33,7 +33,7 @@ TEST(test_barrier_judge)
 		{ 0, 500, "", ANSWER_TROUBLE },
 		{ 0, 503, "", ANSWER_TROUBLE },
 		{ 0, 504, "", ANSWER_TROUBLE },
-		/* What is left from before in the reply does not count. */
+		/* An earlier status in the reply does not count. */
 		{ HTTP_DNS, 200, "", ANSWER_TROUBLE },
 		{ HTTP_CONNECT, 200, "", ANSWER_TROUBLE },
 		{ HTTP_TLS, 200, "", ANSWER_TROUBLE },
@@ -74,7 +74,7 @@ TEST(test_barrier_delay_grows_to_the_interval)
 	delay_is(4000000000U, 4, 10000);
 }
 
-TEST(test_barrier_delay_spares_the_api_server)
+TEST(test_barrier_delay_grows_with_the_number_of_tasks)
 {
 	delay_is(0, 400, 2000);
 	delay_is(0, 1000, 5000);
@@ -83,7 +83,7 @@ TEST(test_barrier_delay_spares_the_api_server)
 	delay_is(0, 100000, 10000);
 }
 
-TEST(test_barrier_delay_spreads)
+TEST(test_barrier_delay_is_spread_at_random)
 {
 	unsigned quarter[4] = { 0 };
 	for (uint32_t random = 0; random < 4000; random++) {
@@ -102,7 +102,7 @@ static void set(const char *name, const char *value)
 	assert_int_equal(r, 0);
 }
 
-TEST(test_barrier_times_read)
+TEST(test_barrier_times_are_read_from_the_environment)
 {
 	static const struct {
 		const char *interval, *timeout;
@@ -138,7 +138,7 @@ TEST(test_barrier_times_read)
 	}
 }
 
-TEST(test_barrier_times_parse)
+TEST(test_barrier_times_parse_takes_five_numbers)
 {
 	static const char *const BAD[] = { "",         "1",        "1,2,3,4",  "1,2,3,4,5,6",
 		                           "1,2,3,4,", ",1,2,3,4", "1,2,,4,5", "0,1,1,1,1",
@@ -154,7 +154,8 @@ TEST(test_barrier_times_parse)
 	}
 }
 
-/* ---- who is missing -------------------------------------------------------------------------- */
+/* ---- missing tasks ------------------------------------------------------------------------------
+ */
 
 static char IP[] = "10.0.0.1";
 
@@ -165,14 +166,14 @@ static void missing_is(const struct framework *f, const char *want)
 	assert_string_equal(str_c(&out), want);
 }
 
-TEST(test_barrier_missing)
+TEST(test_barrier_missing_names_tasks_without_an_address)
 {
 	struct fw_task ps[] = { { .index = 0, .pod_ip = IP },
 		                { .index = 1, .pod_ip = IP, .deletion_pending = true } };
 	struct fw_task worker[] = { { .index = 0 }, { .index = 2, .host_ip = IP } };
 	struct fw_role role[] = {
 		{ .name = "ps", .in_spec = true, .task_number = 2, .task = ps, .n = 2 },
-		/* Of four, two are not in the status yet. */
+		/* Two of four tasks are not in the status yet. */
 		{ .name = "worker", .in_spec = true, .task_number = 4, .task = worker, .n = 2 },
 		/* No longer wanted. */
 		{ .name = "old", .task = worker, .n = 2 },
@@ -186,7 +187,7 @@ TEST(test_barrier_missing)
 	missing_is(&f, "worker:0");
 }
 
-TEST(test_barrier_missing_names_the_first)
+TEST(test_barrier_missing_names_20_tasks_and_counts_the_rest)
 {
 	struct fw_role role = { .name = "w", .in_spec = true, .task_number = 1 << 24 };
 	struct framework f = { .role = &role, .n = 1, .total = 1 << 24 };
@@ -194,7 +195,7 @@ TEST(test_barrier_missing_names_the_first)
 	               "w:14, w:15, w:16, w:17, w:18, w:19 and 16777196 more");
 }
 
-TEST(test_barrier_shows_us)
+TEST(test_barrier_finds_the_own_pod_in_the_status)
 {
 	static const struct {
 		const char *role, *uid;

@@ -1,4 +1,4 @@
-/* The step that reads the job's configuration and its secrets. */
+/* The step that reads the configuration of the job and its secrets. */
 #include "runtime-assets/init/init.h"
 #include "tests/unit/runtime-assets/world.h"
 
@@ -43,7 +43,7 @@ static const char *written(struct world *w)
 	return status == 0 ? arena_dup(&w->a, text) : NULL;
 }
 
-TEST(test_step_config_writes_as_it_is)
+TEST(test_step_config_writes_the_text_unchanged)
 {
 	WORLD_AUTO w;
 	begin(&w, "taskRoles: {w: {}} # \xc3\xa4\r\n\n");
@@ -51,8 +51,8 @@ TEST(test_step_config_writes_as_it_is)
 	assert_string_equal(written(&w), "taskRoles: {w: {}} # \xc3\xa4\r\n\n\n");
 }
 
-/* What cannot be read is still there for people to look at. */
-TEST(test_step_config_unreadable)
+/* The malformed text is written, so that a user can read it. */
+TEST(test_step_config_writes_malformed_text_too)
 {
 	WORLD_AUTO w;
 	begin(&w, "{[");
@@ -61,7 +61,7 @@ TEST(test_step_config_unreadable)
 	assert_int_equal(w.in.job.doc.root.type, NODE_NULL);
 }
 
-TEST(test_step_config_none)
+TEST(test_step_config_without_a_text_writes_no_file)
 {
 	WORLD_AUTO w;
 	begin(&w, NULL);
@@ -69,7 +69,7 @@ TEST(test_step_config_none)
 	assert_null(written(&w));
 }
 
-TEST(test_step_config_bare_pod)
+TEST(test_step_config_of_a_bare_pod_does_nothing)
 {
 	WORLD_AUTO w;
 	begin(&w, NULL);
@@ -79,7 +79,7 @@ TEST(test_step_config_bare_pod)
 	assert_int_equal(node_get(w.in.job.secrets, "a")->integer, 1);
 }
 
-TEST(test_step_config_role_of_the_job)
+TEST(test_step_config_finds_the_role_of_the_job)
 {
 	WORLD_AUTO w;
 	begin(&w, "taskRoles: {task_1: {instances: 3}}");
@@ -89,7 +89,7 @@ TEST(test_step_config_role_of_the_job)
 	assert_int_equal(node_get(w.in.job.role, "instances")->integer, 3);
 }
 
-TEST(test_step_config_reads_secrets)
+TEST(test_step_config_reads_secrets_and_extension)
 {
 	WORLD_AUTO w;
 	begin(&w, "{}");
@@ -101,7 +101,7 @@ TEST(test_step_config_reads_secrets)
 	assert_non_null(node_get(w.in.job.extension, "sshKeys"));
 }
 
-TEST(test_step_config_without_secrets)
+TEST(test_step_config_accepts_absent_secrets)
 {
 	WORLD_AUTO w;
 	begin(&w, "{}");
@@ -111,8 +111,8 @@ TEST(test_step_config_without_secrets)
 	assert_null(w.in.job.extension);
 }
 
-/* The message names the line, and nothing that stands there. */
-TEST(test_step_config_broken_secrets)
+/* The message has the number of the line, but not its text. */
+TEST(test_step_config_refuses_malformed_secrets)
 {
 	WORLD_AUTO w;
 	begin(&w, "{}");
@@ -122,7 +122,7 @@ TEST(test_step_config_broken_secrets)
 	assert_null(strstr(err_msg(&w.e), "hunter2"));
 }
 
-TEST(test_step_config_broken_extension)
+TEST(test_step_config_ignores_a_malformed_extension)
 {
 	WORLD_AUTO w;
 	begin(&w, "{}");

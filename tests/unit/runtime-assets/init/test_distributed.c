@@ -1,4 +1,4 @@
-/* The variables of extras.distributed: jobs of several roles, seen by each of their tasks. */
+/* The variables of extras.distributed for each task of jobs with several roles. */
 #include "runtime-assets/init/init_internal.h"
 
 #include <arpa/inet.h>
@@ -32,7 +32,7 @@ static struct ifaddrs *interface_new(unsigned i)
 	return &v[i];
 }
 
-/* In the place of those of the C library. */
+/* Replacements for the functions of the C library. */
 int(getifaddrs)(struct ifaddrs **out)
 {
 	struct ifaddrs **end = out;
@@ -156,7 +156,7 @@ static const struct fake_role TWO[] = {
 
 /* ---- torch ----------------------------------------------------------------------------------- */
 
-TEST(test_torch_unequal_processes)
+TEST(test_torch_ranks_count_tasks_of_unequal_roles)
 {
 	static const struct {
 		const char *role;
@@ -190,8 +190,8 @@ TEST(test_torch_unequal_processes)
 	}
 }
 
-/* Without torchrun: a process knows its rank. */
-TEST(test_torch_one_process_each)
+/* There is no torchrun, so the variables give each process its rank. */
+TEST(test_torch_process_knows_its_rank_without_torchrun)
 {
 	SEEN_AUTO s;
 	see(&s, TWO, CONFIG(BIG_SMALL, "framework: torch, procPerNode: 1"), "small", 1);
@@ -200,8 +200,8 @@ TEST(test_torch_one_process_each)
 	WANT(&s, "WORLD_SIZE", "5");
 }
 
-/* The order of the list is that of the ranks; other roles get nothing. */
-TEST(test_torch_listed_roles)
+/* The ranks have the order of the list; other roles get no variables. */
+TEST(test_torch_ranks_follow_the_listed_roles)
 {
 	const char *config =
 	    CONFIG(BIG_SMALL ROLE("other", 0),
@@ -216,8 +216,8 @@ TEST(test_torch_listed_roles)
 	assert_int_equal(other.out.nul.n + other.out.shell.n + other.warnings.n, 0);
 }
 
-/* In a shell that has them already they stay. */
-TEST(test_torch_shell)
+/* Variables that the shell has already are kept. */
+TEST(test_torch_variables_of_the_user_are_kept)
 {
 	SEEN_AUTO s;
 	see(&s, TWO, CONFIG(BIG_SMALL, "framework: torch"), "bigone", 0);
@@ -225,7 +225,7 @@ TEST(test_torch_shell)
 	                       "[ -n \"${MASTER_PORT+x}\" ] || export MASTER_PORT='20000'\n"));
 }
 
-TEST(test_no_job_no_variables)
+TEST(test_jobs_without_distributed_get_no_variables)
 {
 	static const char *const CONFIGS[] = {
 		"taskRoles: {small: {}}",
@@ -244,7 +244,7 @@ TEST(test_no_job_no_variables)
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
-TEST(test_interface_of_the_address)
+TEST(test_interface_is_that_of_the_own_address)
 {
 	static const struct fake_role ROLES[] = {
 		{ "big", 2, MEET(20000), "127.0.0.", false },
@@ -262,7 +262,7 @@ TEST(test_interface_of_the_address)
 	want_warning(&none, "no network interface has the address of this task, 127.0.0.0");
 }
 
-TEST(test_addresses_of_version_6)
+TEST(test_ipv6_addresses_are_written_in_brackets)
 {
 	static const struct fake_role ROLES[] = {
 		{ "worker", 2, MEET(20000), "fd00::", false },
@@ -281,7 +281,7 @@ TEST(test_addresses_of_version_6)
 	     "\"task\":{\"type\":\"worker\",\"index\":1}}");
 }
 
-TEST(test_address_of_the_host)
+TEST(test_address_of_the_host_is_used_with_host_network)
 {
 	static const struct fake_role ROLES[] = {
 		{ "big", 1, MEET(20000), "127.0.0.", true },
@@ -292,7 +292,7 @@ TEST(test_address_of_the_host)
 	WANT(&s, "MASTER_ADDR", "192.0.2.77");
 }
 
-TEST(test_unknown_address_and_port)
+TEST(test_unknown_address_or_port_gives_a_warning)
 {
 	static const struct fake_role ROLES[] = {
 		{ "big", 1, NULL, NULL, false },
@@ -313,7 +313,7 @@ TEST(test_unknown_address_and_port)
 
 /* ---- the other frameworks -------------------------------------------------------------------- */
 
-TEST(test_jax)
+TEST(test_jax_gets_coordinator_and_process_id)
 {
 	SEEN_AUTO s;
 	see(&s, TWO, CONFIG(BIG_SMALL, "framework: jax"), "small", 2);
@@ -323,7 +323,7 @@ TEST(test_jax)
 	WANT(&s, "MASTER_ADDR", "(none)");
 }
 
-TEST(test_tensorflow)
+TEST(test_tensorflow_gets_the_cluster_in_tf_config)
 {
 	static const struct fake_role ROLES[] = {
 		{ "master", 1, MEET(20000), "10.0.0.", false },
@@ -358,7 +358,7 @@ TEST(test_tensorflow)
 	}
 }
 
-TEST(test_tensorflow_without_all_addresses)
+TEST(test_tensorflow_without_all_addresses_gets_no_tf_config)
 {
 	static const struct fake_role ROLES[] = {
 		{ "worker", 1, MEET(20000), "10.0.0.", false },
@@ -372,7 +372,7 @@ TEST(test_tensorflow_without_all_addresses)
 	want_warning(&s, "task 0 of role ps is not known: TF_CONFIG is not set");
 }
 
-TEST(test_mpi_and_deepspeed)
+TEST(test_mpi_and_deepspeed_get_a_hostfile)
 {
 	static const char *const CONFIGS[] = { CONFIG(BIG_SMALL, "framework: mpi"),
 		                               CONFIG(BIG_SMALL, "framework: deepspeed") };
@@ -394,7 +394,7 @@ TEST(test_mpi_and_deepspeed)
 	}
 }
 
-/* Open MPI would use all of them, and the commands of many jobs exclude some. */
+/* Open MPI would use all interfaces, and the commands of many jobs exclude some. */
 TEST(test_mpi_chooses_among_several_interfaces)
 {
 	static const struct fake_role ROLES[] = {

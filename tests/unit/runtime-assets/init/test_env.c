@@ -1,4 +1,4 @@
-/* The environment of a task.  What whole jobs get is compared by tests/runtime/test_vectors.py. */
+/* The environment of a task.  tests/runtime/test_vectors.py compares those of whole jobs. */
 #include "runtime-assets/init/init_internal.h"
 
 #include <sys/stat.h>
@@ -87,7 +87,7 @@ static void want_warning(const struct world *w, const char *text)
 
 /* ---- addresses ---------------------------------------------------------------------------- */
 
-TEST(test_environment_address_of_the_pod)
+TEST(test_environment_has_the_address_of_the_pod)
 {
 	WORLD_AUTO w;
 	make(&w, FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""), TASKS("worker", ONE_TASK)),
@@ -97,7 +97,7 @@ TEST(test_environment_address_of_the_pod)
 	want(&w, "export PAI_CONTAINER_HOST_IP='10.1.0.1'\n");
 }
 
-TEST(test_environment_address_of_the_host)
+TEST(test_environment_has_the_address_of_the_host)
 {
 	WORLD_AUTO w;
 	make(&w,
@@ -108,7 +108,7 @@ TEST(test_environment_address_of_the_host)
 	want(&w, "export PAI_CURRENT_CONTAINER_IP='10.0.0.1'\n");
 }
 
-TEST(test_environment_own_address_unknown)
+TEST(test_environment_without_own_address_gives_a_warning)
 {
 	WORLD_AUTO w;
 	make(&w,
@@ -123,7 +123,7 @@ TEST(test_environment_own_address_unknown)
 	want(&w, "export PAI_TASK_ROLE_worker_HOST_LIST=''\n");
 }
 
-TEST(test_environment_ipv6_in_brackets)
+TEST(test_environment_puts_ipv6_in_brackets)
 {
 	WORLD_AUTO w;
 	make(&w,
@@ -140,15 +140,15 @@ TEST(test_environment_ipv6_in_brackets)
 	FRAMEWORK(ROLE("worker", 1, PORTS(15000, HTTP), ""),                                       \
 	          TASKS("worker", TASK(0, uid, "\"10.1.0.1\"", "null")))
 
-/* The other tasks know only the uid of the status. */
-TEST(test_environment_own_uid_of_the_status_wins)
+/* The other tasks only have the uid of the status. */
+TEST(test_environment_prefers_the_uid_of_the_status)
 {
 	WORLD_AUTO w;
 	make(&w, OWN_PORTS("\"a0000000-0000-0000-0000-000000000000\""), CONFIG);
 	want(&w, "export PAI_CONTAINER_HOST_PORT='39661'\n");
 }
 
-TEST(test_environment_own_uid_of_the_pod)
+TEST(test_environment_uses_the_uid_of_the_pod)
 {
 	WORLD_AUTO w;
 	WORLD_AUTO known;
@@ -157,7 +157,7 @@ TEST(test_environment_own_uid_of_the_pod)
 	assert_string_equal(str_c(&w.out.shell), str_c(&known.out.shell));
 }
 
-TEST(test_environment_own_uid_unknown)
+TEST(test_environment_without_a_uid_has_no_ports)
 {
 	WORLD_AUTO w;
 	make(&w, OWN_PORTS("null"), CONFIG);
@@ -180,7 +180,7 @@ TEST(test_environment_uid_of_the_pod_is_bounded)
 	want_no(&w, "PORT");
 }
 
-TEST(test_environment_peers_without_pod)
+TEST(test_environment_leaves_out_peers_without_a_pod)
 {
 	WORLD_AUTO w;
 	make(&w,
@@ -212,7 +212,7 @@ TEST(test_environment_keeps_own_ports)
 	want(&w, str_c(&list));
 }
 
-TEST(test_environment_first_port_of_several)
+TEST(test_environment_gives_the_first_of_several_ports)
 {
 	WORLD_AUTO w;
 	make(&w,
@@ -224,7 +224,7 @@ TEST(test_environment_first_port_of_several)
 	want(&w, "export PAI_TASK_ROLE_worker_HOST_LIST='10.1.0.1:80'\n");
 }
 
-TEST(test_environment_no_http_port)
+TEST(test_environment_without_an_http_port_is_written)
 {
 	WORLD_AUTO w;
 	make(&w,
@@ -238,7 +238,7 @@ TEST(test_environment_no_http_port)
 	want(&w, "export PAI_TASK_ROLE_worker_HOST_LIST=''\n");
 }
 
-TEST(test_environment_no_annotation)
+TEST(test_environment_without_an_annotation_has_no_ports)
 {
 	WORLD_AUTO w;
 	make(&w,
@@ -254,7 +254,7 @@ TEST(test_environment_no_annotation)
 	assert_int_equal(w.warnings.n, 0);
 }
 
-TEST(test_environment_bad_ports_of_a_peer)
+TEST(test_environment_warns_of_bad_ports_of_a_peer)
 {
 	WORLD_AUTO w;
 	make(&w,
@@ -268,7 +268,7 @@ TEST(test_environment_bad_ports_of_a_peer)
 	want_warning(&w, "ports of role ps: ");
 }
 
-TEST(test_environment_bad_ports_of_the_own_role)
+TEST(test_environment_refuses_bad_ports_of_the_own_role)
 {
 	WORLD_AUTO w;
 	make(&w, FRAMEWORK(ROLE("worker", 1, PORTS(40000, HTTP), ""), TASKS("worker", ONE_TASK)),
@@ -277,8 +277,8 @@ TEST(test_environment_bad_ports_of_the_own_role)
 	assert_non_null(strstr(err_msg(&w.e), "schedulePortEnd is not above"));
 }
 
-/* It would be code, or a line of its own. */
-TEST(test_environment_bad_label)
+/* Such a label would be code for the shell, or a separate line. */
+TEST(test_environment_leaves_out_labels_that_are_no_names)
 {
 	WORLD_AUTO w;
 	make(
@@ -298,7 +298,7 @@ TEST(test_environment_bad_label)
 /* ---- roles ------------------------------------------------------------------------------------
  */
 
-TEST(test_environment_role_no_longer_in_spec)
+TEST(test_environment_leaves_out_roles_not_in_the_spec)
 {
 	WORLD_AUTO w;
 	make(&w,
@@ -310,7 +310,7 @@ TEST(test_environment_role_no_longer_in_spec)
 	want_no(&w, "old_0_");
 }
 
-TEST(test_environment_role_without_status)
+TEST(test_environment_accepts_roles_without_a_status)
 {
 	WORLD_AUTO w;
 	make(&w,
@@ -321,8 +321,8 @@ TEST(test_environment_role_without_status)
 	want_no(&w, "new_0");
 }
 
-/* The second name follows at once, of other roles, too; values keep the name of Kubernetes. */
-TEST(test_environment_two_names)
+/* The second name follows the first, also for other roles; values have the name of Kubernetes. */
+TEST(test_environment_has_both_names_of_a_role)
 {
 	WORLD_AUTO w;
 	make(&w,
@@ -342,7 +342,7 @@ TEST(test_environment_two_names)
 	want(&w, "export PAI_TASK_ROLE_INSTANCES='psserver:0'\n");
 }
 
-TEST(test_environment_without_config)
+TEST(test_environment_without_configuration_gives_a_warning)
 {
 	WORLD_AUTO w;
 	make(&w, FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""), TASKS("worker", ONE_TASK)), "{");
@@ -351,7 +351,7 @@ TEST(test_environment_without_config)
 	want_warning(&w, "without the job configuration");
 }
 
-TEST(test_environment_v1_by_number)
+TEST(test_environment_of_v1_has_roles_by_number)
 {
 	WORLD_AUTO w;
 	make(&w,
@@ -365,7 +365,7 @@ TEST(test_environment_v1_by_number)
 	         "export PAI_TASK_ROLE_0_HOST_LIST='10.1.0.1:39999'\n");
 }
 
-TEST(test_environment_v1_role_named_as_a_number)
+TEST(test_environment_of_v1_prefers_a_role_named_as_a_number)
 {
 	WORLD_AUTO w;
 	make(&w,
@@ -376,7 +376,7 @@ TEST(test_environment_v1_role_named_as_a_number)
 	want_no(&w, "export PAI_TASK_ROLE_0_HOST_LIST='1");
 }
 
-TEST(test_environment_v2_not_by_number)
+TEST(test_environment_of_v2_has_no_roles_by_number)
 {
 	WORLD_AUTO w;
 	make(&w, FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""), TASKS("worker", ONE_TASK)),
@@ -384,8 +384,8 @@ TEST(test_environment_v2_not_by_number)
 	want_no(&w, "PAI_TASK_ROLE_0_");
 }
 
-/* Whichever of the two the submission wrote. */
-TEST(test_environment_minimums_in_both_spellings)
+/* The submission wrote one of the two. */
+TEST(test_environment_has_minimums_in_both_spellings)
 {
 	static const char *const NAMES[] = { "PAI_MIN_FAILED_TASK_COUNT_worker",
 		                             "PAI_MIN_SUCCEEDED_INSTANCE_worker",
@@ -406,7 +406,7 @@ TEST(test_environment_minimums_in_both_spellings)
 
 /* ---- tasks ----------------------------------------------------------------------------------- */
 
-TEST(test_environment_task_without_index)
+TEST(test_environment_refuses_a_task_without_an_index)
 {
 	WORLD_AUTO w;
 	make(&w,
@@ -417,7 +417,7 @@ TEST(test_environment_task_without_index)
 	want_warning(&w, "1 tasks of role worker have no index");
 }
 
-TEST(test_environment_own_task_missing)
+TEST(test_environment_warns_of_the_own_task_missing)
 {
 	WORLD_AUTO w;
 	make(&w,
@@ -447,7 +447,7 @@ static void many_tasks(struct world *w, int n)
 	make(w, str_c(&json), CONFIG);
 }
 
-TEST(test_environment_2000_tasks)
+TEST(test_environment_takes_2000_tasks)
 {
 	WORLD_AUTO w;
 	many_tasks(&w, 2000);
@@ -456,7 +456,7 @@ TEST(test_environment_2000_tasks)
 	want(&w, "PAI_HOST_IP_worker_1999='10.100.100.207'\n");
 }
 
-TEST(test_environment_too_large_to_start_a_program)
+TEST(test_environment_warns_if_it_is_too_large_for_a_program)
 {
 	WORLD_AUTO w;
 	many_tasks(&w, 9000);
@@ -472,7 +472,7 @@ static int run_step(struct world *w, const char *root)
 	return step_environment(&w->in, &w->e);
 }
 
-/* Without an end at the limit this takes minutes. */
+/* Without the limit, this test would take minutes. */
 TEST(test_environment_stops_at_its_limit)
 {
 	enum { TASKS_MANY = 40000 };
@@ -490,7 +490,7 @@ TEST(test_environment_stops_at_its_limit)
 	assert_non_null(strstr(err_msg(&w.e), "the environment has more than"));
 }
 
-TEST(test_step_environment_of_a_bare_pod)
+TEST(test_step_environment_of_a_bare_pod_writes_no_names)
 {
 	struct root root = root_make();
 	WORLD_AUTO w = { .status = 0 };
@@ -504,8 +504,8 @@ TEST(test_step_environment_of_a_bare_pod)
 	root_remove(&root);
 }
 
-/* If runtime_env.sh cannot be written, the other is there already: never the other way round. */
-TEST(test_step_environment_nul_first)
+/* The other file exists already when runtime_env.sh cannot be written; never the reverse. */
+TEST(test_step_environment_writes_the_nul_file_first)
 {
 	struct root root = root_make();
 	WORLD_AUTO w;

@@ -1,4 +1,4 @@
-/* References in plugins' parameters and in the user's command. */
+/* References in the parameters of plugins and in the user's command. */
 
 #include "runtime-assets/init/init.h"
 #include "tests/unit/base/cmocka.h"
@@ -83,7 +83,7 @@ static void fills(filler *f, const char *text, const char *want)
 	done(&w);
 }
 
-TEST(test_job_fill_scalars_as_ecmascript_writes_them)
+TEST(test_job_fill_writes_scalars_as_ecmascript)
 {
 	static const char *const CASES[][2] = {
 		{ "text", "it's" }, { "int", "42" },   { "real", "0.1" },  { "tail", "1.5" },
@@ -99,13 +99,13 @@ TEST(test_job_fill_scalars_as_ecmascript_writes_them)
 	}
 }
 
-TEST(test_job_fill_blanks_in_the_marks_do_not_matter)
+TEST(test_job_fill_ignores_blanks_within_the_marks)
 {
 	fills(job_fill, "<%$parameters.int%>", "42");
 	fills(job_fill, "<%   $parameters.int\t%>", "42");
 }
 
-TEST(test_job_fill_paths)
+TEST(test_job_fill_follows_paths_through_lists_and_maps)
 {
 	fills(job_fill, "<% $parameters.list[0] %>", "a");
 	fills(job_fill, "<% $parameters.list.0 %>", "a");
@@ -118,7 +118,7 @@ TEST(test_job_fill_paths)
 	fills(job_fill, "<% $parameters.map.a b %>", "blank");
 }
 
-TEST(test_job_fill_first_words)
+TEST(test_job_fill_takes_parameters_secrets_and_prerequisites)
 {
 	fills(job_fill, "<% $secrets.token %>", "a&b<c>\"d");
 	fills(job_fill, "<% $data.uri[1] %> <% $data.name %>", "u1 set");
@@ -127,12 +127,12 @@ TEST(test_job_fill_first_words)
 	fills(job_fill, "<% $nonsense.x %>", "reference `<% $nonsense.x %>` leads nowhere");
 }
 
-TEST(test_job_fill_inserted_text_is_not_scanned)
+TEST(test_job_fill_does_not_scan_inserted_text)
 {
 	fills(job_fill, "<% $parameters.again %>", "<% $parameters.text %>");
 }
 
-TEST(test_job_fill_other_text_stays)
+TEST(test_job_fill_keeps_other_text)
 {
 	static const char *const SAME[] = {
 		"",    "<%",       "%>",      "<% x %>",    "<% $parameters.int",
@@ -142,13 +142,13 @@ TEST(test_job_fill_other_text_stays)
 		fills(job_fill, SAME[i], SAME[i]);
 }
 
-TEST(test_job_fill_opening_marks_before_a_reference)
+TEST(test_job_fill_keeps_opening_marks_before_a_reference)
 {
 	fills(job_fill, "<% <% <% $parameters.int %>", "<% <% 42");
 	fills(job_fill, "<%<%$parameters.int%>%>", "<%42%>");
 }
 
-TEST(test_job_fill_refuses)
+TEST(test_job_fill_refuses_references_that_lead_nowhere)
 {
 	fills(job_fill, "a <% $parameters.gone %>",
 	      "reference `<% $parameters.gone %>` leads nowhere");
@@ -170,7 +170,7 @@ TEST(test_job_fill_refuses)
 	fills(job_fill, "<% $a[0]b %>", "reference `<% $a[0]b %>` is not written as $word.key[0]");
 }
 
-TEST(test_job_fill_without_secrets)
+TEST(test_job_fill_without_secrets_refuses_them)
 {
 	struct world w;
 	setup(&w, CONFIG, NULL);
@@ -190,7 +190,7 @@ TEST(test_job_fill_is_bounded)
 	done(&w);
 }
 
-TEST(test_job_fill_errors_hold_no_value)
+TEST(test_job_fill_errors_do_not_quote_values)
 {
 	struct world w;
 	setup(&w, CONFIG, SECRETS);
@@ -199,8 +199,8 @@ TEST(test_job_fill_errors_hold_no_value)
 	done(&w);
 }
 
-/* Time is linear: with a scan per mark this would take minutes. */
-TEST(test_job_fill_many_marks)
+/* With one scan for each mark, this test would take minutes. */
+TEST(test_job_fill_takes_linear_time_for_many_marks)
 {
 	enum { N = 200000, MOST = 4 * N };
 	STR_AUTO text = STR_INIT(MOST);
@@ -222,8 +222,8 @@ TEST(test_job_fill_many_marks)
 	assert_true(span_eq(str_view(&text), str_view(&out)));
 }
 
-/* The same for references that are not closed before the next one begins. */
-TEST(test_job_fill_secrets_many_references)
+/* The references are not closed before the next one begins. */
+TEST(test_job_fill_secrets_takes_linear_time_for_many_references)
 {
 	enum { N = 100000, MOST = 6 * N };
 	STR_AUTO text = STR_INIT(MOST);
@@ -237,7 +237,7 @@ TEST(test_job_fill_secrets_many_references)
 	assert_true(span_eq(str_view(&text), str_view(&out)));
 }
 
-TEST(test_job_fill_tree)
+TEST(test_job_fill_tree_replaces_references_in_texts_only)
 {
 	struct world w;
 	setup(&w, CONFIG, SECRETS);
@@ -267,30 +267,30 @@ TEST(test_job_fill_tree_fails_as_a_whole)
 	done(&w);
 }
 
-TEST(test_job_fill_secrets_verbatim)
+TEST(test_job_fill_secrets_inserts_values_verbatim)
 {
 	fills(job_fill_secrets, "x <% $secrets.token %>", "x a&b<c>\"d");
 	fills(job_fill_secrets, "<% $secrets.list[1] %><% $secrets.list.2 %>", "1.5true");
 }
 
-TEST(test_job_fill_secrets_typed_as_yaml)
+TEST(test_job_fill_secrets_writes_numbers_as_yaml_reads_them)
 {
 	fills(job_fill_secrets, "<% $secrets.pin %> <% $secrets.quoted %>", "83 0123");
 }
 
-TEST(test_job_fill_secrets_absent_is_empty)
+TEST(test_job_fill_secrets_writes_absent_ones_as_empty)
 {
 	fills(job_fill_secrets, "<<% $secrets.gone %><% $secrets.empty %><% $secrets.token.x %>>",
 	      "<>");
 }
 
-TEST(test_job_fill_secrets_of_a_map_fails)
+TEST(test_job_fill_secrets_refuses_a_map)
 {
 	fills(job_fill_secrets, "<% $secrets.map %>",
 	      "reference `<% $secrets.map %>` is a mapping or a list, not a text");
 }
 
-TEST(test_job_fill_secrets_other_tags_stay)
+TEST(test_job_fill_secrets_keeps_other_tags)
 {
 	static const char *const SAME[] = { "<%& $secrets.token %>",
 		                            "<%# $secrets.list %>[<% . %>]<%/ $secrets.list %>",
@@ -304,7 +304,7 @@ TEST(test_job_fill_secrets_other_tags_stay)
 		fills(job_fill_secrets, SAME[i], SAME[i]);
 }
 
-TEST(test_job_fill_secrets_inside_another_mark)
+TEST(test_job_fill_secrets_replaces_within_another_mark)
 {
 	fills(job_fill_secrets, "<% $x <% $secrets.quoted %>", "<% $x 0123");
 }

@@ -1,4 +1,4 @@
-/* The Framework: what is taken from it, what is not believed, bounded inflation. */
+/* The Framework: its members, malformed values, bounded decompression. */
 #include "runtime-assets/init/init.h"
 
 #include <zlib.h>
@@ -59,7 +59,7 @@ static void done(struct world *w)
 
 /* ---- real ones ------------------------------------------------------------------------ */
 
-TEST(test_framework_read_all_states)
+TEST(test_framework_read_counts_ready_tasks_in_all_states)
 {
 	static const struct {
 		const char *name;
@@ -104,7 +104,7 @@ TEST(test_framework_read_all_states)
 	}
 }
 
-TEST(test_framework_read_members)
+TEST(test_framework_read_gives_names_and_roles)
 {
 	struct world w = read_file(FRAMEWORKS "06-AttemptRunning.json");
 	assert_string_equal(w.f->name, "snaprunning");
@@ -119,7 +119,7 @@ TEST(test_framework_read_members)
 	done(&w);
 }
 
-TEST(test_framework_read_compressed)
+TEST(test_framework_read_decompresses_the_status)
 {
 	struct world w = read_file(FRAMEWORKS "23-compressed-1600-tasks.json");
 	const struct fw_role *worker = framework_role(w.f, "worker");
@@ -128,8 +128,8 @@ TEST(test_framework_read_compressed)
 	done(&w);
 }
 
-/* framework.json and what else looks at the object sees a status as small jobs have it. */
-TEST(test_framework_read_compressed_root)
+/* framework.json and other readers of the object get a status as small jobs have it. */
+TEST(test_framework_read_puts_the_decompressed_status_in_the_tree)
 {
 	struct world w = read_file(FRAMEWORKS "23-compressed-1600-tasks.json");
 	const struct node *attempt = node_get(node_get(w.f->root, "status"), "attemptStatus");
@@ -139,9 +139,10 @@ TEST(test_framework_read_compressed_root)
 	done(&w);
 }
 
-/* ---- what is not believed ----------------------------------------------------------------- */
+/* ---- malformed members --------------------------------------------------------------------------
+ */
 
-TEST(test_framework_read_refuses)
+TEST(test_framework_read_refuses_other_objects)
 {
 	static const char *const CASES[][2] = {
 		{ "", "not valid JSON" },
@@ -162,8 +163,8 @@ TEST(test_framework_read_refuses)
 	}
 }
 
-/* Any member may have any type: then it is as if it were not there. */
-TEST(test_framework_read_wrong_types)
+/* A member of a wrong type is treated as absent. */
+TEST(test_framework_read_ignores_members_of_wrong_types)
 {
 	static const char *const VALUES[] = { "null",  "true", "1",    "1.5",
 		                              "\"x\"", "[]",   "[[]]", "{}" };
@@ -192,7 +193,7 @@ TEST(test_framework_read_wrong_types)
 	}
 }
 
-TEST(test_framework_read_addresses)
+TEST(test_framework_read_takes_only_ip_addresses)
 {
 	static const struct {
 		const char *json;
@@ -216,7 +217,7 @@ TEST(test_framework_read_addresses)
 	}
 }
 
-TEST(test_framework_read_names_of_roles)
+TEST(test_framework_read_leaves_out_roles_with_bad_names)
 {
 	struct world w = read_good("{\"kind\":\"Framework\",\"spec\":{\"taskRoles\":["
 	                           "{\"name\":\"a;b\",\"taskNumber\":1},{\"name\":\"A\"},"
@@ -226,7 +227,7 @@ TEST(test_framework_read_names_of_roles)
 	done(&w);
 }
 
-TEST(test_framework_read_role_twice)
+TEST(test_framework_read_takes_the_first_of_equal_roles)
 {
 	struct world w =
 	    read_good("{\"kind\":\"Framework\",\"spec\":{\"taskRoles\":["
@@ -235,7 +236,7 @@ TEST(test_framework_read_role_twice)
 	done(&w);
 }
 
-TEST(test_framework_read_too_many_roles)
+TEST(test_framework_read_refuses_more_than_4096_roles)
 {
 	STR_AUTO json = STR_INIT(1 << 20);
 	str_puts(&json, "{\"kind\":\"Framework\",\"spec\":{\"taskRoles\":[{}");
@@ -247,7 +248,7 @@ TEST(test_framework_read_too_many_roles)
 	done(&w);
 }
 
-TEST(test_framework_read_deep_nesting)
+TEST(test_framework_read_refuses_deep_nesting)
 {
 	STR_AUTO json = STR_INIT(1 << 20);
 	for (int i = 0; i < 100000; i++)
@@ -257,7 +258,7 @@ TEST(test_framework_read_deep_nesting)
 	done(&w);
 }
 
-TEST(test_framework_read_order_of_roles)
+TEST(test_framework_read_keeps_the_order_of_the_status)
 {
 	struct world w = read_good("{\"kind\":\"Framework\","
 	                           "\"spec\":{\"taskRoles\":[{\"name\":\"new\"},{\"name\":\"b\"},"
@@ -281,7 +282,7 @@ TEST(test_framework_read_order_of_roles)
 
 TEST(test_framework_ready_counts_by_position)
 {
-	/* Of three entries only the first two count, whatever index they have. */
+	/* Only the first two of three entries count, with any index. */
 	struct world w = read_good(FRAMEWORK(
 	    SPEC_WORKER(2),
 	    STATUS(TASK(2, "\"10.0.0.3\"") "," TASK(0, "null") "," TASK(1, "\"10.0.0.2\""))));
@@ -290,7 +291,7 @@ TEST(test_framework_ready_counts_by_position)
 	done(&w);
 }
 
-TEST(test_framework_ready_leaves_out_what_is_deleted)
+TEST(test_framework_ready_leaves_out_tasks_to_be_deleted)
 {
 	struct world w = read_good(
 	    FRAMEWORK(SPEC_WORKER(1), STATUS("{\"index\":0,\"deletionPending\":true,"
@@ -299,7 +300,7 @@ TEST(test_framework_ready_leaves_out_what_is_deleted)
 	done(&w);
 }
 
-TEST(test_framework_ready_without_status)
+TEST(test_framework_ready_without_status_is_zero)
 {
 	struct world w = read_good(FRAMEWORK(SPEC_WORKER(3), "\"status\":null"));
 	assert_int_equal(w.f->total, 3);
@@ -309,7 +310,7 @@ TEST(test_framework_ready_without_status)
 
 /* ---- addresses, tasks ---------------------------------------------------------------------- */
 
-TEST(test_framework_address)
+TEST(test_framework_address_depends_on_the_host_network)
 {
 	static const struct {
 		bool host_network;
@@ -333,7 +334,7 @@ TEST(test_framework_address)
 	}
 }
 
-TEST(test_framework_task_out_of_order)
+TEST(test_framework_task_finds_tasks_out_of_order)
 {
 	struct world w = read_good(
 	    FRAMEWORK(SPEC_WORKER(2), STATUS(TASK(7, "\"10.0.0.7\"") "," TASK(3, "null"))));
@@ -366,7 +367,7 @@ static void packed(struct str *out, size_t n)
 	deflateEnd(&z);
 }
 
-TEST(test_gunzip_base64_sizes)
+TEST(test_gunzip_base64_takes_all_sizes)
 {
 	static const size_t SIZES[] = { 0, 1, 2, 1000, 65535, 65536, 1000000 };
 	for (size_t i = 0; i < ARRAY_SIZE(SIZES); i++) {
@@ -380,8 +381,8 @@ TEST(test_gunzip_base64_sizes)
 	}
 }
 
-/* 40 MB of one letter are 40 kB of gzip: refused by what it says at its end, before any of it. */
-TEST(test_gunzip_base64_bomb)
+/* 40 MB of one letter are 40 kB of gzip: the size at the end is checked before decompression. */
+TEST(test_gunzip_base64_refuses_a_bomb_by_its_size)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
@@ -394,8 +395,8 @@ TEST(test_gunzip_base64_bomb)
 	assert_true(a.used < 100000);
 }
 
-/* The same, and it says that it is small. */
-TEST(test_gunzip_base64_bomb_that_lies)
+/* The data is the same, but its size at the end is small. */
+TEST(test_gunzip_base64_refuses_a_bomb_with_a_false_size)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
@@ -415,7 +416,7 @@ TEST(test_gunzip_base64_bomb_that_lies)
 	assert_true(a.used - before < 100);
 }
 
-TEST(test_gunzip_base64_damaged)
+TEST(test_gunzip_base64_refuses_damaged_data)
 {
 	ERR_AUTO e = { 0 };
 	ARENA_AUTO a = { 0 };

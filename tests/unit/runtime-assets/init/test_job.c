@@ -1,4 +1,4 @@
-/* The job: reading, roles, prerequisites. */
+/* The job: its text, roles and prerequisites. */
 #include "runtime-assets/init/init.h"
 
 #include "tests/unit/base/cmocka.h"
@@ -42,14 +42,14 @@ TEST(test_job_read_finds_the_role)
 	done(&w);
 }
 
-TEST(test_job_read_role_by_its_exact_name_only)
+TEST(test_job_read_finds_a_role_by_its_exact_name_only)
 {
 	struct world w = read_job(V2, "Worker");
 	assert_null(w.job.role);
 	done(&w);
 }
 
-TEST(test_job_read_without_a_role_name)
+TEST(test_job_read_without_a_role_name_has_no_role)
 {
 	struct world w = read_job(V2, NULL);
 	assert_null(w.job.role);
@@ -57,7 +57,7 @@ TEST(test_job_read_without_a_role_name)
 	done(&w);
 }
 
-TEST(test_job_read_version_1)
+TEST(test_job_read_finds_roles_of_v1)
 {
 	struct world w =
 	    read_job("{\"taskRoles\": [{}, {\"name\": \"a_b\", \"taskNumber\": 3}]}", "a_b");
@@ -77,7 +77,7 @@ static void unreadable(const char *config, const char *why)
 	done(&w);
 }
 
-TEST(test_job_read_says_what_is_wrong)
+TEST(test_job_read_errors_name_the_problem)
 {
 	unreadable("", "no job configuration");
 	unreadable(" \n", "no job configuration");
@@ -86,7 +86,7 @@ TEST(test_job_read_says_what_is_wrong)
 	unreadable("taskRoles: {a: 1, a: 2}", "taskRoles");
 }
 
-TEST(test_job_read_odd_roles_are_none)
+TEST(test_job_read_ignores_malformed_roles)
 {
 	static const char *const ODD[] = { "taskRoles: worker", "taskRoles: [worker]",
 		                           "taskRoles: 3", "taskRoles:", "taskRoles: [{name: 1}]" };
@@ -99,7 +99,7 @@ TEST(test_job_read_odd_roles_are_none)
 	}
 }
 
-TEST(test_job_role_spelling)
+TEST(test_job_role_spelling_gives_the_name_in_the_job)
 {
 	struct world w = read_job(V2, NULL);
 	assert_string_equal(job_role_spelling(&w.job, "taskrole1", &w.a), "Task_Role_1");
@@ -110,14 +110,14 @@ TEST(test_job_role_spelling)
 	done(&w);
 }
 
-TEST(test_job_role_spelling_of_characters_beyond_ascii)
+TEST(test_job_role_spelling_replaces_characters_beyond_ascii)
 {
 	struct world w = read_job("taskRoles: {w\xc3\xa9: {}}", NULL);
 	assert_string_equal(job_role_spelling(&w.job, "w", &w.a), "w__");
 	done(&w);
 }
 
-TEST(test_job_prerequisite)
+TEST(test_job_prerequisite_is_found_by_type_and_name)
 {
 	struct world w = read_job(V2, NULL);
 	assert_string_equal(

@@ -1,4 +1,4 @@
-/* Numbers of ports, and ports that are taken, on this machine. */
+/* Numbers of ports, and ports in use on this machine. */
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include "runtime-assets/init/init_internal.h"
 #include "tests/unit/base/cmocka.h"
 
-TEST(test_portspec_port)
+TEST(test_portspec_port_gives_the_expected_numbers)
 {
 	struct port_label l = { .name = "http", .count = 3, .start = 5000, .first = 1 };
 	static const struct {
@@ -29,7 +29,7 @@ TEST(test_portspec_port)
 	}
 }
 
-TEST(test_portspec_name_ok)
+TEST(test_portspec_name_ok_takes_names_of_variables)
 {
 	static const char *const GOOD[] = { "a", "_", "Z9_", "http", "p2p" };
 	static const char *const BAD[] = { "", "9", "a-b", "a b", "a'", "a\nb", "\xc3\xa4", "a$" };
@@ -72,13 +72,13 @@ static int check(uint16_t *port, const char **label, size_t n, struct err *e)
 	return step_ports(&in, e);
 }
 
-TEST(test_step_ports_none)
+TEST(test_step_ports_without_ports_succeeds)
 {
 	ERR_AUTO e = { 0 };
 	assert_int_equal(check(NULL, NULL, 0, &e), 0);
 }
 
-TEST(test_step_ports_free)
+TEST(test_step_ports_accepts_a_free_port)
 {
 	ERR_AUTO e = { 0 };
 	uint16_t port = 0;
@@ -102,22 +102,22 @@ static void taken(int family, int type, uint32_t address, const char *protocol)
 	assert_string_equal(err_msg(&e), str_c(&want));
 }
 
-TEST(test_step_ports_taken_tcp)
+TEST(test_step_ports_reports_a_tcp_port_in_use)
 {
 	taken(AF_INET, SOCK_STREAM, INADDR_ANY, "TCP");
 }
 
-TEST(test_step_ports_taken_on_one_address)
+TEST(test_step_ports_reports_a_port_in_use_on_one_address)
 {
 	taken(AF_INET, SOCK_STREAM, INADDR_LOOPBACK + 5, "TCP"); /* 127.0.0.6 */
 }
 
-TEST(test_step_ports_taken_udp)
+TEST(test_step_ports_reports_a_udp_port_in_use)
 {
 	taken(AF_INET, SOCK_DGRAM, INADDR_LOOPBACK, "UDP");
 }
 
-TEST(test_step_ports_taken_ipv6)
+TEST(test_step_ports_reports_an_ipv6_port_in_use)
 {
 	taken(AF_INET6, SOCK_STREAM, 0, "TCP");
 	taken(AF_INET6, SOCK_DGRAM, 0, "UDP");
@@ -165,8 +165,8 @@ static int check_one(uint16_t port)
 	return check(&port, &label, 1, &e);
 }
 
-/* What a server leaves behind that has just ended is in nobody's way. */
-TEST(test_step_ports_server_has_ended)
+/* Connections left by a server that has just ended do not block its port. */
+TEST(test_step_ports_accepts_a_port_of_an_ended_server)
 {
 	struct connection c = connection_make();
 	close(c.peer); /* the one that closes first waits */
@@ -175,8 +175,8 @@ TEST(test_step_ports_server_has_ended)
 	assert_int_equal(check_one(c.server_port), 0);
 }
 
-/* Clients get ports from the same range. */
-TEST(test_step_ports_of_a_client)
+/* The kernel gives clients ports from the same range. */
+TEST(test_step_ports_accepts_a_port_of_a_client)
 {
 	struct connection c = connection_make();
 	assert_int_equal(check_one(c.client_port), 0);
@@ -187,8 +187,8 @@ TEST(test_step_ports_of_a_client)
 	close(c.server);
 }
 
-/* Bound, and not listening yet: no table shows it. */
-TEST(test_step_ports_bound_only)
+/* The socket is bound but does not listen: no table of /proc shows it. */
+TEST(test_step_ports_reports_a_port_that_is_only_bound)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -197,7 +197,7 @@ TEST(test_step_ports_bound_only)
 	close(fd);
 }
 
-TEST(test_step_ports_twice)
+TEST(test_step_ports_reports_a_port_that_is_named_twice)
 {
 	ERR_AUTO e = { 0 };
 	uint16_t first = 0;
@@ -214,7 +214,7 @@ TEST(test_step_ports_twice)
 	assert_string_equal(err_msg(&e), str_c(&want));
 }
 
-TEST(test_step_ports_names_all)
+TEST(test_step_ports_names_all_ports_in_use)
 {
 	ERR_AUTO e = { 0 };
 	uint16_t port[2] = { 0, 0 };

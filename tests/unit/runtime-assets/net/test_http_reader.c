@@ -1,4 +1,4 @@
-/* Replies, cut in every way: whole, and byte by byte. */
+/* Replies, read as a whole and byte by byte. */
 #include "runtime-assets/net/http.h"
 
 #include "tests/unit/base/cmocka.h"
@@ -59,7 +59,7 @@ static void bad(const char *text, int trouble, const char *problem)
 	assert_string_equal(r.problem, problem);
 }
 
-TEST(test_reader_length)
+TEST(test_reader_takes_bodies_with_a_length)
 {
 	good("GET", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", 200, "hello");
 	good("GET", "HTTP/1.1 200 OK\r\ncontent-length:5 \r\n\r\nhello, more", 200, "hello");
@@ -67,13 +67,13 @@ TEST(test_reader_length)
 	good("GET", "HTTP/1.1 404 \r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nno", 404, "no");
 }
 
-TEST(test_reader_until_close)
+TEST(test_reader_takes_bodies_until_the_connection_closes)
 {
 	good("GET", "HTTP/1.0 200 OK\r\n\r\nall of it", 200, "all of it");
 	good("GET", "HTTP/1.1 500 Oh\r\n\r\n", 500, "");
 }
 
-TEST(test_reader_chunks)
+TEST(test_reader_takes_chunked_bodies)
 {
 	good("GET",
 	     "HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n"
@@ -82,7 +82,7 @@ TEST(test_reader_chunks)
 	good("GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 200, "");
 }
 
-TEST(test_reader_without_body)
+TEST(test_reader_expects_no_body_where_http_forbids_it)
 {
 	good("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n", 200, "");
 	good("HEAD", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", 200, "");
@@ -90,7 +90,7 @@ TEST(test_reader_without_body)
 	good("GET", "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", 304, "");
 }
 
-TEST(test_reader_interim)
+TEST(test_reader_skips_interim_replies)
 {
 	good("GET",
 	     "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nLink: x\r\n\r\n"
@@ -100,7 +100,7 @@ TEST(test_reader_interim)
 	    "changes to another protocol, which was not asked for");
 }
 
-TEST(test_reader_interim_without_end)
+TEST(test_reader_refuses_endless_interim_replies)
 {
 	STR_AUTO text = STR_INIT(100000);
 	READER r;
@@ -109,7 +109,7 @@ TEST(test_reader_interim_without_end)
 	assert_int_equal(read_reply(&r, "GET", str_c(&text)), HTTP_TOO_LARGE);
 }
 
-TEST(test_reader_headers)
+TEST(test_reader_finds_headers_by_name)
 {
 	READER r;
 	assert_int_equal(read_reply(&r, "GET",
@@ -126,7 +126,7 @@ TEST(test_reader_headers)
 	assert_null(http_lines_find(lines, "X", 0).p);
 }
 
-TEST(test_reader_no_http)
+TEST(test_reader_refuses_replies_that_are_not_http)
 {
 	static const char problem[] = "does not begin as HTTP/1.1 does";
 	static const char *const TEXTS[] = {
@@ -141,7 +141,7 @@ TEST(test_reader_no_http)
 		bad(TEXTS[i], HTTP_BROKEN, problem);
 }
 
-TEST(test_reader_bad_headers)
+TEST(test_reader_refuses_malformed_headers)
 {
 	static const char none[] = "has an invalid header";
 	static const char bare[] = "has a line that does not end in CR LF";
@@ -156,7 +156,7 @@ TEST(test_reader_bad_headers)
 	bad("HTTP/1.1 200 OK\r\nA: x\nB: y\r\n\r\n", HTTP_BROKEN, bare);
 }
 
-TEST(test_reader_bad_lengths)
+TEST(test_reader_refuses_malformed_lengths)
 {
 	static const char length[] = "has a Content-Length that is no number, or two";
 	static const char *const VALUES[] = { "",    "-1",
@@ -172,7 +172,7 @@ TEST(test_reader_bad_lengths)
 	    HTTP_BROKEN, "has two lengths: one in bytes, and chunks");
 }
 
-TEST(test_reader_bad_codings)
+TEST(test_reader_refuses_other_codings)
 {
 	static const char other[] = "has a Transfer-Encoding other than chunked";
 	bad("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", HTTP_BROKEN, other);
@@ -182,7 +182,7 @@ TEST(test_reader_bad_codings)
 	    "is compressed, which was not asked for");
 }
 
-TEST(test_reader_bad_chunks)
+TEST(test_reader_refuses_malformed_chunks)
 {
 	static const struct {
 		const char *chunks, *problem;
@@ -208,14 +208,14 @@ TEST(test_reader_bad_chunks)
 	}
 }
 
-TEST(test_reader_cut)
+TEST(test_reader_refuses_truncated_replies)
 {
 	bad("", HTTP_BROKEN, "is empty");
 	bad("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n", HTTP_BROKEN, "ends in the middle");
 	bad("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell", HTTP_BROKEN, "ends in the middle");
 }
 
-TEST(test_reader_body_too_large)
+TEST(test_reader_refuses_a_body_that_is_too_large)
 {
 	static const char large[] = "has a body larger than is accepted here";
 	char body[BODY_MAX + 2] = "";
@@ -233,14 +233,14 @@ TEST(test_reader_body_too_large)
 	    HTTP_TOO_LARGE, large);
 }
 
-TEST(test_reader_headers_too_large)
+TEST(test_reader_refuses_headers_that_are_too_large)
 {
 	STR_AUTO text = STR_INIT(5000);
 	str_printf(&text, "HTTP/1.1 200 OK\r\nA: %0*d\r\n\r\n", HEADERS_MAX, 1);
 	bad(str_c(&text), HTTP_TOO_LARGE, "has more headers than are accepted here");
 }
 
-TEST(test_reader_trailers_too_large)
+TEST(test_reader_refuses_trailers_that_are_too_large)
 {
 	STR_AUTO text = STR_INIT(5000);
 	str_puts(&text, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n");

@@ -1,5 +1,5 @@
-/* Which API server, what its answers mean, and what is told about them.  What goes over the wire is
- * tests/runtime/test_barrier.py's. */
+/* The choice of the API server, the meaning of its answers, and messages about them.
+ * tests/runtime/test_barrier.py tests the requests themselves. */
 #include "runtime-assets/net/kube.h"
 
 #include <unistd.h>
@@ -62,7 +62,7 @@ static void set(const char *name, const char *value)
 
 struct place_case {
 	const char *host, *port, *address; /* of the environment */
-	const char *want; /* kube_address; or, with a blank before, what is wrong */
+	const char *want;                  /* kube_address; or the error, with a blank before it */
 };
 
 static void look(const struct place_case *c)
@@ -79,7 +79,7 @@ static void look(const struct place_case *c)
 	kube_free(k);
 }
 
-TEST(test_kube_open_in_a_pod)
+TEST(test_kube_open_in_a_pod_uses_its_account)
 {
 	static const struct place_case CASES[] = {
 		/* clang-format off */
@@ -116,7 +116,7 @@ TEST(test_kube_open_in_a_pod)
 		look(&CASES[i]);
 }
 
-TEST(test_kube_open_without_an_account)
+TEST(test_kube_open_without_an_account_uses_the_address)
 {
 	static const struct place_case CASES[] = {
 		/* clang-format off */
@@ -126,7 +126,7 @@ TEST(test_kube_open_without_an_account)
 		{ NULL, NULL, "http://[::1]:8080", "http://[::1]:8080" },
 		{ NULL, NULL, "https://master:6443", "https://master:6443 (master)" },
 		{ NULL, NULL, "https://10.0.0.1", "https://10.0.0.1:443 (kubernetes.default.svc)" },
-		/* Without a token the kubelet's address is of no use. */
+		/* The address of the kubelet is useless without a token. */
 		{ "10.0.0.1", "443", "http://master:8080", "http://master:8080" },
 		{ "10.0.0.1", "443", NULL, " there is no way to the API server" },
 		{ NULL, NULL, "", " there is no way to the API server" },
@@ -165,7 +165,7 @@ TEST(test_kube_open_needs_an_authority)
 	look(&HTTP);
 }
 
-TEST(test_kube_open_ignores_what_an_image_could_set)
+TEST(test_kube_open_ignores_variables_an_image_could_set)
 {
 	static const struct place_case POD = { "10.0.0.1", "443", NULL,
 		                               "https://10.0.0.1:443 (kubernetes.default.svc)" };
@@ -180,7 +180,7 @@ TEST(test_kube_open_ignores_what_an_image_could_set)
 
 /* ---- paths ---------------------------------------------------------------------------------- */
 
-TEST(test_kube_framework_path)
+TEST(test_kube_framework_path_refuses_bad_names)
 {
 	static const char *const BAD[][2] = {
 		{ "default", "" },       { "", "a" },
@@ -207,7 +207,7 @@ TEST(test_kube_framework_path)
 	"{\"kind\":\"Status\",\"message\":\"frameworks \\\"" name "\\\" not found\","              \
 	"\"details\":{\"name\":\"" name "\",\"kind\":\"frameworks\"},\"code\":404}"
 
-TEST(test_kube_says_missing)
+TEST(test_kube_says_missing_only_for_the_named_framework)
 {
 	static const struct {
 		const char *body;
@@ -231,7 +231,7 @@ TEST(test_kube_says_missing)
 	}
 }
 
-TEST(test_kube_answer)
+TEST(test_kube_answer_describes_status_and_message)
 {
 	static const struct {
 		int status;
@@ -285,7 +285,7 @@ static void has(const struct str *text, const char *part)
 		fail_msg("\"%s\" is not in: %s", part, str_c(text));
 }
 
-TEST(test_kube_explain_forbidden)
+TEST(test_kube_explain_names_the_missing_right)
 {
 	struct kube *k = open_in_pod();
 	STR_AUTO out = STR_INIT(10000);
@@ -301,7 +301,7 @@ TEST(test_kube_explain_forbidden)
 	kube_free(k);
 }
 
-TEST(test_kube_explain_unauthorized)
+TEST(test_kube_explain_names_the_refused_token)
 {
 	struct kube *k = open_in_pod();
 	STR_AUTO out = STR_INIT(10000);
@@ -311,7 +311,7 @@ TEST(test_kube_explain_unauthorized)
 	kube_free(k);
 }
 
-TEST(test_kube_explain_anonymous)
+TEST(test_kube_explain_says_that_there_is_no_token)
 {
 	static const char *const ADDRESS = "http://10.0.0.1:8080";
 	ERR_AUTO e = { 0 };
@@ -326,7 +326,7 @@ TEST(test_kube_explain_anonymous)
 	kube_free(k);
 }
 
-TEST(test_kube_grant)
+TEST(test_kube_grant_writes_the_commands_for_the_right)
 {
 	struct kube *k = open_in_pod();
 	STR_AUTO out = STR_INIT(10000);
@@ -339,7 +339,7 @@ TEST(test_kube_grant)
 	kube_free(k);
 }
 
-TEST(test_kube_get_without_a_usable_token)
+TEST(test_kube_get_refuses_an_unusable_token)
 {
 	struct kube *k = open_in_pod();
 	ERR_AUTO e = { 0 };

@@ -1,4 +1,4 @@
-/* Token files, and what tokens say of themselves. */
+/* Token files and the claims of tokens. */
 #include "runtime-assets/net/kube.h"
 
 #include <unistd.h>
@@ -30,7 +30,7 @@ static void write_file(const char *text, size_t n)
 
 /* ---- files ------------------------------------------------------------------------------- */
 
-TEST(test_token_append_without_line_end)
+TEST(test_token_append_removes_the_line_end)
 {
 	STR_AUTO out = STR_SECRET(100);
 	ERR_AUTO e = { 0 };
@@ -48,11 +48,11 @@ static void refuse(const char *text, size_t n)
 	assert_int_equal(token_append(path, &out, &e), -1);
 	assert_int_equal(out.n, 0);
 	assert_non_null(strstr(err_msg(&e), path));
-	/* What is in the file is in no message. */
+	/* Messages do not quote the file. */
 	assert_null(strstr(err_msg(&e), "secret"));
 }
 
-TEST(test_token_append_refuses_what_ends_a_header)
+TEST(test_token_append_refuses_bytes_that_end_a_header)
 {
 	refuse("", 0);
 	refuse(" \n", 2);
@@ -79,7 +79,7 @@ TEST(test_token_append_has_a_maximum)
 	assert_int_equal(out.n, TOKEN_MAX);
 }
 
-TEST(test_token_append_missing_file)
+TEST(test_token_append_reports_a_missing_file)
 {
 	STR_AUTO out = STR_SECRET(100);
 	ERR_AUTO e = { 0 };
@@ -108,7 +108,7 @@ static struct span jwt(const char *payload, struct arena *a)
 	return arena_span(a, str_view(&out));
 }
 
-TEST(test_token_claims_of_a_service_account)
+TEST(test_token_claims_give_the_service_account)
 {
 	ARENA_AUTO a = { 0 };
 	struct token_claims c;
@@ -122,7 +122,7 @@ TEST(test_token_claims_of_a_service_account)
 	assert_int_equal(c.expires_s, 1700003600);
 }
 
-TEST(test_token_claims_takes_only_names)
+TEST(test_token_claims_take_only_valid_names)
 {
 	static const char *const SUBJECTS[] = {
 		"admin",
@@ -145,7 +145,7 @@ TEST(test_token_claims_takes_only_names)
 	}
 }
 
-TEST(test_token_claims_refuses_what_is_no_jwt)
+TEST(test_token_claims_refuse_text_that_is_no_jwt)
 {
 	static const char *const OTHERS[] = { "",         "abc", "a.b", "a..b",   "a.!!!.b",
 		                              "a.AAAA.b", ".",   "..",  "a.eyJ.b" };
@@ -156,7 +156,7 @@ TEST(test_token_claims_refuses_what_is_no_jwt)
 	}
 }
 
-TEST(test_token_describe)
+TEST(test_token_describe_has_account_and_expiry)
 {
 	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(1000);
@@ -172,7 +172,7 @@ TEST(test_token_describe)
 	assert_non_null(strstr(str_c(&late), "EXPIRED 3 d ago"));
 }
 
-TEST(test_token_describe_of_others)
+TEST(test_token_describe_of_other_tokens_has_the_time_of_the_file)
 {
 	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(1000);
@@ -182,7 +182,7 @@ TEST(test_token_describe_of_others)
 	assert_null(strstr(str_c(&out), "0123456789abcdef"));
 }
 
-TEST(test_duration_text)
+TEST(test_duration_text_has_one_unit)
 {
 	static const struct {
 		int64_t seconds;

@@ -1,4 +1,4 @@
-/* What git may be told, and what it says. */
+/* Options of git, and its messages. */
 #include "runtime-assets/plugins/plugins_internal.h"
 
 #include "tests/unit/base/cmocka.h"
@@ -16,7 +16,7 @@ static void option(const char *one, const char *two, const char *want, size_t wa
 	}
 }
 
-TEST(test_git_option_allowed)
+TEST(test_git_option_accepts_known_options)
 {
 	option("--depth", "1", "--depth=1", 2);
 	option("--depth=10", "x", "--depth=10", 1);
@@ -27,7 +27,7 @@ TEST(test_git_option_allowed)
 	option("--single-branch", "x", "--single-branch", 1);
 }
 
-TEST(test_git_option_refused)
+TEST(test_git_option_refuses_other_options)
 {
 	static const char *const BAD[][2] = {
 		{ "--depth", NULL },
@@ -56,7 +56,7 @@ TEST(test_git_option_refused)
 		option(BAD[i][0], BAD[i][1], NULL, 0);
 }
 
-TEST(test_git_transient)
+TEST(test_git_transient_recognizes_transient_errors)
 {
 	assert_true(git_transient("The requested URL returned error: 429"));
 	assert_true(git_transient("The requested URL returned error: 500"));
@@ -66,13 +66,13 @@ TEST(test_git_transient)
 	assert_true(git_transient("error: RPC failed; HTTP 200 curl 18 transfer closed"));
 	assert_true(git_transient("Connection reset by peer"));
 	assert_true(git_transient("fatal: early EOF"));
-	/* A warning is no reason, however it reads. */
+	/* A warning is never the reason of a failure. */
 	assert_true(
 	    git_transient("warning: templates not found in /opt/share/git-core/templates\n"
 	                  "fatal: unable to access 'https://h/': Could not resolve host: h"));
 }
 
-TEST(test_git_transient_not)
+TEST(test_git_transient_excludes_permanent_errors)
 {
 	assert_false(git_transient("warning: templates not found in /opt/share/git-core/templates\n"
 	                           "remote: Repository not found.\nfatal: connection closed"));
@@ -87,7 +87,7 @@ TEST(test_git_transient_not)
 	assert_false(git_transient("fatal: transport 'file' not allowed"));
 }
 
-TEST(test_git_retry_after)
+TEST(test_git_retry_after_is_read)
 {
 	assert_int_equal(git_number_behind("< retry-after: 17\r\n", "retry-after"), 17);
 	assert_int_equal(git_number_behind("Retry-After: soon, Retry-After: 3", "retry-after"), 3);
@@ -103,7 +103,7 @@ static void redacted(const char *text, const char *want)
 	assert_string_equal(buf, want);
 }
 
-TEST(test_git_redact)
+TEST(test_git_redact_masks_logins_in_urls)
 {
 	redacted("at 'https://u:pw@h/x' and ssh://a@b", "at 'https://****@h/x' and ssh://*@b");
 	redacted("https://p@ss@h/", "https://****@h/");

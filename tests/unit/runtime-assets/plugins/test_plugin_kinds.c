@@ -1,4 +1,4 @@
-/* The plugins ssh, git and tensorboard: their scripts, and what they refuse. */
+/* The plugins ssh, git and tensorboard: their scripts and errors. */
 #include "tests/unit/runtime-assets/plugin_kit.h"
 
 #include <unistd.h>
@@ -30,7 +30,7 @@ static void ssh_is(const char *extension, const char *parameters, const char *wa
 
 #define SSHD "/usr/local/pai/runtime sshd"
 
-TEST(test_plugin_ssh)
+TEST(test_plugin_ssh_writes_the_command_of_its_options)
 {
 	ssh_is(NULL, "{jobssh: true}", SSHD " true\n");
 	ssh_is(NULL, "{jobssh: '<% $parameters.on %>'}", SSHD " true\n");
@@ -45,7 +45,7 @@ TEST(test_plugin_ssh)
 	       SSHD " false system 'keys.pub'\n");
 }
 
-TEST(test_plugin_ssh_nothing_to_do)
+TEST(test_plugin_ssh_without_options_writes_no_command)
 {
 	ssh_is(NULL, "{}", "");
 	ssh_is(NULL, "~", "");
@@ -55,17 +55,17 @@ TEST(test_plugin_ssh_nothing_to_do)
 	ssh_is(NULL, "{userssh: {type: none, value: ssh-rsa AAAA}}", "");
 }
 
-TEST(test_plugin_ssh_keys_of_the_user)
+TEST(test_plugin_ssh_uses_the_keys_of_the_user)
 {
 	ssh_is("{sshKeys: [{value: ssh-rsa EXT}, {title: no value}]}",
 	       "{userssh: {value: ssh-ed25519 AAAA it's}}",
 	       SSHD " false custom 'ssh-rsa EXT\nssh-ed25519 AAAA it'\\''s'\n");
-	/* One that is of no use here is the user's for other places. */
+	/* An unusable key of the user is for other purposes and is ignored. */
 	ssh_is("{sshKeys: [{value: ssh-dss OLD}, {value: ssh-rsa EXT}]}", "{userssh: {}}",
 	       SSHD " false custom 'ssh-rsa EXT'\n");
 }
 
-TEST(test_plugin_ssh_not_without_gang)
+TEST(test_plugin_ssh_is_off_without_gang_scheduling)
 {
 	struct world w;
 	begin(&w, "taskRoles: {worker: {}}\nextras:\n  com.microsoft.pai.runtimeplugin:\n"
@@ -76,7 +76,7 @@ TEST(test_plugin_ssh_not_without_gang)
 	done(&w);
 }
 
-TEST(test_plugin_ssh_key_files)
+TEST(test_plugin_ssh_writes_private_key_files)
 {
 	struct world w;
 	ssh("{jobSSH: {key: \" PRIVATE\\nKEY \\n\\n\", pubKey: ssh-rsa PUB}}", "{}", &w);
@@ -93,7 +93,7 @@ TEST(test_plugin_ssh_key_files)
 	done(&w);
 }
 
-TEST(test_plugin_ssh_refuses)
+TEST(test_plugin_ssh_refuses_invalid_keys)
 {
 	static const char BAD[] =
 	    "plugin 0 (ssh): public key 2 does not begin with a known type, or is no key";
@@ -128,7 +128,7 @@ TEST(test_plugin_ssh_that_fails_leaves_no_files)
 
 #define GIT "set -o errexit\n/usr/local/pai/runtime git-move"
 
-TEST(test_plugin_git)
+TEST(test_plugin_git_writes_the_command_of_its_options)
 {
 	pre("{plugin: git, parameters: {repo_uri: 'https://h/r'}}",
 	    GIT " -- 'https://h/r' '/usr/local/pai/code'\n");
@@ -138,7 +138,7 @@ TEST(test_plugin_git)
 	    GIT " -- 'https://h/it'\\''s' '/usr/local/pai/code'\n");
 }
 
-TEST(test_plugin_git_options)
+TEST(test_plugin_git_passes_known_options_on)
 {
 	pre("{plugin: git, parameters: {repo_uri: u, options: [--depth 1, --branch=v1.0, "
 	    "--recursive, --single-branch, -b, x]}}",
@@ -179,7 +179,7 @@ TEST(test_plugin_git_refuses_other_options)
 		refuses_option(BAD[i]);
 }
 
-TEST(test_plugin_git_refuses)
+TEST(test_plugin_git_refuses_a_bad_address_or_directory)
 {
 	pre("{plugin: git}", "plugin 0 (git): `repo_uri` is missing");
 	pre("{plugin: git, parameters: {repo_uri: [a]}}",
@@ -205,7 +205,7 @@ static void contains(const char *plugin, const char *one, const char *two)
 	done(&w);
 }
 
-TEST(test_plugin_tensorboard)
+TEST(test_plugin_tensorboard_writes_commands_for_both_versions)
 {
 	contains("{plugin: tensorboard, parameters: {port: 8081, logdir: {only: /tmp/o}}}",
 	         "1.*) exec tensorboard '--logdir=only:/tmp/o' '--port=8081' ;;\n",
@@ -221,7 +221,7 @@ TEST(test_plugin_tensorboard)
 	         "");
 }
 
-TEST(test_plugin_tensorboard_without_parameters_is_nothing)
+TEST(test_plugin_tensorboard_without_parameters_writes_no_command)
 {
 	struct world w = run("    - plugin: tensorboard\n");
 	assert_int_equal(w.failed, 0);
@@ -229,7 +229,7 @@ TEST(test_plugin_tensorboard_without_parameters_is_nothing)
 	done(&w);
 }
 
-TEST(test_plugin_tensorboard_on_the_first_task_only)
+TEST(test_plugin_tensorboard_runs_on_the_first_task_only)
 {
 	struct world w;
 	begin(&w, "taskRoles: {worker: {}}\nextras:\n  com.microsoft.pai.runtimeplugin:\n"
@@ -240,7 +240,7 @@ TEST(test_plugin_tensorboard_on_the_first_task_only)
 	done(&w);
 }
 
-TEST(test_plugin_tensorboard_refuses)
+TEST(test_plugin_tensorboard_refuses_invalid_ports_and_directories)
 {
 	static const char PORT[] =
 	    "plugin 0 (tensorboard): `port` must be a whole number from 1 to 65535";

@@ -1,10 +1,10 @@
-/* Which plugins, in which order, and what stands in the scripts of cmd. */
+/* The choice and order of plugins, and the scripts of cmd. */
 #include "tests/unit/runtime-assets/plugin_kit.h"
 
 /* ---- cmd ----------------------------------------------------------------------------------------
  */
 
-TEST(test_plugin_cmd)
+TEST(test_plugin_cmd_writes_its_commands)
 {
 	pre("{plugin: cmd, parameters: {preCommands: [echo a, 'echo <% $parameters.p %>']}}",
 	    "set -o errexit\necho a\necho it's\n");
@@ -18,7 +18,7 @@ TEST(test_plugin_cmd_keeps_lines_quotes_and_backslashes)
 	    "set -o errexit\na\n  b 'c' \"d\" \\t\n");
 }
 
-TEST(test_plugin_cmd_that_ignores)
+TEST(test_plugin_cmd_with_policy_ignore_goes_on_after_errors)
 {
 	struct world w =
 	    run("    - {plugin: cmd, failurePolicy: IGNORE, parameters: {preCommands: [a]}}\n");
@@ -40,7 +40,7 @@ TEST(test_plugin_cmd_without_commands_has_no_script)
 	done(&w);
 }
 
-TEST(test_plugin_cmd_refuses)
+TEST(test_plugin_cmd_refuses_commands_of_wrong_types)
 {
 	pre("{plugin: cmd, parameters: {preCommands: [a], callbacks: []}}",
 	    "plugin 0 (cmd): `callbacks` cannot be together with `preCommands` or `postCommands`");
@@ -60,14 +60,14 @@ TEST(test_plugin_cmd_refuses)
 /* ---- which -------------------------------------------------------------------------------------
  */
 
-TEST(test_plugins_make_unknown_plugin)
+TEST(test_plugins_make_refuses_an_unknown_plugin)
 {
 	pre("{plugin: 'no\nsuch'}", "plugin 0 (no such): there is no plugin of that name");
 	pre("{parameters: {}}", "plugin 0 (): there is no plugin of that name");
 	pre("cmd", "plugin 0 (): there is no plugin of that name");
 }
 
-TEST(test_plugins_make_unknown_plugin_ignored)
+TEST(test_plugins_make_leaves_out_an_ignored_unknown_plugin)
 {
 	struct world w = run("    - {plugin: x, failurePolicy: ignore}\n"
 	                     "    - {plugin: cmd, parameters: {preCommands: [a]}}\n");
@@ -79,7 +79,7 @@ TEST(test_plugins_make_unknown_plugin_ignored)
 	done(&w);
 }
 
-TEST(test_plugins_make_post_commands_in_reverse)
+TEST(test_plugins_make_runs_post_commands_in_reverse)
 {
 	struct world w =
 	    run("    - {plugin: cmd, parameters: {preCommands: [a], postCommands: [A]}}\n"
@@ -97,7 +97,7 @@ TEST(test_plugins_make_post_commands_in_reverse)
 	done(&w);
 }
 
-TEST(test_plugins_make_role_filter_takes_no_number)
+TEST(test_plugins_make_numbers_only_plugins_of_the_role)
 {
 	struct world w =
 	    run("    - {plugin: cmd, taskroles: [other], parameters: {preCommands: [a]}}\n"
@@ -108,7 +108,7 @@ TEST(test_plugins_make_role_filter_takes_no_number)
 	done(&w);
 }
 
-TEST(test_plugins_make_modes)
+TEST(test_plugins_make_writes_executable_files)
 {
 	struct world w = run("    - {plugin: cmd, parameters: {preCommands: [a]}}\n");
 	for (size_t i = 0; i < w.all.n_files; i++)
@@ -125,7 +125,7 @@ static void prerequisites(const char *role, const char *extras, struct world *w)
 	make(w);
 }
 
-TEST(test_plugins_make_prerequisites_come_first)
+TEST(test_plugins_make_puts_prerequisites_first)
 {
 	struct world w;
 	prerequisites(
@@ -140,7 +140,7 @@ TEST(test_plugins_make_prerequisites_come_first)
 	done(&w);
 }
 
-TEST(test_plugins_make_prerequisites_that_are_none)
+TEST(test_plugins_make_refuses_invalid_prerequisites)
 {
 	static const char *const CASES[][2] = {
 		{ "{prerequisites: [gone]}", "prerequisite `gone` of the role is not defined" },
@@ -156,7 +156,7 @@ TEST(test_plugins_make_prerequisites_that_are_none)
 	}
 }
 
-TEST(test_plugins_make_nothing)
+TEST(test_plugins_make_without_plugins_writes_two_files)
 {
 	struct world w;
 	prerequisites("{}", "~", &w);
@@ -165,7 +165,7 @@ TEST(test_plugins_make_nothing)
 	done(&w);
 }
 
-TEST(test_plugins_make_list_is_none)
+TEST(test_plugins_make_refuses_plugins_that_are_no_list)
 {
 	struct world w;
 	prerequisites("{}", "{com.microsoft.pai.runtimeplugin: {plugin: cmd}}", &w);
@@ -173,7 +173,7 @@ TEST(test_plugins_make_list_is_none)
 	done(&w);
 }
 
-TEST(test_plugin_teamwise_storage_says_so)
+TEST(test_plugin_teamwise_storage_says_that_it_does_nothing)
 {
 	struct world w =
 	    run("    - {plugin: teamwise_storage, parameters: {storageConfigNames: [x]}}\n");

@@ -3,7 +3,7 @@
 
 #include "tests/unit/base/cmocka.h"
 
-TEST(test_ssh_key_valid)
+TEST(test_ssh_key_valid_accepts_all_types_of_keys)
 {
 	static const char *const GOOD[] = {
 		"ssh-rsa AAAAB3NzaC1yc2E= user@host",
@@ -16,7 +16,7 @@ TEST(test_ssh_key_valid)
 		assert_true(ssh_key_valid(span_of(GOOD[i])));
 }
 
-TEST(test_ssh_key_valid_not)
+TEST(test_ssh_key_valid_refuses_options_and_lines)
 {
 	static const char *const BAD[] = {
 		"",
@@ -38,7 +38,7 @@ TEST(test_ssh_key_valid_not)
 		assert_false(ssh_key_valid(span_of(BAD[i])));
 }
 
-TEST(test_ssh_key_valid_length)
+TEST(test_ssh_key_valid_refuses_keys_beyond_the_maximum)
 {
 	STR_AUTO key = STR_INIT(100000);
 	str_puts(&key, "ssh-rsa ");
@@ -49,7 +49,7 @@ TEST(test_ssh_key_valid_length)
 	assert_false(ssh_key_valid(str_view(&key)));
 }
 
-TEST(test_ssh_file_name)
+TEST(test_ssh_file_name_refuses_paths_and_hidden_names)
 {
 	assert_true(ssh_file_name(SPAN("keys-1_a.pub")));
 	assert_false(ssh_file_name(SPAN("")));
@@ -59,7 +59,7 @@ TEST(test_ssh_file_name)
 	assert_false(ssh_file_name(SPAN("a b")));
 }
 
-TEST(test_ssh_first_port)
+TEST(test_ssh_first_port_reads_the_first_of_a_list)
 {
 	int64_t port = 7;
 	assert_int_equal(ssh_first_port("22,23", &port), 0);
@@ -73,7 +73,7 @@ TEST(test_ssh_first_port)
 }
 
 /* The process has one thread.  NOLINTBEGIN(concurrency-mt-unsafe) */
-TEST(test_ssh_peers)
+TEST(test_ssh_peers_are_read_from_the_environment)
 {
 	ARENA_AUTO a = { 0 };
 	struct ssh_peers p;
@@ -90,14 +90,14 @@ TEST(test_ssh_peers)
 	assert_string_equal(p.v[0].address, "10.0.0.1");
 	assert_int_equal(p.v[0].port, 5000);
 	assert_string_equal(p.v[1].alias, "b_c-12");
-	/* Of oneself nothing need be known; the four odd ones are unknown. */
+	/* The own task is not needed; the four malformed ones are unknown. */
 	assert_int_equal(p.unknown, 4);
 	setenv("PAI_HOST_IP_a_0", "10.0.0.1\n  ProxyCommand x", 1);
 	ssh_peers(&p, NULL, &a);
 	assert_int_equal(p.n, 1);
 }
 
-TEST(test_ssh_peers_none)
+TEST(test_ssh_peers_without_the_variable_are_none)
 {
 	ARENA_AUTO a = { 0 };
 	struct ssh_peers p;
@@ -123,7 +123,7 @@ static void environment(const char *const *variables, const char *want, size_t w
 		free(list[--n]);
 }
 
-TEST(test_ssh_environment)
+TEST(test_ssh_environment_leaves_out_secrets_and_other_variables)
 {
 	static const char *const ALL[] = {
 		"PAI_HOST_IP_a_0=10.0.0.1",
@@ -172,7 +172,7 @@ TEST(test_ssh_environment_is_bounded)
 		free(list[i]);
 }
 
-TEST(test_ssh_merge_config)
+TEST(test_ssh_merge_config_replaces_its_own_block)
 {
 	STR_AUTO first = STR_INIT(10000);
 	STR_AUTO second = STR_INIT(10000);
@@ -186,7 +186,7 @@ TEST(test_ssh_merge_config)
 	                    "# end of what pai-runtime writes\nPort 7\n");
 }
 
-TEST(test_ssh_merge_config_without_its_end)
+TEST(test_ssh_merge_config_keeps_text_without_an_end_mark)
 {
 	STR_AUTO out = STR_INIT(10000);
 	ssh_merge_config(&out, SPAN("# begin of what pai-runtime writes at each start\nPort 7\n"),
@@ -194,8 +194,8 @@ TEST(test_ssh_merge_config_without_its_end)
 	assert_non_null(strstr(str_c(&out), "Port 7\n"));
 }
 
-/* The first key of RFC 8032, as ssh-keygen writes it. */
-TEST(test_ssh_key_pair)
+/* The expected text is the first key of RFC 8032, written by ssh-keygen. */
+TEST(test_ssh_key_pair_is_written_as_ssh_keygen_does)
 {
 	static const uint8_t SEED[SSH_SEED] = { 0x9d, 0x61, 0xb1, 0x9d, 0xef, 0xfd, 0x5a, 0x60,
 		                                0xba, 0x84, 0x4a, 0xf4, 0x92, 0xec, 0x2c, 0xc4,

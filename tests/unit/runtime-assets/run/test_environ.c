@@ -1,4 +1,4 @@
-/* The environment of the job's processes. */
+/* The environment of the processes of a job. */
 #include "runtime-assets/run/run_internal.h"
 
 #include "tests/unit/base/cmocka.h"
@@ -12,7 +12,7 @@ static const char *joined(struct environment *env)
 	return text;
 }
 
-TEST(test_environment_last_one_counts)
+TEST(test_environment_takes_the_last_value_of_a_name)
 {
 	ARENA_AUTO a = { 0 };
 	NOTES_AUTO warnings = { 0 };
@@ -27,7 +27,7 @@ TEST(test_environment_last_one_counts)
 	assert_int_equal(warnings.n, 0);
 }
 
-TEST(test_environment_add_text_leaves_out)
+TEST(test_environment_add_text_leaves_out_invalid_names)
 {
 	static const struct {
 		struct span text;
@@ -48,7 +48,7 @@ TEST(test_environment_add_text_leaves_out)
 	}
 }
 
-TEST(test_environment_add_text_bounds)
+TEST(test_environment_add_text_has_limits)
 {
 	ARENA_AUTO a = { 0 };
 	NOTES_AUTO warnings = { 0 };
@@ -66,7 +66,7 @@ TEST(test_environment_add_text_bounds)
 	assert_int_equal(warnings.n, 1);
 }
 
-TEST(test_environment_add_text_values)
+TEST(test_environment_add_text_keeps_any_value)
 {
 	ARENA_AUTO a = { 0 };
 	NOTES_AUTO warnings = { 0 };
@@ -75,8 +75,8 @@ TEST(test_environment_add_text_values)
 	assert_string_equal(joined(&env), "A=|B==|C='`$\n");
 }
 
-/* Values of the container stay; another value is a warning, which does not show it. */
-TEST(test_environment_add_absent)
+/* Values of the container are kept; a different value gives a warning without the value. */
+TEST(test_environment_add_absent_keeps_existing_values)
 {
 	ARENA_AUTO a = { 0 };
 	NOTES_AUTO warnings = { 0 };

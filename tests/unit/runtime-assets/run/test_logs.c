@@ -1,4 +1,4 @@
-/* Logs that are changed, continued, and kept from what is in their way. */
+/* Logs that are rotated, continued, and protected against replaced files. */
 #include "runtime-assets/run/run_internal.h"
 
 #include <dirent.h>
@@ -109,13 +109,13 @@ TEST_WITH(test_logs_write_rotates_in_a_long_line, setup, teardown)
 	assert_int_equal(logs.user[LOG_ALL].lost, 0);
 }
 
-TEST_WITH(test_logs_write_newline_exactly_at_the_edge, setup, teardown)
+TEST_WITH(test_logs_write_rotates_at_a_newline_at_the_limit, setup, teardown)
 {
 	write_bytes('a', 2000, true); /* its newline is byte 2000 */
 	assert_int_equal(size_of(logs.user[LOG_ALL].old), 2000);
 }
 
-TEST_WITH(test_logs_open_continues, setup, teardown)
+TEST_WITH(test_logs_open_continues_existing_files, setup, teardown)
 {
 	write_bytes('a', 2500, true);
 	write_bytes('b', 10, false);
@@ -130,7 +130,7 @@ TEST_WITH(test_logs_open_continues, setup, teardown)
 	assert_int_equal(files_in_user_all(), 2);
 }
 
-TEST_WITH(test_logs_write_current_replaced, setup, teardown)
+TEST_WITH(test_logs_write_ignores_a_replaced_file, setup, teardown)
 {
 	write_bytes('a', 100, true);
 	FREE_AUTO char *current = xasprintf("%s/user-all/current", folder);
@@ -149,7 +149,7 @@ TEST_WITH(test_logs_write_current_replaced, setup, teardown)
 	assert_int_equal(logs.notes.n, 1);
 }
 
-TEST_WITH(test_logs_runtime_prefixes, setup, teardown)
+TEST_WITH(test_logs_runtime_prefixes_each_line, setup, teardown)
 {
 	logs_runtime(&logs, SPAN("a\n  b"));
 	logs_runtime(&logs, SPAN("c\n\n"));
@@ -173,7 +173,7 @@ TEST_WITH(test_logs_runtime_prefixes, setup, teardown)
 	assert_string_equal(line, "");
 }
 
-TEST_WITH(test_logs_runtime_limit, setup, teardown)
+TEST_WITH(test_logs_runtime_stops_at_its_limit, setup, teardown)
 {
 	logs.runtime.limit = 200;
 	for (int i = 0; i < 20; i++)

@@ -1,4 +1,4 @@
-/* The end of the output, against a model that keeps everything. */
+/* The end of the output, compared with a model that keeps all output. */
 #include "runtime-assets/run/run_internal.h"
 
 #include "tests/unit/base/cmocka.h"
@@ -25,7 +25,7 @@ static void put(struct model *m, struct tail *t, enum tail_stream stream, size_t
 	tail_add(t, stream, (struct span){ piece, n });
 }
 
-/* The frames must be the end of what was written, and complete it. */
+/* The frames must be the end of the written output. */
 static size_t check_frames(const struct model *m, const struct tail *t)
 {
 	STR_AUTO out = STR_INIT(TAIL_TEXT_MAX);
@@ -68,7 +68,7 @@ static void check_random(uint32_t seed, size_t largest)
 	free(m);
 }
 
-TEST(test_tail_keeps_the_end)
+TEST(test_tail_keeps_the_end_of_random_output)
 {
 	check_random(1, 1);
 	check_random(2, 7);
@@ -76,7 +76,7 @@ TEST(test_tail_keeps_the_end)
 	check_random(4, 8192);
 }
 
-TEST(test_tail_large_write)
+TEST(test_tail_keeps_the_end_of_a_large_write)
 {
 	static char text[3 * TAIL_BYTES];
 	struct tail *t = tail_new();
@@ -90,7 +90,7 @@ TEST(test_tail_large_write)
 	free(t);
 }
 
-TEST(test_tail_empty)
+TEST(test_tail_of_no_output_is_empty)
 {
 	struct tail *t = tail_new();
 	STR_AUTO out = STR_INIT(TAIL_TEXT_MAX);

@@ -1,4 +1,4 @@
-/* Accounts of the file of --facts: who is who, and what becomes of a file that changes. */
+/* Accounts of the file of --facts, and reloads of a changed file. */
 #include "tests/unit/server/account_world.h"
 
 #include <sys/stat.h>
@@ -46,7 +46,7 @@ static struct world *with(const char *text)
 	return world_new("file", path);
 }
 
-TEST(test_no_file_lets_everybody_in)
+TEST(test_find_without_a_file_accepts_every_user)
 {
 	WORLD_AUTO *w = world_new("file", "");
 	ACCOUNT_AUTO *a = find(w, "anybody").account;
@@ -55,7 +55,7 @@ TEST(test_no_file_lets_everybody_in)
 	assert_false(a->admin);
 }
 
-TEST(test_find_union_of_own_and_groups)
+TEST(test_find_merges_own_grants_and_groups)
 {
 	WORLD_AUTO *w = with(POLICY);
 	ACCOUNT_AUTO *a = find(w, "alice").account;
@@ -67,7 +67,7 @@ TEST(test_find_union_of_own_and_groups)
 	assert_string_equal(a->storages[0].type, "unknown");
 }
 
-TEST(test_find_admin)
+TEST(test_find_gives_an_administrator_every_cluster)
 {
 	WORLD_AUTO *w = with(POLICY);
 	ACCOUNT_AUTO *a = find(w, "chief").account;
@@ -76,19 +76,19 @@ TEST(test_find_admin)
 	assert_int_equal(a->facts.n_storages, 2);
 }
 
-TEST(test_find_user_of_whom_little_is_said)
+TEST(test_find_gives_defaults_to_a_user_without_grants)
 {
 	WORLD_AUTO *w = with(POLICY);
 	ACCOUNT_AUTO *bob = find(w, "bob").account;
 	ACCOUNT_AUTO *none = find(w, "none").account;
 	assert_int_equal(bob->facts.n_virtual_clusters, 3);
 	assert_int_equal(bob->facts.n_storages, 2);
-	/* In no group, and nothing of his own. */
+	/* The user has no group and no own grants. */
 	assert_int_equal(none->facts.n_virtual_clusters, 0);
 	assert_int_equal(none->facts.n_storages, 0);
 }
 
-TEST(test_find_others)
+TEST(test_find_accepts_or_refuses_other_users)
 {
 	struct world *w = with("users: {bob: {}}\nothers: allow\n");
 	assert_int_equal(status(w, "eve"), 0);
@@ -112,7 +112,7 @@ TEST(test_source_checks_the_user_of_no_auth)
 	assert_int_equal(e.http, 400);
 }
 
-TEST(test_source_says_where)
+TEST(test_source_errors_have_their_line)
 {
 	static const struct {
 		const char *text, *says;
@@ -177,11 +177,11 @@ TEST(test_reload_takes_effect_at_once)
 	assert_int_equal(reload(w), 0);
 	ACCOUNT_AUTO *after = find(w, "alice").account;
 	assert_true(may(after, "x") && !may(after, "vc1"));
-	/* Who holds the old one goes on with it. */
+	/* Holders of the old account keep it. */
 	assert_true(may(before, "vc1"));
 }
 
-TEST(test_reload_keeps_the_old_on_any_error)
+TEST(test_reload_keeps_the_old_accounts_on_any_error)
 {
 	static const char *const BAD[] = { "users: {alice: {groups: [nix]}}\n",
 		                           "users: {alice: {virtualClusters: [x]\n",
@@ -201,7 +201,7 @@ TEST(test_reload_keeps_the_old_on_any_error)
 	assert_int_equal(status(w, "alice"), 0);
 }
 
-TEST(test_reload_without_file)
+TEST(test_reload_without_a_file_succeeds)
 {
 	WORLD_AUTO *w = world_new("file", "");
 	assert_int_equal(reload(w), 0);
@@ -224,7 +224,7 @@ static void *find_often(void *arg)
 	return NULL;
 }
 
-TEST(test_reload_under_way)
+TEST(test_reload_is_safe_while_loops_look_up_users)
 {
 	pthread_t loops[2];
 	WORLD_AUTO *w = with(POLICY);
@@ -236,7 +236,8 @@ TEST(test_reload_under_way)
 		assert_int_equal(pthread_join(loops[i], NULL), 0);
 }
 
-/* ---- what is shown ----------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------------------------------
+ */
 
 TEST(test_extension_shows_no_secret)
 {
@@ -248,7 +249,7 @@ TEST(test_extension_shows_no_secret)
 	assert_non_null(a->facts.extension);
 }
 
-TEST(test_extension_of_nobody)
+TEST(test_extension_of_a_user_without_one_is_empty)
 {
 	WORLD_AUTO *w = with(POLICY);
 	STR_AUTO out = STR_INIT(1000);
@@ -257,7 +258,7 @@ TEST(test_extension_of_nobody)
 	assert_string_equal(str_c(&out), "{}");
 }
 
-TEST(test_users_and_virtual_clusters)
+TEST(test_users_and_virtual_clusters_are_sorted)
 {
 	WORLD_AUTO *w = with(POLICY);
 	ARENA_AUTO arena = { 0 };
@@ -271,7 +272,7 @@ TEST(test_users_and_virtual_clusters)
 	assert_int_equal(account_virtual_clusters(w->all, a, &arena, &listed).n, 2);
 }
 
-TEST(test_virtual_clusters_that_are_named)
+TEST(test_virtual_clusters_include_those_named_in_grants)
 {
 	WORLD_AUTO *w = with("groups: {g: {virtualClusters: [z, b]}}\n"
 	                     "users: {u: {groups: [g], virtualClusters: [b]}}\n");
@@ -282,7 +283,7 @@ TEST(test_virtual_clusters_that_are_named)
 	            span_is(all.v[1], "default") && span_is(all.v[2], "z"));
 }
 
-TEST(test_password_of_nobody)
+TEST(test_password_of_a_file_user_is_refused)
 {
 	WORLD_AUTO *w = with(POLICY);
 	ERR_AUTO e = { 0 };
@@ -291,7 +292,7 @@ TEST(test_password_of_nobody)
 	assert_string_equal(e.code, "NoUserError");
 }
 
-TEST(test_file_warning)
+TEST(test_file_warning_depends_on_mode_and_owner)
 {
 	struct stat st = { .st_uid = geteuid(), .st_mode = S_IFREG | 0644 };
 	set_env("KUBERNETES_SERVICE_HOST", NULL);

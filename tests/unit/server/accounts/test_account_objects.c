@@ -1,9 +1,9 @@
-/* Objects of an OpenPAI cluster that are not as they should be, and volumes of all kinds. */
+/* Malformed objects of an OpenPAI cluster, and volumes of all kinds. */
 #include "tests/unit/server/account_world.h"
 
 /* ---- storages ---- */
 
-TEST(test_find_storages_that_cannot_be_mounted)
+TEST(test_find_leaves_out_storages_that_cannot_be_mounted)
 {
 	static const char *const CLAIMS[] = {
 		"{\"spec\":{\"volumeName\":\"x\"},\"status\":{\"phase\":\"Pending\"}}",
@@ -22,7 +22,7 @@ TEST(test_find_storages_that_cannot_be_mounted)
 	}
 }
 
-TEST(test_find_volumes)
+TEST(test_find_reads_volumes_of_all_types)
 {
 	static const struct {
 		const char *spec, *type, *data;
@@ -58,7 +58,7 @@ TEST(test_find_volumes)
 
 /* ---- hostile Secrets --------------------------------------------------------------- */
 
-TEST(test_find_hostile_users)
+TEST(test_find_refuses_malformed_users)
 {
 	static const struct {
 		const char *body;
@@ -93,7 +93,7 @@ TEST(test_find_hostile_users)
 	}
 }
 
-TEST(test_find_hostile_grouplists)
+TEST(test_find_grants_nothing_by_malformed_group_lists)
 {
 	static const char *const LISTS[] = { "",
 		                             "vision",
@@ -114,7 +114,7 @@ TEST(test_find_hostile_grouplists)
 	}
 }
 
-TEST(test_find_hostile_groups)
+TEST(test_find_grants_nothing_by_malformed_groups)
 {
 	static const char *const EXTENSIONS[] = {
 		"",
@@ -145,9 +145,8 @@ TEST(test_find_hostile_groups)
 	}
 }
 
-/* What pods may have beyond the rest: of all groups together, and of none because of being an
- * admin. */
-TEST(test_find_overlays)
+/* The overlays of all groups are merged; an administrator has none by that role. */
+TEST(test_find_merges_overlays_of_all_groups)
 {
 	WORLD_AUTO *w = cluster("");
 	USER(w, "alice", "[\"g\",\"h\",\"gone\"]");
@@ -169,8 +168,8 @@ TEST(test_find_overlays)
 	assert_int_equal(bob->facts.grants, 0);
 }
 
-/* A Secret that was copied under another name makes nobody an admin. */
-TEST(test_find_group_of_another_name)
+/* A Secret copied under another name makes no user an administrator. */
+TEST(test_find_ignores_a_group_of_another_name)
 {
 	WORLD_AUTO *w = admin_cluster("");
 	add_secret(w, "pai-group", "vision",
@@ -179,7 +178,7 @@ TEST(test_find_group_of_another_name)
 	assert_false(a->admin);
 }
 
-TEST(test_find_bounds)
+TEST(test_find_reads_a_limited_number_of_groups)
 {
 	WORLD_AUTO *w = cluster("");
 	STR_AUTO groups = STR_INIT(1u << 20);
@@ -194,7 +193,7 @@ TEST(test_find_bounds)
 	assert_true(w->most_at_once <= 8);
 }
 
-TEST(test_find_too_large)
+TEST(test_find_refuses_a_user_that_is_too_large)
 {
 	WORLD_AUTO *w = cluster("");
 	STR_AUTO mail = STR_INIT(4u << 20);
@@ -204,7 +203,8 @@ TEST(test_find_too_large)
 	assert_int_equal(status(w, "alice"), 503);
 }
 
-/* ---- what is shown ----------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------------------------------
+ */
 
 static const char EXTENSION[] =
     "{\"jobSSH\":{\"key\":\"MARKER\",\"pubKey\":\"ssh-rsa P\",\"x\":\"MARKER\"},"
@@ -228,8 +228,8 @@ TEST(test_extension_shows_no_secret)
 	assert_ptr_equal(a->facts.extension, a->extension);
 }
 
-/* OpenPAI gives `{}` to everybody; it is no reason for a Secret with each job. */
-TEST(test_extension_without_use_for_pods)
+/* OpenPAI gives every user `{}`; this alone does not create a Secret for each job. */
+TEST(test_extension_without_use_for_pods_is_left_out)
 {
 	static const char *const CASES[] = { "{}", "{\"githubPAT\":\"x\",\"sshKeys\":[]}", "[]" };
 	for (size_t i = 0; i < 3; i++) {

@@ -1,7 +1,7 @@
-/* Accounts of an OpenPAI cluster, as its Secrets and claims have them. */
+/* Accounts of an OpenPAI cluster, from its Secrets and claims. */
 #include "tests/unit/server/account_world.h"
 
-TEST(test_find_grants_are_the_union_of_groups)
+TEST(test_find_merges_the_grants_of_groups)
 {
 	WORLD_AUTO *w = cluster("");
 	ACCOUNT_AUTO *a = find(w, "alice").account;
@@ -13,7 +13,7 @@ TEST(test_find_grants_are_the_union_of_groups)
 	assert_int_equal(a->facts.n_storages, 3);
 }
 
-TEST(test_find_storage_facts)
+TEST(test_find_gives_the_facts_of_storages)
 {
 	WORLD_AUTO *w = cluster("");
 	ACCOUNT_AUTO *a = find(w, "alice").account;
@@ -30,13 +30,13 @@ TEST(test_find_storage_facts)
 	assert_true(span_is(more->data, "{\"server\":\"10.0.0.1\",\"path\":\"/data\"}"));
 }
 
-TEST(test_find_admin_may_use_every_cluster)
+TEST(test_find_gives_an_administrator_every_cluster)
 {
 	WORLD_AUTO *w = admin_cluster("");
 	ACCOUNT_AUTO *a = find(w, "root").account;
 	assert_true(a->admin);
 	assert_true(may(a, "anything") && !may(a, "../x") && !may(a, ""));
-	/* But of storages what the groups list. */
+	/* The storages are those of the groups. */
 	assert_int_equal(a->facts.n_storages, 1);
 }
 
@@ -51,7 +51,7 @@ static char *file_with(const char *text)
 	return path;
 }
 
-TEST(test_find_clusters_that_exist)
+TEST(test_find_limits_grants_to_existing_clusters)
 {
 	char *path = file_with("virtualClusters: [default, vc9]\n");
 	WORLD_AUTO *w = admin_cluster(path);
@@ -71,7 +71,7 @@ TEST(test_find_missing_group_is_skipped)
 	assert_true(may(a, "vc1"));
 }
 
-TEST(test_find_missing_user)
+TEST(test_find_refuses_a_missing_user_each_time)
 {
 	WORLD_AUTO *w = cluster("");
 	struct client c = find(w, "nobody");
@@ -82,8 +82,8 @@ TEST(test_find_missing_user)
 	assert_int_equal(status(w, "nobody"), 0);
 }
 
-/* Whatever cannot be found out is never a pass. */
-TEST(test_find_failures)
+/* A failed request never grants access. */
+TEST(test_find_failures_never_let_a_user_in)
 {
 	static const enum store_outcome OUTCOMES[] = { STORE_REFUSED, STORE_BUSY, STORE_AMBIGUOUS,
 		                                       STORE_FULL };
@@ -112,7 +112,7 @@ TEST(test_find_failures)
 
 /* ---- remembering ------------------------------------------------------------------- */
 
-TEST(test_find_is_remembered)
+TEST(test_find_results_are_cached)
 {
 	WORLD_AUTO *w = cluster("");
 	assert_int_equal(status(w, "alice"), 0);
@@ -126,7 +126,7 @@ TEST(test_find_is_remembered)
 	assert_int_equal(w->asked, asked + 1);
 }
 
-TEST(test_find_without_cache)
+TEST(test_find_without_cache_asks_each_time)
 {
 	WORLD_AUTO *w = cluster("");
 	w->options.token_cache_s = 0;
@@ -136,8 +136,8 @@ TEST(test_find_without_cache)
 	assert_int_equal(w->asked, 2 * asked);
 }
 
-/* What an account is made of may be older than itself: it is believed no longer for that. */
-TEST(test_find_is_believed_no_longer_than_its_parts)
+/* Parts of an account may be older than the account; it expires with its oldest part. */
+TEST(test_find_result_expires_with_its_oldest_part)
 {
 	WORLD_AUTO *w = cluster("");
 	w->options.token_cache_s = 2;
@@ -152,7 +152,7 @@ TEST(test_find_is_believed_no_longer_than_its_parts)
 	assert_false(may(bob, "vc1"));
 }
 
-TEST(test_find_is_shared)
+TEST(test_find_shares_requests_of_the_same_user)
 {
 	WORLD_AUTO *w = cluster("");
 	struct client c[50];
@@ -167,7 +167,7 @@ TEST(test_find_is_shared)
 	}
 }
 
-TEST(test_find_many_users_at_once)
+TEST(test_find_serves_1100_users_at_once)
 {
 	enum { MANY = 1100 };
 	WORLD_AUTO *w = cluster("");
@@ -194,7 +194,7 @@ TEST(test_find_many_users_at_once)
 	free(c);
 }
 
-TEST(test_reload_forgets)
+TEST(test_reload_forgets_all_accounts)
 {
 	WORLD_AUTO *w = cluster("");
 	ERR_AUTO e = { 0 };
@@ -207,7 +207,7 @@ TEST(test_reload_forgets)
 
 /* ---- the log ----------------------------------------------------------------------- */
 
-TEST(test_log_tells_once)
+TEST(test_log_reports_a_problem_once)
 {
 	WORLD_AUTO *w = cluster("");
 	FILE *f = log_here();
@@ -217,7 +217,7 @@ TEST(test_log_tells_once)
 		assert_int_equal(status(w, "alice"), 0);
 	assert_int_equal(count_in_log(f, "\"name\":\"gone\""), 1);
 	assert_int_equal(count_in_log(f, "a group is skipped"), 1);
-	/* Why nobody can be looked up, too. */
+	/* The log has the reason why look-ups fail, too. */
 	GROUP(w, "vision", "{}")->outcome = STORE_REFUSED;
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(status(w, "alice"), 503);
@@ -226,7 +226,7 @@ TEST(test_log_tells_once)
 	(void)fclose(f);
 }
 
-/* Of a cluster in which everything is wrong, the log hears 64 things an hour. */
+/* The log has at most 64 messages an hour about the objects of a cluster. */
 TEST(test_log_is_bounded)
 {
 	WORLD_AUTO *w = cluster("");
@@ -244,7 +244,7 @@ TEST(test_log_is_bounded)
 
 /* ---- the end ----------------------------------------------------------------------- */
 
-TEST(test_free_while_looking)
+TEST(test_free_ends_look_ups_in_progress)
 {
 	struct world *w = cluster("");
 	struct client c[3];
@@ -287,7 +287,7 @@ static struct asked password(struct world *w, const char *name)
 	return k;
 }
 
-TEST(test_password)
+TEST(test_password_is_read_each_time)
 {
 	WORLD_AUTO *w = cluster("");
 	add_secret(w, "pai-user-v2", "alice",
@@ -304,7 +304,7 @@ TEST(test_password)
 	assert_int_equal(password(w, "bob").http, 503);
 }
 
-TEST(test_password_bound)
+TEST(test_password_look_ups_are_bounded)
 {
 	struct world *w = cluster("");
 	struct asked k[17] = { 0 };
@@ -320,9 +320,10 @@ TEST(test_password_bound)
 		assert_int_equal(k[i].http, 503);
 }
 
-/* ---- what is shown ------------------------------------------------------------------ */
+/* ---- answers ------------------------------------------------------------------------------------
+ */
 
-TEST(test_virtual_clusters_seen)
+TEST(test_virtual_clusters_include_those_of_seen_accounts)
 {
 	WORLD_AUTO *w = admin_cluster("");
 	ARENA_AUTO arena = { 0 };
@@ -344,7 +345,7 @@ TEST(test_source_needs_a_cluster)
 	w->options.local = "";
 }
 
-/* Users who stand where nobody looks are a mistake. */
+/* Users in a file that is not searched for users are a mistake. */
 TEST(test_source_refuses_users_in_the_file)
 {
 	char *path = file_with("virtualClusters: [a]\nusers: {bob: {}}\n");

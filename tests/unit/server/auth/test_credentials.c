@@ -1,4 +1,4 @@
-/* What an Authorization header says. */
+/* Authorization headers. */
 
 #include "tests/unit/base/cmocka.h"
 
@@ -19,7 +19,7 @@ static const char *read(const char *header, struct credentials *out)
 	return credentials_read(span_of(header), &arena, out);
 }
 
-TEST_WITH(test_bearer, NULL, done)
+TEST_WITH(test_bearer_headers_give_the_token, NULL, done)
 {
 	static const char *const ROWS[] = { "Bearer a.b-c_D.9", "bearer a.b-c_D.9",
 		                            "BEARER   a.b-c_D.9", "bEaReR a.b-c_D.9 " };
@@ -31,7 +31,7 @@ TEST_WITH(test_bearer, NULL, done)
 	}
 }
 
-TEST_WITH(test_basic, NULL, done)
+TEST_WITH(test_basic_headers_give_user_and_token, NULL, done)
 {
 	struct credentials c;
 	/* alice:a.b.c */
@@ -44,7 +44,7 @@ TEST_WITH(test_basic, NULL, done)
 	assert_true(span_is(c.user, ""));
 }
 
-TEST_WITH(test_refused, NULL, done)
+TEST_WITH(test_malformed_headers_are_refused, NULL, done)
 {
 	static const char *const ROWS[] = {
 		"",
@@ -75,14 +75,14 @@ TEST_WITH(test_refused, NULL, done)
 	}
 }
 
-TEST_WITH(test_nul, NULL, done)
+TEST_WITH(test_nul_bytes_in_headers_are_refused, NULL, done)
 {
 	struct credentials c;
 	assert_non_null(credentials_read(SPAN("Bearer a\0b"), &arena, &c));
 	assert_non_null(credentials_read(SPAN("Bearer\0a"), &arena, &c));
 }
 
-TEST_WITH(test_length, NULL, done)
+TEST_WITH(test_tokens_beyond_the_maximum_are_refused, NULL, done)
 {
 	char text[7 + TOKEN_MAX + 1] = "Bearer ";
 	struct credentials c;

@@ -1,4 +1,4 @@
-/* Tokens of others: issuers with their keys, and service accounts. */
+/* Tokens of issuers with their keys, and of service accounts. */
 
 #include "tests/unit/base/cmocka.h"
 
@@ -84,10 +84,10 @@ FIXTURE(tear_down)
 	return rmdir(kit_dir);
 }
 
-/* ---- what is taken ----------------------------------------------------------------------------
+/* ---- accepted tokens ----------------------------------------------------------------------------
  */
 
-TEST(test_rs256)
+TEST(test_rs256_tokens_of_known_keys_are_accepted)
 {
 	struct token t;
 	taken(ring, key_token(RS256, GIT, &rsa), &t);
@@ -98,7 +98,7 @@ TEST(test_rs256)
 	taken(ring, key_token("{\"alg\":\"RS256\",\"kid\":\"two\"}", GIT, &other_rsa), &t);
 }
 
-TEST(test_es256)
+TEST(test_es256_tokens_of_known_keys_are_accepted)
 {
 	struct token t;
 	taken(ring, key_token(ES256, EC, &ec), &t);
@@ -106,8 +106,8 @@ TEST(test_es256)
 	taken(ring, key_token("{\"alg\":\"ES256\"}", EC, &ec), &t);
 }
 
-/* Two signatures of one text: what is revoked is what they sign. */
-TEST(test_an_id_does_not_depend_on_the_signature)
+/* There are two signatures of one text; a revocation is about the signed text. */
+TEST(test_id_of_a_token_does_not_depend_on_its_signature)
 {
 	struct token one;
 	struct token two;
@@ -124,7 +124,7 @@ TEST(test_an_id_does_not_depend_on_the_signature)
 	assert_string_equal(one.id, two.id);
 }
 
-TEST(test_leeway)
+TEST(test_leeway_of_a_minute_applies_to_times)
 {
 	struct token t;
 	taken(ring,
@@ -153,7 +153,7 @@ TEST(test_leeway)
 	        "not valid yet");
 }
 
-TEST(test_azp)
+TEST(test_azp_must_match_the_expected_client)
 {
 	struct token t;
 	static const char *const GOOD =
@@ -180,11 +180,11 @@ TEST(test_azp)
 	      &t);
 }
 
-/* ---- what is not ------------------------------------------------------------------------------
+/* ---- refused tokens -----------------------------------------------------------------------------
  */
 
-/* A public key is public: whoever has it must not be able to sign with it. */
-TEST(test_a_public_key_is_no_secret)
+/* A public key is public: its text must not be accepted as the secret of an HMAC. */
+TEST(test_public_key_is_no_secret_for_hmac)
 {
 	static const char *const HEADERS[] = { "{\"alg\":\"HS256\",\"kid\":\"one\"}", RS256,
 		                               "{\"alg\":\"none\",\"kid\":\"one\"}" };
@@ -198,13 +198,13 @@ TEST(test_a_public_key_is_no_secret)
 	}
 }
 
-TEST(test_every_byte_counts)
+TEST(test_every_changed_byte_makes_the_token_invalid)
 {
 	every_byte_counts(ring, key_token(RS256, GIT, &rsa));
 	every_byte_counts(ring, key_token(ES256, EC, &ec));
 }
 
-TEST(test_keys_of_others)
+TEST(test_keys_of_other_issuers_are_refused)
 {
 	refused(ring, key_token(RS256, GIT, &other_rsa), "signature");
 	refused(ring, key_token("{\"alg\":\"RS256\",\"kid\":\"../../etc/passwd\"}", GIT, &rsa),
@@ -220,7 +220,7 @@ TEST(test_keys_of_others)
 	refused(ring, key_token(ES256, GIT, &ec), "kid");
 }
 
-TEST(test_claims_that_are_refused)
+TEST(test_claims_that_do_not_match_are_refused)
 {
 	static const struct {
 		const char *payload, *why;
@@ -257,7 +257,7 @@ TEST(test_claims_that_are_refused)
 		refused(ring, key_token(RS256, CASES[i].payload, &rsa), CASES[i].why);
 }
 
-TEST(test_an_email_must_be_verified)
+TEST(test_email_claims_must_be_verified)
 {
 	static const char *const VERIFIED[] = { "", "\"email_verified\":false,",
 		                                "\"email_verified\":\"true\",",
@@ -277,7 +277,7 @@ TEST(test_an_email_must_be_verified)
 	"{\"iss\":\"https://kubernetes.default.svc\",\"sub\":\"system:serviceaccount:" name "\""   \
 	",\"aud\":" aud "," times "}"
 
-TEST(test_a_service_account_is_for_the_api_server_to_check)
+TEST(test_service_account_tokens_need_a_token_review)
 {
 	struct token t;
 	taken(ring,
@@ -289,8 +289,8 @@ TEST(test_a_service_account_is_for_the_api_server_to_check)
 	assert_string_equal(keyring_service_accounts(ring)->audience, "rest-lit");
 }
 
-/* It can be asked ten times a second, so it is not asked about what it could not make good. */
-TEST(test_of_a_service_account_it_is_asked_only_what_may_be_good)
+/* TokenReviews are limited to ten a second, so hopeless tokens are refused without one. */
+TEST(test_service_account_tokens_that_cannot_be_valid_are_refused)
 {
 	refused(ring, key_token(RS256, "{\"iss\":\"https://kubernetes.default.svc\"}", &rsa),
 	        "no user is listed");
@@ -305,7 +305,7 @@ TEST(test_of_a_service_account_it_is_asked_only_what_may_be_good)
 	        "expired");
 }
 
-TEST(test_service_accounts_come_by_the_list_only)
+TEST(test_service_accounts_must_be_listed)
 {
 	static const char *const OTHERS[] = { "system:serviceaccount:ci:deployer2",
 		                              "system:serviceaccount:ci/deployer",
@@ -338,7 +338,7 @@ static void file_is_refused(const char *text, const char *want, unsigned line)
 
 #define ENTRY "issuers:\n- issuer: a\n  audiences: [b]\n  users: {}\n"
 
-TEST(test_mistakes_have_their_place)
+TEST(test_issuers_file_errors_have_their_line)
 {
 	file_is_refused("issuers: 7\n", "list", 1);
 	file_is_refused("issuer: []\n", "issuers", 1);
@@ -372,7 +372,7 @@ static void key_is_refused(const char *algorithm, struct span key, const char *w
 	file_is_refused(text, want, 6);
 }
 
-TEST(test_keys_that_are_refused)
+TEST(test_weak_and_malformed_keys_are_refused)
 {
 	gnutls_datum_t private;
 	gnutls_x509_privkey_t x509;
@@ -414,7 +414,7 @@ TEST(test_keys_that_are_refused)
 	    "valid key"); /* no point of the curve */
 }
 
-TEST(test_kids_are_named_once)
+TEST(test_kids_must_be_unique_in_a_set)
 {
 	STR_AUTO set = STR_INIT(16384);
 	str_puts(&set, "{\"keys\":[");
@@ -425,7 +425,7 @@ TEST(test_kids_are_named_once)
 	key_is_refused("RS256", str_view(&set), "kid of its own");
 }
 
-TEST(test_a_large_file_of_keys_is_refused)
+TEST(test_key_files_above_64_kib_are_refused)
 {
 	STR_AUTO text = STR_INIT(100000);
 	for (size_t i = 0; i < 65537; i++)

@@ -1,4 +1,4 @@
-/* The secret that tokens are signed with, and the file that it comes from. */
+/* The secret that signs tokens, and its file. */
 
 #include "tests/unit/base/cmocka.h"
 #include <sys/stat.h>
@@ -30,7 +30,7 @@ static void secret_is_refused(struct span text, bool stored, const char *want)
 		fail_msg("the secret stands in the message: %s", err_msg(&e));
 }
 
-TEST(test_secrets_that_are_refused)
+TEST(test_weak_secrets_are_refused)
 {
 	for (int stored = 0; stored < 2; stored++) {
 		secret_is_refused(SPAN(""), stored, "empty");
@@ -47,7 +47,7 @@ TEST(test_secrets_that_are_refused)
 	}
 }
 
-TEST(test_the_shipped_secret_needs_stored_tokens)
+TEST(test_shipped_secret_needs_stored_tokens)
 {
 	ERR_AUTO e = { 0 };
 	FREE_AUTO char *path = xstrdup(file_put("secret", SPAN("pai-secret\n")));
@@ -59,7 +59,7 @@ TEST(test_the_shipped_secret_needs_stored_tokens)
 	assert_non_null(strstr(err_msg(&e), "OpenPAI's default"));
 }
 
-TEST(test_a_large_secret_is_refused)
+TEST(test_secrets_above_4_kib_are_refused)
 {
 	STR_AUTO text = STR_INIT(8192);
 	for (size_t i = 0; i < 4097; i++)
@@ -78,7 +78,7 @@ static void signs_as(struct span file, struct span secret)
 	keyring_free(k);
 }
 
-TEST(test_one_newline_is_not_part_of_it)
+TEST(test_last_newline_is_not_part_of_the_secret)
 {
 	signs_as(SPAN(SECRET), SPAN(SECRET));
 	signs_as(SPAN(SECRET "\n"), SPAN(SECRET));
@@ -87,7 +87,7 @@ TEST(test_one_newline_is_not_part_of_it)
 	signs_as(SPAN("0123456789\0abcdef"), SPAN("0123456789\0abcdef"));
 }
 
-TEST(test_files_that_are_none)
+TEST(test_files_that_are_not_regular_are_refused)
 {
 	ERR_AUTO e = { 0 };
 	assert_null(try_keyring(file_in("nowhere"), "", false, &e));
@@ -95,12 +95,12 @@ TEST(test_files_that_are_none)
 	assert_null(try_keyring(kit_dir, "", false, &e));
 	assert_non_null(strstr(err_msg(&e), "not a regular file"));
 	assert_int_equal(mkfifo(file_in("link"), 0600), 0);
-	assert_null(try_keyring(file_in("link"), "", false, &e)); /* and nobody waits for it */
+	assert_null(try_keyring(file_in("link"), "", false, &e)); /* it does not wait */
 	assert_non_null(strstr(err_msg(&e), "not a regular file"));
 	assert_int_equal(unlink(file_in("link")), 0);
 }
 
-TEST(test_who_may_read_it)
+TEST(test_files_readable_by_all_give_a_warning)
 {
 	const char *file;
 	FREE_AUTO char *path = xstrdup(file_put("secret", SPAN(SECRET)));
@@ -115,7 +115,7 @@ TEST(test_who_may_read_it)
 	}
 }
 
-TEST(test_keys_made_from_it)
+TEST(test_derived_keys_differ_by_purpose_and_secret)
 {
 	unsigned char one[32];
 	unsigned char two[32];

@@ -1,4 +1,4 @@
-/* What loops hear of tokens that were revoked. */
+/* Revoked tokens as loops receive them. */
 
 #include "tests/unit/base/cmocka.h"
 
@@ -17,7 +17,7 @@ static void forget(void *arg, const char *id)
 	(void)snprintf(h->last, sizeof(h->last), "%s", id ? id : "");
 }
 
-TEST(test_revoked_hear_each_once)
+TEST(test_revoked_tokens_reach_each_loop_once)
 {
 	struct revocations *r = revocations_new();
 	struct heard a = { 0 };
@@ -39,7 +39,7 @@ TEST(test_revoked_hear_each_once)
 	revocations_free(r);
 }
 
-TEST(test_revoked_hear_after_too_many)
+TEST(test_revoked_tokens_beyond_the_limit_forget_all)
 {
 	struct revocations *r = revocations_new();
 	struct heard h = { 0 };

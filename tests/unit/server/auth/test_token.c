@@ -1,11 +1,11 @@
-/* Tokens of our own: what is taken, and that nothing else is. */
+/* Tokens that this server signs: accepted ones, and no others. */
 
 #include "tests/unit/base/cmocka.h"
 
 #include "tests/unit/server/token_kit.h"
 
 #define HS256 "{\"alg\":\"HS256\",\"typ\":\"JWT\"}"
-/* As OpenPAI makes them. */
+/* Claims of tokens that OpenPAI makes. */
 #define CLAIMS                                                                                     \
 	"\"username\":\"alice\",\"application\":false,\"jobSpecific\":false,"                      \
 	"\"encodedFrameworkName\":\"\",\"iat\":1699999000"
@@ -32,10 +32,10 @@ FIXTURE(tear_down)
 	return rmdir(kit_dir);
 }
 
-/* ---- what is taken ----------------------------------------------------------------------------
+/* ---- accepted tokens ----------------------------------------------------------------------------
  */
 
-TEST(test_user_token)
+TEST(test_user_token_gives_name_and_times)
 {
 	struct token t;
 	taken(ring, hmac_token(HS256, USER_TOKEN), &t);
@@ -65,9 +65,9 @@ TEST(test_application_token_may_expire)
 	assert_int_equal(t.iat_s, -1);
 }
 
-TEST(test_a_token_of_an_old_openpai)
+TEST(test_admin_claim_of_an_old_openpai_is_ignored)
 {
-	/* v0.9: it says who is an admin, which nobody believes. */
+	/* Tokens of v0.9 have a claim about administrators, which is ignored. */
 	struct token t;
 	STR_AUTO text = STR_INIT(4096);
 	str_puts(&text, "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.");
@@ -79,14 +79,14 @@ TEST(test_a_token_of_an_old_openpai)
 	assert_false(t.application);
 }
 
-TEST(test_kid_and_typ_may_be_absent_or_there)
+TEST(test_kid_and_typ_are_optional)
 {
 	struct token t;
 	taken(ring, hmac_token("{\"alg\":\"HS256\"}", USER_TOKEN), &t);
 	taken(ring, hmac_token("{\"alg\":\"HS256\",\"kid\":\"1\"}", USER_TOKEN), &t);
 }
 
-TEST(test_iat_a_little_ahead)
+TEST(test_iat_may_be_five_minutes_ahead)
 {
 	struct token t;
 	taken(ring,
@@ -97,7 +97,7 @@ TEST(test_iat_a_little_ahead)
 /* ---- round trip -------------------------------------------------------------------------------
  */
 
-TEST(test_made_tokens_are_taken)
+TEST(test_made_tokens_are_accepted)
 {
 	ERR_AUTO e = { 0 };
 	struct token t;
@@ -115,7 +115,7 @@ TEST(test_made_tokens_are_taken)
 	assert_int_equal(t.exp_s, -1);
 }
 
-TEST(test_each_is_another)
+TEST(test_each_token_made_is_different)
 {
 	ERR_AUTO e = { 0 };
 	STR_AUTO one = STR_INIT(TOKEN_MAX);
@@ -125,7 +125,7 @@ TEST(test_each_is_another)
 	assert_string_not_equal(str_c(&one), str_c(&two));
 }
 
-TEST(test_times_of_what_is_stored)
+TEST(test_times_of_expired_stored_tokens_are_read)
 {
 	ARENA_AUTO a = { 0 };
 	struct token t;
@@ -136,10 +136,10 @@ TEST(test_times_of_what_is_stored)
 	assert_false(token_times(SPAN("no token"), &a, &t));
 }
 
-/* ---- what is not ------------------------------------------------------------------------------
+/* ---- refused tokens -----------------------------------------------------------------------------
  */
 
-TEST(test_none_is_refused)
+TEST(test_algorithm_none_is_refused)
 {
 	static const char *const HEADERS[] = { "{\"alg\":\"none\"}", "{\"alg\":\"NONE\"}",
 		                               "{\"alg\":\"None\",\"typ\":\"JWT\"}" };
@@ -163,7 +163,7 @@ TEST(test_other_algorithms_with_our_secret_are_refused)
 	refused(ring, key_token("{\"alg\":\"RS256\"}", USER_TOKEN, &rsa), "signature");
 }
 
-TEST(test_another_secret_is_refused)
+TEST(test_tokens_of_another_secret_are_refused)
 {
 	struct str t = unsigned_token(HS256, USER_TOKEN);
 	sign_hmac(&t, GNUTLS_MAC_SHA256, SPAN(SECRET "\n"));
@@ -173,7 +173,7 @@ TEST(test_another_secret_is_refused)
 	refused(ring, t, "signature");
 }
 
-TEST(test_headers_that_are_refused)
+TEST(test_headers_with_other_members_are_refused)
 {
 	static const char *const HEADERS[] = {
 		"{\"alg\":\"HS256\",\"crit\":[\"exp\"]}",
@@ -194,7 +194,7 @@ TEST(test_headers_that_are_refused)
 		refused(ring, hmac_token(HEADERS[i], USER_TOKEN), "header");
 }
 
-TEST(test_a_long_kid_is_refused)
+TEST(test_long_kids_are_refused)
 {
 	STR_AUTO header = STR_INIT(1024);
 	str_puts(&header, "{\"alg\":\"HS256\",\"kid\":\"");
@@ -204,7 +204,7 @@ TEST(test_a_long_kid_is_refused)
 	refused(ring, hmac_token(str_c(&header), USER_TOKEN), "kid");
 }
 
-TEST(test_json_that_is_refused)
+TEST(test_payloads_that_are_no_objects_are_refused)
 {
 	static const char *const PAYLOADS[] = {
 		"[1]",
@@ -225,7 +225,7 @@ TEST(test_json_that_is_refused)
 	refused(ring, hmac_token("[\"HS256\"]", USER_TOKEN), "JSON");
 }
 
-TEST(test_times_that_are_refused)
+TEST(test_invalid_and_past_times_are_refused)
 {
 	static const struct {
 		const char *claims, *why;
@@ -255,7 +255,7 @@ TEST(test_times_that_are_refused)
 	}
 }
 
-TEST(test_names_that_are_refused)
+TEST(test_invalid_user_names_are_refused)
 {
 	static const char *const NAMES[] = { "\".\"",   "\"..\"",  "\"a.\"",      "\"\"",
 		                             "\"a b\"", "\"a/b\"", "\"\\u00e9\"", "7",
@@ -267,7 +267,7 @@ TEST(test_names_that_are_refused)
 	refused(ring, hmac_token(HS256, "{\"exp\":1700600000}"), "username");
 }
 
-TEST(test_an_unknown_issuer_is_refused)
+TEST(test_unknown_issuers_are_refused)
 {
 	refused(ring, hmac_token(HS256, "{" CLAIMS ",\"exp\":1700600000,\"iss\":\"me\"}"),
 	        "not known");
@@ -283,7 +283,7 @@ static struct str text_of(const char *text)
 	return s;
 }
 
-TEST(test_texts_that_are_no_tokens)
+TEST(test_texts_that_are_no_tokens_are_refused)
 {
 	static const char *const TEXTS[] = { "",     ".", "..",   "a.b",  "a.b.c.d",
 		                             "a..c", "a", "a.b.", ".b.c", "....." };
@@ -296,7 +296,7 @@ TEST(test_texts_that_are_no_tokens)
 	refused(ring, text_of("e30.e30.e31"), "base64url"); /* bits that mean nothing */
 }
 
-TEST(test_a_long_token_is_refused)
+TEST(test_long_tokens_are_refused)
 {
 	STR_AUTO payload = STR_INIT(TOKEN_MAX);
 	str_puts(&payload, "{\"x\":\"");
@@ -306,13 +306,13 @@ TEST(test_a_long_token_is_refused)
 	refused(ring, hmac_token(HS256, str_c(&payload)), "too long");
 }
 
-TEST(test_every_byte_counts)
+TEST(test_every_changed_byte_makes_the_token_invalid)
 {
 	every_byte_counts(ring, hmac_token(HS256, USER_TOKEN));
 }
 
-/* Who takes a text that everybody knows for a secret, takes anybody's tokens. */
-TEST(test_without_a_secret_nothing_is_taken)
+/* A server with a publicly known secret would accept tokens of anybody. */
+TEST(test_without_a_secret_every_token_is_refused)
 {
 	ERR_AUTO e = { 0 };
 	STR_AUTO out = STR_INIT(TOKEN_MAX);

@@ -1,4 +1,4 @@
-/* What objects of the store say of a token. */
+/* Verdicts about a token from objects of the store. */
 
 #include "tests/unit/base/cmocka.h"
 
@@ -12,7 +12,7 @@ static enum token_verdict stored(const char *secret)
 	return token_verdict_stored(span_of(secret), SPAN("a.b.c"));
 }
 
-TEST(test_stored)
+TEST(test_stored_tokens_are_valid)
 {
 	assert_int_equal(
 	    stored("{\"kind\":\"Secret\",\"data\":{\"x\":\"eA==\",\"y\":\"" STORED_TOKEN "\"}}"),
@@ -50,7 +50,7 @@ static const char *const NO_SECRETS[] = {
 	"{\"kind\":\"Secret\",\"data\":{\"x\":\"eA==\"},\"data\":{\"x\":\"" STORED_TOKEN "\"}}",
 };
 
-TEST(test_no_secret)
+TEST(test_malformed_secrets_give_no_verdict)
 {
 	for (size_t i = 0; i < sizeof(NO_SECRETS) / sizeof(NO_SECRETS[0]); i++) {
 		assert_int_equal(stored(NO_SECRETS[i]), TOKEN_UNKNOWN);
@@ -58,7 +58,7 @@ TEST(test_no_secret)
 	}
 }
 
-TEST(test_denied)
+TEST(test_tokens_in_the_deny_list_are_invalid)
 {
 	struct span list = SPAN("{\"kind\":\"Secret\",\"data\":{\"x\":\"MA==\",\"y\":null}}");
 	assert_int_equal(token_verdict_denied(list, "x"), TOKEN_INVALID);
@@ -79,7 +79,7 @@ static enum token_verdict review(const char *status)
 
 #define USER "\"user\":{\"username\":\"system:serviceaccount:ci:builder\"}"
 
-TEST(test_review)
+TEST(test_review_with_the_audience_is_valid)
 {
 	assert_int_equal(
 	    review("{\"authenticated\":true,\"audiences\":[\"x\",\"rest-lit\"]," USER "}"),
@@ -87,7 +87,7 @@ TEST(test_review)
 	assert_string_equal(who.subject, "system:serviceaccount:ci:builder");
 }
 
-TEST(test_review_refused)
+TEST(test_review_that_is_incomplete_is_invalid)
 {
 	static const char *const BAD[] = {
 		"{}",
@@ -123,7 +123,7 @@ TEST(test_review_refused)
 	"\"authentication.kubernetes.io/pod-name\":[\"p-0\"],"                                     \
 	"\"authentication.kubernetes.io/pod-uid\":[\"u\"]"
 
-TEST(test_review_pod)
+TEST(test_review_gives_the_pod_of_the_token)
 {
 	static const struct {
 		const char *extra, *name, *uid;
@@ -147,7 +147,7 @@ TEST(test_review_pod)
 	}
 }
 
-TEST(test_review_long_name)
+TEST(test_review_refuses_names_that_are_too_long)
 {
 	for (int n = SUBJECT_MAX; n <= SUBJECT_MAX + 1; n++) {
 		STR_AUTO status = STR_INIT(4096);

@@ -1,4 +1,4 @@
-/* Lines out of bytes, and what of a text may stand on a terminal. */
+/* Splitting bytes into lines, and texts that are safe for a terminal. */
 
 #include "tests/unit/base/cmocka.h"
 
@@ -26,7 +26,7 @@ static void assert_lines(const char *text, size_t piece, size_t max, const char 
 	assert_string_equal(str_c(&out), wanted);
 }
 
-TEST(test_lines_feed)
+TEST(test_lines_feed_splits_and_cuts_lines)
 {
 	for (size_t piece = 1; piece < 12; piece++) {
 		assert_lines("", piece, 80, "");
@@ -45,7 +45,7 @@ static void assert_visible(struct span text, const char *wanted)
 	assert_string_equal(str_c(&out), wanted);
 }
 
-TEST(test_visible_text)
+TEST(test_visible_text_escapes_control_characters)
 {
 	assert_visible(SPAN("plain\ttext, äöü, 漢字"), "plain\ttext, äöü, 漢字");
 	assert_visible(SPAN("\x1b[2J\x1b]0;title\x07"), "\\x1b[2J\\x1b]0;title\\x07");
@@ -57,7 +57,7 @@ TEST(test_visible_text)
 	assert_visible(SPAN("\x9b"
 	                    "2J\xff\xc3"),
 	               "\\x9b2J\\xff\\xc3");
-	/* turned round: what is shown would not be what is there */
+	/* direction overrides: the shown text would differ from the real one */
 	static const unsigned char TURNED[] = { 'a', 0xe2, 0x80, 0xae, 'b', 0xe2, 0x81, 0xa6, 'c' };
 	assert_visible((struct span){ (const char *)TURNED, sizeof(TURNED) },
 	               "a\\u{202e}b\\u{2066}c");
@@ -69,7 +69,7 @@ static void assert_part(const char *line, const char *wanted)
 	assert_true(span_is(part, wanted));
 }
 
-TEST(test_visible_part)
+TEST(test_visible_part_keeps_the_text_behind_the_last_return)
 {
 	assert_part("", "");
 	assert_part("\r", "");
@@ -78,7 +78,7 @@ TEST(test_visible_part)
 	assert_part("10%\r20%\r\r", "20%");
 }
 
-TEST(test_visible_width)
+TEST(test_visible_width_counts_columns)
 {
 	assert_int_equal(visible_width(SPAN("")), 0);
 	assert_int_equal(visible_width(SPAN("abc")), 3);
@@ -90,7 +90,7 @@ TEST(test_visible_width)
 	assert_true(span_is(visible_cut(SPAN("abc"), 0), ""));
 }
 
-TEST(test_log_task_named)
+TEST(test_log_task_named_accepts_all_forms_of_a_task)
 {
 	static const char *const GOOD[] = { "worker", "worker[12]", "worker-12", "12" };
 	static const char *const BAD[] = { "",          "work",        "worker[1]", "worker-1",

@@ -1,4 +1,4 @@
-/* How a job is, for people: lines, blocks, verdicts; and tables. */
+/* The progress of a job as text: lines, blocks, verdicts; and tables. */
 
 #include "tests/unit/base/cmocka.h"
 
@@ -49,7 +49,7 @@ static void assert_verdict(const char *detail, bool brief, const char *wanted)
 	assert_string_equal(str_c(&out), wanted);
 }
 
-TEST(test_progress_read)
+TEST(test_progress_read_counts_tasks_by_state)
 {
 	ARENA_AUTO a = { 0 };
 	struct progress p = read_ok(RUNNING, &a);
@@ -63,8 +63,8 @@ TEST(test_progress_read)
 	assert_int_equal(p.role[1].in[JOB_UNKNOWN], 1);
 }
 
-/* Two whose pods do not exist, one whose pod does: what has no pod does not run. */
-TEST(test_progress_without_pods)
+/* The pods of two tasks do not exist; a task without a pod does not run. */
+TEST(test_progress_counts_tasks_without_pods_as_not_running)
 {
 	ARENA_AUTO a = { 0 };
 	struct progress p = read_ok("{\"jobStatus\":{\"state\":\"RUNNING\"},\"taskRoles\":{\"a\":{"
@@ -79,8 +79,8 @@ TEST(test_progress_without_pods)
 	assert_int_equal(p.role[0].gpus, 2);
 }
 
-/* Whatever a server says: no crash, and nothing that is taken for something else. */
-TEST(test_progress_read_strange)
+/* Malformed answers cause no crash and no wrong values. */
+TEST(test_progress_read_refuses_malformed_answers)
 {
 	static const char *const NONE[] = {
 		"", "nothing", "[]", "{}", "{\"jobStatus\":[]}", "{\"jobStatus\":{}", "\"x\""
@@ -103,7 +103,7 @@ TEST(test_progress_read_strange)
 	progress_verdict(&out, &p, "u~j");
 }
 
-TEST(test_progress_line)
+TEST(test_progress_line_summarizes_the_roles)
 {
 	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(MAX);
@@ -115,7 +115,7 @@ TEST(test_progress_line)
 	    "ps 1/2 failed, 1 unknown  worker[2]: Late: 0/3 nodes: no\\x0aGPU \\x1b[2J");
 }
 
-TEST(test_progress_stopping)
+TEST(test_progress_line_shows_that_a_job_is_stopping)
 {
 	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(MAX);
@@ -137,8 +137,8 @@ TEST(test_progress_stopping)
 	assert_false(p.stopping);
 }
 
-/* Nothing is wider than the terminal, nor are there more lines than it has. */
-TEST(test_progress_block_fits)
+/* No line is wider than the terminal, and there are no more lines than it has. */
+TEST(test_progress_block_fits_into_the_terminal)
 {
 	ARENA_AUTO a = { 0 };
 	struct progress p = read_ok(RUNNING, &a);
@@ -169,7 +169,7 @@ TEST(test_progress_block_fits)
 #define IN(colour, state) "\x1b[" #colour "m" state "\x1b[0m"
 
 /* Escapes have no columns, and are never cut. */
-TEST(test_progress_colours)
+TEST(test_progress_colours_take_no_columns)
 {
 	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(MAX);
@@ -187,8 +187,8 @@ TEST(test_progress_colours)
 	assert_non_null(strstr(str_c(&out), "mnist " IN(31, "FAILED") " after 3m 12s"));
 }
 
-/* Below the roles: what the tasks say, as much as fits; those that run first. */
-TEST(test_progress_block_tasks)
+/* The lines of tasks stand below the roles, as many as fit; running tasks come first. */
+TEST(test_progress_block_shows_running_tasks_first)
 {
 	static const struct task_progress TASKS[] = {
 		{ "ps[0]", "ended\tlong ago", false },
@@ -232,7 +232,7 @@ TEST(test_progress_block_tasks)
 	assert_non_null(strstr(str_c(&out), "1 unknown, 1 GPU each\n"));
 }
 
-TEST(test_progress_verdict)
+TEST(test_progress_verdict_explains_the_end)
 {
 	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(MAX);
@@ -255,7 +255,7 @@ TEST(test_progress_verdict)
 	assert_verdict("{\"jobStatus\":{\"state\":\"SUCCEEDED\",\"submissionTime\":1000,"
 	               "\"completedTime\":3601000,\"appExitCode\":0}}",
 	               false, "alice~mnist SUCCEEDED after 1h 00m\n");
-	/* The report of pai-runtime is shown as what it says. */
+	/* The verdict has the message from the report of pai-runtime. */
 	static const char REPORT[] =
 	    "{\"jobStatus\":{\"state\":\"FAILED\",\"appExitCode\":255,\"appExitMessages\":{"
 	    "\"runtime\":{\"originUserExitCode\":7%s}},\"appExitDiagnostics\":\"PodFailed:\\n"
@@ -288,8 +288,8 @@ TEST(test_progress_verdict)
 	"\"lines\":[\"one\",\"\",\"two\"],\"followers\":[%s],\"followersCount\":%d}},"             \
 	"\"taskRoles\":{\"worker\":{\"taskStatuses\":[{},{},{}]}}}"
 
-/* The first of several tasks that failed, and its reason instead of that of another one. */
-TEST(test_progress_first)
+/* The verdict has the task that failed first, and its reason. */
+TEST(test_progress_verdict_names_the_first_failure)
 {
 	ARENA_AUTO a = { 0 };
 	char text[4096];
@@ -323,7 +323,7 @@ TEST(test_progress_first)
 	               "  solution: more\n");
 }
 
-TEST(test_duration_text)
+TEST(test_duration_text_has_two_units)
 {
 	static const struct {
 		int64_t ms;
@@ -345,7 +345,7 @@ TEST(test_duration_text)
 	}
 }
 
-TEST(test_table_write)
+TEST(test_table_write_aligns_columns)
 {
 	struct table t;
 	STR_AUTO out = STR_INIT(MAX);
@@ -361,7 +361,7 @@ TEST(test_table_write)
 	table_done(&t);
 }
 
-TEST(test_table_colours)
+TEST(test_table_colours_only_known_states)
 {
 	static const char *const CELLS[] = { "FAILED", "STOPPED", "2", "b", "odd", "3" };
 	struct table t;
@@ -377,8 +377,8 @@ TEST(test_table_colours)
 	table_done(&t);
 }
 
-/* Only the last column is cut; where it has no room, a second line of the terminal is used. */
-TEST(test_table_write_narrow)
+/* Only the last column is cut; without room for it, the row takes a second line. */
+TEST(test_table_write_cuts_only_the_last_column)
 {
 	static const struct {
 		size_t columns;

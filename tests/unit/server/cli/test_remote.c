@@ -1,4 +1,4 @@
-/* Requests of a command. */
+/* Requests that a command sends. */
 
 #include "tests/unit/base/cmocka.h"
 #include <stdio.h>
@@ -23,7 +23,8 @@ static int ask(struct remote *r, const void *arg, struct err *e)
 	return -1;
 }
 
-/* A signal ends a request of `run` to its own server, which does not answer, and stays. */
+/* A signal ends a request of `run` to its own server, which does not answer; the signal stays
+ * pending. */
 TEST(test_remote_ask_is_interrupted)
 {
 	const struct options o = { .token_file = "", .ca_file = "", .server = "" };

@@ -1,11 +1,11 @@
-/* What is sent to --webhook: the body, its signature, and the pauses. */
+/* Requests to --webhook: the body, its signature, and the pauses. */
 #include <jansson.h>
 
 #include "server/cluster/webhook.h"
 #include "tests/unit/base/cmocka.h"
 
-/* Computed by Python's hmac. */
-TEST(test_webhook_signature_vectors)
+/* The values were computed by Python's hmac. */
+TEST(test_webhook_signature_equals_known_values)
 {
 	static const struct {
 		const char *secret;
@@ -64,7 +64,7 @@ TEST(test_webhook_body_is_json)
 	job_entry_drop(c);
 }
 
-TEST(test_webhook_body_without_values)
+TEST(test_webhook_body_has_null_for_absent_values)
 {
 	struct job_entry *c = entry_of("\"state\":\"Completed\"");
 	STR_AUTO body = STR_INIT(4096);
@@ -76,7 +76,7 @@ TEST(test_webhook_body_without_values)
 	job_entry_drop(c);
 }
 
-TEST(test_webhook_pauses)
+TEST(test_webhook_pauses_double_up_to_a_maximum)
 {
 	assert_int_equal(webhook_pause_ms(1, 60000), 1000);
 	assert_int_equal(webhook_pause_ms(2, 60000), 2000);
@@ -86,7 +86,7 @@ TEST(test_webhook_pauses)
 }
 
 /* Only the annotation of the submission counts, until the end has been sent. */
-TEST(test_webhook_annotations)
+TEST(test_webhook_annotations_count_until_the_end_is_sent)
 {
 	static const struct {
 		const char *annotations, *want;

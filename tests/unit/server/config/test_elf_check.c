@@ -1,4 +1,4 @@
-/* What the bytes of a program say of themselves. */
+/* The architecture of an ELF program. */
 
 #include "tests/unit/base/cmocka.h"
 #include <elf.h>
@@ -53,7 +53,7 @@ static void refused(struct span file, const char *word)
 		fail_msg("%s: not a word of %s", err_msg(&e), word);
 }
 
-TEST(test_program_arch_names)
+TEST(test_program_arch_names_the_architecture)
 {
 	struct program amd64 = program(EM_X86_64);
 	struct program arm64 = program(EM_AARCH64);
@@ -63,8 +63,8 @@ TEST(test_program_arch_names)
 	arch_is(&amd64, "amd64");
 }
 
-/* As s390x has it: the most significant byte first. */
-TEST(test_program_arch_big_endian)
+/* Programs of s390x have the most significant byte first. */
+TEST(test_program_arch_reads_big_endian_programs)
 {
 	struct program p = { 0 };
 	memcpy(p.head.e_ident, ELFMAG, SELFMAG);
@@ -82,14 +82,14 @@ TEST(test_program_arch_big_endian)
 	refused(bytes(&p), "dynamically");
 }
 
-TEST(test_program_arch_dynamic)
+TEST(test_program_arch_refuses_dynamic_programs)
 {
 	struct program p = program(EM_X86_64);
 	p.segment[1].p_type = PT_INTERP;
 	refused(bytes(&p), "dynamically");
 }
 
-TEST(test_program_arch_unknown_machine)
+TEST(test_program_arch_refuses_an_unknown_machine)
 {
 	struct program p = program(EM_68K);
 	refused(bytes(&p), "architecture");
@@ -98,7 +98,7 @@ TEST(test_program_arch_unknown_machine)
 	refused(bytes(&p), "not a program");
 }
 
-TEST(test_program_arch_no_program)
+TEST(test_program_arch_refuses_files_that_are_no_programs)
 {
 	struct program p = program(EM_X86_64);
 	p.head.e_type = ET_REL;
@@ -113,9 +113,8 @@ TEST(test_program_arch_no_program)
 	refused(SPAN(""), "not a program");
 }
 
-/* Cut off anywhere, and with a table of segments that is not there: nothing is read beyond the end.
- */
-TEST(test_program_arch_cut_short)
+/* No byte is read beyond the end of a file cut anywhere, or without its table of segments. */
+TEST(test_program_arch_refuses_truncated_headers)
 {
 	struct program p = program(EM_X86_64);
 	for (size_t n = 0; n < sizeof(Elf64_Ehdr); n++) {
@@ -131,7 +130,7 @@ TEST(test_program_arch_cut_short)
 	}
 }
 
-TEST(test_program_arch_half_copied)
+TEST(test_program_arch_refuses_truncated_segments)
 {
 	struct program p = program(EM_X86_64);
 	p.segment[1].p_filesz = sizeof(p);
@@ -141,7 +140,7 @@ TEST(test_program_arch_half_copied)
 }
 
 /* A shared library asks for no loader, but it is not a program either. */
-TEST(test_program_arch_library)
+TEST(test_program_arch_refuses_shared_libraries)
 {
 	struct {
 		struct program p;

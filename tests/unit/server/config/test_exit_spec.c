@@ -1,4 +1,4 @@
-/* What exit codes mean: what is built in, and what is wrong with a file. */
+/* Meanings of exit codes: the built-in table, and errors of a file. */
 #include <unistd.h>
 
 #include "tests/unit/base/cmocka.h"
@@ -28,8 +28,8 @@ static json_t *entry(const struct exit_spec *s, int64_t code)
 	return v;
 }
 
-/* Every entry of the file, member by member. */
-TEST(test_built_in)
+/* The test compares every member of every entry of the file. */
+TEST(test_built_in_entries_equal_the_file)
 {
 	ERR_AUTO e = { 0 };
 	ARENA_AUTO a = { 0 };
@@ -49,8 +49,8 @@ TEST(test_built_in)
 	}
 }
 
-/* Of what has ended for good, nobody is told to wait for the next attempt. */
-TEST(test_final)
+/* A job without another attempt has no advice to wait for one. */
+TEST(test_final_exit_codes_do_not_advise_to_wait)
 {
 	ERR_AUTO e = { 0 };
 	SPEC_AUTO *s = exit_spec_new("", &e);
@@ -65,8 +65,8 @@ TEST(test_final)
 	}
 }
 
-/* Codes of no entry are shown as 256 or -8000 is. */
-TEST(test_others)
+/* Codes without an entry are shown like 256 or -8000. */
+TEST(test_unknown_codes_get_the_general_entries)
 {
 	static const struct {
 		int64_t code;
@@ -110,7 +110,7 @@ static struct exit_spec *from_text(const char *text, struct err *e)
 	return s;
 }
 
-TEST(test_file)
+TEST(test_file_of_the_administrator_replaces_the_table)
 {
 	ERR_AUTO e = { 0 };
 	SPEC_AUTO *s = from_text(
@@ -125,7 +125,7 @@ TEST(test_file)
 			 "{\"code\":8,\"phrase\":\"U\"}{\"code\":0,\"phrase\":\"V\"}");
 }
 
-TEST(test_file_refused)
+TEST(test_file_errors_have_their_line)
 {
 	static const struct {
 		const char *text, *message;

@@ -1,4 +1,4 @@
-/* Flags, environment, file: who wins, what is refused, what is generated. */
+/* Options from flags, environment and file: precedence, errors, generated texts. */
 
 #include "tests/unit/base/cmocka.h"
 #include <jansson.h>
@@ -45,7 +45,7 @@ static void assert_refused(unsigned command, const char *arg, const char *value,
 	assert_non_null(strstr(err_msg(&p.e), word));
 }
 
-TEST(test_options_parse_defaults)
+TEST(test_options_parse_gives_the_defaults)
 {
 	PARSED(p, FOR_SERVE, NULL);
 	assert_int_equal(p.result, 0);
@@ -57,7 +57,7 @@ TEST(test_options_parse_defaults)
 	assert_true(p.o.janitor_age_s >= p.o.deadline_s + 10);
 }
 
-TEST(test_options_parse_both_spellings)
+TEST(test_options_parse_takes_values_with_and_without_equals_sign)
 {
 	PARSED(p, FOR_SERVE, "--max-body", "64KiB", "--user=alice", "--no-auth",
 	       "--cache-memory=2MiB");
@@ -68,7 +68,7 @@ TEST(test_options_parse_both_spellings)
 	assert_true(p.o.no_auth);
 }
 
-TEST(test_options_parse_files)
+TEST(test_options_parse_keeps_names_of_files)
 {
 	PARSED(p, FOR_TRANSLATE, "-o", "yaml", "-", "--", "--odd");
 	assert_int_equal(p.result, 0);
@@ -85,7 +85,7 @@ TEST(test_options_passwords_are_not_repeated)
 	assert_string_equal(err_msg(&p.e), "--hived-webservice: must be a URL");
 }
 
-TEST(test_options_parse_refused)
+TEST(test_options_parse_refuses_unknown_options)
 {
 	assert_refused(FOR_SERVE, "--nonsense", NULL, "unknown option");
 	assert_refused(FOR_SERVE, "--nonsense", NULL, "--nonsense; --help-all lists them");
@@ -131,7 +131,7 @@ static void set_max_body(const char *value)
 	set_variable("REST_LIT_MAX_BODY", value);
 }
 
-TEST(test_options_parse_environment)
+TEST(test_options_parse_prefers_flags_over_the_environment)
 {
 	set_max_body("2KiB");
 	PARSED(p, FOR_SERVE, NULL);
@@ -162,7 +162,7 @@ static void parse_file(struct parsed *p, const char *text, const char *flag)
 	parse_file(&(p), (text), (flag))
 
 /* --standalone is the former name of --local: flag, variable, key. */
-TEST(test_options_alias)
+TEST(test_options_parse_takes_the_former_name_of_local)
 {
 	PARSED(p, FOR_SERVE, "--standalone", "a");
 	assert_string_equal(p.o.local, "a");
@@ -177,7 +177,7 @@ TEST(test_options_alias)
 	assert_int_equal(s.o.memory, INT64_C(2) << 30);
 }
 
-TEST(test_options_parse_config)
+TEST(test_options_parse_prefers_flags_over_the_file)
 {
 	PARSED_FILE(p, "max-body: 64KiB\nno-auth: true\nhistory: 7\nuser: bob\noutput: yaml\n",
 	            "--user=alice");
@@ -190,7 +190,7 @@ TEST(test_options_parse_config)
 	assert_int_equal(q.result, 0);
 }
 
-TEST(test_options_parse_config_all_mistakes)
+TEST(test_options_parse_reports_all_mistakes_of_the_file)
 {
 	PARSED_FILE(p, "max-body: 64KiB\nmax-bodi: 1\nuser: [a]\nhistory: -1\n", NULL);
 	assert_int_equal(p.result, -1);
@@ -224,7 +224,7 @@ static void assert_limits_refused(const char *limits, const char *word)
 	set_variable(TEST_LIMITS_VARIABLE, NULL);
 }
 
-TEST(test_options_test_limits)
+TEST(test_options_of_tests_change_fixed_limits)
 {
 	PARSED(p, FOR_SERVE, NULL);
 	assert_int_equal(p.o.deadline_s, 30);
@@ -244,7 +244,7 @@ TEST(test_options_test_limits)
 	assert_limits_refused("=", "must be NAME=VALUE");
 }
 
-TEST(test_option_names)
+TEST(test_option_names_and_ranges_are_consistent)
 {
 	for (size_t i = 0; i < N_OPTIONS; i++) {
 		const struct option *o = &OPTIONS[i];
@@ -259,8 +259,8 @@ TEST(test_option_names)
 	}
 }
 
-/* A screen: 80 columns, 40 lines. */
-TEST(test_options_help_fits)
+/* A screen has 80 columns and 40 lines. */
+TEST(test_options_help_fits_on_a_screen)
 {
 	STR_AUTO help = STR_INIT(HELP_MAX);
 	options_help(&help, FOR_SERVE, false);

@@ -1,10 +1,10 @@
-/* Options that make no sense together: one wrong thing at a time, beginning with what is right. */
+/* Contradicting options: one mistake at a time in a valid set. */
 
 #include "tests/unit/base/cmocka.h"
 
 #include "server/config/setup.h"
 
-/* As the command line says; NULL if it is fine, else what is wrong. */
+/* Parses and checks a command line, whose error goes into the message. */
 static int check(bool loopback, const char *const *arguments, char *message, size_t n)
 {
 	ERR_AUTO e = { 0 };
@@ -44,7 +44,7 @@ static void fine(bool loopback, const char *const *arguments)
 
 #define SECRET "--jwt-secret-file", "secret"
 
-TEST(test_fine)
+TEST(test_valid_sets_of_options_are_accepted)
 {
 	fine(true, ARGS("--no-auth", "--user", "alice"));
 	fine(true, ARGS("--no-auth", "--user", "alice", "--users", "openpai"));
@@ -56,7 +56,7 @@ TEST(test_fine)
 	fine(true, ARGS(SECRET, "--deny-list", "a/b"));
 }
 
-TEST(test_who)
+TEST(test_options_of_authentication_must_agree)
 {
 	wrong(true, ARGS("--loops", "1"), "no authentication");
 	wrong(true, ARGS("--no-auth"), "--user");
@@ -74,7 +74,7 @@ TEST(test_who)
 	wrong(true, ARGS(SECRET, "--deny-list", "a/b", "--standalone", "d"), "cluster");
 }
 
-TEST(test_public)
+TEST(test_public_addresses_need_tls_or_a_proxy)
 {
 	wrong(false, ARGS(SECRET), "--tls-cert");
 	wrong(true, ARGS(SECRET, "--tls-cert", "a"), "together");
@@ -83,7 +83,7 @@ TEST(test_public)
 
 #define HIVED "--hived-config", "file", "--hived-webservice"
 
-TEST(test_hived)
+TEST(test_options_of_hived_must_agree)
 {
 	fine(true, ARGS(SECRET, "--hived-config", "file"));
 	fine(true, ARGS(SECRET, HIVED, "http://hived:9096"));
@@ -96,7 +96,7 @@ TEST(test_hived)
 
 #define LOCAL SECRET, "--local", "d"
 
-TEST(test_machine)
+TEST(test_options_of_one_machine_must_agree)
 {
 	fine(true, ARGS(LOCAL, "--engine", "none", "--profile", "openpai", "--hived-config", "f"));
 	fine(true,
@@ -112,7 +112,7 @@ TEST(test_machine)
 	wrong(true, ARGS(LOCAL, "--runtime", "configmap"), "--runtime-binary");
 }
 
-TEST(test_rest)
+TEST(test_options_of_store_and_ports_must_agree)
 {
 	wrong(true, ARGS(SECRET, "--standalone", "a", "--apiserver", "b"), "exclude");
 	wrong(true, ARGS(SECRET, "--port-start", "20", "--port-end", "20"), "--port-start");
@@ -121,7 +121,7 @@ TEST(test_rest)
 #define OUTPUT(url)                                                                                \
 	SECRET, "--apiserver", "https://k", "--output-listen", ":9187", "--output-url", url
 
-TEST(test_webhook)
+TEST(test_options_of_the_webhook_must_agree)
 {
 	fine(true, ARGS(SECRET, "--webhook", "https://x/", "--webhook-secret-file", "f"));
 	fine(true, ARGS(SECRET, "--webhook", "https://x/", "--webhook-secret-file", "f", "--local",
@@ -135,7 +135,7 @@ TEST(test_webhook)
 	      "--instance");
 }
 
-TEST(test_output)
+TEST(test_options_of_kept_output_must_agree)
 {
 	fine(true, ARGS(OUTPUT("http://127.0.0.1:9187")));
 	fine(true, ARGS(OUTPUT("https://x:9187")));

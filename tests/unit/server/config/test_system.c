@@ -1,4 +1,4 @@
-/* What is left in freed memory. */
+/* The content of freed memory. */
 
 #include "tests/unit/base/cmocka.h"
 #include <fcntl.h>

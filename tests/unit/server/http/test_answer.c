@@ -1,4 +1,4 @@
-/* What an error looks like for people and for programs. */
+/* Errors as text and as JSON. */
 
 #include "tests/unit/base/cmocka.h"
 #include <jansson.h>
@@ -12,7 +12,7 @@ static struct place at(const char *pointer, unsigned line)
 	return (struct place){ pointer, line, 3 };
 }
 
-TEST(test_error_json_members)
+TEST(test_error_json_has_code_message_and_notes)
 {
 	ERR_AUTO e = { 0 };
 	STR_AUTO out = STR_INIT(TEXT_MAX);
@@ -39,7 +39,7 @@ TEST(test_error_json_members)
 	assert_string_equal(str_c(&out), "{\"code\":\"ConflictJobError\",\"message\":\"there\"}\n");
 }
 
-TEST(test_notes_text)
+TEST(test_notes_text_joins_notes_and_counts_the_rest)
 {
 	NOTES_AUTO few = { 0 };
 	NOTES_AUTO many = { 0 };

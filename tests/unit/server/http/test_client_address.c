@@ -14,7 +14,7 @@ static void assert_peer(const char *text, const char *wanted)
 	assert_string_equal(out, wanted);
 }
 
-TEST(test_peer_parse)
+TEST(test_client_address_parse_takes_all_spellings)
 {
 	assert_peer("10.1.2.3", "10.1.2.3");
 	assert_peer("10.1.2.3:4567", "10.1.2.3");
@@ -26,7 +26,7 @@ TEST(test_peer_parse)
 	assert_peer("::", "::");
 }
 
-TEST(test_peer_parse_refused)
+TEST(test_client_address_parse_refuses_other_texts)
 {
 	static const struct span TEXTS[] = {
 		SPAN(""),
@@ -58,7 +58,7 @@ TEST(test_peer_parse_refused)
 	}
 }
 
-TEST(test_peer_of)
+TEST(test_client_address_of_maps_ipv4_to_ipv6)
 {
 	struct sockaddr_in v4 = { .sin_family = AF_INET };
 	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
@@ -84,7 +84,7 @@ static bool same_client(const char *one, const char *other)
 	return span_eq(client_address_key(&a), client_address_key(&b));
 }
 
-TEST(test_peer_key)
+TEST(test_client_address_key_is_the_network_of_ipv6)
 {
 	assert_true(same_client("10.0.0.1", "::ffff:10.0.0.1"));
 	assert_false(same_client("10.0.0.1", "10.0.0.2"));
@@ -104,7 +104,7 @@ static bool has(const char *networks, const char *address)
 	return networks_have(&all, &p);
 }
 
-TEST(test_networks_have)
+TEST(test_networks_have_compares_prefixes)
 {
 	assert_false(has("", "10.0.0.1"));
 	assert_true(has("10.0.0.1", "10.0.0.1"));
@@ -121,7 +121,7 @@ TEST(test_networks_have)
 	assert_true(has("::/0", "10.1.1.1"));
 }
 
-TEST(test_networks_parse_refused)
+TEST(test_networks_parse_refuses_invalid_networks)
 {
 	static const char *const TEXTS[] = {
 		"10.0.0.0/33", "10.0.0.0/-1", "10.0.0.1/8",   "x",           "10.0.0.0/",

@@ -17,7 +17,7 @@ static void assert_address(const char *text, const char *wanted, bool loopback)
 	assert_int_equal(address_is_loopback(&a), loopback);
 }
 
-TEST(test_address_parse)
+TEST(test_address_parse_recognizes_loopback)
 {
 	assert_address("127.0.0.1:9186", "127.0.0.1:9186", true);
 	assert_address("127.9.9.9:0", "127.9.9.9:0", true);
@@ -26,11 +26,11 @@ TEST(test_address_parse)
 	assert_address(":9186", "0.0.0.0:9186", false);
 	assert_address("0.0.0.0:1", "0.0.0.0:1", false);
 	assert_address("[::]:1", "[::]:1", false);
-	/* Loopback in the clothes of IPv6 is not taken for it. */
+	/* An IPv4-mapped loopback address is not treated as loopback. */
 	assert_address("[::ffff:127.0.0.1]:1", "[::ffff:127.0.0.1]:1", false);
 }
 
-TEST(test_address_parse_refused)
+TEST(test_address_parse_refuses_other_texts)
 {
 	static const char *const TEXTS[] = { "",
 		                             "9186",
@@ -47,7 +47,7 @@ TEST(test_address_parse_refused)
 	}
 }
 
-TEST(test_address_unix)
+TEST(test_address_unix_is_a_private_socket)
 {
 	ERR_AUTO e = { 0 };
 	STR_AUTO out = STR_INIT(128);
@@ -77,7 +77,7 @@ TEST(test_listeners_open_shares_a_port)
 	assert_int_equal(address_parse("--listen", "127.0.0.1:0", &a, &e), 0);
 	assert_int_equal(listeners_open(&a, fds, 3, &e), 0);
 	assert_int_not_equal(address_port(&a), 0);
-	assert_int_equal(listeners_open(&a, &other, 1, &e), -1); /* with nobody else */
+	assert_int_equal(listeners_open(&a, &other, 1, &e), -1); /* another server has it */
 	assert_non_null(strstr(err_msg(&e), "already in use"));
 	for (size_t i = 0; i < 3; i++)
 		(void)close(fds[i]);

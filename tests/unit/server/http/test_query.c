@@ -1,10 +1,10 @@
-/* Small bodies, the same members however they come; and parts of an answer. */
+/* Small bodies as JSON or forms, and ranges of an answer. */
 
 #include "tests/unit/base/cmocka.h"
 
 #include "server/http/query.h"
 
-/* What fields_read returns for a body; value: that of this member. */
+/* Returns the result of fields_read for a body; *value is that of the member. */
 static int read_body(const char *body, bool form, const char *name, char value[static 64])
 {
 	ERR_AUTO e = { 0 };
@@ -26,7 +26,7 @@ static int read_body(const char *body, bool form, const char *name, char value[s
 	return rc;
 }
 
-TEST(test_fields_read)
+TEST(test_fields_read_takes_json_and_forms)
 {
 	static const struct {
 		const char *body;
@@ -63,7 +63,7 @@ static void refused(const char *body, bool form)
 	assert_int_equal(read_body(body, form, "a", value), -1);
 }
 
-TEST(test_fields_read_refuses)
+TEST(test_fields_read_errors_do_not_quote_the_body)
 {
 	static const char *const JSON[] = {
 		"secret",
@@ -86,7 +86,7 @@ TEST(test_fields_read_refuses)
 		refused(FORMS[i], true);
 }
 
-TEST(test_fields_read_limits)
+TEST(test_fields_read_refuses_many_members_and_deep_nesting)
 {
 	STR_AUTO many = STR_INIT(1000);
 	for (int i = 0; i <= FIELDS_MAX; i++)
@@ -142,7 +142,7 @@ static const struct {
 	{ "lines=0-1", 10, RANGE_WHOLE, 0, 0 },
 };
 
-TEST(test_range_read)
+TEST(test_range_read_gives_first_byte_and_length)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(RANGES); i++) {
 		size_t from = 0;

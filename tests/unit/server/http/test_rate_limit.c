@@ -1,4 +1,4 @@
-/* Token buckets: how many pass, when there is one again, and what a table that is full does. */
+/* Token buckets: the number of accepted requests, the wait, and a full table. */
 
 #include "tests/unit/base/cmocka.h"
 #include <sys/resource.h>
@@ -19,7 +19,7 @@ static int64_t take(struct rate *r, const char *key, int64_t after_ms)
 	return rate_take(r, span_of(key), START + after_ms);
 }
 
-TEST(test_rate_take_again_when_said)
+TEST(test_rate_take_accepts_after_the_given_wait)
 {
 	RATE_AUTO *r = rate_new(2, 10, 4);
 	assert_int_equal(take(r, "a", 0), 0);
@@ -34,8 +34,8 @@ TEST(test_rate_take_again_when_said)
 	assert_int_equal(take(ten, "a", 0), 6);
 }
 
-/* Who is refused pays nothing: asking all the time does not put it off. */
-TEST(test_rate_take_refused_is_free)
+/* Refused requests are not charged: they do not delay the next accepted one. */
+TEST(test_rate_take_does_not_charge_refused_requests)
 {
 	RATE_AUTO *r = rate_new(1, 10, 4);
 	assert_int_equal(take(r, "a", 0), 0);
@@ -47,8 +47,8 @@ TEST(test_rate_take_refused_is_free)
 	assert_int_equal(take(r, "a", 10000), 0);
 }
 
-/* What was not used is not saved up beyond the depth of the bucket. */
-TEST(test_rate_take_full_is_full)
+/* Unused tokens are not saved beyond the depth of the bucket. */
+TEST(test_rate_take_saves_no_more_than_the_depth)
 {
 	RATE_AUTO *r = rate_new(3, 3, 4);
 	assert_int_equal(take(r, "a", 0), 0);
@@ -57,7 +57,7 @@ TEST(test_rate_take_full_is_full)
 	assert_int_equal(take(r, "a", 1000000), 1);
 }
 
-TEST(test_rate_take_rate_over_time)
+TEST(test_rate_take_keeps_the_rate_over_time)
 {
 	RATE_AUTO *r = rate_new(600, 60, 4);
 	size_t passed = 0;
@@ -67,7 +67,7 @@ TEST(test_rate_take_rate_over_time)
 	assert_in_range(passed, 600 + 5990, 600 + 6000);
 }
 
-TEST(test_rate_take_keys_are_apart)
+TEST(test_rate_take_counts_each_key_separately)
 {
 	RATE_AUTO *r = rate_new(1, 60, 4);
 	assert_int_equal(take(r, "a", 0), 0);
@@ -77,8 +77,8 @@ TEST(test_rate_take_keys_are_apart)
 	assert_int_equal(take(r, "a", 0), 60);
 }
 
-/* More than one per nanosecond cannot be told apart from no limit, but must not divide by 0. */
-TEST(test_rate_take_extremes)
+/* A rate above one per nanosecond equals no limit, but must not divide by 0. */
+TEST(test_rate_take_accepts_extreme_rates)
 {
 	RATE_AUTO *r = rate_new(10000000, 60, 4);
 	RATE_AUTO *one = rate_new(1, 3600, 1);
@@ -91,7 +91,7 @@ TEST(test_rate_take_extremes)
 	rate_free(NULL);
 }
 
-TEST(test_rate_take_long_key)
+TEST(test_rate_take_shortens_long_keys)
 {
 	char key[3 * RATE_KEY];
 	RATE_AUTO *r = rate_new(1, 60, 4);
@@ -100,7 +100,7 @@ TEST(test_rate_take_long_key)
 	assert_int_equal(rate_take(r, (struct span){ key, RATE_KEY }, START), 60);
 }
 
-TEST(test_rate_take_oldest_gives_way)
+TEST(test_rate_take_replaces_the_oldest_key)
 {
 	RATE_AUTO *r = rate_new(1, 60, 3);
 	(void)take(r, "a", 0);
@@ -121,8 +121,8 @@ static int64_t resident_kib(void)
 	return usage.ru_maxrss;
 }
 
-/* A million addresses cost no more than the table has room for. */
-TEST(test_rate_take_million_keys)
+/* A million addresses take no more memory than the table has. */
+TEST(test_rate_take_memory_is_bounded_with_many_keys)
 {
 	RATE_AUTO *r = rate_new(600, 60, 4096);
 	for (size_t i = 0; i < 8192; i++)
@@ -144,7 +144,7 @@ static void limits_done(struct login_limits **l)
 }
 #define LIMITS_AUTO __attribute__((cleanup(limits_done))) struct login_limits
 
-/* How many of `tries` attempts are allowed, at one moment. */
+/* Returns how many of `tries` attempts at one moment are allowed. */
 static int allowed(struct login_limits *l, const char *address, const char *account, int tries,
                    int64_t after_ms)
 {
@@ -154,7 +154,7 @@ static int allowed(struct login_limits *l, const char *address, const char *acco
 	return n;
 }
 
-TEST(test_login_limits_pair)
+TEST(test_login_limits_count_address_and_account_together)
 {
 	LIMITS_AUTO *l = login_limits_new(COUNT);
 	assert_int_equal(allowed(l, "a", "alice", 1000, 0), COUNT);
@@ -168,7 +168,7 @@ TEST(test_login_limits_pair)
 	assert_int_equal(allowed(off, "a", "alice", 1000, 0), 1000);
 }
 
-TEST(test_login_limits_totals)
+TEST(test_login_limits_bound_each_account_and_address)
 {
 	LIMITS_AUTO *l = login_limits_new(COUNT);
 	char name[16];
@@ -183,7 +183,7 @@ TEST(test_login_limits_totals)
 	assert_int_equal(addresses, LOGIN_TOTAL * COUNT);
 }
 
-TEST(test_login_limits_known_address)
+TEST(test_login_limits_admit_a_known_address)
 {
 	LIMITS_AUTO *l = login_limits_new(COUNT);
 	char name[16];
@@ -201,8 +201,8 @@ TEST(test_login_limits_known_address)
 	assert_int_equal(allowed(l, "home", "alice", 1000, DAY_MS + MINUTE_MS), COUNT);
 }
 
-/* An account's addresses replace each other: the oldest one goes. */
-TEST(test_login_limits_known_are_bounded)
+/* A new address of an account replaces its oldest one. */
+TEST(test_login_limits_keep_few_known_addresses)
 {
 	LIMITS_AUTO *l = login_limits_new(COUNT);
 	char name[16];
@@ -217,9 +217,9 @@ TEST(test_login_limits_known_are_bounded)
 	}
 }
 
-/* Many names and addresses, as many as an attacker likes: no other account is locked, no known
- * address is forgotten, and no bucket is full again. */
-TEST(test_login_limits_flood)
+/* An attacker uses many names and addresses: no other account is locked, no known address is
+ * forgotten, and no bucket is refilled. */
+TEST(test_login_limits_survive_a_flood_of_names)
 {
 	LIMITS_AUTO *l = login_limits_new(COUNT);
 	char name[16];

@@ -1,4 +1,4 @@
-/* Headers that a proxy may read otherwise than we do, and requests that web pages make. */
+/* Headers that a proxy may read in another way, and requests of web pages. */
 
 #include "tests/unit/base/cmocka.h"
 
@@ -61,7 +61,7 @@ static const char *check(struct head *h, const char *version, const char *const 
 
 #define CHECK(h, version, ...) check((h), (version), (const char *const[]){ __VA_ARGS__, NULL })
 
-TEST(test_framing_check_plain)
+TEST(test_framing_check_takes_length_or_chunked)
 {
 	struct head h;
 	assert_null(CHECK(&h, "HTTP/1.1", "Host", "a", "Content-Length", "35", "X", ""));
@@ -76,7 +76,7 @@ TEST(test_framing_check_plain)
 	assert_non_null(CHECK(&h, "HTTP/1.0", "Transfer-Encoding", "chunked"));
 }
 
-TEST(test_framing_check_refused)
+TEST(test_framing_check_refuses_ambiguous_lengths)
 {
 	static const char *const CASES[][5] = {
 		{ "Content-Length", "4", "Transfer-Encoding", "chunked" },
@@ -106,7 +106,7 @@ TEST(test_framing_check_refused)
 	}
 }
 
-TEST(test_framing_size)
+TEST(test_framing_size_of_line_and_headers_is_limited)
 {
 	static char large[12000];
 	const struct span value = { large, sizeof(large) };
@@ -127,8 +127,8 @@ TEST(test_framing_size)
 	assert_int_equal(head_size(&h.f, 1), SIZE_HEADERS);
 }
 
-/* The library moves the name of a folded header somewhere else. */
-TEST(test_framing_header_folded)
+/* libmicrohttpd moves the name of a folded header to another place. */
+TEST(test_framing_refuses_folded_headers)
 {
 	struct head h;
 	begin(&h, "HTTP/1.1");
@@ -138,7 +138,7 @@ TEST(test_framing_header_folded)
 	assert_non_null(check_all(&h));
 }
 
-TEST(test_framing_header_nul_in_value)
+TEST(test_framing_refuses_nul_in_a_value)
 {
 	struct head h;
 	begin(&h, "HTTP/1.1");
@@ -147,8 +147,8 @@ TEST(test_framing_header_nul_in_value)
 	assert_non_null(check_all(&h));
 }
 
-/* A line ": x" looks like the empty one to the library. */
-TEST(test_framing_check_header_cut_short)
+/* libmicrohttpd treats a line ": x" like the empty one. */
+TEST(test_framing_refuses_a_header_without_a_name)
 {
 	struct head h;
 	begin(&h, "HTTP/1.1");
@@ -157,7 +157,7 @@ TEST(test_framing_check_header_cut_short)
 	assert_non_null(request_check(&h.f, h.version, h.text + h.n));
 }
 
-TEST(test_framing_header_bare_lf)
+TEST(test_framing_refuses_a_bare_line_feed)
 {
 	struct head h;
 	begin(&h, "HTTP/1.1");
@@ -167,7 +167,7 @@ TEST(test_framing_header_bare_lf)
 	assert_non_null(check_all(&h));
 }
 
-TEST(test_framing_line)
+TEST(test_framing_refuses_blanks_and_nul_in_the_request_line)
 {
 	static const char TEXT[] = "GET\0 /a\0b\0HTTP/1.1\0\0";
 	static const struct head_line LINES[] = {
@@ -181,8 +181,8 @@ TEST(test_framing_line)
 	}
 }
 
-/* Of a strict library nothing but what it hands out is looked at: not where it lies. */
-TEST(test_framing_check_anywhere)
+/* With a strict library, only the given values are checked, not their place in memory. */
+TEST(test_framing_check_of_a_strict_library_reads_values_only)
 {
 	struct request_head f = { 0 };
 	head_take_header(&f, SPAN("Host"), SPAN("a"));
@@ -193,7 +193,7 @@ TEST(test_framing_check_anywhere)
 	assert_non_null(request_check(&f, "HTTP/1.1", NULL));
 }
 
-TEST(test_framing_library)
+TEST(test_framing_depends_on_the_version_of_the_library)
 {
 	assert_int_equal(request_check_library(""), LIBRARY_REFUSED);
 	assert_int_equal(request_check_library("0.9.74"), LIBRARY_REFUSED);
@@ -205,7 +205,7 @@ TEST(test_framing_library)
 	assert_int_equal(request_check_library("2.0"), LIBRARY_NOT_TRIED);
 }
 
-TEST(test_framing_target)
+TEST(test_framing_splits_absolute_targets)
 {
 	static const struct {
 		const char *target, *host, *rest;
@@ -228,7 +228,7 @@ TEST(test_framing_target)
 	}
 }
 
-TEST(test_framing_local)
+TEST(test_local_requests_need_the_own_host_and_origin)
 {
 	static const struct {
 		const char *host, *origin, *site;
@@ -273,7 +273,7 @@ static enum body_type type_of(const char *type, const char *encoding)
 	return head_body_type(&f);
 }
 
-TEST(test_framing_body_type)
+TEST(test_body_type_follows_the_content_type)
 {
 	assert_int_equal(type_of(NULL, NULL), BODY_TYPE_TEXT);
 	assert_int_equal(type_of("text/yaml", NULL), BODY_TYPE_TEXT);

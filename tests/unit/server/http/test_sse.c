@@ -4,7 +4,7 @@
 
 #include "server/http/stream.h"
 
-TEST(test_sse_event)
+TEST(test_sse_event_has_id_event_and_data)
 {
 	STR_AUTO out = STR_INIT(1024);
 	sse_event(&out, "job", 7, SPAN("{\"a\":1}"));
@@ -15,7 +15,7 @@ TEST(test_sse_event)
 	                                 "event: end\ndata: {\"reason\":\"lifetime\"}\n\n");
 }
 
-TEST(test_sse_gone)
+TEST(test_sse_gone_writes_names_on_one_line)
 {
 	STR_AUTO out = STR_INIT(1024);
 	struct job_entry *job = job_entry_new(
@@ -23,7 +23,7 @@ TEST(test_sse_gone)
 	         "\"annotations\":{\"jobName\":\"a\\nb\"}}}"));
 	assert_non_null(job);
 	sse_gone(&out, job);
-	/* One line, whatever the names are. */
+	/* The data is one line with any names. */
 	assert_string_equal(str_c(&out),
 	                    "event: gone\ndata: {\"name\":\"a\\nb\",\"username\":\"alice\"}\n\n");
 	job_entry_drop(job);

@@ -1,4 +1,4 @@
-/* Certificates and keys in files: what is taken, and what a reload keeps. */
+/* Certificates and keys in files: accepted ones, and reloads. */
 
 #include "tests/unit/base/cmocka.h"
 #include <fcntl.h>
@@ -109,7 +109,7 @@ static struct tls *open_one(void)
 	return t;
 }
 
-TEST(test_tls_new)
+TEST(test_tls_new_loads_certificate_and_key)
 {
 	TLS_AUTO *t = open_one();
 	assert_int_equal(serial_of(t), 1);
@@ -125,7 +125,7 @@ static void assert_refused(const char *cert, const char *key, const char *word)
 	assert_non_null(strstr(err_msg(&e), word));
 }
 
-TEST(test_tls_new_refused)
+TEST(test_tls_new_refuses_a_pair_that_does_not_match)
 {
 	assert_refused(one.cert, two.key, "is not the key of");
 	assert_refused("", one.key, "no certificate");
@@ -134,7 +134,7 @@ TEST(test_tls_new_refused)
 	assert_refused(one.cert, one.cert, "no private key");
 }
 
-TEST(test_tls_refresh_same)
+TEST(test_tls_refresh_ignores_the_same_bytes)
 {
 	ERR_AUTO e = { 0 };
 	TLS_AUTO *t = open_one();
@@ -147,7 +147,7 @@ TEST(test_tls_refresh_same)
 	assert_int_equal(tls_refresh(t, true, &e), 1);
 }
 
-TEST(test_tls_refresh_new)
+TEST(test_tls_refresh_uses_a_new_pair)
 {
 	ERR_AUTO e = { 0 };
 	struct tls *t = open_one();
@@ -155,7 +155,7 @@ TEST(test_tls_refresh_new)
 	install(two.cert, two.key);
 	assert_int_equal(tls_refresh(t, false, &e), 1);
 	assert_int_equal(serial_of(t), 2);
-	/* Who has the old one may use it, even when all else is gone. */
+	/* A holder of the old chain may use it after the struct is freed. */
 	tls_free(t);
 	struct gnutls_pcert_st *certs;
 	unsigned n;
@@ -164,9 +164,8 @@ TEST(test_tls_refresh_new)
 	tls_drop(held);
 }
 
-/* A kubelet that swaps its directory between two reads, or a tool that writes one file after the
- * other. */
-TEST(test_tls_refresh_half)
+/* A kubelet may swap its directory between two reads; a tool may write one file after the other. */
+TEST(test_tls_refresh_keeps_the_old_pair_until_both_are_new)
 {
 	ERR_AUTO e = { 0 };
 	ERR_AUTO again = { 0 };
@@ -174,7 +173,7 @@ TEST(test_tls_refresh_half)
 	write_text(cert_file, two.cert);
 	assert_int_equal(tls_refresh(t, false, &e), -1);
 	assert_int_equal(serial_of(t), 1);
-	/* It is said once. */
+	/* The problem is reported once. */
 	assert_int_equal(tls_refresh(t, false, &again), 0);
 	write_text(key_file, two.key);
 	assert_int_equal(tls_refresh(t, false, &again), 1);
@@ -184,14 +183,14 @@ TEST(test_tls_refresh_half)
 	assert_int_equal(serial_of(t), 2);
 }
 
-TEST(test_tls_warning_open_key)
+TEST(test_tls_warning_names_a_key_that_all_can_read)
 {
 	ERR_AUTO e = { 0 };
 	TLS_AUTO *t = open_one();
 	assert_int_equal(chmod(key_file, 0604), 0);
 	assert_int_equal(tls_refresh(t, false, &e), 1);
 	assert_non_null(strstr(tls_warning(t), "may read it"));
-	/* In a pod the files of Secrets are. */
+	/* In a pod, all users can read the files of Secrets. */
 	/* One thread; a good name. NOLINTNEXTLINE(concurrency-mt-unsafe) */
 	(void)setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1", 1);
 	assert_int_equal(tls_refresh(t, true, &e), 1);
@@ -224,7 +223,7 @@ static gnutls_x509_crt_t certificate_of(const struct tls *t)
 	return crt;
 }
 
-/* Whether a client that trusts `trusted` takes `shown` for this host. */
+/* Returns true if a client that trusts `trusted` accepts `shown` for this host. */
 static bool is_taken(const struct tls *shown, const struct tls *trusted, const char *host)
 {
 	gnutls_x509_crt_t crt = certificate_of(shown);
@@ -247,7 +246,7 @@ static bool is_taken(const struct tls *shown, const struct tls *trusted, const c
 	return status == 0;
 }
 
-TEST(test_tls_make)
+TEST(test_tls_make_derives_the_pair_from_the_seed)
 {
 	TLS_AUTO *t = make("10.96.0.7", 1);
 	TLS_AUTO *same = make("10.96.0.7", 1);
@@ -258,7 +257,7 @@ TEST(test_tls_make)
 	assert_string_not_equal(tls_pem(t), tls_pem(named));
 	assert_true(is_taken(t, same, "10.96.0.7"));
 	assert_false(is_taken(t, same, "10.96.0.8"));
-	/* Of the same key, for another host. */
+	/* The certificate has the same key and another host. */
 	assert_true(is_taken(named, t, "rest-lit-output.rest-lit.svc"));
 	assert_true(is_taken(six, t, "fd00::7"));
 	assert_false(is_taken(other, t, "10.96.0.7"));
@@ -270,7 +269,7 @@ TEST(test_tls_make)
 	gnutls_x509_crt_deinit(crt);
 }
 
-TEST(test_tls_make_again)
+TEST(test_tls_make_again_replaces_the_pair)
 {
 	static const unsigned char SEED[TLS_SEED] = { 3 };
 	ERR_AUTO e = { 0 };

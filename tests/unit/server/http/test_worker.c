@@ -72,7 +72,7 @@ static void turn(struct worker_inbox *in)
 	worker_inbox_run_once(in);
 }
 
-TEST_WITH(test_work_is_done_and_told, set_up, tear_down)
+TEST_WITH(test_work_is_run_and_reported, set_up, tear_down)
 {
 	struct work w = { 0 };
 	struct worker_inbox *in = inbox();
@@ -83,7 +83,7 @@ TEST_WITH(test_work_is_done_and_told, set_up, tear_down)
 	worker_inbox_free(in);
 }
 
-TEST_WITH(test_in_the_order_of_asking, set_up, tear_down)
+TEST_WITH(test_work_is_run_in_order, set_up, tear_down)
 {
 	struct work w[QUEUE] = { 0 };
 	struct worker_inbox *in = inbox();
@@ -96,7 +96,7 @@ TEST_WITH(test_in_the_order_of_asking, set_up, tear_down)
 	worker_inbox_free(in);
 }
 
-TEST_WITH(test_a_full_queue_takes_no_more, set_up, tear_down)
+TEST_WITH(test_full_queue_refuses_work, set_up, tear_down)
 {
 	struct work first = { .gate = &gate, .started = &started };
 	struct work w[QUEUE] = { 0 };
@@ -133,7 +133,7 @@ TEST_WITH(test_one_user_has_a_quarter_of_the_queue, set_up, tear_down)
 }
 
 /* The first one waits while a second thread works. */
-TEST_WITH(test_several_threads, set_up, tear_down)
+TEST_WITH(test_several_threads_run_work_at_once, set_up, tear_down)
 {
 	ERR_AUTO e = { 0 };
 	struct work first = { .gate = &gate, .started = &started };
@@ -151,8 +151,8 @@ TEST_WITH(test_several_threads, set_up, tear_down)
 	assert_true(first.done_ran);
 }
 
-/* What runs is waited for, what is queued is told that it did not run, others' work goes on. */
-TEST_WITH(test_an_inbox_goes, set_up, tear_down)
+/* The call waits for running work and reports queued work as not run; other work continues. */
+TEST_WITH(test_freed_inbox_ends_only_its_own_work, set_up, tear_down)
 {
 	struct work first = { .gate = &gate, .started = &started };
 	struct work queued = { 0 };

@@ -1,6 +1,6 @@
 /*
- * Who failed first.  Each file of tests/data/first-failure is the status of a Framework, as
- * FrameworkController stores it, and what is to be said about it.
+ * The task that failed first.  Each file of tests/data/first-failure has the status of a Framework,
+ * as FrameworkController stores it, and the expected result.
  */
 
 #include "tests/unit/base/cmocka.h"
@@ -46,8 +46,8 @@ static json_t *first_of(json_t *status)
 	return first;
 }
 
-/* An answer without room for it, by one byte to all of it, leaves it out. */
-TEST(test_no_room)
+/* The answer lacks one byte to all bytes of the room for it. */
+TEST(test_answer_without_room_leaves_out_the_first_failure)
 {
 	static const char JOB[] =
 	    "{\"metadata\":{\"name\":\"train\",\"uid\":\"u\"},\"status\":{\"attemptStatus\":{"
@@ -101,7 +101,7 @@ static bool check_file(const char *name)
 	return same;
 }
 
-TEST(test_files)
+TEST(test_recorded_frameworks_give_the_expected_failure)
 {
 	DIR *d = opendir(FOLDER);
 	const struct dirent *entry;
@@ -130,7 +130,7 @@ static struct task_end end_of(int64_t code, const char *said, int64_t ms)
 	return t;
 }
 
-TEST(test_kinds)
+TEST(test_kind_of_an_end_follows_code_and_output)
 {
 	static const struct {
 		int64_t code;
@@ -167,7 +167,7 @@ TEST(test_kinds)
 	}
 }
 
-TEST(test_choice)
+TEST(test_choice_prefers_the_origin_over_its_effects)
 {
 	struct task_end v[] = { end_of(-220, "", 1000), end_of(236, "", 2000),
 		                end_of(143, "", 3000), end_of(255, "KeyError", 9000),
@@ -185,8 +185,8 @@ TEST(test_choice)
 	assert_int_equal(first_failure(v, 5), 3);
 }
 
-/* Many tasks: all are counted, and the first of them are named. */
-TEST(test_many)
+/* All of many tasks are counted, and the first of them are named. */
+TEST(test_many_failed_tasks_are_counted_and_some_are_named)
 {
 	enum { TASKS = 250, SHOWN = 100, FIRST = 240 };
 	json_t *tasks = json_array();

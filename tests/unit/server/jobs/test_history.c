@@ -1,4 +1,4 @@
-/* Attempts that are over: what is written of them, and what is believed when it is read back. */
+/* Ended attempts: the written ConfigMap, and its checks when it is read back. */
 
 #include "tests/unit/base/cmocka.h"
 #include <jansson.h>
@@ -20,7 +20,7 @@ struct kept {
 	struct span status; /* that it was written of */
 };
 
-/* What is written of a Framework; false if nothing is. */
+/* Writes the history of a Framework; false: there is none. */
 static bool keep(struct kept *k, struct span text, size_t max)
 {
 	struct job_entry *job = job_entry_new(text);
@@ -46,13 +46,13 @@ static void done(struct kept *k)
 	arena_done(&k->a);
 }
 
-TEST(test_name)
+TEST(test_history_name_has_framework_and_attempt)
 {
 	ARENA_AUTO a = { 0 };
 	assert_string_equal(history_name(&a, "abc", 12), "abc-attempt-12");
 }
 
-TEST(test_read_back)
+TEST(test_history_is_read_back_for_the_same_attempt_only)
 {
 	struct kept k;
 	struct span read;
@@ -67,7 +67,7 @@ TEST(test_read_back)
 	done(&k);
 }
 
-TEST(test_owner)
+TEST(test_history_object_is_immutable_and_owned)
 {
 	struct kept k;
 	const char *kind = NULL;
@@ -84,7 +84,7 @@ TEST(test_owner)
 	done(&k);
 }
 
-TEST(test_nothing_there)
+TEST(test_history_of_a_framework_without_status_is_absent)
 {
 	struct kept k;
 	assert_false(keep(&k, EMBEDDED(posted), MUCH));
@@ -92,8 +92,8 @@ TEST(test_nothing_there)
 	done(&k);
 }
 
-/* What is too large loses its tasks, and stays readable. */
-TEST(test_too_large)
+/* The shortened history stays readable. */
+TEST(test_history_that_is_too_large_loses_its_tasks)
 {
 	struct kept k;
 	struct span read;
@@ -105,8 +105,8 @@ TEST(test_too_large)
 	done(&k);
 }
 
-/* Damaged in one place or the other, it is refused or the same; never more. */
-TEST(test_damaged)
+/* With any byte changed, reading fails or gives the same status. */
+TEST(test_history_that_is_damaged_is_refused_or_the_same)
 {
 	struct kept k;
 	struct span read;

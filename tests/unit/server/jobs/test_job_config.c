@@ -1,4 +1,4 @@
-/* What was submitted, as JSON, without secrets, whoever has stored it. */
+/* The submitted job as JSON without secrets, stored by any server. */
 
 #include "tests/unit/base/cmocka.h"
 
@@ -36,7 +36,7 @@ static const struct {
 	{ "\xff", NULL },
 };
 
-TEST(test_config)
+TEST(test_config_json_has_no_secrets)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(ROWS); i++) {
 		ARENA_AUTO a = { 0 };

@@ -1,5 +1,5 @@
-/* Parts of a job in full: ports and diagnostics, from the Framework to the answer.  The whole is
- * compared in tests/http/details.py. */
+/* Parts of the detail of a job: ports and diagnostics.  tests/http/details.py compares the whole.
+ */
 #include "tests/unit/base/cmocka.h"
 
 #include "server/jobs/jobs_internal.h"
@@ -49,8 +49,8 @@ static struct span task_of(const struct str *answer)
 	return task;
 }
 
-/* Those of the first row were computed by OpenPAI itself. */
-TEST(test_ports)
+/* OpenPAI has computed the ports of the first row. */
+TEST(test_ports_equal_those_of_openpai)
 {
 	static const struct {
 		const char *ports, *pod, *index, *want, *given;
@@ -84,8 +84,8 @@ TEST(test_ports)
 	}
 }
 
-/* Summary, also of the task, and the report of pai-runtime. */
-TEST(test_diagnostics)
+/* The summary, also that of the task, and the report of pai-runtime. */
+TEST(test_diagnostics_give_summary_and_report)
 {
 	static const struct {
 		const char *diagnostics, *summary, *runtime; /* a beginning; JSON */

@@ -1,4 +1,4 @@
-/* Events as answers show them, and which of them are another job's. */
+/* Events in answers, without those of another job. */
 
 #include "tests/unit/base/cmocka.h"
 #include <jansson.h>
@@ -46,7 +46,7 @@ static size_t count(const struct event *all, size_t n, const char *type)
 	return found;
 }
 
-TEST(test_events_show_members)
+TEST(test_events_show_all_members)
 {
 	struct event e = event("p-1", MADE);
 	json_t *j = show(&e, 1, "");
@@ -62,7 +62,7 @@ TEST(test_events_show_members)
 	json_decref(j);
 }
 
-TEST(test_events_show_no_time)
+TEST(test_events_show_null_for_an_unknown_time)
 {
 	struct event e = event("p-1", -1);
 	e.last_ms = INT64_MAX; /* a year of nine digits */
@@ -72,7 +72,7 @@ TEST(test_events_show_no_time)
 	json_decref(j);
 }
 
-TEST(test_events_show_type)
+TEST(test_events_show_only_the_requested_type)
 {
 	struct event all[] = { event("p", MADE), event("p", MADE), event("p", MADE) };
 	all[1].type = SPAN("Normal");
@@ -82,8 +82,8 @@ TEST(test_events_show_type)
 	assert_int_equal(count(all, 0, ""), 0);
 }
 
-/* Of the pod of an earlier job also what it said later. */
-TEST(test_events_show_older)
+/* Later events of a pod of an earlier job are left out, too. */
+TEST(test_events_show_none_of_an_earlier_job)
 {
 	const struct event all[] = { event("old", MADE + 1000), event("new", MADE + 500),
 		                     event("old", MADE - 1000), event("", MADE - 1),
@@ -91,8 +91,8 @@ TEST(test_events_show_older)
 	assert_int_equal(count(all, 5, ""), 2);
 }
 
-/* The largest that there may be. */
-TEST(test_events_show_large)
+/* These events have the largest allowed size. */
+TEST(test_events_show_the_largest_events)
 {
 	static char text[4096];
 	static struct event all[EVENTS_PER_FRAMEWORK];

@@ -1,4 +1,4 @@
-/* What people call a job. */
+/* Identifiers of jobs in requests. */
 
 #include "tests/unit/base/cmocka.h"
 
@@ -6,7 +6,7 @@
 #include "server/jobs/jobs_internal.h"
 
 /* USER~NAME is the MD5 of all of it; only the first ~ splits. */
-TEST(test_read_owned)
+TEST(test_read_splits_an_id_at_the_first_tilde)
 {
 	ARENA_AUTO a = { 0 };
 	struct job_id id;
@@ -18,7 +18,7 @@ TEST(test_read_owned)
 	assert_null(id.alias);
 }
 
-TEST(test_read_nobody)
+TEST(test_read_refuses_ids_without_user_or_name)
 {
 	ARENA_AUTO a = { 0 };
 	struct job_id id;
@@ -31,8 +31,8 @@ TEST(test_read_nobody)
 	assert_false(job_id_read((struct span){ long_id, JOB_ID_MAX + 1 }, &a, &id));
 }
 
-/* What others have made: by its own name, or by OpenPAI's rule. */
-TEST(test_read_of_others)
+/* Frameworks of other programs have their own name, or one by OpenPAI's rule. */
+TEST(test_read_accepts_names_of_other_frameworks)
 {
 	ARENA_AUTO a = { 0 };
 	static const struct {
@@ -60,8 +60,8 @@ TEST(test_read_of_others)
 	}
 }
 
-/* {user} and {job}: a ~ is in nobody's name. */
-TEST(test_pair)
+/* {user} and {job}: user names have no ~. */
+TEST(test_pair_refuses_a_tilde_in_the_user)
 {
 	ARENA_AUTO a = { 0 };
 	struct job_id id;
@@ -73,8 +73,8 @@ TEST(test_pair)
 	assert_false(job_id_pair(SPAN("bob"), SPAN(""), &a, &id));
 }
 
-/* What is stored decides, not the name of the object. */
-TEST(test_fits)
+/* The stored names decide, not the name of the object. */
+TEST(test_fits_compares_the_stored_names)
 {
 	ARENA_AUTO a = { 0 };
 	struct job_id id;

@@ -1,4 +1,4 @@
-/* What the query of a list says, and which jobs it chooses. */
+/* The query of a list, and the jobs that it selects. */
 
 #include "tests/unit/base/cmocka.h"
 
@@ -12,7 +12,7 @@ static void read_query(struct job_query *q, const char *query, bool v1, struct a
 		fail_msg("%s: %s", query, err_msg(&e));
 }
 
-TEST(test_query_defaults)
+TEST(test_query_without_parameters_has_the_defaults)
 {
 	ARENA_AUTO a = { 0 };
 	struct job_query q;
@@ -25,14 +25,15 @@ TEST(test_query_defaults)
 	/* Clients of v1 know of no pages. */
 	read_query(&q, "", true, &a);
 	assert_int_equal(q.limit, 50000);
-	/* What is empty is not there; what nobody knows is passed over; the last one counts. */
+	/* Empty values count as absent, unknown parameters are ignored, the last of repeated ones
+	 * counts. */
 	read_query(&q, "limit=&offset&what=1&username[]=x&limit=7&limit=8&keyword=", false, &a);
 	assert_int_equal(q.limit, 8);
 	assert_int_equal(q.offset, 0);
 	assert_int_equal(q.users.n, 0);
 }
 
-TEST(test_query_numbers)
+TEST(test_query_numbers_are_read_up_to_their_maximum)
 {
 	ARENA_AUTO a = { 0 };
 	struct job_query q;
@@ -45,7 +46,7 @@ TEST(test_query_numbers)
 	assert_false(q.with_total);
 }
 
-TEST(test_query_numbers_refused)
+TEST(test_query_numbers_out_of_range_are_refused)
 {
 	static const struct {
 		const char *query, *says;
@@ -75,7 +76,7 @@ TEST(test_query_numbers_refused)
 	}
 }
 
-TEST(test_query_order)
+TEST(test_query_order_that_is_unknown_is_the_default)
 {
 	static const struct {
 		const char *query;
@@ -125,7 +126,7 @@ struct chosen {
 	bool is;
 };
 
-TEST(test_takes_texts)
+TEST(test_lists_select_by_texts)
 {
 	const struct job_entry job =
 	    JOB(.job = "r\xc3\xa9sum\xc3\xa9_1", .user = "j.doe", .cluster = "vision");
@@ -157,7 +158,7 @@ TEST(test_takes_texts)
 		choose(CASES[i].query, &job, false, CASES[i].is);
 }
 
-TEST(test_takes_states)
+TEST(test_lists_select_by_state)
 {
 	const struct job_entry running = JOB(.state = JOB_RUNNING);
 	const struct job_entry stopping = JOB(.state = JOB_STOPPING);
@@ -173,7 +174,7 @@ TEST(test_takes_states)
 	choose("state=STOPPING", &stopping, true, false);
 }
 
-TEST(test_takes_priorities)
+TEST(test_lists_select_by_priority)
 {
 	const struct job_entry none = JOB(.job = "default-job");
 	const struct job_entry prod = JOB(.priority = "prod");
@@ -188,7 +189,7 @@ TEST(test_takes_priorities)
 	choose("jobPriority=default&keyword=train", &prod, false, false);
 }
 
-TEST(test_takes_tags)
+TEST(test_lists_select_by_tags)
 {
 	const struct job_entry bare = JOB();
 	const struct job_entry job = JOB(.tags = "[\"a\",\"b c\",\"d\\\"e\\\",\\\"f\"]");
@@ -210,7 +211,7 @@ TEST(test_takes_tags)
 	choose("tagsNotContain=a", &bare, false, true);
 }
 
-TEST(test_takes_legacy)
+TEST(test_lists_of_v2_leave_out_legacy_jobs)
 {
 	const struct job_entry job = JOB(.legacy = true);
 	choose("", &job, false, false);

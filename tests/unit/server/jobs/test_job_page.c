@@ -1,4 +1,4 @@
-/* Pages of lists: each order, and against a naive list, for random jobs and random queries. */
+/* Pages of lists: each order, and a comparison with a naive list for random jobs and queries. */
 
 #include "tests/unit/base/cmocka.h"
 
@@ -29,7 +29,7 @@ static void page_is(const struct job_entry *jobs, size_t n, const char *query, c
 	assert_int_equal(p.total, n);
 }
 
-TEST(test_page_orders)
+TEST(test_page_sorts_by_each_order)
 {
 	const struct job_entry jobs[] = {
 		JOB(.name = "a", .job = "long_name_1", .user = "bob", .cluster = "vc", .retries = 2,
@@ -52,7 +52,7 @@ TEST(test_page_orders)
 		{ "totalTaskNumber", "c a b", "b a c" },
 		{ "totalGpuNumber", "c a b", "b a c" },
 		{ "state", "b c a", "a c b" },
-		/* Who has none is last, and in descending order first. */
+		/* Jobs without the value are last, and first in descending order. */
 		{ "completionTime", "c b a", "a b c" },
 		{ "jobPriority", "c b a", "a b c" },
 		{ "nonsense", "a c b", "a c b" },
@@ -66,8 +66,8 @@ TEST(test_page_orders)
 	}
 }
 
-/* Of what is equal the latest is first, then by name: always the same. */
-TEST(test_page_ties)
+/* Equal jobs are sorted by time, latest first, then by name. */
+TEST(test_page_sorts_equal_jobs_by_time_and_name)
 {
 	const struct job_entry jobs[] = {
 		JOB(.name = "d"),
@@ -81,7 +81,7 @@ TEST(test_page_ties)
 	page_is(jobs, ARRAY_SIZE(jobs), "", "c a b d");
 }
 
-TEST(test_page_cuts)
+TEST(test_page_has_offset_and_limit)
 {
 	const struct job_entry jobs[] = { JOB(.name = "a"), JOB(.name = "b"), JOB(.name = "c") };
 	page_is(jobs, ARRAY_SIZE(jobs), "limit=0", "");
@@ -94,8 +94,8 @@ TEST(test_page_cuts)
 	page_is(jobs, 0, "", "");
 }
 
-/* A count without filters comes from the view, any other from the jobs: with the same result. */
-TEST(test_page_counts)
+/* A count without filters comes from the view, other counts come from the jobs. */
+TEST(test_page_counts_are_the_same_with_filters)
 {
 	static const char *const QUERIES[] = { "limit=0",
 		                               "limit=0&state=RUNNING",
@@ -139,8 +139,8 @@ TEST(test_page_counts)
 	cache_free(c);
 }
 
-/* However many come, no more are kept than are wanted, and a few. */
-TEST(test_page_keeps_few)
+/* The page keeps little more than the requested number of jobs. */
+TEST(test_page_keeps_few_jobs_in_memory)
 {
 	const struct job_entry job = JOB();
 	ARENA_AUTO a = { 0 };
@@ -185,7 +185,7 @@ static const char *const FIELDS[] = { "jobName",    "submissionTime", "username"
 	                              "state",      "totalGpuNumber", "completionTime",
 	                              "jobPriority" };
 
-/* The query, taken apart the plain way. */
+/* The query, parsed in the simplest way. */
 struct plain {
 	const char *user, *cluster, *priority, *keyword, *tag, *no_tag, *field;
 	int state;
@@ -257,7 +257,7 @@ static int numbers(int64_t a, int64_t b)
 	return a < b ? -1 : a > b;
 }
 
-/* What is not there is behind everything else. */
+/* Absent values are sorted behind all others. */
 static int maybe(bool no_a, bool no_b, int order)
 {
 	return no_a || no_b ? (int)no_a - (int)no_b : order;
@@ -337,7 +337,7 @@ static void compare_with_plain(const struct job_entry *jobs, size_t n)
 			         want[first + i].job->name);
 }
 
-TEST(test_page_like_a_plain_list)
+TEST(test_page_equals_a_plain_list)
 {
 	static struct job_entry jobs[MANY];
 	static char names[MANY][NAME];

@@ -19,7 +19,7 @@ static void row_is(const struct job_entry *job, bool v1, const char *want)
 
 #define NAME "0123456789abcdef0123456789abcdef"
 
-TEST(test_row_all)
+TEST(test_row_has_all_members)
 {
 	const struct job_entry job =
 	    JOB(.job = "a\"b", .sub_state = "Completed", .execution = "STOP", .priority = "prod",
@@ -42,7 +42,7 @@ TEST(test_row_all)
 	    "\"retries\":5,\"createdTime\":1000,\"completedTime\":3000,\"appExitCode\":-1200}");
 }
 
-TEST(test_row_nothing_known)
+TEST(test_row_has_null_for_unknown_values)
 {
 	const struct job_entry job =
 	    JOB(.job = NAME, .user = "", .maker = "", .sub_state = "", .execution = "",
@@ -64,7 +64,7 @@ TEST(test_row_nothing_known)
 	       "\"completedTime\":null,\"appExitCode\":null,\"legacy\":true}");
 }
 
-TEST(test_row_v1_states)
+TEST(test_row_of_v1_has_the_states_of_v1)
 {
 	for (int s = 0; s < JOB_STATE_MAX; s++) {
 		const struct job_entry job = JOB(.state = (enum job_state)s);
@@ -97,7 +97,7 @@ static void chosen_is(const struct job_entry *job, const struct event *v, size_t
 	assert_ptr_equal(chosen, want < n ? &v[want] : NULL);
 }
 
-TEST(test_row_event)
+TEST(test_row_shows_the_event_why_a_job_waits)
 {
 	const struct job_entry waits = JOB(.state = JOB_WAITING, .transition_ms = 5000);
 	const struct job_entry retried =
@@ -111,7 +111,7 @@ TEST(test_row_event)
 	};
 	chosen_is(&waits, v, 4, 2);
 	chosen_is(&runs, v, 4, 4);
-	chosen_is(&waits, v, 1, 1);       /* what is of the node's configuration is none */
+	chosen_is(&waits, v, 1, 1);       /* about the node */
 	chosen_is(&retried, v + 3, 1, 1); /* that is of the attempt before */
 	chosen_is(&waits, v + 3, 1, 0);
 	v[3].last_ms = 999; /* of a job with this name that was there before */
@@ -125,9 +125,9 @@ TEST(test_row_event)
 	chosen_is(&waits, v, 3, 3); /* its pod has made room for another */
 }
 
-/* What the kubelet says about an image, as Kubernetes 1.20 words it, the latest first: only the
+/* Events of the kubelet about an image in the words of Kubernetes 1.20, the latest first: only the
  * oldest names the image and the cause. */
-TEST(test_row_event_image)
+TEST(test_row_shows_the_event_that_names_the_image)
 {
 	const struct job_entry waits = JOB(.state = JOB_WAITING, .transition_ms = 5000);
 	struct event v[] = {
@@ -150,7 +150,7 @@ TEST(test_row_event_image)
 	chosen_is(&waits, v, 2, 1);
 }
 
-TEST(test_row_waiting)
+TEST(test_row_shortens_the_reason_why_a_job_waits)
 {
 	const struct job_entry job = JOB(.state = JOB_WAITING);
 	struct event v = EVENT("FailedScheduling", "a-0", "1", 9000);

@@ -1,4 +1,4 @@
-/* Scaling a task role: what may be, and the patch. */
+/* Scaling a task role: allowed changes, and the patch. */
 
 #include "tests/unit/base/cmocka.h"
 
@@ -61,7 +61,7 @@ static const struct {
 	{ PLAIN, "My_Worker", 4,
 	  TESTS("1", "myworker") NUMBER("1", "test", "3") "," NUMBER("1", "replace", "4")
 	      GPUS("test", "6") GPUS("replace", "8") "]" },
-	/* All have to succeed, for nothing else was said: all is another number then. */
+	/* By default all tasks have to succeed, so the number changes with the scale. */
 	{ SUBMITTED("taskRoles: {Worker: {instances: 2}}", "2"), "worker", 4,
 	  TESTS("0", "worker") NUMBER("0", "test", "2") "," NUMBER(
 	      "0", "replace", "4") "," SUCCEEDED("test", "2") "," SUCCEEDED("replace", "4") "]" },
@@ -69,7 +69,7 @@ static const struct {
 	  "worker", 1,
 	  TESTS("0", "worker") NUMBER("0", "test", "2") "," NUMBER(
 	      "0", "replace", "1") "," SUCCEEDED("test", "2") "," SUCCEEDED("replace", "1") "]" },
-	/* It was said, or is not that number, or nobody knows. */
+	/* The job file names the number, differs from the annotation, or cannot be read. */
 	{ SUBMITTED("taskRoles: {worker: {completion: {minSucceededInstances: 2}}}", "2"), "worker",
 	  4, TESTS("0", "worker") NUMBER("0", "test", "2") "," NUMBER("0", "replace", "4") "]" },
 	{ SUBMITTED("taskRoles: {worker: {instances: 2}}", "1"), "worker", 4,
@@ -84,7 +84,7 @@ static const struct {
 	            "1"),
 	  "worker", 4,
 	  TESTS("0", "worker") NUMBER("0", "test", "2") "," NUMBER("0", "replace", "4") "]" },
-	/* What the annotation says is no number, or cannot be right: left alone. */
+	/* The annotation is no number, or an impossible one: it is not changed. */
 	{ DOC("\"NaN\"", "\"Start\"", "[" WORKER("3") "]"), "myworker", 1,
 	  TESTS("0", "myworker") NUMBER("0", "test", "3") "," NUMBER("0", "replace", "1") "]" },
 	{ DOC("\"1\"", "\"Start\"", "[" WORKER("3") "]"), "myworker", 1,
@@ -93,7 +93,7 @@ static const struct {
 	  TESTS("0", "myworker") NUMBER("0", "test", "3") "," NUMBER("0", "replace", "1") "]" },
 };
 
-TEST(test_plan)
+TEST(test_plan_gives_the_expected_patch)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(GOOD); i++) {
 		ARENA_AUTO a = { 0 };
@@ -130,14 +130,14 @@ static const struct {
 	            "taskRoles: [ps, Worker]}}",
 	            "1"),
 	  "worker", 4, 400, "submit the job anew" },
-	/* Whatever stands there. */
+	/* Malformed lists of task roles. */
 	{ DOC("\"6\"", "\"Start\"", "{}"), "ps", 3, 404, "it has: " },
 	{ DOC("\"6\"", "\"Start\"", "[1,null,{},{\"name\":7}]"), "ps", 3, 404, "it has: " },
 	{ "{}", "ps", 3, 404, "it has: " },
 	{ "[]", "", 3, 404, "it has: " },
 };
 
-TEST(test_plan_refused)
+TEST(test_plan_refuses_changes_that_are_not_allowed)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(BAD); i++) {
 		ARENA_AUTO a = { 0 };

@@ -1,11 +1,11 @@
-/* Tags: what is one, and lists of them. */
+/* Tags and lists of tags. */
 
 #include "tests/unit/base/cmocka.h"
 
 #include "k8s/cache/job_entry.h"
 #include "server/jobs/jobs_internal.h"
 
-TEST(test_tag_ok)
+TEST(test_tag_ok_takes_1_to_63_bytes_of_text)
 {
 	char longest[JOB_ENTRY_TAG_MAX + 1];
 	memset(longest, 'x', sizeof(longest));
@@ -41,7 +41,7 @@ static const struct {
 	{ "[\"ab\"]", "a", NULL, TAGS_AS_BEFORE, false },
 };
 
-TEST(test_lists)
+TEST(test_tags_are_added_and_removed)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(ROWS); i++) {
 		ARENA_AUTO a = { 0 };
@@ -54,7 +54,7 @@ TEST(test_lists)
 	}
 }
 
-TEST(test_with_full)
+TEST(test_full_list_of_tags_takes_no_more)
 {
 	ARENA_AUTO a = { 0 };
 	STR_AUTO list = STR_INIT(1000);

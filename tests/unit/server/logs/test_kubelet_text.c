@@ -1,4 +1,4 @@
-/* What the kubelet says in the place of a log, and what a task says. */
+/* Messages of the kubelet in place of a log, and output of a task. */
 
 #include "tests/unit/base/cmocka.h"
 
@@ -19,7 +19,7 @@ static const char *const MESSAGES[] = {
 };
 enum { N_MESSAGES = ARRAY_SIZE(MESSAGES) };
 
-TEST(test_kubelet_text_is)
+TEST(test_kubelet_text_is_told_by_uid_and_id)
 {
 	for (size_t i = 0; i < N_MESSAGES; i++) {
 		struct span line = span_of(MESSAGES[i]);
@@ -40,7 +40,7 @@ TEST(test_kubelet_text_is)
 		assert_false(kubelet_text_is(span_of(OTHERS[i]), UID, ID));
 }
 
-TEST(test_kubelet_text_begins)
+TEST(test_kubelet_text_begins_gives_the_place_of_a_message)
 {
 	static const struct {
 		const char *text;
@@ -67,8 +67,8 @@ TEST(test_kubelet_text_begins)
 		                 CASES[i].begins);
 }
 
-/* However a message comes, none of it is the task's; what is too long for one is. */
-TEST(test_kubelet_text_in_pieces)
+/* A message in pieces is no output of the task; a text too long for a message is. */
+TEST(test_kubelet_text_in_pieces_is_recognized)
 {
 	STR_AUTO text = STR_INIT((size_t)2 * KUBELET_TEXT_MAX);
 	for (size_t i = 0; i < N_MESSAGES; i++)

@@ -1,4 +1,4 @@
-/* Links to logs: good as they were made, and for nothing else. */
+/* Links to logs: valid as written, and for no other log. */
 
 #include "tests/unit/base/cmocka.h"
 
@@ -44,7 +44,7 @@ static const char *token_of(const struct log_link *l, struct arena *a)
 	return strchr(arena_dup(a, str_view(&out)), '=') + 1;
 }
 
-/* Read it with what the path of `l` says: the status, 0 if it is good. */
+/* Reads the token for the path of `l`; returns the status, 0 if the token is valid. */
 static int read_status(struct log_link *l, struct span token, int64_t now_s, struct arena *a)
 {
 	ERR_AUTO e = { 0 };
@@ -61,7 +61,7 @@ static int read_status(struct log_link *l, struct span token, int64_t now_s, str
 	return rc == 0 ? 0 : e.http;
 }
 
-TEST(test_log_link_round)
+TEST(test_log_link_is_read_back)
 {
 	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(8192);
@@ -83,8 +83,8 @@ TEST(test_log_link_round)
 	assert_int_equal(got.expires_s, NOW + LIFETIME);
 }
 
-/* A link for another path does not fit this one. */
-TEST(test_log_link_path_altered)
+/* The token of another path is invalid for this one. */
+TEST(test_log_link_refuses_an_altered_path)
 {
 	ARENA_AUTO a = { 0 };
 	struct log_link l = example();
@@ -106,7 +106,7 @@ TEST(test_log_link_path_altered)
 }
 
 /* Every bit of the token counts: each field of it is signed. */
-TEST(test_log_link_token_altered)
+TEST(test_log_link_refuses_an_altered_token)
 {
 	ARENA_AUTO a = { 0 };
 	struct log_link l = example();
@@ -123,8 +123,8 @@ TEST(test_log_link_token_altered)
 	assert_int_equal(read_status(&l, span_of(token), NOW, &a), 0);
 }
 
-/* Each field is in it: two links that differ in one of them differ. */
-TEST(test_log_link_fields_signed)
+/* Links that differ in one field have different tokens. */
+TEST(test_log_link_signs_each_field)
 {
 	ARENA_AUTO a = { 0 };
 	struct log_link base = example();
@@ -142,7 +142,7 @@ TEST(test_log_link_fields_signed)
 		assert_string_not_equal(token_of(&other[i], &a), token);
 }
 
-TEST(test_log_link_expired)
+TEST(test_log_link_expires_after_its_lifetime)
 {
 	ARENA_AUTO a = { 0 };
 	struct log_link l = example();
@@ -156,7 +156,7 @@ TEST(test_log_link_expired)
 	assert_non_null(strstr(err_msg(&e), "expired"));
 }
 
-TEST(test_log_link_other_key)
+TEST(test_log_link_refuses_another_key)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
@@ -167,7 +167,7 @@ TEST(test_log_link_other_key)
 	assert_int_equal(e.http, 403);
 }
 
-TEST(test_log_link_none)
+TEST(test_log_link_refuses_text_that_is_no_token)
 {
 	ARENA_AUTO a = { 0 };
 	struct log_link l = example();
@@ -179,8 +179,8 @@ TEST(test_log_link_none)
 		assert_int_equal(read_status(&l, span_of(none[i]), NOW, &a), 403);
 }
 
-/* What stands in a path stands there encoded. */
-TEST(test_log_link_encodes)
+/* Segments of the path are percent-encoded. */
+TEST(test_log_link_encodes_its_path)
 {
 	STR_AUTO out = STR_INIT(8192);
 	struct log_link l = example();

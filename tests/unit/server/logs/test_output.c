@@ -1,4 +1,4 @@
-/* The kept output of tasks: frames, the ConfigMap, the index of a job and what goes first. */
+/* The kept output of tasks: frames, the ConfigMap, the index of a job and the order of removal. */
 
 #include "tests/unit/base/cmocka.h"
 
@@ -28,7 +28,7 @@ static void assert_streams(struct span frames, unsigned streams, const char *wan
 	assert_string_equal(str_c(&out), want);
 }
 
-TEST(test_frames)
+TEST(test_frames_give_the_chosen_streams)
 {
 	ARENA_AUTO a = { 0 };
 	STR_AUTO body = STR_INIT(OUTPUT_TEXT_MAX);
@@ -49,7 +49,7 @@ TEST(test_frames)
 	assert_ptr_equal(output_last(frames, 20, &a).p, frames.p);
 }
 
-TEST(test_frames_refused)
+TEST(test_frames_that_are_malformed_are_refused)
 {
 	static const struct span BAD[] = {
 		{ "\1", 1 },
@@ -67,7 +67,7 @@ TEST(test_frames_refused)
 	assert_null(output_check(SPAN("")));
 }
 
-TEST(test_frames_too_many)
+TEST(test_frames_beyond_the_number_are_refused)
 {
 	STR_AUTO body = STR_INIT((size_t)2 * OUTPUT_TEXT_MAX);
 	for (int i = 0; i < OUTPUT_FRAMES_MAX; i++)
@@ -77,7 +77,7 @@ TEST(test_frames_too_many)
 	assert_non_null(output_check(str_view(&body)));
 }
 
-TEST(test_frames_too_much)
+TEST(test_frames_beyond_the_size_are_refused)
 {
 	static char kilobytes[512 << 10];
 	STR_AUTO body = STR_INIT((size_t)2 * OUTPUT_TEXT_MAX);
@@ -90,7 +90,7 @@ TEST(test_frames_too_much)
 
 /* ---- cutting ---- */
 
-TEST(test_cut)
+TEST(test_cut_output_keeps_its_end)
 {
 	static char noise[60000];
 	ARENA_AUTO a = { 0 };
@@ -102,7 +102,7 @@ TEST(test_cut)
 	struct span packed = output_pack(str_view(&body), &a);
 	int64_t dropped = 5;
 	struct span left;
-	/* Twice, as when another server takes the room meanwhile. */
+	/* It is cut twice, as when another server uses the room meanwhile. */
 	for (size_t room = 40000; room >= 20000; room /= 2) {
 		assert_true(output_cut(&packed, room, &a, &dropped));
 		assert_true(packed.n <= room && packed.n > room / 2);
@@ -114,8 +114,8 @@ TEST(test_cut)
 	assert_int_equal(dropped, before);
 }
 
-/* Room of any size, as an index that others can write may say. */
-TEST(test_cut_to_little)
+/* Others can write the index, so the room may have any size. */
+TEST(test_cut_output_fits_into_any_room)
 {
 	static char zeros[400000];
 	ARENA_AUTO a = { 0 };
@@ -144,7 +144,7 @@ static void written(struct str *out, struct span frames, struct arena *a)
 	output_write(out, &ID, &facts, output_pack(frames, a), a);
 }
 
-TEST(test_written_is_read)
+TEST(test_written_output_is_read_back)
 {
 	ARENA_AUTO a = { 0 };
 	STR_AUTO body = STR_INIT(OUTPUT_TEXT_MAX);
@@ -164,7 +164,7 @@ TEST(test_written_is_read)
 	assert_true(output_read(str_view(&object), &any, &a, &facts, &frames));
 }
 
-TEST(test_empty_is_read)
+TEST(test_empty_output_is_read_back)
 {
 	ARENA_AUTO a = { 0 };
 	STR_AUTO object = STR_INIT(1 << 20);
@@ -175,7 +175,7 @@ TEST(test_empty_is_read)
 	assert_int_equal(frames.n, 0);
 }
 
-TEST(test_of_another_is_not_read)
+TEST(test_output_of_another_task_is_not_read)
 {
 	ARENA_AUTO a = { 0 };
 	STR_AUTO object = STR_INIT(1 << 20);
@@ -239,7 +239,7 @@ TEST(test_index_is_read_back)
 	assert_false(output_index_read(str_view(&object), "uid-2", &a, &again));
 }
 
-TEST(test_index_passes_over_nonsense)
+TEST(test_index_ignores_malformed_lines)
 {
 	ARENA_AUTO a = { 0 };
 	STR_AUTO object = STR_INIT(4096);
@@ -254,7 +254,7 @@ TEST(test_index_passes_over_nonsense)
 	assert_int_equal(x.v[1].bytes, 5);
 }
 
-/* What is displaced, as letters of roles. */
+/* Returns the displaced outputs as letters of roles. */
 static const char *displaced(const struct output_index *x, struct arena *a)
 {
 	STR_AUTO out = STR_INIT(256);
@@ -300,7 +300,7 @@ static const struct {
 	{ "less is none", { { "e", 1 }, 0, 1, 0, 2000, false, false }, 4023, 0, "" },
 };
 
-TEST(test_room)
+TEST(test_room_is_made_by_removing_other_outputs)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(ROOM); i++) {
 		ARENA_AUTO a = { 0 };
@@ -317,7 +317,7 @@ TEST(test_room)
 	}
 }
 
-TEST(test_room_by_number)
+TEST(test_room_is_limited_by_the_number_of_outputs)
 {
 	ARENA_AUTO a = { 0 };
 	struct output_index x = none(&a);
@@ -334,7 +334,7 @@ TEST(test_room_by_number)
 	assert_string_equal(displaced(&x, &a), "a");
 }
 
-TEST(test_share)
+TEST(test_share_of_a_task_depends_on_the_number_of_tasks)
 {
 	assert_int_equal(output_share(true, 20000, 4 << 20), 512 << 10);
 	assert_int_equal(output_share(false, 1, 4 << 20), 512 << 10);

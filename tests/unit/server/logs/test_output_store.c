@@ -60,7 +60,7 @@ static struct output_call of(struct arena *a, const char *uid, int64_t index, co
 	return c;
 }
 
-TEST_WITH(test_outputs_of_a_directory, setup, teardown)
+TEST_WITH(test_outputs_in_a_directory_are_put_listed_and_read, setup, teardown)
 {
 	static const char ONE[] = "\1\0\0\0\0\0\0\3one";
 	ARENA_AUTO a = { 0 };

@@ -105,7 +105,7 @@ TEST(test_metrics_text_is_valid)
 	assert_true(w.text.n > 10 * before); /* at most REPLY_MAX, see world_scrape */
 }
 
-TEST(test_metrics_text_adds_the_loops)
+TEST(test_metrics_text_adds_the_counts_of_loops)
 {
 	WORLD_OPEN(w);
 	size_t list = route_index("GET", "/api/v2/jobs");
@@ -138,7 +138,7 @@ TEST(test_metrics_text_adds_the_loops)
 	assert_line(&w, "rest_lit_submissions_total{dialect=\"v2\",outcome=\"exists\"} 7");
 }
 
-TEST(test_metrics_text_adds_the_stores)
+TEST(test_metrics_text_adds_the_counts_of_stores)
 {
 	WORLD_OPEN(w);
 	struct store_counts *main_thread = counts_store(w.server.counts);
@@ -156,7 +156,7 @@ TEST(test_metrics_text_adds_the_stores)
 	assert_line(&w, "rest_lit_webhook_sent_total 0");
 }
 
-TEST(test_histogram_bounds)
+TEST(test_histogram_bounds_are_ascending_and_inclusive)
 {
 	struct histogram h = { 0 };
 	for (size_t i = 0; i < HISTOGRAM_BOUNDS; i++) {

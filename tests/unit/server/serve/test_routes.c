@@ -1,4 +1,4 @@
-/* Which path leads where, and what never does. */
+/* The table of routes: paths and methods. */
 
 #include "tests/unit/base/cmocka.h"
 
@@ -17,7 +17,7 @@ static const char *find(const char *method, const char *path, struct str *got)
 	return r ? r->path : NULL;
 }
 
-TEST(test_route_find)
+TEST(test_route_find_gives_route_and_arguments)
 {
 	static const struct {
 		const char *method, *path, *found, *args;
@@ -61,7 +61,7 @@ TEST(test_route_find)
 	}
 }
 
-TEST(test_route_find_any_method)
+TEST(test_route_find_takes_any_method_of_information_routes)
 {
 	static const char *const METHODS[] = { "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE" };
 	for (size_t i = 0; i < ARRAY_SIZE(METHODS); i++) {
@@ -70,7 +70,7 @@ TEST(test_route_find_any_method)
 	}
 }
 
-/* None stands in the shadow of another. */
+/* No route hides another one. */
 TEST(test_routes_are_all_reached)
 {
 	for (size_t i = 0; i < ROUTES.n; i++) {
@@ -84,7 +84,7 @@ TEST(test_routes_are_all_reached)
 	}
 }
 
-TEST(test_route_methods)
+TEST(test_route_methods_lists_the_methods_of_a_path)
 {
 	static const char *const CASES[][2] = {
 		{ "/healthz", "GET, HEAD, OPTIONS" },
@@ -100,7 +100,7 @@ TEST(test_route_methods)
 	}
 }
 
-TEST(test_routes_page_has_all)
+TEST(test_routes_page_has_all_routes)
 {
 	STR_AUTO page = STR_INIT(65536);
 	routes_page(&page);

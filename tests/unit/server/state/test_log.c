@@ -1,4 +1,4 @@
-/* Lines of the log: one each, whatever is in them. */
+/* Lines of the log: one line for each event, with any values. */
 
 #include "tests/unit/base/cmocka.h"
 #include <fcntl.h>
@@ -14,7 +14,7 @@ static void ends_close(int (*ends)[2])
 	(void)close((*ends)[1]);
 }
 
-/* What is logged from now on goes to fds[1]. */
+/* Sends the log to fds[1] from now on. */
 #define LOGGED_TO_PIPE(format)                                                                     \
 	__attribute__((cleanup(ends_close))) int fds[2];                                           \
 	assert_int_equal(pipe2(fds, O_NONBLOCK), 0);                                               \
@@ -30,7 +30,7 @@ static const char *read_text(int fd)
 	return text;
 }
 
-/* What is written when a line with this field is logged. */
+/* Returns the text that is written for an event with this field. */
 static const char *logged(enum log_format format, struct span value)
 {
 	LOGGED_TO_PIPE(format);
@@ -42,7 +42,7 @@ static const char *logged(enum log_format format, struct span value)
 	return read_text(fds[0]);
 }
 
-TEST(test_log_json)
+TEST(test_log_json_is_valid_with_any_bytes)
 {
 	json_auto_t *line = json_loads(logged(LOG_JSON, SPAN("a\"b\\c\nd")), 0, NULL);
 	assert_non_null(line);
@@ -53,7 +53,7 @@ TEST(test_log_json)
 	assert_string_equal(json_string_value(json_object_get(odd, "value")), "?? ok");
 }
 
-TEST(test_log_logfmt)
+TEST(test_log_logfmt_quotes_line_breaks)
 {
 	const char *line = logged(LOG_LOGFMT, SPAN("/a/b"));
 	assert_non_null(strstr(line, " level=warn msg=told value=/a/b number=-7 ms=1.234\n"));
@@ -62,7 +62,7 @@ TEST(test_log_logfmt)
 	assert_ptr_equal(strchr(line, '\n'), line + strlen(line) - 1);
 }
 
-TEST(test_log_field_too_long)
+TEST(test_log_shortens_fields_that_are_too_long)
 {
 	static char much[3000];
 	memset(much, 1, sizeof(much)); /* six bytes each, escaped */
@@ -72,8 +72,8 @@ TEST(test_log_field_too_long)
 	assert_int_equal(json_integer_value(json_object_get(line, "number")), -7);
 }
 
-/* Nobody reads the pipe: lines are dropped, and counted in the next that gets through. */
-TEST(test_log_never_waits)
+/* No process reads the pipe: lines are dropped, and the next written line has their number. */
+TEST(test_log_drops_lines_instead_of_waiting)
 {
 	__attribute__((cleanup(ends_close))) int fds[2];
 	assert_int_equal(pipe(fds), 0); /* a write would wait */
@@ -85,9 +85,9 @@ TEST(test_log_never_waits)
 	assert_non_null(strstr(read_text(fds[0]), "\"dropped_lines\":"));
 }
 
-/* The lines of a round are written together, and before a warning.  From here on this thread
- * collects, so these are the last tests. */
-TEST(test_log_collects)
+/* The lines of a round are written together, and before a warning.  This thread collects from here
+ * on, so these are the last tests. */
+TEST(test_log_writes_the_lines_of_a_round_together)
 {
 	char none[1];
 	LOGGED_TO_PIPE(LOG_LOGFMT);
@@ -108,8 +108,8 @@ TEST(test_log_collects)
 	assert_non_null(strstr(third, "msg=fourth\n"));
 }
 
-/* Collected lines never become longer than what a pipe takes at once. */
-TEST(test_log_collects_up_to_a_write)
+/* The collected lines never exceed the size that a pipe takes at once. */
+TEST(test_log_collects_no_more_than_a_pipe_takes)
 {
 	enum { EVENTS = 24, FIELD = 900, PIPE_TAKES = 4096 };
 	static char text[EVENTS * (FIELD + 200)];

@@ -1,4 +1,4 @@
-/* What is remembered for a while. */
+/* A cache with a lifetime for each entry. */
 
 #include "tests/unit/base/cmocka.h"
 
@@ -33,7 +33,7 @@ static void memo_done(struct ttl_cache **m)
 }
 #define MEMO_AUTO __attribute__((cleanup(memo_done))) struct ttl_cache
 
-TEST(test_get_what_was_put)
+TEST(test_get_returns_entries_until_they_expire)
 {
 	struct ttl_cache *m = new_memo(10, 1000);
 	int64_t until_ms = 0;
@@ -46,7 +46,7 @@ TEST(test_get_what_was_put)
 	assert_int_equal(dropped[0], 1);
 }
 
-TEST(test_put_replaces)
+TEST(test_put_replaces_an_entry_of_the_same_name)
 {
 	MEMO_AUTO *m = new_memo(10, 1000);
 	put(m, "a", 0, 5);
@@ -79,7 +79,7 @@ TEST(test_put_drops_the_oldest)
 	assert_int_equal(dropped[149], 1);
 }
 
-TEST(test_put_within_its_memory)
+TEST(test_put_stays_within_the_maximum_size)
 {
 	struct ttl_cache *m = new_memo(100, 35);
 	put(m, "a", 0, 5);
@@ -102,7 +102,7 @@ static bool same_digit(const void *value, const void *digit)
 	return (v - dropped) % 10 == *wanted;
 }
 
-TEST(test_forget_some)
+TEST(test_forget_removes_the_chosen_entries)
 {
 	struct ttl_cache *m = new_memo(100, 1000);
 	const int digit = 3;
@@ -118,8 +118,8 @@ TEST(test_forget_some)
 	ttl_cache_free(m);
 }
 
-/* Against a plain list, in an order that is anyone's guess. */
-TEST(test_many)
+/* Random operations are compared with a plain list. */
+TEST(test_random_operations_equal_a_plain_list)
 {
 	enum { KEYS = 200, MAX = 80, STEPS = 20000 };
 	struct ttl_cache *m = new_memo(MAX, 100000);

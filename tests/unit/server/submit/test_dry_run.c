@@ -1,4 +1,4 @@
-/* What a query says of dryRun, and what is too near to it to be passed over. */
+/* The parameter dryRun of a query, and misspellings that are not ignored. */
 
 #include "tests/unit/base/cmocka.h"
 
@@ -6,7 +6,7 @@
 #include "server/http/query.h"
 #include "server/submit/submit_internal.h"
 
-TEST(test_query_next_decodes)
+TEST(test_query_next_decodes_names_and_values)
 {
 	static const struct {
 		const char *name, *value; /* NULL: no `=` */
@@ -27,7 +27,7 @@ TEST(test_query_next_decodes)
 	assert_false(query_next(&rest, &a, &name, &value));
 }
 
-TEST(test_dry_run_read_values)
+TEST(test_dry_run_read_takes_the_known_values)
 {
 	static const struct {
 		const char *query;
@@ -63,7 +63,7 @@ static void refused(const char *query, const char *says)
 	assert_non_null(strstr(err_msg(&e), says));
 }
 
-TEST(test_dry_run_read_other_values)
+TEST(test_dry_run_read_refuses_other_values)
 {
 	static const char *const VALUES[] = {
 		"dryRun",     "dryRun=",     "dryRun=True",  "dryRun=1",       "dryRun=yes",
@@ -75,7 +75,7 @@ TEST(test_dry_run_read_other_values)
 	refused("dryRun=false&a=b&dryRun=false", "repeated");
 }
 
-TEST(test_dry_run_read_near_names)
+TEST(test_dry_run_read_refuses_misspelt_names)
 {
 	static const char *const NAMES[] = {
 		"dryrun=true",     "DryRun=true",     "DRYRUN=true",    "dry_run=true",

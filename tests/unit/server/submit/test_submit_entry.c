@@ -1,5 +1,4 @@
-/* What the cache notes of a job that was just created, beside what it makes of the object that the
- * watch delivers. */
+/* The cache entry of a job just created, compared with the entry from the object of the watch. */
 
 #include "tests/unit/base/cmocka.h"
 
@@ -98,7 +97,7 @@ static void assert_noted(struct span job_text, enum profile profile)
 	translator_free(t);
 }
 
-TEST(test_entry_of_jobs)
+TEST(test_entry_of_a_created_job_equals_that_of_the_watch)
 {
 	static const char *const FILES[] = { "tests/bench/small.yaml", "tests/bench/medium.yaml",
 		                             "tests/bench/large.yaml" };
@@ -109,7 +108,7 @@ TEST(test_entry_of_jobs)
 	}
 }
 
-TEST(test_entry_has_what_the_job_says)
+TEST(test_entry_has_the_values_of_the_job)
 {
 	assert_noted(
 	    SPAN("protocolVersion: 2\nname: n\ntype: job\n"

@@ -1,4 +1,4 @@
-/* extras.distributed: what is refused, and what the job gets. */
+/* extras.distributed: refused values, and the resulting job. */
 #include "tests/unit/translate/parse_kit.h"
 
 #define ROLE_WITH(name, n, gpus)                                                                   \
@@ -13,7 +13,7 @@
 /* Behind "distributed: " in the tenth line. */
 #define WITH(text) JOB("  distributed: {" text "}\n")
 
-TEST(test_distributed_refused)
+TEST(test_distributed_refuses_wrong_values)
 {
 	static const struct refusal CASES[] = {
 		{ WITH("framework: pytorch"),
@@ -52,7 +52,7 @@ TEST(test_distributed_refused)
 	assert_all_refused(CASES);
 }
 
-TEST(test_distributed_one_chief)
+TEST(test_distributed_allows_only_one_chief)
 {
 	static const struct refusal CASES[] = {
 		{ TF(ROLE_OF("chief", 2) ROLE_OF("worker", 2),
@@ -70,7 +70,7 @@ TEST(test_distributed_one_chief)
 	                "evaluator]}\n"));
 }
 
-/* How many ports the role has for this label; -1: none is declared. */
+/* Returns the number of ports of the role with this label; -1: none is declared. */
 static int64_t ports_of(const struct run *r, size_t role, const char *label)
 {
 	int64_t count = -1;
@@ -89,7 +89,7 @@ static int64_t ports_of(const struct run *r, size_t role, const char *label)
 	   "  distributed: {framework: " more "}\n")
 
 /* The first role in the list that has processes has the port; with TensorFlow all have one. */
-TEST(test_distributed_ports)
+TEST(test_distributed_adds_a_port_to_the_right_roles)
 {
 	static const struct {
 		const char *text;
@@ -122,7 +122,7 @@ TEST(test_distributed_ports)
 		   "{cpu: 1, memoryMB: 8, gpu: 0, ports: {distributed: " #count "}}}\n"            \
 		   "extras: {distributed: {framework: torch}}\n"
 
-TEST(test_distributed_port_of_the_job)
+TEST(test_distributed_uses_the_port_of_the_job)
 {
 	struct run r = run_good(OWN_PORT(3));
 	assert_int_equal(ports_of(&r, 0, "distributed"), 3);
@@ -138,7 +138,7 @@ TEST(test_distributed_port_of_the_job)
 	               "extras.distributed");
 }
 
-TEST(test_distributed_needs_key)
+TEST(test_distributed_needs_a_key_for_some_frameworks)
 {
 	static const struct {
 		const char *text;
@@ -155,7 +155,7 @@ TEST(test_distributed_needs_key)
 	}
 }
 
-TEST(test_distributed_misspelt)
+TEST(test_distributed_misspelt_gives_a_suggestion)
 {
 	assert_warned(JOB("  distribute: {framework: torch}\n"),
 	              "has no effect; did you mean `distributed`?");

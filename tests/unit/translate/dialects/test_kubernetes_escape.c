@@ -5,7 +5,7 @@
 
 #include "translate/job/names.h"
 
-TEST(test_escape)
+TEST(test_escape_doubles_dollars_that_kubernetes_expands)
 {
 	static const struct {
 		const char *text, *want;
@@ -29,7 +29,7 @@ TEST(test_escape)
 	}
 }
 
-/* What the kubelet makes of a value: `$$` is `$`, `$(NAME)` of an unknown name stays. */
+/* Expands a value like the kubelet: `$$` becomes `$`, `$(NAME)` of an unknown name stays. */
 static void expand(struct str *out, struct span t)
 {
 	for (size_t i = 0; i < t.n; i++) {
@@ -41,7 +41,7 @@ static void expand(struct str *out, struct span t)
 	}
 }
 
-TEST(test_escape_comes_back)
+TEST(test_escape_and_expansion_give_the_same_text)
 {
 	ARENA_AUTO a = { 0 };
 	enum { LENGTH = 7, COUNT = 2187 }; /* 3^7 texts of `$`, `(` and `x` */

@@ -6,7 +6,7 @@
 	"apiVersion: frameworkcontroller.microsoft.com/v1\nkind: Framework\n"                      \
 	"metadata: {name: j}\nspec:\n" more
 
-TEST(test_defaults)
+TEST(test_launcher_jobs_have_the_defaults)
 {
 	RUN_AUTO r = run_good(LAUNCHER("", NEVER));
 	const struct role *role = r.job->roles;
@@ -23,7 +23,7 @@ TEST(test_defaults)
 	assert_int_equal(r.warnings.n, 0);
 }
 
-TEST(test_policies)
+TEST(test_launcher_policies_are_read)
 {
 	RUN_AUTO r = run_good(SPEC(
 	    "  executionType: Start\n  retryPolicy: {fancyRetryPolicy: true, maxRetryCount: -2}\n"
@@ -41,7 +41,7 @@ TEST(test_policies)
 	assert_int_equal(role->task_retry_max, 3);
 }
 
-TEST(test_refused)
+TEST(test_launcher_refuses_unsupported_policies)
 {
 	assert_all_refused((const struct refusal[]){
 	    { LAUNCHER("", TEMPLATE("restartPolicy: OnFailure, ")),

@@ -1,4 +1,4 @@
-/* What people are told about common mistakes of the second generation, and where. */
+/* Messages about common mistakes in v2 jobs, and their places. */
 #include "tests/unit/translate/parse_kit.h"
 
 TEST(test_logins_are_trimmed)
@@ -23,7 +23,7 @@ static void put_logins(struct str *out, int n)
 	str_puts(out, ROLE COMMANDS("x"));
 }
 
-TEST(test_logins_are_not_too_many)
+TEST(test_more_than_256_logins_are_refused)
 {
 	STR_AUTO good = STR_INIT(1 << 20);
 	STR_AUTO bad = STR_INIT(1 << 20);
@@ -36,7 +36,7 @@ TEST(test_logins_are_not_too_many)
 	               "prerequisites[257].auth: is for one registry too many: at most 256");
 }
 
-TEST(test_jobssh_without_a_key_pair)
+TEST(test_jobssh_without_a_key_pair_is_reported)
 {
 	static const char JOB_SSH[] = V2("extras: {com.microsoft.pai.runtimeplugin: [{plugin: ssh, "
 	                                 "parameters: {jobssh: true}}]}\n");
@@ -63,7 +63,7 @@ TEST(test_jobssh_without_a_key_pair)
 	}
 }
 
-TEST(test_labels_are_not_too_many)
+TEST(test_more_than_256_port_labels_are_refused)
 {
 	STR_AUTO text = STR_INIT(1 << 20);
 	str_puts(&text, "{\"jobName\":\"j\",\"image\":\"i\",\"taskRoles\":[{\"name\":\"m\","
@@ -83,7 +83,7 @@ TEST(test_labels_are_not_too_many)
 /* Line 11 of the job. */
 #define LINE(text) JOB("", "    " text "\n" RESOURCE, ECHO, "")
 
-/* All that is said of the job, warnings last: one mistake, one note. */
+/* Returns all messages about the job, warnings last: one note for each mistake. */
 struct message_case {
 	const char *text, *says;
 };
@@ -130,7 +130,7 @@ static const struct message_case VALUES[] = {
 	{ V1("", ",\"memoryMB\":\"4GB\""), "must be an integer, is text \"4GB\": it counts MiB, write 4096\n" },
 };
 
-/* References that lead nowhere; and one mistake in what they refer to is not said of each of them. */
+/* Unknown references; a mistake in their target is not reported for each of them. */
 static const struct message_case REFERENCES[] = {
 	{ LINE("output: x"), "11:13: taskRoles.worker.output: there is no output prerequisite \"x\"\n" },
 	{ LINE("prerequisites: [mig]"), "11:21: taskRoles.worker.prerequisites[0]: there is no prerequisite \"mig\"; did you mean `img`?\n" },
@@ -169,7 +169,7 @@ static const struct message_case OLD[] = {
 };
 /* clang-format on */
 
-/* `exact`: nothing else is said. */
+/* `exact`: there are no other messages. */
 static void check_messages(const struct message_case *v, size_t n, bool exact)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -185,27 +185,27 @@ static void check_messages(const struct message_case *v, size_t n, bool exact)
 }
 #define CHECK(cases, exact) check_messages(cases, sizeof(cases) / sizeof(*(cases)), exact)
 
-TEST(test_mistakes_of_lines)
+TEST(test_mistakes_of_syntax_are_explained)
 {
 	CHECK(LINES, true);
 }
 
-TEST(test_mistakes_of_values)
+TEST(test_mistakes_in_values_are_explained)
 {
 	CHECK(VALUES, true);
 }
 
-TEST(test_references_have_hints)
+TEST(test_unknown_references_give_suggestions)
 {
 	CHECK(REFERENCES, true);
 }
 
-TEST(test_keys_of_the_first_generation)
+TEST(test_keys_of_v1_in_v2_jobs_are_explained)
 {
 	CHECK(OLD, true);
 }
 
-TEST(test_duplicate_keys_hide_nothing)
+TEST(test_duplicate_keys_hide_no_other_error)
 {
 	static const struct message_case CASES[] = {
 		{ JOB("", "    instances: 0\n    instances: 1\n    foo: 1\n" RESOURCE, ECHO,

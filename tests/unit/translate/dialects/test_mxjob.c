@@ -22,7 +22,7 @@ static void assert_env(const struct role *role, size_t i, const char *name, cons
 	assert_true(span_is(role->env[i].value, value));
 }
 
-TEST(test_dist)
+TEST(test_distributed_mxjobs_become_roles)
 {
 	RUN_AUTO r = run_good(DIST(ALL_TYPES));
 	const struct role *role = r.job->roles;
@@ -45,7 +45,7 @@ TEST(test_dist)
 	                    "exec 'python' 'a.py'");
 }
 
-TEST(test_local)
+TEST(test_local_mxjobs_have_one_role)
 {
 	RUN_AUTO r = run_good(MXJOB_LOCAL("", "template: " TEMPLATE("restartPolicy: Never, ")));
 	assert_int_equal(r.job->roles[0].n_env, 0);
@@ -56,7 +56,7 @@ TEST(test_local)
 }
 
 /* Only the chief counts; the others are started again. */
-TEST(test_chief)
+TEST(test_chief_alone_decides_the_end_of_the_job)
 {
 	RUN_AUTO r = run_good(KUBEFLOW("") ENTRY("SCHEDULER", ""));
 	assert_int_equal(r.job->roles[0].min_succeeded, 1);
@@ -74,8 +74,8 @@ TEST(test_chief)
 	assert_int_equal(r.job->roles[1].min_succeeded, 1);
 }
 
-/* What Kubernetes would have put into command and args, the shell does. */
-TEST(test_words)
+/* The shell expands the variables that Kubernetes would expand in command and args. */
+TEST(test_words_of_a_command_are_quoted_for_the_shell)
 {
 	RUN_AUTO r = run_good(
 	    MXJOB_LOCAL("", "template: {spec: {containers: [{name: mxnet, image: i, "
@@ -85,7 +85,7 @@ TEST(test_words)
 	                                       "'$(B) $A' ''\"${PAI_TASK_INDEX}\"'' '' 'a\nb'");
 }
 
-TEST(test_refused)
+TEST(test_mxjobs_with_wrong_replicas_are_refused)
 {
 	assert_all_refused((const struct refusal[]){
 	    { MXJOB("mlkube.io/v1beta1", "", "template: " TEMPLATE("")),

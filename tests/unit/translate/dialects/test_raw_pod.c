@@ -1,4 +1,4 @@
-/* Pods of Kubernetes: for each row of the allow-list a pod, and what becomes of it. */
+/* Pods of Kubernetes: a pod for each row of the allow-list, and the result. */
 #include "tests/unit/translate/parse_kit.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ struct raw_run {
 	struct str text;
 };
 
-/* Of a PodTemplateSpec in YAML, which stands at `pod`. */
+/* Reads a PodTemplateSpec in YAML, whose place is `pod`. */
 static struct raw_run raw_run_main(const char *yaml, struct span main)
 {
 	struct raw_run r = { .text = STR_INIT(1 << 22) };
@@ -191,7 +191,7 @@ static const struct raw_case REFUSED[] = {
 	{ VOLUMES("volumeMounts: [{name: v, mountPath: /a, mountPropagation: Bidirectional}]", ""), "mountPropagation: must be" },
 };
 
-/* Accepted: says NULL for no warning. */
+/* Accepted pods; NULL: no warning. */
 static const struct raw_case TAKEN[] = {
 	{ POD(""), NULL },
 	{ METADATA("creationTimestamp: null"), NULL },
@@ -262,12 +262,12 @@ static void raw_cases(const struct raw_case *v, size_t n, bool refused)
 	assert_int_equal(wrong, 0);
 }
 
-TEST(test_what_is_refused)
+TEST(test_raw_pod_refuses_forbidden_fields)
 {
 	raw_cases(REFUSED, ARRAY_SIZE(REFUSED), true);
 }
 
-TEST(test_what_is_left_out)
+TEST(test_raw_pod_leaves_out_fields_with_a_warning)
 {
 	raw_cases(TAKEN, ARRAY_SIZE(TAKEN), false);
 }
@@ -330,8 +330,8 @@ static const char KEPT[] =
     "\"readOnly\":true}},"
     "{\"name\":\"host\",\"hostPath\":{\"path\":\"/data/x/\",\"type\":\"Directory\"}}]}}";
 
-/* Everything that is kept, in its order, and nothing else. */
-TEST(test_what_is_kept)
+/* All allowed fields are kept in their order, and no other. */
+TEST(test_raw_pod_keeps_allowed_fields_in_order)
 {
 	struct raw_run r = raw_run_main(ALL, SPAN("mxnet"));
 	assert_string_equal(raw_lines(&r, &r.err.notes), "");
@@ -358,8 +358,8 @@ TEST(test_what_is_kept)
 	raw_run_done(&r);
 }
 
-/* By component: a directory grants what is below it, and nothing beside it. */
-TEST(test_grants)
+/* A directory grants the paths below it, and no path beside it. */
+TEST(test_volume_grants_compare_whole_path_components)
 {
 	static const struct storage_fact STORAGES[] = {
 		{ .name = { "pv", 2 }, .share = true },
@@ -403,7 +403,7 @@ TEST(test_grants)
 	}
 }
 
-TEST(test_main_container)
+TEST(test_main_container_must_have_the_expected_name)
 {
 	struct raw_run r = raw_run_main(POD(""), SPAN("mxnet"));
 	assert_within(raw_lines(&r, &r.err.notes),
@@ -415,8 +415,8 @@ TEST(test_main_container)
 	raw_run_done(&r);
 }
 
-/* What the schema refuses is refused by the table as well, with all of it at once. */
-TEST(test_all_at_once)
+/* The table also refuses fields that the schema refuses, all at once. */
+TEST(test_raw_pod_reports_all_errors_at_once)
 {
 	struct raw_run r = raw_run("spec: {hostPID: true, containers: [{name: c, image: i, env: x, "
 	                           "envFrom: [{a: b}]}]}\n");
@@ -427,7 +427,7 @@ TEST(test_all_at_once)
 	raw_run_done(&r);
 }
 
-TEST(test_limits)
+TEST(test_raw_pod_refuses_values_beyond_the_limits)
 {
 	struct str yaml = STR_INIT(1 << 22);
 	str_puts(&yaml, "spec: {containers: [{name: c, image: i, env: [{name: A, value: ");

@@ -1,7 +1,7 @@
-/* Jobs of the first generation. */
+/* Jobs of protocol version 1. */
 #include "tests/unit/translate/parse_kit.h"
 
-TEST(test_defaults)
+TEST(test_v1_jobs_have_the_defaults)
 {
 	RUN_AUTO r = run_good(V1("", ""));
 	const struct job *job = r.job;
@@ -22,7 +22,7 @@ TEST(test_defaults)
 	            "export PAI_TASK_ROLE_0_HOST_LIST=\"$PAI_TASK_ROLE_m_HOST_LIST\"\nx");
 }
 
-TEST(test_all_fields)
+TEST(test_all_fields_of_v1_are_read)
 {
 	RUN_AUTO r = run_good(V1("\"retryCount\":-2,\"virtualCluster\":\"vc1\",",
 	                         ",\"taskNumber\":4,\"cpuNumber\":2,\"memoryMB\":200,\"shmMB\":200,"
@@ -48,7 +48,7 @@ TEST(test_all_fields)
 	assert_int_equal(r.job->total_gpu, 12);
 }
 
-TEST(test_numbers_as_text)
+TEST(test_numbers_as_text_are_read_with_a_warning)
 {
 	const char *text =
 	    V1("\"retryCount\":\"-1\",",
@@ -62,7 +62,7 @@ TEST(test_numbers_as_text)
 	assert_refused(V1("", ",\"taskNumber\":\"20000\""), "taskNumber: must be at most 10000");
 }
 
-TEST(test_comments_leave_texts_alone)
+TEST(test_comments_do_not_change_texts)
 {
 	static const char TEXT[] = "{ // who\n \"jobName\": \"j\", /* what */ \"image\": \"i\",\n"
 				   "\"taskRoles\":[{\"name\":\"m\",\"command\":\"a // b\"}]}";
@@ -75,7 +75,7 @@ TEST(test_comments_leave_texts_alone)
 /* ---- environment --------------------------------------------------------------------------------
  */
 
-TEST(test_env_later_wins)
+TEST(test_env_of_the_role_overrides_that_of_the_job)
 {
 	RUN_AUTO r =
 	    run_good(V1("\"jobEnvs\":{\"A\":1,\"B\":true,\"C\":\"x\"},\"env\":{\"B\":0.5},",
@@ -89,7 +89,7 @@ TEST(test_env_later_wins)
 	assert_span(m->env[3].name, "PAI_SSH_PUB_KEY");
 }
 
-TEST(test_env_refused)
+TEST(test_env_with_reserved_names_is_refused)
 {
 	static const char *const NAMES[] = { "PAI_JOB_NAME",
 		                             "FC_X",
@@ -112,7 +112,7 @@ TEST(test_env_refused)
 	assert_refused(V1("\"env\":{\"A\":[]},", ""), "env.A: ");
 }
 
-TEST(test_env_of_the_job_is_judged_once)
+TEST(test_env_of_the_job_is_reported_once)
 {
 	RUN_AUTO r = run_job("{\"jobName\":\"j\",\"image\":\"i\",\"env\":{\"FC_A\":\"v\"},"
 	                     "\"taskRoles\":[{\"name\":\"m\",\"command\":\"x\"},"
@@ -125,7 +125,7 @@ TEST(test_env_of_the_job_is_judged_once)
 /* ---- directories
  * ------------------------------------------------------------------------------------ */
 
-TEST(test_directories)
+TEST(test_directories_have_their_variables_replaced)
 {
 	struct settings s;
 	translate_settings_default(&s);
@@ -143,9 +143,9 @@ TEST(test_directories)
 	assert_refused(V1("\"codeDir\":\"a\\nb\",", ""), "codeDir: must be one line");
 }
 
-/* Nothing behind a text is read for the name of a variable (seen by the sanitizers): texts of this
- * length have a block of their own. */
-TEST(test_directory_ends_in_dollar)
+/* No byte behind the text is read as the name of a variable.  A text of this length has its own
+ * block of memory, so that the sanitizers notice such a read. */
+TEST(test_directory_that_ends_in_a_dollar_is_read)
 {
 	enum { LENGTH = 100007 };
 	STR_AUTO dir = STR_INIT(LENGTH);
@@ -158,7 +158,7 @@ TEST(test_directory_ends_in_dollar)
 	assert_span(r.job->data_dir, str_c(&dir));
 }
 
-TEST(test_fetch_code)
+TEST(test_fetch_code_adds_commands_that_copy_the_code)
 {
 	struct settings s;
 	translate_settings_default(&s);
@@ -171,7 +171,7 @@ TEST(test_fetch_code)
 	assert_null(strstr(r.job->roles[0].command.p, "hdfs"));
 }
 
-TEST(test_host_lists)
+TEST(test_host_lists_are_exported_by_role_index)
 {
 	RUN_AUTO r = run_good("{\"jobName\":\"j\",\"image\":\"i\",\"taskRoles\":["
 	                      "{\"name\":\"ps_server\",\"command\":\"x\"},"
@@ -195,7 +195,7 @@ struct kill_case {
 	"{\"name\":\"ps\",\"command\":\"x\",\"taskNumber\":" a "},"                                \
 	"{\"name\":\"w\",\"command\":\"x\",\"taskNumber\":" b "}"
 
-TEST(test_kill_all)
+TEST(test_kill_all_becomes_completion_policies)
 {
 	static const struct kill_case CASES[] = {
 		{ "0", TWO("2", "3"), { 1, 1 }, { -1, -1 }, NULL },
@@ -228,7 +228,7 @@ TEST(test_kill_all)
 	}
 }
 
-TEST(test_kill_all_of_one_role_is_exact)
+TEST(test_kill_all_with_one_role_gives_no_warning)
 {
 	const char *text = V1("\"killAllOnCompletedTaskNumber\":2,", ",\"taskNumber\":3");
 	struct run r = run_good(text);
@@ -241,7 +241,7 @@ TEST(test_kill_all_of_one_role_is_exact)
 /* ---- what is refused
  * --------------------------------------------------------------------------------- */
 
-TEST(test_refused)
+TEST(test_v1_refuses_values_out_of_range)
 {
 	static const struct {
 		const char *text, *line;
@@ -286,7 +286,7 @@ TEST(test_refused)
 		assert_refused(CASES[i].text, CASES[i].line);
 }
 
-TEST(test_code_is_that_of_v1)
+TEST(test_v1_errors_have_the_code_of_v1)
 {
 	RUN_AUTO r = run_job(V1("", ",\"taskNumber\":0"));
 	assert_string_equal(r.err.code, "InvalidParametersError");
@@ -300,7 +300,7 @@ TEST(test_code_is_that_of_v1)
 	assert_string_equal(e.code, "InvalidParametersError");
 }
 
-TEST(test_names_with_dots)
+TEST(test_names_with_dots_become_object_names)
 {
 	RUN_AUTO r = run_good("{\"jobName\":\"a.b~c-D\",\"image\":\"i\",\"taskRoles\":[{\"name\":"
 	                      "\"A~b.c-d\",\"command\":\"x\"}]}");
@@ -309,7 +309,7 @@ TEST(test_names_with_dots)
 	assert_string_equal(r.job->roles[0].variable, "A_b_c_d");
 }
 
-TEST(test_gpu_type)
+TEST(test_gpu_type_must_be_a_label_value)
 {
 	struct run r = run_good(V1("\"gpuType\":\"Tesla-K80\",", ""));
 	assert_true(span_is(r.job->gpu_type, "Tesla-K80"));
@@ -325,7 +325,7 @@ TEST(test_gpu_type)
 	}
 }
 
-TEST(test_warnings)
+TEST(test_v1_fields_without_effect_give_warnings)
 {
 	assert_quiet(V1("\"gpuType\":\"\",\"authFile\":\"\",\"virtualCluster\":\"\",", ""));
 	assert_warned(V1("\"gpuType\":\"K80\",", ""), "gpuType: is ignored");

@@ -1,10 +1,10 @@
-/* Jobs of the second generation: what is filled in, refused and warned about. */
+/* Jobs of protocol version 2: defaults, errors and warnings. */
 #include "tests/unit/translate/parse_kit.h"
 
-/* ---- what is filled in ------------------------------------------------------------------------
+/* ---- defaults -----------------------------------------------------------------------------------
  */
 
-TEST(test_defaults)
+TEST(test_v2_jobs_have_the_defaults)
 {
 	RUN_AUTO r = run_good(V2(""));
 	const struct job *job = r.job;
@@ -24,7 +24,7 @@ TEST(test_defaults)
 	assert_span(w->command, "echo");
 }
 
-TEST(test_ssh_and_http_are_added)
+TEST(test_ports_ssh_and_http_are_added)
 {
 	RUN_AUTO r = run_good(
 	    HEAD IMAGE "taskRoles:\n  w:\n    dockerImage: i\n    resourcePerInstance: {cpu: "
@@ -38,7 +38,7 @@ TEST(test_ssh_and_http_are_added)
 	assert_int_equal(w->ports[2].count, 1);
 }
 
-TEST(test_completion_zero_is_absent)
+TEST(test_completion_of_zero_means_the_default)
 {
 	RUN_AUTO r = run_good(V2_ROLE("    instances: 3\n    completion: {minFailedInstances: 0, "
 	                              "minSucceededInstances: null}\n"));
@@ -46,7 +46,7 @@ TEST(test_completion_zero_is_absent)
 	assert_int_equal(r.job->roles[0].min_succeeded, 3);
 }
 
-TEST(test_without_gang_tasks_retry)
+TEST(test_tasks_without_gang_scheduling_retry)
 {
 	RUN_AUTO r =
 	    run_good(V2_ROLE("    taskRetryCount: -2\n") "extras: {gangAllocation: false}");
@@ -55,7 +55,7 @@ TEST(test_without_gang_tasks_retry)
 	assert_int_equal(r.job->roles[0].task_retry_max, -2);
 }
 
-TEST(test_max_duration)
+TEST(test_max_duration_is_read_from_extras)
 {
 	RUN_AUTO r = run_good(V2_ROLE("") "extras: {maxDurationSec: 90}");
 	assert_int_equal(r.job->max_duration_s, 90);
@@ -64,7 +64,7 @@ TEST(test_max_duration)
 	assert_int_equal(r.job->max_duration_s, 0);
 }
 
-TEST(test_command_is_assembled)
+TEST(test_command_joins_commands_and_deployment)
 {
 	RUN_AUTO r =
 	    run_good(HEAD IMAGE ROLE COMMANDS("' a ', '', \"b\\n\"") //
@@ -75,7 +75,7 @@ TEST(test_command_is_assembled)
 	assert_span(r.job->roles[0].command, "p\na\n\nb\nq");
 }
 
-TEST(test_command_is_rendered)
+TEST(test_command_has_its_placeholders_replaced)
 {
 	RUN_AUTO r = run_good(
 	    HEAD "prerequisites:\n"
@@ -87,7 +87,7 @@ TEST(test_command_is_rendered)
 	assert_span(r.job->roles[0].command, "x y s 1.5");
 }
 
-TEST(test_secrets_in_commands_stay)
+TEST(test_secrets_in_commands_stay_placeholders)
 {
 	const char *text =
 	    HEAD IMAGE ROLE COMMANDS("'<% $secrets.s[0] %>'") "secrets: {s: [hunter2]}";
@@ -113,7 +113,7 @@ TEST(test_role_by_alias_has_its_own_command)
 	assert_int_equal(r.job->total_gpu, 16);
 }
 
-TEST(test_logins)
+TEST(test_logins_are_joined_by_registry)
 {
 	RUN_AUTO r = run_good(
 	    HEAD "prerequisites:\n"
@@ -134,8 +134,8 @@ TEST(test_logins)
 	assert_span(r.job->logins[2].password, "p");
 }
 
-/* As the check of the image has it: a login without `registryuri` is for the image's registry. */
-TEST(test_logins_default_registry)
+/* A login without `registryuri` is for the registry of the image. */
+TEST(test_logins_without_a_registry_use_that_of_the_image)
 {
 	RUN_AUTO r = run_good(
 	    HEAD
@@ -148,7 +148,7 @@ TEST(test_logins_default_registry)
 	assert_span(r.job->logins[1].registry, "https://index.docker.io/v1/");
 }
 
-TEST(test_storages)
+TEST(test_storages_have_names_and_mount_paths)
 {
 	RUN_AUTO r = run_good(V2("extras: {storages: [{name: a}, {name: a, mountPath: /data}, "
 	                         "{mountPath: /x}]}\n"));
@@ -159,7 +159,7 @@ TEST(test_storages)
 	assert_string_equal(r.job->storages[1].mount_where.at, "/extras/storages/1/mountPath");
 }
 
-TEST(test_storages_of_the_older_plugin)
+TEST(test_storages_of_the_older_plugin_are_read)
 {
 	RUN_AUTO r =
 	    run_good(V2("extras:\n  com.microsoft.pai.runtimeplugin:\n"
@@ -170,7 +170,7 @@ TEST(test_storages_of_the_older_plugin)
 	assert_span(r.job->storages[1].name, "b");
 }
 
-TEST(test_storages_of_the_older_plugin_default)
+TEST(test_storages_of_the_older_plugin_mean_the_defaults)
 {
 	RUN_AUTO r = run_good(V2("extras: {com.microsoft.pai.runtimeplugin: [{plugin: "
 	                         "teamwise_storage}], storages: null}\n"));
@@ -185,10 +185,10 @@ TEST(test_storages_of_the_older_plugin_default)
 	assert_int_equal(r.job->n_storages, 0);
 }
 
-/* ---- what is refused --------------------------------------------------------------------------
+/* ---- errors -------------------------------------------------------------------------------------
  */
 
-TEST(test_ranges)
+TEST(test_numbers_out_of_range_are_refused)
 {
 	assert_all_refused((const struct refusal[]){
 	    { V2("jobRetryCount: 3000000000\n"),
@@ -211,7 +211,7 @@ TEST(test_ranges)
 	});
 }
 
-TEST(test_ports_refused)
+TEST(test_ports_out_of_range_are_refused)
 {
 #define PORTS(p)                                                                                   \
 	HEAD IMAGE "taskRoles: {w: {dockerImage: i, commands: [x], resourcePerInstance: {cpu: "    \
@@ -227,7 +227,7 @@ TEST(test_ports_refused)
 #undef PORTS
 }
 
-TEST(test_references_refused)
+TEST(test_references_to_missing_prerequisites_are_refused)
 {
 	assert_all_refused((const struct refusal[]){
 	    { HEAD IMAGE "taskRoles: {w: {dockerImage: toString, commands: [x], "
@@ -253,7 +253,7 @@ TEST(test_references_refused)
 	});
 }
 
-TEST(test_names_refused)
+TEST(test_names_that_collide_are_refused)
 {
 #define ONE_ROLE                                                                                   \
 	": {dockerImage: i, commands: [x], resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 0}}\n"
@@ -274,7 +274,7 @@ TEST(test_names_refused)
 #undef SIXTEEN
 }
 
-TEST(test_images_and_logins_refused)
+TEST(test_invalid_images_and_logins_are_refused)
 {
 #define AUTH(a)                                                                                    \
 	HEAD "prerequisites: [{name: i, type: dockerimage, uri: ubuntu, auth: {" a                 \
@@ -297,7 +297,7 @@ TEST(test_images_and_logins_refused)
 #undef AUTH
 }
 
-TEST(test_storages_refused)
+TEST(test_storages_with_bad_paths_are_refused)
 {
 	assert_all_refused((const struct refusal[]){
 	    { V2("extras: {storages: [{name: pv, mountPath: data}]}\n"),
@@ -315,7 +315,7 @@ TEST(test_storages_refused)
 	});
 }
 
-TEST(test_commands_refused)
+TEST(test_commands_with_unclosed_tags_are_refused)
 {
 	assert_all_refused((const struct refusal[]){
 	    { HEAD IMAGE ROLE "    commands:\n    - echo\n    - echo <% $parameters.a\n",
@@ -328,7 +328,7 @@ TEST(test_commands_refused)
 	});
 }
 
-TEST(test_everything_is_said_at_once)
+TEST(test_all_errors_are_reported_at_once)
 {
 	RUN_AUTO r = run_job(HEAD "prerequisites: [{name: i, type: dockerimage, uri: ' '}]\n"
 	                          "taskRoles:\n"
@@ -351,7 +351,7 @@ TEST(test_everything_is_said_at_once)
 }
 
 /* The dialect also runs on documents of any shape. */
-TEST(test_wrong_types_everywhere)
+TEST(test_wrong_types_are_refused_everywhere)
 {
 	static const char *const VALUES[] = {
 		"1", "x", "[]", "{}", "null", "[[1]]", "{a: {b: []}}"
@@ -374,7 +374,7 @@ TEST(test_wrong_types_everywhere)
 /* ---- limits ------------------------------------------------------------------------------------
  */
 
-TEST(test_limit_of_tasks)
+TEST(test_jobs_with_too_many_tasks_are_refused)
 {
 	STR_AUTO text = STR_INIT(1 << 20);
 	str_puts(&text, HEAD IMAGE "taskRoles:\n");
@@ -386,7 +386,7 @@ TEST(test_limit_of_tasks)
 	assert_refused(str_c(&text), "taskRoles: at most 20000 tasks in all, here are 27000");
 }
 
-TEST(test_limit_of_roles)
+TEST(test_jobs_with_more_than_256_roles_are_refused)
 {
 	STR_AUTO text = STR_INIT(1 << 20);
 	str_puts(&text, HEAD IMAGE "taskRoles:\n  w: &w {dockerImage: i, commands: [x], "
@@ -397,7 +397,7 @@ TEST(test_limit_of_roles)
 }
 
 /* A small file that renders to a large command. */
-TEST(test_limit_of_a_command)
+TEST(test_commands_that_render_too_large_are_refused)
 {
 	STR_AUTO text = STR_INIT(1 << 20);
 	str_puts(&text, HEAD "parameters: {a: '");
@@ -409,7 +409,7 @@ TEST(test_limit_of_a_command)
 	assert_refused(str_c(&text), "taskRoles.w.commands: the command is longer than ");
 }
 
-TEST(test_limit_counts_doubled_dollars)
+TEST(test_limit_of_a_command_counts_doubled_dollars)
 {
 	struct settings s;
 	translate_settings_default(&s);
@@ -421,7 +421,7 @@ TEST(test_limit_counts_doubled_dollars)
 	assert_null(r.job);
 }
 
-TEST(test_limit_of_the_file)
+TEST(test_files_too_large_for_an_annotation_are_refused)
 {
 	struct settings s;
 	translate_settings_default(&s);
@@ -434,7 +434,7 @@ TEST(test_limit_of_the_file)
 /* ---- warnings -----------------------------------------------------------------------------------
  */
 
-TEST(test_warnings)
+TEST(test_v2_fields_without_effect_give_warnings)
 {
 	assert_quiet(V2(""));
 	assert_warned(HEAD IMAGE ROLE COMMANDS("a, 'b <% $parameters.no %>'"),
@@ -459,7 +459,7 @@ TEST(test_warnings)
 /* ---- dialects
  * ------------------------------------------------------------------------------------ */
 
-TEST(test_dialect)
+TEST(test_unknown_kinds_are_refused_with_the_known_ones)
 {
 	assert_all_refused((const struct refusal[]){
 	    { "kind: MxJob\nprotocolVersion: 2\njobName: x\n",
@@ -477,7 +477,7 @@ TEST(test_dialect)
 	});
 }
 
-TEST(test_json_is_taken)
+TEST(test_v2_jobs_in_json_are_read)
 {
 	RUN_AUTO r = run_good("{\"protocolVersion\": 2, \"name\": \"j\", \"type\": \"job\", "
 	                      "\"prerequisites\": [{\"name\": \"i\", \"type\": \"dockerimage\", "

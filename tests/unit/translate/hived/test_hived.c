@@ -13,7 +13,7 @@ static const char *sku_names(struct bench *b, const struct hived_status *s, cons
 	return arena_dup(&b->a, str_view(&names));
 }
 
-TEST(test_config_cells)
+TEST(test_config_gives_cells_and_skus_of_clusters)
 {
 	static const struct {
 		const char *vc;
@@ -34,7 +34,7 @@ TEST(test_config_cells)
 	}
 }
 
-TEST(test_config_pinned)
+TEST(test_config_gives_pinned_cells_of_clusters)
 {
 	BENCH_AUTO b;
 	set_up(&b);
@@ -45,7 +45,7 @@ TEST(test_config_pinned)
 	assert_true(hived_pins(b.facts.hived, SPAN("unheard-of"), SPAN("p-node")));
 }
 
-TEST(test_config_memory)
+TEST(test_config_memory_is_converted_to_mib)
 {
 	static const struct {
 		const char *text;
@@ -82,7 +82,7 @@ static void assert_config_refused(const char *text, const char *line)
 #define ONE "physicalCluster:\n  skuTypes: {A: {cpu: 1, memory: 1Gi}}\n"
 #define VCS "virtualClusters: {}\n"
 
-TEST(test_config_refused)
+TEST(test_config_errors_name_their_place)
 {
 	static const struct {
 		const char *text, *line;
@@ -129,7 +129,7 @@ TEST(test_config_refused)
 		assert_config_refused(CASES[i].text, CASES[i].line);
 }
 
-TEST(test_config_is_bounded)
+TEST(test_config_refuses_too_many_pinned_cells)
 {
 	BENCH_AUTO b = { 0 };
 	STR_AUTO text = STR_INIT(1 << 20);
@@ -148,7 +148,7 @@ TEST(test_config_is_bounded)
 
 #define LEAF "{\"cellPriority\":-2}"
 
-TEST(test_status)
+TEST(test_status_gives_cells_and_skus_of_clusters)
 {
 	static const struct {
 		const char *cells;
@@ -188,7 +188,7 @@ TEST(test_status)
 	}
 }
 
-TEST(test_status_goes_before_config)
+TEST(test_status_overrides_the_configuration)
 {
 	BENCH_AUTO b;
 	set_up(&b);
@@ -204,7 +204,7 @@ TEST(test_status_goes_before_config)
 	assert_memory_equal(names[6].p, "new", 3);
 }
 
-TEST(test_status_refused)
+TEST(test_status_that_is_invalid_is_refused)
 {
 	static const char *const TEXTS[] = { "",        "[]",          "null", "default: []",
 		                             "{\"a\":", "{\"\xff\":1}" };
@@ -224,8 +224,8 @@ static void assert_status_refused(const char *text, const char *says)
 		fail_msg("\"%s\" does not say %s", err_msg(&b.e), says);
 }
 
-/* They are searched through for each job, so there cannot be any number of them. */
-TEST(test_status_has_limits)
+/* Each job searches them linearly, so their number has a limit. */
+TEST(test_status_refuses_too_many_types_and_clusters)
 {
 	BENCH_AUTO b = { 0 };
 	STR_AUTO types = STR_INIT(1 << 20);
@@ -244,8 +244,8 @@ TEST(test_status_has_limits)
 	                      "there are more than 1000 virtual clusters");
 }
 
-/* The text with all that is not asked for may be large; it is held for as long as it counts. */
-TEST(test_little_is_kept)
+/* The text may be large; the values that are kept for its lifetime are small. */
+TEST(test_status_keeps_little_of_a_large_text)
 {
 	BENCH_AUTO b = { 0 };
 	STR_AUTO text = STR_INIT(1 << 20);
@@ -263,7 +263,7 @@ TEST(test_little_is_kept)
 	assert_in_range(b.a.used, 0, 4096);
 }
 
-TEST(test_status_is_bounded)
+TEST(test_status_refuses_deep_nesting)
 {
 	BENCH_AUTO b = { 0 };
 	STR_AUTO text = STR_INIT(1 << 20);

@@ -1,4 +1,4 @@
-/* HiveD: what jobs become by it. */
+/* HiveD: the pods of jobs that it schedules. */
 #include "tests/unit/translate/hived_kit.h"
 
 #include <jansson.h>
@@ -47,7 +47,7 @@ static json_t *pod(json_t *framework, size_t role)
 	return json_object_get(json_object_get(json_array_get(roles, role), "task"), "pod");
 }
 
-/* What HiveD is told of a role. */
+/* Returns the annotation of a role for HiveD. */
 static const char *spec(json_t *framework, size_t role)
 {
 	json_t *annotations =
@@ -83,7 +83,7 @@ static void assert_refused(struct bench *b, const char *text, const char *line)
 	assert_said(b, line);
 }
 
-TEST(test_cells)
+TEST(test_cells_of_a_role_cover_its_resources)
 {
 	static const struct {
 		const char *text;
@@ -106,7 +106,7 @@ TEST(test_cells)
 		  3 },
 		/* without a type: no more cpu in a cell than any has */
 		{ HEAD ROLE("w", ASKS(5, 1, 0)) VC("mixed"), 3 },
-		/* what is opportunistic may have all types: 2 cpu in a cell of CPU */
+		/* opportunistic jobs may have all types: 2 cpu in a cell of CPU */
 		{ HEAD ROLE("w", ASKS(4, 1, 0)) HIVED("jobPriorityClass: oppo"), 2 },
 		{ HEAD ROLE("w", ASKS(4, 1, 0)) VC("unheard-of"), 2 },
 		{ HEAD ROLE("w", ASKS(2147483647, 1, 0)) VC("unheard-of")
@@ -119,11 +119,11 @@ TEST(test_cells)
 		assert_cells(&b, CASES[i].text, CASES[i].cells);
 }
 
-TEST(test_spec)
+TEST(test_spec_annotation_describes_the_affinity_group)
 {
 	BENCH_AUTO b;
 	set_up(&b);
-	/* all of one group, if nobody names one */
+	/* all roles are one group, if none is named */
 	assert_spec(&b, HEAD ROLE("w", ASKS(1, 1, 2) ", instances: 3") ROLE("ps", ASKS(1, 1, 0)), 1,
 	            "virtualCluster: default\npriority: 10\npinnedCellId: null\n"
 	            "leafCellType: null\nleafCellNumber: 1\n"
@@ -159,8 +159,8 @@ TEST(test_spec)
 	    "leafCellType: null\nleafCellNumber: 1\naffinityGroup: null\n");
 }
 
-/* Names that mean something in YAML stay names. */
-TEST(test_spec_names)
+/* Names that YAML would read as other types are quoted. */
+TEST(test_spec_annotation_quotes_names_that_yaml_would_change)
 {
 	BENCH_AUTO b;
 	set_up(&b);
@@ -199,7 +199,7 @@ static const struct {
 	            "{affinityGroupName: g}}"),
 	  "taskRoles.b.affinityGroupName: Taskroles a and b are in one affinity group: "
 	  "they must have the same skuType and pinnedCellId\n" },
-	/* a resource of which there is none */
+	/* a resource that the cluster lacks */
 	{ HEAD ROLE("w", ASKS(1, 1, 3)) VC("mixed"),
 	  "6:3: taskRoles.w: asks for 3 gpu; there are SKU types without any: say "
 	  "`skuType` in extras.hivedScheduler.taskRoles (K80, CPU)\n" },
@@ -241,7 +241,7 @@ static const struct {
 	  "taskRoles.v: Taskrole v does not exist.\n" },
 };
 
-TEST(test_refused)
+TEST(test_hived_options_that_do_not_fit_are_refused)
 {
 	BENCH_AUTO b;
 	set_up(&b);
@@ -249,8 +249,9 @@ TEST(test_refused)
 		assert_refused(&b, REFUSED[i].text, REFUSED[i].line);
 }
 
-/* Exactly what there is; what need not start at once; what owns nothing; what nobody limits. */
-TEST(test_quota_kept)
+/* Jobs of exactly the quota, without a gang, opportunistic ones, and those of a cluster without a
+ * quota. */
+TEST(test_jobs_within_the_quota_are_accepted)
 {
 	static const char *const TEXTS[] = {
 		HEAD ROLE("a", ASKS(1, 1, 1) ", instances: 4")
@@ -265,8 +266,8 @@ TEST(test_quota_kept)
 		assert_cells(&b, TEXTS[i], 1);
 }
 
-/* What virtual clusters have now counts, not what they shall have. */
-TEST(test_status_counts)
+/* The status of a virtual cluster takes precedence over its configuration. */
+TEST(test_status_of_a_cluster_limits_its_jobs)
 {
 	BENCH_AUTO b;
 	set_up(&b);
@@ -279,8 +280,8 @@ TEST(test_status_counts)
 	               "virtual cluster default has no SKU type `K80`; it has CPU\n");
 }
 
-/* Who may not use the virtual cluster is not told what it has. */
-TEST(test_forbidden_first)
+/* A user without access to a virtual cluster does not learn its size. */
+TEST(test_forbidden_clusters_reveal_no_quota)
 {
 	BENCH_AUTO b;
 	set_up(&b);
@@ -313,7 +314,7 @@ static const char *env_from_end(struct bench *b, json_t *framework, size_t i)
 	return arena_printf(&b->a, "%s%s%s", name, value ? "=" : "<-", value ? value : path);
 }
 
-TEST(test_pod)
+TEST(test_pods_have_the_scheduler_and_its_devices)
 {
 	static const char *const TEXTS[] = { HEAD ROLE("w", ASKS(1, 1, 1)),
 		                             HEAD ROLE("w", ASKS(1, 1, 0)) };
@@ -342,8 +343,8 @@ TEST(test_pod)
 	}
 }
 
-/* Authors of v1 jobs set variables, but not those. */
-TEST(test_devices_are_reserved)
+/* v1 jobs may set variables, but not these. */
+TEST(test_device_variables_are_reserved_for_hived)
 {
 	BENCH_AUTO b;
 	set_up(&b);
@@ -356,8 +357,8 @@ TEST(test_devices_are_reserved)
 	               "jobEnvs.GIVEN: is reserved and cannot be set\n");
 }
 
-/* An empty name would make pods that no API server takes. */
-TEST(test_settings_refused)
+/* An API server refuses pods with an empty scheduler name. */
+TEST(test_settings_with_bad_names_are_refused)
 {
 	static const struct {
 		const char *scheduler, *variables;
@@ -379,8 +380,8 @@ TEST(test_settings_refused)
 	}
 }
 
-/* As OpenPAI: 126 less the priority in the high byte. */
-TEST(test_priority)
+/* The high byte is 126 less the priority, as in OpenPAI. */
+TEST(test_priority_is_computed_as_openpai_does)
 {
 	static const struct {
 		const char *text;
@@ -404,8 +405,9 @@ TEST(test_priority)
 	}
 }
 
-/* The class as it is written is an annotation, with every scheduler, and counts in their limit. */
-TEST(test_priority_annotation)
+/* The class is an annotation with every scheduler, unchanged, and counts in the limit of
+ * annotations. */
+TEST(test_priority_annotation_keeps_the_class)
 {
 	enum {
 		OTHERS = sizeof("j") - 1 + 512,
@@ -437,8 +439,8 @@ TEST(test_priority_annotation)
 	}
 }
 
-/* Another scheduler: the job is checked as far as its text goes, and warned. */
-TEST(test_without_hived)
+/* With another scheduler, only the text of the job is checked, and there is a warning. */
+TEST(test_jobs_without_hived_give_a_warning)
 {
 	BENCH_AUTO b;
 	set_up(&b);

@@ -9,8 +9,8 @@ enum { LONG = 600 };
 
 #define DIGEST "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-/* What a check takes and refuses.  longest: so many of the character are taken (after a slash, of a
- * path), one more is not; 0: there is no limit. */
+/* Names that a check accepts and refuses.  longest: this number of the character is accepted (in a
+ * path after a slash), one more is refused; 0: there is no limit. */
 static const struct {
 	bool (*ok)(struct span name);
 	const char *(*problem)(struct span name); /* NULL: ok is the check */
@@ -96,7 +96,7 @@ static bool takes(size_t check, struct span name)
 	return CHECKS[check].ok ? CHECKS[check].ok(name) : !CHECKS[check].problem(name);
 }
 
-TEST(test_names)
+TEST(test_names_are_checked_up_to_their_longest)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(CHECKS); i++) {
 		char text[LONG];
@@ -115,7 +115,7 @@ TEST(test_names)
 	assert_false(names_identifier_ok(((struct span){ "a\0b", 3 })));
 }
 
-TEST(test_mount_path_reserved)
+TEST(test_mount_path_refuses_reserved_directories)
 {
 	static const char *const BAD[] = { "/",
 		                           "/proc",
@@ -136,7 +136,7 @@ TEST(test_mount_path_reserved)
 		assert_non_null(strstr(names_mount_path_problem(span_of(BAD[i])), "reserved"));
 }
 
-TEST(test_role_object_and_variable)
+TEST(test_role_names_become_object_and_variable_names)
 {
 	ARENA_AUTO a = { 0 };
 	assert_string_equal(names_role_object(&a, SPAN("Task_Role.1~a-B")), "taskrole1ab");

@@ -3,7 +3,7 @@
 
 /* ---- the Framework ------------------------------------------------------------------------- */
 
-TEST(test_build_without_mark_is_one_framework_that_starts)
+TEST(test_build_without_a_mark_gives_a_framework_that_starts)
 {
 	BENCH_AUTO b;
 	set_up(&b, PROFILE_PLAIN);
@@ -79,7 +79,7 @@ TEST(test_build_ports_are_json_in_a_text_and_dollars_are_doubled)
 
 static const struct env_var OWN[] = { { { "MY", 2 }, { "$(X)", 4 } } };
 
-TEST(test_build_v1)
+TEST(test_build_v1_sets_variables_and_policies)
 {
 	BENCH_AUTO b;
 	set_up(&b, PROFILE_PLAIN);
@@ -110,7 +110,7 @@ TEST(test_build_v1)
 /* ---- facts
  * --------------------------------------------------------------------------------------- */
 
-TEST(test_build_virtual_cluster_not_granted)
+TEST(test_build_refuses_a_cluster_that_is_not_granted)
 {
 	static const struct span VC[] = { { "a", 1 }, { "b", 1 } };
 	BENCH_AUTO b;

@@ -1,4 +1,4 @@
-/* What the profile plain leaves out of pods: asked for, granted, and in the pod. */
+/* Grants of the profile plain: the request in the job, the facts, and the pod. */
 #include "tests/unit/translate/build_kit.h"
 #include "tests/unit/translate/facts_kit.h"
 
@@ -34,7 +34,7 @@ static struct job *read_options(const char *options, struct arena *a, struct err
 	return job;
 }
 
-TEST(test_read_wants)
+TEST(test_read_gives_the_grants_a_role_asks_for)
 {
 	static const struct {
 		const char *options;
@@ -57,7 +57,7 @@ TEST(test_read_wants)
 	}
 }
 
-TEST(test_read_wants_where)
+TEST(test_read_keeps_the_place_of_a_requested_grant)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
@@ -69,7 +69,7 @@ TEST(test_read_wants_where)
 	assert_int_equal(where->column, 45);
 }
 
-TEST(test_read_wants_booleans)
+TEST(test_read_refuses_grants_that_are_no_booleans)
 {
 	static const char *const CASES[] = { "fuse: \"true\"", "hostNetwork: 1",
 		                             "infiniband: yes please" };
@@ -85,7 +85,7 @@ TEST(test_read_wants_booleans)
 
 /* ---- granting ------------------------------------------------------------------------------- */
 
-TEST(test_facts_grants)
+TEST(test_facts_give_the_grants_of_a_user)
 {
 	static const struct {
 		const char *file;
@@ -118,7 +118,7 @@ TEST(test_facts_grants)
 	}
 }
 
-TEST(test_facts_grants_unknown)
+TEST(test_facts_with_unknown_grants_are_refused)
 {
 	static const char *const CASES[] = { "overlays: [fuze]", "overlays: fuse",
 		                             "groups: {g: {overlays: [sudo]}}",
@@ -144,7 +144,7 @@ static void ask(struct bench *b, enum profile profile, unsigned wants, unsigned 
 	b->facts.grants = grants;
 }
 
-TEST(test_build_refuses_what_is_not_granted)
+TEST(test_build_refuses_options_that_are_not_granted)
 {
 	BENCH_AUTO b;
 	ask(&b, PROFILE_PLAIN, ALL, GRANT_HOST_NETWORK);
@@ -185,7 +185,7 @@ TEST(test_build_plain_grants_one_by_one)
 	}
 }
 
-TEST(test_build_openpai_gives_it_to_everybody)
+TEST(test_build_openpai_needs_no_grants)
 {
 	json_t *pods[2] = { NULL, NULL };
 	for (unsigned i = 0; i < 2; i++) {

@@ -18,7 +18,7 @@ static void make_owned(struct bench *b, enum profile profile)
 	built(b);
 }
 
-/* What a Secret has under the key. */
+/* Compares the value of a key of a Secret. */
 static void assert_secret(struct bench *b, size_t i, const char *key, const char *want)
 {
 	OBJECT_AUTO *v = object(b, i);
@@ -30,7 +30,7 @@ static void assert_secret(struct bench *b, size_t i, const char *key, const char
 		fail_msg("%.*s", (int)bytes.n, bytes.p);
 }
 
-TEST(test_build_mark_makes_create_and_owners)
+TEST(test_build_with_a_mark_sets_create_and_owners)
 {
 	BENCH_AUTO b;
 	make_owned(&b, PROFILE_PLAIN);
@@ -51,7 +51,7 @@ TEST(test_build_mark_makes_create_and_owners)
 	}
 }
 
-TEST(test_build_uid_belongs_at_uid_at)
+TEST(test_build_gives_the_place_of_the_uid)
 {
 	BENCH_AUTO b;
 	make_owned(&b, PROFILE_OPENPAI);
@@ -89,7 +89,7 @@ static void assert_mark(const struct bench *b, size_t i, const char *where, cons
 		assert_string_equal(is ? is : "(none)", want);
 }
 
-TEST(test_build_only_a_framework_being_made_says_so)
+TEST(test_build_marks_only_a_framework_in_creation)
 {
 	BENCH_AUTO owned;
 	make_owned(&owned, PROFILE_PLAIN);
@@ -115,7 +115,7 @@ TEST(test_build_only_a_framework_being_made_says_so)
 	assert_text(together, "spec/executionType", "Start");
 }
 
-TEST(test_build_requests_are_the_frameworks_alone)
+TEST(test_build_puts_idempotency_on_the_framework_only)
 {
 	static const struct submission_mark KEYED = {
 		"00112233445566778899aabbccddeeff", "here", "ab-cd", "r-1", false, false
@@ -134,7 +134,7 @@ TEST(test_build_requests_are_the_frameworks_alone)
 	}
 }
 
-/* It belongs to no namespace, and whoever sweeps must know where its Framework is. */
+/* It belongs to no namespace; the label tells the janitor the namespace of its Framework. */
 TEST(test_build_priority_class_names_the_namespace)
 {
 	BENCH_AUTO b;
@@ -143,7 +143,7 @@ TEST(test_build_priority_class_names_the_namespace)
 	assert_mark(&b, 3, "labels", "rest-lit/namespace", NULL);
 }
 
-TEST(test_build_secrets)
+TEST(test_build_secrets_have_logins_and_values)
 {
 	BENCH_AUTO b;
 	make_owned(&b, PROFILE_PLAIN);
@@ -153,8 +153,8 @@ TEST(test_build_secrets)
 	assert_secret(&b, 1, "secrets.yaml", "password: p\n");
 }
 
-/* Without a mark, and of secrets nothing but that they are there. */
-TEST(test_preview_hides_secrets)
+/* A preview has no mark, and shows only that secrets exist. */
+TEST(test_preview_masks_the_values_of_secrets)
 {
 	static const struct {
 		const char *key, *text;
@@ -183,9 +183,9 @@ TEST(test_preview_hides_secrets)
 
 #define SEED "00000000000000000000000000000000000000000000000000000000000000ff"
 
-/* Of an extension only keys are kept; a job that needs a key gets a seed in the place of the pair
- * that the user lacks. */
-TEST(test_build_key_seed)
+/* Only the keys of an extension are kept; a job that needs a key pair gets a seed if the user has
+ * none. */
+TEST(test_build_adds_a_seed_where_the_user_has_no_key_pair)
 {
 	static const struct {
 		const char *extension, *want;
@@ -221,7 +221,7 @@ TEST(test_build_key_seed)
 /* ---- the common environment moves -------------------------------------------------------------
  */
 
-TEST(test_build_environment_moves_whole)
+TEST(test_build_moves_a_large_environment_as_a_whole)
 {
 	BENCH_AUTO inside;
 	BENCH_AUTO moved;
@@ -247,7 +247,7 @@ TEST(test_build_environment_moves_whole)
 		const char *value = json_string_value(json_object_get(at(map, "data"), name));
 		assert_non_null(value);
 		found++;
-		/* Nothing expands dollars in a ConfigMap. */
+		/* Dollars in a ConfigMap are not expanded. */
 		assert_string_equal(value, strcmp(name, "PAI_CODE_DIR") == 0
 		                               ? "$$(a)"
 		                               : json_string_value(json_object_get(v, "value")));
@@ -286,7 +286,7 @@ TEST(test_build_too_large_names_the_heaviest_roles)
 	assert_string_equal(b.e.notes.v[1].at, "/taskRoles/x");
 }
 
-TEST(test_build_fits_exactly)
+TEST(test_build_accepts_an_object_of_exactly_the_limit)
 {
 	BENCH_AUTO b;
 	set_up(&b, PROFILE_PLAIN);
@@ -297,7 +297,7 @@ TEST(test_build_fits_exactly)
 	assert_int_equal(build(&b), -1);
 }
 
-TEST(test_build_refuses_what_annotations_cannot_hold)
+TEST(test_build_refuses_annotations_that_are_too_large)
 {
 	BENCH_AUTO b;
 	set_up(&b, PROFILE_PLAIN);

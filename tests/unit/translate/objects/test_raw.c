@@ -1,4 +1,4 @@
-/* Pods of users in the Framework: what is theirs, what is ours, and the grants of their volumes. */
+/* Pods of users in the Framework: merged fields, and the grants of their volumes. */
 #include <jansson.h>
 
 #include "base/object.h"
@@ -38,7 +38,7 @@ static void assert_volume(const char *text, const char *refusal)
 	}
 }
 
-TEST(test_grants)
+TEST(test_volumes_need_a_grant_of_their_storage)
 {
 	assert_volume(VOLUME("emptyDir: {}"), NULL);
 	assert_volume(VOLUME("persistentVolumeClaim: {claimName: pv}"), NULL);
@@ -66,7 +66,7 @@ static json_t *pod_of(struct objects *out)
 	return pod;
 }
 
-TEST(test_merge)
+TEST(test_user_pods_are_merged_under_the_template)
 {
 	struct objects out = { 0 };
 	RUN_AUTO r = run_good(LAUNCHER(
@@ -112,7 +112,7 @@ TEST(test_merge)
 }
 
 /* A v2 job has nothing to check. */
-TEST(test_none)
+TEST(test_jobs_without_pods_have_no_checks)
 {
 	struct objects out = { 0 };
 	RUN_AUTO r = run_good(V2(""));

@@ -1,4 +1,4 @@
-/* How pai-runtime gets into pods: by image, or out of a ConfigMap. */
+/* The two ways of pai-runtime into pods: an image or a ConfigMap. */
 #include "tests/unit/translate/build_kit.h"
 
 #define CONFIGMAP       "pai-runtime-amd64-0123456789abcdef"
@@ -24,7 +24,7 @@ static void by_two_configmaps(struct bench *b, enum profile profile)
 	b->set.runtime_init_image = "busybox:1.36";
 }
 
-TEST(test_image_pull_policy)
+TEST(test_image_pull_policy_depends_on_the_tag)
 {
 	static const struct {
 		const char *image, *want;
@@ -60,7 +60,7 @@ TEST(test_build_by_image_runs_its_command)
 
 TEST(test_build_by_configmap_runs_the_mounted_program)
 {
-	/* An image's own ENV counts where nothing else is said: so something is. */
+	/* A variable of the image counts unless the container sets it, so the container sets it. */
 	static const char *const SETTINGS[] = {
 		"USER_CMD",
 		"KUBE_APISERVER_ADDRESS",
@@ -166,7 +166,7 @@ TEST(test_runtime_object_is_the_configmap)
 	translator_free(t);
 }
 
-TEST(test_runtime_object_for_each_architecture)
+TEST(test_runtime_object_exists_for_each_architecture)
 {
 	BENCH_AUTO b;
 	by_two_configmaps(&b, PROFILE_PLAIN);
@@ -187,7 +187,7 @@ TEST(test_runtime_object_for_each_architecture)
 	translator_free(t);
 }
 
-TEST(test_runtime_object_none_by_image)
+TEST(test_runtime_object_is_absent_with_an_image)
 {
 	BENCH_AUTO b;
 	set_up(&b, PROFILE_PLAIN);
@@ -197,8 +197,8 @@ TEST(test_runtime_object_none_by_image)
 	translator_free(t);
 }
 
-/* The largest that fits into a ConfigMap. */
-TEST(test_runtime_object_of_a_megabyte)
+/* This is the largest size that fits into a ConfigMap. */
+TEST(test_runtime_object_may_have_one_mebibyte)
 {
 	enum { SIZE = 4 * ((1 << 20) + 2) / 3 };
 	BENCH_AUTO b;
@@ -230,8 +230,8 @@ TEST(test_build_without_output_url_mounts_nothing)
 	}
 }
 
-/* The token is for the user's container, good for one thing, and not the API server's. */
-TEST(test_build_with_output_url)
+/* The user's container gets the token, whose audience is rest-lit, not the API server. */
+TEST(test_build_with_output_url_mounts_a_token)
 {
 	for (int profile = 0; profile < 2; profile++) {
 		BENCH_AUTO b;

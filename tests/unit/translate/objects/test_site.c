@@ -1,4 +1,4 @@
-/* What an administrator adds to every pod and Framework, and chooses nodes by. */
+/* Overlays of an administrator for all pods and Frameworks, and the choice of nodes. */
 #include "tests/unit/translate/build_kit.h"
 
 #include "schema/schema.h"
@@ -19,7 +19,7 @@ static const struct template_file TOLERATION[] = {
 	{ NULL, { NULL, 0 } }
 };
 
-TEST(test_site_overlays_are_in_everything)
+TEST(test_site_overlays_are_in_every_framework)
 {
 	for (unsigned bits = 0; bits < 16; bits++) {
 		BENCH_AUTO b;
@@ -38,7 +38,7 @@ TEST(test_site_overlays_are_in_everything)
 	}
 }
 
-TEST(test_site_overlay_is_the_last)
+TEST(test_site_overlay_is_applied_last)
 {
 	static const struct template_file LAST[] = {
 		{ "site-taskrole.yaml",
@@ -57,8 +57,8 @@ TEST(test_site_overlay_is_the_last)
 	assert_text(json_array_get(env, json_array_size(env) - 1), "name", "LAST");
 }
 
-/* As if there were none. */
-TEST(test_site_overlay_may_be_blank)
+/* The result is the same as without them. */
+TEST(test_site_overlay_that_is_blank_changes_nothing)
 {
 	static const struct template_file BLANK[] = { { "site-taskrole.yaml", SPAN("# later\n") },
 		                                      { "site-framework.yaml", SPAN("") },
@@ -114,8 +114,8 @@ static size_t warnings_with(const struct template_file *replace)
 	return warnings.n;
 }
 
-/* Only where nothing comes of it. */
-TEST(test_gpu_type_is_warned_of)
+/* The warning is given only where no template uses the type. */
+TEST(test_gpu_type_without_effect_gives_a_warning)
 {
 	assert_int_equal(warnings_with(NULL), 1);
 	assert_int_equal(warnings_with(TOLERATION), 1);

@@ -1,4 +1,4 @@
-/* Jobs that are large: what moves to a ConfigMap, and what is too large in spite of it. */
+/* Large jobs: the environment moves to a ConfigMap; jobs that are too large in spite of it. */
 #include "tests/unit/translate/build_kit.h"
 
 static void large(struct bench *b, unsigned dialect, size_t roles)
@@ -12,7 +12,7 @@ static void large(struct bench *b, unsigned dialect, size_t roles)
 	b->job.code_dir = SPAN("$$$(a)$");
 }
 
-/* What the kubelet makes of a value in `env`: `$$` is `$`, and nothing here is expanded. */
+/* Expands a value in `env` like the kubelet: `$$` becomes `$`; there are no references here. */
 static void assert_same_value(const char *in_env, const char *in_map)
 {
 	STR_AUTO text = STR_INIT(1 << 16);
@@ -97,7 +97,7 @@ static bool moves(unsigned dialect, size_t roles, size_t max)
 	return b.out.n == 2;
 }
 
-/* Bytes of what would be copied, from what stands in the containers then. */
+/* Returns the bytes of the environment that would be copied, computed from the containers. */
 static size_t copied(unsigned dialect, size_t roles)
 {
 	BENCH_AUTO with;
@@ -112,7 +112,7 @@ static size_t copied(unsigned dialect, size_t roles)
 	return with.out.v[0].body.n - (without.out.v[1].body.n - 2 * roles * (sizeof(FROM) - 1));
 }
 
-TEST(test_threshold_is_exact)
+TEST(test_environment_moves_exactly_above_the_threshold)
 {
 	static const unsigned DIALECTS[] = { DIALECT_V1, DIALECT_V2 };
 	for (size_t i = 0; i < 2; i++) {
@@ -125,7 +125,7 @@ TEST(test_threshold_is_exact)
 	}
 }
 
-TEST(test_default_threshold)
+TEST(test_default_threshold_is_256_kib)
 {
 	struct settings s;
 	translate_settings_default(&s);
@@ -137,7 +137,7 @@ TEST(test_default_threshold)
 	assert_true(copied(DIALECT_V2, roles - 1) <= s.max_env_inline);
 }
 
-TEST(test_a_hundred_roles)
+TEST(test_a_hundred_roles_fit_into_a_framework)
 {
 	for (enum profile p = PROFILE_PLAIN; p <= PROFILE_OPENPAI; p++) {
 		BENCH_AUTO b;
@@ -151,8 +151,8 @@ TEST(test_a_hundred_roles)
 	}
 }
 
-/* Not the Framework, but what was moved out of it. */
-TEST(test_configmap_too_large)
+/* The ConfigMap, not the Framework, is too large. */
+TEST(test_configmap_that_is_too_large_is_refused)
 {
 	BENCH_AUTO b;
 	large(&b, DIALECT_V2, 100);
@@ -166,8 +166,8 @@ TEST(test_configmap_too_large)
 	    strstr(err_msg(&b.e), "; fewer task roles or shorter names of them make it smaller"));
 }
 
-/* The advice is about what is too large. */
-TEST(test_secrets_too_large)
+/* The message names the object that is too large. */
+TEST(test_secrets_that_are_too_large_are_named)
 {
 	BENCH_AUTO b;
 	large(&b, DIALECT_V2, 2);
@@ -181,7 +181,7 @@ TEST(test_secrets_too_large)
 }
 
 /* Variables of a v1 job's author are in every role; they do not move. */
-TEST(test_own_variables_weigh_in_roles)
+TEST(test_variables_of_v1_jobs_count_for_each_role)
 {
 	BENCH_AUTO b;
 	large(&b, DIALECT_V1, 20);

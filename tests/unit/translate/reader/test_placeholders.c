@@ -61,7 +61,7 @@ static void assert_renders(const char *text, const char *want)
 	done(&f);
 }
 
-/* Kept as it is, and noted. */
+/* Expects the text unchanged, and a note. */
 static void assert_kept(const char *text)
 {
 	struct fixture f = fixture();
@@ -82,13 +82,13 @@ static void assert_problem(const char *text, enum render_problem p, size_t at)
 	done(&f);
 }
 
-TEST(test_text_without_tags)
+TEST(test_text_without_tags_is_not_changed)
 {
 	assert_renders("echo {{ x }} % > < ${a}\n", "echo {{ x }} % > < ${a}\n");
 	assert_renders("", "");
 }
 
-TEST(test_values)
+TEST(test_values_are_inserted_as_text)
 {
 	assert_renders("<% $parameters.a %><%$parameters.t%>", "1<b> & c");
 	assert_renders("<%\t$parameters.real\n%>", "0.1");
@@ -99,14 +99,14 @@ TEST(test_values)
 	assert_renders("[<% $parameters.e %>]", "[]");
 }
 
-TEST(test_lists_and_maps)
+TEST(test_lists_and_maps_are_written_like_javascript)
 {
 	assert_renders("<% $parameters.l %>", "1,2,,x");
 	assert_renders("<% $parameters.m %>", "[object Object]");
 	assert_renders("<% $parameters %>", "[object Object]");
 }
 
-TEST(test_paths)
+TEST(test_paths_lead_through_lists_and_maps)
 {
 	assert_renders("<% $parameters.l[0] %>", "1");
 	assert_renders("<% $parameters.l.1.0 %>", "2");
@@ -115,7 +115,7 @@ TEST(test_paths)
 	assert_renders("<% $parameters..k %>", "v");
 }
 
-TEST(test_length_and_characters)
+TEST(test_length_counts_utf16_units)
 {
 	assert_renders("<% $parameters.l.length %>", "3");
 	assert_renders("<% $parameters.t.length %>", "7");
@@ -130,7 +130,7 @@ TEST(test_inserted_text_is_not_rendered)
 	assert_renders("<% $parameters.self %>", "<% $parameters.a %>");
 }
 
-TEST(test_unresolved_is_kept)
+TEST(test_unresolved_placeholders_are_kept)
 {
 	assert_kept("<% $parameters.nope[0] %>");
 	assert_kept("<%$parameters.nothing%>");
@@ -147,13 +147,13 @@ TEST(test_unresolved_is_kept)
 	assert_kept("<% $secrets.a[0] %>");
 }
 
-TEST(test_other_tags_vanish)
+TEST(test_other_tags_are_removed)
 {
 	assert_renders("A<%! c %>B<%& $parameters.a %>C<%{ $parameters.a }%>D<%> p %>E", "ABCDE");
 	assert_renders("A<%# x %>in <% $parameters.a %> <%^ y %>z<%/ y %><%/ x %>B", "AB");
 }
 
-TEST(test_lines_of_their_own_vanish)
+TEST(test_lines_with_only_a_tag_are_removed)
 {
 	assert_renders("a\n  <%! c %>  \nb", "a\nb");
 	assert_renders("a\n<%# x %>\n inner\n<%/ x %>\nb", "a\nb");
@@ -161,7 +161,7 @@ TEST(test_lines_of_their_own_vanish)
 	assert_renders("a\n  <% $parameters.two %>\nb", "a\n  v\nw\nb");
 }
 
-TEST(test_problems)
+TEST(test_problems_are_reported_with_their_place)
 {
 	assert_problem("echo <% $parameters.a", RENDER_UNCLOSED, 5);
 	assert_problem("a %> <%", RENDER_UNCLOSED, 5);
@@ -180,7 +180,7 @@ TEST(test_output_is_capped)
 	done(&f);
 }
 
-TEST(test_only_name)
+TEST(test_only_name_takes_a_single_placeholder)
 {
 	struct span name = render_only_name(SPAN(" <% $secrets.x %>\n"));
 	assert_int_equal(name.n, strlen("$secrets.x"));
@@ -204,7 +204,7 @@ static double cost(const char *piece, size_t n)
 	return (double)(clock() - start) / CLOCKS_PER_SEC;
 }
 
-TEST(test_time_is_linear)
+TEST(test_time_to_render_is_linear)
 {
 	static const char *const PIECES[] = {
 		"<% $parameters.a %>", "<% ", "<%", "%>", "<%# x %>", "<%! c %>\n", ".a[0]", " \n"
@@ -213,7 +213,7 @@ TEST(test_time_is_linear)
 		assert_true(cost(PIECES[i], 200000) < 2.0); /* quadratic would take minutes */
 }
 
-TEST(test_lookups_are_bounded)
+TEST(test_lookups_in_large_maps_are_bounded)
 {
 	ARENA_AUTO a = { 0 };
 	struct node map = { .type = NODE_MAP, .n = 50000 };

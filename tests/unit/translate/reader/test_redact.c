@@ -1,4 +1,4 @@
-/* What is stored of a job: everything but its secrets. */
+/* The stored text of a job: the whole text without its secrets. */
 #include "tests/unit/translate/parse_kit.h"
 
 #define MASKED "\"******\""
@@ -10,7 +10,7 @@ static void assert_stored(const char *text, const char *want)
 	assert_span(r.job->config, want);
 }
 
-/* Neither the stored text nor anything that is said shows the marker `hunter2`. */
+/* Neither the stored text nor a message has the marker `hunter2`. */
 static void assert_hidden(const char *text)
 {
 	RUN_AUTO r = run_job(text);
@@ -20,7 +20,7 @@ static void assert_hidden(const char *text)
 	assert_null(strstr(notes_lines(&r, &r.warnings), "hunter2"));
 }
 
-TEST(test_without_secrets_byte_for_byte)
+TEST(test_text_without_secrets_is_stored_byte_for_byte)
 {
 	static const char *const TEXTS[] = {
 		V2("# secrets: no\n"),
@@ -32,7 +32,7 @@ TEST(test_without_secrets_byte_for_byte)
 		assert_stored(TEXTS[i], TEXTS[i]);
 }
 
-TEST(test_block)
+TEST(test_secrets_in_block_style_are_masked)
 {
 	assert_stored(HEAD "secrets:\n  pw: hunter2\n# old: hunter2\n" REST,
 	              HEAD "secrets: " MASKED "\n" REST);
@@ -51,7 +51,7 @@ TEST(test_block)
 }
 
 /* The members of the top level with secrets are compared alone; with doubt, the whole text is. */
-TEST(test_members_beside_each_other)
+TEST(test_members_with_secrets_are_masked_independently)
 {
 #define LOGINS(PASSWORD)                                                                           \
 	"prerequisites:\n- name: i\n  type: dockerimage\n  uri: u\n  auth:\n"                      \
@@ -71,7 +71,7 @@ TEST(test_members_beside_each_other)
 #undef LOGINS
 }
 
-TEST(test_indented_document)
+TEST(test_secrets_of_an_indented_document_are_masked)
 {
 	assert_stored(
 	    "  protocolVersion: 2\n  name: j\n  type: job\n  secrets:\n    a: hunter2\n"
@@ -82,7 +82,7 @@ TEST(test_indented_document)
 	    "memoryMB: 1, gpu: 0}}}\n  prerequisites: [{name: i, type: dockerimage, uri: u}]\n");
 }
 
-TEST(test_line_ends)
+TEST(test_masking_keeps_line_ends_and_byte_order_marks)
 {
 	assert_stored(
 	    "protocolVersion: 2\r\nsecrets:\r\n  a: hunter2\r\nname: j\r\ntype: job\r\n" REST,
@@ -98,7 +98,7 @@ TEST(test_line_ends)
 	"\"resourcePerInstance\":{\"cpu\":1,\"memoryMB\":1,\"gpu\":0}}},"                          \
 	"\"prerequisites\":[{\"name\":\"i\",\"type\":\"dockerimage\",\"uri\":\"u\"}]"
 
-TEST(test_json)
+TEST(test_secrets_in_json_are_masked)
 {
 	assert_stored("{\"protocolVersion\":2,\"name\":\"j\",\"type\":\"job\","
 	              "\"secrets\" : {\"a\": \"hunter2\", \"b\": \"}\"}, " JSON_ROLES "}",
@@ -114,7 +114,7 @@ TEST(test_json)
 	"taskRoles: {w: {dockerImage: i, commands: [x], resourcePerInstance: {cpu: 1, "            \
 	"memoryMB: 1, gpu: 0}}}, prerequisites: [{name: i, type: dockerimage, uri: u}]}"
 
-TEST(test_flow_yaml)
+TEST(test_secrets_in_flow_style_are_masked)
 {
 	/* what may stand before the brace */
 	static const char *const BEFORE[] = { "", "&all ", "!!map ", "--- &all !!map\n " };
@@ -128,7 +128,7 @@ TEST(test_flow_yaml)
 	}
 }
 
-TEST(test_odd_values_elsewhere_survive)
+TEST(test_odd_values_elsewhere_are_stored_unchanged)
 {
 	assert_stored(
 	    HEAD "secrets: {a: hunter2}\nparameters: {n: .nan, i: .inf, d: 2001-01-01}\n" REST,
@@ -159,13 +159,13 @@ TEST(test_unsafe_secrets_are_refused)
 	}
 }
 
-TEST(test_masked_secrets_come_back)
+TEST(test_masked_secrets_are_refused_when_submitted)
 {
 	assert_refused(HEAD "secrets: \"******\"\n" REST,
 	               "4:10: secrets: must be a mapping; this job was stored without its secrets");
 }
 
-TEST(test_password_in_a_url_is_warned_about)
+TEST(test_password_in_a_url_gives_a_warning)
 {
 	const char *text = HEAD "secrets:\n  a: https://u:hunter2@h\n\n"
 				"parameters: {a: 'https://u:p@h'}\n" REST;
@@ -182,7 +182,7 @@ TEST(test_password_in_a_url_is_warned_about)
 	    "prerequisites:\n- name: i\n  type: dockerimage\n  uri: u\n  auth:\n" a ROLE COMMANDS( \
 		"x")
 
-TEST(test_auth)
+TEST(test_auth_of_prerequisites_is_masked)
 {
 	assert_stored(
 	    AUTH("    username: bob\n    password: 'hun''ter2' # c\n    registryuri: r.io\n"),
@@ -193,7 +193,7 @@ TEST(test_auth)
 	assert_stored(AUTH("    password: ''\n"), AUTH("    password: ''\n"));
 }
 
-TEST(test_auth_by_reference_stays)
+TEST(test_auth_that_refers_to_secrets_is_kept)
 {
 	assert_stored(AUTH("    password: <% $secrets.p %>\n    username: '<%$secrets.p%>!'\n") //
 	              "secrets: {p: hunter2}\n",
@@ -201,7 +201,7 @@ TEST(test_auth_by_reference_stays)
 	              "secrets: " MASKED);
 }
 
-TEST(test_auth_of_what_is_no_image)
+TEST(test_auth_of_other_prerequisites_is_masked)
 {
 	assert_stored(
 	    HEAD
@@ -217,7 +217,7 @@ TEST(test_auth_of_what_is_no_image)
 	assert_within(notes_lines(&r, &r.err.notes), "prerequisites[1].auth.pin: cannot be hidden");
 }
 
-TEST(test_auth_in_json)
+TEST(test_auth_in_json_is_masked)
 {
 	assert_stored(
 	    "{\"protocolVersion\":2,\"name\":\"j\",\"type\":\"job\",\"taskRoles\":{\"w\":"

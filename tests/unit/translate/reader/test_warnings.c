@@ -1,4 +1,4 @@
-/* A job for every warning, and that good jobs have none. */
+/* A job for every warning, and good jobs without warnings. */
 #include "tests/unit/translate/parse_kit.h"
 
 #include "translate/dialects/raw_pod.h"
@@ -19,7 +19,7 @@
 #define PLUGIN(entry)    "extras: {com.microsoft.pai.runtimeplugin: [" entry "]}\n"
 #define PLUGIN_V1(entry) "\"extras\":{\"com.microsoft.pai.runtimeplugin\":[" entry "]},"
 
-/* LINE:COLUMN: PLACE: SENTENCE, as far as it is given. */
+/* The beginning of LINE:COLUMN: PLACE: SENTENCE. */
 struct warning_case {
 	const char *text, *line;
 };
@@ -128,13 +128,13 @@ static const struct warning_case CASES[] = {
 	{ V1("\"gpuType\":\"K80\",", ""), "gpuType: is ignored: nodes are not chosen by it" },
 };
 
-/* Nothing is said of these. */
+/* These jobs give no warning. */
 static const char *const QUIET[] = {
 	V2(""),
 	V1("", ""),
 	V2("parameters: {? x: 1, y: &a [a?b], z: [&b, &c]}\n# ?\n"),
 	V2("description: yes\nversion: 1.10\ncontributor: off\n"),
-	V2("parameters: {x: 1.10, y: yes, d: 2001-01-01}\n"), /* nobody names them */
+	V2("parameters: {x: 1.10, y: yes, d: 2001-01-01}\n"), /* no command uses them */
 	V2("extras: {submitFrom: yes, x: [017]}\n"),
 	PARAMETER("'1.10'"), PARAMETER("1e-3"), PARAMETER("0.001"), PARAMETER("true"), PARAMETER("-1"), PARAMETER("y"),
 	RESOURCES("cpu: 0x10, memoryMB: 1_024, gpu: 0"), /* numbers, and no doubt about them */
@@ -160,7 +160,7 @@ static const char *const QUIET[] = {
 /* clang-format on */
 enum { N_CASES = ARRAY_SIZE(CASES), N_QUIET = ARRAY_SIZE(QUIET) };
 
-/* Can the format give this text?  What it leaves open stands for anything. */
+/* Returns true if the format can give this text; its conversions match any text. */
 static bool gives(const char *format, const char *text)
 {
 	while (*format && (*format != '%' || format[1] == '%')) {
@@ -185,14 +185,14 @@ static size_t find_row(const char *text)
 	return i ? i - 1 : N_WARNINGS;
 }
 
-TEST(test_each_is_said)
+TEST(test_each_case_gives_its_warning)
 {
 	for (size_t i = 0; i < N_CASES; i++)
 		assert_warned(CASES[i].text, CASES[i].line);
 }
 
-/* Whatever is said stands in the table, and what stands there can be said. */
-TEST(test_table_is_complete)
+/* Every warning has a row in the table, and every row has a job that gives it. */
+TEST(test_table_has_exactly_the_warnings_given)
 {
 	bool *said = xcalloc(N_WARNINGS, sizeof(*said));
 	for (size_t i = 0; i < N_CASES; i++) {
@@ -211,13 +211,13 @@ TEST(test_table_is_complete)
 	free(said);
 }
 
-TEST(test_good_jobs_have_none)
+TEST(test_good_jobs_give_no_warnings)
 {
 	for (size_t i = 0; i < N_QUIET; i++)
 		assert_quiet(QUIET[i]);
 }
 
-TEST(test_no_secret_is_shown)
+TEST(test_warnings_show_no_secret)
 {
 	static const char *const SECRETS[] = {
 		V2("secrets: {a: 12345678901234567891, b: 1.2500, c: 077}\n"),
@@ -236,8 +236,8 @@ TEST(test_no_secret_is_shown)
 	}
 }
 
-/* By place, and once: the lines of a deployment belong to two roles here. */
-TEST(test_order)
+/* Warnings are sorted by place and appear once: the lines of a deployment belong to two roles. */
+TEST(test_warnings_are_sorted_and_unique)
 {
 	RUN_AUTO r = run_good(
 	    HEAD "deployments: [{name: d, taskRoles: {w: {preCommands: ['<% $parameters.u %>']}, "
@@ -270,8 +270,8 @@ TEST(test_order)
 	assert_int_equal(r.warnings.n, 5);
 }
 
-/* Secrets of a task that starts are no placeholders without a value, however many they are. */
-TEST(test_many_secrets)
+/* Secrets that the task gets at its start are no unresolved placeholders, in any number. */
+TEST(test_many_secrets_give_no_warning)
 {
 	struct str text = STR_INIT(1 << 16);
 	str_puts(&text, HEAD IMAGE ROLE "    commands: ['");
@@ -291,7 +291,7 @@ TEST(test_many_secrets)
 	str_done(&text);
 }
 
-TEST(test_too_many)
+TEST(test_warnings_beyond_the_limit_are_counted)
 {
 	struct str text = STR_INIT(1 << 16);
 	str_puts(&text, HEAD IMAGE ROLE COMMANDS("echo") "secrets:\n");

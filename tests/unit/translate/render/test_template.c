@@ -1,4 +1,4 @@
-/* Manifests with variables: generated ones against a model, merging, and what is refused. */
+/* Manifests with variables: generated ones compared with a model, merging, and errors. */
 
 #include "tests/unit/base/cmocka.h"
 
@@ -29,7 +29,7 @@ WRITES(two_elements, str_puts(o->s, "1,{\"x\":[2]},"); return true)
 WRITES(two_texts, str_puts(o->s, "\"a\",\"b\","); return true)
 WRITES(map_variable, str_puts(o->s, "{\"m\":1}"); return true)
 
-/* What each writes as a value, and inside of a text: the model. */
+/* The model: the output of each variable as a value, and within a text. */
 struct model_variable {
 	struct variable variable;
 	const char *value, *text; /* NULL: absent */
@@ -96,7 +96,7 @@ static char *run(enum prog_shape shape, const char *base, const char *const *ove
 	return str_take(&out);
 }
 
-/* What base and overlay (NULL: none) give, or a part of the error's text. */
+/* The result of base and overlay (NULL: none), or a part of the error's text. */
 struct template_case {
 	enum prog_shape shape;
 	const char *base, *over, *want;
@@ -212,7 +212,7 @@ static bool gen_value(struct generator *g, unsigned depth, bool element, struct 
 	return true;
 }
 
-TEST(test_generated_equal_model)
+TEST(test_generated_manifests_equal_the_model)
 {
 	for (uint64_t seed = 0; seed < 3000; seed++) {
 		struct generator g = { .seed = seed * 2654435761u + 1, .yaml = STR_INIT(TEXT_MAX) };
@@ -235,7 +235,7 @@ TEST(test_generated_equal_model)
 
 /* ---- values -------------------------------------------------------------------------------- */
 
-TEST(test_run)
+TEST(test_prog_run_writes_the_expected_json)
 {
 	static const struct template_case CASES[] = {
 		/* a value with a variable is not looked at again */
@@ -248,7 +248,7 @@ TEST(test_run)
 		  "{\"q\\\"\":\"gpu/x\"}" },
 		{ PROG_VALUE, "a: $${HOME} $x $$ ${number}", NULL,
 		  "{\"a\":\"${HOME} $x $$ -42\"}" },
-		/* items have a comma each, members are pairs of texts whatever the variable */
+		/* each item has a comma, members are pairs of texts with any variable */
 		{ PROG_ITEMS, "- 1\n- ${*two}\n- ${absent}\n- a: x", NULL,
 		  "1,1,{\"x\":[2]},{\"a\":\"x\"}," },
 		{ PROG_MEMBERS, "- name: A_${number}\n  value: ${text}\n", NULL,
@@ -266,7 +266,7 @@ TEST(test_run)
 		  "{\"name\":\"c\",\"image\":\"i\"}]}" },
 		{ PROG_MEMBERS, "- name: A\n  value: a", "- name: B\n  value: b",
 		  "\"A\":\"a\",\"B\":\"b\"," },
-		/* a blank overlay, as one that nobody has replaced by his own */
+		/* a blank overlay changes nothing */
 		{ PROG_VALUE, "a: 1", "", "{\"a\":1}" },
 		{ PROG_VALUE, "a: 1", "\n", "{\"a\":1}" },
 		{ PROG_VALUE, "a: 1", "# nothing\n", "{\"a\":1}" },
@@ -359,7 +359,7 @@ static const struct template_case REFUSED[] = {
 	/* clang-format on */
 };
 
-TEST(test_refused)
+TEST(test_manifests_with_errors_are_refused)
 {
 	assert_cases(REFUSED, ARRAY_SIZE(REFUSED), true);
 }

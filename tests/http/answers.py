@@ -29,7 +29,7 @@ def operation(method, target):
 
 
 def faults(schema, value, where="$"):
-    """How the value differs from the schema."""
+    """Returns a description of the difference between the value and the schema."""
     if "$ref" in schema:
         schema = document()[0]["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
     if value is None and schema.get("nullable"):

@@ -208,7 +208,7 @@ class FakeApi:
         limit = int(query.get("limit", ["0"])[0]) or len(items)
         meta = {"resourceVersion": version}
         if len(items) > limit:
-            # Like those of 1.20, which sometimes end with `=`.
+            # The tokens resemble those of Kubernetes 1.20, which sometimes end with `=`.
             meta["continue"] = uuid.uuid4().hex + "/+=="
             self.lists[meta["continue"]] = version, json.loads(json.dumps(items[limit:]))
         return 200, {"kind": "List", "metadata": meta, "items": json.loads(json.dumps(items[:limit]))}
@@ -416,7 +416,7 @@ class _Handler(BaseHTTPRequestHandler):
         return None
 
     def wait(self, what):
-        """Wait as the fault says.  True if the request gets no response."""
+        """Waits as long as the fault requires. Returns True if the request gets no response."""
         if what.get("hang") == "before":
             # Until the client disconnects; clients that follow logs wait longer.
             while self.method in ("LIST", "WATCH") and self.server_api.all_faults.get("hang"):

@@ -188,7 +188,8 @@ def framework_name(job, user=USER):
 
 
 def database_rows(where, sql, *values):
-    """What the database of `--local` answers, of a copy of it: the server keeps others out."""
+    """Returns the rows of a query on a copy of the database of `--local`, which the server has
+    locked."""
     files = [os.path.join(where, f"store.db{end}") for end in ("", "-wal")]
     def seen():
         return [(os.stat(f).st_size, os.stat(f).st_mtime_ns) for f in files if os.path.exists(f)]
@@ -208,7 +209,7 @@ def database_rows(where, sql, *values):
 
 
 def database_objects(where, name):
-    """The objects whose names begin so, the Framework first."""
+    """The objects with this prefix of their names, the Framework first."""
     return [json.loads(body) for body, in database_rows(
         where, "SELECT body FROM object WHERE name LIKE ? ORDER BY kind, name", name + "%")]
 

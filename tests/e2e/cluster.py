@@ -60,14 +60,14 @@ class Cluster:
         extensions = os.path.join(tools, "apiextensions-apiserver")
         if os.path.exists(extensions):
             self.environment["KIT_EXTENSIONS"] = extensions
-        # In memory, because etcd syncs every write to disk.
+        # etcd is in memory, because it syncs every write to disk.
         if os.access("/dev/shm", os.W_OK):
             self.environment["TMPDIR"] = "/dev/shm"
         self.kubectl_program = os.path.join(tools, "kubectl")
         # Reserve the ports against concurrent tests.
         for name in ("KIT_PORT", "KIT_ETCD_PORT", "KIT_EXTENSIONS_PORT"):
             self.environment.setdefault(name, str(free_port()))
-        # Not a pipe: both servers would inherit it and keep it open.
+        # The output is no pipe: both servers would inherit it and keep it open.
         text = subprocess.run([os.path.join(HERE, "apiserver.sh"), "start"], check=True,
                               stdout=subprocess.PIPE, env=self.environment).stdout.decode()
         self.settings = dict(line.split("=", 1) for line in text.splitlines())
@@ -136,7 +136,7 @@ class Cluster:
         return self.api("DELETE", f"{PATHS[kind]}/{name}")[0]
 
     def dry_run(self, kind, body):
-        """None if the API server accepts the object, else its message."""
+        """Returns None if the API server accepts the object, else its message."""
         status, value = self.api("POST", PATHS[kind] + "?dryRun=All", body)
         return None if status == 201 else f"{status} {value.get('message')}"
 

@@ -16,7 +16,7 @@ from harness import SLOW, Closing, Threads
 
 KINDS = {"frameworks": "Framework", "secrets": "Secret", "configmaps": "ConfigMap", "priorityclasses": "PriorityClass"}
 PATH = re.compile(r"/(frameworks|secrets|configmaps|priorityclasses)(?:/([^/?]+))?(?:\?|$)")
-# Of one connection only, or made anew by the proxy.
+# These headers concern one connection only, or the proxy creates them.
 HOP = ("connection", "keep-alive", "transfer-encoding", "content-length", "host", "date", "server")
 WHOLE = 1 << 30
 

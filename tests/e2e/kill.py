@@ -220,9 +220,9 @@ def main():
     check = Checks()
     cluster = Cluster(tools())
     try:
-        def test_storm(check):
+        def test_storm_of_kills_keeps_the_contract(check):
             storm_and_janitor(check, cluster, options)
-        check.run(cluster.bind, test_storm)
+        check.run(cluster.bind, test_storm_of_kills_keeps_the_contract)
     finally:
         cluster.close()
     check.finish()

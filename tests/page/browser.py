@@ -264,7 +264,7 @@ class Page:
         return self.focused() == (role, name)
 
     def shows(self, text, seconds=PATIENCE):
-        """Whether this text (or pattern) appears."""
+        """Returns True if this text (or pattern) appears."""
         def there():
             body = self.body()
             return text.search(body) if isinstance(text, re.Pattern) else text in body

@@ -2,7 +2,8 @@
 $PAI_RUNTIME and passes its test functions, which call check(), to tests().  finish() prints the
 last lines, `N checks` and `N passed, M failed` (tests).
 
-    test_NAME.py [WORD...]     all tests, or those whose names ("run.test_sizes") contain a WORD"""
+    test_NAME.py [WORD...]     all tests, or those whose names (such as
+                               "run.test_phases_run_in_their_order") contain a WORD"""
 import atexit
 import os
 import re

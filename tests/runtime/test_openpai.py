@@ -74,7 +74,7 @@ def broken_before(pod):
                            capture_output=True).returncode
 
 
-def main():
+def test_environments_equal_those_of_openpai():
     jobs = 0
     for record, framework in frameworks():
         jobs += 1
@@ -92,5 +92,5 @@ def main():
     check("by the program", os.access(RUNTIME, os.X_OK))
 
 
-tests(main)
+tests(test_environments_equal_those_of_openpai)
 finish()

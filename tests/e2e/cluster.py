@@ -38,7 +38,7 @@ REVIEW = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessRev
 
 
 def end_in_order():
-    """Make SIGTERM raise an exception, so that child processes are stopped."""
+    """Makes SIGTERM raise an exception, so that child processes are stopped."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
 
 
@@ -146,7 +146,7 @@ class Cluster:
                               capture_output=True, timeout=60 * SLOW, check=False)
 
     def apply(self, *files):
-        """Apply these files of k8s/deploy, for jobs in the namespace `default`."""
+        """Applies these files of k8s/deploy, for jobs in the namespace `default`."""
         for file in files:
             with open(os.path.join(DEPLOY, file), "rb") as f:
                 text = f.read().replace(b"namespace: pai-jobs", b"namespace: default")
@@ -162,7 +162,7 @@ class Cluster:
                                "frameworks.frameworkcontroller.microsoft.com")
 
     def use_account(self, file):
-        """Write a token of the account `rest-lit` to this file, as the kubelet does.  Returns it."""
+        """Writes a token of the account `rest-lit` to this file, as the kubelet does.  Returns it."""
         token = self.api("POST", ACCOUNT + "/token", {
             "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
             "spec": {"expirationSeconds": 86400}})[1]["status"]["token"]
@@ -172,7 +172,7 @@ class Cluster:
         return token
 
     def bind(self, check):
-        """Apply RIGHTS; from now on, servers have the account `rest-lit`.  Wait until the role is
+        """Applies RIGHTS; from now on, servers have the account `rest-lit`.  Waits until the role is
         effective."""
         self.apply(*RIGHTS)
         token = self.use_account(self.user_token)
@@ -181,7 +181,7 @@ class Cluster:
             "POST", path, REVIEW, token=token)[1].get("status", {}).get("allowed")))
 
     def set_rules(self, role, rules):
-        """Set the rules of the Role or ClusterRole at this path; wait until they are effective for
+        """Sets the rules of the Role or ClusterRole at this path; waits until they are effective for
         the user `rest-lit`.  Returns the old rules."""
         before = self.api("GET", role)[1]["rules"]
         self.api("PATCH", role, {"rules": rules}, "application/merge-patch+json")

@@ -219,7 +219,7 @@ class Stage:
         return self.jobs[-1]
 
     def submit(self, check, text):
-        """Submit over HTTP, run the job, and wait until the server knows its end."""
+        """Submits over HTTP, runs the job, and waits until the server knows its end."""
         name = json.loads(text)["name"]
         job = self.expect(name)
         check.equal(f"{name}: submitted", self.server.submit(text, self.headers).status, 202)

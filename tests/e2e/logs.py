@@ -45,7 +45,7 @@ class Place:
                                   "controller": True, "blockOwnerDeletion": True}])
 
     def runs(self, uid, retry=0, pod=POD):
-        """Write a status with this pod of the task."""
+        """Writes a status with this pod of the task."""
         return self.cluster.api("PATCH", f"{FRAMEWORKS}/{NAME}", {"status": {
             "state": "AttemptRunning", "attemptStatus": {"id": 0, "configMapName": f"{NAME}-attempt", "taskRoleStatuses": [
                 {"name": "worker", "taskStatuses": [{"index": 0, "state": "AttemptRunning", "attemptStatus": {

@@ -103,7 +103,7 @@ def framework(what):
 
 
 def test_policy_expressions_accept_and_refuse(check, cluster):
-    """Evaluate the expressions on an API server that supports CEL, if there is one: KIT_EXTENSIONS,
+    """Evaluates the expressions on an API server that supports CEL, if there is one: KIT_EXTENSIONS,
     see apiserver.sh."""
     check.equal("expressions", len(list(expressions())), 3)
     if "EXTENSIONS" not in cluster.settings:

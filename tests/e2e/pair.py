@@ -17,7 +17,7 @@ NAMES = 60
 
 
 def submit_all(server, jobs, results, threads=4):
-    """Submit these jobs concurrently; results[job] = status."""
+    """Submits these jobs concurrently; results[job] = status."""
     left = list(jobs)
     lock = threading.Lock()
 

@@ -143,7 +143,7 @@ def test_revoked_tokens_are_on_the_deny_list(check, cluster):
 
 
 def storage(name, share, read_only):
-    """Create a claim and its volume, bound as by the controller."""
+    """Creates a claim and its volume, bound as by the controller."""
     labels = {"share": share} if share else {}
     return ({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"{name}-pv"},
              "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany"],

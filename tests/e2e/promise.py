@@ -34,7 +34,7 @@ def serve(cluster, *arguments, url=None, **more):
 
 
 def connect(server):
-    """Connect to a server that is killed repeatedly, when it listens."""
+    """Connects to a server that is killed repeatedly, when it listens."""
     found = []
 
     def listens():
@@ -158,7 +158,7 @@ def broken_promise(parts, job, outcomes, shape="whole"):
 
 # ---- the garbage collector --------------------------------------------------------------
 def collect(cluster):
-    """Delete dependents of objects that do not exist; returns their number."""
+    """Deletes dependents of objects that do not exist; returns their number."""
     there = [(kind, o["metadata"]) for kind in ("Secret", "ConfigMap") for o in items(cluster, kind, META)]
     # The owners are listed later, because an owner is created before its dependents.
     uids = {o["metadata"]["uid"] for o in items(cluster, "Framework", META)}
@@ -205,7 +205,7 @@ def is_settled(cluster):
 
 
 def wait_settled(cluster, seconds):
-    """Wait until janitor and garbage collector have removed all but started jobs, up to this time
+    """Waits until janitor and garbage collector have removed all but started jobs, up to this time
     plus ten minutes, because there may be hundreds.  Returns a snapshot."""
     end = time.monotonic() + seconds + 600
     while not is_settled(cluster) and time.monotonic() < end:

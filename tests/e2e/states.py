@@ -20,7 +20,7 @@ WAYS = {
 
 
 def write(cluster, name, status):
-    """Replace the whole status, like a PUT."""
+    """Replaces the whole status, like a PUT."""
     return cluster.api("PATCH", f"{FRAMEWORKS}/{name}", [{"op": "add", "path": "/status", "value": status}],
                        "application/json-patch+json")[1]
 

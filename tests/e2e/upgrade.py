@@ -327,7 +327,7 @@ class World:
         return sum(len(s.done) for s in self.submitters)
 
     def quiet(self):
-        """End the submissions and changes."""
+        """Ends the submissions and changes."""
         for t in (*self.submitters, self):
             t.over.set()
         for t in (*self.submitters, self.changer):

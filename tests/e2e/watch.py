@@ -138,7 +138,7 @@ def same(check, what, cluster, server):
 
 
 def compact(cluster):
-    """Compact etcd, which happens every five minutes in a cluster."""
+    """Compacts etcd, which happens every five minutes in a cluster."""
     etcd = cluster.settings["ETCD"]
 
     def ask(path, body):

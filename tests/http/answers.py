@@ -58,7 +58,7 @@ def faults(schema, value, where="$"):
 
 
 def compare(method, target, status, content_type, body):
-    """Raise AssertionError if an answer differs from the document."""
+    """Raises AssertionError if an answer differs from the document."""
     found = operation(method, target)
     if not found or not body:
         return

@@ -64,12 +64,12 @@ class Yard(Scene):
         return found[0] if found else None
 
     def secretly(self, job, change, who="alice"):
-        """Change the stored object without an event."""
+        """Changes the stored object without an event."""
         with self.api.lock:
             change(self.api.objects["frameworks", framework_name(job, who)])
 
     def warm(self, hidden=0):
-        """Wait until lists contain all jobs except hidden ones."""
+        """Waits until lists contain all jobs except hidden ones."""
         def all_listed():
             reply = self.ask("root", "GET", "/api/v2/jobs?withTotalCount=true&limit=0")
             with self.api.lock:

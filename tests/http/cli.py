@@ -94,7 +94,7 @@ class Cli:
 
 
 def cli(*arguments, **more):
-    """Run it until it exits: (code, stdout, stderr)."""
+    """Runs it until it exits: (code, stdout, stderr)."""
     with Cli(*arguments, **more) as c:
         code = c.end()
         return code, c.stdout, c.stderr

@@ -316,7 +316,7 @@ def test_cli_follows_a_job_to_its_end(check):
         at = ("--server", f"http://127.0.0.1:{place.server.port}", "--token-file", file)
 
         def becomes(state, task_state, **completion):
-            """Set the status of the Framework."""
+            """Sets the status of the Framework."""
             told = json.loads(json.dumps(place.api.objects["frameworks", place.name]))
             outcome = completion and {"code": 137, "phrase": "ContainerSigKillReceived", "diagnostics": "", **completion}
             told["status"] = {"state": state, "startTime": "2026-11-22T01:00:00Z", "attemptStatus": {

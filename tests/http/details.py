@@ -70,7 +70,7 @@ def same(check, what, want, reply):
 
 
 def warm(server):
-    """Wait until the server has listed all jobs and watches them."""
+    """Waits until the server has listed all jobs and watches them."""
     return server.becomes("/api/v2/jobs", 200)
 
 
@@ -79,7 +79,7 @@ def known(server, job):
 
 
 def looks(server, want):
-    """Wait until the server knows the job's current state."""
+    """Waits until the server knows the job's current state."""
     reply = server.request("GET", f"/api/v2/jobs/{want.id}")
     return reply.status == 200 and not any(differences(want.whole(), plain(reply.json)))
 

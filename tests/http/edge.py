@@ -170,7 +170,7 @@ def served(server, c):
 
 
 def connect(server, source, count):
-    """Open this number of connections: (served connections first, number of served ones)."""
+    """Opens this number of connections: (served connections first, number of served ones)."""
     crowd = [From(server, source) for _ in range(count)]
     fine = [c for c in crowd if served(server, c)]
     return fine + [c for c in crowd if c not in fine], len(fine)

@@ -100,7 +100,7 @@ class FakeApi:
             self.faults.append(Fault(*arguments, **what))
 
     def every(self, **what):
-        """Apply a fault to all requests, readiness included; without arguments, remove it."""
+        """Applies a fault to all requests, readiness included; without arguments, removes it."""
         self.all_faults = what
 
     def clear(self):
@@ -121,7 +121,7 @@ class FakeApi:
             return self.store(kind, body)
 
     def update(self, kind, name, body):
-        """Replace an object."""
+        """Replaces an object."""
         with self.lock:
             self.version += 1
             there = self.objects[kind, name]
@@ -138,7 +138,7 @@ class FakeApi:
         self.settle()
 
     def settle(self):
-        """Wait until all watches have sent all events."""
+        """Waits until all watches have sent all events."""
         with self.lock:
             return self.changed.wait_for(lambda: all(v >= self.version for v in self.watching.values()), 30)
 
@@ -214,7 +214,7 @@ class FakeApi:
         return 200, {"kind": "List", "metadata": meta, "items": json.loads(json.dumps(items[:limit]))}
 
     def execute(self, method, kind, name, query, body):
-        """Execute a request: (status, object)."""
+        """Executes a request: (status, object)."""
         with self.lock:
             # Options in the body of a DELETE override the query.
             dry = (body if method == "DELETE" and body else query).get("dryRun") == ["All"]
@@ -322,7 +322,7 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def cut(self, reset=False):
-        """Close the connection, with or without an RST."""
+        """Closes the connection, with or without an RST."""
         if reset:
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
                                        struct.pack("ii", 1, 0))
@@ -396,7 +396,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self.answer(*status(404, "NotFound"))
 
     def any_cut_before(self, kind):
-        """Find a fault before the body is read.  The name of a POST is in its body, so these faults
+        """Finds a fault before the body is read.  The name of a POST is in its body, so these faults
         match by kind and count only."""
         with self.server_api.lock:
             for fault in self.server_api.faults:
@@ -522,7 +522,7 @@ class _Handler(BaseHTTPRequestHandler):
                 api.changed.notify_all()
 
     def watch_on(self, kind, version):
-        """Send new events; returns the last version."""
+        """Sends new events; returns the last version."""
         api = self.server_api
         with api.lock:
             news = [c for c in api.changes if c[0] > version]

@@ -82,7 +82,7 @@ def complete(objects, name):
 
 
 def judge(check, what, api, job, reply, allowed):
-    """Check the contract at the top of this file."""
+    """Checks the contract at the top of this file."""
     if not check.ok(f"{what}: is answered", reply is not None):
         return
     check.ok(f"{what}: status", reply.status in allowed, f"{reply.status}, not {sorted(allowed)}: "

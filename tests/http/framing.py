@@ -168,7 +168,7 @@ def head(server, method, lines):
 
 
 def local(server, data):
-    """Replace all Hosts by the one that a server without authentication requires."""
+    """Replaces all Hosts by the one that a server without authentication requires."""
     return data.replace(b"Host: localhost\r", b"Host: localhost:%d\r" % server.port).replace(
         b"Host: localhost\n", b"Host: localhost:%d\n" % server.port)
 

@@ -41,7 +41,7 @@ def said(server, text):
 
 
 def quota(server, n, vc="default"):
-    """Check that exactly this number of cells is available."""
+    """Checks that exactly this number of cells is available."""
     over = server.submit(job(n + 1, vc))
     return server.submit(job(n, vc)).status == 202 and over.status == 400 and \
         f"exceeds maximum {n} SKUs in VC {vc}" in over.message

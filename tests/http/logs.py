@@ -377,7 +377,7 @@ RPC = b'rpc error: code = NotFound desc = an error occurred when try to find con
 
 
 def with_ids(p):
-    """Set a pod status with container ids."""
+    """Sets a pod status with container ids."""
     def of(name, uid):
         return [{"name": "sidecar", "containerID": "containerd://" + "5d" * 32},
                 {"name": name, "containerID": f"containerd://{uid}"}]

@@ -59,7 +59,7 @@ class Door:
             pass
 
     def set(self, mode):
-        """Set the mode."""
+        """Sets the mode."""
         if self.mode == "refused" and mode != "refused":
             self.listen()
         self.mode = mode

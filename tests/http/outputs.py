@@ -27,7 +27,7 @@ class Uploads(Place):
         self.set_tasks(tasks, retry, attempt)
 
     def set_tasks(self, n, retry=0, attempt=0, watched=True):
-        """Create tasks with a pod and a token each; wait until the server knows them, if it
+        """Creates tasks with a pod and a token each; waits until the server knows them, if it
         watches."""
         for index in range(n):
             name = f"{self.name}-worker-{index}"
@@ -59,7 +59,7 @@ class Uploads(Place):
                                       "user": {"username": account, "extra": extra}}
 
     def end(self, index=0, code=0, state="AttemptCompleted"):
-        """Delete the pod and set the status of an ended task."""
+        """Deletes the pod and sets the status of an ended task."""
         with self.api.lock:
             if ("pods", f"{self.name}-worker-{index}") in self.api.objects:
                 self.api.remove("pods", f"{self.name}-worker-{index}")

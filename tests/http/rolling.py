@@ -14,7 +14,7 @@ RESTARTS, CLIENTS, DELAY_S, PROBE_S = 5, 8, 3, 0.1
 
 
 def pump(source, sink):
-    """Copy bytes until the end of the input."""
+    """Copies bytes until the end of the input."""
     try:
         while True:
             data = source.recv(65536)
@@ -137,7 +137,7 @@ class Client:
 
 
 def restart(server, start):
-    """Send SIGTERM, wait for the exit, start a new server on the same port."""
+    """Sends SIGTERM, waits for the exit, and starts a new server on the same port."""
     code = server.stop()
     server.remove()
     return code, start()

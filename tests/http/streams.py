@@ -31,7 +31,7 @@ class Stream(Closing):
         self.connection.send(request_bytes(server.port, method, path, None, headers, version))
 
     def take(self):
-        """Decode the received bytes."""
+        """Decodes the received bytes."""
         if self.head is None and b"\r\n\r\n" in self.data:
             self.head, _, self.data = self.data.partition(b"\r\n\r\n")
         if self.head is None:
@@ -48,7 +48,7 @@ class Stream(Closing):
             self.data = rest[int(size, 16) + 2:]
 
     def until(self, condition, seconds=PATIENCE):
-        """Read until `condition(self)`; returns True if it became true."""
+        """Reads until `condition(self)`; returns True if it became true."""
         end = time.monotonic() + max(seconds, PATIENCE) * SLOW
         while not condition(self):
             left = end - time.monotonic()
@@ -116,7 +116,7 @@ class Jobs(Scene):
                                                  "labels": {"userName": user}}, "spec": {"taskRoles": []}})
 
     def change(self, name, state=None, code=None, annotations=None, user=USER):
-        """Write a status like FrameworkController."""
+        """Writes a status like FrameworkController."""
         key = framework_name(name, user)
         with self.api.lock:
             body = json.loads(json.dumps(self.api.objects["frameworks", key]))
@@ -130,7 +130,7 @@ class Jobs(Scene):
             return self.api.update("frameworks", key, body)
 
     def put_many(self, n):
-        """Create jobs of other origin."""
+        """Creates jobs of other origin."""
         with self.api.lock:
             for i in range(n):
                 name = f"many{i}"

@@ -25,7 +25,7 @@ def make_key(folder, name, kind=("EC", "ec_paramgen_curve:prime256v1")):
 
 
 def make_authorities(folder):
-    """Create ca.crt, and middle.crt signed by it."""
+    """Creates ca.crt, and middle.crt signed by it."""
     make_key(folder, "ca.key")
     openssl(folder, "req", "-x509", "-new", "-key", "ca.key", "-days", "2", "-subj", "/CN=Test CA", "-addext",
             "keyUsage=critical,keyCertSign,cRLSign", "-out", "ca.crt")
@@ -39,7 +39,7 @@ def make_authorities(folder):
 
 
 def make_certificate(folder, name, serial, days="60", kind=("EC", "ec_paramgen_curve:prime256v1")):
-    """Create name.crt with its chain, and name.key."""
+    """Creates name.crt with its chain, and name.key."""
     make_key(folder, f"{name}.key", kind)
     openssl(folder, "req", "-new", "-key", f"{name}.key", "-subj", "/CN=localhost", "-out", "leaf.csr")
     write_file(folder, "leaf.ext", "subjectAltName=DNS:localhost,IP:127.0.0.1\n"
@@ -77,7 +77,7 @@ class TlsServer(Server):
         return os.path.join(self.folder, name)
 
     def install(self, cert, key=None):
-        """Install another certificate."""
+        """Installs another certificate."""
         for name, kind in ((cert, "crt"), (key or cert, "key")):
             shutil.copy2(self.file(f"{name}.{kind}"), self.file("new"))
             os.replace(self.file("new"), self.file(f"live.{kind}"))
@@ -91,7 +91,7 @@ class TlsServer(Server):
             return int(c.socket.getpeercert()["serialNumber"], 16)
 
     def reload(self, words):
-        """Send SIGHUP; returns True if the log reports it."""
+        """Sends SIGHUP; returns True if the log reports it."""
         before = self.log().count(words)
         self.process.send_signal(signal.SIGHUP)
         return wait_until(lambda: self.log().count(words) > before)

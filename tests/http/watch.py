@@ -42,7 +42,7 @@ def listed(server):
 
 
 def follows(check, what, api, server):
-    """Wait until the list is correct."""
+    """Waits until the list is correct."""
     ok = wait_until(lambda: listed(server) == there(api))
     check.ok(f"{what}: the list is what is there", ok, f"{listed(server)}, not {there(api)}")
 

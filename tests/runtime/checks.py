@@ -116,7 +116,7 @@ def _one_test(name, function, args):
 
 
 def tests(*functions, args=(), at_once=False):
-    """Run the selected tests with these arguments; texts are part of the name.  Optionally run them
+    """Runs the selected tests with these arguments; texts are part of the name.  Optionally runs them
     concurrently, if they mostly wait."""
     words = [a for a in args if isinstance(a, str)]
     named = [(" ".join([f.__name__, *words]), f) for f in functions]

@@ -61,7 +61,7 @@ class Pod(Root):
     ARGUMENTS = ("--steps", "logs,framework")
 
     def wait(self, waiting=None):
-        """Run the step; (exit code, output)."""
+        """Runs the step; (exit code, output)."""
         more = ("--barrier-ms", waiting) if waiting else ()
         result = self.run("init", *self.ARGUMENTS, *more)
         text = (result.stdout + result.stderr + (self.read(self.logs("barrier.log")) or b"") +
@@ -108,7 +108,7 @@ def sequence(*answers):
 
 
 def together(function, pki, rows):
-    """Run the cases that last until the time limit concurrently, with these arguments each."""
+    """Runs the cases that last until the time limit concurrently, with these arguments each."""
     errors = []
 
     def one(row):

@@ -268,7 +268,7 @@ def made_image():
 
 
 def test_image_contains_the_program_alone():
-    """Check the content of the image from the short Dockerfile, without an image builder."""
+    """Checks the content of the image from the short Dockerfile, without an image builder."""
     steps = instructions()
     equal("image: from nothing, one file", [n for n, _ in steps if n not in ("ARG", "LABEL")],
           ["FROM", "COPY", "ENTRYPOINT", "CMD"])

@@ -83,7 +83,7 @@ def run_case(name):
 
 
 def explain(root, code=1, spec="sample", **logs):
-    """Run on the pod's own logs; (exit status, message)."""
+    """Runs on the pod's own logs; (exit status, message)."""
     for name, text in logs.items():
         path = {"user": "user-all/current", "runtime": "runtime.log"}.get(name, name)
         root.write(root.logs(path), text)

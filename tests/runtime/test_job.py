@@ -92,7 +92,7 @@ def join(threads, seconds=90):
 
 
 def run_job(cluster, framework, addresses, host, label):
-    """Run all pods of the job until its end; returns the pods in the order of their roles."""
+    """Runs all pods of the job until its end; returns the pods in the order of their roles."""
     path = f"{FRAMEWORKS}/{framework['metadata']['name']}"
     pods = kubelet(cluster, framework, addresses, host)
     inits = [start(cluster, pod, "init", "initContainers", "init") for pod in pods]

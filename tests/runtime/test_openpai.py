@@ -67,7 +67,7 @@ def one_role(record, framework, pods, role):
 
 
 def broken_before(pod):
-    """Ignore commands that need bash or have errors in the job."""
+    """Ignores commands that need bash or have errors in the job."""
     return subprocess.run(["bash", "-n"], input=pod.env["USER_CMD"].encode(), check=False,
                           capture_output=True).returncode or \
         not subprocess.run(["bash", "-n", pod.at("/usr/local/pai/runtime.d/user.sh")], check=False,

@@ -16,7 +16,8 @@ sys.path.append(os.path.join(ROOT, "tests/http"))
 
 from harness import SLOW, Server, free_port, wait_until
 
-# Long enough for slow machines.  Tests of the deadline or the janitor set their own values.
+# The limits are long enough for slow machines. Tests of the deadline or the janitor set their own
+# values.
 PATIENT = ("--deadline", "600", "--janitor-age", "3600")
 DEPLOY = os.path.join(ROOT, "k8s/deploy")
 FRAMEWORKS = "/apis/frameworkcontroller.microsoft.com/v1/namespaces/default/frameworks"

@@ -261,7 +261,8 @@ def test_init_container_runs_from_the_configmap(check, cluster):
         return
     users = [None] if os.getuid() else [0, NOBODY]
     for user in users:
-        # Ports follow from the uid; one may be taken on this machine (253), and then a new pod helps.
+        # The ports follow from the uid. One may be in use on this machine (253); then a new pod
+        # helps.
         for _ in range(5):
             if init_as(check, cluster, framework, pod, answer["status"]["token"], user) != 253:
                 break

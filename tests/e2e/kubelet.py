@@ -131,7 +131,7 @@ class _Handler(BaseHTTPRequestHandler):
         return bool(select.select([self.connection], [], [], 0)[0])
 
     def give(self, log, query):
-        """Like a kubelet, send no head before the first byte or the end."""
+        """A kubelet sends no head before the first byte or the end."""
         self.connection.settimeout(4 * PATIENCE * SLOW)
         at = log.start(int(query["tailLines"])) if "tailLines" in query else 0
         follow = query.get("follow") == "true"

@@ -84,7 +84,8 @@ def test_two_servers_create_each_job_once(check, cluster):
 
 
 def one_dies(check, cluster, one, two):
-    """Both accept jobs, the first is killed; clients submit its job names to the second."""
+    """Both servers accept jobs, and the first one is killed; clients submit its job names to the
+    second."""
     jobs = [f"dies-{i}" for i in range(NAMES)]
     first, second = {}, {}
     workers = submit_all(one, jobs, first, 8)

@@ -189,7 +189,7 @@ def test_storages_are_those_of_groups(check, cluster):
         job = job_v2("unbound", extras={"storages": [{"name": "unbound"}]})
         check.equal("unbound claim", p.server.submit(job, mine).status, 404)
         check.equal("unknown user", p.status(token("nobody")), 401)
-        # Without permission to read volumes, the server does not guess.
+        # Without permission to read volumes, users cannot be looked up: 503.
         role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/rest-lit-volumes"
         rules = cluster.api("GET", role)[1]["rules"]
         cluster.api("PATCH", role, {"rules": []}, "application/merge-patch+json")

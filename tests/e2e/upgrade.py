@@ -408,7 +408,7 @@ def rows(server, path, headers):
 
 
 def judge_streams(check, world):
-    """Each stream has come to the present state, without a violation on its way."""
+    """Each stream has reached the present state, without a violation."""
     server = world.servers[0]
     for s in world.streams:
         if isinstance(s, ListFollower):

@@ -128,7 +128,8 @@ def test_visibility_applies_to_every_route_that_shows_jobs(check):
 
 
 def test_only_v1_reads_are_open_without_a_token(check):
-    """Only GET of v1, only with the option; an invalid token is still refused."""
+    """Without a token, only GET of v1 is answered, and only with the option; an invalid token is
+    still refused."""
     rows = [row for row in table() if "jobs" in row[1] and row[0] != "POST"]
     anyone = {row[1] for row in rows if "--compat openpai" in row[2]}
     check.equal("these", anyone, {

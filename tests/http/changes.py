@@ -502,7 +502,7 @@ def test_look_ups_of_unknown_jobs_are_rate_limited(check):
 
 
 def test_look_ups_work_before_the_first_list(check):
-    """Before the first complete list: a GET per job, or 429."""
+    """Before the first complete list, each look-up is a GET of one job, or 429."""
     with Yard("--rate-lookup", "3") as yard:
         yard.submit(job_v2("early"))
         yard.warm()

@@ -93,7 +93,7 @@ def test_cli_prints_plain_lines_into_a_pipe(check):
 
 
 def plain(data):
-    """Without colours."""
+    """Returns the text without colours."""
     return re.sub(r"\x1b\[\d*m", "", data)
 
 

@@ -530,7 +530,7 @@ def test_idempotency_repeats_the_answer_of_a_key(check):
 
 
 def test_idempotency_key_creates_one_job_per_user(check):
-    """One job per key and user, also after a restart and for concurrent requests."""
+    """A key creates one job per user, also after a restart and for concurrent requests."""
     with TokenServer() as server:
         alice, bob = bearer(token("alice")), bearer(token("bob"))
         check.equal("first", server.submit(job_v2("one"), {**key("k"), **alice}).status, 202)

@@ -56,7 +56,8 @@ SPECS = exit_specs()
 
 
 def plain(value):
-    """Without the exit code patterns, which the reference does not have."""
+    """Returns the specification without the exit code patterns, which the reference does not
+    have."""
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items() if not (k == "pattern" and "phrase" in value)}
     return [plain(v) for v in value] if isinstance(value, list) else value

@@ -33,7 +33,7 @@ class Guarded(Server):
                          who=["--jwt-secret-file", secret])
 
     def ask(self, source="127.0.0.2", path=PATH, method="GET", body=None, **headers):
-        """One request from that address.  Headers as X_Forwarded_For=..."""
+        """Sends one request from that address. Headers are arguments such as X_Forwarded_For=..."""
         headers = {name.replace("_", "-"): value for name, value in headers.items()}
         with From(self, source) as c:
             c.send(request_bytes(self.port, method, path, body, headers))

@@ -407,7 +407,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def find_fault(self, kind, name):
         with self.server_api.lock:
-            # Under the lock, so that faults added later end this watch.
+            # The lock is held, so that faults added later end this watch.
             self.epoch = self.server_api.epoch
             for fault in self.server_api.faults:
                 if fault.matches(self.method, kind, name):
@@ -418,7 +418,7 @@ class _Handler(BaseHTTPRequestHandler):
     def wait(self, what):
         """Waits as long as the fault requires. Returns True if the request gets no response."""
         if what.get("hang") == "before":
-            # Until the client disconnects; clients that follow logs wait longer.
+            # The handler waits until the client disconnects; clients that follow logs wait longer.
             while self.method in ("LIST", "WATCH") and self.server_api.all_faults.get("hang"):
                 if select.select([self.connection], [], [], LOOK)[0]:
                     break
@@ -539,7 +539,7 @@ class _Handler(BaseHTTPRequestHandler):
         return version
 
     def as_asked(self, body):
-        """Only the metadata, if the client requested that."""
+        """Returns only the metadata, if the client requested that."""
         def part(value):
             return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
                     "metadata": value["metadata"]}
@@ -572,8 +572,8 @@ def fake_server(api, *arguments, directory=None, kind=Server, **more):
 
 
 class Scene(Closing):
-    """Servers, their fake API server if they have one, and a directory for files.  All go at the
-    end."""
+    """Servers, their fake API server if they have one, and a directory for files. The end stops and
+    removes all of them."""
 
     def __init__(self, api=True):
         self.api, self.servers = FakeApi() if api else None, []

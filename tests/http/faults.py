@@ -55,7 +55,7 @@ FAULTS = [
 
 
 def collect(api):
-    """The garbage collector: remove objects whose owner no longer exists."""
+    """Removes objects whose owner no longer exists, like the garbage collector."""
     with api.lock:
         uids = {o["metadata"]["uid"] for o in api.objects.values()}
         for key, value in list(api.objects.items()):

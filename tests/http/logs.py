@@ -305,7 +305,8 @@ def test_log_of_a_deleted_pod_is_404(check):
 
 
 def test_log_of_a_foreign_framework_is_its_first_container(check):
-    """For Frameworks of other origin, the first container, because none is named `app`."""
+    """For Frameworks of other origin, the server shows the first container, because none is named
+    `app`."""
     with Place() as p:
         p.api.update("pods", p.pod["metadata"]["name"], {
             **p.pod, "spec": {"containers": [{"name": 7}, {"name": "main"}, {"name": "side"}]}})

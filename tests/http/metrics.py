@@ -208,7 +208,7 @@ def test_metrics_show_requests_in_flight(check):
 
 
 def test_request_id_is_in_answer_log_and_framework(check):
-    """One id in the answer, the log and the annotation of the Framework."""
+    """The answer, the log and the annotation of the Framework have the same id."""
     with closing(FakeApi()) as api, fake_server(api) as server:
         for id in ("a b", "a/b", "x" * 65):
             found = server.request("GET", "/healthz", headers={"X-Request-Id": id}).headers["x-request-id"]

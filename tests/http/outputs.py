@@ -400,7 +400,7 @@ def test_output_of_one_mebibyte_is_kept(check):
 
 
 def test_uploads_of_many_pods_use_limited_memory(check):
-    """256 pods (in check-long) upload as much as is taken, all at the same time."""
+    """256 pods (in check-long) concurrently upload the largest accepted size."""
     n, room = 256 if os.environ.get("TEST_WHOLE") else 64, 120 << 20
     with Uploads("--output-bytes", "256MiB", tasks=n) as p:
         bodies = [gzip.compress(frames((OUT, noise(523000, i))), 1) for i in range(8)]

@@ -244,7 +244,7 @@ BY_LIBRARY = [
     ("4000 parameters", b"GET /?" + b"a&" * 4000 + b" HTTP/1.1\r\n" + HOST + b"\r\n", None),
     ("220 parameters", b"GET /?" + b"a&" * 220 + b" HTTP/1.1\r\n" + HOST + b"\r\n", None),
 ]
-# Also answered by libmicrohttpd 1.0; with older versions, the server answers in JSON.
+# libmicrohttpd 1.0 also answers these; with older versions, the server answers in JSON.
 BY_NEW_LIBRARY = [
     ("no Host", b"GET /healthz HTTP/1.1\r\n\r\n", 400),
     ("blank in the path", b"GET /a b HTTP/1.1\r\n" + HOST + b"\r\n", 400),

@@ -341,7 +341,7 @@ HANGS = [
 
 
 class Edit:
-    """An edit of root that has come to a request that hangs until `gate` is set."""
+    """An edit of root whose request hangs until `gate` is set."""
 
     def __init__(self, c, method, path, body, hangs, name, times=None):
         self.gate, self.reply = threading.Event(), None

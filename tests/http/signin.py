@@ -377,7 +377,7 @@ def test_logout_revokes_only_its_token(check):
 
 
 def test_revoked_token_leaves_the_cache_at_once(check):
-    """With a cache: all loops of the revoking server refuse the token at once."""
+    """With a cache, all loops of the revoking server refuse the token at once."""
     with Cluster("--token-cache", "30", "--loops", "1") as c:
         mine = c.login().json["token"]
         for _ in range(3):

@@ -261,7 +261,7 @@ def test_job_stream_at_another_server_sends_nothing_older(check):
 
 
 def test_list_stream_loses_no_change(check):
-    """Many changes, and a client whose connection is closed repeatedly."""
+    """The client gets many changes although its connection is closed repeatedly."""
     with Jobs() as jobs:
         names = [f"job{i}" for i in range(8)]
         for name in names:

@@ -35,7 +35,8 @@ def kinds(objects):
 
 
 def test_incomplete_job_of_an_earlier_version_is_replaced(check):
-    """One machine creates a job at once; earlier versions did not."""
+    """The server replaces an incomplete job, which earlier versions could leave behind; this
+    version creates a job at once."""
     with Server("--standalone", "jobs") as server:
         where = os.path.join(server.directory, "jobs")
         for job in ("whole", "half"):
@@ -80,7 +81,7 @@ def test_repetition_on_one_machine_creates_nothing(check):
 
 
 def test_killed_server_leaves_whole_jobs_or_none(check):
-    """On one machine each job is whole and started, or not there, whenever the server is killed."""
+    """On one machine, each job is whole and started or absent, whenever the server is killed."""
     pick, promised = random.Random(5), set()
     with Server("--standalone", "jobs") as server:
         where, turns = os.path.join(server.directory, "jobs"), 8

@@ -1,4 +1,4 @@
-"""The web page: which clients get it, its files and their headers."""
+"""The web page: the clients that get it, its files and their headers."""
 import gzip
 import os
 import re
@@ -80,7 +80,7 @@ def test_web_page_can_be_turned_off(check):
 
 
 def forms(check, server, path, headers, text):
-    """One file: compressed, not compressed, known, and without its body."""
+    """Requests one file compressed, uncompressed, with its ETag, and by HEAD."""
     plain = server.request("GET", path, headers=headers)
     packed = server.request("GET", path, headers={**headers, **GZIP})
     what = f"GET {path}"

@@ -86,7 +86,7 @@ class Machine(Server):
         return (self.framework(name) or {}).get("status") or {}
 
     def tasks(self, name):
-        """By role and index."""
+        """The task statuses, by role and index."""
         roles = (self.status(name).get("attemptStatus") or {}).get("taskRoleStatuses") or []
         return {(r["name"], t["index"]): t for r in roles for t in r["taskStatuses"]}
 

@@ -22,7 +22,7 @@ RUNTIME = os.path.abspath(os.environ.get("PAI_RUNTIME", os.path.join(TOP, "build
 
 
 def machine_of(program):
-    """As uname -m; None for others."""
+    """Returns the machine like uname -m, or None for others."""
     with open(program, "rb") as f:
         return {b"\x3e\0": "x86_64", b"\xb7\0": "aarch64"}.get(f.read(20)[18:])
 

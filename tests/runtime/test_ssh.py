@@ -373,7 +373,8 @@ while [ ! -e /tmp/seen ]; do sleep 0.1; done
 
 
 def meet(name, openssh, profile, sshd_user=True, image=True, user=None, theirs=False, ids=65536):
-    """Two tasks of a job in containers, as the template makes them.  theirs: sshd is that of the image."""
+    """Two tasks of a job in containers, as the template creates them. `theirs`: sshd is that of the
+    image."""
     folder = tempfile.mkdtemp(prefix="pai-ssh-")
     passwd = "root:x:0:0:root:/root:/bin/sh\nalice:x:1000:1000::/home/alice:/bin/sh\n" + SSHD_USER * sshd_user
     containers = []
@@ -395,8 +396,9 @@ def meet(name, openssh, profile, sshd_user=True, image=True, user=None, theirs=F
 
 
 def test_ssh_works_between_containers():
-    """Both profiles; images with and without openssh-server and its user; root and not root; and one id only, as in a
-    sandbox: what is about capabilities alone does not show there."""
+    """The cases are both profiles; images with and without openssh-server and its user; root and
+    another user; and a single id, as in a sandbox, where rules about capabilities have no
+    effect."""
     kit = subprocess.run([os.path.join(TOP, "tests/tools/kit"), "openssh-server"], capture_output=True, text=True, check=False)
     if not check("openssh-server is at hand", kit.returncode == 0, kit.stderr):
         return

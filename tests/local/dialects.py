@@ -59,7 +59,7 @@ def test_mxjob_tasks_meet_and_succeed(check):
             check.ok(f"{name}: all met", (met or "alone") in out, (out, err))
 
 
-def test_launcher_jobs_run_or_are_refused_by_name(check):
+def test_launcher_jobs_run_unless_they_have_init_containers(check):
     for number in (1, 2):
         text, port = example(f"launcher/launcher-framework-{number}.yaml"), str(free_port())
         if "initContainers" in text:

@@ -325,7 +325,7 @@ def test_sandbox_files_of_a_job_are_removed(check):
             check.equal(f"{what}: the next one", m.wait("next"), "SUCCEEDED")
 
 
-def test_sandbox_log_is_bounded_and_unchanged(check):
+def test_log_of_a_job_is_bounded_and_unchanged(check):
     """A log has a size limit, and is served unchanged."""
     with Machine() as m:
         m.start("odd", {"main": role(r"printf 'a\000b\033[31m\377\r\nc%s\n' $(printf %0100000d 7)")})

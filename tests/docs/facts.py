@@ -1,4 +1,4 @@
-"""What the documents say, compared with the sources: links, fields of jobs, variables, messages."""
+"""Comparison of the documents with the sources: links, fields of jobs, variables, messages."""
 import glob
 import json
 import os
@@ -18,7 +18,7 @@ def without_blocks(text):
 
 
 def first_column(text):
-    """What stands in backquotes in the first column of tables."""
+    """The texts in backquotes in the first column of tables."""
     cells = re.findall(r"^\| (`[^|]*) \|", without_blocks(text), re.M)
     return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
 
@@ -31,8 +31,8 @@ def anchors(text):
     return {re.sub(r"[^\w\- ]", "", title).replace(" ", "-") for title in plain}
 
 
-def test_links(check):
-    """Every relative link leads to a file, and to a heading of it."""
+def test_links_lead_to_files_and_headings(check):
+    """Every relative link leads to a file, and to a heading in it."""
     for path in sorted(glob.glob(f"{ROOT}/*.md") + glob.glob(f"{ROOT}/docs/*.md")):
         name = os.path.relpath(path, ROOT)
         bad = []
@@ -65,7 +65,7 @@ def fields_of(schema, node, path):
     return {p: all(not q.startswith((f"{p}.", f"{p}[")) for q in found) for p in found}
 
 
-def test_fields(check):
+def test_fields_of_jobs_are_documented(check):
     """JOBS.md has a row and an example of every field of v2 jobs, and no others."""
     schema = json.loads(read("schema/pai-v2.schema.json"))
     fields = fields_of(schema, schema, "")
@@ -83,7 +83,7 @@ def test_fields(check):
                 [p for p in sorted(leaves) if "microsoft" not in p and p.rpartition(".")[2] not in keys | {"LABEL"}], [])
 
 
-def test_variables(check):
+def test_variables_of_jobs_are_documented(check):
     """JOBS.md has the PAI variables of TRANSLATION.md, except those for v1 jobs alone."""
     rows = re.findall(r"^\| `(PAI_[^`]+)` \|.*\| (.*) \|$", read("docs/TRANSLATION.md"), re.M)
     wanted = {name for name, meaning in rows if not meaning.startswith("v1:")}
@@ -102,7 +102,7 @@ def literals():
         read("runtime-assets/k8s-job-exit-spec.yaml").split("\n")
 
 
-def test_messages(check):
+def test_messages_of_the_documents_exist(check):
     """Each message in the first columns of TROUBLESHOOTING.md is in the program."""
     texts = literals()
     for message in first_column(read("docs/TROUBLESHOOTING.md")):
@@ -110,4 +110,5 @@ def test_messages(check):
         check.ok(message, any(pattern.search(t) for t in texts), "is not in the sources")
 
 
-TESTS = [test_links, test_fields, test_variables, test_messages]
+TESTS = [test_links_lead_to_files_and_headings, test_fields_of_jobs_are_documented,
+         test_variables_of_jobs_are_documented, test_messages_of_the_documents_exist]

@@ -89,7 +89,7 @@ def tag_while_it_changes(check, yard, job):
     check.equal("nor a status", framework["status"]["retryPolicyStatus"]["totalRetriedCount"], written[-1])
 
 
-def test_change_jobs(check, cluster):
+def test_jobs_can_be_changed_on_a_real_api_server(check, cluster):
     with RealYard(cluster, *changes.LIMITS) as yard:
         yard.submit(job_v2("told"))
         what_it_says(check, cluster, "told")

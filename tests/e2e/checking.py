@@ -147,7 +147,7 @@ def named_rights(lines):
     return found
 
 
-def each_right_is_named(check, cluster):
+def test_each_right_is_named(check, cluster):
     prepare(cluster)
     roles = roles_of_the_account(cluster)
     rights = units(roles)
@@ -180,7 +180,7 @@ def each_right_is_named(check, cluster):
                 cluster.api("PATCH", path, {"rules": roles[path]}, MERGE)
 
 
-def logins_of_check(check, cluster):
+def test_logins_of_check_are_explained(check, cluster):
     with Looker(cluster) as looker:
         base = list(looker.arguments)
         make_certificates(looker.directory)
@@ -193,4 +193,4 @@ def logins_of_check(check, cluster):
             check.ok(what, len(lines) == 1 and "API server: " in lines[0] and words in lines[0], lines)
 
 
-TESTS = [each_right_is_named, logins_of_check]
+TESTS = [test_each_right_is_named, test_logins_of_check_are_explained]

@@ -16,7 +16,8 @@ sys.path.append(os.path.join(ROOT, "tests/http"))
 
 from harness import SLOW, Server, free_port, wait_until
 
-# Long enough for slow machines.  Tests of the deadline or the janitor set their own values.
+# The limits are long enough for slow machines. Tests of the deadline or the janitor set their own
+# values.
 PATIENT = ("--deadline", "600", "--janitor-age", "3600")
 DEPLOY = os.path.join(ROOT, "k8s/deploy")
 FRAMEWORKS = "/apis/frameworkcontroller.microsoft.com/v1/namespaces/default/frameworks"
@@ -38,7 +39,7 @@ REVIEW = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessRev
 
 
 def end_in_order():
-    """Make SIGTERM raise an exception, so that child processes are stopped."""
+    """Makes SIGTERM raise an exception, so that child processes are stopped."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
 
 
@@ -60,14 +61,14 @@ class Cluster:
         extensions = os.path.join(tools, "apiextensions-apiserver")
         if os.path.exists(extensions):
             self.environment["KIT_EXTENSIONS"] = extensions
-        # In memory, because etcd syncs every write to disk.
+        # etcd is in memory, because it syncs every write to disk.
         if os.access("/dev/shm", os.W_OK):
             self.environment["TMPDIR"] = "/dev/shm"
         self.kubectl_program = os.path.join(tools, "kubectl")
         # Reserve the ports against concurrent tests.
         for name in ("KIT_PORT", "KIT_ETCD_PORT", "KIT_EXTENSIONS_PORT"):
             self.environment.setdefault(name, str(free_port()))
-        # Not a pipe: both servers would inherit it and keep it open.
+        # The output is no pipe: both servers would inherit it and keep it open.
         text = subprocess.run([os.path.join(HERE, "apiserver.sh"), "start"], check=True,
                               stdout=subprocess.PIPE, env=self.environment).stdout.decode()
         self.settings = dict(line.split("=", 1) for line in text.splitlines())
@@ -136,7 +137,7 @@ class Cluster:
         return self.api("DELETE", f"{PATHS[kind]}/{name}")[0]
 
     def dry_run(self, kind, body):
-        """None if the API server accepts the object, else its message."""
+        """Returns None if the API server accepts the object, else its message."""
         status, value = self.api("POST", PATHS[kind] + "?dryRun=All", body)
         return None if status == 201 else f"{status} {value.get('message')}"
 
@@ -146,7 +147,7 @@ class Cluster:
                               capture_output=True, timeout=60 * SLOW, check=False)
 
     def apply(self, *files):
-        """Apply these files of k8s/deploy, for jobs in the namespace `default`."""
+        """Applies these files of k8s/deploy, for jobs in the namespace `default`."""
         for file in files:
             with open(os.path.join(DEPLOY, file), "rb") as f:
                 text = f.read().replace(b"namespace: pai-jobs", b"namespace: default")
@@ -162,7 +163,7 @@ class Cluster:
                                "frameworks.frameworkcontroller.microsoft.com")
 
     def use_account(self, file):
-        """Write a token of the account `rest-lit` to this file, as the kubelet does.  Returns it."""
+        """Writes a token of the account `rest-lit` to this file, as the kubelet does.  Returns it."""
         token = self.api("POST", ACCOUNT + "/token", {
             "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
             "spec": {"expirationSeconds": 86400}})[1]["status"]["token"]
@@ -172,7 +173,7 @@ class Cluster:
         return token
 
     def bind(self, check):
-        """Apply RIGHTS; from now on, servers have the account `rest-lit`.  Wait until the role is
+        """Applies RIGHTS; from now on, servers have the account `rest-lit`.  Waits until the role is
         effective."""
         self.apply(*RIGHTS)
         token = self.use_account(self.user_token)
@@ -181,7 +182,7 @@ class Cluster:
             "POST", path, REVIEW, token=token)[1].get("status", {}).get("allowed")))
 
     def set_rules(self, role, rules):
-        """Set the rules of the Role or ClusterRole at this path; wait until they are effective for
+        """Sets the rules of the Role or ClusterRole at this path; waits until they are effective for
         the user `rest-lit`.  Returns the old rules."""
         before = self.api("GET", role)[1]["rules"]
         self.api("PATCH", role, {"rules": rules}, "application/merge-patch+json")

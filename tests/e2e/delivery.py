@@ -55,7 +55,7 @@ def remedy(check, cluster):
 
 
 # ---- what is looked for ---------------------------------------------------------------------------
-def test_looked_for(check, cluster):
+def test_missing_objects_are_found_and_their_remedies_work(check, cluster):
     """Objects are missing, then created by the project's manifests; and checks without
     permission."""
     with cluster.serve() as server:
@@ -82,7 +82,7 @@ def test_looked_for(check, cluster):
     cluster.delete("Framework", framework_name("look"))
 
 
-def test_manifests_hold_the_files(check, cluster):
+def test_manifests_contain_the_exit_specifications(check, cluster):
     for kind, namespace, name, file in (
             ("runtime", "default", "runtime-exit-spec-configuration", "runtime-exit-spec.yaml"),
             ("job", "rest-lit", "k8s-job-exit-spec-configuration", "k8s-job-exit-spec.yaml")):
@@ -92,7 +92,7 @@ def test_manifests_hold_the_files(check, cluster):
 
 
 # ---- the program -----------------------------------------------------------------------------------
-def test_configmap(check, cluster):
+def test_configmap_of_the_runtime_is_created(check, cluster):
     path = real_program() or program()
     name = configmap_name(path)
     with open(path, "rb") as f:
@@ -136,9 +136,9 @@ def test_configmap(check, cluster):
     cluster.delete("Framework", framework_name("foreign"))
 
 
-def test_configmap_rights(check, cluster):
-    """Without permission to create it, jobs are refused with the reason; with it, the server
-    recovers."""
+def test_configmap_without_rights_blocks_jobs(check, cluster):
+    """Without permission to create the ConfigMap, jobs are refused with the reason; with it, the
+    server recovers."""
     cluster.delete("ConfigMap", configmap_name(real_program() or program()))
     whole = cluster.api("GET", ROLE)[1]["rules"]
     without = [rule for rule in whole if "configmaps" not in rule["resources"]]
@@ -158,7 +158,7 @@ def test_configmap_rights(check, cluster):
     cluster.delete("Framework", framework_name("rights"))
 
 
-def test_api_server_comes_later(check, cluster):
+def test_configmap_is_created_when_the_api_server_starts(check, cluster):
     """The server is started first."""
     cluster.apply(*MANIFESTS)
     cluster.delete("ConfigMap", configmap_name(real_program() or program()))
@@ -176,7 +176,7 @@ def test_api_server_comes_later(check, cluster):
 
 
 # ---- jobs -------------------------------------------------------------------------------------------
-def test_jobs(check, cluster):
+def test_pods_of_corpus_jobs_are_accepted(check, cluster):
     """The API server accepts the pods of examples and some corpus jobs, in both profiles, with both
     ways of delivery."""
     files = job_files("examples/*.json", "examples/*.yaml")
@@ -209,7 +209,8 @@ def pod_of(cluster, job):
 
 
 def run_there(cluster, framework, pod, where, token, marker, user, uid):
-    """The init container, as a process: its command and environment, and files where the kubelet has them."""
+    """Runs the init container as a process: its command and environment, and files at the paths of
+    the kubelet."""
     init = pod["spec"]["initContainers"][0]
     holder = cluster.get("ConfigMap", configmaps_of(pod["spec"])[0])
     for path in ("usr/local/pai/logs", "usr/local/pai-config", "usr/local/pai-bin", "tmp", "dev",
@@ -219,7 +220,7 @@ def run_there(cluster, framework, pod, where, token, marker, user, uid):
     with open(program_file, "wb") as f:
         f.write(base64.b64decode(holder["binaryData"]["pai-runtime"]))
     os.chmod(program_file, 0o555)
-    # Directories of pods are for everybody; they belong to root.
+    # All users may write the directories of pods, which belong to root.
     os.chmod(where, 0o755)
     for path in ("usr/local/pai", "usr/local/pai/logs", "tmp"):
         os.chmod(os.path.join(where, path), 0o777)
@@ -230,8 +231,8 @@ def run_there(cluster, framework, pod, where, token, marker, user, uid):
         with open(os.path.join(account, name), "w", encoding="utf-8") as f:
             f.write(text)
     host, port = re.match(r"https://([^:/]+):(\d+)", cluster.url).groups()
-    # What the author's image sets, under what the pod sets, under what the kubelet and
-    # FrameworkController add.
+    # The environment of the image, overridden by that of the pod, of the kubelet and of
+    # FrameworkController.
     environment = {"KUBECONFIG": "/evil", "HTTPS_PROXY": "http://127.0.0.1:1", "HOME": "/evil", "PATH": "/evil",
                    "INIT_CONFIG": "steps: []", "RUNTIME_CONFIG": f"commands: [{marker}]",
                    "BARRIER_CHECK_TIMEOUT_SEC": "1", "USER_CMD": marker, "KUBERNETES_SERVICE_HOST": "192.0.2.1"}
@@ -243,7 +244,7 @@ def run_there(cluster, framework, pod, where, token, marker, user, uid):
                           stdin=subprocess.DEVNULL, capture_output=True, check=False, user=user)
 
 
-def test_init_from_the_configmap(check, cluster):
+def test_init_container_runs_from_the_configmap(check, cluster):
     """The program from the cluster runs as the init container of a submitted job, with the
     permissions of runtime-account."""
     if not real_program():
@@ -260,7 +261,8 @@ def test_init_from_the_configmap(check, cluster):
         return
     users = [None] if os.getuid() else [0, NOBODY]
     for user in users:
-        # Ports follow from the uid; one may be taken on this machine (253), and then a new pod helps.
+        # The ports follow from the uid. One may be in use on this machine (253); then a new pod
+        # helps.
         for _ in range(5):
             if init_as(check, cluster, framework, pod, answer["status"]["token"], user) != 253:
                 break
@@ -268,7 +270,8 @@ def test_init_from_the_configmap(check, cluster):
 
 
 def init_as(check, cluster, framework, pod, token, user):
-    """As root, and as an image may have it.  The exit status."""
+    """Runs the init container as root, and with the environment that an image may have. Returns the
+    exit status."""
     uid = str(uuid.uuid4())
     task = {"index": 0, "attemptStatus": {"podIP": "127.0.0.1", "podHostIP": "127.0.0.1", "podUID": uid}}
     cluster.api("PATCH", f"{FRAMEWORKS}/{framework['metadata']['name']}", {"status": {"attemptStatus": {
@@ -295,5 +298,7 @@ def init_as(check, cluster, framework, pod, token, user):
         shutil.rmtree(where)
 
 
-TESTS = [test_looked_for, test_manifests_hold_the_files, test_configmap, test_configmap_rights, test_jobs,
-         test_init_from_the_configmap, test_api_server_comes_later]
+TESTS = [test_missing_objects_are_found_and_their_remedies_work, test_manifests_contain_the_exit_specifications,
+         test_configmap_of_the_runtime_is_created, test_configmap_without_rights_blocks_jobs,
+         test_pods_of_corpus_jobs_are_accepted, test_init_container_runs_from_the_configmap,
+         test_configmap_is_created_when_the_api_server_starts]

@@ -27,7 +27,7 @@ CLUSTER_KINDS = {"Namespace", "ClusterRole", "ClusterRoleBinding", "CustomResour
                  "ValidatingAdmissionPolicyBinding"}
 KNOWN = {}
 LOGS = 20  # jobs whose logs are read after their end
-# By kubectl exec, as standalone-cluster/kustomization.yaml says.
+# The command for kubectl exec in standalone-cluster/kustomization.yaml.
 TOKEN = "rest-lit token --user alice --jwt-secret-file /var/run/secrets/rest-lit/jwt/secret"
 
 
@@ -85,7 +85,8 @@ def only(values, kind, name="rest-lit"):
 
 # ---- objects that an old API server does not know ---------------------------------------------
 def violation(schema, value, root, at=""):
-    """Where the value breaks the schema, or None.  The keywords that the schemas here use."""
+    """Returns the position where the value violates the schema, or None. Supports the keywords that
+    the schemas here use."""
     while "$ref" in schema:
         schema = root["definitions"][schema["$ref"].rpartition("/")[2]]
     types = {"object": dict, "array": list, "string": str, "integer": int}
@@ -155,8 +156,8 @@ def make_namespaces(cluster, names):
         cluster.api("POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
 
-def test_deploy_objects(check, cluster):
-    """All kubectls build the same objects; each is accepted; none stands twice."""
+def test_deploy_objects_are_accepted_and_unique(check, cluster):
+    """All kubectls build the same objects; each object is accepted and occurs once."""
     programs = kubectls(cluster)
     make_namespaces(cluster, ("rest-lit", "pai-jobs", "frameworkcontroller", "pai-user-v2", "pai-group", "pai-user-token"))
     for overlay in OVERLAYS:
@@ -179,7 +180,7 @@ def test_deploy_objects(check, cluster):
     dry_run(check, cluster, "options", objects(programs[0], b"\n---\n".join(texts)))
 
 
-def test_deploy_stands_once(check, cluster):
+def test_deploy_files_repeat_no_object_or_image(check, cluster):
     """No object is in two files, and the name of the image is in one."""
     texts, images = [], []
     for folder, _, files in os.walk(DEPLOY):
@@ -196,7 +197,7 @@ def test_deploy_stands_once(check, cluster):
     check.equal("the image of the server", images, [b"rest-lit"])
 
 
-def test_deploy_schemas_refuse(check, cluster):
+def test_deploy_schemas_find_mistakes(check, cluster):
     """The schemas find mistakes."""
     broken = (
         ("options/disruption-budget.yaml", b"maxUnavailable: 1", b"maxUnavailable: few", "alternatives"),
@@ -214,8 +215,9 @@ def test_deploy_schemas_refuse(check, cluster):
 
 
 # ---- hardening --------------------------------------------------------------------------------
-def test_deploy_is_hardened(check, cluster):
-    """What the level restricted of Pod Security asks for, and more for the server."""
+def test_deploy_pods_are_hardened(check, cluster):
+    """The pods satisfy the level `restricted` of Pod Security; the server has further
+    restrictions."""
     for overlay in OVERLAYS:
         values = built(cluster.kubectl_program, overlay)
         spaces = {v["metadata"]["name"]: v["metadata"]["labels"] for v in values if v["kind"] == "Namespace"}
@@ -255,7 +257,8 @@ def install(check, cluster, overlay):
 
 
 def uninstall(cluster, values):
-    """All but the namespaces, which this cluster cannot empty, and Frameworks."""
+    """Removes all objects except the definition of Frameworks and the namespaces, which this cluster
+    cannot empty."""
     for value in values:
         path = resource_path(cluster, value)
         if path and value["kind"] not in ("Namespace", "CustomResourceDefinition"):
@@ -295,7 +298,7 @@ def check_rights(check, cluster, account, values, jobs):
 
 
 def does_its_jobs(check, cluster, what, server, jobs, headers):
-    """What users do, with nothing but the rights of the account."""
+    """The requests of users work with the rights of the account alone."""
     frameworks = f"/apis/frameworkcontroller.microsoft.com/v1/namespaces/{jobs}/frameworks"
     name = framework_name("deployed")
     path = "/api/v2/jobs/alice~deployed"
@@ -328,12 +331,13 @@ def does_its_jobs(check, cluster, what, server, jobs, headers):
 def logs_outlive_their_pods(check, cluster, what, server, jobs, headers):
     """Pods get an address that needs no resolver, since those in the network of their node have none
     for Services, and a certificate; they upload by the real pai-runtime with a token of their own."""
-    # That of the server before is replaced.
+    # The certificate of the former server is replaced.
     certificate = ssl.get_server_certificate((server.output_address, 9188))
     check.ok(f"{what}: the certificate for uploads is there", wait_until(lambda: cluster.api(
         "GET", f"/api/v1/namespaces/{jobs}/configmaps/rest-lit-output-ca")[1].get("data", {}).get(
             "ca.crt", "").strip() == certificate.strip()), server.log()[-2000:])
-    # Of names that no overlay before had: this cluster does not collect what jobs own.
+    # Each overlay has jobs with other names, because this cluster does not collect the objects of
+    # jobs.
     with Stage(cluster, server, jobs, {"Content-Type": "application/json", **headers}) as stage:
         def one(i):
             value = json.loads(job_v2(f"{what}-{i}"))
@@ -353,7 +357,7 @@ def logs_outlive_their_pods(check, cluster, what, server, jobs, headers):
 
 
 def picks_a_ready_pod(check, cluster):
-    """The command of QUICKSTART.md and of the overlay, while an older pod is ending."""
+    """Tests the command of QUICKSTART.md and of the overlay while an older pod is ending."""
     pods, commands = "/api/v1/namespaces/rest-lit/pods", set()
     for file in ("docs/QUICKSTART.md", "k8s/deploy/standalone-cluster/kustomization.yaml"):
         with open(os.path.join(ROOT, file), encoding="utf-8") as f:
@@ -382,7 +386,8 @@ def picks_a_ready_pod(check, cluster):
 
 
 def revokes(check, cluster, what, server, headers):
-    """As shipped, a logout revokes the token; a second kubectl apply -k keeps that."""
+    """With the shipped files, a logout revokes the token; a second kubectl apply -k preserves the
+    list."""
     check.equal(f"{what}: the token is good", server.request("GET", "/api/v2/tokens/check", headers=headers).status, 200)
     check.equal(f"{what}: logout", server.request("DELETE", "/api/v2/authn/basic/logout", headers=headers).status, 200)
     before = server.request("GET", "/api/v2/tokens/check", headers=headers).status
@@ -449,18 +454,19 @@ def can_run(what):
     return not reason
 
 
-def test_deploy_standalone_cluster(check, cluster):
+def test_deploy_of_a_standalone_cluster_works(check, cluster):
     if can_run("standalone-cluster"):
         run_overlay(check, cluster, "standalone-cluster", "pai-jobs", {"rest-lit-jwt": {"secret": SECRET}}, None)
 
 
-def test_deploy_try_out(check, cluster):
+def test_deploy_of_the_try_out_works(check, cluster):
     if can_run("try-out"):
         run_overlay(check, cluster, "try-out", "pai-jobs", {}, None)
 
 
-def test_deploy_beside_openpai(check, cluster):
-    """Beside the objects that OpenPAI has: users, groups, tokens, and what pods reference."""
+def test_deploy_beside_openpai_works(check, cluster):
+    """The overlay works beside the objects of OpenPAI: users, groups, tokens, and objects that pods
+    reference."""
     if not can_run("beside-openpai"):
         return
     make_namespaces(cluster, ("pai-user-v2", "pai-group", "pai-user-token"))

@@ -1,5 +1,5 @@
-"""A server as it runs in the pod of its Deployment: with its arguments, its files in their places, its
-user, and a read-only root."""
+"""A server with the environment of its Deployment's pod: its arguments, its files at their paths,
+its user, and a read-only root."""
 import os
 import shutil
 import subprocess
@@ -34,7 +34,8 @@ exec setpriv --reuid "$user" --regid "$user" --clear-groups --no-new-privs --bou
 
 
 def service_variables(cluster, services):
-    """What the kubelet sets for these Services in the containers of their namespace."""
+    """The variables that the kubelet sets for these Services in the containers of their
+    namespace."""
     found = {}
     for name in services:
         spec = cluster.api("GET", f"{SERVICES}/{name}")[1]["spec"]

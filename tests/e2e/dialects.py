@@ -24,7 +24,7 @@ spec:
 """
 
 
-def test_other_dialects_are_taken(check, cluster):
+def test_dialects_of_all_kinds_are_accepted(check, cluster):
     for profile in ("plain", "openpai"):
         options = ["--profile", profile, "--facts", FACTS]
         with cluster.serve("--dialects", "mxjob,launcher", *options) as server:
@@ -35,7 +35,7 @@ def test_other_dialects_are_taken(check, cluster):
             check.ok(f"{profile}: pods were looked at", jobs.templates >= 6 or profile == "openpai", jobs.templates)
 
 
-def test_other_dialects_pods_are_checked(check, cluster):
+def test_dialects_have_their_pods_checked(check, cluster):
     with cluster.serve("--dialects", "launcher") as server:
         reply = server.submit(ABOVE)
         check.equal("refused by the API server", (reply.status, reply.code), (400, "InvalidProtocolError"))
@@ -46,8 +46,9 @@ def test_other_dialects_pods_are_checked(check, cluster):
         check.equal("as a dry run too", server.submit(ABOVE, path="/api/v2/jobs?dryRun=server").status, 400)
 
 
-def test_hostile_pods_that_are_accepted(check, cluster):
-    """What is left of hostile pods, and a pod with all that is kept: the API server takes each."""
+def test_dialects_of_hostile_pods_yield_valid_pods(check, cluster):
+    """The API server accepts the pods of hostile jobs after the removal of fields, and a pod with
+    all permitted fields."""
     with open("tests/hostile/expect-pods.tsv", encoding="utf-8") as f:
         rows = [line.split("\t") for line in f if not line.startswith("#")]
     names = sorted({row[0] for row in rows if row[1] == "202"})

@@ -20,7 +20,7 @@ def try_job(server, body, how="server", path="/api/v2/jobs", kind="text/yaml"):
     return server.submit(body, {"Content-Type": kind}, f"{path}?dryRun={how}")
 
 
-def test_dry_run_of_all_examples(check, cluster):
+def test_dry_run_of_examples_equals_translate(check, cluster):
     """Every example and a part of the corpus: the result equals `rest-lit translate`, and no object
     remains."""
     files = job_files("examples/*.json", "examples/*.yaml") + \
@@ -47,7 +47,7 @@ def test_dry_run_of_all_examples(check, cluster):
     check.equal("nothing is there", everything(cluster), before)
 
 
-def test_dry_run_list_is_taken_by_kubectl(check, cluster):
+def test_dry_run_list_is_accepted_by_kubectl(check, cluster):
     with cluster.serve("--priority-class") as server:
         body = json.dumps({**json.loads(job_v2_secret("list", MARKER)), "contributor": "x"})
         reply = try_job(server, body)
@@ -58,7 +58,7 @@ def test_dry_run_list_is_taken_by_kubectl(check, cluster):
             check.ok("kubectl create takes the List", result.returncode == 0, result.stderr.decode())
 
 
-def test_dry_run_meets_what_is_there(check, cluster):
+def test_dry_run_reports_existing_objects(check, cluster):
     name = framework_name("met")
     with cluster.serve("--priority-class") as server:
         check.equal("submitted", server.submit(job_v2_secret("met", MARKER)).status, 202)
@@ -76,7 +76,7 @@ def test_dry_run_meets_what_is_there(check, cluster):
         cluster.delete("PriorityClass", name + "-priority")
 
 
-def test_dry_run_refused(check, cluster):
+def test_dry_run_refuses_as_a_submission_does(check, cluster):
     """Refusals by RBAC, quota and validation are the same as for a submission; no object
     remains."""
     before = everything(cluster)

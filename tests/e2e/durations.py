@@ -18,8 +18,9 @@ def runs(cluster, job, since):
         "attemptStatus": {"id": 1, "startTime": rfc3339(time.time()), "runTime": rfc3339(time.time())}}}, MERGE)[0]
 
 
-def test_limits(check, cluster):
-    """Of two servers at least one stops a job at its limit, once; a job below its limit runs on."""
+def test_time_limits_stop_each_job_once(check, cluster):
+    """At least one of two servers stops a job at its limit, once; a job below its limit
+    continues."""
     with cluster.serve("--max-duration", "86400") as one, cluster.serve() as two:
         for job, server, seconds in (("over", one, 60), ("below", one, 3600), ("by-default", one, None), ("without", two, None)):
             check.equal(f"{job}: is taken", server.submit(job_v2(job, extras={"maxDurationSec": seconds} if seconds else {})).status, 202)

@@ -69,8 +69,8 @@ def orphans(cluster, job):
 
 
 # ---- permissions ------------------------------------------------------------------------
-def test_no_rights(check, cluster):
-    """Without any role: the message contains the missing permission."""
+def test_submission_without_rights_names_the_right(check, cluster):
+    """Without any role, the message contains the missing permission."""
     with cluster.serve() as server:
         reply = server.submit(job_v2("no-rights"))
         check.equal("no rights: refused", reply.status, 500)
@@ -89,7 +89,7 @@ def bind(check, cluster):
                     cluster.api("GET", path, token=token)[0], 403)
 
 
-def test_missing_verb(check, cluster):
+def test_submission_without_a_verb_names_it_and_cleans_up(check, cluster):
     """A role without one of its verbs: the message names it, and the cleanup works."""
     whole = cluster.api("GET", ROLE)[1]["rules"]
     with cluster.serve() as server:
@@ -121,7 +121,7 @@ def test_missing_verb(check, cluster):
         remove(cluster, "whole")
 
 
-def test_left_over(check, cluster):
+def test_submission_replaces_objects_of_an_older_job(check, cluster):
     """Objects of an older job with the same name: a PriorityClass, which has no owner, is replaced;
     for a Secret, the submission waits for the garbage collector."""
     name = framework_name("left-over")
@@ -160,8 +160,8 @@ def read64(path):
         return base64.b64encode(f.read()).decode()
 
 
-def test_kubeconfig(check, cluster):
-    """All authentication methods of a kubeconfig."""
+def test_kubeconfig_logins_are_all_accepted(check, cluster):
+    """All authentication methods of a kubeconfig work."""
     with Server("--kubeconfig", cluster.kubeconfig, *PATIENT) as server:
         submit_one(check, cluster, "kubeconfig, token file", server)
     with Server("--kubeconfig", cluster.kubeconfig, "--context", "kit-cert", *PATIENT) as server:
@@ -183,9 +183,9 @@ def test_kubeconfig(check, cluster):
             submit_one(check, cluster, f"kubeconfig, {what}", server)
 
 
-def test_in_cluster(check, cluster):
-    """In a pod: service account, token by TokenRequest, address from the environment.  The files
-    have their paths of a pod, in a separate mount namespace."""
+def test_in_cluster_login_uses_the_service_account(check, cluster):
+    """The server uses the service account of its pod: a token by TokenRequest, and the address from
+    the environment. The files have their paths of a pod, in a separate mount namespace."""
     status, token = cluster.api("POST", "/api/v1/namespaces/rest-lit/serviceaccounts/rest-lit/token", {
         "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
         "spec": {"expirationSeconds": 3600}})
@@ -216,7 +216,7 @@ def test_in_cluster(check, cluster):
         submit_one(check, cluster, "service account", server)
 
 
-def test_wrong_logins(check, cluster):
+def test_wrong_logins_are_reported(check, cluster):
     """Errors are reported, and no job is accepted."""
     other = os.path.join(cluster.directory, "other-ca.crt")
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
@@ -237,7 +237,7 @@ def test_wrong_logins(check, cluster):
             check.equal(f"{what}: nothing is left", objects_of(cluster, "wrong-login"), [])
 
 
-def test_environment(check, cluster):
+def test_environment_writes_no_keys_and_sets_no_proxy(check, cluster):
     """Environment variables of libcurl and its TLS library that write keys or use a proxy."""
     keys = os.path.join(cluster.directory, "keys.log")
     with cluster.serve(environment={
@@ -248,7 +248,7 @@ def test_environment(check, cluster):
 
 
 # ---- faults -----------------------------------------------------------------------------
-def test_down(check, cluster):
+def test_stopped_api_server_leaves_no_objects(check, cluster):
     # Objects of submissions that the deadline ended are removed soon.
     with cluster.serve("--deadline", "4", "--janitor-age", "14",
                        "--janitor-interval", "1") as server:
@@ -300,7 +300,7 @@ def submit_many(server, jobs):
     return replies, threads
 
 
-def test_killed_amidst(check, cluster):
+def test_killed_api_server_keeps_the_contract(check, cluster):
     """The API server is killed during submissions and restarted."""
     jobs = [f"amidst-{i}" for i in range(40)]
     with cluster.serve() as server:
@@ -318,7 +318,7 @@ def test_killed_amidst(check, cluster):
             remove(cluster, job)
 
 
-def test_frozen(check, cluster):
+def test_frozen_api_server_keeps_the_contract(check, cluster):
     """The API server is suspended during requests and resumed later."""
     jobs = [f"frozen-{i}" for i in range(20)]
     with cluster.serve("--deadline", "4") as server:
@@ -340,7 +340,7 @@ def test_frozen(check, cluster):
             remove(cluster, job)
 
 
-def test_server_killed(check, cluster):
+def test_killed_server_starts_no_incomplete_job(check, cluster):
     """rest-lit is killed during submissions: no started job lacks Secrets."""
     jobs = [f"suicide-{i}" for i in range(40)]
     server = cluster.serve()
@@ -365,7 +365,7 @@ def test_server_killed(check, cluster):
         remove(cluster, job)
 
 
-def test_kubectl(check, cluster):
+def test_kubectl_creates_the_output_of_translate(check, cluster):
     """`rest-lit translate FILE | kubectl create -f -`"""
     for example in ("examples/tfDemo.json", "examples/distributed.yaml"):
         translated = run("translate", "--user", "alice", "--facts",
@@ -383,22 +383,30 @@ def main():
     check = Checks()
     cluster = Cluster(tools())
 
-    def plain(check, cluster):
+    def test_corpus_jobs_yield_valid_objects_in_plain(check, cluster):
         submit_all(check, cluster, "plain", [])
 
-    def openpai(check, cluster):
+    def test_corpus_jobs_yield_valid_objects_in_openpai(check, cluster):
         submit_all(check, cluster, "openpai", ["--priority-class"])
 
-    def configmap(check, cluster):
+    def test_corpus_jobs_yield_valid_configmaps(check, cluster):
         submit_with_configmap(check, cluster)
 
-    tests = [plain, openpai, configmap, test_missing_verb, test_left_over, test_kubeconfig, test_in_cluster, test_wrong_logins,
-             change_jobs.test_change_jobs,
-             test_environment, test_kubectl, *delivery.TESTS, *tests_of(dialects), *people.TESTS, *checking.TESTS, *tests_of(janitor), *interrupted.SHORT, *tests_of(durations), *tests_of(pulls), *tests_of(webhook), *tests_of(dryrun), *logs.TESTS, *ended.TESTS, *tests_of(manifests), *tests_of(states), *tests_of(size), *tests_of(overlays), test_down, test_killed_amidst, test_frozen,
-             test_server_killed]
+    tests = [test_corpus_jobs_yield_valid_objects_in_plain, test_corpus_jobs_yield_valid_objects_in_openpai,
+             test_corpus_jobs_yield_valid_configmaps, test_submission_without_a_verb_names_it_and_cleans_up,
+             test_submission_replaces_objects_of_an_older_job, test_kubeconfig_logins_are_all_accepted,
+             test_in_cluster_login_uses_the_service_account, test_wrong_logins_are_reported,
+             change_jobs.test_jobs_can_be_changed_on_a_real_api_server,
+             test_environment_writes_no_keys_and_sets_no_proxy, test_kubectl_creates_the_output_of_translate,
+             *delivery.TESTS, *tests_of(dialects), *people.TESTS, *checking.TESTS, *tests_of(janitor),
+             *interrupted.SHORT, *tests_of(durations), *tests_of(pulls), *tests_of(webhook), *tests_of(dryrun),
+             *logs.TESTS, *ended.TESTS, *tests_of(manifests), *tests_of(states), *tests_of(size), *tests_of(overlays),
+             test_stopped_api_server_leaves_no_objects, test_killed_api_server_keeps_the_contract,
+             test_frozen_api_server_keeps_the_contract, test_killed_server_starts_no_incomplete_job]
 
-    # Before the account gets more rights than those of an overlay.
-    before, tests = choose([test_no_rights, *tests_of(deploy)], wanted), choose(tests, wanted)
+    # These tests need an account with the rights of an overlay only.
+    before = choose([test_submission_without_rights_names_the_right, *tests_of(deploy)], wanted)
+    tests = choose(tests, wanted)
     try:
         if not before + tests:
             sys.exit("there is no such test")

@@ -134,7 +134,7 @@ class Job(threading.Thread):
     def run(self):
         try:
             self.drive()
-        except Exception as e:  # the test says so
+        except Exception as e:  # The test reports the exception.
             self.failure = repr(e)
 
     def started(self):
@@ -219,7 +219,7 @@ class Stage:
         return self.jobs[-1]
 
     def submit(self, check, text):
-        """Submit over HTTP, run the job, and wait until the server knows its end."""
+        """Submits over HTTP, runs the job, and waits until the server knows its end."""
         name = json.loads(text)["name"]
         job = self.expect(name)
         check.equal(f"{name}: submitted", self.server.submit(text, self.headers).status, 202)
@@ -246,7 +246,7 @@ class Stage:
 
 
 class Place(Stage):
-    """With a server of its own."""
+    """A stage with its own server."""
 
     def __init__(self, cluster, *arguments, url=None, port=None, kind=Server, **more):
         super().__init__(cluster)
@@ -271,7 +271,7 @@ def hello_text(i):
         return f.read().replace("name: hello-world", f"name: hello-{i}")
 
 
-def a_hello_is_always_heard(check, cluster):
+def test_output_of_hello_world_is_always_shown(check, cluster):
     """rest-lit submit --wait --logs examples/hello-world.yaml"""
     with Place(cluster) as p:
         heard = 0
@@ -289,7 +289,7 @@ def a_hello_is_always_heard(check, cluster):
         check.equal("each time", heard, HELLOS)
 
 
-def thirty_roles(check, cluster):
+def test_output_of_thirty_roles_is_kept(check, cluster):
     with Place(cluster) as p:
         value = json.loads(job_v2("thirty"))
         worker = value["taskRoles"].pop("worker")
@@ -302,7 +302,7 @@ def thirty_roles(check, cluster):
                         [(200, f"{word} {i}\n".encode()) for i in range(30)])
 
 
-def a_failed_job(check, cluster):
+def test_output_of_a_failed_task_is_kept(check, cluster):
     """The output of a failed task is available, up to 1 MiB, with separate streams."""
     with Place(cluster) as p:
         value = json.loads(job_v2("fails"))
@@ -321,7 +321,7 @@ def a_failed_job(check, cluster):
         check.ok("kept compressed", kept and len(base64.b64decode(kept["binaryData"]["output.gz"])) < 512 << 10, str(kept)[:999])
 
 
-def over_https(check, cluster):
+def test_output_is_uploaded_over_https(check, cluster):
     """Pods read the certificate authority from a ConfigMap that the server creates."""
     with tempfile.TemporaryDirectory() as folder:
         make_authorities(folder)
@@ -342,8 +342,8 @@ def over_https(check, cluster):
             check.equal("read", p.portal("secure", "worker", "stdout"), (200, b"over https\n"))
 
 
-def tokens_of_the_cluster(check, cluster):
-    """Results of the API server's TokenReviews."""
+def test_output_needs_a_valid_token_of_the_cluster(check, cluster):
+    """Tokens are accepted or refused by the results of the API server's TokenReviews."""
     with Place(cluster) as p:
         job = p.expect("tokens")
         value = json.loads(job_v2("tokens"))
@@ -379,4 +379,6 @@ def tokens_of_the_cluster(check, cluster):
         job.join(PATIENCE * SLOW)
 
 
-TESTS = [a_hello_is_always_heard, thirty_roles, a_failed_job, over_https, tokens_of_the_cluster]
+TESTS = [test_output_of_hello_world_is_always_shown, test_output_of_thirty_roles_is_kept,
+         test_output_of_a_failed_task_is_kept, test_output_is_uploaded_over_https,
+         test_output_needs_a_valid_token_of_the_cluster]

@@ -16,7 +16,7 @@ from harness import SLOW, Closing, Threads
 
 KINDS = {"frameworks": "Framework", "secrets": "Secret", "configmaps": "ConfigMap", "priorityclasses": "PriorityClass"}
 PATH = re.compile(r"/(frameworks|secrets|configmaps|priorityclasses)(?:/([^/?]+))?(?:\?|$)")
-# Of one connection only, or made anew by the proxy.
+# These headers concern one connection only, or the proxy creates them.
 HOP = ("connection", "keep-alive", "transfer-encoding", "content-length", "host", "date", "server")
 WHOLE = 1 << 30
 
@@ -80,7 +80,7 @@ class Proxy(Closing):
             return found[0].what if found else {}
 
     def cut_watches(self):
-        """Close all watches immediately."""
+        """Closes all watches immediately."""
         with self.lock:
             watches, self.watches = self.watches, set()
         for watch in watches:
@@ -152,7 +152,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def hang(self):
-        """Wait until the client disconnects."""
+        """Waits until the client disconnects."""
         self.connection.settimeout(1)
         while not self.front.over.is_set():
             try:
@@ -178,7 +178,7 @@ class _Handler(BaseHTTPRequestHandler):
         return ("WATCH" if "watch=true" in self.path else self.command, KINDS[found[1]], name)
 
     def watch(self):
-        """Forward data until either side closes the connection."""
+        """Forwards data until either side closes the connection."""
         reply = self.ask(b"")
         self.send_response(reply.status)
         self.send_header("Connection", "close")

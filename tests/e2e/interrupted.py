@@ -44,8 +44,8 @@ STEPS = [
     ("DELETE", FRAMEWORK, 0, UNDOING),
     ("DELETE", PRIORITY, 0, UNDOING),
 ]
-# A second server is interrupted while it takes the submission over that the first one had made up to
-# its start; a third one goes on.
+# A second server is interrupted while it takes over the submission that the first one had prepared
+# up to its start; a third one continues.
 AGAIN = [
     ("GET", FRAMEWORK, 0, ["interrupted"]),
     ("DELETE", FRAMEWORK, 0, ["interrupted"]),
@@ -100,7 +100,8 @@ class Frameworks:
 
 
 def stop(pid):
-    """Returns when all threads have stopped: until one of them has seen the signal, the others go on."""
+    """Returns when all threads have stopped: until one of them has seen the signal, the others
+    continue."""
     def states():
         for thread in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{thread}/stat", encoding="ascii") as f:
@@ -198,7 +199,7 @@ class Row:
         os.kill(server.process.pid, signal.SIGCONT)
         thread.join()
         first = self.first
-        # It answers with the result of the other one, or why it gave up before that.
+        # The response has the result of the other server, or the reason for the end before that.
         refused = (400, 503) if self.step[3] == UNDOING else (503,)
         replayed = None if self.step[0] == "PATCH" and self.mode == "before" else "true"
         check.ok(f"{self.what}: the first answer", first and (
@@ -225,7 +226,7 @@ def other_templates(directory):
 
 
 def run_batch(check, cluster, rows, one):
-    """Rows that run at the same time; then all that exists is theirs."""
+    """Runs rows concurrently; afterwards, all existing objects belong to them."""
     def guarded(row):
         try:
             one(row)
@@ -255,7 +256,7 @@ def run_rows(check, cluster, rows):
         others = sum(run_batch(check, cluster, rows[i:i + AT_ONCE], one) for i in range(0, len(rows), AT_ONCE))
         check.ok("no secret in the log", not any("Marker-of-a-secret" in s.settled_log() for s in (same, newer)))
     took = sorted(row.took for row in rows)
-    # One may be slow because the machine was.
+    # A slow machine may delay a few of them.
     check.ok("without a long wait", took[len(took) * 9 // 10] <= WAIT * SLOW, took)
     print(f"     {len(rows)} interrupted: the repetition took {took[len(took) // 2]:.1f} s, at most {took[-1]:.1f} s; "
           f"{others} jobs have other templates", flush=True)
@@ -267,23 +268,23 @@ def rows_of(steps, modes, n, stop=False):
     return [Row(i, *pairs[i % len(pairs)], stop) for i in range(n)]
 
 
-def test_killed_at_each_request(check, cluster):
+def test_server_killed_at_each_request_is_replaced(check, cluster):
     run_rows(check, cluster, rows_of(STEPS + AGAIN, MODES, 200 if SLOW == 1 else 57))
 
 
-def test_stopped_at_each_request(check, cluster):
+def test_server_stopped_at_each_request_is_replaced(check, cluster):
     run_rows(check, cluster, rows_of(STEPS, MODES[1:], 2 * len(STEPS), True))
 
 
-def test_interrupted(check, cluster):
-    """A few of the above."""
+def test_server_interrupted_at_some_requests_is_replaced(check, cluster):
+    """A sample of the rows of the two tests above."""
     some = [STEPS[i] for i in (0, 3, 6, 9, 12)] + AGAIN[1:2]
     run_rows(check, cluster, [Row(i, step, MODES[i % 3]) for i, step in enumerate(some)] + [
         Row(i, STEPS[i], MODES[1 + i % 2], True) for i in (2, 4, 6, 9)])
 
 
-def test_in_progress(check, cluster):
-    """409 is for a request in progress in the same process."""
+def test_request_in_progress_is_409(check, cluster):
+    """409 is the response while a request is in progress in the same process."""
     arrived, go = threading.Event(), threading.Event()
     text, first = job_text("in-progress"), []
     with Proxy(cluster) as proxy, serve(cluster, url=proxy.url) as server:
@@ -302,7 +303,7 @@ def test_in_progress(check, cluster):
     remove_all(cluster)
 
 
-def test_submit_of_a_killed_server(check, cluster):
+def test_submit_command_survives_a_killed_server(check, cluster):
     """`rest-lit submit` ends with its job although the server is killed before it starts the job."""
     arrived = threading.Event()
     with Proxy(cluster) as proxy, serve(cluster, url=proxy.url) as server, Collector(cluster, 0.5):
@@ -324,5 +325,6 @@ def test_submit_of_a_killed_server(check, cluster):
     remove_all(cluster)
 
 
-SHORT = [test_interrupted, test_in_progress, test_submit_of_a_killed_server]
-TESTS = [test_killed_at_each_request, test_stopped_at_each_request]
+SHORT = [test_server_interrupted_at_some_requests_is_replaced, test_request_in_progress_is_409,
+         test_submit_command_survives_a_killed_server]
+TESTS = [test_server_killed_at_each_request_is_replaced, test_server_stopped_at_each_request_is_replaced]

@@ -73,7 +73,7 @@ def removed(*servers):
     return tuple(sum(line[key] for line in lines) for key in ("frameworks", "priority_classes"))
 
 
-def test_left_behind(check, cluster):
+def test_janitor_removes_each_left_object_once(check, cluster):
     """Two concurrent servers remove each left-over object once and no other objects."""
     gone = [half_made(f"left-{i}") for i in range(25)]
     gone_classes = [priority_class(f"class-{i}") for i in range(5)]
@@ -120,7 +120,7 @@ def test_left_behind(check, cluster):
     cluster.delete("PriorityClass", name + "-priority")
 
 
-def test_janitor_without_rights(check, cluster):
+def test_janitor_without_rights_is_logged_once(check, cluster):
     """A missing verb is logged once; jobs are accepted; the log reports when the verb is
     granted."""
     whole = cluster.api("GET", ROLE)[1]["rules"]

@@ -159,7 +159,7 @@ class Jobs:
         self.check.equal(f"{name} is owned by the Framework", owners, [wanted])
 
     def pods(self, name, framework):
-        """Check that the API server accepts the pods as FrameworkController creates them."""
+        """Checks that the API server accepts the pods as FrameworkController creates them."""
         for role in framework["spec"]["taskRoles"]:
             text = json.dumps(role["task"]["pod"], sort_keys=True)
             for word, value in FC_WORDS.items():

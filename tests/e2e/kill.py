@@ -99,7 +99,7 @@ class Storm:
         return status
 
     def persist(self, rng, name):
-        """Submit a job until the client has a response or gives up."""
+        """Submits a job until the client has a response or gives up."""
         for again in range(4):
             status = self.once(name)
             way = rng.random()
@@ -162,7 +162,7 @@ class Storm:
 
 
 def judge(check, storm, seen):
-    """Check the contract for every job name."""
+    """Checks the contract for every job name."""
     for name, outcomes in storm.outcomes.items():
         wrong = broken_promise(seen.of(name), name, outcomes, storm.shapes[name])
         check.ok(f"{name} {outcomes}", wrong is None, wrong or "")
@@ -220,9 +220,9 @@ def main():
     check = Checks()
     cluster = Cluster(tools())
     try:
-        def test_storm(check):
+        def test_storm_of_kills_keeps_the_contract(check):
             storm_and_janitor(check, cluster, options)
-        check.run(cluster.bind, test_storm)
+        check.run(cluster.bind, test_storm_of_kills_keeps_the_contract)
     finally:
         cluster.close()
     check.finish()

@@ -41,7 +41,7 @@ class Log:
         return at + 1
 
     def wait(self, at):
-        """Wait for more data than that, for a limited time: (data, complete)."""
+        """Waits for more data than that, for a limited time: (data, complete)."""
         with self.changed:
             if len(self.data) == at and not self.over:
                 self.changed.wait(0.1)
@@ -75,7 +75,7 @@ class Kubelet:
                                                 "metadata": {"name": node}, "status": status})
 
     def pod(self, name, labels=None, owners=None, containers=("app",), init=("init",)):
-        """Create a running pod on this node; returns its uid."""
+        """Creates a running pod on this node; returns its uid."""
         def of(names):
             return [{"name": n, "image": "x"} for n in names]
         code, value = self.cluster.api("POST", PODS, {
@@ -127,11 +127,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(text)
 
     def left(self):
-        """Wait until all clients have disconnected."""
+        """Waits until all clients have disconnected."""
         return bool(select.select([self.connection], [], [], 0)[0])
 
     def give(self, log, query):
-        """Like a kubelet, send no head before the first byte or the end."""
+        """A kubelet sends no head before the first byte or the end."""
         self.connection.settimeout(4 * PATIENCE * SLOW)
         at = log.start(int(query["tailLines"])) if "tailLines" in query else 0
         follow = query.get("follow") == "true"

@@ -51,7 +51,7 @@ class Worker(threading.Thread):
 
 # ---- submissions ------------------------------------------------------------------------
 WORKERS = 16
-# Objects of a job beside its Framework, with --max-env-inline ENV_INLINE.
+# The objects of a job beside its Framework, with --max-env-inline ENV_INLINE.
 ENV_INLINE = 2048
 SHAPES = {"bare": set(), "secrets": {"Secret-configcred"},
           "wide": {"Secret-configcred", "Secret-regcred", "ConfigMap-env"}}
@@ -150,7 +150,7 @@ class Follower(Worker):
         return connection, connection.getresponse()
 
     def open(self):
-        """One try at each server, as of a submission."""
+        """Tries each server once, like a submission."""
         said = []
         for _ in self.addresses.ports:
             try:
@@ -254,8 +254,8 @@ class EventFollower(Follower):
 
 
 class ListFollower(EventFollower):
-    """A job that was told with an id is not told again without a change.  The older version may: its
-    streams do not skip what another server, which was ahead, has told."""
+    """The stream does not repeat a job with an id without a change. The older version may: its
+    streams do not skip events that another server, which was ahead, has sent."""
 
     def older_than(self, number):
         return number <= self.id

@@ -39,13 +39,13 @@ class Place:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def make_pod(self):
-        """As FrameworkController makes it."""
+        """Creates the pod as FrameworkController does."""
         return self.kubelet.pod(POD, {"FC_FRAMEWORK_NAME": NAME, "FC_TASKROLE_NAME": "worker", "FC_TASK_INDEX": "0"},
                                 [{"apiVersion": "v1", "kind": "ConfigMap", "name": f"{NAME}-attempt", "uid": "c-1",
                                   "controller": True, "blockOwnerDeletion": True}])
 
     def runs(self, uid, retry=0, pod=POD):
-        """Write a status with this pod of the task."""
+        """Writes a status with this pod of the task."""
         return self.cluster.api("PATCH", f"{FRAMEWORKS}/{NAME}", {"status": {
             "state": "AttemptRunning", "attemptStatus": {"id": 0, "configMapName": f"{NAME}-attempt", "taskRoleStatuses": [
                 {"name": "worker", "taskStatuses": [{"index": 0, "state": "AttemptRunning", "attemptStatus": {
@@ -91,7 +91,7 @@ def is_gone(check, what, status_and_body):
     check.ok(f"{what}: says why", b"NoTaskLogError" in status_and_body[1], status_and_body)
 
 
-def logs_as_a_portal(check, cluster):
+def test_logs_are_read_as_by_a_portal(check, cluster):
     with Place(cluster) as p:
         uid = start(check, p)
         link = p.link()
@@ -140,7 +140,7 @@ def made_again(check, p, link):
     check.equal("the attempt before", p.ask().status, 404)
 
 
-def logs_followed(check, cluster):
+def test_logs_can_be_followed(check, cluster):
     with Place(cluster) as p:
         start(check, p)
         p.log.data, p.log.over = b"", False
@@ -158,7 +158,7 @@ def logs_followed(check, cluster):
         check.equal("follow to its end", r.read(), b"the last\n")
 
 
-def logs_read_slowly(check, cluster):
+def test_logs_that_are_read_slowly_wait_in_the_kubelet(check, cluster):
     with Place(cluster) as p:
         start(check, p)
         p.read(p.link())
@@ -191,7 +191,7 @@ def waits_for_its_reader(log):
     return 0 < seen == log.sent < len(log.data)
 
 
-def logs_without_a_kubelet(check, cluster):
+def test_logs_without_a_kubelet_are_500(check, cluster):
     with Place(cluster) as p:
         start(check, p)
         link = p.link()
@@ -201,7 +201,7 @@ def logs_without_a_kubelet(check, cluster):
         check.ok("no kubelet", code == 500 and b"kubelet" in body and b"UnknownError" in body, (code, body))
 
 
-def events_of_a_task(check, cluster):
+def test_events_of_a_task_are_shown(check, cluster):
     with Place(cluster) as p:
         uid = start(check, p)
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -217,4 +217,6 @@ def events_of_a_task(check, cluster):
         check.equal("event", (e["reason"], e["taskName"], e["podUid"], e["count"]), ("BackOff", POD, uid, 2))
 
 
-TESTS = [logs_as_a_portal, logs_followed, logs_read_slowly, logs_without_a_kubelet, events_of_a_task]
+TESTS = [test_logs_are_read_as_by_a_portal, test_logs_can_be_followed,
+         test_logs_that_are_read_slowly_wait_in_the_kubelet, test_logs_without_a_kubelet_are_500,
+         test_events_of_a_task_are_shown]

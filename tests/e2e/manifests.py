@@ -35,7 +35,7 @@ def may(cluster, user, verb, group, resource, name, namespace="some"):
     return status == 201 and review["status"]["allowed"]
 
 
-def test_controller_manifests(check, cluster):
+def test_controller_manifests_give_exactly_its_rights(check, cluster):
     for what in ("once", "again"):
         result = cluster.kubectl("apply", "-k", FOLDER)
         check.ok(f"kubectl apply -k k8s/deploy/frameworkcontroller, {what}", result.returncode == 0, result.stderr.decode())
@@ -54,7 +54,7 @@ def test_controller_manifests(check, cluster):
     cluster.forget_crd()
 
 
-def test_policy_manifest(check, cluster):
+def test_policy_manifest_is_accepted_or_unknown(check, cluster):
     """If the API server does not know the kinds, kubectl reports only that."""
     known = cluster.api("GET", "/apis/admissionregistration.k8s.io/v1")[1].get("resources", [])
     result = cluster.kubectl("apply", "-f", POLICY)
@@ -73,7 +73,8 @@ REFUSED = [["a", "a"], ["a", "b", "a"], ["b", "a", "a"], [None, None], [f"r{i}" 
 
 
 def expressions():
-    """Those of the policy, in order; each stands behind the key, or folded below it."""
+    """The expressions of the policy, in order; each is on the line of its key, or folded below
+    it."""
     with open(POLICY, encoding="utf-8") as f:
         lines = f.read().splitlines()
     for i, line in enumerate(lines):
@@ -101,8 +102,8 @@ def framework(what):
     return {**body, **what} if isinstance(what, dict) else body
 
 
-def test_policy_expressions(check, cluster):
-    """Evaluate the expressions on an API server that supports CEL, if there is one: KIT_EXTENSIONS,
+def test_policy_expressions_accept_and_refuse(check, cluster):
+    """Evaluates the expressions on an API server that supports CEL, if there is one: KIT_EXTENSIONS,
     see apiserver.sh."""
     check.equal("expressions", len(list(expressions())), 3)
     if "EXTENSIONS" not in cluster.settings:
@@ -113,7 +114,7 @@ def test_policy_expressions(check, cluster):
     crd = copy.deepcopy(before)
     schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     roles = schema["properties"]["spec"]["properties"]["taskRoles"]
-    roles["maxItems"] = 100  # of rules, an API server wants to know beforehand what they cost
+    roles["maxItems"] = 100  # API servers estimate the cost of rules in advance and require limits.
     roles["items"]["properties"]["name"]["maxLength"] = 10
     schema["x-kubernetes-validations"] = list(rules())
     replace = ("--context", "kit-extensions", "replace", "--raw", path, "-f", "-")

@@ -90,9 +90,9 @@ def outage(check, cluster, what, happens, refusals):
     remove_all(cluster)
 
 
-def test_frozen_two_seconds(check, cluster):
+def test_outage_of_a_frozen_api_server_loses_no_request(check, cluster):
     outage(check, cluster, "frozen", freeze, 0)
 
 
-def test_stopped_two_seconds(check, cluster):
+def test_outage_of_a_stopped_api_server_loses_no_request(check, cluster):
     outage(check, cluster, "stopped", kill, IN_HAND)

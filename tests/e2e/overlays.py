@@ -145,7 +145,7 @@ def serve(arguments, user="alice"):
     return Server("--standalone", "jobs", *arguments, user=user)
 
 
-def test_overlays(check, cluster):
+def test_overlays_in_all_pairs_yield_valid_pods(check, cluster):
     cluster.api("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", {
         "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": CLASS},
         "value": -1})
@@ -166,7 +166,7 @@ def test_overlays(check, cluster):
     check.ok("there are many forms", len(asked) >= 100, len(asked))
 
 
-def test_worked_changes(check, cluster):
+def test_documented_template_changes_yield_valid_pods(check, cluster):
     """The pods of docs/TEMPLATES.md."""
     jobs = all_jobs()[:16]
     for title, files, _, _ in changes():

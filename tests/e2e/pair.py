@@ -17,7 +17,7 @@ NAMES = 60
 
 
 def submit_all(server, jobs, results, threads=4):
-    """Submit these jobs concurrently; results[job] = status."""
+    """Submits these jobs concurrently; results[job] = status."""
     left = list(jobs)
     lock = threading.Lock()
 
@@ -55,7 +55,7 @@ def leave_behind(cluster, jobs, *arguments):
     return [job for job in jobs if len(Seen(cluster).of(job)) == 5]
 
 
-def test_two_servers(check, cluster):
+def test_two_servers_create_each_job_once(check, cluster):
     """Concurrent submissions of the same names to both servers, one of which is killed."""
     jobs = [f"pair-{i}" for i in range(NAMES)]
     with serve(cluster) as one, serve(cluster) as two:
@@ -84,7 +84,8 @@ def test_two_servers(check, cluster):
 
 
 def one_dies(check, cluster, one, two):
-    """Both accept jobs, the first is killed; clients submit its job names to the second."""
+    """Both servers accept jobs, and the first one is killed; clients submit its job names to the
+    second."""
     jobs = [f"dies-{i}" for i in range(NAMES)]
     first, second = {}, {}
     workers = submit_all(one, jobs, first, 8)
@@ -106,7 +107,7 @@ def one_dies(check, cluster, one, two):
             check.ok(f"one dies: {job} is there", "Framework" in seen.of(job))
 
 
-def test_two_installations(check, cluster):
+def test_two_installations_remove_only_their_own_objects(check, cluster):
     """Each server removes only its own incomplete submissions."""
     mine, theirs = [f"mine-{i}" for i in range(3)], [f"theirs-{i}" for i in range(3)]
     check.equal("two installations: left by the one", leave_behind(cluster, mine, "--instance", "one"), mine)
@@ -131,7 +132,7 @@ def test_two_installations(check, cluster):
     remove_all(cluster)
 
 
-def test_start_wins(check, cluster):
+def test_started_job_is_not_removed_by_the_janitor(check, cluster):
     """A job is started after the janitor selected it for deletion."""
     check.equal("start wins: one is left", leave_behind(cluster, ["late"]), ["late"])
     n = framework_name("late")
@@ -152,7 +153,7 @@ def test_start_wins(check, cluster):
     remove_all(cluster)
 
 
-def test_janitor_in_trouble(check, cluster):
+def test_janitor_continues_after_failed_requests(check, cluster):
     """Requests of the janitor fail, and it continues in a later round."""
     check.equal("janitor in trouble: one is left", leave_behind(cluster, ["trouble"]), ["trouble"])
     n = framework_name("trouble")

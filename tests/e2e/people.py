@@ -76,7 +76,7 @@ def stored(cluster, name, space="pai-user-token"):
     return (found.get("data") or {}) if status == 200 else None
 
 
-def logins_of_an_openpai_cluster(check, cluster):
+def test_logins_of_an_openpai_cluster_work(check, cluster):
     with Place(cluster, "--users", "openpai", "--token-check", "stored") as p:
         # Roles take a moment.
         wait_until(lambda: p.login().status == 200)
@@ -104,8 +104,8 @@ def logins_of_an_openpai_cluster(check, cluster):
         check.ok("are listed", {second["token"], made.json["token"]} <= set(mine["tokens"]))
 
 
-def users_are_managed(check, cluster):
-    """With part 5 of the roles: lists, and changes of a user's Secret."""
+def test_users_are_managed_by_admins(check, cluster):
+    """With part 5 of the roles, lists and changes of a user's Secret work."""
     json_type = {"Content-Type": "application/json"}
     with Place(cluster, "--users", "openpai", "--token-check", "signature", "--token-lifetime", "600") as p:
         def ask(who, method, path, body=None):
@@ -127,7 +127,7 @@ def users_are_managed(check, cluster):
         check.equal("is gone", stored(cluster, hexed("dora"), "pai-user-v2"), None)
 
 
-def revoked_ones_are_listed(check, cluster):
+def test_revoked_tokens_are_on_the_deny_list(check, cluster):
     with Place(cluster, "--token-check", "signature", "--deny-list", "rest-lit/rest-lit-revoked") as p:
         mine, app = token("alice"), token("alice", application=True)
         wait_until(lambda: p.status(mine) == 200)
@@ -143,7 +143,7 @@ def revoked_ones_are_listed(check, cluster):
 
 
 def storage(name, share, read_only):
-    """Create a claim and its volume, bound as by the controller."""
+    """Creates a claim and its volume, bound as by the controller."""
     labels = {"share": share} if share else {}
     return ({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"{name}-pv"},
              "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany"],
@@ -154,7 +154,7 @@ def storage(name, share, read_only):
                       "resources": {"requests": {"storage": "1Gi"}}}})
 
 
-def storages_are_those_of_groups(check, cluster):
+def test_storages_are_those_of_groups(check, cluster):
     """Claims and volumes of a real API server; unbound claims are not storages."""
     claims = "/api/v1/namespaces/default/persistentvolumeclaims"
     objects = [*storage("data", None, True), *storage("home", "false", False),
@@ -189,7 +189,7 @@ def storages_are_those_of_groups(check, cluster):
         job = job_v2("unbound", extras={"storages": [{"name": "unbound"}]})
         check.equal("unbound claim", p.server.submit(job, mine).status, 404)
         check.equal("unknown user", p.status(token("nobody")), 401)
-        # Without permission to read volumes, the server does not guess.
+        # Without permission to read volumes, users cannot be looked up: 503.
         role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/rest-lit-volumes"
         rules = cluster.api("GET", role)[1]["rules"]
         cluster.api("PATCH", role, {"rules": []}, "application/merge-patch+json")
@@ -205,7 +205,7 @@ def account_token(cluster, space, name, *audiences):
     return cluster.api("POST", path, body)[1]["status"]["token"]
 
 
-def service_accounts_come_by_the_list(check, cluster):
+def test_service_accounts_need_an_entry_in_the_list(check, cluster):
     issuers = {"serviceAccounts": {"issuer": ISSUER, "audience": "rest-lit",
                                    "users": {"ci/deployer": "bob"}}}
     with Place(cluster, "--token-check", "signature", issuers=issuers) as p:
@@ -234,5 +234,6 @@ def service_accounts_come_by_the_list(check, cluster):
                  wait_until(lambda: p.status(good) == 401, 120), p.check(good))
 
 
-TESTS = [prepare, logins_of_an_openpai_cluster, storages_are_those_of_groups,
-         users_are_managed, revoked_ones_are_listed, service_accounts_come_by_the_list]
+TESTS = [prepare, test_logins_of_an_openpai_cluster_work, test_storages_are_those_of_groups,
+         test_users_are_managed_by_admins, test_revoked_tokens_are_on_the_deny_list,
+         test_service_accounts_need_an_entry_in_the_list]

@@ -17,7 +17,7 @@ from harness import framework_name, job_v2, wait_until
 
 KINDS = ("Framework", "Secret", "ConfigMap", "PriorityClass")
 OURS = re.compile(r"^[0-9a-f]{32}(-|$)")
-# What an owner was, and all that it takes to know it.
+# The media type of a list with metadata only, which is sufficient to recognize owners.
 META = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 DEPENDENTS = {
     "whole": {"Secret-configcred", "Secret-regcred", "ConfigMap-env", "PriorityClass-priority"},
@@ -25,7 +25,7 @@ DEPENDENTS = {
     "secrets": {"Secret-configcred", "ConfigMap-env", "PriorityClass-priority"},
     "bare": {"ConfigMap-env", "PriorityClass-priority"},
 }
-# With these a server makes each of them.
+# With these options, a server creates each of them.
 MAKE_ALL = ("--priority-class", "--max-env-inline", "0")
 
 
@@ -34,7 +34,7 @@ def serve(cluster, *arguments, url=None, **more):
 
 
 def connect(server):
-    """Connect to a server that is killed repeatedly, when it listens."""
+    """Connects to a server that is killed repeatedly, when it listens."""
     found = []
 
     def listens():
@@ -158,9 +158,9 @@ def broken_promise(parts, job, outcomes, shape="whole"):
 
 # ---- the garbage collector --------------------------------------------------------------
 def collect(cluster):
-    """Delete dependents of objects that do not exist; returns their number."""
+    """Deletes dependents of objects that do not exist; returns their number."""
     there = [(kind, o["metadata"]) for kind in ("Secret", "ConfigMap") for o in items(cluster, kind, META)]
-    # After that list, because an owner is created before its dependents.
+    # The owners are listed later, because an owner is created before its dependents.
     uids = {o["metadata"]["uid"] for o in items(cluster, "Framework", META)}
     removed = 0
     for kind, meta in there:
@@ -205,7 +205,7 @@ def is_settled(cluster):
 
 
 def wait_settled(cluster, seconds):
-    """Wait until janitor and garbage collector have removed all but started jobs, up to this time
+    """Waits until janitor and garbage collector have removed all but started jobs, up to this time
     plus ten minutes, because there may be hundreds.  Returns a snapshot."""
     end = time.monotonic() + seconds + 600
     while not is_settled(cluster) and time.monotonic() < end:

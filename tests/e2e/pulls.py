@@ -33,7 +33,7 @@ def post(cluster, job, reason, message, count, role="worker", pod=0, age=1):
 
 
 def status_of(job, pod=0, **tasks):
-    """As FrameworkController writes it: the state of task 0 of each role, and its pod."""
+    """Writes a status like FrameworkController: the state of task 0 of each role, and its pod."""
     running = "AttemptRunning" in tasks.values()
     return {"status": {"state": "AttemptRunning" if running else "AttemptPreparing", "attemptStatus": {
         "id": 0, "taskRoleStatuses": [{"name": role, "taskStatuses": [{"index": 0, "state": state, "attemptStatus": {
@@ -77,7 +77,7 @@ def shown(check, cluster, server, job):
     check.ok("show", "STOPPED" in out and f"reason:   {why}" in out, done)
 
 
-def test_pulls(check, cluster):
+def test_failed_pulls_stop_only_jobs_with_a_final_cause(check, cluster):
     """A job is stopped after three failed pulls of a current pod for a final cause; no other job is."""
     jobs = ("gone", "in-parts", "beside", "twice", "busy", "earlier", "runs", "came", "held-back", "unnamed")
     with cluster.serve() as server, cluster.serve() as other:

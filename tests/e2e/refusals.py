@@ -93,7 +93,7 @@ def main():
     try:
         quotas = "/api/v1/namespaces/default/resourcequotas"
         cluster.api("POST", quotas, QUOTA)
-        # What its controller would write, which does not run here.
+        # The status that the quota controller, which does not run here, would write.
         cluster.api("PATCH", quotas + "/none/status", {
             "status": {"hard": QUOTA["spec"]["hard"], "used": {"count/configmaps": "0"}}},
                     "application/merge-patch+json")

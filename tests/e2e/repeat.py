@@ -25,7 +25,7 @@ def post(server, text, key):
         return connection.reply(300)
 
 
-def test_repeated(check, cluster):
+def test_repeated_request_returns_the_same_answer(check, cluster):
     with serve(cluster) as server:
         text = job_text("again")
         first = post(server, text, "key-1")
@@ -50,7 +50,7 @@ def test_repeated(check, cluster):
     remove_all(cluster)
 
 
-def test_repeated_while_killed(check, cluster):
+def test_repeated_requests_during_kills_create_one_job(check, cluster):
     """Each client retries until its request is accepted.  Objects of a killed server cause 409
     IdempotencyError until the janitor removes them."""
     rng = random.Random(20)

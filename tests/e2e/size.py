@@ -19,7 +19,7 @@ def remove(cluster, name):
     cluster.delete("ConfigMap", name + "-env")
 
 
-def test_hundred_roles(check, cluster):
+def test_hundred_roles_fit_into_700_kib(check, cluster):
     """100 roles of 50 tasks: below 700 KiB, in a Framework and a ConfigMap that it owns."""
     text = large("hundred", 100, 50)
     name = framework_name("hundred")
@@ -45,7 +45,7 @@ def test_hundred_roles(check, cluster):
         remove(cluster, name)
 
 
-def test_largest(check, cluster):
+def test_largest_framework_is_accepted_by_etcd(check, cluster):
     """etcd accepts Frameworks up to max-object, including all additions."""
     value = json.loads(large("largest", 20, 1, "<% $parameters.c %>"))
 

@@ -20,13 +20,13 @@ WAYS = {
 
 
 def write(cluster, name, status):
-    """Replace the whole status, like a PUT."""
+    """Replaces the whole status, like a PUT."""
     return cluster.api("PATCH", f"{FRAMEWORKS}/{name}", [{"op": "add", "path": "/status", "value": status}],
                        "application/json-patch+json")[1]
 
 
 def reached(server, job, want):
-    """The job looks like this."""
+    """Checks that the job reaches this state."""
     def looks():
         reply = server.request("GET", f"/api/v2/jobs/alice~{job}")
         return reply.status == 200 and not any(differences(want, plain(reply.json)))
@@ -41,7 +41,7 @@ def row_of(server, job):
 def one_state(check, cluster, server, job, number):
     what = f"{job}: {number}"
     path = f"{FRAMEWORKS}/{framework_name(job)}"
-    # The roles of the snapshot, and what it knows of ports; the rest is what was submitted.
+    # The roles of the snapshot and its ports; the other members are those of the submission.
     given = snapshot(number)
     cluster.api("PATCH", path, {"spec": {"taskRoles": given["spec"]["taskRoles"]}}, MERGE)
     now = write(cluster, framework_name(job), given["status"])
@@ -55,7 +55,7 @@ def one_state(check, cluster, server, job, number):
         (row_of(server, job), status))
 
 
-def test_states(check, cluster):
+def test_states_of_jobs_are_shown_as_the_controller_writes_them(check, cluster):
     with cluster.serve() as server:
         check.ok("lists are answered", server.ready())
         for job, numbers in WAYS.items():
@@ -134,7 +134,7 @@ def test_history_is_bounded(check, cluster):
     cluster.delete("ConfigMap", f"{framework_name(job)}-attempt-1")
 
 
-def test_no_history(check, cluster):
+def test_history_of_zero_keeps_no_attempt(check, cluster):
     job = "never-again"
     with cluster.serve("--history", "0") as server:
         check.equal("is taken", server.submit(job_v2(job)).status, 202)

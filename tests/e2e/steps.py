@@ -90,7 +90,8 @@ OLDER = "0" * 32
 
 
 def old_class(cluster, name):
-    """What an older job of this name has left: the like of what a server makes, of another submission."""
+    """Creates the PriorityClass of an older job of this name, like that of a server, but of another
+    submission."""
     cluster.api("POST", PATHS["PriorityClass"], {
         "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 1, "metadata": {
             "name": name, "labels": MARKS["labels"], "annotations": {
@@ -98,7 +99,7 @@ def old_class(cluster, name):
 
 
 def learn_marks(cluster):
-    """What this version marks its PriorityClasses with."""
+    """Reads the labels and annotations with which this version marks its PriorityClasses."""
     with serve(cluster) as server:
         server.submit(job_text("marks"))
     there = cluster.get("PriorityClass", framework_name("marks") + PRIORITY[1])["metadata"]
@@ -209,7 +210,7 @@ def table(rows):
         print(f"     {fault[0]:{width}} {' '.join(str(s or '-').ljust(3)[:3] for s in mine)}", flush=True)
 
 
-def test_steps(check, cluster):
+def test_faults_at_each_step_keep_the_contract(check, cluster):
     learn_marks(cluster)
     lock = threading.Lock()
     waiting = list(enumerate(FAULTS))

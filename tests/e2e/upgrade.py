@@ -95,7 +95,7 @@ def same_files(*patterns):
                 yield path
 
 
-def test_same_objects(check, cluster):
+def test_upgrade_keeps_the_results_of_dry_runs(check, cluster):
     """Dry runs of the whole corpus in both profiles give the same bytes.  Only refusals of this version
     have warnings."""
     files = list(same_files("examples/*.json", "examples/*.yaml", "tests/corpus/v2-*/*", "tests/corpus/v1-valid/*"))
@@ -116,7 +116,7 @@ def test_same_objects(check, cluster):
 
 
 def stored(cluster, name):
-    """The objects of a job, without what differs between submissions."""
+    """The objects of a job, without the parts that differ between submissions."""
     found = {}
     for kind in ("Framework", "Secret", "ConfigMap", "PriorityClass"):
         for o in items(cluster, kind):
@@ -132,7 +132,7 @@ def stored(cluster, name):
     return found
 
 
-def test_same_stored(check, cluster):
+def test_upgrade_keeps_the_stored_objects(check, cluster):
     """The examples, submitted to each version: the API server has the same objects."""
     options = ("--facts", FACTS, "--priority-class", "--max-env-inline", "64", "--runtime", "image")
     with side_by_side(cluster, *options) as servers:
@@ -157,7 +157,8 @@ JOB_PATHS = ("", "/config", "/attempts/latest", "/attempts/0", "/attempts/1", "/
 
 
 def answer(server, path):
-    """Without the signatures of links, and the text that says why nothing runs, which may change."""
+    """The response without the signatures of links, and without the text of the waiting reason,
+    which may change."""
     reply = server.request("GET", path)
     body = re.sub(rb"\?token=[\w-]+", b"", reply.body)
     body = re.sub(rb'("waitingReason":\{[^{}]*"message":)"(?:[^"\\]|\\.)*"', rb'\1""', body)
@@ -208,7 +209,7 @@ def put_states(check, cluster):
     return jobs
 
 
-def test_same_answers(check, cluster):
+def test_upgrade_keeps_the_answers(check, cluster):
     put = put_states(check, cluster)
     with side_by_side(cluster) as servers:
         # Submitted by one, tagged and stopped by the other.
@@ -326,7 +327,7 @@ class World:
         return sum(len(s.done) for s in self.submitters)
 
     def quiet(self):
-        """End the submissions and changes."""
+        """Ends the submissions and changes."""
         for t in (*self.submitters, self):
             t.over.set()
         for t in (*self.submitters, self.changer):
@@ -407,7 +408,7 @@ def rows(server, path, headers):
 
 
 def judge_streams(check, world):
-    """Each stream has come to the present state, without a violation on its way."""
+    """Each stream has reached the present state, without a violation."""
     server = world.servers[0]
     for s in world.streams:
         if isinstance(s, ListFollower):
@@ -453,7 +454,7 @@ def report(world, begin, turns):
               flush=True)
 
 
-def test_upgrade(check, cluster):
+def test_upgrade_and_downgrade_fail_no_request(check, cluster):
     turns, begin = [], time.monotonic()
     with World(cluster, OPTIONS.rate) as world:
         for server in world.servers:
@@ -478,11 +479,12 @@ def test_upgrade(check, cluster):
                 f"/api/v2/jobs/{user}~{job}" for user, job, *_ in world.followed))
 
 
-TESTS = [test_same_objects, test_same_stored, test_same_answers, test_upgrade]
+TESTS = [test_upgrade_keeps_the_results_of_dry_runs, test_upgrade_keeps_the_stored_objects,
+         test_upgrade_keeps_the_answers, test_upgrade_and_downgrade_fail_no_request]
 OPTIONS = argparse.Namespace(rate=200.0, seconds=5.0, names=[])
 
 
-def test_skipped(_):
+def test_upgrade_is_skipped_without_history(_):
     print(f"     SKIPPED upgrade: commit {OLD[:7]} is not in the history of git here")
 
 
@@ -494,7 +496,7 @@ def main():
     parser.parse_args(namespace=OPTIONS)
     check = Checks()
     if not build_old():
-        check.run(test_skipped)
+        check.run(test_upgrade_is_skipped_without_history)
         check.finish()
     end_in_order()
     cluster = Cluster(tools())

@@ -138,7 +138,7 @@ def same(check, what, cluster, server):
 
 
 def compact(cluster):
-    """Compact etcd, which happens every five minutes in a cluster."""
+    """Compacts etcd, which happens every five minutes in a cluster."""
     etcd = cluster.settings["ETCD"]
 
     def ask(path, body):
@@ -149,7 +149,7 @@ def compact(cluster):
     ask("/v3/kv/compaction", {"revision": revision, "physical": True})
 
 
-def test_many_changes(check, cluster):
+def test_watch_of_many_changes_equals_a_new_list(check, cluster):
     proxy = Proxy(cluster)
     with proxy, serve(cluster, "--watch-page", "50", url=proxy.url) as server:
         check.ok("watch: ready", server.ready())
@@ -189,7 +189,7 @@ def missed_and_compacted(check, cluster, server, proxy):
     check.ok("after 410: by a list", proxy.count("GET", "Framework", None) > before, proxy.requests[-20:])
 
 
-def test_known_at_once(check, cluster):
+def test_watch_lists_submitted_jobs_at_once(check, cluster):
     """A submitted job is in the next list."""
     with serve(cluster, "--loops", "4") as server:
         check.ok("at once: ready", server.ready())

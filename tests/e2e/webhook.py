@@ -1,5 +1,5 @@
-"""--webhook with two servers on a real API server: one sends, the holder of the Lease; another one
-takes over, also when a stopped server has given the Lease back."""
+"""--webhook with two servers on a real API server: the holder of the Lease sends; the other server
+takes over, also when a stopped server has released the Lease."""
 import json
 import shutil
 import tempfile
@@ -34,7 +34,7 @@ def end_all(check, cluster, server, to, jobs):
     check.ok("and marked", wait_until(lambda: all(marked(cluster, j) for j in jobs)))
 
 
-def test_webhook(check, cluster):
+def test_webhook_is_sent_by_the_holder_of_the_lease(check, cluster):
     cluster.apply("options/webhook.yaml")
     directory = tempfile.mkdtemp(prefix="rest-lit-webhook.")
     secret = write_file(directory, "secret", SECRET)

@@ -58,7 +58,7 @@ def put_job(yard, name):
     yard.api.update("frameworks", framework["metadata"]["name"], framework)
 
 
-def test_table(check):
+def test_route_table_names_the_access_to_each_job(check):
     rows = table()
     check.ok("there are routes", len(rows) > 60, str(len(rows)))
     for method, path, who, whose in rows:
@@ -98,7 +98,7 @@ def route_of_job(check, yard, row, job):
              (method == "DELETE" and seen["root"] == (404, "NoJobError")), "")
 
 
-def test_every_job_route(check):
+def test_every_job_route_checks_the_permission(check):
     with Yard("--stream-lifetime", "1", "--rate-lookup", "0") as yard:
         rows = [row for row in table() if "{job}" in row[1] and row[3]]
         check.ok("there are some", len(rows) > 18, str(len(rows)))
@@ -109,7 +109,7 @@ def test_every_job_route(check):
             route_of_job(check, yard, row, f"j{i}")
 
 
-def test_every_seen_route(check):
+def test_visibility_applies_to_every_route_that_shows_jobs(check):
     """--visibility, for all routes that it affects; and jobs without an owner."""
     rows = [row for row in table() if row[3] == "by `--visibility`"]
     for visibility, wanted in (("owner", {"bob", "carol"}), ("all", set())):
@@ -127,8 +127,9 @@ def test_every_seen_route(check):
                 check.equal(f"{visibility}: {method} {path}: without an owner", seen, {"alice"})
 
 
-def test_anonymous_v1(check):
-    """Only GET of v1, only with the option; an invalid token is still refused."""
+def test_only_v1_reads_are_open_without_a_token(check):
+    """Without a token, only GET of v1 is answered, and only with the option; an invalid token is
+    still refused."""
     rows = [row for row in table() if "jobs" in row[1] and row[0] != "POST"]
     anyone = {row[1] for row in rows if "--compat openpai" in row[2]}
     check.equal("these", anyone, {

@@ -60,7 +60,7 @@ def pod(c, name, user="bob"):
 
 
 # ---- an OpenPAI cluster ---------------------------------------------------------------------
-def test_openpai_user(check):
+def test_openpai_user_has_groups_storages_and_keys(check):
     with cluster() as c:
         me = get(c.server, "/api/v2/users/bob").json
         check.equal("groups", me["grouplist"], ["vision", "no-such-group"])
@@ -82,7 +82,7 @@ def test_openpai_user(check):
                     len(events(c.server, "a group is skipped", 1)), 1)
 
 
-def test_openpai_storages(check):
+def test_openpai_storages_are_those_of_the_groups(check):
     with cluster() as c:
         found = {s["name"]: s for s in get(c.server, "/api/v2/storages").json["storages"]}
         check.equal("storages", sorted(found), ["nfs", "own", "ro"])
@@ -96,7 +96,7 @@ def test_openpai_storages(check):
                 "NoStorageError")
 
 
-def test_openpai_jobs(check):
+def test_openpai_storages_are_mounted_into_pods(check):
     with cluster() as c:
         check.equal("all storages", submit(c.server, "all", storages=["nfs", "own", "ro"]).status,
                     202)
@@ -123,7 +123,7 @@ def test_openpai_jobs(check):
                 "UnauthorizedUserError")
 
 
-def test_openpai_extension_in_jobs(check):
+def test_openpai_pods_get_only_the_ssh_keys(check):
     """Pods get only the ssh keys of the extension."""
     with cluster() as c:
         check.equal("taken", submit(c.server, "ssh").status, 202)
@@ -138,8 +138,8 @@ def test_openpai_extension_in_jobs(check):
         check.equal("a user without keys needs no Secret", kinds, ["frameworks"])
 
 
-def test_openpai_failures(check):
-    """C6: a failed look-up is 503, never accepted and never cached."""
+def test_openpai_failed_look_ups_are_503_and_not_cached(check):
+    """A failed look-up is 503, never accepted and never cached."""
     for what, (kind, name) in KINDS.items():
         for fault in ({"status": 403}, {"status": 500}, {"raw": b"HTTP/1.1 200 OK\r\n"
                       b"Content-Type: application/json\r\nContent-Length: 4\r\n\r\nnope"},
@@ -155,11 +155,11 @@ def test_openpai_failures(check):
                          c.server.log())
                 with c.api.lock:
                     c.api.faults.clear()
-                names = (f"y{i}" for i in range(1000))  # a second may be too short for one
+                names = (f"y{i}" for i in range(1000))  # A second may be too short for one submission.
                 check.ok(f"{label}: well again", wait_until(lambda s=c.server: submit(s, next(names)).status == 202))
 
 
-def test_openpai_asks_for_no_list(check):
+def test_openpai_users_are_read_without_listing_secrets(check):
     """Users that are not administrators.  portal.py tests administrators."""
     with cluster() as c:
         for path in ("/api/v2/users/bob", "/api/v2/users", "/api/v2/storages",
@@ -171,7 +171,7 @@ def test_openpai_asks_for_no_list(check):
         check.equal("lists", lists, [])
 
 
-def test_openpai_is_remembered(check):
+def test_openpai_users_are_cached_for_a_limited_time(check):
     with cluster("--token-cache", "30", "--loops", "1") as c:
         replies = in_threads(20, lambda i: get(c.server, "/api/v2/users/bob"))
         check.equal("answers", {r.status for r in replies}, {200})
@@ -189,7 +189,7 @@ def test_openpai_is_remembered(check):
             lambda: get(c.server, "/api/v2/users/bob").status == 401))
 
 
-def test_openpai_copied_secret(check):
+def test_openpai_copied_secret_gives_no_identity(check):
     """A copied Secret of a user does not give the identity of that user."""
     with cluster() as c:
         c.api.put("secrets", secret(USERS, hexed("eve"), {
@@ -203,7 +203,7 @@ def test_openpai_copied_secret(check):
                     False)
 
 
-def test_openpai_virtual_clusters_of_the_file(check):
+def test_openpai_admins_get_virtual_clusters_of_the_file(check):
     with tempfile.TemporaryDirectory(prefix="rest-lit-facts.") as directory:
         facts = write_file(directory, "facts.yaml", "virtualClusters: [default, vc1]\n")
         c = cluster("--facts", facts)
@@ -216,7 +216,7 @@ def test_openpai_virtual_clusters_of_the_file(check):
                     ["default", "vc1"])
 
 
-def test_openpai_overlays(check):
+def test_openpai_groups_grant_privileges_of_pods(check):
     """In the profile plain, a user gets privileges of pods by a group that grants them."""
     job = job_v2("mounts").replace('"instances": 1', '"extraContainerOptions": {"fuse": true}')
     with cluster() as c:
@@ -248,7 +248,7 @@ others: refuse
 """
 
 
-def test_file_users(check):
+def test_file_users_get_the_rights_of_their_groups(check):
     with Place() as place:
         facts = write_file(place.directory, "facts.yaml", POLICY)
         server = place.server(*SIGNATURE, "--facts", facts)
@@ -265,7 +265,7 @@ def test_file_users(check):
         check.refused("others", submit(server, "f", "eve"), 401, "UnauthorizedUserError")
 
 
-def test_file_large_list(check):
+def test_file_with_too_many_users_is_not_listed(check):
     """A list that is too large for a response is refused, and its memory is freed."""
     users = "".join(f"  {'u' * 50}{i}: {{groups: [staff]}}\n" for i in range(20000))
     with Place() as place:
@@ -284,8 +284,8 @@ def test_file_large_list(check):
                  (begin, server.rss_kib()))
 
 
-def test_file_reload(check):
-    """F5: a reload takes effect completely or not at all, and at once."""
+def test_file_reload_is_complete_or_without_effect(check):
+    """A reload takes effect completely or not at all, and at once."""
     kept, read = ("SIGHUP: users and storages stay as they were",
                   "SIGHUP: users and storages were read again")
     with Place() as place:
@@ -313,7 +313,7 @@ def test_file_reload(check):
         check.refused("what was taken away", submit(server, "b"), 403, "ForbiddenUserError")
 
 
-def test_file_reload_under_load(check):
+def test_file_reloads_do_not_disturb_look_ups(check):
     """Look-ups of users work during continuous reloads."""
     with Place() as place:
         facts = write_file(place.directory, "facts.yaml", POLICY)
@@ -330,7 +330,7 @@ def test_file_reload_under_load(check):
         check.equal("answers", set().union(*in_threads(5, load)), {200})
 
 
-def test_file_mistakes_at_start(check):
+def test_file_mistakes_prevent_the_start(check):
     with Place() as place:
         secret_file = place.secret_file()
         login = write_file(place.directory, "login", "the-token\n")
@@ -357,7 +357,7 @@ def test_file_mistakes_at_start(check):
                 check.ok(f"{what}: says {word}", word in done.stderr.decode(), done.stderr)
 
 
-def test_file_of_the_documents(check):
+def test_file_of_the_documents_behaves_as_described(check):
     """The example of docs/USERS.md behaves as described there."""
     with open(os.path.join(ROOT, "docs/USERS.md"), encoding="utf-8") as f:
         text = f.read().split("```yaml\n", 1)[1].split("```", 1)[0]

@@ -29,7 +29,7 @@ def operation(method, target):
 
 
 def faults(schema, value, where="$"):
-    """How the value differs from the schema."""
+    """Returns a description of the difference between the value and the schema."""
     if "$ref" in schema:
         schema = document()[0]["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
     if value is None and schema.get("nullable"):
@@ -58,7 +58,7 @@ def faults(schema, value, where="$"):
 
 
 def compare(method, target, status, content_type, body):
-    """Raise AssertionError if an answer differs from the document."""
+    """Raises AssertionError if an answer differs from the document."""
     found = operation(method, target)
     if not found or not body:
         return

@@ -81,8 +81,8 @@ def refused(check, what, reply, status=401, code="UnauthorizedUserError"):
     return reply
 
 
-def test_bad_tokens(check):
-    """B1, B3, B4, B11: all get the same response; only the log has the reason."""
+def test_bad_tokens_all_get_the_same_response(check):
+    """Clients get the same response for all bad tokens; only the log has the reason."""
     with Place() as place:
         server = place.server(*SIGNATURE)
         check.equal("a good one", submit(server, "good", bearer(token("alice"))).status, 202)
@@ -105,7 +105,7 @@ def test_bad_tokens(check):
         check.equal("no requests to the API server", place.asked("/secrets") + place.asked("review"), 0)
 
 
-def test_guest(check):
+def test_guests_are_refused_except_for_health_routes(check):
     with Place() as place:
         server = place.server(*SIGNATURE)
         reply = refused(check, "guest", server.submit(job_v2("guest")))
@@ -117,7 +117,7 @@ def test_guest(check):
         check.equal("two Authorizations", [r.status for r in twice], [400])
 
 
-def test_schemes(check):
+def test_bearer_and_basic_schemes_accept_tokens(check):
     """Bearer in upper or lower case; Basic for application tokens with the matching user name."""
     with Place() as place:
         server = place.server(*SIGNATURE)
@@ -143,8 +143,8 @@ def test_schemes(check):
             refused(check, what, submit(server, "basic-3", headers))
 
 
-def test_user_of_token(check):
-    """The owner is the user of the token; C1: users cannot submit for others."""
+def test_user_of_the_token_owns_the_job(check):
+    """The owner is the user of the token; users cannot submit for others."""
     with Place() as place:
         server = place.server(*SIGNATURE)
         check.equal("bob", submit(server, "mine", bearer(token("bob"))).status, 202)
@@ -157,7 +157,7 @@ def test_user_of_token(check):
         check.equal("log: user", [x.get("user") for x in lines], ["bob"])
 
 
-def test_stored(check):
+def test_stored_mode_accepts_only_tokens_in_the_secret(check):
     """Mode stored: the token must be in its user's Secret."""
     with Place() as place:
         good, other = token("alice"), token("alice", jti="other")
@@ -181,8 +181,8 @@ ODD_SECRETS = [{"kind": "Secret", "data": []}, {"kind": "Secret", "data": "x"}, 
                {}, [], "x", None, 7]
 
 
-def test_not_known(check):
-    """B5: a failed look-up is 503 with Retry-After, never accepted and never cached."""
+def test_failed_token_look_up_is_503_and_not_cached(check):
+    """A failed look-up is 503 with Retry-After, never accepted and never cached."""
     with Place() as place:
         server = place.server(*STORED, "--deadline", "1")
         good = token("alice")
@@ -211,7 +211,7 @@ def test_not_known(check):
         check.ok("nothing was made", not place.api.of(framework_name("unknown")))
         lines = requests(server, 503, 1)
         check.ok("the log says why", all(x.get("why") for x in lines), lines[:1])
-        names = (f"known-{i}" for i in range(1000))  # a second may be too short for one
+        names = (f"known-{i}" for i in range(1000))  # A second may be too short for one submission.
         check.ok("then it is good", wait_until(lambda: submit(server, next(names), bearer(good)).status == 202))
 
 
@@ -221,7 +221,7 @@ def http_answer(value):
             len(data)) + data
 
 
-def test_believed(check):
+def test_valid_tokens_are_cached_for_a_limited_time(check):
     """A valid token is cached for --token-cache seconds; concurrent requests share one look-up."""
     seconds = 3
     with Place() as place:
@@ -244,7 +244,7 @@ def test_believed(check):
         check.ok("revoked: not before its time", time.monotonic() - start >= seconds - 0.1)
 
 
-def test_many_tokens(check):
+def test_many_tokens_of_one_user_do_not_delay_others(check):
     """Look-ups of one user with many tokens do not delay other users."""
     with Place() as place:
         many = [token("eve", True, jti=i) for i in range(90)]
@@ -268,7 +268,7 @@ def test_many_tokens(check):
         eve.join()
 
 
-def test_end_while_believed(check):
+def test_cached_token_expires_at_its_exp(check):
     """A cached token expires at its exp."""
     with Place() as place:
         server = place.server(*SIGNATURE)
@@ -282,7 +282,7 @@ def test_end_while_believed(check):
             lambda: submit(server, "late", bearer(short)).status == 401, 2 * lifetime))
 
 
-def test_deny_list(check):
+def test_tokens_on_the_deny_list_are_refused(check):
     with Place() as place:
         server = place.server(*SIGNATURE, "--deny-list", "rest-lit/revoked", "--token-cache", "0")
         good, bad = token("alice"), token("alice", True)
@@ -298,7 +298,7 @@ def test_deny_list(check):
         check.equal("an empty list", submit(server, "again", bearer(bad)).status, 202)
 
 
-def test_revoked_on_all_loops(check):
+def test_revoked_token_is_refused_by_all_loops(check):
     """All loops refuse a revoked token at once."""
     with Place() as place:
         place.api.put("secrets", {"kind": "Secret", "metadata": {"name": "revoked"}, "data": {}})
@@ -314,7 +314,7 @@ def test_revoked_on_all_loops(check):
         check.equal("the other one is good", set(who(mine)), {200})
 
 
-def test_ready(check):
+def test_readyz_includes_the_rights_to_check_tokens(check):
     """/readyz includes the permission to read Secrets and the deny list."""
     with Place() as place:
         server = place.server(*STORED, "--loops", "1")
@@ -346,9 +346,9 @@ def vouch(name="builder", **more):
                      "groups": ["system:masters"]}, **more}
 
 
-def test_service_accounts(check):
-    """B6, B7: only with this server's audience, only listed accounts, no admins; groups are
-    ignored."""
+def test_service_accounts_need_the_audience_of_the_server(check):
+    """The server accepts tokens with its own audience and of listed accounts only. They are not
+    admins, and their groups are ignored."""
     with Place() as place:
         facts = write_file(place.directory, "facts.yaml", FACTS)
         issuers = write_file(place.directory, "issuers.json", json.dumps(ISSUERS))
@@ -372,7 +372,7 @@ def test_service_accounts(check):
                 status = {k: v for k, v in status.items() if v is not ...}
             place.api.reviews[text] = status
             if i % 8 == 7:
-                time.sleep(1.1)  # not more than ten in a second
+                time.sleep(1.1)  # The server permits ten reviews per second.
             reply = submit(server, f"account-{i}", bearer(text))
             check.equal(f"service account: {what}", reply.status, wanted)
         check.ok("whose job it is", place.api.of(framework_name("account-0", "robot")))
@@ -399,9 +399,9 @@ users:
 """
 
 
-def test_review_flood(check):
-    """B8: at most ten reviews per second; refusals are cached; failures of the API server are
-    not."""
+def test_token_reviews_are_limited_per_second(check):
+    """The server sends at most ten reviews per second, and caches refusals, but not failures of the
+    API server."""
     with Place() as place:
         issuers = write_file(place.directory, "issuers.json", json.dumps(ISSUERS))
         server = place.server("--issuers", issuers)
@@ -424,8 +424,8 @@ def test_review_flood(check):
                 503, "UnavailableError")
 
 
-def test_silent(check):
-    """F3: no token in the log or in a response."""
+def test_tokens_are_neither_logged_nor_answered(check):
+    """Neither the log nor a response contains a token."""
     with Place() as place:
         good, bad = token("alice"), token("alice", jti="not stored")
         place.store("alice", good)
@@ -444,7 +444,7 @@ def test_silent(check):
         check.ok("log: id, user, code", line.get("id") and line.get("code"), line)
 
 
-def test_start(check):
+def test_auth_mistakes_prevent_the_start(check):
     """Invalid configurations prevent the start, with a message."""
     with Place() as place:
         secret = write_file(place.directory, "secret", SECRET)
@@ -487,8 +487,8 @@ def test_start(check):
                  b"--jwt-secret-file" in help_text)
 
 
-def test_reload(check):
-    """F5: SIGHUP replaces all keys, or keeps the old ones and logs the reason."""
+def test_sighup_replaces_all_token_keys_or_keeps_them(check):
+    """SIGHUP replaces all keys, or keeps the old ones and logs the reason."""
     with Place() as place:
         server = place.server(*SIGNATURE)
         path = os.path.join(place.directory, "jwt-secret")
@@ -514,7 +514,7 @@ def test_reload(check):
         check.ok("no secret in the log", other.decode() not in server.settled_log())
 
 
-def test_reload_under_load(check):
+def test_token_keys_are_replaced_while_in_use(check):
     """Keys are replaced while requests use them."""
     with Place() as place:
         server = place.server(*SIGNATURE, "--token-cache", "0")

@@ -52,14 +52,14 @@ class Waits:
         check.ok(f"{what}: accepted", reply is not None and reply.status == 202, reply)
         check.ok(f"{what}: is there", self.place.api.of(framework_name(name)), name)
 
-    def test_length(self, check):
+    def test_body_with_length_is_received_after_the_look_up(self, check):
         for size in (0, 4000, 15000, 17000, 60000, 102400):
             name = self.name()
             body = padded(name, size).encode()
             reply = self.server.submit(body, self.fresh())
             self.accepted(check, f"Content-Length {len(body)}", reply, name)
 
-    def test_chunks(self, check):
+    def test_chunked_body_is_received_after_the_look_up(self, check):
         for size, piece in ((0, 1), (0, 7), (0, 4096), (100000, 1000), (100000, 70000)):
             name = self.name()
             body = padded(name, size).encode()
@@ -69,7 +69,7 @@ class Waits:
                        chunked(body, piece))
                 self.accepted(check, f"chunks of {piece}", c.reply(), name)
 
-    def test_pieces(self, check):
+    def test_body_in_pieces_is_received_during_the_look_up(self, check):
         """The header first, the body during or after the wait, in pieces."""
         for pause in (0, 0.05, 0.4):
             name = self.name()
@@ -83,7 +83,7 @@ class Waits:
                     c.send(body[i:i + 13000])
                 self.accepted(check, f"pieces, {pause} s between", c.reply(), name)
 
-    def test_expect(self, check):
+    def test_continue_is_sent_after_the_look_up(self, check):
         for size in (0, 90000):
             name = self.name()
             body = padded(name, size).encode()
@@ -99,7 +99,7 @@ class Waits:
                 c.send(body)
                 self.accepted(check, f"Expect, {len(body)} bytes", c.reply(), name)
 
-    def test_expect_refused(self, check):
+    def test_continue_is_not_sent_without_a_valid_token(self, check):
         """Without a valid token, the server sends no 100 Continue."""
         lines = {**bearer(token("alice", jti="never stored")), "Content-Type": "text/yaml",
                  "Expect": "100-continue", "Content-Length": "50000"}
@@ -108,7 +108,7 @@ class Waits:
             data, _ = c.read(PATIENCE, lambda d: parse_replies(d))
             check.ok("Expect, refused: 401 at once", data.startswith(b"HTTP/1.1 401"), data)
 
-    def test_pipelined(self, check):
+    def test_pipelined_requests_each_wait_for_their_token(self, check):
         """Several requests in one packet, each with a new token."""
         names = [self.name() for _ in range(4)]
         data = b""
@@ -121,7 +121,7 @@ class Waits:
         for name in names:
             check.ok(f"pipelined: {name} is there", self.place.api.of(framework_name(name)))
 
-    def test_refused_in_time(self, check):
+    def test_client_that_sends_all_first_gets_its_401(self, check):
         """A client that sends the whole body first gets its 401, whatever the size."""
         for size in (0, 30000, 102400):
             for again in range(5):
@@ -130,7 +130,7 @@ class Waits:
                 check.ok(f"refused, {size} bytes", reply is not None and reply.status == 401,
                          reply)
 
-    def test_refused_in_pieces(self, check):
+    def test_slow_client_gets_its_401(self, check):
         """The same with a slow client, like Python's http.client."""
         for pause in (0.01, 0.1, 0.3):
             body = padded(self.name(), 60000).encode()
@@ -144,7 +144,7 @@ class Waits:
                 reply = c.reply()
                 check.ok("refused in pieces", reply is not None and reply.status == 401, reply)
 
-    def test_gone(self, check):
+    def test_disconnected_clients_create_no_partial_job(self, check):
         """The client disconnects during the look-up: no job is created, other clients work."""
         names = [self.name() for _ in range(6)]
         for i, name in enumerate(names):
@@ -159,7 +159,7 @@ class Waits:
             check.ok("gone: nothing came of half a job",
                      not self.place.api.of(framework_name(name)), name)
 
-    def test_methods(self, check):
+    def test_routes_without_a_body_wait_too(self, check):
         """Routes without a body also wait."""
         for method, body in (("GET", None), ("GET", b"{}"), ("HEAD", None)):
             headers = self.fresh()
@@ -168,7 +168,7 @@ class Waits:
                      reply)
 
 
-def test_waits(check):
+def test_bodies_arrive_whole_while_tokens_are_looked_up(check):
     with Place() as place:
         place.store("alice")
         place.api.fault("GET", "secrets", delay=0.2)

@@ -20,7 +20,7 @@ def names(path):
     return {row[0] for row in sqlite3.connect(path).execute("SELECT name FROM object")}
 
 
-def test_backup_and_restore(check):
+def test_backup_restores_the_jobs_of_its_time(check):
     base = tempfile.mkdtemp(prefix="rest-lit-test.")
     path = os.path.join(base, "copy.db")
     root = write_file(base, "root", token("root"))
@@ -67,7 +67,7 @@ def test_backup_and_restore(check):
     shutil.rmtree(base)
 
 
-def test_backups_under_load(check):
+def test_backups_under_load_contain_whole_jobs_only(check):
     """Each has whole jobs only, all that were answered before; one is made at a time."""
     base = tempfile.mkdtemp(prefix="rest-lit-test.")
     root = write_file(base, "root", token("root"))
@@ -99,6 +99,6 @@ def test_backups_under_load(check):
     shutil.rmtree(base)
 
 
-def test_no_backup_of_a_cluster(check):
+def test_backup_of_a_cluster_is_refused(check):
     with closing(FakeApi()) as api, fake_server(api) as server:
         check.refused("a cluster", server.request("GET", "/api/v2/machine/backup"), 404, "NoMachineError", "etcd")

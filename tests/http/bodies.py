@@ -49,7 +49,7 @@ class Client:
 
 
 def wrong_with(status, body):
-    """What is wrong with an answer, or None."""
+    """Returns a description of the fault in a response, or None."""
     if not 200 <= status < 300 and not 400 <= status < 500:
         return f"{status} {body[:200]!r}"
     try:
@@ -78,7 +78,7 @@ def mangled(body, r):
     return bytes(data)
 
 
-def test_bodies(check):
+def test_every_body_gets_a_json_response(check):
     """Each body unchanged, with varying transfer, then corrupted."""
     r = random.Random(4711)
     with Server("--standalone", "jobs", "--queue-per-user", "1000") as server:

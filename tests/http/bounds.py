@@ -16,7 +16,7 @@ def large(job):
     return framework
 
 
-def test_cache_memory(check):
+def test_details_beyond_cache_memory_are_fetched(check):
     """Beyond --cache-memory, lists are complete, and details come from the API server."""
     api = FakeApi()
     jobs = [f"large{i}" for i in range(200)]
@@ -35,7 +35,7 @@ def test_cache_memory(check):
         check.equal("... was known", api.count("GET", "frameworks/"), before + 1)
 
 
-def test_events_memory(check):
+def test_events_memory_drops_the_oldest_events_first(check):
     """The oldest Events are removed first."""
     api = FakeApi()
     with fake_server(api, "--events-memory", "64KiB") as server:
@@ -55,7 +55,7 @@ def test_events_memory(check):
         check.ok("the last ones are there", 0 < count("new") < 60, count("new"))
 
 
-def test_history_bytes(check):
+def test_history_bytes_drops_the_tasks_of_large_attempts(check):
     """A larger attempt is stored without its tasks."""
     api = FakeApi()
     first, second = snapshot("23"), copy.deepcopy(snapshot("23"))
@@ -71,7 +71,7 @@ def test_history_bytes(check):
         def kept_attempt():
             reply = server.request("GET", "/api/v2/jobs/alice~wide/attempts/0")
             return reply.status == 200 and (reply.json["jobStatus"]["attemptId"], reply.json["taskRoles"])
-        # Until it is known that there is another attempt, this one is answered with its tasks.
+        # The server returns this attempt with its tasks until it knows of another attempt.
         check.ok("it is kept without tasks", wait_until(lambda: kept_attempt() == (0, {})), kept_attempt())
         now = server.request("GET", "/api/v2/jobs/alice~wide")
         check.ok("those of the latest are there", now.json["taskRoles"])
@@ -85,7 +85,7 @@ def half_a_body(server, announced, sent):
     return c
 
 
-def test_announced_bodies(check):
+def test_announced_but_missing_bodies_use_no_memory(check):
     """A body uses memory for received bytes, not for its Content-Length."""
     n, announced = 1000, 100000
     with Server("--standalone", "jobs", "--loops", "1", "--read-timeout", "600") as server:
@@ -99,7 +99,7 @@ def test_announced_bodies(check):
         check.ok("nothing was touched that had not come", grown < n * announced // 1024 // 4 * SLOW, f"{grown} KiB")
 
 
-def test_flood_ends(check):
+def test_memory_of_incomplete_bodies_is_freed(check):
     """The memory of incomplete bodies is freed when their clients disconnect."""
     with Server("--standalone", "jobs", "--loops", "1", "--read-timeout", "600") as server:
         before = server.rss_kib()
@@ -112,7 +112,7 @@ def test_flood_ends(check):
             check.ok("... and given back", wait_until(lambda: server.rss_kib() - before < 25000), server.rss_kib() - before)
 
 
-def test_bodies_together(check):
+def test_incomplete_bodies_share_a_memory_limit(check):
     """Incomplete bodies use at most 64 MiB in total; further ones get 503 and use no memory."""
     size, sent = 15 << 20, 12 << 20
     with Server("--standalone", "jobs", "--loops", "1", "--read-timeout", "600", "--max-body", "16MiB") as server:
@@ -125,7 +125,7 @@ def test_bodies_together(check):
             for c in crowd:
                 c.close()
             statuses = sorted(r.status if r else 0 for r in replies)
-            # What a comment says is no job.
+            # A body that consists of a comment is not a job: 400.
             check.equal(f"{round_}: four have room", statuses, [400] * 4 + [503] * 3)
             refused = [r for r in replies if r and r.status == 503]
             check.ok(f"{round_}: when to come again", all(r.headers.get("retry-after") for r in refused), refused)

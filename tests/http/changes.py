@@ -64,12 +64,12 @@ class Yard(Scene):
         return found[0] if found else None
 
     def secretly(self, job, change, who="alice"):
-        """Change the stored object without an event."""
+        """Changes the stored object without an event."""
         with self.api.lock:
             change(self.api.objects["frameworks", framework_name(job, who)])
 
     def warm(self, hidden=0):
-        """Wait until lists contain all jobs except hidden ones."""
+        """Waits until lists contain all jobs except hidden ones."""
         def all_listed():
             reply = self.ask("root", "GET", "/api/v2/jobs?withTotalCount=true&limit=0")
             with self.api.lock:
@@ -261,13 +261,13 @@ PARTS = [stops, removes, tags, scales, configs]
 LIMITS = ("--max-tasks", "10")
 
 
-def test_changes(check):
+def test_cluster_jobs_can_be_changed(check):
     with Yard(*LIMITS) as yard:
         for part in PARTS:
             part(check, yard, part.__name__)
 
 
-def test_changes_standalone(check):
+def test_local_jobs_can_be_changed(check):
     with Yard(*LIMITS, api=False) as yard:
         for part in PARTS:
             part(check, yard, part.__name__ + " in a directory")
@@ -276,7 +276,7 @@ def test_changes_standalone(check):
 STOP = {"value": "STOP"}
 
 
-def test_what_was_found(check):
+def test_refused_changes_name_the_value_and_the_choices(check):
     """A refusal contains the given value and the allowed values."""
     with Yard(api=False) as yard:
         path = yard.submit(job_v2("found"))
@@ -295,7 +295,7 @@ def test_what_was_found(check):
         check.ok("type of events: says what was found", reply.status == 400 and '"Bad"' in reply.message, reply)
 
 
-def test_change_of_another(check):
+def test_changes_never_touch_a_recreated_job(check):
     """A job that was created again in the meantime is another job."""
     with Yard() as yard:
         for name in ("stop", "tag", "scale", "remove"):
@@ -313,7 +313,7 @@ def test_change_of_another(check):
             check.equal(f"{name}: left alone", yard.object(name), before[name])
 
 
-def test_change_faults(check):
+def test_changes_handle_conflicts_and_api_server_faults(check):
     with Yard() as yard:
         for i in range(8):
             yard.submit(job_v2(f"j{i}"))
@@ -352,7 +352,7 @@ def test_change_faults(check):
                                                       STOP), 404, "NoJobError")
 
 
-def test_stop_is_seen(check):
+def test_stop_is_visible_without_a_watch_event(check):
     """The next response shows the change even without a watch event, so it is not repeated."""
     with Yard() as yard:
         yard.submit(job_v2("seen"))
@@ -369,7 +369,7 @@ def test_stop_is_seen(check):
         check.equal("gone from the list", yard.ask("alice", "GET", "/api/v2/jobs").json, [])
 
 
-def test_scale_states(check):
+def test_only_running_or_waiting_jobs_can_be_scaled(check):
     """Only running or waiting jobs can be scaled, and not with HiveD."""
     def status_of(state, code):
         return {"state": state, "attemptStatus": {"id": 0, "completionStatus": {"code": code}}}
@@ -400,7 +400,7 @@ def test_scale_states(check):
         check.equal("scaled", scale_of(yard.object("s"))[0], {"worker": 3})
 
 
-def test_visibility(check):
+def test_visibility_decides_who_reads_the_config(check):
     for visibility, bob, carol in (("vc", 200, 403), ("owner", 403, 403), ("all", 200, 200)):
         with Yard("--visibility", visibility) as yard:
             job = yard.submit(job_v2("x")) + "/config"
@@ -414,7 +414,7 @@ def foreign(name, annotations=None, labels=None):
             "spec": {"executionType": "Start", "taskRoles": []}}
 
 
-def test_config_of_others(check):
+def test_config_hides_secrets_of_jobs_of_any_origin(check):
     """For jobs of any origin, no secret is shown; an unreadable configuration is 404."""
     with Yard() as yard:
         rows = {
@@ -439,15 +439,16 @@ def test_config_of_others(check):
                       "NoJobConfigError")
 
 
-def test_ids(check):
+def test_stored_object_determines_the_owner(check):
     """The stored object, not the id, determines the job's owner."""
     with Yard() as yard:
         alice = {"userName": "alice", "virtualCluster": "default"}
         config = json.dumps({"name": "x"})
         yard.submit(job_v2("edge"))
         md5 = framework_name("edge")
-        # Of other origin, with and without an owner, in no list, and so before those that are waited for; of
-        # another job than its name; without a user.
+        # The Frameworks: of other origin, with an owner and without one; with the job name of
+        # another job; without a user. No list contains them, so they precede the jobs that warm()
+        # waits for.
         yard.api.put("frameworks", foreign("other", {"config": config}))
         yard.api.put("frameworks", foreign("owned", {"config": config}, alice))
         yard.api.put("frameworks", foreign(framework_name("forged"), {"jobName": "edge", "config": config}, alice))
@@ -473,7 +474,7 @@ def test_ids(check):
         check.equal("no list was asked for", yard.count("LIST"), 1)
 
 
-def test_lookups(check):
+def test_look_ups_of_unknown_jobs_are_rate_limited(check):
     """Jobs of another server: the server asks the API server, at a limited rate."""
     with Yard("--rate-lookup", "4") as yard:
         yard.submit(job_v2("there"))
@@ -500,8 +501,8 @@ def test_lookups(check):
         check.equal("has a share of his own", asked(), four + 1)
 
 
-def test_lookups_cold(check):
-    """Before the first complete list: a GET per job, or 429."""
+def test_look_ups_work_before_the_first_list(check):
+    """Before the first complete list, each look-up is a GET of one job, or 429."""
     with Yard("--rate-lookup", "3") as yard:
         yard.submit(job_v2("early"))
         yard.warm()

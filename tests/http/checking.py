@@ -1,4 +1,5 @@
-"""`rest-lit check`: its lines, and what it says of a cluster that lacks something."""
+"""`rest-lit check`: its lines for a complete cluster and for clusters that lack objects or
+rights."""
 import base64
 import json
 import os
@@ -64,7 +65,8 @@ class Found:
         return [line for line in self.lines if line[1] == item]
 
     def bad(self):
-        """What is not ok; tests may run as root and without --output-listen, which are warnings."""
+        """The lines that are not ok. Tests may run as root and without --output-listen, which are
+        warnings."""
         return [line for line in self.lines if line[0] != "ok" and line[1] != "output" and not
                 (line[1] == "process" and "runs as root" in line[2])]
 
@@ -83,7 +85,7 @@ def says(check, name, found, state, item, *words, mend=None):
     check.equal(f"{name}: exit status", found.code, 1 if state == "failed" else 0)
 
 
-def test_check_all_is_well(check):
+def test_check_reports_a_complete_cluster_as_ok(check):
     with Place() as p:
         found = p.check()
         check.equal("all is well", (found.bad(), found.code, found.errors), ([], 0, ""))
@@ -96,7 +98,7 @@ def test_check_all_is_well(check):
         check.ok("no token is shown", p.api.token not in found.text, found.text)
 
 
-def test_check_rights(check):
+def test_check_names_missing_rights_and_the_remedy(check):
     with Place() as p:
         p.api.answers[REVIEWS] = allow(("delete", "frameworks"))
         says(check, "no delete", p.check(), "failed", "right", "delete frameworks.frameworkcontroller.microsoft.com",
@@ -123,7 +125,7 @@ def test_check_rights(check):
         says(check, "no reviews", p.check(), "skipped", "right", "does not tell", "403")
 
 
-def test_check_output(check):
+def test_check_describes_the_output_options(check):
     with Place() as p:
         (state, _, found, mend), = p.check().of("output")
         check.ok("off: a warning", state == "warning" and "logs of ended tasks are lost" in found and "5 seconds" in found and
@@ -134,7 +136,7 @@ def test_check_output(check):
         check.ok("without the Service", state == "failed" and "REST_LIT_OUTPUT_PORT" in found, (state, found))
 
 
-def test_check_api_server(check):
+def test_check_reports_version_clock_and_crd_faults(check):
     with Place() as p:
         for version, words in (("18", "oldest version"), ("40+", "newest version"), ("x", "oldest version")):
             p.api.answers["/version"] = 200, {"major": "1", "minor": version, "gitVersion": f"v1.{version}.0"}
@@ -163,7 +165,7 @@ def jwt(seconds):
     return "e30." + base64.urlsafe_b64encode(claims).decode().rstrip("=") + ".c2ln"
 
 
-def test_check_login_token(check):
+def test_check_warns_before_the_login_token_expires(check):
     with Place() as p:
         for seconds, state in ((-5, "failed"), (1800, "warning")):
             p.api.token = jwt(seconds)
@@ -183,7 +185,7 @@ def clock(ago):
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - ago))
 
 
-def test_check_controller(check):
+def test_check_reports_a_controller_that_does_not_work(check):
     with Place() as p:
         p.api.answers[SET] = 200, {"status": {"replicas": 1}}
         says(check, "no pod is ready", p.check(), "failed", "controller", "no ready pod")
@@ -200,7 +202,7 @@ def test_check_controller(check):
         check.equal("a Framework that has changed since", p.check().bad(), [])
 
 
-def test_check_codes(check):
+def test_check_names_codes_that_the_controller_lacks(check):
     with Place() as p:
         p.api.put("configmaps", controller_config(248, 251))
         says(check, "unknown codes", p.check(), "warning", "controller's codes", "(248, 251)", mend="config.yaml")
@@ -208,7 +210,7 @@ def test_check_codes(check):
         says(check, "no ConfigMap", p.check(), "skipped", "controller's codes", "can read no ConfigMap")
 
 
-def test_check_pods(check):
+def test_check_names_missing_objects_of_pods(check):
     with Place() as p:
         p.api.remove("serviceaccounts", "runtime-account")
         says(check, "no account", p.check(), "failed", "pods", "there is no ServiceAccount runtime-account in namespace default",
@@ -232,7 +234,7 @@ def test_check_pods(check):
             "warning", "pods", "no node with the label that pods ask for has the device: pai-worker=true, github.com/fuse"]])
 
 
-def test_check_runtime(check):
+def test_check_verifies_the_runtime_configmap(check):
     arguments = (*ALICE, "--runtime", "configmap", "--runtime-binary", program())
     with Place() as p:
         says(check, "no node of this architecture", p.check(*arguments), "failed", "pods", "no node has the label", "kubernetes.io/arch=")
@@ -249,8 +251,8 @@ def test_check_runtime(check):
         check.ok("no program", any(line[:2] == ["failed", "templates"] and "/nowhere" in line[2] for line in text.lines), text.text)
 
 
-def test_check_options_and_files(check):
-    """Each step of serve is named; those after it are checked all the same."""
+def test_check_continues_after_mistakes_in_files(check):
+    """Each step of serve has a line; a failed step does not prevent the following checks."""
     with Place() as p:
         found = p.check("--user", "alice")
         check.equal("no authentication", ([line[:2] for line in found.lines], found.code), ([["failed", "options"]], 1))
@@ -273,7 +275,7 @@ def test_check_options_and_files(check):
         check.equal("a file", run("check", *ALICE, "x").returncode, 2)
 
 
-def test_check_on_a_terminal(check):
+def test_check_wraps_lines_on_a_terminal(check):
     """Lines have at most 80 columns there."""
     with Place() as p:
         p.api.answers[REVIEWS] = allow(("delete", "frameworks"))

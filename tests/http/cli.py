@@ -94,14 +94,14 @@ class Cli:
 
 
 def cli(*arguments, **more):
-    """Run it until it exits: (code, stdout, stderr)."""
+    """Runs it until it exits: (code, stdout, stderr)."""
     with Cli(*arguments, **more) as c:
         code = c.end()
         return code, c.stdout, c.stderr
 
 
 # ---- with a real server ---------------------------------------------------------------------
-def test_cli_commands(check):
+def test_cli_submits_lists_shows_and_stops_jobs(check):
     """Submit, list, show, stop; by name and by USER~NAME."""
     with Server("--standalone", "jobs") as s:
         at = ("--server", f"http://127.0.0.1:{s.port}")
@@ -146,7 +146,7 @@ def test_cli_commands(check):
             check.ok(f"{command}: there is none", code == 2 and "404" in err, (code, out, err))
 
 
-def test_cli_convert(check):
+def test_cli_converts_jobs_of_any_dialect(check):
     """A job of any dialect as a v2 job; mistakes look like those of validate."""
     code, out, err = cli("convert", "-", text=job_v1("old"))
     check.ok("v1", code == 0 and out.startswith("# Written by") and "\nname: old\n" in out, (code, out))
@@ -167,7 +167,7 @@ def test_cli_convert(check):
         check.equal(f"usage {arguments}", cli("convert", *arguments)[0], 2)
 
 
-def test_cli_translate_json(check):
+def test_cli_translate_indents_json_as_python_does(check):
     """A line for each member, as other programs write JSON with two spaces; strings are not touched."""
     odd = "\\\\ \" {\"a\": [1, 2], \\n\\u00e9} [] {} , : \u00e9 \U0001f600 \t \x7f \\"
     code, out, err = cli("translate", "-o", "json", "-", text=job_v2("odd", parameters={"a": odd}, extras={"x": [[], {}, [[]], odd]}))
@@ -180,7 +180,7 @@ def test_cli_translate_json(check):
     check.ok("a large one as Python writes it", out == json.dumps(json.loads(out), indent=2, ensure_ascii=False) + "\n")
 
 
-def test_cli_refused(check):
+def test_cli_shows_refusals_like_validate(check):
     """Errors and warnings look like those of validate."""
     with Server("--standalone", "jobs") as s:
         at = ("--server", f"http://127.0.0.1:{s.port}")
@@ -213,7 +213,7 @@ def test_cli_refused(check):
         check.ok("no such server", code == 3 and "answers 200" in err and not out, (code, out, err))
 
 
-def test_cli_usage(check):
+def test_cli_finds_usage_errors_without_a_request(check):
     """Errors that are found without a request."""
     for name, arguments in {
             "no file": ["submit"], "two files": ["submit", "a", "b"], "no such file": ["submit", "/nonexistent"],
@@ -237,7 +237,7 @@ def test_cli_usage(check):
     check.ok("help", all(cli(c, "--help")[0] == 0 for c in ("submit", "jobs", "show", "stop")))
 
 
-def test_cli_token(check):
+def test_cli_reads_tokens_from_files(check):
     """Tokens from a file; an invalid token is refused."""
     with tempfile.TemporaryDirectory() as folder:
         secret = write_file(folder, "jwt-secret", SECRET)
@@ -260,7 +260,7 @@ def test_cli_token(check):
             check.ok("none", code == 2 and "401" in err, (code, err))
 
 
-def test_cli_https(check):
+def test_cli_always_verifies_certificates(check):
     """TLS verification uses the given CA or the system's, and cannot be disabled."""
     with TlsServer() as s:
         name = write_file(s.folder, "token", token("alice"))
@@ -328,7 +328,7 @@ class Cutter:
 
 
 # ---- with a fake server ---------------------------------------------------------------------
-def test_cli_repeats(check):
+def test_cli_retries_submissions_with_the_same_key(check):
     """A submission with a lost response or 503 is retried with the same key."""
     with FakeServer() as fake:
         fake.answers = ["cut", (503, {"Retry-After": "1"}, {"message": "not now"}),
@@ -365,7 +365,7 @@ def test_cli_repeats(check):
                  time.monotonic() - before < 60 * SLOW, (code, out, err))
 
 
-def test_cli_list(check):
+def test_cli_list_shows_age_duration_and_reason(check):
     """Age, duration and reason of jobs; how many more there are."""
     minute = 60 * 1000
     now = int(time.time() * 1000) - minute // 30

@@ -16,7 +16,7 @@ def follow(fake, *arguments, **more):
     return Cli("submit", "--server", fake.url, "--wait", *arguments, "-", text=job_v2("job"), **more)
 
 
-def test_cli_ends(check):
+def test_cli_exit_code_reports_the_result_of_the_job(check):
     """The exit code and an explanation report the result of the job."""
     why = {"appExitCode": 137, "appExitSpec": {"phrase": "Killed", "reason": "no memory", "solution": ["more of it"]},
            "appExitTriggerTaskRoleName": "worker", "appExitTriggerTaskIndex": 1, "completedTime": 1795000192000}
@@ -51,7 +51,7 @@ def test_cli_ends(check):
                      (f"rest-lit stop {JOB}" in c.stderr or not c.stdout), c.stderr)
 
 
-def test_cli_changes_meanwhile(check):
+def test_cli_asks_again_only_after_a_change(check):
     """A change during a response causes another request; without a change there is none."""
     with FakeServer() as fake:
         fake.set("RUNNING", {"worker": ["RUNNING", "WAITING"]})
@@ -67,8 +67,8 @@ def test_cli_changes_meanwhile(check):
             check.equal("ends", c.end(), 0)
 
 
-def test_cli_pipe(check):
-    """In a pipe: one line per change, without escape sequences."""
+def test_cli_prints_plain_lines_into_a_pipe(check):
+    """The output into a pipe has one line per change and no escape sequences."""
     with FakeServer() as fake:
         with follow(fake) as c:
             for i in range(5):
@@ -93,7 +93,7 @@ def test_cli_pipe(check):
 
 
 def plain(data):
-    """Without colours."""
+    """Returns the text without colours."""
     return re.sub(r"\x1b\[\d*m", "", data)
 
 
@@ -119,8 +119,8 @@ def screen_of(data):
     return lines, written
 
 
-def test_cli_terminal(check):
-    """On a terminal: a block that is redrawn, fits its width, and is removed at the end."""
+def test_cli_redraws_a_block_on_a_terminal(check):
+    """On a terminal, the command draws a block that fits the width, and removes it at the end."""
     for columns in (40, 100):
         with FakeServer() as fake:
             with follow(fake, "--logs", columns=columns, both=True) as c:
@@ -145,7 +145,7 @@ def test_cli_terminal(check):
                 check.ok("the verdict is last", lines[-2].startswith(f"{JOB} SUCCEEDED"), lines)
 
 
-def test_cli_logs(check):
+def test_cli_logs_print_each_line_once(check):
     """Complete lines of several tasks, each once, even if the server cuts connections."""
     with FakeServer() as fake:
         fake.pieces[("worker", 0, 0)] = 9    # in the middle of a line
@@ -171,7 +171,7 @@ def test_cli_logs(check):
             check.ok("links without a token", links and not any("Authorization" in h for h in links))
 
 
-def test_cli_logs_early(check):
+def test_cli_logs_are_retried_until_the_pod_exists(check):
     """The command retries logs until the pod exists."""
     with FakeServer() as fake:
         path = r".*/taskRoles/worker/taskIndex/0/attempts/0/logs"
@@ -186,7 +186,7 @@ def test_cli_logs_early(check):
             check.equal("once", c.stdout.count("short"), 1)
 
 
-def test_cli_logs_kept(check):
+def test_cli_logs_end_with_the_stored_output(check):
     """The pod is deleted before the end of its log is read; the server has the end of the
     output."""
     with FakeServer() as fake:
@@ -226,7 +226,7 @@ def test_cli_logs_kept(check):
             check.ok("and what is not kept", "worker[0]: 70000 bytes before the next line are not kept\n" in c.stderr, c.stderr)
 
 
-def test_cli_logs_of_many(check):
+def test_cli_logs_select_the_first_tasks_of_each_role(check):
     """With many tasks, the command selects the first tasks of each role and prints which."""
     with FakeServer() as fake:
         for role in ("ps", "worker"):
@@ -242,7 +242,7 @@ def test_cli_logs_of_many(check):
                 f"{JOB} ps[0] | hello ps[1] | hello worker[0] | hello".split()))
 
 
-def test_cli_logs_again(check):
+def test_cli_logs_show_each_attempt_of_a_task(check):
     """A retried task: the output of each attempt.  And a missing log."""
     with FakeServer() as fake:
         fake.log("worker", 0, b"one\n")
@@ -260,7 +260,7 @@ def test_cli_logs_again(check):
             check.equal("each once", c.stdout, f"{JOB}\nworker[0] | one\nworker[0] | two\n")
 
 
-def test_cli_server_dies(check):
+def test_cli_continues_when_the_server_is_back(check):
     """Waiting continues when the server is back; after the time limit, it fails with a message."""
     with FakeServer() as fake:
         with follow(fake, "--logs") as c:
@@ -286,7 +286,7 @@ def test_cli_server_dies(check):
             check.ok("in vain", c.end() == 3 and "goes on" in c.stderr, c.stderr)
 
 
-def test_cli_interrupted(check):
+def test_cli_interrupt_does_not_stop_the_job(check):
     """Ctrl-C ends the waiting, not the job; so does a closed output pipe."""
     with FakeServer() as fake:
         for signo in (signal.SIGINT, signal.SIGTERM):
@@ -297,8 +297,9 @@ def test_cli_interrupted(check):
         check.equal("nothing was stopped", fake.count("PUT", ".*"), 0)
 
 
-def test_cli_whole(check):
-    """With the real server and a fake API server: a job from its submission to its end."""
+def test_cli_follows_a_job_to_its_end(check):
+    """The command follows a job of the real server with a fake API server from submission to
+    end."""
     done = threading.Event()
 
     def log(handler, _pod, query):
@@ -315,7 +316,7 @@ def test_cli_whole(check):
         at = ("--server", f"http://127.0.0.1:{place.server.port}", "--token-file", file)
 
         def becomes(state, task_state, **completion):
-            """Set the status of the Framework."""
+            """Sets the status of the Framework."""
             told = json.loads(json.dumps(place.api.objects["frameworks", place.name]))
             outcome = completion and {"code": 137, "phrase": "ContainerSigKillReceived", "diagnostics": "", **completion}
             told["status"] = {"state": state, "startTime": "2026-11-22T01:00:00Z", "attemptStatus": {

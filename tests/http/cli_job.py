@@ -11,7 +11,7 @@ from fakeserver import JOB, FakeServer
 from harness import Server, job_v1, job_v2, wait_until
 
 
-def test_job_names(check):
+def test_cli_suggests_the_nearest_job_name(check):
     """For a wrong name, the nearest name is suggested, also for jobs of other users."""
     with FakeServer() as fake:
         at = ("--server", fake.url)
@@ -31,7 +31,7 @@ def test_job_names(check):
             check.ok(f"{command}: a real server", code == 2 and "did you mean alice~mnist?" in err, (code, err))
 
 
-def test_job_names_taken(check):
+def test_cli_hints_for_a_taken_name_work(check):
     """The hints of a 409 work."""
     with Server("--standalone", "jobs") as s, tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
         at = ("--server", f"http://127.0.0.1:{s.port}")
@@ -56,7 +56,7 @@ def test_job_names_taken(check):
         check.equal("free again", cli("submit", *at, f.name)[:2], (0, "alice~one\n"))
 
 
-def test_job_resubmit(check):
+def test_cli_resubmits_the_job_with_the_next_name(check):
     """The same job with the next number or a given name; never with redacted values."""
     with Server("--standalone", "jobs") as s:
         at = ("--server", f"http://127.0.0.1:{s.port}")
@@ -93,7 +93,7 @@ def test_job_resubmit(check):
         check.equal("posted", posted, [{"protocolVersion": 2, "name": "job-2"}])
 
 
-def test_job_delete(check):
+def test_cli_delete_refuses_a_running_job(check):
     """A running job is not deleted by mistake."""
     with FakeServer() as fake:
         for state, status, code in (("RUNNING", {}, 2), ("RUNNING", {"executionType": "STOP"}, 0), ("WAITING", {}, 0),
@@ -106,7 +106,7 @@ def test_job_delete(check):
             check.ok("what to do", code == 0 or f"rest-lit stop {JOB}" in seen[2], seen)
 
 
-def test_job_events(check):
+def test_cli_events_end_with_the_latest(check):
     """The last event is the last line."""
     with FakeServer() as fake:
         at = ("--server", fake.url)
@@ -129,7 +129,7 @@ def test_job_events(check):
         check.equal("json", json.loads(out), fake.happened)
 
 
-def test_job_wait(check):
+def test_cli_wait_behaves_like_submit_wait(check):
     """wait behaves like submit --wait."""
     for state, code in (("SUCCEEDED", 0), ("FAILED", 1)):
         with FakeServer() as fake, Cli("wait", "--server", fake.url, "job") as c:
@@ -145,8 +145,9 @@ def test_job_wait(check):
         check.equal("--timeout", cli("wait", "--server", fake.url, "--timeout", "1", "job")[0], 3)
 
 
-def test_job_logs(check):
-    """The existing logs: of one task unchanged, of several tasks in turn with their names."""
+def test_cli_logs_show_the_existing_output(check):
+    """The log of one task is printed unchanged; logs of several tasks follow each other, with
+    names."""
     with FakeServer() as fake:
         at = ("--server", fake.url)
         code, out, err = cli("logs", *at, "job")
@@ -174,7 +175,7 @@ def test_job_logs(check):
         check.ok("no link is followed", fake.count("GET", ".*follow=true") == 0)
 
 
-def test_job_logs_follow(check):
+def test_cli_logs_follow_until_the_tasks_end(check):
     """-f continues until the tasks have ended, and prints only the output."""
     with FakeServer() as fake:
         at = ("--server", fake.url)

@@ -113,7 +113,7 @@ def stored(server, name, user="alice"):
     return database_objects(os.path.join(server.directory, "jobs"), framework_name(name, user))[0]
 
 
-def test_forms(check):
+def test_forms_create_the_same_job_as_json(check):
     with Server("--standalone", "jobs") as server:
         form = urlencode(list(nested(form_job("form"))))
         reply = server.submit(form, FORM, "/api/v1/user/alice/jobs")
@@ -130,13 +130,13 @@ def test_forms(check):
             name = "put" if method == "PUT" else "post"
             reply = server.submit(urlencode(list(nested(form_job(name)))), FORM, path, method)
             check.equal(f"form by {method}: status", reply.status, 202)
-        # curl says so of everything.
+        # curl sends this content type with every body.
         reply = server.submit(job_v1("curl"), FORM, "/api/v1/jobs")
         check.equal("JSON that is called a form", reply.status, 202)
         check.refused("a form for v2", server.submit(form, FORM), 415, "UnsupportedMediaTypeError")
 
 
-def test_form_errors(check):
+def test_form_errors_are_named_by_pointers(check):
     with Server("--standalone", "jobs") as server:
         def post(form):
             return server.submit(form, FORM, "/api/v1/jobs")
@@ -168,7 +168,7 @@ def test_form_errors(check):
 
 
 # ---- order of refusals --------------------------------------------------------------------
-def test_order_of_refusals(check):
+def test_refusals_have_a_fixed_precedence(check):
     """Precedence of errors, for every pair of neighbours."""
     with TokenServer("--rate-submit", "30") as server:
         alice, bob = bearer(token("alice")), bearer(token("bob"))
@@ -211,7 +211,7 @@ def test_order_of_refusals(check):
         documented(check, server)
 
 
-def test_path_user(check):
+def test_users_cannot_submit_for_others(check):
     """Users, including admins, cannot submit for others."""
     with TokenServer() as server:
         for who, user in (("alice", "bob"), ("root", "bob"), ("alice", "Alice"), ("alice", "x~y")):
@@ -229,7 +229,7 @@ def test_path_user(check):
             server, "/api/v1/user/bob/jobs/j", bearer(token())), 404, "NoJobError")
 
 
-def test_every_route_without_token(check):
+def test_every_route_without_token_is_refused_or_public(check):
     """Each row of the table: refused as JSON, or for anyone."""
     with TokenServer() as server:
         rows = routes()
@@ -262,7 +262,7 @@ def test_every_route_without_token(check):
 
 
 # ---- before and after a submission -------------------------------------------------------
-def test_info(check):
+def test_info_routes_describe_the_server(check):
     with TokenServer() as server:
         for method in ("GET", "POST", "PUT", "DELETE"):
             for path in ("/api/v1/", "/api/v1", "/api/v2/", "/api/v2/info", "/rest-server/api/v1"):
@@ -276,12 +276,12 @@ def test_info(check):
         for path in ("/api/v1/authn/info", "/api/v2/authn/info"):
             check.equal(f"{path}: members", set(get(server, path).json),
                         {"authn_type", "loginURI", "loginURIMethod", "passwords"})
-        # As the Python SDK sends all its GETs.
+        # The Python SDK sends its GET requests with such a body.
         reply = server.request("GET", "/rest-server/api/v1", "{}", JSON)
         check.equal("GET with a body", reply.status, 200)
 
 
-def test_vs_code_probe(check):
+def test_vs_code_probe_recognizes_protocol_2(check):
     """Any code but NoApiError tells the extension that this is protocol 2."""
     path = "/api/v2/jobs/protocolversion/config"
     with TokenServer() as server:
@@ -308,7 +308,7 @@ STATES = [  # state of the Framework, exit code, state in v2, state in v1
     ("Sleeping", 0, "UNKNOWN", "UNKNOWN"), (7, 0, "UNKNOWN", "UNKNOWN")]
 
 
-def test_job_states(check):
+def test_job_states_follow_the_framework_state(check):
     api = FakeApi()
     with fake_server(api) as server:
         for i, (state, code, v2, v1) in enumerate(STATES):
@@ -334,7 +334,7 @@ def test_job_states(check):
         documented(check, server)
 
 
-def test_users(check):
+def test_user_routes_hide_keys(check):
     with TokenServer() as server:
         for path in ("/api/v2/users/alice", "/api/v2/user/alice", "/api/v1/user/alice",
                      "/api/v2/users/alice/"):
@@ -359,12 +359,12 @@ def test_users(check):
                         ["alice", "bob", "root"])
             check.ok(f"{path}: no keys", MARKER.encode() not in reply.body, reply)
         documented(check, server)
-        # Who is not listed may have a token all the same.
+        # A user who is not in the file may have a valid token.
         check.equal("a user of his own", get(server, "/api/v2/users/carol",
                                              bearer(token("carol"))).json.get("username"), "carol")
 
 
-def test_storages_and_clusters(check):
+def test_users_see_their_storages_and_virtual_clusters(check):
     with TokenServer() as server:
         alice, bob = bearer(token()), bearer(token("bob"))
         names = [s["name"] for s in get(server, "/api/v2/storages", alice).json["storages"]]
@@ -395,7 +395,7 @@ def test_storages_and_clusters(check):
         check.equal("SKU types", get(server, "/api/v2/cluster/sku-types?vc=default", alice).json, {})
 
 
-def test_cluster_use(check):
+def test_virtual_cluster_use_counts_running_jobs(check):
     """The use of a virtual cluster by running jobs; its capacity, from the file."""
     facts = {**FACTS, "capacity": {"default": {"gpu": 16, "cpu": 64, "memoryMB": 262144}}}
     api = FakeApi()
@@ -418,7 +418,7 @@ def test_cluster_use(check):
         check.equal("one", get(server, "/api/v2/virtual-clusters/v100").json, seen["v100"])
 
 
-def test_nodes(check):
+def test_nodes_show_their_free_gpus(check):
     """GPUs of each node, without those that tasks of running jobs use."""
     def node(name, gpus, **spec):
         api.put("nodes", {"metadata": {"name": name}, "spec": spec, "status": {"allocatable": {"nvidia.com/gpu": str(gpus)}}})
@@ -434,7 +434,7 @@ def test_nodes(check):
         api.faults.clear()
         if fault:
             api.fault("GET", "nodes", **fault)
-        # Again: ignored while the objects of pods are being checked.
+        # The server ignores the signal while it checks the objects of pods, so the test repeats it.
         check.ok(f"{fault}: asked", wait_until(lambda: server.process.send_signal(signal.SIGHUP) or asks() > before))
 
     def seen():
@@ -476,7 +476,7 @@ def test_nodes(check):
         check.equal("in an outage the last ones", seen(), want)
 
 
-def test_groups(check):
+def test_groups_are_those_of_the_user_or_all_for_admins(check):
     """Users see themselves, admins all users."""
     facts = {**FACTS, "groups": {**FACTS["groups"], "nlp": {"description": "the language team"}}}
     vision = {"groupname": "vision", "description": "", "externalName": "", "extension": {"acls": {
@@ -501,7 +501,7 @@ def key(text):
     return {"Idempotency-Key": text}
 
 
-def test_idempotency(check):
+def test_idempotency_repeats_the_answer_of_a_key(check):
     with Server("--standalone", "jobs") as server:
         body = job_v2("once")
         first = server.submit(body, key("k-1"))
@@ -529,8 +529,8 @@ def test_idempotency(check):
             "rest-lit/idempotency"), wanted)
 
 
-def test_idempotency_other_job(check):
-    """One job per key and user, also after a restart and for concurrent requests."""
+def test_idempotency_key_creates_one_job_per_user(check):
+    """A key creates one job per user, also after a restart and for concurrent requests."""
     with TokenServer() as server:
         alice, bob = bearer(token("alice")), bearer(token("bob"))
         check.equal("first", server.submit(job_v2("one"), {**key("k"), **alice}).status, 202)
@@ -550,7 +550,7 @@ def test_idempotency_other_job(check):
         server.stop()
 
 
-def test_idempotency_other_job_at_once(check):
+def test_idempotency_key_of_concurrent_jobs_creates_one(check):
     api = FakeApi()
     api.fault("POST", "frameworks", delay=0.2)
     with fake_server(api) as server:
@@ -561,7 +561,7 @@ def test_idempotency_other_job_at_once(check):
                                                for s in said), said)
 
 
-def test_idempotency_secret(check):
+def test_idempotency_hash_depends_on_secret_and_user(check):
     """The stored hash depends on the server's secret and on the user."""
     with TokenServer() as server:
         for user in ("alice", "bob"):
@@ -576,7 +576,7 @@ def test_idempotency_secret(check):
                  kept)
 
 
-def test_idempotency_after_waiting(check):
+def test_idempotency_key_is_read_after_authentication(check):
     """The server reads the header after authentication, which may delay the request and its
     body."""
     with Place() as place:
@@ -598,7 +598,7 @@ def test_idempotency_after_waiting(check):
         check.equal("made, and known again", said, [(202, None), (202, "true")])
 
 
-def test_idempotency_at_once(check):
+def test_idempotency_of_concurrent_repetitions_creates_one_job(check):
     """Impatient clients: one job, and no client gets a failure."""
     api = FakeApi()
     api.fault("POST", "frameworks", delay=0.2)
@@ -665,7 +665,7 @@ def resolve(document, ref):
     return document
 
 
-def test_openapi(check):
+def test_openapi_document_is_valid_and_complete(check):
     with TokenServer() as server:
         reply = get(server, "/openapi.json")
     check.equal("openapi: status", reply.status, 200)

@@ -27,7 +27,7 @@ class Contract:
         return f"contract-{self.count}"
 
     # ---- accepted -----------------------------------------------------------------------
-    def test_submit_v2(self, check):
+    def test_v2_submission_is_accepted(self, check):
         name = self.name()
         reply = self.server.submit(job_v2(name))
         check.equal("v2: status", reply.status, 202)
@@ -35,7 +35,7 @@ class Contract:
         check.equal("v2: body", {k: (reply.json or {}).get(k) for k in ("status", "message")},
                     {"status": 202, "message": f"Update job {name} for user alice successfully."})
 
-    def test_submit_v1(self, check):
+    def test_v1_submission_is_accepted_on_all_routes(self, check):
         for method, path in (("PUT", "/api/v1/user/alice/jobs/{}"), ("PUT", "/api/v1/jobs/{}"),
                              ("POST", "/api/v1/user/alice/jobs"), ("POST", "/api/v1/jobs")):
             name = self.name()
@@ -47,7 +47,7 @@ class Contract:
                         f"update job {name} successfully")
             check.equal(f"{method} {path}: success", body.get("success"), True)
 
-    def test_warnings(self, check):
+    def test_warnings_name_the_member_of_the_job(self, check):
         """Accepted jobs with warnings: the response names the member, v1 also in a header."""
         body = job_v1(self.name(), gpuType="k80")
         reply = self.server.submit(body, {"Content-Type": "application/json"}, "/api/v1/jobs")
@@ -59,18 +59,18 @@ class Contract:
         check.ok("warning: of translate", b"<stdin>:1:" in done.stderr and b": warning: /gpuType: is ignored" in done.stderr,
                  done.stderr)
 
-    def test_prefix(self, check):
+    def test_rest_server_prefix_is_accepted_once(self, check):
         for prefix in ("", "/rest-server"):
             reply = self.server.submit(job_v2(self.name()), path=prefix + "/api/v2/jobs")
             check.equal(f"prefix '{prefix}'", reply.status, 202)
         reply = self.server.submit(job_v2(self.name()), path="/rest-server/rest-server/api/v2/jobs")
         check.equal("the prefix counts once", reply.status, 404)
 
-    def test_trailing_slash(self, check):
+    def test_trailing_slash_is_accepted(self, check):
         check.equal("trailing slash", self.server.submit(job_v2(self.name()),
                                                          path="/api/v2/jobs/").status, 202)
 
-    def test_content_types(self, check):
+    def test_content_types_of_yaml_and_json_are_accepted(self, check):
         # No Content-Type: Python's requests with a text body.
         for kind in YAML_TYPES + [None]:
             reply = self.server.submit(job_v2(self.name()), {"Content-Type": kind})
@@ -80,13 +80,13 @@ class Contract:
             check.equal(f"content type {kind} is refused", reply.status, 415)
             check.ok(f"content type {kind}: message", reply.message, reply)
 
-    def test_encoded_name_in_path(self, check):
+    def test_percent_encoded_names_are_decoded(self, check):
         name = self.name()
         path = "/api/v1/user/%61lice/jobs/" + name.replace("-", "%2d")
         reply = self.server.submit(job_v1(name), {"Content-Type": "application/json"}, path, "PUT")
         check.equal("percent-encoded names", reply.status, 202)
 
-    def test_chunked(self, check):
+    def test_chunked_body_is_accepted(self, check):
         name = self.name()
         body = job_v2(name).encode()
         with self.server.connect() as c:
@@ -100,7 +100,7 @@ class Contract:
         check.equal("chunked body", reply and reply.status, 202)
 
     # ---- refused ------------------------------------------------------------------------
-    def test_duplicate(self, check):
+    def test_duplicate_job_is_a_conflict(self, check):
         name = self.name()
         self.server.submit(job_v2(name))
         check.refused("v2 twice", self.server.submit(job_v2(name)), 409, "ConflictJobError",
@@ -109,7 +109,7 @@ class Contract:
             job_v1(name), {"Content-Type": "application/json"}, "/api/v1/jobs"), 409,
             "ConflictJobError", name)
 
-    def test_unknown_routes(self, check):
+    def test_unknown_routes_are_404(self, check):
         for method, path in (("GET", "/nothing"), ("GET", "/api/v3/jobs"), ("POST", "/api/v2/job"),
                              ("POST", "/api/v2/jobs/x/y"), ("POST", "/API/v2/jobs"),
                              ("BREW", "/api/v2/job")):
@@ -117,7 +117,7 @@ class Contract:
             check.refused(f"{method} {path}",
                        self.server.request(method, path, body), 404, "NoApiError")
 
-    def test_other_methods(self, check):
+    def test_other_methods_are_405_with_allow(self, check):
         for method, path, allowed in (
                 ("DELETE", "/api/v2/jobs", "GET, HEAD, POST, OPTIONS"), ("PATCH", "/healthz", "GET, HEAD, OPTIONS"),
                 ("POST", "/healthz", "GET, HEAD, OPTIONS"), ("BREW", "/api/v2/jobs", "GET, HEAD, POST, OPTIONS"),
@@ -128,7 +128,7 @@ class Contract:
             check.refused(f"{method} {path}", reply, 405, "MethodNotAllowedError", allowed)
             check.equal(f"{method} {path}: Allow", reply.headers.get("allow"), allowed)
 
-    def test_without_user(self, check):
+    def test_paths_without_a_user_are_accepted(self, check):
         """The paths of PAI 0.8, where jobs have no users."""
         name = self.name()
         reply = self.server.submit(job_v1(name), {"Content-Type": "application/json"}, "/api/v1/jobs/other", "PUT")
@@ -148,7 +148,7 @@ class Contract:
         for path in ("/api/v1/jobs/nobodys/config", f"/api/v1/jobs/bob~{name}/config"):
             check.refused(f"GET {path}", self.server.request("GET", path), 404, "NoJobError")
 
-    def test_absolute_form(self, check):
+    def test_absolute_form_of_the_target_is_accepted(self, check):
         """RFC 9112 3.2.2: a server accepts http://HOST/PATH and uses this HOST."""
         port = self.server.port
         for target, host, status in (
@@ -167,17 +167,17 @@ class Contract:
             replies, _ = self.server.raw(f"GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode(), answers=1)
             check.equal(f"{target}, Host: {host}", [r.status for r in replies], [status])
 
-    def test_other_user(self, check):
+    def test_job_for_another_user_is_forbidden(self, check):
         check.refused("job for bob", self.server.submit(
             job_v1(self.name()), {"Content-Type": "application/json"},
             "/api/v1/user/bob/jobs"), 403, "ForbiddenUserError")
 
-    def test_name_differs(self, check):
+    def test_name_in_path_must_match_the_job(self, check):
         reply = self.server.submit(job_v1(self.name()), {"Content-Type": "application/json"},
                                    "/api/v1/user/alice/jobs/another", "PUT")
         check.refused("name in path differs", reply, 400, "InvalidParametersError", "another")
 
-    def test_places(self, check):
+    def test_errors_have_pointer_line_and_column(self, check):
         text = "\n".join([
             "protocolVersion: 2", "name: placed", "type: job", "prerequisites:",
             "  - {name: image, type: dockerimage, uri: 'ubuntu:22.04'}", "taskRoles:",
@@ -197,7 +197,7 @@ class Contract:
             e.get("line") == 10 and e.get("pointer") == "/taskRoles/worker/resourcePerInstance/gpu"
             for e in errors), errors)
 
-    def test_malformed(self, check):
+    def test_malformed_jobs_are_refused(self, check):
         for what, text, word in (
                 ("open bracket", "name: [a, b\ntype: job\n", "line"),
                 ("tab", "name: x\n\ttype: job\n", "line"),
@@ -214,7 +214,7 @@ class Contract:
             check.refused(f"malformed v1 ({what})", self.server.submit(
                 text, {"Content-Type": "application/json"}, "/api/v1/jobs"), 400, None)
 
-    def test_too_large(self, check):
+    def test_too_large_bodies_are_413(self, check):
         full = job_v2("limit").encode()
         full += b" " * (100 * 1024 - len(full))
         for what, body, status in (("100 KiB", full, 202), ("100 KiB and a byte", full + b" ", 413),
@@ -224,7 +224,7 @@ class Contract:
             if status == 413:
                 check.refused(what, reply, 413, "PayloadTooLargeError", "large")
 
-    def test_far_too_large(self, check):
+    def test_far_too_large_bodies_are_not_read(self, check):
         """The server does not read 10 MiB before a refusal: a client that only sends may find the
         connection closed."""
         reply = None
@@ -235,7 +235,7 @@ class Contract:
         check.ok("10 MiB: refused or cut", reply is None or reply.status == 413, reply)
         check.equal("10 MiB: alive", self.server.request("GET", "/healthz").status, 200)
 
-    def test_too_large_chunked(self, check):
+    def test_too_large_chunked_bodies_are_413(self, check):
         with self.server.connect() as c:
             c.send(b"POST /api/v2/jobs HTTP/1.1\r\nHost: localhost:%d\r\nContent-Type: text/yaml\r\n"
                    b"Transfer-Encoding: chunked\r\n\r\n" % self.server.port)
@@ -246,7 +246,7 @@ class Contract:
             reply = c.reply()
         check.refused("101 KiB in chunks", reply, 413, "PayloadTooLargeError", "large")
 
-    def test_too_large_unasked(self, check):
+    def test_too_large_length_is_refused_before_the_body(self, check):
         with self.server.connect() as c:
             c.send(b"POST /api/v2/jobs HTTP/1.1\r\nHost: localhost:%d\r\nContent-Type: text/yaml\r\n"
                    b"Expect: 100-continue\r\nContent-Length: 1000000000\r\n\r\n" % self.server.port)
@@ -254,7 +254,7 @@ class Contract:
         check.ok("a gigabyte is refused before it is sent", data.startswith(b"HTTP/1.1 413"),
                  data[:80])
 
-    def test_expect(self, check):
+    def test_expect_continue_is_answered(self, check):
         body = job_v2(self.name()).encode()
         with self.server.connect() as c:
             c.send(b"POST /api/v2/jobs HTTP/1.1\r\nHost: localhost:%d\r\nContent-Type: text/yaml\r\n"
@@ -266,13 +266,13 @@ class Contract:
             reply = c.reply()
         check.equal("... and then the body is taken", reply and reply.status, 202)
 
-    def test_content_encoding(self, check):
+    def test_content_encoding_gzip_is_refused(self, check):
         check.refused("gzip", self.server.submit(
             job_v2(self.name()), {"Content-Encoding": "gzip"}), 415, None)
         check.equal("identity", self.server.submit(
             job_v2(self.name()), {"Content-Encoding": "identity"}).status, 202)
 
-    def test_secret_not_quoted(self, check):
+    def test_secrets_are_not_quoted_in_refusals(self, check):
         marker = "Marker-of-a-secret-4711"
         for what, text in (
                 ("wrong place", job_v2("s", secrets=[marker])),
@@ -286,7 +286,7 @@ class Contract:
             check.ok(f"secret ({what}): not in the answer", marker.encode() not in reply.body, reply)
 
     # ---- everything else ----------------------------------------------------------------
-    def test_health(self, check):
+    def test_health_routes_answer_get_and_head(self, check):
         for path in ("/healthz", "/readyz", "/healthz/"):
             check.equal(f"GET {path}", self.server.request("GET", path).status, 200)
             reply = self.server.request("HEAD", path)
@@ -294,7 +294,7 @@ class Contract:
         reply = self.server.request("GET", "/healthz", b"{}", {"Content-Type": "application/json"})
         check.equal("GET with a body", reply.status, 200)
 
-    def test_page(self, check):
+    def test_page_lists_all_routes(self, check):
         reply = self.server.request("GET", "/")
         check.equal("page: status", reply.status, 200)
         check.equal("page: text", reply.headers.get("content-type"), "text/plain; charset=utf-8")
@@ -308,7 +308,7 @@ class Contract:
             check.ok(f"page: names {method} {path}",
                      f"    {method:<8}{path}\n".encode() in reply.body, reply)
 
-    def test_headers_everywhere(self, check):
+    def test_headers_of_security_are_in_every_response(self, check):
         name = self.name()
         requests = [("GET", "/", None), ("GET", "/healthz", None), ("GET", "/readyz", None),
                     ("GET", "/nothing", None), ("OPTIONS", "/api/v2/jobs", None),
@@ -328,14 +328,14 @@ class Contract:
             check.ok(f"{what}: no version of the HTTP library",
                      "microhttpd" not in str(reply.headers).lower(), reply)
 
-    def test_options(self, check):
+    def test_options_gives_no_cross_origin_access(self, check):
         reply = self.server.request("OPTIONS", "/api/v2/jobs", headers={
             "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "x"})
         check.equal("OPTIONS is answered", reply.status, 204)
         check.ok("OPTIONS gives no leave", not any(
             h.startswith("access-control") for h in reply.headers), reply)
 
-    def test_keep_alive(self, check):
+    def test_keep_alive_serves_many_large_heads(self, check):
         with self.server.connect() as c:
             fine = 0
             for i in range(200):
@@ -345,7 +345,7 @@ class Contract:
                 fine += bool(reply and reply.status == 200)
         check.equal("200 requests of 41 headers on one connection", fine, 200)
 
-    def test_long_heads(self, check):
+    def test_long_heads_are_refused(self, check):
         for what, head in (("URI", b"GET /" + b"a" * 40000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"),
                            ("header", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " +
                             b"a" * 40000 + b"\r\n\r\n"),
@@ -356,7 +356,7 @@ class Contract:
             check.ok(f"long {what} is refused", refused, replies)
         check.equal("... and the server lives", self.server.request("GET", "/healthz").status, 200)
 
-    def test_log(self, check):
+    def test_log_has_one_json_line_per_request(self, check):
         name = self.name()
         self.server.submit(job_v2(name), {"User-Agent": 'a"b\\c'})
         self.server.logged(name)
@@ -374,14 +374,14 @@ class Contract:
                  not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", self.server.settled_log()))
 
 
-def test_contract(check):
+def test_contract_with_clients_is_kept(check):
     with Server("--standalone", "jobs") as server:
         contract = Contract(server)
         check.run(*(getattr(contract, n) for n in dir(contract) if n.startswith("test_")))
         check.equal("exit status", server.stop(), 0)
 
 
-def test_framework_name(check):
+def test_framework_name_is_the_md5_of_user_and_job(check):
     """The name of the stored object equals the name that clients compute."""
     with Server("--standalone", "jobs") as server:
         server.submit(job_v2("hello"))
@@ -389,7 +389,7 @@ def test_framework_name(check):
         check.equal("md5 of user~job", [name for name, in stored], [framework_name("hello")])
 
 
-def test_page_address(check):
+def test_page_contains_the_address_of_listen(check):
     """The page at / contains the address of --listen."""
     port = free_port()
     with Server("--standalone", "jobs", "--listen", f"[::1]:{port}", port=port, wait=False) as server:

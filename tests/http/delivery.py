@@ -20,7 +20,7 @@ def by_configmap(api, *arguments, **more):
 
 
 # ---- what is looked for -----------------------------------------------------------------------
-def test_all_is_there(check):
+def test_start_reports_that_all_pod_objects_exist(check):
     api = FakeApi()
     api.put("serviceaccounts", {"metadata": {"name": "runtime-account"}})
     api.put("configmaps", {"metadata": {"name": EXIT_SPEC}})
@@ -29,7 +29,7 @@ def test_all_is_there(check):
         check.equal("all there: nothing is missing", lines(server, "missing in"), [])
 
 
-def test_missing(check):
+def test_start_names_missing_pod_objects_and_remedies(check):
     for profile, means in (("plain", "failures are not explained"), ("openpai", "no pod can start")):
         api = FakeApi()
         with fake_server(api, "--profile", profile) as server:
@@ -62,7 +62,7 @@ def controller_config(*without):
             "data": {"frameworkcontroller.yaml": "\n".join(line[4:] for line in text.splitlines())}}
 
 
-def test_codes_that_the_controller_does_not_know(check):
+def test_start_names_codes_that_the_controller_lacks(check):
     for without, wanted in (((), None), ((248, 251), "248, 251")):
         api = FakeApi()
         api.put("configmaps", controller_config(*without))
@@ -76,7 +76,7 @@ def test_codes_that_the_controller_does_not_know(check):
         api.close()
 
 
-def test_a_code_that_the_controller_did_not_know(check):
+def test_log_names_a_code_that_the_controller_lacked(check):
     def ended(job, code, phrase):
         return {"metadata": {"name": framework_name(job), "labels": {"userName": "alice"}, "annotations": {"jobName": f"alice~{job}"}},
                 "spec": {"executionType": "Start", "taskRoles": []},
@@ -97,7 +97,7 @@ def test_a_code_that_the_controller_did_not_know(check):
 GPU, FUSE = "nvidia.com/gpu", "github.com/fuse"
 
 
-def test_nodes_of_the_templates(check):
+def test_start_names_labels_and_devices_that_no_node_has(check):
     """The profile openpai requires a node label; every pod requests one device, jobs another."""
     for nodes, event, missing in (([], "no node has the label", [None]), ([[]], "no node with the label", [FUSE, GPU]),
                                   ([[], [GPU]], "no node with the label", [FUSE]), ([[FUSE], [GPU]], "", [])):
@@ -119,7 +119,7 @@ def test_nodes_of_the_templates(check):
         api.close()
 
 
-def test_larger_than_all_nodes(check):
+def test_job_larger_than_all_nodes_waits_with_a_reason(check):
     """A job whose tasks fit no node is accepted, since nodes may be added; its reason has the numbers."""
     api = FakeApi()
     for i, gpus in enumerate((4, 8)):
@@ -136,7 +136,7 @@ def test_larger_than_all_nodes(check):
             check.ok(name, wait_until(lambda: reason() == why), reason())
 
 
-def test_remedy_names_what_is_configured(check):
+def test_remedy_uses_the_configured_names(check):
     api = FakeApi()
     with fake_server(api, "--service-account", "robot", "--namespace", "jobs") as server:
         line = [m for m in lines(server, "missing in", 2) if m["object"] == "ServiceAccount robot"]
@@ -145,7 +145,7 @@ def test_remedy_names_what_is_configured(check):
                     "k8s/deploy/jobs/runtime-account.yaml | kubectl apply -f -")
 
 
-def test_not_allowed_to_look(check):
+def test_missing_right_to_check_is_no_fault(check):
     api = FakeApi()
     api.fault("GET", "serviceaccounts", status=403)
     api.fault("GET", "configmaps", status=403)
@@ -159,7 +159,7 @@ def test_not_allowed_to_look(check):
         check.equal("403: jobs are taken", server.submit(job_v2("m")).status, 202)
 
 
-def test_not_there_yet(check):
+def test_unresponsive_api_server_does_not_delay_the_start(check):
     """An unresponsive API server does not delay the start or jobs; the checks are repeated when it
     is available."""
     api = FakeApi()
@@ -172,7 +172,7 @@ def test_not_there_yet(check):
 
 
 # ---- the program --------------------------------------------------------------------------------
-def test_configmap_is_made(check):
+def test_configmap_of_the_runtime_is_created(check):
     api = FakeApi()
     path = program()
     name = configmap_name(path)
@@ -196,8 +196,8 @@ def test_configmap_is_made(check):
                     ["was there, and is the same"])
 
 
-def test_configmap_cannot_be_compared(check):
-    """With a right to create it, and none to read it."""
+def test_configmap_that_cannot_be_read_is_accepted_by_name(check):
+    """The server has the right to create the ConfigMap, but not to read it."""
     api = FakeApi()
     api.put("configmaps", {"metadata": {"name": configmap_name(program())}})
     api.fault("GET", "configmaps", status=403)
@@ -206,7 +206,7 @@ def test_configmap_cannot_be_compared(check):
         check.equal("not compared: jobs are taken", server.submit(job_v2("m")).status, 202)
 
 
-def test_configmap_made_by_hand(check):
+def test_configmap_created_by_hand_is_found(check):
     """Created by `rest-lit translate --with-runtime`, for a server that may read but not create
     it."""
     api = FakeApi()
@@ -221,7 +221,7 @@ def test_configmap_made_by_hand(check):
         check.equal("by hand: jobs are taken", server.submit(job_v2("m")).status, 202)
 
 
-def test_configmap_of_others(check):
+def test_configmap_with_other_content_is_refused(check):
     """An object with its name and other content, or a mutable one."""
     path = program()
     with open(path, "rb") as f:
@@ -267,12 +267,12 @@ def refused(check, what, fault, word):
         check.equal(f"{what}: said once", len(lines(server, NOT_YET)), 1)
 
 
-def test_configmap_refused(check):
+def test_configmap_that_cannot_be_created_blocks_jobs(check):
     """Until it exists, jobs are refused with the reason, and the server retries."""
     in_threads(len(REFUSALS), lambda i: check.run(lambda c: refused(c, *REFUSALS[i])))
 
 
-def test_configmap_answer_lost(check):
+def test_configmap_with_a_lost_answer_is_found(check):
     """A lost response to its creation: the object exists with the same content."""
     api = FakeApi()
     api.fault("POST", "configmaps", times=1, cut="done")
@@ -281,7 +281,7 @@ def test_configmap_answer_lost(check):
         check.equal("lost answer: jobs are taken", server.submit(job_v2("m")).status, 202)
 
 
-def test_two_architectures(check):
+def test_configmap_exists_for_each_architecture(check):
     """A ConfigMap each; without one of them no job is accepted."""
     api = FakeApi()
     first, second = programs().split(",")
@@ -305,7 +305,7 @@ def test_two_architectures(check):
                      api.objects["configmaps", name]["immutable"], name)
 
 
-def test_configmap_in_a_directory(check):
+def test_configmap_is_stored_on_one_machine(check):
     name = configmap_name(program())
     with Server("--standalone", "jobs", "--runtime", "configmap", "--runtime-binary", program()) as server:
         check.ok("directory: made", lines(server, THERE, 1), server.log())
@@ -314,8 +314,8 @@ def test_configmap_in_a_directory(check):
         check.equal("directory: nothing is looked for", lines(server, "missing in"), [])
 
 
-def test_again_on_sighup(check):
-    """After an object was repaired or deleted."""
+def test_sighup_repeats_the_checks_of_pod_objects(check):
+    """The signal is sent after an object was repaired or deleted."""
     api = FakeApi()
     with by_configmap(api) as server:
         check.ok("SIGHUP: before", lines(server, THERE, 1) and lines(server, "missing in", 2))
@@ -333,7 +333,7 @@ def test_again_on_sighup(check):
 
 
 # ---- what is no program ------------------------------------------------------------------------
-def test_what_is_no_program(check):
+def test_invalid_runtime_programs_are_refused(check):
     big = os.path.join(tempfile.mkdtemp(prefix="rest-lit-test."), "big")
     with open(big, "wb") as f:
         f.truncate((1 << 20) + 1)
@@ -357,7 +357,7 @@ def test_what_is_no_program(check):
             check.ok(f"{what}: {command} says so", word.encode() in result.stderr, result.stderr.decode())
 
 
-def test_what_are_no_two_programs(check):
+def test_invalid_pairs_of_runtime_programs_are_refused(check):
     first, second = programs().split(",")
     for what, paths, more, words in (
             ("two for one", f"{first},{first}", ["--runtime-init-image", "busybox"], "another architecture"),
@@ -371,7 +371,7 @@ def test_what_are_no_two_programs(check):
         check.ok(f"{what}: says so", words.encode() in result.stderr, result.stderr.decode())
 
 
-def test_translate_prints_it(check):
+def test_translate_prints_the_runtime_configmap(check):
     arguments = ["--runtime", "configmap", "--runtime-binary", program()]
     plain = run("translate", *arguments, "examples/hello-world.yaml")
     both = run("translate", *arguments, "--with-runtime", "examples/hello-world.yaml")

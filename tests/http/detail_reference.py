@@ -137,7 +137,8 @@ class Detail:
             **self.first_failure(code)}
 
     def first_failure(self, code):
-        """Without causes of pai-runtime, which tests/data/first-failure has: the earliest end."""
+        """Returns the earliest end. It ignores causes that pai-runtime reports, which
+        tests/data/first-failure covers."""
         failed = [(role["name"], t, t["attemptStatus"]["completionStatus"]) for role in self.task_roles()
                   for t in role["taskStatuses"] if self.code(t) not in (None, 0, -230)]
         own = [f for f in failed if f[2]["code"] != -220]

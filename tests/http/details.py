@@ -56,7 +56,8 @@ SPECS = exit_specs()
 
 
 def plain(value):
-    """Without the exit code patterns, which the reference does not have."""
+    """Returns the specification without the exit code patterns, which the reference does not
+    have."""
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items() if not (k == "pattern" and "phrase" in value)}
     return [plain(v) for v in value] if isinstance(value, list) else value
@@ -70,7 +71,7 @@ def same(check, what, want, reply):
 
 
 def warm(server):
-    """Wait until the server has listed all jobs and watches them."""
+    """Waits until the server has listed all jobs and watches them."""
     return server.becomes("/api/v2/jobs", 200)
 
 
@@ -79,7 +80,7 @@ def known(server, job):
 
 
 def looks(server, want):
-    """Wait until the server knows the job's current state."""
+    """Waits until the server knows the job's current state."""
     reply = server.request("GET", f"/api/v2/jobs/{want.id}")
     return reply.status == 200 and not any(differences(want.whole(), plain(reply.json)))
 
@@ -91,7 +92,7 @@ def put(api, framework):
     return kept
 
 
-def test_details(check):
+def test_details_of_every_state_match_the_reference(check):
     """Every state in v2 and v1, with each attempt and task."""
     check.ok("codes of the table", len(SPECS) >= 62 and SPECS[-210]["phrase"] == "StopFrameworkRequested")
     api = FakeApi()
@@ -126,7 +127,7 @@ def one(check, server, what, framework):
                 "GET", f"/api/v2/jobs/{want.id}/attempts/{n}/taskRoles/{role}/taskIndex/{index}/attempts"))
 
 
-def test_detail_refusals(check):
+def test_details_of_unknown_attempts_are_refused(check):
     api = FakeApi()
     with fake_server(api) as server:
         warm(server)
@@ -153,7 +154,7 @@ def test_detail_refusals(check):
         check.equal("attempts are not kept", (reply.status, reply.body), (501, b"Not healthy\n"))
 
 
-def test_earlier_attempts(check):
+def test_details_of_earlier_attempts_are_kept(check):
     """The attempt that was stored when the second one began."""
     first, second = snapshot("17"), snapshot("19")
     api = FakeApi()
@@ -193,7 +194,7 @@ def event_of(framework, reason, message, role="worker", index=0, **what):
                                "uid": what.get("uid", tasks[index]["attemptStatus"]["podUID"])}}
 
 
-def test_too_many_attempts(check):
+def test_details_of_too_many_attempts_do_not_fill_the_log(check):
     """Modified Frameworks cannot fill the log."""
     api = FakeApi()
     gate = threading.Event()
@@ -214,7 +215,7 @@ def test_too_many_attempts(check):
         check.equal("... once", len(server.log_lines("too many attempts ended at once")), 1)
 
 
-def test_waiting_reason(check):
+def test_details_show_the_waiting_reason_to_permitted_users(check):
     with Yard() as yard:
         yard.warm()
         framework = renamed(snapshot("04"), "waits")
@@ -267,7 +268,7 @@ def test_waiting_reason(check):
         check.ok("none of a job that runs", wait_until(lambda: reason() is None and row() is None))
 
 
-def test_nobody_works_on_it(check):
+def test_details_report_that_no_controller_handles_the_job(check):
     """No status for half a minute: no controller handles the job."""
     with Yard() as yard:
         yard.warm()
@@ -289,7 +290,7 @@ def test_nobody_works_on_it(check):
         check.equal("the same again", yard.ask("alice", "GET", "/api/v2/jobs/alice~left", headers={"If-None-Match": tag}).status, 304)
 
         def bookmarks_until(text):
-            """The server looks at its clock whenever it hears something."""
+            """Sends bookmarks, since the server checks its clock only when it receives data."""
             return wait_until(lambda: yard.api.bookmark() or yard.server.log_lines(text), 90)
         check.ok("it is in the log", bookmarks_until("no FrameworkController processes jobs"))
         seen = renamed(snapshot("01"), "left")
@@ -320,7 +321,7 @@ def test_nobody_works_on_it(check):
             "message": "this server only keeps jobs (--engine=none); nothing runs them"})
 
 
-def test_detail_tags(check):
+def test_details_are_304_for_the_current_etag(check):
     """A client with the current response gets 304."""
     with Yard() as yard:
         yard.warm()
@@ -363,7 +364,7 @@ def forged():
     return f
 
 
-def test_forged(check):
+def test_details_of_forged_frameworks_are_answered(check):
     api = FakeApi()
     with fake_server(api) as server:
         warm(server)
@@ -389,7 +390,7 @@ def test_forged(check):
               "UnknownError", "compressed")
 
 
-def test_first_rest_lit(check):
+def test_details_of_foreign_frameworks_are_answered(check):
     """Frameworks of others: without labels and annotations."""
     api = FakeApi()
     with fake_server(api) as server:
@@ -424,7 +425,7 @@ def test_first_rest_lit(check):
             {"Content-Type": "application/json"}).status in (403, 404), True)
 
 
-def test_own_jobs(check):
+def test_details_of_new_jobs_are_complete_at_once(check):
     """New jobs of this server, with ports."""
     api = FakeApi()
     with fake_server(api) as server:
@@ -450,7 +451,7 @@ def test_own_jobs(check):
                     status["attemptStatus"]["taskRoleStatuses"][0]["taskStatuses"][0]["attemptStatus"]["podIP"])
 
 
-def test_exit_spec_file(check):
+def test_details_use_the_exit_spec_file(check):
     api = FakeApi()
     with Yard("--exit-spec", os.path.join(ROOT, "runtime-assets", "k8s-job-exit-spec.yaml")) as yard:
         yard.warm()
@@ -459,7 +460,7 @@ def test_exit_spec_file(check):
         check.equal("a code of no entry", (spec["code"], spec["phrase"]), (1, SPECS[256]["phrase"]))
 
 
-def test_detail_memory(check):
+def test_details_of_large_jobs_share_a_memory_limit(check):
     """Large responses, and the limit of concurrent ones."""
     api = FakeApi()
     with fake_server(api, "--detail-memory", "1048576", "--loops", "1") as server:
@@ -478,7 +479,8 @@ def test_detail_memory(check):
             check.ok("more than a MiB", reply.status == 200 and len(reply.body) > 1 << 20,
                      (reply.status, len(reply.body)))
         slow = server.connect()
-        # Several, one after the other: one of them is more than the kernel takes for who reads nothing.
+        # One connection requests several responses, because the kernel buffers less than one of
+        # them for a client that does not read.
         slow.send(request_bytes(server.port, "GET", "/api/v2/jobs/alice~large") * 30)
         check.ok("while another is sent", server.becomes("/api/v2/jobs/alice~large", 503))
         check.refused("why", server.request("GET", "/api/v2/jobs/alice~large"), 503,
@@ -502,7 +504,7 @@ def keep(api, framework, attempt, status):
         "binaryData": {"attempt.json.gz": packed({"id": attempt, **status})}})
 
 
-def test_large_attempts(check):
+def test_details_of_large_attempts_stay_within_the_limits(check):
     """Earlier attempts are read within the memory limit and shown within the response limit."""
     api = FakeApi()
     with fake_server(api, "--deadline", "200") as server:

@@ -26,7 +26,7 @@ def posted(api):
             if method == "POST"]
 
 
-def test_off_unless_named(check):
+def test_dialects_are_off_unless_named(check):
     with closing(FakeApi()) as api, fake_server(api, "--dialects", "launcher") as server:
         for path in ("/api/v1/jobs", "/api/v2/jobs"):
             reply = server.submit(text(MXJOB), path=path)
@@ -41,7 +41,7 @@ def test_off_unless_named(check):
     check.ok("a wrong name stops the start", wrong.returncode and 'there is no dialect "v2"' in wrong.stderr, wrong)
 
 
-def test_pods_are_checked_first(check):
+def test_dialects_have_their_pods_checked_first(check):
     with closing(FakeApi()) as api, fake_server(api, "--dialects", "mxjob,launcher") as server:
         check.equal("a v2 job", server.submit(job_v2("plain")).status, 202)
         check.equal("no check of its pods", posted(api), [("frameworks", False)])
@@ -66,7 +66,7 @@ def test_pods_are_checked_first(check):
             check.equal(f"dryRun={how}", tried.status, 200)
 
 
-def test_refused_pods(check):
+def test_dialects_with_refused_pods_create_nothing(check):
     with closing(FakeApi()) as api, fake_server(api, "--dialects", "mxjob") as server:
         for status, wanted, word in ((422, 400, "the pod of task role scheduler"),
                                      (403, 500, 'needs the RBAC verb "create" on podtemplates')):
@@ -78,13 +78,14 @@ def test_refused_pods(check):
             check.ok(f"{status}: nothing is created", not api.objects, list(api.objects))
 
 
-def test_without_api_server(check):
+def test_dialects_need_no_check_on_one_machine(check):
     with Server("--standalone", "jobs", "--dialects", "mxjob") as server:
         check.equal("an MxJob is taken without a check", server.submit(text(MXJOB)).status, 202)
 
 
-def test_names_with_a_domain(check):
-    """Labels and annotations with a domain are those that the file of --facts lists: what is left out is said."""
+def test_metadata_with_a_domain_needs_the_facts_file(check):
+    """The server keeps labels and annotations with a domain only if the file of --facts lists them,
+    and names the others in warnings."""
     pod = {"metadata": {"labels": {"team": "x", "example.com/team": "x", "other.example/a": "x"},
                         "annotations": {"sidecar.istio.io/inject": "true", "k8s.v1.cni.cncf.io/networks": "n",
                                         "vault.hashicorp.com/agent-inject": "true", "example.com/note": "y"}},

@@ -1,4 +1,5 @@
-"""The store of `--local DIR`, whose former name is `--standalone`, and what `serve` refuses to start with."""
+"""The store of `--local DIR`, whose former name is `--standalone`, and conditions that prevent the
+start of `serve`."""
 import errno
 import json
 import os
@@ -22,7 +23,7 @@ def modes(directory, wanted_file=0o600, wanted_directory=0o700):
     return wrong
 
 
-def test_directory(check):
+def test_directory_keeps_jobs_and_secrets_over_a_restart(check):
     """A job and the Secrets that it owns exist after a restart."""
     marker = "Marker-in-a-secret-0815"
     with Server("--standalone", "jobs") as server:
@@ -48,7 +49,7 @@ def test_directory(check):
             check.equal("still there after a restart", again.submit(job_v2("kept")).status, 409)
 
 
-def test_one_server_only(check):
+def test_directory_is_used_by_one_server_only(check):
     with Server("--standalone", "jobs") as server:
         where = os.path.join(server.directory, "jobs")
         second = run("serve", "--listen", f"127.0.0.1:{free_port()}", "--no-auth", "--user", "alice",
@@ -69,7 +70,7 @@ def refuse(check, what, *arguments, word="", environment=None):
     check.ok(f"{what}: says {word or 'why'}", word in text and text.strip(), text)
 
 
-def test_directories_refused(check):
+def test_unsafe_directories_are_refused(check):
     base = tempfile.mkdtemp(prefix="rest-lit-test.")
     listen = ["--listen", f"127.0.0.1:{free_port()}", "--no-auth", "--user", "alice", "--standalone"]
     real = os.path.join(base, "real")
@@ -88,7 +89,7 @@ def test_directories_refused(check):
     shutil.rmtree(base)
 
 
-def test_planted_links(check):
+def test_planted_link_for_the_database_is_refused(check):
     """A link of another user of the machine in the place of the database."""
     with Server("--standalone", "jobs") as server:
         where = os.path.join(server.directory, "jobs")
@@ -104,7 +105,7 @@ def test_planted_links(check):
             check.ok("what it points at is untouched", f.read() == before)
 
 
-def test_start_refused(check):
+def test_invalid_options_prevent_the_start(check):
     base = tempfile.mkdtemp(prefix="rest-lit-test.")
     where = os.path.join(base, "jobs")
     port = free_port()
@@ -162,7 +163,7 @@ KUBECONFIGS = [
 ]
 
 
-def test_kubeconfigs_refused(check):
+def test_unsupported_kubeconfigs_are_refused(check):
     base = tempfile.mkdtemp(prefix="rest-lit-test.")
     path = os.path.join(base, "kubeconfig")
     for what, word, server, cluster, user in KUBECONFIGS:
@@ -178,7 +179,7 @@ READY_CACHE_S = 2.1
 FULL = """mkdir -p -m 700 jobs && mount -t tmpfs -o size=4m,mode=0700 none jobs && exec "$@" """
 
 
-def test_disk_full(check):
+def test_full_disk_is_reported_and_survived(check):
     """A full disk is reported, no object is incomplete, and jobs work when there is space again."""
     if subprocess.run(["unshare", "-rm", "true"], check=False, capture_output=True).returncode:
         print("     not tested: a full disk (may not unshare here)", flush=True)

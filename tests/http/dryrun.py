@@ -81,7 +81,7 @@ def test_dry_run_is_what_translate_prints(check):
         check.equal("nothing is made", made(server), [])
 
 
-def test_dry_run_as_yaml(check):
+def test_dry_run_answers_yaml_if_accepted(check):
     name = os.path.join(ROOT, "examples", "pytorch-mnist.yaml")
     with open(name, "rb") as f:
         body = f.read()
@@ -102,7 +102,7 @@ def test_dry_run_as_yaml(check):
         check.refused("a refusal is JSON", bad, 400, "InvalidProtocolError")
 
 
-def test_dry_run_on_every_route(check):
+def test_dry_run_works_on_every_route(check):
     with Server("--standalone", "jobs") as server:
         form = urlencode(list(nested(json.loads(job_v1("tried")))))
         for what, method, path, headers, body in [
@@ -143,7 +143,7 @@ def test_dry_run_misspelled_submits_nothing(check):
             check.equal(f"?{query} is passed over", server.submit(job_v2(f"n{i}"), path=f"{V2}?{query}").status, 202)
 
 
-def test_dry_run_warnings(check):
+def test_dry_run_has_the_warnings_of_a_submission(check):
     with Server("--standalone", "jobs") as server:
         body = json.dumps({**json.loads(job_v1("warned")), "gpuType": "k80"})
         real = server.submit(body, JSON, V1)
@@ -176,7 +176,7 @@ def test_dry_run_refuses_as_a_submission_does(check):
         check.equal("nothing is made", made(server), [])
 
 
-def test_dry_run_large(check):
+def test_dry_run_returns_the_largest_framework(check):
     """The largest allowed Framework fits into a response."""
     role, sizes = json.loads(job_v2("x"))["taskRoles"]["worker"], []
     with Server("--standalone", "jobs", "--max-body", "1048576") as server:
@@ -217,7 +217,7 @@ def test_dry_run_hides_secrets(check):
 
 
 # ---- permissions and rate limits ------------------------------------------------------------
-def test_dry_run_needs_a_token_and_counts(check):
+def test_dry_run_needs_a_token_and_counts_as_a_job(check):
     with TokenServer("--rate-submit", "2") as server:
         check.refused("without a token", try_job(server, job_v2("x")), 401, "UnauthorizedUserError")
         check.refused("a virtual cluster of others", try_job(server, job_v2("x", defaults={"virtualCluster": "secret"}),
@@ -227,7 +227,7 @@ def test_dry_run_needs_a_token_and_counts(check):
         check.refused("a dry run counts as a job", server.submit(job_v2("x"), ALICE), 429, "TooManyRequestsError")
 
 
-def test_dry_run_and_idempotency(check):
+def test_dry_run_ignores_the_idempotency_key(check):
     """A dry run ignores Idempotency-Key, so the later submission is not a repetition."""
     with Server("--standalone", "jobs") as server:
         key = {"Idempotency-Key": "a-key"}
@@ -242,7 +242,7 @@ def test_dry_run_and_idempotency(check):
                 "InvalidParametersError", "Idempotency-Key")
 
 
-def test_dry_run_in_the_log(check):
+def test_dry_run_is_marked_in_the_log(check):
     with Server("--standalone", "jobs") as server:
         try_job(server, job_v2("x"))
         try_job(server, job_v2("y"), "All")
@@ -252,7 +252,7 @@ def test_dry_run_in_the_log(check):
 
 
 # ---- the API server -------------------------------------------------------------------------
-def test_dry_run_of_the_api_server(check):
+def test_dry_run_on_the_api_server_creates_nothing(check):
     api = FakeApi()
     with fake_server(api, "--priority-class") as server:
         items = is_list(check, "server", try_job(server, job_v2_secret("x", MARKER), "server"))
@@ -290,7 +290,7 @@ TROUBLE = [
 ]
 
 
-def test_dry_run_trouble(check):
+def test_dry_run_reports_faults_of_the_api_server(check):
     def one(row):
         kind, what, status, code, word = row
         api = FakeApi()
@@ -308,7 +308,7 @@ def test_dry_run_trouble(check):
                 [True] * len(TROUBLE))
 
 
-def test_dry_run_without_api_server(check):
+def test_dry_run_true_needs_no_api_server(check):
     api = FakeApi()
     api.close()
     with fake_server(api, "--deadline", "2", "--runtime", "image") as server:
@@ -317,7 +317,7 @@ def test_dry_run_without_api_server(check):
         check.equal("server does", try_job(server, job_v2("x"), "server").status, 503)
 
 
-def test_dry_run_holds_no_more_memory_than_it_may(check):
+def test_dry_runs_share_a_memory_limit(check):
     role = json.loads(job_v2("x"))["taskRoles"]["worker"]
     large = json.dumps({**json.loads(job_v2("x")), "taskRoles": {f"r{i}": role for i in range(150)}})
     api, go_on = FakeApi(), threading.Event()
@@ -334,7 +334,7 @@ def test_dry_run_holds_no_more_memory_than_it_may(check):
         check.ok("then there is room again", wait_until(lambda: try_job(server, job_v2("y")).status == 200))
 
 
-def test_dry_run_counts_yaml_as_it_grows(check):
+def test_dry_run_memory_limit_counts_yaml(check):
     """Many short lines are several times larger as YAML."""
     role = {**json.loads(job_v2("x"))["taskRoles"]["worker"], "commands": ["<% $parameters.lines %>"]}
     large = json.dumps({**json.loads(job_v2("x")), "parameters": {"lines": "a\n" * 12000},
@@ -352,7 +352,7 @@ def test_dry_run_counts_yaml_as_it_grows(check):
         check.ok("then there is room again", wait_until(lambda: try_job(server, job_v2("y")).status == 200))
 
 
-def test_dry_run_with_long_pointers(check):
+def test_dry_run_with_long_pointers_is_answered(check):
     """The maximum number of warnings, each with a path of many long keys."""
     numbers = "[" + ", ".join(["010"] * 25) + "]"
     for _ in range(50):

@@ -11,7 +11,7 @@ import tempfile
 from harness import PATIENCE, ROOT, SLOW, Connection, Server, job_v2, parse_replies, request_bytes, wait_until
 from tokens import SECRET, bearer, token, write_file
 
-PATH = "/api/v1"  # answers everybody
+PATH = "/api/v1"  # a route without authentication
 
 
 class From(Connection):
@@ -33,7 +33,7 @@ class Guarded(Server):
                          who=["--jwt-secret-file", secret])
 
     def ask(self, source="127.0.0.2", path=PATH, method="GET", body=None, **headers):
-        """One request from that address.  Headers as X_Forwarded_For=..."""
+        """Sends one request from that address. Headers are arguments such as X_Forwarded_For=..."""
         headers = {name.replace("_", "-"): value for name, value in headers.items()}
         with From(self, source) as c:
             c.send(request_bytes(self.port, method, path, body, headers))
@@ -50,7 +50,8 @@ def statuses(server, count, source="127.0.0.2", **headers):
 
 
 def is_refusal(check, what, ask, most_s):
-    """429, at once or at the next try, because the limit may have permitted one more meanwhile."""
+    """429, at once or at the next request, because the limit may have permitted one more
+    meanwhile."""
     for _ in range(3):
         reply = ask()
         if reply and reply.status == 429:
@@ -64,7 +65,7 @@ def is_refusal(check, what, ask, most_s):
 
 
 # ---- limits of rate ---------------------------------------------------------------------
-def test_rate_address(check):
+def test_rate_address_limits_requests_of_an_address(check):
     with Guarded("--rate-address", "6") as server:
         check.equal("a limit of 6: all of 6", statuses(server, 6), [200] * 6)
         is_refusal(check, "the seventh", server.ask, 10)
@@ -92,7 +93,7 @@ def test_rate_address(check):
         check.ok("... and after Retry-After", wait_until(lambda: server.ask().status == 200))
 
 
-def test_rate_off(check):
+def test_rate_limits_can_be_turned_off(check):
     with Guarded("--rate-address", "0") as server:
         check.equal("0: no limit", statuses(server, 700).count(200), 700)
     with Server("--standalone", "jobs", "--rate-address", "1", "--rate-submit", "1") as server:
@@ -100,7 +101,7 @@ def test_rate_off(check):
             check.equal("--no-auth: no limit", server.submit(job_v2(f"free-{i}")).status, 202)
 
 
-def test_rate_submit(check):
+def test_rate_submit_limits_jobs_of_a_user(check):
     with Guarded("--rate-submit", "3", "--rate-address", "0") as server:
         def submit(name, user):
             return server.submit(job_v2(name), bearer(token(user)))
@@ -115,7 +116,7 @@ def test_rate_submit(check):
         check.equal("without a token it is 401", reply.status, 401)
 
 
-def test_trusted_proxy(check):
+def test_trusted_proxy_tells_the_client_address(check):
     proxy = "127.0.0.9"
     with Guarded("--rate-address", "1", "--trusted-proxy", f"{proxy}, 127.0.1.0/24") as server:
         def ask(forwarded):
@@ -140,7 +141,7 @@ def test_trusted_proxy(check):
         check.equal("no address", [ask(text) for text in odd], [200] + [429] * 4)
 
 
-def test_spoofed_addresses(check):
+def test_spoofed_addresses_use_no_memory(check):
     """Addresses with a single request use no memory (tests/unit tests a million)."""
     with Guarded("--trusted-proxy", "127.0.0.9", "--loops", "1") as server:
         def flood(start, count):
@@ -169,13 +170,13 @@ def served(server, c):
 
 
 def connect(server, source, count):
-    """Open this number of connections: (served connections first, number of served ones)."""
+    """Opens this number of connections: (served connections first, number of served ones)."""
     crowd = [From(server, source) for _ in range(count)]
     fine = [c for c in crowd if served(server, c)]
     return fine + [c for c in crowd if c not in fine], len(fine)
 
 
-def test_connections_per_address(check):
+def test_connections_per_address_are_limited(check):
     with Guarded("--connections-per-address", "5", "--trusted-proxy", "127.0.0.9") as server:
         crowd, fine = connect(server, "127.0.0.2", 8)
         check.equal("8 of one address, 5 allowed", fine, 5)
@@ -197,7 +198,7 @@ def test_connections_per_address(check):
 
 
 # ---- refusals are read --------------------------------------------------------------------
-def test_refusals_are_read(check):
+def test_refusals_can_be_read_by_clients(check):
     """A client that sends a body and then reads gets the response, not a closed connection."""
     body = b"#" * (100 * 1024)
     with Guarded("--rate-address", "0") as server:
@@ -248,7 +249,7 @@ def refusals(server):
                        body=job_v2("cors").encode(), Authorization=bearer(token())["Authorization"])]
 
 
-def test_cors_any(check):
+def test_cors_any_allows_all_origins_without_credentials(check):
     with Guarded() as server:
         codes = []
         for reply in refusals(server):
@@ -283,7 +284,7 @@ def test_cors_any(check):
         check.equal("429: origin", cors_of(server.ask()).get("allow-origin"), "*")
 
 
-def test_cors_list(check):
+def test_cors_list_allows_only_its_origins(check):
     with Guarded("--cors", "https://pai.example, http://localhost:3000") as server:
         for origin, fine in (("https://pai.example", True), ("http://localhost:3000", True),
                              ("http://pai.example", False), ("https://pai.example.evil", False),
@@ -300,7 +301,7 @@ def test_cors_list(check):
         check.equal("... Vary", server.ask().headers.get("vary"), "Origin")
 
 
-def test_cors_none(check):
+def test_cors_none_sends_no_headers(check):
     with Guarded("--cors", "none") as server:
         for reply in refusals(server):
             check.equal(f"{reply.status}: none", cors_of(reply), {})
@@ -317,7 +318,7 @@ def routes():
             for method, path in found]
 
 
-def test_every_route(check):
+def test_every_route_has_the_common_headers(check):
     with Guarded("--rate-address", "0", "--rate-login", "0") as server:
         table = routes()
         check.ok("there are routes", len(table) > 15, table)
@@ -345,7 +346,7 @@ def test_every_route(check):
                     check.equal(f"HEAD {path}: as GET", bare and (bare.status, bare.body), (reply.status, b""))
 
 
-def test_request_id(check):
+def test_request_id_is_kept_if_valid_or_replaced(check):
     with Guarded("--rate-address", "0") as server:
         def given(text, path=PATH):
             return server.ask(path=path, X_Request_Id=text).headers.get("x-request-id")
@@ -360,7 +361,7 @@ def test_request_id(check):
         check.equal("those that are made differ", len(ids), 50)
 
 
-def test_mistakes(check):
+def test_mistakes_in_cors_and_proxies_prevent_the_start(check):
     directory = tempfile.mkdtemp(prefix="rest-lit-edge.")
     secret = write_file(directory, "jwt-secret", SECRET)
     for option, value, word in (

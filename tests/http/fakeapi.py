@@ -100,7 +100,7 @@ class FakeApi:
             self.faults.append(Fault(*arguments, **what))
 
     def every(self, **what):
-        """Apply a fault to all requests, readiness included; without arguments, remove it."""
+        """Applies a fault to all requests, readiness included; without arguments, removes it."""
         self.all_faults = what
 
     def clear(self):
@@ -121,7 +121,7 @@ class FakeApi:
             return self.store(kind, body)
 
     def update(self, kind, name, body):
-        """Replace an object."""
+        """Replaces an object."""
         with self.lock:
             self.version += 1
             there = self.objects[kind, name]
@@ -138,7 +138,7 @@ class FakeApi:
         self.settle()
 
     def settle(self):
-        """Wait until all watches have sent all events."""
+        """Waits until all watches have sent all events."""
         with self.lock:
             return self.changed.wait_for(lambda: all(v >= self.version for v in self.watching.values()), 30)
 
@@ -208,13 +208,13 @@ class FakeApi:
         limit = int(query.get("limit", ["0"])[0]) or len(items)
         meta = {"resourceVersion": version}
         if len(items) > limit:
-            # Like those of 1.20, which sometimes end with `=`.
+            # The tokens resemble those of Kubernetes 1.20, which sometimes end with `=`.
             meta["continue"] = uuid.uuid4().hex + "/+=="
             self.lists[meta["continue"]] = version, json.loads(json.dumps(items[limit:]))
         return 200, {"kind": "List", "metadata": meta, "items": json.loads(json.dumps(items[:limit]))}
 
     def execute(self, method, kind, name, query, body):
-        """Execute a request: (status, object)."""
+        """Executes a request: (status, object)."""
         with self.lock:
             # Options in the body of a DELETE override the query.
             dry = (body if method == "DELETE" and body else query).get("dryRun") == ["All"]
@@ -322,7 +322,7 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def cut(self, reset=False):
-        """Close the connection, with or without an RST."""
+        """Closes the connection, with or without an RST."""
         if reset:
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
                                        struct.pack("ii", 1, 0))
@@ -396,7 +396,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self.answer(*status(404, "NotFound"))
 
     def any_cut_before(self, kind):
-        """Find a fault before the body is read.  The name of a POST is in its body, so these faults
+        """Finds a fault before the body is read.  The name of a POST is in its body, so these faults
         match by kind and count only."""
         with self.server_api.lock:
             for fault in self.server_api.faults:
@@ -407,7 +407,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def find_fault(self, kind, name):
         with self.server_api.lock:
-            # Under the lock, so that faults added later end this watch.
+            # The lock is held, so that faults added later end this watch.
             self.epoch = self.server_api.epoch
             for fault in self.server_api.faults:
                 if fault.matches(self.method, kind, name):
@@ -416,9 +416,9 @@ class _Handler(BaseHTTPRequestHandler):
         return None
 
     def wait(self, what):
-        """Wait as the fault says.  True if the request gets no response."""
+        """Waits as long as the fault requires. Returns True if the request gets no response."""
         if what.get("hang") == "before":
-            # Until the client disconnects; clients that follow logs wait longer.
+            # The handler waits until the client disconnects; clients that follow logs wait longer.
             while self.method in ("LIST", "WATCH") and self.server_api.all_faults.get("hang"):
                 if select.select([self.connection], [], [], LOOK)[0]:
                     break
@@ -522,7 +522,7 @@ class _Handler(BaseHTTPRequestHandler):
                 api.changed.notify_all()
 
     def watch_on(self, kind, version):
-        """Send new events; returns the last version."""
+        """Sends new events; returns the last version."""
         api = self.server_api
         with api.lock:
             news = [c for c in api.changes if c[0] > version]
@@ -539,7 +539,7 @@ class _Handler(BaseHTTPRequestHandler):
         return version
 
     def as_asked(self, body):
-        """Only the metadata, if the client requested that."""
+        """Returns only the metadata, if the client requested that."""
         def part(value):
             return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
                     "metadata": value["metadata"]}
@@ -572,8 +572,8 @@ def fake_server(api, *arguments, directory=None, kind=Server, **more):
 
 
 class Scene(Closing):
-    """Servers, their fake API server if they have one, and a directory for files.  All go at the
-    end."""
+    """Servers, their fake API server if they have one, and a directory for files. The end stops and
+    removes all of them."""
 
     def __init__(self, api=True):
         self.api, self.servers = FakeApi() if api else None, []

@@ -139,7 +139,7 @@ class Hived(Closing):
         return os.path.join(self.folder, name)
 
     def write(self, name, text):
-        """Replace the file atomically."""
+        """Replaces the file atomically."""
         with open(self.file(name + ".new"), "w", encoding="utf-8") as f:
             f.write(text)
         os.rename(self.file(name + ".new"), self.file(name))

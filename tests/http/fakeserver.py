@@ -48,7 +48,7 @@ class FakeServer(Closing):
 
     # ---- methods for tests
     def set(self, state, roles, **status):
-        """Set the job; roles: {"worker": ["RUNNING", "WAITING"]}, or (state, attempt)."""
+        """Sets the job; roles: {"worker": ["RUNNING", "WAITING"]}, or (state, attempt)."""
         shown = {}
         for role, tasks in roles.items():
             shown[role] = {"taskRoleStatus": {"name": role}, "taskStatuses": []}
@@ -78,7 +78,7 @@ class FakeServer(Closing):
             self.changed.notify_all()
 
     def cut(self):
-        """Close all waiting connections."""
+        """Closes all waiting connections."""
         with self.changed:
             self.epoch += 1
             self.changed.notify_all()
@@ -112,7 +112,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def scripted(self, queue):
-        """Send the next response of the test, if there is one.  True if it was sent."""
+        """Sends the next response of the test, if there is one.  True if it was sent."""
         if not queue:
             return False
         what = queue.pop(0)

@@ -55,7 +55,7 @@ FAULTS = [
 
 
 def collect(api):
-    """The garbage collector: remove objects whose owner no longer exists."""
+    """Removes objects whose owner no longer exists, like the garbage collector."""
     with api.lock:
         uids = {o["metadata"]["uid"] for o in api.objects.values()}
         for key, value in list(api.objects.items()):
@@ -82,7 +82,7 @@ def complete(objects, name):
 
 
 def judge(check, what, api, job, reply, allowed):
-    """Check the contract at the top of this file."""
+    """Checks the contract at the top of this file."""
     if not check.ok(f"{what}: is answered", reply is not None):
         return
     check.ok(f"{what}: status", reply.status in allowed, f"{reply.status}, not {sorted(allowed)}: "
@@ -126,7 +126,7 @@ def one_fault(check, lock, number, row):
             check.equal(f"{what}: exit status", server.stop(), 0)
 
 
-def test_faults(check):
+def test_faults_at_each_step_leave_whole_jobs_or_none(check):
     lock = threading.Lock()
     rows = list(enumerate(FAULTS))
 
@@ -144,7 +144,7 @@ def test_faults(check):
     in_threads(6, worker)
 
 
-def test_cut_before_body(check):
+def test_connection_cut_before_the_body_is_retried(check):
     """The connection is reset after the head of a POST."""
     for _, kind, _ in STEPS[:4]:
         api = FakeApi()
@@ -155,7 +155,7 @@ def test_cut_before_body(check):
         api.close()
 
 
-def test_undo_fails(check):
+def test_failed_cleanup_leaves_objects_only_with_504(check):
     """The cleanup fails, too.  Only then may objects be left, with 504."""
     for what, fault, times, allowed in (
             ("once", {"status": 500}, 1, {403, 500, 502, 503}),
@@ -175,7 +175,7 @@ def test_undo_fails(check):
         api.close()
 
 
-def test_foreign_objects(check):
+def test_foreign_objects_are_neither_used_nor_deleted(check):
     """Existing objects of other origin are neither used nor deleted."""
     api = FakeApi()
     with fake_server(api, "--deadline", "10") as server:
@@ -199,7 +199,7 @@ def test_foreign_objects(check):
                         left and left[kind, name].get("data"), {"theirs": "eA=="})
 
 
-def test_collector_is_slow(check):
+def test_submission_waits_for_the_garbage_collector(check):
     """A Secret of an older job is deleted while the server waits; then the job is created."""
     api = FakeApi()
     with fake_server(api, "--deadline", str(DEADLINE)) as server:
@@ -215,7 +215,7 @@ def test_collector_is_slow(check):
         check.equal("the older job's Secret goes in time", reply.status, 202)
 
 
-def test_twice_at_once(check):
+def test_concurrent_identical_submissions_create_one_job(check):
     """Many clients submit the same job: one succeeds."""
     api = FakeApi()
     with fake_server(api) as server:
@@ -225,7 +225,7 @@ def test_twice_at_once(check):
         check.ok("... and it is whole", len(api.of(framework_name("race"))) == 3)
 
 
-def test_forbidden_names_the_right(check):
+def test_missing_right_is_named_in_message_and_log(check):
     """The message contains the missing permission."""
     api = FakeApi()
     with fake_server(api) as server:
@@ -238,7 +238,7 @@ def test_forbidden_names_the_right(check):
             server.log())
 
 
-def test_one_post_only(check):
+def test_job_without_secrets_is_one_request(check):
     """A job without Secrets is a single request, started at once."""
     api = FakeApi()
     with fake_server(api) as server:
@@ -249,7 +249,7 @@ def test_one_post_only(check):
         check.equal("started", framework.get("spec", {}).get("executionType"), "Start")
 
 
-def test_token_is_read_again(check):
+def test_replaced_token_file_is_read_again(check):
     """The token file is replaced, like by the kubelet."""
     import os
     api = FakeApi()

@@ -17,7 +17,7 @@ CHUNKED = b"0\r\n\r\n" + INNER
 #   two    valid framing: the inner request is a second request (404)
 #   last   one response, then the connection is closed, whatever follows the body
 CASES = [
-    # One response: the body is a body.
+    # Cases with one response: the body is not a second request.
     ("GET with a body", "GET", b"Content-Length: " + LENGTH, INNER, "one"),
     ("OPTIONS with a body", "OPTIONS", b"Content-Length: " + LENGTH, INNER, "one"),
     ("DELETE with a body", "DELETE", b"Content-Length: " + LENGTH, INNER, "one"),
@@ -168,7 +168,7 @@ def head(server, method, lines):
 
 
 def local(server, data):
-    """Replace all Hosts by the one that a server without authentication requires."""
+    """Replaces all Hosts by the one that a server without authentication requires."""
     return data.replace(b"Host: localhost\r", b"Host: localhost:%d\r" % server.port).replace(
         b"Host: localhost\n", b"Host: localhost:%d\n" % server.port)
 
@@ -195,17 +195,17 @@ class Framing:
     def __init__(self, server):
         self.server = server
 
-    def test_cases(self, check):
+    def test_framing_cases_have_one_meaning(self, check):
         for what, method, lines, body, expected in CASES:
             data = head(self.server, method, lines) + local(self.server, body)
             judge(check, what, expected, *read_all(self.server, data, answers=ANSWERS.get(expected)))
 
-    def test_whole(self, check):
+    def test_whole_requests_have_one_meaning(self, check):
         for what, data, expected in WHOLE:
             judge(check, what, expected, *read_all(self.server, local(self.server, data),
                                                    answers=ANSWERS.get(expected)))
 
-    def test_byte_by_byte(self, check):
+    def test_framing_cases_byte_by_byte_have_one_meaning(self, check):
         """The same with a head in pieces, so that the library moves its buffers."""
         for what, method, lines, body, expected in CASES:
             if len(lines) > 2000:
@@ -214,13 +214,13 @@ class Framing:
             judge(check, f"{what}, byte by byte", expected, *read_all(self.server, data, True,
                                                                       ANSWERS.get(expected)))
 
-    def test_honest_byte_by_byte(self, check):
+    def test_valid_request_byte_by_byte_is_served(self, check):
         data = b"GET /healthz HTTP/1.1\r\nHost: localhost:%d\r\nX-Forwarded-For: 6\r\nA:b\r\n" \
                b"C:    d\r\nE: \r\nF:\r\nB: %s\r\nD: e\r\n\r\n" % (self.server.port, b"c" * 3000)
         replies, _ = read_all(self.server, data, True, 1)
         check.equal("honest headers, byte by byte", [r.status for r in replies], [200])
 
-    def test_head_with_body(self, check):
+    def test_head_response_has_no_body(self, check):
         """A HEAD response has no body, whatever its Content-Length."""
         with self.server.connect() as c:
             c.send(head(self.server, "HEAD", b"Content-Length: " + LENGTH) + local(self.server, INNER))
@@ -228,14 +228,14 @@ class Framing:
             data, _ = c.read(PATIENCE)
         check.equal("HEAD with a body: one answer", data.count(b"HTTP/1.1 "), 1)
 
-    def test_chunks(self, check):
+    def test_invalid_chunks_are_refused(self, check):
         for what, body in CHUNKS:
             replies, _ = read_all(self.server, head(
                 self.server, "POST", b"Content-Type: text/yaml\r\nTransfer-Encoding: chunked") + body,
                 answers=1)
             check.ok(f"chunk {what}", all(400 <= r.status < 500 for r in replies), replies)
 
-    def test_paths(self, check):
+    def test_ambiguous_paths_are_refused(self, check):
         for path in PATHS:
             data = b"GET " + path.encode("latin-1") + b" HTTP/1.1\r\nHost: localhost:%d\r\n\r\n" % \
                 self.server.port
@@ -243,7 +243,7 @@ class Framing:
             refused = replies[0].status // 100 == 4 if len(replies) == 1 else not replies and closed
             check.ok(f"path {path!r}", refused, replies)
 
-    def test_user_paths(self, check):
+    def test_ambiguous_user_paths_create_no_job(self, check):
         for i, path in enumerate(USERS):
             name = f"path-{i}"
             body = job_v1(name).encode()
@@ -256,7 +256,7 @@ class Framing:
             check.ok(f"path {path}", not reply or reply.status in (400, 403, 404), reply)
         check.equal("no job was made by any of them", self.server.settled_log().count('"status":202'), 0)
 
-    def test_refused_at_once(self, check):
+    def test_invalid_head_is_refused_before_the_body(self, check):
         """A request with an invalid head gets a response before its body, and the connection is
         closed."""
         with self.server.connect() as c:
@@ -277,7 +277,7 @@ SITES = [("cross-site", 403), ("same-site", 403), ("CROSS-SITE", 403), ("x", 403
          ("same-origin", 202), ("none", 202)]
 
 
-def test_browser(check):
+def test_foreign_web_pages_cannot_submit(check):
     """Without authentication, access to the port permits submissions; web pages must not have
     it."""
     with Server("--standalone", "jobs") as server:
@@ -295,7 +295,7 @@ def test_browser(check):
         check.equal("GET from another page", reply.status, 403)
 
 
-def test_framing(check):
+def test_framing_of_requests_is_never_ambiguous(check):
     with Server("--standalone", "jobs") as server:
         framing = Framing(server)
         check.run(*(getattr(framing, n) for n in dir(framing) if n.startswith("test_")))

@@ -73,7 +73,7 @@ class Checks:
             self.ok(f"{name}: says {word}", word in reply.message, reply)
 
     def run(self, *functions):
-        """Run these tests.  Exceptions and sanitizer reports also fail a test."""
+        """Runs these tests.  Exceptions and sanitizer reports also fail a test."""
         for function in functions:
             wrong, start, cpu = self.wrong, time.monotonic(), sum(os.times()[:4])
             nested, self.running = self.running, True
@@ -188,7 +188,8 @@ def framework_name(job, user=USER):
 
 
 def database_rows(where, sql, *values):
-    """What the database of `--local` answers, of a copy of it: the server keeps others out."""
+    """Returns the rows of a query on a copy of the database of `--local`, which the server has
+    locked."""
     files = [os.path.join(where, f"store.db{end}") for end in ("", "-wal")]
     def seen():
         return [(os.stat(f).st_size, os.stat(f).st_mtime_ns) for f in files if os.path.exists(f)]
@@ -208,7 +209,7 @@ def database_rows(where, sql, *values):
 
 
 def database_objects(where, name):
-    """The objects whose names begin so, the Framework first."""
+    """The objects with this prefix of their names, the Framework first."""
     return [json.loads(body) for body, in database_rows(
         where, "SELECT body FROM object WHERE name LIKE ? ORDER BY kind, name", name + "%")]
 
@@ -417,11 +418,11 @@ class Server(Closing):
             return False
 
     def ready(self):
-        """Wait until /readyz answers 200, for example after the list of all jobs."""
+        """Waits until /readyz answers 200, for example after the list of all jobs."""
         return self.becomes("/readyz", 200)
 
     def becomes(self, path, status):
-        """Wait until a GET of this path has this status."""
+        """Waits until a GET of this path has this status."""
         return wait_until(lambda: self.request("GET", path).status == status)
 
     def connect(self):
@@ -448,7 +449,7 @@ class Server(Closing):
         return self.request(method, path, body, headers, seconds)
 
     def raw(self, data, seconds=PATIENCE, answers=None):
-        """Send raw bytes.  Returns (responses, closed); with a known number of responses, waits for
+        """Sends raw bytes.  Returns (responses, closed); with a known number of responses, waits for
         all of them."""
         with self.connect() as c:
             c.send(data)
@@ -498,13 +499,13 @@ class Server(Closing):
             return int(re.search(r"VmRSS:\s+(\d+)", f.read()).group(1))
 
     def terminate(self):
-        """Send SIGTERM once.  A second one would stop the server immediately."""
+        """Sends SIGTERM once.  A second one would stop the server immediately."""
         if not self.terminated and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         self.terminated = True
 
     def stop(self, seconds=2 * PATIENCE):
-        """Send SIGTERM, unless it was sent before.  Returns the exit status."""
+        """Sends SIGTERM, unless it was sent before.  Returns the exit status."""
         self.terminate()
         try:
             return self.process.wait(max(seconds, PATIENCE) * SLOW)
@@ -530,7 +531,7 @@ class Server(Closing):
 
 
 def run(*arguments, text=None, seconds=2 * PATIENCE):
-    """Run rest-lit with these arguments until it exits."""
+    """Runs rest-lit with these arguments until it exits."""
     return subprocess.run(command_line([BINARY], arguments), input=text, capture_output=True,
                           timeout=max(seconds, PATIENCE) * SLOW, cwd=ROOT, check=False)
 

@@ -41,7 +41,7 @@ def said(server, text):
 
 
 def quota(server, n, vc="default"):
-    """Check that exactly this number of cells is available."""
+    """Checks that exactly this number of cells is available."""
     over = server.submit(job(n + 1, vc))
     return server.submit(job(n, vc)).status == 202 and over.status == 400 and \
         f"exceeds maximum {n} SKUs in VC {vc}" in over.message
@@ -57,7 +57,7 @@ def stored(server):
     return [text for text, in database_rows(os.path.join(server.directory, "jobs"), "SELECT body FROM object WHERE kind = 0")]
 
 
-def test_hived_jobs(check):
+def test_hived_file_limits_jobs_to_its_cells(check):
     with Hived() as hived, server(hived, asks=False) as s:
         check.ok("as many cells as the file says", quota(s, 8))
         check.ok("its scheduler", "hivedscheduler-ds-default" in "".join(stored(s)), stored(s))
@@ -80,7 +80,7 @@ def test_hived_jobs(check):
             check.ok("of the scheduler", "other-ds-default" in "".join(stored(o)), stored(o))
 
 
-def test_hived_told(check):
+def test_hived_routes_list_skus_and_virtual_clusters(check):
     """Requests of clients before a submission."""
     skus = "/api/v2/cluster/sku-types"
     with Hived() as hived, server(hived, asks=False) as s:
@@ -103,8 +103,8 @@ def test_hived_told(check):
             check.ok("jobs for these", quota(f, 8))
 
 
-def test_hived_reload(check):
-    """F5: a reload takes effect completely or not at all."""
+def test_hived_reload_is_complete_or_without_effect(check):
+    """A reload takes effect completely or not at all."""
     with Hived() as hived, server(hived, asks=False) as s:
         def read_again(event):
             before = len(said(s, event))
@@ -131,7 +131,7 @@ def test_hived_reload(check):
         check.ok("the new one", quota(s, 12))
 
 
-def test_hived_reload_under_load(check):
+def test_hived_reloads_do_not_disturb_submissions(check):
     """Submissions during continuous reloads of the configuration."""
     with Hived() as hived, server(hived, "--loops", "2") as s:
         check.ok("known", wait_until(lambda: said(s, KNOWN)), s.log())
@@ -152,7 +152,7 @@ def test_hived_reload_under_load(check):
         check.ok("and counts", quota(s, 3))
 
 
-def test_hived_start(check):
+def test_hived_mistakes_prevent_the_start(check):
     base = ("serve", "--listen", "127.0.0.1:0", "--no-auth", "--user", "alice", "--engine", "none")
     with Hived() as hived:
         bad = hived.write("bad.yaml", CONFIG.replace("DT, childCellNumber: 4", "DT-POOL, childCellNumber: 4"))
@@ -180,7 +180,7 @@ def test_hived_start(check):
 
 
 # ---- the web service -----------------------------------------------------------------------------
-def test_hived_status(check):
+def test_hived_status_limits_jobs_to_current_cells(check):
     """The current capacity of virtual clusters limits jobs."""
     with Hived() as hived, server(hived, user="alice") as s:
         check.ok("it is asked", wait_until(lambda: said(s, KNOWN)), s.log())
@@ -209,7 +209,7 @@ WRONG = {"fail": "it answers 500", "redirect": "it answers 307", "garbage": "", 
          "hang": "takes too long", "drip": "takes too long"}
 
 
-def test_hived_trouble(check):
+def test_hived_faults_fall_back_to_the_file(check):
     """During each fault, only the file counts; afterwards the web service counts again."""
     check.equal("all of them", {"well", "fail_once", *WRONG}, set(BEHAVIOURS))
     services = {mode: Hived() for mode in WRONG}
@@ -241,7 +241,7 @@ def test_hived_trouble(check):
             h.close()
 
 
-def test_hived_never_there(check):
+def test_hived_file_counts_without_a_web_service(check):
     with Hived() as gone:
         config = gone.config
         gone.server.shutdown()
@@ -251,7 +251,7 @@ def test_hived_never_there(check):
             check.ok("the file counts", config and quota(s, 8))
 
 
-def test_hived_stop(check):
+def test_hived_hang_does_not_delay_the_shutdown(check):
     """A hanging web service does not delay requests or the shutdown."""
     with Hived(mode="hang") as hived:
         s = Server("--standalone", "jobs", "--hived-config", hived.config, "--hived-webservice", hived.url,
@@ -263,7 +263,7 @@ def test_hived_stop(check):
             check.ok("before the answer is given up", not said(s, LOST), s.log())
 
 
-def test_hived_one_failure(check):
+def test_hived_single_failure_keeps_the_last_status(check):
     """A missing response does not discard the last status."""
     with Hived() as hived, server(hived) as s:
         check.ok("known", wait_until(lambda: said(s, KNOWN)), s.log())
@@ -274,7 +274,7 @@ def test_hived_one_failure(check):
         check.ok("it counts", quota(s, 3))
 
 
-def test_hived_https(check):
+def test_hived_https_verifies_the_authority(check):
     with Hived(tls=True) as hived, Hived(tls=True) as other:
         with server(hived, "--hived-webservice-ca", hived.file("ca.crt")) as s:
             check.ok("its authority", wait_until(lambda: said(s, KNOWN)), s.log())
@@ -286,7 +286,7 @@ def test_hived_https(check):
         check.equal("are asked nothing", len(hived.requests), asked)
 
 
-def test_hived_proxies(check):
+def test_hived_ignores_proxies_of_the_environment(check):
     with Hived() as hived, Hived() as proxy:
         names = ("http_proxy", "https_proxy", "ALL_PROXY", "all_proxy")
         with server(hived, environment={name: f"http://127.0.0.1:{proxy.port}" for name in names}) as s:

@@ -34,7 +34,7 @@ def issued(key, algorithm, payload):
     return f"{text}.{b64(raw_of_der(sum_) if algorithm == 'ES256' else sum_)}"
 
 
-def test_issuers_of_the_documents(check):
+def test_issuers_of_the_documents_behave_as_described(check):
     """The example of docs/TOKENS.md behaves as described there."""
     with open(os.path.join(ROOT, "docs/TOKENS.md"), encoding="utf-8") as f:
         text = f.read().split("```yaml\n", 1)[1].split("```", 1)[0]
@@ -85,7 +85,7 @@ def command(*arguments):
     return done
 
 
-def test_the_command_makes_tokens(check):
+def test_token_command_makes_valid_tokens(check):
     with Cluster(logins=False, mode="signature") as c:
         file = write_file(c.directory, "secret-2", SECRET + b"\n")
         for arguments, application in (((), False), (("--application",), True)):
@@ -102,7 +102,7 @@ def test_the_command_makes_tokens(check):
         check.equal("after so long", said.json["exp"] - said.json["iat"], 60)
 
 
-def test_the_file_of_issuers_is_described(check):
+def test_issuers_schema_locates_mistakes(check):
     done = command("schema", "issuers")
     check.equal("a schema", json.loads(done.stdout).get("type"), "object")
     directory = tempfile.mkdtemp(prefix="rest-lit-issuers.")
@@ -116,7 +116,7 @@ def test_the_file_of_issuers_is_described(check):
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def test_the_command_refuses(check):
+def test_token_command_refuses_wrong_arguments(check):
     directory = tempfile.mkdtemp(prefix="rest-lit-token.")
     try:
         good = write_file(directory, "good", SECRET)

@@ -35,7 +35,7 @@ JOB_LIMITS = [
 ]
 
 
-def test_job_limits(check):
+def test_job_limits_refuse_with_the_allowed_value(check):
     for option, less, value, word in JOB_LIMITS:
         text = json.dumps(value).encode()
         check.equal(f"{option}: the default takes it", run("translate", "-", text=text).returncode, 0)
@@ -44,7 +44,7 @@ def test_job_limits(check):
         check.ok(f"{option} {less}: says how much is allowed", word in done.stderr.decode(), done.stderr)
 
 
-def test_env_inline(check):
+def test_env_beyond_max_env_inline_moves_to_a_configmap(check):
     """Beyond this limit the common environment moves to a ConfigMap."""
     def kinds(*arguments):
         done = run("translate", *arguments, "-", text=json.dumps(job()).encode())
@@ -53,7 +53,7 @@ def test_env_inline(check):
     check.equal("--max-env-inline 0", kinds("--max-env-inline", "0"), ["ConfigMap", "Framework"])
 
 
-def test_too_large(check):
+def test_framework_too_large_for_etcd_is_refused(check):
     """A Framework that is too large for etcd is refused before any request, with the largest roles
     in the message.  It has a Secret, which would be created first."""
     value = {**job(20), "secrets": {"a": "b"}}
@@ -72,7 +72,7 @@ def test_too_large(check):
         check.equal("too large: nothing was sent", api.count("POST", ""), 0)
 
 
-def test_warnings(check):
+def test_warnings_are_limited_and_counted(check):
     """The body, the v1 header and the log have the first warnings and the number of the others."""
     value = job(commands=["{{FC_TASK_INDEX}} " + " ".join(f"<% $parameters.p{i} %>" for i in range(8))])
     many = job(roles=9, commands=value["taskRoles"]["role0"]["commands"])
@@ -97,14 +97,14 @@ def test_warnings(check):
         check.ok("none: no word in the log", "warnings" not in server.logged('"job":"quiet"')[0])
 
 
-def test_max_body(check):
+def test_max_body_limits_the_request(check):
     with Server("--standalone", "jobs", "--max-body", "2KiB") as server:
         for name, size, status in (("fits", 2048, 202), ("above", 2049, 413)):
             reply = server.submit(job_v2(name).ljust(size))
             check.equal(f"--max-body 2KiB: {size} bytes", reply and reply.status, status)
 
 
-def test_max_body_in_chunks(check):
+def test_max_body_in_chunks_is_413(check):
     """A client without Content-Length that sends all before it reads also gets 413."""
     with Server("--standalone", "jobs") as server:
         for size in (200, 2048, 8192):
@@ -116,7 +116,7 @@ def test_max_body_in_chunks(check):
                         [(413, "PayloadTooLargeError")])
 
 
-def test_max_answer(check):
+def test_max_answer_exceeded_is_504(check):
     """A too long response of the API server counts as missing: the result is unknown."""
     for arguments, status in ((), 202), (("--max-answer", "64KiB", "--deadline", "4"), 504):
         api = FakeApi()
@@ -126,7 +126,7 @@ def test_max_answer(check):
         api.close()
 
 
-def test_drain_timeout(check):
+def test_drain_timeout_bounds_the_shutdown(check):
     """The shutdown does not wait longer for unfinished requests."""
     api = FakeApi()
     with fake_server(api, "--drain-timeout", "1", "--deadline", "600", "--janitor-age", "1000") as server:
@@ -139,7 +139,7 @@ def test_drain_timeout(check):
             check.ok("--drain-timeout 1", wait_until(lambda: server.process.poll() is not None))
 
 
-def test_shown(check):
+def test_validate_output_is_safe_for_terminals(check):
     """The output of `validate` is safe for terminals: keys of the job are escaped and shortened."""
     job_text = json.dumps({**job(), "\x1b[2J\n\u202e" + "k" * 200: 1}).encode()
     shown = run("validate", "-", text=job_text).stdout.decode()
@@ -147,7 +147,7 @@ def test_shown(check):
     check.ok("validate: and shortened", "k" * 100 not in shown, shown)
 
 
-def test_same_said(check):
+def test_validate_and_serve_give_the_same_messages(check):
     """`validate` and a server with the same options give the same messages."""
     old = {"jobName": "old", "image": "i", "codeDir": "hdfs://x",
            "taskRoles": [{"name": "w", "command": "ls", "portList": [{"label": "p", "portNumber": 30}]}]}

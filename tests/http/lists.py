@@ -63,7 +63,7 @@ class World(Scene):
 
 
 # ---- members of a row -------------------------------------------------------------------
-def test_memory_of_lists_comes_back(check):
+def test_list_memory_is_freed(check):
     """Many lists at once; their connections stay open."""
     with Large("--streams-per-user", "1000", "--rate-list", "0", "--connections-per-address", "0") as large:
         server = large.server
@@ -82,7 +82,7 @@ def test_memory_of_lists_comes_back(check):
             c.close()
 
 
-def test_rows(check):
+def test_list_rows_have_the_members_that_clients_use(check):
     with World() as w:
         rows = {row["name"]: row for row in w.get("/api/v2/jobs").json}
         check.equal("all jobs, but not others' Frameworks", sorted(rows), ["again", "done", "failed", "runs", "stopping"])
@@ -110,7 +110,7 @@ def test_rows(check):
         check.ok("retryDelayTime", rows["again"]["retryDelayTime"] > 0 and done["retryDelayTime"] is None, rows["again"])
 
 
-def test_order_within_a_second(check):
+def test_list_keeps_the_order_within_a_second(check):
     """Objects have times in seconds; jobs of the same second are listed in order of submission, which is
     known in milliseconds."""
     with Server("--standalone", "jobs") as server:
@@ -124,7 +124,7 @@ def test_order_within_a_second(check):
                         [row["name"] for row in server.request("GET", f"/api/v2/jobs?{query}").json], wanted)
 
 
-def test_rows_v1(check):
+def test_list_rows_of_v1_have_their_members(check):
     with World() as w:
         reply = w.get("/api/v1/jobs")
         rows = {row["name"]: row for row in reply.json}
@@ -138,7 +138,7 @@ def test_rows_v1(check):
         check.equal("v1: the path counts", sorted(w.names("username=bob", "/api/v1/user/alice/jobs")), ["done", "runs"])
         check.equal("v1: unknown user", w.names("", "/api/v1/user/nobody/jobs"), [])
         check.ok("v1: no total", isinstance(w.get("/api/v1/jobs?withTotalCount=true").json, list))
-        # Told to stop, it is STOPPING, which v1 does not know.
+        # A job that was asked to stop is STOPPING in v2, a state that v1 does not have.
         name = framework_name("stopping", "carol")
         stopping = copy.deepcopy(w.api.objects["frameworks", name])
         stopping["status"]["attemptStatus"]["completionStatus"]["code"] = -210
@@ -149,7 +149,7 @@ def test_rows_v1(check):
 
 
 # ---- filters and order ------------------------------------------------------------------
-def test_portal(check):
+def test_list_requests_of_the_portal_work(check):
     """The requests of the portal's list and home page."""
     with World() as w:
         for prefix in ("", "/rest-server"):
@@ -167,7 +167,7 @@ def test_portal(check):
         check.equal("all at once", (sorted(r["name"] for r in reply.json["data"]), reply.json["totalCount"]), (["again", "runs"], 2))
 
 
-def test_choice(check):
+def test_list_filters_and_orders_select_jobs(check):
     with World() as w:
         for query, names in (("username=bob", ["again", "failed"]), ("username=bob,carol", ["again", "failed", "stopping"]),
                              ("vc=vision", ["done"]), ("keyword=vis", ["done"]), ("keyword=aro", ["stopping"]),
@@ -195,7 +195,7 @@ def test_choice(check):
         check.equal("HEAD", reply.status, 200)
 
 
-def test_seen_at_once(check):
+def test_list_contains_accepted_jobs_at_once(check):
     """After a 202, the job is in the next list."""
     with Server("--standalone", "jobs") as server:
         for i in range(5):
@@ -224,7 +224,7 @@ def test_list_needs_a_token(check):
         check.equal("others see it in lists", [row["name"] for row in rows], ["mine"])
 
 
-def test_list_when_not_all_is_known(check):
+def test_list_is_503_until_all_jobs_are_known(check):
     api = FakeApi()
     api.fault("LIST", "frameworks", status=500)
     server = fake_server(api)
@@ -241,7 +241,7 @@ def test_list_when_not_all_is_known(check):
         api.close()
 
 
-def test_rate_list(check):
+def test_rate_list_limits_lists_of_a_user(check):
     with Guarded("--rate-list", "3", "--rate-address", "0") as server:
         def ask(path, user="alice"):
             return server.request("GET", path, headers=bearer(token(user)))
@@ -305,7 +305,7 @@ class Large(Closing):
             c.close()
 
 
-def test_large_lists(check):
+def test_large_lists_are_complete_and_use_little_memory(check):
     with Large() as large:
         begin = large.server.rss_kib()
         status, body = large.ask("/api/v2/jobs?limit=50000&withTotalCount=true&order=jobName,ASC")
@@ -327,7 +327,7 @@ def test_large_lists(check):
                  f"{begin} KiB, {large.server.rss_kib()} KiB")
 
 
-def test_slow_readers(check):
+def test_list_readers_that_are_slow_use_few_resources(check):
     """A client that does not read its response uses few resources, for a limited time."""
     with Large("--list-rows", "40000", "--idle-timeout", "600", "--connections-per-address", "0") as large:
         server = large.server
@@ -350,7 +350,7 @@ def test_slow_readers(check):
         check.ok("disconnected clients use no memory", wait_until(lambda: large.ask("/api/v2/jobs?limit=20000")[0] == 200))
 
 
-def test_slow_readers_are_cut_off(check):
+def test_list_readers_that_stall_are_cut_off(check):
     with Large("--idle-timeout", "2") as large:
         server = large.server
         with server.connect() as slow:

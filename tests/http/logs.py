@@ -128,7 +128,7 @@ class Place(Scene):
 
 
 # ---- locations -------------------------------------------------------------------------------
-def test_a_portal_reads_logs(check):
+def test_logs_are_read_by_links_without_a_token(check):
     with Place() as p:
         reply = p.ask()
         check.equal("locations: status", reply.status, 200)
@@ -150,7 +150,7 @@ def test_a_portal_reads_logs(check):
         check.ok("log: no link in ours", uri.split("token=")[1][:40] not in log and "token=" not in log, log)
 
 
-def test_the_end_of_a_log(check):
+def test_log_tail_mode_returns_the_end(check):
     with Place("--log-tail", "1KiB") as p:
         for n in (0, 5, 1023, 1024, 1025, 4096, 100000):
             p.log.text = (b"%09d\n" * (n // 10 + 1) % tuple(range(n // 10 + 1)))[:n]
@@ -166,7 +166,7 @@ def test_the_end_of_a_log(check):
                     p.log.text[-1024:])
 
 
-def test_who_may(check):
+def test_logs_need_a_token_of_a_permitted_user_or_a_link(check):
     with Place("--visibility", "owner") as p:
         path = p.path() + "/all"
         check.equal("owner by token", p.read(path, bearer(token()))[2], p.log.text)
@@ -184,7 +184,7 @@ def test_who_may(check):
         check.equal("the store is not asked", len(p.log.asked), 1)
 
 
-def test_altered_links(check):
+def test_log_links_that_are_altered_are_refused(check):
     with Place() as p:
         uri = p.link()
         before = p.api.count("GET", "pods")
@@ -207,7 +207,7 @@ def test_altered_links(check):
         check.refused("expired", p.server.request("GET", uri), 403, "ForbiddenUserError", "expired")
 
 
-def test_other_keys_end_links(check):
+def test_log_links_end_with_their_keys(check):
     with Place() as p:
         uri = p.link()
         write_file(p.directory, "jwt-secret", SECRET + b" another")
@@ -215,7 +215,7 @@ def test_other_keys_end_links(check):
         check.ok("links of old keys end", wait_until(lambda: p.server.request("GET", uri).status == 403))
 
 
-def test_without_a_secret_links_are_good(check):
+def test_log_links_work_without_a_secret(check):
     api = FakeApi()
     api.logs = Log()
     name = framework_name(JOB)
@@ -236,7 +236,7 @@ def http_get(server, path):
 
 
 # ---- the right pod -----------------------------------------------------------------------------
-def test_no_such_log(check):
+def test_logs_of_unknown_tasks_are_404(check):
     with Place() as p:
         for what, reply in (("job", p.ask(p.path(job="alice~other"))), ("user", p.ask(p.path(job=f"bob~{JOB}")))):
             check.refused(f"no such {what}", reply, 404, "NoJobError")
@@ -248,7 +248,7 @@ def test_no_such_log(check):
         check.equal("nothing is asked for", p.log.asked, [])
 
 
-def test_forged_status(check):
+def test_log_of_a_forged_status_reaches_no_foreign_pod(check):
     """The status is not trusted for pods."""
     with Place() as p:
         def change(**more):
@@ -289,7 +289,7 @@ def test_forged_status(check):
             check.refused(f"pod {odd}", p.server.request("GET", before), 404, "NoTaskLogError")
 
 
-def test_a_pod_that_is_gone(check):
+def test_log_of_a_deleted_pod_is_404(check):
     with Place() as p:
         uri = p.link()
         with p.api.lock:
@@ -304,8 +304,9 @@ def test_a_pod_that_is_gone(check):
         check.refused("the one before", p.ask(), 404, "NoTaskLogError", "not kept")
 
 
-def test_containers(check):
-    """For Frameworks of other origin, the first container, because none is named `app`."""
+def test_log_of_a_foreign_framework_is_its_first_container(check):
+    """For Frameworks of other origin, the server shows the first container, because none is named
+    `app`."""
     with Place() as p:
         p.api.update("pods", p.pod["metadata"]["name"], {
             **p.pod, "spec": {"containers": [{"name": 7}, {"name": "main"}, {"name": "side"}]}})
@@ -316,7 +317,7 @@ def test_containers(check):
 
 
 # ---- faults --------------------------------------------------------------------------------------
-def test_refusals_of_the_api_server(check):
+def test_log_refusals_of_the_api_server_are_translated(check):
     with Place() as p:
         for code, ours, name, words in ((400, 404, "NoTaskLogError", ["not started"]),
                                         (403, 500, "UnknownError", ["pods/log", "get"]),
@@ -338,7 +339,7 @@ def test_refusals_of_the_api_server(check):
         check.refused("may not see pods", p.server.request("GET", p.link()), 500, "UnknownError", "pods/log", "pods")
 
 
-def test_a_log_that_breaks_off(check):
+def test_log_that_is_truncated_can_be_detected(check):
     """The client can detect that the response is incomplete."""
     with Place() as p:
         def half(h, *_):
@@ -353,7 +354,7 @@ def test_a_log_that_breaks_off(check):
                 "UnavailableError")
 
 
-def test_a_log_that_hangs(check):
+def test_log_that_hangs_has_a_time_limit(check):
     """A missing or stalled response has a time limit, except with follow."""
     with Place("--deadline", "1") as p:
         def hang(h, *_):
@@ -377,7 +378,7 @@ RPC = b'rpc error: code = NotFound desc = an error occurred when try to find con
 
 
 def with_ids(p):
-    """Set a pod status with container ids."""
+    """Sets a pod status with container ids."""
     def of(name, uid):
         return [{"name": "sidecar", "containerID": "containerd://" + "5d" * 32},
                 {"name": name, "containerID": f"containerd://{uid}"}]
@@ -394,7 +395,7 @@ def kubelet_texts(uid, name="app", container=CONTAINER):
             RPC % container.encode()]
 
 
-def test_texts_of_the_kubelet(check):
+def test_log_error_texts_of_the_kubelet_are_404(check):
     """The kubelet has answered 200 before it finds that there is no log."""
     with Place() as p:
         with_ids(p)
@@ -420,7 +421,7 @@ def test_texts_of_the_kubelet(check):
         check.equal("in pieces, of another container", p.read(p.link())[2], p.log.text)
 
 
-def test_texts_that_are_not_the_kubelets(check):
+def test_log_that_looks_like_a_kubelet_text_is_unchanged(check):
     """The task's output is never changed, even if it looks like such a message."""
     with Place() as p:
         def read(query=""):
@@ -440,7 +441,7 @@ def test_texts_that_are_not_the_kubelets(check):
         check.equal("no ids", read(), texts[0])
 
 
-def test_texts_behind_a_log(check):
+def test_log_loses_a_kubelet_text_at_its_end(check):
     """The kubelet appends a message when a container is removed while its log is followed."""
     with Place() as p:
         def read(query=""):
@@ -469,7 +470,7 @@ def test_texts_behind_a_log(check):
 
 
 # ---- streaming -----------------------------------------------------------------------------------
-def test_followed(check):
+def test_log_that_is_followed_arrives_in_pieces(check):
     """Each piece arrives at once; when the client disconnects, the server disconnects, too."""
     with Place("--deadline", "1") as p:
         go_on, left = threading.Semaphore(0), threading.Event()
@@ -494,7 +495,7 @@ def test_followed(check):
         check.ok("follow: the reader leaves", left.wait(PATIENCE * SLOW))
 
 
-def test_followed_before_its_first_line(check):
+def test_log_can_be_followed_before_its_first_line(check):
     """API servers send no head before the first byte of a log."""
     with Place() as p:
         go_on = threading.Event()
@@ -511,7 +512,7 @@ def test_followed_before_its_first_line(check):
         check.equal("silent: bytes", r.read(), b"at last")
 
 
-def test_a_slow_reader(check):
+def test_log_reader_that_is_slow_uses_no_server_memory(check):
     """Unread data stays in the kernel and in the API server, not in this server."""
     size = 20 << 20
     line = b"%07d\n"
@@ -569,7 +570,7 @@ def held(place):
     return end
 
 
-def test_too_many(check):
+def test_log_streams_are_limited(check):
     with Place("--log-streams", "3", "--streams-per-user", "2") as p:
         end = held(p)
         uri = p.link()
@@ -580,7 +581,7 @@ def test_too_many(check):
         root = p.open(path, bearer(token("bob")))
         check.equal("too many: another's", (root.status, root.read(1)), (200, b"x"))
         check.refused("too many of all", p.ask(path, "carol"), 503, "UnavailableError")
-        # Jobs are submitted all the same.
+        # Job routes are not affected.
         check.equal("too many: the store", p.ask("/api/v2/jobs/alice~other").status, 404)
         end.set()
         for r in first + [root]:
@@ -588,7 +589,7 @@ def test_too_many(check):
         check.ok("too many: no more", wait_until(lambda: p.read(uri)[0] == 200))
 
 
-def test_too_many_followed(check):
+def test_log_links_count_for_their_users(check):
     """Links count for the users that they are for, not for the address of the clients."""
     with Place("--streams-per-user", "1") as p:
         end = held(p)
@@ -602,7 +603,7 @@ def test_too_many_followed(check):
             r.read()
 
 
-def test_a_server_that_stops(check):
+def test_log_streams_end_with_the_server(check):
     """A shutdown ends followed logs, which do not delay it."""
     with Place("--drain-timeout", "1") as p:
         def act(h, *_):
@@ -624,7 +625,7 @@ def test_a_server_that_stops(check):
         check.equal("stop: exit status", p.server.stop(), 0)
 
 
-def test_in_a_directory(check):
+def test_logs_without_an_engine_are_404(check):
     with Server("--standalone", "jobs") as server:
         check.equal("directory: submitted", server.submit(job_v2(JOB)).status, 202)
         check.refused("directory: where", server.request("GET", Place.path(None)), 404, "NoTaskLogError", "--engine=none")
@@ -641,7 +642,7 @@ def event_of(p, name, index=0, kind="Warning", at=None, **more):
             "count": 3, "source": {"component": "kubelet", "host": "node0"}, **more}
 
 
-def test_events_of_a_job(check):
+def test_events_of_a_job_are_listed_newest_first(check):
     with Place("--visibility", "owner") as p:
         path = f"/api/v2/jobs/alice~{JOB}/events"
         later = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 60))
@@ -668,7 +669,7 @@ def test_events_of_a_job(check):
         check.refused("events: no token", p.server.request("GET", path), 401, "UnauthorizedUserError")
 
 
-def test_events_that_are_not_known(check):
+def test_events_that_are_forbidden_are_503(check):
     api = FakeApi()
     api.put("frameworks", framework_of(framework_name(JOB), "alice", JOB, {}))
     api.fault("LIST", "events", status=403)

@@ -45,7 +45,7 @@ def sent(port, count, make):
     return codes
 
 
-def test_metrics_port(check):
+def test_metrics_port_serves_valid_samples(check):
     port = free_port()
     with Server("--standalone", "d", "--metrics-listen", f"127.0.0.1:{port}", "--loops", "2") as server:
         check.ok("loops of the API", '"loops":2' in server.log(), server.log())
@@ -77,7 +77,7 @@ def test_metrics_port(check):
         check.ok("off without the option", "metrics" not in server.log(), server.log())
 
 
-def test_metrics_limits(check):
+def test_metrics_port_has_the_limits_of_the_api(check):
     """The limits of the other port hold here, too."""
     port = free_port()
     with Server("--standalone", "d", "--metrics-listen", f"127.0.0.1:{port}", "--connections", "8") as server:
@@ -97,7 +97,7 @@ def test_metrics_limits(check):
         check.equal("and others are served", server.request("GET", "/healthz").status, 200)
 
 
-def test_metrics_no_series_by_clients(check):
+def test_metrics_get_no_series_from_clients(check):
     """Names of users, paths, methods and jobs of clients add no series."""
     port, marker = free_port(), "xyzzy0secret0marker"
     with Place() as p:
@@ -132,7 +132,7 @@ def test_metrics_no_series_by_clients(check):
         check.ok("nor of tokens", token("user0").encode()[:30] not in text)
 
 
-def test_metrics_of_submissions(check):
+def test_metrics_count_submissions_by_outcome(check):
     port = free_port()
     with closing(FakeApi()) as api, fake_server(api, "--metrics-listen", f"127.0.0.1:{port}", "--rate-submit", "0") as server:
         server.ready()
@@ -168,7 +168,7 @@ def test_metrics_of_submissions(check):
             lambda: read(port)['rest_lit_janitor_rounds_total{result="ok"}'] >= 1))
 
 
-def test_metrics_of_requests(check):
+def test_metrics_of_streams_have_no_latency(check):
     """Streams and long polls are in flight, and have no latency."""
     port = free_port()
     watch = 'method="GET",route="/api/v2/jobs/watch"'
@@ -193,7 +193,7 @@ def test_metrics_of_requests(check):
         check.equal("no GPUs without an engine", [n for n in seen if "_local_" in n], [])
 
 
-def test_metrics_while_the_api_server_hangs(check):
+def test_metrics_show_requests_in_flight(check):
     port = free_port()
     with closing(FakeApi()) as api, fake_server(api, "--metrics-listen", f"127.0.0.1:{port}", "--loops", "1") as server:
         server.ready()
@@ -207,8 +207,8 @@ def test_metrics_while_the_api_server_hangs(check):
             check.equal("accepted in the end", c.reply().status, 202)
 
 
-def test_request_id(check):
-    """One id in the answer, the log and the annotation of the Framework."""
+def test_request_id_is_in_answer_log_and_framework(check):
+    """The answer, the log and the annotation of the Framework have the same id."""
     with closing(FakeApi()) as api, fake_server(api) as server:
         for id in ("a b", "a/b", "x" * 65):
             found = server.request("GET", "/healthz", headers={"X-Request-Id": id}).headers["x-request-id"]

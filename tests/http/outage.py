@@ -59,7 +59,7 @@ class Door:
             pass
 
     def set(self, mode):
-        """Set the mode."""
+        """Sets the mode."""
         if self.mode == "refused" and mode != "refused":
             self.listen()
         self.mode = mode
@@ -170,12 +170,12 @@ def one_outage(check, mode, tls):
     door.close()
 
 
-def test_outages(check):
+def test_outages_lose_no_waiting_request(check):
     for mode, tls in (("refused", False), ("hang", False), ("reset", True), ("hang", True)):
         one_outage(check, mode, tls)
 
 
-def test_outage_amidst(check):
+def test_outage_during_responses_executes_nothing_twice(check):
     """The outage begins during responses: these requests are resolved, and none is executed
     twice."""
     for mode in ("refused", "hang"):
@@ -199,7 +199,7 @@ def test_outage_amidst(check):
         api.close()
 
 
-def test_busy_api_server(check):
+def test_busy_api_server_is_retried_at_a_limited_rate(check):
     """429 or 503 for two seconds, without Retry-After or with one minute from a proxy."""
     for status, retry_after in ((429, 1), (429, None), (503, None)):
         api = FakeApi()
@@ -252,7 +252,7 @@ def test_one_user_does_not_delay_others(check):
     door.close()
 
 
-def test_bytes_of_jobs_are_bounded(check):
+def test_bytes_of_waiting_jobs_are_bounded(check):
     """Jobs that wait for a hanging API server use limited memory."""
     api = FakeApi()
     door = Door(api)

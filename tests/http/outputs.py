@@ -27,7 +27,7 @@ class Uploads(Place):
         self.set_tasks(tasks, retry, attempt)
 
     def set_tasks(self, n, retry=0, attempt=0, watched=True):
-        """Create tasks with a pod and a token each; wait until the server knows them, if it
+        """Creates tasks with a pod and a token each; waits until the server knows them, if it
         watches."""
         for index in range(n):
             name = f"{self.name}-worker-{index}"
@@ -49,7 +49,8 @@ class Uploads(Place):
                 for task in role["taskStatuses"]]
 
     def vouch(self, text, pod, uid, account=ACCOUNT, audience=AUDIENCE, says=None):
-        """Make the token of this name and set the result of its TokenReview; says: its claims, if they differ."""
+        """Makes the token of this name and sets the result of its TokenReview. `says` are the
+        claims of the token, if they differ."""
         self.tokens[text] = pod_token(*(says or (pod, uid, account, audience)), jti=text)
         extra = {"authentication.kubernetes.io/pod-name": [pod],
                  "authentication.kubernetes.io/pod-uid": [uid]} if pod else {}
@@ -58,7 +59,7 @@ class Uploads(Place):
                                       "user": {"username": account, "extra": extra}}
 
     def end(self, index=0, code=0, state="AttemptCompleted"):
-        """Delete the pod and set the status of an ended task."""
+        """Deletes the pod and sets the status of an ended task."""
         with self.api.lock:
             if ("pods", f"{self.name}-worker-{index}") in self.api.objects:
                 self.api.remove("pods", f"{self.name}-worker-{index}")
@@ -126,7 +127,7 @@ def test_output_outlives_its_pod(check):
         check.equal("nothing is listed for it", lists, 0)
 
 
-def test_only_the_end_is_shown_in_tail_mode(check):
+def test_output_in_tail_mode_is_its_end(check):
     with Uploads("--log-tail", "1KiB") as p:
         text = b"".join(b"%07d\n" % n for n in range(8000))[:64000]
         p.upload(frames((OUT, text)))
@@ -136,7 +137,7 @@ def test_only_the_end_is_shown_in_tail_mode(check):
         check.equal("its end", p.read(p.link("stdout", query="?tail-mode=true"))[2], text[-1024:])
 
 
-def test_output_of_a_pod_whose_log_is_gone(check):
+def test_output_replaces_the_missing_log_of_a_pod(check):
     """The pod exists, but the kubelet no longer has its log."""
     with Uploads() as p:
         p.upload()
@@ -147,7 +148,7 @@ def test_output_of_a_pod_whose_log_is_gone(check):
             check.equal(f"what is kept {query}", (got[0], got[2]), (200, b"Hello\na warning\nbye\n"))
 
 
-def test_ranges(check):
+def test_output_ranges_are_served(check):
     """Ranges of stored outputs, which have a fixed length (RFC 9110 14)."""
     with Uploads("--log-tail", "1KiB") as p:
         text = b"%07d\n" * 500 % tuple(range(500))
@@ -176,7 +177,7 @@ def test_ranges(check):
         check.equal("HEAD has no ranges", head.status, 200)
 
 
-def test_no_link_leads_nowhere(check):
+def test_output_links_exist_only_for_stored_outputs(check):
     """An ended task without a stored output has no log."""
     with Uploads() as p:
         uri = p.link("all")
@@ -194,7 +195,7 @@ def test_no_link_leads_nowhere(check):
         check.equal("also when its task has ended", len(p.ask().json["locations"]), 4)
 
 
-def test_earlier_attempts(check):
+def test_output_of_earlier_attempts_is_kept(check):
     """Outputs of each attempt of a task and of the job."""
     with Uploads() as p:
         for attempt in range(2):
@@ -213,7 +214,7 @@ def test_earlier_attempts(check):
             check.refused(path, p.ask(path), 404, "NoTaskLogError")
 
 
-def test_a_log_that_goes_while_it_is_asked_for(check):
+def test_output_replaces_a_log_that_disappears(check):
     """The server still knows the pod, but the kubelet no longer has its log."""
     with Uploads() as p:
         uri = p.link("stdout")
@@ -226,7 +227,7 @@ def test_a_log_that_goes_while_it_is_asked_for(check):
 
 
 # ---- authentication ------------------------------------------------------------------------------
-def test_forged_and_foreign_tokens(check):
+def test_upload_with_a_forged_or_foreign_token_is_refused(check):
     with Uploads() as p:
         name, uid = f"{p.name}-worker-0", p.pods[0]
         p.vouch("otheraccount", name, uid, "system:serviceaccount:default:other")
@@ -273,7 +274,7 @@ def test_forged_and_foreign_tokens(check):
                                                     if w in p.server.settled_log()], [])
 
 
-def test_replayed_tokens(check):
+def test_upload_with_a_replayed_token_replaces_nothing(check):
     with Uploads() as p:
         check.equal("first", p.upload()[0], 204)
         check.equal("the same again", p.upload()[0], 204)
@@ -288,7 +289,7 @@ def test_replayed_tokens(check):
                  p.read(p.link("stdout", path=path))[2] == b"Hello\nbye\n")
 
 
-def test_the_cache_may_be_behind(check):
+def test_upload_of_an_unknown_pod_asks_the_api_server(check):
     """The server then asks the API server, and retries if the pod is still unknown."""
     with Uploads() as p:
         with p.api.lock:
@@ -306,7 +307,7 @@ def test_the_cache_may_be_behind(check):
         check.equal("known", upload(p.output_port, p.tokens["early"])[0], 204)
 
 
-def test_one_port_one_route(check):
+def test_upload_port_has_one_route(check):
     """The token is valid for no other route, and the port has no other route."""
     with Uploads() as p:
         for path in ("/api/v2/jobs", "/api/v2/user", p.path(), p.path() + "/all", f"/api/v2/jobs/alice~{JOB}"):
@@ -322,7 +323,7 @@ def test_one_port_one_route(check):
                 check.equal(f"not here: {method} {path}", c.reply().status, 405 if path == ROUTE else 404)
 
 
-def test_malformed_uploads(check):
+def test_upload_with_a_malformed_body_is_refused(check):
     with Uploads() as p:
         for what, body in (("short", HELLO[:-1]), ("no frame", b"Hello\n"), ("stream 3", b"\3" + HELLO[1:]),
                            ("too much", gzip.compress(frames((OUT, b"x" * ((1 << 20) + 1))))),
@@ -350,7 +351,7 @@ def noise(n, seed=0):
     return random.Random(seed).randbytes(n)
 
 
-def test_failed_tasks_first(check):
+def test_output_of_failed_tasks_displaces_others(check):
     """With a limit of 64 KiB, succeeded tasks share it, and a failed task replaces them."""
     with Uploads("--output-bytes", "64KiB", tasks=8) as p:
         for i in range(6):
@@ -375,7 +376,7 @@ def test_failed_tasks_first(check):
         check.equal("and says what is missing", p.ask(p.path(index=7)).json["dropped"], 60000 - len(cut))
 
 
-def test_a_mebibyte(check):
+def test_output_of_one_mebibyte_is_kept(check):
     """The last MiB of text, as pai-runtime sends it; kept as it came, and cut only for lack of room."""
     text = b"".join(b"step %07d loss %d\n" % (n, n * 7919 % 10007) for n in range(60000))[:1 << 20]
     body = gzip.compress(frames((OUT, text)))
@@ -398,8 +399,8 @@ def test_a_mebibyte(check):
         check.equal("and what is missing", p.ask().json["dropped"], 5 + len(text) - len(kept))
 
 
-def test_memory(check):
-    """256 pods (in check-long) upload as much as is taken, all at the same time."""
+def test_uploads_of_many_pods_use_limited_memory(check):
+    """256 pods (in check-long) concurrently upload the largest accepted size."""
     n, room = 256 if os.environ.get("TEST_WHOLE") else 64, 120 << 20
     with Uploads("--output-bytes", "256MiB", tasks=n) as p:
         bodies = [gzip.compress(frames((OUT, noise(523000, i))), 1) for i in range(8)]
@@ -420,7 +421,7 @@ def test_memory(check):
         check.ok("memory", used < room * SLOW, used)
 
 
-def test_no_room(check):
+def test_upload_without_room_is_413(check):
     with Uploads("--output-bytes", "64KiB", tasks=3) as p:
         check.equal("failed", p.upload(frames((ERR, noise(65000, 0))), 0, code=1)[0], 204)
         check.equal("no space for a succeeded task", p.upload(frames((OUT, noise(65000, 1))), 1)[:2],
@@ -433,7 +434,7 @@ def test_no_room(check):
         check.ok("what was before goes", wait_until(lambda: p.kept() == ["worker-1-1-0"]), p.kept())
 
 
-def test_another_server(check):
+def test_output_is_found_by_a_restarted_server(check):
     """The server looks up stored outputs, so that a restarted server finds them."""
     with Uploads("--output-bytes", "64KiB", tasks=4) as p:
         for i in range(2):
@@ -451,7 +452,7 @@ def restarted(p):
     return p.servers[-1]
 
 
-def test_a_server_that_is_killed_in_between(check):
+def test_upload_that_was_interrupted_is_completed(check):
     """The index has an entry without an output: the repeated upload continues."""
     with Uploads() as p:
         p.api.fault("POST", "configmaps", p.name + "-output-", times=1, status=500)
@@ -462,7 +463,7 @@ def test_a_server_that_is_killed_in_between(check):
         check.equal("once", len(p.lines()), 1)
 
 
-def test_other_servers_meanwhile(check):
+def test_upload_retries_after_index_conflicts(check):
     """The index changes between reading and writing."""
     with Uploads(tasks=2) as p:
         p.upload()
@@ -475,7 +476,7 @@ def test_other_servers_meanwhile(check):
         check.ok("said in the log", p.server.logged("configmaps"))
 
 
-def test_many_at_once(check):
+def test_uploads_of_thirty_tasks_are_all_kept(check):
     """Thirty tasks end at the same moment."""
     with Uploads(tasks=30) as p:
         codes = {}
@@ -493,11 +494,12 @@ def test_many_at_once(check):
 
 
 def forged(p, i, uid=None):
-    """It says what the token of a pod says (of another pod, if there is a uid), and needs a TokenReview."""
+    """Returns a forged token with the claims of a pod's token (of another pod, if there is a uid).
+    The server can refuse it only after a TokenReview."""
     return pod_token(f"{p.name}-worker-0", uid or p.pods[0], jti=f"forged {i}")
 
 
-def test_floods(check):
+def test_upload_floods_of_invalid_tokens_are_limited(check):
     """Invalid tokens per minute and address; neither the pods of this address nor other addresses are affected."""
     with Uploads(tasks=2) as p:
         start = time.monotonic()
@@ -519,7 +521,7 @@ def test_floods(check):
             line for line in p.server.settled_log().splitlines() if '"status":401' in line or '"status":429' in line))
 
 
-def test_a_node_whose_tasks_end_together(check):
+def test_uploads_of_one_node_succeed_beside_a_flood(check):
     """60 pods of one address upload at the same moment, while a stranger there sends invalid tokens."""
     n = 60
     with Uploads(tasks=n) as p:
@@ -551,8 +553,8 @@ def test_a_node_whose_tasks_end_together(check):
         check.equal("all are kept", len(p.kept()), n)
 
 
-def test_a_repetition_waits_for_the_first(check):
-    """pai-runtime repeats an upload whose answer does not come: it ends as the first one."""
+def test_upload_that_is_repeated_waits_for_the_first(check):
+    """pai-runtime repeats an upload that gets no response: the repetition ends as the first one."""
     with Uploads() as p:
         gate, codes = threading.Event(), []
         p.api.fault("POST", "configmaps", p.name + "-output-", times=1, until=gate)
@@ -572,8 +574,8 @@ def test_a_repetition_waits_for_the_first(check):
         check.equal("both are kept, once", (codes, p.kept()), ([204, 204], ["worker-0-0-0"]))
 
 
-def test_an_index_with_nonsense(check):
-    """A line that announces 5 bytes: no room, and the server goes on."""
+def test_output_index_with_invalid_sizes_is_tolerated(check):
+    """A line of the index announces 5 bytes: the upload has no room, and the server continues."""
     with Uploads(tasks=2) as p:
         p.api.fault("POST", "configmaps", p.name + "-output-", times=1, status=500)
         check.equal("announced only", p.upload()[0], 503)
@@ -586,8 +588,8 @@ def test_an_index_with_nonsense(check):
         check.equal("no sum of dropped bytes overflows", p.upload(index=1, dropped=most)[0], 400)
 
 
-def test_displaced_though_the_next_is_not_kept(check):
-    """What the index no longer names is deleted, whatever becomes of the new output."""
+def test_output_that_is_displaced_is_deleted_in_any_case(check):
+    """An output that the index no longer names is deleted, even if the new output is not stored."""
     with Uploads() as p:
         check.equal("first", p.upload(code=1)[0], 204)
         p.set_tasks(1, attempt=1)
@@ -604,9 +606,9 @@ def test_displaced_though_the_next_is_not_kept(check):
 STRANGERS = [f"127.0.0.{i}" for i in range(2, 7)]
 
 
-def test_strangers(check):
-    """Five addresses hold 60 connections each: without a byte, with half a head, with a head and no body, and with
-    tokens that only a TokenReview can refuse.  Pods of other addresses upload all the same."""
+def test_upload_connections_of_strangers_do_not_block_pods(check):
+    """Five addresses hold 60 connections each: without a byte, with half a head, with a head and no
+    body, and with tokens that only a TokenReview can refuse. Pods of other addresses can upload."""
     head = request_bytes(1, "PUT", ROUTE + "?exitCode=0&dropped=0", None, {
         "Content-Type": "application/octet-stream", "Content-Length": "60000", "Authorization": "Bearer TOKEN"})
     for what, sent in (("no byte", lambda p, i: b""), ("half a head", lambda p, i: head[:60]),
@@ -632,8 +634,9 @@ def test_strangers(check):
                 c.close()
 
 
-def test_connections_are_cut(check):
-    """Whoever sends no byte, half a head or no body holds a connection for the time of one request."""
+def test_upload_connections_that_stall_are_cut(check):
+    """A client that sends no byte, half a head or no body holds a connection for the time of one
+    request."""
     with Uploads("--read-timeout", "2") as p:
         head = request_bytes(p.output_port, "PUT", ROUTE + "?exitCode=0&dropped=0", None, {
             "Content-Type": "application/octet-stream", "Content-Length": "60000", **bearer(p.tokens["pod-0-0-0"])})
@@ -660,7 +663,7 @@ def closed(c):
         return True
 
 
-def test_slow_reviews(check):
+def test_upload_reviews_queue_per_address(check):
     """Forged tokens wait for their TokenReviews in a queue of their address, a few of each at once."""
     metrics = free_port()
     with Uploads("--metrics-listen", f"127.0.0.1:{metrics}", tasks=3) as p:
@@ -693,7 +696,7 @@ def test_slow_reviews(check):
             c.close()
 
 
-def test_bodies_that_do_not_come(check):
+def test_upload_bodies_are_received_after_authentication(check):
     """Bodies are received after authentication only, and the number of concurrent ones is
     limited."""
     with Uploads() as p:

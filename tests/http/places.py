@@ -22,7 +22,7 @@ def is_served(server):
     return bool(reply) and reply.status == 200
 
 
-def test_idle_ones_give_way(check):
+def test_idle_connections_are_evicted(check):
     with Server("--standalone", "jobs", *FEW) as server:
         def visit(_):
             c = server.connect()
@@ -42,7 +42,7 @@ def test_idle_ones_give_way(check):
         check.ok("the last client is not evicted", c.reply())
 
 
-def test_half_sent_ones_give_way(check):
+def test_half_sent_requests_are_evicted(check):
     for what, data in (("silent", b""), ("half a head", b"GET /healthz HTTP/1.1\r\nHo"),
                        ("half a body", b"POST /api/v2/jobs HTTP/1.1\r\nHost: localhost:%d\r\n"
                         b"Content-Type: text/yaml\r\nContent-Length: 100\r\n\r\nabc")):
@@ -56,7 +56,7 @@ def test_half_sent_ones_give_way(check):
                 c.close()
 
 
-def test_unread_answers_give_way(check):
+def test_connections_with_unread_answers_are_evicted(check):
     """A client that pipelines requests without reading does not block others."""
     with Server("--standalone", "jobs", *FEW) as server:
         crowd = [server.connect() for _ in range(20)]
@@ -73,7 +73,7 @@ def test_unread_answers_give_way(check):
             c.close()
 
 
-def test_working_ones_stay(check):
+def test_connections_at_work_are_not_evicted(check):
     """Connections that wait for a response are not evicted; new ones wait for a place."""
     api, go_on = FakeApi(), threading.Event()
     with fake_server(api, *FEW[:2], "--connections", "4", *FEW[4:], "--deadline", "200") as server:
@@ -93,14 +93,14 @@ def test_working_ones_stay(check):
         check.equal("clients that connected meanwhile are served", getattr(replies[4], "status", replies[4]), 200)
 
 
-def test_fresh_ones_stay(check):
+def test_fresh_connections_are_not_evicted(check):
     with Server("--standalone", "jobs", *FEW) as server:
         replies = in_threads(60, lambda i: server.request("GET", "/healthz"))
         check.equal("60 at once, 10 places: all are served",
                     [getattr(r, "status", r) for r in replies].count(200), 60)
 
 
-def test_half_closed_ones_leave(check):
+def test_half_closed_connections_free_their_place(check):
     """A half-closed client gets its response, then its place is free."""
     requests = [("GET", path, None) for path in ("/healthz", "/openapi.json", "/", "/api/v2/jobs", "/nothing")]
     requests.append(("POST", "/api/v2/jobs", job_v2("half-closed")))
@@ -120,7 +120,7 @@ def test_half_closed_ones_leave(check):
             check.ok("... and again, later", c.reply())
 
 
-def test_blocked_ones_are_cut(check):
+def test_connections_with_too_long_lines_are_cut(check):
     """Lines that are too long for the library, which then does not check the connection."""
     with Server("--standalone", "jobs", "--read-timeout", "2", "--idle-timeout", LONG) as server:
         chunk = (b"POST /api/v2/jobs HTTP/1.1\r\nHost: localhost:%d\r\nTransfer-Encoding: chunked\r\n\r\n5;" %
@@ -131,7 +131,7 @@ def test_blocked_ones_are_cut(check):
         check.equal("... and the shutdown does not wait for it", server.stop(), 0)
 
 
-def test_blocked_ones_cost_nothing(check):
+def test_connections_with_too_long_lines_use_no_cpu(check):
     """The server does not retry unreadable input in a loop until it closes the connection."""
     with Server("--standalone", "jobs", "--loops", "1", "--read-timeout", LONG, "--drain-timeout", "1") as server:
         chunk = (b"POST /api/v2/jobs HTTP/1.1\r\nHost: localhost:%d\r\nTransfer-Encoding: chunked\r\n\r\n" %
@@ -147,7 +147,7 @@ def test_blocked_ones_cost_nothing(check):
                 check.ok(f"{what} of 20 KB: others are served", is_served(server))
 
 
-def test_never_reads(check):
+def test_connections_with_unread_answers_use_little_memory(check):
     """Unread responses use limited memory for a limited time."""
     with Server("--standalone", "jobs", "--idle-timeout", "2", "--read-timeout", "2") as server:
         before = server.rss_kib()
@@ -170,7 +170,7 @@ def test_never_reads(check):
 
 
 # ---- the process ----------------------------------------------------------------------------
-def test_process(check):
+def test_process_has_no_privileges_and_few_limits(check):
     environment = {"SSLKEYLOGFILE": "keys", "https_proxy": "http://127.0.0.1:1", "HOSTALIASES": "hosts"}
     os.umask(0)
     with Server("--standalone", "jobs", "--connections", "3000", "--loops", "2",
@@ -204,7 +204,7 @@ def test_process(check):
     os.umask(0o022)
 
 
-def test_few_files(check):
+def test_clients_cannot_exhaust_descriptors(check):
     """Clients cannot exhaust the descriptors that jobs need."""
     few = ["prlimit", "--nofile=152:152", BINARY]
     with Server("--standalone", "jobs", "--loops", "1", "--idle-timeout", LONG, "--read-timeout", LONG,
@@ -244,7 +244,7 @@ BY_LIBRARY = [
     ("4000 parameters", b"GET /?" + b"a&" * 4000 + b" HTTP/1.1\r\n" + HOST + b"\r\n", None),
     ("220 parameters", b"GET /?" + b"a&" * 220 + b" HTTP/1.1\r\n" + HOST + b"\r\n", None),
 ]
-# Also answered by libmicrohttpd 1.0; with older versions, the server answers in JSON.
+# libmicrohttpd 1.0 also answers these; with older versions, the server answers in JSON.
 BY_NEW_LIBRARY = [
     ("no Host", b"GET /healthz HTTP/1.1\r\n\r\n", 400),
     ("blank in the path", b"GET /a b HTTP/1.1\r\n" + HOST + b"\r\n", 400),
@@ -286,12 +286,12 @@ FINE = [
 
 
 def library_version():
-    """By the program's output."""
+    """Reads the version from the program's output."""
     said = subprocess.run([BINARY, "version"], capture_output=True, text=True, check=True).stdout
     return tuple(map(int, re.search(r"libmicrohttpd (\d+)\.(\d+)\.(\d+)", said).groups()))
 
 
-def test_library_answers(check):
+def test_library_answers_are_those_of_the_documents(check):
     """docs/HTTP.md lists them."""
     version = library_version()
     new = version >= (1, 0, 0)
@@ -326,7 +326,7 @@ def test_library_answers(check):
         check.ok("a flood of malformed requests: 5 lines a second", lines <= 5 * seconds, lines)
 
 
-def test_query_without_headers(check):
+def test_query_without_headers_does_not_crash(check):
     """A query before an empty head, which ends near the end of the library's buffer of 8 KiB."""
     with Server("--standalone", "jobs") as server:
         for query in (b"?a", b"?a=b"):

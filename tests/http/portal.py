@@ -79,7 +79,7 @@ def stored(c, user):
     return data and {k: base64.b64decode(v).decode() for k, v in data.items()}
 
 
-def test_portal_recorded(check):
+def test_portal_requests_of_each_page_are_served(check):
     """Every request of every page, by an administrator, cross-origin."""
     with cluster("--compat", "openpai", mode="stored") as c:
         headers = {**bearer(c.store("root", token("root"))), "Origin": "https://portal.example"}
@@ -101,7 +101,7 @@ def test_portal_recorded(check):
                 check.ok(f"{what}: {member}", member in first, reply)
 
 
-def test_portal_home(check):
+def test_portal_home_page_counts_free_gpus(check):
     """The home page counts the nodes by their available GPUs.  Clients without an account see none."""
     with cluster("--profile", "openpai", "--compat", "openpai", mode="stored") as c:
         alice = bearer(c.store("alice", token("alice")))
@@ -117,7 +117,7 @@ def test_portal_home(check):
         check.equal("anonymous", nodes(1), {})
 
 
-def test_profile_round_trip(check):
+def test_profile_that_is_sent_back_loses_nothing(check):
     """A page that sends back the profile that it has read, with a change, loses nothing that it does not see."""
     def bounded(alias, **more):
         return {"alias": alias, "uri": f"https://{alias}", "username": "me", **more}
@@ -142,7 +142,7 @@ def test_profile_round_trip(check):
         check.equal("... as it was shown, with its token", found, fewer["boundedClusters"])
 
 
-def test_user_file(check):
+def test_users_of_a_file_cannot_be_changed(check):
     """With users in a file, changes by requests are refused."""
     with TokenServer() as server:
         for who in ("alice", "root"):
@@ -155,7 +155,7 @@ def test_user_file(check):
         check.equal("without a token", ask(server, None, "PUT", "/api/v2/users/me", {"data": {}}).status, 401)
 
 
-def test_user_me(check):
+def test_users_change_their_own_profile(check):
     """Changes of the own user; other members of the Secret are kept."""
     with cluster() as c:
         secret = {"jobSSH": {"key": "private", "pubKey": "p"}, "githubPAT": "pat", "sshKeys": []}
@@ -195,7 +195,7 @@ def test_user_me(check):
         check.ok("no password in the log", "longer-than-that" not in c.server.settled_log())
 
 
-def test_user_me_rate(check):
+def test_user_password_guesses_are_limited(check):
     """Password changes with a wrong old password are rate limited."""
     with cluster(rate_login="5") as c:
         said = [ask(c.server, "alice", "PUT", "/api/v2/user/alice/password",
@@ -203,7 +203,7 @@ def test_user_me_rate(check):
         check.equal("five guesses", (said.count(403), said.count(429)), (5, 3))
 
 
-def test_user_manage(check):
+def test_users_are_managed_by_administrators(check):
     """Administrators create, change and remove users."""
     with cluster() as c:
         def root(method, path, body=None):
@@ -253,7 +253,7 @@ def test_user_manage(check):
         check.refused("... once", root("DELETE", "/api/v2/users/dora"), 404, "NoUserError")
 
 
-def test_users_without_logins(check):
+def test_users_are_managed_without_logins(check):
     """With --no-auth, an administrator of the cluster manages its users, too."""
     with cluster() as c:
         free = c.serve("--users", "openpai", user="root")
@@ -265,7 +265,7 @@ def test_users_without_logins(check):
         check.equal("... is stored", stored(c, "alice")["email"], "new@example.com")
 
 
-def test_user_tokens(check):
+def test_user_tokens_end_with_password_or_user(check):
     """A new password revokes tokens of earlier logins; the tokens of a removed user are deleted."""
     with cluster(mode="stored") as c:
         login = c.login().json["token"]
@@ -285,7 +285,7 @@ def test_user_tokens(check):
         check.equal("no old token", (c.stored("alice"), status(application)), ({}, 401))
 
 
-def test_user_conflicts(check):
+def test_user_changes_are_retried_after_conflicts(check):
     """Concurrent changes of the Secret; missing permissions."""
     with cluster() as c:
         c.api.fault("PATCH", "secrets", status=409, times=4)
@@ -300,7 +300,7 @@ def test_user_conflicts(check):
         check.equal("... changes nothing", stored(c, "alice")["email"], "a@b")
 
 
-def test_user_lists_are_bounded(check):
+def test_user_lists_are_paged_and_bounded(check):
     """Paging of lists and its limit; only administrators get lists."""
     with cluster() as c:
         for i in range(600):
@@ -341,7 +341,7 @@ HANGS = [
 
 
 class Edit:
-    """An edit of root that has come to a request that hangs until `gate` is set."""
+    """An edit of root whose request hangs until `gate` is set."""
 
     def __init__(self, c, method, path, body, hangs, name, times=None):
         self.gate, self.reply = threading.Event(), None
@@ -373,8 +373,9 @@ def editing(mode, *arguments):
     return c
 
 
-def test_edits_while_the_api_server_hangs(check):
-    """Each step of each edit ends at the deadline.  After a write nobody knows whether it was done."""
+def test_user_edits_end_at_the_deadline(check):
+    """Each step of each edit ends at the deadline. The result of a write without a response is
+    unknown."""
     for mode in ("signature", "stored"):
         with editing(mode, "--deadline", "1") as c:
             for _, method, path, body, hangs, name, status in [row for row in HANGS if row[0] == mode]:
@@ -387,8 +388,9 @@ def test_edits_while_the_api_server_hangs(check):
             check.equal(f"{mode}: serves", c.server.request("GET", "/healthz").status, 200)
 
 
-def test_edits_without_an_answer(check):
-    """A change may have been done although the user was read again after it, and nothing could be written."""
+def test_user_edit_without_an_answer_is_504(check):
+    """A change may have been done although the user was read again after it and nothing could be
+    written."""
     with editing("signature", "--deadline", "1") as c:
         c.api.fault("PATCH", "secrets", times=1, delay=0.93, status_done=504)
         fault = c.api.faults[-1]
@@ -403,8 +405,8 @@ def test_edits_without_an_answer(check):
         check.equal("it was done", stored(c, "alice")["grouplist"], '["vision"]')
 
 
-def test_edits_without_a_client(check):
-    """An edit goes on when its client has left, and ends with the server."""
+def test_user_edit_continues_without_its_client(check):
+    """An edit continues after its client has disconnected, and ends with the server."""
     with editing("signature", "--deadline", "60", "--drain-timeout", "1") as c:
         gate = threading.Event()
         c.api.fault("PATCH", "secrets", until=gate)
@@ -439,8 +441,8 @@ def test_edits_without_a_client(check):
             edit.gate.set()
 
 
-def test_edits_are_bounded(check):
-    """Few edits run and wait; one user does not keep others from theirs."""
+def test_user_edits_are_bounded_per_user(check):
+    """Few edits run and wait at a time; one user does not block the edits of others."""
     with editing("signature") as c:
         gate = threading.Event()
         for i in range(30):

@@ -13,7 +13,7 @@ PATH = "/hooks/token-in-the-path"
 
 
 def is_genuine(secret, headers, body):
-    """As in docs/WEBHOOK.md."""
+    """The signature is verified as docs/WEBHOOK.md describes."""
     stamp = headers["X-Rest-Lit-Timestamp"]
     mac = hmac.new(secret, stamp.encode() + b"." + body, hashlib.sha256).hexdigest()
     return (hmac.compare_digest("sha256=" + mac, headers["X-Rest-Lit-Signature"])

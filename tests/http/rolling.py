@@ -14,7 +14,7 @@ RESTARTS, CLIENTS, DELAY_S, PROBE_S = 5, 8, 3, 0.1
 
 
 def pump(source, sink):
-    """Copy bytes until the end of the input."""
+    """Copies bytes until the end of the input."""
     try:
         while True:
             data = source.recv(65536)
@@ -137,13 +137,13 @@ class Client:
 
 
 def restart(server, start):
-    """Send SIGTERM, wait for the exit, start a new server on the same port."""
+    """Sends SIGTERM, waits for the exit, and starts a new server on the same port."""
     code = server.stop()
     server.remove()
     return code, start()
 
 
-def test_rolling_restart(check):
+def test_rolling_restart_fails_no_request(check):
     with Place() as place:
         secret = place.secret_file()
         ports = [free_port(), free_port()]
@@ -189,7 +189,7 @@ def test_rolling_restart(check):
                     [])
 
 
-def test_stop_without_delay(check):
+def test_stop_answers_all_received_requests(check):
     """Even without a delay, the server answers requests that it has received."""
     with Place() as place:
         for again in range(3):
@@ -230,7 +230,7 @@ def statuses(connections):
     return [r.status if r else None for r in replies]
 
 
-def test_stop_while_tokens_are_looked_up(check):
+def test_stop_answers_requests_that_wait_for_tokens(check):
     """A shutdown between header and body: the request is finished or, without enough time, refused.
     Every client gets a response."""
     with Place() as place:

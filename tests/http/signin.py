@@ -61,7 +61,7 @@ class Cluster(Scene):
 
 
 # ---- logging in -------------------------------------------------------------------------------
-def test_login_gives_a_token_that_is_stored(check):
+def test_login_gives_a_stored_token(check):
     with Cluster() as c:
         for path in LOGINS + ("/rest-server" + LOGINS[0],):
             for headers in (FORM, JSON):
@@ -85,7 +85,7 @@ def test_login_gives_a_token_that_is_stored(check):
         check.equal("the log has the user", line.get("user"), "alice")
 
 
-def test_login_says_what_openpai_says_of_github(check):
+def test_login_reports_a_github_token_without_showing_it(check):
     with Cluster() as c:
         c.user("bob", "bob-password", [], json.dumps({"githubPAT": "marker-of-a-pat"}))
         reply = c.login("bob", "bob-password")
@@ -93,7 +93,7 @@ def test_login_says_what_openpai_says_of_github(check):
         check.ok("not itself", b"marker-of-a-pat" not in reply.body)
 
 
-def test_login_refuses(check):
+def test_login_refuses_wrong_passwords_and_forms(check):
     with Cluster("--token-lifetime", "60") as c:
         c.user("nopass", None, [])
         wrong = c.login(password="alice-passwore")
@@ -116,7 +116,7 @@ def test_login_refuses(check):
         check.equal("nothing was stored", c.stored(), {})
 
 
-def test_login_hides_users(check):
+def test_login_does_not_reveal_which_users_exist(check):
     with Cluster() as c:
         there, absent = c.login(password="alice-passwore"), c.login("nobody")
         check.refused("no such user", absent, 400, "IncorrectPasswordError")
@@ -125,7 +125,7 @@ def test_login_hides_users(check):
         check.refused("clients of OpenPAI", c.login("nobody"), 400, "NoUserError")
 
 
-def test_unknown_users_take_as_long(check):
+def test_login_of_unknown_users_takes_as_long(check):
     """The response time does not show whether a user exists, because the hash takes most of it."""
     with Cluster() as c:
         def cpu():
@@ -141,7 +141,7 @@ def test_unknown_users_take_as_long(check):
         check.ok("CPU of both", used[1] * 3 > used[0] > 0 and used[0] * 3 > used[1] > 0, used)
 
 
-def test_login_is_limited(check):
+def test_login_attempts_are_limited(check):
     with Cluster(rate_login="5") as c:
         def wrong():
             return c.login(password="wrong-password").status
@@ -156,7 +156,7 @@ def test_login_is_limited(check):
         check.ok("Retry-After", int(reply.headers.get("retry-after", 0)) > 0)
 
 
-def test_strangers_do_not_lock_an_account(check):
+def test_login_attempts_of_strangers_lock_no_account(check):
     """A right password passes from an address that had one, also behind a proxy."""
     with Cluster("--trusted-proxy", "127.0.0.1", rate_login="5") as c:
         def login(address, password=PASSWORD, user="alice"):
@@ -176,7 +176,7 @@ def test_strangers_do_not_lock_an_account(check):
         check.ok("nor may one at home guess for ever", wrong.count(400) < 30 and 429 in wrong, wrong)
 
 
-def test_a_flood_of_logins_leaves_the_loops_alone(check):
+def test_login_flood_does_not_block_the_loops(check):
     with Cluster() as c:
         seen = []
         times = []
@@ -200,7 +200,7 @@ def test_a_flood_of_logins_leaves_the_loops_alone(check):
         check.equal("and then all is well", c.login().status, 200)
 
 
-def test_login_when_the_store_goes_wrong(check):
+def test_login_is_503_if_the_store_fails(check):
     with Cluster("--deadline", "3") as c:
         c.api.fault("GET", "secrets", f"{USERS}/", times=20, status=403)
         check.refused("users cannot be read", c.login(), 503, "UnavailableError")
@@ -229,7 +229,7 @@ def test_login_when_the_store_goes_wrong(check):
         check.equal("it is there once", len(c.stored()), 1)
 
 
-def test_many_log_in_at_once(check):
+def test_login_of_many_at_once_loses_no_token(check):
     """A patch of single keys loses nothing."""
     with Cluster() as c:
         seen = []
@@ -241,7 +241,7 @@ def test_many_log_in_at_once(check):
         check.equal("and no others", len(stored), 10)
 
 
-def test_nobody_logs_in_without_openpai(check):
+def test_login_needs_users_of_openpai(check):
     with Cluster(logins=False, mode="signature") as c:
         check.refused("login", c.login(), 400, "NotImplementedError", "rest-lit token")
         good = token("alice")
@@ -267,7 +267,7 @@ def test_nobody_logs_in_without_openpai(check):
 
 
 # ---- tokens -----------------------------------------------------------------------------------
-def test_a_token_says_who(check):
+def test_token_check_describes_the_token(check):
     with Cluster() as c:
         mine = c.store("root", token("root"))
         for path in ("/api/v2/tokens/check", "/api/v1/token/check"):
@@ -282,7 +282,7 @@ def test_a_token_says_who(check):
         check.equal("a guest may not", c.server.request("GET", "/api/v2/tokens/check").status, 401)
 
 
-def test_one_lists_ones_own(check):
+def test_token_list_has_only_the_own_tokens(check):
     with Cluster() as c:
         mine, app, other = token("alice"), token("alice", application=True), token("root")
         old = sign(HEADER, claims("alice", iat=1000, exp=2000))
@@ -295,7 +295,7 @@ def test_one_lists_ones_own(check):
             "GET", "/api/v2/tokens", headers=bearer(app)), 403, "ForbiddenUserError")
 
 
-def test_an_application_token_is_made(check):
+def test_token_for_an_application_is_created(check):
     with Cluster() as c:
         mine = c.store("alice", token("alice"))
         for path in ("/api/v2/tokens/application", "/api/v1/token/application"):
@@ -328,14 +328,14 @@ def test_an_application_token_is_made(check):
                     "InvalidParametersError")
 
 
-def test_a_job_by_a_login(check):
+def test_token_of_a_login_submits_a_job(check):
     with Cluster() as c:
         mine = c.login().json["token"]
         reply = c.server.submit(job_v2("by-login"), bearer(mine))
         check.equal("taken", reply.status, 202)
 
 
-def test_tokens_are_revoked(check):
+def test_tokens_are_revoked_by_their_user_only(check):
     with Cluster() as c:
         mine, app, other = token("alice"), token("alice", application=True), token("root")
         c.store("alice", mine, app)
@@ -363,7 +363,7 @@ def test_tokens_are_revoked(check):
         check.equal("gone as well", c.stored(), {})
 
 
-def test_logout_revokes(check):
+def test_logout_revokes_only_its_token(check):
     with Cluster() as c:
         for path in ("/api/v2/authn/basic/logout", "/api/v1/authn/basic/logout"):
             mine, also = c.login().json["token"], token("alice", application=True)
@@ -376,8 +376,8 @@ def test_logout_revokes(check):
                 "GET", "/api/v2/tokens/check", headers=bearer(mine)).status, 401)
 
 
-def test_what_is_believed_is_forgotten(check):
-    """With a cache: all loops of the revoking server refuse the token at once."""
+def test_revoked_token_leaves_the_cache_at_once(check):
+    """With a cache, all loops of the revoking server refuse the token at once."""
     with Cluster("--token-cache", "30", "--loops", "1") as c:
         mine = c.login().json["token"]
         for _ in range(3):
@@ -389,7 +389,7 @@ def test_what_is_believed_is_forgotten(check):
                                             headers=bearer(mine)).status, 401)
 
 
-def test_expired_ones_are_thrown_away(check):
+def test_expired_tokens_are_removed_by_the_next_change(check):
     """The next change removes expired tokens; other members of the Secret are kept."""
     with Cluster() as c:
         old = sign(HEADER, claims("alice", iat=1000, exp=2000))
@@ -404,7 +404,7 @@ def test_expired_ones_are_thrown_away(check):
         check.equal("after logout", sorted(c.stored().values()), sorted([app, late, "junk"]))
 
 
-def test_the_number_of_tokens_is_bounded(check):
+def test_tokens_of_a_user_are_bounded(check):
     with Cluster() as c:
         now = int(time.time())
         app = token("alice", application=True)
@@ -420,7 +420,7 @@ def test_the_number_of_tokens_is_bounded(check):
         check.refused("no room", c.login(), 400, "InvalidParametersError", "revoke some")
 
 
-def test_signature_revokes_by_a_list(check):
+def test_signature_mode_revokes_by_the_deny_list(check):
     with Cluster("--deny-list", "rest-lit/revoked", mode="signature") as c:
         c.api.put("secrets", secret("rest-lit", "revoked", {
             "0" * 64: "1000", "1" * 64: "0", "2" * 64: "junk", "3" * 64: str(int(time.time()))}))
@@ -444,7 +444,7 @@ def test_signature_revokes_by_a_list(check):
         check.ok("no token is in it", mine not in json.dumps(listed))
 
 
-def test_signature_without_a_list_cannot_revoke(check):
+def test_signature_mode_cannot_revoke_without_a_deny_list(check):
     with Cluster(mode="signature") as c:
         mine = token("alice")
         for method, path in (("DELETE", "/api/v2/tokens/" + mine),
@@ -453,7 +453,7 @@ def test_signature_without_a_list_cannot_revoke(check):
                     "NotImplementedError", "--deny-list")
 
 
-def test_a_full_list_takes_no_more(check):
+def test_deny_list_that_is_full_refuses_more(check):
     with Cluster("--deny-list", "rest-lit/revoked", mode="signature") as c:
         c.api.put("secrets", secret("rest-lit", "revoked",
                                     {f"{i:064d}": "0" for i in range(5000)}))
@@ -463,7 +463,7 @@ def test_a_full_list_takes_no_more(check):
                 "full")
 
 
-def test_nobody_fills_the_list_alone(check):
+def test_deny_list_is_limited_for_each_user(check):
     """The limit per user: otherwise, one user with many tokens could fill the deny list."""
     with Cluster("--deny-list", "rest-lit/revoked", mode="signature") as c:
         later = int(time.time()) + 1000
@@ -481,7 +481,7 @@ def test_nobody_fills_the_list_alone(check):
         check.equal("an admin may", revoke(mine, roots).status, 200)
 
 
-def test_applications_leave_room_to_log_in(check):
+def test_application_tokens_leave_room_for_logins(check):
     """At the limit of application tokens, logins still work."""
     with Cluster() as c:
         mine = token("alice")
@@ -494,7 +494,7 @@ def test_applications_leave_room_to_log_in(check):
         check.equal("all are there", len(c.stored()), 902)
 
 
-def test_nothing_secret_is_logged(check):
+def test_tokens_and_passwords_are_not_logged(check):
     with Cluster() as c:
         mine = c.login().json["token"]
         app = c.server.request("POST", "/api/v2/tokens/application", "{}",
@@ -527,7 +527,7 @@ def test_nothing_secret_is_logged(check):
                     check.ok("no part of it", piece[:24] not in log, piece)
 
 
-def test_secrets_are_wiped(check):
+def test_secrets_are_wiped_from_memory(check):
     """The memory contains one copy of the secret, and no passwords or password hashes."""
     with Cluster() as c:
         check.equal("logged in", c.login().status, 200)

@@ -19,7 +19,7 @@ from harness import (PATIENCE, SLOW, Server, framework_name, in_threads, job_v2,
 SOON = 60
 
 
-def test_slow_clients(check):
+def test_slow_clients_are_cut_off(check):
     with Server("--standalone", "jobs", "--read-timeout", "2", "--idle-timeout", "3") as server:
         drip = request_bytes(server.port, "GET", "/healthz", headers={"X": "y" * 1000})
         body = request_bytes(server.port, "POST", "/api/v2/jobs", b"x" * 1000)
@@ -43,8 +43,8 @@ def test_slow_clients(check):
                 c.read(60, lambda d: False)
             return time.monotonic() - start
 
-        # Five bytes a second; half a body and then silence; nothing at all; one request, then
-        # silence.
+        # The clients send five bytes a second; half a body, then nothing; nothing at all; one
+        # request, then nothing.
         jobs = [lambda: slowly(drip), lambda: slowly(body), lambda: silent(half),
                 lambda: silent(b""), lambda: silent(drip)]
         names = ["head in drops", "body in drops", "half a body", "silence", "idle after a request"]
@@ -54,7 +54,7 @@ def test_slow_clients(check):
         check.ok("the log has CutOff, not a disconnected client", server.logged('"code":"CutOff"'), server.log())
 
 
-def test_many_connections(check):
+def test_many_incomplete_requests_do_not_affect_others(check):
     """A thousand incomplete requests do not affect other clients."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(
         8192, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),) * 2)
@@ -73,7 +73,7 @@ def test_many_connections(check):
         check.equal("... and after they left", server.request("GET", "/healthz").status, 200)
 
 
-def test_clients_that_come_and_go(check):
+def test_short_connections_do_not_block_submissions(check):
     """Many short connections do not block submissions."""
     with Server("--standalone", "jobs", "--loops", "1") as server:
         crowd = subprocess.Popen(
@@ -86,7 +86,7 @@ def test_clients_that_come_and_go(check):
         crowd.wait()
 
 
-def test_pipelining(check):
+def test_pipelined_requests_are_answered_in_order(check):
     with Server("--standalone", "jobs") as server:
         get = request_bytes(server.port, "GET", "/healthz")
         post = request_bytes(server.port, "POST", "/api/v2/jobs", job_v2("pipelined").encode())
@@ -106,7 +106,7 @@ def test_pipelining(check):
             check.equal("... which may go on", getattr(c.reply(), "status", None), 200)
 
 
-def test_half_close(check):
+def test_half_closed_client_gets_its_answer(check):
     api = FakeApi()
     with fake_server(api) as server:
         def submit(name, delay):
@@ -122,7 +122,7 @@ def test_half_close(check):
         check.equal("alive", server.request("GET", "/healthz").status, 200)
 
 
-def test_clients_that_leave(check):
+def test_disconnected_client_leaves_a_whole_job_or_none(check):
     """A client disconnects during its submission: the job exists completely or not at all."""
     api = FakeApi()
     with fake_server(api) as server:
@@ -139,7 +139,7 @@ def test_clients_that_leave(check):
         check.equal("drains", server.stop(), 0)
 
 
-def test_store_hangs(check):
+def test_hanging_store_is_answered_at_the_deadline(check):
     """64 clients wait for a hanging API server: each gets a response at the deadline."""
     api = FakeApi()
     with fake_server(api, "--deadline", "2") as server:
@@ -151,7 +151,7 @@ def test_store_hangs(check):
         check.ok("/readyz says no", server.becomes("/readyz", 503))
         api.clear()
         check.ok("/readyz says yes again", server.ready())
-        # One that was cut off by a slow machine may exist all the same.
+        # A job that a slow machine cut off may exist, so each attempt uses a new name.
         names = (f"after-{i}" for i in itertools.count())
         taken = []
         check.ok("jobs go through again", wait_until(
@@ -159,7 +159,7 @@ def test_store_hangs(check):
         check.ok("nothing left behind", {n for _, n in api.objects} <= {framework_name(n) for n in taken}, taken)
 
 
-def test_store_hangs_and_health_goes_on(check):
+def test_hanging_store_does_not_block_healthz(check):
     api = FakeApi()
     with fake_server(api, "--deadline", "200", "--drain-timeout", "1") as server:
         api.every(hang="before")
@@ -174,7 +174,7 @@ def test_store_hangs_and_health_goes_on(check):
             c.close()
 
 
-def test_queue_full(check):
+def test_full_queue_is_503_with_retry_after(check):
     api, go_on = FakeApi(), threading.Event()
     with fake_server(api, "--deadline", "200", "--loops", "1", "--in-flight", "1", "--queue", "4") as server:
         api.fault("POST", "frameworks", until=go_on)
@@ -192,7 +192,7 @@ def test_queue_full(check):
         check.equal("the others are taken", [getattr(r, "status", r) for r in results[15:]], [202] * 5)
 
 
-def test_store_is_down(check):
+def test_unreachable_store_is_503(check):
     api = FakeApi()
     api.close()  # nothing listens there any more
     with fake_server(api, "--deadline", "2", wait=True) as server:
@@ -222,12 +222,13 @@ def heavy_jobs():
             "parameters": {**job, "parameters": {f"p{i}": 1 for i in range(8000)}},
             "unknown keys": {**job, **{f"key{i}": 1 for i in range(8000)}}}
     bodies = {what: json.dumps(job, separators=(",", ":")) for what, job in jobs.items()}
-    # What only some readers take for a line break, and a `!`, make the reader look at places.
+    # U+0085, which only some parsers treat as a line break, and `!` make the reader compute
+    # positions.
     numbers = json.dumps({**job, "parameters": {"p": [1] * 45000}}, separators=(",", ":"))
     return {**bodies, "places": "# \u0085 !\n" + numbers}
 
 
-def test_heavy_jobs(check):
+def test_heavy_jobs_do_not_block_their_loop(check):
     """No body blocks its loop, and the other clients of it, for long."""
     with Server("--standalone", "jobs", "--loops", "1") as server:
         for what, body in heavy_jobs().items():
@@ -238,7 +239,7 @@ def test_heavy_jobs(check):
             check.ok(f"many {what}: little work", took < 0.5 * SLOW, took)
 
 
-def test_drain(check):
+def test_drain_finishes_current_requests(check):
     """SIGTERM: current requests finish, new ones are refused, exit status 0."""
     api, go_on = FakeApi(), threading.Event()
     with fake_server(api) as server:
@@ -263,7 +264,7 @@ def test_drain(check):
         idle.close()
 
 
-def test_drain_is_over(check):
+def test_drain_refuses_bodies_that_come_too_late(check):
     """A body that arrives when the store is closed and only responses are sent."""
     for seconds in (1.4, 5, 20):  # on a busy machine it may not be over by then
         if body_after_drain(check, seconds) != 202:
@@ -288,7 +289,7 @@ def body_after_drain(check, seconds):
         return reply and reply.status
 
 
-def test_drain_delay(check):
+def test_drain_delay_keeps_accepting_jobs(check):
     with Server("--standalone", "jobs", "--drain-delay", "600") as server:
         server.terminate()
         check.ok("/readyz says 503 while the load balancer notices", server.becomes("/readyz", 503))
@@ -297,7 +298,7 @@ def test_drain_delay(check):
         check.equal("exit status", server.stop(), 0)
 
 
-def test_second_signal(check):
+def test_second_signal_stops_at_once(check):
     api = FakeApi()
     with fake_server(api, "--deadline", "200", "--drain-timeout", "600") as server:
         api.every(hang="before")
@@ -312,7 +313,7 @@ def test_second_signal(check):
         c.close()
 
 
-def test_no_core(check):
+def test_crash_writes_no_core_file(check):
     """The process holds job secrets: a crash must not write them to a file."""
     with Server("--standalone", "jobs") as server:
         with open(f"/proc/{server.process.pid}/limits") as f:
@@ -339,7 +340,7 @@ def memory_of(pid):
                     pass
 
 
-def test_no_secret_stays_in_memory(check):
+def test_secrets_of_jobs_do_not_stay_in_memory(check):
     marker = "zq7MarkerThatNobodyElseHas"
     forms = [marker.encode(), base64.b64encode(f"key: {marker}".encode())[:24]]
     api = FakeApi()
@@ -362,7 +363,7 @@ def test_no_secret_stays_in_memory(check):
             pass  # only root may look
 
 
-def test_left_amidst(check):
+def test_disconnected_requests_free_their_descriptors(check):
     """Connections of disconnected clients are closed long before the request timeout."""
     with Server("--standalone", "jobs", "--read-timeout", "300") as server:
         def files():

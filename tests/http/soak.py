@@ -89,7 +89,7 @@ def descriptors(server):
     return len(os.listdir(f"/proc/{server.process.pid}/fd"))
 
 
-def test_soak(check):
+def test_soak_does_not_grow_memory_or_descriptors(check):
     port = free_port()
     directory = tempfile.mkdtemp(prefix="rest-lit-test.")
     secret = tokens.write_file(directory, "secret", tokens.SECRET)
@@ -126,5 +126,5 @@ def test_soak(check):
 
 
 everything = Checks()
-everything.run(test_soak)
+everything.run(test_soak_does_not_grow_memory_or_descriptors)
 everything.finish()

@@ -31,7 +31,7 @@ class Stream(Closing):
         self.connection.send(request_bytes(server.port, method, path, None, headers, version))
 
     def take(self):
-        """Decode the received bytes."""
+        """Decodes the received bytes."""
         if self.head is None and b"\r\n\r\n" in self.data:
             self.head, _, self.data = self.data.partition(b"\r\n\r\n")
         if self.head is None:
@@ -48,7 +48,7 @@ class Stream(Closing):
             self.data = rest[int(size, 16) + 2:]
 
     def until(self, condition, seconds=PATIENCE):
-        """Read until `condition(self)`; returns True if it became true."""
+        """Reads until `condition(self)`; returns True if it became true."""
         end = time.monotonic() + max(seconds, PATIENCE) * SLOW
         while not condition(self):
             left = end - time.monotonic()
@@ -116,7 +116,7 @@ class Jobs(Scene):
                                                  "labels": {"userName": user}}, "spec": {"taskRoles": []}})
 
     def change(self, name, state=None, code=None, annotations=None, user=USER):
-        """Write a status like FrameworkController."""
+        """Writes a status like FrameworkController."""
         key = framework_name(name, user)
         with self.api.lock:
             body = json.loads(json.dumps(self.api.objects["frameworks", key]))
@@ -130,7 +130,7 @@ class Jobs(Scene):
             return self.api.update("frameworks", key, body)
 
     def put_many(self, n):
-        """Create jobs of other origin."""
+        """Creates jobs of other origin."""
         with self.api.lock:
             for i in range(n):
                 name = f"many{i}"
@@ -150,7 +150,7 @@ class Jobs(Scene):
 
 
 # ---- lists ------------------------------------------------------------------------------
-def test_list_in_order(check):
+def test_list_stream_sends_changes_in_order(check):
     with Jobs("--stream-heartbeat", "1") as jobs, jobs.watch() as s:
         check.equal("status", s.status, 200)
         check.equal("type", s.header("Content-Type"), "text/event-stream")
@@ -185,7 +185,7 @@ def test_list_in_order(check):
         check.ok("it lives", s.until(lambda s: b"\n: ping\n\n" in s.body), s.body)
 
 
-def test_list_from_an_id(check):
+def test_list_stream_continues_from_an_id(check):
     """A client that reconnects misses no event."""
     with Jobs() as jobs:
         with jobs.watch() as s:
@@ -193,7 +193,7 @@ def test_list_from_an_id(check):
             for name in ("a", "b", "c"):
                 jobs.submit(name)
             s.until(lambda s: len(set(s.names())) == 3)
-            # The id of b, when all up to it has been told for sure.
+            # A bookmark confirms that the stream has sent all events up to b.
             jobs.api.bookmark()
             seen = [e for e in s.events if e[2]["name"] == "b"]
         with jobs.api.lock:
@@ -209,8 +209,8 @@ def test_list_from_an_id(check):
             check.ok("b is not told again", "b" not in s.names(), s.names())
 
 
-def test_list_at_another_server(check):
-    """Nothing is repeated: neither a job that was told without id, nor by a server that is behind."""
+def test_list_stream_at_another_server_repeats_nothing(check):
+    """Another server repeats no event: neither that of a job without id, nor if it is behind."""
     with Jobs() as jobs, fake_server(jobs.api, *ONE_LOOP) as other:
         check.ok("the other is ready", other.ready())
         with jobs.watch(f"?username={USER}") as s, jobs.watch() as all_users:
@@ -241,7 +241,7 @@ def test_list_at_another_server(check):
             check.equal("... after a reset", s.events[0][0], "reset")
 
 
-def test_one_job_at_another_server(check):
+def test_job_stream_at_another_server_sends_nothing_older(check):
     """A server that is behind does not send an older state."""
     with Jobs() as jobs:
         jobs.submit("a")
@@ -260,8 +260,8 @@ def test_one_job_at_another_server(check):
             check.ok("an id of another etcd", s.until(lambda s: s.events), s.body)
 
 
-def test_list_nothing_lost(check):
-    """Many changes, and a client whose connection is closed repeatedly."""
+def test_list_stream_loses_no_change(check):
+    """The client gets many changes although its connection is closed repeatedly."""
     with Jobs() as jobs:
         names = [f"job{i}" for i in range(8)]
         for name in names:
@@ -298,7 +298,7 @@ def test_list_nothing_lost(check):
         check.ok("it was cut off a few times", times > 3, times)
 
 
-def test_list_of_many(check):
+def test_list_stream_of_many_jobs_reaches_slow_clients(check):
     """A slow client of a list that is larger than all buffers, during changes."""
     with Jobs(many=6000) as jobs:
         with Connection(jobs.server.port) as c:
@@ -318,7 +318,7 @@ def test_list_of_many(check):
         check.ok("ids grow", (lambda ids: ids == sorted(ids))([e[1] for e in s.events if e[1]]))
 
 
-def test_what_is_refused(check):
+def test_stream_requests_that_are_invalid_are_refused(check):
     with Jobs() as jobs:
         jobs.submit("here")
         for query, headers in (("?initial=perhaps", {}), ("", {"Last-Event-ID": "x"}),
@@ -336,11 +336,12 @@ def test_what_is_refused(check):
 
 
 # ---- one job ------------------------------------------------------------------------------
-def test_one_job(check):
+def test_job_stream_follows_a_job_to_its_end(check):
     with Jobs() as jobs:
         jobs.submit("solo")
         with jobs.one("solo") as s:
-            # Once at the creation, and perhaps again for the event of the API server.
+            # The stream sends the job at its creation, and perhaps again for the event of the API
+            # server.
             check.ok("how it is", s.until(lambda s: set(s.names()) == {"solo"}), s.body)
             check.equal("... waiting", s.events[0][2]["state"], "WAITING")
             jobs.change("solo", "AttemptRunning")
@@ -368,7 +369,7 @@ def test_one_job(check):
             check.equal("... with all of it", [e[0] for e in s.events], ["job", "end"])
 
 
-def test_one_job_of_many_roles(check):
+def test_job_stream_omits_too_large_members(check):
     """Members that are larger than the buffer are omitted from the event; the stream continues."""
     with Jobs() as jobs:
         jobs.submit("wide")
@@ -386,7 +387,7 @@ def test_one_job_of_many_roles(check):
 
 
 # ---- limits -------------------------------------------------------------------------------
-def test_limits(check):
+def test_streams_of_a_user_are_limited(check):
     with Jobs("--streams-per-user", "2", "--stream-heartbeat", "1") as jobs:
         jobs.submit("here")
         a, b = jobs.watch(), jobs.one("here")
@@ -408,14 +409,14 @@ def test_limits(check):
         check.equal("others are served", jobs.server.request("GET", "/healthz").status, 200)
 
 
-def test_lifetime(check):
+def test_stream_lifetime_ends_a_stream(check):
     with Jobs("--stream-lifetime", "1") as jobs, jobs.watch() as s:
         check.ok("it ends", s.until(lambda s: s.whole), s.body)
         check.equal("... and says why", [e[2] for e in s.events], [{"reason": "lifetime"}])
         check.equal("it may come again", jobs.watch().status, 200)
 
 
-def test_lasts_longer_than_idle(check):
+def test_stream_without_data_is_not_idle(check):
     """A stream without pending data is not idle."""
     with Jobs("--idle-timeout", "1", "--stream-heartbeat", "300") as jobs, jobs.watch() as s:
         s.until(lambda s: s.body)
@@ -424,7 +425,7 @@ def test_lasts_longer_than_idle(check):
         check.ok("it is still there", s.until(lambda s: "late" in s.names()), s.body)
 
 
-def test_slow_reader(check):
+def test_stream_of_a_slow_reader_is_closed(check):
     """The server closes streams of clients that do not read, without effect on others."""
     with Jobs("--idle-timeout", str(int(3 * SLOW) + 3), many=300) as jobs:
         with Connection(jobs.server.port) as c, jobs.watch() as other:
@@ -460,7 +461,7 @@ def test_slow_reader(check):
             check.equal("others hear on", heard, [True])
 
 
-def test_clients_that_leave(check):
+def test_streams_of_disconnected_clients_free_descriptors(check):
     """All descriptors and places are freed."""
     with Jobs("--streams-per-user", "60", "--stream-heartbeat", "300") as jobs:
         jobs.submit("here")
@@ -476,7 +477,7 @@ def test_clients_that_leave(check):
         check.equal("there is room", jobs.watch().status, 200)
 
 
-def test_many(check):
+def test_streams_of_many_clients_do_not_affect_others(check):
     """A thousand waiting clients, and as many refused ones, do not affect others."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(
         8192, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),) * 2)
@@ -498,7 +499,7 @@ def test_many(check):
 
 
 # ---- ends ----------------------------------------------------------------------------------
-def test_drain(check):
+def test_drain_ends_streams_with_a_reason(check):
     with Jobs("--drain-timeout", "600") as jobs:
         jobs.submit("here")
         both = [jobs.watch(), jobs.one("here")]
@@ -514,7 +515,7 @@ def test_drain(check):
         check.equal("it ends well, and soon", jobs.server.stop(), 0)
 
 
-def test_drain_goes_on(check):
+def test_drain_does_not_wait_for_unread_streams(check):
     """The shutdown does not wait for clients that do not read; a current list is finished."""
     with Jobs("--drain-timeout", "600", "--idle-timeout", "600", many=3000) as jobs:
         with Connection(jobs.server.port) as c, Connection(jobs.server.port) as d:
@@ -534,7 +535,7 @@ def test_drain_goes_on(check):
             check.equal("it ends well", jobs.server.stop(), 0)
 
 
-def test_tokens(check):
+def test_stream_ends_when_its_token_expires(check):
     """A stream ends when its token expires."""
     with Place() as place:
         place.api.put("secrets", {"kind": "Secret", "metadata": {"name": "revoked"}})
@@ -560,7 +561,7 @@ def test_tokens(check):
             check.ok("others do not", other.until(lambda s: len(s.body) > n) and not other.events, other.body)
 
 
-def test_tls(check):
+def test_stream_works_over_tls(check):
     with TlsServer(*ONE_LOOP, "--stream-heartbeat", "1", "--stream-lifetime", "3") as server:
         with Stream(server, headers=bearer(token())) as s:
             check.equal("status", s.status, 200)
@@ -587,7 +588,7 @@ def state_of(stream):
         return stream.body
 
 
-def test_wait(check):
+def test_wait_parameter_delays_the_answer_until_a_change(check):
     with Jobs() as jobs:
         jobs.submit("slow")
 
@@ -619,7 +620,7 @@ def test_wait(check):
         check.equal("HEAD does not wait", jobs.one("slow", "?wait=200", method="HEAD").status, 200)
 
 
-def test_wait_counts(check):
+def test_wait_requests_count_as_streams(check):
     with Jobs("--streams-per-user", "2", "--stream-lifetime", "200") as jobs:
         jobs.submit("slow")
         waits = [jobs.one("slow", "?wait=200") for _ in range(2)]
@@ -627,7 +628,7 @@ def test_wait_counts(check):
         for s in waits:
             s.close()
         check.ok("disconnected clients do not count", wait_until(lambda: jobs.one("slow", "?wait=1").status == 200))
-        # Nor a client that also sent another request.
+        # A client that disconnects after another request does not count either.
         waits = [jobs.one("slow", "?wait=200") for _ in range(2)]
         check.ok("too many again", wait_until(lambda: jobs.one("slow", "?wait=1").status == 429))
         for s in waits:

@@ -34,8 +34,9 @@ def kinds(objects):
     return [value["kind"] for value in objects]
 
 
-def test_half_a_job_of_an_earlier_version(check):
-    """One machine creates a job at once; earlier versions did not."""
+def test_incomplete_job_of_an_earlier_version_is_replaced(check):
+    """The server replaces an incomplete job, which earlier versions could leave behind; this
+    version creates a job at once."""
     with Server("--standalone", "jobs") as server:
         where = os.path.join(server.directory, "jobs")
         for job in ("whole", "half"):
@@ -59,7 +60,7 @@ def test_half_a_job_of_an_earlier_version(check):
         check.equal("the other one is new", kinds(of_job(where, "half")), kinds(half))
 
 
-def test_repetition_on_one_machine(check):
+def test_repetition_on_one_machine_creates_nothing(check):
     """A job with random parts, by its key, also after the server was killed."""
     key = {"Idempotency-Key": "local"}
     text = json.dumps({**json.loads(job_v2_secret("twice", "m")), "extras": {"distributed": {"framework": "mpi"}}})
@@ -79,8 +80,8 @@ def test_repetition_on_one_machine(check):
         check.equal("nothing has changed", of_job(where, "twice"), made)
 
 
-def test_killed_while_jobs_are_submitted(check):
-    """On one machine each job is whole and started, or not there, whenever the server is killed."""
+def test_killed_server_leaves_whole_jobs_or_none(check):
+    """On one machine, each job is whole and started or absent, whenever the server is killed."""
     pick, promised = random.Random(5), set()
     with Server("--standalone", "jobs") as server:
         where, turns = os.path.join(server.directory, "jobs"), 8
@@ -111,9 +112,9 @@ def test_killed_while_jobs_are_submitted(check):
             check.ok("none is lost", promised <= set(started), promised - set(started))
 
 
-def test_sweep_after_kill(check):
-    """A server is killed after it created the Frameworks.  Checks what the next server does, and the
-    responses to clients that repeat their request meanwhile."""
+def test_sweep_after_a_kill_removes_incomplete_jobs(check):
+    """The next server removes the Frameworks of a server that was killed after their creation, and
+    clients may repeat their requests meanwhile."""
     key = {"Idempotency-Key": "one-two-three"}
     job, left = job_v2_secret("cut-off", "m"), job_v2_secret("left", "m")
     api = FakeApi()

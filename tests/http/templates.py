@@ -53,7 +53,7 @@ def lay_out(directory, files):
         write_file(folder, name, text)
 
 
-def test_worked_changes(check):
+def test_template_changes_of_the_documents_work(check):
     found = changes()
     check.equal("changes on the page", [title for title, *_ in found],
                 ["A toleration", "Nodes by gpuType", "Another kind of device"])
@@ -94,7 +94,7 @@ MISTAKES = [
     ({SITE: POD + "      volumes:\n        - name: scratch\n          emptyDir:\n"},
      f"template {SITE}, line 6: null only deletes, and all of this is new; an empty mapping is {{}}"),
     ({SITE: POD + "      tolerations: [{key: gpu, value: true}]\n"}, "line 4: must be text here"),
-    # With all three it would do.
+    # The container exists only if all three are used.
     ({"fuse.yaml": POD + "      initContainers: null\n", "host-network.yaml": POD + "      initContainers: [{name: init, image: x}]\n",
       "infiniband.yaml": POD + "      initContainers: [{name: init, tty: true}]\n"},
      "over taskrole.yaml, fuse.yaml: template infiniband.yaml, line 4: there is no such container"),
@@ -105,7 +105,7 @@ MISTAKES = [
 ]
 
 
-def test_mistakes(check):
+def test_template_mistakes_are_located(check):
     for files, said in MISTAKES:
         name = next(iter(files))
         done = try_files(files)
@@ -114,7 +114,7 @@ def test_mistakes(check):
         check.equal(f"{name}: {said}: one line", done.stderr.count(b"\n"), 1)
 
 
-def test_mistakes_of_the_page(check):
+def test_template_messages_of_the_documents_are_correct(check):
     """The messages of the page are correct."""
     with open(PAGE, encoding="utf-8") as f:
         rows = re.findall(r"^\| `+(.*?)`+ \|", f.read().split("## Mistakes")[1], re.M)
@@ -125,7 +125,7 @@ def test_mistakes_of_the_page(check):
         check.ok(f"row {row}", any(re.sub(r"line \d+", "line N", w).strip() in part for w in words), words)
 
 
-def test_directory(check):
+def test_template_directory_ignores_other_files(check):
     """A mounted ConfigMap, backup files of editors, and entries that are not files."""
     text = POD + "      tolerations:\n        - operator: Exists\n"
     with tempfile.TemporaryDirectory(prefix="rest-lit-templates.") as directory:
@@ -151,7 +151,7 @@ def test_directory(check):
     check.ok("no directory", done.returncode == 2 and b"/no/such" in done.stderr, done)
 
 
-def test_variable_twice(check):
+def test_template_variable_that_occurs_twice_has_the_last_value(check):
     """The last one wins, also if all are in one ConfigMap.  There a key occurs twice, which JSON,
     and so YAML, permits."""
     job, name = os.path.join(ROOT, "examples", "hello-world.yaml"), "env-job.yaml"
@@ -165,7 +165,7 @@ def test_variable_twice(check):
             check.equal(f"as {form}", data.get("PAI_DEFAULT_FS_URI"), "hdfs://ours")
 
 
-def test_serve_does_not_start(check):
+def test_template_mistakes_prevent_the_start(check):
     with tempfile.TemporaryDirectory(prefix="rest-lit-templates.") as directory:
         write_file(directory, SITE, "task:\n  pod: ${job.nam}\n")
         done = run("serve", "--listen", "127.0.0.1:0", "--no-auth", "--user", "alice", "--standalone", directory + "/jobs",
@@ -175,7 +175,7 @@ def test_serve_does_not_start(check):
                  "`job.name`?" in done.stderr.decode(), done.stderr)
 
 
-def test_page(check):
+def test_templates_page_restores_the_shipped_files(check):
     """The program prints the shipped templates, and they can be restored file by file."""
     done = run("page", "templates")
     parts = re.split(r"^--- # (\w+)/([\w.-]+)\n", done.stdout.decode(), flags=re.M)

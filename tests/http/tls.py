@@ -25,7 +25,7 @@ def make_key(folder, name, kind=("EC", "ec_paramgen_curve:prime256v1")):
 
 
 def make_authorities(folder):
-    """Create ca.crt, and middle.crt signed by it."""
+    """Creates ca.crt, and middle.crt signed by it."""
     make_key(folder, "ca.key")
     openssl(folder, "req", "-x509", "-new", "-key", "ca.key", "-days", "2", "-subj", "/CN=Test CA", "-addext",
             "keyUsage=critical,keyCertSign,cRLSign", "-out", "ca.crt")
@@ -39,7 +39,7 @@ def make_authorities(folder):
 
 
 def make_certificate(folder, name, serial, days="60", kind=("EC", "ec_paramgen_curve:prime256v1")):
-    """Create name.crt with its chain, and name.key."""
+    """Creates name.crt with its chain, and name.key."""
     make_key(folder, f"{name}.key", kind)
     openssl(folder, "req", "-new", "-key", f"{name}.key", "-subj", "/CN=localhost", "-out", "leaf.csr")
     write_file(folder, "leaf.ext", "subjectAltName=DNS:localhost,IP:127.0.0.1\n"
@@ -77,7 +77,7 @@ class TlsServer(Server):
         return os.path.join(self.folder, name)
 
     def install(self, cert, key=None):
-        """Install another certificate."""
+        """Installs another certificate."""
         for name, kind in ((cert, "crt"), (key or cert, "key")):
             shutil.copy2(self.file(f"{name}.{kind}"), self.file("new"))
             os.replace(self.file("new"), self.file(f"live.{kind}"))
@@ -91,7 +91,7 @@ class TlsServer(Server):
             return int(c.socket.getpeercert()["serialNumber"], 16)
 
     def reload(self, words):
-        """Send SIGHUP; returns True if the log reports it."""
+        """Sends SIGHUP; returns True if the log reports it."""
         before = self.log().count(words)
         self.process.send_signal(signal.SIGHUP)
         return wait_until(lambda: self.log().count(words) > before)
@@ -113,14 +113,14 @@ def s_client(server, *arguments):
     return done.returncode, (done.stdout + done.stderr).decode("latin-1")
 
 
-def test_tls_versions(check):
+def test_tls_accepts_only_secure_versions_and_ciphers(check):
     with TlsServer() as server:
         old = ("-cipher", "ALL:@SECLEVEL=0")
         for arguments, fine in ((("-tls1_3",), True), (("-tls1_2",), True), (("-tls1_1", *old), False),
                                 (("-tls1", *old), False),
                                 (("-tls1_2", "-cipher", "NULL:@SECLEVEL=0"), False),
                                 (("-tls1_2", "-cipher", "DES-CBC3-SHA:@SECLEVEL=0"), False),
-                                # Without forward secrecy, or without AEAD; and what is left.
+                                # These suites lack forward secrecy or AEAD.
                                 (("-tls1_2", "-cipher", "kRSA:@SECLEVEL=0"), False),
                                 (("-tls1_2", "-cipher", "AES128-SHA256:AES256-SHA:AES128-SHA:@SECLEVEL=0"), False),
                                 (("-tls1_2", "-cipher", "ECDHE-RSA-AES256-SHA384:ECDHE-ECDSA-AES256-SHA384:ECDHE-ECDSA-AES128-SHA"
@@ -136,7 +136,7 @@ def test_tls_versions(check):
         check.ok("HTTP/1.1 is agreed on", "ALPN protocol: http/1.1" in text, text[-400:])
 
 
-def test_tls_serves(check):
+def test_tls_serves_requests_of_all_sizes(check):
     with TlsServer() as server:
         check.equal("a job", server.submit(job_v2("tls"), bearer(token())).status, 202)
         check.equal("without a token", server.submit(job_v2("tls")).status, 401)
@@ -166,7 +166,7 @@ def test_tls_serves(check):
         check.equal("alive", server.request("GET", "/healthz").status, 200)
 
 
-def test_tls_no_auth(check):
+def test_tls_without_auth_accepts_its_own_origin(check):
     """Requests of the server's own page over TLS are same-origin."""
     with TlsServer() as other:
         server = Server("--standalone", "jobs", "--tls-cert", other.file("live.crt"), "--tls-key",
@@ -181,7 +181,7 @@ def test_tls_no_auth(check):
 
 
 # ---- other certificates -------------------------------------------------------------------
-def test_tls_reload(check):
+def test_tls_reload_replaces_the_certificate(check):
     with TlsServer() as server:
         make_certificate(server.folder, "two", 102)
         with server.connect() as old:
@@ -195,7 +195,7 @@ def test_tls_reload(check):
         check.ok("without a signal, after a while", wait_until(lambda: server.serial() == 101))
 
 
-def test_tls_reload_mistakes(check):
+def test_tls_reload_with_mistakes_keeps_the_certificate(check):
     with TlsServer() as server:
         make_certificate(server.folder, "two", 102)
         rows = [("key of another", lambda: server.install("two", "one"), "is not the key of"),
@@ -213,7 +213,7 @@ def test_tls_reload_mistakes(check):
         check.equal("... is shown", server.serial(), 102)
 
 
-def test_tls_reload_under_load(check):
+def test_tls_reload_under_load_fails_no_request(check):
     """No request fails during continuous replacement of certificates."""
     with TlsServer() as server:
         make_certificate(server.folder, "two", 102, kind=("RSA", "rsa_keygen_bits:2048"))
@@ -245,7 +245,7 @@ def test_tls_reload_under_load(check):
 
 
 # ---- start ------------------------------------------------------------------------------------
-def test_tls_start(check):
+def test_tls_mistakes_prevent_the_start(check):
     with TlsServer() as good:
         folder = good.folder
         make_certificate(folder, "two", 102)
@@ -285,7 +285,7 @@ def test_tls_start(check):
             server.remove()
 
 
-def test_listen_beyond_loopback(check):
+def test_tls_is_needed_beyond_loopback(check):
     with TlsServer() as good:
         tls = ("--tls-cert", good.file("one.crt"), "--tls-key", good.file("one.key"))
         who = ["--jwt-secret-file", good.file("jwt-secret")]
@@ -309,7 +309,7 @@ def test_listen_beyond_loopback(check):
 
 
 # ---- slow clients ---------------------------------------------------------------------------
-def test_tls_half_handshakes(check):
+def test_tls_half_handshakes_are_cut_off(check):
     with TlsServer("--read-timeout", str(int(3 * SLOW))) as server:
         bio_in, bio_out = ssl.MemoryBIO(), ssl.MemoryBIO()
         handshake = server.context.wrap_bio(bio_in, bio_out, server_hostname="localhost")
@@ -332,7 +332,7 @@ def test_tls_half_handshakes(check):
         check.ok("... in time", time.monotonic() - start < 60 * SLOW)
 
 
-def test_tls_slow_clients(check):
+def test_tls_slow_clients_are_cut_off(check):
     with TlsServer("--read-timeout", "2", "--idle-timeout", "2") as server:
         def lives(data, pause):
             """The lifetime of a connection that sends single bytes slowly."""
@@ -355,7 +355,8 @@ def test_tls_slow_clients(check):
 
 # ---- the port for output -------------------------------------------------------------------
 class Output(Closing):
-    """A server whose port for output has a certificate of its own; and what it has published."""
+    """A server with a separate certificate for its output port, and the certificates that it has
+    published."""
 
     def __init__(self, api, *arguments, who=None, environment=None):
         self.api, self.port = api, free_port()
@@ -390,7 +391,7 @@ class Output(Closing):
             return e.verify_message
 
 
-def test_output_certificate(check):
+def test_output_certificate_is_published_and_shared(check):
     """The API is plain HTTP, the port for output is not.  Servers with the same secret have the same
     certificate."""
     with tempfile.TemporaryDirectory() as folder:
@@ -415,7 +416,7 @@ def test_output_certificate(check):
         api.close()
 
 
-def test_output_certificate_without_secret(check):
+def test_output_certificate_without_secret_is_random(check):
     """It is random: a restart publishes another one; SIGHUP does not."""
     api = FakeApi()
     seen = set()
@@ -431,7 +432,7 @@ def test_output_certificate_without_secret(check):
     check.equal("two certificates", len(seen), 2)
 
 
-def test_output_certificate_of_several(check):
+def test_output_certificates_of_several_servers_are_trusted(check):
     """Keys from OpenPAI's default secret, which is public, are random, too.  Pods trust all of these servers;
     the oldest certificates are forgotten."""
     with tempfile.TemporaryDirectory() as folder:
@@ -457,7 +458,7 @@ def test_output_certificate_of_several(check):
         api.close()
 
 
-def test_output_certificate_of_files(check):
+def test_output_certificate_can_come_from_files(check):
     """--output-ca: the port has the certificate of --tls-cert, and this authority is published."""
     with tempfile.TemporaryDirectory() as folder:
         api = FakeApi()

@@ -24,7 +24,8 @@ AUDIENCE = "rest-lit-output"
 
 
 def pod_token(pod, uid, account=ACCOUNT, audience=AUDIENCE, lifetime=3600, **more):
-    """A token as the API server makes them for pods; here nobody checks its signature."""
+    """A token like those that the API server creates for pods; the fake API server does not verify
+    its signature."""
     now = int(time.time())
     place = {"namespace": account.split(":")[2] if account.count(":") == 3 else "default"}
     if pod:

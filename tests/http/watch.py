@@ -42,13 +42,13 @@ def listed(server):
 
 
 def follows(check, what, api, server):
-    """Wait until the list is correct."""
+    """Waits until the list is correct."""
     ok = wait_until(lambda: listed(server) == there(api))
     check.ok(f"{what}: the list is what is there", ok, f"{listed(server)}, not {there(api)}")
 
 
 def changes(api, what):
-    """One of each kind."""
+    """Makes one change of each kind: a creation, an update and a deletion."""
     put(api, f"new-{what}")
     change(api, "j1", f"Attempt{what}")
     remove(api, "j2")
@@ -67,7 +67,7 @@ def count(api, method):
 
 
 # ---- start ----------------------------------------------------------------------------------
-def test_listed_in_pages(check):
+def test_jobs_are_listed_in_pages(check):
     api = filled(25)
     with fake_server(api, "--watch-page", "10") as server:
         check.ok("ready", server.ready())
@@ -83,7 +83,7 @@ def test_listed_in_pages(check):
         check.ok("no two watches end at once", all(240 <= int(w["timeoutSeconds"][0]) <= 480 for w in watches), watches)
 
 
-def test_streaming_list(check):
+def test_streaming_list_needs_no_pages(check):
     """The streaming list of Kubernetes 1.34 and later."""
     api = filled(25)
     api.streams = True
@@ -97,7 +97,7 @@ def test_streaming_list(check):
         check.equal("streams: no LIST", count(api, "LIST"), 0)
 
 
-def test_streaming_list_is_cut(check):
+def test_streaming_list_that_is_cut_falls_back_to_pages(check):
     api = filled(25)
     api.streams = True
     api.fault("WATCH", "frameworks", times=1, half=2000)
@@ -107,7 +107,7 @@ def test_streaming_list_is_cut(check):
         check.equal("cut stream: by LIST", count(api, "LIST"), 1)
 
 
-def test_list_expires_under_way(check):
+def test_pages_that_expire_are_read_again(check):
     api = filled(25)
     api.fault("LIST", "frameworks", delay=0.5)
     with fake_server(api, "--watch-page", "10") as server:
@@ -119,8 +119,8 @@ def test_list_expires_under_way(check):
         check.equal("... with what is there now", listed(server), there(api))
 
 
-def test_page_breaks_off(check):
-    """Half of a page has come: the page is read again, and what has gone meanwhile is gone."""
+def test_page_that_breaks_off_is_read_again(check):
+    """After half of a page, the page is read again; jobs that were deleted meanwhile are gone."""
     def one(page):
         api = filled(25)
         for _ in range(page):
@@ -136,7 +136,7 @@ def test_page_breaks_off(check):
     in_threads(3, one)
 
 
-def test_smaller_pages(check):
+def test_pages_that_are_too_large_become_smaller(check):
     api = filled(25)
     api.fault("LIST", "frameworks", times=1, status=413)
     with fake_server(api, "--watch-page", "20") as server:
@@ -155,7 +155,7 @@ def changes_while_away(check, api, server, what, jobs="B"):
     follows(check, what, api, server)
 
 
-def test_watch_ends(check):
+def test_watch_that_ends_is_continued(check):
     api = filled()
     with fake_server(api) as server:
         check.ok("ready", server.ready())
@@ -172,7 +172,7 @@ def test_watch_ends(check):
         check.equal("one list", count(api, "LIST"), 1)
 
 
-def test_watch_expires(check):
+def test_watch_that_expires_causes_another_list(check):
     api = filled()
     with fake_server(api) as server:
         check.ok("ready", server.ready())
@@ -191,7 +191,7 @@ def test_watch_expires(check):
         check.ok("ready all the time", server.request("GET", "/readyz").status == 200)
 
 
-def test_api_server_restarts(check):
+def test_watch_survives_a_restart_of_the_api_server(check):
     """A restarted API server loads its roles late and has no earlier versions: the log reports
     neither as another error."""
     api = filled()
@@ -210,7 +210,7 @@ def test_api_server_restarts(check):
         check.ok("restart: is followed again", server.logged("jobs are followed again"))
         lines = server.log_lines("jobs cannot be followed")
         check.ok("restart: 503 is all that is said", lines and all("HTTP status 503" in line for line in lines), lines)
-        # 410 again and again is said to be that.
+        # The log reports repeated 410 as such.
         api.fault("WATCH", "frameworks", raw=watch_line("ERROR", None, status(410, "Expired")[1]))
         api.cut_watches()
         check.ok("410 in the stream: is called that", wait_until(
@@ -234,7 +234,7 @@ WATCH_FAULTS = [
 ]
 
 
-def test_watch_faults(check):
+def test_watch_faults_lose_no_change(check):
     def one(i):
         what, fault, lists = WATCH_FAULTS[i]
         api = filled()
@@ -252,7 +252,7 @@ def test_watch_faults(check):
     in_threads(len(WATCH_FAULTS), one)
 
 
-def test_objects_that_are_too_large(check):
+def test_objects_that_are_too_large_have_an_unknown_state(check):
     """Too large objects of lists and watches are not parsed; their jobs have the state UNKNOWN."""
     api = filled()
     put(api, "large", pad=100000)
@@ -269,7 +269,7 @@ def test_objects_that_are_too_large(check):
         check.equal("large: one list", count(api, "LIST"), 1)
 
 
-def test_deep_frameworks(check):
+def test_deep_frameworks_do_not_affect_others(check):
     """API servers accept 10000 levels in open fields: such objects do not affect others."""
     api = filled()
 
@@ -289,7 +289,7 @@ def test_deep_frameworks(check):
         check.equal("deep: one list", count(api, "LIST"), 1)
 
 
-def test_broken_frameworks(check):
+def test_broken_frameworks_are_logged_once(check):
     """The log names a Framework that FrameworkController cannot decode, once."""
     api = filled()
     with fake_server(api) as server:
@@ -309,7 +309,7 @@ def test_broken_frameworks(check):
 
 
 # ---- rights ---------------------------------------------------------------------------------
-def test_forbidden(check):
+def test_forbidden_watch_is_not_ready(check):
     api = filled()
     for method in ("LIST", "WATCH"):
         api.fault(method, "frameworks", status=403)
@@ -328,7 +328,7 @@ def test_forbidden(check):
         check.equal("allowed: listed", listed(server), there(api))
 
 
-def test_kind_is_gone(check):
+def test_missing_crd_is_not_an_empty_list(check):
     """Without the CustomResourceDefinition there are no jobs, which is not an empty list.  While an API
     server starts, it may not know the kind either: lists stay for some seconds."""
     api = filled()
@@ -348,7 +348,7 @@ def test_kind_is_gone(check):
         check.equal("kind: and the list", listed(server), there(api))
 
 
-def test_no_events(check):
+def test_forbidden_events_do_not_prevent_readiness(check):
     api = filled()
     for method in ("LIST", "WATCH"):
         api.fault(method, "events", status=403)
@@ -359,7 +359,7 @@ def test_no_events(check):
 
 
 # ---- requests of clients --------------------------------------------------------------------
-def test_no_lists_for_clients(check):
+def test_client_requests_cause_no_list(check):
     api = filled(20)
     with fake_server(api) as server:
         check.ok("ready", server.ready())
@@ -373,7 +373,7 @@ def test_no_lists_for_clients(check):
         check.equal("of no kind", plain, [])
 
 
-def test_known_at_once(check):
+def test_accepted_job_is_listed_while_the_watch_is_behind(check):
     """An accepted job is in the next list, even if the watch is behind."""
     api = filled()
     with fake_server(api, "--loops", "4") as server:
@@ -397,7 +397,7 @@ def test_known_at_once(check):
 
 
 # ---- ends -----------------------------------------------------------------------------------
-def test_stopped_under_way(check):
+def test_stop_does_not_wait_for_a_hanging_api_server(check):
     for method in ("LIST", "WATCH"):
         api = filled()
         api.fault(method, "frameworks", hang="before")
@@ -408,7 +408,7 @@ def test_stopped_under_way(check):
         api.close()
 
 
-def test_directory(check):
+def test_jobs_of_a_directory_are_listed_after_a_restart(check):
     with tempfile.TemporaryDirectory() as directory:
         where = os.path.join(directory, "jobs")
         with Server("--standalone", where) as server:

@@ -1,4 +1,4 @@
-"""The web page: which clients get it, its files and their headers."""
+"""The web page: the clients that get it, its files and their headers."""
 import gzip
 import os
 import re
@@ -30,8 +30,8 @@ def read(path):
 
 
 def built(path):
-    """A file as it is embedded: our scripts and styles without indentation, and without comments that
-    have lines of their own."""
+    """A file as it is embedded: the project's scripts and styles without indentation, and without
+    comments that have lines of their own."""
     text = read(path)
     if os.path.basename(os.path.dirname(path)) == "page" and not path.endswith(".html"):
         text = re.sub(rb"^[ \t]+", b"", text, flags=re.M)
@@ -40,7 +40,7 @@ def built(path):
     return text
 
 
-def test_web_for_browsers(check):
+def test_web_page_is_for_browsers_only(check):
     with Server("--standalone", "jobs") as server:
         page = read(sources()["index.html"])
         for accept, html in ((BROWSER["Accept"], True), ("text/html", True), ("TEXT/HTML ; q=0.5", True),
@@ -58,8 +58,8 @@ def test_web_for_browsers(check):
                 check.equal(f"{what}: its policy", reply.headers.get("content-security-policy"), POLICY if html else None)
 
 
-def test_web_preloads(check):
-    """What the pages Jobs and Job need is asked for at once, and nothing else."""
+def test_web_page_preloads_the_needed_modules(check):
+    """The page preloads exactly the modules that the pages Jobs and Job import."""
     files = sources()
     needed, left = [], ["main.js", "jobs.js", "job.js"]
     while left:
@@ -70,7 +70,7 @@ def test_web_preloads(check):
     check.equal("modules", sorted(links), sorted(needed))
 
 
-def test_web_no_page(check):
+def test_web_page_can_be_turned_off(check):
     with Server("--standalone", "jobs", "--no-page") as server:
         reply = server.request("GET", "/", headers=BROWSER)
         check.equal("text for browsers", reply.headers["content-type"], "text/plain; charset=utf-8")
@@ -80,7 +80,7 @@ def test_web_no_page(check):
 
 
 def forms(check, server, path, headers, text):
-    """One file: compressed, not compressed, known, and without its body."""
+    """Requests one file compressed, uncompressed, with its ETag, and by HEAD."""
     plain = server.request("GET", path, headers=headers)
     packed = server.request("GET", path, headers={**headers, **GZIP})
     what = f"GET {path}"
@@ -120,15 +120,16 @@ def cpu_of(server, headers):
     return used() - before
 
 
-def test_web_inflated_once(check):
-    """A client that wants a file uncompressed costs about as much as one that does not: inflating took 16 times as much."""
+def test_web_files_are_inflated_once(check):
+    """A client that requests a file uncompressed costs about as much as another one; inflating for
+    each request would cost 16 times as much."""
     with Server("--standalone", "jobs", "--rate-address", "0") as server:
         ratios = [cpu_of(server, {}) / max(cpu_of(server, GZIP), 0.05) for _ in range(3)]
         check.ok("not inflated again and again", min(ratios) < 4.5, ratios)
 
 
-def test_web_files(check):
-    """Every file of the source tree is served, and nothing else of them."""
+def test_web_files_match_the_source_tree(check):
+    """The server serves every file of the source tree, and no other."""
     total = 0
     with Server("--standalone", "jobs") as server:
         for name, path in sources().items():
@@ -143,7 +144,7 @@ def test_web_files(check):
         check.ok("small enough", 0 < total <= COMPRESSED_MAX, total)
 
 
-def test_web_not_served(check):
+def test_web_paths_beside_the_page_are_404(check):
     with Server("--standalone", "jobs") as server:
         for path in ("/web", "/web/", "/web/index.html", "/web/x.js", "/web/main.js.gz", "/web/web.c", "/web/%2e%2e",
                      "/web/..", "/web/../", "/web/../web.c", "/web/..%2fweb.c", "/web/%2e%2e%2fweb.c", "/web/page/index.html",
@@ -158,8 +159,9 @@ def test_web_not_served(check):
         check.equal("POST", (reply.status, reply.headers["allow"]), (405, "GET, HEAD, OPTIONS"))
 
 
-def test_web_without_logins(check):
-    """What a browser sends to a server with --no-auth; pages of others get nothing."""
+def test_web_page_without_logins_serves_its_own_origin(check):
+    """The server accepts the requests of a browser with --no-auth; pages of other origins get
+    nothing."""
     with Server("--standalone", "jobs") as server:
         own = f"http://localhost:{server.port}"
         for path, headers in (("/", {**BROWSER, "Sec-Fetch-Site": "none"}),
@@ -175,7 +177,7 @@ def test_web_without_logins(check):
             check.equal(f"refused: {headers}", reply.status, 403)
 
 
-def test_web_examples(check):
+def test_web_examples_are_accepted_jobs(check):
     with Server("--standalone", "jobs", "--facts", os.path.join(ROOT, "examples", "facts.json")) as server:
         rows = server.request("GET", "/web/examples.json").json or []
         check.ok("a choice", 8 <= len(rows) <= 12, len(rows))
@@ -194,7 +196,7 @@ def test_web_examples(check):
 
 
 # ---- what the page asks for --------------------------------------------------------------
-def test_web_schemas(check):
+def test_web_schemas_are_those_of_the_command_line(check):
     with Server("--standalone", "jobs") as server:
         refused = server.request("GET", "/api/v2/schemas/v3")
         check.equal("another name", (refused.status, refused.code), (404, "NoSchemaError"))
@@ -227,8 +229,9 @@ taskRoles:\r
 SECRET_PART = 'secrets: # both\n  password: "%s"\n  other: "%s"\ndefaults: {}\n'
 
 
-def test_web_written(check):
-    """The text of a job as it was written, byte for byte; secrets and texts of other programs stay hidden."""
+def test_web_config_returns_the_written_text(check):
+    """The text of a job is returned byte for byte; secrets and texts of other programs stay
+    hidden."""
     marker = "Marker-of-a-secret-4711"
     with Yard("--visibility", "owner") as yard:
         def submit(text, name):
@@ -258,7 +261,7 @@ def test_web_written(check):
         check.equal("all but secrets", reply.body.decode().split("\n", 1),
                     ['secrets: "******"', text.split("\n", 3)[3]])
 
-        # Texts that this server has not written, or that somebody has changed.
+        # These texts were not written by this server, or were changed afterwards.
         stored = yard.object("hidden")["metadata"]
         for what, config, submission in (("masked", stored["annotations"]["config"], False),
                                          ("secrets", f'secrets: {{"a": "{marker}"}}', True),
@@ -275,7 +278,7 @@ def test_web_written(check):
         check.equal("... but as JSON", yard.ask("alice", "GET", "/api/v2/jobs/alice~masked/config").status, 200)
 
 
-def test_web_no_machine(check):
+def test_web_machine_route_needs_an_engine(check):
     with Server("--standalone", "jobs") as server:
         reply = server.request("GET", "/api/v2/machine")
         check.equal("no engine", (reply.status, reply.code), (404, "NoMachineError"))

@@ -1,4 +1,5 @@
-"""What a task of tests/local/security.py does: `python3 attacks.py NAME ARGUMENTS`, inside a job.
+"""The program of the tasks of tests/local/security.py: `python3 attacks.py NAME ARGUMENTS`, inside
+a job.
 
 Each line of output is `WHAT: no REASON`, or `WHAT: YES ...` if the attack has succeeded."""
 import contextlib
@@ -93,7 +94,7 @@ def devices():
 
 
 def inject():
-    """A character into the terminal of whoever has started the server."""
+    """Writes a character to the terminal of the user who started the server."""
     for path in ("/dev/tty", "/dev/console", *glob.glob("/dev/pts/[0-9]*")):
         with contextlib.suppress(OSError), open(path, "rb") as f:
             fcntl.ioctl(f, 0x5412, b"x")  # TIOCSTI
@@ -193,7 +194,7 @@ def climbs(*hidden):
         ("remount", REFUSED, "mount -o remount,rw / && echo remounted"),
         ("chroot", REFUSED, lambda: os.chroot("/tmp") or "root"),
         ("namespace of the first process", REFUSED, lambda: failed("setns", LIBC.setns(os.open("/proc/1/ns/mnt", os.O_RDONLY), 0))),
-        # With namespaces of its own, what is hidden stays so.
+        # Hidden files stay hidden in namespaces that the task creates.
         *[(f"uncover {path}", ANY, f"{new} 'umount {path} || umount -l {path}; cat {path}/file'") for path in hidden],
         *[(f"uncover above {path}", ANY, f"{new} 'mkdir -p /tmp/u; mount --bind / /tmp/u || mount --rbind / /tmp/u; "
            f"umount -l /tmp/u{path}; cat /tmp/u{path}/file'") for path in hidden],
@@ -206,13 +207,13 @@ def climbs(*hidden):
 
 
 def attempts(kind, *arguments):
-    """All rows of a table: name, the outcome that is wanted, function or command."""
+    """The rows of a table: name, expected outcome, function or command."""
     for name, wanted, how in {"others": others, "climbs": climbs}[kind](*arguments):
         tell(name, how if callable(how) else lambda h=how: shell(h), wanted)
 
 
 def victim():
-    """What the attempts look for in other jobs."""
+    """The attempts look for this text in other jobs."""
     create("/dev/shm/mine")
     failed("shmget", LIBC.shmget(KEY, 4096, 0o1666))
     failed("mq_open", LIBC.mq_open(b"/rest-lit-test", os.O_CREAT | os.O_RDWR, 0o666, None))
@@ -220,7 +221,8 @@ def victim():
 
 
 def change(*paths):
-    """Hidden files: read and changed.  In an empty directory in their place this has no effect; the test looks."""
+    """Reads and changes hidden files. Changes in the empty directory in their place have no effect,
+    which the test checks."""
     for path in paths:
         tell(f"read {path}", lambda p=path: os.listdir(p) if os.path.isdir(p) else read(p))
         for how in (lambda p: create(os.path.join(p, "new")), lambda p: open(p, "ab").write(b"x"), lambda p: os.rename(p, p + "2"),

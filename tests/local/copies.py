@@ -6,7 +6,8 @@ import tempfile
 
 
 def copy_programs():
-    """Root runs servers as another user, who may not see this directory, for example below /root."""
+    """Root runs servers as another user, who may have no access to this directory, for example
+    below /root."""
     built = os.path.dirname(os.path.abspath(os.environ.get("REST_LIT", "build/rest-lit")))
     above = [built[:i] for i in range(1, len(built) + 1) if built[i:i + 1] in ("/", "")]
     if os.geteuid() or all(os.stat(d).st_mode & 1 for d in above) or not os.path.exists(f"{built}/rest-lit"):

@@ -1,5 +1,5 @@
 """MxJobs and launcher manifests on this machine: the examples with other commands, whose tasks find
-each other as the originals would."""
+each other like those of the original commands."""
 import os
 import re
 
@@ -7,7 +7,7 @@ from foreground import Place
 from harness import ROOT, free_port
 from machine import Machine
 
-# The scheduler waits for all others, who tell their role; each ends when it has.
+# The scheduler waits for all other tasks, which report their role; each task ends after its report.
 MEET = """python3 -c '
 import os, socket, time
 where = os.environ["DMLC_PS_ROOT_URI"], int(os.environ["DMLC_PS_ROOT_PORT"])
@@ -42,7 +42,7 @@ def example(path):
     return re.sub(r" +resources:\n +limits:\n.*nvidia-gpu: 1 *\n", "", text)
 
 
-def test_run_mxjob(check):
+def test_mxjob_tasks_meet_and_succeed(check):
     for name, met in (("03-mxnet.mlkube-dist", "met server server worker worker worker"),
                       ("04-mxnet.mlkube-local", None),
                       ("05-helm-dist-rendered", "met server server worker worker worker"),
@@ -59,7 +59,7 @@ def test_run_mxjob(check):
             check.ok(f"{name}: all met", (met or "alone") in out, (out, err))
 
 
-def test_run_launcher(check):
+def test_launcher_jobs_run_unless_they_have_init_containers(check):
     for number in (1, 2):
         text, port = example(f"launcher/launcher-framework-{number}.yaml"), str(free_port())
         if "initContainers" in text:

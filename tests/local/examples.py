@@ -43,7 +43,7 @@ def has_sshd():
     return b"dropbear" in version or shutil.which("sshd")
 
 
-def test_examples_of_training(check):
+def test_training_examples_meet_and_succeed(check):
     """All tasks meet where the variables say, and the job succeeds."""
     for name, says in SAYS.items():
         if name in ("deepspeed", "horovod") and not has_sshd():
@@ -55,7 +55,7 @@ def test_examples_of_training(check):
             check.ok(f"{name}: {says}", code == 0 and re.search(rf"^(\S+ \| )?{says}$", out, re.M), out + err)
 
 
-def test_example_notebook(check):
+def test_notebook_example_listens_until_it_is_stopped(check):
     """It listens on its port until it is stopped."""
     with Place(gpus=1) as p:
         prepare(p, "notebook")
@@ -69,8 +69,9 @@ def test_example_notebook(check):
             check.equal("stopped", c.end(), 3)
 
 
-def test_example_checkpoint(check):
-    """Stopped, it saves its state; the same job, submitted again, goes on from there."""
+def test_checkpoint_example_continues_after_a_stop(check):
+    """When the job is stopped, it saves its state; the same job, submitted again, continues from
+    there."""
     with tempfile.TemporaryDirectory(prefix="rest-lit-storage.", dir="/var/tmp") as storage:
         os.chmod(storage, 0o777)
         facts = os.path.join(storage, "facts.json")
@@ -94,8 +95,9 @@ def test_example_checkpoint(check):
                 saved = step.group(1)
 
 
-def test_demo(check):
-    """`make demo`: two jobs by `curl -X POST`, their output, a Framework, and the rest, in 60 lines with that of make."""
+def test_demo_runs_two_jobs_in_60_lines(check):
+    """`make demo` runs two jobs by `curl -X POST` and prints their output, a Framework and other
+    examples in less than 60 lines."""
     done = subprocess.run(["bash", os.path.join(TOP, "tests/tools/demo"), BINARY], capture_output=True, text=True, check=False, timeout=10 * PATIENCE * SLOW)
     lines = done.stdout.splitlines()
     check.ok("runs", done.returncode == 0 and len(lines) < 60 and not done.stderr, (done.returncode, len(lines), done.stderr))

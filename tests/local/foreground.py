@@ -85,8 +85,9 @@ def environment_of(pid):
         return []
 
 
-def test_run_pipe(check):
-    """One task: its output as it is on standard output; states on standard error; nothing is left."""
+def test_run_prints_the_output_into_a_pipe(check):
+    """The output of a single task is on standard output, unchanged; states are on standard error;
+    no files remain."""
     with Place() as p:
         code, out, err = p.run(job("hello", worker=role("echo Hello $PAI_TASK_INDEX; echo oops >&2; sleep 0.5")))
         check.equal("output", (code, sorted(out.splitlines())), (0, ["Hello 0", "oops"]))
@@ -98,7 +99,7 @@ def test_run_pipe(check):
         check.equal("two roles", (code, sorted(out.splitlines())), (0, ["ps[0] | I am 0", "ps[1] | I am 1", "worker[0] | w"]))
 
 
-def test_run_fails(check):
+def test_run_explains_a_failed_job(check):
     """The exit code, the task, its last lines; and what is refused before anything runs."""
     with Place() as p:
         code, out, err = p.run(job("bad", good=role("sleep 1000"), worker=role("seq 30; echo the end; exit 7")))
@@ -118,8 +119,8 @@ def test_run_fails(check):
         check.equal("nothing is left", p.left(), [])
 
 
-def test_run_first_failure(check):
-    """A server ends for want of memory, and its peer gets a broken pipe, which ends the job."""
+def test_run_names_the_first_failure(check):
+    """A server ends for lack of memory, and its peer gets a broken pipe, which ends the job."""
     connect = "socket.create_connection((os.environ['PAI_HOST_IP_server_0'], int(os.environ['PAI_PORT_LIST_server_0_feed'])))"
     serve = ["import os, socket", "s = socket.create_server(('', int(os.environ['PAI_CONTAINER_HOST_feed_PORT_LIST'])))",
              "print(s.accept()[0].recv(100).decode())", "raise MemoryError('no room for batch 3')"]
@@ -141,7 +142,7 @@ def test_run_first_failure(check):
         check.ok("the lines of the server", "the last lines of server[0]:\n" in err, err)
 
 
-def test_run_failed_line(check):
+def test_run_shows_the_failed_line_without_secrets(check):
     """The verdict has the line as the job has it: without the secret, which is nowhere."""
     with Place() as p:
         failing = role("true; test <% $secrets.pw %> = x") | {"commands": ["true", "true\ntest <% $secrets.pw %> = x", "echo on"]}
@@ -155,8 +156,9 @@ def test_run_failed_line(check):
         check.ok("a variable", code == 1 and "the variable GONE is not set: line 1 of the commands: echo $GONE\n" in err, (code, err))
 
 
-def test_run_directories(check):
-    """The current directory can be read, others as --mount says; files written there stay."""
+def test_run_mounts_only_the_named_directories(check):
+    """Tasks can read the current directory and use others as --mount permits; files that they write
+    remain."""
     with Place() as p:
         p.write("data", "from here\n")
         for name in ("in", "out", "out/empty"):
@@ -180,7 +182,7 @@ def test_run_directories(check):
                 check.ok("not changed", f.read().startswith("from"), (name, err))
 
 
-def test_run_terminal(check):
+def test_run_draws_a_block_on_a_terminal(check):
     """A block with the last lines, no wider than the terminal; its last state stays."""
     with Place() as p:
         command = "for i in 1 2 3; do echo line $i $(printf %0200d 7); sleep 1; done; printf 'bar 10%%\\rbar 90%%'; sleep 2"
@@ -203,15 +205,15 @@ def test_run_terminal(check):
             check.ok("no other escapes", ESCAPE not in re.sub(r"\x1b\[(\d*[AJ]|\d*m)", "", c.stderr), plain(c.stderr))
 
 
-def test_run_gpus(check):
+def test_run_shows_the_gpus_of_each_task(check):
     """The block has the GPUs of each task."""
     with Place(gpus=2) as p, p.start(job("held", worker=role("sleep 2", gpu=1, instances=2)), columns=100, both=True) as c:
         check.ok("GPUs", c.says("running, 1 GPU each"), c.stderr)
         check.equal("ends", c.end(), 0)
 
 
-def test_run_socket(check):
-    """Nobody else gets an answer from the server of a run, nor do its own tasks see it."""
+def test_run_hides_its_socket_from_others(check):
+    """The server of a run answers no other user, and its tasks cannot see its socket."""
     with Place() as p:
         look = f"find {p.state} /all -name socket -o -name store.db 2>/dev/null || :; echo looked; sleep 1000"
         with p.start(job("mine", worker=role(look)), "--mount", f"{p.root}:/all") as c:
@@ -229,7 +231,7 @@ def test_run_socket(check):
             check.equal("ends", c.end(), 3)
 
 
-def test_run_long_path(check):
+def test_run_works_with_a_long_path(check):
     """The path of the files may be longer than that of a socket can be."""
     with Place() as p:
         p.more["environment"]["XDG_STATE_HOME"] = os.path.join(p.state, *["directory"] * 20)
@@ -237,7 +239,7 @@ def test_run_long_path(check):
         check.equal("runs", (code, out), (0, "far\n"))
 
 
-def test_run_interrupted(check):
+def test_run_stops_the_job_with_grace_when_interrupted(check):
     """Ctrl-C stops the job with its grace; SIGTERM, too."""
     command = "trap 'echo got it; exit 0' TERM; echo ready; while :; do sleep 0.1; done"
     for number, word in ((signal.SIGINT, "Ctrl-C: stopping long"), (signal.SIGTERM, "SIGTERM: stopping long")):
@@ -250,8 +252,8 @@ def test_run_interrupted(check):
             check.ok("nothing is left", not p.left() and not p.processes(), (p.left(), p.processes()))
 
 
-def test_run_killed(check):
-    """Ctrl-C twice: at once, whatever the tasks do."""
+def test_run_kills_the_tasks_after_two_interrupts(check):
+    """A second Ctrl-C kills the tasks at once, even if they ignore signals."""
     with Place() as p, p.start(job("deaf", worker=role(p.marked("trap '' TERM; echo ready; sleep 1000 & wait; wait")))) as c:
         check.ok("runs", c.says("ready"), (c.stdout, c.stderr))
         c.process.send_signal(signal.SIGINT)
@@ -263,8 +265,9 @@ def test_run_killed(check):
         check.ok("nothing is left", not p.left() and not p.processes(), (p.left(), p.processes()))
 
 
-def test_run_vanishes(check):
-    """Tasks end with their `run`, when it is killed or its terminal closes; what is left goes with the next one."""
+def test_run_takes_its_tasks_with_it_when_killed(check):
+    """Tasks end with their `run` if it is killed or its terminal closes; the next run removes the
+    remaining files."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # of this worker and its children: the tests may run under nohup
     text = job("tied", worker=role("trap 'while [ ! -e gone ]; do sleep 0.1; done; exit 0' TERM; echo ready; while :; do sleep 0.1; done"))
     with Place() as p:
@@ -316,8 +319,8 @@ def test_run_vanishes(check):
         check.ok("nothing is left", not p.left() and not p.processes(), (p.left(), p.processes()))
 
 
-def test_run_side_by_side(check):
-    """Two runs share the GPUs of the machine: the second waits, and says why."""
+def test_run_shares_gpus_with_another_run(check):
+    """Two runs share the GPUs of the machine: the second one waits and shows the reason."""
     with Place(gpus=2) as p:
         first = role("echo ready; while [ ! -e go ]; do sleep 0.1; done", gpu=2)
         with p.start(job("first", worker=first)) as a:
@@ -332,7 +335,7 @@ def test_run_side_by_side(check):
         check.ok("too many", code == 2 and re.search(r":1:\d+: .*role worker asks for 3 GPUs for a task; this machine has 2$", err, re.M) and not out, (code, out, err))
 
 
-def test_run_limit(check):
+def test_run_stops_jobs_at_their_time_limit(check):
     """extras.maxDurationSec and --max-duration stop the job; more than --max-duration is refused."""
     with Place() as p:
         limited = json.loads(job("limited", worker=role("sleep 1000")))

@@ -139,8 +139,9 @@ def reasons(m, name):
     return {e["reason"]: e["message"] for e in m.request("GET", f"/api/v2/jobs/alice~{name}/events").json["data"]}
 
 
-def test_images_of_serve(check):
-    """Pulled once for two tasks, with progress; the image's files and Env; a writable layer for each task."""
+def test_images_are_pulled_once_and_shared(check):
+    """An image is pulled once for two tasks, with progress; tasks have its files and Env, and a
+    writable layer each."""
     registry, mine = prepare()
     if registry is None:
         return
@@ -175,8 +176,9 @@ def test_images_of_serve(check):
         registry.close()
 
 
-def test_late_image(check):
-    """A job that has passed the first in the queue, and has no image in time, gives back what it got."""
+def test_image_that_comes_late_gives_the_resources_back(check):
+    """A job that has passed the first in the queue and does not get its image in time gives its
+    resources back."""
     registry, mine = prepare()
     if registry is None:
         return
@@ -199,8 +201,9 @@ def test_late_image(check):
         registry.close()
 
 
-def test_images_with_login(check):
-    """The job's login is used, for this job only; an image that is not there ends the job, by name."""
+def test_images_use_the_login_of_their_job_only(check):
+    """The login of a job is used for this job only; a missing image ends the job, and the reason
+    names it."""
     registry, mine = prepare()
     if registry is None:
         return
@@ -231,8 +234,9 @@ def test_images_with_login(check):
         registry.close()
 
 
-def test_images_without_registry(check):
-    """An image that is here is used when its registry is gone; the log of the task and an event say so."""
+def test_images_on_the_machine_need_no_registry(check):
+    """If the registry of a stored image is gone, the image is used, and the log of the task and an
+    event report that."""
     registry, mine = prepare()
     if registry is None:
         return
@@ -255,7 +259,7 @@ def test_images_without_registry(check):
         registry.close()
 
 
-def test_images_of_run(check):
+def test_images_are_pulled_by_run(check):
     """`rest-lit run --images oci`."""
     registry, _ = prepare()
     if registry is None:
@@ -290,7 +294,7 @@ def reset_connections(server):
         connection.close()
 
 
-def test_images_of_run_without_registry(check):
+def test_images_without_registry_end_a_run(check):
     """`rest-lit run` ends after the third failed pull in a row for the same reason; tasks that run are stopped."""
     if missing():
         print(f"     not tested: {missing()} is missing", flush=True)

@@ -7,8 +7,8 @@ from harness import framework_name, wait_until
 from machine import Machine, processes_with, role
 
 
-def test_hello(check):
-    """One task: its output, its end, and what is stored about it."""
+def test_job_of_one_task_runs_and_is_described(check):
+    """The output of a task, its end, and the stored details."""
     with Machine() as m:
         m.start("hello", {"main": role("echo Hello from $PAI_USER_NAME, task $PAI_TASK_INDEX")})
         check.equal("state", m.wait("hello"), "SUCCEEDED")
@@ -24,8 +24,8 @@ def test_hello(check):
         check.equal("exit code by HTTP", detail["jobStatus"]["appExitCode"], 0)
 
 
-def test_roles_talk(check):
-    """A parameter server and two workers, by PAI_HOST_IP_* and PAI_PORT_LIST_*."""
+def test_job_roles_reach_each_other_by_variables(check):
+    """A parameter server and two workers connect by PAI_HOST_IP_* and PAI_PORT_LIST_*."""
     serve = ("perl -MIO::Socket::INET -e '$| = 1; my $s = IO::Socket::INET->new(Listen => 9, ReuseAddr => 1, "
              "LocalPort => $ENV{PAI_PORT_LIST_ps_0_grpc}) or die $@; "
              "while (my $c = $s->accept) { print \"got \" . <$c>; print $c \"weight\\n\" }'")
@@ -47,7 +47,7 @@ def test_roles_talk(check):
         check.equal("the server of parameters was stopped", m.task_code("talk", "ps"), -220)
 
 
-def test_failure_explained(check):
+def test_job_failure_is_explained(check):
     """An exit code, and the end of the output in the diagnostics."""
     with Machine() as m:
         m.start("bad", {"main": role("echo this is why >&2", "exit 7")})
@@ -60,7 +60,7 @@ def test_failure_explained(check):
         check.equal("exit code by HTTP", detail["jobStatus"]["appExitCode"], 255)
 
 
-def test_signals_and_memory(check):
+def test_job_killed_by_a_signal_has_its_code(check):
     """A task that kills itself has the code of the signal."""
     with Machine() as m:
         m.start("segv", {"main": role("kill -SEGV $$")})
@@ -71,7 +71,7 @@ def test_signals_and_memory(check):
         check.equal("SIGFPE", m.code("fpe"), 136)
 
 
-def test_retries(check):
+def test_job_retries_keep_their_logs(check):
     """Attempts of the job, each with its log."""
     with Machine() as m:
         m.start("again", {"main": role("echo attempt $FC_FRAMEWORK_ATTEMPT_ID", "exit $((2 - FC_FRAMEWORK_ATTEMPT_ID))")},
@@ -84,8 +84,8 @@ def test_retries(check):
                      m.log("again", "main", 0, attempt))
 
 
-def test_task_retries(check):
-    """Attempts of one task, without gang; the other one goes on."""
+def test_task_retries_do_not_affect_other_tasks(check):
+    """Without gang, the attempts of one task do not affect the other task."""
     with Machine() as m:
         m.start("tasks", {"main": role("echo try $FC_TASK_ATTEMPT_ID of $PAI_TASK_INDEX",
                                        "[ $PAI_TASK_INDEX = 0 ] || exit $((1 - FC_TASK_ATTEMPT_ID))",
@@ -99,7 +99,7 @@ def test_task_retries(check):
             check.ok(f"log of try {retry}", f"try {retry} of 1\n" in m.log("tasks", "main", 1, 0, retry))
 
 
-def test_completion(check):
+def test_job_completion_policy_ends_other_tasks(check):
     """minFailedInstances and minSucceededInstances end a job, and its other tasks."""
     with Machine() as m:
         m.start("fails", {"main": role("[ $PAI_TASK_INDEX = 0 ] && exit 3; exec sleep 1000", instances=3,
@@ -113,8 +113,8 @@ def test_completion(check):
         check.equal("the others", [m.task_code("succeeds", "main", i) for i in (0, 1)], [-220, -220])
 
 
-def test_stop_with_grace(check):
-    """SIGTERM first; what a task says then is in its log."""
+def test_job_stop_gives_tasks_a_grace_period(check):
+    """The task gets SIGTERM first; its log contains the output after that."""
     with Machine() as m:
         m.start("polite", {"main": role("trap 'echo I go; exit 0' TERM", "echo ready",
                                         "while :; do sleep 0.1; done")})
@@ -127,7 +127,7 @@ def test_stop_with_grace(check):
         check.ok("nothing is left", wait_until(lambda: not m.pods() and not m.shims()), m.pods())
 
 
-def test_delete(check):
+def test_job_deletion_leaves_nothing_behind(check):
     """A deleted job: no process, no directory, no log."""
     with Machine() as m:
         m.start("gone", {"main": role("echo here; exec sleep 98765")})
@@ -141,7 +141,7 @@ def test_delete(check):
         check.ok("another object", m.framework("gone")["metadata"]["uid"] != uid)
 
 
-def test_secrets(check):
+def test_job_secrets_reach_the_task(check):
     """A secret of the job reaches the task, and stays out of its output."""
     with Machine() as m:
         m.start("secret", {"main": role("x='<% $secrets.word %>'; echo ${#x}")}, secrets={"word": "Sesame-4711"})
@@ -149,8 +149,8 @@ def test_secrets(check):
         check.ok("the task had it", "11\n" in m.log("secret", "main"), m.log("secret", "main"))
 
 
-def test_missing_secret(check):
-    """A task whose Secret is not there waits until it is."""
+def test_job_waits_for_a_missing_secret(check):
+    """A task whose Secret does not exist waits until it does."""
     m = Machine(gpus=1)
     try:
         m.start("holds", {"main": role("echo on", "while :; do sleep 0.1; done", gpu=1)})
@@ -175,7 +175,7 @@ def test_missing_secret(check):
         m.remove()
 
 
-def test_storage_that_cannot_be_mounted(check):
+def test_job_failure_names_a_storage_that_cannot_be_mounted(check):
     """The message names the storage and what is wrong with its directory."""
     base = tempfile.mkdtemp(prefix="rest-lit-local.")
     os.chmod(base, 0o755)
@@ -198,8 +198,8 @@ def test_storage_that_cannot_be_mounted(check):
                 "storage `homes` cannot be mounted at /mnt/homes", os.path.join(base, path), why)), said)
 
 
-def test_events(check):
-    """What happened to a pod is among the events of its job."""
+def test_job_events_include_those_of_the_pod(check):
+    """The events of a job contain those of its pods."""
     with Machine() as m:
         m.start("seen", {"main": role("true")})
         check.equal("state", m.wait("seen"), "SUCCEEDED")

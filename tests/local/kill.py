@@ -1,4 +1,4 @@
-"""The server and the shims are killed again and again while jobs go through.
+"""The server and the shims are killed repeatedly while jobs run.
 
 TEST_WHOLE=1: 200 jobs and 50 kills of the server, as `make check-long` does; else fewer.
 TEST_SEED=n chooses the jobs and the moments."""
@@ -27,8 +27,8 @@ PORTS = 253  # of init: by chance the task has a port twice, or the port is in u
 
 
 class Field:
-    """A machine whose server is killed; its tasks tell a Meeting that they begin, "begin RUN POD", and which
-    GPU another task holds too, "collision GPU RUN"."""
+    """A machine whose server is killed. Its tasks report their start to a Meeting, "begin RUN POD",
+    and a GPU that another task holds too, "collision GPU RUN"."""
 
     def __init__(self):
         self.random = random.Random(SEED)
@@ -56,7 +56,7 @@ class Field:
 
     # ---- jobs ----
     def command(self, exits):
-        """Takes locks, tells, and ends with the word of `exits` for this try."""
+        """Takes locks, reports, and ends with the word of `exits` for this attempt."""
         run = "$FC_FRAMEWORK_NAME/$FC_TASKROLE_NAME/$FC_TASK_INDEX/$FC_FRAMEWORK_ATTEMPT_ID/$FC_TASK_ATTEMPT_ID"
         return [self.meeting.visit(f"visit:begin {run} $FC_POD_UID"),
                 "for g in ${NVIDIA_VISIBLE_DEVICES//,/ }; do [ $g = void ] && continue; "
@@ -90,7 +90,8 @@ class Field:
         return job(name, roles, **more)
 
     def submit(self, name):
-        """True when the server has taken the job; False: it was killed, perhaps after it had."""
+        """Returns True if the server has accepted the job; False if it was killed, perhaps after it
+        had."""
         text = self.make(name)
         wanted = self.jobs.pop(name)
         try:
@@ -172,7 +173,7 @@ class Field:
         return processes_with(os.path.join(self.machine.where, "pods"))
 
     def told(self, kind):
-        """The words of what tasks have told, in any order; as often as they have."""
+        """The words of the reports of tasks, in any order; repeated words occur repeatedly."""
         with self.meeting.changed:
             lines = [line.split() for line in self.meeting.visits.elements()]
         return [words for first, *words in lines if first == kind]
@@ -190,8 +191,8 @@ class Field:
         self.meeting.server_close()
 
 
-def test_server_killed_under_load(check):
-    """The server is killed at random moments, also while it starts: all as if it had not been."""
+def test_server_killed_under_load_loses_nothing(check):
+    """The server is killed at random moments, also during its start, without effect on the jobs."""
     field = Field()
     try:
         number = 0
@@ -219,8 +220,9 @@ def test_server_killed_under_load(check):
         field.close()
 
 
-def test_shims_killed_under_load(check):
-    """Shims are killed at random moments, some while there is no server: tries that are lost are repeated."""
+def test_shims_killed_under_load_are_retried(check):
+    """Shims are killed at random moments, some while there is no server: lost attempts are
+    repeated."""
     field = Field()
     try:
         names = [f"job{i}" for i in range(LOST_JOBS)]

@@ -1,5 +1,5 @@
-"""What the tests of jobs on this machine share: a server with an engine, jobs, and what is in its
-directory."""
+"""Common parts of the tests of jobs on this machine: a server with an engine, jobs, and the files
+of its directory."""
 import glob
 import json
 import os
@@ -86,7 +86,7 @@ class Machine(Server):
         return (self.framework(name) or {}).get("status") or {}
 
     def tasks(self, name):
-        """By role and index."""
+        """The task statuses, by role and index."""
         roles = (self.status(name).get("attemptStatus") or {}).get("taskRoleStatuses") or []
         return {(r["name"], t["index"]): t for r in roles for t in r["taskStatuses"]}
 
@@ -94,7 +94,7 @@ class Machine(Server):
         return ((self.status(name).get("attemptStatus") or {}).get("completionStatus") or {}).get("code")
 
     def exit(self, name):
-        """What the user's command ended with; the code of the job if it was not that."""
+        """The exit status of the user's command, or the code of the job if the command has none."""
         outcome = (self.status(name).get("attemptStatus") or {}).get("completionStatus") or {}
         found = re.search(r"originUserExitCode: (\d+)", outcome.get("diagnostics") or "")
         return int(found.group(1)) if found else outcome.get("code")
@@ -121,7 +121,7 @@ class Machine(Server):
 
     # ---- files ----
     def log(self, *what):
-        """Without a name, the server's; else the text of a task's log: name, role, index, attempt,
+        """The server's log; with the name of a job, the log of a task: name, role, index, attempt,
         retry."""
         if not what:
             return super().log()

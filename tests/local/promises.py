@@ -52,13 +52,13 @@ def job(name, jobRetryCount=0, extras=None, secrets=None, **roles):
 
 
 def promise(check, name):
-    """Says which promise the checks that follow are about."""
+    """Returns a check whose names contain the promise."""
     assert name in PROMISES, name
     return lambda what, fact, seen="": check.ok(f"{name}: {what}", fact, seen)
 
 
 # ---- lists and details ------------------------------------------------------------------
-def test_lists_of_real_jobs(check):
+def test_promises_about_lists_are_kept(check):
     with Site() as m:
         ok = promise(check, "list-202")
         m.submit(job("good", worker=role("echo $PAI_TASK_INDEX", instances=2)))
@@ -84,7 +84,7 @@ def test_lists_of_real_jobs(check):
         ok("states", old == {"good": "SUCCEEDED", "bad": "FAILED"}, old)
 
 
-def test_details_of_real_jobs(check):
+def test_promises_about_details_are_kept(check):
     say = "echo at=$PAI_HOST_IP_worker_0 port=$PAI_PORT_LIST_worker_0_grpc on=$(hostname); "
     with Site() as m:
         m.submit(job("talks", worker=role(say + m.gate("talks"), ports={"grpc": 1})))
@@ -118,7 +118,7 @@ def test_details_of_real_jobs(check):
         ok("of the task", task["containerExitCode"] == 226 and task["taskState"] == "FAILED", task)
 
 
-def test_waiting_reasons(check):
+def test_promises_about_waiting_reasons_are_kept(check):
     ok = promise(check, "waiting")
     with Site(gpus=2) as m:
         m.submit(job("first", worker=role(m.gate("first"), gpu=2)))
@@ -141,7 +141,7 @@ def test_waiting_reasons(check):
 
 
 # ---- logs and events --------------------------------------------------------------------
-def test_logs_of_real_jobs(check):
+def test_promises_about_logs_are_kept(check):
     with Site() as m:
         command = f"echo one; echo two >&2; echo three; {m.gate('writes')}; echo four"
         m.submit(job("writes", worker=role(command)))
@@ -181,7 +181,7 @@ def test_logs_of_real_jobs(check):
         ok("tail", m.request("GET", link).body.endswith(b"four\n"))
 
 
-def test_events_of_real_jobs(check):
+def test_promises_about_events_are_kept(check):
     ok = promise(check, "events")
     with Site() as m:
         m.submit(job("eventful", worker=role("exit 1")))
@@ -195,7 +195,7 @@ def test_events_of_real_jobs(check):
 
 
 # ---- watching and waiting ---------------------------------------------------------------
-def test_watches_of_real_jobs(check):
+def test_promises_about_watches_are_kept(check):
     with Site() as m:
         ok = promise(check, "watch-one")
         m.submit(job("seen", worker=role(m.gate("seen"))))
@@ -227,7 +227,7 @@ def test_watches_of_real_jobs(check):
 
 
 # ---- changes ----------------------------------------------------------------------------
-def test_stops_and_removals(check):
+def test_promises_about_stops_and_removals_are_kept(check):
     with Site() as m:
         ok = promise(check, "stop")
         trap = "trap 'echo saving; sleep 0.2; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.1; done"
@@ -255,7 +255,7 @@ def test_stops_and_removals(check):
         m.ends("removed")
 
 
-def test_attempts_of_real_jobs(check):
+def test_promises_about_attempts_are_kept(check):
     with Site() as m:
         ok = promise(check, "attempts")
         m.submit(job("again", jobRetryCount=1, worker=role("echo attempt $FC_FRAMEWORK_ATTEMPT_ID; exit 7")))
@@ -279,7 +279,7 @@ def test_attempts_of_real_jobs(check):
             ok(f"log of retry {retry}", f"try {retry}" in text, text)
 
 
-def test_scales_of_real_jobs(check):
+def test_promises_about_scaling_are_kept(check):
     ok = promise(check, "scale")
     with Site() as m:
         m.submit(job("grows", worker=role(f"echo $PAI_TASK_INDEX; {m.gate('grows')}", minSucceededInstances=-1)))
@@ -296,7 +296,7 @@ def test_scales_of_real_jobs(check):
         ok("refused at the end", m.patch(m.path("grows") + "/taskRoles/worker", {"instances": 2}).status == 409)
 
 
-def test_configuration_and_tags(check):
+def test_promises_about_configuration_and_tags_are_kept(check):
     with Site() as m:
         ok = promise(check, "config")
         m.submit(job("secret", secrets={"key": "hunter2"},
@@ -316,7 +316,7 @@ def test_configuration_and_tags(check):
         ok("still runs to its end", m.get(m.path("secret")).json["jobStatus"]["state"] == "SUCCEEDED")
 
 
-def test_submitted_and_waited_for(check):
+def test_promises_about_submit_wait_are_kept(check):
     ok = promise(check, "submit-wait")
     with Site() as m:
         good = m.client("submit", "--wait", "--logs", "-", text=job("cligood", worker=role("echo Hello")))

@@ -8,8 +8,8 @@ from harness import USER, framework_name, wait_until
 from machine import Machine, role
 
 
-def test_server_killed(check):
-    """Tasks go on without the server; the next one has their codes.  Nothing runs twice."""
+def test_server_killed_leaves_its_tasks_running(check):
+    """Tasks continue without the server; the next server has their codes. No task runs twice."""
     first = Machine(gpus=1)
     try:
         wait_file = "while ! grep -q go /proc/self/cgroup 2>/dev/null && [ $SECONDS -lt 4 ]; do sleep 0.2; done"
@@ -37,8 +37,9 @@ def test_server_killed(check):
         first.kill()
 
 
-def test_many_wait(check):
-    """A restart starts no task before it has read all jobs: the one that runs, and is read last, holds the machine."""
+def test_server_starts_no_task_before_all_jobs_are_read(check):
+    """After a restart, the server starts no task before it has read all jobs: a running job that is
+    read last holds the machine."""
     holds, first = max((f"h{i}" for i in range(4000)), key=lambda name: framework_name(name)), Machine("--cpus", "1")
     try:
         first.start(holds, {"main": role("exec sleep 1000")})
@@ -54,8 +55,9 @@ def test_many_wait(check):
         first.kill()
 
 
-def test_server_killed_at_every_time(check):
-    """Killed again and again while jobs start and end: each code is right, and each task ran once."""
+def test_server_killed_repeatedly_runs_each_task_once(check):
+    """The server is killed repeatedly while jobs start and end: each code is right, and each task
+    runs once."""
     machine = Machine()
     names = []
     try:
@@ -75,8 +77,8 @@ def test_server_killed_at_every_time(check):
         machine.remove()
 
 
-def test_shim_killed(check):
-    """A shim that is killed is a lost node: the task is tried again."""
+def test_shim_killed_retries_its_task(check):
+    """A killed shim counts as a lost node: the task is retried."""
     with Machine() as m:
         m.start("lost", {"main": role("echo try $FC_FRAMEWORK_ATTEMPT_ID", "[ $FC_FRAMEWORK_ATTEMPT_ID = 1 ] || exec sleep 1000")},
                 jobRetryCount=0)
@@ -88,8 +90,8 @@ def test_shim_killed(check):
         check.equal("which was not counted", m.status("lost")["retryPolicyStatus"]["accountableRetriedCount"], 0)
 
 
-def test_shim_killed_without_server(check):
-    """The same while no server lives."""
+def test_shim_killed_without_server_retries_its_task(check):
+    """The same for a shim that is killed while no server runs."""
     first = Machine()
     try:
         first.start("lost", {"main": role("echo try $FC_FRAMEWORK_ATTEMPT_ID", "[ $FC_FRAMEWORK_ATTEMPT_ID = 1 ] || exec sleep 1000")})
@@ -104,8 +106,8 @@ def test_shim_killed_without_server(check):
         first.kill()
 
 
-def test_deleted_without_server(check):
-    """A task whose job is gone at the start of the server is stopped."""
+def test_server_stops_tasks_of_deleted_jobs_at_start(check):
+    """The server stops the tasks of jobs that no longer exist at its start."""
     first = Machine()
     try:
         first.start("stray", {"main": role("echo here", "exec sleep 1000")})
@@ -118,7 +120,7 @@ def test_deleted_without_server(check):
         first.kill()
 
 
-def test_stop_while_down(check):
+def test_server_stop_does_not_stop_its_tasks(check):
     """SIGTERM ends the server, not the tasks."""
     first = Machine()
     first.start("stays", {"main": role("echo begins", "exec sleep 1000")})
@@ -129,8 +131,8 @@ def test_stop_while_down(check):
         check.equal("it is known", second.wait("stays", "RUNNING"), "RUNNING")
 
 
-def test_full_disk(check):
-    """A full disk: jobs wait and say why; with room again they run."""
+def test_server_with_a_full_disk_lets_jobs_wait(check):
+    """While the disk is full, jobs wait with a reason; when there is space again, they run."""
     where = tempfile.mkdtemp(prefix="rest-lit-disk.")
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "none", where], capture_output=True).returncode != 0:
         return  # not root
@@ -154,9 +156,9 @@ def test_full_disk(check):
         subprocess.run(["umount", "-l", where], check=False)
 
 
-def test_damaged_objects(check):
-    """The text of a damaged object goes aside; its job is listed as failed where its name can be read, its tasks
-    are ended, and the others go on."""
+def test_server_fails_jobs_with_damaged_objects(check):
+    """The text of a damaged object is moved into damaged/; its job is listed as failed if its name
+    can be read; its tasks are ended; other jobs continue."""
     login = {"auth": {"username": "bob", "password": "hidden", "registryuri": "localhost:1"}}
     image = {"name": "image", "type": "dockerimage", "uri": "debian:12-slim", **login}
     damages = {"truncate": "body = substr(body, 1, length(body) * 2 / 3)",

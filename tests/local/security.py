@@ -1,4 +1,4 @@
-"""Jobs that attack: other jobs, the server, its user, the machine; and what they leave behind.
+"""Jobs that attack other jobs, the server, its user and the machine; and the files that they leave.
 
 The attacks are in attacks.py, which runs inside a job; a task reports what it has got."""
 import base64
@@ -22,7 +22,8 @@ from machine import DONE, Machine, job, processes_with, role
 from serving import as_user, links
 
 NOBODY = 65534
-# Files that a job makes: with TEST_WHOLE a million, but not under sanitizers, where that takes minutes.
+# The number of files that a job creates; a million with TEST_WHOLE, except under sanitizers, where
+# that takes minutes.
 MESS = 1000000 if os.environ.get("TEST_WHOLE") == "1" and SLOW == 1 else 100000
 
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "attacks.py"), "rb") as f:
@@ -93,7 +94,7 @@ class Ground:
         return m
 
     def state(self):
-        """What must not change, as text."""
+        """The parts that must not change, as text."""
         found = []
         for name in ("home", "other", "private", "key", "gpu0", "gpu1"):
             for top, _, files in os.walk(self.path(name)):
@@ -114,7 +115,7 @@ def with_storages(*names):
 
 
 def prevented(check, what, m, name, *needed):
-    """No line of the job's output tells of success."""
+    """Checks that no line of the job's output reports a success."""
     state = m.wait(name)
     output = m.log(name, "main")
     check.equal(f"{what}: {name} has ended", state, "SUCCEEDED")
@@ -147,8 +148,9 @@ def victim_pid(m, word):
     return None
 
 
-def test_others(check):
-    """A job sees no file, socket, process, memory or GPU of another job, of the server, or of its user."""
+def test_sandbox_hides_other_jobs_and_the_server(check):
+    """A job can see no file, socket, process, memory or GPU of another job, of the server, or of
+    its user."""
     for what, identity in sandboxed("a user", "root").items():
         with Ground(identity) as g, contextlib.ExitStack() as stack:
             put_key(g.mark)
@@ -194,8 +196,8 @@ def device_nodes(stack):
     return nodes
 
 
-def test_gpus(check):
-    """A job has its own GPU only: also if GPUs are files in a directory that can be seen, or devices."""
+def test_sandbox_shows_only_the_own_gpu(check):
+    """A job can use its own GPU only, whether GPUs are files in a visible directory or devices."""
     for what, identity in sandboxed().items():
         for kind in ("files", "devices"):
             with contextlib.ExitStack() as stack:
@@ -235,8 +237,8 @@ def free(f):
     return False
 
 
-def test_privileges(check):
-    """A job has no capabilities, gets none, and cannot undo what hides files."""
+def test_sandbox_gives_no_privileges(check):
+    """A job has no capabilities, cannot get any, and cannot remove the mounts that hide files."""
     for what, identity in sandboxed("a user", "root").items():
         with Ground(identity) as g, g.machine("--gpus", "none") as m:
             m.start("climbs", {"main": role(attack("attempts", "climbs", g.path("other"), g.path("jobs"), g.path("home"),
@@ -246,8 +248,8 @@ def test_privileges(check):
             check.ok(f"{what}: a warning", what != "root" or "user id of root" in m.log(), m.log())
 
 
-def test_storages(check):
-    """A read-only storage is not written; a subPath is not exchanged for another directory."""
+def test_sandbox_protects_storages(check):
+    """A read-only storage cannot be written; a subPath cannot be replaced by another directory."""
     for what, identity in sandboxed().items():
         with Ground(identity) as g:
             m_path = g.path("bin")
@@ -278,8 +280,9 @@ def test_storages(check):
                 check.ok(f"{what}: ... is refused", "leads out of" in json.dumps(m.status("after")), json.dumps(m.status("after")))
 
 
-def test_no_processes(check):
-    """A sandbox that cannot be made for want of processes is a failure of the machine: retried, not counted."""
+def test_sandbox_without_processes_is_retried(check):
+    """A sandbox that fails for lack of processes is a failure of the machine: the task is retried,
+    which does not count."""
     for what, identity in sandboxed().items():
         with Ground(identity) as g:
             os.mkdir(g.path("bin"))
@@ -298,8 +301,8 @@ def test_no_processes(check):
                 check.equal(f"{what}: not counted", m.status("later")["retryPolicyStatus"]["accountableRetriedCount"], 0)
 
 
-def test_mess(check):
-    """Whatever a job makes in its directories is removed, and nothing else is."""
+def test_sandbox_files_of_a_job_are_removed(check):
+    """All files that a job creates in its directories are removed, and no others."""
     for what, identity in sandboxed().items():
         with Ground(identity) as g, g.machine("--gpus", "none") as m:
             targets = [g.path("jobs"), g.path("jobs/store.db"), g.path("other/file"), "/etc/passwd", "/etc"]
@@ -322,8 +325,8 @@ def test_mess(check):
             check.equal(f"{what}: the next one", m.wait("next"), "SUCCEEDED")
 
 
-def test_flood(check):
-    """A log is bounded, and served as it is."""
+def test_log_of_a_job_is_bounded_and_unchanged(check):
+    """A log has a size limit, and is served unchanged."""
     with Machine() as m:
         m.start("odd", {"main": role(r"printf 'a\000b\033[31m\377\r\nc%s\n' $(printf %0100000d 7)")})
         check.equal("state", m.wait("odd"), "SUCCEEDED")
@@ -359,8 +362,9 @@ def small_disk(identity):
         shutil.rmtree(top, ignore_errors=True)
 
 
-def test_small_disk(check):
-    """A job that fills the disk ends with its code; its files are removed, and the next one runs."""
+def test_sandbox_that_fills_the_disk_affects_no_other_job(check):
+    """A job that fills the disk ends with its code; its files are removed, and the next job
+    runs."""
     for what, identity in sandboxed().items():
         with small_disk(identity) as disk:
             if not disk:
@@ -388,8 +392,9 @@ def run_job(ground, text, *arguments, cwd=None, home=None):
     return done.returncode, done.stdout, done.stderr
 
 
-def test_shown_directories(check):
-    """run in the home directory, or above it, shows nothing of it; own directories cannot be mounted."""
+def test_sandbox_shows_no_home_directory(check):
+    """`run` in the home directory, or above it, shows no file of it; directories of the server
+    cannot be mounted."""
     for what, identity in sandboxed().items():
         with Ground(identity) as g:
             g.put("home/project/file", "project\n")
@@ -419,7 +424,8 @@ def test_shown_directories(check):
             check.equal(f"{what}: refused", run("version").returncode, 0)
 
 
-# Programs and files of the machine that tasks use with --images host; those that are not there fail alike.
+# Programs and files of the machine that tasks use with --images host. Missing ones fail alike
+# inside and outside.
 PROGRAMS = {
     "loader": "ldconfig -p | sort", "users": "getent passwd; getent group", "hosts": "getent hosts localhost", "services": "getent services http",
     "locales": "locale -a; LC_ALL=C.UTF-8 locale charmap", "time zones": "TZ=Europe/Berlin date -d @0", "terminals": "infocmp -1 xterm",
@@ -435,8 +441,8 @@ PROGRAMS = {
 }
 
 
-def test_programs(check):
-    """Programs of the machine give in a task what they give outside."""
+def test_sandbox_runs_programs_as_outside(check):
+    """Programs of the machine have the same output in a task as outside."""
     for what, identity in sandboxed("a user").items():
         with Ground(identity) as g:
             clean = "env -i PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin HOME=/tmp LC_ALL=C bash -c"

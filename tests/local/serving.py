@@ -54,8 +54,8 @@ def links(m, *task):
     return {x["name"]: x["uri"].removeprefix("/rest-server") for x in json.loads(body)["locations"]}
 
 
-def test_log_links(check):
-    """Four logs of a task, while it runs and after its end."""
+def test_log_links_work_during_and_after_the_task(check):
+    """A task has four logs, while it runs and after its end."""
     with Machine() as m:
         m.start("both", {"main": role("echo to the left", "echo to the right >&2", "until [ -e /proc/1/none ]; do sleep 0.1; done")})
         check.ok("it has begun", wait_until(lambda: "right" in m.log("both", "main")))
@@ -80,8 +80,8 @@ def test_log_links(check):
         check.equal("no such task", fetch(m, logs_path("both", "main", 1))[0], 404)
 
 
-def test_log_tail(check):
-    """The end of a long log; the whole one in order, also over a change of files."""
+def test_log_tail_is_the_end_of_a_long_log(check):
+    """The end of a long log, and the whole log in order, also after a change of files."""
     lines = 400000
     with Machine() as m:
         m.start("long", {"main": role(f"seq 1000000 {1000000 + lines - 1}")})
@@ -94,8 +94,9 @@ def test_log_tail(check):
                  found == list(range(found[0], 1000000 + lines)) and len(found) > lines // 4, (status, len(found)))
 
 
-def test_host_files(check):
-    """Without images: the answer to a submission, `show` and `jobs` say so, with the image."""
+def test_host_files_are_mentioned_to_users(check):
+    """Without images, the response to a submission, `show` and `jobs` mention that, with the name
+    of the image."""
     words = "runs on this machine's files, not in debian:12-slim"
     with Machine() as m:
         at = ("--server", f"http://127.0.0.1:{m.port}")
@@ -114,13 +115,13 @@ def test_host_files(check):
 
 
 FORBID = os.path.join(os.path.dirname(os.path.abspath(__file__)), "forbid.py")
-# As where AppArmor asks for profiles: /proc/sys/kernel of this process.
+# A copy of /proc/sys/kernel for this process, as on machines where AppArmor requires profiles.
 APPARMOR = ("cd /proc/sys/kernel && cp overflow?id cap_last_cap /var/tmp/$$ && mount -t tmpfs none /proc/sys/kernel && "
             "cp /var/tmp/$$/* /proc/sys/kernel && rm -r /var/tmp/$$ && echo 1 >/proc/sys/kernel/apparmor_restrict_unprivileged_userns && cd / && exec \"$@\"")
 
 
-def test_namespaces_forbidden(check):
-    """The probe says which program was refused, started as a task is, and what mends it."""
+def test_forbidden_namespaces_are_explained(check):
+    """The probe names the refused program, which is started like that of a task, and the remedy."""
     lacks = next((p for p in ("skopeo", "umoci", "bwrap") if not shutil.which(p)), None)
     if lacks:
         print(f"     not tested: {lacks} is missing", flush=True)
@@ -133,7 +134,8 @@ def test_namespaces_forbidden(check):
         for calls, name, refused in (("unshare", "images", "pai-runtime mount-overlay"), ("clone", "images", "bwrap"), ("clone", "sandbox", "bwrap")):
             said = item(name, "python3", FORBID, calls)
             check.ok(f"{calls}, {name}", f"tasks cannot be isolated: {refused} was refused: \"" in said and "namespaces" in said, said)
-        # With another /proc that is not covered, of a chroot perhaps, the kernel would allow a new one.
+        # With another /proc that is not covered, for example of a chroot, the kernel would allow a
+        # new one.
         others = "awk '$3 == \"proc\" && $2 != \"/proc\" { print $2 }' /proc/mounts | xargs -r umount -l"
         apparmor = ["unshare", "-m", "sh", "-c", f"{others}; mkdir /var/tmp/$$ && {APPARMOR}", "sh"]
         if subprocess.run([*apparmor, "true"], capture_output=True, check=False).returncode:
@@ -147,8 +149,8 @@ def test_namespaces_forbidden(check):
         check.ok("AppArmor does not forbid it, but /proc is covered", "allow the container an unmasked /proc" in said and command not in said, said)
 
 
-def test_log_begins_late(check):
-    """Of a log that is too large, the number of bytes that are gone: by HTTP, and by `rest-lit logs`."""
+def test_log_reports_how_many_bytes_are_missing(check):
+    """For a log that is too large, HTTP and `rest-lit logs` report the number of missing bytes."""
     size = 401
     with Machine() as m:
         m.start("large", {"main": role(f"seq -f %0{size - 1}.0f 100000", "while sleep 1; do :; done")})
@@ -170,8 +172,8 @@ def test_log_begins_late(check):
         check.ok("nothing of a small one", "dropped" not in fetch(m, logs_path("small"))[2])
 
 
-def test_follow(check):
-    """Output as it comes; the stream ends with the task, not with the job."""
+def test_log_stream_ends_with_its_task(check):
+    """The output arrives as it is written; the stream ends with the task, not with the job."""
     with Machine() as m:
         gate = os.path.join(os.path.dirname(m.where), "gate")
         os.mkdir(gate, 0o777)
@@ -187,7 +189,7 @@ def test_follow(check):
         check.ok("the other task goes on", m.state("slow") not in DONE, m.state("slow"))
 
 
-def test_log_of_attempts(check):
+def test_log_of_each_attempt_is_kept(check):
     """Earlier attempts keep their logs."""
     with Machine() as m:
         m.start("again", {"main": role("echo attempt $FC_FRAMEWORK_ATTEMPT_ID", "exit $((1 - FC_FRAMEWORK_ATTEMPT_ID))")},
@@ -202,8 +204,8 @@ def test_log_of_attempts(check):
         check.equal("no third", fetch(m, logs_path("again", "main", 0, 2))[0], 404)
 
 
-def test_no_log(check):
-    """A log that is a link is not followed; one that was deleted is gone."""
+def test_log_that_is_a_link_is_not_followed(check):
+    """A log that is a symbolic link is not followed; a deleted log is 404."""
     with Machine() as m:
         m.start("gone", {"main": role("echo here")})
         check.equal("state", m.wait("gone"), "SUCCEEDED")
@@ -220,8 +222,9 @@ def test_no_log(check):
         check.ok("gone", status == 404 and "--keep-logs" in body, body)
 
 
-def test_waiting_reason(check):
-    """A job that waits for a CPU says so: in lists, in full, on the command line; then it runs."""
+def test_waiting_reason_names_the_missing_cpu(check):
+    """The reason of a job that waits for a CPU is in lists, in details and on the command line;
+    then the job runs."""
     with Machine("--cpus", "1") as m:
         m.start("first", {"main": role("exec sleep 1000")})
         check.equal("runs", m.wait("first", "RUNNING"), "RUNNING")
@@ -244,8 +247,8 @@ def test_waiting_reason(check):
         check.ok("wait says so", b"CPU" in err + out or b"SUCCEEDED" in err + out, (out, err))
 
 
-def test_engine_none(check):
-    """Jobs are only kept, and everything says so; the next server runs them."""
+def test_engine_none_only_keeps_jobs(check):
+    """Jobs are only stored, which responses and the log mention; the next server runs them."""
     where = os.path.join(tempfile.mkdtemp(prefix="rest-lit-local."), "jobs")
     with Server("--local", where, "--engine", "none") as s:
         check.equal("submitted", s.submit(job("kept", {"main": role("true")})).status, 202)
@@ -259,9 +262,10 @@ def test_engine_none(check):
         check.equal("runs", m.wait("kept"), "SUCCEEDED")
 
 
-def test_sandbox_needed(check):
-    """Without bubblewrap, or as root, several users cannot share a machine; one user can use it.  For root the
-    refusal is a command, which is tried without what changes this machine."""
+def test_sandbox_is_needed_for_several_users(check):
+    """Without bubblewrap, or as root, several users cannot share a machine, but one user can use
+    it. For root, the refusal contains a command, which the test runs without the parts that change
+    this machine."""
     base = tempfile.mkdtemp(prefix="rest-lit-local.")
     secret = os.path.join(base, "secret")
     with open(secret, "w", encoding="ascii") as f:
@@ -294,8 +298,8 @@ def test_sandbox_needed(check):
         check.equal("... and jobs run", m.wait("plain"), "SUCCEEDED")
 
 
-def test_several_users(check):
-    """Users with tokens share the machine; logs are for those who may see the job."""
+def test_several_users_see_only_permitted_logs(check):
+    """Users with tokens share the machine; only users with access to a job can read its logs."""
     mine = as_user()
     if mine is None:
         return
@@ -326,8 +330,8 @@ def test_several_users(check):
         check.ok("all is stopped", wait_until(lambda: not m.pods()), m.pods())
 
 
-def test_events_and_restart(check):
-    """Events of a job; a log that goes on over a restart of the server."""
+def test_events_and_logs_continue_after_a_restart(check):
+    """The events of a job, and a log that continues after a restart of the server."""
     with Machine() as m:
         m.start("long", {"main": role("for i in 1 2 3 4 5 6; do echo line $i; sleep 0.5; done")})
         check.ok("it has begun", wait_until(lambda: "line 1" in m.log("long", "main")))
@@ -344,8 +348,9 @@ def test_events_and_restart(check):
         again.remove()
 
 
-def test_time_limits(check):
-    """A job is stopped at its limit, also by a server that has been started meanwhile; details say why."""
+def test_time_limits_stop_jobs_with_a_reason(check):
+    """A job is stopped at its limit, also by a server that was started meanwhile; details contain
+    the reason."""
     with Machine("--max-duration", "6") as m:
         main = {"main": role("exec sleep 1000")}
         m.start("short", main, extras={"maxDurationSec": 1})
@@ -366,8 +371,9 @@ def test_time_limits(check):
         again.remove()
 
 
-def test_a_corrected_clock(check):
-    """A job's limit counts by a clock that nobody sets, until the machine is booted again."""
+def test_time_limits_ignore_clock_corrections(check):
+    """The limit of a job is measured by a clock that cannot be set, until the machine is booted
+    again."""
     def edit(m, change):
         stored, where = m.framework("long"), "(SELECT id FROM object WHERE name = ?)"
         change(stored)
@@ -398,8 +404,8 @@ def test_a_corrected_clock(check):
         m.remove()
 
 
-def test_quotas_and_storages(check):
-    """capacity is a quota; path is the directory of a storage."""
+def test_quotas_and_storages_of_the_facts_apply(check):
+    """`capacity` is a quota; `path` is the directory of a storage."""
     mine = as_user()
     if mine is None:
         return
@@ -427,8 +433,8 @@ def test_quotas_and_storages(check):
                  "asks for 2 CPUs for a task; the quota of virtual cluster default is 1" in reply.json["message"], reply)
 
 
-def test_check(check):
-    """`rest-lit check` with the options of a server, while it runs, and without one."""
+def test_check_reports_the_state_of_the_machine(check):
+    """`rest-lit check` with the options of a server, with and without a running server."""
     base = as_user()
     if base is None:
         return
@@ -466,8 +472,8 @@ def test_check(check):
             check.ok(what, states[item] == wanted and words in found.text and found.code == (wanted == "failed"), found.text)
 
 
-def test_metrics_of_the_queue(check):
-    """Tasks and GPUs of this machine in /metrics."""
+def test_metrics_count_tasks_and_gpus(check):
+    """/metrics contains tasks and GPUs of this machine."""
     port = free_port()
 
     def samples():

@@ -21,12 +21,12 @@ def held(m, name, index=0):
 
 
 def looks(m):
-    """Says of each GPU that the task sees whether it is locked, as it is by the shim."""
+    """Reports for each visible GPU whether it is locked, as the shim locks it."""
     return f"for f in {m.pattern}; do [ -e $f ] || continue; flock -n $f true && echo free $f || echo locked $f; done"
 
 
-def test_turns(check):
-    """Three jobs on two GPUs take turns: never more than there are, each with its own."""
+def test_jobs_take_turns_on_the_gpus(check):
+    """Three jobs on two GPUs take turns: each has its own GPUs, and never more than there are."""
     with Machine(gpus=2) as m:
         for name in ("one", "two"):
             m.start(name, {"main": role(looks(m), "while [ ! -e /nowhere ]; do sleep 0.1; done", gpu=1)})
@@ -45,8 +45,8 @@ def test_turns(check):
         check.equal("it had both", sorted(held(m, "three")), ["0", "1"])
 
 
-def test_gang(check):
-    """All tasks of a job or none."""
+def test_gang_starts_all_tasks_or_none(check):
+    """The tasks of a job start together or not at all."""
     with Machine(gpus=2) as m:
         m.start("small", {"main": role("echo on", "while :; do sleep 0.1; done", gpu=1)})
         check.ok("it runs", wait_until(lambda: "on" in m.log("small", "main")))
@@ -58,9 +58,9 @@ def test_gang(check):
         check.ok("both", all(f"member {i}" in m.log("gang", "main", i) for i in (0, 1)))
 
 
-def test_passing(check):
-    """A job that ends before the first in the queue can start passes it; if that is not known, the
-    reason says whom the queue waits for."""
+def test_short_jobs_pass_the_first_in_the_queue(check):
+    """A job that ends before the first one in the queue can start passes it; if its duration is
+    unknown, the reason names the job that the queue waits for."""
     with Machine(gpus=2) as m:
         def waits(name, text):
             check.ok(f"{name} waits", wait_until(lambda: text in m.waiting_reason(name)), m.waiting_reason(name))
@@ -94,8 +94,9 @@ def test_passing(check):
         m.remove()
 
 
-def test_too_large(check):
-    """A job that needs more than there is is refused with the numbers, and nothing is left of it."""
+def test_too_large_jobs_are_refused_with_numbers(check):
+    """A job that needs more resources than exist is refused with the numbers, and leaves no
+    objects."""
     one, two = role("true", gpu=1), role("true", gpu=1, instances=2)
     cases = (
         ("a task", {"main": role("true", gpu=5)}, {}, "role main asks for 5 GPUs for a task; this machine has 4"),
@@ -134,8 +135,8 @@ def test_too_large(check):
         check.equal("all run", wait_until(lambda: len(m.shims()) == 4), True)
 
 
-def test_less_than_before(check):
-    """A stored job that has become impossible waits, and says why."""
+def test_stored_job_that_became_impossible_waits(check):
+    """A stored job that has become impossible waits with a reason."""
     with Machine(gpus=2) as m:
         m.start("first", {"main": role("exec sleep 1000", gpu=2)})
         check.equal("runs", m.wait("first", "RUNNING"), "RUNNING")
@@ -161,7 +162,7 @@ def test_less_than_before(check):
 
 
 def is_unused(port):
-    """Also for UDP and, if there is IPv6, for that."""
+    """Checks the port for UDP too, and for IPv6 if it exists."""
     for family in (socket.AF_INET, socket.AF_INET6):
         for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
             try:
@@ -174,18 +175,19 @@ def is_unused(port):
 
 
 def unused_range(n):
-    """The first of n ports that nobody has, of those that no other test uses."""
+    """The first of n ports that are free and that no other test uses."""
     while True:
         first = random.randrange(4000, 9900)
         if all(is_unused(port) for port in range(first, first + n)):
             return first
 
 
-def test_ports(check):
-    """50 tasks of two jobs share 100 ports with another server: all different, as told and as shown."""
+def test_ports_of_all_tasks_are_different(check):
+    """50 tasks of two jobs share 100 ports with another server: all ports are different, in
+    variables and in details."""
     first = unused_range(100)
     range_ = ("--port-start", str(first), "--port-end", str(first + 100))
-    # Each binds its ports and meets a task of its role at the ports that it was told.
+    # Each task binds its ports and connects to a task of its role at the ports in its variables.
     talk = ("python3 -c 'import os,socket,time\n"
             "mine=[int(os.environ[\"PAI_CONTAINER_\"+n+\"_PORT\"]) for n in (\"SSH\",\"HOST\")]\n"
             "held=[socket.create_server((\"\",p)) for p in mine]\n"
@@ -226,8 +228,8 @@ def test_ports(check):
             check.equal("ends", again.wait("talk"), "STOPPED")
 
 
-def test_ports_of_others(check):
-    """A port that another program has bound is not given; when it is free again, it is."""
+def test_ports_of_other_programs_are_not_given(check):
+    """A port that another program has bound is not given to a task until it is free again."""
     first = unused_range(2)
     with socket.create_server(("127.0.0.1", first)) as held, \
             Machine("--port-start", str(first), "--port-end", str(first + 2)) as m:
@@ -240,8 +242,8 @@ def test_ports_of_others(check):
                  m.log("waits", "main"))
 
 
-def test_two_servers(check):
-    """A GPU that another program of the machine has is not given away."""
+def test_gpus_of_other_programs_are_not_given(check):
+    """A GPU that another program of the machine holds is not given to a task."""
     with Machine(gpus=1) as first:
         first.start("holds", {"main": role("echo on", "while :; do sleep 0.1; done", gpu=1)})
         check.ok("it runs", wait_until(lambda: "on" in first.log("holds", "main")))
@@ -254,8 +256,8 @@ def test_two_servers(check):
             check.equal("then it runs", second.wait("wants"), "SUCCEEDED")
 
 
-def test_many(check):
-    """Fifty jobs at once: each ends with its own code."""
+def test_fifty_jobs_end_with_their_own_codes(check):
+    """Fifty concurrent jobs end with their own codes."""
     with Machine(gpus=3) as m:
         for i in range(50):
             m.start(f"job{i}", {"main": role(f"exit {i % 3}", gpu=i % 4, cpu=1, memory=16)})
@@ -267,8 +269,9 @@ def test_many(check):
         check.ok("nothing is left", wait_until(lambda: not m.pods() and not m.shims()), m.pods())
 
 
-def test_machine(check):
-    """What the machine has, and who has and wants it: GET /api/v2/machine."""
+def test_machine_route_shows_use_by_permission(check):
+    """GET /api/v2/machine returns the resources of the machine, their holders and the waiting
+    jobs."""
     base = tempfile.mkdtemp(prefix="rest-lit-local.")
     os.chmod(base, 0o755)
     secret = write_file(base, "jwt-secret", SECRET)
@@ -319,8 +322,9 @@ def test_machine(check):
     shutil.rmtree(base)
 
 
-def test_ports_without_files(check):
-    """Without open files for its ports a task waits and says so; the ports are not taken by others."""
+def test_ports_wait_for_open_files(check):
+    """A task that lacks open files for its ports waits with a reason; other tasks do not get its
+    ports."""
     first = unused_range(320)
     with Machine("--port-start", str(first), "--port-end", str(first + 320)) as m:
         def allow(files):
@@ -335,8 +339,9 @@ def test_ports_without_files(check):
         check.equal("then it runs", m.wait("waits"), "SUCCEEDED")
 
 
-def test_ports_not_noted(check):
-    """A task about to start whose note of its ports was lost at a power failure gets others."""
+def test_ports_of_a_lost_note_are_replaced(check):
+    """A task that lost the note of its ports in a power failure before its start gets other
+    ports."""
     with Machine() as m:
         m.start("again", {"main": role("echo port=$PAI_CONTAINER_HOST_PORT_LIST.", "exec sleep 1000")})
         check.ok("runs", wait_until(lambda: "port=" in m.log("again", "main")))

@@ -17,7 +17,7 @@ Result = collections.namedtuple("Result", "returncode stdout stderr")
 
 
 class Meeting(socketserver.ThreadingTCPServer):
-    """Where tasks wait for the test (`gate`) and count how often they have come (`visits`)."""
+    """A directory where tasks wait for the test (`gate`) and count their starts (`visits`)."""
     daemon_threads = True
     allow_reuse_address = True
     request_queue_size = 256
@@ -86,7 +86,8 @@ class Stream:
             return json.loads(self.events[self.taken - 1]["data"])
 
     def until(self, fits):
-        """Whether a job comes that `fits`, or was the last to come: states are not sent one by one."""
+        """Returns True if a job arrives that `fits`, or was the last to arrive: states are not sent
+        one by one."""
         while not (self.row and fits(self.row)):
             self.row = self.next("job")
             if not self.row:

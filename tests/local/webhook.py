@@ -40,8 +40,9 @@ def sent(m, name):
     return "rest-lit/webhook-sent" in m.framework(name)["metadata"]["annotations"]
 
 
-def test_webhook_reports(check):
-    """State, exit code, times and signature; nothing twice, also after a restart; nothing of `env`."""
+def test_webhook_reports_each_end_once(check):
+    """Each end is reported once, also after a restart, with state, exit code, times and signature,
+    and without `env`."""
     with Secret() as secret, Receiver(answers={"unwanted": [410]}) as to:
         with Machine(*arguments(to.url, secret)) as m:
             m.start("good", {"main": role("true")})
@@ -74,8 +75,8 @@ def test_webhook_reports(check):
             again.remove()
 
 
-def test_webhook_outage(check):
-    """The receiver is down for a while, and the server is killed meanwhile; another submission without
+def test_webhook_reports_after_an_outage(check):
+    """The receiver is down for a while, and the server is killed meanwhile. A submission without
     --webhook is not reported."""
     to = Receiver()
     with Secret() as secret:
@@ -104,8 +105,9 @@ def test_webhook_outage(check):
         m.remove()
 
 
-def test_webhook_one_fails(check):
-    """A receiver that refuses one job, and does not answer to another one, gets the others; metrics count both."""
+def test_webhook_failure_of_one_job_delays_no_others(check):
+    """A receiver that refuses one job, and does not respond for another one, gets the others;
+    metrics count both."""
     port = free_port()
 
     def metric(name):
@@ -128,8 +130,9 @@ def test_webhook_one_fails(check):
             check.equal("the others once", [to.names().count(f"fine{i}") for i in range(3)], [1, 1, 1])
 
 
-def test_webhook_private(check):
-    """Without --webhook-allow-private: loopback is refused, by address and by name; http at the start."""
+def test_webhook_refuses_private_addresses(check):
+    """Without --webhook-allow-private, loopback is refused, by address and by name, and http at the
+    start."""
     with Secret() as secret, Secret("too short\n") as short, Receiver() as to:
         for url in (f"https://127.0.0.1:{to.port}/x", f"https://localhost:{to.port}/x", f"https://[::1]:{to.port}/x"):
             with Machine("--webhook", url, "--webhook-secret-file", secret) as m:

@@ -32,7 +32,7 @@ def installed():
     return not why
 
 
-def test_page_axe(check):
+def test_page_has_no_serious_findings_of_axe(check):
     if not installed():
         return
     with open(PROGRAM, encoding="utf-8") as f:
@@ -52,4 +52,4 @@ def test_page_axe(check):
 
 
 CORE = []
-WHOLE = [test_page_axe]
+WHOLE = [test_page_has_no_serious_findings_of_axe]

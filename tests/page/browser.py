@@ -1,6 +1,6 @@
 """The web page in a real Chromium: one browser for all tests; each test opens a `Page`.
 
-    def test_something(check):
+    def test_page_has_a_link_to_jobs(check):
         with Machine() as server, Page(check, server, "#/machine") as page:
             page.click("link", "Jobs")
             check.ok("jobs", page.find("heading", "Jobs"))
@@ -264,7 +264,7 @@ class Page:
         return self.focused() == (role, name)
 
     def shows(self, text, seconds=PATIENCE):
-        """Whether this text (or pattern) appears."""
+        """Returns True if this text (or pattern) appears."""
         def there():
             body = self.body()
             return text.search(body) if isinstance(text, re.Pattern) else text in body

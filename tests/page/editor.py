@@ -32,7 +32,7 @@ VIEW = """const { EditorView } = await load("codemirror");
 const shadow = document.querySelector(".editor").shadowRoot;
 const view = EditorView.findFromDOM(shadow.querySelector(".cm-content"));
 """
-# As a user who drops a file; the list of mistakes is replaced until it is made anew.
+# Drops a file like a user; the list of mistakes is replaced until the page creates it again.
 DROP = """
 const bytes = Uint8Array.from(atob(arguments[0]), (c) => c.charCodeAt(0)), data = new DataTransfer();
 data.items.add(new File([bytes], arguments[1]));
@@ -91,7 +91,8 @@ def program(*arguments):
 
 # ---- marks ----
 def validated(paths):
-    """By path: (refused, [(begin of the text in the list, column, path and message)])."""
+    """A dictionary by path: (refused, [(beginning of the text in the list, column, path and
+    message)])."""
     found = {}
     for path in paths:
         out = program("validate", "--user", "alice", path).stdout.decode()
@@ -107,7 +108,8 @@ def validated(paths):
 
 
 def same(shown, wanted):
-    """Whether the text of a list item is that of validate, which has the path before the message."""
+    """Returns True if the text of a list item is that of validate, which has the path before the
+    message."""
     (text, column), (begin, at, rest) = shown, wanted
     said = text[len(begin):]
     return column == at and text.startswith(begin) and (rest == said or rest.startswith("/") and rest.endswith(": " + said))
@@ -138,15 +140,15 @@ def check_marks(check, paths):
                 check.ok(name, done, f"{page.listed()} {wanted[path]}")
 
 
-def test_page_marks(check):
+def test_page_marks_mistakes_like_validate(check):
     check_marks(check, [p for p in CASES if any(word in p for word in FEW)])
 
 
-def test_page_marks_of_all_files(check):
+def test_page_marks_mistakes_of_all_files(check):
     check_marks(check, CASES)
 
 
-def test_page_warnings(check):
+def test_page_warnings_are_marked(check):
     """Warnings are marked, with mistakes and without."""
     with Server("--standalone", "jobs") as server, Editor(check, server) as page:
         text = (ACCEPTED % "warned").replace("type: job", "type: job\njobRetryCount: 010")
@@ -159,8 +161,8 @@ def test_page_warnings(check):
 
 
 # ---- submit ----
-def test_page_submit(check):
-    """Type, mend, compare the preview with `translate`, submit."""
+def test_page_submits_a_mended_job(check):
+    """A user types a job, corrects it, compares the preview with `translate`, and submits it."""
     with Server("--standalone", "jobs") as server, Editor(check, server) as page:
         good = ACCEPTED % "typed"
         check.ok("not without a text", not page.js(READY))
@@ -189,8 +191,8 @@ def test_page_submit(check):
         check.equal("nothing is stored", stored, [])
 
 
-def test_page_submit_runs(check):
-    """From the page to the end of the job, on this machine."""
+def test_page_submits_a_job_that_runs(check):
+    """A job that is submitted on the page runs on this machine."""
     with Machine() as server, Editor(check, server) as page:
         page.drop(job("runs", {"main": role("true")}))
         settle(page, page.is_ready, "checked")
@@ -208,7 +210,7 @@ CLONED = {
 }
 
 
-def test_page_clone(check):
+def test_page_clone_keeps_the_bytes_of_the_job(check):
     """A clone has the bytes of the job; with another name only this is different."""
     with Server("--standalone", "jobs") as server, Editor(check, server) as page:
         for name, template in CLONED.items():
@@ -242,7 +244,7 @@ CLUSTERS = [  # before, after
 ]
 
 
-def test_page_examples_and_clusters(check):
+def test_page_sets_examples_and_virtual_clusters(check):
     facts = os.path.join(ROOT, "examples", "facts.json")
     with Server("--standalone", "jobs", "--facts", facts) as server, Editor(check, server) as page:
         examples = server.request("GET", "/web/examples.json").json
@@ -275,7 +277,7 @@ COMPLETIONS = [  # with | for the cursor; offered; not offered
 ]
 
 
-def test_page_help(check):
+def test_page_completes_and_explains_keys(check):
     """Completion of keys and values, and the help at the pointer, by the server's JSON Schema."""
     with Server("--standalone", "jobs") as server, Editor(check, server) as page:
         for text, offered, absent in COMPLETIONS:
@@ -306,7 +308,7 @@ LANGUAGES = {
 }
 
 
-def test_page_languages(check):
+def test_page_marks_do_not_disturb_input_methods(check):
     """Marks do not disturb an input method, and count characters as the server does."""
     with Server("--standalone", "jobs") as server, Editor(check, server) as page:
         cdp = page.driver.execute_cdp_cmd
@@ -327,7 +329,7 @@ def test_page_languages(check):
             check.equal(f"{language}: whole", page.written().split("\n")[3], f"{begin}{result}: ]")
 
 
-def test_page_editor_keyboard(check):
+def test_page_editor_has_keys_for_everything(check):
     """Tab leaves the editor; indentation, search and undo have other keys."""
     with Server("--standalone", "jobs") as server, Editor(check, server) as page:
         focused = "return document.activeElement.className"
@@ -373,6 +375,9 @@ def test_page_checks_are_limited(check):
         check.equal("the newest text alone", page.js("return window.restLitAsked"), [ACCEPTED % "later"])
 
 
-CORE = [test_page_submit, test_page_marks, test_page_clone]
-WHOLE = [test_page_marks_of_all_files, test_page_warnings, test_page_submit_runs, test_page_examples_and_clusters,
-         test_page_help, test_page_languages, test_page_editor_keyboard, test_page_checks_are_limited]
+CORE = [test_page_submits_a_mended_job, test_page_marks_mistakes_like_validate,
+        test_page_clone_keeps_the_bytes_of_the_job]
+WHOLE = [test_page_marks_mistakes_of_all_files, test_page_warnings_are_marked, test_page_submits_a_job_that_runs,
+         test_page_sets_examples_and_virtual_clusters, test_page_completes_and_explains_keys,
+         test_page_marks_do_not_disturb_input_methods, test_page_editor_has_keys_for_everything,
+         test_page_checks_are_limited]

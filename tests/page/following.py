@@ -32,7 +32,7 @@ def state(page):
 
 
 def chart(page):
-    """What assistive tools read of the chart."""
+    """The description of the chart for assistive tools."""
     return page.js("return document.querySelector('figure [role=img]')?.getAttribute('aria-label') ?? ''")
 
 
@@ -99,8 +99,8 @@ return {
 		.map((config) => hasSshd(config, "a")) };"""
 
 
-def test_page_models(check):
-    """Lines of logs, split anywhere; rows to show; charts; names."""
+def test_page_modules_split_logs_and_rows(check):
+    """The modules without a page: lines of logs, split anywhere; visible rows; charts; names."""
     with Machine() as server, Page(check, server, "#/sign-in") as page:
         log = page.js_async(LOG)
         red, blue, green = ('{"bold":true,"fg":"#ff7b72"}', '{"fg":"#6cb6ff"}', '{"fg":"#57c774"}')
@@ -133,7 +133,7 @@ def test_page_models(check):
 
 
 # ---- the list ----
-def test_page_jobs_live(check):
+def test_page_jobs_change_without_a_reload(check):
     """Jobs appear, change, and disappear without a reload; filters, also in the address."""
     with Machine(gpus=2) as server:
         server.start("first", {"main": role(FOREVER, gpu=2)})
@@ -182,8 +182,8 @@ def many(n):
         api.wait()
 
 
-def test_page_jobs_many(check):
-    """10 000 jobs: at most 200 rows in the document; scrolling, keys."""
+def test_page_jobs_beyond_200_rows_are_virtual(check):
+    """For 10 000 jobs, the document has at most 200 rows, which follow scrolling and keys."""
     rows = "return document.querySelectorAll('tr').length"
     with many(10000) as server:
         with Page(check, server, "#/jobs") as page:
@@ -212,8 +212,9 @@ def test_page_jobs_many(check):
             settle(page, lambda: page.hash() == f"/jobs/{name}", "Enter opens it")
 
 
-def test_page_jobs_outage(check):
-    """After a SIGKILL of the server the list goes on, also with what was removed meanwhile."""
+def test_page_jobs_continue_after_an_outage(check):
+    """After a SIGKILL of the server the list continues, without jobs that were removed
+    meanwhile."""
     with Machine() as server:
         server.start("kept", {"main": role(FOREVER)})
         server.start("removed", {"main": role("true")})
@@ -230,8 +231,9 @@ def test_page_jobs_outage(check):
 
 
 # ---- one job ----
-def test_page_job_followed(check):
-    """A job from its start to its end: state, log with colours and a progress bar, search, events."""
+def test_page_job_is_followed_to_its_end(check):
+    """The page shows a job from start to end: state, log with colours and a progress bar, search,
+    events."""
     with Machine() as server:
         server.start("train", {"main": role(COLOURS, FOREVER)})
         with Page(check, server, "#/jobs/alice~train") as page:
@@ -259,8 +261,8 @@ def test_page_job_followed(check):
             check.equal("the log, once", log_text(page).count("Needle"), 1)
 
 
-def test_page_job_ssh(check):
-    """The command to log in stands at the tasks in which the plugin ssh runs sshd."""
+def test_page_job_shows_the_ssh_command(check):
+    """The page shows the ssh command of tasks in which the plugin ssh runs sshd."""
     ssh = {"plugin": "ssh", "parameters": {"jobssh": False, "userssh": {"type": "custom", "value": ""}}, "taskroles": ["main"]}
     with Machine() as server:
         server.start("reach", {"main": role(FOREVER), "other": role(FOREVER)}, extras={"com.microsoft.pai.runtimeplugin": [ssh]})
@@ -270,8 +272,9 @@ def test_page_job_ssh(check):
             check.ok("also of the task that is shown", page.shows(re.compile(r"SSH\s+ssh -p \d+ root@")), page.text("region", "Task"))
 
 
-def test_page_job_failed(check):
-    """Why a job failed: exit code, phrase, what to do; the output of each stream."""
+def test_page_job_explains_a_failure(check):
+    """The page shows the reason of a failure: exit code, phrase, remedy, and the output of each
+    stream."""
     with Machine() as server:
         server.start("bad", {"main": role("echo to stdout", "echo to stderr >&2", "exit 3")})
         server.wait("bad")
@@ -294,8 +297,9 @@ def test_page_job_failed(check):
             check.ok("the download is a link", link[0] == "bad-main-0-stderr.log" and "to stderr\n" in link[1], link)
 
 
-def test_page_log_begins_late(check):
-    """Of a large log: how many bytes are not stored, and how many are only not on the page; a link to what is stored."""
+def test_page_log_reports_missing_output(check):
+    """For a large log, the page shows how many bytes are not stored, how many are only not shown,
+    and a link to the stored ones."""
     with Machine() as server:
         server.start("large", {"main": role("seq -f %0400.0f 60000; seq -f %0100.0f 160000; echo the end")})
         server.wait("large")
@@ -322,8 +326,8 @@ def test_page_log_begins_late(check):
             check.ok("nothing is missing", "not stored" not in page.body() and "Download what" not in page.body())
 
 
-def test_page_log_outage(check):
-    """After an outage of the server the log goes on, without lost or repeated lines."""
+def test_page_log_continues_after_an_outage(check):
+    """After an outage of the server the log continues, without lost or repeated lines."""
     count = """const input = document.querySelector('[aria-label="Search in the log"]');
         input.value = arguments[0]; input.dispatchEvent(new Event("input")); return input.parentNode.querySelector("output").textContent"""
     with Machine() as server:
@@ -340,8 +344,9 @@ def test_page_log_outage(check):
                 check.equal("also equal ones", page.js(count, "early"), "3000 lines")
 
 
-def test_page_job_actions(check):
-    """Stop, with a question before; clone, resubmit, tags; a job that does not exist or was removed."""
+def test_page_job_can_be_stopped_cloned_and_tagged(check):
+    """Stop asks for confirmation; clone, resubmit and tags work; a job may not exist or may be
+    removed."""
     with Machine() as server:
         server.start("work", {"main": role(FOREVER)})
         with Page(check, server, "#/jobs/alice~work") as page:
@@ -373,8 +378,9 @@ def test_page_job_actions(check):
             check.ok("it is gone", page.shows("There is no job alice~work"))
 
 
-def test_page_job_many_tasks(check):
-    """20 000 tasks: at most 200 rows; the log of the last one is reached by the keyboard."""
+def test_page_job_with_many_tasks_has_few_rows(check):
+    """For 20 000 tasks, there are at most 200 rows; the keyboard reaches the log of the last
+    task."""
     patch = """
         const { fetch } = window, seen = window.asked = [];
         window.fetch = async (url, options) => {
@@ -402,8 +408,8 @@ def test_page_job_many_tasks(check):
             check.ok("it is asked for", wait_until(lambda: page.js("return asked.some((path) => path.includes('taskIndex/19999/'))")))
 
 
-def test_page_job_retried(check):
-    """Attempts of the job with their tasks and logs."""
+def test_page_job_shows_earlier_attempts(check):
+    """The page shows the attempts of a job with their tasks and logs."""
     with Machine() as server:
         server.start("again", {"main": role("echo attempt $FC_FRAMEWORK_ATTEMPT_ID", "exit $((1 - FC_FRAMEWORK_ATTEMPT_ID))")},
                      jobRetryCount=2)
@@ -416,8 +422,9 @@ def test_page_job_retried(check):
             check.ok("its tasks", "FAILED" in page.text("table", "Tasks"))
 
 
-def test_page_job_of_others(check):
-    """--visibility owner: the state is for all; what is refused is said in a sentence."""
+def test_page_job_of_others_is_refused_in_a_sentence(check):
+    """With --visibility owner, other users see the state, and a sentence instead of each refused
+    part."""
     with Place() as place:
         server = place.server(*SIGNATURE, "--visibility", "owner")
         reply = server.submit(job("secretive", {"main": role("echo hidden words")}), headers={"Authorization": f"Bearer {token()}"})
@@ -432,7 +439,7 @@ def test_page_job_of_others(check):
             check.ok("nothing of the job", "hidden words" not in page.body(), page.body())
 
 
-def test_page_jobs_phone(check):
+def test_page_jobs_fit_on_a_phone(check):
     """On a phone, nothing is wider than the screen."""
     with Machine(gpus=2) as server:
         server.start("a-job-with-a-rather-long-name-that-does-not-fit-into-a-narrow-column", {"main": role(COLOURS, gpu=2)})
@@ -445,6 +452,10 @@ def test_page_jobs_phone(check):
                 check.ok(f"{hash_}: fits", width <= PHONE[0], str(width))
 
 
-CORE = [test_page_models, test_page_jobs_live, test_page_job_followed]
-WHOLE = [test_page_job_ssh, test_page_log_begins_late, test_page_job_failed, test_page_jobs_many, test_page_jobs_outage, test_page_log_outage, test_page_job_actions, test_page_job_many_tasks, test_page_job_retried, test_page_job_of_others,
-         test_page_jobs_phone]
+CORE = [test_page_modules_split_logs_and_rows, test_page_jobs_change_without_a_reload,
+        test_page_job_is_followed_to_its_end]
+WHOLE = [test_page_job_shows_the_ssh_command, test_page_log_reports_missing_output, test_page_job_explains_a_failure,
+         test_page_jobs_beyond_200_rows_are_virtual, test_page_jobs_continue_after_an_outage,
+         test_page_log_continues_after_an_outage, test_page_job_can_be_stopped_cloned_and_tagged,
+         test_page_job_with_many_tasks_has_few_rows, test_page_job_shows_earlier_attempts,
+         test_page_job_of_others_is_refused_in_a_sentence, test_page_jobs_fit_on_a_phone]

@@ -23,8 +23,8 @@ def at(page, hash_):
     settle(page, lambda: page.hash() == hash_, f"at {hash_}")
 
 
-def test_page_navigation(check):
-    """Links, titles, unknown pages; also below /rest-server/."""
+def test_page_navigation_works_below_a_prefix(check):
+    """Links, titles and unknown pages work, also below /rest-server/."""
     with Machine() as server:
         for below in ("/", "/rest-server/"):
             with Page(check, server, "#/machine", below=below) as page:
@@ -42,7 +42,7 @@ def test_page_navigation(check):
                 check.ok("back", page.shows("There is no page"))
 
 
-def test_page_sign_in_with_token(check):
+def test_page_sign_in_with_a_token_stores_nothing(check):
     with Place() as place:
         server, good = place.server(*SIGNATURE), token()
         with Page(check, server, "#/sign-in?then=%23%2Fnowhere") as page:
@@ -74,8 +74,9 @@ def test_page_sign_in_with_token(check):
         check.ok("never in the log", good not in server.settled_log())
 
 
-def test_page_sign_in_needed(check):
-    """A page that needs a user leads to the sign-in and back; also when the token ends meanwhile."""
+def test_page_sign_in_leads_back_to_the_page(check):
+    """A page that needs a user leads to the sign-in and back, also when the token ends
+    meanwhile."""
     with Place() as place:
         server = place.server(*SIGNATURE)
         with Page(check, server, "#/machine") as page:
@@ -93,7 +94,7 @@ def test_page_sign_in_needed(check):
             check.ok("no user", page.has("link", "Sign in"))
 
 
-def test_page_sign_in_with_password(check):
+def test_page_sign_in_with_a_password_stores_nothing(check):
     with Cluster() as cluster, Page(check, cluster.server, "#/sign-in?then=%23%2Fnowhere") as page:
         for user, password in (("alice", "wrong"), ("nobody", PASSWORD)):
             page.type("textbox", "User", user)
@@ -111,15 +112,15 @@ def test_page_sign_in_with_password(check):
         check.ok("it is revoked", wait_until(lambda: not cluster.stored()))
 
 
-def test_page_no_sign_in(check):
-    """With --no-auth nobody signs in or out."""
+def test_page_without_logins_needs_no_sign_in(check):
+    """With --no-auth, there is no sign-in or sign-out."""
     with Machine() as server, Page(check, server, "#/sign-in") as page:
         check.ok("says so", page.shows("needs no sign-in; you are alice"))
         check.ok("no buttons", not page.has("button", "Sign out") and not page.has("button", "Sign in"))
 
 
-def test_page_server_killed(check):
-    """The page says that it is cut off, and goes on when the server is back."""
+def test_page_continues_after_a_killed_server(check):
+    """The page reports the lost connection, and continues when the server is back."""
     with Machine() as server:
         with Page(check, server, "#/machine") as page:
             page.find("heading", "Machine")
@@ -132,7 +133,7 @@ def test_page_server_killed(check):
                 check.ok("says so", page.shows("The connection is back"))
 
 
-def test_page_machine(check):
+def test_page_machine_shows_gpus_and_jobs(check):
     with Machine(gpus=3) as server:
         server.start("holds", {"main": role(FOREVER, gpu=2)})
         server.start("waits", {"main": role("true", gpu=2)})
@@ -146,8 +147,8 @@ def test_page_machine(check):
             check.ok("live", page.shows("No job is waiting."))
 
 
-def test_page_keyboard(check):
-    """Everything in the frame by the keyboard alone."""
+def test_page_frame_works_with_the_keyboard(check):
+    """The keyboard alone reaches all elements of the frame."""
     with Place() as place:
         with Page(check, place.server(*SIGNATURE), "#/sign-in?then=%23%2Fnowhere") as page:
             page.find("textbox", "Token")
@@ -164,7 +165,7 @@ def test_page_keyboard(check):
             check.ok("to the sign-in", page.tab_to("link", "Sign in"))
 
 
-def test_page_width_and_colours(check):
+def test_page_fits_on_a_phone_in_dark_and_light(check):
     """A phone scrolls in one direction only; dark and light differ."""
     long = "a-job-with-a-rather-long-name-that-does-not-fit-into-a-narrow-column"
     with Scene() as scene:
@@ -181,8 +182,8 @@ def test_page_width_and_colours(check):
             check.ok("dark is dark", (sum(map(int, re.findall(r"\d+", backs.pop())[:3])) < 200) == dark)
 
 
-def test_page_off(check):
-    """--no-page: GET / is the text, and there are no files."""
+def test_page_can_be_turned_off(check):
+    """With --no-page, GET / is text, and there are no files."""
     html = {"Accept": "text/html"}
     with Server("--local", "jobs", "--no-page") as server:
         check.equal("/", server.request("GET", "/", headers=html).headers.get("content-type"), "text/plain; charset=utf-8")
@@ -224,7 +225,7 @@ window.fetch = fetch;
 return [rows.length, most, open, [...new Set(ends)].join()];"""
 
 
-def test_page_streams(check):
+def test_page_streams_use_few_connections(check):
     """Server-sent events split at every byte; four connections, one of which is no stream."""
     with Machine() as server, Page(check, server, "#/sign-in") as page:
         page.find("heading", "Sign in")
@@ -242,7 +243,7 @@ watch("api/v2/jobs/watch?initial=true", { event: (name, data) => seen.push(data.
 	signal: new AbortController().signal });"""
 
 
-def test_page_streams_go_on(check):
+def test_page_streams_continue_after_the_last_event(check):
     """After a kill of the server, a stream continues with the id of its last event."""
     with Machine() as server:
         with Page(check, server, "#/sign-in") as page:
@@ -262,6 +263,10 @@ def test_page_streams_go_on(check):
             check.ok("with the id of the last event", not ids[0] and ids[-1] and ids[-1].isdigit(), ids)
 
 
-CORE = [test_page_navigation, test_page_sign_in_with_token, test_page_server_killed, test_page_machine, test_page_streams]
-WHOLE = [test_page_streams_go_on, test_page_sign_in_needed, test_page_sign_in_with_password, test_page_no_sign_in, test_page_keyboard,
-         test_page_width_and_colours, test_page_off]
+CORE = [test_page_navigation_works_below_a_prefix, test_page_sign_in_with_a_token_stores_nothing,
+        test_page_continues_after_a_killed_server, test_page_machine_shows_gpus_and_jobs,
+        test_page_streams_use_few_connections]
+WHOLE = [test_page_streams_continue_after_the_last_event, test_page_sign_in_leads_back_to_the_page,
+         test_page_sign_in_with_a_password_stores_nothing, test_page_without_logins_needs_no_sign_in,
+         test_page_frame_works_with_the_keyboard, test_page_fits_on_a_phone_in_dark_and_light,
+         test_page_can_be_turned_off]

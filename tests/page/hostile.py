@@ -179,7 +179,7 @@ def hostile_page(check, hash_, ready, payloads=PAYLOADS):
 
 
 def everything(page):
-    """All texts, also of rows that are made when they are scrolled to."""
+    """All texts, including rows that appear by scrolling."""
     texts = [page.js("return document.body.textContent")]
     while page.js(SCROLL) and len(texts) < 100:
         texts.append(page.js_async("await new Promise((done) => setTimeout(done, 50)); return document.body.textContent"))
@@ -187,7 +187,7 @@ def everything(page):
 
 
 def comparable(text):
-    """Without the characters that a page may show in another way."""
+    """The text without the characters that a page may show in another way."""
     return re.sub(r"[\s\x00-\x1f\x7f-\x9f]", "", text)
 
 
@@ -195,23 +195,23 @@ def has_cells(page):
     return page.js("return document.querySelectorAll('#page td').length > 50")
 
 
-def test_page_some_hostile_texts(check):
+def test_page_shows_some_hostile_texts_as_text(check):
     hostile_page(check, "#/machine", has_cells, PAYLOADS[::6])
 
 
-def test_page_hostile_machine(check):
+def test_page_machine_shows_hostile_texts_as_text(check):
     hostile_page(check, "#/machine", has_cells)
 
 
-def test_page_hostile_jobs(check):
+def test_page_jobs_show_hostile_texts_as_text(check):
     hostile_page(check, "#/jobs", has_cells)
 
 
-def test_page_hostile_job(check):
+def test_page_job_shows_hostile_texts_as_text(check):
     hostile_page(check, "#/jobs/alice~shape", lambda p: p.has("log") and p.has("table", "Events") and has_cells(p))
 
 
-def test_page_hostile_mistakes(check):
+def test_page_mistakes_show_hostile_texts_as_text(check):
     def ready(page):
         if not page.has("listitem"):
             page.find("textbox", "Job").send_keys("x")
@@ -219,5 +219,6 @@ def test_page_hostile_mistakes(check):
     hostile_page(check, "#/submit", ready)
 
 
-CORE = [test_page_some_hostile_texts]
-WHOLE = [test_page_hostile_machine, test_page_hostile_jobs, test_page_hostile_job, test_page_hostile_mistakes]
+CORE = [test_page_shows_some_hostile_texts_as_text]
+WHOLE = [test_page_machine_shows_hostile_texts_as_text, test_page_jobs_show_hostile_texts_as_text,
+         test_page_job_shows_hostile_texts_as_text, test_page_mistakes_show_hostile_texts_as_text]

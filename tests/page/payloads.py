@@ -1,12 +1,12 @@
-"""300 texts that run ran(), make elements, or confuse readers, if a page takes them for anything but
-text."""
+"""300 texts that run ran(), create elements, or confuse parsers, if a page treats them as
+markup."""
 import itertools
 
 TAGS = ("img src=x", "svg", "iframe src=about:blank", "body", "video src=x", "audio src=x", "input autofocus", "details open",
         "object data=x", "embed src=x", "link rel=stylesheet href=x", "style", "marquee", "select autofocus", "textarea autofocus",
         "a href=javascript:ran(0)", "math", "form", "button autofocus", "x tabindex=1")
 HANDLERS = ("onerror", "onload", "onfocus", "onclick", "onmouseover", "ontoggle", "onanimationend", "onstart", "onpointerenter", "onwheel")
-# How a text leaves an attribute, a string, a comment, or an element.
+# The characters by which a text leaves an attribute, a string, a comment, or an element.
 PREFIXES = ('', '"', "'", '">', "'>", "-->", "]]>", "</script>", "</style>", "</title>", "</textarea>", "</span></td></tr></table>",
             "`", "${", "\\\"", "\\u003c/script\\u003e")
 MARKUP = (

@@ -7,7 +7,7 @@ from selenium.webdriver.common.keys import Keys
 from signin import Cluster
 
 FOREVER = "while sleep 1; do :; done"
-# Also the text of the editor.
+# The text of the editor is included.
 RESNET = r"""# ResNet-50 on CIFAR-10: two workers with two GPUs each, and a parameter server.
 protocolVersion: 2
 name: resnet-cifar10

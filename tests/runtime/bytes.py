@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-# Of the path of a source, the first that matches.
+# The first expression that matches the path of a source decides.
 PARTS = (
     ("mbedTLS: TLS 1.2 and 1.3, certificates", r"/sources/mbedtls-"),
     ("dropbear: sshd, ssh, scp", r"/sources/dropbear-"),

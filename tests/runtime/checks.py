@@ -2,7 +2,8 @@
 $PAI_RUNTIME and passes its test functions, which call check(), to tests().  finish() prints the
 last lines, `N checks` and `N passed, M failed` (tests).
 
-    test_NAME.py [WORD...]     all tests, or those whose names ("run.test_sizes") contain a WORD"""
+    test_NAME.py [WORD...]     all tests, or those whose names (such as
+                               "run.test_phases_run_in_their_order") contain a WORD"""
 import atexit
 import os
 import re
@@ -21,7 +22,7 @@ RUNTIME = os.path.abspath(os.environ.get("PAI_RUNTIME", os.path.join(TOP, "build
 
 
 def machine_of(program):
-    """As uname -m; None for others."""
+    """Returns the machine like uname -m, or None for others."""
     with open(program, "rb") as f:
         return {b"\x3e\0": "x86_64", b"\xb7\0": "aarch64"}.get(f.read(20)[18:])
 
@@ -115,7 +116,7 @@ def _one_test(name, function, args):
 
 
 def tests(*functions, args=(), at_once=False):
-    """Run the selected tests with these arguments; texts are part of the name.  Optionally run them
+    """Runs the selected tests with these arguments; texts are part of the name.  Optionally runs them
     concurrently, if they mostly wait."""
     words = [a for a in args if isinstance(a, str)]
     named = [(" ".join([f.__name__, *words]), f) for f in functions]

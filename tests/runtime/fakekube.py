@@ -35,7 +35,7 @@ class Pki:
                 self.file(name + ".key"))
 
     def context(self, name, san="DNS:" + NAME, days=30):
-        """Create a certificate with these names."""
+        """Creates a certificate with these names."""
         self.openssl("req", *self.key(name), "-subj", "/CN=server", "-out", self.file("request"))
         with open(self.file("extensions"), "w", encoding="utf-8") as f:
             f.write(f"extendedKeyUsage=serverAuth\nsubjectAltName={san}\n")

@@ -40,7 +40,7 @@ class Pod(Root):
                              "--steps", "install,config,plugins,command")
 
     def fake(self, name, script, where=None):
-        """Create a program from this POSIX script on PATH or at a path."""
+        """Creates a program from this POSIX script on PATH or at a path."""
         path = self.at(where) if where else os.path.join(self.bin, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w") as f:
@@ -48,7 +48,7 @@ class Pod(Root):
         os.chmod(path, 0o755)
 
     def sh(self, shell, script="precommands.sh", timeout=60, **env):
-        """Run a script of runtime.d like `run`.  PAI_SHELL must be one word, so it is a program
+        """Runs a script of runtime.d like `run`.  PAI_SHELL must be one word, so it is a program
         that starts this shell."""
         word = shutil.which(shell)
         if shell == "busybox":

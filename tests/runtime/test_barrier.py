@@ -61,7 +61,7 @@ class Pod(Root):
     ARGUMENTS = ("--steps", "logs,framework")
 
     def wait(self, waiting=None):
-        """Run the step; (exit code, output)."""
+        """Runs the step; (exit code, output)."""
         more = ("--barrier-ms", waiting) if waiting else ()
         result = self.run("init", *self.ARGUMENTS, *more)
         text = (result.stdout + result.stderr + (self.read(self.logs("barrier.log")) or b"") +
@@ -108,7 +108,7 @@ def sequence(*answers):
 
 
 def together(function, pki, rows):
-    """Run the cases that last until the time limit concurrently, with these arguments each."""
+    """Runs the cases that last until the time limit concurrently, with these arguments each."""
     errors = []
 
     def one(row):
@@ -130,7 +130,7 @@ def contains(name, text, *parts):
 
 
 # ---- success ---------------------------------------------------------------------------------
-def test_all_there(pki):
+def test_addresses_of_all_tasks_end_the_barrier(pki):
     case = Case(pki, FINE)
     code, text, requests = case.run()
     equal("all there: 0", code, 0)
@@ -141,7 +141,7 @@ def test_all_there(pki):
              "jobs/aframework")
 
 
-def test_not_at_first(pki):
+def test_addresses_are_polled_until_all_exist(pki):
     case = Case(pki, sequence(reply(200, framework("00-posted")), NOT_YET, NOT_YET, NOT_YET,
                               reply(200, framework("04-AttemptPreparing-addresses"))))
     code, text, requests = case.run()
@@ -151,7 +151,7 @@ def test_not_at_first(pki):
     equal("not at first: what stays is said once", case.log.count("0 of 4 tasks"), 1)
 
 
-def test_some(pki):
+def test_addresses_that_are_missing_are_named(pki):
     some = framework("06-AttemptRunning")
     tasks = some["status"]["attemptStatus"]["taskRoleStatuses"][1]["taskStatuses"]
     tasks[1]["attemptStatus"]["podIP"] = ""
@@ -165,7 +165,7 @@ def test_some(pki):
              "3 of 4 tasks have an address, waiting for ps:0")
 
 
-def test_compressed(pki):
+def test_addresses_in_a_compressed_status_are_read(pki):
     value = framework("23-compressed-1600-tasks")
     attempt = value["status"]["attemptStatus"]
     roles = json.loads(gzip.decompress(base64.b64decode(attempt["taskRoleStatusesCompressed"])))
@@ -182,7 +182,7 @@ def test_compressed(pki):
     contains("compressed", text, "all 1600 tasks")
 
 
-def test_memory_is_behind(pki):
+def test_addresses_from_a_stale_cache_are_verified(pki):
     """Responses from the API server's cache are verified by another request if necessary."""
     stale = framework("06-AttemptRunning")
     for role in stale["status"]["attemptStatus"]["taskRoleStatuses"]:
@@ -204,7 +204,7 @@ def test_memory_is_behind(pki):
     equal("404 of old: 0", (code, len(requests)), (0, 2))
 
 
-def test_first_poll_at_once(pki):
+def test_first_poll_is_sent_at_once(pki):
     """The default intervals, which are short at the beginning."""
     for _ in range(5):  # the machine may stand still
         case = Case(pki, sequence(NOT_YET, FINE))
@@ -220,7 +220,7 @@ def test_first_poll_at_once(pki):
           (first, second))
 
 
-def test_plain_http(pki):
+def test_plain_http_works_without_an_account(pki):
     """The configuration of OpenPAI: an address without a service account."""
     with FakeKube(lambda _: FINE) as fake:
         with Pod(1, None, token=None, KUBERNETES_SERVICE_HOST=None,
@@ -239,7 +239,7 @@ def test_plain_http(pki):
         contains("https without an authority", text, "ca.crt")
 
 
-def test_environment_of_the_image(pki):
+def test_image_variables_cannot_redirect_requests(pki):
     """Variables of an image cannot redirect requests."""
     with FakeKube(lambda _: FINE) as evil:
         url = f"http://127.0.0.1:{evil.port}"
@@ -253,7 +253,7 @@ def test_environment_of_the_image(pki):
 
 
 # ---- refused --------------------------------------------------------------------------------
-def test_no_framework(pki):
+def test_missing_framework_is_252(pki):
     case = Case(pki, NO_FRAMEWORK, waiting=times(timeout=60000))
     code, text, requests = case.run()
     equal("no Framework: 252", code, 252)
@@ -265,7 +265,7 @@ def test_no_framework(pki):
     equal("deleted while it waits: 252", (code, len(requests)), (252, 4))
 
 
-def test_refused(pki):
+def test_refused_requests_are_252(pki):
     for what, answer, parts in (
             ("401", status(401, "Unauthorized"), ("does not take the token", "check-api")),
             ("403", status(403, "forbidden: User x cannot get"),
@@ -284,7 +284,7 @@ def test_refused(pki):
     equal("not three times running: goes on", (code, len(requests)), (0, 8))
 
 
-def test_settings(pki):
+def test_invalid_settings_are_named(pki):
     for what, env, part in (
             ("interval too short", {"BARRIER_CHECK_INTERVAL_SEC": "4"}, "from 5 to 1200"),
             ("timeout too short", {"BARRIER_CHECK_TIMEOUT_SEC": "59"}, "from 60 to 1200"),
@@ -303,7 +303,7 @@ def test_settings(pki):
 
 
 # ---- faults -----------------------------------------------------------------------------------
-def test_trouble(pki):
+def test_temporary_faults_are_250_at_the_time_limit(pki):
     """Temporary faults: exit code 250 at the time limit."""
     endless = b"HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n"
     chunk = b"100000\r\n" + b"x" * 0x100000 + b"\r\n"
@@ -328,7 +328,7 @@ def test_trouble(pki):
 
 
 def trouble(pki, what, answer, part):
-    # Only what hangs is given up before the end, and then nothing else can be its trouble.
+    # Only a hanging request ends before the time limit, so that no other fault hides it.
     case = Case(pki, answer, waiting=times(interval=500, timeout=6000, request=1000 if what == "hangs" else 6000))
     code, text, requests = case.run()
     equal(f"{what}: 250", code, 250)
@@ -337,7 +337,7 @@ def trouble(pki, what, answer, part):
     equal(f"{what}: no file", case.framework, None)
 
 
-def test_trouble_that_ends(pki):
+def test_temporary_faults_that_end_are_survived(pki):
     code, _, requests = Case(pki, sequence(reply(500), b"", reply(200, b"{"), status(429), FINE)).run()
     equal("trouble that ends: 0", (code, len(requests)), (0, 5))
     code, text, requests = Case(pki, sequence(reply(429, b"", "Retry-After: 1"), FINE),
@@ -347,7 +347,7 @@ def test_trouble_that_ends(pki):
           requests[1].at - requests[0].at)
 
 
-def test_not_all(pki):
+def test_missing_addresses_are_251_at_the_time_limit(pki):
     together(lambda _, end: end(pki), pki, [[end] for end in (not_all, none_of_many, trouble_at_last, trouble_at_first)])
 
 
@@ -370,7 +370,7 @@ def none_of_many(pki):
     contains("none of 1600", text, "worker:17 and 1580 more")
 
 
-# What counts is the last poll, and that is at the end of the time.
+# The last poll, which is at the time limit, decides.
 def trouble_at_last(pki):
     code, _, _ = Case(pki, sequence(NOT_YET, NOT_YET, reply(500)), waiting=LONG).run()
     equal("trouble at last: 250", code, 250)
@@ -381,7 +381,7 @@ def trouble_at_first(pki):
     equal("trouble at first: 251", code, 251)
 
 
-def test_certificates(pki):
+def test_invalid_certificates_send_no_request(pki):
     def bad(_, context, part):
         code, text, requests = Case(pki, FINE, context, waiting=LONG).run()
         equal(f"certificate {context}: 250, and no request", (code, requests), (250, []))
@@ -400,7 +400,7 @@ def test_certificates(pki):
 
 
 # ---- tokens -----------------------------------------------------------------------------------
-def test_token(pki):
+def test_replaced_token_is_read_again(pki):
     fresh = TOKEN + "-fresh"
     refused = threading.Event()
 
@@ -430,7 +430,7 @@ def test_token(pki):
 
 
 # ---- being stopped -------------------------------------------------------------------------------
-def test_stopped(pki):
+def test_sigterm_stops_the_barrier(pki):
     for what, answer in (("while it waits", NOT_YET), ("while it hangs", HANG)):
         asked = threading.Event()
 
@@ -450,7 +450,7 @@ def test_stopped(pki):
 
 
 # ---- without gang allocation ------------------------------------------------------------------------
-def test_no_gang(pki):
+def test_without_gang_only_the_own_address_counts(pki):
     def run(answer, **more):
         case = Case(pki, answer, gang=False, **more)
         return *case.run(), case
@@ -535,7 +535,7 @@ def wait_for_log(pod, part):
     return False
 
 
-def test_real(real):
+def test_real_framework_is_awaited(real):
     equal("real: a Framework", real.create("moving", "00-posted"), 201)
     with real.pod("moving") as pod:
         process = pod.begin(times(interval=300, timeout=60000))
@@ -560,7 +560,7 @@ def test_real(real):
         equal("real: deleted while it waits: 252", end_of(process)[0], 252)
 
 
-def test_real_tokens(real):
+def test_real_tokens_that_are_refused_are_explained(real):
     waiting = times(interval=200, timeout=60000)
     nobody = service_account_token(real.cluster, "nobody")
     gone = service_account_token(real.cluster, "fired")
@@ -587,7 +587,7 @@ def test_real_tokens(real):
         equal("real: a token that rotates: 0", end_of(process)[0], 0)
 
 
-def test_real_down(real):
+def test_real_api_server_may_restart(real):
     real.create("patient", "03-AttemptPreparing-no-pods")
     with real.pod("patient") as pod:
         process = pod.begin(times(interval=300, timeout=120000, request=3000))
@@ -600,7 +600,7 @@ def test_real_down(real):
         equal("real: an API server that comes again: 0", code, 0)
 
 
-def test_real_check_api(real):
+def test_real_check_api_explains_each_fault(real):
     def run(pod):
         result = pod.run("check-api")
         text = (result.stdout + result.stderr).decode()
@@ -665,7 +665,7 @@ def make_pki():
            "nameless": ours.context("nameless", "DNS:another.name,IP:127.0.0.1"),
            "local": ours.context("local", "DNS:localhost"),
            "stranger": other.context("stranger")}
-    warnings.simplefilter("ignore", DeprecationWarning)  # TLS 1.1 is what we want there
+    warnings.simplefilter("ignore", DeprecationWarning)  # the test needs TLS 1.1
     for name, version in (("tls11", ssl.TLSVersion.TLSv1_1), ("tls12", ssl.TLSVersion.TLSv1_2),
                           ("tls13", ssl.TLSVersion.TLSv1_3)):
         pki[name] = ours.context(name)
@@ -683,7 +683,8 @@ def with_cluster():
             cluster.api("POST", "/api/v1/namespaces/default/serviceaccounts",
                         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account}})
         real = Real(cluster)
-        tests(test_real, test_real_tokens, test_real_check_api, test_real_down, args=(real,))
+        tests(test_real_framework_is_awaited, test_real_tokens_that_are_refused_are_explained,
+              test_real_check_api_explains_each_fault, test_real_api_server_may_restart, args=(real,))
     finally:
         cluster.close()
 
@@ -692,9 +693,9 @@ def main():
     pki, directories = make_pki()
     try:
         for name, test in list(globals().items()):
-            if name.startswith("test_") and not name.startswith("test_real"):
+            if name.startswith("test_") and not name.startswith("test_real_"):
                 tests(test, args=(pki,))
-        if any(chosen(name) for name in globals() if name.startswith("test_real")):
+        if any(chosen(name) for name in globals() if name.startswith("test_real_")):
             with_cluster()
     finally:
         for directory in directories:

@@ -51,8 +51,8 @@ def sections(objects):
         yield role, pod, pod["spec"]["initContainers"][0], pod["spec"]["containers"][0]
 
 
-def test_environment(what, objects):
-    """The names that both runtimes, plugins and commands use."""
+def check_environment(what, objects):
+    """The environment has the names that both runtimes, plugins and commands use."""
     roles = None
     for role, _, init, app in sections(objects):
         for name, container, own in (("init", init, INIT_ENV), ("app", app, APP_ENV)):
@@ -73,8 +73,8 @@ def is_v1(objects):
     return '"jobName"' in objects[-1]["metadata"]["annotations"]["config"]
 
 
-def test_framework(what, objects):
-    """What the runtime reads from the Framework itself."""
+def check_framework(what, objects):
+    """The Framework has the members that the runtime reads."""
     metadata = objects[-1]["metadata"]
     job = env(next(sections(objects))[3])["PAI_FRAMEWORK_NAME"]["value"]
     equal(f"{what}: name", metadata["name"], hashlib.md5(job.encode()).hexdigest())
@@ -87,7 +87,7 @@ def test_framework(what, objects):
         equal(f"{what}: {role['name']}: as Kubernetes calls it", re.sub("[a-z0-9]", "", role["name"]), "")
 
 
-def test_volumes(what, objects, logs):
+def check_volumes(what, objects, logs):
     secrets = {o["metadata"]["name"][32:] for o in objects if o["kind"] == "Secret"}
     name = objects[-1]["metadata"]["name"]
     for role, pod, init, app in sections(objects):
@@ -107,7 +107,7 @@ def test_volumes(what, objects, logs):
         check(f"{where}: shared memory", volume(pod, app, "/dev/shm").get("emptyDir", {}).get("medium") == "Memory")
 
 
-def test_containers(what, objects):
+def check_containers(what, objects):
     for role, pod, init, app in sections(objects):
         where, pod = f"{what}: {role['name']}", pod["spec"]
         equal(f"{where}: containers", [c["name"] for c in pod["initContainers"] + pod["containers"]], ["init", "app"])
@@ -118,11 +118,11 @@ def test_containers(what, objects):
         check(f"{where}: init's own message goes the usual way", "terminationMessagePath" not in init)
 
 
-def test_openpai(what, objects):
-    test_environment(what, objects)
-    test_framework(what, objects)
-    test_volumes(what, objects, "hostPath")
-    test_containers(what, objects)
+def check_openpai(what, objects):
+    check_environment(what, objects)
+    check_framework(what, objects)
+    check_volumes(what, objects, "hostPath")
+    check_containers(what, objects)
     framework = objects[-1]["metadata"]
     for role, pod, init, app in sections(objects):
         where, pod = f"{what}: {role['name']}", pod["spec"]
@@ -136,11 +136,11 @@ def test_openpai(what, objects):
         equal(f"{where}: time to end", role["task"]["podGracefulDeletionTimeoutSec"], 600)
 
 
-def test_plain(what, objects):
-    test_environment(what, objects)
-    test_framework(what, objects)
-    test_volumes(what, objects, "emptyDir")
-    test_containers(what, objects)
+def check_plain(what, objects):
+    check_environment(what, objects)
+    check_framework(what, objects)
+    check_volumes(what, objects, "emptyDir")
+    check_containers(what, objects)
     for role, pod, init, app in sections(objects):
         where, pod = f"{what}: {role['name']}", pod["spec"]
         check(f"{where}: addresses of their own", "hostNetwork" not in pod)
@@ -185,9 +185,9 @@ def settings_of_init():
     return found
 
 
-def test_nothing_is_left_to_the_image(what, objects, settings):
-    """Init then runs in an image of the author, whose ENV sets variables that the pod does not
-    set."""
+def check_settings_of_init(what, objects, settings):
+    """With a ConfigMap, init runs in an image of the author, so the pod sets all variables of init,
+    which the ENV of the image could set otherwise."""
     for role, pod, init, _ in sections(objects):
         # FrameworkController gives FC_*, the kubelet KUBERNETES_*, both to every container.
         left = [n for n in settings if not n.startswith(("FC_", "KUBERNETES_")) and n not in env(init)]
@@ -200,8 +200,8 @@ def test_nothing_is_left_to_the_image(what, objects, settings):
         check(f"{what}: {role['name']}: of one architecture", "kubernetes.io/arch" in pod["spec"]["nodeSelector"])
 
 
-def test_choice():
-    """With two architectures: the shell finds the program by what `uname -m` prints."""
+def test_program_of_the_architecture_is_chosen():
+    """With two architectures, the shell selects the program by the output of `uname -m`."""
     program = standin()
     other = program + ".other"
     with open(program, "rb") as f:
@@ -267,8 +267,8 @@ def made_image():
     return re.search(r"^runtime-image: IMAGE \?= (\S+)$", text, re.M)[1].replace("$(VERSION)", version)
 
 
-def test_image():
-    """Check the content of the image from the short Dockerfile, without an image builder."""
+def test_image_contains_the_program_alone():
+    """Checks the content of the image from the short Dockerfile, without an image builder."""
     steps = instructions()
     equal("image: from nothing, one file", [n for n, _ in steps if n not in ("ARG", "LABEL")],
           ["FROM", "COPY", "ENTRYPOINT", "CMD"])
@@ -285,7 +285,8 @@ def test_image():
     try:
         shutil.copy(RUNTIME, root + target)
         run_image(root, command, "image")
-        # As the kubelet makes a ConfigMap: links to a directory that is exchanged, files 0555.
+        # The files are like those of the kubelet: links to a directory that is exchanged, with mode
+        # 0555.
         place = os.path.join(root, "usr/local/pai-bin")
         os.makedirs(os.path.join(place, "..2026"))
         os.rename(root + target, os.path.join(place, "..2026/pai-runtime"))
@@ -297,8 +298,8 @@ def test_image():
         shutil.rmtree(root)
 
 
-def test_builder():
-    """Arguments of the image builder."""
+def check_builder():
+    """The image builder gets the arguments of the version and the base."""
     with tempfile.TemporaryDirectory(prefix="pai-runtime-") as where:
         tool = [os.path.join(TOP, "tests/tools/image"), "runtime", "here/it:1", "1.2.3"]
         for name in ("buildah", "docker"):
@@ -327,7 +328,7 @@ def nothing_but(where, *names):
 
 
 def run_image(root, command, what):
-    """In an otherwise empty root."""
+    """Runs the command in an otherwise empty root."""
     said = chroot(root, *command, "--help")
     check(f"{what}: init starts where there is nothing", said.returncode == 0 and b"init" in said.stdout, said)
     said = chroot(root, command[0], "version")
@@ -335,8 +336,8 @@ def run_image(root, command, what):
     check(f"{what}: fits in a ConfigMap", os.path.getsize(RUNTIME) <= SIZE_MAX, os.path.getsize(RUNTIME))
 
 
-def test_recorded():
-    for profile, test in (("openpai", test_openpai), ("plain", test_plain)):
+def test_recorded_pods_have_all_inputs():
+    for profile, test in (("openpai", check_openpai), ("plain", check_plain)):
         files = sorted(glob.glob(os.path.join(GOLDEN, f"*.{profile}.json")))
         check(f"{profile}: there are examples", len(files) >= 8, files)
         for path in files:
@@ -344,18 +345,19 @@ def test_recorded():
                 test(os.path.basename(path), json.load(f))
 
 
-def test_made_here():
+def test_translated_pods_have_all_inputs():
     program, settings = standin(), settings_of_init()
     check("init has settings", {"USER_CMD", "INIT_CONFIG", "BARRIER_CHECK_TIMEOUT_SEC"} <= settings, settings)
-    for profile, test in (("openpai", test_openpai), ("plain", test_plain)):
+    for profile, test in (("openpai", check_openpai), ("plain", check_plain)):
         for job in ("examples/distributed.yaml", "examples/tfDemo.json"):
             objects = translated(job, "--profile", profile, "--runtime", "configmap", "--runtime-binary", program)
             if objects:
                 test(f"{job} {profile} configmap", objects)
-                test_nothing_is_left_to_the_image(f"{job} {profile} configmap", objects, settings)
-    test_builder()
+                check_settings_of_init(f"{job} {profile} configmap", objects, settings)
+    check_builder()
     shutil.rmtree(os.path.dirname(program))
 
 
-tests(test_recorded, test_made_here, test_choice, test_image)
+tests(test_recorded_pods_have_all_inputs, test_translated_pods_have_all_inputs,
+      test_program_of_the_architecture_is_chosen, test_image_contains_the_program_alone)
 finish()

@@ -13,13 +13,13 @@ HAS_DROPBEAR = b"dropbear" in subprocess.run([RUNTIME, "version"], capture_outpu
 
 
 def port_of(pod, label="distributed"):
-    """What runtime_env says about the port of this task."""
+    """The port of this task in runtime_env."""
     env = variables(pod.read(D + "/runtime_env"))
     return env[f"PAI_PORT_LIST_{pod.role['name']}_{pod.index}_{label}"].split(",")[0]
 
 
-def test_torch():
-    """small has ranks first, because it is listed first."""
+def test_torch_roles_are_ranked_in_listed_order():
+    """The role `small` has the first ranks, because it is listed first."""
     with Job("torch", loopback) as job:
         first = job.pod("small")
         common = {"MASTER_ADDR": first.address, "MASTER_PORT": port_of(first), "NNODES": "3", "WORLD_SIZE": "9"}
@@ -34,8 +34,8 @@ def test_torch():
         check("torch: no ssh", not job.secrets and not first.exists(D + "/hostfile"))
 
 
-def test_image_wins():
-    """`run` keeps what the container has, and says so; the shell's file likewise."""
+def test_variables_of_the_container_are_kept():
+    """`run` keeps variables of the container and logs that; so does the file for shells."""
     with Job("torch", loopback) as job:
         pod = job.pod("small")
         pod.write(D + "/user.sh", "#!/bin/sh\nenv\n", 0o755)
@@ -51,7 +51,7 @@ def test_image_wins():
         equal("runtime_env.sh", done.stdout, b"7 3\n")
 
 
-def test_tensorflow():
+def test_tensorflow_tasks_get_the_cluster():
     with Job("tensorflow", lambda i: f"fd00::{i + 1}") as job:
         cluster = {role: [f"[{p.address}]:{port_of(p)}" for p in job.pods if p.role["name"] == role]
                    for role in ("chief", "worker", "ps")}
@@ -61,8 +61,8 @@ def test_tensorflow():
             equal(f"tensorflow: {pod.role['name']}-{pod.index}", json.loads(pod.set["TF_CONFIG"]), want)
 
 
-def test_jax():
-    """On the host's network the node's address counts; the job's own ports with the label are used."""
+def test_jax_tasks_get_the_coordinator():
+    """On the host's network, the node's address is used, and the job's own ports with the label."""
     with Job("jax", loopback) as job:
         for pod in job.pods:
             equal(f"jax: {pod.index}", pod.set, {
@@ -75,7 +75,7 @@ def commands(pod):
     return re.findall(r"/runtime'? (.*)", (pod.read(D + "/plugin_pre0.sh") or b"").decode().replace(f" --root '{pod.path}'", ""))
 
 
-def test_mpi():
+def test_mpi_tasks_get_hostfile_and_key():
     """The plugin ssh of the job is not repeated."""
     with Job("mpi", loopback) as job:
         launcher, worker = job.pod("launcher"), job.pod("worker", 1)
@@ -92,7 +92,7 @@ def test_mpi():
 
 
 def shared_key(job):
-    """A pair for ssh, the same in all tasks, made from what the Secret has."""
+    """The tasks derive the same pair of ssh keys from the Secret."""
     seed = re.search(rb'seed: "?([0-9a-f]{64})', base64.b64decode(job.secrets[0]["data"]["userExtensionSecrets.yaml"]))[1]
     for pod in job.pods:
         equal("mpi: the seed is nowhere else", [path for path in (D + "/job_config.yaml", D + "/runtime_env", D + "/distributed_env",
@@ -102,7 +102,7 @@ def shared_key(job):
     path = "/usr/local/pai/ssh-secret/ssh-privatekey"
     keys = {pod.read(path) for pod in job.pods}
     equal("mpi: one key", len(keys), 1)
-    with tempfile.NamedTemporaryFile() as f: # only for its owner, which ssh-keygen wants
+    with tempfile.NamedTemporaryFile() as f: # ssh-keygen requires a file that only its owner can read
         f.write(keys.pop())
         f.flush()
         done = subprocess.run(["ssh-keygen", "-y", "-P", "", "-f", f.name], capture_output=True, check=False)
@@ -111,7 +111,7 @@ def shared_key(job):
 
 
 def job_hostfile(pod):
-    """/job/hostfile, unless it is there, or cannot be written."""
+    """The script writes /job/hostfile, unless it exists or cannot be written."""
     text = pod.read(D + "/plugin_pre0.sh").decode()
     part = text[text.index("set --"):text.index("fi\n") + 3]
     for what, before, said, there in (
@@ -123,8 +123,8 @@ def job_hostfile(pod):
         equal(f"mpi: /job/hostfile {what}: its text", pod.read("/job/hostfile") if os.path.isdir(pod.at("/job")) else None, there)
 
 
-def test_deepspeed():
-    """A job without the plugin gets it."""
+def test_deepspeed_tasks_get_the_ssh_plugin():
+    """A job without the plugin ssh gets it."""
     with Job("deepspeed", loopback) as job:
         equal("deepspeed: hostfile", job.pods[0].read(D + "/hostfile"), b"worker-0 slots=2\nworker-1 slots=2\n")
         equal("deepspeed: torchrun would know too", job.pods[1].set["PET_NODE_RANK"], "1")
@@ -132,8 +132,9 @@ def test_deepspeed():
         equal("deepspeed: second", commands(job.pods[1]), ["sshd true"])
 
 
-def test_launcher_without_accelerators():
-    """It only starts the processes, which are where the accelerators are: rank 0 is in the first worker."""
+def test_launcher_without_accelerators_has_no_rank():
+    """The launcher only starts the processes, which run on tasks with accelerators: rank 0 is in
+    the first worker."""
     with Job("launcher", loopback) as job:
         launcher, worker = job.pod("launcher"), job.pod("worker")
         equal("launcher: hostfile", launcher.read(D + "/hostfile"), b"worker-0 slots=2\nworker-1 slots=2\n")
@@ -147,6 +148,7 @@ def test_launcher_without_accelerators():
             equal("launcher: no rank of its own", [pod.set.get(name) for name in own], values)
 
 
-tests(test_torch, test_image_wins, test_tensorflow, test_jax, test_mpi, test_deepspeed,
-      test_launcher_without_accelerators)
+tests(test_torch_roles_are_ranked_in_listed_order, test_variables_of_the_container_are_kept,
+      test_tensorflow_tasks_get_the_cluster, test_jax_tasks_get_the_coordinator, test_mpi_tasks_get_hostfile_and_key,
+      test_deepspeed_tasks_get_the_ssh_plugin, test_launcher_without_accelerators_has_no_rank)
 finish()

@@ -83,7 +83,7 @@ def run_case(name):
 
 
 def explain(root, code=1, spec="sample", **logs):
-    """Run on the pod's own logs; (exit status, message)."""
+    """Runs on the pod's own logs; (exit status, message)."""
     for name, text in logs.items():
         path = {"user": "user-all/current", "runtime": "runtime.log"}.get(name, name)
         root.write(root.logs(path), text)
@@ -94,7 +94,7 @@ def explain(root, code=1, spec="sample", **logs):
     return done, parse(message) if message is not None else None
 
 
-def test_pod():
+def test_logs_and_specification_of_the_pod_are_defaults():
     with Root() as root:
         done, summary = explain(root, 137, user="killed\n", runtime="rt\n")
         equal("the pod's own logs and specification", (done.returncode, summary["errorLogs"]),
@@ -110,7 +110,7 @@ def test_pod():
         check("which is told", b"exit specification" in done.stderr, done.stderr)
 
 
-def test_rotated():
+def test_rotated_log_precedes_a_short_one():
     name = "@400000006553f10012345678.s"
     with Root() as root:
         root.write(root.logs("user-all/" + name), "x" * 20000 + "\npackage not find abc\n")
@@ -128,7 +128,7 @@ def test_rotated():
         equal("and none before a log that is not short", done.returncode, 255)
 
 
-def test_standard_input():
+def test_standard_input_is_not_read():
     """Without an older log, no other file is read."""
     with Root() as root:
         root.write(root.logs("user-all/current"), "the end\n")
@@ -140,7 +140,7 @@ def test_standard_input():
         equal("standard input that never ends is not waited for", done.returncode, 255)
 
 
-def test_sizes():
+def test_large_logs_are_cut_to_their_end():
     big = "package not find old\n" + "epoch 1 loss 0.5\n" * 800000
     with Root() as root:
         begin = time.monotonic()
@@ -161,8 +161,8 @@ def test_sizes():
     check("messages at the edge of their size", True)
 
 
-def test_planted():
-    """Files of the author in the place of logs and of the message."""
+def test_planted_logs_are_not_followed():
+    """Files of the author in the place of logs and of the message are not followed."""
     with Root() as root:
         root.write("/secret", "package not find secret\n")
         for name in ("user-all/current", "runtime.log"):
@@ -206,7 +206,7 @@ ECC = ("<nvidia_smi_log><gpu><ecc_errors><volatile>{}</volatile><aggregate><doub
        "</double_bit></aggregate></ecc_errors></gpu></nvidia_smi_log>")
 
 
-def test_gpu():
+def test_gpu_memory_errors_are_128():
     cases = [
         ("older driver", "<double_bit><total>1</total></double_bit>", 128),
         ("single-bit errors are corrected", "<single_bit><total>9</total></single_bit>", 255),
@@ -286,7 +286,7 @@ def examples():
                 yield (int(pattern), int(number)), match == "+", code, text.replace("\\n", "\n")
 
 
-def test_shipped():
+def test_shipped_specification_is_consistent():
     ours = patterns_of(shipped("runtime-exit-spec.yaml"), "containerExitCode", "patterns")
     full = patterns_of(shipped("k8s-job-exit-spec.yaml"), "code", "runtimeContainerPatterns")
     equal("runtime-exit-spec.yaml follows from k8s-job-exit-spec.yaml", ours,
@@ -318,8 +318,8 @@ def test_shipped():
           matched)
 
 
-def test_words():
-    """Which exception decides: by the words of the specification, and by no others."""
+def test_words_of_the_specification_decide():
+    """The words of the specification alone decide which exception is the cause."""
     log = "".join(f"Traceback (most recent call last):\n  File\n{error}\n" for error in ("ValueError: Bad thing", "{}"))
     pattern = "- containerExitCode: 77\n  patterns:\n  - {userLogRegex: Bad thing, userLogPart: finalError}\n"
     word = "- words:\n  - kind: {}\n    texts: [Gone away]\n"
@@ -332,8 +332,9 @@ def test_words():
             equal(f"{last} with {words or 'no words'!r}", (done.returncode, done.stderr), (code, b""))
 
 
-def test_words_in_one_place():
-    """Words that tell a cause from what follows it, an error from output, or a rank are not in C again."""
+def test_words_are_in_the_specification_only():
+    """Words that distinguish a cause from its consequences, an error from output, or a rank are not
+    repeated in C."""
     text = shipped("k8s-job-exit-spec.yaml").split("\nwords:\n")[1].split("\nspec:\n")[0]
     words = {word.lstrip("^") for word in re.findall(r'"([^"]+)"', re.sub(r"why: .*", "", text))}
     check("there are some", len(words) > 100, words)
@@ -344,8 +345,8 @@ def test_words_in_one_place():
         equal(path, sorted(words & set(re.findall(r'"((?:[^"\\\n]|\\.)*)"', source))), [])
 
 
-def test_part():
-    """The text for an expression: the whole log, or its final error."""
+def test_log_part_limits_an_expression():
+    """An expression is applied to the whole log or to its final error."""
     log = "Bad thing\n" + "step\n" * 300 + "Traceback (most recent call last):\n  Bad thing\n{}\n"
     for part, last, code in (("", "KeyError: 1", 77), ("finalError", "KeyError: 1", 255),
                              ("finalError", "Bad\0Bad thing\nKeyError: 1", 255),
@@ -360,7 +361,7 @@ def test_part():
                   done.stderr)
 
 
-def test_missing_log():
+def test_missing_log_is_reported_if_it_was_named():
     with Root() as root:
         done = root.run("exit", "--user-log", root.at("/mistyped"), "1")
         check("a log that was asked for is missed", b"mistyped is no file that can be read" in done.stderr and
@@ -368,7 +369,7 @@ def test_missing_log():
         check("others are not", b"runtime.log" not in root.run("exit", "1").stderr)
 
 
-def test_recorded_spec():
+def test_openpai_specification_works_unchanged():
     """OpenPAI's own specification works unchanged."""
     for code in (1, 10, 127, 137, 255):
         with Root() as root:
@@ -376,7 +377,7 @@ def test_recorded_spec():
             equal(f"OpenPAI's specification has nothing to complain about, code {code}", done.stderr, b"")
 
 
-def test_usage():
+def test_invalid_arguments_are_refused():
     with Root() as root:
         for args in ([], ["x"], ["1", "2"], ["256"], ["-1"], ["--spec"], ["1", "--nonsense"]):
             equal(f"exit {' '.join(args)}: usage", root.run("exit", *args).returncode, 2)
@@ -386,12 +387,16 @@ def test_usage():
         check("--trigger", b'\ntrigger: "postCommands"\n' in root.read(MESSAGE), root.read(MESSAGE))
 
 
-def test_cases():
+def test_recorded_failures_have_their_results():
     for case in sorted(os.listdir(os.path.join(DATA, "exit"))):
         if os.path.isdir(os.path.join(DATA, "exit", case)):
             run_case(case)
 
 
-tests(test_cases, test_pod, test_rotated, test_standard_input, test_sizes, test_planted, test_gpu, test_shipped,
-      test_words, test_words_in_one_place, test_part, test_recorded_spec, test_missing_log, test_usage)
+tests(test_recorded_failures_have_their_results, test_logs_and_specification_of_the_pod_are_defaults,
+      test_rotated_log_precedes_a_short_one, test_standard_input_is_not_read, test_large_logs_are_cut_to_their_end,
+      test_planted_logs_are_not_followed, test_gpu_memory_errors_are_128, test_shipped_specification_is_consistent,
+      test_words_of_the_specification_decide, test_words_are_in_the_specification_only,
+      test_log_part_limits_an_expression, test_openpai_specification_works_unchanged,
+      test_missing_log_is_reported_if_it_was_named, test_invalid_arguments_are_refused)
 finish()

@@ -10,7 +10,7 @@ from checks import SLOW, TOP, check, equal, finish, tests
 from plugin_kit import D, SHELLS, Pod
 
 SECRET = "S3CRET-VALUE"
-# What each script must do as with these lines in front of it.
+# Scripts must behave as if they began with these lines.
 PLAIN = "set -o errexit\nset -o nounset\nif (set -o pipefail) 2>/dev/null; then set -o pipefail; fi\n"
 
 
@@ -32,7 +32,7 @@ class Task(Pod):
 
     @staticmethod
     def joined(commands, parameters):
-        """As the server does it."""
+        """Joins the commands like the server."""
         text = "\n".join(c.strip() for c in commands)
         for key, value in (parameters or {}).items():
             text = text.replace("<% $parameters." + key + " %>", value)
@@ -56,7 +56,7 @@ def failed(line, code, text):
     return f"line {line} of the commands ended with exit code {code}: {text}"
 
 
-def test_named():
+def test_failed_line_is_named():
     said("a command", ["true", "false; echo x"], 1, failed(2, 1, "false; echo x"))
     said("the first line", ["(exit 3)"], 3, failed(1, 3, "(exit 3)"))
     said("a text of several lines", ["true", "# a\nfor i in 1 2; do\n  [ $i = 1 ]\ndone\n", "true"], 1, failed(4, 1, "[ $i = 1 ]"))
@@ -74,8 +74,9 @@ def test_named():
     said("not set in a subshell", ["(echo $GONE)"], 1, failed(1, 1, "(echo $GONE)"))
 
 
-def test_as_submitted():
-    """References are unfilled; texts of several lines in their place, and lines of the server, shift nothing."""
+def test_failed_line_is_shown_as_submitted():
+    """The line has references instead of values; values of several lines and lines of the server do
+    not shift it."""
     keys = f"pw: {SECRET}\nkey: \"{SECRET}\\n{SECRET}\\nx\"\n"
     said("a secret", ["true", "test <% $secrets.pw %> = x"], 1, failed(2, 1, "test <% $secrets.pw %> = x"), secrets=keys)
     said("a secret as the command", ["exec 2>/dev/null", "<% $secrets.pw %> x"], 127, failed(2, 127, "<% $secrets.pw %> x"),
@@ -90,8 +91,8 @@ def test_as_submitted():
     said("version 1", [], 1, failed(2, 1, "false"), command="true\nfalse")
 
 
-def test_not_known():
-    """Nothing is said, rather than something wrong."""
+def test_failed_line_is_omitted_if_unknown():
+    """If the line is unknown, the verdict omits it."""
     for name, commands, code in (
             ("exit", ["false || true", "exit 3"], 3), ("a function", ["f() {\nfalse\n}", "f"], 1),
             ("without errexit", ["set +e", "false"], 1), ("exec", ["exec false"], 1),
@@ -109,8 +110,8 @@ def test_not_known():
             check("not known: a script without the header, a program", b"failedLine" not in t.read("/tmp/pai-termination-log"), i)
 
 
-def test_other_shells():
-    """They only say which variable is not set."""
+def test_other_shells_report_only_unset_variables():
+    """Other shells report only which variable is not set."""
     if os.geteuid() or subprocess.run(["unshare", "-m", "true"], check=False).returncode:
         print("skipped: other shells: mount namespaces are forbidden")
         return
@@ -184,8 +185,8 @@ exit 300
 """.strip().splitlines()
 
 
-def test_same():
-    """The same output and code with the header and without, in each shell."""
+def test_scripts_behave_the_same_with_the_header():
+    """Scripts have the same output and code with the header and without it, in each shell."""
     with Task(["true"], run=False) as t:
         header = t.read(D + "/user.sh").decode().removesuffix("true")
         t.env["RUNTIME_LOG_PIPE"] = f"/proc/{os.getpid()}/fd/100"
@@ -207,7 +208,7 @@ def test_same():
         os.close(report)
 
 
-def test_bare():
+def test_bare_pod_uses_lines_of_its_configuration():
     """Without a job, the lines are those of RUNTIME_CONFIG."""
     with Pod() as t:
         t.env = {k: v for k, v in t.env.items() if k not in ("USER_CMD", "FC_TASKROLE_NAME")}
@@ -220,5 +221,7 @@ def test_bare():
         check("bare pod", f'failedLine: "{failed(2, 1, "false <% $secrets.one %>")}"' in message and SECRET not in message, message)
 
 
-tests(test_named, test_as_submitted, test_not_known, test_other_shells, test_same, test_bare)
+tests(test_failed_line_is_named, test_failed_line_is_shown_as_submitted, test_failed_line_is_omitted_if_unknown,
+      test_other_shells_report_only_unset_variables, test_scripts_behave_the_same_with_the_header,
+      test_bare_pod_uses_lines_of_its_configuration)
 finish()

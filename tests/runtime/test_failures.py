@@ -24,7 +24,7 @@ CODES = {
     "python-error": {255, 194, 228, 229, 230, 231, 232, 233}, "none": {255},
 }
 
-# What a command without an error in its log may get for its exit code.
+# The codes that a command without an error in its log may get for its exit code.
 NO_CLASS = {0: {0}, 127: {220}} | {128 + n: {128 + n} for n in range(1, 32)}
 
 # Known misses: what is checked of an excerpt that is not as it should be, and why.
@@ -116,15 +116,15 @@ def one(file, case):
         return ok
 
 
-def excerpts(file):
+def test_excerpts_of_logs_have_their_codes(file):
     cases = load(os.path.join(DATA, file))
     good = [one(file, case) for case in cases]
     misleading = sum(bool(case.get("misleading")) for case in cases)
     print(f"{file}: {sum(good)} of {len(good)}, {misleading} of them benign or misleading")
 
 
-def measured(file):
-    """How many logs have the code, the retries and the line expected."""
+def test_held_out_logs_are_measured(file):
+    """Counts the logs with the expected code, retries and line."""
     cases = load(os.path.join(DATA, file))
     right = {"class": 0, "retry": 0, "line": 0}
     for case in cases:
@@ -144,13 +144,13 @@ def measured(file):
         check(f"{file}: {key}: {right[key]} of {len(cases)}", 100 * right[key] >= percent * len(cases))
 
 
-def benign():
+def test_half_of_the_excerpts_are_benign():
     cases = [case for file in sorted(os.listdir(DATA)) for case in load(os.path.join(DATA, file))]
     misleading = sum(bool(case.get("misleading")) for case in cases)
     check("half of all excerpts are benign or misleading", 2 * misleading >= len(cases), (misleading, len(cases)))
 
 
-tests(benign)
+tests(test_half_of_the_excerpts_are_benign)
 for data in sorted(os.listdir(DATA)):
-    tests(measured if data in MEASURED else excerpts, args=(data,))
+    tests(test_held_out_logs_are_measured if data in MEASURED else test_excerpts_of_logs_have_their_codes, args=(data,))
 finish()

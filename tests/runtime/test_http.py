@@ -17,7 +17,7 @@ FETCH = os.path.join(os.path.dirname(RUNTIME), "tests", "runtime", "fetch")
 DNS, CONNECT, TLS, TIMEOUT, BROKEN, TOO_LARGE, BAD_REQUEST, NO_COMMON_TLS = range(1, 9)
 NAME = "kubernetes.default.svc"
 HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
-warnings.simplefilter("ignore", DeprecationWarning)  # TLS 1.1 is what we want there
+warnings.simplefilter("ignore", DeprecationWarning)  # the test needs TLS 1.1
 folder = tempfile.mkdtemp(prefix="pai-http-")
 
 
@@ -104,7 +104,7 @@ def make_certificates():
             "-out", "ca-sha1.crt", "-addext", "basicConstraints=critical,CA:TRUE")
     new_certificate("by-sha1", "ca-sha1")
     new_certificate("by-521", "ca-521", digest="sha512")
-    # As many as systems have, and one that cannot be read.
+    # The file has as many certificates as systems have, and one that cannot be read.
     write("large.crt", 70 * read("ca-rsa.crt") + read("ca-521.crt") + 70 * read("ca-384.crt") + read("ca-ec.crt"))
     all_three = read("ca-rsa.crt") + read("ca-384.crt") + read("ca-ec.crt")
     write("bundle.crt", "# system bundle\n\nsubject=äöü\n" + all_three.replace(
@@ -220,7 +220,7 @@ MS = "4000"  # a deadline that is to be reached
 
 # ---- facts -------------------------------------------------------------------------------------
 
-def plain():
+def test_plain_requests_get_replies():
     with Server(replies(HELLO)) as s:
         got = fetch(s, "--header", "Authorization: Bearer secret", target="/a?b=c")
         equal("plain: status and body", (got["status"], got["body"]), (200, b"hello"))
@@ -242,7 +242,7 @@ def plain():
         check("no proxy of the environment", done.stdout.startswith(b"status 200"), done.stdout)
 
 
-def requests_refused():
+def test_invalid_requests_are_refused():
     with Server(replies(HELLO)) as s:
         for what, args in (("a line end in a header", ("--header", "A: b\r\nInjected: x")),
                            ("a lone LF in a header", ("--header", "A: b\nInjected: x")),
@@ -260,7 +260,7 @@ def requests_refused():
         equal("nothing came of any of these", s.requests, [])
 
 
-def certificates():
+def test_certificates_are_verified_by_name():
     for name, ca in (("good", "ca-ec"), ("good-rsa", "ca-rsa"), ("good-384", "ca-384"), ("mixed", "ca-ec"),
                      ("wild", "ca-ec"), ("good", "bundle"), ("good-rsa", "bundle"), ("good", "mended"),
                      ("good", "crlf"), ("good", "large"), ("by-sha1", "ca-sha1")):
@@ -294,7 +294,7 @@ def certificates():
     refused("no file", fetch(None, *SECURE, at("nowhere.crt"), port="1"), 99, "there is no such file")
 
 
-def addresses():
+def test_certificates_are_verified_by_address():
     """The certificate must have the address, if that is the name of the server."""
     ca = at("ca-ec.crt")
     for name in ("good", "by-address"):
@@ -341,7 +341,7 @@ class RealServer:
         self.process.stdout.close()
 
 
-def real_servers():
+def test_real_servers_of_each_kind_are_accepted():
     """Every version, kind of key and group, each alone."""
     for version in ("-tls1_2", "-tls1_3"):
         for name, ca in (("good", "ca-ec"), ("good-rsa", "ca-rsa"), ("good-384", "ca-384")):
@@ -381,7 +381,7 @@ def real_servers():
         refused("no group in common", fetch(s, *SECURE, at("ca-ec.crt")), NO_COMMON_TLS, "no cipher in common")
 
 
-def versions():
+def test_versions_before_tls_1_2_are_refused():
     ca = at("ca-ec.crt")
     for only in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
         with Server(replies(HELLO), tls("good", minimum_version=only, maximum_version=only)) as s:
@@ -448,7 +448,7 @@ def in_time(name, got, words):
     check(f"{name}: at the deadline", int(MS) / 1000 - 0.1 <= got["seconds"], got)
 
 
-def deadlines():
+def test_deadlines_end_stalled_requests():
     secure = ("--ms", MS, *SECURE, at("ca-ec.crt"))
     plain_ones = [("request", "waiting for the reply"), ("reply", "waiting for the reply"),
                   ("head", "waiting for the reply"), ("body", "reading the reply"), ("chunk", "reading the reply")]
@@ -459,7 +459,7 @@ def deadlines():
     def one(name, serve, with_tls, words):
         with Server(serve, tls("good") if with_tls else None) as s:
             in_time(name, fetch(s, *(secure if with_tls else ("--ms", MS))), words)
-    # At once: each needs time enough to come so far on a busy machine.
+    # The cases run concurrently, because each needs much time on a busy machine.
     threads = [threading.Thread(target=one, args=case) for case in cases]
     for thread in threads:
         thread.start()
@@ -482,7 +482,7 @@ def deadlines():
         one.close()
 
 
-def cuts():
+def test_truncated_replies_are_faults():
     whole = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
     for n in (0, 3, 20, len(whole) - 10, len(whole) - 2):
         for context in (None, tls("good")):
@@ -518,7 +518,7 @@ def cuts():
         refused("reset in the handshake", fetch(s, *SECURE, at("ca-ec.crt")), BROKEN)
 
 
-def sizes():
+def test_sizes_of_replies_are_limited():
     large = b"x" * 300000
     chunks = b"".join(b"%x\r\n%s\r\n" % (n, b"y" * n) for n in (1, 10, 1000, 70000)) + b"0\r\n\r\n"
     for context in (None, tls("good")):
@@ -542,8 +542,8 @@ def sizes():
         refused("another protocol", fetch(s), BROKEN, "does not begin as HTTP")
 
 
-def silent_name_server():
-    """In a mount namespace whose resolv.conf names a server that never answers."""
+def test_silent_name_server_has_a_deadline():
+    """The test runs in a mount namespace whose resolv.conf names a server that never answers."""
     with open(at("resolv.conf"), "w", encoding="ascii") as f:
         f.write("nameserver 127.9.8.7\n")
     try:
@@ -564,7 +564,7 @@ def silent_name_server():
     silent.close()
 
 
-def nobody():
+def test_unreachable_servers_are_named():
     with Server(replies(HELLO)) as s:
         port = s.port
     refused("no listener", fetch(None, port=port), CONNECT, f"127.0.0.1:{port}: cannot connect",
@@ -575,8 +575,11 @@ def nobody():
 
 try:
     make_certificates()
-    tests(plain, requests_refused, certificates, addresses, real_servers, versions, deadlines, silent_name_server,
-          cuts, sizes, nobody)
+    tests(test_plain_requests_get_replies, test_invalid_requests_are_refused, test_certificates_are_verified_by_name,
+          test_certificates_are_verified_by_address, test_real_servers_of_each_kind_are_accepted,
+          test_versions_before_tls_1_2_are_refused, test_deadlines_end_stalled_requests,
+          test_silent_name_server_has_a_deadline, test_truncated_replies_are_faults, test_sizes_of_replies_are_limited,
+          test_unreachable_servers_are_named)
 finally:
     shutil.rmtree(folder)
 finish()

@@ -22,7 +22,7 @@ def init(root, steps, *args):
     return root.run("init", "--steps", steps, *args)
 
 
-def choosing():
+def test_unknown_steps_are_refused():
     with Root() as root:
         done = init(root, "exitspec,instal")
         equal("an unknown step is a failure", done.returncode, 1)
@@ -69,7 +69,7 @@ def choosing():
         check("does nothing", not root.exists(PAI + "/runtime"))
 
 
-def logs():
+def test_logs_of_earlier_runs_are_moved():
     with Root() as root:
         done = init(root, "logs")
         equal("the first run", done.returncode, 0)
@@ -110,7 +110,7 @@ def logs():
         root.write(root.logs().rstrip("/"), "a file")
         equal("a file where the log directory belongs", init(root, "logs").returncode, 1)
     with Root() as root:
-        # As on a node whose disk is full or read-only: a directory that cannot be made.
+        # A directory that cannot be created, like on a node whose disk is full or read-only.
         os.rmdir(root.at(PAI + "/logs"))
         os.symlink("/proc/self/none", root.at(PAI + "/logs"))
         done = init(root, "logs")
@@ -118,7 +118,7 @@ def logs():
               b"warning: there will be no logs: " in done.stderr, done)
 
 
-def clean():
+def test_clean_removes_files_of_earlier_runs():
     with Root() as root:
         for name in ("framework.json", "runtime.d/user.sh", "code/deep/er/file", ".dot", "logs/x",
                      "secrets/secrets.yaml", "user-extension-secrets/u", "token-secrets/token"):
@@ -138,7 +138,7 @@ def clean():
         equal("the volume keeps its mode, so that the command's user may write there", mode(root, PAI), 0o2777)
 
 
-def clean_mounts():
+def test_clean_keeps_mounted_files():
     """A bind mount is on the device of the volume itself."""
     if not may_unshare("mounts below the work volume", "-m" if os.getuid() == 0 else "-rm"):
         return
@@ -161,7 +161,7 @@ def clean_mounts():
         check("and there is nothing to warn of", b"could not be removed" not in done.stderr, done.stderr)
 
 
-def install():
+def test_install_copies_the_program():
     with Root() as root:
         done = init(root, "install")
         equal("install", done.returncode, 0)
@@ -173,7 +173,7 @@ def install():
         equal("again", init(root, "install").returncode, 0)
 
 
-def exitspec():
+def test_exit_specification_is_copied():
     name = "runtime-exit-spec.yaml"
     with Root() as root:
         root.write("/usr/local/pai-config/" + name, "- containerExitCode: 1\n")
@@ -185,7 +185,7 @@ def exitspec():
         equal("and an empty one", root.read(f"{PAI}/runtime.d/{name}"), b"[]\n")
 
 
-def failing():
+def test_failed_step_leaves_its_cause():
     with Root() as root:
         root.write("/dev/termination-log", "", 0o666)
         root.write(PAI + "/runtime.d", "a file where a directory must be")
@@ -197,7 +197,7 @@ def failing():
         check("and in the log", b"error: step install: " in done.stderr, done.stderr)
 
 
-def order():
+def test_steps_run_in_the_order_of_the_table():
     """Steps run in the order of the table, whatever the order of the arguments."""
     with Root() as root:
         root.write("/usr/local/pai-config/runtime-exit-spec.yaml", "[]\n")
@@ -205,9 +205,9 @@ def order():
         check("is that of the table", root.exists(PAI + "/runtime.d/runtime-exit-spec.yaml"))
 
 
-def core():
+def test_crash_leaves_no_core_file():
     """init and check-api hold a token: a crash leaves no file, and no crash handler gets it."""
-    # 1 is below the least that is written; who may not raise it has 0 already.
+    # The limit 1 is below the size of any core file. Users that may not raise it have 0.
     least = "1" if os.getuid() == 0 or resource.getrlimit(resource.RLIMIT_CORE)[1] != 0 else "0"
     with Root(FC_FRAMEWORK_NAMESPACE="a", FC_FRAMEWORK_NAME="b", FC_TASKROLE_NAME="c") as root, \
             socket.create_server(("127.0.0.1", 0)) as silent:
@@ -222,7 +222,7 @@ def core():
                 waiting.kill()
 
 
-def secrets():
+def test_logs_contain_no_secrets():
     """Logs on the node are readable by others, so they contain no secrets and no environment."""
     config = json.dumps({"commands": ["login <% $secrets.password %>"], "secrets": {"password": "hunter2-written"},
                          "runtimePlugin": [{"plugin": "cmd", "parameters": {"preCommands": ["x <% $secrets.password %>"]}}]})
@@ -238,7 +238,7 @@ def secrets():
         check("nothing else of the environment is kept", not any(b"hunter2-environment" in open(n, "rb").read() for n in names))
 
 
-def without_install():
+def test_run_without_install_names_the_step():
     """The commands of plugins must exist."""
     config = json.dumps({"commands": ["echo hello"], "runtimePlugin": [
         {"plugin": "git", "parameters": {"repo_uri": "https://127.0.0.1:1/x"}}]})
@@ -269,7 +269,7 @@ class Sandbox:
             raise OSError(ctypes.get_errno(), "no seccomp")
 
 
-def without_getrandom():
+def test_init_works_without_getrandom():
     if os.uname().machine not in Sandbox.CALLS:
         print("skipped: without getrandom: the number of that call is not known here")
         return
@@ -289,6 +289,8 @@ def without_getrandom():
             equal(f"{name}: run", root.run("run", preexec_fn=sandbox).stdout, b"hello\n")
 
 
-tests(choosing, logs, clean, clean_mounts, install, exitspec, failing, order, core, secrets, without_install,
-      without_getrandom)
+tests(test_unknown_steps_are_refused, test_logs_of_earlier_runs_are_moved, test_clean_removes_files_of_earlier_runs,
+      test_clean_keeps_mounted_files, test_install_copies_the_program, test_exit_specification_is_copied,
+      test_failed_step_leaves_its_cause, test_steps_run_in_the_order_of_the_table, test_crash_leaves_no_core_file,
+      test_logs_contain_no_secrets, test_run_without_install_names_the_step, test_init_works_without_getrandom)
 finish()

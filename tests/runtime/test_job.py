@@ -92,12 +92,12 @@ def join(threads, seconds=90):
 
 
 def run_job(cluster, framework, addresses, host, label):
-    """Run all pods of the job until its end; returns the pods in the order of their roles."""
+    """Runs all pods of the job until its end; returns the pods in the order of their roles."""
     path = f"{FRAMEWORKS}/{framework['metadata']['name']}"
     pods = kubelet(cluster, framework, addresses, host)
     inits = [start(cluster, pod, "init", "initContainers", "init") for pod in pods]
     threads, said = collect(inits)
-    # One after the other they get their addresses.
+    # The pods get their addresses one after the other.
     for n in range(1, len(pods) + 1):
         status = framework_status(framework, pods[:n])
         cluster.api("PATCH", path, {"status": status}, "application/merge-patch+json")
@@ -161,7 +161,7 @@ def tf_demo(cluster, framework, addresses, host, label):
 
 
 def submit(cluster, *arguments):
-    # Ports that no client's end is given, and no run of these tests beside this one has.
+    # The ports are outside the range of clients, and differ from those of concurrent tests.
     ports = 10000 + os.getpid() % 90 * 100
     with Server("--port-start", str(ports), "--port-end", str(ports + 100), "--apiserver", cluster.url, "--apiserver-ca", cluster.ca, "--apiserver-token-file",
                 cluster.settings["TOKEN_FILE"], *arguments) as server:
@@ -172,7 +172,7 @@ def submit(cluster, *arguments):
     return cluster.get("Framework", name)
 
 
-def main():
+def test_jobs_run_end_to_end():
     tools = subprocess.run([os.path.join(TESTS, "tools/kit")], check=True, stdout=subprocess.PIPE,
                            text=True).stdout.strip()
     cluster = Cluster(tools)
@@ -180,7 +180,7 @@ def main():
         cluster.apply("jobs/runtime-account.yaml")
         # Pods with addresses of their own, then pods that share the address of a node.
         framework = submit(cluster)
-        # Addresses that no run beside this one has.
+        # The addresses differ from those of concurrent tests.
         net = f"127.{os.getpid() % 250 + 2}.{os.getpid() // 250 % 250}"
         tf_demo(cluster, framework, lambda n: f"{net}.{n + 1}", None, "plain")
         cluster.delete("Framework", framework["metadata"]["name"])
@@ -190,5 +190,5 @@ def main():
         cluster.close()
 
 
-tests(main)
+tests(test_jobs_run_end_to_end)
 finish()

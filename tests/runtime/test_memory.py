@@ -40,7 +40,7 @@ class Pod(Root):
 
 
 def later(p, version, folder, **more):
-    """Lines of shell after which the kernel has counted something."""
+    """Lines of shell after which the kernel has counted an event."""
     with Root() as then:
         Pod.cgroup(then, version, folder, **more)
         lines = []
@@ -61,7 +61,7 @@ def run(version, folder, end, **more):
         return p.run("run").returncode, p.log(), p.read("/tmp/pai-termination-log") or b""
 
 
-def test_counted():
+def test_memory_kills_are_found_by_counters():
     for version in (1, 2):
         for folder in ("", "kubepods/pod1/c1"):
             name = f"version {version}, {'own root' if not folder else 'the whole tree'}"
@@ -141,7 +141,7 @@ def killed_in(at, name):
               p.log())
 
 
-def test_real():
+def test_memory_kills_in_a_real_cgroup_are_found():
     at = own_cgroup(60 * MIB)
     if not at:
         print("skipped: a real cgroup: none of version 1 can be made here")
@@ -161,5 +161,5 @@ def test_real():
                         "sleep 0.2; done"], check=False, capture_output=True)
 
 
-tests(test_counted, test_real)
+tests(test_memory_kills_are_found_by_counters, test_memory_kills_in_a_real_cgroup_are_found)
 finish()

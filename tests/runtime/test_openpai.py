@@ -67,14 +67,14 @@ def one_role(record, framework, pods, role):
 
 
 def broken_before(pod):
-    """Ignore commands that need bash or have errors in the job."""
+    """Ignores commands that need bash or have errors in the job."""
     return subprocess.run(["bash", "-n"], input=pod.env["USER_CMD"].encode(), check=False,
                           capture_output=True).returncode or \
         not subprocess.run(["bash", "-n", pod.at("/usr/local/pai/runtime.d/user.sh")], check=False,
                            capture_output=True).returncode
 
 
-def main():
+def test_environments_equal_those_of_openpai():
     jobs = 0
     for record, framework in frameworks():
         jobs += 1
@@ -92,5 +92,5 @@ def main():
     check("by the program", os.access(RUNTIME, os.X_OK))
 
 
-tests(main)
+tests(test_environments_equal_those_of_openpai)
 finish()

@@ -89,7 +89,7 @@ class Container:
 
 
 def process_1(p):
-    """The process that is 1 in there, by its number out here."""
+    """Process 1 of the container, by its number outside."""
     for _ in range(int(3000 * SLOW)):
         with open(f"/proc/{p.pid}/task/{p.pid}/children") as f:
             children = f.read().split()
@@ -120,7 +120,7 @@ def busybox():
 
 def no_shell():
     c = Container()
-    shutil.copy(BUSYBOX, c.path + "/busybox1")  # acts by its first argument, and is no shell by itself
+    shutil.copy(BUSYBOX, c.path + "/busybox1")  # selects its program by the first argument, and is no shell by itself
     return c
 
 
@@ -132,7 +132,7 @@ def wait_for(c, mark, times=1):
     return False
 
 
-def test_with_shell(name, make, shell):
+def test_command_runs_with_shell_and_environment(name, make, shell):
     with make() as c:
         c.user("echo $$ $PAI_SHELL \"$PAI_NAME\"; echo err >&2; echo said >$RUNTIME_LOG_PIPE; cat /proc/1/comm")
         c.run()
@@ -156,7 +156,7 @@ def test_with_shell(name, make, shell):
         check(f"{name}: scripts of plugins", b"from plugin\n" in c.read(LOGS + "runtime.log"))
 
 
-def test_signals(name, make):
+def test_signals_reach_the_command(name, make):
     with make() as c:
         c.user("trap 'echo got term; exit 9' TERM; echo ready; sleep 1000 & wait")
         p = c.start()
@@ -182,7 +182,7 @@ def test_signals(name, make):
         check(f"{name}: ... in the grace period", time.monotonic() - begin < 60 * SLOW)
 
 
-# Takes 8 s to save what it has; a second SIGTERM would end that.
+# The program takes 8 s to save its state; a second SIGTERM would end that.
 TRAINER = "#!/bin/sh\ntrap 'sleep 8; echo saved $1 >>/tmp/saved; exit 0' TERM\n" \
           "echo ready $1\nwhile :; do sleep 0.1; done\n"
 # Lines of user.sh, and how many trainers they start.
@@ -214,9 +214,9 @@ def start_trainers(make, lines):
     return c, c.start(PAI_TERM_GRACE_SEC="60")
 
 
-def test_grace(kinds):
-    """A shell ends at once on SIGTERM: its children have the grace period all the same, in whichever group or
-    session they are.  All containers run at the same time: each takes as long as a checkpoint does."""
+def test_grace_period_applies_to_all_processes(kinds):
+    """A shell ends at once on SIGTERM, but its children have the grace period, in any group or
+    session. All containers run concurrently, because each takes as long as a checkpoint."""
     cases = []
     for name, make, _ in kinds:
         cases += [(f"{name}, the shell's child", make, OWN_CHILD), (f"{name}, own groups", make, OWN_GROUPS)]
@@ -243,7 +243,7 @@ def test_grace(kinds):
             check(f"grace: {name}: nothing was killed", b"SIGKILL" not in err and b"not reached" not in out, err)
 
 
-def test_processes(name, make):
+def test_orphans_of_process_1_do_not_stay_zombies(name, make):
     with make() as c:
         # No subshell outlives its start: all of them become children of process 1.
         c.user("for i in $(seq 500); do (sh -c ': &' &); done; sleep 0.5\n"
@@ -259,7 +259,7 @@ def test_processes(name, make):
         check(f"{name}: ... within seconds", time.monotonic() - begin < 60 * SLOW)
 
 
-def test_read_only_root(name, make):
+def test_read_only_root_is_supported(name, make):
     with make() as c:
         c.user("echo hello; touch /x 2>/dev/null || echo read-only; exit 4")
         c.mounts += "mount --bind $R $R; mount --rbind $R/proc $R/proc; "
@@ -271,7 +271,7 @@ def test_read_only_root(name, make):
         equal(f"{name}: read-only root: log", c.read(LOGS + "user-all/current"), b"hello\nread-only\n")
 
 
-def test_nonroot(name, make):
+def test_another_user_is_supported(name, make):
     with make() as c:
         c.chroot = "chroot --userspec=1234:1234"
         c.user("id -u; echo said >$RUNTIME_LOG_PIPE; exit 5").run()
@@ -279,7 +279,7 @@ def test_nonroot(name, make):
         check(f"{name}: another user: RUNTIME_LOG_PIPE", b"] said\n" in c.read(LOGS + "runtime.log"), c.err)
 
 
-def test_without_proc():
+def test_root_without_proc_is_supported():
     if not static():
         skip("no /proc", "sanitizers need it")
         return
@@ -292,7 +292,7 @@ def test_without_proc():
         check("no /proc and no /dev: what is lost is told", b"there is no /proc" in c.read(LOGS + "runtime.log"), c.err)
 
 
-def test_without_shell():
+def test_single_command_runs_without_a_shell():
     name = "without a shell"
     with no_shell() as c:
         c.user("/busybox1 echo 'one  word' \"and $\" x=1 # said\n").run()
@@ -332,12 +332,13 @@ def main():
         skip("busybox alone, and no shell", "this build of pai-runtime is not static")
     else:
         kinds.append(("busybox alone", busybox, "/bin/sh"))
-        tests(test_without_shell)
-    tests(test_without_proc)
-    tests(test_grace, args=(kinds,))
+        tests(test_single_command_runs_without_a_shell)
+    tests(test_root_without_proc_is_supported)
+    tests(test_grace_period_applies_to_all_processes, args=(kinds,))
     for name, make, shell in kinds:
-        tests(test_with_shell, args=(name, make, shell))
-        tests(test_signals, test_processes, test_read_only_root, test_nonroot, args=(name, make))
+        tests(test_command_runs_with_shell_and_environment, args=(name, make, shell))
+        tests(test_signals_reach_the_command, test_orphans_of_process_1_do_not_stay_zombies,
+              test_read_only_root_is_supported, test_another_user_is_supported, args=(name, make))
 
 
 main()

@@ -24,7 +24,7 @@ def quiet(name, pod, *texts):
 
 # ---- cmd -----------------------------------------------------------------------------------------
 
-def order():
+def test_plugins_run_in_their_order():
     plugins = ("[{plugin: cmd, parameters: {preCommands: [echo a], postCommands: [echo A]}},"
                " {plugin: cmd, taskroles: [other], parameters: {preCommands: [echo no]}},"
                " {plugin: cmd, parameters: {callbacks: [{event: taskStarts, commands: [echo b]},"
@@ -51,7 +51,7 @@ PROBES = {
 }
 
 
-def policies():
+def test_failure_policies_are_applied():
     for name, command in PROBES.items():
         plugin = json.dumps([{"plugin": "cmd", "failurePolicy": "ignore", "parameters": {"preCommands": [command]}},
                              {"plugin": "cmd", "parameters": {"preCommands": ["echo after"]}}])
@@ -71,7 +71,7 @@ def policies():
                 check(f"fail: {name}, {shell}", done.returncode != 0 and done.stdout == b"", done)
 
 
-def texts():
+def test_texts_of_commands_are_unchanged():
     commands = ["printf '%s\\n' 'a\\nb\\t'", "for i in 1 2; do\n  echo $i\ndone\n", "echo it\\'s '\"q\"'",
                 "echo \u00e9\u4e2d\u200b", "printf '%s\\n' \"<% $secrets.word %>\" <% $parameters.lr %>"]
     plugin = json.dumps([{"plugin": "cmd", "parameters": {"preCommands": commands}}])
@@ -82,7 +82,7 @@ def texts():
         quiet("texts", pod)
 
 
-def failing():
+def test_invalid_plugins_fail_init():
     with Pod("[{plugin: none}]") as pod:
         equal("unknown plugin: init fails", pod.init.returncode, 1)
         check("unknown plugin: by name", b"plugin 0 (none): there is no plugin of that name" in pod.init.stderr,
@@ -102,7 +102,7 @@ def failing():
 
 # ---- the user's command --------------------------------------------------------------------------
 
-def command():
+def test_command_gets_its_secrets():
     with Pod(secrets=f"pw: \"{SECRET}&<'\"\npin: 0123\n", USER_CMD="echo <% $secrets.pin %>\necho \"<% $secrets.pw %>\"") as pod:
         for shell in SHELLS:
             equal(f"user.sh: {shell}", pod.sh(shell, "user.sh").stdout, f"83\n{SECRET}&<'\n".encode())
@@ -129,7 +129,7 @@ runtimePlugin:
 """
 
 
-def bare():
+def test_bare_pod_runs_its_plugins():
     with Root(RUNTIME_CONFIG=BARE) as root:
         done = root.run("init", "--steps", "install,config,plugins,command")
         equal("bare pod: init", done.returncode, 0)
@@ -171,7 +171,7 @@ def seen(path, seconds=60):
     return open(path, "rb").read() if os.path.exists(path) else None
 
 
-def tensorboard():
+def test_tensorboard_gets_options_of_its_version():
     one = "[{plugin: tensorboard, parameters: {port: 8081, logdir: {only: \"/it's $(x)\"}}}]"
     two = "[{plugin: tensorboard, parameters: {logdir: {a: /a, b: /b}}}]"
     cases = [(one, "1.15.0", b"<--logdir=only:/it's $(x)><--port=8081>"),
@@ -250,7 +250,7 @@ def tries(pod):
     return (pod.read("/saw.tries") or b"").count(b"x")
 
 
-def git_errors():
+def test_git_repeats_only_transient_errors():
     for said in TRANSIENT:
         with Pod() as pod:
             pod.fake("git", FAKE_GIT)
@@ -292,7 +292,7 @@ def git_errors():
         check("git: the host is", b"@h/x'" in done.stderr, done.stderr)
 
 
-def git_targets():
+def test_git_is_installed_if_it_is_missing():
     with Pod() as pod:
         done = git_move(pod, "--", "https://h/", pod.at("/code"), PATH=pod.bin)
         check("git: none in the image", done.returncode == 1 and b"git is not in the image, and there is no apt-get" in
@@ -406,7 +406,7 @@ def make_repository(folder):
                    env={"PATH": os.environ["PATH"], "HOME": folder})
 
 
-def git_for_real():
+def test_git_clones_a_real_repository():
     """Init, the script in each shell, and a real git that clones over TLS."""
     if not shutil.which("git"):
         print("skipped: there is no git here")
@@ -450,8 +450,8 @@ def git_for_real():
     shutil.rmtree(folder)
 
 
-def all_of_it():
-    """Init, then run: scripts before and after the command, and their output in runtime.log."""
+def test_plugins_run_around_the_command():
+    """Scripts run before and after the command, and their output is in runtime.log."""
     plugins = ("[{plugin: cmd, parameters: {preCommands: [echo before, echo trouble >&2], postCommands: [echo after]}},"
                " {plugin: tensorboard, parameters: {logdir: {a: /a}}}]")
     with Pod(plugins, USER_CMD="until [ -e started ]; do sleep 0.05; done; echo user") as pod:
@@ -475,5 +475,8 @@ def all_of_it():
               b"plugin 0 failed with 4, ignored" in done.stderr, done.stderr)
 
 
-tests(order, policies, texts, failing, command, bare, tensorboard, git_errors, git_targets, git_for_real, all_of_it)
+tests(test_plugins_run_in_their_order, test_failure_policies_are_applied, test_texts_of_commands_are_unchanged,
+      test_invalid_plugins_fail_init, test_command_gets_its_secrets, test_bare_pod_runs_its_plugins,
+      test_tensorboard_gets_options_of_its_version, test_git_repeats_only_transient_errors,
+      test_git_is_installed_if_it_is_missing, test_git_clones_a_real_repository, test_plugins_run_around_the_command)
 finish()

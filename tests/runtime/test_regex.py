@@ -21,8 +21,8 @@ def atom(depth):
 
 
 def repeated(depth):
-    """Repetition only of what is never empty, for of empty rounds both have ideas of their own; and
-    not of repetitions, or Python takes for ever."""
+    """Repeats only expressions that are never empty, because both engines treat empty rounds
+    differently; and no repetitions, because Python takes exponential time for them."""
     item = atom(depth)
     count = SOURCE.choice(["", "", "", "*", "+", "?", "*?", "+?", "??", "{2}", "{1,3}", "{1,3}?", "{2,}"])
     return item if re.search(r"[*+?{]|\\[bB]|\^", item.replace("(?", "(")) else item + count
@@ -47,7 +47,8 @@ def expected(expression, log):
 
 
 def comparable(expression):
-    # With letters beyond ASCII Python's \w, \d, \s and \b know them, too.
+    # The classes \w, \d, \s and \b of Python include letters beyond ASCII, so such expressions
+    # are not compared.
     return "é" not in expression or not re.search(r"\\[wWdDsSbB]", expression)
 
 
@@ -81,7 +82,7 @@ def one_round():
     return len(expressions), wrong
 
 
-def random_expressions():
+def test_random_expressions_match_as_in_python():
     total, wrong = 0, []
     for _ in range(ROUNDS):
         count, bad = one_round()
@@ -90,5 +91,5 @@ def random_expressions():
     check(f"{total} expressions find what Python's find", not wrong, wrong[:3])
 
 
-tests(random_expressions)
+tests(test_random_expressions_match_as_in_python)
 finish()

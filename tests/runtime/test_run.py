@@ -40,7 +40,7 @@ class Pod(Root):
             self.write(D + "user.sh", (HEADER if isinstance(user, str) else HEADER.encode()) + user, 0o755)
 
     def log(self, name):
-        """Of user-*: older and current file together."""
+        """The older and the current file of user-* together."""
         folder = self.at(self.logs(name))
         try:
             found = os.listdir(folder)
@@ -52,7 +52,7 @@ class Pod(Root):
         return b"".join(self.read(self.logs(f"{name}/{n}")) or b"" for n in names)
 
     def runtime_log(self):
-        """Without what stands before each line."""
+        """The lines of runtime.log without their prefixes."""
         return PREFIX.sub(b"", self.log("runtime.log"))
 
     def message(self):
@@ -64,7 +64,7 @@ class Pod(Root):
         return int(found.group(1)) if found else None
 
     def stopped(self):
-        """A run that gets SIGTERM when its command has said that it is ready."""
+        """A run that gets SIGTERM when its command has printed that it is ready."""
         run = self.start("run")
         started(self)
         run.terminate()
@@ -101,7 +101,7 @@ def sleepers(mark):
 
 # ---- codes and phases ------------------------------------------------------------------------
 
-def test_success():
+def test_successful_command_is_zero():
     with Pod("echo hello") as p:
         r = p.run("run")
         equal("success: code", r.returncode, 0)
@@ -113,7 +113,7 @@ def test_success():
         equal("success: lines of runtime.log are copied to standard error", r.stderr, p.log("runtime.log"))
 
 
-def test_codes():
+def test_exit_codes_are_in_the_message():
     for command, origin in (("exit 1", 1), ("exit 42", 42), ("exit 255", 255), ("no-such-program", 127),
                             ("/etc/passwd", 126), ("false | true", 1), ("kill -9 $$", 137),
                             ("kill -TERM $$", 143), ("kill -SEGV $$", 139), ("kill -USR1 $$", 138)):
@@ -130,7 +130,7 @@ def test_codes():
         check("no user.sh: runtime.log says so", b"there is no" in p.runtime_log())
 
 
-def test_message_is_copied():
+def test_message_is_copied_to_the_logs():
     with Pod("exit 3") as p:
         p.run("run")
         equal("the message is also in the log directory", p.read(p.logs("pai-termination-log")),
@@ -139,8 +139,9 @@ def test_message_is_copied():
               p.message().endswith("[PAI_RUNTIME_ERROR_END]"), p.message())
 
 
-def test_end_time():
-    """When the command ended, not what it has left behind, nor the precommands."""
+def test_end_time_is_that_of_the_command():
+    """The time is that of the end of the command, not of its remaining processes or of the
+    precommands."""
     with Pod("date +%s.%3N; sleep 60 & exit 3", before="sleep 0.1") as p:
         p.run("run")
         said = float(p.log("user-all"))
@@ -151,7 +152,7 @@ def test_end_time():
         check("that of its process", said - 0.01 < end < written - 0.1, (said, end, written))
 
 
-def test_phases():
+def test_phases_run_in_their_order():
     with Pod("echo user", before="echo before", after="echo after") as p:
         r = p.run("run")
         equal("phases: code", r.returncode, 0)
@@ -174,7 +175,7 @@ def test_phases():
 
 # ---- output ------------------------------------------------------------------------------------
 
-def test_bytes():
+def test_output_bytes_are_unchanged():
     data = bytes(range(256)) * 40 + b"\r\n\0\0 no newline at the end"
     with Pod("cat \"$DATA\"; cat \"$DATA\" >&2") as p:
         p.write("/data", data)
@@ -187,7 +188,7 @@ def test_bytes():
         equal("bytes: user-all", p.log("user-all"), data + data)
 
 
-def test_order():
+def test_output_order_is_kept_in_user_all():
     pairs = b"".join(b"o%d\ne%d\n" % (i, i) for i in range(1, 101))
     with Pod("for i in $(seq 100); do echo o$i; echo e$i >&2; done") as p:
         p.run("run")
@@ -198,7 +199,7 @@ def test_order():
         equal("order: also when they come as fast as can be", p.log("user-all"), pairs)
 
 
-def test_flood():
+def test_output_flood_is_complete():
     script = """
 import os, threading
 def flood(fd, letter):
@@ -250,8 +251,9 @@ while n < 2000:
 """
 
 
-def test_spinning():
-    """Each write is announced, also one that does not fit; with no place in the queue, by nothing but SIGIO."""
+def test_output_of_repeated_writes_is_complete():
+    """Each write is announced, also one that does not fit; without a place in the signal queue, by
+    SIGIO alone."""
     for limit in (0, 3):
         with Pod('for i in 1 2 3 4; do python3 -c "$SPIN" & done; wait', SPIN=SPIN) as p:
             run = p.start("run", preexec_fn=lambda n=limit: resource.setrlimit(resource.RLIMIT_SIGPENDING, (n, n)))
@@ -263,7 +265,7 @@ def test_spinning():
             equal(f"four writers that try again and again, {limit} announcements: all arrives", len(out), 800000)
 
 
-def test_runtime_log_is_exact():
+def test_runtime_log_has_exact_lines():
     with Pod("true; true", before="""for i in $(seq 1000); do printf '  line %d \\\\t\\\\ "x" \\n' $i; done
 printf 'to stderr\\n' >&2
 printf 'no end'""") as p:
@@ -274,7 +276,7 @@ printf 'no end'""") as p:
               len(PREFIX.findall(p.log("runtime.log"))) == p.log("runtime.log").count(b"\n"))
 
 
-def test_runtime_pipe():
+def test_runtime_pipe_accepts_lines_of_all_shells():
     shells = [s for s in ("/bin/bash", "/bin/dash", "/bin/sh") if os.path.exists(s)]
     script = "".join(f"{s} -c 'echo said by {s} > $RUNTIME_LOG_PIPE'\n" for s in shells)
     script += "python3 -c 'import os,subprocess; subprocess.run(\"echo from afar > $RUNTIME_LOG_PIPE\", shell=True)'\n"
@@ -292,7 +294,7 @@ def test_runtime_pipe():
 
 # ---- environment -------------------------------------------------------------------------------
 
-def test_environment():
+def test_environment_of_init_is_added():
     pairs = {"PAI_A": "it's", "PAI_B": "a\nb", "PAI_C": "`id` $(id) $HOME \\", "PAI_D": "", "FROM_POD": "init"}
     text = b"".join(f"{k}={v}".encode() + b"\0" for k, v in pairs.items())
     text += b"bad-name=1\0" + b"=2\0" + b"no equals\0" + b"9x=3\0" + b"PAI_LONG=" + b"x" * 140000 + b"\0" + b"PAI_CUT=1"
@@ -314,19 +316,20 @@ def test_environment():
         check("environment: an address that is not known is named", b"PAI_CURRENT_CONTAINER_IP" in p.runtime_log())
 
 
-def test_large_environment():
+def test_environment_of_4000_variables_is_passed():
     text = b"".join(b"PAI_PORT_LIST_worker_%d_ssh=%d\0" % (i, i) for i in range(4000))
     with Pod("env | grep -c PAI_PORT", environ=text) as p:
         equal("environment of 4000 variables", p.run("run").stdout, b"4000\n")
 
 
-def test_clean_start():
+def test_command_starts_with_a_clean_state():
     with Pod("readlink /proc/self/fd/0; [ $(cut -d' ' -f5 /proc/$$/stat) = $$ ] && echo leader; echo core $(ulimit -c)") as p:
         equal("start: no descriptors of ours (3 is its own)", p.run("run", "--", "ls", "/proc/self/fd").stdout,
               b"0\n1\n2\n3\n")
         out = p.run("run", "--", "grep", "Sig", "/proc/self/status").stdout
         check("start: no signal blocked", b"SigBlk:\t0000000000000000" in out, out)
-        # 32 to 34 belong to the C library; who starts tests may have left them ignored.
+        # Signals 32 to 34 belong to the C library; the caller of the tests may have left them
+        # ignored.
         ignored = int(re.search(rb"SigIgn:\t([0-9a-f]+)", out).group(1), 16) & ~(7 << 31)
         equal("start: no signal ignored", ignored, 0)
         out = p.run("run").stdout.decode()
@@ -373,7 +376,7 @@ sys.exit(5)
         check("signals: output goes on after SIGTERM", b"got TERM" in out)
 
 
-def test_term():
+def test_sigterm_gives_the_grace_period():
     with Pod("echo ready; sleep 1000") as p:
         run = p.stopped()
         equal("SIGTERM: code", (run.returncode, p.origin()), (255, 143))
@@ -421,7 +424,7 @@ def test_term():
 
 
 def states_below(pid):
-    """The states of its children."""
+    """The states of the children of a process."""
     with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
         children = f.read().split()
     found = set()
@@ -435,8 +438,8 @@ def states_below(pid):
 
 
 def is_roots(pid):
-    """Whether every uid of a process is 0: only then may nobody else signal it.  In between, when
-    setuid has begun to work, its real one is still that of its starter."""
+    """Returns True if every uid of a process is 0, so that no other user may signal it. While
+    setuid takes effect, its real uid is still that of its starter."""
     try:
         with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as f:
             uids = next(line for line in f if line.startswith("Uid:"))
@@ -445,9 +448,9 @@ def is_roots(pid):
     return set(uids.split()[1:]) == {"0"}
 
 
-def test_term_in_vain():
-    """A command that SIGKILL does not end: blocked in the kernel, or, in this test, of another
-    user."""
+def test_sigterm_ends_a_run_that_cannot_kill():
+    """The command survives SIGKILL: it is blocked in the kernel or, in this test, belongs to
+    another user."""
     if not ROOT_USER or not shutil.which("setpriv"):
         skip("a command that cannot be killed", "needs root and setpriv")
         return
@@ -470,7 +473,7 @@ def test_term_in_vain():
         run.communicate(timeout=60 * SLOW)
 
 
-def test_terminal_signals():
+def test_signals_of_terminals_are_ignored():
     with Pod("echo ready; until [ -e $STOP ]; do sleep 0.1; done; echo done") as p:
         p.env["STOP"] = p.at("/stop")
         run = p.start("run")
@@ -484,7 +487,7 @@ def test_terminal_signals():
 
 # ---- processes -----------------------------------------------------------------------------------
 
-def test_background():
+def test_background_processes_are_ended():
     with Pod(f"sleep 1111.{ME} & echo done") as p:
         begin = time.monotonic()
         r = p.run("run")
@@ -524,7 +527,7 @@ def test_background():
         check("service of precommands: is ended with it", eventually(lambda: not sleepers(f"sleep\x001114.{ME}")))
 
 
-def test_orphans():
+def test_orphans_do_not_stay_zombies():
     script = """
 for i in $(seq 500); do (sh -c ': &' &) ; done
 parent=$(cut -d' ' -f4 /proc/$$/stat)
@@ -546,8 +549,8 @@ echo "zombies $zombies"
         equal("500 orphans: none stays a zombie", (r.returncode, r.stdout), (0, b"zombies 0\n"))
 
 
-def test_one_process():
-    """There is no process between the command and its logs."""
+def test_command_is_the_only_child():
+    """The command is a direct child of the runtime."""
     with Pod(f"exec sleep 1115.{ME}") as p:
         run = p.start("run")
         check("one process: the command is there", eventually(lambda: sleepers(f"sleep\x001115.{ME}")))
@@ -559,14 +562,15 @@ def test_one_process():
         run.communicate(timeout=60 * SLOW)
 
 
-def test_killed():
-    """As when the node is out of memory: what was said until then is in the logs, also half a line."""
+def test_killed_run_leaves_complete_logs():
+    """The runtime is killed, as on a node without memory: the logs have all output until then, also
+    half a line."""
     with Pod(f"for i in $(seq 200); do echo line $i; done; printf half; exec sleep 1116.{ME}") as p:
         run = p.start("run")
         read = b""
         while not read.endswith(b"half"):
             read += os.read(run.stdout.fileno(), 65536)
-        # What the container's stream has was written to the logs, or is in the same turn.
+        # Output that the container's stream has is in the logs, or will be in the same turn.
         check("killed: the log is written through", eventually(lambda: p.log("user-all") == read),
               p.log("user-all")[-100:])
         run.kill()
@@ -580,7 +584,7 @@ def test_killed():
 
 # ---- readers and disks that do not do what they should -----------------------------------------------
 
-def test_reader_is_gone():
+def test_reader_that_is_gone_does_not_stop_the_command():
     with Pod("for i in $(seq 2000); do echo line $i; done; echo end >&2") as p:
         run = p.start("run")
         run.stdout.close()
@@ -592,14 +596,14 @@ def test_reader_is_gone():
         check("reader is gone: the other stream goes on", b"end\n" in err)
 
 
-def test_slow_reader():
+def test_reader_that_is_slow_delays_one_stream():
     # More than all pipes and queues hold: the command has to wait, the other stream does not.
     script = "head -c 20000000 /dev/zero & wait $!; touch $DONE"
     with Pod("for i in $(seq 5); do echo err $i >&2; sleep 0.1; done & " + script) as p:
         p.env["DONE"] = p.at("/done")
         run = p.start("run")
         check("slow reader: the other stream goes on", eventually(lambda: b"err 5" in p.log("user-stderr")))
-        time.sleep(0.3)  # in which it must not go on
+        time.sleep(0.3)  # during which it must not continue
         check("slow reader: the command waits for it", not p.exists("/done"))
         run.send_signal(signal.SIGUSR2)
         out, _ = run.communicate(timeout=60 * SLOW)
@@ -613,7 +617,7 @@ def test_slow_reader():
         equal("late reader: so do the logs", len(p.log("user-all")), 3000004)
 
 
-def test_reader_that_takes_nothing():
+def test_reader_that_takes_nothing_does_not_delay_the_end():
     with Pod("head -c 10000000 /dev/zero") as p:
         p.env["PAI_TERM_GRACE_SEC"] = "3"
         run = p.start("run")
@@ -634,7 +638,7 @@ def test_reader_that_takes_nothing():
         equal("reader that takes nothing: the log is complete", len(p.log("user-all")), 100000)
 
 
-def test_shared_and_socket_streams():
+def test_sockets_and_files_can_be_streams():
     import socket
     ours, theirs = socket.socketpair()
     with Pod("head -c 1000000 /dev/zero; echo end") as p:
@@ -653,7 +657,7 @@ def test_shared_and_socket_streams():
         equal("a file as standard output goes on where it is", f.read(), b"before\none\ntwo\n")
 
 
-def test_full_disk():
+def test_full_disk_is_reported_once_per_log():
     if not mounts("full disk"):
         return
     with Pod("head -c 3000000 /dev/zero; echo end; sleep 0.2; rm -f \"$LOGS\"/filler; echo more") as p:
@@ -671,7 +675,7 @@ def test_full_disk():
               re.search(rb"the logs are not complete: \d{7} bytes are missing in user-stdout", r.stderr), r.stderr)
 
 
-def test_read_only_logs():
+def test_read_only_logs_are_reported():
     if not mounts("read-only log directory"):
         return
     with Pod("echo hello; echo oops >&2; exit 4") as p:
@@ -686,7 +690,7 @@ def test_read_only_logs():
         equal("read-only log directory: the message is written", p.origin(), 4)
 
 
-def test_nonroot():
+def test_another_user_can_run_commands():
     if not ROOT_USER:
         skip("another user", "only root can become one")
         return
@@ -725,7 +729,7 @@ def planted(name, plant, victim=b"precious\n"):
         return p
 
 
-def test_planted():
+def test_planted_files_are_not_followed():
     def under(make, path="user-all/current"):
         def plant(p):
             os.makedirs(os.path.dirname(p.at(p.logs(path))), exist_ok=True)
@@ -772,7 +776,7 @@ def test_planted():
 LIMIT = 256 << 20
 
 
-def test_rotation():
+def test_logs_are_rotated_at_line_ends():
     lines = 3000000
     with Pod(f"seq -f '%099.0f' {lines}") as p:  # 100 bytes each
         p.start("run", stdout=subprocess.DEVNULL).communicate(timeout=120 * SLOW)
@@ -791,7 +795,7 @@ def test_rotation():
                       b"%099d\n" % (old.st_size // 100 + 1))
 
 
-def test_restart():
+def test_restart_continues_the_logs():
     with Pod("echo run; printf 'no end'; exit 3") as p:
         for _ in range(3):
             r = p.run("run")
@@ -802,7 +806,7 @@ def test_restart():
 
 # ---- command line ------------------------------------------------------------------------------------
 
-def test_command_line():
+def test_command_line_is_run_as_it_is():
     with Pod() as p:
         r = p.run("run", "--", "printf", "%s|", "a b", "$HOME", "*")
         equal("-- PROGRAM: is run as it stands", (r.returncode, r.stdout), (0, b"a b|$HOME|*|"))

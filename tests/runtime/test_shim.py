@@ -15,7 +15,7 @@ LINE = re.compile(rb"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z (stdout|stderr|befo
 
 
 def document(*lists):
-    """As base/lists.h describes it."""
+    """The format is described in base/lists.h."""
     body = "".join(f"{len(words)}\0" + "".join(word + "\0" for word in words) for words in lists)
     return f"{len(body.encode())}\0{body}"
 
@@ -81,7 +81,7 @@ class Task:
         return text in self.read(name)
 
     def processes(self):
-        """All with the mark of this task."""
+        """All processes with the mark of this task."""
         found = []
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
@@ -93,7 +93,7 @@ class Task:
         return found
 
 
-def test_codes():
+def test_exit_code_is_that_of_the_app():
     for script, code in (("exit 0", 0), ("exit 77", 77), ("kill -9 $$", 137), ("kill -15 $$", 143)):
         with Task(script) as t:
             app = t.run()["app"]
@@ -123,20 +123,20 @@ def test_codes():
 
 
 def fails_first(t, times, how):
-    """The command becomes one of a sandbox that cannot be made so often."""
+    """The command becomes one of a sandbox whose creation fails so often."""
     script = f"echo >>{t.dir}/tries; [ $(wc -l <{t.dir}/tries) -gt {times} ] || {{ {how}; }}; exec \"$@\""
     t.command(["/bin/sh", "-c", script, "bwrap", *t.argv], sandbox="sandbox")
     return t
 
 
-def test_short_of_resources():
-    """What could not be started for want of something, or was killed before it started, is tried again."""
+def test_start_without_resources_is_retried():
+    """A program that lacks resources for its start, or is killed before it, is tried again."""
     clone = "echo 'bwrap: Creating new namespace failed: Resource temporarily unavailable' >&2; exit 1"
     for how in (clone, "kill -9 $$"):
         with Task("echo ran; exit 7") as t:
             app = fails_first(t, 2, how).run()["app"]
             equal(how, (app["code"], app["reason"], t.read("tries")), (7, "Error", b"\n" * 3))
-    short = "No space left on device"  # what is not there at first is taken for a lack of space by its name
+    short = "No space left on device"  # the name of a missing program looks like a lack of space
     with Task("", init=f"[ -e ../ran ] && printf '#!/bin/sh\\nexit 7' >'{short}' && chmod +x '{short}'; touch ../ran", argv=["./" + short]) as t:
         app = t.run()["app"]
         equal("nothing of the first try is left", (app["code"], app["reason"], app["message"]), (7, "Error", ""))
@@ -166,7 +166,7 @@ def test_short_of_resources():
         equal("processes later", t.end()["app"]["code"], 7)
 
 
-def test_stop():
+def test_stop_gives_the_grace_period():
     with Task("trap 'echo asked; exit 4' TERM; echo ready; while :; do sleep 0.05; done") as t:
         t.start().wait(b"ready")
         t.shim.send_signal(signal.SIGTERM)
@@ -176,7 +176,7 @@ def test_stop():
         t.start().wait(b"ready")
         t.shim.send_signal(signal.SIGTERM)
         equal("SIGKILL after the grace", t.end()["app"]["code"], 137)
-        if not EMULATED:  # as in test_daemons
+        if not EMULATED:  # as in test_daemons_are_killed_at_the_end
             equal("nothing is left", t.processes(), [])
     with Task("trap '' TERM; echo ready; sleep 600", grace=600) as t:
         t.start().wait(b"ready")
@@ -190,7 +190,7 @@ def test_stop():
         equal("as by SIGTERM", (t.state()["stopped"], t.state()["app"]["code"]), (True, 143))
 
 
-def test_survives():
+def test_shim_survives_its_parent():
     with Task("echo ready; exec sleep 600") as t:
         # The parent dies; a process that had this pid before has left a file.
         script = f"sh -c 'echo a longer text {'x' * 200} >{t.dir}/shim.$$; exec {PROGRAM} shim {t.dir}' & wait"
@@ -220,7 +220,7 @@ def test_survives():
         equal("nothing runs twice", (second.returncode, b"before" in second.stderr), (3, True))
 
 
-def test_daemons():
+def test_daemons_are_killed_at_the_end():
     if EMULATED:
         print("skipped: qemu-user has no PR_SET_CHILD_SUBREAPER")
         return
@@ -231,7 +231,7 @@ def test_daemons():
         equal("closed streams", t.run()["app"]["code"], 2)
 
 
-def test_log():
+def test_log_lines_are_split_and_bounded():
     with Task("printf 'a\\nb' ; echo err >&2; head -c 40000 /dev/zero | tr '\\0' x; echo; printf tail") as t:
         t.run()
         out = [line for line in t.lines() if line and line[0] == "stdout"]
@@ -245,8 +245,8 @@ def test_log():
         check("whole lines", all(t.lines()) and all(t.lines("log.1")))
 
 
-def test_note():
-    """A line before the output of app, also if init fails."""
+def test_note_precedes_the_output():
+    """The note is a line before the output of app, also if init fails."""
     for init, lines in (("true", [b"[a note]", b"app"]), ("exit 3", [b"[a note]"])):
         with Task("echo app", init=init) as t:
             t.command(t.argv, init="init", note="[a note]")
@@ -254,7 +254,7 @@ def test_note():
             equal(init, [line[2] for line in t.lines()], lines)
 
 
-def test_message():
+def test_message_is_read_safely():
     for name, script, wanted in (
             ("a message", "printf 'because\\nof' > message", "because\nof"),
             ("too long", "head -c 100000 /dev/zero | tr '\\0' z > message", "z" * 4096),
@@ -268,8 +268,8 @@ def test_message():
             equal(name, t.run()["app"]["message"], wanted)
 
 
-def test_short_lines():
-    """Of output that was read together, lines have one time, which is computed once."""
+def test_short_lines_share_a_time():
+    """Lines that were read together have the same time, which is computed once."""
     with Task("yes | head -c 2000000") as t:
         t.run()
         log = t.read("log.1") + t.read("log")
@@ -279,8 +279,8 @@ def test_short_lines():
         check("in order", times == sorted(times))
 
 
-def test_full_disk():
-    """In a small file system of its own; without the right to mount, nothing is tested."""
+def test_full_disk_keeps_the_exit_code():
+    """The task runs in a small file system; without the right to mount, nothing is tested."""
     with Task("head -c 3000000 /dev/zero | tr '\\0' q | fold -w 100 > fill; echo full; exit 5") as t:
         script = (f"mount -t tmpfs -o size=400k tmpfs {t.dir}/mnt && cp {t.dir}/spec {t.dir}/mnt/ && mkdir {t.dir}/mnt/root && "
                   f"{PROGRAM} shim {t.dir}/mnt; echo $?; cat {t.dir}/mnt/state; cat {t.dir}/mnt/log")
@@ -294,7 +294,7 @@ def test_full_disk():
         equal("the exit code is kept", (done.stdout.split(b"\n")[0], state["phase"], state["app"]["code"]), (b"0", "ended", 5))
 
 
-def test_usage():
+def test_invalid_specifications_are_refused():
     for args in ([], ["/no/such"], ["--bad"], ["/", "--parent", "x"], ["/", "--parent", "1"]):
         done = subprocess.run([PROGRAM, "shim", *args], check=False, capture_output=True)
         check(f"{args}", done.returncode in (2, 3) and done.stderr, done)
@@ -312,8 +312,8 @@ def test_usage():
             equal(f"{spec!r}", (done.returncode, t.read("state")), (3, b""))
 
 
-def test_damaged_containers():
-    """What a command finds damaged is a command that cannot be executed."""
+def test_damaged_containers_cannot_be_executed():
+    """Damaged commands count as commands that cannot be executed."""
     for more in ("", document([], [], []), document([], ["true"], []), document([], ["true"], []) + "7\0"):
         with Task("true") as t:
             t.containers = more
@@ -322,5 +322,9 @@ def test_damaged_containers():
             equal(f"{more!r}", (app["started"], app["reason"], "file spec" in app["message"]), (False, "ContainerCannotRun", True))
 
 
-tests(test_damaged_containers, test_codes, test_short_of_resources, test_stop, test_survives, test_daemons, test_log, test_note, test_message, test_short_lines, test_full_disk, test_usage)
+tests(test_damaged_containers_cannot_be_executed, test_exit_code_is_that_of_the_app,
+      test_start_without_resources_is_retried, test_stop_gives_the_grace_period, test_shim_survives_its_parent,
+      test_daemons_are_killed_at_the_end, test_log_lines_are_split_and_bounded, test_note_precedes_the_output,
+      test_message_is_read_safely, test_short_lines_share_a_time, test_full_disk_keeps_the_exit_code,
+      test_invalid_specifications_are_refused)
 finish()

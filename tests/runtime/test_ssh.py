@@ -66,7 +66,7 @@ def script(pod, shell="bash", **env):
     return pod.sh(shell, **env)
 
 
-def files():
+def test_files_of_sshd_contain_no_secrets():
     secrets = {"MY_TOKEN": "S3CRET-VALUE", "PAI_API_KEY": "S3CRET-VALUE", "FC_SECRET": "S3CRET-VALUE",
                "AWS_ID": "S3CRET-VALUE", "PAI_PASSWORD": "S3CRET-VALUE", "NCCL_DEBUG": "INFO",
                "PAI_TWO_LINES": "a\nb", "PAI_HOST_IP_keys_0": "10.9.9.9"}
@@ -123,13 +123,13 @@ def again(pod, users):
     deadline = time.monotonic() + 60 * SLOW
     while os.path.exists(f"/proc/{first}") and time.monotonic() < deadline:
         if open(f"/proc/{first}/stat").read().split()[2] == "Z":
-            break  # nobody waits for it here; in a pod, `run` does
+            break  # the test does not wait for it; in a pod, `run` does
         time.sleep(0.05)
     check("again: the earlier sshd is gone", not os.path.exists(f"/proc/{first}") or
           open(f"/proc/{first}/stat").read().split()[2] == "Z")
 
 
-def not_there():
+def test_missing_parts_of_ssh_are_explained():
     with pod_with_sshd("[{plugin: ssh, parameters: {userssh: {value: ssh-rsa AAAAMINE}}}]") as pod:
         equal("without jobssh: the private key", mode(pod, PAI + "/ssh-secret/ssh-privatekey"), 0o600)
         os.chmod(pod.at("/root"), 0o775)
@@ -154,7 +154,7 @@ def not_there():
             check("neither openssh nor dropbear", done.returncode == 1 and b"openssh is not in the image" in done.stderr, done)
 
 
-def usage():
+def test_invalid_arguments_are_refused():
     with pod_with_sshd() as pod:
         for args in ((), ("maybe",), ("true", "custom"), ("true", "other", "x"), ("true", "system", "../x"), ("--x", "y")):
             equal(f"sshd: usage {args}", pod.run("sshd", *args).returncode, 2)
@@ -165,7 +165,7 @@ def usage():
             check(f"{name} --help", done.returncode == 0 and done.stdout.startswith(b"usage: pai-runtime " + name.encode()))
 
 
-def keys():
+def test_keys_that_are_invalid_are_left_out():
     with pod_with_sshd() as pod:
         pod.write(PAI + "/ssh-secret/more", "# note\nssh-rsa AAAAMORE\ncommand=\"x\" ssh-rsa AAAABAD\n")
         done = pod.run("sshd", "false", "custom", "ssh-rsa AAAAONE\nrubbish", "system", "more")
@@ -208,7 +208,7 @@ def pod_with_key(**env):
     return pod
 
 
-def barrier():
+def test_ssh_barrier_waits_for_all_tasks():
     with pod_with_sshd() as pod:
         done = pod.run("ssh-barrier")
         check("barrier: without a key it does not wait", done.returncode == 10 and b"no key to log in with" in done.stderr, done)
@@ -252,7 +252,7 @@ def barrier():
         check("barrier: slow rounds: they are not longer than all rounds together", len(pod.read("/saw")) < 2 * 300)
 
 
-def shells():
+def test_script_works_in_each_shell():
     plugin = "[{plugin: ssh, parameters: {jobssh: true, sshbarrier: true, sshbarrierTimeout: 1, userssh: {value: ssh-rsa AAAA it's $(x)}}}]"
     for shell in SHELLS:
         with pod_with_sshd(plugin) as pod:
@@ -283,10 +283,11 @@ def real_pods(folder, ports, key=("ed25519",), command="true"):
     return pods
 
 
-# What containerd gives a container; templates take from it and add to it.
+# The capabilities that containerd gives a container; templates remove some and add others.
 USUAL = """CHOWN DAC_OVERRIDE FSETID FOWNER MKNOD NET_RAW SETGID SETUID SETFCAP SETPCAP NET_BIND_SERVICE SYS_CHROOT KILL
            AUDIT_WRITE""".split()
-# As root of new namespaces: the root of a container with the files of a pod.
+# The script runs as root of new namespaces and prepares the root of a container with the files of a
+# pod.
 FILES = """
 set -e
 read -r mapped
@@ -331,7 +332,7 @@ class Container:
         self.holder.stdin.close()
         if self.holder.stdout.readline() != b"ready\n":
             raise RuntimeError("no container")
-        # Again, with the paths of the container.
+        # Init runs again, with the paths of the container.
         pod.write("/tmp/framework.json", pod.read("/framework.json"))
         with self.start("/usr/local/pai/runtime", "init", "--framework", "/tmp/framework.json", "--steps",
                         "install,config,plugins,command") as init:
@@ -372,7 +373,8 @@ while [ ! -e /tmp/seen ]; do sleep 0.1; done
 
 
 def meet(name, openssh, profile, sshd_user=True, image=True, user=None, theirs=False, ids=65536):
-    """Two tasks of a job in containers, as the template makes them.  theirs: sshd is that of the image."""
+    """Two tasks of a job in containers, as the template creates them. `theirs`: sshd is that of the
+    image."""
     folder = tempfile.mkdtemp(prefix="pai-ssh-")
     passwd = "root:x:0:0:root:/root:/bin/sh\nalice:x:1000:1000::/home/alice:/bin/sh\n" + SSHD_USER * sshd_user
     containers = []
@@ -393,9 +395,10 @@ def meet(name, openssh, profile, sshd_user=True, image=True, user=None, theirs=F
         shutil.rmtree(folder)
 
 
-def containers():
-    """Both profiles; images with and without openssh-server and its user; root and not root; and one id only, as in a
-    sandbox: what is about capabilities alone does not show there."""
+def test_ssh_works_between_containers():
+    """The cases are both profiles; images with and without openssh-server and its user; root and
+    another user; and a single id, as in a sandbox, where rules about capabilities have no
+    effect."""
     kit = subprocess.run([os.path.join(TOP, "tests/tools/kit"), "openssh-server"], capture_output=True, text=True, check=False)
     if not check("openssh-server is at hand", kit.returncode == 0, kit.stderr):
         return
@@ -482,8 +485,8 @@ def delivered(name, *key):
         shutil.rmtree(folder)
 
 
-def links():
-    """Another file where ssh would be linked to, as for a user who may not write there."""
+def test_links_to_ssh_have_another_place():
+    """A file is in the place of the link to ssh, as for a user who may not write there."""
     with pod_with_sshd(PAI_CONTAINER_SSH_PORT=str(free_port())) as pod:
         for name in ("ssh", "ssh-keygen"):
             os.remove(os.path.join(pod.bin, name))
@@ -501,8 +504,8 @@ def links():
         end(pod)
 
 
-def another_user():
-    """Init was root, the image has another user: sshd finds the job's key and starts."""
+def test_sshd_starts_for_another_user():
+    """Init ran as root, and the image has another user: sshd finds the job's key and starts."""
     user = pwd.getpwnam("games")
     with pod_with_sshd(PAI_CONTAINER_SSH_PORT=str(free_port())) as pod:
         pod.write(user.pw_dir + "/file", "")
@@ -514,23 +517,26 @@ def another_user():
         subprocess.run(["pkill", "-f", pod.path + "/"], check=False)
 
 
-def delivered_ed25519():
+def test_delivered_sshd_accepts_ed25519_keys():
     delivered("ed25519")
 
 
-def delivered_rsa():
+def test_delivered_sshd_accepts_rsa_keys():
     delivered("rsa", "-b", "2048", "-m", "PEM")
 
 
-def delivered_ecdsa():
+def test_delivered_sshd_accepts_ecdsa_keys():
     delivered("ecdsa")
 
 
 if os.getuid() == 0:
-    tests(files, not_there, keys, shells)
+    tests(test_files_of_sshd_contain_no_secrets, test_missing_parts_of_ssh_are_explained,
+          test_keys_that_are_invalid_are_left_out, test_script_works_in_each_shell)
     if delivered_there():
-        tests(links, another_user, containers, delivered_ed25519, delivered_rsa, delivered_ecdsa)
+        tests(test_links_to_ssh_have_another_place, test_sshd_starts_for_another_user,
+              test_ssh_works_between_containers, test_delivered_sshd_accepts_ed25519_keys,
+              test_delivered_sshd_accepts_rsa_keys, test_delivered_sshd_accepts_ecdsa_keys)
 else:
     print("skipped: sshd needs root")
-tests(usage, barrier)
+tests(test_invalid_arguments_are_refused, test_ssh_barrier_waits_for_all_tasks)
 finish()

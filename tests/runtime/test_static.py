@@ -13,8 +13,8 @@ def readelf(*options):
     return subprocess.run(["readelf", "-W", *options, RUNTIME], capture_output=True, text=True, check=True).stdout
 
 
-def what_for():
-    """docs/RUNTIME.md says what the bytes are for, with the compiler of Debian 12."""
+def test_documented_sizes_are_current():
+    """The table of bytes in docs/RUNTIME.md is current, with the compiler of Debian 12."""
     folder = os.path.dirname(RUNTIME)
     compiler = subprocess.run(["gcc", "-dumpversion"], capture_output=True, text=True, check=True).stdout.strip()
     if compiler != "12":
@@ -36,7 +36,7 @@ def sanitized():
         return b"__asan_init" in f.read()
 
 
-def static():
+def test_program_is_static_and_hardened():
     parts = readelf("-l")
     dynamic = readelf("-d")
     check("no interpreter", "INTERP" not in parts, parts)
@@ -54,9 +54,9 @@ def static():
     check(f"at most {SIZE_MAX // 1024} KiB", size <= SIZE_MAX, size)
 
 
-def protected():
-    """What the start has written is read-only once main runs: nothing is mapped for writing
-    where GNU_RELRO is.  Asked of a process that waits."""
+def test_data_of_the_start_is_read_only():
+    """Data that the start has written is read-only in main: no writable mapping overlaps GNU_RELRO,
+    in a process that waits."""
     if EMULATED:
         print("   not tested: the maps would be those of the emulator")
         return
@@ -92,7 +92,7 @@ def protected():
     check("relocations are read-only when main runs", hit and hit[0][1] == "r--p", maps)
 
 
-def version():
+def test_version_names_the_libraries():
     done = subprocess.run([RUNTIME, "version"], capture_output=True, text=True, check=False)
     equal("version: status", done.returncode, 0)
     for word in ("pai-runtime ", "libyaml 0.2.5", "zlib 1.2.13", "mbedTLS 3.6.6", "TLS: 1.2 or 1.3", "/usr/local/pai"):
@@ -109,8 +109,8 @@ def version():
         check("version says musl", "musl 1." in done.stdout, done.stdout)
 
 
-def empty_root():
-    """In an otherwise empty root file system."""
+def test_program_runs_in_an_empty_root():
+    """The program runs in an otherwise empty root file system."""
     root = tempfile.mkdtemp(prefix="pai-static-")
     try:
         shutil.copy(RUNTIME, os.path.join(root, "runtime"))
@@ -124,9 +124,10 @@ def empty_root():
         shutil.rmtree(root)
 
 
-tests(version)
+tests(test_version_names_the_libraries)
 if sanitized():
     print("   this one is built for tests: nothing to say about the file")
 else:
-    tests(static, what_for, protected, empty_root)
+    tests(test_program_is_static_and_hardened, test_documented_sizes_are_current, test_data_of_the_start_is_read_only,
+          test_program_runs_in_an_empty_root)
 finish()

@@ -14,7 +14,7 @@ REST_LIT = os.path.abspath(os.environ.get("REST_LIT", os.path.join(TOP, os.envir
 DATA = os.path.join(TOP, "tests", "data", "runtime")
 # A number is no name of a role here: those are the rows with $number.
 PARTS = {"$role": "(?!\\d+_)[A-Za-z0-9_]+", "$index": "\\d+", "$label": "[A-Za-z0-9_]+", "$number": "\\d+"}
-# What `run` adds, when it knows it.
+# The variables that `run` adds, if it knows their values.
 OF_RUN = {"PAI_WORK_DIR", "RUNTIME_LOG_PIPE", "PAI_SHELL"}
 
 
@@ -42,8 +42,7 @@ OWN = {"FC_TASKROLE_NAME": "worker", "FC_TASK_INDEX": "1", "PAI_CURRENT_TASK_ROL
 
 
 def first_generation(folder):
-    """What was not recorded: a job with its roles in a list, and what servers said of it in one
-    spelling or in the other."""
+    """Jobs that were not recorded: with a list of roles, and with the two spellings of servers."""
     with open(os.path.join(DATA, "frameworks", "06-AttemptRunning.json"), encoding="utf-8") as f:
         framework = json.load(f)
     roles = [{"name": role["name"], "taskNumber": role["taskNumber"], "command": "true"}
@@ -71,7 +70,7 @@ def recorded():
             yield OWN, os.path.join(frameworks, name)
 
 
-def of_init(page):
+def test_variables_of_init_are_documented(page):
     table = {name: pattern(name) for name in rows(page, "pai-runtime")}
     seen, unknown = set(), set()
     with tempfile.TemporaryDirectory() as folder:
@@ -87,7 +86,7 @@ def of_init(page):
     equal("what the table says is written", sorted(set(table) - seen - OF_RUN), [])
 
 
-def of_run(page):
+def test_variables_of_run_are_documented(page):
     table = set(rows(page, "pai-runtime"))
     with Root() as root:
         root.write("/usr/local/pai/runtime.d/user.sh", "#!/bin/sh\nenv\n", 0o755)
@@ -98,8 +97,8 @@ def of_run(page):
     check("and is of pai-runtime", OF_RUN <= table, sorted(OF_RUN - table))
 
 
-def of_others(page):
-    """What the tests pretend to be FrameworkController with is what the table says of it."""
+def test_variables_of_others_are_documented(page):
+    """The table has the variables that the tests set in the place of FrameworkController."""
     framework = {"metadata": {"name": "f", "namespace": "default"}}
     with Pod(framework, {"name": "r", "task": {"pod": {"spec": {}}}}, 0, "127.0.0.1", "127.0.0.1") as pod:
         names = {name for name in pod.env if name.startswith("FC_")}
@@ -108,7 +107,7 @@ def of_others(page):
           set(rows(page, "Kubernetes")))
 
 
-def of_sources(page):
+def test_sources_of_variables_are_explained(page):
     """Differences from OpenPAI are explained."""
     with open(os.path.join(TOP, "docs/DEVIATIONS.md"), encoding="utf-8") as f:
         explained = set(re.findall(r"^(?:###|\|) `([^`]+)`", f.read(), re.M))
@@ -120,7 +119,8 @@ def of_sources(page):
 
 def main():
     page = subprocess.run([REST_LIT, "page", "translation"], check=True, capture_output=True).stdout.decode()
-    tests(of_init, of_run, of_others, of_sources, args=(page,))
+    tests(test_variables_of_init_are_documented, test_variables_of_run_are_documented,
+          test_variables_of_others_are_documented, test_sources_of_variables_are_explained, args=(page,))
 
 
 main()

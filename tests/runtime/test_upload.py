@@ -98,7 +98,7 @@ def query(path):
 
 # ---- requests ------------------------------------------------------------------------------------
 
-def test_content():
+def test_upload_has_frames_in_their_order():
     with Receiver() as r, Pod("for i in 1 2 3; do echo out$i; echo err$i >&2; done; echo a; echo b; exit 7", r.url) as p:
         done = p.run("run")
         equal("content: exit code of the container", done.returncode, 255)
@@ -124,7 +124,7 @@ def sent(user):
         return query(path)[1], frames(body), body, done.stdout
 
 
-def test_bounds():
+def test_upload_is_limited_to_the_end():
     asked, parts, body, out = sent("seq 1 600000")
     text = b"".join(t for _, t in parts)
     check("truncated: whole lines of the end", out.endswith(text) and out[-len(text) - 1:-len(text)] == b"\n", text[:20])
@@ -159,7 +159,7 @@ def certificate(folder, name):
         return f"{folder}/{name}.pem", f.read()
 
 
-def test_tls():
+def test_upload_verifies_the_certificate():
     folder = tempfile.mkdtemp(prefix="pai-upload-")
     try:
         pem, crt = certificate(folder, "good")
@@ -181,7 +181,7 @@ def test_tls():
 
 # ---- answers ----------------------------------------------------------------------------------------
 
-def test_answers():
+def test_upload_is_retried_by_status():
     with Receiver(503, 429, 500, 204) as r, Pod("echo hello", r.url) as p:
         p.run("run")
         equal("busy: tried again until it is stored", len(r.requests), 4)
@@ -204,7 +204,7 @@ def test_answers():
         check("always busy: a few attempts", 2 <= len(r.requests) < 50, len(r.requests))
 
 
-def test_no_use():
+def test_upload_needs_token_and_https():
     with Receiver() as r:
         for name, url, token, word in (
                 ("no token", r.url, None, b"token"), ("http to another machine", "http://192.0.2.1:1", TOKEN, b"https"),
@@ -223,8 +223,8 @@ def ended(p):
 
 
 def order(first, *second):
-    """Starts a pod, and when its command has ended another one: which run ends first?  Tried again, since on a
-    busy machine either may stand still."""
+    """Starts a pod, and another one when the command of the first has ended. Returns which run ends
+    first. Repeats that, since a busy machine may delay either."""
     for _ in range(10):
         with Pod(":", **first) as a, Pod(":", **dict(*second)) as b:
             one = a.start("run")
@@ -239,7 +239,7 @@ def order(first, *second):
     return False
 
 
-def test_linger():
+def test_upload_that_fails_waits_for_log_readers():
     with Receiver() as good, Receiver(403) as bad:
         stored = {"url": good.url, "framework": True}
         check("no address: waits, while one that was stored ends", order({"framework": True}, stored))
@@ -247,7 +247,7 @@ def test_linger():
         check("no Framework: does not wait", order({"framework": True}, {}))
 
 
-def test_stop():
+def test_upload_follows_a_sigterm():
     with Receiver() as r, Pod("trap 'echo bye; exit 4' TERM; echo ready; while :; do sleep 0.1; done", r.url,
                               framework=True) as p:
         run = p.start("run")
@@ -283,5 +283,7 @@ def test_stop():
     check("SIGTERM ends the waiting", good)
 
 
-tests(test_content, test_bounds, test_tls, test_answers, test_no_use, test_linger, test_stop, at_once=True)
+tests(test_upload_has_frames_in_their_order, test_upload_is_limited_to_the_end, test_upload_verifies_the_certificate,
+      test_upload_is_retried_by_status, test_upload_needs_token_and_https, test_upload_that_fails_waits_for_log_readers,
+      test_upload_follows_a_sigterm, at_once=True)
 finish()

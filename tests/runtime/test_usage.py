@@ -12,7 +12,7 @@ def call(*args, **env):
                               text=True, timeout=60)
 
 
-def help_pages():
+def test_help_pages_fit_into_80_columns():
     pages = {"": call("--help")}
     pages.update({name: call(name, "--help") for name in COMMANDS})
     for name, done in pages.items():
@@ -25,7 +25,7 @@ def help_pages():
         check(f"--help lists {name}", f"\n  {name} " in pages[""].stdout, pages[""].stdout)
 
 
-def misuse():
+def test_misuse_is_explained_first():
     for args, said in ((("init", "--stepz", "x"), "--stepz"), (("init", "--root"), "--root"), (("run", "x"), "x"),
                        (("exit", "256"), "256"), (("exit", "1", "--spec"), "--spec"), (("exit",), "missing"),
                        (("check-api", "x"), "x"), (("version", "--long"), "--long")):
@@ -42,7 +42,7 @@ def misuse():
     equal("no such command", call("initialise").returncode, 2)
 
 
-def places():
+def test_messages_have_positions():
     with Root(RUNTIME_CONFIG="commands:\n- [a\nparameters: {}\n") as root:
         done = root.run("init")
         check("a mistake in RUNTIME_CONFIG has its line", b"RUNTIME_CONFIG, line 3, column " in done.stderr, done.stderr)
@@ -51,5 +51,5 @@ def places():
         check("which specification is not there", b"/none.yaml is not there" in done.stderr, done.stderr)
 
 
-tests(help_pages, misuse, places)
+tests(test_help_pages_fit_into_80_columns, test_misuse_is_explained_first, test_messages_have_positions)
 finish()

@@ -19,7 +19,7 @@ MOUNTS = {
     "userExtensionSecrets.yaml": PAI + "/user-extension-secrets/userExtensionSecrets.yaml",
     "token": PAI + "/token-secrets/token",
 }
-# Not among the recorded files.
+# These files are not among the recorded ones.
 OURS = ["runtime", "runtime.d/runtime_env", "runtime.d/runtime-exit-spec.yaml", "runtime.d/user.lines"]
 # Shells of images that may source runtime_env.sh.
 SHELLS = [["bash"], ["bash", "--posix"], ["dash"], ["busybox", "sh"]]
@@ -61,13 +61,12 @@ HEADER = ["set -o errexit", "set -o nounset", "set -o pipefail"]
 
 
 def canonical(name, data, root):
-    """A script without its comments and the blank lines of its header, and with what ours writes in
-    another way on purpose."""
+    """A script without its comments, the blank lines of its header, and intended differences."""
     text = without_root(data.decode("utf-8", "surrogateescape"), root)
     if not name.endswith(".sh") or name.endswith("runtime_env.sh"):
         return text
     text = text.replace(" --root ''", "")  # in a pod it is /, and left out
-    if text.startswith(HEADER[0] + ";"):  # ours is on the first line
+    if text.startswith(HEADER[0] + ";"):  # pai-runtime writes it on the first line
         text = "\n".join(HEADER) + "\n" + text.split(" ERR;; esac; ", 1)[1].removeprefix("\n")
     text = text.replace('"${PAI_SHELL:-/bin/bash}"', "/bin/bash")
     text = re.sub(r" \|\| printf 'plugin \d+ failed with %d, ignored\\n' \"\$\?\" >&2$", "", text, flags=re.M)
@@ -134,7 +133,7 @@ def init(case, root):
     return done
 
 
-def compare(case):
+def test_recorded_cases_have_their_results(case):
     code = read(os.path.join(DATA, case, "expected", "exit_code"))
     with prepared(case) as root:
         done = init(case, root)
@@ -151,8 +150,8 @@ def compare(case):
         check(f"{case}: nothing is left behind", not any(".tmp" in name for name in got), sorted(got))
 
 
-def ports():
-    """A task whose http port is in use by a local server."""
+def test_port_in_use_fails_the_task():
+    """The http port of a task is in use by a local server."""
     case = "09_legacy_sequential_ports"
     with open(os.path.join(DATA, case, "in", "framework.json")) as f:
         framework = json.load(f)
@@ -171,7 +170,7 @@ def ports():
         check("plugins are not looked at", not root.exists(PAI + "/runtime.d/precommands.sh"))
 
 
-def snapshots():
+def test_frameworks_in_every_state_are_accepted():
     """Frameworks in every state result in an environment."""
     for name in sorted(os.listdir(FRAMEWORKS)):
         if not name.endswith(".json"):
@@ -184,8 +183,8 @@ def snapshots():
                 print(done.stderr.decode(errors="replace"))
 
 
-tests(snapshots, ports)
+tests(test_frameworks_in_every_state_are_accepted, test_port_in_use_fails_the_task)
 for case in sorted(os.listdir(DATA)):
     if os.path.isdir(os.path.join(DATA, case)):
-        tests(compare, args=(case,))
+        tests(test_recorded_cases_have_their_results, args=(case,))
 finish()

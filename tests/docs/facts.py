@@ -1,8 +1,10 @@
-"""What the documents say, compared with the sources: links, fields of jobs, variables, messages."""
+"""What the documents say, compared with the sources: links, fields of jobs, variables, messages,
+results of benchmarks."""
 import glob
 import json
 import os
 import re
+import subprocess
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PLUGINS = "extras.com.microsoft.pai.runtimeplugin[]"
@@ -110,4 +112,11 @@ def test_messages(check):
         check.ok(message, any(pattern.search(t) for t in texts), "is not in the sources")
 
 
-TESTS = [test_links, test_fields, test_variables, test_messages]
+# ---- results of BENCH.md ----
+def test_results(check):
+    """The results of BENCH.md are those of the tables in BENCH-LOG.md."""
+    done = subprocess.run([os.path.join(ROOT, "tests/bench/report.py"), "--check"], capture_output=True, text=True, check=False)
+    check.ok("results", done.returncode == 0, done.stderr)
+
+
+TESTS = [test_links, test_fields, test_variables, test_messages, test_results]

@@ -159,7 +159,7 @@ static const char *poster_problem(const struct posting *x, CURLcode result)
 
 int poster_send(struct poster *p, const struct post *post, struct err *e)
 {
-	CURL *easy = curl_new(p->url, &(struct curl_pem){ NULL }, e);
+	CURL *easy = curl_new(p->url, &(struct curl_pem){ .ca = NULL }, e);
 	if (!easy)
 		return -1;
 	struct posting *x = xcalloc(1, sizeof(*x));

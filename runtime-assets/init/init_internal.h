@@ -57,9 +57,10 @@ bool barrier_shows_us(const struct init *in, const struct framework *f);
 /* ---- env.c ----------------------------------------------------------------------------------- */
 
 /*
- * The variables of docs/RUNTIME.md: for each role of the status, its tasks, and the labels of their
- * ports; then those of the own task.  If the job spells a role in another way than Kubernetes,
- * there is a variable for each spelling: PAI_HOST_IP_psserver_0 and PAI_HOST_IP_ps_server_0.
+ * The variables of docs/RUNTIME-INIT.md: for each role of the status, its tasks, and the labels of
+ * their ports; then those of the own task.  If the job spells a role in another way than
+ * Kubernetes, there is a variable for each spelling: PAI_HOST_IP_psserver_0 and
+ * PAI_HOST_IP_ps_server_0.
  */
 struct env_text {
 	struct str shell; /* lines export NAME='VALUE' */

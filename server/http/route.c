@@ -46,7 +46,7 @@ struct span route_strip(struct span path)
 }
 
 static bool route_matches(const struct route *route, struct span path, struct arena *a,
-                  struct span args[static ROUTE_ARGS])
+                          struct span args[static ROUTE_ARGS])
 {
 	struct span pattern = span_of(route->path);
 	size_t n = 0;
@@ -64,7 +64,8 @@ static bool route_matches(const struct route *route, struct span path, struct ar
 	return pattern.n == path.n;
 }
 
-const struct route *route_find(const struct route_table *t, const char *method, struct span path, struct arena *a, struct span args[static ROUTE_ARGS])
+const struct route *route_find(const struct route_table *t, const char *method, struct span path,
+                               struct arena *a, struct span args[static ROUTE_ARGS])
 {
 	path = route_strip(path);
 	if (!span_starts(path, "/"))

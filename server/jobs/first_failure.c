@@ -22,7 +22,7 @@ enum {
 
 /* ---- causes ---------------------------------------------------------------------------------- */
 
-/* Codes that say it whatever the task said; docs/RUNTIME.md describes them. */
+/* Codes that decide whatever the log of the task contains; see docs/RUNTIME-FAILURES.md. */
 static const struct code_cause {
 	int64_t code;
 	enum end_kind kind;

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Curves of docs/BENCH.md: what grows with roles, jobs, connections and followers.
+"""Curves of docs/BENCH-LOG.md: what grows with roles, jobs, connections and followers.
 
     tests/bench/curves.py [NAME...]     a table for each, and docs/bench/NAME.svg"""
 import http.client

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Figures of following jobs for docs/BENCH.md, before a real kube-apiserver with etcd:
+"""Figures of following jobs for docs/BENCH-LOG.md, before a real kube-apiserver with etcd:
 
     follow.py [SECONDS] [PART]...
 

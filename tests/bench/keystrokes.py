@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""From a keystroke to the mark of the mistake that it makes, in a job of 40 KB, for docs/BENCH.md.
+"""From a keystroke to the mark of the mistake that it makes, in a job of 40 KB, for docs/BENCH-LOG.md.
 
     tests/bench/keystrokes.py [N]     with N keystrokes (100)"""
 import os

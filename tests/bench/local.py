@@ -1,4 +1,4 @@
-"""Figures of jobs on this machine, for docs/BENCH.md: the start of `rest-lit run`, a server with idle
+"""Figures of jobs on this machine, for docs/BENCH-LOG.md: the start of `rest-lit run`, a server with idle
 tasks, a queue of jobs on eight fake GPUs.
 
     tests/bench/local.py [start] [idle] [queue]     all by default: six minutes"""

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Figures of the web page in Chromium, for docs/BENCH.md: the list of 10 000 jobs, a log of 200 MB.
+"""Figures of the web page in Chromium, for docs/BENCH-LOG.md: the list of 10 000 jobs, a log of 200 MB.
 
     tests/bench/page.py [jobs] [log]     both by default: two minutes"""
 import os

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Short runs of rest-lit for docs/BENCH.md, in turn, so that other load meets all:
+"""Short runs of rest-lit for docs/BENCH-LOG.md, in turn, so that other load meets all:
 
     programs.py [RUNS]
 

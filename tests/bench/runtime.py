@@ -1,4 +1,4 @@
-"""Benchmarks of pai-runtime for docs/BENCH.md: CPU time of all its processes (user + system) and
+"""Benchmarks of pai-runtime for docs/BENCH-LOG.md: CPU time of all its processes (user + system) and
 the maximum resident set, best of several runs.  The reference in the same run is /bin/true, and for
 logs `cat` of the same bytes."""
 import base64

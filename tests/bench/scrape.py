@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The cost of GET /metrics with many jobs in the cache, as rows of docs/BENCH.md.
+"""The cost of GET /metrics with many jobs in the cache, as rows of docs/BENCH-LOG.md.
 
     scrape.py [N...]     with N jobs (1000 and 30000)
 

@@ -1,4 +1,4 @@
-"""Benchmarks of the service for docs/BENCH.md: cost of a submission, slow clients, a slow API
+"""Benchmarks of the service for docs/BENCH-LOG.md: cost of a submission, slow clients, a slow API
 server, and growth.
 
     service.py [SECONDS] [PART]...     parts: see PARTS; default: all but mixed

@@ -1,8 +1,10 @@
-"""Comparison of the documents with the sources: links, fields of jobs, variables, messages."""
+"""Comparison of the documents with the sources: links, fields of jobs, variables, messages,
+results of benchmarks."""
 import glob
 import json
 import os
 import re
+import subprocess
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PLUGINS = "extras.com.microsoft.pai.runtimeplugin[]"
@@ -110,5 +112,13 @@ def test_messages_of_the_documents_exist(check):
         check.ok(message, any(pattern.search(t) for t in texts), "is not in the sources")
 
 
+# ---- results of BENCH.md ----
+def test_results_are_those_of_the_log(check):
+    """The results of BENCH.md are those of the tables in BENCH-LOG.md."""
+    done = subprocess.run([os.path.join(ROOT, "tests/bench/report.py"), "--check"], capture_output=True, text=True, check=False)
+    check.ok("results", done.returncode == 0, done.stderr)
+
+
 TESTS = [test_links_lead_to_files_and_headings, test_fields_of_jobs_are_documented,
-         test_variables_of_jobs_are_documented, test_messages_of_the_documents_exist]
+         test_variables_of_jobs_are_documented, test_messages_of_the_documents_exist,
+         test_results_are_those_of_the_log]

@@ -6,7 +6,7 @@ Clients with the addresses of both servers submit N jobs per second (200), and 5
 lists, jobs and logs.  Each server is replaced by this commit's, then by the older one again, at
 least N seconds (5) apart.  No submission fails, nothing is lost, doubled or left behind, and streams
 resume without gap or repetition.  Both versions make the same objects of a job, and show the same
-answers.  The figures are for docs/BENCH.md.
+answers.  The figures are for docs/BENCH-LOG.md.
 
 The older version is built from the history of git into build/old; without it, nothing is tested."""
 import argparse

@@ -8,7 +8,7 @@
 #include "server/auth/token_lookup.h"
 #include "tests/fuzz/fuzz.h"
 
-enum { ANSWER_MAX = 1 << 16 };
+enum { REVIEW_MAX = 1 << 16 };
 
 static const char LETTERS[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
 
@@ -51,7 +51,7 @@ FUZZ(text)
 	if (text.n == 0)
 		return;
 	unsigned char kind = fuzz_byte(&text);
-	text.n = text.n > ANSWER_MAX ? ANSWER_MAX : text.n;
+	text.n = text.n > REVIEW_MAX ? REVIEW_MAX : text.n;
 	if (kind == 'h')
 		header(text);
 	else

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""bytes.py [BUILD...] - what the bytes of pai-runtime are for: the table of docs/RUNTIME.md, a column for
-each build folder (build build/arm64).  The linker's map has no source files, because the compiler optimizes
-the whole program, so the debug information says of each function where it is from."""
+"""bytes.py [BUILD...] - the size of pai-runtime by origin: the table of docs/RUNTIME-DEPLOY.md, with a
+column for each build folder (build build/arm64).  The linker's map has no source files, because the
+compiler optimizes the whole program, so the debug information gives the origin of each function."""
 import os
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""`pai-runtime run` as a process: all statements of docs/RUNTIME.md, "Running the command"."""
+"""`pai-runtime run` as a process: all statements of docs/RUNTIME-RUN.md."""
 import datetime
 import hashlib
 import os

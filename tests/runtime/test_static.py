@@ -14,7 +14,7 @@ def readelf(*options):
 
 
 def test_documented_sizes_are_current():
-    """The table of bytes in docs/RUNTIME.md is current, with the compiler of Debian 12."""
+    """The table of bytes in docs/RUNTIME-DEPLOY.md is current, with the compiler of Debian 12."""
     folder = os.path.dirname(RUNTIME)
     compiler = subprocess.run(["gcc", "-dumpversion"], capture_output=True, text=True, check=True).stdout.strip()
     if compiler != "12":
@@ -23,12 +23,12 @@ def test_documented_sizes_are_current():
     if not os.path.exists(os.path.join(folder, "static/pai-runtime.map")):
         print("   not tested: no linker map")
         return
-    with open(os.path.join(TOP, "docs/RUNTIME.md"), encoding="utf-8") as f:
+    with open(os.path.join(TOP, "docs/RUNTIME-DEPLOY.md"), encoding="utf-8") as f:
         table = dict(re.findall(r"^\| ([^|]+) \| (\d+ \| \d+) \|$", f.read(), re.M))
     for name, (kib,) in bytes_of.rows([folder]):
         said = table.get(name, "0 | 0").split(" | ")[MACHINE == "aarch64"]
         check(f"{name}: {kib} KiB", abs(kib - int(said)) <= 8,
-              f"docs/RUNTIME.md: {said}; tests/runtime/bytes.py build build/arm64")
+              f"docs/RUNTIME-DEPLOY.md: {said}; tests/runtime/bytes.py build build/arm64")
 
 
 def sanitized():

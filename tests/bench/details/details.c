@@ -1,6 +1,6 @@
 /*
  * What one large job in full costs: from what is kept of it to the text of the answer, beside what
- * jansson takes to parse the same document.  Prints a table for docs/BENCH.md.
+ * jansson takes to parse the same document.  Prints a table for docs/BENCH-LOG.md.
  *
  *	details [TASKS]...     default: 10 200 2000 10000
  */

@@ -1,6 +1,6 @@
 /*
  * What it takes to keep Frameworks: bytes of memory, and CPU time of the thread for each step.
- * Prints a table for docs/BENCH.md.
+ * Prints a table for docs/BENCH-LOG.md.
  *
  *	tests/bench/many.py 30000 | kept
  *

@@ -1,6 +1,6 @@
 /*
  * What a page of 100 jobs costs, out of how many: from the text of the query to that of the answer.
- * Prints a table for docs/BENCH.md.
+ * Prints a table for docs/BENCH-LOG.md.
  *
  *	lists [JOBS]...     default: 1000 10000 30000 100000
  */

@@ -117,11 +117,12 @@ archives = $(foreach l,$(USES_$(1)),$(B)/lib$(l).a)
 
 all: $(if $(CROSS),,$(B)/rest-lit) $(B)/pai-runtime
 
+# Thin archives: the linker names the objects that it takes from them.
 define LAYER
 $(B)/lib$(1).a: $(call objects,$(1))
 	$$(call note,AR,$$@)
 	@rm -f $$@
-	$(Q)ar rcs $$@ $$^
+	$(Q)ar rcs --thin $$@ $$^
 endef
 $(foreach l,$(LAYERS),$(eval $(call LAYER,$(l))))
 
@@ -274,12 +275,15 @@ $(B)/pai-runtime $(B)/tests/runtime/fetch:
 endif
 
 # ---- unit tests: tests/unit/LAYER/[FOLDER/]test_*.c, each linked with its layer only -------
+# A test is linked again when one of the objects changes that it has from the archives: the linker
+# writes them into its .objects.d.
 unit_tests = $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/$(1)/test_*.c tests/unit/$(1)/*/test_*.c))
 define UNIT
-$(B)/unit/$(1)/%: tests/unit/$(1)/%.c $(B)/tests/unit/main.o $(call archives,$(1)) Makefile
+$(B)/unit/$(1)/%: tests/unit/$(1)/%.c $(B)/tests/unit/main.o Makefile | $(call archives,$(1))
 	$$(call note,CC,$$@)
 	@mkdir -p $$(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MF $$@.d -o $$@ $$< $(B)/tests/unit/main.o $(call archives,$(1)) $(LINK_$(1)) $(LIBS_test)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MF $$@.d -Wl,-t -o $$@ $$< $(B)/tests/unit/main.o $(call archives,$(1)) $(LINK_$(1)) $(LIBS_test) >$$@.linked
+	$(Q)sed -n 's,^$(B)/.*\.o$$$$,$$@: &\n&:,p' $$@.linked >$$@.objects.d
 endef
 $(foreach l,$(LAYERS),$(eval $(call UNIT,$(l))))
 UNIT_TESTS := $(foreach l,$(LAYERS),$(call unit_tests,$(l)))

@@ -11,6 +11,7 @@
 #include "base/posix/clock.h"
 #include "base/posix/lock.h"
 #include "server/accounts/account_internal.h"
+#include "server/config/options.h"
 #include "server/config/system.h"
 #include "server/state/log.h"
 

@@ -5,7 +5,6 @@
 
 #include "k8s/transport/store.h"
 #include "server/accounts/account.h"
-#include "server/config/options.h"
 #include "server/state/ttl_cache.h"
 
 /* Limits of a cache of one loop: of accounts, of groups, of storages. */

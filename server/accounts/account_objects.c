@@ -12,6 +12,7 @@
 #include "base/posix/clock.h"
 #include "k8s/transport/paths.h"
 #include "server/accounts/account_internal.h"
+#include "server/config/options.h"
 #include "server/state/log.h"
 #include "translate/job/names.h"
 #include "translate/translate.h"

@@ -11,6 +11,7 @@
 #include "base/posix/clock.h"
 #include "server/accounts/account.h"
 #include "server/accounts/account_internal.h"
+#include "server/config/options.h"
 #include "server/state/log.h"
 #include "translate/job/names.h"
 

@@ -18,6 +18,7 @@
 #include "server/auth/token.h"
 #include "server/auth/token_lookup.h"
 #include "server/auth/token_store.h"
+#include "server/config/options.h"
 #include "server/http/loop.h"
 #include "server/http/request.h"
 #include "server/state/server.h"

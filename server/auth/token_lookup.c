@@ -13,6 +13,7 @@
 #include "server/accounts/account.h"
 #include "server/auth/auth_internal.h"
 #include "server/auth/token_store.h"
+#include "server/config/options.h"
 #include "server/http/loop.h"
 
 /* WAIT_MS: a client waits so long at most, which bridges short outages of the API server. */

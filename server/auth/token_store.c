@@ -11,6 +11,7 @@
 #include "server/auth/auth.h"
 #include "server/auth/auth_internal.h"
 #include "server/auth/token.h"
+#include "server/config/options.h"
 #include "server/http/edit.h"
 #include "server/http/loop.h"
 

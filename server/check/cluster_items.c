@@ -7,6 +7,7 @@
 #include "server/auth/auth.h"
 #include "server/check/check_internal.h"
 #include "server/cluster/cluster.h"
+#include "server/config/options.h"
 
 enum {
 	OLDEST = 20, /* the versions 1.N of Kubernetes that were tried */

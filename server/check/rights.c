@@ -8,6 +8,7 @@
 #include "server/auth/token.h"
 #include "server/check/check_internal.h"
 #include "server/cluster/cluster.h"
+#include "server/config/options.h"
 
 enum { TEXT_MAX = 1024 };
 

@@ -3,6 +3,7 @@
 
 #include "k8s/gc/janitor.h"
 #include "server/cluster/cluster.h"
+#include "server/config/options.h"
 #include "server/state/counts.h"
 #include "server/state/log.h"
 

@@ -12,6 +12,7 @@
 #include "k8s/framework/view.h"
 #include "k8s/transport/call.h"
 #include "server/cluster/cluster.h"
+#include "server/config/options.h"
 #include "server/state/log.h"
 
 enum { WAITING_MAX = 1000, TRIES = 3, DEADLINE_MS = 30000, PAUSE_MS = 1000, LOST_MS = 60000 };

@@ -8,6 +8,7 @@
 #include "base/posix/clock.h"
 #include "base/posix/lock.h"
 #include "k8s/cache/cache.h"
+#include "server/config/options.h"
 
 enum {
 	LIST_MS = 600000, /* between lists */

@@ -1,6 +1,7 @@
 #include "server/cluster/pod_needs.h"
 
 #include "base/json/scan.h"
+#include "server/config/options.h"
 
 enum { TEXT_MAX = 1024 };
 

@@ -18,6 +18,7 @@
 #include "server/cluster/cluster.h"
 #include "server/cluster/nodes.h"
 #include "server/cluster/pod_needs.h"
+#include "server/config/options.h"
 #include "server/config/system.h"
 #include "server/http/tls.h"
 #include "server/state/counts.h"

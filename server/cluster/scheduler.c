@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "k8s/http/http_client.h"
+#include "server/config/options.h"
 #include "server/config/system.h"
 #include "server/state/log.h"
 

@@ -4,9 +4,9 @@
  * last status of virtual clusters from its web service (--hived-webservice).  Both are immutable
  * and reference-counted; an update replaces them.
  */
-#include "server/config/options.h"
 #include "translate/hived/hived.h"
 
+struct options;
 struct scheduler;
 struct scheduler_part; /* a configuration or a status */
 

@@ -14,6 +14,7 @@
 #include "k8s/http/poster.h"
 #include "server/cluster/job_fields.h"
 #include "server/cluster/lease.h"
+#include "server/config/options.h"
 #include "server/config/system.h"
 #include "server/state/counts.h"
 #include "server/state/log.h"

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/posix/clock.h"
+#include "server/config/options.h"
 #include "server/http/query.h"
 #include "server/http/rate_limit.h"
 #include "server/http/route.h"

@@ -2,6 +2,7 @@
 
 #include "base/json/put.h"
 #include "k8s/submit/submission.h"
+#include "server/config/options.h"
 #include "server/http/loop.h"
 
 enum { MESSAGE_NOTES = 3, NOTE_TEXT_MAX = 4096, HEADER_TEXT_MAX = 1000 };

@@ -1,4 +1,5 @@
 /* Cross-origin requests of web pages (the Fetch standard, "CORS protocol"). */
+#include "server/config/options.h"
 #include "server/http/http_internal.h"
 
 #include <stdlib.h>

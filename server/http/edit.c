@@ -1,6 +1,7 @@
 #include "server/http/edit.h"
 
 #include "base/posix/clock.h"
+#include "server/config/options.h"
 #include "server/http/loop.h"
 #include "server/http/worker.h"
 

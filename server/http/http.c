@@ -15,6 +15,7 @@
 #include "base/enc.h"
 #include "base/posix/clock.h"
 #include "k8s/transport/store.h"
+#include "server/config/options.h"
 #include "server/http/rate_limit.h"
 #include "server/http/route.h"
 #include "server/http/stream.h"

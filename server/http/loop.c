@@ -17,6 +17,7 @@
 #include "base/posix/clock.h"
 #include "k8s/transport/store.h"
 #include "machine/store/local.h"
+#include "server/config/options.h"
 #include "server/http/http_internal.h"
 #include "server/http/route.h"
 #include "server/http/stream.h"

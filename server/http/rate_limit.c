@@ -13,6 +13,7 @@
 #include "base/posix/clock.h"
 #include "base/posix/lock.h"
 #include "k8s/transport/store.h"
+#include "server/config/options.h"
 #include "server/http/loop.h"
 #include "server/http/route.h"
 #include "server/state/log.h"

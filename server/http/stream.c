@@ -11,6 +11,7 @@
 
 #include "base/posix/clock.h"
 #include "k8s/transport/store.h"
+#include "server/config/options.h"
 #include "server/http/http_internal.h"
 
 enum { BLOCK = 4096, KEPT = 4096 };

@@ -9,6 +9,7 @@
 #include "k8s/transport/paths.h"
 #include "k8s/transport/reply.h"
 #include "server/accounts/account.h"
+#include "server/config/options.h"
 #include "server/http/rate_limit.h"
 #include "server/http/request.h"
 #include "server/jobs/jobs_internal.h"

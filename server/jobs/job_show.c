@@ -10,6 +10,7 @@
 #include "base/json/scan.h"
 #include "machine/engine/engine.h"
 #include "server/cluster/history.h"
+#include "server/config/options.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
 #include "server/jobs/jobs.h"

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
+#include "server/config/options.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
 #include "server/http/stream.h"

@@ -17,6 +17,7 @@
 #include "server/auth/auth.h"
 #include "server/auth/mac.h"
 #include "server/auth/token.h"
+#include "server/config/options.h"
 #include "server/http/loop.h"
 #include "server/http/query.h"
 #include "server/http/request.h"

@@ -16,6 +16,7 @@
 #include "k8s/logs/log_stream.h"
 #include "k8s/transport/store.h"
 #include "machine/engine/engine.h"
+#include "server/config/options.h"
 #include "server/http/loop.h"
 #include "server/http/query.h"
 #include "server/http/request.h"

@@ -18,6 +18,7 @@
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
 #include "server/auth/token_lookup.h"
+#include "server/config/options.h"
 #include "server/http/loop.h"
 #include "server/http/query.h"
 #include "server/http/rate_limit.h"

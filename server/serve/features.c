@@ -7,6 +7,7 @@
 #include "k8s/transport/store.h"
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
+#include "server/config/options.h"
 #include "server/http/worker.h"
 #include "server/jobs/jobs.h"
 #include "server/logs/logs.h"

@@ -12,6 +12,7 @@
 #include "server/auth/token.h"
 #include "server/auth/token_lookup.h"
 #include "server/cluster/cluster.h"
+#include "server/config/options.h"
 #include "server/http/request.h"
 #include "server/serve/routes.h"
 #include "server/state/server.h"

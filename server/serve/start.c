@@ -23,6 +23,7 @@
 #include "server/cluster/history.h"
 #include "server/cluster/scheduler.h"
 #include "server/config/exit_spec.h"
+#include "server/config/options.h"
 #include "server/config/setup.h"
 #include "server/config/system.h"
 #include "server/http/rate_limit.h"

@@ -1,5 +1,6 @@
 #pragma once
 /* `rest-lit serve`: from options to running loops, and the reload of files. */
+#include "server/config/options.h"
 #include "server/http/address.h"
 #include "server/http/loop.h"
 

@@ -17,7 +17,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "server/config/options.h"
 #include "translate/translate.h"
 
 struct account_source;
@@ -39,6 +38,7 @@ struct local;
 struct login;
 struct loop_hooks;
 struct nodes;
+struct options;
 struct rate_limits;
 struct readiness;
 struct revocations;

@@ -13,6 +13,7 @@
 #include "server/accounts/account.h"
 #include "server/cluster/cluster.h"
 #include "server/cluster/scheduler.h"
+#include "server/config/options.h"
 #include "server/http/loop.h"
 #include "server/http/request.h"
 #include "server/state/counts.h"

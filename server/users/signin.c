@@ -6,6 +6,7 @@
 #include "server/auth/auth.h"
 #include "server/auth/token.h"
 #include "server/auth/token_store.h"
+#include "server/config/options.h"
 #include "server/http/edit.h"
 #include "server/http/loop.h"
 #include "server/http/query.h"

@@ -8,6 +8,7 @@
 #include "server/accounts/account.h"
 #include "server/auth/token.h"
 #include "server/auth/token_store.h"
+#include "server/config/options.h"
 #include "server/http/edit.h"
 #include "server/http/loop.h"
 #include "server/http/rate_limit.h"

@@ -6,6 +6,7 @@
 #include "base/json/put.h"
 #include "base/json/scan.h"
 #include "server/accounts/account.h"
+#include "server/config/options.h"
 #include "server/http/edit.h"
 #include "server/http/loop.h"
 #include "server/http/query.h"

@@ -8,6 +8,7 @@
 #include "schema/schema.h"
 #include "server/accounts/account.h"
 #include "server/accounts/account_internal.h"
+#include "server/config/options.h"
 #include "server/config/system.h"
 #include "server/state/log.h"
 #include "translate/job/names.h"

@@ -10,7 +10,7 @@
 #include "base/doc/yaml_internal.h"
 #include "base/enc.h"
 
-static bool continues(char c)
+static bool yaml_is_continuation(char c)
 {
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
@@ -22,12 +22,12 @@ size_t yaml_byte(struct yaml_reader *y, const yaml_mark_t *m)
 		return m->index < y->text.n ? m->index : y->text.n;
 	for (; y->chars > m->index; y->chars--) {
 		y->bytes--;
-		while (continues(y->text.p[y->bytes]))
+		while (yaml_is_continuation(y->text.p[y->bytes]))
 			y->bytes--;
 	}
 	for (; y->chars < m->index && y->bytes < y->text.n; y->chars++) {
 		y->bytes++;
-		while (y->bytes < y->text.n && continues(y->text.p[y->bytes]))
+		while (y->bytes < y->text.n && yaml_is_continuation(y->text.p[y->bytes]))
 			y->bytes++;
 	}
 	return y->bytes;
@@ -65,10 +65,10 @@ static void check_anchor_end(struct yaml_reader *y, size_t name_n)
 	size_t i = yaml_byte(y, &ev->start_mark);
 	size_t end = y->text.n;
 	if (i < end && y->text.p[i] == '!')
-		i = span_past(y->text, span_past(y->text, i, "^ \t\r\n"), " \t");
+		i = span_skip_class(y->text, span_skip_class(y->text, i, "^ \t\r\n"), " \t");
 	if (i >= end || y->text.p[i] != '&' || i + 1 + name_n >= end)
 		return;
-	if (char_in(y->text.p[i + 1 + name_n], ":?%@`"))
+	if (class_has_char(y->text.p[i + 1 + name_n], ":?%@`"))
 		notes_add(
 		    y->warnings, yaml_place(y, ev),
 		    "the name of this anchor ends before the `%c` here, but not elsewhere; put "
@@ -143,7 +143,7 @@ static const struct anchor *alias_find(struct yaml_reader *y, const yaml_event_t
 	return NULL;
 }
 
-static void no_free(void *p)
+static void anchors_free_nothing(void *p)
 {
 	(void)p; /* anchors live in the arena */
 }
@@ -155,7 +155,7 @@ static void no_free(void *p)
  * merge connects them with the rest.
  */
 
-static void unsafe(struct yaml_reader *y, const char *why, const yaml_event_t *ev)
+static void cut_mark_unsafe(struct yaml_reader *y, const char *why, const yaml_event_t *ev)
 {
 	if (y->cut.unsafe)
 		return;
@@ -188,7 +188,7 @@ static void cut_close(struct yaml_reader *y, const yaml_event_t *ev)
 	c->open = false;
 	c->to = yaml_byte(y, &ev->start_mark);
 	if (c->block && ev->type != YAML_MAPPING_END_EVENT && ev->start_mark.column != c->column)
-		unsafe(y, "the key after `secrets` does not start in the same column", ev);
+		cut_mark_unsafe(y, "the key after `secrets` does not start in the same column", ev);
 }
 
 /* The start of a value, before it is pushed. */
@@ -199,13 +199,13 @@ static void cut_look(struct yaml_reader *y, const yaml_event_t *ev)
 	if (!y->cut.inside)
 		return;
 	if (ev->type == YAML_ALIAS_EVENT)
-		unsafe(y, "there is an alias in `secrets`", ev);
+		cut_mark_unsafe(y, "there is an alias in `secrets`", ev);
 	else if (has_anchor(ev))
-		unsafe(y, "there is an anchor in `secrets`", ev);
+		cut_mark_unsafe(y, "there is an anchor in `secrets`", ev);
 	else if (y->b.depth == 1 && ev->type != YAML_MAPPING_START_EVENT)
-		unsafe(y, "`secrets` is not a mapping", ev);
+		cut_mark_unsafe(y, "`secrets` is not a mapping", ev);
 	else if (y->b.depth == 1 && ev->data.mapping_start.tag)
-		unsafe(y, "`secrets` has a tag", ev);
+		cut_mark_unsafe(y, "`secrets` has a tag", ev);
 }
 
 static inline void cut_value(struct yaml_reader *y, const yaml_event_t *ev)
@@ -228,15 +228,15 @@ static void cut_key(struct yaml_reader *y, const yaml_event_t *ev, struct span k
 	c->seen = c->inside = c->open = true;
 	c->column = (unsigned)ev->start_mark.column;
 	c->from = c->to = yaml_byte(y, &ev->end_mark);
-	size_t colon = span_past(y->text, c->from, " \t");
+	size_t colon = span_skip_class(y->text, c->from, " \t");
 	if (ev->type == YAML_ALIAS_EVENT)
-		unsafe(y, "the key `secrets` is an alias", ev);
+		cut_mark_unsafe(y, "the key `secrets` is an alias", ev);
 	else if (ev->data.scalar.tag)
-		unsafe(y, "the key `secrets` has a tag", ev);
+		cut_mark_unsafe(y, "the key `secrets` has a tag", ev);
 	else if (ev->data.scalar.anchor)
-		unsafe(y, "the key `secrets` has an anchor", ev);
+		cut_mark_unsafe(y, "the key `secrets` has an anchor", ev);
 	else if (colon == y->text.n || y->text.p[colon] != ':')
-		unsafe(y, "the key `secrets` is written with `?`", ev);
+		cut_mark_unsafe(y, "the key `secrets` is written with `?`", ev);
 }
 
 /* ---- the tree ---- */
@@ -289,7 +289,7 @@ static bool awaits_key(const struct yaml_reader *y)
 }
 
 /* The next key of the innermost map, which must be text or a number. */
-static int set_key(struct yaml_reader *y, const yaml_event_t *ev, const struct node *n)
+static int yaml_set_key(struct yaml_reader *y, const yaml_event_t *ev, const struct node *n)
 {
 	struct span key = { NULL, 0 };
 	if (n->type == NODE_TEXT || n->type == NODE_DATE) {
@@ -307,7 +307,7 @@ static int set_key(struct yaml_reader *y, const yaml_event_t *ev, const struct n
 	return build_key(&y->b, key, mark_line(&ev->start_mark), mark_column(&ev->start_mark));
 }
 
-static int on_key(struct yaml_reader *y, const yaml_event_t *ev)
+static int yaml_on_key(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	struct anchor *anchor = anchor_begin(y, ev->data.scalar.anchor);
 	struct span text = { (const char *)ev->data.scalar.value, ev->data.scalar.length };
@@ -319,7 +319,7 @@ static int on_key(struct yaml_reader *y, const yaml_event_t *ev)
 		if (y->b.depth == 1)
 			cut_key(y, ev, text);
 		else if (y->cut.inside)
-			unsafe(y, "there is a merge key in `secrets`", ev);
+			cut_mark_unsafe(y, "there is a merge key in `secrets`", ev);
 		if (f->merges++)
 			notes_add(y->warnings, yaml_place(y, ev),
 			          "`<<` stands twice in this mapping: the first one wins here, "
@@ -329,7 +329,7 @@ static int on_key(struct yaml_reader *y, const yaml_event_t *ev)
 		f->key = (struct member){ .key = "<<", .key_n = 2 };
 		return 0;
 	}
-	if (set_key(y, ev, &n) < 0)
+	if (yaml_set_key(y, ev, &n) < 0)
 		return -1;
 	size_t i = y->has_question ? yaml_byte(y, &ev->start_mark) : 0;
 	if (i > 0 && y->text.p[i - 1] == '?') /* `{?x: 1}` */
@@ -343,7 +343,7 @@ static int on_key(struct yaml_reader *y, const yaml_event_t *ev)
 static int yaml_on_scalar(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	if (awaits_key(y))
-		return on_key(y, ev);
+		return yaml_on_key(y, ev);
 	struct node n;
 	struct anchor *anchor = anchor_begin(y, ev->data.scalar.anchor);
 	cut_value(y, ev);
@@ -354,7 +354,7 @@ static int yaml_on_scalar(struct yaml_reader *y, const yaml_event_t *ev)
 	return yaml_finish(y, &n);
 }
 
-static int on_alias(struct yaml_reader *y, const yaml_event_t *ev)
+static int yaml_on_alias(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	bool key = awaits_key(y);
 	if (!key)
@@ -363,7 +363,7 @@ static int on_alias(struct yaml_reader *y, const yaml_event_t *ev)
 	if (a == NULL)
 		return -1;
 	if (key)
-		return set_key(y, ev, &a->node);
+		return yaml_set_key(y, ev, &a->node);
 	struct node n = a->node;
 	n.line = mark_line(&ev->start_mark);
 	n.column = mark_column(&ev->start_mark);
@@ -405,7 +405,7 @@ static int check_directives(struct yaml_reader *y, size_t from)
 	struct span rest = span_from(y->text, from);
 	unsigned n = 0;
 	while (rest.n) {
-		size_t line = span_past(rest, 0, "^\r\n");
+		size_t line = span_skip_class(rest, 0, "^\r\n");
 		struct span text = span_trim((struct span){ rest.p, line });
 		bool skipped = text.n == 0 || text.p[0] == '#' || span_starts(text, "...");
 		if (rest.p[0] != '%' && !skipped)
@@ -429,7 +429,7 @@ static int yaml_on_event(struct yaml_reader *y, const yaml_event_t *ev)
 	case YAML_SCALAR_EVENT:
 		return yaml_on_scalar(y, ev);
 	case YAML_ALIAS_EVENT:
-		return on_alias(y, ev);
+		return yaml_on_alias(y, ev);
 	case YAML_SEQUENCE_START_EVENT:
 	case YAML_MAPPING_START_EVENT:
 		return yaml_on_start(y, ev);
@@ -546,7 +546,7 @@ int yaml_try(struct span text, const struct budget *budget, struct arena *a, str
 	*syntax = y->parser.error != YAML_NO_ERROR;
 	parser_wipe(&y->parser, text.n);
 	yaml_parser_delete(&y->parser);
-	tdestroy(y->anchors, no_free);
+	tdestroy(y->anchors, anchors_free_nothing);
 	if (bad)
 		return -1;
 	*doc = (struct doc){ .root = y->b.root,

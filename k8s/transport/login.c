@@ -24,7 +24,7 @@ static const char SERVICE_ACCOUNT[] = "/var/run/secrets/kubernetes.io/serviceacc
 static void free_secret(char **text)
 {
 	if (*text != NULL)
-		wipe(*text, strlen(*text));
+		memory_wipe(*text, strlen(*text));
 	free(*text);
 	*text = NULL;
 }
@@ -104,7 +104,7 @@ static size_t login_count(const char *text, const char *what)
 }
 
 /* Reads the file; true if it is complete and equal to the content read last. */
-static bool is_steady(struct login_pem *p)
+static bool pem_is_steady(struct login_pem *p)
 {
 	ERR_AUTO ignored = { 0 };
 	if (p->file == NULL)
@@ -126,7 +126,7 @@ static void pem_refresh(struct login_pem *const *all, size_t n)
 {
 	bool steady = true;
 	for (size_t i = 0; i < n; i++)
-		steady &= is_steady(all[i]);
+		steady &= pem_is_steady(all[i]);
 	for (size_t i = 0; i < n && steady; i++) {
 		struct login_pem *p = all[i];
 		if (p->seen == NULL)

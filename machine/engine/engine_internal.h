@@ -210,7 +210,7 @@ void pod_drop_ports(struct engine_pod *p);
 void pod_view(struct engine_pod *p, struct framework_pod *out);
 /* Computes the resources that the pod needs, which are the same for all pods of its role.  -1 and
  * *err: no such pod can run here. */
-int pod_need(struct engine_pod *p, struct err *err);
+int pod_read_need(struct engine_pod *p, struct err *err);
 /* task.json has what was decided about a task that no status has; it is there from the start of the
  * shim on.  -1 and errno. */
 int pod_write_file(const struct engine_pod *p);

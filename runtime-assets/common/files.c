@@ -146,8 +146,8 @@ const char *path_join(struct arena *a, const char *dir, const char *name)
 static const char *directory_name(const char *variable)
 {
 	const char *name = getenv(variable);
-	bool good =
-	    name && *name && *name != '.' && strlen(name) <= 128 && span_only(span_of(name), "._-");
+	bool good = name && *name && *name != '.' && strlen(name) <= 128 &&
+	            span_only_alnum_or(span_of(name), "._-");
 	return good ? name : NULL;
 }
 

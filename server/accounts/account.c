@@ -71,7 +71,7 @@ void account_drop(struct account *a)
 	free(a);
 }
 
-static void drop_known(void *value)
+static void account_drop_value(void *value)
 {
 	account_drop(value);
 }
@@ -88,7 +88,7 @@ static struct shared_facts *read_facts(const struct account_source *s, struct er
 	return p;
 }
 
-static struct shared_facts *hold_facts(struct account_source *s)
+static struct shared_facts *source_hold_facts(struct account_source *s)
 {
 	LOCK_AUTO(&s->lock);
 	struct shared_facts *p = s->shared_facts;
@@ -96,7 +96,7 @@ static struct shared_facts *hold_facts(struct account_source *s)
 	return p;
 }
 
-static bool is_let_in(const struct shared_facts *p, const struct facts_user *u)
+static bool facts_let_in(const struct shared_facts *p, const struct facts_user *u)
 {
 	return u->listed || shared_facts_file(p)->lets_others_in;
 }
@@ -109,7 +109,7 @@ static int check_user(const struct options *o, const struct shared_facts *p, str
 	if (!o->no_auth)
 		return 0;
 	facts_file_user(shared_facts_file(p), span_of(o->user), &a, &u);
-	if (is_let_in(p, &u))
+	if (facts_let_in(p, &u))
 		return 0;
 	return err_set(e, 400, NULL, "--user %s is not listed in %s, which refuses other users",
 	               o->user, o->facts);
@@ -198,8 +198,8 @@ struct accounts *accounts_new(struct account_source *s, struct store *store)
 	struct accounts *all = xcalloc(1, sizeof(*all));
 	all->source = s;
 	all->generation = atomic_load(&s->generation);
-	all->shared_facts = hold_facts(s);
-	all->known = ttl_cache_new(KEPT_LIMITS, drop_known);
+	all->shared_facts = source_hold_facts(s);
+	all->known = ttl_cache_new(KEPT_LIMITS, account_drop_value);
 	if (s->openpai) {
 		assert(store);
 		all->searches = searches_new(all, store);
@@ -233,7 +233,7 @@ static void apply_reload(struct accounts *all)
 		return;
 	all->generation = now;
 	shared_facts_drop(all->shared_facts);
-	all->shared_facts = hold_facts(all->source);
+	all->shared_facts = source_hold_facts(all->source);
 	ttl_cache_clear(all->known);
 	if (all->searches)
 		searches_forget(all->searches);
@@ -251,7 +251,7 @@ static struct account *account_make(struct accounts *all, const char *name, stru
 	struct account *a = account_new(name);
 	struct facts_user u;
 	facts_file_user(shared_facts_file(all->shared_facts), span_of(a->name), &a->arena, &u);
-	if (!is_let_in(all->shared_facts, &u)) {
+	if (!facts_let_in(all->shared_facts, &u)) {
 		account_drop(a);
 		(void)err_set(e, UNAUTHORIZED, "this server has no user %s", name);
 		return NULL;
@@ -350,7 +350,7 @@ static const struct {
 };
 
 /* Scalars only; never a private key in place of a public key. */
-static bool may_show(const struct node *n)
+static bool account_may_show(const struct node *n)
 {
 	if (!n || n->type == NODE_LIST || n->type == NODE_MAP)
 		return false;
@@ -364,7 +364,7 @@ bool account_shows(struct span extension_member, const struct member *scalar)
 		for (size_t k = 0; k < SHOWN_MEMBERS && SHOWN[i].members[k]; k++)
 			if (span_is(extension_member, SHOWN[i].key) &&
 			    span_is(member_key(scalar), SHOWN[i].members[k]))
-				return may_show(&scalar->value);
+				return account_may_show(&scalar->value);
 	return false;
 }
 
@@ -373,7 +373,7 @@ static void put_map(struct str *out, const struct node *map, const char *const *
 	str_char(out, '{');
 	for (size_t i = 0; i < SHOWN_MEMBERS && members[i]; i++) {
 		const struct node *v = node_get(map, members[i]);
-		if (!may_show(v))
+		if (!account_may_show(v))
 			continue;
 		json_put_key(out, members[i]);
 		node_json(out, v);

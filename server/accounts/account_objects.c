@@ -410,7 +410,7 @@ bool password_hash(struct span user, struct span password, char out[static PASSW
 	bool made =
 	    gnutls_pbkdf2(GNUTLS_MAC_SHA512, &key, &salted, ROUNDS, hash, sizeof(hash)) == 0;
 	hex_encode(out, hash, sizeof(hash));
-	wipe(hash, sizeof(hash));
+	memory_wipe(hash, sizeof(hash));
 	return made;
 }
 

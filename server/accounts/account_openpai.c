@@ -194,7 +194,8 @@ static enum pai_read read_storage(struct account_object *p, struct span body, co
 
 /* ---- the stages ---- */
 
-static struct account_object *plan(struct account_search *l, size_t n, enum object_kind kind)
+static struct account_object *search_plan_parts(struct account_search *l, size_t n,
+                                                enum object_kind kind)
 {
 	l->parts = ARENA_NEW(&l->arena, struct account_object, n + 1);
 	l->n_parts = n;
@@ -214,7 +215,7 @@ static void name_secret(struct account_object *p, struct span name)
 
 static void plan_groups(struct account_search *l)
 {
-	struct account_object *v = plan(l, l->account->n_groups, KIND_SECRET);
+	struct account_object *v = search_plan_parts(l, l->account->n_groups, KIND_SECRET);
 	for (size_t i = 0; i < l->n_parts; i++)
 		name_secret(&v[i], l->account->groups[i]);
 }
@@ -249,7 +250,7 @@ static void plan_storages(struct account_search *l)
 {
 	const struct account_object *groups = l->parts;
 	size_t n_groups = l->n_parts;
-	struct account_object *v = plan(l, STORAGES_MAX, KIND_CLAIM);
+	struct account_object *v = search_plan_parts(l, STORAGES_MAX, KIND_CLAIM);
 	size_t n = 0;
 	for (size_t i = 0; i < n_groups; i++) {
 		for (size_t k = 0; k < groups[i].group.storages.n; k++) {
@@ -432,7 +433,7 @@ static void begin_some(struct searches *in)
 		l->started = true;
 		in->waiting--;
 		in->active++;
-		name_secret(plan(l, 1, KIND_SECRET), span_of(l->name));
+		name_secret(search_plan_parts(l, 1, KIND_SECRET), span_of(l->name));
 		ask_some(l);
 	}
 }

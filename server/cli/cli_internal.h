@@ -390,7 +390,7 @@ struct job_text {
 
 /* Reads o->files[0].  -1 and *e.  The caller calls submit_wipe in any case. */
 enum { SUBMIT_FILE_MAX = 16 << 20 };
-int submit_read(struct job_text *t, const struct options *o, struct err *e);
+int submit_read_file(struct job_text *t, const struct options *o, struct err *e);
 void submit_wipe(struct job_text *t); /* it may have secrets */
 /* Reads the text of a job; the server explains its mistakes. */
 struct doc;

@@ -20,7 +20,7 @@ enum {
 	LINE_LIMIT = 8192
 };
 
-int complain(const struct err *e, const char *file, int code)
+int print_error_notes(const struct err *e, const char *file, int code)
 {
 	for (size_t i = 0; i < e->notes.n; i++) {
 		const struct note *n = &e->notes.v[i];

@@ -11,7 +11,7 @@
 
 enum { TOKEN_MIN = 80 }; /* bytes of the shortest signed token */
 
-static void no_route(struct request *r, struct span path)
+static void admission_no_route(struct request *r, struct span path)
 {
 	const struct route *only = r->loop->only;
 	STR_AUTO methods = STR_INIT(256);
@@ -91,7 +91,7 @@ void admission_check_head(struct request *r, const char *version, const char *he
 		answer_refuse(r, 400, "InvalidRequestError", wrong);
 		return;
 	}
-	if (id.n && id.n <= REQUEST_ID_MAX && span_only(id, "-")) {
+	if (id.n && id.n <= REQUEST_ID_MAX && span_only_alnum_or(id, "-")) {
 		memcpy(r->id, id.p, id.n);
 		r->id[id.n] = '\0';
 	}
@@ -115,7 +115,7 @@ static void check_known(struct request *r)
 }
 
 /* The route needs no authentication. */
-static bool is_open(struct request *r)
+static bool admission_is_open(struct request *r)
 {
 	const struct options *o = r->loop->server->options;
 	struct span link;
@@ -180,7 +180,7 @@ void admission_header(struct request *r)
 		return;
 	}
 	if (!r->route) {
-		no_route(r, path);
+		admission_no_route(r, path);
 		return;
 	}
 	if (r->route->body)
@@ -188,7 +188,7 @@ void admission_header(struct request *r)
 	/* A body that is too large is answered 413 at its end, without authentication. */
 	if (r->answered || r->too_large)
 		return;
-	bool known = is_open(r) || s->hooks->identify(r);
+	bool known = admission_is_open(r) || s->hooks->identify(r);
 	if (known && !r->answered)
 		check_known(r);
 }

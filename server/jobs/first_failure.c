@@ -103,7 +103,7 @@ static struct span report_value(struct span report, const char *key)
 }
 
 /* Returns the last words of a task: the text that explained its end, else the last lines. */
-static struct span said_last(struct span message, struct span report)
+static struct span task_last_words(struct span message, struct span report)
 {
 	struct span text = report_value(report, "\nmatchedUserLogString: ");
 	if (text.n)
@@ -151,7 +151,7 @@ void ends_add(struct shower *w, struct span role, const struct fw_view *t,
 		                  .rank = -1,
 		                  .outcome = *o };
 	(void)parse_i64(report_value(report, "\nfailedRank: "), 0, INT32_MAX, &out->rank);
-	end_classify(out, w->s->spec, said_last(message, report));
+	end_classify(out, w->s->spec, task_last_words(message, report));
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */

@@ -408,7 +408,7 @@ static bool role_says_succeeded(const struct scaled_role *f)
 	const struct node *roles = node_get(f->config, "taskRoles");
 	for (uint32_t i = 0; roles && i < roles->n; i++) {
 		const struct member *m = &roles->member[i];
-		if (!span_becomes(member_key(m), f->name))
+		if (!span_equals_lower_alnum(member_key(m), f->name))
 			continue;
 		const struct node *n =
 		    node_get(node_get(&m->value, "completion"), "minSucceededInstances");
@@ -426,7 +426,7 @@ static bool role_is_distributed(const struct scaled_role *f)
 		return node_is(distributed, NODE_MAP);
 	for (uint32_t i = 0; i < roles->n; i++)
 		if (node_is(&roles->item[i], NODE_TEXT) &&
-		    span_becomes(node_span(&roles->item[i]), f->name))
+		    span_equals_lower_alnum(node_span(&roles->item[i]), f->name))
 			return true;
 	return false;
 }
@@ -442,7 +442,7 @@ static int scale_find_role(const struct scale *s, struct arena *a, struct scaled
 		f->total += role_count(role, "taskNumber");
 		str_printf(&names, "%s%.*s", i ? ", " : "", (int)name.n, name.p);
 		if (f->role.p || name.n == 0 ||
-		    !(span_becomes(s->role, name) || span_eq(name, s->role)))
+		    !(span_equals_lower_alnum(s->role, name) || span_eq(name, s->role)))
 			continue;
 		f->role = role;
 		f->name = name;

@@ -196,7 +196,7 @@ void job_find(struct request *r, job_found *found)
 		answer_refuse(r, NO_JOB);
 }
 
-static void doc_got(void *arg, const struct store_reply *reply)
+static void job_doc_read(void *arg, const struct store_reply *reply)
 {
 	const struct doc_wanted *d = arg;
 	struct request *r = d->r;
@@ -217,7 +217,8 @@ void job_doc(struct request *r, const struct job_entry *job, job_doc_came *came)
 	}
 	struct doc_wanted *d = ARENA_NEW(&r->arena, struct doc_wanted, 1);
 	*d = (struct doc_wanted){ r, job, came };
-	job_store_get(r, &(struct job_object){ KIND_FRAMEWORK, job->name, r->user }, doc_got, d);
+	job_store_get(r, &(struct job_object){ KIND_FRAMEWORK, job->name, r->user }, job_doc_read,
+	              d);
 }
 
 /* ---- ids ---- */

@@ -116,7 +116,7 @@ static void look_show(struct request *r, const struct job_entry *job, struct spa
 /* ---- ETag ---- */
 
 /* A hash of everything that the answer depends on and this client may see. */
-static const char *tag_of(struct request *r, const struct job_entry *job)
+static const char *job_look_etag(struct request *r, const struct job_entry *job)
 {
 	struct event *v = NULL;
 	size_t n = job_look_events(r, job, &r->arena, &v);
@@ -206,7 +206,7 @@ static void look_found(struct request *r, const struct job_entry *job)
 		answer_refuse(r, 404, "NoJobError", "the job has no such attempt");
 	else if (l->attempt != LATEST && l->attempt < job->attempt)
 		history_get(r, job, l->attempt, earlier_came);
-	else if (!l->plain || waited || !answer_unchanged(r, tag_of(r, job)))
+	else if (!l->plain || waited || !answer_unchanged(r, job_look_etag(r, job)))
 		job_doc(r, job, look_show);
 }
 

@@ -430,7 +430,7 @@ void alerts_get(struct request *r)
 	users_send(r);
 }
 
-static void empty_list(struct request *r, const char *kind)
+static void answer_empty_list(struct request *r, const char *kind)
 {
 	if (!r->principal->admin) {
 		answer_refuse(r, FORBIDDEN, "only administrators may list nodes and pods");
@@ -443,10 +443,10 @@ static void empty_list(struct request *r, const char *kind)
 
 void nodes_get(struct request *r)
 {
-	empty_list(r, "NodeList");
+	answer_empty_list(r, "NodeList");
 }
 
 void pods_get(struct request *r)
 {
-	empty_list(r, "PodList");
+	answer_empty_list(r, "PodList");
 }

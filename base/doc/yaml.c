@@ -155,7 +155,7 @@ static void anchors_free_nothing(void *p)
  * merge connects them with the rest.
  */
 
-static void cut_mark_unsafe(struct yaml_reader *y, const char *why, const yaml_event_t *ev)
+static void secrets_cut_mark_unsafe(struct yaml_reader *y, const char *why, const yaml_event_t *ev)
 {
 	if (y->cut.unsafe)
 		return;
@@ -179,7 +179,7 @@ static bool has_anchor(const yaml_event_t *ev)
 }
 
 /* The span ends at the next key, which must be in the same column, or at the end of the mapping. */
-static void cut_close(struct yaml_reader *y, const yaml_event_t *ev)
+static void secrets_cut_close(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	struct secrets_cut *c = &y->cut;
 	c->inside = false;
@@ -188,41 +188,42 @@ static void cut_close(struct yaml_reader *y, const yaml_event_t *ev)
 	c->open = false;
 	c->to = yaml_byte(y, &ev->start_mark);
 	if (c->block && ev->type != YAML_MAPPING_END_EVENT && ev->start_mark.column != c->column)
-		cut_mark_unsafe(y, "the key after `secrets` does not start in the same column", ev);
+		secrets_cut_mark_unsafe(
+		    y, "the key after `secrets` does not start in the same column", ev);
 }
 
 /* The start of a value, before it is pushed. */
-static void cut_look(struct yaml_reader *y, const yaml_event_t *ev)
+static void secrets_cut_look(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	if (y->b.depth == 0 && ev->type == YAML_MAPPING_START_EVENT)
 		y->cut.block = ev->data.mapping_start.style != YAML_FLOW_MAPPING_STYLE;
 	if (!y->cut.inside)
 		return;
 	if (ev->type == YAML_ALIAS_EVENT)
-		cut_mark_unsafe(y, "there is an alias in `secrets`", ev);
+		secrets_cut_mark_unsafe(y, "there is an alias in `secrets`", ev);
 	else if (has_anchor(ev))
-		cut_mark_unsafe(y, "there is an anchor in `secrets`", ev);
+		secrets_cut_mark_unsafe(y, "there is an anchor in `secrets`", ev);
 	else if (y->b.depth == 1 && ev->type != YAML_MAPPING_START_EVENT)
-		cut_mark_unsafe(y, "`secrets` is not a mapping", ev);
+		secrets_cut_mark_unsafe(y, "`secrets` is not a mapping", ev);
 	else if (y->b.depth == 1 && ev->data.mapping_start.tag)
-		cut_mark_unsafe(y, "`secrets` has a tag", ev);
+		secrets_cut_mark_unsafe(y, "`secrets` has a tag", ev);
 }
 
-static inline void cut_value(struct yaml_reader *y, const yaml_event_t *ev)
+static inline void secrets_cut_value(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	if (y->cut.inside || y->b.depth == 0)
-		cut_look(y, ev);
+		secrets_cut_look(y, ev);
 }
 
 /* A key; `<<` at the top level only. */
-static void cut_key(struct yaml_reader *y, const yaml_event_t *ev, struct span key)
+static void secrets_cut_key(struct yaml_reader *y, const yaml_event_t *ev, struct span key)
 {
 	struct secrets_cut *c = &y->cut;
 	if (y->b.depth != 1) {
-		cut_value(y, ev); /* keys can also be aliases and have anchors */
+		secrets_cut_value(y, ev); /* keys can also be aliases and have anchors */
 		return;
 	}
-	cut_close(y, ev);
+	secrets_cut_close(y, ev);
 	if (!span_is(key, "secrets"))
 		return;
 	c->seen = c->inside = c->open = true;
@@ -230,13 +231,13 @@ static void cut_key(struct yaml_reader *y, const yaml_event_t *ev, struct span k
 	c->from = c->to = yaml_byte(y, &ev->end_mark);
 	size_t colon = span_skip_class(y->text, c->from, " \t");
 	if (ev->type == YAML_ALIAS_EVENT)
-		cut_mark_unsafe(y, "the key `secrets` is an alias", ev);
+		secrets_cut_mark_unsafe(y, "the key `secrets` is an alias", ev);
 	else if (ev->data.scalar.tag)
-		cut_mark_unsafe(y, "the key `secrets` has a tag", ev);
+		secrets_cut_mark_unsafe(y, "the key `secrets` has a tag", ev);
 	else if (ev->data.scalar.anchor)
-		cut_mark_unsafe(y, "the key `secrets` has an anchor", ev);
+		secrets_cut_mark_unsafe(y, "the key `secrets` has an anchor", ev);
 	else if (colon == y->text.n || y->text.p[colon] != ':')
-		cut_mark_unsafe(y, "the key `secrets` is written with `?`", ev);
+		secrets_cut_mark_unsafe(y, "the key `secrets` is written with `?`", ev);
 }
 
 /* ---- the tree ---- */
@@ -303,7 +304,7 @@ static int yaml_set_key(struct yaml_reader *y, const yaml_event_t *ev, const str
 		              "keys must be text or numbers, this is %s (quote it if it is text)",
 		              node_type_name(n));
 	}
-	cut_key(y, ev, key);
+	secrets_cut_key(y, ev, key);
 	return build_key(&y->b, key, mark_line(&ev->start_mark), mark_column(&ev->start_mark));
 }
 
@@ -317,9 +318,9 @@ static int yaml_on_key(struct yaml_reader *y, const yaml_event_t *ev)
 	if (n.plain && span_is(text, "<<")) {
 		struct build_frame *f = build_top(&y->b);
 		if (y->b.depth == 1)
-			cut_key(y, ev, text);
+			secrets_cut_key(y, ev, text);
 		else if (y->cut.inside)
-			cut_mark_unsafe(y, "there is a merge key in `secrets`", ev);
+			secrets_cut_mark_unsafe(y, "there is a merge key in `secrets`", ev);
 		if (f->merges++)
 			notes_add(y->warnings, yaml_place(y, ev),
 			          "`<<` stands twice in this mapping: the first one wins here, "
@@ -346,7 +347,7 @@ static int yaml_on_scalar(struct yaml_reader *y, const yaml_event_t *ev)
 		return yaml_on_key(y, ev);
 	struct node n;
 	struct anchor *anchor = anchor_begin(y, ev->data.scalar.anchor);
-	cut_value(y, ev);
+	secrets_cut_value(y, ev);
 	if (yaml_scalar(y, ev, &n) < 0 || build_spend(&y->b, 1, ev->data.scalar.length,
 	                                              (struct place){ NULL, n.line, n.column }) < 0)
 		return -1;
@@ -358,7 +359,7 @@ static int yaml_on_alias(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	bool key = awaits_key(y);
 	if (!key)
-		cut_value(y, ev);
+		secrets_cut_value(y, ev);
 	const struct anchor *a = alias_find(y, ev);
 	if (a == NULL)
 		return -1;
@@ -383,7 +384,7 @@ static int yaml_on_start(struct yaml_reader *y, const yaml_event_t *ev)
 		              map ? "a mapping (if it is a placeholder in braces, quote it)"
 		                  : "a list");
 	}
-	cut_value(y, ev);
+	secrets_cut_value(y, ev);
 	struct anchor *anchor =
 	    anchor_begin(y, map ? ev->data.mapping_start.anchor : ev->data.sequence_start.anchor);
 	if (yaml_collection_tag(y, ev) < 0 ||
@@ -439,7 +440,7 @@ static int yaml_on_event(struct yaml_reader *y, const yaml_event_t *ev)
 		struct anchor *anchor = build_top(&y->b)->anchor;
 		uint32_t height = build_top(&y->b)->height + 1;
 		if (y->b.depth == 1)
-			cut_close(y, ev);
+			secrets_cut_close(y, ev);
 		build_close(&y->b, &n);
 		anchor_end(y, anchor, &n, height);
 		return yaml_finish(y, &n);

@@ -31,7 +31,7 @@ static char *read_fd(int fd, size_t size)
 	return NULL;
 }
 
-char *file_text(const char *path, struct err *e)
+char *config_file_text(const char *path, struct err *e)
 {
 	struct stat st;
 	FD_AUTO fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -176,7 +176,7 @@ static int client_connect(struct client *c, const char *ca_file, struct err *e)
 	c->origin = path ? (size_t)(path - c->url) : strlen(c->url);
 	c->ca_file = ca_file;
 	/* A missing certificate would make every request fail. */
-	FREE_AUTO char *text = ca_file[0] ? file_text(ca_file, e) : NULL;
+	FREE_AUTO char *text = ca_file[0] ? config_file_text(ca_file, e) : NULL;
 	if (ca_file[0] && !text)
 		return -1;
 	if (text && !strstr(text, "-----BEGIN CERTIFICATE-----"))

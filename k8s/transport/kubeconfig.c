@@ -178,7 +178,7 @@ int kubeconfig_read(const char *file, const char *context, struct login_source *
 {
 	struct arena arena = { 0 };
 	struct kubeconfig_reader r = { .file = file, .arena = &arena, .out = out, .e = e };
-	char *text = file_text(file, e);
+	char *text = config_file_text(file, e);
 	if (text == NULL)
 		return -1;
 	out->from = "kubeconfig";

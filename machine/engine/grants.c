@@ -125,7 +125,7 @@ void grants_undo_late(struct engine_job *job)
 			continue;
 		g->pod->state = POD_QUEUED; /* the pull of its image goes on */
 		g->pod->due_ms = 0;
-		pod_say(g->pod, NULL);
+		pod_notify(g->pod, NULL);
 	}
 	job->look = true;
 }

@@ -48,7 +48,7 @@ void pod_changes(void *arg)
 	engine_due(p->job, 0);
 }
 
-void pod_say(struct engine_pod *p, const char *problem)
+void pod_notify(struct engine_pod *p, const char *problem)
 {
 	char *text =
 	    problem ? xasprintf("task %s-%lld: %s", p->role, (long long)p->index, problem) : NULL;
@@ -378,7 +378,7 @@ static void pod_fail_before_start(struct engine_pod *p, const char *reason, int 
 	c->reason = reason;
 	c->message = arena_dup(&p->texts, span_of(message));
 	pod_event(p, "Warning", "Failed", "%s", message);
-	pod_say(p, NULL);
+	pod_notify(p, NULL);
 	pod_release(p);
 	grant_unlock(p->e, p->grant, true);
 	p->state = POD_ENDED;
@@ -410,7 +410,7 @@ static void pod_fails(struct engine_pod *p, const char *reason, const char *why)
 {
 	if (!p->problem || !strstr(p->problem, why))
 		pod_event(p, "Warning", reason, "%s", why);
-	pod_say(p, why);
+	pod_notify(p, why);
 	p->state = POD_BOUND;
 	p->due_ms = clock_ms() + engine_backoff(RETRY_MIN + p->tries++, RETRY_MS);
 }
@@ -433,7 +433,7 @@ static void pod_run(struct engine_pod *p)
 	p->state = POD_STARTED;
 	p->tries = 0;
 	p->due_ms = clock_ms() + LOOK_MS;
-	pod_say(p, NULL);
+	pod_notify(p, NULL);
 	engine_watch(p->e, p->pidfd, p);
 }
 
@@ -483,7 +483,7 @@ static void pod_look_at_image(struct engine_pod *p)
 		pod_count_pull(p, s->text);
 		images_release(TAKE(p->image));
 	} else {
-		pod_say(p, s->text);
+		pod_notify(p, s->text);
 	}
 }
 
@@ -543,7 +543,7 @@ const char *pod_take_ports(struct engine_pod *p)
 			pod_note_ports_away(e, got);
 	}
 	if (queued)
-		pod_say(p, got == PORTS_NO_FILE ? NO_FILE : NULL);
+		pod_notify(p, got == PORTS_NO_FILE ? NO_FILE : NULL);
 	if (got == n) {
 		p->port_fd = fd;
 		e->ports_held += n;
@@ -573,7 +573,8 @@ void pod_bind(struct engine_pod *p)
 	if (p->job->quick > 0)
 		p->due_ms = clock_ms() + engine_backoff(p->job->quick, QUICK_WAIT_MS);
 	if (p->job->quick >= QUICK_MANY)
-		pod_say(p, "the last tries have failed soon after their start, so the next one is "
+		pod_notify(p,
+		           "the last tries have failed soon after their start, so the next one is "
 		           "delayed by some seconds");
 	pod_event(p, "Normal", "Scheduled", "Successfully assigned %s to %s", p->name,
 	          p->e->pods.node_name);

@@ -130,7 +130,7 @@ int dir_make(const char *path, mode_t mode, struct err *e)
 	return fchmod(fd, mode) == 0 ? 0 : file_failed(e, "cannot set the mode of", path);
 }
 
-void no_core(void)
+void file_disable_core_dumps(void)
 {
 	/* The kernel starts the program in core_pattern for a limit of 0, but not of 1. */
 	static const struct rlimit NONE = { 1, 1 };

@@ -463,7 +463,7 @@ static int init_all(struct init_options *o, const struct init_plugins *plugins, 
 int init_main(int argc, char **argv, const struct init_plugins *plugins)
 {
 	struct init_options o = { .root = "" };
-	no_core();
+	file_disable_core_dumps();
 	return init_all(&o, plugins, argc, argv);
 }
 

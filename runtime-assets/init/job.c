@@ -40,7 +40,7 @@ static void job_no_config(struct job *j, struct str *problem, const char *why)
 	str_puts(problem, why);
 }
 
-void job_read(struct job *j, struct span config, struct arena *a, struct str *problem)
+void job_parse_config(struct job *j, struct span config, struct arena *a, struct str *problem)
 {
 	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO e = { 0 };
@@ -307,8 +307,8 @@ int job_fill_tree(const struct job *j, const struct node *in, struct arena *a, s
 /* ---- the step `config` ----------------------------------------------------------------------- */
 
 /* A mounted YAML file; NULL if there is none.  No message quotes it. */
-static int config_read_mounted(const char *path, struct arena *a, const struct node **root,
-                               struct err *e)
+static int job_config_read_mounted(const char *path, struct arena *a, const struct node **root,
+                                   struct err *e)
 {
 	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO why = { 0 };
@@ -326,7 +326,7 @@ static int config_read_mounted(const char *path, struct arena *a, const struct n
 	return 0;
 }
 
-static int config_read(struct init *in, struct err *e)
+static int job_config_read(struct init *in, struct err *e)
 {
 	STR_AUTO problem = STR_INIT(2048);
 	const char *config = in->framework->config;
@@ -339,7 +339,7 @@ static int config_read(struct init *in, struct err *e)
 		    file_write(path, str_view(&text), 0644, e) < 0)
 			return -1;
 	}
-	job_read(&in->job, span_of(config ? config : ""), in->a, &problem);
+	job_parse_config(&in->job, span_of(config ? config : ""), in->a, &problem);
 	if (problem.n)
 		say_line(SAY_WARNING, "%s", str_c(&problem));
 	else if (in->job.role_name && !in->job.role && job_roles(&in->job))
@@ -352,10 +352,10 @@ int step_config(struct init *in, struct err *e)
 {
 	ERR_AUTO why = { 0 };
 	in->job.role_name = env_get("PAI_CURRENT_TASK_ROLE_NAME");
-	if (config_read_mounted(in->at.secrets, in->a, &in->job.secrets, e) < 0)
+	if (job_config_read_mounted(in->at.secrets, in->a, &in->job.secrets, e) < 0)
 		return INIT_FAILED;
 	/* Keys of the user, which not every job needs. */
-	if (config_read_mounted(in->at.extension, in->a, &in->job.extension, &why) < 0)
+	if (job_config_read_mounted(in->at.extension, in->a, &in->job.extension, &why) < 0)
 		say_line(SAY_WARNING, "%s", err_msg(&why));
-	return in->framework && config_read(in, e) < 0 ? INIT_FAILED : 0;
+	return in->framework && job_config_read(in, e) < 0 ? INIT_FAILED : 0;
 }

@@ -156,7 +156,7 @@ void account_source_free(struct account_source *s)
 	free(s);
 }
 
-bool source_may_say(struct account_source *s, const char *what, struct span name, int64_t for_ms)
+bool source_may_warn(struct account_source *s, const char *what, struct span name, int64_t for_ms)
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
 	for (const char *c = what; *c; c++)
@@ -181,7 +181,7 @@ bool source_may_say(struct account_source *s, const char *what, struct span name
 	return may;
 }
 
-void source_saw(struct account_source *s, struct span virtual_cluster)
+void source_note_virtual_cluster(struct account_source *s, struct span virtual_cluster)
 {
 	LOCK_AUTO(&s->lock);
 	bool seen = s->n_seen == SEEN_MAX || virtual_cluster.n >= sizeof(s->seen[0]);

@@ -358,7 +358,7 @@ static void pai_answered(void *arg, const struct store_reply *r)
 	ARENA_SECRET a = { 0 };
 	struct span hash = SPAN("");
 	read_hash(k, r, &a, &hash, &e);
-	if (e.http == 503 && source_may_say(k->in->source, "passwords", SPAN(""), MINUTE_MS)) {
+	if (e.http == 503 && source_may_warn(k->in->source, "passwords", SPAN(""), MINUTE_MS)) {
 		struct line line = log_begin(LOG_WARN, "passwords cannot be looked up");
 		log_text(&line, "why",
 		         r->outcome == STORE_OK ? SPAN("the answer is not an object") : r->message);

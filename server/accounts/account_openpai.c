@@ -87,10 +87,10 @@ struct cached_object {
 };
 
 /* Logs a permanent problem once per hour. */
-static void search_tell(const struct account_search *l, const char *what, struct span name,
-                        const char *why)
+static void search_call_waiters(const struct account_search *l, const char *what, struct span name,
+                                const char *why)
 {
-	if (!source_may_say(l->in->all->source, what, name, HOUR_MS))
+	if (!source_may_warn(l->in->all->source, what, name, HOUR_MS))
 		return;
 	struct line line = log_begin(LOG_WARN, what);
 	log_text(&line, "name", name);
@@ -166,7 +166,7 @@ static enum pai_read search_read_user(struct account_object *p, struct span body
 	if (read != PAI_READ)
 		return read;
 	if (user.left_out)
-		search_tell(l, "invalid parts of a user's Secret are ignored", p->name, "");
+		search_call_waiters(l, "invalid parts of a user's Secret are ignored", p->name, "");
 	a->email = user.email;
 	a->groups = user.groups.v;
 	a->n_groups = user.groups.n;
@@ -179,9 +179,10 @@ static enum pai_read read_group(struct account_object *p, struct span body, cons
 	struct account_search *l = p->search;
 	enum pai_read read = pai_group_read(body, p->name, &l->arena, &p->group, why);
 	if (read == PAI_READ && p->group.left_out)
-		search_tell(l, "invalid parts of a group's Secret are ignored", p->name, "");
+		search_call_waiters(l, "invalid parts of a group's Secret are ignored", p->name,
+		                    "");
 	for (size_t i = 0; read == PAI_READ && i < p->group.virtual_clusters.n; i++)
-		source_saw(l->in->all->source, p->group.virtual_clusters.v[i]);
+		source_note_virtual_cluster(l->in->all->source, p->group.virtual_clusters.v[i]);
 	return read;
 }
 
@@ -402,12 +403,12 @@ static void take_answer(struct account_object *p, const struct store_reply *r)
 			(void)err_set(&l->e, UNAUTHORIZED, "there is no user %s in this cluster",
 			              l->name);
 		if (l->stage != STAGE_USER || why[0])
-			search_tell(l, STAGES[l->stage].skipped, p->name,
-			            why[0] ? why : "it does not exist");
+			search_call_waiters(l, STAGES[l->stage].skipped, p->name,
+			                    why[0] ? why : "it does not exist");
 		return;
 	}
 	(void)search_unavailable(&l->e);
-	if (!source_may_say(l->in->all->source, "failed", SPAN(""), MINUTE_MS))
+	if (!source_may_warn(l->in->all->source, "failed", SPAN(""), MINUTE_MS))
 		return;
 	struct line line = log_begin(LOG_WARN, "users cannot be looked up");
 	log_text(&line, "user", span_of(l->name));

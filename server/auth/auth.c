@@ -118,7 +118,7 @@ static void account_unknown(const struct auth_waiter *q, const struct err *e)
 	}
 }
 
-static void auth_account_came(void *arg, struct account *a, const struct err *e)
+static void auth_account_found(void *arg, struct account *a, const struct err *e)
 {
 	const struct auth_waiter *q = arg;
 	if (a)
@@ -132,7 +132,8 @@ static void auth_account_came(void *arg, struct account *a, const struct err *e)
 static void find_account(struct auth_waiter *q, const char *name)
 {
 	ERR_AUTO e = { 0 };
-	struct account *a = account_find(q->r->loop->has->accounts, name, auth_account_came, q, &e);
+	struct account *a =
+	    account_find(q->r->loop->has->accounts, name, auth_account_found, q, &e);
 	if (a)
 		account_known(q, a);
 	else if (e.http)

@@ -304,7 +304,7 @@ void progress_block(struct str *out, const struct progress *p, const struct prog
  */
 void progress_verdict(struct str *out, const struct progress *p, const char *job);
 /* "45s", "3m 12s", "2h 05m", "4d 03h" */
-void duration_text(struct str *out, int64_t ms);
+void duration_put_short(struct str *out, int64_t ms);
 
 /* ---- view.c: the view of a job that is followed ---- */
 

@@ -148,7 +148,7 @@ int submit_read_file(struct job_text *t, const struct options *o, struct err *e)
 	*t = (struct job_text){ .file = o->files[0], .named = true };
 	if (strcmp(t->file, "-") == 0)
 		*t = (struct job_text){ .file = "<stdin>" };
-	return file_read(o->files[0], SUBMIT_FILE_MAX, &t->text, &t->n, e);
+	return file_read_or_stdin(o->files[0], SUBMIT_FILE_MAX, &t->text, &t->n, e);
 }
 
 void submit_wipe(struct job_text *t)

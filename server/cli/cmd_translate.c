@@ -124,7 +124,7 @@ static int translate_command(const struct command *c, const struct options *o, t
 	struct translator *t = command_translator(o);
 	if (!t)
 		return EXIT_USAGE;
-	int code = file_read(o->files[0], FILE_MAX, &text, &n, &e) < 0
+	int code = file_read_or_stdin(o->files[0], FILE_MAX, &text, &n, &e) < 0
 	               ? print_error_notes(&e, NULL, EXIT_USAGE)
 	               : use(o, t, (struct span){ text, n }, &e);
 	translator_free(t);

@@ -42,7 +42,7 @@ static int validate_file(const struct translator *t, const char *user, const cha
 	FREE_AUTO char *text = NULL;
 	size_t n;
 	const char *shown = strcmp(file, "-") == 0 ? "<stdin>" : file;
-	if (file_read(file, FILE_MAX, &text, &n, &e) < 0)
+	if (file_read_or_stdin(file, FILE_MAX, &text, &n, &e) < 0)
 		return print_error_notes(&e, NULL, EXIT_USAGE);
 	(void)job_read(t, DIALECTS_ALL, (struct span){ text, n }, user, &arena, &warnings, &e);
 	print_findings(shown, &e, &warnings);

@@ -155,7 +155,7 @@ int progress_read(struct progress *p, struct span detail, struct arena *a, struc
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-void duration_text(struct str *out, int64_t ms)
+void duration_put_short(struct str *out, int64_t ms)
 {
 	long s = (long)(ms < 0 ? 0 : ms / SECOND);
 	if (s < MINUTE)
@@ -271,7 +271,7 @@ static void progress_put_head(struct str *out, const struct progress *p,
 	size_t end = row.n;
 	if (p->submitted_ms) {
 		str_puts(&row, "  ");
-		duration_text(&row, (p->completed_ms ?: f->now_ms) - p->submitted_ms);
+		duration_put_short(&row, (p->completed_ms ?: f->now_ms) - p->submitted_ms);
 	}
 	if (p->retries)
 		str_printf(&row, "  retry %lld", (long long)p->retries);
@@ -515,7 +515,7 @@ void progress_verdict(struct str *out, const struct progress *p, const char *job
 	}
 	if (p->submitted_ms && p->completed_ms) {
 		str_puts(out, " after ");
-		duration_text(out, p->completed_ms - p->submitted_ms);
+		duration_put_short(out, p->completed_ms - p->submitted_ms);
 	}
 	if (p->retries)
 		str_printf(out, ", %lld retries", (long long)p->retries);

@@ -240,7 +240,7 @@ int remote_run(const struct options *o, const struct own_server *own, remote_run
 	if (o->timeout_s)
 		r.end_ms = clock_ms() + o->timeout_s * SECOND;
 	/* First: process_harden makes /dev/fd (<(command) in a shell) unreadable. */
-	if (!o->token_file[0] || file_read(o->token_file, TOKEN_MAX, &text, &n, &e) == 0) {
+	if (!o->token_file[0] || file_read_or_stdin(o->token_file, TOKEN_MAX, &text, &n, &e) == 0) {
 		struct client_settings s = { own ? "http://localhost" : o->server, o->ca_file,
 			                     span_trim((struct span){ text, n }),
 			                     own ? own->socket : NULL };

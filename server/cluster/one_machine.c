@@ -154,7 +154,7 @@ int machine_start(struct server *s, struct arena *a, struct err *e)
 	return s->engine ? 0 : -1;
 }
 
-int machine_go(struct server *s, struct err *e)
+int machine_start_jobs(struct server *s, struct err *e)
 {
 	STR_AUTO offers = STR_INIT(1024);
 	struct engine_shares all;

@@ -216,7 +216,7 @@ struct exit_spec *exit_spec_new(const char *path, struct err *e)
 	FREE_AUTO char *file = NULL;
 	struct span text = EMBEDDED(exit_spec);
 	if (path[0]) {
-		if (file_read(path, FILE_MAX, &file, &text.n, e) < 0)
+		if (file_read_or_stdin(path, FILE_MAX, &file, &text.n, e) < 0)
 			return NULL;
 		text.p = file;
 	}

@@ -520,7 +520,7 @@ static int options_read_config(struct options *o, unsigned command, struct err *
 {
 	FREE_AUTO char *text = NULL;
 	size_t n;
-	if (file_read(o->config, CONFIG_MAX, &text, &n, e) < 0)
+	if (file_read_or_stdin(o->config, CONFIG_MAX, &text, &n, e) < 0)
 		return -1;
 	struct doc doc;
 	NOTES_AUTO warnings = { 0 };

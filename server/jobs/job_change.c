@@ -68,11 +68,11 @@ static const char *change_id(const struct job_change *c)
 /*
  * ---- asking the store ----
  *
- *	change_found -> [GET, change_read_again] -> plan, PATCH, change_patched -> done
+ *	change_found -> [GET, change_read_and_retry] -> plan, PATCH, change_patched -> done
  *
  * After a conflict, the job is read again and the patch is planned again.
  */
-static store_callback change_read_again, change_patched;
+static store_callback change_read_and_retry, change_patched;
 
 static void change_send(struct job_change *c, struct store_request q)
 {
@@ -92,7 +92,7 @@ static struct job_entry *change_read_reply(const struct job_change *c,
 	                                               : NULL;
 }
 
-static void change_go(struct job_change *c)
+static void change_send_patch(struct job_change *c)
 {
 	if (!c->plan(c))
 		return;
@@ -111,7 +111,7 @@ static void change_read_job(struct job_change *c)
 	change_send(c, (struct store_request){ .verb = STORE_GET,
 	                                       .whole = true,
 	                                       .not_before_ms = not_before_ms,
-	                                       .done = change_read_again });
+	                                       .done = change_read_and_retry });
 }
 
 static void change_found(struct request *r, const struct job_entry *job)
@@ -123,10 +123,10 @@ static void change_found(struct request *r, const struct job_entry *job)
 	if (c->reads)
 		change_read_job(c);
 	else
-		change_go(c);
+		change_send_patch(c);
 }
 
-static void change_read_again(void *arg, const struct store_reply *reply)
+static void change_read_and_retry(void *arg, const struct store_reply *reply)
 {
 	struct job_change *c = arg;
 	struct request *r = c->r;
@@ -144,8 +144,8 @@ static void change_read_again(void *arg, const struct store_reply *reply)
 	c->job = now;
 	if (c->reads)
 		c->doc = arena_span(&r->arena, reply->body);
-	if (job_may(r, now, JOB_OWN))
-		change_go(c);
+	if (job_access_allowed(r, now, JOB_OWN))
+		change_send_patch(c);
 	else
 		answer_refuse(r, FORBIDDEN, "the job has another owner now");
 }

@@ -51,7 +51,7 @@ void job_store_failed(struct request *r, enum store_verb verb, const struct stor
 
 /* ---- access ---- */
 
-bool job_may(const struct request *r, const struct job_entry *job, enum job_need need)
+bool job_access_allowed(const struct request *r, const struct job_entry *job, enum job_need need)
 {
 	const char *visibility = r->loop->server->options->visibility;
 	const struct account *who = r->principal;
@@ -82,12 +82,12 @@ void job_keep(struct request *r, const struct job_entry *job)
 }
 
 /* Takes over the reference. */
-static void search_end(struct job_search *s, const struct job_entry *job)
+static void job_search_end(struct job_search *s, const struct job_entry *job)
 {
 	struct request *r = s->r;
 	bool vc = strcmp(r->loop->server->options->visibility, "vc") == 0;
 	job_keep(r, job);
-	if (job_may(r, job, r->route->need))
+	if (job_access_allowed(r, job, r->route->need))
 		s->found(r, job);
 	else if (r->route->need == JOB_SEE && vc)
 		answer_refuse(r, FORBIDDEN,
@@ -124,7 +124,7 @@ bool job_store_silent(const struct store_reply *reply)
 }
 
 /* Another server may have created the job just now: the cache learns of it here. */
-static void search_got(void *arg, const struct store_reply *reply)
+static void job_search_answered(void *arg, const struct store_reply *reply)
 {
 	struct job_search *s = arg;
 	struct job_entry *job = NULL;
@@ -141,7 +141,7 @@ static void search_got(void *arg, const struct store_reply *reply)
 	}
 	if (s->r->loop->server->cache)
 		cache_note(s->r->loop->server->cache, job_entry_hold(job));
-	search_end(s, job);
+	job_search_end(s, job);
 }
 
 /* ---- in the cache ---- */
@@ -188,10 +188,10 @@ void job_find(struct request *r, job_found *found)
 		name = s->id.alias;
 	bool missing = !name || (s->warm && foreign);
 	if (job)
-		search_end(s, job);
+		job_search_end(s, job);
 	else if (!missing && rate_limit_lookup(r, !s->warm))
-		job_store_get(r, &(struct job_object){ KIND_FRAMEWORK, name, r->user }, search_got,
-		              s);
+		job_store_get(r, &(struct job_object){ KIND_FRAMEWORK, name, r->user },
+		              job_search_answered, s);
 	else if (missing || s->warm)
 		answer_refuse(r, NO_JOB);
 }

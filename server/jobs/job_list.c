@@ -305,7 +305,7 @@ void job_page_begin(struct job_page *p, const struct job_query *q)
 
 /* Quickselect: puts the job of this position, among those from `first` on, into v[wanted], and
  * smaller ones before it. */
-static void page_place(struct job_page *p, size_t first, size_t wanted)
+static void page_quickselect(struct job_page *p, size_t first, size_t wanted)
 {
 	ptrdiff_t from = (ptrdiff_t)first;
 	ptrdiff_t to = (ptrdiff_t)p->n - 1;
@@ -340,7 +340,7 @@ static void page_place(struct job_page *p, size_t first, size_t wanted)
 
 static void page_keep_best(struct job_page *p)
 {
-	page_place(p, 0, p->wanted - 1);
+	page_quickselect(p, 0, p->wanted - 1);
 	p->n = p->wanted;
 	p->worst = p->v[p->n - 1];
 	p->cut = true;
@@ -409,7 +409,7 @@ void job_page_end(struct job_page *p)
 		return;
 	}
 	if (offset)
-		page_place(p, 0, offset);
+		page_quickselect(p, 0, offset);
 	p->n -= offset;
 	memmove(p->v, p->v + offset, p->n * sizeof(*p->v));
 	qsort_r(p->v, p->n, sizeof(*p->v), key_compare_for_qsort, &query);
@@ -510,7 +510,7 @@ static void list_more(struct stream *s, void *arg)
 }
 
 /* The client must not mistake a part for the whole list. */
-static void list_over(struct stream *s, void *arg)
+static void list_cut_off(struct stream *s, void *arg)
 {
 	(void)arg;
 	stream_cut(s);
@@ -530,7 +530,7 @@ static void list_gone(void *arg)
 static void list_answer_in_steps(struct request *r, struct listing_rows *rows, struct str *begun)
 {
 	static const struct stream_calls CALLS = { .more = list_more,
-		                                   .last = list_over,
+		                                   .last = list_cut_off,
 		                                   .gone = list_gone,
 		                                   .long_lived = true,
 		                                   .finishes = true };

@@ -151,7 +151,7 @@ static void locations_of_running(struct request *r, const struct log_link *l, en
 }
 
 /* If the pod seems to be gone, checks that there is a log. */
-static void doc_came(struct request *r, const struct job_entry *job, struct span doc)
+static void link_job_read(struct request *r, const struct job_entry *job, struct span doc)
 {
 	struct log_link l = link_of_path(r);
 	bool runs;
@@ -165,7 +165,7 @@ static void doc_came(struct request *r, const struct job_entry *job, struct span
 
 static void logs_found(struct request *r, const struct job_entry *job)
 {
-	job_doc(r, job, doc_came);
+	job_doc(r, job, link_job_read);
 }
 
 void logs_get(struct request *r)
@@ -178,7 +178,7 @@ void logs_get(struct request *r)
 
 /* ---- one log ---- */
 
-static void log_doc_came(struct request *r, const struct job_entry *job, struct span doc)
+static void log_job_read(struct request *r, const struct job_entry *job, struct span doc)
 {
 	struct log_link l = link_of_path(r);
 	bool runs;
@@ -193,7 +193,7 @@ static void log_doc_came(struct request *r, const struct job_entry *job, struct 
 
 static void log_found(struct request *r, const struct job_entry *job)
 {
-	job_doc(r, job, log_doc_came);
+	job_doc(r, job, log_job_read);
 }
 
 static void log_get_by_link(struct request *r, struct span token)

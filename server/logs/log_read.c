@@ -326,7 +326,7 @@ static bool reading_forward(struct log_reading *g, struct span bytes)
 	}
 	if (!g->stream && !reading_open_stream(g))
 		return false;
-	(void)stream_put(g->stream, bytes); /* reading_came has checked the room */
+	(void)stream_put(g->stream, bytes); /* reading_take_bytes has checked the room */
 	return true;
 }
 
@@ -348,7 +348,7 @@ static bool reading_took(void *arg, struct span bytes)
 }
 
 /* Keeps room in the stream for the held line. */
-static bool reading_came(void *arg, struct span bytes)
+static bool reading_take_bytes(void *arg, struct span bytes)
 {
 	struct log_reading *g = arg;
 	if (g->stream && stream_room(g->stream) < bytes.n + KUBELET_TEXT_MAX)
@@ -427,7 +427,7 @@ static void reading_open_log(struct log_reading *g, const char *container)
 				     .follow = g->follow,
 				     .patience_ms = o->deadline_s * 1000,
 				     .began = reading_began,
-				     .came = container ? reading_came : reading_took,
+				     .came = container ? reading_take_bytes : reading_took,
 				     .ended = reading_ended,
 				     .arg = g,
 				 },
@@ -503,7 +503,7 @@ static const char *pod_container_id(const struct log_link *l, struct span pod,
 	return "";
 }
 
-static void pod_came(struct log_reading *g, struct span pod)
+static void reading_take_pod(struct log_reading *g, struct span pod)
 {
 	struct arena *a = &g->r->arena;
 	if (!scan_valid(pod, DEPTH) || !pod_is_of_task(&g->link, pod, a)) {
@@ -527,7 +527,7 @@ static void pod_answered(void *arg, const struct store_reply *reply)
 {
 	struct log_reading *g = arg;
 	if (reply->outcome == STORE_OK)
-		pod_came(g, reply->body);
+		reading_take_pod(g, reply->body);
 	else if (reply->outcome == STORE_NOT_FOUND)
 		reading_ask_output(g);
 	else if (reply->outcome == STORE_REFUSED && reply->status == 403)

@@ -96,7 +96,7 @@ static void submit_count(void *arg)
 		histogram_add(&c->translation, s->translate_us);
 }
 
-void submit_may(struct request *r)
+void submit_check_head(struct request *r)
 {
 	struct submit *s = ARENA_NEW(&r->arena, struct submit, 1);
 	struct span key = r->head.value[HEADER_IDEMPOTENCY_KEY];

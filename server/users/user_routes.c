@@ -249,7 +249,7 @@ static void users_refuse_unknown(struct request *r)
 }
 
 /* account_find answers 401 for an unknown user; here the unknown user is not the client. */
-static void user_came(void *arg, struct account *a, const struct err *e)
+static void user_account_found(void *arg, struct account *a, const struct err *e)
 {
 	struct request *r = arg;
 	if (a) {
@@ -285,9 +285,9 @@ void user_get(struct request *r)
 		users_refuse_unknown(r);
 		return;
 	}
-	struct account *a = account_find(all, r->args[0].p, user_came, r, &e);
+	struct account *a = account_find(all, r->args[0].p, user_account_found, r, &e);
 	if (a || e.http)
-		user_came(r, a, &e);
+		user_account_found(r, a, &e);
 	else
 		request_wait(r);
 }

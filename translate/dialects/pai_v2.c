@@ -331,7 +331,7 @@ static struct line_location find_location(const struct line_lists *l, size_t off
 
 /* Returns true if the root of the name is missing because of an error that is reported
  * elsewhere. */
-static bool is_said_already(const struct commands *c, struct span name)
+static bool unresolved_is_reported(const struct commands *c, struct span name)
 {
 	for (size_t i = 0; i < ROOTS; i++) {
 		const struct root *root = &c->roots[i];
@@ -347,7 +347,8 @@ static bool is_said_already(const struct commands *c, struct span name)
 }
 
 /* Warns of a placeholder without a value. */
-static void say_nothing(struct commands *c, const struct field *line, const struct unresolved *u)
+static void unresolved_ignore(struct commands *c, const struct field *line,
+                              const struct unresolved *u)
 {
 	const struct node *n = render_find(&c->all, u->name);
 	bool secret = span_starts(u->name, "$secrets.");
@@ -364,15 +365,15 @@ static void say_nothing(struct commands *c, const struct field *line, const stru
 		parse_warn(c->r, line, WARN_UNRESOLVED, tag, fate);
 }
 
-static void say_unresolved(struct commands *c, const struct line_lists *l, struct span text)
+static void unresolved_report(struct commands *c, const struct line_lists *l, struct span text)
 {
 	const struct render *r = &c->render;
 	for (size_t i = 0; i < r->n_unresolved && i < UNRESOLVED_MAX; i++) {
-		if (is_said_already(c, r->unresolved[i].name))
+		if (unresolved_is_reported(c, r->unresolved[i].name))
 			continue;
 		struct line_location s =
 		    find_location(l, (size_t)(r->unresolved[i].tag.p - text.p));
-		say_nothing(c, &s.line, &r->unresolved[i]);
+		unresolved_ignore(c, &s.line, &r->unresolved[i]);
 	}
 	if (r->n_unresolved > UNRESOLVED_MAX)
 		c->r->warnings->dropped += r->n_unresolved - UNRESOLVED_MAX;
@@ -416,7 +417,7 @@ static struct span pai_v2_render(struct commands *c, const struct line_lists *l,
 			             r->set->max_rendered);
 		return SPAN("");
 	}
-	say_unresolved(c, l, text);
+	unresolved_report(c, l, text);
 	return arena_span(r->a, str_view(&out));
 }
 

@@ -22,7 +22,7 @@ void hex_encode(char *out, const void *bytes, size_t n)
 }
 
 /* The value of the four hex digits at this offset, or -1. */
-static int hex4(struct span text, size_t at)
+static int hex_read_four_digits(struct span text, size_t at)
 {
 	int v = 0;
 	if (at > text.n || text.n - at < 4)
@@ -66,12 +66,12 @@ const char *json_number_end(const char *p, const char *end)
 
 int json_escaped(struct span text, size_t *at)
 {
-	int c = hex4(text, *at);
+	int c = hex_read_four_digits(text, *at);
 	*at += 4;
 	if (c < 0xd800 || c >= 0xe000)
 		return c;
 	bool pair = c < 0xdc00 && text.n - *at >= 2 && memcmp(text.p + *at, "\\u", 2) == 0;
-	int low = pair ? hex4(text, *at + 2) : -1;
+	int low = pair ? hex_read_four_digits(text, *at + 2) : -1;
 	*at += 6;
 	return low >= 0xdc00 && low < 0xe000 ? 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00) : -2;
 }
@@ -117,7 +117,7 @@ void shell_word(struct str *out, struct span text)
 	str_char(out, '\'');
 }
 
-void wipe(void *p, size_t n)
+void memory_wipe(void *p, size_t n)
 {
 	explicit_bzero(p, n);
 }
@@ -125,7 +125,7 @@ void wipe(void *p, size_t n)
 void free_wiped(void *p)
 {
 	if (p)
-		wipe(p, malloc_usable_size(p));
+		memory_wipe(p, malloc_usable_size(p));
 	free(p);
 }
 
@@ -327,7 +327,7 @@ size_t utf8_put(char *out, uint32_t c)
 	return n;
 }
 
-bool utf8_acts(uint32_t c)
+bool utf8_is_control(uint32_t c)
 {
 	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
 	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
@@ -338,7 +338,7 @@ bool utf8_plain(struct span text)
 	const unsigned char *p = (const unsigned char *)text.p;
 	unsigned n;
 	for (size_t i = 0; i < text.n; i += n)
-		if (utf8_acts(utf8_decode(p + i, text.n - i, &n)))
+		if (utf8_is_control(utf8_decode(p + i, text.n - i, &n)))
 			return false;
 	return true;
 }
@@ -359,31 +359,31 @@ static const struct {
 enum { N_RUNS = ARRAY_SIZE(RUNS), NO_DIGIT = 0x40 };
 
 /* All bits if low <= v <= high, else none; all of them below 2^31. */
-static uint32_t enc_between(uint32_t v, uint32_t low, uint32_t high)
+static uint32_t base64_mask_between(uint32_t v, uint32_t low, uint32_t high)
 {
 	return (((v - low) | (high - v)) >> 31) - 1;
 }
 
-static char digit_of(uint32_t value)
+static char base64_digit_of(uint32_t value)
 {
 	uint32_t c = 0;
 	for (unsigned i = 0; i < N_RUNS; i++) {
 		uint32_t from = RUNS[i].value;
 		uint32_t to = from + RUNS[i].last - RUNS[i].first;
-		c |= enc_between(value, from, to) & (value - from + RUNS[i].first);
+		c |= base64_mask_between(value, from, to) & (value - from + RUNS[i].first);
 	}
 	return (char)c;
 }
 
 /* NO_DIGIT for other characters.  The runs are written out, for speed. */
-static uint32_t value_of(char digit)
+static uint32_t base64_value_of(char digit)
 {
 	uint32_t c = (unsigned char)digit;
-	uint32_t upper = enc_between(c, 'A', 'Z');
-	uint32_t lower = enc_between(c, 'a', 'z');
-	uint32_t number = enc_between(c, '0', '9');
-	uint32_t plus = enc_between(c, '+', '+');
-	uint32_t slash = enc_between(c, '/', '/');
+	uint32_t upper = base64_mask_between(c, 'A', 'Z');
+	uint32_t lower = base64_mask_between(c, 'a', 'z');
+	uint32_t number = base64_mask_between(c, '0', '9');
+	uint32_t plus = base64_mask_between(c, '+', '+');
+	uint32_t slash = base64_mask_between(c, '/', '/');
 	uint32_t value = (upper & (c - 'A')) | (lower & (c - 'a' + 26)) |
 	                 (number & (c - '0' + 52)) | (plus & 62) | (slash & 63);
 	return value | (~(upper | lower | number | plus | slash) & NO_DIGIT);
@@ -403,14 +403,14 @@ void str_base64(struct str *out, struct span bytes)
 			three |= (uint32_t)in[i + 1] << 8;
 		if (left > 2)
 			three |= in[i + 2];
-		p[0] = digit_of(three >> 18);
-		p[1] = digit_of(three >> 12 & 63);
+		p[0] = base64_digit_of(three >> 18);
+		p[1] = base64_digit_of(three >> 12 & 63);
 		p[2] = '=';
 		p[3] = '=';
 		if (left > 1)
-			p[2] = digit_of(three >> 6 & 63);
+			p[2] = base64_digit_of(three >> 6 & 63);
 		if (left > 2)
-			p[3] = digit_of(three & 63);
+			p[3] = base64_digit_of(three & 63);
 	}
 	out->n += n;
 	out->p[out->n] = '\0';
@@ -430,7 +430,7 @@ int base64_decode(struct arena *a, struct span text, struct span *bytes)
 		uint32_t three = 0;
 		size_t digits = i + 4 == text.n ? 4 - padding : 4;
 		for (size_t k = 0; k < 4; k++) {
-			uint32_t v = k < digits ? value_of(text.p[i + k]) : 0;
+			uint32_t v = k < digits ? base64_value_of(text.p[i + k]) : 0;
 			bad |= v & NO_DIGIT;
 			three = three << 6 | (v & 63);
 		}

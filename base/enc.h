@@ -49,7 +49,7 @@ void random_uuid(char out[static UUID_TEXT]);
 void shell_word(struct str *out, struct span text);
 
 /* Overwrites memory; the compiler cannot remove this. */
-void wipe(void *p, size_t n);
+void memory_wipe(void *p, size_t n);
 /* free and realloc that wipe what they release, for libraries that accept such functions. */
 void free_wiped(void *p);
 void *realloc_wiped(void *p, size_t n);
@@ -73,6 +73,6 @@ uint32_t utf8_decode_last(const unsigned char *p, size_t n, unsigned *width);
 /* Writes a character, at most 4 bytes without a NUL; returns its length. */
 size_t utf8_put(char *out, uint32_t c);
 /* A control character, a line break of Unicode, or a mark that changes the direction of text. */
-bool utf8_acts(uint32_t c);
+bool utf8_is_control(uint32_t c);
 /* The text has no such character. */
 bool utf8_plain(struct span text);

@@ -161,7 +161,8 @@ void note_text(struct str *out, const struct note *n)
 		char buf[4 * QUOTE_MAX];
 		if (span_digits(key))
 			str_printf(out, "[%s]", key.p);
-		else if (key.n && char_in(key.p[0], "A-Za-z_") && span_all(key, "A-Za-z0-9_-"))
+		else if (key.n && class_has_char(key.p[0], "A-Za-z_") &&
+		         span_all(key, "A-Za-z0-9_-"))
 			str_printf(out, "%s%s", first ? "" : ".", key.p);
 		else
 			str_printf(out, "[\"%s\"]", quote(buf, key));
@@ -181,7 +182,7 @@ const char *quote(char buf[static 4 * QUOTE_MAX], struct span text)
 		uint32_t c = utf8_decode((const unsigned char *)rest.p, rest.n, &n);
 		if (out.n + n > QUOTE_MAX - 3)
 			break;
-		if (c >= 0x80 && utf8_acts(c))
+		if (c >= 0x80 && utf8_is_control(c))
 			str_printf(&out, "\\u%04x", c);
 		else if (c == '"' || c == '\\')
 			str_char(&out, (char)c); /* not escaped: the message is for people */

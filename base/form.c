@@ -69,7 +69,7 @@ static int form_decode(const struct form_pair *pair, struct span in, struct span
 
 /* ---- the tree ---- */
 
-static struct form_value *add_child(struct arena *a, struct form_value *up)
+static struct form_value *form_add_child(struct arena *a, struct form_value *up)
 {
 	struct form_value *v = ARENA_NEW(a, struct form_value, 1);
 	if (up->last)
@@ -81,7 +81,7 @@ static struct form_value *add_child(struct arena *a, struct form_value *up)
 	return v;
 }
 
-static int be(const struct form_pair *p, struct form_value *v, enum form_shape shape)
+static int form_set_shape(const struct form_pair *p, struct form_value *v, enum form_shape shape)
 {
 	if (v->shape != SHAPE_NONE && v->shape != shape)
 		return form_refuse(p,
@@ -94,19 +94,19 @@ static int be(const struct form_pair *p, struct form_value *v, enum form_shape s
 static struct form_value *form_member(const struct form_pair *p, struct form_value *map,
                                       struct span key)
 {
-	if (be(p, map, SHAPE_MAP) < 0)
+	if (form_set_shape(p, map, SHAPE_MAP) < 0)
 		return NULL;
 	for (struct form_value *v = map->first; v; v = v->next)
 		if (span_eq(v->key, key))
 			return v;
-	struct form_value *v = add_child(p->a, map);
+	struct form_value *v = form_add_child(p->a, map);
 	v->key = key;
 	return v;
 }
 
 /* The child of `up` that "[key]" names; `last`: the name ends with it. */
-static struct form_value *descend(const struct form_pair *p, struct form_value *up, struct span key,
-                                  bool last)
+static struct form_value *form_enter_child(const struct form_pair *p, struct form_value *up,
+                                           struct span key, bool last)
 {
 	bool append = key.n == 0;
 	int64_t index = 0;
@@ -121,7 +121,7 @@ static struct form_value *descend(const struct form_pair *p, struct form_value *
 		(void)form_refuse(p, "a number in brackets must be from 0 to 999");
 		return NULL;
 	}
-	if (be(p, up, SHAPE_LIST) < 0)
+	if (form_set_shape(p, up, SHAPE_LIST) < 0)
 		return NULL;
 	if (up->n && up->appended != append) {
 		(void)form_refuse(p, "[] and numbers in brackets cannot be mixed");
@@ -130,7 +130,7 @@ static struct form_value *descend(const struct form_pair *p, struct form_value *
 	for (struct form_value *v = up->first; v && !append; v = v->next)
 		if (v->index == (size_t)index)
 			return v;
-	struct form_value *v = add_child(p->a, up);
+	struct form_value *v = form_add_child(p->a, up);
 	v->index = append ? up->n - 1 : (size_t)index;
 	up->appended = append;
 	return v;
@@ -154,13 +154,13 @@ static struct form_value *form_follow(const struct form_pair *p, struct form_val
 		}
 		struct span key = span_to(inner, close);
 		rest = span_from(inner, close + 1);
-		v = descend(p, v, key, rest.n == 0);
+		v = form_enter_child(p, v, key, rest.n == 0);
 	}
 	return v;
 }
 
-static int add_pair(const struct form_pair *p, struct form_value *root, struct span name,
-                    struct span text)
+static int form_add_pair(const struct form_pair *p, struct form_value *root, struct span name,
+                         struct span text)
 {
 	size_t n = 0;
 	while (n < name.n && name.p[n] != '[' && name.p[n] != ']')
@@ -174,11 +174,12 @@ static int add_pair(const struct form_pair *p, struct form_value *root, struct s
 	if (v->shape == SHAPE_TEXT)
 		return form_refuse(p, "it is there twice");
 	v->text = text;
-	return be(p, v, SHAPE_TEXT);
+	return form_set_shape(p, v, SHAPE_TEXT);
 }
 
 /* `name=value`, percent-encoded, with `&` between them. */
-static int read_pairs(struct span text, struct arena *a, struct form_value *root, struct err *e)
+static int form_read_pairs(struct span text, struct arena *a, struct form_value *root,
+                           struct err *e)
 {
 	struct form_pair p = { .a = a, .e = e };
 	while (text.n) {
@@ -192,7 +193,7 @@ static int read_pairs(struct span text, struct arena *a, struct form_value *root
 		p.named = span_chr(value, '=') < value.n;
 		p.name = span_next(&value, '=');
 		if (form_decode(&p, p.name, &name) < 0 || form_decode(&p, value, &value) < 0 ||
-		    add_pair(&p, root, name, value) < 0)
+		    form_add_pair(&p, root, name, value) < 0)
 			return -1;
 	}
 	return 0;
@@ -208,7 +209,7 @@ struct form_writer {
 	struct err *e;
 };
 
-static void write_text(struct form_writer *w, struct span text)
+static void form_write_text(struct form_writer *w, struct span text)
 {
 	const struct form_number *number = w->numbers;
 	while (number && number->path && !span_is(str_view(&w->path), number->path))
@@ -226,7 +227,7 @@ static void write_text(struct form_writer *w, struct span text)
 		str_puts(w->out, number->empty_is_null ? "null" : "\"\"");
 }
 
-static int write_value(struct form_writer *w, const struct form_value *v);
+static int form_write_value(struct form_writer *w, const struct form_value *v);
 
 static int form_write_list(struct form_writer *w, const struct form_value *list)
 {
@@ -244,7 +245,7 @@ static int form_write_list(struct form_writer *w, const struct form_value *list)
 	for (size_t i = 0; i < list->n; i++) {
 		if (i)
 			str_char(w->out, ',');
-		if (write_value(w, items[i]) < 0)
+		if (form_write_value(w, items[i]) < 0)
 			return -1;
 	}
 	str_char(w->out, ']');
@@ -263,7 +264,7 @@ static int form_write_map(struct form_writer *w, const struct form_value *map)
 		str_char(w->out, ':');
 		str_puts(&w->path, up ? "." : "");
 		str_span(&w->path, v->key);
-		if (write_value(w, v) < 0)
+		if (form_write_value(w, v) < 0)
 			return -1;
 		w->path.n = up;
 		w->path.full = false; /* no number has a path of this length */
@@ -273,13 +274,13 @@ static int form_write_map(struct form_writer *w, const struct form_value *map)
 }
 
 /* Recursion is limited to FORM_DEPTH + 1. */
-static int write_value(struct form_writer *w, const struct form_value *v)
+static int form_write_value(struct form_writer *w, const struct form_value *v)
 {
 	if (v->shape == SHAPE_LIST)
 		return form_write_list(w, v);
 	if (v->shape == SHAPE_MAP)
 		return form_write_map(w, v);
-	write_text(w, v->text);
+	form_write_text(w, v->text);
 	return 0;
 }
 
@@ -287,10 +288,10 @@ int form_json(struct span text, const struct form_number *numbers, struct arena 
               struct err *e)
 {
 	struct form_value root = { .shape = SHAPE_MAP };
-	if (read_pairs(text, a, &root, e) < 0)
+	if (form_read_pairs(text, a, &root, e) < 0)
 		return -1;
 	struct form_writer w = { out, STR_INIT(PATH_MAX_BYTES), numbers, a, e };
-	int rc = write_value(&w, &root);
+	int rc = form_write_value(&w, &root);
 	str_done(&w.path);
 	return rc;
 }

@@ -274,7 +274,7 @@ static void random_from_start(void *p, size_t n)
 		memcpy((char *)p + i, &word, part);
 		i += part;
 	}
-	wipe(&key, sizeof(key));
+	memory_wipe(&key, sizeof(key));
 }
 
 void random_bytes(void *p, size_t n)

@@ -92,7 +92,7 @@ bool span_among(struct span s, const char *const *texts)
 	return *texts;
 }
 
-bool char_in(char c, const char *class)
+bool class_has_char(char c, const char *class)
 {
 	bool others = *class == '^';
 	const unsigned char *p = (const unsigned char *)class + others;
@@ -106,14 +106,14 @@ bool char_in(char c, const char *class)
 	return others;
 }
 
-size_t span_past(struct span s, size_t from, const char *class)
+size_t span_skip_class(struct span s, size_t from, const char *class)
 {
-	while (from < s.n && char_in(s.p[from], class))
+	while (from < s.n && class_has_char(s.p[from], class))
 		from++;
 	return from;
 }
 
-bool span_only(struct span s, const char *extra)
+bool span_only_alnum_or(struct span s, const char *extra)
 {
 	for (size_t i = 0; i < s.n; i++)
 		if (!is_alnum(s.p[i]) && (s.p[i] == '\0' || !strchr(extra, s.p[i])))
@@ -146,7 +146,7 @@ size_t span_lower_alnum(char *out, struct span s)
 	return n;
 }
 
-bool span_becomes(struct span name, struct span lower_alnum)
+bool span_equals_lower_alnum(struct span name, struct span lower_alnum)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < name.n; i++) {
@@ -250,7 +250,7 @@ static const char JSON_ESCAPE[256] = {
 typedef unsigned char bytes8 __attribute__((vector_size(8)));
 
 /* The first of eight bytes that JSON escapes, or 8. */
-static size_t first_escaped(const char *p)
+static size_t json_first_escaped(const char *p)
 {
 	bytes8 v;
 	memcpy(&v, p, sizeof(v));
@@ -266,12 +266,12 @@ static size_t json_plain(const char *p, size_t n)
 	size_t i = 0;
 	if (n >= 8) {
 		for (; i <= n - 8; i += 8) {
-			size_t k = first_escaped(p + i);
+			size_t k = json_first_escaped(p + i);
 			if (k < 8)
 				return i + k;
 		}
 		i = n - 8; /* the last eight overlap checked ones */
-		return i + first_escaped(p + i);
+		return i + json_first_escaped(p + i);
 	}
 	while (i < n && !JSON_ESCAPE[(unsigned char)p[i]])
 		i++;

@@ -152,16 +152,16 @@ bool span_among(struct span s, const char *const *texts);
  * "A-Za-z0-9_-" has ranges and single bytes, a `-` at its end is one; "^\r\n" has all others.  NUL
  * is in classes with `^` only.
  */
-bool char_in(char c, const char *class);
+bool class_has_char(char c, const char *class);
 /* Offset of the first byte at or after `from` that is not of the class, or s.n. */
-size_t span_past(struct span s, size_t from, const char *class);
+size_t span_skip_class(struct span s, size_t from, const char *class);
 /* All bytes are of the class; true if empty. */
 static inline bool span_all(struct span s, const char *class)
 {
-	return span_past(s, 0, class) == s.n;
+	return span_skip_class(s, 0, class) == s.n;
 }
 /* Consists of ASCII letters, digits and the characters in `extra`; true if empty. */
-bool span_only(struct span s, const char *extra);
+bool span_only_alnum_or(struct span s, const char *extra);
 /* A token of HTTP (RFC 9110, 5.6.2), as names of headers and methods are. */
 static inline bool span_is_token(struct span s)
 {
@@ -176,7 +176,7 @@ bool span_has_control(struct span s);
 size_t span_lower_alnum(char *out, struct span s);
 
 /* Returns true if these are the letters and digits of the name, as span_lower_alnum writes them. */
-bool span_becomes(struct span name, struct span lower_alnum);
+bool span_equals_lower_alnum(struct span name, struct span lower_alnum);
 
 /* Returns the first max bytes at most, without a truncated UTF-8 character at the end. */
 struct span span_cut(struct span s, size_t max);

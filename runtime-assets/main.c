@@ -151,7 +151,7 @@ static const struct runtime_command {
 	const char *help; /* NULL: not for users */
 } COMMANDS[] = {
 	{ "init", main_cmd_init, "prepare the pod: wait for all tasks, environment, plugins" },
-	{ "run", cmd_run, "run the prepared command, keep its logs, explain its failure" },
+	{ "run", cmd_run_task, "run the prepared command, keep its logs, explain its failure" },
 	{ "exit", cmd_exit, "explain an exit code by the logs, as run does at the end" },
 	{ "sshd", cmd_sshd, "plugin ssh: configure and start sshd" },
 	{ "ssh-barrier", cmd_ssh_barrier, "plugin ssh: wait until all tasks can be reached" },
@@ -187,7 +187,7 @@ int main(int argc, char **argv)
 	const char *slash = argc == 1 && argv[0] ? strrchr(argv[0], '/') : NULL;
 	if (argc == 1 && argv[0] && strcmp(slash ? slash + 1 : argv[0], "runtime") == 0) {
 		char *alone[] = { run, NULL };
-		return cmd_run(1, alone);
+		return cmd_run_task(1, alone);
 	}
 	if (argc < 2)
 		return main_usage(stderr, 2);

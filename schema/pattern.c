@@ -32,7 +32,7 @@ static void class_add(struct class *c, unsigned char from, unsigned char to)
 /* An ASCII character without a special meaning inside of brackets. */
 static bool plain_in_class(char c)
 {
-	return c != '\0' && !char_in(c, "\\[]^\x80-\xff");
+	return c != '\0' && !class_has_char(c, "\\[]^\x80-\xff");
 }
 
 /* Parses `[A-Za-z_]` at *s, without negation and escapes; false for anything else. */
@@ -87,7 +87,7 @@ bool pattern_matches(const struct pattern *p, struct span text)
 	}
 	struct text_span t;
 	struct match m;
-	text_of(&t, text);
+	regex_text_of(&t, text);
 	return regex_search(p->regex, &t.text, INT64_MAX, &m) == REGEX_FOUND;
 }
 

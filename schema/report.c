@@ -144,8 +144,8 @@ bool walk_is_mute(struct schema_walk *w)
 
 /* ---- sentences ---- */
 
-__attribute__((format(printf, 3, 0))) static bool report(struct schema_walk *w, struct place where,
-                                                         const char *fmt, va_list ap)
+__attribute__((format(printf, 3, 0))) static bool
+walk_report(struct schema_walk *w, struct place where, const char *fmt, va_list ap)
 {
 	FREE_AUTO char *msg = xvasprintf(fmt, ap);
 	(void)err_at(w->e, 400, w->code, where, "%s", msg);
@@ -159,7 +159,7 @@ bool walk_fail(struct schema_walk *w, const struct node *n, const struct path *a
 		return false;
 	va_list ap;
 	va_start(ap, fmt);
-	bool no = report(w, path_place(w->arena, at, n), fmt, ap);
+	bool no = walk_report(w, path_place(w->arena, at, n), fmt, ap);
 	va_end(ap);
 	return no;
 }
@@ -171,13 +171,13 @@ bool walk_fail_key(struct schema_walk *w, const struct member *m, const struct p
 		return false;
 	va_list ap;
 	va_start(ap, fmt);
-	bool no = report(w, path_place_key(w->arena, map, m), fmt, ap);
+	bool no = walk_report(w, path_place_key(w->arena, map, m), fmt, ap);
 	va_end(ap);
 	return no;
 }
 
 /* Advice for common mistakes of type. */
-static const char *type_advice(unsigned types, const struct node *n)
+static const char *walk_type_advice(unsigned types, const struct node *n)
 {
 	static const char *const SWITCHES[] = { "yes", "no", "on", "off", "true", "false" };
 	bool scalar = n->type == NODE_BOOL || node_is_number(n);
@@ -210,7 +210,7 @@ bool walk_fail_type(struct schema_walk *w, const struct rule *r, const struct no
 	report_put_types(&text, r->types);
 	str_puts(&text, ", is ");
 	value_text(&text, w, n, at, true);
-	str_puts(&text, type_advice(r->types, n));
+	str_puts(&text, walk_type_advice(r->types, n));
 	if (r->hint.p)
 		str_printf(&text, "; %s", r->hint.p);
 	return walk_fail(w, n, at, "%s", str_c(&text));

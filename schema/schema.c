@@ -145,7 +145,7 @@ struct map_visit {
 };
 
 /* The nearest described key that the mapping does not have, or NULL. */
-static const struct property *nearest(const struct map_visit *v, struct span key)
+static const struct property *property_nearest(const struct map_visit *v, struct span key)
 {
 	const struct property *best = NULL;
 	struct guess guess = { .name = key, .whole = true };
@@ -195,7 +195,7 @@ static bool check_fail_unknown(struct map_visit *v, const struct member *key)
 	bool tight = meant && meant->rule;
 	bool dash = !tight && name.n > 1 && name.p[0] == '-';
 	if (!tight)
-		meant = dash ? NULL : nearest(v, name);
+		meant = dash ? NULL : property_nearest(v, name);
 	if (meant) { /* present, but misspelt */
 		if (v->suggested == NULL)
 			v->suggested = ARENA_NEW(w->arena, const struct property *, NOTES_MAX);
@@ -280,7 +280,7 @@ static bool has_value(const struct test *t, const struct node *n)
 }
 
 /* Each rule requires the member, and no two allow the same value. */
-static bool tells_apart(const struct rule *const *rules, size_t n, struct span key)
+static bool choice_tells_apart(const struct rule *const *rules, size_t n, struct span key)
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct test *mine = tied_values(rules[i], key);
@@ -300,7 +300,7 @@ const struct choice *choice_find(struct arena *a, const struct rule *const *rule
 {
 	const struct rule_members *m = n > 1 ? rules[0]->members : NULL;
 	size_t i = 0;
-	while (m && i < m->n && !tells_apart(rules, n, m->property[i].key))
+	while (m && i < m->n && !choice_tells_apart(rules, n, m->property[i].key))
 		i++;
 	if (m == NULL || i == m->n)
 		return NULL;

@@ -6,7 +6,7 @@
 #include "server/cli/commands.h"
 #include "server/config/system.h"
 
-static void usage(FILE *out)
+static void print_usage(FILE *out)
 {
 	(void)fputs("Usage: rest-lit COMMAND [OPTION]... [FILE]...\n\n"
 	            "Run deep-learning jobs of OpenPAI on this machine, or on Kubernetes with\n"
@@ -18,7 +18,7 @@ static void usage(FILE *out)
 	(void)fputs("\nrest-lit COMMAND --help shows options and an example.\n", out);
 }
 
-static void unknown(const char *name)
+static void print_unknown_command(const char *name)
 {
 	char shown[4 * QUOTE_MAX];
 	struct guess g = { .name = span_of(name) };
@@ -31,7 +31,7 @@ static void unknown(const char *name)
 		return;
 	}
 	(void)fputs("\n\n", stderr);
-	usage(stderr);
+	print_usage(stderr);
 }
 
 int main(int argc, char **argv)
@@ -45,12 +45,12 @@ int main(int argc, char **argv)
 		if (strcmp(name, COMMANDS[i].name) == 0)
 			return command_run(&COMMANDS[i], argc - 1, argv + 1);
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
-		usage(stdout);
+		print_usage(stdout);
 		return EXIT_OK;
 	}
 	if (name[0])
-		unknown(name);
+		print_unknown_command(name);
 	else
-		usage(stderr);
+		print_usage(stderr);
 	return EXIT_USAGE;
 }

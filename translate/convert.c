@@ -73,7 +73,7 @@ static void convert_reduce_role(const struct convert *c, struct role *role)
 static void convert_reduce(struct convert *c)
 {
 	const struct job *job = c->job;
-	bool good = span_only(job->name, "_-");
+	bool good = span_only_alnum_or(job->name, "_-");
 	c->v2 = *job;
 	c->v2.dialect = dialect_get(DIALECT_V2);
 	c->v2.name = span_of(convert_name(c, job->name, good, job->name_where));
@@ -221,7 +221,7 @@ static void convert_pod(struct convert *c, const struct role *role)
 		if (node_get(&env->item[i], "valueFrom") || !names_identifier_ok(name) ||
 		    kubernetes_escaped_size(value) != value.n)
 			notes_add(c->lost, role->where, "variable %s cannot be said in v2",
-			          quoted(c->a, name));
+			          arena_quoted(c->a, name));
 		else
 			convert_export(c, name, value);
 	}
@@ -311,7 +311,7 @@ static void convert_comments(struct str *out, const struct notes *notes)
 		note_text(&text, &notes->v[i]);
 		for (size_t k = 0; k < text.n; k += n) {
 			const unsigned char *p = (const unsigned char *)text.p + k;
-			bool ends_line = utf8_acts(utf8_decode(p, text.n - k, &n));
+			bool ends_line = utf8_is_control(utf8_decode(p, text.n - k, &n));
 			str_put(out, ends_line ? "?" : text.p + k, ends_line ? 1 : n);
 		}
 		str_char(out, '\n');

@@ -25,13 +25,13 @@ static bool facts_is_true(const struct node *n, bool absent)
 
 /* ---- finding members by name ---- */
 
-static int by_key(const void *a, const void *b)
+static int member_compare_keys(const void *a, const void *b)
 {
 	return span_compare(member_key(*(const struct member *const *)a),
 	                    member_key(*(const struct member *const *)b));
 }
 
-static int key_against(const void *key, const void *member)
+static int member_compare_key(const void *key, const void *member)
 {
 	return span_compare(*(const struct span *)key,
 	                    member_key(*(const struct member *const *)member));
@@ -43,14 +43,14 @@ static struct facts_index facts_index_of(const struct node *map, struct arena *a
 		                   node_items(map) };
 	for (size_t i = 0; i < all.n; i++)
 		all.v[i] = &map->member[i];
-	qsort(all.v, all.n, sizeof(const struct member *), by_key);
+	qsort(all.v, all.n, sizeof(const struct member *), member_compare_keys);
 	return all;
 }
 
 const struct node *facts_find_in(const struct facts_index *all, struct span key)
 {
 	const struct member *const *m =
-	    bsearch(&key, all->v, all->n, sizeof(const struct member *), key_against);
+	    bsearch(&key, all->v, all->n, sizeof(const struct member *), member_compare_key);
 	return m ? &(*m)->value : NULL;
 }
 
@@ -71,7 +71,7 @@ static const struct node *facts_group_of(const struct facts_file *f, const struc
 /* ---- checks of the whole file ------------------------------------------------------------------
  * A grant of something that does not exist is an error of the file, not of the user. */
 
-static void facts_complain(struct err *e, const struct node *n, const char *what, const char *but)
+static void facts_report(struct err *e, const struct node *n, const char *what, const char *but)
 {
 	char shown[4 * QUOTE_MAX];
 	struct place where = { NULL, n->line, n->column };
@@ -91,12 +91,12 @@ static void check_grants(const struct facts_file *f, const struct node *who, str
 		       !span_eq(node_span(node_get(&f->storages->item[k], "name")), name))
 			k++;
 		if (k == node_items(f->storages))
-			facts_complain(e, &storages->item[i], "storage", "granted but not listed");
+			facts_report(e, &storages->item[i], "storage", "granted but not listed");
 	}
 	for (size_t i = 0; f->virtual_clusters && i < node_items(clusters); i++)
 		if (!facts_contains(f->virtual_clusters, node_span(&clusters->item[i])))
-			facts_complain(e, &clusters->item[i], "virtual cluster",
-			               "granted but not listed");
+			facts_report(e, &clusters->item[i], "virtual cluster",
+			             "granted but not listed");
 }
 
 static int facts_check(const struct facts_file *f, struct err *e)
@@ -109,8 +109,7 @@ static int facts_check(const struct facts_file *f, struct err *e)
 		check_grants(f, user, e);
 		for (size_t k = 0; k < node_items(groups); k++)
 			if (!facts_group_of(f, user, k))
-				facts_complain(e, &groups->item[k], "group",
-				               "named but not defined");
+				facts_report(e, &groups->item[k], "group", "named but not defined");
 	}
 	return e->http ? -1 : 0;
 }
@@ -268,7 +267,7 @@ bool facts_file_directory(const struct facts_file *f, size_t i, struct facts_dir
 	return false;
 }
 
-static int by_name(const void *a, const void *b)
+static int span_compare_for_qsort(const void *a, const void *b)
 {
 	return span_compare(*(const struct span *)a, *(const struct span *)b);
 }
@@ -297,7 +296,7 @@ size_t facts_file_virtual_clusters(const struct facts_file *f, struct arena *a, 
 			for (size_t m = 0; m < node_items(list); m++)
 				v[n++] = node_span(&list->item[m]);
 		}
-	qsort(v, n, sizeof(*v), by_name); /* there may be thousands */
+	qsort(v, n, sizeof(*v), span_compare_for_qsort); /* there may be thousands */
 	for (size_t i = 0; i < n; i++)
 		if (kept == 0 || !span_eq(v[kept - 1], v[i]))
 			v[kept++] = v[i];

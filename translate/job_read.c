@@ -14,8 +14,8 @@
 #include "translate/reader/parse_context.h"
 
 /* The dialect; NULL and *e. */
-static const struct dialect *job_decide(unsigned set, struct arena *a, const struct node *root,
-                                        struct err *e)
+static const struct dialect *job_choose_dialect(unsigned set, struct arena *a,
+                                                const struct node *root, struct err *e)
 {
 	struct place where = path_place(a, NULL, root);
 	if (!node_is(root, NODE_MAP)) {
@@ -48,8 +48,8 @@ static const struct dialect *job_decide(unsigned set, struct arena *a, const str
 		(void)err_at(e, INVALID_PROTOCOL, where,
 		             "no job is of kind \"%s\" and apiVersion \"%s\"; known are %sand jobs "
 		             "of OpenPAI, which have no `kind`",
-		             quoted(a, parse_text(root, "kind")),
-		             quoted(a, parse_text(root, "apiVersion")), str_c(&known));
+		             arena_quoted(a, parse_text(root, "kind")),
+		             arena_quoted(a, parse_text(root, "apiVersion")), str_c(&known));
 	return NULL;
 }
 
@@ -105,7 +105,7 @@ struct job *job_read(const struct translator *t, unsigned set, struct span text,
 	r.job->user = arena_dup(a, span_of(user));
 	const struct dialect *d = NULL;
 	if (doc_read(text, &r.set->budget, a, &doc, warnings, &err) == 0 || doc.whole)
-		d = job_decide(set, a, &doc.root, &err);
+		d = job_choose_dialect(set, a, &doc.root, &err);
 	bool good = d && job_read_dialect(&r, d, &doc, text) == 0;
 	notes_sort(warnings);
 	if (good)

@@ -30,7 +30,7 @@ static const char *const TYPES[VARIABLE_TYPE_MAX] = {
 };
 
 /* Escapes `|`. */
-static void cell(struct str *out, const char *text)
+static void page_put_cell(struct str *out, const char *text)
 {
 	str_puts(out, " | ");
 	for (; *text; text++) {
@@ -40,23 +40,23 @@ static void cell(struct str *out, const char *text)
 	}
 }
 
-static void variable_rows(struct str *out, const struct variable_group *g)
+static void page_put_variable_rows(struct str *out, const struct variable_group *g)
 {
 	str_printf(out, "\n### %s\n\n| variable | type | from | rule |\n|---|---|---|---|\n",
 	           g->title);
 	for (size_t i = 0; i < g->n; i++) {
 		const struct variable *h = &g->v[i];
 		str_printf(out, "| `%s%s`", variable_is_list(h) ? "*" : "", h->name);
-		cell(out, TYPES[h->type]);
+		page_put_cell(out, TYPES[h->type]);
 		if (h->optional)
 			str_puts(out, ", may be absent");
-		cell(out, h->source);
-		cell(out, h->doc);
+		page_put_cell(out, h->source);
+		page_put_cell(out, h->doc);
 		str_puts(out, " |\n");
 	}
 }
 
-static void variables(struct str *out)
+static void page_put_variables(struct str *out)
 {
 	str_puts(out, "\n## Variables\n\nA variable is available in templates of its subject: "
 	              "`role.` in those of a task role,\n"
@@ -66,23 +66,23 @@ static void variables(struct str *out)
 	              "then the differences\n"
 	              "from OpenPAI, by the names in [DEVIATIONS.md](DEVIATIONS.md).\n");
 	for (size_t i = 0; i < N_VARIABLE_GROUPS; i++)
-		variable_rows(out, VARIABLE_GROUPS[i]);
+		page_put_variable_rows(out, VARIABLE_GROUPS[i]);
 	str_puts(out, "\n### Constants\n\n| variable | meaning |\n|---|---|\n");
 	for (size_t i = 0; i < N_CONSTANTS; i++) {
 		str_printf(out, "| `%s`", CONSTANTS[i].name);
-		cell(out, CONSTANTS[i].doc);
+		page_put_cell(out, CONSTANTS[i].doc);
 		str_puts(out, " |\n");
 	}
 }
 
-static void templates(struct str *out)
+static void page_put_templates(struct str *out)
 {
 	str_puts(out, "\n## Templates\n\n| file | result |\n|---|---|\n");
 	for (enum template_id u = 0; u < TEMPLATE_MAX; u++) {
 		if (TEMPLATES[u].shape == PROG_MEMBERS)
 			continue;
 		str_printf(out, "| `%s`", TEMPLATES[u].file);
-		cell(out, TEMPLATES[u].doc);
+		page_put_cell(out, TEMPLATES[u].doc);
 		str_puts(out, " |\n");
 	}
 	str_puts(out, "\n## Overlays\n\nThey apply in this order.\n\n| file | over | when "
@@ -92,7 +92,7 @@ static void templates(struct str *out)
 		for (size_t k = 0; OVERLAYS[i].units[k] != TEMPLATE_MAX; k++)
 			if (TEMPLATES[OVERLAYS[i].units[k]].shape != PROG_MEMBERS)
 				str_printf(out, " `%s`", TEMPLATES[OVERLAYS[i].units[k]].file);
-		cell(out, OVERLAYS[i].doc);
+		page_put_cell(out, OVERLAYS[i].doc);
 		str_puts(out, " |\n");
 	}
 }
@@ -116,7 +116,7 @@ static const struct {
 };
 /* clang-format on */
 
-static void made_by(struct str *out, enum variable_maker maker)
+static void page_put_maker(struct str *out, enum variable_maker maker)
 {
 	str_printf(out,
 	           "\n### By %s\n\n%s\n\n| variable | generation | container | value |\n"
@@ -127,14 +127,14 @@ static void made_by(struct str *out, enum variable_maker maker)
 		if (v->maker != maker)
 			continue;
 		str_printf(out, "| `%s`", v->name);
-		cell(out, v->generations);
-		cell(out, v->where);
-		cell(out, v->doc);
+		page_put_cell(out, v->generations);
+		page_put_cell(out, v->where);
+		page_put_cell(out, v->doc);
 		str_puts(out, " |\n");
 	}
 }
 
-static void environment(struct str *out)
+static void page_put_environment(struct str *out)
 {
 	str_puts(
 	    out,
@@ -146,15 +146,15 @@ static void environment(struct str *out)
 	    "\"v1\": only\n"
 	    "for jobs of the first two generations.\n");
 	for (enum variable_maker m = 0; m < MAKER_MAX; m++)
-		made_by(out, m);
+		page_put_maker(out, m);
 }
 
 void translation_page(struct str *out)
 {
 	str_puts(out, INTRO);
-	templates(out);
-	variables(out);
-	environment(out);
+	page_put_templates(out);
+	page_put_variables(out);
+	page_put_environment(out);
 }
 
 void templates_page(struct str *out)

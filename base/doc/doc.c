@@ -56,7 +56,7 @@ static int check_bytes(struct span text, struct err *e)
 static bool looks_like_json(struct span t)
 {
 	for (;;) {
-		t = span_from(t, span_past(t, 0, " \t\r\n"));
+		t = span_from(t, span_skip_class(t, 0, " \t\r\n"));
 		size_t end = SIZE_MAX;
 		if (span_starts(t, "/*"))
 			end = span_find(t, 2, "*/");
@@ -165,7 +165,7 @@ bool build_sensitive(const struct build *b)
 }
 
 /* Apart, because build_spend is called for each value, and needs no stack frame without it. */
-COLD static int over_budget(const struct build *b, struct place where)
+COLD static int build_over_budget(const struct build *b, struct place where)
 {
 	bool many = b->nodes > b->budget->nodes;
 	return err_at(b->e, INVALID_PROTOCOL, where,
@@ -178,7 +178,7 @@ int build_spend(struct build *b, size_t nodes, size_t text, struct place where)
 	b->nodes += nodes;
 	b->text += text;
 	if (b->nodes > b->budget->nodes || b->text > b->budget->text)
-		return over_budget(b, where);
+		return build_over_budget(b, where);
 	return 0;
 }
 
@@ -254,7 +254,8 @@ int build_key(struct build *b, struct span key, uint32_t line, uint32_t column)
 }
 
 /* The first member is kept, and reading goes on to report further errors. */
-COLD static void duplicate(struct build *b, const struct member *first, const struct member *again)
+COLD static void build_report_duplicate(struct build *b, const struct member *first,
+                                        const struct member *again)
 {
 	char buf[4 * QUOTE_MAX] NOT_ZEROED;
 	b->refused = true;
@@ -280,7 +281,7 @@ COLD static void duplicate(struct build *b, const struct member *first, const st
  * Two members with the same key, in the order of the text: members of the map itself override
  * merged ones, and the first merge overrides later ones.  The first position in the map is kept.
  */
-static void settle(struct build *b, struct member *first, struct member *later)
+static void build_settle_members(struct build *b, struct member *first, struct member *later)
 {
 	bool merged = first->value.flags & NODE_MERGED;
 	bool later_merged = later->value.flags & NODE_MERGED;
@@ -289,7 +290,7 @@ static void settle(struct build *b, struct member *first, struct member *later)
 	    dropped->type == NODE_TEXT || dropped->type == NODE_LIST || dropped->type == NODE_MAP;
 	bool empty = dropped->type == NODE_NULL || (sized && dropped->n == 0);
 	if (!merged && !later_merged)
-		duplicate(b, first, later);
+		build_report_duplicate(b, first, later);
 	else if (!later_merged)
 		*first = *later;
 	if (!empty && !(dropped->flags & NODE_ALIASED))
@@ -302,12 +303,12 @@ static bool doc_same_key(const struct member *x, const struct member *y)
 	return x->hash == y->hash && span_eq(member_key(x), member_key(y));
 }
 
-static void unique_few(struct build *b, struct member *m, size_t n)
+static void members_unique_few(struct build *b, struct member *m, size_t n)
 {
 	for (size_t i = 1; i < n; i++) {
 		for (size_t k = 0; k < i && m[i].key; k++) {
 			if (m[i].key && m[k].key && doc_same_key(&m[k], &m[i]))
-				settle(b, &m[k], &m[i]);
+				build_settle_members(b, &m[k], &m[i]);
 		}
 	}
 }
@@ -327,7 +328,7 @@ static int compare_keys(const void *x, const void *y)
 	return a < b ? -1 : a > b;
 }
 
-static void unique_many(struct build *b, struct member *m, size_t n)
+static void members_unique_many(struct build *b, struct member *m, size_t n)
 {
 	FREE_AUTO struct member **sorted = xcalloc(n, sizeof(struct member *));
 	for (size_t i = 0; i < n; i++)
@@ -338,7 +339,7 @@ static void unique_many(struct build *b, struct member *m, size_t n)
 		if (!doc_same_key(first, sorted[i]))
 			first = sorted[i];
 		else
-			settle(b, first, sorted[i]);
+			build_settle_members(b, first, sorted[i]);
 	}
 }
 
@@ -347,7 +348,7 @@ static void close_map(struct build *b, struct build_frame *f, struct node *node)
 	struct member *m = b->v + f->first;
 	size_t n = b->n - f->first;
 	f->key.key = NULL;
-	(n > PAIRWISE_MAX ? unique_many : unique_few)(b, m, n);
+	(n > PAIRWISE_MAX ? members_unique_many : members_unique_few)(b, m, n);
 	struct member *all = arena_alloc(b->arena, n * sizeof(*all));
 	if (f->merges || b->refused) { /* without the overridden members and the flags */
 		size_t kept = 0;

@@ -49,7 +49,7 @@ static struct place json_place_of(struct json *j, size_t offset)
 }
 
 /* The text is not JSON; it can be YAML. */
-static int bad_syntax(struct json *j, size_t offset, const char *what)
+static int json_bad_syntax(struct json *j, size_t offset, const char *what)
 {
 	*j->syntax = true;
 	return err_at(j->b.e, INVALID_PROTOCOL, text_place(j->text, offset), "not valid JSON: %s",
@@ -81,13 +81,13 @@ static int skip_comment(struct json *j)
 	size_t from = j->i;
 	char kind = json_byte_at(j, j->i + 1);
 	if (kind != '/' && kind != '*')
-		return bad_syntax(j, from, "a `/` may only begin a comment");
+		return json_bad_syntax(j, from, "a `/` may only begin a comment");
 	if (j->comment.line == 0)
 		j->comment = json_place_of(j, from);
-	size_t end =
-	    kind == '/' ? span_past(j->text, from, "^\r\n") : span_find(j->text, from + 2, "*/");
+	size_t end = kind == '/' ? span_skip_class(j->text, from, "^\r\n")
+	                         : span_find(j->text, from + 2, "*/");
 	if (end == SIZE_MAX)
-		return bad_syntax(j, from, "the comment that begins here is never closed");
+		return json_bad_syntax(j, from, "the comment that begins here is never closed");
 	j->i = kind == '/' ? end : end + 2;
 	return 0;
 }
@@ -118,10 +118,10 @@ static int json_escape(struct json *j, char **out)
 		return 0;
 	}
 	if (letter != 'u')
-		return bad_syntax(j, from, "unknown escape after a backslash");
+		return json_bad_syntax(j, from, "unknown escape after a backslash");
 	int c = json_escaped(j->text, &j->i);
 	if (c == -1)
-		return bad_syntax(j, from, "`\\u` needs four hexadecimal digits");
+		return json_bad_syntax(j, from, "`\\u` needs four hexadecimal digits");
 	if (c == 0)
 		return json_refuse(j, from, "the character U+0000 (NUL) is not allowed in text");
 	if (c < 0)
@@ -146,11 +146,12 @@ static int json_string_end(struct json *j, size_t *end, bool *plain)
 		while (i < n && !STRING_STOP[p[i]])
 			i++;
 		if (i >= n)
-			return bad_syntax(j, j->i, "the quote that opens here is never closed");
+			return json_bad_syntax(j, j->i,
+			                       "the quote that opens here is never closed");
 		if (p[i] == '"')
 			break;
 		if (p[i] < 0x20)
-			return bad_syntax(
+			return json_bad_syntax(
 			    j, i,
 			    "line breaks, tabs and control characters in text must "
 			    "be written as escapes (or the closing quote is missing)");
@@ -161,7 +162,7 @@ static int json_string_end(struct json *j, size_t *end, bool *plain)
 	return 0;
 }
 
-static int read_string(struct json *j, struct span *value)
+static int json_read_string(struct json *j, struct span *value)
 {
 	size_t end = 0;
 	bool plain;
@@ -191,7 +192,7 @@ static int json_read_number(struct json *j, struct node *n)
 	const char *from = j->text.p + j->i;
 	const char *end = json_number_end(from, j->text.p + j->text.n);
 	if (end == NULL)
-		return bad_syntax(j, j->i, "a number is written wrongly");
+		return json_bad_syntax(j, j->i, "a number is written wrongly");
 	struct span t = { from, (size_t)(end - from) };
 	(void)plain_float(n, t); /* every number of JSON is a float of YAML */
 	if (n->type == NODE_REAL && !isfinite(n->real))
@@ -201,7 +202,7 @@ static int json_read_number(struct json *j, struct node *n)
 	return 0;
 }
 
-static int read_word(struct json *j, struct node *n)
+static int json_read_word(struct json *j, struct node *n)
 {
 	/* clang-format off */
 	static const struct {
@@ -223,24 +224,25 @@ static int read_word(struct json *j, struct node *n)
 		n->boolean = WORDS[i].value;
 		return 0;
 	}
-	return bad_syntax(j, j->i,
-	                  "a value is expected here: text in double quotes, a number, true, false, "
-	                  "null, a list or an object");
+	return json_bad_syntax(
+	    j, j->i,
+	    "a value is expected here: text in double quotes, a number, true, false, "
+	    "null, a list or an object");
 }
 
-static int read_scalar(struct json *j, struct node *n)
+static int json_read_scalar(struct json *j, struct node *n)
 {
 	char c = json_peek(j);
 	if (c == '"') {
 		struct span text = { NULL, 0 };
-		if (read_string(j, &text) < 0)
+		if (json_read_string(j, &text) < 0)
 			return -1;
 		n->type = NODE_TEXT;
 		n->text = text.p;
 		n->n = (uint32_t)text.n;
 		return 0;
 	}
-	return c == '-' || (c >= '0' && c <= '9') ? json_read_number(j, n) : read_word(j, n);
+	return c == '-' || (c >= '0' && c <= '9') ? json_read_number(j, n) : json_read_word(j, n);
 }
 
 /* Reads a scalar, or opens a container. */
@@ -255,7 +257,7 @@ static int json_read_value(struct json *j)
 		return 0;
 	}
 	struct node n = { .line = at.line, .column = at.column };
-	if (read_scalar(j, &n) < 0 || build_spend(&j->b, 1, n.n, at) < 0)
+	if (json_read_scalar(j, &n) < 0 || build_spend(&j->b, 1, n.n, at) < 0)
 		return -1;
 	build_push(&j->b, &n);
 	return 0;
@@ -273,26 +275,26 @@ static void json_cut(struct json *j, struct span key, size_t key_from)
 		j->secrets_from = j->i;
 }
 
-static int read_key(struct json *j)
+static int json_read_key(struct json *j)
 {
 	struct span key = { NULL, 0 };
 	size_t from = j->i;
 	struct place at = json_place_of(j, from);
 	if (json_peek(j) != '"')
-		return bad_syntax(j, from, "a key in double quotes is expected here");
-	if (read_string(j, &key) < 0)
+		return json_bad_syntax(j, from, "a key in double quotes is expected here");
+	if (json_read_string(j, &key) < 0)
 		return -1;
 	json_cut(j, key, from);
 	if (build_key(&j->b, key, at.line, at.column) < 0 || json_skip_space(j) < 0)
 		return -1;
 	if (json_peek(j) != ':')
-		return bad_syntax(j, j->i, "a `:` is expected here, after the key");
+		return json_bad_syntax(j, j->i, "a `:` is expected here, after the key");
 	j->i++;
 	return json_skip_space(j);
 }
 
 /* Reads the end of the innermost container, or its next value. */
-static int step(struct json *j, bool fresh)
+static int json_read_next(struct json *j, bool fresh)
 {
 	bool map = build_top(&j->b)->map;
 	if (json_skip_space(j) < 0)
@@ -307,14 +309,14 @@ static int step(struct json *j, bool fresh)
 	}
 	if (!fresh) {
 		if (json_peek(j) != ',')
-			return bad_syntax(j, j->i,
-			                  map ? "a `,` or `}` is expected here"
-			                      : "a `,` or `]` is expected here");
+			return json_bad_syntax(j, j->i,
+			                       map ? "a `,` or `}` is expected here"
+			                           : "a `,` or `]` is expected here");
 		j->i++;
 		if (json_skip_space(j) < 0)
 			return -1;
 	}
-	if (map && read_key(j) < 0)
+	if (map && json_read_key(j) < 0)
 		return -1;
 	return json_read_value(j);
 }
@@ -327,13 +329,13 @@ static int json_read_all(struct json *j)
 	while (j->b.depth) {
 		bool fresh = j->b.depth > depth; /* the last step opened the container */
 		depth = j->b.depth;
-		if (step(j, fresh) < 0)
+		if (json_read_next(j, fresh) < 0)
 			return -1;
 	}
 	if (json_skip_space(j) < 0)
 		return -1;
 	if (j->i < j->text.n)
-		return bad_syntax(j, j->i, "there is text after the end of the document");
+		return json_bad_syntax(j, j->i, "there is text after the end of the document");
 	return 0;
 }
 

@@ -10,7 +10,7 @@
 #include "base/doc/yaml_internal.h"
 #include "base/enc.h"
 
-static bool continues(char c)
+static bool yaml_is_continuation(char c)
 {
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
@@ -22,12 +22,12 @@ size_t yaml_byte(struct yaml_reader *y, const yaml_mark_t *m)
 		return m->index < y->text.n ? m->index : y->text.n;
 	for (; y->chars > m->index; y->chars--) {
 		y->bytes--;
-		while (continues(y->text.p[y->bytes]))
+		while (yaml_is_continuation(y->text.p[y->bytes]))
 			y->bytes--;
 	}
 	for (; y->chars < m->index && y->bytes < y->text.n; y->chars++) {
 		y->bytes++;
-		while (y->bytes < y->text.n && continues(y->text.p[y->bytes]))
+		while (y->bytes < y->text.n && yaml_is_continuation(y->text.p[y->bytes]))
 			y->bytes++;
 	}
 	return y->bytes;
@@ -65,10 +65,10 @@ static void check_anchor_end(struct yaml_reader *y, size_t name_n)
 	size_t i = yaml_byte(y, &ev->start_mark);
 	size_t end = y->text.n;
 	if (i < end && y->text.p[i] == '!')
-		i = span_past(y->text, span_past(y->text, i, "^ \t\r\n"), " \t");
+		i = span_skip_class(y->text, span_skip_class(y->text, i, "^ \t\r\n"), " \t");
 	if (i >= end || y->text.p[i] != '&' || i + 1 + name_n >= end)
 		return;
-	if (char_in(y->text.p[i + 1 + name_n], ":?%@`"))
+	if (class_has_char(y->text.p[i + 1 + name_n], ":?%@`"))
 		notes_add(
 		    y->warnings, yaml_place(y, ev),
 		    "the name of this anchor ends before the `%c` here, but not elsewhere; put "
@@ -143,7 +143,7 @@ static const struct anchor *alias_find(struct yaml_reader *y, const yaml_event_t
 	return NULL;
 }
 
-static void no_free(void *p)
+static void anchors_free_nothing(void *p)
 {
 	(void)p; /* anchors live in the arena */
 }
@@ -155,7 +155,7 @@ static void no_free(void *p)
  * merge connects them with the rest.
  */
 
-static void unsafe(struct yaml_reader *y, const char *why, const yaml_event_t *ev)
+static void secrets_cut_mark_unsafe(struct yaml_reader *y, const char *why, const yaml_event_t *ev)
 {
 	if (y->cut.unsafe)
 		return;
@@ -179,7 +179,7 @@ static bool has_anchor(const yaml_event_t *ev)
 }
 
 /* The span ends at the next key, which must be in the same column, or at the end of the mapping. */
-static void cut_close(struct yaml_reader *y, const yaml_event_t *ev)
+static void secrets_cut_close(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	struct secrets_cut *c = &y->cut;
 	c->inside = false;
@@ -188,55 +188,56 @@ static void cut_close(struct yaml_reader *y, const yaml_event_t *ev)
 	c->open = false;
 	c->to = yaml_byte(y, &ev->start_mark);
 	if (c->block && ev->type != YAML_MAPPING_END_EVENT && ev->start_mark.column != c->column)
-		unsafe(y, "the key after `secrets` does not start in the same column", ev);
+		secrets_cut_mark_unsafe(
+		    y, "the key after `secrets` does not start in the same column", ev);
 }
 
 /* The start of a value, before it is pushed. */
-static void cut_look(struct yaml_reader *y, const yaml_event_t *ev)
+static void secrets_cut_look(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	if (y->b.depth == 0 && ev->type == YAML_MAPPING_START_EVENT)
 		y->cut.block = ev->data.mapping_start.style != YAML_FLOW_MAPPING_STYLE;
 	if (!y->cut.inside)
 		return;
 	if (ev->type == YAML_ALIAS_EVENT)
-		unsafe(y, "there is an alias in `secrets`", ev);
+		secrets_cut_mark_unsafe(y, "there is an alias in `secrets`", ev);
 	else if (has_anchor(ev))
-		unsafe(y, "there is an anchor in `secrets`", ev);
+		secrets_cut_mark_unsafe(y, "there is an anchor in `secrets`", ev);
 	else if (y->b.depth == 1 && ev->type != YAML_MAPPING_START_EVENT)
-		unsafe(y, "`secrets` is not a mapping", ev);
+		secrets_cut_mark_unsafe(y, "`secrets` is not a mapping", ev);
 	else if (y->b.depth == 1 && ev->data.mapping_start.tag)
-		unsafe(y, "`secrets` has a tag", ev);
+		secrets_cut_mark_unsafe(y, "`secrets` has a tag", ev);
 }
 
-static inline void cut_value(struct yaml_reader *y, const yaml_event_t *ev)
+static inline void secrets_cut_value(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	if (y->cut.inside || y->b.depth == 0)
-		cut_look(y, ev);
+		secrets_cut_look(y, ev);
 }
 
 /* A key; `<<` at the top level only. */
-static void cut_key(struct yaml_reader *y, const yaml_event_t *ev, struct span key)
+static void secrets_cut_key(struct yaml_reader *y, const yaml_event_t *ev, struct span key)
 {
 	struct secrets_cut *c = &y->cut;
 	if (y->b.depth != 1) {
-		cut_value(y, ev); /* keys can also be aliases and have anchors */
+		secrets_cut_value(y, ev); /* keys can also be aliases and have anchors */
 		return;
 	}
-	cut_close(y, ev);
+	secrets_cut_close(y, ev);
 	if (!span_is(key, "secrets"))
 		return;
 	c->seen = c->inside = c->open = true;
 	c->column = (unsigned)ev->start_mark.column;
 	c->from = c->to = yaml_byte(y, &ev->end_mark);
-	size_t colon = span_past(y->text, c->from, " \t");
+	size_t colon = span_skip_class(y->text, c->from, " \t");
 	if (ev->type == YAML_ALIAS_EVENT)
-		unsafe(y, "the key `secrets` is an alias", ev);
+		secrets_cut_mark_unsafe(y, "the key `secrets` is an alias", ev);
 	else if (ev->data.scalar.tag)
-		unsafe(y, "the key `secrets` has a tag", ev);
+		secrets_cut_mark_unsafe(y, "the key `secrets` has a tag", ev);
 	else if (ev->data.scalar.anchor)
-		unsafe(y, "the key `secrets` has an anchor", ev);
+		secrets_cut_mark_unsafe(y, "the key `secrets` has an anchor", ev);
 	else if (colon == y->text.n || y->text.p[colon] != ':')
-		unsafe(y, "the key `secrets` is written with `?`", ev);
+		secrets_cut_mark_unsafe(y, "the key `secrets` is written with `?`", ev);
 }
 
 /* ---- the tree ---- */
@@ -289,7 +290,7 @@ static bool awaits_key(const struct yaml_reader *y)
 }
 
 /* The next key of the innermost map, which must be text or a number. */
-static int set_key(struct yaml_reader *y, const yaml_event_t *ev, const struct node *n)
+static int yaml_set_key(struct yaml_reader *y, const yaml_event_t *ev, const struct node *n)
 {
 	struct span key = { NULL, 0 };
 	if (n->type == NODE_TEXT || n->type == NODE_DATE) {
@@ -303,11 +304,11 @@ static int set_key(struct yaml_reader *y, const yaml_event_t *ev, const struct n
 		              "keys must be text or numbers, this is %s (quote it if it is text)",
 		              node_type_name(n));
 	}
-	cut_key(y, ev, key);
+	secrets_cut_key(y, ev, key);
 	return build_key(&y->b, key, mark_line(&ev->start_mark), mark_column(&ev->start_mark));
 }
 
-static int on_key(struct yaml_reader *y, const yaml_event_t *ev)
+static int yaml_on_key(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	struct anchor *anchor = anchor_begin(y, ev->data.scalar.anchor);
 	struct span text = { (const char *)ev->data.scalar.value, ev->data.scalar.length };
@@ -317,9 +318,9 @@ static int on_key(struct yaml_reader *y, const yaml_event_t *ev)
 	if (n.plain && span_is(text, "<<")) {
 		struct build_frame *f = build_top(&y->b);
 		if (y->b.depth == 1)
-			cut_key(y, ev, text);
+			secrets_cut_key(y, ev, text);
 		else if (y->cut.inside)
-			unsafe(y, "there is a merge key in `secrets`", ev);
+			secrets_cut_mark_unsafe(y, "there is a merge key in `secrets`", ev);
 		if (f->merges++)
 			notes_add(y->warnings, yaml_place(y, ev),
 			          "`<<` stands twice in this mapping: the first one wins here, "
@@ -329,7 +330,7 @@ static int on_key(struct yaml_reader *y, const yaml_event_t *ev)
 		f->key = (struct member){ .key = "<<", .key_n = 2 };
 		return 0;
 	}
-	if (set_key(y, ev, &n) < 0)
+	if (yaml_set_key(y, ev, &n) < 0)
 		return -1;
 	size_t i = y->has_question ? yaml_byte(y, &ev->start_mark) : 0;
 	if (i > 0 && y->text.p[i - 1] == '?') /* `{?x: 1}` */
@@ -343,10 +344,10 @@ static int on_key(struct yaml_reader *y, const yaml_event_t *ev)
 static int yaml_on_scalar(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	if (awaits_key(y))
-		return on_key(y, ev);
+		return yaml_on_key(y, ev);
 	struct node n;
 	struct anchor *anchor = anchor_begin(y, ev->data.scalar.anchor);
-	cut_value(y, ev);
+	secrets_cut_value(y, ev);
 	if (yaml_scalar(y, ev, &n) < 0 || build_spend(&y->b, 1, ev->data.scalar.length,
 	                                              (struct place){ NULL, n.line, n.column }) < 0)
 		return -1;
@@ -354,16 +355,16 @@ static int yaml_on_scalar(struct yaml_reader *y, const yaml_event_t *ev)
 	return yaml_finish(y, &n);
 }
 
-static int on_alias(struct yaml_reader *y, const yaml_event_t *ev)
+static int yaml_on_alias(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	bool key = awaits_key(y);
 	if (!key)
-		cut_value(y, ev);
+		secrets_cut_value(y, ev);
 	const struct anchor *a = alias_find(y, ev);
 	if (a == NULL)
 		return -1;
 	if (key)
-		return set_key(y, ev, &a->node);
+		return yaml_set_key(y, ev, &a->node);
 	struct node n = a->node;
 	n.line = mark_line(&ev->start_mark);
 	n.column = mark_column(&ev->start_mark);
@@ -383,7 +384,7 @@ static int yaml_on_start(struct yaml_reader *y, const yaml_event_t *ev)
 		              map ? "a mapping (if it is a placeholder in braces, quote it)"
 		                  : "a list");
 	}
-	cut_value(y, ev);
+	secrets_cut_value(y, ev);
 	struct anchor *anchor =
 	    anchor_begin(y, map ? ev->data.mapping_start.anchor : ev->data.sequence_start.anchor);
 	if (yaml_collection_tag(y, ev) < 0 ||
@@ -405,7 +406,7 @@ static int check_directives(struct yaml_reader *y, size_t from)
 	struct span rest = span_from(y->text, from);
 	unsigned n = 0;
 	while (rest.n) {
-		size_t line = span_past(rest, 0, "^\r\n");
+		size_t line = span_skip_class(rest, 0, "^\r\n");
 		struct span text = span_trim((struct span){ rest.p, line });
 		bool skipped = text.n == 0 || text.p[0] == '#' || span_starts(text, "...");
 		if (rest.p[0] != '%' && !skipped)
@@ -429,7 +430,7 @@ static int yaml_on_event(struct yaml_reader *y, const yaml_event_t *ev)
 	case YAML_SCALAR_EVENT:
 		return yaml_on_scalar(y, ev);
 	case YAML_ALIAS_EVENT:
-		return on_alias(y, ev);
+		return yaml_on_alias(y, ev);
 	case YAML_SEQUENCE_START_EVENT:
 	case YAML_MAPPING_START_EVENT:
 		return yaml_on_start(y, ev);
@@ -439,7 +440,7 @@ static int yaml_on_event(struct yaml_reader *y, const yaml_event_t *ev)
 		struct anchor *anchor = build_top(&y->b)->anchor;
 		uint32_t height = build_top(&y->b)->height + 1;
 		if (y->b.depth == 1)
-			cut_close(y, ev);
+			secrets_cut_close(y, ev);
 		build_close(&y->b, &n);
 		anchor_end(y, anchor, &n, height);
 		return yaml_finish(y, &n);
@@ -546,7 +547,7 @@ int yaml_try(struct span text, const struct budget *budget, struct arena *a, str
 	*syntax = y->parser.error != YAML_NO_ERROR;
 	parser_wipe(&y->parser, text.n);
 	yaml_parser_delete(&y->parser);
-	tdestroy(y->anchors, no_free);
+	tdestroy(y->anchors, anchors_free_nothing);
 	if (bad)
 		return -1;
 	*doc = (struct doc){ .root = y->b.root,

@@ -93,7 +93,7 @@ static void tabs_end_block(struct tabs *t, size_t at)
 	t->block = false;
 	if (t->pending != NONE) {
 		tabs_clean(t, t->pending, at);
-		tabs_put(t, span_past(t->text, t->pending, "^\t"), COMMENT_MARK);
+		tabs_put(t, span_skip_class(t->text, t->pending, "^\t"), COMMENT_MARK);
 		t->marked = true;
 	}
 	t->pending = NONE;
@@ -116,8 +116,8 @@ static void tabs_look_for_header(struct tabs *t, const struct tabs_line *l)
 		const char *before = p - 1;
 		while (*before == ' ' || *before == '\t')
 			before--;
-		size_t indicators = span_past(line, i + 1, "0-9+-");
-		size_t rest = span_past(line, indicators, " \t");
+		size_t indicators = span_skip_class(line, i + 1, "0-9+-");
+		size_t rest = span_skip_class(line, indicators, " \t");
 		bool ends = rest == line.n || (rest > indicators && line.p[rest] == '#');
 		if ((*before != ':' && *before != '-') || !ends)
 			continue;
@@ -126,9 +126,9 @@ static void tabs_look_for_header(struct tabs *t, const struct tabs_line *l)
 		size_t next = first;
 		while (next < i && line.p[next] == '-' && line.p[next + 1] == ' ') {
 			parent = next;
-			next = span_past(line, next + 1, " ");
+			next = span_skip_class(line, next + 1, " ");
 		}
-		bool digit = span_past(span_to(line, indicators), i + 1, "+-") < indicators;
+		bool digit = span_skip_class(span_to(line, indicators), i + 1, "+-") < indicators;
 		t->block = true;
 		t->literal = *p == '|';
 		t->parent = (next < i ? next : parent) - l->from;
@@ -169,10 +169,10 @@ struct span text_without_tabs(struct span text, struct arena *a, bool *marked)
 	if (text.n == 0 || memchr(text.p, '\t', text.n) == NULL)
 		return text;
 	for (size_t i = 0; i < text.n; i++) {
-		size_t begin = span_past(text, i, " \t");
+		size_t begin = span_skip_class(text, i, " \t");
 		struct tabs_line l = { .from = i,
-			               .to = span_past(text, begin, "^\r\n"),
-			               .blanks = span_past(text, i, " ") - i,
+			               .to = span_skip_class(text, begin, "^\r\n"),
+			               .blanks = span_skip_class(text, i, " ") - i,
 			               .lead = begin - i };
 		bool empty = begin == l.to || text.p[begin] == '#';
 		i = l.to;
@@ -257,7 +257,7 @@ static const struct sentence {
 /* clang-format on */
 
 /* "found character that cannot start any token" */
-static int bad_start(struct yaml_reader *y, struct place at)
+static int yaml_bad_start(struct yaml_reader *y, struct place at)
 {
 	size_t i = yaml_byte(y, &y->parser.problem_mark);
 	char c = '\0';
@@ -281,12 +281,12 @@ enum { LINES_BACK = 2 };
 static size_t yaml_mistake(struct span line, bool here, const char **says)
 {
 	/* The key is behind blanks and the `- ` of list items: letters, digits and `_`. */
-	size_t key = span_past(line, 0, " \t");
-	while (key + 1 < line.n && line.p[key] == '-' && char_in(line.p[key + 1], " \t"))
-		key = span_past(line, key + 1, " \t");
-	size_t end = span_past(line, key, "A-Za-z0-9_");
+	size_t key = span_skip_class(line, 0, " \t");
+	while (key + 1 < line.n && line.p[key] == '-' && class_has_char(line.p[key + 1], " \t"))
+		key = span_skip_class(line, key + 1, " \t");
+	size_t end = span_skip_class(line, key, "A-Za-z0-9_");
 	struct span rest = span_from(line, end);
-	size_t strange = span_past(line, 0, " \t:A-Za-z0-9_-");
+	size_t strange = span_skip_class(line, 0, " \t:A-Za-z0-9_-");
 	unsigned width;
 	uint32_t c = strange == line.n ? 0
 	                               : utf8_decode((const unsigned char *)line.p + strange,
@@ -302,7 +302,7 @@ static size_t yaml_mistake(struct span line, bool here, const char **says)
 		return end;
 	}
 	/* `instances:1`, but not `http://` */
-	if (end > key && rest.n > 1 && rest.p[0] == ':' && !char_in(rest.p[1], " \t:/")) {
+	if (end > key && rest.n > 1 && rest.p[0] == ':' && !class_has_char(rest.p[1], " \t:/")) {
 		*says = "a blank is missing behind this `:`";
 		return end;
 	}
@@ -322,9 +322,9 @@ static void yaml_suspect(struct yaml_reader *y, const yaml_mark_t *m, bool back,
 	struct span text = y->text;
 	size_t from = yaml_byte(y, m);
 	for (int lines = 0; lines <= (back ? LINES_BACK : 0); lines++) {
-		while (from > 0 && !char_in(text.p[from - 1], "\r\n"))
+		while (from > 0 && !class_has_char(text.p[from - 1], "\r\n"))
 			from--;
-		struct span line = { text.p + from, span_past(text, from, "^\r\n") - from };
+		struct span line = { text.p + from, span_skip_class(text, from, "^\r\n") - from };
 		size_t found = yaml_mistake(line, lines == 0, says);
 		if (found != NONE) {
 			*at = text_place(text, from + found);
@@ -366,7 +366,7 @@ int yaml_problem(struct yaml_reader *y)
 	if (says)
 		return err_at(y->b.e, INVALID_PROTOCOL, at, "%s", says);
 	if (strcmp(p->problem, "found character that cannot start any token") == 0)
-		return bad_start(y, at);
+		return yaml_bad_start(y, at);
 	return err_at(y->b.e, INVALID_PROTOCOL, at, "not valid YAML: %s%s%s", p->problem,
 	              p->context ? " " : "", p->context ? p->context : "");
 }

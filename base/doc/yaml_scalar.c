@@ -58,7 +58,7 @@ static bool plain_bool(struct node *n, struct span t)
 }
 
 /* The nearest double to the decimal text; underscores are ignored. */
-static double decimal(struct span t)
+static double float_parse_decimal(struct span t)
 {
 	char small[64];
 	char *buf = t.n < sizeof(small) ? small : xmalloc(t.n + 1);
@@ -104,7 +104,7 @@ static bool power_of_two_base(struct span t, unsigned bits, double *v)
 }
 
 /* The length of `(:[0-5]?[0-9])+` at the start of t, or 0. */
-static size_t sixties(struct span t)
+static size_t base_sixty_length(struct span t)
 {
 	size_t i = 0;
 	while (i + 1 < t.n && t.p[i] == ':' && is_digit(t.p[i + 1])) {
@@ -123,7 +123,7 @@ static double base_sixty(struct span t)
 	for (size_t i = t.n; i-- > 0;) {
 		if (i && t.p[i - 1] != ':')
 			continue;
-		v += decimal((struct span){ t.p + i, end - i }) * unit;
+		v += float_parse_decimal((struct span){ t.p + i, end - i }) * unit;
 		unit *= 60;
 		end = i ? i - 1 : 0;
 	}
@@ -140,16 +140,16 @@ static struct span without_sign(struct span t, double *sign)
 /* Digits without a leading 0: decimal, or base 60. */
 static bool int_decimal(struct span t, double *v)
 {
-	size_t i = span_past(t, 0, "0-9_");
+	size_t i = span_skip_class(t, 0, "0-9_");
 	if (i == 0 || t.p[0] == '_')
 		return false;
 	if (i == t.n && t.p[i - 1] == '_')
 		return false;
 	if (i == t.n) {
-		*v = decimal(t);
+		*v = float_parse_decimal(t);
 		return true;
 	}
-	if (i + sixties(span_from(t, i)) != t.n)
+	if (i + base_sixty_length(span_from(t, i)) != t.n)
 		return false;
 	*v = base_sixty(t);
 	return true;
@@ -204,17 +204,17 @@ static bool float_plain(struct span t, bool has_sign)
 {
 	size_t i = 0;
 	if (t.n && is_digit(t.p[0])) {
-		i = t.p[0] == '0' ? 1 : span_past(t, 0, "0-9_");
+		i = t.p[0] == '0' ? 1 : span_skip_class(t, 0, "0-9_");
 		if (i < t.n && t.p[i] == '.')
-			i = span_past(t, i + 1, "0-9_");
+			i = span_skip_class(t, i + 1, "0-9_");
 	} else if (t.n && t.p[0] == '.' && !has_sign) {
-		i = span_past(t, 1, "0-9_");
+		i = span_skip_class(t, 1, "0-9_");
 		if (i == 1)
 			return false;
 	}
 	if (i && i < t.n && (t.p[i] == 'e' || t.p[i] == 'E')) {
 		size_t sign = i + 1 < t.n && (t.p[i + 1] == '-' || t.p[i + 1] == '+');
-		size_t end = span_past(t, i + 1 + sign, "0-9");
+		size_t end = span_skip_class(t, i + 1 + sign, "0-9");
 		i = end > i + 1 + sign ? end : i;
 	}
 	return i && i == t.n;
@@ -223,11 +223,11 @@ static bool float_plain(struct span t, bool has_sign)
 /* `[0-9][0-9_]*(:[0-5]?[0-9])+\.[0-9_]*`, the whole text. */
 static bool float_sixty(struct span t)
 {
-	size_t i = span_past(t, 0, "0-9_");
-	size_t groups = sixties(span_from(t, i));
+	size_t i = span_skip_class(t, 0, "0-9_");
+	size_t groups = base_sixty_length(span_from(t, i));
 	i += groups;
 	return is_digit(t.p[0]) && groups && i < t.n && t.p[i] == '.' &&
-	       span_past(t, i + 1, "0-9_") == t.n;
+	       span_skip_class(t, i + 1, "0-9_") == t.n;
 }
 
 bool plain_float(struct node *n, struct span text)
@@ -241,7 +241,7 @@ bool plain_float(struct node *n, struct span text)
 	if (t.n == 0 || t.p[t.n - 1] == '_')
 		return false;
 	if (float_plain(t, has_sign))
-		v = decimal(t);
+		v = float_parse_decimal(t);
 	else if (float_sixty(t))
 		v = base_sixty(t);
 	else if (span_among(t, INF))
@@ -275,7 +275,7 @@ static size_t scalar_match(struct span t, const char *pattern)
 /* `[ \t]*(Z|[-+][0-9][0-9]?(:[0-9][0-9])?)`, the whole text. */
 static bool is_zone(struct span t)
 {
-	t = span_from(t, span_past(t, 0, " \t"));
+	t = span_from(t, span_skip_class(t, 0, " \t"));
 	if (span_is(t, "Z"))
 		return true;
 	if (t.n == 0 || (t.p[0] != '-' && t.p[0] != '+'))
@@ -296,7 +296,7 @@ static bool plain_is_date(struct span t)
 	size_t i = scalar_match(t, "0000-01-01");
 	if (i == 0 || i == t.n)
 		return false;
-	size_t from = t.p[i] == 'T' || t.p[i] == 't' ? i + 1 : span_past(t, i, " \t");
+	size_t from = t.p[i] == 'T' || t.p[i] == 't' ? i + 1 : span_skip_class(t, i, " \t");
 	if (from == i)
 		return false;
 	t = span_from(t, from);
@@ -305,7 +305,7 @@ static bool plain_is_date(struct span t)
 		return false;
 	t = span_from(t, time);
 	if (t.n && t.p[0] == '.')
-		t = span_from(t, span_past(t, 1, "0-9"));
+		t = span_from(t, span_skip_class(t, 1, "0-9"));
 	return t.n == 0 || is_zone(t);
 }
 
@@ -317,15 +317,15 @@ enum { DIGITS_MAX = 15, SHORT_MAX = 8 };
 /* Surely written in the same way again: 12, 0.5, 3.25. */
 static bool is_short(struct span t)
 {
-	size_t i = span_past(t, 0, "0-9");
+	size_t i = span_skip_class(t, 0, "0-9");
 	bool whole = i && (t.p[0] != '0' || i == 1);
 	if (!whole || i == t.n || t.p[i] != '.')
 		return whole && i == t.n && i <= DIGITS_MAX;
-	return t.n > i + 1 && span_past(t, i + 1, "0-9") == t.n && t.n <= SHORT_MAX &&
+	return t.n > i + 1 && span_skip_class(t, i + 1, "0-9") == t.n && t.n <= SHORT_MAX &&
 	       t.p[t.n - 1] != '0';
 }
 
-static enum spelling of_number(struct span t, double v)
+static enum spelling is_of_number(struct span t, double v)
 {
 	char text[NUMBER_MAX];
 	size_t sign = t.n && (t.p[0] == '-' || t.p[0] == '+');
@@ -356,7 +356,7 @@ void spelling_mark(struct node *n, struct span text)
 	if (text.n == 0)
 		return;
 	if (node_is_number(n))
-		s = of_number(text, node_number(n));
+		s = is_of_number(text, node_number(n));
 	else if (n->type == NODE_BOOL && text.p[0] < 'a')
 		s = SPELT_OTHERWISE;
 	else if (n->type == NODE_DATE)
@@ -458,8 +458,8 @@ static const struct scalar_tag {
 /* clang-format on */
 
 /* Sets the value of a tagged scalar; `tag` is NULL for `!` without a name. */
-COLD static int tagged(struct yaml_reader *y, const yaml_event_t *ev, const char *tag,
-                       struct node *n)
+COLD static int scalar_set_tagged(struct yaml_reader *y, const yaml_event_t *ev, const char *tag,
+                                  struct node *n)
 {
 	struct span t = { (const char *)ev->data.scalar.value, ev->data.scalar.length };
 	bool plain = ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
@@ -493,10 +493,10 @@ static bool hidden_tag(struct yaml_reader *y, const yaml_event_t *ev)
 	size_t end = yaml_byte(y, &ev->end_mark);
 	if (i < end && y->text.p[i] == '&') {
 		struct span t = span_to(y->text, end);
-		i = span_past(t, span_past(t, i, "^ \t\r\n"), " \t\r\n");
+		i = span_skip_class(t, span_skip_class(t, i, "^ \t\r\n"), " \t\r\n");
 		/* Between anchor and tag there may be lines and comments. */
 		while (i < end && t.p[i] == '#')
-			i = span_past(t, span_past(t, i, "^\r\n"), " \t\r\n");
+			i = span_skip_class(t, span_skip_class(t, i, "^\r\n"), " \t\r\n");
 	}
 	return i < end && y->text.p[i] == '!';
 }
@@ -557,7 +557,7 @@ int yaml_scalar(struct yaml_reader *y, const yaml_event_t *ev, struct node *n)
 	if (scalar_check(y, ev) < 0 || (y->has_tab_marks && restore_tab(y, ev) < 0))
 		return -1;
 	if (tag || (plain && y->has_bang && hidden_tag(y, ev)))
-		return tagged(y, ev, tag && strcmp(tag, "!") != 0 ? tag : NULL, n);
+		return scalar_set_tagged(y, ev, tag && strcmp(tag, "!") != 0 ? tag : NULL, n);
 	if (plain) {
 		n->plain = true;
 		if (plain_small_int(n, t))

@@ -30,17 +30,18 @@ static bool may_be_plain(struct span t)
 		if (span_same(t, span_of(WORDS[i])))
 			return false;
 	/* Characters that cannot begin a number, a date or an indicator. */
-	if (t.n == 0 || !char_in(t.p[0], "A-Za-z_/$"))
+	if (t.n == 0 || !class_has_char(t.p[0], "A-Za-z_/$"))
 		return false;
 	/* `e5` is a number for some readers. */
-	if (char_in(t.p[0], "eE") && span_digits(span_from(t, 1)))
+	if (class_has_char(t.p[0], "eE") && span_digits(span_from(t, 1)))
 		return false;
-	for (size_t i = span_past(t, 1, HARMLESS); i < t.n; i = span_past(t, i + 1, HARMLESS)) {
+	for (size_t i = span_skip_class(t, 1, HARMLESS); i < t.n;
+	     i = span_skip_class(t, i + 1, HARMLESS)) {
 		char next = ' ';
 		if (i + 1 < t.n)
 			next = t.p[i + 1];
 		bool fits = t.p[i] == ':' ? next != ' ' && next != ':'
-		                          : t.p[i] == ' ' && char_in(next, HARMLESS);
+		                          : t.p[i] == ' ' && class_has_char(next, HARMLESS);
 		if (!fits)
 			return false;
 	}
@@ -79,7 +80,7 @@ static void put_quoted(struct str *out, struct span t)
 /* Several lines; the first has text and does not begin with white space. */
 static bool may_be_literal(struct span t)
 {
-	if (t.n < 2 || !memchr(t.p, '\n', t.n) || char_in(t.p[0], " \t\n"))
+	if (t.n < 2 || !memchr(t.p, '\n', t.n) || class_has_char(t.p[0], " \t\n"))
 		return false;
 	const unsigned char *p = (const unsigned char *)t.p;
 	unsigned n = 0;

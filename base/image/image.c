@@ -37,11 +37,11 @@ bool image_host_ok(struct span s)
 static bool component_ok(struct span s)
 {
 	for (size_t i = 0;;) {
-		size_t end = span_past(s, i, "a-z0-9");
+		size_t end = span_skip_class(s, i, "a-z0-9");
 		if (end == i || end == s.n)
 			return end > i;
 		if (s.p[end] == '-')
-			i = span_past(s, end, "-");
+			i = span_skip_class(s, end, "-");
 		else if (s.p[end] == '_')
 			i = end + (span_starts(span_from(s, end), "__") ? 2 : 1);
 		else if (s.p[end] == '.')
@@ -71,7 +71,7 @@ static struct image_parts image_split(struct span name)
 	parts.path = span_to(rest, colon);
 	size_t slash = span_chr(parts.path, '/');
 	struct span first = span_to(parts.path, slash);
-	bool is_host = span_is(first, "localhost") || span_past(first, 0, "^.:A-Z") < first.n;
+	bool is_host = span_is(first, "localhost") || span_skip_class(first, 0, "^.:A-Z") < first.n;
 	parts.host = SPAN("");
 	if (is_host && slash < parts.path.n) {
 		parts.host = first;
@@ -96,7 +96,7 @@ const char *image_problem(struct span name)
 	                   !span_starts(p.digest, ALGORITHM) ||
 	                   !span_all(span_from(p.digest, sizeof(ALGORITHM) - 1), "0-9a-f")))
 		return BAD;
-	if (p.tag.n && (p.tag.n == 1 || p.tag.n > 1 + TAG_MAX || char_in(p.tag.p[1], ".-") ||
+	if (p.tag.n && (p.tag.n == 1 || p.tag.n > 1 + TAG_MAX || class_has_char(p.tag.p[1], ".-") ||
 	                !span_all(span_from(p.tag, 1), "A-Za-z0-9_.-")))
 		return BAD;
 	if (p.host.n && !image_host_ok(p.host))
@@ -134,7 +134,7 @@ int image_parse(struct span name, struct arena *a, struct image *out)
 
 /* ---- refusals ---- */
 
-static bool image_says(struct span message, const char *const *words)
+static bool message_has_one_of(struct span message, const char *const *words)
 {
 	while (*words && span_find(message, 0, *words) == SIZE_MAX)
 		words++;
@@ -176,7 +176,7 @@ bool image_is_refused(struct span message)
 		" content digest",
 		NULL,
 	};
-	return image_says(message, REFUSALS) && !image_says(message, OTHERS);
+	return message_has_one_of(message, REFUSALS) && !message_has_one_of(message, OTHERS);
 }
 
 const char *image_pull_policy(struct span image)

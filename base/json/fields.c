@@ -1,7 +1,7 @@
 #include "base/json/fields.h"
 
 /* Sets all fields to their values for absent members. */
-static void fields_clear(const struct scan_field *fields, void *base)
+static void scan_clear_fields(const struct scan_field *fields, void *base)
 {
 	for (const struct scan_field *f = fields; f->key; f++) {
 		void *at = (char *)base + f->at;
@@ -15,14 +15,15 @@ static void fields_clear(const struct scan_field *fields, void *base)
 			*(int64_t *)at = -1;
 			break;
 		case SCAN_TO_MEMBERS:
-			fields_clear(f->of, base);
+			scan_clear_fields(f->of, base);
 			break;
 		}
 	}
 }
 
 /* false: the value is not what the field takes. */
-static bool field_set(const struct scan_field *f, struct span value, void *base, struct arena *a)
+static bool scan_set_field(const struct scan_field *f, struct span value, void *base,
+                           struct arena *a)
 {
 	void *at = (char *)base + f->at;
 	switch (f->to) {
@@ -42,8 +43,8 @@ static bool field_set(const struct scan_field *f, struct span value, void *base,
 }
 
 /* Reads the members of an iteration to its end. */
-static bool fields_read(struct scan *s, const struct scan_field *fields, void *base,
-                        struct arena *a)
+static bool scan_read_fields(struct scan *s, const struct scan_field *fields, void *base,
+                             struct arena *a)
 {
 	uint64_t seen = 0;
 	bool good = true;
@@ -56,12 +57,12 @@ static bool fields_read(struct scan *s, const struct scan_field *fields, void *b
 		seen |= bit;
 		if (first && f->to == SCAN_TO_MEMBERS && scan_peek(s) == SCAN_OBJECT) {
 			struct scan in = scan_enter(s);
-			good &= fields_read(&in, f->of, base, a);
+			good &= scan_read_fields(&in, f->of, base, a);
 			scan_leave(s, &in);
 		} else if (!scan_value(s, &value)) {
 			break;
 		} else if (first && scan_type(value) != SCAN_NULL) {
-			good &= field_set(f, value, base, a);
+			good &= scan_set_field(f, value, base, a);
 		}
 	}
 	return good;
@@ -70,21 +71,21 @@ static bool fields_read(struct scan *s, const struct scan_field *fields, void *b
 bool scan_fields(struct span object, const struct scan_field *fields, void *base, struct arena *a)
 {
 	struct scan s = scan_begin(object);
-	fields_clear(fields, base);
-	return fields_read(&s, fields, base, a);
+	scan_clear_fields(fields, base);
+	return scan_read_fields(&s, fields, base, a);
 }
 
 bool scan_next_fields(struct scan *list, const struct scan_field *fields, void *base,
                       struct arena *a, bool *odd)
 {
 	struct span other;
-	fields_clear(fields, base);
+	scan_clear_fields(fields, base);
 	if (scan_peek(list) != SCAN_OBJECT) {
 		(void)scan_value(list, &other); /* if it fails, the iteration ends */
 		return false;
 	}
 	struct scan in = scan_enter(list);
-	*odd = !fields_read(&in, fields, base, a);
+	*odd = !scan_read_fields(&in, fields, base, a);
 	scan_leave(list, &in);
 	return true;
 }

@@ -333,7 +333,7 @@ static char scan_next_byte(const struct scan_check *c)
 }
 
 /* Skips white space; false at the end. */
-static bool space(struct scan_check *c)
+static bool scan_check_space(struct scan_check *c)
 {
 	while (c->p < c->end && (*c->p == ' ' || *c->p == '\n' || *c->p == '\r' || *c->p == '\t'))
 		c->p++;
@@ -348,7 +348,7 @@ static bool scan_is(struct scan_check *c, char wanted)
 	return true;
 }
 
-static bool literal(struct scan_check *c, struct span word)
+static bool scan_check_literal(struct scan_check *c, struct span word)
 {
 	if ((size_t)(c->end - c->p) < word.n || memcmp(c->p, word.p, word.n) != 0)
 		return false;
@@ -372,7 +372,7 @@ static bool scan_escape(struct scan_check *c)
 }
 
 /* Checks a string; c->p is after the opening quote. */
-static bool string(struct scan_check *c)
+static bool scan_check_string(struct scan_check *c)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101);
 	while (c->p < c->end) {
@@ -403,16 +403,17 @@ static bool string(struct scan_check *c)
 	return false;
 }
 
-static bool key(struct scan_check *c)
+static bool scan_check_key(struct scan_check *c)
 {
-	return space(c) && scan_is(c, '"') && string(c) && space(c) && scan_is(c, ':');
+	return scan_check_space(c) && scan_is(c, '"') && scan_check_string(c) &&
+	       scan_check_space(c) && scan_is(c, ':');
 }
 
 /* Enters a container that is not empty (*open), or skips an empty one. */
-static bool container(struct scan_check *c, bool *open)
+static bool scan_check_container(struct scan_check *c, bool *open)
 {
 	bool object = *c->p++ == '{';
-	if (c->depth == c->max || !space(c))
+	if (c->depth == c->max || !scan_check_space(c))
 		return false;
 	if (scan_is(c, object ? '}' : ']'))
 		return true;
@@ -421,21 +422,21 @@ static bool container(struct scan_check *c, bool *open)
 	uint64_t *bits = &c->objects[c->depth / 64];
 	*bits = object ? *bits | bit : *bits & ~bit;
 	*open = true;
-	return !object || key(c);
+	return !object || scan_check_key(c);
 }
 
-static bool scalar(struct scan_check *c)
+static bool scan_check_scalar(struct scan_check *c)
 {
 	switch (scan_next_byte(c)) {
 	case '"':
 		c->p++;
-		return string(c);
+		return scan_check_string(c);
 	case 't':
-		return literal(c, SPAN("true"));
+		return scan_check_literal(c, SPAN("true"));
 	case 'f':
-		return literal(c, SPAN("false"));
+		return scan_check_literal(c, SPAN("false"));
 	case 'n':
-		return literal(c, SPAN("null"));
+		return scan_check_literal(c, SPAN("null"));
 	default:
 		c->p = json_number_end(c->p, c->end);
 		return c->p != NULL;
@@ -443,15 +444,15 @@ static bool scalar(struct scan_check *c)
 }
 
 /* Called after a value: leaves closed containers; *more: another value follows. */
-static bool after(struct scan_check *c, bool *more)
+static bool scan_check_after_value(struct scan_check *c, bool *more)
 {
 	while (c->depth) {
-		if (!space(c))
+		if (!scan_check_space(c))
 			return false;
 		bool object = c->objects[c->depth / 64] >> (c->depth % 64) & 1;
 		if (scan_is(c, ',')) {
 			*more = true;
-			return !object || key(c);
+			return !object || scan_check_key(c);
 		}
 		if (!scan_is(c, object ? '}' : ']'))
 			return false;
@@ -468,19 +469,19 @@ bool scan_valid(struct span text, unsigned depth)
 		return false;
 	for (bool more = true; more;) {
 		bool open = false;
-		if (!space(&c))
+		if (!scan_check_space(&c))
 			return false;
 		if (scan_next_byte(&c) == '{' || scan_next_byte(&c) == '[') {
-			if (!container(&c, &open))
+			if (!scan_check_container(&c, &open))
 				return false;
-		} else if (!scalar(&c)) {
+		} else if (!scan_check_scalar(&c)) {
 			return false;
 		}
 		more = open;
-		if (!open && !after(&c, &more))
+		if (!open && !scan_check_after_value(&c, &more))
 			return false;
 	}
-	return !space(&c);
+	return !scan_check_space(&c);
 }
 
 /* ---- single values ---- */
@@ -492,7 +493,7 @@ bool scan_int(struct span value, int64_t min, int64_t max, int64_t *out)
 }
 
 /* The output is never longer than the input. */
-static bool unescape(struct span t, char *out, size_t *n)
+static bool scan_unescape(struct span t, char *out, size_t *n)
 {
 	static const char LETTERS[256] = {
 		['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
@@ -526,7 +527,7 @@ bool scan_string(struct span value, struct arena *a, struct span *out)
 	}
 	char *text = arena_alloc(a, t.n);
 	size_t n = 0;
-	if (!unescape(t, text, &n))
+	if (!scan_unescape(t, text, &n))
 		return false;
 	*out = (struct span){ text, n };
 	return true;

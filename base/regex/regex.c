@@ -46,12 +46,12 @@ static struct span text_span_read(struct regex_text *t, size_t from)
 	return (struct span){ s->span.p + from, s->span.n - from };
 }
 
-void text_of(struct text_span *t, struct span span)
+void regex_text_of(struct text_span *t, struct span span)
 {
 	*t = (struct text_span){ .text = { span.n, span.n, text_span_read }, .span = span };
 }
 
-static bool pike_holds(const struct pike *k, enum assertion what)
+static bool pike_assertion_holds(const struct pike *k, enum assertion what)
 {
 	bool edge = rune_is_word(k->before) != rune_is_word(k->rune);
 	switch (what) {
@@ -86,7 +86,8 @@ static bool pike_follow(struct pike *k, struct thread t, size_t *n)
 			in += in->x;
 			continue;
 		}
-		if (first && in->op == OP_ASSERT && pike_holds(k, (enum assertion)in->assertion)) {
+		if (first && in->op == OP_ASSERT &&
+		    pike_assertion_holds(k, (enum assertion)in->assertion)) {
 			in += in->x;
 			continue;
 		}
@@ -105,7 +106,7 @@ static bool pike_follow(struct pike *k, struct thread t, size_t *n)
 
 /* Returns true if a match can begin at this position.  Few characters begin one, so the answers are
  * kept. */
-static bool pike_begins(struct pike *k)
+static bool pike_may_begin(struct pike *k)
 {
 	enum rune_kind before = k->before == EDGE         ? AT_EDGE
 	                        : k->before == '\n'       ? AT_NEWLINE
@@ -127,7 +128,7 @@ static bool pike_begins(struct pike *k)
 static void pike_step(struct pike *k)
 {
 	size_t n = 0;
-	bool begin = !k->found && pike_begins(k);
+	bool begin = !k->found && pike_may_begin(k);
 	bool matched = false;
 	k->stamp++;
 	for (size_t i = 0; i < k->n && !matched; i++)

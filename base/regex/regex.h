@@ -41,12 +41,12 @@ struct regex_text {
 	struct span (*read)(struct regex_text *t, size_t from);
 };
 
-/* Text in memory: `struct text_span t; text_of(&t, span)` and use &t.text. */
+/* Text in memory: `struct text_span t; regex_text_of(&t, span)` and use &t.text. */
 struct text_span {
 	struct regex_text text;
 	struct span span;
 };
-void text_of(struct text_span *t, struct span span);
+void regex_text_of(struct text_span *t, struct span span);
 
 struct regex;
 

@@ -169,7 +169,7 @@ static bool emit_rune(struct parser *p, struct program_piece *out, size_t at, ui
 
 /* ---- escapes ---- */
 
-static bool octal(char c)
+static bool is_octal_digit(char c)
 {
 	return c >= '0' && c <= '7';
 }
@@ -203,9 +203,9 @@ static bool escape_rune(struct parser *p, size_t at, uint32_t *out)
 		       parse_fail(p, at, "invalid escape");
 	}
 	/* \1 to \7 alone are back-references. */
-	if (octal(c) && (c == '0' || octal(parse_peek(p)))) {
+	if (is_octal_digit(c) && (c == '0' || is_octal_digit(parse_peek(p)))) {
 		*out = (uint32_t)(c - '0');
-		for (int i = 0; i < 2 && octal(parse_peek(p)); i++)
+		for (int i = 0; i < 2 && is_octal_digit(parse_peek(p)); i++)
 			*out = *out * 8 + (uint32_t)(p->text.p[p->at++] - '0');
 		return true;
 	}

@@ -211,7 +211,7 @@ static const struct job_entry *cache_hold(const struct job_entry *c)
 	return c ? job_entry_hold(c) : NULL;
 }
 
-static void queue_add(struct change_list *q, const struct queued_change *c)
+static void change_list_add(struct change_list *q, const struct queued_change *c)
 {
 	if (q->n == q->cap) {
 		q->cap = q->cap ? 2 * q->cap : QUEUE_FIRST;
@@ -237,7 +237,7 @@ static void queue_add(struct change_list *q, const struct queued_change *c)
 	}
 }
 
-static void queue_done(struct change_list *q)
+static void change_list_done(struct change_list *q)
 {
 	for (size_t i = 0; i < q->n; i++) {
 		job_entry_drop(q->v[i].now);
@@ -276,7 +276,7 @@ void change_queue_free(struct change_queue *i)
 		at = &(*at)->next;
 	*at = i->next;
 	(void)pthread_mutex_unlock(&i->listeners->lock);
-	queue_done(&i->queue);
+	change_list_done(&i->queue);
 	(void)pthread_mutex_destroy(&i->lock);
 	(void)close(i->fd);
 	free(i);
@@ -293,7 +293,7 @@ void change_queue_listen(struct change_queue *i, bool on)
 	LOCK_AUTO(&i->lock);
 	i->on = on;
 	if (!on)
-		queue_done(&i->queue);
+		change_list_done(&i->queue);
 }
 
 /* Wakes the threads of queues with changes; called after `seen` is set, so that cache_heard() is
@@ -335,7 +335,7 @@ bool change_queue_take(struct change_queue *i, cache_changed *changed, void *arg
 			changed(arg, q.v[n].now, q.v[n].before);
 	}
 	bool all = !q.lost;
-	queue_done(&q);
+	change_list_done(&q);
 	return all;
 }
 
@@ -412,7 +412,7 @@ const struct job_entry *view_find(const struct cache_view *v, struct span name)
 	return e ? e->entry : NULL;
 }
 
-static const struct tree_entry *next_entry(struct view_walk *w)
+static const struct tree_entry *view_next_entry(struct view_walk *w)
 {
 	for (; w->bucket < TREE_BUCKETS; w->bucket++, w->at = 0) {
 		const struct bucket *b = tree_bucket(&w->view->tree, w->bucket);
@@ -424,7 +424,7 @@ static const struct tree_entry *next_entry(struct view_walk *w)
 
 const struct job_entry *view_next(struct view_walk *w)
 {
-	const struct tree_entry *e = next_entry(w);
+	const struct tree_entry *e = view_next_entry(w);
 	return e ? e->entry : NULL;
 }
 
@@ -433,7 +433,7 @@ const struct job_entry *view_next_keyed(struct view_walk *w, uint64_t key)
 {
 	const struct tree_entry *e;
 	do
-		e = next_entry(w);
+		e = view_next_entry(w);
 	while (e && e->key != key);
 	return e ? e->entry : NULL;
 }
@@ -441,7 +441,7 @@ const struct job_entry *view_next_keyed(struct view_walk *w, uint64_t key)
 /* ---- writing: under the lock `writing` ---- */
 
 /* A copy of the current view without its tree. */
-static struct cache_view *next_view(const struct cache *c)
+static struct cache_view *cache_copy_view(const struct cache *c)
 {
 	struct cache_view *v = xmalloc(sizeof(*v));
 	v->own = v;
@@ -453,7 +453,7 @@ static struct cache_view *next_view(const struct cache *c)
 	return v;
 }
 
-static void publish(struct cache *c, struct cache_view *v)
+static void cache_publish_view(struct cache *c, struct cache_view *v)
 {
 	(void)pthread_mutex_lock(&c->exchange);
 	struct cache_view *old = c->view;
@@ -469,7 +469,7 @@ static const struct tree_entry *cache_find(const struct cache *c, struct span na
 }
 
 /* Adds an entry to the figures, or subtracts it. */
-static void account(struct cache *c, const struct job_entry *f, bool comes)
+static void cache_count_entry(struct cache *c, const struct job_entry *f, bool comes)
 {
 	size_t bytes = f->weight + sizeof(struct tree_entry);
 	size_t bare = f->doc.n == 0;
@@ -486,23 +486,23 @@ static void cache_change(struct cache *c, uint64_t hash, const struct tree_entry
 {
 	const struct job_entry *before = old ? job_entry_hold(old->entry) : NULL;
 	if (before)
-		account(c, before, false);
+		cache_count_entry(c, before, false);
 	if (f && f != before && f->doc.n && c->figures.bytes + f->weight > c->max) {
 		struct job_entry *bare = job_entry_without_doc(f);
 		job_entry_drop(f);
 		f = bare;
 	}
 	if (f)
-		account(c, f, true);
+		cache_count_entry(c, f, true);
 	const struct tree_entry e = { hash, generation, f ? f->key : 0, f };
-	struct cache_view *v = next_view(c);
+	struct cache_view *v = cache_copy_view(c);
 	tree_change(&v->tree, &c->view->tree, hash, old, f ? &e : NULL);
 	v->count = c->figures.frameworks;
 	if (f && !f->creating && !f->legacy)
 		v->by_state[f->state]++;
 	if (before && !before->creating && !before->legacy)
 		v->by_state[before->state]--;
-	publish(c, v);
+	cache_publish_view(c, v);
 	if (f != before) {
 		const struct queued_change change = { hash, f, before, f ? f : before };
 		c->listeners.told = true;
@@ -510,14 +510,14 @@ static void cache_change(struct cache *c, uint64_t hash, const struct tree_entry
 		for (struct change_queue *i = c->listeners.first; i; i = i->next) {
 			(void)pthread_mutex_lock(&i->lock);
 			if (i->on)
-				queue_add(&i->queue, &change); /* the view holds f */
+				change_list_add(&i->queue, &change); /* the view holds f */
 			(void)pthread_mutex_unlock(&i->lock);
 		}
 	}
 	job_entry_drop(before);
 }
 
-static bool is_gone(const struct cache *c, struct span uid)
+static bool cache_is_gone(const struct cache *c, struct span uid)
 {
 	uint64_t hash = hash_bytes(&c->key, uid);
 	for (size_t i = 0; i < GONE; i++) {
@@ -527,7 +527,7 @@ static bool is_gone(const struct cache *c, struct span uid)
 	return false;
 }
 
-static void see(struct cache *c, int64_t version)
+static void cache_note_version(struct cache *c, int64_t version)
 {
 	if (!c->listing && version > c->seen)
 		c->seen = version;
@@ -550,10 +550,10 @@ void cache_put(struct cache *c, struct job_entry *f)
 		/* The list has this entry unchanged: only the generation changes. */
 		if (c->listing && old->generation != c->generation)
 			cache_change(c, hash, old, job_entry_hold(kept), c->generation);
-	} else if (!is_gone(c, span_of(f->uid))) {
+	} else if (!cache_is_gone(c, span_of(f->uid))) {
 		cache_change(c, hash, old, TAKE(f), c->generation);
 	}
-	see(c, version);
+	cache_note_version(c, version);
 	job_entry_drop(f);
 	listeners_wake(&c->listeners);
 }
@@ -565,7 +565,7 @@ void cache_remove(struct cache *c, struct span name, struct span uid, int64_t ve
 	const struct tree_entry *old = cache_find(c, name, &hash);
 	if (old && span_is(uid, old->entry->uid))
 		cache_change(c, hash, old, NULL, 0);
-	see(c, version);
+	cache_note_version(c, version);
 	listeners_wake(&c->listeners);
 }
 
@@ -573,7 +573,7 @@ void cache_remove(struct cache *c, struct span name, struct span uid, int64_t ve
 void cache_seen(struct cache *c, int64_t version)
 {
 	LOCK_AUTO(&c->writing);
-	see(c, version);
+	cache_note_version(c, version);
 }
 
 void cache_note(struct cache *c, struct job_entry *f)
@@ -585,7 +585,7 @@ void cache_note(struct cache *c, struct job_entry *f)
 	/* A later attempt of the Framework that is kept. */
 	bool begins =
 	    old && f->attempt > old->entry->attempt && strcmp(f->uid, old->entry->uid) == 0;
-	if (newer && !begins && !is_gone(c, span_of(f->uid)))
+	if (newer && !begins && !cache_is_gone(c, span_of(f->uid)))
 		cache_change(c, hash, old, TAKE(f), c->generation - 1); /* not in a list */
 	job_entry_drop(f);
 	listeners_wake(&c->listeners);
@@ -631,10 +631,10 @@ void cache_list_end(struct cache *c, int64_t version)
 	c->listing = false;
 	c->seen = version;
 	if (!c->view->warm) {
-		struct cache_view *v = next_view(c);
+		struct cache_view *v = cache_copy_view(c);
 		tree_copy(&v->tree, &c->view->tree);
 		v->warm = true;
-		publish(c, v);
+		cache_publish_view(c, v);
 	}
 	listeners_wake(&c->listeners);
 }

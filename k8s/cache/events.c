@@ -48,25 +48,25 @@ struct events {
 
 /* ---- the heap -------------------------------------------------------------------------------- */
 
-static void heap_set(struct events *e, size_t at, struct event_record *r)
+static void events_heap_set(struct events *e, size_t at, struct event_record *r)
 {
 	e->heap[at] = r;
 	r->at = at;
 }
 
-static void heap_up(struct events *e, size_t at)
+static void events_heap_up(struct events *e, size_t at)
 {
 	struct event_record *r = e->heap[at];
 	for (size_t up; at > 0; at = up) {
 		up = (at - 1) / 2;
 		if (e->heap[up]->event.last_ms <= r->event.last_ms)
 			break;
-		heap_set(e, at, e->heap[up]);
+		events_heap_set(e, at, e->heap[up]);
 	}
-	heap_set(e, at, r);
+	events_heap_set(e, at, r);
 }
 
-static void heap_down(struct events *e, size_t at)
+static void events_heap_down(struct events *e, size_t at)
 {
 	struct event_record *r = e->heap[at];
 	for (size_t down; (down = 2 * at + 1) < e->n; at = down) {
@@ -75,14 +75,14 @@ static void heap_down(struct events *e, size_t at)
 			down++;
 		if (r->event.last_ms <= e->heap[down]->event.last_ms)
 			break;
-		heap_set(e, at, e->heap[down]);
+		events_heap_set(e, at, e->heap[down]);
 	}
-	heap_set(e, at, r);
+	events_heap_set(e, at, r);
 }
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-static struct event_group **group_at(struct events *e, struct span name)
+static struct event_group **events_group_at(struct events *e, struct span name)
 {
 	struct event_group **g = &e->buckets[hash_bytes(&e->key, name) % BUCKETS];
 	while (*g && !span_eq((struct span){ (*g)->name, (*g)->name_n }, name))
@@ -111,14 +111,14 @@ static void events_drop(struct events *e, struct event_record *r)
 	struct event_record *last = e->heap[--e->n];
 	if (last != r) {
 		e->heap[r->at] = last;
-		heap_up(e, r->at);
-		heap_down(e, last->at);
+		events_heap_up(e, r->at);
+		events_heap_down(e, last->at);
 	}
 	e->bytes -= r->bytes;
 	free(r);
 	if (g->n > 0)
 		return;
-	*group_at(e, (struct span){ g->name, g->name_n }) = g->next;
+	*events_group_at(e, (struct span){ g->name, g->name_n }) = g->next;
 	e->refused -= g->refused;
 	e->bytes -= sizeof(*g) + g->name_n;
 	free(g);
@@ -140,7 +140,7 @@ static struct span *events_text(struct event *e, size_t i)
 	return (struct span *)(void *)((char *)e + TEXT_AT[i]);
 }
 
-static size_t texts_size(struct event *e)
+static size_t event_texts_size(struct event *e)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < TEXTS; i++)
@@ -148,8 +148,8 @@ static size_t texts_size(struct event *e)
 	return n;
 }
 
-/* Copies the texts to `to`, which has texts_size() bytes. */
-static void move_texts(struct event *e, char *to)
+/* Copies the texts to `to`, which has event_texts_size() bytes. */
+static void event_move_texts(struct event *e, char *to)
 {
 	for (size_t i = 0; i < TEXTS; i++) {
 		struct span *text = events_text(e, i);
@@ -162,7 +162,7 @@ static void move_texts(struct event *e, char *to)
 
 static void events_keep(struct events *e, struct event *event)
 {
-	struct event_group **at = group_at(e, event->framework);
+	struct event_group **at = events_group_at(e, event->framework);
 	struct event_record *old = events_find(*at, event->uid);
 	if (!old && *at && (*at)->n == EVENTS_PER_FRAMEWORK) { /* the oldest goes */
 		old = (*at)->v[0];
@@ -172,7 +172,7 @@ static void events_keep(struct events *e, struct event *event)
 	}
 	if (old)
 		events_drop(e, old); /* may free the group */
-	at = group_at(e, event->framework);
+	at = events_group_at(e, event->framework);
 	if (!*at) {
 		struct span name = event->framework;
 		*at = xcalloc(1, sizeof(**at) + name.n);
@@ -181,12 +181,12 @@ static void events_keep(struct events *e, struct event *event)
 		e->bytes += sizeof(**at) + name.n;
 	}
 	struct event_group *g = *at;
-	size_t bytes = sizeof(struct event_record) + texts_size(event);
+	size_t bytes = sizeof(struct event_record) + event_texts_size(event);
 	struct event_record *r = xmalloc(bytes);
 	*r = (struct event_record){
 		.event = *event, .group = g, .list = e->list, .bytes = bytes + sizeof(void *)
 	};
-	move_texts(&r->event, r->texts);
+	event_move_texts(&r->event, r->texts);
 	g->v[g->n++] = r;
 	if (!g->refused && event_is_refusal(event)) {
 		g->refused = true;
@@ -198,7 +198,7 @@ static void events_keep(struct events *e, struct event *event)
 		e->heap = xrealloc(e->heap, e->room * sizeof(struct event_record *));
 	}
 	e->heap[e->n] = r;
-	heap_up(e, e->n++);
+	events_heap_up(e, e->n++);
 	while (e->bytes > e->max_bytes && e->n > 0)
 		events_drop(e, e->heap[0]);
 }
@@ -238,7 +238,7 @@ void events_change(struct events *e, struct span object, bool there)
 		return;
 	}
 	LOCK_AUTO(&e->lock);
-	struct event_record *r = events_find(*group_at(e, event.framework), event.uid);
+	struct event_record *r = events_find(*events_group_at(e, event.framework), event.uid);
 	if (r)
 		events_drop(e, r);
 }
@@ -284,12 +284,12 @@ static int events_compare(const void *a, const void *b)
 size_t events_of(struct events *e, struct span framework, struct arena *a, struct event **out)
 {
 	(void)pthread_mutex_lock(&e->lock);
-	const struct event_group *g = *group_at(e, framework);
+	const struct event_group *g = *events_group_at(e, framework);
 	size_t n = g ? g->n : 0;
 	*out = ARENA_NEW(a, struct event, n ? n : 1);
 	for (size_t i = 0; i < n; i++) {
 		(*out)[i] = g->v[i]->event;
-		move_texts(&(*out)[i], arena_alloc(a, texts_size(&(*out)[i]) + 1));
+		event_move_texts(&(*out)[i], arena_alloc(a, event_texts_size(&(*out)[i]) + 1));
 	}
 	(void)pthread_mutex_unlock(&e->lock);
 	qsort(*out, n, sizeof(**out), events_compare);
@@ -341,7 +341,7 @@ const char *events_problem(struct events *e, struct arena *a)
 enum { PART_MAX = 63, INDEX_MAX = 9999 };
 
 /* Takes the text before the next '-', and the '-'. */
-static bool take_part(struct span *rest, struct span *part)
+static bool event_take_name_part(struct span *rest, struct span *part)
 {
 	size_t n = 0;
 	while (n < rest->n && is_lower_alnum(rest->p[n]))
@@ -384,8 +384,9 @@ bool event_read(struct span object, struct arena *a, struct event *out)
 		               .pod = events_text_of(involved, "name", a) };
 	/* The parts of a pod's name FRAMEWORK-ROLE-INDEX. */
 	struct span index = out->pod;
-	bool named = take_part(&index, &out->framework) && take_part(&index, &out->role) &&
-	             index.n > 0 && is_digit(index.p[0]) && (index.n == 1 || index.p[0] != '0') &&
+	bool named = event_take_name_part(&index, &out->framework) &&
+	             event_take_name_part(&index, &out->role) && index.n > 0 &&
+	             is_digit(index.p[0]) && (index.n == 1 || index.p[0] != '0') &&
 	             parse_i64(index, 0, INDEX_MAX, &out->index) == 0;
 	if (!named || out->uid.n == 0 || !span_is(events_text_of(involved, "kind", a), "Pod"))
 		return false;

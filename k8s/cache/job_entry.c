@@ -85,16 +85,7 @@ static const struct kept_member KEEP_FRAMEWORK[] = {
 	END,
 };
 
-static const struct kept_member *kept(const struct kept_member *keep, struct span key)
-{
-	for (; keep->key.p; keep++) {
-		if (span_eq(keep->key, key))
-			return keep;
-	}
-	return NULL;
-}
-
-static void trim(struct str *out, struct scan *s, const struct kept_member *members);
+static void trim_value(struct str *out, struct scan *s, const struct kept_member *members);
 
 static void trim_object(struct str *out, struct scan *s, const struct kept_member *members)
 {
@@ -103,15 +94,17 @@ static void trim_object(struct str *out, struct scan *s, const struct kept_membe
 	bool first = true;
 	str_char(out, '{');
 	while (scan_key(s, &key)) {
-		const struct kept_member *k = kept(members, key);
-		if (!k) {
+		const struct kept_member *k = members;
+		while (k->key.p && !span_eq(k->key, key))
+			k++;
+		if (!k->key.p) {
 			(void)scan_value(s, &dropped); /* failure ends the walk */
 			continue;
 		}
 		str_puts(out, first ? "\"" : ",\"");
 		str_span(out, key);
 		str_puts(out, "\":");
-		trim(out, s, k->members);
+		trim_value(out, s, k->members);
 		first = false;
 	}
 	str_char(out, '}');
@@ -119,7 +112,7 @@ static void trim_object(struct str *out, struct scan *s, const struct kept_membe
 
 /* The next value: those members of it that any answer shows, or all if `members` is NULL or it has
  * an unexpected type.  The tables limit the recursion: a list inside of a list is copied. */
-static void trim(struct str *out, struct scan *s, const struct kept_member *members)
+static void trim_value(struct str *out, struct scan *s, const struct kept_member *members)
 {
 	struct scan inner = scan_enter(s);
 	struct span value;
@@ -130,7 +123,7 @@ static void trim(struct str *out, struct scan *s, const struct kept_member *memb
 		for (bool first = true; scan_more(&inner); first = false) {
 			if (!first)
 				str_char(out, ',');
-			trim(out, &inner, scan_peek(&inner) == SCAN_OBJECT ? members : NULL);
+			trim_value(out, &inner, scan_peek(&inner) == SCAN_OBJECT ? members : NULL);
 		}
 		str_char(out, ']');
 	} else {
@@ -460,7 +453,7 @@ static void read_metadata(struct job_entry_reader *r, struct span metadata)
 
 /* ---- spec ---- */
 
-static int64_t at_most(int64_t v, int64_t max)
+static int64_t job_entry_at_most(int64_t v, int64_t max)
 {
 	return v < max ? v : max;
 }
@@ -474,11 +467,11 @@ struct demand {
 static int64_t limit_milli(struct span text)
 {
 	int64_t milli = quantity_milli(text);
-	return milli > 0 ? at_most(milli, INT64_MAX / 2) : 0;
+	return milli > 0 ? job_entry_at_most(milli, INT64_MAX / 2) : 0;
 }
 
 /* Limits of all containers of a role's pod; accelerators by names that end in "/gpu". */
-static struct demand demand_of(struct span role, struct arena *a)
+static struct demand job_entry_demand_of(struct span role, struct arena *a)
 {
 	struct demand d = { 0 };
 	struct span container;
@@ -492,13 +485,13 @@ static struct demand demand_of(struct span role, struct arena *a)
 			(void)scan_string(value, a, &value); /* 1 or "1" */
 			if (span_is(key, "cpu")) {
 				d.milli_cpus =
-				    at_most(d.milli_cpus + limit_milli(value), INT32_MAX);
+				    job_entry_at_most(d.milli_cpus + limit_milli(value), INT32_MAX);
 			} else if (span_is(key, "memory")) {
 				n = limit_milli(value) / 1000 / (1 << 20);
-				d.memory_mb = at_most(d.memory_mb + n, INT32_MAX);
+				d.memory_mb = job_entry_at_most(d.memory_mb + n, INT32_MAX);
 			} else if (key.n >= 4 && memcmp(key.p + key.n - 4, "/gpu", 4) == 0) {
 				(void)parse_i64(value, 0, GPUS_MAX, &n); /* else 0 */
-				d.gpus = at_most(d.gpus + n, GPUS_MAX);
+				d.gpus = job_entry_at_most(d.gpus + n, GPUS_MAX);
 			}
 		}
 	}
@@ -508,7 +501,7 @@ static struct demand demand_of(struct span role, struct arena *a)
 /* A demand is private to this file. */
 int64_t job_entry_role_gpus(struct span role, struct arena *a)
 {
-	return demand_of(role, a).gpus;
+	return job_entry_demand_of(role, a).gpus;
 }
 
 static void job_entry_read_spec(struct job_entry_reader *r, struct span spec)
@@ -535,13 +528,13 @@ static void job_entry_read_spec(struct job_entry_reader *r, struct span spec)
 		if (scan_type(role) != SCAN_OBJECT ||
 		    (scan_type(number) > SCAN_NULL && !scan_int(number, 0, INT32_MAX, &n)))
 			r->c.broken = true;
-		struct demand d = demand_of(role, &r->arena);
-		gpus = at_most(gpus + d.gpus * n, DEMAND_MAX);
-		r->c.milli_cpus = at_most(r->c.milli_cpus + d.milli_cpus * n, DEMAND_MAX);
-		r->c.memory_mb = at_most(r->c.memory_mb + d.memory_mb * n, DEMAND_MAX);
-		tasks = at_most(tasks + n, INT32_MAX);
+		struct demand d = job_entry_demand_of(role, &r->arena);
+		gpus = job_entry_at_most(gpus + d.gpus * n, DEMAND_MAX);
+		r->c.milli_cpus = job_entry_at_most(r->c.milli_cpus + d.milli_cpus * n, DEMAND_MAX);
+		r->c.memory_mb = job_entry_at_most(r->c.memory_mb + d.memory_mb * n, DEMAND_MAX);
+		tasks = job_entry_at_most(tasks + n, INT32_MAX);
 	}
-	r->c.roles = (int32_t)at_most(roles, INT32_MAX);
+	r->c.roles = (int32_t)job_entry_at_most(roles, INT32_MAX);
 	r->c.tasks = (int32_t)tasks;
 	if (sum)
 		r->c.gpus = gpus;
@@ -647,7 +640,7 @@ struct job_entry *job_entry_new_after(struct span object, const struct job_entry
 	struct job_entry_reader r = { .before = before, .c = { .gpus = JOB_ENTRY_NONE } };
 	struct job_entry *c = NULL;
 	(void)str_reserve(&doc, object.n); /* at most that, as a rule: the text does not move */
-	trim(&doc, &(struct scan){ object.p, object.p + object.n, '\0' }, KEEP_FRAMEWORK);
+	trim_value(&doc, &(struct scan){ object.p, object.p + object.n, '\0' }, KEEP_FRAMEWORK);
 	if (!doc.full && job_entry_read_object(&r, str_view(&doc), object)) { /* full: not JSON */
 		struct span text = str_view(&doc);
 		struct span was;
@@ -678,10 +671,10 @@ struct job_entry *job_entry_new_made(struct span object, const struct job_entry_
 		r.texts[EXECUTION] = SPAN("START");
 		r.c.creating = false; /* starting has removed the label */
 		r.c.gpus = made->gpus;
-		r.c.milli_cpus = at_most(made->milli_cpus, DEMAND_MAX);
-		r.c.memory_mb = at_most(made->memory_mb, DEMAND_MAX);
-		r.c.tasks = (int32_t)at_most(made->tasks, INT32_MAX);
-		r.c.roles = (int32_t)at_most(made->roles, INT32_MAX);
+		r.c.milli_cpus = job_entry_at_most(made->milli_cpus, DEMAND_MAX);
+		r.c.memory_mb = job_entry_at_most(made->memory_mb, DEMAND_MAX);
+		r.c.tasks = (int32_t)job_entry_at_most(made->tasks, INT32_MAX);
+		r.c.roles = (int32_t)job_entry_at_most(made->roles, INT32_MAX);
 		const char *created = arena_printf(&r.arena, "\"%s\"", made->created);
 		(void)scan_time_ms(span_of(created), &r.c.created_ms); /* else unknown */
 		c = job_entry_judge(&r, SPAN(""));

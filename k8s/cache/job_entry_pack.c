@@ -21,7 +21,7 @@ enum {
 static void pack_begin(z_stream *z, int level, int window, int memory)
 {
 	struct span d = EMBEDDED(dictionary);
-	/* Cannot fail: the arguments are valid, and allocate() aborts. */
+	/* Cannot fail: the arguments are valid, and gzip_allocate() aborts. */
 	if (deflateInit2(z, level, Z_DEFLATED, -window, memory, Z_DEFAULT_STRATEGY) != Z_OK ||
 	    deflateSetDictionary(z, (const unsigned char *)d.p, (unsigned)d.n) != Z_OK)
 		abort();

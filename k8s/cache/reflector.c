@@ -67,7 +67,7 @@ static void reflector_tell(struct reflector *r, const char *why, bool absent)
 	r->settings.trouble(r->settings.arg, why, absent);
 }
 
-static const char *hint(long status)
+static const char *reflector_hint(long status)
 {
 	switch (status) {
 	case 0:
@@ -92,7 +92,7 @@ static const char *hint(long status)
 	}
 }
 
-static void tell_failure(struct reflector *r, CURLcode result, long status)
+static void reflector_tell_failure(struct reflector *r, CURLcode result, long status)
 {
 	STR_AUTO why = STR_INIT(WHY_ROOM);
 	/* An API server that has just started answers 403 or 404 until it has loaded its roles and
@@ -106,21 +106,21 @@ static void tell_failure(struct reflector *r, CURLcode result, long status)
 	resource_name(&why, r->settings.kind);
 	str_printf(&why, " in namespace %s: ", r->settings.namespace_name);
 	if (status)
-		str_printf(&why, "HTTP status %ld: %s", status, hint(status));
+		str_printf(&why, "HTTP status %ld: %s", status, reflector_hint(status));
 	else
-		str_puts(&why, result ? curl_easy_strerror(result) : hint(0));
+		str_puts(&why, result ? curl_easy_strerror(result) : reflector_hint(0));
 	reflector_tell(r, str_c(&why), status == 404);
 }
 
 /* ---- received data --------------------------------------------------------------------------- */
 
-static void well(struct reflector *r)
+static void reflector_tell_success(struct reflector *r)
 {
 	r->heard = true;
 	reflector_tell(r, NULL, false);
 }
 
-static void end_list(struct reflector *r)
+static void reflector_end_list(struct reflector *r)
 {
 	r->listing = false;
 	r->known = true;
@@ -129,7 +129,7 @@ static void end_list(struct reflector *r)
 	r->settings.end(r->settings.arg, version_number(r->state.version));
 }
 
-static void take_event(struct reflector *r, const struct watch_event *e)
+static void reflector_take_event(struct reflector *r, const struct watch_event *e)
 {
 	void *arg = r->settings.arg;
 	switch (e->what) {
@@ -145,7 +145,7 @@ static void take_event(struct reflector *r, const struct watch_event *e)
 		if (!r->listing)
 			r->settings.seen(arg, version_number(e->version));
 		else if (e->initial_end && e->version[0])
-			end_list(r);
+			reflector_end_list(r);
 		break;
 	case WATCH_ERROR:
 		r->event_code = e->code;
@@ -160,7 +160,7 @@ static void take_event(struct reflector *r, const struct watch_event *e)
 		reflect_heard(&r->state, e->version);
 		r->state.events = true;
 	}
-	well(r);
+	reflector_tell_success(r);
 }
 
 static void reflector_take_line(void *arg, struct span line, bool cut)
@@ -178,7 +178,7 @@ static void reflector_take_line(void *arg, struct span line, bool cut)
 		r->fault = FAULT_REFUSED; /* not an API server, or a broken proxy */
 		return;
 	}
-	take_event(r, &e);
+	reflector_take_event(r, &e);
 }
 
 static void reflector_take_item(void *arg, struct span item, bool cut)
@@ -276,8 +276,8 @@ static enum reflect_fault reflector_judge(struct reflector *r, CURLcode result, 
 	if (atomic_load(&r->stop))
 		return FAULT_NONE;
 	if (reflect_page(&r->state, page))
-		end_list(r);
-	well(r);
+		reflector_end_list(r);
+	reflector_tell_success(r);
 	return FAULT_NONE;
 }
 
@@ -297,7 +297,7 @@ static void reflector_ended(struct reflector *r, CURLcode result)
 	if (r->state.failures)
 		counter_add(&r->counts.failures, 1);
 	if (r->state.failures)
-		tell_failure(r, result, status);
+		reflector_tell_failure(r, result, status);
 	else
 		r->refused = 0;
 	(void)curl_multi_remove_handle(r->multi, r->easy); /* no effect if it was not added */
@@ -326,7 +326,7 @@ static void *reflector_main(void *arg)
 			reflector_ended(r, CURLE_OPERATION_TIMEDOUT);
 		} else if (r->asking && patient && now - r->watched_ms > FINE_MS) {
 			r->state.lists = 0;
-			well(r);
+			reflector_tell_success(r);
 		}
 		int64_t rest_ms = reflect_rest_ms(&r->state, clock_ms());
 		int64_t ms = r->asking ? POLL_MS : r->next_ms - clock_ms();

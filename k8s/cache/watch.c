@@ -23,7 +23,7 @@ static const struct {
 };
 /* clang-format on */
 
-static enum watch_what what_of(struct span type, struct arena *a)
+static enum watch_what watch_event_type(struct span type, struct arena *a)
 {
 	struct span text = scan_text(type, a);
 	for (size_t i = 0; i < ARRAY_SIZE(TYPES); i++) {
@@ -38,7 +38,7 @@ static void watch_read_version(struct span metadata, struct arena *a, char out[s
 {
 	struct span text = scan_text(scan_get(metadata, "resourceVersion"), a);
 	out[0] = '\0';
-	if (text.n >= VERSION_MAX || !span_only(text, "-_."))
+	if (text.n >= VERSION_MAX || !span_only_alnum_or(text, "-_."))
 		return;
 	memcpy(out, text.p, text.n);
 	out[text.n] = '\0';
@@ -72,7 +72,7 @@ struct watch_event watch_event_read(struct span line)
 	struct span type;
 	struct watch_event e = { .what = WATCH_NONE };
 	watch_read_members(line, &type, &e.object);
-	e.what = what_of(type, &arena);
+	e.what = watch_event_type(type, &arena);
 	if (scan_type(e.object) != SCAN_OBJECT)
 		e.what = WATCH_NONE;
 	if (e.what == WATCH_ERROR) {
@@ -104,7 +104,7 @@ struct watch_event watch_event_read_cut(struct span line, struct arena *a)
 	struct span object = watch_stub(scan_get(line, "object"), a);
 	if (!object.p)
 		return e;
-	e.what = what_of(scan_get(line, "type"), a);
+	e.what = watch_event_type(scan_get(line, "type"), a);
 	e.object = object;
 	watch_read_version(scan_get(object, "metadata"), a, e.version);
 	if (e.what != WATCH_PUT && e.what != WATCH_GONE)
@@ -324,7 +324,7 @@ void reflect_query(const struct reflect *s, const char *selector, unsigned watch
 		str_printf(out, "&%s", selector);
 }
 
-static void set_more(struct reflect *s, struct span token)
+static void reflect_set_token(struct reflect *s, struct span token)
 {
 	str_done(&s->more);
 	s->more = STR_INIT(REFLECT_TOKEN_MAX);
@@ -335,7 +335,7 @@ static void watch_begin_anew(struct reflect *s)
 {
 	s->version[0] = '\0';
 	s->limit = s->page;
-	set_more(s, (struct span){ "", 0 });
+	reflect_set_token(s, (struct span){ "", 0 });
 }
 
 void reflect_heard(struct reflect *s, const char *version)
@@ -347,7 +347,7 @@ void reflect_heard(struct reflect *s, const char *version)
 
 bool reflect_page(struct reflect *s, const struct list_page *page)
 {
-	set_more(s, page->more);
+	reflect_set_token(s, page->more);
 	s->failures = 0;
 	if (page->more.n > 0)
 		return false;
@@ -397,7 +397,7 @@ int64_t reflect_pause_ms(unsigned failures, int retry_after_s)
 
 /* Lists are expensive.  If no watch lasts after a list, the lists are spaced as if they had
  * failed. */
-static void list_anew(struct reflect *s)
+static void reflect_list_anew(struct reflect *s)
 {
 	watch_begin_anew(s);
 	if (s->failures < s->lists)
@@ -420,7 +420,7 @@ int64_t reflect_end(struct reflect *s, enum reflect_fault fault, int retry_after
 		/* The API server has answered: earlier failures do not count. */
 		at_once = s->lists == 0;
 		s->failures = 0;
-		list_anew(s);
+		reflect_list_anew(s);
 		break;
 	case FAULT_AWAY:
 		if (s->failures >= AWAY_MAX)
@@ -433,7 +433,7 @@ int64_t reflect_end(struct reflect *s, enum reflect_fault fault, int retry_after
 			return 0;
 		break;
 	case FAULT_REFUSED:
-		list_anew(s);
+		reflect_list_anew(s);
 		break;
 	case FAULT_LATER:
 	case FAULT_MAX:

@@ -94,15 +94,15 @@ char *fw_more_trigger(const char *message, const char *role, int64_t index)
 {
 	STR_AUTO out = STR_INIT(FRAMEWORK_OBJECT_MAX);
 	str_puts(&out, "\"trigger\":{");
-	fw_go_member(&out, "message", message);
-	fw_go_member(&out, "taskRoleName", role);
+	fw_put_member_if_set(&out, "message", message);
+	fw_put_member_if_set(&out, "taskRoleName", role);
 	json_put_int(&out, "taskIndex", index);
 	str_char(&out, '}');
 	return str_take(&out);
 }
 
 /* A task has triggered a rule: that of all tasks, or that of its role and its own end. */
-static void complete_by(struct fw_sync *s, const struct fw_role *r, size_t index, bool all)
+static void complete_by_task(struct fw_sync *s, const struct fw_role *r, size_t index, bool all)
 {
 	const struct framework *f = s->f;
 	const struct fw_outcome *from = r->tasks[index].life.outcome;
@@ -129,7 +129,7 @@ void fw_rules_after(struct fw_sync *s, struct fw_role *r, size_t index)
 	int32_t min = r->spec->min[succeeded];
 	bool one = min >= 1 && r->ended[succeeded] >= min;
 	if (one || (f->spec.wanted >= 1 && f->completed >= f->spec.wanted))
-		complete_by(s, r, index, !one);
+		complete_by_task(s, r, index, !one);
 }
 
 /* A task that has ended. */
@@ -202,7 +202,7 @@ void fw_rules(struct fw_sync *s)
 	if (all)
 		first = complete_last(f);
 	if (first.role)
-		complete_by(s, first.role, first.index, all);
+		complete_by_task(s, first.role, first.index, all);
 }
 
 /* ---- retries ---- */

@@ -132,7 +132,7 @@ static void config_root(struct framework_config *c, const struct fw_value *built
 }
 
 /* Returns true if there is nothing but white space and comments. */
-static bool config_is_empty(struct span yaml)
+static bool framework_config_is_empty(struct span yaml)
 {
 	while (yaml.n > 0) {
 		size_t end = span_chr(yaml, '\n');
@@ -153,7 +153,8 @@ struct framework_config *framework_config_read(struct span yaml, struct err *e)
 	NOTES_AUTO warnings = { 0 };
 	const struct budget *b = &BUDGET_DEFAULT;
 	if (doc_read(SPAN(BUILTIN), b, &c->arena, &builtin, &warnings, e) < 0 ||
-	    (!config_is_empty(yaml) && doc_read(yaml, b, &c->arena, &doc, &warnings, e) < 0))
+	    (!framework_config_is_empty(yaml) &&
+	     doc_read(yaml, b, &c->arena, &doc, &warnings, e) < 0))
 		r.bad = true;
 	else
 		config_root(c, &(struct fw_value){ .r = &r, .n = &builtin.root },

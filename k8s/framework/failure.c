@@ -11,17 +11,17 @@ enum { DIAGNOSTICS_MAX = 1 << 20, SHOWN_MAX = 64 << 10 };
 static void failure_pod(struct str *out, const struct framework_pod *pod)
 {
 	str_char(out, '{');
-	fw_go_member(out, "reason", pod->reason);
-	fw_go_member(out, "message", pod->message);
+	fw_put_member_if_set(out, "reason", pod->reason);
+	fw_put_member_if_set(out, "message", pod->message);
 	if (pod->n_containers)
 		json_put_open(out, "containers", '[');
 	for (size_t i = 0; i < pod->n_containers; i++) {
 		const struct framework_container *c = &pod->containers[i];
 		json_put_open(out, NULL, '{');
-		fw_go_member(out, "name", c->name);
+		fw_put_member_if_set(out, "name", c->name);
 		if (c->terminated) {
-			fw_go_member(out, "reason", c->reason);
-			fw_go_member(out, "message", c->message);
+			fw_put_member_if_set(out, "reason", c->reason);
+			fw_put_member_if_set(out, "message", c->message);
 			if (c->signal)
 				json_put_int(out, "signal", c->signal);
 		}
@@ -50,12 +50,12 @@ static bool failure_match(struct str *out, const char *key, struct regex *re, co
 	if (!re)
 		return true;
 	text = text ? text : "";
-	text_of(&t, span_of(text));
+	regex_text_of(&t, span_of(text));
 	if (regex_search(re, &t.text, INT64_MAX, &m) != REGEX_FOUND)
 		return false;
 	FREE_AUTO char *hit = xstrndup(text + m.start, m.end - m.start);
 	if (hit[0] || always)
-		fw_go_put(out, key, hit);
+		fw_put_text_member(out, key, hit);
 	return true;
 }
 
@@ -170,7 +170,7 @@ static void failure_texts(struct str *out, const char *key, const json_t *from,
 {
 	json_put_open(out, key, '{');
 	for (; *keys; keys++)
-		fw_go_member(out, *keys, reply_text(from, *keys));
+		fw_put_member_if_set(out, *keys, reply_text(from, *keys));
 }
 
 /* metav1.Status as Go writes it. */
@@ -179,9 +179,9 @@ static void failure_status(struct str *out, const json_t *status, int http)
 	static const char *const DETAILS[] = { "name", "group", "kind", "uid", NULL };
 	static const char *const CAUSE[] = { "reason", "message", "field", NULL };
 	str_puts(out, "{\"metadata\":{}");
-	fw_go_member(out, "status", reply_text(status, "status"));
-	fw_go_member(out, "message", reply_text(status, "message"));
-	fw_go_member(out, "reason", reply_text(status, "reason"));
+	fw_put_member_if_set(out, "status", reply_text(status, "status"));
+	fw_put_member_if_set(out, "message", reply_text(status, "message"));
+	fw_put_member_if_set(out, "reason", reply_text(status, "reason"));
 	const json_t *details = json_object_get(status, "details");
 	if (json_is_object(details)) {
 		const json_t *causes = json_object_get(details, "causes");

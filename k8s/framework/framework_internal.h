@@ -221,11 +221,11 @@ const char *fw_attributes(const struct fw_value *type);
 struct fw_value fw_item(const struct fw_value *list, size_t i, enum node_type type);
 
 /* Text in quotes: <, >, &, U+2028 and U+2029 are escaped. */
-void fw_go_text(struct str *out, const char *text);
+void fw_put_text(struct str *out, const char *text);
 /* The same as a member. */
-void fw_go_put(struct str *out, const char *key, const char *text);
+void fw_put_text_member(struct str *out, const char *key, const char *text);
 /* The same; nothing if it is NULL or "". */
-void fw_go_member(struct str *out, const char *key, const char *text);
+void fw_put_member_if_set(struct str *out, const char *key, const char *text);
 
 /* ---- the status (status.c) ---- */
 

@@ -112,7 +112,7 @@ const char *fw_attributes(const struct fw_value *type)
 	str_char(&json, '[');
 	for (size_t i = 0; i < list.n->n; i++) {
 		struct fw_value item = fw_item(&list, i, NODE_TEXT);
-		fw_go_put(&json, NULL, item.n ? item.n->text : "");
+		fw_put_text_member(&json, NULL, item.n ? item.n->text : "");
 	}
 	str_char(&json, ']');
 	return arena_dup(type->r->arena, str_view(&json));
@@ -132,7 +132,7 @@ const char *fw_name(const struct fw_value *of)
 
 /* ---- JSON as Go writes it ---- */
 
-void fw_go_text(struct str *out, const char *text)
+void fw_put_text(struct str *out, const char *text)
 {
 	const unsigned char *p = (const unsigned char *)text;
 	size_t n = strlen(text);
@@ -159,14 +159,14 @@ void fw_go_text(struct str *out, const char *text)
 	str_char(out, '"');
 }
 
-void fw_go_put(struct str *out, const char *key, const char *text)
+void fw_put_text_member(struct str *out, const char *key, const char *text)
 {
 	json_put_key(out, key);
-	fw_go_text(out, text);
+	fw_put_text(out, text);
 }
 
-void fw_go_member(struct str *out, const char *key, const char *text)
+void fw_put_member_if_set(struct str *out, const char *key, const char *text)
 {
 	if (text && text[0])
-		fw_go_put(out, key, text);
+		fw_put_text_member(out, key, text);
 }

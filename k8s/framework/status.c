@@ -367,15 +367,15 @@ int fw_status_read(struct framework *f, struct span json, struct err *e)
 /* The JSON of taskRoleStatuses from which on it is compressed. */
 enum { COMPRESS_FROM = 700 << 10 };
 
-static void write_text(struct str *out, const char *text)
+static void status_write_text(struct str *out, const char *text)
 {
 	if (text)
-		fw_go_text(out, text);
+		fw_put_text(out, text);
 	else
 		str_puts(out, "null");
 }
 
-static void write_outcome(struct str *out, const struct fw_outcome *o)
+static void status_write_outcome(struct str *out, const struct fw_outcome *o)
 {
 	if (!o) {
 		str_puts(out, "null");
@@ -383,22 +383,22 @@ static void write_outcome(struct str *out, const struct fw_outcome *o)
 	}
 	str_char(out, '{');
 	json_put_int(out, "code", o->code);
-	fw_go_put(out, "phrase", o->phrase);
+	fw_put_text_member(out, "phrase", o->phrase);
 	str_printf(out, ",\"type\":{\"name\":\"%s\",\"attributes\":%s}",
 	           o->succeeded ? "Succeeded" : "Failed", o->attributes);
-	fw_go_put(out, "diagnostics", o->diagnostics);
+	fw_put_text_member(out, "diagnostics", o->diagnostics);
 	if (o->more)
 		str_printf(out, ",%s", o->more);
 	str_char(out, '}');
 }
 
-static void write_field(struct str *out, const struct status_member *f, const void *at)
+static void status_write_field(struct str *out, const struct status_member *f, const void *at)
 {
 	char time[RFC3339_MAX];
 	if (f->kind == FIELD_TIME)
-		write_text(out, *(const int64_t *)at == FW_NO_TIME
-		                    ? NULL
-		                    : rfc3339_put(time, *(const int64_t *)at * 1000, 0));
+		status_write_text(out, *(const int64_t *)at == FW_NO_TIME
+		                           ? NULL
+		                           : rfc3339_put(time, *(const int64_t *)at * 1000, 0));
 	else if (f->kind == FIELD_COUNT)
 		str_int(out, *(const int32_t *)at);
 	else if (f->kind == FIELD_DELAY && *(const int64_t *)at < 0)
@@ -406,20 +406,21 @@ static void write_field(struct str *out, const struct status_member *f, const vo
 	else if (f->kind == FIELD_DELAY)
 		str_int(out, *(const int64_t *)at);
 	else if (f->kind == FIELD_TEXT || f->kind == FIELD_PORTS)
-		write_text(out, *(char *const *)at);
+		status_write_text(out, *(char *const *)at);
 	else if (f->kind == FIELD_BOOL)
 		str_puts(out, *(const bool *)at ? "true" : "false");
 	else if (f->kind == FIELD_STATE)
-		write_text(out, FW_STATES[*(const enum fw_state *)at]);
+		status_write_text(out, FW_STATES[*(const enum fw_state *)at]);
 	else if (f->kind == FIELD_OUTCOME)
-		write_outcome(out, *(struct fw_outcome *const *)at);
+		status_write_outcome(out, *(struct fw_outcome *const *)at);
 	else
 		str_char(out, f->kind == FIELD_OPEN ? '{' : '}');
 }
 
 /* base: a struct fw_life, or a struct fw_task; name: of its ConfigMap or pod.  attemptStatus stays
  * open. */
-static void write_fields(struct str *out, int of, size_t index, const char *name, const void *base)
+static void status_write_fields(struct str *out, int of, size_t index, const char *name,
+                                const void *base)
 {
 	const struct fw_life *l = base;
 	FREE_AUTO char *instance = l->uid ? xasprintf("%d_%s", l->id, l->uid) : NULL;
@@ -436,28 +437,29 @@ static void write_fields(struct str *out, int of, size_t index, const char *name
 		if (f->kind == FIELD_INDEX)
 			str_int(out, (int64_t)index);
 		else if (f->kind == FIELD_NAME)
-			write_text(out, name);
+			status_write_text(out, name);
 		else if (f->kind == FIELD_INSTANCE)
-			write_text(out, instance);
+			status_write_text(out, instance);
 		else
-			write_field(out, f, (const char *)base + f->at);
+			status_write_field(out, f, (const char *)base + f->at);
 	}
 }
 
-static void write_roles(struct str *out, const struct framework *f)
+static void status_write_roles(struct str *out, const struct framework *f)
 {
 	char name[FW_NAME_MAX];
 	str_char(out, '[');
 	for (size_t i = 0; i < f->n_roles; i++) {
 		const struct fw_role *r = &f->roles[i];
 		json_put_open(out, NULL, '{');
-		fw_go_put(out, "name", r->name);
-		fw_go_put(out, "instanceUID", r->uid);
+		fw_put_text_member(out, "name", r->name);
+		fw_put_text_member(out, "instanceUID", r->uid);
 		json_put_known(out, "podGracefulDeletionTimeoutSec", r->grace_s != FW_NO_TIME,
 		               r->grace_s);
 		json_put_open(out, "taskStatuses", '[');
 		for (size_t k = 0; k < r->n; k++) {
-			write_fields(out, OF_TASK, k, fw_pod_name(f, r, k, name), &r->tasks[k]);
+			status_write_fields(out, OF_TASK, k, fw_pod_name(f, r, k, name),
+			                    &r->tasks[k]);
 			str_puts(out, "}}");
 		}
 		str_puts(out, "]}");
@@ -472,11 +474,11 @@ void framework_status_write(const struct framework *f, struct str *out)
 		return;
 	}
 	char name[FW_NAME_MAX];
-	write_fields(out, OF_FRAMEWORK, 0, fw_configmap_name(f, name), &f->life);
+	status_write_fields(out, OF_FRAMEWORK, 0, fw_configmap_name(f, name), &f->life);
 	STR_AUTO roles = STR_INIT(out->max);
 	ARENA_AUTO a = { 0 };
 	struct span packed;
-	write_roles(&roles, f);
+	status_write_roles(&roles, f);
 	out->full |= roles.full;
 	json_put_key(out, "taskRoleStatuses");
 	if (f->config->compress && roles.n >= COMPRESS_FROM &&

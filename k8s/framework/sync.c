@@ -137,30 +137,30 @@ static void sync_attempt(struct fw_sync *s)
 
 /* ---- requests and ends of a Framework or a task ---- */
 
-static void one_move(struct sync_object *o, enum fw_state to)
+static void object_move(struct sync_object *o, enum fw_state to)
 {
 	fw_move(o->s, o->r, o->index, o->l, to);
 }
 
 /* Returns true if it is not stopped or scaled away. */
-static bool one_wanted(const struct sync_object *o)
+static bool object_is_wanted(const struct sync_object *o)
 {
 	return o->t ? !o->t->removing : o->s->f->spec.execution != FW_STOP;
 }
 
 /* The attempt is over: there is no ConfigMap or pod. */
-static void one_force(struct sync_object *o, struct fw_outcome *outcome)
+static void object_end_attempt(struct sync_object *o, struct fw_outcome *outcome)
 {
 	if (!o->t) {
 		fw_complete(o->s, true, outcome);
 		return;
 	}
 	fw_end(o->s, o->l, outcome);
-	one_move(o, FW_ATTEMPT_COMPLETED);
+	object_move(o, FW_ATTEMPT_COMPLETED);
 	o->s->r->again = true;
 }
 
-static bool one_answered(struct sync_object *o, enum framework_answer a)
+static bool object_note_answer(struct sync_object *o, enum framework_answer a)
 {
 	if (a == FRAMEWORK_PENDING)
 		o->s->r->pending = true;
@@ -169,17 +169,18 @@ static bool one_answered(struct sync_object *o, enum framework_answer a)
 	return a == FRAMEWORK_DONE;
 }
 
-static bool one_remove(struct sync_object *o, const char *uid, bool force, bool confirm)
+static bool object_remove(struct sync_object *o, const char *uid, bool force, bool confirm)
 {
 	const struct framework_world *w = o->s->w;
 	struct framework_delete what = { o->t ? FRAMEWORK_POD : FRAMEWORK_CONFIGMAP, o->name, uid,
 		                         force, confirm };
-	return one_answered(o, w->remove(w->arg, &what));
+	return object_note_answer(o, w->remove(w->arg, &what));
 }
 
 /* Finds the ConfigMap or pod.  *out has only the uids and `dying` of a ConfigMap.  It deletes an
  * object that the Framework or its ConfigMap owns, but the status does not know. */
-static enum object_presence one_find(struct sync_object *o, bool confirm, struct framework_pod *out)
+static enum object_presence object_find(struct sync_object *o, bool confirm,
+                                        struct framework_pod *out)
 {
 	const struct framework_world *w = o->s->w;
 	const char *owner = o->t ? o->s->f->life.uid : o->s->f->spec.uid;
@@ -197,10 +198,10 @@ static enum object_presence one_find(struct sync_object *o, bool confirm, struct
 		return THERE;
 	if (!owner || !out->owner_uid || strcmp(out->owner_uid, owner) != 0)
 		return GONE;
-	return one_remove(o, out->uid, false, confirm) ? GONE : LATER;
+	return object_remove(o, out->uid, false, confirm) ? GONE : LATER;
 }
 
-static void one_create(struct sync_object *o)
+static void object_create(struct sync_object *o)
 {
 	const struct framework_world *w = o->s->w;
 	struct framework_created made = { 0 };
@@ -215,21 +216,21 @@ static void one_create(struct sync_object *o)
 	struct fw_outcome *refused =
 	    o->t && a == FRAMEWORK_REFUSED ? fw_pod_refused(made.http, made.status) : NULL;
 	if (refused) {
-		if (one_find(o, true, &other) != LATER)
-			one_force(o, refused);
+		if (object_find(o, true, &other) != LATER)
+			object_end_attempt(o, refused);
 		else
 			fw_outcome_free(refused);
 		return;
 	}
-	if (!one_answered(o, a))
+	if (!object_note_answer(o, a))
 		return;
 	o->l->uid = xstrdup(made.uid);
-	one_move(o, FW_CREATION_REQUESTED);
+	object_move(o, FW_CREATION_REQUESTED);
 	(void)sync_due(o->s, o->s->now_s + o->s->f->config->cache_timeout_s); /* another look */
 }
 
 /* "5m0s", "1h0m0s", as Go writes durations. */
-static char *one_duration(int64_t seconds)
+static char *duration_as_go_writes(int64_t seconds)
 {
 	enum { MINUTE = 60, HOUR = 3600 };
 	long long h = seconds / HOUR;
@@ -241,41 +242,42 @@ static char *one_duration(int64_t seconds)
 }
 
 /* Handles an object that was created, but did not appear. */
-static void one_not_seen(struct sync_object *o)
+static void object_not_seen(struct sync_object *o)
 {
 	int64_t timeout_s = o->s->f->config->cache_timeout_s;
-	bool wanted = one_wanted(o);
+	bool wanted = object_is_wanted(o);
 	if (wanted && !sync_due(o->s, o->l->transition_s + timeout_s))
 		return;
-	if (!one_remove(o, o->l->uid, false, true))
+	if (!object_remove(o, o->l->uid, false, true))
 		return;
-	FREE_AUTO char *shown = one_duration(timeout_s);
+	FREE_AUTO char *shown = duration_as_go_writes(timeout_s);
 	FREE_AUTO char *says =
 	    xasprintf("%s does not appear in the local cache within timeout %s, so consider it was "
 	              "deleted and explicitly delete it",
 	              o->t ? "Pod" : "ConfigMap", shown);
 	if (wanted)
-		one_force(o, fw_outcome_new(o->t ? FW_POD_NOT_SEEN : FW_CONFIGMAP_NOT_SEEN, says));
+		object_end_attempt(
+		    o, fw_outcome_new(o->t ? FW_POD_NOT_SEEN : FW_CONFIGMAP_NOT_SEEN, says));
 	else
-		one_force(o, o->t ? sync_scaled_down() : sync_stopped());
+		object_end_attempt(o, o->t ? sync_scaled_down() : sync_stopped());
 }
 
 /* Retries after the end of an attempt; false: there is no retry. policy NULL: never. */
-static bool one_retry(struct sync_object *o, const struct fw_policy *policy)
+static bool object_retry(struct sync_object *o, const struct fw_policy *policy)
 {
 	static const struct fw_policy NEVER = { false, 0 };
 	struct fw_life *l = o->l;
 	struct fw_decision d = fw_decide(o->s, policy ? policy : &NEVER, l, !o->t);
 	if (!policy || (l->retry_delay_s < 0 && !d.retry)) {
 		l->retry_delay_s = -1;
-		one_move(o, FW_COMPLETED);
+		object_move(o, FW_COMPLETED);
 		return false;
 	}
 	if (l->retry_delay_s < 0) {
 		l->retry_delay_s = d.delay_s;
 		o->s->r->status_changed = true;
 	}
-	if (one_wanted(o) && !sync_due(o->s, l->transition_s + l->retry_delay_s))
+	if (object_is_wanted(o) && !sync_due(o->s, l->transition_s + l->retry_delay_s))
 		return true;
 	o->s->r->pending |= o->s->w->unstored;
 	if (o->s->w->unstored)
@@ -289,7 +291,7 @@ static bool one_retry(struct sync_object *o, const struct fw_policy *policy)
 		task_attempt(o->s, o->t);
 	else
 		sync_attempt(o->s);
-	one_move(o, FW_CREATION_PENDING);
+	object_move(o, FW_CREATION_PENDING);
 	o->s->r->again = true;
 	return true;
 }
@@ -300,7 +302,7 @@ static bool one_retry(struct sync_object *o, const struct fw_policy *policy)
 static void task_end(struct sync_object *o, struct fw_outcome *outcome)
 {
 	fw_end(o->s, o->l, outcome);
-	one_move(o, FW_DELETION_PENDING);
+	object_move(o, FW_DELETION_PENDING);
 	o->s->r->again = true;
 }
 
@@ -319,7 +321,7 @@ static void task_seen(struct sync_object *o, const struct framework_pod *pod)
 {
 	const char *phase = pod->phase ? pod->phase : "";
 	if (o->l->state == FW_CREATION_REQUESTED)
-		one_move(o, FW_PREPARING);
+		object_move(o, FW_PREPARING);
 	task_copy(o, &o->t->node, pod->node);
 	task_copy(o, &o->t->ip, pod->ip);
 	task_copy(o, &o->t->host_ip, pod->host_ip);
@@ -335,40 +337,40 @@ static void task_seen(struct sync_object *o, const struct framework_pod *pod)
 		return;
 	}
 	if (strcmp(phase, "Pending") == 0)
-		one_move(o, FW_PREPARING);
+		object_move(o, FW_PREPARING);
 	else if (strcmp(phase, "Running") == 0)
-		one_move(o, FW_RUNNING);
+		object_move(o, FW_RUNNING);
 	if (o->t->removing)
 		task_end(o, sync_scaled_down());
 }
 
-static void task_there(struct sync_object *o, const struct framework_pod *pod)
+static void task_sync_pod(struct sync_object *o, const struct framework_pod *pod)
 {
 	if (pod->dying) {
 		fw_end(o->s, o->l,
 		       fw_outcome_new(FW_POD_DELETED, "Pod is being deleted by others"));
-		one_move(o, FW_DELETING);
+		object_move(o, FW_DELETING);
 		/* The deletion is forced only if it took too long.  The next sync sees that the pod
 		 * is gone. */
 		if (o->r->grace_s != FW_NO_TIME &&
 		    sync_due(o->s, pod->deletion_s - pod->grace_s + o->r->grace_s))
-			(void)one_remove(o, o->l->uid, true, true);
+			(void)object_remove(o, o->l->uid, true, true);
 	} else if (o->l->state == FW_DELETION_PENDING) {
-		if (one_remove(o, o->l->uid, false, false))
-			one_move(o, FW_DELETION_REQUESTED);
+		if (object_remove(o, o->l->uid, false, false))
+			object_move(o, FW_DELETION_REQUESTED);
 	} else if (o->l->state < FW_DELETION_PENDING) {
 		task_seen(o, pod);
 	}
 }
 
-static void task_pending(struct sync_object *o)
+static void task_request_creation(struct sync_object *o)
 {
 	if (sync_completing(o->s->f))
 		return;
 	if (o->t->removing || !o->r->spec)
-		one_force(o, sync_scaled_down());
+		object_end_attempt(o, sync_scaled_down());
 	else
-		one_create(o);
+		object_create(o);
 }
 
 /* Counts a task, if it has ended for good. */
@@ -380,7 +382,7 @@ static void task_count(struct framework *f, struct fw_role *r, const struct fw_t
 	r->ended[t->life.outcome->succeeded]++;
 }
 
-static void one_sync(struct sync_object *o);
+static void object_sync(struct sync_object *o);
 
 static void task_sync(struct fw_sync *s, struct fw_role *r, size_t index)
 {
@@ -389,7 +391,7 @@ static void task_sync(struct fw_sync *s, struct fw_role *r, size_t index)
 	if (t->life.state == FW_COMPLETED)
 		return;
 	if (t->life.state == FW_ATTEMPT_COMPLETED) {
-		if (one_retry(&o, r->spec ? &r->spec->policy : NULL))
+		if (object_retry(&o, r->spec ? &r->spec->policy : NULL))
 			return;
 		task_count(s->f, r, t);
 		s->r->again |= t->removing;
@@ -398,7 +400,7 @@ static void task_sync(struct fw_sync *s, struct fw_role *r, size_t index)
 		return;
 	}
 	(void)fw_pod_name(s->f, r, index, o.name);
-	one_sync(&o);
+	object_sync(&o);
 }
 
 /* ---- the spec has changed ---- */
@@ -471,7 +473,7 @@ static void rescale_trim(struct fw_sync *s)
 }
 
 /* true: tasks were added, marked or replaced. */
-static bool rescale(struct fw_sync *s)
+static bool rescale_roles(struct fw_sync *s)
 {
 	struct framework *f = s->f;
 	bool changed = false;
@@ -512,56 +514,56 @@ static void sync_tasks(struct sync_object *o)
 		}
 	}
 	if (f->life.state == FW_PREPARING && running)
-		one_move(o, FW_RUNNING);
+		object_move(o, FW_RUNNING);
 }
 
-static void sync_there(struct sync_object *o, const struct framework_pod *cm)
+static void sync_configmap(struct sync_object *o, const struct framework_pod *cm)
 {
 	if (cm->dying) {
 		fw_end(
 		    o->s, o->l,
 		    fw_outcome_new(FW_CONFIGMAP_DELETED, "ConfigMap is being deleted by others"));
-		one_move(o, FW_DELETING);
+		object_move(o, FW_DELETING);
 	} else if (o->l->state == FW_DELETION_PENDING) {
-		if (!one_remove(o, o->l->uid, false, false))
+		if (!object_remove(o, o->l->uid, false, false))
 			return;
-		one_move(o, FW_DELETION_REQUESTED);
+		object_move(o, FW_DELETION_REQUESTED);
 	} else if (o->l->state == FW_CREATION_REQUESTED) {
-		one_move(o, FW_PREPARING);
+		object_move(o, FW_PREPARING);
 	}
 	sync_tasks(o);
 }
 
-static void sync_pending(struct sync_object *o)
+static void sync_request_creation(struct sync_object *o)
 {
 	const struct framework *f = o->s->f;
 	struct framework_pod other;
 	if (f->spec.dying || f->spec.execution == FW_CREATE)
 		return;
 	if (f->spec.execution != FW_STOP)
-		one_create(o);
-	else if (one_find(o, true, &other) != LATER)
-		one_force(o, sync_stopped());
+		object_create(o);
+	else if (object_find(o, true, &other) != LATER)
+		object_end_attempt(o, sync_stopped());
 }
 
 /* Compares with the ConfigMap or pod and goes on from there. */
-static void one_sync(struct sync_object *o)
+static void object_sync(struct sync_object *o)
 {
 	struct framework_pod there;
-	enum object_presence found = one_find(o, false, &there);
+	enum object_presence found = object_find(o, false, &there);
 	if (found == LATER)
 		return;
 	if (o->l->state == FW_CREATION_PENDING)
-		(o->t ? task_pending : sync_pending)(o);
+		(o->t ? task_request_creation : sync_request_creation)(o);
 	else if (found == THERE)
-		(o->t ? task_there : sync_there)(o, &there);
+		(o->t ? task_sync_pod : sync_configmap)(o, &there);
 	else if (o->l->state == FW_CREATION_REQUESTED)
-		one_not_seen(o);
+		object_not_seen(o);
 	else if (o->t)
-		one_force(o, fw_outcome_new(FW_POD_DELETED, "Pod was deleted by others"));
+		object_end_attempt(o, fw_outcome_new(FW_POD_DELETED, "Pod was deleted by others"));
 	else
-		one_force(o,
-		          fw_outcome_new(FW_CONFIGMAP_DELETED, "ConfigMap was deleted by others"));
+		object_end_attempt(
+		    o, fw_outcome_new(FW_CONFIGMAP_DELETED, "ConfigMap was deleted by others"));
 }
 
 /* The spec comes first.  true: something has changed. */
@@ -576,7 +578,7 @@ static bool sync_spec(struct fw_sync *s)
 		return true;
 	}
 	rescale_link(f);
-	if (f->life.state < FW_DELETION_PENDING && rescale(s))
+	if (f->life.state < FW_DELETION_PENDING && rescale_roles(s))
 		return true;
 	bool changed = false;
 	for (size_t i = 0; i < f->n_roles && f->life.state != FW_COMPLETED; i++) {
@@ -601,7 +603,7 @@ void framework_sync(struct framework *f, const struct framework_world *w, int64_
 	else if (f->life.state == FW_COMPLETED)
 		result->delete_framework = sync_due(&s, f->life.transition_s + f->config->retain_s);
 	else if (f->life.state != FW_ATTEMPT_COMPLETED)
-		one_sync(&o);
-	else if (!one_retry(&o, &f->spec.policy))
+		object_sync(&o);
+	else if (!object_retry(&o, &f->spec.policy))
 		(void)sync_due(&s, now_s + f->config->retain_s);
 }

@@ -245,7 +245,7 @@ static void janitor_check_frameworks(struct janitor *j)
 /* ---- PriorityClasses, which no Framework can own, and whose Framework is gone --------------- */
 
 /* The last one by name: lists of a directory are unordered. */
-static struct orphan *last_of(const struct orphans *s)
+static struct orphan *orphans_last_by_name(const struct orphans *s)
 {
 	struct orphan *last = s->v;
 	for (size_t i = 1; i < s->n; i++) {
@@ -266,7 +266,7 @@ static void classes_note(void *arg, struct span item)
 	    orphan_find(&j->classes.orphans, m.name, m.uid) != NULL)
 		return;
 	if (j->page.n == ORPHANS_MAX) { /* keeps the first ones by name */
-		struct orphan *last = last_of(&j->page);
+		struct orphan *last = orphans_last_by_name(&j->page);
 		if (memcmp(m.name.p, last->name, m.name.n) > 0)
 			return;
 		orphan_forget(&j->page, last);
@@ -351,7 +351,7 @@ static void classes_check_page(struct janitor *j)
 	if (p->token.n == 0 && j->page.n < ORPHANS_MAX)
 		j->cursor[0] = '\0'; /* the next round begins at the start */
 	else if (j->page.n > 0)
-		memcpy(j->cursor, last_of(&j->page)->name, sizeof(j->cursor));
+		memcpy(j->cursor, orphans_last_by_name(&j->page)->name, sizeof(j->cursor));
 }
 
 /* ---- rounds -------------------------------------------------------------------------------- */

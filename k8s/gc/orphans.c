@@ -4,7 +4,7 @@
 
 enum { SUBMISSION = 32 }; /* hex digits of submission ids */
 
-static bool is_ours(const struct marks *m, const struct home *home)
+static bool orphan_is_ours(const struct marks *m, const struct home *home)
 {
 	return span_is(m->instance, home->instance) && is_hex(m->submission, SUBMISSION) &&
 	       !m->deleted.p;
@@ -12,14 +12,14 @@ static bool is_ours(const struct marks *m, const struct home *home)
 
 bool orphan_is_listed(const struct marks *m, const struct home *home)
 {
-	return is_hex(m->name, HASH) && is_ours(m, home) && m->creating.p;
+	return is_hex(m->name, HASH) && orphan_is_ours(m, home) && m->creating.p;
 }
 
 /* Classes have no label rest-lit/creating: their names tell them. */
 bool orphan_is_class(const struct marks *m, const struct home *home)
 {
 	return m->name.n > HASH && span_is(span_from(m->name, HASH), "-priority") &&
-	       is_hex(span_to(m->name, HASH), HASH) && is_ours(m, home) &&
+	       is_hex(span_to(m->name, HASH), HASH) && orphan_is_ours(m, home) &&
 	       span_is(m->namespace_name, home->namespace_name);
 }
 

@@ -84,7 +84,7 @@ int curl_start(struct err *e)
 	return 0;
 }
 
-static int set_all(CURL *h, const struct curl_setting *s, size_t n, struct err *e)
+static int curl_set_all(CURL *h, const struct curl_setting *s, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
 		CURLcode bad = s[i].is_text ? curl_easy_setopt(h, s[i].option, s[i].text)
@@ -116,12 +116,12 @@ CURL *curl_new(const char *url, const struct curl_pem *pem, struct err *e)
 		TEXT(CURLOPT_SSLCERT, pem->cert),
 		TEXT(CURLOPT_SSLKEY, pem->key),
 	};
-	int bad = set_all(h, CURL_SETTINGS, CURL_SETTINGS_N, e);
+	int bad = curl_set_all(h, CURL_SETTINGS, CURL_SETTINGS_N, e);
 	/* The file may be replaced, and libcurl 8 caches it for a day.  libcurl 7 with GnuTLS has
 	 * neither the cache nor the option. */
 	if (own)
 		(void)curl_easy_setopt(h, CURLOPT_CA_CACHE_TIMEOUT, 0L);
-	if (bad == 0 && set_all(h, of_url, ARRAY_SIZE(of_url), e) == 0)
+	if (bad == 0 && curl_set_all(h, of_url, ARRAY_SIZE(of_url), e) == 0)
 		return h;
 	curl_easy_cleanup(h);
 	return NULL;
@@ -144,7 +144,7 @@ void curl_add_header(struct curl_slist **headers, const char *line)
 void curl_free_headers(struct curl_slist **headers)
 {
 	for (struct curl_slist *h = *headers; h != NULL; h = h->next)
-		wipe(h->data, strlen(h->data));
+		memory_wipe(h->data, strlen(h->data));
 	curl_slist_free_all(*headers);
 	*headers = NULL;
 }
@@ -174,7 +174,7 @@ bool curl_is_permanent(CURLcode result)
  */
 struct curl_socket {
 	uint8_t wanted, watched; /* EPOLLIN, EPOLLOUT: by libcurl; in the epoll set */
-	bool kept;               /* forget_socket is called when it is closed */
+	bool kept;               /* curl_loop_forget_socket is called when it is closed */
 	int over_port;           /* its local port, if the peer has closed it while idle; or 0 */
 };
 _Static_assert((EPOLLIN | EPOLLOUT) <= UINT8_MAX, "the events fit into struct curl_socket");
@@ -191,7 +191,7 @@ static struct curl_socket *curl_loop_socket(struct curl_loop *l, curl_socket_t f
 	return &l->sockets[i];
 }
 
-static int watch_events(struct curl_loop *l, curl_socket_t fd, uint8_t events)
+static int curl_loop_watch_events(struct curl_loop *l, curl_socket_t fd, uint8_t events)
 {
 	struct curl_socket *s = curl_loop_socket(l, fd);
 	struct epoll_event ev = { .events = events, .data.fd = fd };
@@ -203,7 +203,7 @@ static int watch_events(struct curl_loop *l, curl_socket_t fd, uint8_t events)
 	return errno == ENOENT ? epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &ev) : -1;
 }
 
-static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *unused)
+static int curl_loop_watch_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *unused)
 {
 	struct curl_loop *l = arg;
 	struct curl_socket *s = curl_loop_socket(l, fd);
@@ -216,10 +216,10 @@ static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void 
 		s->wanted |= EPOLLOUT;
 	bool more = (s->wanted & ~s->watched) != 0;
 	bool less = s->wanted != s->watched && !s->kept;
-	return more || less ? watch_events(l, fd, s->wanted) : 0;
+	return more || less ? curl_loop_watch_events(l, fd, s->wanted) : 0;
 }
 
-static int keep_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
+static int curl_loop_keep_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
 {
 	(void)purpose;
 	*curl_loop_socket(arg, fd) = (struct curl_socket){ .kept = true };
@@ -227,7 +227,7 @@ static int keep_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
 }
 
 /* The kernel removes a closed descriptor from the epoll set. */
-static int forget_socket(void *arg, curl_socket_t fd)
+static int curl_loop_forget_socket(void *arg, curl_socket_t fd)
 {
 	struct curl_loop *l = arg;
 	struct curl_socket *s = curl_loop_socket(l, fd);
@@ -237,7 +237,7 @@ static int forget_socket(void *arg, curl_socket_t fd)
 }
 
 /* The port identifies the connection for curl_loop_is_over. */
-static void note_over(struct curl_loop *l, curl_socket_t fd)
+static void curl_loop_note_over(struct curl_loop *l, curl_socket_t fd)
 {
 	struct curl_socket *s = curl_loop_socket(l, fd);
 	union {
@@ -262,7 +262,7 @@ bool curl_loop_is_over(const struct curl_loop *l, int local_port)
 	return false;
 }
 
-static int set_timer(CURLM *multi, long ms, void *arg)
+static int curl_loop_set_timer(CURLM *multi, long ms, void *arg)
 {
 	struct curl_loop *l = arg;
 	(void)multi;
@@ -274,9 +274,9 @@ int curl_loop_init(struct curl_loop *l, long connections, struct err *e)
 {
 	*l = (struct curl_loop){ .multi = curl_multi_init(), .epoll = -1, .wake_ms = INT64_MAX };
 	if (l->multi == NULL ||
-	    curl_multi_setopt(l->multi, CURLMOPT_SOCKETFUNCTION, watch_socket) ||
+	    curl_multi_setopt(l->multi, CURLMOPT_SOCKETFUNCTION, curl_loop_watch_socket) ||
 	    curl_multi_setopt(l->multi, CURLMOPT_SOCKETDATA, l) ||
-	    curl_multi_setopt(l->multi, CURLMOPT_TIMERFUNCTION, set_timer) ||
+	    curl_multi_setopt(l->multi, CURLMOPT_TIMERFUNCTION, curl_loop_set_timer) ||
 	    curl_multi_setopt(l->multi, CURLMOPT_TIMERDATA, l) ||
 	    curl_multi_setopt(l->multi, CURLMOPT_MAXCONNECTS, connections))
 		return err_set(e, UNKNOWN_ERROR, "libcurl: a multi handle cannot be set up");
@@ -297,7 +297,7 @@ void curl_loop_done(struct curl_loop *l)
 	*l = (struct curl_loop){ .epoll = -1, .wake_ms = INT64_MAX };
 }
 
-static size_t run_timers(struct curl_loop *l)
+static size_t curl_loop_run_timers(struct curl_loop *l)
 {
 	int running = 0;
 	l->wake_ms = INT64_MAX;
@@ -307,13 +307,13 @@ static size_t run_timers(struct curl_loop *l)
 
 void curl_loop_start(struct curl_loop *l, CURL *h, size_t added)
 {
-	CURL_SET(h, CURLOPT_SOCKOPTFUNCTION, keep_socket);
+	CURL_SET(h, CURLOPT_SOCKOPTFUNCTION, curl_loop_keep_socket);
 	CURL_SET(h, CURLOPT_SOCKOPTDATA, l);
-	CURL_SET(h, CURLOPT_CLOSESOCKETFUNCTION, forget_socket);
+	CURL_SET(h, CURLOPT_CLOSESOCKETFUNCTION, curl_loop_forget_socket);
 	CURL_SET(h, CURLOPT_CLOSESOCKETDATA, l);
 	CURLMcode bad = curl_multi_add_handle(l->multi, h);
 	assert(bad == CURLM_OK);
-	if (run_timers(l) < added)
+	if (curl_loop_run_timers(l) < added)
 		l->wake_ms = 0;
 }
 
@@ -334,14 +334,14 @@ void curl_loop_run_once(struct curl_loop *l)
 		bool over = idle && (e & ~(uint32_t)EPOLLOUT) != 0;
 		/* MOD or DEL of what is watched: cannot fail. */
 		if (!(e & s->wanted) && s->wanted != s->watched)
-			(void)watch_events(l, fd, idle && !over ? EPOLLIN : s->wanted);
+			(void)curl_loop_watch_events(l, fd, idle && !over ? EPOLLIN : s->wanted);
 		if (over)
-			note_over(l, fd);
+			curl_loop_note_over(l, fd);
 		if (s->wanted)
 			(void)curl_multi_socket_action(l->multi, fd, what, &running);
 	}
 	if (clock_ms() >= l->wake_ms)
-		(void)run_timers(l);
+		(void)curl_loop_run_timers(l);
 }
 
 void *curl_loop_finished(struct curl_loop *l, CURLcode *result)

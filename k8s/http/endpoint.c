@@ -26,12 +26,12 @@ static char *read_fd(int fd, size_t size)
 	text[n] = '\0';
 	if (n == size && strlen(text) == n)
 		return text;
-	wipe(text, size);
+	memory_wipe(text, size);
 	free(text);
 	return NULL;
 }
 
-char *file_text(const char *path, struct err *e)
+char *config_file_text(const char *path, struct err *e)
 {
 	struct stat st;
 	FD_AUTO fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -59,7 +59,8 @@ static const char *address_fault(struct span rest, bool only_here)
 	struct span host = span_to(authority, n);
 	struct span port = span_from(authority, n);
 	int64_t number;
-	if (n == 0 || !span_only(authority, "-.:[]") || !span_only(rest, "-.:[]/_"))
+	if (n == 0 || !span_only_alnum_or(authority, "-.:[]") ||
+	    !span_only_alnum_or(rest, "-.:[]/_"))
 		return "must be https://HOST[:PORT][/PATH]";
 	if (port.n > 0 &&
 	    (port.p[0] != ':' || parse_i64(span_from(port, 1), 1, UINT16_MAX, &number) < 0))

@@ -14,7 +14,7 @@
 #include "base/str.h"
 
 /* Reads a small regular file, at most 1 MiB.  malloc'ed text without NUL inside, or NULL and *e. */
-char *file_text(const char *path, struct err *e);
+char *config_file_text(const char *path, struct err *e);
 
 /* Visible characters of ASCII only, as in a header line or a URL; true if empty. */
 bool login_is_visible(struct span text);

@@ -45,7 +45,7 @@ static size_t client_take_body(char *from, size_t size, size_t count, void *arg)
 	return x->unwanted || x->body.full ? 0 : n; /* 0 ends the transfer */
 }
 
-static const char *problem_of(struct client_exchange *x, CURLcode result)
+static const char *client_problem_of(struct client_exchange *x, CURLcode result)
 {
 	bool hints = x->client->hints;
 	size_t n = strlen(x->error);
@@ -92,7 +92,7 @@ static void client_answered(struct client_exchange *x, CURLcode result)
 	/* Not CURLE_SSL_CONNECT_ERROR: a server that ends during the handshake causes it, as a port
 	 * without TLS does. */
 	bool hopeless = curl_is_permanent(result) || result == CURLE_WEIRD_SERVER_REPLY;
-	a.problem = problem_of(x, result);
+	a.problem = client_problem_of(x, result);
 	a.hopeless = a.problem && (x->body.full || hopeless);
 	x->call.ended(x->call.arg, &a);
 	client_stop(x);
@@ -176,7 +176,7 @@ static int client_connect(struct client *c, const char *ca_file, struct err *e)
 	c->origin = path ? (size_t)(path - c->url) : strlen(c->url);
 	c->ca_file = ca_file;
 	/* A missing certificate would make every request fail. */
-	FREE_AUTO char *text = ca_file[0] ? file_text(ca_file, e) : NULL;
+	FREE_AUTO char *text = ca_file[0] ? config_file_text(ca_file, e) : NULL;
 	if (ca_file[0] && !text)
 		return -1;
 	if (text && !strstr(text, "-----BEGIN CERTIFICATE-----"))

@@ -70,7 +70,7 @@ static void log_stream_free(struct log_stream *t)
 }
 
 /* A paused stream waits for its reader, without a deadline. */
-static void set_due(struct log_stream *t)
+static void log_stream_set_due(struct log_stream *t)
 {
 	bool endless = t->paused || (t->r.follow && t->begun);
 	if (t->failed)
@@ -113,7 +113,7 @@ static size_t log_stream_take_piece(char *from, size_t size, size_t count, void 
 	}
 	if (!t->paused)
 		t->taken = 0;
-	set_due(t);
+	log_stream_set_due(t);
 	if (t->unwanted)
 		return CURL_WRITEFUNC_ERROR;
 	return t->paused ? CURL_WRITEFUNC_PAUSE : all.n;
@@ -145,7 +145,7 @@ void log_stream_go_on(struct log_stream *t)
 	if (!t->paused || t->inside)
 		return;
 	t->paused = false;
-	set_due(t);
+	log_stream_set_due(t);
 	if (!t->easy)
 		t->due_ms = 0;
 	else if (curl_easy_pause(t->easy, CURLPAUSE_CONT) != CURLE_OK)
@@ -232,8 +232,8 @@ static void log_stream_read(struct log_stream *t, int64_t now)
 
 /* ---- requests ---------------------------------------------------------------------- */
 
-static int put_url(struct str *url, const struct log_streams *all,
-                   const struct log_stream_request *r)
+static int log_stream_put_url(struct str *url, const struct log_streams *all,
+                              const struct log_stream_request *r)
 {
 	str_puts(url, all->login->url);
 	if (!segment_ok(r->container) ||
@@ -247,7 +247,7 @@ static int put_url(struct str *url, const struct log_streams *all,
 	return url->full ? -1 : 0;
 }
 
-static int check_room(const struct log_streams *all, const char *user, struct err *e)
+static int log_streams_check_room(const struct log_streams *all, const char *user, struct err *e)
 {
 	size_t his = 0;
 	for (const struct log_stream *t = all->first; t; t = t->next)
@@ -266,9 +266,9 @@ struct log_stream *log_stream_open(struct log_streams *all, const struct log_str
                                    struct err *e)
 {
 	STR_AUTO url = STR_INIT(URL_MAX);
-	if (check_room(all, r->user, e) < 0)
+	if (log_streams_check_room(all, r->user, e) < 0)
 		return NULL;
-	if (!r->files && put_url(&url, all, r) < 0) {
+	if (!r->files && log_stream_put_url(&url, all, r) < 0) {
 		(void)err_set(e, UNKNOWN_ERROR,
 		              "the name of the pod or the container is not valid");
 		return NULL;
@@ -289,7 +289,7 @@ struct log_stream *log_stream_open(struct log_streams *all, const struct log_str
 		curl_receive(easy, log_stream_take_piece, t, t->error);
 		CURL_SET(easy, CURLOPT_URL, str_c(&url));
 		CURL_SET(easy, CURLOPT_BUFFERSIZE, (long)LOG_STREAM_PIECE);
-		set_due(t);
+		log_stream_set_due(t);
 	}
 	t->next = all->first;
 	t->link = &all->first;
@@ -305,7 +305,7 @@ struct log_stream *log_stream_open(struct log_streams *all, const struct log_str
 /* ---- the loop ---------------------------------------------------------------------- */
 
 /* The API server does not answer before the first line of a followed log. */
-static void come_due(struct log_stream *t, int64_t now)
+static void log_stream_come_due(struct log_stream *t, int64_t now)
 {
 	curl_off_t connected_us = 0;
 	if (t->easy) /* stays 0 until there is a connection */
@@ -316,7 +316,7 @@ static void come_due(struct log_stream *t, int64_t now)
 		log_stream_finish(t, CURLE_OPERATION_TIMEDOUT,
 		                  t->begun ? LOG_STREAM_CUT : LOG_STREAM_AWAY);
 	else if (connected_us == 0)
-		set_due(t); /* libcurl limits the time to connect */
+		log_stream_set_due(t); /* libcurl limits the time to connect */
 	else if (log_stream_begin(t, true))
 		t->due_ms = NEVER;
 	else
@@ -344,7 +344,7 @@ static void log_streams_run_transfers(struct log_streams *all)
 		for (t = all->first; t && t->due_ms > now;)
 			t = t->next;
 		if (t)
-			come_due(t, now);
+			log_stream_come_due(t, now);
 	} while (t);
 }
 
@@ -365,7 +365,7 @@ void log_streams_run_once(struct log_streams *all)
 	for (struct log_stream *t = all->first, *next; t; t = next) {
 		next = t->next;
 		if (t->due_ms <= now)
-			come_due(t, now);
+			log_stream_come_due(t, now);
 	}
 }
 

@@ -76,7 +76,8 @@ static const struct object *submission_object(const struct submission *b)
 }
 
 /* Completes and sends b->request, about the object of this step, or its owner. */
-static void send_step(struct submission *b, enum submission_phase phase, int64_t not_before_ms)
+static void submission_send_step(struct submission *b, enum submission_phase phase,
+                                 int64_t not_before_ms)
 {
 	struct store_request *r = &b->request;
 	const struct object *o =
@@ -111,7 +112,7 @@ static void submission_post(struct submission *b, int64_t not_before_ms)
 		b->request.body[2] = (struct span){ o->body.p + o->uid_at, o->body.n - o->uid_at };
 	}
 	b->tries++;
-	send_step(b, MAKING, not_before_ms);
+	submission_send_step(b, MAKING, not_before_ms);
 }
 
 /* Checks the next pod; after the last one, creates the Framework.  On one machine the engine checks
@@ -150,7 +151,7 @@ static void submission_get(struct submission *b, enum submission_phase phase, in
 		.deadline_ms = b->give_up_ms,
 		.urgent = true,
 	};
-	send_step(b, phase, not_before_ms);
+	submission_send_step(b, phase, not_before_ms);
 }
 
 /* DELETE of b->old. */
@@ -163,7 +164,7 @@ static void submission_replace(struct submission *b)
 		.deadline_ms = b->opt->deadline_ms,
 		.urgent = true,
 	};
-	send_step(b, REPLACING, 0);
+	submission_send_step(b, REPLACING, 0);
 }
 
 /* Repeats step 0: one request removes the label and starts the Framework. */
@@ -183,7 +184,7 @@ static void submission_patch(struct submission *b, int64_t not_before_ms)
 		.deadline_ms = b->opt->deadline_ms,
 		.urgent = true,
 	};
-	send_step(b, STARTING, not_before_ms);
+	submission_send_step(b, STARTING, not_before_ms);
 }
 
 /* The end. */
@@ -213,7 +214,7 @@ enum {
 };
 
 /* The outcome cannot be settled in time. */
-static void unknown(struct submission *b, const char *why)
+static void submission_outcome_unknown(struct submission *b, const char *why)
 {
 	err_set(&b->e, OUTCOME_UNKNOWN, "%s: it is not known whether job %s exists (submission %s)",
 	        why, b->opt->display_name, b->opt->submission_id);
@@ -222,7 +223,7 @@ static void unknown(struct submission *b, const char *why)
 
 /* ---- the way forward --------------------------------------------------------------- */
 
-static void next(struct submission *b)
+static void submission_next_step(struct submission *b)
 {
 	b->tries = b->internal = b->absent = 0;
 	b->met = false;
@@ -239,7 +240,7 @@ static void next(struct submission *b)
 }
 
 /* The POST may have been executed. */
-static void lost(struct submission *b, const struct store_reply *reply)
+static void submission_post_lost(struct submission *b, const struct store_reply *reply)
 {
 	b->internal += reply->status == 500;
 	if (b->opt->dry_run) {
@@ -253,14 +254,14 @@ static void lost(struct submission *b, const struct store_reply *reply)
 }
 
 /* Or a PodTemplate of this name exists, which is noticed after the check. */
-static void accepts(struct submission *b, const struct store_reply *reply)
+static void submission_pod_accepted(struct submission *b, const struct store_reply *reply)
 {
 	(void)reply;
 	b->vetted++;
 	submission_vet(b);
 }
 
-static void rejects(struct submission *b, const struct store_reply *reply)
+static void submission_pod_rejected(struct submission *b, const struct store_reply *reply)
 {
 	explain_refusal(&b->e, &b->request, reply);
 	(void)err_wrap(&b->e, "the pod of task role %s", b->objects->check[b->vetted].name);
@@ -270,7 +271,7 @@ static void rejects(struct submission *b, const struct store_reply *reply)
 /* The uid is inserted into bodies without escaping. */
 static bool submission_uid_ok(struct span uid)
 {
-	return uid.n > 0 && uid.n < UID_ROOM && span_only(uid, "-");
+	return uid.n > 0 && uid.n < UID_ROOM && span_only_alnum_or(uid, "-");
 }
 
 static void submission_copy_text(char *to, size_t room, struct span text)
@@ -281,7 +282,7 @@ static void submission_copy_text(char *to, size_t room, struct span text)
 }
 
 /* Notes the answer to the POST of the Framework, or to the PATCH that starts it. */
-static void note_framework(struct submission *b, const struct store_reply *reply)
+static void submission_note_framework(struct submission *b, const struct store_reply *reply)
 {
 	struct submission_made *m = b->opt->made;
 	if (!m || b->step > 0)
@@ -293,18 +294,18 @@ static void note_framework(struct submission *b, const struct store_reply *reply
 	submission_copy_text(m->created, sizeof(m->created), scan_text(created, &arena));
 }
 
-static void is_made(struct submission *b, const struct store_reply *reply)
+static void submission_is_made(struct submission *b, const struct store_reply *reply)
 {
 	struct made_object *m = &b->made[b->step];
 	struct span uid = b->opt->dry_run && reply->uid.n == 0 ? SPAN("dry-run") : reply->uid;
 	if (!submission_uid_ok(uid)) {
-		lost(b, reply); /* not an answer of an API server */
+		submission_post_lost(b, reply); /* not an answer of an API server */
 		return;
 	}
 	submission_copy_text(m->uid, UID_ROOM, uid);
 	m->lost = false;
-	note_framework(b, reply);
-	next(b);
+	submission_note_framework(b, reply);
+	submission_next_step(b);
 }
 
 static void submission_refused(struct submission *b, const struct store_reply *reply)
@@ -321,7 +322,7 @@ static void submission_unavailable(struct submission *b, const struct store_repl
 }
 
 /* The POST was not executed, but an earlier one may have been. */
-static void not_made(struct submission *b, const struct store_reply *reply)
+static void submission_not_made(struct submission *b, const struct store_reply *reply)
 {
 	if (b->made[b->step].lost)
 		submission_get(b, COMPARING, 0);
@@ -336,7 +337,7 @@ static void submission_no_room(struct submission *b, const struct store_reply *r
 	submission_roll_back(b);
 }
 
-static void conflict(struct submission *b)
+static void submission_fail_conflict(struct submission *b)
 {
 	err_set(&b->e, CONFLICT_JOB, "Job %s already exists.", b->opt->display_name);
 	submission_roll_back(b);
@@ -352,7 +353,7 @@ static int64_t submission_wait_ms(struct submission *b, int64_t ms)
 }
 
 /* An object of this name belongs to an older job, which may be under deletion. */
-static void wait_for_collector(struct submission *b)
+static void submission_wait_for_collector(struct submission *b)
 {
 	int64_t again = submission_wait_ms(b, COLLECTOR_MS);
 	if (again) {
@@ -379,7 +380,7 @@ static void submission_note_old(struct submission *b, const struct store_reply *
 	submission_copy_text(b->old.version, UID_ROOM, reply->resource_version);
 }
 
-static void vanished(struct submission *b, const struct store_reply *reply)
+static void submission_job_vanished(struct submission *b, const struct store_reply *reply)
 {
 	(void)reply;
 	err_set(&b->e, UNAVAILABLE,
@@ -396,7 +397,7 @@ static void submission_is_owner(struct submission *b, const struct store_reply *
 	if (span_is(reply->uid, b->made[0].uid))
 		submission_replace(b);
 	else
-		vanished(b, reply);
+		submission_job_vanished(b, reply);
 }
 
 static void submission_replaced(struct submission *b, const struct store_reply *reply)
@@ -407,16 +408,16 @@ static void submission_replaced(struct submission *b, const struct store_reply *
 	else if (b->step == 0)
 		submission_get(b, COMPARING, clock_ms() + PAUSE_MS);
 	else
-		wait_for_collector(b); /* another client keeps creating it */
+		submission_wait_for_collector(b); /* another client keeps creating it */
 }
 
-static void is_foreign(struct submission *b)
+static void submission_is_foreign(struct submission *b)
 {
 	b->made[b->step].lost = false;
 	if (b->step == 0)
-		conflict(b);
+		submission_fail_conflict(b);
 	else
-		wait_for_collector(b);
+		submission_wait_for_collector(b);
 }
 
 /*
@@ -436,7 +437,7 @@ static void submission_take_over(struct submission *b, const struct store_reply 
 	submission_note_old(b, reply);
 	int64_t again = age_ms < ANOTHER_MS ? submission_wait_ms(b, ANOTHER_MS) : 0;
 	if (!ownership_is_untouched(framework) || !ownership_same_home(framework, &ours))
-		conflict(b);
+		submission_fail_conflict(b);
 	else if (again)
 		submission_get(b, COMPARING, again);
 	else
@@ -458,7 +459,7 @@ static void submission_is_taken(struct submission *b, const struct store_reply *
 	}
 	switch (ownership_repeat(framework, reply->date_s, b->opt->idempotency)) {
 	case REPEAT_NONE:
-		conflict(b);
+		submission_fail_conflict(b);
 		return;
 	case REPEAT_DONE:
 		b->again = true;
@@ -476,19 +477,19 @@ static void submission_is_taken(struct submission *b, const struct store_reply *
 }
 
 /* 409 to a POST. */
-static void exists(struct submission *b, const struct store_reply *reply)
+static void submission_exists(struct submission *b, const struct store_reply *reply)
 {
 	(void)reply;
 	b->met = true;
 	if (b->opt->dry_run && b->step == 0)
-		conflict(b);
+		submission_fail_conflict(b);
 	else
 		submission_get(b, COMPARING,
 		               0); /* it can be ours: a proxy can have repeated the POST */
 }
 
 /* The object is absent.  Another POST creates it or gets 409. */
-static void is_absent(struct submission *b, const struct store_reply *reply)
+static void submission_is_absent(struct submission *b, const struct store_reply *reply)
 {
 	(void)reply;
 	int64_t again = clock_ms() + ((int64_t)PAUSE_MS >> (b->tries < 3 ? 3 - b->tries : 0));
@@ -509,29 +510,29 @@ static void is_absent(struct submission *b, const struct store_reply *reply)
 }
 
 /* The GET for the comparison was refused, probably by RBAC. */
-static void cannot_compare(struct submission *b, const struct store_reply *reply)
+static void submission_cannot_compare(struct submission *b, const struct store_reply *reply)
 {
 	bool owned = resource_of(submission_object(b)->kind)->namespaced;
 	if (!b->made[b->step].lost) {
-		is_foreign(b); /* the POST was answered 409 */
+		submission_is_foreign(b); /* the POST was answered 409 */
 	} else if (b->step > 0 && !b->met && owned) {
 		/* It is not known whether the object exists.  Another POST creates it, or gets 409
 		 * without showing the owner: then the Framework is removed, and the dependent with
 		 * it. */
-		is_absent(b, reply);
+		submission_is_absent(b, reply);
 	} else if (b->step > 0) {
 		/* The roll-back removes the owner, or the object. */
 		submission_unavailable(b, reply);
 	} else {
 		explain_refusal(&b->e, &b->request, reply);
-		unknown(b, err_msg(&b->e));
+		submission_outcome_unknown(b, err_msg(&b->e));
 	}
 }
 
-static void not_compared(struct submission *b, const struct store_reply *reply)
+static void submission_not_compared(struct submission *b, const struct store_reply *reply)
 {
 	if (b->step == 0)
-		unknown(b, "the API server did not answer in time");
+		submission_outcome_unknown(b, "the API server did not answer in time");
 	else
 		submission_unavailable(b, reply);
 }
@@ -553,15 +554,15 @@ static void submission_compared(struct submission *b, const struct store_reply *
 	 * that name is ours now. */
 	bool left_over = !resource_of(o->kind)->namespaced && ownership_same_home(&there, &ours);
 	if (!submission_uid_ok(reply->uid)) {
-		not_compared(b, reply); /* not an answer of an API server */
+		submission_not_compared(b, reply); /* not an answer of an API server */
 	} else if (submission_is_ours(b, &there)) {
-		is_made(b, reply);
+		submission_is_made(b, reply);
 	} else if (b->step == 0) {
 		submission_is_taken(b, reply, &there);
 	} else if (!left_over) {
-		is_foreign(b);
+		submission_is_foreign(b);
 	} else if (b->opt->dry_run) {
-		next(b); /* it would be replaced */
+		submission_next_step(b); /* it would be replaced */
 	} else {
 		submission_note_old(b, reply);
 		submission_get(b, OWNING, 0);
@@ -569,27 +570,27 @@ static void submission_compared(struct submission *b, const struct store_reply *
 }
 
 /* The answer is our Framework, and shows it started. */
-static bool shows_start(const struct submission *b, const struct store_reply *reply)
+static bool submission_shows_start(const struct submission *b, const struct store_reply *reply)
 {
 	ARENA_AUTO a = { 0 };
 	struct marks framework = marks_of(reply->body, &a);
 	return span_is(reply->uid, b->made[0].uid) && ownership_is_started(&framework);
 }
 
-static void started(struct submission *b, const struct store_reply *reply)
+static void submission_started(struct submission *b, const struct store_reply *reply)
 {
-	if (!shows_start(b, reply)) {
+	if (!submission_shows_start(b, reply)) {
 		b->strange++;
 		submission_get(b, CHECKING, 0); /* not an answer of an API server */
 		return;
 	}
 	err_done(&b->e);
-	note_framework(b, reply);
+	submission_note_framework(b, reply);
 	submission_finish(b);
 }
 
 /* A concurrent write; or, if it repeats, another Framework has the name now. */
-static void start_again(struct submission *b, const struct store_reply *reply)
+static void submission_start_again(struct submission *b, const struct store_reply *reply)
 {
 	(void)reply;
 	if (++b->conflicts < CONFLICTS_MAX)
@@ -599,7 +600,7 @@ static void start_again(struct submission *b, const struct store_reply *reply)
 }
 
 /* 422 also if another Framework has the name now. */
-static void not_started(struct submission *b, const struct store_reply *reply)
+static void submission_not_started(struct submission *b, const struct store_reply *reply)
 {
 	explain_refusal(&b->e, &b->request, reply);
 	if (reply->status == 422)
@@ -609,7 +610,7 @@ static void not_started(struct submission *b, const struct store_reply *reply)
 }
 
 /* The Framework seems to exist.  b->e is set if it cannot be started. */
-static void still_there(struct submission *b, const struct store_reply *reply)
+static void submission_not_yet_started(struct submission *b, const struct store_reply *reply)
 {
 	(void)reply;
 	if (!b->e.http && b->strange >= STRANGE_MAX)
@@ -622,14 +623,14 @@ static void still_there(struct submission *b, const struct store_reply *reply)
 		submission_patch(b, clock_ms() + PAUSE_MS);
 }
 
-static void checked(struct submission *b, const struct store_reply *reply)
+static void submission_checked(struct submission *b, const struct store_reply *reply)
 {
-	if (shows_start(b, reply)) {
-		started(b, reply);
+	if (submission_shows_start(b, reply)) {
+		submission_started(b, reply);
 		return;
 	}
 	if (!submission_uid_ok(reply->uid) || span_is(reply->uid, b->made[0].uid)) {
-		still_there(b, reply);
+		submission_not_yet_started(b, reply);
 		return;
 	}
 	/* Another Framework has the name.  If another server has taken this submission over and
@@ -638,7 +639,7 @@ static void checked(struct submission *b, const struct store_reply *reply)
 	struct marks framework = marks_of(reply->body, &a);
 	b->again = ownership_repeat(&framework, reply->date_s, b->opt->idempotency) == REPEAT_DONE;
 	if (!b->again) {
-		vanished(b, reply);
+		submission_job_vanished(b, reply);
 		return;
 	}
 	err_done(&b->e);
@@ -647,43 +648,60 @@ static void checked(struct submission *b, const struct store_reply *reply)
 
 /* clang-format off */
 static submission_step *const TABLE[PHASE_MAX][STORE_OUTCOME_MAX] = {
-	/* OK, EXISTS, CONFLICT, NOT_FOUND,
-	 * REFUSED, BUSY, AMBIGUOUS, FULL */
+	/* OK, EXISTS, CONFLICT, NOT_FOUND, REFUSED, BUSY, AMBIGUOUS, FULL */
 	[VETTING] = {
-		accepts, accepts, accepts, rejects,
-		rejects, submission_unavailable, submission_unavailable, submission_no_room,
+		submission_pod_accepted, submission_pod_accepted,
+		submission_pod_accepted, submission_pod_rejected,
+		submission_pod_rejected, submission_unavailable,
+		submission_unavailable, submission_no_room,
 	},
 	[MAKING] = {
-		is_made, exists, exists, submission_refused,
-		submission_refused, not_made, lost, submission_no_room,
+		submission_is_made, submission_exists,
+		submission_exists, submission_refused,
+		submission_refused, submission_not_made,
+		submission_post_lost, submission_no_room,
 	},
 	[COMPARING] = {
-		submission_compared, cannot_compare, cannot_compare, is_absent,
-		cannot_compare, not_compared, not_compared, not_compared,
+		submission_compared, submission_cannot_compare,
+		submission_cannot_compare, submission_is_absent,
+		submission_cannot_compare, submission_not_compared,
+		submission_not_compared, submission_not_compared,
 	},
 	[OWNING] = {
-		submission_is_owner, submission_unavailable, submission_unavailable, vanished,
-		submission_refused, submission_unavailable, submission_unavailable, submission_unavailable,
+		submission_is_owner, submission_unavailable,
+		submission_unavailable, submission_job_vanished,
+		submission_refused, submission_unavailable,
+		submission_unavailable, submission_unavailable,
 	},
 	[REPLACING] = {
-		submission_replaced, submission_replaced, submission_replaced, submission_replaced,
-		submission_refused, submission_unavailable, submission_unavailable, submission_unavailable,
+		submission_replaced, submission_replaced,
+		submission_replaced, submission_replaced,
+		submission_refused, submission_unavailable,
+		submission_unavailable, submission_unavailable,
 	},
 	[STARTING] = {
-		started, start_again, start_again, vanished,
-		not_started, submission_unavailable, submission_unavailable, submission_unavailable,
+		submission_started, submission_start_again,
+		submission_start_again, submission_job_vanished,
+		submission_not_started, submission_unavailable,
+		submission_unavailable, submission_unavailable,
 	},
 	[CHECKING] = {
-		checked, still_there, still_there, vanished,
-		still_there, submission_unavailable, submission_unavailable, submission_unavailable,
+		submission_checked, submission_not_yet_started,
+		submission_not_yet_started, submission_job_vanished,
+		submission_not_yet_started, submission_unavailable,
+		submission_unavailable, submission_unavailable,
 	},
 	[UNDOING] = {
-		submission_undone, submission_in_the_way, submission_in_the_way, submission_undone,
-		submission_not_undone, submission_not_undone, submission_not_undone, submission_not_undone,
+		submission_undone, submission_in_the_way,
+		submission_in_the_way, submission_undone,
+		submission_not_undone, submission_not_undone,
+		submission_not_undone, submission_not_undone,
 	},
 	[SEEKING] = {
-		submission_sought, submission_not_undone, submission_not_undone, submission_undone,
-		submission_not_undone, submission_not_undone, submission_not_undone, submission_not_undone,
+		submission_sought, submission_not_undone,
+		submission_not_undone, submission_undone,
+		submission_not_undone, submission_not_undone,
+		submission_not_undone, submission_not_undone,
 	},
 };
 /* clang-format on */
@@ -712,7 +730,7 @@ void submission_start(struct store *s, const struct objects *o,
 /* ---- the way back: removing the Framework removes everything that it owns ---- */
 
 /* Removes the next object from this step on; finishes after the last. */
-static void undo(struct submission *b)
+static void submission_undo_next(struct submission *b)
 {
 	for (; b->step < b->objects->n; b->step++) {
 		const struct made_object *m = &b->made[b->step];
@@ -731,7 +749,7 @@ static void undo(struct submission *b)
 			.deadline_ms = b->give_up_ms,
 			.urgent = true,
 		};
-		send_step(b, UNDOING, 0);
+		submission_send_step(b, UNDOING, 0);
 		return;
 	}
 	if (b->left_behind && !b->again) {
@@ -754,14 +772,14 @@ static void submission_roll_back(struct submission *b)
 	b->step = 0;
 	if (b->patch.n > 0) /* it can be started: SEEKING looks */
 		b->made[0] = (struct made_object){ .lost = true };
-	undo(b);
+	submission_undo_next(b);
 }
 
 static void submission_undone(struct submission *b, const struct store_reply *reply)
 {
 	(void)reply; /* deleted or absent */
 	b->step++;
-	undo(b);
+	submission_undo_next(b);
 }
 
 static void submission_not_undone(struct submission *b, const struct store_reply *reply)
@@ -770,7 +788,7 @@ static void submission_not_undone(struct submission *b, const struct store_reply
 	b->left_behind = true;
 	/* The Framework can be running, and then needs the other objects. */
 	b->step = b->step == 0 ? b->objects->n : b->step + 1;
-	undo(b);
+	submission_undo_next(b);
 }
 
 /* Another object has the name now, or a concurrent change caused a conflict. */
@@ -805,5 +823,5 @@ static void submission_sought(struct submission *b, const struct store_reply *re
 		memcpy(m->uid, reply->uid.p, reply->uid.n);
 		memcpy(m->version, reply->resource_version.p, reply->resource_version.n);
 	}
-	undo(b);
+	submission_undo_next(b);
 }

@@ -2,7 +2,7 @@
  * The store backend for an API server: a pool of libcurl handles on one curl_loop.
  *
  * libcurl does not report what it has sent, and it repeats a POST by itself when a kept connection
- * turns out to be dead.  So before_sending, which libcurl calls when it has a connection, notes
+ * turns out to be dead.  So api_before_sending, which libcurl calls when it has a connection, notes
  * that the request may be sent from now on, and refuses a second time.  reply.c decides what an
  * answer means.
  */
@@ -58,7 +58,7 @@ struct api_store {
 	bool whole_objects; /* this API server does not send metadata alone */
 };
 
-static struct api_store *api_of(struct store *s)
+static struct api_store *api_store_of(struct store *s)
 {
 	return (struct api_store *)s;
 }
@@ -66,7 +66,7 @@ static struct api_store *api_of(struct store *s)
 /* ---- a transfer: callbacks of libcurl ------------------------------------------------ */
 
 /* libcurl prescribes the parameters. NOLINTNEXTLINE(readability-function-size) */
-static int before_sending(void *arg, char *to, char *from, int to_port, int from_port)
+static int api_before_sending(void *arg, char *to, char *from, int to_port, int from_port)
 {
 	struct transfer *t = arg;
 	(void)to;
@@ -97,7 +97,8 @@ static void transfer_clear(struct transfer *t)
 
 /* ---- a request --------------------------------------------------------------------- */
 
-static int set_url(const struct api_store *a, struct transfer *t, const struct store_request *r)
+static int transfer_set_url(const struct api_store *a, struct transfer *t,
+                            const struct store_request *r)
 {
 	STR_AUTO url = STR_INIT(URL_MAX);
 	bool collection = r->verb == STORE_CREATE || r->verb == STORE_LIST;
@@ -159,7 +160,7 @@ static int transfer_prepare(struct api_store *a, struct transfer *t, const struc
 	size_t answer_max = r->verb == STORE_LIST ? 4 * a->s.limits.body : a->s.limits.body;
 	bool whole = r->whole || a->whole_objects || r->verb == STORE_DELETE;
 	int64_t left = r->deadline_ms - clock_ms();
-	if (set_url(a, t, r) != 0)
+	if (transfer_set_url(a, t, r) != 0)
 		return -1;
 	struct span body = transfer_body(t, r);
 	t->has_body = body.n > 0;
@@ -255,14 +256,14 @@ static enum api_health result_api_health(const struct transfer *t, CURLcode resu
 
 /* ---- sending ----------------------------------------------------------------------- */
 
-static int64_t late_ms(const struct pending *p)
+static int64_t api_late_ms(const struct pending *p)
 {
 	return p->r.deadline_ms < NEVER - LATE_MS ? p->r.deadline_ms + LATE_MS : NEVER;
 }
 
 static void api_begin(struct store *s, struct pending *p)
 {
-	struct api_store *a = api_of(s);
+	struct api_store *a = api_store_of(s);
 	if (p->r.verb == STORE_READY) {
 		p->r.kind = KIND_FRAMEWORK;
 		p->r.name = READINESS;
@@ -276,15 +277,15 @@ static void api_begin(struct store *s, struct pending *p)
 	}
 	a->idle = t->next;
 	t->item = p;
-	if (late_ms(p) < a->late_ms)
-		a->late_ms = late_ms(p);
+	if (api_late_ms(p) < a->late_ms)
+		a->late_ms = api_late_ms(p);
 	curl_loop_start(&a->curl, t->easy, a->s.in_flight);
 }
 
 /* ---- answers ----------------------------------------------------------------------- */
 
-static void answer(struct store *s, struct transfer *t, struct store_reply *reply,
-                   struct span object)
+static void api_answer(struct store *s, struct transfer *t, struct store_reply *reply,
+                       struct span object)
 {
 	enum { UID, VERSION, N };
 	static const char *const KEYS[N] = { "uid", "resourceVersion" };
@@ -364,7 +365,7 @@ static void api_complete(struct api_store *a, struct transfer *t, CURLcode resul
 	backoff_note(&a->backoff, result_api_health(t, result, &x), connected, clock_ms());
 	store_slow(&a->s, a->backoff.at_once, a->backoff.until_ms);
 	if (!api_try_again(a, t, v, &x, &reply))
-		answer(&a->s, t, &reply, x.answer);
+		api_answer(&a->s, t, &reply, x.answer);
 	(void)curl_multi_remove_handle(a->curl.multi, t->easy); /* api_begin added it */
 	transfer_clear(t);
 	t->item = NULL;
@@ -372,7 +373,7 @@ static void api_complete(struct api_store *a, struct transfer *t, CURLcode resul
 	a->idle = t;
 }
 
-static void finish_broken(struct api_store *a)
+static void api_finish_broken(struct api_store *a)
 {
 	while (a->broken.head != NULL) {
 		struct pending *p = a->broken.head;
@@ -382,14 +383,14 @@ static void finish_broken(struct api_store *a)
 	}
 }
 
-static void poll_curl(struct store *s)
+static void api_poll(struct store *s)
 {
-	struct api_store *a = api_of(s);
+	struct api_store *a = api_store_of(s);
 	CURLcode result;
 	curl_loop_run_once(&a->curl);
 	for (struct transfer *t; (t = curl_loop_finished(&a->curl, &result)) != NULL;)
 		api_complete(a, t, result);
-	finish_broken(a);
+	api_finish_broken(a);
 	/* A second check of the deadlines, in case libcurl loses a timer. */
 	int64_t now = clock_ms();
 	if (now < a->late_ms && a->s.in_flight > 0)
@@ -399,19 +400,19 @@ static void poll_curl(struct store *s)
 		struct transfer *t = &a->transfers[i];
 		if (t->item == NULL)
 			continue;
-		if (late_ms(t->item) <= now)
+		if (api_late_ms(t->item) <= now)
 			api_complete(a, t, CURLE_OPERATION_TIMEDOUT);
-		else if (late_ms(t->item) < a->late_ms)
-			a->late_ms = late_ms(t->item);
+		else if (api_late_ms(t->item) < a->late_ms)
+			a->late_ms = api_late_ms(t->item);
 	}
 }
 
-static int epoll_fd(const struct store *s)
+static int api_epoll_fd(const struct store *s)
 {
 	return ((const struct api_store *)s)->curl.epoll;
 }
 
-static int timeout_ms(const struct store *s)
+static int api_timeout_ms(const struct store *s)
 {
 	const struct api_store *a = (const struct api_store *)s;
 	int64_t wake = a->curl.wake_ms < a->late_ms ? a->curl.wake_ms : a->late_ms;
@@ -420,10 +421,10 @@ static int timeout_ms(const struct store *s)
 
 /* ---- life -------------------------------------------------------------------------- */
 
-static void abort_all(struct store *s)
+static void api_abort_all(struct store *s)
 {
-	struct api_store *a = api_of(s);
-	finish_broken(a);
+	struct api_store *a = api_store_of(s);
+	api_finish_broken(a);
 	for (size_t i = 0; i < s->limits.in_flight; i++) {
 		struct transfer *t = &a->transfers[i];
 		if (t->item != NULL)
@@ -431,9 +432,9 @@ static void abort_all(struct store *s)
 	}
 }
 
-static void free_api(struct store *s)
+static void api_free(struct store *s)
 {
-	struct api_store *a = api_of(s);
+	struct api_store *a = api_store_of(s);
 	for (size_t i = 0; i < s->limits.in_flight; i++) {
 		if (a->transfers[i].easy != NULL)
 			transfer_clear(&a->transfers[i]);
@@ -459,7 +460,7 @@ static int api_set_up(struct api_store *a, struct err *e)
 		*t = (struct transfer){ .easy = login_curl(a->login, e), .curl = &a->curl };
 		if (t->easy == NULL)
 			return -1;
-		CURL_SET(t->easy, CURLOPT_PREREQFUNCTION, before_sending);
+		CURL_SET(t->easy, CURLOPT_PREREQFUNCTION, api_before_sending);
 		CURL_SET(t->easy, CURLOPT_PREREQDATA, t);
 		curl_receive(t->easy, write_answer, t, t->error);
 		t->next = a->idle;
@@ -473,11 +474,11 @@ struct store *store_api_new(struct login *l, const char *namespace_name,
 {
 	static const struct store_ops OPS = {
 		.begin = api_begin,
-		.poll = poll_curl,
-		.fd = epoll_fd,
-		.timeout_ms = timeout_ms,
-		.abort = abort_all,
-		.free = free_api,
+		.poll = api_poll,
+		.fd = api_epoll_fd,
+		.timeout_ms = api_timeout_ms,
+		.abort = api_abort_all,
+		.free = api_free,
 	};
 	if (!segment_ok(namespace_name)) {
 		err_set(e, UNKNOWN_ERROR, "\"%s\" is not a valid name of a namespace",
@@ -492,6 +493,6 @@ struct store *store_api_new(struct login *l, const char *namespace_name,
 	a->transfers = xcalloc(limits->in_flight, sizeof(*a->transfers));
 	if (api_set_up(a, e) == 0)
 		return &a->s;
-	free_api(&a->s);
+	api_free(&a->s);
 	return NULL;
 }

@@ -24,7 +24,7 @@ static void call_done(void *arg, const struct store_reply *r)
 }
 
 /* The thread shall end: this is noticed in a request or in a wait, whichever comes first. */
-static void caller_ends(struct caller *c)
+static void caller_note_end(struct caller *c)
 {
 	c->stopped = true;
 	c->end_ms = clock_ms() + CALL_END_MS;
@@ -54,7 +54,7 @@ enum store_outcome store_call(struct caller *c, const struct store_request *r, s
 		(void)poll(fds, 2, ms); /* the results are read below */
 		store_reap(c->store);
 		if (fds[1].revents)
-			caller_ends(c);
+			caller_note_end(c);
 		if (!call.done && c->stopped && clock_ms() >= c->end_ms)
 			store_free(TAKE(c->store)); /* ends the call */
 	}
@@ -68,7 +68,7 @@ bool caller_wait(struct caller *c, int fd, int64_t ms)
 	struct pollfd fds[] = { { .fd = c->stop_fd, .events = POLLIN },
 		                { .fd = fd, .events = POLLIN } };
 	if (!c->stopped && poll(fds, 2, ms > INT32_MAX ? INT32_MAX : (int)ms) > 0 && fds[0].revents)
-		caller_ends(c);
+		caller_note_end(c);
 	return !c->stopped;
 }
 

@@ -79,47 +79,43 @@ struct kubeconfig_reader {
 	struct err *e;
 };
 
-/* A path, relative to the directory of the kubeconfig. */
-static char *resolve(const char *kubeconfig, const char *path)
-{
-	const char *slash = strrchr(kubeconfig, '/');
-	if (path[0] == '/' || slash == NULL)
-		return xstrdup(path);
-	return xasprintf("%.*s/%s", (int)(slash - kubeconfig), kubeconfig, path);
-}
-
-static int fault(struct kubeconfig_reader *r, const struct member *m, const char *what)
+static int kubeconfig_fault(struct kubeconfig_reader *r, const struct member *m, const char *what)
 {
 	return err_set(r->e, UNKNOWN_ERROR, "%s:%u: %s: %s", r->file, m->key_line, m->key, what);
 }
 
-static int take_key(struct kubeconfig_reader *r, enum kubeconfig_section section,
-                    const struct member *m)
+static int kubeconfig_take_key(struct kubeconfig_reader *r, enum kubeconfig_section section,
+                               const struct member *m)
 {
 	const struct kubeconfig_key *key = KEYS;
 	while (key < KEYS + ARRAY_SIZE(KEYS) &&
 	       (key->section != section || !span_is(member_key(m), key->name)))
 		key++;
 	if (key == KEYS + ARRAY_SIZE(KEYS))
-		return fault(r, m, "is an unknown key");
+		return kubeconfig_fault(r, m, "is an unknown key");
 	if (key->treatment == REFUSED)
-		return fault(r, m, "is not supported");
+		return kubeconfig_fault(r, m, "is not supported");
 	if (key->treatment == UNLESS_TRUE && !(node_is(&m->value, NODE_BOOL) && !m->value.boolean))
-		return fault(r, m, "is not supported: the API server is always verified");
+		return kubeconfig_fault(r, m,
+		                        "is not supported: the API server is always verified");
 	if (key->treatment == IGNORED || key->treatment == UNLESS_TRUE)
 		return 0;
 	if (!node_is(&m->value, NODE_TEXT))
-		return fault(r, m, "must be text");
+		return kubeconfig_fault(r, m, "must be text");
 	if (m->value.n == 0)
 		return 0; /* as if absent, like kubectl */
 	char *text;
 	if (key->treatment == FILE_AT) {
-		text = resolve(r->file, m->value.text);
+		const char *slash = strrchr(r->file, '/');
+		if (m->value.text[0] == '/' || slash == NULL)
+			text = xstrdup(m->value.text);
+		else
+			text = xasprintf("%.*s/%s", (int)(slash - r->file), r->file, m->value.text);
 	} else if (key->treatment == BASE64) {
 		struct span bytes;
 		if (base64_decode(r->arena, node_span(&m->value), &bytes) != 0 ||
 		    memchr(bytes.p, '\0', bytes.n) != NULL)
-			return fault(r, m, "is not base64-encoded text");
+			return kubeconfig_fault(r, m, "is not base64-encoded text");
 		text = xstrndup(bytes.p, bytes.n);
 	} else {
 		text = xstrdup(m->value.text);
@@ -128,19 +124,19 @@ static int take_key(struct kubeconfig_reader *r, enum kubeconfig_section section
 	return 0;
 }
 
-static int take_section(struct kubeconfig_reader *r, enum kubeconfig_section section,
-                        const struct node *map)
+static int kubeconfig_take_section(struct kubeconfig_reader *r, enum kubeconfig_section section,
+                                   const struct node *map)
 {
 	for (uint32_t i = 0; i < map->n; i++) {
-		if (take_key(r, section, &map->member[i]) != 0)
+		if (kubeconfig_take_key(r, section, &map->member[i]) != 0)
 			return -1;
 	}
 	return 0;
 }
 
 /* The content of the entry of that name; NULL and *e. */
-static const struct node *find_entry(struct kubeconfig_reader *r, enum kubeconfig_section section,
-                                     const char *name)
+static const struct node *kubeconfig_find_entry(struct kubeconfig_reader *r,
+                                                enum kubeconfig_section section, const char *name)
 {
 	const struct node *list = node_get(r->root, SECTIONS[section].list);
 	for (uint32_t i = 0; node_is(list, NODE_LIST) && i < list->n; i++) {
@@ -165,13 +161,15 @@ static int kubeconfig_read_tree(struct kubeconfig_reader *r, struct span text, c
 		return err_set(r->e, UNKNOWN_ERROR, "%s:%u: is not YAML", r->file, line);
 	}
 	r->root = &doc.root;
-	const struct node *chosen =
-	    find_entry(r, CONTEXT, context ? context : node_text(&doc.root, "current-context"));
+	const struct node *chosen = kubeconfig_find_entry(
+	    r, CONTEXT, context ? context : node_text(&doc.root, "current-context"));
 	const struct node *cluster =
-	    chosen ? find_entry(r, CLUSTER, node_text(chosen, "cluster")) : NULL;
-	const struct node *user = cluster ? find_entry(r, USER, node_text(chosen, "user")) : NULL;
-	bool good = user != NULL && take_section(r, CONTEXT, chosen) == 0 &&
-	            take_section(r, CLUSTER, cluster) == 0 && take_section(r, USER, user) == 0;
+	    chosen ? kubeconfig_find_entry(r, CLUSTER, node_text(chosen, "cluster")) : NULL;
+	const struct node *user =
+	    cluster ? kubeconfig_find_entry(r, USER, node_text(chosen, "user")) : NULL;
+	bool good = user != NULL && kubeconfig_take_section(r, CONTEXT, chosen) == 0 &&
+	            kubeconfig_take_section(r, CLUSTER, cluster) == 0 &&
+	            kubeconfig_take_section(r, USER, user) == 0;
 	r->root = NULL;
 	return good ? 0 : -1;
 }
@@ -180,13 +178,13 @@ int kubeconfig_read(const char *file, const char *context, struct login_source *
 {
 	struct arena arena = { 0 };
 	struct kubeconfig_reader r = { .file = file, .arena = &arena, .out = out, .e = e };
-	char *text = file_text(file, e);
+	char *text = config_file_text(file, e);
 	if (text == NULL)
 		return -1;
 	out->from = "kubeconfig";
 	int bad = kubeconfig_read_tree(&r, span_of(text), context);
 	arena_wipe(&arena);
-	wipe(text, strlen(text));
+	memory_wipe(text, strlen(text));
 	free(text);
 	return bad;
 }

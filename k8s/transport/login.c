@@ -24,7 +24,7 @@ static const char SERVICE_ACCOUNT[] = "/var/run/secrets/kubernetes.io/serviceacc
 static void free_secret(char **text)
 {
 	if (*text != NULL)
-		wipe(*text, strlen(*text));
+		memory_wipe(*text, strlen(*text));
 	free(*text);
 	*text = NULL;
 }
@@ -68,7 +68,7 @@ static int pem_load(struct login_pem *p, const char *file, const char *data, str
 	if (file == NULL && data == NULL)
 		return 0;
 	const char *what = file ? file : "inline data of the kubeconfig";
-	p->used = file ? file_text(file, e) : xstrdup(data);
+	p->used = file ? config_file_text(file, e) : xstrdup(data);
 	if (p->used == NULL)
 		return -1;
 	if (strstr(p->used, BEGIN) == NULL)
@@ -104,12 +104,12 @@ static size_t login_count(const char *text, const char *what)
 }
 
 /* Reads the file; true if it is complete and equal to the content read last. */
-static bool is_steady(struct login_pem *p)
+static bool pem_is_steady(struct login_pem *p)
 {
 	ERR_AUTO ignored = { 0 };
 	if (p->file == NULL)
 		return true;
-	char *now = file_text(p->file, &ignored);
+	char *now = config_file_text(p->file, &ignored);
 	size_t begins = now ? login_count(now, BEGIN) : 0;
 	bool steady = begins > 0 && login_count(now, END) == begins &&
 	              strcmp(now, p->seen ? p->seen : p->used) == 0;
@@ -126,7 +126,7 @@ static void pem_refresh(struct login_pem *const *all, size_t n)
 {
 	bool steady = true;
 	for (size_t i = 0; i < n; i++)
-		steady &= is_steady(all[i]);
+		steady &= pem_is_steady(all[i]);
 	for (size_t i = 0; i < n && steady; i++) {
 		struct login_pem *p = all[i];
 		if (p->seen == NULL)
@@ -146,7 +146,7 @@ static void pem_refresh(struct login_pem *const *all, size_t n)
 /* Reads the token from the file if it is not NULL, as kubectl does; else from the text. */
 static char *login_read_token(const char *file, const char *text, const char *from, struct err *e)
 {
-	char *all = file ? file_text(file, e) : xstrdup(text);
+	char *all = file ? config_file_text(file, e) : xstrdup(text);
 	if (all == NULL)
 		return NULL;
 	struct span t = span_trim(span_of(all));
@@ -228,7 +228,7 @@ int in_cluster_read(const char *dir, struct login_source *out, struct err *e)
 	out->ca_file = xasprintf("%s/ca.crt", dir);
 	out->token_file = xasprintf("%s/token", dir);
 	out->from = "service account";
-	out->namespace_name = file_text(file, e);
+	out->namespace_name = config_file_text(file, e);
 	return out->namespace_name ? 0 : -1;
 }
 

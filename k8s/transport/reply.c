@@ -82,7 +82,7 @@ static bool status_is_too_large(const struct reply_status *s)
 /* Consists of characters of words and field paths only. */
 static bool reply_is_harmless(struct span text)
 {
-	return text.n > 0 && text.n <= WORD_MAX && span_only(text, "._-/[]");
+	return text.n > 0 && text.n <= WORD_MAX && span_only_alnum_or(text, "._-/[]");
 }
 
 void reply_digest(struct str *out, struct span body)
@@ -228,7 +228,8 @@ static size_t body_size(const struct store_request *r)
 
 /* The authorizer sees the path only: its answer to a POST has no name.  Admission (a quota) answers
  * with the name. */
-static void forbidden(struct err *e, const struct store_request *r, const struct reply_status *s)
+static void explain_forbidden(struct err *e, const struct store_request *r,
+                              const struct reply_status *s)
 {
 	STR_AUTO resource = STR_INIT(512); /* as a role names it: "secrets in namespace x" */
 	resource_name(&resource, r->kind);
@@ -251,7 +252,8 @@ static void forbidden(struct err *e, const struct store_request *r, const struct
 }
 
 /* 404 to a POST, or because the namespace or the resource does not exist. */
-static void not_served(struct err *e, const struct store_request *r, const struct reply_status *s)
+static void explain_not_served(struct err *e, const struct store_request *r,
+                               const struct reply_status *s)
 {
 	ARENA_AUTO a = { 0 };
 	const char *name = arena_dup(&a, s->object_name);
@@ -306,10 +308,10 @@ void explain_refusal(struct err *e, const struct store_request *r, const struct 
 		        "server's token or certificate");
 		return;
 	case 403:
-		forbidden(e, r, &s);
+		explain_forbidden(e, r, &s);
 		return;
 	case 404:
-		not_served(e, r, &s);
+		explain_not_served(e, r, &s);
 		return;
 	case 413:
 		reply_too_large(e, r, "the API server accepts in one request (3145728)");

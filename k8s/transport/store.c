@@ -79,7 +79,7 @@ void store_fail(struct store *s, struct pending *p, enum store_outcome outcome, 
 	store_finish(s, p, &reply);
 }
 
-static void wait_until(struct store *s, struct pending *p, int64_t due_ms)
+static void store_wait_until(struct store *s, struct pending *p, int64_t due_ms)
 {
 	p->due_ms = due_ms;
 	pending_append(&s->later, p);
@@ -93,7 +93,7 @@ void store_later(struct store *s, struct pending *p, int64_t due_ms)
 	store_count_call(s, p, STORE_CALL_AGAIN);
 	p->started = false;
 	s->in_flight--;
-	wait_until(s, p, due_ms);
+	store_wait_until(s, p, due_ms);
 }
 
 /* A pause is never shortened. */
@@ -147,7 +147,7 @@ void store_request(struct store *s, const struct store_request *r)
 	if (now)
 		s->wake_ms = store_earlier(s->wake_ms, r->deadline_ms);
 	else
-		wait_until(s, p, r->not_before_ms);
+		store_wait_until(s, p, r->not_before_ms);
 }
 
 /* Gives up a request that the backend does not have. */
@@ -204,7 +204,7 @@ void store_reap(struct store *s)
 	store_give_up_all(s, &expired);
 }
 
-static bool can_start(const struct store *s, int64_t now)
+static bool store_can_start(const struct store *s, int64_t now)
 {
 	return s->in_flight < s->at_once && s->urgent.n + s->fresh.n > 0 &&
 	       now >= s->paused_until_ms;
@@ -213,7 +213,7 @@ static bool can_start(const struct store *s, int64_t now)
 void store_start(struct store *s)
 {
 	int64_t now = clock_ms();
-	while (can_start(s, now)) {
+	while (store_can_start(s, now)) {
 		struct pending *p =
 		    s->urgent.n ? pending_take(&s->urgent) : fair_queue_take(&s->fresh);
 		p->started = true;
@@ -236,7 +236,7 @@ int store_fd(const struct store *s)
 int store_timeout_ms(const struct store *s)
 {
 	int64_t now = clock_ms();
-	if (s->refused.n > 0 || can_start(s, now))
+	if (s->refused.n > 0 || store_can_start(s, now))
 		return 0;
 	int64_t wake = s->wake_ms;
 	if (s->urgent.n + s->fresh.n > 0 && s->paused_until_ms > now)
@@ -288,7 +288,7 @@ int64_t backoff_ms(unsigned tries)
 }
 
 /* Failures during a pause count once. */
-static void back_off(struct backoff *b, size_t at_once, int64_t now_ms)
+static void backoff_grow(struct backoff *b, size_t at_once, int64_t now_ms)
 {
 	if (now_ms < b->until_ms)
 		return;
@@ -311,11 +311,11 @@ void backoff_note(struct backoff *b, enum api_health health, bool connected, int
 		b->at_once = b->at_once < b->most / 2 ? b->at_once * 2 : b->most;
 		break;
 	case API_BUSY:
-		back_off(b, b->at_once / 2, now_ms);
+		backoff_grow(b, b->at_once / 2, now_ms);
 		break;
 	case API_AWAY:
 		b->away = true;
-		back_off(b, BACKOFF_PROBES, now_ms);
+		backoff_grow(b, BACKOFF_PROBES, now_ms);
 		break;
 	case API_UNKNOWN:
 		break;

@@ -245,7 +245,7 @@ static bool engine_stop_tasks(struct engine *e, bool stop, bool now)
 }
 
 /* Executes the requests of other threads; false ends the thread. */
-static bool engine_obey(struct engine *e)
+static bool engine_follow_orders(struct engine *e)
 {
 	bool stop = e->stop;
 	bool kill_now = e->kill && !e->killed;
@@ -299,7 +299,7 @@ static void *engine_run(void *arg)
 	bool known = false;
 	bool more = true;
 	bool begun = false; /* before, not all is known that tasks hold and which jobs are first */
-	while (engine_obey(e)) {
+	while (engine_follow_orders(e)) {
 		if (!e->ending) {
 			e->starts = 0;
 			bool all = news_read_all(e, &more);

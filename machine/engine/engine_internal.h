@@ -201,7 +201,7 @@ void pod_delete(struct engine_pod *p, int64_t grace_s);
 void pod_step(struct engine_pod *p, bool stored);
 void pod_bind(struct engine_pod *p);
 /* Sets the reason why the pod does not start; NULL: there is none. */
-void pod_say(struct engine_pod *p, const char *problem);
+void pod_notify(struct engine_pod *p, const char *problem);
 /* Chooses and locks its ports, before pod_bind; or locks those that it has been given.  NULL, or
  * why not; if too few are free to choose from, queue->foreign says so from now on. */
 const char *pod_take_ports(struct engine_pod *p);
@@ -210,7 +210,7 @@ void pod_drop_ports(struct engine_pod *p);
 void pod_view(struct engine_pod *p, struct framework_pod *out);
 /* Computes the resources that the pod needs, which are the same for all pods of its role.  -1 and
  * *err: no such pod can run here. */
-int pod_need(struct engine_pod *p, struct err *err);
+int pod_read_need(struct engine_pod *p, struct err *err);
 /* task.json has what was decided about a task that no status has; it is there from the start of the
  * shim on.  -1 and errno. */
 int pod_write_file(const struct engine_pod *p);

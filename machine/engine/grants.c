@@ -125,7 +125,7 @@ void grants_undo_late(struct engine_job *job)
 			continue;
 		g->pod->state = POD_QUEUED; /* the pull of its image goes on */
 		g->pod->due_ms = 0;
-		pod_say(g->pod, NULL);
+		pod_notify(g->pod, NULL);
 	}
 	job->look = true;
 }
@@ -187,7 +187,7 @@ void grant_enter(struct engine_pod *p)
 /* ---- the queue ------------------------------------------------------------------------------- */
 
 /* false: something was taken by others; pick again. */
-static bool schedule_once(struct engine *e)
+static bool engine_schedule_once(struct engine *e)
 {
 	struct queue_tasks started;
 	bool all = true;
@@ -229,7 +229,7 @@ void engine_schedule(struct engine *e)
 	}
 	if (!e->schedule)
 		return;
-	for (size_t i = 0; i <= e->inventory.gpus_n + 1 && !schedule_once(e); i++)
+	for (size_t i = 0; i <= e->inventory.gpus_n + 1 && !engine_schedule_once(e); i++)
 		;
 	e->schedule = false;
 	/* Only this thread changes the queue. */

@@ -167,7 +167,7 @@ static enum framework_answer world_create(void *arg, const struct framework_obje
 	}
 	random_uuid(uid);
 	struct engine_pod *p = world_new_pod(job, o, uid);
-	if (pod_need(p, &err) < 0) {
+	if (pod_read_need(p, &err) < 0) {
 		pod_free(p);
 		return world_refuse(job, o->name, err_msg(&err), out);
 	}
@@ -225,8 +225,9 @@ static void world_restore_pod(struct engine_job *job, struct span role, const st
 	struct engine_pod *p = world_new_pod(job, &o, arena_dup(&a, t->uid));
 	p->ip = t->pod_ip.n ? arena_dup(&p->texts, t->pod_ip) : p->ip;
 	p->ports = t->pod_ports.n ? xstrndup(t->pod_ports.p, t->pod_ports.n) : NULL;
-	bool waits = pod_need(p, &err) == 0 && (span_is(t->state, "AttemptCreationRequested") ||
-	                                        span_is(t->state, "AttemptPreparing"));
+	bool waits =
+	    pod_read_need(p, &err) == 0 && (span_is(t->state, "AttemptCreationRequested") ||
+	                                    span_is(t->state, "AttemptPreparing"));
 	if (!pod_find(p) && !waits) {
 		pod_free(p); /* the machine sees that it is gone */
 		return;
@@ -258,7 +259,7 @@ void world_restore(struct engine_job *job, struct span status)
 		struct scan tasks = scan_begin(scan_get(role, "taskStatuses"));
 		while (scan_more(&tasks)) {
 			if (fw_view_next(&tasks, &a, &t) && t.uid.n > 0 && t.uid.n < UID_TEXT &&
-			    span_only(t.uid, "-"))
+			    span_only_alnum_or(t.uid, "-"))
 				world_restore_pod(job, name, &f, &t);
 		}
 	}
@@ -308,7 +309,7 @@ static void job_complete(struct engine_job *job)
 }
 
 /* After frameworkCompletedRetainSec. */
-static void job_delete(struct engine_job *job)
+static void job_delete_completed(struct engine_job *job)
 {
 	struct local_answer answer;
 	const struct store_request r = {
@@ -444,7 +445,7 @@ static void job_settle(struct engine_job *job)
 	job_pods(job, !job->unstored && !job->look);
 	job_complete(job);
 	if (job->complete && clock_ms() >= job->sync_ms)
-		job_delete(job);
+		job_delete_completed(job);
 	grants_undo_late(job);
 	if (job->unstored)
 		engine_due(job, job->store_ms);

@@ -121,7 +121,7 @@ static void logs_bound(struct engine *e)
 /* Parts of a path: no slash, and not hidden. */
 static bool logs_part_ok(struct span s)
 {
-	return s.n > 0 && s.n < 200 && s.p[0] != '.' && span_only(s, "-_.");
+	return s.n > 0 && s.n < 200 && s.p[0] != '.' && span_only_alnum_or(s, "-_.");
 }
 
 char *logs_path(const struct engine *e, const struct engine_task *t, struct arena *a)

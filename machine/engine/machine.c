@@ -31,7 +31,7 @@ static void machine_names(struct engine *e)
 	struct sockaddr_in own = { 0 };
 	socklen_t n = sizeof(own);
 	struct ifaddrs *all = NULL;
-	if (gethostname(name, sizeof(name) - 1) < 0 || !span_only(span_of(name), "-."))
+	if (gethostname(name, sizeof(name) - 1) < 0 || !span_only_alnum_or(span_of(name), "-."))
 		(void)snprintf(name, sizeof(name), "localhost");
 	far.sin_addr.s_addr = htonl(0xC0000201); /* 192.0.2.1, of RFC 5737 */
 	FD_AUTO fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -102,15 +102,6 @@ static int machine_sandbox(struct engine *e, struct err *err)
 	}
 	engine_notice(e, ENGINE_WARNING, "tasks run without a sandbox: %s", err_msg(&why));
 	return 0;
-}
-
-static int machine_images(struct engine *e, struct err *err)
-{
-	FREE_AUTO char *dir = xasprintf("%s/images", e->set.dir);
-	if (!e->set.own_images)
-		return 0;
-	e->images = images_new(dir, IMAGES_BYTES, e->epoll, pod_changes, err);
-	return e->images ? sandbox_probe(e->set.runtime, dir, err) : -1;
 }
 
 static int machine_check_mounts(const struct engine *e, struct err *err)
@@ -217,9 +208,14 @@ int engine_find_machine(struct engine *e, struct err *err)
 {
 	machine_names(e);
 	if (machine_config(e, err) < 0 || engine_make_directories(e, err) < 0 ||
-	    machine_inventory(e, err) < 0 || machine_sandbox(e, err) < 0 ||
-	    machine_images(e, err) < 0)
+	    machine_inventory(e, err) < 0 || machine_sandbox(e, err) < 0)
 		return -1;
+	if (e->set.own_images) {
+		FREE_AUTO char *dir = xasprintf("%s/images", e->set.dir);
+		e->images = images_new(dir, IMAGES_BYTES, e->epoll, pod_changes, err);
+		if (!e->images || sandbox_probe(e->set.runtime, dir, err) < 0)
+			return -1;
+	}
 	e->hide.a = &e->arena;
 	words_add(&e->hide, e->set.dir);
 	for (size_t i = 0; i < e->set.n_storages; i++)

@@ -48,7 +48,7 @@ void pod_changes(void *arg)
 	engine_due(p->job, 0);
 }
 
-void pod_say(struct engine_pod *p, const char *problem)
+void pod_notify(struct engine_pod *p, const char *problem)
 {
 	char *text =
 	    problem ? xasprintf("task %s-%lld: %s", p->role, (long long)p->index, problem) : NULL;
@@ -111,7 +111,7 @@ static void pod_forget_spec(struct engine_pod *p)
 
 /* The needs are the same for all pods of a role; the job's pod that was made or found last is often
  * one of these.  -1 and *err: no such pod can run here. */
-int pod_need(struct engine_pod *p, struct err *err)
+int pod_read_need(struct engine_pod *p, struct err *err)
 {
 	const struct engine_pod *like = p->job->hint;
 	if (like && strcmp(like->role, p->role) == 0) {
@@ -135,8 +135,8 @@ int pod_need(struct engine_pod *p, struct err *err)
 /* ---- what a start needs ---------------------------------------------------------------------- */
 
 /* struct pod_objects: an object that is needed and does not exist may do so later. */
-static int start_get(void *arg, const struct pod_source *s, struct arena *a, struct pod_data *out,
-                     struct err *err)
+static int pod_source_object(void *arg, const struct pod_source *s, struct arena *a,
+                             struct pod_data *out, struct err *err)
 {
 	struct local_answer answer;
 	enum object_kind kind = s->secret ? KIND_SECRET : KIND_CONFIGMAP;
@@ -159,7 +159,7 @@ static int start_get(void *arg, const struct pod_source *s, struct arena *a, str
  */
 static int pod_logins(const struct engine_pod *p, struct str *out, struct err *err)
 {
-	const struct pod_objects objects = { start_get, p->e };
+	const struct pod_objects objects = { pod_source_object, p->e };
 	ARENA_SECRET a = { 0 };
 	for (size_t i = 0; i < p->spec->n_pull_secrets; i++) {
 		const struct pod_source s = { p->spec->pull_secret[i], true, true };
@@ -183,7 +183,7 @@ static int pod_logins(const struct engine_pod *p, struct str *out, struct err *e
 }
 
 /* Nodes, mounts and variables of the pod's GPUs, and what all tasks see. */
-static void start_files(const struct engine_pod *p, struct arena *a, struct task_settings *set)
+static void pod_start_files(const struct engine_pod *p, struct arena *a, struct task_settings *set)
 {
 	const struct engine *e = p->e;
 	const struct gpu **gpus = ARENA_NEW(a, const struct gpu *, e->inventory.gpus_n + 1);
@@ -210,7 +210,7 @@ static void start_files(const struct engine_pod *p, struct arena *a, struct task
 }
 
 /* *procs: for task_settings, to be freed; NULL without cgroups. */
-static int start_cgroup(const struct engine_pod *p, char **procs, struct err *err)
+static int pod_start_cgroup(const struct engine_pod *p, char **procs, struct err *err)
 {
 	return p->e->cgroup ? cgroup_make(p->e->cgroup, p->uid, &p->need, procs, err) : 0;
 }
@@ -230,12 +230,13 @@ int pod_write_file(const struct engine_pod *p)
 }
 
 /* Writes the directory of the task. */
-static int start_prepare(struct engine_pod *p, const char *procs, struct arena *a, struct err *err)
+static int pod_start_prepare(struct engine_pod *p, const char *procs, struct arena *a,
+                             struct err *err)
 {
 	struct engine *e = p->e;
 	static const struct images_status HOST;
 	const struct images_status *image = p->image ? images_status(p->image) : &HOST;
-	const struct pod_objects objects = { start_get, e };
+	const struct pod_objects objects = { pod_source_object, e };
 	const struct pod *spec = pod_spec(p, err);
 	struct local_answer framework;
 	if (!spec) {
@@ -255,7 +256,7 @@ static int start_prepare(struct engine_pod *p, const char *procs, struct arena *
 		.note = image->note,
 		.objects = &objects,
 	};
-	start_files(p, a, &set);
+	pod_start_files(p, a, &set);
 	bool found = engine_get(e, KIND_FRAMEWORK, p->job->name, &framework) == STORE_OK;
 	set.framework = str_view(&framework.body);
 	int bad = found ? task_prepare(spec, &set, err)
@@ -283,7 +284,7 @@ static int pod_start(struct engine_pod *p, struct err *err)
 		keep[n++] = p->port_fd[i];
 	if (p->image)
 		keep[n++] = images_status(p->image)->lock;
-	if (start_cgroup(p, &procs, err) == 0 && start_prepare(p, procs, &a, err) == 0)
+	if (pod_start_cgroup(p, &procs, err) == 0 && pod_start_prepare(p, procs, &a, err) == 0)
 		p->pidfd = task_start(p->dir, e->set.runtime, e->set.foreground, keep, n, err);
 	if (p->pidfd < 0) {
 		(void)unlink(file); /* else a restart takes it as started */
@@ -298,7 +299,7 @@ void pod_limit(struct engine_pod *p)
 {
 	FREE_AUTO char *procs = NULL;
 	ERR_AUTO err = { 0 };
-	if (start_cgroup(p, &procs, &err) < 0)
+	if (pod_start_cgroup(p, &procs, &err) < 0)
 		engine_notice(p->e, ENGINE_WARNING, "limits of a running task: %s", err_msg(&err));
 }
 
@@ -366,7 +367,8 @@ static void pod_shim_ended(struct engine_pod *p)
 }
 
 /* Ends a pod that has not started. */
-static void pod_never(struct engine_pod *p, const char *reason, int code, const char *message)
+static void pod_fail_before_start(struct engine_pod *p, const char *reason, int code,
+                                  const char *message)
 {
 	struct framework_container *c = &p->task.container[code != CODE_IMAGE_ABSENT];
 	p->task.phase = TASK_ENDED;
@@ -376,7 +378,7 @@ static void pod_never(struct engine_pod *p, const char *reason, int code, const 
 	c->reason = reason;
 	c->message = arena_dup(&p->texts, span_of(message));
 	pod_event(p, "Warning", "Failed", "%s", message);
-	pod_say(p, NULL);
+	pod_notify(p, NULL);
 	pod_release(p);
 	grant_unlock(p->e, p->grant, true);
 	p->state = POD_ENDED;
@@ -408,7 +410,7 @@ static void pod_fails(struct engine_pod *p, const char *reason, const char *why)
 {
 	if (!p->problem || !strstr(p->problem, why))
 		pod_event(p, "Warning", reason, "%s", why);
-	pod_say(p, why);
+	pod_notify(p, why);
 	p->state = POD_BOUND;
 	p->due_ms = clock_ms() + engine_backoff(RETRY_MIN + p->tries++, RETRY_MS);
 }
@@ -419,7 +421,8 @@ static void pod_run(struct engine_pod *p)
 	p->e->starts++;
 	if (pod_start(p, &err) < 0) {
 		if (err.http == 400)
-			pod_never(p, "ContainerCannotRun", CODE_CANNOT_RUN, err_msg(&err));
+			pod_fail_before_start(p, "ContainerCannotRun", CODE_CANNOT_RUN,
+			                      err_msg(&err));
 		else
 			pod_fails(p, err.http == 503 ? "FailedMount" : "FailedCreate",
 			          err_msg(&err));
@@ -430,7 +433,7 @@ static void pod_run(struct engine_pod *p)
 	p->state = POD_STARTED;
 	p->tries = 0;
 	p->due_ms = clock_ms() + LOOK_MS;
-	pod_say(p, NULL);
+	pod_notify(p, NULL);
 	engine_watch(p->e, p->pidfd, p);
 }
 
@@ -474,13 +477,13 @@ static void pod_look_at_image(struct engine_pod *p)
 		p->pulls_failed = 0;
 		pod_run(p);
 	} else if (s->state == IMAGES_FAILED && s->absent) {
-		pod_never(p, "Error", CODE_IMAGE_ABSENT, s->text);
+		pod_fail_before_start(p, "Error", CODE_IMAGE_ABSENT, s->text);
 	} else if (s->state == IMAGES_FAILED) {
 		pod_fails(p, "Failed", s->text);
 		pod_count_pull(p, s->text);
 		images_release(TAKE(p->image));
 	} else {
-		pod_say(p, s->text);
+		pod_notify(p, s->text);
 	}
 }
 
@@ -540,7 +543,7 @@ const char *pod_take_ports(struct engine_pod *p)
 			pod_note_ports_away(e, got);
 	}
 	if (queued)
-		pod_say(p, got == PORTS_NO_FILE ? NO_FILE : NULL);
+		pod_notify(p, got == PORTS_NO_FILE ? NO_FILE : NULL);
 	if (got == n) {
 		p->port_fd = fd;
 		e->ports_held += n;
@@ -570,7 +573,8 @@ void pod_bind(struct engine_pod *p)
 	if (p->job->quick > 0)
 		p->due_ms = clock_ms() + engine_backoff(p->job->quick, QUICK_WAIT_MS);
 	if (p->job->quick >= QUICK_MANY)
-		pod_say(p, "the last tries have failed soon after their start, so the next one is "
+		pod_notify(p,
+		           "the last tries have failed soon after their start, so the next one is "
 		           "delayed by some seconds");
 	pod_event(p, "Normal", "Scheduled", "Successfully assigned %s to %s", p->name,
 	          p->e->pods.node_name);

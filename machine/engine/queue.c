@@ -27,7 +27,7 @@ enum {
 /* ---- pools ------------------------------------------------------------------------- */
 
 /* Returns the time when a job gives back the resources that it holds. */
-static int64_t queue_ends(const struct queue_job *job)
+static int64_t queue_job_end_ms(const struct queue_job *job)
 {
 	return job->end_ms != QUEUE_NEVER ? job->end_ms : job->by_ms;
 }
@@ -46,7 +46,8 @@ static struct amounts pool_free_at(const struct queue *q, const struct queue_job
 		if (job->pool[i] != p || (job == head && job->gang))
 			continue;
 		if (at_ms != QUEUE_NEVER)
-			amounts_add(&room, &job->sum.held, job != head && queue_ends(job) <= at_ms);
+			amounts_add(&room, &job->sum.held,
+			            job != head && queue_job_end_ms(job) <= at_ms);
 		for (; t && at_ms == QUEUE_NEVER; t = TAILQ_NEXT(t, link))
 			amounts_add(&room, &t->need, t->holds && t->started <= p->since);
 	}
@@ -54,14 +55,14 @@ static struct amounts pool_free_at(const struct queue *q, const struct queue_job
 }
 
 /* The first end of a job after which the first n pools of the head have what it needs. */
-static int64_t queue_when(const struct queue *q, const struct queue_job *head, size_t n,
-                          const struct amounts *need)
+static int64_t queue_first_fit_ms(const struct queue *q, const struct queue_job *head, size_t n,
+                                  const struct amounts *need)
 {
 	int64_t at_ms = QUEUE_NEVER;
 	const struct queue_job *job = NULL;
 	TAILQ_FOREACH(job, &q->holders, hold)
 	{
-		int64_t end_ms = queue_ends(job);
+		int64_t end_ms = queue_job_end_ms(job);
 		bool fits = end_ms < at_ms;
 		for (size_t i = 0; i < n && fits; i++)
 			fits = amounts_fit(need, pool_free_at(q, head, i, end_ms));
@@ -86,7 +87,7 @@ static void queue_reserve(const struct queue *q, struct queue_job *job, size_t n
 	bool first = true;
 	for (size_t i = 0; i < n; i++)
 		first = first && !job->pool[i]->met;
-	int64_t at_ms = first ? queue_when(q, job, n, need) : QUEUE_NEVER;
+	int64_t at_ms = first ? queue_first_fit_ms(q, job, n, need) : QUEUE_NEVER;
 	for (size_t i = 0; i < n; i++) {
 		struct queue_group *p = job->pool[i];
 		if (p->met)

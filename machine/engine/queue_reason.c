@@ -2,7 +2,7 @@
 #include "machine/engine/queue.h"
 
 /* "4 GPUs", "0.5 CPUs", "64 GiB of memory"; without a unit "4", "0.5", "64 GiB". */
-static void queue_say(struct str *out, enum amount i, int64_t n, bool unit)
+static void queue_reason_put(struct str *out, enum amount i, int64_t n, bool unit)
 {
 	static const char *const UNITS[] = { "GPU", "CPU", " of memory", "port" };
 	int one = i == AMOUNT_CPUS ? 1000 : 1;
@@ -28,8 +28,8 @@ bool queue_never(const struct queue *q, struct span virtual_cluster, const struc
 			continue;
 		str_puts(out, there.n ? " and " : "");
 		str_puts(&there, there.n ? " and " : "");
-		queue_say(out, i, need->of[i], true);
-		queue_say(&there, i, room->of[i], false);
+		queue_reason_put(out, i, need->of[i], true);
+		queue_reason_put(&there, i, room->of[i], false);
 	}
 	if (!there.n)
 		return false;
@@ -78,15 +78,15 @@ static void reason_put_missing(const struct queue *q, struct str *out, const str
 		if (need->of[i] == 0 || need->of[i] <= room->of[i])
 			continue;
 		str_puts(out, comma);
-		queue_say(out, i, need->of[i], true);
+		queue_reason_put(out, i, need->of[i], true);
 		str_puts(out, " wanted, ");
-		queue_say(out, i, room->of[i] > 0 ? room->of[i] : 0, false);
+		queue_reason_put(out, i, room->of[i] > 0 ? room->of[i] : 0, false);
 		str_printf(out, " %s", have);
 		comma = "; ";
 		if (!q || q->machine.sum.held.of[i] == 0)
 			continue;
 		str_puts(out, ", ");
-		queue_say(out, i, q->machine.sum.held.of[i], false);
+		queue_reason_put(out, i, q->machine.sum.held.of[i], false);
 		reason_put_users(q, out, " held by jobs of ", i);
 	}
 }

@@ -187,7 +187,7 @@ struct images *images_new(const char *dir, uint64_t bytes, int epoll, void (*cha
 /* ---- images that somebody wants ---- */
 
 __attribute__((format(printf, 3, 4))) static void
-image_say(struct images_item *p, enum images_state state, const char *fmt, ...)
+image_notify(struct images_item *p, enum images_state state, const char *fmt, ...)
 {
 	const struct images_use *u;
 	va_list args;
@@ -223,7 +223,7 @@ static bool image_take(struct images_item *p)
 	if (lock < 0)
 		return false;
 	(void)futimens(lock, NULL);
-	image_say(p, IMAGES_READY, "%s", "");
+	image_notify(p, IMAGES_READY, "%s", "");
 	p->status.lock = lock;
 	p->status.digest = arena_printf(&p->a, "sha256:%s", p->hex);
 	p->status.rootfs = arena_printf(&p->a, "%s/unpacked/%s/rootfs", p->m->path, p->hex);
@@ -249,7 +249,7 @@ static void pull_stop(struct images_item *p)
 static void pull_fail(struct images_item *p, const char *why)
 {
 	pull_stop(p);
-	image_say(p, IMAGES_FAILED, "the image %s cannot be pulled: %s", p->name, why);
+	image_notify(p, IMAGES_FAILED, "the image %s cannot be pulled: %s", p->name, why);
 }
 
 /* FAILED afterwards if no child can be started. */
@@ -287,7 +287,7 @@ static void pull_start(struct images_item *p)
 		 * later. */
 		struct epoll_event event = { .events = EPOLLIN };
 		(void)epoll_ctl(p->m->epoll, EPOLL_CTL_ADD, p->child.pidfd, &event);
-		image_say(p, IMAGES_WAITING, "pulling the image %s", p->name);
+		image_notify(p, IMAGES_WAITING, "pulling the image %s", p->name);
 	}
 	if (p->child.pidfd < 0)
 		pull_fail(p, err_msg(&e));
@@ -348,7 +348,7 @@ static void pull_end(struct images_item *p)
 /* ---- meanwhile ---- */
 
 /* Bytes that have come. */
-static uint64_t pull_come(const struct images_item *p)
+static uint64_t pull_bytes(const struct images_item *p)
 {
 	static const char *const DIRS[] = { "layout", "layout/blobs/sha256" };
 	uint64_t sum = 0;
@@ -367,7 +367,7 @@ static uint64_t pull_come(const struct images_item *p)
 /* READY or FAILED afterwards if its child has ended, or if the disk or the time is used up; the
  * size of what is unpacked is known at the end.  `now_ms`: writes the text with the progress, too;
  * 0: does not. */
-static void pull_look(struct images_item *p, int64_t now_ms)
+static void pull_check(struct images_item *p, int64_t now_ms)
 {
 	const struct images *m = p->m;
 	struct pollfd child = { .fd = p->child.pidfd, .events = POLLIN };
@@ -376,12 +376,12 @@ static void pull_look(struct images_item *p, int64_t now_ms)
 		pull_end(p);
 	if (ended || now_ms == 0)
 		return;
-	uint64_t bytes = pull_come(p);
+	uint64_t bytes = pull_bytes(p);
 	if (faccessat(p->dir, "image", F_OK, 0) == 0)
-		image_say(p, IMAGES_WAITING, "unpacking the image %s", p->name);
+		image_notify(p, IMAGES_WAITING, "unpacking the image %s", p->name);
 	else
-		image_say(p, IMAGES_WAITING, "pulling the image %s: %.0f MB", p->name,
-		          (double)bytes / 1e6);
+		image_notify(p, IMAGES_WAITING, "pulling the image %s: %.0f MB", p->name,
+		             (double)bytes / 1e6);
 	struct statvfs fs = { 0 };
 	(void)statvfs(m->path, &fs);
 	uint64_t reserve = (uint64_t)fs.f_blocks * fs.f_frsize / 20;
@@ -418,8 +418,8 @@ static struct images_item *image_new(struct images *m, struct span image, struct
 	p->auth = arena_span(&p->a, auth);
 	if (image_parse(image, &p->a, &parts) != 0) {
 		char q[4 * QUOTE_MAX];
-		image_say(p, IMAGES_FAILED, "the image name \"%s\" %s", quote(q, image),
-		          image_problem(image));
+		image_notify(p, IMAGES_FAILED, "the image name \"%s\" %s", quote(q, image),
+		             image_problem(image));
 		p->status.absent = true;
 		return p;
 	}
@@ -429,8 +429,8 @@ static struct images_item *image_new(struct images *m, struct span image, struct
 	p->reference = arena_printf(&p->a, "%c%s", digest ? '@' : ':', parts.reference);
 	sha256_hex(hex, span_of(arena_printf(&p->a, "%s\n%.*s", p->where, (int)auth.n, auth.p)));
 	p->key = arena_printf(&p->a, "%s%s", hex, p->reference);
-	image_say(p, IMAGES_WAITING, "waiting for other images, then pulling the image %s",
-	          p->name);
+	image_notify(p, IMAGES_WAITING, "waiting for other images, then pulling the image %s",
+	             p->name);
 	return p;
 }
 
@@ -453,8 +453,8 @@ struct images_use *images_want(struct images *m, struct span image, struct span 
 		TAILQ_INSERT_TAIL(&m->items, p, next);
 		if ((*p->reference != '@' || !image_take(p)) && p->status.state == IMAGES_WAITING &&
 		    waiting >= IMAGES_QUEUE)
-			image_say(p, IMAGES_FAILED,
-			          "%u images wait to be pulled, more are not allowed", waiting);
+			image_notify(p, IMAGES_FAILED,
+			             "%u images wait to be pulled, more are not allowed", waiting);
 	}
 	*u = (struct images_use){ .item = p, .arg = arg };
 	LIST_INSERT_HEAD(&p->uses, u, next);
@@ -501,7 +501,7 @@ int images_run_once(struct images *m)
 	TAILQ_FOREACH(p, &m->items, next)
 	{
 		if (p->child.pidfd >= 0)
-			pull_look(p, look ? now : 0);
+			pull_check(p, look ? now : 0);
 		else if (p->status.state == IMAGES_WAITING && m->running < IMAGES_AT_ONCE)
 			pull_start(p);
 	}

@@ -56,7 +56,7 @@ static void nvidia_read_uuid(const char *path, struct inventory *out)
 	(void)fd_read_at(AT_FDCWD, path, text, sizeof(text)); /* else it is empty */
 	(void)parse_i64(nvidia_field(text, "Device Minor:"), 0, INVENTORY_GPUS, &minor);
 	struct span uuid = nvidia_field(text, "GPU UUID:");
-	bool known = minor >= 0 && span_starts(uuid, "GPU-") && span_only(uuid, "-");
+	bool known = minor >= 0 && span_starts(uuid, "GPU-") && span_only_alnum_or(uuid, "-");
 	for (size_t i = 0; i < out->gpus_n && known; i++) {
 		struct gpu *g = &out->gpus[i];
 		if (nvidia_minor(g->node) == minor && !g->uuid && !strchr(g->name, ':'))

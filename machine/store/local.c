@@ -94,7 +94,7 @@ static struct mail *group_run(struct local *l, struct mail *first)
 	return end;
 }
 
-static void *worker_main(void *arg)
+static void *local_worker_main(void *arg)
 {
 	struct local *l = arg;
 	size_t lost;
@@ -110,7 +110,7 @@ static void *worker_main(void *arg)
 
 /* Copies the log of the database into its file when it has grown, because that takes as long as
  * many commits, which go on meanwhile.  If it fails, the log grows to its limit. */
-static void *copier_main(void *arg)
+static void *local_copier_main(void *arg)
 {
 	struct local *l = arg;
 	struct database own = { .path = l->db.path };
@@ -141,7 +141,7 @@ void local_close(struct local *l)
 
 struct local *local_open(const char *dir, bool transient, struct err *e)
 {
-	static void *(*const MAIN[])(void *) = { worker_main, copier_main };
+	static void *(*const MAIN[])(void *) = { local_worker_main, local_copier_main };
 	struct local *l = xcalloc(1, sizeof(*l));
 	l->db = (struct database){ .root = -1, .transient = transient };
 	/* The limits of all stores bound what waits. */
@@ -241,7 +241,7 @@ int local_backup(struct local *l, int stop_fd, struct err *e)
 
 /* ---- a store ----------------------------------------------------------------------- */
 
-static struct local_store *local_of(struct store *s)
+static struct local_store *local_store_of(struct store *s)
 {
 	return (struct local_store *)s;
 }
@@ -251,15 +251,15 @@ static void local_begin(struct store *s, struct pending *p)
 	struct local_task *t = xcalloc(1, sizeof(*t));
 	*t = (struct local_task){ .namespace_name = s->namespace_name,
 		                  .r = &p->r,
-		                  .to = &local_of(s)->answered,
+		                  .to = &local_store_of(s)->answered,
 		                  .p = p };
-	(void)mailbox_put(&local_of(s)->local->todo, &t->mail);
+	(void)mailbox_put(&local_store_of(s)->local->todo, &t->mail);
 }
 
-static void poll_answers(struct store *s)
+static void local_poll_answers(struct store *s)
 {
 	size_t lost;
-	struct mail *m = mailbox_take(&local_of(s)->answered, &lost);
+	struct mail *m = mailbox_take(&local_store_of(s)->answered, &lost);
 	while (m) {
 		struct local_task *t = (struct local_task *)m;
 		struct local_answer *a = &t->answer;
@@ -280,7 +280,7 @@ static void poll_answers(struct store *s)
 	}
 }
 
-static int event_fd(const struct store *s)
+static int local_event_fd(const struct store *s)
 {
 	return mailbox_fd(&((const struct local_store *)s)->answered);
 }
@@ -289,17 +289,17 @@ static int event_fd(const struct store *s)
 static void local_drain(struct store *s)
 {
 	while (s->in_flight > 0) {
-		struct pollfd event = { .fd = event_fd(s), .events = POLLIN };
+		struct pollfd event = { .fd = local_event_fd(s), .events = POLLIN };
 		(void)poll(&event, 1, 1000);
-		poll_answers(s);
+		local_poll_answers(s);
 	}
 }
 
-static void free_store(struct store *s)
+static void local_free_store(struct store *s)
 {
-	mailbox_done(&local_of(s)->answered);
+	mailbox_done(&local_store_of(s)->answered);
 	store_done(s);
-	free(local_of(s));
+	free(local_store_of(s));
 }
 
 struct store *store_local_new(struct local *l, const char *namespace_name,
@@ -307,17 +307,17 @@ struct store *store_local_new(struct local *l, const char *namespace_name,
 {
 	static const struct store_ops OPS = {
 		.begin = local_begin,
-		.poll = poll_answers,
-		.fd = event_fd,
+		.poll = local_poll_answers,
+		.fd = local_event_fd,
 		.abort = local_drain,
-		.free = free_store,
+		.free = local_free_store,
 		.atomic = true,
 	};
 	struct local_store *ls = xcalloc(1, sizeof(*ls));
 	store_init(&ls->s, &OPS, namespace_name, limits);
 	ls->local = l;
 	if (mailbox_init(&ls->answered, limits->in_flight, e) < 0) {
-		free_store(&ls->s);
+		local_free_store(&ls->s);
 		return NULL;
 	}
 	return &ls->s;

@@ -239,11 +239,12 @@ static struct span damage_text(struct span text, const char *key)
 	FREE_AUTO char *begin = xasprintf("\"%s\":", key);
 	size_t at = span_find(text, 0, begin);
 	struct span value = span_from(text, at == SIZE_MAX ? text.n : at + strlen(begin));
-	value = span_from(value, span_past(value, 0, " "));
+	value = span_from(value, span_skip_class(value, 0, " "));
 	bool quoted = span_starts(value, "\"");
 	(void)span_next(&value, '"');
 	value = span_next(&value, '"');
-	return quoted && value.n <= KEY_TEXT && span_only(value, "-._~") ? value : SPAN("");
+	return quoted && value.n <= KEY_TEXT && span_only_alnum_or(value, "-._~") ? value
+	                                                                          : SPAN("");
 }
 
 /* A Framework with the names of the damaged one, and without its tasks: its uid is another one, so
@@ -292,7 +293,7 @@ static int damage_end(struct database *d, const struct object_row *lost, struct 
 	FREE_AUTO char *key =
 	    xasprintf("%.*s%s%.*s", (int)lost->namespace_name.n, lost->namespace_name.p,
 	              lost->namespace_name.n ? "~" : "", (int)lost->name.n, lost->name.p);
-	bool named = span_only(span_of(key), "-.~") && strlen(key) <= 240;
+	bool named = span_only_alnum_or(span_of(key), "-.~") && strlen(key) <= 240;
 	FREE_AUTO char *known = named ? xstrdup(key) : xasprintf("row-%lld", (long long)lost->id);
 	FREE_AUTO char *file = xasprintf("%s-%s.json", plural, known);
 	FREE_AUTO char *why = xasprintf("%s/%s.json was damaged (it is not a valid object) and is "

@@ -135,7 +135,7 @@ static int create_one(struct request_work *w, struct str *text, struct object_ro
 	return code == SQLITE_CONSTRAINT_FOREIGNKEY ? 0 : requests_fail(w, code);
 }
 
-static int do_create(struct request_work *w)
+static int request_create(struct request_work *w)
 {
 	WIPED_STR text = { 0 };
 	struct object_row row;
@@ -170,7 +170,7 @@ static int requests_find(struct request_work *w, sqlite3_stmt **s, struct object
 	return requests_fail(w, row_find(*s, r));
 }
 
-static int do_get(struct request_work *w)
+static int request_get(struct request_work *w)
 {
 	struct object_row r;
 	STMT_AUTO *s = NULL;
@@ -219,7 +219,7 @@ static int patch_operations(struct request_work *w, struct span patch, struct st
 	return fault;
 }
 
-static int do_patch(struct request_work *w)
+static int request_patch(struct request_work *w)
 {
 	const struct span patch = w->r->body[0];
 	WIPED_STR text = STR_SECRET(TEXT_MAX);
@@ -255,7 +255,7 @@ static int do_patch(struct request_work *w)
 }
 
 /* See local_request. */
-static int do_status(struct request_work *w)
+static int request_status(struct request_work *w)
 {
 	struct object_row r;
 	STMT_AUTO *s = NULL;
@@ -279,7 +279,7 @@ static int do_status(struct request_work *w)
 	return requests_fail(w, row_state(w->d, &r));
 }
 
-static int do_delete(struct request_work *w)
+static int request_delete(struct request_work *w)
 {
 	struct object_row r;
 	STMT_AUTO *s = NULL;
@@ -305,7 +305,7 @@ static int do_delete(struct request_work *w)
 
 /* Writes something.  The disk must have room for it, although it fits into the free room of the
  * log. */
-static int do_ready(struct request_work *w)
+static int request_ready(struct request_work *w)
 {
 	struct statvfs disk;
 	bool full = fstatvfs(w->d->root, &disk) == 0 && disk.f_blocks > 0 &&
@@ -315,7 +315,7 @@ static int do_ready(struct request_work *w)
 
 /* ---- list ------------------------------------------------------------------------------ */
 
-static int do_list(struct request_work *w)
+static int request_list(struct request_work *w)
 {
 	struct str *out = &w->out->body;
 	/* The query would be answered with all objects. */
@@ -365,8 +365,9 @@ void request_do(struct database *d, const char *namespace_name, const struct sto
                 int failed, struct local_answer *out)
 {
 	static int (*const VERBS[])(struct request_work *) = {
-		[STORE_CREATE] = do_create, [STORE_GET] = do_get,       [STORE_LIST] = do_list,
-		[STORE_PATCH] = do_patch,   [STORE_DELETE] = do_delete, [STORE_READY] = do_ready,
+		[STORE_CREATE] = request_create, [STORE_GET] = request_get,
+		[STORE_LIST] = request_list,     [STORE_PATCH] = request_patch,
+		[STORE_DELETE] = request_delete, [STORE_READY] = request_ready,
 	};
 	bool elsewhere = r->namespace_name && resource_of(r->kind)->namespaced &&
 	                 strcmp(r->namespace_name, namespace_name) != 0;
@@ -387,5 +388,6 @@ void request_do(struct database *d, const char *namespace_name, const struct sto
 	else if (failed)
 		(void)requests_fail(&w, failed);
 	else
-		requests_write(&w, r->verb == STORE_PATCH && r->uid ? do_status : VERBS[r->verb]);
+		requests_write(&w,
+		               r->verb == STORE_PATCH && r->uid ? request_status : VERBS[r->verb]);
 }

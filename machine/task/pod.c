@@ -174,7 +174,7 @@ static int pod_volumes_read(struct pod_reader *r)
 		const struct node *object = &list->item[i];
 		struct pod_volume *v = &p->volume[i];
 		v->name = node_text(object, "name");
-		if (!*v->name || strlen(v->name) > 63 || !span_only(span_of(v->name), "-"))
+		if (!*v->name || strlen(v->name) > 63 || !span_only_alnum_or(span_of(v->name), "-"))
 			return POD_REFUSE(r, "a volume has the name `%s`, which is not valid",
 			                  quote(r->quoted, span_of(v->name)));
 		for (size_t k = 0; k < object->n; k++) { /* without another member: POD_DIRECTORY */

@@ -74,7 +74,8 @@ int pod_env_resolve(const struct pod_container *c, const struct pod_objects *o, 
 		for (size_t k = 0; k < data.n && out->n <= POD_ENV_MAX; k++) {
 			const struct pod_pair *d = &data.v[k];
 			/* A name that a process can be given. */
-			if (d->key.n > 0 && !is_digit(d->key.p[0]) && span_only(d->key, "._-"))
+			if (d->key.n > 0 && !is_digit(d->key.p[0]) &&
+			    span_only_alnum_or(d->key, "._-"))
 				words_set(out, arena_printf(a, "%s%s=%s", v->name, d->key.p,
 				                            arena_dup(a, d->value)));
 		}

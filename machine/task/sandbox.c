@@ -450,7 +450,8 @@ static int args_shadow(struct sandbox *s, const struct sandbox_view *v, const ch
 }
 
 /* Returns true if a path shall be shown where the view has no directory for it. */
-static bool args_lacks(const struct sandbox *s, const struct sandbox_view *v, const char *look)
+static bool args_need_shadow(const struct sandbox *s, const struct sandbox_view *v,
+                             const char *look)
 {
 	struct stat st;
 	for (const struct sandbox_view *c = v->child; c; c = c->next) {
@@ -482,7 +483,7 @@ static int args_view(struct sandbox *s, const struct sandbox_view *v, const char
 		return sandbox_refuse(s, view_join(s->a, path, v->child->name),
 		                      arena_printf(s->a, "%s is no directory", path));
 	fixed = fixed && there;
-	bool shadow = fixed && v->child && (v == &s->root || args_lacks(s, v, look));
+	bool shadow = fixed && v->child && (v == &s->root || args_need_shadow(s, v, look));
 	if (shadow && args_shadow(s, v, path, look) != 0)
 		return -1;
 	if (!shadow && v->option)

@@ -18,7 +18,7 @@ enum { PROBE_MS = 20000 };
 	"rest-lit outside of it"
 
 /* Returns true if a file of /proc/sys has this number. */
-static bool probe_is(const char *path, const char *number)
+static bool probe_file_is(const char *path, const char *number)
 {
 	char text[32];
 	return fd_read_at(AT_FDCWD, path, text, sizeof(text)) > 0 &&
@@ -63,10 +63,10 @@ static int probe_failed(const char *runtime, struct span log, struct arena *a, s
 	bool bwrap = !span_starts(log, "mount-overlay");
 	const struct advice *r = ADVICE;
 	while ((r->root && geteuid() != 0) || (r->said && span_find(log, 0, r->said) == SIZE_MAX) ||
-	       (r->file && access(r->file, F_OK) != 0) || (r->zero && !probe_is(r->file, "0")))
+	       (r->file && access(r->file, F_OK) != 0) || (r->zero && !probe_file_is(r->file, "0")))
 		r++;
 	const char *advice = r->advice;
-	if (runtime && span_find(log, 0, "mount proc") == SIZE_MAX && probe_is(APPARMOR, "1"))
+	if (runtime && span_find(log, 0, "mount proc") == SIZE_MAX && probe_file_is(APPARMOR, "1"))
 		advice = arena_printf(
 		    a,
 		    "AppArmor forbids them: printf 'abi <abi/4.0>,\\nprofile pai-runtime %s "

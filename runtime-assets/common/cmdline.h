@@ -22,7 +22,7 @@
 #include "base/str.h"
 
 /* The commands.  argv[0] is the name of the command; they return the exit status. */
-int cmd_run(int argc, char **argv);
+int cmd_run_task(int argc, char **argv);
 int cmd_exit(int argc, char **argv);
 int cmd_sshd(int argc, char **argv);
 int cmd_ssh_barrier(int argc, char **argv);

@@ -130,7 +130,7 @@ int dir_make(const char *path, mode_t mode, struct err *e)
 	return fchmod(fd, mode) == 0 ? 0 : file_failed(e, "cannot set the mode of", path);
 }
 
-void no_core(void)
+void file_disable_core_dumps(void)
 {
 	/* The kernel starts the program in core_pattern for a limit of 0, but not of 1. */
 	static const struct rlimit NONE = { 1, 1 };
@@ -146,8 +146,8 @@ const char *path_join(struct arena *a, const char *dir, const char *name)
 static const char *directory_name(const char *variable)
 {
 	const char *name = getenv(variable);
-	bool good =
-	    name && *name && *name != '.' && strlen(name) <= 128 && span_only(span_of(name), "._-");
+	bool good = name && *name && *name != '.' && strlen(name) <= 128 &&
+	            span_only_alnum_or(span_of(name), "._-");
 	return good ? name : NULL;
 }
 

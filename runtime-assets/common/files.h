@@ -87,4 +87,4 @@ int dir_make(const char *path, mode_t mode, struct err *e);
 bool glob_matches(const char *pattern, const char *name);
 
 /* Disables core files, for a process that holds secrets. */
-void no_core(void);
+void file_disable_core_dumps(void);

@@ -44,7 +44,7 @@ void say_close(void)
 		close(logs.fd[--logs.n]);
 }
 
-void say(enum say_level level, const char *fmt, ...)
+void say_line(enum say_level level, const char *fmt, ...)
 {
 	char line[LINE_MAX_BYTES];
 	char now[RFC3339_MAX];
@@ -76,7 +76,7 @@ void say(enum say_level level, const char *fmt, ...)
 void say_notes(const struct notes *n)
 {
 	for (size_t i = 0; i < n->n; i++)
-		say(SAY_WARNING, "%s", n->v[i].msg);
+		say_line(SAY_WARNING, "%s", n->v[i].msg);
 	if (n->dropped)
-		say(SAY_WARNING, "and %zu more of that kind", n->dropped);
+		say_line(SAY_WARNING, "and %zu more of that kind", n->dropped);
 }

@@ -15,7 +15,7 @@ int say_open(const char *path);
 /* Closes the file opened last. */
 void say_close(void);
 
-void say(enum say_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void say_line(enum say_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Each note as a warning. */
 void say_notes(const struct notes *n);

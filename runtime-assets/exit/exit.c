@@ -274,8 +274,8 @@ static int exit_run(const struct exit_options *o, const struct layout *at, struc
 	STR_AUTO message = STR_INIT(EXIT_MESSAGE_MAX);
 	int missing = file_read(o->spec, FILE_THEIRS, EXIT_SPEC_MAX, a, &spec, &e);
 	if (missing)
-		say(SAY_WARNING, "no exit specification: %s%s", missing > 0 ? o->spec : err_msg(&e),
-		    missing > 0 ? " is not there" : "");
+		say_line(SAY_WARNING, "no exit specification: %s%s",
+		         missing > 0 ? o->spec : err_msg(&e), missing > 0 ? " is not there" : "");
 	struct exit_input in = {
 		.code = (int)o->code,
 		.trigger = o->trigger,
@@ -291,7 +291,7 @@ static int exit_run(const struct exit_options *o, const struct layout *at, struc
 	err_done(&e);
 	e = (struct err){ 0 };
 	if (code != 0 && exit_report(at->termination, str_view(&message), &e))
-		say(SAY_ERROR, "%s", err_msg(&e));
+		say_line(SAY_ERROR, "%s", err_msg(&e));
 	return code;
 }
 
@@ -312,8 +312,8 @@ int cmd_exit(int argc, char **argv)
 	for (size_t i = 0; i < ARRAY_SIZE(given); i++) {
 		FD_AUTO fd = exit_open_log(given[i]);
 		if (fd < 0 && given[i])
-			say(SAY_WARNING, "%s is no file that can be read: it counts as empty",
-			    given[i]);
+			say_line(SAY_WARNING, "%s is no file that can be read: it counts as empty",
+			         given[i]);
 	}
 	const char *logs = path_join(&a, at.logs, "user-all");
 	if (!o.user_log) {

@@ -236,8 +236,8 @@ static void match_search(struct matcher *m, struct searched *log, struct regex *
 		m->late = true;
 }
 
-static bool match_in(struct matcher *m, const struct searched *log, struct regex *re, size_t number,
-                     struct match *where)
+static bool match_in_log(struct matcher *m, const struct searched *log, struct regex *re,
+                         size_t number, struct match *where)
 {
 	if (!re)
 		return true;
@@ -256,7 +256,7 @@ static bool match_final(struct matcher *m, struct regex *re, size_t number, stru
 	struct searched log = { &rest.text, m->final.possible };
 	struct match next;
 	bool found = false;
-	for (size_t from = 0; from < text.n && match_in(m, &log, re, number, &next);) {
+	for (size_t from = 0; from < text.n && match_in_log(m, &log, re, number, &next);) {
 		size_t end = next.end + from;
 		while (end > next.start + from && text.p[end - 1] == '\n')
 			end--;
@@ -272,7 +272,7 @@ static bool match_final(struct matcher *m, struct regex *re, size_t number, stru
 		if (found && !m->final_last)
 			break;
 		from = end + 1;
-		text_of(&rest, span_from(text, from < text.n ? from : text.n));
+		regex_text_of(&rest, span_from(text, from < text.n ? from : text.n));
 	}
 	return found;
 }
@@ -292,7 +292,7 @@ static void match_choose_final(struct matcher *m, struct regex **re, size_t n, s
 			(void)final_error_line(&m->error, text, WORD_ERROR, &line);
 		m->final_after = line.start;
 		m->final_last = part != PART_ALL;
-		text_of(&m->final_text, text);
+		regex_text_of(&m->final_text, text);
 		memset(m->final.possible, 0, n * sizeof(bool));
 		m->late = regex_set_scan(set, m->final.text, m->in->deadline_ms,
 		                         m->final.possible) == REGEX_LATE;
@@ -324,8 +324,8 @@ static void match_first(struct matcher *m, const struct exit_spec *s, struct exi
 			                  .has_platform = p->platform != NULL };
 		if ((coded && (!p->has_code || match_is_code(p))) ||
 		    !(p->final ? match_final(m, p->user, i, &v.user)
-		               : match_in(m, &m->user, p->user, i, &v.user)) ||
-		    !match_in(m, &m->platform, p->platform, i, &v.platform))
+		               : match_in_log(m, &m->user, p->user, i, &v.user)) ||
+		    !match_in_log(m, &m->platform, p->platform, i, &v.platform))
 			continue;
 		if (p->has_gpu && m->ecc < 0)
 			m->ecc = ecc_errors(m->in->root ? m->in->root : "", m->in->deadline_ms);

@@ -68,7 +68,7 @@ static bool end_by_nounset(const struct exit_shell *shell, struct log_text *log,
 	rest = span_from(rest, span_starts(rest, ": line ") ? 7 : 2);
 	struct span line = span_next(&rest, ':');
 	end->variable = span_trim(span_next(&rest, ':'));
-	return end->variable.n > 0 && span_only(end->variable, "_") &&
+	return end->variable.n > 0 && span_only_alnum_or(end->variable, "_") &&
 	       parse_i64(line, 1, INT32_MAX, &end->line) == 0 &&
 	       (span_is(rest, " unbound variable") || span_is(rest, " parameter not set"));
 }

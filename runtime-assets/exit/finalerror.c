@@ -58,7 +58,7 @@ static struct span final_span(const struct final_error *f, size_t from, size_t t
 	return (struct span){ f->tail + from, to - from };
 }
 
-static size_t final_lines(const struct final_error *f, size_t from, size_t to)
+static size_t final_count_lines(const struct final_error *f, size_t from, size_t to)
 {
 	size_t n = 0;
 	for (; from < to; from++)
@@ -67,7 +67,7 @@ static size_t final_lines(const struct final_error *f, size_t from, size_t to)
 }
 
 /* The start of the last `lines` lines in front of a position. */
-static size_t final_back(const struct final_error *f, size_t at, size_t lines)
+static size_t final_lines_back(const struct final_error *f, size_t at, size_t lines)
 {
 	for (; at > 0; at--) {
 		if (f->tail[at - 1] == '\n' && lines-- == 0)
@@ -88,7 +88,7 @@ static bool final_begins(struct span line, const char *text)
 	return true;
 }
 
-static bool final_has(const struct final_error *f, size_t from, size_t to, const char *text)
+static bool final_has_text(const struct final_error *f, size_t from, size_t to, const char *text)
 {
 	return span_find(final_span(f, from, to), 0, text) != SIZE_MAX;
 }
@@ -112,7 +112,7 @@ static bool final_has_word(const struct final_error *f, struct span text, enum w
 	return false;
 }
 
-static bool final_says(const struct final_error *f, size_t from, size_t to, enum word_kind kind)
+static bool final_has_kind(const struct final_error *f, size_t from, size_t to, enum word_kind kind)
 {
 	return final_has_word(f, final_span(f, from, to), kind);
 }
@@ -120,12 +120,13 @@ static bool final_says(const struct final_error *f, size_t from, size_t to, enum
 /* Returns true if it is a report that something else failed, or was ended by a signal. */
 static bool final_is_report(const struct final_error *f, size_t from, size_t to)
 {
-	return final_says(f, from, to, WORD_REPORTS) || final_says(f, from, to, WORD_SUMMARY) ||
-	       final_says(f, from, to, WORD_SIGNAL) || final_says(f, from, to, WORD_CRASH);
+	return final_has_kind(f, from, to, WORD_REPORTS) ||
+	       final_has_kind(f, from, to, WORD_SUMMARY) ||
+	       final_has_kind(f, from, to, WORD_SIGNAL) || final_has_kind(f, from, to, WORD_CRASH);
 }
 
 /* The position behind the last occurrence of a text; SIZE_MAX: none. */
-static size_t final_last(const struct final_error *f, size_t from, const char *text)
+static size_t final_behind_last(const struct final_error *f, size_t from, const char *text)
 {
 	size_t last = SIZE_MAX;
 	for (size_t at; (at = span_find(final_span(f, 0, f->n), from, text)) != SIZE_MAX;)
@@ -148,7 +149,7 @@ static size_t final_colours(struct span line, size_t at)
 
 /* Returns true if the line at `at` begins with the name of the process.  All digits in the time of
  * a logger are equal. */
-static bool final_is_of(const struct final_error *f, const struct traceback *t, size_t at)
+static bool final_line_is_of(const struct final_error *f, const struct traceback *t, size_t at)
 {
 	bool same = f->n - at >= t->name_n;
 	bool timed = t->logged || (t->name_n && is_digit(f->tail[t->name]));
@@ -168,7 +169,7 @@ static void final_find_name(const struct final_error *f, struct traceback *t, si
 	t->name_n = found - t->header;
 	/* The text before the header may be something else than a name. */
 	for (size_t i = 0, at = next; i < 4 && at < f->n; i++, at = final_line_end(f, at) + 1) {
-		if (t->name_n && final_is_of(f, t, at) && at + t->name_n < f->n &&
+		if (t->name_n && final_line_is_of(f, t, at) && at + t->name_n < f->n &&
 		    f->tail[at + t->name_n] == ' ')
 			return;
 	}
@@ -191,7 +192,7 @@ static bool final_parse(const struct final_error *f, size_t found, struct traceb
 	bool more = true;
 	for (size_t at = final_line_end(f, found) + 1; more && at < f->n; at = end + 1) {
 		end = final_line_end(f, at);
-		if (!final_is_of(f, t, at))
+		if (!final_line_is_of(f, t, at))
 			continue;
 		struct span line = final_span(f, at + t->name_n, end);
 		if (span_find(line, 0, HEADER) != SIZE_MAX)
@@ -203,14 +204,15 @@ static bool final_parse(const struct final_error *f, size_t found, struct traceb
 		for (; n < line.n && (is_alnum(line.p[n]) || line.p[n] == '_' || line.p[n] == '.');
 		     n++)
 			capital = capital || is_upper(line.p[n]);
-		if (n < colours + 3 || !capital || (n < line.n && !char_in(line.p[n], ":(\r")))
+		if (n < colours + 3 || !capital ||
+		    (n < line.n && !class_has_char(line.p[n], ":(\r")))
 			continue;
 		t->error = at + t->name_n + colours;
 		t->end = end;
 		/* The message of an exception that came from another process begins with the
 		 * frames there. */
 		size_t next = end + 1;
-		more = next < f->n && final_is_of(f, t, next) && next + t->name_n < f->n &&
+		more = next < f->n && final_line_is_of(f, t, next) && next + t->name_n < f->n &&
 		       span_starts(final_span(f, next + t->name_n, f->n), FRAME);
 	}
 	return t->error > 0;
@@ -222,21 +224,22 @@ static void final_add(struct final_error *f, struct traceback *t)
 		f->tracebacks--;
 		memmove(f->traceback, f->traceback + 1, f->tracebacks * sizeof(*f->traceback));
 	}
-	size_t before = final_back(f, t->header, 2);
-	if (final_says(f, before, t->header, WORD_IGNORED))
+	size_t before = final_lines_back(f, t->header, 2);
+	if (final_has_kind(f, before, t->header, WORD_IGNORED))
 		t->kind = WORD_IGNORED;
-	else if (final_says(f, before, t->header, WORD_THREAD))
+	else if (final_has_kind(f, before, t->header, WORD_THREAD))
 		t->kind = WORD_THREAD;
-	else if (final_says(f, t->error, t->end, WORD_REPORTS))
+	else if (final_has_kind(f, t->error, t->end, WORD_REPORTS))
 		t->kind = WORD_REPORTS;
-	else if (final_says(f, t->error, t->end, WORD_FOLLOWS))
+	else if (final_has_kind(f, t->error, t->end, WORD_FOLLOWS))
 		t->kind = WORD_FOLLOWS;
 	if (f->tracebacks) {
 		/* Python prints the exceptions that led to another one in front of it. */
 		struct traceback *last = &f->traceback[f->tracebacks - 1];
 		last->all = last->end < t->header ? t->header : last->end;
-		t->caused = final_has(f, last->end, last->all, "The above exception was the");
-		bool handles = final_has(f, last->end, last->all, "During handling of the above");
+		t->caused = final_has_text(f, last->end, last->all, "The above exception was the");
+		bool handles =
+		    final_has_text(f, last->end, last->all, "During handling of the above");
 		if ((t->caused || handles) && last->kind >= WORD_THREAD)
 			t->kind = last->kind;
 		for (bool more = handles; more; last--) {
@@ -281,8 +284,8 @@ static bool final_is_host(struct span line)
 {
 	if (!span_starts(line, "["))
 		return false;
-	size_t pid = span_past(line, 1, "A-Za-z0-9._-") + 1;
-	size_t n = span_past(line, pid, "0-9");
+	size_t pid = span_skip_class(line, 1, "A-Za-z0-9._-") + 1;
+	size_t n = span_skip_class(line, pid, "0-9");
 	return n > pid && n < line.n && line.p[pid - 1] == ':' && line.p[n] == ']' &&
 	       !is_digit(line.p[1]);
 }
@@ -309,7 +312,7 @@ static size_t final_box_end(const struct final_error *f, size_t at)
 		if (final_rule(f, next) != rule)
 			continue;
 		bool box = (rule == '-' && i < FINAL_BOX) || final_is_report(f, at, next) ||
-		           final_says(f, at, next, WORD_LAUNCHER);
+		           final_has_kind(f, at, next, WORD_LAUNCHER);
 		return box ? next : at;
 	}
 	return at;
@@ -331,7 +334,7 @@ static struct outputs final_outputs(const struct final_error *f, size_t from, si
 	for (size_t at = from; at < to && !(t && o.n > FINAL_MESSAGE);
 	     at = final_line_end(f, at) + 1) {
 		size_t box = final_box_end(f, at);
-		size_t name = t && t->name_n && final_is_of(f, t, box) ? t->name_n : 0;
+		size_t name = t && t->name_n && final_line_is_of(f, t, box) ? t->name_n : 0;
 		bool other = t && t->name_n && name == 0 && !t->logged;
 		size_t end = final_line_end(f, box);
 		struct span line = final_span(f, box + name, end);
@@ -352,17 +355,17 @@ static struct outputs final_outputs(const struct final_error *f, size_t from, si
 
 /* ---- choice ---- */
 
-static void final_try(struct final_error *f, struct final_text text)
+static void final_add_text(struct final_error *f, struct final_text text)
 {
 	if (f->texts < FINAL_TEXTS)
 		f->text[f->texts++] = text;
 }
 
 /* Its line, then everything up to the next traceback. */
-static void final_try_both(struct final_error *f, const struct traceback *t)
+static void final_add_both_texts(struct final_error *f, const struct traceback *t)
 {
-	final_try(f, (struct final_text){ t->error, t->end, t, PART_ALL });
-	final_try(f, (struct final_text){ t->error, t->all, t, PART_ALL });
+	final_add_text(f, (struct final_text){ t->error, t->end, t, PART_ALL });
+	final_add_text(f, (struct final_text){ t->error, t->all, t, PART_ALL });
 }
 
 /* Returns true if a launcher reports, behind a position, that a signal ended a child.  After
@@ -371,7 +374,7 @@ static bool final_signalled(const struct final_error *f, size_t from, bool *abor
 {
 	for (size_t i = 0; i < f->words->n; i++) {
 		const struct word *w = &f->words->v[i];
-		size_t at = w->kind == WORD_SIGNAL ? final_last(f, from, w->text) : SIZE_MAX;
+		size_t at = w->kind == WORD_SIGNAL ? final_behind_last(f, from, w->text) : SIZE_MAX;
 		if (at < f->n && f->tail[at] != '6' && f->tail[at] != 'A')
 			return true;
 		*aborted = *aborted || at < f->n;
@@ -380,9 +383,9 @@ static bool final_signalled(const struct final_error *f, size_t from, bool *abor
 }
 
 /* The traceback that decides; `later` gets those that only report, or follow. */
-static const struct traceback *final_decide(const struct final_error *f,
-                                            const struct traceback *later[static FINAL_TRACEBACKS],
-                                            size_t *n)
+static const struct traceback *
+final_choose_traceback(const struct final_error *f,
+                       const struct traceback *later[static FINAL_TRACEBACKS], size_t *n)
 {
 	size_t mark = f->n;
 	const struct traceback *follows = NULL;
@@ -390,7 +393,7 @@ static const struct traceback *final_decide(const struct final_error *f,
 		const struct traceback *t = &f->traceback[i];
 		/* A program that goes on prints its progress. */
 		struct outputs o = final_outputs(f, final_line_end(f, t->end) + 1, mark, t);
-		bool near = final_lines(f, t->end, mark) <= FINAL_LINES &&
+		bool near = final_count_lines(f, t->end, mark) <= FINAL_LINES &&
 		            o.n <= (o.numbered ? f->output : FINAL_MESSAGE);
 		if (t->handled || (t->kind >= WORD_THREAD && near)) {
 			mark = t->header;
@@ -401,8 +404,8 @@ static const struct traceback *final_decide(const struct final_error *f,
 			return NULL;
 		/* It can be the reason for the later one, if both are of the same process. */
 		if (follows && !follows->caused && t->name_n == follows->name_n &&
-		    final_is_of(f, t, follows->name) &&
-		    (t->name_n > 0 || final_lines(f, t->end, follows->header) > FINAL_NEAR))
+		    final_line_is_of(f, t, follows->name) &&
+		    (t->name_n > 0 || final_count_lines(f, t->end, follows->header) > FINAL_NEAR))
 			return NULL;
 		if (t->kind == WORD_CAUSE)
 			return t;
@@ -414,20 +417,21 @@ static const struct traceback *final_decide(const struct final_error *f,
 	return NULL;
 }
 
-static void final_order(struct final_error *f)
+static void final_order_texts(struct final_error *f)
 {
 	const struct traceback *later[FINAL_TRACEBACKS];
 	size_t n = 0;
-	f->signalled = final_signalled(f, final_back(f, f->n, FINAL_LINES), &f->aborted);
-	f->last = final_outputs(f, final_back(f, f->n, FINAL_LINES), f->n, NULL).last;
-	const struct traceback *t = final_decide(f, later, &n);
+	f->signalled = final_signalled(f, final_lines_back(f, f->n, FINAL_LINES), &f->aborted);
+	f->last = final_outputs(f, final_lines_back(f, f->n, FINAL_LINES), f->n, NULL).last;
+	const struct traceback *t = final_choose_traceback(f, later, &n);
 	for (bool more = t != NULL; more; t--) {
-		final_try_both(f, t);
+		final_add_both_texts(f, t);
 		/* GPU kernels print assertions, and libraries warnings, in front of the error that
 		 * the program sees. */
-		if (final_says(f, t->error, t->end, WORD_ABOVE))
-			final_try(f, (struct final_text){ final_back(f, t->header, FINAL_BEFORE),
-			                                  t->header, NULL, PART_ALL });
+		if (final_has_kind(f, t->error, t->end, WORD_ABOVE))
+			final_add_text(
+			    f, (struct final_text){ final_lines_back(f, t->header, FINAL_BEFORE),
+			                            t->header, NULL, PART_ALL });
 		more = t->caused && t > f->traceback;
 		f->decided = true;
 		if (t > f->traceback && t[-1].handled)
@@ -435,20 +439,20 @@ static void final_order(struct final_error *f)
 	}
 	for (size_t i = 0; i < n && (f->decided || !f->signalled); i++) {
 		if (f->decided || later[i]->kind == WORD_FOLLOWS)
-			final_try_both(f, later[i]);
+			final_add_both_texts(f, later[i]);
 		else
-			final_try(f, (struct final_text){ later[i]->error, later[i]->end, later[i],
-			                                  PART_ALL });
+			final_add_text(f, (struct final_text){ later[i]->error, later[i]->end,
+			                                       later[i], PART_ALL });
 	}
 	if (f->decided)
 		return;
-	final_try(f, (struct final_text){ f->last, f->n, NULL, PART_OUTPUT });
-	final_try(f, (struct final_text){ f->last, f->n, NULL, PART_REPORTS });
+	final_add_text(f, (struct final_text){ f->last, f->n, NULL, PART_OUTPUT });
+	final_add_text(f, (struct final_text){ f->last, f->n, NULL, PART_REPORTS });
 }
 
 /* ---- texts ---------- */
 
-static void final_blank(struct final_error *f, size_t from, size_t to)
+static void final_blank_lines(struct final_error *f, size_t from, size_t to)
 {
 	if (from < to)
 		memset(f->shown + from, '\n', to - from);
@@ -464,23 +468,23 @@ struct span final_error_text(struct final_error *f, size_t i, size_t *at)
 		const struct traceback *t = &f->traceback[k];
 		bool silent = t->handled || t->kind == WORD_IGNORED ||
 		              (f->signalled && t->kind != WORD_REPORTS);
-		final_blank(f, t->header, silent ? t->end : t->error);
+		final_blank_lines(f, t->header, silent ? t->end : t->error);
 	}
 	/* Names of processes, and lines of other processes. */
 	size_t end;
 	for (size_t line = x->from; line < x->to; line = end + 1) {
 		end = final_line_end(f, line);
 		if (x->of && x->of->name_n && line > x->from)
-			final_blank(f, line,
-			            final_is_of(f, x->of, line) ? line + x->of->name_n : end);
+			final_blank_lines(
+			    f, line, final_line_is_of(f, x->of, line) ? line + x->of->name_n : end);
 		else
-			final_blank(f, line, line + final_name(final_span(f, line, end)));
+			final_blank_lines(f, line, line + final_name(final_span(f, line, end)));
 	}
 	/* A part shows all lines but the reports, or only these. */
 	for (size_t line = x->from; line < x->to && x->part != PART_ALL; line = end + 1) {
 		end = final_line_end(f, final_box_end(f, line));
 		if (final_is_report(f, line, end) != (x->part == PART_REPORTS))
-			final_blank(f, line, end);
+			final_blank_lines(f, line, end);
 	}
 	*at = f->at + x->from;
 	return (struct span){ f->shown + x->from, x->to - x->from };
@@ -538,7 +542,7 @@ static struct match final_exception_line(const struct final_error *f)
 	while (colon + 1 == line.n || line.n == 0) {
 		if (to >= x->of->all)
 			return (struct match){ f->at + x->from, f->at + x->to };
-		from = to + 1 + (final_is_of(f, x->of, to + 1) ? x->of->name_n : 0);
+		from = to + 1 + (final_line_is_of(f, x->of, to + 1) ? x->of->name_n : 0);
 		to = final_line_end(f, from);
 		line = span_trim(final_span(f, from, to));
 		colon = SIZE_MAX - 1;
@@ -558,8 +562,8 @@ bool final_error_quote(struct final_error *f, int64_t code, struct match *line)
 	}
 	return final_find(f, f->last, PART_OUTPUT, WORD_ERROR, line) ||
 	       final_find_signal(f, line) ||
-	       (!stopped &&
-	        final_find(f, final_back(f, f->n, FINAL_LINES), PART_OUTPUT, WORD_ERROR, line)) ||
+	       (!stopped && final_find(f, final_lines_back(f, f->n, FINAL_LINES), PART_OUTPUT,
+	                               WORD_ERROR, line)) ||
 	       (!stopped && final_find(f, f->last, PART_OUTPUT, WORD_HINT, line)) ||
 	       final_find(f, f->last, PART_REPORTS, WORD_ERROR, line);
 }
@@ -581,10 +585,11 @@ static bool final_number(const struct final_error *f, size_t at, int64_t *out)
 static int64_t final_launcher_rank(const struct final_error *f, enum word_kind kind)
 {
 	int64_t rank = -1;
-	size_t last = final_back(f, f->n, FINAL_LINES);
+	size_t last = final_lines_back(f, f->n, FINAL_LINES);
 	for (size_t i = 0; i < f->words->n; i++) {
 		const struct word *w = &f->words->v[i];
-		size_t at = w->kind == kind && w->key ? final_last(f, last, w->text) : SIZE_MAX;
+		size_t at =
+		    w->kind == kind && w->key ? final_behind_last(f, last, w->text) : SIZE_MAX;
 		if (at == SIZE_MAX)
 			continue;
 		size_t to = at + FINAL_KEY < f->n ? at + FINAL_KEY : f->n;
@@ -644,5 +649,5 @@ void final_error_read(struct final_error *f, struct log_text *l, const struct wo
 			final_add(f, &t);
 		at = final_line_end(f, at);
 	}
-	final_order(f);
+	final_order_texts(f);
 }

@@ -161,7 +161,7 @@ static size_t window_back(const struct window *w, size_t at, size_t *lines)
 }
 
 /* The same for the end of the line behind. */
-static size_t window_on(const struct window *w, size_t at, size_t *lines)
+static size_t window_forward(const struct window *w, size_t at, size_t *lines)
 {
 	size_t end = at;
 	size_t went = 0;
@@ -190,18 +190,18 @@ static struct match window_shown(const struct window *w, size_t most)
 		size_t back = most - 1;
 		size_t none = 0;
 		out.start = window_back(w, last, &back);
-		out.end = window_on(w, last, &none);
+		out.end = window_forward(w, last, &none);
 		return out;
 	}
 	size_t behind = most;
 	size_t before;
-	(void)window_on(w, last, &behind); /* counted only */
+	(void)window_forward(w, last, &behind); /* counted only */
 	before = most > lines + behind + 3 ? most - lines - behind : 3;
 	if (before > most - lines)
 		before = most - lines;
 	out.start = window_back(w, w->match.start, &before);
 	behind = most - lines - before;
-	out.end = window_on(w, last, &behind);
+	out.end = window_forward(w, last, &behind);
 	return out;
 }
 

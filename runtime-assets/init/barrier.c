@@ -228,7 +228,7 @@ static void barrier_tell_progress(struct barrier_wait *w, enum barrier_answer v)
 	bool again =
 	    span_eq(str_view(&text), str_view(&w->told)) && clock_ms() - w->told_ms < SAY_AGAIN_MS;
 	if (!again) {
-		say(waiting ? SAY_INFO : SAY_WARNING, "%s", str_c(&text));
+		say_line(waiting ? SAY_INFO : SAY_WARNING, "%s", str_c(&text));
 		w->told_ms = clock_ms();
 	}
 	str_done(&w->told);
@@ -266,10 +266,10 @@ static int barrier_timed_out(const struct barrier_wait *w, enum barrier_answer v
 	STR_AUTO text = STR_INIT(TEXT_MAX);
 	int64_t s = (w->in->gang ? w->t->timeout_ms : w->t->fetch_ms) / 1000;
 	if (!w->in->gang && w->f) {
-		say(SAY_WARNING,
-		    "after %lld s the Framework does not show an address of this task; "
-		    "going on without",
-		    (long long)s);
+		say_line(SAY_WARNING,
+		         "after %lld s the Framework does not show an address of this task; "
+		         "going on without",
+		         (long long)s);
 		return 0;
 	}
 	if (v == ANSWER_NOT_YET && w->f) {
@@ -312,9 +312,9 @@ static int barrier_loop(struct barrier_wait *w, struct err *e)
 			    w->in->gang ? arena_printf(w->in->a, "all %lld tasks have an address",
 			                               (long long)w->f->total)
 					: "the Framework is there";
-			say(SAY_INFO, "%s, after %lld.%lld s (poll %u)", all,
-			    (long long)(now - started_ms) / 1000,
-			    (long long)(now - started_ms) % 1000 / 100, w->polls);
+			say_line(SAY_INFO, "%s, after %lld.%lld s (poll %u)", all,
+			         (long long)(now - started_ms) / 1000,
+			         (long long)(now - started_ms) % 1000 / 100, w->polls);
 			return 0;
 		}
 		if (v == ANSWER_GONE || v == ANSWER_NEVER || w->refused == REFUSALS)
@@ -350,8 +350,8 @@ static int barrier_prepare(struct barrier_wait *w, struct err *e)
 	w->kube = kube_open(&w->in->at, e);
 	if (w->kube == NULL)
 		return -1;
-	say(SAY_INFO, "asking %s for Framework %s/%s%s", w->kube->address, namespace_name, w->name,
-	    w->in->gang ? ", until all tasks have an address" : "");
+	say_line(SAY_INFO, "asking %s for Framework %s/%s%s", w->kube->address, namespace_name,
+	         w->name, w->in->gang ? ", until all tasks have an address" : "");
 	return 0;
 }
 
@@ -361,7 +361,7 @@ static int barrier_wait(struct init *in, const struct barrier_times *t, struct e
 	/* Closed only after success: the caller reports errors there, too. */
 	bool log = say_open(path_join(in->a, in->at.logs, "barrier.log")) == 0;
 	if (!log)
-		say(SAY_WARNING, "no barrier.log in %s", in->at.logs);
+		say_line(SAY_WARNING, "no barrier.log in %s", in->at.logs);
 	int code = barrier_prepare(&w, e) ? INIT_PERMANENT : barrier_loop(&w, e);
 	if (code == 0)
 		code = barrier_keep(&w, e);
@@ -378,7 +378,7 @@ int step_framework(struct init *in, struct err *e)
 {
 	struct barrier_times t;
 	if (in->runtime_config && !in->role_name) {
-		say(SAY_INFO, "a bare pod: there is no Framework to wait for");
+		say_line(SAY_INFO, "a bare pod: there is no Framework to wait for");
 		return 0;
 	}
 	int bad = in->barrier_ms ? barrier_times_parse(&t, span_of(in->barrier_ms), e)

@@ -275,7 +275,7 @@ int cmd_check_api(int argc, char **argv)
 		args_misused(argv[0], argv[i]);
 		return args_usage(CHECK_USAGE, false);
 	}
-	no_core();
+	file_disable_core_dumps();
 	ARENA_AUTO a = { 0 };
 	struct checkup c = { .a = &a, .now_s = clock_wall_ms() / 1000 };
 	layout_init(&c.at, root, &a);

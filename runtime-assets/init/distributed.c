@@ -279,7 +279,7 @@ static void group_add(struct training_group *g, struct span name, const struct n
 	const struct member *m = node_member(roles, name);
 	const struct fw_role *fw = NULL;
 	for (size_t i = 0; !fw && i < f->n; i++) {
-		if (f->role[i].in_spec && span_becomes(name, span_of(f->role[i].name)))
+		if (f->role[i].in_spec && span_equals_lower_alnum(name, span_of(f->role[i].name)))
 			fw = &f->role[i];
 	}
 	if (!m || !fw)

@@ -19,32 +19,32 @@ enum {
 };
 
 /* The list of the macro below. */
-static const struct node *node_at(const struct node *n, const char *const *path)
+static const struct node *framework_node_at(const struct node *n, const char *const *path)
 {
 	for (; n && *path; path++)
 		n = node_get(n, *path);
 	return n;
 }
-#define NODE_AT(n, ...) node_at((n), (const char *const[]){ __VA_ARGS__, NULL })
+#define NODE_AT(n, ...) framework_node_at((n), (const char *const[]){ __VA_ARGS__, NULL })
 
 static const char *framework_text_of(const struct node *n)
 {
 	return node_is(n, NODE_TEXT) && n->n ? n->text : NULL;
 }
 
-static int64_t int_of(const struct node *n, int64_t min, int64_t max, int64_t otherwise)
+static int64_t framework_int_of(const struct node *n, int64_t min, int64_t max, int64_t otherwise)
 {
 	bool fits = node_is(n, NODE_INT) && n->integer >= min && n->integer <= max;
 	return fits ? n->integer : otherwise;
 }
 
-static bool is_true(const struct node *n)
+static bool framework_is_true(const struct node *n)
 {
 	return node_is(n, NODE_BOOL) && n->boolean;
 }
 
 /* The text, if it has at most `max` bytes and only these characters; NULL. */
-static const char *text_made_of(const struct node *n, const char *characters, size_t max)
+static const char *framework_text_only_of(const struct node *n, const char *characters, size_t max)
 {
 	const char *text = framework_text_of(n);
 	return text && n->n <= max && strspn(text, characters) == n->n ? text : NULL;
@@ -55,12 +55,12 @@ static const char *text_made_of(const struct node *n, const char *characters, si
 
 static const char *framework_address_text(const struct node *n)
 {
-	return text_made_of(n, DIGITS "abcdefABCDEF.:", ADDRESS_MAX);
+	return framework_text_only_of(n, DIGITS "abcdefABCDEF.:", ADDRESS_MAX);
 }
 
 static const char *framework_uid(const struct node *n)
 {
-	return text_made_of(n, LOWER DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZ._-", UID_MAX);
+	return framework_text_only_of(n, LOWER DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZ._-", UID_MAX);
 }
 
 /* 0 if it is not a list. */
@@ -172,7 +172,8 @@ static int framework_decompress(struct arena *a, struct node *root, struct err *
 /* Finds or adds the role of an entry; NULL if its name is not valid. */
 static struct fw_role *framework_add_role(struct framework *f, const struct node *entry)
 {
-	const char *name = text_made_of(node_get(entry, "name"), LOWER DIGITS, ROLE_NAME_MAX);
+	const char *name =
+	    framework_text_only_of(node_get(entry, "name"), LOWER DIGITS, ROLE_NAME_MAX);
 	if (name == NULL)
 		return NULL;
 	for (size_t i = 0; i < f->n; i++) {
@@ -187,14 +188,15 @@ static void framework_read_task(struct fw_task *t, const struct node *entry)
 {
 	const struct node *attempt = node_get(entry, "attemptStatus");
 	*t = (struct fw_task){
-		.index = int_of(node_get(entry, "index"), 0, TASK_NUMBER_MAX, -1),
+		.index = framework_int_of(node_get(entry, "index"), 0, TASK_NUMBER_MAX, -1),
 		.pod_ip = framework_address_text(node_get(attempt, "podIP")),
 		.host_ip = framework_address_text(node_get(attempt, "podHostIP")),
 		.pod_uid = framework_uid(node_get(attempt, "podUID")),
-		.deletion_pending = is_true(node_get(entry, "deletionPending")),
+		.deletion_pending = framework_is_true(node_get(entry, "deletionPending")),
 	};
-	t->port = (struct port_source){ t->pod_uid, text_made_of(node_get(attempt, "podPorts"),
-		                                                 DIGITS ",", PORT_LIST_MAX) };
+	t->port =
+	    (struct port_source){ t->pod_uid, framework_text_only_of(node_get(attempt, "podPorts"),
+		                                                     DIGITS ",", PORT_LIST_MAX) };
 }
 
 static void framework_read_status(struct framework *f, const struct node *roles, struct arena *a)
@@ -228,8 +230,9 @@ static void framework_read_spec(struct framework *f, const struct node *roles)
 			continue;
 		r->in_spec = true;
 		r->number = i;
-		r->task_number = int_of(node_get(entry, "taskNumber"), 0, TASK_NUMBER_MAX, 0);
-		r->host_network = is_true(NODE_AT(pod, "spec", "hostNetwork"));
+		r->task_number =
+		    framework_int_of(node_get(entry, "taskNumber"), 0, TASK_NUMBER_MAX, 0);
+		r->host_network = framework_is_true(NODE_AT(pod, "spec", "hostNetwork"));
 		r->ports = framework_text_of(
 		    NODE_AT(pod, "metadata", "annotations", "rest-server/port-scheduling-spec"));
 		f->total += r->task_number;

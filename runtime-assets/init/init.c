@@ -47,8 +47,8 @@ static int logs_keep_earlier(DIR *dir, char prelog[static 32])
 		if (renameat(dirfd(dir), name, to, name) == 0)
 			moved++;
 		else
-			say(SAY_WARNING, "cannot keep the earlier log %s: %s", name,
-			    strerror(errno));
+			say_line(SAY_WARNING, "cannot keep the earlier log %s: %s", name,
+			         strerror(errno));
 	}
 	return moved;
 }
@@ -65,17 +65,17 @@ static int step_logs(struct init *in, struct err *e)
 			err_move(e, &why);
 			return INIT_FAILED;
 		}
-		say(SAY_WARNING, "there will be no logs: %s", err_msg(&why));
+		say_line(SAY_WARNING, "there will be no logs: %s", err_msg(&why));
 		return 0;
 	}
 	DIR_AUTO *dir = dir_list(AT_FDCWD, in->at.logs);
 	char prelog[32];
 	int moved = dir ? logs_keep_earlier(dir, prelog) : -1;
 	if (moved < 0)
-		say(SAY_WARNING, "cannot keep the earlier logs in %s: %s", in->at.logs,
-		    strerror(errno));
+		say_line(SAY_WARNING, "cannot keep the earlier logs in %s: %s", in->at.logs,
+		         strerror(errno));
 	if (moved > 0)
-		say(SAY_INFO, "logs of an earlier run are in %s/%s", in->at.logs, prelog);
+		say_line(SAY_INFO, "logs of an earlier run are in %s/%s", in->at.logs, prelog);
 	return 0;
 }
 
@@ -130,7 +130,7 @@ static int step_clean(struct init *in, struct err *e)
 			clean_remove(&c, dirfd(work), entry, 0);
 	}
 	if (c.stuck > 0)
-		say(SAY_WARNING, "%u files in %s could not be removed", c.stuck, in->at.work);
+		say_line(SAY_WARNING, "%u files in %s could not be removed", c.stuck, in->at.work);
 	return 0;
 }
 
@@ -155,8 +155,8 @@ static int step_exitspec(struct init *in, struct err *e)
 	struct span spec;
 	int got = file_read(from, FILE_MOUNTED, EXIT_SPEC_MAX, in->a, &spec, &why);
 	if (got != 0) {
-		say(SAY_WARNING, "no exit specification, failures will only have a code: %s",
-		    got < 0 ? err_msg(&why) : arena_printf(in->a, "%s is not there", from));
+		say_line(SAY_WARNING, "no exit specification, failures will only have a code: %s",
+		         got < 0 ? err_msg(&why) : arena_printf(in->a, "%s is not there", from));
 		spec = SPAN("[]\n");
 	}
 	return dir_make(in->at.runtime_d, 0755, e) || file_write(to, spec, 0644, e) ? INIT_FAILED
@@ -389,7 +389,7 @@ static void init_stop(int signal)
 static int init_fail(const struct init *in, const struct init_options *o, const char *step,
                      int code, const struct err *e)
 {
-	say(SAY_ERROR, "step %s: %s", step, err_msg(e));
+	say_line(SAY_ERROR, "step %s: %s", step, err_msg(e));
 	/* One line for `kubectl describe pod`, into the file that the kubelet made. */
 	FD_AUTO fd = o->why ? -1 : file_open(in->at.init_termination, O_WRONLY | O_TRUNC);
 	char line[2048];
@@ -416,7 +416,7 @@ static int init_run_steps(struct init *in, const struct init_options *o, const b
 		if (code)
 			return init_fail(in, o, STEPS[i].name, code, &e);
 	}
-	say(SAY_INFO, "init is done");
+	say_line(SAY_INFO, "init is done");
 	return 0;
 }
 
@@ -452,7 +452,7 @@ static int init_all(struct init_options *o, const struct init_plugins *plugins, 
 	const char *log = path_join(&a, in.at.logs, "init.log");
 	bool logged = chosen[0] && !dir_make(in.at.logs, 0777, &e) && !say_open(log);
 	if (chosen[0] && !logged)
-		say(SAY_WARNING, "no log in %s: %s", in.at.logs, strerror(errno));
+		say_line(SAY_WARNING, "no log in %s: %s", in.at.logs, strerror(errno));
 	int code = init_run_steps(&in, o, chosen);
 	if (logged)
 		say_close();
@@ -463,7 +463,7 @@ static int init_all(struct init_options *o, const struct init_plugins *plugins, 
 int init_main(int argc, char **argv, const struct init_plugins *plugins)
 {
 	struct init_options o = { .root = "" };
-	no_core();
+	file_disable_core_dumps();
 	return init_all(&o, plugins, argc, argv);
 }
 

@@ -94,7 +94,7 @@ int gunzip_base64(struct span text, size_t max, struct arena *a, struct span *ou
 
 /* Reads the config (at most FRAMEWORK_MAX bytes) into doc and finds `role` by role_name.  *problem
  * says why it cannot be used; root is null then.  Version 1 has a list of roles with `name`. */
-void job_read(struct job *j, struct span config, struct arena *a, struct str *problem);
+void job_parse_config(struct job *j, struct span config, struct arena *a, struct str *problem);
 
 /* The key of taskRoles whose conversion (lower case, only [a-z0-9]) is this Kubernetes name, with
  * `_` for characters outside of [A-Za-z0-9_]; in the arena.  NULL if there is none. */

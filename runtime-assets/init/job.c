@@ -13,7 +13,7 @@ struct job_role {
 	const struct node *value;
 };
 
-static bool role_at(const struct node *roles, size_t i, struct job_role *r)
+static bool job_role_at(const struct node *roles, size_t i, struct job_role *r)
 {
 	if (node_is(roles, NODE_MAP)) {
 		*r = (struct job_role){ member_key(&roles->member[i]), &roles->member[i].value };
@@ -40,7 +40,7 @@ static void job_no_config(struct job *j, struct str *problem, const char *why)
 	str_puts(problem, why);
 }
 
-void job_read(struct job *j, struct span config, struct arena *a, struct str *problem)
+void job_parse_config(struct job *j, struct span config, struct arena *a, struct str *problem)
 {
 	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO e = { 0 };
@@ -63,7 +63,7 @@ void job_read(struct job *j, struct span config, struct arena *a, struct str *pr
 	const struct node *roles = job_roles(j);
 	struct job_role r;
 	for (size_t i = 0; roles && j->role_name && i < roles->n && !j->role; i++) {
-		if (role_at(roles, i, &r) && span_is(r.name, j->role_name))
+		if (job_role_at(roles, i, &r) && span_is(r.name, j->role_name))
 			j->role = r.value;
 	}
 }
@@ -73,7 +73,8 @@ const char *job_role_spelling(const struct job *j, const char *kubernetes_name, 
 	const struct node *roles = job_roles(j);
 	struct job_role r;
 	for (size_t i = 0; roles && *kubernetes_name && i < roles->n; i++) {
-		if (!role_at(roles, i, &r) || !span_becomes(r.name, span_of(kubernetes_name)))
+		if (!job_role_at(roles, i, &r) ||
+		    !span_equals_lower_alnum(r.name, span_of(kubernetes_name)))
 			continue;
 		char *spelling = arena_dup(a, r.name);
 		for (char *c = spelling; *c; c++) {
@@ -141,7 +142,7 @@ static const struct node *reference_root(const struct job *j, struct span word)
 
 /* content: the text behind the `$`.  Only the characters before the first wrong one of a bad tag
  * are looked at, since others may follow up to the same `%>`. */
-static void tag_read(const struct job *j, struct span content, struct reference_tag *t)
+static void reference_tag_read(const struct job *j, struct span content, struct reference_tag *t)
 {
 	size_t n = 0;
 	for (; n < content.n; n++) {
@@ -168,7 +169,7 @@ static void tag_read(const struct job *j, struct span content, struct reference_
 }
 
 /* Finds the next `<% $`. */
-static bool tag_next(struct reference_scan *s, size_t from, struct reference_tag *t)
+static bool reference_tag_next(struct reference_scan *s, size_t from, struct reference_tag *t)
 {
 	for (;; from += 2) {
 		from = span_find(s->text, from, "<%");
@@ -189,7 +190,7 @@ static bool tag_next(struct reference_scan *s, size_t from, struct reference_tag
 			continue;
 		*t = (struct reference_tag){ .start = from, .end = s->close + 2 };
 		struct span content = span_to(s->text, s->content_end);
-		tag_read(s->job, span_from(content, dollar + 1), t);
+		reference_tag_read(s->job, span_from(content, dollar + 1), t);
 		return true;
 	}
 }
@@ -197,8 +198,8 @@ static bool tag_next(struct reference_scan *s, size_t from, struct reference_tag
 /* ---- filling -------------------------------------------------------------------------------- */
 
 /* Names the reference, never a value. */
-static int tag_error(const struct reference_scan *s, const struct reference_tag *t, const char *why,
-                     struct err *e)
+static int reference_tag_error(const struct reference_scan *s, const struct reference_tag *t,
+                               const char *why, struct err *e)
 {
 	char buf[4 * QUOTE_MAX];
 	struct span text = { s->text.p + t->start, t->end - t->start };
@@ -206,7 +207,8 @@ static int tag_error(const struct reference_scan *s, const struct reference_tag 
 }
 
 /* Appends the text from `done` to the end. */
-static int fill_end(const struct reference_scan *s, size_t done, struct str *out, struct err *e)
+static int reference_fill_end(const struct reference_scan *s, size_t done, struct str *out,
+                              struct err *e)
 {
 	str_span(out, span_from(s->text, done));
 	return out->full ? err_set(e, FAILED, "a text has more than %zu bytes with its references",
@@ -219,17 +221,17 @@ int job_fill(const struct job *j, struct span text, struct str *out, struct err 
 	struct reference_scan s = { .job = j, .text = text };
 	struct reference_tag t;
 	size_t done = 0;
-	while (tag_next(&s, done, &t) && !out->full) {
+	while (reference_tag_next(&s, done, &t) && !out->full) {
 		str_span(out, span_from(span_to(text, t.start), done));
 		if (!t.good)
-			return tag_error(&s, &t, "is not written as $word.key[0]", e);
+			return reference_tag_error(&s, &t, "is not written as $word.key[0]", e);
 		if (!t.value)
-			return tag_error(&s, &t, "leads nowhere", e);
+			return reference_tag_error(&s, &t, "leads nowhere", e);
 		if (!reference_put(out, t.value))
-			return tag_error(&s, &t, "is a mapping or a list, not a text", e);
+			return reference_tag_error(&s, &t, "is a mapping or a list, not a text", e);
 		done = t.end;
 	}
-	return fill_end(&s, done, out, e);
+	return reference_fill_end(&s, done, out, e);
 }
 
 int job_fill_secrets(const struct job *j, struct span text, struct str *out, struct err *e)
@@ -238,16 +240,16 @@ int job_fill_secrets(const struct job *j, struct span text, struct str *out, str
 	struct reference_tag t;
 	size_t done = 0;
 	size_t from = 0;
-	while (tag_next(&s, from, &t) && !out->full) {
+	while (reference_tag_next(&s, from, &t) && !out->full) {
 		from = t.start + 2;
 		if (!t.good || !t.path || !span_is(t.word, "secrets"))
 			continue;
 		str_span(out, span_from(span_to(text, t.start), done));
 		if (t.value && !reference_put(out, t.value))
-			return tag_error(&s, &t, "is a mapping or a list, not a text", e);
+			return reference_tag_error(&s, &t, "is a mapping or a list, not a text", e);
 		done = from = t.end;
 	}
-	return fill_end(&s, done, out, e);
+	return reference_fill_end(&s, done, out, e);
 }
 
 /* ---- trees ---------------------------------------------------------------------------------- */
@@ -305,8 +307,8 @@ int job_fill_tree(const struct job *j, const struct node *in, struct arena *a, s
 /* ---- the step `config` ----------------------------------------------------------------------- */
 
 /* A mounted YAML file; NULL if there is none.  No message quotes it. */
-static int config_read_mounted(const char *path, struct arena *a, const struct node **root,
-                               struct err *e)
+static int job_config_read_mounted(const char *path, struct arena *a, const struct node **root,
+                                   struct err *e)
 {
 	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO why = { 0 };
@@ -324,7 +326,7 @@ static int config_read_mounted(const char *path, struct arena *a, const struct n
 	return 0;
 }
 
-static int config_read(struct init *in, struct err *e)
+static int job_config_read(struct init *in, struct err *e)
 {
 	STR_AUTO problem = STR_INIT(2048);
 	const char *config = in->framework->config;
@@ -337,12 +339,12 @@ static int config_read(struct init *in, struct err *e)
 		    file_write(path, str_view(&text), 0644, e) < 0)
 			return -1;
 	}
-	job_read(&in->job, span_of(config ? config : ""), in->a, &problem);
+	job_parse_config(&in->job, span_of(config ? config : ""), in->a, &problem);
 	if (problem.n)
-		say(SAY_WARNING, "%s", str_c(&problem));
+		say_line(SAY_WARNING, "%s", str_c(&problem));
 	else if (in->job.role_name && !in->job.role && job_roles(&in->job))
-		say(SAY_WARNING, "the job configuration has no task role of the name in "
-		                 "PAI_CURRENT_TASK_ROLE_NAME");
+		say_line(SAY_WARNING, "the job configuration has no task role of the name in "
+		                      "PAI_CURRENT_TASK_ROLE_NAME");
 	return 0;
 }
 
@@ -350,10 +352,10 @@ int step_config(struct init *in, struct err *e)
 {
 	ERR_AUTO why = { 0 };
 	in->job.role_name = env_get("PAI_CURRENT_TASK_ROLE_NAME");
-	if (config_read_mounted(in->at.secrets, in->a, &in->job.secrets, e) < 0)
+	if (job_config_read_mounted(in->at.secrets, in->a, &in->job.secrets, e) < 0)
 		return INIT_FAILED;
 	/* Keys of the user, which not every job needs. */
-	if (config_read_mounted(in->at.extension, in->a, &in->job.extension, &why) < 0)
-		say(SAY_WARNING, "%s", err_msg(&why));
-	return in->framework && config_read(in, e) < 0 ? INIT_FAILED : 0;
+	if (job_config_read_mounted(in->at.extension, in->a, &in->job.extension, &why) < 0)
+		say_line(SAY_WARNING, "%s", err_msg(&why));
+	return in->framework && job_config_read(in, e) < 0 ? INIT_FAILED : 0;
 }

@@ -159,7 +159,7 @@ static bool port_is_taken(int type, unsigned protocol, uint16_t port)
 		return false;
 	if (!proc_only_connected(port, protocol))
 		return true;
-	say(SAY_WARNING, "port %d is in use by a connection of another program", port);
+	say_line(SAY_WARNING, "port %d is in use by a connection of another program", port);
 	return false;
 }
 

@@ -485,13 +485,13 @@ bool address_is_ip(const char *host)
 	return address_is_family(host, AF_INET) || address_is_family(host, AF_INET6);
 }
 
-bool address_is_loopback(const struct address *a)
+bool http_address_is_loopback(const struct address *a)
 {
 	return strcmp(a->host, "localhost") == 0 || strcmp(a->host, "::1") == 0 ||
 	       (strncmp(a->host, "127.", 4) == 0 && address_is_family(a->host, AF_INET));
 }
 
-int address_set(struct address *a, struct span host, struct span port)
+int http_address_set(struct address *a, struct span host, struct span port)
 {
 	int64_t number = a->tls ? 443 : 80;
 	if (port.n && parse_i64(port, 1, UINT16_MAX, &number) != 0)
@@ -503,7 +503,7 @@ int address_set(struct address *a, struct span host, struct span port)
 	return is_host_name(host) || address_is_ip(a->host) ? 0 : -1;
 }
 
-int address_read(struct address *a, struct span url)
+int http_address_read(struct address *a, struct span url)
 {
 	a->tls = span_starts(url, "https://");
 	if (!a->tls && !span_starts(url, "http://"))
@@ -520,10 +520,10 @@ int address_read(struct address *a, struct span url)
 	rest = span_from(rest, end + six);
 	if (rest.n > 0 && (rest.n == 1 || rest.p[0] != ':'))
 		return -1;
-	return address_set(a, host, span_from(rest, rest.n > 0));
+	return http_address_set(a, host, span_from(rest, rest.n > 0));
 }
 
-void address_done(struct address *a)
+void http_address_done(struct address *a)
 {
 	free(a->host);
 	a->host = NULL;

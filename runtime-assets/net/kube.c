@@ -34,7 +34,7 @@ static int kube_use_service(struct kube *k, struct err *e)
 		               "a service account is mounted (%s), but KUBERNETES_SERVICE_HOST is "
 		               "not set: the kubelet sets it in every container",
 		               k->token);
-	if (address_set(&k->to, span_of(host), span_of(port ? port : "443")) != 0)
+	if (http_address_set(&k->to, span_of(host), span_of(port ? port : "443")) != 0)
 		return err_set(
 		    e, FAILED,
 		    "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are no address");
@@ -63,7 +63,7 @@ static int kube_use_address(struct kube *k, const struct layout *at, struct err 
 	if (!span_starts(text, HTTPS) && !span_starts(text, "http://"))
 		return err_set(e, FAILED,
 		               "KUBE_APISERVER_ADDRESS must start with http:// or https://");
-	if (address_read(&k->to, text) != 0)
+	if (http_address_read(&k->to, text) != 0)
 		return err_set(
 		    e, FAILED,
 		    "KUBE_APISERVER_ADDRESS must be http://HOST:PORT or https://HOST:PORT");
@@ -113,7 +113,7 @@ void kube_free(struct kube *k)
 		return;
 	if (k->ca_bundle)
 		ca_bundle_free(k->ca_bundle);
-	address_done(&k->to);
+	http_address_done(&k->to);
 	arena_done(&k->a);
 	free(k);
 }
@@ -344,7 +344,7 @@ int token_claims(struct span jwt, struct arena *a, struct token_claims *out)
 
 /* ---- sentences ------------------------------------------------------------------------------- */
 
-void duration_text(struct str *out, int64_t seconds)
+void duration_in_words(struct str *out, int64_t seconds)
 {
 	static const struct {
 		int64_t seconds;
@@ -387,14 +387,14 @@ void token_describe(const char *file, int64_t now_s, struct arena *a, struct tok
 			str_puts(out, "never expires");
 		} else {
 			str_puts(out, left_s > 0 ? "expires in " : "EXPIRED ");
-			duration_text(out, left_s > 0 ? left_s : -left_s);
+			duration_in_words(out, left_s > 0 ? left_s : -left_s);
 			str_puts(out, left_s > 0 ? "" : " ago");
 		}
 	}
 	arena_wipe(&decoded);
 	if (stat(file, &st) == 0) {
 		str_puts(out, ", file written ");
-		duration_text(out, now_s - st.st_mtime);
+		duration_in_words(out, now_s - st.st_mtime);
 		str_puts(out, " ago");
 	}
 	if (c)

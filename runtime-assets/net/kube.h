@@ -76,4 +76,4 @@ void token_describe(const char *file, int64_t now_s, struct arena *a, struct tok
                     struct str *out);
 
 /* "35 s", "12 min", "3 h", "4 d". */
-void duration_text(struct str *out, int64_t seconds);
+void duration_in_words(struct str *out, int64_t seconds);

@@ -14,6 +14,12 @@
 #include "runtime-assets/common/files.h"
 #include "runtime-assets/plugins/plugins_internal.h"
 
+/* A program that dropbear has; the table ends with a name of NULL. */
+struct dropbear_program {
+	const char *name;
+	int (*run)(int argc, char **argv);
+};
+
 #ifdef DROPBEAR_VERSION
 
 enum { CLIENT_MORE = 3, CLIENT_PATH = 4096 };
@@ -61,16 +67,6 @@ int dropbear_stat(const char *path, struct stat *out)
 	if (rc == 0)
 		out->st_mode &= ~(mode_t)(S_IWGRP | S_IWOTH);
 	return rc;
-}
-
-bool dropbear_public_key(const uint8_t seed[static SSH_SEED], uint8_t out[static SSH_SEED])
-{
-	unsigned char same[SSH_SEED];
-	key_seed = seed;
-	dropbear_ed25519_make_key(out, same);
-	key_seed = NULL;
-	wipe(same, sizeof(same));
-	return true;
 }
 
 /* fnmatch for scp, which checks with it that the server sends what it was asked for.  That of musl
@@ -213,43 +209,44 @@ static int dropbear_client(int argc, char **argv)
 	return cli_main(n, out);
 }
 
-static const struct {
-	const char *name;
-	int (*run)(int argc, char **argv);
-} PROGRAMS[] = {
+static const struct dropbear_program PROGRAMS[] = {
 	{ "sshd", dropbear_server },
 	{ "ssh", dropbear_client },
 	{ "scp", scp_main },
 	{ "dropbearconvert", dropbear_convert },
+	{ NULL, NULL },
 };
+
+#else /* the builds for tests, with glibc, have no dropbear */
+
+static const struct dropbear_program PROGRAMS[] = { { NULL, NULL } };
+
+#endif
+
+bool dropbear_public_key(const uint8_t seed[static SSH_SEED], uint8_t out[static SSH_SEED])
+{
+#ifdef DROPBEAR_VERSION
+	unsigned char same[SSH_SEED];
+	key_seed = seed;
+	dropbear_ed25519_make_key(out, same);
+	key_seed = NULL;
+	memory_wipe(same, sizeof(same));
+	return true;
+#else
+	(void)seed;
+	(void)out;
+	return false;
+#endif
+}
 
 bool dropbear_run(int argc, char **argv, int *status)
 {
 	const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
-	for (size_t i = 0; argc > 0 && i < ARRAY_SIZE(PROGRAMS); i++) {
-		if (strcmp(PROGRAMS[i].name, slash ? slash + 1 : argv[0]) == 0) {
-			*status = PROGRAMS[i].run(argc, argv);
+	for (const struct dropbear_program *p = PROGRAMS; argc > 0 && p->name; p++) {
+		if (strcmp(p->name, slash ? slash + 1 : argv[0]) == 0) {
+			*status = p->run(argc, argv);
 			return true;
 		}
 	}
 	return false;
 }
-
-#else /* the builds for tests, with glibc */
-
-bool dropbear_public_key(const uint8_t seed[static SSH_SEED], uint8_t out[static SSH_SEED])
-{
-	(void)seed;
-	(void)out;
-	return false;
-}
-
-bool dropbear_run(int argc, char **argv, int *status)
-{
-	(void)argc;
-	(void)argv;
-	(void)status;
-	return false;
-}
-
-#endif

@@ -70,7 +70,7 @@ struct option_words {
 };
 
 /* `--depth 1` may come as one text or as two. */
-static int options_split(struct option_words *w, struct span text, size_t index)
+static int git_split_options(struct option_words *w, struct span text, size_t index)
 {
 	for (;;) {
 		text = span_trim(text);
@@ -88,7 +88,7 @@ static int options_split(struct option_words *w, struct span text, size_t index)
 }
 
 /* Names an option by its number: its text may hold a token. */
-static int options_put(struct plugin *p, struct err *e)
+static int git_put_options(struct plugin *p, struct err *e)
 {
 	const struct node *list = node_get(p->parameters, "options");
 	struct option_words w = { .n = 0 };
@@ -100,7 +100,7 @@ static int options_put(struct plugin *p, struct err *e)
 		STR_AUTO text = STR_SECRET(GIT_WORD_MAX);
 		if (!reference_put(&text, &list->item[i]) || text.full)
 			return err_set(e, FAILED, "`options[%u]` must be a short text", i);
-		if (options_split(&w, arena_span(p->all->a, str_view(&text)), i))
+		if (git_split_options(&w, arena_span(p->all->a, str_view(&text)), i))
 			return err_set(e, FAILED, "`options` are too many");
 	}
 	for (size_t i = 0, used; i < w.n; i += used) {
@@ -141,7 +141,7 @@ int plugin_git(struct plugin *p, struct err *e)
 		return -1;
 	shell_path(&p->pre, p->all->at->program);
 	str_puts(&p->pre, " git-move");
-	if (options_put(p, e))
+	if (git_put_options(p, e))
 		return -1;
 	str_puts(&p->pre, " -- ");
 	shell_word(&p->pre, uri);
@@ -343,7 +343,7 @@ static int clone_move(struct git_move *m)
 
 static int clone_trouble(const char *what, const char *path)
 {
-	say(SAY_ERROR, "git plugin: %s %s: %s", what, path, strerror(errno));
+	say_line(SAY_ERROR, "git plugin: %s %s: %s", what, path, strerror(errno));
 	return GIT_FAILED;
 }
 
@@ -376,7 +376,7 @@ static int clone_prepare(struct git_move *m)
 	*slash = '\0';
 	m->temporary = arena_printf(&m->a, "%s/%s.%s", parent, TEMPORARY, slash + 1);
 	if (*parent && stat(parent, &st) != 0 && dir_make(parent, 0755, &e)) {
-		say(SAY_ERROR, "git plugin: %s", err_msg(&e));
+		say_line(SAY_ERROR, "git plugin: %s", err_msg(&e));
 		return GIT_FAILED;
 	}
 	return 0;
@@ -389,11 +389,12 @@ static int clone_after_failure(struct git_move *m, int status, const struct str 
                                int64_t *spent)
 {
 	if (status > 128 && said->n == 0) {
-		say(SAY_ERROR, "git plugin: git was ended by signal %d", status - 128);
+		say_line(SAY_ERROR, "git plugin: git was ended by signal %d", status - 128);
 		return GIT_FAILED;
 	}
 	if (!git_transient(str_c(said))) {
-		say(SAY_ERROR, "git plugin: git clone failed with %d; it would fail again", status);
+		say_line(SAY_ERROR, "git plugin: git clone failed with %d; it would fail again",
+		         status);
 		return GIT_FAILED;
 	}
 	/* Doubles each time, plus up to half of it as jitter. */
@@ -408,14 +409,14 @@ static int clone_after_failure(struct git_move *m, int status, const struct str 
 		ms = WAIT_MAX_MS;
 	*spent += ms;
 	if (tries + 1 == TRIES_MAX || *spent > BUDGET_MS) {
-		say(SAY_ERROR,
-		    "git plugin: git clone failed %d times; the reason may go by, so another "
-		    "try of the task may help",
-		    tries + 1);
+		say_line(SAY_ERROR,
+		         "git plugin: git clone failed %d times; the reason may go by, so another "
+		         "try of the task may help",
+		         tries + 1);
 		return GIT_TRANSIENT;
 	}
-	say(SAY_WARNING, "git plugin: git clone failed with %d, again in %lld s", status,
-	    (long long)(ms + 999) / 1000);
+	say_line(SAY_WARNING, "git plugin: git clone failed with %d, again in %lld s", status,
+	         (long long)(ms + 999) / 1000);
 	clock_sleep(ms);
 	return 0;
 }
@@ -436,7 +437,7 @@ static int clone_until(struct git_move *m)
 			if (error == 0)
 				continue;
 		} else if (clone_move(m) == 0) {
-			say(SAY_INFO, "git plugin: cloned to %s", m->target);
+			say_line(SAY_INFO, "git plugin: cloned to %s", m->target);
 			return 0;
 		} else {
 			error = clone_trouble("cannot move the clone to", m->target);
@@ -462,17 +463,17 @@ static int clone_install_git(const struct git_move *m)
 	if (program_find("git", &a))
 		return 0;
 	for (int try = 1; can && try <= INSTALL_TRIES; try++) {
-		say(SAY_INFO, "git plugin: git is not in the image; apt-get, try %d of %d", try,
-		    INSTALL_TRIES);
+		say_line(SAY_INFO, "git plugin: git is not in the image; apt-get, try %d of %d",
+		         try, INSTALL_TRIES);
 		if (child_call(&update) == 0 && child_call(&install) == 0 &&
 		    program_find("git", &a))
 			return 0;
 		if (try < INSTALL_TRIES)
 			clock_sleep(m->first * 1000 * try);
 	}
-	say(SAY_ERROR, "git plugin: %s",
-	    can ? "git is not in the image, and apt-get cannot install it"
-	        : "git is not in the image, and there is no apt-get to install it");
+	say_line(SAY_ERROR, "git plugin: %s",
+	         can ? "git is not in the image, and apt-get cannot install it"
+	             : "git is not in the image, and there is no apt-get to install it");
 	return GIT_FAILED;
 }
 

@@ -209,7 +209,8 @@ static void tensorboard_script(struct plugin *p, const struct tensorboard_dirs *
 static int plugin_tensorboard(struct plugin *p, struct err *e)
 {
 	if (p->parameters->n == 0) { /* as in jobs of OpenPAI */
-		say(SAY_WARNING, "the plugin tensorboard has no parameters, so it does nothing");
+		say_line(SAY_WARNING,
+		         "the plugin tensorboard has no parameters, so it does nothing");
 		return 0;
 	}
 	struct tensorboard_dirs d = { .spec = STR_SECRET(SCRIPT_MAX / 2) };
@@ -557,7 +558,7 @@ static int plugins_step_scripts(struct init *in, struct err *e)
 	if (rc == 0)
 		rc = plugins_write(&all, e);
 	if (rc == 0)
-		say(SAY_INFO, "plugins: %zu", all.n_plugins);
+		say_line(SAY_INFO, "plugins: %zu", all.n_plugins);
 	plugins_done(&all);
 	return rc ? INIT_FAILED : 0;
 }
@@ -620,7 +621,7 @@ static int plugins_step_command(struct init *in, struct err *e)
 		return INIT_FAILED;
 	for (struct span rest = c.text; rest.n > 0;) {
 		struct span line = span_next(&rest, '\n');
-		say(SAY_INFO, "command: %.*s", (int)(line.n < 4000 ? line.n : 4000), line.p);
+		say_line(SAY_INFO, "command: %.*s", (int)(line.n < 4000 ? line.n : 4000), line.p);
 	}
 	shell_header(&script);
 	if (command_fill(&c, c.text, &script, e))

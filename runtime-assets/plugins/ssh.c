@@ -274,7 +274,7 @@ enum { KEY_TEXT_MAX = 1024, KEY_LINE = 70 };
 /* The end of the private part: an empty comment, and bytes up to a whole block. */
 #define KEY_END "\0\0\0\0\001\002\003\004\005"
 
-static void key_base64(struct str *out, struct span bytes)
+static void ssh_key_base64(struct str *out, struct span bytes)
 {
 	STR_AUTO text = STR_SECRET(KEY_TEXT_MAX);
 	str_base64(&text, bytes);
@@ -303,10 +303,10 @@ void ssh_key_pair(const uint8_t seed[static SSH_SEED], const uint8_t public_key[
 	str_span(&file, public);
 	str_span(&file, SPAN(KEY_END));
 	str_puts(private_file, "-----BEGIN OPENSSH PRIVATE KEY-----\n");
-	key_base64(private_file, str_view(&file));
+	ssh_key_base64(private_file, str_view(&file));
 	str_puts(private_file, "-----END OPENSSH PRIVATE KEY-----\n");
 	str_puts(public_line, "ssh-ed25519 ");
-	key_base64(public_line, str_view(&line));
+	ssh_key_base64(public_line, str_view(&line));
 }
 
 /* ---- the plugin: the job's keys as files, and calls of the commands in sshd.c ---------------- */
@@ -390,7 +390,7 @@ static void keys_add_made(const struct plugin *p, unsigned mode)
 	if (!dropbear_public_key(seed, public_key))
 		return;
 	ssh_key_pair(seed, public_key, &file, &line);
-	wipe(seed, sizeof(seed));
+	memory_wipe(seed, sizeof(seed));
 	plugins_file(p->all, path_join(a, p->all->at->ssh_secret, SSH_PRIVATE),
 	             arena_span(a, str_view(&file)), mode);
 	plugins_file(p->all, path_join(a, p->all->at->ssh_secret, SSH_PUBLIC),

@@ -66,8 +66,8 @@ static void sshd_add_keys(struct str *out, struct span text, const char *where)
 			str_span(out, line);
 			str_char(out, '\n');
 		} else if (line.n) {
-			say(SAY_WARNING, "ssh plugin: key %zu of %s is invalid, left out", number,
-			    where);
+			say_line(SAY_WARNING, "ssh plugin: key %zu of %s is invalid, left out",
+			         number, where);
 		}
 	}
 }
@@ -78,7 +78,7 @@ static int sshd_add_key_file(struct sshd *s, struct str *out, const char *name, 
 	const char *path = path_join(&s->a, s->at.ssh_secret, name);
 	int rc = file_read(path, FILE_THEIRS, SSH_TEXT_MAX, &s->a, &text, e);
 	if (rc == 1)
-		say(SAY_WARNING, "ssh plugin: there is no %s", path);
+		say_line(SAY_WARNING, "ssh plugin: there is no %s", path);
 	if (rc == 0)
 		sshd_add_keys(out, text, name);
 	return rc < 0 ? -1 : 0;
@@ -96,7 +96,7 @@ static int sshd_write_authorized_keys(struct sshd *s, struct err *e)
 			return -1;
 	}
 	if (keys.n == 0)
-		say(SAY_WARNING, "ssh plugin: there are no keys, so all logins fail");
+		say_line(SAY_WARNING, "ssh plugin: there are no keys, so all logins fail");
 	return file_write(path_join(&s->a, s->dir, "authorized_keys"), str_view(&keys), 0600, e);
 }
 
@@ -109,8 +109,8 @@ static int sshd_write_job_key(struct sshd *s, struct err *e)
 	const char *path = path_join(&s->a, s->at.ssh_secret, SSH_PRIVATE);
 	int rc = file_read(path, FILE_THEIRS, SSH_KEY_MAX, &s->a, &key, e);
 	if (rc == 1)
-		say(SAY_WARNING, "ssh plugin: this job has no key of its own: %s is not there",
-		    path);
+		say_line(SAY_WARNING, "ssh plugin: this job has no key of its own: %s is not there",
+		         path);
 	if (rc)
 		return rc < 0 ? -1 : 0;
 	if (geteuid() == 0)
@@ -122,7 +122,7 @@ static int sshd_write_job_key(struct sshd *s, struct err *e)
 	if (rc == 1)
 		return file_write(usual, key, 0600, e);
 	if (rc == 0 && !span_eq(key, theirs))
-		say(SAY_WARNING, "ssh plugin: %s belongs to the image and stays", usual);
+		say_line(SAY_WARNING, "ssh plugin: %s belongs to the image and stays", usual);
 	return rc < 0 ? -1 : 0;
 }
 
@@ -136,9 +136,9 @@ static bool sshd_others_may_write(struct sshd *s)
 	if (stat(s->at.passwd_home, &st) != 0 || !(st.st_mode & (S_IWGRP | S_IWOTH)) ||
 	    (st.st_uid != 0 && st.st_uid != geteuid()))
 		return false;
-	say(SAY_WARNING,
-	    "ssh plugin: other users may write to %s, and so could add keys that log in",
-	    s->at.passwd_home);
+	say_line(SAY_WARNING,
+	         "ssh plugin: other users may write to %s, and so could add keys that log in",
+	         s->at.passwd_home);
 	return true;
 }
 
@@ -174,9 +174,9 @@ static int sshd_write_environment(struct sshd *s, struct err *e)
 	size_t left_out;
 	ssh_environment(&text, environ, &left_out);
 	if (left_out)
-		say(SAY_WARNING,
-		    "ssh plugin: %zu variables are too many or too long for sessions over ssh",
-		    left_out);
+		say_line(SAY_WARNING,
+		         "ssh plugin: %zu variables are too many or too long for sessions over ssh",
+		         left_out);
 	s->session = ARENA_NEW(&s->a, const char *, SSH_SESSION_MAX + 1);
 	struct span rest = str_view(&text);
 	for (size_t n = 0; rest.n > 0; n++)
@@ -193,8 +193,8 @@ static int sshd_write_hosts(struct sshd *s, struct err *e)
 	struct span text;
 	ssh_peers(&peers, NULL, &s->a);
 	if (peers.unknown)
-		say(SAY_WARNING, "ssh plugin: %zu tasks have no address or no port for ssh",
-		    peers.unknown);
+		say_line(SAY_WARNING, "ssh plugin: %zu tasks have no address or no port for ssh",
+		         peers.unknown);
 	ssh_hosts(&hosts, &peers, s->user, s->key);
 	if (file_write(path_join(&s->a, s->dir, SSH_CONFIG), str_view(&hosts), 0600, e))
 		return -1;
@@ -268,8 +268,8 @@ static void sshd_link_client(struct sshd *s)
 		failed += sshd_link(s, bin[i], "ssh", &why) || sshd_link(s, bin[i], "scp", &why);
 	}
 	if (failed == 2)
-		say(SAY_WARNING, "ssh plugin: %s, so there is no ssh to other tasks",
-		    err_msg(&why));
+		say_line(SAY_WARNING, "ssh plugin: %s, so there is no ssh to other tasks",
+		         err_msg(&why));
 }
 
 /* Finds the programs of the image, and replaces those that it lacks. */
@@ -316,7 +316,7 @@ static int sshd_make_host_key(struct sshd *s, struct err *e)
 	int rc = -1;
 	if (dropbear_public_key(key + HEAD_N, key + HEAD_N + SSH_SEED))
 		rc = file_write(s->host_key, (struct span){ (char *)key, sizeof(key) }, 0600, e);
-	wipe(key, sizeof(key));
+	memory_wipe(key, sizeof(key));
 	return rc;
 }
 
@@ -332,8 +332,8 @@ static int sshd_convert_key(struct sshd *s, struct err *e)
 	if (sshd_remove_old(key, e))
 		return -1;
 	if (access(s->key, R_OK) == 0 && child_call(&convert) != 0)
-		say(SAY_WARNING,
-		    "ssh plugin: the job's key is in no format that ssh here can read");
+		say_line(SAY_WARNING,
+		         "ssh plugin: the job's key is in no format that ssh here can read");
 	return 0;
 }
 
@@ -394,8 +394,8 @@ static int sshd_start(struct sshd *s, struct err *e)
 	while (status == 0 && stat(s->pid_file, &st) != 0 && clock_ms() < end)
 		clock_sleep(20);
 	if (status == 0 && stat(s->pid_file, &st) == 0) {
-		say(SAY_INFO, "ssh plugin: sshd%s listens on port %lld",
-		    s->program ? "" : " of pai-runtime", (long long)s->port);
+		say_line(SAY_INFO, "ssh plugin: sshd%s listens on port %lld",
+		         s->program ? "" : " of pai-runtime", (long long)s->port);
 		return 0;
 	}
 	struct span said = file_text(s->log, FILE_THEIRS, 1 << 20, &s->a);
@@ -466,9 +466,10 @@ int cmd_sshd(int argc, char **argv)
 	if (sshd_parse(&s, argc, argv)) {
 		rc = args_usage(SSHD_USAGE, false);
 	} else if (ssh_first_port(getenv("PAI_CONTAINER_SSH_PORT"), &s.port)) {
-		say(SAY_WARNING, "ssh plugin: this task has no port for ssh, so there is no sshd");
+		say_line(SAY_WARNING,
+		         "ssh plugin: this task has no port for ssh, so there is no sshd");
 	} else if (sshd_set_up(&s, &e)) {
-		say(SAY_ERROR, "ssh plugin: %s", err_msg(&e));
+		say_line(SAY_ERROR, "ssh plugin: %s", err_msg(&e));
 		rc = 1;
 	}
 	arena_wipe(&s.a);
@@ -615,7 +616,7 @@ static int ssh_barrier_give_up(const struct ssh_barrier *b)
 static int ssh_barrier_wait(struct ssh_barrier *b)
 {
 	if (b->missing && access(b->key, R_OK) != 0) {
-		say(SAY_ERROR, "ssh barrier: this job has no key to log in with");
+		say_line(SAY_ERROR, "ssh barrier: this job has no key to log in with");
 		return ssh_barrier_give_up(b);
 	}
 	if (b->peers.unknown)
@@ -625,11 +626,11 @@ static int ssh_barrier_wait(struct ssh_barrier *b)
 		int64_t began = clock_ms();
 		b->last = i + 1 == b->rounds || b->end_ms - began < b->round_ms;
 		if (ssh_barrier_round(b)) {
-			say(SAY_ERROR, "ssh barrier: cannot start ssh: %s", strerror(errno));
+			say_line(SAY_ERROR, "ssh barrier: cannot start ssh: %s", strerror(errno));
 			return 1;
 		}
 		if (b->missing == 0) {
-			say(SAY_INFO, "ssh barrier: all other tasks are reached");
+			say_line(SAY_INFO, "ssh barrier: all other tasks are reached");
 			return 0;
 		}
 		/* The message has the last line of ssh's messages. */
@@ -640,8 +641,8 @@ static int ssh_barrier_wait(struct ssh_barrier *b)
 		struct span said = lines;
 		while (lines.n > 0)
 			said = span_next(&lines, '\n');
-		say(SAY_INFO, "ssh barrier: %zu tasks are not reached yet%s%.*s", b->missing,
-		    said.n ? ": " : "", (int)said.n, said.p);
+		say_line(SAY_INFO, "ssh barrier: %zu tasks are not reached yet%s%.*s", b->missing,
+		         said.n ? ": " : "", (int)said.n, said.p);
 		if (!b->last)
 			clock_sleep(began + b->round_ms - clock_ms());
 	}

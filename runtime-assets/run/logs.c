@@ -129,7 +129,7 @@ static void logs_lose(struct logs *l, struct log_file *f, size_t n, int error)
 	          strerror(error));
 }
 
-static void log_file_open(struct logs *l, struct log_file *f, int dir, const char *name)
+static void logs_open_file(struct logs *l, struct log_file *f, int dir, const char *name)
 {
 	struct stat st;
 	f->fd = logs_open_regular(l, dir, name, &st);
@@ -146,7 +146,7 @@ static void log_file_open(struct logs *l, struct log_file *f, int dir, const cha
 }
 
 /* Finds the newest rotated log of earlier runs and removes the others. */
-static void log_file_find_old(struct log_file *f)
+static void logs_find_old_file(struct log_file *f)
 {
 	DIR_AUTO *dir = dir_list(f->dir, ".");
 	const char *name;
@@ -200,7 +200,7 @@ static void logs_rotate(struct logs *l, struct log_file *f)
 	if (f->old >= 0)
 		close(f->old);
 	f->old = f->fd;
-	log_file_open(l, f, f->dir, "current");
+	logs_open_file(l, f, f->dir, "current");
 }
 
 /* Returns the number of bytes that fit into `current`; *full: the caller rotates it then. */
@@ -240,7 +240,7 @@ void logs_write(struct logs *l, enum log_name which, struct span text)
 {
 	struct log_file *f = &l->user[which];
 	if (f->fd < 0 && f->dir >= 0 && clock_ms() >= f->retry_ms)
-		log_file_open(l, f, f->dir, "current");
+		logs_open_file(l, f, f->dir, "current");
 	while (text.n > 0 && f->fd >= 0) {
 		bool full;
 		size_t n = logs_share(f, text, &full);
@@ -338,7 +338,7 @@ void logs_open(struct logs *l, const char *path, struct stdio_writer *copy)
 	l->runtime.name = "runtime.log";
 	l->runtime.limit = RUNTIME_LOG_LIMIT;
 	if (l->dir >= 0)
-		log_file_open(l, &l->runtime, l->dir, l->runtime.name);
+		logs_open_file(l, &l->runtime, l->dir, l->runtime.name);
 	else
 		logs_lose(l, &l->runtime, 0, error);
 	for (int i = 0; i < LOG_MAX; i++) {
@@ -352,8 +352,8 @@ void logs_open(struct logs *l, const char *path, struct stdio_writer *copy)
 			logs_lose(l, f, 0, errno);
 			continue;
 		}
-		log_file_find_old(f);
-		log_file_open(l, f, f->dir, "current");
+		logs_find_old_file(f);
+		logs_open_file(l, f, f->dir, "current");
 	}
 }
 

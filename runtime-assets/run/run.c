@@ -601,7 +601,7 @@ static int run_all(struct run *r)
 	return code;
 }
 
-int cmd_run(int argc, char **argv)
+int cmd_run_task(int argc, char **argv)
 {
 	ARENA_AUTO a = { 0 };
 	struct run r = { .a = &a, .report = -1 };

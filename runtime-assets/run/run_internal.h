@@ -2,7 +2,7 @@
 /*
  * `pai-runtime run`.  run.c has the phases, supervise.c the processes and signals, log_mux.c their
  * output streams, logs.c the log files, upload.c sends the end of the output to the server.
- * Begin with cmd_run() at the end of run.c.  One thread; all waiting is in supervise.c.
+ * Begin with cmd_run_task() at the end of run.c.  One thread; all waiting is in supervise.c.
  */
 #include <stdbool.h>
 #include <stddef.h>

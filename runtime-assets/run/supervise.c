@@ -101,14 +101,14 @@ static void signal_all(struct supervisor *s, int sig)
 		signal_group(main_group(s), sig);
 }
 
-static void ask_all(struct supervisor *s)
+static void terminate_all(struct supervisor *s)
 {
 	s->asked = true;
 	signal_all(s, SIGTERM);
 	signal_all(s, SIGCONT); /* a stopped process cannot end */
 }
 
-static void on_signal(struct supervisor *s, int sig)
+static void supervise_on_signal(struct supervisor *s, int sig)
 {
 	if (sig == SIGCHLD) {
 		supervise_reap(s);
@@ -127,18 +127,18 @@ static void on_signal(struct supervisor *s, int sig)
 	if (s->n_groups == 0 || s->stage == OVER)
 		return;
 	if (sig == SIGTERM)
-		ask_all(s);
+		terminate_all(s);
 	else
 		signal_group(main_group(s), sig);
 }
 
-static void take_signals(struct supervisor *s)
+static void supervise_take_signals(struct supervisor *s)
 {
 	struct signalfd_siginfo info[16];
 	ssize_t n;
 	while ((n = read(s->signals, info, sizeof(info))) > 0) {
 		for (size_t i = 0; i < (size_t)n / sizeof(*info); i++)
-			on_signal(s, (int)info[i].ssi_signo);
+			supervise_on_signal(s, (int)info[i].ssi_signo);
 	}
 }
 
@@ -187,7 +187,7 @@ static void supervise_run_once(struct supervisor *s, int64_t wait_ms)
 	if (mux->v[MUX_RUNTIME].ready)
 		log_mux_copy_runtime(mux);
 	if (watched[FROM_SIGNALS].revents)
-		take_signals(s);
+		supervise_take_signals(s);
 	/* A slow reader has unlimited time while the job runs, later only while it accepts
 	 * something. */
 	int64_t now = clock_ms();
@@ -253,7 +253,7 @@ static void begin_final(struct supervisor *s)
 	s->stage = FINAL;
 }
 
-static void end_group(struct supervisor *s, pid_t *group)
+static void main_group_end(struct supervisor *s, pid_t *group)
 {
 	supervise_reap(s); /* ended processes do not count */
 	signal_group(group, SIGTERM);
@@ -280,7 +280,7 @@ static void give_up_main(struct supervisor *s, int64_t now)
 static void drain_stopping(struct supervisor *s, int64_t now)
 {
 	if (!s->asked) /* a task started after the signal */
-		ask_all(s);
+		terminate_all(s);
 	supervise_reap(s);
 	if (!s->first)
 		signal_group(main_group(s), 0);
@@ -311,7 +311,7 @@ static void supervise_advance(struct supervisor *s, const struct task *t)
 			drain_stopping(s, now);
 		else if (now >= s->until || !(log_mux_is_open(&s->mux, MUX_STDOUT) ||
 		                              log_mux_is_open(&s->mux, MUX_STDERR)))
-			end_group(s, group);
+			main_group_end(s, group);
 		break;
 	case ASKED:
 		signal_group(group, 0);
@@ -397,7 +397,7 @@ int supervise_task(struct supervisor *s, const struct task *t)
 /* ---- opening and closing --------------------------------------------------------------------- */
 
 /* Standard input of tasks; above the descriptors of the standard streams. */
-static int open_null(void)
+static int supervise_open_null(void)
 {
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	int end[2];
@@ -412,7 +412,7 @@ static int open_null(void)
 	return up;
 }
 
-static void set_signals(struct supervisor *s)
+static void supervise_set_signals(struct supervisor *s)
 {
 	static const int WATCHED[] = { SIGTERM, SIGINT,  SIGHUP,   SIGQUIT,
 		                       SIGUSR1, SIGUSR2, SIGWINCH, SIGCHLD };
@@ -487,8 +487,8 @@ struct supervisor *supervise_open(struct logs *l, struct stdio_writer out[static
 	(void)setrlimit(RLIMIT_CORE, &none);
 	if (!s->first)
 		(void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* older kernels: orphans go elsewhere */
-	s->null = open_null();
-	set_signals(s);
+	s->null = supervise_open_null();
+	supervise_set_signals(s);
 	if (s->null < 0 || s->signals < 0 || log_mux_init(&s->mux, s->logs, s->out) ||
 	    open_runtime_pipe(s)) {
 		err_set(e, FAILED, "cannot set up the supervisor: %s", strerror(errno));
@@ -500,7 +500,7 @@ struct supervisor *supervise_open(struct logs *l, struct stdio_writer out[static
 
 const struct supervisor_state *supervise_state(struct supervisor *s)
 {
-	take_signals(s);
+	supervise_take_signals(s);
 	return &s->state;
 }
 

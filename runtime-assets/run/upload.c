@@ -230,9 +230,9 @@ bool upload_output(const struct upload *u)
 	                        (unsigned long long)dropped);
 	bool stored = false;
 	int bad = 0;
-	if (address_read(&s.to, span_of(u->url)) != 0)
+	if (http_address_read(&s.to, span_of(u->url)) != 0)
 		bad = err_set(&e, FAILED, "it must be https://HOST or https://HOST:PORT");
-	else if (!s.to.tls && !address_is_loopback(&s.to))
+	else if (!s.to.tls && !http_address_is_loopback(&s.to))
 		bad = err_set(&e, FAILED, "it must be https, since a token is sent");
 	else if (s.to.tls)
 		s.ca_bundle = ca_bundle_load(path_join(&a, u->at->output, "ca.crt"), &e);
@@ -259,6 +259,6 @@ bool upload_output(const struct upload *u)
 	str_done(&s.why);
 	if (s.ca_bundle)
 		ca_bundle_free(s.ca_bundle);
-	address_done(&s.to);
+	http_address_done(&s.to);
 	return stored;
 }

@@ -97,7 +97,7 @@ int shim_exec_main(const char *directory)
 	char **command = app[APP_COMMAND];
 	if (!*command[0]) {
 		(void)close(SHIM_REPORT_FD);
-		return cmd_run((int)lists_count((const char *const *)command), command);
+		return cmd_run_task((int)lists_count((const char *const *)command), command);
 	}
 	(void)execvp(command[0], command); /* by PATH of this environment */
 	shim_refuse(SHIM_REPORT_FD, command[0]);

@@ -72,7 +72,7 @@ void account_drop(struct account *a)
 	free(a);
 }
 
-static void drop_known(void *value)
+static void account_drop_value(void *value)
 {
 	account_drop(value);
 }
@@ -89,7 +89,7 @@ static struct shared_facts *read_facts(const struct account_source *s, struct er
 	return p;
 }
 
-static struct shared_facts *hold_facts(struct account_source *s)
+static struct shared_facts *source_hold_facts(struct account_source *s)
 {
 	LOCK_AUTO(&s->lock);
 	struct shared_facts *p = s->shared_facts;
@@ -97,7 +97,7 @@ static struct shared_facts *hold_facts(struct account_source *s)
 	return p;
 }
 
-static bool is_let_in(const struct shared_facts *p, const struct facts_user *u)
+static bool facts_let_in(const struct shared_facts *p, const struct facts_user *u)
 {
 	return u->listed || shared_facts_file(p)->lets_others_in;
 }
@@ -110,7 +110,7 @@ static int check_user(const struct options *o, const struct shared_facts *p, str
 	if (!o->no_auth)
 		return 0;
 	facts_file_user(shared_facts_file(p), span_of(o->user), &a, &u);
-	if (is_let_in(p, &u))
+	if (facts_let_in(p, &u))
 		return 0;
 	return err_set(e, 400, NULL, "--user %s is not listed in %s, which refuses other users",
 	               o->user, o->facts);
@@ -157,7 +157,7 @@ void account_source_free(struct account_source *s)
 	free(s);
 }
 
-bool source_may_say(struct account_source *s, const char *what, struct span name, int64_t for_ms)
+bool source_may_warn(struct account_source *s, const char *what, struct span name, int64_t for_ms)
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
 	for (const char *c = what; *c; c++)
@@ -182,7 +182,7 @@ bool source_may_say(struct account_source *s, const char *what, struct span name
 	return may;
 }
 
-void source_saw(struct account_source *s, struct span virtual_cluster)
+void source_note_virtual_cluster(struct account_source *s, struct span virtual_cluster)
 {
 	LOCK_AUTO(&s->lock);
 	bool seen = s->n_seen == SEEN_MAX || virtual_cluster.n >= sizeof(s->seen[0]);
@@ -199,8 +199,8 @@ struct accounts *accounts_new(struct account_source *s, struct store *store)
 	struct accounts *all = xcalloc(1, sizeof(*all));
 	all->source = s;
 	all->generation = atomic_load(&s->generation);
-	all->shared_facts = hold_facts(s);
-	all->known = ttl_cache_new(KEPT_LIMITS, drop_known);
+	all->shared_facts = source_hold_facts(s);
+	all->known = ttl_cache_new(KEPT_LIMITS, account_drop_value);
 	if (s->openpai) {
 		assert(store);
 		all->searches = searches_new(all, store);
@@ -234,7 +234,7 @@ static void apply_reload(struct accounts *all)
 		return;
 	all->generation = now;
 	shared_facts_drop(all->shared_facts);
-	all->shared_facts = hold_facts(all->source);
+	all->shared_facts = source_hold_facts(all->source);
 	ttl_cache_clear(all->known);
 	if (all->searches)
 		searches_forget(all->searches);
@@ -252,7 +252,7 @@ static struct account *account_make(struct accounts *all, const char *name, stru
 	struct account *a = account_new(name);
 	struct facts_user u;
 	facts_file_user(shared_facts_file(all->shared_facts), span_of(a->name), &a->arena, &u);
-	if (!is_let_in(all->shared_facts, &u)) {
+	if (!facts_let_in(all->shared_facts, &u)) {
 		account_drop(a);
 		(void)err_set(e, UNAUTHORIZED, "this server has no user %s", name);
 		return NULL;
@@ -351,7 +351,7 @@ static const struct {
 };
 
 /* Scalars only; never a private key in place of a public key. */
-static bool may_show(const struct node *n)
+static bool account_may_show(const struct node *n)
 {
 	if (!n || n->type == NODE_LIST || n->type == NODE_MAP)
 		return false;
@@ -365,7 +365,7 @@ bool account_shows(struct span extension_member, const struct member *scalar)
 		for (size_t k = 0; k < SHOWN_MEMBERS && SHOWN[i].members[k]; k++)
 			if (span_is(extension_member, SHOWN[i].key) &&
 			    span_is(member_key(scalar), SHOWN[i].members[k]))
-				return may_show(&scalar->value);
+				return account_may_show(&scalar->value);
 	return false;
 }
 
@@ -374,7 +374,7 @@ static void put_map(struct str *out, const struct node *map, const char *const *
 	str_char(out, '{');
 	for (size_t i = 0; i < SHOWN_MEMBERS && members[i]; i++) {
 		const struct node *v = node_get(map, members[i]);
-		if (!may_show(v))
+		if (!account_may_show(v))
 			continue;
 		json_put_key(out, members[i]);
 		node_json(out, v);

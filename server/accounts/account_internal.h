@@ -48,9 +48,9 @@ struct account *account_new(const char *name);
 void account_remember(struct accounts *all, struct account *a, int64_t until_ms);
 
 /* Limits log messages: true at most once per for_ms for each (what, name). */
-bool source_may_say(struct account_source *s, const char *what, struct span name, int64_t for_ms);
+bool source_may_warn(struct account_source *s, const char *what, struct span name, int64_t for_ms);
 /* Records a virtual cluster that a group names. */
-void source_saw(struct account_source *s, struct span virtual_cluster);
+void source_note_virtual_cluster(struct account_source *s, struct span virtual_cluster);
 
 /* Look-ups of users in a cluster.  Borrows the store.  Adds accounts to all->known. */
 struct searches *searches_new(struct accounts *all, struct store *store);

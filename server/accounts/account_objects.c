@@ -359,7 +359,7 @@ static void pai_answered(void *arg, const struct store_reply *r)
 	ARENA_SECRET a = { 0 };
 	struct span hash = SPAN("");
 	read_hash(k, r, &a, &hash, &e);
-	if (e.http == 503 && source_may_say(k->in->source, "passwords", SPAN(""), MINUTE_MS)) {
+	if (e.http == 503 && source_may_warn(k->in->source, "passwords", SPAN(""), MINUTE_MS)) {
 		struct line line = log_begin(LOG_WARN, "passwords cannot be looked up");
 		log_text(&line, "why",
 		         r->outcome == STORE_OK ? SPAN("the answer is not an object") : r->message);
@@ -411,7 +411,7 @@ bool password_hash(struct span user, struct span password, char out[static PASSW
 	bool made =
 	    gnutls_pbkdf2(GNUTLS_MAC_SHA512, &key, &salted, ROUNDS, hash, sizeof(hash)) == 0;
 	hex_encode(out, hash, sizeof(hash));
-	wipe(hash, sizeof(hash));
+	memory_wipe(hash, sizeof(hash));
 	return made;
 }
 

@@ -88,10 +88,10 @@ struct cached_object {
 };
 
 /* Logs a permanent problem once per hour. */
-static void search_tell(const struct account_search *l, const char *what, struct span name,
-                        const char *why)
+static void search_call_waiters(const struct account_search *l, const char *what, struct span name,
+                                const char *why)
 {
-	if (!source_may_say(l->in->all->source, what, name, HOUR_MS))
+	if (!source_may_warn(l->in->all->source, what, name, HOUR_MS))
 		return;
 	struct line line = log_begin(LOG_WARN, what);
 	log_text(&line, "name", name);
@@ -167,7 +167,7 @@ static enum pai_read search_read_user(struct account_object *p, struct span body
 	if (read != PAI_READ)
 		return read;
 	if (user.left_out)
-		search_tell(l, "invalid parts of a user's Secret are ignored", p->name, "");
+		search_call_waiters(l, "invalid parts of a user's Secret are ignored", p->name, "");
 	a->email = user.email;
 	a->groups = user.groups.v;
 	a->n_groups = user.groups.n;
@@ -180,9 +180,10 @@ static enum pai_read read_group(struct account_object *p, struct span body, cons
 	struct account_search *l = p->search;
 	enum pai_read read = pai_group_read(body, p->name, &l->arena, &p->group, why);
 	if (read == PAI_READ && p->group.left_out)
-		search_tell(l, "invalid parts of a group's Secret are ignored", p->name, "");
+		search_call_waiters(l, "invalid parts of a group's Secret are ignored", p->name,
+		                    "");
 	for (size_t i = 0; read == PAI_READ && i < p->group.virtual_clusters.n; i++)
-		source_saw(l->in->all->source, p->group.virtual_clusters.v[i]);
+		source_note_virtual_cluster(l->in->all->source, p->group.virtual_clusters.v[i]);
 	return read;
 }
 
@@ -195,7 +196,8 @@ static enum pai_read read_storage(struct account_object *p, struct span body, co
 
 /* ---- the stages ---- */
 
-static struct account_object *plan(struct account_search *l, size_t n, enum object_kind kind)
+static struct account_object *search_plan_parts(struct account_search *l, size_t n,
+                                                enum object_kind kind)
 {
 	l->parts = ARENA_NEW(&l->arena, struct account_object, n + 1);
 	l->n_parts = n;
@@ -215,7 +217,7 @@ static void name_secret(struct account_object *p, struct span name)
 
 static void plan_groups(struct account_search *l)
 {
-	struct account_object *v = plan(l, l->account->n_groups, KIND_SECRET);
+	struct account_object *v = search_plan_parts(l, l->account->n_groups, KIND_SECRET);
 	for (size_t i = 0; i < l->n_parts; i++)
 		name_secret(&v[i], l->account->groups[i]);
 }
@@ -250,7 +252,7 @@ static void plan_storages(struct account_search *l)
 {
 	const struct account_object *groups = l->parts;
 	size_t n_groups = l->n_parts;
-	struct account_object *v = plan(l, STORAGES_MAX, KIND_CLAIM);
+	struct account_object *v = search_plan_parts(l, STORAGES_MAX, KIND_CLAIM);
 	size_t n = 0;
 	for (size_t i = 0; i < n_groups; i++) {
 		for (size_t k = 0; k < groups[i].group.storages.n; k++) {
@@ -402,12 +404,12 @@ static void take_answer(struct account_object *p, const struct store_reply *r)
 			(void)err_set(&l->e, UNAUTHORIZED, "there is no user %s in this cluster",
 			              l->name);
 		if (l->stage != STAGE_USER || why[0])
-			search_tell(l, STAGES[l->stage].skipped, p->name,
-			            why[0] ? why : "it does not exist");
+			search_call_waiters(l, STAGES[l->stage].skipped, p->name,
+			                    why[0] ? why : "it does not exist");
 		return;
 	}
 	(void)search_unavailable(&l->e);
-	if (!source_may_say(l->in->all->source, "failed", SPAN(""), MINUTE_MS))
+	if (!source_may_warn(l->in->all->source, "failed", SPAN(""), MINUTE_MS))
 		return;
 	struct line line = log_begin(LOG_WARN, "users cannot be looked up");
 	log_text(&line, "user", span_of(l->name));
@@ -433,7 +435,7 @@ static void begin_some(struct searches *in)
 		l->started = true;
 		in->waiting--;
 		in->active++;
-		name_secret(plan(l, 1, KIND_SECRET), span_of(l->name));
+		name_secret(search_plan_parts(l, 1, KIND_SECRET), span_of(l->name));
 		ask_some(l);
 	}
 }

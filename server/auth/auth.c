@@ -84,7 +84,7 @@ static void auth_refuse_unknown(struct request *r, const char *why)
 
 /* ---- from a user name to an account ---- */
 
-static void drop_account(void *account)
+static void auth_drop_account(void *account)
 {
 	account_drop(account);
 }
@@ -93,7 +93,7 @@ void auth_set_account(struct request *r, struct account *a)
 {
 	r->principal = a;
 	r->user = a->name;
-	request_on_end(r, drop_account, a);
+	request_on_end(r, auth_drop_account, a);
 }
 
 static void account_known(const struct auth_waiter *q, struct account *a)
@@ -119,7 +119,7 @@ static void account_unknown(const struct auth_waiter *q, const struct err *e)
 	}
 }
 
-static void auth_account_came(void *arg, struct account *a, const struct err *e)
+static void auth_account_found(void *arg, struct account *a, const struct err *e)
 {
 	const struct auth_waiter *q = arg;
 	if (a)
@@ -133,7 +133,8 @@ static void auth_account_came(void *arg, struct account *a, const struct err *e)
 static void find_account(struct auth_waiter *q, const char *name)
 {
 	ERR_AUTO e = { 0 };
-	struct account *a = account_find(q->r->loop->has->accounts, name, auth_account_came, q, &e);
+	struct account *a =
+	    account_find(q->r->loop->has->accounts, name, auth_account_found, q, &e);
 	if (a)
 		account_known(q, a);
 	else if (e.http)
@@ -180,8 +181,8 @@ static void auth_cache(struct auth *a, const struct cached_token *b)
 	ttl_cache_put(a->cache, key, copy, (struct ttl_cache_terms){ b->until_ms, sizeof(*copy) });
 }
 
-static void looked_up(void *arg, enum token_verdict f, const struct review_user *who,
-                      const char *why)
+static void auth_token_looked_up(void *arg, enum token_verdict f, const struct review_user *who,
+                                 const char *why)
 {
 	struct token_wait *p = arg;
 	bool keep = false;
@@ -265,7 +266,7 @@ static void auth_look_up(struct auth *a, struct auth_waiter *q, const struct cac
 	if (p->next)
 		p->next->link = &p->next;
 	a->waits = p;
-	token_lookup_start(a->loop, &question, looked_up, p);
+	token_lookup_start(a->loop, &question, auth_token_looked_up, p);
 	token_wait_join(p, q);
 }
 
@@ -315,7 +316,7 @@ bool auth_take_token(struct request *r, struct credentials *c)
 	if (!wrong)
 		r->token = arena_dup(&r->arena, c->token);
 	/* MHD keeps the header until the next request; it is in the connection's memory. */
-	wipe((void *)(uintptr_t)header.p, header.n); /* NOLINT(performance-no-int-to-ptr) */
+	memory_wipe((void *)(uintptr_t)header.p, header.n); /* NOLINT(performance-no-int-to-ptr) */
 	if (wrong)
 		auth_refuse(r, wrong);
 	return !wrong;
@@ -427,7 +428,7 @@ static const char *token_wrong(struct span token)
 	if (token.n > TOKEN_MAX)
 		return "the token is too long";
 	/* base64url, and the dots between parts */
-	return span_only(token, "-_.") ? NULL : "the token has invalid characters";
+	return span_only_alnum_or(token, "-_.") ? NULL : "the token has invalid characters";
 }
 
 /* The text after a scheme; p is NULL for another scheme. */

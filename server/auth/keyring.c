@@ -412,7 +412,7 @@ bool keyring_derive(const struct keyring *k, const char *label, unsigned char ou
 	memcpy(text, info.p, info.n);
 	bool made = gnutls_hkdf_extract(GNUTLS_MAC_SHA256, &secret, &none, extracted) == 0 &&
 	            gnutls_hkdf_expand(GNUTLS_MAC_SHA256, &key, &datum, out, 32) == 0;
-	wipe(extracted, sizeof(extracted));
+	memory_wipe(extracted, sizeof(extracted));
 	return made;
 }
 

@@ -207,7 +207,7 @@ static struct span lookup_text_of(const json_t *v)
 	return (struct span){ p ? p : "", p ? json_string_length(v) : 0 };
 }
 
-static bool is_kind(const json_t *object, const char *kind)
+static bool object_is_kind(const json_t *object, const char *kind)
 {
 	return span_is(lookup_text_of(json_object_get(object, "kind")), kind);
 }
@@ -217,7 +217,7 @@ static int secret_data(const json_t *secret, json_t **out)
 {
 	json_t *data = json_object_get(secret, "data");
 	*out = json_is_null(data) ? NULL : data;
-	return !is_kind(secret, "Secret") || (*out && !json_is_object(data)) ? -1 : 0;
+	return !object_is_kind(secret, "Secret") || (*out && !json_is_object(data)) ? -1 : 0;
 }
 
 enum token_verdict token_verdict_stored(struct span secret, struct span token)
@@ -255,7 +255,7 @@ static void lookup_copy_text(char *out, size_t max, struct span text)
 }
 
 /* The only value of an extra attribute of the user, or "". */
-static struct span extra_of(const json_t *user, const char *key)
+static struct span review_extra_of(const json_t *user, const char *key)
 {
 	const json_t *list = json_object_get(json_object_get(user, "extra"), key);
 	return lookup_text_of(json_array_size(list) == 1 ? json_array_get(list, 0) : NULL);
@@ -266,7 +266,7 @@ enum token_verdict token_verdict_review(struct span review, const char *audience
 {
 	json_auto_t *object = reply_parse(review);
 	const json_t *status = json_object_get(object, "status");
-	if (!is_kind(object, "TokenReview") || !json_is_object(status))
+	if (!object_is_kind(object, "TokenReview") || !json_is_object(status))
 		return TOKEN_UNKNOWN;
 	const json_t *user = json_object_get(status, "user");
 	struct span name = lookup_text_of(json_object_get(user, "username"));
@@ -280,9 +280,9 @@ enum token_verdict token_verdict_review(struct span review, const char *audience
 		return TOKEN_INVALID;
 	lookup_copy_text(out->subject, SUBJECT_MAX, name);
 	lookup_copy_text(out->pod_name, POD_NAME_MAX,
-	                 extra_of(user, "authentication.kubernetes.io/pod-name"));
+	                 review_extra_of(user, "authentication.kubernetes.io/pod-name"));
 	lookup_copy_text(out->pod_uid, POD_UID_MAX,
-	                 extra_of(user, "authentication.kubernetes.io/pod-uid"));
+	                 review_extra_of(user, "authentication.kubernetes.io/pod-uid"));
 	return TOKEN_VALID;
 }
 

@@ -109,7 +109,7 @@ static int read_token_request(struct request *r, struct token_request *w, struct
 		    "expiration must be %d to %d seconds; without it, the token does not "
 		    "expire",
 		    LIFETIME_MIN_S, LIFETIME_MAX_S);
-	if (name.p && (name.n == 0 || name.n > TOKEN_NAME_MAX || !span_only(name, "-_.")))
+	if (name.p && (name.n == 0 || name.n > TOKEN_NAME_MAX || !span_only_alnum_or(name, "-_.")))
 		return err_set(e, INVALID_PARAMETERS,
 		               "name must have 1 to %d letters, digits, -, _ and .",
 		               TOKEN_NAME_MAX);

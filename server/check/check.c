@@ -24,7 +24,7 @@ static const struct {
 	{ "right", OF_API, check_rights },
 	{ "Frameworks", OF_API, check_frameworks },
 	{ "controller", OF_API, check_controller },
-	{ "controller's codes", OF_API, check_codes },
+	{ "controller's codes", OF_API, check_controller_codes },
 	{ "pods", OF_API, check_objects },
 	{ "runtime", OF_API, check_runtime },
 	{ "output", OF_CLUSTER, check_output },

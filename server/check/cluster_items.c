@@ -20,7 +20,7 @@ enum {
 };
 
 /* The answer is neither the object nor "not found". */
-static void cannot_look(struct check_session *c)
+static void check_cannot_look(struct check_session *c)
 {
 	SAY(c, CHECK_SKIPPED, NULL, "%.*s", (int)c->reply.message.n, c->reply.message.p);
 }
@@ -113,7 +113,7 @@ void check_frameworks(struct check_session *c)
 	const struct store_reply *r =
 	    check_ask(c, (struct store_request){ .verb = STORE_LIST, .kind = KIND_API_GROUP });
 	if (r->outcome != STORE_OK && r->status != 404) {
-		cannot_look(c);
+		check_cannot_look(c);
 		return;
 	}
 	struct scan s = scan_begin(r->status == 404 ? SPAN("[]") : scan_get(r->body, "versions"));
@@ -201,7 +201,7 @@ void check_controller(struct check_session *c)
 		controller_set(c);
 }
 
-void check_codes(struct check_session *c)
+void check_controller_codes(struct check_session *c)
 {
 	STR_AUTO codes = STR_INIT(TEXT_MAX);
 	const struct store_reply *r =
@@ -240,7 +240,7 @@ static void check_nodes(struct check_session *c)
 	    check_ask(c, (struct store_request){
 			     .verb = STORE_LIST, .kind = KIND_NODE, .query = c->needs.node_query });
 	if (r->outcome != STORE_OK || !scan_valid(r->body, SCAN_DEPTH_MAX)) {
-		cannot_look(c);
+		check_cannot_look(c);
 		return;
 	}
 	c->nodes_good = true;
@@ -265,7 +265,7 @@ void check_objects(struct check_session *c)
 			    resource_of(o->kind)->namespaced ? c->s->server.namespace_name : "",
 			    o->means);
 		else
-			cannot_look(c);
+			check_cannot_look(c);
 	}
 	if (c->needs.node_query)
 		check_nodes(c);
@@ -277,7 +277,7 @@ static void check_configmap(struct check_session *c, const struct object *progra
 	if (r->outcome == STORE_NOT_FOUND)
 		SAY(c, CHECK_OK, NULL, "serve creates the ConfigMap %s at start", program->name);
 	else if (r->outcome != STORE_OK)
-		cannot_look(c);
+		check_cannot_look(c);
 	else if (runtime_configmap_is_same(program->body, r->body))
 		SAY(c, CHECK_OK, NULL, "ConfigMap %s has this version", program->name);
 	else

@@ -304,7 +304,7 @@ void progress_block(struct str *out, const struct progress *p, const struct prog
  */
 void progress_verdict(struct str *out, const struct progress *p, const char *job);
 /* "45s", "3m 12s", "2h 05m", "4d 03h" */
-void duration_text(struct str *out, int64_t ms);
+void duration_put_short(struct str *out, int64_t ms);
 
 /* ---- view.c: the view of a job that is followed ---- */
 
@@ -390,7 +390,7 @@ struct job_text {
 
 /* Reads o->files[0].  -1 and *e.  The caller calls submit_wipe in any case. */
 enum { SUBMIT_FILE_MAX = 16 << 20 };
-int submit_read(struct job_text *t, const struct options *o, struct err *e);
+int submit_read_file(struct job_text *t, const struct options *o, struct err *e);
 void submit_wipe(struct job_text *t); /* it may have secrets */
 /* Reads the text of a job; the server explains its mistakes. */
 struct doc;

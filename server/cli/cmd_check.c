@@ -43,7 +43,7 @@ static void check_print(void *arg, const struct check_line *l)
 		o->code = command_print(str_view(&out));
 }
 
-static int check(struct service *s)
+static int check_and_print(struct service *s)
 {
 	ERR_AUTO e = { 0 };
 	STR_AUTO sum = STR_INIT(CHECK_TEXT_MAX);
@@ -56,7 +56,7 @@ static int check(struct service *s)
 	int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	log_init(LOG_LOGFMT, nowhere);
 	if (http_init(&e) < 0)
-		o.code = complain(&e, NULL, EXIT_REFUSED);
+		o.code = print_error_notes(&e, NULL, EXIT_REFUSED);
 	else
 		check_run(s, check_print, &o);
 	start_undo(s);
@@ -71,5 +71,5 @@ static int check(struct service *s)
 int cmd_check(const struct command *c, struct options *o)
 {
 	(void)c;
-	return command_service(o, check);
+	return command_service(o, check_and_print);
 }

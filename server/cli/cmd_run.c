@@ -51,12 +51,12 @@ static int run_service(struct service *s)
 	struct job_text text;
 	struct run r = { .service = s };
 	int code;
-	if (submit_read(&text, &s->options, &e) < 0 ||
+	if (submit_read_file(&text, &s->options, &e) < 0 ||
 	    run_directories(&r.engine, &s->options, &e) < 0) {
-		code = complain(&e, NULL, EXIT_USAGE);
+		code = print_error_notes(&e, NULL, EXIT_USAGE);
 	} else {
 		code = run_start(&r, &e) < 0
-		           ? complain(&e, s->file, e.http < 500 ? EXIT_USAGE : EXIT_SERVER)
+		           ? print_error_notes(&e, s->file, e.http < 500 ? EXIT_USAGE : EXIT_SERVER)
 		           : remote_run(&s->options, &r.own, submit_send, &text);
 		run_end(&r);
 	}

@@ -120,7 +120,7 @@ int serve_run(struct service *s, struct err *e)
 	return e->http ? -1 : 0;
 }
 
-static int serve(struct service *s)
+static int serve_service(struct service *s)
 {
 	ERR_AUTO e = { 0 };
 	process_harden();
@@ -129,11 +129,11 @@ static int serve(struct service *s)
 	         STDERR_FILENO);
 	int code = EXIT_OK;
 	if (http_init(&e) < 0 || start_all(s, &e) < 0) {
-		code = complain(&e, s->file, e.http == 400 ? EXIT_USAGE : EXIT_REFUSED);
+		code = print_error_notes(&e, s->file, e.http == 400 ? EXIT_USAGE : EXIT_REFUSED);
 	} else {
 		start_report(s, scrubbed);
 		if (serve_run(s, &e) < 0)
-			code = complain(&e, NULL, EXIT_REFUSED);
+			code = print_error_notes(&e, NULL, EXIT_REFUSED);
 	}
 	start_undo(s);
 	return code;
@@ -142,5 +142,5 @@ static int serve(struct service *s)
 int cmd_serve(const struct command *c, struct options *o)
 {
 	(void)c;
-	return command_service(o, serve);
+	return command_service(o, serve_service);
 }

@@ -25,7 +25,7 @@ static void put_images(struct str *out, struct span detail)
 	}
 }
 
-static int print(struct span detail, const char *job, struct err *e)
+static int show_print(struct span detail, const char *job, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
 	struct progress p;
@@ -59,7 +59,8 @@ static int print(struct span detail, const char *job, struct err *e)
 
 static int show_job(struct remote *r, const char *job, struct span detail, struct err *e)
 {
-	return strcmp(r->o->output, "json") == 0 ? remote_print(detail) : print(detail, job, e);
+	return strcmp(r->o->output, "json") == 0 ? remote_print(detail)
+	                                         : show_print(detail, job, e);
 }
 
 int cmd_show(const struct command *c, struct options *o)

@@ -31,7 +31,7 @@ static int submit_refused(const struct job_text *t, struct span answer, const st
 	if (of_file)
 		command_notes(t->file, "", &e->notes);
 	else
-		(void)complain(e, NULL, code);
+		(void)print_error_notes(e, NULL, code);
 	if (!e->code || strcmp(e->code, "ConflictJobError") != 0)
 		return code;
 	struct span job = span_of(err_msg(e)); /* "Job USER~NAME already exists." */
@@ -136,25 +136,25 @@ int submit_rename(struct job_text *t, const char *name, struct err *e)
 	str_span(&fresh, span_to(text, before));
 	str_json(&fresh, span_of(name));
 	str_span(&fresh, span_from(text, before + at.n));
-	wipe(t->text, t->n);
+	memory_wipe(t->text, t->n);
 	free(t->text);
 	t->n = fresh.n;
 	t->text = str_take(&fresh);
 	return 0;
 }
 
-int submit_read(struct job_text *t, const struct options *o, struct err *e)
+int submit_read_file(struct job_text *t, const struct options *o, struct err *e)
 {
 	*t = (struct job_text){ .file = o->files[0], .named = true };
 	if (strcmp(t->file, "-") == 0)
 		*t = (struct job_text){ .file = "<stdin>" };
-	return file_read(o->files[0], SUBMIT_FILE_MAX, &t->text, &t->n, e);
+	return file_read_or_stdin(o->files[0], SUBMIT_FILE_MAX, &t->text, &t->n, e);
 }
 
 void submit_wipe(struct job_text *t)
 {
 	if (t->text)
-		wipe(t->text, t->n);
+		memory_wipe(t->text, t->n);
 	free(TAKE(t->text));
 }
 
@@ -166,9 +166,10 @@ int cmd_submit(const struct command *c, struct options *o)
 		return command_usage(c, "job and token cannot both be on standard input");
 	if (o->dry_run && (o->wait || o->logs))
 		return command_usage(c, "--dry-run cannot be combined with --wait or --logs");
-	int code = submit_read(&t, o, &e) < 0 || (o->name[0] && submit_rename(&t, o->name, &e) < 0)
-	               ? complain(&e, NULL, EXIT_USAGE)
-	               : remote_run(o, NULL, submit_send, &t);
+	int code =
+	    submit_read_file(&t, o, &e) < 0 || (o->name[0] && submit_rename(&t, o->name, &e) < 0)
+		? print_error_notes(&e, NULL, EXIT_USAGE)
+		: remote_run(o, NULL, submit_send, &t);
 	submit_wipe(&t);
 	return code;
 }

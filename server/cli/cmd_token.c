@@ -25,12 +25,12 @@ int cmd_token(const struct command *c, struct options *o)
 	else
 		k = keyring_new(&from, &file, &e);
 	if (!k)
-		return complain(&e, NULL, EXIT_USAGE);
+		return print_error_notes(&e, NULL, EXIT_USAGE);
 	int rc = token_make(k, o->user, o->application, (int64_t)time(NULL),
 	                    o->application ? 0 : o->token_lifetime_s, &text, &e);
 	keyring_free(k);
 	if (rc < 0)
-		return complain(&e, NULL, EXIT_REFUSED);
+		return print_error_notes(&e, NULL, EXIT_REFUSED);
 	/* Standard output has the token only, for a file or a variable. */
 	str_char(&text, '\n');
 	return command_print(str_view(&text));

@@ -63,9 +63,9 @@ static int translate_text(const struct options *o, const struct translator *t, s
 	struct objects objects;
 	const char *file = strcmp(o->files[0], "-") == 0 ? "<stdin>" : o->files[0];
 	if (setup_facts(o, setup_user(o), &arena, &facts, e) < 0)
-		return complain(e, o->facts, EXIT_USAGE);
+		return print_error_notes(e, o->facts, EXIT_USAGE);
 	if (setup_hived(o, &arena, &facts, e) < 0)
-		return complain(e, o->hived_config, EXIT_USAGE);
+		return print_error_notes(e, o->hived_config, EXIT_USAGE);
 	if (facts.submitted_ms == 0) /* not in --facts */
 		facts.submitted_ms = (int64_t)time(NULL) * 1000;
 	struct job *job = job_read(t, DIALECTS_ALL, text, setup_user(o), &arena, &warnings, e);
@@ -124,8 +124,8 @@ static int translate_command(const struct command *c, const struct options *o, t
 	struct translator *t = command_translator(o);
 	if (!t)
 		return EXIT_USAGE;
-	int code = file_read(o->files[0], FILE_MAX, &text, &n, &e) < 0
-	               ? complain(&e, NULL, EXIT_USAGE)
+	int code = file_read_or_stdin(o->files[0], FILE_MAX, &text, &n, &e) < 0
+	               ? print_error_notes(&e, NULL, EXIT_USAGE)
 	               : use(o, t, (struct span){ text, n }, &e);
 	translator_free(t);
 	return code;

@@ -34,7 +34,7 @@ static void print_findings(const char *file, struct err *e, struct notes *warnin
 	(void)command_print(str_view(&out)); /* the exit code reports errors anyway */
 }
 
-static int validate(const struct translator *t, const char *user, const char *file)
+static int validate_file(const struct translator *t, const char *user, const char *file)
 {
 	ERR_AUTO e = { 0 };
 	NOTES_AUTO warnings = { 0 };
@@ -42,8 +42,8 @@ static int validate(const struct translator *t, const char *user, const char *fi
 	FREE_AUTO char *text = NULL;
 	size_t n;
 	const char *shown = strcmp(file, "-") == 0 ? "<stdin>" : file;
-	if (file_read(file, FILE_MAX, &text, &n, &e) < 0)
-		return complain(&e, NULL, EXIT_USAGE);
+	if (file_read_or_stdin(file, FILE_MAX, &text, &n, &e) < 0)
+		return print_error_notes(&e, NULL, EXIT_USAGE);
 	(void)job_read(t, DIALECTS_ALL, (struct span){ text, n }, user, &arena, &warnings, &e);
 	print_findings(shown, &e, &warnings);
 	return e.http ? EXIT_REFUSED : EXIT_OK;
@@ -60,9 +60,9 @@ int cmd_validate(const struct command *c, struct options *o)
 		return EXIT_USAGE;
 	/* Only checks the file: jobs are not built. */
 	bool hived_ok = setup_hived(o, &arena, &facts, &e) == 0;
-	int worst = hived_ok ? EXIT_OK : complain(&e, o->hived_config, EXIT_USAGE);
+	int worst = hived_ok ? EXIT_OK : print_error_notes(&e, o->hived_config, EXIT_USAGE);
 	for (size_t i = 0; hived_ok && i < o->n_files; i++) {
-		int code = validate(t, setup_user(o), o->files[i]);
+		int code = validate_file(t, setup_user(o), o->files[i]);
 		worst = code > worst ? code : worst;
 	}
 	translator_free(t);

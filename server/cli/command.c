@@ -47,7 +47,7 @@ int command_run(const struct command *c, int argc, char **argv)
 		}
 	}
 	if (e.http)
-		code = complain(&e, o.config, EXIT_USAGE);
+		code = print_error_notes(&e, o.config, EXIT_USAGE);
 	else if (o.help)
 		code = command_help(c, o.help_all);
 	else if (o.n_files < c->least || o.n_files > c->most)
@@ -95,7 +95,7 @@ struct translator *command_translator(const struct options *o)
 	else
 		(void)err_set(&e, 400, NULL, "--user: \"%s\" is no user name", setup_user(o));
 	if (!t)
-		(void)complain(&e, NULL, EXIT_USAGE);
+		(void)print_error_notes(&e, NULL, EXIT_USAGE);
 	return t;
 }
 

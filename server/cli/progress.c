@@ -48,7 +48,7 @@ static const char *progress_shown(struct arena *a, struct span text)
 	return line;
 }
 
-static enum job_state state_of(struct span value, struct arena *a)
+static enum job_state progress_state_of(struct span value, struct arena *a)
 {
 	enum job_state s = job_state_named(scan_text(value, a));
 	return s == JOB_STATE_MAX ? JOB_UNKNOWN : s;
@@ -104,7 +104,7 @@ static void progress_read_roles(struct progress *p, struct span roles, struct ar
 		(void)scan_int(scan_path(value, "taskRoleStatus", "gpuNumber"), 0, INT32_MAX,
 		               &role->gpus); /* else 0 */
 		for (struct span task; scan_item(&tasks, &task); role->tasks++) {
-			enum job_state state = state_of(scan_get(task, "taskState"), a);
+			enum job_state state = progress_state_of(scan_get(task, "taskState"), a);
 			/* While FrameworkController retries a rejected pod, the task is RUNNING. */
 			if (state == JOB_RUNNING &&
 			    scan_type(scan_get(task, "containerId")) == SCAN_NULL)
@@ -140,7 +140,7 @@ int progress_read(struct progress *p, struct span detail, struct arena *a, struc
 	p->status = scan_get(detail, "jobStatus");
 	if (scan_type(p->status) != SCAN_OBJECT)
 		return err_set(e, UNKNOWN_ERROR, "the answer is not a job: it has no jobStatus");
-	p->state = state_of(scan_get(p->status, "state"), a);
+	p->state = progress_state_of(scan_get(p->status, "state"), a);
 	p->stopping = span_is(scan_text(scan_get(p->status, "executionType"), a), "STOP") &&
 	              !job_state_final(p->state);
 	(void)scan_int(scan_get(p->status, "retries"), 0, INT64_MAX, &p->retries); /* else 0 */
@@ -155,7 +155,7 @@ int progress_read(struct progress *p, struct span detail, struct arena *a, struc
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-void duration_text(struct str *out, int64_t ms)
+void duration_put_short(struct str *out, int64_t ms)
 {
 	long s = (long)(ms < 0 ? 0 : ms / SECOND);
 	if (s < MINUTE)
@@ -175,7 +175,7 @@ static struct span state_text(const struct progress *p)
 }
 
 /* "3/4 running, 1 waiting" */
-static void put_counts(struct str *out, const struct role_progress *role)
+static void progress_put_counts(struct str *out, const struct role_progress *role)
 {
 	bool first = true;
 	for (size_t i = 0; i < N_SHOWN; i++) {
@@ -197,19 +197,19 @@ void progress_line(struct str *out, const struct progress *p)
 		str_printf(out, " (retry %lld)", (long long)p->retries);
 	for (size_t i = 0; i < p->n_roles; i++) {
 		str_printf(out, "%s%s ", i ? "; " : "  ", p->role[i].name);
-		put_counts(out, &p->role[i]);
+		progress_put_counts(out, &p->role[i]);
 	}
 	if (p->waiting[0])
 		str_printf(out, "  %s", p->waiting);
 }
 
-static void put_row(struct str *out, const struct str *row, size_t columns)
+static void progress_put_row(struct str *out, const struct str *row, size_t columns)
 {
 	str_span(out, visible_cut(str_view(row), columns));
 	str_char(out, '\n');
 }
 
-static void put_bar(struct str *out, const struct role_progress *role, size_t width)
+static void progress_put_bar(struct str *out, const struct role_progress *role, size_t width)
 {
 	size_t done = 0;
 	uint64_t tasks = 0;
@@ -232,36 +232,37 @@ static size_t name_columns(size_t most, const char *name)
 	return n > most ? n : most;
 }
 
-static void put_name(struct str *row, const char *text, size_t width)
+static void progress_put_name(struct str *row, const char *text, size_t width)
 {
 	struct span name = visible_cut(span_of(text), width);
 	str_printf(row, "  %.*s%*s", (int)name.n, name.p, (int)(width - visible_width(name) + 2),
 	           "");
 }
 
-static void put_more(struct str *out, size_t n, const char *what, size_t columns)
+static void progress_put_more(struct str *out, size_t n, const char *what, size_t columns)
 {
 	STR_AUTO row = STR_INIT(FIELD_MAX);
 	str_printf(&row, "  and %zu more %s", n, what);
-	put_row(out, &row, columns);
+	progress_put_row(out, &row, columns);
 }
 
-static void put_role(struct str *out, const struct role_progress *role, size_t name_width,
-                     size_t columns)
+static void progress_put_role(struct str *out, const struct role_progress *role, size_t name_width,
+                              size_t columns)
 {
 	STR_AUTO row = STR_INIT(FIELD_MAX);
 	size_t bar = columns / 3;
 	bar = bar > BAR_MAX ? BAR_MAX : bar < BAR_MIN ? BAR_MIN : bar;
-	put_name(&row, role->name, name_width);
-	put_bar(&row, role, bar);
-	put_counts(&row, role);
+	progress_put_name(&row, role->name, name_width);
+	progress_put_bar(&row, role, bar);
+	progress_put_counts(&row, role);
 	if (role->gpus)
 		str_printf(&row, ", %lld GPU%s%s", (long long)role->gpus, role->gpus > 1 ? "s" : "",
 		           role->tasks > 1 ? " each" : "");
-	put_row(out, &row, columns);
+	progress_put_row(out, &row, columns);
 }
 
-static void put_head(struct str *out, const struct progress *p, const struct progress_frame *f)
+static void progress_put_head(struct str *out, const struct progress *p,
+                              const struct progress_frame *f)
 {
 	STR_AUTO row = STR_INIT(FIELD_MAX);
 	str_printf(&row, "%s  ", f->job);
@@ -270,7 +271,7 @@ static void put_head(struct str *out, const struct progress *p, const struct pro
 	size_t end = row.n;
 	if (p->submitted_ms) {
 		str_puts(&row, "  ");
-		duration_text(&row, (p->completed_ms ?: f->now_ms) - p->submitted_ms);
+		duration_put_short(&row, (p->completed_ms ?: f->now_ms) - p->submitted_ms);
 	}
 	if (p->retries)
 		str_printf(&row, "  retry %lld", (long long)p->retries);
@@ -297,22 +298,22 @@ static void progress_put_tasks(struct str *out, const struct progress_frame *f, 
 			if (f->task[i].running != running)
 				continue;
 			STR_AUTO row = STR_INIT(FIELD_MAX);
-			put_name(&row, f->task[i].name, width);
+			progress_put_name(&row, f->task[i].name, width);
 			for (const char *p = f->task[i].line; *p; p++)
 				str_char(&row, (char)(*p == '\t' ? ' ' : *p));
-			put_row(out, &row, f->columns);
+			progress_put_row(out, &row, f->columns);
 			put++;
 		}
 	}
 	if (n < f->n_tasks && room)
-		put_more(out, f->n_tasks - n, "tasks", f->columns);
+		progress_put_more(out, f->n_tasks - n, "tasks", f->columns);
 }
 
 void progress_block(struct str *out, const struct progress *p, const struct progress_frame *f)
 {
 	STR_AUTO why = STR_INIT(FIELD_MAX);
 	size_t room = f->rows - 1; /* below the head */
-	put_head(out, p, f);
+	progress_put_head(out, p, f);
 	if (p->waiting[0] && room) {
 		str_printf(&why, "  %s", p->waiting);
 		room--;
@@ -323,12 +324,12 @@ void progress_block(struct str *out, const struct progress *p, const struct prog
 	for (size_t i = 0; i < p->n_roles; i++)
 		width = name_columns(width, p->role[i].name);
 	for (size_t i = 0; i < n; i++)
-		put_role(out, &p->role[i], width, f->columns);
+		progress_put_role(out, &p->role[i], width, f->columns);
 	if (n < p->n_roles && room)
-		put_more(out, p->n_roles - n, "task roles", f->columns);
+		progress_put_more(out, p->n_roles - n, "task roles", f->columns);
 	progress_put_tasks(out, f, room > p->n_roles ? room - p->n_roles : 0);
 	if (why.n)
-		put_row(out, &why, f->columns);
+		progress_put_row(out, &why, f->columns);
 }
 
 /* ---- result ---------------------------------------------------------------------------------- */
@@ -339,7 +340,7 @@ struct progress_field {
 	size_t lines;
 };
 
-static void put_field_line(void *arg, struct span line, bool cut)
+static void verdict_put_line(void *arg, struct span line, bool cut)
 {
 	struct progress_field *f = arg;
 	if (f->lines >= FIELD_LINES || span_trim(line).n == 0)
@@ -350,19 +351,19 @@ static void put_field_line(void *arg, struct span line, bool cut)
 }
 
 /* "  reason:   text"; further lines are below. */
-static void put_field(struct str *out, const char *name, struct span text)
+static void verdict_put_field(struct str *out, const char *name, struct span text)
 {
 	struct progress_field f = { out, name, 0 };
 	struct line_splitter lines = LINES_INIT(1024);
-	lines_feed(&lines, text, put_field_line, &f);
-	lines_end(&lines, put_field_line, &f);
+	lines_feed(&lines, text, verdict_put_line, &f);
+	lines_end(&lines, verdict_put_line, &f);
 	lines_done(&lines);
 	if (f.lines == FIELD_LINES)
 		str_printf(out, "  %-9s ...\n", "");
 }
 
 /* "exit code 137 (ContainerSigKilled) of worker[0]" */
-static void put_code(struct str *out, struct span status, struct arena *a)
+static void verdict_put_code(struct str *out, struct span status, struct arena *a)
 {
 	int64_t code;
 	if (!scan_int(scan_get(status, "appExitCode"), INT32_MIN, INT32_MAX, &code))
@@ -383,7 +384,7 @@ static void put_code(struct str *out, struct span status, struct arena *a)
 }
 
 /* " (rank 5, 12:03:04.120)" */
-static void put_rank_and_time(struct str *out, struct span first)
+static void verdict_put_rank_and_time(struct str *out, struct span first)
 {
 	enum { CLOCK_TEXT = 32 };
 	char text[CLOCK_TEXT];
@@ -407,7 +408,7 @@ static void put_rank_and_time(struct str *out, struct span first)
 }
 
 /* "worker[0], worker[1] and 3 more only followed (lost its peer)" */
-static void put_followers(struct str *out, struct span first, struct arena *a)
+static void verdict_put_followers(struct str *out, struct span first, struct arena *a)
 {
 	STR_AUTO causes = STR_INIT(FIELD_MAX);
 	struct scan walk = scan_begin(scan_get(first, "followers"));
@@ -432,7 +433,8 @@ static void put_followers(struct str *out, struct span first, struct arena *a)
 }
 
 /* Tells which of several tasks failed first, and which only followed. */
-static void put_first(struct str *out, const struct progress *p, struct span first, struct arena *a)
+static void verdict_put_first(struct str *out, const struct progress *p, struct span first,
+                              struct arena *a)
 {
 	STR_AUTO text = STR_INIT(FIELD_MAX);
 	struct span cause = scan_text(scan_get(first, "cause"), a);
@@ -442,15 +444,16 @@ static void put_first(struct str *out, const struct progress *p, struct span fir
 	if (tasks < 2 || scan_type(first) != SCAN_OBJECT)
 		return;
 	str_printf(&text, "%s failed first", progress_task(first, FAILED, a));
-	put_rank_and_time(&text, first);
+	verdict_put_rank_and_time(&text, first);
 	str_printf(&text, ": %.*s\n", (int)cause.n, cause.p);
-	put_followers(&text, first, a);
-	put_field(out, "first:", str_view(&text));
+	verdict_put_followers(&text, first, a);
+	verdict_put_field(out, "first:", str_view(&text));
 }
 
 /* Appends further facts: the last lines of the log in the report of pai-runtime, else the
  * diagnostics before that report, which is for programs. */
-static void put_details(struct str *out, struct span status, struct span runtime, struct arena *a)
+static void verdict_put_details(struct str *out, struct span status, struct span runtime,
+                                struct arena *a)
 {
 	struct span log = scan_text(scan_path(runtime, "errorLogs", "user"), a);
 	if (!span_trim(log).n)
@@ -467,10 +470,10 @@ static void put_details(struct str *out, struct span status, struct span runtime
 	struct span details = scan_text(scan_get(status, "appExitDiagnostics"), a);
 	size_t report = span_find(details, 0, "[PAI_RUNTIME_ERROR_START]");
 	details = span_to(details, report < details.n ? report : details.n);
-	put_field(out, log.n ? "lines:" : "details:", log.n ? log : details);
+	verdict_put_field(out, log.n ? "lines:" : "details:", log.n ? log : details);
 }
 
-static void put_why(struct str *out, const struct progress *p, struct arena *a)
+static void verdict_put_why(struct str *out, const struct progress *p, struct arena *a)
 {
 	struct span status = p->status;
 	struct span first = scan_get(status, "firstFailure");
@@ -478,15 +481,15 @@ static void put_why(struct str *out, const struct progress *p, struct arena *a)
 	struct span runtime = scan_path(status, "appExitMessages", "runtime");
 	if (scan_type(spec) != SCAN_OBJECT)
 		spec = scan_get(status, "appExitSpec");
-	put_first(out, p, first, a);
-	put_field(out, "reason:", scan_text(scan_get(spec, "reason"), a));
-	put_field(out, "", scan_text(scan_get(runtime, "reason"), a));
-	put_field(out, "", scan_text(scan_get(runtime, "failedLine"), a));
+	verdict_put_first(out, p, first, a);
+	verdict_put_field(out, "reason:", scan_text(scan_get(spec, "reason"), a));
+	verdict_put_field(out, "", scan_text(scan_get(runtime, "reason"), a));
+	verdict_put_field(out, "", scan_text(scan_get(runtime, "failedLine"), a));
 	const char *name = "solution:";
 	struct scan solutions = scan_begin(scan_get(spec, "solution"));
 	for (struct span s; scan_item(&solutions, &s); name = "")
-		put_field(out, name, scan_text(s, a));
-	put_field(out, "", scan_text(scan_get(runtime, "solution"), a));
+		verdict_put_field(out, name, scan_text(s, a));
+	verdict_put_field(out, "", scan_text(scan_get(runtime, "solution"), a));
 	if (p->brief)
 		return;
 	/* The last lines of the first task that failed. */
@@ -496,9 +499,9 @@ static void put_why(struct str *out, const struct progress *p, struct arena *a)
 		str_span(&text, scan_text(line, a));
 		str_char(&text, '\n');
 	}
-	put_field(out, "lines:", str_view(&text));
+	verdict_put_field(out, "lines:", str_view(&text));
 	if (!span_trim(str_view(&text)).n)
-		put_details(out, status, runtime, a);
+		verdict_put_details(out, status, runtime, a);
 }
 
 void progress_verdict(struct str *out, const struct progress *p, const char *job)
@@ -512,15 +515,16 @@ void progress_verdict(struct str *out, const struct progress *p, const char *job
 	}
 	if (p->submitted_ms && p->completed_ms) {
 		str_puts(out, " after ");
-		duration_text(out, p->completed_ms - p->submitted_ms);
+		duration_put_short(out, p->completed_ms - p->submitted_ms);
 	}
 	if (p->retries)
 		str_printf(out, ", %lld retries", (long long)p->retries);
 	if (p->state != JOB_SUCCEEDED)
-		put_code(out, p->status, &arena);
+		verdict_put_code(out, p->status, &arena);
 	str_char(out, '\n');
 	if (p->state == JOB_FAILED)
-		put_why(out, p, &arena);
+		verdict_put_why(out, p, &arena);
 	if (p->state == JOB_STOPPED)
-		put_field(out, "reason:", scan_text(scan_get(p->status, "stopReason"), &arena));
+		verdict_put_field(out,
+		                  "reason:", scan_text(scan_get(p->status, "stopReason"), &arena));
 }

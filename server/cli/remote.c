@@ -28,7 +28,7 @@ static const struct pace PACE_NEAR = { 2, 1, 20, 100, 1000 };
 /* ---- answers of servers ---------------------------------------------------------------------- */
 
 /* Visible and short. */
-static const char *safe(struct arena *a, struct span text)
+static const char *remote_visible_text(struct arena *a, struct span text)
 {
 	STR_AUTO out = STR_INIT((size_t)4 * TEXT_MAX);
 	text.n = text.n > TEXT_MAX ? TEXT_MAX : text.n;
@@ -51,8 +51,9 @@ void remote_notes(struct span body, const char *member, struct notes *out)
 		struct place where = { NULL, (unsigned)line, (unsigned)column };
 		if (scan_string(scan_get(note, "pointer"), &arena, &at))
 			where.at = arena_dup(&arena, at);
-		notes_add(out, where, "%s",
-		          safe(&arena, scan_text(scan_get(note, "message"), &arena)));
+		notes_add(
+		    out, where, "%s",
+		    remote_visible_text(&arena, scan_text(scan_get(note, "message"), &arena)));
 	}
 }
 
@@ -67,7 +68,8 @@ void remote_error(const struct remote *r, const struct client_answer *a, struct 
 	struct span message =
 	    json ? scan_text(scan_get(a->body, "message"), &arena) : (struct span){ "", 0 };
 	if (a->problem) {
-		(void)err_set(e, UNAVAILABLE, "%s: %s", url, safe(&arena, span_of(a->problem)));
+		(void)err_set(e, UNAVAILABLE, "%s: %s", url,
+		              remote_visible_text(&arena, span_of(a->problem)));
 		return;
 	}
 	NOTES_AUTO notes = { 0 };
@@ -77,7 +79,8 @@ void remote_error(const struct remote *r, const struct client_answer *a, struct 
 		if (span_is(scan_text(scan_get(a->body, "code"), &arena), CODES[i]))
 			code = CODES[i];
 	if (message.n)
-		(void)err_set(e, status, code, "%s (%d)", safe(&arena, message), a->status);
+		(void)err_set(e, status, code, "%s (%d)", remote_visible_text(&arena, message),
+		              a->status);
 	else
 		(void)err_set(e, status, NULL, "%s answers %d", url, a->status);
 	if (notes.n == 0)
@@ -237,7 +240,7 @@ int remote_run(const struct options *o, const struct own_server *own, remote_run
 	if (o->timeout_s)
 		r.end_ms = clock_ms() + o->timeout_s * SECOND;
 	/* First: process_harden makes /dev/fd (<(command) in a shell) unreadable. */
-	if (!o->token_file[0] || file_read(o->token_file, TOKEN_MAX, &text, &n, &e) == 0) {
+	if (!o->token_file[0] || file_read_or_stdin(o->token_file, TOKEN_MAX, &text, &n, &e) == 0) {
 		struct client_settings s = { own ? "http://localhost" : o->server, o->ca_file,
 			                     span_trim((struct span){ text, n }),
 			                     own ? own->socket : NULL };
@@ -247,12 +250,12 @@ int remote_run(const struct options *o, const struct own_server *own, remote_run
 			r.client = client_new(&s, &e);
 	}
 	if (text)
-		wipe(text, n);
+		memory_wipe(text, n);
 	if (!own) {                    /* it has its own threads and does what it needs itself */
 		(void)process_scrub(); /* the result matters to servers only */
 		process_harden();
 	}
-	int code = r.client ? run(&r, arg, &e) : complain(&e, NULL, EXIT_USAGE);
+	int code = r.client ? run(&r, arg, &e) : print_error_notes(&e, NULL, EXIT_USAGE);
 	client_free(r.client);
-	return code < 0 ? complain(&e, NULL, remote_exit(&e)) : code;
+	return code < 0 ? print_error_notes(&e, NULL, remote_exit(&e)) : code;
 }

@@ -65,7 +65,7 @@ static void run_kill(void *arg)
 /* ---- the directory ------------------------------------------------------------------------- */
 
 /* The directory of all runs of this user; NULL and *e. */
-static char *dir_base(struct arena *a, struct err *e)
+static char *run_base_dir(struct arena *a, struct err *e)
 {
 	const char *state = getenv("XDG_STATE_HOME"); /* NOLINT(concurrency-mt-unsafe): at start */
 	const char *home = getenv("HOME");            /* NOLINT(concurrency-mt-unsafe): the same */
@@ -84,7 +84,7 @@ static char *dir_base(struct arena *a, struct err *e)
 }
 
 /* The descriptor of a directory, locked; -1: it is another run's. */
-static int dir_lock(const char *path)
+static int run_lock_dir(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
@@ -95,7 +95,7 @@ static int dir_lock(const char *path)
 
 /* Returns true if a task of an earlier version, whose shims do not hold the lock, is in its grace
  * period. */
-static bool dir_has_shims(int fd, const char *path)
+static bool run_dir_has_shims(int fd, const char *path)
 {
 	DIR_AUTO *all = dir_list(fd, "pods");
 	bool alive = false;
@@ -109,10 +109,10 @@ static bool dir_has_shims(int fd, const char *path)
 
 /* The directory above is locked while a new one is made and locked, and while an old one is tried.
  */
-static int dir_open(struct run *r, struct err *e)
+static int run_open_dir(struct run *r, struct err *e)
 {
 	struct arena *a = &r->service->options.arena;
-	char *base = dir_base(a, e);
+	char *base = run_base_dir(a, e);
 	if (!base)
 		return -1;
 	if (dir_make_all(base, 0700) < 0)
@@ -123,7 +123,7 @@ static int dir_open(struct run *r, struct err *e)
 		return err_set(e, UNKNOWN_ERROR, "%s: %m", base);
 	r->base = base;
 	r->path = path;
-	r->fd = dir_lock(path);
+	r->fd = run_lock_dir(path);
 	/* The shims inherit the lock: a task of a killed run may be in its grace period. */
 	if (r->fd < 0 || fcntl(r->fd, F_SETFD, 0) < 0)
 		return err_set(e, UNKNOWN_ERROR, "%s: %m", path);
@@ -131,9 +131,9 @@ static int dir_open(struct run *r, struct err *e)
 	for (const char *name; (name = dir_next(all));) {
 		FREE_AUTO char *old = xasprintf("%s/%s", base, name);
 		(void)flock(lock, LOCK_EX);
-		FD_AUTO fd = name[0] == '.' ? -1 : dir_lock(old);
+		FD_AUTO fd = name[0] == '.' ? -1 : run_lock_dir(old);
 		(void)flock(lock, LOCK_UN);
-		if (fd >= 0 && !dir_has_shims(fd, old))
+		if (fd >= 0 && !run_dir_has_shims(fd, old))
 			(void)tree_remove(AT_FDCWD, old, SIZE_MAX); /* else the next run does */
 	}
 	return 0;
@@ -145,7 +145,7 @@ static void *run_serve(void *arg)
 {
 	ERR_AUTO e = { 0 };
 	if (serve_run(arg, &e) < 0) {
-		(void)complain(&e, NULL, EXIT_SERVER);
+		(void)print_error_notes(&e, NULL, EXIT_SERVER);
 		(void)kill(getpid(), SIGTERM); /* to the client, which would get no answer */
 	}
 	return NULL;
@@ -164,7 +164,7 @@ int run_start(struct run *r, struct err *e)
 		return err_set(e, UNKNOWN_ERROR, "signalfd and pipe: %m");
 	s->signal_fd = stop[0];
 	r->stop_fd = stop[1];
-	if (dir_open(r, e) < 0)
+	if (run_open_dir(r, e) < 0)
 		return -1;
 	r->engine.secrets = &r->base;
 	r->engine.n_secrets = 1;

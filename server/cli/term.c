@@ -43,7 +43,7 @@ static void term_put(struct span text)
 	(void)fwrite(text.p, 1, text.n, stderr);
 }
 
-static void erase(struct term *s)
+static void term_erase_block(struct term *s)
 {
 	if (s->drawn)
 		(void)fprintf(stderr, "\x1b[%zuA\r\x1b[J", s->drawn);
@@ -59,7 +59,7 @@ __attribute__((format(printf, 1, 0))) static void term_put_line(const char *fmt,
 void term_print(struct term *s, const char *fmt, ...)
 {
 	va_list args;
-	erase(s);
+	term_erase_block(s);
 	va_start(args, fmt);
 	term_put_line(fmt, args);
 	va_end(args);
@@ -72,7 +72,7 @@ void term_say(struct term *s, const char *fmt, ...)
 	time_t now = time(NULL);
 	struct tm t;
 	size_t n = strftime(clock, sizeof(clock), "%T ", localtime_r(&now, &t));
-	erase(s);
+	term_erase_block(s);
 	term_put((struct span){ clock, n });
 	va_start(args, fmt);
 	term_put_line(fmt, args);
@@ -88,7 +88,7 @@ static void term_log_put(struct term *s, struct span text)
 void term_log(struct term *s, const struct log_name *name, struct span line, bool cut)
 {
 	static const int COLOURS[] = { 36, 33, 32, 35, 34 }; /* without red, black and white */
-	erase(s);
+	term_erase_block(s);
 	if (s->colour && name->name)
 		s->lost |= printf("\x1b[%dm%s | \x1b[0m",
 		                  COLOURS[name->number % (ARRAY_SIZE(COLOURS))], name->name) < 0;
@@ -108,7 +108,7 @@ void term_log(struct term *s, const struct log_name *name, struct span line, boo
 void term_show(struct term *s, struct span text)
 {
 	if (s->block && !span_eq(str_view(&s->text), text)) {
-		erase(s);
+		term_erase_block(s);
 		s->text.n = 0;
 		str_span(&s->text, text);
 	}

@@ -79,7 +79,7 @@ static void waiter_stop(struct job_waiter *w, enum wait_end reason)
 		w->reason = reason;
 }
 
-static void due_at(struct job_waiter *w, int64_t ms)
+static void waiter_set_due(struct job_waiter *w, int64_t ms)
 {
 	if (ms < w->due_ms)
 		w->due_ms = ms;
@@ -87,7 +87,7 @@ static void due_at(struct job_waiter *w, int64_t ms)
 
 /* ---- the job --------------------------------------------------------------------------------- */
 
-static void no_detail(struct job_waiter *w, const struct client_answer *a)
+static void waiter_note_failure(struct job_waiter *w, const struct client_answer *a)
 {
 	ERR_AUTO e = { 0 };
 	int64_t now = clock_ms();
@@ -121,13 +121,13 @@ static void waiter_show(struct job_waiter *w)
 	view_show(&w->view, tasks, n);
 }
 
-static void detail_came(void *arg, const struct client_answer *a)
+static void waiter_take_detail(void *arg, const struct client_answer *a)
 {
 	struct job_waiter *w = arg;
 	w->asking = NULL;
 	w->came_ms = clock_ms();
 	if (a->status != 200 || a->problem) {
-		no_detail(w, a);
+		waiter_note_failure(w, a);
 		return;
 	}
 	w->failures = 0;
@@ -151,7 +151,7 @@ static void detail_came(void *arg, const struct client_answer *a)
 	                              : w->view.progress.state == JOB_WAITING ? pace->why
 	                                                                      : SURE_MS);
 	if (w->changed)
-		due_at(w, waiter_next_ms(w, pace->gap));
+		waiter_set_due(w, waiter_next_ms(w, pace->gap));
 }
 
 static void waiter_ask(struct job_waiter *w)
@@ -160,7 +160,7 @@ static void waiter_ask(struct job_waiter *w)
 		                          .path = w->path,
 		                          .max = DETAIL_MAX,
 		                          .timeout_ms = DETAIL_MS,
-		                          .ended = detail_came,
+		                          .ended = waiter_take_detail,
 		                          .arg = w };
 	w->asked_ms = clock_ms();
 	w->due_ms = INT64_MAX;
@@ -183,7 +183,7 @@ static void take_event_line(void *arg, struct span line, bool cut)
 	}
 	w->changed |= w->data;
 	if (w->data && !w->asking)
-		due_at(w, waiter_next_ms(w, w->remote->pace->gap));
+		waiter_set_due(w, waiter_next_ms(w, w->remote->pace->gap));
 	w->data = false;
 }
 
@@ -204,7 +204,7 @@ static void events_ended(void *arg, const struct client_answer *a)
 	lines_done(&w->lines);
 	w->lines = LINES_INIT(TEXT_MAX);
 	w->data = false;
-	due_at(w, clock_ms() + w->remote->pace->poll);
+	waiter_set_due(w, clock_ms() + w->remote->pace->poll);
 }
 
 static void waiter_watch(struct job_waiter *w)

@@ -46,11 +46,11 @@ const struct reflector_counts *follow_counts(const struct server *s, bool events
 
 /*
  * Jobs on this machine.  machine_start makes server->engine from the options; its settings live in
- * the arena.  The directory is followed next; then machine_go lets the engine begin.  -1 and
- * *e (400, 500).
+ * the arena.  The directory is followed next; then machine_start_jobs lets the engine begin.  -1
+ * and *e (400, 500).
  */
 int machine_start(struct server *s, struct arena *a, struct err *e);
-int machine_go(struct server *s, struct err *e);
+int machine_start_jobs(struct server *s, struct err *e);
 
 /* The reasons why nothing in the cluster processes a waiting job. now_ms since 1970.  Pure. */
 enum neglect {

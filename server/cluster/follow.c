@@ -320,7 +320,7 @@ static int watch_directory(struct follow *f, struct err *e)
 	frameworks_end(f, 0);
 	events_trouble(f->events, NULL); /* they come from the engine */
 	if (run)
-		return machine_go(f->server, e);
+		return machine_start_jobs(f->server, e);
 	log_event(LOG_WARN, "--engine=none: jobs are only kept; nothing runs them", "directory",
 	          f->server->options->local);
 	return 0;

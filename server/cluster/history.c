@@ -33,7 +33,8 @@ struct history {
 	int64_t lost_log_ms; /* earliest time of that log line */
 };
 
-void history_saw(struct history *h, const struct job_entry *before, const struct job_entry *now)
+void history_note_end(struct history *h, const struct job_entry *before,
+                      const struct job_entry *now)
 {
 	if (!h || !before || !now || now->legacy || now->attempt <= before->attempt ||
 	    strcmp(before->uid, now->uid) != 0)

@@ -77,7 +77,8 @@ static const char *machine_path(const char *path, struct arena *a, struct err *e
 }
 
 /* Images are used by default if possible, which needs a sandbox. */
-static int machine_images(const struct options *o, struct engine_settings *out, struct err *e)
+static int machine_choose_images(const struct options *o, struct engine_settings *out,
+                                 struct err *e)
 {
 	ERR_AUTO none = { 0 };
 	if (strcmp(o->images, "host") == 0)
@@ -140,7 +141,7 @@ static int machine_settings(struct server *s, struct engine_settings *out, struc
 	secrets[out->n_secrets++] = o->issuers;
 	secrets[out->n_secrets++] = o->webhook_secret_file;
 	secrets[out->n_secrets++] = o->config;
-	return out->runtime && out->dir ? machine_images(o, out, e) : -1;
+	return out->runtime && out->dir ? machine_choose_images(o, out, e) : -1;
 }
 
 int machine_start(struct server *s, struct arena *a, struct err *e)
@@ -153,7 +154,7 @@ int machine_start(struct server *s, struct arena *a, struct err *e)
 	return s->engine ? 0 : -1;
 }
 
-int machine_go(struct server *s, struct err *e)
+int machine_start_jobs(struct server *s, struct err *e)
 {
 	STR_AUTO offers = STR_INIT(1024);
 	struct engine_shares all;

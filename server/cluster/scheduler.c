@@ -34,21 +34,21 @@ struct scheduler {
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
-static struct scheduler_part *part_new(void)
+static struct scheduler_part *facts_part_new(void)
 {
 	struct scheduler_part *p = xcalloc(1, sizeof(*p));
 	atomic_init(&p->refs, 1);
 	return p;
 }
 
-static struct scheduler_part *part_hold(struct scheduler_part *p)
+static struct scheduler_part *facts_part_hold(struct scheduler_part *p)
 {
 	if (p)
 		atomic_fetch_add(&p->refs, 1);
 	return p;
 }
 
-static void part_drop(struct scheduler_part *p)
+static void facts_part_drop(struct scheduler_part *p)
 {
 	if (!p || atomic_fetch_sub(&p->refs, 1) != 1)
 		return;
@@ -64,7 +64,7 @@ static void scheduler_replace(struct scheduler *s, struct scheduler_part **place
 	struct scheduler_part *old = *place;
 	*place = new;
 	(void)pthread_mutex_unlock(&s->lock);
-	part_drop(old);
+	facts_part_drop(old);
 }
 
 /* ---- views ----------------------------------------------------------------------------------- */
@@ -75,8 +75,8 @@ struct scheduler_view scheduler_hold(struct scheduler *s)
 	if (!s)
 		return v;
 	(void)pthread_mutex_lock(&s->lock); /* likewise */
-	v.parts[0] = part_hold(s->config);
-	v.parts[1] = part_hold(s->status);
+	v.parts[0] = facts_part_hold(s->config);
+	v.parts[1] = facts_part_hold(s->status);
 	(void)pthread_mutex_unlock(&s->lock);
 	v.hived = v.parts[0]->hived;
 	v.status = v.parts[1] ? v.parts[1]->status : NULL;
@@ -85,8 +85,8 @@ struct scheduler_view scheduler_hold(struct scheduler *s)
 
 void scheduler_drop(struct scheduler_view *v)
 {
-	part_drop(v->parts[0]);
-	part_drop(v->parts[1]);
+	facts_part_drop(v->parts[0]);
+	facts_part_drop(v->parts[1]);
 	*v = (struct scheduler_view){ 0 };
 }
 
@@ -110,10 +110,10 @@ int scheduler_reload(struct scheduler *s, struct err *e)
 	struct stat st;
 	if (file_read_regular(s->options->hived_config, &text, &st, e) < 0)
 		return -1;
-	struct scheduler_part *p = part_new();
+	struct scheduler_part *p = facts_part_new();
 	p->hived = hived_read(str_view(&text), &p->arena, e);
 	if (!p->hived) {
-		part_drop(p);
+		facts_part_drop(p);
 		return -1;
 	}
 	const char *warning = file_warning(&st, false);
@@ -125,13 +125,13 @@ int scheduler_reload(struct scheduler *s, struct err *e)
 
 /* ---- the status: called by the fetch thread -------------------------------------------------- */
 
-static int take_status(void *arg, struct span body, struct err *e)
+static int scheduler_take_status(void *arg, struct span body, struct err *e)
 {
 	struct scheduler *s = arg;
-	struct scheduler_part *p = part_new();
+	struct scheduler_part *p = facts_part_new();
 	p->status = hived_status_read(body, &p->arena, e);
 	if (!p->status) {
-		part_drop(p);
+		facts_part_drop(p);
 		return -1;
 	}
 	bool news = !s->status; /* only this thread writes it */
@@ -144,7 +144,7 @@ static int take_status(void *arg, struct span body, struct err *e)
 }
 
 /* The last status is discarded after several failures only. */
-static void miss_status(void *arg, unsigned attempts, const struct err *e)
+static void scheduler_miss_status(void *arg, unsigned attempts, const struct err *e)
 {
 	struct scheduler *s = arg;
 	if (s->lost || (s->status && attempts < FETCH_PATIENCE))
@@ -158,7 +158,7 @@ static void miss_status(void *arg, unsigned attempts, const struct err *e)
 	log_end(&line);
 }
 
-static int start_asking(struct scheduler *s, struct err *e)
+static int scheduler_start_asking(struct scheduler *s, struct err *e)
 {
 	const struct options *o = s->options;
 	const struct fetch_settings settings = {
@@ -167,8 +167,8 @@ static int start_asking(struct scheduler *s, struct err *e)
 		.ca_file = o->hived_webservice_ca,
 		.interval_ms = o->hived_interval_s * 1000,
 		.max = (size_t)o->hived_max_answer,
-		.take = take_status,
-		.failed = miss_status,
+		.take = scheduler_take_status,
+		.failed = scheduler_miss_status,
 		.arg = s,
 	};
 	if (!o->hived_webservice[0])
@@ -184,7 +184,7 @@ struct scheduler *scheduler_new(const struct options *o, struct err *e)
 	struct scheduler *s = xcalloc(1, sizeof(*s));
 	s->options = o;
 	(void)pthread_mutex_init(&s->lock, NULL); /* cannot fail */
-	if (scheduler_reload(s, e) == 0 && start_asking(s, e) == 0)
+	if (scheduler_reload(s, e) == 0 && scheduler_start_asking(s, e) == 0)
 		return s;
 	scheduler_free(s);
 	return NULL;
@@ -195,8 +195,8 @@ void scheduler_free(struct scheduler *s)
 	if (!s)
 		return;
 	fetch_free(s->fetch);
-	part_drop(s->config);
-	part_drop(s->status);
+	facts_part_drop(s->config);
+	facts_part_drop(s->status);
 	(void)pthread_mutex_destroy(&s->lock); /* not locked */
 	free(s);
 }

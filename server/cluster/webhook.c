@@ -127,7 +127,7 @@ static struct postponed_job *webhook_postponed(struct webhook *w, const struct j
 
 /* ---- one end of a job ------------------------------------------------------------------------ */
 
-static void send_over(struct webhook_send *s)
+static void webhook_send_over(struct webhook_send *s)
 {
 	job_entry_drop(TAKE(s->job));
 	str_done(&s->patch);
@@ -142,7 +142,7 @@ static void webhook_log_trouble(struct webhook *w, const char *why)
 		                    "ends of jobs are reported to --webhook again");
 }
 
-static void send_marked(void *arg, const struct store_reply *reply)
+static void webhook_send_marked(void *arg, const struct store_reply *reply)
 {
 	struct webhook_send *s = arg;
 	struct job_entry *now = NULL;
@@ -152,7 +152,7 @@ static void send_marked(void *arg, const struct store_reply *reply)
 		cache_note(s->w->server->cache, now); /* else the next round sends it again */
 	/* Otherwise the next round decides, by the present state of the job. */
 	if (reply->outcome == STORE_OK || reply->outcome == STORE_NOT_FOUND || s->w->ending) {
-		send_over(s);
+		webhook_send_over(s);
 		return;
 	}
 	s->state = SEND_ANSWERED;
@@ -163,7 +163,7 @@ static void send_marked(void *arg, const struct store_reply *reply)
 	}
 }
 
-static void send_mark(struct webhook_send *s)
+static void webhook_send_mark(struct webhook_send *s)
 {
 	s->state = SEND_MARKING;
 	s->patch = STR_INIT(PATCH_MAX);
@@ -179,12 +179,12 @@ static void send_mark(struct webhook_send *s)
 				       .whole = true,
 				       .body = { str_view(&s->patch) },
 				       .deadline_ms = clock_ms() + MARK_MS,
-				       .done = send_marked,
+				       .done = webhook_send_marked,
 				       .arg = s,
 				   });
 }
 
-static void send_failed(struct webhook_send *s, const struct post_answer *a)
+static void webhook_send_failed(struct webhook_send *s, const struct post_answer *a)
 {
 	struct webhook *w = s->w;
 	char text[64];
@@ -199,24 +199,24 @@ static void send_failed(struct webhook_send *s, const struct post_answer *a)
 	counter_add(&w->counts->failed, 1);
 	w->failures++;
 	w->pause_ms = clock_ms() + webhook_pause_ms(w->failures, PAUSE_MS);
-	send_over(s);
+	webhook_send_over(s);
 }
 
-static void send_answered(void *arg, const struct post_answer *a)
+static void webhook_send_answered(void *arg, const struct post_answer *a)
 {
 	struct webhook_send *s = arg;
 	if (a->status / 100 != 2 && a->status != 410) { /* 410: the receiver does not want it */
-		send_failed(s, a);
+		webhook_send_failed(s, a);
 		return;
 	}
 	counter_add(&s->w->counts->sent, 1);
 	s->w->failures = 0;
 	s->w->pause_ms = 0;
 	webhook_log_trouble(s->w, NULL);
-	send_mark(s);
+	webhook_send_mark(s);
 }
 
-static void send_begin(struct webhook_send *s, const struct job_entry *job)
+static void webhook_send_begin(struct webhook_send *s, const struct job_entry *job)
 {
 	ARENA_AUTO arena = { 0 };
 	ERR_AUTO e = { 0 };
@@ -237,9 +237,9 @@ static void send_begin(struct webhook_send *s, const struct job_entry *job)
 	webhook_signature(signature, str_view(&s->w->secret), now_s, str_view(&body));
 	(void)snprintf(stamp, sizeof(stamp), "X-Rest-Lit-Timestamp: %lld", (long long)now_s);
 	(void)snprintf(signed_by, sizeof(signed_by), "X-Rest-Lit-Signature: %s", signature);
-	const struct post post = { str_view(&body), headers, send_answered, s };
+	const struct post post = { str_view(&body), headers, webhook_send_answered, s };
 	if (poster_send(s->w->poster, &post, &e) < 0)
-		send_failed(s, &(struct post_answer){ 0, err_msg(&e) });
+		webhook_send_failed(s, &(struct post_answer){ 0, err_msg(&e) });
 }
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
@@ -311,7 +311,7 @@ static void webhook_pump(struct webhook *w)
 			continue;
 		busy++;
 		w->sends[i].w = w;
-		send_begin(&w->sends[i], w->batch[w->at++].job);
+		webhook_send_begin(&w->sends[i], w->batch[w->at++].job);
 	}
 }
 
@@ -325,12 +325,12 @@ void webhook_round_end(struct webhook *w, const struct cache_view *view)
 			continue;
 		const struct job_entry *now = view_find(view, span_of(s->job->name));
 		if (!now || strcmp(now->uid, s->job->uid) != 0 || !now->webhook[0]) {
-			send_over(s);
+			webhook_send_over(s);
 			continue;
 		}
 		job_entry_drop(s->job);
 		s->job = job_entry_hold(now);
-		send_mark(s);
+		webhook_send_mark(s);
 	}
 	webhook_pump(w);
 }
@@ -418,7 +418,7 @@ void webhook_free(struct webhook *w)
 	if (!w)
 		return;
 	for (size_t i = 0; i < SENDS_MAX; i++)
-		send_over(&w->sends[i]);
+		webhook_send_over(&w->sends[i]);
 	lease_done(&w->lease);
 	str_wipe(&w->secret);
 	free(w->lease_name);

@@ -128,7 +128,7 @@ static int read_program(const char *path, struct str *file, struct err *e)
 	struct stat st;
 	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) /* reading a pipe would block */
 		return err_set(e, 400, NULL, "%s: is not a regular file", path);
-	if (file_read(path, FILE_MAX, &text, &n, e) < 0)
+	if (file_read_or_stdin(path, FILE_MAX, &text, &n, e) < 0)
 		return -1;
 	if (n > CONFIGMAP_MAX)
 		return err_set(

@@ -35,7 +35,7 @@ struct exit_spec {
 	size_t words;
 };
 
-static int by_code(const void *a, const void *b)
+static int exit_spec_compare_codes(const void *a, const void *b)
 {
 	int64_t x = ((const struct exit_entry *)a)->code;
 	int64_t y = ((const struct exit_entry *)b)->code;
@@ -45,7 +45,7 @@ static int by_code(const void *a, const void *b)
 const struct exit_entry *exit_spec_find(const struct exit_spec *s, int64_t code)
 {
 	const struct exit_entry key = { .code = code };
-	return bsearch(&key, s->v, s->n, sizeof(*s->v), by_code);
+	return bsearch(&key, s->v, s->n, sizeof(*s->v), exit_spec_compare_codes);
 }
 
 /* Members that clients need.  Other members are copied unchecked. */
@@ -62,8 +62,8 @@ static const struct {
 	{ "solution", NODE_LIST, false }, { "pattern", NODE_MAP, false },
 };
 
-static int check_members(const struct node *n, const struct path *at, struct arena *a,
-                         struct err *e)
+static int exit_spec_check_members(const struct node *n, const struct path *at, struct arena *a,
+                                   struct err *e)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(MEMBERS); i++) {
 		const struct node type = { .type = (uint8_t)MEMBERS[i].type };
@@ -85,7 +85,7 @@ static int check_members(const struct node *n, const struct path *at, struct are
 }
 
 /* final: solutions are without WAIT_FOR_NEXT. */
-static void write_rest(struct str *out, const struct node *n, bool final)
+static void exit_spec_write_rest(struct str *out, const struct node *n, bool final)
 {
 	for (uint32_t i = 0; i < n->n; i++) {
 		const struct node *value = &n->member[i].value;
@@ -111,18 +111,18 @@ static void write_rest(struct str *out, const struct node *n, bool final)
 	str_char(out, '}');
 }
 
-static int read_entry(const struct node *n, const struct path *at, struct exit_spec *s,
-                      struct err *e)
+static int exit_spec_read_entry(const struct node *n, const struct path *at, struct exit_spec *s,
+                                struct err *e)
 {
 	if (!node_is(n, NODE_MAP))
 		return err_at(e, INVALID_PARAMETERS, path_place(&s->arena, at, n),
 		              "must be a mapping, is %s", node_type_name(n));
-	if (check_members(n, at, &s->arena, e) < 0)
+	if (exit_spec_check_members(n, at, &s->arena, e) < 0)
 		return -1;
 	STR_AUTO text = STR_INIT(ENTRY_MAX);
 	STR_AUTO final = STR_INIT(ENTRY_MAX);
-	write_rest(&text, n, false);
-	write_rest(&final, n, true);
+	exit_spec_write_rest(&text, n, false);
+	exit_spec_write_rest(&final, n, true);
 	if (text.full)
 		return err_at(e, INVALID_PARAMETERS, path_place(&s->arena, at, n), "is too long");
 	s->v[s->n++] = (struct exit_entry){
@@ -133,8 +133,8 @@ static int read_entry(const struct node *n, const struct path *at, struct exit_s
 	return 0;
 }
 
-static int check_codes(struct exit_spec *s, const struct path *at, const struct node *list,
-                       struct err *e)
+static int exit_spec_check_codes(struct exit_spec *s, const struct path *at,
+                                 const struct node *list, struct err *e)
 {
 	for (size_t i = 1; i < s->n; i++) {
 		if (s->v[i - 1].code == s->v[i].code)
@@ -151,7 +151,8 @@ static int check_codes(struct exit_spec *s, const struct path *at, const struct 
 	return 0;
 }
 
-static void read_word(const struct node *group, const struct node *text, struct exit_spec *s)
+static void exit_spec_read_word(const struct node *group, const struct node *text,
+                                struct exit_spec *s)
 {
 	const struct node *why = node_get(group, "why");
 	const struct node *code = node_get(group, "code");
@@ -183,7 +184,7 @@ static void exit_spec_read_words(const struct node *root, struct exit_spec *s)
 	for (uint32_t i = 0; node_is(words, NODE_LIST) && i < words->n; i++) {
 		const struct node *texts = node_get(&words->item[i], "texts");
 		for (uint32_t k = 0; node_is(texts, NODE_LIST) && k < texts->n; k++)
-			read_word(&words->item[i], &texts->item[k], s);
+			exit_spec_read_word(&words->item[i], &texts->item[k], s);
 	}
 }
 
@@ -202,12 +203,12 @@ static int exit_spec_read_spec(struct span text, struct exit_spec *s, struct err
 	s->v = ARENA_NEW(&s->arena, struct exit_entry, list->n + 1);
 	for (uint32_t i = 0; i < list->n; i++) {
 		const struct path item = PATH_INDEX(&at, i);
-		if (read_entry(&list->item[i], &item, s, e) < 0)
+		if (exit_spec_read_entry(&list->item[i], &item, s, e) < 0)
 			return -1;
 	}
 	exit_spec_read_words(&doc.root, s);
-	qsort(s->v, s->n, sizeof(*s->v), by_code);
-	return check_codes(s, &at, list, e);
+	qsort(s->v, s->n, sizeof(*s->v), exit_spec_compare_codes);
+	return exit_spec_check_codes(s, &at, list, e);
 }
 
 struct exit_spec *exit_spec_new(const char *path, struct err *e)
@@ -215,7 +216,7 @@ struct exit_spec *exit_spec_new(const char *path, struct err *e)
 	FREE_AUTO char *file = NULL;
 	struct span text = EMBEDDED(exit_spec);
 	if (path[0]) {
-		if (file_read(path, FILE_MAX, &file, &text.n, e) < 0)
+		if (file_read_or_stdin(path, FILE_MAX, &file, &text.n, e) < 0)
 			return NULL;
 		text.p = file;
 	}

@@ -505,7 +505,7 @@ static void config_member(struct options *o, unsigned command, const struct memb
 }
 
 /* Returns true if the file has only comments and blanks, and thus no document. */
-static bool config_is_empty(const char *text)
+static bool options_config_is_empty(const char *text)
 {
 	while (*text) {
 		text += strspn(text, " \t\r\n");
@@ -520,12 +520,12 @@ static int options_read_config(struct options *o, unsigned command, struct err *
 {
 	FREE_AUTO char *text = NULL;
 	size_t n;
-	if (file_read(o->config, CONFIG_MAX, &text, &n, e) < 0)
+	if (file_read_or_stdin(o->config, CONFIG_MAX, &text, &n, e) < 0)
 		return -1;
 	struct doc doc;
 	NOTES_AUTO warnings = { 0 };
 	struct budget budget = BUDGET_DEFAULT;
-	if (config_is_empty(text))
+	if (options_config_is_empty(text))
 		return 0;
 	if (doc_read((struct span){ text, n }, &budget, &o->arena, &doc, &warnings, e) < 0)
 		return -1;

@@ -20,7 +20,7 @@ enum {
 	LINE_LIMIT = 8192
 };
 
-int complain(const struct err *e, const char *file, int code)
+int print_error_notes(const struct err *e, const char *file, int code)
 {
 	for (size_t i = 0; i < e->notes.n; i++) {
 		const struct note *n = &e->notes.v[i];
@@ -45,7 +45,7 @@ static int64_t setup_port_end(int64_t start, int64_t end)
 	FREE_AUTO char *text = NULL;
 	size_t n = 0;
 	int64_t low;
-	if (file_read("/proc/sys/net/ipv4/ip_local_port_range", 64, &text, &n, &e) < 0)
+	if (file_read_or_stdin("/proc/sys/net/ipv4/ip_local_port_range", 64, &text, &n, &e) < 0)
 		return end;
 	struct span rest = { text, n };
 	return parse_i64(span_next(&rest, '\t'), start + 1, end, &low) == 0 ? low : end;
@@ -141,7 +141,7 @@ struct facts_file *setup_facts_file(const struct options *o, struct arena *a, st
 {
 	FREE_AUTO char *text = NULL;
 	size_t n = 0;
-	if (o->facts[0] && file_read(o->facts, FACTS_MAX, &text, &n, e) < 0)
+	if (o->facts[0] && file_read_or_stdin(o->facts, FACTS_MAX, &text, &n, e) < 0)
 		return NULL;
 	return facts_file_read((struct span){ text ? text : "", n }, a, e);
 }
@@ -164,7 +164,7 @@ int setup_hived(const struct options *o, struct arena *a, struct facts *f, struc
 	size_t n = 0;
 	if (!o->hived_config[0])
 		return 0;
-	if (file_read(o->hived_config, HIVED_MAX, &text, &n, e) < 0)
+	if (file_read_or_stdin(o->hived_config, HIVED_MAX, &text, &n, e) < 0)
 		return -1;
 	f->hived = hived_read((struct span){ text, n }, a, e);
 	return f->hived ? 0 : -1;

@@ -5,7 +5,7 @@
  *	struct facts facts;
  *	struct translator *t = setup_translator(o, &e);
  *	if (!t || setup_facts(o, setup_user(o), &arena, &facts, &e) < 0)
- *		return complain(&e, o->facts, EXIT_USAGE);
+ *		return print_error_notes(&e, o->facts, EXIT_USAGE);
  *	translator_free(t);
  *
  * Errors have file and line.  Called at start only, because it reads files; one thread.
@@ -33,7 +33,7 @@ const char *setup_user(const struct options *o);
 
 /* Prints an error to standard error, each note on a line: "rest-lit: FILE:LINE:COLUMN: text". file
  * may be NULL.  Returns `code`. */
-int complain(const struct err *e, const char *file, int code);
+int print_error_notes(const struct err *e, const char *file, int code);
 
 /* Refuses combinations of options that contradict each other or are not safe.  Pure.  loopback,
  * output_loopback: of --listen and --output-listen (true if absent).  -1 and *e (400): the

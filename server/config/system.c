@@ -88,7 +88,7 @@ static int system_read_all(int fd, const char *path, struct str *out, struct err
 	                 : err_set(e, UNKNOWN_ERROR, "%s: %m", path);
 }
 
-int file_read(const char *path, size_t max, char **text, size_t *n, struct err *e)
+int file_read_or_stdin(const char *path, size_t max, char **text, size_t *n, struct err *e)
 {
 	int fd = strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)

@@ -5,7 +5,7 @@
  *	FREE_AUTO char *text = NULL;
  *	size_t n;
  *	process_harden();
- *	if (file_read(path, 1 << 20, &text, &n, e) < 0)
+ *	if (file_read_or_stdin(path, 1 << 20, &text, &n, e) < 0)
  *		return -1;
  *
  * The caller bounds and frees texts.  Errors name the file.  Files may be read by any thread; the
@@ -22,7 +22,7 @@ struct stat;
 
 /* Reads a regular file, a pipe or (for "-") standard input, at most `max` bytes; *text is
  * NUL-terminated, the caller frees it.  -1 and *e (500), which names the file. */
-int file_read(const char *path, size_t max, char **text, size_t *n, struct err *e);
+int file_read_or_stdin(const char *path, size_t max, char **text, size_t *n, struct err *e);
 /*
  * Reads a file that may be replaced at any time: a regular file (links are followed), opened once,
  * at most out->max bytes, unchanged during the read.  *out is empty, STR_SECRET for secrets; *st is

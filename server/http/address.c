@@ -13,12 +13,12 @@ enum { V4_AT = 12, V4_BITS = 96, PREFIX_64 = 8 };
 
 static const unsigned char MAPPED[V4_AT] = { [10] = 0xff, [11] = 0xff };
 
-static bool is_v4(const struct client_address *p)
+static bool address_is_v4(const struct client_address *p)
 {
 	return memcmp(p->b, MAPPED, V4_AT) == 0;
 }
 
-static void map_v4(struct client_address *out, const void *address)
+static void address_map_v4(struct client_address *out, const void *address)
 {
 	memcpy(out->b, MAPPED, V4_AT);
 	memcpy(out->b + V4_AT, address, sizeof(struct in_addr));
@@ -27,7 +27,7 @@ static void map_v4(struct client_address *out, const void *address)
 bool client_address_of(const struct sockaddr *from, struct client_address *out)
 {
 	if (from->sa_family == AF_INET)
-		map_v4(out, &((const struct sockaddr_in *)(const void *)from)->sin_addr);
+		address_map_v4(out, &((const struct sockaddr_in *)(const void *)from)->sin_addr);
 	else if (from->sa_family == AF_INET6)
 		memcpy(out->b, &((const struct sockaddr_in6 *)(const void *)from)->sin6_addr,
 		       CLIENT_ADDRESS_BYTES);
@@ -47,7 +47,7 @@ static bool parse_plain(struct span text, struct client_address *out)
 	memcpy(copy, text.p, text.n);
 	copy[text.n] = '\0';
 	if (inet_pton(AF_INET, copy, &v4) == 1)
-		map_v4(out, &v4);
+		address_map_v4(out, &v4);
 	else if (inet_pton(AF_INET6, copy, &v6) == 1)
 		memcpy(out->b, &v6, CLIENT_ADDRESS_BYTES);
 	else
@@ -82,7 +82,7 @@ bool client_address_parse(struct span text, struct client_address *out)
 void client_address_text(const struct client_address *p, char out[static CLIENT_ADDRESS_TEXT])
 {
 	out[0] = '\0';
-	if (is_v4(p))
+	if (address_is_v4(p))
 		(void)inet_ntop(AF_INET, p->b + V4_AT, out, INET6_ADDRSTRLEN); /* it fits */
 	else
 		(void)inet_ntop(AF_INET6, p->b, out, INET6_ADDRSTRLEN); /* it fits */
@@ -90,7 +90,8 @@ void client_address_text(const struct client_address *p, char out[static CLIENT_
 
 struct span client_address_key(const struct client_address *p)
 {
-	return (struct span){ (const char *)p->b, is_v4(p) ? CLIENT_ADDRESS_BYTES : PREFIX_64 };
+	return (struct span){ (const char *)p->b,
+		              address_is_v4(p) ? CLIENT_ADDRESS_BYTES : PREFIX_64 };
 }
 
 /* ---- networks ---- */
@@ -192,17 +193,17 @@ void address_unix(const char *path, struct address *out)
 	memcpy(&out->socket, &to, sizeof(to));
 }
 
-static bool is_unix(const struct address *a)
+static bool address_is_unix(const struct address *a)
 {
 	return a->socket.ss_family == AF_UNIX;
 }
 
-static const struct sockaddr_in *v4_of(const struct address *a)
+static const struct sockaddr_in *address_v4(const struct address *a)
 {
 	return (const struct sockaddr_in *)(const void *)&a->socket;
 }
 
-static const struct sockaddr_in6 *v6_of(const struct address *a)
+static const struct sockaddr_in6 *address_v6(const struct address *a)
 {
 	return (const struct sockaddr_in6 *)(const void *)&a->socket;
 }
@@ -210,23 +211,24 @@ static const struct sockaddr_in6 *v6_of(const struct address *a)
 bool address_is_loopback(const struct address *a)
 {
 	if (a->socket.ss_family == AF_INET)
-		return ntohl(v4_of(a)->sin_addr.s_addr) >> 24 == 127;
-	return is_unix(a) || IN6_IS_ADDR_LOOPBACK(&v6_of(a)->sin6_addr);
+		return ntohl(address_v4(a)->sin_addr.s_addr) >> 24 == 127;
+	return address_is_unix(a) || IN6_IS_ADDR_LOOPBACK(&address_v6(a)->sin6_addr);
 }
 
 uint16_t address_port(const struct address *a)
 {
-	if (is_unix(a))
+	if (address_is_unix(a))
 		return 0;
-	return ntohs(a->socket.ss_family == AF_INET ? v4_of(a)->sin_port : v6_of(a)->sin6_port);
+	return ntohs(a->socket.ss_family == AF_INET ? address_v4(a)->sin_port
+	                                            : address_v6(a)->sin6_port);
 }
 
 void address_text(struct str *out, const struct address *a)
 {
 	char host[INET6_ADDRSTRLEN] = "";
 	bool v4 = a->socket.ss_family == AF_INET;
-	const void *bytes = v4 ? (const void *)&v4_of(a)->sin_addr : &v6_of(a)->sin6_addr;
-	if (is_unix(a)) {
+	const void *bytes = v4 ? (const void *)&address_v4(a)->sin_addr : &address_v6(a)->sin6_addr;
+	if (address_is_unix(a)) {
 		str_puts(out, ((const struct sockaddr_un *)(const void *)&a->socket)->sun_path);
 		return;
 	}
@@ -239,7 +241,7 @@ static int socket_open(const struct address *a, bool share, struct err *e)
 	int one = 1;
 	int fd = socket(a->socket.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	bool ok = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0 &&
-	          (!share || is_unix(a) ||
+	          (!share || address_is_unix(a) ||
 	           setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)) == 0) &&
 	          bind(fd, (const struct sockaddr *)&a->socket, a->n) == 0 &&
 	          (!share || listen(fd, BACKLOG) == 0);
@@ -255,7 +257,7 @@ static int socket_open(const struct address *a, bool share, struct err *e)
 
 int listeners_open(struct address *a, int *fds, size_t n, struct err *e)
 {
-	if (is_unix(a)) {
+	if (address_is_unix(a)) {
 		assert(n == 1);
 		fds[0] = socket_open(a, true, e);
 		return fds[0] < 0 ? -1 : 0;

@@ -12,7 +12,7 @@
 
 enum { TOKEN_MIN = 80 }; /* bytes of the shortest signed token */
 
-static void no_route(struct request *r, struct span path)
+static void admission_no_route(struct request *r, struct span path)
 {
 	const struct route *only = r->loop->only;
 	STR_AUTO methods = STR_INIT(256);
@@ -92,7 +92,7 @@ void admission_check_head(struct request *r, const char *version, const char *he
 		answer_refuse(r, 400, "InvalidRequestError", wrong);
 		return;
 	}
-	if (id.n && id.n <= REQUEST_ID_MAX && span_only(id, "-")) {
+	if (id.n && id.n <= REQUEST_ID_MAX && span_only_alnum_or(id, "-")) {
 		memcpy(r->id, id.p, id.n);
 		r->id[id.n] = '\0';
 	}
@@ -116,7 +116,7 @@ static void check_known(struct request *r)
 }
 
 /* The route needs no authentication. */
-static bool is_open(struct request *r)
+static bool admission_is_open(struct request *r)
 {
 	const struct options *o = r->loop->server->options;
 	struct span link;
@@ -181,7 +181,7 @@ void admission_header(struct request *r)
 		return;
 	}
 	if (!r->route) {
-		no_route(r, path);
+		admission_no_route(r, path);
 		return;
 	}
 	if (r->route->body)
@@ -189,7 +189,7 @@ void admission_header(struct request *r)
 	/* A body that is too large is answered 413 at its end, without authentication. */
 	if (r->answered || r->too_large)
 		return;
-	bool known = is_open(r) || s->hooks->identify(r);
+	bool known = admission_is_open(r) || s->hooks->identify(r);
 	if (known && !r->answered)
 		check_known(r);
 }

@@ -89,7 +89,7 @@ void cors_options(struct request *r, struct span methods)
 	if (r->cors_origin) {
 		answer_header(r, "Access-Control-Allow-Methods", METHODS);
 		if (names.n && names.n <= REQUESTED_HEADERS_MAX &&
-		    span_only(names, "!#$%&'*+-.^_`|~, "))
+		    span_only_alnum_or(names, "!#$%&'*+-.^_`|~, "))
 			answer_header(r, "Access-Control-Allow-Headers",
 			              arena_dup(&r->arena, names));
 		answer_header(r, "Access-Control-Max-Age", PREFLIGHT_AGE_S);

@@ -53,7 +53,7 @@ void http_shutdown(struct MHD_Connection *m)
 	(void)MHD_set_connection_option(m, MHD_CONNECTION_OPTION_TIMEOUT, 1u);
 }
 
-static void turn(const struct request *r, enum activity activity)
+static void request_set_activity(const struct request *r, enum activity activity)
 {
 	connection_set_activity(http_connection_of(r->connection), activity);
 }
@@ -102,9 +102,9 @@ size_t request_swallow_max(const struct request *r)
 	return r->head.chunked ? SWALLOW_CHUNKED : r->body.max * 2 + SWALLOW;
 }
 
-static void queue(struct request *r, struct MHD_Response *response)
+static void request_queue_response(struct request *r, struct MHD_Response *response)
 {
-	turn(r, ANSWERING);
+	request_set_activity(r, ANSWERING);
 	/* Fails only if the connection is already closing. */
 	(void)MHD_queue_response(r->connection, (unsigned)r->reply.status, response);
 	MHD_destroy_response(response);
@@ -113,7 +113,7 @@ static void queue(struct request *r, struct MHD_Response *response)
 void http_resume(struct request *r, enum activity activity)
 {
 	r->waiting = false;
-	turn(r, activity);
+	request_set_activity(r, activity);
 	r->loop->woken = true;
 	MHD_resume_connection(r->connection);
 }
@@ -134,7 +134,7 @@ void answer_with(struct request *r, struct MHD_Response *response)
 	if (more_follows)
 		r->kept = response;
 	else
-		queue(r, response);
+		request_queue_response(r, response);
 	if (r->waiting)
 		http_resume(r, more_follows ? READING : ANSWERING);
 }
@@ -156,7 +156,7 @@ void request_wait(struct request *r)
 	if (r->waiting)
 		return;
 	r->waiting = true;
-	turn(r, WAITING);
+	request_set_activity(r, WAITING);
 	MHD_suspend_connection(r->connection);
 }
 
@@ -222,7 +222,7 @@ static void *request_begin(void *cls, const char *uri, struct MHD_Connection *m)
 	http_connection_of(m)->request = r;
 	l->requests++;
 	l->fruitless = 0;
-	turn(r, READING);
+	request_set_activity(r, READING);
 	if (head_size(&parameters, r->line_n) == SIZE_HEADERS)
 		connection_cut(http_connection_of(m));
 	return r;
@@ -237,7 +237,8 @@ static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const cha
 	return MHD_YES;
 }
 
-static void header_came(struct request *r, const char *url, const char *method, const char *version)
+static void request_header_complete(struct request *r, const char *url, const char *method,
+                                    const char *version)
 {
 	const struct head_line line = { method, url, version, r->line_n };
 	size_t head_n =
@@ -252,20 +253,20 @@ static void header_came(struct request *r, const char *url, const char *method, 
 	admission_check_head(r, version, method + head_n);
 	if (r->host.p)
 		r->head.value[HEADER_HOST] = r->host;
-	/* end_came follows at once if there is no body, and does this. */
+	/* request_complete follows at once if there is no body, and does this. */
 	if (!r->answered && (r->head.length || r->head.chunked))
 		admission_header(r);
 	r->in_header = r->waiting;
 }
 
-static void end_came(struct request *r)
+static void request_complete(struct request *r)
 {
 	r->whole = true;
 	if (r->kept) {
-		queue(r, TAKE(r->kept));
+		request_queue_response(r, TAKE(r->kept));
 		return;
 	}
-	turn(r, WAITING);
+	request_set_activity(r, WAITING);
 	if (!r->looked_at)
 		admission_header(r);
 	if (!r->answered && !r->waiting)
@@ -286,18 +287,18 @@ static enum MHD_Result request_step(void *cls, struct MHD_Connection *m, const c
 		return MHD_YES;
 	*n = 0;
 	if (!r->seen)
-		header_came(r, url, method, version);
+		request_header_complete(r, url, method, version);
 	else if (r->in_header)
 		r->in_header = false;
 	else if (part)
 		return admission_body_part(r, data, part) ? MHD_YES : MHD_NO;
 	else
-		end_came(r);
+		request_complete(r);
 	return MHD_YES;
 }
 
 /* Notes the reason why a request ended that was not answered. */
-static void note_end(struct request *r, enum MHD_RequestTerminationCode how)
+static void request_note_end(struct request *r, enum MHD_RequestTerminationCode how)
 {
 	const union MHD_ConnectionInfo *info =
 	    MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_HTTP_STATUS);
@@ -322,7 +323,7 @@ static void request_ended(void *cls, struct MHD_Connection *m, void **context,
 	http_connection_of(m)->request = NULL;
 	l->fruitless = 0;
 	if (!r->answered)
-		note_end(r, how);
+		request_note_end(r, how);
 	long_lived_end(r);
 	/* The timeout is MHD's own. */
 	stream_gone(r, how == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED);
@@ -374,7 +375,7 @@ static void connection_notify(void *cls, struct MHD_Connection *m, void **contex
 /* ---- the daemon ---- */
 
 /* routes.c decodes paths segment by segment. */
-static size_t keep_escapes(void *cls, struct MHD_Connection *m, char *s)
+static size_t http_keep_escapes(void *cls, struct MHD_Connection *m, char *s)
 {
 	(void)cls;
 	(void)m;
@@ -382,7 +383,7 @@ static size_t keep_escapes(void *cls, struct MHD_Connection *m, char *s)
 }
 
 /* Limits the log messages that clients cause. */
-static bool may_complain(struct loop *l)
+static bool http_may_complain(struct loop *l)
 {
 	int64_t second = clock_us() / 1000000;
 	if (second != l->complained_s)
@@ -395,7 +396,7 @@ __attribute__((format(printf, 2, 0))) static void http_complain(void *cls, const
                                                                 va_list ap)
 {
 	char text[256];
-	if (!may_complain(cls))
+	if (!http_may_complain(cls))
 		return;
 	(void)vsnprintf(text, sizeof(text), fmt, ap); /* cut if longer */
 	text[strcspn(text, "\n")] = '\0';
@@ -410,7 +411,7 @@ static enum MHD_Result http_admit(void *cls, const struct sockaddr *from, sockle
 	char text[CLIENT_ADDRESS_TEXT];
 	if (!client_address_of(from, &p) || rate_limit_count(l->server->rate_limits, &p, 0))
 		return MHD_YES;
-	if (may_complain(l)) {
+	if (http_may_complain(l)) {
 		client_address_text(&p, text);
 		log_event(LOG_WARN,
 		          "too many connections from one address; a connection was refused", "peer",
@@ -419,7 +420,7 @@ static enum MHD_Result http_admit(void *cls, const struct sockaddr *from, sockle
 	return MHD_NO;
 }
 
-static void panic(void *cls, const char *file, unsigned line, const char *reason)
+static void http_panic(void *cls, const char *file, unsigned line, const char *reason)
 {
 	(void)cls;
 	(void)file;
@@ -431,7 +432,7 @@ static void panic(void *cls, const char *file, unsigned line, const char *reason
 int http_init(struct err *e)
 {
 	enum library library = request_check_library(http_version());
-	MHD_set_panic_func(panic, NULL);
+	MHD_set_panic_func(http_panic, NULL);
 	if (library == LIBRARY_REFUSED)
 		return err_set(e, UNKNOWN_ERROR,
 		               "libmicrohttpd %s is too old: 0.9.75 or later is needed",
@@ -451,9 +452,9 @@ const char *http_version(void)
 
 /* Gives GnuTLS the certificate of a connection, borrowed; GnuTLS prescribes the parameters.
  * NOLINTNEXTLINE(readability-function-size) */
-static int show_chain(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
-                      gnutls_pcert_st **certs, unsigned *n, gnutls_ocsp_data_st **ocsp,
-                      unsigned *n_ocsp, gnutls_privkey_t *key, unsigned *flags)
+static int http_show_chain(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
+                           gnutls_pcert_st **certs, unsigned *n, gnutls_ocsp_data_st **ocsp,
+                           unsigned *n_ocsp, gnutls_privkey_t *key, unsigned *flags)
 {
 	(void)info;
 	(void)flags; /* 0: GnuTLS does not free them */
@@ -485,7 +486,7 @@ int http_start(struct loop *l, struct err *e)
 	};
 	if (l->tls) {
 		static char priorities[] = TLS_PRIORITIES; /* MHD only reads it */
-		static gnutls_certificate_retrieve_function3 *const SHOW = show_chain;
+		static gnutls_certificate_retrieve_function3 *const SHOW = http_show_chain;
 		flags |= MHD_USE_TLS;
 		more[1] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_PRIORITIES, 0, priorities };
 		more[2].option = MHD_OPTION_HTTPS_CERT_CALLBACK2;
@@ -505,7 +506,7 @@ int http_start(struct loop *l, struct err *e)
 	    flags, 0, http_admit, l, request_step, l, MHD_OPTION_EXTERNAL_LOGGER, http_complain, l,
 	    MHD_OPTION_LISTEN_SOCKET, l->listen_fd, MHD_OPTION_NOTIFY_CONNECTION, connection_notify,
 	    l, MHD_OPTION_NOTIFY_COMPLETED, request_ended, l, MHD_OPTION_URI_LOG_CALLBACK,
-	    request_begin, l, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,
+	    request_begin, l, MHD_OPTION_UNESCAPE_CALLBACK, http_keep_escapes, NULL,
 	    MHD_OPTION_CONNECTION_LIMIT, (unsigned)o->connections,
 	    MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
 	    (unsigned)o->idle_timeout_s, MHD_OPTION_ARRAY, more, MHD_OPTION_END);

@@ -73,14 +73,14 @@ void rate_free(struct rate *r)
 	free(r);
 }
 
-static uint32_t *slot_of(struct rate *r, struct span key)
+static uint32_t *rate_slot_of(struct rate *r, struct span key)
 {
 	return &r->slots[hash_bytes(&r->hash, key) & r->mask];
 }
 
 /* The entry of a key, which becomes the newest; a new one takes the place of the oldest if all are
  * used. */
-static struct rate_entry *entry_of(struct rate *r, uint32_t *slot, struct span key)
+static struct rate_entry *rate_entry_of(struct rate *r, uint32_t *slot, struct span key)
 {
 	uint32_t found = *slot;
 	for (; found; found = r->entries[found - 1].chain) {
@@ -92,7 +92,7 @@ static struct rate_entry *entry_of(struct rate *r, uint32_t *slot, struct span k
 	uint32_t i = found ? found - 1 : evicts ? r->oldest : (uint32_t)r->used++;
 	struct rate_entry *x = &r->entries[i];
 	if (evicts) {
-		uint32_t *at = slot_of(r, (struct span){ x->key, x->key_n });
+		uint32_t *at = rate_slot_of(r, (struct span){ x->key, x->key_n });
 		while (*at != i + 1)
 			at = &r->entries[*at - 1].chain;
 		*at = x->chain;
@@ -136,9 +136,9 @@ int64_t rate_ask(struct rate *r, struct span key, int64_t now_ms, bool take)
 	if (!r->step_ns)
 		return 0;
 	key.n = key.n > RATE_KEY ? RATE_KEY : key.n;
-	uint32_t *slot = slot_of(r, key);
+	uint32_t *slot = rate_slot_of(r, key);
 	LOCK_AUTO(&r->lock);
-	struct rate_entry *x = entry_of(r, slot, key);
+	struct rate_entry *x = rate_entry_of(r, slot, key);
 	int64_t full_ns = x->full_ns;
 	int64_t wait =
 	    bucket_take(take ? &x->full_ns : &full_ns, r->step_ns, r->depth_ns, now_ms * NS_PER_MS);

@@ -33,7 +33,7 @@ static const struct known_header {
 	[HEADER_ACCEPT] = { "accept", false },
 };
 
-static void wrong(struct request_head *f, const char *what)
+static void head_refuse(struct request_head *f, const char *what)
 {
 	if (!f->wrong)
 		f->wrong = what;
@@ -64,7 +64,7 @@ void head_take_line(struct request_head *f, const struct head_line *line)
 	uintptr_t method_end = (uintptr_t)line->method + strlen(line->method);
 	uintptr_t uri_end = (uintptr_t)line->uri + line->uri_n;
 	if ((uintptr_t)line->uri != method_end + 1 || (uintptr_t)line->version != uri_end + 1)
-		wrong(f, "the request line is malformed");
+		head_refuse(f, "the request line is malformed");
 	f->next = (uintptr_t)line->version + strlen(line->version) + CRLF;
 }
 
@@ -76,9 +76,9 @@ static void check_place(struct request_head *f, struct span name, struct span va
 	if (!f->next)
 		return;
 	if (!value.p || gap < 1 || gap > GAP_MAX)
-		wrong(f, "a header is folded over several lines");
+		head_refuse(f, "a header is folded over several lines");
 	else if ((uintptr_t)name.p != f->next)
-		wrong(f, "a header holds a NUL, or its line does not end in CR LF");
+		head_refuse(f, "a header holds a NUL, or its line does not end in CR LF");
 	f->next = (uintptr_t)value.p + value.n + CRLF;
 }
 
@@ -87,16 +87,16 @@ void head_take_header(struct request_head *f, struct span name, struct span valu
 	f->room += name.n + value.n + SEPARATORS + HEAD_NOTE;
 	check_place(f, name, value);
 	if (!span_is_token(name))
-		wrong(f, "a header has an invalid name");
+		head_refuse(f, "a header has an invalid name");
 	else if (!value.p || span_has_control(value))
-		wrong(f, "a header holds a control character");
+		head_refuse(f, "a header holds a control character");
 	if (f->wrong)
 		return;
 	for (enum header h = 0; h < HEADER_MAX; h++) {
 		if (!span_same(name, span_of(KNOWN[h].name)))
 			continue;
 		if (f->value[h].p && KNOWN[h].once)
-			wrong(f, "a header that may occur once is repeated");
+			head_refuse(f, "a header that may occur once is repeated");
 		f->value[h] = value;
 	}
 }
@@ -134,27 +134,27 @@ const char *request_check(struct request_head *f, const char *version, const cha
 
 	/* A lenient library treats a line that begins with a colon as the empty line. */
 	if (f->next && f->next + CRLF != (uintptr_t)head_end)
-		wrong(f, "the header does not end in an empty line");
+		head_refuse(f, "the header does not end in an empty line");
 	if (!http_1_1 && strcmp(version, "HTTP/1.0") != 0)
-		wrong(f, "the version must be HTTP/1.1 or HTTP/1.0");
+		head_refuse(f, "the version must be HTTP/1.1 or HTTP/1.0");
 	else if (!f->value[HEADER_HOST].p && http_1_1)
-		wrong(f, "the Host header is missing");
+		head_refuse(f, "the Host header is missing");
 
 	if (length.p &&
 	    (length.n > 18 || parse_i64(length, 0, INT64_MAX, &n) < 0 || length.p[0] == '-'))
-		wrong(f, "Content-Length is not a number");
+		head_refuse(f, "Content-Length is not a number");
 	f->length = (uint64_t)n;
 	f->chunked = encoding.p;
 	if (encoding.p && length.p)
-		wrong(f, "a request must not have both Content-Length and Transfer-Encoding");
+		head_refuse(f, "a request must not have both Content-Length and Transfer-Encoding");
 	else if (encoding.p && !span_same(encoding, SPAN("chunked")))
-		wrong(f, "Transfer-Encoding must be chunked");
+		head_refuse(f, "Transfer-Encoding must be chunked");
 	else if (encoding.p && !http_1_1)
-		wrong(f, "Transfer-Encoding is for HTTP/1.1 only");
+		head_refuse(f, "Transfer-Encoding is for HTTP/1.1 only");
 	return f->wrong;
 }
 
-static bool is_local(struct span authority, const char *scheme, uint16_t port)
+static bool authority_is_local(struct span authority, const char *scheme, uint16_t port)
 {
 	static const char *const NAMES[] = { "localhost", "127.0.0.1", "[::1]" };
 	for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++) {
@@ -170,10 +170,10 @@ const char *request_check_local(const struct request_head *f, const char *scheme
 {
 	struct span origin = f->value[HEADER_ORIGIN];
 	struct span site = f->value[HEADER_FETCH_SITE];
-	if (!f->value[HEADER_HOST].p || !is_local(f->value[HEADER_HOST], "", port))
+	if (!f->value[HEADER_HOST].p || !authority_is_local(f->value[HEADER_HOST], "", port))
 		return "without logins, this server accepts localhost only: the Host header "
 		       "must be localhost, 127.0.0.1 or [::1], with the port";
-	if (origin.p && !is_local(origin, scheme, port))
+	if (origin.p && !authority_is_local(origin, scheme, port))
 		return "without logins, this server refuses requests of other web pages (Origin)";
 	if (site.p && !span_same(site, SPAN("same-origin")) && !span_same(site, SPAN("none")))
 		return "without logins, this server refuses requests of other web pages "

@@ -28,7 +28,7 @@ struct stream {
 	bool asleep, asked, ended, cut;
 };
 
-static struct connection *connection_of(const struct stream *s)
+static struct connection *stream_connection(const struct stream *s)
 {
 	return http_connection_of(s->r->connection);
 }
@@ -58,7 +58,7 @@ size_t stream_room(const struct stream *s)
 
 /* ---- sleeping and waking ---- */
 
-static void wake(struct stream *s)
+static void stream_wake(struct stream *s)
 {
 	if (!s->asleep)
 		return;
@@ -72,7 +72,7 @@ static ssize_t stream_read(void *cls, uint64_t at, char *to, size_t max)
 	(void)at;
 	struct stream *s = cls;
 	s->r->loop->fruitless = 0;
-	connection_set_activity(connection_of(s), ANSWERING);
+	connection_set_activity(stream_connection(s), ANSWERING);
 	if (s->calls->more && !s->ended && stream_waiting(s) <= s->out.max / 2) {
 		s->asked = true;
 		s->calls->more(s, s->arg);
@@ -94,7 +94,7 @@ static ssize_t stream_read(void *cls, uint64_t at, char *to, size_t max)
 	if (!s->r->loop->store) /* the loop stops: no suspension any more */
 		return MHD_CONTENT_READER_END_WITH_ERROR;
 	s->asleep = true;
-	connection_set_activity(connection_of(s), WAITING);
+	connection_set_activity(stream_connection(s), WAITING);
 	MHD_suspend_connection(s->r->connection);
 	return 0;
 }
@@ -112,14 +112,14 @@ bool stream_put(struct stream *s, struct span bytes)
 	}
 	str_span(&s->out, bytes);
 	if (bytes.n)
-		wake(s);
+		stream_wake(s);
 	return true;
 }
 
 void stream_end(struct stream *s)
 {
 	s->ended = true;
-	wake(s);
+	stream_wake(s);
 }
 
 void stream_cut(struct stream *s)
@@ -133,9 +133,9 @@ void stream_cut(struct stream *s)
 	(void)setsockopt(http_socket(s->r->connection), SOL_SOCKET, SO_LINGER, &none,
 	                 sizeof(none)); /* without it the client sees a normal end */
 	if (s->asleep)
-		wake(s);
+		stream_wake(s);
 	else if (!s->asked)
-		connection_cut(connection_of(s));
+		connection_cut(stream_connection(s));
 }
 
 const char *stream_why(const struct stream *s)
@@ -145,7 +145,7 @@ const char *stream_why(const struct stream *s)
 
 /* ---- time ---- */
 
-static void end_with_words(struct stream *s, const char *why)
+static void stream_end_with_reason(struct stream *s, const char *why)
 {
 	s->why = why;
 	if (!s->ended && s->calls->last)
@@ -167,14 +167,14 @@ static void stream_event(void *arg, enum long_lived_event event)
 			s->calls->heartbeat(s, s->arg);
 		break;
 	case LONG_LIVED_OVER:
-		end_with_words(s, "lifetime");
+		stream_end_with_reason(s, "lifetime");
 		break;
 	case LONG_LIVED_SHUTDOWN:
 		if (!s->calls->finishes)
-			end_with_words(s, "shutdown");
+			stream_end_with_reason(s, "shutdown");
 		break;
 	case LONG_LIVED_REFUSED:
-		end_with_words(s, "token");
+		stream_end_with_reason(s, "token");
 		break;
 	case LONG_LIVED_LEFT:
 		stream_cut(s);
@@ -226,7 +226,7 @@ void stream_gone(struct request *r, bool late)
 	struct stream *s = TAKE(r->stream);
 	if (!s)
 		return;
-	if ((late || s->cut || connection_of(s)->cut) && !r->why)
+	if ((late || s->cut || stream_connection(s)->cut) && !r->why)
 		r->why = "it was cut off before its end";
 	if (s->next)
 		s->next->prev = s->prev;
@@ -244,7 +244,7 @@ void streams_cut(struct loop *l, bool ended)
 			continue;
 		stream_cut(s);
 		if (ended) /* it may wait only for the client to read */
-			connection_cut(connection_of(s));
+			connection_cut(stream_connection(s));
 	}
 }
 
@@ -327,7 +327,7 @@ static bool stream_admit(struct request *r)
 
 /* ---- a long-lived request ---- */
 
-static void next_at(struct loop *l, int64_t ms)
+static void long_lived_next_at(struct loop *l, int64_t ms)
 {
 	if (ms < l->long_lived_next_ms)
 		l->long_lived_next_ms = ms;
@@ -351,7 +351,7 @@ bool long_lived_begin(struct request *r, int64_t seconds, long_lived_callback *c
 		w->next->prev = w;
 	else
 		l->long_lived_next_ms = now_ms + LOOK_MS;
-	next_at(l, w->until_ms);
+	long_lived_next_at(l, w->until_ms);
 	l->long_lived = w;
 	l->n_long_lived++;
 	r->long_lived = w;
@@ -384,7 +384,8 @@ void long_lived_run_once(struct loop *l, bool stopping)
 		enum long_lived_event event = LONG_LIVED_TICK;
 		next = w->next;
 		if (!w->ending)
-			next_at(l, w->until_ms > now_ms ? w->until_ms : now_ms + LOOK_MS);
+			long_lived_next_at(l,
+			                   w->until_ms > now_ms ? w->until_ms : now_ms + LOOK_MS);
 		if (stopping) {
 			event = LONG_LIVED_SHUTDOWN;
 		} else if (connection_left(c)) {

@@ -83,21 +83,21 @@ static void free_chain(struct tls_chain *c)
 	free(c);
 }
 
-static bool key_id(gnutls_pubkey_t key, unsigned char id[static KEY_ID])
+static bool tls_key_id(gnutls_pubkey_t key, unsigned char id[static KEY_ID])
 {
 	size_t n = KEY_ID;
 	return gnutls_pubkey_get_key_id(key, GNUTLS_KEYID_USE_SHA256, id, &n) == 0 && n == KEY_ID;
 }
 
-static bool belong_together(const struct tls_chain *c)
+static bool tls_key_fits(const struct tls_chain *c)
 {
 	unsigned char shown[KEY_ID];
 	unsigned char held[KEY_ID];
 	gnutls_pubkey_t own = NULL;
 	if (gnutls_pubkey_init(&own) < 0)
 		abort(); /* out of memory, as in xmalloc */
-	bool same = gnutls_pubkey_import_privkey(own, c->key, 0, 0) == 0 && key_id(own, held) &&
-	            key_id(c->certs[0].pubkey, shown) && memcmp(shown, held, KEY_ID) == 0;
+	bool same = gnutls_pubkey_import_privkey(own, c->key, 0, 0) == 0 && tls_key_id(own, held) &&
+	            tls_key_id(c->certs[0].pubkey, shown) && memcmp(shown, held, KEY_ID) == 0;
 	gnutls_pubkey_deinit(own);
 	return same;
 }
@@ -108,7 +108,7 @@ static int check_chain(struct tls_chain *c, const struct tls_file *cert, const s
 	gnutls_x509_crt_t crt = NULL;
 	unsigned bits = 0;
 	int algorithm = gnutls_pubkey_get_pk_algorithm(c->certs[0].pubkey, &bits);
-	if (!belong_together(c))
+	if (!tls_key_fits(c))
 		return err_set(e, 400, NULL,
 		               "--tls-key: %s is not the key of the certificate in %s", key->path,
 		               cert->path);
@@ -160,7 +160,7 @@ static struct tls_chain *chain_new(struct tls_file *cert, struct tls_file *key, 
 
 /* ---- warnings ---- */
 
-static void look_at(struct tls *t, const struct tls_chain *c, const struct tls_file *key)
+static void tls_note_warnings(struct tls *t, const struct tls_chain *c, const struct tls_file *key)
 {
 	time_t left = c->end_s - time(NULL);
 	const char *odd = file_warning(&key->stat, true);
@@ -198,7 +198,7 @@ static int tls_load(struct tls *t, struct err *e)
 	t->cert_stat = cert.stat;
 	t->key_stat = key.stat;
 	if (c) {
-		look_at(t, c, &key);
+		tls_note_warnings(t, c, &key);
 		tls_replace(t, c);
 	}
 	str_done(&cert.text);
@@ -250,18 +250,18 @@ enum { MADE_BITS = 2048, MADE_SEED = 28 /* the size in FIPS 186-4 for so many bi
 
 /* RSA, because a key on a curve cannot be made from a seed by GnuTLS, and because its signatures
  * are not random: the certificates of all servers with the same secret are the same bytes. */
-static int made_key(gnutls_x509_privkey_t key, const unsigned char *seed)
+static int tls_generate_key(gnutls_x509_privkey_t key, const unsigned char *seed)
 {
 	unsigned char copy[MADE_SEED]; /* GnuTLS takes no const */
 	gnutls_keygen_data_st data = { GNUTLS_KEYGEN_SEED, copy, sizeof(copy) };
 	memcpy(copy, seed, sizeof(copy));
 	int bad = gnutls_x509_privkey_generate2(key, GNUTLS_PK_RSA, MADE_BITS,
 	                                        GNUTLS_PRIVKEY_FLAG_PROVABLE, &data, 1);
-	wipe(copy, sizeof(copy));
+	memory_wipe(copy, sizeof(copy));
 	return bad;
 }
 
-static int made_name(gnutls_x509_crt_t crt, struct span host)
+static int tls_generate_name(gnutls_x509_crt_t crt, struct span host)
 {
 	char text[TLS_HOST_MAX + 1];
 	unsigned char address[sizeof(struct in6_addr)];
@@ -278,7 +278,8 @@ static int made_name(gnutls_x509_crt_t crt, struct span host)
 }
 
 /* An authority too, so that it vouches for one of the same key with another host. */
-static int made_certificate(gnutls_x509_crt_t crt, gnutls_x509_privkey_t key, struct span host)
+static int tls_generate_certificate(gnutls_x509_crt_t crt, gnutls_x509_privkey_t key,
+                                    struct span host)
 {
 	char name[] = "output of rest-lit 0123456789abcdef"; /* OpenSSL needs one per key */
 	static const time_t SINCE = 1577836800; /* 2020, for pods whose clock is behind */
@@ -297,7 +298,7 @@ static int made_certificate(gnutls_x509_crt_t crt, gnutls_x509_privkey_t key, st
 	                                           sizeof(name) - 1);
 	bad = bad ?: gnutls_x509_crt_set_activation_time(crt, SINCE);
 	bad = bad ?: gnutls_x509_crt_set_expiration_time(crt, UNTIL);
-	bad = bad ?: made_name(crt, host);
+	bad = bad ?: tls_generate_name(crt, host);
 	bad = bad ?: gnutls_x509_crt_set_basic_constraints(crt, 1, 0);
 	bad = bad
 	          ?: gnutls_x509_crt_set_key_usage(crt, GNUTLS_KEY_DIGITAL_SIGNATURE |
@@ -322,8 +323,8 @@ int tls_make(struct tls **made, struct span host, const unsigned char seed[stati
 	if (gnutls_x509_privkey_init(&key) < 0 || gnutls_x509_crt_init(&crt) < 0 ||
 	    gnutls_privkey_init(&c->key) < 0)
 		abort(); /* out of memory, as in xmalloc */
-	int bad = made_key(key, seed);
-	bad = bad ?: made_certificate(crt, key, host);
+	int bad = tls_generate_key(key, seed);
+	bad = bad ?: tls_generate_certificate(crt, key, host);
 	bad = bad ?: gnutls_x509_crt_export2(crt, GNUTLS_X509_FMT_PEM, &pem);
 	bad = bad ?: gnutls_privkey_import_x509(c->key, key, GNUTLS_PRIVKEY_IMPORT_COPY);
 	bad = bad ?: gnutls_pcert_import_x509(&c->certs[0], crt, 0);
@@ -358,7 +359,7 @@ void tls_free(struct tls *t)
 	if (!t)
 		return;
 	tls_drop(t->chain);
-	wipe(t->seed, sizeof(t->seed));
+	memory_wipe(t->seed, sizeof(t->seed));
 	free(t->pem);
 	(void)pthread_mutex_destroy(&t->lock);
 	free(t);

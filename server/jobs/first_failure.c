@@ -40,7 +40,7 @@ static const struct code_cause {
 	{ 143, END_KILLED, "ended by SIGTERM" },
 };
 
-void end_classify(struct task_end *t, const struct exit_spec *spec, struct span said)
+void task_end_classify(struct task_end *t, const struct exit_spec *spec, struct span said)
 {
 	size_t n;
 	const struct exit_word *w = exit_spec_words(spec, &n);
@@ -103,7 +103,7 @@ static struct span report_value(struct span report, const char *key)
 }
 
 /* Returns the last words of a task: the text that explained its end, else the last lines. */
-static struct span said_last(struct span message, struct span report)
+static struct span task_last_words(struct span message, struct span report)
 {
 	struct span text = report_value(report, "\nmatchedUserLogString: ");
 	if (text.n)
@@ -116,8 +116,8 @@ static struct span said_last(struct span message, struct span report)
 	return text;
 }
 
-void ends_add(struct shower *w, struct span role, const struct fw_view *t,
-              const struct completion_status *o)
+void task_ends_add(struct shower *w, struct span role, const struct fw_view *t,
+                   const struct completion_status *o)
 {
 	struct task_ends *all = w->ends;
 	struct span message = { NULL, 0 };
@@ -151,7 +151,7 @@ void ends_add(struct shower *w, struct span role, const struct fw_view *t,
 		                  .rank = -1,
 		                  .outcome = *o };
 	(void)parse_i64(report_value(report, "\nfailedRank: "), 0, INT32_MAX, &out->rank);
-	end_classify(out, w->s->spec, said_last(message, report));
+	task_end_classify(out, w->s->spec, task_last_words(message, report));
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */

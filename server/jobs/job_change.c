@@ -69,11 +69,11 @@ static const char *change_id(const struct job_change *c)
 /*
  * ---- asking the store ----
  *
- *	change_found -> [GET, change_read_again] -> plan, PATCH, change_patched -> done
+ *	change_found -> [GET, change_read_and_retry] -> plan, PATCH, change_patched -> done
  *
  * After a conflict, the job is read again and the patch is planned again.
  */
-static store_callback change_read_again, change_patched;
+static store_callback change_read_and_retry, change_patched;
 
 static void change_send(struct job_change *c, struct store_request q)
 {
@@ -93,7 +93,7 @@ static struct job_entry *change_read_reply(const struct job_change *c,
 	                                               : NULL;
 }
 
-static void change_go(struct job_change *c)
+static void change_send_patch(struct job_change *c)
 {
 	if (!c->plan(c))
 		return;
@@ -112,7 +112,7 @@ static void change_read_job(struct job_change *c)
 	change_send(c, (struct store_request){ .verb = STORE_GET,
 	                                       .whole = true,
 	                                       .not_before_ms = not_before_ms,
-	                                       .done = change_read_again });
+	                                       .done = change_read_and_retry });
 }
 
 static void change_found(struct request *r, const struct job_entry *job)
@@ -124,10 +124,10 @@ static void change_found(struct request *r, const struct job_entry *job)
 	if (c->reads)
 		change_read_job(c);
 	else
-		change_go(c);
+		change_send_patch(c);
 }
 
-static void change_read_again(void *arg, const struct store_reply *reply)
+static void change_read_and_retry(void *arg, const struct store_reply *reply)
 {
 	struct job_change *c = arg;
 	struct request *r = c->r;
@@ -145,8 +145,8 @@ static void change_read_again(void *arg, const struct store_reply *reply)
 	c->job = now;
 	if (c->reads)
 		c->doc = arena_span(&r->arena, reply->body);
-	if (job_may(r, now, JOB_OWN))
-		change_go(c);
+	if (job_access_allowed(r, now, JOB_OWN))
+		change_send_patch(c);
 	else
 		answer_refuse(r, FORBIDDEN, "the job has another owner now");
 }
@@ -409,7 +409,7 @@ static bool role_says_succeeded(const struct scaled_role *f)
 	const struct node *roles = node_get(f->config, "taskRoles");
 	for (uint32_t i = 0; roles && i < roles->n; i++) {
 		const struct member *m = &roles->member[i];
-		if (!span_becomes(member_key(m), f->name))
+		if (!span_equals_lower_alnum(member_key(m), f->name))
 			continue;
 		const struct node *n =
 		    node_get(node_get(&m->value, "completion"), "minSucceededInstances");
@@ -427,7 +427,7 @@ static bool role_is_distributed(const struct scaled_role *f)
 		return node_is(distributed, NODE_MAP);
 	for (uint32_t i = 0; i < roles->n; i++)
 		if (node_is(&roles->item[i], NODE_TEXT) &&
-		    span_becomes(node_span(&roles->item[i]), f->name))
+		    span_equals_lower_alnum(node_span(&roles->item[i]), f->name))
 			return true;
 	return false;
 }
@@ -443,7 +443,7 @@ static int scale_find_role(const struct scale *s, struct arena *a, struct scaled
 		f->total += role_count(role, "taskNumber");
 		str_printf(&names, "%s%.*s", i ? ", " : "", (int)name.n, name.p);
 		if (f->role.p || name.n == 0 ||
-		    !(span_becomes(s->role, name) || span_eq(name, s->role)))
+		    !(span_equals_lower_alnum(s->role, name) || span_eq(name, s->role)))
 			continue;
 		f->role = role;
 		f->name = name;

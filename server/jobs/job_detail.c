@@ -156,7 +156,7 @@ int job_task(struct str *out, const struct job_shown *s, const struct task_name 
 	const struct completion_status ended = outcome_read(t.outcome, a);
 	show_task(&w, &t, &ended);
 	str_puts(out, ",\"attempts\":[{");
-	show_try(&w, &role, &t, &ended);
+	show_task_attempt(&w, &role, &t, &ended);
 	str_puts(out, "}]}\n");
 	return 0;
 }

@@ -314,8 +314,8 @@ static void show_ports(struct shower *w, const struct portspec *p, const struct 
 		w->ports -= (size_t)p->total;
 }
 
-void show_try(struct shower *w, const struct detail_role *role, const struct fw_view *t,
-              const struct completion_status *o)
+void show_task_attempt(struct shower *w, const struct detail_role *role, const struct fw_view *t,
+                       const struct completion_status *o)
 {
 	struct str *out = w->out;
 	enum job_state is = attempt_state_of(t->state, o->has_code, o->code);
@@ -387,10 +387,10 @@ static void show_role(struct shower *w, const struct detail_role *role, struct s
 		const struct completion_status ended = outcome_read(t.outcome, w->a);
 		json_put_open(w->out, NULL, '{');
 		show_task(w, &t, &ended);
-		show_try(w, role, &t, &ended);
+		show_task_attempt(w, role, &t, &ended);
 		str_char(w->out, '}');
 		if (w->ends)
-			ends_add(w, role->name, &t, &ended);
+			task_ends_add(w, role->name, &t, &ended);
 	}
 	str_puts(w->out, "]}");
 }

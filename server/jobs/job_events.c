@@ -195,8 +195,8 @@ void job_waiting_put(struct str *out, const struct job_entry *job, const struct 
 /* ---- choice of the Event --------------------------------------------------------------------- */
 
 /* Collects Warnings about its pods that may be a reason, the most important first. */
-static size_t may_count(const struct job_entry *job, const struct event *v, size_t n,
-                        const struct event *about[static EVENTS_PER_FRAMEWORK])
+static size_t events_that_count(const struct job_entry *job, const struct event *v, size_t n,
+                                const struct event *about[static EVENTS_PER_FRAMEWORK])
 {
 	enum { START = sizeof("Error: ") - 1 };
 	size_t found = 0;
@@ -220,8 +220,8 @@ static size_t may_count(const struct job_entry *job, const struct event *v, size
 }
 
 /* Index of the first Event about the current pod of a waiting task; n if none. */
-static size_t of_task(const struct event *const v[], size_t n, struct span role,
-                      const struct fw_view *t, struct arena *a)
+static size_t event_of_task(const struct event *const v[], size_t n, struct span role,
+                            const struct fw_view *t, struct arena *a)
 {
 	const struct completion_status o = outcome_read(t->outcome, a);
 	if (!t->uid.n || job_state_of(t->state, o.has_code, o.code) != JOB_WAITING)
@@ -244,7 +244,7 @@ const struct event *job_waiting(const struct job_shown *s, const struct event *v
 	struct span status;
 	if (s->job->state != JOB_WAITING)
 		return NULL;
-	n = may_count(s->job, v, n, about);
+	n = events_that_count(s->job, v, n, about);
 	size_t best = n;
 	if (n == 0)
 		return NULL;
@@ -260,7 +260,7 @@ const struct event *job_waiting(const struct job_shown *s, const struct event *v
 		     tasks++) {
 			struct fw_view t;
 			if (fw_view_next(&all, a, &t))
-				best = of_task(about, best, role, &t, a);
+				best = event_of_task(about, best, role, &t, a);
 		}
 	}
 	return best < n ? about[best] : NULL;
@@ -268,7 +268,7 @@ const struct event *job_waiting(const struct job_shown *s, const struct event *v
 
 /* Returns true if others (v[0..n), the latest first) have outdated an Event: the pod has been
  * replaced, or scheduled. */
-static bool is_past(const struct event *one, const struct event *v, size_t n)
+static bool event_is_past(const struct event *one, const struct event *v, size_t n)
 {
 	bool latest = true;
 	for (size_t i = 0; i < n; i++) {
@@ -287,9 +287,9 @@ const struct event *job_row_event(const struct job_entry *job, const struct even
 {
 	const struct event *about[EVENTS_PER_FRAMEWORK];
 	int64_t since = job->attempt > 0 ? job->transition_ms : job->created_ms;
-	size_t may = job->state == JOB_WAITING ? may_count(job, v, n, about) : 0;
+	size_t may = job->state == JOB_WAITING ? events_that_count(job, v, n, about) : 0;
 	for (size_t i = 0; i < may; i++) {
-		if (about[i]->last_ms >= since && !is_past(about[i], v, n))
+		if (about[i]->last_ms >= since && !event_is_past(about[i], v, n))
 			return about[i];
 	}
 	return NULL;

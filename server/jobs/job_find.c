@@ -52,7 +52,7 @@ void job_store_failed(struct request *r, enum store_verb verb, const struct stor
 
 /* ---- access ---- */
 
-bool job_may(const struct request *r, const struct job_entry *job, enum job_need need)
+bool job_access_allowed(const struct request *r, const struct job_entry *job, enum job_need need)
 {
 	const char *visibility = r->loop->server->options->visibility;
 	const struct account *who = r->principal;
@@ -83,12 +83,12 @@ void job_keep(struct request *r, const struct job_entry *job)
 }
 
 /* Takes over the reference. */
-static void search_end(struct job_search *s, const struct job_entry *job)
+static void job_search_end(struct job_search *s, const struct job_entry *job)
 {
 	struct request *r = s->r;
 	bool vc = strcmp(r->loop->server->options->visibility, "vc") == 0;
 	job_keep(r, job);
-	if (job_may(r, job, r->route->need))
+	if (job_access_allowed(r, job, r->route->need))
 		s->found(r, job);
 	else if (r->route->need == JOB_SEE && vc)
 		answer_refuse(r, FORBIDDEN,
@@ -125,7 +125,7 @@ bool job_store_silent(const struct store_reply *reply)
 }
 
 /* Another server may have created the job just now: the cache learns of it here. */
-static void search_got(void *arg, const struct store_reply *reply)
+static void job_search_answered(void *arg, const struct store_reply *reply)
 {
 	struct job_search *s = arg;
 	struct job_entry *job = NULL;
@@ -142,7 +142,7 @@ static void search_got(void *arg, const struct store_reply *reply)
 	}
 	if (s->r->loop->server->cache)
 		cache_note(s->r->loop->server->cache, job_entry_hold(job));
-	search_end(s, job);
+	job_search_end(s, job);
 }
 
 /* ---- in the cache ---- */
@@ -189,15 +189,15 @@ void job_find(struct request *r, job_found *found)
 		name = s->id.alias;
 	bool missing = !name || (s->warm && foreign);
 	if (job)
-		search_end(s, job);
+		job_search_end(s, job);
 	else if (!missing && rate_limit_lookup(r, !s->warm))
-		job_store_get(r, &(struct job_object){ KIND_FRAMEWORK, name, r->user }, search_got,
-		              s);
+		job_store_get(r, &(struct job_object){ KIND_FRAMEWORK, name, r->user },
+		              job_search_answered, s);
 	else if (missing || s->warm)
 		answer_refuse(r, NO_JOB);
 }
 
-static void doc_got(void *arg, const struct store_reply *reply)
+static void job_doc_read(void *arg, const struct store_reply *reply)
 {
 	const struct doc_wanted *d = arg;
 	struct request *r = d->r;
@@ -218,7 +218,8 @@ void job_doc(struct request *r, const struct job_entry *job, job_doc_came *came)
 	}
 	struct doc_wanted *d = ARENA_NEW(&r->arena, struct doc_wanted, 1);
 	*d = (struct doc_wanted){ r, job, came };
-	job_store_get(r, &(struct job_object){ KIND_FRAMEWORK, job->name, r->user }, doc_got, d);
+	job_store_get(r, &(struct job_object){ KIND_FRAMEWORK, job->name, r->user }, job_doc_read,
+	              d);
 }
 
 /* ---- ids ---- */

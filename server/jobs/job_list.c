@@ -24,7 +24,7 @@ enum { STATES_ALL = (1 << JOB_STATE_MAX) - 1, TAG_TEXT_MAX = 1 << 20 };
 /* The value that selects jobs without a priority. */
 static const char NO_PRIORITY[] = "default";
 
-static int any_compare(const void *left, const void *right)
+static int any_of_compare(const void *left, const void *right)
 {
 	const struct span *a = left;
 	const struct span *b = right;
@@ -32,9 +32,9 @@ static int any_compare(const void *left, const void *right)
 	return order ? order : (a->n > b->n) - (a->n < b->n);
 }
 
-static bool any_has(const struct any_of *list, struct span text)
+static bool any_of_has(const struct any_of *list, struct span text)
 {
-	return bsearch(&text, list->v, list->n, sizeof(*list->v), any_compare) != NULL;
+	return bsearch(&text, list->v, list->n, sizeof(*list->v), any_of_compare) != NULL;
 }
 
 /* The non-empty items of "a,b,,c"; tags are JSON strings. */
@@ -55,7 +55,7 @@ static struct any_of query_read_texts(struct span list, bool tags, struct arena 
 		if (item.n)
 			v[n++] = item;
 	}
-	qsort(v, n, sizeof(*v), any_compare);
+	qsort(v, n, sizeof(*v), any_of_compare);
 	return (struct any_of){ v, n };
 }
 
@@ -172,7 +172,7 @@ static bool query_has_tag(const struct job_entry *job, const struct any_of *tags
 	struct scan s = scan_begin(span_of(job->tags));
 	struct span tag;
 	while (scan_item(&s, &tag))
-		if (any_has(tags, tag))
+		if (any_of_has(tags, tag))
 			return true;
 	return false;
 }
@@ -182,10 +182,11 @@ bool job_query_takes(const struct job_query *q, const struct job_entry *job)
 {
 	return !job->creating && (q->v1 || !job->legacy) &&
 	       (q->states >> job_shown_state(job, q->v1) & 1) &&
-	       (q->users.n == 0 || any_has(&q->users, span_of(job_entry_shown_user(job)))) &&
-	       (q->clusters.n == 0 || any_has(&q->clusters, span_of(job->cluster))) &&
+	       (q->users.n == 0 || any_of_has(&q->users, span_of(job_entry_shown_user(job)))) &&
+	       (q->clusters.n == 0 || any_of_has(&q->clusters, span_of(job->cluster))) &&
 	       (q->priorities.n == 0 ||
-	        any_has(&q->priorities, span_of(job->priority[0] ? job->priority : NO_PRIORITY))) &&
+	        any_of_has(&q->priorities,
+	                   span_of(job->priority[0] ? job->priority : NO_PRIORITY))) &&
 	       (q->keyword.n == 0 || query_contains(job->job, q->keyword) ||
 	        query_contains(job_entry_shown_user(job), q->keyword) ||
 	        query_contains(job->cluster, q->keyword)) &&
@@ -199,8 +200,8 @@ bool job_query_takes(const struct job_query *q, const struct job_entry *job)
 #define KEY_SIGN (UINT64_C(1) << 63)
 
 /* The text to sort by; NULL: the number. */
-static const char *key_field(const struct job_query *q, const struct job_entry *job,
-                             int64_t *number)
+static const char *job_key_field(const struct job_query *q, const struct job_entry *job,
+                                 int64_t *number)
 {
 	switch (q->order) {
 	case ORDER_NAME:
@@ -233,11 +234,11 @@ static const char *key_field(const struct job_query *q, const struct job_entry *
 	return NULL;
 }
 
-static struct job_key key_of_job(const struct job_query *q, const struct job_entry *job)
+static struct job_key job_key_of(const struct job_query *q, const struct job_entry *job)
 {
 	struct job_key key = { .age = ~((uint64_t)job->created_ms ^ KEY_SIGN), .job = job };
 	int64_t number = 0;
-	const char *text = key_field(q, job, &number);
+	const char *text = job_key_field(q, job, &number);
 	if (text)
 		(void)memccpy(key.field, text, '\0', sizeof(key.field));
 	for (size_t i = 0; text && i < KEY_WORDS; i++)
@@ -261,8 +262,8 @@ static int key_compare(const struct job_query *q, const struct job_key *a, const
 	uint64_t end = a->field[KEY_WORDS - 1];
 	if ((q->descending ? ~end : end) & 0xff) { /* longer texts that begin alike */
 		int64_t none;
-		int order = strcmp(key_field(q, a->job, &none) + sizeof(a->field),
-		                   key_field(q, b->job, &none) + sizeof(a->field));
+		int order = strcmp(job_key_field(q, a->job, &none) + sizeof(a->field),
+		                   job_key_field(q, b->job, &none) + sizeof(a->field));
 		if (order)
 			return q->descending ? -order : order;
 	}
@@ -305,7 +306,7 @@ void job_page_begin(struct job_page *p, const struct job_query *q)
 
 /* Quickselect: puts the job of this position, among those from `first` on, into v[wanted], and
  * smaller ones before it. */
-static void page_place(struct job_page *p, size_t first, size_t wanted)
+static void page_quickselect(struct job_page *p, size_t first, size_t wanted)
 {
 	ptrdiff_t from = (ptrdiff_t)first;
 	ptrdiff_t to = (ptrdiff_t)p->n - 1;
@@ -340,7 +341,7 @@ static void page_place(struct job_page *p, size_t first, size_t wanted)
 
 static void page_keep_best(struct job_page *p)
 {
-	page_place(p, 0, p->wanted - 1);
+	page_quickselect(p, 0, p->wanted - 1);
 	p->n = p->wanted;
 	p->worst = p->v[p->n - 1];
 	p->cut = true;
@@ -351,7 +352,7 @@ void job_page_add(struct job_page *p, const struct job_entry *job)
 	p->total++;
 	if (p->wanted == 0)
 		return;
-	struct job_key key = key_of_job(p->query, job);
+	struct job_key key = job_key_of(p->query, job);
 	if (p->cut && key_compare(p->query, &key, &p->worst) > 0)
 		return;
 	if (p->n == p->cap) {
@@ -409,7 +410,7 @@ void job_page_end(struct job_page *p)
 		return;
 	}
 	if (offset)
-		page_place(p, 0, offset);
+		page_quickselect(p, 0, offset);
 	p->n -= offset;
 	memmove(p->v, p->v + offset, p->n * sizeof(*p->v));
 	qsort_r(p->v, p->n, sizeof(*p->v), key_compare_for_qsort, &query);
@@ -510,7 +511,7 @@ static void list_more(struct stream *s, void *arg)
 }
 
 /* The client must not mistake a part for the whole list. */
-static void list_over(struct stream *s, void *arg)
+static void list_cut_off(struct stream *s, void *arg)
 {
 	(void)arg;
 	stream_cut(s);
@@ -530,7 +531,7 @@ static void list_gone(void *arg)
 static void list_answer_in_steps(struct request *r, struct listing_rows *rows, struct str *begun)
 {
 	static const struct stream_calls CALLS = { .more = list_more,
-		                                   .last = list_over,
+		                                   .last = list_cut_off,
 		                                   .gone = list_gone,
 		                                   .long_lived = true,
 		                                   .finishes = true };

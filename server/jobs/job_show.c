@@ -66,7 +66,7 @@ size_t job_look_events(const struct request *r, const struct job_entry *job, str
                        struct event **v)
 {
 	struct events *events = r->loop->server->events;
-	if (!events || job->state != JOB_WAITING || !job_may(r, job, JOB_SEE))
+	if (!events || job->state != JOB_WAITING || !job_access_allowed(r, job, JOB_SEE))
 		return 0;
 	return events_of(events, span_of(job->name), a, v);
 }
@@ -82,7 +82,7 @@ struct span job_look_machine(const struct request *r, const struct job_entry *jo
 {
 	struct engine *engine = r->loop->server->engine;
 	struct span why = { "", 0 };
-	if (job->state != JOB_WAITING || !job_may(r, job, JOB_SEE))
+	if (job->state != JOB_WAITING || !job_access_allowed(r, job, JOB_SEE))
 		return why;
 	int64_t most = atomic_load(&r->loop->server->node_gpus);
 	if (engine)
@@ -97,7 +97,7 @@ struct span job_look_machine(const struct request *r, const struct job_entry *jo
 	return why;
 }
 
-static void look_show(struct request *r, const struct job_entry *job, struct span doc)
+static void job_look_show(struct request *r, const struct job_entry *job, struct span doc)
 {
 	const struct job_look *l = r->state;
 	struct job_shown shown = job_shown_of(r, job, doc);
@@ -117,7 +117,7 @@ static void look_show(struct request *r, const struct job_entry *job, struct spa
 /* ---- ETag ---- */
 
 /* A hash of everything that the answer depends on and this client may see. */
-static const char *tag_of(struct request *r, const struct job_entry *job)
+static const char *job_look_etag(struct request *r, const struct job_entry *job)
 {
 	struct event *v = NULL;
 	size_t n = job_look_events(r, job, &r->arena, &v);
@@ -147,7 +147,7 @@ struct history_wanted {
 	history_came *came;
 };
 
-static void history_got(void *arg, const struct store_reply *reply)
+static void history_answered(void *arg, const struct store_reply *reply)
 {
 	const struct history_wanted *k = arg;
 	struct span status = { NULL, 0 };
@@ -162,8 +162,8 @@ static void history_got(void *arg, const struct store_reply *reply)
 
 /* Gets an earlier attempt of the job.  An attempt that is not kept, or not readable, counts as
  * missing.  Calls `came` once, or r is answered 503. */
-static void history_get(struct request *r, const struct job_entry *job, int64_t attempt,
-                        history_came *came)
+static void history_request(struct request *r, const struct job_entry *job, int64_t attempt,
+                            history_came *came)
 {
 	bool kept = attempt >= 0 && attempt < job->attempt && !job->legacy &&
 	            attempt >= job->attempt - r->loop->server->options->history;
@@ -180,22 +180,22 @@ static void history_get(struct request *r, const struct job_entry *job, int64_t 
 	job_store_get(r,
 	              &(struct job_object){ KIND_CONFIGMAP,
 	                                    history_name(&r->arena, job->name, attempt), r->user },
-	              history_got, k);
+	              history_answered, k);
 }
 
-static void earlier_came(struct request *r, const struct job_entry *job, struct span status)
+static void earlier_attempt_read(struct request *r, const struct job_entry *job, struct span status)
 {
 	struct job_look *l = r->state;
 	l->earlier = status;
 	if (status.n)
-		job_doc(r, job, look_show);
+		job_doc(r, job, job_look_show);
 	else
 		answer_refuse(r, 404, "NoJobError", "this attempt of the job is not kept");
 }
 
 /* ---- one attempt ---- */
 
-static void look_found(struct request *r, const struct job_entry *job)
+static void job_look_found(struct request *r, const struct job_entry *job)
 {
 	const struct job_look *l = r->state;
 	bool waited = false; /* then the answer is a full one */
@@ -206,18 +206,18 @@ static void look_found(struct request *r, const struct job_entry *job)
 	if (l->attempt > job->attempt)
 		answer_refuse(r, 404, "NoJobError", "the job has no such attempt");
 	else if (l->attempt != LATEST && l->attempt < job->attempt)
-		history_get(r, job, l->attempt, earlier_came);
-	else if (!l->plain || waited || !answer_unchanged(r, tag_of(r, job)))
-		job_doc(r, job, look_show);
+		history_request(r, job, l->attempt, earlier_attempt_read);
+	else if (!l->plain || waited || !answer_unchanged(r, job_look_etag(r, job)))
+		job_doc(r, job, job_look_show);
 }
 
-static void look_wait(struct request *r, const struct job_entry *job)
+static void job_look_wait(struct request *r, const struct job_entry *job)
 {
 	const struct job_look *l = r->state;
 	if (l->plain)
-		job_wait(r, job, look_found);
+		job_wait(r, job, job_look_found);
 	else
-		look_found(r, job);
+		job_look_found(r, job);
 }
 
 static void job_look(struct request *r, const struct job_look *how)
@@ -231,7 +231,7 @@ static void job_look(struct request *r, const struct job_look *how)
 		return;
 	}
 	r->state = l;
-	job_find(r, look_wait);
+	job_find(r, job_look_wait);
 }
 
 static int render_job(struct request *r, const struct job_shown *shown, struct str *out,
@@ -292,7 +292,8 @@ struct attempts {
 
 static void attempts_ask(struct request *r, struct attempts *all);
 
-static void attempts_came(struct request *r, const struct job_entry *job, struct span status)
+static void attempts_history_read(struct request *r, const struct job_entry *job,
+                                  struct span status)
 {
 	struct attempts *all = r->state;
 	struct str *out = &r->reply.body;
@@ -315,7 +316,7 @@ static void attempts_ask(struct request *r, struct attempts *all)
 {
 	ERR_AUTO none = { 0 };
 	if (all->next >= all->last && r->arena.used < READ_MAX) {
-		history_get(r, all->shown.job, all->next, attempts_came);
+		history_request(r, all->shown.job, all->next, attempts_history_read);
 		return;
 	}
 	str_puts(&r->reply.body, "]\n");
@@ -436,7 +437,7 @@ static void write_job_member(struct str *out, const struct member *m)
 }
 
 /* NULL: it is not a job. */
-static const struct node *config_read(struct span text, struct arena *a)
+static const struct node *submitted_config_read(struct span text, struct arena *a)
 {
 	const struct node *root = doc_quiet(text, &BUDGET_DEFAULT, a);
 	return node_is(root, NODE_MAP) ? root : NULL;
@@ -445,7 +446,7 @@ static const struct node *config_read(struct span text, struct arena *a)
 /* The only way in which a configuration that other programs have written leaves the server. */
 bool config_json(struct str *out, struct span text, struct arena *a)
 {
-	const struct node *root = config_read(text, a);
+	const struct node *root = submitted_config_read(text, a);
 	if (root)
 		config_write_map(out, root, write_job_member);
 	return root;
@@ -458,7 +459,7 @@ static bool config_is_safe(const struct job_entry *job, struct span text, struct
 {
 	STR_AUTO shown = STR_SECRET(REPLY_MAX);
 	STR_AUTO whole = STR_SECRET(REPLY_MAX);
-	const struct node *root = config_read(text, a);
+	const struct node *root = submitted_config_read(text, a);
 	if (job->submitted_ms == JOB_ENTRY_NONE || !root)
 		return false;
 	config_write_map(&shown, root, write_job_member);

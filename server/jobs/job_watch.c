@@ -179,15 +179,15 @@ struct wait_query {
 	int64_t seconds;
 };
 
-static int wait_bad(struct err *e, const char *name, const char *wanted, struct span found)
+static int job_wait_bad(struct err *e, const char *name, const char *wanted, struct span found)
 {
 	char quoted[4 * QUOTE_MAX];
 	return err_set(e, INVALID_PARAMETERS, "%s must be %s, is \"%s\"", name, wanted,
 	               quote(quoted, found));
 }
 
-static int wait_read_query(const struct request *r, struct arena *a, struct wait_query *q,
-                           struct err *e)
+static int job_wait_read_query(const struct request *r, struct arena *a, struct wait_query *q,
+                               struct err *e)
 {
 	struct span query = span_of(r->query);
 	struct span value;
@@ -195,35 +195,35 @@ static int wait_read_query(const struct request *r, struct arena *a, struct wait
 	if (!q->given)
 		return 0;
 	if (parse_i64(value, 0, INT64_MAX, &q->seconds) < 0)
-		return wait_bad(e, "wait", "a number of seconds", value);
+		return job_wait_bad(e, "wait", "a number of seconds", value);
 	if (!query_find(query, "for", a, &value))
 		return 0;
 	q->running = span_is(value, "running");
 	if (!q->running && !span_is(value, "completed"))
-		return wait_bad(e, "for", "running or completed", value);
+		return job_wait_bad(e, "for", "running or completed", value);
 	return 0;
 }
 
-static bool wait_reached(bool running, const struct job_entry *job)
+static bool job_wait_reached(bool running, const struct job_entry *job)
 {
 	return job_state_final(job->state) ||
 	       (running && (job->state == JOB_RUNNING || job->state == JOB_STOPPING));
 }
 
-static void wait_stop(struct job_wait *w)
+static void job_wait_stop(struct job_wait *w)
 {
 	follower_end(w->r->loop->has->followers, &w->follower);
 	long_lived_end(w->r);
 }
 
 /* Ends if the job has reached the state, or `anyway`.  Returns whether it has ended. */
-static bool wait_settle(struct job_wait *w, const struct job_entry *job, bool anyway)
+static bool job_wait_settle(struct job_wait *w, const struct job_entry *job, bool anyway)
 {
 	struct request *r = w->r;
-	bool reached = wait_reached(w->running, job);
+	bool reached = job_wait_reached(w->running, job);
 	if (!reached && !anyway)
 		return false;
-	wait_stop(w);
+	job_wait_stop(w);
 	if (job != w->job)
 		job_keep(r, job_entry_hold(job));
 	answer_header(r, "X-Wait", reached ? "reached" : "timeout");
@@ -231,50 +231,50 @@ static bool wait_settle(struct job_wait *w, const struct job_entry *job, bool an
 	return true;
 }
 
-static bool wait_gone(struct job_wait *w)
+static bool job_wait_gone(struct job_wait *w)
 {
-	wait_stop(w);
+	job_wait_stop(w);
 	answer_refuse(w->r, 404, "NoJobError", "the job was deleted meanwhile");
 	return true;
 }
 
-static bool wait_look(struct job_wait *w, bool anyway)
+static bool job_wait_look(struct job_wait *w, bool anyway)
 {
 	CACHE_VIEW_AUTO *view = cache_view(w->r->loop->server->cache);
 	const struct job_entry *job = view_find(view, w->follower.name);
 	if (!job && w->known)
-		return wait_gone(w);
+		return job_wait_gone(w);
 	w->known = job;
-	return wait_settle(w, job ? job : w->job, anyway);
+	return job_wait_settle(w, job ? job : w->job, anyway);
 }
 
-static void wait_changed(struct follower *f, const struct job_entry *now,
-                         const struct job_entry *before, int64_t told)
+static void job_wait_changed(struct follower *f, const struct job_entry *now,
+                             const struct job_entry *before, int64_t told)
 {
 	(void)before;
 	(void)told;
 	struct job_wait *w = (struct job_wait *)f;
 	if (!now) {
-		(void)wait_gone(w);
+		(void)job_wait_gone(w);
 		return;
 	}
 	w->known = true;
-	(void)wait_settle(w, now, false);
+	(void)job_wait_settle(w, now, false);
 }
 
-static void wait_lost(struct follower *f)
+static void job_wait_lost(struct follower *f)
 {
-	(void)wait_look((struct job_wait *)f, false);
+	(void)job_wait_look((struct job_wait *)f, false);
 }
 
-static void wait_hear(void *arg, enum long_lived_event news)
+static void job_wait_follow(void *arg, enum long_lived_event news)
 {
 	struct job_wait *w = arg;
 	switch (news) {
 	case LONG_LIVED_TICK:
 		break;
 	case LONG_LIVED_REFUSED:
-		wait_stop(w);
+		job_wait_stop(w);
 		answer_header(w->r, "WWW-Authenticate", "Bearer");
 		answer_refuse(w->r, UNAUTHORIZED,
 		              "Your token has expired or was revoked; log in again");
@@ -282,7 +282,7 @@ static void wait_hear(void *arg, enum long_lived_event news)
 	case LONG_LIVED_OVER:
 	case LONG_LIVED_SHUTDOWN:
 	case LONG_LIVED_LEFT:
-		(void)wait_look(w, true);
+		(void)job_wait_look(w, true);
 		break;
 	}
 }
@@ -292,7 +292,7 @@ void job_wait(struct request *r, const struct job_entry *job, job_found *go_on)
 	struct wait_query q = { .given = false };
 	ERR_AUTO e = { 0 };
 	bool head = strcmp(r->method, "HEAD") == 0;
-	if (wait_read_query(r, &r->arena, &q, &e) < 0) {
+	if (job_wait_read_query(r, &r->arena, &q, &e) < 0) {
 		answer_error(r, &e);
 		return;
 	}
@@ -300,21 +300,21 @@ void job_wait(struct request *r, const struct job_entry *job, job_found *go_on)
 		go_on(r, job);
 		return;
 	}
-	bool reached = wait_reached(q.running, job);
+	bool reached = job_wait_reached(q.running, job);
 	if (reached || !q.seconds || head || !r->loop->has->followers) {
 		answer_header(r, "X-Wait", reached ? "reached" : "timeout");
 		go_on(r, job);
 		return;
 	}
 	struct job_wait *w = ARENA_NEW(&r->arena, struct job_wait, 1);
-	if (!long_lived_begin(r, q.seconds, wait_hear, w))
+	if (!long_lived_begin(r, q.seconds, job_wait_follow, w))
 		return;
 	*w = (struct job_wait){ .r = r, .job = job, .go_on = go_on, .running = q.running };
 	w->follower = (struct follower){ .name = span_of(job->name),
-		                         .changed = wait_changed,
-		                         .lost = wait_lost };
+		                         .changed = job_wait_changed,
+		                         .lost = job_wait_lost };
 	follower_begin(r->loop->has->followers, &w->follower);
-	if (!wait_look(w, false))
+	if (!job_wait_look(w, false))
 		request_wait(r);
 }
 
@@ -360,24 +360,24 @@ struct job_watch {
 	int64_t from;                /* the client has this version, by Last-Event-ID; 0: none */
 };
 
-static void one_put(struct job_watch *o, const struct str *text)
+static void job_watch_put(struct job_watch *o, const struct str *text)
 {
 	/* A client that does not read pending events is too slow. */
 	if (text->full || !stream_put(o->w.stream, str_view(text)))
 		stream_cut(o->w.stream);
 }
 
-static void one_end(struct job_watch *o, const char *reason)
+static void job_watch_end(struct job_watch *o, const char *reason)
 {
 	STR_AUTO text = STR_INIT(REPLY_MAX);
 	o->w.over = true;
 	sse_end(&text, reason);
-	one_put(o, &text);
+	job_watch_put(o, &text);
 	stream_end(o->w.stream);
 }
 
 /* A row of the list, and the numbers of tasks by state if there is room for them. */
-static void one_describe(struct str *out, const struct job_entry *job, size_t room)
+static void job_watch_describe(struct str *out, const struct job_entry *job, size_t room)
 {
 	ARENA_AUTO a = { 0 };
 	struct span doc;
@@ -392,85 +392,86 @@ static void one_describe(struct str *out, const struct job_entry *job, size_t ro
 	str_char(out, '}');
 }
 
-static void one_show(struct job_watch *o, const struct job_entry *job)
+static void job_watch_show(struct job_watch *o, const struct job_entry *job)
 {
 	STR_AUTO data = STR_INIT(REPLY_MAX);
 	STR_AUTO text = STR_INIT(REPLY_MAX);
-	one_describe(&data, job, (size_t)o->w.r->loop->server->options->stream_buffer);
+	job_watch_describe(&data, job, (size_t)o->w.r->loop->server->options->stream_buffer);
 	o->known = true;
 	if (job->version < o->from || span_eq(str_view(&data), str_view(&o->shown)))
 		return;
 	sse_event(&text, "job", job->version, str_view(&data));
-	one_put(o, &text);
+	job_watch_put(o, &text);
 	str_done(&o->shown);
 	o->shown = data;
 	data = STR_INIT(REPLY_MAX);
 	if (job_state_final(job->state))
-		one_end(o, "completed");
+		job_watch_end(o, "completed");
 }
 
-static void one_show_gone(struct job_watch *o, const struct job_entry *job)
+static void job_watch_show_gone(struct job_watch *o, const struct job_entry *job)
 {
 	STR_AUTO text = STR_INIT(REPLY_MAX);
 	sse_gone(&text, job);
-	one_put(o, &text);
-	one_end(o, "gone");
+	job_watch_put(o, &text);
+	job_watch_end(o, "gone");
 }
 
-static void one_look(struct job_watch *o)
+static void job_watch_look(struct job_watch *o)
 {
 	CACHE_VIEW_AUTO *view = cache_view(o->w.r->loop->server->cache);
 	const struct job_entry *job = view_find(view, o->w.follower.name);
 	if (job)
-		one_show(o, job);
+		job_watch_show(o, job);
 	else if (o->known)
-		one_show_gone(o, o->job);
+		job_watch_show_gone(o, o->job);
 	else
-		one_show(o, o->job); /* it came from the store; the cache will get it */
+		job_watch_show(o, o->job); /* it came from the store; the cache will get it */
 }
 
-static void one_changed(struct follower *f, const struct job_entry *now,
-                        const struct job_entry *before, int64_t told)
+static void job_watch_changed(struct follower *f, const struct job_entry *now,
+                              const struct job_entry *before, int64_t told)
 {
 	struct job_watch *o = (struct job_watch *)f;
 	(void)told;
 	if (o->w.over)
 		return;
 	if (now)
-		one_show(o, now);
+		job_watch_show(o, now);
 	else
-		one_show_gone(o, before);
+		job_watch_show_gone(o, before);
 }
 
-static void one_lost(struct follower *f)
+static void job_watch_lost(struct follower *f)
 {
 	struct job_watch *o = (struct job_watch *)f;
 	if (!o->w.over)
-		one_look(o);
+		job_watch_look(o);
 }
 
-static void one_last(struct stream *s, void *arg)
+static void job_watch_last(struct stream *s, void *arg)
 {
-	one_end(arg, stream_why(s));
+	job_watch_end(arg, stream_why(s));
 }
 
-static void one_gone(void *arg)
+static void job_watch_gone(void *arg)
 {
 	struct job_watch *o = arg;
 	follower_end(o->w.r->loop->has->followers, &o->w.follower);
 	str_done(&o->shown);
 }
 
-static void one_begin(struct request *r, const struct job_entry *job)
+static void job_watch_begin(struct request *r, const struct job_entry *job)
 {
-	static const struct stream_calls CALLS = {
-		.last = one_last, .heartbeat = watch_heartbeat, .gone = one_gone, .long_lived = true
-	};
+	static const struct stream_calls CALLS = { .last = job_watch_last,
+		                                   .heartbeat = watch_heartbeat,
+		                                   .gone = job_watch_gone,
+		                                   .long_lived = true };
 	struct job_watch *o = ARENA_NEW(&r->arena, struct job_watch, 1);
 	*o = (struct job_watch){ .job = job, .shown = STR_INIT(REPLY_MAX) };
 	o->w = (struct watch){ .follower = { .name = span_of(job->name),
-		                             .changed = one_changed,
-		                             .lost = one_lost },
+		                             .changed = job_watch_changed,
+		                             .lost = job_watch_lost },
 		               .r = r };
 	const char *id = request_header(r, "Last-Event-ID");
 	int64_t heard = cache_heard(r->loop->server->cache);
@@ -478,12 +479,12 @@ static void one_begin(struct request *r, const struct job_entry *job)
 	    (parse_i64(span_of(id), 0, INT64_MAX, &o->from) < 0 || o->from - heard > AHEAD_MAX))
 		o->from = 0;
 	if (watch_open(&o->w, &CALLS, SPAN(SSE_RETRY "\n")))
-		one_look(o);
+		job_watch_look(o);
 }
 
 void job_watch(struct request *r)
 {
-	job_find(r, one_begin);
+	job_find(r, job_watch_begin);
 }
 
 /*
@@ -519,7 +520,7 @@ struct jobs_watch {
 	int64_t id;    /* the last one that the client has */
 };
 
-static void all_pop(struct jobs_watch *j)
+static void jobs_watch_pop(struct jobs_watch *j)
 {
 	j->news -= j->v[j->at].kind != KNOWN;
 	job_entry_drop(j->v[j->at++].job);
@@ -529,14 +530,14 @@ static void all_pop(struct jobs_watch *j)
 	j->at = j->n = j->cap = 0;
 }
 
-static void all_drop(struct jobs_watch *j)
+static void jobs_watch_drop(struct jobs_watch *j)
 {
 	while (j->n)
-		all_pop(j);
+		jobs_watch_pop(j);
 }
 
 /* false: there is no room. */
-static bool all_tell(struct jobs_watch *j, const struct watch_entry *e)
+static bool jobs_watch_put(struct jobs_watch *j, const struct watch_entry *e)
 {
 	STR_AUTO data = STR_INIT(REPLY_MAX);
 	STR_AUTO text = STR_INIT(REPLY_MAX);
@@ -556,23 +557,24 @@ static bool all_tell(struct jobs_watch *j, const struct watch_entry *e)
 }
 
 /* Moves entries from the queue to the client's buffer while there is room. */
-static void all_fill(struct jobs_watch *j)
+static void jobs_watch_fill(struct jobs_watch *j)
 {
 	CACHE_VIEW_AUTO *now = j->n ? cache_view(j->cache) : NULL;
 	while (j->n) {
 		const struct watch_entry *e = &j->v[j->at];
 		const struct job_entry *job = view_find(now, span_of(e->job->name));
-		/* The cache holds a later state, which all_changed will report unless it is equal.
+		/* The cache holds a later state, which jobs_watch_changed will report unless it is
+		 * equal.
 		 */
 		bool outdated =
 		    e->kind != GONE && job != e->job && !(job && job_entry_same(job, e->job));
-		if (!outdated && !all_tell(j, e))
+		if (!outdated && !jobs_watch_put(j, e))
 			return;
-		all_pop(j);
+		jobs_watch_pop(j);
 	}
 }
 
-static void all_add(struct jobs_watch *j, const struct job_entry *job, enum entry_kind kind)
+static void jobs_watch_add(struct jobs_watch *j, const struct job_entry *job, enum entry_kind kind)
 {
 	if (j->n == j->cap) {
 		j->cap = j->cap ? 2 * j->cap : 16;
@@ -582,7 +584,7 @@ static void all_add(struct jobs_watch *j, const struct job_entry *job, enum entr
 	j->news += kind != KNOWN;
 }
 
-static int entry_compare(const void *a, const void *b)
+static int watch_entry_compare(const void *a, const void *b)
 {
 	int64_t x = ((const struct watch_entry *)a)->job->version;
 	int64_t y = ((const struct watch_entry *)b)->job->version;
@@ -590,39 +592,39 @@ static int entry_compare(const void *a, const void *b)
 }
 
 /* Replaces the queue by the known jobs that are newer than `version`. */
-static void all_add_known(struct jobs_watch *j, int64_t version)
+static void jobs_watch_add_known(struct jobs_watch *j, int64_t version)
 {
-	all_drop(j);
+	jobs_watch_drop(j);
 	j->heard = cache_heard(j->cache);
 	CACHE_VIEW_AUTO *view = cache_view(j->cache);
 	struct view_walk walk = { .view = view };
 	for (const struct job_entry *job; (job = view_next(&walk));)
 		if (job->version > version && job_query_takes(&j->query, job))
-			all_add(j, job, KNOWN);
+			jobs_watch_add(j, job, KNOWN);
 	if (j->n)
-		qsort(j->v, j->n, sizeof(j->v[0]), entry_compare);
+		qsort(j->v, j->n, sizeof(j->v[0]), watch_entry_compare);
 }
 
-static void all_more(struct stream *s, void *arg)
+static void jobs_watch_more(struct stream *s, void *arg)
 {
 	(void)s;
-	all_fill(arg);
+	jobs_watch_fill(arg);
 }
 
-static void all_start_anew(struct jobs_watch *j)
+static void jobs_watch_restart(struct jobs_watch *j)
 {
 	STR_AUTO text = STR_INIT(256);
 	sse_event(&text, "reset", 0, SPAN("{}"));
-	all_drop(j);
+	jobs_watch_drop(j);
 	j->id = 0;
 	if (stream_put(j->w.stream, str_view(&text)))
-		all_add_known(j, -1);
+		jobs_watch_add_known(j, -1);
 	else
 		stream_cut(j->w.stream); /* it has not read for 10 000 changes */
 }
 
-static void all_changed(struct follower *f, const struct job_entry *now,
-                        const struct job_entry *before, int64_t told)
+static void jobs_watch_changed(struct follower *f, const struct job_entry *now,
+                               const struct job_entry *before, int64_t told)
 {
 	struct jobs_watch *j = (struct jobs_watch *)f;
 	bool was = before && job_query_takes(&j->query, before);
@@ -633,19 +635,19 @@ static void all_changed(struct follower *f, const struct job_entry *now,
 	if (now && now->version <= j->id) /* another server, which was ahead, has told it */
 		return;
 	if (j->news == NEWS_MAX)
-		all_start_anew(j);
-	all_add(j, now ? now : before, !now ? GONE : told ? TOLD : UNTOLD);
-	all_fill(j);
+		jobs_watch_restart(j);
+	jobs_watch_add(j, now ? now : before, !now ? GONE : told ? TOLD : UNTOLD);
+	jobs_watch_fill(j);
 }
 
-static void all_lost(struct follower *f)
+static void jobs_watch_lost(struct follower *f)
 {
 	struct jobs_watch *j = (struct jobs_watch *)f;
 	if (!j->w.over)
-		all_start_anew(j);
+		jobs_watch_restart(j);
 }
 
-static void all_last(struct stream *s, void *arg)
+static void jobs_watch_last(struct stream *s, void *arg)
 {
 	struct jobs_watch *j = arg;
 	const struct followers *all = j->w.r->loop->has->followers;
@@ -655,22 +657,22 @@ static void all_last(struct stream *s, void *arg)
 	int64_t heard = cache_heard(all->cache);
 	int64_t id = !j->n && change_queue_empty(all->queue) ? heard : 0;
 	j->w.over = true;
-	all_drop(j);
+	jobs_watch_drop(j);
 	if (id > j->id)
 		str_printf(&text, "id: %ld\n", (long)id);
 	sse_end(&text, stream_why(s));
 	(void)stream_put(s, str_view(&text)); /* without room, the stream ends without it */
 }
 
-static void all_gone(void *arg)
+static void jobs_watch_gone(void *arg)
 {
 	struct jobs_watch *j = arg;
 	follower_end(j->w.r->loop->has->followers, &j->w.follower);
-	all_drop(j);
+	jobs_watch_drop(j);
 }
 
 /* Reads the version to begin after; -1: all jobs; INT64_MAX: only future changes. */
-static int all_read_from(struct request *r, int64_t *from, struct err *e)
+static int jobs_watch_read_from(struct request *r, int64_t *from, struct err *e)
 {
 	struct span value;
 	const char *id = request_header(r, "Last-Event-ID");
@@ -689,19 +691,21 @@ static int all_read_from(struct request *r, int64_t *from, struct err *e)
 
 void jobs_watch(struct request *r)
 {
-	static const struct stream_calls CALLS = { .more = all_more,
-		                                   .last = all_last,
+	static const struct stream_calls CALLS = { .more = jobs_watch_more,
+		                                   .last = jobs_watch_last,
 		                                   .heartbeat = watch_heartbeat,
-		                                   .gone = all_gone,
+		                                   .gone = jobs_watch_gone,
 		                                   .long_lived = true };
 	ERR_AUTO e = { 0 };
 	STR_AUTO first = STR_INIT(256);
 	int64_t from = INT64_MAX;
 	struct jobs_watch *j = ARENA_NEW(&r->arena, struct jobs_watch, 1);
 	j->cache = r->loop->server->cache;
-	j->w = (struct watch){ .follower = { .changed = all_changed, .lost = all_lost }, .r = r };
+	j->w =
+	    (struct watch){ .follower = { .changed = jobs_watch_changed, .lost = jobs_watch_lost },
+		            .r = r };
 	if (job_query_read(&j->query, r->query, false, &r->arena, &e) < 0 ||
-	    all_read_from(r, &from, &e) < 0) {
+	    jobs_watch_read_from(r, &from, &e) < 0) {
 		answer_error(r, &e);
 		return;
 	}
@@ -719,7 +723,7 @@ void jobs_watch(struct request *r)
 	if (!watch_open(&j->w, &CALLS, str_view(&first)) || from == INT64_MAX)
 		return;
 	if (from - heard > AHEAD_MAX)
-		all_start_anew(j);
+		jobs_watch_restart(j);
 	else
-		all_add_known(j, from);
+		jobs_watch_add_known(j, from);
 }

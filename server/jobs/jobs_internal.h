@@ -33,7 +33,7 @@
 /* ---- job_find.c ---- */
 
 /* Returns true if the client has this access to the job. */
-bool job_may(const struct request *r, const struct job_entry *job, enum job_need need);
+bool job_access_allowed(const struct request *r, const struct job_entry *job, enum job_need need);
 /* Gives a reference to r, which drops it when it ends. */
 void job_keep(struct request *r, const struct job_entry *job);
 /* Answers r after the store did not return STORE_OK for a Framework. */
@@ -342,8 +342,8 @@ bool role_read(struct detail_role *out, struct span name, size_t at, const struc
 
 /* The members of a task, and of its attempt, without braces. */
 void show_task(struct shower *w, const struct fw_view *t, const struct completion_status *o);
-void show_try(struct shower *w, const struct detail_role *role, const struct fw_view *t,
-              const struct completion_status *o);
+void show_task_attempt(struct shower *w, const struct detail_role *role, const struct fw_view *t,
+                       const struct completion_status *o);
 /* {"worker":{"taskRoleStatus":..,"taskStatuses":[..]}}.  -1 and *e (500): too large. */
 int show_roles(struct shower *w, struct err *e);
 
@@ -370,7 +370,7 @@ struct task_end {
 };
 
 /* Sets `kind` and `why` by the code and by what the task said at its end. */
-void end_classify(struct task_end *t, const struct exit_spec *spec, struct span said);
+void task_end_classify(struct task_end *t, const struct exit_spec *spec, struct span said);
 /* The earliest of those that failed by themselves, else the earliest of those that followed; of
  * equal times the first in the list.  SIZE_MAX: none.  Pure. */
 size_t first_failure(const struct task_end *v, size_t n);
@@ -381,7 +381,7 @@ struct task_ends {
 	size_t read; /* bytes of diagnostics */
 };
 /* Adds the task if it has failed. */
-void ends_add(struct shower *w, struct span role, const struct fw_view *t,
-              const struct completion_status *o);
+void task_ends_add(struct shower *w, struct span role, const struct fw_view *t,
+                   const struct completion_status *o);
 /* Appends `,"firstFailure":{..}`, if a task has failed. */
 void show_first_failure(struct shower *w, const struct task_ends *all);

@@ -74,7 +74,7 @@ static struct log_link link_of_path(const struct request *r)
 		                  .file = r->args[ARG_FILE] };
 }
 
-static bool is_on(struct request *r, const char *parameter)
+static bool query_is_on(struct request *r, const char *parameter)
 {
 	struct span value;
 	return query_find(span_of(r->query), parameter, &r->arena, &value) &&
@@ -82,7 +82,7 @@ static bool is_on(struct request *r, const char *parameter)
 }
 
 /* Returns the key of links.  If there is no token secret, they are valid in this process only. */
-static struct log_signing signing(const struct request *r)
+static struct log_signing log_link_signing(const struct request *r)
 {
 	struct log_signing by = { .now_s = (int64_t)time(NULL) };
 	const struct keyring *keys = r->loop->server->keyring ? keyring_of(r->loop) : NULL;
@@ -99,7 +99,7 @@ static bool take_task(struct request *r, struct log_link *l, const struct job_en
 	l->framework = job->name;
 	l->framework_uid = job->uid;
 	l->user = r->principal->name;
-	l->tail = is_on(r, "tail-mode");
+	l->tail = query_is_on(r, "tail-mode");
 	l->expires_s = (int64_t)time(NULL) + r->loop->server->options->log_link_lifetime_s;
 	l->pod_uid = find_pod(l, doc, &r->arena, runs, &e);
 	if (!l->pod_uid)
@@ -114,7 +114,7 @@ static void answer_locations(struct request *r, const struct log_link *task, siz
 {
 	struct log_link l = *task;
 	struct str *out = &r->reply.body;
-	struct log_signing by = signing(r);
+	struct log_signing by = log_link_signing(r);
 	str_puts(out, "{\"locations\":[");
 	for (size_t i = 0; i < n; i++) {
 		l.file = span_of(FILES[i]);
@@ -128,7 +128,7 @@ static void answer_locations(struct request *r, const struct log_link *task, siz
 	if (n == N_KEPT || dropped)
 		str_printf(out, ",\"dropped\":%lld", (long long)dropped);
 	str_puts(out, "}\n");
-	wipe(&by, sizeof(by));
+	memory_wipe(&by, sizeof(by));
 	answer_json(r, 200);
 }
 
@@ -152,7 +152,7 @@ static void locations_of_running(struct request *r, const struct log_link *l, en
 }
 
 /* If the pod seems to be gone, checks that there is a log. */
-static void doc_came(struct request *r, const struct job_entry *job, struct span doc)
+static void link_job_read(struct request *r, const struct job_entry *job, struct span doc)
 {
 	struct log_link l = link_of_path(r);
 	bool runs;
@@ -166,7 +166,7 @@ static void doc_came(struct request *r, const struct job_entry *job, struct span
 
 static void logs_found(struct request *r, const struct job_entry *job)
 {
-	job_doc(r, job, doc_came);
+	job_doc(r, job, link_job_read);
 }
 
 void logs_get(struct request *r)
@@ -179,7 +179,7 @@ void logs_get(struct request *r)
 
 /* ---- one log ---- */
 
-static void log_doc_came(struct request *r, const struct job_entry *job, struct span doc)
+static void log_job_read(struct request *r, const struct job_entry *job, struct span doc)
 {
 	struct log_link l = link_of_path(r);
 	bool runs;
@@ -189,27 +189,27 @@ static void log_doc_came(struct request *r, const struct job_entry *job, struct 
 	if (!known)
 		answer_refuse(r, NO_TASK_LOG, "logs are called stdout, stderr, all and runtime");
 	else if (take_task(r, &l, job, doc, &runs))
-		log_read(r, &l, is_on(r, "follow"), NULL);
+		log_read(r, &l, query_is_on(r, "follow"), NULL);
 }
 
 static void log_found(struct request *r, const struct job_entry *job)
 {
-	job_doc(r, job, log_doc_came);
+	job_doc(r, job, log_job_read);
 }
 
-static void by_link(struct request *r, struct span token)
+static void log_get_by_link(struct request *r, struct span token)
 {
 	ERR_AUTO e = { 0 };
 	struct log_link l = link_of_path(r);
-	struct log_signing by = signing(r);
+	struct log_signing by = log_link_signing(r);
 	int bad = log_link_read(&l, token, &by, &r->arena, &e);
-	wipe(&by, sizeof(by));
+	memory_wipe(&by, sizeof(by));
 	if (bad) {
 		answer_error(r, &e);
 		return;
 	}
 	r->user = l.user; /* for --streams-per-user: addresses of clients may be shared */
-	log_read(r, &l, is_on(r, "follow"), NULL);
+	log_read(r, &l, query_is_on(r, "follow"), NULL);
 }
 
 void log_get(struct request *r)
@@ -218,7 +218,7 @@ void log_get(struct request *r)
 	if (!query_find(span_of(r->query), "token", &r->arena, &token))
 		job_find(r, log_found);
 	else
-		by_link(r, token.p ? token : SPAN(""));
+		log_get_by_link(r, token.p ? token : SPAN(""));
 }
 
 /*
@@ -276,7 +276,7 @@ void log_link_write(struct str *out, const struct log_signing *by, const struct 
 /* ---- reading ---- */
 
 /* A signed text is well-formed. */
-static bool take_said(struct log_link *l, struct span said, struct arena *a)
+static bool log_link_take_signed(struct log_link *l, struct span said, struct arena *a)
 {
 	const char *texts[SAID] = { 0 };
 	const char *p = arena_dup(a, said);
@@ -305,7 +305,8 @@ int log_link_read(struct log_link *l, struct span token, const struct log_signin
 	if (good) {
 		struct span said = span_from(bytes, MAC_BYTES);
 		link_sign(by->key, l, said, mac);
-		good = gnutls_memcmp(mac, bytes.p, MAC_BYTES) == 0 && take_said(l, said, a);
+		good =
+		    gnutls_memcmp(mac, bytes.p, MAC_BYTES) == 0 && log_link_take_signed(l, said, a);
 	}
 	if (!good)
 		return err_set(e, FORBIDDEN,
@@ -328,7 +329,8 @@ bool logs_find_task(struct span doc, struct span role, struct span index, struct
 	if (parse_i64(index, 0, INT32_MAX, &i) < 0 || (index.p[0] == '0' && index.n > 1) ||
 	    job.attempt < 0 || !fw_view_task(&job, role, i, a, &task) || task.attempt < 0)
 		return false;
-	bool good_uid = task.uid.n > 0 && task.uid.n <= UID_MAX && span_only(task.uid, "-");
+	bool good_uid =
+	    task.uid.n > 0 && task.uid.n <= UID_MAX && span_only_alnum_or(task.uid, "-");
 	*out = (struct task_attempt){
 		.attempt = job.attempt,
 		.retry = task.attempt,

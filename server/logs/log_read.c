@@ -58,7 +58,7 @@ struct log_reading {
 static void reading_free(struct log_reading *g)
 {
 	if (g->ring)
-		wipe(g->ring, g->size);
+		memory_wipe(g->ring, g->size);
 	free(g->ring);
 	str_wipe(&g->held);
 	str_wipe(&g->whole);
@@ -75,7 +75,7 @@ static void reading_refuse(struct log_reading *g, int status, const char *code, 
 }
 
 /* "what: why", in the arena. */
-static const char *because(struct log_reading *g, const char *what, struct span why)
+static const char *reading_message(struct log_reading *g, const char *what, struct span why)
 {
 	return arena_printf(&g->r->arena, "%s: %.*s", what, (int)why.n, why.p);
 }
@@ -122,7 +122,7 @@ static void refuse_log(struct log_reading *g)
 
 /* ---- kept output ---- */
 
-static unsigned streams_of(struct span file)
+static unsigned log_file_streams(struct span file)
 {
 	return span_is(file, "stdout")   ? OUTPUT_STDOUT
 	       : span_is(file, "stderr") ? OUTPUT_STDERR
@@ -131,7 +131,7 @@ static unsigned streams_of(struct span file)
 }
 
 /* false: no output can have such a name. */
-static bool output_of(const struct log_link *l, struct output_id *id)
+static bool reading_output_id(const struct log_link *l, struct output_id *id)
 {
 	*id = (struct output_id){ .framework = l->framework,
 		                  .framework_uid = l->framework_uid,
@@ -180,17 +180,18 @@ static void answer_bytes(struct request *r, struct span all)
 	answer_send(r);
 }
 
-static void kept_came(struct output_call *c, enum output_outcome o, struct span why)
+static void reading_take_output(struct output_call *c, enum output_outcome o, struct span why)
 {
 	struct log_reading *g = c->arg;
 	if (o == OUTPUT_BUSY) {
-		reading_refuse(g, UNAVAILABLE, because(g, "the API server does not answer", why));
+		reading_refuse(g, UNAVAILABLE,
+		               reading_message(g, "the API server does not answer", why));
 	} else if (g->looked) {
 		reading_looked(g, o == OUTPUT_DONE ? LOG_KEPT : LOG_NONE, c->facts.dropped);
 	} else if (o == OUTPUT_DONE) {
 		size_t most = (size_t)g->r->loop->server->options->log_tail;
 		STR_AUTO text = STR_SECRET(OUTPUT_CONTENT_MAX);
-		output_put(&text, c->frames, streams_of(g->link.file));
+		output_put(&text, c->frames, log_file_streams(g->link.file));
 		bool cut = g->link.tail && !g->follow && text.n > most;
 		answer_bytes(g->r, span_from(str_view(&text), cut ? text.n - most : 0));
 		reading_free(g);
@@ -202,17 +203,17 @@ static void kept_came(struct output_call *c, enum output_outcome o, struct span 
 }
 
 /* The pod is gone: looks for a kept output. */
-static void ask_kept(struct log_reading *g)
+static void reading_ask_output(struct log_reading *g)
 {
 	struct output_id id;
 	struct loop *loop = g->r->loop;
-	if (!streams_of(g->link.file) && g->refused) {
+	if (!log_file_streams(g->link.file) && g->refused) {
 		refuse_log(g);
-	} else if (!streams_of(g->link.file)) {
+	} else if (!log_file_streams(g->link.file)) {
 		reading_refuse(
 		    g, NO_TASK_LOG,
 		    "the pod of this task is gone, and with it the log of its init container");
-	} else if (!output_of(&g->link, &id)) {
+	} else if (!reading_output_id(&g->link, &id)) {
 		reading_refuse(g, NO_TASK_LOG, "there is no such task");
 	} else if (!loop->store) {
 		reading_refuse(g, UNAVAILABLE, "this server is shutting down");
@@ -224,7 +225,7 @@ static void ask_kept(struct log_reading *g)
 			.user = g->link.user,
 			.deadline_ms = clock_ms() + loop->server->options->deadline_s * 1000,
 			.id = id,
-			.done = kept_came,
+			.done = reading_take_output,
 			.arg = g,
 		};
 		request_wait(g->r);
@@ -245,7 +246,7 @@ static void reading_log_refused(struct log_reading *g, int status)
 	else if (status == 403 || status == 429 || status == 503)
 		refuse_log(g);
 	else
-		ask_kept(g);
+		reading_ask_output(g);
 }
 
 /* ---- the end of a log ---- */
@@ -326,7 +327,7 @@ static bool reading_forward(struct log_reading *g, struct span bytes)
 	}
 	if (!g->stream && !reading_open_stream(g))
 		return false;
-	(void)stream_put(g->stream, bytes); /* reading_came has checked the room */
+	(void)stream_put(g->stream, bytes); /* reading_take_bytes has checked the room */
 	return true;
 }
 
@@ -348,7 +349,7 @@ static bool reading_took(void *arg, struct span bytes)
 }
 
 /* Keeps room in the stream for the held line. */
-static bool reading_came(void *arg, struct span bytes)
+static bool reading_take_bytes(void *arg, struct span bytes)
 {
 	struct log_reading *g = arg;
 	if (g->stream && stream_room(g->stream) < bytes.n + KUBELET_TEXT_MAX)
@@ -366,7 +367,7 @@ static bool reading_came(void *arg, struct span bytes)
 }
 
 /* The log has ended.  A kubelet message in place of a log counts as 404. */
-static void came_whole(struct log_reading *g)
+static void reading_log_complete(struct log_reading *g)
 {
 	struct span held = str_view(&g->held);
 	bool message = kubelet_text_is(held, g->link.pod_uid, g->container_id);
@@ -389,14 +390,15 @@ static void reading_ended(void *arg, const struct log_stream_end *end)
 	struct log_reading *g = arg;
 	g->log = NULL;
 	if (end->outcome == LOG_STREAM_WHOLE)
-		came_whole(g);
+		reading_log_complete(g);
 	else if (g->stream)
 		stream_cut(g->stream);
 	else if (end->outcome == LOG_STREAM_REFUSED)
 		reading_log_refused(g, end->status);
 	else
-		reading_refuse(g, UNAVAILABLE,
-		               because(g, "the log could not be read", span_of(end->message)));
+		reading_refuse(
+		    g, UNAVAILABLE,
+		    reading_message(g, "the log could not be read", span_of(end->message)));
 }
 
 static bool reading_files(void *arg, struct arena *a, struct log_files *out)
@@ -420,13 +422,13 @@ static void reading_open_log(struct log_reading *g, const char *container)
 				     .pod = g->pod,
 				     .container = container,
 				     .files = container ? NULL : reading_files,
-				     .streams = streams_of(g->link.file) ?: OUTPUT_BOTH,
+				     .streams = log_file_streams(g->link.file) ?: OUTPUT_BOTH,
 				     .user = g->link.user,
 				     .lines = g->link.tail ? TAIL_LINES : 0,
 				     .follow = g->follow,
 				     .patience_ms = o->deadline_s * 1000,
 				     .began = reading_began,
-				     .came = container ? reading_came : reading_took,
+				     .came = container ? reading_take_bytes : reading_took,
 				     .ended = reading_ended,
 				     .arg = g,
 				 },
@@ -485,8 +487,8 @@ static const char *find_container(const struct log_link *l, struct span pod, str
 }
 
 /* The part after "containerd://"; "" if the container does not exist yet. */
-static const char *id_of(const struct log_link *l, struct span pod, const char *container,
-                         struct arena *a)
+static const char *pod_container_id(const struct log_link *l, struct span pod,
+                                    const char *container, struct arena *a)
 {
 	bool runtime = span_is(l->file, "runtime");
 	const char *statuses = runtime ? "initContainerStatuses" : "containerStatuses";
@@ -502,11 +504,11 @@ static const char *id_of(const struct log_link *l, struct span pod, const char *
 	return "";
 }
 
-static void pod_came(struct log_reading *g, struct span pod)
+static void reading_take_pod(struct log_reading *g, struct span pod)
 {
 	struct arena *a = &g->r->arena;
 	if (!scan_valid(pod, DEPTH) || !pod_is_of_task(&g->link, pod, a)) {
-		ask_kept(g);
+		reading_ask_output(g);
 		return;
 	}
 	if (g->looked) {
@@ -518,7 +520,7 @@ static void pod_came(struct log_reading *g, struct span pod)
 		reading_refuse(g, NO_TASK_LOG, "the pod of this task has no such container");
 		return;
 	}
-	g->container_id = id_of(&g->link, pod, container, a);
+	g->container_id = pod_container_id(&g->link, pod, container, a);
 	reading_open_log(g, container);
 }
 
@@ -526,16 +528,17 @@ static void pod_answered(void *arg, const struct store_reply *reply)
 {
 	struct log_reading *g = arg;
 	if (reply->outcome == STORE_OK)
-		pod_came(g, reply->body);
+		reading_take_pod(g, reply->body);
 	else if (reply->outcome == STORE_NOT_FOUND)
-		ask_kept(g);
+		reading_ask_output(g);
 	else if (reply->outcome == STORE_REFUSED && reply->status == 403)
 		reading_refuse(g, RIGHTS);
 	else if (reply->outcome == STORE_REFUSED)
 		reading_refuse(g, UNKNOWN_ERROR, arena_dup(&g->r->arena, reply->message));
 	else
-		reading_refuse(g, UNAVAILABLE,
-		               because(g, "the API server does not answer", reply->message));
+		reading_refuse(
+		    g, UNAVAILABLE,
+		    reading_message(g, "the API server does not answer", reply->message));
 }
 
 /* FRAMEWORK-ROLE-INDEX, as FrameworkController does; NULL if it is too long or invalid. */
@@ -553,13 +556,13 @@ static void reading_begin_here(struct log_reading *g)
 {
 	struct output_id id;
 	struct log_files found = { .n = 0 };
-	if (!output_of(&g->link, &id)) {
+	if (!reading_output_id(&g->link, &id)) {
 		reading_refuse(g, NO_TASK_LOG, "there is no such task");
 		return;
 	}
 	g->task = (struct engine_task){
-		span_of(id.framework_uid), id.role, id.index, id.attempt, id.retry,
-		!streams_of(g->link.file)
+		span_of(id.framework_uid),      id.role, id.index, id.attempt, id.retry,
+		!log_file_streams(g->link.file)
 	};
 	struct engine *engine = g->r->loop->server->engine;
 	bool there = engine_log_find(engine, &g->task, &g->r->arena, &found);
@@ -603,7 +606,7 @@ void log_read(struct request *r, const struct log_link *l, bool follow, log_look
 	if (loop->server->engine)
 		reading_begin_here(g);
 	else if (!g->link.pod_uid[0])
-		ask_kept(g);
+		reading_ask_output(g);
 	else
 		job_store_get(r, &(struct job_object){ KIND_POD, pod, g->link.user }, pod_answered,
 		              g);

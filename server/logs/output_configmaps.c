@@ -165,7 +165,7 @@ static void output_fail(struct output_call *c, const struct store_reply *reply)
 	c->done(c, job_store_silent(reply) ? OUTPUT_BUSY : OUTPUT_REFUSED, reply->message);
 }
 
-static void index_came(void *arg, const struct store_reply *reply)
+static void output_index_answered(void *arg, const struct store_reply *reply)
 {
 	struct output_call *c = arg;
 	bool there = reply->outcome == STORE_OK;
@@ -184,10 +184,10 @@ static void output_list(struct output_call *c)
 {
 	output_ask(c, (struct store_request){ .verb = STORE_GET,
 	                                      .name = output_index_name(c->a, c->id.framework),
-	                                      .done = index_came });
+	                                      .done = output_index_answered });
 }
 
-static void output_got(void *arg, const struct store_reply *reply)
+static void output_answered(void *arg, const struct store_reply *reply)
 {
 	struct output_call *c = arg;
 	ARENA_AUTO a = { 0 }; /* much larger than what the caller copies */
@@ -205,11 +205,12 @@ static void output_get(struct output_call *c)
 	c->frames = SPAN("");
 	output_ask(c, (struct store_request){ .verb = STORE_GET,
 	                                      .name = output_name(c->a, &c->id),
-	                                      .done = output_got });
+	                                      .done = output_answered });
 }
 
-/* To put one: output_keep -> index_written -> output_make -> output_made -> [output_compared]. */
-static store_callback index_written, output_made, output_compared;
+/* To put one: output_keep -> output_index_stored -> output_make -> output_made ->
+ * [output_compared]. */
+static store_callback output_index_stored, output_made, output_compared;
 
 static void output_make(struct output_call *c)
 {
@@ -237,7 +238,7 @@ static void output_keep(struct output_call *c)
 	output_ask(c, (struct store_request){ .verb = c->version[0] ? STORE_PATCH : STORE_CREATE,
 	                                      .name = output_index_name(c->a, c->id.framework),
 	                                      .body = { str_view(&c->body) },
-	                                      .done = index_written });
+	                                      .done = output_index_stored });
 }
 
 static void output_removed(void *name, const struct store_reply *reply)
@@ -269,7 +270,7 @@ static void outputs_delete_displaced(const struct output_call *c)
 	}
 }
 
-static void index_written(void *arg, const struct store_reply *reply)
+static void output_index_stored(void *arg, const struct store_reply *reply)
 {
 	struct output_call *c = arg;
 	if (reply->outcome == STORE_OK) {

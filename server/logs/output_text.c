@@ -168,9 +168,10 @@ struct index_use {
 };
 
 /* Displaces entries that may go, the oldest first, until there is room. */
-static void displace(const struct output_index *x, const struct output_entry *e, int64_t budget,
-                     bool (*may_go)(const struct output_entry *, const struct output_entry *),
-                     struct index_use *u)
+static void
+output_index_displace(const struct output_index *x, const struct output_entry *e, int64_t budget,
+                      bool (*may_go)(const struct output_entry *, const struct output_entry *),
+                      struct index_use *u)
 {
 	for (size_t i = 0; i < x->n && u->displaced < OUTPUTS_DISPLACED_MAX; i++) {
 		struct output_entry *old = &x->v[i];
@@ -191,8 +192,8 @@ int64_t output_index_room(const struct output_index *x, const struct output_entr
 	struct index_use u = { 0, x->n, 0 };
 	for (size_t i = 0; i < x->n; i++)
 		u.bytes += x->v[i].bytes;
-	displace(x, e, budget, entry_is_superseded, &u);
-	displace(x, e, budget, entry_is_less, &u);
+	output_index_displace(x, e, budget, entry_is_superseded, &u);
+	output_index_displace(x, e, budget, entry_is_less, &u);
 	int64_t left = u.n < OUTPUTS_MAX ? budget - u.bytes : 0;
 	if (left >= e->bytes)
 		return e->bytes;

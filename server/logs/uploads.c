@@ -303,13 +303,13 @@ bool uploads_begin(struct request *r)
 /*
  * ---- the queue ----
  *
- *	uploads_go_on -> upload_keep -> [GET of the Framework, framework_came] -> upload_list
- *	-> outputs_were_listed -> output_was_put -> upload_finish -> uploads_go_on
+ *	uploads_go_on -> upload_keep -> [GET of the Framework, upload_take_framework] -> upload_list
+ *	-> upload_take_list -> upload_output_stored -> upload_finish -> uploads_go_on
  */
 static void uploads_go_on(struct uploads *all);
-static store_callback framework_came;
-static void outputs_were_listed(struct output_call *c, enum output_outcome o, struct span why);
-static void output_was_put(struct output_call *c, enum output_outcome o, struct span why);
+static store_callback upload_take_framework;
+static void upload_take_list(struct output_call *c, enum output_outcome o, struct span why);
+static void upload_output_stored(struct output_call *c, enum output_outcome o, struct span why);
 
 /* Called after the answer. */
 static void upload_finish(struct upload *u)
@@ -332,7 +332,7 @@ static void upload_fail(struct upload *u, enum output_outcome o, struct span why
 
 static void upload_list(struct upload *u)
 {
-	u->c.done = outputs_were_listed;
+	u->c.done = upload_take_list;
 	u->r->loop->has->outputs->list(&u->c);
 }
 
@@ -348,7 +348,7 @@ static void upload_keep(struct upload *u)
 		                                                   .whole = true,
 		                                                   .urgent = true,
 		                                                   .deadline_ms = u->c.deadline_ms,
-		                                                   .done = framework_came,
+		                                                   .done = upload_take_framework,
 		                                                   .arg = u });
 }
 
@@ -371,7 +371,7 @@ static void uploads_go_on(struct uploads *all)
 	}
 }
 
-static void framework_came(void *arg, const struct store_reply *reply)
+static void upload_take_framework(void *arg, const struct store_reply *reply)
 {
 	struct upload *u = arg;
 	if (reply->outcome != STORE_OK && reply->outcome != STORE_NOT_FOUND) {
@@ -414,7 +414,7 @@ static bool upload_fit(struct upload *u)
 	return true;
 }
 
-static void outputs_were_listed(struct output_call *c, enum output_outcome o, struct span why)
+static void upload_take_list(struct output_call *c, enum output_outcome o, struct span why)
 {
 	struct upload *u = c->arg;
 	if (o != OUTPUT_DONE) {
@@ -424,12 +424,12 @@ static void outputs_were_listed(struct output_call *c, enum output_outcome o, st
 		              "the outputs of this job take all of --output-bytes already");
 		upload_finish(u);
 	} else {
-		c->done = output_was_put;
+		c->done = upload_output_stored;
 		u->r->loop->has->outputs->put(c);
 	}
 }
 
-static void output_was_put(struct output_call *c, enum output_outcome o, struct span why)
+static void upload_output_stored(struct output_call *c, enum output_outcome o, struct span why)
 {
 	struct upload *u = c->arg;
 	if (o == OUTPUT_OTHER) {

@@ -107,7 +107,7 @@ static void close_features(struct loop *l)
 	free(TAKE(l->has));
 }
 
-static bool identify(struct request *r)
+static bool features_identify(struct request *r)
 {
 	return r->route->auth == AUTH_POD ? uploads_begin(r) : auth_begin(r);
 }
@@ -116,7 +116,7 @@ const struct loop_hooks FEATURES = {
 	.open = open_features,
 	.stop = stop_features,
 	.close = close_features,
-	.identify = identify,
+	.identify = features_identify,
 	.mark = auth_mark,
 	.holds = auth_holds,
 };

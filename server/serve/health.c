@@ -68,7 +68,7 @@ struct readiness {
 	size_t n;
 };
 
-static void say_ready(struct request *r)
+static void readiness_answer(struct request *r)
 {
 	const struct readiness *is = r->loop->has->readiness;
 	const char *problem = is->until_ms ? is->problem : "the store has not answered yet";
@@ -78,7 +78,7 @@ static void say_ready(struct request *r)
 		answer_text(r, 200, "ok\n");
 }
 
-static void known(void *arg, const char *problem)
+static void readiness_set(void *arg, const char *problem)
 {
 	const struct loop *l = arg;
 	struct readiness *is = l->has->readiness;
@@ -86,21 +86,21 @@ static void known(void *arg, const char *problem)
 	is->problem = problem;
 	is->until_ms = clock_ms() + READY_CACHE_MS;
 	for (size_t i = 0; i < is->n; i++)
-		say_ready(is->waiting[i]);
+		readiness_answer(is->waiting[i]);
 	is->n = 0;
 }
 
 /* The store answers; now check that tokens can be looked up. */
-static void probed(void *arg, const struct store_reply *reply)
+static void readiness_store_probed(void *arg, const struct store_reply *reply)
 {
 	struct loop *l = arg;
 	if (reply->status == 507)
-		known(l, "the directory of --local cannot be written: the disk is full or "
-		         "read-only");
+		readiness_set(l, "the directory of --local cannot be written: the disk is full or "
+		                 "read-only");
 	else if (reply->outcome != STORE_OK)
-		known(l, "the store does not answer");
-	else if (!token_lookup_probe(l, clock_ms() + READY_WAIT_MS, known))
-		known(l, NULL);
+		readiness_set(l, "the store does not answer");
+	else if (!token_lookup_probe(l, clock_ms() + READY_WAIT_MS, readiness_set))
+		readiness_set(l, NULL);
 }
 
 void readyz_get(struct request *r)
@@ -120,7 +120,7 @@ void readyz_get(struct request *r)
 	struct readiness *is = l->has->readiness = l->has->readiness ?: xcalloc(1, sizeof(*is));
 	bool fresh = clock_ms() < is->until_ms;
 	if (fresh || is->n == ARRAY_SIZE(is->waiting)) {
-		say_ready(r);
+		readiness_answer(r);
 		return;
 	}
 	is->waiting[is->n++] = r;
@@ -134,7 +134,7 @@ void readyz_get(struct request *r)
 				    .name = "",
 				    .urgent = true,
 				    .deadline_ms = clock_ms() + READY_WAIT_MS,
-				    .done = probed,
+				    .done = readiness_store_probed,
 				    .arg = l,
 				});
 }

@@ -169,14 +169,14 @@ static json_t *schema_ref(const char *name)
 	return json_pack("{s:s}", "$ref", str_c(&text));
 }
 
-static json_t *content(const char *type, const char *schema)
+static json_t *openapi_content(const char *type, const char *schema)
 {
 	return json_pack("{s:{s:o}}", type, "schema",
 	                 schema ? schema_ref(schema) : json_pack("{s:s}", "type", "string"));
 }
 
 /* An operationId, for instance put_api_v2_jobs_job_execution_type. */
-static void put_id(struct str *out, const char *method, const char *path)
+static void openapi_put_id(struct str *out, const char *method, const char *path)
 {
 	str_puts(out, method);
 	for (const char *p = path; *p; p++) {
@@ -205,7 +205,7 @@ static void add_parameters(json_t *parameters, const char *names)
 	}
 }
 
-static json_t *parameters(const struct route *route)
+static json_t *openapi_parameters(const struct route *route)
 {
 	json_t *out = json_array();
 	const char *names = ANSWERS[route->answer].parameter;
@@ -224,26 +224,27 @@ static json_t *parameters(const struct route *route)
 	return out;
 }
 
-static json_t *request_body(const struct route *route)
+static json_t *openapi_request_body(const struct route *route)
 {
 	json_t *types = json_object();
 	const char *fields = ANSWERS[route->answer].request;
 	bool job = takes_job(route);
 	bool v1 = route->body == BODY_JOB_V1;
 	if (job) {
-		(void)json_object_update_new(types, content("application/yaml", "JobFile"));
-		(void)json_object_update_new(types, content("text/yaml", "JobFile"));
+		(void)json_object_update_new(types, openapi_content("application/yaml", "JobFile"));
+		(void)json_object_update_new(types, openapi_content("text/yaml", "JobFile"));
 	}
 	const char *schema = v1 ? "JobFileV1" : job ? "JobFile" : fields ? fields : "Any";
-	(void)json_object_update_new(types, content("application/json", schema));
+	(void)json_object_update_new(types, openapi_content("application/json", schema));
 	if (!job || v1)
-		(void)json_object_update_new(types,
-		                             content("application/x-www-form-urlencoded", schema));
+		(void)json_object_update_new(
+		    types, openapi_content("application/x-www-form-urlencoded", schema));
 	return json_pack("{s:b, s:o}", "required", job, "content", types);
 }
 
 /* Takes `types` over. */
-static void add_response(json_t *responses, int status, const char *description, json_t *types)
+static void openapi_add_response(json_t *responses, int status, const char *description,
+                                 json_t *types)
 {
 	STR_AUTO text = STR_INIT(STATUS_TEXT);
 	str_int(&text, status);
@@ -253,7 +254,7 @@ static void add_response(json_t *responses, int status, const char *description,
 }
 
 /* Adds an error; a status that has an entry gets more codes. */
-static void add_refusal(json_t *responses, int status, const char *more)
+static void openapi_add_refusal(json_t *responses, int status, const char *more)
 {
 	STR_AUTO number = STR_INIT(STATUS_TEXT);
 	STR_AUTO text = STR_INIT(TEXT_MAX);
@@ -263,7 +264,8 @@ static void add_refusal(json_t *responses, int status, const char *more)
 	if (codes && !strstr(codes, more))
 		str_printf(&text, "%s, ", codes);
 	str_puts(&text, codes && strstr(codes, more) ? codes : more);
-	add_response(responses, status, str_c(&text), content("application/json", "Error"));
+	openapi_add_response(responses, status, str_c(&text),
+	                     openapi_content("application/json", "Error"));
 }
 
 static json_t *responses_of(const struct route *route)
@@ -271,50 +273,50 @@ static json_t *responses_of(const struct route *route)
 	const struct answer_schema *a = &ANSWERS[route->answer];
 	json_t *out = json_object();
 	const char *type = a->type ? a->type : a->schema ? "application/json" : "text/plain";
-	json_t *types = content(type, a->schema);
+	json_t *types = openapi_content(type, a->schema);
 	if (route->answer == ANSWER_CONFIG)
-		(void)json_object_update_new(types, content("text/plain", NULL));
-	add_response(out, a->status, a->status < 300 ? "Success" : "NoJobError", types);
+		(void)json_object_update_new(types, openapi_content("text/plain", NULL));
+	openapi_add_response(out, a->status, a->status < 300 ? "Success" : "NoJobError", types);
 	if (takes_job(route)) {
-		json_t *tried = content("application/json", "Tried");
-		(void)json_object_update_new(tried, content("application/yaml", "Tried"));
-		add_response(out, 200, "Dry run: the objects that a submission would create",
-		             tried);
+		json_t *tried = openapi_content("application/json", "Tried");
+		(void)json_object_update_new(tried, openapi_content("application/yaml", "Tried"));
+		openapi_add_response(out, 200,
+		                     "Dry run: the objects that a submission would create", tried);
 	}
 	if (route->answer == ANSWER_LOG)
-		add_response(out, 206, "The requested range of the stored log",
-		             content(type, NULL));
+		openapi_add_response(out, 206, "The requested range of the stored log",
+		                     openapi_content(type, NULL));
 	for (const struct refusal *v = a->refusals; v < a->refusals + REFUSALS && v->status; v++)
-		add_refusal(out, v->status, v->codes);
-	add_refusal(out, 414, "UriTooLongError");
-	add_refusal(out, 429, "TooManyRequestsError");
+		openapi_add_refusal(out, v->status, v->codes);
+	openapi_add_refusal(out, 414, "UriTooLongError");
+	openapi_add_refusal(out, 429, "TooManyRequestsError");
 	if (strchr(route->path, '{')) /* the segment may be invalid UTF-8 */
-		add_refusal(out, 404, "NoApiError");
+		openapi_add_refusal(out, 404, "NoApiError");
 	if (route->auth != AUTH_NONE) {
-		add_refusal(out, 401, "UnauthorizedUserError");
-		add_refusal(out, 503, "UnavailableError");
+		openapi_add_refusal(out, 401, "UnauthorizedUserError");
+		openapi_add_refusal(out, 503, "UnavailableError");
 	}
 	if (route->auth == AUTH_PERSON)
-		add_refusal(out, 403, "ForbiddenUserError");
+		openapi_add_refusal(out, 403, "ForbiddenUserError");
 	if (route->body != BODY_NONE) {
-		add_refusal(out, 413, "PayloadTooLargeError");
-		add_refusal(out, 415, "UnsupportedMediaTypeError");
+		openapi_add_refusal(out, 413, "PayloadTooLargeError");
+		openapi_add_refusal(out, 415, "UnsupportedMediaTypeError");
 	}
 	return out;
 }
 
-static json_t *operation(const struct route *route, const char *method)
+static json_t *openapi_operation(const struct route *route, const char *method)
 {
 	STR_AUTO id = STR_INIT(TEXT_MAX);
-	put_id(&id, method, route->path);
+	openapi_put_id(&id, method, route->path);
 	const struct route *told = route;
 	while (told > ROUTES.row && strncmp(told->doc, "The same", 8) == 0) /* as the route above */
 		told--;
 	json_t *out = json_pack("{s:s, s:s, s:[s], s:o, s:o}", "operationId", str_c(&id), "summary",
 	                        told->doc, "tags", ANSWERS[route->answer].tag, "parameters",
-	                        parameters(route), "responses", responses_of(route));
+	                        openapi_parameters(route), "responses", responses_of(route));
 	if (route->body != BODY_NONE)
-		(void)json_object_set_new(out, "requestBody", request_body(route));
+		(void)json_object_set_new(out, "requestBody", openapi_request_body(route));
 	if (route->auth == AUTH_NONE)
 		(void)json_object_set_new(out, "security", json_array());
 	else if (route->auth == AUTH_PERSON)
@@ -332,7 +334,7 @@ static json_t *operation(const struct route *route, const char *method)
 
 enum { NAME_MAX_BYTES = 128, TYPES_MAX = 8 };
 
-static json_t *convert(json_t *s, const char *prefix);
+static json_t *openapi_convert(json_t *s, const char *prefix);
 
 /* Omits schemas without a convertible keyword. */
 static json_t *convert_list(json_t *list, const char *prefix)
@@ -341,7 +343,7 @@ static json_t *convert_list(json_t *list, const char *prefix)
 	size_t i;
 	json_t *v;
 	json_array_foreach (list, i, v) {
-		json_t *one = convert(v, prefix);
+		json_t *one = openapi_convert(v, prefix);
 		if (json_object_size(one))
 			(void)json_array_append(out, one);
 		json_decref(one);
@@ -386,7 +388,7 @@ static void put_members(json_t *out, json_t *patterns, const char *prefix)
 	const char *key;
 	json_t *v;
 	json_object_foreach (patterns, key, v)
-		(void)json_array_append_new(any, convert(v, prefix));
+		(void)json_array_append_new(any, openapi_convert(v, prefix));
 	json_t *one = json_array_get(any, 0);
 	(void)json_object_set_new(out, "additionalProperties",
 	                          json_array_size(any) == 1 ? json_incref(one)
@@ -395,7 +397,7 @@ static void put_members(json_t *out, json_t *patterns, const char *prefix)
 }
 
 /* OpenAPI ignores siblings of $ref, so a description wraps the reference in allOf. */
-static json_t *reference(json_t *s, const char *prefix)
+static json_t *openapi_reference(json_t *s, const char *prefix)
 {
 	const char *to = json_string_value(json_object_get(s, "$ref"));
 	const char *name = strrchr(to, '/');
@@ -418,12 +420,12 @@ static const char *const CONVERTED[] = {
 	"additionalProperties", "items", "not", "allOf", "anyOf", "oneOf"
 };
 
-static json_t *convert(json_t *s, const char *prefix)
+static json_t *openapi_convert(json_t *s, const char *prefix)
 {
 	if (!json_is_object(s))
 		return json_is_false(s) ? json_pack("{s:{}}", "not") : json_object();
 	if (json_object_get(s, "$ref"))
-		return reference(s, prefix);
+		return openapi_reference(s, prefix);
 	json_t *out = json_object();
 	json_t *v;
 	for (size_t i = 0; i < ARRAY_SIZE(COPIED); i++)
@@ -433,7 +435,7 @@ static json_t *convert(json_t *s, const char *prefix)
 		const char *key;
 		json_t *properties = json_object();
 		json_object_foreach (json_object_get(s, "properties"), key, v)
-			(void)json_object_set_new(properties, key, convert(v, prefix));
+			(void)json_object_set_new(properties, key, openapi_convert(v, prefix));
 		(void)json_object_set_new(out, "properties", properties);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(CONVERTED); i++) {
@@ -442,7 +444,7 @@ static json_t *convert(json_t *s, const char *prefix)
 		json_t *converted = !v                 ? NULL
 		                    : yes_or_no        ? json_incref(v)
 		                    : json_is_array(v) ? convert_list(v, prefix)
-		                                       : convert(v, prefix);
+		                                       : openapi_convert(v, prefix);
 		if (converted)
 			(void)json_object_set_new(out, CONVERTED[i], converted);
 	}
@@ -465,7 +467,7 @@ static void openapi_add(json_t *to, const char *name, json_t *value)
 
 /* ---- the document ---- */
 
-static json_t *paths(void)
+static json_t *openapi_paths(void)
 {
 	json_t *out = json_object();
 	for (size_t i = 0; i < ROUTES.n; i++) {
@@ -476,7 +478,7 @@ static json_t *paths(void)
 		if (!json_object_get(out, ROUTES.row[i].path))
 			(void)json_object_set_new(out, ROUTES.row[i].path, json_object());
 		openapi_add(json_object_get(out, ROUTES.row[i].path), str_c(&method),
-		            operation(&ROUTES.row[i], str_c(&method)));
+		            openapi_operation(&ROUTES.row[i], str_c(&method)));
 	}
 	return out;
 }
@@ -498,13 +500,13 @@ static void add_job_files(json_t *schemas)
 		json_auto_t *schema = openapi_load(schema_text(d->schema));
 		STR_AUTO name = STR_INIT(NAME_MAX_BYTES);
 		str_printf(&name, "JobFile%c%s", d->name[0] & ~0x20, d->name + 1);
-		openapi_add(schemas, str_c(&name), convert(schema, str_c(&name)));
+		openapi_add(schemas, str_c(&name), openapi_convert(schema, str_c(&name)));
 		const char *key;
 		json_t *v;
 		json_object_foreach (json_object_get(schema, "definitions"), key, v) {
 			STR_AUTO inner = STR_INIT(NAME_MAX_BYTES);
 			str_printf(&inner, "%s_%s", str_c(&name), key);
-			openapi_add(schemas, str_c(&inner), convert(v, str_c(&name)));
+			openapi_add(schemas, str_c(&inner), openapi_convert(v, str_c(&name)));
 		}
 		if (d->api == 2)
 			(void)json_array_append_new(any, schema_ref(str_c(&name)));
@@ -519,7 +521,7 @@ void openapi_page(struct str *out)
 	json_auto_t *doc = openapi_load(EMBEDDED(openapi_json));
 	(void)json_object_set_new(json_object_get(doc, "info"), "version",
 	                          json_string(REST_LIT_VERSION));
-	(void)json_object_set_new(doc, "paths", paths());
+	(void)json_object_set_new(doc, "paths", openapi_paths());
 	add_job_files(json_object_get(json_object_get(doc, "components"), "schemas"));
 	FREE_AUTO char *text = json_dumps(doc, JSON_COMPACT);
 	str_puts(out, text);

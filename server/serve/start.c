@@ -42,7 +42,7 @@
 enum { LOOPS_DEFAULT_MAX = 4, SPARE_FILES = 96, LOCAL_FILES = 1024, LOW_PORTS = 1024 };
 enum { PATIENCE_MS = 5000, TEXT_MAX = 3000, LOGINS_WAIT = 16, EDITS_WAIT = 64 };
 
-static const char *or_null(const char *text)
+static const char *text_or_null(const char *text)
 {
 	return text[0] ? text : NULL;
 }
@@ -161,7 +161,7 @@ static int open_output_tls(struct server *s, struct err *e)
 		s->output_tls_random = !derived;
 		failed = tls_make(&s->output_tls, host, seed, e);
 	}
-	wipe(seed, sizeof(seed));
+	memory_wipe(seed, sizeof(seed));
 	return failed < 0 ? err_wrap(e, "--output-url") : 0;
 }
 
@@ -185,12 +185,12 @@ static int open_login(struct service *s, struct err *e)
 		return 0;
 	}
 	struct login_options login = {
-		.kubeconfig = or_null(o->kubeconfig),
-		.context = or_null(o->context),
-		.apiserver = or_null(o->apiserver),
-		.ca_file = or_null(o->apiserver_ca),
-		.token_file = or_null(o->apiserver_token_file),
-		.namespace_name = or_null(o->namespace_name),
+		.kubeconfig = text_or_null(o->kubeconfig),
+		.context = text_or_null(o->context),
+		.apiserver = text_or_null(o->apiserver),
+		.ca_file = text_or_null(o->apiserver_ca),
+		.token_file = text_or_null(o->apiserver_token_file),
+		.namespace_name = text_or_null(o->namespace_name),
 	};
 	s->server.login = login_new(&login, e);
 	if (!s->server.login)
@@ -537,7 +537,7 @@ void start_error(struct str *out, const char *file, const struct err *e)
 }
 
 /* Logs that a reload failed, with all errors. */
-static void say_kept(const char *message, const char *file, const struct err *e)
+static void start_log_kept(const char *message, const char *file, const struct err *e)
 {
 	STR_AUTO text = STR_INIT(TEXT_MAX);
 	start_error(&text, file, e);
@@ -545,7 +545,7 @@ static void say_kept(const char *message, const char *file, const struct err *e)
 }
 
 /* Waits until each loop has begun a round after the change: then no loop uses the old keys. */
-static bool all_have_seen(struct loop *loops, size_t n, unsigned generation)
+static bool loops_have_seen(struct loop *loops, size_t n, unsigned generation)
 {
 	int64_t end = clock_ms() + PATIENCE_MS;
 	for (size_t i = 0; i < n; i++)
@@ -567,12 +567,12 @@ static void swap_keys(struct server *s, struct loop *loops, size_t n)
 		return;
 	struct keyring *keys = reload_keys(s->options, &file, &e);
 	if (!keys) {
-		say_kept("SIGHUP: the keys of tokens stay as they were", file, &e);
+		start_log_kept("SIGHUP: the keys of tokens stay as they were", file, &e);
 		return;
 	}
 	struct keyring *old = atomic_exchange(&s->keyring, keys);
 	unsigned generation = atomic_fetch_add(&s->generation, 1) + 1;
-	if (all_have_seen(loops, n, generation))
+	if (loops_have_seen(loops, n, generation))
 		keyring_free(old);
 	else /* a leak is better than a use after free */
 		log_event(LOG_ERROR,
@@ -580,7 +580,7 @@ static void swap_keys(struct server *s, struct loop *loops, size_t n)
 		          NULL, NULL);
 	log_event(LOG_INFO, "SIGHUP: the keys of tokens were read again", NULL, NULL);
 	if (makes_output_tls(s->options) && open_output_tls(s, &e) < 0)
-		say_kept("SIGHUP: the certificate for output stays as it was", NULL, &e);
+		start_log_kept("SIGHUP: the certificate for output stays as it was", NULL, &e);
 }
 
 static void read_accounts(struct server *s)
@@ -589,7 +589,8 @@ static void read_accounts(struct server *s)
 	if (!s->options->facts[0])
 		return;
 	if (account_source_reload(s->accounts, &e) < 0)
-		say_kept("SIGHUP: users and storages stay as they were", s->options->facts, &e);
+		start_log_kept("SIGHUP: users and storages stay as they were", s->options->facts,
+		               &e);
 	else
 		log_event(LOG_INFO,
 		          s->engine ? "SIGHUP: users were read again; quotas and directories of "
@@ -605,7 +606,7 @@ void reload_certificate(struct server *s, bool force)
 		return;
 	int new = tls_refresh(s->tls, force, &e);
 	if (new < 0)
-		say_kept("the certificate stays as it was", NULL, &e);
+		start_log_kept("the certificate stays as it was", NULL, &e);
 	else if (new > 0)
 		log_event(LOG_INFO, "the certificate was read again", "file", s->options->tls_cert);
 	if (new > 0 && tls_warning(s->tls))
@@ -620,7 +621,7 @@ void reload_all(struct server *s, struct loop *loops, size_t n)
 	swap_keys(s, loops, n);
 	read_accounts(s);
 	if (s->scheduler && scheduler_reload(s->scheduler, &e) < 0)
-		say_kept("SIGHUP: HiveD's configuration stays as it was", file, &e);
+		start_log_kept("SIGHUP: HiveD's configuration stays as it was", file, &e);
 	else if (s->scheduler)
 		log_event(LOG_INFO, "SIGHUP: HiveD's configuration was read again", "file", file);
 	reload_certificate(s, true);

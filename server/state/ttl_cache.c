@@ -47,7 +47,7 @@ static struct ttl_cache_entry **ttl_cache_find(struct ttl_cache *c, struct span 
 	return at;
 }
 
-static void take_out(struct ttl_cache *c, struct ttl_cache_entry *e)
+static void ttl_cache_take_out(struct ttl_cache *c, struct ttl_cache_entry *e)
 {
 	struct ttl_cache_entry **at = &c->chains[e->hash & c->mask];
 	while (*at != e)
@@ -67,7 +67,7 @@ void *ttl_cache_get(struct ttl_cache *c, struct span name, int64_t now_ms, int64
 	if (!*at)
 		return NULL;
 	if ((*at)->terms.until_ms <= now_ms) {
-		take_out(c, *at);
+		ttl_cache_take_out(c, *at);
 		return NULL;
 	}
 	if (until_ms)
@@ -84,9 +84,9 @@ void ttl_cache_put(struct ttl_cache *c, struct span name, void *value, struct tt
 {
 	struct ttl_cache_entry **at = ttl_cache_find(c, name);
 	if (*at)
-		take_out(c, *at);
+		ttl_cache_take_out(c, *at);
 	while (!ttl_cache_fits(c, terms.bytes) && c->oldest)
-		take_out(c, c->oldest);
+		ttl_cache_take_out(c, c->oldest);
 	if (!ttl_cache_fits(c, terms.bytes)) {
 		c->drop(value);
 		return;
@@ -113,7 +113,7 @@ void ttl_cache_forget(struct ttl_cache *c, bool (*unwanted)(const void *value, c
 	for (struct ttl_cache_entry *e = c->oldest; e; e = newer) {
 		newer = e->newer;
 		if (!unwanted || unwanted(e->value, arg))
-			take_out(c, e);
+			ttl_cache_take_out(c, e);
 	}
 }
 

@@ -35,7 +35,7 @@ const char *idempotency_value(struct submit *s)
 	out[KEY_HEX] = '-';
 	mac_of(secret, v, 3, sum);
 	hex_encode(out + KEY_HEX + 1, sum, MAC_BYTES);
-	wipe(secret, sizeof(secret));
+	memory_wipe(secret, sizeof(secret));
 	return out;
 }
 

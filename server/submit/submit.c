@@ -97,7 +97,7 @@ static void submit_count(void *arg)
 		histogram_add(&c->translation, s->translate_us);
 }
 
-void submit_may(struct request *r)
+void submit_check_head(struct request *r)
 {
 	struct submit *s = ARENA_NEW(&r->arena, struct submit, 1);
 	struct span key = r->head.value[HEADER_IDEMPOTENCY_KEY];
@@ -232,7 +232,7 @@ static void forget_lines(struct notes *n)
 		n->v[i].line = n->v[i].column = 0;
 }
 
-static int submit_read(struct submit *s, unsigned set, struct err *e)
+static int submit_read_body(struct submit *s, unsigned set, struct err *e)
 {
 	struct request *r = s->r;
 	/* curl sends every body as a form by default. */
@@ -273,7 +273,7 @@ static int submit_read(struct submit *s, unsigned set, struct err *e)
 
 /* The time, then random digits, because lists sort jobs of the same second by the id.  The kernel
  * is asked for those of many ids at once. */
-static const char *new_id(struct request *r)
+static const char *submit_new_id(struct request *r)
 {
 	static _Thread_local uint8_t bytes[ID_RANDOM * 25];
 	static _Thread_local size_t left;
@@ -354,7 +354,7 @@ static struct objects *submit_build(struct submit *s, const char *id, struct err
 static int submit_start(struct submit *s, struct err *e)
 {
 	struct request *r = s->r;
-	const char *id = new_id(r);
+	const char *id = submit_new_id(r);
 	struct objects *objects = submit_build(s, id, e);
 	if (!objects)
 		return -1;
@@ -429,7 +429,7 @@ static void submit_run(struct request *r, unsigned pai)
 		answer_refuse(r, UNAVAILABLE, problem);
 		return;
 	}
-	if (submit_read(s, set, &e) == 0 && submit_start(s, &e) == 0)
+	if (submit_read_body(s, set, &e) == 0 && submit_start(s, &e) == 0)
 		return;
 	if (!(set & DIALECT_V1) && e.notes.n && e.notes.v[0].at &&
 	    strcmp(e.notes.v[0].at, "/jobName") == 0)

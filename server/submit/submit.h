@@ -22,5 +22,5 @@ void list_json(struct str *out, struct span first, const struct objects *o);
 /* Appends JSON that this program wrote as a YAML document; out->full if it does not fit. */
 void list_yaml(struct str *out, struct span json);
 
-/* Handlers: submit.c; submit_may runs before the body. */
-handler submit_v2, submit_v1, submit_may;
+/* Handlers: submit.c; submit_check_head runs before the body. */
+handler submit_v2, submit_v1, submit_check_head;

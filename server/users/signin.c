@@ -35,7 +35,7 @@ struct signin {
 static void signin_found(void *arg, struct span stored, const struct err *e);
 static worker_run signin_hash;
 static void signin_hashed(void *arg, bool ran);
-static void signin_account_came(void *arg, struct account *a, const struct err *e);
+static void signin_account_found(void *arg, struct account *a, const struct err *e);
 static void signin_store(struct edit *t);
 static void signin_stored(struct edit *t);
 
@@ -132,9 +132,9 @@ static void signin_hashed(void *arg, bool ran)
 		answer_refuse(r, UNAVAILABLE, "this server is shutting down");
 	} else if (s->good) {
 		rate_limit_logged_in(r, span_of(s->user));
-		struct account *a = account_find(all, s->user, signin_account_came, s, &e);
+		struct account *a = account_find(all, s->user, signin_account_found, s, &e);
 		if (a || e.http)
-			signin_account_came(s, a, &e);
+			signin_account_found(s, a, &e);
 	} else if (s->unknown && tells) {
 		answer_refuse(r, NO_USER, "there is no such user");
 	} else {
@@ -158,7 +158,7 @@ static void signin_answer(const struct signin *s)
 	answer_json(r, 200);
 }
 
-static void signin_account_came(void *arg, struct account *a, const struct err *e)
+static void signin_account_found(void *arg, struct account *a, const struct err *e)
 {
 	struct signin *s = arg;
 	struct request *r = s->r;

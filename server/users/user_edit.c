@@ -338,7 +338,7 @@ static void user_edit_done(struct edit *t)
 
 /* ---- routes ---- */
 
-void users_may(struct request *r)
+void users_check_profile(struct request *r)
 {
 	if (users_openpai(r))
 		return;
@@ -348,9 +348,9 @@ void users_may(struct request *r)
 	              "edits; this route needs --users=openpai");
 }
 
-void users_may_admin(struct request *r)
+void users_check_admin(struct request *r)
 {
-	users_may(r);
+	users_check_profile(r);
 	if (!r->answered && !r->principal->admin)
 		answer_refuse(r, FORBIDDEN, "only administrators may manage users");
 }

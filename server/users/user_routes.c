@@ -250,7 +250,7 @@ static void users_refuse_unknown(struct request *r)
 }
 
 /* account_find answers 401 for an unknown user; here the unknown user is not the client. */
-static void user_came(void *arg, struct account *a, const struct err *e)
+static void user_account_found(void *arg, struct account *a, const struct err *e)
 {
 	struct request *r = arg;
 	if (a) {
@@ -286,9 +286,9 @@ void user_get(struct request *r)
 		users_refuse_unknown(r);
 		return;
 	}
-	struct account *a = account_find(all, r->args[0].p, user_came, r, &e);
+	struct account *a = account_find(all, r->args[0].p, user_account_found, r, &e);
 	if (a || e.http)
-		user_came(r, a, &e);
+		user_account_found(r, a, &e);
 	else
 		request_wait(r);
 }
@@ -431,7 +431,7 @@ void alerts_get(struct request *r)
 	users_send(r);
 }
 
-static void empty_list(struct request *r, const char *kind)
+static void answer_empty_list(struct request *r, const char *kind)
 {
 	if (!r->principal->admin) {
 		answer_refuse(r, FORBIDDEN, "only administrators may list nodes and pods");
@@ -444,10 +444,10 @@ static void empty_list(struct request *r, const char *kind)
 
 void nodes_get(struct request *r)
 {
-	empty_list(r, "NodeList");
+	answer_empty_list(r, "NodeList");
 }
 
 void pods_get(struct request *r)
 {
-	empty_list(r, "PodList");
+	answer_empty_list(r, "PodList");
 }

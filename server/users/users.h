@@ -7,10 +7,10 @@
 /* user_routes.c */
 handler user_get, users_get, storages_get, storage_get, groups_get, alerts_get, nodes_get, pods_get;
 
-/* user_edit.c; users_may and users_may_admin check before the body whether users can be changed,
- * and by this principal. */
-handler users_may, users_may_admin, users_post, users_put, users_me_put, user_member_put,
-    user_delete;
+/* user_edit.c; users_check_profile and users_check_admin check before the body whether users can be
+ * changed, and by this principal. */
+handler users_check_profile, users_check_admin, users_post, users_put, users_me_put,
+    user_member_put, user_delete;
 
 /* virtual_clusters.c */
 handler clusters_get, cluster_get, skus_get;

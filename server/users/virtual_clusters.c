@@ -27,7 +27,7 @@ struct name_set clusters_of(struct request *r, const struct account *a)
 }
 
 /* false: the request has been answered 404. */
-static bool is_cluster(struct request *r, struct span name)
+static bool clusters_have(struct request *r, struct span name)
 {
 	struct name_set all = clusters_of(r, NULL);
 	if (name_set_has(&all, name))
@@ -62,7 +62,8 @@ static void count_used(struct request *r, const struct span *names, size_t n,
 
 /* HiveD's leaf cells times the first SKU's size; else the capacity in the file.  The result is at
  * least `used`, because clients divide by the total and subtract from it. */
-static struct resources total_of(struct request *r, struct span name, const struct resources *used)
+static struct resources clusters_total_of(struct request *r, struct span name,
+                                          const struct resources *used)
 {
 	VIEW_AUTO view = scheduler_hold(r->loop->server->scheduler);
 	struct facts_capacity c = facts_file_capacity(account_file(r->loop->has->accounts), name);
@@ -94,7 +95,7 @@ static void put_resources(struct str *out, const char *key, const struct resourc
 static void put_cluster(struct request *r, struct span name, const struct resources *used)
 {
 	struct str *out = &r->reply.body;
-	struct resources total = total_of(r, name, used);
+	struct resources total = clusters_total_of(r, name, used);
 	int64_t percent = total.gpus         ? 100 * used->gpus / total.gpus
 	                  : total.milli_cpus ? 100 * used->milli_cpus / total.milli_cpus
 	                                     : 0;
@@ -152,7 +153,7 @@ void clusters_get(struct request *r)
 void cluster_get(struct request *r)
 {
 	struct resources used = { 0 };
-	if (!users_ready(r) || !is_cluster(r, r->args[0]))
+	if (!users_ready(r) || !clusters_have(r, r->args[0]))
 		return;
 	count_used(r, &r->args[0], 1, &used);
 	put_cluster(r, r->args[0], &used);
@@ -170,7 +171,7 @@ void skus_get(struct request *r)
 	VIEW_AUTO view = scheduler_hold(r->loop->server->scheduler);
 	if (!query_find(span_of(r->query), "vc", &r->arena, &vc) || !vc.p)
 		vc = SPAN(""); /* all */
-	if (!users_ready(r) || (view.hived && vc.n && !is_cluster(r, vc)))
+	if (!users_ready(r) || (view.hived && vc.n && !clusters_have(r, vc)))
 		return;
 	if (view.hived)
 		n = hived_skus(view.hived, view.status, vc, &r->arena, &skus);

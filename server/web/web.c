@@ -83,7 +83,7 @@ static bool is_refused(struct span parameters)
 }
 
 /* A list such as Accept (NULL: absent) names this element. */
-static bool accepts(const char *list, struct span name)
+static bool header_list_accepts(const char *list, struct span name)
 {
 	struct span rest = span_of(list ? list : "");
 	while (rest.n) {
@@ -117,7 +117,7 @@ static void web_send(struct request *r, const struct web_file *f)
 	r->reply.cache = "no-cache";
 	if (answer_unchanged(r, arena_printf(&r->arena, "W/\"%s\"", trailer)))
 		return;
-	if (accepts(request_header(r, "Accept-Encoding"), SPAN("gzip"))) {
+	if (header_list_accepts(request_header(r, "Accept-Encoding"), SPAN("gzip"))) {
 		answer_header(r, "Content-Encoding", "gzip");
 	} else if (!web_inflated(f, text, &text)) {
 		answer_refuse(r, UNKNOWN_ERROR, "a file of the page is damaged");
@@ -136,7 +136,7 @@ bool web_index(struct request *r)
 {
 	if (r->loop->server->options->no_page)
 		return false;
-	bool html = accepts(request_header(r, "Accept"), SPAN("text/html"));
+	bool html = header_list_accepts(request_header(r, "Accept"), SPAN("text/html"));
 	answer_header(r, "Vary", html ? "Accept, Accept-Encoding" : "Accept");
 	if (!html)
 		return false;

@@ -113,7 +113,7 @@ FUZZ(config)
 	if (span_find(config, 0, "PLANTED") != SIZE_MAX)
 		return;
 	layout_init(&at, "", &a);
-	job_read(&job, config, &a, &problem);
+	job_parse_config(&job, config, &a, &problem);
 	job.secrets = parse(SECRETS, &secrets, &a);
 	job.extension = parse(EXTENSION, &extension, &a);
 	struct plugins all = { .a = &a, .at = &at, .job = &job, .first_task = true };

@@ -38,7 +38,7 @@ static void check_search(struct regex *re, struct span text, struct arena *a)
 	struct match m = { 0 };
 	struct match n = { 0 };
 	bool possible = false;
-	text_of(&whole, text);
+	regex_text_of(&whole, text);
 	enum regex_found found = regex_search(re, &whole.text, clock_ms() + SOON_MS, &m);
 	assert(found != REGEX_FOUND || (m.start <= m.end && m.end <= text.n));
 	enum regex_found in_pieces = regex_search(re, &pieces.text, clock_ms() + SOON_MS, &n);

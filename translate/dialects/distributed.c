@@ -52,7 +52,7 @@ static void distributed_tensorflow(struct distributed *d, struct place where,
                                    const struct role *role)
 {
 	struct parse_context *r = d->r;
-	const char *name = quoted(r->a, role->name);
+	const char *name = arena_quoted(r->a, role->name);
 	size_t i = 0;
 	while (i < N_TENSORFLOW_ROLES && !span_is(role->name, TENSORFLOW_ROLES[i].name))
 		i++;
@@ -68,7 +68,7 @@ static void distributed_tensorflow(struct distributed *d, struct place where,
 		return;
 	if (d->chief)
 		parse_report(r, PARSE_REFUSE, where, "there is one chief, and role \"%s\" is it",
-		             quoted(r->a, d->chief->name));
+		             arena_quoted(r->a, d->chief->name));
 	else if (role->instances > 1)
 		parse_report(r, PARSE_REFUSE, where,
 		             "there is one chief: role \"%s\" must have 1 instance, has %" PRId64,
@@ -131,15 +131,16 @@ static void distributed_listed(struct distributed *d, const struct field *list)
 		if (!role) {
 			const char *hint =
 			    suggest_name(r, node_get(r->root, "taskRoles"), NULL, name);
-			parse_refuse(r, &one, "there is no task role \"%s\"%s", quoted(r->a, name),
-			             did_you_mean(r->a, hint));
+			parse_refuse(r, &one, "there is no task role \"%s\"%s",
+			             arena_quoted(r->a, name), suggest_sentence(r->a, hint));
 			continue;
 		}
 		uint32_t k = 0; /* the first item with this name */
 		while (!node_equal(&list->n->item[k], one.n))
 			k++;
 		if (k < i)
-			parse_refuse(r, &one, "role \"%s\" is named twice", quoted(r->a, name));
+			parse_refuse(r, &one, "role \"%s\" is named twice",
+			             arena_quoted(r->a, name));
 		else
 			distributed_add(d, field_place(r->a, &one), role);
 	}
@@ -153,7 +154,7 @@ static void distributed_roles(struct distributed *d)
 		for (size_t i = 0; i < r->job->n_roles; i++)
 			distributed_add(d, r->job->roles[i].where, &r->job->roles[i]);
 	} else if (node_is(list.n, NODE_TEXT)) {
-		const char *text = quoted(r->a, node_span(list.n));
+		const char *text = arena_quoted(r->a, node_span(list.n));
 		bool name = parse_role_find(r->job, node_span(list.n)) != NULL;
 		parse_refuse(r, &list, "must be a list of task roles, is \"%s\"%s", text,
 		             name ? arena_printf(r->a, ": write [%s]", text) : "");
@@ -186,7 +187,7 @@ static void distributed_processes(struct distributed *d)
 	if (node_is(f.n, NODE_TEXT)) {
 		bool in_quotes = parse_i64(node_span(f.n), 1, PROCESSES_MAX, &number) == 0;
 		parse_refuse(r, &f, "must be `auto` or a number of processes, is \"%s\"%s",
-		             quoted(r->a, node_span(f.n)),
+		             arena_quoted(r->a, node_span(f.n)),
 		             in_quotes ? "; leave out the quotes" : "");
 	} else if (!node_is(f.n, NODE_INT) && !node_is(f.n, NODE_REAL)) {
 		parse_wrong_type(r, &f, "`auto` or a number of processes");
@@ -214,7 +215,7 @@ void distributed_read(struct parse_context *r)
 	if (!d.framework) {
 		parse_refuse(r, &name,
 		             "must be torch, deepspeed, mpi, tensorflow or jax, is \"%s\"",
-		             quoted(r->a, node_span(name.n)));
+		             arena_quoted(r->a, node_span(name.n)));
 		return;
 	}
 	if (!r->job->gang)

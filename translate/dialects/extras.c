@@ -32,15 +32,16 @@ static void add_storage(struct storages *s, const struct field *entry, const str
 	struct field path = field_get(entry, "mountPath");
 	const struct field *where = path.n ? &path : entry;
 	if (!names_storage_ok(called)) {
-		parse_refuse(r, name, "\"%s\" is not a Kubernetes name", quoted(r->a, called));
+		parse_refuse(r, name, "\"%s\" is not a Kubernetes name",
+		             arena_quoted(r->a, called));
 		return;
 	}
-	if (present(path.n) && path.n->type != NODE_TEXT)
+	if (node_is_present(path.n) && path.n->type != NODE_TEXT)
 		parse_wrong_type(r, &path, "text");
 	struct span mounted = field_text(&path);
 	const char *problem = mounted.n ? names_mount_path_problem(mounted) : NULL;
 	if (problem)
-		parse_refuse(r, &path, "%s %s", quoted(r->a, mounted), problem);
+		parse_refuse(r, &path, "%s %s", arena_quoted(r->a, mounted), problem);
 	if (mounted.n == 0)
 		mounted = span_of(arena_printf(r->a, "/mnt/%.*s", (int)called.n, called.p));
 	size_t same = 0;
@@ -48,7 +49,7 @@ static void add_storage(struct storages *s, const struct field *entry, const str
 	while (same < s->n && !span_eq(clean, names_mount_path(s->v[same].mount_path)))
 		same++;
 	if (same < s->n)
-		parse_refuse(r, where, "%s is already used", quoted(r->a, clean));
+		parse_refuse(r, where, "%s is already used", arena_quoted(r->a, clean));
 	s->v[s->n++] = (struct storage_request){
 		.name = called,
 		.mount_path = mounted,
@@ -68,7 +69,7 @@ static void extras_read_storages(struct storages *s, const struct field *list)
 			parse_wrong_type(r, &entry, "a mapping");
 			continue;
 		}
-		if (present(name.n) && name.n->type != NODE_TEXT) {
+		if (node_is_present(name.n) && name.n->type != NODE_TEXT) {
 			parse_wrong_type(r, &name, "text");
 			continue;
 		}
@@ -122,7 +123,7 @@ static void storages_read(struct parse_context *r, const struct field *extras)
 	struct storages s = { .r = r };
 	struct field list = field_get(extras, "storages");
 	struct field plugins = field_get(extras, PLUGINS);
-	if (!present(list.n)) {
+	if (!node_is_present(list.n)) {
 		read_teamwise(&s, &plugins);
 	} else if (list.n->type != NODE_LIST) {
 		parse_wrong_type(r, &list, "a list");

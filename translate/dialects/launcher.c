@@ -43,7 +43,8 @@ static void launcher_role(void *context, const struct field *its, struct role *r
 	if (found.command &&
 	    span_find(role->command, 0, arena_dup(r->a, r->job->name)) != SIZE_MAX) {
 		struct field command = field_get(found.main, "command");
-		parse_warn(r, &command, WARN_OLD_NAME, quoted(r->a, r->job->name), r->job->hash);
+		parse_warn(r, &command, WARN_OLD_NAME, arena_quoted(r->a, r->job->name),
+		           r->job->hash);
 	}
 }
 

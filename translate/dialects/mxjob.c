@@ -40,7 +40,7 @@ static const struct int_field ROOT_PORT = { "PsRootPort", 1, 65535, MX_ROOT_PORT
 static enum replica_type mxjob_type(const struct node *n)
 {
 	size_t i = 0;
-	if (!present(n))
+	if (!node_is_present(n))
 		return MX_WORKER;
 	while (i < MX_TYPES && !(node_is(n, NODE_TEXT) && span_is(node_span(n), TYPES[i].type)))
 		i++;

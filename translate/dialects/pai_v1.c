@@ -147,7 +147,7 @@ static void v1_env_read(struct parse_context *r, struct role *role, const struct
 /* ---- directories ---- */
 
 /* Fills in the names that the first servers knew. */
-static struct span substitute(struct parse_context *r, struct span t, struct str *out)
+static struct span v1_substitute_names(struct parse_context *r, struct span t, struct str *out)
 {
 	struct {
 		const char *name;
@@ -195,7 +195,7 @@ static struct span read_directory(struct parse_context *r, const char *key)
 	}
 	if (span_find(text, 0, "{{FC_") != SIZE_MAX)
 		parse_warn(r, &f, WARN_FC);
-	text = substitute(r, text, &out);
+	text = v1_substitute_names(r, text, &out);
 	if (out.full || kubernetes_escaped_size(text) > VALUE_MAX)
 		parse_refuse(r, &f, "is longer than %d bytes", VALUE_MAX);
 	return text;
@@ -333,7 +333,7 @@ static void pai_v1_read_ports(struct parse_context *r, const struct field *role,
 		while (used < out->n_ports && !span_eq(v[used].label, name))
 			used++;
 		if (used < out->n_ports)
-			parse_refuse(r, &label, "%s is already used", quoted(r->a, name));
+			parse_refuse(r, &label, "%s is already used", arena_quoted(r->a, name));
 		else
 			v[out->n_ports++] =
 			    (struct port_request){ name, port_count(r, &port, name) };
@@ -430,7 +430,7 @@ static void pai_v1_read_others(struct parse_context *r)
 		parse_refuse(r, &gpu,
 		             "\"%s\" is no value of a label: at most 63 letters, digits, `-`, `_` "
 		             "and `.`, a letter or digit at both ends",
-		             quoted(r->a, job->gpu_type));
+		             arena_quoted(r->a, job->gpu_type));
 	if (field_text(&auth).n)
 		parse_refuse(r, &auth,
 		             "must be empty: files in HDFS cannot be read here; write a v2 job "

@@ -48,7 +48,7 @@ static void prerequisites_sort(struct parse_context *r, const struct prerequisit
 		struct field f = field_item(&all->list, two->index);
 		if (span_eq(two[-1].name, two->name) && span_eq(two[-1].type, two->type))
 			parse_refuse(r, &f, "repeats %.*s %s", (int)two->type.n, two->type.p,
-			             quoted(r->a, two->name));
+			             arena_quoted(r->a, two->name));
 	}
 }
 
@@ -90,7 +90,8 @@ static const struct node *prerequisites_named(struct parse_context *r, struct pr
 		return NULL;
 	const char *hint = suggest_name(r, all->list.n, type, node_span(name->n));
 	parse_refuse(r, name, "there is no %s%sprerequisite \"%s\"%s", type ? type : "",
-	             type ? " " : "", quoted(r->a, node_span(name->n)), did_you_mean(r->a, hint));
+	             type ? " " : "", arena_quoted(r->a, node_span(name->n)),
+	             suggest_sentence(r->a, hint));
 	return NULL;
 }
 
@@ -122,8 +123,8 @@ static struct span pai_v2_auth_text(struct login_reader *l, const struct field *
 		struct span name = l->render.unresolved[0].name;
 		const char *hint = suggest_placeholder(&l->render, r->a, name);
 		if (!suggest_misspelt(r, "secrets"))
-			parse_refuse(r, f, "there is no %s to fill in%s", quoted(r->a, name),
-			             did_you_mean(r->a, hint));
+			parse_refuse(r, f, "there is no %s to fill in%s", arena_quoted(r->a, name),
+			             suggest_sentence(r->a, hint));
 	} else if (out.full) {
 		parse_refuse(r, f, "is longer than %d bytes", LOGIN_MAX);
 	}
@@ -330,7 +331,7 @@ static struct line_location find_location(const struct line_lists *l, size_t off
 
 /* Returns true if the root of the name is missing because of an error that is reported
  * elsewhere. */
-static bool is_said_already(const struct commands *c, struct span name)
+static bool unresolved_is_reported(const struct commands *c, struct span name)
 {
 	for (size_t i = 0; i < ROOTS; i++) {
 		const struct root *root = &c->roots[i];
@@ -346,42 +347,43 @@ static bool is_said_already(const struct commands *c, struct span name)
 }
 
 /* Warns of a placeholder without a value. */
-static void say_nothing(struct commands *c, const struct field *line, const struct unresolved *u)
+static void unresolved_ignore(struct commands *c, const struct field *line,
+                              const struct unresolved *u)
 {
 	const struct node *n = render_find(&c->all, u->name);
 	bool secret = span_starts(u->name, "$secrets.");
 	const char *fate =
 	    secret && c->roots[SECRETS].value ? "nothing is put there" : "it is left as it is";
 	const char *hint = n ? NULL : suggest_placeholder(&c->all, c->r->a, u->name);
-	const char *tag = quoted(c->r->a, u->tag);
+	const char *tag = arena_quoted(c->r->a, u->tag);
 	if (n)
 		parse_warn(c->r, line, WARN_NULL, tag, fate);
 	else if (hint)
 		parse_warn(c->r, line, WARN_UNRESOLVED_HINT, tag, fate,
-		           quoted(c->r->a, span_of(hint)));
+		           arena_quoted(c->r->a, span_of(hint)));
 	else
 		parse_warn(c->r, line, WARN_UNRESOLVED, tag, fate);
 }
 
-static void say_unresolved(struct commands *c, const struct line_lists *l, struct span text)
+static void unresolved_report(struct commands *c, const struct line_lists *l, struct span text)
 {
 	const struct render *r = &c->render;
 	for (size_t i = 0; i < r->n_unresolved && i < UNRESOLVED_MAX; i++) {
-		if (is_said_already(c, r->unresolved[i].name))
+		if (unresolved_is_reported(c, r->unresolved[i].name))
 			continue;
 		struct line_location s =
 		    find_location(l, (size_t)(r->unresolved[i].tag.p - text.p));
-		say_nothing(c, &s.line, &r->unresolved[i]);
+		unresolved_ignore(c, &s.line, &r->unresolved[i]);
 	}
 	if (r->n_unresolved > UNRESOLVED_MAX)
 		c->r->warnings->dropped += r->n_unresolved - UNRESOLVED_MAX;
 	if (r->taken_out.n) {
 		struct line_location s = find_location(l, (size_t)(r->taken_out.p - text.p));
-		parse_warn(c->r, &s.line, WARN_TAKEN_OUT, quoted(c->r->a, r->taken_out));
+		parse_warn(c->r, &s.line, WARN_TAKEN_OUT, arena_quoted(c->r->a, r->taken_out));
 	}
 	if (r->inner.n) {
 		struct line_location s = find_location(l, (size_t)(r->inner.p - text.p));
-		parse_warn(c->r, &s.line, WARN_INNER, quoted(c->r->a, r->inner));
+		parse_warn(c->r, &s.line, WARN_INNER, arena_quoted(c->r->a, r->inner));
 	}
 }
 
@@ -415,7 +417,7 @@ static struct span pai_v2_render(struct commands *c, const struct line_lists *l,
 			             r->set->max_rendered);
 		return SPAN("");
 	}
-	say_unresolved(c, l, text);
+	unresolved_report(c, l, text);
 	return arena_span(r->a, str_view(&out));
 }
 
@@ -470,7 +472,7 @@ static void deployments_read(struct commands *c, const struct field *all)
 	    !suggest_misspelt(r, "deployments")) {
 		const char *hint = suggest_name(r, all->n, NULL, node_span(wanted.n));
 		parse_refuse(r, &wanted, "there is no deployment \"%s\"%s",
-		             quoted(r->a, node_span(wanted.n)), did_you_mean(r->a, hint));
+		             arena_quoted(r->a, node_span(wanted.n)), suggest_sentence(r->a, hint));
 	}
 }
 
@@ -511,7 +513,7 @@ static int64_t read_completion(struct parse_context *r, const struct field *its,
 {
 	struct field completion = field_get(its, "completion");
 	struct field f = field_get(&completion, want->name);
-	*given = present(f.n);
+	*given = node_is_present(f.n);
 	if (node_is(f.n, NODE_INT) && f.n->integer > role->instances)
 		parse_warn(r, &f, WARN_NEVER);
 	return parse_number(r, &f, want);

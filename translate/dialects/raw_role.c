@@ -68,8 +68,9 @@ void raw_role_read(struct parse_context *r, const struct raw_source *source, str
 		env.n = &found->env->item[i];
 		for (size_t k = 0; k < role->n_env; k++)
 			if (span_eq(parse_text(env.n, "name"), role->env[k].name))
-				parse_warn(r, &env, WARN_ENV_SET, quoted(r->a, role->env[k].name),
-				           quoted(r->a, role->env[k].value));
+				parse_warn(r, &env, WARN_ENV_SET,
+				           arena_quoted(r->a, role->env[k].name),
+				           arena_quoted(r->a, role->env[k].value));
 	}
 	if (!found->command)
 		return;
@@ -92,7 +93,7 @@ void raw_unused_warn(struct parse_context *r, const struct field *map, const cha
 {
 	for (; *names; names++) {
 		const struct member *m = node_member(map->n, span_of(*names));
-		if (m && present(&m->value))
+		if (m && node_is_present(&m->value))
 			parse_warn_key(r, map, m, WARN_IGNORED);
 	}
 }
@@ -105,5 +106,5 @@ void raw_metadata_read(struct parse_context *r)
 	raw_unused_warn(r, &metadata, NAMES);
 	if (node_is(space.n, NODE_TEXT) && !span_is(node_span(space.n), r->set->namespace_name))
 		parse_refuse(r, &space, "must be %s, where all jobs are, or be left out; is \"%s\"",
-		             r->set->namespace_name, quoted(r->a, node_span(space.n)));
+		             r->set->namespace_name, arena_quoted(r->a, node_span(space.n)));
 }

@@ -142,11 +142,11 @@ struct config {
 
 /* Reports an error. what, name: kind and name of the object; wrong: a predicate, as "does not
  * exist". */
-static void hived_complain(struct config *c, const struct field *f, const char *what,
-                           struct span name, const char *wrong)
+static void hived_report(struct config *c, const struct field *f, const char *what,
+                         struct span name, const char *wrong)
 {
 	(void)err_at(c->e, UNKNOWN_ERROR, field_place(&c->scratch, f), "%s `%s` %s", what,
-	             quoted(&c->scratch, name), wrong);
+	             arena_quoted(&c->scratch, name), wrong);
 }
 
 /* ---- SKU types ---- */
@@ -206,14 +206,15 @@ static void read_skus(struct config *c, struct hived *h)
 			.memory_mb = memory_mb(memory.n),
 		};
 		if (sku->memory_mb < 0)
-			hived_complain(c, &memory, "SKU type", sku->name, "has too much memory");
+			hived_report(c, &memory, "SKU type", sku->name, "has too much memory");
 	}
 }
 
 /* ---- types of cells ---- */
 
 /* Follows a type down to its leaves. NULL, or the error. */
-static const char *leaves(const struct config *c, struct span type, struct hived_count *out)
+static const char *hived_count_leaves(const struct config *c, struct span type,
+                                      struct hived_count *out)
 {
 	const struct node *down = NULL;
 	struct span name = type;
@@ -259,17 +260,16 @@ static void add_pinned(struct config *c, const struct field *id, struct span typ
 	struct pinned *one = ARENA_NEW(&c->scratch, struct pinned, 1);
 	*one = (struct pinned){ .id = node_span(id->n), .next = c->pinned };
 	if (c->n_pinned == HIVED_PINNED_MAX) {
-		hived_complain(c, id, "pinned cell", one->id,
-		               "is one too many: there may be 10000");
+		hived_report(c, id, "pinned cell", one->id, "is one too many: there may be 10000");
 		return;
 	}
 	c->n_pinned++;
 	if (find_pinned(c, one->id))
-		hived_complain(c, id, "pinned cell", one->id, "is there twice");
+		hived_report(c, id, "pinned cell", one->id, "is there twice");
 	else if (!is_type(c, type))
-		hived_complain(c, id, "pinned cell", one->id, "has no known cellType");
+		hived_report(c, id, "pinned cell", one->id, "has no known cellType");
 	else
-		(void)leaves(c, type, &one->cells); /* all types have been followed */
+		(void)hived_count_leaves(c, type, &one->cells); /* all types have been followed */
 	c->pinned = one;
 }
 
@@ -309,10 +309,10 @@ static void read_vc(struct config *c, const struct field *f, struct hived_vc *vc
 			last = span_from(last, (size_t)(dot + 1 - last.p));
 		struct hived_count leaf;
 		if (!is_type(c, last)) {
-			hived_complain(c, &type, "cell type", last, "is not there");
+			hived_report(c, &type, "cell type", last, "is not there");
 			continue;
 		}
-		(void)leaves(c, last, &leaf); /* all types have been followed */
+		(void)hived_count_leaves(c, last, &leaf); /* all types have been followed */
 		hived_count_add(vc, arena_span(c->a, leaf.type),
 		                leaf.cells * hived_number(one.n, "cellNumber"));
 	}
@@ -321,8 +321,8 @@ static void read_vc(struct config *c, const struct field *f, struct hived_vc *vc
 		struct field id = field_get(&one, "pinnedCellId");
 		const struct pinned *p = find_pinned(c, field_text(&id));
 		if (!p) {
-			hived_complain(c, &id, "pinned cell", field_text(&id),
-			               "is not in physicalCells");
+			hived_report(c, &id, "pinned cell", field_text(&id),
+			             "is not in physicalCells");
 			continue;
 		}
 		vc->pinned[vc->n_pinned++] = arena_span(c->a, p->id);
@@ -344,9 +344,9 @@ static int hived_read_config(struct config *c, const struct node *root, struct h
 	for (size_t i = 0; i < field_members(&c->cell_types); i++) {
 		struct field type = field_member(&c->cell_types, i);
 		struct hived_count unused;
-		const char *wrong = leaves(c, type.path.key, &unused);
+		const char *wrong = hived_count_leaves(c, type.path.key, &unused);
 		if (wrong)
-			hived_complain(c, &type, "cell type", type.path.key, wrong);
+			hived_report(c, &type, "cell type", type.path.key, wrong);
 	}
 	if (c->e->http)
 		return -1;
@@ -427,7 +427,7 @@ static int hived_status_read_vc(struct arena *a, const struct node *cells, struc
 		return 0;
 	return err_set(e, UNKNOWN_ERROR,
 	               "virtual cluster `%s` has leaf cells of more than %d types",
-	               quoted(a, vc->name), HIVED_TYPES_MAX);
+	               arena_quoted(a, vc->name), HIVED_TYPES_MAX);
 }
 
 static int hived_status_read_vcs(struct arena *a, const struct node *root, struct hived_vcs *out,

@@ -29,7 +29,7 @@ struct planner {
 
 static const struct hived_request NOTHING = { .priority = HIVED_TEST };
 
-static bool is_oppo(const struct planner *p)
+static bool plan_is_opportunistic(const struct planner *p)
 {
 	return p->plan->priority == HIVED_OPPO;
 }
@@ -47,7 +47,7 @@ static const char *list_skus(const struct planner *p, const struct sku *v, size_
 {
 	STR_AUTO list = STR_INIT(LIST_MAX);
 	for (size_t i = 0; i < n; i++)
-		str_printf(&list, "%s%s", i ? ", " : "", quoted(p->s->a, v[i].name));
+		str_printf(&list, "%s%s", i ? ", " : "", arena_quoted(p->s->a, v[i].name));
 	return arena_printf(p->s->a, "%s%s", n ? str_c(&list) : "none", list.full ? ", ..." : "");
 }
 
@@ -63,28 +63,28 @@ static void check_role(const struct planner *p, const struct role *role)
 	if (sku->name.n && pinned->name.n)
 		(void)err_at(p->e, 400, p->code, pinned->where,
 		             "Taskrole %s has both skuType and pinnedCellId, only one is allowed.",
-		             quoted(a, role->name));
+		             arena_quoted(a, role->name));
 	else if (sku->name.n && !find_sku(p->all, p->n_all, sku->name))
 		(void)err_at(p->e, 400, p->code, sku->where,
-		             "there is no SKU type `%s`; there are %s", quoted(a, sku->name),
+		             "there is no SKU type `%s`; there are %s", arena_quoted(a, sku->name),
 		             list_skus(p, p->all, p->n_all));
 	else if (sku->name.n && !find_sku(p->usable, p->n_usable, sku->name))
 		(void)err_at(p->e, 400, p->code, sku->where,
 		             "virtual cluster %.*s has no SKU type `%s`; it has %s", vc_n, p->vc.p,
-		             quoted(a, sku->name), list_skus(p, p->usable, p->n_usable));
-	else if (pinned->name.n && is_oppo(p))
+		             arena_quoted(a, sku->name), list_skus(p, p->usable, p->n_usable));
+	else if (pinned->name.n && plan_is_opportunistic(p))
 		(void)err_at(p->e, 400, p->code, pinned->where,
 		             "jobs of priority class oppo cannot use pinned cells");
 	else if (pinned->name.n && !hived_pins(p->s->facts->hived, p->vc, pinned->name))
 		(void)err_at(p->e, 400, p->code, pinned->where,
 		             "virtual cluster %.*s has no pinned cell `%s`", vc_n, p->vc.p,
-		             quoted(a, pinned->name));
+		             arena_quoted(a, pinned->name));
 }
 
 /* ---- cells ---- */
 
 /* The cell of the requested type, else the minimum over all types of the virtual cluster. */
-static struct sku unit_of(const struct planner *p, const struct hived_role *says)
+static struct sku plan_unit_of(const struct planner *p, const struct hived_role *says)
 {
 	const struct sku *own = find_sku(p->all, p->n_all, says->sku_type.name);
 	if (own)
@@ -107,7 +107,7 @@ static void refuse_unit(const struct planner *p, const struct role *role, int64_
 	if (sku->name.n)
 		(void)err_at(p->e, 400, p->code, role->where,
 		             "asks for %" PRId64 " %s; SKU type `%s` has none", wanted, what,
-		             quoted(p->s->a, sku->name));
+		             arena_quoted(p->s->a, sku->name));
 	else
 		(void)err_at(
 		    p->e, 400, p->code, role->where,
@@ -119,7 +119,7 @@ static void refuse_unit(const struct planner *p, const struct role *role, int64_
 
 static int64_t count_cells(const struct planner *p, const struct role *role)
 {
-	struct sku unit = unit_of(p, &p->plan->roles[role->index]);
+	struct sku unit = plan_unit_of(p, &p->plan->roles[role->index]);
 	const struct {
 		int64_t wanted, has;
 		const char *what;
@@ -158,8 +158,8 @@ static void check_group(const struct planner *p, size_t at)
 			    p->e, 400, p->code, own->group.where,
 			    "Taskroles %s and %s are in one affinity group: they must have "
 			    "the same skuType and pinnedCellId",
-			    quoted(p->s->a, p->s->job->roles[i].name),
-			    quoted(p->s->a, p->s->job->roles[at].name));
+			    arena_quoted(p->s->a, p->s->job->roles[i].name),
+			    arena_quoted(p->s->a, p->s->job->roles[at].name));
 		return;
 	}
 }
@@ -185,7 +185,7 @@ static void check_quota(const struct planner *p)
 			most_cells = cells;
 		}
 	}
-	if (most && job->gang && !is_oppo(p) && max >= 0 && sum > max)
+	if (most && job->gang && !plan_is_opportunistic(p) && max >= 0 && sum > max)
 		(void)err_at(p->e, 400, p->code, most->where,
 		             "Job requests %" PRId64 " SKUs, exceeds maximum %" PRId64
 		             " SKUs in VC %.*s.",
@@ -239,7 +239,7 @@ int hived_plan_make(struct scope *s, struct err *e)
 	p.n_all = hived_skus(f->hived, f->hived_status, SPAN(""), s->a, &p.all);
 	p.usable = p.all;
 	p.n_usable = p.n_all;
-	if (!is_oppo(&p))
+	if (!plan_is_opportunistic(&p))
 		p.n_usable = hived_skus(f->hived, f->hived_status, p.vc, s->a, &p.usable);
 	if (p.n_usable)
 		plan_roles(&p);
@@ -307,7 +307,7 @@ static struct node group_members(const struct scope *s, struct arena *a, struct 
 }
 
 /* The YAML emitter quotes the names, so that none can break out; patterns check them too. */
-static bool spec(const struct scope *s, struct variable_output *o)
+static bool put_hived_pod_spec(const struct scope *s, struct variable_output *o)
 {
 	const struct hived_plan *plan = s->hived;
 	const struct hived_role *says = &plan->roles[s->role->index];
@@ -339,7 +339,7 @@ static bool spec(const struct scope *s, struct variable_output *o)
 
 /* ---- devices ---- */
 
-static bool devices(const struct scope *s, struct variable_output *o)
+static bool put_hived_devices(const struct scope *s, struct variable_output *o)
 {
 	struct scope in = *s;
 	struct span names = span_of(s->set->hived_device_env);
@@ -355,8 +355,8 @@ static bool devices(const struct scope *s, struct variable_output *o)
 PUT_TEXT(device_name, s->device)
 
 static const struct variable HIVED_ROWS[] = {
-	{ "hived.spec",    VARIABLE_TEXT, false, SCOPE_ROLE | SCOPE_HIVED,      spec,        "OpenPAI; `hived-crit`, `vc-null-hived`", "YAML: virtual cluster, priority (`crit` 120, `prod` 100, `test` 10, `oppo` -1), the role's `pinnedCellId` and `skuType`, how many leaf cells an instance gets, the switches of `extras.hivedScheduler`, and the roles of its affinity group. Without any group, and with gang allocation, all roles are one, `default`." },
-	{ "hived.devices", VARIABLE_LIST, false, SCOPE_WHOLE_POD | SCOPE_HIVED, devices,     "OpenPAI",                                "env-device.yaml, once for every name in `--hived-device-env`; env-device-none.yaml if the role asks for no accelerator." },
+	{ "hived.spec",    VARIABLE_TEXT, false, SCOPE_ROLE | SCOPE_HIVED,      put_hived_pod_spec,        "OpenPAI; `hived-crit`, `vc-null-hived`", "YAML: virtual cluster, priority (`crit` 120, `prod` 100, `test` 10, `oppo` -1), the role's `pinnedCellId` and `skuType`, how many leaf cells an instance gets, the switches of `extras.hivedScheduler`, and the roles of its affinity group. Without any group, and with gang allocation, all roles are one, `default`." },
+	{ "hived.devices", VARIABLE_LIST, false, SCOPE_WHOLE_POD | SCOPE_HIVED, put_hived_devices,     "OpenPAI",                                "env-device.yaml, once for every name in `--hived-device-env`; env-device-none.yaml if the role asks for no accelerator." },
 	{ "device.name",   VARIABLE_TEXT, false, SCOPE_DEVICE,                  device_name, "OpenPAI",                                "The name of such a variable." },
 };
 /* clang-format on */
@@ -382,7 +382,7 @@ static struct field hived_plan_member(struct parse_context *r, const struct fiel
                                       const char *key, enum node_type type, const char *want)
 {
 	struct field f = field_get(map, key);
-	if (present(f.n) && f.n->type != type)
+	if (node_is_present(f.n) && f.n->type != type)
 		parse_wrong_type(r, &f, want);
 	if (!node_is(f.n, type))
 		f.n = NULL;
@@ -403,7 +403,7 @@ static void hived_plan_read_class(struct parse_context *r, const struct field *m
 	}
 	if (f.n)
 		parse_refuse(r, &f, "must be one of crit, prod, test, oppo, is \"%s\"",
-		             quoted(r->a, out->priority_class));
+		             arena_quoted(r->a, out->priority_class));
 }
 
 /* ---- one role ---- */
@@ -416,11 +416,11 @@ static struct hived_name hived_plan_read_name(struct parse_context *r, const str
 	struct span name = field_text(&f);
 	if (name.n == 0)
 		return (struct hived_name){ 0 };
-	if (name.n > CELL_NAME_MAX || !is_alnum(name.p[0]) || !span_only(name, "._~/-"))
+	if (name.n > CELL_NAME_MAX || !is_alnum(name.p[0]) || !span_only_alnum_or(name, "._~/-"))
 		parse_refuse(r, &f,
 		             "\"%s\" must be at most %d letters, digits and ._~/-, and begin "
 		             "with a letter or digit",
-		             quoted(r->a, name), CELL_NAME_MAX);
+		             arena_quoted(r->a, name), CELL_NAME_MAX);
 	return (struct hived_name){ name, field_place(r->a, &f) };
 }
 
@@ -439,15 +439,16 @@ static void hived_plan_read_roles(struct parse_context *r, const struct field *m
 		if (!role) {
 			const char *hint =
 			    suggest_name(r, node_get(r->root, "taskRoles"), NULL, member_key(m));
-			parse_refuse_key(r, &all, m, "Taskrole %s does not exist.%s%s%s",
-			                 quoted(r->a, member_key(m)), hint ? " Did you mean `" : "",
-			                 hint ? quoted(r->a, span_of(hint)) : "", hint ? "`?" : "");
+			parse_refuse_key(
+			    r, &all, m, "Taskrole %s does not exist.%s%s%s",
+			    arena_quoted(r->a, member_key(m)), hint ? " Did you mean `" : "",
+			    hint ? arena_quoted(r->a, span_of(hint)) : "", hint ? "`?" : "");
 		} else if (node_is(one.n, NODE_MAP)) {
 			struct hived_role *its = &out->roles[role->index];
 			its->sku_type = hived_plan_read_name(r, &one, "skuType");
 			its->pinned_cell = hived_plan_read_name(r, &one, "pinnedCellId");
 			its->group = hived_plan_read_name(r, &one, "affinityGroupName");
-		} else if (present(one.n)) {
+		} else if (node_is_present(one.n)) {
 			parse_wrong_type(r, &one, "a mapping");
 		}
 	}

@@ -9,7 +9,7 @@
 bool names_label_value_ok(struct span v)
 {
 	return v.n > 0 && v.n <= LABEL_MAX && is_alnum(v.p[0]) && is_alnum(v.p[v.n - 1]) &&
-	       span_only(v, "-_.");
+	       span_only_alnum_or(v, "-_.");
 }
 
 bool user_name_ok(struct span name)
@@ -36,7 +36,7 @@ const char *names_variable(struct arena *a, struct span name)
 
 bool names_identifier_ok(struct span name)
 {
-	return name.n > 0 && !is_digit(name.p[0]) && span_only(name, "_");
+	return name.n > 0 && !is_digit(name.p[0]) && span_only_alnum_or(name, "_");
 }
 
 bool names_dns_label_ok(struct span s)
@@ -75,7 +75,7 @@ const char *names_registry_problem(struct span registry)
 	size_t slash = span_chr(registry, '/');
 	if (!image_host_ok(span_to(registry, slash)))
 		return BAD;
-	return span_only(span_from(registry, slash), "/-._~") ? NULL : BAD;
+	return span_only_alnum_or(span_from(registry, slash), "/-._~") ? NULL : BAD;
 }
 
 struct span names_directory(struct arena *a, const struct node *server, const struct node *path)
@@ -143,7 +143,7 @@ const char *names_mount_path_problem(struct span path)
 }
 
 /* Length of the run of dollars at the start of [p, end). */
-static size_t names_run(const char *p, const char *end)
+static size_t dollars_count(const char *p, const char *end)
 {
 	size_t n = 0;
 	while (p + n < end && p[n] == '$')
@@ -152,7 +152,7 @@ static size_t names_run(const char *p, const char *end)
 }
 
 /* Returns the number of dollars that must be added to a run of n. */
-static size_t names_added(const char *p, size_t n, const char *end)
+static size_t dollars_to_add(const char *p, size_t n, const char *end)
 {
 	bool paren = p + n < end && p[n] == '(';
 	return n > 1 || paren ? n : 0;
@@ -163,8 +163,8 @@ size_t kubernetes_escaped_size(struct span t)
 	const char *end = t.p + t.n;
 	size_t size = t.n;
 	for (const char *p = t.p; t.n && (p = memchr(p, '$', (size_t)(end - p)));) {
-		size_t n = names_run(p, end);
-		size += names_added(p, n, end);
+		size_t n = dollars_count(p, end);
+		size += dollars_to_add(p, n, end);
 		p += n;
 	}
 	return size;
@@ -180,8 +180,8 @@ struct span kubernetes_escape(struct arena *a, struct span t)
 	const char *p = t.p;
 	const char *end = t.p + t.n;
 	for (const char *d; (d = memchr(p, '$', (size_t)(end - p)));) {
-		size_t n = names_run(d, end);
-		size_t more = names_added(d, n, end);
+		size_t n = dollars_count(d, end);
+		size_t more = dollars_to_add(d, n, end);
 		memcpy(w, p, (size_t)(d - p));
 		w += d - p;
 		memset(w, '$', n + more);
@@ -200,7 +200,7 @@ bool names_listed(const char *const *list, struct span name)
 	return *list;
 }
 
-const char *quoted(struct arena *a, struct span text)
+const char *arena_quoted(struct arena *a, struct span text)
 {
 	char shown[4 * QUOTE_MAX];
 	return arena_dup(a, span_of(quote(shown, text)));

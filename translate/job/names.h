@@ -5,7 +5,7 @@
  *
  *	const char *problem = names_mount_path_problem(path);
  *	if (problem)
- *		return err_set(e, INVALID_PROTOCOL, "\"%s\" %s", quoted(a, path), problem);
+ *		return err_set(e, INVALID_PROTOCOL, "\"%s\" %s", arena_quoted(a, path), problem);
  *
  * Problems are static text; new texts live in the arena.  Pure; no thread rule.
  */
@@ -66,7 +66,7 @@ size_t kubernetes_escaped_size(struct span t);
 bool names_listed(const char *const *list, struct span name);
 
 /* quote() into the arena: text of a job for a message. */
-const char *quoted(struct arena *a, struct span text);
+const char *arena_quoted(struct arena *a, struct span text);
 
 /* User names: [A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])? */
 bool user_name_ok(struct span name);

@@ -58,7 +58,7 @@ bool template_write_within(const struct scope *s, enum template_id u, size_t gue
 	}
 }
 
-static size_t env_guess(const struct scope *s)
+static size_t build_guess_env_size(const struct scope *s)
 {
 	return 2048 + 512 * s->job->n_roles;
 }
@@ -77,7 +77,7 @@ static int write_side(const struct scope *s, const struct side_object *side, str
 	in.uid_at = &o->uid_at;
 	o->kind = side->kind;
 	o->name = arena_printf(s->a, "%s%s", s->job->hash, side->suffix);
-	size_t guess = 4096 + (side->unit == TEMPLATE_CONFIGMAP_ENV ? env_guess(s) : 0);
+	size_t guess = 4096 + (side->unit == TEMPLATE_CONFIGMAP_ENV ? build_guess_env_size(s) : 0);
 	if (template_write_within(&in, side->unit, guess, max, &o->body))
 		return 0;
 	return build_too_large(TEMPLATES[side->unit].doc, max, side->smaller, e);
@@ -113,7 +113,7 @@ static int framework_too_large(const struct scope *s, struct err *e)
 	for (size_t i = 0; i < HEAVY_ROLES && top[i].role; i++) {
 		(void)err_at(e, TOO_LARGE, top[i].role->where,
 		             "task role `%s` takes %zu bytes of it",
-		             quoted(s->a, top[i].role->name), top[i].bytes);
+		             arena_quoted(s->a, top[i].role->name), top[i].bytes);
 	}
 	return -1;
 }
@@ -145,7 +145,7 @@ static int grants_check(const struct scope *s, struct err *e)
 	if (!f->any_virtual_cluster && vc == f->n_virtual_clusters)
 		return err_at(e, FORBIDDEN, s->job->virtual_cluster_where,
 		              "virtual cluster `%s` is not granted to %s",
-		              quoted(s->a, s->job->virtual_cluster), s->job->user);
+		              arena_quoted(s->a, s->job->virtual_cluster), s->job->user);
 	for (size_t i = 0; s->set->profile != PROFILE_OPENPAI && i < s->job->n_roles; i++) {
 		const struct role *role = &s->job->roles[i];
 		unsigned missing = role->wants & ~f->grants;
@@ -182,7 +182,7 @@ static int check_annotations(const struct scope *s, struct err *e)
 	return 0;
 }
 
-static int build(struct scope *s, struct objects *out, struct err *e)
+static int build_objects(struct scope *s, struct objects *out, struct err *e)
 {
 	s->set = translator_settings(s->t);
 	if (grants_check(s, e) < 0 || hived_plan_make(s, e) < 0 || storages_resolve(s, e) < 0 ||
@@ -191,13 +191,14 @@ static int build(struct scope *s, struct objects *out, struct err *e)
 	/* The common environment is copied into both containers of every role, unless it is too
 	 * large. */
 	size_t max = s->set->max_env_inline / (2 * s->job->n_roles);
-	s->env_moved = !template_write_within(s, TEMPLATE_ENV_JOB, env_guess(s), max, &s->env_job);
+	s->env_moved =
+	    !template_write_within(s, TEMPLATE_ENV_JOB, build_guess_env_size(s), max, &s->env_job);
 	if (s->env_moved)
 		s->env_job = (struct span){ NULL, 0 };
 	struct object *v = ARENA_NEW(s->a, struct object, N_SIDES + 1);
 	size_t n = 0;
 	for (size_t i = 0; i < N_SIDES; i++) {
-		if (!when_holds(SIDES[i].needed, s))
+		if (!condition_holds(SIDES[i].needed, s))
 			continue;
 		if (write_side(s, &SIDES[i], &v[n], e) < 0)
 			return -1;
@@ -217,7 +218,7 @@ int job_build(const struct translator *t, const struct job *job, const struct fa
               const struct submission_mark *m, struct arena *a, struct objects *out, struct err *e)
 {
 	struct scope s = { .t = t, .job = job, .facts = f, .mark = m, .a = a };
-	return build(&s, out, e);
+	return build_objects(&s, out, e);
 }
 
 /* NOLINTNEXTLINE(readability-function-size): its parameters */
@@ -225,5 +226,5 @@ int job_preview(const struct translator *t, const struct job *job, const struct 
                 struct arena *a, struct objects *out, struct err *e)
 {
 	struct scope s = { .t = t, .job = job, .facts = f, .hide = true, .a = a };
-	return build(&s, out, e);
+	return build_objects(&s, out, e);
 }

@@ -169,7 +169,7 @@ static void out_yaml(const struct scope *s, struct variable_output *o, const str
 }
 
 /* `jobSSH: {seed: ...}`, in the place of a key pair of the user. */
-static struct member made_key(const struct scope *s, struct member *seed)
+static struct member extension_seed_member(const struct scope *s, struct member *seed)
 {
 	const char *text = s->facts->key_seed ? s->facts->key_seed : "";
 	*seed = (struct member){
@@ -193,7 +193,7 @@ static bool put_secret_extension(const struct scope *s, struct variable_output *
 	struct node kept = { .type = NODE_MAP, .member = v };
 	bool made = job_needs_key(s->job, s->facts);
 	if (made)
-		v[kept.n++] = made_key(s, &seed);
+		v[kept.n++] = extension_seed_member(s, &seed);
 	for (size_t i = made; i < 2; i++) {
 		const struct member *m = node_member(s->facts->extension, span_of(WANTED[i]));
 		if (m)

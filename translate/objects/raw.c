@@ -24,7 +24,8 @@ int raw_volumes_check(const struct scope *s, struct err *e)
 			if (grant != RAW_GRANTED && !(grant == RAW_READ_ONLY && v->read_only))
 				rc = err_at(e, FORBIDDEN, v->where, "%s `%s` %s (user %s)",
 				            v->claim ? "storage" : "the directory",
-				            quoted(s->a, v->source), PROBLEMS[grant], s->job->user);
+				            arena_quoted(s->a, v->source), PROBLEMS[grant],
+				            s->job->user);
 		}
 	}
 	return rc;

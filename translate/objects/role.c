@@ -103,7 +103,7 @@ const struct variable_group ROLE_VARIABLES = VARIABLE_GROUP("Task role", ROLE_RO
 /* ---- pai-runtime ---- */
 
 /* A pod may run on a node of either architecture: no label selects both. */
-static bool two_architectures(const struct scope *s)
+static bool runtime_has_two_architectures(const struct scope *s)
 {
 	return s->set->n_programs > 1;
 }
@@ -122,8 +122,8 @@ static bool put_runtime_sources(const struct scope *s, struct variable_output *o
 /* The same policy as the user's container has, so that the kubelet pulls the image once. */
 PUT_STRING(put_runtime_init_pull_policy, runtime_in_own_image(s) ? "Always" : image_pull_policy(init_image_of(s)))
 PUT_OPTIONAL(put_runtime_node_arch, s->set->n_programs == 1, out_text(o, span_of(s->set->program[0].arch)))
-PUT_FUNCTION(put_runtime_command, str_puts(o->s, two_architectures(s) ? RUN_BY_SHELL : RUN_ALONE))
-PUT_STRING(put_runtime_path, two_architectures(s) ? arena_printf(s->a, "%s/pai-runtime", s->program->machine) : "pai-runtime")
+PUT_FUNCTION(put_runtime_command, str_puts(o->s, runtime_has_two_architectures(s) ? RUN_BY_SHELL : RUN_ALONE))
+PUT_STRING(put_runtime_path, runtime_has_two_architectures(s) ? arena_printf(s->a, "%s/pai-runtime", s->program->machine) : "pai-runtime")
 PUT_TEXT(put_runtime_init_image, init_image_of(s))
 PUT_STRING(put_runtime_config_map, s->program->configmap)
 PUT_STRING(put_runtime_arch, s->program->arch)

@@ -40,7 +40,8 @@ static int add_mount(struct scope *s, struct mount *v, const struct storage_fact
 		}
 		if (span_eq(names_mount_path(v[i].path), names_mount_path(m.path))) {
 			return err_at(e, INVALID_PROTOCOL, r ? r->mount_where : NOWHERE,
-			              "two storages are mounted at `%s`", quoted(s->a, m.path));
+			              "two storages are mounted at `%s`",
+			              arena_quoted(s->a, m.path));
 		}
 	}
 	if (m.first)
@@ -69,7 +70,7 @@ int storages_resolve(struct scope *s, struct err *e)
 		if (k == facts->n_storages)
 			return err_at(e, NO_STORAGE, r->where,
 			              "storage `%s` does not exist, or is not granted to %s",
-			              quoted(s->a, r->name), s->job->user);
+			              arena_quoted(s->a, r->name), s->job->user);
 		if (add_mount(s, v, &facts->storages[k], r, e) < 0)
 			return -1;
 	}

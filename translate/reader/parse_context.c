@@ -118,7 +118,7 @@ int64_t parse_mebibytes(struct parse_context *r, const struct field *map,
 	long long meant = mebibytes_of(field_text(&f));
 	if (meant)
 		parse_refuse(r, &f, "must be an integer, is text \"%s\": it counts MiB, write %lld",
-		             quoted(r->a, node_span(f.n)), meant);
+		             arena_quoted(r->a, node_span(f.n)), meant);
 	return parse_number(r, &f, want);
 }
 
@@ -133,8 +133,8 @@ void parse_image(struct parse_context *r, const struct field *image)
 	const struct node *n = image->n;
 	const char *problem = node_is(n, NODE_TEXT) ? image_problem(node_span(n)) : NULL;
 	if (problem)
-		parse_refuse(r, image, "%s%s%s%s", n->n ? "\"" : "", quoted(r->a, node_span(n)),
-		             n->n ? "\" " : "", problem);
+		parse_refuse(r, image, "%s%s%s%s", n->n ? "\"" : "",
+		             arena_quoted(r->a, node_span(n)), n->n ? "\" " : "", problem);
 }
 
 void parse_virtual_cluster(struct parse_context *r, const struct field *f)
@@ -149,7 +149,7 @@ void parse_virtual_cluster(struct parse_context *r, const struct field *f)
 		parse_refuse(r, f,
 		             "\"%s\" is not a Kubernetes label value (letters, digits and "
 		             "-_. in between)",
-		             quoted(r->a, vc));
+		             arena_quoted(r->a, vc));
 	else if (vc.n)
 		job->virtual_cluster = vc;
 }
@@ -177,12 +177,12 @@ void parse_role_name(struct parse_context *r, struct role *role, const struct fi
 		parse_refuse(r, f,
 		             "the name \"%s\" becomes empty: Kubernetes takes only lower case "
 		             "letters and digits of it",
-		             quoted(r->a, name));
+		             arena_quoted(r->a, name));
 	else if (len > LABEL_MAX)
 		parse_refuse(r, f,
 		             "the name \"%s\" has %zu letters and digits; at most %d are "
 		             "allowed",
-		             quoted(r->a, name), len, LABEL_MAX);
+		             arena_quoted(r->a, name), len, LABEL_MAX);
 }
 
 /* Names that collide in the Framework or in names of variables: neighbours after sorting. */
@@ -206,8 +206,8 @@ static void check_spellings(struct parse_context *r, struct named_role *v, size_
 		if (*v[i].text == '\0' || strcmp(v[i - 1].text, v[i].text) != 0)
 			continue;
 		(void)err_at(r->e, 400, r->code, v[i].role->where, "roles %s and %s both become %s",
-		             quoted(r->a, v[i - 1].role->name), quoted(r->a, v[i].role->name),
-		             v[i].text);
+		             arena_quoted(r->a, v[i - 1].role->name),
+		             arena_quoted(r->a, v[i].role->name), v[i].text);
 	}
 }
 

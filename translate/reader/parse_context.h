@@ -84,7 +84,7 @@ void parse_report(struct parse_context *r, enum parse_report kind, struct place 
 void parse_wrong_type(struct parse_context *r, const struct field *f, const char *want);
 
 /* Not null either. */
-static inline bool present(const struct node *n)
+static inline bool node_is_present(const struct node *n)
 {
 	return n && n->type != NODE_NULL;
 }
@@ -172,7 +172,7 @@ void suggest_members(struct parse_context *r, const struct field *map, const cha
 const char *suggest_name(const struct parse_context *r, const struct node *all, const char *type,
                          struct span wanted);
 /* "; did you mean `NAME`?", or "" for NULL. */
-const char *did_you_mean(struct arena *a, const char *name);
+const char *suggest_sentence(struct arena *a, const char *name);
 /* Returns true if the document lacks the member and has one with a similar name. */
 bool suggest_misspelt(const struct parse_context *r, const char *key);
 /* Refuses keys of v1 jobs in a v2 job, or in its role. */

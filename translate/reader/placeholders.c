@@ -91,7 +91,7 @@ const struct node *render_find(struct render *r, struct span name)
 /* ---- values as text ---- */
 
 /* Length in UTF-16 units, as in JavaScript. */
-static int64_t text_length(struct span s)
+static int64_t render_text_length(struct span s)
 {
 	int64_t n = 0;
 	for (size_t i = 0; i < s.n; i++) {
@@ -179,7 +179,7 @@ static bool has_placeholder(struct span text, size_t from)
 	return false;
 }
 
-static int put_name(struct render_scan *s, const struct placeholder_tag *tag)
+static int render_put_name(struct render_scan *s, const struct placeholder_tag *tag)
 {
 	struct render *r = s->r;
 	struct placeholder_value f = dialects_render_find(r, tag->content);
@@ -189,8 +189,9 @@ static int put_name(struct render_scan *s, const struct placeholder_tag *tag)
 		return render_problem(s, RENDER_LOOKUPS, tag->start);
 	if (f.node && f.node->type != NODE_NULL) {
 		if (f.length)
-			str_int(s->out, f.node->type == NODE_LIST ? f.node->n
-			                                          : text_length(node_span(f.node)));
+			str_int(s->out, f.node->type == NODE_LIST
+			                    ? f.node->n
+			                    : render_text_length(node_span(f.node)));
 		else if (f.character.p)
 			str_span(s->out, f.character);
 		else
@@ -213,7 +214,7 @@ static int put_name(struct render_scan *s, const struct placeholder_tag *tag)
 	return 0;
 }
 
-static int put_tag(struct render_scan *s, const struct placeholder_tag *tag)
+static int render_put_tag(struct render_scan *s, const struct placeholder_tag *tag)
 {
 	s->has_tag = true;
 	if (tag->type != 'n' && tag->type != '!' && s->r->taken_out.n == 0)
@@ -221,7 +222,7 @@ static int put_tag(struct render_scan *s, const struct placeholder_tag *tag)
 	switch (tag->type) {
 	case 'n':
 		s->has_other = true;
-		return s->n_sections ? 0 : put_name(s, tag);
+		return s->n_sections ? 0 : render_put_name(s, tag);
 	case '&':
 	case '{':
 		s->has_other = true;
@@ -264,7 +265,7 @@ int render_text(struct render *r, struct span text, struct str *out)
 		struct placeholder_tag tag;
 		if (render_read_tag(text, start, &tag))
 			return render_problem(&s, RENDER_UNCLOSED, start);
-		if (put_tag(&s, &tag))
+		if (render_put_tag(&s, &tag))
 			return -1;
 		s.pos = tag.end;
 	}

@@ -38,7 +38,7 @@ struct redaction {
 /* ---- positions to bytes ---- */
 
 /* Continues from the last position, because most positions are in the order of the text. */
-static void go_to_line(struct redaction *m, unsigned line, unsigned column)
+static void position_go_to_line(struct redaction *m, unsigned line, unsigned column)
 {
 	struct span t = m->text;
 	struct text_position *c = &m->cursor;
@@ -60,7 +60,7 @@ static size_t redact_byte_at(struct redaction *m, unsigned line, unsigned column
 {
 	struct span t = m->text;
 	struct text_position *c = &m->cursor;
-	go_to_line(m, line, column);
+	position_go_to_line(m, line, column);
 	for (; c->column < column && c->byte < t.n; c->column++) {
 		c->byte++;
 		while (c->byte < t.n && ((unsigned char)t.p[c->byte] & 0xc0) == 0x80)
@@ -75,7 +75,7 @@ static bool redact_is_blank(char c)
 }
 
 /* Returns true if the top-level mapping is in braces; tags and anchors may precede it. */
-static bool is_flow(struct redaction *m)
+static bool redact_is_flow(struct redaction *m)
 {
 	if (m->doc->json)
 		return true;
@@ -127,7 +127,7 @@ static void edit_secrets(struct redaction *m)
 	struct span cut = m->doc->secrets;
 	size_t from = (size_t)(cut.p - t.p);
 	size_t to = from + cut.n;
-	bool flow = is_flow(m);
+	bool flow = redact_is_flow(m);
 	bool more = flow && to < t.n && t.p[to] != '}';
 	if (!flow && to < t.n) { /* keeps the line break and the indentation of the next key */
 		while (to > from && t.p[to - 1] == ' ')
@@ -251,7 +251,7 @@ static bool redact_same(struct redaction *m, const struct node *was, const struc
 
 /* The first byte of the key of a top-level member, or of the end of the text for NULL.  SIZE_MAX if
  * the key does not begin a line there, or is quoted. */
-static size_t key_begin(struct redaction *m, const struct member *k)
+static size_t redact_key_begin(struct redaction *m, const struct member *k)
 {
 	if (!k)
 		return m->text.n;
@@ -281,12 +281,12 @@ static bool redact_reads_as(struct redaction *m, struct span text, const struct 
  * Anchors and tags, which can depend on other members and on directives, are left to the reading of
  * the whole, as is an alias, of which the anchor is missing here.
  */
-static bool member_same(struct redaction *m, const struct member *k, size_t *edit)
+static bool redact_member_is_same(struct redaction *m, const struct member *k, size_t *edit)
 {
 	const struct node *root = m->r->root;
 	const struct node alone = { .type = NODE_MAP, .n = 1, .member = k };
-	size_t from = key_begin(m, k);
-	size_t to = key_begin(m, k + 1 < root->member + root->n ? k + 1 : NULL);
+	size_t from = redact_key_begin(m, k);
+	size_t to = redact_key_begin(m, k + 1 < root->member + root->n ? k + 1 : NULL);
 	if (from == SIZE_MAX || to == SIZE_MAX || to <= from || m->edit[*edit].from < from)
 		return false;
 	STR_AUTO text = STR_INIT(m->text.n + 16 * m->n);
@@ -299,7 +299,7 @@ static bool member_same(struct redaction *m, const struct member *k, size_t *edi
 }
 
 /* Returns true if all edits lie in members of the top level that are otherwise surely unchanged. */
-static bool surely_same(struct redaction *m)
+static bool redact_is_same_by_members(struct redaction *m)
 {
 	const struct node *root = m->r->root;
 	size_t edit = 0;
@@ -307,10 +307,10 @@ static bool surely_same(struct redaction *m)
 		const struct member *k = &root->member[i];
 		bool edited = k == m->doc->secrets_member ||
 		              (m->auth && span_is(member_key(k), "prerequisites"));
-		if (edited && !member_same(m, k, &edit))
+		if (edited && !redact_member_is_same(m, k, &edit))
 			return false;
 	}
-	return edit == m->n && !is_flow(m);
+	return edit == m->n && !redact_is_flow(m);
 }
 
 static int redact_text(struct redaction *m)
@@ -325,7 +325,8 @@ static int redact_text(struct redaction *m)
 	for (size_t i = 0; i < m->n; i++)
 		m->hidden[i] = (uintptr_t)m->edit[i].hidden;
 	qsort(m->hidden, m->n, sizeof(*m->hidden), compare_addresses);
-	if (!out.full && (surely_same(m) || redact_reads_as(m, r->job->config, r->root, m->n)))
+	if (!out.full &&
+	    (redact_is_same_by_members(m) || redact_reads_as(m, r->job->config, r->root, m->n)))
 		return 0;
 	r->job->config = (struct span){ "", 0 };
 	if (m->auth) /* an anchor in `auth` leaves no trace in the tree */

@@ -4,7 +4,7 @@
 #include "translate/job/names.h"
 #include "translate/reader/warnings.h"
 
-static size_t part_end(struct span name, size_t from)
+static size_t suggest_part_end(struct span name, size_t from)
 {
 	while (from < name.n && name.p[from] != '.' && name.p[from] != '[')
 		from++;
@@ -13,7 +13,7 @@ static size_t part_end(struct span name, size_t from)
 
 const char *suggest_placeholder(struct render *r, struct arena *a, struct span name)
 {
-	size_t end = part_end(name, 0);
+	size_t end = suggest_part_end(name, 0);
 	const struct node *n = render_find(r, span_to(name, end));
 	size_t from = 0;
 	struct guess g = { .name = span_to(name, end), .whole = true };
@@ -22,7 +22,7 @@ const char *suggest_placeholder(struct render *r, struct arena *a, struct span n
 	while (node_is(n, NODE_MAP) && end < name.n && name.p[end] == '.') {
 		const struct node *map = n;
 		from = end + 1;
-		end = part_end(name, from);
+		end = suggest_part_end(name, from);
 		n = render_find(r, span_to(name, end));
 		g.name = span_from(span_to(name, end), from);
 		for (uint32_t i = 0; n == NULL && i < map->n; i++)
@@ -76,9 +76,9 @@ const char *suggest_name(const struct parse_context *r, const struct node *all, 
 	return g.best && *g.best ? g.best : NULL;
 }
 
-const char *did_you_mean(struct arena *a, const char *name)
+const char *suggest_sentence(struct arena *a, const char *name)
 {
-	return name ? arena_printf(a, "; did you mean `%s`?", quoted(a, span_of(name))) : "";
+	return name ? arena_printf(a, "; did you mean `%s`?", arena_quoted(a, span_of(name))) : "";
 }
 
 bool suggest_misspelt(const struct parse_context *r, const char *key)
@@ -154,7 +154,7 @@ void suggest_roles(struct parse_context *r, const struct field *names)
 		    m ? path_place_key(r->a, field_path(names), m) : field_place(r->a, &one);
 		if (hint)
 			parse_report(r, PARSE_WARN, where, WARN_NO_ROLE_HINT,
-			             quoted(r->a, span_of(hint)));
+			             arena_quoted(r->a, span_of(hint)));
 		else
 			parse_report(r, PARSE_WARN, where, WARN_NO_ROLE);
 	}

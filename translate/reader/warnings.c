@@ -88,7 +88,7 @@ static const char INTRO[] =
     "below `secrets` or `auth`.\n";
 
 /* The format, readable. */
-static void sentence(struct str *out, const char *format)
+static void warnings_put_sentence(struct str *out, const char *format)
 {
 	for (const char *p = format; *p; p++) {
 		if (*p != '%') {
@@ -112,7 +112,7 @@ void warnings_page(struct str *out)
 		if (w->group)
 			str_printf(out, "\n## %s\n\n| warning | why |\n|---|---|\n", w->group);
 		str_puts(out, "| ");
-		sentence(out, w->format);
+		warnings_put_sentence(out, w->format);
 		str_printf(out, " | %s |\n", w->why);
 	}
 }

@@ -144,7 +144,7 @@ enum overlay_condition {
 	WHEN_INFINIBAND,
 	WHEN_IMAGE_AUTH
 };
-bool when_holds(enum overlay_condition w, const struct scope *s);
+bool condition_holds(enum overlay_condition w, const struct scope *s);
 
 /* An overlay and when it applies. */
 struct overlay {

@@ -31,7 +31,7 @@ static int template_fail(const struct manifest_reader *r, unsigned line, const c
                          struct span about)
 {
 	return err_set(r->e, UNKNOWN_ERROR, "template %s, line %u: %s: `%s`", r->file, line, text,
-	               quoted(r->a, about));
+	               arena_quoted(r->a, about));
 }
 
 const struct variable *variable_find(const struct vocabulary *v, struct span name)
@@ -62,11 +62,11 @@ static int template_fail_unknown(const struct manifest_reader *r, unsigned line,
 	if (g.best)
 		return err_set(r->e, UNKNOWN_ERROR,
 		               "template %s, line %u: unknown variable: `%s`; did you mean `%s`?",
-		               r->file, line, quoted(r->a, name), g.best);
+		               r->file, line, arena_quoted(r->a, name), g.best);
 	return err_set(r->e, UNKNOWN_ERROR,
 	               "template %s, line %u: unknown variable: `%s`; `rest-lit page translation` "
 	               "lists all",
-	               r->file, line, quoted(r->a, name));
+	               r->file, line, arena_quoted(r->a, name));
 }
 
 int piece_next(struct span *rest, struct scalar_piece *p)
@@ -339,7 +339,7 @@ static int merge_fail(const struct manifest_merger *m, unsigned line, const char
                       struct span about)
 {
 	return err_set(m->e, UNKNOWN_ERROR, "template %s, line %u: %s: `%s`", m->file, line, text,
-	               quoted(m->a, about));
+	               arena_quoted(m->a, about));
 }
 
 static int fail_part(const struct manifest_merger *m, const struct node *container)
@@ -349,8 +349,8 @@ static int fail_part(const struct manifest_merger *m, const struct node *contain
 	                  node_span(node_get(container, "name")));
 }
 
-static int adopt(const struct manifest_merger *m, struct span key, const struct node *n,
-                 struct node *out);
+static int adopt_node(const struct manifest_merger *m, struct span key, const struct node *n,
+                      struct node *out);
 
 static int adopt_list(const struct manifest_merger *m, struct span key, const struct node *n,
                       struct node *item)
@@ -358,7 +358,7 @@ static int adopt_list(const struct manifest_merger *m, struct span key, const st
 	for (size_t i = 0; i < n->n; i++) {
 		if (names_listed(NAMED_LISTS, key) && !node_get(&n->item[i], "image"))
 			return fail_part(m, &n->item[i]);
-		if (adopt(m, SPAN(""), &n->item[i], &item[i]) < 0)
+		if (adopt_node(m, SPAN(""), &n->item[i], &item[i]) < 0)
 			return -1;
 	}
 	return 0;
@@ -373,15 +373,16 @@ static int adopt_map(const struct manifest_merger *m, const struct node *n, stru
 			    m, member[i].key_line,
 			    "null only deletes, and all of this is new; an empty mapping is {}",
 			    member_key(&member[i]));
-		if (adopt(m, member_key(&member[i]), &n->member[i].value, &member[i].value) < 0)
+		if (adopt_node(m, member_key(&member[i]), &n->member[i].value, &member[i].value) <
+		    0)
 			return -1;
 	}
 	return 0;
 }
 
 /* Copies a new node and marks its scalars, so that no second overlay can set them. */
-static int adopt(const struct manifest_merger *m, struct span key, const struct node *n,
-                 struct node *out)
+static int adopt_node(const struct manifest_merger *m, struct span key, const struct node *n,
+                      struct node *out)
 {
 	*out = *n;
 	if (n->type == NODE_LIST) {
@@ -442,7 +443,7 @@ static int merge_named(const struct manifest_merger *m, const struct node *base,
 				return -1;
 		} else if (!node_get(add, "image")) {
 			return fail_part(m, add);
-		} else if (adopt(m, SPAN(""), add, &item[n++]) < 0) {
+		} else if (adopt_node(m, SPAN(""), add, &item[n++]) < 0) {
 			return -1;
 		}
 	}
@@ -470,7 +471,7 @@ static int merge_node(const struct manifest_merger *m, const struct node *base,
 		                  key.n ? key : SPAN("(all of it)"));
 	if (base->flags & SET_BY_OVERLAY)
 		return merge_fail(m, value->line, "two overlays set this", key);
-	return adopt(m, key, value, out);
+	return adopt_node(m, key, value, out);
 }
 
 static int merge_member(const struct manifest_merger *m, struct member *v, size_t *n,
@@ -492,7 +493,7 @@ static int merge_member(const struct manifest_merger *m, struct member *v, size_
 	if (i < *n)
 		return merge_node(m, &v[i].value, over, &v[i].value);
 	v[*n] = *over;
-	return adopt(m, member_key(over), &over->value, &v[(*n)++].value);
+	return adopt_node(m, member_key(over), &over->value, &v[(*n)++].value);
 }
 
 static int template_merge_map(const struct manifest_merger *m, const struct node *base,

@@ -122,7 +122,7 @@ const char *const SCOPE_NAMES[SCOPE_FLAGS] = {
 	"pai-runtime for one architecture",
 };
 
-bool when_holds(enum overlay_condition w, const struct scope *s)
+bool condition_holds(enum overlay_condition w, const struct scope *s)
 {
 	switch (w) {
 	case WHEN_ALWAYS:

@@ -191,8 +191,8 @@ static int translator_read_template(struct translator *t, enum template_id u,
 }
 
 /* Adds the overlays of a failed merge to the message; i = n: all of them. */
-static void say_on_what(const struct translator *t, enum template_id u, size_t mask, size_t i,
-                        struct err *e)
+static void translator_name_overlays(const struct translator *t, enum template_id u, size_t mask,
+                                     size_t i, struct err *e)
 {
 	STR_AUTO names = STR_INIT(4096);
 	for (size_t k = 0; k < i; k++)
@@ -202,33 +202,33 @@ static void say_on_what(const struct translator *t, enum template_id u, size_t m
 	               names.n ? str_c(&names) : "");
 }
 
-static struct prog *compile(const struct translator *t, enum template_id u, size_t mask,
-                            struct err *e)
+static struct prog *translator_compile(const struct translator *t, enum template_id u, size_t mask,
+                                       struct err *e)
 {
 	const struct compiled_template *c = &t->unit[u];
 	ARENA_AUTO scratch = { 0 };
 	const struct node *root = c->base;
 	for (size_t i = 0; i < c->n; i++)
 		if (mask >> i & 1 && manifest_merge(&root, &c->overlay[i], &scratch, e) < 0) {
-			say_on_what(t, u, mask, i, e);
+			translator_name_overlays(t, u, mask, i, e);
 			return NULL;
 		}
 	struct prog *p = prog_new(root, TEMPLATES[u].shape, &t->vocabulary, e);
 	if (p == NULL)
-		say_on_what(t, u, mask, c->n, e);
+		translator_name_overlays(t, u, mask, c->n, e);
 	return p;
 }
 
 /* The program for a set of overlays, compiled at the first call.  NULL and *e if that is
  * impossible; not after translator_new. */
-static const struct prog *program(const struct translator *t, enum template_id u, size_t mask,
-                                  struct err *e)
+static const struct prog *translator_program(const struct translator *t, enum template_id u,
+                                             size_t mask, struct err *e)
 {
 	_Atomic(struct prog *) *slot = &t->unit[u].program[mask];
 	struct prog *known = atomic_load_explicit(slot, memory_order_acquire);
 	if (known)
 		return known;
-	struct prog *mine = compile(t, u, mask, e);
+	struct prog *mine = translator_compile(t, u, mask, e);
 	if (mine == NULL || atomic_compare_exchange_strong(slot, &known, mine))
 		return mine;
 	prog_free(mine); /* another thread was faster */
@@ -237,7 +237,7 @@ static const struct prog *program(const struct translator *t, enum template_id u
 
 static int compile_check(const struct translator *t, enum template_id u, size_t mask, struct err *e)
 {
-	struct prog *p = compile(t, u, mask, e);
+	struct prog *p = translator_compile(t, u, mask, e);
 	prog_free(p);
 	return p ? 0 : -1;
 }
@@ -331,12 +331,12 @@ void template_write(const struct scope *s, enum template_id u, struct str *out)
 	const struct compiled_template *c = &s->t->unit[u];
 	size_t mask = 0;
 	for (size_t i = 0; i < c->n; i++)
-		if (when_holds(c->when[i], s))
+		if (condition_holds(c->when[i], s))
 			mask |= (size_t)1 << i;
 	const struct prog *p = atomic_load_explicit(&c->program[mask], memory_order_acquire);
 	if (p == NULL) {
 		ERR_AUTO e = { 0 };
-		p = program(s->t, u, mask, &e);
+		p = translator_program(s->t, u, mask, &e);
 		assert(p);
 	}
 	prog_run(p, s, out);

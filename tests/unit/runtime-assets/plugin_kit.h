@@ -47,7 +47,7 @@ static inline void begin(struct world *w, const char *config)
 	str_puts(&text, COMMON);
 	str_puts(&text, config);
 	w->job.role_name = "worker";
-	job_read(&w->job, str_view(&text), &w->a, &problem);
+	job_parse_config(&w->job, str_view(&text), &w->a, &problem);
 	assert_string_equal(str_c(&problem), "");
 	w->job.secrets = doc(w, &w->secrets, "{token: S3CRET-VALUE, list: [S3CRET-VALUE]}");
 	w->all = (struct plugins){ .a = &w->a, .at = &w->at, .job = &w->job, .first_task = true };

@@ -25,7 +25,7 @@ static struct span read_narrow(struct regex_text *t, size_t from)
 static enum regex_found search(struct regex *re, struct span text, struct match *m)
 {
 	struct text_span t;
-	text_of(&t, text);
+	regex_text_of(&t, text);
 	return regex_search(re, &t.text, clock_ms() + SOON_MS, m);
 }
 
@@ -39,7 +39,7 @@ static bool literal_occurs(struct regex *re, struct span text, struct arena *a)
 {
 	struct text_span t;
 	bool possible = false;
-	text_of(&t, text);
+	regex_text_of(&t, text);
 	const struct regex_set *set = regex_set_new(&re, 1, a);
 	assert_int_equal(regex_set_scan(set, &t.text, clock_ms() + SOON_MS, &possible), REGEX_NONE);
 	return possible;
@@ -329,7 +329,7 @@ TEST(test_search_stops_at_the_deadline)
 		struct match m;
 		struct regex *re = regex_compile(span_of(HARD[i]), &a, &e);
 		struct text_span t;
-		text_of(&t, (struct span){ text, LONG_TEXT });
+		regex_text_of(&t, (struct span){ text, LONG_TEXT });
 		assert_int_equal(regex_search(re, &t.text, clock_ms() - 1, &m), REGEX_LATE);
 	}
 }
@@ -365,8 +365,8 @@ TEST(test_set_scan_tells_which_patterns_are_possible)
 	for (size_t i = 0; i < N; i++)
 		re[i] = regex_compile(span_of(PATTERNS[i]), &a, &e);
 	struct text_span t;
-	text_of(&t,
-	        SPAN("xx ImportError: a\nSegmentation fault\nsegmentation xx core dum ped now"));
+	regex_text_of(
+	    &t, SPAN("xx ImportError: a\nSegmentation fault\nsegmentation xx core dum ped now"));
 	const struct regex_set *set = regex_set_new(re, N + 1, &a);
 	assert_int_equal(regex_set_scan(set, &t.text, clock_ms() + SOON_MS, possible), REGEX_NONE);
 	assert_true(possible[0]);

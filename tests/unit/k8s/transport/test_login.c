@@ -81,7 +81,7 @@ static void login_fails(const struct login_options *o, const char *why)
 static void memory_is(const char *path, const char *text)
 {
 	ERR_AUTO e = { 0 };
-	char *got = file_text(path, &e);
+	char *got = config_file_text(path, &e);
 	assert_non_null(got);
 	assert_string_equal(got, text);
 	free(got);

@@ -113,7 +113,7 @@ static void see(struct seen *s, const struct fake_role *roles, const char *confi
 	s->in = (struct init){ .a = &s->a, .role_name = role, .task_index = index };
 	s->in.at.runtime_d = "/d";
 	fake_framework(s, roles);
-	job_read(&s->in.job, span_of(config), &s->a, &problem);
+	job_parse_config(&s->in.job, span_of(config), &s->a, &problem);
 	assert_string_equal(str_c(&problem), "");
 	distributed_write(&s->in, &s->out, &s->warnings);
 }

@@ -36,7 +36,7 @@ static void make(struct world *w, const char *framework, const char *config)
 	w->in.framework = framework_read(span_of(framework), &w->a, &w->e);
 	if (!w->in.framework)
 		fail_msg("%s", err_msg(&w->e));
-	job_read(&w->in.job, span_of(config), &w->a, &problem);
+	job_parse_config(&w->in.job, span_of(config), &w->a, &problem);
 	w->status = env_write(&w->in, &w->out, &w->warnings, &w->e);
 }
 

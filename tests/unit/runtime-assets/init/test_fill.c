@@ -48,7 +48,7 @@ static void setup(struct world *w, const char *config, const char *secrets)
 		    0);
 		w->job.secrets = &w->secrets.root;
 	}
-	job_read(&w->job, span_of(config), &w->a, &problem);
+	job_parse_config(&w->job, span_of(config), &w->a, &problem);
 	assert_string_equal(str_c(&problem), "");
 }
 

@@ -13,7 +13,7 @@ static struct world read_job(const char *config, const char *role)
 {
 	struct world w = { .problem = STR_INIT(1000) };
 	w.job.role_name = role;
-	job_read(&w.job, span_of(config), &w.a, &w.problem);
+	job_parse_config(&w.job, span_of(config), &w.a, &w.problem);
 	return w;
 }
 

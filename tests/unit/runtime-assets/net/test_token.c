@@ -191,7 +191,7 @@ TEST(test_duration_text_has_one_unit)
 		      { 7199, "119 min" }, { 7200, "2 h" }, { 172799, "47 h" }, { 172800, "2 d" } };
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		STR_AUTO out = STR_INIT(100);
-		duration_text(&out, CASES[i].seconds);
+		duration_in_words(&out, CASES[i].seconds);
 		assert_string_equal(str_c(&out), CASES[i].text);
 	}
 }

@@ -340,7 +340,7 @@ TEST(test_duration_text_has_two_units)
 	};
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
 		STR_AUTO out = STR_INIT(MAX);
-		duration_text(&out, CASES[i].ms);
+		duration_put_short(&out, CASES[i].ms);
 		assert_string_equal(str_c(&out), CASES[i].text);
 	}
 }

@@ -56,7 +56,7 @@ TEST(test_wipe_json_leaves_nothing)
 	assert_non_null(j);
 	json_t *copy = json_deep_copy(j);
 	char *dumped = json_dumps(copy, JSON_INDENT(1));
-	wipe(dumped, strlen(dumped));
+	memory_wipe(dumped, strlen(dumped));
 	free(dumped);
 	json_decref(copy);
 	json_decref(j);

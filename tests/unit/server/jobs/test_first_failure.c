@@ -126,7 +126,7 @@ static struct task_end end_of(int64_t code, const char *said, int64_t ms)
 	struct task_end t = { .code = code, .ended_ms = ms };
 	if (!spec)
 		spec = exit_spec_new("", &e);
-	end_classify(&t, spec, span_of(said));
+	task_end_classify(&t, spec, span_of(said));
 	return t;
 }
 

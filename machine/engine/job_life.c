@@ -431,7 +431,7 @@ void job_step(struct engine_job *job)
 		job_sync(job);
 }
 
-/* The end of a look: what is stored may start. */
+/* Ends a look: tasks whose state is stored may start. */
 static void job_settle(struct engine_job *job)
 {
 	if (job->gone && !job->pods) {
@@ -480,13 +480,14 @@ static void job_stored(struct engine_job *job, const struct local_answer *s)
 		job->launched_boot_ms = 0;
 		job->store_failures = 0;
 		job_trouble(job, NULL, SPAN(""));
-		/* Else others have changed it too, and the news of this write make it be read. */
+		/* Others have changed it too, if this is false; the news of this write make it be
+		 * read. */
 		if (s->before == job->version)
 			job->version = s->version;
 	} else {
 		job->store_ms =
 		    clock_ms() + engine_backoff(STORE_MIN + job->store_failures++, STORE_MS);
-		/* Else there are news of its deletion. */
+		/* There are news of its deletion, if this is false. */
 		if (s->outcome != STORE_NOT_FOUND)
 			job_trouble(job, "its state cannot be stored", span_of(s->message ?: ""));
 	}

@@ -1,12 +1,16 @@
 #pragma once
 /*
- * translate/: the text of a job and facts about the cluster in, Kubernetes objects out. Pure: no
- * clock, files, environment, network or log; the same input gives the same bytes.  Each thread may
- * call all functions.
+ * translate/: the text of a job and facts about the cluster in, Kubernetes objects out.
  *
- *	struct job *job = job_read(translator, DIALECTS_PAI, text, "alice", &arena, &warnings, &e);
- *	if (job && job_build(translator, job, &facts, NULL, &arena, &objects, &e) == 0)
- *		objects.item[0] is the Framework
+ *	struct translator *t = translator_new(&settings, NULL, e);
+ *	struct job *job = t ? job_read(t, DIALECTS_PAI, text, "alice", a, warnings, e) : NULL;
+ *	struct objects objects;
+ *	if (job && job_build(t, job, &facts, NULL, a, &objects, e) == 0)
+ *		use(objects_framework(&objects));
+ *	translator_free(t);
+ *
+ * Pure: no clock, files, environment, network or log; the same input gives the same bytes.  Jobs
+ * and objects live in the arena.  A translator is immutable; each thread may call all functions.
  *
  * Begin here, then job/job.h and job_read.c.  job/ is the ground: jobs, settings, names; reader/
  * has what the dialects read documents with, dialects/ a file for each dialect; render/ compiles

@@ -118,7 +118,7 @@ struct doc {
  */
 int doc_read(struct span text, const struct budget *b, struct arena *a, struct doc *doc,
              struct notes *warnings, struct err *e);
-/* The root of such a document; NULL if it has mistakes, of which nobody is told. */
+/* The root of such a document; NULL if it has mistakes, which are not reported. */
 const struct node *doc_quiet(struct span text, const struct budget *b, struct arena *a);
 
 /*

@@ -21,7 +21,7 @@ void runes_add(struct runes *s, struct arena *a, struct rune_range r, bool fold)
 	}
 }
 
-/* Shell sort, by the first character. */
+/* Sorts by the first character (Shell sort). */
 static void runes_sort(struct rune_range *v, size_t n)
 {
 	for (size_t gap = n / 2; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11) {

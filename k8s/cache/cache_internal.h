@@ -6,7 +6,7 @@
 
 /* ---- job_entry_pack.c ---- */
 
-/* Deflate with a preset dictionary of typical Frameworks.  Appends; false if the result exceeds
+/* Deflates with a preset dictionary of typical Frameworks.  Appends; false if the result exceeds
  * out->max. */
 bool job_entry_pack(struct str *out, struct span text); /* job_entry_doc is the reverse */
 

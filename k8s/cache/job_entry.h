@@ -113,7 +113,7 @@ struct job_entry {
 };
 
 /* Milliseconds until the job has run for max_duration_s, counted from the first start of a task,
- * over all attempts; by launched_boot_ms if it is known, else by the clock that people set.  Less
+ * over all attempts; by launched_boot_ms if it is known, else by the wall clock.  Less
  * than 1: it has.  INT64_MAX: never, or it has ended or is being stopped. */
 int64_t job_entry_left_ms(const struct job_entry *c);
 

@@ -43,7 +43,7 @@ CURL *curl_new(const char *url, const struct curl_pem *pem, struct err *e);
  * error: a buffer of CURL_ERROR_SIZE bytes. */
 void curl_receive(CURL *h, curl_write_callback write, void *arg, char *error);
 void curl_add_header(struct curl_slist **headers, const char *line);
-/* Wipe and free the lines, which may hold a token. */
+/* Wipes and frees the lines, which may hold a token. */
 void curl_free_headers(struct curl_slist **headers);
 /* HTTP status of the answer; 0 if there is none. */
 int curl_status(CURL *h);

@@ -106,7 +106,7 @@ struct store_request {
 /* Creates several objects in one transaction, as the database of one machine does. */
 bool store_is_atomic(const struct store *s);
 
-/* Queue a request; *r is copied.  `done` is called exactly once, from store_reap or store_free,
+/* Queues a request; *r is copied.  `done` is called exactly once, from store_reap or store_free,
  * never from within store_request.  If the queue is full it gets STORE_FULL. */
 void store_request(struct store *s, const struct store_request *r);
 

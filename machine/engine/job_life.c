@@ -123,7 +123,7 @@ static struct engine_pod *world_new_pod(struct engine_job *job, const struct fra
 	return p;
 }
 
-/* At the end, which keeps them in the order in which they were made. */
+/* Appends the pod, so that pods stay in the order in which they were made. */
 static void world_add(struct engine_job *job, struct engine_pod *p)
 {
 	struct engine_pod **at = job->hint ? &job->hint->next : &job->pods;
@@ -184,7 +184,7 @@ static enum framework_answer world_remove(void *arg, const struct framework_dele
 		if (strcmp(job->configmap, what->uid) != 0)
 			return FRAMEWORK_DONE;
 		if (job->unstored && job->pods)
-			return FRAMEWORK_PENDING; /* why they end is stored first */
+			return FRAMEWORK_PENDING; /* the reason of the pods' end is stored first */
 		job->dying = true;
 		world_collect(job);
 		return job->configmap[0] && what->confirm ? FRAMEWORK_PENDING : FRAMEWORK_DONE;
@@ -207,8 +207,8 @@ static bool world_is_deleted(const struct fw_view *f)
 	       span_is(f->state, "AttemptDeleting");
 }
 
-/* A pod that a stored status names, of the attempt `f`.  What has been started is found again; what
- * was about to wait again. */
+/* A pod that a stored status names, of the attempt `f`.  A pod that was started is found again; one
+ * that was not waits again. */
 static void world_restore_pod(struct engine_job *job, struct span role, const struct fw_view *f,
                               const struct fw_view *t)
 {
@@ -269,7 +269,7 @@ void world_restore(struct engine_job *job, struct span status)
 
 static void job_read_order(struct engine_job *job, struct span object)
 {
-	/* As OpenPAI gives them to HiveD. */
+	/* The priorities that OpenPAI gives to HiveD. */
 	static const struct {
 		const char *name;
 		int priority;
@@ -308,7 +308,7 @@ static void job_complete(struct engine_job *job)
 	queue_remove(job->e->queue, TAKE(job->queued));
 }
 
-/* After frameworkCompletedRetainSec. */
+/* Deletes a Framework after frameworkCompletedRetainSec. */
 static void job_delete_completed(struct engine_job *job)
 {
 	struct local_answer answer;
@@ -338,7 +338,7 @@ static void job_transition(void *arg, const char *role, int index, const char *f
 		grants_end(job, role, index);
 }
 
-/* When the machine wants to be asked again. */
+/* Sets the time of the next sync of the state machine. */
 static void job_next_sync(struct engine_job *job, const struct framework_result *r)
 {
 	int64_t now = clock_ms();
@@ -432,7 +432,7 @@ void job_step(struct engine_job *job)
 		job_sync(job);
 }
 
-/* The end of a look: what is stored may start. */
+/* Ends a look: tasks whose state is stored may start. */
 static void job_settle(struct engine_job *job)
 {
 	if (job->gone && !job->pods) {
@@ -454,8 +454,8 @@ static void job_settle(struct engine_job *job)
 
 /* ---- the stored status ----------------------------------------------------------------------- */
 
-/* What a request to store a status borrows is in `text`.  The time limit of a job counts from its
- * launch, whatever becomes of the clock that people set. */
+/* Makes a request to store the status; it borrows from `text`.  The time limit of a job counts from
+ * its launch, not by the wall clock, which can be set. */
 static void job_write(const struct engine_job *job, struct str *text, struct store_request *out)
 {
 	char boot[PROCESS_BOOT_MAX] = "";
@@ -481,13 +481,14 @@ static void job_stored(struct engine_job *job, const struct local_answer *s)
 		job->launched_boot_ms = 0;
 		job->store_failures = 0;
 		job_trouble(job, NULL, SPAN(""));
-		/* Else others have changed it too, and the news of this write make it be read. */
+		/* Others have changed it too, if this is false; the news of this write make it be
+		 * read. */
 		if (s->before == job->version)
 			job->version = s->version;
 	} else {
 		job->store_ms =
 		    clock_ms() + engine_backoff(STORE_MIN + job->store_failures++, STORE_MS);
-		/* Else there are news of its deletion. */
+		/* There are news of its deletion, if this is false. */
 		if (s->outcome != STORE_NOT_FOUND)
 			job_trouble(job, "its state cannot be stored", span_of(s->message ?: ""));
 	}
@@ -535,7 +536,7 @@ void world_end_strangers(struct engine *e)
 		TAILQ_FOREACH(job, &e->live, live)
 		for (const struct engine_pod *p = job->pods; p && !known; p = p->next)
 			known = strcmp(p->uid, uid) == 0;
-		/* As the pod of a job that was deleted. */
+		/* The task is treated like the pod of a job that was deleted. */
 		job = known ? NULL : engine_job_of(e, span_of(uid));
 		(void)pthread_mutex_unlock(&e->lock);
 		if (!job)

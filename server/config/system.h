@@ -43,7 +43,7 @@ void process_harden(void);
 /* Drops all capabilities but those in `keep`: bits 1 << CAP_..., of the first 32.  -1 and *e
  * (500). */
 int process_drop_capabilities(uint32_t keep, struct err *e);
-/* Unset variables that would redirect tokens or reveal keys.  The name of the first, or NULL. */
+/* Unsets variables that would redirect tokens or reveal keys; returns the first name, or NULL. */
 const char *process_scrub(void);
-/* Raise the limit of open files to n if the hard limit allows it.  Returns the new limit. */
+/* Raises the limit of open files to n if the hard limit allows it.  Returns the new limit. */
 size_t process_allow_files(size_t n);

@@ -94,13 +94,13 @@ struct connections {
 struct connection *connection_begin(struct connections *all, const struct sockaddr *from,
                                     struct MHD_Connection *m);
 void connection_end(struct connection *c);
-/* Change the activity and restart its time limit. */
+/* Changes the activity and restarts its time limit. */
 void connection_set_activity(struct connection *c, enum activity activity);
 /* Closes it soon. */
 void connection_cut(struct connection *c);
 /* The client has closed its side, and receives no answer. */
 bool connection_left(const struct connection *c);
-/* Cut connections that have exceeded their time limits, or must be evicted. */
+/* Cuts connections that have exceeded their time limits, or must be evicted. */
 void connections_cut(struct connections *all);
 /* The time of the next call, by clock_ms; INT64_MAX: never. */
 int64_t connections_next_ms(const struct connections *all);
@@ -109,8 +109,8 @@ int64_t connections_next_ms(const struct connections *all);
 
 /* r has ended: end its stream, if any.  late: the client read nothing for too long. */
 void stream_gone(struct request *r, bool late);
-/* Cut all streams of a loop; none is suspended afterwards.  ended: only those that have ended but
+/* Cuts all streams of a loop; none is suspended afterwards.  ended: only those that have ended but
  * whose clients have not read the end. */
 void streams_cut(struct loop *l, bool ended);
-/* Deliver due events of long-lived requests.  stopping: LONG_LIVED_SHUTDOWN to all. */
+/* Delivers due events of long-lived requests.  stopping: LONG_LIVED_SHUTDOWN to all. */
 void long_lived_run_once(struct loop *l, bool stopping);

@@ -126,7 +126,7 @@ void request_on_end(struct request *r, void (*fn)(void *arg), void *arg);
 void request_hold(struct request *r, enum holding kind, size_t amount);
 /* Suspends the connection until an answer is given or request_identified is called.  Idempotent. */
 void request_wait(struct request *r);
-/* The principal is known: check the rest of the head, then receive the body. */
+/* Called when the principal is known: checks the rest of the head, then receives the body. */
 void request_identified(struct request *r);
 
 /* ---- answers; errors as in the REST contract of OpenPAI ---- */

@@ -292,7 +292,7 @@ static int open_shared(struct service *s, struct err *e)
 	return v->follow ? 0 : -1;
 }
 
-/* Lower --connections if the limit of open files is too low: the server itself needs files. */
+/* Lowers --connections if the limit of open files is too low: the server itself needs files. */
 static void allow_files(struct options *o, size_t loops)
 {
 	size_t ours = loops * (size_t)o->in_flight + SPARE_FILES;

@@ -76,7 +76,8 @@ struct counts {
 	struct webhook_counts webhook;
 };
 
-/* Zero at the beginning.  Frees the counts when no thread uses them any more; NULL is allowed. */
+/* Frees the counts, which are zero at the beginning; no thread uses them any more.  Accepts NULL.
+ */
 void counts_free(struct counts *c);
 /* Makes the counts of a loop with these routes, or of a store of the main thread.  At start
  * only. */

@@ -40,7 +40,7 @@ struct resources {
 	int64_t milli_cpus, memory_mb, gpus;
 };
 
-/* Sum the limits of the running and stopping jobs of each virtual cluster. */
+/* Sums the limits of the running and stopping jobs of each virtual cluster. */
 static void count_used(struct request *r, const struct span *names, size_t n,
                        struct resources *used)
 {

@@ -1,6 +1,6 @@
 #pragma once
 /*
- * What a translation depends on besides the job: settings of the installation, facts about cluster
+ * The input of a translation besides the job: settings of the installation, facts about cluster
  * and user, marks of a submission.  Texts are borrowed.
  */
 #include "base/arena.h"

@@ -1,5 +1,5 @@
 #pragma once
-/* From struct job and facts to the objects of Kubernetes. */
+/* Makes the objects of Kubernetes from struct job and facts. */
 #include "translate/job/job.h"
 
 struct translator;

@@ -166,7 +166,7 @@ static void frameworks_put(void *arg, struct span object)
 	log_unknown_code(f, c, object);
 	log_neglect(f, c);
 	look_for_neglect(f);
-	history_saw(f->server->history, before, c);
+	history_note_end(f->server->history, before, c);
 	cache_put(f->cache, c);
 }
 

@@ -17,7 +17,8 @@ void history_free(struct history *h);
 
 /* Reports a change of a Framework: if a new attempt has begun, the one before is kept.  At most
  * 1000 wait.  Any thread.  h may be NULL. */
-void history_saw(struct history *h, const struct job_entry *before, const struct job_entry *now);
+void history_note_end(struct history *h, const struct job_entry *before,
+                      const struct job_entry *now);
 
 /* The ConfigMaps, which are untrusted when they are read back.  Pure. */
 enum { HISTORY_DEPTH = 64 };

@@ -202,8 +202,8 @@ static void translator_name_overlays(const struct translator *t, enum template_i
 	               names.n ? str_c(&names) : "");
 }
 
-static struct prog *translator_compile(const struct translator *t, enum template_id u, size_t mask,
-                                       struct err *e)
+static struct prog *template_compile(const struct translator *t, enum template_id u, size_t mask,
+                                     struct err *e)
 {
 	const struct compiled_template *c = &t->unit[u];
 	ARENA_AUTO scratch = { 0 };
@@ -228,7 +228,7 @@ static const struct prog *translator_program(const struct translator *t, enum te
 	struct prog *known = atomic_load_explicit(slot, memory_order_acquire);
 	if (known)
 		return known;
-	struct prog *mine = translator_compile(t, u, mask, e);
+	struct prog *mine = template_compile(t, u, mask, e);
 	if (mine == NULL || atomic_compare_exchange_strong(slot, &known, mine))
 		return mine;
 	prog_free(mine); /* another thread was faster */
@@ -237,7 +237,7 @@ static const struct prog *translator_program(const struct translator *t, enum te
 
 static int compile_check(const struct translator *t, enum template_id u, size_t mask, struct err *e)
 {
-	struct prog *p = translator_compile(t, u, mask, e);
+	struct prog *p = template_compile(t, u, mask, e);
 	prog_free(p);
 	return p ? 0 : -1;
 }

@@ -356,7 +356,7 @@ PUT_TEXT(device_name, s->device)
 
 static const struct variable HIVED_ROWS[] = {
 	{ "hived.spec",    VARIABLE_TEXT, false, SCOPE_ROLE | SCOPE_HIVED,      spec,        "OpenPAI; `hived-crit`, `vc-null-hived`", "YAML: virtual cluster, priority (`crit` 120, `prod` 100, `test` 10, `oppo` -1), the role's `pinnedCellId` and `skuType`, how many leaf cells an instance gets, the switches of `extras.hivedScheduler`, and the roles of its affinity group. Without any group, and with gang allocation, all roles are one, `default`." },
-	{ "hived.devices", VARIABLE_LIST, false, SCOPE_WHOLE_POD | SCOPE_HIVED, devices,     "OpenPAI",                                "env-device.yaml, once for every name in `--hived-device-env`; env-device-none.yaml if the role asks for no accelerator." },
+	{ "hived.devices", VARIABLE_LIST, false, SCOPE_WHOLE_POD | SCOPE_HIVED, devices,     "OpenPAI",                                "env-device.yaml, once for every name in `hived-device-env`; env-device-none.yaml if the role asks for no accelerator." },
 	{ "device.name",   VARIABLE_TEXT, false, SCOPE_DEVICE,                  device_name, "OpenPAI",                                "The name of such a variable." },
 };
 /* clang-format on */

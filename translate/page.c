@@ -216,7 +216,7 @@ const struct container_variable CONTAINER_VARIABLES[] = {
 	{ BY_REST_LIT, "PAI_TASK_ROLE_NO",                              "1",     BOTH,   "v1: position of the own role in the job, from 0" },
 	{ BY_REST_LIT, "PAI_TASK_ROLE_INDEX",                           "1 2",   BOTH,   "v1: index of the own task in its role, from 0. Generations disagree: in 2 it was the position of the role." },
 	{ BY_REST_LIT, "NVIDIA_VISIBLE_DEVICES",                        "3",     BOTH,   "`none` where no accelerator is asked for: app of such roles, init with `--runtime=configmap`" },
-	{ BY_REST_LIT, "$device",                                       "3",     "app",  "with HiveD: which accelerators are the pod's own, or `none`; once for every name in `--hived-device-env`" },
+	{ BY_REST_LIT, "$device",                                       "3",     "app",  "with HiveD: which accelerators are the pod's own, or `none`; once for every name in `hived-device-env`" },
 	{ BY_REST_LIT, "USER_CMD",                                      "2 3",   "init", "the command" },
 	{ BY_REST_LIT, "KUBE_APISERVER_ADDRESS",                        "2 3",   "init", "URL of the API server" },
 	{ BY_REST_LIT, "REST_SERVER_URI",                               "3",     "init", "URL of this server" },

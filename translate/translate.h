@@ -59,7 +59,7 @@ enum variable_maker {
 struct container_variable {
 	enum variable_maker maker;
 	/* $role: name of a role, $index: of a task in it, $label: of a port, $number: position
-	 * of a role, $device: a name in --hived-device-env */
+	 * of a role, $device: a name in hived_device_env */
 	const char *name;
 	const char *generations; /* "1" the first guide, "2" kube-runtime, "3" protocol 2, "ours" */
 	const char *where;

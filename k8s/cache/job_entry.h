@@ -80,7 +80,7 @@ struct job_entry {
 	/* Time of submission by this server's clock: orders jobs with the same created_ms.
 	 * JOB_ENTRY_NONE: created by another program. */
 	int64_t submitted_ms;
-	/* First 64 bits of the hash of user and Idempotency-Key (server/submit/idempotency.h); 0:
+	/* First 64 bits of the hash of user and Idempotency-Key (server/submit/idempotency.c); 0:
 	 * none. */
 	uint64_t key;
 	enum job_state state;

@@ -218,10 +218,9 @@ int in_cluster_read(const char *dir, struct login_source *out, struct err *e)
 	const char *host = getenv("KUBERNETES_SERVICE_HOST"); // NOLINT(concurrency-mt-unsafe)
 	const char *port = getenv("KUBERNETES_SERVICE_PORT"); // NOLINT(concurrency-mt-unsafe)
 	if (host == NULL || port == NULL)
-		return err_set(
-		    e, UNKNOWN_ERROR,
-		    "no API server is given (--kubeconfig, --apiserver or --standalone), "
-		    "and this is not a pod: KUBERNETES_SERVICE_HOST is not set");
+		return err_set(e, UNKNOWN_ERROR,
+		               "no API server is given (--kubeconfig, --apiserver or --local), "
+		               "and this is not a pod: KUBERNETES_SERVICE_HOST is not set");
 	bool v6 = strchr(host, ':') != NULL;
 	FREE_AUTO char *file = xasprintf("%s/namespace", dir);
 	out->server = xasprintf(v6 ? "https://[%s]:%s" : "https://%s:%s", host, port);

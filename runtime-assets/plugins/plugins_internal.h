@@ -3,7 +3,8 @@
  * The plugins of a job: commands before and after its command.  plugins.c reads them and writes
  * their scripts, and has the small plugins; git.c and ssh.c have the others.  lines.c is about the
  * user's command.
- * git-move and sshd, in git.c and sshd.c, run later, in the user's container.
+ * git-move, sshd and ssh-barrier, in git.c, sshd.c and ssh_barrier.c, run later, in the user's
+ * container.
  * Begin with plugins_make().
  *
  * The step `plugins` of init runs no programs: a plugin appends commands to scripts, which `run`

@@ -1,4 +1,4 @@
-/* The plugin ssh at init, and the keys, peers and files that its commands in sshd.c need. */
+/* The plugin ssh at init, and the keys, peers and files that sshd.c and ssh_barrier.c need. */
 #include "runtime-assets/plugins/plugins_internal.h"
 
 #include <pwd.h>
@@ -309,7 +309,7 @@ void ssh_key_pair(const uint8_t seed[static SSH_SEED], const uint8_t public_key[
 	ssh_key_base64(public_line, str_view(&line));
 }
 
-/* ---- the plugin: the job's keys as files, and calls of the commands in sshd.c ---------------- */
+/* ---- the plugin: the job's keys as files, and calls of sshd and ssh-barrier ------------------ */
 
 /* Public keys of all sources. */
 struct ssh_keys {

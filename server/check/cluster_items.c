@@ -302,7 +302,7 @@ void check_runtime(struct check_session *c)
 	}
 	if (n == 0)
 		SAY(c, CHECK_OK, NULL, "image %s; nodes must be able to pull it",
-		    c->o->runtime_image);
+		    c->o->runtime_image[0] ? c->o->runtime_image : RUNTIME_IMAGE);
 }
 
 void check_output(struct check_session *c)

@@ -149,7 +149,7 @@ void term_show(struct term *s, struct span text);
 
 /* ---- remote.c: requests to a server, by --server, --token-file, --ca-file, --timeout ---- */
 
-/* A server that is part of this command, for one job, which ends with it (run.h). */
+/* A server that is part of this command, for one job, which ends with it (run_internal.h). */
 struct live_view;
 struct own_server {
 	const char *socket; /* path of its Unix socket */

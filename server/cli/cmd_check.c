@@ -54,7 +54,7 @@ static int check_and_print(struct service *s)
 	(void)process_scrub();
 	/* The lines say what the functions of serve log. */
 	int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	log_init(LOG_LOGFMT, nowhere);
+	log_init(nowhere);
 	if (http_init(&e) < 0)
 		o.code = print_error_notes(&e, NULL, EXIT_REFUSED);
 	else

@@ -125,8 +125,7 @@ static int serve_service(struct service *s)
 	ERR_AUTO e = { 0 };
 	process_harden();
 	const char *scrubbed = process_scrub();
-	log_init(strcmp(s->options.log_format, "logfmt") == 0 ? LOG_LOGFMT : LOG_JSON,
-	         STDERR_FILENO);
+	log_init(STDERR_FILENO);
 	int code = EXIT_OK;
 	if (http_init(&e) < 0 || start_all(s, &e) < 0) {
 		code = print_error_notes(&e, s->file, e.http == 400 ? EXIT_USAGE : EXIT_REFUSED);

@@ -156,7 +156,7 @@ int run_start(struct run *r, struct err *e)
 	struct service *s = r->service;
 	struct options *o = &s->options;
 	int stop[2];
-	log_init(LOG_JSON, -1);         /* dropped */
+	log_init(-1);                   /* dropped */
 	(void)signal(SIGPIPE, SIG_IGN); /* write fails with EPIPE */
 	r->own.signal_fd = wait_signals(true);
 	if (r->own.signal_fd < 0 || pipe2(r->notes, O_NONBLOCK | O_CLOEXEC) < 0 ||

@@ -194,10 +194,10 @@ static int programs_check(const struct options *o, const struct settings *s, str
 		               "--runtime-binary names two files for %s; each must be for another "
 		               "architecture",
 		               s->program[0].arch);
-	if (!o->runtime_init_image[0])
+	if (!o->runtime_image[0])
 		return err_set(e, 400, NULL,
 		               "--runtime-binary names files for %s and %s, and a shell in the pod "
-		               "chooses one: set --runtime-init-image to an image for both with "
+		               "chooses one: set --runtime-image to an image for both with "
 		               "/bin/sh and uname, for example busybox",
 		               s->program[0].arch, s->program[1].arch);
 	return 0;

@@ -23,6 +23,12 @@ const struct limit FIXED_LIMITS[] = {
 	{ "drain-timeout", SECONDS(drain_timeout_s, 35),
 	  "time for requests in progress after SIGTERM and --drain-delay",
 	  "`deadline` and five seconds for the answer" },
+	{ "service-account", TEXT(service_account, "runtime-account"),
+	  "service account of the pods",
+	  "the name in OpenPAI" },
+	{ "apiserver-uri", TEXT(apiserver_uri, "https://kubernetes.default.svc"),
+	  "KUBE_APISERVER_ADDRESS in pods: the name in the API server's certificate",
+	  "every API server's certificate has this name" },
 	{ "user-namespace", TEXT(user_namespace, "pai-user-v2"),
 	  "namespace of the users' Secrets with --users=openpai",
 	  "the name in OpenPAI" },
@@ -38,6 +44,9 @@ const struct limit FIXED_LIMITS[] = {
 	{ "rate-list", COUNT(rate_list, 600),
 	  "lists of jobs per user and minute; ignored with --no-auth",
 	  "ten times the limit of OpenPAI" },
+	{ "rate-login", COUNT(rate_login, 10),
+	  "login attempts per minute from an address as one user; 3 times as many from an address, and as one user",
+	  "people mistype a password a few times, and a guess must be slow" },
 	{ "rate-lookup", COUNT(rate_lookup, 120),
 	  "cache-miss look-ups per user and minute; over the limit the answer is 404; ignored with --no-auth",
 	  "guessing names of jobs must not load the API server" },
@@ -56,6 +65,9 @@ const struct limit FIXED_LIMITS[] = {
 	{ "history-bytes", BYTES(history_bytes, 256 * KIB),
 	  "compressed size of one earlier attempt; a larger one is kept without its tasks",
 	  "a quarter of the size that Kubernetes allows for a ConfigMap (1 MiB)" },
+	{ "streams-per-user", COUNT(streams_per_user, 8),
+	  "concurrent streams and long polls per user and loop; over the limit the answer is 429",
+	  "some pages and commands at once, and no user takes all connections" },
 	{ "stream-lifetime", SECONDS(stream_lifetime_s, 300),
 	  "duration of a stream or long poll; the client then asks again",
 	  "clients spread over new replicas within minutes" },
@@ -80,6 +92,9 @@ const struct limit FIXED_LIMITS[] = {
 	{ "hived-scheduler", TEXT(hived_scheduler, HIVED_SCHEDULER),
 	  "prefix of HiveD's schedulers: PREFIX-ds-VC serves the virtual cluster VC",
 	  "the name in OpenPAI" },
+	{ "hived-device-env", TEXT(hived_device_env, HIVED_DEVICE_ENV),
+	  "environment variables that tell a container its devices",
+	  "the one of NVIDIA's container toolkit, and the one of HiveD" },
 	{ "hived-interval", SECONDS(hived_interval_s, 10),
 	  "interval between polls of --hived-webservice; after 3 consecutive failures the last answer is discarded",
 	  "cells become free or bad within seconds, and one poll costs HiveD little" },
@@ -91,7 +106,7 @@ const struct limit FIXED_LIMITS[] = {
 	  "a replaced server is available again within a minute" },
 	{ "max-logs", COUNT(max_logs, 6),
 	  "tasks whose logs `submit --logs` prints concurrently",
-	  "less than the default of --streams-per-user, because following the job takes one" },
+	  "less than `streams-per-user`, because following the job takes one" },
 	{ "max-line", BYTES(max_line, 16 * KIB),
 	  "printed bytes of a line of a log",
 	  "a line without an end must not fill the terminal" },
@@ -164,6 +179,16 @@ const struct limit FIXED_LIMITS[] = {
 };
 /* clang-format on */
 const size_t N_FIXED_LIMITS = ARRAY_SIZE(FIXED_LIMITS);
+
+const struct former_option FORMER_OPTIONS[] = {
+	{ "log-format", "the log is always JSON" },
+	{ "rest-server-uri",
+	  "write the value of REST_SERVER_URI into a template of --templates, see "
+	  "docs/TEMPLATES.md" },
+	{ "runtime-init-image", "use --runtime-image" },
+	{ "standalone", "use --local" },
+};
+const size_t N_FORMER_OPTIONS = ARRAY_SIZE(FORMER_OPTIONS);
 
 const struct limit *limit_find(struct span name)
 {

@@ -28,7 +28,6 @@ enum {
 };
 
 static const char *const PROFILES[] = { "plain", "openpai", NULL };
-static const char *const LOG_FORMATS[] = { "json", "logfmt", NULL };
 static const char *const RUNTIMES[] = { "image", "configmap", NULL };
 static const char *const TOKEN_CHECKS[] = { "", "stored", "signature", NULL };
 static const char *const USERS[] = { "file", "openpai", NULL };
@@ -73,8 +72,6 @@ static const struct form JOB_NAME = { LOWER UPPER DIGITS "-_.~", 255, false,
 	                              "must be a job's name: letters, digits, -, _, . and ~" };
 static const struct form STATES = { LOWER UPPER ",", 256, false,
 	                            "must be states, separated by commas" };
-static const struct form VARIABLES = { LOWER UPPER DIGITS "_,", 1024, false,
-	                               "must be names of variables, separated by commas" };
 
 const char *const OPTION_GROUPS[GROUP_MAX] = {
 	[GROUP_SERVER] = "Server",
@@ -102,15 +99,11 @@ const struct option OPTIONS[] = {
 	  .help = "threads that serve requests; 0: one per core, at most 4" },
 	{ "drain-delay", GROUP_SERVER, FOR_SERVE, false, NUMBER(drain_delay_s, 0, 0, 3600), .unit = "seconds", .value = "N",
 	  .help = "time after SIGTERM during which requests are still accepted and /readyz answers 503; about 5 in a pod" },
-	{ "log-format", GROUP_SERVER, FOR_SERVE, false, CHOICE(log_format, "json", LOG_FORMATS), .value = "FORMAT",
-	  .help = "log on standard error: json or logfmt; errors that prevent the start are plain text" },
 	{ "instance", GROUP_SERVER, FOR_SERVE, false, TEXT(instance, "default"), .form = &LABEL, .value = "NAME",
 	  .help = "name of this installation, the label rest-lit/instance of its objects" },
 
 	{ "local", GROUP_STORE, FOR_SERVE, true, TEXT(local, ""), .value = "DIR",
 	  .help = "run jobs on this machine and keep them in DIR; default outside of pods: " LOCAL_DIR },
-	{ "standalone", GROUP_STORE, FOR_SERVE, false, TEXT(local, ""), .value = "DIR",
-	  .help = "the former name of --local" },
 	{ "kubeconfig", GROUP_STORE, FOR_SERVE, true, TEXT(kubeconfig, ""), .value = "FILE",
 	  .help = "use the API server of this kubeconfig file" },
 	{ "context", GROUP_STORE, FOR_SERVE, false, TEXT(context, ""), .value = "NAME",
@@ -136,7 +129,7 @@ const struct option OPTIONS[] = {
 	  .help = "each file of this pattern is a GPU; default: those in CDI files, else /dev/nvidia[0-9]*" },
 	{ "images", GROUP_LOCAL, HERE, true, CHOICE(images, "", IMAGE_SOURCES), .value = "FROM",
 	  .help = "files of tasks: host, this machine's (default of run), or oci, their image's (of serve, with skopeo and umoci)" },
-	{ "mount", GROUP_LOCAL, FOR_RUN, true, TEXT(mount, ""), .repeated = true, .value = "DIR[:PATH][:rw],...",
+	{ "mount", GROUP_LOCAL, FOR_RUN, true, TEXT(mount, ""), .flag_only = true, .repeated = true, .value = "DIR[:PATH][:rw],...",
 	  .help = "further directories for the tasks, read-only unless they end in :rw" },
 	{ "keep-logs", GROUP_LOCAL, FOR_SERVE, false, BYTES(keep_logs, GIB, MIB, 65536 * GIB), .value = "N",
 	  .help = "size of the logs of ended tasks; the oldest are deleted first" },
@@ -157,7 +150,7 @@ const struct option OPTIONS[] = {
 	  .help = "source of users and groups: file (--facts; without that file, all owners of a valid token), or openpai: its Secrets and PVCs" },
 	{ "token-lifetime", GROUP_AUTH, FOR_SERVE | FOR_TOKEN, false, NUMBER(token_lifetime_s, 604800, 60, 31536000), .unit = "seconds", .value = "N",
 	  .help = "lifetime of tokens from a login or from `rest-lit token`" },
-	{ "application", GROUP_AUTH, FOR_TOKEN, true, SWITCH(application),
+	{ "application", GROUP_AUTH, FOR_TOKEN, true, SWITCH(application), .flag_only = true,
 	  .help = "make an application token, which does not expire" },
 
 	{ "tls-cert", GROUP_CLIENTS, FOR_SERVE, true, TEXT(tls_cert, ""), .value = "FILE",
@@ -180,8 +173,6 @@ const struct option OPTIONS[] = {
 	  .help = "requests per minute and client address (IPv6: /64); over the limit the answer is 429; 0: no limit; ignored with --no-auth" },
 	{ "rate-submit", GROUP_CLIENTS, FOR_SERVE, false, NUMBER(rate_submit, 3600, 0, 10000000), .value = "N",
 	  .help = "submitted jobs per hour and user; 0: no limit; ignored with --no-auth" },
-	{ "rate-login", GROUP_CLIENTS, FOR_SERVE, false, NUMBER(rate_login, 10, 0, 10000000), .value = "N",
-	  .help = "login attempts per minute from an address as one user; 3 times as many from an address, and as one user; 0: no limit" },
 
 	{ "visibility", GROUP_JOBS, FOR_SERVE, false, CHOICE(visibility, "vc", VISIBILITIES), .value = "WHOM",
 	  .help = "readers of a job's configuration, events and logs: all users, vc: users of its virtual cluster, or owner; the owner and admins always" },
@@ -199,8 +190,6 @@ const struct option OPTIONS[] = {
 	  .help = "secret that signs these reports, at least 16 bytes; SIGHUP reads it again" },
 	{ "webhook-allow-private", GROUP_JOBS, FOR_SERVE, false, SWITCH(webhook_allow_private),
 	  .help = "allow --webhook to have an address that is not public, and http://" },
-	{ "streams-per-user", GROUP_JOBS, FOR_SERVE, false, NUMBER(streams_per_user, 8, 1, 100000), .value = "N",
-	  .help = "concurrent streams and long polls per user and loop" },
 	{ "output-bytes", GROUP_JOBS, FOR_SERVE, false, BYTES(output_bytes, 4 * MIB, 64 * KIB, 256 * MIB), .value = "N",
 	  .help = "compressed output of ended tasks kept per job; FOLLOWING.md says what is deleted first" },
 
@@ -212,20 +201,12 @@ const struct option OPTIONS[] = {
 	  .help = "virtual clusters, storages, users and groups, see schema facts; serve reloads it on SIGHUP" },
 	{ "runtime", GROUP_PODS, TRANSLATES, true, CHOICE(runtime, "image", RUNTIMES), .value = "HOW",
 	  .help = "source of pai-runtime in pods: image, or configmap: the program itself" },
-	{ "runtime-image", GROUP_PODS, TRANSLATES, false, TEXT(runtime_image, RUNTIME_IMAGE), .form = &IMAGE, .value = "IMAGE",
-	  .help = "image of the init container with --runtime=image" },
-	{ "runtime-init-image", GROUP_PODS, TRANSLATES, false, TEXT(runtime_init_image, ""), .form = &IMAGE, .value = "IMAGE",
-	  .help = "image of the init container with --runtime=configmap; default: the job's own" },
+	{ "runtime-image", GROUP_PODS, TRANSLATES, false, TEXT(runtime_image, ""), .form = &IMAGE, .value = "IMAGE",
+	  .help = "image of the init container; default: " RUNTIME_IMAGE ", with --runtime=configmap the job's own" },
 	{ "runtime-binary", GROUP_PODS, TRANSLATES, false, TEXT(runtime_binary, ""), .value = "FILE[,FILE]",
 	  .help = "static pai-runtime for --runtime=configmap, for two architectures with comma; default: the one next to this program" },
 	{ "runtime-pull-secret", GROUP_PODS, TRANSLATES, false, TEXT(runtime_pull_secret, ""), .form = &NAME, .value = "NAME",
 	  .help = "Secret with which pods pull the init container's image" },
-	{ "service-account", GROUP_PODS, TRANSLATES, false, TEXT(service_account, "runtime-account"), .form = &NAME, .value = "NAME",
-	  .help = "service account of the pods" },
-	{ "apiserver-uri", GROUP_PODS, TRANSLATES, false, TEXT(apiserver_uri, ""), .form = &URL, .value = "URL",
-	  .help = "KUBE_APISERVER_ADDRESS in pods of the profile openpai" },
-	{ "rest-server-uri", GROUP_PODS, TRANSLATES, false, TEXT(rest_server_uri, ""), .form = &URL, .value = "URL",
-	  .help = "REST_SERVER_URI in pods" },
 	{ "output-url", GROUP_PODS, TRANSLATES, false, TEXT(output_url, ""), .form = &URL, .value = "URL",
 	  .help = "address of --output-listen for pods, https://HOST:PORT; default: that of the Service rest-lit-output" },
 	{ "output-ca", GROUP_PODS, FOR_SERVE, false, TEXT(output_ca, ""), .value = "FILE",
@@ -247,14 +228,12 @@ const struct option OPTIONS[] = {
 
 	{ "hived-config", GROUP_HIVED, ALL, true, TEXT(hived_config, ""), .value = "FILE",
 	  .help = "HiveD's configuration file; HiveD schedules all jobs; serve reloads it on SIGHUP" },
-	{ "hived-device-env", GROUP_HIVED, ALL, false, TEXT(hived_device_env, HIVED_DEVICE_ENV), .form = &VARIABLES, .value = "NAME,...",
-	  .help = "environment variables that tell a container its devices" },
 	{ "hived-webservice", GROUP_HIVED, FOR_SERVE, false, TEXT(hived_webservice, ""), .form = &URL, .value = "URL",
 	  .help = "HiveD's web service, for the current state of virtual clusters; without an answer only --hived-config is used" },
 	{ "hived-webservice-ca", GROUP_HIVED, FOR_SERVE, false, TEXT(hived_webservice_ca, ""), .value = "FILE",
 	  .help = "CA certificate of --hived-webservice (PEM); default: the system's" },
 
-	{ "with-runtime", GROUP_OUTPUT, FOR_TRANSLATE, false, SWITCH(with_runtime),
+	{ "with-runtime", GROUP_OUTPUT, FOR_TRANSLATE, false, SWITCH(with_runtime), .flag_only = true,
 	  .help = "print the ConfigMap of --runtime=configmap first" },
 
 	{ "server", GROUP_REMOTE, REMOTE, true, TEXT(server, "http://127.0.0.1:9186"), .form = &URL, .value = "URL",
@@ -266,21 +245,21 @@ const struct option OPTIONS[] = {
 	{ "timeout", GROUP_REMOTE, REMOTE, true, NUMBER(timeout_s, 0, 0, 31536000), .unit = "seconds", .value = "N",
 	  .help = "limit for the whole command, waiting for the job included; 0: no limit" },
 
-	{ "wait", GROUP_OUTPUT, SUBMITS, true, SWITCH(wait),
+	{ "wait", GROUP_OUTPUT, SUBMITS, true, SWITCH(wait), .flag_only = true,
 	  .help = "show the job's progress until it has ended" },
-	{ "logs", GROUP_OUTPUT, SUBMITS | FOR_RUN, true, SWITCH(logs),
+	{ "logs", GROUP_OUTPUT, SUBMITS | FOR_RUN, true, SWITCH(logs), .flag_only = true,
 	  .help = "wait, and print the output of the tasks" },
-	{ "name", GROUP_OUTPUT, SUBMITS, true, TEXT(name, ""), .form = &JOB_NAME, .value = "NAME",
+	{ "name", GROUP_OUTPUT, SUBMITS, true, TEXT(name, ""), .flag_only = true, .form = &JOB_NAME, .value = "NAME",
 	  .help = "name of the job; default of submit: that in the file, of resubmit: the old one with a new number" },
-	{ "follow", GROUP_OUTPUT, FOR_LOGS, true, SWITCH(follow),
+	{ "follow", GROUP_OUTPUT, FOR_LOGS, true, SWITCH(follow), .flag_only = true,
 	  .help = "also print what is written until the tasks have ended; also -f" },
-	{ "dry-run", GROUP_OUTPUT, FOR_SUBMIT, true, SWITCH(dry_run),
+	{ "dry-run", GROUP_OUTPUT, FOR_SUBMIT, true, SWITCH(dry_run), .flag_only = true,
 	  .help = "print the objects without creating them" },
-	{ "state", GROUP_OUTPUT, FOR_JOBS, true, TEXT(state, ""), .form = &STATES, .value = "STATE,...",
+	{ "state", GROUP_OUTPUT, FOR_JOBS, true, TEXT(state, ""), .flag_only = true, .form = &STATES, .value = "STATE,...",
 	  .help = "only jobs in these states: WAITING, RUNNING, STOPPING, SUCCEEDED, STOPPED, FAILED" },
-	{ "limit", GROUP_OUTPUT, FOR_JOBS, true, NUMBER(limit, 50, 1, 50000), .value = "N",
+	{ "limit", GROUP_OUTPUT, FOR_JOBS, true, NUMBER(limit, 50, 1, 50000), .flag_only = true, .value = "N",
 	  .help = "number of jobs, newest first" },
-	{ "output", GROUP_OUTPUT, FOR_TRANSLATE | FOR_JOBS | FOR_SHOW | FOR_EVENTS, true, CHOICE(output, "", OUTPUTS), .value = "FORMAT",
+	{ "output", GROUP_OUTPUT, FOR_TRANSLATE | FOR_JOBS | FOR_SHOW | FOR_EVENTS, true, CHOICE(output, "", OUTPUTS), .flag_only = true, .value = "FORMAT",
 	  .help = "translate: json (default) or yaml; jobs, show and events: table (default) or the server's json; also -o" },
 
 	{ "max-body", GROUP_LIMITS, FOR_SERVE, false, BYTES(max_body, 100 * KIB, KIB, 16 * MIB), .value = "N",
@@ -381,19 +360,33 @@ static int option_wrong(const struct origin *from, struct err *e, const char *te
 	              value ? "\"" : "");
 }
 
-/* The error for a fixed limit that is set like an option.  0: there is no limit of this name. */
+/* The error for a fixed limit or a former option that is set like an option.  0: the name is that
+ * of neither. */
 static int option_fixed_error(struct span name, const struct origin *from, struct err *e)
 {
 	const struct limit *limit = limit_find(name);
+	STR_AUTO value = STR_INIT(256);
+	for (size_t i = 0; i < N_FORMER_OPTIONS; i++)
+		if (span_is(name, FORMER_OPTIONS[i].name))
+			return err_at(e, 400, "InvalidOption", from->where,
+			              "%s: this option does not exist any more: %s", from->what,
+			              FORMER_OPTIONS[i].instead);
 	if (!limit)
 		return 0;
-	STR_AUTO value = STR_INIT(256);
 	limit_value(&value, limit);
 	if (limit->unit)
 		str_printf(&value, " %s", limit->unit);
 	return err_at(e, 400, "InvalidOption", from->where,
-	              "%s: this is a fixed limit (%s), not an option; see docs/OPTIONS.md",
-	              from->what, str_c(&value));
+	              "%s is fixed at %s, and not an option; see docs/OPTIONS.md", from->what,
+	              str_c(&value));
+}
+
+static int option_flag_only_error(const struct option *option, const struct origin *from,
+                                  struct err *e)
+{
+	return err_at(e, 400, "InvalidOption", from->where,
+	              "%s: --%s is a flag only, without a variable or a key", from->what,
+	              option->name);
 }
 
 static int option_set_choice(struct options *o, const struct option *option, const char *value,
@@ -500,6 +493,8 @@ static void config_member(struct options *o, unsigned command, const struct memb
 	if (!value)
 		(void)option_wrong(&from, e, "must be one value; separate several with commas",
 		                   NULL);
+	else if (option->flag_only)
+		(void)option_flag_only_error(option, &from, e);
 	else if (option->commands & command)
 		(void)option_set(o, option, value, &from, e);
 }
@@ -539,20 +534,33 @@ static int options_read_config(struct options *o, unsigned command, struct err *
 
 /* ---- environment and flags ---- */
 
+/* The value of the variable for this name, which is appended to `variable`; NULL: it is not set. */
+static const char *option_getenv(struct str *variable, const char *name)
+{
+	option_variable(variable, name);
+	return getenv(str_c(variable)); /* NOLINT(concurrency-mt-unsafe): at start */
+}
+
 static int options_read_environment(struct options *o, unsigned command, struct err *e)
 {
-	for (size_t i = 0; i < N_OPTIONS + N_FIXED_LIMITS; i++) {
-		const struct option *p = i < N_OPTIONS ? &OPTIONS[i] : NULL;
+	for (const struct option *p = OPTIONS; p < OPTIONS + N_OPTIONS; p++) {
 		STR_AUTO name = STR_INIT(NAME_LIMIT);
-		option_variable(&name, p ? p->name : FIXED_LIMITS[i - N_OPTIONS].name);
-		const char *value =
-		    getenv(str_c(&name)); /* NOLINT(concurrency-mt-unsafe): at start */
+		const char *value = option_getenv(&name, p->name);
 		struct origin from = { str_c(&name), NOWHERE };
-		if (value && !p)
-			return option_fixed_error(span_of(FIXED_LIMITS[i - N_OPTIONS].name), &from,
-			                          e);
-		if (value && (p->commands & command) && option_set(o, p, value, &from, e) < 0)
+		if (!value || !(p->commands & command))
+			continue;
+		if (p->flag_only)
+			return option_flag_only_error(p, &from, e);
+		if (option_set(o, p, value, &from, e) < 0)
 			return -1;
+	}
+	for (size_t i = 0; i < N_FIXED_LIMITS + N_FORMER_OPTIONS; i++) {
+		STR_AUTO name = STR_INIT(NAME_LIMIT);
+		const char *gone = i < N_FIXED_LIMITS ? FIXED_LIMITS[i].name
+		                                      : FORMER_OPTIONS[i - N_FIXED_LIMITS].name;
+		if (option_getenv(&name, gone))
+			return option_fixed_error(span_of(gone),
+			                          &(struct origin){ str_c(&name), NOWHERE }, e);
 	}
 	return 0;
 }

@@ -5,10 +5,12 @@
  *
  * An option is set by a flag (--max-body 64KiB or --max-body=64KiB), an environment
  * variable (REST_LIT_MAX_BODY=64KiB) or a key of the file of --config (max-body: 64KiB),
- * in this order of precedence.  Options never hold secrets; they name files with secrets.
+ * in this order of precedence.  Some options are flags only.  Options never hold secrets; they
+ * name files with secrets.
  *
- * Fixed limits are constants beside them (limits.c).  A flag, variable or key with such a name is
- * an error.  Tests change them with the variable TEST_LIMITS_VARIABLE="watch-page=10 deadline=1".
+ * Fixed limits are constants beside them (limits.c).  A flag, variable or key with the name of one,
+ * or of a former option, is an error that says what to use.  Tests change them with the variable
+ * TEST_LIMITS_VARIABLE="watch-page=10 deadline=1".
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -76,13 +78,13 @@ enum option_group {
 /* The values.  Texts are "" if not set; they are borrowed from argv, the environment or the
  * arena.  Numbers have the unit of the table. */
 struct options {
-	const char *listen, *metrics_listen, *log_format, *facts, *templates, *config;
+	const char *listen, *metrics_listen, *facts, *templates, *config;
 	const char *kubeconfig, *context, *apiserver, *apiserver_ca, *apiserver_token_file;
 	const char *local, *namespace_name, *instance;
 	const char *user, *profile, *output;
-	const char *runtime, *runtime_init_image, *runtime_binary;
+	const char *runtime, *runtime_binary;
 	const char *runtime_image, *runtime_pull_secret, *service_account, *apiserver_uri;
-	const char *rest_server_uri, *device, *fs_uri;
+	const char *device, *fs_uri;
 	const char *hived_config, *hived_scheduler, *hived_device_env;
 	const char *hived_webservice, *hived_webservice_ca;
 	const char *jwt_secret_file, *token_check, *deny_list, *issuers, *users;
@@ -126,8 +128,9 @@ struct option {
 	const char *name; /* the key in the file; flag and variable are derived from it */
 	enum option_group group;
 	unsigned commands;
-	bool main;     /* in --help; the others only in --help-all */
-	bool repeated; /* a text: further flags add to it, with commas; one such per command */
+	bool main;      /* in --help; the others only in --help-all */
+	bool flag_only; /* no variable and no key: it says what one call of the command does */
+	bool repeated;  /* a text: further flags add to it, with commas; one such per command */
 	enum option_type type;
 	size_t at;                  /* offset into struct options */
 	const char *text;           /* default of a text or choice; NULL: "" */
@@ -164,6 +167,13 @@ struct limit {
 
 extern const struct limit FIXED_LIMITS[];
 extern const size_t N_FIXED_LIMITS;
+/* An option of earlier versions. */
+struct former_option {
+	const char *name, *instead; /* instead: the end of a sentence */
+};
+
+extern const struct former_option FORMER_OPTIONS[];
+extern const size_t N_FORMER_OPTIONS;
 /* The limit of that name, or NULL. */
 const struct limit *limit_find(struct span name);
 /* Writes the value as text, without its unit: "30", "64MiB". */

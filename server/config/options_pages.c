@@ -97,9 +97,13 @@ static void bounds_text(struct str *out, const struct option *o)
 
 static void page_row(struct str *out, const struct option *o)
 {
-	str_printf(out, "| `--%s` | `", o->name);
-	option_variable(out, o->name);
-	str_puts(out, "` | ");
+	str_printf(out, "| `--%s` | ", o->name);
+	if (!o->flag_only) {
+		str_char(out, '`');
+		option_variable(out, o->name);
+		str_char(out, '`');
+	}
+	str_puts(out, " | ");
 	STR_AUTO value = STR_INIT(TEXT_MAX);
 	option_default(&value, o);
 	if (value.n)
@@ -119,9 +123,10 @@ static const char PAGE_HEAD[] =
     "An option is set by a flag (`--max-body 64KiB` or `--max-body=64KiB`), an environment\n"
     "variable (`REST_LIT_MAX_BODY=64KiB`) or a key of the YAML file that `--config` names\n"
     "(`max-body: 64KiB`). Flags take precedence over the environment, the environment over the\n"
-    "file. An unknown key in the file is an error, reported with its line. Options of other\n"
-    "commands are ignored, so that one file serves all commands. Options never hold secrets;\n"
-    "they name files with secrets. `rest-lit schema config` prints a JSON Schema of the file.\n";
+    "file. Options without a variable below are flags only. An unknown key in the file is an\n"
+    "error, reported with its line. Options of other commands are ignored, so that one file\n"
+    "serves all commands. Options never hold secrets; they name files with secrets.\n"
+    "`rest-lit schema config` prints a JSON Schema of the file.\n";
 
 static const char TABLE_HEAD[] = "\n"
 				 "| flag | variable | default | values | commands | |\n"
@@ -201,7 +206,7 @@ void options_schema(struct str *out)
 	              "\t\"properties\": {");
 	const char *between = "";
 	for (const struct option *o = OPTIONS; o < OPTIONS + N_OPTIONS; o++) {
-		if (strcmp(o->name, "config") == 0)
+		if (o->flag_only || strcmp(o->name, "config") == 0)
 			continue;
 		str_printf(out, "%s\n\t\t\"%s\": { ", between, o->name);
 		type_schema(out, o);

@@ -58,12 +58,12 @@ static int setup_settings(struct settings *s, const struct options *o, struct ar
 	s->profile = strcmp(o->profile, "openpai") == 0 ? PROFILE_OPENPAI : PROFILE_PLAIN;
 	if (o->namespace_name[0])
 		s->namespace_name = o->namespace_name;
-	s->runtime_image = o->runtime_image;
-	s->runtime_init_image = o->runtime_init_image;
+	if (o->runtime_image[0])
+		*(strcmp(o->runtime, "configmap") == 0 ? &s->runtime_init_image
+		                                       : &s->runtime_image) = o->runtime_image;
 	s->runtime_pull_secret = o->runtime_pull_secret;
 	s->service_account = o->service_account;
 	s->apiserver_uri = o->apiserver_uri;
-	s->rest_server_uri = o->rest_server_uri;
 	s->output_url = o->output_url;
 	s->device = o->device;
 	s->fs_uri = o->fs_uri;

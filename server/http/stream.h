@@ -58,7 +58,7 @@ void sse_gone(struct str *out, const struct job_entry *job);
 void sse_end(struct str *out, const char *reason);
 
 /*
- * Long-lived requests: SSE streams and `?wait=` long polls.  A loop has at most --streams-per-user
+ * Long-lived requests: SSE streams and `?wait=` long polls.  A loop has at most streams_per_user
  * of one user, and a quarter of its --connections.  They end after stream-lifetime, when the token
  * is not valid any more, or when the server stops.
  */

@@ -208,7 +208,7 @@ static void log_get_by_link(struct request *r, struct span token)
 		answer_error(r, &e);
 		return;
 	}
-	r->user = l.user; /* for --streams-per-user: addresses of clients may be shared */
+	r->user = l.user; /* streams_per_user counts by user: addresses of clients may be shared */
 	log_read(r, &l, query_is_on(r, "follow"), NULL);
 }
 

@@ -12,7 +12,6 @@
 /* LINE_MAX_BYTES is PIPE_BUF: a pipe takes a write of this size completely or not at all. */
 enum { LINE_MAX_BYTES = 4096, VALUE_MAX = 1024 };
 
-static enum log_format format_used;
 static int log_fd = STDERR_FILENO;
 static bool may_be_full = true; /* a pipe or terminal, not a file */
 static atomic_long dropped;
@@ -25,9 +24,8 @@ static _Thread_local struct {
 	char text[LINE_MAX_BYTES];
 } collected;
 
-void log_init(enum log_format format, int fd)
+void log_init(int fd)
 {
-	format_used = format;
 	log_fd = fd;
 	struct stat about;
 	may_be_full = fstat(fd, &about) < 0 || !S_ISREG(about.st_mode);
@@ -35,28 +33,18 @@ void log_init(enum log_format format, int fd)
 
 static void key_text(struct line *l, const char *key)
 {
-	if (format_used == LOG_JSON)
-		str_printf(&l->text, "%s\"%s\":", l->text.n > 1 ? "," : "", key);
-	else
-		str_printf(&l->text, "%s%s=", l->text.n ? " " : "", key);
+	str_printf(&l->text, "%s\"%s\":", l->text.n > 1 ? "," : "", key);
 }
 
 void log_text(struct line *l, const char *key, struct span value)
 {
 	size_t before = l->text.n;
-	bool bare = format_used == LOG_LOGFMT && value.n > 0;
-	for (size_t i = 0; bare && i < value.n; i++)
-		bare = value.p[i] > ' ' && value.p[i] <= '~' && !strchr("\"=\\", value.p[i]);
 	key_text(l, key);
-	if (bare) {
-		str_span(&l->text, value);
-	} else {
-		/* The text may be invalid UTF-8: replace all bytes above ASCII. */
-		STR_AUTO safe = STR_INIT(VALUE_MAX);
-		for (size_t i = 0; i < value.n && i < VALUE_MAX; i++)
-			str_put(&safe, (value.p[i] & 0x80) != 0 ? "?" : value.p + i, 1);
-		str_json(&l->text, str_view(&safe));
-	}
+	/* The text may be invalid UTF-8: replace all bytes above ASCII. */
+	STR_AUTO safe = STR_INIT(VALUE_MAX);
+	for (size_t i = 0; i < value.n && i < VALUE_MAX; i++)
+		str_put(&safe, (value.p[i] & 0x80) != 0 ? "?" : value.p + i, 1);
+	str_json(&l->text, str_view(&safe));
 	if (l->text.full) { /* omit a field that does not fit */
 		l->text.n = before;
 		l->text.full = false;
@@ -79,12 +67,10 @@ struct line log_begin(enum log_level level, const char *message)
 {
 	static const char *const LEVELS[] = { "info", "warn", "error" };
 	struct line l = { STR_INIT(LINE_MAX_BYTES - 2), level };
-	if (format_used == LOG_JSON)
-		str_char(&l.text, '{');
+	str_char(&l.text, '{');
 	char time[RFC3339_MAX];
 	key_text(&l, "time");
-	str_printf(&l.text, format_used == LOG_JSON ? "\"%s\"" : "%s",
-	           rfc3339_put(time, clock_wall_ms(), 3));
+	str_printf(&l.text, "\"%s\"", rfc3339_put(time, clock_wall_ms(), 3));
 	log_text(&l, "level", span_of(LEVELS[level]));
 	log_text(&l, "msg", span_of(message));
 	return l;
@@ -115,7 +101,7 @@ void log_end(struct line *l)
 		log_int(l, "dropped_lines", missed);
 	l->text.max += 2; /* reserved for the end */
 	l->text.full = false;
-	str_puts(&l->text, format_used == LOG_JSON ? "}\n" : "\n");
+	str_puts(&l->text, "}\n");
 	if (l->text.n > sizeof(collected.text) - collected.n)
 		log_flush();
 	memcpy(collected.text + collected.n, str_c(&l->text), l->text.n);

@@ -1,6 +1,6 @@
 #pragma once
 /*
- * The log: one line per event on standard error, as JSON or logfmt.  A line is built field by field
+ * The log: one line per event on standard error, as a JSON object.  A line is built field by field
  * and written whole.
  *
  *	struct line line = log_begin(LOG_WARN, "a file cannot be read");
@@ -16,11 +16,10 @@
 
 #include "base/str.h"
 
-enum log_format { LOG_JSON, LOG_LOGFMT };
 enum log_level { LOG_INFO, LOG_WARN, LOG_ERROR };
 
 /* Prepares the log; called once, before threads are started. fd stays the caller's. */
-void log_init(enum log_format format, int fd);
+void log_init(int fd);
 
 /* Collects the lines of this thread from now on, until log_flush writes them, which the thread
  * calls before it waits or ends.  Warnings and errors are written at once, after the lines before

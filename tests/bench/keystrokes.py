@@ -44,7 +44,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="rest-lit-page.", ignore_cleanup_errors=True) as tempfile.tempdir:
         os.chmod(tempfile.tempdir, 0o755)
         try:
-            with Server("--standalone", "jobs") as server, Editor(Checks(), server) as page:
+            with Server("--engine=none", "--local", "jobs") as server, Editor(Checks(), server) as page:
                 with open(JOB, "rb") as f:
                     page.drop(f.read())
                 wait_until(page.is_ready)

@@ -182,7 +182,7 @@ def test_pods_of_corpus_jobs_are_accepted(check, cluster):
     files = job_files("examples/*.json", "examples/*.yaml")
     files += job_files("tests/corpus/v2-valid/*", "tests/corpus/v1-valid/*")[::6 if WHOLE else 24]
     one = ["--runtime-binary", program()]
-    two = ["--runtime-binary", programs(), "--runtime-init-image", "busybox:1.36"]
+    two = ["--runtime-binary", programs(), "--runtime-image", "busybox:1.36"]
     for profile, way, more in (("plain", "configmap", one), ("openpai", "configmap", two), ("openpai", "image", [])):
         options = ["--runtime", way, *more]
         if profile == "openpai":

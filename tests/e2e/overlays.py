@@ -62,7 +62,7 @@ def arguments(profile, on, directory):
     if "configmap" in on:
         found += ["--runtime", "configmap", "--runtime-binary", program()]
         if "own-init" in on:
-            found += ["--runtime-init-image", "registry.example.com/init:1"]
+            found += ["--runtime-image", "registry.example.com/init:1"]
     if "pull" in on:
         found += ["--runtime-pull-secret", "pull"]
     if "env" in on:
@@ -142,7 +142,7 @@ def ask_all(check, cluster, what, pods):
 
 
 def serve(arguments, user="alice"):
-    return Server("--standalone", "jobs", *arguments, user=user)
+    return Server("--engine=none", "--local", "jobs", *arguments, user=user)
 
 
 def test_overlays_in_all_pairs_yield_valid_pods(check, cluster):

@@ -81,7 +81,7 @@ def mangled(body, r):
 def test_every_body_gets_a_json_response(check):
     """Each body unchanged, with varying transfer, then corrupted."""
     r = random.Random(4711)
-    with Server("--standalone", "jobs", "--queue-per-user", "1000") as server:
+    with Server("--engine=none", "--local", "jobs", "--queue-per-user", "1000") as server:
         client, sent, accepted, size = Client(server.port), 0, 0, 0
         for name, body in bodies():
             for again in range(3):

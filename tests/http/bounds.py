@@ -88,7 +88,7 @@ def half_a_body(server, announced, sent):
 def test_announced_but_missing_bodies_use_no_memory(check):
     """A body uses memory for received bytes, not for its Content-Length."""
     n, announced = 1000, 100000
-    with Server("--standalone", "jobs", "--loops", "1", "--read-timeout", "600") as server:
+    with Server("--engine=none", "--local", "jobs", "--loops", "1", "--read-timeout", "600") as server:
         crowd = [half_a_body(server, announced, 1) for _ in range(n)]
         check.equal("beside them others are served", server.request("GET", "/healthz").status, 200)
         before = server.rss_kib()
@@ -101,7 +101,7 @@ def test_announced_but_missing_bodies_use_no_memory(check):
 
 def test_memory_of_incomplete_bodies_is_freed(check):
     """The memory of incomplete bodies is freed when their clients disconnect."""
-    with Server("--standalone", "jobs", "--loops", "1", "--read-timeout", "600") as server:
+    with Server("--engine=none", "--local", "jobs", "--loops", "1", "--read-timeout", "600") as server:
         before = server.rss_kib()
         crowd = [half_a_body(server, 100000, 99990) for _ in range(600)]
         held = wait_until(lambda: server.rss_kib() - before > 40000)
@@ -115,7 +115,7 @@ def test_memory_of_incomplete_bodies_is_freed(check):
 def test_incomplete_bodies_share_a_memory_limit(check):
     """Incomplete bodies use at most 64 MiB in total; further ones get 503 and use no memory."""
     size, sent = 15 << 20, 12 << 20
-    with Server("--standalone", "jobs", "--loops", "1", "--read-timeout", "600", "--max-body", "16MiB") as server:
+    with Server("--engine=none", "--local", "jobs", "--loops", "1", "--read-timeout", "600", "--max-body", "16MiB") as server:
         for round_ in ("first", "again"):
             crowd = [half_a_body(server, size, sent) for _ in range(7)]
             check.equal(f"{round_}: others are served", server.request("GET", "/healthz").status, 200)

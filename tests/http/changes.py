@@ -39,7 +39,7 @@ class Yard(Scene):
                "--token-check", "signature", *NO_LIMITS, *arguments)
         if self.api:
             return super().serve(*who, who=[])
-        self.servers.append(Server("--standalone", "jobs", *who, who=[], directory=self.directory))
+        self.servers.append(Server("--engine=none", "--local", "jobs", *who, who=[], directory=self.directory))
         return self.servers[-1]
 
     def ask(self, who, method, path, body=None, headers=None):

@@ -103,7 +103,7 @@ def cli(*arguments, **more):
 # ---- with a real server ---------------------------------------------------------------------
 def test_cli_submits_lists_shows_and_stops_jobs(check):
     """Submit, list, show, stop; by name and by USER~NAME."""
-    with Server("--standalone", "jobs") as s:
+    with Server("--engine=none", "--local", "jobs") as s:
         at = ("--server", f"http://127.0.0.1:{s.port}")
         code, out, err = cli("submit", *at, "-", text=job_v2("one"))
         check.equal("submit", (code, out, err), (0, "alice~one\n", ""))
@@ -182,7 +182,7 @@ def test_cli_translate_indents_json_as_python_does(check):
 
 def test_cli_shows_refusals_like_validate(check):
     """Errors and warnings look like those of validate."""
-    with Server("--standalone", "jobs") as s:
+    with Server("--engine=none", "--local", "jobs") as s:
         at = ("--server", f"http://127.0.0.1:{s.port}")
         broken = json.loads(job_v2("broken"))
         del broken["type"]
@@ -241,7 +241,7 @@ def test_cli_reads_tokens_from_files(check):
     """Tokens from a file; an invalid token is refused."""
     with tempfile.TemporaryDirectory() as folder:
         secret = write_file(folder, "jwt-secret", SECRET)
-        with Server("--standalone", "jobs", who=["--jwt-secret-file", secret]) as s:
+        with Server("--engine=none", "--local", "jobs", who=["--jwt-secret-file", secret]) as s:
             at = ("--server", f"http://127.0.0.1:{s.port}")
             good = token("alice")
             name = write_file(folder, "token", good + "\n")

@@ -23,7 +23,7 @@ def test_cli_suggests_the_nearest_job_name(check):
             code, out, err = cli(command, *at)
             check.ok(f"{command}: which one", code == 2 and "--help" in err, (code, err))
             check.equal(f"{command} --help", cli(command, "--help")[0], 0)
-    with Server("--standalone", "jobs") as s:
+    with Server("--engine=none", "--local", "jobs") as s:
         at = ("--server", f"http://127.0.0.1:{s.port}")
         cli("submit", *at, "-", text=job_v2("mnist"))
         for command in ("show", "stop", "logs", "wait", "events", "delete", "resubmit"):
@@ -33,7 +33,7 @@ def test_cli_suggests_the_nearest_job_name(check):
 
 def test_cli_hints_for_a_taken_name_work(check):
     """The hints of a 409 work."""
-    with Server("--standalone", "jobs") as s, tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
+    with Server("--engine=none", "--local", "jobs") as s, tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
         at = ("--server", f"http://127.0.0.1:{s.port}")
         yaml = "protocolVersion: 2\nname: 'one'   # a name\ntype: job\n" + "".join(
             f"{k}: {json.dumps(v)}\n" for k, v in json.loads(job_v2("x")).items()
@@ -58,7 +58,7 @@ def test_cli_hints_for_a_taken_name_work(check):
 
 def test_cli_resubmits_the_job_with_the_next_name(check):
     """The same job with the next number or a given name; never with redacted values."""
-    with Server("--standalone", "jobs") as s:
+    with Server("--engine=none", "--local", "jobs") as s:
         at = ("--server", f"http://127.0.0.1:{s.port}")
         for text in (job_v2("new"), job_v1("old")):
             cli("submit", *at, "-", text=text)

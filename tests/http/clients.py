@@ -41,7 +41,7 @@ class TokenServer:
         self.directory = tempfile.mkdtemp(prefix="rest-lit-clients.")
         self.facts = write_file(self.directory, "facts.json", json.dumps(facts or FACTS))
         self.secret = write_file(self.directory, "jwt-secret", SECRET)
-        self.server = Server("--standalone", "jobs", "--facts", self.facts, "--jwt-secret-file",
+        self.server = Server("--engine=none", "--local", "jobs", "--facts", self.facts, "--jwt-secret-file",
                              self.secret, "--token-check", "signature", "--rate-address", "0",
                              "--connections-per-address", "0", *arguments,
                              who=[], directory=self.directory)
@@ -114,7 +114,7 @@ def stored(server, name, user="alice"):
 
 
 def test_forms_create_the_same_job_as_json(check):
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         form = urlencode(list(nested(form_job("form"))))
         reply = server.submit(form, FORM, "/api/v1/user/alice/jobs")
         check.equal("form: status", reply.status, 202)
@@ -137,7 +137,7 @@ def test_forms_create_the_same_job_as_json(check):
 
 
 def test_form_errors_are_named_by_pointers(check):
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         def post(form):
             return server.submit(form, FORM, "/api/v1/jobs")
 
@@ -286,7 +286,7 @@ def test_vs_code_probe_recognizes_protocol_2(check):
     path = "/api/v2/jobs/protocolversion/config"
     with TokenServer() as server:
         check.refused("probe without token", get(server, path), 401, "UnauthorizedUserError")
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         check.refused("probe without logins", get(server, path), 404, "NoJobError")
         check.refused("no such job (v1)", get(server, "/api/v1/user/alice/jobs/x"), 404, "NoJobError")
         for id_ in ("alice~x", "x", "~", "alice~", "alice%7Ex"):
@@ -502,7 +502,7 @@ def key(text):
 
 
 def test_idempotency_repeats_the_answer_of_a_key(check):
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         body = job_v2("once")
         first = server.submit(body, key("k-1"))
         again = server.submit(body, key("k-1"))

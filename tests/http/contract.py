@@ -375,7 +375,7 @@ class Contract:
 
 
 def test_contract_with_clients_is_kept(check):
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         contract = Contract(server)
         check.run(*(getattr(contract, n) for n in dir(contract) if n.startswith("test_")))
         check.equal("exit status", server.stop(), 0)
@@ -383,7 +383,7 @@ def test_contract_with_clients_is_kept(check):
 
 def test_framework_name_is_the_md5_of_user_and_job(check):
     """The name of the stored object equals the name that clients compute."""
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         server.submit(job_v2("hello"))
         stored = database_rows(f"{server.directory}/jobs", "SELECT name FROM object WHERE kind = 0")
         check.equal("md5 of user~job", [name for name, in stored], [framework_name("hello")])
@@ -392,7 +392,7 @@ def test_framework_name_is_the_md5_of_user_and_job(check):
 def test_page_contains_the_address_of_listen(check):
     """The page at / contains the address of --listen."""
     port = free_port()
-    with Server("--standalone", "jobs", "--listen", f"[::1]:{port}", port=port, wait=False) as server:
+    with Server("--engine=none", "--local", "jobs", "--listen", f"[::1]:{port}", port=port, wait=False) as server:
         def page():
             try:
                 connection = http.client.HTTPConnection("::1", port, timeout=PATIENCE * SLOW)

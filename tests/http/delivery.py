@@ -287,7 +287,7 @@ def test_configmap_exists_for_each_architecture(check):
     first, second = programs().split(",")
     names = [configmap_name(first), configmap_name(second, OTHER[0])]
     api.put("configmaps", {"metadata": {"name": names[1]}, "binaryData": {"pai-runtime": "AAAA"}, "immutable": True})
-    two = ("--runtime", "configmap", "--runtime-binary", f"{first},{second}", "--runtime-init-image", "busybox:1.36")
+    two = ("--runtime", "configmap", "--runtime-binary", f"{first},{second}", "--runtime-image", "busybox:1.36")
     with fake_server(api, *two) as server:
         check.ok("two: the first is made", lines(server, THERE, 1)[0]["object"] == f"ConfigMap {names[0]}", server.log())
         check.ok("two: the second is another's", lines(server, NOT_YET, 1)[0]["object"] == f"ConfigMap {names[1]}", server.log())
@@ -307,7 +307,7 @@ def test_configmap_exists_for_each_architecture(check):
 
 def test_configmap_is_stored_on_one_machine(check):
     name = configmap_name(program())
-    with Server("--standalone", "jobs", "--runtime", "configmap", "--runtime-binary", program()) as server:
+    with Server("--engine=none", "--local", "jobs", "--runtime", "configmap", "--runtime-binary", program()) as server:
         check.ok("directory: made", lines(server, THERE, 1), server.log())
         check.ok("directory: stored", database_objects(os.path.join(server.directory, "jobs"), name))
         check.equal("directory: jobs are taken", server.submit(job_v2("m")).status, 202)
@@ -350,7 +350,7 @@ def test_invalid_runtime_programs_are_refused(check):
                              ("a directory", os.path.dirname(big), "not a regular file")):
         where = os.path.join(tempfile.mkdtemp(prefix="rest-lit-test."), "jobs")
         for command, more in (
-                ("serve", ["--listen", "127.0.0.1:0", "--no-auth", "--user", "alice", "--standalone", where, "--engine", "none"]),
+                ("serve", ["--listen", "127.0.0.1:0", "--no-auth", "--user", "alice", "--local", where, "--engine", "none"]),
                 ("translate", ["examples/hello-world.yaml"])):
             result = run(command, "--runtime", "configmap", "--runtime-binary", path, *more)
             check.equal(f"{what}: {command} ends", result.returncode, 2)
@@ -360,12 +360,12 @@ def test_invalid_runtime_programs_are_refused(check):
 def test_invalid_pairs_of_runtime_programs_are_refused(check):
     first, second = programs().split(",")
     for what, paths, more, words in (
-            ("two for one", f"{first},{first}", ["--runtime-init-image", "busybox"], "another architecture"),
-            ("three", f"{first},{second},{second}", ["--runtime-init-image", "busybox"], "more than 2 files"),
-            ("no second", f"{first},/nonexistent", ["--runtime-init-image", "busybox"], "/nonexistent: No such file"),
-            ("an empty name", f"{first},,{second}", ["--runtime-init-image", "busybox"], "a name of a file is empty"),
-            ("an empty name at the end", f"{first},", ["--runtime-init-image", "busybox"], "a name of a file is empty"),
-            ("no shell", f"{first},{second}", [], "set --runtime-init-image to an image for both with /bin/sh")):
+            ("two for one", f"{first},{first}", ["--runtime-image", "busybox"], "another architecture"),
+            ("three", f"{first},{second},{second}", ["--runtime-image", "busybox"], "more than 2 files"),
+            ("no second", f"{first},/nonexistent", ["--runtime-image", "busybox"], "/nonexistent: No such file"),
+            ("an empty name", f"{first},,{second}", ["--runtime-image", "busybox"], "a name of a file is empty"),
+            ("an empty name at the end", f"{first},", ["--runtime-image", "busybox"], "a name of a file is empty"),
+            ("no shell", f"{first},{second}", [], "set --runtime-image to an image for both with /bin/sh")):
         result = run("translate", "--runtime", "configmap", "--runtime-binary", paths, *more, "examples/hello-world.yaml")
         check.equal(f"{what}: ends", result.returncode, 2)
         check.ok(f"{what}: says so", words.encode() in result.stderr, result.stderr.decode())
@@ -378,7 +378,7 @@ def test_translate_prints_the_runtime_configmap(check):
     kinds = [[o["kind"] for o in json.loads(r.stdout)["items"]] for r in (plain, both)]
     check.equal("translate: the job alone", kinds[0], ["Framework"])
     check.equal("translate --with-runtime: the ConfigMap first", kinds[1], ["ConfigMap", "Framework"])
-    two = run("translate", "--runtime", "configmap", "--runtime-binary", programs(), "--runtime-init-image", "busybox",
+    two = run("translate", "--runtime", "configmap", "--runtime-binary", programs(), "--runtime-image", "busybox",
               "--with-runtime", "examples/hello-world.yaml")
     check.equal("translate --with-runtime: both ConfigMaps", [o["kind"] for o in json.loads(two.stdout)["items"]],
                 ["ConfigMap", "ConfigMap", "Framework"])

@@ -79,7 +79,7 @@ def test_dialects_with_refused_pods_create_nothing(check):
 
 
 def test_dialects_need_no_check_on_one_machine(check):
-    with Server("--standalone", "jobs", "--dialects", "mxjob") as server:
+    with Server("--engine=none", "--local", "jobs", "--dialects", "mxjob") as server:
         check.equal("an MxJob is taken without a check", server.submit(text(MXJOB)).status, 202)
 
 

@@ -1,5 +1,4 @@
-"""The store of `--local DIR`, whose former name is `--standalone`, and conditions that prevent the
-start of `serve`."""
+"""The store of `--local DIR`, and conditions that prevent the start of `serve`."""
 import errno
 import json
 import os
@@ -26,7 +25,7 @@ def modes(directory, wanted_file=0o600, wanted_directory=0o700):
 def test_directory_keeps_jobs_and_secrets_over_a_restart(check):
     """A job and the Secrets that it owns exist after a restart."""
     marker = "Marker-in-a-secret-0815"
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         where = os.path.join(server.directory, "jobs")
         check.equal("submitted", server.submit(job_v2_secret("kept", marker)).status, 202)
         objects = database_objects(where, framework_name("kept"))
@@ -50,7 +49,7 @@ def test_directory_keeps_jobs_and_secrets_over_a_restart(check):
 
 
 def test_directory_is_used_by_one_server_only(check):
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         where = os.path.join(server.directory, "jobs")
         second = run("serve", "--listen", f"127.0.0.1:{free_port()}", "--no-auth", "--user", "alice",
                      "--local", where, "--engine", "none")
@@ -72,7 +71,7 @@ def refuse(check, what, *arguments, word="", environment=None):
 
 def test_unsafe_directories_are_refused(check):
     base = tempfile.mkdtemp(prefix="rest-lit-test.")
-    listen = ["--listen", f"127.0.0.1:{free_port()}", "--no-auth", "--user", "alice", "--standalone"]
+    listen = ["--listen", f"127.0.0.1:{free_port()}", "--no-auth", "--user", "alice", "--local"]
     real = os.path.join(base, "real")
     os.mkdir(real, 0o700)
     os.symlink(real, os.path.join(base, "link"))
@@ -91,7 +90,7 @@ def test_unsafe_directories_are_refused(check):
 
 def test_planted_link_for_the_database_is_refused(check):
     """A link of another user of the machine in the place of the database."""
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         where = os.path.join(server.directory, "jobs")
         server.stop()
         target = os.path.join(server.directory, "victim")
@@ -112,31 +111,31 @@ def test_invalid_options_prevent_the_start(check):
     here = f"127.0.0.1:{port}"
     alice = ["--no-auth", "--user", "alice"]
     for address in (f"0.0.0.0:{port}", f"[::]:{port}", f"192.0.2.1:{port}"):
-        refuse(check, f"no logins on {address}", "--listen", address, *alice, "--standalone", where,
+        refuse(check, f"no logins on {address}", "--listen", address, *alice, "--local", where,
                word="loopback")
-    refuse(check, "no way to log in", "--listen", here, "--standalone", where, word="--no-auth")
-    refuse(check, "no user", "--listen", here, "--no-auth", "--standalone", where, word="--user")
+    refuse(check, "no way to log in", "--listen", here, "--local", where, word="--no-auth")
+    refuse(check, "no user", "--listen", here, "--no-auth", "--local", where, word="--user")
     for user in ("", "a b", "-a", "a/b", "..", "x" * 64, "a\n"):
         refuse(check, f"user {user!r}", "--listen", here, "--no-auth", "--user", user,
-               "--standalone", where, word="user")
-    refuse(check, "two stores", "--listen", here, *alice, "--standalone", where, "--apiserver",
+               "--local", where, word="user")
+    refuse(check, "two stores", "--listen", here, *alice, "--local", where, "--apiserver",
            "http://127.0.0.1:1", word="--local")
     refuse(check, "unknown option", "--listne", here, word="listne")
-    refuse(check, "unknown profile", "--listen", here, *alice, "--standalone", where, "--profile",
+    refuse(check, "unknown profile", "--listen", here, *alice, "--local", where, "--profile",
            "fancy", word="profile")
-    refuse(check, "no such facts", "--listen", here, *alice, "--standalone", where, "--facts",
+    refuse(check, "no such facts", "--listen", here, *alice, "--local", where, "--facts",
            os.path.join(base, "none"), word="none")
     refuse(check, "plain HTTP to another host", "--listen", here, *alice, "--apiserver",
            "http://192.0.2.1:8080", word="http")
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         refuse(check, "the port is taken", "--listen", f"127.0.0.1:{server.port}", *alice,
-               "--standalone", where, word=str(server.port))
+               "--local", where, word=str(server.port))
     config = os.path.join(base, "config.yaml")
     for text, word in (("lisen: x\n", "lisen"), ("listen: [\n", "config.yaml"), ("loops: many\n", "loops"),
                        ("loops: 65\n", "loops"), ("- a\n", "config.yaml")):
         with open(config, "w") as f:
             f.write(text)
-        refuse(check, f"configuration {text!r}", "--config", config, *alice, "--standalone", where,
+        refuse(check, f"configuration {text!r}", "--config", config, *alice, "--local", where,
                word=word)
     shutil.rmtree(base)
 
@@ -184,7 +183,7 @@ def test_full_disk_is_reported_and_survived(check):
     if subprocess.run(["unshare", "-rm", "true"], check=False, capture_output=True).returncode:
         print("     not tested: a full disk (may not unshare here)", flush=True)
         return
-    with Server("--standalone", "jobs", program=["unshare", "-rm", "sh", "-c", FULL, "sh", BINARY]) as server:
+    with Server("--engine=none", "--local", "jobs", program=["unshare", "-rm", "sh", "-c", FULL, "sh", BINARY]) as server:
         check.equal("room: submitted", server.submit(job_v2_secret("first", "m")).status, 202)
         check.ok("room: ready", server.ready())
         inside = f"/proc/{server.process.pid}/cwd/jobs"

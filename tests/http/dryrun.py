@@ -61,7 +61,7 @@ def hides(check, what, *texts):
 # ---- what is answered -----------------------------------------------------------------------
 def test_dry_run_is_what_translate_prints(check):
     """For each example, HTTP and the command line return the same objects."""
-    with Server("--standalone", "jobs", "--facts", FACTS) as server:
+    with Server("--engine=none", "--local", "jobs", "--facts", FACTS) as server:
         names = sorted(glob.glob(os.path.join(ROOT, "examples", "*.*")))
         tried = 0
         for name in names:
@@ -86,7 +86,7 @@ def test_dry_run_answers_yaml_if_accepted(check):
     with open(name, "rb") as f:
         body = f.read()
     printed = run("translate", "--user", "alice", "--output", "yaml", name).stdout
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         for how in ("true", "server"):
             for accept in ("application/yaml", "text/yaml;q=0.9, */*", "text/yaml, application/json",
                            "application/x-yaml;q=0.9,*/*"):
@@ -103,7 +103,7 @@ def test_dry_run_answers_yaml_if_accepted(check):
 
 
 def test_dry_run_works_on_every_route(check):
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         form = urlencode(list(nested(json.loads(job_v1("tried")))))
         for what, method, path, headers, body in [
                 ("v2", "POST", V2, None, job_v2("tried")), ("below /rest-server", "POST", "/rest-server" + V2, None, job_v2("tried")),
@@ -126,7 +126,7 @@ def test_dry_run_works_on_every_route(check):
 
 
 def test_dry_run_misspelled_submits_nothing(check):
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         for query in REFUSED:
             for method, path in (("POST", V2), ("POST", V1), ("POST", "/api/v1/user/alice/jobs"),
                                  ("POST", "/api/v1/user/alice/jobs/meant"), ("PUT", "/api/v1/user/alice/jobs/meant")):
@@ -144,7 +144,7 @@ def test_dry_run_misspelled_submits_nothing(check):
 
 
 def test_dry_run_has_the_warnings_of_a_submission(check):
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         body = json.dumps({**json.loads(job_v1("warned")), "gpuType": "k80"})
         real = server.submit(body, JSON, V1)
         reply = try_job(server, body, path=V1, headers=JSON)
@@ -166,7 +166,7 @@ def test_dry_run_refuses_as_a_submission_does(check):
              ("v1 job on the v2 route", job_v1("x"), None), ("too large", "x" * 200_000, None),
              ("media type", job_v2("x"), {"Content-Type": "application/xml"}),
              ("a storage that there is not", job_v2("x", extras={"storages": [{"name": "nowhere"}]}), None)]
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         for what, body, headers in cases:
             real = server.submit(body, headers)
             check.ok(f"{what}: is refused", real.status >= 400, real)
@@ -179,7 +179,7 @@ def test_dry_run_refuses_as_a_submission_does(check):
 def test_dry_run_returns_the_largest_framework(check):
     """The largest allowed Framework fits into a response."""
     role, sizes = json.loads(job_v2("x"))["taskRoles"]["worker"], []
-    with Server("--standalone", "jobs", "--max-body", "1048576") as server:
+    with Server("--engine=none", "--local", "jobs", "--max-body", "1048576") as server:
         for n in (150, 220, 257):
             one = {**role, "commands": ["echo " + "\\u0001" * 100],
                    "resourcePerInstance": {**role["resourcePerInstance"], "ports": {f"port{k}": 1 for k in range(14)}}}
@@ -229,7 +229,7 @@ def test_dry_run_needs_a_token_and_counts_as_a_job(check):
 
 def test_dry_run_ignores_the_idempotency_key(check):
     """A dry run ignores Idempotency-Key, so the later submission is not a repetition."""
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         key = {"Idempotency-Key": "a-key"}
         for how in ("true", "server"):
             is_list(check, f"{how}: with a key", try_job(server, job_v2("x"), how, headers=key))
@@ -243,7 +243,7 @@ def test_dry_run_ignores_the_idempotency_key(check):
 
 
 def test_dry_run_is_marked_in_the_log(check):
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         try_job(server, job_v2("x"))
         try_job(server, job_v2("y"), "All")
         server.submit(job_v2("z"))
@@ -340,7 +340,7 @@ def test_dry_run_memory_limit_counts_yaml(check):
     large = json.dumps({**json.loads(job_v2("x")), "parameters": {"lines": "a\n" * 12000},
                         "taskRoles": {f"r{i}": role for i in range(26)}})
     yaml = {"Accept": "application/yaml"}
-    with Server("--standalone", "jobs", "--dry-run-bytes", "8388608", "--loops", "1") as server:
+    with Server("--engine=none", "--local", "jobs", "--dry-run-bytes", "8388608", "--loops", "1") as server:
         size = {accept: len(try_job(server, large, headers={"Accept": accept}).body)
                 for accept in ("application/json", "application/yaml")}
         check.ok("YAML alone is more than there is room for", size["application/json"] < 2 << 20 and
@@ -359,7 +359,7 @@ def test_dry_run_with_long_pointers_is_answered(check):
         numbers = "{'" + '"' * 900 + "': " + numbers + "}"
     body = json.dumps(json.loads(job_v2("deep", parameters={"x": "VALUE"}))).replace('"VALUE"', numbers)
     body = re.sub(r'"commands": \[.*?\]', '"commands": ["echo <% $parameters.x %>"]', body)
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         reply = try_job(server, body, headers={"Content-Type": "text/yaml"})
         is_list(check, "as JSON", reply)
         check.ok("with warnings", len((reply.json or {}).get("warnings", [])) > 20, reply)

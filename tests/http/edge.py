@@ -29,7 +29,7 @@ class Guarded(Server):
     def __init__(self, *arguments):
         directory = tempfile.mkdtemp(prefix="rest-lit-edge.")
         secret = write_file(directory, "jwt-secret", SECRET)
-        super().__init__("--standalone", "jobs", *arguments, directory=directory,
+        super().__init__("--engine=none", "--local", "jobs", *arguments, directory=directory,
                          who=["--jwt-secret-file", secret])
 
     def ask(self, source="127.0.0.2", path=PATH, method="GET", body=None, **headers):
@@ -96,7 +96,7 @@ def test_rate_address_limits_requests_of_an_address(check):
 def test_rate_limits_can_be_turned_off(check):
     with Guarded("--rate-address", "0") as server:
         check.equal("0: no limit", statuses(server, 700).count(200), 700)
-    with Server("--standalone", "jobs", "--rate-address", "1", "--rate-submit", "1") as server:
+    with Server("--engine=none", "--local", "jobs", "--rate-address", "1", "--rate-submit", "1") as server:
         for i in range(3):
             check.equal("--no-auth: no limit", server.submit(job_v2(f"free-{i}")).status, 202)
 
@@ -192,7 +192,7 @@ def test_connections_per_address_are_limited(check):
             c.close()
         check.ok("all places are free again",
                  wait_until(lambda: connect(server, "127.0.0.2", 5)[1] == 5))
-    with Server("--standalone", "jobs", "--connections-per-address", "2") as server:
+    with Server("--engine=none", "--local", "jobs", "--connections-per-address", "2") as server:
         _, fine = connect(server, "127.0.0.2", 8)
         check.equal("--no-auth: no limit", fine, 8)
 
@@ -369,7 +369,7 @@ def test_mistakes_in_cors_and_proxies_prevent_the_start(check):
             ("--cors", "https://*.pai.example", "is not an origin"), ("--cors", "*,https://a", "is not an origin"),
             ("--cors", "https://PAI.example", "is not an origin"), ("--cors", "://a", "is not an origin"),
             ("--trusted-proxy", "10.0.0.1/8", "10.0.0.1/8"), ("--trusted-proxy", "10.0.0", "10.0.0")):
-        server = Server("--standalone", "jobs", option, value, wait=False,
+        server = Server("--engine=none", "--local", "jobs", option, value, wait=False,
                         who=["--jwt-secret-file", secret])
         check.equal(f"{option} {value}: does not start", server.process.wait(PATIENCE * SLOW), 2)
         check.ok(f"{option} {value}: says why", option in server.log() and word in server.log(), server.log())

@@ -280,7 +280,7 @@ SITES = [("cross-site", 403), ("same-site", 403), ("CROSS-SITE", 403), ("x", 403
 def test_foreign_web_pages_cannot_submit(check):
     """Without authentication, access to the port permits submissions; web pages must not have
     it."""
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         count = 0
         for header, rows in (("Origin", ORIGINS), ("Host", HOSTS), ("Sec-Fetch-Site", SITES)):
             for value, status in rows:
@@ -296,7 +296,7 @@ def test_foreign_web_pages_cannot_submit(check):
 
 
 def test_framing_of_requests_is_never_ambiguous(check):
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         framing = Framing(server)
         check.run(*(getattr(framing, n) for n in dir(framing) if n.startswith("test_")))
         check.equal("alive after all that", server.request("GET", "/healthz").status, 200)

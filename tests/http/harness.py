@@ -390,9 +390,6 @@ class Server(Closing):
         # Test clients may stall between connecting and sending.
         slowly = () if "--read-timeout" in arguments else ("--read-timeout", str(int(60 * SLOW)))
         self.arguments = [*slowly, *(["--no-auth", "--user", user] if who is None else who), *arguments]
-        # By default, the directory only stores jobs; tests of local jobs select an engine.
-        if "--standalone" in arguments and "--engine" not in arguments:
-            self.arguments += ["--engine", "none"]
         self.command = command_line(program or [BINARY], [
             "serve", "--listen", f"127.0.0.1:{self.port}", *self.arguments])
         self.terminated = False

@@ -20,7 +20,7 @@ SKUS = {"DT": {"cpu": 5, "gpu": 1, "memory": 56334}, "K80": {"cpu": 4, "gpu": 1,
 def server(hived, *more, asks=True, **named):
     """A server with HiveD that polls its web service often."""
     asking = ("--hived-webservice", hived.url, "--hived-interval", INTERVAL) if asks else ()
-    return Server("--standalone", "jobs", "--hived-config", hived.config, *asking, *more, **named)
+    return Server("--engine=none", "--local", "jobs", "--hived-config", hived.config, *asking, *more, **named)
 
 
 def job(n, vc=None, sku=None):
@@ -74,7 +74,7 @@ def test_hived_file_limits_jobs_to_its_cells(check):
         check.refused("a v1 job", s.submit(v1, path="/api/v1/jobs"), 400, "InvalidParametersError", "maximum 8")
         check.equal("nothing is asked", hived.connections, 0)
         check.equal("nor said of it", said(s, LOST) + said(s, KNOWN), [])
-        with_other = Server("--standalone", "jobs", "--hived-config", hived.config, "--hived-scheduler", "other")
+        with_other = Server("--engine=none", "--local", "jobs", "--hived-config", hived.config, "--hived-scheduler", "other")
         with with_other as o:
             check.equal("another name", o.submit(job(1)).status, 202)
             check.ok("of the scheduler", "other-ds-default" in "".join(stored(o)), stored(o))
@@ -254,7 +254,7 @@ def test_hived_file_counts_without_a_web_service(check):
 def test_hived_hang_does_not_delay_the_shutdown(check):
     """A hanging web service does not delay requests or the shutdown."""
     with Hived(mode="hang") as hived:
-        s = Server("--standalone", "jobs", "--hived-config", hived.config, "--hived-webservice", hived.url,
+        s = Server("--engine=none", "--local", "jobs", "--hived-config", hived.config, "--hived-webservice", hived.url,
                    "--hived-interval", "3600")
         with s:
             check.ok("it is asked", wait_until(lambda: hived.requests))

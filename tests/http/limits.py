@@ -78,7 +78,7 @@ def test_warnings_are_limited_and_counted(check):
     many = job(roles=9, commands=value["taskRoles"]["role0"]["commands"])
     v1 = {"jobName": "old", "image": "ubuntu", "gpuType": "K80", "jobEnvs": {"A": "{{FC_X}}"},
           "taskRoles": [{"name": "a", "command": "x"}]}
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         reply = server.submit(json.dumps(value).replace("limits", "few"))
         check.equal("few warnings", len(reply.json["warnings"]), 9)
         check.equal("... in the log", json.loads(server.logged('"job":"few"')[0]).get("warnings"), 9)
@@ -98,7 +98,7 @@ def test_warnings_are_limited_and_counted(check):
 
 
 def test_max_body_limits_the_request(check):
-    with Server("--standalone", "jobs", "--max-body", "2KiB") as server:
+    with Server("--engine=none", "--local", "jobs", "--max-body", "2KiB") as server:
         for name, size, status in (("fits", 2048, 202), ("above", 2049, 413)):
             reply = server.submit(job_v2(name).ljust(size))
             check.equal(f"--max-body 2KiB: {size} bytes", reply and reply.status, status)
@@ -106,7 +106,7 @@ def test_max_body_limits_the_request(check):
 
 def test_max_body_in_chunks_is_413(check):
     """A client without Content-Length that sends all before it reads also gets 413."""
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         for size in (200, 2048, 8192):
             replies, closed = server.raw(
                 b"POST /api/v2/jobs HTTP/1.1\r\nHost: localhost:%d\r\nContent-Type: text/yaml\r\n"

@@ -113,7 +113,7 @@ def test_list_rows_have_the_members_that_clients_use(check):
 def test_list_keeps_the_order_within_a_second(check):
     """Objects have times in seconds; jobs of the same second are listed in order of submission, which is
     known in milliseconds."""
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         names = [f"job{i}" for i in range(20)]
         for name in names:
             check.equal(name, server.submit(job_v2(name)).status, 202)
@@ -197,7 +197,7 @@ def test_list_filters_and_orders_select_jobs(check):
 
 def test_list_contains_accepted_jobs_at_once(check):
     """After a 202, the job is in the next list."""
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         for i in range(5):
             check.equal("submitted", server.submit(job_v2(f"job{i}")).status, 202)
             names = [row["name"] for row in server.request("GET", "/api/v2/jobs").json]

@@ -626,7 +626,7 @@ def test_log_streams_end_with_the_server(check):
 
 
 def test_logs_without_an_engine_are_404(check):
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         check.equal("directory: submitted", server.submit(job_v2(JOB)).status, 202)
         check.refused("directory: where", server.request("GET", Place.path(None)), 404, "NoTaskLogError", "--engine=none")
         check.refused("directory: log", server.request("GET", Place.path(None) + "/all"), 404, "NoTaskLogError")

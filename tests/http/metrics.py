@@ -47,7 +47,7 @@ def sent(port, count, make):
 
 def test_metrics_port_serves_valid_samples(check):
     port = free_port()
-    with Server("--standalone", "d", "--metrics-listen", f"127.0.0.1:{port}", "--loops", "2") as server:
+    with Server("--engine=none", "--local", "d", "--metrics-listen", f"127.0.0.1:{port}", "--loops", "2") as server:
         check.ok("loops of the API", '"loops":2' in server.log(), server.log())
         check.ok("in the log", f'"metrics_address":"127.0.0.1:{port}"' in server.log(), server.log())
         reply = scrape(port)
@@ -70,17 +70,17 @@ def test_metrics_port_serves_valid_samples(check):
             with Connection(port) as c:
                 c.send(request_bytes(port, "GET", path))
                 check.equal(f"{path}: not here", c.reply().status, 404)
-    with Server("--standalone", "d", "--metrics-listen", "127.0.0.1:x", wait=False) as server:
+    with Server("--engine=none", "--local", "d", "--metrics-listen", "127.0.0.1:x", wait=False) as server:
         check.equal("a wrong address", server.process.wait(60), 2)
         check.ok("is named", "--metrics-listen" in server.log(), server.log())
-    with Server("--standalone", "d") as server:
+    with Server("--engine=none", "--local", "d") as server:
         check.ok("off without the option", "metrics" not in server.log(), server.log())
 
 
 def test_metrics_port_has_the_limits_of_the_api(check):
     """The limits of the other port hold here, too."""
     port = free_port()
-    with Server("--standalone", "d", "--metrics-listen", f"127.0.0.1:{port}", "--connections", "8") as server:
+    with Server("--engine=none", "--local", "d", "--metrics-listen", f"127.0.0.1:{port}", "--connections", "8") as server:
         for what, more, code in (("long path", {"path": "/" + "x" * 9000}, 414),
                                  ("long header", {"headers": {"X": "x" * 15000}}, 431)):
             with Connection(port) as c:
@@ -172,7 +172,7 @@ def test_metrics_of_streams_have_no_latency(check):
     """Streams and long polls are in flight, and have no latency."""
     port = free_port()
     watch = 'method="GET",route="/api/v2/jobs/watch"'
-    with Server("--standalone", "d", "--metrics-listen", f"127.0.0.1:{port}") as server:
+    with Server("--engine=none", "--local", "d", "--metrics-listen", f"127.0.0.1:{port}") as server:
         stream = Stream(server)
         check.equal("a stream", stream.status, 200)
         reaches(check, port, "rest_lit_http_long_lived", 1)

@@ -23,7 +23,7 @@ def is_served(server):
 
 
 def test_idle_connections_are_evicted(check):
-    with Server("--standalone", "jobs", *FEW) as server:
+    with Server("--engine=none", "--local", "jobs", *FEW) as server:
         def visit(_):
             c = server.connect()
             c.send(request_bytes(server.port, "GET", "/healthz"))
@@ -46,7 +46,7 @@ def test_half_sent_requests_are_evicted(check):
     for what, data in (("silent", b""), ("half a head", b"GET /healthz HTTP/1.1\r\nHo"),
                        ("half a body", b"POST /api/v2/jobs HTTP/1.1\r\nHost: localhost:%d\r\n"
                         b"Content-Type: text/yaml\r\nContent-Length: 100\r\n\r\nabc")):
-        with Server("--standalone", "jobs", *FEW) as server:
+        with Server("--engine=none", "--local", "jobs", *FEW) as server:
             crowd = [server.connect() for _ in range(40)]
             for c in crowd:
                 c.send(data.replace(b"%d", b"%d" % server.port))
@@ -58,7 +58,7 @@ def test_half_sent_requests_are_evicted(check):
 
 def test_connections_with_unread_answers_are_evicted(check):
     """A client that pipelines requests without reading does not block others."""
-    with Server("--standalone", "jobs", *FEW) as server:
+    with Server("--engine=none", "--local", "jobs", *FEW) as server:
         crowd = [server.connect() for _ in range(20)]
         many = request_bytes(server.port, "GET", "/") * 20000
 
@@ -94,7 +94,7 @@ def test_connections_at_work_are_not_evicted(check):
 
 
 def test_fresh_connections_are_not_evicted(check):
-    with Server("--standalone", "jobs", *FEW) as server:
+    with Server("--engine=none", "--local", "jobs", *FEW) as server:
         replies = in_threads(60, lambda i: server.request("GET", "/healthz"))
         check.equal("60 at once, 10 places: all are served",
                     [getattr(r, "status", r) for r in replies].count(200), 60)
@@ -104,7 +104,7 @@ def test_half_closed_connections_free_their_place(check):
     """A half-closed client gets its response, then its place is free."""
     requests = [("GET", path, None) for path in ("/healthz", "/openapi.json", "/", "/api/v2/jobs", "/nothing")]
     requests.append(("POST", "/api/v2/jobs", job_v2("half-closed")))
-    with Server("--standalone", "jobs", *FEW) as server:
+    with Server("--engine=none", "--local", "jobs", *FEW) as server:
         for method, path, body in requests:
             with server.connect() as c:
                 c.send(request_bytes(server.port, method, path, body and body.encode()) * 2)
@@ -122,7 +122,7 @@ def test_half_closed_connections_free_their_place(check):
 
 def test_connections_with_too_long_lines_are_cut(check):
     """Lines that are too long for the library, which then does not check the connection."""
-    with Server("--standalone", "jobs", "--read-timeout", "2", "--idle-timeout", LONG) as server:
+    with Server("--engine=none", "--local", "jobs", "--read-timeout", "2", "--idle-timeout", LONG) as server:
         chunk = (b"POST /api/v2/jobs HTTP/1.1\r\nHost: localhost:%d\r\nTransfer-Encoding: chunked\r\n\r\n5;" %
                  server.port)
         with server.connect() as c:
@@ -133,7 +133,7 @@ def test_connections_with_too_long_lines_are_cut(check):
 
 def test_connections_with_too_long_lines_use_no_cpu(check):
     """The server does not retry unreadable input in a loop until it closes the connection."""
-    with Server("--standalone", "jobs", "--loops", "1", "--read-timeout", LONG, "--drain-timeout", "1") as server:
+    with Server("--engine=none", "--local", "jobs", "--loops", "1", "--read-timeout", LONG, "--drain-timeout", "1") as server:
         chunk = (b"POST /api/v2/jobs HTTP/1.1\r\nHost: localhost:%d\r\nTransfer-Encoding: chunked\r\n\r\n" %
                  server.port)
         for what, line in (("a chunk's extension", b"5;"), ("a trailer", b"0\r\nX: ")):
@@ -149,7 +149,7 @@ def test_connections_with_too_long_lines_use_no_cpu(check):
 
 def test_connections_with_unread_answers_use_little_memory(check):
     """Unread responses use limited memory for a limited time."""
-    with Server("--standalone", "jobs", "--idle-timeout", "2", "--read-timeout", "2") as server:
+    with Server("--engine=none", "--local", "jobs", "--idle-timeout", "2", "--read-timeout", "2") as server:
         before = server.rss_kib()
         crowd = [server.connect() for _ in range(20)]
         for c in crowd:
@@ -173,7 +173,7 @@ def test_connections_with_unread_answers_use_little_memory(check):
 def test_process_has_no_privileges_and_few_limits(check):
     environment = {"SSLKEYLOGFILE": "keys", "https_proxy": "http://127.0.0.1:1", "HOSTALIASES": "hosts"}
     os.umask(0)
-    with Server("--standalone", "jobs", "--connections", "3000", "--loops", "2",
+    with Server("--engine=none", "--local", "jobs", "--connections", "3000", "--loops", "2",
                 environment=environment) as server:
         with open(f"/proc/{server.process.pid}/status") as f:
             status = dict([part.strip() for part in line.split(":", 1)] for line in f if ":" in line)
@@ -207,7 +207,7 @@ def test_process_has_no_privileges_and_few_limits(check):
 def test_clients_cannot_exhaust_descriptors(check):
     """Clients cannot exhaust the descriptors that jobs need."""
     few = ["prlimit", "--nofile=152:152", BINARY]
-    with Server("--standalone", "jobs", "--loops", "1", "--idle-timeout", LONG, "--read-timeout", LONG,
+    with Server("--engine=none", "--local", "jobs", "--loops", "1", "--idle-timeout", LONG, "--read-timeout", LONG,
                 program=few) as server:
         check.ok("few open files: said in the log", server.logged('"connections":40'), server.log())
         crowd = [server.connect() for _ in range(200)]
@@ -298,7 +298,7 @@ def test_library_answers_are_those_of_the_documents(check):
     by_library = BY_LIBRARY + (BY_NEW_LIBRARY + BY_NEW_LIBRARY_ONLY if new else [])
     if version < (1, 0, 10):
         by_library += BY_OLDER_LIBRARY
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         for what, data, status in by_library:
             replies, closed = server.raw(data.replace(b"%d", b"%d" % server.port))
             check.equal(f"library, {what}: status", [r.status for r in replies], [status] if status else [])
@@ -317,7 +317,7 @@ def test_library_answers_are_those_of_the_documents(check):
             lambda line: '"status":431' in line and '"code":"RefusedByLibrary"' in line), server.log()[-600:])
         lines = server.settled_log().count('"msg":"libmicrohttpd"')
         check.ok("the library's own words are few", lines <= 5 * 10, lines)
-    with Server("--standalone", "jobs", "--loops", "1") as server:
+    with Server("--engine=none", "--local", "jobs", "--loops", "1") as server:
         start = time.monotonic()
         for _ in range(200):
             server.raw(b"GET / HTTX/1.1\r\n\r\n", answers=1)
@@ -328,7 +328,7 @@ def test_library_answers_are_those_of_the_documents(check):
 
 def test_query_without_headers_does_not_crash(check):
     """A query before an empty head, which ends near the end of the library's buffer of 8 KiB."""
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         for query in (b"?a", b"?a=b"):
             for length in range(6900, 8192, 30):
                 server.raw(b"GET /" + b"x" * length + query + b" HTTP/1.0\r\n\r\n", answers=1)

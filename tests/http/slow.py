@@ -20,7 +20,7 @@ SOON = 60
 
 
 def test_slow_clients_are_cut_off(check):
-    with Server("--standalone", "jobs", "--read-timeout", "2", "--idle-timeout", "3") as server:
+    with Server("--engine=none", "--local", "jobs", "--read-timeout", "2", "--idle-timeout", "3") as server:
         drip = request_bytes(server.port, "GET", "/healthz", headers={"X": "y" * 1000})
         body = request_bytes(server.port, "POST", "/api/v2/jobs", b"x" * 1000)
         half = request_bytes(server.port, "POST", "/api/v2/jobs", b"x" * 1000)[:-500]
@@ -58,7 +58,7 @@ def test_many_incomplete_requests_do_not_affect_others(check):
     """A thousand incomplete requests do not affect other clients."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(
         8192, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),) * 2)
-    with Server("--standalone", "jobs", "--read-timeout", "600") as server:
+    with Server("--engine=none", "--local", "jobs", "--read-timeout", "600") as server:
         crowd = [server.connect() for _ in range(1000)]
         for c in crowd:
             c.send(b"POST /api/v2/jobs HTTP/1.1\r\nHost: localhost:%d\r\nContent-Le" % server.port)
@@ -75,7 +75,7 @@ def test_many_incomplete_requests_do_not_affect_others(check):
 
 def test_short_connections_do_not_block_submissions(check):
     """Many short connections do not block submissions."""
-    with Server("--standalone", "jobs", "--loops", "1") as server:
+    with Server("--engine=none", "--local", "jobs", "--loops", "1") as server:
         crowd = subprocess.Popen(
             ["wrk", "-t16", "-c512", "-d600s", "-H", "Connection: close",
              f"http://127.0.0.1:{server.port}/healthz"], stdout=subprocess.DEVNULL)
@@ -87,7 +87,7 @@ def test_short_connections_do_not_block_submissions(check):
 
 
 def test_pipelined_requests_are_answered_in_order(check):
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         get = request_bytes(server.port, "GET", "/healthz")
         post = request_bytes(server.port, "POST", "/api/v2/jobs", job_v2("pipelined").encode())
         lost = request_bytes(server.port, "GET", "/nothing")
@@ -230,7 +230,7 @@ def heavy_jobs():
 
 def test_heavy_jobs_do_not_block_their_loop(check):
     """No body blocks its loop, and the other clients of it, for long."""
-    with Server("--standalone", "jobs", "--loops", "1") as server:
+    with Server("--engine=none", "--local", "jobs", "--loops", "1") as server:
         for what, body in heavy_jobs().items():
             before = server.cpu_seconds()
             reply = server.submit(body)
@@ -274,7 +274,7 @@ def test_drain_refuses_bodies_that_come_too_late(check):
 
 
 def body_after_drain(check, seconds):
-    with Server("--standalone", "jobs", "--drain-timeout", "1") as server:
+    with Server("--engine=none", "--local", "jobs", "--drain-timeout", "1") as server:
         whole = request_bytes(server.port, "POST", "/api/v2/jobs", job_v2("last").encode())
         with server.connect() as c:
             c.send(whole[:-10])
@@ -290,7 +290,7 @@ def body_after_drain(check, seconds):
 
 
 def test_drain_delay_keeps_accepting_jobs(check):
-    with Server("--standalone", "jobs", "--drain-delay", "600") as server:
+    with Server("--engine=none", "--local", "jobs", "--drain-delay", "600") as server:
         server.terminate()
         check.ok("/readyz says 503 while the load balancer notices", server.becomes("/readyz", 503))
         check.equal("... and jobs are still taken", server.submit(job_v2("late")).status, 202)
@@ -315,7 +315,7 @@ def test_second_signal_stops_at_once(check):
 
 def test_crash_writes_no_core_file(check):
     """The process holds job secrets: a crash must not write them to a file."""
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         with open(f"/proc/{server.process.pid}/limits") as f:
             core = [line.split()[4:6] for line in f if line.startswith("Max core file size")]
         check.equal("limit of the core file", core, [["0", "0"]])
@@ -365,7 +365,7 @@ def test_secrets_of_jobs_do_not_stay_in_memory(check):
 
 def test_disconnected_requests_free_their_descriptors(check):
     """Connections of disconnected clients are closed long before the request timeout."""
-    with Server("--standalone", "jobs", "--read-timeout", "300") as server:
+    with Server("--engine=none", "--local", "jobs", "--read-timeout", "300") as server:
         def files():
             return len(os.listdir(f"/proc/{server.process.pid}/fd"))
         before = files()

@@ -37,7 +37,7 @@ def kinds(objects):
 def test_incomplete_job_of_an_earlier_version_is_replaced(check):
     """The server replaces an incomplete job, which earlier versions could leave behind; this
     version creates a job at once."""
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         where = os.path.join(server.directory, "jobs")
         for job in ("whole", "half"):
             check.equal(f"{job}: submitted", server.submit(job_v2_secret(job, "m")).status, 202)
@@ -52,7 +52,7 @@ def test_incomplete_job_of_an_earlier_version_is_replaced(check):
         framework["spec"]["executionType"] = "Create"
         framework["metadata"]["labels"]["rest-lit/creating"] = "true"
         as_files(where, whole + half)
-        with Server("--standalone", where) as again:
+        with Server("--engine=none", "--local", where) as again:
             check.equal("a whole job stays", again.submit(job_v2_secret("whole", "m")).status, 409)
             check.equal("the name of the other can be used", again.submit(job_v2_secret("half", "m")).status, 202)
             again.stop()
@@ -65,13 +65,13 @@ def test_repetition_on_one_machine_creates_nothing(check):
     key = {"Idempotency-Key": "local"}
     text = json.dumps({**json.loads(job_v2_secret("twice", "m")), "extras": {"distributed": {"framework": "mpi"}}})
     options = ("--priority-class", "--max-env-inline", "0")
-    with Server("--standalone", "jobs", *options) as server:
+    with Server("--engine=none", "--local", "jobs", *options) as server:
         where = os.path.join(server.directory, "jobs")
         check.equal("submitted", server.submit(text, key).status, 202)
         server.kill()
         made = of_job(where, "twice")
         check.equal("its objects", kinds(made), ["Framework", *3 * ["Secret"], "ConfigMap"])
-        with Server("--standalone", where, *options) as again:
+        with Server("--engine=none", "--local", where, *options) as again:
             check.equal("another body", again.submit(text + " ", key).status, 422)
             check.equal("without a key", again.submit(text).code, "ConflictJobError")
             reply = again.submit(text, key)
@@ -83,10 +83,10 @@ def test_repetition_on_one_machine_creates_nothing(check):
 def test_killed_server_leaves_whole_jobs_or_none(check):
     """On one machine, each job is whole and started or absent, whenever the server is killed."""
     pick, promised = random.Random(5), set()
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         where, turns = os.path.join(server.directory, "jobs"), 8
         for turn in range(turns):
-            running = Server("--standalone", where) if turn else server
+            running = Server("--engine=none", "--local", where) if turn else server
 
             def submit(thread):
                 for i in range(10000):

@@ -168,7 +168,7 @@ def test_template_variable_that_occurs_twice_has_the_last_value(check):
 def test_template_mistakes_prevent_the_start(check):
     with tempfile.TemporaryDirectory(prefix="rest-lit-templates.") as directory:
         write_file(directory, SITE, "task:\n  pod: ${job.nam}\n")
-        done = run("serve", "--listen", "127.0.0.1:0", "--no-auth", "--user", "alice", "--standalone", directory + "/jobs",
+        done = run("serve", "--listen", "127.0.0.1:0", "--no-auth", "--user", "alice", "--local", directory + "/jobs",
                    "--templates", directory)
         check.ok("serve", done.returncode != 0, done)
         check.ok("... says why", f"template {SITE}, line 2: unknown variable: `job.nam`; did you mean "

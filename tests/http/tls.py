@@ -69,7 +69,7 @@ class TlsServer(Server):
         secret = write_file(self.folder, "jwt-secret", SECRET)
         self.install(cert)
         self.context = ssl.create_default_context(cafile=self.file("ca.crt"))
-        super().__init__("--standalone", "jobs", "--tls-cert", self.file("live.crt"), "--tls-key",
+        super().__init__("--engine=none", "--local", "jobs", "--tls-cert", self.file("live.crt"), "--tls-key",
                          self.file("live.key"), "--rate-address", "0", "--connections-per-address", "0",
                          *arguments, who=["--jwt-secret-file", secret], **more)
 
@@ -169,7 +169,7 @@ def test_tls_serves_requests_of_all_sizes(check):
 def test_tls_without_auth_accepts_its_own_origin(check):
     """Requests of the server's own page over TLS are same-origin."""
     with TlsServer() as other:
-        server = Server("--standalone", "jobs", "--tls-cert", other.file("live.crt"), "--tls-key",
+        server = Server("--engine=none", "--local", "jobs", "--tls-cert", other.file("live.crt"), "--tls-key",
                         other.file("live.key"), wait=False)
         server.connect = lambda: Secure(server.port, other.context)
         check.ok("--no-auth over TLS", wait_until(server.answers))
@@ -262,7 +262,7 @@ def test_tls_mistakes_prevent_the_start(check):
         os.mkfifo(good.file("pipe"))
 
         def start(cert, key, *more):
-            server = Server("--standalone", "jobs", "--tls-cert", good.file(cert), "--tls-key",
+            server = Server("--engine=none", "--local", "jobs", "--tls-cert", good.file(cert), "--tls-key",
                             good.file(key), *more, wait=False, who=["--jwt-secret-file", good.file("jwt-secret")])
             server.connect = lambda: Secure(server.port, good.context)
             return server
@@ -291,7 +291,7 @@ def test_tls_is_needed_beyond_loopback(check):
         who = ["--jwt-secret-file", good.file("jwt-secret")]
 
         def start(*arguments):
-            server = Server("--standalone", "jobs", *arguments, wait=False, who=who)
+            server = Server("--engine=none", "--local", "jobs", *arguments, wait=False, who=who)
             server.logged('"listening"')
             code = server.process.poll()
             log = server.log()

@@ -411,11 +411,11 @@ def test_stop_does_not_wait_for_a_hanging_api_server(check):
 def test_jobs_of_a_directory_are_listed_after_a_restart(check):
     with tempfile.TemporaryDirectory() as directory:
         where = os.path.join(directory, "jobs")
-        with Server("--standalone", where) as server:
+        with Server("--engine=none", "--local", where) as server:
             check.equal("directory: ready at once", server.request("GET", "/readyz").status, 200)
             for job in ("a", "b"):
                 check.equal(f"directory: {job}", server.submit(job_v2_secret(job, "m")).status, 202)
                 check.ok(f"directory: {job} is listed at once", job in listed(server))
             check.equal("directory: stopped", server.stop(), 0)
-        with Server("--standalone", where) as server:
+        with Server("--engine=none", "--local", where) as server:
             check.equal("directory: listed after a restart", sorted(listed(server)), ["a", "b"])

@@ -41,7 +41,7 @@ def built(path):
 
 
 def test_web_page_is_for_browsers_only(check):
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         page = read(sources()["index.html"])
         for accept, html in ((BROWSER["Accept"], True), ("text/html", True), ("TEXT/HTML ; q=0.5", True),
                              ("*/*;q=0.1,text/html;level=1;q=0.001", True), (None, False), ("", False), ("*/*", False),
@@ -71,7 +71,7 @@ def test_web_page_preloads_the_needed_modules(check):
 
 
 def test_web_page_can_be_turned_off(check):
-    with Server("--standalone", "jobs", "--no-page") as server:
+    with Server("--engine=none", "--local", "jobs", "--no-page") as server:
         reply = server.request("GET", "/", headers=BROWSER)
         check.equal("text for browsers", reply.headers["content-type"], "text/plain; charset=utf-8")
         for path in ("/web/examples.json", "/web/main.js", "/web/x"):
@@ -123,7 +123,7 @@ def cpu_of(server, headers):
 def test_web_files_are_inflated_once(check):
     """A client that requests a file uncompressed costs about as much as another one; inflating for
     each request would cost 16 times as much."""
-    with Server("--standalone", "jobs", "--rate-address", "0") as server:
+    with Server("--engine=none", "--local", "jobs", "--rate-address", "0") as server:
         ratios = [cpu_of(server, {}) / max(cpu_of(server, GZIP), 0.05) for _ in range(3)]
         check.ok("not inflated again and again", min(ratios) < 4.5, ratios)
 
@@ -131,7 +131,7 @@ def test_web_files_are_inflated_once(check):
 def test_web_files_match_the_source_tree(check):
     """The server serves every file of the source tree, and no other."""
     total = 0
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         for name, path in sources().items():
             index = name == "index.html"
             for prefix in ("", "/rest-server"):
@@ -145,7 +145,7 @@ def test_web_files_match_the_source_tree(check):
 
 
 def test_web_paths_beside_the_page_are_404(check):
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         for path in ("/web", "/web/", "/web/index.html", "/web/x.js", "/web/main.js.gz", "/web/web.c", "/web/%2e%2e",
                      "/web/..", "/web/../", "/web/../web.c", "/web/..%2fweb.c", "/web/%2e%2e%2fweb.c", "/web/page/index.html",
                      "/web//examples.json", "/web/examples.json/x", "/web/./examples.json", "/web/examples.json%00",
@@ -162,7 +162,7 @@ def test_web_paths_beside_the_page_are_404(check):
 def test_web_page_without_logins_serves_its_own_origin(check):
     """The server accepts the requests of a browser with --no-auth; pages of other origins get
     nothing."""
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         own = f"http://localhost:{server.port}"
         for path, headers in (("/", {**BROWSER, "Sec-Fetch-Site": "none"}),
                               ("/web/examples.json", {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}),
@@ -178,7 +178,7 @@ def test_web_page_without_logins_serves_its_own_origin(check):
 
 
 def test_web_examples_are_accepted_jobs(check):
-    with Server("--standalone", "jobs", "--facts", os.path.join(ROOT, "examples", "facts.json")) as server:
+    with Server("--engine=none", "--local", "jobs", "--facts", os.path.join(ROOT, "examples", "facts.json")) as server:
         rows = server.request("GET", "/web/examples.json").json or []
         check.ok("a choice", 8 <= len(rows) <= 12, len(rows))
         check.equal("the first", rows and rows[0]["name"], "hello-world.yaml")
@@ -197,7 +197,7 @@ def test_web_examples_are_accepted_jobs(check):
 
 # ---- what the page asks for --------------------------------------------------------------
 def test_web_schemas_are_those_of_the_command_line(check):
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         refused = server.request("GET", "/api/v2/schemas/v3")
         check.equal("another name", (refused.status, refused.code), (404, "NoSchemaError"))
         names = refused.message.split(" are ")[-1].split(", ")
@@ -279,7 +279,7 @@ def test_web_config_returns_the_written_text(check):
 
 
 def test_web_machine_route_needs_an_engine(check):
-    with Server("--standalone", "jobs") as server:
+    with Server("--engine=none", "--local", "jobs") as server:
         reply = server.request("GET", "/api/v2/machine")
         check.equal("no engine", (reply.status, reply.code), (404, "NoMachineError"))
     with Yard() as yard:

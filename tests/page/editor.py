@@ -124,7 +124,7 @@ def agrees(shown, refused, wanted):
 
 def check_marks(check, paths):
     wanted = validated(paths)
-    with Server("--standalone", "jobs", "--dialects", "mxjob,launcher", "--max-body", str(16 << 20)) as server:
+    with Server("--engine=none", "--local", "jobs", "--dialects", "mxjob,launcher", "--max-body", str(16 << 20)) as server:
         with Editor(check, server) as page:
             for path in paths:
                 with open(path, "rb") as f:
@@ -150,7 +150,7 @@ def test_page_marks_mistakes_of_all_files(check):
 
 def test_page_warnings_are_marked(check):
     """Warnings are marked, with mistakes and without."""
-    with Server("--standalone", "jobs") as server, Editor(check, server) as page:
+    with Server("--engine=none", "--local", "jobs") as server, Editor(check, server) as page:
         text = (ACCEPTED % "warned").replace("type: job", "type: job\njobRetryCount: 010")
         page.drop(text)
         settle(page, lambda: [t[:17] for t, _ in page.listed()] == ["line 4: warning: "], "a warning")
@@ -163,7 +163,7 @@ def test_page_warnings_are_marked(check):
 # ---- submit ----
 def test_page_submits_a_mended_job(check):
     """A user types a job, corrects it, compares the preview with `translate`, and submits it."""
-    with Server("--standalone", "jobs") as server, Editor(check, server) as page:
+    with Server("--engine=none", "--local", "jobs") as server, Editor(check, server) as page:
         good = ACCEPTED % "typed"
         check.ok("not without a text", not page.js(READY))
         page.drop(good.replace("    commands", "    comands"))
@@ -212,7 +212,7 @@ CLONED = {
 
 def test_page_clone_keeps_the_bytes_of_the_job(check):
     """A clone has the bytes of the job; with another name only this is different."""
-    with Server("--standalone", "jobs") as server, Editor(check, server) as page:
+    with Server("--engine=none", "--local", "jobs") as server, Editor(check, server) as page:
         for name, template in CLONED.items():
             text = template % name
             check.equal(f"{name}: submitted", server.submit(text).status, 202)
@@ -246,7 +246,7 @@ CLUSTERS = [  # before, after
 
 def test_page_sets_examples_and_virtual_clusters(check):
     facts = os.path.join(ROOT, "examples", "facts.json")
-    with Server("--standalone", "jobs", "--facts", facts) as server, Editor(check, server) as page:
+    with Server("--engine=none", "--local", "jobs", "--facts", facts) as server, Editor(check, server) as page:
         examples = server.request("GET", "/web/examples.json").json
         chooser = Select(page.find("combobox", "Example"))
         settle(page, lambda: len(chooser.options) > len(examples), "the examples")
@@ -279,7 +279,7 @@ COMPLETIONS = [  # with | for the cursor; offered; not offered
 
 def test_page_completes_and_explains_keys(check):
     """Completion of keys and values, and the help at the pointer, by the server's JSON Schema."""
-    with Server("--standalone", "jobs") as server, Editor(check, server) as page:
+    with Server("--engine=none", "--local", "jobs") as server, Editor(check, server) as page:
         for text, offered, absent in COMPLETIONS:
             page.set(text.replace("|", ""), text.index("|"))
             page.chord(" ")
@@ -310,7 +310,7 @@ LANGUAGES = {
 
 def test_page_marks_do_not_disturb_input_methods(check):
     """Marks do not disturb an input method, and count characters as the server does."""
-    with Server("--standalone", "jobs") as server, Editor(check, server) as page:
+    with Server("--engine=none", "--local", "jobs") as server, Editor(check, server) as page:
         cdp = page.driver.execute_cdp_cmd
         begin = "contributor: \U0001f600, "
         for language, (steps, result) in LANGUAGES.items():
@@ -331,7 +331,7 @@ def test_page_marks_do_not_disturb_input_methods(check):
 
 def test_page_editor_has_keys_for_everything(check):
     """Tab leaves the editor; indentation, search and undo have other keys."""
-    with Server("--standalone", "jobs") as server, Editor(check, server) as page:
+    with Server("--engine=none", "--local", "jobs") as server, Editor(check, server) as page:
         focused = "return document.activeElement.className"
         page.drop("a:\nb\n")
         settle(page, page.is_checked, "the text")
@@ -359,7 +359,7 @@ def test_page_editor_has_keys_for_everything(check):
 
 def test_page_checks_are_limited(check):
     """The page waits when the server limits checks, and then checks the newest text."""
-    with Server("--standalone", "jobs") as server, Editor(check, server, size=PHONE) as page:
+    with Server("--engine=none", "--local", "jobs") as server, Editor(check, server, size=PHONE) as page:
         page.js("""const fetch = window.fetch; let left = 1; window.restLitAsked = [];
             const limited = '{"code":"TooManyRequestsError","message":"too many"}';
             window.fetch = async (url, options) => {

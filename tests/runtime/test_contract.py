@@ -210,7 +210,7 @@ def test_program_of_the_architecture_is_chosen():
     with open(other, "wb") as f:
         f.write(data)
     objects = translated("examples/distributed.yaml", "--runtime", "configmap", "--runtime-binary", f"{program},{other}",
-                         "--runtime-init-image", "busybox:1.36")
+                         "--runtime-image", "busybox:1.36")
     for role, pod, init, _ in sections(objects):
         with tempfile.TemporaryDirectory(prefix="pai-runtime-") as where:
             for source in volume(pod["spec"], init, "/usr/local/pai-bin")["projected"]["sources"]:

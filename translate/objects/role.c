@@ -131,7 +131,7 @@ PUT_STRING(put_runtime_hash, s->program->sha256)
 PUT_TEXT(put_runtime_program, s->program->base64)
 
 static const struct variable RUNTIME_ROWS[] = {
-	{ "runtime.initImage",      VARIABLE_TEXT, false, SCOPE_ROLE,    put_runtime_init_image,       "ours", "Image of the init container: `--runtime-image`; with `--runtime=configmap` the one of `--runtime-init-image`, or else the role's own." },
+	{ "runtime.initImage",      VARIABLE_TEXT, false, SCOPE_ROLE,    put_runtime_init_image,       "ours", "Image of the init container: `--runtime-image`, or else with `--runtime=configmap` the role's own." },
 	{ "runtime.initPullPolicy", VARIABLE_TEXT, false, SCOPE_ROLE,    put_runtime_init_pull_policy, "ours", "`IfNotPresent` if that image has a tag other than `latest`, or a digest; else, and for the role's own, `Always`." },
 	{ "runtime.nodeArch",       VARIABLE_TEXT, true,  SCOPE_CLUSTER, put_runtime_node_arch,        "ours", "With `--runtime=configmap`: the architecture of the program, as in the label `kubernetes.io/arch` of nodes; absent if there are two." },
 	{ "runtime.command",        VARIABLE_TEXTS, false, SCOPE_CLUSTER, put_runtime_command,          "ours", "... the command of the init container; with two architectures, /bin/sh chooses by `uname -m`." },

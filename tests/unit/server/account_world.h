@@ -332,7 +332,7 @@ __attribute__((unused)) static int set_up(void **state)
 {
 	(void)state;
 	schema_init();
-	log_init(LOG_JSON, -1);
+	log_init(-1);
 	return 0;
 }
 
@@ -341,7 +341,7 @@ __attribute__((unused)) static FILE *log_here(void)
 {
 	FILE *f = tmpfile();
 	assert_non_null(f);
-	log_init(LOG_JSON, fileno(f));
+	log_init(fileno(f));
 	return f;
 }
 

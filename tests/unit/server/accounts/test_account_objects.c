@@ -258,7 +258,7 @@ TEST(test_log_has_no_secret)
 	}
 	assert_int_equal(count_in_log(f, "MARKER"), 0);
 	assert_true(count_in_log(f, "invalid parts") > 0);
-	log_init(LOG_JSON, -1);
+	log_init(-1);
 	(void)fclose(f);
 }
 

@@ -222,7 +222,7 @@ TEST(test_log_reports_a_problem_once)
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(status(w, "alice"), 503);
 	assert_int_equal(count_in_log(f, "\"why\":\"reason\""), 1);
-	log_init(LOG_JSON, -1);
+	log_init(-1);
 	(void)fclose(f);
 }
 
@@ -238,7 +238,7 @@ TEST(test_log_is_bounded)
 	USER(w, "alice", str_c(&groups));
 	assert_int_equal(status(w, "alice"), 0);
 	assert_int_equal(count_in_log(f, "a group is skipped"), SAID_MAX);
-	log_init(LOG_JSON, -1);
+	log_init(-1);
 	(void)fclose(f);
 }
 

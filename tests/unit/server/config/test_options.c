@@ -161,26 +161,73 @@ static void parse_file(struct parsed *p, const char *text, const char *flag)
 	__attribute__((cleanup(done))) struct parsed p;                                            \
 	parse_file(&(p), (text), (flag))
 
-/* --standalone is the former name of --local: flag, variable, key. */
-TEST(test_options_parse_takes_the_former_name_of_local)
+/* Asserts that a flag, a variable and a key of this name are refused; the message is the name as it
+ * was used, and `end`. */
+static void assert_nowhere(const char *option, const char *end)
 {
-	PARSED(p, FOR_SERVE, "--standalone", "a");
-	assert_string_equal(p.o.local, "a");
-	PARSED(q, FOR_SERVE, "--local=b");
-	assert_string_equal(q.o.local, "b");
-	set_variable("REST_LIT_STANDALONE", "c");
-	PARSED(r, FOR_SERVE, NULL);
-	assert_string_equal(r.o.local, "c");
-	set_variable("REST_LIT_STANDALONE", NULL);
-	PARSED_FILE(s, "standalone: d\nmemory: 2GiB\n", "--loops=1");
-	assert_string_equal(s.o.local, "d");
-	assert_int_equal(s.o.memory, INT64_C(2) << 30);
+	FREE_AUTO char *flag = xasprintf("--%s", option);
+	FREE_AUTO char *flag_says = xasprintf("--%s%s", option, end);
+	FREE_AUTO char *key = xasprintf("max-body: 64KiB\n%s: 5\n", option);
+	FREE_AUTO char *key_says = xasprintf("%s%s", option, end);
+	STR_AUTO variable = STR_INIT(64);
+	STR_AUTO variable_says = STR_INIT(256);
+	option_variable(&variable, option);
+	str_printf(&variable_says, "%s%s", str_c(&variable), end);
+	assert_refused(FOR_SERVE, flag, "5", flag_says);
+	assert_refused(FOR_JOBS, flag, "5", flag_says);
+	set_variable(str_c(&variable), "5");
+	assert_refused(FOR_SERVE, NULL, NULL, str_c(&variable_says));
+	set_variable(str_c(&variable), NULL);
+	PARSED_FILE(p, key, NULL);
+	assert_int_equal(p.result, -1);
+	assert_non_null(strstr(err_msg(&p.e), key_says));
+	assert_int_equal(p.e.notes.v[0].line, 2);
+	assert_null(option_find(span_of(option)));
+}
+
+TEST(test_options_former_ones_say_what_to_use)
+{
+	for (size_t i = 0; i < N_FORMER_OPTIONS; i++) {
+		FREE_AUTO char *end = xasprintf(": this option does not exist any more: %s",
+		                                FORMER_OPTIONS[i].instead);
+		assert_nowhere(FORMER_OPTIONS[i].name, end);
+	}
+	assert_nowhere("standalone", ": this option does not exist any more: use --local");
+	assert_nowhere("runtime-init-image",
+	               ": this option does not exist any more: use --runtime-image");
+}
+
+TEST(test_options_sizes_end_in_gib)
+{
+	PARSED_FILE(p, "local: d\nmemory: 2GiB\n", "--loops=1");
+	assert_string_equal(p.o.local, "d");
+	assert_int_equal(p.o.memory, INT64_C(2) << 30);
+}
+
+#define FLAG_ONLY ": --wait is a flag only, without a variable or a key"
+
+TEST(test_options_flags_only_have_no_variable_and_no_key)
+{
+	PARSED(p, FOR_SUBMIT, "--wait");
+	assert_true(p.o.wait);
+	set_variable("REST_LIT_WAIT", "true");
+	assert_refused(FOR_SUBMIT, NULL, NULL, "REST_LIT_WAIT" FLAG_ONLY);
+	PARSED(q, FOR_JOBS, NULL); /* has no such option */
+	assert_int_equal(q.result, 0);
+	set_variable("REST_LIT_WAIT", NULL);
+	PARSED_FILE(r, "wait: true\n", NULL);
+	assert_int_equal(r.result, -1);
+	assert_string_equal(err_msg(&r.e), "wait" FLAG_ONLY);
+	for (size_t i = 0; i < N_OPTIONS; i++)
+		assert_true(!OPTIONS[i].flag_only || !(OPTIONS[i].commands & FOR_SERVE));
 }
 
 TEST(test_options_parse_prefers_flags_over_the_file)
 {
-	PARSED_FILE(p, "max-body: 64KiB\nno-auth: true\nhistory: 7\nuser: bob\noutput: yaml\n",
-	            "--user=alice");
+	PARSED_FILE(
+	    p,
+	    "max-body: 64KiB\nno-auth: true\nhistory: 7\nuser: bob\nserver: http://127.0.0.1:1\n",
+	    "--user=alice");
 	assert_int_equal(p.result, 0);
 	assert_int_equal(p.o.max_body, 65536);
 	assert_true(p.o.no_auth);
@@ -202,19 +249,23 @@ TEST(test_options_parse_reports_all_mistakes_of_the_file)
 	assert_int_equal(p.e.notes.v[2].line, 4);
 }
 
-#define FIXED "this is a fixed limit (30 seconds), not an option; see docs/OPTIONS.md"
-
-TEST(test_options_fixed_limits_are_refused)
+TEST(test_options_fixed_limits_say_their_value)
 {
-	assert_refused(FOR_SERVE, "--deadline", "5", "--deadline: " FIXED);
-	assert_refused(FOR_JOBS, "--deadline=5", NULL, FIXED);
-	set_variable("REST_LIT_DEADLINE", "5");
-	assert_refused(FOR_SERVE, NULL, NULL, "REST_LIT_DEADLINE: " FIXED);
-	set_variable("REST_LIT_DEADLINE", NULL);
-	PARSED_FILE(p, "max-body: 64KiB\ndeadline: 5\n", NULL);
-	assert_int_equal(p.result, -1);
-	assert_int_equal(p.e.notes.v[0].line, 2);
-	assert_non_null(strstr(err_msg(&p.e), "deadline: " FIXED));
+	static const struct {
+		const char *name, *value;
+	} FIXED[] = {
+		{ "deadline", "30 seconds" },
+		{ "rate-login", "10" },
+		{ "streams-per-user", "8" },
+		{ "hived-device-env", "NVIDIA_VISIBLE_DEVICES,HIVED_VISIBLE_DEVICES" },
+		{ "service-account", "runtime-account" },
+		{ "apiserver-uri", "https://kubernetes.default.svc" },
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(FIXED); i++) {
+		FREE_AUTO char *end = xasprintf(
+		    " is fixed at %s, and not an option; see docs/OPTIONS.md", FIXED[i].value);
+		assert_nowhere(FIXED[i].name, end);
+	}
 }
 
 static void assert_limits_refused(const char *limits, const char *word)
@@ -279,12 +330,20 @@ TEST(test_options_help_fits_on_a_screen)
 	}
 }
 
+/* A new option replaces another one, or raises this number with a reason. */
+TEST(test_options_are_few)
+{
+	assert_in_range(N_OPTIONS, 1, 85);
+}
+
 TEST(test_options_schema_is_json)
 {
+	size_t keys = 0;
+	for (size_t i = 0; i < N_OPTIONS; i++)
+		keys += !OPTIONS[i].flag_only && strcmp(OPTIONS[i].name, "config") != 0;
 	STR_AUTO text = STR_INIT(HELP_MAX);
 	options_schema(&text);
 	json_auto_t *schema = json_loads(str_c(&text), JSON_REJECT_DUPLICATES, NULL);
 	assert_non_null(schema);
-	assert_in_range(N_OPTIONS, 1, 95);
-	assert_int_equal(json_object_size(json_object_get(schema, "properties")), N_OPTIONS - 1);
+	assert_int_equal(json_object_size(json_object_get(schema, "properties")), keys);
 }

@@ -70,8 +70,8 @@ TEST(test_options_of_authentication_must_agree)
 	wrong(true, ARGS(SECRET, "--token-check", "stored", "--deny-list", "a/b"), "--deny-list");
 	wrong(true, ARGS(SECRET, "--deny-list", "a"), "NAMESPACE/NAME");
 	wrong(true, ARGS(SECRET, "--deny-list", "a/b/c"), "NAMESPACE/NAME");
-	wrong(true, ARGS(SECRET, "--token-check", "stored", "--standalone", "d"), "cluster");
-	wrong(true, ARGS(SECRET, "--deny-list", "a/b", "--standalone", "d"), "cluster");
+	wrong(true, ARGS(SECRET, "--token-check", "stored", "--local", "d"), "cluster");
+	wrong(true, ARGS(SECRET, "--deny-list", "a/b", "--local", "d"), "cluster");
 }
 
 TEST(test_public_addresses_need_tls_or_a_proxy)
@@ -114,7 +114,7 @@ TEST(test_options_of_one_machine_must_agree)
 
 TEST(test_options_of_store_and_ports_must_agree)
 {
-	wrong(true, ARGS(SECRET, "--standalone", "a", "--apiserver", "b"), "exclude");
+	wrong(true, ARGS(SECRET, "--local", "a", "--apiserver", "b"), "exclude");
 	wrong(true, ARGS(SECRET, "--port-start", "20", "--port-end", "20"), "--port-start");
 }
 
@@ -150,8 +150,7 @@ TEST(test_options_of_kept_output_must_agree)
 	wrong(true, ARGS(OUTPUT("http://[::1]:9187"), "--output-ca", "f"), "--output-ca");
 	wrong(true, ARGS(SECRET, "--output-listen", ":9187"), "--output-url");
 	wrong(true, ARGS(SECRET, "--output-url", "https://x"), "--output-listen");
-	wrong(
-	    true,
-	    ARGS(SECRET, "--standalone", "d", "--output-listen", ":1", "--output-url", "https://x"),
-	    "--local");
+	wrong(true,
+	      ARGS(SECRET, "--local", "d", "--output-listen", ":1", "--output-url", "https://x"),
+	      "--local");
 }

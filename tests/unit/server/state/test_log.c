@@ -15,10 +15,10 @@ static void ends_close(int (*ends)[2])
 }
 
 /* Sends the log to fds[1] from now on. */
-#define LOGGED_TO_PIPE(format)                                                                     \
+#define LOGGED_TO_PIPE()                                                                           \
 	__attribute__((cleanup(ends_close))) int fds[2];                                           \
 	assert_int_equal(pipe2(fds, O_NONBLOCK), 0);                                               \
-	log_init(format, fds[1])
+	log_init(fds[1])
 
 /* The next bytes, as text. */
 static const char *read_text(int fd)
@@ -31,9 +31,9 @@ static const char *read_text(int fd)
 }
 
 /* Returns the text that is written for an event with this field. */
-static const char *logged(enum log_format format, struct span value)
+static const char *logged(struct span value)
 {
-	LOGGED_TO_PIPE(format);
+	LOGGED_TO_PIPE();
 	struct line line = log_begin(LOG_WARN, "told");
 	log_text(&line, "value", value);
 	log_int(&line, "number", -7);
@@ -44,21 +44,20 @@ static const char *logged(enum log_format format, struct span value)
 
 TEST(test_log_json_is_valid_with_any_bytes)
 {
-	json_auto_t *line = json_loads(logged(LOG_JSON, SPAN("a\"b\\c\nd")), 0, NULL);
+	json_auto_t *line = json_loads(logged(SPAN("a\"b\\c\nd")), 0, NULL);
 	assert_non_null(line);
 	assert_string_equal(json_string_value(json_object_get(line, "value")), "a\"b\\c\nd");
 	assert_string_equal(json_string_value(json_object_get(line, "level")), "warn");
 	assert_int_equal(json_integer_value(json_object_get(line, "number")), -7);
-	json_auto_t *odd = json_loads(logged(LOG_JSON, SPAN("\xff\xfe ok")), 0, NULL);
+	json_auto_t *odd = json_loads(logged(SPAN("\xff\xfe ok")), 0, NULL);
 	assert_string_equal(json_string_value(json_object_get(odd, "value")), "?? ok");
 }
 
-TEST(test_log_logfmt_quotes_line_breaks)
+TEST(test_log_lines_have_one_line_each)
 {
-	const char *line = logged(LOG_LOGFMT, SPAN("/a/b"));
-	assert_non_null(strstr(line, " level=warn msg=told value=/a/b number=-7 ms=1.234\n"));
-	line = logged(LOG_LOGFMT, SPAN("x\nlevel=error"));
-	assert_non_null(strstr(line, "value=\"x\\nlevel=error\""));
+	const char *line = logged(SPAN("x\n\"level\":\"error\""));
+	assert_non_null(strstr(line, "\"msg\":\"told\",\"value\":\"x\\n\\\"level\\\":"));
+	assert_non_null(strstr(line, ",\"number\":-7,\"ms\":1.234}\n"));
 	assert_ptr_equal(strchr(line, '\n'), line + strlen(line) - 1);
 }
 
@@ -66,8 +65,7 @@ TEST(test_log_shortens_fields_that_are_too_long)
 {
 	static char much[3000];
 	memset(much, 1, sizeof(much)); /* six bytes each, escaped */
-	json_auto_t *line =
-	    json_loads(logged(LOG_JSON, (struct span){ much, sizeof(much) }), 0, NULL);
+	json_auto_t *line = json_loads(logged((struct span){ much, sizeof(much) }), 0, NULL);
 	assert_non_null(line);
 	assert_int_equal(json_integer_value(json_object_get(line, "number")), -7);
 }
@@ -77,7 +75,7 @@ TEST(test_log_drops_lines_instead_of_waiting)
 {
 	__attribute__((cleanup(ends_close))) int fds[2];
 	assert_int_equal(pipe(fds), 0); /* a write would wait */
-	log_init(LOG_JSON, fds[1]);
+	log_init(fds[1]);
 	for (int i = 0; i < 5000; i++)
 		log_event(LOG_INFO, "much", "key", "value");
 	(void)read_text(fds[0]);
@@ -90,22 +88,22 @@ TEST(test_log_drops_lines_instead_of_waiting)
 TEST(test_log_writes_the_lines_of_a_round_together)
 {
 	char none[1];
-	LOGGED_TO_PIPE(LOG_LOGFMT);
+	LOGGED_TO_PIPE();
 	log_collect();
 	log_event(LOG_INFO, "first", NULL, NULL);
 	log_event(LOG_INFO, "second", NULL, NULL);
 	assert_int_equal(read(fds[0], none, sizeof(none)), -1);
 	log_flush();
 	const char *text = read_text(fds[0]);
-	assert_non_null(strstr(text, "msg=first\n"));
-	assert_non_null(strstr(text, "msg=second\n"));
+	assert_non_null(strstr(text, "\"msg\":\"first\"}\n"));
+	assert_non_null(strstr(text, "\"msg\":\"second\"}\n"));
 	log_flush();
 	assert_int_equal(read(fds[0], none, sizeof(none)), -1);
 	log_event(LOG_INFO, "third", NULL, NULL);
 	log_event(LOG_WARN, "fourth", NULL, NULL);
-	const char *third = strstr(read_text(fds[0]), "msg=third\n");
+	const char *third = strstr(read_text(fds[0]), "\"msg\":\"third\"}\n");
 	assert_non_null(third);
-	assert_non_null(strstr(third, "msg=fourth\n"));
+	assert_non_null(strstr(third, "\"msg\":\"fourth\"}\n"));
 }
 
 /* The collected lines never exceed the size that a pipe takes at once. */
@@ -116,7 +114,7 @@ TEST(test_log_collects_no_more_than_a_pipe_takes)
 	char field[FIELD + 1];
 	__attribute__((cleanup(ends_close))) int fds[2];
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, fds), 0);
-	log_init(LOG_LOGFMT, fds[1]);
+	log_init(fds[1]);
 	log_collect();
 	memset(field, 'x', FIELD);
 	field[FIELD] = '\0';
@@ -135,7 +133,7 @@ TEST(test_log_collects_no_more_than_a_pipe_takes)
 
 FIXTURE(log_again)
 {
-	log_init(LOG_JSON, STDERR_FILENO);
+	log_init(STDERR_FILENO);
 	return 0;
 }
 

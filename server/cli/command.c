@@ -132,6 +132,7 @@ static const struct {
 } PAGES[] = {
 	{ "options", options_page },
 	{ "routes", routes_page },
+	{ "list-parameters", list_parameters_page },
 	{ "openapi", openapi_page },
 	{ "translation", translation_page },
 	{ "config-schema", options_schema },

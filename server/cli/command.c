@@ -24,6 +24,11 @@ static int command_help(const struct command *c, bool all)
 	str_printf(&out, "Usage: rest-lit %s%s%s%s\n\n%s", c->name,
 	           c->options ? " [OPTION]..." : "", c->arguments ? " " : "",
 	           c->arguments ? c->arguments : "", c->about);
+	if (c->run == cmd_schema) {
+		str_puts(&out, "NAME is one of ");
+		schema_names(&out, ", ");
+		str_puts(&out, ".\n");
+	}
 	if (c->options) {
 		str_char(&out, '\n');
 		options_help(&out, c->options, all);
@@ -139,6 +144,7 @@ static const struct {
 	{ "warnings", warnings_page },
 	{ "templates", templates_page },
 	{ "metrics", metrics_page },
+	{ "dialects", dialects_page },
 	{ "man", manual_page },
 	{ "bash", completion_bash },
 	{ "zsh", completion_zsh },

@@ -8,6 +8,7 @@
 #include <yaml.h>
 
 #include "schema/schema.h"
+#include "server/config/exit_spec.h"
 #include "server/config/setup.h"
 #include "server/http/loop.h"
 #include "server/serve/metrics.h"
@@ -145,6 +146,7 @@ static const struct {
 	{ "templates", templates_page },
 	{ "metrics", metrics_page },
 	{ "dialects", dialects_page },
+	{ "codes", exit_spec_page },
 	{ "man", manual_page },
 	{ "bash", completion_bash },
 	{ "zsh", completion_zsh },

@@ -135,7 +135,9 @@ $(B)/%.o: %.c Makefile
 $(call objects,schema): $(wildcard schema/*.json)
 $(call objects,k8s): $(wildcard k8s/*.txt)
 $(call objects,translate): $(wildcard translate/templates/*.yaml translate/templates/*/*.yaml)
-$(call objects,server): $(wildcard server/*.html server/*.json) runtime-assets/k8s-job-exit-spec.yaml
+$(B)/server/config/exit_spec.o: runtime-assets/k8s-job-exit-spec.yaml
+$(B)/server/serve/openapi.o: server/openapi.json
+$(B)/server/serve/health.o: server/index.txt
 
 # The files of the web page, compressed.  The assembler finds them below $(B).
 WEB_EXAMPLES := $(patsubst %,examples/%,hello-world.yaml two-gpus.yaml pytorch-mnist.yaml parameter-server.yaml \
@@ -405,7 +407,7 @@ check-long:
 	tests/tools/check long
 
 # ---- single suites ---------------------------------------------------------------------------
-ALL_SUITES := unit machine mutants golden hostile differential replay http e2e runtime arm64 local training page monitoring kill steps trouble upgrade growth soak packages docs facts lint analyze images layers
+ALL_SUITES := unit machine mutants golden hostile differential replay http e2e runtime arm64 local training page monitoring kill steps trouble upgrade growth soak packages tables docs facts lint analyze images layers
 NEEDS_unit := $(UNIT_TESTS) $(B)/pai-runtime
 NEEDS_machine := $(B)/tests/machine/replay $(B)/tests/machine/traces/unpacked
 NEEDS_mutants := $(NEEDS_machine)
@@ -413,7 +415,7 @@ $(foreach p,golden hostile differential,$(eval NEEDS_$(p) := $(B)/tests/$(p)/$(p
 NEEDS_replay := $(REPLAYS)
 NEEDS_growth := $(B)/rest-lit
 NEEDS_soak := $(B)/rest-lit $(B)/tests/bench/stub/stub
-$(foreach s,http e2e runtime arm64 local training page monitoring kill steps trouble upgrade packages pages docs,$(eval NEEDS_$(s) := all))
+$(foreach s,http e2e runtime arm64 local training page monitoring kill steps trouble upgrade packages pages tables docs,$(eval NEEDS_$(s) := all))
 NEEDS_runtime += $(B)/tests/runtime/fetch
 NEEDS_layers := all
 NEEDS_fuzz := $(FUZZERS)

@@ -592,30 +592,19 @@ static const struct keyword KEYWORDS[N_KEYWORDS] = {
 };
 /* clang-format on */
 
-EMBED(schema_v1, "schema/pai-v1.schema.json");
-EMBED(schema_v2, "schema/pai-v2.schema.json");
-EMBED(schema_mxjob, "schema/mxjob.schema.json");
-EMBED(schema_launcher, "schema/launcher.schema.json");
-EMBED(schema_facts, "schema/facts.schema.json");
-EMBED(schema_issuers, "schema/issuers.schema.json");
-EMBED(schema_hived, "schema/hived.schema.json");
-EMBED(schema_pod, "schema/pod.schema.json");
+#define SCHEMA_EMBED(id, name, file) EMBED(schema_##id, file);
+SCHEMAS(SCHEMA_EMBED)
+
+#define SCHEMA_NAME(id, name, file) name,
+const char *const SCHEMA_NAMES[SCHEMA_NAME_MAX] = { SCHEMAS(SCHEMA_NAME) };
 
 /* Filled once, before threads start, and only read from then on. */
 static struct schema *compiled[SCHEMA_NAME_MAX];
 
 struct span schema_text(enum schema_name name)
 {
-	const struct span texts[SCHEMA_NAME_MAX + 1] = {
-		[SCHEMA_V1] = EMBEDDED(schema_v1),
-		[SCHEMA_V2] = EMBEDDED(schema_v2),
-		[SCHEMA_MXJOB] = EMBEDDED(schema_mxjob),
-		[SCHEMA_LAUNCHER] = EMBEDDED(schema_launcher),
-		[SCHEMA_FACTS] = EMBEDDED(schema_facts),
-		[SCHEMA_ISSUERS] = EMBEDDED(schema_issuers),
-		[SCHEMA_HIVED] = EMBEDDED(schema_hived),
-		[SCHEMA_POD] = EMBEDDED(schema_pod),
-	};
+#define SCHEMA_TEXT(id, name, file) EMBEDDED(schema_##id),
+	const struct span texts[SCHEMA_NAME_MAX + 1] = { SCHEMAS(SCHEMA_TEXT) };
 	return texts[name];
 }
 

@@ -34,19 +34,24 @@ int schema_check(const struct schema *s, const struct node *doc, const char *cod
 int schema_check_at(const struct schema *s, const struct node *part, const struct path *at,
                     const char *code, struct err *e);
 
-/* The embedded schemas: their text, and compiled at the first call, shared and never freed; any
- * thread after schema_init. */
-enum schema_name {
-	SCHEMA_V1,
-	SCHEMA_V2,
-	SCHEMA_MXJOB,
-	SCHEMA_LAUNCHER,
-	SCHEMA_FACTS,
-	SCHEMA_ISSUERS,
-	SCHEMA_HIVED,
-	SCHEMA_POD,
-	SCHEMA_NAME_MAX
-};
+/* The embedded schemas: identifier, the name of `rest-lit schema NAME`, file.  Those of the
+ * dialects come first. */
+#define SCHEMAS(ROW)                                                                               \
+	ROW(V1, "v1", "schema/pai-v1.schema.json")                                                 \
+	ROW(V2, "v2", "schema/pai-v2.schema.json")                                                 \
+	ROW(MXJOB, "mxjob", "schema/mxjob.schema.json")                                            \
+	ROW(LAUNCHER, "launcher", "schema/launcher.schema.json")                                   \
+	ROW(POD, "pod", "schema/pod.schema.json")                                                  \
+	ROW(FACTS, "facts", "schema/facts.schema.json")                                            \
+	ROW(ISSUERS, "issuers", "schema/issuers.schema.json")                                      \
+	ROW(HIVED, "hived", "schema/hived.schema.json")
+
+#define SCHEMA_ENUM(id, name, file) SCHEMA_##id,
+enum schema_name { SCHEMAS(SCHEMA_ENUM) SCHEMA_NAME_MAX };
+
+extern const char *const SCHEMA_NAMES[SCHEMA_NAME_MAX];
+/* Their text, and compiled at the first call, shared and never freed; any thread after schema_init.
+ */
 struct span schema_text(enum schema_name name);
 const struct schema *schema_get(enum schema_name name);
 /* Compiles all embedded schemas; aborts if one is invalid, which a unit test excludes. */

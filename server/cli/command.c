@@ -8,6 +8,7 @@
 #include <yaml.h>
 
 #include "schema/schema.h"
+#include "server/config/exit_spec.h"
 #include "server/config/setup.h"
 #include "server/http/loop.h"
 #include "server/serve/metrics.h"
@@ -24,6 +25,11 @@ static int command_help(const struct command *c, bool all)
 	str_printf(&out, "Usage: rest-lit %s%s%s%s\n\n%s", c->name,
 	           c->options ? " [OPTION]..." : "", c->arguments ? " " : "",
 	           c->arguments ? c->arguments : "", c->about);
+	if (c->run == cmd_schema) {
+		str_puts(&out, "NAME is one of ");
+		schema_names(&out, ", ");
+		str_puts(&out, ".\n");
+	}
 	if (c->options) {
 		str_char(&out, '\n');
 		options_help(&out, c->options, all);
@@ -132,12 +138,15 @@ static const struct {
 } PAGES[] = {
 	{ "options", options_page },
 	{ "routes", routes_page },
+	{ "list-parameters", list_parameters_page },
 	{ "openapi", openapi_page },
 	{ "translation", translation_page },
 	{ "config-schema", options_schema },
 	{ "warnings", warnings_page },
 	{ "templates", templates_page },
 	{ "metrics", metrics_page },
+	{ "dialects", dialects_page },
+	{ "codes", exit_spec_page },
 	{ "man", manual_page },
 	{ "bash", completion_bash },
 	{ "zsh", completion_zsh },

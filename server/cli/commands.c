@@ -141,10 +141,10 @@ const struct command COMMANDS[] = {
 	  "  TOKEN=$(rest-lit token --user alice --jwt-secret-file jwt-secret)\n"
 	  "  curl -H \"Authorization: Bearer $TOKEN\" localhost:9186/api/v2/tokens/check\n" },
 	{ "schema", cmd_schema, 0, 1, 1, "name one schema",
-	  "v1|v2|mxjob|launcher|pod|facts|issuers|hived|config", "print a JSON Schema",
-	  "Print the JSON Schema of v1 jobs, v2 jobs, MxJobs, launcher manifests, pods in\n"
-	  "these, the facts file (--facts), the file of issuers (--issuers), the\n"
-	  "configuration of HiveD (--hived-config), or the configuration file (--config).\n",
+	  "NAME", "print a JSON Schema",
+	  "Print the JSON Schema of the jobs of a dialect, of pods in them, of the facts file\n"
+	  "(--facts), the file of issuers (--issuers), the configuration of HiveD\n"
+	  "(--hived-config), or the configuration file (--config).\n",
 	  "Example:\n"
 	  "  rest-lit schema v2 > pai-v2.schema.json\n" },
 	{ "version", cmd_version, 0, 0, SIZE_MAX, NULL, NULL, "print the version",
@@ -152,7 +152,7 @@ const struct command COMMANDS[] = {
 	  "Example:\n"
 	  "  rest-lit version\n" },
 	{ "page", cmd_page, 0, 1, 1, "there is no such page",
-	  "options|routes|translation|metrics|config-schema", NULL,
+	  "NAME", NULL,
 	  "Print a page of the documentation that is generated from tables in the code.\n",
 	  "Example:\n"
 	  "  rest-lit page routes > docs/ROUTES.md\n" },

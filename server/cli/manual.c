@@ -3,7 +3,6 @@
  */
 #include "server/cli/cli_internal.h"
 #include "server/serve/routes.h"
-#include "translate/job/dialect.h"
 
 enum { MANUAL_WORDS_MAX = 1024 };
 
@@ -23,10 +22,8 @@ static void manual_word(struct str *words, const char *word)
 
 static enum manual_kind manual_value(const struct option *o, struct str *words)
 {
-	const struct dialect *d = NULL;
-	for (size_t i = 0; strcmp(o->name, "dialects") == 0 && (d = dialect_nth(i)); i++)
-		if (d->kinds) /* the others are always taken */
-			manual_word(words, d->name);
+	if (o->names)
+		o->names(words, " ");
 	for (const char *const *c = o->choices; c && *c; c++)
 		if (**c)
 			manual_word(words, *c);

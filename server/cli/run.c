@@ -21,6 +21,7 @@
 #include "server/cli/run_internal.h"
 #include "server/config/setup.h"
 #include "server/state/log.h"
+#include "translate/job/dialect.h"
 
 enum { NOTE_BYTES = 4096 /* at most PIPE_BUF */, NOTES_BYTES = 64 << 10 /* of a pipe */ };
 
@@ -155,6 +156,7 @@ int run_start(struct run *r, struct err *e)
 {
 	struct service *s = r->service;
 	struct options *o = &s->options;
+	STR_AUTO dialects = STR_INIT(256);
 	int stop[2];
 	log_init(-1);                   /* dropped */
 	(void)signal(SIGPIPE, SIG_IGN); /* write fails with EPIPE */
@@ -178,7 +180,8 @@ int run_start(struct run *r, struct err *e)
 	o->user = setup_user(o);
 	o->no_auth = true;
 	o->images = o->images[0] ? o->images : "host";
-	o->dialects = "mxjob,launcher";
+	dialects_optional(&dialects, ",");
+	o->dialects = arena_dup(&o->arena, str_view(&dialects));
 	o->loops = 1;
 	o->history = 0;
 	o->max_body = SUBMIT_FILE_MAX;

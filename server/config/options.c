@@ -8,6 +8,7 @@
 
 #include "base/doc/tree.h"
 #include "server/config/system.h"
+#include "translate/job/dialect.h"
 #include "translate/translate.h"
 
 #define AT(field)            .at = offsetof(struct options, field)
@@ -221,8 +222,8 @@ const struct option OPTIONS[] = {
 	  .help = "port after the last port for tasks" },
 	{ "priority-class", GROUP_PODS, TRANSLATES, false, SWITCH(priority_class),
 	  .help = "make a PriorityClass per job, so that older jobs are scheduled first" },
-	{ "dialects", GROUP_PODS, FOR_SERVE, false, TEXT(dialects, ""), .value = "NAMES",
-	  .help = "also take jobs with pods of their own: mxjob, launcher, or both with a comma" },
+	{ "dialects", GROUP_PODS, FOR_SERVE, false, TEXT(dialects, ""), .value = "NAMES", .names = dialects_optional,
+	  .help = "also take jobs with pods of their own, in these dialects, separated by commas" },
 	{ "fetch-code", GROUP_PODS, ALL, false, SWITCH(fetch_code),
 	  .help = "v1 jobs: copy codeDir from HDFS before the command" },
 

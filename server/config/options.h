@@ -140,6 +140,8 @@ struct option {
 	const char *unit;           /* of a number; NULL for a count */
 	const char *value;          /* name of the value in help: FILE */
 	const char *help;           /* one phrase, no full stop */
+	/* Writes the names of which a text is a list; NULL: it is none. */
+	void (*names)(struct str *out, const char *between);
 };
 
 /* Valid texts of an option. */

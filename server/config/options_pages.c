@@ -53,6 +53,10 @@ void options_help(struct str *out, unsigned command, bool all)
 			str_printf(&flag, "  --%s%s%s", o->name, o->value ? " " : "",
 			           o->value ?: "");
 			str_puts(&text, o->help);
+			if (o->names) {
+				str_puts(&text, ": ");
+				o->names(&text, ", ");
+			}
 			put_default(&text, o, " [", "]");
 			str_printf(out, "%-*s", INDENT, str_c(&flag));
 			if (flag.n >= INDENT)
@@ -88,6 +92,8 @@ static void bounds_text(struct str *out, const struct option *o)
 		                                     : "");
 	else if (o->type == OPTION_SWITCH)
 		str_puts(out, "true, false");
+	if (o->names)
+		o->names(out, ", ");
 	const char *between = "";
 	for (const char *const *c = o->choices; c && *c; c++) {
 		str_printf(out, "%s%s", between, *c);
@@ -261,7 +267,7 @@ static void option_manual(struct str *out, const struct option *o)
 	str_puts(out, "\\fR\n");
 	str_printf(&text, "%s.\n", o->help);
 	put_default(&text, o, "Default: ", ".\n");
-	if (o->type != OPTION_SWITCH && o->type != OPTION_TEXT) {
+	if (o->type != OPTION_SWITCH && (o->type != OPTION_TEXT || o->names)) {
 		str_puts(&text, "Values: ");
 		bounds_text(&text, o);
 		str_puts(&text, ".\n");

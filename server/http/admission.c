@@ -124,7 +124,7 @@ static bool admission_is_open(struct request *r)
 	case AUTH_NONE:
 		return true;
 	case AUTH_LINK:
-		return query_find(span_of(r->query), "token", &r->arena, &link);
+		return query_find(span_of(r->query), LINK_PARAMETER, &r->arena, &link);
 	case AUTH_V1: /* a token that is sent is checked */
 		return o->compat[0] && !o->no_auth && !r->head.value[HEADER_AUTHORIZATION].p;
 	case AUTH_USER:

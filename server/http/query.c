@@ -41,6 +41,42 @@ bool query_find(struct span query, const char *name, struct arena *a, struct spa
 	return false;
 }
 
+const struct parameter *parameter_named(const struct parameter *table, struct span name)
+{
+	while (table->name && !span_is(name, table->name))
+		table++;
+	return table->name ? table : NULL;
+}
+
+bool parameter_find(struct request *r, const struct parameter *p, struct span *value)
+{
+	return query_find(span_of(r->query), p->name, &r->arena, value);
+}
+
+int parameter_index(const struct parameter *p, struct span value)
+{
+	struct span rest = span_of(p->values);
+	for (int i = 0; rest.n; i++)
+		if (span_eq(span_next(&rest, '|'), value))
+			return i;
+	return -1;
+}
+
+int parameter_refuse(const struct parameter *p, struct span value, struct err *e)
+{
+	char quoted[4 * QUOTE_MAX];
+	if (p->must)
+		return err_set(e, INVALID_PARAMETERS, "%s must be %s, is \"%s\"", p->name, p->must,
+		               quote(quoted, value));
+	return err_set(e, INVALID_PARAMETERS, "%s must be a whole number from 0 to %ld, is \"%s\"",
+	               p->name, (long)p->max, quote(quoted, value));
+}
+
+int parameter_number(const struct parameter *p, struct span value, int64_t *out, struct err *e)
+{
+	return parse_i64(value, 0, p->max, out) == 0 ? 0 : parameter_refuse(p, value, e);
+}
+
 enum { DEPTH = 8, NODES = 200, NESTED_NODES = 2000, KEY = 256, FORM_TEXT = FIELDS_BODY * 8 };
 
 /* NULL: not an object, or over the budget. */

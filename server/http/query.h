@@ -15,6 +15,43 @@ bool query_next(struct span *rest, struct arena *a, struct span *name, struct sp
 /* The first parameter of this name; false if there is none. */
 bool query_find(struct span query, const char *name, struct arena *a, struct span *value);
 
+/*
+ * A parameter of a route: a value in the query, or a header.  Each feature has tables of its
+ * parameters, and openapi.c names those of an answer.  A row is all: handlers read a parameter by
+ * its row, and /openapi.json and docs/ROUTES.md print the rows.  A table ends with an empty row.
+ *
+ *	const struct parameter JOB_EVENTS[] = {
+ *		{ .name = "type", .values = "Warning|Normal", .doc = "Only these." },
+ *		{ .name = NULL },
+ *	};
+ */
+struct parameter {
+	const char *name;
+	bool header;
+	const char *values; /* "a|b": those allowed; NULL: a text, or a number */
+	int64_t max;        /* of a whole number from 0 on; 0: it is no number */
+	const char *absent; /* the value that counts if the parameter is absent; NULL: none */
+	const char *must; /* the end of "NAME must be ..."; NULL: "a whole number from 0 to MAX" */
+	const char *example; /* NULL: none */
+	const char *doc;     /* sentences in Markdown, without | */
+	int kind;            /* for the handler: how it is read, and the offset of its member */
+	size_t at;
+};
+
+/* The row of this name in a table; NULL: there is none. */
+const struct parameter *parameter_named(const struct parameter *table, struct span name);
+/* The first value of this parameter in the query of r; false if there is none. */
+bool parameter_find(struct request *r, const struct parameter *p, struct span *value);
+/* The index of the value in p->values; -1: it is none of them. */
+int parameter_index(const struct parameter *p, struct span value);
+/* -1 and *e: 400 with the name, p->must and the value. */
+int parameter_refuse(const struct parameter *p, struct span value, struct err *e);
+/* Reads a whole number from 0 to p->max; -1 and *e as above. */
+int parameter_number(const struct parameter *p, struct span value, int64_t *out, struct err *e);
+
+/* The parameter that replaces a token on routes with AUTH_LINK. */
+#define LINK_PARAMETER "token"
+
 /* The members of a small body (BODY_FIELDS): a JSON object or a form; all values as text. */
 enum { FIELDS_MAX = 16, FIELDS_BODY = 8192 /* bytes; a larger body is 413 */ };
 

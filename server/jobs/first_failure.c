@@ -16,53 +16,32 @@ enum {
 	FIRST_FOLLOWERS = 100, /* shown */
 	FIRST_LINES = 15,      /* shown */
 	FIRST_TAIL = 400, /* bytes of the end of a log that are searched for the text of a cause */
-	CODE_COMPLETED = -220, /* of FrameworkController: the attempt was over */
-	CODE_REMOVED = -230,   /* the job has fewer instances now */
+	CODE_REMOVED = -230, /* the job has fewer instances now */
 };
 
 /* ---- causes ---------------------------------------------------------------------------------- */
 
-/* Codes that decide whatever the log of the task contains; see docs/RUNTIME-FAILURES.md. */
-static const struct code_cause {
-	int64_t code;
-	enum end_kind kind;
-	const char *why;
-} CAUSES[] = {
-	{ CODE_COMPLETED, END_STOPPED, "stopped when the attempt ended" },
-	{ 141, END_FOLLOWED, "broken pipe" },
-	{ 236, END_FOLLOWED, "a collective operation timed out" },
-	{ 237, END_FOLLOWED, "lost its peer" },
-	{ 238, END_FOLLOWED, "the rendezvous failed" },
-	{ 249, END_FOLLOWED, "another task could not be reached" },
-	{ 129, END_KILLED, "ended by SIGHUP" },
-	{ 130, END_KILLED, "ended by SIGINT" },
-	{ 137, END_KILLED, "ended by SIGKILL" },
-	{ 143, END_KILLED, "ended by SIGTERM" },
-};
+static bool end_has_code(const struct task_end *t, const struct exit_word *w)
+{
+	return w->code <= t->code && t->code <= w->to;
+}
 
 void task_end_classify(struct task_end *t, const struct exit_spec *spec, struct span said)
 {
 	size_t n;
-	const struct exit_word *w = exit_spec_words(spec, &n);
-	/* Codes of commands, of signals that others may have sent, and those for errors that only
-	 * the log explains. */
-	int64_t code = t->code;
-	bool unclear = (code >= 1 && code <= 130) || code == 134 || code == 137 || code == 143 ||
-	               code == 245 || code >= 255;
-	/* The first word of the specification for the code decides. */
-	for (const struct exit_word *end = w + n; w < end; w++)
-		if ((w->code ? w->code == code : unclear) &&
-		    span_find(said, 0, w->text) != SIZE_MAX) {
-			t->why = w->why;
-			t->kind = !w->why ? END_ORIGIN : w->killed ? END_KILLED : END_FOLLOWED;
-			return;
-		}
+	const struct exit_word *v = exit_spec_words(spec, &n);
+	bool unclear = false;
+	for (const struct exit_word *w = v; w < v + n; w++)
+		unclear |= w->kind == END_UNCLEAR && end_has_code(t, w);
 	t->kind = END_ORIGIN;
 	t->why = NULL;
-	for (const struct code_cause *c = CAUSES; c < CAUSES + ARRAY_SIZE(CAUSES); c++)
-		if (c->code == t->code) {
-			t->kind = c->kind;
-			t->why = c->why;
+	/* The first one for the code decides. */
+	for (const struct exit_word *w = v; w < v + n; w++)
+		if (w->kind != END_UNCLEAR && (w->code ? end_has_code(t, w) : unclear) &&
+		    (!w->text[0] || span_find(said, 0, w->text) != SIZE_MAX)) {
+			t->why = w->why;
+			t->kind = w->kind;
+			return;
 		}
 }
 

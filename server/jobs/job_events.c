@@ -61,13 +61,18 @@ void job_events_show(struct str *out, const struct event *all, size_t n, int64_t
 
 /* ---- the route ---- */
 
+const struct parameter JOB_EVENTS[] = {
+	{ .name = "type", .values = "Warning|Normal", .doc = "Only Events of this type." },
+	{ .name = NULL },
+};
+
 static void events_found(struct request *r, const struct job_entry *job)
 {
 	struct events *events = r->loop->server->events;
 	struct event *all = NULL;
 	struct span type = SPAN("");
-	if (query_find(span_of(r->query), "type", &r->arena, &type) && type.n != 0 &&
-	    !span_is(type, "Warning") && !span_is(type, "Normal")) {
+	if (parameter_find(r, JOB_EVENTS, &type) && type.n != 0 &&
+	    parameter_index(JOB_EVENTS, type) < 0) {
 		answer_bad(r, "query parameter type: must be Warning or Normal", type);
 		return;
 	}

@@ -19,8 +19,6 @@
 
 enum { STATES_ALL = (1 << JOB_STATE_MAX) - 1, TAG_TEXT_MAX = 1 << 20 };
 
-#define OFFSET_MAX INT64_C(2147483647)
-
 /* The value that selects jobs without a priority. */
 static const char NO_PRIORITY[] = "default";
 
@@ -59,79 +57,99 @@ static struct any_of query_read_texts(struct span list, bool tags, struct arena 
 	return (struct any_of){ v, n };
 }
 
-static const struct {
-	const char *name;
-	size_t at;
-	bool tags;
-} LISTS[] = {
-	{ "username", offsetof(struct job_query, users), false },
-	{ "vc", offsetof(struct job_query, clusters), false },
-	{ "jobPriority", offsetof(struct job_query, priorities), false },
-	{ "tagsContain", offsetof(struct job_query, tags), true },
-	{ "tagsNotContain", offsetof(struct job_query, without_tags), true },
+/* How a parameter is read, into the member at its offset. */
+enum query_kind {
+	QUERY_TEXTS,  /* struct any_of: texts between commas */
+	QUERY_TAGS,   /* likewise, as JSON strings */
+	QUERY_TEXT,   /* struct span */
+	QUERY_NUMBER, /* int64_t */
+	QUERY_TRUE,   /* bool */
+	QUERY_STATES,
+	QUERY_ORDER,
 };
 
-static const char *const FIELDS[ORDER_MAX] = {
-	[ORDER_SUBMITTED] = "submissionTime",
-	[ORDER_NAME] = "jobName",
-	[ORDER_USER] = "username",
-	[ORDER_CLUSTER] = "vc",
-	[ORDER_RETRIES] = "retries",
-	[ORDER_TASKS] = "totalTaskNumber",
-	[ORDER_GPUS] = "totalGpuNumber",
-	[ORDER_STATE] = "state",
-	[ORDER_COMPLETED] = "completionTime",
-	[ORDER_PRIORITY] = "jobPriority",
+/* The fields to sort by, in the order of enum job_order. */
+#define ORDER_FIELDS                                                                               \
+	"submissionTime, jobName, username, vc, retries, totalTaskNumber, totalGpuNumber, "        \
+	"state, completionTime, jobPriority"
+
+#define FROM(kind_, member) .kind = (kind_), .at = offsetof(struct job_query, member)
+
+/* clang-format off */
+const struct parameter JOB_FILTERS[] = {
+	{ .name = "username", FROM(QUERY_TEXTS, users),
+	  .doc = "Jobs of any of these users, separated by commas." },
+	{ .name = "vc", FROM(QUERY_TEXTS, clusters),
+	  .doc = "Jobs in any of these virtual clusters, separated by commas." },
+	{ .name = "state", FROM(QUERY_STATES, states), .example = "WAITING,RUNNING",
+	  .doc = "Jobs in any of these states, separated by commas." },
+	{ .name = "jobPriority", FROM(QUERY_TEXTS, priorities), .example = "prod,default",
+	  .doc = "Jobs of any of these priorities, separated by commas; `default`: jobs without a priority." },
+	{ .name = "keyword", FROM(QUERY_TEXT, keyword),
+	  .doc = "Part of the name of job, user or virtual cluster; case-sensitive." },
+	{ .name = "tagsContain", FROM(QUERY_TAGS, tags),
+	  .doc = "Jobs with any of these tags, separated by commas." },
+	{ .name = "tagsNotContain", FROM(QUERY_TAGS, without_tags),
+	  .doc = "Jobs with none of these tags, separated by commas." },
+	{ .name = NULL },
 };
+const struct parameter JOB_PAGES[] = {
+	{ .name = "order", FROM(QUERY_ORDER, order), .absent = "submissionTime,DESC",
+	  .doc = "`FIELD,ASC` or `FIELD,DESC`, where FIELD is one of " ORDER_FIELDS ". Anything else is the default: latest first." },
+	{ .name = "offset", FROM(QUERY_NUMBER, offset), .max = INT32_MAX, .absent = "0",
+	  .doc = "Leaves out so many rows at the beginning." },
+	{ .name = "limit", FROM(QUERY_NUMBER, limit), .max = JOB_LIMIT_MAX, .absent = "5000",
+	  .doc = "At most so many rows; the default of routes of v1 is 50000." },
+	{ .name = "withTotalCount", FROM(QUERY_TRUE, with_total), .values = "true|false",
+	  .doc = "`true`: `{\"totalCount\": N, \"data\": [...]}`, where N counts all pages; not on routes of v1." },
+	{ .name = NULL },
+};
+/* clang-format on */
 
 /* FIELD,ASC or FIELD,DESC; anything else is ignored. */
 static void query_read_order(struct job_query *q, struct span value)
 {
 	struct span field = span_next(&value, ',');
+	struct span names = SPAN(ORDER_FIELDS);
 	bool descending = span_is(value, "DESC");
 	q->order = ORDER_SUBMITTED;
 	q->descending = true;
-	for (enum job_order i = 0; (descending || span_is(value, "ASC")) && i < ORDER_MAX; i++)
-		if (span_is(field, FIELDS[i])) {
+	for (enum job_order i = 0; (descending || span_is(value, "ASC")) && names.n; i++)
+		if (span_eq(field, span_trim(span_next(&names, ',')))) {
 			q->order = i;
 			q->descending = descending;
 		}
 }
 
-static int query_read_number(const char *name, struct span value, int64_t max, int64_t *out,
-                             struct err *e)
+static int query_read_value(struct job_query *q, const struct parameter *p, struct span value,
+                            struct arena *a, struct err *e)
 {
-	char quoted[4 * QUOTE_MAX];
-	if (parse_i64(value, 0, max, out) == 0)
-		return 0;
-	return err_set(e, INVALID_PARAMETERS, "%s must be a whole number from 0 to %ld, is \"%s\"",
-	               name, (long)max, quote(quoted, value));
-}
-
-static int query_read_parameter(struct job_query *q, struct span name, struct span value,
-                                struct arena *a, struct err *e)
-{
-	if (span_is(name, "offset"))
-		return query_read_number("offset", value, OFFSET_MAX, &q->offset, e);
-	if (span_is(name, "limit"))
-		return query_read_number("limit", value, JOB_LIMIT_MAX, &q->limit, e);
-	if (span_is(name, "keyword"))
-		q->keyword = value;
-	if (span_is(name, "order"))
-		query_read_order(q, value);
-	if (span_is(name, "withTotalCount"))
-		q->with_total = span_is(value, "true");
-	if (span_is(name, "state"))
+	void *member = (char *)q + p->at;
+	switch ((enum query_kind)p->kind) {
+	case QUERY_TEXTS:
+	case QUERY_TAGS:
+		*(struct any_of *)member = query_read_texts(value, p->kind == QUERY_TAGS, a);
+		break;
+	case QUERY_TEXT:
+		*(struct span *)member = value;
+		break;
+	case QUERY_NUMBER:
+		return parameter_number(p, value, member, e);
+	case QUERY_TRUE:
+		*(bool *)member = span_is(value, "true");
+		break;
+	case QUERY_STATES:
 		for (q->states = 0; value.n;) { /* unknown ones match no job */
 			enum job_state state = job_state_named(span_next(&value, ','));
 			if (state != JOB_STATE_MAX)
 				q->states |= 1u << state;
 		}
-	for (size_t i = 0; i < ARRAY_SIZE(LISTS); i++)
-		if (span_is(name, LISTS[i].name))
-			*(struct any_of *)((char *)q + LISTS[i].at) =
-			    query_read_texts(value, LISTS[i].tags, a);
-	return 0; /* unknown parameters are ignored */
+		break;
+	case QUERY_ORDER:
+		query_read_order(q, value);
+		break;
+	}
+	return 0;
 }
 
 int job_query_read(struct job_query *q, const char *query, bool v1, struct arena *a, struct err *e)
@@ -147,9 +165,12 @@ int job_query_read(struct job_query *q, const char *query, bool v1, struct arena
 		.descending = true,
 		.limit = v1 ? JOB_LIMIT_MAX : JOB_LIMIT,
 	};
-	while (query_next(&rest, a, &name, &value))
-		if (value.n && query_read_parameter(&read, name, value, a, e) < 0)
+	while (query_next(&rest, a, &name, &value)) {
+		const struct parameter *p =
+		    parameter_named(JOB_FILTERS, name) ?: parameter_named(JOB_PAGES, name);
+		if (p && value.n && query_read_value(&read, p, value, a, e) < 0)
 			return -1;
+	}
 	*q = read;
 	return 0;
 }

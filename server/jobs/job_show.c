@@ -474,10 +474,17 @@ static void config_refuse(struct request *r, const char *why)
 	answer_refuse(r, 404, "NoJobConfigError", why);
 }
 
+const struct parameter JOB_CONFIG[] = {
+	{ .name = "written",
+	  .values = "true|false",
+	  .doc = "`true`: the text as it was written, with comments, as text/plain." },
+	{ .name = NULL },
+};
+
 /* Reads ?written=true; *value: its value, p is NULL if it is absent. */
 static bool config_written(struct request *r, struct span *value)
 {
-	if (!query_find(span_of(r->query), "written", &r->arena, value))
+	if (!parameter_find(r, JOB_CONFIG, value))
 		*value = (struct span){ NULL, 0 };
 	return span_is(*value, "true");
 }

@@ -179,29 +179,30 @@ struct wait_query {
 	int64_t seconds;
 };
 
-static int job_wait_bad(struct err *e, const char *name, const char *wanted, struct span found)
-{
-	char quoted[4 * QUOTE_MAX];
-	return err_set(e, INVALID_PARAMETERS, "%s must be %s, is \"%s\"", name, wanted,
-	               quote(quoted, found));
-}
+enum { WAIT_SECONDS, WAIT_FOR };
+/* clang-format off */
+const struct parameter JOB_WAIT[] = {
+	[WAIT_SECONDS] = { .name = "wait", .max = INT64_MAX, .must = "a number of seconds",
+	  .doc = "The server answers when the job has come as far as `for` says, or after so many seconds, at most 300. The header `X-Wait` says which: `reached` or `timeout`." },
+	[WAIT_FOR] = { .name = "for", .values = "running|completed", .absent = "completed", .must = "running or completed",
+	  .doc = "`running`: until the job runs or has ended." },
+	{ .name = NULL },
+};
+/* clang-format on */
 
-static int job_wait_read_query(const struct request *r, struct arena *a, struct wait_query *q,
-                               struct err *e)
+static int job_wait_read_query(struct request *r, struct wait_query *q, struct err *e)
 {
-	struct span query = span_of(r->query);
 	struct span value;
-	q->given = query_find(query, "wait", a, &value);
+	q->given = parameter_find(r, &JOB_WAIT[WAIT_SECONDS], &value);
 	if (!q->given)
 		return 0;
-	if (parse_i64(value, 0, INT64_MAX, &q->seconds) < 0)
-		return job_wait_bad(e, "wait", "a number of seconds", value);
-	if (!query_find(query, "for", a, &value))
+	if (parameter_number(&JOB_WAIT[WAIT_SECONDS], value, &q->seconds, e) < 0)
+		return -1;
+	if (!parameter_find(r, &JOB_WAIT[WAIT_FOR], &value))
 		return 0;
-	q->running = span_is(value, "running");
-	if (!q->running && !span_is(value, "completed"))
-		return job_wait_bad(e, "for", "running or completed", value);
-	return 0;
+	int which = parameter_index(&JOB_WAIT[WAIT_FOR], value);
+	q->running = which == 0;
+	return which < 0 ? parameter_refuse(&JOB_WAIT[WAIT_FOR], value, e) : 0;
 }
 
 static bool job_wait_reached(bool running, const struct job_entry *job)
@@ -292,7 +293,7 @@ void job_wait(struct request *r, const struct job_entry *job, job_found *go_on)
 	struct wait_query q = { .given = false };
 	ERR_AUTO e = { 0 };
 	bool head = strcmp(r->method, "HEAD") == 0;
-	if (job_wait_read_query(r, &r->arena, &q, &e) < 0) {
+	if (job_wait_read_query(r, &q, &e) < 0) {
 		answer_error(r, &e);
 		return;
 	}
@@ -671,6 +672,21 @@ static void jobs_watch_gone(void *arg)
 	jobs_watch_drop(j);
 }
 
+/* clang-format off */
+const struct parameter JOBS_WATCH[] = {
+	{ .name = "initial", .values = "true|false",
+	  .doc = "`true`: the current state of each job first." },
+	{ .name = "Last-Event-ID", .header = true, .max = INT64_MAX - 1,
+	  .doc = "The `id` of the last event that the client has received: the jobs that changed since come first." },
+	{ .name = NULL },
+};
+const struct parameter JOB_WATCH[] = {
+	{ .name = "Last-Event-ID", .header = true, .max = INT64_MAX - 1,
+	  .doc = "The `id` of the last event that the client has received: no earlier state is sent." },
+	{ .name = NULL },
+};
+/* clang-format on */
+
 /* Reads the version to begin after; -1: all jobs; INT64_MAX: only future changes. */
 static int jobs_watch_read_from(struct request *r, int64_t *from, struct err *e)
 {
@@ -680,7 +696,7 @@ static int jobs_watch_read_from(struct request *r, int64_t *from, struct err *e)
 	if (id && parse_i64(span_of(id), 0, INT64_MAX - 1, from) < 0)
 		return err_set(e, INVALID_PARAMETERS,
 		               "Last-Event-ID must be the id of an event, which is a number");
-	if (!query_find(span_of(r->query), "initial", &r->arena, &value) || span_is(value, "false"))
+	if (!parameter_find(r, JOBS_WATCH, &value) || span_is(value, "false"))
 		return 0;
 	if (!span_is(value, "true"))
 		return err_set(e, INVALID_PARAMETERS, "initial must be true or false");

@@ -8,6 +8,7 @@
  */
 #include "k8s/cache/job_entry.h"
 #include "k8s/transport/store.h"
+#include "server/http/query.h"
 #include "server/http/route.h"
 
 /* Called once, immediately or later.  The request holds a reference to the job until it ends. */
@@ -54,23 +55,27 @@ int followers_fd(const struct followers *all);
 void followers_run_once(struct followers *all);
 void followers_free(struct followers *all);
 
-/* ---- handlers ---- */
+/* ---- handlers, and the parameters of their routes ---- */
 
 /* job_list.c */
 handler jobs_get;
+extern const struct parameter JOB_FILTERS[], JOB_PAGES[];
 
 /* job_show.c */
 handler job_get, job_probe, job_task_get, attempts_health, attempts_get, attempt_get, config_get,
     ssh_get;
+extern const struct parameter JOB_CONFIG[];
 
 /* job_watch.c */
 handler jobs_watch, job_watch;
+extern const struct parameter JOB_WAIT[], JOBS_WATCH[], JOB_WATCH[];
 
 /* job_change.c */
 handler execution_put, tag_edit, job_delete, scale_patch;
 
 /* job_events.c */
 handler events_get;
+extern const struct parameter JOB_EVENTS[];
 
 /* job_machine.c */
 handler machine_get;

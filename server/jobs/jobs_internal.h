@@ -349,13 +349,6 @@ int show_roles(struct shower *w, struct err *e);
 
 /* ---- first_failure.c ---- */
 
-enum end_kind {
-	END_ORIGIN,   /* failed by itself */
-	END_KILLED,   /* by a signal: by itself, unless another task had ended before */
-	END_FOLLOWED, /* because another task failed */
-	END_STOPPED   /* by the controller, because the attempt was over */
-};
-
 #define END_UNKNOWN INT64_MAX
 
 /* The failed end of a task. */

@@ -74,11 +74,28 @@ static struct log_link link_of_path(const struct request *r)
 		                  .file = r->args[ARG_FILE] };
 }
 
-static bool query_is_on(struct request *r, const char *parameter)
+enum { LOG_TAIL, LOG_FOLLOW, LOG_TOKEN };
+/* clang-format off */
+#define TAIL_MODE                                                                                  \
+	{ .name = "tail-mode", .values = "true|false",                                             \
+	  .doc = "`true`: the last 16 KiB, of the last 2000 lines. Of links: they lead to these." }
+const struct parameter LOG_LINKS[] = { TAIL_MODE, { .name = NULL } };
+const struct parameter LOG_CONTENT[] = {
+	[LOG_TAIL] = TAIL_MODE,
+	[LOG_FOLLOW] = { .name = "follow", .values = "true|false",
+	  .doc = "`true`: the log so far (with `tail-mode` the last 2000 lines), then new output until the task ends, at most 300 seconds; continue with a new link." },
+	[LOG_TOKEN] = { .name = LINK_PARAMETER,
+	  .doc = "Part of a link. A request with it needs no other token." },
+	{ .name = "Range", .header = true,
+	  .doc = "One range of bytes of a log that is kept, as in `bytes=-1000`. Ignored for the log of a pod." },
+	{ .name = NULL },
+};
+/* clang-format on */
+
+static bool log_is_on(struct request *r, const struct parameter *p)
 {
 	struct span value;
-	return query_find(span_of(r->query), parameter, &r->arena, &value) &&
-	       (!value.p || span_is(value, "true"));
+	return parameter_find(r, p, &value) && (!value.p || span_is(value, "true"));
 }
 
 /* Returns the key of links.  If there is no token secret, they are valid in this process only. */
@@ -99,7 +116,7 @@ static bool take_task(struct request *r, struct log_link *l, const struct job_en
 	l->framework = job->name;
 	l->framework_uid = job->uid;
 	l->user = r->principal->name;
-	l->tail = query_is_on(r, "tail-mode");
+	l->tail = log_is_on(r, &LOG_CONTENT[LOG_TAIL]);
 	l->expires_s = (int64_t)time(NULL) + r->loop->server->options->log_link_lifetime_s;
 	l->pod_uid = find_pod(l, doc, &r->arena, runs, &e);
 	if (!l->pod_uid)
@@ -189,7 +206,7 @@ static void log_job_read(struct request *r, const struct job_entry *job, struct 
 	if (!known)
 		answer_refuse(r, NO_TASK_LOG, "logs are called stdout, stderr, all and runtime");
 	else if (take_task(r, &l, job, doc, &runs))
-		log_read(r, &l, query_is_on(r, "follow"), NULL);
+		log_read(r, &l, log_is_on(r, &LOG_CONTENT[LOG_FOLLOW]), NULL);
 }
 
 static void log_found(struct request *r, const struct job_entry *job)
@@ -209,13 +226,13 @@ static void log_get_by_link(struct request *r, struct span token)
 		return;
 	}
 	r->user = l.user; /* streams_per_user counts by user: addresses of clients may be shared */
-	log_read(r, &l, query_is_on(r, "follow"), NULL);
+	log_read(r, &l, log_is_on(r, &LOG_CONTENT[LOG_FOLLOW]), NULL);
 }
 
 void log_get(struct request *r)
 {
 	struct span token;
-	if (!query_find(span_of(r->query), "token", &r->arena, &token))
+	if (!parameter_find(r, &LOG_CONTENT[LOG_TOKEN], &token))
 		job_find(r, log_found);
 	else
 		log_get_by_link(r, token.p ? token : SPAN(""));

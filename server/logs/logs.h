@@ -15,6 +15,7 @@
  * together.  Uploads have a loop, thread, listener and store of their own, so that they do not
  * delay other requests.
  */
+#include "server/http/query.h"
 #include "server/http/route.h"
 
 enum {
@@ -45,3 +46,4 @@ void uploads_page(struct str *out);
 
 /* Handlers: job_logs.c */
 handler logs_get, log_get;
+extern const struct parameter LOG_LINKS[], LOG_CONTENT[];

@@ -188,16 +188,14 @@ static void metrics_put_submissions(const struct scrape *s)
 		[SUBMIT_ERROR] = "error",
 		[SUBMIT_LEFT] = "client_left",
 	};
-	for (size_t d = 0; d < DIALECT_ROWS; d++) {
+	for (size_t d = 0; d <= DIALECT_UNREAD; d++) {
 		const struct dialect *dialect = dialect_nth(d);
-		for (size_t i = 0; i < SUBMIT_OUTCOME_MAX; i++)
-			metrics_put(
-			    s,
-			    metrics_sum(s->server->counts,
-			                offsetof(struct loop_counts, submissions) +
-			                    (d * SUBMIT_OUTCOME_MAX + i) * sizeof(atomic_ullong)),
-			    "dialect=\"%s\",outcome=\"%s\"", dialect ? dialect->name : "unread",
-			    OUTCOMES[i]);
+		for (size_t i = 0; (dialect || d == DIALECT_UNREAD) && i < SUBMIT_OUTCOME_MAX; i++)
+			metrics_put(s,
+			            metrics_sum(s->server->counts,
+			                        offsetof(struct loop_counts, submissions[d][i])),
+			            "dialect=\"%s\",outcome=\"%s\"",
+			            dialect ? dialect->name : "unread", OUTCOMES[i]);
 	}
 }
 

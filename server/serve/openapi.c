@@ -8,21 +8,21 @@
 #include "base/posix/lock.h"
 #include "schema/schema.h"
 #include "server/http/request.h"
+#include "server/jobs/jobs.h"
+#include "server/logs/logs.h"
 #include "server/serve/routes.h"
+#include "server/submit/submit.h"
+#include "server/users/users.h"
 #include "translate/job/dialect.h"
 
 EMBED(openapi_json, "server/openapi.json");
 
-enum { REFUSALS = 10, TEXT_MAX = 1024, STATUS_TEXT = 8 };
+enum { REFUSALS = 10, TABLES = 2, TEXT_MAX = 1024, STATUS_TEXT = 8 };
 
 struct refusal {
 	int status;
 	const char *codes;
 };
-
-#define LIST_CHOICE                                                                                \
-	"ListUsers ListClusters ListStates ListPriorities ListKeyword ListTags ListWithoutTags"
-#define LIST_PARAMETERS LIST_CHOICE " ListOrder ListOffset ListLimit ListTotal"
 
 /* Refusals of several routes. */
 #define BAD_PARAMETERS 400, "InvalidParametersError"
@@ -39,28 +39,29 @@ struct refusal {
 		BAD_OUTCOME                                                                        \
 	}
 
-/* The answers of routes.  Schemas and parameters are names of openapi.json. */
+/* The answers of routes.  Schemas are names of openapi.json. */
 static const struct answer_schema {
 	const char *tag;
 	int status;
-	const char *schema;                /* NULL: text */
-	const char *request;               /* schema of a body of fields */
-	const char *parameter;             /* besides those of the path, separated by blanks */
-	const char *type;                  /* NULL: JSON with a schema, else text/plain */
+	const char *schema;                         /* NULL: text */
+	const char *request;                        /* schema of a body of fields */
+	const struct parameter *parameters[TABLES]; /* besides those of the path; then NULL */
+	const char *type;                           /* NULL: JSON with a schema, else text/plain */
 	struct refusal refusals[REFUSALS]; /* ends at status 0 or at the end of the array */
 } ANSWERS[ANSWER_MAX] = {
 	[ANSWER_TEXT] = { "server", 200, .refusals = { { 503, "UnavailableError" } } },
 	[ANSWER_FILE] = { "server", 200, .type = "*/*", .refusals = { { 404, "NoFileError" } } },
 	[ANSWER_OPENAPI] = { "server", 200, .schema = "Any" },
-	[ANSWER_SUBMITTED_V2] = { "jobs", 202, "SubmittedV2", .parameter = "IdempotencyKey",
+	[ANSWER_SUBMITTED_V2] = { "jobs", 202, "SubmittedV2", .parameters = { SUBMISSION },
 	                          .refusals = { BAD_SUBMISSION } },
-	[ANSWER_SUBMITTED_V1] = { "jobs", 202, "SubmittedV1", .parameter = "IdempotencyKey",
+	[ANSWER_SUBMITTED_V1] = { "jobs", 202, "SubmittedV1", .parameters = { SUBMISSION },
 	                          .refusals = { BAD_SUBMISSION } },
-	[ANSWER_JOBS] = { "jobs", 200, "JobRows", .parameter = LIST_PARAMETERS,
+	[ANSWER_JOBS] = { "jobs", 200, "JobRows", .parameters = { JOB_FILTERS, JOB_PAGES },
 	                  .refusals = { { BAD_PARAMETERS } } },
-	[ANSWER_JOBS_V1] = { "jobs", 200, "JobRowsV1", .parameter = LIST_PARAMETERS,
+	[ANSWER_JOBS_V1] = { "jobs", 200, "JobRowsV1", .parameters = { JOB_FILTERS, JOB_PAGES },
 	                     .refusals = { { BAD_PARAMETERS } } },
-	[ANSWER_CONFIG] = { "jobs", 200, "Config", .parameter = "Written", .type = "text/yaml",
+	[ANSWER_CONFIG] = { "jobs", 200, "Config", .parameters = { JOB_CONFIG },
+	                    .type = "text/yaml",
 	                    .refusals = { { BAD_PARAMETERS },
 	                                  { BAD_USER },
 	                                  { 404, "NoJobError, NoJobConfigError" } } },
@@ -81,15 +82,15 @@ static const struct answer_schema {
 	                                  { BAD_JOB },
 	                                  { 409, "ConflictJobError" },
 	                                  { BAD_UNKNOWN } } },
-	[ANSWER_EVENTS] = { "jobs", 200, "Events", .parameter = "EventType",
+	[ANSWER_EVENTS] = { "jobs", 200, "Events", .parameters = { JOB_EVENTS },
 	                    .refusals = { { BAD_PARAMETERS }, { BAD_USER }, { BAD_JOB } } },
 	[ANSWER_TASK] = { "jobs", 200, "TaskAttempts",
 	                  .refusals = { { BAD_PARAMETERS }, { BAD_JOB }, { BAD_UNKNOWN } } },
-	[ANSWER_LOGS] = { "jobs", 200, "LogLocations", .parameter = "TailMode",
+	[ANSWER_LOGS] = { "jobs", 200, "LogLocations", .parameters = { LOG_LINKS },
 	                  .refusals = { { BAD_USER },
 	                                { 404, "NoTaskLogError" },
 	                                { BAD_UNKNOWN } } },
-	[ANSWER_LOG] = { "jobs", 200, .parameter = "LogToken TailMode Follow Range",
+	[ANSWER_LOG] = { "jobs", 200, .parameters = { LOG_CONTENT },
 	                 .refusals = { { BAD_USER },
 	                               { 404, "NoTaskLogError" },
 	                               { 416, "RangeNotSatisfiableError" },
@@ -98,10 +99,12 @@ static const struct answer_schema {
 	                      .refusals = { { BAD_JOB }, { BAD_UNKNOWN } } },
 	[ANSWER_ATTEMPT] = { "jobs", 200, "JobAttempt",
 	                     .refusals = { { BAD_PARAMETERS }, { BAD_JOB }, { BAD_UNKNOWN } } },
-	[ANSWER_STREAM] = { "jobs", 200, .parameter = LIST_CHOICE " Initial LastEventId",
-	                    .type = "text/event-stream",
-	                    .refusals = { { BAD_PARAMETERS }, { BAD_JOB } } },
-	[ANSWER_JOB] = { "jobs", 200, "Job", .parameter = "Wait WaitFor",
+	[ANSWER_STREAM] = { "jobs", 200, .parameters = { JOB_FILTERS, JOBS_WATCH },
+	                    .type = "text/event-stream", .refusals = { { BAD_PARAMETERS } } },
+	[ANSWER_JOB_STREAM] = { "jobs", 200, .parameters = { JOB_WATCH },
+	                        .type = "text/event-stream",
+	                        .refusals = { { BAD_PARAMETERS }, { BAD_JOB } } },
+	[ANSWER_JOB] = { "jobs", 200, "Job", .parameters = { JOB_WAIT },
 	                 .refusals = { { BAD_PARAMETERS }, { BAD_JOB }, { BAD_UNKNOWN } } },
 	[ANSWER_NO_JOB] = { "jobs", 404, .schema = "Error" },
 	[ANSWER_INFO] = { "server", 200, .schema = "Info" },
@@ -145,9 +148,9 @@ static const struct answer_schema {
 	[ANSWER_GROUPS] = { "people", 200, .schema = "Groups" },
 	[ANSWER_LIST] = { "server", 200, .schema = "List" },
 	[ANSWER_NODES] = { "server", 200, "Any", .refusals = { { BAD_USER } } },
-	[ANSWER_STORAGES] = { "people", 200, "Storages", .parameter = "DefaultStorages" },
+	[ANSWER_STORAGES] = { "people", 200, "Storages", .parameters = { STORAGES } },
 	[ANSWER_STORAGE] = { "people", 200, "Storage", .refusals = { { 404, "NoStorageError" } } },
-	[ANSWER_CLUSTERS] = { "people", 200, "VirtualClusters", .parameter = "Nodes" },
+	[ANSWER_CLUSTERS] = { "people", 200, "VirtualClusters", .parameters = { CLUSTERS } },
 	[ANSWER_CLUSTER] = { "people", 200, "VirtualCluster",
 	                     .refusals = { { 404, "NoVirtualClusterError" } } },
 	[ANSWER_SCHEMA] = { "server", 200, "Any", .refusals = { { 404, "NoSchemaError" } } },
@@ -156,9 +159,14 @@ static const struct answer_schema {
 	                    .refusals = { { 403, "ForbiddenUserError" },
 	                                  { 404, "NoMachineError" },
 	                                  { 503, "UnavailableError" } } },
-	[ANSWER_SKUS] = { "people", 200, "SkuTypes", .parameter = "OfVirtualCluster",
+	[ANSWER_SKUS] = { "people", 200, "SkuTypes", .parameters = { SKUS },
 	                  .refusals = { { 404, "NoVirtualClusterError" } } },
 };
+
+const struct parameter *route_parameters(const struct route *route, size_t i)
+{
+	return i < TABLES ? ANSWERS[route->answer].parameters[i] : NULL;
+}
 
 /* ---- small pieces ---- */
 
@@ -194,21 +202,35 @@ static bool takes_job(const struct route *route)
 	return route->body == BODY_JOB || route->body == BODY_JOB_V1;
 }
 
-static void add_parameters(json_t *parameters, const char *names)
+static json_t *parameter_json(const struct parameter *p)
 {
-	struct span rest = span_of(names);
+	json_t *schema = json_pack("{s:s}", "type", p->max ? "integer" : "string");
+	struct span rest = span_of(p->values ?: "");
+	json_t *values = rest.n ? json_array() : NULL;
 	while (rest.n) {
-		struct span name = span_next(&rest, ' ');
-		STR_AUTO ref = STR_INIT(TEXT_MAX);
-		str_printf(&ref, "#/components/parameters/%.*s", (int)name.n, name.p);
-		(void)json_array_append_new(parameters, json_pack("{s:s}", "$ref", str_c(&ref)));
+		struct span value = span_next(&rest, '|');
+		(void)json_array_append_new(values, json_stringn(value.p, value.n));
 	}
+	if (values)
+		(void)json_object_set_new(schema, "enum", values);
+	if (p->max)
+		(void)json_object_set_new(schema, "minimum", json_integer(0));
+	if (p->max && p->max <= INT32_MAX)
+		(void)json_object_set_new(schema, "maximum", json_integer(p->max));
+	if (p->absent)
+		(void)json_object_set_new(schema, "default",
+		                          p->max ? json_integer(strtoll(p->absent, NULL, 10))
+		                                 : json_string(p->absent));
+	if (p->example)
+		(void)json_object_set_new(schema, "example", json_string(p->example));
+	return json_pack("{s:s, s:s, s:b, s:s, s:o}", "name", p->name, "in",
+	                 p->header ? "header" : "query", "required", 0, "description", p->doc,
+	                 "schema", schema);
 }
 
 static json_t *openapi_parameters(const struct route *route)
 {
 	json_t *out = json_array();
-	const char *names = ANSWERS[route->answer].parameter;
 	for (const char *p = strchr(route->path, '{'); p; p = strchr(p + 1, '{')) {
 		STR_AUTO name = STR_INIT(TEXT_MAX);
 		str_put(&name, p + 1, strcspn(p + 1, "}"));
@@ -217,10 +239,9 @@ static json_t *openapi_parameters(const struct route *route)
 		                                      str_c(&name), "in", "path", "required", 1,
 		                                      "schema", "type", "string", "minLength", 1));
 	}
-	if (names)
-		add_parameters(out, names);
-	if (takes_job(route))
-		add_parameters(out, "DryRun");
+	for (size_t i = 0; i < TABLES; i++)
+		for (const struct parameter *p = route_parameters(route, i); p && p->name; p++)
+			(void)json_array_append_new(out, parameter_json(p));
 	return out;
 }
 

@@ -35,27 +35,27 @@ static const struct route API_ROUTES[] = {
 	{ "PUT", "/api/v1/jobs/{job}", submit_v1, submit_check_head, AUTH_USER, BODY_JOB_V1, ANSWER_SUBMITTED_V1,
 	  "The same.", JOB_ANY },
 	{ "GET", "/api/v2/jobs", jobs_get, NULL, AUTH_USER, BODY_NONE, ANSWER_JOBS,
-	  "The jobs of all users, newest first. Filters: `username`, `vc`, `state`, `jobPriority`, `keyword`, `tagsContain`, `tagsNotContain`; `order`, `offset` and `limit` as in OpenPAI; `withTotalCount=true`: `{totalCount, data}`.", JOB_ANY },
+	  "The jobs of all users, newest first.", JOB_ANY },
 	{ "GET", "/api/v1/jobs", jobs_get, NULL, AUTH_V1, BODY_NONE, ANSWER_JOBS_V1,
-	  "The same in the format of v1, with Frameworks of other programs; filter: `username`.", JOB_ANY },
+	  "The same in the format of v1, with Frameworks of other programs.", JOB_ANY },
 	{ "GET", "/api/v1/user/{user}/jobs", jobs_get, NULL, AUTH_V1, BODY_NONE, ANSWER_JOBS_V1,
 	  "The same for one user.", JOB_ANY },
 	{ "GET", "/api/v2/jobs/watch", jobs_watch, NULL, AUTH_USER, BODY_NONE, ANSWER_STREAM,
-	  "Changes of jobs as server-sent events; filters as in the list.", JOB_ANY },
+	  "Changes of jobs as server-sent events.", JOB_ANY },
 	{ "GET", "/api/v2/jobs/protocolversion/config", job_probe, NULL, AUTH_USER, BODY_NONE, ANSWER_NO_JOB,
 	  "Always refused. The VS Code extension sends this request without a token to detect the API.", JOB_ANY },
 	{ "GET", "/api/v2/jobs/{job}", job_get, NULL, AUTH_USER, BODY_NONE, ANSWER_JOB,
-	  "The job `USER~NAME`: state, task roles, tasks. With `?wait=SECONDS` the server answers when the job has ended (with `&for=running`: when it runs) or the time has passed. 404 `NoJobError` if there is no such job.", JOB_LOOK },
+	  "The job `USER~NAME`: state, task roles, tasks. 404 `NoJobError` if there is no such job.", JOB_LOOK },
 	{ "GET", "/api/v2/jobs/{job}/attempts/{attempt}", job_get, NULL, AUTH_USER, BODY_NONE, ANSWER_JOB,
 	  "The same for one attempt, the latest or an earlier one that is kept.", JOB_LOOK },
 	{ "GET", "/api/v1/user/{user}/jobs/{job}", job_get, NULL, AUTH_V1, BODY_NONE, ANSWER_JOB,
 	  "One job in the format of v1.", JOB_LOOK },
 	{ "GET", "/api/v1/jobs/{job}", job_get, NULL, AUTH_V1, BODY_NONE, ANSWER_JOB,
 	  "The same for `USER~NAME`.", JOB_LOOK },
-	{ "GET", "/api/v2/jobs/{job}/watch", job_watch, NULL, AUTH_USER, BODY_NONE, ANSWER_STREAM,
+	{ "GET", "/api/v2/jobs/{job}/watch", job_watch, NULL, AUTH_USER, BODY_NONE, ANSWER_JOB_STREAM,
 	  "Changes of one job as server-sent events.", JOB_LOOK },
 	{ "GET", "/api/v2/jobs/{job}/config", config_get, NULL, AUTH_USER, BODY_NONE, ANSWER_CONFIG,
-	  "The submitted job without its secrets, as JSON. `?written=true`: as it was written, comments included, as text.", JOB_SEE },
+	  "The submitted job without its secrets, as JSON.", JOB_SEE },
 	{ "GET", "/api/v1/user/{user}/jobs/{job}/config", config_get, NULL, AUTH_V1, BODY_NONE, ANSWER_CONFIG,
 	  "The same.", JOB_SEE },
 	{ "GET", "/api/v1/jobs/{job}/config", config_get, NULL, AUTH_V1, BODY_NONE, ANSWER_CONFIG,
@@ -81,13 +81,13 @@ static const struct route API_ROUTES[] = {
 	{ "PATCH", "/api/v2/jobs/{job}/taskRoles/{role}", scale_patch, NULL, AUTH_USER, BODY_FIELDS, ANSWER_SCALED,
 	  "Scale a task role of a running job: `{\"instances\": N}`.", JOB_OWN },
 	{ "GET", "/api/v2/jobs/{job}/events", events_get, NULL, AUTH_USER, BODY_NONE, ANSWER_EVENTS,
-	  "The Kubernetes Events of its pods, for about an hour; `?type=Warning`.", JOB_SEE },
+	  "The Kubernetes Events of its pods, for about an hour.", JOB_SEE },
 	{ "GET", "/api/v2/jobs/{job}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts", job_task_get, NULL, AUTH_USER, BODY_NONE, ANSWER_TASK,
 	  "One task with its known attempt.", JOB_LOOK },
 	{ "GET", "/api/v2/jobs/{job}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts/{retry}/logs", logs_get, NULL, AUTH_USER, BODY_NONE, ANSWER_LOGS,
-	  "Links to the logs of a task, valid for 5 minutes. `?tail-mode=true`: links to the end of the logs.", JOB_SEE },
+	  "Links to the logs of a task, valid for 5 minutes.", JOB_SEE },
 	{ "GET", "/api/v2/jobs/{job}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts/{retry}/logs/{log}", log_get, NULL, AUTH_LINK, BODY_NONE, ANSWER_LOG,
-	  "A log. A link needs no token; a client with a token may add `?tail-mode=true`. `&follow=true`: the server also sends new output.", JOB_SEE },
+	  "A log. A link needs no token.", JOB_SEE },
 	{ "GET", "/api/v2/jobs/{job}/job-attempts/healthz", attempts_health, NULL, AUTH_USER, BODY_NONE, ANSWER_TEXT,
 	  "200 `ok` if earlier attempts are kept (`--history`), else 501.", JOB_ANY },
 	{ "GET", "/api/v2/jobs/{job}/job-attempts", attempts_get, NULL, AUTH_USER, BODY_NONE, ANSWER_ATTEMPTS,
@@ -160,7 +160,7 @@ static const struct route API_ROUTES[] = {
 	{ "GET", "/api/v2/kubernetes/pods", pods_get, NULL, AUTH_USER, BODY_NONE, ANSWER_NODES,
 	  "For admins: an empty PodList, because this server has no permission to list pods.", JOB_ANY },
 	{ "GET", "/api/v2/storages", storages_get, NULL, AUTH_USER, BODY_NONE, ANSWER_STORAGES,
-	  "The storages that the user may use; `?default=true`: only those that jobs mount by default.", JOB_ANY },
+	  "The storages that the user may use.", JOB_ANY },
 	{ "GET", "/api/v2/storages/{storage}", storage_get, NULL, AUTH_USER, BODY_NONE, ANSWER_STORAGE,
 	  "One of these storages; 404 `NoStorageError` for all others.", JOB_ANY },
 	{ "GET", "/api/v2/virtual-clusters", clusters_get, NULL, AUTH_USER, BODY_NONE, ANSWER_CLUSTERS,
@@ -173,7 +173,7 @@ static const struct route API_ROUTES[] = {
 	{ "GET", "/api/v2/machine/backup", backup_get, NULL, AUTH_PERSON, BODY_NONE, ANSWER_BACKUP,
 	  "With `--local`, for admins: a copy of the database, an SQLite file with all jobs and their Secrets. Else 404 `NoMachineError`.", JOB_ANY },
 	{ "GET", "/api/v2/cluster/sku-types", skus_get, NULL, AUTH_USER, BODY_NONE, ANSWER_SKUS,
-	  "The SKU types of HiveD (`?vc=`: of one virtual cluster, 404 `NoVirtualClusterError`) with the size of one cell: `cpu`, `gpu`, `memory` in MB. Without HiveD `{}`.", JOB_ANY },
+	  "The SKU types of HiveD with the size of one cell: `cpu`, `gpu`, `memory` in MB. Without HiveD `{}`.", JOB_ANY },
 };
 /* clang-format on */
 const struct route_table ROUTES = { API_ROUTES, ARRAY_SIZE(API_ROUTES) };
@@ -225,12 +225,77 @@ static const char *const WHOSE[] = { [JOB_ANY] = "",
 	                             [JOB_SEE] = "by `--visibility`",
 	                             [JOB_OWN] = "own" };
 
+static void parameters_put_rows(struct str *out, const struct parameter *p)
+{
+	for (; p->name; p++) {
+		struct span rest = span_of(p->values ?: "");
+		str_printf(out, p->header ? "| header `%s` | " : "| `%s` | ", p->name);
+		for (const char *between = ""; rest.n; between = ", ") {
+			struct span value = span_next(&rest, '|');
+			str_printf(out, "%s`%.*s`", between, (int)value.n, value.p);
+		}
+		if (p->max && p->max <= INT32_MAX)
+			str_printf(out, "0 to %ld", (long)p->max);
+		if (p->absent)
+			str_printf(out, "%sdefault `%s`", p->max || p->values ? "; " : "",
+			           p->absent);
+		str_printf(out, " | %s |\n", p->doc);
+	}
+}
+
+static const char PARAMETERS_HEAD[] = "| parameter | values | |\n|---|---|---|\n";
+
+void list_parameters_page(struct str *out)
+{
+	str_puts(out, PARAMETERS_HEAD);
+	parameters_put_rows(out, JOB_FILTERS);
+	parameters_put_rows(out, JOB_PAGES);
+}
+
+/* Is the route told of by itself, and not as the same as the one above? */
+static bool routes_told(const struct route *r)
+{
+	return !span_starts(span_of(r->doc), "The same");
+}
+
+static bool route_has_parameters(const struct route *r, const struct parameter *table)
+{
+	for (size_t i = 0; route_parameters(r, i); i++)
+		if (route_parameters(r, i) == table)
+			return true;
+	return false;
+}
+
+/* The routes that have the table, and its rows; nothing if a route before r has it. */
+static void routes_put_parameters(struct str *out, const struct route *r,
+                                  const struct parameter *table)
+{
+	for (const struct route *before = ROUTES.row; before < r; before++)
+		if (route_has_parameters(before, table))
+			return;
+	const char *between = "\n";
+	for (; r < ROUTES.row + ROUTES.n; r++) {
+		if (!route_has_parameters(r, table) || !routes_told(r))
+			continue;
+		str_printf(out, "%s`%s %s`", between, route_method(r), r->path);
+		between = ",\n";
+	}
+	str_printf(out, ":\n\n%s", PARAMETERS_HEAD);
+	parameters_put_rows(out, table);
+}
+
 void routes_page(struct str *out)
 {
 	str_puts(out, PAGE_HEAD);
-	for (size_t i = 0; i < ROUTES.n; i++)
-		str_printf(out, "| %s | `%s` | %s | %s | %s |\n", route_method(&ROUTES.row[i]),
-		           ROUTES.row[i].path, WHO[ROUTES.row[i].auth], WHOSE[ROUTES.row[i].need],
-		           ROUTES.row[i].doc);
+	for (const struct route *r = ROUTES.row; r < ROUTES.row + ROUTES.n; r++)
+		str_printf(out, "| %s | `%s` | %s | %s | %s%s |\n", route_method(r), r->path,
+		           WHO[r->auth], WHOSE[r->need], r->doc,
+		           routes_told(r) && route_parameters(r, 0) ? " [Parameters](#parameters)."
+		                                                    : "");
 	uploads_page(out);
+	str_puts(out, "\n## Parameters\n\nParameters of the query, and headers. Unknown "
+	              "parameters of the query are ignored.\n");
+	for (const struct route *r = ROUTES.row; r < ROUTES.row + ROUTES.n; r++)
+		for (size_t i = 0; route_parameters(r, i); i++)
+			routes_put_parameters(out, r, route_parameters(r, i));
 }

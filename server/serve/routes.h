@@ -16,8 +16,12 @@ handler openapi_get;
 /* schemas.c */
 handler schemas_get;
 
-/* Appends docs/ROUTES.md, and /openapi.json (openapi.c). */
+/* The tables of parameters of a route besides those of its path; NULL from the last one on. */
+const struct parameter *route_parameters(const struct route *route, size_t i);
+/* Appends docs/ROUTES.md, the parameters of lists for docs/FOLLOWING.md, and /openapi.json
+ * (openapi.c). */
 void routes_page(struct str *out);
+void list_parameters_page(struct str *out);
 void openapi_page(struct str *out);
 /* The names of all JSON Schemas, and one of them; false: there is none of this name (schemas.c). */
 void schema_names(struct str *out, const char *between);

@@ -4,41 +4,22 @@
 #include "server/config/options.h"
 #include "server/http/request.h"
 #include "server/serve/routes.h"
-#include "translate/job/dialect.h"
 
-/* Schemas besides those of the dialects, and `config`. */
-static const struct {
-	const char *name;
-	enum schema_name schema;
-} SCHEMAS[] = {
-	{ "pod", SCHEMA_POD },
-	{ "facts", SCHEMA_FACTS },
-	{ "issuers", SCHEMA_ISSUERS },
-	{ "hived", SCHEMA_HIVED },
-};
-
-enum { N_SCHEMAS = ARRAY_SIZE(SCHEMAS), SCHEMA_NAMES_MAX = 256 };
+enum { SCHEMA_NAMES_MAX = 256 };
 
 void schema_names(struct str *out, const char *between)
 {
-	const struct dialect *d;
-	for (size_t i = 0; (d = dialect_nth(i)); i++)
-		str_printf(out, "%s%s", d->name, between);
-	for (size_t i = 0; i < N_SCHEMAS; i++)
-		str_printf(out, "%s%s", SCHEMAS[i].name, between);
+	for (size_t i = 0; i < SCHEMA_NAME_MAX; i++)
+		str_printf(out, "%s%s", SCHEMA_NAMES[i], between);
 	str_puts(out, "config");
 }
 
 bool schema_named(struct str *out, struct span name)
 {
-	const struct dialect *d;
 	struct span text = { NULL, 0 };
-	for (size_t i = 0; (d = dialect_nth(i)); i++)
-		if (span_is(name, d->name))
-			text = schema_text(d->schema);
-	for (size_t i = 0; i < N_SCHEMAS; i++)
-		if (span_is(name, SCHEMAS[i].name))
-			text = schema_text(SCHEMAS[i].schema);
+	for (size_t i = 0; i < SCHEMA_NAME_MAX; i++)
+		if (span_is(name, SCHEMA_NAMES[i]))
+			text = schema_text((enum schema_name)i);
 	str_span(out, text);
 	if (span_is(name, "config"))
 		options_schema(out);

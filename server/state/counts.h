@@ -33,9 +33,8 @@ enum submit_outcome {
 	SUBMIT_OUTCOME_MAX
 };
 
-/* Rows of the table of dialects, and one for jobs that could not be read. */
-enum { DIALECT_ROWS = 5 };
-_Static_assert(DIALECTS_ALL == (1 << (DIALECT_ROWS - 1)) - 1, "a row for each dialect");
+/* The index for jobs that could not be read, behind the rows of the table of dialects. */
+enum { DIALECT_UNREAD = DIALECTS_MAX };
 
 struct route_counts {
 	atomic_ullong answers[CODES_N];
@@ -45,7 +44,7 @@ struct route_counts {
 struct loop_counts {
 	const struct route *routes; /* of this loop */
 	size_t n_routes;
-	atomic_ullong submissions[DIALECT_ROWS][SUBMIT_OUTCOME_MAX];
+	atomic_ullong submissions[DIALECT_UNREAD + 1][SUBMIT_OUTCOME_MAX];
 	struct histogram translation;
 	/* The values of the last round. */
 	atomic_ullong requests, connections, long_lived, log_streams;

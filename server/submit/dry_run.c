@@ -9,7 +9,6 @@
 #include "server/http/request.h"
 #include "server/state/server.h"
 
-#define NAME    "dryRun"
 #define ALLOWED "dryRun may be true, server, All (the same as server) or false"
 
 enum {
@@ -19,15 +18,19 @@ enum {
 	YAML_GROWTH = 64, /* bytes of YAML per byte of JSON, at most; mostly indentation */
 };
 
-static const struct {
-	const char *value;
-	enum dry_run means;
-} VALUES[] = {
-	{ "false", DRY_RUN_NO },
-	{ "true", DRY_RUN_HERE },
-	{ "server", DRY_RUN_SERVER },
-	{ "All", DRY_RUN_SERVER },
+/* clang-format off */
+const struct parameter SUBMISSION[] = {
+	{ .name = "dryRun", .values = "true|server|All|false",
+	  .doc = "The server creates nothing: 200 with the objects as a List. `true`: after all checks of a submission. `server` or `All`: the API server checks the objects, too. Other values, and similar names, are refused." },
+	{ .name = "Idempotency-Key", .header = true,
+	  .doc = "1 to 128 printable characters, preferably random. The same key and body of the same user get the first answer again within 24 hours, with `Idempotency-Replayed: true`." },
+	{ .name = NULL },
 };
+/* clang-format on */
+#define NAME SUBMISSION->name
+
+/* By the index in SUBMISSION->values. */
+static const enum dry_run VALUES[] = { DRY_RUN_HERE, DRY_RUN_SERVER, DRY_RUN_SERVER, DRY_RUN_NO };
 
 /* Returns true if it is probably meant to be this parameter: misspelt, or part of the value of
  * another one, as in ?a=b?dryRun=true or ?a=b;dryRun=true. */
@@ -66,12 +69,10 @@ int dry_run_read(const char *query, struct arena *a, enum dry_run *out, struct e
 		if (seen)
 			return err_set(e, INVALID_PARAMETERS, "%s must not be repeated", NAME);
 		seen = true;
-		size_t i = 0;
-		while (i < ARRAY_SIZE(VALUES) && !(value.p && span_is(value, VALUES[i].value)))
-			i++;
-		if (i == ARRAY_SIZE(VALUES))
+		int i = parameter_index(SUBMISSION, value);
+		if (i < 0)
 			return err_set(e, INVALID_PARAMETERS, ALLOWED);
-		found = VALUES[i].means;
+		found = VALUES[i];
 	}
 	*out = found;
 	return 0;

@@ -90,7 +90,7 @@ static void submit_count(void *arg)
 	const struct submit *s = arg;
 	struct loop_counts *c = s->r->loop->counts;
 	size_t dialect = 0;
-	while (dialect < DIALECT_ROWS - 1 && !(s->job && dialect_nth(dialect) == s->job->dialect))
+	while (dialect < DIALECT_UNREAD && !(s->job && dialect_nth(dialect) == s->job->dialect))
 		dialect++;
 	counter_add(&c->submissions[dialect][submit_outcome_of(s)], 1);
 	if (s->translate_us)

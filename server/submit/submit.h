@@ -7,6 +7,7 @@
  */
 #include "base/err.h"
 #include "base/object.h"
+#include "server/http/query.h"
 #include "server/http/route.h"
 
 struct arena;
@@ -24,3 +25,4 @@ void list_yaml(struct str *out, struct span json);
 
 /* Handlers: submit.c; submit_check_head runs before the body. */
 handler submit_v2, submit_v1, submit_check_head;
+extern const struct parameter SUBMISSION[];

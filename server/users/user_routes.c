@@ -331,6 +331,13 @@ static void put_storage(struct str *out, const struct account *a, size_t i)
 	json_put_bool(out, "default", f->is_default);
 }
 
+const struct parameter STORAGES[] = {
+	{ .name = "default",
+	  .values = "true|false",
+	  .doc = "`true`: only those that jobs mount by default." },
+	{ .name = NULL },
+};
+
 void storages_get(struct request *r)
 {
 	const struct account *a = r->principal;
@@ -340,7 +347,7 @@ void storages_get(struct request *r)
 	struct span value;
 	bool defaults = false;
 	while (query_next(&rest, &r->arena, &name, &value))
-		defaults |= span_is(name, "default") && value.p && span_is(value, "true");
+		defaults |= span_is(name, STORAGES->name) && value.p && span_is(value, "true");
 	str_puts(out, "{\"storages\":[");
 	for (size_t i = 0; i < a->facts.n_storages; i++) {
 		if (defaults && !a->facts.storages[i].is_default)

@@ -127,13 +127,20 @@ static void clusters_put_nodes(struct request *r)
 	users_send(r);
 }
 
+const struct parameter CLUSTERS[] = {
+	{ .name = "nodes",
+	  .doc = "With any value, also an empty one: GPUs by node instead; `{}` where the server "
+	         "may not list nodes." },
+	{ .name = NULL },
+};
+
 void clusters_get(struct request *r)
 {
 	struct str *out = &r->reply.body;
 	struct span value;
 	if (!users_ready(r))
 		return;
-	if (query_find(span_of(r->query), "nodes", &r->arena, &value)) {
+	if (parameter_find(r, CLUSTERS, &value)) {
 		clusters_put_nodes(r);
 		return;
 	}
@@ -162,6 +169,12 @@ void cluster_get(struct request *r)
 
 /* ---- SKU types ---- */
 
+const struct parameter SKUS[] = {
+	{ .name = "vc",
+	  .doc = "Those of this virtual cluster; 404 `NoVirtualClusterError` if there is none." },
+	{ .name = NULL },
+};
+
 void skus_get(struct request *r)
 {
 	struct str *out = &r->reply.body;
@@ -169,7 +182,7 @@ void skus_get(struct request *r)
 	struct span vc;
 	size_t n = 0;
 	VIEW_AUTO view = scheduler_hold(r->loop->server->scheduler);
-	if (!query_find(span_of(r->query), "vc", &r->arena, &vc) || !vc.p)
+	if (!parameter_find(r, SKUS, &vc) || !vc.p)
 		vc = SPAN(""); /* all */
 	if (!users_ready(r) || (view.hived && vc.n && !clusters_have(r, vc)))
 		return;

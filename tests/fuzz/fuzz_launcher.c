@@ -2,5 +2,5 @@
 
 FUZZ(text)
 {
-	pods_run(DIALECT_LAUNCHER, text);
+	pods_run("launcher", text);
 }

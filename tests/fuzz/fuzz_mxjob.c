@@ -2,5 +2,5 @@
 
 FUZZ(text)
 {
-	pods_run(DIALECT_MXJOB, text);
+	pods_run("mxjob", text);
 }

@@ -11,6 +11,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/lines.h"
 #include "tests/lib/setting.h"
+#include "translate/job/dialect.h"
 #include "translate/job/job.h"
 #include "translate/translate.h"
 
@@ -119,16 +120,19 @@ static void pods_check_framework(const struct setting *s, struct span body)
 	json_decref(v);
 }
 
-static inline void pods_run(unsigned dialect, struct span text)
+static inline void pods_run(const char *dialect, struct span text)
 {
 	static struct setting s;
+	static unsigned set;
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	struct objects objects = { 0 };
-	if (!s.translator)
+	if (!s.translator) {
 		setting_init(&s, SETTING_PLAIN);
-	struct job *job = job_read(s.translator, dialect, text, TEST_USER, &a, &warnings, &e);
+		assert(dialects_named(dialect, &set, &e) == 0);
+	}
+	struct job *job = job_read(s.translator, set, text, TEST_USER, &a, &warnings, &e);
 	if (!job || job_build(s.translator, job, &s.facts, NULL, &a, &objects, &e)) {
 		assert(e.http >= 400 && e.http < 500 && e.notes.n > 0);
 		return;

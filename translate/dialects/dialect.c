@@ -58,6 +58,7 @@ static const struct dialect DIALECTS[] = {
 	},
 };
 enum { N_DIALECTS = ARRAY_SIZE(DIALECTS) };
+_Static_assert(ARRAY_SIZE(DIALECTS) <= DIALECTS_MAX, "a bit for each dialect");
 
 const struct dialect *dialect_nth(size_t i)
 {
@@ -100,6 +101,36 @@ void dialects_known(struct str *out)
 		for (size_t k = 0; d->kinds && d->versions[k]; k++)
 			str_printf(out, "%s%s", k ? " or " : "of ", d->versions[k]);
 		str_puts(out, d->kinds ? "; " : "");
+	}
+}
+
+void dialects_optional(struct str *out, const char *between)
+{
+	for (size_t i = 0, n = 0; i < N_DIALECTS; i++)
+		if (DIALECTS[i].kinds)
+			str_printf(out, "%s%s", n++ ? between : "", DIALECTS[i].name);
+}
+
+static void dialects_put_list(struct str *out, const char *const *texts)
+{
+	for (size_t i = 0; texts[i]; i++)
+		str_printf(out, "%s%s", i == 0 ? "" : texts[i + 1] ? ", " : " or ", texts[i]);
+}
+
+void dialects_page(struct str *out)
+{
+	str_puts(out, "| dialect | recognised by | JSON Schema |\n|---|---|---|\n");
+	for (const struct dialect *d = DIALECTS; d < DIALECTS + N_DIALECTS; d++) {
+		str_printf(out, "| %s | ", d->name);
+		if (d->key)
+			str_printf(out, "`%s`", d->key);
+		if (d->kinds) {
+			str_puts(out, "`kind` ");
+			dialects_put_list(out, d->kinds);
+			str_puts(out, ", `apiVersion` ");
+			dialects_put_list(out, d->versions);
+		}
+		str_printf(out, " | `rest-lit schema %s` |\n", SCHEMA_NAMES[d->schema]);
 	}
 }
 

@@ -9,16 +9,15 @@ struct parse_context;
 
 /* Dialects of job files, as bits of a set: the rows of translate/dialects/dialect.c. */
 enum {
+	DIALECTS_MAX = 8, /* rows */
 	DIALECT_V1 = 1,
 	DIALECT_V2 = 2,
-	DIALECT_MXJOB = 4,
-	DIALECT_LAUNCHER = 8,
 	DIALECTS_PAI = 3,
-	DIALECTS_ALL = 15
+	DIALECTS_ALL = (1 << DIALECTS_MAX) - 1
 };
 
 struct dialect {
-	const char *name; /* of `rest-lit schema NAME` */
+	const char *name; /* of --dialects, metrics and the schema of OpenAPI */
 	/* A document with the top-level key `key` is in this dialect; one with `kind` is, if its
 	 * kind and apiVersion are among these. NULL if it is recognised by the other. */
 	const char *key;
@@ -47,6 +46,10 @@ const struct dialect *dialect_of(const struct node *root, unsigned set);
 const struct node *dialect_name_of(const struct dialect *d, const struct node *root);
 /* Writes all kinds and their apiVersions, each with "; " behind it. */
 void dialects_known(struct str *out);
+/* Writes the names of the dialects that a server takes only if they are named. */
+void dialects_optional(struct str *out, const char *between);
+/* Appends the table of docs/DIALECTS.md. */
+void dialects_page(struct str *out);
 /* The set of dialects that a server takes only if they are named, with commas between them.  -1 and
  * *e (400).
  */

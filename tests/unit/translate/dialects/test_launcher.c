@@ -10,7 +10,7 @@ TEST(test_launcher_jobs_have_the_defaults)
 {
 	RUN_AUTO r = run_good(LAUNCHER("", NEVER));
 	const struct role *role = r.job->roles;
-	assert_ptr_equal(r.job->dialect, dialect_get(DIALECT_LAUNCHER));
+	assert_string_equal(r.job->dialect->name, "launcher");
 	assert_true(span_is(r.job->id, "alice~j-1"));
 	assert_false(r.job->fancy_retry);
 	assert_int_equal(r.job->retry_max, 0);

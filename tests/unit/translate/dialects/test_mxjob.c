@@ -27,7 +27,7 @@ TEST(test_distributed_mxjobs_become_roles)
 	RUN_AUTO r = run_good(DIST(ALL_TYPES));
 	const struct role *role = r.job->roles;
 	assert_int_equal(r.job->n_roles, 3);
-	assert_ptr_equal(r.job->dialect, dialect_get(DIALECT_MXJOB));
+	assert_string_equal(r.job->dialect->name, "mxjob");
 	assert_true(r.job->fancy_retry && r.job->gang);
 	assert_int_equal(r.job->retry_max, 6);
 	assert_string_equal(role[0].object_name, "server");

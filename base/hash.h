@@ -1,6 +1,15 @@
 #pragma once
-/* Digests: SipHash-2-4 for hash tables, SHA-256 for names derived from content.  MD5 is declared in
- * enc.h.  Pure, except for hash_key_new; no thread rule. */
+/*
+ * Digests: SipHash-2-4 for hash tables, SHA-256 for names derived from content.  MD5 is declared in
+ * enc.h.
+ *
+ *	struct hash_key key = hash_key_new();
+ *	size_t slot = hash_bytes(&key, SPAN("a name")) % ARRAY_SIZE(table);
+ *	char digest[65];
+ *	sha256_hex(digest, text);
+ *
+ * Pure, except for hash_key_new; no thread rule.
+ */
 #include <stdint.h>
 
 #include "base/str.h"

@@ -2,7 +2,14 @@
 /*
  * Points in time as texts: RFC 3339 in UTC, as Kubernetes, OpenPAI and our logs write them
  * ("2026-01-31T12:00:00Z"), and the date of HTTP.  All are milliseconds since 1970; years are those
- * of the Gregorian calendar, 1 to 9999.  No time zones, no locale.  Pure; any thread.
+ * of the Gregorian calendar, 1 to 9999.
+ *
+ *	int64_t ms;
+ *	char text[RFC3339_MAX];
+ *	if (rfc3339_read(SPAN("2026-01-31T12:00:00Z"), &ms))
+ *		use(rfc3339_put(text, ms + 500, 3)); // "2026-01-31T12:00:00.500Z"
+ *
+ * No time zones, no locale.  Pure; any thread.
  */
 #include "base/str.h"
 

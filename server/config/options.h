@@ -3,6 +3,12 @@
  * Every option of every command, in one table (options.c).  The help texts, docs/OPTIONS.md and
  * schema/config.schema.json are generated from it.
  *
+ *	struct options o = { 0 };
+ *	if (options_parse(&o, FOR_SERVE, argc, argv, &e) < 0)
+ *		return print_error_notes(&e, NULL, EXIT_USAGE);
+ *	use(o.listen, o.max_body);
+ *	arena_done(&o.arena);
+ *
  * An option is set by a flag (--max-body 64KiB or --max-body=64KiB), an environment
  * variable (REST_LIT_MAX_BODY=64KiB) or a key of the file of --config (max-body: 64KiB),
  * in this order of precedence.  Some options are flags only.  Options never hold secrets; they

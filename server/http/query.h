@@ -1,5 +1,14 @@
 #pragma once
-/* Parameters of requests: the query, small bodies, and the header Range. */
+/*
+ * Parameters of requests: the query, small bodies, and the header Range.
+ *
+ *	struct span rest = span_of(r->query), name, value;
+ *	while (query_next(&rest, &r->arena, &name, &value))
+ *		if (span_is(name, "limit") && parse_i64(value, 1, 100, &limit) < 0)
+ *			answer_bad(r, "limit: must be a number from 1 to 100", value);
+ *
+ * Texts live in the request's arena.  Errors are 400.  The thread of r's loop.
+ */
 #include <stdbool.h>
 
 #include "base/arena.h"

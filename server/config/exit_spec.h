@@ -17,7 +17,7 @@ enum end_kind {
 	END_UNCLEAR,  /* the code says little */
 };
 
-/* What codes, or a text at the end of a task, tell of it. */
+/* The meaning of codes, or of a text at the end of the output, of a task that ended. */
 struct exit_word {
 	int64_t code, to; /* of the task, from .. to; 0: any that is END_UNCLEAR */
 	const char *text; /* "": whatever the task said */

@@ -252,7 +252,7 @@ void list_parameters_page(struct str *out)
 	parameters_put_rows(out, JOB_PAGES);
 }
 
-/* Is the route told of by itself, and not as the same as the one above? */
+/* Returns true if the route has a sentence of its own, and not that of the route above. */
 static bool routes_told(const struct route *r)
 {
 	return !span_starts(span_of(r->doc), "The same");

@@ -226,8 +226,7 @@ TEST(test_check_patterns_have_escapes_and_classes)
 	}
 }
 
-/* ---- invalid schemas ----------------------------------------------------------------------------
- */
+/* ---- invalid schemas ---------------------------------------------------------------------- */
 
 TEST(test_compile_refuses_invalid_schemas)
 {

@@ -103,8 +103,7 @@ static void world_done(struct store *s)
 	store_done(s);
 }
 
-/* ---- its objects --------------------------------------------------------------------------------
- */
+/* ---- its objects -------------------------------------------------------------------------- */
 
 __attribute__((unused)) static struct thing *add(struct world *w, enum object_kind kind,
                                                  const char *name, const char *body)

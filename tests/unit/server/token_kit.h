@@ -14,8 +14,7 @@
 #define NOW    INT64_C(1700000000)
 #define SECRET "0123456789abcdef0123456789abcdef"
 
-/* ---- files ------------------------------------------------------------------------------------
- */
+/* ---- files -------------------------------------------------------------------------------- */
 
 static char kit_dir[] = "/tmp/rest-lit-test-XXXXXX";
 
@@ -35,8 +34,7 @@ static inline const char *file_put(const char *name, struct span text)
 	return file_in(name);
 }
 
-/* ---- keys -------------------------------------------------------------------------------------
- */
+/* ---- keys --------------------------------------------------------------------------------- */
 
 struct key {
 	gnutls_privkey_t privkey;
@@ -96,8 +94,7 @@ static inline void jwk_put(struct str *out, const struct key *k, const char *kid
 	gnutls_free(b.data);
 }
 
-/* ---- tokens -----------------------------------------------------------------------------------
- */
+/* ---- tokens ------------------------------------------------------------------------------- */
 
 static inline void sign_hmac(struct str *out, gnutls_mac_algorithm_t mac, struct span key)
 {
@@ -162,8 +159,7 @@ static inline struct str key_token(const char *header, const char *payload, cons
 	return t;
 }
 
-/* ---- keyrings ---------------------------------------------------------------------------------
- */
+/* ---- keyrings ----------------------------------------------------------------------------- */
 
 /* Opens a keyring of these files, "" for none; NULL and *e on failure. */
 static inline struct keyring *try_keyring(const char *secret, const char *issuers, bool stored,
@@ -185,8 +181,7 @@ static inline struct keyring *good_keyring(const char *secret, const char *issue
 	return k;
 }
 
-/* ---- reading ----------------------------------------------------------------------------------
- */
+/* ---- reading ------------------------------------------------------------------------------ */
 
 /* Returns NULL if the token is accepted, else the reason. */
 static inline const char *try_token(const struct keyring *k, struct span text, struct token *out)

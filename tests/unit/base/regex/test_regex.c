@@ -136,8 +136,7 @@ TEST(test_search_gives_the_results_of_go)
 	assert_int_equal(mismatches, 0);
 }
 
-/* ---- single facts -----------------------------------------------------------------------------
- */
+/* ---- single facts ------------------------------------------------------------------------- */
 
 static void check_refused(const char *pattern, const char *why)
 {
@@ -279,8 +278,7 @@ TEST(test_compile_refuses_to_fold_other_letters)
 	                              "only (write (?-i:...) around others), at byte 8");
 }
 
-/* ---- time ---------------------------------------------------------------------------------------
- */
+/* ---- time --------------------------------------------------------------------------------- */
 
 enum { LONG_TEXT = 1 << 18 };
 

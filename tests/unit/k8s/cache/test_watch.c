@@ -285,8 +285,7 @@ TEST(test_pages_that_break_off_give_complete_items)
 	}
 }
 
-/* ---- the next request ---------------------------------------------------------------------------
- */
+/* ---- the next request --------------------------------------------------------------------- */
 
 static void assert_asks(const struct reflect *s, const char *wanted)
 {

@@ -155,8 +155,7 @@ CASE(test_janitor_accepts_that_another_janitor_is_faster)
 	b->yard.meanwhile = take_it;
 	go_twice(b);
 	assert_int_equal(b->yard.verbs[STORE_DELETE], 2);
-	assert_int_equal(b->last.frameworks + b->last.classes,
-	                 0); /* the other janitor reports it */
+	assert_int_equal(b->last.frameworks + b->last.classes, 0); /* not by this one */
 	assert_null(b->last.trouble);
 	assert_int_equal(b->janitor->frameworks.orphans.n, 0);
 }

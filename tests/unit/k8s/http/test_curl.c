@@ -256,8 +256,7 @@ TEST(test_tls_follows_a_replaced_ca)
 	login_free(l);
 }
 
-/* ---- a machine that trusts another CA -----------------------------------------------------------
- */
+/* ---- a machine that trusts another CA ----------------------------------------------------- */
 
 /* Makes the machine trust ca1 for the rest of this process; false: the rights are missing. */
 static bool machine_trusts_ca1(void)

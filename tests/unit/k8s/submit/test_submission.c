@@ -80,8 +80,7 @@ TEST(test_submission_to_an_atomic_store_is_one_request)
 	}
 }
 
-/* ---- answers ------------------------------------------------------------------------------------
- */
+/* ---- answers ------------------------------------------------------------------------------ */
 
 TEST(test_submission_without_faults_succeeds)
 {
@@ -198,8 +197,7 @@ TEST(test_submission_with_an_invalid_uid_is_504)
 	}
 }
 
-/* ---- names in use -------------------------------------------------------------------------------
- */
+/* ---- names in use ------------------------------------------------------------------------- */
 
 TEST(test_submission_of_an_existing_name_is_409)
 {

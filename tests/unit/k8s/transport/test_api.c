@@ -2,8 +2,7 @@
 #include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/api_kit.h"
 
-/* ---- requests -----------------------------------------------------------------------------------
- */
+/* ---- requests ----------------------------------------------------------------------------- */
 
 TEST(test_create_sends_the_whole_body_with_the_token)
 {

@@ -279,8 +279,7 @@ TEST(test_exit_explain_never_exceeds_its_limit)
 	}
 }
 
-/* ---- the specification --------------------------------------------------------------------------
- */
+/* ---- the specification -------------------------------------------------------------------- */
 
 static void check_warning(const char *spec, int code, const char *warning)
 {

@@ -295,8 +295,7 @@ TEST(test_environment_leaves_out_labels_that_are_no_names)
 	assert_int_equal(w.in.n_ports, 1);
 }
 
-/* ---- roles ------------------------------------------------------------------------------------
- */
+/* ---- roles -------------------------------------------------------------------------------- */
 
 TEST(test_environment_leaves_out_roles_not_in_the_spec)
 {

@@ -139,8 +139,7 @@ TEST(test_framework_read_puts_the_decompressed_status_in_the_tree)
 	done(&w);
 }
 
-/* ---- malformed members --------------------------------------------------------------------------
- */
+/* ---- malformed members -------------------------------------------------------------------- */
 
 TEST(test_framework_read_refuses_other_objects)
 {

@@ -263,8 +263,7 @@ TEST(test_kube_answer_is_short)
 	assert_in_range(out.n, 400, 500);
 }
 
-/* ---- explanations -----------------------------------------------------------------------------
- */
+/* ---- explanations ------------------------------------------------------------------------- */
 
 static struct kube *open_in_pod(void)
 {

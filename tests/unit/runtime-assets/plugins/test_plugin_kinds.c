@@ -3,8 +3,7 @@
 
 #include <unistd.h>
 
-/* ---- ssh ----------------------------------------------------------------------------------------
- */
+/* ---- ssh ---------------------------------------------------------------------------------- */
 
 static void ssh(const char *extension, const char *parameters, struct world *w)
 {
@@ -123,8 +122,7 @@ TEST(test_plugin_ssh_that_fails_leaves_no_files)
 	done(&w);
 }
 
-/* ---- git ----------------------------------------------------------------------------------------
- */
+/* ---- git ---------------------------------------------------------------------------------- */
 
 #define GIT "set -o errexit\n/usr/local/pai/runtime git-move"
 
@@ -190,8 +188,7 @@ TEST(test_plugin_git_refuses_a_bad_address_or_directory)
 	    "plugin 0 (git): `options` must be a list of texts");
 }
 
-/* ---- tensorboard -------------------------------------------------------------------------------
- */
+/* ---- tensorboard -------------------------------------------------------------------------- */
 
 static void contains(const char *plugin, const char *one, const char *two)
 {

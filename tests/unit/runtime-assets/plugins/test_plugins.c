@@ -1,8 +1,7 @@
 /* The choice and order of plugins, and the scripts of cmd. */
 #include "tests/unit/runtime-assets/plugin_kit.h"
 
-/* ---- cmd ----------------------------------------------------------------------------------------
- */
+/* ---- cmd ---------------------------------------------------------------------------------- */
 
 TEST(test_plugin_cmd_writes_its_commands)
 {
@@ -57,8 +56,7 @@ TEST(test_plugin_cmd_refuses_commands_of_wrong_types)
 	    "plugin 0 (cmd): reference `<% $secrets.list %>` is a mapping or a list, not a text");
 }
 
-/* ---- which -------------------------------------------------------------------------------------
- */
+/* ---- which -------------------------------------------------------------------------------- */
 
 TEST(test_plugins_make_refuses_an_unknown_plugin)
 {

@@ -236,8 +236,7 @@ TEST(test_reload_is_safe_while_loops_look_up_users)
 		assert_int_equal(pthread_join(loops[i], NULL), 0);
 }
 
-/* ---- answers ------------------------------------------------------------------------------------
- */
+/* ---- answers ------------------------------------------------------------------------------ */
 
 TEST(test_extension_shows_no_secret)
 {

@@ -203,8 +203,7 @@ TEST(test_find_refuses_a_user_that_is_too_large)
 	assert_int_equal(status(w, "alice"), 503);
 }
 
-/* ---- answers ------------------------------------------------------------------------------------
- */
+/* ---- answers ------------------------------------------------------------------------------ */
 
 static const char EXTENSION[] =
     "{\"jobSSH\":{\"key\":\"MARKER\",\"pubKey\":\"ssh-rsa P\",\"x\":\"MARKER\"},"

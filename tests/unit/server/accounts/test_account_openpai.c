@@ -320,8 +320,7 @@ TEST(test_password_look_ups_are_bounded)
 		assert_int_equal(k[i].http, 503);
 }
 
-/* ---- answers ------------------------------------------------------------------------------------
- */
+/* ---- answers ------------------------------------------------------------------------------ */
 
 TEST(test_virtual_clusters_include_those_of_seen_accounts)
 {

@@ -84,8 +84,7 @@ FIXTURE(tear_down)
 	return rmdir(kit_dir);
 }
 
-/* ---- accepted tokens ----------------------------------------------------------------------------
- */
+/* ---- accepted tokens ---------------------------------------------------------------------- */
 
 TEST(test_rs256_tokens_of_known_keys_are_accepted)
 {
@@ -180,8 +179,7 @@ TEST(test_azp_must_match_the_expected_client)
 	      &t);
 }
 
-/* ---- refused tokens -----------------------------------------------------------------------------
- */
+/* ---- refused tokens ----------------------------------------------------------------------- */
 
 /* A public key is public: its text must not be accepted as the secret of an HMAC. */
 TEST(test_public_key_is_no_secret_for_hmac)
@@ -270,8 +268,7 @@ TEST(test_email_claims_must_be_verified)
 	}
 }
 
-/* ---- service accounts -------------------------------------------------------------------------
- */
+/* ---- service accounts --------------------------------------------------------------------- */
 
 #define ACCOUNT(name, aud, times)                                                                  \
 	"{\"iss\":\"https://kubernetes.default.svc\",\"sub\":\"system:serviceaccount:" name "\""   \
@@ -321,8 +318,7 @@ TEST(test_service_accounts_must_be_listed)
 		assert_null(keyring_service_account_user(ring, span_of(OTHERS[i])));
 }
 
-/* ---- the files --------------------------------------------------------------------------------
- */
+/* ---- the files ---------------------------------------------------------------------------- */
 
 static void file_is_refused(const char *text, const char *want, unsigned line)
 {

@@ -32,8 +32,7 @@ FIXTURE(tear_down)
 	return rmdir(kit_dir);
 }
 
-/* ---- accepted tokens ----------------------------------------------------------------------------
- */
+/* ---- accepted tokens ---------------------------------------------------------------------- */
 
 TEST(test_user_token_gives_name_and_times)
 {
@@ -94,8 +93,7 @@ TEST(test_iat_may_be_five_minutes_ahead)
 	      &t);
 }
 
-/* ---- round trip -------------------------------------------------------------------------------
- */
+/* ---- round trip --------------------------------------------------------------------------- */
 
 TEST(test_made_tokens_are_accepted)
 {
@@ -136,8 +134,7 @@ TEST(test_times_of_expired_stored_tokens_are_read)
 	assert_false(token_times(SPAN("no token"), &a, &t));
 }
 
-/* ---- refused tokens -----------------------------------------------------------------------------
- */
+/* ---- refused tokens ----------------------------------------------------------------------- */
 
 TEST(test_algorithm_none_is_refused)
 {

@@ -72,8 +72,7 @@ TEST(test_comments_do_not_change_texts)
 	assert_warned(TEXT, "comment");
 }
 
-/* ---- environment --------------------------------------------------------------------------------
- */
+/* ---- environment -------------------------------------------------------------------------- */
 
 TEST(test_env_of_the_role_overrides_that_of_the_job)
 {

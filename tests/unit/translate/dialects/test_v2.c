@@ -1,8 +1,7 @@
 /* Jobs of protocol version 2: defaults, errors and warnings. */
 #include "tests/unit/translate/parse_kit.h"
 
-/* ---- defaults -----------------------------------------------------------------------------------
- */
+/* ---- defaults ----------------------------------------------------------------------------- */
 
 TEST(test_v2_jobs_have_the_defaults)
 {
@@ -185,8 +184,7 @@ TEST(test_storages_of_the_older_plugin_mean_the_defaults)
 	assert_int_equal(r.job->n_storages, 0);
 }
 
-/* ---- errors -------------------------------------------------------------------------------------
- */
+/* ---- errors ------------------------------------------------------------------------------- */
 
 TEST(test_numbers_out_of_range_are_refused)
 {
@@ -371,8 +369,7 @@ TEST(test_wrong_types_are_refused_everywhere)
 	}
 }
 
-/* ---- limits ------------------------------------------------------------------------------------
- */
+/* ---- limits ------------------------------------------------------------------------------- */
 
 TEST(test_jobs_with_too_many_tasks_are_refused)
 {
@@ -431,8 +428,7 @@ TEST(test_files_too_large_for_an_annotation_are_refused)
 	assert_within(err_msg(&r.err), "cannot be stored as an annotation");
 }
 
-/* ---- warnings -----------------------------------------------------------------------------------
- */
+/* ---- warnings ----------------------------------------------------------------------------- */
 
 TEST(test_v2_fields_without_effect_give_warnings)
 {

@@ -218,8 +218,7 @@ TEST(test_build_adds_a_seed_where_the_user_has_no_key_pair)
 	}
 }
 
-/* ---- the common environment moves -------------------------------------------------------------
- */
+/* ---- the common environment moves --------------------------------------------------------- */
 
 TEST(test_build_moves_a_large_environment_as_a_whole)
 {
@@ -267,8 +266,7 @@ TEST(test_build_many_roles_stay_small)
 	assert_true(b.out.v[1].body.n < (size_t)120 * 4096);
 }
 
-/* ---- limits ------------------------------------------------------------------------------------
- */
+/* ---- limits ------------------------------------------------------------------------------- */
 
 TEST(test_build_too_large_names_the_heaviest_roles)
 {

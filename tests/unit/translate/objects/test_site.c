@@ -73,8 +73,7 @@ TEST(test_site_overlay_that_is_blank_changes_nothing)
 	assert_true(span_eq(shipped.out.v[0].body, blank.out.v[0].body));
 }
 
-/* ---- nodes by gpuType --------------------------------------------------------------------------
- */
+/* ---- nodes by gpuType --------------------------------------------------------------------- */
 
 static const struct template_file BY_GPU_TYPE[] = {
 	{ "site-taskrole.yaml",

@@ -261,8 +261,7 @@ TEST(test_auth_that_cannot_be_cut_is_refused)
 	}
 }
 
-/* ---- messages ---------------------------------------------------------------------------------
- */
+/* ---- messages ----------------------------------------------------------------------------- */
 
 /* A value below `<<` that another one overrides is in the text, but not in the tree. */
 TEST(test_overridden_auth_is_refused)

@@ -6,8 +6,7 @@
 
 enum { TEXT_MAX = 1 << 20 };
 
-/* ---- variables to test with -------------------------------------------------------------------
- */
+/* ---- variables to test with --------------------------------------------------------------- */
 
 struct scope {
 	int unused;
@@ -112,8 +111,7 @@ static void assert_cases(const struct template_case *v, size_t n, bool refused)
 	}
 }
 
-/* ---- the model: a random manifest, and what must come out -------------------------------------
- */
+/* ---- the model: a random manifest, and what must come out --------------------------------- */
 
 struct generator {
 	uint64_t seed;

@@ -144,7 +144,8 @@ int child_start(struct child *c, const struct child_command *command, struct err
 	    strerror(saved)); /* NOLINT(concurrency-mt-unsafe): it is, in glibc and musl */
 }
 
-void child_kill(const struct child *c)
+/* Sends SIGKILL to the process group of the child. */
+static void child_kill(const struct child *c)
 {
 	if (c->pidfd >= 0)
 		(void)kill(-c->pid, SIGKILL);

@@ -56,9 +56,6 @@ struct child {
 /* 0, or -1 and *e: 500. */
 int child_start(struct child *c, const struct child_command *command, struct err *e);
 
-/* SIGKILL to its process group. */
-void child_kill(const struct child *c);
-
 /* Waits for the end of the child and returns its exit status, as child_wait, or 255.  Call it after
  * the child has ended or has been killed.  *log is the end of its output, at most `max` bytes, in
  * the arena. */

@@ -18,7 +18,7 @@ enum {
 	MESSAGE_MAX = 1500,
 	TABLE_MAX = 8 << 20, /* bytes of a table in /proc/net: 50 000 sockets */
 	PIECE = 16 << 10,
-	STATE_LISTEN = 10, /* include/net/tcp_states.h */
+	STATE_LISTEN = 10, /* <net/tcp_states.h> */
 	STATE_UDP_BOUND = 7
 };
 

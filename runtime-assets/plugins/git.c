@@ -246,7 +246,7 @@ void git_redact(char *text)
 
 enum {
 	GIT_FAILED = 1,
-	GIT_TRANSIENT = 75, /* EX_TEMPFAIL of sysexits.h */
+	GIT_TRANSIENT = 75, /* EX_TEMPFAIL of <sysexits.h> */
 	ARGV_MAX = 64,
 	SAID_MAX = 64 * 1024,
 	TRIES_MAX = 10,

@@ -12,6 +12,8 @@ const char *const CHECK_STATES[CHECK_STATE_MAX] = { "ok", "warning", "failed", "
 
 enum item_of { OF_ANY, OF_CLUSTER, OF_API /* needs its answers */, OF_DIRECTORY, OF_MACHINE };
 
+static check_item check_process;
+
 static const struct {
 	const char *name;
 	enum item_of of;
@@ -57,7 +59,7 @@ static void process_warning(void *arg, const char *text, const char *key, const 
 	          NULL);
 }
 
-void check_process(struct check_session *c)
+static void check_process(struct check_session *c)
 {
 	start_warnings(c->s, process_warning, c);
 }

@@ -41,7 +41,6 @@ const struct store_reply *check_get(struct check_session *c, enum object_kind ki
 
 /* ---- items ---- */
 typedef void check_item(struct check_session *c);
-check_item check_process, check_program, check_directory, check_resources, check_sandbox,
-    check_images;
+check_item check_program, check_directory, check_resources, check_sandbox, check_images;
 check_item check_api, check_clock, check_login_token, check_rights, check_frameworks,
     check_controller, check_controller_codes, check_objects, check_runtime, check_output;

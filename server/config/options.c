@@ -291,7 +291,8 @@ bool option_fits(const struct form *form, struct span text)
 	       (any_ends || (is_alnum(text.p[0]) && is_alnum(text.p[text.n - 1])));
 }
 
-const char *option_nearest(struct span name, unsigned commands)
+/* Returns the name of the option of these commands that is nearest to this one, or NULL. */
+static const char *option_nearest(struct span name, unsigned commands)
 {
 	struct guess g = { .name = name };
 	for (const struct option *p = OPTIONS; p < OPTIONS + N_OPTIONS; p++)

@@ -195,8 +195,6 @@ extern const char *const OPTION_GROUPS[GROUP_MAX];
 
 /* The option of that name, or NULL. */
 const struct option *option_find(struct span name);
-/* The name of an option of these commands that is near to this one; NULL. */
-const char *option_nearest(struct span name, unsigned commands);
 /* "REST_LIT_MAX_BODY" for "max-body". */
 void option_variable(struct str *out, const char *name);
 /* "64KiB" -> 65536, units only for bytes.  -1 if it is no number. */

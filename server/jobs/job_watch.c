@@ -73,7 +73,8 @@ static struct follower **follower_list(struct followers *all, struct span name)
 	return name.n ? &all->of_one[hash_bytes(&all->key, name) % BUCKETS] : &all->of_all;
 }
 
-void follower_begin(struct followers *all, struct follower *f)
+/* Reports changes from now on; the caller reads a view afterwards for the present state. */
+static void follower_begin(struct followers *all, struct follower *f)
 {
 	struct follower **list = follower_list(all, f->name);
 	f->next = *list;
@@ -85,7 +86,7 @@ void follower_begin(struct followers *all, struct follower *f)
 		change_queue_listen(all->queue, true);
 }
 
-void follower_end(struct followers *all, struct follower *f)
+static void follower_end(struct followers *all, struct follower *f)
 {
 	*f->at = f->next;
 	if (f->next)

@@ -73,10 +73,6 @@ struct follower {
 	void (*lost)(struct follower *f); /* changes were lost: compare with a view */
 };
 
-/* Reports changes from now on; read a view afterwards for the present state. */
-void follower_begin(struct followers *all, struct follower *f);
-void follower_end(struct followers *all, struct follower *f);
-
 /*
  * ?wait=SECONDS[&for=running|completed]: delays the answer until the job runs or has ended, or the
  * time is over (at most `stream-lifetime`; 0: immediately).  Calls go_on with the latest state;

@@ -213,10 +213,8 @@ struct output_store {
 
 /* ---- output_configmaps.c: its objects.  Pure; untrusted when they are read back. ---- */
 
-/* "FRAMEWORK-output-ROLE-INDEX-ATTEMPT-RETRY", immutable, and the index of a job,
- * "FRAMEWORK-output". */
+/* "FRAMEWORK-output-ROLE-INDEX-ATTEMPT-RETRY", immutable. */
 char *output_name(struct arena *a, const struct output_id *id);
-char *output_index_name(struct arena *a, const char *framework);
 /* Appends the ConfigMap. */
 void output_write(struct str *out, const struct output_id *id, const struct output_facts *facts,
                   struct span packed, struct arena *a);

@@ -34,7 +34,8 @@ char *output_name(struct arena *a, const struct output_id *id)
 	                    (long long)id->retry);
 }
 
-char *output_index_name(struct arena *a, const char *framework)
+/* The index of a job: "FRAMEWORK-output". */
+static char *output_index_name(struct arena *a, const char *framework)
 {
 	return arena_printf(a, "%s-output", framework);
 }

@@ -217,10 +217,12 @@ static json_t *parameter_json(const struct parameter *p)
 		(void)json_object_set_new(schema, "minimum", json_integer(0));
 	if (p->max && p->max <= INT32_MAX)
 		(void)json_object_set_new(schema, "maximum", json_integer(p->max));
+	int64_t number = 0;
+	if (p->absent && p->max)
+		(void)parse_i64(span_of(p->absent), 0, p->max, &number); /* a row of a table */
 	if (p->absent)
 		(void)json_object_set_new(schema, "default",
-		                          p->max ? json_integer(strtoll(p->absent, NULL, 10))
-		                                 : json_string(p->absent));
+		                          p->max ? json_integer(number) : json_string(p->absent));
 	if (p->example)
 		(void)json_object_set_new(schema, "example", json_string(p->example));
 	return json_pack("{s:s, s:s, s:b, s:s, s:o}", "name", p->name, "in",

@@ -122,11 +122,6 @@ void ttl_cache_clear(struct ttl_cache *c)
 	ttl_cache_forget(c, NULL, NULL);
 }
 
-size_t ttl_cache_count(const struct ttl_cache *c)
-{
-	return c->n;
-}
-
 void ttl_cache_free(struct ttl_cache *c)
 {
 	if (!c)

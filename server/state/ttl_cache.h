@@ -37,4 +37,3 @@ void ttl_cache_put(struct ttl_cache *c, struct span name, void *value,
 void ttl_cache_forget(struct ttl_cache *c, bool (*unwanted)(const void *value, const void *arg),
                       const void *arg);
 void ttl_cache_clear(struct ttl_cache *c);
-size_t ttl_cache_count(const struct ttl_cache *c);

@@ -62,7 +62,7 @@ static void check_environment(struct framework *f, struct arena *a)
 	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO e = { 0 };
 	in.role_name = f->n ? f->role[0].name : NULL;
-	job_read(&in.job, span_of(f->config ? f->config : ""), a, &problem);
+	job_parse_config(&in.job, span_of(f->config ? f->config : ""), a, &problem);
 	int failed = env_write(&in, &out, &warnings, &e);
 	assert((failed != 0) == (e.notes.n > 0));
 	if (!failed) {

@@ -337,7 +337,7 @@ static bool put_hived_pod_spec(const struct scope *s, struct variable_output *o)
 	return true;
 }
 
-/* ---- put_hived_devices ---- */
+/* ---- devices ---- */
 
 static bool put_hived_devices(const struct scope *s, struct variable_output *o)
 {
@@ -355,8 +355,8 @@ static bool put_hived_devices(const struct scope *s, struct variable_output *o)
 PUT_TEXT(device_name, s->device)
 
 static const struct variable HIVED_ROWS[] = {
-	{ "hived.put_hived_pod_spec",    VARIABLE_TEXT, false, SCOPE_ROLE | SCOPE_HIVED,      put_hived_pod_spec,        "OpenPAI; `hived-crit`, `vc-null-hived`", "YAML: virtual cluster, priority (`crit` 120, `prod` 100, `test` 10, `oppo` -1), the role's `pinnedCellId` and `skuType`, how many leaf cells an instance gets, the switches of `extras.hivedScheduler`, and the roles of its affinity group. Without any group, and with gang allocation, all roles are one, `default`." },
-	{ "hived.put_hived_devices", VARIABLE_LIST, false, SCOPE_WHOLE_POD | SCOPE_HIVED, put_hived_devices,     "OpenPAI",                                "env-device.yaml, once for every name in `hived-device-env`; env-device-none.yaml if the role asks for no accelerator." },
+	{ "hived.spec",    VARIABLE_TEXT, false, SCOPE_ROLE | SCOPE_HIVED,      put_hived_pod_spec,        "OpenPAI; `hived-crit`, `vc-null-hived`", "YAML: virtual cluster, priority (`crit` 120, `prod` 100, `test` 10, `oppo` -1), the role's `pinnedCellId` and `skuType`, how many leaf cells an instance gets, the switches of `extras.hivedScheduler`, and the roles of its affinity group. Without any group, and with gang allocation, all roles are one, `default`." },
+	{ "hived.devices", VARIABLE_LIST, false, SCOPE_WHOLE_POD | SCOPE_HIVED, put_hived_devices,     "OpenPAI",                                "env-device.yaml, once for every name in `hived-device-env`; env-device-none.yaml if the role asks for no accelerator." },
 	{ "device.name",   VARIABLE_TEXT, false, SCOPE_DEVICE,                  device_name, "OpenPAI",                                "The name of such a variable." },
 };
 /* clang-format on */

@@ -481,7 +481,7 @@ pages: all
 screenshots: all
 	tests/page/screenshots
 
-# They compile in a container.  The runtime's name is the same as in translate/translate.h.
+# They compile in a container.  The runtime's name is the same as in translate/job/settings.h.
 image: IMAGE ?= rest-lit:$(VERSION)
 runtime-image: IMAGE ?= rest-lit/pai-runtime:$(VERSION)
 image runtime-image:

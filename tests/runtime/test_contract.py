@@ -256,7 +256,7 @@ def chroot(root, *command):
 
 
 def asked_image():
-    with open(os.path.join(TOP, "translate/translate.h"), encoding="utf-8") as f:
+    with open(os.path.join(TOP, "translate/job/settings.h"), encoding="utf-8") as f:
         return re.search(r'RUNTIME_IMAGE "([^"]+)"', f.read())[1]
 
 

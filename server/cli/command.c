@@ -19,17 +19,22 @@
 
 enum { HELP_MAX = 64 * 1024 };
 
+void command_put_names(struct str *out, const struct command *c)
+{
+	if (c->run != cmd_schema)
+		return;
+	str_puts(out, "NAME is one of ");
+	schema_names(out, ", ");
+	str_puts(out, ".\n");
+}
+
 static int command_help(const struct command *c, bool all)
 {
 	STR_AUTO out = STR_INIT(HELP_MAX);
 	str_printf(&out, "Usage: rest-lit %s%s%s%s\n\n%s", c->name,
 	           c->options ? " [OPTION]..." : "", c->arguments ? " " : "",
 	           c->arguments ? c->arguments : "", c->about);
-	if (c->run == cmd_schema) {
-		str_puts(&out, "NAME is one of ");
-		schema_names(&out, ", ");
-		str_puts(&out, ".\n");
-	}
+	command_put_names(&out, c);
 	if (c->options) {
 		str_char(&out, '\n');
 		options_help(&out, c->options, all);

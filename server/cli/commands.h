@@ -29,6 +29,8 @@ extern const struct command COMMANDS[];
 extern const size_t N_COMMANDS;
 /* Runs a command with its arguments; argv[0] is its name.  Returns the exit code. */
 int command_run(const struct command *c, int argc, char **argv);
+/* Appends the sentence with the names that the argument may be, if it is one of a list. */
+void command_put_names(struct str *out, const struct command *c);
 
 int cmd_serve(const struct command *c, struct options *o);
 int cmd_check(const struct command *c, struct options *o);

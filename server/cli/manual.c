@@ -101,7 +101,10 @@ void manual_page(struct str *out)
 		const char *status = strstr(c->about, "Exit status:");
 		FREE_AUTO char *about =
 		    xstrndup(c->about, status ? (size_t)(status - c->about) : strlen(c->about));
+		STR_AUTO names = STR_INIT(MANUAL_WORDS_MAX);
+		command_put_names(&names, c);
 		roff_text(out, about);
+		roff_text(out, str_c(&names));
 		if (status) {
 			str_puts(out, ".PP\n");
 			roff_text(out, status);

@@ -55,7 +55,7 @@ metrics_put(const struct scrape *s, uint64_t value, const char *labels, ...)
 	char text[LABELS_MAX];
 	va_list ap;
 	va_start(ap, labels);
-	(void)vsnprintf(text, sizeof(text), labels, ap); /* test_metrics.c has the longest */
+	(void)vsnprintf(text, sizeof(text), labels, ap); /* there is room for the longest */
 	va_end(ap);
 	metrics_sample(s, "", text, value);
 }

@@ -126,7 +126,7 @@ const struct test *rule_values(const struct rule *r);
 /* The member by which a choice between the rules can be made; NULL if there is none. */
 const struct choice *choice_find(struct arena *a, const struct rule *const *rules, size_t n);
 
-/* ---- checking (check.c) ---- */
+/* ---- checking (schema.c) ---- */
 
 struct schema_walk {
 	struct err *e;

@@ -2,9 +2,9 @@
 /*
  * Jobs on this machine, without a cluster.  The engine follows the Frameworks of a directory store
  * (machine/store/) and does what FrameworkController, scheduler, kubelet and garbage collector do
- * for them in a cluster: engine.c has its thread and its inbox, job.c the ConfigMaps and pods,
- * pod.c the life of one pod.  k8s/framework/ decides what becomes of a Framework, queue.h which job
- * starts, task.h runs a pod's containers.  Begin with engine.c.
+ * for them in a cluster: engine.c has its thread and its inbox, job_life.c the ConfigMaps and pods,
+ * pod_life.c the life of one pod.  k8s/framework/ decides what becomes of a Framework, queue.h
+ * which job starts, task.h runs a pod's containers.  Begin with engine.c.
  *
  * One thread of its own, which reads and writes files; functions may be called from any thread
  * unless it says otherwise.

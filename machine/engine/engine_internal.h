@@ -175,7 +175,7 @@ int64_t engine_backoff(unsigned failures, int64_t most_ms);
 
 int engine_find_machine(struct engine *e, struct err *err);
 
-/* ---- job.c: Frameworks ---- */
+/* ---- job_life.c: Frameworks ---- */
 
 /* The Framework as it is in the store. */
 void job_put(struct engine_job *job, const struct local_answer *answer);
@@ -193,7 +193,7 @@ void world_restore(struct engine_job *job, struct span status);
 /* Ends the tasks in DIR/pods that no Framework has; after all were put. */
 void world_end_strangers(struct engine *e);
 
-/* ---- pod.c: the life of a pod ---- */
+/* ---- pod_life.c: the life of a pod ---- */
 
 /* Marks it as deleted; grace_s 0: now. */
 void pod_delete(struct engine_pod *p, int64_t grace_s);

@@ -2,7 +2,7 @@
 /*
  * The store of --local: objects in an SQLite database, with the answers of an API server, including
  * uid, resourceVersion, preconditions and garbage collection by owner.  local.c has the thread that
- * commits, requests.c the requests, objects.c the texts of objects, database.c SQLite,
+ * commits, requests.c the requests, object_text.c the texts of objects, database.c SQLite,
  * recovery.c what a start finds.  Begin with local.c.
  *
  * Durable: an answer is given after the commit of what it says is on the disk.  Requests that wait

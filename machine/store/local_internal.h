@@ -70,7 +70,7 @@ int db_commit(struct database *d);
 int db_copy_log(struct database *d, sqlite3 *with, int mode);
 int db_empty_log(struct database *d);
 
-/* ---- objects.c: the text of an object, and its row in the database ---- */
+/* ---- object_text.c: the text of an object, and its row in the database ---- */
 
 /* An object as the database has it.  A Framework's status can be written alone. */
 struct object_row {

@@ -1,8 +1,8 @@
 #pragma once
 /*
- * pai-runtime: the program in the pods of a job.  Begin with main.c, which has the table of
- * commands; init/ prepares the pod, run/ runs the command, exit/ explains its failure, plugins/
- * has the runtime plugins, net/ the HTTP client.  Paths and files are in files.h.
+ * pai-runtime: the program in the pods of a job.  Begin with runtime-assets/main.c, which has the
+ * table of commands; init/ prepares the pod, run/ runs the command, exit/ explains its failure,
+ * plugins/ has the runtime plugins, net/ the HTTP client.  Paths and files are in files.h.
  *
  * This header: command lines and shell words.
  *

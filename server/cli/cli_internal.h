@@ -306,7 +306,7 @@ void progress_verdict(struct str *out, const struct progress *p, const char *job
 /* "45s", "3m 12s", "2h 05m", "4d 03h" */
 void duration_put_short(struct str *out, int64_t ms);
 
-/* ---- view.c: the view of a job that is followed ---- */
+/* ---- job_view.c: the view of a job that is followed ---- */
 
 struct live_view {
 	const char *job; /* visible text */

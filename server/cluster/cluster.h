@@ -2,7 +2,7 @@
 /*
  * Work in the cluster that does not belong to a request: the server follows all Frameworks
  * (follow.c), creates the ConfigMap with pai-runtime and checks the objects that pods refer to
- * (runtime_configmap.c), runs jobs on this machine (machine.c), removes leftovers (gc.c), stops
+ * (runtime_configmap.c), runs jobs on this machine (one_machine.c), removes leftovers (gc.c), stops
  * jobs at their time limits or for their images (rounds.c), keeps earlier attempts (history.h) and
  * asks HiveD (scheduler.h).  Begin with follow.c.  Except for follow, everything runs on the main
  * thread and has a store of its own, so that it cannot delay jobs.

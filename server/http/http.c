@@ -374,7 +374,7 @@ static void connection_notify(void *cls, struct MHD_Connection *m, void **contex
 
 /* ---- the daemon ---- */
 
-/* routes.c decodes paths segment by segment. */
+/* route.c decodes paths segment by segment. */
 static size_t http_keep_escapes(void *cls, struct MHD_Connection *m, char *s)
 {
 	(void)cls;

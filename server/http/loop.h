@@ -43,7 +43,7 @@ struct loop_source {
 	bool ready; /* the loop's: fd is readable */
 };
 
-/* The hooks of the features (features.c).  All on the loop's thread, except `open`. */
+/* The hooks of the features (server/serve/features.c).  All on the loop's thread, except `open`. */
 struct loop_hooks {
 	/* Called before the thread starts: creates l->has and adds sources.  -1 and *e: 500. */
 	int (*open)(struct loop *l, struct err *e);

@@ -26,8 +26,9 @@ bool query_find(struct span query, const char *name, struct arena *a, struct spa
 
 /*
  * A parameter of a route: a value in the query, or a header.  Each feature has tables of its
- * parameters, and openapi.c names those of an answer.  A row is all: handlers read a parameter by
- * its row, and /openapi.json and docs/ROUTES.md print the rows.  A table ends with an empty row.
+ * parameters, and server/serve/openapi.c names those of an answer.  A row is all: handlers read a
+ * parameter by its row, and /openapi.json and docs/ROUTES.md print the rows.  A table ends with an
+ * empty row.
  *
  *	const struct parameter JOB_EVENTS[] = {
  *		{ .name = "type", .values = "Warning|Normal", .doc = "Only these." },

@@ -27,7 +27,7 @@ enum route_auth {
 /* The body of a route.  NONE: ignored; FIELDS: see query.h; OUTPUT: output of a task. */
 enum route_body { BODY_NONE, BODY_JOB, BODY_JOB_V1, BODY_FIELDS, BODY_OUTPUT, BODY_MAX };
 
-/* The answer on success and the errors of a route: openapi.c has a row for each. */
+/* The answer on success and the errors of a route: server/serve/openapi.c has a row for each. */
 enum route_answer {
 	ANSWER_TEXT,
 	ANSWER_FILE,

@@ -131,7 +131,7 @@ struct server {
 struct features {
 	struct accounts *accounts; /* NULL after `stop`, as auth */
 	struct auth *auth;
-	struct readiness *readiness;     /* of /readyz (health.c); NULL: never asked */
+	struct readiness *readiness;     /* of /readyz (server/serve/health.c); NULL: never asked */
 	struct log_streams *log_streams; /* logs; NULL: there are no pods */
 	struct worker_inbox *work;       /* NULL: no logins */
 	struct worker_inbox *edits;      /* NULL: none */

@@ -7,6 +7,7 @@ import re
 import subprocess
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+LAYERS = ("base", "k8s", "machine", "runtime-assets", "schema", "server", "translate")
 PLUGINS = "extras.com.microsoft.pai.runtimeplugin[]"
 
 
@@ -97,8 +98,7 @@ def test_variables_of_jobs_are_documented(check):
 # ---- messages of TROUBLESHOOTING.md ----
 def literals():
     """The texts of the C sources, adjacent ones joined, and of the table of exit codes."""
-    text = "\n".join(read(path) for layer in ("base", "k8s", "machine", "runtime-assets", "schema", "server", "translate")
-                     for path in glob.glob(f"{ROOT}/{layer}/**/*.c", recursive=True))
+    text = "\n".join(read(path) for layer in LAYERS for path in glob.glob(f"{ROOT}/{layer}/**/*.c", recursive=True))
     joined = re.sub(r'"\s*\n\s*"', "", text)
     return [t.replace('\\"', '"') for t in re.findall(r'"((?:[^"\\\n]|\\.)+)"', joined)] + \
         read("runtime-assets/k8s-job-exit-spec.yaml").split("\n")
@@ -112,6 +112,57 @@ def test_messages_of_the_documents_exist(check):
         check.ok(message, any(pattern.search(t) for t in texts), "is not in the sources")
 
 
+# ---- files and functions ----
+FILES_MOST = 3  # files that an answer of TOUR.md names
+
+
+def text_blocks(text):
+    return re.findall(r"^```text\n(.*?)^```$", text, re.M | re.S)
+
+
+def is_defined(name, path):
+    """The file defines a function, table or struct of this name; a file that is not C has the word."""
+    if not os.path.isfile(os.path.join(ROOT, path)):
+        return False
+    line = rf"^[a-z}}].*\b{name}(?:[\[(]| \{{)(?!.*;$)" if path.endswith((".c", ".h")) else rf"\b{name}\b"
+    return bool(re.search(line, read(path), re.M))
+
+
+def test_files_of_the_documents_exist(check):
+    """Each file of the sources that a document names exists."""
+    names = {os.path.basename(path) for top in (*LAYERS, "tests") for path in glob.glob(f"{ROOT}/{top}/**", recursive=True)}
+    path_of = re.compile(rf"(?<![\w/.~-])(?:{'|'.join(LAYERS)}|tests)/[\w./-]*\.(?:[chs]|js|json|md|py|sh|yaml)\b")
+    for path in sorted(glob.glob(f"{ROOT}/*.md") + glob.glob(f"{ROOT}/docs/*.md")):
+        name, text = os.path.relpath(path, ROOT), read(path)
+        bad = [file for file in path_of.findall(text) if not os.path.exists(os.path.join(ROOT, file))]
+        if name in ("docs/TOUR.md", "CONTRIBUTING.md"):
+            bad += [file for file in re.findall(r"[\w-]+\.[ch]\b", text) if file not in names | {"x_internal.h"}]
+        check.equal(name, bad, [])
+
+
+def test_tour_has_the_folders_in_their_order(check):
+    """The map of TOUR.md has the folders of tests/tools/folders in their order; its files are in them."""
+    rows = [line.split() for line in text_blocks(read("docs/TOUR.md"))[0].split("\n") if line]
+    folders = re.findall(r"^([a-z]\S+)", read("tests/tools/folders"), re.M)
+    check.equal("folders", [row[0] for row in rows], folders)
+    for folder, *words in rows:
+        files = [word for word in words if re.fullmatch(r"\w+\.(?:[ch]|js)", word)]
+        check.ok(folder, files and all(os.path.isfile(f"{ROOT}/{folder}/{file}") for file in files), f"has no {files}")
+
+
+def test_functions_of_the_tour_exist(check):
+    """Each answer of TOUR.md names at most three files, which define what it says."""
+    text = read("docs/TOUR.md")
+    for block in text_blocks(text)[1:]:
+        rows = [line.split()[:2] for line in block.split("\n") if line]
+        check.ok(rows[0][0], len({path for _, path in rows}) <= FILES_MOST, f"names more than {FILES_MOST} files")
+        check.equal(f"{rows[0][0]}: definitions", [row for row in rows if not is_defined(*row)], [])
+    sources = "\n".join(read(path) for layer in LAYERS for path in glob.glob(f"{ROOT}/{layer}/**/*.[ch]", recursive=True))
+    named = re.findall(r"`(?:struct )?(\w*_\w+|[A-Z]{4,})`", without_blocks(text))
+    words = set(re.findall(r"\w+", sources))
+    check.equal("names", [name for name in named if name not in words], [])
+
+
 # ---- results of BENCH.md ----
 def test_results_are_those_of_the_log(check):
     """The results of BENCH.md are those of the tables in BENCH-LOG.md."""
@@ -121,4 +172,5 @@ def test_results_are_those_of_the_log(check):
 
 TESTS = [test_links_lead_to_files_and_headings, test_fields_of_jobs_are_documented,
          test_variables_of_jobs_are_documented, test_messages_of_the_documents_exist,
-         test_results_are_those_of_the_log]
+         test_files_of_the_documents_exist, test_tour_has_the_folders_in_their_order,
+         test_functions_of_the_tour_exist, test_results_are_those_of_the_log]

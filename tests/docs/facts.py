@@ -1,5 +1,5 @@
-"""Comparison of the documents with the sources: links, fields of jobs, variables, messages,
-results of benchmarks."""
+"""Comparison of the documents with the sources: links, fields of jobs, variables, options, plugins,
+messages, results of benchmarks."""
 import glob
 import json
 import os
@@ -83,6 +83,9 @@ def test_fields_of_jobs_are_documented(check):
     check.equal("rows without a field", sorted(listed - set(fields)), [])
     check.equal("fields without an example",
                 [p for p in sorted(leaves) if "microsoft" not in p and p.rpartition(".")[2] not in keys | {"LABEL"}], [])
+    unused = " ".join(re.findall(r"^\|.*\| (?:not interpreted|no effect).*$", text, re.M))
+    names = {path.rpartition(".")[2] for path in leaves}
+    check.equal("fields that no code reads", sorted(names - set(literals()) - set(re.findall(r"\w+", unused)) - {"LABEL"}), [])
 
 
 def test_variables_of_jobs_are_documented(check):
@@ -92,6 +95,35 @@ def test_variables_of_jobs_are_documented(check):
     empty = {"PAI_DEFAULT_FS_URI", "PAI_DATA_DIR", "PAI_OUTPUT_DIR", "PAI_CODE_DIR"}
     listed = {name for name in first_column(read("docs/JOBS.md")) if name.startswith("PAI_")}
     check.equal("variables", sorted(listed ^ (wanted | empty)), [])
+
+
+def test_variables_of_templates_are_used(check):
+    """A template has each variable of TRANSLATION.md, unless its row says that no shipped one has."""
+    rows = re.findall(r"^\| `([a-z]+\.\w+)` \| ((?:text|number|bool|list).*)$", read("docs/TRANSLATION.md"), re.M)
+    check.ok("there are variables", len(rows) > 50, str(len(rows)))
+    templates = "".join(read(path) for path in glob.glob(f"{ROOT}/translate/templates/**/*.yaml", recursive=True))
+    check.equal("variables that no template has", [name for name, text in rows if "No shipped template" not in text
+                and not re.search(rf"\$\{{\*?{name}\}}", templates)], [])
+
+
+# ---- options ----
+def test_members_of_options_have_rows(check):
+    """Each member of struct options is read from a row of options.c or limits.c."""
+    body = re.search(r"^struct options \{(.*?)\n\n\tconst char \*\*files;", read("server/config/options.h"), re.S | re.M)[1]
+    members = re.findall(r"(\w+)[,;]", body)
+    check.ok("there are members", len(members) > 100, str(len(members)))
+    rows = set(re.findall(r"\w+", read("server/config/options.c") + read("server/config/limits.c")))
+    check.equal("members without a row", [m for m in members if m not in rows], [])
+
+
+# ---- plugins ----
+def test_plugins_of_the_runtime_are_documented(check):
+    """RUNTIME-PLUGINS.md and JOBS.md have the plugins of base/pod/plugin.h."""
+    names = re.findall(r'ROW\(PLUGIN_\w+, "(\w+)"', read("base/pod/plugin.h"))
+    check.ok("there are plugins", len(names) > 4, str(names))
+    check.equal("without a row in RUNTIME-PLUGINS.md", [n for n in names if n not in first_column(read("docs/RUNTIME-PLUGINS.md"))], [])
+    row = re.search(r"^\| `plugin` \| required \| (.*) \|$", read("docs/JOBS.md"), re.M)[1]
+    check.equal("not in JOBS.md", sorted(set(names) - set(re.findall(r"`(\w+)`", row))), [])
 
 
 # ---- messages of TROUBLESHOOTING.md ----
@@ -120,5 +152,7 @@ def test_results_are_those_of_the_log(check):
 
 
 TESTS = [test_links_lead_to_files_and_headings, test_fields_of_jobs_are_documented,
-         test_variables_of_jobs_are_documented, test_messages_of_the_documents_exist,
+         test_variables_of_jobs_are_documented, test_variables_of_templates_are_used,
+         test_members_of_options_have_rows, test_plugins_of_the_runtime_are_documented,
+         test_messages_of_the_documents_exist,
          test_results_are_those_of_the_log]

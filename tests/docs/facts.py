@@ -1,5 +1,5 @@
-"""Comparison of the documents with the sources: links, fields of jobs, variables, options, plugins,
-messages, results of benchmarks."""
+"""Comparison of the documents with the sources: links, fields of jobs, variables, rows of tables,
+plugins, messages, results of benchmarks."""
 import glob
 import json
 import os
@@ -106,14 +106,33 @@ def test_variables_of_templates_are_used(check):
                 and not re.search(rf"\$\{{\*?{name}\}}", templates)], [])
 
 
-# ---- options ----
-def test_members_of_options_have_rows(check):
-    """Each member of struct options is read from a row of options.c or limits.c."""
-    body = re.search(r"^struct options \{(.*?)\n\n\tconst char \*\*files;", read("server/config/options.h"), re.S | re.M)[1]
-    members = re.findall(r"(\w+)[,;]", body)
-    check.ok("there are members", len(members) > 100, str(len(members)))
-    rows = set(re.findall(r"\w+", read("server/config/options.c") + read("server/config/limits.c")))
-    check.equal("members without a row", [m for m in members if m not in rows], [])
+# ---- tables ----
+# Header and struct, sources of the table, expression for the members in rows, members without a row.
+ROWS_OF = [
+    ("server/config/options.h", "options", ["server/config/options.c", "server/config/limits.c"], r"\b[A-Z]+\((\w+)",
+     {"files", "n_files", "test_limits", "help", "help_all", "arena"}),
+    ("server/jobs/jobs_internal.h", "job_query", ["server/jobs/job_list.c"], r"\bFROM\(\w+, (\w+)\)", {"v1", "descending"}),
+    ("server/state/counts.h", "loop_counts", ["server/serve/metrics.c"], r"(\w+)", set()),
+    ("server/state/counts.h", "webhook_counts", ["server/serve/metrics.c"], r"(\w+)", set()),
+]
+
+
+def test_members_of_structs_have_rows(check):
+    """A row fills, or shows, each member of the structs that belong to tables."""
+    for header, name, sources, row, others in ROWS_OF:
+        body = re.search(rf"^struct {name} \{{\n(.*?)^\}};", read(header), re.S | re.M)[1]
+        members = re.findall(r"(\w+)(?:\[[^]]*\])*[,;]", re.sub(r"/\*.*?\*/", "", body, flags=re.S))
+        check.ok(f"{name}: has members", len(members) > 2, members)
+        rows = set(re.findall(row, "".join(map(read, sources))))
+        check.equal(f"{name}: members without a row", sorted(set(members) - rows - others), [])
+
+
+def test_parameters_of_requests_are_documented(check):
+    """openapi.c names each table of parameters, for /openapi.json and ROUTES.md."""
+    sources = "".join(read(path) for path in glob.glob(f"{ROOT}/server/*/*.c"))
+    tables = re.findall(r"^const struct parameter (\w+)\[", sources, re.M)
+    check.ok("there are tables", len(tables) > 5, tables)
+    check.equal("tables that openapi.c does not name", sorted(set(tables) - set(re.findall(r"\w+", read("server/serve/openapi.c")))), [])
 
 
 # ---- plugins ----
@@ -153,6 +172,6 @@ def test_results_are_those_of_the_log(check):
 
 TESTS = [test_links_lead_to_files_and_headings, test_fields_of_jobs_are_documented,
          test_variables_of_jobs_are_documented, test_variables_of_templates_are_used,
-         test_members_of_options_have_rows, test_plugins_of_the_runtime_are_documented,
+         test_members_of_structs_have_rows, test_parameters_of_requests_are_documented, test_plugins_of_the_runtime_are_documented,
          test_messages_of_the_documents_exist,
          test_results_are_those_of_the_log]

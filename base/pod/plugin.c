@@ -1,12 +1,7 @@
 #include "base/pod/plugin.h"
 
-const char *const PLUGIN_NAMES[PLUGIN_MAX] = {
-	[PLUGIN_CMD] = "cmd",
-	[PLUGIN_SSH] = "ssh",
-	[PLUGIN_GIT] = "git",
-	[PLUGIN_TENSORBOARD] = "tensorboard",
-	[PLUGIN_TEAMWISE_STORAGE] = "teamwise_storage",
-};
+#define PLUGIN_NAME(id, name, function) name,
+const char *const PLUGIN_NAMES[PLUGIN_MAX] = { PLUGIN_ROWS(PLUGIN_NAME) };
 
 static const struct git_clone_option GIT_CLONE_OPTIONS[] = {
 	{ "--depth", "--depth", GIT_NUMBER },

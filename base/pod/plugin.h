@@ -5,14 +5,17 @@
  */
 #include "base/str.h"
 
-enum plugin_name {
-	PLUGIN_CMD,
-	PLUGIN_SSH,
-	PLUGIN_GIT,
-	PLUGIN_TENSORBOARD,
-	PLUGIN_TEAMWISE_STORAGE,
-	PLUGIN_MAX
-};
+/* The plugins: identifier, name, and the function of runtime-assets/plugins/plugins.c that writes
+ * the commands. */
+#define PLUGIN_ROWS(ROW)                                                                           \
+	ROW(PLUGIN_CMD, "cmd", plugin_cmd)                                                         \
+	ROW(PLUGIN_SSH, "ssh", plugin_ssh)                                                         \
+	ROW(PLUGIN_GIT, "git", plugin_git)                                                         \
+	ROW(PLUGIN_TENSORBOARD, "tensorboard", plugin_tensorboard)                                 \
+	ROW(PLUGIN_TEAMWISE_STORAGE, "teamwise_storage", plugin_teamwise_storage)
+
+#define PLUGIN_ENUM(id, name, function) id,
+enum plugin_name { PLUGIN_ROWS(PLUGIN_ENUM) PLUGIN_MAX };
 extern const char *const PLUGIN_NAMES[PLUGIN_MAX];
 
 enum git_value { GIT_NO_VALUE, GIT_NUMBER, GIT_NAME };

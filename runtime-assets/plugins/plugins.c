@@ -238,13 +238,8 @@ static int plugin_teamwise_storage(struct plugin *p, struct err *e)
 	return 0;
 }
 
-static plugin_make *const PLUGINS[PLUGIN_MAX] = {
-	[PLUGIN_CMD] = plugin_cmd,
-	[PLUGIN_SSH] = plugin_ssh,
-	[PLUGIN_GIT] = plugin_git,
-	[PLUGIN_TENSORBOARD] = plugin_tensorboard,
-	[PLUGIN_TEAMWISE_STORAGE] = plugin_teamwise_storage,
-};
+#define PLUGIN_FUNCTION(id, name, function) function,
+static plugin_make *const PLUGINS[PLUGIN_MAX] = { PLUGIN_ROWS(PLUGIN_FUNCTION) };
 
 /* ---- scripts --------------------------------------------------------------------------------- */
 

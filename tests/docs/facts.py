@@ -1,5 +1,5 @@
-"""Comparison of the documents with the sources: links, fields of jobs, variables, messages,
-results of benchmarks."""
+"""Comparison of the documents with the sources: links, fields of jobs, variables, rows of tables,
+plugins, messages, results of benchmarks."""
 import glob
 import json
 import os
@@ -84,6 +84,9 @@ def test_fields_of_jobs_are_documented(check):
     check.equal("rows without a field", sorted(listed - set(fields)), [])
     check.equal("fields without an example",
                 [p for p in sorted(leaves) if "microsoft" not in p and p.rpartition(".")[2] not in keys | {"LABEL"}], [])
+    unused = " ".join(re.findall(r"^\|.*\| (?:not interpreted|no effect).*$", text, re.M))
+    names = {path.rpartition(".")[2] for path in leaves}
+    check.equal("fields that no code reads", sorted(names - set(literals()) - set(re.findall(r"\w+", unused)) - {"LABEL"}), [])
 
 
 def test_variables_of_jobs_are_documented(check):
@@ -93,6 +96,54 @@ def test_variables_of_jobs_are_documented(check):
     empty = {"PAI_DEFAULT_FS_URI", "PAI_DATA_DIR", "PAI_OUTPUT_DIR", "PAI_CODE_DIR"}
     listed = {name for name in first_column(read("docs/JOBS.md")) if name.startswith("PAI_")}
     check.equal("variables", sorted(listed ^ (wanted | empty)), [])
+
+
+def test_variables_of_templates_are_used(check):
+    """A template has each variable of TRANSLATION.md, unless its row says that no shipped one has."""
+    rows = re.findall(r"^\| `([a-z]+\.\w+)` \| ((?:text|number|bool|list).*)$", read("docs/TRANSLATION.md"), re.M)
+    check.ok("there are variables", len(rows) > 50, str(len(rows)))
+    templates = "".join(read(path) for path in glob.glob(f"{ROOT}/translate/templates/**/*.yaml", recursive=True))
+    check.equal("variables that no template has", [name for name, text in rows if "No shipped template" not in text
+                and not re.search(rf"\$\{{\*?{name}\}}", templates)], [])
+
+
+# ---- tables ----
+# Header and struct, sources of the table, expression for the members in rows, members without a row.
+ROWS_OF = [
+    ("server/config/options.h", "options", ["server/config/options.c", "server/config/limits.c"], r"\b[A-Z]+\((\w+)",
+     {"files", "n_files", "test_limits", "help", "help_all", "arena"}),
+    ("server/jobs/jobs_internal.h", "job_query", ["server/jobs/job_list.c"], r"\bFROM\(\w+, (\w+)\)", {"v1", "descending"}),
+    ("server/state/counts.h", "loop_counts", ["server/serve/metrics.c"], r"(\w+)", set()),
+    ("server/state/counts.h", "webhook_counts", ["server/serve/metrics.c"], r"(\w+)", set()),
+]
+
+
+def test_members_of_structs_have_rows(check):
+    """A row fills, or shows, each member of the structs that belong to tables."""
+    for header, name, sources, row, others in ROWS_OF:
+        body = re.search(rf"^struct {name} \{{\n(.*?)^\}};", read(header), re.S | re.M)[1]
+        members = re.findall(r"(\w+)(?:\[[^]]*\])*[,;]", re.sub(r"/\*.*?\*/", "", body, flags=re.S))
+        check.ok(f"{name}: has members", len(members) > 2, members)
+        rows = set(re.findall(row, "".join(map(read, sources))))
+        check.equal(f"{name}: members without a row", sorted(set(members) - rows - others), [])
+
+
+def test_parameters_of_requests_are_documented(check):
+    """openapi.c names each table of parameters, for /openapi.json and ROUTES.md."""
+    sources = "".join(read(path) for path in glob.glob(f"{ROOT}/server/*/*.c"))
+    tables = re.findall(r"^const struct parameter (\w+)\[", sources, re.M)
+    check.ok("there are tables", len(tables) > 5, tables)
+    check.equal("tables that openapi.c does not name", sorted(set(tables) - set(re.findall(r"\w+", read("server/serve/openapi.c")))), [])
+
+
+# ---- plugins ----
+def test_plugins_of_the_runtime_are_documented(check):
+    """RUNTIME-PLUGINS.md and JOBS.md have the plugins of base/pod/plugin.h."""
+    names = re.findall(r'ROW\(PLUGIN_\w+, "(\w+)"', read("base/pod/plugin.h"))
+    check.ok("there are plugins", len(names) > 4, str(names))
+    check.equal("without a row in RUNTIME-PLUGINS.md", [n for n in names if n not in first_column(read("docs/RUNTIME-PLUGINS.md"))], [])
+    row = re.search(r"^\| `plugin` \| required \| (.*) \|$", read("docs/JOBS.md"), re.M)[1]
+    check.equal("not in JOBS.md", sorted(set(names) - set(re.findall(r"`(\w+)`", row))), [])
 
 
 # ---- messages of TROUBLESHOOTING.md ----
@@ -171,6 +222,8 @@ def test_results_are_those_of_the_log(check):
 
 
 TESTS = [test_links_lead_to_files_and_headings, test_fields_of_jobs_are_documented,
-         test_variables_of_jobs_are_documented, test_messages_of_the_documents_exist,
+         test_variables_of_jobs_are_documented, test_variables_of_templates_are_used,
+         test_members_of_structs_have_rows, test_parameters_of_requests_are_documented,
+         test_plugins_of_the_runtime_are_documented, test_messages_of_the_documents_exist,
          test_files_of_the_documents_exist, test_tour_has_the_folders_in_their_order,
          test_functions_of_the_tour_exist, test_results_are_those_of_the_log]

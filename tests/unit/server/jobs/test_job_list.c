@@ -211,6 +211,21 @@ TEST(test_lists_select_by_tags)
 	choose("tagsNotContain=a", &bare, false, true);
 }
 
+/* A row without its condition in job_query_takes selects all jobs, whatever its value is. */
+TEST(test_each_filter_of_lists_excludes_a_job)
+{
+	const struct job_entry job = JOB(.tags = "[\"x\"]");
+	for (const struct parameter *p = JOB_FILTERS; p->name; p++) {
+		ARENA_AUTO a = { 0 };
+		struct job_query x;
+		struct job_query nothing;
+		read_query(&x, arena_printf(&a, "%s=x", p->name), false, &a);
+		read_query(&nothing, arena_printf(&a, "%s=nothing", p->name), false, &a);
+		if (job_query_takes(&x, &job) && job_query_takes(&nothing, &job))
+			fail_msg("%s", p->name);
+	}
+}
+
 TEST(test_lists_of_v2_leave_out_legacy_jobs)
 {
 	const struct job_entry job = JOB(.legacy = true);

@@ -37,7 +37,7 @@ struct fault_server {
 	const struct step *script;
 	size_t steps;
 	struct pollfd fd[CONNECTIONS + 2];
-	size_t n, most; /* connections open, and most at once */
+	size_t n, most; /* connections, and most that were open at once */
 	_Atomic size_t requests;
 	char kept[KEPT][4096]; /* requests as they came */
 };
@@ -111,6 +111,20 @@ __attribute__((unused)) static bool server_serve(struct fault_server *f, int fd)
 	return s->manner == ANSWER || s->manner == HANG;
 }
 
+/* The connections that the client has not closed; it may have closed some that this thread has not
+ * yet looked at. */
+__attribute__((unused)) static size_t server_open_connections(const struct fault_server *f)
+{
+	struct pollfd now[CONNECTIONS];
+	size_t open = 0;
+	for (size_t i = 0; i < f->n; i++)
+		now[i] = (struct pollfd){ .fd = f->fd[i + 2].fd, .events = POLLRDHUP };
+	(void)poll(now, f->n, 0);
+	for (size_t i = 0; i < f->n; i++)
+		open += !(now[i].revents & (POLLRDHUP | POLLHUP | POLLERR));
+	return open;
+}
+
 __attribute__((unused)) static void *server_run(void *arg)
 {
 	struct fault_server *f = arg;
@@ -123,8 +137,9 @@ __attribute__((unused)) static void *server_run(void *arg)
 		if (f->fd[1].revents && f->n < CONNECTIONS) {
 			int fd = accept(f->listener, NULL, NULL);
 			f->fd[f->n++ + 2] = (struct pollfd){ .fd = fd, .events = POLLIN };
-			if (f->n > f->most)
-				f->most = f->n;
+			size_t open = server_open_connections(f);
+			if (open > f->most)
+				f->most = open;
 			continue;
 		}
 		for (size_t i = 2; i < f->n + 2; i++) {

@@ -146,6 +146,16 @@ def test_plugins_of_the_runtime_are_documented(check):
     check.equal("not in JOBS.md", sorted(set(names) - set(re.findall(r"`(\w+)`", row))), [])
 
 
+# ---- dialects ----
+def test_dialects_have_a_section(check):
+    """DIALECTS.md has a section for each dialect that a server takes only if it is named."""
+    text = read("docs/DIALECTS.md")
+    titles = " ".join(re.findall(r"^## (.*)$", text, re.M)).lower()
+    names = re.findall(r"^\| (\w+) \| `kind`", text, re.M)
+    check.ok("there are dialects", len(names) > 1, names)
+    check.equal("without a section", [name for name in names if name not in titles], [])
+
+
 # ---- messages of TROUBLESHOOTING.md ----
 def literals():
     """The texts of the C sources, adjacent ones joined, and of the table of exit codes."""
@@ -224,6 +234,7 @@ def test_results_are_those_of_the_log(check):
 TESTS = [test_links_lead_to_files_and_headings, test_fields_of_jobs_are_documented,
          test_variables_of_jobs_are_documented, test_variables_of_templates_are_used,
          test_members_of_structs_have_rows, test_parameters_of_requests_are_documented,
-         test_plugins_of_the_runtime_are_documented, test_messages_of_the_documents_exist,
-         test_files_of_the_documents_exist, test_tour_has_the_folders_in_their_order,
-         test_functions_of_the_tour_exist, test_results_are_those_of_the_log]
+         test_plugins_of_the_runtime_are_documented, test_dialects_have_a_section,
+         test_messages_of_the_documents_exist, test_files_of_the_documents_exist,
+         test_tour_has_the_folders_in_their_order, test_functions_of_the_tour_exist,
+         test_results_are_those_of_the_log]

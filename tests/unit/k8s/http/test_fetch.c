@@ -89,5 +89,5 @@ TEST(test_invalid_addresses_and_files_are_refused)
 	refused("https://a:99999", "", "port");
 	refused("https://a", "/nowhere/ca", "/nowhere/ca");
 	refused("https://a", "/proc/self/cmdline", "/proc/self/cmdline");
-	refused("https://a", "tests/unit/k8s/transport/test_fetch.c", "PEM");
+	refused("https://a", "tests/unit/k8s/http/test_fetch.c", "PEM");
 }

@@ -198,7 +198,8 @@ def test_files_of_the_documents_exist(check):
         bad = [file for file in path_of.findall(text) if not os.path.exists(os.path.join(ROOT, file))]
         if name in ("docs/TOUR.md", "CONTRIBUTING.md"):
             bad += [file for file in re.findall(r"[\w-]+\.[ch]\b", text) if file not in names | {"x_internal.h"}]
-        check.equal(name, bad, [])
+        # A recipe adds a dialect of this name.
+        check.equal(name, [file for file in bad if "greeting" not in file], [])
 
 
 def test_tour_has_the_folders_in_their_order(check):

@@ -7,6 +7,9 @@
 #include "server/auth/auth.h"
 #include "server/check/check_internal.h"
 #include "server/cluster/cluster.h"
+#include "server/cluster/controller_codes.h"
+#include "server/cluster/follow.h"
+#include "server/cluster/runtime_configmap.h"
 #include "server/config/options.h"
 
 enum {

@@ -7,7 +7,8 @@
 #include "server/auth/auth.h"
 #include "server/auth/token.h"
 #include "server/check/check_internal.h"
-#include "server/cluster/cluster.h"
+#include "server/cluster/controller_codes.h"
+#include "server/cluster/runtime_configmap.h"
 #include "server/config/options.h"
 
 enum { TEXT_MAX = 1024 };

@@ -2,11 +2,12 @@
  * Feeds the cache and the Events of pods, and logs problems: also if FrameworkController does not
  * run or does not know the exit codes of pai-runtime.
  */
+#include "server/cluster/follow.h"
+
 #include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/doc/yaml.h"
 #include "base/hash.h"
 #include "base/posix/clock.h"
 #include "base/posix/lock.h"
@@ -15,8 +16,10 @@
 #include "k8s/cache/reflector.h"
 #include "machine/engine/engine.h"
 #include "machine/store/local.h"
-#include "server/cluster/cluster.h"
+#include "server/cluster/controller_codes.h"
 #include "server/cluster/history.h"
+#include "server/cluster/one_machine.h"
+#include "server/cluster/runtime_configmap.h"
 #include "server/config/setup.h"
 #include "server/state/log.h"
 
@@ -100,17 +103,11 @@ static void log_broken(struct follow *f, const struct job_entry *c)
 	log_end(&line);
 }
 
-enum { RUNTIME_FIRST = 220, RUNTIME_LAST = 255 }; /* codes of pai-runtime */
-
-static bool is_of_runtime(const struct exit_spec *s, int64_t code)
-{
-	return code >= RUNTIME_FIRST && code <= RUNTIME_LAST && exit_spec_find(s, code);
-}
-
 static void log_unknown_code(struct follow *f, const struct job_entry *c, struct span object)
 {
 	ARENA_AUTO a = { 0 };
-	if (f->codes_told || !c->has_code || !is_of_runtime(f->server->exit_spec, c->code))
+	if (f->codes_told || !c->has_code ||
+	    !controller_code_is_of_runtime(f->server->exit_spec, c->code))
 		return;
 	struct span outcome = scan_path(object, "status", "attemptStatus", "completionStatus");
 	if (!span_is(scan_text(scan_get(outcome, "phrase"), &a), "ContainerUnrecognizedFailed"))
@@ -411,30 +408,4 @@ enum neglect job_neglect(const struct server *s, const struct job_entry *job, in
 	return job->created_ms != JOB_ENTRY_NONE && now_ms - job->created_ms >= NEGLECT_MS
 	           ? NEGLECT_CONTROLLER
 	           : NEGLECT_NONE;
-}
-
-void controller_codes_lacking(struct str *out, struct span configmap, const struct exit_spec *s)
-{
-	static const struct node NONE = { .type = NODE_LIST };
-	ARENA_AUTO a = { 0 };
-	NOTES_AUTO warnings = { 0 };
-	ERR_AUTO e = { 0 };
-	struct doc doc;
-	struct span text = scan_text(scan_path(configmap, "data", "frameworkcontroller.yaml"), &a);
-	if (text.n == 0 || yaml_read(text, &BUDGET_DEFAULT, &a, &doc, &warnings, &e) < 0)
-		return;
-	const struct node *entries = node_get(&doc.root, "podFailureSpec");
-	if (!node_is(entries, NODE_LIST))
-		entries = &NONE; /* the controller has its own codes only */
-	for (int64_t code = RUNTIME_FIRST; code <= RUNTIME_LAST; code++) {
-		bool lacks = is_of_runtime(s, code);
-		for (uint32_t i = 0; lacks && i < entries->n; i++) {
-			const struct node *value = node_get(&entries->item[i], "code");
-			lacks = !(node_is(value, NODE_INT) && value->integer == code);
-		}
-		if (!lacks)
-			continue;
-		str_puts(out, out->n ? ", " : "");
-		str_int(out, code);
-	}
 }

@@ -1,4 +1,6 @@
 /* Runs the janitor on a thread of its own. */
+#include "server/cluster/gc.h"
+
 #include <stdlib.h>
 
 #include "k8s/gc/janitor.h"

@@ -1,5 +1,7 @@
 /* Runs jobs on this machine: settings of the engine (machine/engine/engine.h) from options and
  * facts, its events and notices. */
+#include "server/cluster/one_machine.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -7,7 +9,6 @@
 #include "machine/engine/engine.h"
 #include "machine/images/images.h"
 #include "machine/task/sandbox.h"
-#include "server/cluster/cluster.h"
 #include "server/config/setup.h"
 #include "server/state/log.h"
 #include "translate/facts.h"

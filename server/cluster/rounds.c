@@ -1,4 +1,6 @@
 /* Looks at all jobs about once a second, in the main thread. */
+#include "server/cluster/rounds.h"
+
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,7 @@
 /* Creates the ConfigMaps that pods need, and checks the other objects that they refer to
  * (pod_needs.h). */
+#include "server/cluster/runtime_configmap.h"
+
 #include <jansson.h>
 #include <limits.h>
 #include <stdatomic.h>
@@ -11,11 +13,13 @@
 
 #include "base/enc.h"
 #include "base/json/put.h"
+#include "base/json/scan.h"
 #include "base/posix/clock.h"
 #include "k8s/transport/call.h"
 #include "k8s/transport/paths.h"
 #include "machine/store/local.h"
 #include "server/cluster/cluster.h"
+#include "server/cluster/controller_codes.h"
 #include "server/cluster/nodes.h"
 #include "server/cluster/pod_needs.h"
 #include "server/config/options.h"

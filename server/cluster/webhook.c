@@ -12,6 +12,7 @@
 #include "base/json/scan.h"
 #include "base/posix/clock.h"
 #include "k8s/http/poster.h"
+#include "server/cluster/cluster.h"
 #include "server/cluster/job_fields.h"
 #include "server/cluster/lease.h"
 #include "server/config/options.h"

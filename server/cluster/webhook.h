@@ -10,8 +10,9 @@
  * which server of the installation sends.
  */
 #include "k8s/cache/cache.h"
-#include "server/cluster/cluster.h"
 
+struct server;
+struct store;
 struct webhook;
 
 enum { WEBHOOK_SECRET_MIN = 16, WEBHOOK_BATCH = 512, WEBHOOK_SIGNATURE = 80 };

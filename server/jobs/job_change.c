@@ -12,6 +12,7 @@
 #include "base/posix/clock.h"
 #include "base/str.h"
 #include "machine/engine/engine.h"
+#include "server/cluster/rounds.h"
 #include "server/config/options.h"
 #include "server/http/query.h"
 #include "server/http/request.h"

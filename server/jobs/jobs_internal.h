@@ -21,7 +21,7 @@
 #include "k8s/cache/events.h"
 #include "k8s/cache/job_entry.h"
 #include "k8s/framework/view.h"
-#include "server/cluster/cluster.h"
+#include "server/cluster/follow.h"
 #include "server/cluster/job_fields.h"
 #include "server/config/exit_spec.h"
 #include "server/http/loop.h"

@@ -6,7 +6,7 @@
 #include "k8s/cache/cache.h"
 #include "k8s/cache/reflector.h"
 #include "machine/engine/engine.h"
-#include "server/cluster/cluster.h"
+#include "server/cluster/follow.h"
 #include "server/http/loop.h"
 #include "server/logs/logs.h"
 #include "server/serve/routes.h"

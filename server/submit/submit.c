@@ -11,7 +11,7 @@
 #include "k8s/submit/submission.h"
 #include "machine/engine/engine.h"
 #include "server/accounts/account.h"
-#include "server/cluster/cluster.h"
+#include "server/cluster/runtime_configmap.h"
 #include "server/cluster/scheduler.h"
 #include "server/config/options.h"
 #include "server/http/loop.h"

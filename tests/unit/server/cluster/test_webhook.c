@@ -1,6 +1,7 @@
 /* Requests to --webhook: the body, its signature, and the pauses. */
 #include <jansson.h>
 
+#include "base/json/scan.h"
 #include "server/cluster/webhook.h"
 #include "tests/unit/base/cmocka.h"
 

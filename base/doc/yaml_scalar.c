@@ -413,7 +413,7 @@ void yaml_resolve_plain(struct node *n, struct span text, struct arena *a)
 
 #define CORE "tag:yaml.org,2002:"
 
-static bool tag_is(const char *tag, const char *name)
+static bool tag_equals(const char *tag, const char *name)
 {
 	size_t n = strlen(CORE);
 	return strncmp(tag, CORE, n) == 0 && strcmp(tag + n, name) == 0;
@@ -466,10 +466,10 @@ COLD static int scalar_set_tagged(struct yaml_reader *y, const yaml_event_t *ev,
 	scalar_set_text(n, NODE_TEXT, t, y->b.arena);
 	if (tag == NULL && t.n == 0 && plain)
 		n->type = NODE_NULL; /* `k: !`, as js-yaml has it */
-	if (tag == NULL || tag_is(tag, "str"))
+	if (tag == NULL || tag_equals(tag, "str"))
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(TAGS); i++) {
-		if (!tag_is(tag, TAGS[i].name))
+		if (!tag_equals(tag, TAGS[i].name))
 			continue;
 		/* Empty text is null only if it is unquoted. */
 		if ((t.n == 0 && !plain) || !TAGS[i].resolve(n, t)) {
@@ -574,7 +574,7 @@ int yaml_collection_tag(struct yaml_reader *y, const yaml_event_t *ev)
 	bool map = ev->type == YAML_MAPPING_START_EVENT;
 	const char *tag =
 	    (const char *)(map ? ev->data.mapping_start.tag : ev->data.sequence_start.tag);
-	if (tag == NULL || strcmp(tag, "!") == 0 || tag_is(tag, map ? "map" : "seq"))
+	if (tag == NULL || strcmp(tag, "!") == 0 || tag_equals(tag, map ? "map" : "seq"))
 		return 0;
 	return unknown_tag(y, ev, tag);
 }

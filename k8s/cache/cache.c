@@ -296,7 +296,7 @@ void change_queue_listen(struct change_queue *i, bool on)
 		change_list_done(&i->queue);
 }
 
-/* Wakes the threads of queues with changes; called after `seen` is set, so that cache_heard() is
+/* Wakes the threads of queues with changes; called after `seen` is set, so that cache_heard_ms() is
  * right for the woken thread. */
 static void listeners_wake(struct listeners *l)
 {
@@ -367,7 +367,7 @@ void cache_free(struct cache *c)
 	free(c);
 }
 
-int64_t cache_heard(struct cache *c)
+int64_t cache_heard_ms(struct cache *c)
 {
 	return atomic_load(&c->seen);
 }
@@ -517,7 +517,7 @@ static void cache_change(struct cache *c, uint64_t hash, const struct tree_entry
 	job_entry_drop(before);
 }
 
-static bool cache_is_gone(const struct cache *c, struct span uid)
+static bool cache_was_deleted(const struct cache *c, struct span uid)
 {
 	uint64_t hash = hash_bytes(&c->key, uid);
 	for (size_t i = 0; i < GONE; i++) {
@@ -550,7 +550,7 @@ void cache_put(struct cache *c, struct job_entry *f)
 		/* The list has this entry unchanged: only the generation changes. */
 		if (c->listing && old->generation != c->generation)
 			cache_change(c, hash, old, job_entry_hold(kept), c->generation);
-	} else if (!cache_is_gone(c, span_of(f->uid))) {
+	} else if (!cache_was_deleted(c, span_of(f->uid))) {
 		cache_change(c, hash, old, TAKE(f), c->generation);
 	}
 	cache_note_version(c, version);
@@ -570,7 +570,7 @@ void cache_remove(struct cache *c, struct span name, struct span uid, int64_t ve
 }
 
 /* Wakes no listener: the changes before have woken them. */
-void cache_seen(struct cache *c, int64_t version)
+void cache_set_version(struct cache *c, int64_t version)
 {
 	LOCK_AUTO(&c->writing);
 	cache_note_version(c, version);
@@ -585,13 +585,13 @@ void cache_note(struct cache *c, struct job_entry *f)
 	/* A later attempt of the Framework that is kept. */
 	bool begins =
 	    old && f->attempt > old->entry->attempt && strcmp(f->uid, old->entry->uid) == 0;
-	if (newer && !begins && !cache_is_gone(c, span_of(f->uid)))
+	if (newer && !begins && !cache_was_deleted(c, span_of(f->uid)))
 		cache_change(c, hash, old, TAKE(f), c->generation - 1); /* not in a list */
 	job_entry_drop(f);
 	listeners_wake(&c->listeners);
 }
 
-void cache_note_gone(struct cache *c, struct span name, struct span uid)
+void cache_note_deletion(struct cache *c, struct span name, struct span uid)
 {
 	uint64_t hash;
 	LOCK_AUTO(&c->writing);

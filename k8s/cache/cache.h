@@ -52,16 +52,16 @@ const struct job_entry *view_next_keyed(struct view_walk *w, uint64_t key);
 void cache_put(struct cache *c, struct job_entry *f);
 void cache_remove(struct cache *c, struct span name, struct span uid, int64_t version);
 /* A bookmark: everything up to this version has been received. */
-void cache_seen(struct cache *c, int64_t version);
+void cache_set_version(struct cache *c, int64_t version);
 /* Returns the version up to which all changes are in the change queues.  Any thread; does not
  * block. */
-int64_t cache_heard(struct cache *c);
+int64_t cache_heard_ms(struct cache *c);
 /* An object that this server has written; ignored unless it is newer than the watch.  Also ignored
  * if it has a later attempt than the entry: the watch first reports how the one before has ended.
  * Takes the reference. */
 void cache_note(struct cache *c, struct job_entry *f);
 /* The same for a DELETE. */
-void cache_note_gone(struct cache *c, struct span name, struct span uid);
+void cache_note_deletion(struct cache *c, struct span name, struct span uid);
 /* A LIST, page by page with cache_put.  Its end removes the entries that it lacks, except newer
  * ones. */
 void cache_list_begin(struct cache *c);

@@ -152,7 +152,7 @@ void reflect_query(const struct reflect *s, const char *selector, unsigned watch
 /* A page was received completely.  true: it was the last one. */
 bool reflect_page(struct reflect *s, const struct list_page *page);
 /* Notes that everything up to this version is known ("": unknown). */
-void reflect_heard(struct reflect *s, const char *version);
+void reflect_note_version(struct reflect *s, const char *version);
 /* Returns the milliseconds to sleep, so that events in quick succession are received together (a
  * wake-up takes longer than the processing of an event); else 0.  Call it after each round. */
 int64_t reflect_rest_ms(struct reflect *s, int64_t now_ms);

@@ -319,7 +319,7 @@ size_t events_refusals(struct events *e, struct arena *a, struct span **out)
 	return n;
 }
 
-void events_trouble(struct events *e, const char *why)
+void events_note_trouble(struct events *e, const char *why)
 {
 	LOCK_AUTO(&e->lock);
 	free(e->trouble);

@@ -39,7 +39,7 @@ bool event_is_refusal(const struct event *e);
 /* The names of Frameworks that have such Events, in the arena; returns their number. */
 size_t events_refusals(struct events *e, struct arena *a, struct span **out);
 /* Sets or clears (NULL) the reason why Events are unavailable; initially there is one. */
-void events_trouble(struct events *e, const char *why);
+void events_note_trouble(struct events *e, const char *why);
 /* The reason, in the arena; NULL if Events are available. */
 const char *events_problem(struct events *e, struct arena *a);
 

@@ -58,7 +58,7 @@ struct reflector {
 
 /* ---- trouble --------------------------------------------------------------------------------- */
 
-static void reflector_tell(struct reflector *r, const char *why, bool absent)
+static void reflector_report(struct reflector *r, const char *why, bool absent)
 {
 	if (why ? r->why && strcmp(why, r->why) == 0 : !r->why)
 		return;
@@ -109,7 +109,7 @@ static void reflector_tell_failure(struct reflector *r, CURLcode result, long st
 		str_printf(&why, "HTTP status %ld: %s", status, reflector_hint(status));
 	else
 		str_puts(&why, result ? curl_easy_strerror(result) : reflector_hint(0));
-	reflector_tell(r, str_c(&why), status == 404);
+	reflector_report(r, str_c(&why), status == 404);
 }
 
 /* ---- received data --------------------------------------------------------------------------- */
@@ -117,7 +117,7 @@ static void reflector_tell_failure(struct reflector *r, CURLcode result, long st
 static void reflector_tell_success(struct reflector *r)
 {
 	r->heard = true;
-	reflector_tell(r, NULL, false);
+	reflector_report(r, NULL, false);
 }
 
 static void reflector_end_list(struct reflector *r)
@@ -141,7 +141,7 @@ static void reflector_take_event(struct reflector *r, const struct watch_event *
 		break;
 	case WATCH_BOOKMARK:
 		if (!r->listing || (e->initial_end && e->version[0]))
-			reflect_heard(&r->state, e->version);
+			reflect_note_version(&r->state, e->version);
 		if (!r->listing)
 			r->settings.seen(arg, version_number(e->version));
 		else if (e->initial_end && e->version[0])
@@ -157,7 +157,7 @@ static void reflector_take_event(struct reflector *r, const struct watch_event *
 	}
 	/* Until the end of a streaming list no version is complete. */
 	if (!r->listing && e->what != WATCH_BOOKMARK) {
-		reflect_heard(&r->state, e->version);
+		reflect_note_version(&r->state, e->version);
 		r->state.events = true;
 	}
 	reflector_tell_success(r);

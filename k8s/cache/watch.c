@@ -338,7 +338,7 @@ static void watch_begin_anew(struct reflect *s)
 	reflect_set_token(s, (struct span){ "", 0 });
 }
 
-void reflect_heard(struct reflect *s, const char *version)
+void reflect_note_version(struct reflect *s, const char *version)
 {
 	if (version[0])
 		memcpy(s->version, version, strlen(version) + 1);
@@ -352,7 +352,7 @@ bool reflect_page(struct reflect *s, const struct list_page *page)
 	if (page->more.n > 0)
 		return false;
 	watch_begin_anew(s);
-	reflect_heard(s, page->version);
+	reflect_note_version(s, page->version);
 	return true;
 }
 

@@ -242,7 +242,7 @@ static char *duration_as_go_writes(int64_t seconds)
 }
 
 /* Handles an object that was created, but did not appear. */
-static void object_not_seen(struct sync_object *o)
+static void object_did_not_appear(struct sync_object *o)
 {
 	int64_t timeout_s = o->s->f->config->cache_timeout_s;
 	bool wanted = object_is_wanted(o);
@@ -317,7 +317,7 @@ static void task_copy(struct sync_object *o, char **to, const char *from)
 	o->s->r->status_changed = true;
 }
 
-static void task_seen(struct sync_object *o, const struct framework_pod *pod)
+static void task_note_pod(struct sync_object *o, const struct framework_pod *pod)
 {
 	const char *phase = pod->phase ? pod->phase : "";
 	if (o->l->state == FW_CREATION_REQUESTED)
@@ -359,7 +359,7 @@ static void task_sync_pod(struct sync_object *o, const struct framework_pod *pod
 		if (object_remove(o, o->l->uid, false, false))
 			object_move(o, FW_DELETION_REQUESTED);
 	} else if (o->l->state < FW_DELETION_PENDING) {
-		task_seen(o, pod);
+		task_note_pod(o, pod);
 	}
 }
 
@@ -558,7 +558,7 @@ static void object_sync(struct sync_object *o)
 	else if (found == THERE)
 		(o->t ? task_sync_pod : sync_configmap)(o, &there);
 	else if (o->l->state == FW_CREATION_REQUESTED)
-		object_not_seen(o);
+		object_did_not_appear(o);
 	else if (o->t)
 		object_end_attempt(o, fw_outcome_new(FW_POD_DELETED, "Pod was deleted by others"));
 	else

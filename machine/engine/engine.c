@@ -305,8 +305,8 @@ static void *engine_run(void *arg)
 			bool all = news_read_all(e, &more);
 			begun |= !more;
 			if (all && !more && !known) {
-				logs_forget_strangers(e);
-				world_end_strangers(e);
+				logs_remove_orphans(e);
+				world_end_orphans(e);
 				known = true;
 			}
 			engine_steps(e);

@@ -191,7 +191,7 @@ void job_trouble(struct engine_job *job, const char *format, struct span what);
 /* The ConfigMap and the pods that a stored status names. */
 void world_restore(struct engine_job *job, struct span status);
 /* Ends the tasks in DIR/pods that no Framework has; after all were put. */
-void world_end_strangers(struct engine *e);
+void world_end_orphans(struct engine *e);
 
 /* ---- pod_life.c: the life of a pod ---- */
 
@@ -260,4 +260,4 @@ void logs_keep(struct engine_pod *p);
 /* Any thread; NULL: there can be none. */
 char *logs_path(const struct engine *e, const struct engine_task *t, struct arena *a);
 /* Removes the logs of Frameworks that do not exist. */
-void logs_forget_strangers(struct engine *e);
+void logs_remove_orphans(struct engine *e);

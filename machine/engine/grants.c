@@ -143,7 +143,7 @@ void grants_end(struct engine_job *job, const char *role, int64_t index)
 			g->pod->grant = NULL;
 		e->schedule = true;
 		LOCK_AUTO(&e->lock);
-		queue_now(e->queue, clock_ms()); /* it has held until now */
+		queue_time_now(e->queue, clock_ms()); /* it has held until now */
 		queue_end(e->queue, t);
 		free(g->role);
 		free(g);
@@ -181,7 +181,7 @@ void grant_enter(struct engine_pod *p)
 	e->schedule = true;
 	LOCK_AUTO(&e->lock);
 	job->queued->gang = p->gang;
-	queue_want(e->queue, job->queued, &g->task, p->state == POD_STARTED);
+	queue_add_task(e->queue, job->queued, &g->task, p->state == POD_STARTED);
 }
 
 /* ---- the queue ------------------------------------------------------------------------------- */
@@ -192,7 +192,7 @@ static bool engine_schedule_once(struct engine *e)
 	struct queue_tasks started;
 	bool all = true;
 	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
-	queue_now(e->queue, clock_ms());
+	queue_time_now(e->queue, clock_ms());
 	queue_pick(e->queue, &started);
 	(void)pthread_mutex_unlock(&e->lock);
 	for (struct queue_task *first = TAILQ_FIRST(&started), *t, *end; first; first = end) {

@@ -525,7 +525,7 @@ void jobs_settle(struct engine *e)
 	} while (!TAILQ_EMPTY(&e->turn));
 }
 
-void world_end_strangers(struct engine *e)
+void world_end_orphans(struct engine *e)
 {
 	enum { GRACE_S = 30 };
 	DIR_AUTO *list = dir_list(e->pods_dir, ".");

@@ -152,7 +152,7 @@ void logs_keep(struct engine_pod *p)
 		logs_bound(e);
 }
 
-void logs_forget_strangers(struct engine *e)
+void logs_remove_orphans(struct engine *e)
 {
 	DIR_AUTO *all = dir_list(e->logs_dir, ".");
 	for (const char *uid; (uid = dir_next(all)) != NULL;) {

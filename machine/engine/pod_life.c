@@ -446,7 +446,7 @@ static void pod_pull(struct engine_pod *p)
 		return;
 	}
 	const struct pod_container *c = &p->spec->app;
-	p->image = images_want(p->e->images, span_of(c->image), str_view(&logins), p);
+	p->image = images_request(p->e->images, span_of(c->image), str_view(&logins), p);
 	pod_event(p, "Normal", "Pulling", "Pulling image \"%s\"", c->image);
 	p->state = POD_PULLING;
 	engine_due(p->job, 0);

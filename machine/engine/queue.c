@@ -128,7 +128,7 @@ static struct queue_group *queue_group(struct queue_group **at, struct span name
 	return *at;
 }
 
-void queue_now(struct queue *q, int64_t now_ms)
+void queue_time_now(struct queue *q, int64_t now_ms)
 {
 	if (now_ms <= q->now_ms)
 		return;
@@ -205,7 +205,7 @@ static void queue_change(struct queue *q, struct queue_task *t, bool holds)
 	queue_count(q, t, 1);
 }
 
-void queue_want(struct queue *q, struct queue_job *job, struct queue_task *task, bool holds)
+void queue_add_task(struct queue *q, struct queue_job *job, struct queue_task *task, bool holds)
 {
 	if (!holds && job->sum.waiting == 0)
 		job->why = NOT_SEEN;

@@ -29,8 +29,8 @@ enum queue_why {
 	BUSY     /* the queue's tasks do, or it is kept for a job that is ahead */
 };
 
-/* A task, whose memory is the caller's: `need` is set before queue_want (no negative amounts), the
- * rest is the queue's, to be read only. */
+/* A task, whose memory is the caller's: `need` is set before queue_add_task (no negative amounts),
+ * the rest is the queue's, to be read only. */
 struct queue_task {
 	struct amounts need;
 	bool holds;       /* it holds what it needs; else it waits for it */
@@ -43,13 +43,14 @@ TAILQ_HEAD(queue_tasks, queue_task);
 enum { QUEUE_QUOTA, QUEUE_MACHINE, QUEUE_POOLS };
 
 struct queue_job {
-	/* The caller sets these before the first queue_want: */
+	/* The caller sets these before the first queue_add_task: */
 	int64_t priority;     /* larger is earlier */
-	int64_t submitted_ms; /* of any clock; equal jobs start in the order of queue_want */
+	int64_t submitted_ms; /* of any clock; equal jobs start in the order of queue_add_task */
 	/* The caller sets these at any time: */
 	bool gang; /* its waiting tasks start all at once or not at all */
 	/* The time limit: it gives everything back at most limit_ms after its first task runs; at
-	 * end_ms, by the clock of queue_now, if one runs.  QUEUE_NEVER: unknown (the default). */
+	 * end_ms, by the clock of queue_time_now, if one runs.  QUEUE_NEVER: unknown (the default).
+	 */
 	int64_t limit_ms, end_ms;
 	/* The caller reads these: */
 	struct amounts_sum sum;
@@ -116,7 +117,7 @@ struct queue *queue_new(void);
 void queue_free(struct queue *q);
 
 /* Sets the time of the next calls, in milliseconds of any clock; times in the past are ignored. */
-void queue_now(struct queue *q, int64_t now_ms);
+void queue_time_now(struct queue *q, int64_t now_ms);
 /* The most that the jobs of a virtual cluster may hold together, all there is by default.
  * INT64_MAX: this resource is not limited. */
 void queue_quota(struct queue *q, struct span virtual_cluster, const struct amounts *quota);
@@ -130,7 +131,7 @@ int64_t queue_start_by(const struct queue_job *job);
 void queue_remove(struct queue *q, struct queue_job *job);
 
 /* A task waits for what it needs, or holds it already (found after a restart). */
-void queue_want(struct queue *q, struct queue_job *job, struct queue_task *task, bool holds);
+void queue_add_task(struct queue *q, struct queue_job *job, struct queue_task *task, bool holds);
 /* A task is Completed or deleted; gives back what it holds. */
 void queue_end(struct queue *q, struct queue_task *task);
 /* A picked task cannot start after all, for instance because another program took the GPU: it waits

@@ -434,7 +434,7 @@ static struct images_item *image_new(struct images *m, struct span image, struct
 	return p;
 }
 
-struct images_use *images_want(struct images *m, struct span image, struct span auth, void *arg)
+struct images_use *images_request(struct images *m, struct span image, struct span auth, void *arg)
 {
 	struct images_item *p = image_new(m, image, auth);
 	struct images_item *same;

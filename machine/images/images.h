@@ -56,7 +56,7 @@ int images_run_once(struct images *m);
  * the name has a digest and the image is here; if it does not answer, the image that is here is
  * used, with a note.  Requests with the same image and login share one pull.  Never NULL.
  */
-struct images_use *images_want(struct images *m, struct span image, struct span auth, void *arg);
+struct images_use *images_request(struct images *m, struct span image, struct span auth, void *arg);
 
 /* Texts are valid until images_run_once or images_release. */
 const struct images_status *images_status(const struct images_use *u);

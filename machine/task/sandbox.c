@@ -174,8 +174,8 @@ static struct sandbox_view *view_put(struct sandbox *s, const char *path, const 
 
 /* Returns the machine's path of the files that the sandbox shows at this path; NULL: none.  *shown:
  * the view at it, or the deepest one above. */
-static const char *view_look(const struct sandbox *s, const char *path,
-                             const struct sandbox_view **shown)
+static const char *view_find_path(const struct sandbox *s, const char *path,
+                                  const struct sandbox_view **shown)
 {
 	const struct sandbox_view *v = &s->root;
 	struct span rest = span_of(path + 1);
@@ -212,7 +212,7 @@ static const char *view_resolve(const struct sandbox *s, const char *path)
 		}
 		const char *next = view_join(s->a, done, arena_dup(s->a, name));
 		const struct sandbox_view *shown;
-		const char *look = view_look(s, next, &shown);
+		const char *look = view_find_path(s, next, &shown);
 		ssize_t n = look ? readlink(look, target, sizeof(target)) : -1;
 		if (n < 0)
 			done = next;
@@ -237,7 +237,7 @@ static void view_hide(struct sandbox *s, const char *path, const char *look)
 		if (!path_within(*hide, look) || strcmp(*hide, look) == 0)
 			continue;
 		const char *at = view_join(s->a, path, *hide + n + 1);
-		if (view_look(s, at, &shown) == NULL || stat(*hide, &st) != 0)
+		if (view_find_path(s, at, &shown) == NULL || stat(*hide, &st) != 0)
 			continue;
 		/* In a bind mount of a user namespace, devices cannot be opened. */
 		bool dir = S_ISDIR(st.st_mode);
@@ -328,7 +328,7 @@ static int sandbox_mount_put(struct sandbox *s, const struct sandbox_mount *m)
 		    "above it (chmod o+x), use one elsewhere, or run as its owner",
 		    m->source, m->path);
 	const struct sandbox_view *shown;
-	const char *look = view_look(s, path, &shown);
+	const char *look = view_find_path(s, path, &shown);
 	const char *option = m->device ? DEVICE : m->writable ? WRITABLE : READ_ONLY;
 	/* An empty directory that is already visible may be a new one: see args_shadow. */
 	DIR_AUTO *entries = dir_list(AT_FDCWD, real);
@@ -372,7 +372,7 @@ static const char *sandbox_dir(struct sandbox *s, const char *dir)
 	const char *path = view_resolve(s, dir ? dir : "/");
 	if (path == NULL)
 		return NULL;
-	const char *look = view_look(s, path, &shown);
+	const char *look = view_find_path(s, path, &shown);
 	bool there = look && stat(look, &st) == 0;
 	if (there && !S_ISDIR(st.st_mode)) {
 		(void)err_set(s->e, INVALID_PARAMETERS, "the working directory %s is no directory",

@@ -145,7 +145,7 @@ void task_kill(int pidfd)
 }
 
 /* Returns true if the environment of the process has this variable. */
-static bool leftover_is(pid_t pid, void *variable)
+static bool leftover_has_variable(pid_t pid, void *variable)
 {
 	FREE_AUTO char *path = xasprintf("/proc/%d/environ", (int)pid);
 	STR_AUTO text = STR_SECRET(ENVIRON_MAX);
@@ -165,6 +165,6 @@ int task_kill_leftovers(const char *uid)
 	int total = 0;
 	/* Several rounds, because they could have started others meanwhile. */
 	for (int i = 0; i < LEFTOVER_ROUNDS && found; i++)
-		total += found = process_kill_all(leftover_is, variable);
+		total += found = process_kill_all(leftover_has_variable, variable);
 	return total;
 }

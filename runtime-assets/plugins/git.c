@@ -270,7 +270,7 @@ struct git_move {
 /* ---- one try --------------------------------------------------------------------------------- */
 
 /* Shows standard error of git by complete lines, or all of it, without logins. */
-static void clone_pass_on(struct str *said, size_t *shown, bool all)
+static void clone_show_errors(struct str *said, size_t *shown, bool all)
 {
 	char *text = said->p;
 	size_t end = said->n;
@@ -301,14 +301,14 @@ static void clone_read(int fd, struct str *said)
 				buffer[i] = '\n';
 		}
 		if (said->n + (size_t)n > SAID_MAX) { /* keeps the end */
-			clone_pass_on(said, &shown, true);
+			clone_show_errors(said, &shown, true);
 			said->n = shown = 0;
 		}
 		str_put(said, buffer, (size_t)n);
-		clone_pass_on(said, &shown, false);
+		clone_show_errors(said, &shown, false);
 	}
 	if (said->n)
-		clone_pass_on(said, &shown, true);
+		clone_show_errors(said, &shown, true);
 }
 
 /* The exit status of git; -1 and errno if it cannot be started. */
@@ -341,7 +341,7 @@ static int clone_move(struct git_move *m)
 	return rc ? rc : rmdir(m->temporary);
 }
 
-static int clone_trouble(const char *what, const char *path)
+static int clone_fail_with_errno(const char *what, const char *path)
 {
 	say_line(SAY_ERROR, "git plugin: %s %s: %s", what, path, strerror(errno));
 	return GIT_FAILED;
@@ -354,10 +354,10 @@ static int clone_prepare(struct git_move *m)
 	struct stat st;
 	m->exists = lstat(m->target, &st) == 0;
 	if (!m->exists && errno != ENOENT)
-		return clone_trouble("cannot look at", m->target);
+		return clone_fail_with_errno("cannot look at", m->target);
 	if (m->exists && stat(m->target, &st) == 0 && !S_ISDIR(st.st_mode)) {
 		errno = ENOTDIR;
-		return clone_trouble("cannot clone to", m->target);
+		return clone_fail_with_errno("cannot clone to", m->target);
 	}
 	DIR_AUTO *dir = m->exists ? opendir(m->target) : NULL;
 	bool empty = !m->exists || dir;
@@ -365,7 +365,7 @@ static int clone_prepare(struct git_move *m)
 		empty = strcmp(name, TEMPORARY) == 0;
 	if (!empty) {
 		errno = dir ? ENOTEMPTY : errno;
-		return clone_trouble("cannot clone to", m->target);
+		return clone_fail_with_errno("cannot clone to", m->target);
 	}
 	if (m->exists) {
 		m->temporary = arena_printf(&m->a, "%s/%s", m->target, TEMPORARY);
@@ -427,10 +427,10 @@ static int clone_until(struct git_move *m)
 	for (int tries = 0;; tries++) {
 		STR_AUTO said = STR_SECRET(SAID_MAX + 1);
 		if (tree_remove(AT_FDCWD, m->temporary, SIZE_MAX))
-			return clone_trouble("cannot remove", m->temporary);
+			return clone_fail_with_errno("cannot remove", m->temporary);
 		int status = clone_once(m, &said);
 		if (status < 0)
-			return clone_trouble("cannot start", "git");
+			return clone_fail_with_errno("cannot start", "git");
 		int error;
 		if (status > 0) {
 			error = clone_after_failure(m, status, &said, tries, &spent);
@@ -440,7 +440,7 @@ static int clone_until(struct git_move *m)
 			say_line(SAY_INFO, "git plugin: cloned to %s", m->target);
 			return 0;
 		} else {
-			error = clone_trouble("cannot move the clone to", m->target);
+			error = clone_fail_with_errno("cannot move the clone to", m->target);
 		}
 		(void)tree_remove(AT_FDCWD, m->temporary, SIZE_MAX);
 		return error;
@@ -560,7 +560,7 @@ int cmd_git_move(int argc, char **argv)
 	}
 	int rc = clone_prepare(&m);
 	if (rc == 0 && clone_environment())
-		rc = clone_trouble("cannot set", "the environment");
+		rc = clone_fail_with_errno("cannot set", "the environment");
 	if (rc == 0)
 		rc = clone_install_git(&m);
 	if (rc == 0) {

@@ -295,7 +295,7 @@ static void logs_end_line(struct logs *l)
 		logs_runtime(l, SPAN("\n"));
 }
 
-void logs_say(struct logs *l, const char *fmt, ...)
+void logs_message(struct logs *l, const char *fmt, ...)
 {
 	char line[2048];
 	va_list ap;
@@ -310,17 +310,17 @@ void logs_say(struct logs *l, const char *fmt, ...)
 	logs_runtime(l, (struct span){ line, len + 1 });
 }
 
-void logs_tell(struct logs *l)
+void logs_write_notes(struct logs *l)
 {
 	if (l->notes.n == 0)
 		return;
-	/* logs_say may add a note: that there is no runtime.log. */
+	/* logs_message may add a note: that there is no runtime.log. */
 	NOTES_AUTO notes = { 0 };
 	notes_move(&notes, &l->notes);
 	for (size_t i = 0; i < notes.n; i++)
-		logs_say(l, "warning: %s", notes.v[i].msg);
+		logs_message(l, "warning: %s", notes.v[i].msg);
 	for (size_t i = 0; i < l->notes.n; i++)
-		logs_say(l, "warning: %s", l->notes.v[i].msg);
+		logs_message(l, "warning: %s", l->notes.v[i].msg);
 	notes_done(&l->notes);
 	l->notes = (struct notes){ 0 };
 }
@@ -363,11 +363,12 @@ void logs_summary(struct logs *l)
 	const struct log_file *f = l->user;
 	if (f[LOG_STDOUT].lost + f[LOG_STDERR].lost + f[LOG_ALL].lost == 0)
 		return;
-	logs_say(l,
-	         "warning: the logs are not complete: %llu bytes are missing in user-stdout, %llu "
-	         "in user-stderr, %llu in user-all",
-	         (unsigned long long)f[LOG_STDOUT].lost, (unsigned long long)f[LOG_STDERR].lost,
-	         (unsigned long long)f[LOG_ALL].lost);
+	logs_message(
+	    l,
+	    "warning: the logs are not complete: %llu bytes are missing in user-stdout, %llu "
+	    "in user-stderr, %llu in user-all",
+	    (unsigned long long)f[LOG_STDOUT].lost, (unsigned long long)f[LOG_STDERR].lost,
+	    (unsigned long long)f[LOG_ALL].lost);
 }
 
 void logs_sync(struct logs *l)

@@ -403,8 +403,8 @@ static int run_phase_command(struct run *r, const struct phase_script *p, char *
 	if (rc < 0)
 		return NOT_STARTED;
 	if (rc > 0 && p->needed)
-		logs_say(&r->logs, "error: there is no %s/%s: has init run?", r->at.runtime_d,
-		         p->script);
+		logs_message(&r->logs, "error: there is no %s/%s: has init run?", r->at.runtime_d,
+		             p->script);
 	if (rc > 0)
 		return p->needed ? NOT_FOUND : -1;
 	char **words = NULL;
@@ -424,10 +424,10 @@ static int run_phase_command(struct run *r, const struct phase_script *p, char *
 		*argv = words;
 		return 0;
 	}
-	logs_say(&r->logs,
-	         "error: this image has neither /bin/bash nor /bin/sh, and the %s need%s one: "
-	         "without a shell, only a single command of plain or quoted words can be run",
-	         p->name, p->needed ? "s" : "");
+	logs_message(&r->logs,
+	             "error: this image has neither /bin/bash nor /bin/sh, and the %s need%s one: "
+	             "without a shell, only a single command of plain or quoted words can be run",
+	             p->name, p->needed ? "s" : "");
 	return NOT_FOUND;
 }
 
@@ -435,7 +435,7 @@ static int run_phase(struct run *r, const struct phase_script *p)
 {
 	char *const *argv = p->kind == TASK_USER ? r->direct : NULL;
 	int rc = argv ? 0 : run_phase_command(r, p, &argv);
-	logs_tell(&r->logs);
+	logs_write_notes(&r->logs);
 	if (rc != 0)
 		return rc < 0 ? 0 : rc;
 	return supervise_task(r->supervisor, &(struct task){ p->kind, argv, r->env });
@@ -444,33 +444,34 @@ static int run_phase(struct run *r, const struct phase_script *p)
 /* The code of the first failing phase, or 0. */
 static int run_phases(struct run *r)
 {
-	logs_say(&r->logs, "[INFO] Starting to exec precommands");
+	logs_message(&r->logs, "[INFO] Starting to exec precommands");
 	int code = run_phase(r, &BEFORE);
 	if (code == 0 && supervise_state(r->supervisor)->stopping)
 		code = STOPPED; /* the command does not start */
 	if (code != 0) {
 		/* Plugins call the copy of this program that init makes. */
 		if (code == NOT_FOUND && access(r->at.program, X_OK) != 0)
-			logs_say(&r->logs,
-			         "error: plugins call %s, which is not there: the step `install` "
-			         "of init puts it there; add it to INIT_CONFIG or --steps",
-			         r->at.program);
-		logs_say(&r->logs, "[ERROR] precommands failed with exit code %d", code);
+			logs_message(
+			    &r->logs,
+			    "error: plugins call %s, which is not there: the step `install` "
+			    "of init puts it there; add it to INIT_CONFIG or --steps",
+			    r->at.program);
+		logs_message(&r->logs, "[ERROR] precommands failed with exit code %d", code);
 		return code;
 	}
-	logs_say(&r->logs, "USER COMMAND START");
+	logs_message(&r->logs, "USER COMMAND START");
 	if (r->report >= 0 && ftruncate(r->report, 0) < 0)
-		logs_say(&r->logs, "[WARN] the shell's report cannot be emptied");
+		logs_message(&r->logs, "[WARN] the shell's report cannot be emptied");
 	code = run_phase(r, &USER);
 	if (code != 0) {
 		r->command_failed = true;
-		logs_say(&r->logs, "[ERROR] USER COMMAND failed with exit code %d", code);
+		logs_message(&r->logs, "[ERROR] USER COMMAND failed with exit code %d", code);
 		return code;
 	}
-	logs_say(&r->logs, "USER COMMAND END");
+	logs_message(&r->logs, "USER COMMAND END");
 	code = run_phase(r, &AFTER);
 	if (code != 0) {
-		logs_say(&r->logs, "[ERROR] postcommands failed with exit code %d", code);
+		logs_message(&r->logs, "[ERROR] postcommands failed with exit code %d", code);
 		r->trigger = "postCommands";
 	}
 	return code;
@@ -514,17 +515,17 @@ static int run_explain(struct run *r, int code)
 	NOTES_AUTO warnings = { 0 };
 	int out = exit_explain(&in, &message, &warnings);
 	notes_move(&r->logs.notes, &warnings);
-	logs_tell(&r->logs);
+	logs_write_notes(&r->logs);
 	if (out <= 0 || out > EXIT_UNKNOWN || (out >= RESERVED_FIRST && out <= RESERVED_LAST))
 		out = EXIT_UNKNOWN;
 	ERR_AUTO e = { 0 };
 	if (exit_report(r->at.termination, str_view(&message), &e))
-		logs_say(&r->logs, "warning: %s", err_msg(&e));
+		logs_message(&r->logs, "warning: %s", err_msg(&e));
 	if (logs_copy(&r->logs, "pai-termination-log", str_view(&message)))
-		logs_say(&r->logs, "warning: cannot copy the termination message: %s",
-		         strerror(errno));
-	logs_tell(&r->logs);
-	logs_say(&r->logs, "[INFO] exit code %d of the task becomes %d", code, out);
+		logs_message(&r->logs, "warning: cannot copy the termination message: %s",
+		             strerror(errno));
+	logs_write_notes(&r->logs);
+	logs_message(&r->logs, "[INFO] exit code %d of the task becomes %d", code, out);
 	return out;
 }
 
@@ -560,7 +561,7 @@ static int run_all(struct run *r)
 	r->grace_ms = run_grace_ms(r);
 	r->supervisor = supervise_open(&r->logs, r->out, r->grace_ms, &e);
 	if (!r->supervisor) {
-		logs_say(&r->logs, "error: %s", err_msg(&e));
+		logs_message(&r->logs, "error: %s", err_msg(&e));
 		return 1;
 	}
 	/* Shells find it beside the pipe of the runtime, in the same directory of /proc. */
@@ -574,14 +575,14 @@ static int run_all(struct run *r)
 	run_make_environment(r);
 	(void)run_read(r, "runtime-exit-spec.yaml", EXIT_SPEC_MAX,
 	               &r->spec); /* none: an empty one */
-	logs_tell(&r->logs);
+	logs_write_notes(&r->logs);
 	memory_use_read(&r->memory, r->at.root);
 	int code = run_phases(r);
 	struct memory_use now;
 	STR_AUTO text = STR_INIT(256);
 	memory_use_read(&now, r->at.root);
 	if (memory_use_explain(&r->memory, &now, code, &text)) /* matched by exit codes */
-		logs_say(&r->logs, "error: %s", str_c(&text));
+		logs_message(&r->logs, "error: %s", str_c(&text));
 	/* First, because time may run out. */
 	if (code != 0)
 		code = run_explain(r, code);
@@ -589,11 +590,12 @@ static int run_all(struct run *r)
 	int64_t stop_ms = supervise_close(r->supervisor);
 	for (int i = 0; i < 2; i++) {
 		if (r->out[i].lost > 0)
-			logs_say(&r->logs,
-			         "warning: %llu bytes did not reach the container's standard %s: "
-			         "%s",
-			         (unsigned long long)r->out[i].lost, STREAMS[i],
-			         strerror(r->out[i].error));
+			logs_message(
+			    &r->logs,
+			    "warning: %llu bytes did not reach the container's standard %s: "
+			    "%s",
+			    (unsigned long long)r->out[i].lost, STREAMS[i],
+			    strerror(r->out[i].error));
 	}
 	run_hand_over(r, code, stop_ms);
 	if (!r->logs_kept) /* else the log that is kept is another */

@@ -120,7 +120,7 @@ struct logs {
 	bool mid_line;             /* runtime.log does not end in a newline yet */
 	struct tail *tail;         /* also gets the user's output; NULL: none.  Borrowed */
 	struct stdio_writer *copy; /* also gets the lines of runtime.log.  Borrowed */
-	struct notes notes;        /* problems to report with logs_tell */
+	struct notes notes;        /* problems to report with logs_write_notes */
 };
 
 /* Opens all logs for appending.  Never fails: see `notes`. */
@@ -131,9 +131,9 @@ void logs_write(struct logs *l, enum log_name which, struct span text);
  * middle of a line. */
 void logs_runtime(struct logs *l, struct span text);
 /* Appends one line to runtime.log. */
-void logs_say(struct logs *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void logs_message(struct logs *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Writes `notes` as lines and empties it. */
-void logs_tell(struct logs *l);
+void logs_write_notes(struct logs *l);
 /* Reports at the end how many bytes are missing. */
 void logs_summary(struct logs *l);
 /* fdatasync of all logs. */

@@ -120,9 +120,9 @@ static void supervise_on_signal(struct supervisor *s, int sig)
 		s->state.stopping = true;
 		s->kill_at = now + s->grace_ms - margin;
 		s->state.end_at = now + s->grace_ms - margin / 4;
-		logs_say(s->logs,
-		         "asked to stop (SIGTERM): the task has %lld ms before it is killed",
-		         (long long)(s->kill_at - now));
+		logs_message(s->logs,
+		             "asked to stop (SIGTERM): the task has %lld ms before it is killed",
+		             (long long)(s->kill_at - now));
 	}
 	if (s->n_groups == 0 || s->stage == OVER)
 		return;
@@ -196,7 +196,7 @@ static void supervise_run_once(struct supervisor *s, int64_t wait_ms)
 		    (now - s->out[i].moved_at > STALL_MS || now > supervise_late_at(s)))
 			stdio_writer_abandon(&s->out[i], ETIMEDOUT);
 	}
-	logs_tell(s->logs);
+	logs_write_notes(s->logs);
 }
 
 /* ---- starting a process ---------------------------------------------------------------------- */
@@ -261,7 +261,7 @@ static void main_group_end(struct supervisor *s, pid_t *group)
 	s->stage = ASKED;
 	s->until = clock_ms() + ASK_MS;
 	if (*group > 0)
-		logs_say(s->logs, "ending the remaining processes of the task");
+		logs_message(s->logs, "ending the remaining processes of the task");
 }
 
 /* A process that hangs in the kernel (a dead file server) survives SIGKILL. */
@@ -272,7 +272,8 @@ static void give_up_main(struct supervisor *s, int64_t now)
 	s->main = 0;
 	s->state.ended_ms = clock_wall_ms();
 	s->status = 128 + SIGKILL;
-	logs_say(s->logs, "error: the command does not end by SIGKILL either; not waiting for it");
+	logs_message(s->logs,
+	             "error: the command does not end by SIGKILL either; not waiting for it");
 }
 
 /* The main process may be a shell, which ends at once: the rest has the grace period, too, until no
@@ -369,7 +370,7 @@ static void close_user_streams(struct supervisor *s)
 int supervise_task(struct supervisor *s, const struct task *t)
 {
 	if (s->n_groups == GROUPS_MAX || supervise_start(s, t)) {
-		logs_say(s->logs, "error: cannot start a process: %s", strerror(errno));
+		logs_message(s->logs, "error: cannot start a process: %s", strerror(errno));
 		close_user_streams(s);
 		return 126;
 	}
@@ -381,7 +382,7 @@ int supervise_task(struct supervisor *s, const struct task *t)
 		if (s->state.stopping && !s->killed && s->stage <= DRAINS &&
 		    clock_ms() >= s->kill_at) {
 			s->killed = true;
-			logs_say(s->logs, "the grace period is nearly over: SIGKILL");
+			logs_message(s->logs, "the grace period is nearly over: SIGKILL");
 			signal_all(s, SIGKILL);
 		}
 		enum supervise_stage before;

@@ -237,7 +237,7 @@ bool upload_output(const struct upload *u)
 	else if (s.to.tls)
 		s.ca_bundle = ca_bundle_load(path_join(&a, u->at->output, "ca.crt"), &e);
 	if (bad || (s.to.tls && !s.ca_bundle)) {
-		logs_say(u->logs, "warning: PAI_OUTPUT_URL cannot be used: %s", err_msg(&e));
+		logs_message(u->logs, "warning: PAI_OUTPUT_URL cannot be used: %s", err_msg(&e));
 	} else {
 		enum upload_result result = upload_try(&s);
 		for (int64_t pause_ms = UPLOAD_FIRST_MS; result == UPLOAD_AGAIN; pause_ms *= 2) {
@@ -251,9 +251,9 @@ bool upload_output(const struct upload *u)
 		}
 		stored = result == UPLOAD_STORED;
 		if (!stored)
-			logs_say(u->logs,
-			         "warning: the end of the output was not uploaded to %s: %s",
-			         u->url, str_c(&s.why));
+			logs_message(u->logs,
+			             "warning: the end of the output was not uploaded to %s: %s",
+			             u->url, str_c(&s.why));
 	}
 	str_done(&s.packed);
 	str_done(&s.why);

@@ -61,7 +61,7 @@ static void shim_log_now(struct shim_log *l)
 }
 
 /* A line that is no output of the container. */
-static int shim_log_say(struct shim_log *l, int stream, const char *text)
+static int shim_log_message(struct shim_log *l, int stream, const char *text)
 {
 	char line[PREFIX_MAX + 128];
 	(void)snprintf(line, sizeof(line), "%s%s F %s\n", l->stamp, STREAM_NAMES[stream], text);
@@ -79,7 +79,7 @@ static void shim_log_rotate(struct shim_log *l)
 	close(l->fd);
 	shim_log_reopen(l);
 	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)l->written);
-	(void)shim_log_say(l, SHIM_BEFORE, text);
+	(void)shim_log_message(l, SHIM_BEFORE, text);
 }
 
 /* Says after a failure how much is missing. */
@@ -89,7 +89,7 @@ static int shim_log_tell_lost(struct shim_log *l)
 	shim_log_now(l);
 	(void)snprintf(text, sizeof(text), "[%llu bytes of output are lost: %.80s]",
 	               (unsigned long long)l->lost, strerror(l->error));
-	if (shim_log_say(l, 1, text))
+	if (shim_log_message(l, 1, text))
 		return -1;
 	l->lost = 0;
 	l->written += strlen(text) + 1;

@@ -97,7 +97,7 @@ static struct shared_facts *source_hold_facts(struct account_source *s)
 	return p;
 }
 
-static bool facts_let_in(const struct shared_facts *p, const struct facts_user *u)
+static bool facts_admit_user(const struct shared_facts *p, const struct facts_user *u)
 {
 	return u->listed || shared_facts_file(p)->lets_others_in;
 }
@@ -110,7 +110,7 @@ static int check_user(const struct options *o, const struct shared_facts *p, str
 	if (!o->no_auth)
 		return 0;
 	facts_file_user(shared_facts_file(p), span_of(o->user), &a, &u);
-	if (facts_let_in(p, &u))
+	if (facts_admit_user(p, &u))
 		return 0;
 	return err_set(e, 400, NULL, "--user %s is not listed in %s, which refuses other users",
 	               o->user, o->facts);
@@ -252,7 +252,7 @@ static struct account *account_make(struct accounts *all, const char *name, stru
 	struct account *a = account_new(name);
 	struct facts_user u;
 	facts_file_user(shared_facts_file(all->shared_facts), span_of(a->name), &a->arena, &u);
-	if (!facts_let_in(all->shared_facts, &u)) {
+	if (!facts_admit_user(all->shared_facts, &u)) {
 		account_drop(a);
 		(void)err_set(e, UNAUTHORIZED, "this server has no user %s", name);
 		return NULL;

@@ -240,8 +240,8 @@ static bool may_review(struct server *s)
 	return true;
 }
 
-static void auth_look_up(struct auth *a, struct auth_waiter *q, const struct cached_token *b,
-                         enum lookup_how how)
+static void auth_find_account(struct auth *a, struct auth_waiter *q, const struct cached_token *b,
+                              enum lookup_how how)
 {
 	const struct service_accounts *accounts = keyring_service_accounts(keyring_of(a->loop));
 	struct token_question question = {
@@ -288,11 +288,11 @@ static void auth_check_token(struct auth *a, struct auth_waiter *q, const struct
 	if (b->reviewed) {
 		b->application = true;
 		b->exp_s = -1; /* not verified by us */
-		auth_look_up(a, q, b, LOOKUP_REVIEW);
+		auth_find_account(a, q, b, LOOKUP_REVIEW);
 	} else if (t->kind == TOKEN_OWN && tokens_stored(o)) {
-		auth_look_up(a, q, b, LOOKUP_STORED);
+		auth_find_account(a, q, b, LOOKUP_STORED);
 	} else if (o->deny_list[0]) {
-		auth_look_up(a, q, b, LOOKUP_DENIED);
+		auth_find_account(a, q, b, LOOKUP_DENIED);
 	} else {
 		b->until_ms = clock_ms() + o->token_cache_s * 1000;
 		auth_cache(a, b);

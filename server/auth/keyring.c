@@ -171,7 +171,7 @@ static bool jwk_number(const json_t *jwk, const char *name, struct arena *a, gnu
 	return true;
 }
 
-static bool member_is(const json_t *jwk, const char *name, const char *value, bool absent)
+static bool jwk_member_equals(const json_t *jwk, const char *name, const char *value, bool absent)
 {
 	const json_t *v = json_object_get(jwk, name);
 	const char *text = json_string_value(v);
@@ -185,12 +185,12 @@ static int read_jwk(struct keys *k, const json_t *jwk, struct err *e)
 	gnutls_datum_t one;
 	gnutls_datum_t two;
 	const char *kid = json_string_value(json_object_get(jwk, "kid"));
-	if (json_object_get(jwk, "d") || member_is(jwk, "kty", "oct", false))
+	if (json_object_get(jwk, "d") || jwk_member_equals(jwk, "kty", "oct", false))
 		return err_set(e, 400, NULL, "%s", PRIVATE);
-	if (!member_is(jwk, "kty", k->es256 ? "EC" : "RSA", false) ||
-	    (k->es256 && !member_is(jwk, "crv", "P-256", false)) ||
-	    !member_is(jwk, "use", "sig", true) ||
-	    !member_is(jwk, "alg", k->es256 ? "ES256" : "RS256", true))
+	if (!jwk_member_equals(jwk, "kty", k->es256 ? "EC" : "RSA", false) ||
+	    (k->es256 && !jwk_member_equals(jwk, "crv", "P-256", false)) ||
+	    !jwk_member_equals(jwk, "use", "sig", true) ||
+	    !jwk_member_equals(jwk, "alg", k->es256 ? "ES256" : "RS256", true))
 		return 0; /* a set may have keys for other purposes */
 	bool own = kid && strlen(kid) <= KID_MAX;
 	for (size_t i = 0; own && i < k->n; i++)

@@ -185,7 +185,7 @@ static bool token_begin_revoke(struct request *r, struct span text, const char *
 		return false;
 	if (!r->principal->admin && v->token.user && strcmp(v->token.user, r->principal->name) != 0)
 		answer_refuse(r, FORBIDDEN, "this is another user's token");
-	else if (token_revoke_may(r->loop->server->options, &v->token, &e) < 0)
+	else if (token_check_revocable(r->loop->server->options, &v->token, &e) < 0)
 		answer_error(r, &e);
 	else
 		edit_start(r, token_revoke_run, tokens_send, v);

@@ -300,7 +300,7 @@ int token_store_remove_all(struct edit *t, const char *user, bool logins)
 	return token_store_change(&c);
 }
 
-int token_revoke_may(const struct options *o, const struct token *token, struct err *e)
+int token_check_revocable(const struct options *o, const struct token *token, struct err *e)
 {
 	if (token->kind == TOKEN_REVIEW)
 		return err_set(e, NOT_IMPLEMENTED,

@@ -38,4 +38,4 @@ int token_store_remove_all(struct edit *t, const char *user, bool logins);
  * process forgets it at once, other servers when their cache entry expires. */
 int token_revoke(struct edit *t, struct span text, const struct token *token);
 /* Pure.  -1 and *e: 400 NotImplementedError, it cannot be revoked here. */
-int token_revoke_may(const struct options *o, const struct token *token, struct err *e);
+int token_check_revocable(const struct options *o, const struct token *token, struct err *e);

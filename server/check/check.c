@@ -40,7 +40,8 @@ enum { N_ITEMS = ARRAY_SIZE(ITEMS) };
 
 /* ---- lines ---- */
 
-void check_say(struct check_session *c, enum check_state state, const char *found, const char *mend)
+void check_report(struct check_session *c, enum check_state state, const char *found,
+                  const char *mend)
 {
 	c->take(c->arg, &(struct check_line){ state, c->item, found, mend });
 }
@@ -49,14 +50,14 @@ void check_error(struct check_session *c, enum check_state state, const struct e
 {
 	STR_AUTO text = STR_INIT(TEXT_MAX);
 	start_error(&text, c->s->file, e);
-	check_say(c, state, str_c(&text), NULL);
+	check_report(c, state, str_c(&text), NULL);
 }
 
 static void process_warning(void *arg, const char *text, const char *key, const char *value)
 {
 	struct check_session *c = arg;
-	check_say(c, CHECK_WARNING, key ? arena_printf(&c->arena, "%s: %s", text, value) : text,
-	          NULL);
+	check_report(c, CHECK_WARNING, key ? arena_printf(&c->arena, "%s: %s", text, value) : text,
+	             NULL);
 }
 
 static void check_process(struct check_session *c)
@@ -128,7 +129,7 @@ void check_run(struct service *s, check_taker *take, void *arg)
 		                     : of != OF_ANY && (of == OF_DIRECTORY) != local)
 			continue;
 		if (of == OF_API && !c.answers)
-			check_say(&c, CHECK_SKIPPED, "needs the API server", NULL);
+			check_report(&c, CHECK_SKIPPED, "needs the API server", NULL);
 		else
 			ITEMS[i].run(&c);
 	}

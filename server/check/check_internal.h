@@ -26,9 +26,10 @@ struct check_session {
 };
 
 /* Reports a line of the current item; `found` often comes from arena_printf(&c->arena, ...). */
-void check_say(struct check_session *c, enum check_state state, const char *found,
-               const char *mend);
-#define SAY(c, state, mend, ...) check_say(c, state, arena_printf(&(c)->arena, __VA_ARGS__), mend)
+void check_report(struct check_session *c, enum check_state state, const char *found,
+                  const char *mend);
+#define SAY(c, state, mend, ...)                                                                   \
+	check_report(c, state, arena_printf(&(c)->arena, __VA_ARGS__), mend)
 /* The same with all notes of an error. */
 void check_error(struct check_session *c, enum check_state state, const struct err *e);
 

@@ -52,7 +52,7 @@ void check_api(struct check_session *c)
 	ERR_AUTO e = { 0 };
 	struct store_limits limits = STORE_LIMITS_DEFAULT;
 	if (!c->s->server.login) {
-		check_say(c, CHECK_SKIPPED, "needs a valid login", NULL);
+		check_report(c, CHECK_SKIPPED, "needs a valid login", NULL);
 		return;
 	}
 	c->caller = (struct caller){ cluster_store(&c->s->server, &limits, &e), .stop_fd = -1 };
@@ -79,9 +79,9 @@ void check_clock(struct check_session *c)
 {
 	int64_t away = c->skew_s < 0 ? -c->skew_s : c->skew_s;
 	if (!c->date)
-		check_say(c, CHECK_SKIPPED, "the API server's answers have no date", NULL);
+		check_report(c, CHECK_SKIPPED, "the API server's answers have no date", NULL);
 	else if (away <= SKEW_S)
-		check_say(c, CHECK_OK, "agrees with the API server's", NULL);
+		check_report(c, CHECK_OK, "agrees with the API server's", NULL);
 	else
 		SAY(c, away > SKEW_BAD_S ? CHECK_FAILED : CHECK_WARNING,
 		    "set the clock by NTP, on both machines",
@@ -168,19 +168,19 @@ static void controller_set(struct check_session *c)
 	    check_get(c, KIND_STATEFULSET, CONTROLLER_CONFIGMAP, CONTROLLER_NAMESPACE);
 	int64_t ready = 0;
 	if (r->outcome != STORE_OK) {
-		check_say(c, CHECK_SKIPPED,
-		          "no Framework has changed in the last 10 minutes, and there is no "
-		          "StatefulSet " CONTROLLER_CONFIGMAP " in namespace " CONTROLLER_NAMESPACE
-		          " that this account may read",
-		          "submit a job, and check again");
+		check_report(c, CHECK_SKIPPED,
+		             "no Framework has changed in the last 10 minutes, and there is no "
+		             "StatefulSet " CONTROLLER_CONFIGMAP
+		             " in namespace " CONTROLLER_NAMESPACE " that this account may read",
+		             "submit a job, and check again");
 		return;
 	}
 	(void)scan_int(scan_path(r->body, "status", "readyReplicas"), 0, INT32_MAX, &ready);
 	if (ready)
 		SAY(c, CHECK_OK, NULL, "its StatefulSet has %lld ready pods", (long long)ready);
 	else
-		check_say(c, CHECK_FAILED, "its StatefulSet has no ready pod: no job runs",
-		          "kubectl -n " CONTROLLER_NAMESPACE " get pods, and their logs");
+		check_report(c, CHECK_FAILED, "its StatefulSet has no ready pod: no job runs",
+		             "kubectl -n " CONTROLLER_NAMESPACE " get pods, and their logs");
 }
 
 void check_controller(struct check_session *c)
@@ -211,10 +211,10 @@ void check_controller_codes(struct check_session *c)
 	    check_get(c, KIND_CONFIGMAP, CONTROLLER_CONFIGMAP, CONTROLLER_NAMESPACE);
 	if (!c->s->server.exit_spec || r->outcome != STORE_OK ||
 	    !scan_valid(r->body, SCAN_DEPTH_MAX)) {
-		check_say(c, CHECK_SKIPPED,
-		          "this account can read no ConfigMap " CONTROLLER_CONFIGMAP
-		          " in namespace " CONTROLLER_NAMESPACE,
-		          NULL);
+		check_report(c, CHECK_SKIPPED,
+		             "this account can read no ConfigMap " CONTROLLER_CONFIGMAP
+		             " in namespace " CONTROLLER_NAMESPACE,
+		             NULL);
 		return;
 	}
 	controller_codes_lacking(&codes, r->body, c->s->server.exit_spec);
@@ -224,7 +224,7 @@ void check_controller_codes(struct check_session *c)
 		    "retry rules have no effect",
 		    str_c(&codes));
 	else
-		check_say(c, CHECK_OK, "FrameworkController knows those of pai-runtime", NULL);
+		check_report(c, CHECK_OK, "FrameworkController knows those of pai-runtime", NULL);
 }
 
 /* ---- what pods need ---- */
@@ -296,7 +296,7 @@ void check_runtime(struct check_session *c)
 	struct object program;
 	size_t n = 0;
 	if (!t) {
-		check_say(c, CHECK_SKIPPED, "needs valid templates", NULL);
+		check_report(c, CHECK_SKIPPED, "needs valid templates", NULL);
 		return;
 	}
 	while (runtime_object(t, n, &c->arena, &program)) {
@@ -313,8 +313,9 @@ void check_output(struct check_session *c)
 	if (c->o->output_listen[0])
 		SAY(c, CHECK_OK, NULL, "pods upload the end of their logs to %s", c->o->output_url);
 	else
-		check_say(c, CHECK_WARNING,
-		          "the logs of ended tasks are lost, and each task takes up to 5 seconds "
-		          "longer, so that clients can read its last lines",
-		          "--output-listen, as in k8s/deploy/standalone-cluster/config.yaml");
+		check_report(
+		    c, CHECK_WARNING,
+		    "the logs of ended tasks are lost, and each task takes up to 5 seconds "
+		    "longer, so that clients can read its last lines",
+		    "--output-listen, as in k8s/deploy/standalone-cluster/config.yaml");
 }

@@ -44,7 +44,7 @@ void check_program(struct check_session *c)
 	FREE_AUTO char *real = path ? realpath(path, NULL) : NULL;
 	c->program = real ? arena_dup(&c->arena, span_of(real)) : NULL;
 	if (path)
-		check_say(c, CHECK_OK, path, NULL);
+		check_report(c, CHECK_OK, path, NULL);
 	else
 		check_error(c, CHECK_FAILED, &e);
 }
@@ -66,10 +66,10 @@ void check_resources(struct check_session *c)
 		amounts_text(&text, &has.total);
 		for (size_t i = 0; i < has.gpus_n; i++)
 			str_printf(&text, "%s%s", i ? ", " : ": ", has.gpus[i].name);
-		check_say(c, CHECK_OK, str_c(&text), NULL);
+		check_report(c, CHECK_OK, str_c(&text), NULL);
 	}
 	for (size_t i = 0; i < has.notes.n; i++)
-		check_say(c, CHECK_WARNING, has.notes.v[i].msg, NULL);
+		check_report(c, CHECK_WARNING, has.notes.v[i].msg, NULL);
 	inventory_done(&has);
 }
 
@@ -79,7 +79,7 @@ void check_sandbox(struct check_session *c)
 	ERR_AUTO e = { 0 };
 	bool required = !c->o->no_auth || strcmp(c->o->images, "oci") == 0;
 	if (sandbox_probe(c->program, NULL, &e) == 0)
-		check_say(c, CHECK_OK, "bubblewrap can make user namespaces", NULL);
+		check_report(c, CHECK_OK, "bubblewrap can make user namespaces", NULL);
 	else
 		SAY(c, required ? CHECK_FAILED : CHECK_WARNING, NULL, "%s: %s",
 		    required ? "serve needs it" : "tasks run without a sandbox", err_msg(&e));
@@ -89,14 +89,15 @@ void check_images(struct check_session *c)
 {
 	ERR_AUTO e = { 0 };
 	if (strcmp(c->o->images, "host") == 0) {
-		check_say(c, CHECK_OK, "tasks see the files of this machine (--images=host)", NULL);
+		check_report(c, CHECK_OK, "tasks see the files of this machine (--images=host)",
+		             NULL);
 		return;
 	}
 	if (!c->program || !c->dir)
-		check_say(c, CHECK_SKIPPED, "needs pai-runtime and the directory", NULL);
+		check_report(c, CHECK_SKIPPED, "needs pai-runtime and the directory", NULL);
 	else if (images_probe(&e) == 0 && sandbox_probe(c->program, NULL, &e) == 0 &&
 	         sandbox_probe(c->program, c->dir, &e) == 0)
-		check_say(c, CHECK_OK, "skopeo, umoci and overlays work", NULL);
+		check_report(c, CHECK_OK, "skopeo, umoci and overlays work", NULL);
 	else
 		SAY(c, c->o->images[0] ? CHECK_FAILED : CHECK_WARNING,
 		    c->o->images[0] ? NULL : "or give --images=host, if this is what you want",

@@ -137,7 +137,7 @@ struct term_size term_size(void);
 size_t output_columns(void); /* of standard output; SIZE_MAX: no terminal */
 /* Prints visible text and LF on standard error; the second with the time of day. */
 void term_print(struct term *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void term_say(struct term *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void term_message(struct term *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Prints a line of a log on standard output, after "NAME | ".  The number chooses its colour. */
 struct log_name {
 	const char *name; /* NULL: none */
@@ -350,7 +350,7 @@ void log_mux_update(struct log_mux *m, struct span detail);
 /* Starts requests that are due.  The time until the next one, INT64_MAX if none is known. */
 int64_t log_mux_run_once(struct log_mux *m);
 bool log_mux_idle(const struct log_mux *m);      /* nothing is being read */
-bool log_mux_over(const struct log_mux *m);      /* all tasks have succeeded */
+bool log_mux_has_ended(const struct log_mux *m); /* all tasks have succeeded */
 size_t log_mux_missing(const struct log_mux *m); /* logs that could not be read */
 /* Gives the last lines of all tasks; in the arena.  Returns the number of tasks. */
 size_t log_mux_tasks(const struct log_mux *m, struct arena *a, const struct task_progress **out);

@@ -48,7 +48,7 @@ void view_show(struct live_view *v, const struct task_progress *tasks, size_t n)
 	} else if (v->detail.n && !(v->quiet && v->progress.state != JOB_WAITING)) {
 		progress_line(&text, &v->progress);
 		if (!span_eq(str_view(&text), str_view(&v->line))) {
-			term_say(&v->term, "%s", str_c(&text));
+			term_message(&v->term, "%s", str_c(&text));
 			v->line.n = 0;
 			str_span(&v->line, str_view(&text));
 		}

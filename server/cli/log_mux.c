@@ -128,7 +128,7 @@ static void stream_retry(struct task_stream *v, const struct client_answer *a)
 static void stream_absent(struct task_stream *v, const char *why)
 {
 	if (!v->mux->remote->own)
-		term_say(v->mux->term, "no log of %s: %s", v->name, why);
+		term_message(v->mux->term, "no log of %s: %s", v->name, why);
 	v->mux->missing++;
 }
 
@@ -233,8 +233,9 @@ static void links_ended(void *arg, const struct client_answer *a)
 	if (v->printed < (uint64_t)dropped) {
 		lines_end(&v->lines, stream_print_line, v);
 		if (!v->mux->wanted.kept)
-			term_say(v->mux->term, "%s: %llu bytes before the next line are not kept",
-			         v->name, (unsigned long long)(v->begin - v->printed));
+			term_message(v->mux->term,
+			             "%s: %llu bytes before the next line are not kept", v->name,
+			             (unsigned long long)(v->begin - v->printed));
 		v->printed = v->begin;
 	}
 	if (chosen.n)
@@ -326,7 +327,7 @@ static void log_mux_choose(struct log_mux *m, struct span detail, struct arena *
 		str_printf(&text, "%s%s", i ? ", " : "", m->stream[i].name);
 	if (in_order)
 		str_printf(&text, "the first %zu tasks", m->n);
-	term_say(m->term, "logs of %s; not of %zu other tasks", str_c(&text), tasks - m->n);
+	term_message(m->term, "logs of %s; not of %zu other tasks", str_c(&text), tasks - m->n);
 }
 
 static void stream_update(struct task_stream *v, struct span task, struct arena *a)
@@ -407,7 +408,7 @@ bool log_mux_idle(const struct log_mux *m)
 }
 
 /* No log can grow any more: a task that has succeeded is not repeated. */
-bool log_mux_over(const struct log_mux *m)
+bool log_mux_has_ended(const struct log_mux *m)
 {
 	for (size_t i = 0; i < m->n; i++)
 		if (!m->stream[i].succeeded)

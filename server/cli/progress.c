@@ -473,7 +473,7 @@ static void verdict_put_details(struct str *out, struct span status, struct span
 	verdict_put_field(out, log.n ? "lines:" : "details:", log.n ? log : details);
 }
 
-static void verdict_put_why(struct str *out, const struct progress *p, struct arena *a)
+static void verdict_put_reason(struct str *out, const struct progress *p, struct arena *a)
 {
 	struct span status = p->status;
 	struct span first = scan_get(status, "firstFailure");
@@ -523,7 +523,7 @@ void progress_verdict(struct str *out, const struct progress *p, const char *job
 		verdict_put_code(out, p->status, &arena);
 	str_char(out, '\n');
 	if (p->state == JOB_FAILED)
-		verdict_put_why(out, p, &arena);
+		verdict_put_reason(out, p, &arena);
 	if (p->state == JOB_STOPPED)
 		verdict_put_field(out,
 		                  "reason:", scan_text(scan_get(p->status, "stopReason"), &arena));

@@ -65,7 +65,7 @@ void term_print(struct term *s, const char *fmt, ...)
 	va_end(args);
 }
 
-void term_say(struct term *s, const char *fmt, ...)
+void term_message(struct term *s, const char *fmt, ...)
 {
 	va_list args;
 	char clock[sizeof("00:00:00 ")];

@@ -96,7 +96,7 @@ static void waiter_note_failure(struct job_waiter *w, const struct client_answer
 	if (remote_may_retry(a) && now - w->bad_ms < w->remote->o->patience_s * SECOND) {
 		w->due_ms = now + remote_pause_ms(w->remote, a, ++w->failures);
 		if (!w->told)
-			term_say(&w->view.term, "%s; trying again", err_msg(&e));
+			term_message(&w->view.term, "%s; trying again", err_msg(&e));
 		w->told = true;
 		return;
 	}
@@ -132,7 +132,7 @@ static void waiter_take_detail(void *arg, const struct client_answer *a)
 	}
 	w->failures = 0;
 	if (w->told)
-		term_say(&w->view.term, "the server answers again");
+		term_message(&w->view.term, "the server answers again");
 	w->told = false;
 	ERR_AUTO e = { 0 };
 	if (view_take(&w->view, a->body, &e) < 0) {
@@ -143,7 +143,7 @@ static void waiter_take_detail(void *arg, const struct client_answer *a)
 		if (w->mux)
 			log_mux_update(w->mux, w->view.detail);
 		if (job_state_final(w->view.progress.state) ||
-		    (w->view.quiet && log_mux_over(w->mux)))
+		    (w->view.quiet && log_mux_has_ended(w->mux)))
 			waiter_stop(w, ENDED);
 	}
 	const struct pace *pace = w->remote->pace;
@@ -237,7 +237,8 @@ static void stop_answered(void *arg, const struct client_answer *a)
 	if (a->status == 202 && !a->problem)
 		return;
 	remote_error(w->remote, a, &e);
-	term_say(&w->view.term, "the job cannot be stopped, its tasks are killed: %s", err_msg(&e));
+	term_message(&w->view.term, "the job cannot be stopped, its tasks are killed: %s",
+	             err_msg(&e));
 	waiter_kill(w);
 }
 
@@ -246,8 +247,8 @@ static void waiter_stop_job(struct job_waiter *w, const char *why)
 	if (w->interrupted)
 		return;
 	w->interrupted = true;
-	term_say(&w->view.term, "%s: stopping %s; Ctrl-C%s kills its tasks at once", why,
-	         w->view.job, why[0] == 'C' ? " again" : "");
+	term_message(&w->view.term, "%s: stopping %s; Ctrl-C%s kills its tasks at once", why,
+	             w->view.job, why[0] == 'C' ? " again" : "");
 	w->stop.ended = stop_answered;
 	w->stop.arg = w;
 	w->stop.timeout_ms = DETAIL_MS;
@@ -261,7 +262,7 @@ static void waiter_take_signal(struct job_waiter *w, uint32_t signo)
 	if (!w->own || job_state_final(w->view.progress.state)) {
 		waiter_stop(w, INTERRUPTED);
 	} else if (w->interrupted && signo == SIGINT) {
-		term_say(&w->view.term, "Ctrl-C again: the tasks are killed");
+		term_message(&w->view.term, "Ctrl-C again: the tasks are killed");
 		waiter_kill(w);
 	} else {
 		waiter_stop_job(w, signo == SIGINT   ? "Ctrl-C"
@@ -449,7 +450,7 @@ int wait_for_job(struct remote *r, const char *job, const struct log_wanted *log
 		int64_t end = clock_ms() + DRAIN_MS;
 		waiter_drain(&w, end < r->end_ms ? end : r->end_ms);
 		if (!log_mux_idle(w.mux) && !w.keeps)
-			term_say(&w.view.term, "the rest of the logs is skipped");
+			term_message(&w.view.term, "the rest of the logs is skipped");
 		w.reason = ENDED;
 	}
 	int code = waiter_conclude(&w);

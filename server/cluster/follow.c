@@ -64,7 +64,7 @@ static void frameworks_begin(void *arg)
 	cache_list_begin(f->cache);
 }
 
-static void frameworks_end(void *arg, int64_t version)
+static void frameworks_end_list(void *arg, int64_t version)
 {
 	struct follow *f = arg;
 	cache_list_end(f->cache, version);
@@ -180,15 +180,15 @@ static void frameworks_remove(void *arg, struct span object)
 	             scan_text(scan_get(meta, "uid"), &arena), version);
 }
 
-static void frameworks_seen(void *arg, int64_t version)
+static void frameworks_note_version(void *arg, int64_t version)
 {
 	struct follow *f = arg;
-	cache_seen(f->cache, version);
+	cache_set_version(f->cache, version);
 	atomic_store(&f->heard_ms, clock_ms());
 	look_for_neglect(f);
 }
 
-static void frameworks_trouble(void *arg, const char *why, bool absent)
+static void frameworks_note_trouble(void *arg, const char *why, bool absent)
 {
 	struct follow *f = arg;
 	(void)pthread_mutex_lock(&f->lock); /* cannot fail */
@@ -210,12 +210,12 @@ static void pod_events_begin(void *arg)
 	events_begin(f->events);
 }
 
-static void pod_events_end(void *arg, int64_t version)
+static void pod_events_end_list(void *arg, int64_t version)
 {
 	struct follow *f = arg;
 	(void)version;
 	events_end(f->events);
-	events_trouble(f->events, NULL);
+	events_note_trouble(f->events, NULL);
 }
 
 static void pod_events_put(void *arg, struct span object)
@@ -230,17 +230,17 @@ static void pod_events_remove(void *arg, struct span object)
 	events_change(f->events, object, false);
 }
 
-static void pod_events_seen(void *arg, int64_t version)
+static void pod_events_note_version(void *arg, int64_t version)
 {
 	(void)arg;
 	(void)version;
 }
 
-static void pod_events_trouble(void *arg, const char *why, bool absent)
+static void pod_events_note_trouble(void *arg, const char *why, bool absent)
 {
 	(void)absent;
 	struct follow *f = arg;
-	events_trouble(f->events, why);
+	events_note_trouble(f->events, why);
 	if (why)
 		log_event(LOG_WARN, "events of pods cannot be followed; trying again", "why", why);
 	else
@@ -259,11 +259,11 @@ static int watch_cluster(struct follow *f, struct err *e)
 		.page = (size_t)o->watch_page,
 		.max_object = (size_t)o->max_object_read,
 		.begin = frameworks_begin,
-		.end = frameworks_end,
+		.end = frameworks_end_list,
 		.put = frameworks_put,
 		.remove = frameworks_remove,
-		.seen = frameworks_seen,
-		.trouble = frameworks_trouble,
+		.seen = frameworks_note_version,
+		.trouble = frameworks_note_trouble,
 		.arg = f,
 	};
 	f->frameworks_reflector = reflector_new(&s, e);
@@ -272,11 +272,11 @@ static int watch_cluster(struct follow *f, struct err *e)
 	s.kind = KIND_EVENT;
 	s.selector = POD_EVENTS;
 	s.begin = pod_events_begin;
-	s.end = pod_events_end;
+	s.end = pod_events_end_list;
 	s.put = pod_events_put;
 	s.remove = pod_events_remove;
-	s.seen = pod_events_seen;
-	s.trouble = pod_events_trouble;
+	s.seen = pod_events_note_version;
+	s.trouble = pod_events_note_trouble;
 	f->events_reflector = reflector_new(&s, e);
 	return f->events_reflector ? 0 : -1;
 }
@@ -314,8 +314,8 @@ static int watch_directory(struct follow *f, struct err *e)
 	frameworks_begin(f);
 	if (local_follow(f->server->local, &FOLLOWER, f, e) < 0)
 		return -1;
-	frameworks_end(f, 0);
-	events_trouble(f->events, NULL); /* they come from the engine */
+	frameworks_end_list(f, 0);
+	events_note_trouble(f->events, NULL); /* they come from the engine */
 	if (run)
 		return machine_start_jobs(f->server, e);
 	log_event(LOG_WARN, "--engine=none: jobs are only kept; nothing runs them", "directory",

@@ -76,7 +76,7 @@ static bool lease_decide(struct lease *l, const struct store_reply *reply, struc
 	return mine || holder.n == 0 || clock_ms() - l->seen_ms >= l->duration_ms;
 }
 
-static void lease_round(struct lease *l, int64_t now_ms)
+static void lease_run_round(struct lease *l, int64_t now_ms)
 {
 	ARENA_AUTO a = { 0 };
 	STR_AUTO body = STR_INIT(LEASE_BODY_MAX);
@@ -113,7 +113,7 @@ static void *lease_thread(void *arg)
 	int64_t left_ms;
 	do {
 		int64_t now_ms = clock_ms();
-		lease_round(l, now_ms);
+		lease_run_round(l, now_ms);
 		left_ms = now_ms + l->duration_ms / 4 - clock_ms();
 	} while (caller_wait(&l->caller, -1, left_ms > 0 ? left_ms : 0));
 	if (clock_ms() >= atomic_load(&l->held_until_ms) || !l->version[0])

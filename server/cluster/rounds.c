@@ -194,7 +194,7 @@ static void rounds_stop_refused(struct rounds *r)
 
 /* ---- rounds ---- */
 
-static void rounds_look(struct rounds *r)
+static void rounds_check_jobs(struct rounds *r)
 {
 	struct view_walk walk = { .view = r->seen };
 	char reason[REASON_MAX];
@@ -213,7 +213,7 @@ static void rounds_look(struct rounds *r)
 		}
 		first_ms = left_ms < first_ms ? left_ms : first_ms;
 		if (r->webhook)
-			webhook_see(r->webhook, job);
+			webhook_add_job(r->webhook, job);
 	}
 	r->due_ms = clock_boot_ms() + first_ms;
 	r->due_wall_ms = clock_wall_ms() + first_ms;
@@ -222,7 +222,7 @@ static void rounds_look(struct rounds *r)
 }
 
 /* Runs a round; skips the jobs if nothing has changed and no deadline has passed. */
-static void rounds_round(struct rounds *r)
+static void rounds_run_round(struct rounds *r)
 {
 	const struct cache_view *view = cache_view(r->server->cache);
 	bool same = view == r->seen && clock_boot_ms() < r->due_ms &&
@@ -231,7 +231,7 @@ static void rounds_round(struct rounds *r)
 		view_drop(r->seen);
 	r->seen = view; /* held, so that another one has another address */
 	if (!same)
-		rounds_look(r);
+		rounds_check_jobs(r);
 	if (clock_ms() >= r->pulls_ms) {
 		r->pulls_ms = clock_ms() + PULLS_MS;
 		rounds_stop_refused(r);
@@ -243,7 +243,7 @@ void rounds_run_once(struct rounds *r)
 	store_reap(r->store);
 	if (clock_ms() >= r->next_ms) {
 		r->next_ms = clock_ms() + ROUND_MS;
-		rounds_round(r);
+		rounds_run_round(r);
 	}
 	webhook_run_once(r->webhook);
 	store_start(r->store);

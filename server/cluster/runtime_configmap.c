@@ -129,8 +129,8 @@ struct runtime_configmap {
 /* ---- log ------------------------------------------------------------------------------------- */
 
 /* The answer of the API server, or the right that is missing. */
-static void look_put_why(struct str *out, const char *verb, enum object_kind kind,
-                         const struct store_reply *reply)
+static void look_put_reason(struct str *out, const char *verb, enum object_kind kind,
+                            const struct store_reply *reply)
 {
 	if (reply->status == 403) {
 		str_printf(out, "this server's account needs the RBAC verb \"%s\" on ", verb);
@@ -160,7 +160,7 @@ static void look_log_refused(struct line *line, const char *verb, enum object_ki
                              const struct store_reply *reply)
 {
 	STR_AUTO why = STR_INIT(TEXT_MAX);
-	look_put_why(&why, verb, kind, reply);
+	look_put_reason(&why, verb, kind, reply);
 	log_text(line, "why", str_view(&why));
 	log_end(line);
 }
@@ -322,8 +322,8 @@ static enum store_outcome configmap_ask(struct runtime_configmap *d, struct stor
 
 /* Logs a new state, and each time that it is ready, with the reason; returns whether it is ready.
  * The server's state is that of the first program that is not ready. */
-static bool program_is(struct runtime_configmap *d, struct program *p,
-                       enum runtime_configmap_state state, struct span why)
+static bool program_set_state(struct runtime_configmap *d, struct program *p,
+                              enum runtime_configmap_state state, struct span why)
 {
 	bool ready = state == RUNTIME_CONFIGMAP_READY;
 	bool news = ready || p->state != state;
@@ -349,11 +349,11 @@ static bool program_refused(struct runtime_configmap *d, struct program *p, cons
 {
 	enum runtime_configmap_state state = RUNTIME_CONFIGMAP_UNREACHABLE;
 	STR_AUTO why = STR_INIT(TEXT_MAX);
-	look_put_why(&why, verb, KIND_CONFIGMAP, reply);
+	look_put_reason(&why, verb, KIND_CONFIGMAP, reply);
 	if (reply->outcome == STORE_REFUSED)
 		state =
 		    reply->status == 403 ? RUNTIME_CONFIGMAP_FORBIDDEN : RUNTIME_CONFIGMAP_REFUSED;
-	return program_is(d, p, state, str_view(&why));
+	return program_set_state(d, p, state, str_view(&why));
 }
 
 static json_t *program_parse(struct span text)
@@ -384,7 +384,7 @@ static bool program_publish(struct runtime_configmap *d, struct program *p)
 	if (d->caller.stopped)
 		return true;
 	if (made.outcome == STORE_OK)
-		return program_is(d, p, RUNTIME_CONFIGMAP_READY, SPAN("created"));
+		return program_set_state(d, p, RUNTIME_CONFIGMAP_READY, SPAN("created"));
 	if (made.outcome != STORE_EXISTS && !forbidden)
 		return program_refused(d, p, "create", &made);
 
@@ -394,16 +394,16 @@ static bool program_publish(struct runtime_configmap *d, struct program *p)
 	if (d->caller.stopped)
 		return true;
 	if (there.outcome == STORE_OK && runtime_configmap_is_same(p->object.body, there.body))
-		return program_is(d, p, RUNTIME_CONFIGMAP_READY,
-		                  SPAN("was there, and is the same"));
+		return program_set_state(d, p, RUNTIME_CONFIGMAP_READY,
+		                         SPAN("was there, and is the same"));
 	if (there.outcome == STORE_OK)
-		return program_is(
+		return program_set_state(
 		    d, p, RUNTIME_CONFIGMAP_FOREIGN,
 		    SPAN("it exists with other content, or is not immutable: delete it"));
 	if (forbidden && (unreadable || there.outcome == STORE_NOT_FOUND))
 		return program_refused(d, p, "create", &made);
 	if (unreadable) /* its name contains a hash, so an existing one is trusted */
-		return program_is(
+		return program_set_state(
 		    d, p, RUNTIME_CONFIGMAP_READY,
 		    SPAN("was there; not compared, because the RBAC verb \"get\" on it "
 		         "is missing"));

@@ -128,7 +128,7 @@ static struct postponed_job *webhook_postponed(struct webhook *w, const struct j
 
 /* ---- one end of a job ------------------------------------------------------------------------ */
 
-static void webhook_send_over(struct webhook_send *s)
+static void webhook_send_ended(struct webhook_send *s)
 {
 	job_entry_drop(TAKE(s->job));
 	str_done(&s->patch);
@@ -153,7 +153,7 @@ static void webhook_send_marked(void *arg, const struct store_reply *reply)
 		cache_note(s->w->server->cache, now); /* else the next round sends it again */
 	/* Otherwise the next round decides, by the present state of the job. */
 	if (reply->outcome == STORE_OK || reply->outcome == STORE_NOT_FOUND || s->w->ending) {
-		webhook_send_over(s);
+		webhook_send_ended(s);
 		return;
 	}
 	s->state = SEND_ANSWERED;
@@ -200,7 +200,7 @@ static void webhook_send_failed(struct webhook_send *s, const struct post_answer
 	counter_add(&w->counts->failed, 1);
 	w->failures++;
 	w->pause_ms = clock_ms() + webhook_pause_ms(w->failures, PAUSE_MS);
-	webhook_send_over(s);
+	webhook_send_ended(s);
 }
 
 static void webhook_send_answered(void *arg, const struct post_answer *a)
@@ -272,7 +272,7 @@ void webhook_round_begin(struct webhook *w)
 	w->was_held = may;
 }
 
-void webhook_see(struct webhook *w, const struct job_entry *job)
+void webhook_add_job(struct webhook *w, const struct job_entry *job)
 {
 	uint64_t hash;
 	if (!job_state_final(job->state) || !job->webhook[0] ||
@@ -326,7 +326,7 @@ void webhook_round_end(struct webhook *w, const struct cache_view *view)
 			continue;
 		const struct job_entry *now = view_find(view, span_of(s->job->name));
 		if (!now || strcmp(now->uid, s->job->uid) != 0 || !now->webhook[0]) {
-			webhook_send_over(s);
+			webhook_send_ended(s);
 			continue;
 		}
 		job_entry_drop(s->job);
@@ -419,7 +419,7 @@ void webhook_free(struct webhook *w)
 	if (!w)
 		return;
 	for (size_t i = 0; i < SENDS_MAX; i++)
-		webhook_send_over(&w->sends[i]);
+		webhook_send_ended(&w->sends[i]);
 	lease_done(&w->lease);
 	str_wipe(&w->secret);
 	free(w->lease_name);

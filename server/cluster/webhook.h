@@ -26,7 +26,7 @@ int webhook_reload(struct webhook *w, struct err *e);
 bool webhook_wants_round(const struct webhook *w);
 /* A round: begin, each job of the view, end.  The view is held until the next `begin`. */
 void webhook_round_begin(struct webhook *w);
-void webhook_see(struct webhook *w, const struct job_entry *job);
+void webhook_add_job(struct webhook *w, const struct job_entry *job);
 void webhook_round_end(struct webhook *w, const struct cache_view *view);
 
 /* Called before and after store_reap and store_start of the store; accepts NULL, as

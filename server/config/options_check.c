@@ -4,7 +4,7 @@
 
 enum { GPUS_MAX = 1024 };
 
-static bool option_is(const char *text, const char *what)
+static bool option_equals(const char *text, const char *what)
 {
 	return strcmp(text, what) == 0;
 }
@@ -17,7 +17,7 @@ static bool option_is_https(const char *url)
 static const char *options_wrong_login(const struct options *o, bool loopback)
 {
 	bool tokens = o->jwt_secret_file[0] || o->issuers[0];
-	bool stored = option_is(o->token_check, "stored");
+	bool stored = option_equals(o->token_check, "stored");
 	const char *slash = strchr(o->deny_list, '/');
 
 	if (!o->no_auth && !tokens)
@@ -34,7 +34,7 @@ static const char *options_wrong_login(const struct options *o, bool loopback)
 		       "every client of the port can submit";
 	if (!o->no_auth && o->user[0])
 		return "--user needs --no-auth; without it the token names the user";
-	if (!o->no_auth && option_is(o->users, "openpai") && !o->token_check[0])
+	if (!o->no_auth && option_equals(o->users, "openpai") && !o->token_check[0])
 		return "--users=openpai needs --token-check: stored, as in OpenPAI (a token must "
 		       "be in its user's Secret), or signature";
 	if (stored && !o->jwt_secret_file[0])
@@ -46,7 +46,7 @@ static const char *options_wrong_login(const struct options *o, bool loopback)
 	if (o->deny_list[0] &&
 	    (!slash || slash == o->deny_list || !slash[1] || strchr(slash + 1, '/')))
 		return "--deny-list must be NAMESPACE/NAME";
-	if (o->local[0] && (stored || o->deny_list[0] || option_is(o->users, "openpai")))
+	if (o->local[0] && (stored || o->deny_list[0] || option_equals(o->users, "openpai")))
 		return "--token-check=stored, --deny-list and --users=openpai need Secrets of a "
 		       "cluster, so --local excludes them";
 	return NULL;
@@ -99,21 +99,21 @@ static const char *options_wrong_address(const struct options *o, bool loopback,
 
 bool options_run_here(const struct options *o)
 {
-	return o->local[0] && !option_is(o->engine, "none");
+	return o->local[0] && !option_equals(o->engine, "none");
 }
 
 static const char *options_wrong_store(const struct options *o)
 {
 	bool here = options_run_here(o);
-	bool gpus = option_is(o->gpus, "auto") || option_is(o->gpus, "none");
+	bool gpus = option_equals(o->gpus, "auto") || option_equals(o->gpus, "none");
 	int64_t n;
 
 	if (!!o->local[0] + !!o->kubeconfig[0] + !!o->apiserver[0] > 1)
 		return "--local, --kubeconfig and --apiserver exclude each other";
 	if (o->engine[0] && !o->local[0])
 		return "--engine needs --local; a cluster has its own";
-	if (!here && (o->cpus || o->memory || !option_is(o->gpus, "auto") || o->gpu_devices[0] ||
-	              o->images[0]))
+	if (!here && (o->cpus || o->memory || !option_equals(o->gpus, "auto") ||
+	              o->gpu_devices[0] || o->images[0]))
 		return "--cpus, --memory, --gpus, --gpu-devices and --images need --local without "
 		       "--engine=none: they are for jobs on this machine";
 	if (!gpus && parse_i64(span_of(o->gpus), 0, GPUS_MAX, &n) < 0)
@@ -121,10 +121,10 @@ static const char *options_wrong_store(const struct options *o)
 	if (here && o->hived_config[0])
 		return "--hived-config needs a cluster, because HiveD schedules its nodes; with "
 		       "--engine=none jobs are only kept";
-	if (here && option_is(o->profile, "openpai"))
+	if (here && option_equals(o->profile, "openpai"))
 		return "--profile=openpai needs a cluster; jobs on this machine need "
 		       "--profile=plain";
-	if (here && option_is(o->runtime, "configmap"))
+	if (here && option_equals(o->runtime, "configmap"))
 		return "--runtime=configmap needs a cluster; on this machine the program beside "
 		       "this one, or that of --runtime-binary, is used";
 	if (o->port_start >= o->port_end)

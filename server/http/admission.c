@@ -220,7 +220,7 @@ bool admission_body_part(struct request *r, const char *data, size_t n)
 	return true;
 }
 
-void admission_end(struct request *r)
+void admission_run_handler(struct request *r)
 {
 	if (!r->loop->store) { /* the loop is ending */
 		answer_refuse(r, UNAVAILABLE, "this server is shutting down");

@@ -270,7 +270,7 @@ static void request_complete(struct request *r)
 	if (!r->looked_at)
 		admission_header(r);
 	if (!r->answered && !r->waiting)
-		admission_end(r);
+		admission_run_handler(r);
 }
 
 /* MHD prescribes the parameters. NOLINTNEXTLINE(readability-function-size) */
@@ -326,7 +326,7 @@ static void request_ended(void *cls, struct MHD_Connection *m, void **context,
 		request_note_end(r, how);
 	long_lived_end(r);
 	/* The timeout is MHD's own. */
-	stream_gone(r, how == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED);
+	stream_client_left(r, how == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED);
 	admission_log(r);
 	bool timed = r->answered_us && !r->untimed;
 	counts_request(

@@ -52,7 +52,7 @@ void admission_header(struct request *r);
  * hold BODIES_MAX bytes; beyond them the answer is 503. */
 bool admission_body_part(struct request *r, const char *data, size_t n);
 /* The body is complete: run the handler. */
-void admission_end(struct request *r);
+void admission_run_handler(struct request *r);
 /* Writes the log line, after the answer was sent or the client has left. */
 void admission_log(const struct request *r);
 
@@ -108,7 +108,7 @@ int64_t connections_next_ms(const struct connections *all);
 /* ---- stream.c ---- */
 
 /* r has ended: end its stream, if any.  late: the client read nothing for too long. */
-void stream_gone(struct request *r, bool late);
+void stream_client_left(struct request *r, bool late);
 /* Cuts all streams of a loop; none is suspended afterwards.  ended: only those that have ended but
  * whose clients have not read the end. */
 void streams_cut(struct loop *l, bool ended);

@@ -138,7 +138,7 @@ void stream_cut(struct stream *s)
 		connection_cut(stream_connection(s));
 }
 
-const char *stream_why(const struct stream *s)
+const char *stream_end_reason(const struct stream *s)
 {
 	return s->why;
 }
@@ -221,7 +221,7 @@ struct stream *stream_open(struct request *r, int status, const char *type,
 	return s;
 }
 
-void stream_gone(struct request *r, bool late)
+void stream_client_left(struct request *r, bool late)
 {
 	struct stream *s = TAKE(r->stream);
 	if (!s)
@@ -260,7 +260,7 @@ void sse_event(struct str *out, const char *event, int64_t id, struct span data)
 	str_puts(out, "\n\n");
 }
 
-void sse_gone(struct str *out, const struct job_entry *job)
+void sse_put_deleted(struct str *out, const struct job_entry *job)
 {
 	STR_AUTO data = STR_INIT(out->max);
 	str_puts(&data, "{\"name\":");

@@ -19,7 +19,7 @@ struct stream;
 struct stream_calls {
 	/* There is room: write, and call stream_end after the last. */
 	void (*more)(struct stream *s, void *arg);
-	/* Its time is over (stream_why): write the last bytes; it ends afterwards. */
+	/* Its time is over (stream_end_reason): write the last bytes; it ends afterwards. */
 	void (*last)(struct stream *s, void *arg);
 	/* Every stream-heartbeat seconds of a long-lived stream: write a heartbeat. */
 	void (*heartbeat)(struct stream *s, void *arg);
@@ -42,7 +42,7 @@ void stream_end(struct stream *s);
 void stream_cut(struct stream *s);
 /* Returns the reason, for `last`: "lifetime", "shutdown" (of the server), or "token" (is not valid
  * any more). */
-const char *stream_why(const struct stream *s);
+const char *stream_end_reason(const struct stream *s);
 
 /* ---- server-sent events as text (HTML Living Standard, section 9.2): pure; all append ---- */
 
@@ -53,7 +53,7 @@ const char *stream_why(const struct stream *s);
 /* `data`: one line.  id: for Last-Event-ID; 0: none. */
 void sse_event(struct str *out, const char *event, int64_t id, struct span data);
 /* gone: {"name", "username"} of a deleted job. */
-void sse_gone(struct str *out, const struct job_entry *job);
+void sse_put_deleted(struct str *out, const struct job_entry *job);
 /* end: {"reason"}; static text. */
 void sse_end(struct str *out, const char *reason);
 

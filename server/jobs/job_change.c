@@ -250,7 +250,7 @@ static void delete_done(void *arg, const struct store_reply *reply)
 		return;
 	}
 	if (cache)
-		cache_note_gone(cache, span_of(c->job->name), span_of(c->uid));
+		cache_note_deletion(cache, span_of(c->job->name), span_of(c->uid));
 	change_answer(c->r, 202, "", "deleted job %s successfully", c->job->job);
 }
 

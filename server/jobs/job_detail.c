@@ -45,7 +45,7 @@ static void show_trigger(struct shower *w)
 }
 
 /* The members "runtime" and "launcher" of an object, and its end. */
-static void show_who_said(struct shower *w, const struct split_diagnostics *said)
+static void show_put_reporters(struct shower *w, const struct split_diagnostics *said)
 {
 	static const struct span NONE = { NULL, 0 };
 	json_put_raw(w->out, "runtime", said->runtime);
@@ -53,7 +53,7 @@ static void show_who_said(struct shower *w, const struct split_diagnostics *said
 	str_char(w->out, '}');
 }
 
-static void show_said(struct shower *w, const struct split_diagnostics *said)
+static void show_put_diagnostics(struct shower *w, const struct split_diagnostics *said)
 {
 	json_put_text(w->out, "appExitDiagnostics", said->summary);
 	if (!said->summary.p) {
@@ -62,13 +62,13 @@ static void show_said(struct shower *w, const struct split_diagnostics *said)
 	}
 	json_put_open(w->out, "appExitMessages", '{');
 	json_put_null(w->out, "container");
-	show_who_said(w, said);
+	show_put_reporters(w, said);
 }
 
 enum { STOP_CODE = -210 }; /* of FrameworkController */
 
 /* FrameworkController says that a user has stopped the job. */
-static struct split_diagnostics attempt_said(const struct shower *w)
+static struct split_diagnostics attempt_split_diagnostics(const struct shower *w)
 {
 	struct split_diagnostics said = said_read(w->outcome.diagnostics, true, w->a);
 	if (w->outcome.has_code && w->outcome.code == STOP_CODE && w->stop_reason.n)
@@ -80,7 +80,7 @@ static void show_attempt(struct shower *w)
 {
 	const struct fw_view *v = &w->attempt;
 	const struct completion_status *o = &w->outcome;
-	const struct split_diagnostics said = attempt_said(w);
+	const struct split_diagnostics said = attempt_split_diagnostics(w);
 	json_put_word(w->out, "attemptState", JOB_STATES[shown_attempt_state(w)]);
 	if (v->attempt >= 0) {
 		json_put_int(w->out, "attemptId", v->attempt);
@@ -96,7 +96,7 @@ static void show_attempt(struct shower *w)
 	show_exit_spec(w, "appExitSpec", o);
 	json_put_text(w->out, "appExitType", o->type);
 	show_trigger(w);
-	show_said(w, &said);
+	show_put_diagnostics(w, &said);
 	if (w->stop_reason.n)
 		json_put_text(w->out, "stopReason", w->stop_reason);
 }
@@ -169,7 +169,7 @@ int job_attempt(struct str *out, const struct job_shown *s, bool latest, struct 
 		return -1;
 	const struct completion_status *o = &w.outcome;
 	const struct job_entry *job = s->job;
-	const struct split_diagnostics said = attempt_said(&w);
+	const struct split_diagnostics said = attempt_split_diagnostics(&w);
 	enum job_state state = s->attempt.n ? shown_attempt_state(&w) : job_shown_state(job, s->v1);
 	str_char(out, '{');
 	json_put_word(out, "jobName", job->job);
@@ -188,13 +188,13 @@ int job_attempt(struct str *out, const struct job_shown *s, bool latest, struct 
 	if (said.summary.p) {
 		json_put_open(out, "exitDiagnostics", '{');
 		json_put_text(out, "diagnosticsSummary", said.summary);
-		show_who_said(&w, &said);
+		show_put_reporters(&w, &said);
 	} else {
 		json_put_null(out, "exitDiagnostics");
 	}
 	show_trigger(&w);
 	show_exit_spec(&w, "appExitSpec", o);
-	show_said(&w, &said);
+	show_put_diagnostics(&w, &said);
 	json_put_int(out, "totalGpuNumber", job->gpus);
 	json_put_int(out, "totalTaskNumber", job->tasks);
 	json_put_int(out, "totalTaskRoleNumber", job->roles);

@@ -538,7 +538,7 @@ static void list_cut_off(struct stream *s, void *arg)
 	stream_cut(s);
 }
 
-static void list_gone(void *arg)
+static void list_release(void *arg)
 {
 	struct listing *l = arg;
 	for (size_t i = l->rows.next; i < l->rows.n; i++)
@@ -553,7 +553,7 @@ static void list_answer_in_steps(struct request *r, struct listing_rows *rows, s
 {
 	static const struct stream_calls CALLS = { .more = list_more,
 		                                   .last = list_cut_off,
-		                                   .gone = list_gone,
+		                                   .gone = list_release,
 		                                   .long_lived = true,
 		                                   .finishes = true };
 	size_t others = r->loop->held[HOLD_ROWS];
@@ -568,14 +568,14 @@ static void list_answer_in_steps(struct request *r, struct listing_rows *rows, s
 	rows->v = NULL;
 	*begun = (struct str){ .max = begun->max };
 	for (size_t i = l->rows.next; i < l->rows.n; i++)
-		(void)job_entry_hold(l->rows.v[i]); /* dropped in list_more or list_gone */
+		(void)job_entry_hold(l->rows.v[i]); /* dropped in list_more or list_release */
 	size_t bytes = l->text.cap + (size_t)r->loop->server->options->stream_buffer;
 	size_t n = l->rows.n;
 	if (stream_open(r, 200, JSON_TYPE, &CALLS, l)) {
 		request_hold(r, HOLD_ROWS, n);
 		request_hold(r, HOLD_MEMORY, bytes);
 	} else {
-		list_gone(l);
+		list_release(l);
 	}
 }
 

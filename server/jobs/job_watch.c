@@ -142,7 +142,7 @@ static void report_lost(struct follower *list)
 void followers_run_once(struct followers *all)
 {
 	/* All changes up to here are in the queue by now. */
-	int64_t heard = cache_heard(all->cache);
+	int64_t heard = cache_heard_ms(all->cache);
 	bool complete = change_queue_take(all->queue, news_take, all);
 	if (all->n_news > 1)
 		qsort(all->news, all->n_news, sizeof(all->news[0]), news_compare);
@@ -414,7 +414,7 @@ static void job_watch_show(struct job_watch *o, const struct job_entry *job)
 static void job_watch_show_gone(struct job_watch *o, const struct job_entry *job)
 {
 	STR_AUTO text = STR_INIT(REPLY_MAX);
-	sse_gone(&text, job);
+	sse_put_deleted(&text, job);
 	job_watch_put(o, &text);
 	job_watch_end(o, "gone");
 }
@@ -453,10 +453,10 @@ static void job_watch_lost(struct follower *f)
 
 static void job_watch_last(struct stream *s, void *arg)
 {
-	job_watch_end(arg, stream_why(s));
+	job_watch_end(arg, stream_end_reason(s));
 }
 
-static void job_watch_gone(void *arg)
+static void job_watch_release(void *arg)
 {
 	struct job_watch *o = arg;
 	follower_end(o->w.r->loop->has->followers, &o->w.follower);
@@ -467,7 +467,7 @@ static void job_watch_begin(struct request *r, const struct job_entry *job)
 {
 	static const struct stream_calls CALLS = { .last = job_watch_last,
 		                                   .heartbeat = watch_heartbeat,
-		                                   .gone = job_watch_gone,
+		                                   .gone = job_watch_release,
 		                                   .long_lived = true };
 	struct job_watch *o = ARENA_NEW(&r->arena, struct job_watch, 1);
 	*o = (struct job_watch){ .job = job, .shown = STR_INIT(REPLY_MAX) };
@@ -476,7 +476,7 @@ static void job_watch_begin(struct request *r, const struct job_entry *job)
 		                             .lost = job_watch_lost },
 		               .r = r };
 	const char *id = request_header(r, "Last-Event-ID");
-	int64_t heard = cache_heard(r->loop->server->cache);
+	int64_t heard = cache_heard_ms(r->loop->server->cache);
 	if (id &&
 	    (parse_i64(span_of(id), 0, INT64_MAX, &o->from) < 0 || o->from - heard > AHEAD_MAX))
 		o->from = 0;
@@ -547,7 +547,7 @@ static bool jobs_watch_put(struct jobs_watch *j, const struct watch_entry *e)
 	bool told = e->kind == TOLD || (e->kind == KNOWN && e->job->version <= j->heard);
 	int64_t id = told && e->job->version > j->id ? e->job->version : 0;
 	if (e->kind == GONE) {
-		sse_gone(&text, e->job);
+		sse_put_deleted(&text, e->job);
 	} else {
 		job_row(&data, e->job, NULL, false);
 		sse_event(&text, "job", id, str_view(&data));
@@ -597,7 +597,7 @@ static int watch_entry_compare(const void *a, const void *b)
 static void jobs_watch_add_known(struct jobs_watch *j, int64_t version)
 {
 	jobs_watch_drop(j);
-	j->heard = cache_heard(j->cache);
+	j->heard = cache_heard_ms(j->cache);
 	CACHE_VIEW_AUTO *view = cache_view(j->cache);
 	struct view_walk walk = { .view = view };
 	for (const struct job_entry *job; (job = view_next(&walk));)
@@ -656,17 +656,17 @@ static void jobs_watch_last(struct stream *s, void *arg)
 	STR_AUTO text = STR_INIT(256);
 	/* All changes up to here are in the queue, or were taken from it; if all have been told,
 	 * events without id are not repeated at the next server. */
-	int64_t heard = cache_heard(all->cache);
+	int64_t heard = cache_heard_ms(all->cache);
 	int64_t id = !j->n && change_queue_empty(all->queue) ? heard : 0;
 	j->w.over = true;
 	jobs_watch_drop(j);
 	if (id > j->id)
 		str_printf(&text, "id: %ld\n", (long)id);
-	sse_end(&text, stream_why(s));
+	sse_end(&text, stream_end_reason(s));
 	(void)stream_put(s, str_view(&text)); /* without room, the stream ends without it */
 }
 
-static void jobs_watch_gone(void *arg)
+static void jobs_watch_release(void *arg)
 {
 	struct jobs_watch *j = arg;
 	follower_end(j->w.r->loop->has->followers, &j->w.follower);
@@ -711,7 +711,7 @@ void jobs_watch(struct request *r)
 	static const struct stream_calls CALLS = { .more = jobs_watch_more,
 		                                   .last = jobs_watch_last,
 		                                   .heartbeat = watch_heartbeat,
-		                                   .gone = jobs_watch_gone,
+		                                   .gone = jobs_watch_release,
 		                                   .long_lived = true };
 	ERR_AUTO e = { 0 };
 	STR_AUTO first = STR_INIT(256);
@@ -731,7 +731,7 @@ void jobs_watch(struct request *r)
 		answer_refuse(r, UNAVAILABLE, problem);
 		return;
 	}
-	int64_t heard = cache_heard(j->cache);
+	int64_t heard = cache_heard_ms(j->cache);
 	j->id = from == INT64_MAX ? heard : from < 0 ? 0 : from;
 	str_puts(&first, SSE_RETRY);
 	if (from == INT64_MAX) /* an id alone is not an event, but clients keep it */

@@ -283,15 +283,15 @@ static void reading_last(struct stream *s, void *arg)
 		log_stream_cancel(TAKE(g->log));
 }
 
-static void reading_gone(void *arg)
+static void reading_release(void *arg)
 {
 	reading_last(NULL, arg);
 	reading_free(arg);
 }
 
-static const struct stream_calls WHOLE = { .more = reading_more, .gone = reading_gone };
+static const struct stream_calls WHOLE = { .more = reading_more, .gone = reading_release };
 static const struct stream_calls FOLLOWED = {
-	.more = reading_more, .last = reading_last, .gone = reading_gone, .long_lived = true
+	.more = reading_more, .last = reading_last, .gone = reading_release, .long_lived = true
 };
 
 /* ---- callbacks of the log stream ---- */

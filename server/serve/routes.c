@@ -253,7 +253,7 @@ void list_parameters_page(struct str *out)
 }
 
 /* Returns true if the route has a sentence of its own, and not that of the route above. */
-static bool routes_told(const struct route *r)
+static bool route_has_own_doc(const struct route *r)
 {
 	return !span_starts(span_of(r->doc), "The same");
 }
@@ -275,7 +275,7 @@ static void routes_put_parameters(struct str *out, const struct route *r,
 			return;
 	const char *between = "\n";
 	for (; r < ROUTES.row + ROUTES.n; r++) {
-		if (!route_has_parameters(r, table) || !routes_told(r))
+		if (!route_has_parameters(r, table) || !route_has_own_doc(r))
 			continue;
 		str_printf(out, "%s`%s %s`", between, route_method(r), r->path);
 		between = ",\n";
@@ -290,8 +290,9 @@ void routes_page(struct str *out)
 	for (const struct route *r = ROUTES.row; r < ROUTES.row + ROUTES.n; r++)
 		str_printf(out, "| %s | `%s` | %s | %s | %s%s |\n", route_method(r), r->path,
 		           WHO[r->auth], WHOSE[r->need], r->doc,
-		           routes_told(r) && route_parameters(r, 0) ? " [Parameters](#parameters)."
-		                                                    : "");
+		           route_has_own_doc(r) && route_parameters(r, 0)
+		               ? " [Parameters](#parameters)."
+		               : "");
 	uploads_page(out);
 	str_puts(out, "\n## Parameters\n\nParameters of the query, and headers. Unknown "
 	              "parameters of the query are ignored.\n");

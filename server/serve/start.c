@@ -541,7 +541,7 @@ void start_error(struct str *out, const char *file, const struct err *e)
 }
 
 /* Logs that a reload failed, with all errors. */
-static void start_log_kept(const char *message, const char *file, const struct err *e)
+static void start_log_failed_reload(const char *message, const char *file, const struct err *e)
 {
 	STR_AUTO text = STR_INIT(TEXT_MAX);
 	start_error(&text, file, e);
@@ -549,7 +549,7 @@ static void start_log_kept(const char *message, const char *file, const struct e
 }
 
 /* Waits until each loop has begun a round after the change: then no loop uses the old keys. */
-static bool loops_have_seen(struct loop *loops, size_t n, unsigned generation)
+static bool loops_have_generation(struct loop *loops, size_t n, unsigned generation)
 {
 	int64_t end = clock_ms() + PATIENCE_MS;
 	for (size_t i = 0; i < n; i++)
@@ -571,12 +571,12 @@ static void swap_keys(struct server *s, struct loop *loops, size_t n)
 		return;
 	struct keyring *keys = reload_keys(s->options, &file, &e);
 	if (!keys) {
-		start_log_kept("SIGHUP: the keys of tokens stay as they were", file, &e);
+		start_log_failed_reload("SIGHUP: the keys of tokens stay as they were", file, &e);
 		return;
 	}
 	struct keyring *old = atomic_exchange(&s->keyring, keys);
 	unsigned generation = atomic_fetch_add(&s->generation, 1) + 1;
-	if (loops_have_seen(loops, n, generation))
+	if (loops_have_generation(loops, n, generation))
 		keyring_free(old);
 	else /* a leak is better than a use after free */
 		log_event(LOG_ERROR,
@@ -584,7 +584,8 @@ static void swap_keys(struct server *s, struct loop *loops, size_t n)
 		          NULL, NULL);
 	log_event(LOG_INFO, "SIGHUP: the keys of tokens were read again", NULL, NULL);
 	if (makes_output_tls(s->options) && open_output_tls(s, &e) < 0)
-		start_log_kept("SIGHUP: the certificate for output stays as it was", NULL, &e);
+		start_log_failed_reload("SIGHUP: the certificate for output stays as it was", NULL,
+		                        &e);
 }
 
 static void read_accounts(struct server *s)
@@ -593,8 +594,8 @@ static void read_accounts(struct server *s)
 	if (!s->options->facts[0])
 		return;
 	if (account_source_reload(s->accounts, &e) < 0)
-		start_log_kept("SIGHUP: users and storages stay as they were", s->options->facts,
-		               &e);
+		start_log_failed_reload("SIGHUP: users and storages stay as they were",
+		                        s->options->facts, &e);
 	else
 		log_event(LOG_INFO,
 		          s->engine ? "SIGHUP: users were read again; quotas and directories of "
@@ -610,7 +611,7 @@ void reload_certificate(struct server *s, bool force)
 		return;
 	int new = tls_refresh(s->tls, force, &e);
 	if (new < 0)
-		start_log_kept("the certificate stays as it was", NULL, &e);
+		start_log_failed_reload("the certificate stays as it was", NULL, &e);
 	else if (new > 0)
 		log_event(LOG_INFO, "the certificate was read again", "file", s->options->tls_cert);
 	if (new > 0 && tls_warning(s->tls))
@@ -625,7 +626,7 @@ void reload_all(struct server *s, struct loop *loops, size_t n)
 	swap_keys(s, loops, n);
 	read_accounts(s);
 	if (s->scheduler && scheduler_reload(s->scheduler, &e) < 0)
-		start_log_kept("SIGHUP: HiveD's configuration stays as it was", file, &e);
+		start_log_failed_reload("SIGHUP: HiveD's configuration stays as it was", file, &e);
 	else if (s->scheduler)
 		log_event(LOG_INFO, "SIGHUP: HiveD's configuration was read again", "file", file);
 	reload_certificate(s, true);

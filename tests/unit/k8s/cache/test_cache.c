@@ -57,7 +57,7 @@ static int64_t kept(struct cache *c, int name)
 static void gone(struct cache *c, int name, const char *uid)
 {
 	char buf[16];
-	cache_note_gone(c, name_of(buf, name), span_of(uid));
+	cache_note_deletion(c, name_of(buf, name), span_of(uid));
 }
 
 static void removed(struct cache *c, int name, const char *uid, int64_t version)
@@ -115,7 +115,7 @@ TEST(test_cache_list_end_removes_entries_missing_from_the_list)
 TEST(test_cache_note_does_not_restore_removed_entries)
 {
 	CACHE_AUTO *c = cache_new(MAX);
-	cache_seen(c, 50);
+	cache_set_version(c, 50);
 	cache_note(c, framework(1, 1, 50)); /* the watch has reported it and its deletion */
 	assert_int_equal(kept(c, 1), 0);
 	cache_note(c, framework(1, 1, 51));
@@ -154,7 +154,7 @@ TEST(test_cache_note_does_not_begin_an_attempt)
 TEST(test_cache_note_older_than_a_list_does_not_survive_it)
 {
 	CACHE_AUTO *c = cache_new(MAX);
-	cache_seen(c, 50);
+	cache_set_version(c, 50);
 	cache_list_begin(c); /* of version 100 */
 	cache_put(c, framework(2, 2, 20));
 	cache_note(c, framework(1, 1, 60));
@@ -358,7 +358,7 @@ static void tell(struct world *w)
 	else
 		cache_put(w->cache, framework(h->name, h->uid, h->version));
 	if (dice_roll(&w->dice, 8) == 0)
-		cache_seen(w->cache, h->version);
+		cache_set_version(w->cache, h->version);
 }
 
 /* A list is of one moment, and things go on happening while it comes. */

@@ -306,9 +306,9 @@ TEST(test_trouble_is_reported_until_it_ends)
 	ARENA_AUTO a = { 0 };
 	EVENTS_AUTO *e = events_new(1 << 20);
 	assert_non_null(events_problem(e, &a)); /* nothing is known yet */
-	events_trouble(e, NULL);
+	events_note_trouble(e, NULL);
 	assert_null(events_problem(e, &a));
-	events_trouble(e, "why");
+	events_note_trouble(e, "why");
 	assert_string_equal(events_problem(e, &a), "why");
 	events_free(NULL);
 }

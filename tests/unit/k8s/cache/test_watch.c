@@ -317,8 +317,8 @@ TEST(test_watch_and_list_follow_each_other_in_order)
 	struct list_page last = page_of("7", "");
 	assert_true(reflect_page(&s, &last));
 	assert_asks(&s, WATCHES "&resourceVersion=7&fieldSelector=x");
-	reflect_heard(&s, "9");
-	reflect_heard(&s, "");
+	reflect_note_version(&s, "9");
+	reflect_note_version(&s, "");
 	assert_int_equal(reflect_end(&s, FAULT_NONE, 0), 0);
 	assert_asks(&s, WATCHES "&resourceVersion=9&fieldSelector=x");
 	/* an old version: a list; this server has no other one */
@@ -351,7 +351,7 @@ TEST(test_lists_without_a_lasting_watch_come_less_often)
 		for (int n = 0; n < 10; n++) {
 			assert_true(reflect_page(&s, &whole));
 			assert_int_equal(reflect_end(&s, FAULT_NONE, 0), 0);
-			reflect_heard(&s, "8"); /* which does not help */
+			reflect_note_version(&s, "8"); /* which does not help */
 			int64_t ms = reflect_end(&s, FAULTS[i], 0);
 			if (n == 2)
 				assert_in_range(ms, 3000, 5000);
@@ -369,7 +369,7 @@ TEST(test_list_follows_at_once_after_an_outage)
 {
 	REFLECT_AUTO s = REFLECT_INIT(500);
 	s.lists_only = true;
-	reflect_heard(&s, "9");
+	reflect_note_version(&s, "9");
 	for (int i = 0; i < 20; i++)
 		assert_in_range(reflect_end(&s, FAULT_AWAY, 0), 750, 10000);
 	assert_int_equal(reflect_end(&s, reflect_status(ASK_WATCH, 410), 0), 0);
@@ -401,7 +401,7 @@ TEST(test_refusals_of_a_version_lead_to_a_list)
 		  { 422, false }, { 500, false }, { 504, false }, { 0, false } };
 	for (size_t i = 0; i < sizeof(T) / sizeof(T[0]); i++) {
 		REFLECT_AUTO s = REFLECT_INIT(500);
-		reflect_heard(&s, "9");
+		reflect_note_version(&s, "9");
 		(void)reflect_end(&s, reflect_status(ASK_WATCH, T[i].status), 0);
 		assert_int_equal(reflect_ask(&s) == ASK_WATCH, T[i].keeps);
 	}
@@ -432,12 +432,12 @@ TEST(test_pauses_grow_up_to_a_maximum)
 TEST(test_failures_are_reset_by_an_answer)
 {
 	REFLECT_AUTO s = REFLECT_INIT(500);
-	reflect_heard(&s, "9");
+	reflect_note_version(&s, "9");
 	for (int i = 0; i < 5; i++)
 		(void)reflect_end(&s, FAULT_LATER, 0);
 	assert_int_equal(s.failures, 5);
 	assert_asks(&s, WATCHES "&resourceVersion=9&fieldSelector=x");
-	reflect_heard(&s, "10");
+	reflect_note_version(&s, "10");
 	assert_int_equal(s.failures, 0);
 	assert_in_range(reflect_end(&s, FAULT_LATER, 0), 750, 1250);
 }

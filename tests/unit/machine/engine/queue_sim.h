@@ -85,7 +85,7 @@ static inline void sim_arrive(struct sim *s, struct sim_job *j)
 	struct amounts need = { .gpus = j->gpus / j->tasks, .cpus = 1000, .memory = 1 << 30 };
 	for (int i = 0; i < j->tasks; i++) {
 		j->task[i].need = need;
-		queue_want(s->queue, j->job, &j->task[i], false);
+		queue_add_task(s->queue, j->job, &j->task[i], false);
 	}
 }
 
@@ -230,7 +230,7 @@ static inline void sim_run(struct sim *s)
 {
 	sim_open(s);
 	for (int64_t now = 0; now != INT64_MAX && s->fault == NULL; now = sim_next(s)) {
-		queue_now(s->queue, now);
+		queue_time_now(s->queue, now);
 		for (size_t i = 0; i < s->arrived; i++) {
 			struct sim_job *j = &s->jobs[i];
 			if (j->job && j->launched && j->launches_ms + j->runs_ms <= now) {

@@ -195,15 +195,15 @@ TEST(test_logs_are_kept_up_to_a_limit_and_deleted_with_the_job)
 	assert_true(f.e.log_bytes <= f.e.set.keep_logs);
 	struct engine_job *job = TAILQ_FIRST(&f.e.live);
 	job->name = xstrdup("f");
-	logs_forget_strangers(&f.e);
+	logs_remove_orphans(&f.e);
 	assert_true(has_log(&f, RUNS - 1));
 	free(TAKE(job->name));
 	int trash = f.e.trash_dir;
 	f.e.trash_dir = -1;
-	logs_forget_strangers(&f.e);
+	logs_remove_orphans(&f.e);
 	assert_non_null(strstr(f.notice, "framework cannot be moved to"));
 	f.e.trash_dir = trash;
-	logs_forget_strangers(&f.e);
+	logs_remove_orphans(&f.e);
 	assert_false(has_log(&f, RUNS - 1));
 	f.e.stop = true;
 	assert_false(trash_empty(&f.e));
@@ -346,7 +346,7 @@ TEST(test_use_of_a_task_counts_until_its_end)
 	f.e.queue->total.cpus = 2000;
 	make_pod(&f, &p, 0);
 	p.job->queued = queue_add(f.e.queue, SPAN("alice"), SPAN("v"));
-	queue_now(f.e.queue, clock_ms() - 60000);
+	queue_time_now(f.e.queue, clock_ms() - 60000);
 	grant_enter(&p);
 	grants_end(p.job, p.role, p.index);
 	assert_null(p.grant);

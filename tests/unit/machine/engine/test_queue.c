@@ -53,7 +53,7 @@ static void stage_task(struct stage *s, size_t i, const char *need, bool holds)
 	struct queue_task *t = &s->task[i][s->tasks[i]++];
 	assert_true(s->tasks[i] < TASKS);
 	t->need = read_amounts(need);
-	queue_want(s->q, s->job[i], t, holds);
+	queue_add_task(s->q, s->job[i], t, holds);
 }
 
 static void stage_job(struct stage *s, char **word, size_t n)
@@ -145,7 +145,7 @@ static void stage_line(struct stage *s, const char *line)
 	for (char *w = strtok_r(copy, " ", &rest); w && n < 40; w = strtok_r(NULL, " ", &rest))
 		word[n++] = w;
 	if (strcmp(word[0], "now") == 0) {
-		queue_now(s->q, 1000 * strtoll(word[1], NULL, 10));
+		queue_time_now(s->q, 1000 * strtoll(word[1], NULL, 10));
 	} else if (strcmp(word[0], "machine") == 0) {
 		s->q->total = read_amounts(word[1]);
 		s->q->foreign = read_amounts(n > 2 ? word[2] : "0");
@@ -668,11 +668,11 @@ TEST(test_pick_takes_linear_time_for_many_tasks)
 			jobs[i / 5] = queue_add(q, str_view(&user), SPAN("v"));
 		jobs[i / 5]->gang = i / 5 % 2;
 		tasks[i].need.gpus = 1;
-		queue_want(q, jobs[i / 5], &tasks[i], false);
+		queue_add_task(q, jobs[i / 5], &tasks[i], false);
 	}
 	struct queue_tasks started;
 	for (int round = 0; round < 200; round++) {
-		queue_now(q, (int64_t)round * 1000);
+		queue_time_now(q, (int64_t)round * 1000);
 		queue_pick(q, &started);
 	}
 	assert_int_equal(q->machine.sum.running, 100);
@@ -689,7 +689,7 @@ TEST(test_pick_takes_linear_time_for_many_tasks)
 static bool pick_at(struct queue *q, int64_t now_ms, size_t running)
 {
 	struct queue_tasks started;
-	queue_now(q, now_ms);
+	queue_time_now(q, now_ms);
 	queue_pick(q, &started);
 	assert_int_equal(q->machine.sum.running, running);
 	return q->whole_ms == now_ms;
@@ -708,11 +708,11 @@ TEST(test_pick_tries_all_jobs_only_once_in_a_second)
 		job[i] = queue_add(q, SPAN("u"), SPAN("v"));
 		task[i].need = total;
 		if (i < LAST)
-			queue_want(q, job[i], &task[i], false);
+			queue_add_task(q, job[i], &task[i], false);
 	}
 	assert_true(pick_at(q, 5000, 1));
 	assert_int_equal(job[LAST - 1]->place, LAST - 1);
-	queue_want(q, job[LAST], &task[LAST], false);
+	queue_add_task(q, job[LAST], &task[LAST], false);
 	assert_false(pick_at(q, 5500, 1));
 	assert_int_equal(job[LAST]->place, 0); /* it is about to enter the queue */
 	assert_true(pick_at(q, 6000, 1));

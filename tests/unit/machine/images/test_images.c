@@ -131,7 +131,7 @@ static void run_some(void)
 
 static struct images_use *want_as(const char *image, const char *auth)
 {
-	return images_want(m, span_of(image), span_of(auth), NULL);
+	return images_request(m, span_of(image), span_of(auth), NULL);
 }
 
 static struct images_use *want(const char *image)

@@ -154,7 +154,7 @@ TEST_WITH(test_logs_runtime_prefixes_each_line, setup, teardown)
 	logs_runtime(&logs, SPAN("a\n  b"));
 	logs_runtime(&logs, SPAN("c\n\n"));
 	logs_runtime(&logs, SPAN("open"));
-	logs_say(&logs, "said %d", 1);
+	logs_message(&logs, "said %d", 1);
 	char text[512];
 	ssize_t n = pread(logs.runtime.fd, text, sizeof(text) - 1, 0);
 	assert_true(n > 0);

@@ -22,7 +22,7 @@ TEST(test_sse_gone_writes_names_on_one_line)
 	    SPAN("{\"metadata\":{\"name\":\"x\",\"uid\":\"u\",\"labels\":{\"userName\":\"alice\"},"
 	         "\"annotations\":{\"jobName\":\"a\\nb\"}}}"));
 	assert_non_null(job);
-	sse_gone(&out, job);
+	sse_put_deleted(&out, job);
 	/* The data is one line with any names. */
 	assert_string_equal(str_c(&out),
 	                    "event: gone\ndata: {\"name\":\"a\\nb\",\"username\":\"alice\"}\n\n");

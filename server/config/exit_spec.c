@@ -4,7 +4,6 @@
 
 #include "base/doc/tree.h"
 #include "base/embed.h"
-#include "base/json/scan.h"
 #include "server/config/system.h"
 
 EMBED(exit_spec, "runtime-assets/k8s-job-exit-spec.yaml");
@@ -25,6 +24,7 @@ struct exit_entry {
 	/* The JSON after the code: `,"phrase":"Succeeded","issuer":...}`; and the same for a final
 	 * result, without WAIT_FOR_NEXT. */
 	struct span rest, rest_final;
+	struct span phrase, reaction, reason; /* of the same; "" if absent */
 };
 
 struct exit_spec {
@@ -112,6 +112,13 @@ static void exit_spec_write_rest(struct str *out, const struct node *n, bool fin
 	str_char(out, '}');
 }
 
+/* A member that is a text, in the arena. */
+static struct span exit_spec_text(const struct node *n, const char *key, struct arena *a)
+{
+	const struct node *text = node_get(n, key);
+	return text ? arena_span(a, node_span(text)) : SPAN("");
+}
+
 static int exit_spec_read_entry(const struct node *n, const struct path *at, struct exit_spec *s,
                                 struct err *e)
 {
@@ -130,6 +137,9 @@ static int exit_spec_read_entry(const struct node *n, const struct path *at, str
 		.code = node_get(n, "code")->integer,
 		.rest = arena_span(&s->arena, str_view(&text)),
 		.rest_final = arena_span(&s->arena, str_view(&final)),
+		.phrase = exit_spec_text(n, "phrase", &s->arena),
+		.reaction = exit_spec_text(n, "reaction", &s->arena),
+		.reason = exit_spec_text(n, "reason", &s->arena),
 	};
 	return 0;
 }
@@ -304,17 +314,14 @@ void exit_spec_page(struct str *out)
 	struct exit_spec *s = exit_spec_new("", &e);
 	str_puts(out, PAGE_HEAD);
 	for (size_t i = s ? s->n : 0; i-- > 0;) {
-		ARENA_AUTO a = { 0 };
-		STR_AUTO json = STR_INIT(ENTRY_MAX);
-		exit_spec_json(&json, s, s->v[i].code, false);
-		str_printf(out, "| %ld | ", (long)s->v[i].code);
-		str_span(out, scan_text(scan_get(str_view(&json), "phrase"), &a));
-		str_printf(out, " | %s | ",
-		           reaction_text(scan_text(scan_get(str_view(&json), "reaction"), &a)));
-		str_span(out, scan_text(scan_get(str_view(&json), "reason"), &a));
+		const struct exit_entry *entry = &s->v[i];
+		str_printf(out, "| %ld | ", (long)entry->code);
+		str_span(out, entry->phrase);
+		str_printf(out, " | %s | ", reaction_text(entry->reaction));
+		str_span(out, entry->reason);
 		str_puts(out, " | ");
 		for (const struct exit_word *w = s->word; w < s->word + s->words; w++)
-			if (!w->text[0] && w->why && w->code == s->v[i].code)
+			if (!w->text[0] && w->why && w->code == entry->code)
 				str_printf(out, w->kind == END_KILLED ? "*%s*" : "%s", w->why);
 		str_puts(out, " |\n");
 	}

@@ -1,11 +1,9 @@
 /* Reads the Framework object, in the format of FrameworkController. */
 #include "runtime-assets/init/init.h"
 
-#define ZLIB_CONST
-#include <zlib.h>
-
 #include "base/doc/tree.h"
 #include "base/enc.h"
+#include "base/gzip.h"
 #include "runtime-assets/common/files.h"
 
 enum {
@@ -71,7 +69,7 @@ static uint32_t framework_list_size(const struct node *list)
 
 /* ---- gzip ------------------------------------------------------------------------------------ */
 
-enum { GZIP_SHORTEST = 18, GZIP_WINDOW = 15 + 16 /* largest window, gzip only */ };
+enum { GZIP_SHORTEST = 18 };
 
 int gunzip_base64(struct span text, size_t max, struct arena *a, struct span *out, struct err *e)
 {
@@ -90,21 +88,9 @@ int gunzip_base64(struct span text, size_t max, struct arena *a, struct span *ou
 	if (n > max)
 		return err_set(e, FAILED, "becomes %zu bytes when inflated; at most %zu are taken",
 		               n, max);
-	char *p = arena_alloc(a, n + 1);
-	p[n] = '\0';
-	*out = (struct span){ p, n };
-	z_stream z = {
-		.next_in = (const Bytef *)gzip.p,
-		.avail_in = (uInt)gzip.n,
-		.next_out = (Bytef *)p,
-		.avail_out = (uInt)n,
-	};
-	if (inflateInit2(&z, GZIP_WINDOW) != Z_OK)
-		return err_set(e, FAILED, "zlib does not start");
-	int status = inflate(&z, Z_FINISH);
-	bool whole = status == Z_STREAM_END && z.avail_in == 0 && z.avail_out == 0;
-	(void)inflateEnd(&z);
-	return whole ? 0 : err_set(e, FAILED, "is damaged: no whole gzip of one part");
+	return gzip_inflate(gzip, NULL, n, a, out)
+	           ? 0
+	           : err_set(e, FAILED, "is damaged: no whole gzip of one part");
 }
 
 /* ---- JSON ------------------------------------------------------------------------- */

@@ -68,14 +68,26 @@ enum query_kind {
 	QUERY_ORDER,
 };
 
-/* The fields to sort by, in the order of enum job_order. */
-#define ORDER_FIELDS                                                                               \
-	"submissionTime, jobName, username, vc, retries, totalTaskNumber, totalGpuNumber, "        \
-	"state, completionTime, jobPriority"
-
 #define FROM(kind_, member) .kind = (kind_), .at = offsetof(struct job_query, member)
 
 /* clang-format off */
+/* The fields to sort by: a row each, for the reader and for the text of the parameter. */
+#define ORDER_FIELDS(FIRST, MORE) \
+	FIRST(ORDER_SUBMITTED, "submissionTime") \
+	MORE(ORDER_NAME, "jobName") \
+	MORE(ORDER_USER, "username") \
+	MORE(ORDER_CLUSTER, "vc") \
+	MORE(ORDER_RETRIES, "retries") \
+	MORE(ORDER_TASKS, "totalTaskNumber") \
+	MORE(ORDER_GPUS, "totalGpuNumber") \
+	MORE(ORDER_STATE, "state") \
+	MORE(ORDER_COMPLETED, "completionTime") \
+	MORE(ORDER_PRIORITY, "jobPriority")
+#define ORDER_ROW(order, field)   [order] = field,
+#define ORDER_FIRST(order, field) field
+#define ORDER_MORE(order, field)  ", " field
+static const char *const FIELDS[ORDER_MAX] = { ORDER_FIELDS(ORDER_ROW, ORDER_ROW) };
+
 const struct parameter JOB_FILTERS[] = {
 	{ .name = "username", FROM(QUERY_TEXTS, users),
 	  .doc = "Jobs of any of these users, separated by commas." },
@@ -95,7 +107,7 @@ const struct parameter JOB_FILTERS[] = {
 };
 const struct parameter JOB_PAGES[] = {
 	{ .name = "order", FROM(QUERY_ORDER, order), .absent = "submissionTime,DESC",
-	  .doc = "`FIELD,ASC` or `FIELD,DESC`, where FIELD is one of " ORDER_FIELDS ". Anything else is the default: latest first." },
+	  .doc = "`FIELD,ASC` or `FIELD,DESC`, where FIELD is one of " ORDER_FIELDS(ORDER_FIRST, ORDER_MORE) ". Anything else is the default: latest first." },
 	{ .name = "offset", FROM(QUERY_NUMBER, offset), .max = INT32_MAX, .absent = "0",
 	  .doc = "Leaves out so many rows at the beginning." },
 	{ .name = "limit", FROM(QUERY_NUMBER, limit), .max = JOB_LIMIT_MAX, .absent = "5000",
@@ -110,12 +122,11 @@ const struct parameter JOB_PAGES[] = {
 static void query_read_order(struct job_query *q, struct span value)
 {
 	struct span field = span_next(&value, ',');
-	struct span names = SPAN(ORDER_FIELDS);
 	bool descending = span_is(value, "DESC");
 	q->order = ORDER_SUBMITTED;
 	q->descending = true;
-	for (enum job_order i = 0; (descending || span_is(value, "ASC")) && names.n; i++)
-		if (span_eq(field, span_trim(span_next(&names, ',')))) {
+	for (enum job_order i = 0; (descending || span_is(value, "ASC")) && i < ORDER_MAX; i++)
+		if (span_is(field, FIELDS[i])) {
 			q->order = i;
 			q->descending = descending;
 		}

@@ -83,7 +83,7 @@ enum query_kind {
 	MORE(ORDER_STATE, "state") \
 	MORE(ORDER_COMPLETED, "completionTime") \
 	MORE(ORDER_PRIORITY, "jobPriority")
-#define ORDER_ROW(order, field)   [order] = field,
+#define ORDER_ROW(order, field)   [order] = (field),
 #define ORDER_FIRST(order, field) field
 #define ORDER_MORE(order, field)  ", " field
 static const char *const FIELDS[ORDER_MAX] = { ORDER_FIELDS(ORDER_ROW, ORDER_ROW) };

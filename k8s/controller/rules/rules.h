@@ -82,7 +82,7 @@ struct rules_settings {
 };
 
 struct rules *rules_new(const struct rules_settings *s);
-/* Requests that were not answered are forgotten.  Accepts NULL. */
+/* All requests must have been answered.  Accepts NULL. */
 void rules_free(struct rules *r);
 
 /* ---- what the watches say; kind: KIND_FRAMEWORK, KIND_CONFIGMAP, KIND_POD ---- */

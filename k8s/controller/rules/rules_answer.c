@@ -1,0 +1,374 @@
+/* The answers of the API server to the requests of the rules. */
+#include <stdlib.h>
+
+#include "base/json/scan.h"
+#include "k8s/controller/rules/rules_internal.h"
+#include "k8s/transport/reply.h"
+
+enum {
+	HTTP_FORBIDDEN = 403,
+	HTTP_TOO_LARGE = 413,
+	HTTP_UNPROCESSABLE = 422,
+	HTTP_SERVER_ERROR = 500
+};
+
+/* The answer for the machine; when all requests of the Framework have one, it is synced. */
+static void op_finish(struct rules_op *op, const struct rules_time *now,
+                      enum framework_answer answer)
+{
+	struct rules_job *job = op->job;
+	op->answer = answer;
+	op->state = OP_ANSWERED;
+	if (op->stray)
+		op_drop(op);
+	job_step_at(job, now->ms);
+}
+
+/* An outcome that a repetition may change: no connection, 429, 500, 503, a full queue. */
+static bool outcome_is_passing(enum store_outcome outcome)
+{
+	return outcome == STORE_BUSY || outcome == STORE_AMBIGUOUS || outcome == STORE_FULL;
+}
+
+static struct rules_object *op_object(const struct rules_op *op)
+{
+	return object_find_known(op->job, op->kind, op->name, true);
+}
+
+/* ---- creations ------------------------------------------------------------------------------- */
+
+/* This object is the one that the POST would make. */
+static bool create_made(const struct rules_op *op, struct span object)
+{
+	ARENA_AUTO a = { 0 };
+	struct rules_metadata m;
+	const struct rules_job *job = op->job;
+	bool pod = op->kind == KIND_POD;
+	const char *owner = pod ? job->configmap.view.uid : job->uid;
+	const char *attempt = pod ? "FC_TASK_ATTEMPT_ID" : "FC_FRAMEWORK_ATTEMPT_ID";
+	int64_t number = pod ? op->object.retry : op->object.attempt;
+	rules_read_metadata(object, &a, &m);
+	return owner && span_is(rules_read_owner(&m, &a), owner) && m.deletion_ms < 0 &&
+	       (!pod || span_is(scan_text(scan_get(m.annotations, "FC_TASK_UID"), &a),
+	                        op->task_uid ? op->task_uid : "")) &&
+	       span_is(scan_text(scan_get(m.annotations, attempt), &a),
+	               arena_printf(&a, "%lld", (long long)number));
+}
+
+static void create_done(struct rules_op *op, const struct rules_time *now,
+                        const struct store_reply *reply)
+{
+	struct rules_object *o = op_object(op);
+	o->posted = false;
+	object_note(o, now, reply->body, op->kind);
+	op->made = xstrndup(reply->uid.p, reply->uid.n);
+	op_finish(op, now, FRAMEWORK_DONE);
+}
+
+/* The answer of the GET that settles a POST.  404: it was not executed, but still may be. */
+static void create_settle(struct rules_op *op, const struct rules_time *now,
+                          const struct store_reply *reply)
+{
+	if (reply->outcome == STORE_OK && create_made(op, reply->body)) {
+		counter_add(&op->job->r->set.counts->adopted, 1);
+		create_done(op, now, reply);
+	} else if (reply->outcome == STORE_OK) {
+		struct rules_object *o = op_object(op);
+		o->posted = false;
+		object_note(o, now, reply->body, op->kind);
+		op_finish(op, now, FRAMEWORK_FAILED);
+	} else if (reply->outcome == STORE_NOT_FOUND) {
+		struct rules_object *o = op_object(op);
+		if (o->state != OBJECT_NONE)
+			object_note_gone(o, now, o->view.uid);
+		op_finish(op, now, FRAMEWORK_FAILED);
+	} else {
+		op_send_later(op, now);
+	}
+}
+
+/* Other pods of this batch would be refused, too; they are asked for again later. */
+static void create_stop_batch(struct rules_op *op)
+{
+	struct rules_op *next;
+	for (struct rules_op *other = TAILQ_FIRST(&op->job->ops); other; other = next) {
+		next = TAILQ_NEXT(other, next);
+		if (other != op && other->state == OP_UNSENT && other->verb == OP_CREATE &&
+		    other->stage == STAGE_FIRST)
+			op_drop(other);
+	}
+}
+
+/* 4xx.  403 can mean that the account of the controller lacks the right, which is not the user's
+ * fault. */
+static void create_refused(struct rules_op *op, const struct rules_time *now,
+                           const struct store_reply *reply)
+{
+	struct rules_job *job = op->job;
+	op->http = reply->status;
+	op->status = reply_parse(reply->body);
+	bool quota = strstr(reply_text(op->status, "message"), "exceeded quota") != NULL;
+	if (quota && !job->over_quota) {
+		LIST_INSERT_HEAD(&job->r->quota, job, quota);
+		job->over_quota = true;
+		job_tell(job, "QuotaExceeded", reply_text(op->status, "message"));
+	}
+	if (quota)
+		create_stop_batch(op);
+	if (reply->status == HTTP_FORBIDDEN && !quota) {
+		op->stage = STAGE_REVIEW;
+		op_send(op);
+	} else {
+		op_finish(op, now, FRAMEWORK_REFUSED);
+	}
+}
+
+static void create_review(struct rules_op *op, const struct rules_time *now,
+                          const struct store_reply *reply)
+{
+	static const char WHY[] =
+	    "The account of the controller lacks the right to create pods or ConfigMaps in this "
+	    "namespace; it tries again.";
+	struct span allowed = scan_path(reply->body, "status", "allowed");
+	bool ok = reply->outcome == STORE_OK;
+	if (ok && span_is(allowed, "false")) {
+		counter_add(&op->job->r->set.counts->forbidden, 1);
+		job_tell(op->job, "Forbidden", WHY);
+	}
+	op_finish(op, now, ok && span_is(allowed, "true") ? FRAMEWORK_REFUSED : FRAMEWORK_FAILED);
+}
+
+static void create_answer(struct rules_op *op, const struct rules_time *now,
+                          const struct store_reply *reply)
+{
+	struct rules_object *o = op_object(op);
+	if (op->stage == STAGE_SETTLE) {
+		create_settle(op, now, reply);
+	} else if (op->stage == STAGE_REVIEW) {
+		create_review(op, now, reply);
+	} else if (reply->outcome == STORE_OK) {
+		create_done(op, now, reply);
+	} else if (reply->outcome == STORE_AMBIGUOUS ||
+	           (reply->outcome == STORE_EXISTS && o->posted)) {
+		o->posted = true;
+		op->stage = STAGE_SETTLE;
+		op_send_later(op, now);
+	} else if (reply->outcome == STORE_REFUSED) {
+		create_refused(op, now, reply);
+	} else {
+		if (outcome_is_passing(reply->outcome))
+			create_stop_batch(op);
+		op_finish(op, now, FRAMEWORK_FAILED);
+	}
+}
+
+/* ---- deletions and looks --------------------------------------------------------------------- */
+
+/* The answer of a GET about an object of this uid: false, if it exists still. */
+static bool look_found_gone(struct rules_op *op, const struct rules_time *now,
+                            const struct store_reply *reply)
+{
+	struct rules_object *o = op_object(op);
+	struct rules *r = op->job->r;
+	bool there = reply->outcome == STORE_OK;
+	if (there) {
+		o->state = o->state == OBJECT_DOUBTED ? OBJECT_LIVE : o->state;
+		object_note(o, now, reply->body, op->kind);
+	}
+	if (there && span_is(reply->uid, op->uid)) {
+		r->absent_ms -= op->verb == OP_LOOK ? RULES_ABSENCE_MS : 0;
+		return false;
+	}
+	object_note_gone(o, now, op->uid);
+	if (op->verb == OP_LOOK)
+		counter_add(&r->set.counts->absences, 1);
+	return true;
+}
+
+static void delete_look(struct rules_op *op, const struct rules_time *now,
+                        const struct store_reply *reply)
+{
+	const struct rules_job *job = op->job;
+	if (reply->outcome != STORE_OK && reply->outcome != STORE_NOT_FOUND) {
+		op_send_later(op, now);
+		return;
+	}
+	const char *owner = op->kind == KIND_POD ? job->configmap.view.uid : job->uid;
+	bool gone = look_found_gone(op, now, reply);
+	const struct rules_object *o = op_object(op);
+	if (gone || !owner || strcmp(o->view.owner_uid, owner) != 0) {
+		op_finish(op, now, FRAMEWORK_DONE); /* nothing of this Framework is there */
+	} else if (op->deleted) {
+		op_finish(op, now, FRAMEWORK_FAILED); /* it takes time */
+	} else {
+		op->stage = STAGE_FIRST;
+		op_send(op);
+	}
+}
+
+static void delete_answer(struct rules_op *op, const struct rules_time *now,
+                          const struct store_reply *reply)
+{
+	bool gone = reply->outcome == STORE_NOT_FOUND || reply->outcome == STORE_CONFLICT;
+	if (op->stage == STAGE_LOOK) {
+		delete_look(op, now, reply);
+	} else if (gone) {
+		object_note_gone(op_object(op), now, op->uid); /* this uid */
+		op_finish(op, now, FRAMEWORK_DONE);
+	} else if (reply->outcome == STORE_OK && op->confirm) {
+		op->deleted = true;
+		op->stage = STAGE_LOOK;
+		op_send(op);
+	} else {
+		op_finish(op, now, reply->outcome == STORE_OK ? FRAMEWORK_DONE : FRAMEWORK_FAILED);
+	}
+}
+
+/* A Framework whose retention is over. */
+static void expire_answer(struct rules_op *op, const struct rules_time *now,
+                          const struct store_reply *reply)
+{
+	struct rules_job *job = op->job;
+	bool gone = reply->outcome == STORE_NOT_FOUND;
+	op_drop(op);
+	if (gone)
+		job_note_gone(job);
+	else
+		job_step_at(job, now->ms + RULES_BACKOFF_MS);
+}
+
+static void look_answer(struct rules_op *op, const struct rules_time *now,
+                        const struct store_reply *reply)
+{
+	if (reply->outcome != STORE_OK && reply->outcome != STORE_NOT_FOUND) {
+		op_send_later(op, now);
+		return;
+	}
+	(void)look_found_gone(op, now, reply);
+	op_finish(op, now, FRAMEWORK_DONE);
+}
+
+/* ---- writes ---------------------------------------------------------------------------------- */
+
+static void store_done_well(struct rules_op *op, const struct rules_time *now,
+                            const struct store_reply *reply)
+{
+	ARENA_AUTO a = { 0 };
+	struct rules_metadata m;
+	struct rules_job *job = op->job;
+	int64_t before = job->seen;
+	rules_read_metadata(reply->body, &a, &m);
+	int64_t version = rules_version(&m);
+	if (op->takes) {
+		job->owned = job->annotated = true;
+		counter_add(&job->r->set.counts->taken, 1);
+	}
+	job->take_failures = job->store_failures = 0;
+	job->unstored = job->urgent = false;
+	job->wrote_ms = op->begun_ms;
+	job->write_ms = now->ms - op->begun_ms;
+	job->look |= job->wants;
+	op_drop(op);
+	if (version > before)
+		job->seen = version;
+	else if (version < before) /* somebody has written after this */
+		store_read_after(job, "");
+	job_step_at(job, now->ms);
+}
+
+/* slowly: the failure is not expected to pass soon. */
+static void store_try_later(struct rules_job *job, const struct rules_time *now, bool slowly)
+{
+	job->hold_ms = now->ms + (slowly ? RULES_BACKOFF_MS
+	                                 : rules_backoff(job->r, job->store_failures++));
+	job_step_at(job, job->hold_ms);
+}
+
+/* The write is refused for good: its content, the size of the object, or a right. */
+static void store_refused(struct rules_job *job, const struct rules_time *now, int status,
+                          const char *message)
+{
+	FREE_AUTO char *why =
+	    xasprintf("The status cannot be stored, so nothing goes on: %s", message);
+	counter_add(&job->r->set.counts->unstorable, 1);
+	job_tell(job, status == HTTP_FORBIDDEN ? "Forbidden" : "Unstorable", why);
+	store_try_later(job, now, true);
+}
+
+/* Reads the Framework after a write that was refused. */
+static void store_read_after(struct rules_job *job, const char *message)
+{
+	struct rules_op *op = op_new(job, OP_READ, KIND_FRAMEWORK, job->name);
+	op->made = xstrdup(message);
+	op_send(op);
+}
+
+static void store_answer(struct rules_op *op, const struct rules_time *now,
+                         const struct store_reply *reply)
+{
+	struct rules_job *job = op->job;
+	if (reply->outcome == STORE_OK) {
+		store_done_well(op, now, reply);
+		return;
+	}
+	/* A test has failed, or the first try of this write was executed after all. */
+	bool read = reply->status == HTTP_UNPROCESSABLE || reply->outcome == STORE_CONFLICT;
+	bool large = reply->status == HTTP_TOO_LARGE || reply->status == HTTP_SERVER_ERROR;
+	FREE_AUTO char *message = xstrndup(reply->message.p, reply->message.n);
+	op_drop(op);
+	if (reply->outcome == STORE_NOT_FOUND) {
+		job_note_gone(job);
+	} else if (read) {
+		store_read_after(job, message);
+	} else if (reply->outcome == STORE_REFUSED && large && !job->packs) {
+		job->packs = true;
+		job_step_at(job, now->ms);
+	} else if (reply->outcome == STORE_REFUSED) {
+		store_refused(job, now, reply->status, message);
+	} else {
+		store_try_later(job, now, false);
+	}
+}
+
+/* The Framework, after a write that was refused, or because a list did not have it. */
+static void read_answer(struct rules_op *op, const struct rules_time *now,
+                        const struct store_reply *reply)
+{
+	struct rules_job *job = op->job;
+	struct rules *r = job->r;
+	if (reply->outcome == STORE_NOT_FOUND) {
+		job_note_gone(job); /* with this request */
+		return;
+	}
+	if (reply->outcome != STORE_OK) {
+		op_send_later(op, now);
+		return;
+	}
+	bool owned = job->owned;
+	FREE_AUTO char *refused = TAKE(op->made);
+	op_drop(op);
+	job_note(r, now, reply->body, true);
+	/* It is still ours, so it is the status that was refused. */
+	if (refused && owned && job->owned && job->unstored)
+		store_refused(job, now, HTTP_UNPROCESSABLE, refused);
+	else if (refused && !owned)
+		job->hold_ms = now->ms + rules_backoff(r, job->take_failures++);
+	job_step_at(job, now->ms);
+}
+
+void op_take_answer(struct rules_op *op, const struct rules_time *now,
+                    const struct store_reply *reply)
+{
+	if (op->verb == OP_CREATE)
+		create_answer(op, now, reply);
+	else if (op->verb == OP_DELETE && op->kind == KIND_FRAMEWORK)
+		expire_answer(op, now, reply);
+	else if (op->verb == OP_DELETE)
+		delete_answer(op, now, reply);
+	else if (op->verb == OP_LOOK)
+		look_answer(op, now, reply);
+	else if (op->verb == OP_STORE)
+		store_answer(op, now, reply);
+	else
+		read_answer(op, now, reply);
+}

@@ -1,0 +1,119 @@
+/* The requests of the rules: what is sent to the API server. */
+#include <stdio.h>
+
+#include "base/json/put.h"
+#include "k8s/controller/rules/rules_internal.h"
+#include "k8s/transport/paths.h"
+
+/* ---- writes of a Framework ------------------------------------------------------------------- */
+
+static void patch_put(struct str *out, const char *op, const char *path)
+{
+	json_put_open(out, NULL, '{');
+	json_put_word(out, "op", op);
+	json_put_word(out, "path", path);
+}
+
+static void patch_put_text(struct str *out, const char *op, const char *path, const char *value)
+{
+	patch_put(out, op, path);
+	json_put_word(out, "value", value);
+	str_char(out, '}');
+}
+
+/* The API server evaluates the tests inside of its update, so a stale leader cannot write, and
+ * changes of the spec by users cause no conflict. */
+static void store_write(struct rules_op *op)
+{
+	static const char ANNOTATION[] = "/metadata/annotations/rest-lit~1controller";
+	struct rules_job *job = op->job;
+	const char *identity = job->r->set.identity;
+	struct str *out = &op->body;
+	op->takes = !job->owned;
+	json_put_open(out, NULL, '[');
+	patch_put_text(out, "test", "/metadata/uid", job->uid);
+	if (op->takes) {
+		char version[24];
+		(void)snprintf(version, sizeof(version), "%lld", (long long)job->seen); /* fits */
+		patch_put_text(out, "test", "/metadata/resourceVersion", version);
+		if (!job->annotated) {
+			patch_put(out, "add", "/metadata/annotations");
+			json_put_raw(out, "value", SPAN("{}"));
+			str_char(out, '}');
+		}
+		patch_put_text(out, "add", ANNOTATION, identity);
+	} else {
+		patch_put_text(out, "test", ANNOTATION, identity);
+	}
+	if (job->unstored) {
+		patch_put(out, "add", "/status");
+		json_put_key(out, "value");
+		(job->packs ? framework_status_write_packed : framework_status_write)(job->machine,
+		                                                                      out);
+		str_char(out, '}');
+		counter_add(&job->r->set.counts->writes, 1);
+	}
+	str_char(out, ']');
+}
+
+static void review_write(const struct rules_op *op, struct str *out)
+{
+	json_put_open(out, NULL, '{');
+	json_put_word(out, "apiVersion", "authorization.k8s.io/v1");
+	json_put_word(out, "kind", "SelfSubjectAccessReview");
+	json_put_open(out, "spec", '{');
+	json_put_open(out, "resourceAttributes", '{');
+	json_put_word(out, "verb", "create");
+	json_put_word(out, "resource", resource_of(op->kind)->plural);
+	json_put_word(out, "namespace", op->job->namespace_name);
+	str_puts(out, "}}}");
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static void op_write_create(struct rules_op *op, struct store_request *out)
+{
+	if (op->stage == STAGE_SETTLE) {
+		out->verb = STORE_GET;
+		return;
+	}
+	out->verb = STORE_CREATE;
+	if (op->stage == STAGE_REVIEW) {
+		out->kind = KIND_ACCESS_REVIEW;
+		out->name = out->namespace_name = NULL;
+		out->whole = true;
+		review_write(op, &op->body);
+	} else if (job_fatten(op->job)) {
+		framework_object_write(op->job->machine, &op->object, &op->body);
+	}
+	out->body[0] = str_view(&op->body);
+}
+
+/* A body that could not be made is empty, which the API server refuses. */
+void op_write_request(struct rules_op *op, const struct rules_time *now,
+                      struct store_request *out)
+{
+	switch (op->verb) {
+	case OP_CREATE:
+		op_write_create(op, out);
+		break;
+	case OP_DELETE:
+		out->verb = op->stage == STAGE_LOOK ? STORE_GET : STORE_DELETE;
+		out->uid = op->uid;
+		out->force = op->force;
+		out->foreground = op->kind == KIND_FRAMEWORK;
+		break;
+	case OP_LOOK:
+	case OP_READ:
+		out->verb = STORE_GET;
+		out->whole = op->kind != KIND_CONFIGMAP;
+		break;
+	case OP_STORE:
+		out->verb = STORE_PATCH;
+		out->json_patch = true;
+		op->begun_ms = now->ms;
+		store_write(op);
+		out->body[0] = str_view(&op->body);
+		break;
+	}
+}

@@ -1,0 +1,430 @@
+/*
+ * One step of a Framework: its machine is given the news and synced until nothing changes; then the
+ * requests that it wants are open, or its status is to be written.  While requests are open there
+ * is no step: their answers come first.
+ */
+#include <stdlib.h>
+
+#include "base/enc.h"
+#include "base/gzip.h"
+#include "k8s/cache/cache_internal.h"
+#include "k8s/controller/rules/rules_internal.h"
+#include "k8s/framework/drive.h"
+
+enum { SYNCS_MOST = 100 /* in one step */ };
+
+/* ---- what the machine asks ------------------------------------------------------------------- */
+
+/* A sync accepts requests only if all before them is stored and the Framework is taken over. */
+struct sync_view {
+	struct rules_job *job;
+	const struct rules_time *now;
+	bool accepts, answered;
+};
+
+static struct rules_op *op_find(struct rules_job *job, enum rules_verb verb, enum object_kind kind,
+                                const char *name)
+{
+	struct rules_op *op;
+	TAILQ_FOREACH(op, &job->ops, next)
+	if (op->verb == verb && op->kind == kind && strcmp(op->name, name) == 0)
+		return op;
+	return NULL;
+}
+
+/* Asks by a GET whether an object is gone; if that is asked of many, not of all at once. */
+static enum framework_presence sync_doubt(const struct sync_view *v, enum object_kind kind,
+                                          const char *name, const char *uid)
+{
+	struct rules_job *job = v->job;
+	struct rules *r = job->r;
+	job->wants = true;
+	if (job->news.n > 0 || op_find(job, OP_LOOK, kind, name))
+		return FRAMEWORK_UNKNOWN;
+	struct rules_op *op = op_new(job, OP_LOOK, kind, name);
+	op->uid = xstrdup(uid);
+	r->absent_ms = (r->absent_ms > v->now->ms ? r->absent_ms : v->now->ms) + RULES_ABSENCE_MS;
+	op->due_ms = r->absent_ms - RULES_ABSENCES * RULES_ABSENCE_MS;
+	if (op->due_ms <= v->now->ms)
+		op_send(op);
+	else
+		job_step_at(job, op->due_ms);
+	return FRAMEWORK_UNKNOWN;
+}
+
+/* The object of this name as the machine may see it: one that another controls, or whose POST is
+ * not settled, is hidden. */
+static enum framework_presence sync_presence(const struct sync_view *v, enum object_kind kind,
+                                             const char *name, const char *uid)
+{
+	struct rules_job *job = v->job;
+	struct rules_object *o = object_find_known(job, kind, name, false);
+	bool known = o && o->state != OBJECT_NONE;
+	bool same = known && uid && strcmp(o->view.uid, uid) == 0;
+	const char *owner = kind == KIND_POD ? job->configmap.view.uid : job->uid;
+	if (known && o->state == OBJECT_DOUBTED)
+		return sync_doubt(v, kind, name, uid ? uid : o->view.uid);
+	if (uid && !same && !(o && o->gone && strcmp(o->gone, uid) == 0))
+		return sync_doubt(v, kind, name, uid);
+	if (!known || !owner || strcmp(o->view.owner_uid, owner) != 0 || (!same && o->posted))
+		return FRAMEWORK_ABSENT;
+	return FRAMEWORK_THERE;
+}
+
+static enum framework_presence sync_configmap_known(void *arg, const char *name, const char *uid,
+                                                    struct framework_configmap *out)
+{
+	const struct sync_view *v = arg;
+	const struct framework_pod *cm = &v->job->configmap.view;
+	enum framework_presence found = sync_presence(v, KIND_CONFIGMAP, name, uid);
+	if (found == FRAMEWORK_THERE)
+		*out = (struct framework_configmap){ cm->uid, cm->owner_uid, cm->dying };
+	return found;
+}
+
+static enum framework_presence sync_pod_known(void *arg, const char *name, const char *uid,
+                                              struct framework_pod *out)
+{
+	const struct sync_view *v = arg;
+	enum framework_presence found = sync_presence(v, KIND_POD, name, uid);
+	if (found == FRAMEWORK_THERE)
+		*out = object_find_known(v->job, KIND_POD, name, false)->view;
+	return found;
+}
+
+/* The request must wait: for a write, for the take-over, or for the next batch. */
+static enum framework_answer sync_wait(struct sync_view *v)
+{
+	v->job->wants = true;
+	return FRAMEWORK_PENDING;
+}
+
+static bool sync_accepts(const struct sync_view *v)
+{
+	size_t window = v->job->batched ? RULES_WINDOW : RULES_WINDOW_FIRST;
+	return v->accepts && v->job->n_ops < window;
+}
+
+static enum object_kind kind_of_object(enum framework_kind kind)
+{
+	return kind == FRAMEWORK_POD ? KIND_POD : KIND_CONFIGMAP;
+}
+
+static enum framework_answer sync_create(void *arg, const struct framework_object *object,
+                                         struct framework_created *out)
+{
+	struct sync_view *v = arg;
+	struct rules_job *job = v->job;
+	enum object_kind kind = kind_of_object(object->kind);
+	struct rules_op *op = op_find(job, OP_CREATE, kind, object->name);
+	const struct rules_object *o = object_find_known(job, kind, object->name, false);
+	if (op) {
+		*out = (struct framework_created){ op->made, op->http, op->status };
+		return op->answer;
+	}
+	if (o && o->state != OBJECT_NONE && !o->posted)
+		return FRAMEWORK_FAILED; /* a POST would be answered with 409 */
+	if (!sync_accepts(v))
+		return sync_wait(v);
+	op = op_new(job, OP_CREATE, kind, object->name);
+	op->role = object->role ? xstrdup(object->role) : NULL;
+	op->task_uid = object->task_uid ? xstrdup(object->task_uid) : NULL;
+	op->object = *object;
+	op->object.name = op->name;
+	op->object.role = op->role;
+	op->object.task_uid = op->task_uid;
+	op->stage = o && o->state != OBJECT_NONE ? STAGE_SETTLE : STAGE_FIRST;
+	op_send(op);
+	return FRAMEWORK_PENDING;
+}
+
+static enum framework_answer sync_remove(void *arg, const struct framework_delete *what)
+{
+	struct sync_view *v = arg;
+	struct rules_job *job = v->job;
+	enum object_kind kind = kind_of_object(what->kind);
+	struct rules_op *op = op_find(job, OP_DELETE, kind, what->name);
+	const struct rules_object *o = object_find_known(job, kind, what->name, false);
+	const char *owner = kind == KIND_POD ? job->configmap.view.uid : job->uid;
+	if (op && strcmp(op->uid, what->uid) == 0)
+		return op->answer;
+	if (o && o->gone && strcmp(o->gone, what->uid) == 0)
+		return FRAMEWORK_DONE;
+	if (!sync_accepts(v))
+		return sync_wait(v);
+	op = op_new(job, OP_DELETE, kind, what->name);
+	op->uid = xstrdup(what->uid);
+	op->force = what->force;
+	op->confirm = what->confirm;
+	/* Only an object that is known as one of this Framework is deleted without a look. */
+	bool own = o && o->state == OBJECT_LIVE && strcmp(o->view.uid, what->uid) == 0 && owner &&
+	           strcmp(o->view.owner_uid, owner) == 0;
+	op->stage = own ? STAGE_FIRST : STAGE_LOOK;
+	op_send(op);
+	return FRAMEWORK_PENDING;
+}
+
+/* ---- the machine ----------------------------------------------------------------------------- */
+
+static bool job_put_packed(struct rules_job *job, const struct str *packed, size_t n,
+                           struct err *e)
+{
+	ARENA_AUTO a = { 0 };
+	struct span text;
+	if (!job_entry_unpack(str_view(packed), n, &a, &text))
+		return err_set(e, UNKNOWN_ERROR, "the copy in memory is damaged") == 0;
+	return framework_put(job->machine, text, e) == 0;
+}
+
+bool job_fatten(struct rules_job *job)
+{
+	ERR_AUTO e = { 0 };
+	if (job->slim)
+		job->slim = !job_put_packed(job, &job->packed, job->packed_n, &e);
+	return !job->slim;
+}
+
+/* A status that another leader may still write is not read yet. */
+static bool job_is_held(const struct rules_job *job, const struct rules_time *now)
+{
+	return job->news.n > 0 && job->rebuild && job->hold_ms > now->ms;
+}
+
+/* Gives the machine the newest object.  One that cannot be read leaves it as it is. */
+static void job_take_news(struct rules_job *job, const struct rules_time *now)
+{
+	ERR_AUTO e = { 0 };
+	if (job->news.n == 0 || job_is_held(job, now))
+		return;
+	if (job->rebuild) {
+		framework_free(job->machine);
+		job->machine = framework_new(job->r->set.config);
+		job->unstored = job->urgent = false;
+		job->sync_ms = RULES_NEVER;
+	}
+	if (job_put_packed(job, &job->news, job->news_n, &e)) {
+		str_done(&job->packed);
+		job->packed = job->news;
+		job->packed_n = job->news_n;
+		job->news = (struct str){ 0 };
+		framework_slim(job->machine);
+		job->slim = job->look = true;
+	} else {
+		counter_add(&job->r->set.counts->unreadable, 1);
+		job_tell(job, "Unreadable", err_msg(&e));
+		str_done(&job->news);
+		if (job->rebuild)
+			framework_free(TAKE(job->machine));
+	}
+	job->news = (struct str){ 0 };
+	job->rebuild = false;
+	job_show_state(job);
+}
+
+static void job_set_next_sync(struct rules_job *job, const struct rules_time *now,
+                              const struct framework_result *result)
+{
+	int64_t pause_ms = RULES_NEVER;
+	if (result->failed || result->delete_framework) {
+		pause_ms = rules_backoff(job->r, job->sync_failures++);
+		if (job->over_quota && pause_ms < RULES_QUOTA_MS)
+			pause_ms = RULES_QUOTA_MS;
+	} else {
+		job->sync_failures = 0;
+		if (job->over_quota)
+			LIST_REMOVE(job, quota);
+		job->over_quota = false;
+	}
+	job->sync_ms = drive_next_sync_ms(result, now->ms, now->wall_ms, pause_ms);
+}
+
+/* Frees the requests whose answers the machine has taken. */
+static void job_drop_answered(struct rules_job *job)
+{
+	struct rules_op *op = TAILQ_FIRST(&job->ops);
+	while (op) {
+		struct rules_op *next = TAILQ_NEXT(op, next);
+		if (op->state == OP_ANSWERED)
+			op_drop(op);
+		op = next;
+	}
+}
+
+static void job_sync_once(struct rules_job *job, const struct rules_time *now)
+{
+	const struct rules_settings *set = &job->r->set;
+	struct sync_view view = { .job = job, .now = now, .answered = job->n_ops > 0 };
+	struct framework_result result;
+	view.accepts = !job->unstored && job->owned && !view.answered && job->news.n == 0;
+	const struct framework_world world = {
+		.arg = &view,
+		.unstored = job->unstored,
+		.configmap = sync_configmap_known,
+		.pod = sync_pod_known,
+		.create = sync_create,
+		.remove = sync_remove,
+	};
+	int64_t begun_us = set->clock_us ? set->clock_us(set->arg) : 0;
+	job->look = job->wants = false;
+	framework_sync(job->machine, &world, now->wall_ms / 1000, set->random(set->arg), &result);
+	if (set->clock_us)
+		histogram_add(&set->counts->sync, set->clock_us(set->arg) - begun_us);
+	counter_add(&set->counts->syncs, 1);
+	if (view.answered) {
+		job_drop_answered(job);
+		job->batched = true;
+		job->urgent |= result.status_changed;
+	}
+	job->unstored |= result.status_changed;
+	job->urgent |= result.again && result.status_changed;
+	job->look = result.again;
+	job_set_next_sync(job, now, &result);
+	/* What had to wait only for the answers of this sync is asked for in the next one. */
+	if (job->wants && view.answered && !job->unstored && job->owned)
+		job->look = true;
+}
+
+/* ---- the next write -------------------------------------------------------------------------- */
+
+/* The time of the next write of the status. */
+static int64_t job_write_at(const struct rules_job *job)
+{
+	int64_t pace_ms = 10 * job->write_ms > RULES_PACE_MS ? 10 * job->write_ms : RULES_PACE_MS;
+	int64_t lazy_ms = job->wrote_ms ? job->wrote_ms + pace_ms : 0;
+	int64_t at_ms = job->urgent || job->wants ? 0 : lazy_ms;
+	return at_ms > job->hold_ms ? at_ms : job->hold_ms;
+}
+
+/* A pod of the live ConfigMap that is in no task must not run unseen. */
+static void job_sweep_strays(struct rules_job *job)
+{
+	const struct rules_object *cm = &job->configmap;
+	struct rules_object *o;
+	job->sweep = false;
+	if (cm->state != OBJECT_LIVE || cm->view.dying || strcmp(cm->view.owner_uid, job->uid) != 0)
+		return;
+	LIST_FOREACH(o, &job->pods, siblings)
+	{
+		struct span rest = span_of(o->name);
+		int64_t index = -1;
+		(void)span_next(&rest, '-');
+		FREE_AUTO char *role = xstrndup(rest.p, span_chr(rest, '-'));
+		(void)span_next(&rest, '-');
+		(void)parse_i64(rest, 0, INT32_MAX, &index); /* else it is in no task */
+		const char *uid = framework_task_pod(job->machine, role, index);
+		bool expected = uid && (strcmp(uid, o->view.uid) == 0 || (o->posted && !*uid));
+		if (o->state != OBJECT_LIVE || o->view.dying || expected ||
+		    strcmp(o->view.owner_uid, cm->view.uid) != 0 || job->n_ops >= RULES_WINDOW)
+			continue;
+		struct rules_op *op = op_new(job, OP_DELETE, KIND_POD, o->name);
+		op->uid = xstrdup(o->view.uid);
+		op->stray = true;
+		counter_add(&job->r->set.counts->strays, 1);
+		op_send(op);
+	}
+}
+
+/* Without open requests: writes what must be written before anything else, or says when. */
+static void job_write_or_rest(struct rules_job *job, const struct rules_time *now)
+{
+	bool takes = job->wants && !job->owned;
+	int64_t at_ms = job_write_at(job);
+	if (job->news.n > 0) { /* held: the machine is not of the newest status */
+		job_step_at(job, job->hold_ms);
+		return;
+	}
+	if (job->unstored || takes) {
+		if (at_ms <= now->ms)
+			op_send(op_new(job, OP_STORE, KIND_FRAMEWORK, job->name));
+		else
+			job_step_at(job, at_ms < job->sync_ms ? at_ms : job->sync_ms);
+		return;
+	}
+	if (strcmp(framework_state(job->machine), "Completed") == 0) {
+		job_end(job, now, now->wall_ms / 1000);
+		return;
+	}
+	if (job->sweep && job->owned)
+		job_sweep_strays(job);
+	if (job->n_ops == 0)
+		job_step_at(job, job->sync_ms);
+}
+
+/* Requests that wait are sent when it is time. */
+static void job_send_waiting(struct rules_job *job, const struct rules_time *now)
+{
+	struct rules_op *op;
+	TAILQ_FOREACH(op, &job->ops, next)
+	{
+		if (op->state != OP_WAITING)
+			continue;
+		if (op->due_ms <= now->ms)
+			op_send(op);
+		else
+			job_step_at(job, op->due_ms);
+	}
+}
+
+/* true: all open requests were answered, or there are none. */
+static bool job_is_answered(const struct rules_job *job)
+{
+	const struct rules_op *op;
+	TAILQ_FOREACH(op, &job->ops, next)
+	if (op->state != OP_ANSWERED)
+		return false;
+	return true;
+}
+
+/* Pods that have lost their label are looked at again. */
+static void job_doubt_unwatched(struct rules_job *job)
+{
+	struct rules_object *o;
+	LIST_FOREACH(o, &job->pods, siblings)
+	if (o->unwatched && o->state == OBJECT_LIVE)
+		o->state = OBJECT_DOUBTED;
+	job->unwatched_ms = RULES_NEVER;
+	job->look = true;
+}
+
+void job_step_once(struct rules_job *job, const struct rules_time *now)
+{
+	if (job->complete) { /* its retention is over; again later, until it is gone */
+		if (job->n_ops == 0) {
+			struct rules_op *op = op_new(job, OP_DELETE, KIND_FRAMEWORK, job->name);
+			op->uid = xstrdup(job->uid);
+			op_send(op);
+		}
+		job_send_waiting(job, now);
+		return;
+	}
+	job_send_waiting(job, now);
+	if (!job->uid || !job_is_answered(job))
+		return;
+	if (job->doubted && job->n_ops == 0) {
+		op_send(op_new(job, OP_READ, KIND_FRAMEWORK, job->name));
+		return;
+	}
+	if (now->ms >= job->unwatched_ms)
+		job_doubt_unwatched(job);
+	bool answers = job->n_ops > 0;
+	if (!answers && job_is_held(job, now)) {
+		job_step_at(job, job->hold_ms);
+		return;
+	}
+	if (!answers)
+		job_take_news(job, now);
+	if (!job->machine)
+		return;
+	job->look |= answers || now->ms >= job->sync_ms;
+	for (int i = 0; i < SYNCS_MOST && job->look; i++) {
+		job_sync_once(job, now);
+		if (job->n_ops > 0)
+			break;
+		job_take_news(job, now);
+		if (!job->machine)
+			return;
+	}
+	job_show_state(job);
+	if (job->n_ops == 0 && job->machine)
+		job_write_or_rest(job, now);
+}

@@ -104,7 +104,10 @@ static void reflector_tell_failure(struct reflector *r, CURLcode result, long st
 		return;
 	str_puts(&why, r->ask == ASK_LIST ? "list " : "watch ");
 	resource_name(&why, r->settings.kind);
-	str_printf(&why, " in namespace %s: ", r->settings.namespace_name);
+	if (r->settings.namespace_name)
+		str_printf(&why, " in namespace %s: ", r->settings.namespace_name);
+	else
+		str_puts(&why, " in all namespaces: ");
 	if (status)
 		str_printf(&why, "HTTP status %ld: %s", status, reflector_hint(status));
 	else
@@ -218,6 +221,8 @@ static size_t reflector_take_bytes(char *from, size_t size, size_t count, void *
 	return r->fault == FAULT_NONE ? bytes.n : 0;
 }
 
+#define ACCEPT_METADATA(type) "Accept: " type ", application/json"
+
 /* ---- asking ---------------------------------------------------------------------------------- */
 
 static void reflector_ended(struct reflector *r, CURLcode result);
@@ -251,7 +256,9 @@ static void reflector_begin(struct reflector *r)
 	CURL_SET(r->easy, CURLOPT_TIMEOUT_MS,
 	         r->ask == ASK_LIST ? LIST_MAX_MS : (long)seconds * 1000 + MARGIN_MS);
 	curl_free_headers(&r->headers);
-	curl_add_header(&r->headers, "Accept: application/json");
+	curl_add_header(&r->headers, !s->metadata         ? "Accept: application/json"
+	                             : r->ask == ASK_LIST ? ACCEPT_METADATA(METADATA_LIST_TYPE)
+	                                                  : ACCEPT_METADATA(METADATA_TYPE));
 	login_set_headers(r->easy, &r->headers, s->login, &r->authorization);
 	if (url.full || curl_multi_add_handle(r->multi, r->easy) != CURLM_OK)
 		reflector_ended(r, url.full ? CURLE_URL_MALFORMAT : CURLE_FAILED_INIT);
@@ -347,7 +354,7 @@ static void *reflector_main(void *arg)
 static int reflector_set_up(struct reflector *r, struct err *e)
 {
 	const char *namespace_name = r->settings.namespace_name;
-	if (!segment_ok(namespace_name))
+	if (namespace_name && !segment_ok(namespace_name))
 		return err_set(e, UNKNOWN_ERROR, "\"%s\" is not a valid name of a namespace",
 		               namespace_name);
 	if (curl_start(e) < 0)
@@ -388,7 +395,8 @@ struct reflector *reflector_new(const struct reflector_settings *s, struct err *
 {
 	struct reflector *r = xcalloc(1, sizeof(*r));
 	r->settings = *s;
-	r->settings.namespace_name = arena_dup(&r->texts, span_of(s->namespace_name));
+	if (s->namespace_name)
+		r->settings.namespace_name = arena_dup(&r->texts, span_of(s->namespace_name));
 	r->settings.selector = s->selector ? arena_dup(&r->texts, span_of(s->selector)) : NULL;
 	r->lines = WATCH_LINES_INIT(s->max_object);
 	list_lines_init(&r->page, s->max_object, reflector_take_item, r);

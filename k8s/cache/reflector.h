@@ -23,12 +23,13 @@ struct reflector_counts {
 };
 
 struct reflector_settings {
-	struct login *login; /* borrowed */
-	const char *namespace_name;
-	enum object_kind kind; /* KIND_FRAMEWORK, KIND_EVENT */
-	const char *selector;  /* appended to the query, percent-encoded; or NULL */
-	size_t page;           /* objects of a page: 500 */
-	size_t max_object;     /* bytes of one event or item; larger ones are cut to metadata */
+	struct login *login;        /* borrowed */
+	const char *namespace_name; /* NULL: all of them */
+	enum object_kind kind;
+	bool metadata;        /* the metadata of objects is enough; they may come whole */
+	const char *selector; /* appended to the query, percent-encoded; or NULL */
+	size_t page;          /* objects of a page: 500 */
+	size_t max_object;    /* bytes of one event or item; larger ones are cut to metadata */
 	/* The thread calls these.  begin, end: around a list, whose objects come by put.  put,
 	 * remove: changes.  seen: a bookmark.  trouble: the reason of an outage, for people, on
 	 * each change; NULL: it is over.  absent: the API server does not know the kind. */

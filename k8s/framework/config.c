@@ -165,6 +165,11 @@ struct framework_config *framework_config_read(struct span yaml, struct err *e)
 	return NULL;
 }
 
+int64_t framework_config_retain_s(const struct framework_config *c)
+{
+	return c->retain_s;
+}
+
 void framework_config_free(struct framework_config *c)
 {
 	if (c)

@@ -25,6 +25,8 @@ struct framework_config;
  */
 struct framework_config *framework_config_read(struct span yaml, struct err *e);
 void framework_config_free(struct framework_config *c);
+/* frameworkCompletedRetainSec. */
+int64_t framework_config_retain_s(const struct framework_config *c);
 
 /* ---- a Framework ---- */
 
@@ -45,17 +47,31 @@ void framework_free(struct framework *f);
  */
 int framework_put(struct framework *f, struct span object, struct err *e);
 
+/* Forgets the templates of pods, to save memory.  A put must come before the next call of
+ * framework_object, framework_template, or a sync whose `create` needs them. */
+void framework_slim(struct framework *f);
+
 /* The state of the Framework ("AttemptRunning", "Completed", ...); "" before there is a status.
  * Static text. */
 const char *framework_state(const struct framework *f);
+/* The podUID of a task in the status; NULL: none, or there is no such task. */
+const char *framework_task_pod(const struct framework *f, const char *role, int64_t index);
 
 /* The status as JSON text, in the form that FrameworkController stores: `null` before there is one.
  * Compressed above the controller's limit if its configuration says so. */
 void framework_status_write(const struct framework *f, struct str *out);
+/* Compressed, whatever its size and configuration. */
+void framework_status_write_packed(const struct framework *f, struct str *out);
 
 /* ---- the world, as the caller sees it ---- */
 
 enum framework_kind { FRAMEWORK_CONFIGMAP, FRAMEWORK_POD };
+
+enum framework_presence {
+	FRAMEWORK_ABSENT,
+	FRAMEWORK_THERE,
+	FRAMEWORK_UNKNOWN /* no answer yet: the next sync asks again */
+};
 
 /* Texts are borrowed until the callback is called again; NULL is the same as "". */
 struct framework_configmap {
@@ -106,6 +122,7 @@ struct framework_object {
 	const char *role;
 	int64_t index;          /* of its task */
 	int64_t attempt, retry; /* of the Framework, and of the task; from 0 */
+	const char *task_uid;
 };
 /* The pod, without uid and status, in the arena, by role and index (NULL: there is no such task).
  * Between a put and the next sync it is that of the new spec.  f must have a status. */
@@ -125,9 +142,11 @@ struct framework_world {
 	/* The status before this sync is not stored yet: no attempt that has ended is replaced (the
 	 * result is `pending`). */
 	bool unstored;
-	/* The object of this name; false: there is none. */
-	bool (*configmap)(void *arg, const char *name, struct framework_configmap *out);
-	bool (*pod)(void *arg, const char *name, struct framework_pod *out);
+	/* The object of this name; uid: of the one in the status, or NULL. */
+	enum framework_presence (*configmap)(void *arg, const char *name, const char *uid,
+	                                     struct framework_configmap *out);
+	enum framework_presence (*pod)(void *arg, const char *name, const char *uid,
+	                               struct framework_pod *out);
 	/* framework_object makes a pod. */
 	enum framework_answer (*create)(void *arg, const struct framework_object *object,
 	                                struct framework_created *out);
@@ -142,7 +161,8 @@ struct framework_result {
 	bool status_changed; /* to be stored before the next sync, also if `failed` */
 	bool again;          /* sync again at once (after the status is stored) */
 	bool failed;         /* a request failed: sync again after 5 ms, 10, 20, ... up to 1000 s */
-	bool pending;        /* some answer was FRAMEWORK_PENDING: sync again when it is there */
+	bool pending; /* some answer was FRAMEWORK_PENDING or _UNKNOWN: sync again when it is there
+	               */
 	bool delete_framework; /* DELETE it, in the foreground, with its uid; sync again as `failed`
 	                        */
 	int64_t wake_s;        /* sync again at this time at the latest; INT64_MAX: no need */

@@ -104,7 +104,7 @@ struct fw_role_spec {
 	int32_t min[2]; /* minFailedTaskCount, minSucceededTaskCount */
 	struct fw_policy policy;
 	int64_t grace_s;        /* as in fw_role */
-	struct span pod;        /* JSON */
+	struct span pod;        /* JSON; NULL after framework_slim */
 	struct fw_role *status; /* set by each sync; NULL: none */
 };
 
@@ -113,6 +113,7 @@ enum fw_execution { FW_CREATE, FW_START, FW_STOP };
 /* Metadata and spec as a put reads them. */
 struct fw_spec {
 	struct arena arena;                      /* holds the texts */
+	struct arena templates;                  /* holds `pod` of the roles */
 	const char *name, *namespace_name, *uid; /* NULL before the first put */
 	bool dying;
 	enum fw_execution execution;
@@ -236,6 +237,8 @@ void fw_attempt_clear(struct fw_life *l);
 void fw_task_clear(struct fw_task *t);
 void fw_role_clear(struct fw_role *r);
 void fw_outcome_free(struct fw_outcome *o);
+/* The role of the status; NULL: there is none. */
+struct fw_role *fw_role_find(const struct framework *f, const char *name);
 /* Makes room for one more; the new element is zeroed. */
 struct fw_role *fw_role_add(struct framework *f);
 struct fw_task *fw_task_add(struct fw_role *r);

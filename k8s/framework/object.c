@@ -39,7 +39,7 @@ static void object_role(struct fw_spec *out, const struct fw_value *v, struct sp
 		.pod = SPAN("{}"),
 	};
 	if (fw_get(&task, "pod", NODE_MAP, false).n)
-		role->pod = arena_span(&out->arena, scan_path(text, "task", "pod"));
+		role->pod = arena_span(&out->templates, scan_path(text, "task", "pod"));
 	if (v->r->bad)
 		return;
 	struct fw_value name = fw_get(v, "name", NODE_TEXT, true);
@@ -86,6 +86,7 @@ static void object_spec_free(struct fw_spec *s)
 {
 	json_decref(s->places);
 	arena_done(&s->arena);
+	arena_done(&s->templates);
 }
 
 /* Reads all of it; errors are in v->r. */
@@ -151,7 +152,20 @@ void framework_free(struct framework *f)
 	free(f);
 }
 
+void framework_slim(struct framework *f)
+{
+	for (size_t i = 0; i < f->spec.n_roles; i++)
+		f->spec.roles[i].pod = (struct span){ NULL, 0 };
+	arena_done(&f->spec.templates);
+}
+
 const char *framework_state(const struct framework *f)
 {
 	return f->has_status ? FW_STATES[f->life.state] : "";
+}
+
+const char *framework_task_pod(const struct framework *f, const char *role, int64_t index)
+{
+	const struct fw_role *r = fw_role_find(f, role);
+	return r && index >= 0 && (size_t)index < r->n ? r->tasks[index].life.uid : NULL;
 }

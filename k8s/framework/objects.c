@@ -189,8 +189,6 @@ static const struct node *objects_pod(const struct framework *f, const struct fw
 const struct node *framework_object(const struct framework *f, const struct framework_object *o,
                                     struct arena *a)
 {
-	for (const struct fw_role *r = f->roles; r < f->roles + f->n_roles; r++)
-		if (strcmp(r->name, o->role) == 0 && (size_t)o->index < r->n)
-			return objects_pod(f, r, (size_t)o->index, a);
-	return NULL;
+	const struct fw_role *r = fw_role_find(f, o->role);
+	return r && (size_t)o->index < r->n ? objects_pod(f, r, (size_t)o->index, a) : NULL;
 }

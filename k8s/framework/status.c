@@ -62,6 +62,14 @@ void fw_status_clear(struct framework *f)
 	f->has_status = false;
 }
 
+struct fw_role *fw_role_find(const struct framework *f, const char *name)
+{
+	for (struct fw_role *r = f->roles; r < f->roles + f->n_roles; r++)
+		if (strcmp(r->name, name) == 0)
+			return r;
+	return NULL;
+}
+
 struct fw_role *fw_role_add(struct framework *f)
 {
 	if (f->n_roles == f->cap_roles) {
@@ -467,7 +475,8 @@ static void status_write_roles(struct str *out, const struct framework *f)
 	str_char(out, ']');
 }
 
-void framework_status_write(const struct framework *f, struct str *out)
+/* The roles are compressed from `from` bytes on. */
+static void status_write(const struct framework *f, size_t from, struct str *out)
 {
 	if (!f->has_status) {
 		str_puts(out, "null");
@@ -481,8 +490,7 @@ void framework_status_write(const struct framework *f, struct str *out)
 	status_write_roles(&roles, f);
 	out->full |= roles.full;
 	json_put_key(out, "taskRoleStatuses");
-	if (f->config->compress && roles.n >= COMPRESS_FROM &&
-	    gzip_pack(str_view(&roles), roles.n, &a, &packed)) {
+	if (roles.n >= from && gzip_pack(str_view(&roles), roles.n, &a, &packed)) {
 		str_puts(out, "null,\"taskRoleStatusesCompressed\":\"");
 		str_base64(out, packed);
 		str_char(out, '"');
@@ -490,4 +498,14 @@ void framework_status_write(const struct framework *f, struct str *out)
 		str_span(out, str_view(&roles));
 	}
 	str_puts(out, "}}");
+}
+
+void framework_status_write(const struct framework *f, struct str *out)
+{
+	status_write(f, f->config->compress ? COMPRESS_FROM : SIZE_MAX, out);
+}
+
+void framework_status_write_packed(const struct framework *f, struct str *out)
+{
+	status_write(f, 0, out);
 }

@@ -16,7 +16,8 @@ struct sync_object {
 enum object_presence {
 	THERE,
 	GONE, /* also if another one of that name is there */
-	LATER /* an unknown one must be deleted first, which failed or is pending */
+	LATER /* not known yet; or a foreign one must be deleted first, which failed or is pending
+	       */
 };
 
 uint64_t fw_random(struct fw_sync *s)
@@ -186,8 +187,11 @@ static enum object_presence object_find(struct sync_object *o, bool confirm,
 	const char *owner = o->t ? o->s->f->life.uid : o->s->f->spec.uid;
 	struct framework_configmap cm = { 0 };
 	*out = (struct framework_pod){ 0 };
-	if (o->t ? !w->pod(w->arg, o->name, out) : !w->configmap(w->arg, o->name, &cm))
-		return GONE;
+	enum framework_presence there = o->t ? w->pod(w->arg, o->name, o->l->uid, out)
+	                                     : w->configmap(w->arg, o->name, o->l->uid, &cm);
+	o->s->r->pending |= there == FRAMEWORK_UNKNOWN;
+	if (there != FRAMEWORK_THERE)
+		return there == FRAMEWORK_UNKNOWN ? LATER : GONE;
 	if (!o->t)
 		*out = (struct framework_pod){ .uid = cm.uid,
 			                       .owner_uid = cm.owner_uid,
@@ -211,7 +215,8 @@ static void object_create(struct sync_object *o)
 		                                 o->t ? o->r->name : NULL,
 		                                 (int64_t)o->index,
 		                                 o->s->f->life.id,
-		                                 o->l->id };
+		                                 o->l->id,
+		                                 o->t ? o->t->uid : NULL };
 	enum framework_answer a = w->create(w->arg, &object, &made);
 	struct fw_outcome *refused =
 	    o->t && a == FRAMEWORK_REFUSED ? fw_pod_refused(made.http, made.status) : NULL;

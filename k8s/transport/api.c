@@ -24,7 +24,8 @@ enum {
 	RETRY_AFTER_MAX_S = 2, /* an outage may end earlier, and undoing has 5 s */
 	MESSAGE_MAX = 2048,
 	URL_MAX = 4096,
-	PRECONDITION_MAX = 1024,
+	PRECONDITION_MAX = 1024, /* without the uid, which may be what people have written */
+	ESCAPED_MAX = 6,         /* "\u0000" */
 };
 
 static const int64_t NEVER = INT64_MAX;
@@ -124,24 +125,27 @@ static int transfer_set_url(const struct api_store *a, struct transfer *t,
 	return 0;
 }
 
-#define ACCEPT_METADATA "Accept: application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-#define ACCEPT_METADATA_LIST                                                                       \
-	"Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-
 /* Returns the body in one piece, because libcurl then sends it in one call with the headers. */
 static struct span transfer_body(struct transfer *t, const struct store_request *r)
 {
 	size_t rest = r->body[1].n + r->body[2].n;
 	if (r->verb == STORE_DELETE) {
-		t->body = STR_INIT(PRECONDITION_MAX);
+		t->body = STR_INIT(PRECONDITION_MAX + ESCAPED_MAX * (r->uid ? strlen(r->uid) : 0));
 		str_puts(&t->body, "{\"preconditions\":{");
 		if (r->uid)
 			json_put_word(&t->body, "uid", r->uid);
 		if (r->resource_version)
 			json_put_word(&t->body, "resourceVersion", r->resource_version);
+		str_char(&t->body, '}');
 		/* With options in the body, API servers ignore those in the query. */
-		str_puts(&t->body, r->dry_run ? "},\"dryRun\":[\"All\"]}" : "}}");
-		assert(!t->body.full); /* both texts are short */
+		if (r->dry_run)
+			str_puts(&t->body, ",\"dryRun\":[\"All\"]");
+		if (r->force)
+			json_put_int(&t->body, "gracePeriodSeconds", 0);
+		if (r->foreground)
+			json_put_word(&t->body, "propagationPolicy", "Foreground");
+		str_char(&t->body, '}');
+		assert(!t->body.full); /* a resourceVersion is short */
 		return str_view(&t->body);
 	}
 	if (r->verb != STORE_CREATE && r->verb != STORE_PATCH)
@@ -177,8 +181,8 @@ static int transfer_prepare(struct api_store *a, struct transfer *t, const struc
 	         : r->verb == STORE_DELETE ? "DELETE"
 	                                   : NULL); /* POST or GET, as set above */
 	curl_add_header(&t->headers, whole                   ? "Accept: application/json"
-	                             : r->verb == STORE_LIST ? ACCEPT_METADATA_LIST
-	                                                     : ACCEPT_METADATA);
+	                             : r->verb == STORE_LIST ? "Accept: " METADATA_LIST_TYPE
+	                                                     : "Accept: " METADATA_TYPE);
 	curl_add_header(&t->headers, r->verb != STORE_PATCH ? "Content-Type: application/json"
 	                             : r->json_patch
 	                                 ? "Content-Type: application/json-patch+json"

@@ -68,12 +68,12 @@ bool segment_ok(const char *name)
 int path_write(struct str *out, enum object_kind kind, const char *namespace_name, const char *name)
 {
 	const struct resource *r = resource_of(kind);
-	if (r->namespaced && !segment_ok(namespace_name))
+	if (r->namespaced && (namespace_name ? !segment_ok(namespace_name) : name != NULL))
 		return -1;
 	if (name != NULL && !segment_ok(name))
 		return -1;
 	str_puts(out, r->api);
-	if (r->namespaced)
+	if (r->namespaced && namespace_name)
 		str_printf(out, "/namespaces/%s", namespace_name);
 	str_printf(out, "/%s", r->plural);
 	if (name != NULL)

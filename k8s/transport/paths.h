@@ -15,6 +15,10 @@
 #include "base/object.h"
 #include "base/str.h"
 
+/* Objects, and lists, of which the API server sends the metadata alone. */
+#define METADATA_TYPE      "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+#define METADATA_LIST_TYPE "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
 struct resource {
 	const char *kind;   /* "Framework" */
 	const char *group;  /* "frameworkcontroller.microsoft.com", "" for the core group */
@@ -33,8 +37,9 @@ void resource_name(struct str *out, enum object_kind kind);
  * between, no "..", at most 253 bytes. */
 bool segment_ok(const char *name);
 
-/* Appends the path of an object, or of its collection if name is NULL.  -1, and nothing is
- * appended, if namespace_name or name is not segment_ok. */
+/* Appends the path of an object, or of its collection if name is NULL; namespace_name NULL: that
+ * of all namespaces, of a collection only.  -1, and nothing is appended, if namespace_name or name
+ * is not segment_ok. */
 int path_write(struct str *out, enum object_kind kind, const char *namespace_name,
                const char *name);
 

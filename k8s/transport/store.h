@@ -94,6 +94,8 @@ struct store_request {
 	size_t n_with;
 	/* DELETE: preconditions; a PATCH has metadata.uid in its body.  NULL for none. */
 	const char *uid, *resource_version;
+	bool force;      /* DELETE: gracePeriodSeconds 0; the database has no graces */
+	bool foreground; /* DELETE: propagationPolicy Foreground; the database has no owners */
 	bool dry_run;
 	bool look;   /* optional request: 403 is not tried again, even on a new connection */
 	bool urgent; /* continues a job under way: precedes all new requests */

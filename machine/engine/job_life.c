@@ -34,12 +34,14 @@ void job_trouble(struct engine_job *job, const char *format, struct span what)
 /* ---- ConfigMaps ------------------------------------------------------------------------------ */
 
 /* A job has one at a time, whose name is made of its own. */
-static bool world_configmap(void *arg, const char *name, struct framework_configmap *out)
+static enum framework_presence world_configmap(void *arg, const char *name, const char *uid,
+                                               struct framework_configmap *out)
 {
 	const struct engine_job *job = arg;
 	(void)name;
+	(void)uid;
 	*out = (struct framework_configmap){ job->configmap, job->uid, job->dying };
-	return job->configmap[0];
+	return job->configmap[0] ? FRAMEWORK_THERE : FRAMEWORK_ABSENT;
 }
 
 /* A Framework of the same name was deleted, and its tasks still run. */
@@ -95,13 +97,14 @@ static struct engine_pod *world_find(struct engine_job *job, const char *name)
 	return NULL;
 }
 
-static bool world_pod(void *arg, const char *name, struct framework_pod *out)
+static enum framework_presence world_pod(void *arg, const char *name, const char *uid,
+                                         struct framework_pod *out)
 {
-	struct engine_job *job = arg;
-	struct engine_pod *p = world_find(job, name);
+	struct engine_pod *p = world_find(arg, name);
+	(void)uid;
 	if (p)
 		pod_view(p, out);
-	return p != NULL;
+	return p ? FRAMEWORK_THERE : FRAMEWORK_ABSENT;
 }
 
 static struct engine_pod *world_new_pod(struct engine_job *job, const struct framework_object *o,

@@ -12,9 +12,9 @@
 #include "base/json/scan.h"
 #include "base/posix/clock.h"
 #include "k8s/http/poster.h"
+#include "k8s/lease/lease.h"
 #include "server/cluster/cluster.h"
 #include "server/cluster/job_fields.h"
-#include "server/cluster/lease.h"
 #include "server/config/options.h"
 #include "server/config/system.h"
 #include "server/state/counts.h"
@@ -65,8 +65,8 @@ struct webhook {
 	struct store *store;
 	struct poster *poster;
 	struct webhook_counts *counts;
-	char *lease_name;
-	struct lease lease;
+	struct lease *lease; /* NULL: there is no other server */
+	char *lease_trouble; /* the last one, for the log of its thread */
 	struct str secret;
 	struct hash_key key;
 	struct webhook_send sends[SENDS_MAX];
@@ -248,8 +248,7 @@ static void webhook_send_begin(struct webhook_send *s, const struct job_entry *j
 static bool webhook_may_send(const struct webhook *w)
 {
 	/* Not after lease_stop, although the Lease is given back a moment later. */
-	return w->server->local || (!atomic_load(&w->lease.ending) &&
-	                            clock_ms() < atomic_load(&w->lease.held_until_ms));
+	return w->server->local || lease_is_held(w->lease, NULL);
 }
 
 /* There are ends to send, or whether this server sends them has changed. */
@@ -377,6 +376,15 @@ int webhook_reload(struct webhook *w, struct err *e)
 	return rc;
 }
 
+static void webhook_lease_trouble(void *arg, const char *why)
+{
+	struct webhook *w = arg;
+	cluster_log_trouble(&w->lease_trouble, why,
+	                    "the Lease by which one server of several is chosen cannot be used; "
+	                    "trying again",
+	                    "the Lease can be used again");
+}
+
 int webhook_start(struct webhook **out, struct server *s, struct store *store, struct err *e)
 {
 	const struct options *o = s->options;
@@ -392,7 +400,6 @@ int webhook_start(struct webhook **out, struct server *s, struct store *store, s
 	w->counts = &s->counts->webhook;
 	w->key = hash_key_new();
 	w->secret = (struct str)STR_SECRET(SECRET_BYTES_MAX);
-	w->lease_name = xasprintf("rest-lit-webhook-%s", o->instance);
 	*out = w;
 	if (webhook_reload(w, e) < 0)
 		return err_wrap(e, "--webhook-secret-file");
@@ -401,8 +408,11 @@ int webhook_start(struct webhook **out, struct server *s, struct store *store, s
 		return err_wrap(e, "--webhook");
 	if (s->local) /* no other server */
 		return 0;
+	FREE_AUTO char *name = xasprintf("rest-lit-webhook-%s", o->instance);
+	w->lease = lease_new(
+	    &(struct lease_settings){ name, o->webhook_lease_s, webhook_lease_trouble, w });
 	struct store *own = cluster_store(s, &STORE_LIMITS_DEFAULT, e);
-	return own ? lease_start(&w->lease, own, w->lease_name, o->webhook_lease_s, e) : -1;
+	return own ? lease_start(w->lease, own, e) : -1;
 }
 
 void webhook_stop(struct webhook *w)
@@ -410,7 +420,8 @@ void webhook_stop(struct webhook *w)
 	if (!w)
 		return;
 	w->ending = true;
-	lease_stop(&w->lease);
+	if (w->lease)
+		lease_stop(w->lease);
 	poster_free(TAKE(w->poster));
 }
 
@@ -420,9 +431,9 @@ void webhook_free(struct webhook *w)
 		return;
 	for (size_t i = 0; i < SENDS_MAX; i++)
 		webhook_send_ended(&w->sends[i]);
-	lease_done(&w->lease);
+	lease_free(w->lease);
+	free(w->lease_trouble);
 	str_wipe(&w->secret);
-	free(w->lease_name);
 	free(w->trouble);
 	free(w);
 }

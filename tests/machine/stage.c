@@ -121,14 +121,16 @@ static void stage_delete_configmap(struct stage *st, const char *name)
 
 /* ---- what the machine asks ---- */
 
-static bool stage_see_configmap(void *arg, const char *name, struct framework_configmap *out)
+static enum framework_presence stage_see_configmap(void *arg, const char *name, const char *uid,
+                                                   struct framework_configmap *out)
 {
 	struct stage *st = arg;
 	const json_t *cm = json_object_get(st->configmaps, name);
+	(void)uid;
 	if (!cm)
-		return false;
+		return FRAMEWORK_ABSENT;
 	*out = (struct framework_configmap){ stage_uid(cm), stage_owner(cm), stage_dying(cm) };
-	return true;
+	return FRAMEWORK_THERE;
 }
 
 static int64_t stage_time_s(const char *text)
@@ -160,15 +162,17 @@ static void stage_see_containers(struct stage *st, const json_t *list, size_t *n
 	}
 }
 
-static bool stage_see_pod(void *arg, const char *name, struct framework_pod *out)
+static enum framework_presence stage_see_pod(void *arg, const char *name, const char *uid,
+                                             struct framework_pod *out)
 {
 	struct stage *st = arg;
 	const json_t *pod = json_object_get(st->pods, name);
 	const json_t *metadata = stage_metadata(pod);
 	const json_t *status = json_object_get(pod, "status");
 	size_t n = 0;
+	(void)uid;
 	if (!pod)
-		return false;
+		return FRAMEWORK_ABSENT;
 	stage_see_containers(st, json_object_get(status, "initContainerStatuses"), &n);
 	stage_see_containers(st, json_object_get(status, "containerStatuses"), &n);
 	*out = (struct framework_pod){
@@ -187,7 +191,7 @@ static bool stage_see_pod(void *arg, const char *name, struct framework_pod *out
 		.containers = st->containers,
 		.n_containers = n,
 	};
-	return true;
+	return FRAMEWORK_THERE;
 }
 
 /* The answer that the trace has for a creation of this pod: {code, error}, NULL: that of this API

@@ -4,34 +4,54 @@
 
 #include "k8s/framework/framework.h"
 
-enum toy_mode { TOY_NOTHING, TOY_LIVE, TOY_FAILED, TOY_DYING, TOY_REFUSES, TOY_PENDING, TOY_MODES };
+enum toy_mode {
+	TOY_NOTHING,
+	TOY_LIVE,
+	TOY_FAILED,
+	TOY_DYING,
+	TOY_REFUSES,
+	TOY_PENDING,
+	TOY_UNKNOWN,
+	TOY_MODES
+};
 
 struct toy {
 	enum toy_mode mode;
 	size_t asked;
 };
 
-static bool toy_configmap(void *arg, const char *name, struct framework_configmap *out)
+static enum framework_presence toy_presence(const struct toy *t)
 {
-	const struct toy *t = arg;
-	(void)name;
-	*out = (struct framework_configmap){ "cm", "u", t->mode == TOY_DYING };
-	return t->mode != TOY_NOTHING;
+	return t->mode == TOY_NOTHING   ? FRAMEWORK_ABSENT
+	       : t->mode == TOY_UNKNOWN ? FRAMEWORK_UNKNOWN
+	                                : FRAMEWORK_THERE;
 }
 
-static bool toy_pod(void *arg, const char *name, struct framework_pod *out)
+static enum framework_presence toy_configmap(void *arg, const char *name, const char *uid,
+                                             struct framework_configmap *out)
+{
+	const struct toy *t = arg;
+	(void)uid;
+	(void)name;
+	*out = (struct framework_configmap){ "cm", "u", t->mode == TOY_DYING };
+	return toy_presence(t);
+}
+
+static enum framework_presence toy_pod(void *arg, const char *name, const char *uid,
+                                       struct framework_pod *out)
 {
 	static const struct framework_container C = { "main", "Error", "it \xff<failed>", true, 7,
 		                                      0,      5 };
 	const struct toy *t = arg;
 	(void)name;
+	(void)uid;
 	*out = (struct framework_pod){ .uid = "p",
 		                       .owner_uid = "cm",
 		                       .dying = t->mode == TOY_DYING,
 		                       .phase = t->mode == TOY_FAILED ? "Failed" : "Running",
 		                       .containers = &C,
 		                       .n_containers = 1 };
-	return t->mode != TOY_NOTHING;
+	return toy_presence(t);
 }
 
 static enum framework_answer toy_create(void *arg, const struct framework_object *object,

@@ -302,3 +302,141 @@ TEST(test_machine_takes_linear_time_for_many_tasks)
 	assert_true(few >= 0 && lots >= 0);
 	framework_config_free(c);
 }
+
+static struct framework *running(const struct framework_config *c)
+{
+	ERR_AUTO e = { 0 };
+	json_t *object = object_with("null");
+	char *text = json_dumps(object, 0);
+	struct framework *f = toy_machine(c, span_of(text), &e);
+	assert_non_null(f);
+	for (int i = 0; i < 6; i++)
+		(void)toy_sync(f, TOY_LIVE, 1600000000 + i);
+	assert_string_equal(framework_state(f), "AttemptRunning");
+	free(text);
+	json_decref(object);
+	return f;
+}
+
+static char *status_of(const struct framework *f)
+{
+	struct str status = STR_INIT(1 << 20);
+	framework_status_write(f, &status);
+	return str_take(&status);
+}
+
+/* Until it is known whether an object is there, nothing is concluded. */
+TEST(test_machine_waits_for_what_is_unknown)
+{
+	struct framework_config *c = config();
+	struct framework *f = running(c);
+	char *before = status_of(f);
+	struct framework_result r = toy_sync(f, TOY_UNKNOWN, 1600100000);
+	assert_true(r.pending && !r.failed && !r.again && !r.status_changed);
+	char *after = status_of(f);
+	assert_string_equal(before, after);
+	r = toy_sync(f, TOY_NOTHING, 1600100000);
+	assert_true(r.status_changed);
+	framework_free(f);
+	free(before);
+	free(after);
+	framework_config_free(c);
+}
+
+/* The pod of a task without an answer alone; the other's end is seen. */
+static enum framework_presence one_unknown(void *arg, const char *name, const char *uid,
+                                           struct framework_pod *out)
+{
+	assert_string_equal(uid, "p");
+	enum framework_presence known = toy_pod(arg, name, uid, out);
+	return name[strlen(name) - 1] == '0' ? FRAMEWORK_UNKNOWN : known;
+}
+
+TEST(test_machine_waits_for_one_pod_alone)
+{
+	struct framework_config *c = config();
+	struct framework *f = running(c);
+	struct toy t = { TOY_FAILED, 0 };
+	const struct framework_world w = { .arg = &t,
+		                           .configmap = toy_configmap,
+		                           .pod = one_unknown,
+		                           .create = toy_create,
+		                           .remove = toy_remove };
+	struct framework_result r;
+	framework_sync(f, &w, 1600000100, 1, &r);
+	assert_true(r.pending && r.status_changed);
+	char *status = status_of(f);
+	assert_non_null(strstr(status, "{\"index\":0"));
+	const char *second = strstr(status, "{\"index\":1");
+	assert_non_null(second);
+	assert_non_null(strstr(second, "AttemptDeletionPending"));
+	assert_true(strstr(status, "AttemptDeletionPending") > second);
+	free(status);
+	framework_free(f);
+	framework_config_free(c);
+}
+
+/* podUID of tasks; pods can be made again after a put. */
+TEST(test_machine_forgets_templates_only)
+{
+	struct framework_config *c = config();
+	ERR_AUTO e = { 0 };
+	struct framework *f = running(c);
+	char *before = status_of(f);
+	framework_slim(f);
+	char *after = status_of(f);
+	assert_string_equal(before, after);
+	assert_string_equal(framework_task_pod(f, "w", 1), "p");
+	assert_null(framework_task_pod(f, "w", 2));
+	assert_null(framework_task_pod(f, "w", -1));
+	assert_null(framework_task_pod(f, "v", 0));
+	ARENA_AUTO a = { 0 };
+	json_t *object = object_with("null");
+	char *text = json_dumps(object, 0);
+	assert_int_equal(framework_put(f, span_of(text), &e), 0);
+	assert_non_null(node_get(framework_template(f, "w", &a), "spec"));
+	framework_free(f);
+	free(before);
+	free(after);
+	free(text);
+	json_decref(object);
+	framework_config_free(c);
+}
+
+TEST(test_machine_packs_a_status_on_demand)
+{
+	struct framework_config *c = config();
+	struct framework *f = running(c);
+	char *plain = status_of(f);
+	struct str packed = STR_INIT(1 << 20);
+	framework_status_write_packed(f, &packed);
+	assert_null(strstr(plain, "taskRoleStatusesCompressed"));
+	assert_non_null(
+	    strstr(str_c(&packed), "\"taskRoleStatuses\":null,\"taskRoleStatusesCompressed\""));
+	json_t *object = object_with(str_c(&packed));
+	char *text = json_dumps(object, 0);
+	ERR_AUTO e = { 0 };
+	struct framework *again = toy_machine(c, span_of(text), &e);
+	assert_non_null(again);
+	char *same = status_of(again);
+	assert_string_equal(same, plain);
+	framework_free(f);
+	framework_free(again);
+	str_done(&packed);
+	free(plain);
+	free(same);
+	free(text);
+	json_decref(object);
+	framework_config_free(c);
+}
+
+TEST(test_framework_config_tells_how_long_a_job_is_kept)
+{
+	ERR_AUTO e = { 0 };
+	struct framework_config *c = config();
+	assert_int_equal(framework_config_retain_s(c), 30 * 24 * 3600);
+	framework_config_free(c);
+	c = framework_config_read(SPAN("frameworkCompletedRetainSec: 7"), &e);
+	assert_int_equal(framework_config_retain_s(c), 7);
+	framework_config_free(c);
+}

@@ -51,6 +51,32 @@ TEST(test_other_verbs_send_the_expected_requests)
 	assert_int_equal(server.most, 1); /* the connection is kept */
 }
 
+/* A uid of a status that people have edited may be anything. */
+TEST(test_delete_sends_its_options_and_any_uid)
+{
+	enum { LONG = 2000 };
+	char uid[LONG + 1];
+	START({ ANSWER, FINE });
+	struct store_request r = request(STORE_DELETE, 5000);
+	r.force = true;
+	ask(store, r);
+	r.foreground = r.dry_run = true;
+	ask(store, r);
+	memset(uid, '\1', LONG);
+	uid[LONG] = '\0';
+	r = request(STORE_GET, 5000);
+	r.verb = STORE_DELETE;
+	r.foreground = true;
+	ask(store, r);
+	r.uid = uid;
+	r.deadline_ms = clock_ms() + 300; /* that server has no room for the request */
+	ask(store, r);
+	sent(0, "\r\n\r\n{\"preconditions\":{\"uid\":\"u-1\"},\"gracePeriodSeconds\":0}");
+	sent(1, "\"uid\":\"u-1\"},\"dryRun\":[\"All\"],\"gracePeriodSeconds\":0,"
+	        "\"propagationPolicy\":\"Foreground\"}");
+	sent(2, "\r\n\r\n{\"preconditions\":{},\"propagationPolicy\":\"Foreground\"}");
+}
+
 TEST(test_list_sends_the_query_and_the_accept_header)
 {
 	START({ ANSWER, FINE });

@@ -24,6 +24,15 @@ TEST(test_path_write_gives_the_path_of_a_collection)
 	path_is(KIND_SECRET, NULL, "/api/v1/namespaces/jobs/secrets");
 }
 
+TEST(test_path_write_gives_the_path_of_all_namespaces)
+{
+	STR_AUTO out = STR_INIT(1024);
+	assert_int_equal(path_write(&out, KIND_POD, NULL, NULL), 0);
+	assert_string_equal(str_c(&out), "/api/v1/pods");
+	assert_int_equal(path_write(&out, KIND_POD, NULL, "p"), -1);
+	assert_string_equal(str_c(&out), "/api/v1/pods");
+}
+
 TEST(test_path_write_leaves_out_the_namespace_of_cluster_kinds)
 {
 	path_is(KIND_PRIORITYCLASS, "p", "/apis/scheduling.k8s.io/v1/priorityclasses/p");

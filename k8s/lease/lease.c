@@ -1,5 +1,6 @@
-#include "server/cluster/lease.h"
+#include "k8s/lease/lease.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -9,9 +10,25 @@
 #include "base/json/scan.h"
 #include "base/posix/clock.h"
 #include "base/time.h"
-#include "server/cluster/cluster.h"
+#include "k8s/transport/call.h"
 
 enum { LEASE_BODY_MAX = 2048, LEASE_DEPTH = 32, RANDOM_BYTES = 8, HOST_MAX = 64 };
+
+struct lease {
+	/* Any thread, by clock_boot_ms: it is held until then, but not while `ending`; or others
+	 * hold it until then. */
+	_Atomic int64_t held_until_ms, others_until_ms;
+	atomic_bool ending;
+	char identity[96];
+	/* All below: its thread. */
+	struct caller caller;
+	struct lease_settings settings;
+	char *name;
+	int64_t duration_ms;
+	/* The Lease as it was read or written last, and since when it has this resourceVersion. */
+	char version[64];
+	int64_t seen_ms;
+};
 
 /* Kubernetes' MicroTime has exactly six digits after the second. */
 static void lease_put_now(struct str *out, const char *key)
@@ -46,7 +63,7 @@ static void lease_note_version(struct lease *l, struct span version)
 	if (span_is(version, l->version))
 		return;
 	(void)snprintf(l->version, sizeof(l->version), "%.*s", (int)version.n, version.p);
-	l->seen_ms = clock_ms();
+	l->seen_ms = clock_boot_ms();
 }
 
 /* Decides what to write after the Lease was read: false, or the verb and the body. */
@@ -68,16 +85,19 @@ static bool lease_decide(struct lease *l, const struct store_reply *reply, struc
 	struct span spec = scan_get(reply->body, "spec");
 	struct span holder = scan_text(scan_get(spec, "holderIdentity"), a);
 	bool mine = span_is(holder, l->identity);
+	bool free = holder.n == 0 || clock_boot_ms() - l->seen_ms >= l->duration_ms;
 	if (!mine)
 		atomic_store(&l->held_until_ms, 0);
+	atomic_store(&l->others_until_ms, mine || free ? 0 : l->seen_ms + l->duration_ms);
 	*verb = STORE_PATCH;
 	lease_put_version(l, body);
 	lease_put_spec(l, body, !mine);
-	return mine || holder.n == 0 || clock_ms() - l->seen_ms >= l->duration_ms;
+	return mine || free;
 }
 
-static void lease_run_round(struct lease *l, int64_t now_ms)
+static void lease_run_round(struct lease *l)
 {
+	int64_t now_ms = clock_boot_ms();
 	ARENA_AUTO a = { 0 };
 	STR_AUTO body = STR_INIT(LEASE_BODY_MAX);
 	struct store_reply reply;
@@ -85,7 +105,7 @@ static void lease_run_round(struct lease *l, int64_t now_ms)
 		                   .kind = KIND_LEASE,
 		                   .name = l->name,
 		                   .whole = true,
-		                   .deadline_ms = now_ms + l->duration_ms / 4 };
+		                   .deadline_ms = clock_ms() + l->duration_ms / 4 };
 	(void)store_call(&l->caller, &r, &a, &reply);
 	if (lease_decide(l, &reply, &a, &r.verb, &body)) {
 		r.body[0] = str_view(&body);
@@ -98,10 +118,7 @@ static void lease_run_round(struct lease *l, int64_t now_ms)
 		return;
 	bool known = reply.outcome == STORE_OK || store_is_outdated(reply.outcome);
 	FREE_AUTO char *why = xstrndup(reply.message.p, reply.message.n);
-	cluster_log_trouble(&l->trouble, known ? NULL : why,
-	                    "the Lease by which one server of several is chosen cannot be used; "
-	                    "trying again",
-	                    "the Lease can be used again");
+	l->settings.trouble(l->settings.arg, known ? NULL : why);
 }
 
 static void *lease_thread(void *arg)
@@ -113,10 +130,10 @@ static void *lease_thread(void *arg)
 	int64_t left_ms;
 	do {
 		int64_t now_ms = clock_ms();
-		lease_run_round(l, now_ms);
+		lease_run_round(l);
 		left_ms = now_ms + l->duration_ms / 4 - clock_ms();
 	} while (caller_wait(&l->caller, -1, left_ms > 0 ? left_ms : 0));
-	if (clock_ms() >= atomic_load(&l->held_until_ms) || !l->version[0])
+	if (clock_boot_ms() >= atomic_load(&l->held_until_ms) || !l->version[0])
 		return NULL;
 	lease_put_version(l, &body);
 	str_puts(&body, ",\"spec\":{\"holderIdentity\":\"\"}}");
@@ -130,16 +147,42 @@ static void *lease_thread(void *arg)
 	return NULL;
 }
 
-int lease_start(struct lease *l, struct store *s, const char *name, int64_t duration_s,
-                struct err *e)
+struct lease *lease_new(const struct lease_settings *s)
 {
 	char host[HOST_MAX] = "";
 	char random[2 * RANDOM_BYTES + 1];
-	*l = (struct lease){ .name = name, .duration_ms = duration_s * 1000 };
+	struct lease *l = xcalloc(1, sizeof(*l));
+	l->settings = *s;
+	l->name = xstrdup(s->name);
+	l->duration_ms = s->duration_s * 1000;
 	(void)gethostname(host, sizeof(host) - 1); /* else "" */
 	random_hex(random, RANDOM_BYTES);
 	(void)snprintf(l->identity, sizeof(l->identity), "%s_%s", host, random);
+	return l;
+}
+
+const char *lease_identity(const struct lease *l)
+{
+	return l->identity;
+}
+
+int lease_start(struct lease *l, struct store *s, struct err *e)
+{
 	return caller_start(&l->caller, s, lease_thread, l, e);
+}
+
+bool lease_is_held(const struct lease *l, int64_t *left_ms)
+{
+	int64_t left = atomic_load(&l->held_until_ms) - clock_boot_ms();
+	bool held = left > 0 && !atomic_load(&l->ending);
+	if (left_ms)
+		*left_ms = held ? left : 0;
+	return held;
+}
+
+bool lease_is_others(const struct lease *l)
+{
+	return clock_boot_ms() < atomic_load(&l->others_until_ms);
 }
 
 void lease_stop(struct lease *l)
@@ -148,9 +191,12 @@ void lease_stop(struct lease *l)
 	caller_stop(&l->caller);
 }
 
-void lease_done(struct lease *l)
+void lease_free(struct lease *l)
 {
+	if (!l)
+		return;
 	lease_stop(l);
 	caller_end(&l->caller);
-	free(l->trouble);
+	free(l->name);
+	free(l);
 }

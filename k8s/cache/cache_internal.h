@@ -8,7 +8,9 @@
 
 /* Deflates with a preset dictionary of typical Frameworks.  Appends; false if the result exceeds
  * out->max. */
-bool job_entry_pack(struct str *out, struct span text); /* job_entry_doc is the reverse */
+bool job_entry_pack(struct str *out, struct span text);
+/* The reverse, to exactly n bytes in the arena.  false: it is damaged. */
+bool job_entry_unpack(struct span packed, size_t n, struct arena *a, struct span *text);
 
 /* ---- watch.c: the messages; texts must pass scan_valid.  Pure ---- */
 

@@ -71,13 +71,18 @@ bool job_entry_pack(struct str *out, struct span text)
 	return done;
 }
 
+bool job_entry_unpack(struct span packed, size_t n, struct arena *a, struct span *text)
+{
+	struct span words = EMBEDDED(dictionary);
+	return gzip_inflate(packed, &words, n, a, text);
+}
+
 bool job_entry_doc(const struct job_entry *c, struct arena *a, struct span *doc)
 {
 	if (!c->doc.n)
 		return false;
-	struct span words = EMBEDDED(dictionary);
 	if (!c->plain)
-		return gzip_inflate(c->doc, &words, c->doc_size, a, doc);
+		return job_entry_unpack(c->doc, c->doc_size, a, doc);
 	*doc = arena_span(a, c->doc);
 	return true;
 }

@@ -54,7 +54,10 @@ void framework_slim(struct framework *f);
 /* The state of the Framework ("AttemptRunning", "Completed", ...); "" before there is a status.
  * Static text. */
 const char *framework_state(const struct framework *f);
-/* The podUID of a task in the status; NULL: none, or there is no such task. */
+/* The same as a number in the order of the states; FRAMEWORK_STATES before there is a status. */
+enum { FRAMEWORK_STATE_COMPLETED = 8, FRAMEWORK_STATES = 9 };
+unsigned framework_state_index(const struct framework *f);
+/* The podUID of a task in the status; "": it has none; NULL: there is no such task. */
 const char *framework_task_pod(const struct framework *f, const char *role, int64_t index);
 
 /* The status as JSON text, in the form that FrameworkController stores: `null` before there is one.

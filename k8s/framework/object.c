@@ -167,5 +167,12 @@ const char *framework_state(const struct framework *f)
 const char *framework_task_pod(const struct framework *f, const char *role, int64_t index)
 {
 	const struct fw_role *r = fw_role_find(f, role);
-	return r && index >= 0 && (size_t)index < r->n ? r->tasks[index].life.uid : NULL;
+	if (!r || index < 0 || (size_t)index >= r->n)
+		return NULL;
+	return r->tasks[index].life.uid ? r->tasks[index].life.uid : "";
+}
+
+unsigned framework_state_index(const struct framework *f)
+{
+	return f->has_status ? f->life.state : FRAMEWORK_STATES;
 }

@@ -250,6 +250,14 @@ static void look_answer(struct rules_op *op, const struct rules_time *now,
 
 /* ---- writes ---------------------------------------------------------------------------------- */
 
+/* Reads the Framework after a write that was refused. */
+static void store_read_after(struct rules_job *job, const char *message)
+{
+	struct rules_op *op = op_new(job, OP_READ, KIND_FRAMEWORK, job->name);
+	op->made = xstrdup(message);
+	op_send(op);
+}
+
 static void store_done_well(struct rules_op *op, const struct rules_time *now,
                             const struct store_reply *reply)
 {
@@ -293,14 +301,6 @@ static void store_refused(struct rules_job *job, const struct rules_time *now, i
 	counter_add(&job->r->set.counts->unstorable, 1);
 	job_tell(job, status == HTTP_FORBIDDEN ? "Forbidden" : "Unstorable", why);
 	store_try_later(job, now, true);
-}
-
-/* Reads the Framework after a write that was refused. */
-static void store_read_after(struct rules_job *job, const char *message)
-{
-	struct rules_op *op = op_new(job, OP_READ, KIND_FRAMEWORK, job->name);
-	op->made = xstrdup(message);
-	op_send(op);
 }
 
 static void store_answer(struct rules_op *op, const struct rules_time *now,

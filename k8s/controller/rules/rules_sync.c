@@ -224,18 +224,16 @@ static void job_take_news(struct rules_job *job, const struct rules_time *now)
 static void job_set_next_sync(struct rules_job *job, const struct rules_time *now,
                               const struct framework_result *result)
 {
-	int64_t pause_ms = RULES_NEVER;
-	if (result->failed || result->delete_framework) {
-		pause_ms = rules_backoff(job->r, job->sync_failures++);
-		if (job->over_quota && pause_ms < RULES_QUOTA_MS)
-			pause_ms = RULES_QUOTA_MS;
-	} else {
-		job->sync_failures = 0;
-		if (job->over_quota)
-			LIST_REMOVE(job, quota);
+	job->sync_ms = drive_next_ms(result, &job->sync_failures, now->ms, now->wall_ms,
+	                             RULES_BACKOFF_MS);
+	if (!job->over_quota)
+		return;
+	if (result->failed && job->sync_ms < now->ms + RULES_QUOTA_MS) {
+		job->sync_ms = now->ms + RULES_QUOTA_MS;
+	} else if (!result->failed) {
+		LIST_REMOVE(job, quota);
 		job->over_quota = false;
 	}
-	job->sync_ms = drive_next_sync_ms(result, now->ms, now->wall_ms, pause_ms);
 }
 
 /* Frees the requests whose answers the machine has taken. */

@@ -376,6 +376,9 @@ static void job_check_status(struct rules_job *job, const struct rules_time *now
 	         "Something else has changed the status of this Framework. The controller writes "
 	         "its own status again.");
 	rules_note_rival(job->r, now, m->managers, a);
+	if (now->ms - job->foreign_ms > RULES_PASSIVE_MS)
+		job->foreign = 0;
+	job->foreign_ms = now->ms;
 	job->hold_ms = now->ms + rules_backoff(job->r, SECOND + job->foreign++);
 	job->unstored = job->urgent = true;
 	job_step_at(job, job->hold_ms);

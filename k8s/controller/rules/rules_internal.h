@@ -130,6 +130,7 @@ struct rules_job {
 	int64_t sync_ms, hold_ms; /* next sync; no write before */
 	int64_t unwatched_ms;     /* pods without their label are doubted then */
 	int64_t wrote_ms, write_ms;         /* start of the last write; its duration */
+	int64_t foreign_ms;                 /* the last status that another has written */
 	unsigned sync_failures, store_failures, take_failures, foreign;
 };
 

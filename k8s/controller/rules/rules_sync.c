@@ -20,6 +20,7 @@ struct sync_view {
 	struct rules_job *job;
 	const struct rules_time *now;
 	bool accepts, answered;
+	bool created; /* the machine has got the uid of a new object */
 };
 
 static struct rules_op *op_find(struct rules_job *job, enum rules_verb verb, enum object_kind kind,
@@ -66,9 +67,10 @@ static enum framework_presence sync_presence(const struct sync_view *v, enum obj
 		return sync_doubt(v, kind, name, uid ? uid : o->view.uid);
 	if (uid && !same && !(o && o->gone && strcmp(o->gone, uid) == 0))
 		return sync_doubt(v, kind, name, uid);
-	if (!known || !owner || strcmp(o->view.owner_uid, owner) != 0 || (!same && o->posted))
+	if (!known || !owner || strcmp(o->view.owner_uid, owner) != 0)
 		return FRAMEWORK_ABSENT;
-	return FRAMEWORK_THERE;
+	bool settled = same || !(o->posted || op_find(job, OP_CREATE, kind, name));
+	return settled ? FRAMEWORK_THERE : FRAMEWORK_ABSENT;
 }
 
 static enum framework_presence sync_configmap_known(void *arg, const char *name, const char *uid,
@@ -120,6 +122,7 @@ static enum framework_answer sync_create(void *arg, const struct framework_objec
 	const struct rules_object *o = object_find_known(job, kind, object->name, false);
 	if (op) {
 		*out = (struct framework_created){ op->made, op->http, op->status };
+		v->created |= op->answer == FRAMEWORK_DONE;
 		return op->answer;
 	}
 	if (o && o->state != OBJECT_NONE && !o->posted)
@@ -148,7 +151,11 @@ static enum framework_answer sync_remove(void *arg, const struct framework_delet
 	const char *owner = kind == KIND_POD ? job->configmap.view.uid : job->uid;
 	if (op && strcmp(op->uid, what->uid) == 0)
 		return op->answer;
-	if (o && o->gone && strcmp(o->gone, what->uid) == 0)
+	/* Only an object that is known as one of this Framework is deleted without a look. */
+	bool own = o && o->state == OBJECT_LIVE && strcmp(o->view.uid, what->uid) == 0 && owner &&
+	           strcmp(o->view.owner_uid, owner) == 0;
+	bool dying = own && o->view.dying && !what->force && !what->confirm;
+	if (dying || (o && o->gone && strcmp(o->gone, what->uid) == 0))
 		return FRAMEWORK_DONE;
 	if (!sync_accepts(v))
 		return sync_wait(v);
@@ -156,9 +163,6 @@ static enum framework_answer sync_remove(void *arg, const struct framework_delet
 	op->uid = xstrdup(what->uid);
 	op->force = what->force;
 	op->confirm = what->confirm;
-	/* Only an object that is known as one of this Framework is deleted without a look. */
-	bool own = o && o->state == OBJECT_LIVE && strcmp(o->view.uid, what->uid) == 0 && owner &&
-	           strcmp(o->view.owner_uid, owner) == 0;
 	op->stage = own ? STAGE_FIRST : STAGE_LOOK;
 	op_send(op);
 	return FRAMEWORK_PENDING;
@@ -271,15 +275,13 @@ static void job_sync_once(struct rules_job *job, const struct rules_time *now)
 	if (view.answered) {
 		job_drop_answered(job);
 		job->batched = true;
-		job->urgent |= result.status_changed;
 	}
 	job->unstored |= result.status_changed;
-	job->urgent |= result.again && result.status_changed;
-	job->look = result.again;
+	job->urgent |= view.created || (result.again && result.status_changed);
+	/* New objects are seen, and what had to wait for the answers is asked for, in the next one.
+	 */
+	job->look = result.again || view.answered;
 	job_set_next_sync(job, now, &result);
-	/* What had to wait only for the answers of this sync is asked for in the next one. */
-	if (job->wants && view.answered && !job->unstored && job->owned)
-		job->look = true;
 }
 
 /* ---- the next write -------------------------------------------------------------------------- */
@@ -327,6 +329,8 @@ static void job_write_or_rest(struct rules_job *job, const struct rules_time *no
 {
 	bool takes = job->wants && !job->owned;
 	int64_t at_ms = job_write_at(job);
+	job_step_at(job, job->sync_ms);
+	job_step_at(job, job->unwatched_ms);
 	if (job->news.n > 0) { /* held: the machine is not of the newest status */
 		job_step_at(job, job->hold_ms);
 		return;
@@ -334,8 +338,7 @@ static void job_write_or_rest(struct rules_job *job, const struct rules_time *no
 	if (job->unstored || takes) {
 		if (at_ms <= now->ms)
 			op_send(op_new(job, OP_STORE, KIND_FRAMEWORK, job->name));
-		else
-			job_step_at(job, at_ms < job->sync_ms ? at_ms : job->sync_ms);
+		job_step_at(job, job->n_ops ? RULES_NEVER : at_ms);
 		return;
 	}
 	if (strcmp(framework_state(job->machine), "Completed") == 0) {
@@ -344,8 +347,6 @@ static void job_write_or_rest(struct rules_job *job, const struct rules_time *no
 	}
 	if (job->sweep && job->owned)
 		job_sweep_strays(job);
-	if (job->n_ops == 0)
-		job_step_at(job, job->sync_ms);
 }
 
 /* Requests that wait are sent when it is time. */

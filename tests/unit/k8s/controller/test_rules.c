@@ -1,0 +1,438 @@
+/* The rules of the controller against an API server that is played answer by answer: the fence,
+ * lost answers, absences, strays, foreign writers, rights and quotas. */
+#include "tests/unit/base/cmocka.h"
+
+#include "base/json/scan.h"
+#include "k8s/controller/rules/rules.h"
+#include "k8s/transport/reply.h"
+
+enum { START_S = 1600000000, TEXT_MAX = 1 << 16 };
+
+/* The rules, and the Framework `job` of two tasks as the API server has it. */
+struct scene {
+	struct framework_config *config;
+	struct rules_counts counts;
+	struct rules *r;
+	struct rules_time now;
+	uint64_t random;
+	int64_t version;
+	struct str status;
+	char annotation[64];
+	const char *spec;
+	char reasons[256]; /* of notices */
+	struct store_request request;
+};
+
+static uint64_t scene_random(void *arg)
+{
+	struct scene *s = arg;
+	return s->random = s->random * 6364136223846793005u + 1442695040888963407u;
+}
+
+static void scene_notice(void *arg, const struct rules_notice *n)
+{
+	struct scene *s = arg;
+	size_t used = strlen(s->reasons);
+	assert_string_equal(n->name, "job");
+	(void)snprintf(s->reasons + used, sizeof(s->reasons) - used, "%s,", n->reason);
+}
+
+static const char SPEC[] =
+    "{\"executionType\":\"Start\",\"taskRoles\":[{\"name\":\"w\",\"taskNumber\":2,\"task\":"
+    "{\"pod\":{\"spec\":{\"containers\":[{\"name\":\"main\"}]}}}}]}";
+static const char STOPPED[] =
+    "{\"executionType\":\"Stop\",\"taskRoles\":[{\"name\":\"w\",\"taskNumber\":2,\"task\":"
+    "{\"pod\":{\"spec\":{\"containers\":[{\"name\":\"main\"}]}}}}]}";
+
+static const char *scene_framework(struct scene *s, struct arena *a)
+{
+	return arena_printf(a,
+	                    "{\"metadata\":{\"name\":\"job\",\"namespace\":\"ns\",\"uid\":\"fw\","
+	                    "\"resourceVersion\":\"%lld\",\"annotations\":{\"%s\":\"%s\"}},"
+	                    "\"spec\":%s,\"status\":%s}",
+	                    (long long)s->version, RULES_ANNOTATION, s->annotation, s->spec,
+	                    s->status.n ? str_c(&s->status) : "null");
+}
+
+/* The Framework has changed. */
+static void scene_show(struct scene *s)
+{
+	ARENA_AUTO a = { 0 };
+	s->version++;
+	rules_put(s->r, &s->now, KIND_FRAMEWORK, span_of(scene_framework(s, &a)));
+}
+
+static void scene_lead(struct scene *s, const char *identity)
+{
+	static const enum object_kind KINDS[] = { KIND_FRAMEWORK, KIND_CONFIGMAP, KIND_POD };
+	const struct rules_settings set = { .config = s->config,
+		                            .identity = identity,
+		                            .counts = &s->counts,
+		                            .random = scene_random,
+		                            .notice = scene_notice,
+		                            .arg = s };
+	s->r = rules_new(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(KINDS); i++)
+		rules_list_begin(s->r, KINDS[i]);
+	scene_show(s);
+	assert_false(rules_next(s->r, &s->now, &s->request)); /* not all is listed */
+	for (size_t i = 0; i < ARRAY_SIZE(KINDS); i++)
+		rules_list_end(s->r, &s->now, KINDS[i]);
+}
+
+static struct scene *scene_new(void)
+{
+	ERR_AUTO e = { 0 };
+	struct scene *s = xcalloc(1, sizeof(*s));
+	s->config = framework_config_read(SPAN(""), &e);
+	s->now = (struct rules_time){ 1000, START_S * 1000LL };
+	s->random = 7;
+	s->version = 10;
+	s->status = STR_INIT(TEXT_MAX);
+	s->spec = SPEC;
+	scene_lead(s, "first");
+	return s;
+}
+
+static void scene_end(struct scene *s)
+{
+	rules_free(s->r);
+	framework_config_free(s->config);
+	str_done(&s->status);
+	free(s);
+}
+
+static void scene_wait(struct scene *s, int64_t ms)
+{
+	s->now.ms += ms;
+	s->now.wall_ms += ms;
+}
+
+/* The next request, which has this verb and kind; it is in s->request. */
+static void *scene_expect(struct scene *s, enum store_verb verb, enum object_kind kind)
+{
+	assert_true(rules_next(s->r, &s->now, &s->request));
+	assert_int_equal(s->request.verb, verb);
+	assert_int_equal(s->request.kind, kind);
+	return s->request.arg;
+}
+
+static void scene_quiet(struct scene *s)
+{
+	assert_false(rules_next(s->r, &s->now, &s->request));
+}
+
+static void scene_answer(struct scene *s, void *request, enum store_outcome outcome,
+                         const char *body)
+{
+	struct store_reply reply = { .outcome = outcome, .body = span_of(body), .message = SPAN("why") };
+	ARENA_AUTO a = { 0 };
+	reply.uid = scan_text(scan_path(reply.body, "metadata", "uid"), &a);
+	reply.status = outcome == STORE_OK          ? 200
+	               : outcome == STORE_NOT_FOUND ? 404
+	               : outcome == STORE_EXISTS    ? 409
+	               : outcome == STORE_REFUSED   ? 422
+	                                            : 0;
+	rules_answer(s->r, &s->now, request, &reply);
+}
+
+/* Executes a PATCH as the API server does, and answers. */
+static void scene_store(struct scene *s)
+{
+	ARENA_AUTO a = { 0 };
+	void *request = scene_expect(s, STORE_PATCH, KIND_FRAMEWORK);
+	json_t *list = json_loadb(s->request.body[0].p, s->request.body[0].n, 0, NULL);
+	size_t i;
+	json_t *op;
+	bool fits = true;
+	json_array_foreach (list, i, op) {
+		const char *path = reply_text(op, "path");
+		json_t *value = json_object_get(op, "value");
+		bool test = strcmp(reply_text(op, "op"), "test") == 0;
+		const char *text = json_string_value(value);
+		char version[24];
+		(void)snprintf(version, sizeof(version), "%lld", (long long)s->version);
+		if (strcmp(path, "/metadata/uid") == 0)
+			fits = fits && strcmp(text, "fw") == 0;
+		else if (strcmp(path, "/metadata/resourceVersion") == 0)
+			fits = fits && strcmp(text, version) == 0;
+		else if (strstr(path, "rest-lit~1controller") && test)
+			fits = fits && strcmp(text, s->annotation) == 0;
+		else if (strstr(path, "rest-lit~1controller") && fits)
+			(void)snprintf(s->annotation, sizeof(s->annotation), "%s", text);
+		else if (strcmp(path, "/status") == 0 && fits) {
+			char *status = json_dumps(value, JSON_COMPACT);
+			str_done(&s->status);
+			s->status = STR_INIT(TEXT_MAX);
+			str_puts(&s->status, status);
+			free(status);
+		}
+	}
+	json_decref(list);
+	s->version += fits;
+	scene_answer(s, request, fits ? STORE_OK : STORE_REFUSED, scene_framework(s, &a));
+}
+
+static const char *scene_pod(struct arena *a, int index, const char *uid, const char *more)
+{
+	return arena_printf(a,
+	                    "{\"metadata\":{\"name\":\"job-w-%d\",\"namespace\":\"ns\",\"uid\":\"%s\","
+	                    "\"labels\":{\"FC_FRAMEWORK_NAME\":\"job\"},\"ownerReferences\":[{"
+	                    "\"controller\":true,\"uid\":\"cm\"}]%s}}",
+	                    index, uid, more);
+}
+
+static const char CONFIGMAP[] =
+    "{\"metadata\":{\"name\":\"job-attempt\",\"namespace\":\"ns\",\"uid\":\"cm\",\"labels\":"
+    "{\"FC_FRAMEWORK_NAME\":\"job\"},\"ownerReferences\":[{\"controller\":true,\"uid\":\"fw\"}]}}";
+
+/* Until the first pods are asked for. */
+static void scene_begin(struct scene *s)
+{
+	scene_store(s);
+	scene_answer(s, scene_expect(s, STORE_CREATE, KIND_CONFIGMAP), STORE_OK, CONFIGMAP);
+	scene_store(s);
+}
+
+/* Until both pods exist, and the status has their uids. */
+static void scene_pods(struct scene *s)
+{
+	ARENA_AUTO a = { 0 };
+	scene_begin(s);
+	void *first = scene_expect(s, STORE_CREATE, KIND_POD);
+	void *second = scene_expect(s, STORE_CREATE, KIND_POD);
+	scene_quiet(s); /* their answers come first */
+	scene_answer(s, first, STORE_OK, scene_pod(&a, 0, "p0", ""));
+	scene_answer(s, second, STORE_OK, scene_pod(&a, 1, "p1", ""));
+	scene_store(s);
+	scene_quiet(s);
+}
+
+static bool scene_stored(struct scene *s, const char *text)
+{
+	return strstr(str_c(&s->status), text) != NULL;
+}
+
+TEST(test_rules_store_each_state_before_the_requests_that_it_announces)
+{
+	struct scene *s = scene_new();
+	scene_pods(s);
+	assert_true(scene_stored(s, "\"podUID\":\"p0\"") && scene_stored(s, "\"podUID\":\"p1\""));
+	assert_string_equal(s->annotation, "first");
+	assert_int_equal(counter_get(&s->counts.taken), 1);
+	assert_int_equal(counter_get(&s->counts.writes), 3);
+	scene_end(s);
+}
+
+TEST(test_rules_let_no_stale_leader_write)
+{
+	ARENA_AUTO a = { 0 };
+	struct scene *s = scene_new();
+	scene_pods(s);
+	(void)snprintf(s->annotation, sizeof(s->annotation), "second");
+	scene_show(s);
+	assert_int_equal(counter_get(&s->counts.fenced), 1);
+	scene_quiet(s);
+	scene_wait(s, 6000); /* it is still ours by the Lease, so it is taken again when needed */
+	rules_put(s->r, &s->now, KIND_POD,
+	          span_of(scene_pod(&a, 0, "p0", ",\"resourceVersion\":\"99\"")));
+	s->spec = STOPPED;
+	scene_show(s);
+	scene_store(s);
+	assert_string_equal(s->annotation, "first");
+	assert_true(scene_stored(s, "-210"));
+	scene_end(s);
+}
+
+TEST(test_rules_write_nothing_if_the_annotation_has_changed_before_the_event_comes)
+{
+	ARENA_AUTO a = { 0 };
+	struct scene *s = scene_new();
+	scene_pods(s);
+	(void)snprintf(s->annotation, sizeof(s->annotation), "second");
+	s->version++;
+	s->spec = STOPPED;
+	rules_put(s->r, &s->now, KIND_POD,
+	          span_of(arena_printf(&a,
+	                               "{\"metadata\":{\"name\":\"job-w-0\",\"namespace\":\"ns\",\"uid\":"
+	                               "\"p0\",\"labels\":{\"FC_FRAMEWORK_NAME\":\"job\"},"
+	                               "\"ownerReferences\":[{\"controller\":true,\"uid\":\"cm\"}]},"
+	                               "\"status\":{\"phase\":\"Succeeded\"}}")));
+	scene_store(s); /* refused */
+	void *read = scene_expect(s, STORE_GET, KIND_FRAMEWORK);
+	scene_answer(s, read, STORE_OK, scene_framework(s, &a));
+	scene_quiet(s);
+	assert_false(scene_stored(s, "Succeeded"));
+	assert_string_equal(s->annotation, "second");
+	assert_int_equal(counter_get(&s->counts.fenced), 1);
+	scene_end(s);
+}
+
+TEST(test_rules_adopt_a_pod_whose_post_has_lost_its_answer)
+{
+	ARENA_AUTO a = { 0 };
+	struct scene *s = scene_new();
+	scene_begin(s);
+	void *first = scene_expect(s, STORE_CREATE, KIND_POD);
+	json_t *body = json_loadb(s->request.body[0].p, s->request.body[0].n, 0, NULL);
+	const char *task = reply_text(
+	    json_object_get(json_object_get(body, "metadata"), "annotations"), "FC_TASK_UID");
+	const char *made = scene_pod(
+	    &a, 0, "p0",
+	    arena_printf(&a, ",\"annotations\":{\"FC_TASK_UID\":\"%s\",\"FC_TASK_ATTEMPT_ID\":\"0\"}",
+	                 task));
+	json_decref(body);
+	scene_answer(s, scene_expect(s, STORE_CREATE, KIND_POD), STORE_OK,
+	             scene_pod(&a, 1, "p1", ""));
+	scene_answer(s, first, STORE_AMBIGUOUS, "");
+	scene_quiet(s); /* the Framework is frozen until a GET settles it */
+	scene_wait(s, 1000);
+	void *settle = scene_expect(s, STORE_GET, KIND_POD);
+	rules_put(s->r, &s->now, KIND_POD, span_of(made));
+	scene_answer(s, settle, STORE_OK, made);
+	scene_store(s);
+	assert_true(scene_stored(s, "\"podUID\":\"p0\""));
+	assert_int_equal(counter_get(&s->counts.adopted), 1);
+	scene_end(s);
+}
+
+TEST(test_rules_infer_no_absence_from_a_list)
+{
+	ARENA_AUTO a = { 0 };
+	struct scene *s = scene_new();
+	scene_pods(s);
+	rules_list_begin(s->r, KIND_POD);
+	rules_put(s->r, &s->now, KIND_POD, span_of(scene_pod(&a, 0, "p0", "")));
+	rules_list_end(s->r, &s->now, KIND_POD);
+	void *look = scene_expect(s, STORE_GET, KIND_POD);
+	assert_string_equal(s->request.name, "job-w-1");
+	scene_answer(s, look, STORE_OK, scene_pod(&a, 1, "p1", ""));
+	scene_quiet(s);
+	assert_int_equal(counter_get(&s->counts.absences), 0);
+	rules_list_begin(s->r, KIND_POD);
+	rules_put(s->r, &s->now, KIND_POD, span_of(scene_pod(&a, 0, "p0", "")));
+	rules_list_end(s->r, &s->now, KIND_POD);
+	look = scene_expect(s, STORE_GET, KIND_POD);
+	scene_answer(s, look, STORE_NOT_FOUND, "");
+	scene_store(s);
+	assert_true(scene_stored(s, "-101"));
+	assert_int_equal(counter_get(&s->counts.absences), 1);
+	scene_end(s);
+}
+
+TEST(test_rules_delete_a_late_pod_that_is_in_no_task)
+{
+	ARENA_AUTO a = { 0 };
+	struct scene *s = scene_new();
+	scene_pods(s);
+	rules_put(s->r, &s->now, KIND_POD, span_of(scene_pod(&a, 7, "late", "")));
+	void *stray = scene_expect(s, STORE_DELETE, KIND_POD);
+	assert_string_equal(s->request.uid, "late");
+	scene_answer(s, stray, STORE_OK, "{}");
+	assert_int_equal(counter_get(&s->counts.strays), 1);
+	scene_end(s);
+}
+
+TEST(test_rules_delete_nothing_foreign_for_a_forged_status)
+{
+	ARENA_AUTO a = { 0 };
+	struct scene *s = scene_new();
+	scene_pods(s);
+	rules_free(s->r);
+	/* The status names a pod that another controls. */
+	char *status = xstrdup(str_c(&s->status));
+	char *at = strstr(status, "\"podUID\":\"p0\"");
+	memcpy(at, "\"podUID\":\"x0\"", strlen("\"podUID\":\"x0\""));
+	str_done(&s->status);
+	s->status = STR_INIT(TEXT_MAX);
+	str_puts(&s->status, status);
+	free(status);
+	s->spec = STOPPED;
+	scene_lead(s, "second");
+	rules_put(s->r, &s->now, KIND_CONFIGMAP, span_of(CONFIGMAP));
+	rules_put(s->r, &s->now, KIND_POD, span_of(scene_pod(&a, 1, "p1", "")));
+	const char *foreign =
+	    "{\"metadata\":{\"name\":\"job-w-0\",\"namespace\":\"ns\",\"uid\":\"x0\",\"labels\":"
+	    "{\"FC_FRAMEWORK_NAME\":\"job\"},\"ownerReferences\":[{\"controller\":true,\"uid\":\"other\"}]}}";
+	rules_put(s->r, &s->now, KIND_POD, span_of(foreign));
+	for (int i = 0; i < 40; i++) {
+		scene_wait(s, 1000);
+		if (!rules_next(s->r, &s->now, &s->request))
+			continue;
+		assert_false(s->request.verb == STORE_DELETE && strcmp(s->request.uid, "x0") == 0);
+		scene_answer(s, s->request.arg, STORE_OK,
+		             s->request.verb == STORE_GET ? foreign : scene_framework(s, &a));
+	}
+	scene_end(s);
+}
+
+TEST(test_rules_win_against_a_foreign_writer_after_a_pause)
+{
+	struct scene *s = scene_new();
+	scene_pods(s);
+	str_done(&s->status);
+	s->status = STR_INIT(TEXT_MAX);
+	str_puts(&s->status, "{\"state\":\"Completed\"}");
+	scene_show(s);
+	scene_quiet(s);
+	assert_string_equal(s->reasons, "ForeignWriter,");
+	scene_wait(s, 2000);
+	scene_store(s);
+	assert_true(scene_stored(s, "\"podUID\":\"p0\""));
+	scene_end(s);
+}
+
+TEST(test_rules_do_not_blame_the_user_for_a_missing_right)
+{
+	static const char FORBIDDEN[] = "{\"kind\":\"Status\",\"message\":\"pods is forbidden\"}";
+	struct scene *s = scene_new();
+	scene_begin(s);
+	void *pods[] = { scene_expect(s, STORE_CREATE, KIND_POD),
+		         scene_expect(s, STORE_CREATE, KIND_POD) };
+	for (size_t i = 0; i < ARRAY_SIZE(pods); i++)
+		rules_answer(s->r, &s->now, pods[i],
+		             &(struct store_reply){ .outcome = STORE_REFUSED,
+		                                    .status = 403,
+		                                    .body = SPAN(FORBIDDEN),
+		                                    .message = SPAN("") });
+	for (size_t i = 0; i < ARRAY_SIZE(pods); i++)
+		scene_answer(s, scene_expect(s, STORE_CREATE, KIND_ACCESS_REVIEW), STORE_OK,
+		             "{\"status\":{\"allowed\":false}}");
+	assert_string_equal(s->reasons, "Forbidden,Forbidden,");
+	assert_false(scene_stored(s, "-310"));
+	scene_wait(s, 1000);
+	(void)scene_expect(s, STORE_CREATE, KIND_POD);
+	scene_answer(s, s->request.arg, STORE_BUSY, "");
+	scene_end(s);
+}
+
+TEST(test_rules_drop_requests_that_are_not_sent_when_the_job_is_stopped)
+{
+	ARENA_AUTO a = { 0 };
+	struct scene *s = scene_new();
+	scene_begin(s);
+	void *first = scene_expect(s, STORE_CREATE, KIND_POD);
+	s->spec = STOPPED;
+	scene_show(s);
+	scene_quiet(s);
+	scene_answer(s, first, STORE_OK, scene_pod(&a, 0, "p0", ""));
+	scene_store(s);
+	assert_true(scene_stored(s, "-210"));
+	(void)scene_expect(s, STORE_DELETE, KIND_CONFIGMAP);
+	scene_answer(s, s->request.arg, STORE_OK, "{}");
+	scene_end(s);
+}
+
+TEST(test_rules_tell_of_a_framework_that_cannot_be_read)
+{
+	struct scene *s = scene_new();
+	s->spec = "{\"taskRoles\":7}";
+	scene_show(s);
+	scene_quiet(s);
+	assert_string_equal(s->reasons, "Unreadable,");
+	s->spec = SPEC;
+	scene_show(s);
+	scene_store(s);
+	scene_end(s);
+}
+

@@ -27,12 +27,6 @@ enum {
 
 /* ---- small things ---------------------------------------------------------------------------- */
 
-int64_t engine_backoff(unsigned failures, int64_t most_ms)
-{
-	int64_t ms = failures < 20 ? (int64_t)5 << failures : most_ms;
-	return ms < most_ms ? ms : most_ms;
-}
-
 void engine_due(struct engine_job *job, int64_t when_ms)
 {
 	if (when_ms == 0)

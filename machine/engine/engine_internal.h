@@ -10,7 +10,7 @@
 
 #include "base/hash.h"
 #include "base/heap.h"
-#include "k8s/framework/framework.h"
+#include "k8s/framework/drive.h"
 #include "k8s/framework/view.h"
 #include "machine/engine/engine.h"
 #include "machine/engine/queue.h"
@@ -168,8 +168,6 @@ void engine_drop(struct engine_job *job);
 /* The whole object. */
 enum store_outcome engine_get(struct engine *e, enum object_kind kind, const char *name,
                               struct local_answer *out);
-/* 5 ms, 10, 20 ... most_ms. */
-int64_t engine_backoff(unsigned failures, int64_t most_ms);
 
 /* ---- machine.c: the resources and abilities of this machine ---- */
 

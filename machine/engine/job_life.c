@@ -17,7 +17,7 @@
 enum {
 	SYNCS_MAX = 100, /* in one step */
 	SYNC_BACKOFF_MS = 30000,
-	STORE_MIN = 8, /* engine_backoff: 1.28 s */
+	STORE_MIN = 8, /* drive_backoff_ms: 1.28 s */
 	STORE_MS = 60000,
 	BODY_MAX = 64 << 20,
 	STORES_MAX = 64, /* in one commit */
@@ -344,16 +344,8 @@ static void job_transition(void *arg, const char *role, int index, const char *f
 /* Sets the time of the next sync of the state machine. */
 static void job_next_sync(struct engine_job *job, const struct framework_result *r)
 {
-	int64_t now = clock_ms();
-	job->sync_ms = ENGINE_NEVER;
-	if (r->wake_s != INT64_MAX)
-		job->sync_ms = now + r->wake_s * 1000 - clock_wall_ms();
-	if (r->failed || r->delete_framework) {
-		int64_t again = now + engine_backoff(job->sync_failures++, SYNC_BACKOFF_MS);
-		job->sync_ms = again < job->sync_ms ? again : job->sync_ms;
-	} else {
-		job->sync_failures = 0;
-	}
+	job->sync_ms =
+	    drive_next_ms(r, &job->sync_failures, clock_ms(), clock_wall_ms(), SYNC_BACKOFF_MS);
 	/* A pod is removed, and an attempt replaced, when its end is stored. */
 	job->held = r->pending && job->unstored;
 	job->look = job->look || r->again || job->held;
@@ -490,7 +482,7 @@ static void job_stored(struct engine_job *job, const struct local_answer *s)
 			job->version = s->version;
 	} else {
 		job->store_ms =
-		    clock_ms() + engine_backoff(STORE_MIN + job->store_failures++, STORE_MS);
+		    clock_ms() + drive_backoff_ms(STORE_MIN + job->store_failures++, STORE_MS);
 		/* There are news of its deletion, if this is false. */
 		if (s->outcome != STORE_NOT_FOUND)
 			job_trouble(job, "its state cannot be stored", span_of(s->message ?: ""));

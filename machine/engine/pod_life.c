@@ -18,7 +18,7 @@
 #include "machine/engine/engine_internal.h"
 
 enum {
-	RETRY_MIN = 8, /* engine_backoff: 1.28 s */
+	RETRY_MIN = 8, /* drive_backoff_ms: 1.28 s */
 	RETRY_MS = 60000,
 	QUICK_MS = 10000, /* a task that fails sooner makes the next one wait */
 	QUICK_WAIT_MS = 10000,
@@ -27,7 +27,7 @@ enum {
 	STARTS_MAX = 8,         /* in one turn of the thread */
 	STARTING_MS = 5000,     /* until a shim has written its pid */
 	LOOK_MS = 10,           /* from its start until it is asked whether the task runs */
-	LOOK_MIN = 2,           /* engine_backoff, for the next time: 20 ms */
+	LOOK_MIN = 2,           /* drive_backoff_ms, for the next time: 20 ms */
 	LOOK_MOST_MS = 100,
 	CODE_IMAGE_ABSENT = 254, /* of the exit specification */
 	CODE_CANNOT_RUN = 128,   /* as Docker */
@@ -412,7 +412,7 @@ static void pod_fails(struct engine_pod *p, const char *reason, const char *why)
 		pod_event(p, "Warning", reason, "%s", why);
 	pod_notify(p, why);
 	p->state = POD_BOUND;
-	p->due_ms = clock_ms() + engine_backoff(RETRY_MIN + p->tries++, RETRY_MS);
+	p->due_ms = clock_ms() + drive_backoff_ms(RETRY_MIN + p->tries++, RETRY_MS);
 }
 
 static void pod_run(struct engine_pod *p)
@@ -571,7 +571,7 @@ void pod_bind(struct engine_pod *p)
 {
 	p->state = p->image ? POD_PULLING : POD_BOUND; /* it can have had its resources before */
 	if (p->job->quick > 0)
-		p->due_ms = clock_ms() + engine_backoff(p->job->quick, QUICK_WAIT_MS);
+		p->due_ms = clock_ms() + drive_backoff_ms(p->job->quick, QUICK_WAIT_MS);
 	if (p->job->quick >= QUICK_MANY)
 		pod_notify(p,
 		           "the last tries have failed soon after their start, so the next one is "
@@ -592,7 +592,7 @@ static void pod_look_at_state(struct engine_pod *p)
 		pod_event(p, "Normal", "Started", "Started container app");
 		pod_changes(p);
 	} else {
-		p->due_ms = clock_ms() + engine_backoff(LOOK_MIN + p->tries++, LOOK_MOST_MS);
+		p->due_ms = clock_ms() + drive_backoff_ms(LOOK_MIN + p->tries++, LOOK_MOST_MS);
 	}
 }
 

@@ -73,14 +73,6 @@ static void fixture_close(struct fixture *f)
 	assert_int_equal(tree_remove(AT_FDCWD, f->dir, 10000), 0);
 }
 
-TEST(test_engine_backoff_doubles_up_to_a_maximum)
-{
-	assert_int_equal(engine_backoff(0, 1000), 5);
-	assert_int_equal(engine_backoff(3, 1000), 40);
-	assert_int_equal(engine_backoff(8, 1000), 1000);
-	assert_int_equal(engine_backoff(4000000000u, 1000), 1000);
-}
-
 /* Jobs are found by uid, added in any order. */
 TEST(test_engine_table_finds_jobs_by_uid)
 {

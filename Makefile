@@ -111,7 +111,7 @@ LINK_machine := $(LIBS_machine) $(LIBS_k8s) $(LIBS_base)
 LINK_server := $(LIBS_server) $(LINK_machine)
 LINK_runtime-assets := $(LIBS_base)
 
-sources = $(filter-out %/main.c,$(wildcard $(addsuffix /*.c,$(1)) $(addsuffix /*/*.c,$(1))))
+sources = $(filter-out %/main.c,$(wildcard $(foreach d,/ /*/ /*/*/,$(addsuffix $(d)*.c,$(1)))))
 objects = $(patsubst %.c,$(B)/%.o,$(sources))
 archives = $(foreach l,$(USES_$(1)),$(B)/lib$(l).a)
 
@@ -442,7 +442,7 @@ golden-update: $(NEEDS_golden)
 
 fmt:
 	@command -v clang-format-14 >/dev/null || { echo "make fmt needs clang-format-14 (Debian 12)"; exit 1; }
-	clang-format-14 -i $(wildcard */*.[ch] */*/*.[ch] tests/*/*/*.[ch] tests/*/*/*/*.[ch])
+	clang-format-14 -i $(wildcard */*.[ch] */*/*.[ch] k8s/*/*/*.[ch] tests/*/*/*.[ch] tests/*/*/*/*.[ch])
 
 SECONDS ?= 60
 fuzz:

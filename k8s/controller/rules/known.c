@@ -86,8 +86,8 @@ static const char *pod_text(struct span text, struct arena *a)
 	return arena_dup(a, span_cut(text, TEXT_MOST));
 }
 
-static void pod_read_containers(struct span list, struct arena *a,
-                                struct framework_container *out, size_t *n)
+static void pod_read_containers(struct span list, struct arena *a, struct framework_container *out,
+                                size_t *n)
 {
 	struct span item;
 	for (struct scan all = scan_begin(list); scan_item(&all, &item) && *n < CONTAINERS_MOST;) {
@@ -124,8 +124,7 @@ static void pod_read_status(struct span object, struct arena *a, struct framewor
 	out->host_ip = pod_text(m.host_ip, a);
 	if (!span_is(m.phase, "Failed") && !span_is(m.phase, "Succeeded"))
 		return;
-	struct framework_container *all =
-	    ARENA_NEW(a, struct framework_container, CONTAINERS_MOST);
+	struct framework_container *all = ARENA_NEW(a, struct framework_container, CONTAINERS_MOST);
 	out->reason = pod_text(m.reason, a);
 	out->message = pod_text(m.message, a);
 	pod_read_containers(m.init_containers, a, all, &out->n_containers);
@@ -153,9 +152,10 @@ static size_t texts_size(const char *text)
 /* A copy of the view with all its texts in one block of memory, since there are many pods. */
 static void object_keep_view(struct rules_object *o, const struct framework_pod *from)
 {
-	const char *const *texts[] = { &from->uid,   &from->owner_uid, &from->phase,
-		                       &from->node,  &from->ip,        &from->host_ip,
-		                       &from->reason, &from->message };
+	const char *const *texts[] = {
+		&from->uid, &from->owner_uid, &from->phase,  &from->node,
+		&from->ip,  &from->host_ip,   &from->reason, &from->message
+	};
 	size_t size = from->n_containers * sizeof(struct framework_container);
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		size += texts_size(*texts[i]);
@@ -259,8 +259,7 @@ void object_note(struct rules_object *o, const struct rules_time *now, struct sp
 	rules_read_metadata(object, &a, &m);
 	int64_t version = rules_version(&m);
 	o->list = job->r->lists[kind];
-	if (!m.uid.n || (version && version < o->version) ||
-	    (o->gone && span_is(m.uid, o->gone)))
+	if (!m.uid.n || (version && version < o->version) || (o->gone && span_is(m.uid, o->gone)))
 		return;
 	view.uid = arena_dup(&a, m.uid);
 	view.owner_uid = arena_dup(&a, rules_read_owner(&m, &a));

@@ -380,7 +380,7 @@ static bool rules_all_listed(const struct rules *r)
 
 static struct rules_job *rules_first_due(const struct rules *r, int64_t now_ms)
 {
-	const struct heap_item *first = heap_first(&r->due);
+	struct heap_item *first = heap_first(&r->due);
 	return first && first->at_ms <= now_ms
 	           ? (struct rules_job *)((char *)first - offsetof(struct rules_job, due))
 	           : NULL;

@@ -287,8 +287,8 @@ static void store_done_well(struct rules_op *op, const struct rules_time *now,
 /* slowly: the failure is not expected to pass soon. */
 static void store_try_later(struct rules_job *job, const struct rules_time *now, bool slowly)
 {
-	job->hold_ms = now->ms + (slowly ? RULES_BACKOFF_MS
-	                                 : rules_backoff(job->r, job->store_failures++));
+	job->hold_ms =
+	    now->ms + (slowly ? RULES_BACKOFF_MS : rules_backoff(job->r, job->store_failures++));
 	job_step_at(job, job->hold_ms);
 }
 

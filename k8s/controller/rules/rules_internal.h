@@ -115,9 +115,9 @@ struct rules_job {
 	uint64_t spec_hash; /* of the newest spec */
 	bool annotated;     /* metadata.annotations exists */
 	struct framework *machine;
-	bool slim;      /* it has no templates */
-	bool owned;     /* the annotation names this leader */
-	bool complete;  /* it has ended: no machine; `due` is when it is deleted */
+	bool slim;     /* it has no templates */
+	bool owned;    /* the annotation names this leader */
+	bool complete; /* it has ended: no machine; `due` is when it is deleted */
 	int64_t ended_s;
 	unsigned shown; /* its place in counts->frameworks */
 	struct rules_object configmap;
@@ -127,10 +127,10 @@ struct rules_job {
 	bool batched; /* a batch was answered: the window is larger */
 	bool look;    /* to be synced */
 	bool unstored, urgent, wants, sweep, packs;
-	int64_t sync_ms, hold_ms; /* next sync; no write before */
-	int64_t unwatched_ms;     /* pods without their label are doubted then */
-	int64_t wrote_ms, write_ms;         /* start of the last write; its duration */
-	int64_t foreign_ms;                 /* the last status that another has written */
+	int64_t sync_ms, hold_ms;   /* next sync; no write before */
+	int64_t unwatched_ms;       /* pods without their label are doubted then */
+	int64_t wrote_ms, write_ms; /* start of the last write; its duration */
+	int64_t foreign_ms;         /* the last status that another has written */
 	unsigned sync_failures, store_failures, take_failures, foreign;
 };
 
@@ -154,9 +154,9 @@ struct rules {
 	LIST_HEAD(, rules_job) quota;
 	LIST_HEAD(, rules_job) jobs[RULES_BUCKETS];
 	LIST_HEAD(, rules_object) pods[RULES_BUCKETS];
-	int64_t absent_ms;      /* RULES_ABSENCES are used up at this time */
-	int64_t foreign_ms[3];  /* the last writes of FrameworkController */
-	int64_t passive_ms;     /* no request before */
+	int64_t absent_ms;     /* RULES_ABSENCES are used up at this time */
+	int64_t foreign_ms[3]; /* the last writes of FrameworkController */
+	int64_t passive_ms;    /* no request before */
 };
 
 /* ---- rules.c: jobs and their turns ---- */
@@ -217,7 +217,6 @@ bool job_fatten(struct rules_job *job);
 
 /* ---- rules_send.c, rules_answer.c ---- */
 
-void op_write_request(struct rules_op *op, const struct rules_time *now,
-                      struct store_request *out);
+void op_write_request(struct rules_op *op, const struct rules_time *now, struct store_request *out);
 void op_take_answer(struct rules_op *op, const struct rules_time *now,
                     const struct store_reply *reply);

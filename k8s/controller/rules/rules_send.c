@@ -90,8 +90,7 @@ static void op_write_create(struct rules_op *op, struct store_request *out)
 }
 
 /* A body that could not be made is empty, which the API server refuses. */
-void op_write_request(struct rules_op *op, const struct rules_time *now,
-                      struct store_request *out)
+void op_write_request(struct rules_op *op, const struct rules_time *now, struct store_request *out)
 {
 	switch (op->verb) {
 	case OP_CREATE:

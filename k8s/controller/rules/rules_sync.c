@@ -170,8 +170,7 @@ static enum framework_answer sync_remove(void *arg, const struct framework_delet
 
 /* ---- the machine ----------------------------------------------------------------------------- */
 
-static bool job_put_packed(struct rules_job *job, const struct str *packed, size_t n,
-                           struct err *e)
+static bool job_put_packed(struct rules_job *job, const struct str *packed, size_t n, struct err *e)
 {
 	ARENA_AUTO a = { 0 };
 	struct span text;
@@ -228,8 +227,8 @@ static void job_take_news(struct rules_job *job, const struct rules_time *now)
 static void job_set_next_sync(struct rules_job *job, const struct rules_time *now,
                               const struct framework_result *result)
 {
-	job->sync_ms = drive_next_ms(result, &job->sync_failures, now->ms, now->wall_ms,
-	                             RULES_BACKOFF_MS);
+	job->sync_ms =
+	    drive_next_ms(result, &job->sync_failures, now->ms, now->wall_ms, RULES_BACKOFF_MS);
 	if (!job->over_quota)
 		return;
 	if (result->failed && job->sync_ms < now->ms + RULES_QUOTA_MS) {

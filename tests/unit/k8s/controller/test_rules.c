@@ -6,7 +6,7 @@
 #include "k8s/controller/rules/rules.h"
 #include "k8s/transport/reply.h"
 
-enum { START_S = 1600000000, TEXT_MAX = 1 << 16 };
+enum { START_S = 1600000000, SCENE_TEXT = 1 << 16 };
 
 /* The rules, and the Framework `job` of two tasks as the API server has it. */
 struct scene {
@@ -88,7 +88,7 @@ static struct scene *scene_new(void)
 	s->now = (struct rules_time){ 1000, START_S * 1000LL };
 	s->random = 7;
 	s->version = 10;
-	s->status = STR_INIT(TEXT_MAX);
+	s->status = STR_INIT(SCENE_TEXT);
 	s->spec = SPEC;
 	scene_lead(s, "first");
 	return s;
@@ -125,7 +125,9 @@ static void scene_quiet(struct scene *s)
 static void scene_answer(struct scene *s, void *request, enum store_outcome outcome,
                          const char *body)
 {
-	struct store_reply reply = { .outcome = outcome, .body = span_of(body), .message = SPAN("why") };
+	struct store_reply reply = { .outcome = outcome,
+		                     .body = span_of(body),
+		                     .message = SPAN("why") };
 	ARENA_AUTO a = { 0 };
 	reply.uid = scan_text(scan_path(reply.body, "metadata", "uid"), &a);
 	reply.status = outcome == STORE_OK          ? 200
@@ -163,7 +165,7 @@ static void scene_store(struct scene *s)
 		else if (strcmp(path, "/status") == 0 && fits) {
 			char *status = json_dumps(value, JSON_COMPACT);
 			str_done(&s->status);
-			s->status = STR_INIT(TEXT_MAX);
+			s->status = STR_INIT(SCENE_TEXT);
 			str_puts(&s->status, status);
 			free(status);
 		}
@@ -175,11 +177,12 @@ static void scene_store(struct scene *s)
 
 static const char *scene_pod(struct arena *a, int index, const char *uid, const char *more)
 {
-	return arena_printf(a,
-	                    "{\"metadata\":{\"name\":\"job-w-%d\",\"namespace\":\"ns\",\"uid\":\"%s\","
-	                    "\"labels\":{\"FC_FRAMEWORK_NAME\":\"job\"},\"ownerReferences\":[{"
-	                    "\"controller\":true,\"uid\":\"cm\"}]%s}}",
-	                    index, uid, more);
+	return arena_printf(
+	    a,
+	    "{\"metadata\":{\"name\":\"job-w-%d\",\"namespace\":\"ns\",\"uid\":\"%s\","
+	    "\"labels\":{\"FC_FRAMEWORK_NAME\":\"job\"},\"ownerReferences\":[{"
+	    "\"controller\":true,\"uid\":\"cm\"}]%s}}",
+	    index, uid, more);
 }
 
 static const char CONFIGMAP[] =
@@ -253,11 +256,11 @@ TEST(test_rules_write_nothing_if_the_annotation_has_changed_before_the_event_com
 	s->version++;
 	s->spec = STOPPED;
 	rules_put(s->r, &s->now, KIND_POD,
-	          span_of(arena_printf(&a,
-	                               "{\"metadata\":{\"name\":\"job-w-0\",\"namespace\":\"ns\",\"uid\":"
-	                               "\"p0\",\"labels\":{\"FC_FRAMEWORK_NAME\":\"job\"},"
-	                               "\"ownerReferences\":[{\"controller\":true,\"uid\":\"cm\"}]},"
-	                               "\"status\":{\"phase\":\"Succeeded\"}}")));
+	          span_of(arena_printf(
+		      &a, "{\"metadata\":{\"name\":\"job-w-0\",\"namespace\":\"ns\",\"uid\":"
+			  "\"p0\",\"labels\":{\"FC_FRAMEWORK_NAME\":\"job\"},"
+			  "\"ownerReferences\":[{\"controller\":true,\"uid\":\"cm\"}]},"
+			  "\"status\":{\"phase\":\"Succeeded\"}}")));
 	scene_store(s); /* refused */
 	void *read = scene_expect(s, STORE_GET, KIND_FRAMEWORK);
 	scene_answer(s, read, STORE_OK, scene_framework(s, &a));
@@ -279,7 +282,8 @@ TEST(test_rules_adopt_a_pod_whose_post_has_lost_its_answer)
 	    json_object_get(json_object_get(body, "metadata"), "annotations"), "FC_TASK_UID");
 	const char *made = scene_pod(
 	    &a, 0, "p0",
-	    arena_printf(&a, ",\"annotations\":{\"FC_TASK_UID\":\"%s\",\"FC_TASK_ATTEMPT_ID\":\"0\"}",
+	    arena_printf(&a,
+	                 ",\"annotations\":{\"FC_TASK_UID\":\"%s\",\"FC_TASK_ATTEMPT_ID\":\"0\"}",
 	                 task));
 	json_decref(body);
 	scene_answer(s, scene_expect(s, STORE_CREATE, KIND_POD), STORE_OK,
@@ -344,7 +348,7 @@ TEST(test_rules_delete_nothing_foreign_for_a_forged_status)
 	char *at = strstr(status, "\"podUID\":\"p0\"");
 	memcpy(at, "\"podUID\":\"x0\"", strlen("\"podUID\":\"x0\""));
 	str_done(&s->status);
-	s->status = STR_INIT(TEXT_MAX);
+	s->status = STR_INIT(SCENE_TEXT);
 	str_puts(&s->status, status);
 	free(status);
 	s->spec = STOPPED;
@@ -353,7 +357,8 @@ TEST(test_rules_delete_nothing_foreign_for_a_forged_status)
 	rules_put(s->r, &s->now, KIND_POD, span_of(scene_pod(&a, 1, "p1", "")));
 	const char *foreign =
 	    "{\"metadata\":{\"name\":\"job-w-0\",\"namespace\":\"ns\",\"uid\":\"x0\",\"labels\":"
-	    "{\"FC_FRAMEWORK_NAME\":\"job\"},\"ownerReferences\":[{\"controller\":true,\"uid\":\"other\"}]}}";
+	    "{\"FC_FRAMEWORK_NAME\":\"job\"},\"ownerReferences\":[{\"controller\":true,\"uid\":"
+	    "\"other\"}]}}";
 	rules_put(s->r, &s->now, KIND_POD, span_of(foreign));
 	for (int i = 0; i < 40; i++) {
 		scene_wait(s, 1000);
@@ -371,7 +376,7 @@ TEST(test_rules_win_against_a_foreign_writer_after_a_pause)
 	struct scene *s = scene_new();
 	scene_pods(s);
 	str_done(&s->status);
-	s->status = STR_INIT(TEXT_MAX);
+	s->status = STR_INIT(SCENE_TEXT);
 	str_puts(&s->status, "{\"state\":\"Completed\"}");
 	scene_show(s);
 	scene_quiet(s);
@@ -384,7 +389,7 @@ TEST(test_rules_win_against_a_foreign_writer_after_a_pause)
 
 TEST(test_rules_do_not_blame_the_user_for_a_missing_right)
 {
-	static const char FORBIDDEN[] = "{\"kind\":\"Status\",\"message\":\"pods is forbidden\"}";
+	static const char REFUSAL[] = "{\"kind\":\"Status\",\"message\":\"pods is forbidden\"}";
 	struct scene *s = scene_new();
 	scene_begin(s);
 	void *pods[] = { scene_expect(s, STORE_CREATE, KIND_POD),
@@ -393,7 +398,7 @@ TEST(test_rules_do_not_blame_the_user_for_a_missing_right)
 		rules_answer(s->r, &s->now, pods[i],
 		             &(struct store_reply){ .outcome = STORE_REFUSED,
 		                                    .status = 403,
-		                                    .body = SPAN(FORBIDDEN),
+		                                    .body = SPAN(REFUSAL),
 		                                    .message = SPAN("") });
 	for (size_t i = 0; i < ARRAY_SIZE(pods); i++)
 		scene_answer(s, scene_expect(s, STORE_CREATE, KIND_ACCESS_REVIEW), STORE_OK,
@@ -435,4 +440,3 @@ TEST(test_rules_tell_of_a_framework_that_cannot_be_read)
 	scene_store(s);
 	scene_end(s);
 }
-

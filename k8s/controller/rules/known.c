@@ -390,8 +390,8 @@ static void job_keep_news(struct rules_job *job, const struct rules_time *now, s
 	static const char *const KEYS[] = { "metadata", "spec", "status" };
 	struct span part[ARRAY_SIZE(KEYS)];
 	scan_members(object, KEYS, part, ARRAY_SIZE(KEYS));
-	STR_AUTO text = STR_INIT(2 * RULES_OBJECT_MAX);
-	STR_AUTO packed = STR_INIT(2 * RULES_OBJECT_MAX);
+	STR_AUTO text = STR_INIT(RULES_TEXT_MAX);
+	STR_AUTO packed = STR_INIT(RULES_TEXT_MAX);
 	for (size_t i = 0; i < ARRAY_SIZE(KEYS); i++) {
 		str_puts(&text, i == 0 ? "{\"metadata\":" : i == 1 ? ",\"spec\":" : ",\"status\":");
 		str_span(&text, part[i].p ? part[i] : SPAN("null"));

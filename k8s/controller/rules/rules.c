@@ -138,28 +138,29 @@ static void user_leave(struct rules_user *u)
 	free(u);
 }
 
+static struct rules_user *user_of_name(struct rules *r, struct span name)
+{
+	struct rules_user *u;
+	size_t bucket = hash_bytes(&r->key, name) % RULES_USERS;
+	LIST_FOREACH(u, &r->user[bucket], alike)
+	if (span_is(name, u->name))
+		return u;
+	u = xcalloc(1, sizeof(*u) + name.n + 1);
+	if (name.n)
+		memcpy(u->name, name.p, name.n);
+	TAILQ_INIT(&u->jobs);
+	LIST_INSERT_HEAD(&r->user[bucket], u, alike);
+	return u;
+}
+
 void job_set_user(struct rules_job *job, struct span user)
 {
-	struct rules *r = job->r;
-	struct rules_user *u;
-	if (job->user && span_is(user, job->user->name))
-		return;
-	if (job->in_turn)
-		return; /* at the next event */
-	user_leave(job->user);
-	size_t bucket = hash_bytes(&r->key, user) % RULES_USERS;
-	LIST_FOREACH(u, &r->user[bucket], alike)
-	if (span_is(user, u->name))
-		break;
-	if (!u) {
-		u = xcalloc(1, sizeof(*u) + user.n + 1);
-		if (user.n)
-			memcpy(u->name, user.p, user.n);
-		TAILQ_INIT(&u->jobs);
-		LIST_INSERT_HEAD(&r->user[bucket], u, alike);
-	}
-	u->held++;
-	job->user = u;
+	if ((job->user && span_is(user, job->user->name)) || job->in_turn)
+		return; /* a job in turn changes its user at the next event */
+	struct rules_user *before = job->user;
+	job->user = user_of_name(job->r, user);
+	job->user->held++;
+	user_leave(before);
 }
 
 void job_free_unused(struct rules_job *job)

@@ -23,6 +23,7 @@ enum {
 	/* Objects that GETs find gone: so many at once, then one in this time. */
 	RULES_ABSENCES = 20,
 	RULES_ABSENCE_MS = 500,
+	RULES_TEXT_MAX = 2 * RULES_OBJECT_MAX,
 	RULES_PACE_MS = 1000, /* between writes of addresses and of Running */
 };
 static const int64_t RULES_NEVER = INT64_MAX;
@@ -121,7 +122,7 @@ struct rules_job {
 	int64_t ended_s;
 	unsigned shown; /* its place in counts->frameworks */
 	struct rules_object configmap;
-	LIST_HEAD(, rules_object) pods;
+	LIST_HEAD(rules_siblings, rules_object) pods;
 	struct rules_ops ops;
 	size_t n_ops, n_unsent;
 	bool batched; /* a batch was answered: the window is larger */
@@ -149,11 +150,11 @@ struct rules {
 	bool listed[KIND_MAX];
 	size_t open;
 	struct heap due;
-	TAILQ_HEAD(, rules_user) users;
-	LIST_HEAD(, rules_user) user[RULES_USERS];
-	LIST_HEAD(, rules_job) quota;
-	LIST_HEAD(, rules_job) jobs[RULES_BUCKETS];
-	LIST_HEAD(, rules_object) pods[RULES_BUCKETS];
+	TAILQ_HEAD(rules_users, rules_user) users;
+	LIST_HEAD(rules_alike_users, rules_user) user[RULES_USERS];
+	LIST_HEAD(rules_over_quota, rules_job) quota;
+	LIST_HEAD(rules_alike_jobs, rules_job) jobs[RULES_BUCKETS];
+	LIST_HEAD(rules_alike_pods, rules_object) pods[RULES_BUCKETS];
 	int64_t absent_ms;     /* RULES_ABSENCES are used up at this time */
 	int64_t foreign_ms[3]; /* the last writes of FrameworkController */
 	int64_t passive_ms;    /* no request before */

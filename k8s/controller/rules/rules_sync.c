@@ -45,7 +45,7 @@ static enum framework_presence sync_doubt(const struct sync_view *v, enum object
 	struct rules_op *op = op_new(job, OP_LOOK, kind, name);
 	op->uid = xstrdup(uid);
 	r->absent_ms = (r->absent_ms > v->now->ms ? r->absent_ms : v->now->ms) + RULES_ABSENCE_MS;
-	op->due_ms = r->absent_ms - RULES_ABSENCES * RULES_ABSENCE_MS;
+	op->due_ms = r->absent_ms - (int64_t)RULES_ABSENCES * RULES_ABSENCE_MS;
 	if (op->due_ms <= v->now->ms)
 		op_send(op);
 	else
@@ -298,7 +298,7 @@ static int64_t job_write_at(const struct rules_job *job)
 static void job_sweep_strays(struct rules_job *job)
 {
 	const struct rules_object *cm = &job->configmap;
-	struct rules_object *o;
+	struct rules_object *o = NULL;
 	job->sweep = false;
 	if (cm->state != OBJECT_LIVE || cm->view.dying || strcmp(cm->view.owner_uid, job->uid) != 0)
 		return;
@@ -351,7 +351,7 @@ static void job_write_or_rest(struct rules_job *job, const struct rules_time *no
 /* Requests that wait are sent when it is time. */
 static void job_send_waiting(struct rules_job *job, const struct rules_time *now)
 {
-	struct rules_op *op;
+	struct rules_op *op = NULL;
 	TAILQ_FOREACH(op, &job->ops, next)
 	{
 		if (op->state != OP_WAITING)

@@ -346,7 +346,7 @@ TEST(test_rules_delete_nothing_foreign_for_a_forged_status)
 	/* The status names a pod that another controls. */
 	char *status = xstrdup(str_c(&s->status));
 	char *at = strstr(status, "\"podUID\":\"p0\"");
-	memcpy(at, "\"podUID\":\"x0\"", strlen("\"podUID\":\"x0\""));
+	at[strlen("\"podUID\":\"")] = 'x';
 	str_done(&s->status);
 	s->status = STR_INIT(SCENE_TEXT);
 	str_puts(&s->status, status);

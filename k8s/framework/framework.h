@@ -127,8 +127,13 @@ struct framework_object {
 	int64_t attempt, retry; /* of the Framework, and of the task; from 0 */
 	const char *task_uid;
 };
-/* The pod, without uid and status, in the arena, by role and index (NULL: there is no such task).
- * Between a put and the next sync it is that of the new spec.  f must have a status. */
+/* The body of the request that creates it: for a pod the template with what FrameworkController
+ * adds.  All else of the template is copied as it is written: null, numbers of any size, members
+ * that are not known here.  A pod is found by role and index; nothing is written if there is no
+ * such task.  Between a put and the next sync it is that of the new spec.  f must have a status. */
+void framework_object_write(const struct framework *f, const struct framework_object *o,
+                            struct str *out);
+/* The same as a tree in the arena; NULL: there is no such task. */
 const struct node *framework_object(const struct framework *f, const struct framework_object *o,
                                     struct arena *a);
 /* The template of the pods of a role, with placeholders, in the arena. */
@@ -150,7 +155,7 @@ struct framework_world {
 	                                     struct framework_configmap *out);
 	enum framework_presence (*pod)(void *arg, const char *name, const char *uid,
 	                               struct framework_pod *out);
-	/* framework_object makes a pod. */
+	/* framework_object_write makes its text, at once or later. */
 	enum framework_answer (*create)(void *arg, const struct framework_object *object,
 	                                struct framework_created *out);
 	enum framework_answer (*remove)(void *arg, const struct framework_delete *what);

@@ -1,194 +1,309 @@
+#include <assert.h>
+
+#include "base/enc.h"
+#include "base/json/scan.h"
 #include "k8s/framework/framework_internal.h"
 
-/* The facts that the controller passes to the pod of a task as annotations and as variables.  The
- * first FC_PLACEHOLDERS may be in templates as {{NAME}}; the members that the controller adds may
- * contain all of them. */
-enum { FC_PLACEHOLDERS = 6, FC_TOLD = 13 };
-enum { TEMPLATE_TEXT_MAX = 16 << 20 };
+/* The facts that the controller passes to the pod of a task as annotations and as variables; three
+ * of them are its labels.  The first FC_PLACEHOLDERS may be in templates as {{NAME}}. */
+enum { FC_PLACEHOLDERS = 6, FC_LABELS_AT = 1, FC_LABELS = 3, FC_TOLD = 13 };
 
-struct template_value {
+struct object_fact {
 	const char *name, *value;
 };
 
-struct template_filling {
-	const struct template_value *told;
-	size_t n; /* that are filled in */
-	struct arena *a;
-};
+/* ---- templates: what is added is a tree, all else is copied as it is written ---- */
 
-/* ---- templates ---- */
-
-/* The text with its placeholders replaced; others are left as they are. */
-static const char *objects_fill(struct span text, const struct template_filling *with)
+/* Writes the text with its placeholders replaced; others are left as they are.  false: there are
+ * none. */
+static bool objects_fill(struct str *out, struct span text, const struct object_fact *told)
 {
-	STR_AUTO out = STR_INIT(TEMPLATE_TEXT_MAX);
+	bool filled = false;
 	size_t at = 0;
 	for (size_t open; (open = span_find(text, at, "{{")) != SIZE_MAX;) {
-		size_t close = span_find(text, open, "}}");
-		if (close == SIZE_MAX)
-			break;
-		struct span name = { text.p + open + 2, close - open - 2 };
+		struct span rest = span_from(text, open + 2);
 		size_t i = 0;
-		while (i < with->n && !span_is(name, with->told[i].name))
+		while (i < FC_PLACEHOLDERS &&
+		       !(span_starts(rest, told[i].name) &&
+		         span_starts(span_from(rest, strlen(told[i].name)), "}}")))
 			i++;
-		str_put(&out, text.p + at, open - at);
-		if (i < with->n) {
-			str_puts(&out, with->told[i].value);
-			at = close + 2;
+		str_put(out, text.p + at, open - at);
+		if (i < FC_PLACEHOLDERS) {
+			str_puts(out, told[i].value);
+			at = open + 2 + strlen(told[i].name) + 2;
+			filled = true;
 		} else {
 			/* The next placeholder may begin at the second brace. */
-			str_char(&out, '{');
+			str_char(out, '{');
 			at = open + 1;
 		}
 	}
-	if (at == 0)
-		return text.p;
-	str_span(&out, span_from(text, at));
-	return arena_dup(with->a, str_view(&out));
+	str_span(out, span_from(text, at));
+	return filled;
 }
 
-static struct node objects_make(const struct node *from, const struct node *more,
-                                const struct template_filling *with);
-
-/* more: items that come first, or what is added to each item. */
-static void objects_make_list(struct node *list, const struct node *more,
-                              const struct template_filling *with)
+/* text: with its quotes. */
+static void objects_copy_text(struct str *out, struct span text, const struct object_fact *told)
 {
-	uint32_t n = node_is(more, NODE_LIST) ? more->n : 0;
-	struct node *all = ARENA_NEW(with->a, struct node, n + list->n);
-	for (uint32_t i = 0; i < n; i++)
-		all[i] = more->item[i];
-	for (uint32_t i = 0; i < list->n; i++) {
-		const struct node *item = &list->item[i];
-		const struct node *policy = node_get(item, "terminationMessagePolicy");
-		bool adds = node_is(more, NODE_MAP) && node_is(item, NODE_MAP);
-		struct node own = adds ? *more : *item;
-		own.n -= adds && node_is(policy, NODE_TEXT) && policy->n > 0;
-		all[n + i] = objects_make(item, adds ? &own : NULL, with);
-	}
-	list->item = all;
-	list->n += n;
+	ARENA_SECRET a = { 0 };
+	STR_AUTO filled = STR_SECRET(out->max);
+	bool plain = span_chr(text, '\\') == text.n && span_find(text, 0, "{{") == SIZE_MAX;
+	if (!plain && objects_fill(&filled, scan_text(text, &a), told))
+		str_json(out, str_view(&filled));
+	else
+		str_span(out, text);
+	out->full |= filled.full;
 }
 
-static void objects_make_map(struct node *map, const struct node *more,
-                             const struct template_filling *with)
+/* The value as it is written, but with the placeholders of its texts replaced; not those of keys.
+ */
+static void objects_copy(struct str *out, struct span json, const struct object_fact *told)
 {
-	uint32_t n = more ? more->n : 0;
-	uint32_t k = 0;
-	struct member *all = ARENA_NEW(with->a, struct member, map->n + n);
-	for (uint32_t i = 0; i < map->n; i++) {
-		const struct member *x = &map->member[i];
-		all[k] = *x;
-		all[k].value = objects_make(&x->value, node_get(more, x->key), with);
-		k += all[k].value.type != NODE_NULL;
+	size_t at = 0;
+	while (at < json.n) {
+		struct scan_tail tail = { 0 };
+		size_t quote = at + span_chr(span_from(json, at), '"');
+		struct span rest = span_from(json, quote);
+		struct span text = span_to(rest, scan_tail(&tail, rest));
+		str_put(out, json.p + at, quote - at);
+		at = quote + text.n;
+		size_t next = span_skip_class(json, at, " \t\r\n");
+		if (next < json.n && json.p[next] == ':')
+			str_span(out, text);
+		else
+			objects_copy_text(out, text, told);
 	}
-	for (uint32_t i = 0; i < n; i++) {
-		const struct node *there = node_get(map, more->member[i].key);
-		if (!there || there->type == NODE_NULL)
-			all[k++] = more->member[i];
-	}
-	map->member = all;
-	map->n = k;
 }
 
-/* A copy with its texts filled in and without null members, as Go leaves them out, and with what
- * `more` has, which wins if the types differ; NULL: nothing. */
-static struct node objects_make(const struct node *from, const struct node *more,
-                                const struct template_filling *with)
+static void objects_merge(struct str *out, struct span from, const struct node *more,
+                          const struct object_fact *told);
+
+/* What is added comes first. */
+static void objects_merge_list(struct str *out, struct span from, const struct node *more,
+                               const struct object_fact *told)
 {
-	struct node to = *from;
-	bool containers = from->type == NODE_LIST && node_get(more, "env");
-	if (more && !containers && (more->type != from->type || from->type == NODE_TEXT))
-		return *more;
-	if (from->type == NODE_TEXT) {
-		to.text = objects_fill(node_span(from), with);
-		to.n = (uint32_t)strlen(to.text);
-	} else if (from->type == NODE_LIST) {
-		objects_make_list(&to, more, with);
-	} else if (from->type == NODE_MAP) {
-		objects_make_map(&to, more, with);
+	struct span item;
+	str_char(out, '[');
+	for (uint32_t i = 0; i < more->n; i++) {
+		json_put_key(out, NULL);
+		node_json(out, &more->item[i]);
 	}
-	return to;
+	for (struct scan s = scan_begin(from); scan_item(&s, &item);) {
+		json_put_key(out, NULL);
+		objects_copy(out, item, told);
+	}
+	str_char(out, ']');
 }
 
-/* Returns the members that the controller adds to the template of a pod.  Each list of containers
- * gets an object, whose last member is the default for containers without one. */
-static struct node objects_added(const struct node *template, const struct template_filling *with)
+/* more: for each container; its last member is for those that have it not. */
+static void objects_merge_containers(struct str *out, struct span from, const struct node *more,
+                                     const struct object_fact *told)
 {
-	static const char *const LISTS[] = { "containers", "initContainers" };
-	STR_AUTO text = STR_INIT(TEMPLATE_TEXT_MAX);
-	str_puts(&text, "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{"
-	                "\"name\":\"{{FC_POD_NAME}}\",\"namespace\":\"{{FC_FRAMEWORK_NAMESPACE}}\","
-	                "\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\","
-	                "\"name\":\"{{FC_CONFIGMAP_NAME}}\",\"uid\":\"{{FC_CONFIGMAP_UID}}\","
-	                "\"controller\":true,\"blockOwnerDeletion\":true}],"
-	                "\"labels\":{\"FC_FRAMEWORK_NAME\":\"{{FC_FRAMEWORK_NAME}}\","
-	                "\"FC_TASKROLE_NAME\":\"{{FC_TASKROLE_NAME}}\","
-	                "\"FC_TASK_INDEX\":\"{{FC_TASK_INDEX}}\"},\"annotations\":{");
-	for (const struct template_value *t = with->told; t < with->told + FC_TOLD; t++)
-		str_printf(&text, "%s\"%s\":\"{{%s}}\"", t > with->told ? "," : "", t->name,
-		           t->name);
-	str_puts(&text, "}},\"spec\":{");
-	for (size_t i = 0; i < ARRAY_SIZE(LISTS); i++) {
-		if (!node_is(node_get(node_get(template, "spec"), LISTS[i]), NODE_LIST))
+	struct span item;
+	str_char(out, '[');
+	for (struct scan s = scan_begin(from); scan_item(&s, &item);) {
+		ARENA_AUTO a = { 0 };
+		struct node own = *more;
+		own.n -= scan_text(scan_get(item, own.member[own.n - 1].key), &a).n > 0;
+		json_put_key(out, NULL);
+		objects_merge(out, item, scan_type(item) == SCAN_OBJECT ? &own : NULL, told);
+	}
+	str_char(out, ']');
+}
+
+static void objects_merge_map(struct str *out, struct span from, const struct node *more,
+                              const struct object_fact *told)
+{
+	ARENA_AUTO a = { 0 };
+	bool *seen = ARENA_NEW(&a, bool, more->n);
+	struct span key;
+	struct span value;
+	str_char(out, '{');
+	for (struct scan s = scan_begin(from); scan_member(&s, &key, &value);) {
+		const struct member *m = node_member(more, key);
+		if (m)
+			seen[m - more->member] = true;
+		json_put_key(out, NULL);
+		str_printf(out, "\"%.*s\":", (int)key.n, key.p);
+		objects_merge(out, value, m ? &m->value : NULL, told);
+	}
+	for (uint32_t i = 0; i < more->n; i++) {
+		if (seen[i])
 			continue;
-		json_put_open(&text, LISTS[i], '{');
-		str_puts(&text, "\"env\":[");
-		for (const struct template_value *t = with->told; t < with->told + FC_TOLD; t++)
-			str_printf(&text, "{\"name\":\"%s\",\"value\":\"{{%s}}\"},", t->name,
-			           t->name);
-		str_puts(&text, "{\"name\":\"FC_POD_UID\",\"valueFrom\":{\"fieldRef\":{"
-		                "\"apiVersion\":\"v1\",\"fieldPath\":\"metadata.uid\"}}},"
-		                "{\"name\":\"FC_TASK_ATTEMPT_INSTANCE_UID\","
-		                "\"value\":\"{{FC_TASK_ATTEMPT_ID}}_$(FC_POD_UID)\"}],"
-		                "\"terminationMessagePolicy\":\"FallbackToLogsOnError\"}");
+		json_put_key(out, more->member[i].key);
+		node_json(out, &more->member[i].value);
 	}
-	str_puts(&text, "}}");
-	return objects_make(doc_quiet(str_view(&text), &FW_BUDGET, with->a), NULL, with);
+	str_char(out, '}');
 }
 
-const struct node *framework_template(const struct framework *f, const char *role, struct arena *a)
+/* Writes a value of the template with what `more` has, which wins if the types differ; NULL:
+ * nothing. */
+static void objects_merge(struct str *out, struct span from, const struct node *more,
+                          const struct object_fact *told)
+{
+	enum scan_type type = scan_type(from);
+	if (!more)
+		objects_copy(out, from, told);
+	else if (type == SCAN_ARRAY && node_get(more, "env"))
+		objects_merge_containers(out, from, more, told);
+	else if (type == SCAN_ARRAY && more->type == NODE_LIST)
+		objects_merge_list(out, from, more, told);
+	else if (type == SCAN_OBJECT && more->type == NODE_MAP)
+		objects_merge_map(out, from, more, told);
+	else
+		node_json(out, more);
+}
+
+/* ---- what the controller adds ---- */
+
+/* The template of the pods of a role, as JSON. */
+static struct span objects_template(const struct framework *f, const char *role)
 {
 	const json_t *place = json_object_get(f->spec.places, role); /* else it is at its end */
 	struct span text = place ? f->spec.roles[json_integer_value(place)].pod : SPAN("{}");
-	return doc_quiet(text, &FW_BUDGET, a); /* was read with the Framework */
+	assert(text.p); /* framework_slim has forgotten it */
+	return text;
 }
 
-static const struct node *objects_pod(const struct framework *f, const struct fw_role *r,
-                                      size_t index, struct arena *a)
+struct object_owner {
+	const char *api, *kind, *name, *uid;
+};
+
+/* The metadata stays open. */
+static void objects_put_head(struct str *out, const struct framework *f, const char *kind,
+                             const char *name, const struct object_owner *owner)
 {
+	json_put_open(out, NULL, '{');
+	json_put_word(out, "apiVersion", "v1");
+	json_put_word(out, "kind", kind);
+	json_put_open(out, "metadata", '{');
+	json_put_word(out, "name", name);
+	json_put_word(out, "namespace", f->spec.namespace_name);
+	json_put_open(out, "ownerReferences", '[');
+	json_put_open(out, NULL, '{');
+	json_put_word(out, "apiVersion", owner->api);
+	json_put_word(out, "kind", owner->kind);
+	json_put_word(out, "name", owner->name);
+	json_put_word(out, "uid", owner->uid);
+	json_put_bool(out, "controller", true);
+	json_put_bool(out, "blockOwnerDeletion", true);
+	str_puts(out, "}]");
+}
+
+static void objects_put_facts(struct str *out, const char *key, const struct object_fact *facts,
+                              size_t n)
+{
+	json_put_open(out, key, '{');
+	for (const struct object_fact *t = facts; t < facts + n; t++)
+		json_put_word(out, t->name, t->value);
+	str_char(out, '}');
+}
+
+/* What each container gets. */
+static void objects_put_container(struct str *out, const struct object_fact *told,
+                                  const struct fw_task *task)
+{
+	json_put_open(out, "env", '[');
+	for (const struct object_fact *t = told; t < told + FC_TOLD; t++) {
+		json_put_open(out, NULL, '{');
+		json_put_word(out, "name", t->name);
+		json_put_word(out, "value", t->value);
+		str_char(out, '}');
+	}
+	str_printf(out,
+	           ",{\"name\":\"FC_POD_UID\",\"valueFrom\":{\"fieldRef\":{"
+	           "\"apiVersion\":\"v1\",\"fieldPath\":\"metadata.uid\"}}},"
+	           "{\"name\":\"FC_TASK_ATTEMPT_INSTANCE_UID\","
+	           "\"value\":\"%d_$(FC_POD_UID)\"}],"
+	           "\"terminationMessagePolicy\":\"FallbackToLogsOnError\"",
+	           task->life.id);
+}
+
+static void objects_write_pod(struct str *out, const struct framework *f, const struct fw_role *r,
+                              size_t index)
+{
+	static const char *const LISTS[] = { "containers", "initContainers" };
 	char configmap[FW_NAME_MAX];
 	char name[FW_NAME_MAX];
+	ARENA_AUTO a = { 0 };
+	STR_AUTO added = STR_INIT(out->max);
 	const char *uid = f->life.uid ? f->life.uid : "";
-	const char *attempt = arena_printf(a, "%d", f->life.id);
+	const char *attempt = arena_printf(&a, "%d", f->life.id);
 	const struct fw_task *task = &r->tasks[index];
-	const struct template_value told[FC_TOLD] = {
+	const struct object_fact told[FC_TOLD] = {
 		{ "FC_FRAMEWORK_NAMESPACE", f->spec.namespace_name },
 		{ "FC_FRAMEWORK_NAME", f->spec.name },
 		{ "FC_TASKROLE_NAME", r->name },
-		{ "FC_TASK_INDEX", arena_printf(a, "%zu", index) },
+		{ "FC_TASK_INDEX", arena_printf(&a, "%zu", index) },
 		{ "FC_CONFIGMAP_NAME", fw_configmap_name(f, configmap) },
 		{ "FC_POD_NAME", fw_pod_name(f, r, index, name) },
 		{ "FC_FRAMEWORK_UID", f->spec.uid },
 		{ "FC_FRAMEWORK_ATTEMPT_ID", attempt },
-		{ "FC_FRAMEWORK_ATTEMPT_INSTANCE_UID", arena_printf(a, "%s_%s", attempt, uid) },
+		{ "FC_FRAMEWORK_ATTEMPT_INSTANCE_UID", arena_printf(&a, "%s_%s", attempt, uid) },
 		{ "FC_CONFIGMAP_UID", uid },
 		{ "FC_TASKROLE_UID", r->uid },
 		{ "FC_TASK_UID", task->uid },
-		{ "FC_TASK_ATTEMPT_ID", arena_printf(a, "%d", task->life.id) },
+		{ "FC_TASK_ATTEMPT_ID", arena_printf(&a, "%d", task->life.id) },
 	};
-	struct template_filling with = { told, FC_TOLD, a };
-	const struct node *template = framework_template(f, r->name, a);
-	struct node *pod = ARENA_NEW(a, struct node, 2);
-	pod[1] = objects_added(template, &with);
-	with.n = FC_PLACEHOLDERS;
-	*pod = objects_make(template ?: pod, &pod[1], &with);
-	return pod;
+	struct span template = objects_template(f, r->name);
+	objects_put_head(&added, f, "Pod", name,
+	                 &(struct object_owner){ "v1", "ConfigMap", configmap, uid });
+	objects_put_facts(&added, "labels", told + FC_LABELS_AT, FC_LABELS);
+	objects_put_facts(&added, "annotations", told, FC_TOLD);
+	str_char(&added, '}');
+	json_put_open(&added, "spec", '{');
+	for (size_t i = 0; i < ARRAY_SIZE(LISTS); i++) {
+		if (scan_type(scan_path(template, "spec", LISTS[i])) != SCAN_ARRAY)
+			continue;
+		json_put_open(&added, LISTS[i], '{');
+		objects_put_container(&added, told, task);
+		str_char(&added, '}');
+	}
+	str_puts(&added, "}}");
+	objects_merge(out, template, doc_quiet(str_view(&added), &FW_BUDGET, &a), told);
+}
+
+static void objects_write_configmap(struct str *out, const struct framework *f)
+{
+	enum { TOLD = 5 };
+	char name[FW_NAME_MAX];
+	FREE_AUTO char *attempt = xasprintf("%d", f->life.id);
+	const struct object_fact told[TOLD] = {
+		{ "FC_FRAMEWORK_NAMESPACE", f->spec.namespace_name },
+		{ "FC_FRAMEWORK_NAME", f->spec.name },
+		{ "FC_FRAMEWORK_UID", f->spec.uid },
+		{ "FC_FRAMEWORK_ATTEMPT_ID", attempt },
+		{ "FC_CONFIGMAP_NAME", fw_configmap_name(f, name) },
+	};
+	objects_put_head(out, f, "ConfigMap", name,
+	                 &(struct object_owner){ "frameworkcontroller.microsoft.com/v1",
+	                                         "Framework", f->spec.name, f->spec.uid });
+	objects_put_facts(out, "labels", told + 1, 1);
+	objects_put_facts(out, "annotations", told, TOLD);
+	str_puts(out, ",\"finalizers\":[\"foregroundDeletion\"]}}");
+}
+
+void framework_object_write(const struct framework *f, const struct framework_object *o,
+                            struct str *out)
+{
+	const struct fw_role *r = o->kind == FRAMEWORK_POD ? fw_role_find(f, o->role) : NULL;
+	if (o->kind == FRAMEWORK_CONFIGMAP)
+		objects_write_configmap(out, f);
+	else if (r && (size_t)o->index < r->n)
+		objects_write_pod(out, f, r, (size_t)o->index);
+}
+
+/* ---- trees ---- */
+
+const struct node *framework_template(const struct framework *f, const char *role, struct arena *a)
+{
+	return doc_quiet(objects_template(f, role), &FW_BUDGET, a);
 }
 
 const struct node *framework_object(const struct framework *f, const struct framework_object *o,
                                     struct arena *a)
 {
-	const struct fw_role *r = fw_role_find(f, o->role);
-	return r && (size_t)o->index < r->n ? objects_pod(f, r, (size_t)o->index, a) : NULL;
+	STR_AUTO text = STR_SECRET(FRAMEWORK_OBJECT_MAX);
+	framework_object_write(f, o, &text);
+	return text.n ? doc_quiet(str_view(&text), &FW_BUDGET, a) : NULL;
 }

@@ -234,7 +234,26 @@ static void replay_without_defaults(json_t *want, json_t *got)
 		replay_without_defaults(v, json_array_get(got, i));
 }
 
-/* Takes from our object what the record leaves out: the kind, and in random traces the spec. */
+/* FrameworkController leaves out members that are null. */
+static void replay_without_nulls(json_t *ours)
+{
+	const char *key;
+	json_t *v;
+	void *next;
+	size_t i;
+	json_object_foreach_safe(ours, next, key, v)
+	{
+		if (json_is_null(v))
+			json_object_del(ours, key);
+		else
+			replay_without_nulls(v);
+	}
+	json_array_foreach (ours, i, v)
+		replay_without_nulls(v);
+}
+
+/* Takes from our object what the record leaves out: nulls, the kind, and in random traces the spec.
+ */
 static void replay_without_rest(json_t *ours, json_t *theirs)
 {
 	json_t *metadata = json_object_get(ours, "metadata");
@@ -242,6 +261,7 @@ static void replay_without_rest(json_t *ours, json_t *theirs)
 	const char *key;
 	json_t *v;
 	void *next;
+	replay_without_nulls(ours);
 	json_object_del(ours, "apiVersion");
 	json_object_del(ours, "kind");
 	if (json_object_get(theirs, "spec"))

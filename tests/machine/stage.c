@@ -255,25 +255,6 @@ static void stage_asked(struct stage *st, const char *verb, bool pod, const char
 	                                              "details", details));
 }
 
-/* The ConfigMap of an attempt, which nobody reads but the controller. */
-static json_t *stage_configmap(const struct stage *st, const struct framework_object *o)
-{
-	const json_t *metadata = stage_metadata(st->framework);
-	const char *name = reply_text(metadata, "name");
-	const char *namespace = reply_text(metadata, "namespace");
-	FREE_AUTO char *attempt = xasprintf("%lld", (long long)o->attempt);
-	return json_pack("{s:s, s:s, s:{s:s, s:s, s:{s:s}, s:{s:s, s:s, s:s, s:s, s:s},"
-	                 " s:[{s:s, s:s, s:s, s:s, s:b, s:b}], s:[s]}}",
-	                 "apiVersion", "v1", "kind", "ConfigMap", "metadata", "name", o->name,
-	                 "namespace", namespace, "labels", "FC_FRAMEWORK_NAME", name, "annotations",
-	                 "FC_FRAMEWORK_NAMESPACE", namespace, "FC_FRAMEWORK_NAME", name,
-	                 "FC_FRAMEWORK_UID", stage_uid(st->framework), "FC_FRAMEWORK_ATTEMPT_ID",
-	                 attempt, "FC_CONFIGMAP_NAME", o->name, "ownerReferences", "apiVersion",
-	                 "frameworkcontroller.microsoft.com/v1", "kind", "Framework", "name", name,
-	                 "uid", stage_uid(st->framework), "controller", 1, "blockOwnerDeletion", 1,
-	                 "finalizers", FINALIZER);
-}
-
 static enum framework_answer stage_create(void *arg, const struct framework_object *object,
                                           struct framework_created *out)
 {
@@ -293,11 +274,9 @@ static enum framework_answer stage_create(void *arg, const struct framework_obje
 	}
 	if (json_object_get(stage_kind(st, pod), name))
 		return FRAMEWORK_FAILED;
-	ARENA_AUTO a = { 0 };
 	STR_AUTO text = STR_INIT(FRAMEWORK_OBJECT_MAX);
-	if (pod)
-		node_json(&text, framework_object(st->machine, object, &a));
-	json_t *made = pod ? reply_parse(str_view(&text)) : stage_configmap(st, object);
+	framework_object_write(st->machine, object, &text);
+	json_t *made = reply_parse(str_view(&text));
 	JSON_AUTO *shown = symbols_shown(&st->symbols, made);
 	stage_asked(st, "create", pod, name, json_incref(shown));
 	out->uid = stage_post(st, pod, name, made);

@@ -91,7 +91,7 @@ static struct framework *toy_machine(const struct framework_config *c, struct sp
 }
 
 /* Some syncs in each mode, from 2020-09-13 on. */
-static void toy_run(struct framework *f, int rounds)
+__attribute__((unused)) static void toy_run(struct framework *f, int rounds)
 {
 	struct toy t = { TOY_NOTHING, 0 };
 	const struct framework_world w = { .arg = &t,

@@ -105,6 +105,16 @@ static void config_failures(struct framework_config *c, const struct fw_value *b
 	}
 }
 
+const char *const FRAMEWORK_CONFIG_KEYS[] = {
+	"objectLocalCacheCreationTimeoutSec",
+	"frameworkMinRetryDelaySecForTransientConflictFailed",
+	"frameworkMaxRetryDelaySecForTransientConflictFailed",
+	"frameworkCompletedRetainSec",
+	"largeFrameworkCompression",
+	"podFailureSpec",
+	NULL,
+};
+
 /* A number from `least` on, of 32 bits. */
 static int64_t config_int(const struct fw_value *root, const char *key, int64_t least,
                           int64_t absent)

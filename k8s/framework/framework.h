@@ -24,6 +24,8 @@ struct framework_config;
  * they are about the controller as a program.  Empty text: the defaults.  NULL and *e with places.
  */
 struct framework_config *framework_config_read(struct span yaml, struct err *e);
+/* The keys that it reads; NULL-terminated. */
+extern const char *const FRAMEWORK_CONFIG_KEYS[];
 void framework_config_free(struct framework_config *c);
 /* frameworkCompletedRetainSec. */
 int64_t framework_config_retain_s(const struct framework_config *c);
@@ -56,6 +58,7 @@ void framework_slim(struct framework *f);
 const char *framework_state(const struct framework *f);
 /* The same as a number in the order of the states; FRAMEWORK_STATES before there is a status. */
 enum { FRAMEWORK_STATE_COMPLETED = 8, FRAMEWORK_STATES = 9 };
+extern const char *const FW_STATES[FRAMEWORK_STATES]; /* their names */
 unsigned framework_state_index(const struct framework *f);
 /* The podUID of a task in the status; "": it has none; NULL: there is no such task. */
 const char *framework_task_pod(const struct framework *f, const char *role, int64_t index);

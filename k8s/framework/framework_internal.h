@@ -22,7 +22,7 @@ enum fw_state {
 	FW_COMPLETED,
 	FW_STATE_MAX
 };
-extern const char *const FW_STATES[FW_STATE_MAX];
+_Static_assert(FW_STATE_MAX == (int)FRAMEWORK_STATES, "FW_STATES");
 
 /* A time that is null in the status; and the zero time of Go, "0001-01-01T00:00:00Z". */
 #define FW_NO_TIME   INT64_MIN

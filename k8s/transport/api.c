@@ -103,7 +103,7 @@ static int transfer_set_url(const struct api_store *a, struct transfer *t,
 {
 	STR_AUTO url = STR_INIT(URL_MAX);
 	bool collection = r->verb == STORE_CREATE || r->verb == STORE_LIST;
-	struct span query = span_of(r->verb == STORE_LIST && r->query ? r->query : "");
+	struct span query = span_of(r->query ? r->query : "");
 	const char *namespace_name = r->namespace_name ? r->namespace_name : a->s.namespace_name;
 	if (!collection && r->name == NULL)
 		return -1;
@@ -118,7 +118,7 @@ static int transfer_set_url(const struct api_store *a, struct transfer *t,
 	if (r->dry_run)
 		str_puts(&url, "?dryRun=All");
 	if (query.n > 0)
-		str_printf(&url, "?%s", query.p);
+		str_printf(&url, "%c%s", r->dry_run ? '&' : '?', query.p);
 	if (url.full)
 		return -1;
 	CURL_SET(t->easy, CURLOPT_URL, str_c(&url));

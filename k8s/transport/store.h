@@ -83,7 +83,7 @@ struct store_request {
 	enum object_kind kind;
 	const char *name;           /* NULL: LIST, READY, CREATE without a name (TokenReview) */
 	const char *namespace_name; /* NULL: the jobs' */
-	const char *query;          /* LIST: percent-encoded, without '?'; NULL for none */
+	const char *query;          /* percent-encoded, without '?'; NULL for none */
 	bool whole;                 /* the whole object, not its metadata alone */
 	bool json_patch;            /* PATCH: RFC 6902; a failed test is STORE_REFUSED, 422 */
 	const char *user;           /* new requests of users are started in turn; NULL: no user */

@@ -102,6 +102,10 @@ struct engine_task {
 	int64_t index, attempt, retry;
 	bool init; /* the log of its init container */
 };
+/* The configuration that this project gives to a FrameworkController in a cluster: exit codes and
+ * their retry policy.  NULL and *e. */
+struct framework_config *machine_config(struct err *e);
+
 /* The files of its log; a file can move while the task ends, then ask again.  false: there is none
  * yet, or, with `ended`, none any more. */
 bool engine_log_find(struct engine *e, const struct engine_task *t, struct arena *a,

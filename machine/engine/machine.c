@@ -191,23 +191,22 @@ static int machine_inventory(struct engine *e, struct err *err)
 	return 0;
 }
 
-/* The configuration that this project gives to a FrameworkController in a cluster. */
-static int machine_config(struct engine *e, struct err *err)
+struct framework_config *machine_config(struct err *e)
 {
 	ARENA_AUTO a = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	struct doc doc;
-	if (yaml_read(EMBEDDED(controller_config), &BUDGET_DEFAULT, &a, &doc, &warnings, err) < 0)
-		return -1;
+	if (yaml_read(EMBEDDED(controller_config), &BUDGET_DEFAULT, &a, &doc, &warnings, e) < 0)
+		return NULL;
 	const struct node *text = node_get(node_get(&doc.root, "data"), "frameworkcontroller.yaml");
-	e->config = framework_config_read(text ? node_span(text) : SPAN(""), err);
-	return e->config ? 0 : -1;
+	return framework_config_read(text ? node_span(text) : SPAN(""), e);
 }
 
 int engine_find_machine(struct engine *e, struct err *err)
 {
 	machine_names(e);
-	if (machine_config(e, err) < 0 || engine_make_directories(e, err) < 0 ||
+	e->config = machine_config(err);
+	if (!e->config || engine_make_directories(e, err) < 0 ||
 	    machine_inventory(e, err) < 0 || machine_sandbox(e, err) < 0)
 		return -1;
 	if (e->set.own_images) {

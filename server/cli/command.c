@@ -10,6 +10,7 @@
 #include "schema/schema.h"
 #include "server/config/exit_spec.h"
 #include "server/config/setup.h"
+#include "server/controller/controller_metrics.h"
 #include "server/http/loop.h"
 #include "server/serve/metrics.h"
 #include "server/serve/routes.h"
@@ -137,6 +138,12 @@ int cmd_version(const struct command *c, struct options *o)
 
 enum { PAGE_MAX = 1 << 20 };
 
+static void metrics_pages(struct str *out)
+{
+	metrics_page(out);
+	controller_metrics_page(out);
+}
+
 static const struct {
 	const char *name;
 	void (*write)(struct str *out);
@@ -149,7 +156,7 @@ static const struct {
 	{ "config-schema", options_schema },
 	{ "warnings", warnings_page },
 	{ "templates", templates_page },
-	{ "metrics", metrics_page },
+	{ "metrics", metrics_pages },
 	{ "dialects", dialects_page },
 	{ "codes", exit_spec_page },
 	{ "man", manual_page },

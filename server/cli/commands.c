@@ -41,6 +41,17 @@ const struct command COMMANDS[] = {
 	  "  rest-lit check --config rest-lit.yaml\n"
 	  "  rest-lit check --kubeconfig ~/.kube/config --jwt-secret-file jwt-secret\n"
 	  "  rest-lit check --local jobs --no-auth --user alice\n" },
+	{ "controller", cmd_controller, FOR_CONTROLLER, 0, 0, "takes no file", NULL,
+	  "run the jobs of a cluster",
+	  "Drive the Frameworks of a cluster: create and delete their pods, retry, complete\n"
+	  "them.  It takes the place of FrameworkController.  Of several, the holder of the\n"
+	  "Lease rest-lit-controller works, and the others wait.  GET /healthz, /readyz and\n"
+	  "/metrics of --listen need no authentication.\n"
+	  "Exit status: 0 stopped by a signal, 1 refused, or another one has the Lease,\n"
+	  "2 wrong usage.\n",
+	  "Examples:\n"
+	  "  rest-lit controller --kubeconfig ~/.kube/config --namespace pai-jobs\n"
+	  "  rest-lit controller --listen :9186 --controller-config frameworkcontroller.yaml\n" },
 	{ "submit", cmd_submit, FOR_SUBMIT, 1, 1, "name one file",
 	  "FILE|-", "submit a job to a server, and follow it",
 	  "Submit a job to a server and print its name: USER~NAME.  With --wait, show its\n"

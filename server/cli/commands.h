@@ -33,6 +33,7 @@ int command_run(const struct command *c, int argc, char **argv);
 void command_put_names(struct str *out, const struct command *c);
 
 int cmd_serve(const struct command *c, struct options *o);
+int cmd_controller(const struct command *c, struct options *o);
 int cmd_check(const struct command *c, struct options *o);
 int cmd_translate(const struct command *c, struct options *o);
 int cmd_validate(const struct command *c, struct options *o);

@@ -54,7 +54,8 @@ enum {
 	FOR_DELETE = 4096,
 	FOR_RESUBMIT = 8192,
 	FOR_CONVERT = 16384,
-	FOR_BACKUP = 32768
+	FOR_BACKUP = 32768,
+	FOR_CONTROLLER = 65536
 };
 
 enum option_type {
@@ -86,6 +87,7 @@ enum option_group {
 struct options {
 	const char *listen, *metrics_listen, *facts, *templates, *config;
 	const char *kubeconfig, *context, *apiserver, *apiserver_ca, *apiserver_token_file;
+	const char *controller_config;
 	const char *local, *namespace_name, *instance;
 	const char *user, *profile, *output;
 	const char *runtime, *runtime_binary;

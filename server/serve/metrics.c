@@ -1,6 +1,5 @@
 #include "server/serve/metrics.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "k8s/cache/cache.h"
@@ -11,94 +10,15 @@
 #include "server/logs/logs.h"
 #include "server/serve/routes.h"
 #include "server/state/counts.h"
+#include "server/state/metric.h"
 #include "translate/job/dialect.h"
 
-enum { LABELS_MAX = 256 };
+enum { LABELS_MAX = METRIC_LABELS_MAX };
 
-enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM, METRIC_TYPE_MAX };
-static const char *const METRIC_TYPES[METRIC_TYPE_MAX] = { "counter", "gauge", "histogram" };
-
-struct scrape;
-
-struct metric {
-	const char *name;
-	enum metric_type type;
-	const char *labels; /* names, for the page */
-	const char *help;
-	void (*write)(const struct scrape *s);
-	size_t at; /* of the counter in its struct; see LOOP */
-};
-
-struct scrape {
-	struct str *out;
-	const struct server *server;
-	const struct metric *metric;
-};
-
-static void metrics_begin(const struct scrape *s, const char *suffix, const char *labels)
+/* What is scraped. */
+static const struct server *scraped(const struct scrape *s)
 {
-	str_printf(s->out, labels[0] ? "%s%s{%s} " : "%s%s%s ", s->metric->name, suffix, labels);
-}
-
-static void metrics_sample(const struct scrape *s, const char *suffix, const char *labels,
-                           uint64_t value)
-{
-	metrics_begin(s, suffix, labels);
-	str_int(s->out, (int64_t)value);
-	str_char(s->out, '\n');
-}
-
-/* labels: a format.  Values of labels come from tables, and have neither quotes nor backslashes. */
-__attribute__((format(printf, 3, 4))) static void
-metrics_put(const struct scrape *s, uint64_t value, const char *labels, ...)
-{
-	char text[LABELS_MAX];
-	va_list ap;
-	va_start(ap, labels);
-	(void)vsnprintf(text, sizeof(text), labels, ap); /* fits: its unit test has the longest */
-	va_end(ap);
-	metrics_sample(s, "", text, value);
-}
-
-static void metrics_put_seconds(const struct scrape *s, const char *suffix, const char *labels,
-                                uint64_t us)
-{
-	metrics_begin(s, suffix, labels);
-	str_printf(s->out, "%lu.%06lu\n", (unsigned long)(us / 1000000),
-	           (unsigned long)(us % 1000000));
-}
-
-/* ---- histograms ---- */
-
-/* The sum of the histograms of several threads. */
-struct histogram_sum {
-	uint64_t bucket[HISTOGRAM_BOUNDS + 1], us, n;
-};
-
-static void histogram_sum_add(struct histogram_sum *sum, const struct histogram *h)
-{
-	for (size_t i = 0; i <= HISTOGRAM_BOUNDS; i++) {
-		uint64_t n = counter_get(&h->bucket[i]);
-		sum->bucket[i] += n;
-		sum->n += n;
-	}
-	sum->us += counter_get(&h->sum_us);
-}
-
-static void metrics_put_histogram(const struct scrape *s, const struct histogram_sum *sum,
-                                  const char *labels)
-{
-	uint64_t n = 0;
-	for (size_t i = 0; i <= HISTOGRAM_BOUNDS; i++) {
-		char bucket[LABELS_MAX];
-		n += sum->bucket[i];
-		(void)snprintf(bucket, sizeof(bucket), "%s%sle=\"%s\"", labels,
-		               labels[0] ? "," : "",
-		               i < HISTOGRAM_BOUNDS ? HISTOGRAM_BOUND[i].text : "+Inf");
-		metrics_sample(s, "_bucket", bucket, n);
-	}
-	metrics_put_seconds(s, "_sum", labels, sum->us);
-	metrics_sample(s, "_count", labels, n);
+	return s->from;
 }
 
 /* ---- requests ---- */
@@ -142,24 +62,18 @@ static void metrics_put_routes(const struct scrape *s)
 		for (size_t i = 0; i < tables[t].n; i++) {
 			const struct route *r = &tables[t].row[i];
 			struct route_sum sum = { 0 };
-			route_sum_add(&sum, s->server->counts, tables[t].row, i);
+			route_sum_add(&sum, scraped(s)->counts, tables[t].row, i);
 			(void)snprintf(labels, sizeof(labels), "method=\"%s\",route=\"%s\"",
 			               route_method(r), r->path);
 			metrics_put_route(s, &sum, labels);
 		}
 	}
 	struct route_sum sum = { 0 };
-	route_sum_add(&sum, s->server->counts, NULL, SIZE_MAX);
+	route_sum_add(&sum, scraped(s)->counts, NULL, SIZE_MAX);
 	metrics_put_route(s, &sum, "method=\"none\",route=\"none\"");
 }
 
 /* ---- other counts of the loops ---- */
-
-/* The counter at this offset. */
-static uint64_t counter_at(const void *counts, size_t at)
-{
-	return counter_get((const atomic_ullong *)((const char *)counts + at));
-}
 
 static uint64_t metrics_sum(const struct counts *c, size_t at)
 {
@@ -171,7 +85,7 @@ static uint64_t metrics_sum(const struct counts *c, size_t at)
 
 static void metrics_put_sum(const struct scrape *s)
 {
-	metrics_put(s, metrics_sum(s->server->counts, s->metric->at), "%s", "");
+	metrics_put(s, metrics_sum(scraped(s)->counts, s->metric->at), "%s", "");
 }
 
 static void metrics_put_submissions(const struct scrape *s)
@@ -192,7 +106,7 @@ static void metrics_put_submissions(const struct scrape *s)
 		const struct dialect *dialect = dialect_nth(d);
 		for (size_t i = 0; (dialect || d == DIALECT_UNREAD) && i < SUBMIT_OUTCOME_MAX; i++)
 			metrics_put(s,
-			            metrics_sum(s->server->counts,
+			            metrics_sum(scraped(s)->counts,
 			                        offsetof(struct loop_counts, submissions[d][i])),
 			            "dialect=\"%s\",outcome=\"%s\"",
 			            dialect ? dialect->name : "unread", OUTCOMES[i]);
@@ -201,7 +115,7 @@ static void metrics_put_submissions(const struct scrape *s)
 
 static void metrics_put_translation(const struct scrape *s)
 {
-	const struct counts *c = s->server->counts;
+	const struct counts *c = scraped(s)->counts;
 	struct histogram_sum sum = { 0 };
 	for (size_t i = 0; i < c->n_loops; i++)
 		histogram_sum_add(&sum, &c->loop[i]->translation);
@@ -210,27 +124,10 @@ static void metrics_put_translation(const struct scrape *s)
 
 /* ---- the API server, or the directory ---- */
 
-static const char *const VERBS[STORE_VERBS] = {
-	[STORE_CREATE] = "create", [STORE_GET] = "get",       [STORE_LIST] = "list",
-	[STORE_PATCH] = "patch",   [STORE_DELETE] = "delete", [STORE_READY] = "ready",
-};
-
-static const char *const CALLS[STORE_CALLS] = {
-	[STORE_OK] = "ok",
-	[STORE_EXISTS] = "exists",
-	[STORE_CONFLICT] = "conflict",
-	[STORE_NOT_FOUND] = "not_found",
-	[STORE_REFUSED] = "refused",
-	[STORE_BUSY] = "busy",
-	[STORE_AMBIGUOUS] = "ambiguous",
-	[STORE_FULL] = "full",
-	[STORE_CALL_AGAIN] = "again",
-};
-
 /* The sum of a counter over all stores. */
 static uint64_t metrics_sum_stores(const struct scrape *s, size_t at)
 {
-	const struct counts *c = s->server->counts;
+	const struct counts *c = scraped(s)->counts;
 	uint64_t n = metrics_sum(c, offsetof(struct loop_counts, store) + at);
 	for (size_t i = 0; i < c->n_stores; i++)
 		n += counter_at(&c->store[i], at);
@@ -243,12 +140,12 @@ static void metrics_put_calls(const struct scrape *s)
 		for (size_t k = 0; k < STORE_CALLS; k++)
 			metrics_put(
 			    s, metrics_sum_stores(s, offsetof(struct store_counts, calls[v][k])),
-			    "verb=\"%s\",outcome=\"%s\"", VERBS[v], CALLS[k]);
+			    "verb=\"%s\",outcome=\"%s\"", METRIC_VERBS[v], METRIC_CALLS[k]);
 }
 
 static void metrics_put_call_latency(const struct scrape *s)
 {
-	const struct counts *c = s->server->counts;
+	const struct counts *c = scraped(s)->counts;
 	char labels[LABELS_MAX];
 	for (size_t v = 0; v < STORE_VERBS; v++) {
 		struct histogram_sum sum = { 0 };
@@ -256,7 +153,7 @@ static void metrics_put_call_latency(const struct scrape *s)
 			histogram_sum_add(&sum, &c->loop[i]->store.latency[v]);
 		for (size_t i = 0; i < c->n_stores; i++)
 			histogram_sum_add(&sum, &c->store[i].latency[v]);
-		(void)snprintf(labels, sizeof(labels), "verb=\"%s\"", VERBS[v]);
+		(void)snprintf(labels, sizeof(labels), "verb=\"%s\"", METRIC_VERBS[v]);
 		metrics_put_histogram(s, &sum, labels);
 	}
 }
@@ -270,26 +167,26 @@ static void metrics_put_store_sum(const struct scrape *s)
 
 static void metrics_put_jobs(const struct scrape *s)
 {
-	struct cache_figures f = cache_figures(s->server->cache);
+	struct cache_figures f = cache_figures(scraped(s)->cache);
 	for (size_t i = 0; i < JOB_STATE_MAX; i++)
 		metrics_put(s, f.by_state[i], "state=\"%s\"", JOB_STATES[i]);
 }
 
 static void metrics_put_cache_bytes(const struct scrape *s)
 {
-	metrics_put(s, cache_figures(s->server->cache).bytes, "%s", "");
+	metrics_put(s, cache_figures(scraped(s)->cache).bytes, "%s", "");
 }
 
 static void metrics_put_cache_age(const struct scrape *s)
 {
-	metrics_put_seconds(s, "", "", (uint64_t)follow_age_ms(s->server) * 1000);
+	metrics_put_seconds(s, "", "", (uint64_t)follow_age_ms(scraped(s)) * 1000);
 }
 
 static void metrics_put_reflector(const struct scrape *s)
 {
 	static const char *const COLLECTIONS[2] = { "frameworks", "events" };
 	for (size_t i = 0; i < 2; i++) {
-		const struct reflector_counts *c = follow_counts(s->server, i == 1);
+		const struct reflector_counts *c = follow_counts(scraped(s), i == 1);
 		if (c)
 			metrics_put(s, counter_at(c, s->metric->at), "collection=\"%s\"",
 			            COLLECTIONS[i]);
@@ -298,8 +195,8 @@ static void metrics_put_reflector(const struct scrape *s)
 
 static void metrics_put_janitor_rounds(const struct scrape *s)
 {
-	const struct janitor_counts *j = &s->server->counts->janitor;
-	if (s->server->local) /* it has none */
+	const struct janitor_counts *j = &scraped(s)->counts->janitor;
+	if (scraped(s)->local) /* it has none */
 		return;
 	metrics_put(s, counter_get(&j->good), "result=\"ok\"");
 	metrics_put(s, counter_get(&j->failed), "result=\"failed\"");
@@ -307,8 +204,8 @@ static void metrics_put_janitor_rounds(const struct scrape *s)
 
 static void metrics_put_janitor_removed(const struct scrape *s)
 {
-	const struct janitor_counts *j = &s->server->counts->janitor;
-	if (s->server->local)
+	const struct janitor_counts *j = &scraped(s)->counts->janitor;
+	if (scraped(s)->local)
 		return;
 	metrics_put(s, counter_get(&j->frameworks), "kind=\"Framework\"");
 	metrics_put(s, counter_get(&j->classes), "kind=\"PriorityClass\"");
@@ -316,15 +213,15 @@ static void metrics_put_janitor_removed(const struct scrape *s)
 
 static void metrics_put_webhook(const struct scrape *s)
 {
-	metrics_put(s, counter_at(&s->server->counts->webhook, s->metric->at), "%s", "");
+	metrics_put(s, counter_at(&scraped(s)->counts->webhook, s->metric->at), "%s", "");
 }
 
 static void metrics_put_tasks(const struct scrape *s)
 {
 	struct engine_shares f;
-	if (!s->server->engine)
+	if (!scraped(s)->engine)
 		return;
-	engine_shares(s->server->engine, NULL, &f);
+	engine_shares(scraped(s)->engine, NULL, &f);
 	metrics_put(s, f.all.waiting, "state=\"waiting\"");
 	metrics_put(s, f.all.running, "state=\"running\"");
 }
@@ -332,9 +229,9 @@ static void metrics_put_tasks(const struct scrape *s)
 static void metrics_put_gpus(const struct scrape *s)
 {
 	struct engine_shares f;
-	if (!s->server->engine)
+	if (!scraped(s)->engine)
 		return;
-	engine_shares(s->server->engine, NULL, &f);
+	engine_shares(scraped(s)->engine, NULL, &f);
 	int64_t spare = f.total.gpus - f.all.held.gpus - f.foreign.gpus;
 	metrics_put(s, (uint64_t)f.all.held.gpus, "state=\"held\"");
 	metrics_put(s, (uint64_t)f.foreign.gpus, "state=\"foreign\"");
@@ -409,17 +306,10 @@ static const struct metric METRICS[] = {
 	  "GPUs of this machine; --local only. state: held (by tasks), foreign (by other programs, as of the last look), free.", metrics_put_gpus, 0 },
 };
 /* clang-format on */
-enum { N_METRICS = ARRAY_SIZE(METRICS) };
 
 void metrics_text(struct str *out, const struct server *s)
 {
-	for (size_t i = 0; i < N_METRICS; i++) {
-		const struct metric *m = &METRICS[i];
-		const struct scrape scrape = { out, s, m };
-		str_printf(out, "# HELP %s %s\n# TYPE %s %s\n", m->name, m->help, m->name,
-		           METRIC_TYPES[m->type]);
-		m->write(&scrape);
-	}
+	metrics_write(out, METRICS, ARRAY_SIZE(METRICS), s);
 }
 
 static void metrics_get(struct request *r)
@@ -455,14 +345,10 @@ const struct route METRICS_ROUTE = {
 	"client, and a scrape costs the same with 10 jobs as with 30 000.  A route and a code\n"   \
 	"have a series from the first such request on.\n\n"                                        \
 	"[rules.yaml](../k8s/deploy/monitoring/rules.yaml) has alerts,\n"                          \
-	"[dashboard.json](../k8s/deploy/monitoring/dashboard.json) is for Grafana.\n\n"            \
-	"| name | type | labels | meaning |\n"                                                     \
-	"|---|---|---|---|\n"
+	"[dashboard.json](../k8s/deploy/monitoring/dashboard.json) is for Grafana.\n\n"
 
 void metrics_page(struct str *out)
 {
 	str_puts(out, PAGE_HEAD);
-	for (size_t i = 0; i < N_METRICS; i++)
-		str_printf(out, "| `%s` | %s | %s | %s |\n", METRICS[i].name,
-		           METRIC_TYPES[METRICS[i].type], METRICS[i].labels, METRICS[i].help);
+	metrics_rows(out, METRICS, ARRAY_SIZE(METRICS));
 }

@@ -35,6 +35,7 @@ TEST(test_other_verbs_send_the_expected_requests)
 	act(STORE_GET, 5000);
 	struct store_request dry = request(STORE_CREATE, 5000);
 	dry.dry_run = true;
+	dry.query = "fieldManager=me";
 	ask(store, dry);
 	dry = request(STORE_DELETE, 5000);
 	dry.dry_run = true;
@@ -45,7 +46,7 @@ TEST(test_other_verbs_send_the_expected_requests)
 	sent(1, "\r\n\r\n{\"preconditions\":{\"uid\":\"u-1\"}}");
 	sent(2, "GET /apis/");
 	sent(2, "Accept: application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1\r\n");
-	sent(3, "/frameworks?dryRun=All HTTP/1.1\r\n");
+	sent(3, "/frameworks?dryRun=All&fieldManager=me HTTP/1.1\r\n");
 	sent(4, "/frameworks/f?dryRun=All HTTP/1.1\r\n");
 	sent(4, "\r\n\r\n{\"preconditions\":{\"uid\":\"u-1\"},\"dryRun\":[\"All\"]}");
 	assert_int_equal(server.most, 1); /* the connection is kept */

@@ -78,7 +78,7 @@ static void objects_copy(struct str *out, struct span json, const struct object_
 static void objects_merge(struct str *out, struct span from, const struct node *more,
                           const struct object_fact *told);
 
-/* What is added comes first. */
+/* Items that are added come first. */
 static void objects_merge_list(struct str *out, struct span from, const struct node *more,
                                const struct object_fact *told)
 {
@@ -199,7 +199,7 @@ static void objects_put_facts(struct str *out, const char *key, const struct obj
 	str_char(out, '}');
 }
 
-/* What each container gets. */
+/* Variables and policy that each container gets. */
 static void objects_put_container(struct str *out, const struct object_fact *told,
                                   const struct fw_task *task)
 {

@@ -176,7 +176,7 @@ TEST(test_objects_pod_is_its_template_with_additions)
 #define ADDED "\"env\":[$ENV],\"terminationMessagePolicy\":\"FallbackToLogsOnError\""
 
 /* Where the types differ, what is added wins. */
-TEST(test_objects_pod_of_odd_templates)
+TEST(test_objects_pod_is_valid_for_odd_templates)
 {
 	static const struct {
 		const char *template, *body;
@@ -231,7 +231,7 @@ TEST(test_objects_fills_placeholders)
 }
 
 /* Many braces take linear time; the body is bounded by its text. */
-TEST(test_objects_pod_of_hostile_templates)
+TEST(test_objects_pod_is_bounded_for_hostile_templates)
 {
 	enum { BRACES = 1 << 20, CONTAINERS = 20000 };
 	struct framework_config *c = config();
@@ -255,7 +255,7 @@ TEST(test_objects_pod_of_hostile_templates)
 	framework_config_free(c);
 }
 
-TEST(test_objects_configmap)
+TEST(test_objects_configmap_is_that_of_frameworkcontroller)
 {
 	struct framework_config *c = config();
 	struct framework *f = running(c, "{}");

@@ -54,7 +54,7 @@ struct controller_line {
 
 struct controller_settings {
 	struct login *login;                   /* borrowed */
-	const char *namespace_name;            /* whose Frameworks; NULL: all.  Borrowed */
+	const char *namespace_name;            /* of the Frameworks; NULL: all.  Borrowed */
 	const struct framework_config *config; /* borrowed */
 	struct controller_counts *counts;      /* borrowed; zero */
 	void (*say)(void *arg, const struct controller_line *line); /* any thread */

@@ -16,7 +16,7 @@ enum {
 	EVENT_DEADLINE_MS = 5000,
 };
 
-/* What was said of a Framework for one reason. */
+/* The Events of a Framework for one reason. */
 struct notice_row {
 	unsigned char key[16];
 	int64_t sent_ms, count; /* count is 0: a free row */

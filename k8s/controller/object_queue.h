@@ -1,6 +1,7 @@
 #pragma once
 /*
- * What the watches say, from the threads of the reflectors to the thread of the rules, in order.
+ * Carries what the watches say from the threads of the reflectors to the thread of the rules, in
+ *order.
  *
  *	object_queue_put(q, KIND_POD, OBJECT_PUT, object);      (a reflector's thread)
  *	while ((o = object_queue_take(q)) != NULL) {            (the thread of the rules)

@@ -8,7 +8,7 @@
 #include "k8s/framework/framework.h"
 #include "server/state/metric.h"
 
-/* What is scraped. */
+/* The controller that is scraped. */
 struct controller_scrape {
 	const struct controller *c;
 	const struct controller_counts *counts;

@@ -15,8 +15,8 @@
 
 enum { LABELS_MAX = METRIC_LABELS_MAX };
 
-/* What is scraped. */
-static const struct server *scraped(const struct scrape *s)
+/* The server that is scraped. */
+static const struct server *metrics_server(const struct scrape *s)
 {
 	return s->from;
 }
@@ -62,14 +62,14 @@ static void metrics_put_routes(const struct scrape *s)
 		for (size_t i = 0; i < tables[t].n; i++) {
 			const struct route *r = &tables[t].row[i];
 			struct route_sum sum = { 0 };
-			route_sum_add(&sum, scraped(s)->counts, tables[t].row, i);
+			route_sum_add(&sum, metrics_server(s)->counts, tables[t].row, i);
 			(void)snprintf(labels, sizeof(labels), "method=\"%s\",route=\"%s\"",
 			               route_method(r), r->path);
 			metrics_put_route(s, &sum, labels);
 		}
 	}
 	struct route_sum sum = { 0 };
-	route_sum_add(&sum, scraped(s)->counts, NULL, SIZE_MAX);
+	route_sum_add(&sum, metrics_server(s)->counts, NULL, SIZE_MAX);
 	metrics_put_route(s, &sum, "method=\"none\",route=\"none\"");
 }
 
@@ -85,7 +85,7 @@ static uint64_t metrics_sum(const struct counts *c, size_t at)
 
 static void metrics_put_sum(const struct scrape *s)
 {
-	metrics_put(s, metrics_sum(scraped(s)->counts, s->metric->at), "%s", "");
+	metrics_put(s, metrics_sum(metrics_server(s)->counts, s->metric->at), "%s", "");
 }
 
 static void metrics_put_submissions(const struct scrape *s)
@@ -106,7 +106,7 @@ static void metrics_put_submissions(const struct scrape *s)
 		const struct dialect *dialect = dialect_nth(d);
 		for (size_t i = 0; (dialect || d == DIALECT_UNREAD) && i < SUBMIT_OUTCOME_MAX; i++)
 			metrics_put(s,
-			            metrics_sum(scraped(s)->counts,
+			            metrics_sum(metrics_server(s)->counts,
 			                        offsetof(struct loop_counts, submissions[d][i])),
 			            "dialect=\"%s\",outcome=\"%s\"",
 			            dialect ? dialect->name : "unread", OUTCOMES[i]);
@@ -115,7 +115,7 @@ static void metrics_put_submissions(const struct scrape *s)
 
 static void metrics_put_translation(const struct scrape *s)
 {
-	const struct counts *c = scraped(s)->counts;
+	const struct counts *c = metrics_server(s)->counts;
 	struct histogram_sum sum = { 0 };
 	for (size_t i = 0; i < c->n_loops; i++)
 		histogram_sum_add(&sum, &c->loop[i]->translation);
@@ -127,7 +127,7 @@ static void metrics_put_translation(const struct scrape *s)
 /* The sum of a counter over all stores. */
 static uint64_t metrics_sum_stores(const struct scrape *s, size_t at)
 {
-	const struct counts *c = scraped(s)->counts;
+	const struct counts *c = metrics_server(s)->counts;
 	uint64_t n = metrics_sum(c, offsetof(struct loop_counts, store) + at);
 	for (size_t i = 0; i < c->n_stores; i++)
 		n += counter_at(&c->store[i], at);
@@ -145,7 +145,7 @@ static void metrics_put_calls(const struct scrape *s)
 
 static void metrics_put_call_latency(const struct scrape *s)
 {
-	const struct counts *c = scraped(s)->counts;
+	const struct counts *c = metrics_server(s)->counts;
 	char labels[LABELS_MAX];
 	for (size_t v = 0; v < STORE_VERBS; v++) {
 		struct histogram_sum sum = { 0 };
@@ -167,26 +167,26 @@ static void metrics_put_store_sum(const struct scrape *s)
 
 static void metrics_put_jobs(const struct scrape *s)
 {
-	struct cache_figures f = cache_figures(scraped(s)->cache);
+	struct cache_figures f = cache_figures(metrics_server(s)->cache);
 	for (size_t i = 0; i < JOB_STATE_MAX; i++)
 		metrics_put(s, f.by_state[i], "state=\"%s\"", JOB_STATES[i]);
 }
 
 static void metrics_put_cache_bytes(const struct scrape *s)
 {
-	metrics_put(s, cache_figures(scraped(s)->cache).bytes, "%s", "");
+	metrics_put(s, cache_figures(metrics_server(s)->cache).bytes, "%s", "");
 }
 
 static void metrics_put_cache_age(const struct scrape *s)
 {
-	metrics_put_seconds(s, "", "", (uint64_t)follow_age_ms(scraped(s)) * 1000);
+	metrics_put_seconds(s, "", "", (uint64_t)follow_age_ms(metrics_server(s)) * 1000);
 }
 
 static void metrics_put_reflector(const struct scrape *s)
 {
 	static const char *const COLLECTIONS[2] = { "frameworks", "events" };
 	for (size_t i = 0; i < 2; i++) {
-		const struct reflector_counts *c = follow_counts(scraped(s), i == 1);
+		const struct reflector_counts *c = follow_counts(metrics_server(s), i == 1);
 		if (c)
 			metrics_put(s, counter_at(c, s->metric->at), "collection=\"%s\"",
 			            COLLECTIONS[i]);
@@ -195,8 +195,8 @@ static void metrics_put_reflector(const struct scrape *s)
 
 static void metrics_put_janitor_rounds(const struct scrape *s)
 {
-	const struct janitor_counts *j = &scraped(s)->counts->janitor;
-	if (scraped(s)->local) /* it has none */
+	const struct janitor_counts *j = &metrics_server(s)->counts->janitor;
+	if (metrics_server(s)->local) /* it has none */
 		return;
 	metrics_put(s, counter_get(&j->good), "result=\"ok\"");
 	metrics_put(s, counter_get(&j->failed), "result=\"failed\"");
@@ -204,8 +204,8 @@ static void metrics_put_janitor_rounds(const struct scrape *s)
 
 static void metrics_put_janitor_removed(const struct scrape *s)
 {
-	const struct janitor_counts *j = &scraped(s)->counts->janitor;
-	if (scraped(s)->local)
+	const struct janitor_counts *j = &metrics_server(s)->counts->janitor;
+	if (metrics_server(s)->local)
 		return;
 	metrics_put(s, counter_get(&j->frameworks), "kind=\"Framework\"");
 	metrics_put(s, counter_get(&j->classes), "kind=\"PriorityClass\"");
@@ -213,15 +213,15 @@ static void metrics_put_janitor_removed(const struct scrape *s)
 
 static void metrics_put_webhook(const struct scrape *s)
 {
-	metrics_put(s, counter_at(&scraped(s)->counts->webhook, s->metric->at), "%s", "");
+	metrics_put(s, counter_at(&metrics_server(s)->counts->webhook, s->metric->at), "%s", "");
 }
 
 static void metrics_put_tasks(const struct scrape *s)
 {
 	struct engine_shares f;
-	if (!scraped(s)->engine)
+	if (!metrics_server(s)->engine)
 		return;
-	engine_shares(scraped(s)->engine, NULL, &f);
+	engine_shares(metrics_server(s)->engine, NULL, &f);
 	metrics_put(s, f.all.waiting, "state=\"waiting\"");
 	metrics_put(s, f.all.running, "state=\"running\"");
 }
@@ -229,9 +229,9 @@ static void metrics_put_tasks(const struct scrape *s)
 static void metrics_put_gpus(const struct scrape *s)
 {
 	struct engine_shares f;
-	if (!scraped(s)->engine)
+	if (!metrics_server(s)->engine)
 		return;
-	engine_shares(scraped(s)->engine, NULL, &f);
+	engine_shares(metrics_server(s)->engine, NULL, &f);
 	int64_t spare = f.total.gpus - f.all.held.gpus - f.foreign.gpus;
 	metrics_put(s, (uint64_t)f.all.held.gpus, "state=\"held\"");
 	metrics_put(s, (uint64_t)f.foreign.gpus, "state=\"foreign\"");

@@ -303,6 +303,13 @@ void compare_end(struct comparison *c)
 	json_decref(c->repeated);
 }
 
+static void compare_show(const struct scene *sc, const json_t *after)
+{
+	FREE_AUTO char *text = json_dumps(after, JSON_COMPACT | JSON_SORT_KEYS);
+	printf("{\"step\":%lld,\"after\":%s}\n",
+	       (long long)json_integer_value(json_object_get(sc->step, "step")), text);
+}
+
 void compare_step(struct comparison *c, bool transitions)
 {
 	const struct scene *sc = c->scene;
@@ -314,9 +321,8 @@ void compare_step(struct comparison *c, bool transitions)
 	JSON_AUTO *want = compare_recorded(c);
 	JSON_AUTO *got = scene_after(sc);
 	symbols_shorten(got, want);
-	FREE_AUTO char *text = json_dumps(got, JSON_COMPACT | JSON_SORT_KEYS);
-	printf("{\"step\":%lld,\"after\":%s}\n",
-	       (long long)json_integer_value(json_object_get(sc->step, "step")), text);
+	if (c->shows)
+		compare_show(sc, got);
 	compare_level(c, got);
 	compare_level(c, want);
 	if (want)

@@ -27,6 +27,7 @@ static int replay_trace(const char *file, const json_t *trace,
 	json_t *step;
 	stage_begin(&st, config, trace);
 	compare_begin(&c, file, &st.scene);
+	c.shows = true;
 	json_array_foreach (json_object_get(trace, "steps"), i, step) {
 		if (stage_play(&st, step, &e) < 0) {
 			JSON_AUTO *says = json_string(err_msg(&e));

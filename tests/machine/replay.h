@@ -54,6 +54,9 @@ struct scene {
 	 * Framework has changed; but the next sync still goes by the spec before. */
 	bool down, started, put, stale;
 	bool changed; /* set by each change of an object */
+	/* Called for each change, if not NULL; gone: the object is no more. */
+	void (*event)(void *arg, const json_t *object, bool gone);
+	void *event_arg;
 	int64_t now_s;
 };
 
@@ -80,6 +83,9 @@ json_t *scene_kind(struct scene *sc, bool pods); /* by name */
 const char *scene_take_create(struct scene *sc, bool pod, const char *name, json_t *object);
 void scene_take_delete(struct scene *sc, bool pod, const char *name, bool force);
 void scene_delete_framework(struct scene *sc, const char *propagation);
+/* Takes off finalizers; a dying object is gone then, and any pod. */
+void scene_release(struct scene *sc, bool pod, const char *name);
+bool scene_owner_lives(const struct scene *sc, const json_t *pod);
 /* The Framework is this now; false: the schema refuses it. */
 bool scene_store(struct scene *sc, json_t *framework);
 /* The answer that the trace has for a creation of this pod: {code, error}; NULL: that of this API
@@ -96,12 +102,13 @@ struct comparison {
 	json_t *status;   /* of the record, with all changes applied */
 	json_t *repeated; /* requests of the step before that were still being repeated */
 	json_t *raced;    /* tasks whose -101 may have either text, as members */
+	bool shows;       /* prints what is there after each step */
 	bool different;
 };
 
 void compare_begin(struct comparison *c, const char *file, const struct scene *scene);
 void compare_end(struct comparison *c);
-/* After a step was played: prints what is there, and each difference to stderr. */
+/* After a step was played; prints each difference to stderr. */
 void compare_step(struct comparison *c, bool transitions);
 /* Instead: the recorded `after` of this step, with its change applied; NULL: there is none.  New
  * reference. */

@@ -55,12 +55,19 @@ json_t *scene_kind(struct scene *sc, bool pods)
 	return pods ? sc->pods : sc->configmaps;
 }
 
-/* Each change of an object comes here. */
-static void scene_touch(struct scene *sc, json_t *object)
+/* Each change of an object comes here, also its end. */
+static void scene_tell(struct scene *sc, json_t *object, bool gone)
 {
 	json_object_set_new(scene_metadata(object), "resourceVersion",
 	                    json_sprintf("%lld", (long long)++sc->version));
 	sc->changed = true;
+	if (sc->event)
+		sc->event(sc->event_arg, object, gone);
+}
+
+static void scene_touch(struct scene *sc, json_t *object)
+{
+	scene_tell(sc, object, false);
 }
 
 static const char *scene_post(struct scene *sc, bool pod, const char *name, json_t *object)
@@ -87,16 +94,27 @@ static void scene_mark(struct scene *sc, json_t *object, int64_t grace_s)
 	scene_touch(sc, object);
 }
 
-/* The object is gone, unless it has finalizers. */
+/* The object is gone, unless it has finalizers.  A pod is marked first, a ConfigMap without
+ * finalizers is not. */
 static void scene_drop(struct scene *sc, bool pod, const char *name)
 {
 	json_t *object = json_object_get(scene_kind(sc, pod), name);
-	if (scene_held(object)) {
+	if (scene_held(object) || pod)
 		scene_mark(sc, object, 0);
+	if (scene_held(object))
 		return;
-	}
+	scene_tell(sc, object, true);
 	json_object_del(scene_kind(sc, pod), name);
-	sc->changed = true;
+}
+
+void scene_release(struct scene *sc, bool pod, const char *name)
+{
+	json_t *object = json_object_get(scene_kind(sc, pod), name);
+	json_object_del(scene_metadata(object), "finalizers");
+	if (object && (pod || scene_dying(object)))
+		scene_drop(sc, pod, name);
+	else if (object)
+		scene_touch(sc, object);
 }
 
 /* DELETE.  grace_s -1: the pod's own. */
@@ -218,6 +236,12 @@ bool scene_store(struct scene *sc, json_t *framework)
 	return true;
 }
 
+static void scene_end_framework(struct scene *sc)
+{
+	scene_tell(sc, sc->framework, true);
+	json_decref(TAKE(sc->framework));
+}
+
 void scene_delete_framework(struct scene *sc, const char *propagation)
 {
 	json_t *metadata = scene_metadata(sc->framework);
@@ -230,8 +254,7 @@ void scene_delete_framework(struct scene *sc, const char *propagation)
 	if (scene_held(sc->framework))
 		scene_mark(sc, sc->framework, 0);
 	else
-		json_decref(TAKE(sc->framework));
-	sc->changed = true;
+		scene_end_framework(sc);
 }
 
 /* ---- stimuli ---- */
@@ -282,7 +305,8 @@ static int scene_remove_framework(struct scene *sc, const json_t *stimulus, stru
 {
 	(void)e;
 	scene_delete_framework(sc, reply_text(stimulus, "propagation"));
-	return scene_changed(sc);
+	sc->put = true;
+	return 0;
 }
 
 static int scene_release_framework(struct scene *sc, const json_t *stimulus, struct err *e)
@@ -291,7 +315,7 @@ static int scene_release_framework(struct scene *sc, const json_t *stimulus, str
 	(void)stimulus;
 	json_object_del(scene_metadata(sc->framework), "finalizers");
 	if (scene_dying(sc->framework))
-		json_decref(TAKE(sc->framework));
+		scene_end_framework(sc);
 	return scene_changed(sc);
 }
 
@@ -307,12 +331,7 @@ static int scene_release_configmap(struct scene *sc, const json_t *stimulus, str
 {
 	(void)stimulus;
 	(void)e;
-	json_t *cm = json_object_get(sc->configmaps, scene_configmap_name(sc));
-	json_object_del(scene_metadata(cm), "finalizers");
-	if (cm && !scene_dying(cm))
-		scene_touch(sc, cm);
-	else if (cm)
-		scene_drop(sc, false, scene_configmap_name(sc));
+	scene_release(sc, false, scene_configmap_name(sc));
 	return 0;
 }
 
@@ -413,7 +432,7 @@ static int scene_pods_gone(struct scene *sc, const json_t *stimulus, struct err 
 	return 0;
 }
 
-static bool scene_owner_lives(const struct scene *sc, const json_t *pod)
+bool scene_owner_lives(const struct scene *sc, const json_t *pod)
 {
 	const char *name;
 	json_t *cm;

@@ -42,7 +42,7 @@ static bool end_counts(const char *key)
 	return false;
 }
 
-json_t *end_of(const json_t *after)
+json_t *end_of(json_t *after)
 {
 	const char *key;
 	json_t *v;
@@ -56,7 +56,7 @@ json_t *end_of(const json_t *after)
 	if (!json_is_object(after))
 		return json_deep_copy(after);
 	json_t *kept = json_object();
-	json_object_foreach ((json_t *)after, key, v)
+	json_object_foreach (after, key, v)
 		if (end_counts(key))
 			json_object_set_new(kept, key, end_of(v));
 	return kept;

@@ -125,4 +125,4 @@ int play_step(struct play *p, const json_t *step, struct err *e);
 /* ---- ends.c ---- */
 
 /* What must be the same at the end, of `after`; new reference. */
-json_t *end_of(const json_t *after);
+json_t *end_of(json_t *after);

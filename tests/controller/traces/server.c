@@ -33,7 +33,8 @@ static char *object_text(int watch, const json_t *object)
 		{ "v1", "Pod" },
 	};
 	char time[RFC3339_MAX];
-	JSON_AUTO *shown = json_copy((json_t *)object); /* only read */
+	JSON_AUTO *shown = json_pack("{s:O*, s:O*}", "spec", json_object_get(object, "spec"), "status",
+	                             json_object_get(object, "status"));
 	JSON_AUTO *metadata = json_copy(scene_metadata(object));
 	json_object_set_new(shown, "apiVersion", json_string(NAMES[watch][0]));
 	json_object_set_new(shown, "kind", json_string(NAMES[watch][1]));
@@ -324,13 +325,13 @@ void server_annotate(struct server *s, const char *leader)
 /* ---- what no task and no attempt has --------------------------------------------------------- */
 
 /* The status has this as the uid of its ConfigMap, or of a pod. */
-static bool status_names(const json_t *status, const char *key, const char *uid)
+static bool status_names(json_t *status, const char *key, const char *uid)
 {
 	const char *member;
 	json_t *v;
 	size_t i;
 	if (json_is_object(status)) {
-		json_object_foreach ((json_t *)status, member, v)
+		json_object_foreach (status, member, v)
 			if ((strcmp(member, key) == 0 && json_is_string(v) &&
 			     strcmp(json_string_value(v), uid) == 0) ||
 			    status_names(v, key, uid))

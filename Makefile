@@ -306,12 +306,16 @@ $(foreach p,$(TEST_PROGRAMS),$(eval $(call TEST_PROGRAM,$(p))))
 $(B)/tests/machine/replay: $(patsubst %.c,$(B)/%.o,$(wildcard tests/machine/*.c)) $(B)/libtest.a $(call archives,k8s)
 	$(call note,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_k8s)
+# The same against the rules of the controller.
+$(B)/tests/controller/traces/traces: $(patsubst %.c,$(B)/%.o,$(wildcard tests/controller/traces/*.c)) $(patsubst %,$(B)/tests/machine/%.o,scene compare symbols trace_file) $(B)/libtest.a $(call archives,k8s)
+	$(call note,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_k8s)
 $(B)/tests/machine/traces/unpacked: tests/machine/traces.tar.xz
 	$(call note,TAR,$(@D))
 	@rm -rf $(@D) && mkdir -p $(@D)
 	$(Q)tar -xJf $< -C $(@D)
 	@touch $@
-TEST_TOOLS := $(B)/tests/machine/replay $(B)/tests/runtime/fetch $(foreach p,$(TEST_PROGRAMS),$(if $(wildcard tests/$(p)/*.c),$(B)/tests/$(p)/$(p)))
+TEST_TOOLS := $(B)/tests/machine/replay $(B)/tests/controller/traces/traces $(B)/tests/runtime/fetch $(foreach p,$(TEST_PROGRAMS),$(if $(wildcard tests/$(p)/*.c),$(B)/tests/$(p)/$(p)))
 .SECONDARY: $(B)/tests/unit/main.o $(B)/tests/fuzz/replay.o
 # Static, because these programs must use little memory.
 $(B)/tests/bench/measure/measure $(B)/tests/bench/stub/stub: $(B)/%: %.c
@@ -407,9 +411,10 @@ check-long:
 	tests/tools/check long
 
 # ---- single suites ---------------------------------------------------------------------------
-ALL_SUITES := unit machine mutants golden hostile differential replay http e2e runtime arm64 local training page monitoring kill steps trouble upgrade growth soak packages tables docs facts lint analyze images layers
+ALL_SUITES := unit machine rules mutants golden hostile differential replay http e2e runtime arm64 local training page monitoring kill steps trouble upgrade growth soak packages tables docs facts lint analyze images layers
 NEEDS_unit := $(UNIT_TESTS) $(B)/pai-runtime
 NEEDS_machine := $(B)/tests/machine/replay $(B)/tests/machine/traces/unpacked
+NEEDS_rules := $(B)/tests/controller/traces/traces $(B)/tests/machine/traces/unpacked
 NEEDS_mutants := $(NEEDS_machine)
 $(foreach p,golden hostile differential,$(eval NEEDS_$(p) := $(B)/tests/$(p)/$(p)))
 NEEDS_replay := $(REPLAYS)
@@ -422,7 +427,7 @@ NEEDS_fuzz := $(FUZZERS)
 ALL_SUITES += modern
 NEEDS_modern := all
 
-IN_FLAVOUR := unit machine golden hostile differential replay http e2e runtime local kill steps trouble soak
+IN_FLAVOUR := unit machine rules golden hostile differential replay http e2e runtime local kill steps trouble soak
 define SUITE
 needs-$(1): $$(NEEDS_$(1))
 $(1): needs-$(1)

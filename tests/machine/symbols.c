@@ -128,7 +128,7 @@ static json_t *symbols_copy(const struct symbols *s, json_t *v, symbols_text *te
 	return copy;
 }
 
-json_t *symbols_shown(struct symbols *s, json_t *v)
+json_t *symbols_shown(const struct symbols *s, json_t *v)
 {
 	return symbols_copy(s, v, symbols_text_shown);
 }
@@ -277,6 +277,12 @@ static bool patch_set(json_t *of, const char *key, const char *op, json_t *value
 {
 	size_t at;
 	bool remove = strcmp(op, "remove") == 0;
+	if (strcmp(op, "test") == 0 && json_is_array(of))
+		return patch_place(of, key, &at) && json_equal(json_array_get(of, at), value);
+	if (strcmp(op, "test") == 0)
+		return json_equal(json_object_get(of, key), value);
+	if (strcmp(op, "replace") == 0 && json_is_object(of) && !json_object_get(of, key))
+		return false;
 	if (json_is_object(of))
 		return (remove ? json_object_del(of, key) : json_object_set(of, key, value)) == 0;
 	if (!json_is_array(of) || !patch_place(of, key, &at))
@@ -293,7 +299,9 @@ static bool patch_one(json_t **value, const json_t *operation)
 	const char *path = reply_text(operation, "path");
 	json_t *with = json_object_get(operation, "value");
 	bool remove = strcmp(op, "remove") == 0;
-	if (!remove && (!with || (strcmp(op, "add") != 0 && strcmp(op, "replace") != 0)))
+	bool known = remove || strcmp(op, "add") == 0 || strcmp(op, "replace") == 0 ||
+	             strcmp(op, "test") == 0;
+	if (!known || (!remove && !with))
 		return false;
 	JSON_AUTO *copy = json_deep_copy(with);
 	if (!path[0] && !remove) {

@@ -1,0 +1,364 @@
+/*
+ * traces FILE...
+ *
+ * Feeds the stimuli of recorded traces (tests/machine) to the rules of the controller, which drive
+ * the machine between watches and requests.
+ *
+ * First as the traces are, in a fixed order of events, requests and answers, and in random orders.
+ * After each step what is there, and the creations and deletions, must be those of the record,
+ * except that
+ *
+ * - transitions are not compared: the rules do not tell them, and a state that is passed in one
+ *   sync is not stored;
+ * - a task of a race may have either text of -101 (see tests/machine/replay.c);
+ * - writes of the status are not compared one by one.
+ *
+ * Then each step again with a fault in it (enum fault_kind), from which the rest of the trace is
+ * played as if nothing had been.  The end must be the same (ends.c), and no pod may live that no
+ * task has.
+ *
+ * In the environment: TEST_WHOLE=1, all faults at all requests; else one for each step, chosen by
+ * TRACES_SEED.  TRACES_FAULT=STEP:KIND:N:EXTRA, only this one, and tells what happens;
+ * TRACES_FAULT=-, tells what happens without faults.
+ *
+ * Exit status: that of the worst trace, as tests/machine/replay.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/controller/traces/play.h"
+#include "tests/lib/jsondiff.h"
+
+/* `verbs`: that requests of these verbs can have it (play.h); NULL: it needs none.  `extra`: its
+ * values, from 1; of a relist from 0. */
+static const struct fault_row {
+	const char *name;
+	const char *verbs;
+	int extra;
+} FAULTS[FAULT_MAX] = {
+	[FAULT_NONE] = { "none", "", 0 },
+	[FAULT_LOST] = { "lost", "CPD", 1 },
+	[FAULT_UNSENT] = { "unsent", "CGPDR", 1 },
+	[FAULT_LATE] = { "late", "CPD", 3 },
+	[FAULT_KILL_BEFORE] = { "kill-before", NULL, 1 },
+	[FAULT_KILL_AFTER] = { "kill-after", "CPD", 1 },
+	[FAULT_KILL_LATE] = { "kill-late", "CPD", 3 },
+	[FAULT_CONFLICT] = { "conflict", "CPD", 1 },
+	[FAULT_TAKEN] = { "taken", "P", 1 },
+	[FAULT_RETAKEN] = { "retaken", "P", 1 },
+	[FAULT_429] = { "429", "CGPDR", 1 },
+	[FAULT_503] = { "503", "CGPDR", 1 },
+	[FAULT_500] = { "500", "CGPDR", 1 },
+	[FAULT_FULL] = { "full", "CGPDR", 1 },
+	[FAULT_RELIST] = { "relist", NULL, WATCHES },
+	[FAULT_STALE] = { "stale", NULL, (1 << WATCHES) - 1 },
+};
+
+enum {
+	ORDERS = 3, /* random ones */
+	REQUESTS_MOST = 24 /* of a step, which get faults */,
+	STALE_MOST = 5 /* events */
+};
+
+struct totals {
+	size_t steps, faults, traces, failed;
+	size_t writes, creates, deletes, looks, reviews; /* requests */
+	size_t recorded;                                 /* requests of FrameworkController */
+};
+static struct totals totals;
+
+static uint64_t seed_of(const char *file, size_t step)
+{
+	const char *set = getenv("TRACES_SEED");
+	uint64_t h = 1469598103934665603u + (set ? strtoul(set, NULL, 10) : 1);
+	for (const char *c = file; *c; c++)
+		h = (h ^ (unsigned char)*c) * 1099511628211u;
+	h = (h ^ step) * 1099511628211u;
+	return h ^ (h >> 29);
+}
+
+/* ---- without faults -------------------------------------------------------------------------- */
+
+static void count_requests(const struct play *p, const json_t *step)
+{
+	for (size_t i = 0; i < p->verbs.n; i++) {
+		totals.writes += p->verbs.p[i] == 'P';
+		totals.creates += p->verbs.p[i] == 'C';
+		totals.deletes += p->verbs.p[i] == 'D';
+		totals.looks += p->verbs.p[i] == 'G';
+		totals.reviews += p->verbs.p[i] == 'R';
+	}
+	totals.recorded += json_array_size(json_object_get(step, "requests"));
+}
+
+/* Plays the trace and compares each step.  order 0: the fixed one, whose requests are appended to
+ * `verbs`, a text for each step. */
+static bool traces_plain(const char *file, const json_t *trace,
+                         const struct framework_config *config, uint64_t order, json_t *verbs)
+{
+	struct play p;
+	struct comparison c;
+	ERR_AUTO e = { 0 };
+	size_t i;
+	json_t *step;
+	play_begin(&p, config, trace);
+	p.tells = getenv("TRACES_FAULT") != NULL;
+	p.shuffled = order > 0;
+	p.random += order;
+	compare_begin(&c, file, &p.scene);
+	json_array_foreach (json_object_get(trace, "steps"), i, step) {
+		if (play_step(&p, step, &e) < 0 || p.broken) {
+			JSON_AUTO *says = json_string(p.broken ? p.broken : err_msg(&e));
+			compare_differ(&c, "cannot be played", "", NULL, says);
+		} else {
+			compare_step(&c, false);
+		}
+		totals.steps++;
+		if (order == 0) {
+			json_array_append_new(verbs, json_string(str_c(&p.verbs)));
+			count_requests(&p, step);
+		}
+		if (c.different)
+			break;
+	}
+	bool same = !c.different;
+	if (!same && order > 0)
+		fprintf(stderr, "%s: in the random order %llu\n", file, (unsigned long long)order);
+	compare_end(&c);
+	play_end(&p);
+	return same;
+}
+
+/* ---- with a fault ---------------------------------------------------------------------------- */
+
+static void fault_tell(const char *file, const struct fault *f, const char *says)
+{
+	fprintf(stderr, "%s: TRACES_FAULT=%zu:%s:%zu:%d: %s\n", file, f->step, FAULTS[f->kind].name,
+	        f->n, f->extra, says);
+}
+
+/* The end of the trace against the record. */
+static bool fault_same_end(const char *file, const struct play *p, json_t *recorded)
+{
+	enum { SHOWN = 200 };
+	bool same = true;
+	JSON_AUTO *got = scene_after(&p->scene);
+	symbols_shorten(got, recorded);
+	JSON_AUTO *want_end = end_of(recorded);
+	JSON_AUTO *got_end = end_of(got);
+	struct differences d = { 0 };
+	json_differences(want_end, got_end, &d);
+	for (size_t i = 0; i < d.n; i++) {
+		FREE_AUTO char *a =
+		    d.v[i].want ? json_dumps(d.v[i].want, JSON_ENCODE_ANY) : xstrdup("nothing");
+		FREE_AUTO char *b =
+		    d.v[i].got ? json_dumps(d.v[i].got, JSON_ENCODE_ANY) : xstrdup("nothing");
+		FREE_AUTO char *says = xasprintf("the end differs: %s: recorded %.*s, now %.*s",
+		                                 d.v[i].at, SHOWN, a, SHOWN, b);
+		fault_tell(file, &p->fault, says);
+		same = false;
+	}
+	differences_done(&d);
+	const char *stray = server_stray(&p->server);
+	if (stray) {
+		FREE_AUTO char *says = xasprintf("the pod %s is in no task", stray);
+		fault_tell(file, &p->fault, says);
+	}
+	return same && !stray;
+}
+
+/* The rest of the trace after p and c, from the step of the fault on. */
+static bool fault_play(const char *file, struct play *p, struct comparison *c, json_t *steps)
+{
+	ERR_AUTO e = { 0 };
+	json_t *recorded = NULL;
+	for (size_t i = p->fault.step; i < json_array_size(steps); i++) {
+		if (play_step(p, json_array_get(steps, i), &e) < 0 || p->broken) {
+			FREE_AUTO char *says = xasprintf("step %zu cannot be played: %s", i,
+			                                 p->broken ? p->broken : err_msg(&e));
+			fault_tell(file, &p->fault, says);
+			json_decref(recorded);
+			return false;
+		}
+		json_t *after = compare_recorded(c);
+		if (after) {
+			json_decref(recorded);
+			recorded = after;
+		}
+	}
+	bool same = fault_same_end(file, p, recorded);
+	json_decref(recorded);
+	return same;
+}
+
+/* In a process of its own, which begins where p is. */
+static bool fault_fork(const char *file, struct play *p, struct comparison *c, json_t *steps)
+{
+	int status = 0;
+	(void)fflush(NULL); /* nothing is written twice */
+	pid_t child = fork();
+	if (child == 0)
+		_exit(fault_play(file, p, c, steps) ? 0 : 1);
+	totals.faults++;
+	if (child < 0 || waitpid(child, &status, 0) < 0)
+		return false;
+	if (WIFSIGNALED(status))
+		fault_tell(file, &p->fault, strsignal(WTERMSIG(status)));
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+typedef bool fault_visit(void *arg, const struct fault *f);
+
+/* All faults of a step with these requests, until one visit is false. */
+static bool faults_each(size_t step, const char *verbs, fault_visit *visit, void *arg)
+{
+	size_t n_max = strlen(verbs);
+	n_max = n_max > REQUESTS_MOST ? REQUESTS_MOST : n_max;
+	for (int kind = 1; kind < FAULT_MAX; kind++) {
+		const struct fault_row *row = &FAULTS[kind];
+		bool stale = kind == FAULT_STALE;
+		size_t first = row->verbs || stale ? 1 : 0;
+		size_t last = stale ? STALE_MOST : n_max;
+		for (size_t n = first; n <= last; n++) {
+			if (row->verbs && !strchr(row->verbs, verbs[n - 1]))
+				continue;
+			for (int extra = 0; extra < row->extra; extra++) {
+				const struct fault f = { (enum fault_kind)kind, step, n,
+					                 kind == FAULT_RELIST ? extra : extra + 1 };
+				if (!visit(arg, &f))
+					return false;
+			}
+		}
+	}
+	return true;
+}
+
+struct chooser {
+	uint64_t left; /* faults before the chosen one */
+	struct fault chosen;
+};
+
+static bool fault_count(void *arg, const struct fault *f)
+{
+	(void)f;
+	++*(uint64_t *)arg;
+	return true;
+}
+
+static bool fault_choose(void *arg, const struct fault *f)
+{
+	struct chooser *choose = arg;
+	choose->chosen = *f;
+	return choose->left-- > 0;
+}
+
+struct faulty {
+	const char *file;
+	struct play *p;
+	struct comparison *c;
+	json_t *steps;
+	bool same;
+};
+
+static bool fault_try(void *arg, const struct fault *f)
+{
+	struct faulty *all = arg;
+	all->p->fault = *f;
+	all->same &= fault_fork(all->file, all->p, all->c, all->steps);
+	all->p->fault = (struct fault){ 0 };
+	return true;
+}
+
+/* The fault that the environment asks for, as STEP:KIND:N:EXTRA; false: none, or another step. */
+static bool fault_asked(size_t step, struct fault *f)
+{
+	const char *text = getenv("TRACES_FAULT");
+	for (int kind = 1; text && kind < FAULT_MAX; kind++) {
+		FREE_AUTO char *head = xasprintf("%zu:%s:", step, FAULTS[kind].name);
+		if (strncmp(text, head, strlen(head)) != 0)
+			continue;
+		char *end;
+		*f = (struct fault){ .kind = (enum fault_kind)kind, .step = step };
+		f->n = strtoul(text + strlen(head), &end, 10);
+		f->extra = *end == ':' ? (int)strtoul(end + 1, NULL, 10) : 0;
+		return true;
+	}
+	return false;
+}
+
+static void faults_of_step(struct faulty *all, size_t step, const char *verbs)
+{
+	struct chooser choose = { 0 };
+	uint64_t n = 0;
+	if (getenv("TRACES_FAULT")) {
+		all->p->tells = true;
+		if (fault_asked(step, &choose.chosen))
+			(void)fault_try(all, &choose.chosen);
+		all->p->tells = false;
+	} else if (getenv("TEST_WHOLE")) {
+		(void)faults_each(step, verbs, fault_try, all);
+	} else {
+		(void)faults_each(step, verbs, fault_count, &n);
+		choose.left = n ? seed_of(all->file, step) % n : 0;
+		(void)faults_each(step, verbs, fault_choose, &choose);
+		if (n)
+			(void)fault_try(all, &choose.chosen);
+	}
+}
+
+/* Plays the trace once more, and from each step on its rest with faults. */
+static bool traces_faulty(const char *file, const json_t *trace,
+                          const struct framework_config *config, const json_t *verbs)
+{
+	struct play p;
+	struct comparison c;
+	ERR_AUTO e = { 0 };
+	size_t i;
+	json_t *step;
+	json_t *steps = json_object_get(trace, "steps");
+	struct faulty all = { file, &p, &c, steps, true };
+	play_begin(&p, config, trace);
+	compare_begin(&c, file, &p.scene);
+	json_array_foreach (steps, i, step) {
+		faults_of_step(&all, i, json_string_value(json_array_get(verbs, i)));
+		if (play_step(&p, step, &e) < 0)
+			all.same = false;
+		json_decref(compare_recorded(&c));
+	}
+	compare_end(&c);
+	play_end(&p);
+	return all.same;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static int traces_play(const char *file, const json_t *trace, const struct framework_config *config)
+{
+	const char *slash = strrchr(file, '/');
+	const char *name = slash ? slash + 1 : file;
+	JSON_AUTO *verbs = json_array();
+	bool same = traces_plain(name, trace, config, 0, verbs);
+	for (uint64_t order = 1; same && order <= ORDERS; order++)
+		same = traces_plain(name, trace, config, order, verbs);
+	if (same)
+		same = traces_faulty(name, trace, config, verbs);
+	totals.traces++;
+	totals.failed += !same;
+	return same ? TRACE_EQUAL : TRACE_DIFFERENT;
+}
+
+int main(int argc, char **argv)
+{
+	int worst = trace_main(argc, argv, traces_play);
+	printf("requests: %zu (%zu writes, %zu creations, %zu deletions, %zu looks, %zu reviews), "
+	       "recorded %zu\n",
+	       totals.writes + totals.creates + totals.deletes + totals.looks + totals.reviews,
+	       totals.writes, totals.creates, totals.deletes, totals.looks, totals.reviews,
+	       totals.recorded);
+	printf("%zu steps, %zu faults\n", totals.steps, totals.faults);
+	printf("%zu checks\n%zu passed, %zu failed\n", totals.steps + totals.faults,
+	       totals.traces - totals.failed, totals.failed);
+	return worst;
+}

@@ -312,10 +312,12 @@ $(B)/tests/machine/traces/unpacked: tests/machine/traces.tar.xz
 	$(Q)tar -xJf $< -C $(@D)
 	@touch $@
 # What the controller's tests have beside an API server.
-$(B)/tests/controller/stand: $(patsubst %.c,$(B)/%.o,$(wildcard tests/controller/*.c)) $(call archives,k8s)
+$(B)/tests/controller/stand: $(patsubst %.c,$(B)/%.o,$(wildcard tests/controller/stand*.c)) $(call archives,k8s)
+$(B)/tests/controller/raw: $(B)/tests/controller/raw.o $(call archives,k8s)
+$(B)/tests/controller/stand $(B)/tests/controller/raw:
 	$(call note,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_k8s)
-TEST_TOOLS := $(B)/tests/machine/replay $(B)/tests/controller/stand $(B)/tests/runtime/fetch $(foreach p,$(TEST_PROGRAMS),$(if $(wildcard tests/$(p)/*.c),$(B)/tests/$(p)/$(p)))
+TEST_TOOLS := $(B)/tests/machine/replay $(B)/tests/controller/stand $(B)/tests/controller/raw $(B)/tests/runtime/fetch $(foreach p,$(TEST_PROGRAMS),$(if $(wildcard tests/$(p)/*.c),$(B)/tests/$(p)/$(p)))
 .SECONDARY: $(B)/tests/unit/main.o $(B)/tests/fuzz/replay.o
 # Static, because these programs must use little memory.
 $(B)/tests/bench/measure/measure $(B)/tests/bench/stub/stub: $(B)/%: %.c

@@ -68,7 +68,7 @@ class Controller(Closing):
     """`rest-lit controller` with the account of the manifests; `url`: of a proxy."""
 
     def __init__(self, cluster, *arguments, url=None, namespace="default", wait=True, config=None):
-        self.port = free_port()
+        self.port, self.is_down = free_port(), False
         self.directory = tempfile.mkdtemp(prefix="rest-lit-controller.")
         self.log_file = os.path.join(self.directory, "log")
         words = list(arguments)
@@ -106,6 +106,12 @@ class Controller(Closing):
             lines = reply.read().decode().splitlines()
         return {(m[1], m[2] or ""): float(m[3]) for m in (
             re.match(r"(\w+)(?:\{(.*)\})? (\S+)$", line) for line in lines if not line.startswith("#")) if m}
+
+    def leads(self):
+        try:
+            return any(name.endswith("_leader") and value == 1 for (name, _), value in self.metrics().items())
+        except OSError:
+            return False
 
     def log(self):
         with open(self.log_file, encoding="utf-8", errors="replace") as f:
@@ -151,14 +157,15 @@ class Scene(Cluster):
     """The cluster, with an audit log of the controller's requests.  `counted`: count.py can read
     etcd, which needs objects in JSON."""
 
-    def __init__(self, counted=True):
+    def __init__(self, counted=True, audited=True):
         self.audit_directory = tempfile.mkdtemp(prefix="rest-lit-audit.")
         policy, self.audit_file = (os.path.join(self.audit_directory, n) for n in ("policy.json", "log"))
         with open(policy, "w", encoding="utf-8") as f:
             json.dump(AUDIT, f)
         os.environ["KIT_APISERVER_ARGS"] = " ".join([
             "--enable-admission-plugins=OwnerReferencesPermissionEnforcement,ResourceQuota",
-            f"--audit-policy-file={policy}", f"--audit-log-path={self.audit_file}", "--audit-log-maxsize=10000",
+            *([f"--audit-policy-file={policy}", f"--audit-log-path={self.audit_file}", "--audit-log-maxsize=10000"]
+              if audited else []),
             *(["--storage-media-type=application/json"] if counted else [])])
         super().__init__(tools())
         self.audit_at = 0
@@ -228,10 +235,13 @@ class Scene(Cluster):
     def ends(self, name, seconds=60):
         return wait_until(lambda: self.state(name) == "Completed", seconds)
 
-    def empty(self):
-        """No Framework, pod and ConfigMap of one is left."""
-        return wait_until(lambda: not self.names("Framework") and not self.pods() and
+    def empty_but_frameworks(self):
+        """No pod and ConfigMap of a Framework is left."""
+        return wait_until(lambda: not self.pods() and
                           not [n for n in self.names("ConfigMap") if n.endswith("-attempt")])
+
+    def empty(self):
+        return wait_until(lambda: not self.names("Framework")) and self.empty_but_frameworks()
 
     def clear(self):
         for name in self.names("Framework"):

@@ -39,7 +39,7 @@ struct thing {
 	struct heap_item due; /* first: its next action */
 	struct thing *chain;  /* the next of its bucket */
 	LIST_ENTRY(thing) sibling;
-	LIST_HEAD(, thing) dependents;
+	LIST_HEAD(things, thing) dependents;
 	struct thing *owner;
 	char *uid;
 	bool known, stale; /* the watch has it; a list under way has not had it yet */

@@ -315,7 +315,13 @@ $(B)/tests/machine/traces/unpacked: tests/machine/traces.tar.xz
 	@rm -rf $(@D) && mkdir -p $(@D)
 	$(Q)tar -xJf $< -C $(@D)
 	@touch $@
-TEST_TOOLS := $(B)/tests/machine/replay $(B)/tests/controller/traces/traces $(B)/tests/runtime/fetch $(foreach p,$(TEST_PROGRAMS),$(if $(wildcard tests/$(p)/*.c),$(B)/tests/$(p)/$(p)))
+# Programs of the controller's tests beside an API server.
+$(B)/tests/controller/stand: $(patsubst %.c,$(B)/%.o,$(wildcard tests/controller/stand*.c)) $(call archives,k8s)
+$(B)/tests/controller/raw: $(B)/tests/controller/raw.o $(call archives,k8s)
+$(B)/tests/controller/stand $(B)/tests/controller/raw:
+	$(call note,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_k8s)
+TEST_TOOLS := $(B)/tests/machine/replay $(B)/tests/controller/traces/traces $(B)/tests/controller/stand $(B)/tests/controller/raw $(B)/tests/runtime/fetch $(foreach p,$(TEST_PROGRAMS),$(if $(wildcard tests/$(p)/*.c),$(B)/tests/$(p)/$(p)))
 .SECONDARY: $(B)/tests/unit/main.o $(B)/tests/fuzz/replay.o
 # Static, because these programs must use little memory.
 $(B)/tests/bench/measure/measure $(B)/tests/bench/stub/stub: $(B)/%: %.c

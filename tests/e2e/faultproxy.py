@@ -79,6 +79,9 @@ class Proxy(Closing):
             found = [f for f in self.faults if f.strikes(step)]
             return found[0].what if found else {}
 
+    def record(self, method, path, body):
+        """Called before each request is passed on."""
+
     def cut_watches(self):
         """Closes all watches immediately."""
         with self.lock:
@@ -219,6 +222,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             length = int(self.headers.get("Content-Length") or 0)
             body = self.rfile.read(length)
+            self.front.record(self.command, self.path, body)
             step = self.step(body)
             self.act(self.front.find(step), step, body)
         except (OSError, ValueError, http.client.HTTPException):

@@ -267,7 +267,7 @@ static void explain_not_served(struct err *e, const struct store_request *r,
 		err_set(e, UNKNOWN_ERROR, "the API server answered 404 Not Found: it has no %s%s",
 		        str_c(&resource),
 		        r->kind == KIND_FRAMEWORK
-		            ? "; the CRD of FrameworkController is not installed"
+		            ? "; their CRD is not installed"
 		            : "");
 }
 

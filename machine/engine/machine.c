@@ -16,7 +16,7 @@
 #include "base/posix/fd.h"
 #include "machine/engine/engine_internal.h"
 
-EMBED(controller_config, "k8s/deploy/frameworkcontroller/config.yaml");
+EMBED(controller_config, "k8s/deploy/options/frameworkcontroller/config.yaml");
 
 enum { COMMAND_MAX = 128 << 10, TEXT_MAX = 8 * COMMAND_MAX };
 

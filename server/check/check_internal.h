@@ -4,6 +4,20 @@
 #include "server/check/check.h"
 #include "server/cluster/pod_needs.h"
 
+/* The Lease of `rest-lit controller`. */
+enum lease_state {
+	LEASE_UNASKED,
+	LEASE_HIDDEN /* cannot be read */,
+	LEASE_ABSENT,
+	LEASE_OLD,
+	LEASE_HELD
+};
+struct check_leader {
+	enum lease_state state;
+	const char *holder;             /* "" if it was given back */
+	int64_t acquired_ms, renewed_s; /* since 1970; ago */
+};
+
 struct check_session {
 	struct service *s;
 	const struct options *o;
@@ -19,7 +33,8 @@ struct check_session {
 	int64_t skew_s;
 	struct pod_needs needs; /* empty if the templates are not valid */
 	struct store_reply reply;
-	bool nodes_good; /* have what pods ask for */
+	bool nodes_good;            /* have what pods ask for */
+	struct check_leader leader; /* by check_leader() */
 
 	const char *dir;     /* an existing directory on the file system of --local; NULL: none */
 	const char *program; /* pai-runtime, absolute; NULL: none */
@@ -39,6 +54,11 @@ const struct store_reply *check_ask(struct check_session *c, struct store_reques
 /* A GET; space NULL: the namespace of the jobs. */
 const struct store_reply *check_get(struct check_session *c, enum object_kind kind,
                                     const char *name, const char *space);
+
+/* The time of the API server, in milliseconds since 1970. */
+int64_t check_now_ms(const struct check_session *c);
+/* Asks for the Lease once. */
+const struct check_leader *check_leader(struct check_session *c);
 
 /* ---- items ---- */
 typedef void check_item(struct check_session *c);

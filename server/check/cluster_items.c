@@ -2,13 +2,10 @@
 #include <time.h>
 
 #include "base/json/scan.h"
-#include "k8s/cache/job_entry.h"
 #include "k8s/transport/paths.h"
 #include "server/auth/auth.h"
 #include "server/check/check_internal.h"
 #include "server/cluster/cluster.h"
-#include "server/cluster/controller_codes.h"
-#include "server/cluster/follow.h"
 #include "server/cluster/runtime_configmap.h"
 #include "server/config/options.h"
 
@@ -18,7 +15,6 @@ enum {
 	SKEW_S = 5,
 	SKEW_BAD_S = 60,
 	TOKEN_SOON_S = 43200,
-	RECENT_S = 600,
 	TEXT_MAX = 1024
 };
 
@@ -106,7 +102,7 @@ void check_login_token(struct check_session *c)
 		    "expires in %lld minutes", (long long)left_s / 60);
 }
 
-/* ---- FrameworkController ---- */
+/* ---- the kind Framework ---- */
 
 void check_frameworks(struct check_session *c)
 {
@@ -128,103 +124,9 @@ void check_frameworks(struct check_session *c)
 	if (good)
 		SAY(c, CHECK_OK, NULL, "served versions: %s", str_c(&served));
 	else
-		SAY(c, CHECK_FAILED, "kubectl apply -f k8s/deploy/frameworkcontroller/crd.yaml",
+		SAY(c, CHECK_FAILED, "kubectl apply -f k8s/deploy/crd/crd.yaml",
 		    "the API server does not serve version v1 of Frameworks, but %s",
 		    served.n ? str_c(&served) : "no version");
-}
-
-/* A sign of life of the controller among the Frameworks: `stuck` has no status; `moved` has
- * changed last. */
-struct signs {
-	const char *stuck, *moved;
-	int64_t stuck_ms, moved_ms; /* since when */
-};
-
-static void signs_read(struct check_session *c, struct span list, struct signs *out)
-{
-	struct scan s = scan_begin(scan_get(list, "items"));
-	struct span item;
-	while (scan_item(&s, &item)) {
-		struct job_entry *job = job_entry_new(item);
-		if (!job)
-			continue;
-		int64_t made_ms = job->created_ms;
-		if (job->untouched && !job->creating && made_ms != JOB_ENTRY_NONE &&
-		    (!out->stuck || made_ms < out->stuck_ms)) {
-			out->stuck = arena_dup(&c->arena, span_of(job->name));
-			out->stuck_ms = made_ms;
-		} else if (!job->untouched && job->transition_ms > out->moved_ms) {
-			out->moved = arena_dup(&c->arena, span_of(job->name));
-			out->moved_ms = job->transition_ms;
-		}
-		job_entry_drop(job);
-	}
-}
-
-/* No Framework tells, but its StatefulSet may. */
-static void controller_set(struct check_session *c)
-{
-	const struct store_reply *r =
-	    check_get(c, KIND_STATEFULSET, CONTROLLER_CONFIGMAP, CONTROLLER_NAMESPACE);
-	int64_t ready = 0;
-	if (r->outcome != STORE_OK) {
-		check_report(c, CHECK_SKIPPED,
-		             "no Framework has changed in the last 10 minutes, and there is no "
-		             "StatefulSet " CONTROLLER_CONFIGMAP
-		             " in namespace " CONTROLLER_NAMESPACE " that this account may read",
-		             "submit a job, and check again");
-		return;
-	}
-	(void)scan_int(scan_path(r->body, "status", "readyReplicas"), 0, INT32_MAX, &ready);
-	if (ready)
-		SAY(c, CHECK_OK, NULL, "its StatefulSet has %lld ready pods", (long long)ready);
-	else
-		check_report(c, CHECK_FAILED, "its StatefulSet has no ready pod: no job runs",
-		             "kubectl -n " CONTROLLER_NAMESPACE " get pods, and their logs");
-}
-
-void check_controller(struct check_session *c)
-{
-	struct signs found = { NULL, NULL, 0, 0 };
-	const struct store_reply *r =
-	    check_ask(c, (struct store_request){
-			     .verb = STORE_LIST, .kind = KIND_FRAMEWORK, .query = "limit=100" });
-	if (r->outcome == STORE_OK && scan_valid(r->body, SCAN_DEPTH_MAX))
-		signs_read(c, r->body, &found);
-	int64_t now_ms = ((int64_t)time(NULL) - (c->date ? c->skew_s : 0)) * 1000;
-	if (found.stuck && now_ms - found.stuck_ms >= NEGLECT_MS && found.moved_ms < found.stuck_ms)
-		SAY(c, CHECK_FAILED,
-		    "kubectl apply -k k8s/deploy/frameworkcontroller, or see why it does not run",
-		    "Framework %s has had no status for %lld s: no FrameworkController processes "
-		    "jobs",
-		    found.stuck, (long long)(now_ms - found.stuck_ms) / 1000);
-	else if (found.moved && now_ms - found.moved_ms < (int64_t)RECENT_S * 1000)
-		SAY(c, CHECK_OK, NULL, "changed Framework %s in the last 10 minutes", found.moved);
-	else
-		controller_set(c);
-}
-
-void check_controller_codes(struct check_session *c)
-{
-	STR_AUTO codes = STR_INIT(TEXT_MAX);
-	const struct store_reply *r =
-	    check_get(c, KIND_CONFIGMAP, CONTROLLER_CONFIGMAP, CONTROLLER_NAMESPACE);
-	if (!c->s->server.exit_spec || r->outcome != STORE_OK ||
-	    !scan_valid(r->body, SCAN_DEPTH_MAX)) {
-		check_report(c, CHECK_SKIPPED,
-		             "this account can read no ConfigMap " CONTROLLER_CONFIGMAP
-		             " in namespace " CONTROLLER_NAMESPACE,
-		             NULL);
-		return;
-	}
-	controller_codes_lacking(&codes, r->body, c->s->server.exit_spec);
-	if (codes.n)
-		SAY(c, CHECK_WARNING, CONTROLLER_MEND,
-		    "FrameworkController does not know exit codes of pai-runtime (%s): their "
-		    "retry rules have no effect",
-		    str_c(&codes));
-	else
-		check_report(c, CHECK_OK, "FrameworkController knows those of pai-runtime", NULL);
 }
 
 /* ---- what pods need ---- */

@@ -94,6 +94,7 @@ static void rights_of_jobs(struct check_session *c)
 	const struct options *o = c->o;
 	const char *jobs = c->s->server.namespace_name;
 	const char *ctrl = CONTROLLER_NAMESPACE;
+	bool fc = check_leader(c)->state != LEASE_HELD; /* else ours needs no such rights */
 	const char *lease = arena_printf(&c->arena, "rest-lit-webhook-%s", o->instance);
 	bool output = o->output_listen[0];
 	bool old = o->history || output || strcmp(o->runtime, "configmap") == 0;
@@ -122,10 +123,12 @@ static void rights_of_jobs(struct check_session *c)
 		  CHECK_FAILED, "options/priority-classes.yaml", "create PriorityClasses" },
 		{ true, KIND_SERVICEACCOUNT, "get", NULL, jobs, o->service_account,
 		  CHECK_WARNING, "rbac/rbac.yaml", "check the service account of pods" },
-		{ true, KIND_CONFIGMAP, "get", NULL, ctrl, CONTROLLER_CONFIGMAP,
-		  CHECK_SKIPPED, "frameworkcontroller/rbac.yaml", "compare its exit codes" },
-		{ true, KIND_STATEFULSET, "get", NULL, ctrl, CONTROLLER_CONFIGMAP,
-		  CHECK_SKIPPED, "frameworkcontroller/rbac.yaml", "see whether it is ready" },
+		{ true, KIND_LEASE, "get", NULL, jobs, "rest-lit-controller",
+		  CHECK_SKIPPED, "rbac/rbac.yaml", "see who makes pods of jobs" },
+		{ fc, KIND_CONFIGMAP, "get", NULL, ctrl, CONTROLLER_CONFIGMAP,
+		  CHECK_SKIPPED, "options/frameworkcontroller/rbac.yaml", "compare its exit codes" },
+		{ fc, KIND_STATEFULSET, "get", NULL, ctrl, CONTROLLER_CONFIGMAP,
+		  CHECK_SKIPPED, "options/frameworkcontroller/rbac.yaml", "see whether it is ready" },
 	};
 	rights_check(c, rights, ARRAY_SIZE(rights));
 }

@@ -1,6 +1,6 @@
 /*
- * Feeds the cache and the Events of pods, and logs problems: also if FrameworkController does not
- * run or does not know the exit codes of pai-runtime.
+ * Feeds the cache and the Events of pods, and logs problems: also if no controller
+ * runs, or FrameworkController does not know the exit codes of pai-runtime.
  */
 #include "server/cluster/follow.h"
 
@@ -121,14 +121,14 @@ static void log_unknown_code(struct follow *f, const struct job_entry *c, struct
 	log_end(&line);
 }
 
-/* Logs that started Frameworks get no status, because no FrameworkController runs. */
+/* Logs that started Frameworks get no status, because no controller runs. */
 static void log_neglect(struct follow *f, const struct job_entry *c)
 {
 	if (f->server->local) /* logged at the start */
 		return;
 	if (!c->untouched && f->warm) {
 		if (f->neglect_told)
-			log_event(LOG_INFO, "FrameworkController processes jobs again", NULL, NULL);
+			log_event(LOG_INFO, "a controller processes jobs again", NULL, NULL);
 		f->neglected_ms = 0;
 		f->neglect_told = false;
 	} else if (c->untouched && !c->creating && f->neglected_ms == 0) {
@@ -142,9 +142,8 @@ static void look_for_neglect(struct follow *f)
 	if (f->neglect_told || f->neglected_ms == 0 || clock_ms() - f->neglected_ms < NEGLECT_MS)
 		return;
 	f->neglect_told = true;
-	log_event(
-	    LOG_WARN, "no FrameworkController processes jobs: they are accepted, but do not run",
-	    "mend", "kubectl apply -k k8s/deploy/frameworkcontroller, or see why it does not run");
+	log_event(LOG_WARN, "no controller processes jobs: they are accepted, but do not run",
+	          "mend", "rest-lit check says which controller this cluster has, and what to do");
 }
 
 static void frameworks_put(void *arg, struct span object)
@@ -377,7 +376,7 @@ const char *follow_problem(const struct server *s, struct arena *a)
 	if (f->absent_ms && (!warm || clock_ms() - f->absent_ms > ABSENT_MS))
 		why = arena_printf(a,
 		                   "there are no jobs: %s; kubectl apply -f "
-		                   "k8s/deploy/frameworkcontroller/crd.yaml",
+		                   "k8s/deploy/crd/crd.yaml",
 		                   f->trouble);
 	else if (f->trouble && !warm)
 		why = arena_printf(a, "not all jobs are known yet: %s", f->trouble);

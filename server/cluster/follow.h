@@ -28,7 +28,7 @@ const struct reflector_counts *follow_counts(const struct server *s, bool events
 enum neglect {
 	NEGLECT_NONE,
 	NEGLECT_DIRECTORY,  /* --engine=none: nothing processes objects */
-	NEGLECT_CONTROLLER, /* FrameworkController has not touched it for NEGLECT_MS */
+	NEGLECT_CONTROLLER, /* no controller has touched it for NEGLECT_MS */
 };
 enum { NEGLECT_MS = 30000 };
 enum neglect job_neglect(const struct server *s, const struct job_entry *job, int64_t now_ms);

@@ -149,9 +149,9 @@ void job_waiting_put(struct str *out, const struct job_entry *job, const struct 
 		[NEGLECT_DIRECTORY] = { "NoEngine", "this server only keeps jobs (--engine=none); "
 		                                    "nothing runs them" },
 		[NEGLECT_CONTROLLER] = { "NoController",
-		                         "no FrameworkController has looked at this job since it "
-		                         "was submitted: it does not run in this cluster, or is "
-		                         "in trouble (see k8s/deploy/frameworkcontroller)" },
+		                         "no controller has looked at this job since it was "
+		                         "submitted: none runs in this cluster, or it is in "
+		                         "trouble; rest-lit check says more" },
 	};
 	const struct event *v = why->machine.n ? NULL : why->event;
 	/* The controller then begins the next attempt. */

@@ -12,7 +12,7 @@ from certificates import make_certificates
 from harness import ROOT, run, wait_until
 from tokens import SECRET, write_file
 
-RIGHTS = ["rbac/rbac.yaml", "frameworkcontroller/rbac.yaml", "beside-openpai/rbac.yaml", "base/deny-list.yaml", *(
+RIGHTS = ["rbac/rbac.yaml", "options/frameworkcontroller/rbac.yaml", "beside-openpai/rbac.yaml", "base/deny-list.yaml", *(
     f"options/{name}.yaml" for name in ("dialects", "manage-users", "priority-classes", "webhook"))]
 SPACES = ("frameworkcontroller", "pai-user-v2", "pai-group", "pai-user-token", "pai-jobs")
 # No options need all rights at once.
@@ -34,8 +34,8 @@ def prepare(cluster):
                 {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": {"pai-worker": "true"}}}]
     done = cluster.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}).encode())
     assert done.returncode == 0, done.stderr
-    cluster.apply(*RIGHTS, "jobs/runtime-account.yaml", "jobs/exit-spec-configmap.yaml", "frameworkcontroller/config.yaml",
-                  "frameworkcontroller/statefulset.yaml")
+    cluster.apply(*RIGHTS, "jobs/runtime-account.yaml", "jobs/exit-spec-configmap.yaml", "options/frameworkcontroller/config.yaml",
+                  "options/frameworkcontroller/statefulset.yaml")
     has = {"nvidia.com/gpu": "8", "github.com/fuse": "8"}
     for path, status in (("/api/v1/nodes/n1", {"capacity": has, "allocatable": has}),
                          (SET, {"replicas": 1, "readyReplicas": 1})):

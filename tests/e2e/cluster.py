@@ -162,11 +162,15 @@ class Cluster:
             self.api("DELETE", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
                                "frameworks.frameworkcontroller.microsoft.com")
 
-    def use_account(self, file):
-        """Writes a token of the account `rest-lit` to this file, as the kubelet does.  Returns it."""
-        token = self.api("POST", ACCOUNT + "/token", {
+    def account_token(self, space, name):
+        """A token of this service account."""
+        return self.api("POST", f"/api/v1/namespaces/{space}/serviceaccounts/{name}/token", {
             "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
             "spec": {"expirationSeconds": 86400}})[1]["status"]["token"]
+
+    def use_account(self, file):
+        """Writes a token of the account `rest-lit` to this file, as the kubelet does.  Returns it."""
+        token = self.account_token("rest-lit", "rest-lit")
         with open(file + ".new", "w", encoding="utf-8") as f:
             f.write(token)
         os.replace(file + ".new", file)

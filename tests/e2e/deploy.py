@@ -1,12 +1,15 @@
 """k8s/deploy on a real API server: every overlay is built, each of its objects is accepted, and the
-server does its jobs with the account, the rights, the files and the arguments of its Deployment."""
+server does its jobs with the account, the rights, the files and the arguments of its Deployment.  The
+controller has exactly its rights."""
 import concurrent.futures
 import functools
 import json
 import os
 import re
+import shutil
 import ssl
 import subprocess
+import tempfile
 import urllib.request
 
 from cluster import DEPLOY
@@ -14,11 +17,14 @@ from delivery import real_program
 from ended import Stage
 from program import configmaps_of
 from deployed import Deployed
+from manifests import OURS, may
 from harness import PATIENCE, ROOT, SLOW, framework_name, job_v2, job_v2_secret, wait_until
 from openpai import group_object, user_object
 from tokens import SECRET, bearer, token
 
 OVERLAYS = ("standalone-cluster", "try-out", "beside-openpai")
+# Instead of ../controller in standalone-cluster.
+INSTEAD = ("options/frameworkcontroller", "options/controller-all-namespaces")
 IMAGES = {"rest-lit:0.1.0", "frameworkcontroller/frameworkcontroller:v1.0.1"}
 SCHEMAS = os.path.join(ROOT, "tests/data/kubernetes")
 MARKER = "Marker-of-a-secret-173205"
@@ -61,13 +67,22 @@ def objects(kubectl, text):
 
 @functools.lru_cache(maxsize=None)
 def built(kubectl, overlay):
-    """The objects of an overlay.  The hash in the name of its generated ConfigMap depends on the
-    version of kubectl, and is removed."""
-    done = subprocess.run([kubectl, "kustomize", os.path.join(DEPLOY, overlay)], capture_output=True, check=False,
-                          timeout=PATIENCE * SLOW)
+    """The objects of an overlay; with a folder of INSTEAD, of standalone-cluster with it.  The hash in
+    the name of the generated ConfigMap depends on the version of kubectl, and is removed."""
+    with tempfile.TemporaryDirectory(prefix="rest-lit-deploy.") as directory:
+        folder = os.path.join(DEPLOY, overlay)
+        if overlay in INSTEAD:
+            shutil.copytree(DEPLOY, os.path.join(directory, "deploy"))
+            folder = os.path.join(directory, "deploy", "standalone-cluster")
+            with open(os.path.join(folder, "kustomization.yaml"), "r+", encoding="utf-8") as f:
+                text = f.read()
+                assert text.count("- ../controller\n") == 1
+                f.seek(0)
+                f.write(text.replace("- ../controller\n", f"- ../{overlay}\n"))
+        done = subprocess.run([kubectl, "kustomize", folder], capture_output=True, check=False, timeout=PATIENCE * SLOW)
     if done.returncode:
         raise RuntimeError(done.stderr.decode())
-    text, n = re.subn(rb"name: rest-lit-[a-z0-9]{10}\n", b"name: rest-lit\n", done.stdout)
+    text, n = re.subn(rb"name: rest-lit-(?!controller)[a-z0-9]{10}\n", b"name: rest-lit\n", done.stdout)
     assert n == 2, n
     return objects(kubectl, text)
 
@@ -159,8 +174,9 @@ def make_namespaces(cluster, names):
 def test_deploy_objects_are_accepted_and_unique(check, cluster):
     """All kubectls build the same objects; each object is accepted and occurs once."""
     programs = kubectls(cluster)
-    make_namespaces(cluster, ("rest-lit", "pai-jobs", "frameworkcontroller", "pai-user-v2", "pai-group", "pai-user-token"))
-    for overlay in OVERLAYS:
+    make_namespaces(cluster, ("rest-lit", "rest-lit-controller", "pai-jobs", "frameworkcontroller", "pai-user-v2", "pai-group",
+                              "pai-user-token"))
+    for overlay in OVERLAYS + INSTEAD:
         one, *others = [built(kubectl, overlay) for kubectl in programs]
         by_name = {name_of(v): v for v in one}
         check.equal(f"{overlay}: each object once", len(by_name), len(one))
@@ -174,27 +190,27 @@ def test_deploy_objects_are_accepted_and_unique(check, cluster):
         dry_run(check, cluster, overlay, one)
     folder = os.path.join(DEPLOY, "options")
     texts = []
-    for name in sorted(os.listdir(folder)):
+    for name in sorted(n for n in os.listdir(folder) if n.endswith(".yaml")):
         with open(os.path.join(folder, name), "rb") as f:
             texts.append(f.read())
     dry_run(check, cluster, "options", objects(programs[0], b"\n---\n".join(texts)))
 
 
 def test_deploy_files_repeat_no_object_or_image(check, cluster):
-    """No object is in two files, and the name of the image is in one."""
+    """No object is in two files, and the name of the image is the same for server and controller."""
     texts, images = [], []
     for folder, _, files in os.walk(DEPLOY):
         for name in files:
             with open(os.path.join(folder, name), "rb") as f:
                 text = f.read()
-            images += re.findall(rb"newName: (\S+)", text)
+            images += [b":".join(image) for image in re.findall(rb"newName: (\S+)\n +newTag: (\S+)", text)]
             if b"\nkind: Kustomization" not in text and b"\nkind: " in text:
                 texts.append(text)
     names = [name_of(v) for v in objects(cluster.kubectl_program, b"\n---\n".join(texts))]
-    check.equal("twice: only what try-out changes", {n for n in names if names.count(n) > 1},
-                {"apps/v1 Deployment rest-lit/rest-lit"})
+    check.equal("twice: only what patches change", {n for n in names if names.count(n) > 1},
+                {"apps/v1 Deployment rest-lit/rest-lit", "apps/v1 Deployment rest-lit-controller/rest-lit-controller"})
     check.ok("many objects", len(names) > 40, len(names))
-    check.equal("the image of the server", images, [b"rest-lit"])
+    check.equal("the image of both programs", images, [b"rest-lit:0.1.0"] * 2)
 
 
 def test_deploy_schemas_find_mistakes(check, cluster):
@@ -218,12 +234,12 @@ def test_deploy_schemas_find_mistakes(check, cluster):
 def test_deploy_pods_are_hardened(check, cluster):
     """The pods satisfy the level `restricted` of Pod Security; the server has further
     restrictions."""
-    for overlay in OVERLAYS:
+    for overlay in OVERLAYS + INSTEAD:
         values = built(cluster.kubectl_program, overlay)
         spaces = {v["metadata"]["name"]: v["metadata"]["labels"] for v in values if v["kind"] == "Namespace"}
         check.equal(f"{overlay}: namespaces", {n: v["pod-security.kubernetes.io/enforce"] for n, v in spaces.items()}, {
-            "rest-lit": "restricted", **({} if overlay == "beside-openpai" else {
-                "pai-jobs": "baseline", "frameworkcontroller": "restricted"})})
+            "rest-lit": "restricted", **({} if overlay == "beside-openpai" else {"pai-jobs": "baseline", (
+                "frameworkcontroller" if overlay == INSTEAD[0] else "rest-lit-controller"): "restricted"})})
         pods = [v for v in values if v["kind"] in ("Deployment", "StatefulSet")]
         check.ok(f"{overlay}: images", {c["image"] for v in pods for c in v["spec"]["template"]["spec"]["containers"]} <= IMAGES)
         for value in pods:
@@ -237,7 +253,7 @@ def test_deploy_pods_are_hardened(check, cluster):
             limits = container["securityContext"]
             check.equal(f"{what}: privileges", (limits["allowPrivilegeEscalation"], limits["capabilities"]),
                         (False, {"drop": ["ALL"]}))
-            if what.endswith(" rest-lit"):
+            if value["kind"] == "Deployment":
                 check.ok(f"{what}: read-only root", limits["readOnlyRootFilesystem"])
                 check.equal(f"{what}: limits", sorted(container["resources"]["limits"]), ["cpu", "memory"])
                 check.equal(f"{what}: its token only", spec["automountServiceAccountToken"], False)
@@ -277,24 +293,61 @@ def rights(cluster, account, space):
     return {r for r in rule_set(review["status"]["resourceRules"]) if r[1] != "authorization.k8s.io"}
 
 
-def check_rights(check, cluster, account, values, jobs):
-    """Exactly the rules of the overlay, in these namespaces."""
+def check_rights(check, cluster, account, values, jobs, name="rest-lit"):
+    """Exactly the rules that the overlay gives to this account, in these namespaces.  Returns those for the
+    whole cluster."""
     bound = {(b["roleRef"]["kind"], b["metadata"].get("namespace", ""), b["roleRef"]["name"]) for b in values
              if b["kind"] in ("RoleBinding", "ClusterRoleBinding") and b["subjects"] == [
-                 {"kind": "ServiceAccount", "name": "rest-lit", "namespace": "rest-lit"}]}
+                 {"kind": "ServiceAccount", "name": name, "namespace": name}]}
     wide = set()
-    for kind, space, name in bound:
+    for kind, space, role in bound:
         if kind == "ClusterRole":
-            wide |= rule_set(only(values, kind, name)["rules"])
-    for space in (jobs, "frameworkcontroller", "rest-lit", "kube-system"):
+            wide |= rule_set(only(values, kind, role)["rules"])
+    for space in (jobs, "frameworkcontroller", "rest-lit", "rest-lit-controller", "kube-system"):
         wanted = set(wide)
         for value in values:
             meta = value["metadata"]
             if value["kind"] == "Role" and ("Role", space, meta["name"]) in bound and meta["namespace"] == space:
                 wanted |= rule_set(value["rules"])
-        check.ok(f"rights in {space}", wait_until(lambda space=space, wanted=wanted: rights(cluster, account, space) == wanted),
+        check.ok(f"rights of {name} in {space}", wait_until(lambda space=space, wanted=wanted: rights(cluster, account, space) == wanted),
                  rights(cluster, account, space) ^ wanted)
     return wide
+
+
+# Of the controller in the namespace of the jobs: (verb, group, resource, name).
+MAY = [(verb, OURS, "frameworks", "") for verb in ("get", "list", "watch", "patch", "delete")] + \
+    [(verb, "", kind, "") for kind in ("configmaps", "pods") for verb in ("get", "list", "watch", "create", "delete")] + \
+    [("update", OURS, "frameworks/finalizers", ""), ("update", "", "configmaps/finalizers", ""),
+     ("create", "coordination.k8s.io", "leases", ""), ("get", "coordination.k8s.io", "leases", "rest-lit-controller"),
+     ("patch", "coordination.k8s.io", "leases", "rest-lit-controller"), ("create", "", "events", ""), ("patch", "", "events", "")]
+MAY_NOT = [("create", OURS, "frameworks", ""), ("update", OURS, "frameworks", ""), ("patch", "", "pods", ""),
+           ("update", "", "pods", ""), ("patch", "", "configmaps", ""), ("create", "", "pods/exec", ""), ("get", "", "pods/log", ""),
+           ("get", "", "secrets", ""), ("list", "", "secrets", ""), ("get", "coordination.k8s.io", "leases", "other"),
+           ("list", "coordination.k8s.io", "leases", ""), ("delete", "", "pods", "x", "rest-lit"),
+           ("get", OURS, "frameworks", "x", "default"), ("deletecollection", "", "pods", "")]
+
+
+def test_deploy_controller_has_exactly_its_rights(check, cluster):
+    """In the namespace of the jobs alone; with the option, in all."""
+    for overlay in ("standalone-cluster", INSTEAD[1]):
+        values = built(cluster.kubectl_program, overlay)
+        done = cluster.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": values}).encode())
+        check.equal(f"{overlay}: applied", done.returncode, 0 if done.returncode == 0 else done.stderr.decode())
+        try:
+            token = cluster.account_token("rest-lit-controller", "rest-lit-controller")
+            wide = check_rights(check, cluster, token, values, "pai-jobs", "rest-lit-controller")
+            check.equal(f"{overlay}: rights in all namespaces", wide, set() if overlay == OVERLAYS[0] else {
+                (verb, group, kind, ()) for verb, group, kind, _ in MAY if kind != "leases"})
+            user = "system:serviceaccount:rest-lit-controller:rest-lit-controller"
+            if overlay == OVERLAYS[0]:
+                for what in MAY:
+                    check.ok(f"may {what}", may(cluster, user, *what, namespace="pai-jobs"))
+                for verb, group, kind, name, *space in MAY_NOT:
+                    check.ok(f"may not {(verb, group, kind, name, *space)}", not may(
+                        cluster, user, verb, group, kind, name, namespace=space[0] if space else "pai-jobs"))
+        finally:
+            uninstall(cluster, values)
+            cluster.forget_crd()
 
 
 def does_its_jobs(check, cluster, what, server, jobs, headers):

@@ -66,7 +66,7 @@ def own_address(cluster, service):
 
 class Deployed(Server):
     def __init__(self, cluster, values, secrets):
-        deployment = next(v for v in values if v["kind"] == "Deployment")
+        deployment = next(v for v in values if v["kind"] == "Deployment" and v["metadata"]["name"] == "rest-lit")
         self.pod = deployment["spec"]["template"]["spec"]
         self.user = str(self.pod["securityContext"]["runAsUser"])
         self.files = tempfile.mkdtemp(prefix="rest-lit-deployed.")

@@ -7,7 +7,7 @@ import os
 
 from harness import ROOT, wait_until
 
-FOLDER = os.path.join(ROOT, "k8s/deploy/frameworkcontroller")
+FOLDER = os.path.join(ROOT, "k8s/deploy/options/frameworkcontroller")
 POLICY = os.path.join(ROOT, "k8s/deploy/options/framework-policy.yaml")
 OURS = "frameworkcontroller.microsoft.com"
 ACCOUNT = "system:serviceaccount:frameworkcontroller:frameworkcontroller"
@@ -38,7 +38,7 @@ def may(cluster, user, verb, group, resource, name, namespace="some"):
 def test_controller_manifests_give_exactly_its_rights(check, cluster):
     for what in ("once", "again"):
         result = cluster.kubectl("apply", "-k", FOLDER)
-        check.ok(f"kubectl apply -k k8s/deploy/frameworkcontroller, {what}", result.returncode == 0, result.stderr.decode())
+        check.ok(f"kubectl apply -k k8s/deploy/options/frameworkcontroller, {what}", result.returncode == 0, result.stderr.decode())
     check.ok("again: nothing is changed", b"configured" not in result.stdout, result.stdout.decode())
     wait_until(lambda: may(cluster, ACCOUNT, *RIGHTS[0][:4]))
     for *what, wanted in RIGHTS:

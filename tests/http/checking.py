@@ -16,6 +16,7 @@ from tokens import SECRET, write_file
 
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 GROUP = "/apis/frameworkcontroller.microsoft.com"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases/rest-lit-controller"
 SET = "/apis/apps/v1/namespaces/frameworkcontroller/statefulsets/frameworkcontroller"
 ALICE = ("--no-auth", "--user", "alice")
 
@@ -149,7 +150,7 @@ def test_check_reports_version_clock_and_crd_faults(check):
                  "behind" if ahead > 0 else "ahead of", "the API server's", mend="NTP")
         p.api.clock = 0
         p.api.answers[GROUP] = 404, {"kind": "Status"}
-        says(check, "no CRD", p.check(), "failed", "Frameworks", "no version", mend="frameworkcontroller/crd.yaml")
+        says(check, "no CRD", p.check(), "failed", "Frameworks", "no version", mend="k8s/deploy/crd/crd.yaml")
         p.api.answers[GROUP] = 200, {"versions": [{"version": "v2"}]}
         says(check, "another version", p.check(), "failed", "Frameworks", "but v2")
         for what, login in (("401", ("--apiserver", p.api.url)), ("down", ("--apiserver", "http://127.0.0.1:1"))):
@@ -197,9 +198,56 @@ def test_check_reports_a_controller_that_does_not_work(check):
         says(check, "nor is an old one", p.check(), "skipped", "controller")
         p.api.put("frameworks", framework("stuck"))["metadata"]["creationTimestamp"] = clock(100)
         says(check, "a Framework without status", p.check(), "failed", "controller", "Framework stuck has had no status",
-             mend="kubectl apply -k k8s/deploy/frameworkcontroller")
+             mend="kubectl -n rest-lit-controller get pods")
         p.api.put("frameworks", framework("runs", state="AttemptRunning", transitionTime=clock(20)))
         check.equal("a Framework that has changed since", p.check().bad(), [])
+
+
+def lease(renewed, acquired=3600, holder="pod-1_ab"):
+    """The Lease of `rest-lit controller`, renewed and acquired so many seconds ago."""
+    return 200, {"spec": {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": clock(renewed),
+                          "acquireTime": clock(acquired)}}
+
+
+def written_by(manager, ago):
+    """A Framework that this manager wrote so many seconds ago."""
+    value = framework("moved", state="AttemptRunning", transitionTime=clock(ago))
+    value["metadata"]["managedFields"] = [{"manager": "deep", "time": clock(1)}, {"manager": manager, "time": clock(ago)}]
+    return value
+
+
+def test_check_says_who_drives_the_frameworks(check):
+    """Ours, FrameworkController, both, or nobody."""
+    fc, both, nobody = "frameworkcontroller", "two controllers: pod-1_ab holds the Lease", "nobody holds the Lease"
+    for what, held, ready, manager, ago, state, words in (
+            ("ours", lease(3), None, None, 0, "ok", "rest-lit controller: pod-1_ab leads, and renewed its Lease [345] s ago"),
+            ("ours, the other is at 0 replicas", lease(3), 0, "rest-lit-controller", 20, "ok", "pod-1_ab leads"),
+            ("ours since a minute", lease(3, 60), None, fc, 100, "ok", "pod-1_ab leads"),
+            ("ours, a clock that is ahead", lease(-4), None, None, 0, "ok", "renewed its Lease 0 s ago"),
+            ("both, by the StatefulSet", lease(3), 1, None, 0, "failed", both),
+            ("both, by a Framework", lease(3, 300), None, fc, 100, "failed", both + ".*, and FrameworkController writes Framework moved"),
+            ("the other one", (404, {}), 1, None, 0, "ok", "FrameworkController: its StatefulSet has 1 ready pods"),
+            ("the other one, by a Framework", lease(100), None, fc, 100, "ok", "FrameworkController changed Framework moved"),
+            ("one that is unknown", (403, {}), None, "x", 100, "ok", "a controller changed Framework moved"),
+            ("nobody", lease(100), None, "rest-lit-controller", 100, "failed", f"{nobody} rest-lit-controller, last renewed 10. s ago"),
+            ("nobody, given back", lease(3, holder=""), 0, None, 0, "failed", nobody)):
+        with Place() as p:
+            p.api.answers[LEASE] = held
+            p.api.answers[SET] = (404, {}) if ready is None else (200, {"status": {"readyReplicas": ready}})
+            if manager:
+                p.api.put("frameworks", written_by(manager, ago))
+            found = p.check()
+            (is_state, _, text, _), = found.of("controller")
+            check.ok(what, is_state == state and re.search(words, text), (is_state, text))
+            asked = any("in namespace frameworkcontroller" in line[2] for line in found.of("right"))
+            check.equal(f"{what}: rights for FrameworkController", asked, "pod-1_ab" not in text)
+            (_, _, text, _), = found.of("controller's codes")
+            check.ok(f"{what}: its codes", ("rest-lit controller knows" in text) != asked, text)
+    with Place() as p:
+        p.api.answers[LEASE] = lease(3)
+        p.api.put("frameworks", framework("stuck"))["metadata"]["creationTimestamp"] = clock(100)
+        says(check, "a leader that does nothing", p.check(), "failed", "controller", "stuck has had no status",
+             "although this one holds the Lease: pod-1_ab")
 
 
 def test_check_names_codes_that_the_controller_lacks(check):

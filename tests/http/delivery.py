@@ -54,7 +54,7 @@ UNKNOWN = "FrameworkController does not know"
 
 def controller_config(*without):
     """The ConfigMap of the manifests, without the entries of these codes."""
-    with open(os.path.join(ROOT, "k8s/deploy/frameworkcontroller/config.yaml"), encoding="utf-8") as f:
+    with open(os.path.join(ROOT, "k8s/deploy/options/frameworkcontroller/config.yaml"), encoding="utf-8") as f:
         text = f.read().split("  frameworkcontroller.yaml: |\n", 1)[1]
     head, *entries = re.split(r"^    (?=- code: )", text, flags=re.M)
     text = head + "".join("    " + e for e in entries if int(e.split()[2]) not in without)
@@ -72,7 +72,7 @@ def test_start_names_codes_that_the_controller_lacks(check):
                 "/namespaces/frameworkcontroller/configmaps/" in r[1] for r in api.requests)))
             said = lines(server, UNKNOWN, 1 if wanted else 0)
             check.equal(f"without {without}", [line["codes"] for line in said], [wanted] if wanted else [])
-            check.ok("and the remedy", all("k8s/deploy/frameworkcontroller/config.yaml" in line["mend"] for line in said), said)
+            check.ok("and the remedy", all("k8s/deploy/options/frameworkcontroller/config.yaml" in line["mend"] for line in said), said)
         api.close()
 
 

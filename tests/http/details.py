@@ -285,19 +285,19 @@ def test_details_report_that_no_controller_handles_the_job(check):
         status = of("left")
         check.equal("it waits", status["state"], "WAITING")
         check.equal("the reason", (status["waitingReason"]["kind"], status["waitingReason"]["reason"]), ("controller", "NoController"))
-        check.ok("in words", "no FrameworkController has looked at this job" in status["waitingReason"]["message"], status)
+        check.ok("in words", "no controller has looked at this job" in status["waitingReason"]["message"], status)
         tag = yard.ask("alice", "GET", "/api/v2/jobs/alice~left").headers["etag"]
         check.equal("the same again", yard.ask("alice", "GET", "/api/v2/jobs/alice~left", headers={"If-None-Match": tag}).status, 304)
 
         def bookmarks_until(text):
             """Sends bookmarks, since the server checks its clock only when it receives data."""
             return wait_until(lambda: yard.api.bookmark() or yard.server.log_lines(text), 90)
-        check.ok("it is in the log", bookmarks_until("no FrameworkController processes jobs"))
+        check.ok("it is in the log", bookmarks_until("no controller processes jobs"))
         seen = renamed(snapshot("01"), "left")
         yard.api.update("frameworks", job["metadata"]["name"], {**seen, "metadata": {}})
         check.ok("it was looked at", wait_until(lambda: "waitingReason" not in of("left")))
-        check.ok("and that it is over", yard.server.logged("FrameworkController processes jobs again"))
-        check.equal("once", len(yard.server.log_lines("no FrameworkController processes jobs")), 1)
+        check.ok("and that it is over", yard.server.logged("a controller processes jobs again"))
+        check.equal("once", len(yard.server.log_lines("no controller processes jobs")), 1)
         put(yard.api, renamed(snapshot("17"), "later"))
         check.ok("it is known", wait_until(lambda: yard.ask("carol", "GET", "/api/v2/jobs?keyword=later").json))
         status = of("later")

@@ -341,7 +341,7 @@ def test_missing_crd_is_not_an_empty_list(check):
         check.equal("kind: the list stays at first", listed(server), there(api))
         for path in ("/readyz", "/api/v2/jobs", "/api/v2/jobs?limit=1"):
             check.ok(f"kind: {path} says so", wait_until(lambda path=path: (lambda reply: reply.status == 503 and all(
-                word in reply.message for word in ("CustomResourceDefinition", "kubectl apply -f k8s/deploy/frameworkcontroller/crd.yaml")))(
+                word in reply.message for word in ("CustomResourceDefinition", "kubectl apply -f k8s/deploy/crd/crd.yaml")))(
                     server.request("GET", path))), server.request("GET", path))
         api.faults.clear()
         check.ok("kind: it is back", server.ready())

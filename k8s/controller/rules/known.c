@@ -1,4 +1,4 @@
-/* What the watches and the answers of GETs say of Frameworks, ConfigMaps and pods.  Objects are
+/* Frameworks, ConfigMaps and pods as watches and answers of GETs show them.  Objects are
  * input like any other: a member of a wrong type is absent. */
 #include <stdlib.h>
 
@@ -182,13 +182,6 @@ static void object_keep_view(struct rules_object *o, const struct framework_pod 
 	to->containers = containers;
 }
 
-static size_t pod_bucket(const struct rules_job *job, const char *name)
-{
-	struct hash_key key = job->r->key;
-	key.v[0] ^= (uint64_t)(uintptr_t)job;
-	return hash_bytes(&key, span_of(name)) % RULES_BUCKETS;
-}
-
 struct rules_object *object_find_known(struct rules_job *job, enum object_kind kind,
                                        const char *name, bool make)
 {
@@ -196,7 +189,9 @@ struct rules_object *object_find_known(struct rules_job *job, enum object_kind k
 	struct rules_object *o;
 	if (kind == KIND_CONFIGMAP)
 		return &job->configmap;
-	size_t bucket = pod_bucket(job, name);
+	struct hash_key key = r->key; /* so that names of another job are elsewhere */
+	key.v[0] ^= (uint64_t)(uintptr_t)job;
+	size_t bucket = hash_bytes(&key, span_of(name)) % RULES_BUCKETS;
 	LIST_FOREACH(o, &r->pods[bucket], alike)
 	if (o->job == job && strcmp(o->name, name) == 0)
 		return o;

@@ -32,18 +32,13 @@ void counter_subtract(atomic_ullong *c)
 	counter_set(c, counter_get(c) - 1);
 }
 
-static size_t rules_bucket(const struct rules *r, struct span name)
-{
-	return hash_bytes(&r->key, name) % RULES_BUCKETS;
-}
-
 /* ---- jobs ------------------------------------------------------------------------------------ */
 
 struct rules_job *job_of_name(struct rules *r, struct span namespace_name, struct span name,
                               bool make)
 {
 	struct rules_job *job;
-	size_t bucket = rules_bucket(r, name);
+	size_t bucket = hash_bytes(&r->key, name) % RULES_BUCKETS;
 	LIST_FOREACH(job, &r->jobs[bucket], alike)
 	if (span_is(name, job->name) && span_is(namespace_name, job->namespace_name))
 		return job;
@@ -340,7 +335,7 @@ static void object_doubt(struct rules_object *o, unsigned list)
 	o->job->look = true;
 }
 
-/* What the list did not have is doubted. */
+/* Doubts what the list did not have. */
 static void job_doubt(struct rules_job *job, const struct rules_time *now, enum object_kind kind)
 {
 	struct rules *r = job->r;
@@ -387,19 +382,14 @@ static struct rules_job *rules_first_due(const struct rules *r, int64_t now_ms)
 	           : NULL;
 }
 
-static void rules_count_waiting(struct rules *r, const struct rules_time *now)
-{
-	const struct heap_item *first = heap_first(&r->due);
-	bool waits = first && first->at_ms <= now->ms;
-	counter_set(&r->set.counts->oldest_due_ms, waits ? (uint64_t)first->at_ms : 0);
-	counter_set(&r->set.counts->passive, r->passive_ms > now->ms);
-}
-
 bool rules_next(struct rules *r, const struct rules_time *now, struct store_request *out)
 {
 	struct rules_job *job;
 	struct rules_op *op = NULL;
-	rules_count_waiting(r, now);
+	const struct heap_item *first = heap_first(&r->due);
+	bool waits = first && first->at_ms <= now->ms;
+	counter_set(&r->set.counts->oldest_due_ms, waits ? (uint64_t)first->at_ms : 0);
+	counter_set(&r->set.counts->passive, r->passive_ms > now->ms);
 	if (!rules_all_listed(r) || r->passive_ms > now->ms)
 		return false;
 	do {

@@ -1,6 +1,6 @@
 #pragma once
 /*
- * What the rules know, and their parts; private to this folder and its tests.  rules.c has the
+ * The state of the rules, and their parts; private to this folder and its tests.  rules.c has the
  * entry points and the queue, known.c takes what the watches say, rules_sync.c runs the machine,
  * rules_send.c writes requests, rules_answer.c takes their answers.
  */
@@ -34,7 +34,7 @@ struct rules_metadata {
 	int64_t deletion_ms, grace_s;
 };
 
-/* What is known under the name of a ConfigMap or a pod. */
+/* The name of a ConfigMap or a pod, with all that is known of it. */
 struct rules_object {
 	LIST_ENTRY(rules_object) alike, siblings; /* of a pod: by hash; of the job */
 	struct rules_job *job;
@@ -189,7 +189,7 @@ void op_drop(struct rules_op *op);
 /* Drops those that are not sent. */
 void job_drop_unsent(struct rules_job *job);
 
-/* ---- known.c: what the watches say ---- */
+/* ---- known.c: events and answers ---- */
 
 void rules_read_metadata(struct span object, struct arena *a, struct rules_metadata *out);
 /* The resourceVersion as a number; 0: it is none. */

@@ -7,16 +7,16 @@
 
 /* ---- writes of a Framework ------------------------------------------------------------------- */
 
-static void patch_put(struct str *out, const char *op, const char *path)
+static void fence_put(struct str *out, const char *op, const char *path)
 {
 	json_put_open(out, NULL, '{');
 	json_put_word(out, "op", op);
 	json_put_word(out, "path", path);
 }
 
-static void patch_put_text(struct str *out, const char *op, const char *path, const char *value)
+static void fence_put_text(struct str *out, const char *op, const char *path, const char *value)
 {
-	patch_put(out, op, path);
+	fence_put(out, op, path);
 	json_put_word(out, "value", value);
 	str_char(out, '}');
 }
@@ -31,22 +31,22 @@ static void store_write(struct rules_op *op)
 	struct str *out = &op->body;
 	op->takes = !job->owned;
 	json_put_open(out, NULL, '[');
-	patch_put_text(out, "test", "/metadata/uid", job->uid);
+	fence_put_text(out, "test", "/metadata/uid", job->uid);
 	if (op->takes) {
 		char version[24];
 		(void)snprintf(version, sizeof(version), "%lld", (long long)job->seen); /* fits */
-		patch_put_text(out, "test", "/metadata/resourceVersion", version);
+		fence_put_text(out, "test", "/metadata/resourceVersion", version);
 		if (!job->annotated) {
-			patch_put(out, "add", "/metadata/annotations");
+			fence_put(out, "add", "/metadata/annotations");
 			json_put_raw(out, "value", SPAN("{}"));
 			str_char(out, '}');
 		}
-		patch_put_text(out, "add", ANNOTATION, identity);
+		fence_put_text(out, "add", ANNOTATION, identity);
 	} else {
-		patch_put_text(out, "test", ANNOTATION, identity);
+		fence_put_text(out, "test", ANNOTATION, identity);
 	}
 	if (job->unstored) {
-		patch_put(out, "add", "/status");
+		fence_put(out, "add", "/status");
 		json_put_key(out, "value");
 		(job->packs ? framework_status_write_packed : framework_status_write)(job->machine,
 		                                                                      out);

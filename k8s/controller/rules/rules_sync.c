@@ -39,7 +39,6 @@ static enum framework_presence sync_doubt(const struct sync_view *v, enum object
 {
 	struct rules_job *job = v->job;
 	struct rules *r = job->r;
-	job->wants = true;
 	if (job->news.n > 0 || op_find(job, OP_LOOK, kind, name))
 		return FRAMEWORK_UNKNOWN;
 	struct rules_op *op = op_new(job, OP_LOOK, kind, name);
@@ -94,13 +93,6 @@ static enum framework_presence sync_pod_known(void *arg, const char *name, const
 	return found;
 }
 
-/* The request must wait: for a write, for the take-over, or for the next batch. */
-static enum framework_answer sync_wait(struct sync_view *v)
-{
-	v->job->wants = true;
-	return FRAMEWORK_PENDING;
-}
-
 static bool sync_accepts(const struct sync_view *v)
 {
 	size_t window = v->job->batched ? RULES_WINDOW : RULES_WINDOW_FIRST;
@@ -128,7 +120,7 @@ static enum framework_answer sync_create(void *arg, const struct framework_objec
 	if (o && o->state != OBJECT_NONE && !o->posted)
 		return FRAMEWORK_FAILED; /* a POST would be answered with 409 */
 	if (!sync_accepts(v))
-		return sync_wait(v);
+		return FRAMEWORK_PENDING;
 	op = op_new(job, OP_CREATE, kind, object->name);
 	op->role = object->role ? xstrdup(object->role) : NULL;
 	op->task_uid = object->task_uid ? xstrdup(object->task_uid) : NULL;
@@ -158,7 +150,7 @@ static enum framework_answer sync_remove(void *arg, const struct framework_delet
 	if (dying || (o && o->gone && strcmp(o->gone, what->uid) == 0))
 		return FRAMEWORK_DONE;
 	if (!sync_accepts(v))
-		return sync_wait(v);
+		return FRAMEWORK_PENDING;
 	op = op_new(job, OP_DELETE, kind, what->name);
 	op->uid = xstrdup(what->uid);
 	op->force = what->force;
@@ -266,7 +258,7 @@ static void job_sync_once(struct rules_job *job, const struct rules_time *now)
 		.remove = sync_remove,
 	};
 	int64_t begun_us = set->clock_us ? set->clock_us(set->arg) : 0;
-	job->look = job->wants = false;
+	job->look = false;
 	framework_sync(job->machine, &world, now->wall_ms / 1000, set->random(set->arg), &result);
 	if (set->clock_us)
 		histogram_add(&set->counts->sync, set->clock_us(set->arg) - begun_us);
@@ -275,6 +267,7 @@ static void job_sync_once(struct rules_job *job, const struct rules_time *now)
 		job_drop_answered(job);
 		job->batched = true;
 	}
+	job->wants = result.pending;
 	job->unstored |= result.status_changed;
 	job->urgent |= view.created || (result.again && result.status_changed);
 	/* New objects are seen, and what had to wait for the answers is asked for, in the next one.

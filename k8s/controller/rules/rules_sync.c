@@ -272,7 +272,8 @@ static void job_sync_once(struct rules_job *job, const struct rules_time *now)
 	job->urgent |= view.created || (result.again && result.status_changed);
 	/* New objects are seen, and what had to wait for the answers is asked for, in the next one.
 	 */
-	job->look = result.again || view.answered;
+	job->look = result.again || view.created ||
+	            (view.answered && result.pending && !result.failed);
 	job_set_next_sync(job, now, &result);
 }
 
@@ -299,14 +300,15 @@ static void job_sweep_strays(struct rules_job *job)
 	{
 		struct span rest = span_of(o->name);
 		int64_t index = -1;
+		if (o->state != OBJECT_LIVE || o->view.dying || job->n_ops >= RULES_WINDOW ||
+		    strcmp(o->view.owner_uid, cm->view.uid) != 0)
+			continue;
 		(void)span_next(&rest, '-');
 		FREE_AUTO char *role = xstrndup(rest.p, span_chr(rest, '-'));
 		(void)span_next(&rest, '-');
 		(void)parse_i64(rest, 0, INT32_MAX, &index); /* else it is in no task */
 		const char *uid = framework_task_pod(job->machine, role, index);
-		bool expected = uid && (strcmp(uid, o->view.uid) == 0 || (o->posted && !*uid));
-		if (o->state != OBJECT_LIVE || o->view.dying || expected ||
-		    strcmp(o->view.owner_uid, cm->view.uid) != 0 || job->n_ops >= RULES_WINDOW)
+		if (uid && (strcmp(uid, o->view.uid) == 0 || (o->posted && !*uid)))
 			continue;
 		struct rules_op *op = op_new(job, OP_DELETE, KIND_POD, o->name);
 		op->uid = xstrdup(o->view.uid);

@@ -102,8 +102,6 @@ static void job_clear(struct rules_job *job)
 void job_end(struct rules_job *job, const struct rules_time *now, int64_t ended_s)
 {
 	struct rules_object *o;
-	int64_t left_s =
-	    ended_s + framework_config_retain_s(job->r->set.config) - now->wall_ms / 1000;
 	job_clear(job);
 	while ((o = LIST_FIRST(&job->pods)) != NULL)
 		object_free_known(o);
@@ -111,7 +109,7 @@ void job_end(struct rules_job *job, const struct rules_time *now, int64_t ended_
 	job->complete = true;
 	job->ended_s = ended_s;
 	job_show_state(job);
-	job_step_at(job, now->ms + (left_s > 0 ? left_s * 1000 : 0));
+	job_step_at(job, now->ms);
 }
 
 void job_forget(struct rules_job *job)

@@ -209,10 +209,12 @@ static void delete_look(struct rules_op *op, const struct rules_time *now,
 static void delete_answer(struct rules_op *op, const struct rules_time *now,
                           const struct store_reply *reply)
 {
-	bool gone = reply->outcome == STORE_NOT_FOUND || reply->outcome == STORE_CONFLICT;
 	if (op->stage == STAGE_LOOK) {
 		delete_look(op, now, reply);
-	} else if (gone) {
+	} else if (reply->outcome == STORE_CONFLICT) { /* another uid, perhaps */
+		op->stage = STAGE_LOOK;
+		op_send_later(op, now);
+	} else if (reply->outcome == STORE_NOT_FOUND) {
 		object_note_gone(op_object(op), now, op->uid); /* this uid */
 		op_finish(op, now, FRAMEWORK_DONE);
 	} else if (reply->outcome == STORE_OK && op->confirm) {

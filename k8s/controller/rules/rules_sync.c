@@ -379,15 +379,23 @@ static void job_doubt_unwatched(struct rules_job *job)
 	job->look = true;
 }
 
+/* Deletes a Framework whose retention is over by the wall clock, which may have been set. */
+static void job_expire(struct rules_job *job, const struct rules_time *now)
+{
+	int64_t left_s = job->ended_s + framework_config_retain_s(job->r->set.config) -
+	                 now->wall_ms / 1000;
+	if (job->n_ops == 0 && left_s <= 0) {
+		struct rules_op *op = op_new(job, OP_DELETE, KIND_FRAMEWORK, job->name);
+		op->uid = xstrdup(job->uid);
+		op_send(op);
+	}
+	job_step_at(job, left_s > 0 ? now->ms + left_s * 1000 : RULES_NEVER);
+}
+
 void job_step_once(struct rules_job *job, const struct rules_time *now)
 {
-	if (job->complete) { /* its retention is over; again later, until it is gone */
-		if (job->n_ops == 0) {
-			struct rules_op *op = op_new(job, OP_DELETE, KIND_FRAMEWORK, job->name);
-			op->uid = xstrdup(job->uid);
-			op_send(op);
-		}
-		job_send_waiting(job, now);
+	if (job->complete) {
+		job_expire(job, now);
 		return;
 	}
 	job_send_waiting(job, now);

@@ -5,7 +5,7 @@
  * the next look.  It has no I/O, no clock, no threads, and knows nothing of processes.
  * sync.c is one look at a Framework, complete.c has the rules of completion and retries, failure.c
  * explains failed pods, objects.c makes ConfigMaps and pods, object.c reads the Framework, status.c
- * is its status as JSON.  Begin with sync.c.
+ * is its status as JSON, drive.c tells when the next sync is due.  Begin with sync.c.
  *
  * One thread at a time for all Frameworks of one configuration (its patterns are compiled when they
  * are first used).  Times are seconds of Unix.

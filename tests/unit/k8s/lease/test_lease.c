@@ -29,7 +29,6 @@ static struct lease *take_part(struct trouble *t)
 	struct lease *l = lease_new(&s);
 	assert_true(strlen(lease_identity(l)) > 16);
 	assert_false(lease_is_held(l, NULL));
-	*t = (struct trouble){ 0 };
 	assert_int_equal(lease_start(l, TAKE(store), &e), 0);
 	return l;
 }
@@ -53,7 +52,7 @@ static void end_server(void)
 
 TEST(test_lease_is_created_and_given_back)
 {
-	struct trouble t;
+	struct trouble t = { 0 };
 	int64_t left_ms = -1;
 	START({ ANSWER, STATUS_NOT_FOUND }, { ANSWER, CREATED });
 	struct lease *l = take_part(&t);
@@ -79,7 +78,7 @@ TEST(test_lease_is_created_and_given_back)
 /* It is taken when it was not renewed for its duration. */
 TEST(test_lease_of_others_is_taken_when_it_has_expired)
 {
-	struct trouble t;
+	struct trouble t = { 0 };
 	START({ ANSWER, OTHERS("41") });
 	struct lease *l = take_part(&t);
 	rounds(&t.fine, 1);
@@ -98,7 +97,7 @@ TEST(test_lease_of_others_is_taken_when_it_has_expired)
 
 TEST(test_lease_is_lost_without_an_answer)
 {
-	struct trouble t;
+	struct trouble t = { 0 };
 	START({ ANSWER, STATUS_NOT_FOUND }, { ANSWER, CREATED },
 	      { ANSWER, EMPTY("403 Forbidden") });
 	struct lease *l = take_part(&t);

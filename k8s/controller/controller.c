@@ -37,7 +37,7 @@ struct watched {
 	enum object_kind kind;
 	struct reflector *reflector;
 	bool listed; /* the loop's: a list was complete */
-	atomic_ullong *seen_ms;
+	struct watch_counts *counts;
 };
 
 struct controller {
@@ -52,7 +52,7 @@ struct controller {
 	/* All below: the thread. */
 	struct store *store;
 	struct rules *rules;
-	struct notices *notices;
+	struct notices notices;
 	bool troubled; /* the Lease cannot be used: the Lease's thread */
 	bool passive, stopping;
 };
@@ -105,22 +105,11 @@ const char *controller_unready(const struct controller_counts *c)
 	return NULL;
 }
 
-const char *controller_watch(const struct controller *c, size_t i,
-                             const struct reflector_counts **counts)
-{
-	uint64_t phase = counter_get(&c->counts->phase);
-	if (phase != CONTROLLER_LISTING && phase != CONTROLLER_LEADING)
-		return NULL;
-	atomic_thread_fence(memory_order_acquire);
-	*counts = reflector_counts(c->watched[i].reflector);
-	return resource_of(c->watched[i].kind)->plural;
-}
-
 /* ---- what the reflectors call ---- */
 
 static void watched_note(struct watched *w, enum object_said said, struct span object)
 {
-	counter_set(w->seen_ms, (uint64_t)clock_ms());
+	counter_set(&w->counts->seen_ms, (uint64_t)clock_ms());
 	object_queue_put(w->c->queue, w->kind, said, object);
 }
 
@@ -131,7 +120,9 @@ static void watched_begin(void *arg)
 
 static void watched_end(void *arg, int64_t version)
 {
+	const struct watched *w = arg;
 	(void)version;
+	counter_add(&w->counts->lists, 1);
 	watched_note(arg, OBJECT_LIST_ENDS, SPAN(""));
 }
 
@@ -149,13 +140,14 @@ static void watched_seen(void *arg, int64_t version)
 {
 	struct watched *w = arg;
 	(void)version;
-	counter_set(w->seen_ms, (uint64_t)clock_ms());
+	counter_set(&w->counts->seen_ms, (uint64_t)clock_ms());
 }
 
 static void watched_trouble(void *arg, const char *why, bool absent)
 {
 	const struct watched *w = arg;
 	(void)absent;
+	counter_add(&w->counts->outages, why != NULL);
 	controller_say(w->c, why != NULL,
 	               why ? "a collection cannot be followed; trying again"
 	                   : "a collection is followed again",
@@ -168,7 +160,7 @@ static void controller_notice(void *arg, const struct rules_notice *n)
 {
 	struct controller *c = arg;
 	struct rules_time now = controller_now();
-	if (c->stopping || !notices_take(c->notices, n, &now))
+	if (c->stopping || !notices_take(&c->notices, n, &now))
 		return;
 	FREE_AUTO char *object = xasprintf("%s/%s", n->namespace_name, n->name);
 	FREE_AUTO char *why = xasprintf("%s: %s", n->reason, n->message);
@@ -259,7 +251,6 @@ static void controller_take_events(struct controller *c)
 		controller_take_one(c, o);
 		free(o);
 	}
-	counter_set(&c->counts->queue_bytes, object_queue_bytes(c->queue));
 }
 
 /* ---- the loop ---- */
@@ -341,12 +332,12 @@ static int controller_begin(struct controller *c, struct err *e)
 	    .notice = controller_notice,
 	    .arg = c,
 	});
-	c->notices = notices_new(c->store, &c->counts->notices);
+	c->notices = (struct notices){ .store = c->store, .counts = &c->counts->notices };
 	counter_set(&c->counts->held_ms, (uint64_t)clock_ms());
 	for (size_t i = 0; i < CONTROLLER_WATCHES; i++) {
 		struct watched *w = &c->watched[i];
-		*w = (struct watched){ c, WATCHED[i], .seen_ms = &c->counts->seen_ms[i] };
-		counter_set(w->seen_ms, (uint64_t)clock_ms());
+		*w = (struct watched){ c, WATCHED[i], .counts = &c->counts->watches[i] };
+		counter_set(&w->counts->seen_ms, (uint64_t)clock_ms());
 		w->reflector = reflector_new(
 		    &(struct reflector_settings){
 			.login = c->set.login,
@@ -369,7 +360,6 @@ static int controller_begin(struct controller *c, struct err *e)
 		if (!w->reflector)
 			return -1;
 	}
-	atomic_thread_fence(memory_order_release); /* controller_watch */
 	counter_set(&c->counts->phase, CONTROLLER_LISTING);
 	return 0;
 }
@@ -386,7 +376,6 @@ static void controller_drain(struct controller *c)
 		store_reap(c->store);
 	}
 	store_free(c->store);
-	notices_free(c->notices);
 	rules_free(c->rules);
 	lease_free(TAKE(c->lease));
 }
@@ -432,7 +421,7 @@ static int controller_set_up(struct controller *c, struct err *e)
 	limits.in_flight = IN_FLIGHT;
 	c->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	c->ended_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	c->queue = object_queue_new(QUEUE_MAX);
+	c->queue = object_queue_new(QUEUE_MAX, &c->counts->queue_bytes);
 	if (c->stop_fd < 0 || c->ended_fd < 0 || !c->queue)
 		return err_set(e, UNKNOWN_ERROR, "eventfd failed");
 	c->store = store_api_new(c->set.login, namespace_name, &limits, e);

@@ -20,7 +20,6 @@
 #include "k8s/controller/notices.h"
 
 struct controller;
-struct reflector_counts;
 
 enum controller_phase {
 	CONTROLLER_STANDBY, /* it does not have the Lease */
@@ -29,8 +28,14 @@ enum controller_phase {
 	CONTROLLER_ENDED,
 };
 
-/* The collections that it follows. */
+/* The collections that it follows: Frameworks, ConfigMaps, pods. */
 enum { CONTROLLER_WATCHES = 3 };
+
+struct watch_counts {
+	atomic_ullong seen_ms; /* the last message; 0: it is not followed */
+	atomic_ullong lists;   /* complete ones */
+	atomic_ullong outages; /* those that were told */
+};
 
 /* Written by the threads of the controller, read by any. */
 struct controller_counts {
@@ -38,10 +43,10 @@ struct controller_counts {
 	struct store_counts store;
 	struct notice_counts notices;
 	atomic_ullong phase;
-	atomic_ullong turn_ms;                     /* start of the last round of the loop */
-	atomic_ullong held_ms;                     /* the last round in which it had the Lease */
-	atomic_ullong queue_bytes;                 /* events that wait for the loop */
-	atomic_ullong seen_ms[CONTROLLER_WATCHES]; /* the last message about each collection */
+	atomic_ullong turn_ms;     /* start of the last round of the loop */
+	atomic_ullong held_ms;     /* the last round in which it had the Lease */
+	atomic_ullong queue_bytes; /* events that wait for the loop */
+	struct watch_counts watches[CONTROLLER_WATCHES];
 };
 
 /* A line for the log.  Texts are borrowed. */
@@ -71,11 +76,6 @@ int controller_fd(const struct controller *c);
 void controller_stop(struct controller *c);
 /* The same, and waits until the thread has ended: at most 1.2 s.  Accepts NULL. */
 void controller_free(struct controller *c);
-
-/* The collection at this index, "pods", and the counts of its watch; NULL: it is not followed.  Any
- * thread, until controller_free. */
-const char *controller_watch(const struct controller *c, size_t i,
-                             const struct reflector_counts **counts);
 
 /* Why this process should be started again, or NULL.  Static text.  Any thread. */
 const char *controller_unhealthy(const struct controller_counts *c, int64_t now_ms);

@@ -16,18 +16,6 @@ enum {
 	EVENT_DEADLINE_MS = 5000,
 };
 
-/* The Events of a Framework for one reason. */
-struct notice_row {
-	unsigned char key[16];
-	int64_t sent_ms, count; /* count is 0: a free row */
-};
-
-struct notices {
-	struct store *store;
-	struct notice_counts *counts;
-	struct notice_row rows[NOTICE_SETS][NOTICE_SET];
-};
-
 /* An Event under way: first a POST, and a PATCH if there is one of this name. */
 struct notice_sent {
 	struct notices *notices;
@@ -35,19 +23,6 @@ struct notice_sent {
 	char *namespace_name, *name;
 	struct str body, change;
 };
-
-struct notices *notices_new(struct store *s, struct notice_counts *counts)
-{
-	struct notices *n = xcalloc(1, sizeof(*n));
-	n->store = s;
-	n->counts = counts;
-	return n;
-}
-
-void notices_free(struct notices *n)
-{
-	free(n);
-}
 
 void notice_name(struct str *out, const struct rules_notice *about)
 {

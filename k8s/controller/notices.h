@@ -2,10 +2,9 @@
 /*
  * Notices of the rules as Events of Kubernetes, of the Framework that they are about.
  *
- *	struct notices *n = notices_new(store, &counts);
- *	notices_take(n, &notice, &now);
+ *	struct notices n = { .store = store, .counts = &counts };
+ *	notices_take(&n, &notice, &now);
  *	store_free(store);
- *	notices_free(n);
  *
  * An Event has a fixed name per Framework and reason: FRAMEWORK.REASON.UID, the reason in lower
  * case and the first 8 characters of the uid.  A second one changes count, time and message of the
@@ -27,11 +26,19 @@ struct notice_counts {
 	atomic_ullong omitted; /* repeated ones, and those beyond the table */
 };
 
-struct notices;
+/* The Events of a Framework for one reason. */
+struct notice_row {
+	unsigned char key[16];
+	int64_t sent_ms, count; /* count is 0: a free row */
+};
 
-/* Both are borrowed; the store is freed before notices_free. */
-struct notices *notices_new(struct store *s, struct notice_counts *counts);
-void notices_free(struct notices *n); /* accepts NULL */
+/* Outlives the requests of its store. */
+struct notices {
+	struct store *store;          /* borrowed */
+	struct notice_counts *counts; /* borrowed */
+	struct notice_row rows[NOTICE_SETS][NOTICE_SET];
+};
+
 /* Sends an Event, unless it is omitted: false. */
 bool notices_take(struct notices *n, const struct rules_notice *about,
                   const struct rules_time *now);

@@ -9,15 +9,17 @@ struct object_queue {
 	pthread_mutex_t lock;
 	pthread_cond_t room;
 	struct queued_object *head, *last;
-	size_t bytes, bytes_max;
+	size_t bytes_max;
+	atomic_ullong *bytes; /* changed with the lock only */
 	bool closed;
 	int fd; /* an eventfd: not 0 while the queue has something */
 };
 
-struct object_queue *object_queue_new(size_t bytes_max)
+struct object_queue *object_queue_new(size_t bytes_max, atomic_ullong *bytes)
 {
 	struct object_queue *q = xcalloc(1, sizeof(*q));
 	*q = (struct object_queue){ .bytes_max = bytes_max,
+		                    .bytes = bytes,
 		                    .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
 	(void)pthread_mutex_init(&q->lock, NULL); /* these two cannot fail */
 	(void)pthread_cond_init(&q->room, NULL);
@@ -42,7 +44,7 @@ void object_queue_put(struct object_queue *q, enum object_kind kind, enum object
 	o->text[object.n] = '\0';
 	size_t bytes = queued_object_bytes(o);
 	(void)pthread_mutex_lock(&q->lock);
-	while (!q->closed && q->head && q->bytes + bytes > q->bytes_max)
+	while (!q->closed && q->head && counter_get(q->bytes) + bytes > q->bytes_max)
 		(void)pthread_cond_wait(&q->room, &q->lock);
 	if (q->closed) {
 		free(o);
@@ -54,7 +56,7 @@ void object_queue_put(struct object_queue *q, enum object_kind kind, enum object
 		if (q->head == o)
 			(void)eventfd_write(q->fd, 1); /* it was 0 */
 		q->last = o;
-		q->bytes += bytes;
+		counter_add(q->bytes, bytes);
 	}
 	(void)pthread_mutex_unlock(&q->lock);
 }
@@ -66,7 +68,7 @@ struct queued_object *object_queue_take(struct object_queue *q)
 	eventfd_t count;
 	if (o) {
 		q->head = o->next;
-		q->bytes -= queued_object_bytes(o);
+		counter_set(q->bytes, counter_get(q->bytes) - queued_object_bytes(o));
 		if (!q->head)
 			(void)eventfd_read(q->fd, &count);
 		(void)pthread_cond_broadcast(&q->room);
@@ -78,14 +80,6 @@ struct queued_object *object_queue_take(struct object_queue *q)
 int object_queue_fd(const struct object_queue *q)
 {
 	return q->fd;
-}
-
-size_t object_queue_bytes(struct object_queue *q)
-{
-	(void)pthread_mutex_lock(&q->lock);
-	size_t bytes = q->bytes;
-	(void)pthread_mutex_unlock(&q->lock);
-	return bytes;
 }
 
 void object_queue_close(struct object_queue *q)

@@ -14,6 +14,7 @@
  */
 #include <stdbool.h>
 
+#include "base/counter.h"
 #include "base/object.h"
 
 struct object_queue;
@@ -28,8 +29,8 @@ struct queued_object {
 	char text[]; /* JSON, and a NUL; "" of a list's begin and end */
 };
 
-/* NULL: no descriptor is left. */
-struct object_queue *object_queue_new(size_t bytes_max);
+/* bytes: borrowed, 0: set to the size of what waits.  NULL: no descriptor is left. */
+struct object_queue *object_queue_new(size_t bytes_max, atomic_ullong *bytes);
 /* Adds a copy.  It waits while the queue is full; an object that is larger than the whole queue is
  * taken by an empty one.  Nothing is added to a closed queue.  Any thread. */
 void object_queue_put(struct object_queue *q, enum object_kind kind, enum object_said said,
@@ -37,7 +38,6 @@ void object_queue_put(struct object_queue *q, enum object_kind kind, enum object
 /* The oldest one, which the caller frees; NULL: the queue is empty.  One thread. */
 struct queued_object *object_queue_take(struct object_queue *q);
 int object_queue_fd(const struct object_queue *q); /* readable while there is something to take */
-size_t object_queue_bytes(struct object_queue *q); /* any thread */
 /* Waiting threads go on, and no thread waits any more. */
 void object_queue_close(struct object_queue *q);
 /* No thread uses it any more.  Accepts NULL. */

@@ -206,8 +206,8 @@ int engine_find_machine(struct engine *e, struct err *err)
 {
 	machine_names(e);
 	e->config = machine_config(err);
-	if (!e->config || engine_make_directories(e, err) < 0 ||
-	    machine_inventory(e, err) < 0 || machine_sandbox(e, err) < 0)
+	if (!e->config || engine_make_directories(e, err) < 0 || machine_inventory(e, err) < 0 ||
+	    machine_sandbox(e, err) < 0)
 		return -1;
 	if (e->set.own_images) {
 		FREE_AUTO char *dir = xasprintf("%s/images", e->set.dir);

@@ -1,4 +1,4 @@
-/* rest-lit serve: start the loops, then wait for a signal. */
+/* rest-lit serve: start the loops, then wait for a signal.  rest-lit controller. */
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -14,6 +14,7 @@
 #include "server/cluster/runtime_configmap.h"
 #include "server/config/setup.h"
 #include "server/config/system.h"
+#include "server/controller/controller_run.h"
 #include "server/http/loop.h"
 #include "server/serve/start.h"
 #include "server/state/log.h"
@@ -143,4 +144,20 @@ int cmd_serve(const struct command *c, struct options *o)
 {
 	(void)c;
 	return command_service(o, serve_service);
+}
+
+int cmd_controller(const struct command *c, struct options *o)
+{
+	ERR_AUTO e = { 0 };
+	const char *file = NULL;
+	(void)c;
+	process_harden();
+	(void)process_scrub();
+	log_init(STDERR_FILENO);
+	int signal_fd = wait_signals(true);
+	int ended = signal_fd < 0 ? err_set(&e, UNKNOWN_ERROR, "signalfd: %m")
+	                          : controller_run(o, signal_fd, &file, &e);
+	if (ended < 0)
+		return print_error_notes(&e, file, e.http == 400 ? EXIT_USAGE : EXIT_REFUSED);
+	return ended ? EXIT_REFUSED : EXIT_OK;
 }

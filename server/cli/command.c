@@ -141,7 +141,10 @@ enum { PAGE_MAX = 1 << 20 };
 static void metrics_pages(struct str *out)
 {
 	metrics_page(out);
-	controller_metrics_page(out);
+	str_puts(out, "\n## The controller\n\n"
+	              "`GET /metrics` of `rest-lit controller --listen`, from the table in\n"
+	              "server/controller/controller_metrics.c.\n\n");
+	metrics_rows(out, CONTROLLER_METRICS, N_CONTROLLER_METRICS);
 }
 
 static const struct {

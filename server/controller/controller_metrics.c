@@ -3,43 +3,31 @@
 #include <stdio.h>
 
 #include "base/posix/clock.h"
-#include "k8s/cache/reflector.h"
 #include "k8s/controller/controller.h"
 #include "k8s/framework/framework.h"
-#include "server/state/metric.h"
 
-/* The controller that is scraped. */
-struct controller_scrape {
-	const struct controller *c;
-	const struct controller_counts *counts;
-};
-
-static const struct controller_counts *scrape_counts(const struct scrape *s)
-{
-	return ((const struct controller_scrape *)s->from)->counts;
-}
-
-/* ---- values ---- */
+/* The counts that are scraped. */
+#define COUNTS(s) ((const struct controller_counts *)(s)->from)
 
 static void controller_put_counter(const struct scrape *s)
 {
-	metrics_put(s, counter_at(scrape_counts(s), s->metric->at), "%s", "");
+	metrics_put(s, counter_at(s->from, s->metric->at), "%s", "");
 }
 
 static void controller_put_leader(const struct scrape *s)
 {
-	uint64_t phase = counter_get(&scrape_counts(s)->phase);
+	uint64_t phase = counter_get(&COUNTS(s)->phase);
 	metrics_put(s, phase == CONTROLLER_LISTING || phase == CONTROLLER_LEADING, "%s", "");
 }
 
 static void controller_put_ready(const struct scrape *s)
 {
-	metrics_put(s, !controller_unready(scrape_counts(s)), "%s", "");
+	metrics_put(s, !controller_unready(s->from), "%s", "");
 }
 
 static void controller_put_frameworks(const struct scrape *s)
 {
-	const struct rules_counts *c = &scrape_counts(s)->rules;
+	const struct rules_counts *c = &COUNTS(s)->rules;
 	for (size_t i = 0; i <= FRAMEWORK_STATES; i++)
 		metrics_put(s, counter_get(&c->frameworks[i]), "state=\"%s\"",
 		            i < FRAMEWORK_STATES ? FW_STATES[i] : "none");
@@ -47,7 +35,7 @@ static void controller_put_frameworks(const struct scrape *s)
 
 static void controller_put_oldest(const struct scrape *s)
 {
-	int64_t since_ms = (int64_t)counter_get(&scrape_counts(s)->rules.oldest_due_ms);
+	int64_t since_ms = (int64_t)counter_get(&COUNTS(s)->rules.oldest_due_ms);
 	int64_t age_ms = since_ms ? clock_ms() - since_ms : 0;
 	metrics_put_seconds(s, "", "", age_ms > 0 ? (uint64_t)age_ms * 1000 : 0);
 }
@@ -62,14 +50,14 @@ static void controller_put_histogram(const struct scrape *s, const struct histog
 
 static void controller_put_sync(const struct scrape *s)
 {
-	controller_put_histogram(s, &scrape_counts(s)->rules.sync, "");
+	controller_put_histogram(s, &COUNTS(s)->rules.sync, "");
 }
 
 static void controller_put_calls(const struct scrape *s)
 {
 	for (size_t v = 0; v < STORE_READY; v++)
 		for (size_t k = 0; k < STORE_CALLS; k++)
-			metrics_put(s, counter_get(&scrape_counts(s)->store.calls[v][k]),
+			metrics_put(s, counter_get(&COUNTS(s)->store.calls[v][k]),
 			            "verb=\"%s\",outcome=\"%s\"", METRIC_VERBS[v], METRIC_CALLS[k]);
 }
 
@@ -78,25 +66,23 @@ static void controller_put_latency(const struct scrape *s)
 	char labels[METRIC_LABELS_MAX];
 	for (size_t v = 0; v < STORE_READY; v++) {
 		(void)snprintf(labels, sizeof(labels), "verb=\"%s\"", METRIC_VERBS[v]); /* fits */
-		controller_put_histogram(s, &scrape_counts(s)->store.latency[v], labels);
+		controller_put_histogram(s, &COUNTS(s)->store.latency[v], labels);
 	}
 }
 
 /* Of each watch: its age, or the counter at this offset. */
 static void controller_put_watches(const struct scrape *s)
 {
-	const struct controller_scrape *from = s->from;
-	for (size_t i = 0; from->c && i < CONTROLLER_WATCHES; i++) {
-		const struct reflector_counts *c;
+	static const char *const NAMES[CONTROLLER_WATCHES] = { "frameworks", "configmaps", "pods" };
+	for (size_t i = 0; i < CONTROLLER_WATCHES; i++) {
+		const struct watch_counts *c = &COUNTS(s)->watches[i];
 		char labels[METRIC_LABELS_MAX];
-		const char *name = controller_watch(from->c, i, &c);
-		if (!name)
-			return;
-		(void)snprintf(labels, sizeof(labels), "collection=\"%s\"", name); /* fits */
-		int64_t age_ms = clock_ms() - (int64_t)counter_get(&from->counts->seen_ms[i]);
+		int64_t seen_ms = (int64_t)counter_get(&c->seen_ms);
+		int64_t age_ms = clock_ms() - seen_ms;
+		(void)snprintf(labels, sizeof(labels), "collection=\"%s\"", NAMES[i]); /* fits */
 		if (s->metric->type == METRIC_COUNTER)
 			metrics_put(s, counter_at(c, s->metric->at), "%s", labels);
-		else
+		else if (seen_ms)
 			metrics_put_seconds(s, "", labels,
 			                    age_ms > 0 ? (uint64_t)age_ms * 1000 : 0);
 	}
@@ -104,7 +90,7 @@ static void controller_put_watches(const struct scrape *s)
 
 static void controller_put_refusals(const struct scrape *s)
 {
-	const struct rules_counts *c = &scrape_counts(s)->rules;
+	const struct rules_counts *c = &COUNTS(s)->rules;
 	metrics_put(s, counter_get(&c->unreadable), "reason=\"unreadable\"");
 	metrics_put(s, counter_get(&c->unstorable), "reason=\"unstorable\"");
 	metrics_put(s, counter_get(&c->forbidden), "reason=\"forbidden\"");
@@ -112,7 +98,7 @@ static void controller_put_refusals(const struct scrape *s)
 
 static void controller_put_events(const struct scrape *s)
 {
-	const struct notice_counts *c = &scrape_counts(s)->notices;
+	const struct notice_counts *c = &COUNTS(s)->notices;
 	metrics_put(s, counter_get(&c->sent), "result=\"sent\"");
 	metrics_put(s, counter_get(&c->failed), "result=\"failed\"");
 	metrics_put(s, counter_get(&c->omitted), "result=\"omitted\"");
@@ -121,11 +107,11 @@ static void controller_put_events(const struct scrape *s)
 /* ---- the table ---- */
 
 #define COUNT(member)   controller_put_counter, offsetof(struct controller_counts, member)
-#define WATCHES(member) controller_put_watches, offsetof(struct reflector_counts, member)
+#define WATCHES(member) controller_put_watches, offsetof(struct watch_counts, member)
 #define C               "rest_lit_controller_"
 
 /* clang-format off */
-static const struct metric CONTROLLER_METRICS[] = {
+const struct metric CONTROLLER_METRICS[] = {
 	{ C "leader", METRIC_GAUGE, "", "1: this process has had the Lease, and works; 0: it is a standby.", controller_put_leader, 0 },
 	{ C "ready", METRIC_GAUGE, "", "1: a standby, or a leader that knows all objects and is not passive.", controller_put_ready, 0 },
 	{ C "passive", METRIC_GAUGE, "", "1: another controller writes the Frameworks, so this one pauses.", COUNT(rules.passive) },
@@ -143,7 +129,7 @@ static const struct metric CONTROLLER_METRICS[] = {
 	{ C "requests_in_flight", METRIC_GAUGE, "", "Such requests that were sent and have no answer yet; the limit is 64.", COUNT(store.in_flight) },
 	{ C "watch_age_seconds", METRIC_GAUGE, "collection", "Time since the last message of the API server about the collection, which sends one a minute at least.", controller_put_watches, 0 },
 	{ C "watch_lists_total", METRIC_COUNTER, "collection", "Complete lists of the collection; all but the first are restarts.", WATCHES(lists) },
-	{ C "watch_failures_total", METRIC_COUNTER, "collection", "Lists and watches that failed.", WATCHES(failures) },
+	{ C "watch_failures_total", METRIC_COUNTER, "collection", "Outages of the watch of the collection; the log has the reasons.", WATCHES(outages) },
 	{ C "taken_total", METRIC_COUNTER, "", "Frameworks that this leader has taken over, new ones included.", COUNT(rules.taken) },
 	{ C "fenced_total", METRIC_COUNTER, "", "Writes that failed because another leader had taken the Framework over.", COUNT(rules.fenced) },
 	{ C "foreign_statuses_total", METRIC_COUNTER, "", "Statuses that others have written.", COUNT(rules.foreign) },
@@ -154,18 +140,4 @@ static const struct metric CONTROLLER_METRICS[] = {
 	{ C "events_total", METRIC_COUNTER, "result", "Events about Frameworks. result: sent, failed, omitted (repeated within 5 minutes).", controller_put_events, 0 },
 };
 /* clang-format on */
-
-void controller_metrics_text(struct str *out, const struct controller *c,
-                             const struct controller_counts *counts)
-{
-	const struct controller_scrape from = { c, counts };
-	metrics_write(out, CONTROLLER_METRICS, ARRAY_SIZE(CONTROLLER_METRICS), &from);
-}
-
-void controller_metrics_page(struct str *out)
-{
-	str_puts(out, "\n## The controller\n\n"
-	              "`GET /metrics` of `rest-lit controller --listen`, from the table in\n"
-	              "server/controller/controller_metrics.c.\n\n");
-	metrics_rows(out, CONTROLLER_METRICS, ARRAY_SIZE(CONTROLLER_METRICS));
-}
+const size_t N_CONTROLLER_METRICS = ARRAY_SIZE(CONTROLLER_METRICS);

@@ -16,8 +16,8 @@
 #include "server/config/options.h"
 #include "server/config/system.h"
 #include "server/controller/controller_metrics.h"
-#include "server/controller/probe_port.h"
 #include "server/http/address.h"
+#include "server/http/probe_port.h"
 #include "server/state/log.h"
 
 /* REFRESH_MS: between looks for changed files of the login. */
@@ -86,7 +86,7 @@ static int process_answer(void *arg, const char *path, struct str *out)
 	const struct controller_process *p = arg;
 	const char *problem;
 	if (strcmp(path, "/metrics") == 0) {
-		controller_metrics_text(out, p->controller, &p->counts);
+		metrics_write(out, CONTROLLER_METRICS, N_CONTROLLER_METRICS, &p->counts);
 		return 200;
 	}
 	if (strcmp(path, "/healthz") == 0)

@@ -1,4 +1,4 @@
-#include "server/controller/probe_port.h"
+#include "server/http/probe_port.h"
 
 #include <microhttpd.h>
 #include <stdlib.h>

@@ -247,7 +247,9 @@ static void compare_without_repeated(const struct comparison *c, json_t *want, c
 {
 	const char *who;
 	json_t *list;
-	json_object_foreach (want, who, list) {
+	void *next;
+	json_object_foreach_safe(want, next, who, list)
+	{
 		json_t *first = json_array_get(list, 0);
 		size_t i;
 		json_t *before;
@@ -261,6 +263,8 @@ static void compare_without_repeated(const struct comparison *c, json_t *want, c
 				break;
 			}
 		}
+		if (json_array_size(list) == 0)
+			json_object_del(want, who);
 	}
 }
 

@@ -42,7 +42,7 @@ struct server {
 	struct scene *scene;
 	struct events events[WATCHES]; /* not delivered yet */
 	size_t waiting[WATCHES];       /* their number */
-	bool review_denies;
+	json_t *named; /* uids of ConfigMaps and pods that any status had, as members */
 };
 
 void server_begin(struct server *s, struct scene *scene);
@@ -60,8 +60,8 @@ void server_list(struct server *s, int watch, struct rules *r, const struct rule
 void server_deliver(struct server *s, int watch, struct rules *r, const struct rules_time *now);
 /* The annotation of the Framework is set to this by somebody. */
 void server_annotate(struct server *s, const char *leader);
-/* Plays garbage collector and kubelet for what no task and no attempt has, which the recorder did
- * not know; true: something has changed. */
+/* Plays garbage collector and kubelet for what no status has ever had, which the recorder did not
+ * know; true: something has changed. */
 bool server_tidy(struct server *s);
 /* The first live pod of the living ConfigMap that is in no task; NULL: none. */
 const char *server_stray(const struct server *s);

@@ -33,8 +33,8 @@ static char *object_text(int watch, const json_t *object)
 		{ "v1", "Pod" },
 	};
 	char time[RFC3339_MAX];
-	JSON_AUTO *shown = json_pack("{s:O*, s:O*}", "spec", json_object_get(object, "spec"), "status",
-	                             json_object_get(object, "status"));
+	JSON_AUTO *shown = json_pack("{s:O*, s:O*}", "spec", json_object_get(object, "spec"),
+	                             "status", json_object_get(object, "status"));
 	JSON_AUTO *metadata = json_copy(scene_metadata(object));
 	json_object_set_new(shown, "apiVersion", json_string(NAMES[watch][0]));
 	json_object_set_new(shown, "kind", json_string(NAMES[watch][1]));
@@ -72,12 +72,46 @@ static json_t *object_named(const struct scene *sc, enum object_kind kind, const
 	return kind == KIND_FRAMEWORK && same ? sc->framework : NULL;
 }
 
+/* ---- uids in a status ----------------------------------------------------------------------- */
+
+/* Adds the uids of ConfigMap and pods that a status names. */
+static void status_uids(json_t *status, json_t *uids)
+{
+	const char *key;
+	json_t *v;
+	size_t i;
+	if (json_is_object(status)) {
+		json_object_foreach (status, key, v) {
+			bool uid = strcmp(key, "podUID") == 0 || strcmp(key, "configMapUID") == 0;
+			if (uid && json_is_string(v))
+				json_object_set_new(uids, json_string_value(v), json_true());
+			else
+				status_uids(v, uids);
+		}
+	}
+	json_array_foreach (status, i, v)
+		status_uids(v, uids);
+}
+
+static json_t *server_uids(const struct server *s)
+{
+	json_t *uids = json_object();
+	const json_t *status = json_object_get(s->scene->framework, "status");
+	JSON_AUTO *plain = status ? symbols_plain(status) : NULL;
+	status_uids(plain, uids);
+	return uids;
+}
+
 /* ---- watches --------------------------------------------------------------------------------- */
 
 static void server_note(void *arg, const json_t *object, bool gone)
 {
 	struct server *s = arg;
 	int watch = object_watch(s->scene, object);
+	if (watch == WATCH_FRAMEWORKS && !gone) {
+		JSON_AUTO *uids = server_uids(s);
+		json_object_update(s->named, uids);
+	}
 	if (!object_is_watched(watch, object))
 		return;
 	struct event *event = xcalloc(1, sizeof(*event));
@@ -141,7 +175,7 @@ void server_list(struct server *s, int watch, struct rules *r, const struct rule
 
 void server_begin(struct server *s, struct scene *scene)
 {
-	*s = (struct server){ .scene = scene };
+	*s = (struct server){ .scene = scene, .named = json_object() };
 	for (int i = 0; i < WATCHES; i++)
 		TAILQ_INIT(&s->events[i]);
 	scene->event = server_note;
@@ -152,6 +186,7 @@ void server_end(struct server *s)
 {
 	for (int i = 0; i < WATCHES; i++)
 		server_forget(s, i);
+	json_decref(s->named);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -243,8 +278,7 @@ static void server_create(struct server *s, struct request *q)
 	bool pod = q->kind == KIND_POD;
 	FREE_AUTO char *name = xstrdup(reply_text(scene_metadata(object), "name"));
 	if (q->kind == KIND_ACCESS_REVIEW) {
-		q->text = xstrdup(s->review_denies ? "{\"status\":{\"allowed\":false}}"
-		                                   : "{\"status\":{\"allowed\":true}}");
+		q->text = xstrdup("{\"status\":{\"allowed\":true}}");
 		request_answer(q, STORE_OK, HTTP_CREATED);
 		json_decref(object);
 		return;
@@ -324,34 +358,9 @@ void server_annotate(struct server *s, const char *leader)
 
 /* ---- what no task and no attempt has --------------------------------------------------------- */
 
-/* The status has this as the uid of its ConfigMap, or of a pod. */
-static bool status_names(json_t *status, const char *key, const char *uid)
-{
-	const char *member;
-	json_t *v;
-	size_t i;
-	if (json_is_object(status)) {
-		json_object_foreach (status, member, v)
-			if ((strcmp(member, key) == 0 && json_is_string(v) &&
-			     strcmp(json_string_value(v), uid) == 0) ||
-			    status_names(v, key, uid))
-				return true;
-	}
-	json_array_foreach (status, i, v)
-		if (status_names(v, key, uid))
-			return true;
-	return false;
-}
-
-static json_t *server_status(const struct server *s)
-{
-	const json_t *status = json_object_get(s->scene->framework, "status");
-	return status ? symbols_plain(status) : json_null();
-}
-
 const char *server_stray(const struct server *s)
 {
-	JSON_AUTO *status = server_status(s);
+	JSON_AUTO *uids = server_uids(s);
 	const char *name;
 	const char *cm_name;
 	json_t *pod;
@@ -361,7 +370,7 @@ const char *server_stray(const struct server *s)
 			if (!scene_dying(cm) && !scene_dying(pod) &&
 			    strcmp(scene_owner(pod), scene_uid(cm)) == 0 &&
 			    strcmp(scene_owner(cm), scene_uid(s->scene->framework)) == 0 &&
-			    !status_names(status, "podUID", scene_uid(pod)))
+			    !json_object_get(uids, scene_uid(pod)))
 				return name;
 	}
 	return NULL;
@@ -371,20 +380,19 @@ bool server_tidy(struct server *s)
 {
 	struct scene *sc = s->scene;
 	int64_t before = sc->version;
-	JSON_AUTO *status = server_status(s);
 	const char *name;
 	json_t *object;
 	void *next;
 	json_object_foreach_safe(sc->configmaps, next, name, object)
 	{
-		if (scene_dying(object) && !status_names(status, "configMapUID", scene_uid(object)))
+		if (scene_dying(object) && !json_object_get(s->named, scene_uid(object)))
 			scene_release(sc, false, name);
 	}
 	json_object_foreach_safe(sc->pods, next, name, object)
 	{
 		if (scene_owner(object)[0] &&
 		    (scene_dying(object) || !scene_owner_lives(sc, object)) &&
-		    !status_names(status, "podUID", scene_uid(object)))
+		    !json_object_get(s->named, scene_uid(object)))
 			scene_release(sc, true, name);
 	}
 	return sc->version != before;

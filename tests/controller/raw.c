@@ -14,7 +14,7 @@
 #include "base/posix/clock.h"
 #include "k8s/transport/store.h"
 
-enum { BODY_MAX = 1 << 20, DEADLINE_MS = 600000, NAME_MAX_BYTES = 32 };
+enum { BODY_MAX = 1 << 20, DEADLINE_MS = 600000, NAME_BYTES = 32 };
 
 struct raw {
 	struct store *store;
@@ -24,7 +24,7 @@ struct raw {
 
 struct raw_pod {
 	struct raw *raw;
-	char name[NAME_MAX_BYTES], end[NAME_MAX_BYTES];
+	char name[NAME_BYTES], end[2 * NAME_BYTES];
 };
 
 static void raw_done(void *arg, const struct store_reply *reply)

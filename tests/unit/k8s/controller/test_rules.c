@@ -404,6 +404,7 @@ TEST(test_rules_do_not_blame_the_user_for_a_missing_right)
 		scene_answer(s, scene_expect(s, STORE_CREATE, KIND_ACCESS_REVIEW), STORE_OK,
 		             "{\"status\":{\"allowed\":false}}");
 	assert_string_equal(s->reasons, "Forbidden,Forbidden,");
+	scene_quiet(s);
 	assert_false(scene_stored(s, "-310"));
 	scene_wait(s, 1000);
 	(void)scene_expect(s, STORE_CREATE, KIND_POD);

@@ -406,14 +406,6 @@ static void job_keep_news(struct rules_job *job, const struct rules_time *now, s
 	job_step_at(job, now->ms);
 }
 
-/* The annotation names another leader, or none any more. */
-static void job_note_fenced(struct rules_job *job, const struct rules_time *now)
-{
-	job->owned = false;
-	job->hold_ms = now->ms + RULES_FENCED_MS;
-	counter_add(&job->r->set.counts->fenced, 1);
-}
-
 /* The Framework of this job, as it is now. */
 static void job_compare(struct rules_job *job, const struct rules_time *now, struct span object,
                         const struct rules_metadata *m)
@@ -436,8 +428,12 @@ static void job_compare(struct rules_job *job, const struct rules_time *now, str
 	const struct rules_op *op;
 	TAILQ_FOREACH(op, &job->ops, next)
 	writes |= op->verb == OP_STORE && op->state == OP_SENT;
-	if (job->owned && !ours)
-		job_note_fenced(job, now);
+	if (job->owned &&
+	    !ours) { /* another leader has it, or somebody has changed the annotation */
+		job->owned = false;
+		job->hold_ms = now->ms + RULES_FENCED_MS;
+		counter_add(&r->set.counts->fenced, 1);
+	}
 	if (!job->machine || !(job->owned || (ours && writes)))
 		job_keep_news(job, now, object, true);
 	else if (changed)

@@ -24,12 +24,6 @@ static void op_finish(struct rules_op *op, const struct rules_time *now,
 	job_step_at(job, now->ms);
 }
 
-/* An outcome that a repetition may change: no connection, 429, 500, 503, a full queue. */
-static bool outcome_is_passing(enum store_outcome outcome)
-{
-	return outcome == STORE_BUSY || outcome == STORE_AMBIGUOUS || outcome == STORE_FULL;
-}
-
 static struct rules_object *op_object(const struct rules_op *op)
 {
 	return object_find_known(op->job, op->kind, op->name, true);
@@ -156,7 +150,7 @@ static void create_answer(struct rules_op *op, const struct rules_time *now,
 	} else if (reply->outcome == STORE_REFUSED) {
 		create_refused(op, now, reply);
 	} else {
-		if (outcome_is_passing(reply->outcome))
+		if (reply->outcome != STORE_EXISTS) /* no connection, 429, 500, 503, a full queue */
 			create_stop_batch(op);
 		op_finish(op, now, FRAMEWORK_FAILED);
 	}

@@ -225,7 +225,7 @@ static void job_set_next_sync(struct rules_job *job, const struct rules_time *no
 		return;
 	if (result->failed && job->sync_ms < now->ms + RULES_QUOTA_MS) {
 		job->sync_ms = now->ms + RULES_QUOTA_MS;
-	} else if (!result->failed) {
+	} else if (!result->failed && !result->pending) {
 		LIST_REMOVE(job, quota);
 		job->over_quota = false;
 	}
@@ -272,21 +272,12 @@ static void job_sync_once(struct rules_job *job, const struct rules_time *now)
 	job->urgent |= view.created || (result.again && result.status_changed);
 	/* New objects are seen, and what had to wait for the answers is asked for, in the next one.
 	 */
-	job->look = result.again || view.created ||
-	            (view.answered && result.pending && !result.failed);
+	job->look =
+	    result.again || view.created || (view.answered && result.pending && !result.failed);
 	job_set_next_sync(job, now, &result);
 }
 
 /* ---- the next write -------------------------------------------------------------------------- */
-
-/* The time of the next write of the status. */
-static int64_t job_write_at(const struct rules_job *job)
-{
-	int64_t pace_ms = 10 * job->write_ms > RULES_PACE_MS ? 10 * job->write_ms : RULES_PACE_MS;
-	int64_t lazy_ms = job->wrote_ms ? job->wrote_ms + pace_ms : 0;
-	int64_t at_ms = job->urgent || job->wants ? 0 : lazy_ms;
-	return at_ms > job->hold_ms ? at_ms : job->hold_ms;
-}
 
 /* A pod of the live ConfigMap that is in no task must not run unseen. */
 static void job_sweep_strays(struct rules_job *job)
@@ -322,7 +313,12 @@ static void job_sweep_strays(struct rules_job *job)
 static void job_write_or_rest(struct rules_job *job, const struct rules_time *now)
 {
 	bool takes = job->wants && !job->owned;
-	int64_t at_ms = job_write_at(job);
+	/* A change that nothing waits for is written with others, the more so if writes are slow.
+	 */
+	int64_t pace_ms = 10 * job->write_ms > RULES_PACE_MS ? 10 * job->write_ms : RULES_PACE_MS;
+	bool lazy = job->wrote_ms && !job->urgent && !job->wants;
+	int64_t at_ms = lazy ? job->wrote_ms + pace_ms : 0;
+	at_ms = at_ms > job->hold_ms ? at_ms : job->hold_ms;
 	job_step_at(job, job->sync_ms);
 	job_step_at(job, job->unwatched_ms);
 	if (job->news.n > 0) { /* held: the machine is not of the newest status */
@@ -382,8 +378,8 @@ static void job_doubt_unwatched(struct rules_job *job)
 /* Deletes a Framework whose retention is over by the wall clock, which may have been set. */
 static void job_expire(struct rules_job *job, const struct rules_time *now)
 {
-	int64_t left_s = job->ended_s + framework_config_retain_s(job->r->set.config) -
-	                 now->wall_ms / 1000;
+	int64_t left_s =
+	    job->ended_s + framework_config_retain_s(job->r->set.config) - now->wall_ms / 1000;
 	if (job->n_ops == 0 && left_s <= 0) {
 		struct rules_op *op = op_new(job, OP_DELETE, KIND_FRAMEWORK, job->name);
 		op->uid = xstrdup(job->uid);

@@ -341,9 +341,15 @@ static void rules_note_rival(struct rules *r, const struct rules_time *now, stru
 {
 	enum { MINUTE_MS = 60000 };
 	struct span item;
+	struct span last = { NULL, 0 };
 	bool rival = false;
-	for (struct scan all = scan_begin(managers); scan_item(&all, &item);)
-		rival |= span_is(scan_text(scan_get(item, "manager"), a), "frameworkcontroller");
+	for (struct scan all = scan_begin(managers); scan_item(&all, &item);) {
+		struct span time = scan_text(scan_get(item, "time"), a);
+		if (span_compare(time, last) < 0)
+			continue;
+		last = time; /* texts of times in UTC are in the order of the times */
+		rival = span_is(scan_text(scan_get(item, "manager"), a), "frameworkcontroller");
+	}
 	if (!rival)
 		return;
 	int64_t third_ms = r->foreign_ms[1];

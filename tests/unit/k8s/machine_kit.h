@@ -2,6 +2,7 @@
 /* A world for FrameworkController's machine in which all ConfigMaps and pods are alike. */
 #include <stdlib.h>
 
+#include "base/json/scan.h"
 #include "k8s/framework/framework.h"
 
 enum toy_mode {
@@ -18,6 +19,7 @@ enum toy_mode {
 struct toy {
 	enum toy_mode mode;
 	size_t asked;
+	const struct framework *f; /* NULL: the bodies of its objects are not made */
 };
 
 static enum framework_presence toy_presence(const struct toy *t)
@@ -60,6 +62,12 @@ static enum framework_answer toy_create(void *arg, const struct framework_object
 	static json_t *status; /* members of wrong types; kept to the end */
 	struct toy *t = arg;
 	t->asked++;
+	if (t->f) {
+		STR_AUTO body = STR_INIT(FRAMEWORK_OBJECT_MAX);
+		framework_object_write(t->f, object, &body);
+		if (!body.full && !scan_valid(str_view(&body), SCAN_DEPTH_MAX))
+			abort();
+	}
 	out->uid = object->kind == FRAMEWORK_POD ? "p" : "cm";
 	out->http = 422;
 	status = status
@@ -93,7 +101,7 @@ static struct framework *toy_machine(const struct framework_config *c, struct sp
 /* Some syncs in each mode, from 2020-09-13 on. */
 __attribute__((unused)) static void toy_run(struct framework *f, int rounds)
 {
-	struct toy t = { TOY_NOTHING, 0 };
+	struct toy t = { .f = f };
 	const struct framework_world w = { .arg = &t,
 		                           .configmap = toy_configmap,
 		                           .pod = toy_pod,
@@ -112,7 +120,7 @@ __attribute__((unused)) static void toy_run(struct framework *f, int rounds)
 /* One sync; returns the result. */
 static struct framework_result toy_sync(struct framework *f, enum toy_mode mode, int64_t now_s)
 {
-	struct toy t = { mode, 0 };
+	struct toy t = { .mode = mode, .f = f };
 	const struct framework_world w = { .arg = &t,
 		                           .configmap = toy_configmap,
 		                           .pod = toy_pod,

@@ -157,7 +157,7 @@ TEST(test_machine_replaces_an_attempt_after_its_end_is_stored)
 	struct framework *f = toy_machine(c, span_of(text), &e);
 	for (int i = 0; i < 6; i++)
 		(void)toy_sync(f, TOY_LIVE, 1600000000 + i);
-	struct toy t = { TOY_NOTHING, 0 };
+	struct toy t = { .mode = TOY_NOTHING };
 	struct framework_world w = { .arg = &t,
 		                     .unstored = true,
 		                     .configmap = toy_configmap,
@@ -356,7 +356,7 @@ TEST(test_machine_waits_for_one_pod_alone)
 {
 	struct framework_config *c = config();
 	struct framework *f = running(c);
-	struct toy t = { TOY_FAILED, 0 };
+	struct toy t = { .mode = TOY_FAILED };
 	const struct framework_world w = { .arg = &t,
 		                           .configmap = toy_configmap,
 		                           .pod = one_unknown,

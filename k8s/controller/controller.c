@@ -15,15 +15,15 @@
 
 enum {
 	LEASE_S = 15,
-	LEASE_LEAST_MS = 500, /* nothing is sent that near to the end of the Lease */
-	REQUEST_MS = 10000,   /* the longest request */
-	IN_FLIGHT = 64,       /* requests at once */
-	QUEUE_MAX = 64 << 20, /* bytes of events that wait for the rules */
+	LEASE_LEAST_MS = 1000, /* nothing is sent that near to the end of the Lease */
+	REQUEST_MS = 10000,    /* the longest request */
+	IN_FLIGHT = 64,        /* requests at once */
+	QUEUE_MAX = 64 << 20,  /* bytes of events that wait for the rules */
 	LIST_PAGE = 500,
 	TURN_MS = 1000, /* the longest sleep of the loop */
 	PAUSE_MS = 200, /* between looks at the Lease, without it */
 	EVENTS_MS = 50, /* for events, in one round of the loop */
-	DRAIN_MS = 700, /* for open answers, at the end */
+	DRAIN_MS = 500, /* for open answers, at the end */
 	HANGS_MS = 30000,
 	UNRENEWED_MS = 300000,
 };

@@ -74,7 +74,7 @@ int controller_fd(const struct controller *c);
 /* Takes no request any more, waits a moment for open answers, and gives the Lease back.  Does not
  * wait for that. */
 void controller_stop(struct controller *c);
-/* The same, and waits until the thread has ended: at most 1.2 s.  Accepts NULL. */
+/* The same, and waits until the thread has ended: at most a second.  Accepts NULL. */
 void controller_free(struct controller *c);
 
 /* Why this process should be started again, or NULL.  Static text.  Any thread. */

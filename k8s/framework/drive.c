@@ -13,7 +13,8 @@ int64_t drive_next_ms(const struct framework_result *r, unsigned *failures, int6
 	if (r->wake_s < INT64_MAX / 1000)
 		next_ms = r->wake_s * 1000 - wall_ms + now_ms;
 	if (!r->failed && !r->delete_framework) {
-		*failures = 0;
+		if (!r->pending) /* else it may fail still */
+			*failures = 0;
 		return next_ms;
 	}
 	int64_t again_ms = now_ms + drive_backoff_ms(*failures, most_ms);

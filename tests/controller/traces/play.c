@@ -283,8 +283,8 @@ static bool play_move(struct play *p)
 	unsigned first = p->shuffled ? (unsigned)(play_random(p) % CHOICES) : 0;
 	for (unsigned i = 0; i < CHOICES; i++) {
 		unsigned choice = (first + i) % CHOICES;
-		if (choice == 0 ? play_event(p, false)
-		                : (choice == 1 ? play_answer(p) : play_send(p)))
+		if (choice == 0 ? play_answer(p)
+		                : (choice == 1 ? play_send(p) : play_event(p, false)))
 			return true;
 	}
 	return play_event(p, true);

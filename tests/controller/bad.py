@@ -10,7 +10,7 @@ import time
 from http.server import BaseHTTPRequestHandler
 
 from cluster import FRAMEWORKS
-from ends import STOPPED, all_run, end_is
+from ends import STOPPED, all_run, end_is, leader
 from harness import SLOW, Closing, Threads, wait_until
 from scene import CONFIGMAPS, JSON_PATCH, PODS, ROLE, Controller, framework, outcome, role
 
@@ -39,9 +39,17 @@ def others_go_on(check, scene, what):
              [c.log()[-400:] for c in scene.controllers if not c.alive()])
 
 
+def eventually(condition, seconds=20):
+    """As wait_until, with a shorter time limit."""
+    end = time.monotonic() + seconds * SLOW
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.1)
+    return condition()
+
+
 def says_so(check, scene, what, name):
     """There is an Event on this Framework, or with its name."""
-    check.ok(f"{what}: an Event", wait_until(lambda: scene.events_text(name)))
+    check.ok(f"{what}: an Event", eventually(lambda: scene.events_text(name)))
     print(f"     {what}: {scene.events_text(name)[:3]}", flush=True)
 
 
@@ -104,6 +112,7 @@ def test_statuses_of_frameworks_that_nobody_drove(check, scene):
         "sentcompleted": {"state": "AttemptCompleted"}, "sentrequested": {"state": "AttemptCreationRequested"},
         "sentempty": {}, "sentwild": {"state": 5, "attemptStatus": [1]}, "sentdone": {"state": "Completed"}}
     for name, status in statuses.items():
+        scene.count.forgiven.add(name)
         scene.create({**framework(name, role(run=50), start="Stop" if name == "sentrequested" else "Start"), "status": status})
     is_bounded(check, scene, "sent statuses", MOST + 10 * len(statuses))
     for name in statuses:
@@ -113,6 +122,34 @@ def test_statuses_of_frameworks_that_nobody_drove(check, scene):
     others_go_on(check, scene, "sent statuses")
     for name in statuses:
         scene.remove(name)
+
+
+def test_statuses_edited_while_no_controller_runs(check, scene):
+    """What the next leader cannot read has an Event, and can be deleted; what it can read ends."""
+    for name in EDITS:
+        scene.create(framework(f"down{name}", role(number=2, run="never")))
+    for name in EDITS:
+        check.ok(f"down{name}: runs", all_run(scene, f"down{name}", 2))
+    for c in scene.controllers:
+        c.stop()
+    for name, operation in EDITS.items():
+        check.equal(f"down{name}: is edited", edited(scene, f"down{name}", operation), 200)
+    for c in scene.controllers:
+        c.start()
+    check.ok("one leads", wait_until(lambda: leader(scene.controllers)))
+    is_bounded(check, scene, "edited while down", MOST + 15 * len(EDITS))
+    others_go_on(check, scene, "edited while down")
+    for name in EDITS:
+        scene.patch(f"down{name}", {"spec": {"executionType": "Stop"}})
+    check.ok("edited while down: each is stopped, or has an Event", wait_until(lambda: all(
+        scene.state(f"down{name}") == "Completed" or scene.events_text(f"down{name}") for name in EDITS)))
+    for name in EDITS:
+        value = scene.framework(f"down{name}")
+        print(f"     down{name}: {outcome(value)} {scene.events_text(f'down{name}')[:1]}", flush=True)
+        check.ok(f"down{name}: a readable one leaves no pod",
+                 outcome(value)[0] != "Completed" or wait_until(lambda n=name: not scene.pods(f"down{n}")))
+        scene.remove(f"down{name}")
+    check.ok("edited while down: nothing is left", wait_until(lambda: not [n for n in scene.pods() if n.startswith("down")]))
 
 
 def test_status_with_uids_of_foreign_pods(check, scene):

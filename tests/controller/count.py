@@ -82,6 +82,12 @@ class Followed:
         self.grow(f"counted retries of {what}", policy.get("accountableRetriedCount") or 0)
 
     def see(self, value, at):
+        try:
+            self.take(value, at)
+        except (AttributeError, KeyError, TypeError, ValueError) as e:
+            self.wrong.append(f"{self.name}: a status that cannot be read: {e!r}")
+
+    def take(self, value, at):
         status = value.get("status") or None
         if status == self.status:
             return

@@ -189,11 +189,12 @@ def test_completed_frameworks_are_removed_in_time(check, scene):
     for c in scene.controllers:
         c.stop()
     scene.create(framework("retained", role(run=50)))
-    with Controller(scene, config="frameworkCompletedRetainSec: 3\n"):
+    with Controller(scene, config="frameworkCompletedRetainSec: 3\n") as own:
         check.ok("retained: ends", wait_until(lambda: scene.state("retained") in ("Completed", None)))
         check.ok("retained: all that have ended are removed", wait_until(lambda: not scene.names("Framework")),
                  scene.names("Framework"))
         check.ok("retained: with their pods", wait_until(lambda: not scene.pods()))
+        own.stop()  # gives the Lease back
     for c in scene.controllers:
         c.start()
     check.ok("the controllers are there again", wait_until(

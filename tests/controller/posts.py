@@ -147,8 +147,9 @@ def test_pods_are_the_template_and_what_is_added(check, scene):
     check.equal("young: is created", scene.kubectl("create", "--raw", FRAMEWORKS, "-f", "-", text=text.encode()).returncode, 0)
     stored = read(scene.kubectl("get", "--raw", f"{FRAMEWORKS}/young").stdout)
     with Recorder(scene) as proxy:
-        with Controller(scene, url=proxy.url):
+        with Controller(scene, url=proxy.url) as own:
             check.ok("young: ends", wait_until(lambda: scene.state("young") == "Completed"))
+            own.stop()
         configmaps, pods = proxy.bodies(CONFIGMAPS), proxy.bodies(PODS)
     check.equal("young: its pods", sorted(pods), ["young-w-0", "young-w-1"])
     check.equal("young: its ConfigMaps", sorted(configmaps), ["young-attempt"])

@@ -269,11 +269,18 @@ def framework(name, *roles, retries=0, fancy=False, start="Start", labels=None):
                      "taskRoles": list(roles or [role()])}}
 
 
+def part(value, *keys):
+    """A member of members; None if there is none."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
 def outcome(value):
     """(state, code, retries) of a Framework."""
-    status = (value or {}).get("status") or {}
-    completion = (status.get("attemptStatus") or {}).get("completionStatus") or {}
-    return (status.get("state"), completion.get("code"), (status.get("retryPolicyStatus") or {}).get("totalRetriedCount"))
+    status = part(value, "status")
+    return (part(status, "state"), part(status, "attemptStatus", "completionStatus", "code"),
+            part(status, "retryPolicyStatus", "totalRetriedCount"))
 
 
 def tasks(value):

@@ -162,11 +162,11 @@ class Cluster:
             self.api("DELETE", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
                                "frameworks.frameworkcontroller.microsoft.com")
 
-    def account_token(self, space, name):
+    def account_token(self, space, name, seconds=86400):
         """A token of this service account."""
         return self.api("POST", f"/api/v1/namespaces/{space}/serviceaccounts/{name}/token", {
             "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
-            "spec": {"expirationSeconds": 86400}})[1]["status"]["token"]
+            "spec": {"expirationSeconds": seconds}})[1]["status"]["token"]
 
     def use_account(self, file):
         """Writes a token of the account `rest-lit` to this file, as the kubelet does.  Returns it."""

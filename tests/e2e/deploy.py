@@ -1,8 +1,9 @@
 """k8s/deploy on a real API server: every overlay is built, each of its objects is accepted, and the
 server does its jobs with the account, the rights, the files and the arguments of its Deployment.  The
-controller has exactly its rights."""
+controller has exactly its rights, and makes pods."""
 import concurrent.futures
 import functools
+import itertools
 import json
 import os
 import re
@@ -16,7 +17,7 @@ from cluster import DEPLOY
 from delivery import real_program
 from ended import Stage
 from program import configmaps_of
-from deployed import Deployed
+from deployed import Deployed, DeployedController, Pod
 from manifests import OURS, may
 from harness import PATIENCE, ROOT, SLOW, framework_name, job_v2, job_v2_secret, wait_until
 from openpai import group_object, user_object
@@ -327,12 +328,18 @@ MAY_NOT = [("create", OURS, "frameworks", ""), ("update", OURS, "frameworks", ""
            ("get", OURS, "frameworks", "x", "default"), ("deletecollection", "", "pods", "")]
 
 
+def apply_built(check, cluster, overlay):
+    """The objects of built(), applied."""
+    values = built(cluster.kubectl_program, overlay)
+    done = cluster.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": values}).encode())
+    check.equal(f"{overlay}: applied", done.returncode, 0 if done.returncode == 0 else done.stderr.decode())
+    return values
+
+
 def test_deploy_controller_has_exactly_its_rights(check, cluster):
     """In the namespace of the jobs alone; with the option, in all."""
     for overlay in ("standalone-cluster", INSTEAD[1]):
-        values = built(cluster.kubectl_program, overlay)
-        done = cluster.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": values}).encode())
-        check.equal(f"{overlay}: applied", done.returncode, 0 if done.returncode == 0 else done.stderr.decode())
+        values = apply_built(check, cluster, overlay)
         try:
             token = cluster.account_token("rest-lit-controller", "rest-lit-controller")
             wide = check_rights(check, cluster, token, values, "pai-jobs", "rest-lit-controller")
@@ -501,10 +508,55 @@ def run_overlay(check, cluster, overlay, jobs, secrets, headers):
 
 
 def can_run(what):
-    reason = Deployed.obstacle() or (None if real_program() else "this pai-runtime is linked dynamically")
+    reason = Pod.obstacle() or (None if real_program() else "this pai-runtime is linked dynamically")
     if reason:
         print(f"     {what}: not run, {reason}", flush=True)
     return not reason
+
+
+def has_pod_made(check, cluster, what, name):
+    """A Framework gets its ConfigMap and pod, whose owners need rights to finalizers."""
+    spec = {"executionType": "Start", "taskRoles": [{"name": "main", "taskNumber": 1, "task": {
+        "pod": {"spec": {"containers": [{"name": "app", "image": "x"}]}}}}]}
+    paths = {"frameworks": f"/apis/{OURS}/v1/namespaces/pai-jobs/frameworks", **{
+        kind: f"/api/v1/namespaces/pai-jobs/{kind}" for kind in ("configmaps", "pods")}}
+    status, said = cluster.api("POST", paths["frameworks"], {
+        "apiVersion": f"{OURS}/v1", "kind": "Framework", "metadata": {"name": name}, "spec": spec})
+    check.equal(f"{what}: {name}: created", status, 201 if status == 201 else said)
+    check.ok(f"{what}: {name}: pod", wait_until(lambda: cluster.api("GET", f"{paths['pods']}/{name}-main-0")[0] == 200))
+    check.ok(f"{what}: {name}: state", wait_until(lambda: cluster.api("GET", f"{paths['frameworks']}/{name}")[1].get(
+        "status", {}).get("state") == "AttemptPreparing"))
+    # This cluster collects no objects.
+    for kind, object_name in (("frameworks", name), ("configmaps", f"{name}-attempt"), ("pods", f"{name}-main-0")):
+        path = f"{paths[kind]}/{object_name}"
+        cluster.api("DELETE", path, {"gracePeriodSeconds": 0})
+        cluster.api("PATCH", path, {"metadata": {"finalizers": None}}, "application/merge-patch+json")
+        check.ok(f"{what}: {object_name} is gone", wait_until(lambda path=path: cluster.api("GET", path)[0] == 404))
+
+
+def test_deploy_of_the_controller_works(check, cluster):
+    """Two pods: one leads, and when it ends, the other one."""
+    for overlay in ("standalone-cluster", INSTEAD[1]) if can_run("controller") else ():
+        values = apply_built(check, cluster, overlay)
+        try:
+            with DeployedController(cluster, values) as first:
+                check.ok(f"{overlay}: leads", first.leads(), first.log()[-2000:])
+                with DeployedController(cluster, values) as second:
+                    for pod, probe in itertools.product((first, second), ("livenessProbe", "readinessProbe")):
+                        get = pod.place.container[probe]["httpGet"]
+                        check.equal(f"{overlay}: {probe}: port", get["port"], 9187)
+                        check.ok(f"{overlay}: {probe}", wait_until(
+                            lambda pod=pod, get=get: pod.get(get["path"])[0] == 200), second.log()[-2000:])
+                    check.ok(f"{overlay}: one leads", "\nrest_lit_controller_leader 0\n" in second.get("/metrics")[1])
+                    has_pod_made(check, cluster, overlay, "first")
+                    check.equal(f"{overlay}: ends", first.stop(), 0)
+                    check.ok(f"{overlay}: the other leads", second.leads(), second.log()[-2000:])
+                    has_pod_made(check, cluster, overlay, "second")
+                    for log in (first.log(), second.log()):
+                        check.equal(f"{overlay}: no warning", [line for line in log.splitlines() if '"warn"' in line], [])
+        finally:
+            uninstall(cluster, values)
+            cluster.forget_crd()
 
 
 def test_deploy_of_a_standalone_cluster_works(check, cluster):

@@ -123,7 +123,8 @@ int framework_put(struct framework *f, struct span object, struct err *e)
 	struct fw_reader r = { &a, e, "this Framework cannot be run", false };
 	const struct fw_value v = { .r = &r };
 	if (object.n > FRAMEWORK_OBJECT_MAX || !scan_valid(object, FW_DEPTH_MAX))
-		fw_bad(&v, "is not a JSON object of at most %d bytes", FRAMEWORK_OBJECT_MAX);
+		fw_bad(&v, "is not a JSON object of at most %d bytes and %d levels",
+		       FRAMEWORK_OBJECT_MAX, FW_DEPTH_MAX);
 	else
 		object_read(f, &new, &v, object);
 	if (r.bad) {

@@ -32,6 +32,16 @@ void counter_subtract(atomic_ullong *c)
 	counter_set(c, counter_get(c) - 1);
 }
 
+void job_tell_failure(const struct rules_job *job, const char *name, struct span why)
+{
+	enum { TOLD_FROM = 9 /* failures in a row: they have lasted a few seconds */ };
+	if (job->sync_failures < TOLD_FROM)
+		return;
+	FREE_AUTO char *message =
+	    xasprintf("%s cannot be created; trying again: %.*s", name, (int)why.n, why.p);
+	job_tell(job, "CreationFails", message);
+}
+
 /* ---- jobs ------------------------------------------------------------------------------------ */
 
 struct rules_job *job_of_name(struct rules *r, struct span namespace_name, struct span name,

@@ -75,6 +75,9 @@ static void create_settle(struct rules_op *op, const struct rules_time *now,
 		struct rules_object *o = op_object(op);
 		if (o->state != OBJECT_NONE)
 			object_note_gone(o, now, o->view.uid);
+		job_tell_failure(
+		    op->job, op->name,
+		    SPAN("it does not exist after its creation had no answer, or an error 5xx"));
 		op_finish(op, now, FRAMEWORK_FAILED);
 	} else {
 		op_send_later(op, now);
@@ -152,6 +155,7 @@ static void create_answer(struct rules_op *op, const struct rules_time *now,
 	} else {
 		if (reply->outcome != STORE_EXISTS) /* no connection, 429, 500, 503, a full queue */
 			create_stop_batch(op);
+		job_tell_failure(op->job, op->name, reply->message);
 		op_finish(op, now, FRAMEWORK_FAILED);
 	}
 }

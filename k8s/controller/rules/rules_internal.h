@@ -176,6 +176,8 @@ void job_show_state(struct rules_job *job);
 /* It has ended for good: only its name, uid and time remain. */
 void job_end(struct rules_job *job, const struct rules_time *now, int64_t ended_s);
 void job_tell(const struct rules_job *job, const char *reason, const char *message);
+/* The same of a ConfigMap or pod that cannot be created, unless that may pass soon. */
+void job_tell_failure(const struct rules_job *job, const char *name, struct span why);
 int64_t rules_backoff(struct rules *r, unsigned failures);
 /* One less of what there is now. */
 void counter_subtract(atomic_ullong *c);

@@ -117,8 +117,11 @@ static enum framework_answer sync_create(void *arg, const struct framework_objec
 		v->created |= op->answer == FRAMEWORK_DONE;
 		return op->answer;
 	}
-	if (o && o->state != OBJECT_NONE && !o->posted)
-		return FRAMEWORK_FAILED; /* a POST would be answered with 409 */
+	if (o && o->state != OBJECT_NONE && !o->posted) { /* a POST would be answered with 409 */
+		if (!o->view.dying)
+			job_tell_failure(job, object->name, SPAN("another object has this name"));
+		return FRAMEWORK_FAILED;
+	}
 	if (!sync_accepts(v))
 		return FRAMEWORK_PENDING;
 	op = op_new(job, OP_CREATE, kind, object->name);
@@ -282,10 +285,13 @@ static void job_sync_once(struct rules_job *job, const struct rules_time *now)
 /* A pod of the live ConfigMap that is in no task must not run unseen. */
 static void job_sweep_strays(struct rules_job *job)
 {
+	enum { FIRST = 1, LAST = 6 /* states in which the status names its ConfigMap */ };
 	const struct rules_object *cm = &job->configmap;
 	struct rules_object *o = NULL;
+	unsigned state = framework_state_index(job->machine);
 	job->sweep = false;
-	if (cm->state != OBJECT_LIVE || cm->view.dying || strcmp(cm->view.owner_uid, job->uid) != 0)
+	if (state < FIRST || state > LAST || cm->state != OBJECT_LIVE || cm->view.dying ||
+	    strcmp(cm->view.owner_uid, job->uid) != 0)
 		return;
 	LIST_FOREACH(o, &job->pods, siblings)
 	{

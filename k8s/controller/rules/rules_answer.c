@@ -3,6 +3,7 @@
 
 #include "base/json/scan.h"
 #include "k8s/controller/rules/rules_internal.h"
+#include "k8s/framework/drive.h"
 #include "k8s/transport/reply.h"
 
 enum {
@@ -12,6 +13,11 @@ enum {
 	HTTP_SERVER_ERROR = 500
 };
 
+static struct rules_object *op_object(const struct rules_op *op)
+{
+	return object_find_known(op->job, op->kind, op->name, true);
+}
+
 /* The answer for the machine; when all requests of the Framework have one, it is synced. */
 static void op_finish(struct rules_op *op, const struct rules_time *now,
                       enum framework_answer answer)
@@ -19,14 +25,12 @@ static void op_finish(struct rules_op *op, const struct rules_time *now,
 	struct rules_job *job = op->job;
 	op->answer = answer;
 	op->state = OP_ANSWERED;
+	if (op->verb == OP_CREATE && answer != FRAMEWORK_DONE)
+		op_object(op)->retry_ms =
+		    now->ms + drive_backoff_ms(job->sync_failures, RULES_BACKOFF_MS);
 	if (op->stray)
 		op_drop(op);
 	job_step_at(job, now->ms);
-}
-
-static struct rules_object *op_object(const struct rules_op *op)
-{
-	return object_find_known(op->job, op->kind, op->name, true);
 }
 
 /* ---- creations ------------------------------------------------------------------------------- */

@@ -48,6 +48,7 @@ struct rules_object {
 	bool unwatched; /* it has no label: no event comes any more */
 	unsigned list;  /* the last one that had it */
 	int64_t version;
+	int64_t retry_ms;          /* no POST before */
 	char *gone;                /* uid of the latest one of this name that is gone; NULL */
 	struct framework_pod view; /* unless OBJECT_NONE; of a ConfigMap: uid, owner_uid, dying */
 	void *texts;               /* of `view` */

@@ -122,6 +122,8 @@ static enum framework_answer sync_create(void *arg, const struct framework_objec
 			job_tell_failure(job, object->name, SPAN("another object has this name"));
 		return FRAMEWORK_FAILED;
 	}
+	if (o && v->now->ms < o->retry_ms)
+		return FRAMEWORK_FAILED;
 	if (!sync_accepts(v))
 		return FRAMEWORK_PENDING;
 	op = op_new(job, OP_CREATE, kind, object->name);

@@ -294,6 +294,7 @@ void object_note_gone(struct rules_object *o, const struct rules_time *now, cons
 		free(o->gone);
 		o->gone = copy;
 	}
+	o->retry_ms = 0; /* the name is free */
 	quota_retry(o->job, now);
 	job_wake(o->job, now);
 }

@@ -28,8 +28,8 @@ void symbols_learn(struct symbols *s, json_t *status);
 /* A copy of a value with symbols for uids and times; and the reverse. */
 json_t *symbols_shown(const struct symbols *s, json_t *v);
 json_t *symbols_meant(struct symbols *s, json_t *v);
-/* A copy of a status in which compressed roles are inflated, as a trace shows them. */
-json_t *symbols_plain(const json_t *status);
+/* A status in which compressed roles are inflated, as a trace shows them; new reference. */
+json_t *symbols_plain(json_t *status);
 /* Roles of a shown status. */
 json_t *symbols_roles(const json_t *status);
 /* Shows in `after` long lists in short, where `like` does. */

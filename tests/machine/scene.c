@@ -222,7 +222,7 @@ void scene_take_delete(struct scene *sc, bool pod, const char *name, bool force)
 /* The schema has three types of execution. */
 bool scene_store(struct scene *sc, json_t *framework)
 {
-	const json_t *status = json_object_get(framework, "status");
+	json_t *status = json_object_get(framework, "status");
 	const char *type = reply_text(json_object_get(framework, "spec"), "executionType");
 	if (strcmp(type, "Create") != 0 && strcmp(type, "Start") != 0 && strcmp(type, "Stop") != 0)
 		return false;
@@ -231,7 +231,7 @@ bool scene_store(struct scene *sc, json_t *framework)
 		sc->framework = json_incref(framework);
 	}
 	scene_touch(sc, framework);
-	JSON_AUTO *plain = status ? symbols_plain(status) : NULL;
+	JSON_AUTO *plain = symbols_plain(status);
 	symbols_learn(&sc->symbols, plain);
 	return true;
 }
@@ -617,8 +617,7 @@ static json_t *scene_show_framework(const struct scene *sc)
 		return json_null();
 	json_t *out = json_pack("{s:s}", "uid", scene_uid(sc->framework));
 	scene_show_deletion(sc->framework, out, false, false);
-	const json_t *status = json_object_get(sc->framework, "status");
-	JSON_AUTO *plain = status ? symbols_plain(status) : NULL;
+	JSON_AUTO *plain = symbols_plain(json_object_get(sc->framework, "status"));
 	json_object_set_new(out, "status",
 	                    plain ? symbols_shown(&sc->symbols, plain) : json_null());
 	return out;

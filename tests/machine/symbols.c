@@ -80,9 +80,10 @@ static json_t *symbols_text_shown(const struct symbols *s, const char *text)
 {
 	const json_t *symbol = json_object_get(s->by_uid, text);
 	char time[32];
+	bool may_be_time = strlen(text) == strlen("2020-09-13T12:26:40Z");
 	if (symbol)
 		return json_string(json_string_value(symbol));
-	for (size_t i = s->steps; i > 0; i--) {
+	for (size_t i = may_be_time ? s->steps : 0; i > 0; i--) {
 		symbols_time_text(time, s->times[i - 1]);
 		if (strcmp(text, time) == 0)
 			return json_sprintf("@%zu", i - 1);
@@ -138,10 +139,9 @@ json_t *symbols_meant(struct symbols *s, json_t *v)
 	return symbols_copy(s, v, symbols_text_meant);
 }
 
-json_t *symbols_plain(const json_t *status)
+json_t *symbols_plain(json_t *status)
 {
-	json_t *copy = json_deep_copy(status);
-	json_t *attempt = json_object_get(copy, "attemptStatus");
+	json_t *attempt = json_object_get(status, "attemptStatus");
 	const char *packed =
 	    json_string_value(json_object_get(attempt, "taskRoleStatusesCompressed"));
 	ARENA_AUTO arena = { 0 };
@@ -149,11 +149,14 @@ json_t *symbols_plain(const json_t *status)
 	struct span text;
 	if (!packed || base64_decode(&arena, span_of(packed), &bytes) < 0 ||
 	    !gzip_unpack(bytes, STATUS_MAX, RATIO_MAX, &arena, &text))
-		return copy;
+		return json_incref(status);
 	enum { COMPRESSED_FROM = 716800 };
 	json_t *shown = json_pack("{s:o, s:s}", GZIP_KEY, json_loadb(text.p, text.n, 0, NULL),
 	                          BYTES_KEY, text.n >= COMPRESSED_FROM ? ">= 716800" : "< 716800");
-	json_object_set_new(attempt, "taskRoleStatusesCompressed", shown);
+	json_t *copy = json_copy(status);
+	json_object_set_new(copy, "attemptStatus", json_copy(attempt));
+	json_object_set_new(json_object_get(copy, "attemptStatus"), "taskRoleStatusesCompressed",
+	                    shown);
 	return copy;
 }
 

@@ -128,6 +128,8 @@ struct rules_job {
 	size_t n_ops, n_unsent;
 	bool batched; /* a batch was answered: the window is larger */
 	bool look;    /* to be synced */
+	bool current; /* the known ConfigMap is that of the status */
+	bool expired; /* it was Completed so long ago that it is to be deleted */
 	bool unstored, urgent, wants, sweep, packs;
 	int64_t sync_ms, hold_ms;   /* next sync; no write before */
 	int64_t unwatched_ms;       /* pods without their label are doubted then */

@@ -78,6 +78,7 @@ static enum framework_presence sync_configmap_known(void *arg, const char *name,
 	const struct sync_view *v = arg;
 	const struct framework_pod *cm = &v->job->configmap.view;
 	enum framework_presence found = sync_presence(v, KIND_CONFIGMAP, name, uid);
+	v->job->current = found == FRAMEWORK_THERE && uid && strcmp(cm->uid, uid) == 0;
 	if (found == FRAMEWORK_THERE)
 		*out = (struct framework_configmap){ cm->uid, cm->owner_uid, cm->dying };
 	return found;
@@ -273,6 +274,7 @@ static void job_sync_once(struct rules_job *job, const struct rules_time *now)
 		job->batched = true;
 	}
 	job->wants = result.pending;
+	job->expired = result.delete_framework;
 	job->unstored |= result.status_changed;
 	job->urgent |= view.created || (result.again && result.status_changed);
 	/* New objects are seen, and what had to wait for the answers is asked for, in the next one.
@@ -284,16 +286,13 @@ static void job_sync_once(struct rules_job *job, const struct rules_time *now)
 
 /* ---- the next write -------------------------------------------------------------------------- */
 
-/* A pod of the live ConfigMap that is in no task must not run unseen. */
+/* A pod of the ConfigMap of this attempt that is in no task must not run unseen. */
 static void job_sweep_strays(struct rules_job *job)
 {
-	enum { FIRST = 1, LAST = 6 /* states in which the status names its ConfigMap */ };
 	const struct rules_object *cm = &job->configmap;
 	struct rules_object *o = NULL;
-	unsigned state = framework_state_index(job->machine);
 	job->sweep = false;
-	if (state < FIRST || state > LAST || cm->state != OBJECT_LIVE || cm->view.dying ||
-	    strcmp(cm->view.owner_uid, job->uid) != 0)
+	if (cm->state != OBJECT_LIVE || cm->view.dying || !job->current)
 		return;
 	LIST_FOREACH(o, &job->pods, siblings)
 	{
@@ -340,7 +339,10 @@ static void job_write_or_rest(struct rules_job *job, const struct rules_time *no
 		return;
 	}
 	if (strcmp(framework_state(job->machine), "Completed") == 0) {
-		job_end(job, now, now->wall_ms / 1000);
+		int64_t now_s = now->wall_ms / 1000;
+		job_end(job, now,
+		        job->expired ? now_s - framework_config_retain_s(job->r->set.config)
+		                     : now_s);
 		return;
 	}
 	if (job->sweep && job->owned)

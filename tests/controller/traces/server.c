@@ -25,7 +25,7 @@ enum object_kind server_kind(int watch)
 
 /* ---- objects as the API server shows them ---------------------------------------------------- */
 
-static char *object_text(int watch, const json_t *object)
+static char *object_text(int watch, const json_t *object, bool whole)
 {
 	static const char *const NAMES[WATCHES][2] = {
 		{ "frameworkcontroller.microsoft.com/v1", "Framework" },
@@ -33,12 +33,15 @@ static char *object_text(int watch, const json_t *object)
 		{ "v1", "Pod" },
 	};
 	char time[RFC3339_MAX];
-	JSON_AUTO *shown = json_pack("{s:O*, s:O*}", "spec", json_object_get(object, "spec"),
-	                             "status", json_object_get(object, "status"));
+	JSON_AUTO *shown = json_object();
 	JSON_AUTO *metadata = json_copy(scene_metadata(object));
 	json_object_set_new(shown, "apiVersion", json_string(NAMES[watch][0]));
 	json_object_set_new(shown, "kind", json_string(NAMES[watch][1]));
 	json_object_set(shown, "metadata", metadata);
+	if (whole) {
+		json_object_set(shown, "spec", json_object_get(object, "spec"));
+		json_object_set(shown, "status", json_object_get(object, "status"));
+	}
 	json_object_del(metadata, "deletionStep");
 	if (!json_object_get(metadata, "namespace"))
 		json_object_set_new(metadata, "namespace", json_string("ns"));
@@ -96,8 +99,8 @@ static void status_uids(json_t *status, json_t *uids)
 static json_t *server_uids(const struct server *s)
 {
 	json_t *uids = json_object();
-	const json_t *status = json_object_get(s->scene->framework, "status");
-	JSON_AUTO *plain = status ? symbols_plain(status) : NULL;
+	json_t *status = json_object_get(s->scene->framework, "status");
+	JSON_AUTO *plain = symbols_plain(status);
 	status_uids(plain, uids);
 	return uids;
 }
@@ -116,7 +119,7 @@ static void server_note(void *arg, const json_t *object, bool gone)
 		return;
 	struct event *event = xcalloc(1, sizeof(*event));
 	event->gone = gone;
-	event->text = object_text(watch, object);
+	event->text = object_text(watch, object, true);
 	TAILQ_INSERT_TAIL(&s->events[watch], event, next);
 	s->waiting[watch]++;
 }
@@ -159,13 +162,13 @@ void server_list(struct server *s, int watch, struct rules *r, const struct rule
 	server_forget(s, watch);
 	rules_list_begin(r, KINDS[watch]);
 	if (watch == WATCH_FRAMEWORKS && sc->framework) {
-		FREE_AUTO char *text = object_text(watch, sc->framework);
+		FREE_AUTO char *text = object_text(watch, sc->framework, true);
 		rules_put(r, now, KINDS[watch], span_of(text));
 	} else if (watch != WATCH_FRAMEWORKS) {
 		const char *name;
 		json_t *object;
 		json_object_foreach (scene_kind(sc, watch == WATCH_PODS), name, object) {
-			FREE_AUTO char *text = object_text(watch, object);
+			FREE_AUTO char *text = object_text(watch, object, true);
 			if (object_is_watched(watch, object))
 				rules_put(r, now, KINDS[watch], span_of(text));
 		}
@@ -251,7 +254,7 @@ static void request_refuse(struct request *q, enum store_outcome outcome, int st
 static void request_show(const struct server *s, struct request *q, int status,
                          const json_t *object)
 {
-	q->text = object_text(object_watch(s->scene, object), object);
+	q->text = object_text(object_watch(s->scene, object), object, q->whole);
 	q->made = xstrdup(scene_uid(object));
 	q->version = xstrdup(reply_text(scene_metadata(object), "resourceVersion"));
 	request_answer(q, STORE_OK, status);
@@ -304,7 +307,9 @@ static void server_patch(struct server *s, struct request *q)
 {
 	struct scene *sc = s->scene;
 	JSON_AUTO *patch = json_loads(q->body, JSON_REJECT_DUPLICATES, NULL);
-	json_t *next = json_deep_copy(sc->framework);
+	/* The rules patch metadata and replace the status; the rest is shared. */
+	json_t *next = json_copy(sc->framework);
+	json_object_set_new(next, "metadata", json_deep_copy(scene_metadata(sc->framework)));
 	if (!q->json_patch || !patch_apply(&next, patch) || !scene_store(sc, next))
 		request_refuse(q, STORE_REFUSED, HTTP_INVALID, "Invalid");
 	else

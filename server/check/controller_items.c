@@ -1,4 +1,4 @@
-/* Who makes pods of Frameworks: `rest-lit controller`, FrameworkController, both, or nobody. */
+/* The item `controller`: `rest-lit controller`, FrameworkController, both, or nobody makes pods. */
 #include <time.h>
 
 #include "base/json/scan.h"

@@ -349,29 +349,20 @@ static void job_write_or_rest(struct rules_job *job, const struct rules_time *no
 		job_sweep_strays(job);
 }
 
-/* Requests that wait are sent when it is time. */
-static void job_send_waiting(struct rules_job *job, const struct rules_time *now)
+/* Sends requests that wait when it is time.  true: all that are open were answered. */
+static bool job_send_waiting(struct rules_job *job, const struct rules_time *now)
 {
 	struct rules_op *op = NULL;
+	bool answered = true;
 	TAILQ_FOREACH(op, &job->ops, next)
 	{
-		if (op->state != OP_WAITING)
-			continue;
-		if (op->due_ms <= now->ms)
+		answered = answered && op->state == OP_ANSWERED;
+		if (op->state == OP_WAITING && op->due_ms <= now->ms)
 			op_send(op);
-		else
+		else if (op->state == OP_WAITING)
 			job_step_at(job, op->due_ms);
 	}
-}
-
-/* true: all open requests were answered, or there are none. */
-static bool job_is_answered(const struct rules_job *job)
-{
-	const struct rules_op *op;
-	TAILQ_FOREACH(op, &job->ops, next)
-	if (op->state != OP_ANSWERED)
-		return false;
-	return true;
+	return answered;
 }
 
 /* Pods that have lost their label are looked at again. */
@@ -404,8 +395,7 @@ void job_step_once(struct rules_job *job, const struct rules_time *now)
 		job_expire(job, now);
 		return;
 	}
-	job_send_waiting(job, now);
-	if (!job->uid || !job_is_answered(job))
+	if (!job_send_waiting(job, now) || !job->uid)
 		return;
 	if (job->doubted && job->n_ops == 0) {
 		op_send(op_new(job, OP_READ, KIND_FRAMEWORK, job->name));

@@ -55,6 +55,7 @@ struct controller {
 	struct notices notices;
 	bool troubled; /* the Lease cannot be used: the Lease's thread */
 	bool passive, stopping;
+	unsigned term; /* of the Lease */
 };
 
 /* A request of the rules. */
@@ -160,7 +161,7 @@ static void controller_notice(void *arg, const struct rules_notice *n)
 {
 	struct controller *c = arg;
 	struct rules_time now = controller_now();
-	if (c->stopping || !notices_take(&c->notices, n, &now))
+	if (c->stopping || !lease_is_held(c->lease, NULL) || !notices_take(&c->notices, n, &now))
 		return;
 	FREE_AUTO char *object = xasprintf("%s/%s", n->namespace_name, n->name);
 	FREE_AUTO char *why = xasprintf("%s: %s", n->reason, n->message);
@@ -194,7 +195,8 @@ static int64_t controller_send(struct controller *c)
 		struct store_request r;
 		struct rules_time now = controller_now();
 		int64_t left_ms = 0;
-		if (!lease_is_held(c->lease, &left_ms) || left_ms < LEASE_LEAST_MS)
+		if (!lease_is_held(c->lease, &left_ms) || left_ms < LEASE_LEAST_MS ||
+		    lease_terms(c->lease) != c->term)
 			return PAUSE_MS;
 		counter_set(&c->counts->held_ms, (uint64_t)now.ms);
 		if (!rules_next(c->rules, &now, &r)) {
@@ -285,9 +287,9 @@ static void controller_lead(struct controller *c)
 			                   : "working again after the pause",
 			               NULL, NULL);
 		}
-		if (lease_is_others(c->lease)) {
-			controller_say(c, true, "another process has the Lease: ending", NULL,
-			               NULL);
+		if (lease_is_others(c->lease) || lease_terms(c->lease) != c->term) {
+			controller_say(c, true, "another process has, or had, the Lease: ending",
+			               NULL, NULL);
 			return;
 		}
 		controller_wait(c, ms);
@@ -332,6 +334,7 @@ static int controller_begin(struct controller *c, struct err *e)
 	    .notice = controller_notice,
 	    .arg = c,
 	});
+	c->term = lease_terms(c->lease);
 	c->notices = (struct notices){ .store = c->store, .counts = &c->counts->notices };
 	counter_set(&c->counts->held_ms, (uint64_t)clock_ms());
 	for (size_t i = 0; i < CONTROLLER_WATCHES; i++) {

@@ -11,8 +11,8 @@
  *	controller_free(c);
  *
  * A standby only asks for the Lease.  A leader whose Lease was not renewed pauses; when another
- * process has it, the thread ends, because a new leader begins with new rules.  Each request ends
- * before the Lease does.
+ * process has it, or has had it meanwhile, the thread ends, because a new leader begins with new
+ * rules.  Each request ends before the Lease does.
  *
  * Rights: leases create, get, patch in the namespace of the login; what the rules send; frameworks,
  * configmaps, pods list, watch; events create, patch.

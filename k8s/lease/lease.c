@@ -19,6 +19,7 @@ struct lease {
 	 * hold it until then. */
 	_Atomic int64_t held_until_ms, others_until_ms;
 	atomic_bool ending;
+	atomic_uint terms;
 	char identity[96];
 	/* All below: its thread. */
 	struct caller caller;
@@ -28,6 +29,7 @@ struct lease {
 	/* The Lease as it was read or written last, and since when it has this resourceVersion. */
 	char version[64];
 	int64_t seen_ms;
+	bool lost; /* it was not this one's when it was read, and was not written since */
 };
 
 /* Kubernetes' MicroTime has exactly six digits after the second. */
@@ -77,6 +79,7 @@ static bool lease_decide(struct lease *l, const struct store_reply *reply, struc
 		json_put_word(body, "name", l->name);
 		str_char(body, '}');
 		lease_put_spec(l, body, true);
+		l->lost = true;
 		return true;
 	}
 	if (reply->outcome != STORE_OK || !scan_valid(reply->body, LEASE_DEPTH))
@@ -86,6 +89,7 @@ static bool lease_decide(struct lease *l, const struct store_reply *reply, struc
 	struct span holder = scan_text(scan_get(spec, "holderIdentity"), a);
 	bool mine = span_is(holder, l->identity);
 	bool free = holder.n == 0 || clock_boot_ms() - l->seen_ms >= l->duration_ms;
+	l->lost |= !mine;
 	if (!mine)
 		atomic_store(&l->held_until_ms, 0);
 	atomic_store(&l->others_until_ms, mine || free ? 0 : l->seen_ms + l->duration_ms);
@@ -110,6 +114,8 @@ static void lease_run_round(struct lease *l)
 	if (lease_decide(l, &reply, &a, &r.verb, &body)) {
 		r.body[0] = str_view(&body);
 		if (store_call(&l->caller, &r, &a, &reply) == STORE_OK) {
+			atomic_fetch_add(&l->terms, l->lost);
+			l->lost = false;
 			atomic_store(&l->held_until_ms, now_ms + l->duration_ms * 2 / 3);
 			lease_note_version(l, reply.resource_version);
 		}
@@ -178,6 +184,11 @@ bool lease_is_held(const struct lease *l, int64_t *left_ms)
 	if (left_ms)
 		*left_ms = held ? left : 0;
 	return held;
+}
+
+unsigned lease_terms(const struct lease *l)
+{
+	return atomic_load(&l->terms);
 }
 
 bool lease_is_others(const struct lease *l)

@@ -42,6 +42,9 @@ int lease_start(struct lease *l, struct store *s, struct err *e);
 /* Any thread: it is held, for *left_ms more if nothing renews it; not after lease_stop.  left_ms
  * can be NULL. */
 bool lease_is_held(const struct lease *l, int64_t *left_ms);
+/* Any thread: how often it was taken, and not only renewed: between two times others may have held
+ * it. */
+unsigned lease_terms(const struct lease *l);
 /* Any thread: another one holds it, as it was read last (in the last quarter of the duration, if
  * there is no trouble). */
 bool lease_is_others(const struct lease *l);

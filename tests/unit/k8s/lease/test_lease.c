@@ -60,6 +60,7 @@ TEST(test_lease_is_created_and_given_back)
 	rounds(&t.fine, 1);
 	assert_true(lease_is_held(l, &left_ms));
 	assert_true(left_ms > 0 && left_ms <= 667);
+	assert_int_equal(lease_terms(l), 1);
 	assert_false(lease_is_others(l));
 	lease_stop(l);
 	assert_false(lease_is_held(l, &left_ms));
@@ -90,6 +91,8 @@ TEST(test_lease_of_others_is_taken_when_it_has_expired)
 	not_sent(2, "PATCH");
 	assert_true(lease_is_held(l, NULL));
 	assert_false(lease_is_others(l));
+	rounds(&t.fine, 8);
+	assert_true(lease_terms(l) > 1); /* this server never says that it was taken */
 	lease_free(l);
 	sent(server.requests - 1, "\"holderIdentity\":\"\"");
 	end_server();

@@ -211,6 +211,7 @@ def test_no_request_is_forbidden_and_nothing_is_doubled(check, scene):
         if scene.state(name) != "Completed":
             scene.remove(name)
     scene.empty_but_frameworks()
+    check.ok("the count has seen Frameworks and pods", scene.count.frameworks and scene.count.pods)
     scene.count.check(check, "all")
     check.equal("the stand-in had no trouble", scene.stand.errors(), "")
     check.ok("the controllers live", all(c.alive() for c in scene.controllers))

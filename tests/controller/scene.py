@@ -191,7 +191,10 @@ class Scene(Cluster):
                 if not line.endswith("\n"):
                     break
                 self.audit_at = f.tell()
-                event = json.loads(line)
+                try:
+                    event = json.loads(line)
+                except ValueError:  # cut off by SIGKILL
+                    continue
                 reference = event.get("objectRef", {})
                 if event["verb"] != "watch":
                     found.append((event["verb"], reference.get("resource"), reference.get("name"),

@@ -1,4 +1,4 @@
-/* Who makes pods of Frameworks: `rest-lit controller`, FrameworkController, both, or nobody. */
+/* The items about controllers: rest-lit controller, FrameworkController, both, or none. */
 #include <time.h>
 
 #include "base/json/scan.h"

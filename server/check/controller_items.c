@@ -1,4 +1,4 @@
-/* The item `controller`: `rest-lit controller`, FrameworkController, both, or nobody makes pods. */
+/* The items about controllers: rest-lit controller, FrameworkController, both, or none. */
 #include <time.h>
 
 #include "base/json/scan.h"

@@ -136,6 +136,18 @@ def test_parameters_of_requests_are_documented(check):
     check.equal("tables that openapi.c does not name", sorted(set(tables) - set(re.findall(r"\w+", read("server/serve/openapi.c")))), [])
 
 
+# ---- the controller ----
+def test_events_and_alerts_of_the_controller_are_documented(check):
+    """CONTROLLER.md has the reasons of all Events, and the alerts, in tables."""
+    text = read("docs/CONTROLLER.md")
+    sources = "".join(read(os.path.relpath(path, ROOT)) for path in glob.glob(f"{ROOT}/k8s/controller/rules/*.c"))
+    told = set(re.findall(r'"([A-Z]\w+)"', "".join(re.findall(r"\bjob_tell\((.*?)\);", sources, re.S))))
+    check.equal("reasons", set(re.findall(r"^\| ([A-Z][a-z]+[A-Z]?[a-z]*) \|", text.partition("### Events")[2].partition("\n## ")[0], re.M)), told)
+    alerts = set(re.findall(r"alert: (RestLitController\w+)", read("k8s/deploy/monitoring/rules.yaml")))
+    check.equal("alerts", set(re.findall(r"^\| (RestLitController\w+) \|", text, re.M)), alerts)
+    check.ok("there are some", len(told) > 3 and len(alerts) > 3, (told, alerts))
+
+
 # ---- plugins ----
 def test_plugins_of_the_runtime_are_documented(check):
     """RUNTIME-PLUGINS.md and JOBS.md have the plugins of base/pod/plugin.h."""
@@ -235,7 +247,8 @@ def test_results_are_those_of_the_log(check):
 TESTS = [test_links_lead_to_files_and_headings, test_fields_of_jobs_are_documented,
          test_variables_of_jobs_are_documented, test_variables_of_templates_are_used,
          test_members_of_structs_have_rows, test_parameters_of_requests_are_documented,
-         test_plugins_of_the_runtime_are_documented, test_dialects_have_a_section,
+         test_events_and_alerts_of_the_controller_are_documented, test_plugins_of_the_runtime_are_documented,
+         test_dialects_have_a_section,
          test_messages_of_the_documents_exist, test_files_of_the_documents_exist,
          test_tour_has_the_folders_in_their_order, test_functions_of_the_tour_exist,
          test_results_are_those_of_the_log]

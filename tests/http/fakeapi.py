@@ -28,6 +28,7 @@ PATHS = re.compile(
     r"persistentvolumeclaims|events|pods)"
     r"|api/v1/(?P<v>persistentvolumes|nodes)"
     r"|apis/scheduling\.k8s\.io/v1/(?P<p>priorityclasses)"
+    r"|apis/coordination\.k8s\.io/v1/namespaces/[^/]+/(?P<l>leases)"
     r"|apis/authentication\.k8s\.io/v1/(?P<t>tokenreviews))(?:/(?P<name>[^/]+))?$")
 
 
@@ -284,7 +285,7 @@ def merge(into, patch):
 
 
 def json_patch(into, operations):
-    """RFC 6902: test and replace."""
+    """RFC 6902: test, replace, and add to an object."""
     for operation in operations:
         *path, last = [key.replace("~1", "/").replace("~0", "~")
                        for key in operation["path"].split("/")[1:]]
@@ -292,6 +293,9 @@ def json_patch(into, operations):
         for key in path:
             at = at[int(key) if isinstance(at, list) else key]
         last = int(last) if isinstance(at, list) else last
+        if operation["op"] == "add" and isinstance(at, dict):
+            at[last] = operation["value"]
+            continue
         before = at[last]
         if operation["op"] == "test" and before != operation["value"]:
             raise ValueError("a test fails")
@@ -349,7 +353,7 @@ class _Handler(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length") or 0)
         found = PATHS.match(url.path)
         kind = found and (found["f"] or found["c"] or found["p"] or found["t"] or
-                          found["v"])
+                          found["v"] or found["l"])
         name = key = found and found["name"] and api.key(found["n"], found["name"])
 
         self.method = self.command
@@ -370,7 +374,7 @@ class _Handler(BaseHTTPRequestHandler):
         log = LOG.match(url.path)
         if log and api.logs:
             return api.logs(self, log["pod"], query)
-        if not kind:
+        if not kind or url.path in api.answers:
             return self.other(url.path, value)
         if self.command == "POST":
             name = value.get("metadata", {}).get("name")

@@ -170,7 +170,8 @@ const char *framework_task_pod(const struct framework *f, const char *role, int6
 	const struct fw_role *r = fw_role_find(f, role);
 	if (!r || index < 0 || (size_t)index >= r->n)
 		return NULL;
-	return r->tasks[index].life.uid ? r->tasks[index].life.uid : "";
+	const struct fw_life *l = &r->tasks[index].life;
+	return l->uid ? l->uid : l->state == FW_CREATION_PENDING ? "" : NULL;
 }
 
 unsigned framework_state_index(const struct framework *f)

@@ -268,6 +268,7 @@ void object_note(struct rules_object *o, const struct rules_time *now, struct sp
 		free(o->gone);
 		o->gone = xstrdup(o->view.uid);
 	}
+	o->alien = o->alien && o->state != OBJECT_NONE && !replaces;
 	if (view_is_over(&view) && (o->state == OBJECT_NONE || !view_is_over(&o->view)))
 		quota_retry(job, now);
 	object_keep_view(o, &view);
@@ -425,6 +426,7 @@ static void job_compare(struct rules_job *job, const struct rules_time *now, str
 	uint64_t hash = hash_bytes(&r->key, spec) + (m->deletion_ms >= 0);
 	bool changed = hash != job->spec_hash;
 	job->spec_hash = hash;
+	job->stops = span_is(scan_text(scan_get(spec, "executionType"), &a), "Stop");
 	job->annotated = scan_type(m->annotations) == SCAN_OBJECT;
 	job_set_user(job, scan_text(scan_get(m->labels, "userName"), &a));
 	if (!job->machine && !job->n_ops)

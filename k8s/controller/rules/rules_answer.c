@@ -56,9 +56,7 @@ static bool create_made(const struct rules_op *op, struct span object)
 static void create_done(struct rules_op *op, const struct rules_time *now,
                         const struct store_reply *reply)
 {
-	struct rules_object *o = op_object(op);
-	o->posted = false;
-	object_note(o, now, reply->body, op->kind);
+	object_note(op_object(op), now, reply->body, op->kind);
 	op->made = xstrndup(reply->uid.p, reply->uid.n);
 	op_finish(op, now, FRAMEWORK_DONE);
 }
@@ -72,8 +70,8 @@ static void create_settle(struct rules_op *op, const struct rules_time *now,
 		create_done(op, now, reply);
 	} else if (reply->outcome == STORE_OK) {
 		struct rules_object *o = op_object(op);
-		o->posted = false;
 		object_note(o, now, reply->body, op->kind);
+		o->alien = true;
 		op_finish(op, now, FRAMEWORK_FAILED);
 	} else if (reply->outcome == STORE_NOT_FOUND) {
 		struct rules_object *o = op_object(op);
@@ -142,23 +140,22 @@ static void create_review(struct rules_op *op, const struct rules_time *now,
 static void create_answer(struct rules_op *op, const struct rules_time *now,
                           const struct store_reply *reply)
 {
-	struct rules_object *o = op_object(op);
 	if (op->stage == STAGE_SETTLE) {
 		create_settle(op, now, reply);
 	} else if (op->stage == STAGE_REVIEW) {
 		create_review(op, now, reply);
 	} else if (reply->outcome == STORE_OK) {
 		create_done(op, now, reply);
-	} else if (reply->outcome == STORE_AMBIGUOUS ||
-	           (reply->outcome == STORE_EXISTS && o->posted)) {
-		o->posted = true;
+	} else if (reply->outcome == STORE_AMBIGUOUS) {
 		op->stage = STAGE_SETTLE;
 		op_send_later(op, now);
+	} else if (reply->outcome == STORE_EXISTS) {
+		op->stage = STAGE_SETTLE;
+		op_send(op);
 	} else if (reply->outcome == STORE_REFUSED) {
 		create_refused(op, now, reply);
 	} else {
-		if (reply->outcome != STORE_EXISTS) /* no connection, 429, 500, 503, a full queue */
-			create_stop_batch(op);
+		create_stop_batch(op); /* no connection, 429, 500, 503, a full queue */
 		job_tell_failure(op->job, op->name, reply->message);
 		op_finish(op, now, FRAMEWORK_FAILED);
 	}

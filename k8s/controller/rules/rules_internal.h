@@ -44,7 +44,7 @@ struct rules_object {
 		OBJECT_LIVE,
 		OBJECT_DOUBTED /* a list did not have it, or it has lost its label: a GET decides */
 	} state;
-	bool posted;    /* a POST of this process may still create it */
+	bool alien;     /* a GET has told that it is not the one that a POST would make now */
 	bool unwatched; /* it has no label: no event comes any more */
 	unsigned list;  /* the last one that had it */
 	int64_t version;
@@ -116,6 +116,7 @@ struct rules_job {
 	bool rebuild;       /* the news replace the machine */
 	uint64_t spec_hash; /* of the newest spec */
 	bool annotated;     /* metadata.annotations exists */
+	bool stops;         /* the newest spec says Stop */
 	struct framework *machine;
 	bool slim;     /* it has no templates */
 	bool owned;    /* the annotation names this leader */

@@ -52,8 +52,9 @@ static enum framework_presence sync_doubt(const struct sync_view *v, enum object
 	return FRAMEWORK_UNKNOWN;
 }
 
-/* The object of this name as the machine may see it: one that another controls, or whose POST is
- * not settled, is hidden. */
+/* The object of this name as the machine may see it.  One that another controls is hidden; so is
+ * one that the status does not name yet, unless it is not what the machine would create: a POST may
+ * have made it whose answer was lost, or an earlier leader.  sync_create settles that. */
 static enum framework_presence sync_presence(const struct sync_view *v, enum object_kind kind,
                                              const char *name, const char *uid)
 {
@@ -68,8 +69,10 @@ static enum framework_presence sync_presence(const struct sync_view *v, enum obj
 		return sync_doubt(v, kind, name, uid);
 	if (!known || !owner || strcmp(o->view.owner_uid, owner) != 0)
 		return FRAMEWORK_ABSENT;
-	bool settled = same || !(o->posted || op_find(job, OP_CREATE, kind, name));
-	return settled ? FRAMEWORK_THERE : FRAMEWORK_ABSENT;
+	bool stopped = kind == KIND_CONFIGMAP && job->stops;
+	bool hidden = !uid && !o->alien && !o->view.dying && !stopped;
+	job->sweep |= hidden;
+	return hidden ? FRAMEWORK_ABSENT : FRAMEWORK_THERE;
 }
 
 static enum framework_presence sync_configmap_known(void *arg, const char *name, const char *uid,
@@ -118,10 +121,12 @@ static enum framework_answer sync_create(void *arg, const struct framework_objec
 		v->created |= op->answer == FRAMEWORK_DONE;
 		return op->answer;
 	}
-	if (o && o->state != OBJECT_NONE && !o->posted) { /* a POST would be answered with 409 */
+	bool there = o && o->state != OBJECT_NONE;
+	const char *owner = kind == KIND_POD ? job->configmap.view.uid : job->uid;
+	if (there && (o->alien || o->view.dying || strcmp(o->view.owner_uid, owner) != 0)) {
 		if (!o->view.dying)
 			job_tell_failure(job, object->name, SPAN("another object has this name"));
-		return FRAMEWORK_FAILED;
+		return FRAMEWORK_FAILED; /* a POST would be answered with 409 */
 	}
 	if (o && v->now->ms < o->retry_ms)
 		return FRAMEWORK_FAILED;
@@ -134,7 +139,7 @@ static enum framework_answer sync_create(void *arg, const struct framework_objec
 	op->object.name = op->name;
 	op->object.role = op->role;
 	op->object.task_uid = op->task_uid;
-	op->stage = o && o->state != OBJECT_NONE ? STAGE_SETTLE : STAGE_FIRST;
+	op->stage = there ? STAGE_SETTLE : STAGE_FIRST;
 	op_send(op);
 	return FRAMEWORK_PENDING;
 }
@@ -306,7 +311,7 @@ static void job_sweep_strays(struct rules_job *job)
 		(void)span_next(&rest, '-');
 		(void)parse_i64(rest, 0, INT32_MAX, &index); /* else it is in no task */
 		const char *uid = framework_task_pod(job->machine, role, index);
-		if (uid && (strcmp(uid, o->view.uid) == 0 || (o->posted && !*uid)))
+		if (uid && (!*uid || strcmp(uid, o->view.uid) == 0))
 			continue;
 		struct rules_op *op = op_new(job, OP_DELETE, KIND_POD, o->name);
 		op->uid = xstrdup(o->view.uid);

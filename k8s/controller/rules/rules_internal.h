@@ -18,7 +18,7 @@ enum {
 	/* An annotation that names another leader: the Lease is read again before that is over. */
 	RULES_FENCED_MS = 5000,
 	RULES_QUOTA_MS = 30000,
-	RULES_UNWATCHED_MS = 30000, /* between looks at a pod that has lost its label */
+	RULES_UNWATCHED_MS = 30000, /* between looks at an object that has not the label */
 	RULES_PASSIVE_MS = 300000,
 	/* Objects that GETs find gone: so many at once, then one in this time. */
 	RULES_ABSENCES = 20,
@@ -133,7 +133,7 @@ struct rules_job {
 	bool expired; /* it was Completed so long ago that it is to be deleted */
 	bool unstored, urgent, wants, sweep, packs;
 	int64_t sync_ms, hold_ms;   /* next sync; no write before */
-	int64_t unwatched_ms;       /* pods without their label are doubted then */
+	int64_t unwatched_ms;       /* objects without the label are doubted then */
 	int64_t wrote_ms, write_ms; /* start of the last write; its duration */
 	int64_t foreign_ms;         /* the last status that another has written */
 	unsigned sync_failures, store_failures, take_failures, foreign;

@@ -370,10 +370,12 @@ static bool job_send_waiting(struct rules_job *job, const struct rules_time *now
 	return answered;
 }
 
-/* Pods that have lost their label are looked at again. */
+/* Objects without the label, of which no event comes, are looked at again. */
 static void job_doubt_unwatched(struct rules_job *job)
 {
-	struct rules_object *o;
+	struct rules_object *o = &job->configmap;
+	if (o->unwatched && o->state == OBJECT_LIVE)
+		o->state = OBJECT_DOUBTED;
 	LIST_FOREACH(o, &job->pods, siblings)
 	if (o->unwatched && o->state == OBJECT_LIVE)
 		o->state = OBJECT_DOUBTED;

@@ -71,7 +71,7 @@ static void play_start(struct play *p)
 		.arg = p,
 	};
 	p->rules = rules_new(&settings);
-	int first = p->shuffled ? (int)(play_random(p) % WATCHES) : 0;
+	int first = p->order ? (int)(play_random(p) % WATCHES) : 0;
 	for (int i = 0; i < WATCHES; i++)
 		server_list(&p->server, (first + i) % WATCHES, p->rules, &p->now);
 	if (p->tells)
@@ -215,7 +215,7 @@ static bool play_send(struct play *p)
 		play_tell(p, "FAULT", q);
 		if (play_disturb(p))
 			return true;
-	} else if (p->shuffled && play_random(p) % 2 == 0) {
+	} else if (p->order && play_random(p) % 2 == 0) {
 		play_execute(p, q);
 	}
 	return true;
@@ -227,7 +227,7 @@ static bool play_answer(struct play *p)
 	struct request *q = TAILQ_FIRST(&p->open);
 	if (!q)
 		return false;
-	for (uint64_t n = p->shuffled ? play_random(p) % 4 : 0; n > 0; n--)
+	for (uint64_t n = p->order ? play_random(p) % 4 : 0; n > 0; n--)
 		q = TAILQ_NEXT(q, next) ? TAILQ_NEXT(q, next) : q;
 	if (!q->executed)
 		play_execute(p, q);
@@ -261,7 +261,7 @@ static bool play_is_late(const struct play *p, int watch)
 /* Delivers an event; false: there is none, or they are late. */
 static bool play_event(struct play *p, bool all)
 {
-	int first = p->shuffled ? (int)(play_random(p) % WATCHES) : 0;
+	int first = p->order ? (int)(play_random(p) % WATCHES) : 0;
 	for (int i = 0; p->rules && i < WATCHES; i++) {
 		int watch = (first + i) % WATCHES;
 		if (p->server.waiting[watch] == 0 || (!all && play_is_late(p, watch)))
@@ -280,7 +280,7 @@ static bool play_event(struct play *p, bool all)
 static bool play_move(struct play *p)
 {
 	enum { CHOICES = 3 };
-	unsigned first = p->shuffled ? (unsigned)(play_random(p) % CHOICES) : 0;
+	unsigned first = p->order ? (unsigned)(play_random(p) % CHOICES) : 0;
 	for (unsigned i = 0; i < CHOICES; i++) {
 		unsigned choice = (first + i) % CHOICES;
 		if (choice == 0 ? play_answer(p)

@@ -105,7 +105,7 @@ struct play {
 	char identity[32];
 	unsigned starts;
 	uint64_t random;
-	bool shuffled; /* the order of events, requests and answers is random */
+	uint64_t order; /* not 0: events, requests and answers come in a random order */
 	struct requests open, late;
 	struct fault fault;
 	bool faulted;     /* it has happened */
@@ -126,3 +126,6 @@ int play_step(struct play *p, const json_t *step, struct err *e);
 
 /* What must be the same at the end, of `after`; new reference. */
 json_t *end_of(json_t *after);
+/* If `got` was triggered by another task that ended in the same step as the one of the record, and
+ * has its code, it gets that of the record. */
+void end_allow_trigger(const json_t *recorded, json_t *got);

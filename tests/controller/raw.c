@@ -4,7 +4,7 @@
  *	raw --apiserver URL --ca FILE --token-file FILE N AT_ONCE <POD
  *
  * POD is the JSON of a pod up to its name: the program appends raw-0", raw-1" ... and `}}`.  Prints
- *the number of pods that were created and the seconds that it took.
+ * the number of pods that were created and the seconds that it took.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -62,7 +62,8 @@ static void raw_run(struct raw *raw, size_t at_once)
 		while (raw->left > 0 && store_pending(raw->store) < 2 * at_once)
 			raw_post(raw);
 		store_start(raw->store);
-		(void)poll(&fd, 1, store_timeout_ms(raw->store));
+		if (raw->done < all)
+			(void)poll(&fd, 1, store_timeout_ms(raw->store));
 	}
 }
 

@@ -32,9 +32,6 @@ static bool end_counts(const char *key)
 		"taskStatuses",
 		"name",
 		"index",
-		"from",
-		"to",
-		"each",
 		"number",
 		"first",
 		"last",
@@ -45,6 +42,21 @@ static bool end_counts(const char *key)
 	return false;
 }
 
+/* An item of a list; long lists of tasks are in short (symbols_shorten). */
+static void end_append(json_t *list, json_t *item)
+{
+	json_t *each = json_object_get(item, "each");
+	json_int_t to = json_integer_value(json_object_get(item, "to"));
+	if (!each)
+		json_array_append_new(list, end_of(item));
+	for (json_int_t i = json_integer_value(json_object_get(item, "from")); each && i <= to;
+	     i++) {
+		json_t *task = end_of(each);
+		json_object_set_new(task, "index", json_integer(i));
+		json_array_append_new(list, task);
+	}
+}
+
 json_t *end_of(json_t *after)
 {
 	const char *key;
@@ -53,7 +65,7 @@ json_t *end_of(json_t *after)
 	if (json_is_array(after)) {
 		json_t *list = json_array();
 		json_array_foreach (after, i, v)
-			json_array_append_new(list, end_of(v));
+			end_append(list, v);
 		return list;
 	}
 	if (!json_is_object(after))

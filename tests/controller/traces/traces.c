@@ -47,6 +47,7 @@ static const struct fault_row {
 	[FAULT_KILL_BEFORE] = { "kill-before", NULL, 1 },
 	[FAULT_KILL_AFTER] = { "kill-after", "CPD", 1 },
 	[FAULT_KILL_LATE] = { "kill-late", "CPD", 3 },
+	[FAULT_KILL_OLD] = { "kill-old", "CPD", 1 },
 	[FAULT_CONFLICT] = { "conflict", "CPD", 1 },
 	[FAULT_TAKEN] = { "taken", "P", 1 },
 	[FAULT_RETAKEN] = { "retaken", "P", 1 },
@@ -55,6 +56,7 @@ static const struct fault_row {
 	[FAULT_500] = { "500", "CGPDR", 1 },
 	[FAULT_FULL] = { "full", "CGPDR", 1 },
 	[FAULT_RELIST] = { "relist", NULL, WATCHES },
+	[FAULT_RELIST_OLD] = { "relist-old", NULL, WATCHES },
 	[FAULT_STALE] = { "stale", NULL, (1 << WATCHES) - 1 },
 };
 
@@ -174,8 +176,8 @@ static bool traces_plain(const char *file, const json_t *trace,
 	compare_begin(&c, file, &p.scene);
 	json_array_foreach (json_object_get(trace, "steps"), i, step) {
 		totals.steps++;
-		if (play_step(&p, step, &e) < 0 || p.broken) {
-			traces_tell(file, &p, p.broken ? p.broken : err_msg(&e));
+		if (play_step(&p, step, &e) < 0 || p.server.broken) {
+			traces_tell(file, &p, p.server.broken ? p.server.broken : err_msg(&e));
 			same = false;
 		}
 		if (same && order > 0 && step_is_crossed(step))
@@ -205,9 +207,10 @@ static bool fault_play(const char *file, struct play *p, struct comparison *c, j
 	ERR_AUTO e = { 0 };
 	json_t *recorded = NULL;
 	for (size_t i = p->fault.step; i < json_array_size(steps); i++) {
-		if (play_step(p, json_array_get(steps, i), &e) < 0 || p->broken) {
-			FREE_AUTO char *says = xasprintf("step %zu cannot be played: %s", i,
-			                                 p->broken ? p->broken : err_msg(&e));
+		if (play_step(p, json_array_get(steps, i), &e) < 0 || p->server.broken) {
+			FREE_AUTO char *says =
+			    xasprintf("step %zu cannot be played: %s", i,
+			              p->server.broken ? p->server.broken : err_msg(&e));
 			traces_tell(file, p, says);
 			json_decref(recorded);
 			return false;
@@ -249,6 +252,7 @@ static bool faults_each(size_t step, const char *verbs, fault_visit *visit, void
 	for (int kind = 1; kind < FAULT_MAX; kind++) {
 		const struct fault_row *row = &FAULTS[kind];
 		bool stale = kind == FAULT_STALE;
+		bool relist = kind == FAULT_RELIST || kind == FAULT_RELIST_OLD;
 		size_t first = row->verbs || stale ? 1 : 0;
 		size_t last = stale ? STALE_MOST : n_max;
 		for (size_t n = first; n <= last; n++) {
@@ -256,7 +260,7 @@ static bool faults_each(size_t step, const char *verbs, fault_visit *visit, void
 				continue;
 			for (int extra = 0; extra < row->extra; extra++) {
 				const struct fault f = { (enum fault_kind)kind, step, n,
-					                 kind == FAULT_RELIST ? extra : extra + 1 };
+					                 relist ? extra : extra + 1 };
 				if (!visit(arg, &f))
 					return false;
 			}

@@ -6,8 +6,10 @@
  * attempt, code and retries; its roles and their tasks, each with state, attempt, code, retries and
  * mark of removal; and which pods there are, with phase and node.
  *
- * One thing may differ (end_allow_trigger): if several tasks end in the same step, a fault that
- * delays one of them makes another the trigger, and the Framework's code is that of the trigger.
+ * If the user stops the Framework earlier than in the record, only its state must be the same
+ * (end_allow_early).  Else one thing may differ (end_allow_trigger): if several tasks end in the
+ * same step, a fault that delays one of them makes another the trigger, and the Framework's code is
+ * that of the trigger.
  */
 static bool end_counts(const char *key)
 {
@@ -116,4 +118,18 @@ void end_allow_trigger(const json_t *recorded, json_t *got)
 	    json_equal(code, json_object_get(end_outcome(got), "code")))
 		json_object_set(end_outcome(got), "code",
 		                json_object_get(end_outcome(recorded), "code"));
+}
+
+void end_allow_early(json_t *recorded, json_t *got)
+{
+	JSON_AUTO *status =
+	    json_incref(json_object_get(json_object_get(got, "framework"), "status"));
+	JSON_AUTO *state = json_incref(json_object_get(status, "state"));
+	json_object_update(got, recorded);
+	if (!status)
+		return;
+	JSON_AUTO *shown = json_deep_copy(json_object_get(got, "framework"));
+	if (json_object_get(shown, "status"))
+		json_object_set(json_object_get(shown, "status"), "state", state);
+	json_object_set(got, "framework", shown);
 }

@@ -116,6 +116,20 @@ static void play_delay(struct play *p, const struct request *q)
 	TAILQ_INSERT_TAIL(&p->late, late, next);
 }
 
+/* The next stimulus, if it is a patch to Stop. */
+static void play_early(struct play *p)
+{
+	ERR_AUTO e = { 0 };
+	const json_t *steps = json_object_get(p->scene.trace, "steps");
+	const json_t *next = json_array_get(steps, p->step + 1);
+	const json_t *patch = json_object_get(json_object_get(next, "stimulus"), "patch");
+	if (strcmp(reply_text(json_object_get(patch, "spec"), "executionType"), "Stop") != 0)
+		return;
+	p->ahead = scene_play(&p->scene, next, &e) == 0;
+	p->now.ms += 1000;
+	p->now.wall_ms = p->scene.now_s * 1000;
+}
+
 /* What the fault makes of this request; false: nothing. */
 static bool play_spoil(struct play *p, struct request *q)
 {
@@ -153,6 +167,9 @@ static bool play_spoil(struct play *p, struct request *q)
 	case FAULT_FULL:
 		request_answer(q, STORE_FULL, 0);
 		return true;
+	case FAULT_EARLY:
+		play_early(p);
+		return false;
 	case FAULT_TAKEN:
 		server_annotate(&p->server, "another");
 		return false;
@@ -363,8 +380,9 @@ int play_step(struct play *p, const json_t *step, struct err *e)
 	int64_t before_s = sc->now_s;
 	if (!p->rules && !sc->down)
 		play_start(p, false);
-	if (scene_play(sc, step, e) < 0)
+	if (!p->ahead && scene_play(sc, step, e) < 0)
 		return -1;
+	p->ahead = false;
 	p->now.ms += (sc->now_s - before_s) * 1000;
 	p->now.wall_ms = sc->now_s * 1000;
 	if (p->tells)

@@ -93,6 +93,7 @@ enum fault_kind {
 	FAULT_503,
 	FAULT_500,    /* not executed */
 	FAULT_FULL,   /* the queue of the store is full */
+	FAULT_EARLY,  /* the next stimulus, a patch to Stop, comes before the request is executed */
 	FAULT_RELIST, /* of the watch `extra`, after so many requests */
 	FAULT_RELIST_OLD,
 	FAULT_STALE, /* watches of the mask `extra` are late by n events, in this step */
@@ -119,6 +120,7 @@ struct play {
 	struct requests open, late;
 	struct fault fault;
 	bool faulted;     /* it has happened */
+	bool ahead;       /* the stimulus of the next step was played */
 	size_t step;      /* from 0 */
 	struct str verbs; /* of the requests of this step: a letter of VERB_LETTERS each */
 	bool tells;       /* prints what happens */
@@ -139,3 +141,5 @@ json_t *end_of(json_t *after);
 /* If `got` was triggered by another task that ended in the same step as the one of the record, and
  * has its code, it gets that of the record. */
 void end_allow_trigger(const json_t *recorded, json_t *got);
+/* Only the state of the Framework counts. */
+void end_allow_early(json_t *recorded, json_t *got);

@@ -58,6 +58,7 @@ static const struct fault_row {
 	[FAULT_503] = { "503", "CGPDR", 1 },
 	[FAULT_500] = { "500", "CGPDR", 1 },
 	[FAULT_FULL] = { "full", "CGPDR", 1 },
+	[FAULT_EARLY] = { "early", "P", 1 },
 	[FAULT_RELIST] = { "relist", NULL, WATCHES },
 	[FAULT_RELIST_OLD] = { "relist-old", NULL, WATCHES },
 	[FAULT_STALE] = { "stale", NULL, (1 << WATCHES) - 1 },
@@ -107,6 +108,8 @@ static bool traces_same_end(const char *file, const struct play *p, json_t *reco
 	JSON_AUTO *got = scene_after(&p->scene);
 	symbols_shorten(got, recorded);
 	end_allow_trigger(recorded, got);
+	if (p->fault.kind == FAULT_EARLY)
+		end_allow_early(recorded, got);
 	JSON_AUTO *want_end = end_of(recorded);
 	JSON_AUTO *got_end = end_of(got);
 	struct differences d = { 0 };
@@ -219,7 +222,12 @@ static bool fault_play(const char *file, struct play *p, struct comparison *c, j
 	ERR_AUTO e = { 0 };
 	json_t *recorded = NULL;
 	for (size_t i = p->fault.step; i < json_array_size(steps); i++) {
-		if (play_step(p, json_array_get(steps, i), &e) < 0 || p->server.broken) {
+		int played = play_step(p, json_array_get(steps, i), &e);
+		if (played < 0 && p->fault.kind == FAULT_EARLY && !p->server.broken) {
+			json_decref(recorded);
+			return true; /* what it speaks of was stopped before it was there */
+		}
+		if (played < 0 || p->server.broken) {
 			FREE_AUTO char *says =
 			    xasprintf("step %zu cannot be played: %s", i,
 			              p->server.broken ? p->server.broken : err_msg(&e));

@@ -17,8 +17,7 @@
  */
 #include "tests/machine/replay.h"
 
-static int replay_trace(const char *file, const json_t *trace,
-                        const struct framework_config *config)
+static int replay_trace(const char *file, json_t *trace, const struct framework_config *config)
 {
 	struct stage st;
 	struct comparison c;

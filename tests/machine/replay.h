@@ -120,8 +120,7 @@ void compare_differ(struct comparison *c, const char *what, const char *at, cons
 /* ---- trace_file.c ---- */
 
 enum trace_result { TRACE_EQUAL, TRACE_DIFFERENT, TRACE_UNREADABLE };
-typedef int trace_player(const char *file, const json_t *trace,
-                         const struct framework_config *config);
+typedef int trace_player(const char *file, json_t *trace, const struct framework_config *config);
 /* Plays the files that the arguments name; the worst result. */
 int trace_main(int argc, char **argv, trace_player *play);
 

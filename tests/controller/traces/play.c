@@ -11,8 +11,8 @@
 #include <stdlib.h>
 
 enum {
-	/* More than each pause of the rules: 60 s, and a quarter. */
-	SETTLE_MS = 90000,
+	/* More than two of the longest pauses of the rules, 60 s and a quarter. */
+	SETTLE_MS = 200000,
 	MOVES_MOST = 400000, /* of a step */
 	IDLE_MOST = 200,     /* times that the rules want to go on at once, and have nothing */
 	WAITS_MOST = 50,     /* timers that do nothing */
@@ -57,11 +57,11 @@ static void play_stop(struct play *p)
 	requests_clear(&p->open);
 }
 
-static void play_start(struct play *p)
+static void play_start(struct play *p, bool old)
 {
 	play_stop(p);
 	memset(&p->counts, 0, sizeof(p->counts));
-	(void)snprintf(p->identity, sizeof(p->identity), "leader-%u", ++p->starts);
+	(void)snprintf(p->identity, sizeof(p->identity), LEADER "%u", ++p->starts);
 	const struct rules_settings settings = {
 		.config = p->config,
 		.identity = p->identity,
@@ -73,7 +73,7 @@ static void play_start(struct play *p)
 	p->rules = rules_new(&settings);
 	int first = p->order ? (int)(play_random(p) % WATCHES) : 0;
 	for (int i = 0; i < WATCHES; i++)
-		server_list(&p->server, (first + i) % WATCHES, p->rules, &p->now);
+		server_list(&p->server, (first + i) % WATCHES, old, p->rules, &p->now);
 	if (p->tells)
 		fprintf(stderr, "  %s starts\n", p->identity);
 }
@@ -110,9 +110,24 @@ static void play_delay(struct play *p, const struct request *q)
 		.foreground = q->foreground,
 		.json_patch = q->json_patch,
 	};
-	struct request *late = request_new(&again);
+	struct request *late = request_new(&again, q->leader);
+	late->late = true;
 	late->delay = p->fault.extra;
 	TAILQ_INSERT_TAIL(&p->late, late, next);
+}
+
+/* The next stimulus, if it is a patch to Stop. */
+static void play_early(struct play *p)
+{
+	ERR_AUTO e = { 0 };
+	const json_t *steps = json_object_get(p->scene.trace, "steps");
+	const json_t *next = json_array_get(steps, p->step + 1);
+	const json_t *patch = json_object_get(json_object_get(next, "stimulus"), "patch");
+	if (strcmp(reply_text(json_object_get(patch, "spec"), "executionType"), "Stop") != 0)
+		return;
+	p->ahead = scene_play(&p->scene, next, &e) == 0;
+	p->now.ms += 1000;
+	p->now.wall_ms = p->scene.now_s * 1000;
 }
 
 /* What the fault makes of this request; false: nothing. */
@@ -133,6 +148,7 @@ static bool play_spoil(struct play *p, struct request *q)
 		request_answer(q, STORE_AMBIGUOUS, 0);
 		return true;
 	case FAULT_KILL_AFTER:
+	case FAULT_KILL_OLD:
 		server_execute(&p->server, q);
 		return true;
 	case FAULT_CONFLICT:
@@ -151,6 +167,9 @@ static bool play_spoil(struct play *p, struct request *q)
 	case FAULT_FULL:
 		request_answer(q, STORE_FULL, 0);
 		return true;
+	case FAULT_EARLY:
+		play_early(p);
+		return false;
 	case FAULT_TAKEN:
 		server_annotate(&p->server, "another");
 		return false;
@@ -166,7 +185,8 @@ static bool play_spoil(struct play *p, struct request *q)
 
 static bool fault_kills(enum fault_kind kind)
 {
-	return kind == FAULT_KILL_BEFORE || kind == FAULT_KILL_AFTER || kind == FAULT_KILL_LATE;
+	return kind == FAULT_KILL_BEFORE || kind == FAULT_KILL_AFTER || kind == FAULT_KILL_LATE ||
+	       kind == FAULT_KILL_OLD;
 }
 
 /* The fault is due at this request, or before all of the step (n 0). */
@@ -179,12 +199,14 @@ static bool play_is_due(const struct play *p)
 /* Faults that need no request.  false: it is none. */
 static bool play_disturb(struct play *p)
 {
-	if (fault_kills(p->fault.kind)) {
-		play_start(p);
+	enum fault_kind kind = p->fault.kind;
+	if (fault_kills(kind)) {
+		play_start(p, kind == FAULT_KILL_OLD);
 		return true;
 	}
-	if (p->fault.kind == FAULT_RELIST) {
-		server_list(&p->server, p->fault.extra, p->rules, &p->now);
+	if (kind == FAULT_RELIST || kind == FAULT_RELIST_OLD) {
+		server_list(&p->server, p->fault.extra, kind == FAULT_RELIST_OLD, p->rules,
+		            &p->now);
 		return true;
 	}
 	return false;
@@ -205,11 +227,14 @@ static bool play_send(struct play *p)
 	struct store_request r;
 	if (!p->rules || !rules_next(p->rules, &p->now, &r))
 		return false;
-	struct request *q = request_new(&r);
+	struct request *q = request_new(&r, p->identity);
 	str_char(&p->verbs, r.kind == KIND_ACCESS_REVIEW ? 'R' : VERB_LETTERS[r.verb]);
 	TAILQ_INSERT_TAIL(&p->open, q, next);
 	if (play_is_due(p)) {
 		p->faulted = true;
+		p->server.keeps = !fault_kills(p->fault.kind) && p->fault.kind != FAULT_LATE &&
+		                  p->fault.kind != FAULT_TAKEN;
+		p->server.announces = p->fault.kind != FAULT_LATE;
 		bool spoilt = play_spoil(p, q);
 		q->executed |= spoilt;
 		play_tell(p, "FAULT", q);
@@ -354,9 +379,10 @@ int play_step(struct play *p, const json_t *step, struct err *e)
 	p->verbs.n = 0;
 	int64_t before_s = sc->now_s;
 	if (!p->rules && !sc->down)
-		play_start(p);
-	if (scene_play(sc, step, e) < 0)
+		play_start(p, false);
+	if (!p->ahead && scene_play(sc, step, e) < 0)
 		return -1;
+	p->ahead = false;
 	p->now.ms += (sc->now_s - before_s) * 1000;
 	p->now.wall_ms = sc->now_s * 1000;
 	if (p->tells)
@@ -365,9 +391,11 @@ int play_step(struct play *p, const json_t *step, struct err *e)
 	if (sc->down)
 		play_stop(p);
 	else if (sc->started)
-		play_start(p);
-	if (play_is_due(p) && p->rules)
+		play_start(p, false);
+	if (play_is_due(p) && p->rules) {
+		p->server.keeps = !fault_kills(p->fault.kind);
 		p->faulted = play_disturb(p);
+	}
 	if (wait && play_wait(p, e) < 0)
 		return -1;
 	return play_settle(p, p->now.ms + SETTLE_MS, e);
@@ -380,6 +408,7 @@ void play_begin(struct play *p, const struct framework_config *config, const jso
 	server_begin(&p->server, &p->scene);
 	TAILQ_INIT(&p->open);
 	TAILQ_INIT(&p->late);
+	p->server.keeps = p->server.announces = true;
 	p->now = (struct rules_time){ .ms = 1000000, .wall_ms = p->scene.now_s * 1000 };
 }
 
@@ -390,5 +419,4 @@ void play_end(struct play *p)
 	server_end(&p->server);
 	scene_end(&p->scene);
 	str_done(&p->verbs);
-	free(p->broken);
 }

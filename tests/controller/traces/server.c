@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/enc.h"
 #include "base/time.h"
 
 enum {
@@ -115,6 +116,9 @@ static void server_note(void *arg, const json_t *object, bool gone)
 		JSON_AUTO *uids = server_uids(s);
 		json_object_update(s->named, uids);
 	}
+	if (watch == WATCH_CONFIGMAPS &&
+	    strcmp(scene_owner(object), scene_uid(s->scene->framework)) == 0)
+		json_object_set_new(s->configmaps, scene_uid(object), json_true());
 	if (!object_is_watched(watch, object))
 		return;
 	struct event *event = xcalloc(1, sizeof(*event));
@@ -156,9 +160,32 @@ void server_deliver(struct server *s, int watch, struct rules *r, const struct r
 	event_free(event);
 }
 
-void server_list(struct server *s, int watch, struct rules *r, const struct rules_time *now)
+/* The newest object that has no event yet is not in an old list. */
+static const json_t *server_newest(struct server *s, int watch)
+{
+	const json_t *newest = NULL;
+	const char *name;
+	json_t *object;
+	int64_t most = -1;
+	if (watch == WATCH_FRAMEWORKS)
+		return NULL;
+	json_object_foreach (scene_kind(s->scene, watch == WATCH_PODS), name, object) {
+		int64_t version = 0;
+		(void)parse_i64(span_of(reply_text(scene_metadata(object), "resourceVersion")), 0,
+		                INT64_MAX, &version);
+		if (version > most) {
+			most = version;
+			newest = object;
+		}
+	}
+	return newest;
+}
+
+void server_list(struct server *s, int watch, bool old, struct rules *r,
+                 const struct rules_time *now)
 {
 	struct scene *sc = s->scene;
+	const json_t *unlisted = old ? server_newest(s, watch) : NULL;
 	server_forget(s, watch);
 	rules_list_begin(r, KINDS[watch]);
 	if (watch == WATCH_FRAMEWORKS && sc->framework) {
@@ -169,16 +196,18 @@ void server_list(struct server *s, int watch, struct rules *r, const struct rule
 		json_t *object;
 		json_object_foreach (scene_kind(sc, watch == WATCH_PODS), name, object) {
 			FREE_AUTO char *text = object_text(watch, object, true);
-			if (object_is_watched(watch, object))
+			if (object_is_watched(watch, object) && object != unlisted)
 				rules_put(r, now, KINDS[watch], span_of(text));
 		}
 	}
 	rules_list_end(r, now, KINDS[watch]);
+	if (unlisted)
+		server_note(s, unlisted, false);
 }
 
 void server_begin(struct server *s, struct scene *scene)
 {
-	*s = (struct server){ .scene = scene, .named = json_object() };
+	*s = (struct server){ .scene = scene, .named = json_object(), .configmaps = json_object() };
 	for (int i = 0; i < WATCHES; i++)
 		TAILQ_INIT(&s->events[i]);
 	scene->event = server_note;
@@ -190,6 +219,8 @@ void server_end(struct server *s)
 	for (int i = 0; i < WATCHES; i++)
 		server_forget(s, i);
 	json_decref(s->named);
+	json_decref(s->configmaps);
+	free(s->broken);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -199,7 +230,7 @@ static char *text_or_null(const char *text)
 	return text ? xstrdup(text) : NULL;
 }
 
-struct request *request_new(const struct store_request *r)
+struct request *request_new(const struct store_request *r, const char *leader)
 {
 	struct request *q = xcalloc(1, sizeof(*q));
 	STR_AUTO body = STR_INIT(RULES_OBJECT_MAX);
@@ -207,6 +238,7 @@ struct request *request_new(const struct store_request *r)
 		str_span(&body, r->body[i]);
 	*q = (struct request){
 		.arg = r->arg,
+		.leader = xstrdup(leader),
 		.verb = r->verb,
 		.kind = r->kind,
 		.name = text_or_null(r->name),
@@ -228,6 +260,7 @@ void request_free(struct request *q)
 	free(q->text);
 	free(q->made);
 	free(q->version);
+	free(q->leader);
 	free(q);
 }
 
@@ -274,6 +307,77 @@ static void create_refuse(struct request *q, const json_t *refusal, const char *
 	               status);
 }
 
+/* ---- what must hold at each request ---------------------------------------------------------- */
+
+static void server_blame(struct server *s, const struct request *q, const char *why)
+{
+	if (!s->broken)
+		s->broken = xasprintf("%s %s: %s", q->name ? q->name : "", q->leader, why);
+}
+
+/* Nothing is done before the state that announces it is stored. */
+static void create_check(struct server *s, const struct request *q, const json_t *object)
+{
+	json_t *status = json_object_get(s->scene->framework, "status");
+	JSON_AUTO *plain = symbols_plain(status);
+	const json_t *metadata = scene_metadata(object);
+	const json_t *labels = json_object_get(metadata, "labels");
+	const json_t *of = plain;
+	size_t i;
+	json_t *role;
+	if (q->kind == KIND_POD) {
+		int64_t index = -1;
+		(void)parse_i64(span_of(reply_text(labels, "FC_TASK_INDEX")), 0, INT32_MAX, &index);
+		of = NULL;
+		json_array_foreach (symbols_roles(plain), i, role)
+			if (strcmp(reply_text(role, "name"),
+			           reply_text(labels, "FC_TASKROLE_NAME")) == 0)
+				of = json_array_get(json_object_get(role, "taskStatuses"),
+				                    (size_t)index);
+	}
+	if (strcmp(reply_text(of, "state"), "AttemptCreationPending") != 0)
+		server_blame(s, q, "is created before AttemptCreationPending is stored");
+}
+
+/* Only own objects go, and none whose creation had no answer. */
+static void delete_check(struct server *s, const struct request *q, const json_t *object)
+{
+	const char *owner = scene_owner(object);
+	bool own = q->kind == KIND_POD ? json_object_get(s->configmaps, owner) != NULL
+	                               : strcmp(owner, scene_uid(s->scene->framework)) == 0;
+	if (!q->uid)
+		server_blame(s, q, "is deleted without its uid");
+	if (!own && q->kind != KIND_FRAMEWORK)
+		server_blame(s, q, "is deleted, but belongs to others");
+	if (own && s->keeps && !json_object_get(s->named, scene_uid(object)))
+		server_blame(s, q, "is deleted, though this process has created it");
+}
+
+static unsigned leader_number(const char *leader)
+{
+	int64_t number = 0;
+	struct span text = span_of(leader);
+	if (strncmp(leader, LEADER, strlen(LEADER)) == 0)
+		(void)parse_i64(span_from(text, strlen(LEADER)), 0, INT32_MAX, &number);
+	return (unsigned)number;
+}
+
+/* Only who is in the annotation writes, and none takes over after its successor. */
+static void patch_check(struct server *s, const struct request *q, const json_t *before,
+                        const json_t *after)
+{
+	const char *was =
+	    reply_text(json_object_get(scene_metadata(before), "annotations"), RULES_ANNOTATION);
+	const char *is =
+	    reply_text(json_object_get(scene_metadata(after), "annotations"), RULES_ANNOTATION);
+	if (strcmp(is, q->leader) != 0)
+		server_blame(s, q, "writes, but is not in the annotation");
+	if (leader_number(was) > leader_number(is))
+		server_blame(s, q, "takes over after its successor");
+}
+
+/* ---- execution ------------------------------------------------------------------------------- */
+
 static void server_create(struct server *s, struct request *q)
 {
 	struct scene *sc = s->scene;
@@ -291,6 +395,8 @@ static void server_create(struct server *s, struct request *q)
 		json_decref(object);
 		return;
 	}
+	if (!q->late && s->announces)
+		create_check(s, q, object);
 	JSON_AUTO *refusal = pod ? scene_refusal(sc, name) : NULL;
 	if (refusal) {
 		create_refuse(q, refusal, name);
@@ -306,14 +412,17 @@ static void server_create(struct server *s, struct request *q)
 static void server_patch(struct server *s, struct request *q)
 {
 	struct scene *sc = s->scene;
+	JSON_AUTO *before = json_incref(sc->framework);
 	JSON_AUTO *patch = json_loads(q->body, JSON_REJECT_DUPLICATES, NULL);
 	/* The rules patch metadata and replace the status; the rest is shared. */
 	json_t *next = json_copy(sc->framework);
 	json_object_set_new(next, "metadata", json_deep_copy(scene_metadata(sc->framework)));
-	if (!q->json_patch || !patch_apply(&next, patch) || !scene_store(sc, next))
+	if (!q->json_patch || !patch_apply(&next, patch) || !scene_store(sc, next)) {
 		request_refuse(q, STORE_REFUSED, HTTP_INVALID, "Invalid");
-	else
+	} else {
+		patch_check(s, q, before, next);
 		request_show(s, q, HTTP_OK, sc->framework);
+	}
 	json_decref(next);
 }
 
@@ -323,6 +432,7 @@ static void server_delete(struct server *s, struct request *q, const json_t *obj
 		request_refuse(q, STORE_CONFLICT, HTTP_CONFLICT, "Conflict");
 		return;
 	}
+	delete_check(s, q, object);
 	if (q->kind == KIND_FRAMEWORK)
 		scene_delete_framework(s->scene, q->foreground ? "Foreground" : "Background");
 	else

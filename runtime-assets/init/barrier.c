@@ -67,7 +67,7 @@ enum barrier_answer barrier_judge(int trouble, const struct http_reply *r, const
 		return ANSWER_FINE;
 	case 401:
 	case 403:
-	case 404: /* FrameworkController is missing, or the API server has just started */
+	case 404: /* the CRD is missing, or the API server has just started */
 		return ANSWER_REFUSED;
 	default:
 		return ANSWER_TROUBLE;
@@ -252,8 +252,8 @@ static int barrier_give_up(const struct barrier_wait *w, enum barrier_answer v, 
 	else
 		str_printf(&text, "%s, %d times running. ", why, w->refused);
 	if (v == ANSWER_REFUSED && w->status == 404)
-		str_puts(&text, "It does not know Frameworks: is FrameworkController, with its "
-		                "CustomResourceDefinition, in this cluster?");
+		str_puts(&text, "It does not know Frameworks: is their CustomResourceDefinition in "
+		                "this cluster?");
 	else if (v == ANSWER_REFUSED)
 		kube_explain(w->kube, w->status, w->path, &text);
 	err_set(e, FAILED, "%s", str_c(&text));
@@ -343,7 +343,7 @@ static int barrier_prepare(struct barrier_wait *w, struct err *e)
 		return err_set(
 		    e, FAILED,
 		    "FC_FRAMEWORK_NAMESPACE and FC_FRAMEWORK_NAME are not set: this is no "
-		    "pod of FrameworkController");
+		    "pod of a Framework");
 	w->path = kube_framework_path(namespace_name, w->name, w->in->a, e);
 	if (w->path == NULL)
 		return -1;

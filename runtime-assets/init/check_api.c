@@ -186,7 +186,7 @@ static enum api_check_state check_framework(struct checkup *c, struct api_check_
 		kube_grant(c->kube, c->namespace_name, "  ", &f->advice);
 	} else if (r.status == 404) {
 		str_puts(&f->text, ": it does not know Frameworks");
-		str_puts(&f->advice, "  Install FrameworkController; then this shows something:\n"
+		str_puts(&f->advice, "  Install the kind Framework; then this shows something:\n"
 		                     "  kubectl get crd " FRAMEWORKS "\n");
 	}
 	return MISSING;

@@ -150,7 +150,7 @@ def test_deleted_pod_is_an_outcome(check, scene):
         end_is(check, scene, name, code)
 
 
-def test_many_tasks(check, scene):
+def test_many_tasks_end(check, scene):
     scene.create(framework("many", role(number=100, failed=1, run=200)))
     value = end_is(check, scene, "many", 0, seconds=120)
     check.equal("many: all have succeeded", {c for _, c, _ in tasks(value).values()}, {0})
@@ -220,5 +220,5 @@ def test_no_request_is_forbidden_and_nothing_is_doubled(check, scene):
 SHORT = [test_hello_job_runs_to_its_end, test_gang_ends_as_its_policy_says, test_retries_of_tasks_and_frameworks,
          test_stop_and_create, test_rescale_up_and_down, test_deleted_frameworks_leave_nothing,
          test_completed_frameworks_are_removed_in_time]
-LONG = [test_pod_that_does_not_end_is_forced, test_deleted_pod_is_an_outcome, test_many_tasks, test_standby_takes_over]
+LONG = [test_pod_that_does_not_end_is_forced, test_deleted_pod_is_an_outcome, test_many_tasks_end, test_standby_takes_over]
 LAST = test_no_request_is_forbidden_and_nothing_is_doubled

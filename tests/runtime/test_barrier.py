@@ -271,7 +271,7 @@ def test_refused_requests_are_252(pki):
             ("403", status(403, "forbidden: User x cannot get"),
              ("User x cannot get", "lacks the right (RBAC) to `get` frameworks.frameworkcontroller."
               "microsoft.com in namespace jobs")),
-            ("404 of all", reply(404, b"404 page not found\n"), ("is FrameworkController",))):
+            ("404 of all", reply(404, b"404 page not found\n"), ("is their CustomResourceDefinition",))):
         case = Case(pki, answer, waiting=times(timeout=60000))
         code, text, requests = case.run()
         equal(f"{what}: 252 after three times", (code, len(requests)), (252, 3))

@@ -414,9 +414,10 @@ static void job_keep_news(struct rules_job *job, const struct rules_time *now, s
 	job_step_at(job, now->ms);
 }
 
-/* The Framework of this job, as it is now. */
+/* The Framework of this job, as it is now.  old: a write of this leader is newer, so only the spec
+ * counts, which that write has kept. */
 static void job_compare(struct rules_job *job, const struct rules_time *now, struct span object,
-                        const struct rules_metadata *m)
+                        const struct rules_metadata *m, bool old)
 {
 	ARENA_AUTO a = { 0 };
 	struct rules *r = job->r;
@@ -427,6 +428,11 @@ static void job_compare(struct rules_job *job, const struct rules_time *now, str
 	bool changed = hash != job->spec_hash;
 	job->spec_hash = hash;
 	job->stops = span_is(scan_text(scan_get(spec, "executionType"), &a), "Stop");
+	if (old) {
+		if (changed && job->machine && job->owned)
+			job_keep_news(job, now, object, false);
+		return;
+	}
 	job->annotated = scan_type(m->annotations) == SCAN_OBJECT;
 	job_set_user(job, scan_text(scan_get(m->labels, "userName"), &a));
 	if (!job->machine && !job->n_ops)
@@ -463,15 +469,20 @@ void job_note(struct rules *r, const struct rules_time *now, struct span object,
 	int64_t version = rules_version(&m);
 	job->list = r->lists[KIND_FRAMEWORK];
 	job->doubted = false;
-	if (version && job->uid && (asked ? version < job->seen : version <= job->seen))
+	bool known = version && job->uid;
+	bool old = known && (asked ? version < job->seen : version <= job->seen);
+	bool same = job->uid && span_is(m.uid, job->uid);
+	if ((known && version <= job->read && !asked) || (old && (asked || !same)))
 		return;
-	if (job->uid && !span_is(m.uid, job->uid))
+	if (job->uid && !same)
 		job_forget(job);
 	if (!job->uid)
 		job->uid = xstrndup(m.uid.p, m.uid.n);
-	job->seen = version;
+	job->read = version;
+	if (!old)
+		job->seen = version;
 	if (!job->complete)
-		job_compare(job, now, object, &m);
+		job_compare(job, now, object, &m, old);
 	job_show_state(job);
 }
 

@@ -127,7 +127,7 @@ void job_forget(struct rules_job *job)
 	job_clear(job);
 	free(TAKE(job->uid));
 	job->complete = false;
-	job->seen = 0;
+	job->seen = job->read = 0;
 	job->spec_hash = 0;
 	heap_remove(&job->r->due, &job->due);
 	job_show_state(job);

@@ -107,6 +107,7 @@ struct rules_job {
 	char *namespace_name, *name;
 	char *uid;         /* NULL: no Framework was seen */
 	int64_t seen;      /* the newest resourceVersion */
+	int64_t read;      /* that of the newest object; a write of ours may be newer */
 	unsigned list;     /* the last one that had it */
 	bool doubted;      /* a list did not have it */
 	struct str packed; /* the object that the machine was given */

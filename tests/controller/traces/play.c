@@ -14,8 +14,9 @@ enum {
 	/* More than two of the longest pauses of the rules, 60 s and a quarter. */
 	SETTLE_MS = 200000,
 	MOVES_MOST = 400000, /* of a step */
-	IDLE_MOST = 200,     /* times that the rules want to go on at once, and have nothing */
-	WAITS_MOST = 50,     /* timers that do nothing */
+	VERBS_MOST = MOVES_MOST,
+	IDLE_MOST = 200, /* times that the rules want to go on at once, and have nothing */
+	WAITS_MOST = 50, /* timers that do nothing */
 };
 
 static const char *const KIND_NAMES[KIND_MAX] = { [KIND_FRAMEWORK] = "Framework",
@@ -116,14 +117,19 @@ static void play_delay(struct play *p, const struct request *q)
 	TAILQ_INSERT_TAIL(&p->late, late, next);
 }
 
-/* The next stimulus, if it is a patch to Stop. */
+bool step_is_stop(const json_t *step)
+{
+	const json_t *patch = json_object_get(json_object_get(step, "stimulus"), "patch");
+	const json_t *spec = json_object_get(patch, "spec");
+	return strcmp(reply_text(spec, "executionType"), "Stop") == 0;
+}
+
 static void play_early(struct play *p)
 {
 	ERR_AUTO e = { 0 };
 	const json_t *steps = json_object_get(p->scene.trace, "steps");
 	const json_t *next = json_array_get(steps, p->step + 1);
-	const json_t *patch = json_object_get(json_object_get(next, "stimulus"), "patch");
-	if (strcmp(reply_text(json_object_get(patch, "spec"), "executionType"), "Stop") != 0)
+	if (!step_is_stop(next))
 		return;
 	p->ahead = scene_play(&p->scene, next, &e) == 0;
 	p->now.ms += 1000;
@@ -354,10 +360,10 @@ static int play_settle(struct play *p, int64_t until_ms, struct err *e)
 	return err_set(e, UNKNOWN_ERROR, "the rules do not settle");
 }
 
-/* The time goes on to the next timer that does something. */
+/* The time goes on to the next timer that does something; GETs are nothing. */
 static int play_wait(struct play *p, struct err *e)
 {
-	for (int i = 0; i < WAITS_MOST && p->rules && p->verbs.n == 0; i++) {
+	for (int i = 0; i < WAITS_MOST && p->rules && !strpbrk(str_c(&p->verbs), "CPD"); i++) {
 		int64_t wake_ms = rules_wake_ms(p->rules);
 		if (wake_ms == INT64_MAX)
 			break;
@@ -376,7 +382,8 @@ int play_step(struct play *p, const json_t *step, struct err *e)
 	struct scene *sc = &p->scene;
 	bool wait = strcmp(reply_text(json_object_get(step, "stimulus"), "op"), "wait") == 0;
 	p->step = (size_t)json_integer_value(json_object_get(step, "step"));
-	p->verbs.n = 0;
+	str_done(&p->verbs);
+	p->verbs = STR_INIT(VERBS_MOST);
 	int64_t before_s = sc->now_s;
 	if (!p->rules && !sc->down)
 		play_start(p, false);
@@ -403,7 +410,7 @@ int play_step(struct play *p, const json_t *step, struct err *e)
 
 void play_begin(struct play *p, const struct framework_config *config, const json_t *trace)
 {
-	*p = (struct play){ .config = config, .verbs = STR_INIT(1 << 20), .random = 1 };
+	*p = (struct play){ .config = config, .verbs = STR_INIT(VERBS_MOST), .random = 1 };
 	scene_begin(&p->scene, trace);
 	server_begin(&p->server, &p->scene);
 	TAILQ_INIT(&p->open);

@@ -131,6 +131,8 @@ struct play {
 
 void play_begin(struct play *p, const struct framework_config *config, const json_t *trace);
 void play_end(struct play *p);
+/* The stimulus of a step is a patch of the Framework to Stop. */
+bool step_is_stop(const json_t *step);
 /* Plays one step until the rules have nothing left to do. */
 int play_step(struct play *p, const json_t *step, struct err *e);
 

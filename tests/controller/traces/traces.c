@@ -24,7 +24,8 @@
  *
  * In the environment: TEST_WHOLE=1, all faults at all requests; else one for each step, chosen by
  * TRACES_SEED.  TRACES_FAULT=STEP:KIND:N:EXTRA, only this one, and tells what happens;
- * TRACES_FAULT=-, tells what happens without faults.
+ * TRACES_FAULT=-, tells what happens without faults.  TRACES_STOP=1: not beyond the first trace
+ * that fails.
  *
  * Exit status: that of the worst trace, as tests/machine/replay.
  */
@@ -264,22 +265,30 @@ static bool fault_fork(const char *file, struct play *p, struct comparison *c, j
 
 typedef bool fault_visit(void *arg, const struct fault *f);
 
-/* All faults of a step with these requests, until one visit is false. */
-static bool faults_each(size_t step, const char *verbs, fault_visit *visit, void *arg)
+struct fault_step {
+	size_t step;
+	const char *verbs; /* its requests */
+	bool stops;        /* the next stimulus is a patch to Stop */
+};
+
+/* All faults of a step, until one visit is false. */
+static bool faults_each(const struct fault_step *at, fault_visit *visit, void *arg)
 {
-	size_t n_max = strlen(verbs);
+	size_t n_max = strlen(at->verbs);
 	n_max = n_max > REQUESTS_MOST ? REQUESTS_MOST : n_max;
 	for (int kind = 1; kind < FAULT_MAX; kind++) {
 		const struct fault_row *row = &FAULTS[kind];
 		bool stale = kind == FAULT_STALE;
 		bool relist = kind == FAULT_RELIST || kind == FAULT_RELIST_OLD;
+		if (kind == FAULT_EARLY && !at->stops)
+			continue;
 		size_t first = row->verbs || stale ? 1 : 0;
 		size_t last = stale ? STALE_MOST : n_max;
 		for (size_t n = first; n <= last; n++) {
-			if (row->verbs && !strchr(row->verbs, verbs[n - 1]))
+			if (row->verbs && !strchr(row->verbs, at->verbs[n - 1]))
 				continue;
 			for (int extra = 0; extra < row->extra; extra++) {
-				const struct fault f = { (enum fault_kind)kind, step, n,
+				const struct fault f = { (enum fault_kind)kind, at->step, n,
 					                 relist ? extra : extra + 1 };
 				if (!visit(arg, &f))
 					return false;
@@ -342,21 +351,21 @@ static bool fault_asked(size_t step, struct fault *f)
 	return false;
 }
 
-static void faults_of_step(struct faulty *all, size_t step, const char *verbs)
+static void faults_of_step(struct faulty *all, const struct fault_step *at)
 {
 	struct chooser choose = { 0 };
 	uint64_t n = 0;
 	if (getenv("TRACES_FAULT")) {
 		all->p->tells = true;
-		if (fault_asked(step, &choose.chosen))
+		if (fault_asked(at->step, &choose.chosen))
 			(void)fault_try(all, &choose.chosen);
 		all->p->tells = false;
 	} else if (getenv("TEST_WHOLE")) {
-		(void)faults_each(step, verbs, fault_try, all);
+		(void)faults_each(at, fault_try, all);
 	} else {
-		(void)faults_each(step, verbs, fault_count, &n);
-		choose.left = n ? seed_of(all->file, step) % n : 0;
-		(void)faults_each(step, verbs, fault_choose, &choose);
+		(void)faults_each(at, fault_count, &n);
+		choose.left = n ? seed_of(all->file, at->step) % n : 0;
+		(void)faults_each(at, fault_choose, &choose);
 		if (n)
 			(void)fault_try(all, &choose.chosen);
 	}
@@ -376,8 +385,10 @@ static bool traces_faulty(const char *file, const json_t *trace,
 	play_begin(&p, config, trace);
 	compare_begin(&c, file, &p.scene);
 	json_array_foreach (steps, i, step) {
+		const struct fault_step at = { i, json_string_value(json_array_get(verbs, i)),
+			                       step_is_stop(json_array_get(steps, i + 1)) };
 		if (!step_is_crossed(step))
-			faults_of_step(&all, i, json_string_value(json_array_get(verbs, i)));
+			faults_of_step(&all, &at);
 		if (play_step(&p, step, &e) < 0)
 			all.same = false;
 		json_decref(compare_recorded(&c));
@@ -416,6 +427,8 @@ static int traces_play(const char *file, json_t *trace, const struct framework_c
 {
 	const char *slash = strrchr(file, '/');
 	const char *name = slash ? slash + 1 : file;
+	if (totals.failed && getenv("TRACES_STOP"))
+		return TRACE_EQUAL;
 	JSON_AUTO *verbs = json_array();
 	trace_adopts(name, trace);
 	bool same = traces_plain(name, trace, config, 0, verbs);

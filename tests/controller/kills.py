@@ -19,7 +19,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from scene import Controller, Scene, Stand, framework, outcome, role  # first: it sets the path
+from scene import Controller, Scene, Stand, framework, outcome, role, tasks  # first: it sets the path
 
 from cluster import FRAMEWORKS, end_in_order
 from count import Count
@@ -206,15 +206,29 @@ class Storm:
         return all(n in followed and (followed[n].gone or followed[n].state == "Completed") for n in self.wanted)
 
 
+def tell(scene, name, requests):
+    """All that is known of a Framework that went wrong."""
+    print(f"     ---- {name}: {tasks(scene.framework(name) or {})}")
+    for pod in sorted((p for p in scene.count.pods.values() if p.name.startswith(name + "-")), key=lambda p: p.made):
+        print(f"     {pod.name} {pod.uid} attempt {pod.attempt}: {pod.phase}, made {pod.made:.2f}, ran {pod.ran}, ended {pod.ended}, "
+              f"dying {pod.dying}, gone {pod.gone}")
+    for request in requests:
+        if (request[2] or "").partition("-")[0] == name:
+            print("     ", *request)
+
+
 def report(storm, scene, took):
     count = scene.count
     pods = [p for p in count.pods.values() if p.task]
-    requests = collections.Counter((verb, resource) for verb, resource, _, _, _ in scene.requests())
+    all_requests = scene.requests()
+    requests = collections.Counter((verb, resource) for verb, resource, _, _, _ in all_requests)
     work = sum(n for (_, resource), n in requests.items() if resource != "leases")
     print(f"     {storm.made} Frameworks, {len(pods)} pods in {took:.0f} s; {dict(storm.done)}")
     print(f"     status writes {sum(f.writes for f in count.frameworks.values())}, requests of the controllers {work}, "
           f"{work / storm.made:.1f} per Framework, and for Leases {sum(requests.values()) - work}")
     print("     " + ", ".join(f"{v} {r} {n}" for (v, r), n in requests.most_common()))
+    for name in [text.partition(":")[0] for text in count.lost() + count.doubled()][:3]:
+        tell(scene, name.removeprefix("pod ").partition("-")[0], all_requests)
     strays = count.strays()
     print(f"     second pods of an attempt: {len(strays)}, of which ran {sum(s[2] for s in strays)}; {strays[:5]}")
     print(f"     doubled {len(count.doubled())}, lost {len(count.lost())}, taken back {len(count.taken_back())}", flush=True)
@@ -222,7 +236,7 @@ def report(storm, scene, took):
 
 def judge(check, storm, scene):
     check.equal("all went on to the end", storm.failures, [])
-    check.ok("all have ended", wait_until(storm.ended, 240), [
+    check.ok("all have ended", wait_until(storm.ended, 120), [
         f"{f.name}: {f.state}" for f in scene.count.frameworks.values() if not f.gone and f.state != "Completed"])
     scene.empty_but_frameworks()
     storm.over = True

@@ -171,8 +171,8 @@ void check_controller(struct check_session *c)
 		    ours->state == LEASE_HELD ? ours->holder : "");
 	else if (ours->state == LEASE_HELD)
 		controller_ours(c, ours, &found);
-	else if (found.moved && now_ms - found.moved_ms < RECENT_MS &&
-	         (found.old || ours->state != LEASE_OLD))
+	else if (found.old ||
+	         (found.moved && now_ms - found.moved_ms < RECENT_MS && ours->state != LEASE_OLD))
 		SAY(c, CHECK_OK, NULL, "%s changed Framework %s in the last 10 minutes",
 		    found.old ? "FrameworkController" : "a controller", found.old ?: found.moved);
 	else

@@ -6,8 +6,9 @@ import os
 import re
 import shutil
 import tempfile
+import time
 
-from cluster import DEPLOY
+from cluster import DEPLOY, FRAMEWORKS
 from certificates import make_certificates
 from harness import ROOT, run, wait_until
 from tokens import SECRET, write_file
@@ -193,4 +194,34 @@ def test_logins_of_check_are_explained(check, cluster):
             check.ok(what, len(lines) == 1 and "API server: " in lines[0] and words in lines[0], lines)
 
 
-TESTS = [test_each_right_is_named, test_logins_of_check_are_explained]
+def test_check_finds_both_controllers_or_one(check, cluster):
+    """By the Lease, the StatefulSet, and the manager that has written a Framework."""
+    lease, name = "/apis/coordination.k8s.io/v1/namespaces/default/leases", "driven"
+    now = time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime())
+    for framework in cluster.names("Framework"):
+        cluster.delete("Framework", framework)
+    cluster.api("POST", lease, {"metadata": {"name": "rest-lit-controller"}, "spec": {
+        "holderIdentity": "pod-1", "leaseDurationSeconds": 3600, "renewTime": now, "acquireTime": "2026-01-01T00:00:00.000000Z"}})
+
+    def says(state, words):
+        line, = [line for line in looker.lines(OPTIONS[0]) if " controller: " in line]
+        check.ok(words, line.startswith(state) and words in line, line)
+    with Looker(cluster) as looker:
+        cluster.api("PATCH", SET + "/status", {"status": {"readyReplicas": 1}}, MERGE)
+        says("failed", "two controllers: pod-1 holds the Lease rest-lit-controller, and FrameworkController has a ready pod")
+        cluster.api("PATCH", SET + "/status", {"status": {"readyReplicas": 0}}, MERGE)
+        says("ok", "rest-lit controller: pod-1 leads")
+        cluster.api("POST", FRAMEWORKS, {"apiVersion": "frameworkcontroller.microsoft.com/v1", "kind": "Framework",
+                                         "metadata": {"name": name}, "spec": {"executionType": "Start", "taskRoles": []}})
+        cluster.api("PATCH", f"{FRAMEWORKS}/{name}?fieldManager=frameworkcontroller", {"status": {"state": "AttemptRunning"}}, MERGE)
+        says("failed", f"two controllers: pod-1 holds the Lease rest-lit-controller, and FrameworkController writes Framework {name}")
+        cluster.api("PATCH", f"{lease}/rest-lit-controller", {"spec": {"holderIdentity": ""}}, MERGE)
+        says("ok", f"FrameworkController changed Framework {name}")
+        cluster.delete("Framework", name)
+        says("failed", "nobody holds the Lease")
+        cluster.api("PATCH", SET + "/status", {"status": {"readyReplicas": 1}}, MERGE)
+        says("ok", "FrameworkController: its StatefulSet has 1 ready pods")
+        cluster.api("DELETE", f"{lease}/rest-lit-controller")
+
+
+TESTS = [test_each_right_is_named, test_check_finds_both_controllers_or_one, test_logins_of_check_are_explained]

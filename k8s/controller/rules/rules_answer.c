@@ -56,7 +56,11 @@ static bool create_made(const struct rules_op *op, struct span object)
 static void create_done(struct rules_op *op, const struct rules_time *now,
                         const struct store_reply *reply)
 {
-	object_note(op_object(op), now, reply->body, op->kind);
+	struct rules_object *o = op_object(op);
+	object_note(o, now, reply->body, op->kind);
+	/* A list that began meanwhile may not have it, because it is gone already. */
+	if (o->state == OBJECT_LIVE && op->list != op->job->r->lists[op->kind])
+		o->state = OBJECT_DOUBTED;
 	op->made = xstrndup(reply->uid.p, reply->uid.n);
 	op_finish(op, now, FRAMEWORK_DONE);
 }

@@ -87,6 +87,7 @@ struct rules_op {
 	bool takes;          /* OP_STORE: it sets the annotation */
 	bool deleted;        /* OP_DELETE, STAGE_LOOK: the DELETE was executed */
 	int64_t begun_ms;    /* OP_STORE */
+	unsigned list;       /* OP_CREATE: the last list of its kind when it was sent */
 	enum framework_answer answer;
 	char *made; /* uid; OP_READ: why the write before was refused */
 	int http;

@@ -73,6 +73,7 @@ static void review_write(const struct rules_op *op, struct str *out)
 
 static void op_write_create(struct rules_op *op, struct store_request *out)
 {
+	op->list = op->job->r->lists[op->kind];
 	if (op->stage == STAGE_SETTLE) {
 		out->verb = STORE_GET;
 		return;

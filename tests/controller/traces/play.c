@@ -234,7 +234,7 @@ static bool play_send(struct play *p)
 	if (!p->rules || !rules_next(p->rules, &p->now, &r))
 		return false;
 	struct request *q = request_new(&r, p->identity);
-	str_char(&p->verbs, r.kind == KIND_ACCESS_REVIEW ? 'R' : VERB_LETTERS[r.verb]);
+	str_char(&p->verbs, VERB_LETTERS[r.kind == KIND_ACCESS_REVIEW ? STORE_READY : r.verb]);
 	TAILQ_INSERT_TAIL(&p->open, q, next);
 	if (play_is_due(p)) {
 		p->faulted = true;

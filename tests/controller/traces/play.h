@@ -127,7 +127,7 @@ struct play {
 };
 
 #define LEADER       "leader-"
-#define VERB_LETTERS "CGLPDR" /* by enum store_verb; SelfSubjectAccessReview: C, too */
+#define VERB_LETTERS "CGLPDR" /* by enum store_verb; R is a SelfSubjectAccessReview */
 
 void play_begin(struct play *p, const struct framework_config *config, const json_t *trace);
 void play_end(struct play *p);

@@ -315,6 +315,30 @@ static void server_blame(struct server *s, const struct request *q, const char *
 		s->broken = xasprintf("%s %s: %s", q->name ? q->name : "", q->leader, why);
 }
 
+static unsigned leader_number(const char *leader)
+{
+	int64_t number = 0;
+	struct span text = span_of(leader);
+	if (strncmp(leader, LEADER, strlen(LEADER)) == 0)
+		(void)parse_i64(span_from(text, strlen(LEADER)), 0, INT32_MAX, &number);
+	return (unsigned)number;
+}
+
+static const char *object_leader(const json_t *framework)
+{
+	return reply_text(json_object_get(scene_metadata(framework), "annotations"),
+	                  RULES_ANNOTATION);
+}
+
+/* A Framework is taken over before anything else; later somebody may have taken it. */
+static void leader_check(struct server *s, const struct request *q)
+{
+	const char *leader = object_leader(s->scene->framework);
+	if (q->kind != KIND_FRAMEWORK && strcmp(leader, q->leader) != 0 &&
+	    (!leader[0] || leader_number(leader) > 0))
+		server_blame(s, q, "is asked by a leader that is not in the annotation");
+}
+
 /* Nothing is done before the state that announces it is stored. */
 static void create_check(struct server *s, const struct request *q, const json_t *object)
 {
@@ -353,23 +377,12 @@ static void delete_check(struct server *s, const struct request *q, const json_t
 		server_blame(s, q, "is deleted, though this process has created it");
 }
 
-static unsigned leader_number(const char *leader)
-{
-	int64_t number = 0;
-	struct span text = span_of(leader);
-	if (strncmp(leader, LEADER, strlen(LEADER)) == 0)
-		(void)parse_i64(span_from(text, strlen(LEADER)), 0, INT32_MAX, &number);
-	return (unsigned)number;
-}
-
 /* Only who is in the annotation writes, and none takes over after its successor. */
 static void patch_check(struct server *s, const struct request *q, const json_t *before,
                         const json_t *after)
 {
-	const char *was =
-	    reply_text(json_object_get(scene_metadata(before), "annotations"), RULES_ANNOTATION);
-	const char *is =
-	    reply_text(json_object_get(scene_metadata(after), "annotations"), RULES_ANNOTATION);
+	const char *was = object_leader(before);
+	const char *is = object_leader(after);
 	if (strcmp(is, q->leader) != 0)
 		server_blame(s, q, "writes, but is not in the annotation");
 	if (leader_number(was) > leader_number(is))
@@ -395,8 +408,10 @@ static void server_create(struct server *s, struct request *q)
 		json_decref(object);
 		return;
 	}
-	if (!q->late && s->announces)
+	if (!q->late && s->announces) {
+		leader_check(s, q);
 		create_check(s, q, object);
+	}
 	JSON_AUTO *refusal = pod ? scene_refusal(sc, name) : NULL;
 	if (refusal) {
 		create_refuse(q, refusal, name);
@@ -433,6 +448,8 @@ static void server_delete(struct server *s, struct request *q, const json_t *obj
 		return;
 	}
 	delete_check(s, q, object);
+	if (!q->late && s->announces)
+		leader_check(s, q);
 	if (q->kind == KIND_FRAMEWORK)
 		scene_delete_framework(s->scene, q->foreground ? "Foreground" : "Background");
 	else

@@ -34,6 +34,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/enc.h"
 #include "tests/controller/traces/play.h"
 #include "tests/lib/jsondiff.h"
 
@@ -78,10 +79,23 @@ struct totals {
 };
 static struct totals totals;
 
+/* Variables of the environment; NULL: not set, or empty. */
+static struct {
+	const char *fault, *whole, *seed, *stop;
+} asked;
+
+static const char *variable(const char *name)
+{
+	const char *value = getenv(name); /* NOLINT(concurrency-mt-unsafe): one thread */
+	return value && value[0] ? value : NULL;
+}
+
 static uint64_t seed_of(const char *file, size_t step)
 {
-	const char *set = getenv("TRACES_SEED");
-	uint64_t h = 1469598103934665603u + (set ? strtoul(set, NULL, 10) : 1);
+	int64_t seed = 1;
+	if (asked.seed)
+		(void)parse_i64(span_of(asked.seed), 0, INT64_MAX, &seed);
+	uint64_t h = 1469598103934665603u + (uint64_t)seed;
 	for (const char *c = file; *c; c++)
 		h = (h ^ (unsigned char)*c) * 1099511628211u;
 	h = (h ^ step) * 1099511628211u;
@@ -184,7 +198,7 @@ static bool traces_plain(const char *file, const json_t *trace,
 	json_t *step;
 	bool same = true;
 	play_begin(&p, config, trace);
-	p.tells = order == 0 && getenv("TRACES_FAULT") != NULL;
+	p.tells = order == 0 && asked.fault;
 	p.order = order;
 	p.random += order;
 	compare_begin(&c, file, &p.scene);
@@ -259,7 +273,7 @@ static bool fault_fork(const char *file, struct play *p, struct comparison *c, j
 	if (child < 0 || waitpid(child, &status, 0) < 0)
 		return false;
 	if (WIFSIGNALED(status))
-		traces_tell(file, p, strsignal(WTERMSIG(status)));
+		traces_tell(file, p, sigdescr_np(WTERMSIG(status)));
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
@@ -337,15 +351,18 @@ static bool fault_try(void *arg, const struct fault *f)
 /* The fault that the environment asks for, as STEP:KIND:N:EXTRA; false: none, or another step. */
 static bool fault_asked(size_t step, struct fault *f)
 {
-	const char *text = getenv("TRACES_FAULT");
-	for (int kind = 1; text && kind < FAULT_MAX; kind++) {
-		FREE_AUTO char *head = xasprintf("%zu:%s:", step, FAULTS[kind].name);
-		if (strncmp(text, head, strlen(head)) != 0)
+	struct span rest = span_of(asked.fault);
+	int64_t at = -1;
+	int64_t n = 0;
+	int64_t extra = 0;
+	(void)parse_i64(span_next(&rest, ':'), 0, INT32_MAX, &at);
+	struct span name = span_next(&rest, ':');
+	(void)parse_i64(span_next(&rest, ':'), 0, INT32_MAX, &n);
+	(void)parse_i64(rest, 0, INT32_MAX, &extra);
+	for (int kind = 1; at == (int64_t)step && kind < FAULT_MAX; kind++) {
+		if (!span_is(name, FAULTS[kind].name))
 			continue;
-		char *end;
-		*f = (struct fault){ .kind = (enum fault_kind)kind, .step = step };
-		f->n = strtoul(text + strlen(head), &end, 10);
-		f->extra = *end == ':' ? (int)strtoul(end + 1, NULL, 10) : 0;
+		*f = (struct fault){ (enum fault_kind)kind, step, (size_t)n, (int)extra };
 		return true;
 	}
 	return false;
@@ -355,12 +372,12 @@ static void faults_of_step(struct faulty *all, const struct fault_step *at)
 {
 	struct chooser choose = { 0 };
 	uint64_t n = 0;
-	if (getenv("TRACES_FAULT")) {
+	if (asked.fault) {
 		all->p->tells = true;
 		if (fault_asked(at->step, &choose.chosen))
 			(void)fault_try(all, &choose.chosen);
 		all->p->tells = false;
-	} else if (getenv("TEST_WHOLE")) {
+	} else if (asked.whole) {
 		(void)faults_each(at, fault_try, all);
 	} else {
 		(void)faults_each(at, fault_count, &n);
@@ -427,7 +444,7 @@ static int traces_play(const char *file, json_t *trace, const struct framework_c
 {
 	const char *slash = strrchr(file, '/');
 	const char *name = slash ? slash + 1 : file;
-	if (totals.failed && getenv("TRACES_STOP"))
+	if (totals.failed && asked.stop)
 		return TRACE_EQUAL;
 	JSON_AUTO *verbs = json_array();
 	trace_adopts(name, trace);
@@ -443,6 +460,10 @@ static int traces_play(const char *file, json_t *trace, const struct framework_c
 
 int main(int argc, char **argv)
 {
+	asked.fault = variable("TRACES_FAULT");
+	asked.whole = variable("TEST_WHOLE");
+	asked.seed = variable("TRACES_SEED");
+	asked.stop = variable("TRACES_STOP");
 	int worst = trace_main(argc, argv, traces_play);
 	printf("requests: %zu (%zu writes, %zu creations, %zu deletions, %zu looks, %zu reviews), "
 	       "recorded %zu\n",

@@ -417,7 +417,7 @@ check-long:
 	tests/tools/check long
 
 # ---- single suites ---------------------------------------------------------------------------
-ALL_SUITES := unit machine rules mutants golden hostile differential replay http e2e runtime arm64 local training page monitoring kill steps trouble upgrade growth soak packages tables docs facts lint analyze images layers
+ALL_SUITES := unit machine rules controller takeover mutants golden hostile differential replay http e2e runtime arm64 local training page monitoring kill steps trouble upgrade growth soak packages tables docs facts lint analyze images layers
 NEEDS_unit := $(UNIT_TESTS) $(B)/pai-runtime
 NEEDS_machine := $(B)/tests/machine/replay $(B)/tests/machine/traces/unpacked
 NEEDS_rules := $(B)/tests/controller/traces/traces $(B)/tests/machine/traces/unpacked
@@ -430,10 +430,11 @@ $(foreach s,http e2e runtime arm64 local training page monitoring kill steps tro
 NEEDS_runtime += $(B)/tests/runtime/fetch
 NEEDS_layers := all
 NEEDS_fuzz := $(FUZZERS)
-ALL_SUITES += modern
+ALL_SUITES += modern controller-modern
 NEEDS_modern := all
+$(foreach s,controller controller-modern takeover,$(eval NEEDS_$(s) := all $(B)/tests/controller/stand))
 
-IN_FLAVOUR := unit machine rules golden hostile differential replay http e2e runtime local kill steps trouble soak
+IN_FLAVOUR := unit machine rules controller takeover golden hostile differential replay http e2e runtime local kill steps trouble soak
 define SUITE
 needs-$(1): $$(NEEDS_$(1))
 $(1): needs-$(1)

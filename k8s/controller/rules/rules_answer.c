@@ -131,14 +131,17 @@ static void create_review(struct rules_op *op, const struct rules_time *now,
 {
 	static const char WHY[] =
 	    "The account of the controller lacks the right to create pods or ConfigMaps in this "
-	    "namespace; it tries again.";
+	    "namespace, or that to finalizers of their owners; it tries again.";
 	struct span allowed = scan_path(reply->body, "status", "allowed");
 	bool ok = reply->outcome == STORE_OK;
-	if (ok && span_is(allowed, "false")) {
+	/* Said by the admission plugin OwnerReferencesPermissionEnforcement. */
+	bool finalizers = strstr(reply_text(op->status, "message"), "blockOwnerDeletion") != NULL;
+	if (ok && (finalizers || span_is(allowed, "false"))) {
 		counter_add(&op->job->r->set.counts->forbidden, 1);
 		job_tell(op->job, "Forbidden", WHY);
 	}
-	op_finish(op, now, ok && span_is(allowed, "true") ? FRAMEWORK_REFUSED : FRAMEWORK_FAILED);
+	bool refused = ok && !finalizers && span_is(allowed, "true");
+	op_finish(op, now, refused ? FRAMEWORK_REFUSED : FRAMEWORK_FAILED);
 }
 
 static void create_answer(struct rules_op *op, const struct rules_time *now,

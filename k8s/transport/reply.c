@@ -266,9 +266,7 @@ static void explain_not_served(struct err *e, const struct store_request *r,
 	else
 		err_set(e, UNKNOWN_ERROR, "the API server answered 404 Not Found: it has no %s%s",
 		        str_c(&resource),
-		        r->kind == KIND_FRAMEWORK
-		            ? "; their CRD is not installed"
-		            : "");
+		        r->kind == KIND_FRAMEWORK ? "; their CRD is not installed" : "");
 }
 
 static void reply_too_large(struct err *e, const struct store_request *r, const char *limit)

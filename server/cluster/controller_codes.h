@@ -9,7 +9,7 @@
 #define CONTROLLER_NAMESPACE "frameworkcontroller"
 #define CONTROLLER_CONFIGMAP "frameworkcontroller"
 #define CONTROLLER_MEND                                                                            \
-	"kubectl apply -f k8s/deploy/options/frameworkcontroller/config.yaml, then kubectl -n "            \
+	"kubectl apply -f k8s/deploy/options/frameworkcontroller/config.yaml, then kubectl -n "    \
 	"frameworkcontroller "                                                                     \
 	"rollout restart statefulset/frameworkcontroller"
 

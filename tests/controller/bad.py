@@ -9,7 +9,7 @@ import tempfile
 import time
 from http.server import BaseHTTPRequestHandler
 
-from cluster import FRAMEWORKS
+from cluster import DEPLOY, FRAMEWORKS
 from ends import STOPPED, all_run, end_is, leader
 from harness import SLOW, Closing, Threads, wait_until
 from scene import CONFIGMAPS, JSON_PATCH, PODS, ROLE, Controller, framework, outcome, role
@@ -180,7 +180,8 @@ def test_annotation_of_the_controller_is_edited(check, scene):
     check.ok("marked: runs", all_run(scene, "marked", 2))
     scene.requests()
     for value in ("", "somebody", "x" * 100000, None, "rest-lit-controller"):
-        check.equal("marked: is edited", scene.patch("marked", {"metadata": {"annotations": {"rest-lit/controller": value}}})[0], 200)
+        edit = {"metadata": {"annotations": {"rest-lit/controller": value}}}
+        check.equal("marked: is edited", scene.patch("marked", edit)[0], 200)
         time.sleep(0.7)
     seen = [r[:4] for r in scene.requests() if r[1] != "leases"]
     check.ok("marked: bounded requests", len(seen) <= MOST, (len(seen), seen[:12]))
@@ -247,8 +248,8 @@ def test_pod_owned_by_our_configmap_that_nobody_knows(check, scene):
 
 def test_namespace_that_is_being_deleted(check, scene):
     """With a controller of that namespace: creations are refused, which is not the user's failure."""
-    text = "\n---\n".join(open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../k8s/deploy/controller", f)).read()
-                          for f in ("rbac.yaml",)).replace("namespace: pai-jobs", "namespace: doomed")
+    with open(os.path.join(DEPLOY, "controller", "rbac.yaml"), encoding="utf-8") as f:
+        text = f.read().replace("namespace: pai-jobs", "namespace: doomed")
     scene.api("POST", "/api/v1/namespaces", {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "doomed"}})
     check.equal("doomed: rights", scene.kubectl("apply", "-f", "-", text=text.encode()).returncode, 0)
     path = FRAMEWORKS.replace("/default/", "/doomed/")
@@ -309,11 +310,13 @@ class Webhook(Closing):
         with open(cert, "rb") as f:
             bundle = base64.b64encode(f.read()).decode()
         code, value = scene.api("POST", HOOKS, {
-            "kind": "MutatingWebhookConfiguration", "apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": "pods"},
+            "kind": "MutatingWebhookConfiguration", "apiVersion": "admissionregistration.k8s.io/v1",
+            "metadata": {"name": "pods"},
             "webhooks": [{"name": "pods.example.org", "sideEffects": "None", "admissionReviewVersions": ["v1"],
                           "failurePolicy": "Fail", "timeoutSeconds": 10,
                           "clientConfig": {"url": f"https://127.0.0.1:{self.server.server_address[1]}/", "caBundle": bundle},
-                          "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]}]})
+                          "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
+                                     "resources": ["pods"]}]}]})
         if code != 201:
             raise RuntimeError(value)
 
@@ -352,7 +355,8 @@ class _Review(BaseHTTPRequestHandler):
 
 def test_admission_that_refuses_pods(check, scene):
     """403 and 422 of admission are the job's failure, with FrameworkController's codes; 500 is not."""
-    refusals = {"refused403": (403, "Forbidden", -310), "refused422": (422, "Invalid", -200), "refused500": (500, "InternalError", None)}
+    refusals = {"refused403": (403, "Forbidden", -310), "refused422": (422, "Invalid", -200),
+                "refused500": (500, "InternalError", None)}
 
     def answer(pod):
         for name, (code, reason, _) in refusals.items():
@@ -389,7 +393,8 @@ def test_admission_that_changes_pods(check, scene):
         scene.create(framework("changed", role(number=2, failed=-1, run=3000)))
         check.ok("changed: they run", all_run(scene, "changed", 2))
         pods = scene.pods("changed")
-        check.equal("changed: as admission has them", [p["metadata"]["labels"].get("changed") for p in pods.values()], ["yes"] * 2)
+        check.equal("changed: as admission has them",
+                    [p["metadata"]["labels"].get("changed") for p in pods.values()], ["yes"] * 2)
         end_is(check, scene, "changed", 0)
     others_go_on(check, scene, "changed")
     scene.remove("changed")

@@ -19,6 +19,7 @@ from scene import PODS, STAND, TESTS, Controller, Scene, Stand, cpu_s, framework
 from cluster import FRAMEWORKS, end_in_order
 from harness import in_threads, wait_until
 
+RAW = os.path.join(os.path.dirname(STAND), "raw")
 CLIENTS, AT_ONCE = 4, 32
 # Recorded Frameworks that end without trouble: a step is one event, so that nothing is coalesced.
 TRACES = ("run-one-succeeds", "policy-none-mixed", "policy-ps-worker")
@@ -102,9 +103,8 @@ def raw_posts(scene, number):
     """Pods per second."""
     pod = json.dumps({"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"name": "app", "image": "x"}]},
                       "metadata": {"labels": {"a": "b"}, "name": ""}})[:-len('"}}')]
-    out = subprocess.run([os.path.join(os.path.dirname(STAND), "raw"), "--apiserver", scene.url, "--ca", scene.ca, "--token-file",
-                          scene.settings["TOKEN_FILE"], str(number), str(AT_ONCE)], input=pod.encode(), check=True,
-                         stdout=subprocess.PIPE).stdout.split()
+    out = subprocess.run([RAW, "--apiserver", scene.url, "--ca", scene.ca, "--token-file", scene.settings["TOKEN_FILE"],
+                          str(number), str(AT_ONCE)], input=pod.encode(), check=True, stdout=subprocess.PIPE).stdout.split()
     return int(out[0]), float(out[1])
 
 

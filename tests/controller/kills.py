@@ -210,8 +210,8 @@ def tell(scene, name, requests):
     """All that is known of a Framework that went wrong."""
     print(f"     ---- {name}: {tasks(scene.framework(name) or {})}")
     for pod in sorted((p for p in scene.count.pods.values() if p.name.startswith(name + "-")), key=lambda p: p.made):
-        print(f"     {pod.name} {pod.uid} attempt {pod.attempt}: {pod.phase}, made {pod.made:.2f}, ran {pod.ran}, ended {pod.ended}, "
-              f"dying {pod.dying}, gone {pod.gone}")
+        print(f"     {pod.name} {pod.uid} attempt {pod.attempt}: {pod.phase}, made {pod.made:.2f}, ran {pod.ran}, "
+              f"ended {pod.ended}, dying {pod.dying}, gone {pod.gone}")
     for request in requests:
         if (request[2] or "").partition("-")[0] == name:
             print("     ", *request)

@@ -1,12 +1,13 @@
 """The bodies of POST: the template, member by member, and what FrameworkController adds to it."""
 import json
 import re
+import threading
 
 from cluster import FRAMEWORKS
-from ends import end_is
+from ends import STOPPED, end_is
 from faultproxy import Proxy
-from harness import wait_until
-from scene import CONFIGMAPS, PODS, Controller, framework, role
+from harness import SLOW, wait_until
+from scene import CONFIGMAPS, PODS, Controller, framework, role, tasks
 
 # Members of pods that are younger than Kubernetes 1.16, whose types FrameworkController 1.0.1 has.
 # kube-apiserver 1.20.2, which serves the pods, ignores those that it does not know.
@@ -89,7 +90,8 @@ def expected_pod(stored, index, configmap, pod_annotations):
     knows come from the pod itself."""
     role_of = stored["spec"]["taskRoles"][0]
     name, space = stored["metadata"]["name"], stored["metadata"]["namespace"]
-    values = dict(zip(VARIABLES, (space, name, role_of["name"], str(index), f"{name}-attempt", f"{name}-{role_of['name']}-{index}")))
+    values = dict(zip(VARIABLES, (space, name, role_of["name"], str(index), f"{name}-attempt",
+                                  f"{name}-{role_of['name']}-{index}")))
     pod = replaced(role_of["task"]["pod"], values)
     values.update({
         "FC_FRAMEWORK_UID": stored["metadata"]["uid"], "FC_FRAMEWORK_ATTEMPT_ID": "0",
@@ -136,6 +138,10 @@ def order(value, wanted, at=""):
     return found
 
 
+def without_kind(value):
+    return {k: v for k, v in value.items() if k not in ("kind", "apiVersion")}
+
+
 def test_pods_are_the_template_and_what_is_added(check, scene):
     """Twenty young members, nulls, numbers beyond 2^53: as the API server has stored the template."""
     for c in scene.controllers:
@@ -144,7 +150,8 @@ def test_pods_are_the_template_and_what_is_added(check, scene):
     one["task"]["pod"] = "YOUNG"
     text = json.dumps(framework("young", one)).replace('"YOUNG"', YOUNG)
     # Not by json.dumps: the numbers are to be as they are written.
-    check.equal("young: is created", scene.kubectl("create", "--raw", FRAMEWORKS, "-f", "-", text=text.encode()).returncode, 0)
+    check.equal("young: is created", scene.kubectl("create", "--raw", FRAMEWORKS, "-f", "-",
+                                                   text=text.encode()).returncode, 0)
     stored = read(scene.kubectl("get", "--raw", f"{FRAMEWORKS}/young").stdout)
     with Recorder(scene) as proxy:
         with Controller(scene, url=proxy.url) as own:
@@ -154,16 +161,17 @@ def test_pods_are_the_template_and_what_is_added(check, scene):
     check.equal("young: its pods", sorted(pods), ["young-w-0", "young-w-1"])
     check.equal("young: its ConfigMaps", sorted(configmaps), ["young-attempt"])
     uid = stored["metadata"]["uid"]
-    check.equal("young: the ConfigMap", {k: v for k, v in configmaps["young-attempt"].items() if k not in ("kind", "apiVersion")}, {
+    check.equal("young: the ConfigMap", without_kind(configmaps["young-attempt"]), {
         "metadata": {"name": "young-attempt", "namespace": "default", "labels": {"FC_FRAMEWORK_NAME": "young"},
                      "annotations": {"FC_CONFIGMAP_NAME": "young-attempt", "FC_FRAMEWORK_ATTEMPT_ID": "0",
-                                     "FC_FRAMEWORK_NAME": "young", "FC_FRAMEWORK_NAMESPACE": "default", "FC_FRAMEWORK_UID": uid},
+                                     "FC_FRAMEWORK_NAME": "young", "FC_FRAMEWORK_NAMESPACE": "default",
+                                     "FC_FRAMEWORK_UID": uid},
                      "ownerReferences": [{"apiVersion": "frameworkcontroller.microsoft.com/v1", "kind": "Framework",
                                           "name": "young", "uid": uid, "controller": True, "blockOwnerDeletion": True}],
                      "finalizers": ["foregroundDeletion"]}})
     configmap = pods["young-w-0"]["metadata"]["ownerReferences"][-1]["uid"]
     for i in range(2):
-        pod = {k: v for k, v in pods[f"young-w-{i}"].items() if k not in ("kind", "apiVersion")}
+        pod = without_kind(pods[f"young-w-{i}"])
         wanted = expected_pod(stored, i, configmap, pod["metadata"]["annotations"])
         check.equal(f"young: pod {i}, member by member", differences(pod, wanted), [])
         check.equal(f"young: pod {i}, the order of members", order(pod["spec"], wanted["spec"]), [])
@@ -171,5 +179,32 @@ def test_pods_are_the_template_and_what_is_added(check, scene):
         c.start()
     end_is(check, scene, "young", 0)
     scene.remove("young")
+    check.ok("the controllers are there again", wait_until(
+        lambda: all(c.status("/readyz") == 200 for c in scene.controllers)))
+
+
+def test_late_post_does_not_run_unseen(check, scene):
+    """A POST of a pod reaches the API server when its attempt is over: the pod is deleted soon."""
+    for c in scene.controllers:
+        c.stop()
+    arrived, go = threading.Event(), threading.Event()
+    with Recorder(scene) as proxy:
+        proxy.fault("POST", "Pod", "late-w-0", gate=(arrived, go))
+        with Controller(scene, url=proxy.url) as own:
+            scene.create(framework("late", role(failed=-1, run=50), role("other", run="never")))
+            check.ok("late: the POST is under way", arrived.wait(60 * SLOW))
+            check.ok("late: it is sent again, and ends", wait_until(
+                lambda: tasks(scene.framework("late")).get(("w", 0)) == ("Completed", 0, 0), 120))
+            go.set()
+            check.ok("late: the pod is there, and goes", wait_until(
+                lambda: [s for s in scene.count.strays() if s[0] == "late-w-0"] and "late-w-0" not in scene.pods()),
+                scene.count.strays())
+            print(f"     late POST: {scene.count.strays()} (pod, seconds, has run)", flush=True)
+            check.equal("late: the other task runs", tasks(scene.framework("late"))["other", 0][0], "AttemptRunning")
+            scene.patch("late", {"spec": {"executionType": "Stop"}})
+            end_is(check, scene, "late", STOPPED)
+            own.stop()
+    for c in scene.controllers:
+        c.start()
     check.ok("the controllers are there again", wait_until(
         lambda: all(c.status("/readyz") == 200 for c in scene.controllers)))

@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 
 from harness import SLOW, Closing, Threads
 
-KINDS = {"frameworks": "Framework", "secrets": "Secret", "configmaps": "ConfigMap", "priorityclasses": "PriorityClass"}
-PATH = re.compile(r"/(frameworks|secrets|configmaps|priorityclasses)(?:/([^/?]+))?(?:\?|$)")
+KINDS = {"frameworks": "Framework", "secrets": "Secret", "configmaps": "ConfigMap", "priorityclasses": "PriorityClass",
+         "pods": "Pod"}
+PATH = re.compile(r"/(frameworks|secrets|configmaps|priorityclasses|pods)(?:/([^/?]+))?(?:\?|$)")
 # These headers concern one connection only, or the proxy creates them.
 HOP = ("connection", "keep-alive", "transfer-encoding", "content-length", "host", "date", "server")
 WHOLE = 1 << 30

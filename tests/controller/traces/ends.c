@@ -6,7 +6,7 @@
  * attempt, code and retries; its roles and their tasks, each with state, attempt, code, retries and
  * mark of removal; and which pods there are, with phase and node.
  *
- * If the user stops the Framework earlier than in the record, only its state must be the same
+ * If the user patches the Framework earlier than in the record, only a stop must not be lost
  * (end_allow_early).  Else one thing may differ (end_allow_trigger): if several tasks end in the
  * same step, a fault that delays one of them makes another the trigger, and the Framework's code is
  * that of the trigger.
@@ -120,16 +120,15 @@ void end_allow_trigger(const json_t *recorded, json_t *got)
 		                json_object_get(end_outcome(recorded), "code"));
 }
 
-void end_allow_early(json_t *recorded, json_t *got)
+void end_allow_early(json_t *recorded, json_t *got, const json_t *patch)
 {
-	JSON_AUTO *status =
-	    json_incref(json_object_get(json_object_get(got, "framework"), "status"));
-	JSON_AUTO *state = json_incref(json_object_get(status, "state"));
-	json_object_update(got, recorded);
-	if (!status)
-		return;
-	JSON_AUTO *shown = json_deep_copy(json_object_get(got, "framework"));
-	if (json_object_get(shown, "status"))
-		json_object_set(json_object_get(shown, "status"), "state", state);
-	json_object_set(got, "framework", shown);
+	const json_t *with = json_object_get(json_object_get(patch, "stimulus"), "patch");
+	const json_t *spec = json_object_get(with, "spec");
+	const char *state = reply_text(end_status(got), "state");
+	bool stops = strcmp(reply_text(spec, "executionType"), "Stop") == 0;
+	bool ends = !state[0] || strcmp(state, "Completed") == 0 ||
+	            strcmp(state, reply_text(end_status(recorded), "state")) == 0 ||
+	            strncmp(state, "AttemptDelet", strlen("AttemptDelet")) == 0;
+	if (!stops || ends)
+		json_object_update(got, recorded);
 }

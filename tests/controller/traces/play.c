@@ -113,23 +113,22 @@ static void play_delay(struct play *p, const struct request *q)
 	};
 	struct request *late = request_new(&again, q->leader);
 	late->late = true;
-	late->delay = p->fault.extra;
+	late->delay = p->fault.kind == FAULT_SHRINK ? 4 * p->fault.extra : p->fault.extra;
 	TAILQ_INSERT_TAIL(&p->late, late, next);
 }
 
-bool step_is_stop(const json_t *step)
+bool step_is_patch(const json_t *step)
 {
-	const json_t *patch = json_object_get(json_object_get(step, "stimulus"), "patch");
-	const json_t *spec = json_object_get(patch, "spec");
-	return strcmp(reply_text(spec, "executionType"), "Stop") == 0;
+	return strcmp(reply_text(json_object_get(step, "stimulus"), "op"), "framework.patch") == 0;
 }
 
+/* The next stimulus, if it is a patch of the Framework. */
 static void play_early(struct play *p)
 {
 	ERR_AUTO e = { 0 };
 	const json_t *steps = json_object_get(p->scene.trace, "steps");
 	const json_t *next = json_array_get(steps, p->step + 1);
-	if (!step_is_stop(next))
+	if (!step_is_patch(next))
 		return;
 	p->ahead = scene_play(&p->scene, next, &e) == 0;
 	p->now.ms += 1000;
@@ -176,6 +175,11 @@ static bool play_spoil(struct play *p, struct request *q)
 	case FAULT_EARLY:
 		play_early(p);
 		return false;
+	case FAULT_SHRINK:
+		server_shrink(&p->server);
+		play_delay(p, q);
+		request_answer(q, STORE_AMBIGUOUS, 0);
+		return true;
 	case FAULT_TAKEN:
 		server_annotate(&p->server, "another");
 		return false;
@@ -239,7 +243,7 @@ static bool play_send(struct play *p)
 	if (play_is_due(p)) {
 		p->faulted = true;
 		p->server.keeps = !fault_kills(p->fault.kind) && p->fault.kind != FAULT_LATE &&
-		                  p->fault.kind != FAULT_TAKEN;
+		                  p->fault.kind != FAULT_SHRINK && p->fault.kind != FAULT_TAKEN;
 		p->server.announces = p->fault.kind != FAULT_LATE;
 		bool spoilt = play_spoil(p, q);
 		q->executed |= spoilt;

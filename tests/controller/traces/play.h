@@ -68,6 +68,8 @@ void server_list(struct server *s, int watch, bool old, struct rules *r,
 void server_deliver(struct server *s, int watch, struct rules *r, const struct rules_time *now);
 /* The annotation of the Framework is set to this by somebody. */
 void server_annotate(struct server *s, const char *leader);
+/* The user scales all roles down to nothing. */
+void server_shrink(struct server *s);
 /* Plays garbage collector and kubelet for what no status has ever had, which the recorder did not
  * know; true: something has changed. */
 bool server_tidy(struct server *s);
@@ -91,9 +93,12 @@ enum fault_kind {
 	FAULT_RETAKEN,     /* and ours again, after the request */
 	FAULT_429,
 	FAULT_503,
-	FAULT_500,    /* not executed */
-	FAULT_FULL,   /* the queue of the store is full */
-	FAULT_EARLY,  /* the next stimulus, a patch to Stop, comes before the request is executed */
+	FAULT_500,   /* not executed */
+	FAULT_FULL,  /* the queue of the store is full */
+	FAULT_EARLY, /* the next stimulus, a patch of the Framework, comes before it is executed */
+	/* All roles are scaled down to nothing before it is executed; it gets no answer, and is
+	 * executed later.  The trace ends with that step. */
+	FAULT_SHRINK,
 	FAULT_RELIST, /* of the watch `extra`, after so many requests */
 	FAULT_RELIST_OLD,
 	FAULT_STALE, /* watches of the mask `extra` are late by n events, in this step */
@@ -131,8 +136,8 @@ struct play {
 
 void play_begin(struct play *p, const struct framework_config *config, const json_t *trace);
 void play_end(struct play *p);
-/* The stimulus of a step is a patch of the Framework to Stop. */
-bool step_is_stop(const json_t *step);
+/* The stimulus of a step is a patch of the Framework. */
+bool step_is_patch(const json_t *step);
 /* Plays one step until the rules have nothing left to do. */
 int play_step(struct play *p, const json_t *step, struct err *e);
 
@@ -143,5 +148,5 @@ json_t *end_of(json_t *after);
 /* If `got` was triggered by another task that ended in the same step as the one of the record, and
  * has its code, it gets that of the record. */
 void end_allow_trigger(const json_t *recorded, json_t *got);
-/* Only the state of the Framework counts. */
-void end_allow_early(json_t *recorded, json_t *got);
+/* Takes the end of the record for `got`, unless the Framework was to stop and goes on. */
+void end_allow_early(json_t *recorded, json_t *got, const json_t *patch);

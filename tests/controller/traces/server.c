@@ -488,6 +488,20 @@ void server_annotate(struct server *s, const char *leader)
 	(void)scene_store(sc, sc->framework);
 }
 
+void server_shrink(struct server *s)
+{
+	struct scene *sc = s->scene;
+	JSON_AUTO *next = json_copy(sc->framework);
+	json_t *spec = json_deep_copy(json_object_get(next, "spec"));
+	size_t i;
+	json_t *role;
+	json_object_set_new(next, "spec", spec);
+	json_array_foreach (json_object_get(spec, "taskRoles"), i, role)
+		json_object_set_new(role, "taskNumber", json_integer(0));
+	json_object_set_new(next, "metadata", json_deep_copy(scene_metadata(next)));
+	(void)scene_store(sc, next);
+}
+
 /* ---- what no task and no attempt has --------------------------------------------------------- */
 
 const char *server_stray(const struct server *s)

@@ -61,6 +61,7 @@ static const struct fault_row {
 	[FAULT_500] = { "500", "CGPDR", 1 },
 	[FAULT_FULL] = { "full", "CGPDR", 1 },
 	[FAULT_EARLY] = { "early", "P", 1 },
+	[FAULT_SHRINK] = { "shrink", "C", 3 },
 	[FAULT_RELIST] = { "relist", NULL, WATCHES },
 	[FAULT_RELIST_OLD] = { "relist-old", NULL, WATCHES },
 	[FAULT_STALE] = { "stale", NULL, (1 << WATCHES) - 1 },
@@ -68,7 +69,8 @@ static const struct fault_row {
 
 enum {
 	ORDERS = 2, /* random ones */
-	REQUESTS_MOST = 24 /* of a step, which get faults */,
+	FIRST_MOST = 6,
+	LAST_MOST = 2, /* requests of a step, which get faults */
 	STALE_MOST = 5 /* events */
 };
 
@@ -115,6 +117,16 @@ static void traces_tell(const char *file, const struct play *p, const char *says
 		        FAULTS[f->kind].name, f->n, f->extra, says);
 }
 
+static bool traces_no_stray(const char *file, const struct play *p)
+{
+	const char *stray = server_stray(&p->server);
+	if (!stray)
+		return true;
+	FREE_AUTO char *says = xasprintf("the pod %s is in no task", stray);
+	traces_tell(file, p, says);
+	return false;
+}
+
 /* The end of the trace against the record. */
 static bool traces_same_end(const char *file, const struct play *p, json_t *recorded)
 {
@@ -124,7 +136,9 @@ static bool traces_same_end(const char *file, const struct play *p, json_t *reco
 	symbols_shorten(got, recorded);
 	end_allow_trigger(recorded, got);
 	if (p->fault.kind == FAULT_EARLY)
-		end_allow_early(recorded, got);
+		end_allow_early(
+		    recorded, got,
+		    json_array_get(json_object_get(p->scene.trace, "steps"), p->fault.step + 1));
 	JSON_AUTO *want_end = end_of(recorded);
 	JSON_AUTO *got_end = end_of(got);
 	struct differences d = { 0 };
@@ -140,12 +154,7 @@ static bool traces_same_end(const char *file, const struct play *p, json_t *reco
 		same = false;
 	}
 	differences_done(&d);
-	const char *stray = server_stray(&p->server);
-	if (stray) {
-		FREE_AUTO char *says = xasprintf("the pod %s is in no task", stray);
-		traces_tell(file, p, says);
-	}
-	return same && !stray;
+	return traces_no_stray(file, p) && same;
 }
 
 /* ---- without faults -------------------------------------------------------------------------- */
@@ -240,7 +249,7 @@ static bool fault_play(const char *file, struct play *p, struct comparison *c, j
 		int played = play_step(p, json_array_get(steps, i), &e);
 		if (played < 0 && p->fault.kind == FAULT_EARLY && !p->server.broken) {
 			json_decref(recorded);
-			return true; /* what it speaks of was stopped before it was there */
+			return true; /* what it speaks of was never there */
 		}
 		if (played < 0 || p->server.broken) {
 			FREE_AUTO char *says =
@@ -249,6 +258,10 @@ static bool fault_play(const char *file, struct play *p, struct comparison *c, j
 			traces_tell(file, p, says);
 			json_decref(recorded);
 			return false;
+		}
+		if (p->fault.kind == FAULT_SHRINK) {
+			json_decref(recorded);
+			return traces_no_stray(file, p);
 		}
 		json_t *after = compare_recorded(c);
 		if (after) {
@@ -282,24 +295,24 @@ typedef bool fault_visit(void *arg, const struct fault *f);
 struct fault_step {
 	size_t step;
 	const char *verbs; /* its requests */
-	bool stops;        /* the next stimulus is a patch to Stop */
+	bool patch;        /* the next stimulus is a patch of the Framework */
 };
 
 /* All faults of a step, until one visit is false. */
 static bool faults_each(const struct fault_step *at, fault_visit *visit, void *arg)
 {
 	size_t n_max = strlen(at->verbs);
-	n_max = n_max > REQUESTS_MOST ? REQUESTS_MOST : n_max;
 	for (int kind = 1; kind < FAULT_MAX; kind++) {
 		const struct fault_row *row = &FAULTS[kind];
 		bool stale = kind == FAULT_STALE;
 		bool relist = kind == FAULT_RELIST || kind == FAULT_RELIST_OLD;
-		if (kind == FAULT_EARLY && !at->stops)
+		if (kind == FAULT_EARLY && !at->patch)
 			continue;
 		size_t first = row->verbs || stale ? 1 : 0;
 		size_t last = stale ? STALE_MOST : n_max;
 		for (size_t n = first; n <= last; n++) {
-			if (row->verbs && !strchr(row->verbs, at->verbs[n - 1]))
+			if ((row->verbs && !strchr(row->verbs, at->verbs[n - 1])) ||
+			    (n > FIRST_MOST && n + LAST_MOST <= n_max))
 				continue;
 			for (int extra = 0; extra < row->extra; extra++) {
 				const struct fault f = { (enum fault_kind)kind, at->step, n,
@@ -403,7 +416,7 @@ static bool traces_faulty(const char *file, const json_t *trace,
 	compare_begin(&c, file, &p.scene);
 	json_array_foreach (steps, i, step) {
 		const struct fault_step at = { i, json_string_value(json_array_get(verbs, i)),
-			                       step_is_stop(json_array_get(steps, i + 1)) };
+			                       step_is_patch(json_array_get(steps, i + 1)) };
 		if (!step_is_crossed(step))
 			faults_of_step(&all, &at);
 		if (play_step(&p, step, &e) < 0)

@@ -135,6 +135,18 @@ static void play_early(struct play *p)
 	p->now.wall_ms = p->scene.now_s * 1000;
 }
 
+static void play_put_back(struct play *p, struct request *q)
+{
+	JSON_AUTO *status = json_incref(json_object_get(p->scene.framework, "status"));
+	server_execute(&p->server, q);
+	JSON_AUTO *next = json_copy(p->scene.framework);
+	json_object_set_new(next, "metadata", json_deep_copy(scene_metadata(next)));
+	if (status && q->outcome == STORE_OK) {
+		json_object_set(next, "status", status);
+		(void)scene_store(&p->scene, next);
+	}
+}
+
 /* What the fault makes of this request; false: nothing. */
 static bool play_spoil(struct play *p, struct request *q)
 {
@@ -171,6 +183,9 @@ static bool play_spoil(struct play *p, struct request *q)
 		return true;
 	case FAULT_FULL:
 		request_answer(q, STORE_FULL, 0);
+		return true;
+	case FAULT_FOREIGN:
+		play_put_back(p, q);
 		return true;
 	case FAULT_EARLY:
 		play_early(p);
@@ -244,7 +259,7 @@ static bool play_send(struct play *p)
 		p->faulted = true;
 		p->server.keeps = !fault_kills(p->fault.kind) && p->fault.kind != FAULT_LATE &&
 		                  p->fault.kind != FAULT_SHRINK && p->fault.kind != FAULT_TAKEN;
-		p->server.announces = p->fault.kind != FAULT_LATE;
+		p->server.announces = p->fault.kind != FAULT_LATE && p->fault.kind != FAULT_FOREIGN;
 		bool spoilt = play_spoil(p, q);
 		q->executed |= spoilt;
 		play_tell(p, "FAULT", q);

@@ -93,8 +93,9 @@ enum fault_kind {
 	FAULT_RETAKEN,     /* and ours again, after the request */
 	FAULT_429,
 	FAULT_503,
-	FAULT_500,   /* not executed */
-	FAULT_FULL,  /* the queue of the store is full */
+	FAULT_500,     /* not executed */
+	FAULT_FULL,    /* the queue of the store is full */
+	FAULT_FOREIGN, /* executed; then somebody puts back the status before */
 	FAULT_EARLY, /* the next stimulus, a patch of the Framework, comes before it is executed */
 	/* All roles are scaled down to nothing before it is executed; it gets no answer, and is
 	 * executed later.  The trace ends with that step. */

@@ -60,6 +60,7 @@ static const struct fault_row {
 	[FAULT_503] = { "503", "CGPDR", 1 },
 	[FAULT_500] = { "500", "CGPDR", 1 },
 	[FAULT_FULL] = { "full", "CGPDR", 1 },
+	[FAULT_FOREIGN] = { "foreign", "P", 1 },
 	[FAULT_EARLY] = { "early", "P", 1 },
 	[FAULT_SHRINK] = { "shrink", "C", 3 },
 	[FAULT_RELIST] = { "relist", NULL, WATCHES },

@@ -26,14 +26,19 @@ TRACES = ("run-one-succeeds", "policy-none-mixed", "policy-ps-worker")
 
 
 def recorded():
-    """{trace: (tasks, requests by verb and kind)}"""
-    found = {}
+    """{trace: (tasks, requests by verb and kind)} of TRACES, and the sum of requests of all but the large ones"""
+    found, total = {}, collections.Counter()
     with tarfile.open(os.path.join(TESTS, "machine", "traces.tar.xz")) as traces:
-        for name in TRACES:
-            trace = json.load(traces.extractfile(next(m for m in traces if m.name.endswith(f"/{name}.json"))))
+        for member in traces:
+            name = os.path.basename(member.name).removesuffix(".json")
+            if not member.name.endswith(".json") or name.startswith("large-"):
+                continue
+            trace = json.load(traces.extractfile(member))
             requests = collections.Counter(f"{r['verb']} {r['kind']}" for s in trace["steps"] for r in s["requests"])
-            found[name] = (sum(r["taskNumber"] for r in trace["framework"]["spec"]["taskRoles"]), requests)
-    return found
+            total += requests
+            if name in TRACES:
+                found[name] = (sum(r["taskNumber"] for r in trace["framework"]["spec"]["taskRoles"]), requests)
+    return found, total
 
 
 def measured(scene, name, number, *roles):
@@ -55,8 +60,10 @@ def shown(requests):
 
 def requests_per_framework():
     print("Requests of FrameworkController 1.0.1 per Framework, in recorded traces (writes; its reads are watches):")
-    for name, (tasks, requests) in recorded().items():
+    traces, total = recorded()
+    for name, (tasks, requests) in traces.items():
         print(f"  {name}, {tasks} tasks: {shown(requests)}")
+    print(f"  all traces: {total.total() / total['create Pod']:.1f} requests per pod")
     print("Requests of this controller per Framework, counted by the audit log of kube-apiserver:")
     scene = Scene()
     try:

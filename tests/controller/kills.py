@@ -225,7 +225,7 @@ def report(storm, scene, took):
     work = sum(n for (_, resource), n in requests.items() if resource != "leases")
     print(f"     {storm.made} Frameworks, {len(pods)} pods in {took:.0f} s; {dict(storm.done)}")
     print(f"     status writes {sum(f.writes for f in count.frameworks.values())}, requests of the controllers {work}, "
-          f"{work / storm.made:.1f} per Framework, and for Leases {sum(requests.values()) - work}")
+          f"{work / storm.made:.1f} per Framework, {work / len(pods):.1f} per pod, and for Leases {sum(requests.values()) - work}")
     print("     " + ", ".join(f"{v} {r} {n}" for (v, r), n in requests.most_common()))
     for name in [text.partition(":")[0] for text in count.lost() + count.doubled()][:3]:
         tell(scene, name.removeprefix("pod ").partition("-")[0], all_requests)

@@ -264,6 +264,7 @@ static bool fault_play(const char *file, struct play *p, struct comparison *c, j
 			json_decref(recorded);
 			return traces_no_stray(file, p);
 		}
+		p->scene.step = json_array_get(steps, i); /* FAULT_EARLY is ahead */
 		json_t *after = compare_recorded(c);
 		if (after) {
 			json_decref(recorded);

@@ -76,6 +76,7 @@ static void op_write_create(struct rules_op *op, struct store_request *out)
 	op->list = op->job->r->lists[op->kind];
 	if (op->stage == STAGE_SETTLE) {
 		out->verb = STORE_GET;
+		out->whole = op->kind == KIND_POD; /* with its phase */
 		return;
 	}
 	out->verb = STORE_CREATE;
@@ -99,6 +100,7 @@ void op_write_request(struct rules_op *op, const struct rules_time *now, struct 
 		break;
 	case OP_DELETE:
 		out->verb = op->stage == STAGE_LOOK ? STORE_GET : STORE_DELETE;
+		out->whole = op->stage == STAGE_LOOK && op->kind == KIND_POD;
 		out->uid = op->uid;
 		out->force = op->force;
 		out->foreground = op->kind == KIND_FRAMEWORK;

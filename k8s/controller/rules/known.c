@@ -328,17 +328,6 @@ static void job_note_complete(struct rules_job *job, const struct rules_time *no
 		job_end(job, now, view.transition_ms / 1000);
 }
 
-/* A late write of an older status has replaced the end: as after a restart, what is stored counts.
- */
-static void job_reopen(struct rules_job *job, struct span status)
-{
-	ARENA_AUTO a = { 0 };
-	struct fw_view view;
-	fw_view_read(status, &a, &view);
-	if (view.state.n && !span_is(view.state, "Completed"))
-		job->complete = false;
-}
-
 /* Canonical JSON: API servers sort members. */
 static char *status_canonical(struct span status)
 {
@@ -492,8 +481,13 @@ void job_note(struct rules *r, const struct rules_time *now, struct span object,
 	job->read = version;
 	if (!old)
 		job->seen = version;
-	if (job->complete && !old)
-		job_reopen(job, scan_get(object, "status"));
+	if (job->complete && !old) {
+		/* A late write of an older status has replaced the end: as after a restart, what is
+		 * stored counts. */
+		struct fw_view view;
+		fw_view_read(scan_get(object, "status"), &a, &view);
+		job->complete = !view.state.n || span_is(view.state, "Completed");
+	}
 	if (!job->complete)
 		job_compare(job, now, object, &m, old);
 	job_show_state(job);

@@ -292,6 +292,7 @@ TEST(test_rules_adopt_a_pod_whose_post_has_lost_its_answer)
 	scene_quiet(s); /* the Framework is frozen until a GET settles it */
 	scene_wait(s, 1000);
 	void *settle = scene_expect(s, STORE_GET, KIND_POD);
+	assert_true(s->request.whole); /* its phase counts, too */
 	rules_put(s->r, &s->now, KIND_POD, span_of(made));
 	scene_answer(s, settle, STORE_OK, made);
 	scene_store(s);

@@ -1,4 +1,4 @@
-"""The bodies of POST: the template, member by member, and what FrameworkController adds to it."""
+"""POST of pods and ConfigMaps: the bodies, member by member; those that come late; those of a killed leader."""
 import json
 import re
 import threading
@@ -206,5 +206,30 @@ def test_late_post_does_not_run_unseen(check, scene):
             own.stop()
     for c in scene.controllers:
         c.start()
+    check.ok("the controllers are there again", wait_until(
+        lambda: all(c.status("/readyz") == 200 for c in scene.controllers)))
+
+
+def test_pods_of_a_killed_leader_are_adopted(check, scene):
+    """It is killed between a POST and the status that names the new object.  The pods run and end
+    before the next leader comes, which takes them for what they are: this attempt."""
+    for c in scene.controllers:
+        c.stop()
+    with Recorder(scene) as proxy:
+        with Controller(scene, url=proxy.url) as own:
+            proxy.fault("PATCH", "Framework", "adoptpods", skip=2, hang=0)
+            proxy.fault("PATCH", "Framework", "adoptmap", skip=1, hang=0)
+            for name in ("adoptpods", "adoptmap"):
+                scene.create(framework(name, role(number=3, failed=-1, run=100)))
+            check.ok("adopt: the statuses hang", wait_until(lambda: all(
+                proxy.count("PATCH", "Framework", n) > k for n, k in (("adoptpods", 2), ("adoptmap", 1)))))
+            own.kill()
+    check.ok("adopt: the pods end", wait_until(
+        lambda: [p["status"]["phase"] for p in scene.pods("adoptpods").values()] == ["Succeeded"] * 3))
+    for c in scene.controllers:
+        c.start()
+    for name in ("adoptpods", "adoptmap"):
+        end_is(check, scene, name, 0)
+    check.equal("adopt: each pod was created once", [s for s in scene.count.strays() if s[0].startswith("adopt")], [])
     check.ok("the controllers are there again", wait_until(
         lambda: all(c.status("/readyz") == 200 for c in scene.controllers)))

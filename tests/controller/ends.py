@@ -62,14 +62,16 @@ def test_gang_ends_as_its_policy_says(check, scene):
 
 
 def test_retries_of_tasks_and_frameworks(check, scene):
-    for name, roles, more, code, retries in (
-            ("retrytask", [role(number=2, retries=2, exit="1,1,0", run=50)], {}, 0, 0),
-            ("retrytaskends", [role(number=2, retries=1, exit="3,4", run=50)], {}, 4, 0),
-            ("retryjob", [role(number=2, exit="5;6;0", run=50)], {"retries": 2}, 0, 2),
-            ("retryboth", [role(retries=1, exit="1,2;1,0", run=50)], {"retries": 1}, 0, 1),
-            ("retrynever", [role(fancy=True, exit="210", retries=5, run=50)], {"fancy": True, "retries": 5}, 210, 0),
-            ("retryfree", [role(fancy=True, exit="200,200,0", run=50)], {}, 0, 0)):
+    rows = (
+        ("retrytask", [role(number=2, retries=2, exit="1,1,0", run=50)], {}, 0, 0),
+        ("retrytaskends", [role(number=2, retries=1, exit="3,4", run=50)], {}, 4, 0),
+        ("retryjob", [role(number=2, exit="5;6;0", run=50)], {"retries": 2}, 0, 2),
+        ("retryboth", [role(retries=1, exit="1,2;1,0", run=50)], {"retries": 1}, 0, 1),
+        ("retrynever", [role(fancy=True, exit="210", retries=5, run=50)], {"fancy": True, "retries": 5}, 210, 0),
+        ("retryfree", [role(fancy=True, exit="200,200,0", run=50)], {}, 0, 0))
+    for name, roles, more, _, _ in rows:
         scene.create(framework(name, *roles, **more))
+    for name, _, _, code, retries in rows:
         value = end_is(check, scene, name, code, retries)
         wanted = {"retrytask": 2, "retrytaskends": 1, "retryboth": 1, "retryfree": 2}.get(name, 0)
         # The first of two that fails ends the attempt, perhaps before the other one.

@@ -284,8 +284,7 @@ static void job_sync_once(struct rules_job *job, const struct rules_time *now)
 	job->urgent |= view.created || (result.again && result.status_changed);
 	/* New objects are seen, and what had to wait for the answers is asked for, in the next one.
 	 */
-	job->look =
-	    result.again || view.created || (view.answered && result.pending && !result.failed);
+	job->look = result.again || view.created || (view.answered && result.pending);
 	job_set_next_sync(job, now, &result);
 }
 

@@ -64,9 +64,9 @@ void fw_status_clear(struct framework *f)
 
 struct fw_role *fw_role_find(const struct framework *f, const char *name)
 {
-	for (struct fw_role *r = f->roles; r < f->roles + f->n_roles; r++)
-		if (strcmp(r->name, name) == 0)
-			return r;
+	for (size_t i = 0; i < f->n_roles; i++)
+		if (strcmp(f->roles[i].name, name) == 0)
+			return &f->roles[i];
 	return NULL;
 }
 

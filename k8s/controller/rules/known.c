@@ -285,16 +285,14 @@ void object_note(struct rules_object *o, const struct rules_time *now, struct sp
 
 void object_note_gone(struct rules_object *o, const struct rules_time *now, const char *uid)
 {
-	if (o->state != OBJECT_NONE && strcmp(o->view.uid, uid) == 0) {
+	char *gone = xstrdup(uid); /* it may be that of the view */
+	if (o->state != OBJECT_NONE && strcmp(o->view.uid, gone) == 0) {
 		o->state = OBJECT_NONE;
 		free(TAKE(o->texts));
 		o->view = (struct framework_pod){ 0 };
 	}
-	if (!o->gone || strcmp(o->gone, uid) != 0) {
-		char *copy = xstrdup(uid);
-		free(o->gone);
-		o->gone = copy;
-	}
+	free(o->gone);
+	o->gone = gone;
 	o->retry_ms = 0; /* the name is free */
 	quota_retry(o->job, now);
 	job_wake(o->job, now);

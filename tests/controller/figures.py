@@ -69,11 +69,16 @@ def requests_per_framework():
     try:
         with Stand(scene, "--run-ms", "500-2000"), Controller(scene):
             ps = [role("ps", 2, run="never"), role("worker", 2, succeeded=2)]
-            for title, number, roles in (
-                    ("1 task succeeds", 1, [role(run=1000)]), ("1 task succeeds", 50, [role(run=1000)]),
-                    ("4 tasks succeed", 1, [role(number=4, failed=-1)]), ("4 tasks succeed", 50, [role(number=4, failed=-1)]),
-                    ("as policy-ps-worker, 4 tasks", 1, ps), ("as policy-ps-worker, 4 tasks", 50, ps)):
-                print(f"  {title}, {number} at a time: {shown(measured(scene, 'm', number, *roles))}", flush=True)
+            one, four = [role(run=1000)], [role(number=4, failed=-1)]
+            for title, number, roles, trace in (
+                    ("1 task succeeds", 1, one, "run-one-succeeds"), ("1 task succeeds", 50, one, "run-one-succeeds"),
+                    ("4 tasks succeed", 1, four, "policy-ps-worker"), ("4 tasks succeed", 50, four, "policy-ps-worker"),
+                    ("as policy-ps-worker, 4 tasks", 1, ps, "policy-ps-worker"),
+                    ("as policy-ps-worker, 4 tasks", 50, ps, "policy-ps-worker")):
+                requests = measured(scene, "m", number, *roles)
+                print(f"  {title}, {number} at a time: {shown(requests)}", flush=True)
+                if sum(requests.values()) > traces[trace][1].total():
+                    raise RuntimeError(f"{title}: more requests than {trace}")
     finally:
         scene.close()
 
@@ -175,7 +180,6 @@ def main():
     end_in_order()
     requests_per_framework()
     many(options.frameworks)
-    print("2 passed, 0 failed")
 
 
 main()

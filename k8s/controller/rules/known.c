@@ -4,6 +4,7 @@
 
 #include "base/enc.h"
 #include "base/json/fields.h"
+#include "base/json/put.h"
 #include "k8s/cache/cache_internal.h"
 #include "k8s/controller/rules/rules_internal.h"
 #include "k8s/framework/view.h"
@@ -393,10 +394,9 @@ static void job_keep_news(struct rules_job *job, const struct rules_time *now, s
 	scan_members(object, KEYS, part, ARRAY_SIZE(KEYS));
 	STR_AUTO text = STR_INIT(RULES_TEXT_MAX);
 	STR_AUTO packed = STR_INIT(RULES_TEXT_MAX);
-	for (size_t i = 0; i < ARRAY_SIZE(KEYS); i++) {
-		str_puts(&text, i == 0 ? "{\"metadata\":" : i == 1 ? ",\"spec\":" : ",\"status\":");
-		str_span(&text, part[i].p ? part[i] : SPAN("null"));
-	}
+	json_put_open(&text, NULL, '{');
+	for (size_t i = 0; i < ARRAY_SIZE(KEYS); i++)
+		json_put_raw(&text, KEYS[i], part[i]);
 	str_char(&text, '}');
 	if (text.full || !job_entry_pack(&packed, str_view(&text))) {
 		counter_add(&job->r->set.counts->unreadable, 1);
@@ -441,8 +441,8 @@ static void job_compare(struct rules_job *job, const struct rules_time *now, str
 	const struct rules_op *op;
 	TAILQ_FOREACH(op, &job->ops, next)
 	writes |= op->verb == OP_STORE && op->state == OP_SENT;
-	if (job->owned &&
-	    !ours) { /* another leader has it, or somebody has changed the annotation */
+	if (job->owned && !ours) {
+		/* Another leader has it, or somebody has changed the annotation. */
 		job->owned = false;
 		job->hold_ms = now->ms + RULES_FENCED_MS;
 		counter_add(&r->set.counts->fenced, 1);

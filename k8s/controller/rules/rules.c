@@ -306,7 +306,7 @@ struct rules *rules_new(const struct rules_settings *s)
 	r->set = *s;
 	r->key.v[0] = s->random(s->arg);
 	r->key.v[1] = s->random(s->arg);
-	r->foreign_ms[0] = r->foreign_ms[1] = r->foreign_ms[2] = INT64_MIN / 2;
+	r->foreign_ms[0] = r->foreign_ms[1] = INT64_MIN / 2;
 	TAILQ_INIT(&r->users);
 	return r;
 }

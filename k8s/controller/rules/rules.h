@@ -55,17 +55,16 @@ struct rules_notice {
 /* Numbers for metrics, written by the thread of the rules. */
 struct rules_counts {
 	atomic_ullong
-	    frameworks[10];   /* now, by state: FW_STATES, and last those without a status */
-	atomic_ullong pods;   /* known now */
-	atomic_ullong queued; /* Frameworks that are due, or have unsent requests, now */
-	atomic_ullong
-	    oldest_due_ms;     /* the time (ms) since when the oldest of them waits; 0: none */
-	atomic_ullong frozen;  /* Frameworks with unanswered requests, now */
-	struct histogram sync; /* duration of a sync: the shell's clock, see `clock_us` */
-	atomic_ullong syncs, writes;                     /* of statuses */
-	atomic_ullong taken;                             /* Frameworks that were taken over */
-	atomic_ullong fenced;                            /* writes that the annotation refused */
-	atomic_ullong foreign;                           /* statuses that others have written */
+	    frameworks[10];          /* now, by state: FW_STATES, and last those without a status */
+	atomic_ullong pods;          /* known now */
+	atomic_ullong queued;        /* Frameworks with unsent requests, now */
+	atomic_ullong oldest_due_ms; /* since when (ms) the oldest Framework is due; 0: none is */
+	atomic_ullong frozen;        /* Frameworks with unanswered requests, now */
+	struct histogram sync;       /* duration of a sync: the shell's clock, see `clock_us` */
+	atomic_ullong syncs, writes; /* of statuses */
+	atomic_ullong taken;         /* Frameworks that were taken over */
+	atomic_ullong fenced;        /* writes that the annotation refused */
+	atomic_ullong foreign;       /* statuses that others have written */
 	atomic_ullong unreadable, unstorable, forbidden; /* Frameworks, each time */
 	atomic_ullong strays;                            /* pods of no task, deleted */
 	atomic_ullong absences;                          /* objects found gone by a GET */

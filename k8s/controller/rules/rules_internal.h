@@ -162,7 +162,7 @@ struct rules {
 	LIST_HEAD(rules_alike_jobs, rules_job) jobs[RULES_BUCKETS];
 	LIST_HEAD(rules_alike_pods, rules_object) pods[RULES_BUCKETS];
 	int64_t absent_ms;     /* RULES_ABSENCES are used up at this time */
-	int64_t foreign_ms[3]; /* the last writes of FrameworkController */
+	int64_t foreign_ms[2]; /* the last two writes of FrameworkController */
 	int64_t passive_ms;    /* no request before */
 };
 

@@ -22,6 +22,7 @@
 	FILE(format_js, "format.js")                                                               \
 	FILE(api_js, "api.js")                                                                     \
 	FILE(sse_js, "sse.js")                                                                     \
+	FILE(dialog_js, "dialog.js")                                                               \
 	FILE(signin_js, "signin.js")                                                               \
 	FILE(machine_js, "machine.js")                                                             \
 	FILE(table_js, "table.js")                                                                 \

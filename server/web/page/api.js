@@ -1,11 +1,13 @@
 // Requests to this server, as a signed-in user. Tokens are kept in memory, in sessionStorage only
 // if the user asks for it, and are sent in the header Authorization to this origin only.
 
+import { clock } from "./format.js";
 import { EventParser } from "./sse.js";
 
 const KEY = "rest-lit-token";
 const MOST = 4; // connections; a browser has six for HTTP/1.1
 const MOST_STREAMS = 3; // one is left for short requests
+const CLOCK_EXACT = 2000; // ms; a smaller difference of the clocks is not corrected
 const SILENCE = 75000; // the server sends a ping every 30 s
 const FIRST_WAIT = 500;
 const LAST_WAIT = 10000;
@@ -105,16 +107,24 @@ async function refusal(reply) {
 	return new ApiError(reply.status, body ?? { message: text.slice(0, 500) }, reply.headers);
 }
 
+/** Corrects the clock by an answer's Date, which is cut to seconds. */
+function setClock(begun, date) {
+	const ahead = date + 500 - (begun + Date.now()) / 2;
+	if (Math.abs(ahead - clock.ahead) > CLOCK_EXACT) clock.ahead = ahead;
+}
+
 async function request(path, options) {
 	const url = new URL(path, document.baseURI);
 	if (url.origin !== location.origin) throw new TypeError(`${url.origin} is not this server`);
 	const token = options.token ?? session.token;
 	const headers = new Headers(options.headers);
 	if (token) headers.set("Authorization", `Bearer ${token}`);
+	const begun = Date.now();
 	const reply = await fetch(url, { ...options, headers, ...FETCH }).catch(() => {
 		options.signal?.throwIfAborted();
 		throw noAnswer();
 	});
+	setClock(begun, Date.parse(reply.headers.get("Date")));
 	if (reply.ok) return reply;
 	const error = await refusal(reply);
 	if (reply.status === 401 && token === session.token && session.user) forget(ENDED);

@@ -5,6 +5,12 @@ import { el } from "./dom.js";
 const UNKNOWN = "";
 const UNITS = [["d", 86400], ["h", 3600], ["m", 60], ["s", 1]];
 
+/** ahead: milliseconds by which the server's clock is ahead of the browser's. */
+export const clock = { ahead: 0 };
+
+/** The time by the server's clock. */
+export const now = () => Date.now() + clock.ahead;
+
 const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 
 /** "45s", "3m 20s", "2h 5m", "3d 4h": the two largest units. */
@@ -23,7 +29,7 @@ export function duration(ms) {
 
 /** The time since `ms`, as a duration. */
 export function ago(ms) {
-	return isNumber(ms) ? `${duration(Date.now() - ms)} ago` : UNKNOWN;
+	return isNumber(ms) ? `${duration(now() - ms)} ago` : UNKNOWN;
 }
 
 /** "2026-11-23 08:25:07" in the time zone of the browser. */

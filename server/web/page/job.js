@@ -4,7 +4,7 @@ import { actions, tagList, written } from "./actions.js";
 import { get, pause, session, watch } from "./api.js";
 import { areaChart, seriesOf } from "./chart.js";
 import { el, fill } from "./dom.js";
-import { duration, state, time } from "./format.js";
+import { duration, now, state, time } from "./format.js";
 import { pathOf, runTime } from "./jobs.js";
 import { logView } from "./logview.js";
 import { VirtualTable } from "./table.js";
@@ -101,7 +101,7 @@ function plainTable(label, heads, rows) {
 }
 
 function eventTable({ data }) {
-	const rows = data.map((one) => [duration(Date.now() - Date.parse(one.lastTimestamp)), one.type,
+	const rows = data.map((one) => [duration(now() - Date.parse(one.lastTimestamp)), one.type,
 		one.taskroleName && taskName({ role: one.taskroleName, taskIndex: one.taskIndex }),
 		one.reason, one.count, one.message]);
 	const heads = ["Age", "Type", "Task", "Reason", "Count", "Message"];
@@ -111,7 +111,7 @@ function eventTable({ data }) {
 function attemptTable(all, open) {
 	const rows = all.map((one) => [link(one.attemptIndex + 1, () => open(one)), state(one.state),
 		time(one.attemptStartedTime), exitText(one.exitCode, one.appExitSpec),
-		duration((one.attemptCompletedTime ?? Date.now()) - one.attemptStartedTime)]);
+		duration((one.attemptCompletedTime ?? now()) - one.attemptStartedTime)]);
 	return plainTable("Attempts", ["Attempt", "State", "Started", "Exit code", "Duration"], rows);
 }
 
@@ -219,8 +219,8 @@ class JobView {
 	#showTasks({ taskRoles }, start, end) {
 		const tasks = Object.entries(taskRoles).flatMap(([role, { taskStatuses }]) =>
 			taskStatuses.map((task) => ({ role, sshd: hasSshd(this.config, role), ...task })));
-		const from = start ?? Date.now();
-		const to = end ? end + (end - from) / 20 + 1 : Math.max(Date.now(), from + 1000);
+		const from = start ?? now();
+		const to = end ? end + (end - from) / 20 + 1 : Math.max(now(), from + 1000);
 		const series = taskSeries(tasks, from, to);
 		fill(this.#chart, areaChart({ title: "Tasks by state", unit: "task", from, to, series }));
 		this.tasks.rows = tasks;

@@ -3,7 +3,7 @@
 import { get, pause, watch } from "./api.js";
 import { areaChart, seriesOf } from "./chart.js";
 import { el, fill } from "./dom.js";
-import { duration, plural, state } from "./format.js";
+import { duration, now, plural, state } from "./format.js";
 import { VirtualTable } from "./table.js";
 
 export const title = "Jobs";
@@ -26,7 +26,7 @@ const queryOf = (filter) => new URLSearchParams(given(filter));
 
 /** The time from the first start of a task to the end of the job, or to now. */
 export function runTime({ launchedTime, completedTime }) {
-	return launchedTime ? duration((completedTime ?? Date.now()) - launchedTime) : "";
+	return launchedTime ? duration((completedTime ?? now()) - launchedTime) : "";
 }
 
 /** Returns true if the server would list the row. */
@@ -37,14 +37,14 @@ export function selects(filter, row) {
 }
 
 /** GPUs of the jobs since `from`: in use, and of jobs that wait for them. */
-export function gpuSeries(rows, from, now) {
+export function gpuSeries(rows, from, to) {
 	const used = [], waiting = [];
 	for (const { submissionTime, launchedTime, completedTime, totalGpuNumber: weight } of rows) {
-		const end = completedTime ?? now;
+		const end = completedTime ?? to;
 		if (weight) waiting.push({ start: submissionTime, end: launchedTime ?? end, weight });
 		if (weight && launchedTime) used.push({ start: launchedTime, end, weight });
 	}
-	return [seriesOf("running", used, from, now, "in use"), seriesOf("waiting", waiting, from, now)];
+	return [seriesOf("running", used, from, to, "in use"), seriesOf("waiting", waiting, from, to)];
 }
 
 /** Follows the jobs of a selection; changed() after each change of `rows`. */
@@ -112,7 +112,7 @@ const COLUMNS = [
 	{ name: "Virtual cluster", width: "120px", minor: true, cell: (row) => row.virtualCluster },
 	{ name: "GPUs", width: "64px", number: true, minor: true, cell: (row) => row.totalGpuNumber },
 	{ name: "Tasks", width: "64px", number: true, minor: true, cell: (row) => row.totalTaskNumber },
-	{ name: "Age", width: "80px", cell: (row) => duration(Date.now() - row.submissionTime) },
+	{ name: "Age", width: "80px", cell: (row) => duration(now() - row.submissionTime) },
 	{ name: "Duration", width: "84px", minor: true, cell: runTime },
 ];
 
@@ -144,7 +144,7 @@ export default function jobsPage(root, params, signal) {
 	const count = el("p", { class: "soft", role: "status", "aria-label": "Number of jobs" });
 	const chart = el("div", { class: "panel", hidden: true });
 	const drawChart = () => {
-		const to = Date.now();
+		const to = now();
 		if (to - charted < CHART_MS) return;
 		charted = to;
 		const first = table.rows.at(-1)?.submissionTime ?? to;

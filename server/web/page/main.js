@@ -28,6 +28,17 @@ export function announce(text) {
 	messageTimer = setTimeout(() => { byId("message").textContent = ""; }, MESSAGE_MS);
 }
 
+export function setTitle(text) {
+	document.title = text;
+}
+
+/** Replaces the parameters in the address, without another look at the page; empty ones are left
+ * out. */
+export function setQuery(params) {
+	const query = new URLSearchParams(Object.entries(params).filter(([, value]) => value)).toString();
+	history.replaceState(history.state, "", location.hash.split("?")[0] + (query && `?${query}`));
+}
+
 /** Opens another page; the hash begins with "#/". */
 export function go(hash) {
 	if (location.hash === hash) show();
@@ -52,7 +63,7 @@ function find(hash) {
 }
 
 function fail(title, text) {
-	document.title = `${title} - rest-lit`;
+	setTitle(`${title} - rest-lit`);
 	fill(root, el("h1", { tabindex: "-1" }, title), el("p", { role: "alert", class: "error" }, text));
 }
 
@@ -83,7 +94,7 @@ async function show() {
 	try {
 		const page = await found.load();
 		if (signal.aborted) return;
-		document.title = `${page.title} - rest-lit`;
+		setTitle(`${page.title} - rest-lit`);
 		const shown = page.default(root, found.params, signal);
 		const first = root.querySelector("[autofocus]") ?? root.querySelector("h1") ?? root;
 		first.focus({ preventScroll: true });
@@ -94,6 +105,45 @@ async function show() {
 		fail(BROKEN, error.message);
 		if (error.status === undefined) console.error(error);
 	}
+}
+
+// ---- shortcuts ----
+const shortcuts = new Map(); // "g l" -> {text, act}
+let begun = ""; // the first key of two
+
+/** act() at these keys ("j", "g l"), while the user does not type and the signal has not aborted;
+ * text: what it does, for the list of shortcuts. */
+export function shortcut(keys, text, act, signal) {
+	const one = { text, act };
+	shortcuts.set(keys, one);
+	signal?.addEventListener("abort", () => {
+		if (shortcuts.get(keys) === one) shortcuts.delete(keys);
+	});
+}
+
+function pressed(event) {
+	const typing = event.composedPath()[0].closest("input, textarea, select, [contenteditable]");
+	if (typing || event.ctrlKey || event.altKey || event.metaKey || event.isComposing) return;
+	if (document.querySelector("dialog[open]")) return;
+	const keys = begun + event.key;
+	begun = "";
+	if (shortcuts.has(keys)) {
+		event.preventDefault();
+		shortcuts.get(keys).act();
+	} else if ([...shortcuts.keys()].some((name) => name.startsWith(`${event.key} `))) {
+		begun = `${event.key} `;
+	}
+}
+
+function showShortcuts() {
+	const row = ([keys, { text }]) => el("div", null,
+		el("dt", null, keys.split(" ").map((key) => el("kbd", null, key))), el("dd", null, text));
+	const close = el("button", { autofocus: true }, "Close");
+	const dialog = el("dialog", { "aria-label": "Shortcuts" }, el("h2", null, "Shortcuts"),
+		el("dl", { class: "shortcuts" }, [...shortcuts].map(row)), el("form", { method: "dialog" }, close));
+	dialog.addEventListener("close", () => dialog.remove());
+	document.body.append(dialog);
+	dialog.showModal();
 }
 
 function showUser() {
@@ -119,6 +169,12 @@ byId("skip").addEventListener("click", (event) => {
 	event.preventDefault();
 	root.focus();
 });
+
+addEventListener("keydown", pressed);
+shortcut("?", "this list", showShortcuts);
+shortcut("g l", "the list of jobs", () => go(HOME));
+shortcut("g s", "submit a job", () => go("#/submit"));
+shortcut("g m", "the machine", () => { if (session.local) go("#/machine"); });
 
 try {
 	await start();

@@ -1,0 +1,101 @@
+"""The modules without a page: logs as lines, rows, charts, names."""
+from browser import Page
+from machine import Machine
+
+LOG = r"""
+const { Known, Log, parts, restyle } = await load("log");
+const encode = (text) => new TextEncoder().encode(text);
+const read = (bytes, size, bounds) => {
+	const log = new Log(bounds);
+	for (let i = 0; i < bytes.length; i += size) log.write(bytes.slice(i, i + size));
+	return log;
+};
+const lines = (log) => Array.from({ length: log.count }, (_, i) => log.line(log.dropped + i));
+const shown = (log) => lines(log).map((line) => parts(line).map(({ text, style }) => [text, style?.name ?? ""]));
+const text = "\u20ac \u{1F600}\x1b[1;31mred\x1b[0m\x1b]8;;http://a/\x07link\x1b]8;;\x1b\\ \x1b]0;title\x07\x1b[2J!\r\n" +
+	"10%\r\x1b[32m100%\x1b[m\nabc\b\bX\n12345\r\x1b[Kab\n\x1b[48;2;1;2;3;38;5;196mx\x1b[38:2::9:8:7my\x1b[0m\x00\x07\x9b\ttab\n" +
+	"12345\r\x1b[34mab\x1b[0mc\n\xff\x1b[";
+const bytes = encode(text);
+const whole = JSON.stringify(shown(read(bytes, 1 << 20)));
+const wrong = [];
+for (let size = 1; size < bytes.length; size++) {
+	if (JSON.stringify(shown(read(bytes, size))) !== whole) wrong.push(size);
+}
+const invalid = read(Uint8Array.of(97, 0xe2, 0x82, 10, 0xff, 98), 1);
+const small = read(encode(Array.from({ length: 1000 }, (_, i) => `line ${i}\n`).join("")), 7, { lines: 50 });
+const wide = read(encode("x".repeat(25000)), 999);
+const heavy = read(encode("\x1b[31ma\x1b[32mb".repeat(20000) + "\n"), 4096, { memory: 1 << 20 });
+const hostile = [read(encode("\x1b[".repeat(20000)), 4096), read(encode("\x1b]" + "x".repeat(9000)), 4096)];
+const found = [small.find("LINE 99"), small.find("nothing"), small.find("")];
+small.write(encode("a new line 99\n"));
+const known = new Known(), numbers = Array.from({ length: 700000 }, (_, i) => `${i}\n`).join("");
+for (let i = 0; i < 4000000; i += 50000) known.add(encode(numbers.slice(i, i + 50000)));
+const start = numbers.indexOf("\n", 3990000) + 1;
+const at = (text) => known.place(encode(text));
+const places = [at("0\n1\n2\n"), at(numbers.slice(start, 4000500)) - start, at(numbers.slice(4000000)) - 4000000];
+for (let i = 0; i < 90; i++) known.add(encode("tick\n".repeat(10000)));
+places.push(at("tick\n".repeat(2000)) - 4000000, at(numbers.slice(3999000, 4000000) + "tick\n"), at("?") - known.total);
+return { whole: JSON.parse(whole), wrong, invalid: lines(invalid).map((l) => l.text), small: [small.count, small.dropped,
+	small.line(small.dropped).text], wide: lines(wide).map((l) => l.text.length), heavy: lines(heavy).length,
+	hostile: hostile.map((l) => lines(l).map((one) => one.text.length)), found, again: small.find("line 99"), places,
+	marks: parts(read(encode("a\x1b[31mbCd\x1b[0me"), 9).line(0), "cde"), reset: restyle({ bold: true }, "") };"""
+
+MODELS = r"""
+const { visible } = await load("table"), { sampled } = await load("chart");
+const { selects, gpuSeries } = await load("jobs"), { taskSeries, hasSshd } = await load("job");
+const { nextName, hasSecrets } = await load("actions");
+const row = { name: "bert", username: "alice", virtualCluster: "vision", state: "RUNNING" };
+const plugin = (more) => ({ extras: { "com.microsoft.pai.runtimeplugin": [null, { plugin: "tensorboard" }, { plugin: "ssh", ...more }] } });
+const day = 86400e3, gpus = (rows) => gpuSeries(rows, day, 2 * day).map(({ values, last }) => [0, 80, 130, 239].map((i) => values[i]).concat(last));
+return {
+	visible: [visible(0, 300, 30, 5), visible(3000, 300, 30, 1000), visible(1e9, 300, 30, 1000), visible(0, 1e6, 10, 1e5), visible(0, 0, 30, 9)],
+	sampled: [sampled([{ start: 0, end: 10, weight: 2 }], 0, 10, 2), sampled([{ start: 4, end: 99, weight: 1 }], 0, 10, 5),
+		sampled([{ start: -5, end: 1, weight: 4 }, { start: 20, end: 30, weight: 4 }, { start: 3, end: 3, weight: 4 }], 0, 10, 5)],
+	selects: [{ username: "bob,alice" }, { username: "ali" }, { vc: "vision", state: "RUNNING" }, { state: "FAILED" }, { keyword: "er" },
+		{ keyword: "visi" }, { keyword: "" }].map((filter) => selects(filter, row)),
+	gpus: [gpus([{ submissionTime: day, launchedTime: 1.5 * day, completedTime: null, totalGpuNumber: 4 }]),
+		gpus([{ submissionTime: 0, launchedTime: null, completedTime: 1.25 * day, totalGpuNumber: 2 }, { submissionTime: day, totalGpuNumber: 0 }])],
+	tasks: taskSeries([{ createdTime: 0, launchedTime: 5, completedTime: 10, taskState: "FAILED" }], 0, 240).map((s) => [s.role, s.values[3], s.values[8], s.values[200], s.last]),
+	names: [nextName("a", []), nextName("a-3", ["a-7", "a-x", "b-9"]), nextName("-1", ["-1"]), nextName("a-2", ["a-2"])],
+	secrets: [hasSecrets({}), hasSecrets({ secrets: "******" }), hasSecrets({ prerequisites: [{ auth: { password: "******" } }] }),
+		hasSecrets({ prerequisites: [{ auth: "******" }] }), hasSecrets({ secrets: { a: 1 }, prerequisites: [{}, null] })],
+	sshd: [{}, null, { extras: null }, plugin({}), plugin({ parameters: { jobssh: false, userssh: { type: "none" } } }), plugin({ parameters: { jobssh: true }, taskroles: ["b"] }),
+		plugin({ parameters: { jobssh: true } }), plugin({ parameters: { jobssh: "true" }, taskroles: ["b", "a"] }), plugin({ parameters: { userssh: { value: "k" } } })]
+		.map((config) => hasSshd(config, "a")) };"""
+
+
+def test_page_modules_split_logs_and_rows(check):
+    """The modules without a page: lines of logs, split anywhere; visible rows; charts; names."""
+    with Machine() as server, Page(check, server, "#/sign-in") as page:
+        log = page.js_async(LOG)
+        red, blue, green = ('{"bold":true,"fg":"#ff7b72"}', '{"fg":"#6cb6ff"}', '{"fg":"#57c774"}')
+        check.equal("lines", log["whole"], [
+            [["\u20ac \U0001f600", ""], ["red", red], ["link !", ""]], [["100%", green]], [["aXc", ""]], [["ab", ""]],
+            [["x", '{"bg":"#010203","fg":"#ff0000"}'], ["y", '{"bg":"#010203","fg":"#090807"}'], ["\ttab", ""]],
+            [["ab", blue], ["c45", ""]], [["\u00ff", ""]]])
+        check.equal("however it is split", log["wrong"], [])
+        check.equal("invalid UTF-8", log["invalid"], ["a\ufffd", "\ufffdb"])
+        check.equal("few lines are kept", log["small"], [50, 951, "line 951"])
+        check.equal("long lines are broken", log["wide"], [10000, 10000, 5000])
+        check.ok("memory is bounded", log["heavy"] < 4, str(log["heavy"]))
+        check.equal("unfinished escapes", log["hostile"], [[10000, 9999], [9001]])
+        check.equal("search", log["found"], [[*range(990, 1000)], [], []])
+        check.equal("... goes on", log["again"], [*range(990, 1001)])
+        check.equal("places of streams", log["places"], [4000000, 0, 0, 4490000, 8500000, 0])
+        check.equal("marks", [[p["text"], (p["style"] or {}).get("mark", False)] for p in log["marks"]],
+                    [["a", False], ["b", False], ["Cde", True]])
+        check.equal("reset", log["reset"], None)
+        models = page.js_async(MODELS)
+        check.equal("visible rows", models["visible"], [[0, 5], [88, 122], [966, 1000], [0, 160], [0, 9]])
+        check.equal("averages", models["sampled"], [[2, 2], [0, 0, 1, 1, 1], [2, 0, 0, 0, 0]])
+        check.equal("filters", models["selects"], [True, False, True, False, True, True, True])
+        check.equal("GPUs", models["gpus"], [[[0, 0, 4, 4, 4], [4, 4, 0, 0, 0]], [[0] * 5, [2, 0, 0, 0, 0]]])
+        check.equal("tasks", models["tasks"], [["succeeded", 0, 0, 0, 0], ["failed", 0, 0, 1, 1], ["stopped", 0, 0, 0, 0],
+                                               ["running", 0, 1, 0, 0], ["waiting", 1, 0, 0, 0]])
+        check.equal("names", models["names"], ["a-2", "a-8", "-1-2", "a-3"])
+        check.equal("tasks with sshd", models["sshd"], [False] * 6 + [True] * 3)
+        check.equal("secrets", models["secrets"], [False, True, True, True, False])
+
+
+CORE = [test_page_modules_split_logs_and_rows]
+WHOLE = []

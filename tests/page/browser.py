@@ -26,7 +26,7 @@ try:
 except ImportError:
     raise SystemExit("page: python3-selenium is not installed for this python3: see packages.txt") from None
 
-WIDE, PHONE = (1400, 900), (400, 800)
+WIDE, PHONE = (1400, 900), (390, 844)
 # The page also asks for what may be missing or forbidden; Chromium logs each answer of 4xx and 5xx,
 # and each failed connection.
 EXPECTED = re.compile(r"Failed to load resource|net::ERR_")

@@ -51,6 +51,7 @@ static const struct kept_member KEEP_POD_SPEC[] = {
 	ONLY("containers", KEEP_CONTAINER),
 	ONLY("initContainers", KEEP_CONTAINER),
 	ALL("hostNetwork"),
+	ALL("terminationGracePeriodSeconds"),
 	ALL("schedulerName"),
 	END,
 };

@@ -102,7 +102,8 @@ struct framework_pod {
 	const char *phase; /* Pending, Running, Succeeded, Failed, Unknown */
 	const char *reason, *message;
 	const char *node, *ip, *host_ip;
-	const char *ports; /* that its containers were given, with commas; NULL: none */
+	/* Numbers that its containers were given, with commas; NULL: none, or not known. */
+	const char *ports, *gpus;
 	const struct framework_container *containers; /* init containers first */
 	size_t n_containers;
 };

@@ -80,7 +80,7 @@ struct fw_task {
 	struct fw_life life;
 	char *uid;
 	bool removing; /* deletionPending: to be scaled away */
-	char *node, *ip, *host_ip, *ports;
+	char *node, *ip, *host_ip, *ports, *gpus;
 };
 
 struct fw_role {

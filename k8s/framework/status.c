@@ -38,6 +38,7 @@ void fw_task_clear(struct fw_task *t)
 	free(t->ip);
 	free(t->host_ip);
 	free(t->ports);
+	free(t->gpus);
 	*t = (struct fw_task){ 0 };
 }
 
@@ -111,7 +112,7 @@ enum field_kind {
 	FIELD_COUNT, /* int32_t */
 	FIELD_DELAY, /* int64_t; null if it is negative */
 	FIELD_TEXT,
-	FIELD_PORTS, /* a text; not of FrameworkController, so left out if it is empty */
+	FIELD_NUMBERS, /* a text; not of FrameworkController, so left out if it is empty */
 	FIELD_BOOL,
 	FIELD_STATE,
 	FIELD_OUTCOME,
@@ -160,7 +161,8 @@ static const struct status_member {
 	{ "podNodeName", FIELD_TEXT, OF_TASK, TASK(node), false },
 	{ "podIP", FIELD_TEXT, OF_TASK, TASK(ip), false },
 	{ "podHostIP", FIELD_TEXT, OF_TASK, TASK(host_ip), false },
-	{ "podPorts", FIELD_PORTS, OF_TASK, TASK(ports), false },
+	{ "podPorts", FIELD_NUMBERS, OF_TASK, TASK(ports), false },
+	{ "podGpus", FIELD_NUMBERS, OF_TASK, TASK(gpus), false },
 	{ "completionStatus", FIELD_OUTCOME, OF_BOTH, LIFE(outcome), false },
 };
 enum { FIELDS_N = ARRAY_SIZE(FIELDS) };
@@ -266,7 +268,7 @@ static void status_field(const struct status_member *f, const struct fw_value *o
 		*(int32_t *)at = (int32_t)fw_int(of, f->key, NUMBER);
 	else if (f->kind == FIELD_DELAY)
 		*(int64_t *)at = fw_int(of, f->key, DELAY);
-	else if (f->kind == FIELD_TEXT || f->kind == FIELD_PORTS)
+	else if (f->kind == FIELD_TEXT || f->kind == FIELD_NUMBERS)
 		*(char **)at = status_copy(of, f->key, f->needed);
 	else if (f->kind == FIELD_BOOL)
 		*(bool *)at = fw_bool(of, f->key);
@@ -413,7 +415,7 @@ static void status_write_field(struct str *out, const struct status_member *f, c
 		str_puts(out, "null");
 	else if (f->kind == FIELD_DELAY)
 		str_int(out, *(const int64_t *)at);
-	else if (f->kind == FIELD_TEXT || f->kind == FIELD_PORTS)
+	else if (f->kind == FIELD_TEXT || f->kind == FIELD_NUMBERS)
 		status_write_text(out, *(char *const *)at);
 	else if (f->kind == FIELD_BOOL)
 		str_puts(out, *(const bool *)at ? "true" : "false");
@@ -436,9 +438,9 @@ static void status_write_fields(struct str *out, int of, size_t index, const cha
 	for (const struct status_member *f = FIELDS; f < FIELDS + FIELDS_N; f++) {
 		if (!(f->of & of))
 			continue;
-		const char *ports =
-		    f->kind == FIELD_PORTS ? *(char *const *)((const char *)base + f->at) : "";
-		if (f->kind == FIELD_PORTS && (!ports || !*ports))
+		const char *numbers =
+		    f->kind == FIELD_NUMBERS ? *(char *const *)((const char *)base + f->at) : "";
+		if (f->kind == FIELD_NUMBERS && (!numbers || !*numbers))
 			continue;
 		if (f->key[0])
 			json_put_key(out, f->key);

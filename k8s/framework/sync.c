@@ -98,6 +98,7 @@ static void task_attempt(struct fw_sync *s, struct fw_task *t)
 	free(TAKE(t->ip));
 	free(TAKE(t->host_ip));
 	free(TAKE(t->ports));
+	free(TAKE(t->gpus));
 	t->life.id = t->life.retried;
 	t->life.attempt_start_s = s->now_s;
 }
@@ -331,6 +332,7 @@ static void task_note_pod(struct sync_object *o, const struct framework_pod *pod
 	task_copy(o, &o->t->ip, pod->ip);
 	task_copy(o, &o->t->host_ip, pod->host_ip);
 	task_copy(o, &o->t->ports, pod->ports);
+	task_copy(o, &o->t->gpus, pod->gpus);
 	if (strcmp(phase, "Succeeded") == 0) {
 		struct fw_outcome *outcome = fw_outcome_new(FW_SUCCEEDED, "Pod succeeded");
 		outcome->more = fw_more_pod(pod);

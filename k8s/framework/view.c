@@ -46,6 +46,7 @@ static const struct scan_field TASK_ATTEMPT[] = {
 	{ "podIP", SCAN_TO_TEXT, AT(pod_ip), NULL },
 	{ "podHostIP", SCAN_TO_TEXT, AT(host_ip), NULL },
 	{ "podPorts", SCAN_TO_TEXT, AT(pod_ports), NULL },
+	{ "podGpus", SCAN_TO_TEXT, AT(pod_gpus), NULL },
 	{ 0 },
 };
 static const struct scan_field FRAMEWORK[] = { LIFE(FRAMEWORK_ATTEMPT), { 0 } };

@@ -20,7 +20,7 @@ struct fw_view {
 	int64_t attempt;      /* its number; -1: none */
 	struct span uid;      /* of its ConfigMap, or pod */
 	struct span instance; /* instanceUID: of the attempt of a Framework; of a task */
-	struct span node, pod_ip, host_ip, pod_ports;
+	struct span node, pod_ip, host_ip, pod_ports, pod_gpus;
 	int64_t attempt_start_ms, attempt_run_ms, attempt_completion_ms;
 	struct span outcome;             /* completionStatus: JSON; p NULL: none */
 	struct span roles, packed_roles; /* of a Framework: taskRoleStatuses, JSON */

@@ -56,6 +56,7 @@ struct engine_pod {
 	struct amounts need;
 	bool gang;
 	char *ports;  /* its numbers with commas, in the order of its labels; NULL: not chosen */
+	char *gpus;   /* their indexes with commas; NULL: none, or not bound */
 	int *port_fd; /* need.ports locks that no shim has yet; NULL */
 	enum engine_pod_state state;
 	struct engine_grant *grant;

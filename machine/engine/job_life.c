@@ -228,6 +228,7 @@ static void world_restore_pod(struct engine_job *job, struct span role, const st
 	struct engine_pod *p = world_new_pod(job, &o, arena_dup(&a, t->uid));
 	p->ip = t->pod_ip.n ? arena_dup(&p->texts, t->pod_ip) : p->ip;
 	p->ports = t->pod_ports.n ? xstrndup(t->pod_ports.p, t->pod_ports.n) : NULL;
+	p->gpus = t->pod_gpus.n ? xstrndup(t->pod_gpus.p, t->pod_gpus.n) : NULL;
 	bool waits =
 	    pod_read_need(p, &err) == 0 && (span_is(t->state, "AttemptCreationRequested") ||
 	                                    span_is(t->state, "AttemptPreparing"));

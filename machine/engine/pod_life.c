@@ -567,8 +567,21 @@ void pod_drop_ports(struct engine_pod *p)
 	free(TAKE(p->port_fd));
 }
 
+/* Notes the GPUs that its grant has. */
+static void pod_note_gpus(struct engine_pod *p)
+{
+	STR_AUTO list = STR_INIT(TASK_FILE_MAX);
+	const struct inventory *has = &p->e->inventory;
+	for (size_t i = 0; i < has->gpus_n; i++)
+		if (p->grant && has->gpus[i].holder == p->grant)
+			str_printf(&list, "%s%zu", list.n ? "," : "", i);
+	free(p->gpus);
+	p->gpus = list.n ? xstrdup(str_c(&list)) : NULL;
+}
+
 void pod_bind(struct engine_pod *p)
 {
+	pod_note_gpus(p);
 	p->state = p->image ? POD_PULLING : POD_BOUND; /* it can have had its resources before */
 	if (p->job->quick > 0)
 		p->due_ms = clock_ms() + drive_backoff_ms(p->job->quick, QUICK_WAIT_MS);
@@ -681,6 +694,7 @@ void pod_view(struct engine_pod *p, struct framework_pod *out)
 		.node = bound ? p->e->pods.node_name : "",
 		.ip = bound ? p->ip : "",
 		.ports = bound ? p->ports : NULL,
+		.gpus = bound ? p->gpus : NULL,
 		.host_ip = bound ? p->ip : "",
 		.containers = p->task.container,
 		.n_containers = 2,
@@ -693,6 +707,7 @@ void pod_free(struct engine_pod *p)
 	if (p->grant)
 		p->grant->pod = NULL;
 	free(p->ports);
+	free(p->gpus);
 	free(p->problem);
 	free(p->pull_problem);
 	arena_done(&p->texts);

@@ -246,6 +246,9 @@ bool role_read(struct detail_role *out, struct span name, size_t at, const struc
 	scan_members(scan_path(pod, "metadata", "annotations"), KEYS, v, N);
 	/* An invalid label is left out. */
 	(void)portspec_read(scan_text(v[PORTS], a), -1, a, &out->ports, &wrong);
+	if (!scan_int(scan_path(pod, "spec", "terminationGracePeriodSeconds"), 0, INT32_MAX,
+	              &out->grace_s))
+		out->grace_s = -1;
 	out->host_network = span_is(scan_path(pod, "spec", "hostNetwork"), "true");
 	struct span hived = s->hived ? scan_text(v[HIVED], a) : SPAN("");
 	if (scan_valid(hived, HIVED_DEPTH))
@@ -314,6 +317,19 @@ static void show_ports(struct shower *w, const struct portspec *p, const struct 
 		w->ports -= (size_t)p->total;
 }
 
+/* Their indexes, if they are known. */
+static void show_gpus(struct shower *w, struct span indexes)
+{
+	int64_t index;
+	if (!indexes.n)
+		return;
+	json_put_open(w->out, "gpuIndexes", '[');
+	while (indexes.n)
+		if (parse_i64(span_next(&indexes, ','), 0, INT32_MAX, &index) == 0)
+			json_put_int(w->out, NULL, index);
+	str_char(w->out, ']');
+}
+
 void show_task_attempt(struct shower *w, const struct detail_role *role, const struct fw_view *t,
                        const struct completion_status *o)
 {
@@ -331,6 +347,7 @@ void show_task_attempt(struct shower *w, const struct detail_role *role, const s
 	json_put_key(out, "containerPorts");
 	show_ports(w, &role->ports, t);
 	json_put_null(out, "containerGpus");
+	show_gpus(w, t->pod_gpus);
 	json_put_key(out, "containerLog");
 	if (role->log.p && t->index >= 0 && t->attempt >= 0) {
 		str_char(out, '"');
@@ -378,6 +395,8 @@ static void show_role(struct shower *w, const struct detail_role *role, struct s
 		json_put_text(w->out, "imageUnused", role->image);
 	if (role->gpus)
 		json_put_int(w->out, "gpuNumber", role->gpus);
+	if (role->grace_s >= 0)
+		json_put_int(w->out, "gracePeriodSeconds", role->grace_s);
 	str_puts(w->out, "},\"taskStatuses\":[");
 	while (*n < SHOWN_TASKS && !w->out->full && tasks.open == '[' && scan_more(&tasks)) {
 		NOT_ZEROED struct fw_view t;

@@ -332,6 +332,7 @@ struct detail_role {
 	struct span log;   /* path of its logs up to the index */
 	struct span image; /* if it is not used; else "" */
 	int64_t gpus;      /* of each task */
+	int64_t grace_s;   /* that each task gets to end; -1: unknown */
 };
 /* `at`: index of the status in its list, a guess.  false: no pod can belong to such a role. */
 bool role_read(struct detail_role *out, struct span name, size_t at, const struct templates *t);

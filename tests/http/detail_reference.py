@@ -184,10 +184,11 @@ class Detail:
                 for role in self.task_roles()}
 
     def gpus(self, role):
-        """An addition to OpenPAI's answer."""
+        """Additions to OpenPAI's answer."""
         pod = next((r["task"]["pod"]["spec"] for r in self.spec["taskRoles"] if r["name"] == role), {"containers": []})
         n = sum(int(c.get("resources", {}).get("limits", {}).get("nvidia.com/gpu", 0)) for c in pod["containers"])
-        return {"gpuNumber": n} if n else {}
+        grace = pod.get("terminationGracePeriodSeconds")
+        return {**({"gpuNumber": n} if n else {}), **({} if grace is None else {"gracePeriodSeconds": grace})}
 
     def task(self, role, t):
         retry = t["retryPolicyStatus"]

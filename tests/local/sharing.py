@@ -288,6 +288,10 @@ def test_machine_route_shows_use_by_permission(check):
             headers = {"Content-Type": "application/json", **bearer(token(who))}
             m.request("PUT", f"/api/v2/jobs/{who}~{name}/executionType", '{"value": "STOP"}', headers)
 
+        def tasks_gpus(who, name):
+            detail = m.request("GET", f"/api/v2/jobs/{who}~{name}", headers=bearer(token(who))).json
+            return [t.get("gpuIndexes") for t in detail["taskRoles"]["main"]["taskStatuses"]]
+
         def names(who, rows):
             return [row["name"] for row in machine(who)[rows]]
 
@@ -296,6 +300,7 @@ def test_machine_route_shows_use_by_permission(check):
                                                         "jobsRunning", "jobsWaiting")], [3, 0, 0, 64, 0, [], [], 0, 0])
         start("alice", "has-two", 1, instances=2)
         check.ok("it runs", wait_until(lambda: names("bob", "running") == ["has-two"]), machine("bob"))
+        check.ok("the GPU of each task", wait_until(lambda: tasks_gpus("alice", "has-two") == [[0], [1]]), tasks_gpus("alice", "has-two"))
         start("bob", "wants-three", 3)
         check.ok("it waits", wait_until(lambda: names("bob", "queue") == ["wants-three"]), machine("bob"))
         start("alice", "wants-two", 2)
@@ -315,6 +320,7 @@ def test_machine_route_shows_use_by_permission(check):
         check.ok("the next one", wait_until(lambda: (names("bob", "running"), names("bob", "queue")) == (["wants-three"], ["wants-two"])),
                  machine("bob"))
         check.equal("it has all", machine("bob")["running"][0]["gpuIndexes"], [0, 1, 2])
+        check.equal("an ended job's are still told", tasks_gpus("alice", "has-two"), [[0], [1]])
         check.equal("without a token", m.request("GET", "/api/v2/machine").status, 401)
         stop("alice", "wants-two")
         stop("bob", "wants-three")

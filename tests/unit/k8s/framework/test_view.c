@@ -7,7 +7,8 @@
 	"[{\"name\":\"a\",\"taskStatuses\":[7,{\"index\":1,\"state\":\"Completed\","               \
 	"\"instanceUID\":"                                                                         \
 	"\"i\",\"attemptStatus\":{\"id\":2,\"podUID\":\"\\u0070\",\"podIP\":\"\",\"podNodeName\":" \
-	"null,\"podPorts\":\"70\",\"completionStatus\":{\"code\":-1}},\"retryPolicyStatus\":"      \
+	"null,\"podPorts\":\"70\",\"podGpus\":\"0,1\",\"completionStatus\":{\"code\":-1}},"        \
+	"\"retryPolicyStatus\":"                                                                   \
 	"{\"totalRetriedCount\":3}}]}]"
 
 static struct span status_of(struct arena *a, const char *attempt)
@@ -27,6 +28,7 @@ static void check_task(const struct fw_view *t)
 	assert_true(t->pod_ip.p && t->pod_ip.n == 0);
 	assert_null(t->node.p);
 	assert_true(span_is(t->pod_ports, "70"));
+	assert_true(span_is(t->pod_gpus, "0,1"));
 	assert_true(span_is(t->outcome, "{\"code\":-1}"));
 	assert_false(t->odd);
 }

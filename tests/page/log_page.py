@@ -15,13 +15,13 @@ def test_page_log_reports_missing_output(check):
         server.wait("large")
         with Page(check, server, "#/jobs/alice~large") as page:
             missing = re.compile(r"(\d+\.\d) MiB of output before this are not stored\. "
-                                 r"The first \d+ lines that are stored, (\d+\.\d) MiB, are not shown on this page\.")
+                                 r"The first \d+ lines, (\d+\.\d) MiB, are not shown; the download has them\.")
             settle(page, lambda: "the end" in log_text(page) and missing.search(page.body()), "it is said")
             gone, hidden = map(float, missing.search(page.body()).groups())
             sent = page.js_async("""
                 let found;
                 HTMLAnchorElement.prototype.click = function () { found = this.getAttribute("href"); };
-                [...document.querySelectorAll("button")].find((b) => b.textContent === "Download what is stored").click();
+                [...document.querySelectorAll("button")].find((b) => b.textContent === "Download the log").click();
                 while (!found) await new Promise((next) => setTimeout(next, 50));
                 delete HTMLAnchorElement.prototype.click;
                 return (await (await fetch(found)).text()).length;""") / (1 << 20)

@@ -6,8 +6,8 @@ LOG = r"""
 const { Known, Log, parts, restyle } = await load("log");
 const encode = (text) => new TextEncoder().encode(text);
 const read = (bytes, size, bounds) => {
-	const log = new Log(bounds);
-	for (let i = 0; i < bytes.length; i += size) log.write(bytes.slice(i, i + size));
+	const log = new Log(bounds), task = log.terminal("a");
+	for (let i = 0; i < bytes.length; i += size) task.write(bytes.slice(i, i + size));
 	return log;
 };
 const lines = (log) => Array.from({ length: log.count }, (_, i) => log.line(log.dropped + i));
@@ -27,7 +27,7 @@ const wide = read(encode("x".repeat(25000)), 999);
 const heavy = read(encode("\x1b[31ma\x1b[32mb".repeat(20000) + "\n"), 4096, { memory: 1 << 20 });
 const hostile = [read(encode("\x1b[".repeat(20000)), 4096), read(encode("\x1b]" + "x".repeat(9000)), 4096)];
 const found = [small.find("LINE 99"), small.find("nothing"), small.find("")];
-small.write(encode("a new line 99\n"));
+small.terminals[0].write(encode("a new line 99\n"));
 const known = new Known(), numbers = Array.from({ length: 700000 }, (_, i) => `${i}\n`).join("");
 for (let i = 0; i < 4000000; i += 50000) known.add(encode(numbers.slice(i, i + 50000)));
 const start = numbers.indexOf("\n", 3990000) + 1;

@@ -119,7 +119,7 @@ function attemptTable(all, open) {
 class TaskView {
 	#own = new AbortController();
 	#facts = el("div");
-	#log = el("div");
+	#log = el("div", { class: "log-place" });
 	#tries = el("select", { "aria-label": "Attempt", on: { change: () => this.#follow() } });
 	element = section("Task", this.#facts, this.#tries, this.#log);
 
@@ -153,11 +153,11 @@ class TaskView {
 		const { containerLog, role, taskIndex, attemptId } = this.task;
 		const attempt = this.#tries.value;
 		const isCurrent = () => this.task.containerLog === containerLog && attempt === `${attemptId}`;
-		logView(this.#log, {
+		logView(this.#log, [{
 			name: taskName(this.task), file: `${this.job}-${role}-${taskIndex}`,
 			path: containerLog.slice(1).replace(/\d+\/logs$/, `${attempt}/logs`),
 			ended: () => !isCurrent() || isOver(this.task.taskState),
-		}, AbortSignal.any([this.signal, this.#own.signal]));
+		}], { picked: () => {}, signal: AbortSignal.any([this.signal, this.#own.signal]) });
 	}
 }
 

@@ -1,4 +1,4 @@
-// The text of a log, as lines with colours. Knows carriage returns, backspaces and SGR sequences of
+// The text of logs, as lines with colours. Knows carriage returns, backspaces and SGR sequences of
 // terminals; other escape sequences are left out. Memory is bounded: the oldest lines go first.
 
 const LINES = 100_000;
@@ -8,6 +8,8 @@ const RUNS = 500; // changes of style in a line; beyond it, overwriting keeps th
 const HELD = 4096; // characters of an escape sequence; of a longer one the text is shown
 const STYLES = 1000; // that are remembered
 const TAIL = 4 << 20; // bytes of a log by which a stream of it is recognized
+const HEAD = 1024; // bytes by which the start of a log is recognized
+const CERTAIN = 4096; // bytes that two parts of a log do not have in common by chance
 const TAIL_LINES = 2000; // that the server sends with tail-mode
 
 // SGR (1: its parameters), the erasure of a line (2: how), all others.
@@ -68,8 +70,9 @@ function endOfText(text, at) {
 	return at;
 }
 
-// ---- lines: {text, runs}, runs: null or [{at, style}, ...], each up to the next one ----
-const newLine = () => ({ text: "", runs: null });
+// ---- lines: {text, runs, terminal, number}, runs: null or [{at, style}, ...], each up to the next
+// one; number: from 1, among the lines of its terminal ----
+const newLine = (terminal) => ({ text: "", runs: null, terminal, number: terminal.count + 1 });
 const cost = ({ text, runs }) => 2 * text.length + 64 + 120 * (runs?.length ?? 0);
 
 /** Sets the style of the characters [from, to) of a line. */
@@ -99,24 +102,62 @@ export function parts({ text, runs }, needle = "") {
 		.filter((part) => part.text);
 }
 
-/** Finds where a stream with the end of a log continues what earlier streams have sent. */
+/** Finds where a stream of a log continues what earlier streams have sent. */
 export class Known {
 	total = 0; // bytes since the start of the first stream
 	#last = []; // the last bytes, as they came
 	#size = 0;
+	#head; // the first bytes of a stream of the whole log, which were at #base
+	#base = 0;
+
+	constructor(most = TAIL) {
+		this.most = most;
+	}
 
 	add(bytes) {
 		this.total += bytes.length;
 		this.#size += bytes.length;
 		this.#last.push(bytes);
-		while (this.#size - this.#last[0].length >= TAIL) this.#size -= this.#last.shift().length;
+		while (this.#size - this.#last[0].length >= this.most) this.#size -= this.#last.shift().length;
+	}
+
+	/** The text of the last bytes, with a character for each byte. */
+	#text() {
+		const decoder = new TextDecoder("latin1");
+		return this.#last.map((one) => decoder.decode(one)).join("");
+	}
+
+	/** The offset of a stream of the whole log that begins with these bytes. `moved`: bytes by which
+	 * its start has moved since the first one, if known. */
+	begin(bytes, moved = 0) {
+		const isSame = this.#head?.every((byte, i) => i >= bytes.length || byte === bytes[i]);
+		if (!isSame) {
+			this.#head = bytes.slice(0, HEAD);
+			this.#base = moved || this.place(bytes);
+		}
+		return this.#base;
+	}
+
+	/** The offset of these bytes, the end of a log; null if it is not certain, because they have
+	 * little in common with the known ones, or repeat themselves. */
+	join(bytes) {
+		const last = this.#text();
+		const text = new TextDecoder("latin1").decode(bytes);
+		const start = text.indexOf("\n") + 1; // the first line may lack its beginning
+		const end = text.slice(start);
+		const places = [];
+		for (let at = Math.max(0, last.length - end.length); at <= last.length - CERTAIN; at++) {
+			if (last.startsWith(end.slice(0, last.length - at), at)) places.push(last.length - at);
+			at = (last.indexOf("\n", at) + 1 || Infinity) - 1;
+		}
+		return places.length === 1 ? this.total - places[0] - start : null;
 	}
 
 	/** The offset of a stream that begins with these bytes, at one of the last lines. */
 	place(bytes) {
 		const decoder = new TextDecoder("latin1"); // a character for each byte
 		const text = decoder.decode(bytes);
-		const last = this.#last.map((one) => decoder.decode(one)).join("");
+		const last = this.#text();
 		const lines = last.split("\n").slice(-TAIL_LINES - 1);
 		let left = lines.join("\n").length;
 		for (const line of lines) {
@@ -127,34 +168,19 @@ export class Known {
 	}
 }
 
-/** Takes bytes in write(), split anywhere. Lines have numbers from 0; those from `dropped` to
- * `dropped + count - 1` are kept. The last one may still grow. */
-export class Log {
-	dropped = 0;
-	droppedBytes = 0; // of the lines that were dropped, as text
+/** What a task writes. Takes bytes in write(), split anywhere; ended(line) gets complete lines. */
+class Terminal {
+	count = 0; // complete lines
 	runtimeBytes = 0; // of lines that pai-runtime has written
+	open = newLine(this); // may still grow
 	#decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-	#lines = []; // complete ones, from #lines[#first] on
-	#first = 0;
-	#memory = 0;
-	#open = newLine();
 	#at = 0; // column of the cursor in the open line
 	#style = null;
 	#styles = new Map();
 	#rest = ""; // an escape sequence that has begun
-	#search = { needle: "", next: 0, found: [] };
 
-	constructor({ lines = LINES, memory = MEMORY } = {}) {
-		this.most = { lines, memory };
-	}
-
-	get count() {
-		return this.#lines.length - this.#first + (this.#open.text ? 1 : 0);
-	}
-
-	/** The line with this number. */
-	line(number) {
-		return this.#lines[number - this.dropped + this.#first] ?? this.#open;
+	constructor(name, ended) {
+		Object.assign(this, { name, ended });
 	}
 
 	write(bytes) {
@@ -195,7 +221,7 @@ export class Log {
 	#put(text) {
 		for (let from = 0; from < text.length; ) {
 			if (this.#at >= COLUMNS) this.#end();
-			const line = this.#open;
+			const line = this.open;
 			const piece = text.slice(from, from + COLUMNS - this.#at);
 			const end = this.#at + piece.length;
 			if (this.#at === line.text.length) line.text += piece;
@@ -210,19 +236,79 @@ export class Log {
 	#erase(how) {
 		if (how === "1") return;
 		if (how === "2") this.#at = 0;
-		const runs = this.#open.runs?.filter(({ at }) => at < this.#at) ?? null;
-		this.#open = { text: this.#open.text.slice(0, this.#at), runs };
+		const runs = this.open.runs?.filter(({ at }) => at < this.#at) ?? null;
+		Object.assign(this.open, { text: this.open.text.slice(0, this.#at), runs });
 	}
 
 	#end() {
-		const line = this.#open;
+		const line = this.open;
 		if (OF_RUNTIME.test(line.text)) this.runtimeBytes += line.text.length + 1;
+		this.count++;
+		this.open = newLine(this);
+		this.#at = 0;
+		this.ended(line);
+	}
+
+	/** The log has ended, and with it the last line. */
+	finish() {
+		if (this.open.text) this.#end();
+	}
+}
+
+/** The lines of terminals. They have numbers from 0; those from `dropped` to `dropped + count - 1`
+ * are kept. The last ones may still grow: the open line of each terminal. */
+export class Log {
+	dropped = 0;
+	droppedBytes = 0; // of the lines that were dropped, as text
+	terminals = [];
+	#lines = []; // complete ones, from #lines[#first] on
+	#first = 0;
+	#memory = 0;
+	#search = {};
+
+	constructor({ lines = LINES, memory = MEMORY } = {}) {
+		this.most = { lines, memory };
+	}
+
+	/** A new terminal whose lines are in this log. */
+	terminal(name) {
+		const one = new Terminal(name, (line) => this.#add(line));
+		this.terminals.push(one);
+		return one;
+	}
+
+	get #open() {
+		return this.terminals.map(({ open }) => open).filter(({ text }) => text);
+	}
+
+	get #complete() {
+		return this.#lines.length - this.#first;
+	}
+
+	get count() {
+		return this.#complete + this.#open.length;
+	}
+
+	/** The line with this number. */
+	line(number) {
+		const at = number - this.dropped;
+		return this.#lines[at + this.#first] ?? this.#open[at - this.#complete];
+	}
+
+	/** The number of the line that has this one in its terminal; -1: it was dropped. */
+	numberOf(terminal, number) {
+		if (number > terminal.count + 1) return -1;
+		const is = (line) => line?.number === number && line.terminal === terminal;
+		const open = this.#open.findIndex(is);
+		const at = open < 0 ? this.#lines.findLastIndex(is) - this.#first : this.#complete + open;
+		return at < 0 ? -1 : at + this.dropped;
+	}
+
+	#add(line) {
 		this.#memory += cost(line);
 		this.#lines.push(line);
-		this.#open = newLine();
-		this.#at = 0;
 		const { lines, memory } = this.most;
-		while (this.#lines.length - this.#first > lines || this.#memory > memory) this.#drop();
+		while (this.#complete > lines || this.#memory > memory) this.#drop();
 	}
 
 	#drop() {
@@ -236,12 +322,12 @@ export class Log {
 		this.#first = 0;
 	}
 
-	/** The numbers of the complete lines that contain the text, without regard to case. */
-	find(text) {
+	/** The numbers of the complete lines that contain the text, without regard to case. `search`:
+	 * what is known of the same search, {} at first. */
+	find(text, search = this.#search) {
 		const needle = text.toLowerCase();
-		if (this.#search.needle !== needle) this.#search = { needle, next: 0, found: [] };
-		const search = this.#search;
-		const end = needle ? this.dropped + this.#lines.length - this.#first : 0;
+		if (search.needle !== needle) Object.assign(search, { needle, next: 0, found: [] });
+		const end = needle ? this.dropped + this.#complete : 0;
 		for (let i = Math.max(search.next, this.dropped); i < end; i++) {
 			if (this.line(i).text.toLowerCase().includes(needle)) search.found.push(i);
 		}

@@ -1,6 +1,6 @@
-// The log of a task, followed to its end, with search.
+// The logs of tasks, followed to their ends, with search.
 
-import { chunks, get, pause } from "./api.js";
+import { ApiError, chunks, get, isPassing, pause } from "./api.js";
 import { el, fill } from "./dom.js";
 import { bytes, plural } from "./format.js";
 import { Known, Log, parts } from "./log.js";
@@ -8,6 +8,15 @@ import { VirtualList } from "./table.js";
 
 const FLAGS = ["bold", "dim", "italic", "underline", "inverse", "strike"];
 const EARLY_WAIT = 2000, LAST_WAIT = 10000; // ms: of a task that has no log yet; of all others
+const ROUND_WAIT = 2000; // ms between two looks at the logs of several tasks
+const SLOW = 3; // ... or so many times the duration of a look
+const SHORT = 64 << 10; // bytes of a log that is read as a whole at each look
+const MOST = 64; // tasks in one log
+const NAMED = 3; // tasks in a sentence
+const HUES = 6;
+
+const listed = (names) => names.slice(0, NAMED).join(", ") +
+	(names.length > NAMED ? ` and ${names.length - NAMED} more` : "");
 
 function styled({ text, style }) {
 	const flags = FLAGS.filter((flag) => style?.[flag]).join(" ");
@@ -17,73 +26,232 @@ function styled({ text, style }) {
 	return node;
 }
 
-/** Reads the log `name` of a task into `log`: the first stream from the start, others from the last
- * lines on, of which some are known. say(text): a problem, or "". lost(n): bytes that are not kept. */
-async function follow(log, task, name, { signal, offer, say, lost, changed }) {
-	const known = new Known();
-	for (let wait = 1000; ; wait = Math.min(2 * wait, LAST_WAIT)) {
-		const ended = task.ended();
+/** Reads the log `name` of a task into a terminal of a log. */
+class Reader {
+	isDone = false;
+	isEarly = false; // there is no log yet
+	problem = ""; // why it is not shown
+	unstored = 0; // bytes that are not kept
+	wait = 1000;
+	#first; // bytes before the first stream
+
+	constructor(task, terminal, { name, signal, offer, changed, most }) {
+		Object.assign(this, { task, terminal, name, signal, offer, changed });
+		this.known = new Known(most);
+	}
+
+	/** at: the offset of kept output, else null; moved: bytes that were there at first. */
+	async #locate() {
+		const { known, terminal, task: { path }, signal } = this;
+		if (!path) throw new ApiError(404, {});
+		const { dropped = 0, locations } = await get(path, { signal });
+		this.offer(locations);
+		this.#first ??= dropped;
+		// Kept output lacks the lines of pai-runtime; a large log of a machine is complete before.
+		const isKept = !locations.some(({ name }) => name === "runtime");
+		const at = isKept ? dropped + terminal.runtimeBytes : null;
+		if (isKept && at > known.total) {
+			this.unstored += at - known.total;
+			known.total = at;
+		} else if (!isKept && !known.total) this.unstored = dropped;
+		return { at, moved: dropped - this.#first };
+	}
+
+	/** Writes what is new of bytes at this offset. */
+	#take(at, bytes) {
+		const { known, terminal } = this;
+		const fresh = bytes.subarray(Math.max(0, known.total - at));
+		if (fresh.length) known.add(fresh);
+		terminal.write(fresh);
+		this.changed();
+	}
+
+	/** Reads a stream; place(bytes): the offset of one that begins with these. */
+	#stream(query, at, place) {
+		const chunk = (bytes) => {
+			at ??= place(bytes);
+			this.#take(at, bytes);
+			at += bytes.length;
+			this.wait = 500;
+		};
+		return chunks(`${this.task.path}/${this.name}?${query}`, { signal: this.signal, chunk });
+	}
+
+	/** read(): reads what there is. */
+	async #look(read) {
+		const ended = this.task.ended();
 		try {
-			const { dropped = 0, locations } = await get(task.path, { signal });
-			offer(locations);
-			// Kept output lacks the lines of pai-runtime; a large log of a machine is complete before.
-			const isKept = !locations.some(({ name: one }) => one === "runtime");
-			let at = isKept ? dropped + log.runtimeBytes : null;
-			if (isKept && at > known.total) lost(at - known.total);
-			else if (!isKept && !known.total) lost(dropped);
-			const chunk = (bytes) => {
-				at ??= known.place(bytes);
-				const fresh = bytes.subarray(Math.max(0, known.total - at));
-				at += bytes.length;
-				if (fresh.length) known.add(fresh);
-				log.write(fresh);
-				wait = 500;
-				changed();
-			};
-			const tail = known.total ? "&tail-mode=true" : "";
-			await chunks(`${task.path}/${name}?follow=true${tail}`, { signal, chunk });
-			say("");
-			if (ended) return;
+			await read();
+			this.problem = "";
+			this.isEarly = false;
+			if (ended) this.terminal.finish();
+			this.isDone = ended;
 		} catch (error) {
-			signal.throwIfAborted();
-			const isEarly = error.status === 404 && !ended;
-			say(isEarly ? "There is no log yet." : `Not shown: ${error.message}`);
-			if (isEarly) wait = EARLY_WAIT;
-			if (!isEarly && ![0, 429].includes(error.status) && !(error.status >= 500)) return;
+			this.signal.throwIfAborted();
+			this.isEarly = error.status === 404 && !ended;
+			this.problem = this.isEarly ? "" : error.message;
+			this.isDone = !this.isEarly && !isPassing(error);
 		}
-		if (ended || !task.ended()) await pause(wait, signal);
+		this.changed();
+	}
+
+	/** Reads to the end of the task: the first stream from the start, others from the last lines on,
+	 * of which some are known. */
+	async follow() {
+		const { known, task } = this;
+		for (;; this.wait = Math.min(2 * this.wait, LAST_WAIT)) {
+			const ended = task.ended();
+			await this.#look(async () => {
+				const { at } = await this.#locate();
+				const tail = known.total ? "&tail-mode=true" : "";
+				await this.#stream(`follow=true${tail}`, at, (bytes) => known.place(bytes));
+			});
+			if (this.isDone) return;
+			if (this.isEarly) this.wait = EARLY_WAIT;
+			if (ended || !task.ended()) await pause(this.wait, this.signal);
+		}
+	}
+
+	/** Reads what has been written since the last look: from the end of a long log, if it has
+	 * something in common with what is known, else all. */
+	async look() {
+		const { known, task: { path }, signal, name } = this;
+		await this.#look(async () => {
+			const { at, moved } = await this.#locate();
+			if (at === null && known.total >= SHORT) {
+				const all = [];
+				await chunks(`${path}/${name}?tail-mode=true`, { signal, chunk: (one) => all.push(one) });
+				const tail = new Uint8Array(await new Blob(all).arrayBuffer());
+				const from = known.join(tail);
+				if (from !== null) return this.#take(from, tail);
+			}
+			return this.#stream("", at, (bytes) => known.begin(bytes, moved));
+		});
 	}
 }
 
-/** The lines of a log, which scroll; followed(true): they stay at the end. */
+/** Looks at the logs of several tasks in turn, to the end of all. */
+async function lookAtAll(readers, signal) {
+	while (readers.some(({ isDone }) => !isDone)) {
+		const begun = Date.now();
+		for (const reader of readers) if (!reader.isDone) await reader.look();
+		await pause(Math.max(ROUND_WAIT, SLOW * (Date.now() - begun)), signal);
+	}
+}
+
+/** What there is to say about the logs, in sentences. */
+function stateOf(readers, others) {
+	const early = readers.filter(({ isEarly }) => isEarly).map(({ task }) => task.name);
+	const bad = readers.filter(({ problem }) => problem);
+	if (readers.length === 1) {
+		return early.length ? "There is no log yet." : bad.length ? `Not shown: ${bad[0].problem}` : "";
+	}
+	return [`Lines of ${readers.length} tasks, in the order in which this page got them.`,
+		early.length && `No log yet: ${listed(early)}.`,
+		bad.length && `Not shown: ${listed(bad.map(({ task }) => task.name))}: ${bad[0].problem}`,
+		others.length && `Not in this log, which has at most ${MOST} tasks: ${listed(others)}.`,
+	].filter(Boolean).join(" ");
+}
+
+/** The lines of a log, which scroll. followed(true): they stay at the end; chosen(line): the user
+ * has chosen a line, or null. */
 class LogLines {
 	log = new Log();
 	needle = "";
+	current = null; // number of the chosen line
+	failure = null; // ... of the one that tells the cause of a failure
 	isFollowing = true;
 	#end = 0; // scrollTop at the end
 	#dropped = 0;
+	#digits = 0;
+	#marks = {};
 
-	constructor(label, followed) {
-		this.followed = followed;
+	constructor(label, { followed, chosen }) {
+		Object.assign(this, { followed, chosen });
 		const spacer = () => el("div", { "aria-hidden": "true" });
 		this.element = el("div", { class: "log", role: "log", "aria-label": label, "aria-live": "off",
-			tabindex: "0", on: { scroll: () => this.#scrolled() } });
+			tabindex: "0", on: { scroll: () => this.#scrolled(), click: (event) => this.#clicked(event),
+				keydown: (event) => this.#pressed(event), copy: (event) => this.#copied(event) } });
 		const [before, after] = [spacer(), spacer()];
 		this.list = new VirtualList(this.element, this.element, { before, after }, {
 			count: () => this.log.count,
 			key: (i) => this.log.dropped + i,
-			make: () => el("div", { class: "line" }),
+			make: () => el("div", { class: "line" },
+				el("button", { type: "button", class: "at", tabindex: "-1" }), el("span")),
 			update: (node, i) => this.#update(node, this.log.dropped + i),
 		});
 	}
 
+	get isOfMany() {
+		return this.log.terminals.length > 1;
+	}
+
+	/** "worker[0] ", before a line of several tasks. */
+	#prefix({ terminal }) {
+		return this.isOfMany ? `${terminal.name} ` : "";
+	}
+
 	#update(node, number) {
-		const { needle } = this;
-		const line = this.log.line(number);
-		node.classList.toggle("current", number === this.current);
-		if (node.line === line && node.shown === line.text && node.needle === needle) return;
-		Object.assign(node, { line, shown: line.text, needle });
-		fill(node, parts(line, needle).map(styled));
+		const { needle, current, failure, log } = this;
+		const line = log.line(number);
+		const name = `Line ${line.number}${number === failure ? ", failure" : ""}`;
+		const [at, text] = node.children;
+		node.classList.toggle("current", number === current);
+		node.classList.toggle("failure", number === failure);
+		if (node.line === line && node.shown === line.text && node.needle === needle &&
+			node.name === name) return;
+		Object.assign(node, { number, name, line, shown: line.text, needle });
+		at.dataset.number = line.number; // shown by the style, so that it is not copied
+		at.setAttribute("aria-label", name);
+		const hue = log.terminals.indexOf(line.terminal) % HUES;
+		fill(text, this.isOfMany && el("span", { class: `task task-${hue}` }, this.#prefix(line)),
+			parts(line, needle).map(styled));
+	}
+
+	/** Chooses a line, or none. */
+	choose(number) {
+		this.current = number;
+		this.chosen(number === null ? null : this.log.line(number));
+	}
+
+	#clicked({ target }) {
+		const line = target.closest(".at")?.parentNode;
+		if (!line) return;
+		this.choose(line.number === this.current ? null : line.number);
+		this.list.render();
+	}
+
+	// ---- all is selected: also the lines that are not in the document ----
+	#pressed(event) {
+		if (event.key.toLowerCase() !== "a" || !(event.ctrlKey || event.metaKey)) return;
+		event.preventDefault();
+		getSelection().selectAllChildren(this.element);
+	}
+
+	get isSelected() {
+		const { anchorNode, focusNode } = getSelection();
+		return anchorNode === this.element && focusNode === this.element;
+	}
+
+	#copied(event) {
+		if (!this.isSelected) return;
+		event.preventDefault();
+		event.clipboardData.setData("text/plain", this.text());
+	}
+
+	/** All lines. */
+	text() {
+		const { log } = this;
+		return Array.from({ length: log.count }, (_, i) => log.line(log.dropped + i))
+			.map((line) => `${this.#prefix(line)}${line.text}\n`).join("");
+	}
+
+	/** Finds the line of a failure: the last one with its text. */
+	mark(mark) {
+		const { log } = this;
+		const isOf = (i) => !mark.task || log.line(i).terminal.name === mark.task;
+		const found = mark?.text ? log.find(mark.text, this.#marks) : [];
+		this.failure = found.findLast(isOf) ?? null;
 	}
 
 	follow(yes) {
@@ -103,6 +271,8 @@ class LogLines {
 		const moved = log.dropped - this.#dropped;
 		this.#dropped = log.dropped;
 		if (!this.isFollowing && moved) element.scrollTop -= moved * list.row;
+		const digits = String(Math.max(0, ...log.terminals.map(({ count }) => count))).length;
+		if (digits > this.#digits) element.style.setProperty("--digits", this.#digits = digits);
 		list.render();
 		if (!this.isFollowing) return;
 		element.scrollTop = element.scrollHeight;
@@ -114,7 +284,8 @@ class LogLines {
 	clear() {
 		this.log = new Log();
 		this.#dropped = 0;
-		this.current = undefined;
+		this.current = this.failure = null;
+		this.#marks = {};
 		this.follow(true);
 	}
 
@@ -141,9 +312,12 @@ function searchFor(lines) {
 	};
 	const step = (down) => {
 		const found = show();
-		const here = lines.current ?? -1;
+		const here = lines.current ?? -1; // all follow the line -1
 		const next = down ? found.find((i) => i > here) : found.findLast((i) => i < here);
-		if (found.length) lines.show(next ?? found.at(down ? 0 : -1));
+		if (found.length) {
+			lines.choose(next ?? found.at(down ? 0 : -1));
+			lines.show(lines.current);
+		}
 		show();
 	};
 	input.addEventListener("keydown", (event) => {
@@ -151,67 +325,162 @@ function searchFor(lines) {
 	});
 	input.addEventListener("input", () => {
 		lines.needle = input.value.toLowerCase();
-		lines.current = undefined;
+		if (lines.current !== null) lines.choose(null);
 		lines.list.render();
 		show();
 	});
-	const button = (text, down) =>
-		el("button", { type: "button", on: { click: () => step(down) } }, text);
-	return { elements: [input, button("Previous", false), button("Next", true), count], show };
+	const button = (text, name, down) => el("button", { type: "button", "aria-label": name, title: name,
+		on: { click: () => step(down) } }, text);
+	return { element: el("div", { class: "log-search" }, input, button("\u2191", "Previous", false),
+		button("\u2193", "Next", true), count), show };
 }
 
-/** Shows the logs of a task until the signal aborts. task: {name: "worker[0]", path: of its logs,
- * file: the name of a download, ended(): true if the task has ended}. */
-export async function logView(host, task, signal) {
-	let frame = 0, problem = "", stream = new AbortController();
-	const label = `Log of ${task.name}`;
-	const note = el("p", { class: "soft", role: "status", "aria-label": "State of the log" });
-	const missing = el("span", { role: "status", "aria-label": "Output that is not here" });
-	const gap = el("p", { class: "soft", hidden: true }, missing, " ",
-		el("button", { type: "button", class: "link", on: { click: () => download() } }, "Download what is stored"));
-	let unstored = 0; // bytes
-	const stick = el("input", { type: "checkbox", checked: true });
-	const output = el("select", { "aria-label": "Output" });
-	const lines = new LogLines(label, (yes) => { stick.checked = yes; });
-	const search = searchFor(lines);
-	const draw = () => {
-		frame = 0;
-		lines.render();
-		search.show();
-		const { dropped, droppedBytes } = lines.log;
-		fill(note, problem);
-		gap.hidden = !unstored && !dropped;
-		const text = [unstored && `${bytes(unstored)} of output before this are not stored.`,
-			dropped && `The first ${plural(dropped, "line")} that are stored, ${bytes(droppedBytes)}, are not shown on this page.`];
-		fill(missing, text.filter(Boolean).join(" "));
-	};
-	const changed = () => { frame ||= requestAnimationFrame(draw); };
-	const say = (text) => { problem = text; changed(); };
-	const lost = (n) => { unstored = n; changed(); };
-	const offer = (locations) => {
-		const names = locations.map(({ name }) => name);
-		for (const option of output.options) option.hidden = !names.includes(option.value);
-	};
-	const start = () => {
-		stream.abort();
-		stream = new AbortController();
+/** A line in an address: 12, of several tasks "worker[0]:12". */
+const nameOf = ({ terminal, number }, isOfMany) => isOfMany ? `${terminal.name}:${number}` : number;
+
+/** The log of one task, or of several. */
+class LogView {
+	#frame = 0;
+	#stream = new AbortController();
+	#readers = [];
+	#said = ""; // about what the user wanted
+	#note = el("span", { role: "status", "aria-label": "State of the log" });
+	#missing = el("span", { role: "status", "aria-label": "Output that is not here" });
+	#stick = el("input", { type: "checkbox", checked: true });
+	#output = el("select", { "aria-label": "Output" },
+		["all", "stdout", "stderr", "runtime"].map((name) => el("option", null, name)));
+
+	constructor(host, sources, { line, mark, picked, signal }) {
+		const isFirst = ({ name }) => name === mark?.task;
+		const all = [...sources].sort((a, b) => isFirst(b) - isFirst(a)); // the others stay in order
+		Object.assign(this, { mark, picked, signal, wanted: line, sources: all.slice(0, MOST) });
+		this.others = all.slice(MOST).map(({ name }) => name);
+		this.lines = new LogLines(all.length > 1 ? "Log of all tasks" : `Log of ${all[0].name}`, {
+			followed: (yes) => {
+				this.#stick.checked = yes;
+				this.wanted = null;
+			},
+			chosen: (one) => this.#chosen(one),
+		});
+		this.search = searchFor(this.lines);
+		this.#stick.addEventListener("change", () => {
+			this.lines.follow(this.#stick.checked);
+			this.#changed();
+		});
+		this.#output.addEventListener("change", () => this.#start());
+		document.addEventListener("selectionchange", () => this.#changed(), { signal });
+		host.classList.add("log-view");
+		fill(host, el("div", { class: "toolbar" }, this.search.element, this.#output,
+			el("label", { class: "check" }, this.#stick, "Follow"),
+			el("button", { type: "button", on: { click: () => this.#download() } }, "Download the log")),
+		this.lines.element, el("p", { class: "log-state" }, this.#note, " ", this.#missing));
+		this.#start();
+	}
+
+	/** Reads the chosen output. */
+	#start() {
+		const { lines, sources } = this;
+		this.#stream.abort();
+		this.#stream = new AbortController();
 		lines.clear();
-		lost(0);
-		const how = { signal: AbortSignal.any([signal, stream.signal]), offer, say, lost, changed };
-		return follow(lines.log, task, output.value, how).catch(() => {});
-	};
-	// A link is valid for five minutes, without the user's token.
-	const download = () => get(task.path, { signal }).then(({ locations }) => {
-		const { uri } = locations.find(({ name }) => name === output.value);
-		const href = new URL(uri.replace("/rest-server/", ""), document.baseURI).href;
-		el("a", { href, download: `${task.file}-${output.value}.log` }).click();
-	}).catch((error) => say(error.message));
-	stick.addEventListener("change", () => { lines.follow(stick.checked); changed(); });
-	output.addEventListener("change", start);
-	fill(host, el("div", { class: "toolbar" }, el("h3", null, label), output,
-		el("label", { class: "check" }, stick, "Follow"), search.elements,
-		el("button", { type: "button", on: { click: download } }, "Download the log")),
-	gap, lines.element, note);
-	fill(output, ["all", "stdout", "stderr", "runtime"].map((name) => el("option", null, name)));
-	await start();
+		const signal = AbortSignal.any([this.signal, this.#stream.signal]);
+		const isOne = sources.length === 1;
+		const how = { signal, name: this.#output.value, most: isOne ? undefined : SHORT,
+			offer: isOne ? (locations) => this.#offer(locations) : () => {},
+			changed: () => { if (!signal.aborted) this.#changed(); } };
+		this.#readers = sources.map((task) => new Reader(task, lines.log.terminal(task.name), how));
+		this.#changed();
+		(isOne ? this.#readers[0].follow() : lookAtAll(this.#readers, signal)).catch(() => {});
+	}
+
+	#offer(locations) {
+		const names = locations.map(({ name }) => name);
+		for (const option of this.#output.options) option.hidden = !names.includes(option.value);
+	}
+
+	#changed() {
+		this.#frame ||= requestAnimationFrame(() => this.#draw());
+	}
+
+	#draw() {
+		const { lines, lines: { log } } = this;
+		this.#frame = 0;
+		lines.mark(this.mark);
+		lines.render();
+		this.#reach();
+		this.search.show();
+		const tell = (node, text) => { if (node.textContent !== text) node.textContent = text; };
+		const state = `${this.#said} ${stateOf(this.#readers, this.others)}`.trim();
+		tell(this.#note, lines.isSelected ? `All ${log.count} lines are selected.` : state);
+		const unstored = this.#readers.reduce((sum, reader) => sum + reader.unstored, 0);
+		tell(this.#missing, [unstored && `${bytes(unstored)} of output before this are not stored.`,
+			log.dropped && `The first ${plural(log.dropped, "line")}, ${bytes(log.droppedBytes)}, ` +
+			`are not shown${lines.isOfMany ? "" : "; the download has them"}.`].filter(Boolean).join(" "));
+	}
+
+	/** Shows the wanted line, as soon as it is there. */
+	#reach() {
+		const { lines, lines: { log } } = this;
+		const [, task, digits] = /^(?:(.*):)?(\d+)$/s.exec(this.wanted ?? "") ?? [];
+		if (!digits) return;
+		const terminal = log.terminals.find(({ name }) => name === task) ?? log.terminals[0];
+		const number = log.numberOf(terminal, Number(digits));
+		const mayCome = digits > terminal.count && this.#readers.some(({ isDone }) => !isDone);
+		if (number < 0 && mayCome) return;
+		this.#said = number < 0 ? `Line ${this.wanted} is not on this page.` : "";
+		this.wanted = null;
+		if (number >= 0) lines.show(number);
+	}
+
+	#chosen(line) {
+		this.#said = "";
+		this.wanted = null;
+		this.picked(line && nameOf(line, this.lines.isOfMany));
+	}
+
+	goTo(line) {
+		this.wanted = line;
+		this.#changed();
+	}
+
+	goToMark() {
+		const { lines } = this;
+		lines.mark(this.mark);
+		if (lines.failure !== null) lines.show(lines.failure);
+		return lines.failure !== null;
+	}
+
+	setMark(mark) {
+		this.mark = mark;
+		this.#changed();
+	}
+
+	/** Saves the stored log of one task, or the lines of several as they are here. */
+	async #download() {
+		const { sources: [task], signal, lines } = this;
+		const save = (href, download) => el("a", { href, download }).click();
+		if (lines.isOfMany) {
+			save(URL.createObjectURL(new Blob([lines.text()], { type: "text/plain" })), "all-tasks.log");
+			return;
+		}
+		try {
+			// A link is valid for five minutes, without the user's token.
+			const { locations } = await get(task.path, { signal });
+			const output = this.#output.value;
+			const { uri } = locations.find(({ name }) => name === output);
+			save(new URL(uri.replace("/rest-server/", ""), document.baseURI).href, `${task.file}-${output}.log`);
+		} catch (error) {
+			this.#said = error.message;
+			this.#changed();
+		}
+	}
+}
+
+/** Shows the logs of tasks in the height of `host` until the signal aborts. sources: [{name:
+ * "worker[0]", path: of its logs, or empty; file: the name of a download; ended(): true if the task
+ * has ended}]; of several, all lines are in one log. line: to show as soon as it is there; mark: {task,
+ * text} of a failure, whose last line is marked, or null; picked(line): the user has chosen a line,
+ * or null. Returns goTo(line), goToMark(), false if there is no such line, and setMark(mark). */
+export function logView(host, sources, options) {
+	return new LogView(host, sources, options);
 }

@@ -6,6 +6,7 @@
 #include "server/auth/auth.h"
 #include "server/auth/token.h"
 #include "server/auth/token_store.h"
+#include "server/config/options.h"
 #include "server/http/edit.h"
 #include "server/http/loop.h"
 #include "server/http/query.h"
@@ -51,21 +52,28 @@ void token_check_get(struct request *r)
 
 /* ---- the tokens of a user ---- */
 
-static void tokens_put(struct str *out, const struct span *tokens, size_t n)
+static void tokens_put(const struct request *r, struct str *out, const struct named_token *tokens,
+                       size_t n)
 {
+	const struct options *o = r->loop->server->options;
 	out->secret = true;
 	str_puts(out, "{\"tokens\":[");
 	for (size_t i = 0; i < n; i++)
-		json_put_text(out, NULL, tokens[i]);
+		json_put_text(out, NULL, tokens[i].text);
+	str_puts(out, "],\"names\":[");
+	for (size_t i = 0; i < n; i++)
+		json_put_text(out, NULL, tokens[i].name);
 	str_char(out, ']');
+	json_put_bool(out, "stored", tokens_stored(o));
+	json_put_bool(out, "revocable", tokens_stored(o) || o->deny_list[0]);
 }
 
 static void tokens_list(struct edit *t)
 {
-	struct span *tokens;
+	struct named_token *tokens;
 	size_t n;
 	if (token_store_list(t, t->r->principal->name, &tokens, &n) == 0)
-		tokens_put(&t->body, tokens, n);
+		tokens_put(t->r, &t->body, tokens, n);
 }
 
 static void tokens_send(struct edit *t)
@@ -82,8 +90,8 @@ void tokens_get(struct request *r)
 		return;
 	}
 	/* The list has the token of this request if tokens are not stored. */
-	struct span own = span_of(r->token);
-	tokens_put(&r->reply.body, &own, 1);
+	struct named_token own = { span_of(r->token), SPAN("") };
+	tokens_put(r, &r->reply.body, &own, 1);
 	token_answer(r);
 }
 

@@ -264,7 +264,19 @@ static struct token_store_change change_of(struct edit *t, const char *user)
 	};
 }
 
-int token_store_list(struct edit *t, const char *user, struct span **tokens, size_t *n)
+/* Keys are UUID, NAME.UUID, or anything by other programs and by hand. */
+static struct span token_name(struct edit *t, const char *key)
+{
+	struct span s = span_of(arena_dup(&t->arena, span_of(key)));
+	if (s.n < UUID_TEXT - 1)
+		return s;
+	struct span uuid = span_from(s, s.n - (UUID_TEXT - 1));
+	if (uuid.p[8] != '-' || uuid.p[13] != '-' || uuid.p[18] != '-' || uuid.p[23] != '-')
+		return s;
+	return span_to(s, s.n > uuid.n ? s.n - uuid.n - 1 : 0);
+}
+
+int token_store_list(struct edit *t, const char *user, struct named_token **tokens, size_t *n)
 {
 	struct token_store_change c = change_of(t, user);
 	json_auto_t *secret = NULL;
@@ -272,11 +284,12 @@ int token_store_list(struct edit *t, const char *user, struct span **tokens, siz
 	size_t all;
 	if (token_store_read(&c, &t->arena, &secret, &v, &all) < 0)
 		return -1;
-	*tokens = ARENA_NEW(&t->arena, struct span, all + 1);
+	*tokens = ARENA_NEW(&t->arena, struct named_token, all + 1);
 	*n = 0;
 	for (size_t i = 0; i < all; i++)
 		if (v[i].token && !token_store_expired(&v[i], 0))
-			(*tokens)[(*n)++] = v[i].value;
+			(*tokens)[(*n)++] =
+			    (struct named_token){ v[i].value, token_name(t, v[i].key) };
 	return 0;
 }
 

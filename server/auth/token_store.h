@@ -28,8 +28,12 @@ bool tokens_stored(const struct options *o);
  * Steps of an edit (server/http/edit.h).  0, or -1 and its error: 503, 504, or 400 if a limit is
  * reached.  The texts must live as long as the edit.
  */
+struct named_token {
+	struct span text, name; /* name: of the Secret's key; empty if it has none */
+};
+
 /* The tokens that have not expired; in the edit's arena. */
-int token_store_list(struct edit *t, const char *user, struct span **tokens, size_t *n);
+int token_store_list(struct edit *t, const char *user, struct named_token **tokens, size_t *n);
 /* name: NULL, or [A-Za-z0-9_.-]{1,63}, which becomes part of the Secret's key. */
 int token_store_add(struct edit *t, const char *user, struct span token, const char *name);
 /* Removes all tokens of a user, or only those that are not application tokens. */

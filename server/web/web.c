@@ -25,6 +25,7 @@
 	FILE(dialog_js, "dialog.js")                                                               \
 	FILE(signin_js, "signin.js")                                                               \
 	FILE(machine_js, "machine.js")                                                             \
+	FILE(account_js, "account.js")                                                             \
 	FILE(table_js, "table.js")                                                                 \
 	FILE(chart_js, "chart.js")                                                                 \
 	FILE(jobs_js, "jobs.js")                                                                   \

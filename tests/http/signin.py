@@ -287,10 +287,12 @@ def test_token_list_has_only_the_own_tokens(check):
         mine, app, other = token("alice"), token("alice", application=True), token("root")
         old = sign(HEADER, claims("alice", iat=1000, exp=2000))
         c.store("alice", mine, app, old, "junk that is no token")
+        ci = c.server.request("POST", "/api/v2/tokens/application", '{"name": "ci"}', {**bearer(mine), **JSON}).json["token"]
         c.store("root", other)
         for path in ("/api/v2/tokens", "/api/v1/token"):
             reply = c.server.request("GET", path, headers=bearer(mine))
-            check.equal(path, reply.json, {"tokens": [mine, app]})
+            check.equal(path, reply.json, {"tokens": [mine, app, ci], "names": ["id-0", "id-1", "ci"],
+                                            "stored": True, "revocable": True})
         check.refused("not by an application's", c.server.request(
             "GET", "/api/v2/tokens", headers=bearer(app)), 403, "ForbiddenUserError")
 
@@ -427,7 +429,7 @@ def test_signature_mode_revokes_by_the_deny_list(check):
         mine, app = c.login().json["token"], token("alice", application=True)
         check.equal("nothing is stored", c.stored(), {})
         check.equal("one is known", c.server.request("GET", "/api/v2/tokens", headers=bearer(
-            mine)).json, {"tokens": [mine]})
+            mine)).json, {"tokens": [mine], "names": [""], "stored": False, "revocable": True})
         made = c.server.request("POST", "/api/v2/tokens/application", "{}", {**bearer(mine), **JSON})
         check.equal("applications' are made", made.status, 200)
         for text in (app, mine):

@@ -84,7 +84,7 @@ class Page:
         self.check, self.driver = check, Browser.get()
         self.origin = f"http://127.0.0.1:{server.port}"
         self.url = self.origin + below
-        self.forgiven, self.requests = [], []
+        self.forgiven, self.requests, self.messages = [], [], []
         self.driver.get("about:blank")
         self.drop_logs()
         self.resize(size)
@@ -115,12 +115,13 @@ class Page:
         self.forgiven.append(re.compile(pattern))
 
     def look(self):
-        """Checks what happened since the last look; `requests` has all until then."""
+        """Checks what happened since the last look; `requests` and `messages` have all until then."""
         seen = self.js("return window.restLitSeen ? window.restLitSeen.splice(0) : []")
         seen += [line["message"] for line in self.driver.get_log("browser")
                  if line["level"] == "SEVERE" and not EXPECTED.search(line["message"])]
         for entry in self.driver.get_log("performance"):
             message = json.loads(entry["message"])["message"]
+            self.messages.append(message)
             if message["method"] == "Network.requestWillBeSent":
                 request = message["params"]["request"]
                 self.requests.append(request)

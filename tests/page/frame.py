@@ -79,19 +79,26 @@ def test_page_sign_in_leads_back_to_the_page(check):
     meanwhile."""
     with Place() as place:
         server = place.server(*SIGNATURE)
-        with Page(check, server, "#/machine") as page:
-            at(page, "/sign-in?then=#/machine")
+        with Page(check, server, "#/jobs?state=FAILED&vc=default") as page:
+            at(page, "/sign-in?then=#/jobs?state=FAILED&vc=default")
+            check.ok("no session has ended", "has ended" not in page.body())
             page.type("textbox", "Token", token())
             page.press(Keys.ENTER)
-            at(page, "/machine")
+            at(page, "/jobs?state=FAILED&vc=default")
             write_file(place.directory, "jwt-secret", b"another secret of the tests, long enough")
             server.process.send_signal(signal.SIGHUP)
             settle(page, lambda: server.request("GET", "/api/v2/jobs", headers={"Authorization": f"Bearer {token()}"}).status == 401, "revoked")
             page.go("#/nowhere")
-            page.go("#/machine")
-            at(page, "/sign-in?then=#/machine")
-            check.ok("why", page.shows("Sign in again"))
+            page.go("#/jobs?state=FAILED&vc=default")
+            at(page, "/sign-in?then=#/jobs?state=FAILED&vc=default")
+            check.ok("why", page.shows("Your session has ended. Sign in again."))
+            check.equal("not as a message that goes", page.js("return document.getElementById('message').textContent"), "")
             check.ok("no user", page.has("link", "Sign in"))
+            page.type("textbox", "Token", token(secret=b"another secret of the tests, long enough"))
+            page.press(Keys.ENTER)
+            at(page, "/jobs?state=FAILED&vc=default")
+            page.driver.back()
+            check.ok("the sign-in is no step back", "sign-in" not in page.hash())
 
 
 def test_page_sign_in_with_a_password_stores_nothing(check):
@@ -102,6 +109,8 @@ def test_page_sign_in_with_a_password_stores_nothing(check):
             page.press(Keys.ENTER)
             check.ok(f"{user}: refused", wait_until(lambda: page.text("alert") != ""), page.body())
             check.equal("the password is emptied", page.js("return document.querySelector('[type=password]').value"), "")
+            check.equal("the name is kept", page.find("textbox", "User").get_attribute("value"), user)
+            settle(page, lambda: page.focused()[1] == "Password", "the password has the focus")
         page.type("textbox", "User", "alice")
         page.type("textbox", "Password", PASSWORD)
         page.press(Keys.ENTER)

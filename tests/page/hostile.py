@@ -110,6 +110,8 @@ class MirrorHandler(http.server.BaseHTTPRequestHandler):
             real = self.real(path)
             waiting = {**real["running"][0], "position": 1, "message": "a GPU"}
             self.answer({**real, "running": self.many(real["running"][0]), "queue": self.many(waiting)})
+        elif path == "/api/v2/tokens":
+            self.answer({"tokens": [f"a.b.{i}" for i in range(len(texts))], "names": texts, "stored": True, "revocable": True})
         elif path == "/api/v2/info" or path.startswith(("/api/v2/users/", "/api/v2/tokens/")):
             self.answer(replaced(self.real("/api/v2/users/alice" if "users" in path else path), texts[0]))
         elif rest and rest[1] is None:

@@ -1,10 +1,12 @@
 """A server with jobs in all states, for pictures and for tests of all pages."""
 import re
+import time
 
 from harness import wait_until
 from machine import Machine, role
 from selenium.webdriver.common.keys import Keys
-from signin import Cluster
+from signin import PASSWORD, Cluster
+from tokens import token
 
 FOREVER = "while sleep 1; do :; done"
 # The text of the editor is included.
@@ -46,6 +48,7 @@ class Scene(Machine):
     def __init__(self, **more):
         super().__init__(gpus=8, **more)
         self.cluster = Cluster()
+        self.cluster.store("alice", token("alice", application=True, exp=int(time.time()) + 30 * 86400))
         reply = self.submit(RESNET)
         if reply.status != 202:
             raise RuntimeError(reply)
@@ -62,8 +65,8 @@ class Scene(Machine):
             self.request("PUT", "/api/v2/jobs/alice~resnet-cifar10/tag", f'{{"value": "{tag}"}}', {"Content-Type": "application/json"})
 
     def of(self, name):
-        """The server of this row of PAGES: that of the sign-in has passwords."""
-        return self.cluster.server if name == "sign-in" else self
+        """The server of this row of PAGES: that of the sign-in and of the account has passwords."""
+        return self.cluster.server if name in ("sign-in", "account") else self
 
     def remove(self):
         self.cluster.__exit__()
@@ -78,6 +81,14 @@ def with_mistake(page):
     return page.shows(re.compile(r"line \d+: "))
 
 
+def account(page):
+    """The account, after signing in."""
+    if page.find("textbox", "Password"):
+        page.type("textbox", "User", "alice")
+        page.type("textbox", "Password", PASSWORD + Keys.ENTER)
+    return page.find("table", "Tokens")
+
+
 # (name, hash, whether it is shown completely)
 PAGES = [
     ("jobs", "#/jobs", lambda p: p.shows("tuning-7") and p.shows("gpt-finetune")),
@@ -85,5 +96,6 @@ PAGES = [
     ("job", "#/jobs/alice~resnet-cifar10", lambda p: p.shows("RUNNING") and p.shows(re.compile("checkpoint|epoch 3"))),
     ("failed", "#/jobs/alice~out-of-memory", lambda p: p.shows("FAILED") and p.shows("out of memory")),
     ("machine", "#/machine", lambda p: p.shows("gpt-finetune") and p.shows("7 in use by jobs")),
+    ("account", "#/account", account),
     ("sign-in", "#/sign-in", lambda p: p.find("textbox", "Password")),
 ]

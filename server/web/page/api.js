@@ -9,6 +9,10 @@ const MOST = 4; // connections; a browser has six for HTTP/1.1
 const MOST_STREAMS = 3; // one is left for short requests
 const CLOCK_EXACT = 2000; // ms; a smaller difference of the clocks is not corrected
 const SILENCE = 75000; // the server sends a ping every 30 s
+const ANSWER = 60000; // of a short request; the server's own limits are shorter
+const QUIET = 1500; // after so long without a byte, the server is asked whether it is there
+const THERE = 2500; // and has this time to answer
+const TICK = 250;
 const FIRST_WAIT = 500;
 const LAST_WAIT = 10000;
 const UTF8 = new TextDecoder("utf-8", { ignoreBOM: true }); // a byte order mark stays
@@ -24,13 +28,15 @@ export class ApiError extends Error {
 	}
 }
 
-const NOBODY = { user: null, token: null, local: false, revocable: false };
+const NOBODY = { user: null, token: null, local: false, revocable: false, ended: false };
 
 /** user: {username, admin, virtualCluster: [...]}, or null before signing in; local: the server
- * runs jobs on its machine; revocable: the token is from a password; info: name and version. */
+ * runs jobs on its machine; revocable: the token is from a password; ended: nobody is signed in
+ * because a token has expired or was revoked; info: name and version. */
 export const session = { ...NOBODY, info: null };
 
-/** Events: "session" (detail: the reason of a sign-out), "connection" (detail: it is lost). */
+/** Events: "session" (detail: the reason of a sign-out), "connection" (detail: it is lost), "back"
+ * (the server answers again), "waiting" (detail: the number of answers that have not come). */
 export const changes = new EventTarget();
 
 const tell = (type, detail) => changes.dispatchEvent(new CustomEvent(type, { detail }));
@@ -44,6 +50,53 @@ export function connection(owner, lost) {
 	if (lost) cut.add(owner);
 	else cut.delete(owner);
 	if (before !== cut.size > 0) tell("connection", !before);
+}
+
+let heard = Date.now(); // the last answer, or piece of one
+let isAsking = false;
+
+function hear() {
+	heard = Date.now();
+	if (!cut.has(ask)) return;
+	connection(ask, false);
+	tell("back");
+}
+
+/** Asks whether the server is there. If all connections wait for it, their silence is the answer. */
+async function ask() {
+	if (isAsking || document.hidden) return;
+	isAsking = true;
+	const begun = Date.now();
+	if (open < MOST) {
+		open++;
+		const signal = AbortSignal.timeout(THERE);
+		const reply = await fetch(new URL("healthz", document.baseURI), { ...FETCH, signal })
+			.catch(() => null);
+		if (reply?.status < 500) hear();
+		await reply?.text().catch(() => "");
+		open--;
+		admit();
+	} else {
+		await pause(THERE);
+	}
+	isAsking = false;
+	if (heard < begun) connection(ask, true);
+}
+
+setInterval(() => { if (Date.now() - heard > QUIET) ask(); }, TICK);
+for (const type of ["online", "offline"]) addEventListener(type, ask);
+document.addEventListener("visibilitychange", ask);
+
+let waiting = 0;
+
+/** Lets the page show that it waits for this promise. */
+export async function awaited(promise) {
+	tell("waiting", ++waiting);
+	try {
+		return await promise;
+	} finally {
+		tell("waiting", --waiting);
+	}
 }
 
 // ---- connections ----
@@ -85,11 +138,38 @@ function connect(most, signal) {
 	});
 }
 
+/** Waits, at most until the server is back. */
 export function pause(ms, signal) {
 	return abortable(signal, (resolve) => {
-		const timer = setTimeout(resolve, ms);
-		return () => clearTimeout(timer);
+		const undo = () => {
+			clearTimeout(timer);
+			changes.removeEventListener("back", end);
+		};
+		const end = () => {
+			undo();
+			resolve();
+		};
+		const timer = setTimeout(end, ms);
+		changes.addEventListener("back", end);
+		return undo;
 	});
+}
+
+/** use(signal, abort) on a connection. When the server is back, what was asked before may never be
+ * answered: if it can be `repeated`, the signal aborts, with an error that has `again`. */
+async function connected({ most, signal, repeated }, use) {
+	const own = new AbortController();
+	const abort = (reason) => own.abort(reason);
+	const again = () => abort(Object.assign(noAnswer(), { again: true }));
+	const free = await connect(most, signal);
+	if (repeated) changes.addEventListener("back", again);
+	try {
+		return await use(signal ? AbortSignal.any([signal, own.signal]) : own.signal, abort);
+	} finally {
+		changes.removeEventListener("back", again);
+		own.abort();
+		free();
+	}
 }
 
 // ---- requests ----
@@ -98,7 +178,7 @@ const FETCH = {
 	cache: "no-store", credentials: "omit", redirect: "error", referrerPolicy: "no-referrer",
 };
 const noAnswer = () => new ApiError(0, { code: "NoAnswer", message: SILENT });
-const ENDED = "Your token is no longer valid. Sign in again.";
+export const ENDED = "Your session has ended. Sign in again.";
 
 async function refusal(reply) {
 	const text = await reply.text().catch(() => "");
@@ -124,6 +204,7 @@ async function request(path, options) {
 		options.signal?.throwIfAborted();
 		throw noAnswer();
 	});
+	if (reply.status < 500) hear();
 	setClock(begun, Date.parse(reply.headers.get("Date")));
 	if (reply.ok) return reply;
 	const error = await refusal(reply);
@@ -133,16 +214,22 @@ async function request(path, options) {
 
 /** One answer as {status, headers, text}; throws ApiError unless it is 2xx. */
 async function exchange(path, options) {
-	const free = await connect(MOST, options.signal);
+	const repeated = !options.method;
+	const how = { most: MOST, signal: options.signal, repeated };
 	try {
-		const reply = await request(path, options);
-		const body = await reply.arrayBuffer().catch(() => {
-			options.signal?.throwIfAborted();
-			throw noAnswer();
-		});
-		return { status: reply.status, headers: reply.headers, text: UTF8.decode(body) };
-	} finally {
-		free();
+		return await awaited(connected(how, async (signal, abort) => {
+			const timer = setTimeout(() => abort(noAnswer()), ANSWER);
+			signal.addEventListener("abort", () => clearTimeout(timer));
+			const reply = await request(path, { ...options, signal });
+			const body = await reply.arrayBuffer().catch(() => {
+				signal.throwIfAborted();
+				throw noAnswer();
+			});
+			return { status: reply.status, headers: reply.headers, text: UTF8.decode(body) };
+		}));
+	} catch (error) {
+		if (error.again) return exchange(path, options);
+		throw error;
 	}
 }
 
@@ -167,34 +254,30 @@ export function send(method, path, body, { signal, type, accept, token } = {}) {
 // ---- streams ----
 /** Sends a request and gives each piece of the body to `piece`; begun() is called when the answer
  * has come. With `silence`, a stream without bytes for that time is broken. */
-async function stream(path, { signal, headers, silence, begun, piece }) {
-	const own = new AbortController();
-	const both = signal ? AbortSignal.any([signal, own.signal]) : own.signal;
-	const free = await connect(MOST_STREAMS, signal);
-	let timer;
-	const alive = () => {
-		clearTimeout(timer);
-		if (silence) timer = setTimeout(() => own.abort(noAnswer()), silence);
-	};
-	try {
+function stream(path, { signal: outer, headers, silence, begun, piece }) {
+	const how = { most: MOST_STREAMS, signal: outer, repeated: true };
+	return connected(how, async (signal, abort) => {
+		let timer;
+		const alive = () => {
+			clearTimeout(timer);
+			if (silence) timer = setTimeout(() => abort(noAnswer()), silence);
+		};
+		signal.addEventListener("abort", () => clearTimeout(timer));
 		alive();
-		const reply = await request(path, { signal: both, headers });
+		const reply = await request(path, { signal, headers });
 		begun?.();
 		const reader = reply.body.getReader();
 		for (;;) {
 			const { done, value } = await reader.read().catch(() => {
-				both.throwIfAborted();
+				signal.throwIfAborted();
 				throw noAnswer();
 			});
 			if (done) return;
+			hear();
 			alive();
 			piece(value);
 		}
-	} finally {
-		clearTimeout(timer);
-		own.abort();
-		free();
-	}
+	});
 }
 
 /** The body of a long answer, such as a log that is followed: piece by piece. Resolves at its end,
@@ -237,6 +320,7 @@ export async function watch(path, { signal, event, lost = () => {}, open: opened
 					}),
 				});
 			} catch (error) {
+				if (error.again) continue;
 				if (!isPassing(error)) throw error;
 			}
 			if (end === "completed" || end === "gone") return end;
@@ -256,7 +340,7 @@ export async function watch(path, { signal, event, lost = () => {}, open: opened
 
 // ---- the session ----
 function forget(why) {
-	Object.assign(session, NOBODY);
+	Object.assign(session, NOBODY, { ended: why === ENDED });
 	sessionStorage.removeItem(KEY);
 	tell("session", why);
 }
@@ -282,7 +366,7 @@ export async function signIn(token, keep, revocable = false) {
 		session.token = null;
 		throw error;
 	}
-	session.revocable = revocable;
+	Object.assign(session, { revocable, ended: false });
 	if (keep) sessionStorage.setItem(KEY, token);
 }
 
@@ -303,7 +387,7 @@ export async function start() {
 			break;
 		} catch (error) {
 			if (error.status === 401) {
-				forget();
+				forget(session.token && ENDED);
 				break;
 			}
 			if (!isPassing(error)) throw error;

@@ -1,6 +1,6 @@
 // The frame of the page: routes in the hash, navigation, the user, messages.
 
-import { changes, session, signOut, start } from "./api.js";
+import { awaited, changes, session, signOut, start } from "./api.js";
 import { el, fill } from "./dom.js";
 
 const ROUTES = [
@@ -8,11 +8,15 @@ const ROUTES = [
 	[/^\/jobs\/(?<job>[^/]+)$/, () => import("./job.js")],
 	[/^\/submit$/, () => import("./submit.js")],
 	[/^\/machine$/, () => import("./machine.js")],
+	[/^\/account$/, () => import("./account.js")],
 	[/^\/sign-in$/, () => import("./signin.js"), { open: true }],
 ];
 const HOME = "#/jobs";
 const SIGN_IN = "#/sign-in";
+const ACCOUNT = "#/account";
 const MESSAGE_MS = 10000;
+const SLOW_MS = 200; // without an answer, until something shows
+const SEQUENCE_MS = 1500; // between two keys of a shortcut
 const BROKEN = "This page cannot be shown";
 const LOST = "The connection to the server is lost. Trying again; what you see may be old.";
 
@@ -68,7 +72,7 @@ function fail(title, text) {
 }
 
 function mark(hash) {
-	for (const link of document.querySelectorAll("nav a")) {
+	for (const link of document.querySelectorAll("nav a, .user")) {
 		const target = link.getAttribute("href");
 		if (hash === target || hash.startsWith(`${target}?`)) link.setAttribute("aria-current", "page");
 		else link.removeAttribute("aria-current");
@@ -82,6 +86,7 @@ async function show() {
 	const { signal } = leave;
 	const found = find(hash);
 	mark(hash);
+	isNew = true;
 	fill(root);
 	if (!found) {
 		fail("Not found", `There is no page ${hash}.`);
@@ -92,7 +97,7 @@ async function show() {
 		return;
 	}
 	try {
-		const page = await found.load();
+		const page = await awaited(found.load());
 		if (signal.aborted) return;
 		setTitle(`${page.title} - rest-lit`);
 		const shown = page.default(root, found.params, signal);
@@ -107,14 +112,40 @@ async function show() {
 	}
 }
 
+// ---- waiting for answers ----
+let isNew = true; // the first answers of this page have not come
+let slowTimer, doneTimer;
+
+function showSlow() {
+	byId("waiting").hidden = false;
+	if (isNew) byId("loading").textContent = "Loading ...";
+}
+
+function showDone() {
+	clearTimeout(slowTimer);
+	slowTimer = undefined;
+	isNew = false;
+	byId("waiting").hidden = true;
+	byId("loading").textContent = "";
+}
+
+changes.addEventListener("waiting", ({ detail: n }) => {
+	clearTimeout(doneTimer);
+	if (n) slowTimer ??= setTimeout(showSlow, SLOW_MS);
+	else doneTimer = setTimeout(showDone); // the next request may follow at once
+});
+
 // ---- shortcuts ----
-const shortcuts = new Map(); // "g l" -> {text, act}
+const TYPING = "input:not([type=checkbox]), textarea, select, [contenteditable]";
+const PRESSED = "a, button, summary"; // Enter and the space bar press these
+const shortcuts = new Map(); // "g l" -> {text, act, isGeneral}
 let begun = ""; // the first key of two
+let begunAt = 0;
 
 /** act() at these keys ("j", "g l"), while the user does not type and the signal has not aborted;
  * text: what it does, for the list of shortcuts. */
 export function shortcut(keys, text, act, signal) {
-	const one = { text, act };
+	const one = { text, act, isGeneral: !signal };
 	shortcuts.set(keys, one);
 	signal?.addEventListener("abort", () => {
 		if (shortcuts.get(keys) === one) shortcuts.delete(keys);
@@ -122,25 +153,35 @@ export function shortcut(keys, text, act, signal) {
 }
 
 function pressed(event) {
-	const typing = event.composedPath()[0].closest("input, textarea, select, [contenteditable]");
-	if (typing || event.ctrlKey || event.altKey || event.metaKey || event.isComposing) return;
-	if (document.querySelector("dialog[open]")) return;
-	const keys = begun + event.key;
+	const { key, timeStamp } = event;
+	const at = (selector) => event.composedPath()[0].closest?.(selector);
+	if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing || at(TYPING)) return;
+	if (["Enter", " "].includes(key) && at(PRESSED)) return;
+	const dialog = document.querySelector("dialog[open]");
+	if (dialog && key === "?") dialog.querySelector(".shortcuts")?.closest("dialog").close();
+	if (dialog) return;
+	const keys = (timeStamp - begunAt < SEQUENCE_MS ? begun : "") + key;
 	begun = "";
 	if (shortcuts.has(keys)) {
 		event.preventDefault();
 		shortcuts.get(keys).act();
-	} else if ([...shortcuts.keys()].some((name) => name.startsWith(`${event.key} `))) {
-		begun = `${event.key} `;
+	} else if ([...shortcuts.keys()].some((name) => name.startsWith(`${key} `))) {
+		[begun, begunAt] = [`${key} `, timeStamp];
 	}
 }
 
 function showShortcuts() {
 	const row = ([keys, { text }]) => el("div", null,
 		el("dt", null, keys.split(" ").map((key) => el("kbd", null, key))), el("dd", null, text));
+	const part = (heading, general) => {
+		const rows = [...shortcuts].filter(([, { isGeneral }]) => isGeneral === general).map(row);
+		return rows.length > 0 &&
+			el("section", null, el("h3", null, heading), el("dl", { class: "keys" }, rows));
+	};
 	const close = el("button", { autofocus: true }, "Close");
 	const dialog = el("dialog", { "aria-label": "Shortcuts" }, el("h2", null, "Shortcuts"),
-		el("dl", { class: "shortcuts" }, [...shortcuts].map(row)), el("form", { method: "dialog" }, close));
+		el("div", { class: "shortcuts" }, part("On this page", false), part("Everywhere", true)),
+		el("form", { method: "dialog" }, close));
 	dialog.addEventListener("close", () => dialog.remove());
 	document.body.append(dialog);
 	dialog.showModal();
@@ -148,11 +189,14 @@ function showShortcuts() {
 
 function showUser() {
 	const { user, token } = session;
+	const button = { type: "button", class: "minor", on: { click: signOut } };
 	byId("machine-link").hidden = !session.local;
+	if (session.local) shortcut("g m", "the machine", () => go("#/machine"));
 	fill(byId("account"),
-		user && el("span", { class: "user", title: user.admin ? "administrator" : null }, user.username),
-		user && token && el("button", { type: "button", on: { click: signOut } }, "Sign out"),
+		user && el("a", { href: ACCOUNT, class: "user", title: "Your account" }, user.username),
+		user && token && el("button", button, "Sign out"),
 		!user && el("a", { href: SIGN_IN }, "Sign in"));
+	mark(location.hash);
 }
 
 changes.addEventListener("connection", ({ detail: lost }) => {
@@ -162,7 +206,7 @@ changes.addEventListener("connection", ({ detail: lost }) => {
 changes.addEventListener("session", ({ detail: why }) => {
 	const before = byId("account").textContent;
 	showUser();
-	if (why && before) announce(why);
+	if (why && before && !session.ended) announce(why);
 	if (!session.user && before && !find(location.hash)?.open) show();
 });
 byId("skip").addEventListener("click", (event) => {
@@ -174,7 +218,7 @@ addEventListener("keydown", pressed);
 shortcut("?", "this list", showShortcuts);
 shortcut("g l", "the list of jobs", () => go(HOME));
 shortcut("g s", "submit a job", () => go("#/submit"));
-shortcut("g m", "the machine", () => { if (session.local) go("#/machine"); });
+shortcut("g a", "your account and tokens", () => go(ACCOUNT));
 
 try {
 	await start();

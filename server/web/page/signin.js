@@ -1,8 +1,7 @@
 // The sign-in: with a password, if the server has users, or with a token.
 
-import { get, send, session, signIn } from "./api.js";
+import { ENDED, get, send, session, signIn } from "./api.js";
 import { el, fill } from "./dom.js";
-import { go } from "./main.js";
 
 export const title = "Sign in";
 
@@ -27,10 +26,10 @@ function form(heading, rows, submit, then) {
 		fill(error);
 		try {
 			await submit(keep.checked);
-			go(then);
+			location.replace(then);
 		} catch (refused) {
 			fill(error, refused.message);
-			rows[0].input.focus();
+			rows.at(-1).input.focus();
 		} finally {
 			button.disabled = false;
 		}
@@ -75,6 +74,7 @@ export default async function signInPage(root, params, signal) {
 	}
 	const { passwords } = await get("api/v2/authn/info", { signal });
 	root.append(el("div", { class: "sign-in" },
+		session.ended && el("p", { class: "notice", role: "alert" }, ENDED),
 		passwords && passwordForm(then), tokenForm(then, !passwords),
 		el("p", { class: "hint" }, "An administrator makes a token with ",
 			el("code", null, "rest-lit token --user NAME"),

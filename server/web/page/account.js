@@ -1,0 +1,151 @@
+// The account: who one is, and one's tokens: make, see, revoke.
+
+import { get, isPassing, pause, send, session, signOut } from "./api.js";
+import { ask } from "./dialog.js";
+import { copy, el, fill } from "./dom.js";
+import { ago, duration, now, time } from "./format.js";
+import { announce } from "./main.js";
+
+export const title = "Account";
+
+const ROUTE = "api/v2/tokens";
+const AGAIN_MS = 5000;
+const DAY = 86400;
+const LIFETIMES = [["1 day", DAY], ["1 week", 7 * DAY], ["30 days", 30 * DAY], ["90 days", 90 * DAY],
+	["1 year", 365 * DAY], ["never", ""]];
+const USUAL = "30 days";
+const ONLY_PEOPLE = "You are signed in with a token of an application or of another issuer, which " +
+	"cannot manage tokens. Sign in as a person.";
+const NO_TOKENS = "This server runs without logins and tokens.";
+const PURPOSE = "Programs sign in with an application token. It can submit and stop your jobs, but " +
+	"not manage tokens.";
+const NOT_LISTED = "This server keeps no list of tokens: you see only that of this session.";
+const NOT_REVOCABLE = "Tokens cannot be revoked on this server: they end when they expire.";
+
+const button = (name, click, attributes) =>
+	el("button", { type: "button", on: { click }, ...attributes }, name);
+const field = (label, input) => el("label", { class: "field" }, el("span", null, label), input);
+const exact = (ms, text) => el("span", { title: time(ms) }, text);
+
+/** {kind, made, expires, end, text} of a token; what it does not say is unknown. */
+function read(text, name) {
+	let claims;
+	try {
+		claims = JSON.parse(atob(text.split(".")[1].replaceAll("-", "+").replaceAll("_", "/")));
+	} catch {
+		claims = {}; // of another program
+	}
+	const { iat, exp, application } = claims ?? {};
+	const own = text === session.token;
+	return { text, name, own, end: text.slice(-4), made: iat * 1000,
+		expires: exp === undefined ? null : exp * 1000,
+		kind: own ? "this session" : application ? "application" : "sign-in" };
+}
+
+async function revoke(one) {
+	const { own, kind, end, name } = one;
+	const question = own ? "Revoke the token of this session? It signs you out."
+		: `Revoke the ${kind} token ${name || `that ends with ${end}`}? Who uses it is signed out.`;
+	const choices = { verb: "Revoke", refuse: "Keep it", danger: true };
+	if (!await ask({ title: "Revoke a token", text: question, ...choices })) return;
+	await send("DELETE", `${ROUTE}/${encodeURIComponent(one.text)}`);
+	if (!own) return;
+	session.revocable = false; // it is done
+	await signOut();
+}
+
+/** A table of tokens; act(promise) is called with each revocation. */
+function tokenTable({ tokens, names, revocable }, act) {
+	const all = tokens.map((text, i) => read(text, names?.[i]))
+		.sort((a, b) => b.own - a.own || b.made - a.made);
+	const expires = ({ expires: at }) =>
+		(at === null ? "never" : exact(at, `in ${duration(at - now())}`));
+	const row = (one) => el("tr", null, el("td", null, one.kind),
+		el("td", null, one.name, " ", el("code", { class: "soft" }, `…${one.end}`)),
+		el("td", { class: "minor" }, exact(one.made, ago(one.made))), el("td", null, expires(one)),
+		revocable && el("td", { class: "number" }, button("Revoke", () => act(revoke(one)),
+			{ "aria-label": `Revoke ${one.name || one.kind} …${one.end}` })));
+	const head = (text, kind) => el("th", { scope: "col", class: kind }, text);
+	return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Your tokens" },
+		el("table", { class: "tokens", "aria-label": "Tokens" }, el("thead", null, el("tr", null,
+			head("Kind"), head("Name and end"), head("Made", "minor"), head("Expires"),
+			revocable && el("td"))), el("tbody", null, all.map(row))));
+}
+
+/** Shows a new token, until it is dismissed. */
+function showNew(host, token) {
+	const copied = button("Copy", () => copy(token).then(() => announce("The token is copied.")));
+	fill(host, el("section", { class: "notice", "aria-label": "The new token" },
+		el("p", null, el("b", null, "Copy it now."), " It is not shown again."),
+		el("p", null, el("code", null, token)),
+		el("div", { class: "choices" }, copied, button("Done", () => fill(host)))));
+	copied.focus();
+}
+
+/** A form that makes an application token; made(token) is called with it. */
+function makeForm({ stored, revocable }, act, made) {
+	const name = el("input", { maxlength: 63, pattern: "[A-Za-z0-9_.\\-]+", autocomplete: "off",
+		spellcheck: "false", size: 16, title: "letters, digits, -, _ and ." });
+	const lifetime = el("select", null, LIFETIMES.filter(([, seconds]) => seconds || revocable)
+		.map(([text, value]) => el("option", { value, selected: text === USUAL }, text)));
+	const submit = async () => {
+		const body = {};
+		if (lifetime.value) body.expiration = Number(lifetime.value);
+		if (name.value) body.name = name.value;
+		const { text } = await send("POST", `${ROUTE}/application`, body);
+		name.value = "";
+		made(JSON.parse(text).token);
+	};
+	const on = { submit: (event) => { event.preventDefault(); act(submit()); } };
+	return el("form", { class: "toolbar", "aria-label": "Make a token", on },
+		stored && field("Name", name), field("Expires", lifetime),
+		el("button", { class: "primary" }, "Make a token"));
+}
+
+/** The answer with the tokens, or null and a sentence in `host`. */
+async function list(host, signal) {
+	for (;;) {
+		try {
+			return await get(ROUTE, { signal });
+		} catch (error) {
+			if (error.status === 401 || signal.aborted) throw error;
+			const { code, message, status } = error;
+			fill(host, code === "NotImplementedError" ? NO_TOKENS : status === 403 ? ONLY_PEOPLE : message);
+			if (!isPassing(error)) return null;
+		}
+		await pause(AGAIN_MS, signal);
+	}
+}
+
+export default async function accountPage(root, params, signal) {
+	const { username, admin, virtualCluster } = session.user;
+	const note = el("p", { class: "hint", role: "status", "aria-label": "About tokens" });
+	const [fresh, form, table] = Array.from({ length: 3 }, () => el("div"));
+	const error = el("p", { class: "error", role: "alert" });
+	const fact = (name, value) => [el("dt", null, name), el("dd", null, value)];
+	fill(root, el("h1", { tabindex: "-1" }, title),
+		el("section", { class: "panel", "aria-label": "User" },
+			el("dl", null, fact("User", username), fact("Role", admin ? "administrator" : "user"),
+				fact("Virtual clusters", virtualCluster?.join(", ") || "none")),
+			session.token && button("Sign out", signOut)),
+		el("section", { class: "panel", "aria-label": "Tokens" }, el("h2", null, "Tokens"),
+			note, form, error, fresh, table));
+	const act = async (change) => {
+		fill(error);
+		try {
+			await change;
+			if (session.user) await show();
+		} catch (refused) {
+			if (!signal.aborted) fill(error, refused.message);
+		}
+	};
+	const show = async () => {
+		const answer = await list(note, signal);
+		if (!answer) return;
+		const { stored, revocable } = answer;
+		fill(note, PURPOSE, !stored && ` ${NOT_LISTED}`, !revocable && ` ${NOT_REVOCABLE}`);
+		if (!form.firstChild) fill(form, makeForm(answer, act, (token) => showNew(fresh, token)));
+		fill(table, tokenTable(answer, act));
+	};
+	await show();
+}

@@ -1,0 +1,301 @@
+"""How the page behaves: a server that is away or slow, paper, shortcuts, sizes, what moves."""
+import base64
+import collections
+import os
+import re
+import select
+import signal
+import socket
+import threading
+
+from browser import PHONE, WIDE, Page, settle
+from harness import SLOW, wait_until
+from machine import Machine, role
+from scene import FOREVER, PAGES, Scene, account
+from selenium.webdriver.common.keys import Keys
+from signin import Cluster
+
+LOST = re.compile("connection to the server is lost")
+MOST_BYTES = 220 * 1024
+# The time at which the bar appeared, and where the heading was before.
+NOTE = """window.saidAt = 0;
+new MutationObserver(() => { if (!window.saidAt) window.saidAt = Date.now(); }).observe(
+	document.querySelector("[aria-label=Connection]"), { childList: true });
+return [Date.now(), document.querySelector("h1").getBoundingClientRect().top];"""
+
+
+class Swallowing:
+    """A network between the page and a server; swallow(): what was sent is never delivered, on old connections
+    also after heal()."""
+
+    def __init__(self, server):
+        self.server, self.pairs, self.dead = server, [], set()
+        self.swallows, self.ends = False, False
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.port = self.listener.getsockname()[1]
+        self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ends = True
+        self.thread.join()
+        for one in [self.listener, *(s for pair in self.pairs for s in pair)]:
+            one.close()
+
+    def swallow(self):
+        self.swallows = True
+
+    def heal(self):
+        self.dead |= set(self.pairs)
+        self.swallows = False
+
+    def run(self):
+        while not self.ends:
+            other = {a: (b, pair) for pair in self.pairs if pair not in self.dead for a, b in (pair, pair[::-1])}
+            ready, _, _ = select.select([] if self.swallows else [self.listener, *other], [], [], 0.05)
+            for one in ready:
+                if one is self.listener:
+                    self.pairs.append((one.accept()[0], socket.create_connection(("127.0.0.1", self.server.port))))
+                    continue
+                to, pair = other[one]
+                try:
+                    data = one.recv(65536)
+                    to.sendall(data.replace(b":%d\r\n" % self.port, b":%d\r\n" % self.server.port))  # Host
+                except OSError:
+                    data = b""
+                if not data:
+                    self.dead.add(pair)
+                    to.close()
+                    one.close()
+                    break  # the other end of this pair may be in `ready`
+
+
+def test_page_says_in_time_that_a_server_hangs(check):
+    """A server that hangs is said within 5 s, over the page, which does not move; then it continues."""
+    with Machine() as server, Page(check, server, "#/jobs") as page:
+        page.find("heading", "Jobs")
+        server.start("early", {"main": role("true")})
+        settle(page, lambda: page.shows("early"), "live")
+        begun, top = page.js(NOTE)
+        server.process.send_signal(signal.SIGSTOP)
+        try:
+            settle(page, lambda: page.shows(LOST), "said")
+            check.ok("within 5 s", page.js("return window.saidAt") - begun <= 5000 * SLOW, page.js("return window.saidAt") - begun)
+            check.equal("nothing moved", page.js(NOTE)[1], top)
+        finally:
+            server.process.send_signal(signal.SIGCONT)
+        settle(page, lambda: not LOST.search(page.body()), "it is gone")
+        server.start("late", {"main": role("true")})
+        settle(page, lambda: page.shows("late"), "live again")
+
+
+def test_page_recovers_from_a_network_that_swallows(check):
+    """After an outage without an error, the page does not wait for answers that will never come."""
+    with Machine() as server, Swallowing(server) as network, Page(check, network, "#/jobs") as page:
+        server.start("early", {"main": role("true")})
+        settle(page, lambda: page.shows("early"), "live")
+        network.swallow()
+        page.go("#/machine")
+        settle(page, lambda: page.shows(LOST), "said")
+        page.go("#/jobs")
+        network.heal()
+        settle(page, lambda: not LOST.search(page.body()), "it is gone")
+        settle(page, lambda: page.shows("early"), "the list")
+        server.start("late", {"main": role("true")})
+        check.ok("live again", wait_until(lambda: "late" in page.body()), page.body())
+
+
+GATE = """const fetch = window.fetch;
+const gate = new Promise((open) => { window.openGate = open; });
+window.fetch = (url, ...more) => (String(url).includes("/api/") ? gate.then(() => fetch(url, ...more)) : fetch(url, ...more));"""
+
+
+def test_page_shows_that_a_slow_answer_loads(check):
+    """A line and a status while the answer has not come; nothing of it after that."""
+    with Machine() as server, Page(check, server, "#/sign-in") as page:
+        page.shows("needs no sign-in")
+        page.js(GATE)
+        page.go("#/machine")
+        page.find("progressbar", "Waiting for the server")
+        check.equal("a status", page.text("status", "Loading"), "Loading ...")
+        check.ok("not that it is lost", not LOST.search(page.body()))
+        page.js("window.openGate()")
+        settle(page, lambda: page.shows("This machine has no GPUs"), "it is here")
+        check.ok("no line", page.gone("progressbar"))
+        check.ok("no text", "Loading" not in page.body())
+
+
+HANG = """const { get } = await load("api");
+const { fetch, setTimeout } = window;
+window.fetch = (url, { signal }) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+window.setTimeout = (act, ms) => setTimeout(act, ms === 60000 ? 10 : ms);
+const said = await get("api/v2/info").catch((error) => error.message);
+Object.assign(window, { fetch, setTimeout });
+return said;"""
+
+
+def test_page_requests_end_without_an_answer(check):
+    with Machine() as server, Page(check, server, "#/sign-in") as page:
+        page.shows("needs no sign-in")
+        check.ok("it says so", "does not answer" in page.js_async(HANG))
+
+
+def bytes_of_first_visit(page):
+    """The bytes of all answers so far, headers included."""
+    events = [m["params"] for m in page.messages if m["method"] == "Network.loadingFinished"]
+    return sum(e["encodedDataLength"] for e in events)
+
+
+def test_page_first_visit_is_small(check):
+    """The first visit of the list, a job, and the editor; times are printed only."""
+    with Machine() as server:
+        server.start("one", {"main": role(FOREVER)})
+        server.wait("one", "RUNNING")
+        for hash_, ready, most in (("#/jobs", "one", MOST_BYTES), ("#/jobs/alice~one", "RUNNING", MOST_BYTES),
+                                   ("#/submit", "Ctrl+Space", None)):
+            with Page(check, server, "about:blank") as page:
+                page.driver.execute_cdp_cmd("Network.setCacheDisabled", {"cacheDisabled": True})
+                try:
+                    page.driver.get(page.url + hash_)
+                    settle(page, lambda: page.shows(ready), f"{hash_} is shown")
+                    paint = page.js("return performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0")
+                    page.look()
+                finally:
+                    page.driver.execute_cdp_cmd("Network.setCacheDisabled", {"cacheDisabled": False})
+                size = bytes_of_first_visit(page)
+                print(f"     {hash_}: {size} bytes, first paint after {paint:.0f} ms", flush=True)
+                check.ok(f"{hash_}: something came", size > 20000, size)
+                check.ok(f"{hash_}: below 220 KB", most is None or size < most, size)
+
+
+# ---- shortcuts ----
+# A key at the deepest focused element, `late` milliseconds after now.
+KEY = """let at = document.activeElement;
+while (at.shadowRoot?.activeElement) at = at.shadowRoot.activeElement;
+const event = new KeyboardEvent("keydown", { key: arguments[0], bubbles: true, composed: true, cancelable: true });
+Object.defineProperty(event, "timeStamp", { value: performance.now() + arguments[1] });
+at.dispatchEvent(event);"""
+
+
+def key(page, *keys, late=0):
+    for i, one in enumerate(keys):
+        page.js(KEY, one, i * late)
+
+
+def test_page_shortcuts_lead_to_pages(check):
+    """`?` lists what works here; two keys lead to a page; none fires while one types."""
+    with Machine() as server, Page(check, server, "#/jobs") as page:
+        page.find("heading", "Jobs")
+        page.js("document.activeElement.blur()")
+        page.press("?")
+        listed = page.text("dialog", "Shortcuts")
+        check.ok("listed", all(t in listed for t in ("the list of jobs", "submit a job", "the machine", "your account")), listed)
+        page.press("gm")
+        check.equal("not in a dialog", page.hash(), "/jobs")
+        page.press("?")
+        check.ok("closed by ?", page.gone("dialog"))
+        page.press("?")
+        page.find("dialog", "Shortcuts")
+        page.press(Keys.ESCAPE)
+        check.ok("closed by Escape", page.gone("dialog"))
+        for keys, heading in (("gm", "Machine"), ("ga", "Account"), ("gs", "Submit a job")):
+            page.press(*keys)
+            page.find("heading", heading)
+        page.find("textbox", "Job").click()
+        key(page, "g", "m")
+        key(page, "?")
+        check.equal("not in the editor", (page.hash(), page.has("dialog")), ("/submit", False))
+        page.js("document.activeElement.blur()")
+        key(page, "g", "l", late=1600)
+        check.equal("not too late", page.hash(), "/submit")
+        key(page, "g", "l", late=1400)
+        page.find("heading", "Jobs")
+        for element in ("input[type=search]", "select"):
+            page.js(f"document.querySelector('#page {element}').focus()")
+            key(page, "g", "m")
+            check.equal(f"not in {element}", page.hash().split("?")[0], "/jobs")
+
+
+# ---- the window ----
+HEADER = """const header = document.querySelector("header");
+const parts = [...header.querySelectorAll("a, button")].filter((e) => e.getClientRects().length).map((e) => e.getBoundingClientRect());
+const middles = parts.map((r) => Math.round((r.top + r.bottom) / 2));
+return [header.offsetHeight, Math.max(...middles) - Math.min(...middles), Math.max(...parts.map((r) => r.right)) <= innerWidth,
+	document.documentElement.scrollWidth <= innerWidth];"""
+
+
+def test_page_header_is_one_line(check):
+    """The header has at most 48 px, in one line, also with 320 px and a long name."""
+    with Scene() as scene:
+        for server in (scene, scene.cluster.server):
+            for width in (320, PHONE[0], WIDE[0]):
+                with Page(check, server, "#/account", size=(width, 700)) as page:
+                    if server is not scene:
+                        account(page)
+                    page.find("heading", "Account")
+                    for name in (None, "a-long-name-of-somebody-else"):
+                        if name:
+                            page.js("document.querySelector('.user').textContent = arguments[0]", name)
+                        height, apart, inside, fits = page.js(HEADER)
+                        check.ok(f"{width} px: one line", height <= 48 and apart <= 4 and inside and fits, (height, apart, inside, fits))
+
+
+SHIFTS = """const done = arguments[arguments.length - 1];
+const name = (n) => (n?.nodeType === 1 ? `${n.localName}.${[...n.classList].join(".")} "${n.textContent.slice(0, 30)}"` : String(n?.textContent));
+let all = [];
+new PerformanceObserver((list) => { all.push(...list.getEntries()); }).observe({ type: "layout-shift", buffered: true });
+requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => {
+	all = all.filter((e) => !e.hadRecentInput);
+	done([all.reduce((sum, e) => sum + e.value, 0), all.map((e) => `${e.value.toFixed(3)} ${e.sources.map((s) => name(s.node)).join(", ")}`)]);
+}, 100)));"""
+
+
+def test_page_does_not_jump(check):
+    """While a page loads, its parts do not move: the layout shift is below 0.1."""
+    with Scene() as scene:
+        for name, hash_, ready in PAGES:
+            for size in (WIDE, PHONE):
+                with Page(check, scene.of(name), hash_, size=size) as page:
+                    settle(page, lambda: ready(page), f"{name} is shown")
+                    shift, parts = page.driver.execute_async_script(SHIFTS)
+                    print(f"     {name}, {size[0]} px: {shift:.3f}", flush=True)
+                    check.ok(f"{name}, {size[0]} px: layout shift below 0.1", shift < 0.1, [shift, *parts])
+
+
+# ---- paper ----
+PAPER = """const seen = (e) => e.getClientRects().length > 0;
+const rgb = (e, name) => getComputedStyle(e)[name].match(/\\d+/g).slice(0, 3).reduce((sum, n) => sum + Number(n), 0);
+const bars = [...document.querySelectorAll("#page, #page *")].filter((e) => seen(e) && /auto|scroll/.test(getComputedStyle(e).overflow));
+return [rgb(document.body, "backgroundColor"), rgb(document.body, "color"),
+	[...document.querySelectorAll("header, nav, form, input, select, button:not(.link, th *)")].filter(seen).map((e) => e.outerHTML.slice(0, 200)),
+	bars.map((e) => e.outerHTML.slice(0, 100)),
+	[...document.querySelectorAll(".line *")].filter((e) => rgb(e, "color") > 200).length];"""
+
+
+def test_page_prints_light_and_without_navigation(check):
+    """On paper a page is light, has no header, forms, buttons and boxes that scroll, and few sheets."""
+    with Scene() as scene:
+        for name, hash_, ready in PAGES:
+            with Page(check, scene.of(name), hash_, dark=True) as page:
+                settle(page, lambda: ready(page), f"{name} is shown")
+                page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": [
+                    {"name": "prefers-color-scheme", "value": "dark"}]})
+                back, text, left, bars, bright = page.js(PAPER)
+                check.ok(f"{name}: dark on light", back > 700 > 300 > text and not bright, (back, text, bright))
+                check.equal(f"{name}: no navigation", left, [])
+                check.equal(f"{name}: no boxes that scroll", bars, [])
+                pdf = base64.b64decode(page.driver.execute_cdp_cmd("Page.printToPDF", {})["data"])
+                sheets = collections.Counter(re.findall(rb"/Type ?/Page\b", pdf)).total()
+                check.ok(f"{name}: few sheets", 1 <= sheets <= 20, sheets)
+                if os.environ.get("TEST_PAPER"):
+                    with open(os.path.join(os.environ["TEST_PAPER"], f"{name}.pdf"), "wb") as f:
+                        f.write(pdf)
+
+
+CORE = [test_page_says_in_time_that_a_server_hangs, test_page_shortcuts_lead_to_pages, test_page_first_visit_is_small]
+WHOLE = [test_page_recovers_from_a_network_that_swallows, test_page_shows_that_a_slow_answer_loads,
+         test_page_requests_end_without_an_answer, test_page_header_is_one_line, test_page_does_not_jump,
+         test_page_prints_light_and_without_navigation]

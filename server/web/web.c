@@ -29,6 +29,8 @@
 	FILE(table_js, "table.js")                                                                 \
 	FILE(chart_js, "chart.js")                                                                 \
 	FILE(jobs_js, "jobs.js")                                                                   \
+	FILE(selection_js, "selection.js")                                                         \
+	FILE(compare_js, "compare.js")                                                             \
 	FILE(job_js, "job.js")                                                                     \
 	FILE(actions_js, "actions.js")                                                             \
 	FILE(log_js, "log.js")                                                                     \

@@ -38,7 +38,7 @@ function path(lower, upper, top) {
 }
 
 /** A figure of stacked areas. series: from seriesOf() with these times, the lowest first; the class
- * area-ROLE is their colour. */
+ * area-ROLE is their colour. Areas of the same height at all times are left out. */
 export function areaChart({ title, unit, from, to, series }) {
 	const shown = series.filter(({ values }) => values.some(Boolean));
 	const n = series[0].values.length;
@@ -46,15 +46,16 @@ export function areaChart({ title, unit, from, to, series }) {
 	const stack = shown.map(({ values }) => [upper, upper = upper.map((sum, i) => sum + values[i])]);
 	const top = Math.max(...upper, shown.reduce((sum, { last }) => sum + last, 0));
 	const ends = shown.map(({ name, last }) => `${last} ${name}`);
-	const text = `${title}, ${time(from)} to ${time(to)}: at most ${figure(top, unit)}; ` +
+	const most = `at most ${figure(top, unit)}`;
+	const text = `${title}, ${time(from)} to ${time(to)}: ${most}; ` +
 		`at the end ${ends.join(", ")}`;
-	const areas = shown.map(({ role }, i) =>
+	const isFlat = stack.every(([, sums]) => sums.every((sum) => Math.abs(sum - sums[0]) < 0.01));
+	const areas = () => shown.map(({ role }, i) =>
 		svg("path", { class: `area-${role}`, d: path(...stack[i], top) }));
-	return el("figure", { class: "chart" },
+	return el("figure", { class: "chart", title: text },
 		el("figcaption", null, el("b", null, title), shown.map(({ role }, i) =>
-			el("span", null, el("i", { class: `key area-${role}` }), ends[i]))),
-		el("span", { class: "soft" }, figure(top, unit)),
-		svg("svg", { viewBox: `0 0 ${n} ${HEIGHT}`, preserveAspectRatio: "none", role: "img",
-			"aria-label": text }, areas),
-		el("div", { class: "axis soft" }, el("span", null, time(from)), el("span", null, time(to))));
+			el("span", null, el("i", { class: `key area-${role}` }), ends[i])),
+			!isFlat && el("span", { class: "soft" }, `${most} since ${time(from).slice(5, 16)}`)),
+		!isFlat && svg("svg", { viewBox: `0 0 ${n} ${HEIGHT}`, preserveAspectRatio: "none", role: "img",
+			"aria-label": text }, areas()));
 }

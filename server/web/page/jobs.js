@@ -1,15 +1,17 @@
 // All jobs: filters, a chart of their GPUs, and a table that follows the server.
 
-import { get, pause, watch } from "./api.js";
+import { get, pause, session, watch } from "./api.js";
 import { areaChart, seriesOf } from "./chart.js";
 import { el, fill } from "./dom.js";
-import { duration, now, plural, state } from "./format.js";
+import { duration, now, state, time } from "./format.js";
+import { go, setQuery, shortcut } from "./main.js";
+import { selectionBar } from "./selection.js";
 import { VirtualTable } from "./table.js";
 
 export const title = "Jobs";
 
 const STATES = ["WAITING", "RUNNING", "STOPPING", "SUCCEEDED", "FAILED", "STOPPED"];
-const FILTERS = { username: "User", vc: "Virtual cluster", state: "State", keyword: "Name" };
+const FILTERS = { username: "User", vc: "Virtual cluster", state: "State", keyword: "Name", tag: "Tag" };
 const OF_ROW = { username: "username", vc: "virtualCluster", state: "state" };
 const FIRST = 100; // rows that are shown before the others have come
 const ALL = 50000;
@@ -17,23 +19,30 @@ const DAY = 86400e3;
 const CHART_MS = 10000;
 const REASONS_MS = 2000, REASONS_OLD = 5; // every fifth time also for jobs whose reason is known
 const SHOW_MS = 250; // between two changes of the table
+const NEWEST = { id: "age", isDown: false };
 
-const idOf = ({ username, name }) => `${username}~${name}`;
+let left; // the last visit: {user, query, rows, place}
+
+export const idOf = ({ username, name }) => `${username}~${name}`;
 export const hashOf = (id) => `#/jobs/${encodeURIComponent(id)}`;
 export const pathOf = (id) => `api/v2/jobs/${encodeURIComponent(id)}`;
 const given = (filter) => Object.entries(filter).filter(([, value]) => value);
-const queryOf = (filter) => new URLSearchParams(given(filter));
+const queryOf = ({ tag, ...filter }) => new URLSearchParams(given({ ...filter, tagsContain: tag }));
+export const isOver = (name) => ["SUCCEEDED", "FAILED", "STOPPED"].includes(name);
 
+const runMs = ({ launchedTime, completedTime }) =>
+	(launchedTime ? (completedTime ?? now()) - launchedTime : null);
 /** The time from the first start of a task to the end of the job, or to now. */
-export function runTime({ launchedTime, completedTime }) {
-	return launchedTime ? duration((completedTime ?? now()) - launchedTime) : "";
-}
+export const runTime = (row) => duration(runMs(row));
 
 /** Returns true if the server would list the row. */
 export function selects(filter, row) {
 	const texts = [row.name, row.username, row.virtualCluster];
-	return given(filter).every(([key, value]) => (key === "keyword"
-		? texts.some((text) => text?.includes(value)) : value.split(",").includes(row[OF_ROW[key]])));
+	return given(filter).every(([key, value]) => {
+		if (key === "keyword") return texts.some((text) => text?.includes(value));
+		const any = value.split(",");
+		return key === "tag" ? row.tags.some((tag) => any.includes(tag)) : any.includes(row[OF_ROW[key]]);
+	});
 }
 
 /** GPUs of the jobs since `from`: in use, and of jobs that wait for them. */
@@ -47,8 +56,9 @@ export function gpuSeries(rows, from, to) {
 	return [seriesOf("running", used, from, to, "in use"), seriesOf("waiting", waiting, from, to)];
 }
 
-/** Follows the jobs of a selection; changed() after each change of `rows`. */
-async function follow(filter, rows, signal, changed) {
+/** Follows the jobs of a selection, of which it reads `most` first; changed() after each change of
+ * `rows`. */
+async function follow(filter, rows, most, signal, changed) {
 	const query = queryOf(filter);
 	const list = (more) => get(`api/v2/jobs?${query}&${new URLSearchParams(more)}`, { signal });
 	const put = (row) => rows.set(idOf(row), row);
@@ -73,47 +83,60 @@ async function follow(filter, rows, signal, changed) {
 			changed();
 		}
 	};
-	await list({ limit: FIRST }).then((first) => first.forEach(put), () => {}); // watch() tries again
-	changed();
 	reasons().catch(() => {});
 	// After an outage all jobs are read again: the changes of that time lack removals.
-	for (;;) {
+	for (;; most = ALL) {
+		await list({ limit: most }).then((found) => {
+			if (found.length < most) rows.clear();
+			found.forEach(put);
+			changed();
+		}, () => {}); // watch() tries again
 		const stream = new AbortController();
 		const both = AbortSignal.any([signal, stream.signal]);
 		const lost = (yes) => yes || stream.abort();
 		await watch(`api/v2/jobs/watch?initial=true&${query}`, { signal: both, event, lost })
 			.catch((error) => { if (signal.aborted || !stream.signal.aborted) throw error; });
-		rows.clear();
 	}
 }
 
-/** The phrases of exit codes, which rows do not have: from the details of one job for each code. */
-function phrases(changed) {
-	const known = new Map();
-	return (row) => {
-		const code = row.appExitCode;
-		if (!code || !row.completedTime) return "";
-		if (!known.has(code)) {
-			known.set(code, "");
-			get(pathOf(idOf(row))).then(({ jobStatus }) => {
-				known.set(code, jobStatus.appExitSpec.phrase);
-				changed();
-			}).catch(() => {});
-		}
-		return `${code} ${known.get(code)}`;
-	};
+const phrases = new Map(); // of exit codes; rows do not have them
+const why = (row) => row.waitingReason?.message ?? phrase(row);
+
+/** The exit code with its phrase, from the details of one job for each code. */
+function phrase(row) {
+	const code = row.appExitCode;
+	if (!code || !row.completedTime) return "";
+	if (!phrases.has(code)) {
+		phrases.set(code, "");
+		get(pathOf(idOf(row))).then(({ jobStatus }) => phrases.set(code, jobStatus.appExitSpec.phrase))
+			.catch(() => phrases.delete(code));
+	}
+	return `${code} ${phrases.get(code)}`;
 }
 
+function nameCell(row) {
+	const tags = row.tags.map((tag) => el("span", { class: "tag" }, tag));
+	return [el("a", { href: hashOf(idOf(row)), title: row.name }, row.name), tags];
+}
+
+const text = (name, id, width, value, more) => ({ name, id, width, value, cell: value, ...more });
+const number = { number: true };
+const minor = { minor: true };
 const COLUMNS = [
-	{ name: "State", width: "120px", node: true, cell: (row) => state(row.state) },
-	{ name: "Name", node: true,
-		cell: (row) => el("a", { href: hashOf(idOf(row)), title: row.name }, row.name) },
-	{ name: "User", width: "110px", minor: true, cell: (row) => row.username },
-	{ name: "Virtual cluster", width: "120px", minor: true, cell: (row) => row.virtualCluster },
-	{ name: "GPUs", width: "64px", number: true, minor: true, cell: (row) => row.totalGpuNumber },
-	{ name: "Tasks", width: "64px", number: true, minor: true, cell: (row) => row.totalTaskNumber },
-	{ name: "Age", width: "80px", cell: (row) => duration(now() - row.submissionTime) },
-	{ name: "Duration", width: "84px", minor: true, cell: runTime },
+	{ name: "State", id: "state", width: "120px", value: (row) => STATES.indexOf(row.state), node: true,
+		cell: (row) => state(row.state) },
+	{ name: "Name", id: "name", value: (row) => row.name, node: true, cell: nameCell },
+	text("User", "user", "110px", (row) => row.username, minor),
+	text("Virtual cluster", "vc", "130px", (row) => row.virtualCluster, minor),
+	text("GPUs", "gpus", "76px", (row) => row.totalGpuNumber, number),
+	text("Tasks", "tasks", "76px", (row) => row.totalTaskNumber, { number: true, minor: true }),
+	{ name: "Age", id: "age", width: "80px", value: (row) => -row.submissionTime,
+		cell: (row) => duration(now() - row.submissionTime),
+		title: (row) => `submitted ${time(row.submissionTime)}` },
+	{ name: "Duration", id: "duration", width: "96px", minor: true, value: runMs, cell: runTime,
+		title: ({ launchedTime, completedTime }) => [["started", launchedTime], ["ended", completedTime]]
+			.filter(([, at]) => at).map(([what, at]) => `${what} ${time(at)}`).join(", ") },
+	text("Reason", "reason", "28%", why),
 ];
 
 /** The fields of the filters; change(filter) after each input. */
@@ -135,48 +158,93 @@ function filterBar(filter, change) {
 	return form;
 }
 
+/** The chart of the GPUs of jobs, over the last day at most. */
+function gpuChart(rows) {
+	const to = now();
+	const first = rows.reduce((least, row) => Math.min(least, row.submissionTime), to);
+	const from = Math.min(Math.max(first, to - DAY), to - 1000);
+	const series = gpuSeries(rows, from, to);
+	const isUsed = series.some(({ values }) => values.some(Boolean));
+	return isUsed && areaChart({ title: "GPUs", unit: "GPU", from, to, series });
+}
+
+/** What stands instead of a table without rows. */
+function nothing(isFiltered) {
+	const clear = el("button", { type: "button", on: { click: () => go("#/jobs") } }, "Clear the filters");
+	return el("div", { class: "panel" }, isFiltered
+		? [el("p", null, "No job matches these filters."), clear]
+		: [el("h2", null, "There are no jobs yet"), el("p", null,
+			el("a", { href: "#/submit" }, "Submit a job"), " here, or on the command line: ",
+			el("code", null, "rest-lit submit job.yaml"))]);
+}
+
+function sortOf({ sort, order }) {
+	const isKnown = COLUMNS.some(({ id }) => id === sort);
+	return isKnown ? { id: sort, isDown: order === "desc" } : { id: "age", isDown: false };
+}
+
 export default function jobsPage(root, params, signal) {
-	let rows, leave, timer, charted;
-	const phrase = phrases(() => table.refresh());
-	const why = (row) => row.waitingReason?.message ?? phrase(row);
-	const table = new VirtualTable({ label: "Jobs", key: idOf, empty: "There are no such jobs.",
-		columns: [...COLUMNS, { name: "Reason", minor: true, cell: why }] });
-	const count = el("p", { class: "soft", role: "status", "aria-label": "Number of jobs" });
-	const chart = el("div", { class: "panel", hidden: true });
-	const drawChart = () => {
-		const to = now();
-		if (to - charted < CHART_MS) return;
-		charted = to;
-		const first = table.rows.at(-1)?.submissionTime ?? to;
-		const from = Math.min(Math.max(first, to - DAY), to - 1000);
-		const series = gpuSeries(table.rows, from, to);
-		chart.hidden = !series.some(({ values }) => values.some(Boolean));
-		const title = "GPUs asked for and in use";
-		fill(chart, areaChart({ title, unit: "GPU", from, to, series }));
+	let rows, leave, timer, drawn;
+	let filter = Object.fromEntries(Object.keys(FILTERS).map((key) => [key, params[key] ?? ""]));
+	const selection = selectionBar(signal);
+	const chart = el("div", { class: "gpu-chart" });
+	const table = new VirtualTable({ label: "Jobs", key: idOf, columns: COLUMNS, empty: "",
+		sort: sortOf(params), onSort: () => setQuery(query()), nameOf: (row) => row.name,
+		onSelect: (selected) => selection.update(selected, rows?.size) });
+	table.element.className = "jobs";
+	const isNewest = () => table.sort.id === "age" && !table.sort.isDown;
+	const query = () => ({ ...filter, ...!isNewest() && { sort: table.sort.id,
+		order: table.sort.isDown ? "desc" : "asc" } });
+	const draw = () => {
+		drawn = now();
+		fill(chart, gpuChart(table.rows));
 	};
 	const show = () => {
 		timer = null;
+		table.scroller.hidden = !rows.size;
+		fill(table.empty, !rows.size && nothing(given(filter).length));
 		table.rows = [...rows.values()].sort((a, b) => b.submissionTime - a.submissionTime);
-		fill(count, plural(rows.size, "job"));
-		drawChart();
+		if (!drawn) draw();
 	};
-	const begin = async (filter) => {
+	const begin = async (known) => {
 		leave?.abort();
 		leave = new AbortController();
-		rows = new Map();
-		charted = 0;
+		rows = known;
+		drawn = 0;
 		const changed = () => { timer ??= setTimeout(show, table.rows.length ? SHOW_MS : 0); };
+		const most = rows.size || !isNewest() ? ALL : FIRST;
 		const both = AbortSignal.any([signal, leave.signal]);
-		await follow(filter, rows, both, changed).catch((error) => { if (!both.aborted) throw error; });
+		await follow(filter, rows, most, both, changed).catch((error) => { if (!both.aborted) throw error; });
 	};
-	const filter = Object.fromEntries(Object.keys(FILTERS).map((key) => [key, params[key] ?? ""]));
 	const bar = filterBar(filter, (next) => {
 		if (signal.aborted) return;
-		history.replaceState(null, "", `#/jobs?${queryOf(next)}`);
-		begin(next);
+		filter = next;
+		setQuery(query());
+		begin(new Map());
 	});
-	const clock = setInterval(() => { table.refresh(); drawChart(); }, 1000);
-	signal.addEventListener("abort", () => { clearInterval(clock); clearTimeout(timer); });
-	fill(root, el("h1", { tabindex: "-1" }, title), bar, chart, count, table.element);
-	return begin(filter);
+	const clock = setInterval(() => {
+		if (now() - drawn < CHART_MS) return table.refresh();
+		table.rows = table.rows; // durations have changed, which it may be sorted by
+		draw();
+	}, 1000);
+	signal.addEventListener("abort", () => {
+		clearInterval(clock);
+		clearTimeout(timer);
+		left = { user, rows, at: JSON.stringify(query()), place: table.place };
+	});
+	const { user } = session;
+	const isBack = left?.user === user && left.at === JSON.stringify(query());
+	const known = isBack ? left.rows : new Map();
+	shortcut("j", "next row; Enter opens it", () => table.move(1), signal);
+	shortcut("k", "row before", () => table.move(-1), signal);
+	shortcut("x", "select the row", () => table.select(), signal);
+	shortcut("/", "search by name", () => bar.elements.keyword.focus(), signal);
+	fill(root, el("div", { class: "heading" }, el("h1", { tabindex: "-1" }, title), chart), bar,
+		selection.element, table.element);
+	const shown = begin(known);
+	if (known.size) {
+		show();
+		table.place = left.place;
+	}
+	return shown;
 }

@@ -8,33 +8,35 @@ export const title = "Machine";
 
 const EVERY = 3000;
 const MOST_ROWS = 200;
-const COLOURS = 6; // classes gpu-0, gpu-1, ... of style.css
+const TONES = 3; // classes gpu-0, gpu-1, ... of style.css
 const MIB = 1048576;
 
 const jobId = (job) => `${job.username}~${job.name}`;
 const jobLink = (job) => el("a", { href: `#/jobs/${encodeURIComponent(jobId(job))}` }, job.name);
 
-/** A square for each GPU, in the colour of its job. */
-function gpuGrid({ gpus, gpusHeld, gpusForeign, running }) {
+/** A tile for each GPU, with its job; the tiles of a job have the same mark. */
+function gpuTiles({ gpus, gpusHeld, gpusForeign, running }) {
 	if (!gpus) return el("p", { class: "soft" }, "This machine has no GPUs for jobs.");
-	const squares = Array.from({ length: gpus }, () => null);
+	const tiles = Array.from({ length: gpus }, () => null);
 	running.forEach((job, i) => {
 		for (const index of job.gpuIndexes ?? []) {
-			squares[index] = { kind: `gpu gpu-${i % COLOURS}`, user: jobId(job) };
+			const text = [jobLink(job), el("span", null, job.username)];
+			tiles[index] = { kind: `gpu gpu-${i % TONES}`, holder: jobId(job), text };
 		}
 	});
 	for (let n = 0, i = 0; n < gpusForeign && i < gpus; i++) {
-		if (squares[i]) continue;
-		squares[i] = { kind: "gpu gpu-foreign", user: "another program" };
+		if (tiles[i]) continue;
+		tiles[i] = { kind: "gpu gpu-foreign", holder: "another program", text: "another program" };
 		n++;
 	}
 	const free = Math.max(0, gpus - gpusHeld - gpusForeign);
 	const foreign = gpusForeign ? `${gpusForeign} by other programs, ` : "";
-	const text = `${plural(gpus, "GPU")}: ${gpusHeld} in use by jobs, ${foreign}${free} free`;
-	const draw = (square, i) =>
-		el("span", { class: square?.kind ?? "gpu", title: `GPU ${i}: ${square?.user ?? "free"}` }, i);
-	return [el("p", null, text),
-		el("div", { class: "gpus", role: "img", "aria-label": text }, squares.map(draw))];
+	const summary = `${plural(gpus, "GPU")}: ${gpusHeld} in use by jobs, ${foreign}${free} free`;
+	const draw = (tile, i) => {
+		const { kind = "gpu", holder = "free", text = "free" } = tile ?? {};
+		return el("li", { class: kind, title: `GPU ${i}: ${holder}` }, el("b", null, i), text);
+	};
+	return [el("p", null, summary), el("ul", { class: "gpus", "aria-label": summary }, tiles.map(draw))];
 }
 
 function meter(label, held, all, shown) {
@@ -45,13 +47,15 @@ function meter(label, held, all, shown) {
 function table(label, columns, rows, empty) {
 	if (!rows.length) return el("p", { class: "soft" }, empty);
 	const more = rows.length - MOST_ROWS;
-	const head = columns.map(([name, , kind]) => el("th", { scope: "col", class: kind }, name));
-	const line = (job) =>
-		el("tr", null, columns.map(([, cell, kind]) => el("td", { class: kind }, cell(job))));
+	const head = columns.map(([name, , kind]) =>
+		el("th", { scope: "col", role: "columnheader", class: kind }, name));
+	const line = (job) => el("tr", { role: "row" }, columns.map(([name, cell, kind]) =>
+		el("td", { role: "cell", class: kind, "data-name": name }, cell(job))));
 	return [
 		el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
-			el("table", { "aria-label": label }, el("thead", null, el("tr", null, head)),
-				el("tbody", null, rows.slice(0, MOST_ROWS).map(line)))),
+			el("table", { class: "folds", role: "table", "aria-label": label },
+				el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, head)),
+				el("tbody", { role: "rowgroup" }, rows.slice(0, MOST_ROWS).map(line)))),
 		more > 0 && el("p", { class: "soft" }, `and ${more} more`),
 	];
 }
@@ -79,7 +83,7 @@ export default async function machinePage(root, params, signal) {
 		try {
 			const machine = await get("api/v2/machine", { signal });
 			connection(machinePage, false);
-			fill(gpus, gpuGrid(machine));
+			fill(gpus, gpuTiles(machine));
 			fill(others, meter("CPUs", machine.cpusHeld, machine.cpus, (n) => n),
 				meter("Memory", machine.memoryMBHeld, machine.memoryMB, (n) => bytes(n * MIB)));
 			fill(running, table("Running jobs", RUNNING, machine.running, "No job is running."));

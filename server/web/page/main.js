@@ -6,6 +6,7 @@ import { el, fill } from "./dom.js";
 const ROUTES = [
 	[/^\/jobs$/, () => import("./jobs.js")],
 	[/^\/jobs\/(?<job>[^/]+)$/, () => import("./job.js")],
+	[/^\/compare$/, () => import("./compare.js")],
 	[/^\/submit$/, () => import("./submit.js")],
 	[/^\/machine$/, () => import("./machine.js")],
 	[/^\/account$/, () => import("./account.js")],
@@ -101,9 +102,12 @@ async function show() {
 		if (signal.aborted) return;
 		setTitle(`${page.title} - rest-lit`);
 		const shown = page.default(root, found.params, signal);
-		const first = root.querySelector("[autofocus]") ?? root.querySelector("h1") ?? root;
-		first.focus({ preventScroll: true });
-		scrollTo(0, 0);
+		const isPlaced = document.activeElement !== root && root.contains(document.activeElement);
+		if (!isPlaced) { // the page has not returned to a place of its own
+			const first = root.querySelector("[autofocus]") ?? root.querySelector("h1") ?? root;
+			first.focus({ preventScroll: true });
+			scrollTo(0, 0);
+		}
 		await shown;
 	} catch (error) {
 		if (signal.aborted) return;

@@ -64,32 +64,52 @@ export class VirtualList {
 	}
 }
 
+const COLLATOR = new Intl.Collator("en", { numeric: true });
 const classOf = ({ number, minor }) => `${number ? "number" : ""} ${minor ? "minor" : ""}`.trim();
 const spacer = () => el("tr", { class: "spacer", "aria-hidden": "true" }, el("td"));
 
-/** A table. columns: {name, width, cell(row)} and optionally minor: not on phones, number: to the
- * right, node: cell(row) is a node, made once for each row object; else it is a text. key(row): its
- * identity; empty: the text without rows. */
-export class VirtualTable {
-	#rows = [];
-	#active = 0; // the row that Tab reaches
+/** The rows by value(row), unknown values last; equal rows keep their order. */
+export function sorted(rows, value, isDown) {
+	const sign = isDown ? -1 : 1;
+	const unknown = (at) => at === undefined || at === null || at === "";
+	const order = ({ at: a }, { at: b }) => (unknown(a) || unknown(b) ? unknown(a) - unknown(b)
+		: sign * (typeof a === "number" ? a - b : COLLATOR.compare(a, b)));
+	return rows.map((row) => ({ row, at: value(row) })).sort(order).map(({ row }) => row);
+}
 
-	constructor({ label, columns, key, empty = "None." }) {
-		Object.assign(this, { columns, key });
+/** A table. columns: {name, cell(row)} and optionally width; minor: not on phones; number: to the
+ * right; node: cell(row) is a node, made once for each row object, else it is a text; title(row): a
+ * text on hover other than that of the cell; id and value(row): the table can be sorted by it.
+ * key(row): its identity; empty: what is there without rows. sort: {id, isDown}, onSort(sort).
+ * With nameOf(row), rows can be selected: onSelect(rows) after each change. */
+export class VirtualTable {
+	selected = new Set(); // keys
+	#rows = [];
+	#active; // the key of the row that Tab reaches
+	#last; // the key of the row that was selected last
+
+	constructor({ label, columns, key, empty = "None.", sort, onSort, nameOf, onSelect }) {
+		const all = nameOf && el("input", { type: "checkbox", "aria-label": `Select all ${label.toLowerCase()}`,
+			on: { click: () => this.#selectAll() } });
+		if (nameOf) columns = [{ name: all, width: "36px", node: true, cell: this.#box(nameOf) }, ...columns];
+		Object.assign(this, { columns, key, all, sort, onSort, onSelect });
 		const on = { keydown: (event) => this.#keys(event), focusin: (event) => this.#focused(event) };
-		this.body = el("tbody", { on });
+		this.body = el("tbody", { role: "rowgroup", on });
 		const cols = columns.map((column) => el("col", { class: classOf(column) }));
 		cols.forEach((col, i) => { col.style.width = columns[i].width ?? ""; });
-		this.table = el("table", { class: "virtual", "aria-label": label }, el("colgroup", null, cols),
-			el("thead", null, el("tr", { "aria-rowindex": "1" }, columns.map((column) =>
-				el("th", { scope: "col", class: classOf(column) }, column.name)))), this.body);
-		this.empty = el("p", { class: "soft" }, empty);
+		// The roles, for pages that show the rows otherwise than as a table.
+		this.table = el("table", { class: "virtual", role: "table", "aria-label": label },
+			el("colgroup", null, cols), el("thead", { role: "rowgroup" }, el("tr",
+				{ role: "row", "aria-rowindex": "1" }, columns.map((column) => this.#head(column)))), this.body);
+		this.empty = el("div", { class: "soft" }, empty);
 		this.scroller = el("div", { class: "table" }, this.table);
 		this.element = el("div", null, this.scroller, this.empty);
+		const cell = (column) =>
+			el("td", { role: "cell", class: classOf(column), "data-name": column.id && column.name });
 		this.list = new VirtualList(this.scroller, this.body, { before: spacer(), after: spacer() }, {
 			count: () => this.#rows.length,
 			key: (i) => key(this.#rows[i]),
-			make: () => el("tr", null, columns.map((column) => el("td", { class: classOf(column) }))),
+			make: () => el("tr", { role: "row" }, columns.map(cell)),
 			update: (node, i) => this.#update(node, i),
 		});
 		this.rows = [];
@@ -97,12 +117,33 @@ export class VirtualTable {
 
 	get rows() { return this.#rows; }
 
+	/** The rows; the table sorts them, equal ones keep their order. */
 	set rows(rows) {
-		this.#rows = rows;
-		this.#active = Math.min(this.#active, Math.max(0, rows.length - 1));
+		const at = this.#index();
+		const { value } = this.columns.find(({ id }) => id && id === this.sort?.id) ?? {};
+		this.#rows = value ? sorted(rows, value, this.sort.isDown) : rows;
+		if (rows.length && this.#index() < 0) {
+			this.#active = this.key(this.#rows[Math.max(0, Math.min(at, rows.length - 1))]);
+		}
 		this.table.setAttribute("aria-rowcount", rows.length + 1);
 		this.empty.hidden = rows.length > 0;
+		if (this.onSelect) this.#selection();
+		else this.refresh();
+	}
+
+	/** Where the user is, to return to it with the same rows. */
+	get place() {
+		const { scroller: { scrollTop }, selected } = this;
+		return { scrollTop, selected, active: this.#active, hasFocus: this.#hasFocus() };
+	}
+
+	set place({ scrollTop, selected, active, hasFocus }) {
+		this.#active = active;
+		this.selected = selected;
+		this.#selection();
+		this.scroller.scrollTop = scrollTop;
 		this.refresh();
+		if (hasFocus) this.list.nodes.get(active)?.focus();
 	}
 
 	/** Shows changes, for example of ages. */
@@ -110,6 +151,63 @@ export class VirtualTable {
 		this.list.render();
 	}
 
+	// ---- order ----
+	#head({ id, name, number, minor }) {
+		const by = this.sort?.id === id && id;
+		const button = id && el("button", { type: "button", class: "sort",
+			on: { click: ({ target }) => this.#sortBy(id, target.closest("th")) } }, name);
+		return el("th", { scope: "col", role: "columnheader", class: classOf({ number, minor }),
+			"aria-sort": by && (this.sort.isDown ? "descending" : "ascending") }, button ?? name);
+	}
+
+	#sortBy(id, head) {
+		this.sort = { id, isDown: this.sort?.id === id && !this.sort.isDown };
+		for (const one of head.parentNode.children) one.removeAttribute("aria-sort");
+		head.ariaSort = this.sort.isDown ? "descending" : "ascending";
+		this.scroller.scrollTop = 0;
+		this.rows = this.rows;
+		this.onSort(this.sort);
+	}
+
+	// ---- selected rows ----
+	#box(nameOf) {
+		return (row) => {
+			const click = ({ shiftKey }) => this.select(this.key(row), shiftKey);
+			return el("label", null, el("input", { type: "checkbox", "aria-label": `Select ${nameOf(row)}`,
+				on: { click } }));
+		};
+	}
+
+	/** Selects a row, or no longer; isRange: all from the one before. */
+	select(key = this.#active, isRange = false) {
+		const keys = this.#rows.map(this.key);
+		const at = keys.indexOf(key), last = isRange ? keys.indexOf(this.#last) : -1;
+		const from = last < 0 ? at : last;
+		const yes = !this.selected.has(key);
+		for (const one of keys.slice(Math.min(from, at), Math.max(from, at) + 1)) {
+			this.selected[yes ? "add" : "delete"](one);
+		}
+		this.#last = key;
+		this.#selection();
+	}
+
+	#selectAll() {
+		this.selected = new Set(this.all.checked ? this.#rows.map(this.key) : []);
+		this.#selection();
+	}
+
+	/** Shows the selection; rows that are not in the list are not selected. */
+	#selection() {
+		const { all, selected } = this;
+		const rows = selected.size ? this.#rows.filter((row) => selected.has(this.key(row))) : [];
+		if (rows.length < selected.size) this.selected = new Set(rows.map(this.key));
+		all.checked = rows.length > 0 && rows.length === this.#rows.length;
+		all.indeterminate = rows.length > 0 && !all.checked;
+		this.refresh();
+		this.onSelect(rows);
+	}
+
+	// ---- rows ----
 	#update(node, i) {
 		const row = this.#rows[i];
 		node.setAttribute("aria-rowindex", i + 2);
@@ -117,36 +215,58 @@ export class VirtualTable {
 			const cell = node.children[at];
 			if (!column.node) {
 				const text = String(column.cell(row) ?? "");
-				if (cell.textContent !== text) cell.textContent = cell.title = text;
+				const title = column.title?.(row) ?? text;
+				if (cell.textContent !== text) cell.textContent = text;
+				if (cell.title !== title) cell.title = title;
 			} else if (node.shows !== row && !cell.contains(document.activeElement)) {
 				fill(cell, column.cell(row));
 			}
 		});
 		node.shows = row;
-		this.#reachable(node, i === this.#active);
+		const key = this.key(row);
+		if (this.onSelect) {
+			node.classList.toggle("selected", this.selected.has(key));
+			node.querySelector("input").checked = this.selected.has(key);
+		}
+		this.#reachable(node, key === this.#active);
 	}
 
 	#reachable(node, yes) {
-		for (const one of [node, ...node.querySelectorAll("a, button")]) one.tabIndex = yes ? 0 : -1;
+		for (const one of [node, ...node.querySelectorAll("a, button, input")]) one.tabIndex = yes ? 0 : -1;
+	}
+
+	#index() {
+		return this.#rows.findIndex((row) => this.key(row) === this.#active);
+	}
+
+	#hasFocus() {
+		return this.body.contains(document.activeElement);
 	}
 
 	#focused({ target }) {
 		const row = target.closest("tr");
-		this.#active = row.ariaRowIndex - 2;
+		this.#active = this.key(this.#rows[row.ariaRowIndex - 2]);
 		for (const node of this.list.nodes.values()) this.#reachable(node, node === row);
+	}
+
+	/** Moves the focus by so many rows; from elsewhere to the row that Tab reaches. */
+	move(step) {
+		if (!this.#rows.length) return;
+		const at = this.#index() + (this.#hasFocus() ? step : 0);
+		const i = Math.max(0, Math.min(this.#rows.length - 1, at));
+		this.list.show(i, this.table.tHead.offsetHeight);
+		this.list.nodes.get(this.key(this.#rows[i])).focus({ preventScroll: true });
 	}
 
 	#keys(event) {
 		const { key, target } = event;
-		const { scroller, list, table } = this;
+		const { scroller, list } = this;
 		const page = Math.max(1, Math.floor(scroller.clientHeight / list.row) - 2);
 		const step = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page,
 			Home: -Infinity, End: Infinity }[key];
 		if (key === "Enter" && target.matches("tr")) target.querySelector("a, button")?.click();
 		if (!step || event.altKey || event.ctrlKey || event.metaKey) return;
 		event.preventDefault();
-		const i = Math.max(0, Math.min(this.#rows.length - 1, this.#active + step));
-		list.show(i, table.tHead.offsetHeight);
-		list.nodes.get(this.key(this.#rows[i])).focus({ preventScroll: true });
+		this.move(step);
 	}
 }

@@ -1,0 +1,67 @@
+// Two jobs beside each other: their states, and what differs in their configuration.
+
+import { get } from "./api.js";
+import { el, fill } from "./dom.js";
+import { state, time } from "./format.js";
+import { hashOf, pathOf, runTime } from "./jobs.js";
+
+export const title = "Compare";
+
+const NAMES = ["name", "jobName", "metadata.name"]; // differ always
+
+const isTexts = (value) => Array.isArray(value) && value.every((one) => typeof one === "string");
+
+/** The values of a configuration as texts, by paths such as taskRoles.worker.instances; texts in an
+ * array, such as commands, are lines of one value. */
+export function flat(value, path = "", found = new Map()) {
+	if (isTexts(value)) return found.set(path, value.join("\n"));
+	if (value === null || typeof value !== "object") return found.set(path, String(value));
+	for (const [key, one] of Object.entries(value)) {
+		const name = /^[\w-]+$/.test(key) ? key : JSON.stringify(key);
+		const next = Array.isArray(value) ? `[${key}]` : (path && ".") + name;
+		flat(one, path + next, found);
+	}
+	return found;
+}
+
+/** [path, value of a, value of b] of what differs; a value that is not there is undefined. */
+export function differences(a, b) {
+	const [first, second] = [flat(a), flat(b)];
+	return [...new Set([...first.keys(), ...second.keys()])]
+		.filter((path) => first.get(path) !== second.get(path) && !NAMES.includes(path))
+		.map((path) => [path, first.get(path), second.get(path)]);
+}
+
+/** A value, with marks at the lines that the other one does not have. */
+function shown(value, other) {
+	if (value === undefined) return el("span", { class: "soft" }, "not set");
+	const lines = value.split("\n"), others = other?.split("\n") ?? [];
+	const line = (text) => el(lines.length + others.length > 2 && !others.includes(text) ? "mark" : "span", null, `${text}\n`);
+	return el("pre", null, lines.map(line));
+}
+
+function table(label, first, jobs, rows) {
+	const cell = (value) => el("td", { role: "cell" }, value);
+	const head = (value) => el("th", { scope: "col", role: "columnheader" }, value);
+	const links = jobs.map((id) => el("a", { href: hashOf(id) }, id));
+	return el("table", { class: "compared", role: "table", "aria-label": label },
+		el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, [first, ...links].map(head))),
+		el("tbody", { role: "rowgroup" }, rows.map(([name, ...values]) => el("tr", { role: "row" },
+			el("th", { scope: "row", role: "rowheader" }, name), values.map(cell)))));
+}
+
+export default async function comparePage(root, { a, b }, signal) {
+	const jobs = [a, b];
+	if (!a || !b) throw new Error("Select two jobs in the list, then press Compare.");
+	fill(root, el("h1", { tabindex: "-1" }, "Compare two jobs"));
+	const read = (id) => Promise.all([get(pathOf(id), { signal }), get(`${pathOf(id)}/config`, { signal })]);
+	const [[first, one], [second, two]] = await Promise.all(jobs.map(read));
+	const fact = (name, value) => [name, value(first.jobStatus), value(second.jobStatus)];
+	const exit = (job) => `${job.appExitCode ?? ""} ${job.appExitSpec?.phrase ?? ""}`.trim();
+	const facts = [fact("State", (job) => state(job.state)), fact("Duration", runTime), fact("Exit", exit),
+		fact("Submitted", (job) => time(job.submissionTime)), fact("User", (job) => job.username)];
+	const rows = differences(one, two).map(([path, x, y]) => [path, shown(x, y), shown(y, x)]);
+	root.append(el("section", { class: "panel", "aria-label": "Facts" }, table("Facts", "Job", jobs, facts)),
+		el("section", { class: "panel", "aria-label": "Configuration" }, el("h2", null, "Configuration"), rows.length
+			? table("Differences", "Path", jobs, rows) : el("p", null, "Both jobs have the same configuration.")));
+}

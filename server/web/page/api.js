@@ -30,7 +30,8 @@ const NOBODY = { user: null, token: null, local: false, revocable: false };
  * runs jobs on its machine; revocable: the token is from a password; info: name and version. */
 export const session = { ...NOBODY, info: null };
 
-/** Events: "session" (detail: the reason of a sign-out), "connection" (detail: it is lost). */
+/** Events: "session" (detail: the reason of a sign-out), "sign-out" (the user wanted it), "connection"
+ * (detail: it is lost). */
 export const changes = new EventTarget();
 
 const tell = (type, detail) => changes.dispatchEvent(new CustomEvent(type, { detail }));
@@ -290,6 +291,8 @@ export async function signIn(token, keep, revocable = false) {
 export async function signOut() {
 	const { revocable, token } = session;
 	forget("You are signed out.");
+	sessionStorage.clear();
+	tell("sign-out");
 	if (revocable) await send("DELETE", "api/v2/authn/basic/logout", null, { token }).catch(() => {});
 }
 

@@ -37,6 +37,8 @@
 	FILE(logview_js, "logview.js")                                                             \
 	FILE(editor_js, "editor.js")                                                               \
 	FILE(schema_js, "schema.js")                                                               \
+	FILE(form_js, "form.js")                                                                   \
+	FILE(draft_js, "draft.js")                                                                 \
 	FILE(submit_js, "submit.js")                                                               \
 	FILE(examples_json, "examples.json")
 

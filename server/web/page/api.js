@@ -35,8 +35,9 @@ const NOBODY = { user: null, token: null, local: false, revocable: false, ended:
  * because a token has expired or was revoked; info: name and version. */
 export const session = { ...NOBODY, info: null };
 
-/** Events: "session" (detail: the reason of a sign-out), "connection" (detail: it is lost), "back"
- * (the server answers again), "waiting" (detail: the number of answers that have not come). */
+/** Events: "session" (detail: the reason of a sign-out), "sign-out" (the user wanted it), "connection"
+ * (detail: it is lost), "back" (the server answers again), "waiting" (detail: the number of answers
+ * that have not come). */
 export const changes = new EventTarget();
 
 const tell = (type, detail) => changes.dispatchEvent(new CustomEvent(type, { detail }));
@@ -374,6 +375,8 @@ export async function signIn(token, keep, revocable = false) {
 export async function signOut() {
 	const { revocable, token } = session;
 	forget("You are signed out.");
+	sessionStorage.clear();
+	tell("sign-out");
 	if (revocable) await send("DELETE", "api/v2/authn/basic/logout", null, { token }).catch(() => {});
 }
 

@@ -201,7 +201,11 @@ const KEYS = [ // Tab is not here: it moves the focus
 const EXTENSIONS = [
 	lineNumbers(), highlightSpecialChars(), THEME, syntaxHighlighting(COLOURS),
 	EditorState.tabSize.of(8), history(), marksField, SIGNS, hoverTooltip(help), INDENTATION,
-	autocompletion({ override: [complete], icons: false }), keymap.of(KEYS),
+	// No delays: an Enter takes the completion of what was just typed.
+	autocompletion({
+		override: [complete], icons: false, activateOnTypingDelay: 0, interactionDelay: 0,
+	}),
+	keymap.of(KEYS),
 	EditorView.clipboardInputFilter.of((text, state) =>
 		text.replace(/\r\n|\n|\r/g, state.lineBreak)),
 ];

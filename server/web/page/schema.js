@@ -225,14 +225,25 @@ export async function complete(context) {
 		? values(rules.at(steps), json)
 		: keys(rules, rules.at(steps.slice(0, -1), others), others, json, ends);
 	const rest = to - context.pos; // of the word, behind the cursor
+	const inserts = new Set(options.map((option) => option.apply ?? option.label));
+	// What is complete is not offered: Enter then begins a line.
+	if (!options.length || !context.explicit && inserts.has(text.slice(from, to))) return null;
 	for (const option of options) option.apply = replacing(option.apply ?? option.label, rest);
-	return options.length ? { from, options, validFor: /^["']?[\w.-]*$/ } : null;
+	return { from, options, validFor: (word) => /^["']?[\w.-]*$/.test(word) && !inserts.has(word) };
 }
 
 // ---- changes in place ----
 const PLAIN = /^(?!(?:true|false|null|yes|no|on|off|y|n|~)$)[A-Za-z_][\w-]*$/i;
-const scalar = (value, json) =>
-	(!json && PLAIN.test(value) ? String(value) : JSON.stringify(value));
+const UNSEEN = /[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]/g;
+
+/** A text in double quotes, which YAML and JSON read alike. */
+export const quoted = (value) => JSON.stringify(value)
+	.replace(UNSEEN, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
+export const scalar = (value, json) =>
+	(!json && PLAIN.test(value) ? String(value) : quoted(value));
+
+const NAMES = [["metadata", "jobName"], ["metadata", "name"], ["jobName"], ["name"]];
 
 /** The value at a path of keys (`at`), or how far the path leads: `rest` is missing in `mapping`,
  * or in the value of `pair`, which is no mapping (`broken`, or null). */
@@ -254,6 +265,9 @@ function find(tree, text, path) {
 /** The text of the scalar at a path, or null. */
 export const valueAt = (text, path) => textOf(find(parse(text), text, path).at, text);
 
+/** The path of the name in a job of any dialect, or undefined. */
+export const namePathOf = (text) => NAMES.find((path) => valueAt(text, path) !== null);
+
 /** The change {from, to, insert} that gives the scalar at a path a value and keeps all else; null
  * if the text has no place for it. */
 export function settingOf(text, path, value) {
@@ -262,7 +276,11 @@ export function settingOf(text, path, value) {
 	const name = (key) => (json ? JSON.stringify(key) : key);
 	const flow = (keysLeft) =>
 		keysLeft.reduceRight((inner, key) => `{${name(key)}: ${inner}}`, scalar(value, json));
-	if (at) return { from: at.from, to: at.to, insert: scalar(value, json) };
+	if (at) {
+		const quote = at.name === "QuotedLiteral" && PLAIN.test(value) ? text[at.from] : null;
+		const insert = quote ? quote + value + quote : scalar(value, json);
+		return { from: at.from, to: at.to, insert };
+	}
 	if (mapping) return adding(text, mapping, name(rest[0]), flow(rest.slice(1)));
 	if (!pair) return null;
 	if (broken) return { from: broken.from, to: broken.to, insert: flow(rest) };

@@ -1,12 +1,15 @@
 // The page "Submit": a job, its mistakes while it is typed, and the objects that it becomes.
 // The route of v1 takes all dialects of the server and has the messages of `rest-lit validate`.
 
-import { connection, get, getText, send, session } from "./api.js";
+import { freeName, written } from "./actions.js";
+import { connection, get, send, session } from "./api.js";
 import { el, fill } from "./dom.js";
+import { draftOf, dropDraft, keepDraft } from "./draft.js";
 import { createEditor } from "./editor.js";
+import { createForm } from "./form.js";
 import { plural } from "./format.js";
-import { announce, go } from "./main.js";
-import { settingOf, valueAt } from "./schema.js";
+import { announce, go, shortcut } from "./main.js";
+import { namePathOf, settingOf, valueAt } from "./schema.js";
 
 export const title = "Submit";
 
@@ -17,11 +20,12 @@ const LIMITED_FIRST = 2; // seconds between checks when the server limits them
 const LIMITED_LAST = 30;
 const FILE_MOST = 16 << 20; // bytes
 const BEFORE = "This was before the text had mistakes.";
-const LATER = "The objects appear here when the text has no mistakes.";
-const HELP = "Drop a job file here, or write. Ctrl+Space completes, Ctrl+] and Ctrl+[ indent, " +
-	"Ctrl+F searches; Tab leaves the editor.";
+const NO_TEXT = "There are no objects, because there is no text of a job.";
+const WRONG = "There are no objects, because the text has mistakes.";
+const HELP = "Drop a job file here, or write. Ctrl+Space completes, Ctrl+Enter submits, " +
+	"Ctrl+] and Ctrl+[ indent, Ctrl+F searches; Tab leaves the editor.";
 
-let draft = { user: null, text: "" }; // unsaved text, in memory only
+let isPreviewOpen = false;
 
 // ---- mistakes ----
 const WARNINGS = "\nwarnings:\n";
@@ -84,7 +88,7 @@ function checker(editor, signal, show) {
 		if (running) return later(TYPING);
 		running = true;
 		const { text } = editor;
-		const { result, wait } = await tryOut(text, signal);
+		const { result, wait } = text ? await tryOut(text, signal) : { result: { marks: [] }, wait: 0 };
 		running = false;
 		connection(check, Boolean(result.offline) && !signal.aborted);
 		if (signal.aborted) return undefined;
@@ -204,38 +208,72 @@ function parts() {
 		host: el("div", { class: "editor" }),
 		status: el("p", { role: "status", class: "hint" }),
 		list: el("ol", { class: "mistakes" }),
-		preview: el("pre", { tabindex: "0" }),
-		stale: el("p", { class: "hint" }, LATER),
+		preview: el("pre", { tabindex: "0", hidden: true }),
+		why: el("p", { class: "hint" }, NO_TEXT),
 		error: el("p", { role: "alert", class: "error" }),
 		button: el("button", { type: "button", class: "primary", disabled: true }, "Submit"),
+		sending: false,
 	};
+}
+
+function showPreview({ preview, why }, text, objects, isWrong) {
+	if (objects !== undefined && preview.textContent !== objects) preview.textContent = objects;
+	if (!text) preview.textContent = "";
+	preview.hidden = !preview.textContent;
+	preview.classList.toggle("stale", isWrong);
+	why.textContent = !text ? NO_TEXT : !isWrong ? "" : preview.hidden ? WRONG : BEFORE;
 }
 
 /** Shows the result of a check. */
 function showResult(p, editor, { marks, objects, problem }) {
-	const { host, status, list, preview, stale, button } = p;
+	const { host, status, list, button } = p;
 	if (problem !== undefined) {
 		status.textContent = `Not checked: ${problem}`;
 		return;
 	}
+	const { text } = editor;
 	const mistakes = marks.filter((m) => m.severity === "mistake").length;
 	const warnings = marks.length - mistakes;
 	editor.marks(marks);
 	fill(list, showMistakes(marks, editor));
-	status.textContent = (mistakes ? plural(mistakes, "mistake") : "No mistakes") +
+	const found = (mistakes ? plural(mistakes, "mistake") : "No mistakes") +
 		(warnings ? `, ${plural(warnings, "warning")}.` : ".");
+	status.textContent = text ? found : "";
 	host.classList.toggle("wrong", mistakes > 0);
-	button.disabled = mistakes > 0;
-	preview.classList.toggle("stale", mistakes > 0);
-	stale.textContent = mistakes ? preview.textContent ? BEFORE : LATER : "";
-	if (objects !== undefined && preview.textContent !== objects) preview.textContent = objects;
+	button.disabled = mistakes > 0 || !text || p.sending;
+	showPreview(p, text, objects, mistakes > 0);
 }
 
+// ---- submissions ----
 async function submitText(text) {
 	const reply = await send("POST", ROUTE, text, { type: TYPE });
 	const job = /\/jobs\/([^/]+)$/.exec(reply.headers.get("Location"))[1];
-	announce(`Submitted: ${decodeURIComponent(job)}`);
+	const { warnings = [] } = JSON.parse(reply.text);
+	const told = warnings.map(({ pointer = "", message }) => ` Warning: ${pathOf(pointer)} ${message}.`);
+	announce(`Submitted: ${decodeURIComponent(job)}.${told.join("")}`);
+	dropDraft();
 	go(`#/jobs/${job}`);
+}
+
+const nameOf = ({ document: text }) => valueAt(text, namePathOf(text) ?? ["name"]);
+
+/** Changes the name in the text, and nothing else. */
+function rename(editor, name) {
+	const text = editor.document;
+	const change = settingOf(text, namePathOf(text) ?? ["name"], name);
+	if (change) editor.replaceRange(change.from, change.to, change.insert);
+}
+
+/** Says that the name is taken, with a button that uses a free one. */
+async function offerName(p, editor, form) {
+	const name = nameOf(editor);
+	const free = await freeName(session.user.username, name);
+	const click = () => {
+		if (!form.rename(free)) rename(editor, free);
+		p.button.focus();
+	};
+	fill(p.error, `The name ${name} is taken; ${free} is free. `,
+		el("button", { type: "button", on: { click } }, `Use ${free}`));
 }
 
 const REMEDIES = new Map([
@@ -243,50 +281,86 @@ const REMEDIES = new Map([
 	[504, "Look into the list of jobs before you submit it again."],
 ]);
 
+/** A function that submits the text, once at a time. */
+const submitter = (p, editor, form, fail) => async () => {
+	if (p.sending || !editor.text) return;
+	p.sending = p.button.disabled = true;
+	p.status.textContent = "Submitting ...";
+	fill(p.error);
+	try {
+		await submitText(editor.text);
+	} catch (error) {
+		p.sending = false;
+		p.button.disabled = error.status === 400;
+		p.status.textContent = "Not submitted.";
+		if (error.errors?.length) showResult(p, editor, { marks: marksOfError(error) });
+		fail(new Error(`${error.message} ${REMEDIES.get(error.status) ?? ""}`));
+		if (error.status === 409) await offerName(p, editor, form).catch(() => {});
+	}
+};
+
+/** Ctrl+Enter submits, everywhere on the page. */
+function submitByKeys(root, submit, signal) {
+	root.addEventListener("keydown", (event) => {
+		if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || event.isComposing) return;
+		event.preventDefault();
+		event.stopPropagation();
+		submit();
+	}, { capture: true, signal });
+	shortcut("Ctrl+Enter", "submit the job", submit, signal); // for the list of shortcuts
+}
+
+function previewOf(p) {
+	const toggle = () => { isPreviewOpen = preview.open; };
+	const preview = el("details", { class: "preview", open: isPreviewOpen, on: { toggle } },
+		el("summary", null, "Preview: the objects"), p.preview, p.why);
+	return preview;
+}
+
+/** The job to clone, with another name. */
+async function clone({ from, name }, editor, signal) {
+	const text = await written(`api/v2/jobs/${encodeURIComponent(from)}`, { signal });
+	history.replaceState(null, "", "#/submit"); // so that the way back leads to the edited text
+	editor.text = text;
+	const free = name || await freeName(session.user.username, nameOf(editor)).catch(() => null);
+	if (free && !signal.aborted) rename(editor, free);
+}
+
 export default async function page(root, params, signal) {
 	const p = parts();
 	const user = session.user?.username ?? null;
-	let checks = null;
+	const draft = draftOf(user);
 	const fail = (error) => { if (!signal.aborted) p.error.textContent = error.message; };
-	const editor = createEditor(p.host, {
-		text: draft.user === user ? draft.text : "",
-		label: "Job",
-		change: () => { p.error.textContent = ""; checks.soon(); },
-	});
+	const form = createForm(draft.fields, (text) => { editor.text = text; });
+	const changed = () => {
+		const { text } = editor;
+		fill(p.error);
+		form.update(text, p.host.matches(":focus-within"));
+		keepDraft({ user, text, fields: form.values });
+		checks.soon();
+	};
+	const editor = createEditor(p.host, { text: draft.text, label: "Job", change: changed });
 	const clusters = clusterChooser(editor, signal, fail);
-	checks = checker(editor, signal, (result) => {
+	const checks = checker(editor, signal, (result) => {
 		showResult(p, editor, result);
 		clusters.update();
 	});
+	const submit = submitter(p, editor, form, fail);
 	const load = (file) => readFile(file).then((text) => { editor.text = text; }).catch(fail);
-	p.button.addEventListener("click", async () => {
-		p.button.disabled = true;
-		await submitText(editor.text).catch((error) => {
-			if (error.errors?.length) showResult(p, editor, { marks: marksOfError(error) });
-			fail(new Error(`${error.message} ${REMEDIES.get(error.status) ?? ""}`));
-			p.button.disabled = error.status === 400;
-		});
-	});
-	signal.addEventListener("abort", () => {
-		draft = { user, text: editor.text };
-		editor.destroy();
-	});
+	p.button.addEventListener("click", submit);
+	signal.addEventListener("abort", () => editor.destroy());
+	form.update(params.from || editor.text, false);
 	fill(root, el("h1", { tabindex: "-1" }, "Submit a job"),
-		el("div", { class: "toolbar" }, field("Example", exampleChooser(editor, signal, fail)),
+		el("div", { class: "toolbar tools" }, field("Example", exampleChooser(editor, signal, fail)),
 			field("Virtual cluster", clusters.list), fileChooser(load), p.button),
-		p.error,
+		form.element,
 		el("div", { class: "submit" },
 			el("div", { class: "writing" },
-				el("h2", null, "Job"), p.host, el("p", { class: "hint" }, HELP),
-				el("section", { "aria-label": "Mistakes" }, p.status, p.list)),
-			el("section", { class: "preview", "aria-label": "Preview" },
-				el("h2", null, "Preview: the objects of the job"), p.preview, p.stale)));
+				el("div", { class: "said" }, el("h2", null, "Job"), p.status, p.error), p.host,
+				el("p", { class: "hint" }, HELP), el("section", { "aria-label": "Mistakes" }, p.list)),
+			previewOf(p)));
 	acceptFiles(root.querySelector(".submit"), load, signal);
-	if (params.from) {
-		const path = `api/v2/jobs/${encodeURIComponent(params.from)}/config?written=true`;
-		const text = await getText(path, { signal });
-		history.replaceState(null, "", "#/submit"); // so that the way back leads to the edited text
-		editor.text = text;
-	}
+	submitByKeys(root, submit, signal);
+	if (params.from) await clone(params, editor, signal);
 	if (editor.text) checks.now();
 }

@@ -1,0 +1,97 @@
+// The form of "Submit": it writes a job of one task role as text, which the user then can change.
+
+import { el } from "./dom.js";
+import { quoted, scalar } from "./schema.js";
+
+const RULES = "The text rules now. Clear it to use the form again.";
+const FREE = "It writes a job of one task role.";
+const MIB = { M: 1, G: 1024, T: 1024 * 1024 };
+// What a block of YAML would change: blanks at its begin, line breaks of other kinds, control
+// characters.
+const CHANGED = /^\s|[^\P{Cc}\n\t]|[\u2028\u2029\ufeff\ufffe\uffff]|\p{Cs}/u;
+
+/** "1.5 GiB", "1.5g" and "1536" are 1536; other texts stay, for the server to explain. */
+function mebibytes(text) {
+	const [, n, unit = "M"] = /^\s*(\d+(?:\.\d+)?)\s*(?:([MGT])i?B?)?\s*$/i.exec(text) ?? [];
+	return n ? String(Math.round(n * MIB[unit.toUpperCase()])) : scalar(text);
+}
+
+const number = (text) => (text ? String(Number(text)) : scalar(text));
+
+/** A command as it is, in a block if this keeps it. */
+function commandsOf(command) {
+	if (!command.trim()) return " []";
+	if (CHANGED.test(command)) return `\n      - ${quoted(command)}`;
+	const keeps = command.endsWith("\n\n") ? "+" : command.endsWith("\n") ? "" : "-";
+	const lines = command.replace(/\n$/, "").replace(/^(?=[^\n])/gm, "        ");
+	return `\n      - |${keeps}\n${lines}`;
+}
+
+/** A job as YAML of version 2. */
+const jobOf = ({ name, image, command, gpus, cpus, memory, instances }) => [
+	"protocolVersion: 2",
+	`name: ${scalar(name)}`,
+	"type: job",
+	"prerequisites:",
+	"  - name: image",
+	"    type: dockerimage",
+	`    uri: ${scalar(image)}`,
+	"taskRoles:",
+	"  main:",
+	`    instances: ${number(instances)}`,
+	"    dockerImage: image",
+	"    resourcePerInstance:",
+	`      gpu: ${number(gpus)}`,
+	`      cpu: ${number(cpus)}`,
+	`      memoryMB: ${mebibytes(memory)}`,
+	`    commands:${commandsOf(command)}`,
+	"",
+].join("\n");
+
+const PLAIN = { autocomplete: "off", autocapitalize: "off", spellcheck: "false" };
+const NUMBER = { type: "number", min: 0, step: 1 };
+const FIELDS = [ // name, label, value, attributes
+	["name", "Name", "", PLAIN],
+	["image", "Image", "debian:12-slim", PLAIN],
+	["gpus", "GPUs", "0", NUMBER],
+	["cpus", "CPUs", "1", { ...NUMBER, min: 1 }],
+	["memory", "Memory", "1024 MiB", PLAIN],
+	["instances", "Instances", "1", { ...NUMBER, min: 1 }],
+	["command", "Command", "", { ...PLAIN, rows: 3, placeholder: "python train.py --epochs 3" }],
+];
+
+/** The form, with these values by name. write(text) is called with the job after each input. */
+export function createForm(values, write) {
+	const inputs = {};
+	const fields = el("fieldset", { on: { input: () => write(jobOf(form.values)) } },
+		FIELDS.map(([name, label, value, attributes]) => {
+			inputs[name] = el(name === "command" ? "textarea" : "input", attributes);
+			inputs[name].value = values[name] ?? value;
+			return el("label", { class: `field field-${name}` }, el("span", null, label), inputs[name]);
+		}));
+	const note = el("span", { class: "hint" });
+	const element = el("details", { class: "form" }, el("summary", null, "Form", note), fields);
+	const form = {
+		element,
+		get values() {
+			return Object.fromEntries(Object.entries(inputs).map(([name, { value }]) => [name, value]));
+		},
+		/** The form is for an empty text, and for the text that it has written. With another text it is
+		 * folded, unless somebody writes that text at the moment: nothing is to move then. */
+		update(text, writing) {
+			const mine = !text || text === jobOf(form.values);
+			fields.disabled = !mine;
+			note.textContent = mine ? FREE : RULES;
+			if (!text) element.open = true;
+			else if (!mine && !writing) element.open = false;
+		},
+		/** Returns false if the text rules. */
+		rename(name) {
+			if (fields.disabled) return false;
+			inputs.name.value = name;
+			write(jobOf(form.values));
+			return true;
+		},
+	};
+	return form;
+}

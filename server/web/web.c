@@ -28,6 +28,10 @@
 	FILE(table_js, "table.js")                                                                 \
 	FILE(chart_js, "chart.js")                                                                 \
 	FILE(jobs_js, "jobs.js")                                                                   \
+	FILE(tabs_js, "tabs.js")                                                                   \
+	FILE(details_js, "details.js")                                                             \
+	FILE(failure_js, "failure.js")                                                             \
+	FILE(tasks_js, "tasks.js")                                                                 \
 	FILE(job_js, "job.js")                                                                     \
 	FILE(actions_js, "actions.js")                                                             \
 	FILE(log_js, "log.js")                                                                     \

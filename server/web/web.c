@@ -31,6 +31,10 @@
 	FILE(jobs_js, "jobs.js")                                                                   \
 	FILE(selection_js, "selection.js")                                                         \
 	FILE(compare_js, "compare.js")                                                             \
+	FILE(tabs_js, "tabs.js")                                                                   \
+	FILE(details_js, "details.js")                                                             \
+	FILE(failure_js, "failure.js")                                                             \
+	FILE(tasks_js, "tasks.js")                                                                 \
 	FILE(job_js, "job.js")                                                                     \
 	FILE(actions_js, "actions.js")                                                             \
 	FILE(log_js, "log.js")                                                                     \

@@ -68,23 +68,64 @@ async function download(path, name) {
 	setTimeout(() => URL.revokeObjectURL(url), 60000);
 }
 
-/** The buttons of a job {id, path, user: the viewer, mayChange}; changed() is called after each. */
+/** Puts a text on the clipboard; if the browser refuses, the user copies it from a field. */
+export async function copyText(text, what) {
+	try {
+		await navigator.clipboard.writeText(text);
+		announce(`Copied: ${what}.`);
+	} catch {
+		const input = el("textarea", { "aria-label": what, readonly: true, rows: 4, cols: 60 }, text);
+		const closed = ask({ title: `Copy ${what}`, text: "Press Ctrl+C to copy it.", verb: "Done", input });
+		input.select();
+		await closed;
+	}
+}
+
+function stopText(name, taskRoles) {
+	const grace = Math.max(...Object.values(taskRoles)
+		.map(({ taskRoleStatus }) => taskRoleStatus.gracePeriodSeconds ?? 0));
+	const end = grace ? `The tasks get ${grace} s to end; then they are killed.` : "Its tasks end.";
+	return `Stop ${name}? ${end} It cannot be continued.`;
+}
+
+/** The buttons of a job {id, path, user: the viewer, mayChange}; changed() is called after each.
+ * update(detail) shows those of its state. */
 export function actions({ id, path, user, mayChange }, changed) {
+	const name = id.slice(id.indexOf("~") + 1);
 	const error = el("p", { class: "error", role: "alert" });
-	const attempt = (action) => async () => {
+	const act = (text, help, action, more) => button(text, async () => {
 		fill(error);
 		await action().then(changed, (refused) => fill(error, refused.message));
-	};
-	const stop = button("Stop", attempt(async () => {
-		const text = `Stop ${id}? Its tasks end; it cannot be continued.`;
+	}, { title: help, "aria-description": help, ...more });
+	let roles = {};
+	const stop = act("Stop", "Stop: end the tasks of the job", async () => {
 		const choices = { verb: "Stop the job", refuse: "Let it run", danger: true };
-		if (await ask({ title: "Stop the job", text, ...choices })) await stopJob(id);
-	}), { class: "danger" });
-	const element = el("div", null, el("div", { class: "toolbar" }, mayChange && stop,
-		button("Clone", () => go(`#/submit?from=${encodeURIComponent(id)}`)),
-		button("Resubmit", attempt(() => resubmit(path, user))),
-		button("Download", attempt(() => download(path, id.split("~")[1])))), error);
-	return { element, update: (isOver) => { stop.hidden = isOver; } };
+		if (await ask({ title: "Stop the job", text: stopText(name, roles), ...choices })) await stopJob(id);
+	}, { class: "danger", hidden: true });
+	const remove = act("Delete", "Delete: remove the job with its logs", async () => {
+		const text = `Delete ${name}? Its logs, its attempts and its configuration are lost.`;
+		const choices = { verb: "Delete the job", refuse: "Keep it", danger: true };
+		if (!await ask({ title: "Delete the job", text, ...choices })) return;
+		await deleteJob(id);
+		announce(`Deleted: ${name}.`);
+		go("#/jobs");
+	}, { hidden: true });
+	const clone = act("Clone", "Clone: open the text in the editor under a new name", async () => {
+		const query = new URLSearchParams({ from: id, name: await freeName(user, name) });
+		go(`#/submit?${query}`);
+	});
+	const again = `Resubmit: the same job again at once, under the next free name such as ${nextName(name, [])}`;
+	const element = el("div", { class: "actions" }, stop, remove, clone,
+		act("Resubmit", again, () => resubmit(path, user)),
+		act("Download", "Download: the text as a file", () => download(path, name)));
+	const update = ({ jobStatus, taskRoles }) => {
+		const isOver = Boolean(jobStatus.completedTime);
+		roles = taskRoles;
+		stop.hidden = !mayChange || isOver;
+		remove.hidden = !mayChange || !isOver;
+	};
+	const press = (one) => { if (!one.hidden) one.click(); };
+	return { element, error, update, stop: () => press(stop), clone: () => press(clone) };
 }
 
 /** The tags of a job, which its owner can change. */
@@ -96,18 +137,25 @@ export function tagList({ id, mayChange }, changed) {
 		fill(error);
 		changed();
 	}, (refused) => fill(error, refused.message));
+	const edit = (yes) => {
+		form.hidden = !yes;
+		add.hidden = yes;
+		(yes ? input : add).focus();
+	};
 	const submit = (event) => {
 		event.preventDefault();
 		change(addTag(id, input.value.trim()));
 		input.value = "";
+		edit(false);
 	};
-	const add = el("button", null, "Add a tag");
-	const form = el("form", { class: "tags", on: { submit } }, input, add);
+	const keydown = ({ key }) => { if (key === "Escape") edit(false); };
+	const form = el("form", { hidden: true, on: { submit, keydown } }, input);
+	const add = button("+ tag", () => edit(true), { "aria-label": "Add a tag", title: "Add a tag", class: "link" });
 	const remove = (tag) =>
 		button("×", () => change(removeTag(id, tag)), { "aria-label": `Remove tag ${tag}` });
 	const shown = (tag) => el("span", { class: "tag" }, tag, mayChange && remove(tag));
 	return {
-		element: el("div", { class: "tags" }, list, mayChange && form, error),
+		element: el("div", { class: "tags" }, list, mayChange && [form, add], error),
 		update: (tags) => fill(list, tags.map(shown)),
 	};
 }

@@ -1,6 +1,6 @@
 // Areas over time as SVG, with their figures as text.
 
-import { el, svg } from "./dom.js";
+import { el, fill, svg } from "./dom.js";
 import { plural, time } from "./format.js";
 
 const HEIGHT = 100;
@@ -58,4 +58,14 @@ export function areaChart({ title, unit, from, to, series }) {
 			!isFlat && el("span", { class: "soft" }, `${most} since ${time(from).slice(5, 16)}`)),
 		!isFlat && svg("svg", { viewBox: `0 0 ${n} ${HEIGHT}`, preserveAspectRatio: "none", role: "img",
 			"aria-label": text }, areas()));
+}
+
+/** A thin line of parts {role, ms}, of which one without ms is short; `text` says the same. */
+export function timeLine(host, parts, text) {
+	fill(host, parts.map(({ role, ms }) => {
+		const part = el("i", { class: `area-${role}` });
+		if (ms !== undefined) part.style.flexGrow = Math.max(1, ms);
+		return part;
+	}));
+	if (host.title !== text) host.title = host.ariaLabel = text;
 }

@@ -1,204 +1,151 @@
-// One job: its state, tasks, logs, events, attempts and configuration.
+// One job: one line about it, its failure, its tasks, and beside them the log and other tabs.
 
-import { actions, tagList, written } from "./actions.js";
+import { actions, copyText, tagList, written } from "./actions.js";
 import { get, pause, session, watch } from "./api.js";
-import { areaChart, seriesOf } from "./chart.js";
+import { timeLine } from "./chart.js";
+import { attemptTable, eventTable, jobFacts, taskChart, taskFacts } from "./details.js";
 import { el, fill } from "./dom.js";
+import { failureOf, failurePanel, markOf } from "./failure.js";
 import { duration, now, state, time } from "./format.js";
-import { pathOf, runTime } from "./jobs.js";
+import { pathOf } from "./jobs.js";
 import { logView } from "./logview.js";
-import { VirtualTable } from "./table.js";
+import { announce, setQuery, setTitle, shortcut } from "./main.js";
+import { Tabs } from "./tabs.js";
+import { ALL, TaskList, isOver, sorted, taskName, tasksOf } from "./tasks.js";
 
 export const title = "Job";
 
 const LOOK_MS = 5000; // while nothing happens: for durations, events of pods, the reason of waiting
 const SLOW = 5; // the pause between two looks, in durations of an answer
+const MARK_MS = 200, MARK_MOST = 50; // between looks for the marked line while its log is read
+const LOG = "log";
+const VIEWS = { [LOG]: "Log", details: "Details", events: "Events", attempts: "Attempts",
+	config: "Configuration" };
 
-const isOver = (name) => ["SUCCEEDED", "FAILED", "STOPPED"].includes(name);
-const taskName = ({ role, taskIndex }) => `${role}[${taskIndex}]`;
-const exitText = (code, spec) => `${code ?? ""} ${spec?.phrase ?? ""}`.trim();
-const link = (name, click) => el("button", { type: "button", class: "link", on: { click } }, name);
-const section = (name, ...children) =>
-	el("section", { class: "panel", "aria-label": name }, el("h2", null, name), children);
-
-/** Names and values; empty values are left out. */
-const facts = (pairs) => el("dl", { class: "facts" }, pairs.map(([name, value]) =>
-	(value ?? "") !== "" && el("div", null, el("dt", null, name), el("dd", null, value))));
-
-function exitFacts(code, spec, diagnostics) {
-	const more = code && diagnostics &&
-		el("details", null, el("summary", null, "show"), el("pre", null, diagnostics));
-	return [["Exit code", exitText(code, spec)], ["Meaning", code && spec?.reason],
-		["What to do", code && spec?.solution?.join(". ")], ["Diagnostics", more]]
-		.filter(([, value]) => value);
-}
-
-function firstFacts(first) {
-	if (!first) return [];
-	const { cause, followersCount: n, lines } = first;
-	const name = taskName({ role: first.taskRole, ...first });
-	return [["Failed first", `${name}: ${cause}${n ? ` (${n} only followed)` : ""}`],
-		["Its last lines", lines.length > 0 && el("pre", null, lines.join("\n"))]].filter(([, v]) => v);
-}
-
-function unusedImages({ taskRoles }) {
-	const images = Object.values(taskRoles).map((role) => role.taskRoleStatus.imageUnused);
-	const names = [...new Set(images)].filter(Boolean);
-	return names.length > 0 && `runs on this machine's files, not in ${names.join(", ")}`;
-}
-
-function portsOf({ containerPorts }) {
-	return Object.entries(containerPorts ?? {}).map((port) => port.join(" ")).join(", ");
-}
-
-/** Returns true if the plugin ssh of a job runs sshd for people or other tasks in this role. */
-export function hasSshd(config, name) {
-	const plugins = config?.extras?.["com.microsoft.pai.runtimeplugin"] ?? [];
-	return plugins.some((one) => {
-		const { jobssh, userssh } = one?.parameters ?? {};
-		return one?.plugin === "ssh" && (one.taskroles?.includes(name) ?? true) &&
-			(`${jobssh}` === "true" || (!!userssh && userssh.type !== "none"));
-	});
-}
-
-function sshOf({ containerPorts, containerIp, taskState, sshd }) {
-	const port = sshd && containerPorts?.ssh?.split(",")[0];
-	return port && containerIp && !isOver(taskState) ? `ssh -p ${port} root@${containerIp}` : "";
-}
-
-/** Numbers of tasks by state between two times. */
-export function taskSeries(tasks, from, to) {
-	const spans = { succeeded: [], failed: [], stopped: [], running: [], waiting: [] };
-	const add = (role, start, end) => spans[role]?.push({ start, end, weight: 1 });
-	for (const { createdTime, launchedTime, completedTime, taskState } of tasks) {
-		add("waiting", createdTime ?? from, launchedTime ?? completedTime ?? to);
-		if (launchedTime) add("running", launchedTime, completedTime ?? to);
-		if (completedTime) add(taskState.toLowerCase(), completedTime, to);
-	}
-	return Object.entries(spans).map(([role, list]) => seriesOf(role, list, from, to));
-}
-
-const taskTable = (open, gpus) => new VirtualTable({
-	label: "Tasks", key: taskName, empty: "There are no tasks yet.",
-	columns: [
-		{ name: "Task", node: true, cell: (task) => link(taskName(task), () => open(task)) },
-		{ name: "State", width: "120px", node: true, cell: (task) => state(task.taskState) },
-		{ name: "Exit code", width: "22%",
-			cell: (task) => exitText(task.containerExitCode, task.containerExitSpec) },
-		{ name: "GPUs", width: "64px", number: true, minor: true, cell: gpus },
-		{ name: "Node", width: "14%", minor: true, cell: (task) => task.containerNodeName },
-		{ name: "Ports", width: "22%", minor: true, cell: (task) => sshOf(task) || portsOf(task) },
-		{ name: "Duration", width: "84px", minor: true, cell: runTime },
-		{ name: "Retries", width: "70px", number: true, minor: true, cell: (task) => task.retries },
-	],
-});
-
-function plainTable(label, heads, rows) {
-	const head = heads.map((text) => el("th", { scope: "col" }, text));
-	const body = rows.map((cells) => el("tr", null, cells.map((cell) => el("td", null, cell))));
-	return el("div", { class: "scroll", tabindex: "0" }, el("table", { "aria-label": label },
-		el("thead", null, el("tr", null, head)), el("tbody", null, body)));
-}
-
-function eventTable({ data }) {
-	const rows = data.map((one) => [duration(now() - Date.parse(one.lastTimestamp)), one.type,
-		one.taskroleName && taskName({ role: one.taskroleName, taskIndex: one.taskIndex }),
-		one.reason, one.count, one.message]);
-	const heads = ["Age", "Type", "Task", "Reason", "Count", "Message"];
-	return rows.length ? plainTable("Events", heads, rows) : "None are known.";
-}
-
-function attemptTable(all, open) {
-	const rows = all.map((one) => [link(one.attemptIndex + 1, () => open(one)), state(one.state),
-		time(one.attemptStartedTime), exitText(one.exitCode, one.appExitSpec),
-		duration((one.attemptCompletedTime ?? now()) - one.attemptStartedTime)]);
-	return plainTable("Attempts", ["Attempt", "State", "Started", "Exit code", "Duration"], rows);
-}
-
-/** One task, with the log of one of its attempts. */
-class TaskView {
-	#own = new AbortController();
-	#facts = el("div");
-	#log = el("div", { class: "log-place" });
-	#tries = el("select", { "aria-label": "Attempt", on: { change: () => this.#follow() } });
-	element = section("Task", this.#facts, this.#tries, this.#log);
-
-	constructor(job, signal) {
-		Object.assign(this, { job, signal });
-		this.element.hidden = true;
-	}
-
-	/** Shows a task, or its new state. */
-	show(task) {
-		if (JSON.stringify(task) === JSON.stringify(this.task)) return; // open details stay open
-		const isSame = this.task?.containerLog === task.containerLog;
-		const { containerExitCode: code, containerExitSpec: spec, attemptId: latest } = task;
-		this.task = task;
-		this.element.hidden = false;
-		fill(this.element.firstChild, taskName(task));
-		fill(this.#facts, facts([["State", state(task.taskState)],
-			...exitFacts(code, spec, task.containerExitDiagnostics),
-			["Node", task.containerNodeName], ["Address", task.containerIp],
-			["Ports", portsOf(task)], ["SSH", sshOf(task) && el("code", null, sshOf(task))]]));
-		if (!task.containerLog || isSame) return;
-		this.#tries.hidden = latest === 0;
-		fill(this.#tries, Array.from({ length: latest + 1 }, (_, i) =>
-			el("option", { value: i, selected: i === latest }, `attempt ${i + 1}`)));
-		this.#follow();
-	}
-
-	#follow() {
-		this.#own.abort();
-		this.#own = new AbortController();
-		const { containerLog, role, taskIndex, attemptId } = this.task;
-		const attempt = this.#tries.value;
-		const isCurrent = () => this.task.containerLog === containerLog && attempt === `${attemptId}`;
-		logView(this.#log, [{
-			name: taskName(this.task), file: `${this.job}-${role}-${taskIndex}`,
-			path: containerLog.slice(1).replace(/\d+\/logs$/, `${attempt}/logs`),
-			ended: () => !isCurrent() || isOver(this.task.taskState),
-		}], { picked: () => {}, signal: AbortSignal.any([this.signal, this.#own.signal]) });
-	}
-}
-
-function whyOf({ state: name, waitingReason, stopReason, appExitCode, appExitSpec }) {
+/** Why the job is in its state, if no other part of the page says it. */
+function whyOf({ state: name, waitingReason, stopReason, appExitSpec }) {
 	const next = waitingReason?.nextAttemptTime;
 	if (next) return `the next attempt begins at ${time(next)}`;
-	const exit = isOver(name) && appExitCode ? exitText(appExitCode, appExitSpec) : "";
-	return waitingReason?.message ?? stopReason ?? exit;
+	return waitingReason?.message ?? stopReason ?? (name === "STOPPED" && appExitSpec?.reason) ?? "";
+}
+
+/** How long the job waited and ran, as a line. */
+function showTimes(host, { state: name, submissionTime: from, launchedTime: start, completedTime: end }) {
+	const to = end ?? now();
+	const waited = (start ?? to) - from, ran = start && to - start;
+	const text = [`waited ${duration(waited)}`, start && `ran ${duration(ran)}`,
+		end && `ended ${time(end)}`].filter(Boolean).join(", ");
+	timeLine(host, [{ role: "waiting", ms: waited }, start && { role: "running", ms: ran },
+		end && { role: name.toLowerCase() }].filter(Boolean), text);
+	return duration(ran || waited);
+}
+
+/** The line with the name of the job, its state and what one can do with it. */
+class Head {
+	state = el("p", { role: "status", "aria-label": "State" });
+	#took = el("span", { class: "soft took", title: "Duration" });
+	#times = el("div", { class: "times", role: "img" });
+
+	constructor(job, name, owner, refresh, link) {
+		this.name = name;
+		this.actions = actions(job, refresh);
+		this.tags = tagList(job, refresh);
+		this.actions.element.append(link);
+		this.elements = [el("div", { class: "job-head" },
+			el("h1", { tabindex: "-1", title: name }, name), el("span", { class: "soft owner" }, owner),
+			this.state, this.#took, this.tags.element, this.actions.element),
+		this.#times, this.actions.error];
+	}
+
+	show(detail) {
+		const { jobStatus: status, tags } = detail;
+		const why = whyOf(status) || "";
+		this.status = status;
+		if (this.state.textContent !== status.state + why) { // else it would be read again
+			const kind = status.stopReason ? "why stopped" : "why";
+			fill(this.state, state(status.state), el("span", { class: kind, title: why }, why));
+			setTitle(`${this.name} · ${status.state}`);
+		}
+		if (JSON.stringify(tags) !== this.shownTags) this.tags.update(tags);
+		this.shownTags = JSON.stringify(tags);
+		this.actions.update(detail);
+		this.tick();
+	}
+
+	tick() {
+		const text = this.status ? showTimes(this.#times, this.status) : "";
+		if (this.#took.textContent !== text) this.#took.textContent = text;
+	}
 }
 
 /** The page of a job; refresh() reads it again. */
 class JobView {
-	#attempt = null; // an earlier one, whose tasks are shown
-	#chosen; // name of the task whose log is shown
+	#earlier; // detail of an earlier attempt
+	#tasks = new Map();
+	#log; // of logView()
+	#logKey;
+	#logSignal = new AbortController();
+	#shown = {}; // what is shown, as texts
+	#failure = el("div");
+	#tries = el("select", { "aria-label": "Attempt of the task", hidden: true });
+	#note = el("span", { class: "soft", hidden: true });
 	#facts = el("div");
-	#chart = el("div", { class: "panel" });
-	#events = el("div");
-	#attempts = el("div");
-	#earlier = section("Attempts", this.#attempts);
-	#config = el("pre", { tabindex: "0", class: "config", "aria-label": "Configuration" });
-	state = el("p", { role: "status", "aria-label": "State" });
+	#taskFacts = el("div");
+	#chart = el("div");
 
-	constructor(root, id, signal, refresh) {
-		const [owner, name] = id.split("~");
+	constructor(root, { job: id, attempt, task, try: tried, line, view }, signal, refresh) {
+		const at = id.indexOf("~");
+		const [owner, name] = [id.slice(0, at), id.slice(at + 1)];
 		const { username: user, admin } = session.user;
 		const job = { id, path: pathOf(id), user, mayChange: admin || user === owner };
-		const gpus = (task) => this.config?.taskRoles?.[task.role]?.resourcePerInstance?.gpu;
-		Object.assign(this, { path: job.path, signal });
-		this.buttons = actions(job, refresh);
-		this.tags = tagList(job, refresh);
-		this.tasks = taskTable((task) => this.#open(task), gpus);
-		this.task = new TaskView(name, signal);
-		fill(root, el("h1", { tabindex: "-1" }, id), this.state, this.buttons.element,
-			el("div", { class: "panel" }, this.#facts, this.tags.element), this.#chart,
-			section("Tasks", this.tasks.element), this.task.element, this.#earlier,
-			section("Events", this.#events), section("Configuration", this.#config));
-		this.#load(written(job.path, { signal }), this.#config, (text) => text);
-		this.#load(this.#get("config"), el("div"), (config) => {
-			this.config = config;
-			this.shown?.();
-		});
+		// What the address names; the others are the default.
+		this.at = { attempt, task, try: tried, line, view: view in VIEWS ? view : LOG };
+		Object.assign(this, { name, path: job.path, signal });
+		const link = el("button", { type: "button", title: "Copy the address of what is shown",
+			on: { click: () => this.#copyLink() } }, "Copy link");
+		this.head = new Head(job, name, owner, refresh, link);
+		this.list = new TaskList((chosen) => this.#choose({ task: chosen, try: "", line: null }));
+		this.tabs = new Tabs(VIEWS, (chosen) => this.#choose({ view: chosen }));
+		this.#tries.addEventListener("change", () =>
+			this.#choose({ try: this.#tries.value, line: null }));
+		this.#fillTabs();
+		this.work = el("div", { class: "work", hidden: true }, this.list.element,
+			el("div", { class: "beside" },
+				el("div", { class: "tabs" }, this.tabs.list, this.#note, this.#tries), this.tabs.body));
+		fill(root, el("div", { class: "job" }, this.head.elements, this.#failure, this.work));
+		this.#shortcuts();
+	}
+
+	#fillTabs() {
+		const { details, config } = this.tabs.panels;
+		fill(details, this.#facts, this.#taskFacts, this.#chart);
+		for (const [view, panel] of Object.entries(this.tabs.panels)) {
+			if (view === LOG) panel.className = "log-panel"; // which has its own frame
+			else panel.tabIndex = 0;
+		}
+		const text = el("pre", { "aria-label": "Configuration" });
+		const copy = () => copyText(text.textContent, "the configuration");
+		fill(config, el("div", { class: "toolbar" },
+			el("button", { type: "button", on: { click: copy } }, "Copy the configuration")), text);
+		this.loads = {
+			config: () => this.#load(written(this.path, { signal: this.signal }), text, (all) => all),
+			events: () => this.#load(this.#get("events"), this.tabs.panels.events, eventTable),
+			attempts: () => this.#load(this.#get("job-attempts"), this.tabs.panels.attempts, (all) =>
+				attemptTable(all, (i) => this.#choose({ attempt: i + 1, try: "", line: null, view: LOG }))),
+		};
+	}
+
+	#shortcuts() {
+		const all = [["j", "next task", () => this.list.step(1)],
+			["k", "previous task", () => this.list.step(-1)],
+			["s", "stop the job", this.head.actions.stop], ["c", "clone the job", this.head.actions.clone],
+			["/", "search in the log", () => this.#search()]];
+		for (const [keys, text, act] of all) shortcut(keys, text, act, this.signal);
+	}
+
+	#search() {
+		this.#choose({ view: LOG });
+		this.tabs.panels[LOG].querySelector("input[type=search]")?.focus();
 	}
 
 	#get(what) {
@@ -210,64 +157,168 @@ class JobView {
 		fill(host, await answer.then(make).catch((error) => `Not shown: ${error.message}`));
 	}
 
-	#open(task) {
-		this.#chosen = taskName(task);
-		this.task.show(task);
-		this.task.element.scrollIntoView({ block: "nearest" });
+	// ---- the address ----
+	/** Shows something else, and puts it into the address. */
+	#choose(change) {
+		Object.assign(this.at, change);
+		this.#setAddress(this.at.line);
+		if (this.live) this.show(this.live);
 	}
 
-	#showTasks({ taskRoles }, start, end) {
-		const tasks = Object.entries(taskRoles).flatMap(([role, { taskStatuses }]) =>
-			taskStatuses.map((task) => ({ role, sshd: hasSshd(this.config, role), ...task })));
-		const from = start ?? now();
-		const to = end ? end + (end - from) / 20 + 1 : Math.max(now(), from + 1000);
-		const series = taskSeries(tasks, from, to);
-		fill(this.#chart, areaChart({ title: "Tasks by state", unit: "task", from, to, series }));
-		this.tasks.rows = tasks;
-		const chosen = tasks.find((task) => taskName(task) === this.#chosen) ??
-			tasks.find((task) => task.taskState === "FAILED") ?? tasks[0];
-		this.#chosen ??= chosen && taskName(chosen);
-		if (chosen) this.task.show(chosen);
+	/** `exact`: with attempts and task, so that it stays true when others begin. */
+	#setAddress(exact) {
+		const { attempt, task, try: tried, line, view } = this.at;
+		const latest = this.#tasks.get(this.task)?.attemptId;
+		setQuery({ attempt: attempt || (exact && this.detail.jobStatus.attemptId + 1),
+			task: task || (exact && this.task), try: tried || (exact && latest + 1), line,
+			view: view !== LOG && view });
 	}
 
-	show(detail) {
-		const { jobStatus: status } = detail;
-		const attempt = this.#attempt;
-		const why = ` ${whyOf(status)}`;
-		const isNew = this.state.textContent !== status.state + why; // else it would be read again
-		if (isNew) fill(this.state, state(status.state), why);
-		this.buttons.update(isOver(status.state));
-		this.tags.update(detail.tags);
-		fill(this.#facts, facts([["User", status.username], ["Virtual cluster", status.virtualCluster],
-			["Submitted", time(status.submissionTime)], ["Duration", runTime(status)],
-			["Retries", status.retries], ["Image", unusedImages(detail)],
-			...firstFacts(status.firstFailure),
-			["Cause", status.appExitMessages?.runtime?.failedLine],
-			...exitFacts(status.appExitCode, status.appExitSpec, status.appExitDiagnostics)]));
-		this.shown = () => attempt
-			? this.#showTasks(attempt, attempt.attemptStartedTime, attempt.attemptCompletedTime)
-			: this.#showTasks(detail, status.appCreatedTime, status.appCompletedTime);
-		this.shown();
-		this.#load(this.#get("events"), this.#events, eventTable);
-		this.#earlier.hidden = status.retries === 0;
-		const table = (all) => attemptTable(all, (one) => {
-			this.#attempt = one.attemptIndex === status.attemptId ? null : one;
-			this.#chosen = undefined;
-			this.show(detail);
+	#copyLink() {
+		if (!this.detail) return;
+		this.#setAddress(true);
+		copyText(location.href, "the link");
+	}
+
+	// ---- what is shown ----
+	/** The attempt that the address names; the latest one if it is not stored. */
+	async #attempt(live) {
+		const latest = live.jobStatus.attemptId;
+		const i = this.at.attempt ? Number(this.at.attempt) - 1 : latest;
+		if (i === latest) return live;
+		if (this.#earlier?.jobStatus.attemptId !== i) {
+			this.#earlier = await this.#get(`attempts/${i}`).catch((error) => {
+				announce(`Attempt ${this.at.attempt} is not shown: ${error.message}`);
+				this.at.attempt = "";
+				return live;
+			});
+		}
+		return this.#earlier;
+	}
+
+	/** Shows the state of the job. */
+	async show(live) {
+		this.live = live;
+		this.head.show(live);
+		const detail = await this.#attempt(live);
+		if (this.signal.aborted) return;
+		const { retries, attemptId } = live.jobStatus;
+		this.detail = detail;
+		this.failure = failureOf(detail.jobStatus);
+		this.#tasks = tasksOf(detail);
+		this.#once("failure", this.failure, () => fill(this.#failure, this.failure && failurePanel(
+			this.failure, { show: () => this.#toMark(), several: this.#tasks.size > 1,
+				when: detail === live ? "" : ` in attempt ${detail.jobStatus.attemptId + 1}`,
+				choose: (task) => this.#choose({ task, try: "", line: null, view: LOG }) })));
+		const rows = sorted(this.#tasks, this.failure?.task);
+		const wanted = this.at.task || this.task;
+		this.task = wanted === ALL || this.#tasks.has(wanted) ? wanted : rows[0] && taskName(rows[0]);
+		this.tabs.offer("attempts", retries > 0);
+		this.tabs.choose(this.at.view);
+		this.#once("note", [detail !== live, detail.jobStatus.attemptId, attemptId], () => this.#showNote(attemptId));
+		this.work.hidden = false;
+		this.list.show(rows, this.task);
+		this.#showLog();
+		if (this.at.view === "details") this.#showDetails();
+		else if (this.at.view !== "config") this.loads[this.at.view]?.();
+		else this.#once("config", true, this.loads.config);
+	}
+
+	/** Calls make() if the value differs from that of the last call. */
+	#once(what, value, make) {
+		const text = JSON.stringify(value);
+		if (this.#shown[what] === text) return;
+		this.#shown[what] = text;
+		make();
+	}
+
+	#showNote(latest) {
+		const { attemptId } = this.detail.jobStatus;
+		this.#note.hidden = attemptId === latest;
+		fill(this.#note, `attempt ${attemptId + 1} of ${latest + 1} `, el("button", { type: "button",
+			class: "link", on: { click: () => this.#choose({ attempt: "", try: "", line: null }) } }, "Show the latest"));
+	}
+
+	#showDetails() {
+		const { jobStatus } = this.detail;
+		const task = this.#tasks.get(this.task);
+		if (this.config === undefined) {
+			this.config = null;
+			this.#get("config").then((config) => {
+				this.config = config;
+				this.#choose({});
+			}, () => {});
+		}
+		this.#once("facts", [jobStatus, this.task], () => fill(this.#facts, jobFacts(this.detail)));
+		this.#once("task", [task, this.config], () => fill(this.#taskFacts,
+			task && taskFacts(task, this.config, this.failure?.task, jobStatus.appExitDiagnostics)));
+		fill(this.#chart, taskChart([...this.#tasks.values()], jobStatus));
+	}
+
+	// ---- the log ----
+	/** The log of one attempt of a task. */
+	#source(name, attempt) {
+		const task = () => this.#tasks.get(name) ?? {};
+		const { role, taskIndex } = task();
+		return { name, file: `${this.name}-${role}-${taskIndex}`,
+			get path() { // empty until the task has begun
+				return task().containerLog?.slice(1).replace(/\d+\/logs$/, `${attempt}/logs`) ?? "";
+			},
+			ended: () => attempt !== task().attemptId || isOver(task().taskState) };
+	}
+
+	#showTries(task) {
+		const latest = task?.attemptId ?? 0;
+		const tried = Math.min(latest, Number(this.at.try || latest + 1) - 1);
+		this.#tries.hidden = latest === 0;
+		this.#once("tries", [this.task, latest, tried], () => fill(this.#tries,
+			Array.from({ length: latest + 1 }, (_, i) =>
+				el("option", { value: i + 1, selected: i === tried }, `attempt ${i + 1}`))));
+		return tried;
+	}
+
+	#showLog() {
+		const one = this.#tasks.get(this.task);
+		const tried = this.#showTries(one);
+		const wanted = one ? [[this.task, tried]]
+			: [...this.#tasks].map(([name, { attemptId }]) => [name, attemptId]);
+		const mark = markOf(this.failure);
+		this.#once("log", [this.detail.jobStatus.attemptId, wanted], () => {
+			this.#logSignal.abort();
+			this.#logSignal = new AbortController();
+			if (!wanted.length) return;
+			this.#log = logView(this.tabs.panels[LOG], wanted.map((task) => this.#source(...task)), {
+				line: this.#log ? null : this.at.line, mark,
+				picked: (line) => { this.at.line = line; this.#setAddress(line); },
+				signal: AbortSignal.any([this.signal, this.#logSignal.signal]),
+			});
 		});
-		if (status.retries) this.#load(this.#get("job-attempts"), this.#attempts, table);
+		this.#once("mark", mark, () => this.#log?.setMark(mark));
+	}
+
+	/** Shows the line of the failure, as soon as the log has it. */
+	async #toMark() {
+		const { task } = this.failure;
+		this.#choose({ view: LOG, ...(this.task !== ALL && { task }) });
+		for (let i = 0; i < MARK_MOST; i++) {
+			if (this.#log?.goToMark()) return;
+			await pause(MARK_MS, this.signal);
+		}
+		announce("This line is not in the log.");
 	}
 }
 
-export default async function jobPage(root, { job: id }, signal) {
-	let view, detail, wake, isDue = true;
+export default async function jobPage(root, params, signal) {
+	const { job: id } = params;
+	let detail, wake, isDue = true;
 	const refresh = () => { isDue = true; wake?.(); };
-	const clock = setInterval(() => view?.tasks.refresh(), 1000);
+	const view = new JobView(root, params, signal, refresh);
+	const clock = setInterval(() => { view.list.table.refresh(); view.head.tick(); }, 1000);
 	signal.addEventListener("abort", () => { clearInterval(clock); refresh(); });
 	watch(`${pathOf(id)}/watch`, { signal, event: refresh }).then(refresh, () => {});
 	const read = () => get(pathOf(id), { signal }).catch((error) => {
 		if (error.status === 404) return null;
-		if (!view || error.status === undefined) throw error;
+		if (!detail || error.status === undefined) throw error;
 		isDue = true;
 		return detail;
 	});
@@ -278,14 +329,13 @@ export default async function jobPage(root, { job: id }, signal) {
 			detail = await read();
 		}
 		if (!detail) break;
-		view ??= new JobView(root, id, signal, refresh);
-		view.show(detail);
+		await view.show(detail);
 		await pause(Math.max(1000, SLOW * (Date.now() - begun)), signal);
 		if (!isDue) await new Promise((resolve) => {
 			wake = resolve;
 			if (!isOver(detail.jobStatus.state)) setTimeout(resolve, LOOK_MS);
 		});
 	}
-	if (view) fill(view.state, "The job was removed.");
+	if (view.live) fill(view.head.state, "The job was removed.");
 	else fill(root, el("h1", null, "Not found"), el("p", null, `There is no job ${id}.`));
 }

@@ -1,0 +1,102 @@
+// What the tabs beside the log show of a job: facts, events, attempts.
+
+import { areaChart } from "./chart.js";
+import { el } from "./dom.js";
+import { duration, now, state, time } from "./format.js";
+import { gpusOf, isOver, taskName, taskSeries } from "./tasks.js";
+
+const exitText = (code, spec) => `${code ?? ""} ${spec?.phrase ?? ""}`.trim();
+
+/** Names and values; empty values are left out. */
+const facts = (pairs) => el("dl", { class: "facts" }, pairs.map(([name, value]) =>
+	(value ?? "") !== "" && value !== false && el("div", null, el("dt", null, name), el("dd", null, value))));
+
+const section = (name, ...children) =>
+	el("section", { "aria-label": name }, el("h2", null, name), children);
+
+function unusedImages({ taskRoles }) {
+	const images = Object.values(taskRoles).map((role) => role.taskRoleStatus.imageUnused);
+	const names = [...new Set(images)].filter(Boolean);
+	return names.length > 0 && `runs on this machine's files, not in ${names.join(", ")}`;
+}
+
+function portsOf({ containerPorts }) {
+	return Object.entries(containerPorts ?? {}).map((port) => port.join(" ")).join(", ");
+}
+
+/** Returns true if the plugin ssh of a job runs sshd for people or other tasks in this role. */
+export function hasSshd(config, name) {
+	const plugins = config?.extras?.["com.microsoft.pai.runtimeplugin"] ?? [];
+	return plugins.some((one) => {
+		const { jobssh, userssh } = one?.parameters ?? {};
+		return one?.plugin === "ssh" && (one.taskroles?.includes(name) ?? true) &&
+			(`${jobssh}` === "true" || (!!userssh && userssh.type !== "none"));
+	});
+}
+
+function sshOf({ role, containerPorts, containerIp, taskState }, config) {
+	const port = hasSshd(config, role) && containerPorts?.ssh?.split(",")[0];
+	return port && containerIp && !isOver(taskState) && el("code", null, `ssh -p ${port} root@${containerIp}`);
+}
+
+const more = (name, text) => text &&
+	el("details", null, el("summary", null, name), el("pre", { tabindex: "0" }, text));
+
+/** Facts of the job. */
+export function jobFacts(detail) {
+	const { jobStatus: status } = detail;
+	return section("Job", facts([["Virtual cluster", status.virtualCluster],
+		["Submitted", time(status.submissionTime)], ["Started", time(status.launchedTime)],
+		["Ended", time(status.completedTime)], ["Retries", status.retries],
+		["Image", unusedImages(detail)]]),
+	more("Diagnostics of the job", status.appExitCode && status.appExitDiagnostics));
+}
+
+/** Facts of a task; `failed`: the task whose failure is explained elsewhere, `told`: diagnostics that
+ * are shown elsewhere. */
+export function taskFacts(task, config, failed, told) {
+	const { containerExitCode: code, containerExitSpec: spec, containerExitDiagnostics: text } = task;
+	const name = taskName(task);
+	const why = name !== failed && code;
+	return section(`Task ${name}`, facts([["Exit code", name !== failed && exitText(code, spec)], ["Meaning", why && spec?.reason],
+		["What to do", why && spec?.solution?.join(". ")], ["Retries", task.retries],
+		["GPUs", gpusOf(task)], ["Node", task.containerNodeName], ["Address", task.containerIp],
+		["Ports", portsOf(task)], ["SSH", sshOf(task, config)]]),
+	more("Diagnostics of the task", code && text !== told && text));
+}
+
+/** A chart of the states of several tasks that did not change at the same time; else null. */
+export function taskChart(tasks, { appCreatedTime: start, appCompletedTime: end }) {
+	const times = new Set(tasks.map((task) => `${task.launchedTime} ${task.completedTime}`));
+	if (times.size < 2) return null;
+	const from = start ?? now();
+	const to = end ? end + (end - from) / 20 + 1 : Math.max(now(), from + 1000);
+	return areaChart({ title: "Tasks by state", unit: "task", from, to,
+		series: taskSeries(tasks, from, to) });
+}
+
+function table(label, heads, rows) {
+	const head = heads.map((text) => el("th", { scope: "col" }, text));
+	const body = rows.map((cells) => el("tr", null, cells.map((cell) => el("td", null, cell))));
+	return el("table", { "aria-label": label },
+		el("thead", null, el("tr", null, head)), el("tbody", null, body));
+}
+
+export function eventTable({ data }) {
+	const age = (at) => el("span", { title: time(at) }, duration(now() - at));
+	const rows = data.map((one) => [age(Date.parse(one.lastTimestamp)), one.type,
+		one.taskroleName && taskName({ role: one.taskroleName, taskIndex: one.taskIndex }),
+		one.reason, one.count, one.message]);
+	const heads = ["Age", "Type", "Task", "Reason", "Count", "Message"];
+	return rows.length ? table("Events", heads, rows) : "No events are known.";
+}
+
+/** The attempts that are stored; open(index) shows one. */
+export function attemptTable(all, open) {
+	const button = ({ attemptIndex: i }) =>
+		el("button", { type: "button", class: "link", on: { click: () => open(i) } }, `attempt ${i + 1}`);
+	const rows = all.map((one) => [button(one), state(one.state),
+		time(one.attemptStartedTime), duration((one.attemptCompletedTime ?? now()) - one.attemptStartedTime),
+		exitText(one.exitCode, one.appExitSpec)]);
+	return table("Attempts", ["Attempt", "State", "Started", "Duration", "Exit code"], rows);
+}

@@ -1,0 +1,59 @@
+// The failure of a job: which task, which line, what it means, what to do.
+
+import { el } from "./dom.js";
+import { plural } from "./format.js";
+import { taskName } from "./tasks.js";
+
+const LINES = 4; // of the log, if no line is known as the cause
+
+/** What is known of a failed attempt: {code, phrase, meaning, task, followers, cause: a sentence or
+ * "", line: the text of the log that is the cause or "", lines: its last ones without such a line,
+ * remedies}; null if the attempt has not failed. */
+export function failureOf(status) {
+	const { attemptState, firstFailure: first, appExitMessages, appExitTriggerTaskRoleName: taskRole,
+		appExitTriggerTaskIndex: taskIndex } = status;
+	if (!first && attemptState !== "FAILED") return null;
+	const spec = first?.exitSpec ?? status.appExitSpec ?? {};
+	const code = first?.exitCode ?? status.appExitCode;
+	const runtime = appExitMessages?.runtime ?? {};
+	const told = runtime.errorLogs?.user || appExitMessages?.launcher || "";
+	const lines = (first?.lines.length ? first.lines : told.split("\n")).filter((line) => line.trim());
+	const cause = first?.cause ?? runtime.matchedUserLogString ?? runtime.failedLine ?? "";
+	const { matchedUserLogString: matched, originUserExitCode: own = code } = runtime;
+	const isLine = cause && (lines.some((line) => line.includes(cause)) ||
+		(matched && cause.includes(matched)));
+	return {
+		code, phrase: spec.phrase ?? "", meaning: spec.reason ?? "The job failed.",
+		own: own === code ? "" : `the command ended with ${own}`,
+		task: first ? taskName(first) : taskRole ? taskName({ taskRole, taskIndex }) : "",
+		followers: first?.followersCount ?? 0,
+		cause: isLine || cause === spec.phrase ? "" : cause,
+		line: isLine ? cause : "",
+		lines: isLine ? [] : lines.slice(-LINES),
+		remedies: [...spec.solution ?? [], runtime.solution].filter(Boolean),
+	};
+}
+
+/** The line of the log that is marked as the failure: {task, text}, or null. */
+export function markOf(failure) {
+	const text = failure?.line || failure?.lines.at(-1);
+	return text && failure.task ? { task: failure.task, text } : null;
+}
+
+/** One panel. when: " in attempt 1", or ""; several: the job has more tasks; show(): goes to the marked line in the log;
+ * choose(task): shows its log. */
+export function failurePanel(failure, { when, several,  show, choose }) {
+	const { code, phrase, own, meaning, task, followers, cause, line, lines, remedies } = failure;
+	const link = (text, click) => el("button", { type: "button", class: "link", on: { click } }, text);
+	const others = followers > 0 && `; ${plural(followers, "other")} only followed`;
+	return el("section", { class: "failure", "aria-label": "Failure" },
+		el("p", null, el("strong", null, meaning),
+			el("small", { class: "soft" }, `${code ?? ""} ${phrase}`),
+			own && el("small", { class: "soft" }, own)),
+		el("p", null, task && el("span", null, link(task, () => choose(task)),
+			several ? [" failed first", when, others] : [" failed", when]), cause && el("span", null, cause),
+		line && link(`line: ${line}`, show), lines.length > 0 && task && link("show the last lines in the log", show)),
+		lines.length > 0 && el("pre", { "aria-label": "The last lines" }, lines.join("\n")),
+		remedies.length > 0 && el("p", null,
+			el("span", null, el("span", { class: "soft" }, "What to do: "), `${remedies.join(". ")}.`)));
+}

@@ -70,7 +70,7 @@ export function createForm(values, write) {
 			return el("label", { class: `field field-${name}` }, el("span", null, label), inputs[name]);
 		}));
 	const note = el("span", { class: "hint" });
-	const element = el("details", { class: "form" }, el("summary", null, "Form", note), fields);
+	const element = el("details", { class: "form", open: true }, el("summary", null, "Form", note), fields);
 	const form = {
 		element,
 		get values() {

@@ -9,7 +9,7 @@ from place import SIGNATURE, Place
 from selenium.webdriver.common.keys import Keys
 from tokens import token
 
-RULES = "The text rules now. Clear it to use the form again."
+RULES = "The text rules now. Clear it to use the form."
 FIELDS = (("textbox", "Name"), ("textbox", "Image"), ("spinbutton", "GPUs"), ("spinbutton", "CPUs"), ("textbox", "Memory"),
           ("spinbutton", "Instances"), ("textbox", "Command"))
 COMMANDS = (

@@ -3,7 +3,7 @@
 import { el } from "./dom.js";
 import { quoted, scalar } from "./schema.js";
 
-const RULES = "The text rules now. Clear it to use the form again.";
+const RULES = "The text rules now. Clear it to use the form.";
 const FREE = "It writes a job of one task role.";
 const MIB = { M: 1, G: 1024, T: 1024 * 1024 };
 // What a block of YAML would change: blanks at its begin, line breaks of other kinds, control

@@ -70,7 +70,8 @@ export function createForm(values, write) {
 			return el("label", { class: `field field-${name}` }, el("span", null, label), inputs[name]);
 		}));
 	const note = el("span", { class: "hint" });
-	const element = el("details", { class: "form", open: true }, el("summary", null, "Form", note), fields);
+	const summary = el("summary", null, "Form", note);
+	const element = el("details", { class: "form", open: true }, summary, fields);
 	const form = {
 		element,
 		get values() {
@@ -79,10 +80,10 @@ export function createForm(values, write) {
 		/** The form is for an empty text, and for the text that it has written. With another text it is
 		 * folded, unless somebody writes that text at the moment: nothing is to move then. */
 		update(text, writing) {
-			const mine = !text || text === jobOf(form.values);
+			const isBlank = !text.trim(), mine = isBlank || text === jobOf(form.values);
 			fields.disabled = !mine;
 			note.textContent = mine ? FREE : RULES;
-			if (!text) element.open = true;
+			if (isBlank) element.open = true;
 			else if (!mine && !writing) element.open = false;
 		},
 		/** Returns false if the text rules. */

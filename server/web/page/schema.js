@@ -66,7 +66,8 @@ function ancestor(node, names) {
 // ---- the schema ----
 const loaded = new Map(); // name -> promise
 
-function load(name) {
+/** The schema of a version, "v1" or "v2", which is asked for once. */
+export function loadSchema(name) {
 	if (!loaded.has(name)) {
 		const schema = get(`api/v2/schemas/${name}`);
 		schema.catch(() => loaded.delete(name));
@@ -75,7 +76,7 @@ function load(name) {
 	return loaded.get(name);
 }
 
-const schemaOf = (root) => load(root.has("jobName") && !root.has("protocolVersion") ? "v1" : "v2");
+const schemaOf = (root) => loadSchema(root.has("jobName") && !root.has("protocolVersion") ? "v1" : "v2");
 
 const isObject = (x) => typeof x === "object" && x !== null && !Array.isArray(x);
 const choices = (s) => s.enum ?? ("const" in s ? [s.const] : null);

@@ -9,7 +9,7 @@ import { createEditor } from "./editor.js";
 import { createForm } from "./form.js";
 import { plural } from "./format.js";
 import { announce, go, shortcut } from "./main.js";
-import { namePathOf, settingOf, valueAt } from "./schema.js";
+import { loadSchema, namePathOf, settingOf, valueAt } from "./schema.js";
 
 export const title = "Submit";
 
@@ -76,6 +76,9 @@ function showMistakes(list, editor) {
 }
 
 // ---- checks while typing ----
+const isBlank = (text) => !text.trim();
+const NOTHING = { result: { marks: [] }, wait: 0 };
+
 /** Checks the newest text when nobody has typed for a moment; at most one check at a time. show()
  * gets {marks, objects} or {problem, offline}. */
 function checker(editor, signal, show) {
@@ -88,7 +91,7 @@ function checker(editor, signal, show) {
 		if (running) return later(TYPING);
 		running = true;
 		const { text } = editor;
-		const { result, wait } = text ? await tryOut(text, signal) : { result: { marks: [] }, wait: 0 };
+		const { result, wait } = isBlank(text) ? NOTHING : await tryOut(text, signal);
 		running = false;
 		connection(check, Boolean(result.offline) && !signal.aborted);
 		if (signal.aborted) return undefined;
@@ -218,10 +221,10 @@ function parts() {
 
 function showPreview({ preview, why }, text, objects, isWrong) {
 	if (objects !== undefined && preview.textContent !== objects) preview.textContent = objects;
-	if (!text) preview.textContent = "";
+	if (isBlank(text)) preview.textContent = "";
 	preview.hidden = !preview.textContent;
 	preview.classList.toggle("stale", isWrong);
-	why.textContent = !text ? NO_TEXT : !isWrong ? "" : preview.hidden ? WRONG : BEFORE;
+	why.textContent = isBlank(text) ? NO_TEXT : !isWrong ? "" : preview.hidden ? WRONG : BEFORE;
 }
 
 /** Shows the result of a check. */
@@ -238,9 +241,9 @@ function showResult(p, editor, { marks, objects, problem }) {
 	fill(list, showMistakes(marks, editor));
 	const found = (mistakes ? plural(mistakes, "mistake") : "No mistakes") +
 		(warnings ? `, ${plural(warnings, "warning")}.` : ".");
-	status.textContent = text ? found : "";
+	status.textContent = isBlank(text) ? "" : found;
 	host.classList.toggle("wrong", mistakes > 0);
-	button.disabled = mistakes > 0 || !text || p.sending;
+	button.disabled = mistakes > 0 || isBlank(text) || p.sending;
 	showPreview(p, text, objects, mistakes > 0);
 }
 
@@ -283,7 +286,7 @@ const REMEDIES = new Map([
 
 /** A function that submits the text, once at a time. */
 const submitter = (p, editor, form, fail) => async () => {
-	if (p.sending || !editor.text) return;
+	if (p.sending || isBlank(editor.text)) return;
 	p.sending = p.button.disabled = true;
 	p.status.textContent = "Submitting ...";
 	fill(p.error);
@@ -311,10 +314,9 @@ function submitByKeys(root, submit, signal) {
 }
 
 function previewOf(p) {
-	const toggle = () => { isPreviewOpen = preview.open; };
-	const preview = el("details", { class: "preview", open: isPreviewOpen, on: { toggle } },
+	const toggle = ({ target }) => { isPreviewOpen = target.open; };
+	return el("details", { class: "preview", open: isPreviewOpen, on: { toggle } },
 		el("summary", null, "Preview: the objects"), p.preview, p.why);
-	return preview;
 }
 
 /** The job to clone, with another name. */
@@ -359,8 +361,9 @@ export default async function page(root, params, signal) {
 				el("div", { class: "said" }, el("h2", null, "Job"), p.status, p.error), p.host,
 				el("p", { class: "hint" }, HELP), el("section", { "aria-label": "Mistakes" }, p.list)),
 			previewOf(p)));
-	acceptFiles(root.querySelector(".submit"), load, signal);
+	acceptFiles(root, load, signal);
 	submitByKeys(root, submit, signal);
+	loadSchema("v2").catch(() => {}); // so that the first completion is there at once
 	if (params.from) await clone(params, editor, signal);
 	if (editor.text) checks.now();
 }

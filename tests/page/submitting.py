@@ -210,6 +210,10 @@ def test_page_submits_once_by_clicks_and_keys(check):
         check.ok("the warning is told", page.shows(re.compile("Submitted: alice~warned. Warning: jobRetryCount is 8")))
         check.equal("once", submissions(page), 1)
         page.go("#/submit")
+        page.drop(ACCEPTED.replace("cpu", "cxu") % "wrong")
+        page.find("textbox", "Job").click()
+        page.chord(Keys.ENTER)
+        check.ok("not with mistakes", page.shows("Not submitted: correct the mistakes first."))
         page.drop(ACCEPTED % "by-keys")
         page.find("textbox", "Job").click()
         page.chord(Keys.ENTER)
@@ -219,7 +223,7 @@ def test_page_submits_once_by_clicks_and_keys(check):
         page.type("textbox", "Command", "true")
         page.chord(Keys.ENTER, Keys.META)
         settle(page, lambda: page.hash() == "/jobs/alice~by-form", "submitted in the form")
-        check.equal("each once", submissions(page), 3)
+        check.equal("each once", submissions(page), 4)
 
 
 def test_page_takes_pasted_json(check):

@@ -40,10 +40,8 @@ const jobOf = ({ name, image, command, gpus, cpus, memory, instances }) => [
 	"  main:",
 	`    instances: ${number(instances)}`,
 	"    dockerImage: image",
-	"    resourcePerInstance:",
-	`      gpu: ${number(gpus)}`,
-	`      cpu: ${number(cpus)}`,
-	`      memoryMB: ${mebibytes(memory)}`,
+	"    resourcePerInstance: " +
+		`{gpu: ${number(gpus)}, cpu: ${number(cpus)}, memoryMB: ${mebibytes(memory)}}`,
 	`    commands:${commandsOf(command)}`,
 	"",
 ].join("\n");

@@ -279,6 +279,7 @@ async function offerName(p, editor, form) {
 		el("button", { type: "button", on: { click } }, `Use ${free}`));
 }
 
+const MISTAKEN = new Error("Not submitted: correct the mistakes first.");
 const REMEDIES = new Map([
 	[409, "Change the name of the job, and submit it again."],
 	[504, "Look into the list of jobs before you submit it again."],
@@ -297,7 +298,8 @@ const submitter = (p, editor, form, fail) => async () => {
 		p.button.disabled = error.status === 400;
 		p.status.textContent = "Not submitted.";
 		if (error.errors?.length) showResult(p, editor, { marks: marksOfError(error) });
-		fail(new Error(`${error.message} ${REMEDIES.get(error.status) ?? ""}`));
+		fail(error.errors?.length ? MISTAKEN
+			: new Error(`${error.message} ${REMEDIES.get(error.status) ?? ""}`));
 		if (error.status === 409) await offerName(p, editor, form).catch(() => {});
 	}
 };

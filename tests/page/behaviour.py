@@ -128,6 +128,38 @@ def test_page_shows_that_a_slow_answer_loads(check):
         check.ok("no text", "Loading" not in page.body())
 
 
+HIDE = """const { watch } = await load("api");
+const { fetch } = window, asked = [], wait = (what) => new Promise((done) => {
+	const timer = setInterval(() => { if (what()) done(clearInterval(timer)); }, 10); });
+window.fetch = (url, more) => { if (String(url).includes("watch")) asked.push(more); return fetch(url, more); };
+const show = (hidden) => {
+	Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+	document.dispatchEvent(new Event("visibilitychange"));
+};
+const stop = new AbortController(), seen = [];
+watch("api/v2/jobs/watch?initial=true", { signal: stop.signal, event: (name) => seen.push(name) }).catch(() => {});
+await wait(() => seen.length);
+show(true);
+await wait(() => asked[0].signal.aborted);
+const unseen = asked.length;
+show(false);
+await wait(() => asked.length > 1);
+stop.abort();
+window.fetch = fetch;
+return [unseen, asked[1].headers.get("Last-Event-ID"), document.querySelector("[aria-label=Connection]").textContent];"""
+
+
+def test_page_unseen_tabs_use_no_connection(check):
+    """A tab that nobody sees has no stream; all tabs share six connections.  Seen again, it continues."""
+    with Machine() as server, Page(check, server, "#/sign-in") as page:
+        page.shows("needs no sign-in")
+        server.start("one", {"main": role("true")})
+        unseen, last, bar = page.js_async(HIDE)
+        check.equal("no second stream while unseen", unseen, 1)
+        check.ok("continues after the last event", last and last.isdigit(), last)
+        check.equal("nothing is lost", bar, "")
+
+
 HANG = """const { get } = await load("api");
 const { fetch, setTimeout } = window;
 window.fetch = (url, { signal }) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
@@ -297,5 +329,5 @@ def test_page_prints_light_and_without_navigation(check):
 
 CORE = [test_page_says_in_time_that_a_server_hangs, test_page_shortcuts_lead_to_pages, test_page_first_visit_is_small]
 WHOLE = [test_page_recovers_from_a_network_that_swallows, test_page_shows_that_a_slow_answer_loads,
-         test_page_requests_end_without_an_answer, test_page_header_is_one_line, test_page_does_not_jump,
+         test_page_requests_end_without_an_answer, test_page_unseen_tabs_use_no_connection, test_page_header_is_one_line, test_page_does_not_jump,
          test_page_prints_light_and_without_navigation]

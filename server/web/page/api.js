@@ -13,6 +13,8 @@ const ANSWER = 60000; // of a short request; the server's own limits are shorter
 const QUIET = 1500; // after so long without a byte, the server is asked whether it is there
 const THERE = 2500; // and has this time to answer
 const TICK = 250;
+// All tabs share six connections: one that nobody sees has no stream, or a short one now and then.
+const NEVER = 2 ** 31 - 1, UNSEEN_MOST = 2000;
 const FIRST_WAIT = 500;
 const LAST_WAIT = 10000;
 const UTF8 = new TextDecoder("utf-8", { ignoreBOM: true }); // a byte order mark stays
@@ -36,8 +38,8 @@ const NOBODY = { user: null, token: null, local: false, revocable: false, ended:
 export const session = { ...NOBODY, info: null };
 
 /** Events: "session" (detail: the reason of a sign-out), "sign-out" (the user wanted it), "connection"
- * (detail: it is lost), "back" (the server answers again), "waiting" (detail: the number of answers
- * that have not come). */
+ * (detail: it is lost), "back" (the server answers again, or the tab is seen again), "unseen" (it
+ * is not), "waiting" (detail: the number of answers that have not come). */
 export const changes = new EventTarget();
 
 const tell = (type, detail) => changes.dispatchEvent(new CustomEvent(type, { detail }));
@@ -86,7 +88,10 @@ async function ask() {
 
 setInterval(() => { if (Date.now() - heard > QUIET) ask(); }, TICK);
 for (const type of ["online", "offline"]) addEventListener(type, ask);
-document.addEventListener("visibilitychange", ask);
+document.addEventListener("visibilitychange", () => {
+	tell(document.hidden ? "unseen" : "back");
+	ask();
+});
 
 let waiting = 0;
 
@@ -156,18 +161,19 @@ export function pause(ms, signal) {
 	});
 }
 
-/** use(signal, abort) on a connection. When the server is back, what was asked before may never be
- * answered: if it can be `repeated`, the signal aborts, with an error that has `again`. */
-async function connected({ most, signal, repeated }, use) {
+/** use(signal, abort) on a connection. At these events, abort() is called without a reason: the
+ * error has `again`, because the same is to be asked again. (When the server is back, what was asked
+ * before may never be answered.) */
+async function connected({ most, signal, events }, use) {
 	const own = new AbortController();
-	const abort = (reason) => own.abort(reason);
-	const again = () => abort(Object.assign(noAnswer(), { again: true }));
+	const abort = (reason) => own.abort(reason ?? Object.assign(noAnswer(), { again: true }));
+	const again = () => abort();
 	const free = await connect(most, signal);
-	if (repeated) changes.addEventListener("back", again);
+	for (const type of events) changes.addEventListener(type, again);
 	try {
 		return await use(signal ? AbortSignal.any([signal, own.signal]) : own.signal, abort);
 	} finally {
-		changes.removeEventListener("back", again);
+		for (const type of events) changes.removeEventListener(type, again);
 		own.abort();
 		free();
 	}
@@ -215,8 +221,7 @@ async function request(path, options) {
 
 /** One answer as {status, headers, text}; throws ApiError unless it is 2xx. */
 async function exchange(path, options) {
-	const repeated = !options.method;
-	const how = { most: MOST, signal: options.signal, repeated };
+	const how = { most: MOST, signal: options.signal, events: options.method ? [] : ["back"] };
 	try {
 		return await awaited(connected(how, async (signal, abort) => {
 			const timer = setTimeout(() => abort(noAnswer()), ANSWER);
@@ -255,13 +260,15 @@ export function send(method, path, body, { signal, type, accept, token } = {}) {
 // ---- streams ----
 /** Sends a request and gives each piece of the body to `piece`; begun() is called when the answer
  * has come. With `silence`, a stream without bytes for that time is broken. */
-function stream(path, { signal: outer, headers, silence, begun, piece }) {
-	const how = { most: MOST_STREAMS, signal: outer, repeated: true };
+async function stream(path, { signal: outer, headers, silence, begun, piece, unseen }) {
+	if (document.hidden) await pause(unseen ?? NEVER, outer);
+	const how = { most: MOST_STREAMS, signal: outer, events: ["back", "unseen"] };
 	return connected(how, async (signal, abort) => {
 		let timer;
 		const alive = () => {
 			clearTimeout(timer);
-			if (silence) timer = setTimeout(() => abort(noAnswer()), silence);
+			if (document.hidden) timer = setTimeout(abort, UNSEEN_MOST);
+			else if (silence) timer = setTimeout(() => abort(noAnswer()), silence);
 		};
 		signal.addEventListener("abort", () => clearTimeout(timer));
 		alive();
@@ -292,17 +299,19 @@ export const isPassing = ({ status }) => status === 0 || status === 429 || statu
 
 /** Follows server-sent events: event(name, data). Reconnects for ever, with the id of the last
  * event; lost(true) and lost(false) tell when the connection breaks and is back, open() each time
- * that the stream begins. Returns the reason of the last event, "completed" or "gone"; throws on
+ * that the stream begins. While nobody sees the tab, there is no stream, or one for a moment every
+ * `unseen` milliseconds. Returns the reason of the last event, "completed" or "gone"; throws on
  * refusals (4xx) and when the signal aborts. */
-export async function watch(path, { signal, event, lost = () => {}, open: opened = () => {} }) {
+export async function watch(path, { signal, event, lost = () => {}, open: opened = () => {},
+	unseen }) {
 	const owner = {};
 	const parser = new EventParser();
 	const headers = { Accept: "text/event-stream" };
 	let wait = FIRST_WAIT, broken = false;
-	const mark = (yes) => {
+	const mark = (yes, isSaid = true) => {
 		if (broken === yes) return;
 		broken = yes;
-		connection(owner, yes);
+		if (isSaid) connection(owner, yes);
 		lost(yes);
 	};
 	try {
@@ -312,7 +321,7 @@ export async function watch(path, { signal, event, lost = () => {}, open: opened
 				parser.reset();
 				if (parser.id) headers["Last-Event-ID"] = parser.id;
 				await stream(path, {
-					signal, headers, silence: SILENCE,
+					signal, headers, unseen, silence: SILENCE,
 					begun: () => { mark(false); opened(); },
 					piece: (bytes) => parser.feed(bytes, (name, data) => {
 						wait = parser.retry ?? FIRST_WAIT;
@@ -321,6 +330,7 @@ export async function watch(path, { signal, event, lost = () => {}, open: opened
 					}),
 				});
 			} catch (error) {
+				if (error.again) mark(true, false);
 				if (error.again) continue;
 				if (!isPassing(error)) throw error;
 			}

@@ -15,6 +15,7 @@ import { ALL, TaskList, isOver, sorted, taskName, tasksOf } from "./tasks.js";
 
 export const title = "Job";
 
+const UNSEEN_MS = 30000; // between looks for the title of a tab that nobody sees
 const LOOK_MS = 5000; // while nothing happens: for durations, events of pods, the reason of waiting
 const SLOW = 5; // the pause between two looks, in durations of an answer
 const MARK_MS = 200, MARK_MOST = 50; // between looks for the marked line while its log is read
@@ -315,7 +316,7 @@ export default async function jobPage(root, params, signal) {
 	const view = new JobView(root, params, signal, refresh);
 	const clock = setInterval(() => { view.list.table.refresh(); view.head.tick(); }, 1000);
 	signal.addEventListener("abort", () => { clearInterval(clock); refresh(); });
-	watch(`${pathOf(id)}/watch`, { signal, event: refresh }).then(refresh, () => {});
+	watch(`${pathOf(id)}/watch`, { signal, event: refresh, unseen: UNSEEN_MS }).then(refresh, () => {});
 	const read = () => get(pathOf(id), { signal }).catch((error) => {
 		if (error.status === 404) return null;
 		if (!detail || error.status === undefined) throw error;

@@ -70,6 +70,7 @@ class Reader {
 	#stream(query, at, place) {
 		const chunk = (bytes) => {
 			at ??= place(bytes);
+			this.problem = "";
 			this.#take(at, bytes);
 			at += bytes.length;
 			this.wait = 500;
@@ -89,7 +90,7 @@ class Reader {
 		} catch (error) {
 			this.signal.throwIfAborted();
 			this.isEarly = error.status === 404 && !ended;
-			this.problem = this.isEarly ? "" : error.message;
+			this.problem = this.isEarly || error.again ? "" : error.message;
 			this.isDone = !this.isEarly && !isPassing(error);
 		}
 		this.changed();

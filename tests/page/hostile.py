@@ -126,7 +126,7 @@ class MirrorHandler(http.server.BaseHTTPRequestHandler):
                      "firstTimestamp": "2026-01-01T00:00:00Z", "lastTimestamp": "2026-01-01T00:00:00Z"}
             self.answer({"totalCount": len(texts), "data": self.many(event)})
         elif rest and rest[1] == "/config" and "compare" in path:
-            self.answer({t: {t: f"{t} {path[-8]}"} for t in texts})
+            self.answer({t: {t: t.replace("\n", " ") + path[-8]} for t in texts})
         elif rest and (rest[1] == "/config" or "/logs/" in rest[1]):
             self.reply(200, {"Content-Type": "text/plain; charset=utf-8"}, self.log_text())
         elif rest and "job-attempts" in rest[1]:

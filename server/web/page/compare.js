@@ -36,7 +36,8 @@ export function differences(a, b) {
 function shown(value, other) {
 	if (value === undefined) return el("span", { class: "soft" }, "not set");
 	const lines = value.split("\n"), others = other?.split("\n") ?? [];
-	const line = (text) => el(lines.length + others.length > 2 && !others.includes(text) ? "mark" : "span", null, `${text}\n`);
+	const isSame = (text) => others.includes(text) || lines.length + others.length < 3;
+	const line = (text) => (isSame(text) ? `${text}\n` : el("mark", null, `${text}\n`));
 	return el("pre", null, lines.map(line));
 }
 

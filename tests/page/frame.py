@@ -147,13 +147,29 @@ def test_page_machine_shows_gpus_and_jobs(check):
         server.start("holds", {"main": role(FOREVER, gpu=2)})
         server.start("waits", {"main": role("true", gpu=2)})
         with Page(check, server, "#/machine") as page:
-            check.ok("GPUs", page.find("image", re.compile("^3 GPUs: 2 in use by jobs, 1 free")))
+            tiles = page.text("list", "3 GPUs: 2 in use by jobs, 1 free")
+            check.equal("each GPU has its job and user", re.sub(r"\s+", " ", tiles), "0 holds alice 1 holds alice 2 free")
             for table, name in (("Running jobs", "holds"), ("Waiting jobs", "waits")):
                 text = page.text("table", table)
                 check.ok(table, name in text and "alice" in text, text)
             check.ok("the jobs are links", page.find("link", "holds").get_attribute("href").endswith("#/jobs/alice~holds"))
             server.stop_job("holds")
             check.ok("live", page.shows("No job is waiting."))
+
+
+def test_page_machine_cuts_nothing_off_on_a_phone(check):
+    """On a phone, all figures of the machine can be read without scrolling to the side."""
+    with Machine(gpus=3) as server:
+        server.start("a-job-with-a-rather-long-name-that-needs-its-own-line", {"main": role(FOREVER, gpu=2)})
+        server.start("waits", {"main": role("true", gpu=2)})
+        with Page(check, server, "#/machine", size=(320, 700)) as page:
+            settle(page, lambda: page.has("table", "Waiting jobs") and page.has("table", "Running jobs"), "both tables")
+            cut = page.js("return [...document.querySelectorAll('#page *')].filter((e) => e.scrollWidth > e.clientWidth && e.clientWidth > 1 &&"
+                          " !e.closest('.gpu') || e.getBoundingClientRect().right > 320).map((e) => e.outerHTML.slice(0, 200))")
+            check.equal("nothing is cut off", cut, [])
+            text = page.text("table", "Running jobs")
+            check.ok("memory and numbers", "64.0 MiB" in text and "0, 1" in text, text)
+            check.equal("roles", page.names("columnheader")[:2], ["Job", "User"])
 
 
 def test_page_frame_works_with_the_keyboard(check):
@@ -275,7 +291,7 @@ def test_page_streams_continue_after_the_last_event(check):
 CORE = [test_page_navigation_works_below_a_prefix, test_page_sign_in_with_a_token_stores_nothing,
         test_page_continues_after_a_killed_server, test_page_machine_shows_gpus_and_jobs,
         test_page_streams_use_few_connections]
-WHOLE = [test_page_streams_continue_after_the_last_event, test_page_sign_in_leads_back_to_the_page,
+WHOLE = [test_page_machine_cuts_nothing_off_on_a_phone, test_page_streams_continue_after_the_last_event, test_page_sign_in_leads_back_to_the_page,
          test_page_sign_in_with_a_password_stores_nothing, test_page_without_logins_needs_no_sign_in,
          test_page_frame_works_with_the_keyboard, test_page_fits_on_a_phone_in_dark_and_light,
          test_page_can_be_turned_off]

@@ -125,6 +125,8 @@ class MirrorHandler(http.server.BaseHTTPRequestHandler):
             event = {"type": "Warning", "reason": "r", "message": "m", "taskroleName": "main", "taskIndex": 0, "count": 3,
                      "firstTimestamp": "2026-01-01T00:00:00Z", "lastTimestamp": "2026-01-01T00:00:00Z"}
             self.answer({"totalCount": len(texts), "data": self.many(event)})
+        elif rest and rest[1] == "/config" and "compare" in path:
+            self.answer({t: {t: t.replace("\n", " ") + path[-8]} for t in texts})
         elif rest and (rest[1] == "/config" or "/logs/" in rest[1]):
             self.reply(200, {"Content-Type": "text/plain; charset=utf-8"}, self.log_text())
         elif rest and "job-attempts" in rest[1]:
@@ -213,6 +215,11 @@ def test_page_job_shows_hostile_texts_as_text(check):
     hostile_page(check, "#/jobs/alice~shape", lambda p: p.has("log") and p.has("table", "Events") and has_cells(p))
 
 
+def test_page_compare_shows_hostile_texts_as_text(check):
+    hostile_page(check, "#/compare?a=alice~compare-1&b=%3Cimg%20src=x%20onerror=ran(0)%3E~compare-2",
+                 lambda p: p.has("table", "Differences") and has_cells(p))
+
+
 def test_page_mistakes_show_hostile_texts_as_text(check):
     def ready(page):
         if not page.has("listitem"):
@@ -223,4 +230,4 @@ def test_page_mistakes_show_hostile_texts_as_text(check):
 
 CORE = [test_page_shows_some_hostile_texts_as_text]
 WHOLE = [test_page_machine_shows_hostile_texts_as_text, test_page_jobs_show_hostile_texts_as_text,
-         test_page_job_shows_hostile_texts_as_text, test_page_mistakes_show_hostile_texts_as_text]
+         test_page_job_shows_hostile_texts_as_text, test_page_compare_shows_hostile_texts_as_text, test_page_mistakes_show_hostile_texts_as_text]

@@ -2,14 +2,24 @@
 import contextlib
 import os
 import re
+import signal
 import subprocess
 import sys
+import tempfile
 
 from browser import PHONE, Page, settle
 from harness import PATIENCE, ROOT, Server, free_port, wait_until
-from machine import Machine, role
+from machine import NOBODY, Machine, job, role
 from selenium.webdriver.common.keys import Keys
-from watching import COLOURS, FOREVER, chart, row
+from tokens import SECRET, bearer, token, write_file
+from watching import COLOURS, FOREVER, JSON, chart, row
+
+SHOWN = """const at = [...document.querySelectorAll("thead th")].findIndex((th) => th.textContent === arguments[0]) + 1;
+return [...document.querySelectorAll(`table[aria-label=Jobs] tbody tr:not(.spacer) td:nth-child(${at})`)]
+	.map((td) => td.textContent);"""
+PLACE = """const table = document.querySelector(".table"), active = document.activeElement;
+return [table.scrollTop, active.ariaRowIndex, active.textContent, document.querySelectorAll("tr.selected").length, location.hash];"""
+TOP = "return document.querySelector('table[aria-label=Jobs]').getBoundingClientRect().top"
 
 
 def test_page_jobs_change_without_a_reload(check):
@@ -20,7 +30,7 @@ def test_page_jobs_change_without_a_reload(check):
         with Page(check, server, "#/jobs") as page:
             settle(page, lambda: "RUNNING" in row(page, "first"), "the first job runs")
             check.ok("user and cluster", re.search(r"alice\s+default\s+2\s+1", row(page, "first")), row(page, "first"))
-            check.ok("a chart of GPUs", wait_until(lambda: re.match("GPUs asked for and in use.*at the end 2 in use", chart(page)), 2 * PATIENCE), chart(page))
+            check.ok("a chart of GPUs", wait_until(lambda: re.match("GPUs, .*at the end 2 in use", chart(page)), 2 * PATIENCE), chart(page))
             server.start("second", {"main": role("true", gpu=1)})
             settle(page, lambda: "WAITING" in row(page, "second"), "the second waits")
             check.ok("it says why", wait_until(lambda: "GPU" in row(page, "second"), 2 * PATIENCE), row(page, "second"))
@@ -37,7 +47,7 @@ def test_page_jobs_change_without_a_reload(check):
             settle(page, lambda: row(page, "first") and not row(page, "third"), "only this state")
             server.stop_job("first")
             settle(page, lambda: not row(page, "first"), "it leaves the selection")
-            check.ok("none", page.shows("There are no such jobs"))
+            check.ok("none", page.shows("No job matches these filters"))
             page.go("#/jobs")
             settle(page, lambda: "STOPPED" in row(page, "first"), "the job was stopped")
             reply = server.request("DELETE", "/api/v1/user/alice/jobs/first")
@@ -47,6 +57,7 @@ def test_page_jobs_change_without_a_reload(check):
             settle(page, lambda: page.hash() == "/jobs/alice~third" and page.has("heading", "alice~third"), "the job opens")
 
 
+@contextlib.contextmanager
 def many(n):
     """A server with n jobs in all states, of a fake API server."""
     port = free_port()
@@ -122,7 +133,294 @@ def test_page_jobs_fit_on_a_phone(check):
                 check.ok(f"{hash_}: fits", width <= PHONE[0], str(width))
 
 
-CORE = [test_page_jobs_change_without_a_reload]
-WHOLE = [test_page_jobs_beyond_200_rows_are_virtual,
+def column(page, name):
+    """The texts of the rows of this column in the document, from the first row on."""
+    return page.js(SHOWN, name)
+
+
+def test_page_jobs_are_sorted_by_each_column(check):
+    """A head sorts by its column, then the other way; unknown values are last; so does the address."""
+    def numbers(texts):
+        units = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+        return [sum(float(n) * units.get(u, 1) for n, u in re.findall(r"(-?[\d.]+)([dhms]?)", t)) if t else None for t in texts]
+
+    def in_order(values, down):
+        known = [v for v in values if v not in (None, "")]
+        return values[:len(known)] == known and known == sorted(known, reverse=down)
+    states = ["WAITING", "RUNNING", "STOPPING", "SUCCEEDED", "FAILED", "STOPPED"]
+    read = {"State": lambda t: [states.index(x) for x in t], "Name": None, "User": lambda t: t, "Virtual cluster": lambda t: t,
+            "GPUs": numbers, "Tasks": numbers, "Age": numbers, "Duration": numbers, "Reason": None}
+    natural = "return arguments[0].every((t, i, all) => !i || new Intl.Collator('en', { numeric: true }).compare(all[i - 1], t) <= 0)"
+    with many(5000) as server, Page(check, server, "#/jobs") as page:
+        settle(page, lambda: page.shows("5000 jobs"), "all jobs")
+        newest = column(page, "Name")
+        check.equal("newest first", page.find("columnheader", "Age").get_attribute("aria-sort"), "ascending")
+        for name, values in read.items():
+            seen = []
+            for order in ("ascending", "descending"):
+                page.click("button", name)
+                settle(page, lambda: page.find("columnheader", name).get_attribute("aria-sort") == order, f"{name}: {order}")
+                texts = column(page, name)
+                seen.append(texts)
+                right = in_order(values(texts), order == "descending") if values else \
+                    page.js(natural, [t for t in (texts if order == "ascending" else texts[::-1]) if t])
+                check.ok(f"{name}: {order}", right and texts, texts)
+            check.ok(f"{name}: both ways differ", seen[0] != seen[1] or name == "Tasks", seen)
+            check.equal("one column", page.js("return document.querySelectorAll('[aria-sort]').length"), 1)
+        page.click("button", "Duration")
+        settle(page, lambda: "sort=duration&order=asc" in page.hash(), "in the address")
+        page.js("document.querySelector('.table').scrollTop = 1e9")
+        check.ok("unknown durations are last", wait_until(lambda: column(page, "Duration")[-1] == ""), column(page, "Duration")[-3:])
+        page.click("button", "Duration")
+        check.ok("in both orders", wait_until(lambda: "order=desc" in page.hash() and column(page, "Duration")[0] != ""))
+        longest = column(page, "Name")[:12]
+        page.reload()
+        settle(page, lambda: page.shows("5000 jobs"), "again")
+        check.ok("after a reload too", wait_until(lambda: column(page, "Name")[:12] == longest), column(page, "Name")[:12])
+        page.go("#/jobs")
+        settle(page, lambda: column(page, "Name") == newest, "the address without an order: newest first")
+
+
+def test_page_jobs_are_filtered_by_tag(check):
+    """Rows show their tags; the filter leaves those that have one of them, also when it changes."""
+    with Machine() as server:
+        def tag(method, name, value):
+            server.request(method, f"/api/v2/jobs/alice~{name}/tag", f'{{"value": "{value}"}}', JSON)
+        for name in ("plain", "tagged", "other"):
+            server.start(name, {"main": role("true")})
+        tag("PUT", "tagged", "night run")
+        tag("PUT", "other", "paper")
+        with Page(check, server, "#/jobs") as page:
+            settle(page, lambda: "night run" in row(page, "tagged") and row(page, "plain"), "the tag")
+            page.type("searchbox", "Tag", "night run,nothing")
+            settle(page, lambda: row(page, "tagged") and not row(page, "plain") and not row(page, "other"), "only this one")
+            check.ok("in the address", "tag=night+run" in page.hash() and "tagsContain" not in page.hash(), page.hash())
+            tag("PUT", "plain", "night run")
+            settle(page, lambda: row(page, "plain"), "it gets the tag")
+            tag("DELETE", "tagged", "night run")
+            settle(page, lambda: not row(page, "tagged"), "it loses it")
+            check.equal("N", page.text("status", "Number of jobs"), "1 job")
+
+
+def test_page_jobs_return_to_their_place(check):
+    """Back shows the same rows at once, also without an answer: scrolled, focused, filtered,
+    sorted and selected as before."""
+    with many(5000) as server, Page(check, server, "#/jobs?state=FAILED&sort=name&order=desc") as page:
+        settle(page, lambda: page.shows(re.compile(r"\d{3} jobs")) and page.js("return document.querySelectorAll('tbody tr').length") > 20, "the jobs")
+        page.press("j", "x", "j", "x")
+        page.press(Keys.PAGE_DOWN, Keys.PAGE_DOWN, "j", "x")
+        before = page.js(PLACE)
+        count = page.text("status", "Number of jobs")
+        check.ok("somewhere", before[0] > 500 and int(before[1]) > 30 and before[3] == 1, before)
+        check.equal("three are selected", count, "3 selected")
+        page.press(Keys.ENTER)
+        settle(page, lambda: page.hash().startswith("/jobs/") and not page.has("table", "Jobs"), "the job")
+        server.process.send_signal(signal.SIGSTOP)
+        try:
+            page.driver.back()
+            check.ok("at once", wait_until(lambda: page.js("return document.querySelectorAll('tr.selected').length") > 0), page.body())
+            check.equal("the place", page.js(PLACE), before)
+            check.equal("the selection", page.text("status", "Number of jobs"), count)
+        finally:
+            server.process.send_signal(signal.SIGCONT)
+        settle(page, lambda: "connection to the server is lost" not in page.body(), "the server answers")
+        page.js_async("await new Promise((done) => setTimeout(done, 1000))")
+        check.equal("the place stays", page.js(PLACE), before)
+
+
+def test_page_jobs_show_exact_times_by_the_servers_clock(check):
+    """Ages are right if the browser's clock is wrong by hours; the exact times are there on hover."""
+    wrong = """{ const real = Date; Date = class extends real { constructor(...a) { a.length ? super(...a) : super(real.now() + 3 * 3600e3); }
+        static now() { return real.now() + 3 * 3600e3; } }; }"""
+    at = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
+    with Machine() as server:
+        server.start("ended", {"main": role("true")})
+        server.start("runs", {"main": role(FOREVER)})
+        server.wait("ended")
+        server.wait("runs", "RUNNING")
+        with Page(check, server, "about:blank") as page:
+            script = page.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": wrong})
+            try:
+                page.driver.get(page.url + "#/jobs")
+                settle(page, lambda: "SUCCEEDED" in row(page, "ended") and "RUNNING" in row(page, "runs"), "both")
+                for name in ("Age", "Duration"):
+                    check.ok(f"{name}: seconds", all(re.fullmatch(r"\d+s|[12]m( \d+s)?", t) for t in column(page, name)), column(page, name))
+                title = "return [...document.querySelectorAll('tbody td')].map((td) => td.title).filter((t) => t.startsWith(arguments[0]))"
+                check.ok("submitted", [t for t in page.js(title, "submitted ") if at.search(t)], page.js(title, ""))
+                started = page.js(title, "started ")
+                check.equal("started, ended", sorted(len(at.findall(t)) for t in started), [1, 2])
+            finally:
+                page.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
+
+
+def test_page_jobs_say_what_to_do_first(check):
+    """A list without jobs leads to Submit, one without matching jobs to all."""
+    with Machine() as server, Page(check, server, "#/jobs") as page:
+        check.ok("no jobs", page.shows("There are no jobs yet") and page.shows("rest-lit submit job.yaml"))
+        check.equal("N", page.text("status", "Number of jobs"), "0 jobs")
+        check.ok("leads to Submit", page.find("link", "Submit a job").get_attribute("href").endswith("#/submit"))
+        server.start("first", {"main": role("true")})
+        settle(page, lambda: row(page, "first"), "the first job")
+        check.ok("no words about none", "There are no jobs" not in page.body())
+        page.type("searchbox", "Name", "nothing")
+        check.ok("no match", page.shows("No job matches these filters"))
+        page.click("button", "Clear the filters")
+        settle(page, lambda: row(page, "first") and page.hash() == "/jobs", "all jobs")
+
+
+def choose(page, *names):
+    for name in names:
+        page.click("checkbox", f"Select {name}")
+
+
+def test_page_jobs_selected_are_stopped_tagged_and_deleted(check):
+    """Selected rows: their number, actions that ask and tell their result, in a line that was there."""
+    with Machine() as server:
+        for i in range(4):
+            server.start(f"runs-{i}", {"main": role(FOREVER)})
+            server.wait(f"runs-{i}", "RUNNING")
+        with Page(check, server, "#/jobs") as page:
+            settle(page, lambda: all("RUNNING" in row(page, f"runs-{i}") for i in range(4)), "four jobs")
+            top = page.js(TOP)
+            check.ok("no actions", not page.has("button", "Stop"))
+            choose(page, "runs-0", "runs-2")
+            check.equal("their number", page.text("status", "Number of jobs"), "2 selected")
+            check.equal("nothing jumps", page.js(TOP), top)
+            delete = page.find("button", "Delete")
+            check.ok("only ended ones are deleted", not delete.is_enabled() and "Stop them first" in delete.get_attribute("title"))
+            page.click("button", "Tag")
+            page.type("textbox", "Tag", " later ")
+            page.press(Keys.ENTER)
+            check.ok("tagged", page.shows("2 tagged."))
+            check.ok("in the rows", wait_until(lambda: "later" in row(page, "runs-0") and "later" in row(page, "runs-2")) and "later" not in row(page, "runs-1"))
+            page.press("s")
+            check.ok("asks with names", page.shows("Stop 2 jobs: ") and all(f"alice~runs-{i}" in page.body() for i in (0, 2)))
+            page.click("button", "Let them run")
+            page.click("button", "Stop")
+            page.click("button", "Stop the jobs")
+            check.ok("told", page.shows("2 stopped."))
+            settle(page, lambda: all("STOPPED" in row(page, f"runs-{i}") for i in (0, 2)) and "RUNNING" in row(page, "runs-1"), "only these")
+            page.click("button", "Delete")
+            page.click("button", "Delete the jobs")
+            settle(page, lambda: not row(page, "runs-0") and not row(page, "runs-2") and row(page, "runs-1"), "deleted")
+            check.ok("told", page.shows("2 deleted."))
+            check.equal("no longer selected", page.text("status", "Number of jobs"), "2 jobs")
+
+
+def test_page_jobs_of_others_are_refused(check):
+    """The refusals of the server are told, with their reason."""
+    base = tempfile.mkdtemp(prefix="rest-lit-local.")
+    os.chmod(base, 0o755)
+    secret = write_file(base, "jwt-secret", SECRET)
+    if os.geteuid() == 0:
+        os.chown(secret, NOBODY, NOBODY)
+    with Machine(who=["--jwt-secret-file", secret, "--token-check", "signature"]) as server:
+        for user in ("alice", "bob"):
+            reply = server.submit(job(f"of-{user}", {"main": role(FOREVER)}), {"Content-Type": "text/yaml", **bearer(token(user))})
+            check.equal(f"of {user}", reply.status, 202)
+        with Page(check, server, "#/sign-in") as page:
+            page.type("textbox", "Token", token("bob"))
+            page.press(Keys.ENTER)
+            settle(page, lambda: row(page, "of-alice") and row(page, "of-bob"), "both jobs")
+            choose(page, "of-alice", "of-bob")
+            page.click("button", "Stop")
+            page.click("button", "Stop the jobs")
+            check.ok("one each", page.shows(re.compile(r"1 stopped, 1 refused: \w[\w ]+")), page.body())
+        for user in ("alice", "bob"):
+            server.request("DELETE", f"/api/v1/user/{user}/jobs/of-{user}", headers=bearer(token(user)))
+
+
+def test_page_jobs_are_selected_in_ranges(check):
+    """Shift+click selects to there, the head all rows, x the row of the keyboard; many requests
+    are made four at a time."""
+    count = """const real = window.fetch; window.most = 0; let n = 0;
+        window.fetch = async (...a) => { if (a[1].method !== "PUT") return real(...a);
+            window.most = Math.max(window.most, ++n);
+            try { await new Promise((d) => setTimeout(d, 20)); return new Response('{"message": "Not now."}', { status: 503 }); } finally { n--; } };"""
+    with many(5000) as server, Page(check, server, "#/jobs") as page:
+        settle(page, lambda: page.shows("5000 jobs"), "all jobs")
+        boxes = page.js("return [...document.querySelectorAll('tbody input')].slice(0, 8)")
+        boxes[1].click()
+        page.js("arguments[0].dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true, shiftKey: true }))", boxes[6])
+        check.equal("a range", page.text("status", "Number of jobs"), "6 selected")
+        boxes[0].click()
+        page.press("j", "j", "x", "k")
+        check.equal("x", page.text("status", "Number of jobs"), "6 selected")
+        check.equal("k", page.js("return document.activeElement.ariaRowIndex"), "3")
+        page.js(count)
+        page.click("button", "Tag")
+        page.type("textbox", "Tag", "t")
+        page.press(Keys.ENTER)
+        check.ok("refusals", page.shows("0 tagged, 6 refused: Not now."), page.body()[-300:])
+        check.ok("four at a time", 1 <= page.js("return window.most") <= 4, page.js("return window.most"))
+        page.click("checkbox", "Select all jobs")
+        check.equal("all", page.text("status", "Number of jobs"), "5000 selected")
+        check.equal("two are compared", page.find("button", "Compare").get_attribute("title"), "Select two jobs")
+        page.click("button", "Tag")
+        check.ok("names the first", page.shows(re.compile(r"Tag 5000 jobs: \S+~\S+, \S+~\S+, \S+~\S+ and 4997 more")))
+        page.click("button", "Cancel")
+        page.click("checkbox", "Select all jobs")
+        check.equal("none", page.text("status", "Number of jobs"), "5000 jobs")
+        page.press("/")
+        check.equal("the field Name", page.focused(), ("searchbox", "Name"))
+
+
+def test_page_jobs_compared_show_what_differs(check):
+    """Two selected jobs: their states, and only what differs in their configuration."""
+    with Machine() as server:
+        lines = [f"echo {i}" for i in range(20)]
+        server.start("first", {"worker": role(*lines, "exit 1", instances=2), "gone": role("true")}, extras={"com.example.x": {"a": 1}})
+        server.start("second", {"worker": role(*lines, "exit 0", instances=3, memory=128)}, extras={"com.example.x": {"a": 2}})
+        server.start("third", {"worker": role(*lines, "exit 0", instances=3, memory=128)}, extras={"com.example.x": {"a": 2}})
+        for name in ("first", "second", "third"):
+            server.wait(name)
+        with Page(check, server, "#/jobs") as page:
+            settle(page, lambda: row(page, "third"), "the jobs")
+            choose(page, "first", "second")
+            page.click("button", "Compare")
+            facts = page.text("table", "Facts")
+            check.ok("facts", re.search(r"State\s+(FAILED\s+SUCCEEDED|SUCCEEDED\s+FAILED)", facts) and "Submitted" in facts, facts)
+            paths = page.names("rowheader")[5:]
+            check.equal("the paths that differ", sorted(p for p in paths if not p.startswith("taskRoles.gone.")), sorted([
+                'extras."com.example.x".a', "taskRoles.worker.instances", "taskRoles.worker.commands",
+                "taskRoles.worker.resourcePerInstance.memoryMB"]))
+            check.ok("one is missing", page.shows("not set"))
+            marks = page.js("return [...document.querySelectorAll('mark')].map((e) => e.textContent.trim())")
+            check.equal("the lines that differ", sorted(marks), ["exit 0", "exit 1"])
+            check.ok("links", page.find("link", "alice~first").get_attribute("href").endswith("#/jobs/alice~first"))
+            page.go("#/compare?a=alice~second&b=alice~third")
+            check.ok("equal", page.shows("Both jobs have the same configuration."))
+            page.go("#/compare?a=alice~second")
+            check.ok("says what to do", page.shows("Select two jobs in the list"))
+
+
+def test_page_jobs_on_a_phone_have_two_lines(check):
+    """On a phone, each row has name, state, age, GPUs and the reason, in two lines of one height."""
+    with Machine(gpus=2) as server:
+        server.start("holds", {"main": role(FOREVER, gpu=2)})
+        server.wait("holds", "RUNNING")
+        server.start("waits", {"main": role(FOREVER, gpu=1)})
+        server.start("fails", {"main": role("exit 1")})
+        server.wait("fails")
+        with Page(check, server, "#/jobs", size=(320, 700)) as page:
+            settle(page, lambda: "GPU" in row(page, "waits") and re.search("[A-Z][a-z]+[A-Z]", row(page, "fails")), "the reasons")
+            check.ok("GPUs", "GPUs 2" in page.js("return [...document.querySelectorAll('[data-name=GPUs]')].map((e) => getComputedStyle(e, '::before')"
+                                                 ".content.replaceAll('\"', '') + e.textContent)"))
+            rows = page.js("return [...document.querySelectorAll('tbody tr:not(.spacer)')].map((tr) => [tr.offsetHeight, ...['Name', 'Reason']"
+                           ".map((n) => tr.querySelector(`[data-name=${n}]`).offsetTop)])")
+            check.equal("one height", {r[0] for r in rows}, {56})
+            check.ok("the reason is below", all(r[2] > r[1] for r in rows), rows)
+            check.ok("still a table", len(page.names("columnheader")) == 6 and page.has("cell", "waits"), page.names("columnheader"))
+            width = page.js("return document.documentElement.scrollWidth")
+            check.ok("fits", width <= 320, width)
+
+
+CORE = [test_page_jobs_change_without_a_reload, test_page_jobs_selected_are_stopped_tagged_and_deleted,
+        test_page_jobs_return_to_their_place]
+WHOLE = [test_page_jobs_are_sorted_by_each_column, test_page_jobs_are_filtered_by_tag,
+         test_page_jobs_show_exact_times_by_the_servers_clock, test_page_jobs_say_what_to_do_first,
+         test_page_jobs_of_others_are_refused, test_page_jobs_are_selected_in_ranges,
+         test_page_jobs_compared_show_what_differs, test_page_jobs_on_a_phone_have_two_lines,
+         test_page_jobs_beyond_200_rows_are_virtual,
          test_page_jobs_continue_after_an_outage,
          test_page_jobs_fit_on_a_phone]

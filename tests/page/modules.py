@@ -41,10 +41,10 @@ return { whole: JSON.parse(whole), wrong, invalid: lines(invalid).map((l) => l.t
 	marks: parts(read(encode("a\x1b[31mbCd\x1b[0me"), 9).line(0), "cde"), reset: restyle({ bold: true }, "") };"""
 
 MODELS = r"""
-const { visible } = await load("table"), { sampled } = await load("chart");
+const { visible, sorted } = await load("table"), { flat, differences } = await load("compare"), { sampled } = await load("chart");
 const { selects, gpuSeries } = await load("jobs"), { taskSeries, hasSshd } = await load("job");
 const { nextName, hasSecrets } = await load("actions");
-const row = { name: "bert", username: "alice", virtualCluster: "vision", state: "RUNNING" };
+const row = { name: "bert", username: "alice", virtualCluster: "vision", state: "RUNNING", tags: ["a", "b"] };
 const plugin = (more) => ({ extras: { "com.microsoft.pai.runtimeplugin": [null, { plugin: "tensorboard" }, { plugin: "ssh", ...more }] } });
 const day = 86400e3, gpus = (rows) => gpuSeries(rows, day, 2 * day).map(({ values, last }) => [0, 80, 130, 239].map((i) => values[i]).concat(last));
 return {
@@ -52,7 +52,11 @@ return {
 	sampled: [sampled([{ start: 0, end: 10, weight: 2 }], 0, 10, 2), sampled([{ start: 4, end: 99, weight: 1 }], 0, 10, 5),
 		sampled([{ start: -5, end: 1, weight: 4 }, { start: 20, end: 30, weight: 4 }, { start: 3, end: 3, weight: 4 }], 0, 10, 5)],
 	selects: [{ username: "bob,alice" }, { username: "ali" }, { vc: "vision", state: "RUNNING" }, { state: "FAILED" }, { keyword: "er" },
-		{ keyword: "visi" }, { keyword: "" }].map((filter) => selects(filter, row)),
+		{ keyword: "visi" }, { keyword: "" }, { tag: "x,b" }, { tag: "x" }].map((filter) => selects(filter, row)),
+	sorted: [sorted([3, 1, null, 2], (n) => n), sorted([3, 1, null, 2], (n) => n, true), sorted(["b10", "", "b9", "A"], (t) => t),
+		sorted([[1, "x"], [0, "y"], [1, "z"]], ([n]) => n, true).map(([, t]) => t).join("")],
+	flat: [...flat({ a: { b: 1, "c.d": [{ e: null }] }, f: ["x", "y"], g: {} })],
+	differences: differences({ name: "a", x: 1, y: { z: ["1"] } }, { name: "b", x: 1, y: { z: ["1", "2"], w: false } }),
 	gpus: [gpus([{ submissionTime: day, launchedTime: 1.5 * day, completedTime: null, totalGpuNumber: 4 }]),
 		gpus([{ submissionTime: 0, launchedTime: null, completedTime: 1.25 * day, totalGpuNumber: 2 }, { submissionTime: day, totalGpuNumber: 0 }])],
 	tasks: taskSeries([{ createdTime: 0, launchedTime: 5, completedTime: 10, taskState: "FAILED" }], 0, 240).map((s) => [s.role, s.values[3], s.values[8], s.values[200], s.last]),
@@ -88,7 +92,10 @@ def test_page_modules_split_logs_and_rows(check):
         models = page.js_async(MODELS)
         check.equal("visible rows", models["visible"], [[0, 5], [88, 122], [966, 1000], [0, 160], [0, 9]])
         check.equal("averages", models["sampled"], [[2, 2], [0, 0, 1, 1, 1], [2, 0, 0, 0, 0]])
-        check.equal("filters", models["selects"], [True, False, True, False, True, True, True])
+        check.equal("filters", models["selects"], [True, False, True, False, True, True, True, True, False])
+        check.equal("sorted", models["sorted"], [[1, 2, 3, None], [3, 2, 1, None], ["A", "b9", "b10", ""], "xzy"])
+        check.equal("paths", models["flat"], [["a.b", "1"], ['a."c.d"[0].e', "null"], ["f", "x\ny"]])
+        check.equal("differences", models["differences"], [["y.z", "1", "1\n2"], ["y.w", None, "false"]])
         check.equal("GPUs", models["gpus"], [[[0, 0, 4, 4, 4], [4, 4, 0, 0, 0]], [[0] * 5, [2, 0, 0, 0, 0]]])
         check.equal("tasks", models["tasks"], [["succeeded", 0, 0, 0, 0], ["failed", 0, 0, 1, 1], ["stopped", 0, 0, 0, 0],
                                                ["running", 0, 1, 0, 0], ["waiting", 1, 0, 0, 0]])

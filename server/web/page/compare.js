@@ -36,7 +36,8 @@ export function differences(a, b) {
 function shown(value, other) {
 	if (value === undefined) return el("span", { class: "soft" }, "not set");
 	const lines = value.split("\n"), others = other?.split("\n") ?? [];
-	const line = (text) => el(lines.length + others.length > 2 && !others.includes(text) ? "mark" : "span", null, `${text}\n`);
+	const isSame = (text) => others.includes(text) || lines.length + others.length < 3;
+	const line = (text) => (isSame(text) ? `${text}\n` : el("mark", null, `${text}\n`));
 	return el("pre", null, lines.map(line));
 }
 
@@ -52,8 +53,9 @@ function table(label, first, jobs, rows) {
 
 export default async function comparePage(root, { a, b }, signal) {
 	const jobs = [a, b];
-	if (!a || !b) throw new Error("Select two jobs in the list, then press Compare.");
-	fill(root, el("h1", { tabindex: "-1" }, "Compare two jobs"));
+	const what = !a || !b ? "Select two jobs in the list, then press Compare." : null;
+	fill(root, el("h1", { tabindex: "-1" }, "Compare two jobs"), what);
+	if (what) return;
 	const read = (id) => Promise.all([get(pathOf(id), { signal }), get(`${pathOf(id)}/config`, { signal })]);
 	const [[first, one], [second, two]] = await Promise.all(jobs.map(read));
 	const fact = (name, value) => [name, value(first.jobStatus), value(second.jobStatus)];

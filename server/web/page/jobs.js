@@ -28,7 +28,6 @@ export const hashOf = (id) => `#/jobs/${encodeURIComponent(id)}`;
 export const pathOf = (id) => `api/v2/jobs/${encodeURIComponent(id)}`;
 const given = (filter) => Object.entries(filter).filter(([, value]) => value);
 const queryOf = ({ tag, ...filter }) => new URLSearchParams(given({ ...filter, tagsContain: tag }));
-export const isOver = (name) => ["SUCCEEDED", "FAILED", "STOPPED"].includes(name);
 
 const runMs = ({ launchedTime, completedTime }) =>
 	(launchedTime ? (completedTime ?? now()) - launchedTime : null);

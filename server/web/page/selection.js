@@ -4,7 +4,7 @@ import { addTag, deleteJob, stopJob } from "./actions.js";
 import { ask } from "./dialog.js";
 import { el, fill } from "./dom.js";
 import { plural } from "./format.js";
-import { idOf, isOver } from "./jobs.js";
+import { idOf } from "./jobs.js";
 import { announce, go, shortcut } from "./main.js";
 
 const NAMED = 3; // jobs that a question names
@@ -35,7 +35,7 @@ export function selectionBar(signal) {
 		update(jobs, total);
 		announce(`${all.length - refusals.length} ${done}${refused}.`);
 	};
-	const running = () => jobs.filter(({ state }) => !isOver(state));
+	const running = () => jobs.filter(({ completedTime }) => !completedTime);
 	const stop = button("Stop", async () => {
 		const all = running();
 		const text = `Stop ${named(all)}? Their tasks end; they cannot be continued.`;

@@ -217,6 +217,7 @@ class LogLines {
 	#clicked({ target }) {
 		const line = target.closest(".at")?.parentNode;
 		if (!line) return;
+		this.element.focus({ preventScroll: true }); // else its row could not go without a layout
 		this.choose(line.number === this.current ? null : line.number);
 		this.list.render();
 	}
@@ -351,11 +352,13 @@ class LogView {
 		["all", "stdout", "stderr", "runtime"].map((name) => el("option", null, name)));
 
 	constructor(host, sources, { line, mark, picked, signal }) {
-		const isFirst = ({ name }) => name === mark?.task;
-		const all = [...sources].sort((a, b) => isFirst(b) - isFirst(a)); // the others stay in order
-		Object.assign(this, { mark, picked, signal, wanted: line, sources: all.slice(0, MOST) });
-		this.others = all.slice(MOST).map(({ name }) => name);
-		this.lines = new LogLines(all.length > 1 ? "Log of all tasks" : `Log of ${all[0].name}`, {
+		const failed = sources.filter(({ name }) => name === mark?.task); // the last that is read
+		const all = sources.filter((one) => !failed.includes(one));
+		this.sources = [...all.slice(0, MOST - failed.length), ...failed];
+		this.others = all.slice(MOST - failed.length).map(({ name }) => name);
+		Object.assign(this, { mark, picked, signal, wanted: line });
+		const [{ name }] = sources;
+		this.lines = new LogLines(sources.length > 1 ? "Log of all tasks" : `Log of ${name}`, {
 			followed: (yes) => {
 				this.#stick.checked = yes;
 				this.wanted = null;

@@ -1,10 +1,41 @@
-"""Logs on the page of a job."""
+"""Logs: on the page of a job, and as their module shows them in a place of a given height."""
 import re
+import time
 
-from browser import Page, settle
+from browser import PHONE, Page, settle
 from harness import PATIENCE
 from machine import Machine, role
-from watching import log_text
+from selenium.webdriver.common.keys import Keys
+from watching import FOREVER, log_text
+
+# args: [[job, role, index], ...], options of logView(), height.
+OPEN = """
+const { logView } = await load("logview");
+const host = document.createElement("div"), picked = window.picked = [], { signal } = new AbortController();
+host.style.height = args[2];
+document.getElementById("page").replaceChildren(host);
+const path = ([job, task, i]) => job && `api/v2/jobs/alice~${job}/attempts/0/taskRoles/${task}/taskIndex/${i}/attempts/0/logs`;
+const sources = args[0].map((of) => ({ name: `${of[1]}[${of[2]}]`, path: path(of), file: of.join("-"), ended: () => window.areEnded?.includes(of[1]) }));
+window.view = logView(host, sources, { ...args[1], picked: (line) => picked.push(line), signal });"""
+COUNT = """const input = document.querySelector('[aria-label="Search in the log"]');
+    input.value = arguments[0]; input.dispatchEvent(new Event("input")); return input.parentNode.querySelector("output").textContent"""
+
+
+def open_log(page, tasks, height="600px", **options):
+    page.find("heading", "Sign in")
+    page.js_async(OPEN, tasks, options, height)
+
+
+def said(page):
+    return page.text("status", "State of the log")
+
+
+def row(page, number):
+    """Of a line that is shown: its text, whether it is chosen, whether it is in the middle."""
+    return page.js("""const log = document.querySelector("[role=log]"), line = log.querySelector(`[aria-label^="Line ${arguments[0]}"]`)?.parentNode;
+        if (!line) return null;
+        const { top, height } = log.getBoundingClientRect();
+        return [line.textContent, line.matches(".current"), Math.abs(line.getBoundingClientRect().top - top - height / 2) < 30];""", number)
 
 
 def test_page_log_reports_missing_output(check):
@@ -38,8 +69,6 @@ def test_page_log_reports_missing_output(check):
 
 def test_page_log_continues_after_an_outage(check):
     """After an outage of the server the log continues, without lost or repeated lines."""
-    count = """const input = document.querySelector('[aria-label="Search in the log"]');
-        input.value = arguments[0]; input.dispatchEvent(new Event("input")); return input.parentNode.querySelector("output").textContent"""
     with Machine() as server:
         server.start("long", {"main": role("for i in $(seq 3000); do echo early; done; i=0; while sleep 0.05; do i=$((i + 1)); echo n$i.; done")})
         with Page(check, server, "#/jobs/alice~long") as page:
@@ -49,11 +78,146 @@ def test_page_log_continues_after_an_outage(check):
             with Machine(where=server.where, port=server.port):
                 last = int(re.findall(r"n(\d+)\.", log_text(page))[-1])
                 settle(page, lambda: f"n{last + 100}.\n" in log_text(page), "it goes on", 3 * PATIENCE)
-                wrong = {i: found for i in range(1, last + 100) if (found := page.js(count, f"n{i}.")) != "1 line"}
+                wrong = {i: found for i in range(1, last + 100) if (found := page.js(COUNT, f"n{i}.")) != "1 line"}
                 check.equal("each line once", wrong, {})
-                check.equal("also equal ones", page.js(count, "early"), "3000 lines")
+                check.equal("also equal ones", page.js(COUNT, "early"), "3000 lines")
 
 
-CORE = []
+def test_page_log_of_all_tasks_has_each_line_once(check):
+    """The lines of all tasks are in one log, each with its task, none twice and none lost: of long
+    logs, of equal lines, and after an outage of the server; logs of ended tasks are read once."""
+    count = "i=0; while sleep 0.02; do i=$((i + 1)); echo $PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX-n$i.; done"
+    ticks = "for i in $(seq 20000); do echo tick; done; while sleep 1; do echo tick; echo; done"
+    with Machine() as server:
+        server.start("all", {"worker": role(f"printf '\\033[32m'; seq -f %0100.0f 2000; {count}", instances=2), "same": role(ticks)})
+        server.start("done", {"main": role("printf 'the end'")})
+        server.wait("done")
+        with Page(check, server, "#/sign-in") as page:
+            page.js("window.areEnded = ['main']")
+            open_log(page, [["all", "worker", 0], ["all", "worker", 1], ["all", "same", 0], ["done", "main", 0]])
+            settle(page, lambda: page.js(COUNT, "n20.") == "2 lines", "both count", 3 * PATIENCE)
+            check.ok("order", page.shows("Lines of 4 tasks, in the order in which this page got them."))
+            server.kill()
+            time.sleep(2.5)
+            with Machine(where=server.where, port=server.port):
+                settle(page, lambda: "Not shown" not in said(page), "it goes on", 3 * PATIENCE)
+                last = max(map(int, re.findall(r"n(\d+)\.", page.js("return view.lines.text()"))))
+                settle(page, lambda: page.js(COUNT, f"n{last + 200}.") == "2 lines", "both count on", 3 * PATIENCE)
+                lines = page.js("return view.lines.text()").split("\n")
+                for i in range(2):
+                    found = [int(line.partition("n")[2][:-1]) for line in lines if line.startswith(f"worker[{i}] {i}-n")]
+                    check.equal(f"lines of worker[{i}]", found, list(range(1, len(found) + 1)))
+                found = [line for line in lines if line.startswith("same[0] ")]
+                check.equal("equal lines", len([line for line in found if line == "same[0] "]), len([line for line in found if line == "same[0] tick"]) - 20000)
+                check.equal("the last line of an ended task", lines.count("main[0] the end"), 1)
+                colour = page.js("return [...document.querySelectorAll('.task + span')].map((e) => getComputedStyle(e).color)")
+                check.ok("colours of each task", "rgb(87, 199, 116)" in colour, colour[:3])
+            page.look()
+            asked = [request["url"].partition("/taskRoles/")[2] for request in page.requests]
+            check.ok("only ends of long logs", 5 < sum("worker/" in path and "/all?tail-mode=true" in path for path in asked), asked)
+            check.equal("an ended task is read once", sum("main/" in path and "/all?" in path for path in asked), 1)
+
+
+def test_page_log_lines_can_be_chosen_and_shown(check):
+    """A line is chosen by its number or by search, and told; one that is asked for is shown in the
+    middle as soon as it is there; the last one with the cause of a failure is marked."""
+    with Machine() as server:
+        server.start("pick", {"a": role("seq -f 'a %03.0f' 300; echo 'Error: a'; sleep 2; echo later", FOREVER),
+                              "b": role("seq -f 'b %03.0f' 300; echo 'Error: b'; echo 'Error: b'; echo more", FOREVER)})
+        server.wait("pick", "RUNNING")
+        a, b = ["pick", "a", 0], ["pick", "b", 0]
+        with Page(check, server, "#/sign-in") as page:
+            open_log(page, [a], line="150", mark={"task": "a[0]", "text": "Error: a"})
+            settle(page, lambda: row(page, 150) is not None, "the line is shown")
+            check.equal("chosen, in the middle", row(page, 150)[1:], [True, True])
+            check.ok("not at the end", not page.find("checkbox", "Follow").is_selected())
+            text = row(page, 150)[0]
+            page.click("button", "Line 152")
+            check.equal("another one", (page.js("return picked"), row(page, 152)[1], row(page, 150)[1]), ([152], True, False))
+            page.click("button", "Line 152")
+            check.equal("none", (page.js("return picked"), row(page, 152)[1]), ([152, None], False))
+            page.type("searchbox", "Search in the log", text)
+            page.press(Keys.ENTER)
+            check.equal("by search", (page.js("return picked.at(-1)"), row(page, 150)[1]), (150, True))
+            check.equal("to the failure", page.js("return view.goToMark()"), True)
+            settle(page, lambda: page.has("button", re.compile(r"^Line \d+, failure$")), "it is marked")
+            check.equal("one line", page.js("return [...document.querySelectorAll('.failure')].map((e) => e.textContent)"), ["Error: a"])
+            page.js("view.goTo(100000)")
+            settle(page, lambda: "later" in page.js("return view.lines.text()"), "it goes on")
+            check.equal("not there yet", said(page), "")
+            page.js("window.areEnded = ['a']")
+            server.stop_job("pick")
+            settle(page, lambda: said(page) == "Line 100000 is not on this page.", "it never comes")
+        with Page(check, server, "#/sign-in") as page:
+            page.js("window.areEnded = ['a', 'b']")
+            open_log(page, [a, b, ["", "c", 0]], line="b[0]:150", mark={"task": "b[0]", "text": "Error:"})
+            settle(page, lambda: (row(page, 150) or [""])[0].startswith("b[0] b 1"), "the line of this task")
+            check.equal("chosen, in the middle", row(page, 150)[1:], [True, True])
+            page.click("button", "Line 152")
+            check.equal("its name", page.js("return picked"), ["b[0]:152"])
+            check.equal("to the failure", page.js("return view.goToMark()"), True)
+            settle(page, lambda: page.has("button", re.compile("failure")), "it is marked")
+            lines = page.js("return [...document.querySelectorAll('.failure, .failure + *')].map((e) => e.textContent)")
+            check.equal("the last one of the task", lines, ["b[0] Error: b", "b[0] more"])
+            check.equal("none without", page.js("view.setMark(null); return view.goToMark()"), False)
+
+
+def test_page_log_selects_and_copies_all_its_lines(check):
+    """Ctrl+A in a log selects its text only, and copies also lines that are not in the document,
+    without their numbers."""
+    with Machine() as server:
+        server.start("text", {"main": role(r"seq -f '\tline %g' 2000 >&2; printf '\033[31m  last\033[0m'")})
+        server.wait("text")
+        with Page(check, server, "#/sign-in") as page:
+            page.js("window.areEnded = ['main']; window.copies = []; document.addEventListener('copy', (e) => copies.push(e.clipboardData.getData('text/plain')))")
+            open_log(page, [["text", "main", 0]])
+            page.js("""const s = document.querySelector('select[aria-label=Output]'); s.value = "stderr"; s.dispatchEvent(new Event("change"))""")
+            settle(page, lambda: "line 2000" in log_text(page), "the log")
+            page.find("log").click()
+            page.find("log").send_keys(Keys.CONTROL, "a")
+            settle(page, lambda: re.fullmatch(r"All 20\d\d lines are selected\.", said(page)), "it is said")
+            check.ok("nothing else", "Download" not in page.js("return getSelection().toString()"))
+            page.find("log").send_keys(Keys.CONTROL, "c")
+            copied = page.js("return copies.join()")
+            check.ok("copied", "".join(f"\\tline {i}\n" for i in range(1, 2001)) in copied and copied.count("\n") < 2010, copied[:300])
+            page.find("log").click()
+            settle(page, lambda: said(page) == "", "no longer")
+
+
+def test_page_log_fits_into_its_place(check):
+    """The log fills its place; its controls need one line on a screen of 1100 px, two on a phone; what
+    is said later moves nothing; tasks beyond the 64th are named."""
+    box = """const of = (e) => e.getBoundingClientRect(), log = document.querySelector("[role=log]");
+        const rows = [...document.querySelectorAll(".toolbar > *")].map((e) => Math.round(of(e).top + of(e).height / 2));
+        return [new Set(rows).size, Math.round(of(log.parentNode).bottom - of(log).bottom), Math.round(of(log).height), document.documentElement.scrollWidth]"""
+    with Machine() as server:
+        server.start("wide", {"main": role("seq 1000", FOREVER)})
+        server.wait("wide", "RUNNING")
+        for (width, height), most in (((1100, 800), 1), (PHONE, 2), ((320, 800), 3)):
+            with Page(check, server, "#/sign-in", size=(width, height)) as page:
+                open_log(page, [["wide", "main", 0]], "500px")
+                settle(page, lambda: "1000" in log_text(page), "the log")
+                rows, below, high, wide = page.js(box)
+                check.ok(f"{width}: rows of controls", rows <= most and below < 40 and high > 340 and wide <= width, (rows, below, high, wide))
+                page.type("searchbox", "Search in the log", "10")
+                page.press(Keys.ENTER)
+                page.js("view.goTo(1)")
+                settle(page, lambda: row(page, 1), "the first line")
+                page.find("log").click()
+                page.find("log").send_keys(Keys.CONTROL, "a")
+                settle(page, lambda: "are selected" in said(page), "something is said")
+                check.equal(f"{width}: nothing moves", page.js(box), [rows, below, high, wide])
+        with Page(check, server, "#/sign-in") as page:
+            open_log(page, [["wide", "main", 0], *(["", "other", i] for i in range(67))], mark={"task": "other[66]", "text": "x"})
+            settle(page, lambda: "main[0] 1000" in log_text(page, "all tasks"), "a log that is there")
+            check.ok("no log yet", page.shows("No log yet: other[0], other[1], other[2] and 60 more."), said(page))
+            check.ok("which are not shown", page.shows("Not in this log, which has at most 64 tasks: other[62], other[63], other[64] and 1 more."), said(page))
+            check.ok("that of the failure is", page.js("return view.sources.some(({ name }) => name === 'other[66]')"))
+
+
+CORE = [test_page_log_lines_can_be_chosen_and_shown,
+        test_page_log_selects_and_copies_all_its_lines]
 WHOLE = [test_page_log_reports_missing_output,
-         test_page_log_continues_after_an_outage]
+         test_page_log_continues_after_an_outage,
+         test_page_log_of_all_tasks_has_each_line_once,
+         test_page_log_fits_into_its_place]

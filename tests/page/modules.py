@@ -35,7 +35,20 @@ const at = (text) => known.place(encode(text));
 const places = [at("0\n1\n2\n"), at(numbers.slice(start, 4000500)) - start, at(numbers.slice(4000000)) - 4000000];
 for (let i = 0; i < 90; i++) known.add(encode("tick\n".repeat(10000)));
 places.push(at("tick\n".repeat(2000)) - 4000000, at(numbers.slice(3999000, 4000000) + "tick\n"), at("?") - known.total);
-return { whole: JSON.parse(whole), wrong, invalid: lines(invalid).map((l) => l.text), small: [small.count, small.dropped,
+const two = new Log({ lines: 4 }), [x, y] = ["x", "y"].map((name) => two.terminal(name));
+[[x, "\x1b[31mx1\nx"], [y, "y1\ny2\ny3"], [x, "2\n"]].forEach(([task, text]) => task.write(encode(text)));
+const merged = [JSON.stringify(lines(two).map((l) => [l.terminal.name, l.number, l.text, !!l.runs])), two.numberOf(y, 3), two.numberOf(x, 3)];
+y.finish();
+y.finish();
+merged.push(two.count, two.numberOf(y, 3), two.numberOf(x, 1), two.find("x2"), two.find("Y", {}), two.find("x2"));
+const joined = (before, after) => { const one = new Known(1 << 16); one.add(encode(before)); return one.join(encode(after)); };
+const some = (from, to) => numbers.slice(from, to), ticks = "tick\n".repeat(2000), again = new Known();
+const joins = [joined(some(0, 20000), some(4000, 20000)), joined(some(0, 20000), some(10003, 26000)), joined(some(0, 20000), some(17000, 33000)),
+	joined(some(0, 20000), some(30000, 46000)), joined(ticks, ticks), joined(some(0, 20000) + ticks, some(15000, 20000) + ticks + "tick\n")];
+const began = [again.begin(encode("first\nsecond\n"))];
+again.add(encode("first\nsecond\n"));
+began.push(again.begin(encode("fir")), again.begin(encode("second\nthird")), again.begin(encode("second\n")), again.begin(encode("fourth"), 99), again.begin(encode("four")));
+return { merged, joins, began, whole: JSON.parse(whole), wrong, invalid: lines(invalid).map((l) => l.text), small: [small.count, small.dropped,
 	small.line(small.dropped).text], wide: lines(wide).map((l) => l.text.length), heavy: lines(heavy).length,
 	hostile: hostile.map((l) => lines(l).map((one) => one.text.length)), found, again: small.find("line 99"), places,
 	marks: parts(read(encode("a\x1b[31mbCd\x1b[0me"), 9).line(0), "cde"), reset: restyle({ bold: true }, "") };"""
@@ -86,6 +99,10 @@ def test_page_modules_split_logs_and_rows(check):
         check.equal("search", log["found"], [[*range(990, 1000)], [], []])
         check.equal("... goes on", log["again"], [*range(990, 1001)])
         check.equal("places of streams", log["places"], [4000000, 0, 0, 4490000, 8500000, 0])
+        check.equal("tasks in one log", log["merged"], ['[["x",1,"x1",true],["y",1,"y1",false],["y",2,"y2",false],["x",2,"x2",true],["y",3,"y3",false]]',
+                                                        4, -1, 4, 4, -1, [3], [1, 2, 4], [3]])
+        check.equal("ends of logs", log["joins"], [4000, 10003, None, None, None, 15000])
+        check.equal("starts of logs", log["began"], [0, 0, 6, 6, 99, 99])
         check.equal("marks", [[p["text"], (p["style"] or {}).get("mark", False)] for p in log["marks"]],
                     [["a", False], ["b", False], ["Cde", True]])
         check.equal("reset", log["reset"], None)

@@ -14,6 +14,7 @@ const SHORT = 64 << 10; // bytes of a log that is read as a whole at each look
 const MOST = 64; // tasks in one log
 const NAMED = 3; // tasks in a sentence
 const HUES = 6;
+const EARLY = "There is no log yet.";
 
 const listed = (names) => names.slice(0, NAMED).join(", ") +
 	(names.length > NAMED ? ` and ${names.length - NAMED} more` : "");
@@ -29,8 +30,7 @@ function styled({ text, style }) {
 /** Reads the log `name` of a task into a terminal of a log. */
 class Reader {
 	isDone = false;
-	isEarly = false; // there is no log yet
-	problem = ""; // why it is not shown
+	problem = ""; // why it is not shown; EARLY: there is no log yet
 	unstored = 0; // bytes that are not kept
 	wait = 1000;
 	#first; // bytes before the first stream
@@ -45,10 +45,11 @@ class Reader {
 		const { known, terminal, task: { path }, signal } = this;
 		if (!path) throw new ApiError(404, {});
 		const { dropped = 0, locations } = await get(path, { signal });
-		this.offer(locations);
+		const names = locations.map(({ name }) => name);
+		this.offer(names);
 		this.#first ??= dropped;
 		// Kept output lacks the lines of pai-runtime; a large log of a machine is complete before.
-		const isKept = !locations.some(({ name }) => name === "runtime");
+		const isKept = !names.includes("runtime");
 		const at = isKept ? dropped + terminal.runtimeBytes : null;
 		if (isKept && at > known.total) {
 			this.unstored += at - known.total;
@@ -84,14 +85,13 @@ class Reader {
 		try {
 			await read();
 			this.problem = "";
-			this.isEarly = false;
-			if (ended) this.terminal.finish();
 			this.isDone = ended;
+			if (ended) this.terminal.finish();
 		} catch (error) {
 			this.signal.throwIfAborted();
-			this.isEarly = error.status === 404 && !ended;
-			this.problem = this.isEarly || error.again ? "" : error.message;
-			this.isDone = !this.isEarly && !isPassing(error);
+			const isEarly = error.status === 404 && !ended;
+			this.problem = isEarly ? EARLY : error.again ? "" : error.message;
+			this.isDone = !isEarly && !isPassing(error);
 		}
 		this.changed();
 	}
@@ -108,7 +108,7 @@ class Reader {
 				await this.#stream(`follow=true${tail}`, at, (bytes) => known.place(bytes));
 			});
 			if (this.isDone) return;
-			if (this.isEarly) this.wait = EARLY_WAIT;
+			if (this.problem === EARLY) this.wait = EARLY_WAIT;
 			if (ended || !task.ended()) await pause(this.wait, this.signal);
 		}
 	}
@@ -140,13 +140,11 @@ async function lookAtAll(readers, signal) {
 	}
 }
 
-/** What there is to say about the logs, in sentences. */
+/** What there is to say about the logs; others: names of tasks whose logs are not read. */
 function stateOf(readers, others) {
-	const early = readers.filter(({ isEarly }) => isEarly).map(({ task }) => task.name);
-	const bad = readers.filter(({ problem }) => problem);
-	if (readers.length === 1) {
-		return early.length ? "There is no log yet." : bad.length ? `Not shown: ${bad[0].problem}` : "";
-	}
+	const early = readers.filter(({ problem }) => problem === EARLY).map(({ task }) => task.name);
+	const bad = readers.filter(({ problem }) => problem && problem !== EARLY);
+	if (readers.length === 1) return bad.length ? `Not shown: ${bad[0].problem}` : readers[0].problem;
 	return [`Lines of ${readers.length} tasks, in the order in which this page got them.`,
 		early.length && `No log yet: ${listed(early)}.`,
 		bad.length && `Not shown: ${listed(bad.map(({ task }) => task.name))}: ${bad[0].problem}`,
@@ -218,6 +216,7 @@ class LogLines {
 	#clicked({ target }) {
 		const line = target.closest(".at")?.parentNode;
 		if (!line) return;
+		this.element.focus({ preventScroll: true }); // else its row could not go without a layout
 		this.choose(line.number === this.current ? null : line.number);
 		this.list.render();
 	}
@@ -336,9 +335,6 @@ function searchFor(lines) {
 		button("\u2193", "Next", true), count), show };
 }
 
-/** A line in an address: 12, of several tasks "worker[0]:12". */
-const nameOf = ({ terminal, number }, isOfMany) => isOfMany ? `${terminal.name}:${number}` : number;
-
 /** The log of one task, or of several. */
 class LogView {
 	#frame = 0;
@@ -352,11 +348,13 @@ class LogView {
 		["all", "stdout", "stderr", "runtime"].map((name) => el("option", null, name)));
 
 	constructor(host, sources, { line, mark, picked, signal }) {
-		const isFirst = ({ name }) => name === mark?.task;
-		const all = [...sources].sort((a, b) => isFirst(b) - isFirst(a)); // the others stay in order
-		Object.assign(this, { mark, picked, signal, wanted: line, sources: all.slice(0, MOST) });
-		this.others = all.slice(MOST).map(({ name }) => name);
-		this.lines = new LogLines(all.length > 1 ? "Log of all tasks" : `Log of ${all[0].name}`, {
+		const failed = sources.filter(({ name }) => name === mark?.task); // the last that is read
+		const all = sources.filter((one) => !failed.includes(one));
+		this.sources = [...all.slice(0, MOST - failed.length), ...failed];
+		this.others = all.slice(MOST - failed.length).map(({ name }) => name);
+		Object.assign(this, { mark, picked, signal, wanted: line });
+		const [{ name }] = sources;
+		this.lines = new LogLines(sources.length > 1 ? "Log of all tasks" : `Log of ${name}`, {
 			followed: (yes) => {
 				this.#stick.checked = yes;
 				this.wanted = null;
@@ -387,16 +385,13 @@ class LogView {
 		const signal = AbortSignal.any([this.signal, this.#stream.signal]);
 		const isOne = sources.length === 1;
 		const how = { signal, name: this.#output.value, most: isOne ? undefined : SHORT,
-			offer: isOne ? (locations) => this.#offer(locations) : () => {},
+			offer: (names) => {
+				for (const one of this.#output.options) one.hidden = isOne && !names.includes(one.value);
+			},
 			changed: () => { if (!signal.aborted) this.#changed(); } };
 		this.#readers = sources.map((task) => new Reader(task, lines.log.terminal(task.name), how));
 		this.#changed();
 		(isOne ? this.#readers[0].follow() : lookAtAll(this.#readers, signal)).catch(() => {});
-	}
-
-	#offer(locations) {
-		const names = locations.map(({ name }) => name);
-		for (const option of this.#output.options) option.hidden = !names.includes(option.value);
 	}
 
 	#changed() {
@@ -436,7 +431,7 @@ class LogView {
 	#chosen(line) {
 		this.#said = "";
 		this.wanted = null;
-		this.picked(line && nameOf(line, this.lines.isOfMany));
+		this.picked(line && (this.lines.isOfMany ? `${line.terminal.name}:${line.number}` : line.number));
 	}
 
 	goTo(line) {
@@ -479,9 +474,9 @@ class LogView {
 
 /** Shows the logs of tasks in the height of `host` until the signal aborts. sources: [{name:
  * "worker[0]", path: of its logs, or empty; file: the name of a download; ended(): true if the task
- * has ended}]; of several, all lines are in one log. line: to show as soon as it is there; mark: {task,
- * text} of a failure, whose last line is marked, or null; picked(line): the user has chosen a line,
- * or null. Returns goTo(line), goToMark(), false if there is no such line, and setMark(mark). */
+ * has ended}]; of several, all lines are in one log. line: 12, of several tasks "worker[0]:12", to
+ * show as soon as it is there; mark: {task, text} of a failure, whose last line is marked, or null;
+ * picked(line): the user has chosen a line, or null. Returns goTo(line), goToMark(), false if there is no such line, and setMark(mark). */
 export function logView(host, sources, options) {
 	return new LogView(host, sources, options);
 }

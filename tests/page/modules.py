@@ -42,7 +42,7 @@ return { whole: JSON.parse(whole), wrong, invalid: lines(invalid).map((l) => l.t
 
 MODELS = r"""
 const { visible } = await load("table"), { sampled } = await load("chart");
-const { selects, gpuSeries } = await load("jobs"), { taskSeries, hasSshd } = await load("job");
+const { selects, gpuSeries } = await load("jobs"), { taskSeries } = await load("tasks"), { hasSshd } = await load("details");
 const { nextName, hasSecrets } = await load("actions");
 const row = { name: "bert", username: "alice", virtualCluster: "vision", state: "RUNNING" };
 const plugin = (more) => ({ extras: { "com.microsoft.pai.runtimeplugin": [null, { plugin: "tensorboard" }, { plugin: "ssh", ...more }] } });

@@ -55,7 +55,7 @@ def test_page_job_is_followed_to_its_end(check):
             check.equal("also in the title", page.driver.title, "train · STOPPED")
             check.ok("the tag", page.shows("blue"))
             check.ok("... in its line", page.find("image", re.compile(r", ended 20")))
-            check.ok("no chart of one task", not page.has("figure") and not page.shows("Tasks by state", 0))
+            check.ok("no chart of one task", "Tasks by state" not in page.body() and not chart(page))
             details(page, "events")
             check.ok("events", wait_until(lambda: "Scheduled" in page.text("table", "Events")))
             details(page, "configuration")
@@ -70,13 +70,14 @@ def test_page_job_puts_the_log_first(check):
     the last lines, also of a failed job; the head is one line."""
     with Machine(gpus=2) as server:
         many = "for i in $(seq 100); do echo step $i; done"
-        server.start("well", {"main": role(many, FOREVER)})
+        server.start("well", {"main": role(many, FOREVER, gpu=1)})
         server.start("a-failed-job", {"main": role(many, "exit 3")})
-        server.start("w" * 60, {"main": role("true", gpu=2, instances=2)})  # larger than the machine: it waits, and says why
+        server.start("w" * 60, {"main": role("true", gpu=2)})
         server.wait("a-failed-job")
         for size, most in ((WIDE, 25), (PHONE, 6)):
             for name in ("well", "a-failed-job"):
                 with Page(check, server, f"#/jobs/alice~{name}", size=size) as page:
+                    page.find("log", "Log of main[0]")
                     settle(page, lambda: "step 100" in "".join(page.js(VISIBLE)[0]), f"{name}: the newest line is in view")
                     lines, scrolled, hidden = page.js(VISIBLE)
                     check.ok(f"{name}, {size[0]}: lines", len(lines) >= most, (len(lines), lines))
@@ -124,7 +125,7 @@ def test_page_job_explains_a_failure(check):
             for text in (sentence, phrase, "What to do", "ValueError: bad shape"):
                 check.equal(f"once: {text}", page.js("return document.querySelector('.job').innerText").replace(
                     log_text(page, "worker[1]"), "").count(text), 1)
-            check.equal("first in the list", page.text("table", "Tasks").splitlines()[-9:][0].split("\t")[0], "worker[1]")
+            check.equal("first in the list", page.js("return document.querySelector('.tasks tbody button').textContent"), "worker[1]")
             check.equal("marked in the log", page.js(MARKED), ["ValueError: bad shape"])
             page.js("document.querySelector('[role=log]').scrollTop = 0")
             settle(page, lambda: not page.js(MARKED), "the line is out of view")
@@ -257,11 +258,11 @@ def test_page_job_has_an_address_for_each_line(check):
             page.click("button", "All tasks")
             settle(page, lambda: all(f"{task} line 3000" in re.sub(r"\s+", " ", log_text(page, "all tasks")) for task in ("worker[0]", "worker[1]"))
                    or page.has("log", "Log of all tasks"), "all tasks in one log")
-            check.equal("... in the address", page.hash(), "/jobs/alice~wide?task=*")
+            check.equal("... in the address", page.hash(), "/jobs/alice~wide?attempt=1&task=*")
             page.click("tab", "Events")
-            check.equal("the tab, too", page.hash(), "/jobs/alice~wide?task=*&view=events")
+            check.equal("the tab, too", page.hash(), "/jobs/alice~wide?attempt=1&task=*&view=events")
             page.press(Keys.ARROW_RIGHT)
-            check.equal("by the keyboard", page.hash(), "/jobs/alice~wide?task=*&view=config")
+            check.equal("by the keyboard", page.hash(), "/jobs/alice~wide?attempt=1&task=*&view=config")
             page.reload()
             settle(page, lambda: page.shows('"ps"') and page.find("tab", "Configuration").get_attribute("aria-selected") == "true", "there")
 
@@ -269,7 +270,7 @@ def test_page_job_has_an_address_for_each_line(check):
 def test_page_job_has_a_chart_of_different_tasks(check):
     """The chart of tasks by state is there if their states changed at different times."""
     with Machine() as server:
-        server.start("mixed", {"fast": role("sleep 1"), "slow": role("sleep 3")})
+        server.start("mixed", {"main": role("sleep $((1 + 2 * PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX))", instances=2)})
         server.wait("mixed")
         with Page(check, server, "#/jobs/alice~mixed?view=details") as page:
             check.ok("a chart", wait_until(lambda: re.match("Tasks by state.*2 succeeded", chart(page))), chart(page))
@@ -313,8 +314,8 @@ def test_page_job_with_many_tasks_has_few_rows(check):
             check.ok("few rows", page.js("return document.querySelectorAll('tr').length") <= 200)
             page.js("document.querySelector('tbody tr[tabindex=\"0\"]').focus()")
             page.press(Keys.END, Keys.ENTER)
-            settle(page, lambda: page.has("log", "Log of main[19999]"), "the log of the last task")
-            check.ok("it is asked for", wait_until(lambda: page.js("return asked.some((path) => path.includes('taskIndex/19999/'))")))
+            settle(page, lambda: page.has("log", "Log of main[19997]"), "the log of the last task")
+            check.ok("it is asked for", wait_until(lambda: page.js("return asked.some((path) => path.includes('taskIndex/19997/'))")))
 
 
 def test_page_job_shows_earlier_attempts(check):
@@ -322,7 +323,7 @@ def test_page_job_shows_earlier_attempts(check):
     with Machine() as server:
         server.start("again", {"main": role("echo attempt $FC_FRAMEWORK_ATTEMPT_ID", "exit $((1 - FC_FRAMEWORK_ATTEMPT_ID))")},
                      jobRetryCount=2)
-        server.start("tried", {"main": role("echo try $FC_TASK_ATTEMPT_ID; exit $((1 - FC_TASK_ATTEMPT_ID))", taskRetryCount=1)})
+        server.start("tried", {"main": role("echo try $FC_TASK_ATTEMPT_ID; exit $((1 - FC_TASK_ATTEMPT_ID))", taskRetryCount=1)}, extras={"gangAllocation": False})
         server.wait("again")
         server.wait("tried")
         with Page(check, server, "#/jobs/alice~again") as page:

@@ -1,7 +1,7 @@
 """The page of a job: from its start to its end, failures, and what users do with it."""
 import re
 
-from browser import Page, settle
+from browser import PHONE, WIDE, Page, settle
 from harness import wait_until
 from machine import Machine, job, role
 from place import SIGNATURE, Place
@@ -10,34 +10,87 @@ from tokens import token
 from watching import COLOURS, FOREVER, JSON, chart, log_text, state
 
 
+VISIBLE = """
+const log = document.querySelector("[role=log]"), { top, bottom } = log.getBoundingClientRect();
+const lines = [...log.querySelectorAll(".line")].filter((line) => {
+	const box = line.getBoundingClientRect();
+	return box.top >= Math.max(0, top) - 1 && box.bottom <= Math.min(innerHeight, bottom) + 1; });
+return [lines.map((line) => line.innerText), scrollY, document.documentElement.scrollHeight - innerHeight];"""
+LEFT = "const box = arguments[0].getBoundingClientRect(); return [box.left, box.right, box.top, box.bottom, box.height]"
+MARKED = "return [...document.querySelectorAll('.line.failure')].map((line) => line.innerText)"
+COPY = "navigator.clipboard.writeText = async (text) => { window.copied = text; };"
+
+
+def details(page, view="details"):
+    page.find("tab", re.compile(view, re.I))
+    page.click("tab", re.compile(view, re.I))
+
+
 def test_page_job_is_followed_to_its_end(check):
-    """The page shows a job from start to end: state, log with colours and a progress bar, search,
-    events."""
+    """The page shows a job from start to end: name, state, title, log with colours and a progress
+    bar, search, details, events, configuration."""
     with Machine() as server:
         server.start("train", {"main": role(COLOURS, FOREVER)})
         with Page(check, server, "#/jobs/alice~train") as page:
             settle(page, lambda: "RUNNING" in state(page), "it runs")
             settle(page, lambda: "Needle" in log_text(page), "the log comes")
+            check.ok("the heading is the name alone", page.has("heading", "train"), page.names("heading"))
+            check.equal("the title", page.driver.title, "train · RUNNING")
             check.ok("progress bar and text", "red plain\nstep 2\nNeedle <b>one</b>" in log_text(page), log_text(page))
             red = page.js("return [...document.querySelectorAll('.line .bold')].map((e) => [e.textContent, getComputedStyle(e).color])")
             check.equal("colours", red, [["red", "rgb(255, 123, 114)"]])
             check.ok("tasks", "RUNNING" in page.text("table", "Tasks"))
-            check.ok("not in its image", page.shows("runs on this machine's files, not in debian:12-slim"))
-            check.ok("no way to log in: there is no sshd", page.shows(re.compile("ssh [0-9]")) and "ssh -p" not in page.body(), page.text("table", "Tasks"))
+            check.ok("waited and ran", page.find("image", re.compile(r"^waited \d+s, ran \d+s$")))
             page.type("searchbox", "Search in the log", "NEEDLE")
             check.ok("search", page.shows("1 line"))
             page.press(Keys.ENTER)
             check.ok("at the line", page.shows("1 of 1 line"))
             check.equal("marked", page.js("return [...document.querySelectorAll('mark')].map((e) => e.textContent)"), ["Needle"])
+            details(page)
+            check.ok("not in its image", page.shows("runs on this machine's files, not in debian:12-slim"))
+            check.ok("no way to log in: there is no sshd", page.shows(re.compile("ssh [0-9]")) and "ssh -p" not in page.body(), page.body())
             server.request("PUT", "/api/v2/jobs/alice~train/tag", '{"value": "blue"}', JSON)
             server.stop_job("train")
             settle(page, lambda: "STOPPED" in state(page), "it ends")
+            check.equal("also in the title", page.driver.title, "train · STOPPED")
             check.ok("the tag", page.shows("blue"))
-            check.ok("a chart", wait_until(lambda: re.match("Tasks by state.*1 stopped", chart(page))), chart(page))
+            check.ok("... in its line", page.find("image", re.compile(r", ended 20")))
+            check.ok("no chart of one task", "Tasks by state" not in page.body() and not chart(page))
+            details(page, "events")
             check.ok("events", wait_until(lambda: "Scheduled" in page.text("table", "Events")))
+            details(page, "configuration")
             check.ok("the configuration", page.shows('"train"'))
             check.ok("no stop", not page.has("button", "Stop"))
+            details(page, "log")
             check.equal("the log, once", log_text(page).count("Needle"), 1)
+
+
+def test_page_job_puts_the_log_first(check):
+    """At 1400x900, at least 25 lines of the log with the newest are in view, at 390x844 the state and
+    the last lines, also of a failed job; the head is one line."""
+    with Machine(gpus=2) as server:
+        many = "for i in $(seq 100); do echo step $i; done"
+        server.start("well", {"main": role(many, FOREVER, gpu=1)})
+        server.start("a-failed-job", {"main": role(many, "exit 3")})
+        server.start("w" * 60, {"main": role("true", gpu=2)})
+        server.wait("a-failed-job")
+        for size, most in ((WIDE, 25), (PHONE, 6)):
+            for name in ("well", "a-failed-job"):
+                with Page(check, server, f"#/jobs/alice~{name}", size=size) as page:
+                    page.find("log", "Log of main[0]")
+                    settle(page, lambda: "step 100" in "".join(page.js(VISIBLE)[0]), f"{name}: the newest line is in view")
+                    lines, scrolled, hidden = page.js(VISIBLE)
+                    check.ok(f"{name}, {size[0]}: lines", len(lines) >= most, (len(lines), lines))
+                    check.equal(f"{name}, {size[0]}: no scrolling", (scrolled, hidden), (0, 0))
+                    pill = page.use("status", "State", lambda element: page.js(LEFT, element))
+                    check.ok(f"{name}, {size[0]}: the state is in view", 0 < pill[2] < pill[3] < size[1], pill)
+        with Page(check, server, f"#/jobs/alice~{'w' * 60}") as page:
+            settle(page, lambda: "WAITING" in state(page) and "GPU" in state(page), "it waits, and says why")
+            boxes = [page.use(kind, name, lambda element: page.js(LEFT, element)) for kind, name in
+                     (("heading", "w" * 60), ("status", "State"), ("button", "Copy link"))]
+            check.ok("one line", max(b[2] for b in boxes) < min(b[3] for b in boxes), boxes)
+            check.ok("within the window", boxes[2][1] <= WIDE[0] and boxes[0][4] < 40, boxes)
+            check.ok("all of the reason on hover", "GPU" in page.js("return document.querySelector('.why').title"))
 
 
 def test_page_job_shows_the_ssh_command(check):
@@ -45,23 +98,48 @@ def test_page_job_shows_the_ssh_command(check):
     ssh = {"plugin": "ssh", "parameters": {"jobssh": False, "userssh": {"type": "custom", "value": ""}}, "taskroles": ["main"]}
     with Machine() as server:
         server.start("reach", {"main": role(FOREVER), "other": role(FOREVER)}, extras={"com.microsoft.pai.runtimeplugin": [ssh]})
-        with Page(check, server, "#/jobs/alice~reach") as page:
+        with Page(check, server, "#/jobs/alice~reach?view=details") as page:
             settle(page, lambda: "RUNNING" in state(page), "it runs")
-            settle(page, lambda: len(re.findall(r"ssh -p \d+ root@", page.text("table", "Tasks"))) == 1, "one role")
-            check.ok("also of the task that is shown", page.shows(re.compile(r"SSH\s+ssh -p \d+ root@")), page.text("region", "Task"))
+            check.ok("of the task that is shown", page.shows(re.compile(r"SSH\s+ssh -p \d+ root@")), page.body())
+            page.click("button", "other[0]")
+            settle(page, lambda: page.has("region", "Task other[0]"), "the other task")
+            check.ok("... has none", "SSH" not in page.text("region", "Task other[0]"), page.text("region", "Task other[0]"))
 
 
 def test_page_job_explains_a_failure(check):
-    """The page shows the reason of a failure: exit code, phrase, remedy, and the output of each
-    stream."""
+    """A failure is one panel: which task, which line (one click away, marked), what it means, what to
+    do; without a known line, the last ones."""
+    sentence, phrase = "The command failed with an error that only its log explains", "PAIRuntimeUnknownFailed"
     with Machine() as server:
-        server.start("bad", {"main": role("echo to stdout", "echo to stderr >&2", "exit 3")})
+        worker = ("for i in $(seq 300); do echo step $i; done", "[ $PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX = 1 ] || sleep 1000",
+                  "echo 'ValueError: bad shape' >&2", "for i in $(seq 3); do echo cleaning; done; exit 1")
+        server.start("bad", {"worker": role(*worker, instances=3)})
+        server.start("dull", {"main": role("echo to stdout", "echo to stderr >&2", "exit 3")})
         server.wait("bad")
+        server.wait("dull")
         with Page(check, server, "#/jobs/alice~bad") as page:
+            settle(page, lambda: "cleaning" in log_text(page, "worker[1]"), "the log of the task that failed")
+            panel = page.text("region", "Failure")
+            check.ok("the task and its followers", "worker[1] failed first; 2 others only followed" in panel, panel)
+            check.ok("the line, and what to do", "line: ValueError: bad shape" in panel and "What to do: " in panel, panel)
+            for text in (sentence, phrase, "What to do", "ValueError: bad shape"):
+                check.equal(f"once: {text}", page.js("return document.querySelector('.job').innerText").replace(
+                    log_text(page, "worker[1]"), "").count(text), 1)
+            check.equal("first in the list", page.js("return document.querySelector('.tasks tbody button').textContent"), "worker[1]")
+            check.equal("marked in the log", page.js(MARKED), ["ValueError: bad shape"])
+            page.js("document.querySelector('[role=log]').scrollTop = 0")
+            settle(page, lambda: not page.js(MARKED), "the line is out of view")
+            details(page)
+            check.equal("not in the details", page.body().count(sentence) + page.body().count(phrase), 2)
+            check.ok("the diagnostics", page.find("DisclosureTriangle", "Diagnostics of the job"))
+            page.click("button", "line: ValueError: bad shape")
+            settle(page, lambda: page.js(MARKED) == ["ValueError: bad shape"], "the line is shown")
+            check.ok("a press shows the task", page.js("return document.querySelector('.tasks [aria-current]').textContent") == "worker[1]")
+        with Page(check, server, "#/jobs/alice~dull") as page:
             settle(page, lambda: "to stderr" in log_text(page), "the log")
-            check.ok("why", re.search(r"FAILED 255 [A-Z]\w+", state(page)), state(page))
-            check.ok("its explanation", page.shows("What to do"))
-            check.ok("who failed first", page.shows("Failed first") and page.shows("main[0]: "))
+            panel = page.text("region", "Failure")
+            check.ok("255 with its last lines", re.search(r"255 PAI\w+\s+the command ended with 3\s+main\[0\] failed.*to stdout\nto stderr", panel, re.S), panel)
+            check.equal("no code beside the state", state(page).strip(), "FAILED")
             for name, other in (("stdout", "stderr"), ("stderr", "stdout")):
                 page.js("const s = document.querySelector('select[aria-label=Output]'); s.value = arguments[0];"
                         "s.dispatchEvent(new Event('change'))", name)
@@ -73,22 +151,40 @@ def test_page_job_explains_a_failure(check):
                 while (!found) await new Promise((next) => setTimeout(next, 50));
                 delete HTMLAnchorElement.prototype.click;
                 return [found[1], await (await fetch(found[0])).text()];""")
-            check.ok("the download is a link", link[0] == "bad-main-0-stderr.log" and "to stderr\n" in link[1], link)
+            check.ok("the download is a link", link[0] == "dull-main-0-stderr.log" and "to stderr\n" in link[1], link)
+
+
+def test_page_job_says_why_it_was_stopped(check):
+    """The reason of a stop by the server is beside the state, not a failure."""
+    with Machine() as server:
+        server.start("limited", {"main": role(FOREVER)}, extras={"maxDurationSec": 1})
+        server.wait("limited")
+        with Page(check, server, "#/jobs/alice~limited") as page:
+            settle(page, lambda: "STOPPED" in state(page), "it was stopped")
+            check.ok("why", "its time limit" in state(page), state(page))
+            check.ok("no failure", not page.has("region", "Failure"))
 
 
 def test_page_job_can_be_stopped_cloned_and_tagged(check):
-    """Stop asks for confirmation; clone, resubmit and tags work; a job may not exist or may be
-    removed."""
+    """Stop asks, and says how long the tasks get; clone, resubmit and tags work; an ended job can be
+    deleted; a job may not exist or may be removed."""
     with Machine() as server:
         server.start("work", {"main": role(FOREVER)})
         with Page(check, server, "#/jobs/alice~work") as page:
             settle(page, lambda: "RUNNING" in state(page), "it runs")
-            page.type("textbox", "New tag", "nightly")
-            page.press(Keys.ENTER)
+            helps = page.js("return Object.fromEntries([...document.querySelectorAll('.actions button')].map((b) => [b.textContent, b.title]))")
+            for name, words in (("Clone", "open the text in the editor under a new name"), ("Resubmit", "at once, under the next free name"),
+                                ("Download", "the text as a file")):
+                check.ok(f"{name} says what it does", words in helps[name], helps)
+            page.click("button", "Add a tag")
+            check.equal("the field has the focus", page.focused(), ("textbox", "New tag"))
+            page.press("nightly", Keys.ENTER)
             page.click("button", "Remove tag nightly")
             check.ok("removed again", page.gone("button", "Remove tag nightly"))
             check.equal("no tags", server.request("GET", "/api/v2/jobs/alice~work").json["tags"], [])
-            page.click("button", "Stop")
+            check.ok("no way to delete it", not page.has("button", "Delete"))
+            page.press("s")
+            check.ok("how long the tasks get", page.shows("The tasks get 30 s to end; then they are killed. It cannot be continued."), page.body())
             page.click("button", "Let it run")
             check.equal("not stopped", server.state("work"), "RUNNING")
             page.click("button", "Stop")
@@ -96,18 +192,100 @@ def test_page_job_can_be_stopped_cloned_and_tagged(check):
             settle(page, lambda: "STOPPED" in state(page), "it stops")
             check.ok("no button", page.gone("button", "Stop"))
             page.click("button", "Resubmit")
-            settle(page, lambda: page.hash() == "/jobs/alice~work-2" and page.has("heading", "alice~work-2"), "the new job opens")
+            settle(page, lambda: page.hash() == "/jobs/alice~work-2" and page.has("heading", "work-2"), "the new job opens")
             settle(page, lambda: "RUNNING" in state(page), "it runs")
             page.forgive("web/submit.js")
-            page.click("button", "Clone")
-            settle(page, lambda: page.hash() == "/submit?from=alice~work-2", "clone opens the editor")
+            page.press("c")
+            settle(page, lambda: page.hash().startswith("/submit"), "clone opens the editor")
             page.go("#/jobs/alice~absent")
             check.ok("no such job", page.shows("There is no job alice~absent"))
             page.go("#/jobs/alice~work")
-            settle(page, lambda: page.has("status", "State"), "the first job")
-            server.request("DELETE", "/api/v1/user/alice/jobs/work")
-            page.js("location.reload()")
+            page.click("button", "Delete")
+            check.ok("names the job", page.shows("Delete work? Its logs"))
+            page.click("button", "Keep it")
+            page.click("button", "Delete")
+            page.click("button", "Delete the job")
+            settle(page, lambda: page.hash() == "/jobs", "the list")
+            check.ok("says so", page.shows("Deleted: work."))
+            page.go("#/jobs/alice~work")
             check.ok("it is gone", page.shows("There is no job alice~work"))
+            page.go("#/jobs/alice~work-2")
+            settle(page, lambda: "RUNNING" in state(page), "the other job")
+            server.request("DELETE", "/api/v1/user/alice/jobs/work-2")
+            check.ok("it was removed meanwhile", page.shows("The job was removed"))
+
+
+def test_page_job_clones_under_a_free_name(check):
+    with Machine() as server:
+        for name in ("work", "work-2"):
+            server.start(name, {"main": role("true")})
+        with Page(check, server, "#/jobs/alice~work") as page:
+            settle(page, lambda: page.has("button", "Clone"), "the job")
+            page.js("window.seen = []; addEventListener('hashchange', ({ newURL }) => seen.push(newURL))")
+            page.forgive("web/submit.js")
+            page.click("button", "Clone")
+            settle(page, lambda: page.js("return seen.length > 0"), "the editor opens")
+            check.ok("a free name", page.js("return seen[0]").endswith("#/submit?from=alice%7Ework&name=work-3"), page.js("return seen"))
+
+
+def test_page_job_has_an_address_for_each_line(check):
+    """The address has attempt, task, line and tab; "Copy link" gives it; whoever opens it is there."""
+    with Machine(gpus=4) as server:
+        server.start("wide", {"worker": role("seq -f 'line %g' 3000; sleep 1000", instances=2, gpu=2), "ps": role("sleep 1000")})
+        server.wait("wide", "RUNNING")
+        with Page(check, server, "#/jobs/alice~wide") as page:
+            settle(page, lambda: "line 3000" in log_text(page, "worker[0]"), "the first task")
+            check.ok("the indexes of GPUs", re.search(r"worker\[0\].*0-1\s.*worker\[1\].*2-3", page.text("table", "Tasks"), re.S), page.text("table", "Tasks"))
+            page.press("j")
+            settle(page, lambda: "line 3000" in log_text(page, "worker[1]"), "j: the next task")
+            check.equal("in the address", page.hash(), "/jobs/alice~wide?task=worker[1]")
+            page.press("k")
+            settle(page, lambda: page.has("log", "Log of worker[0]"), "k: the one before")
+            page.press("/", "line 700", Keys.ENTER)
+            settle(page, lambda: "line=" in page.hash(), "the line is in the address")
+            line = re.search(r"line=(\d+)", page.hash())[1]
+            check.equal("with attempts and task", page.hash(), f"/jobs/alice~wide?attempt=1&task=worker[0]&try=1&line={line}")
+            page.js(COPY)
+            page.click("button", "Copy link")
+            settle(page, lambda: page.shows("Copied: the link"), "it says so")
+            link = page.js("return window.copied")
+            page.js("navigator.clipboard.writeText = async () => { throw new Error('no'); };")
+            page.click("button", "Copy link")
+            check.equal("or a field to copy from", page.find("textbox", "the link").get_attribute("value"), link)
+            page.click("button", "Done")
+        with Page(check, server, link[link.index("#"):]) as page:
+            settle(page, lambda: page.js("return document.querySelector('.line.current')?.innerText") == "line 700", "another browser is there")
+            page.click("button", "All tasks")
+            settle(page, lambda: all(f"{task} line 3000" in re.sub(r"\s+", " ", log_text(page, "all tasks")) for task in ("worker[0]", "worker[1]"))
+                   or page.has("log", "Log of all tasks"), "all tasks in one log")
+            check.equal("... in the address", page.hash(), "/jobs/alice~wide?attempt=1&task=*")
+            page.click("tab", "Events")
+            check.equal("the tab, too", page.hash(), "/jobs/alice~wide?attempt=1&task=*&view=events")
+            page.press(Keys.ARROW_RIGHT)
+            check.equal("by the keyboard", page.hash(), "/jobs/alice~wide?attempt=1&task=*&view=config")
+            page.reload()
+            settle(page, lambda: page.shows('"ps"') and page.find("tab", "Configuration").get_attribute("aria-selected") == "true", "there")
+
+
+def test_page_job_has_a_chart_of_different_tasks(check):
+    """The chart of tasks by state is there if their states changed at different times."""
+    with Machine() as server:
+        server.start("mixed", {"main": role("sleep $((1 + 2 * PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX))", instances=2)})
+        server.wait("mixed")
+        with Page(check, server, "#/jobs/alice~mixed?view=details") as page:
+            check.ok("a chart", wait_until(lambda: re.match("Tasks by state.*2 succeeded", chart(page))), chart(page))
+
+
+def test_page_job_copies_its_configuration(check):
+    """The configuration is as written, with comments; a button copies it."""
+    text = "# a comment\n" + job("commented", {"main": role("true")})
+    with Machine() as server:
+        check.equal("submitted", server.submit(text).status, 202)
+        with Page(check, server, "#/jobs/alice~commented?view=config") as page:
+            settle(page, lambda: page.shows("# a comment"), "the text")
+            page.js(COPY)
+            page.click("button", "Copy the configuration")
+            settle(page, lambda: page.js("return window.copied") == text, "it is copied")
 
 
 def test_page_job_with_many_tasks_has_few_rows(check):
@@ -136,22 +314,41 @@ def test_page_job_with_many_tasks_has_few_rows(check):
             check.ok("few rows", page.js("return document.querySelectorAll('tr').length") <= 200)
             page.js("document.querySelector('tbody tr[tabindex=\"0\"]').focus()")
             page.press(Keys.END, Keys.ENTER)
-            settle(page, lambda: page.has("log", "Log of main[19999]"), "the log of the last task")
-            check.ok("it is asked for", wait_until(lambda: page.js("return asked.some((path) => path.includes('taskIndex/19999/'))")))
+            settle(page, lambda: page.has("log", "Log of main[19997]"), "the log of the last task")
+            check.ok("it is asked for", wait_until(lambda: page.js("return asked.some((path) => path.includes('taskIndex/19997/'))")))
 
 
 def test_page_job_shows_earlier_attempts(check):
-    """The page shows the attempts of a job with their tasks and logs."""
+    """The page shows the attempts of a job, and of its tasks, with their failures and logs."""
     with Machine() as server:
         server.start("again", {"main": role("echo attempt $FC_FRAMEWORK_ATTEMPT_ID", "exit $((1 - FC_FRAMEWORK_ATTEMPT_ID))")},
                      jobRetryCount=2)
+        server.start("tried", {"main": role("echo try $FC_TASK_ATTEMPT_ID; exit $((1 - FC_TASK_ATTEMPT_ID))", taskRetryCount=1)}, extras={"gangAllocation": False})
         server.wait("again")
+        server.wait("tried")
         with Page(check, server, "#/jobs/alice~again") as page:
             settle(page, lambda: "attempt 1" in log_text(page), "the log of the last attempt")
-            check.ok("both attempts", re.search(r"2\s+SUCCEEDED.*1\s+FAILED", page.text("table", "Attempts"), re.S))
-            page.click("button", "1")
+            check.ok("no failure", not page.has("region", "Failure"))
+            details(page, "attempts")
+            check.ok("both attempts", wait_until(lambda: re.search(r"2\s+SUCCEEDED.*1\s+FAILED", page.text("table", "Attempts"), re.S)))
+            page.click("button", "attempt 1")
             settle(page, lambda: "attempt 0" in log_text(page), "the log of the first attempt")
             check.ok("its tasks", "FAILED" in page.text("table", "Tasks"))
+            check.ok("its failure", "main[0] failed in attempt 1" in page.text("region", "Failure"), page.text("region", "Failure"))
+            check.equal("in the address", page.hash(), "/jobs/alice~again?attempt=1")
+            page.reload()
+            settle(page, lambda: "attempt 0" in log_text(page), "also after a reload")
+            page.click("button", "Show the latest")
+            settle(page, lambda: "attempt 1" in log_text(page), "the last one again")
+            check.ok("without the failure", page.gone("region", "Failure"))
+            page.go("#/jobs/alice~again?attempt=9")
+            check.ok("one that is not stored", page.shows("Attempt 9 is not shown"))
+            settle(page, lambda: "attempt 1" in log_text(page), "the last one instead")
+        with Page(check, server, "#/jobs/alice~tried") as page:
+            settle(page, lambda: "try 1" in log_text(page), "the log of the last attempt of the task")
+            page.js("const s = document.querySelector('[aria-label=\"Attempt of the task\"]'); s.value = 1; s.dispatchEvent(new Event('change'))")
+            settle(page, lambda: "try 0" in log_text(page), "of the first one")
+            check.equal("in the address", page.hash(), "/jobs/alice~tried?try=1")
 
 
 def test_page_job_of_others_is_refused_in_a_sentence(check):
@@ -165,16 +362,23 @@ def test_page_job_of_others_is_refused_in_a_sentence(check):
             page.type("textbox", "Token", token(user="bob"))
             page.press(Keys.ENTER)
             settle(page, lambda: page.has("status", "State"), "the state")
-            check.ok("refused in words", page.shows("Not shown: this is for the job's owner"), page.body())
+            check.ok("refused in words", page.shows("this is for the job's owner"), page.body())
+            page.click("tab", "Events")
+            check.ok("also of other parts", page.shows("Not shown: this is for the job's owner"), page.body())
             for button in ("Stop", "Add a tag"):
                 check.ok(f"no button {button}", not page.has("button", button))
             check.ok("nothing of the job", "hidden words" not in page.body(), page.body())
 
 
-CORE = [test_page_job_is_followed_to_its_end]
+CORE = [test_page_job_is_followed_to_its_end, test_page_job_puts_the_log_first]
 WHOLE = [test_page_job_shows_the_ssh_command,
          test_page_job_explains_a_failure,
+         test_page_job_says_why_it_was_stopped,
          test_page_job_can_be_stopped_cloned_and_tagged,
+         test_page_job_clones_under_a_free_name,
+         test_page_job_has_an_address_for_each_line,
+         test_page_job_has_a_chart_of_different_tasks,
+         test_page_job_copies_its_configuration,
          test_page_job_with_many_tasks_has_few_rows,
          test_page_job_shows_earlier_attempts,
          test_page_job_of_others_is_refused_in_a_sentence]

@@ -55,7 +55,7 @@ return { merged, joins, began, whole: JSON.parse(whole), wrong, invalid: lines(i
 
 MODELS = r"""
 const { visible, sorted } = await load("table"), { flat, differences } = await load("compare"), { sampled } = await load("chart");
-const { selects, gpuSeries } = await load("jobs"), { taskSeries, hasSshd } = await load("job");
+const { selects, gpuSeries } = await load("jobs"), { taskSeries } = await load("tasks"), { hasSshd } = await load("details");
 const { nextName, hasSecrets } = await load("actions");
 const row = { name: "bert", username: "alice", virtualCluster: "vision", state: "RUNNING", tags: ["a", "b"] };
 const plugin = (more) => ({ extras: { "com.microsoft.pai.runtimeplugin": [null, { plugin: "tensorboard" }, { plugin: "ssh", ...more }] } });

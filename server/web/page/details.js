@@ -49,7 +49,7 @@ export function jobFacts(detail) {
 		["Submitted", time(status.submissionTime)], ["Started", time(status.launchedTime)],
 		["Ended", time(status.completedTime)], ["Retries", status.retries],
 		["Image", unusedImages(detail)]]),
-	more("Diagnostics of the job", status.appExitCode && status.appExitDiagnostics));
+	more("Diagnostics of the job", status.appExitCode !== 0 && status.appExitDiagnostics));
 }
 
 /** Facts of a task; `failed`: the task whose failure is explained elsewhere, `told`: diagnostics that
@@ -57,12 +57,12 @@ export function jobFacts(detail) {
 export function taskFacts(task, config, failed, told) {
 	const { containerExitCode: code, containerExitSpec: spec, containerExitDiagnostics: text } = task;
 	const name = taskName(task);
-	const why = name !== failed && code;
+	const why = name !== failed && code !== 0;
 	return section(`Task ${name}`, facts([["Exit code", name !== failed && exitText(code, spec)], ["Meaning", why && spec?.reason],
 		["What to do", why && spec?.solution?.join(". ")], ["Retries", task.retries],
 		["GPUs", gpusOf(task)], ["Node", task.containerNodeName], ["Address", task.containerIp],
 		["Ports", portsOf(task)], ["SSH", sshOf(task, config)]]),
-	more("Diagnostics of the task", code && text !== told && text));
+	more("Diagnostics of the task", code !== 0 && text !== told && text));
 }
 
 /** A chart of the states of several tasks that did not change at the same time; else null. */

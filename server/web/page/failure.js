@@ -46,7 +46,7 @@ export function failurePanel(failure, { when, several,  show, choose }) {
 	const { code, phrase, own, meaning, task, followers, cause, line, lines, remedies } = failure;
 	const link = (text, click) => el("button", { type: "button", class: "link", on: { click } }, text);
 	const others = followers > 0 && `; ${plural(followers, "other")} only followed`;
-	return el("section", { class: "failure", "aria-label": "Failure" },
+	return el("section", { class: "failure-panel", "aria-label": "Failure" },
 		el("p", null, el("strong", null, meaning),
 			el("small", { class: "soft" }, `${code ?? ""} ${phrase}`),
 			own && el("small", { class: "soft" }, own)),

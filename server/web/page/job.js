@@ -121,7 +121,7 @@ class JobView {
 		const { details, config } = this.tabs.panels;
 		fill(details, this.#facts, this.#taskFacts, this.#chart);
 		for (const [view, panel] of Object.entries(this.tabs.panels)) {
-			if (view === LOG) panel.className = "log-panel"; // which has its own frame
+			if (view === LOG) panel.className = ""; // the log has its own frame
 			else panel.tabIndex = 0;
 		}
 		const text = el("pre", { "aria-label": "Configuration" });

@@ -298,11 +298,11 @@ def test_page_does_not_jump(check):
 
 
 # ---- paper ----
-PAPER = """const seen = (e) => e.getClientRects().length > 0;
+PAPER = """const seen = (e) => e.checkVisibility();
 const rgb = (e, name) => getComputedStyle(e)[name].match(/\\d+/g).slice(0, 3).reduce((sum, n) => sum + Number(n), 0);
 const bars = [...document.querySelectorAll("#page, #page *")].filter((e) => seen(e) && /auto|scroll/.test(getComputedStyle(e).overflow));
 return [rgb(document.body, "backgroundColor"), rgb(document.body, "color"),
-	[...document.querySelectorAll("header, nav, form, input, select, button:not(.link, th *)")].filter(seen).map((e) => e.outerHTML.slice(0, 200)),
+	[...document.querySelectorAll("header, nav, form, input, select, button:not(.link, th *, .mistakes *)")].filter(seen).map((e) => e.outerHTML.slice(0, 200)),
 	bars.map((e) => e.outerHTML.slice(0, 100)),
 	[...document.querySelectorAll(".line *")].filter((e) => rgb(e, "color") > 200).length];"""
 

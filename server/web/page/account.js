@@ -1,10 +1,10 @@
 // The account: who one is, and one's tokens: make, see, revoke.
 
+import { copyText } from "./actions.js";
 import { get, isPassing, pause, send, session, signOut } from "./api.js";
 import { ask } from "./dialog.js";
-import { copy, el, fill } from "./dom.js";
+import { el, fill } from "./dom.js";
 import { ago, duration, now, time } from "./format.js";
-import { announce } from "./main.js";
 
 export const title = "Account";
 
@@ -62,7 +62,8 @@ function tokenTable({ tokens, names, revocable }, act) {
 		(at === null ? "never" : exact(at, `in ${duration(at - now())}`));
 	const row = (one) => el("tr", null, el("td", null, one.kind),
 		el("td", null, one.name, " ", el("code", { class: "soft" }, `…${one.end}`)),
-		el("td", { class: "minor" }, exact(one.made, ago(one.made))), el("td", null, expires(one)),
+		el("td", { class: "minor" }, exact(one.made, ago(one.made))),
+		el("td", { class: "time" }, expires(one)),
 		revocable && el("td", { class: "number" }, button("Revoke", () => act(revoke(one)),
 			{ "aria-label": `Revoke ${one.name || one.kind} …${one.end}` })));
 	const head = (text, kind) => el("th", { scope: "col", class: kind }, text);
@@ -74,7 +75,7 @@ function tokenTable({ tokens, names, revocable }, act) {
 
 /** Shows a new token, until it is dismissed. */
 function showNew(host, token) {
-	const copied = button("Copy", () => copy(token).then(() => announce("The token is copied.")));
+	const copied = button("Copy", () => copyText(token, "the token"));
 	fill(host, el("section", { class: "notice", "aria-label": "The new token" },
 		el("p", null, el("b", null, "Copy it now."), " It is not shown again."),
 		el("p", null, el("code", null, token)),
@@ -124,11 +125,11 @@ export default async function accountPage(root, params, signal) {
 	const error = el("p", { class: "error", role: "alert" });
 	const fact = (name, value) => [el("dt", null, name), el("dd", null, value)];
 	fill(root, el("h1", { tabindex: "-1" }, title),
-		el("section", { class: "panel", "aria-label": "User" },
+		el("section", { class: "panel account-page", "aria-label": "User" },
 			el("dl", null, fact("User", username), fact("Role", admin ? "administrator" : "user"),
 				fact("Virtual clusters", virtualCluster?.join(", ") || "none")),
-			session.token && button("Sign out", signOut)),
-		el("section", { class: "panel", "aria-label": "Tokens" }, el("h2", null, "Tokens"),
+			session.token && button("Sign out", signOut, { class: "narrow" })),
+		el("section", { class: "panel account-page", "aria-label": "Tokens" }, el("h2", null, "Tokens"),
 			note, form, error, fresh, table));
 	const act = async (change) => {
 		fill(error);

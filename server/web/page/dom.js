@@ -46,21 +46,6 @@ export function svg(tag, attributes, ...children) {
 	return make(document.createElementNS(SVG, tag), attributes, children);
 }
 
-/** Copies a text, also where the browser has no clipboard for pages (http, but not localhost). */
-export async function copy(text) {
-	if (navigator.clipboard) {
-		await navigator.clipboard.writeText(text);
-		return;
-	}
-	const source = el("textarea", { class: "visually-hidden", "aria-hidden": "true" }, text);
-	const before = document.activeElement;
-	document.body.append(source);
-	source.select();
-	document.execCommand("copy");
-	source.remove();
-	before?.focus();
-}
-
 /** Replaces the children of `parent`. */
 export function fill(parent, ...children) {
 	parent.replaceChildren();

@@ -75,9 +75,10 @@ export default async function machinePage(root, params, signal) {
 	const [gpus, others, running, queue] = Array.from({ length: 4 }, () => el("div"));
 	const panel = (heading, part) =>
 		el("section", { class: "panel", "aria-label": heading }, el("h2", null, heading), part);
-	fill(root, el("h1", { tabindex: "-1" }, title),
+	const panels = [
 		el("div", { class: "columns" }, panel("GPUs", gpus), panel("CPUs and memory", others)),
-		panel("Running", running), panel("Queue", queue));
+		panel("Running", running), panel("Queue", queue)];
+	fill(root, el("h1", { tabindex: "-1" }, title));
 	signal.addEventListener("abort", () => connection(machinePage, false));
 	for (;;) {
 		try {
@@ -88,6 +89,7 @@ export default async function machinePage(root, params, signal) {
 				meter("Memory", machine.memoryMBHeld, machine.memoryMB, (n) => bytes(n * MIB)));
 			fill(running, table("Running jobs", RUNNING, machine.running, "No job is running."));
 			fill(queue, table("Waiting jobs", QUEUE, machine.queue, "No job is waiting."));
+			if (!running.isConnected) root.append(...panels);
 		} catch (error) {
 			if (!isPassing(error)) throw error;
 			connection(machinePage, true);

@@ -112,7 +112,7 @@ static const struct route API_ROUTES[] = {
 	  "Revoke the token of this request.", JOB_ANY },
 	{ "DELETE", "/api/v1/authn/basic/logout", logout_delete, NULL, AUTH_PERSON, BODY_NONE, ANSWER_LOGOUT, "The same.", JOB_ANY },
 	{ "GET", "/api/v2/tokens", tokens_get, NULL, AUTH_PERSON, BODY_NONE, ANSWER_TOKENS,
-	  "The client's stored tokens; with `--token-check=signature` only the token of this request.", JOB_ANY },
+	  "The client's stored tokens and their names; with `--token-check=signature` only the token of this request.", JOB_ANY },
 	{ "GET", "/api/v1/token", tokens_get, NULL, AUTH_PERSON, BODY_NONE, ANSWER_TOKENS, "The same.", JOB_ANY },
 	{ "GET", "/api/v2/tokens/check", token_check_get, NULL, AUTH_USER, BODY_NONE, ANSWER_CLAIMS,
 	  "The claims of the client's token, and `admin`.", JOB_ANY },

@@ -29,8 +29,10 @@ def test_page_jobs_change_without_a_reload(check):
         server.wait("first", "RUNNING")
         with Page(check, server, "#/jobs") as page:
             settle(page, lambda: "RUNNING" in row(page, "first"), "the first job runs")
+            top = page.js(TOP)
             check.ok("user and cluster", re.search(r"alice\s+default\s+2\s+1", row(page, "first")), row(page, "first"))
             check.ok("a chart of GPUs", wait_until(lambda: re.match("GPUs, .*at the end 2 in use", chart(page)), 2 * PATIENCE), chart(page))
+            check.ok("... low, in a place that was there", page.js("return document.querySelector('figure').parentNode.offsetHeight") <= 56 and page.js(TOP) == top)
             server.start("second", {"main": role("true", gpu=1)})
             settle(page, lambda: "WAITING" in row(page, "second"), "the second waits")
             check.ok("it says why", wait_until(lambda: "GPU" in row(page, "second"), 2 * PATIENCE), row(page, "second"))
@@ -54,7 +56,7 @@ def test_page_jobs_change_without_a_reload(check):
             check.ok("it is deleted", reply.status in (200, 202), reply)
             settle(page, lambda: not row(page, "first"), "it was removed")
             page.click("link", "third")
-            settle(page, lambda: page.hash() == "/jobs/alice~third" and page.has("heading", "alice~third"), "the job opens")
+            settle(page, lambda: page.hash() == "/jobs/alice~third" and page.has("heading", "third"), "the job opens")
 
 
 @contextlib.contextmanager
@@ -295,13 +297,13 @@ def test_page_jobs_selected_are_stopped_tagged_and_deleted(check):
             check.ok("in the rows", wait_until(lambda: "later" in row(page, "runs-0") and "later" in row(page, "runs-2")) and "later" not in row(page, "runs-1"))
             page.press("s")
             check.ok("asks with names", page.shows("Stop 2 jobs: ") and all(f"alice~runs-{i}" in page.body() for i in (0, 2)))
-            page.click("button", "Let them run")
+            page.click("button", "Do not stop")
             page.click("button", "Stop")
-            page.click("button", "Stop the jobs")
+            page.click("button", "Stop 2 jobs")
             check.ok("told", page.shows("2 stopped."))
             settle(page, lambda: all("STOPPED" in row(page, f"runs-{i}") for i in (0, 2)) and "RUNNING" in row(page, "runs-1"), "only these")
             page.click("button", "Delete")
-            page.click("button", "Delete the jobs")
+            page.click("button", "Delete 2 jobs")
             settle(page, lambda: not row(page, "runs-0") and not row(page, "runs-2") and row(page, "runs-1"), "deleted")
             check.ok("told", page.shows("2 deleted."))
             check.equal("no longer selected", page.text("status", "Number of jobs"), "2 jobs")
@@ -324,7 +326,7 @@ def test_page_jobs_of_others_are_refused(check):
             settle(page, lambda: row(page, "of-alice") and row(page, "of-bob"), "both jobs")
             choose(page, "of-alice", "of-bob")
             page.click("button", "Stop")
-            page.click("button", "Stop the jobs")
+            page.click("button", "Stop 2 jobs")
             check.ok("one each", page.shows(re.compile(r"1 stopped, 1 refused: \w[\w ]+")), page.body())
         for user in ("alice", "bob"):
             server.request("DELETE", f"/api/v1/user/{user}/jobs/of-{user}", headers=bearer(token(user)))

@@ -141,7 +141,7 @@ def test_page_log_lines_can_be_chosen_and_shown(check):
             check.equal("by search", (page.js("return picked.at(-1)"), row(page, 150)[1]), (150, True))
             check.equal("to the failure", page.js("return view.goToMark()"), True)
             settle(page, lambda: page.has("button", re.compile(r"^Line \d+, failure$")), "it is marked")
-            check.equal("one line", page.js("return [...document.querySelectorAll('.failure')].map((e) => e.textContent)"), ["Error: a"])
+            check.equal("one line", page.js("return [...document.querySelectorAll('.cause')].map((e) => e.textContent)"), ["Error: a"])
             page.js("view.goTo(100000)")
             settle(page, lambda: "later" in page.js("return view.lines.text()"), "it goes on")
             check.equal("not there yet", said(page), "")
@@ -157,7 +157,7 @@ def test_page_log_lines_can_be_chosen_and_shown(check):
             check.equal("its name", page.js("return picked"), ["b[0]:152"])
             check.equal("to the failure", page.js("return view.goToMark()"), True)
             settle(page, lambda: page.has("button", re.compile("failure")), "it is marked")
-            lines = page.js("return [...document.querySelectorAll('.failure, .failure + *')].map((e) => e.textContent)")
+            lines = page.js("return [...document.querySelectorAll('.cause, .cause + *')].map((e) => e.textContent)")
             check.equal("the last one of the task", lines, ["b[0] Error: b", "b[0] more"])
             check.equal("none without", page.js("view.setMark(null); return view.goToMark()"), False)
 

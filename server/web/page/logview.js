@@ -196,7 +196,7 @@ class LogLines {
 		const name = `Line ${line.number}${number === failure ? ", failure" : ""}`;
 		const [at, text] = node.children;
 		node.classList.toggle("current", number === current);
-		node.classList.toggle("failure", number === failure);
+		node.classList.toggle("cause", number === failure);
 		if (node.line === line && node.shown === line.text && node.needle === needle &&
 			node.name === name) return;
 		Object.assign(node, { number, name, line, shown: line.text, needle });

@@ -20,6 +20,10 @@ window.view = logView(host, sources, { ...args[1], picked: (line) => picked.push
 COUNT = """const input = document.querySelector('[aria-label="Search in the log"]');
     input.value = arguments[0]; input.dispatchEvent(new Event("input")); return input.parentNode.querySelector("output").textContent"""
 
+# How far the last line is from the lower edge.
+LAST = """const log = document.querySelector("[role=log]"), lines = [...log.querySelectorAll(".line")];
+    return Math.abs(log.getBoundingClientRect().bottom - lines.at(-1).getBoundingClientRect().bottom - 5)"""
+
 
 def open_log(page, tasks, height="600px", **options):
     page.find("heading", "Sign in")
@@ -199,6 +203,9 @@ def test_page_log_fits_into_its_place(check):
                 settle(page, lambda: "1000" in log_text(page), "the log")
                 rows, below, high, wide = page.js(box)
                 check.ok(f"{width}: rows of controls", rows <= most and below < 40 and high > 340 and wide <= width, (rows, below, high, wide))
+                for low in ("400px", "300px", "500px"):
+                    page.js("document.querySelector('.log-view').style.height = arguments[0]", low)
+                    settle(page, lambda: page.js(LAST) < 3 and page.find("checkbox", "Follow").is_selected(), f"{width}: the last line stays")
                 page.type("searchbox", "Search in the log", "10")
                 page.press(Keys.ENTER)
                 page.js("view.goTo(1)")

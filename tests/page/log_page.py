@@ -20,6 +20,10 @@ window.view = logView(host, sources, { ...args[1], picked: (line) => picked.push
 COUNT = """const input = document.querySelector('[aria-label="Search in the log"]');
     input.value = arguments[0]; input.dispatchEvent(new Event("input")); return input.parentNode.querySelector("output").textContent"""
 
+# How far the last line is from the lower edge.
+LAST = """const log = document.querySelector("[role=log]"), lines = [...log.querySelectorAll(".line")];
+    return Math.abs(log.getBoundingClientRect().bottom - lines.at(-1).getBoundingClientRect().bottom - 5)"""
+
 
 def open_log(page, tasks, height="600px", **options):
     page.find("heading", "Sign in")
@@ -141,7 +145,7 @@ def test_page_log_lines_can_be_chosen_and_shown(check):
             check.equal("by search", (page.js("return picked.at(-1)"), row(page, 150)[1]), (150, True))
             check.equal("to the failure", page.js("return view.goToMark()"), True)
             settle(page, lambda: page.has("button", re.compile(r"^Line \d+, failure$")), "it is marked")
-            check.equal("one line", page.js("return [...document.querySelectorAll('.failure')].map((e) => e.textContent)"), ["Error: a"])
+            check.equal("one line", page.js("return [...document.querySelectorAll('.cause')].map((e) => e.textContent)"), ["Error: a"])
             page.js("view.goTo(100000)")
             settle(page, lambda: "later" in page.js("return view.lines.text()"), "it goes on")
             check.equal("not there yet", said(page), "")
@@ -157,7 +161,7 @@ def test_page_log_lines_can_be_chosen_and_shown(check):
             check.equal("its name", page.js("return picked"), ["b[0]:152"])
             check.equal("to the failure", page.js("return view.goToMark()"), True)
             settle(page, lambda: page.has("button", re.compile("failure")), "it is marked")
-            lines = page.js("return [...document.querySelectorAll('.failure, .failure + *')].map((e) => e.textContent)")
+            lines = page.js("return [...document.querySelectorAll('.cause, .cause + *')].map((e) => e.textContent)")
             check.equal("the last one of the task", lines, ["b[0] Error: b", "b[0] more"])
             check.equal("none without", page.js("view.setMark(null); return view.goToMark()"), False)
 
@@ -199,6 +203,9 @@ def test_page_log_fits_into_its_place(check):
                 settle(page, lambda: "1000" in log_text(page), "the log")
                 rows, below, high, wide = page.js(box)
                 check.ok(f"{width}: rows of controls", rows <= most and below < 40 and high > 340 and wide <= width, (rows, below, high, wide))
+                for low in ("400px", "300px", "500px"):
+                    page.js("document.querySelector('.log-view').style.height = arguments[0]", low)
+                    settle(page, lambda: page.js(LAST) < 3 and page.find("checkbox", "Follow").is_selected(), f"{width}: the last line stays")
                 page.type("searchbox", "Search in the log", "10")
                 page.press(Keys.ENTER)
                 page.js("view.goTo(1)")

@@ -179,6 +179,7 @@ class LogLines {
 				el("button", { type: "button", class: "at", tabindex: "-1" }), el("span")),
 			update: (node, i) => this.#update(node, this.log.dropped + i),
 		});
+		new ResizeObserver(() => requestAnimationFrame(() => this.render())).observe(this.element);
 	}
 
 	get isOfMany() {
@@ -196,7 +197,7 @@ class LogLines {
 		const name = `Line ${line.number}${number === failure ? ", failure" : ""}`;
 		const [at, text] = node.children;
 		node.classList.toggle("current", number === current);
-		node.classList.toggle("failure", number === failure);
+		node.classList.toggle("cause", number === failure);
 		if (node.line === line && node.shown === line.text && node.needle === needle &&
 			node.name === name) return;
 		Object.assign(node, { number, name, line, shown: line.text, needle });
@@ -267,7 +268,8 @@ class LogLines {
 	/** Shows the written lines. They do not move on the screen when earlier ones are dropped. */
 	render() {
 		const { element, log, list } = this;
-		if (this.isFollowing && element.scrollTop < this.#end - 2) this.follow(false);
+		const end = Math.min(this.#end, element.scrollHeight - element.clientHeight);
+		if (this.isFollowing && element.scrollTop < end - 2) this.follow(false);
 		const moved = log.dropped - this.#dropped;
 		this.#dropped = log.dropped;
 		if (!this.isFollowing && moved) element.scrollTop -= moved * list.row;

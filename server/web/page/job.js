@@ -287,8 +287,8 @@ class JobView {
 		this.#once("log", [this.detail.jobStatus.attemptId, wanted], () => {
 			this.#logSignal.abort();
 			this.#logSignal = new AbortController();
-			if (!wanted.length) return;
-			this.#log = logView(this.tabs.panels[LOG], wanted.map((task) => this.#source(...task)), {
+			if (!wanted.length) fill(this.tabs.panels[LOG], el("p", { class: "soft" }, "There is no log yet."));
+			else this.#log = logView(this.tabs.panels[LOG], wanted.map((task) => this.#source(...task)), {
 				line: this.#log ? null : this.at.line, mark,
 				picked: (line) => { this.at.line = line; this.#setAddress(line); },
 				signal: AbortSignal.any([this.signal, this.#logSignal.signal]),

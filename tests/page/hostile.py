@@ -161,11 +161,12 @@ def elements(page):
     return collections.Counter(page.js(TAGS))
 
 
-def hostile_page(check, hash_, ready, payloads=PAYLOADS):
+def hostile_page(check, hash_, ready, payloads=PAYLOADS, command="while sleep 1; do :; done", state="RUNNING"):
     """Compares the page of hostile texts with the page of as many harmless ones."""
     with Machine() as server:
-        server.start("shape", {"main": role("while sleep 1; do :; done")})
-        server.wait("shape", "RUNNING")
+        server.start("other", {"main": role("while sleep 1; do :; done")})
+        server.start("shape", {"main": role(command)})
+        server.wait("shape", state)
         for first in range(0, len(payloads), BATCH):
             texts, seen = payloads[first:first + BATCH], []
             for batch in ([f"harmless-{i}" for i in range(BATCH)], texts):
@@ -212,7 +213,11 @@ def test_page_jobs_show_hostile_texts_as_text(check):
 
 
 def test_page_job_shows_hostile_texts_as_text(check):
-    hostile_page(check, "#/jobs/alice~shape", lambda p: p.has("log") and p.has("table", "Events") and has_cells(p))
+    hostile_page(check, "#/jobs/alice~shape?view=events", lambda p: p.has("table", "Events") and has_cells(p))
+    hostile_page(check, "#/jobs/alice~shape?view=config", lambda p: p.has("tab", "Configuration") and has_cells(p))
+    for view in ("log", "details"):
+        hostile_page(check, f"#/jobs/alice~shape?view={view}", lambda p: p.has("region", "Failure") and has_cells(p), PAYLOADS[::3],
+                     "echo last; exit 1", "FAILED")
 
 
 def test_page_compare_shows_hostile_texts_as_text(check):

@@ -75,14 +75,15 @@ export async function copyText(text, what) {
 		announce(`Copied: ${what}.`);
 	} catch {
 		const input = el("textarea", { "aria-label": what, readonly: true, rows: 4, cols: 60 }, text);
-		const closed = ask({ title: `Copy ${what}`, text: "Press Ctrl+C to copy it.", verb: "Done", input });
+		const how = { title: `Copy ${what}`, text: "Press Ctrl+C to copy it.", verb: "Done" };
+		const closed = ask({ ...how, input });
 		input.select();
 		await closed;
 	}
 }
 
 function stopText(name, taskRoles) {
-	const grace = Math.max(...Object.values(taskRoles)
+	const grace = Math.max(0, ...Object.values(taskRoles)
 		.map(({ taskRoleStatus }) => taskRoleStatus.gracePeriodSeconds ?? 0));
 	const end = grace ? `The tasks get ${grace} s to end; then they are killed.` : "Its tasks end.";
 	return `Stop ${name}? ${end} It cannot be continued.`;
@@ -93,14 +94,18 @@ function stopText(name, taskRoles) {
 export function actions({ id, path, user, mayChange }, changed) {
 	const name = id.slice(id.indexOf("~") + 1);
 	const error = el("p", { class: "error", role: "alert" });
+	let roles = {}, isBusy = false;
 	const act = (text, help, action, more) => button(text, async () => {
+		if (isBusy) return; // a double click
+		isBusy = true;
 		fill(error);
 		await action().then(changed, (refused) => fill(error, refused.message));
+		isBusy = false;
 	}, { title: help, "aria-description": help, ...more });
-	let roles = {};
 	const stop = act("Stop", "Stop: end the tasks of the job", async () => {
 		const choices = { verb: "Stop the job", refuse: "Let it run", danger: true };
-		if (await ask({ title: "Stop the job", text: stopText(name, roles), ...choices })) await stopJob(id);
+		const question = { title: "Stop the job", text: stopText(name, roles), ...choices };
+		if (await ask(question)) await stopJob(id);
 	}, { class: "danger", hidden: true });
 	const remove = act("Delete", "Delete: remove the job with its logs", async () => {
 		const text = `Delete ${name}? Its logs, its attempts and its configuration are lost.`;
@@ -114,7 +119,8 @@ export function actions({ id, path, user, mayChange }, changed) {
 		const query = new URLSearchParams({ from: id, name: await freeName(user, name) });
 		go(`#/submit?${query}`);
 	});
-	const again = `Resubmit: the same job again at once, under the next free name such as ${nextName(name, [])}`;
+	const again = "Resubmit: the same job again at once, under the next free name such as " +
+		nextName(name, []);
 	const element = el("div", { class: "actions" }, stop, remove, clone,
 		act("Resubmit", again, () => resubmit(path, user)),
 		act("Download", "Download: the text as a file", () => download(path, name)));
@@ -150,7 +156,7 @@ export function tagList({ id, mayChange }, changed) {
 	};
 	const keydown = ({ key }) => { if (key === "Escape") edit(false); };
 	const form = el("form", { hidden: true, on: { submit, keydown } }, input);
-	const add = button("+ tag", () => edit(true), { "aria-label": "Add a tag", title: "Add a tag", class: "link" });
+	const add = button("+ tag", () => edit(true), { "aria-label": "Add a tag", class: "link" });
 	const remove = (tag) =>
 		button("×", () => change(removeTag(id, tag)), { "aria-label": `Remove tag ${tag}` });
 	const shown = (tag) => el("span", { class: "tag" }, tag, mayChange && remove(tag));

@@ -9,7 +9,8 @@ const exitText = (code, spec) => `${code ?? ""} ${spec?.phrase ?? ""}`.trim();
 
 /** Names and values; empty values are left out. */
 const facts = (pairs) => el("dl", { class: "facts" }, pairs.map(([name, value]) =>
-	(value ?? "") !== "" && value !== false && el("div", null, el("dt", null, name), el("dd", null, value))));
+	!["", false, null, undefined].includes(value) &&
+		el("div", null, el("dt", null, name), el("dd", null, value))));
 
 const section = (name, ...children) =>
 	el("section", { "aria-label": name }, el("h2", null, name), children);
@@ -36,7 +37,8 @@ export function hasSshd(config, name) {
 
 function sshOf({ role, containerPorts, containerIp, taskState }, config) {
 	const port = hasSshd(config, role) && containerPorts?.ssh?.split(",")[0];
-	return port && containerIp && !isOver(taskState) && el("code", null, `ssh -p ${port} root@${containerIp}`);
+	const isOn = port && containerIp && !isOver(taskState);
+	return isOn && el("code", null, `ssh -p ${port} root@${containerIp}`);
 }
 
 const more = (name, text) => text &&
@@ -57,9 +59,10 @@ export function jobFacts(detail) {
 export function taskFacts(task, config, failed, told) {
 	const { containerExitCode: code, containerExitSpec: spec, containerExitDiagnostics: text } = task;
 	const name = taskName(task);
-	const why = name !== failed && code !== 0;
-	return section(`Task ${name}`, facts([["Exit code", name !== failed && exitText(code, spec)], ["Meaning", why && spec?.reason],
-		["What to do", why && spec?.solution?.join(". ")], ["Retries", task.retries],
+	const isOther = name !== failed, why = isOther && code !== 0;
+	return section(`Task ${name}`, facts([["Exit code", isOther && exitText(code, spec)],
+		["Meaning", why && spec?.reason], ["What to do", why && spec?.solution?.join(". ")],
+		["Retries", task.retries],
 		["GPUs", gpusOf(task)], ["Node", task.containerNodeName], ["Address", task.containerIp],
 		["Ports", portsOf(task)], ["SSH", sshOf(task, config)]]),
 	more("Diagnostics of the task", code !== 0 && text !== told && text));
@@ -93,10 +96,10 @@ export function eventTable({ data }) {
 
 /** The attempts that are stored; open(index) shows one. */
 export function attemptTable(all, open) {
-	const button = ({ attemptIndex: i }) =>
-		el("button", { type: "button", class: "link", on: { click: () => open(i) } }, `attempt ${i + 1}`);
-	const rows = all.map((one) => [button(one), state(one.state),
-		time(one.attemptStartedTime), duration((one.attemptCompletedTime ?? now()) - one.attemptStartedTime),
+	const button = ({ attemptIndex: i }) => el("button", { type: "button", class: "link",
+		on: { click: () => open(i) } }, `attempt ${i + 1}`);
+	const rows = all.map((one) => [button(one), state(one.state), time(one.attemptStartedTime),
+		duration((one.attemptCompletedTime ?? now()) - one.attemptStartedTime),
 		exitText(one.exitCode, one.appExitSpec)]);
 	return table("Attempts", ["Attempt", "State", "Started", "Duration", "Exit code"], rows);
 }

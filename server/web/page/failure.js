@@ -25,7 +25,7 @@ export function failureOf(status) {
 	return {
 		code, phrase: spec.phrase ?? "", meaning: spec.reason ?? "The job failed.",
 		own: own === code ? "" : `the command ended with ${own}`,
-		task: first ? taskName(first) : taskRole ? taskName({ taskRole, taskIndex }) : "",
+		task: first ? taskName(first) : taskRole && taskName({ taskRole, taskIndex }),
 		followers: first?.followersCount ?? 0,
 		cause: isLine || cause === spec.phrase ? "" : cause,
 		line: isLine ? cause : "",
@@ -40,20 +40,22 @@ export function markOf(failure) {
 	return text && failure.task ? { task: failure.task, text } : null;
 }
 
-/** One panel. when: " in attempt 1", or ""; several: the job has more tasks; show(): goes to the marked line in the log;
- * choose(task): shows its log. */
-export function failurePanel(failure, { when, several,  show, choose }) {
+/** One panel. when: " in attempt 1", or ""; several: the job has more tasks; show(): goes to the
+ * marked line in the log; choose(task): shows its log. */
+export function failurePanel(failure, { when, several, show, choose }) {
 	const { code, phrase, own, meaning, task, followers, cause, line, lines, remedies } = failure;
-	const link = (text, click) => el("button", { type: "button", class: "link", on: { click } }, text);
+	const link = (text, click) =>
+		el("button", { type: "button", class: "link", on: { click } }, text);
 	const others = followers > 0 && `; ${plural(followers, "other")} only followed`;
+	const soft = (text) => el("small", { class: "soft" }, text);
 	return el("section", { class: "failure-panel", "aria-label": "Failure" },
 		el("p", null, el("strong", null, meaning),
-			el("small", { class: "soft" }, `${code ?? ""} ${phrase}`),
-			own && el("small", { class: "soft" }, own)),
+			soft(`${code ?? ""} ${phrase}`), own && soft(own)),
 		el("p", null, task && el("span", null, link(task, () => choose(task)),
-			several ? [" failed first", when, others] : [" failed", when]), cause && el("span", null, cause),
-		line && link(`line: ${line}`, show), lines.length > 0 && task && link("show the last lines in the log", show)),
-		lines.length > 0 && el("pre", { "aria-label": "The last lines" }, lines.join("\n")),
+			several ? [" failed first", when, others] : [" failed", when]),
+		cause && el("span", null, cause), line && link(`line: ${line}`, show),
+		task && lines.length > 0 && link("show the last lines in the log", show)),
+		lines.length > 0 && el("pre", null, lines.join("\n")),
 		remedies.length > 0 && el("p", null,
-			el("span", null, el("span", { class: "soft" }, "What to do: "), `${remedies.join(". ")}.`)));
+			el("span", null, soft("What to do: "), `${remedies.join(". ")}.`)));
 }

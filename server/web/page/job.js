@@ -27,24 +27,27 @@ const VIEWS = { [LOG]: "Log", details: "Details", events: "Events", attempts: "A
 function whyOf({ state: name, waitingReason, stopReason, appExitSpec }) {
 	const next = waitingReason?.nextAttemptTime;
 	if (next) return `the next attempt begins at ${time(next)}`;
-	return waitingReason?.message ?? stopReason ?? (name === "STOPPED" && appExitSpec?.reason) ?? "";
+	if (name === "STOPPED") return stopReason ?? appExitSpec?.reason ?? "";
+	return waitingReason?.message ?? stopReason ?? "";
 }
 
-/** How long the job waited and ran, as a line. */
-function showTimes(host, { state: name, submissionTime: from, launchedTime: start, completedTime: end }) {
+/** How long the job waited and ran: as a line, and as text with one figure. */
+function showTimes(line, figure, status) {
+	const { state: name, submissionTime: from, launchedTime: start, completedTime: end } = status;
 	const to = end ?? now();
 	const waited = (start ?? to) - from, ran = start && to - start;
 	const text = [`waited ${duration(waited)}`, start && `ran ${duration(ran)}`,
 		end && `ended ${time(end)}`].filter(Boolean).join(", ");
-	timeLine(host, [{ role: "waiting", ms: waited }, start && { role: "running", ms: ran },
+	timeLine(line, [{ role: "waiting", ms: waited }, start && { role: "running", ms: ran },
 		end && { role: name.toLowerCase() }].filter(Boolean), text);
-	return duration(ran || waited);
+	figure.title = text;
+	figure.textContent = duration(ran || waited);
 }
 
 /** The line with the name of the job, its state and what one can do with it. */
 class Head {
 	state = el("p", { role: "status", "aria-label": "State" });
-	#took = el("span", { class: "soft took", title: "Duration" });
+	#took = el("span", { class: "soft took" });
 	#times = el("div", { class: "times", role: "img" });
 
 	constructor(job, name, owner, refresh, link) {
@@ -60,7 +63,7 @@ class Head {
 
 	show(detail) {
 		const { jobStatus: status, tags } = detail;
-		const why = whyOf(status) || "";
+		const why = whyOf(status);
 		this.status = status;
 		if (this.state.textContent !== status.state + why) { // else it would be read again
 			const kind = status.stopReason ? "why stopped" : "why";
@@ -74,8 +77,7 @@ class Head {
 	}
 
 	tick() {
-		const text = this.status ? showTimes(this.#times, this.status) : "";
-		if (this.#took.textContent !== text) this.#took.textContent = text;
+		if (this.status) showTimes(this.#times, this.#took, this.status);
 	}
 }
 
@@ -84,7 +86,6 @@ class JobView {
 	#earlier; // detail of an earlier attempt
 	#tasks = new Map();
 	#log; // of logView()
-	#logKey;
 	#logSignal = new AbortController();
 	#shown = {}; // what is shown, as texts
 	#failure = el("div");
@@ -95,8 +96,8 @@ class JobView {
 	#chart = el("div");
 
 	constructor(root, { job: id, attempt, task, try: tried, line, view }, signal, refresh) {
-		const at = id.indexOf("~");
-		const [owner, name] = [id.slice(0, at), id.slice(at + 1)];
+		const at = id.indexOf("~"); // -1: of another program
+		const [owner, name] = [id.slice(0, Math.max(0, at)), id.slice(at + 1)];
 		const { username: user, admin } = session.user;
 		const job = { id, path: pathOf(id), user, mayChange: admin || user === owner };
 		// What the address names; the others are the default.
@@ -118,7 +119,7 @@ class JobView {
 	}
 
 	#fillTabs() {
-		const { details, config } = this.tabs.panels;
+		const { details, events, attempts, config } = this.tabs.panels;
 		fill(details, this.#facts, this.#taskFacts, this.#chart);
 		for (const [view, panel] of Object.entries(this.tabs.panels)) {
 			if (view === LOG) panel.className = ""; // the log has its own frame
@@ -130,17 +131,17 @@ class JobView {
 			el("button", { type: "button", on: { click: copy } }, "Copy the configuration")), text);
 		this.loads = {
 			config: () => this.#load(written(this.path, { signal: this.signal }), text, (all) => all),
-			events: () => this.#load(this.#get("events"), this.tabs.panels.events, eventTable),
-			attempts: () => this.#load(this.#get("job-attempts"), this.tabs.panels.attempts, (all) =>
-				attemptTable(all, (i) => this.#choose({ attempt: i + 1, try: "", line: null, view: LOG }))),
+			events: () => this.#load(this.#get("events"), events, eventTable),
+			attempts: () => this.#load(this.#get("job-attempts"), attempts, (all) => attemptTable(all,
+				(i) => this.#choose({ attempt: i + 1, try: "", line: null, view: LOG }))),
 		};
 	}
 
 	#shortcuts() {
 		const all = [["j", "next task", () => this.list.step(1)],
 			["k", "previous task", () => this.list.step(-1)],
-			["s", "stop the job", this.head.actions.stop], ["c", "clone the job", this.head.actions.clone],
-			["/", "search in the log", () => this.#search()]];
+			["s", "stop the job", this.head.actions.stop],
+			["c", "clone the job", this.head.actions.clone], ["/", "search in the log", () => this.#search()]];
 		for (const [keys, text, act] of all) shortcut(keys, text, act, this.signal);
 	}
 
@@ -189,7 +190,8 @@ class JobView {
 		if (i === latest) return live;
 		if (this.#earlier?.jobStatus.attemptId !== i) {
 			this.#earlier = await this.#get(`attempts/${i}`).catch((error) => {
-				announce(`Attempt ${this.at.attempt} is not shown: ${error.message}`);
+				const text = `Attempt ${this.at.attempt} is not shown: ${error.message}`;
+				if (!this.signal.aborted) announce(text);
 				this.at.attempt = "";
 				return live;
 			});
@@ -216,13 +218,13 @@ class JobView {
 		this.task = wanted === ALL || this.#tasks.has(wanted) ? wanted : rows[0] && taskName(rows[0]);
 		this.tabs.offer("attempts", retries > 0);
 		this.tabs.choose(this.at.view);
-		this.#once("note", [detail !== live, detail.jobStatus.attemptId, attemptId], () => this.#showNote(attemptId));
+		this.#once("note", [detail.jobStatus.attemptId, attemptId], () => this.#showNote(attemptId));
 		this.work.hidden = false;
 		this.list.show(rows, this.task);
 		this.#showLog();
+		const due = { events: now(), attempts: [retries, live.jobStatus.state], config: true };
 		if (this.at.view === "details") this.#showDetails();
-		else if (this.at.view !== "config") this.loads[this.at.view]?.();
-		else this.#once("config", true, this.loads.config);
+		if (this.at.view in due) this.#once(this.at.view, due[this.at.view], this.loads[this.at.view]);
 	}
 
 	/** Calls make() if the value differs from that of the last call. */
@@ -235,9 +237,10 @@ class JobView {
 
 	#showNote(latest) {
 		const { attemptId } = this.detail.jobStatus;
+		const click = () => this.#choose({ attempt: "", try: "", line: null });
 		this.#note.hidden = attemptId === latest;
-		fill(this.#note, `attempt ${attemptId + 1} of ${latest + 1} `, el("button", { type: "button",
-			class: "link", on: { click: () => this.#choose({ attempt: "", try: "", line: null }) } }, "Show the latest"));
+		fill(this.#note, `attempt ${attemptId + 1} of ${latest + 1} `,
+			el("button", { type: "button", class: "link", on: { click } }, "Show the latest"));
 	}
 
 	#showDetails() {
@@ -270,7 +273,7 @@ class JobView {
 
 	#showTries(task) {
 		const latest = task?.attemptId ?? 0;
-		const tried = Math.min(latest, Number(this.at.try || latest + 1) - 1);
+		const tried = Math.max(0, Math.min(latest, (Number(this.at.try) || latest + 1) - 1));
 		this.#tries.hidden = latest === 0;
 		this.#once("tries", [this.task, latest, tried], () => fill(this.#tries,
 			Array.from({ length: latest + 1 }, (_, i) =>
@@ -287,8 +290,9 @@ class JobView {
 		this.#once("log", [this.detail.jobStatus.attemptId, wanted], () => {
 			this.#logSignal.abort();
 			this.#logSignal = new AbortController();
-			if (!wanted.length) return;
-			this.#log = logView(this.tabs.panels[LOG], wanted.map((task) => this.#source(...task)), {
+			const host = this.tabs.panels[LOG];
+			if (!wanted.length) fill(host, el("p", { class: "soft" }, "There is no log yet."));
+			else this.#log = logView(host, wanted.map((task) => this.#source(...task)), {
 				line: this.#log ? null : this.at.line, mark,
 				picked: (line) => { this.at.line = line; this.#setAddress(line); },
 				signal: AbortSignal.any([this.signal, this.#logSignal.signal]),

@@ -10,9 +10,11 @@ export class Tabs {
 	constructor(names, chosen) {
 		for (const [view, name] of Object.entries(names)) {
 			const [tab, panel] = [`tab-${view}`, `panel-${view}`];
-			this.#tabs[view] = el("button", { type: "button", role: "tab", id: tab, "aria-controls": panel,
-				on: { click: () => { this.choose(view); chosen(view); } } }, name);
-			this.panels[view] = el("div", { class: "panel", role: "tabpanel", id: panel, "aria-labelledby": tab });
+			const click = () => { this.choose(view); chosen(view); };
+			this.#tabs[view] = el("button", { type: "button", role: "tab", id: tab,
+				"aria-controls": panel, on: { click } }, name);
+			this.panels[view] = el("div", { class: "panel", role: "tabpanel", id: panel,
+				"aria-labelledby": tab });
 		}
 		this.list = el("div", { role: "tablist", on: { keydown: (event) => this.#key(event) } },
 			Object.values(this.#tabs));

@@ -12,7 +12,7 @@ const SILENCE = 75000; // the server sends a ping every 30 s
 const ANSWER = 60000; // of a short request; the server's own limits are shorter
 const QUIET = 1500; // after so long without a byte, the server is asked whether it is there
 const THERE = 2500; // and has this time to answer
-const TICK = 250;
+const TICK = 250; // between looks whether it is time to ask
 // All tabs share six connections: one that nobody sees has no stream, or a short one now and then.
 const NEVER = 2 ** 31 - 1, UNSEEN_MOST = 2000;
 const FIRST_WAIT = 500;
@@ -56,7 +56,7 @@ export function connection(owner, lost) {
 }
 
 let heard = Date.now(); // the last answer, or piece of one
-let isAsking = false;
+let asked = 0, isAsking = false;
 
 function hear() {
 	heard = Date.now();
@@ -69,7 +69,7 @@ function hear() {
 async function ask() {
 	if (isAsking || document.hidden) return;
 	isAsking = true;
-	const begun = Date.now();
+	asked = Date.now();
 	if (open < MOST) {
 		open++;
 		const signal = AbortSignal.timeout(THERE);
@@ -83,10 +83,10 @@ async function ask() {
 		await pause(THERE);
 	}
 	isAsking = false;
-	if (heard < begun) connection(ask, true);
+	if (heard < asked) connection(ask, true);
 }
 
-setInterval(() => { if (Date.now() - heard > QUIET) ask(); }, TICK);
+setInterval(() => { if (Date.now() - Math.max(heard, asked) > QUIET) ask(); }, TICK);
 for (const type of ["online", "offline"]) addEventListener(type, ask);
 document.addEventListener("visibilitychange", () => {
 	tell(document.hidden ? "unseen" : "back");

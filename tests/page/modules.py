@@ -54,7 +54,7 @@ return { merged, joins, began, whole: JSON.parse(whole), wrong, invalid: lines(i
 	marks: parts(read(encode("a\x1b[31mbCd\x1b[0me"), 9).line(0), "cde"), reset: restyle({ bold: true }, "") };"""
 
 MODELS = r"""
-const { visible, sorted } = await load("table"), { flat, differences } = await load("compare"), { sampled } = await load("chart");
+const { visible, sorted } = await load("table"), { flat, differences } = await load("compare"), { areaChart, sampled, seriesOf } = await load("chart");
 const { selects, gpuSeries } = await load("jobs"), { taskSeries } = await load("tasks"), { hasSshd } = await load("details");
 const { nextName, hasSecrets } = await load("actions");
 const row = { name: "bert", username: "alice", virtualCluster: "vision", state: "RUNNING", tags: ["a", "b"] };
@@ -68,6 +68,8 @@ return {
 		{ keyword: "visi" }, { keyword: "" }, { tag: "x,b" }, { tag: "x" }].map((filter) => selects(filter, row)),
 	sorted: [sorted([3, 1, null, 2], (n) => n), sorted([3, 1, null, 2], (n) => n, true), sorted(["b10", "", "b9", "A"], (t) => t),
 		sorted([[1, "x"], [0, "y"], [1, "z"]], ([n]) => n, true).map(([, t]) => t).join("")],
+	drawn: [0, 1].map((start) => areaChart({ title: "GPUs", unit: "GPU", from: 0, to: 9, series: [seriesOf("running", [{ start, end: 9, weight: 2 }], 0, 9)] }))
+		.map((figure) => [figure.querySelector("svg") !== null, figure.textContent.includes("2 running")]),
 	flat: [...flat({ a: { b: 1, "c.d": [{ e: null }] }, f: ["x", "y"], g: {} })],
 	differences: differences({ name: "a", x: 1, y: { z: ["1"] } }, { name: "b", x: 1, y: { z: ["1", "2"], w: false } }),
 	gpus: [gpus([{ submissionTime: day, launchedTime: 1.5 * day, completedTime: null, totalGpuNumber: 4 }]),
@@ -111,6 +113,7 @@ def test_page_modules_split_logs_and_rows(check):
         check.equal("averages", models["sampled"], [[2, 2], [0, 0, 1, 1, 1], [2, 0, 0, 0, 0]])
         check.equal("filters", models["selects"], [True, False, True, False, True, True, True, True, False])
         check.equal("sorted", models["sorted"], [[1, 2, 3, None], [3, 2, 1, None], ["A", "b9", "b10", ""], "xzy"])
+        check.equal("a chart only of what changes", models["drawn"], [[False, True], [True, True]])
         check.equal("paths", models["flat"], [["a.b", "1"], ['a."c.d"[0].e', "null"], ["f", "x\ny"]])
         check.equal("differences", models["differences"], [["y.z", "1", "1\n2"], ["y.w", None, "false"]])
         check.equal("GPUs", models["gpus"], [[[0, 0, 4, 4, 4], [4, 4, 0, 0, 0]], [[0] * 5, [2, 0, 0, 0, 0]]])

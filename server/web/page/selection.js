@@ -38,21 +38,21 @@ export function selectionBar(signal) {
 	const running = () => jobs.filter(({ completedTime }) => !completedTime);
 	const stop = button("Stop", async () => {
 		const all = running();
-		const text = `Stop ${named(all)}? Their tasks end; they cannot be continued.`;
-		const choices = { verb: "Stop the jobs", refuse: "Let them run", danger: true };
-		if (await ask({ title: "Stop jobs", text, ...choices })) forAll(all, stopJob, "stopped");
+		const text = `Stop ${named(all)}? All tasks end; a stopped job cannot be continued.`;
+		const verb = `Stop ${plural(all.length, "job")}`;
+		if (await ask({ title: "Stop", text, verb, refuse: "Do not stop", danger: true })) forAll(all, stopJob, "stopped");
 	}, { class: "danger" });
 	const remove = button("Delete", async () => {
 		const all = jobs;
-		const text = `Delete ${named(all)}? They cannot be restored; their names are free again.`;
-		const choices = { verb: "Delete the jobs", refuse: "Keep them", danger: true };
-		if (await ask({ title: "Delete jobs", text, ...choices })) forAll(all, deleteJob, "deleted");
+		const text = `Delete ${named(all)}? A deleted job cannot be restored; its name is free again.`;
+		const verb = `Delete ${plural(all.length, "job")}`;
+		if (await ask({ title: "Delete", text, verb, refuse: "Do not delete", danger: true })) forAll(all, deleteJob, "deleted");
 	}, { class: "danger" });
 	const tag = button("Tag", async () => {
 		const all = jobs;
 		const input = el("input", { "aria-label": "Tag", maxlength: 63, required: true, autofocus: true });
 		const text = `Tag ${named(all)}`;
-		const agreed = await ask({ title: "Tag jobs", text, verb: "Add the tag", input });
+		const agreed = await ask({ title: "Tag", text, verb: "Add the tag", input });
 		if (agreed) forAll(all, (id) => addTag(id, input.value.trim()), "tagged");
 	});
 	const compare = button("Compare", () => {

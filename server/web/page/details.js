@@ -3,7 +3,7 @@
 import { areaChart } from "./chart.js";
 import { el } from "./dom.js";
 import { duration, now, state, time } from "./format.js";
-import { gpusOf, isOver, taskName, taskSeries } from "./tasks.js";
+import { isOver, taskName, taskSeries } from "./tasks.js";
 
 const exitText = (code, spec) => `${code ?? ""} ${spec?.phrase ?? ""}`.trim();
 
@@ -62,8 +62,7 @@ export function taskFacts(task, config, failed, told) {
 	const isOther = name !== failed, why = isOther && code !== 0;
 	return section(`Task ${name}`, facts([["Exit code", isOther && exitText(code, spec)],
 		["Meaning", why && spec?.reason], ["What to do", why && spec?.solution?.join(". ")],
-		["Retries", task.retries],
-		["GPUs", gpusOf(task)], ["Node", task.containerNodeName], ["Address", task.containerIp],
+		["Retries", task.retries], ["Node", task.containerNodeName], ["Address", task.containerIp],
 		["Ports", portsOf(task)], ["SSH", sshOf(task, config)]]),
 	more("Diagnostics of the task", code !== 0 && text !== told && text));
 }

@@ -57,5 +57,5 @@ export function failurePanel(failure, { when, several, show, choose }) {
 		task && lines.length > 0 && link("show the last lines in the log", show)),
 		lines.length > 0 && el("pre", null, lines.join("\n")),
 		remedies.length > 0 && el("p", null,
-			el("span", null, soft("What to do: "), `${remedies.join(". ")}.`)));
+			el("span", null, el("span", { class: "soft" }, "What to do: "), `${remedies.join(". ")}.`)));
 }

@@ -1,4 +1,4 @@
-// What the tabs beside the log show of a job: facts, events, attempts.
+// The tabs beside the log of a job: facts, events, attempts.
 
 import { areaChart } from "./chart.js";
 import { el } from "./dom.js";

@@ -6,7 +6,7 @@ import { taskName } from "./tasks.js";
 
 const LINES = 4; // of the log, if no line is known as the cause
 
-/** What is known of a failed attempt: {code, phrase, meaning, task, followers, cause: a sentence or
+/** Describes a failed attempt: {code, phrase, meaning, task, followers, cause: a sentence or
  * "", line: the text of the log that is the cause or "", lines: its last ones without such a line,
  * remedies}; null if the attempt has not failed. */
 export function failureOf(status) {

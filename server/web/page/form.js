@@ -6,7 +6,7 @@ import { quoted, scalar } from "./schema.js";
 const RULES = "The text rules now. Clear it to use the form.";
 const FREE = "It writes a job of one task role.";
 const MIB = { M: 1, G: 1024, T: 1024 * 1024 };
-// What a block of YAML would change: blanks at its begin, line breaks of other kinds, control
+// A block of YAML would change these: blanks at its begin, line breaks of other kinds, control
 // characters.
 const CHANGED = /^\s|[^\P{Cc}\n\t]|[\u2028\u2029\ufeff\ufffe\uffff]|\p{Cs}/u;
 

@@ -100,7 +100,7 @@ class JobView {
 		const [owner, name] = [id.slice(0, Math.max(0, at)), id.slice(at + 1)];
 		const { username: user, admin } = session.user;
 		const job = { id, path: pathOf(id), user, mayChange: admin || user === owner };
-		// What the address names; the others are the default.
+		// As in the address; others are empty.
 		this.at = { attempt, task, try: tried, line, view: view in VIEWS ? view : LOG };
 		Object.assign(this, { name, path: job.path, signal });
 		const link = el("button", { type: "button", title: "Copy the address of what is shown",

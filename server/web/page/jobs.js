@@ -167,7 +167,7 @@ function gpuChart(rows) {
 	return isUsed && areaChart({ title: "GPUs", unit: "GPU", from, to, series });
 }
 
-/** What stands instead of a table without rows. */
+/** The panel instead of a table without rows. */
 function nothing(isFiltered) {
 	const clear = el("button", { type: "button", on: { click: () => go("#/jobs") } }, "Clear the filters");
 	return el("div", { class: "panel" }, isFiltered

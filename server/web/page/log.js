@@ -168,7 +168,7 @@ export class Known {
 	}
 }
 
-/** What a task writes. Takes bytes in write(), split anywhere; ended(line) gets complete lines. */
+/** The output of a task. Takes bytes in write(), split anywhere; ended(line) gets complete lines. */
 class Terminal {
 	count = 0; // complete lines
 	runtimeBytes = 0; // of lines that pai-runtime has written

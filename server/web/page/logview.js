@@ -140,7 +140,7 @@ async function lookAtAll(readers, signal) {
 	}
 }
 
-/** What there is to say about the logs; others: names of tasks whose logs are not read. */
+/** Sentences about the logs; others: names of tasks whose logs are not read. */
 function stateOf(readers, others) {
 	const early = readers.filter(({ problem }) => problem === EARLY).map(({ task }) => task.name);
 	const bad = readers.filter(({ problem }) => problem && problem !== EARLY);

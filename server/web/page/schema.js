@@ -227,7 +227,7 @@ export async function complete(context) {
 		: keys(rules, rules.at(steps.slice(0, -1), others), others, json, ends);
 	const rest = to - context.pos; // of the word, behind the cursor
 	const inserts = new Set(options.map((option) => option.apply ?? option.label));
-	// What is complete is not offered: Enter then begins a line.
+	// A complete word is not offered: Enter then begins a line.
 	if (!options.length || !context.explicit && inserts.has(text.slice(from, to))) return null;
 	for (const option of options) option.apply = replacing(option.apply ?? option.label, rest);
 	return { from, options, validFor: (word) => /^["']?[\w.-]*$/.test(word) && !inserts.has(word) };

@@ -1,4 +1,4 @@
-// What users do with the jobs that they have selected in the list.
+// The line above the list that stops, deletes, tags and compares the selected jobs.
 
 import { addTag, deleteJob, stopJob } from "./actions.js";
 import { ask } from "./dialog.js";

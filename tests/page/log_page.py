@@ -126,12 +126,12 @@ def test_page_log_lines_can_be_chosen_and_shown(check):
     """A line is chosen by its number or by search, and told; one that is asked for is shown in the
     middle as soon as it is there; the last one with the cause of a failure is marked."""
     with Machine() as server:
-        server.start("pick", {"a": role("seq -f 'a %03.0f' 300; echo 'Error: a'; sleep 2; echo later", FOREVER),
+        server.start("pick", {"a": role("seq -f 'a %03.0f' 300; printf '\\033[31mError: a\\033[0m\\n'; sleep 2; echo later", FOREVER),
                               "b": role("seq -f 'b %03.0f' 300; echo 'Error: b'; echo 'Error: b'; echo more", FOREVER)})
         server.wait("pick", "RUNNING")
         a, b = ["pick", "a", 0], ["pick", "b", 0]
         with Page(check, server, "#/sign-in") as page:
-            open_log(page, [a], line="150", mark={"task": "a[0]", "text": "Error: a"})
+            open_log(page, [a], line="150", mark={"task": "a[0]", "text": "Error: a\x1b[0m"})
             settle(page, lambda: row(page, 150) is not None, "the line is shown")
             check.equal("chosen, in the middle", row(page, 150)[1:], [True, True])
             check.ok("not at the end", not page.find("checkbox", "Follow").is_selected())

@@ -2,6 +2,7 @@
 
 import { el } from "./dom.js";
 import { plural } from "./format.js";
+import { plain } from "./log.js";
 import { taskName } from "./tasks.js";
 
 const LINES = 4; // of the log, if no line is known as the cause
@@ -17,9 +18,11 @@ export function failureOf(status) {
 	const code = first?.exitCode ?? status.appExitCode;
 	const runtime = appExitMessages?.runtime ?? {};
 	const told = runtime.errorLogs?.user || appExitMessages?.launcher || "";
-	const lines = (first?.lines.length ? first.lines : told.split("\n")).filter((line) => line.trim());
-	const cause = first?.cause ?? runtime.matchedUserLogString ?? runtime.failedLine ?? "";
-	const { matchedUserLogString: matched, originUserExitCode: own = code } = runtime;
+	const lines = (first?.lines.length ? first.lines : told.split("\n")).map(plain)
+		.filter((line) => line.trim());
+	const matched = plain(runtime.matchedUserLogString ?? "");
+	const cause = plain(first?.cause ?? (matched || (runtime.failedLine ?? "")));
+	const { originUserExitCode: own = code } = runtime;
 	const isLine = cause && (lines.some((line) => line.includes(cause)) ||
 		(matched && cause.includes(matched)));
 	return {

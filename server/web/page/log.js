@@ -335,3 +335,10 @@ export class Log {
 		return search.found = search.found.filter((i) => i >= this.dropped);
 	}
 }
+
+/** A line as a log shows it: without escape sequences. */
+export function plain(text) {
+	const terminal = new Log().terminal("");
+	terminal.write(UTF8.encode(text));
+	return terminal.open.text;
+}

@@ -3,7 +3,7 @@
 import { ApiError, chunks, get, isPassing, pause } from "./api.js";
 import { el, fill } from "./dom.js";
 import { bytes, plural } from "./format.js";
-import { Known, Log, parts } from "./log.js";
+import { Known, Log, parts, plain } from "./log.js";
 import { VirtualList } from "./table.js";
 
 const FLAGS = ["bold", "dim", "italic", "underline", "inverse", "strike"];
@@ -251,7 +251,7 @@ class LogLines {
 	mark(mark) {
 		const { log } = this;
 		const isOf = (i) => !mark.task || log.line(i).terminal.name === mark.task;
-		const found = mark?.text ? log.find(mark.text, this.#marks) : [];
+		const found = mark ? log.find(plain(mark.text), this.#marks) : [];
 		this.failure = found.findLast(isOf) ?? null;
 	}
 

@@ -3,7 +3,7 @@ from browser import Page
 from machine import Machine
 
 LOG = r"""
-const { Known, Log, parts, restyle } = await load("log");
+const { Known, Log, parts, plain, restyle } = await load("log");
 const encode = (text) => new TextEncoder().encode(text);
 const read = (bytes, size, bounds) => {
 	const log = new Log(bounds), task = log.terminal("a");
@@ -48,7 +48,7 @@ const joins = [joined(some(0, 20000), some(4000, 20000)), joined(some(0, 20000),
 const began = [again.begin(encode("first\nsecond\n"))];
 again.add(encode("first\nsecond\n"));
 began.push(again.begin(encode("fir")), again.begin(encode("second\nthird")), again.begin(encode("second\n")), again.begin(encode("fourth"), 99), again.begin(encode("four")));
-return { merged, joins, began, whole: JSON.parse(whole), wrong, invalid: lines(invalid).map((l) => l.text), small: [small.count, small.dropped,
+return { merged, joins, began, plain: [plain("\x1b[1mValueError: \x1b[31mx\x1b[0m\x1b["), plain("")], whole: JSON.parse(whole), wrong, invalid: lines(invalid).map((l) => l.text), small: [small.count, small.dropped,
 	small.line(small.dropped).text], wide: lines(wide).map((l) => l.text.length), heavy: lines(heavy).length,
 	hostile: hostile.map((l) => lines(l).map((one) => one.text.length)), found, again: small.find("line 99"), places,
 	marks: parts(read(encode("a\x1b[31mbCd\x1b[0me"), 9).line(0), "cde"), reset: restyle({ bold: true }, "") };"""
@@ -105,6 +105,7 @@ def test_page_modules_split_logs_and_rows(check):
                                                         4, -1, 4, 4, -1, [3], [1, 2, 4], [3]])
         check.equal("ends of logs", log["joins"], [4000, 10003, None, None, None, 15000])
         check.equal("starts of logs", log["began"], [0, 0, 6, 6, 99, 99])
+        check.equal("without escape sequences", log["plain"], ["ValueError: x", ""])
         check.equal("marks", [[p["text"], (p["style"] or {}).get("mark", False)] for p in log["marks"]],
                     [["a", False], ["b", False], ["Cde", True]])
         check.equal("reset", log["reset"], None)

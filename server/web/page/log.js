@@ -27,6 +27,7 @@ const COLOURS = "6e7681 ff7b72 57c774 e3b341 6cb6ff d2a8ff 56d4dd d8dee6 " +
 const MARK = { mark: true };
 
 const UTF8 = new TextEncoder();
+const latin1 = (bytes) => new TextDecoder("latin1").decode(bytes); // a character for each byte
 
 const byte = (n = 0) => Math.min(n, 255).toString(16).padStart(2, "0");
 const hex = (...rgb) => `#${rgb.map(byte).join("")}`;
@@ -121,12 +122,6 @@ export class Known {
 		while (this.#size - this.#last[0].length >= this.most) this.#size -= this.#last.shift().length;
 	}
 
-	/** The text of the last bytes, with a character for each byte. */
-	#text() {
-		const decoder = new TextDecoder("latin1");
-		return this.#last.map((one) => decoder.decode(one)).join("");
-	}
-
 	/** The offset of a stream of the whole log that begins with these bytes. `moved`: bytes by which
 	 * its start has moved since the first one, if known. */
 	begin(bytes, moved = 0) {
@@ -141,8 +136,8 @@ export class Known {
 	/** The offset of these bytes, the end of a log; null if it is not certain, because they have
 	 * little in common with the known ones, or repeat themselves. */
 	join(bytes) {
-		const last = this.#text();
-		const text = new TextDecoder("latin1").decode(bytes);
+		const last = this.#last.map(latin1).join("");
+		const text = latin1(bytes);
 		const start = text.indexOf("\n") + 1; // the first line may lack its beginning
 		const end = text.slice(start);
 		const places = [];
@@ -155,9 +150,8 @@ export class Known {
 
 	/** The offset of a stream that begins with these bytes, at one of the last lines. */
 	place(bytes) {
-		const decoder = new TextDecoder("latin1"); // a character for each byte
-		const text = decoder.decode(bytes);
-		const last = this.#text();
+		const text = latin1(bytes);
+		const last = this.#last.map(latin1).join("");
 		const lines = last.split("\n").slice(-TAIL_LINES - 1);
 		let left = lines.join("\n").length;
 		for (const line of lines) {

@@ -17,7 +17,7 @@ const lines = [...log.querySelectorAll(".line")].filter((line) => {
 	return box.top >= Math.max(0, top) - 1 && box.bottom <= Math.min(innerHeight, bottom) + 1; });
 return [lines.map((line) => line.innerText), scrollY, document.documentElement.scrollHeight - innerHeight];"""
 LEFT = "const box = arguments[0].getBoundingClientRect(); return [box.left, box.right, box.top, box.bottom, box.height]"
-MARKED = "return [...document.querySelectorAll('.line.failure')].map((line) => line.innerText)"
+MARKED = "return [...document.querySelectorAll('.line.cause')].map((line) => line.innerText)"
 COPY = "navigator.clipboard.writeText = async (text) => { window.copied = text; };"
 
 

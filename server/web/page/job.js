@@ -210,7 +210,7 @@ class JobView {
 		this.failure = failureOf(detail.jobStatus);
 		this.#tasks = tasksOf(detail);
 		this.#once("failure", this.failure, () => fill(this.#failure, this.failure && failurePanel(
-			this.failure, { show: () => this.#toMark(), several: this.#tasks.size > 1,
+			this.failure, { show: () => this.#toMark().catch(() => {}), several: this.#tasks.size > 1,
 				when: detail === live ? "" : ` in attempt ${detail.jobStatus.attemptId + 1}`,
 				choose: (task) => this.#choose({ task, try: "", line: null, view: LOG }) })));
 		const rows = sorted(this.#tasks, this.failure?.task);

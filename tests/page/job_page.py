@@ -354,6 +354,21 @@ def test_page_job_shows_earlier_attempts(check):
             check.equal("in the address", page.hash(), "/jobs/alice~tried?try=1")
 
 
+def test_page_job_follows_attempts_to_their_failures(check):
+    """An open page follows the job into its next attempt, and shows the failure when it comes."""
+    with Machine() as server:
+        server.start("retried", {"main": role("echo attempt $FC_FRAMEWORK_ATTEMPT_ID; sleep 3; echo boom; exit 1")}, jobRetryCount=1)
+        with Page(check, server, "#/jobs/alice~retried") as page:
+            settle(page, lambda: "attempt 0" in log_text(page), "the first attempt")
+            page.press("/", "attempt", Keys.ENTER)
+            settle(page, lambda: "attempt=1&task=main[0]&try=1&line=" in page.hash(), "a line of it")
+            settle(page, lambda: "attempt 1" in log_text(page), "the next attempt")
+            check.equal("whose address has no line", page.hash(), "/jobs/alice~retried")
+            settle(page, lambda: page.has("region", "Failure"), "it fails")
+            settle(page, lambda: page.js(MARKED) == ["boom"], "the last line is marked")
+            check.equal("the title", page.driver.title, "retried · FAILED")
+
+
 def test_page_job_of_others_is_refused_in_a_sentence(check):
     """With --visibility owner, other users see the state, and a sentence instead of each refused
     part."""
@@ -383,4 +398,5 @@ WHOLE = [test_page_job_shows_the_ssh_command,
          test_page_job_copies_its_configuration,
          test_page_job_with_many_tasks_has_few_rows,
          test_page_job_shows_earlier_attempts,
+         test_page_job_follows_attempts_to_their_failures,
          test_page_job_of_others_is_refused_in_a_sentence]

@@ -291,9 +291,13 @@ class JobView {
 			this.#logSignal.abort();
 			this.#logSignal = new AbortController();
 			const host = this.tabs.panels[LOG];
+			if (this.#log && this.at.line) { // a line of another attempt
+				this.at.line = null;
+				this.#setAddress(false);
+			}
 			if (!wanted.length) fill(host, el("p", { class: "soft" }, "There is no log yet."));
 			else this.#log = logView(host, wanted.map((task) => this.#source(...task)), {
-				line: this.#log ? null : this.at.line, mark,
+				line: this.at.line, mark,
 				picked: (line) => { this.at.line = line; this.#setAddress(line); },
 				signal: AbortSignal.any([this.signal, this.#logSignal.signal]),
 			});

@@ -7,9 +7,9 @@ import { taskName } from "./tasks.js";
 
 const LINES = 4; // of the log, if no line is known as the cause
 
-/** Describes a failed attempt: {code, phrase, meaning, task, followers, cause: a sentence or
- * "", line: the text of the log that is the cause or "", lines: its last ones without such a line,
- * remedies}; null if the attempt has not failed. */
+/** Describes a failed attempt: {code, phrase, own: how the command itself ended or "", meaning, task,
+ * followers, cause: a sentence or "", line: the text of the log that is the cause or "", lines: its
+ * last ones without such a line, remedies}; null if the attempt has not failed. */
 export function failureOf(status) {
 	const { attemptState, firstFailure: first, appExitMessages, appExitTriggerTaskRoleName: taskRole,
 		appExitTriggerTaskIndex: taskIndex } = status;

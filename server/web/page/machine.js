@@ -75,21 +75,26 @@ export default async function machinePage(root, params, signal) {
 	const [gpus, others, running, queue] = Array.from({ length: 4 }, () => el("div"));
 	const panel = (heading, part) =>
 		el("section", { class: "panel", "aria-label": heading }, el("h2", null, heading), part);
-	const panels = [
+	const shown = el("div", { hidden: true }, // until it has its height
 		el("div", { class: "columns" }, panel("GPUs", gpus), panel("CPUs and memory", others)),
-		panel("Running", running), panel("Queue", queue)];
-	fill(root, el("h1", { tabindex: "-1" }, title));
+		panel("Running", running), panel("Queue", queue));
+	let before;
+	const show = (machine) => {
+		if (JSON.stringify(machine) === before) return; // links keep the focus
+		before = JSON.stringify(machine);
+		fill(gpus, gpuTiles(machine));
+		fill(others, meter("CPUs", machine.cpusHeld, machine.cpus, (n) => n),
+			meter("Memory", machine.memoryMBHeld, machine.memoryMB, (n) => bytes(n * MIB)));
+		fill(running, table("Running jobs", RUNNING, machine.running, "No job is running."));
+		fill(queue, table("Waiting jobs", QUEUE, machine.queue, "No job is waiting."));
+		shown.hidden = false;
+	};
+	fill(root, el("h1", { tabindex: "-1" }, title), shown);
 	signal.addEventListener("abort", () => connection(machinePage, false));
 	for (;;) {
 		try {
-			const machine = await get("api/v2/machine", { signal });
+			show(await get("api/v2/machine", { signal }));
 			connection(machinePage, false);
-			fill(gpus, gpuTiles(machine));
-			fill(others, meter("CPUs", machine.cpusHeld, machine.cpus, (n) => n),
-				meter("Memory", machine.memoryMBHeld, machine.memoryMB, (n) => bytes(n * MIB)));
-			fill(running, table("Running jobs", RUNNING, machine.running, "No job is running."));
-			fill(queue, table("Waiting jobs", QUEUE, machine.queue, "No job is waiting."));
-			if (!running.isConnected) root.append(...panels);
 		} catch (error) {
 			if (!isPassing(error)) throw error;
 			connection(machinePage, true);

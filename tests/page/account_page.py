@@ -49,7 +49,7 @@ def test_page_account_makes_and_revokes_a_token(check):
         page.click("button", "Done")
         check.ok("never again", not has_text(page, made) and NOT_AGAIN not in page.body())
         rows = page.text("table", "Tokens")
-        check.ok("the list", re.search(rf"this session\s+…\S+.*\napplication\s+ci-main …{re.escape(made[-4:])}\s+\d+s ago\s+in 29d 23h", rows), rows)
+        check.ok("the list", re.search(rf"this session\s+…\S+.*\napplication\s+ci-main\s+…{re.escape(made[-4:])}\s+\d+s ago\s+in 29d 23h", rows), rows)
         exact = page.js("return [...document.querySelectorAll('td [title]')].map((e) => e.title)")
         check.ok("exact times", len(exact) == 4 and all(re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", t) for t in exact), exact)
         page.click("button", re.compile("^Revoke ci-main"))

@@ -60,8 +60,8 @@ function tokenTable({ tokens, names, revocable }, act) {
 		.sort((a, b) => b.own - a.own || b.made - a.made);
 	const expires = ({ expires: at }) =>
 		(at === null ? "never" : exact(at, `in ${duration(at - now())}`));
-	const row = (one) => el("tr", null, el("td", null, one.kind),
-		el("td", null, one.name, " ", el("code", { class: "soft" }, `…${one.end}`)),
+	const row = (one) => el("tr", null, el("td", null, one.kind, " ", el("span", { class: "token" },
+		one.name, " ", el("code", { class: "soft" }, `…${one.end}`))),
 		el("td", { class: "minor" }, exact(one.made, ago(one.made))),
 		el("td", { class: "time" }, expires(one)),
 		revocable && el("td", { class: "number" }, button("Revoke", () => act(revoke(one)),
@@ -69,7 +69,7 @@ function tokenTable({ tokens, names, revocable }, act) {
 	const head = (text, kind) => el("th", { scope: "col", class: kind }, text);
 	return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Your tokens" },
 		el("table", { class: "tokens", "aria-label": "Tokens" }, el("thead", null, el("tr", null,
-			head("Kind"), head("Name and end"), head("Made", "minor"), head("Expires"),
+			head("Token"), head("Made", "minor"), head("Expires"),
 			revocable && el("td"))), el("tbody", null, all.map(row))));
 }
 

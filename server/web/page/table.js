@@ -106,12 +106,12 @@ export class VirtualTable {
 		this.empty = el("div", { class: "soft" }, empty);
 		this.scroller = el("div", { class: "table" }, this.table);
 		this.element = el("div", null, this.scroller, this.empty);
-		const cell = (column) =>
-			el("td", { role: "cell", class: classOf(column), "data-name": column.id && column.name });
+		const model = el("tr", { role: "row" }, columns.map((column) =>
+			el("td", { role: "cell", class: classOf(column), "data-name": column.id && column.name })));
 		this.list = new VirtualList(this.scroller, this.body, { before: spacer(), after: spacer() }, {
 			count: () => this.#rows.length,
 			key: (i) => key(this.#rows[i]),
-			make: () => el("tr", { role: "row" }, columns.map(cell)),
+			make: () => model.cloneNode(true),
 			update: (node, i) => this.#update(node, i),
 		});
 		this.rows = [];

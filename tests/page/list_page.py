@@ -371,7 +371,7 @@ def test_page_jobs_compared_show_what_differs(check):
     """Two selected jobs: their states, and only what differs in their configuration."""
     with Machine() as server:
         lines = [f"echo {i}" for i in range(20)]
-        server.start("first", {"worker": role(*lines, "exit 1", instances=2), "gone": role("true")}, extras={"com.example.x": {"a": 1}})
+        server.start("first", {"worker": role(*lines, "exit 1", instances=2), "gone": role(FOREVER)}, extras={"com.example.x": {"a": 1}})
         server.start("second", {"worker": role(*lines, "exit 0", instances=3, memory=128)}, extras={"com.example.x": {"a": 2}})
         server.start("third", {"worker": role(*lines, "exit 0", instances=3, memory=128)}, extras={"com.example.x": {"a": 2}})
         for name in ("first", "second", "third"):

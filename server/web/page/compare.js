@@ -56,14 +56,18 @@ export default async function comparePage(root, { a, b }, signal) {
 	const what = !a || !b ? "Select two jobs in the list, then press Compare." : null;
 	fill(root, el("h1", { tabindex: "-1" }, "Compare two jobs"), what);
 	if (what) return;
-	const read = (id) => Promise.all([get(pathOf(id), { signal }), get(`${pathOf(id)}/config`, { signal })]);
+	const read = (id) => Promise.all([pathOf(id), `${pathOf(id)}/config`]
+		.map((path) => get(path, { signal })));
 	const [[first, one], [second, two]] = await Promise.all(jobs.map(read));
 	const fact = (name, value) => [name, value(first.jobStatus), value(second.jobStatus)];
 	const exit = (job) => `${job.appExitCode ?? ""} ${job.appExitSpec?.phrase ?? ""}`.trim();
 	const facts = [fact("State", (job) => state(job.state)), fact("Duration", runTime), fact("Exit", exit),
 		fact("Submitted", (job) => time(job.submissionTime)), fact("User", (job) => job.username)];
 	const rows = differences(one, two).map(([path, x, y]) => [path, shown(x, y), shown(y, x)]);
-	root.append(el("section", { class: "panel", "aria-label": "Facts" }, table("Facts", "Job", jobs, facts)),
-		el("section", { class: "panel", "aria-label": "Configuration" }, el("h2", null, "Configuration"), rows.length
-			? table("Differences", "Path", jobs, rows) : el("p", null, "Both jobs have the same configuration.")));
+	const part = (name, ...children) =>
+		el("section", { class: "panel", "aria-label": name }, children);
+	root.append(part("Facts", table("Facts", "Job", jobs, facts)),
+		part("Configuration", el("h2", null, "Configuration"), rows.length
+			? table("Differences", "Path", jobs, rows)
+			: el("p", null, "Both jobs have the same configuration.")));
 }

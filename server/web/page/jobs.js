@@ -11,7 +11,8 @@ import { VirtualTable } from "./table.js";
 export const title = "Jobs";
 
 const STATES = ["WAITING", "RUNNING", "STOPPING", "SUCCEEDED", "FAILED", "STOPPED"];
-const FILTERS = { username: "User", vc: "Virtual cluster", state: "State", keyword: "Name", tag: "Tag" };
+const FILTERS =
+	{ username: "User", vc: "Virtual cluster", state: "State", keyword: "Name", tag: "Tag" };
 const OF_ROW = { username: "username", vc: "virtualCluster", state: "state" };
 const FIRST = 100; // rows that are shown before the others have come
 const ALL = 50000;
@@ -115,7 +116,8 @@ function phrase(row) {
 
 function nameCell(row) {
 	const tags = row.tags.map((tag) => el("span", { class: "tag" }, tag));
-	return [el("a", { href: hashOf(idOf(row)), title: row.name }, row.name), tags];
+	const title = [row.name, ...row.tags].join(", ");
+	return [el("a", { href: hashOf(idOf(row)), title }, row.name), tags];
 }
 
 const text = (name, id, width, value, more) => ({ name, id, width, value, cell: value, ...more });
@@ -169,7 +171,8 @@ function gpuChart(rows) {
 
 /** The panel instead of a table without rows. */
 function nothing(isFiltered) {
-	const clear = el("button", { type: "button", on: { click: () => go("#/jobs") } }, "Clear the filters");
+	const click = () => go("#/jobs");
+	const clear = el("button", { type: "button", on: { click } }, "Clear the filters");
 	return el("div", { class: "panel" }, isFiltered
 		? [el("p", null, "No job matches these filters."), clear]
 		: [el("h2", null, "There are no jobs yet"), el("p", null,
@@ -213,7 +216,8 @@ export default function jobsPage(root, params, signal) {
 		const changed = () => { timer ??= setTimeout(show, table.rows.length ? SHOW_MS : 0); };
 		const most = rows.size || !isNewest() ? ALL : FIRST;
 		const both = AbortSignal.any([signal, leave.signal]);
-		await follow(filter, rows, most, both, changed).catch((error) => { if (!both.aborted) throw error; });
+		await follow(filter, rows, most, both, changed)
+			.catch((error) => { if (!both.aborted) throw error; });
 	};
 	const bar = filterBar(filter, (next) => {
 		if (signal.aborted) return;

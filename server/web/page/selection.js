@@ -40,17 +40,20 @@ export function selectionBar(signal) {
 		const all = running();
 		const text = `Stop ${named(all)}? All tasks end; a stopped job cannot be continued.`;
 		const verb = `Stop ${plural(all.length, "job")}`;
-		if (await ask({ title: "Stop", text, verb, refuse: "Do not stop", danger: true })) forAll(all, stopJob, "stopped");
+		const agreed = await ask({ title: "Stop", text, verb, refuse: "Do not stop", danger: true });
+		if (agreed) forAll(all, stopJob, "stopped");
 	}, { class: "danger" });
 	const remove = button("Delete", async () => {
 		const all = jobs;
 		const text = `Delete ${named(all)}? A deleted job cannot be restored; its name is free again.`;
 		const verb = `Delete ${plural(all.length, "job")}`;
-		if (await ask({ title: "Delete", text, verb, refuse: "Do not delete", danger: true })) forAll(all, deleteJob, "deleted");
+		const agreed = await ask({ title: "Delete", text, verb, refuse: "Do not delete", danger: true });
+		if (agreed) forAll(all, deleteJob, "deleted");
 	}, { class: "danger" });
 	const tag = button("Tag", async () => {
 		const all = jobs;
-		const input = el("input", { "aria-label": "Tag", maxlength: 63, required: true, autofocus: true });
+		const input =
+			el("input", { "aria-label": "Tag", maxlength: 63, required: true, autofocus: true });
 		const text = `Tag ${named(all)}`;
 		const agreed = await ask({ title: "Tag", text, verb: "Add the tag", input });
 		if (agreed) forAll(all, (id) => addTag(id, input.value.trim()), "tagged");

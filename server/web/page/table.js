@@ -91,27 +91,29 @@ export class VirtualTable {
 	#last; // the key of the row that was selected last
 
 	constructor({ label, columns, key, empty = "None.", sort, onSort, nameOf, onSelect }) {
-		const all = nameOf && el("input", { type: "checkbox", "aria-label": `Select all ${label.toLowerCase()}`,
-			on: { click: () => this.#selectAll() } });
-		if (nameOf) columns = [{ name: all, width: "36px", node: true, cell: this.#box(nameOf) }, ...columns];
+		const all = nameOf && el("input", { type: "checkbox", on: { click: () => this.#selectAll() },
+			"aria-label": `Select all ${label.toLowerCase()}` });
+		const boxes = { name: all, width: "36px", node: true, cell: this.#box(nameOf) };
+		if (nameOf) columns = [boxes, ...columns];
 		Object.assign(this, { columns, key, all, sort, onSort, onSelect });
 		const on = { keydown: (event) => this.#keys(event), focusin: (event) => this.#focused(event) };
 		this.body = el("tbody", { role: "rowgroup", on });
 		const cols = columns.map((column) => el("col", { class: classOf(column) }));
 		cols.forEach((col, i) => { col.style.width = columns[i].width ?? ""; });
 		// The roles, for pages that show the rows otherwise than as a table.
+		const heads = columns.map((column) => this.#head(column));
 		this.table = el("table", { class: "virtual", role: "table", "aria-label": label },
-			el("colgroup", null, cols), el("thead", { role: "rowgroup" }, el("tr",
-				{ role: "row", "aria-rowindex": "1" }, columns.map((column) => this.#head(column)))), this.body);
+			el("colgroup", null, cols), el("thead", { role: "rowgroup" },
+				el("tr", { role: "row", "aria-rowindex": "1" }, heads)), this.body);
 		this.empty = el("div", { class: "soft" }, empty);
 		this.scroller = el("div", { class: "table" }, this.table);
 		this.element = el("div", null, this.scroller, this.empty);
-		const cell = (column) =>
-			el("td", { role: "cell", class: classOf(column), "data-name": column.id && column.name });
+		const model = el("tr", { role: "row" }, columns.map((column) =>
+			el("td", { role: "cell", class: classOf(column), "data-name": column.id && column.name })));
 		this.list = new VirtualList(this.scroller, this.body, { before: spacer(), after: spacer() }, {
 			count: () => this.#rows.length,
 			key: (i) => key(this.#rows[i]),
-			make: () => el("tr", { role: "row" }, columns.map(cell)),
+			make: () => model.cloneNode(true),
 			update: (node, i) => this.#update(node, i),
 		});
 		this.rows = [];
@@ -175,8 +177,8 @@ export class VirtualTable {
 	#box(nameOf) {
 		return (row) => {
 			const click = ({ shiftKey }) => this.select(this.key(row), shiftKey);
-			return el("label", null, el("input", { type: "checkbox", "aria-label": `Select ${nameOf(row)}`,
-				on: { click } }));
+			return el("label", null, el("input", { type: "checkbox", on: { click },
+				"aria-label": `Select ${nameOf(row)}` }));
 		};
 	}
 

@@ -216,7 +216,8 @@ static void strip_role(json_t *role)
 		                            NULL };
 	static const char *const POD[] = { "metadata", "spec", NULL };
 	static const char *const METADATA[] = { "labels", "annotations", NULL };
-	static const char *const SPEC[] = { "containers", "initContainers", "hostNetwork",
+	static const char *const SPEC[] = { "containers",    "initContainers",
+		                            "hostNetwork",   "terminationGracePeriodSeconds",
 		                            "schedulerName", NULL };
 	static const char *const CONTAINER[] = { "name", "image", "resources", NULL };
 	json_t *task = json_object_get(role, "task");

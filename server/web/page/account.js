@@ -3,7 +3,7 @@
 import { copyText } from "./actions.js";
 import { get, isPassing, pause, send, session, signOut } from "./api.js";
 import { ask } from "./dialog.js";
-import { el, fill } from "./dom.js";
+import { button, el, field, fill, plainTable } from "./dom.js";
 import { ago, duration, now, time } from "./format.js";
 
 export const title = "Account";
@@ -22,9 +22,6 @@ const PURPOSE = "Programs sign in with an application token. It can submit and s
 const NOT_LISTED = "This server keeps no list of tokens: you see only that of this session.";
 const NOT_REVOCABLE = "Tokens cannot be revoked on this server: they end when they expire.";
 
-const button = (name, click, attributes) =>
-	el("button", { type: "button", on: { click }, ...attributes }, name);
-const field = (label, input) => el("label", { class: "field" }, el("span", null, label), input);
 const exact = (ms, text) => el("span", { title: time(ms) }, text);
 
 /** {kind, made, expires, end, text} of a token; what it does not say is unknown. */
@@ -58,19 +55,16 @@ async function revoke(one) {
 function tokenTable({ tokens, names, revocable }, act) {
 	const all = tokens.map((text, i) => read(text, names?.[i]))
 		.sort((a, b) => b.own - a.own || b.made - a.made);
+	const what = ({ kind, name, end }) => [kind, " ",
+		el("span", { class: "token" }, name, " ", el("code", { class: "soft" }, `…${end}`))];
 	const expires = ({ expires: at }) =>
 		(at === null ? "never" : exact(at, `in ${duration(at - now())}`));
-	const row = (one) => el("tr", null, el("td", null, one.kind, " ", el("span", { class: "token" },
-		one.name, " ", el("code", { class: "soft" }, `…${one.end}`))),
-		el("td", { class: "minor" }, exact(one.made, ago(one.made))),
-		el("td", { class: "time" }, expires(one)),
-		revocable && el("td", { class: "number" }, button("Revoke", () => act(revoke(one)),
-			{ "aria-label": `Revoke ${one.name || one.kind} …${one.end}` })));
-	const head = (text, kind) => el("th", { scope: "col", class: kind }, text);
+	const press = (one) => button("Revoke", () => act(revoke(one)),
+		{ "aria-label": `Revoke ${one.name || one.kind} …${one.end}` });
+	const columns = [["Token", what], ["Made", ({ made }) => exact(made, ago(made)), "minor"],
+		["Expires", expires, "time"], revocable && ["Revoke", press, "number"]].filter(Boolean);
 	return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Your tokens" },
-		el("table", { class: "tokens", "aria-label": "Tokens" }, el("thead", null, el("tr", null,
-			head("Token"), head("Made", "minor"), head("Expires"),
-			revocable && el("td"))), el("tbody", null, all.map(row))));
+		plainTable("Tokens", columns, all, { class: "tokens" }));
 }
 
 /** Shows a new token, until it is dismissed. */

@@ -2,15 +2,13 @@
 
 import { get, getText, send } from "./api.js";
 import { ask } from "./dialog.js";
-import { el, fill } from "./dom.js";
+import { button, el, fill } from "./dom.js";
 import { hashOf, pathOf } from "./jobs.js";
 import { announce, go } from "./main.js";
 
 const HIDDEN = "******";
 const SECRETS = "The job has secrets, which the server does not return: submit its file again.";
 
-const button = (name, click, attributes) =>
-	el("button", { type: "button", on: { click }, ...attributes }, name);
 const baseOf = (name) => name.replace(/(.)-\d+$/, "$1");
 
 /** "mnist-4" for "mnist" and for "mnist-2", if "mnist-3" has the highest number of the names. */

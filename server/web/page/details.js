@@ -1,7 +1,7 @@
 // The tabs beside the log of a job: facts, events, attempts.
 
 import { areaChart } from "./chart.js";
-import { el } from "./dom.js";
+import { el, link, plainTable } from "./dom.js";
 import { duration, now, state, time } from "./format.js";
 import { isOver, taskName, taskSeries } from "./tasks.js";
 
@@ -77,28 +77,22 @@ export function taskChart(tasks, { appCreatedTime: start, appCompletedTime: end 
 		series: taskSeries(tasks, from, to) });
 }
 
-function table(label, heads, rows) {
-	const head = heads.map((text) => el("th", { scope: "col" }, text));
-	const body = rows.map((cells) => el("tr", null, cells.map((cell) => el("td", null, cell))));
-	return el("table", { "aria-label": label },
-		el("thead", null, el("tr", null, head)), el("tbody", null, body));
-}
+const EVENTS = [
+	["Age", ({ lastTimestamp: at }) => el("span", { title: time(Date.parse(at)) },
+		duration(now() - Date.parse(at)))],
+	["Type", (one) => one.type],
+	["Task", (one) => one.taskroleName && taskName({ role: one.taskroleName, ...one })],
+	["Reason", (one) => one.reason], ["Count", (one) => one.count], ["Message", (one) => one.message],
+];
 
-export function eventTable({ data }) {
-	const age = (at) => el("span", { title: time(at) }, duration(now() - at));
-	const rows = data.map((one) => [age(Date.parse(one.lastTimestamp)), one.type,
-		one.taskroleName && taskName({ role: one.taskroleName, taskIndex: one.taskIndex }),
-		one.reason, one.count, one.message]);
-	const heads = ["Age", "Type", "Task", "Reason", "Count", "Message"];
-	return rows.length ? table("Events", heads, rows) : "No events are known.";
-}
+export const eventTable = ({ data }) =>
+	(data.length ? plainTable("Events", EVENTS, data) : "No events are known.");
 
 /** The attempts that are stored; open(index) shows one. */
-export function attemptTable(all, open) {
-	const button = ({ attemptIndex: i }) => el("button", { type: "button", class: "link",
-		on: { click: () => open(i) } }, `attempt ${i + 1}`);
-	const rows = all.map((one) => [button(one), state(one.state), time(one.attemptStartedTime),
-		duration((one.attemptCompletedTime ?? now()) - one.attemptStartedTime),
-		exitText(one.exitCode, one.appExitSpec)]);
-	return table("Attempts", ["Attempt", "State", "Started", "Duration", "Exit code"], rows);
-}
+export const attemptTable = (all, open) => plainTable("Attempts", [
+	["Attempt", ({ attemptIndex: i }) => link(`attempt ${i + 1}`, () => open(i))],
+	["State", (one) => state(one.state)], ["Started", (one) => time(one.attemptStartedTime)],
+	["Duration", (one) =>
+		duration((one.attemptCompletedTime ?? now()) - one.attemptStartedTime)],
+	["Exit code", (one) => exitText(one.exitCode, one.appExitSpec)],
+], all);

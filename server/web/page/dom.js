@@ -46,6 +46,29 @@ export function svg(tag, attributes, ...children) {
 	return make(document.createElementNS(SVG, tag), attributes, children);
 }
 
+// ---- elements of many pages ----
+export const button = (name, click, attributes) =>
+	el("button", { type: "button", on: { click }, ...attributes }, name);
+
+/** A button that looks like a link. */
+export const link = (name, click) => button(name, click, { class: "link" });
+
+/** An input with its label above it. */
+export const field = (label, input) =>
+	el("label", { class: "field" }, el("span", null, label), input);
+
+/** A table with all its rows. columns: [name, cell(row), class]. The roles are for pages that show
+ * the rows otherwise than as a table. */
+export function plainTable(label, columns, rows, attributes) {
+	const heads = columns.map(([name, , kind]) =>
+		el("th", { scope: "col", role: "columnheader", class: kind }, name));
+	const line = (row) => el("tr", { role: "row" }, columns.map(([name, cell, kind]) =>
+		el("td", { role: "cell", class: kind, "data-name": name }, cell(row))));
+	return el("table", { role: "table", "aria-label": label, ...attributes },
+		el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, heads)),
+		el("tbody", { role: "rowgroup" }, rows.map(line)));
+}
+
 /** Replaces the children of `parent`. */
 export function fill(parent, ...children) {
 	parent.replaceChildren();

@@ -1,6 +1,6 @@
 // The failure of a job: which task, which line, what it means, what to do.
 
-import { el } from "./dom.js";
+import { el, link } from "./dom.js";
 import { plural } from "./format.js";
 import { plain } from "./log.js";
 import { taskName } from "./tasks.js";
@@ -47,8 +47,6 @@ export function markOf(failure) {
  * marked line in the log; choose(task): shows its log. */
 export function failurePanel(failure, { when, several, show, choose }) {
 	const { code, phrase, own, meaning, task, followers, cause, line, lines, remedies } = failure;
-	const link = (text, click) =>
-		el("button", { type: "button", class: "link", on: { click } }, text);
 	const others = followers > 0 && `; ${plural(followers, "other")} only followed`;
 	const soft = (text) => el("small", { class: "soft" }, text);
 	return el("section", { class: "failure-panel", "aria-label": "Failure" },

@@ -4,7 +4,7 @@ import { actions, copyText, tagList, written } from "./actions.js";
 import { get, pause, session, watch } from "./api.js";
 import { timeLine } from "./chart.js";
 import { attemptTable, eventTable, jobFacts, taskChart, taskFacts } from "./details.js";
-import { el, fill } from "./dom.js";
+import { button, el, fill, link } from "./dom.js";
 import { failureOf, failurePanel, markOf } from "./failure.js";
 import { duration, now, state, time } from "./format.js";
 import { pathOf } from "./jobs.js";
@@ -50,11 +50,11 @@ class Head {
 	#took = el("span", { class: "soft took" });
 	#times = el("div", { class: "times", role: "img" });
 
-	constructor(job, name, owner, refresh, link) {
+	constructor(job, name, owner, refresh, copy) {
 		this.name = name;
 		this.actions = actions(job, refresh);
 		this.tags = tagList(job, refresh);
-		this.actions.element.append(link);
+		this.actions.element.append(copy);
 		this.elements = [el("div", { class: "job-head" },
 			el("h1", { tabindex: "-1", title: name }, name), el("span", { class: "soft owner" }, owner),
 			this.state, this.#took, this.tags.element, this.actions.element),
@@ -103,9 +103,9 @@ class JobView {
 		// As in the address; others are empty.
 		this.at = { attempt, task, try: tried, line, view: view in VIEWS ? view : LOG };
 		Object.assign(this, { name, path: job.path, signal });
-		const link = el("button", { type: "button", title: "Copy the address of what is shown",
-			on: { click: () => this.#copyLink() } }, "Copy link");
-		this.head = new Head(job, name, owner, refresh, link);
+		const copy = button("Copy link", () => this.#copyLink(),
+			{ title: "Copy the address of what is shown" });
+		this.head = new Head(job, name, owner, refresh, copy);
 		this.list = new TaskList((chosen) => this.#choose({ task: chosen, try: "", line: null }));
 		this.tabs = new Tabs(VIEWS, (chosen) => this.#choose({ view: chosen }));
 		this.#tries.addEventListener("change", () =>
@@ -128,7 +128,7 @@ class JobView {
 		const text = el("pre", { "aria-label": "Configuration" });
 		const copy = () => copyText(text.textContent, "the configuration");
 		fill(config, el("div", { class: "toolbar" },
-			el("button", { type: "button", on: { click: copy } }, "Copy the configuration")), text);
+			button("Copy the configuration", copy)), text);
 		this.loads = {
 			config: () => this.#load(written(this.path, { signal: this.signal }), text, (all) => all),
 			events: () => this.#load(this.#get("events"), events, eventTable),
@@ -240,7 +240,7 @@ class JobView {
 		const click = () => this.#choose({ attempt: "", try: "", line: null });
 		this.#note.hidden = attemptId === latest;
 		fill(this.#note, `attempt ${attemptId + 1} of ${latest + 1} `,
-			el("button", { type: "button", class: "link", on: { click } }, "Show the latest"));
+			link("Show the latest", click));
 	}
 
 	#showDetails() {

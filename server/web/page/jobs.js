@@ -2,7 +2,7 @@
 
 import { get, pause, session, watch } from "./api.js";
 import { areaChart, seriesOf } from "./chart.js";
-import { el, fill } from "./dom.js";
+import { button, el, field, fill } from "./dom.js";
 import { duration, now, state, time } from "./format.js";
 import { go, setQuery, shortcut } from "./main.js";
 import { selectionBar } from "./selection.js";
@@ -146,8 +146,6 @@ function filterBar(filter, change) {
 		el("option", { value, selected: value === filter.state }, value || "any");
 	const input = (name) => (name === "state" ? el("select", { name }, ["", ...STATES].map(option))
 		: el("input", { name, type: "search", value: filter[name], size: 14, autocomplete: "off" }));
-	const field = ([name, label]) =>
-		el("label", { class: "field" }, el("span", null, label), input(name));
 	let timer;
 	const changed = (event) => {
 		event.preventDefault();
@@ -155,7 +153,8 @@ function filterBar(filter, change) {
 		timer = setTimeout(() => change(Object.fromEntries(new FormData(form))), 300);
 	};
 	const form = el("form", { class: "toolbar", role: "search", "aria-label": "Filters",
-		on: { input: changed, submit: changed } }, Object.entries(FILTERS).map(field));
+		on: { input: changed, submit: changed } },
+		Object.entries(FILTERS).map(([name, label]) => field(label, input(name))));
 	return form;
 }
 
@@ -171,8 +170,7 @@ function gpuChart(rows) {
 
 /** The panel instead of a table without rows. */
 function nothing(isFiltered) {
-	const click = () => go("#/jobs");
-	const clear = el("button", { type: "button", on: { click } }, "Clear the filters");
+	const clear = button("Clear the filters", () => go("#/jobs"));
 	return el("div", { class: "panel" }, isFiltered
 		? [el("p", null, "No job matches these filters."), clear]
 		: [el("h2", null, "There are no jobs yet"), el("p", null,

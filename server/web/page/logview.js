@@ -1,7 +1,7 @@
 // The logs of tasks, followed to their ends, with search.
 
 import { ApiError, chunks, get, isPassing, pause } from "./api.js";
-import { el, fill } from "./dom.js";
+import { button, el, fill } from "./dom.js";
 import { bytes, plural } from "./format.js";
 import { Known, Log, parts, plain } from "./log.js";
 import { VirtualList } from "./table.js";
@@ -331,10 +331,10 @@ function searchFor(lines) {
 		lines.list.render();
 		show();
 	});
-	const button = (text, name, down) => el("button", { type: "button", "aria-label": name, title: name,
-		on: { click: () => step(down) } }, text);
-	return { element: el("div", { class: "log-search" }, input, button("\u2191", "Previous", false),
-		button("\u2193", "Next", true), count), show };
+	const arrow = (text, name, down) =>
+		button(text, () => step(down), { "aria-label": name, title: name });
+	return { element: el("div", { class: "log-search" }, input, arrow("\u2191", "Previous", false),
+		arrow("\u2193", "Next", true), count), show };
 }
 
 /** The log of one task, or of several. */
@@ -373,7 +373,7 @@ class LogView {
 		host.classList.add("log-view");
 		fill(host, el("div", { class: "toolbar" }, this.search.element, this.#output,
 			el("label", { class: "check" }, this.#stick, "Follow"),
-			el("button", { type: "button", on: { click: () => this.#download() } }, "Download the log")),
+			button("Download the log", () => this.#download())),
 		this.lines.element, el("p", { class: "log-state" }, this.#note, " ", this.#missing));
 		this.#start();
 	}
@@ -478,7 +478,8 @@ class LogView {
  * "worker[0]", path: of its logs, or empty; file: the name of a download; ended(): true if the task
  * has ended}]; of several, all lines are in one log. line: 12, of several tasks "worker[0]:12", to
  * show as soon as it is there; mark: {task, text} of a failure, whose last line is marked, or null;
- * picked(line): the user has chosen a line, or null. Returns goTo(line), goToMark(), false if there is no such line, and setMark(mark). */
+ * picked(line): the user has chosen a line, or null. Returns goTo(line), goToMark(), false if there is
+ * no such line, and setMark(mark). */
 export function logView(host, sources, options) {
 	return new LogView(host, sources, options);
 }

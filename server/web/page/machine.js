@@ -1,7 +1,7 @@
 // The machine of --local: its GPUs, CPUs and memory, the jobs that have them, and the queue.
 
 import { connection, get, isPassing, pause } from "./api.js";
-import { el, fill } from "./dom.js";
+import { el, fill, plainTable } from "./dom.js";
 import { bytes, plural } from "./format.js";
 
 export const title = "Machine";
@@ -47,15 +47,9 @@ function meter(label, held, all, shown) {
 function table(label, columns, rows, empty) {
 	if (!rows.length) return el("p", { class: "soft" }, empty);
 	const more = rows.length - MOST_ROWS;
-	const head = columns.map(([name, , kind]) =>
-		el("th", { scope: "col", role: "columnheader", class: kind }, name));
-	const line = (job) => el("tr", { role: "row" }, columns.map(([name, cell, kind]) =>
-		el("td", { role: "cell", class: kind, "data-name": name }, cell(job))));
 	return [
 		el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
-			el("table", { class: "folds", role: "table", "aria-label": label },
-				el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, head)),
-				el("tbody", { role: "rowgroup" }, rows.slice(0, MOST_ROWS).map(line)))),
+			plainTable(label, columns, rows.slice(0, MOST_ROWS), { class: "folds" })),
 		more > 0 && el("p", { class: "soft" }, `and ${more} more`),
 	];
 }

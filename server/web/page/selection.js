@@ -2,7 +2,7 @@
 
 import { addTag, deleteJob, stopJob } from "./actions.js";
 import { ask } from "./dialog.js";
-import { el, fill } from "./dom.js";
+import { button, el, fill } from "./dom.js";
 import { plural } from "./format.js";
 import { idOf } from "./jobs.js";
 import { announce, go, shortcut } from "./main.js";
@@ -21,8 +21,6 @@ export function selectionBar(signal) {
 	let jobs = [], total;
 	const count = el("p", { role: "status", "aria-label": "Number of jobs" });
 	const say = (text) => { if (count.textContent !== text) fill(count, text); };
-	const button = (name, click, attributes) =>
-		el("button", { type: "button", on: { click }, ...attributes }, name);
 	const allow = (one, why) => Object.assign(one, { disabled: why !== "", title: why });
 	// At most four requests are open at a time: api.js.
 	const forAll = async (all, act, done) => {

@@ -3,7 +3,7 @@
 
 import { freeName, written } from "./actions.js";
 import { connection, get, send, session } from "./api.js";
-import { el, fill } from "./dom.js";
+import { button, el, field, fill } from "./dom.js";
 import { draftOf, dropDraft, keepDraft } from "./draft.js";
 import { createEditor } from "./editor.js";
 import { createForm } from "./form.js";
@@ -70,7 +70,7 @@ function showMistakes(list, editor) {
 		const text = line ? `line ${line}: ${warning}${message}` : warning + message;
 		const click = () => editor.goTo(line, column);
 		return el("li", { class: severity, "data-column": column },
-			line ? el("button", { type: "button", on: { click } }, text) : text,
+			line ? button(text, click) : text,
 			pointer && el("span", { class: "soft" }, ` ${pathOf(pointer)}`));
 	});
 }
@@ -136,7 +136,6 @@ async function readFile(file) {
 }
 
 const option = (value, text) => el("option", { value }, text);
-const field = (label, input) => el("label", { class: "field" }, el("span", null, label), input);
 
 function exampleChooser(editor, signal, fail) {
 	let examples = [];
@@ -276,7 +275,7 @@ async function offerName(p, editor, form) {
 		p.button.focus();
 	};
 	fill(p.error, `The name ${name} is taken; ${free} is free. `,
-		el("button", { type: "button", on: { click } }, `Use ${free}`));
+		button(`Use ${free}`, click));
 }
 
 const MISTAKEN = new Error("Not submitted: correct the mistakes first.");

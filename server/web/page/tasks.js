@@ -1,7 +1,7 @@
 // The tasks of a job: their names, their order, and a narrow list of them.
 
 import { seriesOf } from "./chart.js";
-import { el } from "./dom.js";
+import { el, link } from "./dom.js";
 import { state } from "./format.js";
 import { runTime } from "./jobs.js";
 import { VirtualTable } from "./table.js";
@@ -61,14 +61,12 @@ export class TaskList {
 	#chosen;
 
 	constructor(choose) {
-		const button = (name, text = name) =>
-			el("button", { type: "button", class: "link", on: { click: () => choose(name) } }, text);
 		this.choose = choose;
-		this.all = button(ALL, "All tasks");
+		this.all = link("All tasks", () => choose(ALL));
 		this.table = new VirtualTable({
 			label: "Tasks", key: taskName, empty: "There are no tasks yet.",
 			columns: [
-				{ name: "Task", node: true, cell: (task) => button(taskName(task)) },
+				{ name: "Task", node: true, cell: (task) => link(taskName(task), () => choose(taskName(task))) },
 				{ name: "State", width: "104px", node: true, cell: (task) => state(task.taskState) },
 				{ name: "Duration", width: "72px", cell: runTime },
 				{ name: "GPUs", width: "56px", number: true, cell: gpusOf },

@@ -91,6 +91,15 @@ def test_page_job_puts_the_log_first(check):
                      (("heading", "w" * 60), ("status", "State"), ("button", "Copy link"))]
             check.ok("one line", max(b[2] for b in boxes) < min(b[3] for b in boxes), boxes)
             check.ok("within the window", boxes[2][1] <= WIDE[0] and boxes[0][4] < 40, boxes)
+            told = page.use("status", "State of the log", lambda element: page.js(LEFT, element))
+            check.ok("no log, said where it will be", page.shows("There is no log yet.") and told[3] < 250, told)
+            for i in range(30):
+                server.request("PUT", f"/api/v2/jobs/alice~{'w' * 60}/tag", f'{{"value": "tag-{i}"}}', JSON)
+            settle(page, lambda: page.has("button", "Remove tag tag-29"), "many tags")
+            pill = page.js(LEFT, page.js("return document.querySelector('.job-head .state')"))
+            took = page.js(LEFT, page.js("return document.querySelector('.took')"))
+            add = page.use("button", "Add a tag", lambda element: page.js(LEFT, element))
+            check.ok("beside each other", pill[1] < took[0] < took[1] < add[0] < add[1] < boxes[2][0], (pill, took, add, boxes))
             check.ok("all of the reason on hover", "GPU" in page.js("return document.querySelector('.why').title"))
 
 
@@ -116,8 +125,12 @@ def test_page_job_explains_a_failure(check):
                   "echo 'ValueError: bad shape' >&2", "for i in $(seq 3); do echo cleaning; done; exit 1")
         server.start("bad", {"worker": role(*worker, instances=3)})
         server.start("dull", {"main": role("echo to stdout", "echo to stderr >&2", "exit 3")})
-        server.wait("bad")
-        server.wait("dull")
+        server.start("silent", {"main": role("exit 3")})
+        for name in ("bad", "dull", "silent"):
+            server.wait(name)
+        with Page(check, server, "#/jobs/alice~silent") as page:
+            settle(page, lambda: page.has("region", "Failure"), "the failure")
+            check.ok("no output", "main[0] failed\nIt wrote no output.\nWhat to do" in page.text("region", "Failure").replace("\n\n", "\n"), page.text("region", "Failure"))
         with Page(check, server, "#/jobs/alice~bad") as page:
             settle(page, lambda: "cleaning" in log_text(page, "worker[1]"), "the log of the task that failed")
             panel = page.text("region", "Failure")
@@ -186,7 +199,7 @@ def test_page_job_can_be_stopped_cloned_and_tagged(check):
             check.equal("no tags", server.request("GET", "/api/v2/jobs/alice~work").json["tags"], [])
             check.ok("no way to delete it", not page.has("button", "Delete"))
             page.press("s")
-            check.ok("how long the tasks get", page.shows("The tasks get 30 s to end; then they are killed. It cannot be continued."), page.body())
+            check.ok("how long the tasks get", page.shows("The tasks get 30 s to end; then they are killed. A stopped job cannot be continued."), page.body())
             page.click("button", "Let it run")
             check.equal("not stopped", server.state("work"), "RUNNING")
             page.click("button", "Stop")
@@ -327,8 +340,12 @@ def test_page_job_shows_earlier_attempts(check):
         server.start("again", {"main": role("echo attempt $FC_FRAMEWORK_ATTEMPT_ID", "exit $((1 - FC_FRAMEWORK_ATTEMPT_ID))")},
                      jobRetryCount=2)
         server.start("tried", {"main": role("echo try $FC_TASK_ATTEMPT_ID; exit $((1 - FC_TASK_ATTEMPT_ID))", taskRetryCount=1)}, extras={"gangAllocation": False})
+        server.start("killed", {"main": role("echo killed; kill -9 $$")})
         server.wait("again")
         server.wait("tried")
+        with Page(check, server, "#/jobs/alice~killed") as page:
+            page.click("button", "Show the one before")
+            settle(page, lambda: "killed" in log_text(page), "the log before the attempt that waits")
         with Page(check, server, "#/jobs/alice~again") as page:
             settle(page, lambda: "attempt 1" in log_text(page), "the log of the last attempt")
             check.ok("no failure", not page.has("region", "Failure"))
@@ -344,6 +361,7 @@ def test_page_job_shows_earlier_attempts(check):
             page.click("button", "Show the latest")
             settle(page, lambda: "attempt 1" in log_text(page), "the last one again")
             check.ok("without the failure", page.gone("region", "Failure"))
+            check.ok("no other one", page.gone("button", "Show the latest") and not page.has("button", "Show the one before"))
             page.go("#/jobs/alice~again?attempt=9")
             check.ok("one that is not stored", page.shows("Attempt 9 is not shown"))
             settle(page, lambda: "attempt 1" in log_text(page), "the last one instead")

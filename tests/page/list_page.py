@@ -374,6 +374,8 @@ def test_page_jobs_compared_show_what_differs(check):
         server.start("first", {"worker": role(*lines, "exit 1", instances=2), "gone": role(FOREVER)}, extras={"com.example.x": {"a": 1}})
         server.start("second", {"worker": role(*lines, "exit 0", instances=3, memory=128)}, extras={"com.example.x": {"a": 2}})
         server.start("third", {"worker": role(*lines, "exit 0", instances=3, memory=128)}, extras={"com.example.x": {"a": 2}})
+        for i in ("1", "2"):
+            server.start(f"long-{i}", {"main": role(f"echo --rate 2 --depth {i} --width 1")})
         for name in ("first", "second", "third"):
             server.wait(name)
         with Page(check, server, "#/jobs") as page:
@@ -387,9 +389,12 @@ def test_page_jobs_compared_show_what_differs(check):
                 'extras."com.example.x".a', "taskRoles.worker.instances", "taskRoles.worker.commands",
                 "taskRoles.worker.resourcePerInstance.memoryMB"]))
             check.ok("one is missing", page.shows("not set"))
-            marks = page.js("return [...document.querySelectorAll('mark')].map((e) => e.textContent.trim())")
-            check.equal("the lines that differ", sorted(marks), ["exit 0", "exit 1"])
+            marked = "return [...document.querySelectorAll('mark')].map((e) => e.textContent.trim())"
+            check.equal("the lines that differ", sorted(page.js(marked)), ["exit 0", "exit 1"])
             check.ok("links", page.find("link", "alice~first").get_attribute("href").endswith("#/jobs/alice~first"))
+            page.go("#/compare?a=alice~long-1&b=alice~long-2")
+            check.ok("the long command", page.shows("--depth 2"))
+            check.equal("its words that differ", page.js(marked), ["1", "2"])
             page.go("#/compare?a=alice~second&b=alice~third")
             check.ok("equal", page.shows("Both jobs have the same configuration."))
             page.go("#/compare?a=alice~second")

@@ -84,7 +84,7 @@ function stopText(name, taskRoles) {
 	const grace = Math.max(0, ...Object.values(taskRoles)
 		.map(({ taskRoleStatus }) => taskRoleStatus.gracePeriodSeconds ?? 0));
 	const end = grace ? `The tasks get ${grace} s to end; then they are killed.` : "Its tasks end.";
-	return `Stop ${name}? ${end} It cannot be continued.`;
+	return `Stop ${name}? ${end} A stopped job cannot be continued.`;
 }
 
 /** The buttons of a job {id, path, user: the viewer, mayChange}; changed() is called after each.

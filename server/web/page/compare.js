@@ -32,12 +32,24 @@ export function differences(a, b) {
 		.map((path) => [path, first.get(path), second.get(path)]);
 }
 
-/** A value, with marks at the lines that the other one does not have. */
+/** The words of a line, with marks from the first to the last that the other line does not have
+ * there. */
+function markedWords(line, other) {
+	const [words, others] = [line, other].map((text) => text.split(/(?<=\s)/));
+	const from = words.findIndex((one, i) => one !== others[i]);
+	const end = words.findLastIndex((one, i) => one !== others.at(i - words.length));
+	const isSame = (i) => words.length + others.length < 3 || from < 0 ||
+		i < Math.min(from, end) || i > Math.max(from, end);
+	return words.map((one, i) => (isSame(i) ? one : el("mark", null, one)));
+}
+
+/** A value, with marks at the lines or words that the other one does not have. */
 function shown(value, other) {
 	if (value === undefined) return el("span", { class: "soft" }, "not set");
-	const lines = value.split("\n"), others = other?.split("\n") ?? [];
-	const isSame = (text) => others.includes(text) || lines.length + others.length < 3;
-	const line = (text) => (isSame(text) ? `${text}\n` : el("mark", null, `${text}\n`));
+	if (other === undefined) return el("pre", null, value);
+	const lines = value.split("\n"), others = other.split("\n");
+	if (lines.length + others.length === 2) return el("pre", null, markedWords(value, other));
+	const line = (text) => (others.includes(text) ? `${text}\n` : el("mark", null, `${text}\n`));
 	return el("pre", null, lines.map(line));
 }
 

@@ -17,12 +17,14 @@ export function failureOf(status) {
 	const spec = first?.exitSpec ?? status.appExitSpec ?? {};
 	const code = first?.exitCode ?? status.appExitCode;
 	const runtime = appExitMessages?.runtime ?? {};
-	const told = runtime.errorLogs?.user || appExitMessages?.launcher || "";
-	const lines = (first?.lines.length ? first.lines : told.split("\n")).map(plain)
+	const last = runtime.errorLogs?.user || appExitMessages?.launcher || "";
+	const lines = (first?.lines.length ? first.lines : last.split("\n")).map(plain)
 		.filter((line) => line.trim());
 	const matched = plain(runtime.matchedUserLogString ?? "");
-	const cause = plain(first?.cause ?? (matched || (runtime.failedLine ?? "")));
+	const told = plain(first?.cause ?? (matched || (runtime.failedLine ?? "")));
+	const cause = told === spec.phrase ? "" : told;
 	const { originUserExitCode: own = code } = runtime;
+	const isSilent = runtime.errorLogs?.user === "" && !cause && !lines.length;
 	const isLine = cause && (lines.some((line) => line.includes(cause)) ||
 		(matched && cause.includes(matched)));
 	return {
@@ -30,7 +32,7 @@ export function failureOf(status) {
 		own: own === code ? "" : `the command ended with ${own}`,
 		task: first ? taskName(first) : taskRole && taskName({ taskRole, taskIndex }),
 		followers: first?.followersCount ?? 0,
-		cause: isLine || cause === spec.phrase ? "" : cause,
+		cause: isSilent ? "It wrote no output." : isLine ? "" : cause,
 		line: isLine ? cause : "",
 		lines: isLine ? [] : lines.slice(-LINES),
 		remedies: [...spec.solution ?? [], runtime.solution].filter(Boolean),

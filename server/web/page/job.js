@@ -218,7 +218,9 @@ class JobView {
 		this.task = wanted === ALL || this.#tasks.has(wanted) ? wanted : rows[0] && taskName(rows[0]);
 		this.tabs.offer("attempts", retries > 0);
 		this.tabs.choose(this.at.view);
-		this.#once("note", [detail.jobStatus.attemptId, attemptId], () => this.#showNote(attemptId));
+		const isBetween = attemptId > 0 && live.jobStatus.attemptState === "WAITING";
+		this.#once("note", [detail.jobStatus.attemptId, attemptId, isBetween],
+			() => this.#showNote(attemptId, isBetween));
 		this.work.hidden = false;
 		this.list.show(rows, this.task);
 		this.#showLog();
@@ -235,12 +237,14 @@ class JobView {
 		make();
 	}
 
-	#showNote(latest) {
+	/** isBetween: the latest attempt waits, and has no log yet. */
+	#showNote(latest, isBetween) {
 		const { attemptId } = this.detail.jobStatus;
-		const click = () => this.#choose({ attempt: "", try: "", line: null });
-		this.#note.hidden = attemptId === latest;
+		const isLatest = attemptId === latest;
+		const click = () => this.#choose({ attempt: isLatest ? latest : "", try: "", line: null });
+		this.#note.hidden = isLatest && !isBetween;
 		fill(this.#note, `attempt ${attemptId + 1} of ${latest + 1} `,
-			link("Show the latest", click));
+			link(isLatest ? "Show the one before" : "Show the latest", click));
 	}
 
 	#showDetails() {

@@ -126,6 +126,13 @@ def test_page_shows_that_a_slow_answer_loads(check):
         settle(page, lambda: page.shows("This machine has no GPUs"), "it is here")
         check.ok("no line", page.gone("progressbar"))
         check.ok("no text", "Loading" not in page.body())
+        page.js(GATE)
+        page.go("#/jobs")
+        page.find("progressbar", "Waiting for the server")
+        page.js_async("await new Promise((done) => setTimeout(done, 1200))")  # the clock of the page has passed
+        check.equal("no number of jobs", page.text("status", "Number of jobs"), "")
+        page.js("window.openGate()")
+        check.ok("then there is one", page.shows("0 jobs"))
 
 
 HIDE = """const { watch } = await load("api");

@@ -137,7 +137,10 @@ def test_page_continues_after_a_killed_server(check):
             server.kill()
             check.ok("cut off", page.shows(LOST))
             check.ok("as a status", LOST.search(page.text("status", "Connection")))
+            page.go("#/submit")
+            check.equal("another page loads", page.text("status", "Loading"), "Loading ...")
             with Machine(where=server.where, port=server.port):
+                check.ok("it comes with the server", page.find("heading", "Submit a job"))
                 check.ok("back", wait_until(lambda: not LOST.search(page.body())), page.body())
                 check.ok("says so", page.shows("The connection is back"))
 
@@ -160,7 +163,8 @@ def test_page_machine_shows_gpus_and_jobs(check):
 def test_page_machine_cuts_nothing_off_on_a_phone(check):
     """On a phone, all figures of the machine can be read without scrolling to the side."""
     with Machine(gpus=3) as server:
-        server.start("a-job-with-a-rather-long-name-that-needs-its-own-line", {"main": role(FOREVER, gpu=2)})
+        server.start("a" * 100, {"main": role(FOREVER, gpu=2)})
+        server.start("no-gpu", {"main": role(FOREVER)})
         server.start("waits", {"main": role("true", gpu=2)})
         with Page(check, server, "#/machine", size=(320, 700)) as page:
             settle(page, lambda: page.has("table", "Waiting jobs") and page.has("table", "Running jobs"), "both tables")
@@ -169,6 +173,8 @@ def test_page_machine_cuts_nothing_off_on_a_phone(check):
             check.equal("nothing is cut off", cut, [])
             text = page.text("table", "Running jobs")
             check.ok("memory and numbers", "64.0 MiB" in text and "0, 1" in text, text)
+            hidden = page.js("return [...document.querySelectorAll('.folds td:empty')].map((e) => e.offsetHeight)")
+            check.ok("no name without a value", hidden and not any(hidden), hidden)
             check.equal("roles", page.names("columnheader")[:2], ["Job", "User"])
 
 

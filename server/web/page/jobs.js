@@ -224,7 +224,7 @@ export default function jobsPage(root, params, signal) {
 		begin(new Map());
 	});
 	const clock = setInterval(() => {
-		if (now() - drawn < CHART_MS) return table.refresh();
+		if (!drawn || now() - drawn < CHART_MS) return table.refresh();
 		table.rows = table.rows; // durations have changed, which it may be sorted by
 		draw();
 	}, 1000);

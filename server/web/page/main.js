@@ -1,6 +1,6 @@
 // The frame of the page: routes in the hash, navigation, the user, messages.
 
-import { awaited, changes, session, signOut, start } from "./api.js";
+import { awaited, changes, getText, pause, session, signOut, start } from "./api.js";
 import { el, fill } from "./dom.js";
 
 const ROUTES = [
@@ -17,6 +17,7 @@ const SIGN_IN = "#/sign-in";
 const ACCOUNT = "#/account";
 const MESSAGE_MS = 10000;
 const SLOW_MS = 200; // without an answer, until something shows
+const AWAY_MS = 1000; // between two looks for a server that is away
 const SEQUENCE_MS = 1500; // between two keys of a shortcut
 const BROKEN = "This page cannot be shown";
 const LOST = "The connection to the server is lost. Trying again; what you see may be old.";
@@ -80,6 +81,19 @@ function mark(hash) {
 	}
 }
 
+/** The module of a page, as soon as the server is there. */
+async function loaded(load, signal) {
+	for (let isThere = false; ;) {
+		try {
+			return await load();
+		} catch (error) {
+			if (isThere) throw error;
+			isThere = await getText("healthz", { signal }).then(() => true, () => false);
+			if (!isThere) await pause(AWAY_MS, signal);
+		}
+	}
+}
+
 async function show() {
 	const hash = location.hash || HOME;
 	leave.abort(new DOMException("the page was left", "AbortError"));
@@ -98,7 +112,7 @@ async function show() {
 		return;
 	}
 	try {
-		const page = await awaited(found.load());
+		const page = await awaited(loaded(found.load, signal));
 		if (signal.aborted) return;
 		setTitle(`${page.title} - rest-lit`);
 		const shown = page.default(root, found.params, signal);

@@ -264,6 +264,7 @@ def test_page_jobs_say_what_to_do_first(check):
         server.start("first", {"main": role("true")})
         settle(page, lambda: row(page, "first"), "the first job")
         check.ok("no words about none", "There are no jobs" not in page.body())
+        check.equal("no chart of no GPUs", chart(page), "")
         page.type("searchbox", "Name", "nothing")
         check.ok("no match", page.shows("No job matches these filters"))
         page.click("button", "Clear the filters")

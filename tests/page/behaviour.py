@@ -17,6 +17,7 @@ from signin import Cluster
 
 LOST = re.compile("connection to the server is lost")
 MOST_BYTES = 220 * 1024
+MOST_MS = 300
 # The time at which the bar appeared, and where the heading was before.
 NOTE = """window.saidAt = 0;
 new MutationObserver(() => { if (!window.saidAt) window.saidAt = Date.now(); }).observe(
@@ -181,26 +182,37 @@ def bytes_of_first_visit(page):
     return sum(e["encodedDataLength"] for e in events)
 
 
+def first_visit(check, server, hash_, ready):
+    """(bytes, milliseconds until the first paint) of a visit with an empty cache."""
+    with Page(check, server, "about:blank") as page:
+        page.driver.execute_cdp_cmd("Network.setCacheDisabled", {"cacheDisabled": True})
+        try:
+            page.driver.get(page.url + hash_)
+            settle(page, lambda: page.shows(ready), f"{hash_} is shown")
+            paint = page.js("return performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? Infinity")
+            page.look()
+        finally:
+            page.driver.execute_cdp_cmd("Network.setCacheDisabled", {"cacheDisabled": False})
+        return bytes_of_first_visit(page), paint
+
+
 def test_page_first_visit_is_small(check):
-    """The first visit of the list, a job, and the editor; times are printed only."""
+    """The first visit of the list and of a job is below 220 KB and 300 ms: the best of a few, as the
+    machine does other things; of the editor it is printed only."""
     with Machine() as server:
         server.start("one", {"main": role(FOREVER)})
         server.wait("one", "RUNNING")
         for hash_, ready, most in (("#/jobs", "one", MOST_BYTES), ("#/jobs/alice~one", "RUNNING", MOST_BYTES),
                                    ("#/submit", "Ctrl+Space", None)):
-            with Page(check, server, "about:blank") as page:
-                page.driver.execute_cdp_cmd("Network.setCacheDisabled", {"cacheDisabled": True})
-                try:
-                    page.driver.get(page.url + hash_)
-                    settle(page, lambda: page.shows(ready), f"{hash_} is shown")
-                    paint = page.js("return performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0")
-                    page.look()
-                finally:
-                    page.driver.execute_cdp_cmd("Network.setCacheDisabled", {"cacheDisabled": False})
-                size = bytes_of_first_visit(page)
-                print(f"     {hash_}: {size} bytes, first paint after {paint:.0f} ms", flush=True)
-                check.ok(f"{hash_}: something came", size > 20000, size)
-                check.ok(f"{hash_}: below 220 KB", most is None or size < most, size)
+            size, paint = first_visit(check, server, hash_, ready)
+            for _ in range(5 if most else 0):
+                if paint < MOST_MS * SLOW:
+                    break
+                paint = first_visit(check, server, hash_, ready)[1]
+            print(f"     {hash_}: {size} bytes, first paint after {paint:.0f} ms", flush=True)
+            check.ok(f"{hash_}: something came", size > 20000, size)
+            check.ok(f"{hash_}: below 220 KB", most is None or size < most, size)
+            check.ok(f"{hash_}: below 300 ms", most is None or paint < MOST_MS * SLOW, paint)
 
 
 # ---- shortcuts ----
@@ -238,6 +250,10 @@ def test_page_shortcuts_lead_to_pages(check):
         for keys, heading in (("gm", "Machine"), ("ga", "Account"), ("gs", "Submit a job")):
             page.press(*keys)
             page.find("heading", heading)
+        page.js("document.activeElement.blur()")
+        page.press("?")
+        check.ok("those of this page", "submit the job" in page.text("dialog", "Shortcuts"), page.text("dialog", "Shortcuts"))
+        page.press("?")
         page.find("textbox", "Job").click()
         key(page, "g", "m")
         key(page, "?")

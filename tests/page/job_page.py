@@ -21,6 +21,7 @@ PANEL = """const panel = document.querySelector('[aria-label="Failure"]'), [back
 	[...panel.querySelectorAll("*")].findLast((e) => e.textContent.includes("PAIRuntime"))].map(getComputedStyle);
 const [red, green, blue] = back.backgroundColor.match(/\\d+/g).map(Number);
 return [red > green + 10 && red > blue + 10, parseFloat(code.fontSize) < parseFloat(meaning.fontSize), code.fontWeight < meaning.fontWeight];"""
+PARTS = "return [...document.querySelectorAll('[role=img] > *')].filter((e) => e.offsetWidth && e.offsetHeight).map((e) => getComputedStyle(e).backgroundColor)"
 MARKED = "return [...document.querySelectorAll('.line.cause')].map((line) => line.innerText)"
 COPY = "navigator.clipboard.writeText = async (text) => { window.copied = text; };"
 
@@ -46,6 +47,7 @@ def test_page_job_is_followed_to_its_end(check):
             check.ok("tasks, with their durations", re.search(r"RUNNING\s+\d+s", page.text("table", "Tasks")), page.text("table", "Tasks"))
             line = page.find("image", re.compile(r"^waited \d+s, ran \d+s$"))
             check.ok("waited and ran: a thin line", page.js(LEFT, line)[4] <= 8)
+            check.equal("... of two colours", len(set(page.js(PARTS))), 2)
             check.ok("no facts beside the log", "Virtual cluster" not in page.body())
             page.type("searchbox", "Search in the log", "NEEDLE")
             check.ok("search", page.shows("1 line"))
@@ -63,6 +65,7 @@ def test_page_job_is_followed_to_its_end(check):
             check.equal("also in the title", page.driver.title, "train · STOPPED")
             check.ok("the tag", page.shows("blue"))
             check.ok("... in its line", page.find("image", re.compile(r", ended 20")))
+            check.equal("... of three colours", len(set(page.js(PARTS))), 3)
             check.ok("no chart of one task", "Tasks by state" not in page.body() and not chart(page))
             details(page, "events")
             check.ok("events", wait_until(lambda: "Scheduled" in page.text("table", "Events")))

@@ -1,15 +1,17 @@
 """How the page behaves: a server that is away or slow, paper, shortcuts, sizes, what moves."""
 import base64
 import collections
+import itertools
 import os
 import re
 import select
 import signal
 import socket
+import struct
 import threading
 
 from browser import PHONE, WIDE, Page, settle
-from harness import SLOW, wait_until
+from harness import ROOT, SLOW, wait_until
 from machine import Machine, role
 from scene import FOREVER, PAGES, Scene, account
 from selenium.webdriver.common.keys import Keys
@@ -345,7 +347,19 @@ def test_page_prints_light_and_without_navigation(check):
                         f.write(pdf)
 
 
+def test_page_has_pictures_of_all_pages(check):
+    """docs/PAGE.md shows each page, wide and on a phone, light and dark, in these sizes."""
+    folder = os.path.join(ROOT, "docs")
+    with open(os.path.join(folder, "PAGE.md"), encoding="utf-8") as f:
+        text = f.read()
+    for (name, _, _), (width, height), dark in itertools.product(PAGES, (WIDE, PHONE), ("", "-dark")):
+        path = f"page/{name}-{width}{dark}.png"
+        with open(os.path.join(folder, path), "rb") as f:
+            check.equal(path, struct.unpack(">II", f.read(24)[16:]), (width, height))
+        check.ok(f"{path} is shown", f"]({path})" in text)
+
+
 CORE = [test_page_says_in_time_that_a_server_hangs, test_page_shortcuts_lead_to_pages, test_page_first_visit_is_small]
 WHOLE = [test_page_recovers_from_a_network_that_swallows, test_page_shows_that_a_slow_answer_loads,
          test_page_requests_end_without_an_answer, test_page_unseen_tabs_use_no_connection, test_page_header_is_one_line, test_page_does_not_jump,
-         test_page_prints_light_and_without_navigation]
+         test_page_prints_light_and_without_navigation, test_page_has_pictures_of_all_pages]

@@ -1,15 +1,17 @@
 """How the page behaves: a server that is away or slow, paper, shortcuts, sizes, what moves."""
 import base64
 import collections
+import itertools
 import os
 import re
 import select
 import signal
 import socket
+import struct
 import threading
 
 from browser import PHONE, WIDE, Page, settle
-from harness import SLOW, wait_until
+from harness import ROOT, SLOW, wait_until
 from machine import Machine, role
 from scene import FOREVER, PAGES, Scene, account
 from selenium.webdriver.common.keys import Keys
@@ -17,6 +19,7 @@ from signin import Cluster
 
 LOST = re.compile("connection to the server is lost")
 MOST_BYTES = 220 * 1024
+MOST_MS = 300
 # The time at which the bar appeared, and where the heading was before.
 NOTE = """window.saidAt = 0;
 new MutationObserver(() => { if (!window.saidAt) window.saidAt = Date.now(); }).observe(
@@ -188,26 +191,37 @@ def bytes_of_first_visit(page):
     return sum(e["encodedDataLength"] for e in events)
 
 
+def first_visit(check, server, hash_, ready):
+    """(bytes, milliseconds until the first paint) of a visit with an empty cache."""
+    with Page(check, server, "about:blank") as page:
+        page.driver.execute_cdp_cmd("Network.setCacheDisabled", {"cacheDisabled": True})
+        try:
+            page.driver.get(page.url + hash_)
+            settle(page, lambda: page.shows(ready), f"{hash_} is shown")
+            paint = page.js("return performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? Infinity")
+            page.look()
+        finally:
+            page.driver.execute_cdp_cmd("Network.setCacheDisabled", {"cacheDisabled": False})
+        return bytes_of_first_visit(page), paint
+
+
 def test_page_first_visit_is_small(check):
-    """The first visit of the list, a job, and the editor; times are printed only."""
+    """The first visit of the list and of a job is below 220 KB and 300 ms: the best of a few, as the
+    machine does other things; of the editor it is printed only."""
     with Machine() as server:
         server.start("one", {"main": role(FOREVER)})
         server.wait("one", "RUNNING")
         for hash_, ready, most in (("#/jobs", "one", MOST_BYTES), ("#/jobs/alice~one", "RUNNING", MOST_BYTES),
                                    ("#/submit", "Ctrl+Space", None)):
-            with Page(check, server, "about:blank") as page:
-                page.driver.execute_cdp_cmd("Network.setCacheDisabled", {"cacheDisabled": True})
-                try:
-                    page.driver.get(page.url + hash_)
-                    settle(page, lambda: page.shows(ready), f"{hash_} is shown")
-                    paint = page.js("return performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0")
-                    page.look()
-                finally:
-                    page.driver.execute_cdp_cmd("Network.setCacheDisabled", {"cacheDisabled": False})
-                size = bytes_of_first_visit(page)
-                print(f"     {hash_}: {size} bytes, first paint after {paint:.0f} ms", flush=True)
-                check.ok(f"{hash_}: something came", size > 20000, size)
-                check.ok(f"{hash_}: below 220 KB", most is None or size < most, size)
+            size, paint = first_visit(check, server, hash_, ready)
+            for _ in range(5 if most else 0):
+                if paint < MOST_MS * SLOW:
+                    break
+                paint = first_visit(check, server, hash_, ready)[1]
+            print(f"     {hash_}: {size} bytes, first paint after {paint:.0f} ms", flush=True)
+            check.ok(f"{hash_}: something came", size > 20000, size)
+            check.ok(f"{hash_}: below 220 KB", most is None or size < most, size)
+            check.ok(f"{hash_}: below 300 ms", most is None or paint < MOST_MS * SLOW, paint)
 
 
 # ---- shortcuts ----
@@ -230,8 +244,10 @@ def test_page_shortcuts_lead_to_pages(check):
         page.find("heading", "Jobs")
         page.js("document.activeElement.blur()")
         page.press("?")
-        listed = page.text("dialog", "Shortcuts")
-        check.ok("listed", all(t in listed for t in ("the list of jobs", "submit a job", "the machine", "your account")), listed)
+        listed = re.sub(r"\s+", " ", page.text("dialog", "Shortcuts"))
+        all_ = ("j next row; Enter opens it", "k row before", "/ search by name", "s stop the selected jobs", "? this list", "gl the list of jobs",
+                "gs submit a job", "gm the machine", "ga your account")
+        check.ok("listed", all(t in listed for t in all_), listed)
         page.press("gm")
         check.equal("not in a dialog", page.hash(), "/jobs")
         page.press("?")
@@ -243,6 +259,10 @@ def test_page_shortcuts_lead_to_pages(check):
         for keys, heading in (("gm", "Machine"), ("ga", "Account"), ("gs", "Submit a job")):
             page.press(*keys)
             page.find("heading", heading)
+        page.js("document.activeElement.blur()")
+        page.press("?")
+        check.ok("those of this page", "submit the job" in page.text("dialog", "Shortcuts"), page.text("dialog", "Shortcuts"))
+        page.press("?")
         page.find("textbox", "Job").click()
         key(page, "g", "m")
         key(page, "?")
@@ -334,7 +354,19 @@ def test_page_prints_light_and_without_navigation(check):
                         f.write(pdf)
 
 
+def test_page_has_pictures_of_all_pages(check):
+    """docs/PAGE.md shows each page, wide and on a phone, light and dark, in these sizes."""
+    folder = os.path.join(ROOT, "docs")
+    with open(os.path.join(folder, "PAGE.md"), encoding="utf-8") as f:
+        text = f.read()
+    for (name, _, _), (width, height), dark in itertools.product(PAGES, (WIDE, PHONE), ("", "-dark")):
+        path = f"page/{name}-{width}{dark}.png"
+        with open(os.path.join(folder, path), "rb") as f:
+            check.equal(path, struct.unpack(">II", f.read(24)[16:]), (width, height))
+        check.ok(f"{path} is shown", f"]({path})" in text)
+
+
 CORE = [test_page_says_in_time_that_a_server_hangs, test_page_shortcuts_lead_to_pages, test_page_first_visit_is_small]
 WHOLE = [test_page_recovers_from_a_network_that_swallows, test_page_shows_that_a_slow_answer_loads,
          test_page_requests_end_without_an_answer, test_page_unseen_tabs_use_no_connection, test_page_header_is_one_line, test_page_does_not_jump,
-         test_page_prints_light_and_without_navigation]
+         test_page_prints_light_and_without_navigation, test_page_has_pictures_of_all_pages]

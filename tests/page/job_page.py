@@ -17,6 +17,11 @@ const lines = [...log.querySelectorAll(".line")].filter((line) => {
 	return box.top >= Math.max(0, top) - 1 && box.bottom <= Math.min(innerHeight, bottom) + 1; });
 return [lines.map((line) => line.innerText), scrollY, document.documentElement.scrollHeight - innerHeight];"""
 LEFT = "const box = arguments[0].getBoundingClientRect(); return [box.left, box.right, box.top, box.bottom, box.height]"
+PANEL = """const panel = document.querySelector('[aria-label="Failure"]'), [back, meaning, code] = [panel, panel.querySelector("strong"),
+	[...panel.querySelectorAll("*")].findLast((e) => e.textContent.includes("PAIRuntime"))].map(getComputedStyle);
+const [red, green, blue] = back.backgroundColor.match(/\\d+/g).map(Number);
+return [red > green + 10 && red > blue + 10, parseFloat(code.fontSize) < parseFloat(meaning.fontSize), code.fontWeight < meaning.fontWeight];"""
+PARTS = "return [...document.querySelectorAll('[role=img] > *')].filter((e) => e.offsetWidth && e.offsetHeight).map((e) => getComputedStyle(e).backgroundColor)"
 MARKED = "return [...document.querySelectorAll('.line.cause')].map((line) => line.innerText)"
 COPY = "navigator.clipboard.writeText = async (text) => { window.copied = text; };"
 
@@ -39,8 +44,11 @@ def test_page_job_is_followed_to_its_end(check):
             check.ok("progress bar and text", "red plain\nstep 2\nNeedle <b>one</b>" in log_text(page), log_text(page))
             red = page.js("return [...document.querySelectorAll('.line .bold')].map((e) => [e.textContent, getComputedStyle(e).color])")
             check.equal("colours", red, [["red", "rgb(255, 123, 114)"]])
-            check.ok("tasks", "RUNNING" in page.text("table", "Tasks"))
-            check.ok("waited and ran", page.find("image", re.compile(r"^waited \d+s, ran \d+s$")))
+            check.ok("tasks, with their durations", re.search(r"RUNNING\s+\d+s", page.text("table", "Tasks")), page.text("table", "Tasks"))
+            line = page.find("image", re.compile(r"^waited \d+s, ran \d+s$"))
+            check.ok("waited and ran: a thin line", page.js(LEFT, line)[4] <= 8)
+            check.equal("... of two colours", len(set(page.js(PARTS))), 2)
+            check.ok("no facts beside the log", "Virtual cluster" not in page.body())
             page.type("searchbox", "Search in the log", "NEEDLE")
             check.ok("search", page.shows("1 line"))
             page.press(Keys.ENTER)
@@ -48,6 +56,7 @@ def test_page_job_is_followed_to_its_end(check):
             check.equal("marked", page.js("return [...document.querySelectorAll('mark')].map((e) => e.textContent)"), ["Needle"])
             check.ok("no attempts", not page.has("tab", "Attempts"))
             details(page)
+            check.ok("in the place of the log", page.gone("log"))
             check.ok("not in its image", page.shows("runs on this machine's files, not in debian:12-slim"))
             check.ok("no way to log in: there is no sshd", page.shows(re.compile("ssh [0-9]")) and "ssh -p" not in page.body(), page.body())
             server.request("PUT", "/api/v2/jobs/alice~train/tag", '{"value": "blue"}', JSON)
@@ -56,6 +65,7 @@ def test_page_job_is_followed_to_its_end(check):
             check.equal("also in the title", page.driver.title, "train · STOPPED")
             check.ok("the tag", page.shows("blue"))
             check.ok("... in its line", page.find("image", re.compile(r", ended 20")))
+            check.equal("... of three colours", len(set(page.js(PARTS))), 3)
             check.ok("no chart of one task", "Tasks by state" not in page.body() and not chart(page))
             details(page, "events")
             check.ok("events", wait_until(lambda: "Scheduled" in page.text("table", "Events")))
@@ -81,6 +91,9 @@ def test_page_job_puts_the_log_first(check):
                     page.find("log", "Log of main[0]")
                     settle(page, lambda: "step 100" in "".join(page.js(VISIBLE)[0]), f"{name}: the newest line is in view")
                     lines, scrolled, hidden = page.js(VISIBLE)
+                    tasks, log = (page.use(*one, lambda element: page.js(LEFT, element)) for one in (("region", "Tasks"), ("log", "Log of main[0]")))
+                    beside = tasks[1] <= log[0] and tasks[1] - tasks[0] <= 340 and tasks[2] < log[2] if size == WIDE else tasks[3] <= log[2]
+                    check.ok(f"{name}, {size[0]}: a narrow list beside the log", beside, (tasks, log))
                     check.ok(f"{name}, {size[0]}: lines", len(lines) >= most, (len(lines), lines))
                     check.equal(f"{name}, {size[0]}: no scrolling", (scrolled, hidden), (0, 0))
                     pill = page.use("status", "State", lambda element: page.js(LEFT, element))
@@ -139,6 +152,7 @@ def test_page_job_explains_a_failure(check):
             for text in (sentence, phrase, "What to do", "ValueError: bad shape"):
                 check.equal(f"once: {text}", page.js("return document.querySelector('.job').innerText").replace(
                     log_text(page, "worker[1]"), "").count(text), 1)
+            check.equal("a red panel, the name of the code small", page.js(PANEL), [True, True, True])
             check.equal("first in the list", page.js("return document.querySelector('.tasks tbody button').textContent"), "worker[1]")
             check.equal("marked in the log", page.js(MARKED), ["ValueError: bad shape"])
             page.js("document.querySelector('[role=log]').scrollTop = 0")

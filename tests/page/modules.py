@@ -55,7 +55,7 @@ return { merged, joins, began, plain: [plain("\x1b[1mValueError: \x1b[31mx\x1b[0
 
 MODELS = r"""
 const { visible, sorted } = await load("table"), { flat, differences } = await load("compare"), { areaChart, sampled, seriesOf } = await load("chart");
-const { selects, gpuSeries } = await load("jobs"), { taskSeries } = await load("tasks"), { hasSshd } = await load("details");
+const { selects, gpuSeries } = await load("jobs"), { gpusOf, taskSeries, ...tasks } = await load("tasks"), { hasSshd } = await load("details");
 const { nextName, hasSecrets } = await load("actions");
 const row = { name: "bert", username: "alice", virtualCluster: "vision", state: "RUNNING", tags: ["a", "b"] };
 const plugin = (more) => ({ extras: { "com.microsoft.pai.runtimeplugin": [null, { plugin: "tensorboard" }, { plugin: "ssh", ...more }] } });
@@ -75,6 +75,8 @@ return {
 	gpus: [gpus([{ submissionTime: day, launchedTime: 1.5 * day, completedTime: null, totalGpuNumber: 4 }]),
 		gpus([{ submissionTime: 0, launchedTime: null, completedTime: 1.25 * day, totalGpuNumber: 2 }, { submissionTime: day, totalGpuNumber: 0 }])],
 	tasks: taskSeries([{ createdTime: 0, launchedTime: 5, completedTime: 10, taskState: "FAILED" }], 0, 240).map((s) => [s.role, s.values[3], s.values[8], s.values[200], s.last]),
+	first: tasks.sorted(new Map(["STOPPED", "FAILED", "RUNNING", "FAILED"].map((taskState, taskIndex) => [taskIndex, { role: "a", taskIndex, taskState }])), "a[3]").map(tasks.taskName),
+	indexes: [{ gpuIndexes: [0, 1, 2, 5] }, { gpuIndexes: [], gpuNumber: 4 }, { gpuNumber: 0 }].map(gpusOf),
 	names: [nextName("a", []), nextName("a-3", ["a-7", "a-x", "b-9"]), nextName("-1", ["-1"]), nextName("a-2", ["a-2"])],
 	secrets: [hasSecrets({}), hasSecrets({ secrets: "******" }), hasSecrets({ prerequisites: [{ auth: { password: "******" } }] }),
 		hasSecrets({ prerequisites: [{ auth: "******" }] }), hasSecrets({ secrets: { a: 1 }, prerequisites: [{}, null] })],
@@ -120,6 +122,8 @@ def test_page_modules_split_logs_and_rows(check):
         check.equal("GPUs", models["gpus"], [[[0, 0, 4, 4, 4], [4, 4, 0, 0, 0]], [[0] * 5, [2, 0, 0, 0, 0]]])
         check.equal("tasks", models["tasks"], [["succeeded", 0, 0, 0, 0], ["failed", 0, 0, 1, 1], ["stopped", 0, 0, 0, 0],
                                                ["running", 0, 1, 0, 0], ["waiting", 1, 0, 0, 0]])
+        check.equal("who failed first is first", models["first"], ["a[3]", "a[1]", "a[2]", "a[0]"])
+        check.equal("indexes of GPUs", models["indexes"], ["0-2 5", "\u00d74", ""])
         check.equal("names", models["names"], ["a-2", "a-8", "-1-2", "a-3"])
         check.equal("tasks with sshd", models["sshd"], [False] * 6 + [True] * 3)
         check.equal("secrets", models["secrets"], [False, True, True, True, False])

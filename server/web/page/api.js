@@ -13,6 +13,8 @@ const ANSWER = 60000; // of a short request; the server's own limits are shorter
 const QUIET = 1500; // after so long without a byte, the server is asked whether it is there
 const THERE = 2500; // and has this time to answer
 const TICK = 250; // between looks whether it is time to ask
+/** A server that is away is said after so many milliseconds, at most. */
+export const AWAY_MS = QUIET + TICK + THERE;
 // All tabs share six connections: one that nobody sees has no stream, or a short one now and then.
 const NEVER = 2 ** 31 - 1, UNSEEN_MOST = 2000;
 const FIRST_WAIT = 500;

@@ -33,7 +33,8 @@ def has_text(page, text):
 
 
 def test_page_account_makes_and_revokes_a_token(check):
-    """A new token is shown once; the list has its kind, name, times and end; revoking asks first."""
+    """A new token is shown once; the list has its kind, name, times and end; revoking asks first; a
+    session that has ended asks for the password only."""
     with Cluster() as c, Page(check, c.server, "#/account") as page:
         sign_in_with_password(page)
         check.ok("who one is", page.shows("alice") and page.shows("Virtual clusters") and page.shows("default"))
@@ -55,10 +56,18 @@ def test_page_account_makes_and_revokes_a_token(check):
         page.click("button", re.compile("^Revoke ci-main"))
         page.click("button", "Keep it")
         check.ok("not without a yes", made in c.stored().values())
+        check.ok("the focus is where it was", page.focused()[1].startswith("Revoke ci-main"), page.focused())
         page.click("button", re.compile("^Revoke ci-main"))
         page.click("button", "Revoke")
         settle(page, lambda: made not in c.stored().values(), "revoked")
+        check.ok("which is said", page.shows("Revoked: ci-main."))
+        settle(page, lambda: page.focused()[1] == "Your tokens", "the focus is still here")
         settle(page, lambda: "ci-main" not in page.text("table", "Tokens"), "not listed")
+        c.store("alice")
+        page.go("#/jobs")
+        check.ok("an end of the session", page.shows("Your session has ended."))
+        check.equal("the name is known", page.find("textbox", "User").get_attribute("value"), "alice")
+        check.equal("and the password asked for", page.focused(), ("textbox", "Password"))
 
 
 def test_page_account_copies_the_new_token(check):

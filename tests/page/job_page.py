@@ -228,6 +228,7 @@ def test_page_job_can_be_stopped_cloned_and_tagged(check):
             settle(page, lambda: page.hash().startswith("/submit"), "clone opens the editor")
             page.go("#/jobs/alice~absent")
             check.ok("no such job", page.shows("There is no job alice~absent"))
+            check.equal("its title", page.driver.title, "Not found - rest-lit")
             page.go("#/jobs/alice~work")
             page.click("button", "Delete")
             check.ok("names the job", page.shows("Delete work? Its logs"))

@@ -5,6 +5,7 @@ import { get, isPassing, pause, send, session, signOut } from "./api.js";
 import { ask } from "./dialog.js";
 import { button, el, field, fill, plainTable } from "./dom.js";
 import { ago, duration, now, time } from "./format.js";
+import { announce } from "./main.js";
 
 export const title = "Account";
 
@@ -39,16 +40,20 @@ function read(text, name) {
 		kind: own ? "this session" : application ? "application" : "sign-in" };
 }
 
+/** Resolves to false if the user keeps it. */
 async function revoke(one) {
 	const { own, kind, end, name } = one;
 	const question = own ? "Revoke the token of this session? It signs you out."
 		: `Revoke the ${kind} token ${name || `that ends with ${end}`}? Who uses it is signed out.`;
 	const choices = { verb: "Revoke", refuse: "Keep it", danger: true };
-	if (!await ask({ title: "Revoke a token", text: question, ...choices })) return;
+	if (!await ask({ title: "Revoke a token", text: question, ...choices })) return false;
 	await send("DELETE", `${ROUTE}/${encodeURIComponent(one.text)}`);
-	if (!own) return;
+	if (!own) {
+		announce(`Revoked: ${name || `…${end}`}.`);
+		return true;
+	}
 	session.revocable = false; // it is done
-	await signOut();
+	return signOut();
 }
 
 /** A table of tokens; act(promise) is called with each revocation. */
@@ -128,8 +133,8 @@ export default async function accountPage(root, params, signal) {
 	const act = async (change) => {
 		fill(error);
 		try {
-			await change;
-			if (session.user) await show();
+			const isDone = await change;
+			if (isDone !== false && session.user) await show();
 		} catch (refused) {
 			if (!signal.aborted) fill(error, refused.message);
 		}
@@ -140,7 +145,9 @@ export default async function accountPage(root, params, signal) {
 		const { stored, revocable } = answer;
 		fill(note, PURPOSE, !stored && ` ${NOT_LISTED}`, !revocable && ` ${NOT_REVOCABLE}`);
 		if (!form.firstChild) fill(form, makeForm(answer, act, (token) => showNew(fresh, token)));
+		const hadFocus = table.contains(document.activeElement);
 		fill(table, tokenTable(answer, act));
+		if (hadFocus) table.firstChild.focus();
 	};
 	await show();
 }

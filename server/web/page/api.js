@@ -35,8 +35,8 @@ export class ApiError extends Error {
 const NOBODY = { user: null, token: null, local: false, revocable: false, ended: false };
 
 /** user: {username, admin, virtualCluster: [...]}, or null before signing in; local: the server
- * runs jobs on its machine; revocable: the token is from a password; ended: nobody is signed in
- * because a token has expired or was revoked; info: name and version. */
+ * runs jobs on its machine; revocable: the token is from a password; ended: the name of
+ * the user whose token has expired or was revoked, or false; info: name and version. */
 export const session = { ...NOBODY, info: null };
 
 /** Events: "session" (detail: the reason of a sign-out), "sign-out" (the user wanted it), "connection"
@@ -353,7 +353,7 @@ export async function watch(path, { signal, event, lost = () => {}, open: opened
 
 // ---- the session ----
 function forget(why) {
-	Object.assign(session, NOBODY, { ended: why === ENDED });
+	Object.assign(session, NOBODY, { ended: why === ENDED && session.user?.username });
 	sessionStorage.removeItem(KEY);
 	tell("session", why);
 }

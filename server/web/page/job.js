@@ -350,5 +350,8 @@ export default async function jobPage(root, params, signal) {
 		});
 	}
 	if (view.live) fill(view.head.state, "The job was removed.");
-	else fill(root, el("h1", null, "Not found"), el("p", null, `There is no job ${id}.`));
+	else {
+		setTitle("Not found - rest-lit");
+		fill(root, el("h1", null, "Not found"), el("p", null, `There is no job ${id}.`));
+	}
 }

@@ -40,8 +40,10 @@ function form(heading, rows, submit, then) {
 }
 
 function passwordForm(then) {
-	const user = field("User", { autocomplete: "username", autofocus: true });
-	const password = field("Password", { type: "password", autocomplete: "current-password" });
+	const known = session.ended || "";
+	const user = field("User", { autocomplete: "username", value: known, autofocus: !known });
+	const password = field("Password", { type: "password", autocomplete: "current-password",
+		autofocus: Boolean(known) });
 	return form("With a password", [user, password], async (keep) => {
 		const body = { username: user.input.value, password: password.input.value };
 		password.input.value = "";

@@ -113,6 +113,10 @@ def test_page_job_puts_the_log_first(check):
             took = page.js(LEFT, page.js("return document.querySelector('.took')"))
             add = page.use("button", "Add a tag", lambda element: page.js(LEFT, element))
             check.ok("beside each other", pill[1] < took[0] < took[1] < add[0] < add[1] < boxes[2][0], (pill, took, add, boxes))
+            cut = page.js("const cell = document.querySelector('.tasks td:nth-child(3)'); cell.textContent = '59m 59s'; return cell.scrollWidth - cell.clientWidth")
+            check.equal("no duration is cut", cut, 0)
+            details(page)
+            check.ok("the reason as a fact", page.shows(re.compile(r"Why it waits\s+.*GPU")))
             check.ok("all of the reason on hover", "GPU" in page.js("return document.querySelector('.why').title"))
 
 

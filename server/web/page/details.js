@@ -47,7 +47,8 @@ const more = (name, text) => text &&
 /** Facts of the job. */
 export function jobFacts(detail) {
 	const { jobStatus: status } = detail;
-	return section("Job", facts([["Virtual cluster", status.virtualCluster],
+	return section("Job", facts([["Why it waits", status.waitingReason?.message],
+		["Virtual cluster", status.virtualCluster],
 		["Submitted", time(status.submissionTime)], ["Started", time(status.launchedTime)],
 		["Ended", time(status.completedTime)], ["Retries", status.retries],
 		["Image", unusedImages(detail)]]),

@@ -68,15 +68,16 @@ export class TaskList {
 			columns: [
 				{ name: "Task", node: true, cell: (task) => link(taskName(task), () => choose(taskName(task))) },
 				{ name: "State", width: "104px", node: true, cell: (task) => state(task.taskState) },
-				{ name: "Duration", width: "72px", cell: runTime },
-				{ name: "GPUs", width: "56px", number: true, cell: gpusOf },
+				{ name: "Duration", width: "80px", cell: runTime },
+				{ name: "GPUs", width: "52px", number: true, cell: gpusOf },
 			],
 		});
 		const { body, list: { rows } } = this.table;
 		const { update } = rows;
 		rows.update = (node, i) => {
 			update(node, i);
-			this.#mark(node.querySelector("button"), taskName(this.table.rows[i]));
+			node.title = taskName(this.table.rows[i]);
+			this.#mark(node.querySelector("button"), node.title);
 		};
 		body.addEventListener("click", ({ target }) => {
 			if (!target.closest("button")) target.closest("tr")?.querySelector("button")?.click();

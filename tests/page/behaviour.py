@@ -31,7 +31,7 @@ class Swallowing:
     also after heal()."""
 
     def __init__(self, server):
-        self.server, self.pairs, self.dead = server, [], set()
+        self.server, self.pairs, self.dead, self.lost = server, [], set(), []
         self.swallows, self.ends = False, False
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.port = self.listener.getsockname()[1]
@@ -44,13 +44,15 @@ class Swallowing:
     def __exit__(self, *_):
         self.ends = True
         self.thread.join()
-        for one in [self.listener, *(s for pair in self.pairs for s in pair)]:
+        for one in [self.listener, *self.lost, *(s for pair in self.pairs for s in pair)]:
             one.close()
 
     def swallow(self):
         self.swallows = True
 
     def heal(self):
+        while select.select([self.listener], [], [], 0)[0]:  # connections of that time
+            self.lost.append(self.listener.accept()[0])
         self.dead |= set(self.pairs)
         self.swallows = False
 

@@ -169,7 +169,7 @@ def hostile_page(check, hash_, ready, payloads=PAYLOADS, command="while sleep 1;
         server.wait("shape", state)
         for first in range(0, len(payloads), BATCH):
             texts, seen = payloads[first:first + BATCH], []
-            for batch in ([f"harmless-{i}" for i in range(BATCH)], texts):
+            for batch in ([f"harmless text {i}" for i in range(BATCH)], texts):
                 with Mirror(server, batch) as mirror, Page(check, mirror, hash_, size=(1400, 3000)) as page:
                     settle(page, lambda: ready(page), f"{hash_}: ready")
                     settle(page, lambda: elements(page) == elements(page), f"{hash_}: at rest")

@@ -32,15 +32,15 @@ export function differences(a, b) {
 		.map((path) => [path, first.get(path), second.get(path)]);
 }
 
-/** The words of a line, with marks from the first to the last that the other line does not have
- * there. */
+/** A line, with a mark from the first to the last word that the other line does not have there. */
 function markedWords(line, other) {
 	const [words, others] = [line, other].map((text) => text.split(/(?<=\s)/));
 	const from = words.findIndex((one, i) => one !== others[i]);
 	const end = words.findLastIndex((one, i) => one !== others.at(i - words.length));
-	const isSame = (i) => words.length + others.length < 3 || from < 0 ||
-		i < Math.min(from, end) || i > Math.max(from, end);
-	return words.map((one, i) => (isSame(i) ? one : el("mark", null, one)));
+	if (words.length + others.length < 3 || from < 0) return line;
+	const [first, last] = [Math.min(from, end), Math.max(from, end) + 1];
+	const text = (...range) => words.slice(...range).join("");
+	return [text(0, first), el("mark", null, text(first, last)), text(last)];
 }
 
 /** A value, with marks at the lines or words that the other one does not have. */

@@ -185,6 +185,7 @@ def test_page_jobs_are_sorted_by_each_column(check):
     natural = "return arguments[0].every((t, i, all) => !i || new Intl.Collator('en', { numeric: true }).compare(all[i - 1], t) <= 0)"
     with many(5000) as server, Page(check, server, "#/jobs") as page:
         settle(page, lambda: page.shows("5000 jobs"), "all jobs")
+        check.equal("no age is cut", page.js("const cell = document.querySelector('[data-name=Age]:not(th)'); cell.textContent = '59m 59s'; return cell.scrollWidth - cell.clientWidth"), 0)
         newest = column(page, "Name")
         check.equal("newest first", page.find("columnheader", "Age").get_attribute("aria-sort"), "ascending")
         for name, values in read.items():

@@ -131,7 +131,7 @@ const COLUMNS = [
 	text("Virtual cluster", "vc", "130px", (row) => row.virtualCluster, minor),
 	text("GPUs", "gpus", "76px", (row) => row.totalGpuNumber, number),
 	text("Tasks", "tasks", "76px", (row) => row.totalTaskNumber, { number: true, minor: true }),
-	{ name: "Age", id: "age", width: "80px", value: (row) => -row.submissionTime,
+	{ name: "Age", id: "age", width: "88px", value: (row) => -row.submissionTime,
 		cell: (row) => duration(now() - row.submissionTime),
 		title: (row) => `submitted ${time(row.submissionTime)}` },
 	{ name: "Duration", id: "duration", width: "96px", minor: true, value: runMs, cell: runTime,

@@ -19,6 +19,8 @@ return [...document.querySelectorAll(`table[aria-label=Jobs] tbody tr:not(.space
 	.map((td) => td.textContent);"""
 PLACE = """const table = document.querySelector(".table"), active = document.activeElement;
 return [table.scrollTop, active.ariaRowIndex, active.textContent, document.querySelectorAll("tr.selected").length, location.hash];"""
+ABOVE = """const of = (name) => document.querySelector(name).getBoundingClientRect();
+return of("[role=search]").top - of("main").top - parseFloat(getComputedStyle(document.querySelector("main")).paddingTop);"""
 TOP = "return document.querySelector('table[aria-label=Jobs]').getBoundingClientRect().top"
 
 
@@ -32,7 +34,7 @@ def test_page_jobs_change_without_a_reload(check):
             top = page.js(TOP)
             check.ok("user and cluster", re.search(r"alice\s+default\s+2\s+1", row(page, "first")), row(page, "first"))
             check.ok("a chart of GPUs", wait_until(lambda: re.match("GPUs, .*at the end 2 in use", chart(page)), 2 * PATIENCE), chart(page))
-            check.ok("... low, in a place that was there", page.js("return document.querySelector('figure').parentNode.offsetHeight") <= 56 and page.js(TOP) == top)
+            check.ok("... low, in a place that was there", page.js(ABOVE) <= 56 and page.js(TOP) == top, page.js(ABOVE))
             server.start("second", {"main": role("true", gpu=1)})
             settle(page, lambda: "WAITING" in row(page, "second"), "the second waits")
             check.ok("it says why", wait_until(lambda: "GPU" in row(page, "second"), 2 * PATIENCE), row(page, "second"))
@@ -443,7 +445,7 @@ def test_page_jobs_on_a_phone_have_two_lines(check):
         server.wait("fails")
         with Page(check, server, "#/jobs", size=(320, 700)) as page:
             settle(page, lambda: "GPU" in row(page, "waits") and re.search("[A-Z][a-z]+[A-Z]", row(page, "fails")), "the reasons")
-            check.ok("GPUs", "GPUs 2" in page.js("return [...document.querySelectorAll('[data-name=GPUs]')].map((e) => getComputedStyle(e, '::before')"
+            check.ok("GPUs", "GPUs 2" in page.js("return [...document.querySelectorAll('[data-name=GPUs]')].filter((e) => e.offsetHeight).map((e) => getComputedStyle(e, '::before')"
                                                  ".content.replaceAll('\"', '') + e.textContent)"))
             rows = page.js("return [...document.querySelectorAll('tbody tr:not(.spacer)')].map((tr) => [tr.offsetHeight, ...['Name', 'Reason']"
                            ".map((n) => tr.querySelector(`[data-name=${n}]`).offsetTop)])")

@@ -69,7 +69,10 @@ return {
 	sorted: [sorted([3, 1, null, 2], (n) => n), sorted([3, 1, null, 2], (n) => n, true), sorted(["b10", "", "b9", "A"], (t) => t),
 		sorted([[1, "x"], [0, "y"], [1, "z"]], ([n]) => n, true).map(([, t]) => t).join("")],
 	drawn: [0, 1].map((start) => areaChart({ title: "GPUs", unit: "GPU", from: 0, to: 9, series: [seriesOf("running", [{ start, end: 9, weight: 2 }], 0, 9)] }))
-		.map((figure) => [figure.querySelector("svg") !== null, figure.textContent.includes("2 running")]),
+		.map((figure) => {
+			document.getElementById("page").append(figure);
+			return [figure.querySelector("svg") !== null, figure.textContent.includes("2 running"), figure.offsetHeight <= 40];
+		}),
 	flat: [...flat({ a: { b: 1, "c.d": [{ e: null }] }, f: ["x", "y"], g: {} })],
 	differences: differences({ name: "a", x: 1, y: { z: ["1"] } }, { name: "b", x: 1, y: { z: ["1", "2"], w: false } }),
 	gpus: [gpus([{ submissionTime: day, launchedTime: 1.5 * day, completedTime: null, totalGpuNumber: 4 }]),
@@ -116,7 +119,7 @@ def test_page_modules_split_logs_and_rows(check):
         check.equal("averages", models["sampled"], [[2, 2], [0, 0, 1, 1, 1], [2, 0, 0, 0, 0]])
         check.equal("filters", models["selects"], [True, False, True, False, True, True, True, True, False])
         check.equal("sorted", models["sorted"], [[1, 2, 3, None], [3, 2, 1, None], ["A", "b9", "b10", ""], "xzy"])
-        check.equal("a chart only of what changes", models["drawn"], [[False, True], [True, True]])
+        check.equal("a low chart, only of what changes", models["drawn"], [[False, True, True], [True, True, True]])
         check.equal("paths", models["flat"], [["a.b", "1"], ['a."c.d"[0].e', "null"], ["f", "x\ny"]])
         check.equal("differences", models["differences"], [["y.z", "1", "1\n2"], ["y.w", None, "false"]])
         check.equal("GPUs", models["gpus"], [[[0, 0, 4, 4, 4], [4, 4, 0, 0, 0]], [[0] * 5, [2, 0, 0, 0, 0]]])

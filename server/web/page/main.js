@@ -1,7 +1,7 @@
 // The frame of the page: routes in the hash, navigation, the user, messages.
 
 import { awaited, changes, getText, pause, session, signOut, start } from "./api.js";
-import { el, fill } from "./dom.js";
+import { button, el, fill } from "./dom.js";
 
 const ROUTES = [
 	[/^\/jobs$/, () => import("./jobs.js")],
@@ -207,12 +207,13 @@ function showShortcuts() {
 
 function showUser() {
 	const { user, token } = session;
-	const button = { type: "button", class: "minor", on: { click: signOut } };
+	const minor = { class: "minor" }; // a phone has no keys, and "Sign out" on the page of the account
 	byId("machine-link").hidden = !session.local;
 	if (session.local) shortcut("g m", "the machine", () => go("#/machine"));
 	fill(byId("account"),
+		user && button("?", showShortcuts, { ...minor, "aria-label": "Shortcuts", title: "Shortcuts" }),
 		user && el("a", { href: ACCOUNT, class: "user", title: "Your account" }, user.username),
-		user && token && el("button", button, "Sign out"),
+		user && token && button("Sign out", signOut, minor),
 		!user && el("a", { href: SIGN_IN }, "Sign in"));
 	mark(location.hash);
 }

@@ -78,7 +78,7 @@ return {
 	gpus: [gpus([{ submissionTime: day, launchedTime: 1.5 * day, completedTime: null, totalGpuNumber: 4 }]),
 		gpus([{ submissionTime: 0, launchedTime: null, completedTime: 1.25 * day, totalGpuNumber: 2 }, { submissionTime: day, totalGpuNumber: 0 }])],
 	tasks: taskSeries([{ createdTime: 0, launchedTime: 5, completedTime: 10, taskState: "FAILED" }], 0, 240).map((s) => [s.role, s.values[3], s.values[8], s.values[200], s.last]),
-	first: tasks.sorted(new Map(["STOPPED", "FAILED", "RUNNING", "FAILED"].map((taskState, taskIndex) => [taskIndex, { role: "a", taskIndex, taskState }])), "a[3]").map(tasks.taskName),
+	first: tasks.tasksInOrder(new Map(["STOPPED", "FAILED", "RUNNING", "FAILED"].map((taskState, taskIndex) => [taskIndex, { role: "a", taskIndex, taskState }])), "a[3]").map(tasks.taskName),
 	indexes: [{ gpuIndexes: [0, 1, 2, 5] }, { gpuIndexes: [], gpuNumber: 4 }, { gpuNumber: 0 }].map(gpusOf),
 	names: [nextName("a", []), nextName("a-3", ["a-7", "a-x", "b-9"]), nextName("-1", ["-1"]), nextName("a-2", ["a-2"])],
 	secrets: [hasSecrets({}), hasSecrets({ secrets: "******" }), hasSecrets({ prerequisites: [{ auth: { password: "******" } }] }),

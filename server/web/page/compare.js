@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { el, fill } from "./dom.js";
-import { state, time } from "./format.js";
+import { exitText, state, time } from "./format.js";
 import { hashOf, pathOf, runTime } from "./jobs.js";
 
 export const title = "Compare";
@@ -72,7 +72,7 @@ export default async function comparePage(root, { a, b }, signal) {
 		.map((path) => get(path, { signal })));
 	const [[first, one], [second, two]] = await Promise.all(jobs.map(read));
 	const fact = (name, value) => [name, value(first.jobStatus), value(second.jobStatus)];
-	const exit = (job) => `${job.appExitCode ?? ""} ${job.appExitSpec?.phrase ?? ""}`.trim();
+	const exit = (job) => exitText(job.appExitCode, job.appExitSpec);
 	const facts = [fact("State", (job) => state(job.state)), fact("Duration", runTime), fact("Exit", exit),
 		fact("Submitted", (job) => time(job.submissionTime)), fact("User", (job) => job.username)];
 	const rows = differences(one, two).map(([path, x, y]) => [path, shown(x, y), shown(y, x)]);

@@ -2,10 +2,8 @@
 
 import { areaChart } from "./chart.js";
 import { el, link, plainTable } from "./dom.js";
-import { duration, now, state, time } from "./format.js";
+import { duration, exitText, now, state, time } from "./format.js";
 import { isOver, taskName, taskSeries } from "./tasks.js";
-
-const exitText = (code, spec) => `${code ?? ""} ${spec?.phrase ?? ""}`.trim();
 
 /** Names and values; empty values are left out. */
 const facts = (pairs) => el("dl", { class: "facts" }, pairs.map(([name, value]) =>

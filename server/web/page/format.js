@@ -56,6 +56,13 @@ export function plural(n, word) {
 	return `${n} ${word}${n === 1 ? "" : "s"}`;
 }
 
+/** "a, b, c and 4 more". */
+export const listed = (names, most = 3) => names.slice(0, most).join(", ") +
+	(names.length > most ? ` and ${names.length - most} more` : "");
+
+/** "226 ContainerCudaOOMKilled" */
+export const exitText = (code, spec) => `${code ?? ""} ${spec?.phrase ?? ""}`.trim();
+
 /** A state as an element: its text, with a colour by class. */
 export function state(name) {
 	const text = String(name ?? "UNKNOWN");

@@ -11,7 +11,7 @@ import { pathOf } from "./jobs.js";
 import { logView } from "./logview.js";
 import { announce, setQuery, setTitle, shortcut } from "./main.js";
 import { Tabs } from "./tabs.js";
-import { ALL, TaskList, isOver, sorted, taskName, tasksOf } from "./tasks.js";
+import { ALL, TaskList, isOver, tasksInOrder, taskName, tasksOf } from "./tasks.js";
 
 export const title = "Job";
 
@@ -213,7 +213,7 @@ class JobView {
 			this.failure, { show: () => this.#toMark().catch(() => {}), several: this.#tasks.size > 1,
 				when: detail === live ? "" : ` in attempt ${detail.jobStatus.attemptId + 1}`,
 				choose: (task) => this.#choose({ task, try: "", line: null, view: LOG }) })));
-		const rows = sorted(this.#tasks, this.failure?.task);
+		const rows = tasksInOrder(this.#tasks, this.failure?.task);
 		const wanted = this.at.task || this.task;
 		this.task = wanted === ALL || this.#tasks.has(wanted) ? wanted : rows[0] && taskName(rows[0]);
 		this.tabs.offer("attempts", retries > 0);

@@ -178,9 +178,18 @@ function nothing(isFiltered) {
 			el("code", null, "rest-lit submit job.yaml"))]);
 }
 
+const isNewest = ({ id, isDown }) => id === NEWEST.id && isDown === NEWEST.isDown;
+
 function sortOf({ sort, order }) {
 	const isKnown = COLUMNS.some(({ id }) => id === sort);
-	return isKnown ? { id: sort, isDown: order === "desc" } : { id: "age", isDown: false };
+	return isKnown ? { id: sort, isDown: order === "desc" } : NEWEST;
+}
+
+function addShortcuts(table, bar, signal) {
+	shortcut("j", "next row; Enter opens it", () => table.move(1), signal);
+	shortcut("k", "row before", () => table.move(-1), signal);
+	shortcut("x", "select the row", () => table.select(), signal);
+	shortcut("/", "search by name", () => bar.elements.keyword.focus(), signal);
 }
 
 export default function jobsPage(root, params, signal) {
@@ -192,8 +201,7 @@ export default function jobsPage(root, params, signal) {
 		sort: sortOf(params), onSort: () => setQuery(query()), nameOf: (row) => row.name,
 		onSelect: (selected) => selection.update(selected, rows?.size) });
 	table.element.className = "jobs";
-	const isNewest = () => table.sort.id === "age" && !table.sort.isDown;
-	const query = () => ({ ...filter, ...!isNewest() && { sort: table.sort.id,
+	const query = () => ({ ...filter, ...!isNewest(table.sort) && { sort: table.sort.id,
 		order: table.sort.isDown ? "desc" : "asc" } });
 	const draw = () => {
 		drawn = now();
@@ -212,7 +220,7 @@ export default function jobsPage(root, params, signal) {
 		rows = known;
 		drawn = 0;
 		const changed = () => { timer ??= setTimeout(show, table.rows.length ? SHOW_MS : 0); };
-		const most = rows.size || !isNewest() ? ALL : FIRST;
+		const most = rows.size || !isNewest(table.sort) ? ALL : FIRST;
 		const both = AbortSignal.any([signal, leave.signal]);
 		await follow(filter, rows, most, both, changed)
 			.catch((error) => { if (!both.aborted) throw error; });
@@ -236,10 +244,7 @@ export default function jobsPage(root, params, signal) {
 	const { user } = session;
 	const isBack = left?.user === user && left.at === JSON.stringify(query());
 	const known = isBack ? left.rows : new Map();
-	shortcut("j", "next row; Enter opens it", () => table.move(1), signal);
-	shortcut("k", "row before", () => table.move(-1), signal);
-	shortcut("x", "select the row", () => table.select(), signal);
-	shortcut("/", "search by name", () => bar.elements.keyword.focus(), signal);
+	addShortcuts(table, bar, signal);
 	fill(root, el("div", { class: "heading" }, el("h1", { tabindex: "-1" }, title), chart), bar,
 		selection.element, table.element);
 	const shown = begin(known);

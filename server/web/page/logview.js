@@ -2,7 +2,7 @@
 
 import { ApiError, chunks, get, isPassing, pause } from "./api.js";
 import { button, el, fill } from "./dom.js";
-import { bytes, plural } from "./format.js";
+import { bytes, listed, plural } from "./format.js";
 import { Known, Log, parts, plain } from "./log.js";
 import { VirtualList } from "./table.js";
 
@@ -12,12 +12,8 @@ const ROUND_WAIT = 2000; // ms between two looks at the logs of several tasks
 const SLOW = 3; // ... or so many times the duration of a look
 const SHORT = 64 << 10; // bytes of a log that is read as a whole at each look
 const MOST = 64; // tasks in one log
-const NAMED = 3; // tasks in a sentence
 const HUES = 6;
 const EARLY = "There is no log yet.";
-
-const listed = (names) => names.slice(0, NAMED).join(", ") +
-	(names.length > NAMED ? ` and ${names.length - NAMED} more` : "");
 
 function styled({ text, style }) {
 	const flags = FLAGS.filter((flag) => style?.[flag]).join(" ");

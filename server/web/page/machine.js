@@ -3,6 +3,7 @@
 import { connection, get, isPassing, pause } from "./api.js";
 import { el, fill, plainTable } from "./dom.js";
 import { bytes, plural } from "./format.js";
+import { hashOf, idOf } from "./jobs.js";
 
 export const title = "Machine";
 
@@ -11,8 +12,7 @@ const MOST_ROWS = 200;
 const TONES = 3; // classes gpu-0, gpu-1, ... of style.css
 const MIB = 1048576;
 
-const jobId = (job) => `${job.username}~${job.name}`;
-const jobLink = (job) => el("a", { href: `#/jobs/${encodeURIComponent(jobId(job))}` }, job.name);
+const jobLink = (job) => el("a", { href: hashOf(idOf(job)) }, job.name);
 
 /** A tile for each GPU, with its job; the tiles of a job have the same mark. */
 function gpuTiles({ gpus, gpusHeld, gpusForeign, running }) {
@@ -21,7 +21,7 @@ function gpuTiles({ gpus, gpusHeld, gpusForeign, running }) {
 	running.forEach((job, i) => {
 		for (const index of job.gpuIndexes ?? []) {
 			const text = [jobLink(job), el("span", null, job.username)];
-			tiles[index] = { kind: `gpu gpu-${i % TONES}`, holder: jobId(job), text };
+			tiles[index] = { kind: `gpu gpu-${i % TONES}`, holder: idOf(job), text };
 		}
 	});
 	for (let n = 0, i = 0; n < gpusForeign && i < gpus; i++) {

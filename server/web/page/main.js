@@ -17,7 +17,7 @@ const SIGN_IN = "#/sign-in";
 const ACCOUNT = "#/account";
 const MESSAGE_MS = 10000;
 const SLOW_MS = 200; // without an answer, until something shows
-const AWAY_MS = 1000; // between two looks for a server that is away
+const RETRY_MS = 1000; // between two looks for a server that is away
 const SEQUENCE_MS = 1500; // between two keys of a shortcut
 const BROKEN = "This page cannot be shown";
 const LOST = "The connection to the server is lost. Trying again; what you see may be old.";
@@ -89,7 +89,7 @@ async function loaded(load, signal) {
 		} catch (error) {
 			if (isThere) throw error;
 			isThere = await getText("healthz", { signal }).then(() => true, () => false);
-			if (!isThere) await pause(AWAY_MS, signal);
+			if (!isThere) await pause(RETRY_MS, signal);
 		}
 	}
 }

@@ -3,17 +3,11 @@
 import { addTag, deleteJob, stopJob } from "./actions.js";
 import { ask } from "./dialog.js";
 import { button, el, fill } from "./dom.js";
-import { plural } from "./format.js";
+import { listed, plural } from "./format.js";
 import { idOf } from "./jobs.js";
 import { announce, go, shortcut } from "./main.js";
 
-const NAMED = 3; // jobs that a question names
-
-function named(jobs) {
-	const more = jobs.length - NAMED;
-	const names = jobs.slice(0, NAMED).map(idOf).join(", ");
-	return `${plural(jobs.length, "job")}: ${names}${more > 0 ? ` and ${more} more` : ""}`;
-}
+const named = (jobs) => `${plural(jobs.length, "job")}: ${listed(jobs.map(idOf))}`;
 
 /** The line of the selected jobs, which has its place also without any; update(selected, count):
  * rows, and the number of rows. */
@@ -34,20 +28,18 @@ export function selectionBar(signal) {
 		announce(`${all.length - refusals.length} ${done}${refused}.`);
 	};
 	const running = () => jobs.filter(({ completedTime }) => !completedTime);
-	const stop = button("Stop", async () => {
-		const all = running();
-		const text = `Stop ${named(all)}? All tasks end; a stopped job cannot be continued.`;
-		const verb = `Stop ${plural(all.length, "job")}`;
-		const agreed = await ask({ title: "Stop", text, verb, refuse: "Do not stop", danger: true });
-		if (agreed) forAll(all, stopJob, "stopped");
+	// A button that asks once for all jobs of which() before act(id) ends or removes them.
+	const danger = (verb, which, act, done, warning) => button(verb, async () => {
+		const all = which();
+		const choices = { verb: `${verb} ${plural(all.length, "job")}`, danger: true,
+			refuse: `Do not ${verb.toLowerCase()}` };
+		const agreed = await ask({ title: verb, text: `${verb} ${named(all)}? ${warning}`, ...choices });
+		if (agreed) forAll(all, act, done);
 	}, { class: "danger" });
-	const remove = button("Delete", async () => {
-		const all = jobs;
-		const text = `Delete ${named(all)}? A deleted job cannot be restored; its name is free again.`;
-		const verb = `Delete ${plural(all.length, "job")}`;
-		const agreed = await ask({ title: "Delete", text, verb, refuse: "Do not delete", danger: true });
-		if (agreed) forAll(all, deleteJob, "deleted");
-	}, { class: "danger" });
+	const stop = danger("Stop", running, stopJob, "stopped",
+		"All tasks end; a stopped job cannot be continued.");
+	const remove = danger("Delete", () => jobs, deleteJob, "deleted",
+		"A deleted job cannot be restored; its name is free again.");
 	const tag = button("Tag", async () => {
 		const all = jobs;
 		const input =

@@ -364,7 +364,8 @@ export default async function page(root, params, signal) {
 			previewOf(p)));
 	acceptFiles(root, load, signal);
 	submitByKeys(root, submit, signal);
-	const fetchSchema = () => loadSchema("v2").catch(() => {}); // so that the first completion is soon there
+	// So that the first completion is soon there.
+	const fetchSchema = () => loadSchema("v2").catch(() => {});
 	p.host.addEventListener("focusin", fetchSchema, { once: true });
 	if (params.from) await clone(params, editor, signal);
 	if (editor.text) checks.now();

@@ -28,7 +28,7 @@ export function tasksOf({ taskRoles }) {
 }
 
 /** The task that failed first, then failed, running, waiting and other tasks. */
-export function sorted(tasks, first) {
+export function tasksInOrder(tasks, first) {
 	const rank = (task) => (taskName(task) === first ? 0 : ORDER[task.taskState] ?? LAST);
 	return [...tasks.values()].sort((a, b) => rank(a) - rank(b));
 }

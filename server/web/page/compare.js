@@ -69,7 +69,8 @@ export default async function comparePage(root, { a, b }, signal) {
 	fill(root, el("h1", { tabindex: "-1" }, "Compare two jobs"), what);
 	if (what) return;
 	const read = (id) => Promise.all([pathOf(id), `${pathOf(id)}/config`]
-		.map((path) => get(path, { signal })));
+		.map((path) => get(path, { signal })))
+		.catch((error) => { throw Object.assign(error, { message: `${id}: ${error.message}` }); });
 	const [[first, one], [second, two]] = await Promise.all(jobs.map(read));
 	const fact = (name, value) => [name, value(first.jobStatus), value(second.jobStatus)];
 	const exit = (job) => exitText(job.appExitCode, job.appExitSpec);

@@ -367,6 +367,7 @@ export default async function page(root, params, signal) {
 	// So that the first completion is soon there.
 	const fetchSchema = () => loadSchema("v2").catch(() => {});
 	p.host.addEventListener("focusin", fetchSchema, { once: true });
-	if (params.from) await clone(params, editor, signal);
+	if (params.from) await clone(params, editor, signal).catch(({ message }) =>
+		fail(new Error(`${params.from} is not cloned: ${message}`)));
 	if (editor.text) checks.now();
 }

@@ -101,7 +101,7 @@ static bool check_steps(struct check_session *c)
 		STR_AUTO given = STR_INIT(TEXT_MAX); /* "--profile plain, --runtime image" */
 		struct span rest = span_of(START_STEPS[i].options);
 		while (rest.n) {
-			const struct option *p = option_find(span_next(&rest, ' '));
+			const struct option *p = option_find(span_next(&rest, ' '), FOR_SERVE);
 			const char *value = *(const char *const *)((const char *)c->o + p->at);
 			if (value[0])
 				str_printf(&given, "%s--%s %s", given.n ? ", " : "", p->name,

@@ -381,22 +381,6 @@ struct client_call stop_call(const char *job, struct arena *a);
 
 /* ---- cmd_submit.c ---- */
 
-struct job_text {
-	const char *file; /* for messages */
-	char *text;       /* allocated */
-	size_t n;
-	bool named; /* a file with a name that people can change */
-};
-
-/* Reads o->files[0].  -1 and *e.  The caller calls submit_wipe in any case. */
-enum { SUBMIT_FILE_MAX = 16 << 20 };
-int submit_read_file(struct job_text *t, const struct options *o, struct err *e);
-void submit_wipe(struct job_text *t); /* it may have secrets */
-/* Reads the text of a job; the server explains its mistakes. */
-struct doc;
-bool submit_doc(struct span text, struct arena *a, struct doc *doc);
-/* Writes another name into the text.  An invalid text stays: the server explains it.  -1 and *e. */
-int submit_rename(struct job_text *t, const char *name, struct err *e);
 /* Submits a job (arg: struct job_text), and with --wait or --logs waits for it.  Returns the exit
  * code. */
 int submit_send(struct remote *r, const void *arg, struct err *e);

@@ -3,6 +3,7 @@
 
 #include "base/json/scan.h"
 #include "server/cli/cli_internal.h"
+#include "server/compose/compose.h"
 #include "server/jobs/jobs.h"
 #include "translate/job/dialect.h"
 
@@ -70,7 +71,7 @@ static int resubmit_job(struct remote *r, const char *job, struct span config, s
 	const char *name = r->o->name;
 	struct doc doc = { 0 };
 	const struct dialect *d =
-	    submit_doc(config, &arena, &doc) ? dialect_of(&doc.root, DIALECTS_ALL) : NULL;
+	    job_text_doc(config, &arena, &doc) ? dialect_of(&doc.root, DIALECTS_ALL) : NULL;
 	const struct node *old = d ? dialect_name_of(d, &doc.root) : NULL;
 	if (!node_is(old, NODE_TEXT) || old->n == 0)
 		return err_set(e, UNKNOWN_ERROR, "%s: the configuration of %s has no name",
@@ -83,7 +84,7 @@ static int resubmit_job(struct remote *r, const char *job, struct span config, s
 	if (!name[0] && resubmit_name(r, node_span(old), &arena, &name, e) < 0)
 		return -1;
 	struct job_text t = { .file = job, .text = xstrndup(config.p, config.n), .n = config.n };
-	int code = submit_rename(&t, name, e) < 0 ? -1 : submit_send(r, &t, e);
+	int code = job_text_rename(&t, name, e) < 0 ? -1 : submit_send(r, &t, e);
 	free(t.text);
 	return code;
 }

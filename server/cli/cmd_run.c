@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "server/cli/run_internal.h"
+#include "server/compose/compose.h"
 #include "server/config/setup.h"
 
 enum { MOUNTS_MAX = 64 };
@@ -33,12 +34,15 @@ static int run_directories(struct engine_settings *out, struct options *o, struc
 	char cwd[PATH_MAX];
 	struct sandbox_mount *mounts = ARENA_NEW(&o->arena, struct sandbox_mount, MOUNTS_MAX);
 	out->mounts = mounts;
-	for (struct span rest = span_of(o->mount); rest.n;) {
-		struct span one = span_next(&rest, ',');
-		if (one.n && out->n_mounts == MOUNTS_MAX)
-			return err_set(e, 400, NULL, "--mount: at most %d directories", MOUNTS_MAX);
-		if (one.n && mount_read(one, &mounts[out->n_mounts++], &o->arena, e) < 0)
-			return -1;
+	for (size_t i = 0; i < o->mount.n; i++) {
+		for (struct span rest = span_of(o->mount.v[i]); rest.n;) {
+			struct span one = span_next(&rest, ',');
+			if (one.n && out->n_mounts == MOUNTS_MAX)
+				return err_set(e, 400, NULL, "--mount: at most %d directories",
+				               MOUNTS_MAX);
+			if (one.n && mount_read(one, &mounts[out->n_mounts++], &o->arena, e) < 0)
+				return -1;
+		}
 	}
 	if (getcwd(cwd, sizeof(cwd)) && cwd[1])
 		out->cwd = arena_dup(&o->arena, span_of(cwd));
@@ -51,7 +55,7 @@ static int run_service(struct service *s)
 	struct job_text text;
 	struct run r = { .service = s };
 	int code;
-	if (submit_read_file(&text, &s->options, &e) < 0 ||
+	if (job_text_read(&text, &s->options, &e) < 0 ||
 	    run_directories(&r.engine, &s->options, &e) < 0) {
 		code = print_error_notes(&e, NULL, EXIT_USAGE);
 	} else {
@@ -60,12 +64,13 @@ static int run_service(struct service *s)
 		           : remote_run(&s->options, &r.own, submit_send, &text);
 		run_end(&r);
 	}
-	submit_wipe(&text);
+	job_text_wipe(&text);
 	return code;
 }
 
 int cmd_run(const struct command *c, struct options *o)
 {
-	(void)c;
+	if (o->n_files != (o->command ? 0 : 1))
+		return command_usage(c, "name one file, or a command after --");
 	return command_service(o, run_service);
 }

@@ -3,7 +3,7 @@
 
 /* clang-format off */
 const struct command COMMANDS[] = {
-	{ "run", cmd_run, FOR_RUN, 1, 1, "name one file", "FILE|-", "run a job on this machine",
+	{ "run", cmd_run, FOR_RUN, 0, 1, "name one file", "FILE|- | -- COMMAND...", "run a job or a command on this machine",
 	  "Run a job on this machine, without a server and without privileges, and show its\n"
 	  "tasks until it has ended.  Tasks see the files of the machine, but not the home\n"
 	  "directories; the current directory is read-only.  Ctrl-C stops the job, a second\n"
@@ -52,8 +52,8 @@ const struct command COMMANDS[] = {
 	  "Examples:\n"
 	  "  rest-lit controller --kubeconfig ~/.kube/config --namespace pai-jobs\n"
 	  "  rest-lit controller --listen :9186 --controller-config frameworkcontroller.yaml\n" },
-	{ "submit", cmd_submit, FOR_SUBMIT, 1, 1, "name one file",
-	  "FILE|-", "submit a job to a server, and follow it",
+	{ "submit", cmd_submit, FOR_SUBMIT, 0, 1, "name one file",
+	  "FILE|- | -- COMMAND...", "submit a job to a server, and follow it",
 	  "Submit a job to a server and print its name: USER~NAME.  With --wait, show its\n"
 	  "progress until it has ended; with --logs, also print the output of its tasks.\n"
 	  "Exit status: 0 the job was accepted, with --wait: it has succeeded; 1 it has\n"
@@ -75,11 +75,23 @@ const struct command COMMANDS[] = {
 	  "Exit status: 0, 2 refused, or there is no such job, 3 the server does not answer.\n",
 	  "Example:\n"
 	  "  rest-lit show alice~mnist\n" },
-	{ "stop", cmd_stop, FOR_STOP, 1, 1, "name one job", "JOB", "stop a job",
+	{ "stop", cmd_stop, FOR_STOP, 0, SIZE_MAX, "name a job, or --tag", "JOB...", "stop jobs",
 	  "Stop a job.  JOB is USER~NAME, or NAME for one of your own jobs.\n"
 	  "Exit status: 0, 2 refused, or there is no such job, 3 the server does not answer.\n",
 	  "Example:\n"
 	  "  rest-lit stop mnist\n" },
+	{ "cancel", cmd_stop, FOR_STOP, 0, SIZE_MAX, "name a job, or --tag", "JOB...", "the same as stop",
+	  "Stop a job.  JOB is USER~NAME, or NAME for one of your own jobs.\n"
+	  "Exit status: as of stop.\n",
+	  "Example:\n"
+	  "  rest-lit cancel mnist\n" },
+	{ "fetch", cmd_fetch, FOR_FETCH, 1, 1, "name one job", "JOB", "fetch the code of a job",
+	  "Write the files that a job was submitted with, by --code, to a new directory.  JOB\n"
+	  "is USER~NAME, or NAME for one of your own jobs.\n"
+	  "Exit status: 0, 2 refused, or there is no such job, or it has no code, 3 the server\n"
+	  "does not answer.\n",
+	  "Example:\n"
+	  "  rest-lit fetch --code mnist -o mnist-code\n" },
 	{ "logs", cmd_logs, FOR_LOGS, 1, 2, "name a job, and perhaps a task",
 	  "JOB [TASK]", "print the output of a job's tasks",
 	  "Print the output of the tasks of a job; with -f, also what they write from now on\n"
@@ -90,7 +102,7 @@ const struct command COMMANDS[] = {
 	  "Examples:\n"
 	  "  rest-lit logs mnist\n"
 	  "  rest-lit logs -f alice~mnist worker-0\n" },
-	{ "wait", cmd_wait, FOR_WAIT, 1, 1, "name one job", "JOB", "wait until a job has ended",
+	{ "wait", cmd_wait, FOR_WAIT, 0, 1, "name one job, or --tag", "JOB", "wait until jobs have ended",
 	  "Show the progress of a job until it has ended.  JOB is USER~NAME, or NAME for one\n"
 	  "of your own jobs.\n"
 	  "Exit status: 0 the job has succeeded, 1 it has failed or was stopped or deleted,\n"
@@ -105,8 +117,8 @@ const struct command COMMANDS[] = {
 	  "Exit status: 0, 2 refused, or there is no such job, 3 the server does not answer.\n",
 	  "Example:\n"
 	  "  rest-lit events mnist\n" },
-	{ "delete", cmd_delete, FOR_DELETE, 1, 1, "name one job",
-	  "JOB", "remove a job that does not run",
+	{ "delete", cmd_delete, FOR_DELETE, 0, SIZE_MAX, "name a job, or --tag",
+	  "JOB...", "remove jobs that do not run",
 	  "Remove a job with its logs and objects; its name is free again.  A running job\n"
 	  "must be stopped first.  JOB is USER~NAME, or NAME for one of your own jobs.\n"
 	  "Exit status: 0, 2 refused, running, or there is no such job, 3 the server does not\n"

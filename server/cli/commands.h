@@ -48,6 +48,7 @@ int cmd_wait(const struct command *c, struct options *o);
 int cmd_events(const struct command *c, struct options *o);
 int cmd_delete(const struct command *c, struct options *o);
 int cmd_resubmit(const struct command *c, struct options *o);
+int cmd_fetch(const struct command *c, struct options *o);
 int cmd_backup(const struct command *c, struct options *o);
 int cmd_token(const struct command *c, struct options *o);
 int cmd_schema(const struct command *c, struct options *o);

@@ -19,6 +19,7 @@
 #include "base/posix/rmtree.h"
 #include "machine/task/task.h"
 #include "server/cli/run_internal.h"
+#include "server/compose/compose.h"
 #include "server/config/setup.h"
 #include "server/state/log.h"
 #include "translate/job/dialect.h"

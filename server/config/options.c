@@ -18,6 +18,7 @@
 	.type = OPTION_NUMBER, AT(f), .number = (def), .min = (lo), .max = (hi)
 #define BYTES(f, def, lo, hi) .type = OPTION_BYTES, AT(f), .number = (def), .min = (lo), .max = (hi)
 #define SWITCH(f)             .type = OPTION_SWITCH, AT(f)
+#define LIST(f)               .type = OPTION_LIST, AT(f), .flag_only = true
 
 enum {
 	TRANSLATES = FOR_SERVE | FOR_TRANSLATE,
@@ -26,7 +27,7 @@ enum {
 	SERVES = FOR_SERVE | FOR_CONTROLLER,
 	SUBMITS = FOR_SUBMIT | FOR_RESUBMIT,
 	REMOTE = SUBMITS | FOR_JOBS | FOR_SHOW | FOR_STOP | FOR_LOGS | FOR_WAIT | FOR_EVENTS |
-	         FOR_DELETE | FOR_BACKUP
+	         FOR_DELETE | FOR_BACKUP | FOR_FETCH
 };
 
 static const char *const PROFILES[] = { "plain", "openpai", NULL };
@@ -38,6 +39,9 @@ static const char *const VISIBILITIES[] = { "all", "vc", "owner", NULL };
 static const char *const ENGINES[] = { "", "local", "none", NULL };
 static const char *const IMAGE_SOURCES[] = { "", "host", "oci", NULL };
 static const char *const OUTPUTS[] = { "", "json", "yaml", "table", NULL };
+static const char *const JOB_OUTPUTS[] = { "", "job", NULL };
+static const char *const SORTS[] = { "",         "name", "user", "state", "age",
+	                             "duration", "gpus", "vc",   NULL };
 
 #define LOWER  "abcdefghijklmnopqrstuvwxyz"
 #define UPPER  "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -85,6 +89,8 @@ const char *const OPTION_GROUPS[GROUP_MAX] = {
 	[GROUP_PODS] = "Pods",
 	[GROUP_HIVED] = "Scheduling by HiveD",
 	[GROUP_REMOTE] = "Connection to the server",
+	[GROUP_COMMAND] = "A job of a command (with a job file: the file says it)",
+	[GROUP_JOB] = "Job",
 	[GROUP_OUTPUT] = "Output",
 	[GROUP_LIMITS] = "Limits",
 };
@@ -123,17 +129,17 @@ const struct option OPTIONS[] = {
 
 	{ "engine", GROUP_LOCAL, FOR_SERVE, true, CHOICE(engine, "", ENGINES), .value = "WHICH",
 	  .help = "local (default), or none: jobs are only kept" },
-	{ "cpus", GROUP_LOCAL, HERE, false, NUMBER(cpus, 0, 0, 65536), .value = "N",
-	  .help = "CPUs for jobs; 0: those of the machine" },
-	{ "memory", GROUP_LOCAL, HERE, false, BYTES(memory, 0, 0, 65536 * GIB), .value = "N",
-	  .help = "memory for jobs; 0: that of the machine" },
-	{ "gpus", GROUP_LOCAL, HERE, true, TEXT(gpus, "auto"), .form = &GPUS, .value = "N",
-	  .help = "GPUs for jobs: a number, none or auto" },
+	{ "cpus", GROUP_LOCAL, FOR_SERVE, false, NUMBER(cpus, 0, 0, 65536), .no_variable = true, .value = "N",
+	  .help = "CPUs that all jobs together may use; 0: those of the machine" },
+	{ "memory", GROUP_LOCAL, FOR_SERVE, false, BYTES(memory, 0, 0, 65536 * GIB), .no_variable = true, .value = "N",
+	  .help = "memory that all jobs together may use; 0: that of the machine" },
+	{ "gpus", GROUP_LOCAL, FOR_SERVE, true, TEXT(gpus, "auto"), .form = &GPUS, .no_variable = true, .value = "N",
+	  .help = "GPUs that all jobs together may use: a number, none or auto" },
 	{ "gpu-devices", GROUP_LOCAL, HERE, false, TEXT(gpu_devices, ""), .value = "PATTERN",
 	  .help = "each file of this pattern is a GPU; default: those in CDI files, else /dev/nvidia[0-9]*" },
 	{ "images", GROUP_LOCAL, HERE, true, CHOICE(images, "", IMAGE_SOURCES), .value = "FROM",
 	  .help = "files of tasks: host, this machine's (default of run), or oci, their image's (of serve, with skopeo and umoci)" },
-	{ "mount", GROUP_LOCAL, FOR_RUN, true, TEXT(mount, ""), .flag_only = true, .repeated = true, .value = "DIR[:PATH][:rw],...",
+	{ "mount", GROUP_LOCAL, FOR_RUN, true, LIST(mount), .value = "DIR[:PATH][:rw],...",
 	  .help = "further directories for the tasks, read-only unless they end in :rw" },
 	{ "keep-logs", GROUP_LOCAL, FOR_SERVE, false, BYTES(keep_logs, GIB, MIB, 65536 * GIB), .value = "N",
 	  .help = "size of the logs of ended tasks; the oldest are deleted first" },
@@ -227,6 +233,8 @@ const struct option OPTIONS[] = {
 	  .help = "make a PriorityClass per job, so that older jobs are scheduled first" },
 	{ "dialects", GROUP_PODS, FOR_SERVE, false, TEXT(dialects, ""), .value = "NAMES", .names = dialects_optional,
 	  .help = "also take jobs with pods of their own, in these dialects, separated by commas" },
+	{ "default-image", GROUP_PODS, FOR_SERVE, false, TEXT(default_image, ""), .form = &IMAGE, .value = "IMAGE",
+	  .help = "image of jobs that are submitted as a command, without --image" },
 	{ "fetch-code", GROUP_PODS, ALL, false, SWITCH(fetch_code),
 	  .help = "v1 jobs: copy codeDir from HDFS before the command" },
 
@@ -249,6 +257,30 @@ const struct option OPTIONS[] = {
 	{ "timeout", GROUP_REMOTE, REMOTE, true, NUMBER(timeout_s, 0, 0, 31536000), .unit = "seconds", .value = "N",
 	  .help = "limit for the whole command, waiting for the job included; 0: no limit" },
 
+	{ "gpus", GROUP_COMMAND, FOR_COMMANDS, true, NUMBER(ask_gpus, 0, 0, INT32_MAX), .flag_only = true, .value = "N",
+	  .help = "GPUs that the job asks for" },
+	{ "cpus", GROUP_COMMAND, FOR_COMMANDS, true, NUMBER(ask_cpus, 0, 0, INT32_MAX), .flag_only = true, .value = "N",
+	  .help = "CPUs that the job asks for; default: the share of its GPUs; also -c" },
+	{ "memory", GROUP_COMMAND, FOR_COMMANDS, true, BYTES(ask_memory, 0, 0, 65536 * GIB), .flag_only = true, .value = "SIZE",
+	  .help = "memory that the job asks for; default: the share of its GPUs; also -m" },
+	{ "image", GROUP_COMMAND, FOR_COMMANDS, true, TEXT(image, ""), .flag_only = true, .form = &IMAGE, .value = "IMAGE",
+	  .help = "image of the job; of run: implies --images oci; of submit: default is the server's" },
+
+	{ "code", GROUP_JOB, FOR_SUBMIT, true, TEXT(code, ""), .flag_only = true, .value = "DIR",
+	  .help = "send the files of this directory along; of a command: the current directory" },
+	{ "set", GROUP_JOB, FOR_SUBMIT, true, LIST(set), .value = "NAME=VALUE",
+	  .help = "value of a parameter, as YAML; may be repeated" },
+	{ "env", GROUP_JOB, FOR_SUBMIT, true, LIST(env), .value = "NAME[=VALUE]",
+	  .help = "environment variable of the tasks; without a value that of here; may be repeated" },
+	{ "secret", GROUP_JOB, FOR_SUBMIT, true, LIST(secret), .value = "NAME[=VALUE]",
+	  .help = "the same as a secret of the job, <% $secrets.NAME %>; may be repeated" },
+	{ "sweep", GROUP_JOB, FOR_SUBMIT, true, LIST(sweep), .value = "NAME=VALUE,...",
+	  .help = "submit a job for each value, or each number of 1..5; several: for each combination" },
+	{ "yes", GROUP_JOB, FOR_SUBMIT, true, SWITCH(yes), .flag_only = true,
+	  .help = "submit the jobs of --sweep without a question" },
+	{ "tag", GROUP_JOB, FOR_SUBMIT | FOR_JOBS | FOR_STOP | FOR_DELETE | FOR_WAIT, true, LIST(tag), .value = "TAG",
+	  .help = "of submit: tag of the job; else: only, or all, jobs with this tag; may be repeated" },
+
 	{ "wait", GROUP_OUTPUT, SUBMITS, true, SWITCH(wait), .flag_only = true,
 	  .help = "show the job's progress until it has ended" },
 	{ "logs", GROUP_OUTPUT, SUBMITS | FOR_RUN, true, SWITCH(logs), .flag_only = true,
@@ -261,10 +293,25 @@ const struct option OPTIONS[] = {
 	  .help = "print the objects without creating them" },
 	{ "state", GROUP_OUTPUT, FOR_JOBS, true, TEXT(state, ""), .flag_only = true, .form = &STATES, .value = "STATE,...",
 	  .help = "only jobs in these states: WAITING, RUNNING, STOPPING, SUCCEEDED, STOPPED, FAILED" },
+	{ "sort", GROUP_OUTPUT, FOR_JOBS, true, CHOICE(sort, "", SORTS), .flag_only = true, .value = "COLUMN",
+	  .help = "order of the jobs; default: newest first" },
+	{ "watch", GROUP_OUTPUT, FOR_JOBS, true, SWITCH(watch), .flag_only = true,
+	  .help = "show the jobs again and again, until Ctrl-C" },
+	{ "tail", GROUP_OUTPUT, FOR_LOGS, true, NUMBER(tail, -1, -1, INT32_MAX), .flag_only = true, .value = "N",
+	  .help = "only the last N lines of each task; -1: all; also -n" },
+	{ "since", GROUP_OUTPUT, FOR_LOGS, true, TEXT(since, ""), .flag_only = true, .value = "TIME",
+	  .help = "only what was written since a time, 2026-11-27T10:00:00Z, or in the last 90s, 5m, 2h, 1d" },
 	{ "limit", GROUP_OUTPUT, FOR_JOBS, true, NUMBER(limit, 50, 1, 50000), .flag_only = true, .value = "N",
 	  .help = "number of jobs, newest first" },
 	{ "output", GROUP_OUTPUT, FOR_TRANSLATE | FOR_JOBS | FOR_SHOW | FOR_EVENTS, true, CHOICE(output, "", OUTPUTS), .flag_only = true, .value = "FORMAT",
 	  .help = "translate: json (default) or yaml; jobs, show and events: table (default) or the server's json; also -o" },
+
+	{ "output", GROUP_OUTPUT, FOR_SUBMIT, true, CHOICE(output, "", JOB_OUTPUTS), .flag_only = true, .value = "FORMAT",
+	  .help = "with --dry-run: job prints the job file, default: the objects; also -o" },
+	{ "code", GROUP_OUTPUT, FOR_FETCH, true, SWITCH(fetches_code), .flag_only = true,
+	  .help = "fetch the code of the job" },
+	{ "output", GROUP_OUTPUT, FOR_FETCH, true, TEXT(directory, ""), .flag_only = true, .value = "DIR",
+	  .help = "new directory for the files; also -o" },
 
 	{ "max-body", GROUP_LIMITS, FOR_SERVE, false, BYTES(max_body, 100 * KIB, KIB, 16 * MIB), .value = "N",
 	  .help = "size of a request body; over the limit the answer is 413" },
@@ -276,12 +323,17 @@ const struct option OPTIONS[] = {
 /* clang-format on */
 const size_t N_OPTIONS = ARRAY_SIZE(OPTIONS);
 
-const struct option *option_find(struct span name)
+const struct option *option_find(struct span name, unsigned commands)
 {
-	for (size_t i = 0; i < N_OPTIONS; i++)
-		if (span_is(name, OPTIONS[i].name))
-			return &OPTIONS[i];
-	return NULL;
+	const struct option *first = NULL;
+	for (const struct option *p = OPTIONS; p < OPTIONS + N_OPTIONS; p++) {
+		if (!span_is(name, p->name))
+			continue;
+		if (p->commands & commands)
+			return p;
+		first = first ? first : p;
+	}
+	return first;
 }
 
 bool option_fits(const struct form *form, struct span text)
@@ -335,6 +387,7 @@ void option_default(struct str *out, const struct option *o)
 	case OPTION_SWITCH:
 		str_puts(out, "false");
 		break;
+	case OPTION_LIST:
 	case OPTION_TYPE_MAX:
 		break;
 	}
@@ -389,9 +442,10 @@ static int option_fixed_error(struct span name, const struct origin *from, struc
 static int option_flag_only_error(const struct option *option, const struct origin *from,
                                   struct err *e)
 {
-	return err_at(e, 400, "InvalidOption", from->where,
-	              "%s: --%s is a flag only, without a variable or a key", from->what,
-	              option->name);
+	return err_at(e, 400, "InvalidOption", from->where, "%s: --%s is a flag %s", from->what,
+	              option->name,
+	              option->flag_only ? "only, without a variable or a key"
+	                                : "and a key of the configuration, without a variable");
 }
 
 static int option_set_choice(struct options *o, const struct option *option, const char *value,
@@ -447,6 +501,8 @@ static int option_set(struct options *o, const struct option *option, const char
                       const struct origin *from, struct err *e)
 {
 	bool on = strcmp(value, "true") == 0;
+	struct option_list *list;
+	const char **longer;
 	switch (option->type) {
 	case OPTION_TEXT:
 		if (option->form && !option_fits(option->form, span_of(value)))
@@ -465,6 +521,14 @@ static int option_set(struct options *o, const struct option *option, const char
 			return option_wrong(from, e, "must be true or false", value);
 		*(bool *)option_field(o, option) = on;
 		return 0;
+	case OPTION_LIST:
+		list = option_field(o, option);
+		longer = ARENA_NEW(&o->arena, const char *, list->n + 1);
+		for (size_t i = 0; i < list->n; i++)
+			longer[i] = list->v[i];
+		longer[list->n] = value;
+		*list = (struct option_list){ longer, list->n + 1 };
+		return 0;
 	case OPTION_TYPE_MAX:
 		break;
 	}
@@ -474,12 +538,21 @@ static int option_set(struct options *o, const struct option *option, const char
 
 /* ---- the configuration file ---- */
 
+/* Returns true if an option of this name has a key. */
+static bool option_find_keyed(struct span name)
+{
+	for (const struct option *p = OPTIONS; p < OPTIONS + N_OPTIONS; p++)
+		if (!p->flag_only && span_is(name, p->name))
+			return true;
+	return false;
+}
+
 /* Options of other commands are ignored, so that one file serves all commands. */
 static void config_member(struct options *o, unsigned command, const struct member *m,
                           struct err *e)
 {
 	char name[4 * QUOTE_MAX];
-	const struct option *option = option_find(member_key(m));
+	const struct option *option = option_find(member_key(m), command);
 	struct origin from = { quote(name, member_key(m)),
 		               { NULL, m->value.line, m->value.column } };
 	if (option_fixed_error(member_key(m), &from, e) < 0)
@@ -498,9 +571,9 @@ static void config_member(struct options *o, unsigned command, const struct memb
 	if (!value)
 		(void)option_wrong(&from, e, "must be one value; separate several with commas",
 		                   NULL);
-	else if (option->flag_only)
+	else if (option->flag_only && !option_find_keyed(member_key(m)))
 		(void)option_flag_only_error(option, &from, e);
-	else if (option->commands & command)
+	else if (option->commands & command && !option->flag_only)
 		(void)option_set(o, option, value, &from, e);
 }
 
@@ -554,7 +627,7 @@ static int options_read_environment(struct options *o, unsigned command, struct 
 		struct origin from = { str_c(&name), NOWHERE };
 		if (!value || !(p->commands & command))
 			continue;
-		if (p->flag_only)
+		if (p->flag_only || p->no_variable)
 			return option_flag_only_error(p, &from, e);
 		if (option_set(o, p, value, &from, e) < 0)
 			return -1;
@@ -573,7 +646,14 @@ static int options_read_environment(struct options *o, unsigned command, struct 
 struct flag_cursor {
 	int i, argc;
 	char **argv;
-	bool repeats; /* the option that can be repeated was there */
+};
+
+/* Short flags. */
+static const struct {
+	const char *flag, *name;
+} SHORT_FLAGS[] = {
+	{ "-o", "output" }, { "-f", "follow" }, { "-c", "cpus" },
+	{ "-m", "memory" }, { "-n", "tail" },
 };
 
 static int flag_read(struct options *o, unsigned command, struct flag_cursor *c, struct err *e)
@@ -581,11 +661,10 @@ static int flag_read(struct options *o, unsigned command, struct flag_cursor *c,
 	const char *flag = c->argv[c->i];
 	const char *equals = strchr(flag, '=');
 	struct span name = { flag + 2, equals ? (size_t)(equals - flag) - 2 : strlen(flag) - 2 };
-	if (strcmp(flag, "-o") == 0)
-		name = SPAN("output");
-	if (strcmp(flag, "-f") == 0)
-		name = SPAN("follow");
-	const struct option *option = option_find(name);
+	for (size_t i = 0; i < ARRAY_SIZE(SHORT_FLAGS); i++)
+		if (strcmp(flag, SHORT_FLAGS[i].flag) == 0)
+			name = span_of(SHORT_FLAGS[i].name);
+	const struct option *option = option_find(name, command);
 	if (!option && option_fixed_error(name, &(struct origin){ flag, NOWHERE }, e) < 0)
 		return -1;
 	if (!option) {
@@ -605,10 +684,6 @@ static int flag_read(struct options *o, unsigned command, struct flag_cursor *c,
 		return err_set(e, 400, "InvalidOption", "%s needs a value: %s", flag,
 		               option->value);
 	const char *what = arena_printf(&o->arena, "--%s", option->name);
-	if (option->repeated && c->repeats)
-		value = arena_printf(&o->arena, "%s,%s", *(const char **)option_field(o, option),
-		                     value);
-	c->repeats |= option->repeated;
 	return option_set(o, option, value, &(struct origin){ what, NOWHERE }, e);
 }
 
@@ -617,10 +692,16 @@ static int options_read_flags(struct options *o, unsigned command, int argc, cha
 {
 	bool only_files = false;
 	o->n_files = 0;
-	for (struct flag_cursor c = { 1, argc, argv, false }; c.i < argc; c.i++) {
+	for (const struct option *p = OPTIONS; p < OPTIONS + N_OPTIONS; p++)
+		if (p->type == OPTION_LIST)
+			*(struct option_list *)option_field(o, p) = (struct option_list){ 0 };
+	struct flag_cursor c = { 1, argc, argv };
+	for (; c.i < argc; c.i++) {
 		const char *arg = argv[c.i];
 		if (only_files || arg[0] != '-' || arg[1] == '\0')
 			o->files[o->n_files++] = arg;
+		else if (strcmp(arg, "--") == 0 && command & FOR_COMMANDS)
+			break;
 		else if (strcmp(arg, "--") == 0)
 			only_files = true;
 		else if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0)
@@ -629,6 +710,11 @@ static int options_read_flags(struct options *o, unsigned command, int argc, cha
 			o->help = o->help_all = true;
 		else if (flag_read(o, command, &c, e) < 0)
 			return -1;
+	}
+	if (c.i < argc) { /* at the `--` before a command */
+		o->command = ARENA_NEW(&o->arena, const char *, (size_t)argc);
+		for (int i = c.i + 1; i < argc; i++)
+			o->command[i - c.i - 1] = argv[i];
 	}
 	return 0;
 }
@@ -640,7 +726,7 @@ int options_parse(struct options *o, unsigned command, int argc, char **argv, st
 	for (const struct option *p = OPTIONS; p < OPTIONS + N_OPTIONS; p++) {
 		if (p->type == OPTION_TEXT || p->type == OPTION_CHOICE)
 			*(const char **)option_field(o, p) = p->text;
-		else if (p->type != OPTION_SWITCH)
+		else if (p->type != OPTION_SWITCH && p->type != OPTION_LIST)
 			*(int64_t *)option_field(o, p) = p->number;
 	}
 	if (limits_read(o, e) < 0)

@@ -55,8 +55,12 @@ enum {
 	FOR_RESUBMIT = 8192,
 	FOR_CONVERT = 16384,
 	FOR_BACKUP = 32768,
-	FOR_CONTROLLER = 65536
+	FOR_CONTROLLER = 65536,
+	FOR_FETCH = 131072
 };
+
+/* These commands take a command after `--`. */
+enum { FOR_COMMANDS = FOR_RUN | FOR_SUBMIT };
 
 enum option_type {
 	OPTION_TEXT,
@@ -64,6 +68,7 @@ enum option_type {
 	OPTION_NUMBER,
 	OPTION_BYTES,  /* a number that may end in KiB, MiB or GiB */
 	OPTION_SWITCH, /* a flag without a value; true or false in file and environment */
+	OPTION_LIST,   /* a flag that may be repeated: all its values, in order */
 	OPTION_TYPE_MAX
 };
 
@@ -77,9 +82,17 @@ enum option_group {
 	GROUP_PODS,
 	GROUP_HIVED,
 	GROUP_REMOTE,
+	GROUP_COMMAND,
+	GROUP_JOB,
 	GROUP_OUTPUT,
 	GROUP_LIMITS,
 	GROUP_MAX
+};
+
+/* The values of an option that may be repeated. */
+struct option_list {
+	const char **v;
+	size_t n;
 };
 
 /* The values.  Texts are "" if not set; they are borrowed from argv, the environment or the
@@ -103,10 +116,17 @@ struct options {
 	const char *webhook, *webhook_secret_file;
 	bool webhook_allow_private;
 	const char *visibility, *compat, *exit_spec, *dialects;
-	const char *engine, *gpus, *gpu_devices, *images, *mount;
+	const char *engine, *gpus, *gpu_devices, *images, *default_image;
 	int64_t cpus, memory, keep_logs;
 	const char *server, *token_file, *ca_file, *state, *name;
 	bool wait, logs, dry_run, follow;
+	/* A job of a command, `-- COMMAND ARGUMENTS`, and what it asks for; 0: not given. */
+	int64_t ask_gpus, ask_cpus, ask_memory;
+	const char *image;
+	const char *code, *directory, *sort, *since;
+	bool fetches_code, yes, watch;
+	int64_t tail;
+	struct option_list mount, set, env, secret, tag, sweep;
 	int64_t patience_s, timeout_s, max_logs, max_line, limit;
 	int64_t cache_memory, events_memory, detail_memory, history, history_bytes, watch_page,
 	    max_object_read;
@@ -127,6 +147,9 @@ struct options {
 
 	const char **files; /* arguments that are not options, in order */
 	size_t n_files;
+	/* The arguments after `--`, NULL-terminated, of a command with FOR_COMMANDS; NULL: no `--`.
+	 * Other commands take them as files. */
+	const char **command;
 	const char *test_limits; /* value of TEST_LIMITS_VARIABLE; "" if not set */
 	bool help, help_all;
 	struct arena arena;
@@ -136,9 +159,9 @@ struct option {
 	const char *name; /* the key in the file; flag and variable are derived from it */
 	enum option_group group;
 	unsigned commands;
-	bool main;      /* in --help; the others only in --help-all */
-	bool flag_only; /* no variable and no key: it says what one call of the command does */
-	bool repeated;  /* a text: further flags add to it, with commas; one such per command */
+	bool main;        /* in --help; the others only in --help-all */
+	bool flag_only;   /* no variable and no key: it says what one call of the command does */
+	bool no_variable; /* a flag and a key only */
 	enum option_type type;
 	size_t at;                  /* offset into struct options */
 	const char *text;           /* default of a text or choice; NULL: "" */
@@ -195,8 +218,9 @@ extern const struct option OPTIONS[];
 extern const size_t N_OPTIONS;
 extern const char *const OPTION_GROUPS[GROUP_MAX];
 
-/* The option of that name, or NULL. */
-const struct option *option_find(struct span name);
+/* The option of that name, or NULL.  If several commands have options of one name, that of these
+ * commands (FOR_...), else the first. */
+const struct option *option_find(struct span name, unsigned commands);
 /* "REST_LIT_MAX_BODY" for "max-body". */
 void option_variable(struct str *out, const char *name);
 /* "64KiB" -> 65536, units only for bytes.  -1 if it is no number. */

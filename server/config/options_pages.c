@@ -74,7 +74,7 @@ static void commands_text(struct str *out, unsigned commands)
 		                             "submit",    "jobs",      "show",     "stop",
 		                             "run",       "logs",      "wait",     "events",
 		                             "delete",    "resubmit",  "convert",  "backup",
-		                             "controller" };
+		                             "controller", "fetch" };
 	const char *between = "";
 	for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++) {
 		if (!(commands & 1u << i))
@@ -105,7 +105,7 @@ static void bounds_text(struct str *out, const struct option *o)
 static void page_row(struct str *out, const struct option *o)
 {
 	str_printf(out, "| `--%s` | ", o->name);
-	if (!o->flag_only) {
+	if (!o->flag_only && !o->no_variable) {
 		str_char(out, '`');
 		option_variable(out, o->name);
 		str_char(out, '`');
@@ -130,7 +130,8 @@ static const char PAGE_HEAD[] =
     "An option is set by a flag (`--max-body 64KiB` or `--max-body=64KiB`), an environment\n"
     "variable (`REST_LIT_MAX_BODY=64KiB`) or a key of the YAML file that `--config` names\n"
     "(`max-body: 64KiB`). Flags take precedence over the environment, the environment over the\n"
-    "file. Options without a variable below are flags only. An unknown key in the file is an\n"
+    "file. Options without a variable below are flags only, except `--gpus`, `--cpus` and\n"
+    "`--memory` of serve, which have a key. An unknown key in the file is an\n"
     "error, reported with its line. Options of other commands are ignored, so that one file\n"
     "serves all commands. Options never hold secrets; they name files with secrets.\n"
     "`rest-lit schema config` prints a JSON Schema of the file.\n";
@@ -197,6 +198,7 @@ static void type_schema(struct str *out, const struct option *o)
 	case OPTION_SWITCH:
 		str_puts(out, "\"type\": \"boolean\"");
 		break;
+	case OPTION_LIST: /* has no key */
 	case OPTION_TYPE_MAX:
 		break;
 	}
@@ -268,7 +270,8 @@ static void option_manual(struct str *out, const struct option *o)
 	str_puts(out, "\\fR\n");
 	str_printf(&text, "%s.\n", o->help);
 	put_default(&text, o, "Default: ", ".\n");
-	if (o->type != OPTION_SWITCH && (o->type != OPTION_TEXT || o->names)) {
+	bool bounded = o->type != OPTION_SWITCH && o->type != OPTION_LIST;
+	if (bounded && (o->type != OPTION_TEXT || o->names)) {
 		str_puts(&text, "Values: ");
 		bounds_text(&text, o);
 		str_puts(&text, ".\n");

@@ -142,8 +142,16 @@ struct job {
 	const struct storage_request *storages;
 	size_t n_storages;
 	const struct hived_request *hived; /* NULL: not given */
-	const struct node *extras;         /* as written; NULL: absent */
-	const struct node *v2;             /* the document of a v2 job; NULL for other dialects */
+	/* extras.code: the archive that the tasks find unpacked at `path`, their working
+	 * directory. */
+	struct job_code {
+		struct span sha256; /* n == 0: none */
+		struct span path, commit;
+		bool changed;
+		struct place where;
+	} code;
+	const struct node *extras; /* as written; NULL: absent */
+	const struct node *v2;     /* the document of a v2 job; NULL for other dialects */
 	/* v1 only */
 	struct span data_dir, output_dir, code_dir; /* $PAI_... filled in; "" if absent */
 	struct span gpu_type;                       /* a label value; "" if absent */

@@ -182,7 +182,7 @@ static void assert_nowhere(const char *option, const char *end)
 	assert_int_equal(p.result, -1);
 	assert_non_null(strstr(err_msg(&p.e), key_says));
 	assert_int_equal(p.e.notes.v[0].line, 2);
-	assert_null(option_find(span_of(option)));
+	assert_null(option_find(span_of(option), ~0U));
 }
 
 TEST(test_options_former_ones_say_what_to_use)
@@ -220,6 +220,34 @@ TEST(test_options_flags_only_have_no_variable_and_no_key)
 	assert_string_equal(err_msg(&r.e), "wait" FLAG_ONLY);
 	for (size_t i = 0; i < N_OPTIONS; i++)
 		assert_true(!OPTIONS[i].flag_only || !(OPTIONS[i].commands & FOR_SERVE));
+}
+
+/* A variable or a common key for all jobs of a server would change each job of `run`. */
+TEST(test_options_gpus_of_serve_and_of_a_command_differ)
+{
+	PARSED(p, FOR_RUN, "--gpus", "2", "-c", "4", "-m", "1GiB", "--", "python", "--wait");
+	assert_int_equal(p.result, 0);
+	assert_int_equal(p.o.ask_gpus, 2);
+	assert_int_equal(p.o.ask_cpus, 4);
+	assert_int_equal(p.o.ask_memory, 1 << 30);
+	assert_string_equal(p.o.gpus, "auto");
+	assert_int_equal(p.o.n_files, 0);
+	assert_string_equal(p.o.command[1], "--wait");
+	assert_null(p.o.command[2]);
+	PARSED_FILE(q, "gpus: 3\n", NULL); /* of serve */
+	assert_string_equal(q.o.gpus, "3");
+	set_variable("REST_LIT_GPUS", "3");
+	assert_refused(FOR_SERVE, NULL, NULL, "a key of the configuration, without a variable");
+	assert_refused(FOR_RUN, NULL, NULL, "a flag only");
+	set_variable("REST_LIT_GPUS", NULL);
+}
+
+TEST(test_options_lists_keep_each_value)
+{
+	PARSED(p, FOR_SUBMIT, "--env", "A=1,2", "--env=B=\n", "job.yaml");
+	assert_int_equal(p.o.env.n, 2);
+	assert_string_equal(p.o.env.v[0], "A=1,2");
+	assert_string_equal(p.o.env.v[1], "B=\n");
 }
 
 TEST(test_options_parse_prefers_flags_over_the_file)
@@ -299,7 +327,7 @@ TEST(test_option_names_and_ranges_are_consistent)
 {
 	for (size_t i = 0; i < N_OPTIONS; i++) {
 		const struct option *o = &OPTIONS[i];
-		assert_ptr_equal(option_find(span_of(o->name)), o);
+		assert_ptr_equal(option_find(span_of(o->name), o->commands), o);
 		assert_int_equal(strspn(o->name, "abcdefghijklmnopqrstuvwxyz0123456789-"),
 		                 strlen(o->name));
 		assert_non_null(o->help);
@@ -330,10 +358,15 @@ TEST(test_options_help_fits_on_a_screen)
 	}
 }
 
-/* A new option replaces another one, or raises this number with a reason. */
+/* A new option replaces another one, or raises a number with a reason.  Those of an installation
+ * are one more than before for the image of jobs of a command. */
 TEST(test_options_are_few)
 {
-	assert_in_range(N_OPTIONS, 1, 85);
+	size_t flags = 0;
+	for (size_t i = 0; i < N_OPTIONS; i++)
+		flags += OPTIONS[i].flag_only;
+	assert_in_range(N_OPTIONS - flags, 1, 78);
+	assert_in_range(flags, 1, 30);
 }
 
 TEST(test_options_schema_is_json)

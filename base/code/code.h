@@ -1,0 +1,90 @@
+#pragma once
+/*
+ * The code of a job: the files of a directory as an archive, a tar in one gzip member, which is
+ * named by the SHA-256 of the tar.  The writer makes the same bytes of the same files: entries
+ * sorted by their paths, owner 0, time 0, modes 0644 and 0755.  The reader takes only what the
+ * writer writes:
+ *
+ *  - ustar headers of files ('0'), directories ('5') and symbolic links ('2'), no other types and
+ * no extensions, so no hard links, devices and sparse files;
+ *  - paths of at most 255 bytes: relative, valid UTF-8, without control characters, empty
+ * components,
+ *    `.` and `..`; each once, and none below a link or a file;
+ *  - links whose target is relative and does not leave the archive;
+ *  - at most `entries` entries and `bytes` bytes of files;
+ *  - two zero blocks at the end, and nothing after them.
+ *
+ * Streams: the memory does not depend on the size.  No thread rule.
+ */
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+
+enum {
+	CODE_SHA = 64, /* hex digits */
+	CODE_ENTRIES = 20000,
+	CODE_PATH = 255,       /* bytes of a path; of the target of a link 100 */
+	CODE_PART = 900 << 10, /* bytes of one ConfigMap with a part of the archive */
+	CODE_OBJECT = 5 + 40,  /* characters of the name of its objects */
+};
+/* On a cluster: bytes compressed, and of its files.  On one machine both are CODE_MACHINE. */
+#define CODE_CLUSTER_PACKED (INT64_C(4) << 20)
+#define CODE_CLUSTER        (INT64_C(256) << 20)
+#define CODE_MACHINE        (INT64_C(1) << 30)
+
+/* "code-" and 40 hex digits, by which a user's archive is known: ConfigMap, label, directory.
+ * Another user's archive with the same content has another name. */
+void code_object_name(char out[static CODE_OBJECT + 1], const char *user, struct span sha256);
+/* 64 lower-case hex digits. */
+bool code_sha_ok(struct span text);
+
+enum code_kind { CODE_FILE, CODE_DIRECTORY, CODE_LINK };
+
+struct code_entry {
+	enum code_kind kind;
+	const char *path;   /* relative; borrowed until the next entry */
+	const char *target; /* CODE_LINK */
+	bool executable;    /* CODE_FILE: mode 0755 */
+	int64_t size;       /* CODE_FILE */
+};
+
+struct code_limits {
+	int64_t entries, bytes; /* of the tar's files together */
+};
+
+/* Takes the entries that the reader finds.  Each function returns 0, or -1 and *e, which ends the
+ * reading.  NULL: nothing to do. */
+struct code_sink {
+	int (*entry)(void *arg, const struct code_entry *entry, struct err *e);
+	int (*data)(void *arg, struct span bytes, struct err *e); /* of the last file, in order */
+	void *arg;
+};
+
+/* The result of a whole archive. */
+struct code_facts {
+	char sha256[CODE_SHA + 1];
+	int64_t entries, bytes; /* of its files */
+};
+
+struct code_reader;
+/* limits and sink are copied. */
+struct code_reader *code_reader_new(const struct code_limits *limits, const struct code_sink *sink);
+/* Takes the next bytes of the compressed archive.  -1 and *e (400; 413 above a limit), which names
+ * the entry; then only code_reader_free may follow. */
+int code_reader_feed(struct code_reader *r, struct span packed, struct err *e);
+/* The end of the archive.  -1 and *e: it is not whole. */
+int code_reader_end(struct code_reader *r, struct code_facts *out, struct err *e);
+void code_reader_free(struct code_reader *r); /* accepts NULL */
+
+struct code_writer;
+/* Takes compressed bytes; -1 and *e. */
+typedef int code_output(void *arg, struct span packed, struct err *e);
+struct code_writer *code_writer_new(code_output *output, void *arg);
+/* The next entry, in the order of strcmp; then, of a file, exactly `size` bytes.  -1 and *e (400):
+ * a path or a link that the reader would refuse, a wrong order or size. */
+int code_writer_entry(struct code_writer *w, const struct code_entry *entry, struct err *e);
+int code_writer_data(struct code_writer *w, struct span bytes, struct err *e);
+int code_writer_end(struct code_writer *w, struct code_facts *out, struct err *e);
+void code_writer_free(struct code_writer *w); /* accepts NULL */

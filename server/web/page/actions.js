@@ -1,6 +1,6 @@
 // The actions of a user on a job: stop, clone, resubmit, download, tags.
 
-import { get, getText, send } from "./api.js";
+import { get, getBytes, getText, send } from "./api.js";
 import { ask } from "./dialog.js";
 import { button, el, fill } from "./dom.js";
 import { hashOf, pathOf } from "./jobs.js";
@@ -42,10 +42,24 @@ export function deleteJob(id) {
 	return send("DELETE", `api/v1/user/${user}/jobs/${name}`);
 }
 
+/** Makes the code of another user's job one of the viewer's archives, so that a copy of the job can
+ * name it. */
+export async function takeCode(id, config, user, options) {
+	const { sha256 } = config?.extras?.code ?? {};
+	if (!sha256 || id.startsWith(`${user}~`)) return;
+	const path = `api/v2/code/${encodeURIComponent(sha256)}`;
+	await get(path, options).catch(async (refused) => {
+		if (refused.status !== 404) throw refused;
+		const archive = await getBytes(`${pathOf(id)}/code`, options);
+		await send("PUT", path, archive, { type: "application/gzip", ...options });
+	});
+}
+
 /** Submits the same job again, with the next free name, as `rest-lit resubmit` does. */
-async function resubmit(path, user) {
-	const config = await get(`${path}/config`);
+async function resubmit(id, user) {
+	const config = await get(`${pathOf(id)}/config`);
 	if (hasSecrets(config)) throw new Error(SECRETS);
+	await takeCode(id, config, user);
 	const holder = config.metadata ?? config;
 	const key = "jobName" in holder ? "jobName" : "name";
 	holder[key] = await freeName(user, holder[key]);
@@ -60,11 +74,15 @@ export function written(path, options) {
 		.catch(() => getText(`${path}/config`, options));
 }
 
-async function download(path, name) {
-	const url = URL.createObjectURL(new Blob([await written(path)]));
-	el("a", { href: url, download: `${name}.yaml` }).click();
+function saveAs(name, content) {
+	const url = URL.createObjectURL(new Blob([content]));
+	el("a", { href: url, download: name }).click();
 	setTimeout(() => URL.revokeObjectURL(url), 60000);
 }
+
+/** Saves the code of a job as a file. */
+export const downloadCode = async (id) =>
+	saveAs(`${id.slice(id.indexOf("~") + 1)}.tar.gz`, await getBytes(`${pathOf(id)}/code`));
 
 /** Puts a text on the clipboard; if the browser refuses, the user copies it from a field. */
 export async function copyText(text, what) {
@@ -120,8 +138,9 @@ export function actions({ id, path, user, mayChange }, changed) {
 	const again = "Resubmit: the same job again at once, under the next free name such as " +
 		nextName(name, []);
 	const element = el("div", { class: "actions" }, stop, remove, clone,
-		act("Resubmit", again, () => resubmit(path, user)),
-		act("Download", "Download: the text as a file", () => download(path, name)));
+		act("Resubmit", again, () => resubmit(id, user)),
+		act("Download", "Download: the text as a file", async () =>
+			saveAs(`${name}.yaml`, await written(path))));
 	const update = ({ jobStatus, taskRoles }) => {
 		const isOver = Boolean(jobStatus.completedTime);
 		roles = taskRoles;

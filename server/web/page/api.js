@@ -221,7 +221,7 @@ async function request(path, options) {
 	throw error;
 }
 
-/** One answer as {status, headers, text}; throws ApiError unless it is 2xx. */
+/** One answer as {status, headers, bytes}; throws ApiError unless it is 2xx. */
 async function exchange(path, options) {
 	const how = { most: MOST, signal: options.signal, events: options.method ? [] : ["back"] };
 	try {
@@ -229,11 +229,11 @@ async function exchange(path, options) {
 			const timer = setTimeout(() => abort(noAnswer()), ANSWER);
 			signal.addEventListener("abort", () => clearTimeout(timer));
 			const reply = await request(path, { ...options, signal });
-			const body = await reply.arrayBuffer().catch(() => {
+			const bytes = await reply.arrayBuffer().catch(() => {
 				signal.throwIfAborted();
 				throw noAnswer();
 			});
-			return { status: reply.status, headers: reply.headers, text: UTF8.decode(body) };
+			return { status: reply.status, headers: reply.headers, bytes };
 		}));
 	} catch (error) {
 		if (error.again) return exchange(path, options);
@@ -242,21 +242,24 @@ async function exchange(path, options) {
 }
 
 export async function get(path, { signal, accept = "application/json" } = {}) {
-	return JSON.parse((await exchange(path, { signal, headers: { Accept: accept } })).text);
+	return JSON.parse(await getText(path, { signal, accept }));
 }
 
-export async function getText(path, { signal, accept = "*/*" } = {}) {
-	return (await exchange(path, { signal, headers: { Accept: accept } })).text;
+export async function getBytes(path, { signal, accept = "*/*" } = {}) {
+	return (await exchange(path, { signal, headers: { Accept: accept } })).bytes;
 }
 
-/** `body`: text, or an object that is sent as JSON. */
-export function send(method, path, body, { signal, type, accept, token } = {}) {
+export const getText = async (path, options) => UTF8.decode(await getBytes(path, options));
+
+/** `body`: text, bytes, or an object that is sent as JSON. Gives {status, headers, text}. */
+export async function send(method, path, body, { signal, type, accept, token } = {}) {
 	const json = "application/json";
 	const headers = { Accept: accept ?? json };
 	const isText = typeof body === "string";
 	if (body) headers["Content-Type"] = type ?? (isText ? "text/yaml" : json);
-	if (body && !isText) body = JSON.stringify(body);
-	return exchange(path, { method, signal, token, headers, body });
+	if (body && !isText && !(body instanceof ArrayBuffer)) body = JSON.stringify(body);
+	const reply = await exchange(path, { method, signal, token, headers, body });
+	return { ...reply, text: UTF8.decode(reply.bytes) };
 }
 
 // ---- streams ----

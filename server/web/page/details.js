@@ -1,7 +1,8 @@
 // The tabs beside the log of a job: facts, events, attempts.
 
+import { downloadCode } from "./actions.js";
 import { areaChart } from "./chart.js";
-import { el, link, plainTable } from "./dom.js";
+import { button, el, fill, link, plainTable } from "./dom.js";
 import { duration, exitText, now, state, time } from "./format.js";
 import { isOver, taskName, taskSeries } from "./tasks.js";
 
@@ -42,14 +43,25 @@ function sshOf({ role, containerPorts, containerIp, taskState }, config) {
 const more = (name, text) => text &&
 	el("details", null, el("summary", null, name), el("pre", { tabindex: "0" }, text));
 
-/** Facts of the job. */
-export function jobFacts(detail) {
+/** The code of a job, with a button that saves the archive. */
+function codeOf(id, config) {
+	const { sha256 = "", commit, changed } = config?.extras?.code ?? {};
+	const error = el("span", { class: "error", role: "alert" });
+	const save = () => downloadCode(id).then(() => fill(error), ({ message }) => fill(error, message));
+	const text = commit ? `commit ${commit.slice(0, 12)}${changed ? ", with changes" : ""}`
+		: `without a commit, ${sha256.slice(0, 12)}`;
+	return sha256 && el("span", { title: sha256 }, `${text} `,
+		button("Download", save, { class: "link" }), error);
+}
+
+/** Facts of the job; `config`: its configuration, once it is known. */
+export function jobFacts(detail, id, config) {
 	const { jobStatus: status } = detail;
 	return section("Job", facts([["Why it waits", status.waitingReason?.message],
 		["Virtual cluster", status.virtualCluster],
 		["Submitted", time(status.submissionTime)], ["Started", time(status.launchedTime)],
 		["Ended", time(status.completedTime)], ["Retries", status.retries],
-		["Image", unusedImages(detail)]]),
+		["Image", unusedImages(detail)], ["Code", codeOf(id, config)]]),
 	more("Diagnostics of the job", status.appExitCode !== 0 && status.appExitDiagnostics));
 }
 

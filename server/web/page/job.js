@@ -102,7 +102,7 @@ class JobView {
 		const job = { id, path: pathOf(id), user, mayChange: admin || user === owner };
 		// As in the address; others are empty.
 		this.at = { attempt, task, try: tried, line, view: view in VIEWS ? view : LOG };
-		Object.assign(this, { name, path: job.path, signal });
+		Object.assign(this, { id, name, path: job.path, signal });
 		const copy = button("Copy link", () => this.#copyLink(),
 			{ title: "Copy the address of what is shown" });
 		this.head = new Head(job, name, owner, refresh, copy);
@@ -257,7 +257,8 @@ class JobView {
 				this.#choose({});
 			}, () => {});
 		}
-		this.#once("facts", [jobStatus, this.task], () => fill(this.#facts, jobFacts(this.detail)));
+		this.#once("facts", [jobStatus, this.task, this.config], () =>
+			fill(this.#facts, jobFacts(this.detail, this.id, this.config)));
 		this.#once("task", [task, this.config], () => fill(this.#taskFacts,
 			task && taskFacts(task, this.config, this.failure?.task, jobStatus.appExitDiagnostics)));
 		fill(this.#chart, taskChart([...this.#tasks.values()], jobStatus));

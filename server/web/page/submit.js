@@ -1,7 +1,7 @@
 // The page "Submit": a job, its mistakes while it is typed, and the objects that it becomes.
 // The route of v1 takes all dialects of the server and has the messages of `rest-lit validate`.
 
-import { freeName, written } from "./actions.js";
+import { freeName, takeCode, written } from "./actions.js";
 import { connection, get, send, session } from "./api.js";
 import { button, el, field, fill } from "./dom.js";
 import { draftOf, dropDraft, keepDraft } from "./draft.js";
@@ -325,8 +325,11 @@ async function clone({ from, name }, editor, signal) {
 	const text = await written(`api/v2/jobs/${encodeURIComponent(from)}`, { signal });
 	history.replaceState(null, "", "#/submit"); // so that the way back leads to the edited text
 	editor.text = text;
-	const free = name || await freeName(session.user.username, nameOf(editor)).catch(() => null);
+	const user = session.user.username;
+	const free = name || await freeName(user, nameOf(editor)).catch(() => null);
 	if (free && !signal.aborted) rename(editor, free);
+	const config = await get(`api/v2/jobs/${encodeURIComponent(from)}/config`, { signal });
+	await takeCode(from, config, user, { signal });
 }
 
 export default async function page(root, params, signal) {

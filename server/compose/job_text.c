@@ -4,10 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/doc/tree.h"
+#include "base/doc/yaml.h"
 #include "base/enc.h"
 #include "server/config/system.h"
 #include "translate/job/dialect.h"
+
+enum { PUT_DEPTH = 8 };
 
 bool job_text_doc(struct span text, struct arena *a, struct doc *doc)
 {
@@ -17,28 +19,86 @@ bool job_text_doc(struct span text, struct arena *a, struct doc *doc)
 	return doc_read(text, &budget, a, doc, &warnings, &ignored) == 0;
 }
 
-/* The bytes of a scalar and its quotes; n is 0 if it is written with escapes, anchors and so on. */
-static struct span submit_scalar(struct span text, const struct node *v)
+/* ---- places in a text ---- */
+
+/* The byte at a line and a column, which counts characters; the end if the text is shorter. */
+static size_t text_offset(struct span text, unsigned line, unsigned column)
 {
-	const struct span none = { text.p, 0 };
 	size_t i = span_starts(text, "\xef\xbb\xbf") ? 3 : 0;
-	for (unsigned line = 1; line < v->line && i < text.n; i++)
-		line += text.p[i] == '\n';
-	for (unsigned column = 1; column < v->column && i < text.n; column++)
+	for (unsigned l = 1; l < line && i < text.n; i++)
+		l += text.p[i] == '\n';
+	for (unsigned c = 1; c < column && i < text.n; c++)
 		for (i++; i < text.n && ((unsigned char)text.p[i] & 0xc0) == 0x80;)
 			i++;
-	bool quoted = i < text.n && (text.p[i] == '"' || text.p[i] == '\'');
-	size_t end = i + quoted + v->n;
-	if (end + quoted > text.n || memcmp(text.p + i + quoted, v->text, v->n) != 0)
-		return none;
-	if (quoted && text.p[end] != text.p[i])
-		return none;
-	return (struct span){ text.p + i, end + quoted - i };
+	return i;
+}
+
+/* The end of a scalar that begins at `at`.  SIZE_MAX: a block of lines, an alias, a tag. */
+static size_t text_scalar_end(struct span text, size_t at, const struct node *v)
+{
+	char quote = (char)(at < text.n ? text.p[at] : 0);
+	if (quote == '"' || quote == '\'') {
+		for (size_t i = at + 1; i < text.n; i++) {
+			bool twice = quote == '\'' && i + 1 < text.n && text.p[i + 1] == quote;
+			if (text.p[i] == quote && !twice)
+				return i + 1;
+			i += quote == '"' ? text.p[i] == '\\' : text.p[i] == quote;
+		}
+		return SIZE_MAX;
+	}
+	if (quote && strchr("|>&*!", quote))
+		return SIZE_MAX;
+	if (v->type != NODE_TEXT && v->type != NODE_DATE)
+		return span_skip_class(text, at, "^ \t\r\n,}]");
+	bool same = v->n <= text.n - at && memcmp(text.p + at, v->text, v->n) == 0;
+	return same ? at + v->n : SIZE_MAX;
+}
+
+/* The end of a value; SIZE_MAX if it is not found. */
+static size_t text_value_end(struct span text, const struct node *v)
+{
+	size_t at = text_offset(text, v->line, v->column);
+	if (v->type != NODE_LIST && v->type != NODE_MAP)
+		return text_scalar_end(text, at, v);
+	char close = at < text.n && text.p[at] == '{' ? '}' : ']';
+	bool flow = at < text.n && (text.p[at] == '{' || text.p[at] == '[');
+	size_t end = at + flow;
+	for (uint32_t i = 0; i < v->n && end != SIZE_MAX; i++)
+		end = text_value_end(text, v->type == NODE_MAP ? &v->member[i].value : &v->item[i]);
+	while (flow && end < text.n && text.p[end] != close) {
+		end = span_skip_class(text, end, ", \t\r\n");
+		if (end < text.n && text.p[end] == '#')
+			end = span_skip_class(text, end, "^\n");
+		else if (end < text.n && text.p[end] != close)
+			return SIZE_MAX;
+	}
+	return end < text.n ? end + flow : flow ? SIZE_MAX : end;
+}
+
+/* ---- changes ---- */
+
+/* A part of a text and what takes its place. */
+struct text_edit {
+	size_t from, to; /* SIZE_MAX: not found */
+	struct str fresh;
+};
+
+static void text_splice(struct job_text *t, const struct text_edit *edit)
+{
+	struct span text = { t->text, t->n };
+	STR_AUTO out = STR_SECRET(text.n + edit->fresh.n + 1);
+	str_span(&out, span_to(text, edit->from));
+	str_span(&out, str_view(&edit->fresh));
+	str_span(&out, span_from(text, edit->to));
+	memory_wipe(t->text, t->n);
+	free(t->text);
+	t->n = out.n;
+	t->text = str_take(&out);
 }
 
 int job_text_rename(struct job_text *t, const char *name, struct err *e)
 {
-	ARENA_AUTO arena = { 0 };
+	ARENA_SECRET arena = { 0 };
 	struct doc doc = { 0 };
 	struct span text = { t->text, t->n };
 	if (!job_text_doc(text, &arena, &doc))
@@ -46,22 +106,168 @@ int job_text_rename(struct job_text *t, const char *name, struct err *e)
 	const struct dialect *d = dialect_of(&doc.root, DIALECTS_ALL);
 	const struct node *old = d ? dialect_name_of(d, &doc.root) : node_get(&doc.root, "name");
 	bool known = node_is(old, NODE_TEXT) && !(old->flags & NODE_ALIASED);
-	struct span at = known ? submit_scalar(text, old) : (struct span){ text.p, 0 };
-	if (at.n == 0)
+	struct text_edit edit = { .to = known ? text_value_end(text, old) : SIZE_MAX,
+		                  .fresh = STR_INIT(strlen(name) * 6 + 2) };
+	if (edit.to == SIZE_MAX)
 		return err_set(e, 400, NULL,
 		               "--name: no name is found in %s that can be replaced; write it as "
 		               "name: NAME",
 		               t->file);
-	size_t before = (size_t)(at.p - text.p);
-	STR_AUTO fresh = STR_SECRET(text.n + strlen(name) + 2);
-	str_span(&fresh, span_to(text, before));
-	str_json(&fresh, span_of(name));
-	str_span(&fresh, span_from(text, before + at.n));
-	memory_wipe(t->text, t->n);
-	free(t->text);
-	t->n = fresh.n;
-	t->text = str_take(&fresh);
+	edit.from = text_offset(text, old->line, old->column);
+	str_json(&edit.fresh, span_of(name));
+	text_splice(t, &edit);
+	str_done(&edit.fresh);
 	return 0;
+}
+
+/* A key is written without quotes where every reader of YAML takes it for text. */
+static void edit_put_key(struct str *out, const char *key, bool quoted)
+{
+	ARENA_AUTO arena = { 0 };
+	struct node n = { 0 };
+	yaml_resolve_plain(&n, span_of(key), &arena);
+	bool plain = is_alnum(key[0]) && span_all(span_of(key), "A-Za-z0-9_-") &&
+	             n.type == NODE_TEXT && !(n.flags & ~NODE_ALIASED);
+	if (plain && !quoted)
+		str_puts(out, key);
+	else
+		str_json(out, span_of(key));
+	str_puts(out, ": ");
+}
+
+/* The value, within objects for the keys that are missing. */
+static void edit_put_value(struct str *out, const char *const keys[], struct span json)
+{
+	size_t n = 0;
+	for (; keys[n]; n++) {
+		str_char(out, '{');
+		edit_put_key(out, keys[n], true);
+	}
+	str_span(out, json);
+	while (n-- > 0)
+		str_char(out, '}');
+}
+
+/* Makes a new first member of a map. */
+static void edit_insert(struct text_edit *edit, struct span text, const struct node *map,
+                        const char *const keys[], struct span json)
+{
+	size_t at = text_offset(text, map->line, map->column);
+	bool flow = at < text.n && text.p[at] == '{';
+	size_t first =
+	    map->n ? text_offset(text, map->member[0].key_line, map->member[0].key_column) : at + 1;
+	edit->from = edit->to = flow || (map->n && first == at) ? first : SIZE_MAX;
+	if (edit->to >= text.n)
+		return;
+	edit_put_key(&edit->fresh, keys[0], flow);
+	edit_put_value(&edit->fresh, keys + 1, json);
+	size_t line = first;
+	while (line > 0 && text.p[line - 1] != '\n')
+		line--;
+	bool begins = span_skip_class(text, line, " \t") == first;
+	if (flow && map->n)
+		str_puts(&edit->fresh, begins ? "," : ", ");
+	if (flow && (!begins || !map->n))
+		return;
+	str_puts(&edit->fresh, span_find(text, 0, "\r\n") == SIZE_MAX ? "\n" : "\r\n");
+	if (flow)
+		str_span(&edit->fresh, (struct span){ text.p + line, first - line });
+	else
+		for (unsigned i = 1; i < map->column; i++)
+			str_char(&edit->fresh, ' ');
+}
+
+/* The second tree has the value at the path, and differs from the first in nothing else. */
+static bool edit_is_right(const struct node *old, const struct node *fresh,
+                          const char *const path[], const struct node *value)
+{
+	if (!*path)
+		return node_equal(fresh, value);
+	if (!node_is(fresh, NODE_MAP))
+		return false;
+	const struct node *before = node_is(old, NODE_MAP) ? node_get(old, *path) : NULL;
+	for (uint32_t i = 0; node_is(old, NODE_MAP) && i < old->n; i++) {
+		const struct member *now = node_member(fresh, member_key(&old->member[i]));
+		if (!now || (&old->member[i].value != before &&
+		             !node_equal(&old->member[i].value, &now->value)))
+			return false;
+	}
+	return fresh->n == (node_is(old, NODE_MAP) ? old->n : 0) + !before &&
+	       edit_is_right(before, node_get(fresh, *path), path + 1, value);
+}
+
+/* Puts each member of the map. */
+static int edit_members(struct job_text *t, const char *const path[], const struct node *map,
+                        struct err *e)
+{
+	const char *longer[PUT_DEPTH + 2] = { 0 };
+	size_t n = 0;
+	for (; n < PUT_DEPTH && path[n]; n++)
+		longer[n] = path[n];
+	for (uint32_t i = 0; i < map->n; i++) {
+		STR_AUTO json = STR_SECRET(SUBMIT_FILE_MAX);
+		longer[n] = map->member[i].key;
+		node_json(&json, &map->member[i].value);
+		if (job_text_put(t, longer, str_view(&json), e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Makes the change, and keeps it if the text then has the value at the path and nothing else is
+ * another. */
+static bool edit_try(struct job_text *t, const struct text_edit *edit, const struct node *old,
+                     const char *const path[], const struct node *value)
+{
+	ARENA_SECRET arena = { 0 };
+	struct doc fresh = { 0 };
+	struct job_text changed = *t;
+	changed.text = xstrndup(t->text, t->n);
+	text_splice(&changed, edit);
+	bool right = job_text_doc((struct span){ changed.text, changed.n }, &arena, &fresh) &&
+	             edit_is_right(old, &fresh.root, path, value);
+	job_text_wipe(right ? t : &changed);
+	if (right)
+		*t = changed;
+	return right;
+}
+
+int job_text_put(struct job_text *t, const char *const path[], struct span json, struct err *e)
+{
+	ARENA_SECRET arena = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	struct doc doc = { 0 };
+	struct span text = { t->text, t->n };
+	struct budget budget = BUDGET_DEFAULT;
+	struct text_edit edit = { .to = SIZE_MAX, .fresh = STR_SECRET(SUBMIT_FILE_MAX) };
+	if (doc_read(text, &budget, &arena, &doc, &warnings, e) < 0)
+		return -1;
+	const struct node *value = doc_quiet(json, &budget, &arena);
+	const struct node *at = &doc.root;
+	size_t i = 0;
+	for (const struct node *next; path[i] && (next = node_get(at, path[i])); i++)
+		at = next;
+	if (!path[i] && node_is(at, NODE_MAP) && node_is(value, NODE_MAP))
+		return edit_members(t, path, value, e);
+	if (path[i] && node_is(at, NODE_MAP)) {
+		edit_insert(&edit, text, at, path + i, json);
+	} else if (i && (!path[i] || node_is(at, NODE_NULL))) {
+		edit.from = text_offset(text, at->line, at->column);
+		edit.to = text_value_end(text, at);
+		str_puts(&edit.fresh, edit.from && text.p[edit.from - 1] == ':' ? " " : "");
+		edit_put_value(&edit.fresh, path + i, json);
+	}
+	bool done = value && edit.to <= text.n && edit_try(t, &edit, &doc.root, path, value);
+	str_wipe(&edit.fresh);
+	if (done)
+		return 0;
+	STR_AUTO name = STR_INIT(AT_MAX);
+	for (i = 0; path[i]; i++)
+		str_printf(&name, "%s%s", i ? "." : "", path[i]);
+	return err_at(e, 400, NULL, (struct place){ NULL, at->line, at->column },
+	              "%s cannot be changed here; write it by hand, or write %s as a plain mapping "
+	              "and its values on one line, without anchors, aliases and tags",
+	              str_c(&name), path[0]);
 }
 
 int job_text_read(struct job_text *t, const struct options *o, struct err *e)

@@ -1,7 +1,7 @@
 /*
  * A job of any dialect as a document of protocol 2. A copy of the job is reduced to what v2 can
- * say, and what this changes is noted. v2 has no variables for containers: the commands export
- * those of the job, and those of older jobs that they mention. Then the copy is written, and read
+ * say, and what this changes is noted. v2 has no variables of one role: the commands export those
+ * of the job, and those of older jobs that they mention. Then the copy is written, and read
  * again, so that no text is returned that would be refused.
  */
 #include <inttypes.h>

@@ -102,8 +102,8 @@ static const struct {
 	const char *title, *text;
 } MAKERS[MAKER_MAX] = {
 	[BY_REST_LIT] = { "rest-lit, at submission",
-	    "In the pod template. Variables of the job (`env` and `jobEnvs` of v1 jobs) precede them, in app\n"
-	    "only." },
+	    "In the pod template. Variables of the job (`extras.env`; `env` and `jobEnvs` of v1 jobs) precede\n"
+	    "them, in app only." },
 	[BY_RUNTIME] = { "pai-runtime, in the pod",
 	    "Values known only when the tasks run. `init` stores them, `run` passes them to the command and\n"
 	    "to plugins. $role is FC_TASKROLE_NAME; if the name in the job differs, the variables exist\n"

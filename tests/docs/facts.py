@@ -51,13 +51,13 @@ def test_links_lead_to_files_and_headings(check):
 
 # ---- fields and variables of JOBS.md ----
 def fields_of(schema, node, path):
-    """{path: whether it has no fields of its own}; `[]` is an item, ROLE and LABEL are any name."""
+    """{path: whether it has no fields of its own}; `[]` is an item, ROLE, LABEL and NAME are any name."""
     while "$ref" in node:
         node = schema["definitions"][node["$ref"].rpartition("/")[2]]
     found = {}
     parts = [(f"{path}.{name}" if path else name, sub) for name, sub in node.get("properties", {}).items()
              if isinstance(sub, dict)]
-    any_name = "LABEL" if path.endswith("ports") else "ROLE"
+    any_name = {"ports": "LABEL", "env": "NAME"}.get(path.split(".")[-1], "ROLE")
     parts += [(f"{path}.{any_name}", sub) for sub in node.get("patternProperties", {}).values()]
     parts += [(f"{path}[]", node["items"])] if "items" in node else []
     for name, sub in parts:
@@ -83,10 +83,10 @@ def test_fields_of_jobs_are_documented(check):
     check.equal("fields without a row", sorted(leaves - listed), [])
     check.equal("rows without a field", sorted(listed - set(fields)), [])
     check.equal("fields without an example",
-                [p for p in sorted(leaves) if "microsoft" not in p and p.rpartition(".")[2] not in keys | {"LABEL"}], [])
+                [p for p in sorted(leaves) if "microsoft" not in p and p.rpartition(".")[2] not in keys | {"LABEL", "NAME"}], [])
     unused = " ".join(re.findall(r"^\|.*\| (?:not interpreted|no effect).*$", text, re.M))
     names = {path.rpartition(".")[2] for path in leaves}
-    check.equal("fields that no code reads", sorted(names - set(literals()) - set(re.findall(r"\w+", unused)) - {"LABEL"}), [])
+    check.equal("fields that no code reads", sorted(names - set(literals()) - set(re.findall(r"\w+", unused)) - {"LABEL", "NAME"}), [])
 
 
 def test_variables_of_jobs_are_documented(check):

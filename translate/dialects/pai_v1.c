@@ -75,45 +75,9 @@ const struct node *pai_v1_numbers(struct parse_context *r)
 
 /* Environment, directories, and the lines before the command. */
 
-enum { ENV_MAX = 256, VALUE_MAX = 131071, SOURCES = 3 };
+enum { SOURCES = 3 };
 
 /* ---- environment ---- */
-
-struct env_reader {
-	struct parse_context *r;
-	struct env_var *v;
-	size_t n;
-};
-
-static void add_variable(struct env_reader *e, const struct field *map, uint32_t i)
-{
-	struct parse_context *r = e->r;
-	const struct member *m = &map->n->member[i];
-	struct field f = field_member(map, i);
-	struct span name = member_key(m);
-	struct span value = node_scalar(r->a, f.n);
-	if (!names_identifier_ok(name)) {
-		parse_refuse_key(r, map, m, "is not a name of an environment variable");
-		return;
-	}
-	if (parse_env_reserved(r->set, name)) {
-		parse_refuse_key(r, map, m, "is reserved and cannot be set");
-		return;
-	}
-	if (value.p == NULL) {
-		parse_refuse(r, &f, "must be text, a number or a boolean");
-		return;
-	}
-	if (kubernetes_escaped_size(value) + name.n + 1 > VALUE_MAX)
-		parse_refuse(r, &f, "is longer than %d bytes", VALUE_MAX);
-	if (span_find(value, 0, "{{FC_") != SIZE_MAX)
-		parse_warn(r, &f, WARN_FC);
-	size_t at = 0;
-	while (at < e->n && !span_eq(e->v[at].name, name))
-		at++;
-	e->v[at] = (struct env_var){ name, value };
-	e->n += at == e->n;
-}
 
 static void v1_env_read(struct parse_context *r, struct role *role, const struct field *its)
 {
@@ -130,18 +94,11 @@ static void v1_env_read(struct parse_context *r, struct role *role, const struct
 	quiet.e = &unheard;
 	quiet.schema_notes = 0;
 	quiet.warnings = &unread;
-	struct env_reader e = { .v = ARENA_NEW(r->a, struct env_var, (size_t)SOURCES * ENV_MAX) };
-	for (size_t i = 0; i < SOURCES; i++) {
-		uint32_t n = field_members(&maps[i]);
-		e.r = i < 2 && role->index > 0 ? &quiet : r;
-		if (n > ENV_MAX)
-			parse_refuse(e.r, &maps[i], "at most %d variables, here are %u", ENV_MAX,
-			             n);
-		for (uint32_t k = 0; n <= ENV_MAX && k < n; k++)
-			add_variable(&e, &maps[i], k);
-	}
-	role->env = e.v;
-	role->n_env = e.n;
+	struct env_var *v = ARENA_NEW(r->a, struct env_var, (size_t)SOURCES * ENV_MAX);
+	role->env = v;
+	for (size_t i = 0; i < SOURCES; i++)
+		role->n_env =
+		    parse_env(i < 2 && role->index > 0 ? &quiet : r, &maps[i], v, role->n_env);
 }
 
 /* ---- directories ---- */
@@ -186,7 +143,7 @@ static struct span read_directory(struct parse_context *r, const char *key)
 {
 	struct field f = field_get(TOP(r), key);
 	struct span text = field_text(&f);
-	STR_AUTO out = STR_INIT(VALUE_MAX);
+	STR_AUTO out = STR_INIT(ENV_VALUE_MAX);
 	for (size_t i = 0; i < text.n; i++) {
 		if ((unsigned char)text.p[i] < ' ' || text.p[i] == '\x7f') {
 			parse_refuse(r, &f, "must be one line, without control characters");
@@ -196,8 +153,8 @@ static struct span read_directory(struct parse_context *r, const char *key)
 	if (span_find(text, 0, "{{FC_") != SIZE_MAX)
 		parse_warn(r, &f, WARN_FC);
 	text = v1_substitute_names(r, text, &out);
-	if (out.full || kubernetes_escaped_size(text) > VALUE_MAX)
-		parse_refuse(r, &f, "is longer than %d bytes", VALUE_MAX);
+	if (out.full || kubernetes_escaped_size(text) > ENV_VALUE_MAX)
+		parse_refuse(r, &f, "is longer than %d bytes", ENV_VALUE_MAX);
 	return text;
 }
 
@@ -450,6 +407,7 @@ void pai_v1_read(struct parse_context *r)
 	struct field retries = field_get(TOP(r), RETRIES.name);
 	struct field extras = field_get(TOP(r), "extras");
 	struct field distributed = field_get(&extras, "distributed");
+	struct field env = field_get(&extras, "env");
 	struct field vc = field_get(TOP(r), "virtualCluster");
 	job->retry_max = parse_number(r, &retries, &RETRIES);
 	job->retry_where = field_place(r->a, &retries);
@@ -457,6 +415,8 @@ void pai_v1_read(struct parse_context *r)
 	extras_read(r);
 	if (distributed.n)
 		parse_warn(r, &distributed, WARN_DISTRIBUTED_V1);
+	if (env.n)
+		parse_warn(r, &env, WARN_ENV_V1);
 	parse_virtual_cluster(r, &vc);
 	pai_v1_read_others(r);
 	pai_v1_read_roles(r);

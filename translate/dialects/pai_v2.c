@@ -150,6 +150,24 @@ static void pai_v2_read_roles(struct v2 *v)
 	parse_roles_done(r, &roles);
 }
 
+/* `extras.env`, of every role.  Values are literal: only commands have placeholders. */
+static void pai_v2_read_env(struct parse_context *r)
+{
+	struct field extras = field_get(TOP(r), "extras");
+	struct field env = field_get(&extras, "env");
+	struct env_var *v = ARENA_NEW(r->a, struct env_var, ENV_MAX);
+	size_t n = parse_env(r, &env, v, 0);
+	for (size_t i = 0; i < r->job->n_roles; i++) {
+		r->job->roles[i].env = v;
+		r->job->roles[i].n_env = n;
+	}
+	for (uint32_t i = 0; i < field_members(&env); i++) {
+		struct field one = field_member(&env, i);
+		if (span_find(field_text(&one), 0, "<%") != SIZE_MAX)
+			parse_warn(r, &one, WARN_ENV_LITERAL);
+	}
+}
+
 void pai_v2_read(struct parse_context *r)
 {
 	struct job *job = r->job;
@@ -179,6 +197,7 @@ void pai_v2_read(struct parse_context *r)
 	v.commands = commands_new(r);
 	deployments_read(v.commands, &deployments);
 	pai_v2_read_roles(&v);
+	pai_v2_read_env(r);
 	distributed_read(r);
 	prerequisites_done(r, v.prerequisites);
 }

@@ -69,7 +69,7 @@ struct role {
 	struct span image;
 	bool image_auth;           /* the image's prerequisite has `auth` */
 	struct span command;       /* rendered and trimmed; dollars not yet doubled */
-	const struct env_var *env; /* v1: the role's own and the job's; MxJob: DMLC_*; else none */
+	const struct env_var *env; /* v2: extras.env; v1: the role's and the job's; MxJob: DMLC_* */
 	size_t n_env;
 	const struct raw_pod *pod; /* NULL: all of the pod comes from taskrole.yaml */
 	size_t index;              /* position in the job, from 0 */

@@ -108,8 +108,11 @@ static int framework_too_large(const struct scope *s, struct err *e)
 			w = lighter;
 		}
 	}
-	(void)build_too_large("the Framework of this job", max,
-	                      "fewer task roles, shorter commands or (v1) fewer `jobEnvs`", e);
+	(void)build_too_large(
+	    "the Framework of this job", max,
+	    "fewer task roles, shorter commands or fewer variables (`extras.env`, v1: "
+	    "`jobEnvs`)",
+	    e);
 	for (size_t i = 0; i < HEAVY_ROLES && top[i].role; i++) {
 		(void)err_at(e, TOO_LARGE, top[i].role->where,
 		             "task role `%s` takes %zu bytes of it",

@@ -119,7 +119,7 @@ static const struct variable ENV_ROWS[] = {
 	{ "env.roles",              VARIABLE_LIST,   false, SCOPE_WHOLE_ENV_ROLES, put_env_roles,                "OpenPAI",                     "env-job-role.yaml, once for every role; v1 jobs: once for every spelling of its name." },
 	{ "env.map",                VARIABLE_MAP,    false, SCOPE_WHOLE_ENV_MAP,   put_env_map,                  "ours; `env-configmap`",       "env-job.yaml as the data of a ConfigMap." },
 	{ "env.role",               VARIABLE_LIST,   false, SCOPE_WHOLE_POD,       put_env_role,                 "OpenPAI",                     "env-role.yaml." },
-	{ "env.user",               VARIABLE_LIST,   false, SCOPE_WHOLE_POD,       put_env_user,                 "v1",                          "env-user.yaml, once for every variable of `env` and `jobEnvs`; the role's own win over the job's." },
+	{ "env.user",               VARIABLE_LIST,   false, SCOPE_WHOLE_POD,       put_env_user,                 "ours, v1",                    "env-user.yaml, once for every variable of `extras.env`, in v1 jobs of `env` and `jobEnvs`; the role's own win over the job's." },
 	{ "job.roleCount",          VARIABLE_NUMBER, false, SCOPE_JOB,             put_job_role_count,           "OpenPAI",                     "Number of roles." },
 	{ "job.roleList",           VARIABLE_TEXT,   false, SCOPE_JOB,             put_job_role_list,            "OpenPAI",                     "Names of the roles as written, with commas." },
 	{ "job.fsUri",              VARIABLE_TEXT,   false, SCOPE_JOB,             put_job_fs_uri,               "v1",                          "The configured file system for v1 jobs; empty for others, as OpenPAI has it." },
@@ -131,8 +131,8 @@ static const struct variable ENV_ROWS[] = {
 	{ "role.resource",          VARIABLE_TEXT,   false, SCOPE_ROLE,            put_role_resource,            "OpenPAI; `v1-defaults`",      "gpu,cpu,memoryMB,shmMB as declared, 0 for no shmMB (v1: `cpu_count:..,memMB:..,shmMB:..,gpu_count:..` with the defaults filled in)." },
 	{ "role.minFailedGiven",    VARIABLE_TEXT,   false, SCOPE_ROLE,            put_role_min_failed_given,    "v1",                          "`minFailedTaskCount` as written, or empty." },
 	{ "role.minSucceededGiven", VARIABLE_TEXT,   false, SCOPE_ROLE,            put_role_min_succeeded_given, "v1",                          "`minSucceededTaskCount` as written, or empty." },
-	{ "var.name",               VARIABLE_TEXT,   false, SCOPE_VAR,             put_var_name,                 "v1",                          "Name of a variable from the job: an identifier that does not begin with PAI_, FC_ or KUBERNETES_ (PAI_SSH_PUB_KEY may)." },
-	{ "var.value",              VARIABLE_TEXT,   false, SCOPE_VAR,             put_var_value,                "v1; `dollar`, `v1-booleans`", "Its value; `$` doubled where Kubernetes would take it for its own." },
+	{ "var.name",               VARIABLE_TEXT,   false, SCOPE_VAR,             put_var_name,                 "ours, v1",                    "Name of a variable from the job: an identifier that does not begin with PAI_, FC_ or KUBERNETES_ (PAI_SSH_PUB_KEY may)." },
+	{ "var.value",              VARIABLE_TEXT,   false, SCOPE_VAR,             put_var_value,                "ours, v1; `dollar`, `v1-booleans`", "Its value; `$` doubled where Kubernetes would take it for its own." },
 };
 /* clang-format on */
 

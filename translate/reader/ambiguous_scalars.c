@@ -129,14 +129,16 @@ static bool ambiguous_scalars_sounds_secret(struct span key)
 
 void ambiguous_scalars_parameters(struct parse_context *r)
 {
-	struct field map = field_get(TOP(r), "parameters");
-	for (uint32_t i = 0; i < field_members(&map); i++) {
-		struct field f = field_member(&map, i);
-		struct span text = field_text(&f);
-		if (text.n && span_find(text, 0, "<%") == SIZE_MAX &&
-		    ambiguous_scalars_sounds_secret(member_key(&map.n->member[i])))
-			parse_warn(r, &f, WARN_PARAMETER);
-	}
+	struct field extras = field_get(TOP(r), "extras");
+	const struct field maps[] = { field_get(TOP(r), "parameters"), field_get(&extras, "env") };
+	for (size_t k = 0; k < ARRAY_SIZE(maps); k++)
+		for (uint32_t i = 0; i < field_members(&maps[k]); i++) {
+			struct field f = field_member(&maps[k], i);
+			struct span text = field_text(&f);
+			if (text.n && span_find(text, 0, "<%") == SIZE_MAX &&
+			    ambiguous_scalars_sounds_secret(member_key(&maps[k].n->member[i])))
+				parse_warn(r, &f, WARN_PARAMETER);
+		}
 }
 
 void ambiguous_scalars_check(struct parse_context *r, struct span text)
@@ -159,8 +161,9 @@ void ambiguous_scalars_check(struct parse_context *r, struct span text)
 		for (uint32_t k = 0; k < top.n->n; k++) {
 			struct field f = field_member(&top, k);
 			struct span key = member_key(&top.n->member[k]);
+			bool texts = parameters || span_is(key, "env");
 			if (parameters ? is_mentioned(text, key) : names_listed(EXTRAS_KNOWN, key))
-				ambiguous_scalars_look(r, parameters ? AS_TEXT : AS_VALUE, &f);
+				ambiguous_scalars_look(r, texts ? AS_TEXT : AS_VALUE, &f);
 		}
 	}
 }

@@ -366,3 +366,38 @@ bool parse_env_reserved(const struct settings *set, struct span name)
 		reserved = span_eq(span_next(&rest, ','), name);
 	return reserved && !span_is(name, SSH_KEY);
 }
+
+size_t parse_env(struct parse_context *r, const struct field *map, struct env_var *v, size_t n)
+{
+	uint32_t members = field_members(map);
+	if (members > ENV_MAX)
+		parse_refuse(r, map, "at most %d variables, here are %u", ENV_MAX, members);
+	for (uint32_t i = 0; members <= ENV_MAX && i < members; i++) {
+		const struct member *m = &map->n->member[i];
+		struct field f = field_member(map, i);
+		struct span name = member_key(m);
+		struct span value = node_scalar(r->a, f.n);
+		if (!names_identifier_ok(name)) {
+			parse_refuse_key(r, map, m, "is not a name of an environment variable");
+			continue;
+		}
+		if (parse_env_reserved(r->set, name)) {
+			parse_refuse_key(r, map, m, "is reserved and cannot be set");
+			continue;
+		}
+		if (value.p == NULL) {
+			parse_refuse(r, &f, "must be text, a number or a boolean");
+			continue;
+		}
+		if (kubernetes_escaped_size(value) + name.n + 1 > ENV_VALUE_MAX)
+			parse_refuse(r, &f, "is longer than %d bytes", ENV_VALUE_MAX);
+		if (span_find(value, 0, "{{FC_") != SIZE_MAX)
+			parse_warn(r, &f, WARN_FC);
+		size_t at = 0;
+		while (at < n && !span_eq(v[at].name, name))
+			at++;
+		v[at] = (struct env_var){ name, value };
+		n += at == n;
+	}
+	return n;
+}

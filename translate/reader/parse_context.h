@@ -149,6 +149,11 @@ bool parse_listed(const char *const *list, struct span name);
 /* Returns true if jobs must not set this environment variable. */
 bool parse_env_reserved(const struct settings *set, struct span name);
 
+enum { ENV_MAX = 256, ENV_VALUE_MAX = 131071 }; /* variables of a mapping; bytes of NAME=VALUE */
+/* Adds the variables of a mapping to v[0..n), which has room for ENV_MAX more; one of the same name
+ * is replaced.  Returns their number. */
+size_t parse_env(struct parse_context *r, const struct field *map, struct env_var *v, size_t n);
+
 /* Warns of values that other YAML readers read differently; `text` is the document. */
 void ambiguous_scalars_check(struct parse_context *r, struct span text);
 /* Warns of parameters that look like passwords. */

@@ -39,6 +39,7 @@ const char *suggest_placeholder(struct render *r, struct arena *a, struct span n
 
 const char *const EXTRAS_KNOWN[] = { "com.microsoft.pai.runtimeplugin",
 	                             "distributed",
+	                             "env",
 	                             "gangAllocation",
 	                             "hivedScheduler",
 	                             "maxDurationSec",

@@ -30,6 +30,9 @@
 #define WARN_TAKEN_OUT "%s is taken out: only names are filled in, as in <%% $parameters.x %%>"
 #define WARN_BRACES    "{{ $... }} is not filled in; write <%% $... %%>"
 #define WARN_FC        "{{FC_...}} is replaced by the FrameworkController; this cannot be escaped"
+#define WARN_ENV_LITERAL                                                                           \
+	"is passed on as it is written: placeholders are filled in in commands only, so write "    \
+	"`export NAME=<%% ... %%>` there"
 /* counts */
 #define WARN_NEVER   "is above the number of instances: this never happens"
 #define WARN_RETRIES "has no effect unless extras.gangAllocation is false"
@@ -75,6 +78,7 @@
 #define WARN_KILL_ROLES "counts per task role here"
 #define WARN_DISTRIBUTED_V1                                                                        \
 	"has no effect in v1 jobs; `rest-lit convert` writes the job as a v2 job"
+#define WARN_ENV_V1 "has no effect in v1 jobs; write `jobEnvs` beside `extras`"
 /* pods of Kubernetes */
 #define WARN_POD_DROPPED "is left out: %s"
 #define WARN_POD_UNKNOWN "is left out: pods of tasks do not have it"

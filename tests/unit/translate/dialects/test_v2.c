@@ -63,6 +63,67 @@ TEST(test_max_duration_is_read_from_extras)
 	assert_int_equal(r.job->max_duration_s, 0);
 }
 
+TEST(test_env_of_extras_is_that_of_every_role)
+{
+	RUN_AUTO r = run_good(HEAD IMAGE ROLE COMMANDS(
+	    "echo") "  x:\n    dockerImage: i\n"
+	            "    resourcePerInstance: {cpu: 1, memoryMB: 8, gpu: 0}\n" COMMANDS(
+			"echo") "extras: {env: {A: 1, B: true, _c: '$(x) $$', D: 0.5, E: '', "
+	                        "PAI_SSH_PUB_KEY: k}}\n");
+	static const char *const WANT[] = {
+		"A", "1", "B", "true", "_c", "$(x) $$", "D", "0.5", "E", "", "PAI_SSH_PUB_KEY", "k"
+	};
+	for (size_t i = 0; i < r.job->n_roles; i++) {
+		assert_int_equal(r.job->roles[i].n_env, ARRAY_SIZE(WANT) / 2);
+		for (size_t k = 0; k < ARRAY_SIZE(WANT) / 2; k++) {
+			assert_span(r.job->roles[i].env[k].name, WANT[2 * k]);
+			assert_span(r.job->roles[i].env[k].value, WANT[2 * k + 1]);
+		}
+	}
+}
+
+TEST(test_env_that_tasks_cannot_have_is_refused)
+{
+	static const struct refusal CASES[] = {
+		{ V2("extras: {env: {PAI_X: 1}}"), "10:16: extras.env.PAI_X: is reserved" },
+		{ V2("extras: {env: {FC_X: 1}}"), "10:16: extras.env.FC_X: is reserved" },
+		{ V2("extras: {env: {KUBERNETES_X: 1}}"), "extras.env.KUBERNETES_X: is reserved" },
+		{ V2("extras: {env: {NVIDIA_VISIBLE_DEVICES: all}}"), "is reserved" },
+		{ V2("extras: {env: {a-b: 1}}"), "10:16: extras.env.a-b: " },
+		{ V2("extras: {env: {1a: 1}}"), "10:16: extras.env[\"1a\"]: is not a name" },
+		{ V2("extras: {env: {A: }}"), "extras.env.A: " },
+		{ V2("extras: {env: {A: [1]}}"), "extras.env.A: " },
+		{ V2("extras: {env: {A: .inf}}"), "extras.env.A: must be text, a number or" },
+		{ V2("extras: {env: [A]}"), "extras.env: " },
+		{ V2("extras: {env: {A: 1, A: 2}}"), "10:22: " },
+		{ V2("extras: {env: {A: \"x\\0y\"}}"), "10:" },
+		{ NULL, NULL },
+	};
+	assert_all_refused(CASES);
+}
+
+TEST(test_env_of_more_than_256_variables_is_refused)
+{
+	STR_AUTO text = STR_INIT(1 << 20);
+	str_puts(&text, V2("extras:\n  env:\n"));
+	for (int i = 0; i < 256; i++)
+		str_printf(&text, "    A%d: 1\n", i);
+	RUN_AUTO good = run_good(str_c(&text));
+	assert_int_equal(good.job->roles[0].n_env, 256);
+	str_puts(&text, "    B: 1\n");
+	assert_refused(str_c(&text), "extras.env: at most 256 variables, here are 257");
+}
+
+TEST(test_env_value_longer_than_linux_takes_is_refused)
+{
+	STR_AUTO text = STR_INIT(1 << 20);
+	str_puts(&text, V2("extras: {env: {A: \""));
+	for (int i = 0; i < 131071; i++)
+		str_char(&text, 'x');
+	str_puts(&text, "\"}}");
+	assert_refused(str_c(&text), "extras.env.A: is longer than 131071 bytes");
+}
+
 TEST(test_command_joins_commands_and_deployment)
 {
 	RUN_AUTO r =

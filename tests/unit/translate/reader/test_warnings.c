@@ -64,6 +64,10 @@ static const struct warning_case CASES[] = {
 	{ COMMAND("<%& $parameters.lr %>"), "<%& $parameters.lr %> is taken out: only names are filled in, as in <% $parameters.x %>" },
 	{ COMMAND("a <%# x %>b<%/ x %>"), "<%# x %> is taken out" },
 	{ COMMAND("{{ $parameters.lr }}"), "{{ $... }} is not filled in; write <% $... %>" },
+	{ V2("extras: {env: {A: 1.10}}\n"), "10:19: extras.env.A: becomes 1.1 when it is filled in; in quotes it stays" },
+	{ V2("extras: {env: {A: '<% $parameters.x %>'}}\n"), "10:19: extras.env.A: is passed on as it is written" },
+	{ V2("extras: {env: {WANDB_API_KEY: abc}}\n"), "extras.env.WANDB_API_KEY: others can read this" },
+	{ V1("\"extras\":{\"env\":{\"A\":1}},", ""), "extras.env: has no effect in v1 jobs; write `jobEnvs`" },
 	{ COMMAND("echo {{FC_TASK_INDEX}}"), "taskRoles.w.commands: {{FC_...}} is replaced by the FrameworkController" },
 
 	{ V2_ROLE("    completion: {minSucceededInstances: 2}\n"),

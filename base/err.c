@@ -186,6 +186,9 @@ const char *quote(char buf[static 4 * QUOTE_MAX], struct span text)
 			str_printf(&out, "\\u%04x", c);
 		else if (c == '"' || c == '\\')
 			str_char(&out, (char)c); /* not escaped: the message is for people */
+		else if (c == UTF8_INVALID)
+			str_puts(&out,
+			         "\xef\xbf\xbd"); /* messages are UTF-8, file names need not be */
 		else
 			str_json_text(&out, span_to(rest, n));
 		i += n;

@@ -127,38 +127,67 @@ static void sha256_take(uint32_t state[static 8], const unsigned char *block)
 
 /* Both digests take the text in blocks of 64 bytes; then its rest, a 1 bit, zeroes, and the length
  * in bits: one block or two.  They differ in the byte order of the length. */
-static void digest_text(uint32_t *state, struct span text, bool little,
-                        void (*take)(uint32_t *state, const unsigned char *block))
+typedef void digest_taker(uint32_t *state, const unsigned char *block);
+
+static void digest_end(uint32_t *state, struct span rest, uint64_t length, bool little,
+                       digest_taker *take)
 {
 	unsigned char end[2 * BLOCK] = { 0 };
-	size_t rest = text.n % BLOCK;
-	size_t size = rest < LENGTH_AT ? BLOCK : 2 * BLOCK;
-	for (size_t at = 0; at + BLOCK <= text.n; at += BLOCK)
-		take(state, (const unsigned char *)text.p + at);
-	if (rest)
-		memcpy(end, text.p + text.n - rest, rest);
-	end[rest] = 0x80;
+	size_t size = rest.n < LENGTH_AT ? BLOCK : 2 * BLOCK;
+	if (rest.n)
+		memcpy(end, rest.p, rest.n);
+	end[rest.n] = 0x80;
 	for (unsigned i = 0; i < 8; i++)
-		end[little ? size - 8 + i : size - 1 - i] =
-		    (unsigned char)((uint64_t)text.n * 8 >> 8 * i);
+		end[little ? size - 8 + i : size - 1 - i] = (unsigned char)(length * 8 >> 8 * i);
 	for (size_t at = 0; at < size; at += BLOCK)
 		take(state, end + at);
 }
 
-void sha256_hex(char out[static 65], struct span text)
+void sha256_begin(struct sha256 *d)
 {
 	/* The square roots of the first 8 primes: 5.3.3. */
-	uint32_t state[8] = {
-		/* clang-format off */
+	*d = (struct sha256){ .state = {
+				  /* clang-format off */
 		0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
 		0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19,
-		/* clang-format on */
-	};
+				  /* clang-format on */
+			      } };
+}
+
+void sha256_add(struct sha256 *d, struct span text)
+{
+	size_t kept = d->length % BLOCK;
+	d->length += text.n;
+	if (kept && text.n) {
+		size_t n = text.n < BLOCK - kept ? text.n : BLOCK - kept;
+		memcpy(d->rest + kept, text.p, n);
+		text = span_from(text, n);
+		if (kept + n < BLOCK)
+			return;
+		sha256_take(d->state, d->rest);
+	}
+	for (; text.n >= BLOCK; text = span_from(text, BLOCK))
+		sha256_take(d->state, (const unsigned char *)text.p);
+	if (text.n)
+		memcpy(d->rest, text.p, text.n);
+}
+
+void sha256_end(struct sha256 *d, char out[static 65])
+{
+	struct span rest = { (const char *)d->rest, d->length % BLOCK };
 	unsigned char bytes[32];
-	digest_text(state, text, false, sha256_take);
+	digest_end(d->state, rest, d->length, false, sha256_take);
 	for (unsigned i = 0; i < sizeof(bytes); i++)
-		bytes[i] = (unsigned char)(state[i / 4] >> (24 - 8 * (i % 4)));
+		bytes[i] = (unsigned char)(d->state[i / 4] >> (24 - 8 * (i % 4)));
 	hex_encode(out, bytes, sizeof(bytes));
+}
+
+void sha256_hex(char out[static 65], struct span text)
+{
+	struct sha256 d;
+	sha256_begin(&d);
+	sha256_add(&d, text);
+	sha256_end(&d, out);
 }
 
 /* ---- MD5, RFC 1321 ---- */
@@ -218,7 +247,10 @@ static void md5_take(uint32_t state[static 4], const unsigned char *block)
 void md5_bytes(unsigned char out[static 16], struct span text)
 {
 	uint32_t state[4] = { 0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476 };
-	digest_text(state, text, true, md5_take);
+	struct span rest = text;
+	for (; rest.n >= BLOCK; rest = span_from(rest, BLOCK))
+		md5_take(state, (const unsigned char *)rest.p);
+	digest_end(state, rest, text.n, true, md5_take);
 	for (unsigned i = 0; i < 16; i++)
 		out[i] = (unsigned char)(state[i / 4] >> 8 * (i % 4));
 }

@@ -26,3 +26,13 @@ uint64_t hash_bytes(const struct hash_key *key, struct span bytes);
 /* SHA-256 (FIPS 180-4) in lower-case hex, NUL-terminated.  Not in constant time: not for secrets.
  */
 void sha256_hex(char out[static 65], struct span text);
+
+/* The same of a text that comes in pieces: begin, add any number of times, end once. */
+struct sha256 {
+	uint32_t state[8];
+	uint64_t length;
+	unsigned char rest[64]; /* the first length % 64 bytes */
+};
+void sha256_begin(struct sha256 *d);
+void sha256_add(struct sha256 *d, struct span text);
+void sha256_end(struct sha256 *d, char out[static 65]);

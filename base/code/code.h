@@ -1,18 +1,28 @@
 #pragma once
 /*
  * The code of a job: the files of a directory as an archive, a tar in one gzip member, which is
- * named by the SHA-256 of the tar.  The writer makes the same bytes of the same files: entries
- * sorted by their paths, owner 0, time 0, modes 0644 and 0755.  The reader takes only what the
- * writer writes:
+ * named by the SHA-256 of the tar.  The writer makes the same tar of the same files: sorted, owner
+ * 0, time 0, mode 0755 for directories and programs, 0644 for others.  The reader takes only what
+ * the writer writes, byte for byte:
  *
- *  - ustar headers of files ('0'), directories ('5') and symbolic links ('2'), no other types and
- * no extensions, so no hard links, devices and sparse files;
- *  - paths of at most 255 bytes: relative, valid UTF-8, without control characters, empty
- * components,
- *    `.` and `..`; each once, and none below a link or a file;
- *  - links whose target is relative and does not leave the archive;
+ *  - headers of ustar for files, directories and symbolic links; no extensions, no hard links;
+ *  - paths of at most 255 bytes: relative, UTF-8 without control characters, without empty
+ *    components, `.` and `..`;
+ *  - sorted by code_path_compare, each path once; the directory of an entry is an entry before it;
+ *  - links whose target stays in the archive: relative, `..` only at its beginning and no more of
+ *    them than the link is deep.  Nothing is below a link, so that chains of links stay, too;
  *  - at most `entries` entries and `bytes` bytes of files;
- *  - two zero blocks at the end, and nothing after them.
+ *  - zeros for padding and two blocks of zeros at the end, and nothing after them.
+ *
+ *	struct code_unpack u = { .dir = fd };
+ *	struct code_sink sink = code_unpack_sink(&u);
+ *	struct code_reader *r = code_reader_new(&limits, &sink);
+ *	int rc = code_reader_feed(r, packed, e);
+ *	if (rc == 0)
+ *		rc = code_reader_end(r, &facts, e);
+ *	if (code_unpack_end(&u, rc < 0 ? &ignored : e) < 0)
+ *		rc = -1;
+ *	code_reader_free(r);
  *
  * Streams: the memory does not depend on the size.  No thread rule.
  */
@@ -44,11 +54,15 @@ enum code_kind { CODE_FILE, CODE_DIRECTORY, CODE_LINK };
 
 struct code_entry {
 	enum code_kind kind;
-	const char *path;   /* relative; borrowed until the next entry */
+	const char *path;   /* relative; borrowed */
 	const char *target; /* CODE_LINK */
 	bool executable;    /* CODE_FILE: mode 0755 */
 	int64_t size;       /* CODE_FILE */
 };
+
+/* The order of an archive: that of the bytes, with / before all others.  So a directory is before
+ * what is in it, and this before everything else. */
+int code_path_compare(const char *a, const char *b);
 
 struct code_limits {
 	int64_t entries, bytes; /* of the tar's files together */
@@ -68,23 +82,42 @@ struct code_facts {
 	int64_t entries, bytes; /* of its files */
 };
 
+/* ---- code_reader.c ---- */
+
 struct code_reader;
 /* limits and sink are copied. */
 struct code_reader *code_reader_new(const struct code_limits *limits, const struct code_sink *sink);
-/* Takes the next bytes of the compressed archive.  -1 and *e (400; 413 above a limit), which names
- * the entry; then only code_reader_free may follow. */
+/* Takes the next bytes of the compressed archive.  -1 and *e (400 InvalidCodeError, 413 above a
+ * limit, or of the sink), which names the entry; then only code_reader_free may follow. */
 int code_reader_feed(struct code_reader *r, struct span packed, struct err *e);
-/* The end of the archive.  -1 and *e: it is not whole. */
+/* The end of the archive.  -1 and *e (400): it is not whole. */
 int code_reader_end(struct code_reader *r, struct code_facts *out, struct err *e);
 void code_reader_free(struct code_reader *r); /* accepts NULL */
+
+/* ---- code_writer.c ---- */
 
 struct code_writer;
 /* Takes compressed bytes; -1 and *e. */
 typedef int code_output(void *arg, struct span packed, struct err *e);
 struct code_writer *code_writer_new(code_output *output, void *arg);
-/* The next entry, in the order of strcmp; then, of a file, exactly `size` bytes.  -1 and *e (400):
- * a path or a link that the reader would refuse, a wrong order or size. */
+/* The next entry, in the order of code_path_compare; then, of a file, exactly `size` bytes.  -1 and
+ * *e (400 InvalidCodeError): an entry that the reader would refuse, or another number of bytes. */
 int code_writer_entry(struct code_writer *w, const struct code_entry *entry, struct err *e);
 int code_writer_data(struct code_writer *w, struct span bytes, struct err *e);
 int code_writer_end(struct code_writer *w, struct code_facts *out, struct err *e);
 void code_writer_free(struct code_writer *w); /* accepts NULL */
+
+/* ---- code_unpack.c ---- */
+
+/* A sink that makes the entries below a directory, where nothing of them exists: nothing is
+ * replaced, and no link is followed.  Begins as zeros, except `dir`. */
+struct code_unpack {
+	int dir;       /* borrowed */
+	bool writable; /* for all: files are 0666 or 0777, directories 0777; else as umask says */
+	int file;      /* the last one, plus 1; 0: none */
+	char path[CODE_PATH + 1]; /* of it */
+};
+struct code_sink code_unpack_sink(struct code_unpack *u); /* u is borrowed */
+/* Closes the last file; to be called in any case.  -1 and *e (500), as for the other errors of this
+ * sink. */
+int code_unpack_end(struct code_unpack *u, struct err *e);

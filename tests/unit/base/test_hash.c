@@ -65,3 +65,25 @@ TEST(test_sha256_hex_gives_the_sums_of_the_standard)
 		assert_string_equal(got, EDGES[i].want);
 	}
 }
+
+TEST(test_sha256_gives_the_same_in_pieces)
+{
+	char text[300];
+	char want[65];
+	char got[65];
+	for (size_t i = 0; i < sizeof(text); i++)
+		text[i] = (char)(i * 7);
+	for (size_t n = 0; n <= sizeof(text); n++) {
+		sha256_hex(want, (struct span){ text, n });
+		for (size_t piece = 1; piece < 140; piece += 23) {
+			struct sha256 d;
+			sha256_begin(&d);
+			for (size_t at = 0; at < n; at += piece)
+				sha256_add(&d, (struct span){ text + at,
+				                              piece < n - at ? piece : n - at });
+			sha256_add(&d, (struct span){ NULL, 0 });
+			sha256_end(&d, got);
+			assert_string_equal(got, want);
+		}
+	}
+}

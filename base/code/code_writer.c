@@ -1,0 +1,102 @@
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/code/code_internal.h"
+#include "base/gzip.h"
+#include "base/hash.h"
+
+struct code_writer {
+	code_output *output;
+	void *arg;
+	z_stream gzip;
+	struct sha256 sha;
+	struct code_facts facts;
+	struct code_last last;
+	int64_t left;   /* bytes of the last file that are to come */
+	size_t padding; /* bytes of it, after these */
+	char out[CODE_CHUNK];
+};
+
+struct code_writer *code_writer_new(code_output *output, void *arg)
+{
+	enum { WINDOW = 15 /* bits */, GZIP = 16, MEMORY = 8 };
+	struct code_writer *w = xcalloc(1, sizeof(*w));
+	w->output = output;
+	w->arg = arg;
+	w->gzip = gzip_stream(SPAN(""), w->out, sizeof(w->out));
+	if (deflateInit2(&w->gzip, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP + WINDOW, MEMORY,
+	                 Z_DEFAULT_STRATEGY) != Z_OK)
+		abort();
+	sha256_begin(&w->sha);
+	return w;
+}
+
+void code_writer_free(struct code_writer *w)
+{
+	if (!w)
+		return;
+	(void)deflateEnd(&w->gzip); /* fails for unfinished streams */
+	free(w);
+}
+
+static int code_writer_put(struct code_writer *w, struct span tar, int flush, struct err *e)
+{
+	z_stream *z = &w->gzip;
+	assert(tar.n <= UINT32_MAX);
+	sha256_add(&w->sha, tar);
+	z->next_in = (const unsigned char *)tar.p;
+	z->avail_in = (unsigned)tar.n;
+	do {
+		z->next_out = (unsigned char *)w->out;
+		z->avail_out = sizeof(w->out);
+		(void)deflate(z, flush); /* Z_BUF_ERROR: nothing was left to do */
+		struct span packed = { w->out, sizeof(w->out) - z->avail_out };
+		if (packed.n && w->output(w->arg, packed, e) < 0)
+			return -1;
+	} while (z->avail_out == 0);
+	return 0;
+}
+
+int code_writer_entry(struct code_writer *w, const struct code_entry *entry, struct err *e)
+{
+	char block[CODE_BLOCK];
+	if (w->left)
+		return code_refuse(e, w->last.path, "%lld bytes of it are missing",
+		                   (long long)w->left);
+	if (code_entry_next(&w->last, entry, e) < 0 || code_header(block, entry, e) < 0)
+		return -1;
+	w->facts.entries++;
+	if (entry->kind == CODE_FILE) {
+		w->facts.bytes += w->left = entry->size;
+		w->padding = (size_t)(-entry->size & (CODE_BLOCK - 1));
+	}
+	return code_writer_put(w, (struct span){ block, CODE_BLOCK }, Z_NO_FLUSH, e);
+}
+
+int code_writer_data(struct code_writer *w, struct span bytes, struct err *e)
+{
+	static const char ZEROS[CODE_BLOCK];
+	if ((int64_t)bytes.n > w->left)
+		return code_refuse(e, w->last.path, "it has more bytes than its size says");
+	w->left -= (int64_t)bytes.n;
+	if (code_writer_put(w, bytes, Z_NO_FLUSH, e) < 0)
+		return -1;
+	if (w->left)
+		return 0;
+	struct span padding = { ZEROS, w->padding };
+	w->padding = 0;
+	return code_writer_put(w, padding, Z_NO_FLUSH, e);
+}
+
+int code_writer_end(struct code_writer *w, struct code_facts *out, struct err *e)
+{
+	static const char ZEROS[2 * CODE_BLOCK];
+	if (w->left)
+		return code_refuse(e, w->last.path, "%lld bytes of it are missing",
+		                   (long long)w->left);
+	if (code_writer_put(w, (struct span){ ZEROS, sizeof(ZEROS) }, Z_FINISH, e) < 0)
+		return -1;
+	*out = w->facts;
+	sha256_end(&w->sha, out->sha256);
+	return 0;
+}

@@ -51,8 +51,13 @@ static void machine_names(struct engine *e)
 		own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	char *ip = arena_zero(&e->arena, 1, INET_ADDRSTRLEN);
 	(void)inet_ntop(AF_INET, &own.sin_addr, ip, INET_ADDRSTRLEN); /* has room */
-	e->pods = (struct pod_settings){ arena_dup(&e->arena, span_of(name)), ip, "",
-		                         e->set.storages, e->set.n_storages };
+	e->pods =
+	    (struct pod_settings){ .node_name = arena_dup(&e->arena, span_of(name)),
+		                   .ip = ip,
+		                   .uid = "",
+		                   .storage = e->set.storages,
+		                   .n_storages = e->set.n_storages,
+		                   .code_dir = arena_printf(&e->arena, "%s/code", e->set.dir) };
 }
 
 /* ---- programs -------------------------------------------------------------------------------- */

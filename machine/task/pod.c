@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/code/code.h"
 #include "base/pod/portspec.h"
 #include "base/quantity.h"
 
@@ -80,6 +81,23 @@ static int pod_source_read(struct pod_reader *r, const struct node *object, cons
 
 /* ---- volumes --------------------------------------------------------------------------------- */
 
+/* The ConfigMap code-H-0 of code-volume.yaml is the whole archive here.  Only this template makes
+ * such a volume: pods of users have no ConfigMaps, and H is of user and archive. */
+static void pod_volume_code(const struct pod_reader *r, struct pod_volume *v)
+{
+	struct span name = span_of(v->from.name);
+	if (name.n != CODE_OBJECT + 2 || !span_starts(name, "code-") ||
+	    !span_only_alnum_or(name, "-") || !span_is(span_from(name, CODE_OBJECT), "-0"))
+		return;
+	*v = (struct pod_volume){
+		.name = v->name,
+		.kind = POD_STORAGE,
+		.storage = v->from.name,
+		.dir = arena_printf(r->a, "%s/%.*s", r->s->code_dir, CODE_OBJECT, name.p),
+		.read_only = true,
+	};
+}
+
 /* Files from a Secret or a ConfigMap, with the keys as names. */
 static int pod_volume_files(struct pod_reader *r, const struct node *object, struct pod_volume *v)
 {
@@ -89,8 +107,12 @@ static int pod_volume_files(struct pod_reader *r, const struct node *object, str
 	v->mode = (int)mode;
 	if (pod_list(object, "items")->n > 0)
 		return POD_REFUSE(r, "volume %s has items, which are not supported", v->name);
-	return pod_source_read(r, object, v->from.secret ? "secretName" : "name",
-	                       arena_printf(r->a, "volume %s", v->name), &v->from);
+	if (pod_source_read(r, object, v->from.secret ? "secretName" : "name",
+	                    arena_printf(r->a, "volume %s", v->name), &v->from))
+		return -1;
+	if (!v->from.secret && r->s->code_dir)
+		pod_volume_code(r, v);
+	return 0;
 }
 
 static int pod_volume_empty(struct pod_reader *r, const struct node *object, struct pod_volume *v)

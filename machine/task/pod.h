@@ -27,6 +27,7 @@ struct pod_settings {
 	const char *uid;            /* of the pod */
 	const struct pod_storage *storage;
 	size_t n_storages;
+	const char *code_dir; /* DIR/code: of the archives, each a directory with the file `part` */
 };
 
 /* The Secret or ConfigMap that files or variables come from. */
@@ -39,7 +40,7 @@ struct pod_source {
 enum pod_volume_kind {
 	POD_DIRECTORY, /* of the pod, with a file for each key of `from` */
 	POD_MEMORY,    /* a tmpfs of `size` bytes */
-	POD_STORAGE    /* `dir` of this machine */
+	POD_STORAGE    /* `dir` of this machine; also the archive with the code of the job */
 };
 
 struct pod_volume {
@@ -47,7 +48,7 @@ struct pod_volume {
 	enum pod_volume_kind kind;
 	int64_t size;        /* POD_MEMORY: limit in bytes; 0: none */
 	const char *dir;     /* POD_STORAGE */
-	const char *storage; /* POD_STORAGE: its name in the facts file */
+	const char *storage; /* POD_STORAGE: its name in the facts file, or of the archive */
 	bool read_only;      /* POD_STORAGE: of the volume itself */
 	struct pod_source from;
 	int mode; /* of the files */

@@ -202,7 +202,7 @@ static int task_storage_put(struct task_making *m, const struct pod_mount *mount
 	return 0;
 }
 
-/* A mount of the app container.  Without a sandbox, other mounts of a volume than the first are
+/* A mount of a container.  Without a sandbox, other mounts of a volume than the first are
  * links. */
 static int task_mount(struct task_making *m, const struct pod_mount *mount)
 {
@@ -251,7 +251,9 @@ static int task_layout(struct task_making *m)
 {
 	const struct pod_container *c = &m->p->app;
 	const char *message = task_message_path(m);
-	m->mount = ARENA_NEW(m->a, struct sandbox_mount, c->n_mounts + m->s->box.mounts_n + 3);
+	const struct pod_container *init = &m->p->init;
+	m->mount = ARENA_NEW(m->a, struct sandbox_mount,
+	                     c->n_mounts + init->n_mounts + m->s->box.mounts_n + 3);
 	if (!m->s->box.rootfs)
 		m->mount[m->n_mounts++] =
 		    (struct sandbox_mount){ task_below(m, "root/tmp"), "/tmp", true, 0, false };
@@ -261,6 +263,12 @@ static int task_layout(struct task_making *m)
 	}
 	for (size_t i = 0; i < c->n_mounts; i++) {
 		if (task_mount(m, &c->mount[i]))
+			return -1;
+	}
+	/* Both containers are one sandbox.  Init alone mounts the archive with the code. */
+	for (size_t i = 0; i < init->n_mounts; i++) {
+		if (init->mount[i].volume->kind == POD_STORAGE &&
+		    !task_volume_at(c, init->mount[i].path) && task_mount(m, &init->mount[i]))
 			return -1;
 	}
 	for (size_t i = 0; i < m->s->box.mounts_n; i++) {

@@ -1,5 +1,5 @@
-/* Every file of examples/ and of tests/corpus/distributed/ in both profiles, against
- * tests/golden/examples/ and tests/golden/distributed/. */
+/* Every file of examples/, tests/corpus/distributed/ and tests/corpus/code/ in both profiles,
+ * against tests/golden/examples/, distributed/ and code/. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -55,6 +55,7 @@ static void run(struct tally *t, const struct setting *s, bool update)
 {
 	run_folder(t, s, "examples", "examples", update);
 	run_folder(t, s, "tests/corpus/distributed", "distributed", update);
+	run_folder(t, s, "tests/corpus/code", "code", update);
 }
 
 void golden_examples(struct tally *t, bool update)

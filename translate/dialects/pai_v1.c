@@ -408,6 +408,7 @@ void pai_v1_read(struct parse_context *r)
 	struct field extras = field_get(TOP(r), "extras");
 	struct field distributed = field_get(&extras, "distributed");
 	struct field env = field_get(&extras, "env");
+	struct field code = field_get(&extras, "code");
 	struct field vc = field_get(TOP(r), "virtualCluster");
 	job->retry_max = parse_number(r, &retries, &RETRIES);
 	job->retry_where = field_place(r->a, &retries);
@@ -417,6 +418,10 @@ void pai_v1_read(struct parse_context *r)
 		parse_warn(r, &distributed, WARN_DISTRIBUTED_V1);
 	if (env.n)
 		parse_warn(r, &env, WARN_ENV_V1);
+	if (code.n)
+		parse_refuse(r, &code,
+		             "v1 jobs cannot have code: write the job as a v2 job, as "
+		             "`rest-lit convert` does");
 	parse_virtual_cluster(r, &vc);
 	pai_v1_read_others(r);
 	pai_v1_read_roles(r);

@@ -168,6 +168,29 @@ static void pai_v2_read_env(struct parse_context *r)
 	}
 }
 
+/* `extras.code`. */
+static void pai_v2_read_code(struct parse_context *r)
+{
+	/* Beside those of names_mount_path_problem: without these no program starts. */
+	static const char *const PROGRAMS[] = { "/bin",     "/sbin",    "/lib",           "/lib64",
+		                                "/usr/bin", "/usr/lib", "/usr/local/bin", NULL };
+	struct job_code *code = &r->job->code;
+	struct field extras = field_get(TOP(r), "extras");
+	struct field its = field_get(&extras, "code");
+	struct field path = field_get(&its, "path");
+	const char *problem = path.n ? names_mount_path_problem(field_text(&path)) : NULL;
+	code->sha256 = parse_text(its.n, "sha256");
+	code->path = path.n ? names_mount_path(field_text(&path)) : SPAN("/workspace");
+	code->commit = parse_text(its.n, "commit");
+	code->changed =
+	    node_is(node_get(its.n, "changed"), NODE_BOOL) && node_get(its.n, "changed")->boolean;
+	code->where = field_place(r->a, path.n ? &path : &its);
+	if (names_listed(PROGRAMS, code->path))
+		problem = "has the programs of the image, which the code would hide";
+	if (problem)
+		parse_refuse(r, &path, "%s %s", arena_quoted(r->a, code->path), problem);
+}
+
 void pai_v2_read(struct parse_context *r)
 {
 	struct job *job = r->job;
@@ -198,6 +221,7 @@ void pai_v2_read(struct parse_context *r)
 	deployments_read(v.commands, &deployments);
 	pai_v2_read_roles(&v);
 	pai_v2_read_env(r);
+	pai_v2_read_code(r);
 	distributed_read(r);
 	prerequisites_done(r, v.prerequisites);
 }

@@ -189,7 +189,7 @@ static int build_objects(struct scope *s, struct objects *out, struct err *e)
 {
 	s->set = translator_settings(s->t);
 	if (grants_check(s, e) < 0 || hived_plan_make(s, e) < 0 || storages_resolve(s, e) < 0 ||
-	    raw_volumes_check(s, e) < 0 || check_annotations(s, e) < 0)
+	    code_check(s, e) < 0 || raw_volumes_check(s, e) < 0 || check_annotations(s, e) < 0)
 		return -1;
 	/* The common environment is copied into both containers of every role, unless it is too
 	 * large. */

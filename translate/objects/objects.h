@@ -5,7 +5,7 @@
 #include "translate/render/bindings.h"
 
 extern const struct variable_group FRAMEWORK_VARIABLES, ROLE_VARIABLES, RUNTIME_VARIABLES,
-    ENV_VARIABLES, STORAGE_VARIABLES, SECRET_VARIABLES;
+    ENV_VARIABLES, STORAGE_VARIABLES, CODE_VARIABLES, SECRET_VARIABLES;
 
 /* Checks the volumes that the pods of the job name against the grants of the user.  -1 and *e
  * (403). */
@@ -14,4 +14,6 @@ int raw_volumes_check(const struct scope *s, struct err *e);
 int raw_roles_write(struct scope *s, struct objects *out, struct err *e);
 /* Sets s->mounts. -1 and *e: 404, 400. */
 int storages_resolve(struct scope *s, struct err *e);
+/* Checks the path of the code, after storages_resolve. -1 and *e: 400. */
+int code_check(const struct scope *s, struct err *e);
 int64_t role_shm_mb(const struct scope *s);

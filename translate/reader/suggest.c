@@ -37,7 +37,8 @@ const char *suggest_placeholder(struct render *r, struct arena *a, struct span n
 	return n && n->type != NODE_NULL ? whole : NULL;
 }
 
-const char *const EXTRAS_KNOWN[] = { "com.microsoft.pai.runtimeplugin",
+const char *const EXTRAS_KNOWN[] = { "code",
+	                             "com.microsoft.pai.runtimeplugin",
 	                             "distributed",
 	                             "env",
 	                             "gangAllocation",

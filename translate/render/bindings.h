@@ -43,6 +43,7 @@ struct scope {
 	const struct mount *mount;
 	struct span device; /* name of a device variable */
 	const struct runtime_program *program;
+	int64_t code_part; /* number of a part of the code */
 };
 
 /* Values that a variable requires and a template provides. Variables that write another template
@@ -65,7 +66,9 @@ enum scope_flag {
 	SCOPE_HIVED = 1 << 13,
 	SCOPE_DEVICE = 1 << 14,
 	SCOPE_PROGRAM = 1 << 15,
-	SCOPE_FLAGS = 16
+	SCOPE_CODE = 1 << 16,
+	SCOPE_CODE_PART = 1 << 17,
+	SCOPE_FLAGS = 18
 };
 extern const char *const SCOPE_NAMES[SCOPE_FLAGS];
 
@@ -105,6 +108,8 @@ enum template_id {
 	TEMPLATE_ENV_DEVICE_NONE,
 	TEMPLATE_STORAGE_MOUNT,
 	TEMPLATE_STORAGE_VOLUME,
+	TEMPLATE_CODE_MOUNT,
+	TEMPLATE_CODE_VOLUME,
 	TEMPLATE_SECRET_REGISTRY,
 	TEMPLATE_SECRET_JOB,
 	TEMPLATE_SECRET_USER,
@@ -129,6 +134,7 @@ enum overlay_condition {
 	WHEN_RUNTIME_CONFIGMAP,
 	WHEN_PULL_SECRET,
 	WHEN_OUTPUT_URL,
+	WHEN_CODE,
 	WHEN_MARKED,
 	WHEN_HIVED,
 	WHEN_OLD_ENV,

@@ -35,6 +35,9 @@ enum { COMMON = -1 };
 	ROW(COMMON, common, hived, "hived.yaml") \
 	ROW(COMMON, common, storage_mount, "storage-mount.yaml") \
 	ROW(COMMON, common, storage_volume, "storage-volume.yaml") \
+	ROW(COMMON, common, code_mount, "code-mount.yaml") \
+	ROW(COMMON, common, code_volume, "code-volume.yaml") \
+	ROW(COMMON, common, code, "code.yaml") \
 	ROW(COMMON, common, output, "output.yaml") \
 	ROW(COMMON, common, pull_secret, "pull-secret.yaml") \
 	ROW(COMMON, common, image_auth, "image-auth.yaml") \
@@ -93,6 +96,8 @@ const struct template_row TEMPLATES[TEMPLATE_MAX] = {
 	[TEMPLATE_ENV_DEVICE_NONE]  = { "env-device-none.yaml", PROG_ITEMS,   SCOPE_JOB | SCOPE_ROLE | SCOPE_HIVED | SCOPE_DEVICE, "the same, for a role without accelerators" },
 	[TEMPLATE_STORAGE_MOUNT]    = { "storage-mount.yaml",   PROG_ITEMS,   SCOPE_JOB | SCOPE_ROLE | SCOPE_MOUNT,            "one mount of a storage" },
 	[TEMPLATE_STORAGE_VOLUME]   = { "storage-volume.yaml",  PROG_ITEMS,   SCOPE_JOB | SCOPE_ROLE | SCOPE_MOUNT,            "the volume of a storage" },
+	[TEMPLATE_CODE_MOUNT]       = { "code-mount.yaml",      PROG_ITEMS,   SCOPE_JOB | SCOPE_ROLE | SCOPE_CODE | SCOPE_CODE_PART, "one part of the code, in the init container" },
+	[TEMPLATE_CODE_VOLUME]      = { "code-volume.yaml",     PROG_ITEMS,   SCOPE_JOB | SCOPE_ROLE | SCOPE_CODE | SCOPE_CODE_PART, "the volume of one part" },
 	[TEMPLATE_SECRET_REGISTRY]  = { "secret-registry.yaml", PROG_VALUE,   SCOPE_JOB | SCOPE_OWNED,                      "logins for registries" },
 	[TEMPLATE_SECRET_JOB]       = { "secret-job.yaml",      PROG_VALUE,   SCOPE_JOB | SCOPE_OWNED | SCOPE_SECRETS,         "the job's secrets" },
 	[TEMPLATE_SECRET_USER]      = { "secret-user.yaml",     PROG_VALUE,   SCOPE_JOB | SCOPE_OWNED | SCOPE_EXTENSION,       "the user's keys" },
@@ -120,6 +125,8 @@ const char *const SCOPE_NAMES[SCOPE_FLAGS] = {
 	"a cluster that HiveD schedules",
 	"a variable that tells devices",
 	"pai-runtime for one architecture",
+	"a job with code",
+	"a part of the code",
 };
 
 bool condition_holds(enum overlay_condition w, const struct scope *s)
@@ -133,6 +140,8 @@ bool condition_holds(enum overlay_condition w, const struct scope *s)
 		return s->set->runtime_pull_secret[0] != '\0';
 	case WHEN_OUTPUT_URL:
 		return s->set->output_url[0] != '\0';
+	case WHEN_CODE:
+		return s->job->code.sha256.n > 0;
 	case WHEN_MARKED:
 		return s->mark != NULL;
 	case WHEN_HIVED:
@@ -179,6 +188,7 @@ const struct overlay OVERLAYS[] = {
 	{ "runtime-configmap.yaml", WHEN_RUNTIME_CONFIGMAP, 0,            "`--runtime=configmap`",                   { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
 	{ "pull-secret.yaml",     WHEN_PULL_SECRET,   0,            "the init image needs a login",            { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
 	{ "output.yaml",          WHEN_OUTPUT_URL,    0,            "`--output-url`",                          { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
+	{ "code.yaml",            WHEN_CODE,          SCOPE_CODE,   "the job has `extras.code`",               { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
 	{ "image-auth.yaml",      WHEN_IMAGE_AUTH,    0,            "the role's image has `auth`",             { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
 	{ "job-secrets.yaml",     WHEN_JOB_SECRETS,       SCOPE_SECRETS,   "the job has `secrets`",                   { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
 	{ "user-extension.yaml",  WHEN_USER_EXTENSION,     SCOPE_EXTENSION, "the user has an extension, or the job needs a key",               { TEMPLATE_TASKROLE, TEMPLATE_MAX } },

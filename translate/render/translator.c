@@ -13,7 +13,7 @@
 #include "translate/job/names.h"
 #include "translate/render/bindings.h"
 
-enum { OVERLAYS_PER_TEMPLATE = 14 };
+enum { OVERLAYS_PER_TEMPLATE = 15 };
 
 struct compiled_template {
 	const struct node *base;

@@ -6,7 +6,7 @@
 #include "machine/task/pod.h"
 
 static const struct pod_storage STORAGES[] = { { "data", "/srv/data" } };
-static const struct pod_settings HERE = { "here", "10.0.0.1", "u", STORAGES, 1 };
+static const struct pod_settings HERE = { "here", "10.0.0.1", "u", STORAGES, 1, "/var/x/code" };
 
 /* A pod with this container and these volumes. */
 static struct pod *read_with(const char *container, const char *volumes, struct arena *a,
@@ -110,6 +110,37 @@ TEST(test_mounts_have_volumes_paths_and_sizes)
 	assert_int_equal(p->need.memory, 1 << 30);
 	assert_int_equal(p->need.gpus, 2);
 	assert_int_equal(p->grace_s, 30);
+}
+
+#define HASH40 "0123456789abcdef0123456789abcdef01234567"
+
+TEST(test_configmap_with_code_is_a_directory_of_the_machine)
+{
+	static const struct {
+		const char *name, *dir;
+	} CASES[] = {
+		{ "code-" HASH40 "-0", "/var/x/code/code-" HASH40 },
+		{ "code-" HASH40 "-1", NULL },
+		{ "code-" HASH40, NULL },
+		{ "code-0/../../../../0123456789abcdef012345678-0", NULL },
+		{ "coda-" HASH40 "-0", NULL },
+		{ "code", NULL },
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
+		ARENA_AUTO a = { 0 };
+		ERR_AUTO e = { 0 };
+		const char *volume = arena_printf(
+		    &a, "{\"name\":\"code-0\",\"configMap\":{\"name\":\"%s\"}}", CASES[i].name);
+		struct pod *p = read_with("\"workingDir\":\"/src\"", volume, &a, &e);
+		assert_non_null(p);
+		assert_string_equal(p->app.directory, "/src");
+		const struct pod_volume *v = &p->volume[0];
+		assert_int_equal(v->kind, CASES[i].dir ? POD_STORAGE : POD_DIRECTORY);
+		assert_string_equal(CASES[i].dir ? v->dir : v->from.name,
+		                    CASES[i].dir ? CASES[i].dir : CASES[i].name);
+		assert_int_equal(v->read_only, CASES[i].dir != NULL);
+		assert_true(!CASES[i].dir || !v->from.name);
+	}
 }
 
 static const struct {

@@ -124,6 +124,56 @@ TEST(test_env_value_longer_than_linux_takes_is_refused)
 	assert_refused(str_c(&text), "extras.env.A: is longer than 131071 bytes");
 }
 
+#define SHA        "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define CODE(more) V2("extras: {code: {sha256: " SHA more "}}")
+
+TEST(test_code_of_extras_has_its_defaults)
+{
+	RUN_AUTO r = run_good(CODE(""));
+	assert_span(r.job->code.sha256, SHA);
+	assert_span(r.job->code.path, "/workspace");
+	assert_span(r.job->code.commit, "");
+	assert_false(r.job->code.changed);
+	RUN_AUTO all = run_good(CODE(", path: /usr/src/app/, commit: v1.0-2_g, changed: true"));
+	assert_span(all.job->code.path, "/usr/src/app");
+	assert_span(all.job->code.commit, "v1.0-2_g");
+	assert_true(all.job->code.changed);
+	RUN_AUTO none = run_good(V2(""));
+	assert_int_equal(none.job->code.sha256.n, 0);
+}
+
+TEST(test_code_that_cannot_be_mounted_is_refused)
+{
+	static const struct refusal CASES[] = {
+		{ CODE(", path: src"), "10:97: extras.code.path: src must be an absolute path" },
+		{ CODE(", path: /a/../b"), "extras.code.path: /a/../b must not contain empty" },
+		{ CODE(", path: /"), "extras.code.path: / is reserved" },
+		{ CODE(", path: /usr"), "extras.code.path: /usr is reserved for the system" },
+		{ CODE(", path: /usr/local"), "is reserved for the system" },
+		{ CODE(", path: /usr/local/pai-code/0"), "is reserved for the system" },
+		{ CODE(", path: /etc/code"), "is reserved for the system" },
+		{ CODE(", path: /dev/shm"), "is reserved for the system" },
+		{ CODE(", path: /bin/"), "extras.code.path: /bin has the programs of the image" },
+		{ CODE(", path: /usr/bin"), "/usr/bin has the programs of the image" },
+		{ CODE(", path: [a]"), "extras.code.path: " },
+		{ CODE(", path: "), "extras.code.path: " },
+		{ CODE(", commit: a/b"), "extras.code.commit: must have at most 64 letters" },
+		{ CODE(", commit: " SHA "0"), "extras.code.commit: must have at most 64" },
+		{ CODE(", commit: 12"), "extras.code.commit: " },
+		{ CODE(", changed: 1"), "extras.code.changed: " },
+		{ CODE(", files: 1"), "extras.code" },
+		{ V2("extras: {code: {path: /a}}"), "extras.code" },
+		{ V2("extras: {code: {sha256: ABC}}"),
+		  "extras.code.sha256: must be 64 hex digits" },
+		{ V2("extras: {code: }"), "extras.code: " },
+		{ V1("\"extras\":{\"code\":{\"sha256\":\"" SHA "\"}},", ""),
+		  "extras.code: v1 jobs cannot have code: write the job as a v2 job, as "
+		  "`rest-lit convert` does" },
+		{ NULL, NULL },
+	};
+	assert_all_refused(CASES);
+}
+
 TEST(test_command_joins_commands_and_deployment)
 {
 	RUN_AUTO r =

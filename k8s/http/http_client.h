@@ -30,6 +30,7 @@ struct client_answer {
 	int status;            /* 0: no answer */
 	int64_t retry_after_s; /* 0: not given */
 	const char *location;  /* header, or NULL */
+	bool replayed;         /* Idempotency-Replayed: the answer of an earlier request */
 	struct span body;      /* bytes not passed to `piece`; valid during the call */
 	const char *problem;   /* error, or NULL if the answer is complete */
 	bool hopeless;         /* a repetition would fail as well: certificate, address */

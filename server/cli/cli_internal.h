@@ -189,6 +189,7 @@ int remote_run(const struct options *o, const struct own_server *own, remote_run
 struct remote_reply {
 	int status;
 	char *location; /* header; NULL if absent */
+	bool replayed;  /* an earlier request has done it */
 	struct str body;
 };
 #define REPLY_AUTO __attribute__((cleanup(remote_reply_done))) struct remote_reply
@@ -236,6 +237,23 @@ int remote_no_job(struct remote *r, const char *job, struct err *e);
 typedef int job_runner(struct remote *r, const char *job, struct span answer, struct err *e);
 int remote_job_command(const struct command *c, const struct options *o, job_runner *run,
                        const char *part);
+/* The same for several jobs, o->files, or those of the client's user with a --tag in these states
+ * ("" for all).  Each is tried; the exit code is the worst. */
+struct job_command {
+	job_runner *run;
+	const char *part, *states;
+};
+int remote_jobs_command(const struct command *c, const struct options *o,
+                        const struct job_command *j);
+
+/* Appends "&tagsContain=A,B" for jobs with any of these tags; nothing without tags. */
+void remote_put_tags(struct str *out, const struct option_list *tags);
+/* The path of a list: the jobs of the client's user with any of these tags, in these states.  NULL
+ * and *e. */
+const char *remote_tagged(struct remote *r, const struct option_list *tags, const char *states,
+                          struct arena *a, struct err *e);
+/* The error for an empty list.  Returns -1. */
+int remote_none_tagged(const struct option_list *tags, const char *states, struct err *e);
 
 /* ---- progress.c: the state of a job for people, from /api/v2/jobs/USER~NAME.  Pure. ---- */
 
@@ -374,10 +392,16 @@ int wait_for_job(struct remote *r, const char *job, const struct log_wanted *log
 int wait_for_logs(struct remote *r, const char *job, struct span detail,
                   const struct log_wanted *logs);
 
-/* ---- cmd_stop.c ---- */
+/* ---- cmd_several.c ---- */
 
 /* The request that stops a job (USER~NAME), which is answered 202; its path is in the arena. */
 struct client_call stop_call(const char *job, struct arena *a);
+
+/* Waits until these jobs of the client's user, which have one of the tags, have ended; names NULL:
+ * all that have one now.  Prints the end of each, and how many are in which state.  The exit code
+ * is that of the worst; -1 and *e: the server does not answer, --timeout is over. */
+int wait_for_jobs(struct remote *r, const struct option_list *tags, const char *const *names,
+                  size_t n, struct err *e);
 
 /* ---- cmd_submit.c ---- */
 

@@ -1,33 +1,46 @@
-/* rest-lit submit FILE: submits a job and, with --wait, waits for its end. */
+/* rest-lit submit: a job of a file or a command, or one for each value of --sweep, and the wait for
+ * its end. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/doc/tree.h"
 #include "base/enc.h"
+#include "base/hash.h"
+#include "base/json/scan.h"
 #include "server/cli/cli_internal.h"
 #include "server/compose/compose.h"
 #include "server/config/setup.h"
 #include "server/config/system.h"
+#include "server/jobs/jobs.h"
 #include "translate/job/dialect.h"
 
-enum { ANSWER_MAX = 64 << 20, NAME_LIMIT = 4096, KEY_BYTES = 16 };
+enum { REPLY_BYTES = 64 << 20, NAME_LIMIT = 4096, KEY_BYTES = 16 };
 
 /* Prints errors as `validate` does, warnings included. */
-static int submit_refused(const struct job_text *t, struct span answer, const struct err *e)
+static int submit_refused(const struct job_text *t, struct span answer, struct err *e)
 {
 	NOTES_AUTO warnings = { 0 };
 	int code = remote_exit(e);
 	remote_notes(answer, "warnings", &warnings);
+	for (size_t i = 0; t->moved && i < e->notes.n; i++) /* they are not those of the file */
+		e->notes.v[i].line = 0;
 	command_notes(t->file, "warning: ", &warnings);
 	bool of_file = e->notes.n && (e->notes.v[0].at || e->notes.v[0].line);
 	if (of_file)
 		command_notes(t->file, "", &e->notes);
 	else
 		(void)print_error_notes(e, NULL, code);
+	return code;
+}
+
+/* The hint for a name that is taken: "Job USER~NAME already exists." */
+static int submit_taken(const struct job_text *t, struct span answer, struct err *e)
+{
+	int code = submit_refused(t, answer, e);
 	if (!e->code || strcmp(e->code, "ConflictJobError") != 0)
 		return code;
-	struct span job = span_of(err_msg(e)); /* "Job USER~NAME already exists." */
+	struct span job = span_of(err_msg(e));
 	bool known = span_starts(job, "Job ") && span_chr(job, '~') < job.n;
 	job = known ? span_from(job, 4) : SPAN("JOB");
 	job.n = span_chr(job, ' ');
@@ -38,69 +51,254 @@ static int submit_refused(const struct job_text *t, struct span answer, const st
 	return code;
 }
 
-static int submit_wait(struct remote *r, const struct remote_reply *reply)
-{
-	/* .../jobs/USER~NAME */
-	const char *slash = reply->location ? strrchr(reply->location, '/') : NULL;
-	STR_AUTO shown = STR_INIT(NAME_LIMIT);
-	if (!slash || !strchr(slash, '~')) {
-		(void)fprintf(
-		    stderr,
-		    "rest-lit: the job was accepted, but the answer has no header Location\n");
-		return r->o->wait || r->o->logs ? EXIT_SERVER : EXIT_OK;
-	}
-	visible_text(&shown, span_of(slash + 1));
-	const char *job = str_c(&shown);
-	if (!r->own)
-		(void)printf("%s\n", job);
-	if (fflush(stdout) != 0)
-		return remote_print(SPAN("\n")); /* prints the reason */
-	const struct log_wanted all = { 0 };
-	if (!r->o->wait && !r->o->logs && !r->own)
-		return EXIT_OK;
-	return wait_for_job(r, job, r->o->logs ? &all : NULL, false);
-}
+/* A submission: a text, its Idempotency-Key, a tag if there is no --tag, or NULL. */
+struct submit_call {
+	const struct job_text *text;
+	const char *key, *tag;
+	bool quiet; /* its warnings are known */
+};
 
-int submit_send(struct remote *r, const void *arg, struct err *e)
+static int submit_post(struct remote *r, const struct submit_call *c, struct remote_reply *reply,
+                       struct err *e)
 {
-	const struct job_text *t = arg;
-	ARENA_AUTO arena = { 0 };
+	ARENA_SECRET arena = { 0 };
 	struct doc doc = { 0 };
-	struct span text = { t->text, t->n };
+	struct span text = { c->text->text, c->text->n };
 	NOTES_AUTO warnings = { 0 };
-	REPLY_AUTO reply = { 0 };
-	char key[2 * KEY_BYTES + 1];
-	struct client_call call = { .method = "POST", .body = text, .key = key, .max = ANSWER_MAX };
-	random_hex(key, KEY_BYTES);
+	STR_AUTO path = STR_INIT(REPLY_BYTES);
 	/* Route and Content-Type by the dialect and format of the text. */
 	bool read = job_text_doc(text, &arena, &doc);
 	const struct dialect *d = read ? dialect_of(&doc.root, DIALECTS_ALL) : NULL;
 	d = d ? d : dialect_guess(text, DIALECTS_ALL);
-	call.path = arena_printf(&arena, "/api/v%d/jobs%s", d->api == 2 ? 2 : 1,
-	                         r->o->dry_run ? "?dryRun=true" : "");
-	call.type = read && doc.json ? "application/json" : "text/yaml";
+	str_printf(&path, "/api/v%d/jobs%s", d->api == 2 ? 2 : 1,
+	           r->o->dry_run ? "?dryRun=true" : "");
+	size_t n_tags = r->o->tag.n ?: !!c->tag;
+	for (size_t i = 0; i < n_tags; i++) {
+		str_puts(&path, i || r->o->dry_run ? "&tag=" : "?tag=");
+		job_path_segment(&path, span_of(r->o->tag.n ? r->o->tag.v[i] : c->tag));
+	}
+	const struct client_call call = {
+		.method = "POST",
+		.path = str_c(&path),
+		.type = read && doc.json ? "application/json" : "text/yaml",
+		.body = text,
+		.key = c->key,
+		.max = REPLY_BYTES,
+	};
 	r->patient = !r->own;
-	if (remote_ask(r, &call, r->o->dry_run ? 200 : 202, &reply, e) < 0)
-		return submit_refused(t, str_view(&reply.body), e);
-	remote_notes(str_view(&reply.body), "warnings", &warnings);
-	command_notes(t->file, "warning: ", &warnings);
-	return r->o->dry_run ? remote_print(str_view(&reply.body)) : submit_wait(r, &reply);
+	if (remote_ask(r, &call, r->o->dry_run ? 200 : 202, reply, e) < 0)
+		return -1;
+	struct span answer = str_view(&reply->body);
+	if (!c->quiet)
+		remote_notes(answer, "warnings", &warnings);
+	command_notes(c->text->file, "warning: ", &warnings);
+	bool tags = r->o->dry_run || scan_get(answer, "tags").n;
+	if (!tags && !c->quiet && n_tags)
+		(void)fprintf(stderr,
+		              "rest-lit: %s is older than this program: the tags of the "
+		              "job are not set\n",
+		              r->o->server);
+	return 0;
+}
+
+/* USER~NAME of .../jobs/USER~NAME, visible; NULL, and the error is printed. */
+static const char *submit_made(const struct remote_reply *reply, struct arena *a)
+{
+	STR_AUTO shown = STR_INIT(NAME_LIMIT);
+	const char *slash = reply->location ? strrchr(reply->location, '/') : NULL;
+	if (!slash || !strchr(slash, '~')) {
+		(void)fprintf(
+		    stderr,
+		    "rest-lit: the job was accepted, but the answer has no header Location\n");
+		return NULL;
+	}
+	visible_text(&shown, span_of(slash + 1));
+	return arena_dup(a, str_view(&shown));
+}
+
+int submit_send(struct remote *r, const void *arg, struct err *e)
+{
+	ARENA_AUTO arena = { 0 };
+	REPLY_AUTO reply = { 0 };
+	char key[2 * KEY_BYTES + 1];
+	const struct submit_call call = { .text = arg, .key = key };
+	const struct log_wanted all = { 0 };
+	bool waits = r->o->wait || r->o->logs || r->own;
+	random_hex(key, KEY_BYTES);
+	if (submit_post(r, &call, &reply, e) < 0)
+		return submit_taken(arg, str_view(&reply.body), e);
+	if (r->o->dry_run)
+		return remote_print(str_view(&reply.body));
+	const char *job = submit_made(&reply, &arena);
+	if (!job)
+		return waits ? EXIT_SERVER : EXIT_OK;
+	if (!r->own)
+		(void)printf("%s\n", job);
+	if (fflush(stdout) != 0)
+		return remote_print(SPAN("\n")); /* prints the reason */
+	return waits ? wait_for_job(r, job, r->o->logs ? &all : NULL, false) : EXIT_OK;
+}
+
+/* --dry-run -o job: the text, with its secrets hidden. */
+static int submit_show(struct remote *r, const struct job_text *t)
+{
+	ARENA_AUTO arena = { 0 };
+	ERR_AUTO e = { 0 };
+	struct span shown;
+	if (job_text_shown(t, r->o, &arena, &shown, &e) < 0)
+		return submit_refused(t, SPAN(""), &e);
+	return remote_print(shown);
+}
+
+/* ---- several jobs: --sweep ------------------------------------------------------------------- */
+
+/* Prints the jobs, and asks unless --yes says it. */
+static bool sweep_agreed(const struct options *o, const struct sweep *s, const char *tag)
+{
+	char answer[8] = "";
+	(void)fprintf(stderr, "rest-lit: %zu job%s, %s to %s, with the tag %s\n", s->n,
+	              s->n == 1 ? "" : "s", s->name[0], s->name[s->n - 1], tag);
+	if (o->yes || o->dry_run)
+		return true;
+	if (!isatty(STDIN_FILENO)) {
+		(void)fprintf(stderr, "rest-lit: nothing was submitted: standard input is no "
+		                      "terminal; --yes submits them without a question\n");
+		return false;
+	}
+	(void)fprintf(stderr, "Submit them? [y/N] ");
+	return fgets(answer, sizeof(answer), stdin) && to_lower(answer[0]) == 'y';
+}
+
+/* The server has a job of this name: is it this one?  Values of secrets are not compared. */
+static bool sweep_is_there(struct remote *r, const char *name, const char *tag, struct span shown)
+{
+	ARENA_AUTO arena = { 0 };
+	ERR_AUTO e = { 0 };
+	REPLY_AUTO config = { 0 };
+	REPLY_AUTO detail = { 0 };
+	struct doc is = { 0 };
+	struct doc wanted = { 0 };
+	struct span json;
+	const char *user = remote_user(r, &arena, &e);
+	const char *job = user ? arena_printf(&arena, "%s~%s", user, name) : "";
+	if (!user || remote_get(r, remote_path(job, "/config", &arena), &config, &json, &e) < 0 ||
+	    !job_text_doc(json, &arena, &is) || !job_text_doc(shown, &arena, &wanted) ||
+	    !node_equal(&is.root, &wanted.root) ||
+	    remote_get(r, remote_path(job, "", &arena), &detail, &json, &e) < 0)
+		return false;
+	struct scan tags = scan_begin(scan_get(json, "tags"));
+	for (struct span one; scan_item(&tags, &one);)
+		if (span_is(scan_text(one, &arena), tag))
+			return true;
+	return false;
+}
+
+/* Submits one job of a sweep.  The key is that of the same call before, so that a job which that
+ * one has begun is completed, and one that it has made is not made again. */
+static int sweep_submit(struct remote *r, const struct submit_call *call, const char *name,
+                        struct err *e)
+{
+	ARENA_AUTO arena = { 0 };
+	REPLY_AUTO reply = { 0 };
+	struct span shown;
+	char key[65];
+	if (job_text_shown(call->text, r->o, &arena, &shown, e) < 0)
+		return submit_refused(call->text, SPAN(""), e);
+	sha256_hex(key, span_of(arena_printf(&arena, "%s\n%s\n%.*s", call->tag, name, (int)shown.n,
+	                                     shown.p)));
+	struct submit_call keyed = *call;
+	keyed.key = key;
+	int code = submit_post(r, &keyed, &reply, e);
+	bool taken = code < 0 && (e->http == 409 || e->http == 422);
+	if (taken && e->http == 409 && sweep_is_there(r, name, call->tag, shown)) {
+		(void)printf("%s~%s\n", remote_user(r, &arena, e) ?: "", name);
+		(void)fprintf(stderr, "rest-lit: %s is submitted already\n", name);
+		return EXIT_OK;
+	}
+	if (taken)
+		(void)err_wrap(e, "%s is another job, with another configuration, tag or secret",
+		               name);
+	if (code < 0)
+		return submit_refused(call->text, str_view(&reply.body), e);
+	if (r->o->dry_run)
+		return remote_print(str_view(&reply.body));
+	const char *job = submit_made(&reply, &arena);
+	if (reply.replayed)
+		(void)fprintf(stderr, "rest-lit: %s is submitted already\n", name);
+	(void)printf("%s\n", job ?: name);
+	return fflush(stdout) == 0 ? EXIT_OK : EXIT_SERVER;
+}
+
+static int submit_sweep(struct remote *r, const struct job_text *t, const struct sweep *s,
+                        const char *tag, struct err *e)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		struct job_text one = *t;
+		one.text = xstrndup(t->text, t->n);
+		const struct submit_call call = { &one, NULL, tag, i > 0 };
+		int code = sweep_apply(s, i, &one, e);
+		if (code < 0)
+			code = submit_refused(&one, SPAN(""), e);
+		else if (r->o->dry_run && r->o->output[0])
+			code = remote_print(SPAN("---\n")) ?: submit_show(r, &one);
+		else
+			code = sweep_submit(r, &call, s->name[i], e);
+		job_text_wipe(&one);
+		if (code != EXIT_OK && i > 0)
+			(void)fprintf(stderr,
+			              "rest-lit: %zu of %zu jobs are submitted; the same "
+			              "command submits the others\n",
+			              i, s->n);
+		if (code != EXIT_OK)
+			return code;
+	}
+	const struct option_list tags = { &tag, 1 };
+	return r->o->wait ? wait_for_jobs(r, &tags, s->name, s->n, e) : EXIT_OK;
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+/* From the text to the server.  arg: struct job_text *. */
+static int submit_flow(struct remote *r, const void *arg, struct err *e)
+{
+	ARENA_AUTO arena = { 0 };
+	struct job_text *t = *(struct job_text *const *)arg;
+	const struct options *o = r->o;
+	struct sweep sweep;
+	/* 1. The text of a command, o->command, is made here. */
+	const char *base = o->name[0] ? o->name : job_text_name(t, &arena);
+	const char *tag = o->tag.n ? o->tag.v[0] : base;
+	if (sweep_read(&sweep, o, base, &arena, e) < 0)
+		return -1;
+	if (sweep.n_values && !sweep_agreed(o, &sweep, tag))
+		return EXIT_USAGE;
+	/* 2. The code is packed, sent and written into the text here. */
+	if (job_text_vary(t, o, e) < 0)
+		return submit_refused(t, SPAN(""), e);
+	if (sweep.n_values)
+		return submit_sweep(r, t, &sweep, tag, e);
+	return o->dry_run && o->output[0] ? submit_show(r, t) : submit_send(r, t, e);
 }
 
 int cmd_submit(const struct command *c, struct options *o)
 {
 	ERR_AUTO e = { 0 };
-	struct job_text t;
+	struct job_text t = { 0 };
+	const struct job_text *text = &t;
 	if (o->n_files != (o->command ? 0 : 1))
 		return command_usage(c, "name one file, or a command after --");
 	if (o->n_files && strcmp(o->files[0], "-") == 0 && strcmp(o->token_file, "-") == 0)
 		return command_usage(c, "job and token cannot both be on standard input");
 	if (o->dry_run && (o->wait || o->logs))
 		return command_usage(c, "--dry-run cannot be combined with --wait or --logs");
-	int code =
-	    job_text_read(&t, o, &e) < 0 || (o->name[0] && job_text_rename(&t, o->name, &e) < 0)
-		? print_error_notes(&e, NULL, EXIT_USAGE)
-		: remote_run(o, NULL, submit_send, &t);
+	if (o->output[0] && !o->dry_run)
+		return command_usage(c, "--output needs --dry-run");
+	if (o->sweep.n && o->logs)
+		return command_usage(c, "--logs cannot be combined with --sweep; use --wait");
+	/* A file is read first: see remote_run. */
+	int code = o->n_files && job_text_read(&t, o, &e) < 0
+	               ? print_error_notes(&e, NULL, EXIT_USAGE)
+	               : remote_run(o, NULL, submit_flow, &text);
 	job_text_wipe(&t);
 	return code;
 }

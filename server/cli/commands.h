@@ -3,7 +3,7 @@
  * The commands of rest-lit; commands.c has their table.  A command is one file cmd_*.c, which uses
  * cli_internal.h: command.c (help, options, small commands), remote.c and remote_job.c (requests to
  * a server), term.c (output), progress.c, job_view.c, log_mux.c and wait.c (following a job). Begin
- * with cmd_stop.c, the shortest.
+ * with cmd_events.c.
  */
 #include "base/str.h"
 #include "server/config/options.h"

@@ -163,6 +163,7 @@ static void remote_answered(void *arg, const struct client_answer *a)
 		return;
 	}
 	q->reply->status = a->status;
+	q->reply->replayed = a->replayed;
 	q->reply->location = a->location ? xstrdup(a->location) : NULL;
 }
 

@@ -5,7 +5,7 @@
 #include "server/config/setup.h"
 #include "server/jobs/jobs.h"
 
-enum { TEXT_MAX = 4096 };
+enum { TEXT_MAX = 4096, PATH_LIMIT = 64 << 10 };
 
 const char *remote_path(const char *job, const char *rest, struct arena *a)
 {
@@ -77,20 +77,51 @@ int remote_no_job(struct remote *r, const char *job, struct err *e)
 	               str_c(&near));
 }
 
+/* ---- jobs with a tag ------------------------------------------------------------------------- */
+
+void remote_put_tags(struct str *out, const struct option_list *tags)
+{
+	for (size_t i = 0; i < tags->n; i++) {
+		str_puts(out, i ? "," : "&tagsContain=");
+		job_path_segment(out, span_of(tags->v[i]));
+	}
+}
+
+const char *remote_tagged(struct remote *r, const struct option_list *tags, const char *states,
+                          struct arena *a, struct err *e)
+{
+	STR_AUTO out = STR_INIT(PATH_LIMIT);
+	const char *user = remote_user(r, a, e);
+	if (!user)
+		return NULL;
+	str_printf(&out, "/api/v2/jobs?limit=50000&state=%s&username=", states);
+	job_path_segment(&out, span_of(user));
+	remote_put_tags(&out, tags);
+	return arena_dup(a, str_view(&out));
+}
+
+int remote_none_tagged(const struct option_list *tags, const char *states, struct err *e)
+{
+	STR_AUTO shown = STR_INIT(PATH_LIMIT);
+	for (size_t i = 0; i < tags->n; i++) {
+		str_puts(&shown, i ? " or " : "");
+		visible_text(&shown, span_of(tags->v[i]));
+	}
+	return err_set(e, 404, NULL,
+	               "no job of yours%s has the tag %s; rest-lit jobs --tag lists "
+	               "those of all users",
+	               states[0] ? " that waits or runs" : "", str_c(&shown));
+}
+
 /* ---- commands -------------------------------------------------------------------------------- */
 
-struct job_command {
-	job_runner *run;
-	const char *part;
-};
-
-static int job_run(struct remote *r, const void *arg, struct err *e)
+/* One job, which is NAME or USER~NAME. */
+static int job_run_one(struct remote *r, const struct job_command *j, const char *job,
+                       struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
 	REPLY_AUTO reply = { 0 };
-	const struct job_command *j = arg;
 	struct span answer = { "", 0 };
-	const char *job = r->o->files[0];
 	if (strlen(job) > AT_MAX / 4)
 		return err_set(e, 400, NULL, "the name of the job is too long");
 	if (!strchr(job, '~')) {
@@ -104,10 +135,59 @@ static int job_run(struct remote *r, const void *arg, struct err *e)
 	return j->run(r, job, answer, e);
 }
 
+static int job_run(struct remote *r, const void *arg, struct err *e)
+{
+	return job_run_one(r, arg, r->o->files[0], e);
+}
+
 int remote_job_command(const struct command *c, const struct options *o, job_runner *run,
                        const char *part)
 {
 	if (strcmp(o->output, "yaml") == 0)
 		return command_usage(c, "--output: table or json");
-	return remote_run(o, NULL, job_run, &(struct job_command){ run, part });
+	return remote_run(o, NULL, job_run, &(struct job_command){ run, part, "" });
+}
+
+/* Each of the jobs is tried; the exit code is the worst. */
+static int jobs_run(struct remote *r, const void *arg, struct err *e)
+{
+	ARENA_AUTO arena = { 0 };
+	REPLY_AUTO reply = { 0 };
+	const struct job_command *j = arg;
+	const struct option_list *tags = &r->o->tag;
+	const char **names = r->o->files;
+	size_t n = r->o->n_files;
+	int worst = EXIT_OK;
+	if (tags->n) {
+		struct span rows;
+		const char *path = remote_tagged(r, tags, j->states, &arena, e);
+		if (!path || remote_get(r, path, &reply, &rows, e) < 0)
+			return -1;
+		names = ARENA_NEW(&arena, const char *, scan_count(rows));
+		struct scan walk = scan_begin(rows);
+		for (struct span row; scan_item(&walk, &row);) {
+			struct span user = scan_text(scan_get(row, "username"), &arena);
+			struct span name = scan_text(scan_get(row, "name"), &arena);
+			names[n++] = arena_printf(&arena, "%.*s~%.*s", (int)user.n, user.p,
+			                          (int)name.n, name.p);
+		}
+		if (n == 0)
+			return remote_none_tagged(tags, j->states, e);
+	}
+	for (size_t i = 0; i < n; i++) {
+		ERR_AUTO one = { 0 };
+		int code = job_run_one(r, j, names[i], &one);
+		if (code < 0)
+			code = print_error_notes(&one, NULL, remote_exit(&one));
+		worst = code > worst ? code : worst;
+	}
+	return worst;
+}
+
+int remote_jobs_command(const struct command *c, const struct options *o,
+                        const struct job_command *j)
+{
+	if (!o->n_files == !o->tag.n)
+		return command_usage(c, o->n_files ? "name jobs or --tag, not both" : c->wanted);
+	return remote_run(o, NULL, jobs_run, j);
 }

@@ -15,6 +15,7 @@ struct job_text {
 	char *text;       /* allocated */
 	size_t n;
 	bool named; /* a file with a name that people can change */
+	bool moved; /* lines were added: they are no longer those of the file */
 };
 
 /* Reads o->files[0].  -1 and *e.  The caller calls job_text_wipe in any case. */
@@ -37,3 +38,39 @@ int job_text_rename(struct job_text *t, const char *name, struct err *e);
  *	job_text_put(&t, path, SPAN("{\"path\":\"/a\"}"), e);
  */
 int job_text_put(struct job_text *t, const char *const path[], struct span json, struct err *e);
+/* Its name; "" if the text has none.  In the arena. */
+const char *job_text_name(const struct job_text *t, struct arena *a);
+
+/* ---- vary.c ---- */
+
+struct job_value {
+	struct span name, value; /* value: a scalar as YAML has it */
+};
+
+/* Gives a parameter of a v2 job a value.  option: for messages.  -1 and *e: no v2 job, no such
+ * parameter, which names those that there are, no scalar. */
+int job_text_set(struct job_text *t, const char *option, const struct job_value *v, struct err *e);
+/* --name, --set, --env and --secret.  -1 and *e; a place is one in the text. */
+int job_text_vary(struct job_text *t, const struct options *o, struct err *e);
+/* The stored form of a job, in the arena: the text with its secrets as "******".  -1 and *e: it is
+ * no valid job. */
+int job_text_shown(const struct job_text *t, const struct options *o, struct arena *a,
+                   struct span *out, struct err *e);
+
+/* ---- sweep.c ---- */
+
+enum { SWEEP_MAX = 200 };
+
+/* The jobs of --sweep; without it n_values is 0, and it is one job with the name it has. */
+struct sweep {
+	struct sweep_values *values;
+	size_t n_values, n;
+	const char **name;
+};
+
+/* base: the common beginning of the names.  -1 and *e: the form, the number, a name that is too
+ * long or occurs twice. */
+int sweep_read(struct sweep *s, const struct options *o, const char *base, struct arena *a,
+               struct err *e);
+/* Writes the values and the name of a job (from 0) into its text. */
+int sweep_apply(const struct sweep *s, size_t job, struct job_text *t, struct err *e);

@@ -90,6 +90,7 @@ static void text_splice(struct job_text *t, const struct text_edit *edit)
 	str_span(&out, span_to(text, edit->from));
 	str_span(&out, str_view(&edit->fresh));
 	str_span(&out, span_from(text, edit->to));
+	t->moved |= memchr(str_view(&edit->fresh).p, '\n', edit->fresh.n) != NULL;
 	memory_wipe(t->text, t->n);
 	free(t->text);
 	t->n = out.n;
@@ -118,6 +119,17 @@ int job_text_rename(struct job_text *t, const char *name, struct err *e)
 	text_splice(t, &edit);
 	str_done(&edit.fresh);
 	return 0;
+}
+
+const char *job_text_name(const struct job_text *t, struct arena *a)
+{
+	ARENA_SECRET arena = { 0 };
+	struct doc doc = { 0 };
+	if (!job_text_doc((struct span){ t->text, t->n }, &arena, &doc))
+		return "";
+	const struct dialect *d = dialect_of(&doc.root, DIALECTS_ALL);
+	const struct node *name = d ? dialect_name_of(d, &doc.root) : NULL;
+	return node_is(name, NODE_TEXT) ? arena_dup(a, node_span(name)) : "";
 }
 
 /* A key is written without quotes where every reader of YAML takes it for text. */

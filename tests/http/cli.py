@@ -218,7 +218,7 @@ def test_cli_finds_usage_errors_without_a_request(check):
     for name, arguments in {
             "no file": ["submit"], "two files": ["submit", "a", "b"], "no such file": ["submit", "/nonexistent"],
             "both on stdin": ["submit", "--token-file", "-", "-"], "dry run to wait for": ["submit", "--dry-run", "--wait", "-"],
-            "jobs of a file": ["jobs", "x"], "yaml": ["jobs", "-o", "yaml"], "which job": ["show"], "two jobs": ["stop", "a", "b"],
+            "jobs of a file": ["jobs", "x"], "yaml": ["jobs", "-o", "yaml"], "which job": ["show"], "two jobs": ["show", "a", "b"],
             "http to others": ["jobs", "--server", "http://pai.example"],
             "http to others, with a name like ours": ["jobs", "--server", "http://localhost.example"],
             "a password in the address": ["jobs", "--server", "https://alice:secret@pai.example"],

@@ -1,0 +1,166 @@
+/* Changes of a job that are written as options: --name, --set, --env, --secret. */
+#include <stdlib.h>
+
+#include "base/doc/yaml.h"
+#include "base/enc.h"
+#include "schema/schema.h"
+#include "server/compose/compose.h"
+#include "server/config/setup.h"
+#include "translate/job/dialect.h"
+
+enum { VALUE_MAX = 1 << 20 };
+
+/* NAME and VALUE of a text; value->p is NULL without `=`.  No message has the value. */
+static int vary_split(const char *option, const char *text, struct span *name, struct span *value,
+                      struct err *e)
+{
+	char shown[4 * QUOTE_MAX];
+	struct span all = span_of(text);
+	*name = span_to(all, span_chr(all, '='));
+	*value = name->n < all.n ? span_from(all, name->n + 1) : (struct span){ NULL, 0 };
+	if (name->n && span_all(*name, "A-Za-z0-9_.-") && !is_digit(name->p[0]))
+		return 0;
+	return err_set(e, 400, NULL,
+	               "%s: must begin with a name of letters, digits and _, and =, is \"%s\"",
+	               option, quote(shown, *name));
+}
+
+/* The value with quotes as YAML has it, as JSON. */
+static int vary_value(struct str *out, const char *option, struct span value, struct err *e)
+{
+	char shown[4 * QUOTE_MAX];
+	ARENA_AUTO arena = { 0 };
+	struct node n = { .type = NODE_LIST };
+	bool quoted = value.n && (value.p[0] == '"' || value.p[0] == '\'');
+	const struct node *read = quoted ? doc_quiet(value, &BUDGET_DEFAULT, &arena) : &n;
+	if (value.n == 0)
+		n = (struct node){ .type = NODE_TEXT, .text = "" };
+	else if (!quoted && !strchr("[]{}&*!|>%@`#,", value.p[0]) && utf8_plain(value))
+		yaml_resolve_plain(&n, value, &arena);
+	if (!node_scalar(&arena, read ?: &n).p && !node_is(read, NODE_NULL))
+		return err_set(e, 400, NULL,
+		               "%s: must be one value as YAML has it: text, a number, true, false "
+		               "or null; other text in quotes, '\"...\"'; is \"%s\"",
+		               option, quote(shown, value));
+	node_json(out, read);
+	return 0;
+}
+
+/* "x needs a job of OpenPAI's protocol 2".  In the arena: the document. */
+static int vary_document(const struct job_text *t, const char *option, struct arena *a,
+                         struct doc *doc, struct err *e)
+{
+	NOTES_AUTO warnings = { 0 };
+	struct budget budget = BUDGET_DEFAULT;
+	if (doc_read((struct span){ t->text, t->n }, &budget, a, doc, &warnings, e) < 0)
+		return -1;
+	const struct dialect *d = dialect_of(&doc->root, DIALECTS_ALL);
+	if (!d || d->placeholders)
+		return 0;
+	return err_set(e, 400, NULL,
+	               "%s needs a v2 job, and %s is in dialect %s; convert it first: rest-lit "
+	               "convert %s > job.yaml",
+	               option, t->file, d->name, t->named ? t->file : "FILE");
+}
+
+int job_text_set(struct job_text *t, const char *option, const struct job_value *v, struct err *e)
+{
+	ARENA_SECRET arena = { 0 };
+	STR_AUTO json = STR_INIT(VALUE_MAX);
+	STR_AUTO known = STR_INIT(VALUE_MAX);
+	struct doc doc = { 0 };
+	const char *name = arena_dup(&arena, v->name);
+	struct guess guess = { .name = v->name };
+	if (vary_document(t, option, &arena, &doc, e) < 0)
+		return -1;
+	const struct node *all = node_get(&doc.root, "parameters");
+	for (uint32_t i = 0; node_is(all, NODE_MAP) && i < all->n; i++) {
+		guess_try(&guess, all->member[i].key);
+		str_printf(&known, "%s%s", i ? ", " : "", all->member[i].key);
+	}
+	if (!known.n)
+		return err_set(e, 400, NULL,
+		               "%s: %s has no `parameters`; write `parameters: { %s: 0 }` into it, "
+		               "and <%% $parameters.%s %%> into the command",
+		               option, t->file, name, name);
+	if (!node_get(all, name))
+		return err_set(e, 400, NULL, "%s: %s has no parameter %s%s%s%s it has %s", option,
+		               t->file, name, guess.best ? ", did you mean " : ";",
+		               guess.best ?: "", guess.best ? "?" : "", str_c(&known));
+	if (vary_value(&json, option, v->value, e) < 0)
+		return -1;
+	const char *const path[] = { "parameters", name, NULL };
+	return job_text_put(t, path, str_view(&json), e);
+}
+
+/* Puts the variables of a list as texts into the member at `path`, whose last key is their name. */
+static int vary_variables(struct job_text *t, const char *option, const struct option_list *list,
+                          const char *path[], struct err *e)
+{
+	static const char *const OTHERS[] = { "PAI_", "FC_", "KUBERNETES_" };
+	size_t last = 0;
+	while (path[last])
+		last++;
+	for (size_t i = 0; i < list->n; i++) {
+		ARENA_SECRET arena = { 0 };
+		STR_AUTO json = STR_SECRET(VALUE_MAX);
+		struct doc doc;
+		struct span name;
+		struct span value;
+		if (vary_split(option, list->v[i], &name, &value, e) < 0 ||
+		    vary_document(t, option, &arena, &doc, e) < 0)
+			return -1;
+		path[last] = arena_dup(&arena, name);
+		for (size_t k = 0; k < ARRAY_SIZE(OTHERS) && last > 1; k++)
+			if (span_starts(name, OTHERS[k]))
+				return err_set(e, 400, NULL,
+				               "--env: %s belongs to the system: names that begin "
+				               "with PAI_, FC_ or KUBERNETES_ are not for jobs",
+				               path[last]);
+		const char *here = value.p ? NULL : getenv(path[last]); /* NOLINT: one thread */
+		if (!value.p && !here)
+			return err_set(e, 400, NULL, "%s: %s is not set here; write %s=VALUE",
+			               option, path[last], path[last]);
+		str_json(&json, here ? span_of(here) : value);
+		if (job_text_put(t, path, str_view(&json), e) < 0)
+			return -1;
+		path[last] = NULL;
+	}
+	return 0;
+}
+
+int job_text_vary(struct job_text *t, const struct options *o, struct err *e)
+{
+	if (o->name[0] && job_text_rename(t, o->name, e) < 0)
+		return -1;
+	for (size_t i = 0; i < o->set.n; i++) {
+		struct job_value v;
+		if (vary_split("--set", o->set.v[i], &v.name, &v.value, e) < 0)
+			return -1;
+		if (!v.value.p)
+			return err_set(e, 400, NULL, "--set: write %s=VALUE", o->set.v[i]);
+		if (job_text_set(t, "--set", &v, e) < 0)
+			return -1;
+	}
+	const char *env[4] = { "extras", "env" };
+	const char *secret[3] = { "secrets" };
+	return vary_variables(t, "--env", &o->env, env, e) < 0
+	           ? -1
+	           : vary_variables(t, "--secret", &o->secret, secret, e);
+}
+
+int job_text_shown(const struct job_text *t, const struct options *o, struct arena *a,
+                   struct span *out, struct err *e)
+{
+	NOTES_AUTO warnings = { 0 };
+	schema_init();
+	struct translator *translator = setup_translator(o, e);
+	struct job *job = translator
+	                      ? job_read(translator, DIALECTS_ALL, (struct span){ t->text, t->n },
+	                                 "user", a, &warnings, e)
+	                      : NULL;
+	if (job)
+		*out = arena_span(a, job->config);
+	translator_free(translator);
+	return job ? 0 : -1;
+}

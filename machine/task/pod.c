@@ -92,7 +92,6 @@ static void pod_volume_code(const struct pod_reader *r, struct pod_volume *v)
 	*v = (struct pod_volume){
 		.name = v->name,
 		.kind = POD_STORAGE,
-		.storage = v->from.name,
 		.dir = arena_printf(r->a, "%s/%.*s", r->s->code_dir, CODE_OBJECT, name.p),
 		.read_only = true,
 	};

@@ -46,10 +46,11 @@ enum pod_volume_kind {
 struct pod_volume {
 	const char *name;
 	enum pod_volume_kind kind;
-	int64_t size;        /* POD_MEMORY: limit in bytes; 0: none */
-	const char *dir;     /* POD_STORAGE */
-	const char *storage; /* POD_STORAGE: its name in the facts file, or of the archive */
-	bool read_only;      /* POD_STORAGE: of the volume itself */
+	int64_t size;    /* POD_MEMORY: limit in bytes; 0: none */
+	const char *dir; /* POD_STORAGE */
+	/* POD_STORAGE: its name in the facts file; NULL: the archive with the code of the job */
+	const char *storage;
+	bool read_only; /* POD_STORAGE: of the volume itself */
 	struct pod_source from;
 	int mode; /* of the files */
 };

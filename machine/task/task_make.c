@@ -167,10 +167,12 @@ static int task_link(struct task_making *m, const char *to, const char *at)
 static int task_storage_refuse(struct task_making *m, const struct pod_mount *mount,
                                const char *path, const char *does)
 {
+	const char *storage = mount->volume->storage;
 	return err_set(m->e, INVALID_PARAMETERS,
-	               "storage `%s` cannot be mounted at %s: the directory %s of this machine %s: "
-	               "%s",
-	               mount->volume->storage, mount->path, path, does,
+	               "%s cannot be mounted at %s: the directory %s of this machine %s: %s",
+	               storage ? arena_printf(m->a, "storage `%s`", storage)
+	                       : "the code of the job",
+	               mount->path, path, does,
 	               errno == ENOENT ? "it does not exist" : strerrordesc_np(errno));
 }
 

@@ -161,6 +161,7 @@ void layout_init(struct layout *l, const char *root, struct arena *a)
 		.framework = path_join(a, root, "usr/local/pai/framework.json"),
 		.ssh_secret = path_join(a, root, "usr/local/pai/ssh-secret"),
 		.code = path_join(a, root, "usr/local/pai/code"),
+		.parts = path_join(a, root, "usr/local/pai-code"),
 		.config = path_join(a, root, "usr/local/pai-config"),
 		.secrets = path_join(a, root, "usr/local/pai/secrets/secrets.yaml"),
 		.extension = path_join(a, root,

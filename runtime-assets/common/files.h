@@ -30,6 +30,7 @@ struct layout {
 	const char *framework;  /* /usr/local/pai/framework.json */
 	const char *ssh_secret; /* /usr/local/pai/ssh-secret */
 	const char *code;       /* /usr/local/pai/code */
+	const char *parts;      /* /usr/local/pai-code: mounts of the archive, 0/part, 1/part ... */
 	const char *logs;       /* /usr/local/pai/logs/$FC_POD_UID, else $HOSTNAME, else task */
 	const char *config;     /* /usr/local/pai-config: mount of the exit specification */
 	const char *secrets;    /* /usr/local/pai/secrets/secrets.yaml; may be absent */

@@ -10,12 +10,13 @@
 #include <unistd.h>
 
 #include "runtime-assets/common/cmdline.h"
+#include "runtime-assets/init/init_internal.h"
 
 enum {
 	CONFIG_MAX = 1024 * 1024,
 	STEP_SHOWN = 20,
 	PRELOGS_MAX = 10000,        /* earlier runs of one pod */
-	CLEAN_DEPTH_MAX = 64,       /* nesting of directories */
+	CLEAN_DEPTH_MAX = 160,      /* nesting of directories; of code at most 128 */
 	EXIT_SPEC_MAX = 1024 * 1024 /* a ConfigMap has no more */
 };
 
@@ -82,7 +83,8 @@ static int step_logs(struct init *in, struct err *e)
 /* ---- clean --------------------------------------------------------------------------- */
 
 /* Mounts below the work volume. */
-static const char *const KEPT[] = { "logs", "user-extension-secrets", "secrets", "token-secrets" };
+static const char *const KEPT[] = { "logs", "user-extension-secrets", "secrets", "token-secrets",
+	                            NULL };
 
 struct cleaning {
 	dev_t device;   /* of the work volume; entries on other devices are mounts */
@@ -110,28 +112,31 @@ static void clean_remove(struct cleaning *c, int dir, const char *name, int dept
 		(void)unlinkat(dir, name, flags);
 }
 
+int clean_directory(const char *path, const char *const *kept)
+{
+	struct stat st;
+	DIR_AUTO *dir = dir_list(AT_FDCWD, path);
+	if (!dir || fstat(dirfd(dir), &st) != 0)
+		return -1;
+	struct cleaning c = { .device = st.st_dev };
+	for (const char *entry; (entry = dir_next(dir));)
+		if (!span_among(span_of(entry), kept))
+			clean_remove(&c, dirfd(dir), entry, 0);
+	if (c.stuck > 0)
+		say_line(SAY_WARNING, "%u files in %s could not be removed", c.stuck, path);
+	return 0;
+}
+
 static int step_clean(struct init *in, struct err *e)
 {
 	struct stat st;
 	/* A volume keeps its mode: the user of the command can write there. */
 	if (stat(in->at.work, &st) != 0 && dir_make(in->at.work, 0755, e))
 		return INIT_FAILED;
-	DIR_AUTO *work = dir_list(AT_FDCWD, in->at.work);
-	if (!work || fstat(dirfd(work), &st) != 0) {
-		err_set(e, FAILED, "cannot clean %s: %s", in->at.work, strerror(errno));
-		return INIT_FAILED;
-	}
-	struct cleaning c = { .device = st.st_dev };
-	for (const char *entry; (entry = dir_next(work));) {
-		bool kept = false;
-		for (size_t i = 0; i < ARRAY_SIZE(KEPT); i++)
-			kept = kept || strcmp(entry, KEPT[i]) == 0;
-		if (!kept)
-			clean_remove(&c, dirfd(work), entry, 0);
-	}
-	if (c.stuck > 0)
-		say_line(SAY_WARNING, "%u files in %s could not be removed", c.stuck, in->at.work);
-	return 0;
+	if (clean_directory(in->at.work, KEPT) == 0)
+		return 0;
+	err_set(e, FAILED, "cannot clean %s: %s", in->at.work, strerror(errno));
+	return INIT_FAILED;
 }
 
 /* ---- install, exitspec ------------------------------------------------------------------ */
@@ -182,6 +187,7 @@ static const struct step {
 	{ "logs", step_logs, "make the log directory, keep earlier logs" },
 	{ "clean", step_clean, "empty the work volume, but for mounts" },
 	{ "install", step_install, "put this program into the work volume" },
+	{ "code", step_code, "unpack the code of the job" },
 	{ "framework", step_framework, "wait until all tasks have an address" },
 	{ "exitspec", step_exitspec, "copy the patterns that explain failures" },
 	{ "config", step_config, "job_config.yaml" },

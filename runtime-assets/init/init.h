@@ -1,10 +1,10 @@
 #pragma once
 /*
- * `pai-runtime init`: begin with the table of steps in init.c.  job.c reads the job and fills in
- * references, framework.c reads the Framework, barrier.c waits for all tasks, env.c writes the
- * variables, distributed.c those of distributed training, ports.c is a check; the steps `plugins`
- * and `command` are in ../plugins. A step returns 0, or the exit code of the init container and
- * *e.
+ * `pai-runtime init`: begin with the table of steps in init.c.  code.c unpacks the code, job.c
+ * reads the job and fills in references, framework.c reads the Framework, barrier.c waits for all
+ * tasks, env.c writes the variables, distributed.c those of distributed training, ports.c is a
+ * check; the steps `plugins` and `command` are in ../plugins. A step returns 0, or the exit code of
+ * the init container and *e.
  */
 #include "base/doc/tree.h"
 #include "runtime-assets/common/files.h"
@@ -156,6 +156,7 @@ struct init_plugins {
 /* The command `init`. */
 int init_main(int argc, char **argv, const struct init_plugins *plugins);
 
+int step_code(struct init *in, struct err *e);
 int step_framework(struct init *in, struct err *e);
 int step_config(struct init *in, struct err *e);
 int step_environment(struct init *in, struct err *e);

@@ -54,6 +54,12 @@ void barrier_missing(const struct framework *f, struct str *out);
 /* Returns true if the object has the uid of this pod.  Pure. */
 bool barrier_shows_us(const struct init *in, const struct framework *f);
 
+/* ---- init.c, code.c -------------------------------------------------------------------------- */
+
+/* Empties a directory, but for mounts and the names in `kept`, which ends with NULL; what stays
+ * gives a warning.  -1 and errno: it cannot be listed. */
+int clean_directory(const char *path, const char *const *kept);
+
 /* ---- env.c ----------------------------------------------------------------------------------- */
 
 /*

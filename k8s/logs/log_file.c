@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/time.h"
+
 enum {
 	FILE_BUFFER = 16384,
 	FILE_HEAD_MAX = 96,    /* bytes of a line before its text */
@@ -156,13 +158,15 @@ static size_t log_file_take_head(struct log_file *f, struct span s)
 	}
 	if (f->blanks == 3) {
 		struct span rest = { f->head, f->head_n };
-		(void)span_next(&rest, ' '); /* the time */
+		struct span time = span_next(&rest, ' ');
 		struct span stream = span_next(&rest, ' ');
+		int64_t ms;
+		bool before = f->r.since_ms && rfc3339_read(time, &ms) && ms < f->r.since_ms;
 		unsigned bit = span_is(stream, "stdout")   ? LOG_FILE_STDOUT
 		               : span_is(stream, "stderr") ? LOG_FILE_STDERR
 		                                           : 0;
 		f->partial = span_starts(rest, "P");
-		f->place = f->r.streams & bit ? FILE_TEXT : FILE_SKIP;
+		f->place = f->r.streams & bit && !before ? FILE_TEXT : FILE_SKIP;
 	} else if (f->head_n == sizeof(f->head)) {
 		f->place = FILE_SKIP;
 	} else if (n < s.n) {

@@ -28,6 +28,7 @@ struct log_file_request {
 	unsigned streams; /* LOG_FILE_STDOUT, LOG_FILE_STDERR */
 	int64_t lines;    /* the last so many, of the last MiB of the files; 0: all */
 	bool follow;      /* also future lines */
+	int64_t since_ms; /* only lines that were written then or later; 0: all */
 };
 
 /* Bytes of output that were written before these files, and are gone.  Reads a line. */

@@ -13,6 +13,7 @@
 
 #include "base/enc.h"
 #include "base/posix/clock.h"
+#include "base/time.h"
 #include "k8s/transport/login.h"
 #include "k8s/transport/paths.h"
 
@@ -206,8 +207,8 @@ static void log_stream_sleep(struct log_stream *t, int64_t now)
 
 static void log_stream_read(struct log_stream *t, int64_t now)
 {
-	const struct log_file_request r = { t->r.files, t->r.arg, t->r.streams, t->r.lines,
-		                            t->r.follow };
+	const struct log_file_request r = { t->r.files, t->r.arg,    t->r.streams,
+		                            t->r.lines, t->r.follow, t->r.since_ms };
 	int status = 0;
 	if (!t->file && !(t->file = log_file_open(&r, &status))) {
 		log_stream_end(t, LOG_STREAM_REFUSED, status, "there is no such log");
@@ -242,6 +243,9 @@ static int log_stream_put_url(struct str *url, const struct log_streams *all,
 	str_printf(url, "/log?container=%s", r->container);
 	if (r->lines > 0)
 		str_printf(url, "&tailLines=%lld", (long long)r->lines);
+	char since[RFC3339_MAX];
+	if (r->since_ms)
+		str_printf(url, "&sinceTime=%s", rfc3339_put(since, r->since_ms, 0));
 	if (r->follow)
 		str_puts(url, "&follow=true");
 	return url->full ? -1 : 0;

@@ -43,6 +43,7 @@ struct log_stream_request {
 	unsigned streams;            /* LOG_FILE_...; of files */
 	const char *user;
 	int64_t lines;       /* the last so many; 0: all */
+	int64_t since_ms;    /* only what was written then or later; 0: all */
 	bool follow;         /* also future lines */
 	int64_t patience_ms; /* for the answer and for each piece; unused with follow */
 

@@ -348,11 +348,13 @@ int view_verdict(struct live_view *v, struct span more);
 /* ---- log_mux.c: the logs of the tasks of a job ---- */
 
 struct log_wanted {
-	const char *task; /* tasks for which log_task_named; NULL: all */
-	bool once;        /* the logs as they are now, one after the other */
-	bool alone;       /* lines without the name of the task */
-	bool kept;        /* nothing is printed; the last lines of some tasks are kept */
-	bool brief;       /* of pai-runtime only the lines that say what goes wrong */
+	const char *task;  /* tasks for which log_task_named; NULL: all */
+	const char *since; /* only what was written since this time, RFC 3339; NULL: all */
+	int64_t tail;      /* 1 + the number of the last lines of each log; 0: all */
+	bool once;         /* the logs as they are now, one after the other */
+	bool alone;        /* lines without the name of the task */
+	bool kept;         /* nothing is printed; the last lines of some tasks are kept */
+	bool brief;        /* of pai-runtime only the lines that say what goes wrong */
 };
 
 /* Returns true if a text names this task: ROLE (all of its tasks), ROLE[INDEX], ROLE-INDEX or
@@ -397,11 +399,10 @@ int wait_for_logs(struct remote *r, const char *job, struct span detail,
 /* The request that stops a job (USER~NAME), which is answered 202; its path is in the arena. */
 struct client_call stop_call(const char *job, struct arena *a);
 
-/* Waits until these jobs of the client's user, which have one of the tags, have ended; names NULL:
- * all that have one now.  Prints the end of each, and how many are in which state.  The exit code
- * is that of the worst; -1 and *e: the server does not answer, --timeout is over. */
-int wait_for_jobs(struct remote *r, const struct option_list *tags, const char *const *names,
-                  size_t n, struct err *e);
+/* Waits until the jobs of the client's user that have one of the tags have ended, prints how many
+ * are in which state and, at the end, those that have not succeeded.  The exit code is that of the
+ * worst; -1 and *e: there are none, the server does not answer, --timeout is over. */
+int wait_for_jobs(struct remote *r, const struct option_list *tags, struct err *e);
 
 /* ---- cmd_submit.c ---- */
 

@@ -1,16 +1,18 @@
 /* rest-lit jobs: the latest jobs, as a table. */
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/json/scan.h"
+#include "base/posix/clock.h"
 #include "k8s/cache/job_entry.h"
 #include "server/cli/cli_internal.h"
 #include "server/config/exit_spec.h"
 #include "server/config/setup.h"
 
-enum { PATH_LIMIT = 4096, TEXT_LIMIT = 64 << 10 };
+enum { PATH_LIMIT = 64 << 10, TEXT_LIMIT = 64 << 10, WATCH_MS = 2000, LINES_BELOW = 3 };
 
 static const char *const HEADS[] = { "NAME",  "USER", "STATE", "AGE",   "DURATION",
 	                             "TASKS", "GPUS", "VC",    "REASON" };
@@ -80,10 +82,20 @@ static int print_table(struct span jobs, struct err *e)
 	return table_print(&l.table);
 }
 
+/* The orders of the server for --sort. */
+static const char *const ORDERS[][2] = {
+	{ "name", "jobName,ASC" },         { "user", "username,ASC" }, { "state", "state,ASC" },
+	{ "gpus", "totalGpuNumber,DESC" }, { "vc", "vc,ASC" },
+};
+
 /* The options allow no characters that need escapes. */
-static int jobs_put_path(struct str *out, const struct options *o, struct err *e)
+static int jobs_put_path(struct str *out, const struct options *o, int64_t limit, struct err *e)
 {
-	str_printf(out, "/api/v2/jobs?withTotalCount=true&limit=%lld", (long long)o->limit);
+	str_printf(out, "/api/v2/jobs?withTotalCount=true&limit=%lld", (long long)limit);
+	for (size_t i = 0; i < ARRAY_SIZE(ORDERS); i++)
+		if (strcmp(o->sort, ORDERS[i][0]) == 0)
+			str_printf(out, "&order=%s", ORDERS[i][1]);
+	remote_put_tags(out, &o->tag);
 	if (o->user[0])
 		str_printf(out, "&username=%s", o->user);
 	/* "RUNNING,WAITING".  Unknown states are refused here: the server ignores them. */
@@ -101,17 +113,14 @@ static int jobs_put_path(struct str *out, const struct options *o, struct err *e
 	return 0;
 }
 
-static int list_jobs(struct remote *r, const void *none, struct err *e)
+static int list_once(struct remote *r, int64_t limit, struct err *e)
 {
-	ERR_AUTO no_machine = { 0 };
 	REPLY_AUTO reply = { 0 };
-	REPLY_AUTO second = { 0 };
 	STR_AUTO path = STR_INIT(PATH_LIMIT);
 	struct span body;
-	struct span machine;
 	int64_t total = 0;
-	(void)none;
-	if (jobs_put_path(&path, r->o, e) < 0 || remote_get(r, str_c(&path), &reply, &body, e) < 0)
+	if (jobs_put_path(&path, r->o, limit, e) < 0 ||
+	    remote_get(r, str_c(&path), &reply, &body, e) < 0)
 		return -1;
 	struct span jobs = scan_get(body, "data");
 	if (scan_type(jobs) != SCAN_ARRAY)
@@ -119,12 +128,45 @@ static int list_jobs(struct remote *r, const void *none, struct err *e)
 		               r->o->server);
 	int code =
 	    strcmp(r->o->output, "json") == 0 ? remote_print_json(jobs) : print_table(jobs, e);
-	if (scan_int(scan_get(body, "totalCount"), 0, INT64_MAX, &total) && total > r->o->limit)
+	bool latest = !r->o->sort[0] || strcmp(r->o->sort, "age") == 0;
+	if (scan_int(scan_get(body, "totalCount"), 0, INT64_MAX, &total) && total > limit)
 		(void)fprintf(stderr,
-		              "rest-lit: these are the latest %" PRId64 " of %" PRId64
+		              "rest-lit: these are the %s %" PRId64 " of %" PRId64
 		              " jobs; use a larger --limit to see more\n",
-		              r->o->limit, total);
-	if (remote_get(r, "/api/v2/machine", &second, &machine, &no_machine) == 0 &&
+		              latest ? "latest" : "first", limit, total);
+	return code;
+}
+
+/* A terminal shows as many jobs as it has lines. */
+static int watch_jobs(struct remote *r, struct err *e)
+{
+	bool terminal = isatty(STDOUT_FILENO);
+	r->patient = true;
+	int code = EXIT_OK;
+	while (code == EXIT_OK) {
+		int64_t limit = r->o->limit;
+		int64_t rows = terminal ? (int64_t)term_size().rows - LINES_BELOW : limit;
+		(void)fputs(terminal ? "\033[H\033[J" : "", stdout);
+		code = list_once(r, rows > 0 && rows < limit ? rows : limit, e);
+		if (r->end_ms - clock_ms() <= WATCH_MS)
+			return code;
+		(void)poll(NULL, 0, code == EXIT_OK ? WATCH_MS : 0);
+		(void)fputs(terminal ? "" : "\n", stdout);
+	}
+	return code;
+}
+
+static int list_jobs(struct remote *r, const void *none, struct err *e)
+{
+	ERR_AUTO no_machine = { 0 };
+	REPLY_AUTO reply = { 0 };
+	struct span machine;
+	(void)none;
+	if (r->o->watch)
+		return watch_jobs(r, e);
+	int code = list_once(r, r->o->limit, e);
+	if (code == EXIT_OK &&
+	    remote_get(r, "/api/v2/machine", &reply, &machine, &no_machine) == 0 &&
 	    span_is(scan_get(machine, "hostFiles"), "true"))
 		(void)fputs("rest-lit: jobs of this server run on its machine's files, not in "
 		            "their images\n",

@@ -75,47 +75,24 @@ int cmd_delete(const struct command *c, struct options *o)
 
 /* ---- wait ------------------------------------------------------------------------------------ */
 
-struct waited_job {
-	const char *name;
-	enum job_state state;
-	bool there; /* in the latest answer */
-};
-
-/* Takes a job of an answer.  It is one of those that are waited for, usually behind the last one:
- * *at. */
-static void jobs_take(struct waited_job *v, size_t n, size_t *at, struct span row, struct arena *a)
+/* Counts the jobs of a list by their states, and prints the text if it is not the last one. Returns
+ * the number of those that have not ended. */
+static size_t jobs_count(struct span rows, size_t in[static JOB_STATE_MAX + 1], struct str *last)
 {
-	struct span name = scan_text(scan_get(row, "name"), a);
-	for (size_t i = 0; i < n; i++) {
-		struct waited_job *one = &v[(*at + i) % n];
-		if (!span_is(name, one->name))
-			continue;
-		enum job_state now = job_state_named(scan_text(scan_get(row, "state"), a));
-		one->there = true;
-		if (now != one->state && job_state_final(now))
-			(void)fprintf(stderr, "%s %s\n", one->name, JOB_STATES[now]);
-		one->state = now;
-		*at = (*at + i + 1) % n;
-		return;
-	}
-}
-
-/* Prints the number of jobs in each state, if it is not the last text.  Returns the number of those
- * that have not ended. */
-static size_t jobs_count(const struct waited_job *v, size_t n, struct str *last)
-{
-	size_t in[JOB_STATE_MAX + 1] = { 0 };
-	size_t left = 0;
+	ARENA_AUTO arena = { 0 };
 	STR_AUTO text = STR_INIT(COUNTS_MAX);
-	for (size_t i = 0; i < n; i++) {
-		in[v[i].there ? v[i].state : JOB_STATE_MAX]++;
-		left += v[i].there && !job_state_final(v[i].state);
+	size_t left = 0;
+	struct scan walk = scan_begin(rows);
+	memset(in, 0, (JOB_STATE_MAX + 1) * sizeof(*in));
+	for (struct span row; scan_item(&walk, &row);) {
+		enum job_state s = job_state_named(scan_text(scan_get(row, "state"), &arena));
+		in[s]++;
+		left += !job_state_final(s);
 	}
-	str_printf(&text, "%zu job%s:", n, n == 1 ? "" : "s");
-	for (enum job_state s = 0; s <= JOB_STATE_MAX; s++)
+	str_printf(&text, "%zu jobs:", scan_count(rows));
+	for (enum job_state s = 0; s < JOB_STATE_MAX; s++)
 		if (in[s])
-			str_printf(&text, " %zu %s", in[s],
-			           s == JOB_STATE_MAX ? "deleted" : JOB_STATES[s]);
+			str_printf(&text, " %zu %s", in[s], JOB_STATES[s]);
 	if (!span_eq(str_view(&text), str_view(last)))
 		(void)fprintf(stderr, "%s\n", str_c(&text));
 	last->n = 0;
@@ -130,52 +107,45 @@ static void jobs_interrupted(int signo)
 	_exit(EXIT_SERVER);
 }
 
-int wait_for_jobs(struct remote *r, const struct option_list *tags, const char *const *names,
-                  size_t n, struct err *e)
+int wait_for_jobs(struct remote *r, const struct option_list *tags, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
 	STR_AUTO last = STR_INIT(COUNTS_MAX);
 	const struct sigaction ends = { .sa_handler = jobs_interrupted };
-	struct waited_job *v = n ? ARENA_NEW(&arena, struct waited_job, n) : NULL;
 	const char *path = remote_tagged(r, tags, "", &arena, e);
-	for (size_t i = 0; i < n; i++)
-		v[i] = (struct waited_job){ names[i], JOB_STATE_MAX, false };
+	size_t most = 0;
 	(void)sigaction(SIGINT, &ends, NULL); /* these cannot fail */
 	(void)sigaction(SIGTERM, &ends, NULL);
 	r->patient = true;
-	for (size_t left = 1; left;) {
-		ARENA_AUTO turn = { 0 };
+	while (path) {
 		REPLY_AUTO reply = { 0 };
 		struct span rows;
-		size_t at = 0;
-		if (!path || remote_get(r, path, &reply, &rows, e) < 0)
+		size_t in[JOB_STATE_MAX + 1];
+		if (remote_get(r, path, &reply, &rows, e) < 0)
 			return -1;
-		struct scan walk = scan_begin(rows);
-		if (!v) {
-			n = scan_count(rows);
-			v = ARENA_NEW(&arena, struct waited_job, n);
-			for (struct span row; scan_item(&walk, &row); at++)
-				v[at].name =
-				    arena_dup(&arena, scan_text(scan_get(row, "name"), &arena));
-			walk = scan_begin(rows);
-		}
-		if (n == 0)
+		size_t n = scan_count(rows);
+		most = n > most ? n : most;
+		if (most == 0)
 			return remote_none_tagged(tags, "", e);
-		for (at = 0; at < n; at++)
-			v[at].there = false;
-		at = 0;
-		for (struct span row; scan_item(&walk, &row);)
-			jobs_take(v, n, &at, row, &turn);
-		left = jobs_count(v, n, &last);
+		if (jobs_count(rows, in, &last) == 0) {
+			struct scan walk = scan_begin(rows);
+			for (struct span row; scan_item(&walk, &row);) {
+				struct span state = scan_text(scan_get(row, "state"), &arena);
+				struct span name = scan_text(scan_get(row, "name"), &arena);
+				if (!span_is(state, JOB_STATES[JOB_SUCCEEDED]))
+					(void)fprintf(stderr, "%.*s %.*s\n", (int)name.n, name.p,
+					              (int)state.n, state.p);
+			}
+			if (n < most)
+				(void)fprintf(stderr, "%zu deleted\n", most - n);
+			return in[JOB_SUCCEEDED] == most ? EXIT_OK : EXIT_REFUSED;
+		}
 		int64_t ms = r->end_ms - clock_ms();
-		if (left && ms <= 0)
+		(void)poll(NULL, 0, (int)(ms < r->pace->poll ? ms > 0 ? ms : 0 : r->pace->poll));
+		if (clock_ms() >= r->end_ms)
 			return err_set(e, OUTCOME_UNKNOWN, "--timeout is over; the jobs go on");
-		(void)poll(NULL, 0, !left ? 0 : ms < r->pace->poll ? (int)ms : (int)r->pace->poll);
 	}
-	for (size_t i = 0; i < n; i++)
-		if (!v[i].there || v[i].state != JOB_SUCCEEDED)
-			return EXIT_REFUSED;
-	return EXIT_OK;
+	return -1;
 }
 
 static int wait_started(struct remote *r, const char *job, struct span detail, struct err *e)
@@ -188,7 +158,7 @@ static int wait_started(struct remote *r, const char *job, struct span detail, s
 static int wait_tagged(struct remote *r, const void *none, struct err *e)
 {
 	(void)none;
-	return wait_for_jobs(r, &r->o->tag, NULL, 0, e);
+	return wait_for_jobs(r, &r->o->tag, e);
 }
 
 /* A job that is not there is refused; one that vanishes later was deleted. */

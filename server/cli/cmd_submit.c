@@ -142,7 +142,7 @@ int submit_send(struct remote *r, const void *arg, struct err *e)
 /* --dry-run -o job: the text, with its secrets hidden. */
 static int submit_show(struct remote *r, const struct job_text *t)
 {
-	ARENA_AUTO arena = { 0 };
+	ARENA_SECRET arena = { 0 };
 	ERR_AUTO e = { 0 };
 	struct span shown;
 	if (job_text_shown(t, r->o, &arena, &shown, &e) < 0)
@@ -169,28 +169,32 @@ static bool sweep_agreed(const struct options *o, const struct sweep *s, const c
 	return fgets(answer, sizeof(answer), stdin) && to_lower(answer[0]) == 'y';
 }
 
-/* The server has a job of this name: is it this one?  Values of secrets are not compared. */
-static bool sweep_is_there(struct remote *r, const char *name, const char *tag, struct span shown)
+/* Compares the job of this name with the one that is to be submitted; the server does not show the
+ * values of secrets.  1: it is the same, and its name is printed; 0: another; -1 and *e. */
+static int sweep_compare(struct remote *r, const char *name, const char *tag, struct span shown,
+                         struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
-	ERR_AUTO e = { 0 };
 	REPLY_AUTO config = { 0 };
 	REPLY_AUTO detail = { 0 };
 	struct doc is = { 0 };
 	struct doc wanted = { 0 };
 	struct span json;
-	const char *user = remote_user(r, &arena, &e);
+	const char *user = remote_user(r, &arena, e);
 	const char *job = user ? arena_printf(&arena, "%s~%s", user, name) : "";
-	if (!user || remote_get(r, remote_path(job, "/config", &arena), &config, &json, &e) < 0 ||
-	    !job_text_doc(json, &arena, &is) || !job_text_doc(shown, &arena, &wanted) ||
-	    !node_equal(&is.root, &wanted.root) ||
-	    remote_get(r, remote_path(job, "", &arena), &detail, &json, &e) < 0)
-		return false;
+	if (!user || remote_get(r, remote_path(job, "/config", &arena), &config, &json, e) < 0)
+		return -1;
+	bool same = false;
+	bool equal = job_text_doc(json, &arena, &is) && job_text_doc(shown, &arena, &wanted) &&
+	             node_equal(&is.root, &wanted.root);
+	if (remote_get(r, remote_path(job, "", &arena), &detail, &json, e) < 0)
+		return -1;
 	struct scan tags = scan_begin(scan_get(json, "tags"));
 	for (struct span one; scan_item(&tags, &one);)
-		if (span_is(scan_text(one, &arena), tag))
-			return true;
-	return false;
+		same |= equal && span_is(scan_text(one, &arena), tag);
+	if (same)
+		(void)printf("%s\n", job);
+	return same;
 }
 
 /* Submits one job of a sweep.  The key is that of the same call before, so that a job which that
@@ -198,7 +202,7 @@ static bool sweep_is_there(struct remote *r, const char *name, const char *tag, 
 static int sweep_submit(struct remote *r, const struct submit_call *call, const char *name,
                         struct err *e)
 {
-	ARENA_AUTO arena = { 0 };
+	ARENA_SECRET arena = { 0 };
 	REPLY_AUTO reply = { 0 };
 	struct span shown;
 	char key[65];
@@ -208,23 +212,29 @@ static int sweep_submit(struct remote *r, const struct submit_call *call, const 
 	                                     shown.p)));
 	struct submit_call keyed = *call;
 	keyed.key = key;
+	bool same = false;
 	int code = submit_post(r, &keyed, &reply, e);
-	bool taken = code < 0 && (e->http == 409 || e->http == 422);
-	if (taken && e->http == 409 && sweep_is_there(r, name, call->tag, shown)) {
-		(void)printf("%s~%s\n", remote_user(r, &arena, e) ?: "", name);
-		(void)fprintf(stderr, "rest-lit: %s is submitted already\n", name);
-		return EXIT_OK;
+	bool other = code < 0 && e->http == 422; /* the same key, so another secret */
+	if (code < 0 && e->code && strcmp(e->code, "ConflictJobError") == 0) {
+		err_done(e);
+		code = sweep_compare(r, name, call->tag, shown, e);
+		same = code == 1;
+		other = code == 0;
 	}
-	if (taken)
-		(void)err_wrap(e, "%s is another job, with another configuration, tag or secret",
-		               name);
+	if (other)
+		code = err_set(e, 409, NULL,
+		               "there is a job %s with another configuration, secret or tag; "
+		               "choose another --name, or free this one: rest-lit delete %s",
+		               name, name);
 	if (code < 0)
 		return submit_refused(call->text, str_view(&reply.body), e);
+	if (same || reply.replayed)
+		(void)fprintf(stderr, "rest-lit: %s is submitted already\n", name);
+	if (same)
+		return EXIT_OK;
 	if (r->o->dry_run)
 		return remote_print(str_view(&reply.body));
 	const char *job = submit_made(&reply, &arena);
-	if (reply.replayed)
-		(void)fprintf(stderr, "rest-lit: %s is submitted already\n", name);
 	(void)printf("%s\n", job ?: name);
 	return fflush(stdout) == 0 ? EXIT_OK : EXIT_SERVER;
 }
@@ -253,7 +263,7 @@ static int submit_sweep(struct remote *r, const struct job_text *t, const struct
 			return code;
 	}
 	const struct option_list tags = { &tag, 1 };
-	return r->o->wait ? wait_for_jobs(r, &tags, s->name, s->n, e) : EXIT_OK;
+	return r->o->wait ? wait_for_jobs(r, &tags, e) : EXIT_OK;
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */

@@ -21,6 +21,7 @@ enum {
 	ONCE_MAX = 1000, /* tasks */
 	LOST_MAX = 3,
 	TIME_MAX = 40,
+	ENDS_MAX = 64 << 20, /* bytes of lines for --tail */
 	LAST_LINES = 10,
 	LAST_WIDTH = 512 /* bytes that are kept of a line */
 };
@@ -41,8 +42,11 @@ struct task_stream {
 	char *path; /* of the exchange */
 	uint64_t printed, skip;
 	uint64_t runtime; /* printed bytes that pai-runtime has written */
-	uint64_t begin;   /* offset of the stream in the log */
-	bool fresh;       /* new bytes came in this stream */
+	struct str ends;  /* the last lines so far, while `tail` is read */
+	size_t n_ends, ends_at;
+	bool caught;    /* they are printed, and what follows is new */
+	uint64_t begin; /* offset of the stream in the log */
+	bool fresh;     /* new bytes came in this stream */
 	unsigned failures;
 	int64_t due_ms;
 	struct line_splitter lines;
@@ -61,6 +65,32 @@ struct log_mux {
 };
 
 /* ---- one stream ------------------------------------------------------------------------------ */
+
+static void stream_show_line(const struct task_stream *v, struct span line, bool cut)
+{
+	const struct log_name name = { v->mux->wanted.alone ? NULL : v->name,
+		                       (size_t)(v - v->mux->stream) };
+	term_log(v->mux->term, &name, line, cut);
+}
+
+/* Keeps a line, and no more than the last of them. */
+static void stream_keep_line(struct task_stream *v, struct span line)
+{
+	struct str *ends = &v->ends;
+	ends->max = (size_t)2 * ENDS_MAX;
+	str_span(ends, line);
+	str_char(ends, '\n');
+	v->n_ends++;
+	while ((int64_t)v->n_ends >= v->mux->wanted.tail || ends->n - v->ends_at > ENDS_MAX) {
+		v->ends_at += 1 + span_chr(span_from(str_view(ends), v->ends_at), '\n');
+		v->n_ends--;
+	}
+	if (v->ends_at < ends->n / 2)
+		return;
+	ends->n -= v->ends_at;
+	memmove(ends->p, ends->p + v->ends_at, ends->n);
+	v->ends_at = 0;
+}
 
 static void stream_print_line(void *arg, struct span line, bool cut)
 {
@@ -84,10 +114,10 @@ static void stream_print_line(void *arg, struct span line, bool cut)
 		last->n = 0;
 		str_span(last, span_to(shown, shown.n < LAST_WIDTH ? shown.n : LAST_WIDTH));
 	}
-	const struct log_name name = { wanted->alone ? NULL : v->name,
-		                       (size_t)(v - v->mux->stream) };
-	if (!wanted->kept)
-		term_log(v->mux->term, &name, line, cut);
+	if (wanted->tail && !v->caught)
+		stream_keep_line(v, line);
+	else if (!wanted->kept)
+		stream_show_line(v, line, cut);
 }
 
 static bool stream_take_piece(void *arg, struct span bytes)
@@ -102,10 +132,23 @@ static bool stream_take_piece(void *arg, struct span bytes)
 	return !v->mux->term->lost;
 }
 
+/* The log was read to its present end: prints the lines that are kept. */
+static void stream_catch_up(struct task_stream *v)
+{
+	struct span rest = span_from(str_view(&v->ends), v->ends_at);
+	v->caught = true;
+	while (rest.n)
+		stream_show_line(v, span_next(&rest, '\n'), false);
+	str_done(&v->ends);
+	v->ends_at = v->n_ends = 0;
+}
+
 /* Ends the log of an attempt; continues with the next one, if any. */
 static void stream_end_attempt(struct task_stream *v)
 {
 	lines_end(&v->lines, stream_print_line, v);
+	if (v->log)
+		stream_catch_up(v);
 	v->stage = STAGE_OVER;
 	if (!v->next_log)
 		return;
@@ -167,6 +210,10 @@ static void stream_ended(void *arg, const struct client_answer *a)
 		stream_end_attempt(v);
 	else
 		stream_retry(v, a);
+	if (whole && v->mux->wanted.tail && !v->caught) {
+		stream_catch_up(v);
+		v->due_ms = 0;
+	}
 	if (whole && over && v->stage == STAGE_REST && !v->final)
 		v->due_ms = 0;
 }
@@ -184,10 +231,17 @@ static void stream_start(struct task_stream *v, enum mux_stage stage,
 static void stream_open_link(struct task_stream *v, struct span uri)
 {
 	free(v->path);
-	v->path = xasprintf("%.*s%s", (int)uri.n, uri.p,
-	                    v->mux->wanted.once         ? ""
-	                    : memchr(uri.p, '?', uri.n) ? "&follow=true"
-	                                                : "?follow=true");
+	const struct log_wanted *wanted = &v->mux->wanted;
+	bool follow = !wanted->once && (!wanted->tail || v->caught);
+	bool query = memchr(uri.p, '?', uri.n) != NULL;
+	v->path = xasprintf("%.*s%s%s%s", (int)uri.n, uri.p,
+	                    !follow ? ""
+	                    : query ? "&follow=true"
+	                            : "?follow=true",
+	                    !wanted->since    ? ""
+	                    : query || follow ? "&since="
+	                                      : "?since=",
+	                    wanted->since ?: "");
 	v->skip = v->printed - v->begin;
 	v->fresh = false;
 	const struct client_call call = { .method = "GET",
@@ -222,8 +276,17 @@ static void links_ended(void *arg, const struct client_answer *a)
 	 * later; a kept one also lacks the log of the init container, and the lines of pai-runtime.
 	 */
 	int64_t dropped = 0;
+	const struct log_wanted *wanted = &v->mux->wanted;
 	v->begin = good ? 0 : v->begin;
-	if (good && scan_int(scan_get(a->body, "dropped"), 0, INT64_MAX, &dropped)) {
+	if (wanted->since && chosen.n && kept && v->heard) {
+		stream_end_attempt(v);
+		return;
+	}
+	if (wanted->since && chosen.n && kept)
+		term_message(v->mux->term,
+		             "the output of %s is kept without times: all of it follows", v->name);
+	if (good && !wanted->since &&
+	    scan_int(scan_get(a->body, "dropped"), 0, INT64_MAX, &dropped)) {
 		v->begin = (uint64_t)dropped;
 		if (kept) {
 			v->printed -= v->runtime < v->printed ? v->runtime : v->printed;
@@ -232,7 +295,7 @@ static void links_ended(void *arg, const struct client_answer *a)
 	}
 	if (v->printed < (uint64_t)dropped) {
 		lines_end(&v->lines, stream_print_line, v);
-		if (!v->mux->wanted.kept)
+		if (!wanted->kept && !wanted->tail)
 			term_message(v->mux->term,
 			             "%s: %llu bytes before the next line are not kept", v->name,
 			             (unsigned long long)(v->begin - v->printed));
@@ -500,6 +563,7 @@ void log_mux_free(struct log_mux *m)
 			client_stop(v->exchange);
 		lines_end(&v->lines, stream_print_line, v);
 		lines_done(&v->lines);
+		str_done(&v->ends);
 		for (size_t i = 0; i < LAST_LINES; i++)
 			str_done(&v->last[i]);
 		free(v->name);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/doc/yaml.h"
+#include "base/doc/tree.h"
 #include "base/enc.h"
 #include "server/config/system.h"
 #include "translate/job/dialect.h"
@@ -33,46 +33,23 @@ static size_t text_offset(struct span text, unsigned line, unsigned column)
 	return i;
 }
 
-/* The end of a scalar that begins at `at`.  SIZE_MAX: a block of lines, an alias, a tag. */
-static size_t text_scalar_end(struct span text, size_t at, const struct node *v)
+/* The end of a scalar; SIZE_MAX: a list, a mapping, a block of lines, an alias, a tag. */
+static size_t text_scalar_end(struct span text, const struct node *v)
 {
-	char quote = (char)(at < text.n ? text.p[at] : 0);
-	if (quote == '"' || quote == '\'') {
-		for (size_t i = at + 1; i < text.n; i++) {
-			bool twice = quote == '\'' && i + 1 < text.n && text.p[i + 1] == quote;
-			if (text.p[i] == quote && !twice)
-				return i + 1;
-			i += quote == '"' ? text.p[i] == '\\' : text.p[i] == quote;
-		}
+	size_t at = text_offset(text, v->line, v->column);
+	char first = (char)(at < text.n ? text.p[at] : 0);
+	if (v->type == NODE_LIST || v->type == NODE_MAP || (first && strchr("|>&*!", first)))
 		return SIZE_MAX;
+	for (size_t i = at + 1; (first == '"' || first == '\'') && i < text.n; i++) {
+		bool twice = first == '\'' && i + 1 < text.n && text.p[i + 1] == first;
+		if (text.p[i] == first && !twice)
+			return i + 1;
+		i += first == '"' ? text.p[i] == '\\' : text.p[i] == first;
 	}
-	if (quote && strchr("|>&*!", quote))
-		return SIZE_MAX;
 	if (v->type != NODE_TEXT && v->type != NODE_DATE)
 		return span_skip_class(text, at, "^ \t\r\n,}]");
 	bool same = v->n <= text.n - at && memcmp(text.p + at, v->text, v->n) == 0;
 	return same ? at + v->n : SIZE_MAX;
-}
-
-/* The end of a value; SIZE_MAX if it is not found. */
-static size_t text_value_end(struct span text, const struct node *v)
-{
-	size_t at = text_offset(text, v->line, v->column);
-	if (v->type != NODE_LIST && v->type != NODE_MAP)
-		return text_scalar_end(text, at, v);
-	char close = at < text.n && text.p[at] == '{' ? '}' : ']';
-	bool flow = at < text.n && (text.p[at] == '{' || text.p[at] == '[');
-	size_t end = at + flow;
-	for (uint32_t i = 0; i < v->n && end != SIZE_MAX; i++)
-		end = text_value_end(text, v->type == NODE_MAP ? &v->member[i].value : &v->item[i]);
-	while (flow && end < text.n && text.p[end] != close) {
-		end = span_skip_class(text, end, ", \t\r\n");
-		if (end < text.n && text.p[end] == '#')
-			end = span_skip_class(text, end, "^\n");
-		else if (end < text.n && text.p[end] != close)
-			return SIZE_MAX;
-	}
-	return end < text.n ? end + flow : flow ? SIZE_MAX : end;
 }
 
 /* ---- changes ---- */
@@ -107,7 +84,7 @@ int job_text_rename(struct job_text *t, const char *name, struct err *e)
 	const struct dialect *d = dialect_of(&doc.root, DIALECTS_ALL);
 	const struct node *old = d ? dialect_name_of(d, &doc.root) : node_get(&doc.root, "name");
 	bool known = node_is(old, NODE_TEXT) && !(old->flags & NODE_ALIASED);
-	struct text_edit edit = { .to = known ? text_value_end(text, old) : SIZE_MAX,
+	struct text_edit edit = { .to = known ? text_scalar_end(text, old) : SIZE_MAX,
 		                  .fresh = STR_INIT(strlen(name) * 6 + 2) };
 	if (edit.to == SIZE_MAX)
 		return err_set(e, 400, NULL,
@@ -132,15 +109,11 @@ const char *job_text_name(const struct job_text *t, struct arena *a)
 	return node_is(name, NODE_TEXT) ? arena_dup(a, node_span(name)) : "";
 }
 
-/* A key is written without quotes where every reader of YAML takes it for text. */
+/* A short key could be a word that readers take for something else: yes, null. */
 static void edit_put_key(struct str *out, const char *key, bool quoted)
 {
-	ARENA_AUTO arena = { 0 };
-	struct node n = { 0 };
-	yaml_resolve_plain(&n, span_of(key), &arena);
-	bool plain = is_alnum(key[0]) && span_all(span_of(key), "A-Za-z0-9_-") &&
-	             n.type == NODE_TEXT && !(n.flags & ~NODE_ALIASED);
-	if (plain && !quoted)
+	if (!quoted && strlen(key) > 5 && is_alnum(key[0]) && !is_digit(key[0]) &&
+	    span_all(span_of(key), "A-Za-z0-9_-"))
 		str_puts(out, key);
 	else
 		str_json(out, span_of(key));
@@ -173,20 +146,13 @@ static void edit_insert(struct text_edit *edit, struct span text, const struct n
 		return;
 	edit_put_key(&edit->fresh, keys[0], flow);
 	edit_put_value(&edit->fresh, keys + 1, json);
-	size_t line = first;
-	while (line > 0 && text.p[line - 1] != '\n')
-		line--;
-	bool begins = span_skip_class(text, line, " \t") == first;
-	if (flow && map->n)
-		str_puts(&edit->fresh, begins ? "," : ", ");
-	if (flow && (!begins || !map->n))
+	if (flow) {
+		str_puts(&edit->fresh, map->n ? ", " : "");
 		return;
+	}
 	str_puts(&edit->fresh, span_find(text, 0, "\r\n") == SIZE_MAX ? "\n" : "\r\n");
-	if (flow)
-		str_span(&edit->fresh, (struct span){ text.p + line, first - line });
-	else
-		for (unsigned i = 1; i < map->column; i++)
-			str_char(&edit->fresh, ' ');
+	for (unsigned i = 1; i < map->column; i++)
+		str_char(&edit->fresh, ' ');
 }
 
 /* The second tree has the value at the path, and differs from the first in nothing else. */
@@ -265,7 +231,7 @@ int job_text_put(struct job_text *t, const char *const path[], struct span json,
 		edit_insert(&edit, text, at, path + i, json);
 	} else if (i && (!path[i] || node_is(at, NODE_NULL))) {
 		edit.from = text_offset(text, at->line, at->column);
-		edit.to = text_value_end(text, at);
+		edit.to = text_scalar_end(text, at);
 		str_puts(&edit.fresh, edit.from && text.p[edit.from - 1] == ':' ? " " : "");
 		edit_put_value(&edit.fresh, path + i, json);
 	}

@@ -40,8 +40,7 @@ static const char *const ENGINES[] = { "", "local", "none", NULL };
 static const char *const IMAGE_SOURCES[] = { "", "host", "oci", NULL };
 static const char *const OUTPUTS[] = { "", "json", "yaml", "table", NULL };
 static const char *const JOB_OUTPUTS[] = { "", "job", NULL };
-static const char *const SORTS[] = { "",         "name", "user", "state", "age",
-	                             "duration", "gpus", "vc",   NULL };
+static const char *const SORTS[] = { "", "name", "user", "state", "age", "gpus", "vc", NULL };
 
 #define LOWER  "abcdefghijklmnopqrstuvwxyz"
 #define UPPER  "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

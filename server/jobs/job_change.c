@@ -272,6 +272,11 @@ void job_delete(struct request *r)
 
 enum { LIST_MAX = 32 << 10 /* also if every byte is escaped twice */ };
 
+bool job_tag_ok(struct span tag)
+{
+	return job_entry_tag_ok(tag) && !memchr(tag.p, ',', tag.n);
+}
+
 enum tags_changed tags_change(struct str *out, struct span list, struct span tag, bool with,
                               struct arena *a)
 {
@@ -370,14 +375,10 @@ void tag_edit(struct request *r)
 		return;
 	c->plan = put ? tag_plan_put : tag_plan_delete;
 	c->done = put ? tag_added : tag_deleted;
-	/* Commas separate tags in queries. */
-	if (c->value.p && job_entry_tag_ok(c->value) && !memchr(c->value.p, ',', c->value.n))
+	if (c->value.p && job_tag_ok(c->value))
 		job_find(r, change_found);
 	else
-		answer_bad(r,
-		           "value: must be a tag: 1 to 63 bytes, without commas, control "
-		           "characters and marks of direction",
-		           c->value);
+		answer_bad(r, "value: must be " TAG_MUST, c->value);
 }
 
 enum { PATCH_MAX = 8192, NAMES_SHOWN = 512, GPUS_MAX = 1 << 30 };

@@ -39,6 +39,15 @@ void job_store_get(struct request *r, const struct job_object *object, store_cal
 /* Neither done nor refused by the store: the answer is 503. */
 bool job_store_silent(const struct store_reply *reply);
 
+/* Tags are a JSON list of strings in the annotation rest-lit/tags.  Commas separate tags in
+ * queries. */
+#define TAG_MUST "a tag: 1 to 63 bytes, without commas, control characters and marks of direction"
+bool job_tag_ok(struct span tag);
+enum tags_changed { TAGS_CHANGED, TAGS_AS_BEFORE, TAGS_FULL };
+/* Writes the list with or without a tag to *out, which counts only if that changes it. */
+enum tags_changed tags_change(struct str *out, struct span list, struct span tag, bool with,
+                              struct arena *a);
+
 /* Appends text percent-encoded, as one segment of a path. */
 void job_path_segment(struct str *out, struct span text);
 

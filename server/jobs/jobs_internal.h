@@ -222,12 +222,6 @@ bool config_json(struct str *out, struct span text, struct arena *a);
 
 /* ---- job_change.c ---- */
 
-enum tags_changed { TAGS_CHANGED, TAGS_AS_BEFORE, TAGS_FULL };
-/* Tags are a JSON list of strings in the annotation rest-lit/tags.  Writes the list with or without
- * a tag to *out, which counts only if that changes it. */
-enum tags_changed tags_change(struct str *out, struct span list, struct span tag, bool with,
-                              struct arena *a);
-
 struct scale {
 	struct span doc; /* the stored Framework; valid JSON */
 	const char *uid;

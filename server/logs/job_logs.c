@@ -12,6 +12,7 @@
 #include "base/json/put.h"
 #include "base/json/scan.h"
 #include "base/str.h"
+#include "base/time.h"
 #include "k8s/framework/view.h"
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
@@ -74,7 +75,7 @@ static struct log_link link_of_path(const struct request *r)
 		                  .file = r->args[ARG_FILE] };
 }
 
-enum { LOG_TAIL, LOG_FOLLOW, LOG_TOKEN };
+enum { LOG_TAIL, LOG_FOLLOW, LOG_SINCE, LOG_TOKEN };
 /* clang-format off */
 #define TAIL_MODE                                                                                  \
 	{ .name = "tail-mode", .values = "true|false",                                             \
@@ -84,6 +85,9 @@ const struct parameter LOG_CONTENT[] = {
 	[LOG_TAIL] = TAIL_MODE,
 	[LOG_FOLLOW] = { .name = "follow", .values = "true|false",
 	  .doc = "`true`: the log so far (with `tail-mode` the last 2000 lines), then new output until the task ends, at most 300 seconds; continue with a new link." },
+	[LOG_SINCE] = { .name = "since", .example = "2026-01-31T12:00:00Z",
+	  .must = "a time as in 2026-01-31T12:00:00Z",
+	  .doc = "Only what was written then or later. A kept output has no times; it is answered as a whole." },
 	[LOG_TOKEN] = { .name = LINK_PARAMETER,
 	  .doc = "Part of a link. A request with it needs no other token." },
 	{ .name = "Range", .header = true,
@@ -196,6 +200,20 @@ void logs_get(struct request *r)
 
 /* ---- one log ---- */
 
+/* Reads the log as the query asks for it. */
+static void log_read_asked(struct request *r, struct log_link *l)
+{
+	ERR_AUTO e = { 0 };
+	struct span since;
+	const struct parameter *p = &LOG_CONTENT[LOG_SINCE];
+	if (parameter_find(r, p, &since) && !rfc3339_read(since, &l->since_ms)) {
+		(void)parameter_refuse(p, since, &e);
+		answer_error(r, &e);
+		return;
+	}
+	log_read(r, l, log_is_on(r, &LOG_CONTENT[LOG_FOLLOW]), NULL);
+}
+
 static void log_job_read(struct request *r, const struct job_entry *job, struct span doc)
 {
 	struct log_link l = link_of_path(r);
@@ -206,7 +224,7 @@ static void log_job_read(struct request *r, const struct job_entry *job, struct 
 	if (!known)
 		answer_refuse(r, NO_TASK_LOG, "logs are called stdout, stderr, all and runtime");
 	else if (take_task(r, &l, job, doc, &runs))
-		log_read(r, &l, log_is_on(r, &LOG_CONTENT[LOG_FOLLOW]), NULL);
+		log_read_asked(r, &l);
 }
 
 static void log_found(struct request *r, const struct job_entry *job)
@@ -226,7 +244,7 @@ static void log_get_by_link(struct request *r, struct span token)
 		return;
 	}
 	r->user = l.user; /* streams_per_user counts by user: addresses of clients may be shared */
-	log_read(r, &l, log_is_on(r, &LOG_CONTENT[LOG_FOLLOW]), NULL);
+	log_read_asked(r, &l);
 }
 
 void log_get(struct request *r)

@@ -425,6 +425,7 @@ static void reading_open_log(struct log_reading *g, const char *container)
 				     .streams = log_file_streams(g->link.file) ?: OUTPUT_BOTH,
 				     .user = g->link.user,
 				     .lines = g->link.tail ? TAIL_LINES : 0,
+				     .since_ms = g->link.since_ms,
 				     .follow = g->follow,
 				     .patience_ms = o->deadline_s * 1000,
 				     .began = reading_began,

@@ -19,6 +19,7 @@ struct log_link {
 	const char *framework, *framework_uid, *pod_uid, *user;
 	int64_t expires_s; /* since 1970 */
 	bool tail;         /* the end of the log only */
+	int64_t since_ms;  /* of the query; 0: all of the log */
 };
 
 struct log_signing {

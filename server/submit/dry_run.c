@@ -3,10 +3,12 @@
 #include "base/doc/tree.h"
 #include "base/doc/yaml.h"
 #include "base/err.h"
+#include "base/json/put.h"
 #include "base/str.h"
 #include "server/http/loop.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
+#include "server/jobs/jobs.h"
 #include "server/state/server.h"
 
 #define ALLOWED "dryRun may be true, server, All (the same as server) or false"
@@ -22,6 +24,9 @@ enum {
 const struct parameter SUBMISSION[] = {
 	{ .name = "dryRun", .values = "true|server|All|false",
 	  .doc = "The server creates nothing: 200 with the objects as a List. `true`: after all checks of a submission. `server` or `All`: the API server checks the objects, too. Other values, and similar names, are refused." },
+	{ .name = "tag",
+	  .must = TAG_MUST,
+	  .doc = "A tag of the new job; may be repeated. A repetition with the same `Idempotency-Key` changes no tags." },
 	{ .name = "Idempotency-Key", .header = true,
 	  .doc = "1 to 128 printable characters, preferably random. The same key and body of the same user get the first answer again within 24 hours, with `Idempotency-Replayed: true`." },
 	{ .name = NULL },
@@ -95,6 +100,8 @@ void dry_run_answer(struct submit *s)
 	struct str *out = &r->reply.body;
 	out->max = dry_run_size(s) + REPLY_MAX; /* with the warnings */
 	list_json(out, SPAN(""), s->shown);
+	if (s->tags)
+		json_put_raw(out, "tags", span_of(s->tags));
 	submit_put_warnings(s);
 	str_puts(out, "}\n");
 	if (!s->yaml) {

@@ -6,6 +6,7 @@
 
 #include "base/enc.h"
 #include "base/form.h"
+#include "base/json/put.h"
 #include "base/posix/clock.h"
 #include "k8s/cache/cache.h"
 #include "k8s/submit/submission.h"
@@ -16,6 +17,7 @@
 #include "server/config/options.h"
 #include "server/http/loop.h"
 #include "server/http/request.h"
+#include "server/jobs/jobs.h"
 #include "server/state/counts.h"
 #include "server/state/log.h"
 #include "server/submit/submit_internal.h"
@@ -97,6 +99,34 @@ static void submit_count(void *arg)
 		histogram_add(&c->translation, s->translate_us);
 }
 
+/* The tags of the query. */
+static int submit_read_tags(struct submit *s, struct err *e)
+{
+	struct arena *a = &s->r->arena;
+	struct span rest = span_of(s->r->query);
+	struct span name;
+	struct span value;
+	const struct parameter *tag = parameter_named(SUBMISSION, SPAN("tag"));
+	while (query_next(&rest, a, &name, &value)) {
+		STR_AUTO list = STR_INIT(REPLY_MAX);
+		if (!span_is(name, tag->name))
+			continue;
+		if (!value.p || !job_tag_ok(value))
+			return parameter_refuse(tag, value.p ? value : SPAN(""), e);
+		switch (tags_change(&list, span_of(s->tags ?: "[]"), value, true, a)) {
+		case TAGS_CHANGED:
+			s->tags = arena_dup(a, str_view(&list));
+			break;
+		case TAGS_FULL:
+			return err_set(e, INVALID_PARAMETERS, "tag: a job has at most %d tags",
+			               JOB_ENTRY_TAGS_MAX);
+		case TAGS_AS_BEFORE:
+			break;
+		}
+	}
+	return 0;
+}
+
 void submit_check_head(struct request *r)
 {
 	struct submit *s = ARENA_NEW(&r->arena, struct submit, 1);
@@ -113,7 +143,7 @@ void submit_check_head(struct request *r)
 	bool key_ok = !key.p || (key.n >= 1 && key.n <= KEY_MAX);
 	for (size_t i = 0; key.p && i < key.n && key_ok; i++)
 		key_ok = key.p[i] >= '!' && key.p[i] <= '~';
-	if (dry_run_read(r->query, &r->arena, &s->dry_run, &e) < 0)
+	if (dry_run_read(r->query, &r->arena, &s->dry_run, &e) < 0 || submit_read_tags(s, &e) < 0)
 		answer_error(r, &e);
 	else if (route_names_user(r->route) && !span_is(r->args[0], r->user))
 		answer_refuse(
@@ -167,6 +197,8 @@ static void submit_accepted(const struct submit *s)
 		str_json_text(out, span_of(job_user(s->job)));
 		str_puts(out, " successfully.\"");
 	}
+	if (s->tags)
+		json_put_raw(out, "tags", span_of(s->tags));
 	submit_put_warnings(s);
 	str_puts(out, "}\n");
 	answer_json(r, 202);
@@ -317,6 +349,7 @@ static struct objects *submit_build(struct submit *s, const char *id, struct err
 		.instance = server->options->instance,
 		.idempotency = s->value,
 		.request = r->id,
+		.tags = s->tags,
 		.webhook = server->options->webhook[0] != '\0',
 		.at_once = store_is_atomic(r->loop->store),
 	};

@@ -20,6 +20,7 @@ struct submit {
 	bool again;                      /* an earlier request has created the job */
 	int64_t translate_us;            /* used to read the job and to build its objects */
 	const char *key;                 /* Idempotency-Key; NULL without one */
+	const char *tags;                /* a JSON list; NULL without any */
 	const char *value;               /* its stored form (idempotency_value), or NULL */
 	struct idempotency_claim *claim; /* its reservation, or NULL */
 	const struct job *job;           /* NULL until the body is read */

@@ -126,6 +126,7 @@ struct submission_mark {
 	const char *instance;   /* of the installation */
 	/* annotations of the Framework rest-lit/idempotency, rest-lit/request-id; NULL: none */
 	const char *idempotency, *request;
-	bool webhook; /* the end of the job will be reported */
-	bool at_once; /* all objects are created together */
+	const char *tags; /* annotation rest-lit/tags; NULL: none */
+	bool webhook;     /* the end of the job will be reported */
+	bool at_once;     /* all objects are created together */
 };

@@ -78,6 +78,7 @@ PUT_OPTIONAL(put_mark_creating, is_created_first(s), out_text(o, SPAN("true")))
 PUT_OPTIONAL(put_mark_idempotency, s->mark->idempotency, out_text(o, span_of(s->mark->idempotency)))
 PUT_OPTIONAL(put_mark_webhook, s->mark->webhook, out_text(o, span_of(s->mark->instance)))
 PUT_OPTIONAL(put_mark_request, s->mark->request, out_text(o, span_of(s->mark->request)))
+PUT_OPTIONAL(put_mark_tags, s->mark->tags, out_text(o, span_of(s->mark->tags)))
 PUT_STRING(put_mark_submission, s->mark->submission)
 PUT_STRING(put_mark_instance, s->mark->instance)
 
@@ -106,6 +107,7 @@ static const struct variable JOB_ROWS[] = {
 	{ "mark.idempotency",   VARIABLE_TEXT,   true,  SCOPE_MARK,        put_mark_idempotency,    "ours",                            "Hashes of the client's `Idempotency-Key` and of what it sent; absent without one." },
 	{ "mark.request",       VARIABLE_TEXT,   true,  SCOPE_MARK,        put_mark_request,        "ours",                            "Id of the request that submitted the job: the header `X-Request-Id` of its answer, and `id` in the log." },
 	{ "mark.webhook",       VARIABLE_TEXT,   true,  SCOPE_MARK,        put_mark_webhook,        "ours",                            "Name of the installation that reports the end of the job; absent if its server has no `--webhook`." },
+	{ "mark.tags",          VARIABLE_TEXT,   true,  SCOPE_MARK,        put_mark_tags,           "ours",                            "Tags of the query, a JSON list; absent without any." },
 	{ "owner.uid",          VARIABLE_TEXT,   false, SCOPE_OWNED,       put_owner_uid,           "ours",                            "Uid of the Framework; put in when it is known." },
 };
 /* clang-format on */

@@ -82,7 +82,7 @@ static struct log_file *open_file(unsigned streams, int64_t lines, bool follow)
 {
 	int status = 0;
 	struct log_file *f = log_file_open(
-	    &(struct log_file_request){ find, NULL, streams, lines, follow }, &status);
+	    &(struct log_file_request){ find, NULL, streams, lines, follow, 0 }, &status);
 	assert_int_equal(f ? 0 : 1, status ? 1 : 0);
 	return f;
 }
@@ -237,7 +237,7 @@ static void assert_none(int wanted)
 {
 	int status = 0;
 	assert_null(
-	    log_file_open(&(struct log_file_request){ find, NULL, BOTH, 0, false }, &status));
+	    log_file_open(&(struct log_file_request){ find, NULL, BOTH, 0, false, 0 }, &status));
 	assert_int_equal(status, wanted);
 }
 

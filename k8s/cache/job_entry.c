@@ -314,7 +314,7 @@ struct job_entry_reader {
 	struct span texts[TEXTS];
 	/* JSON; p is NULL if absent. */
 	struct span deleted, creating, gpus, tags, priority, config, submission, key, duration,
-	    launched;
+	    launched, archive;
 	struct span sent, roles, transition, code;
 	int64_t retries, accountable, retry_delay_s, attempt; /* -1: absent */
 };
@@ -324,6 +324,7 @@ static const struct scan_field LABELS[] = {
 	{ "userName", SCAN_TO_TEXT, AT(texts[USER]), NULL },
 	{ "virtualCluster", SCAN_TO_TEXT, AT(texts[CLUSTER]), NULL },
 	{ "rest-lit/creating", SCAN_TO_RAW, AT(creating), NULL },
+	{ "rest-lit/code", SCAN_TO_RAW, AT(archive), NULL },
 	{ 0 },
 };
 /* A malformed RAW value counts as absent, so that the job can be shown. */
@@ -429,6 +430,7 @@ static void read_metadata(struct job_entry_reader *r, struct span metadata)
 		r->c.gpus = JOB_ENTRY_NONE; /* job_entry_read_spec adds them up */
 	r->texts[TAGS] = job_entry_tags(r->tags, &r->arena);
 	r->c.key = job_entry_key(scan_text(r->key, &r->arena));
+	r->c.archive = job_entry_key(scan_text(r->archive, &r->arena));
 	/* An id of 32 digits begins with the time (k8s/submit/submission.h). */
 	struct span id = scan_text(r->submission, &r->arena);
 	r->c.submitted_ms = id.n == 32 && job_entry_hex_number(id, 12, &submitted_ms)

@@ -83,6 +83,7 @@ struct job_entry {
 	/* First 64 bits of the hash of user and Idempotency-Key (server/submit/idempotency.c); 0:
 	 * none. */
 	uint64_t key;
+	uint64_t archive; /* first 64 bits of the label rest-lit/code (k8s/code); 0: none */
 	enum job_state state;
 	bool legacy; /* created by another program: no jobName, or no MD5 name */
 	bool broken; /* a member has the wrong type; the state is UNKNOWN */

@@ -1,9 +1,14 @@
 #pragma once
-/* Runs the janitor (k8s/gc/janitor.h), which removes leftovers of a killed server.  Logs each round
- * that removed an object, and changes of its trouble. */
+/* Runs the janitor (k8s/gc/janitor.h), which removes leftovers of a killed server, and removes code
+ * that no job names (k8s/code/code_store.h).  Logs each round that removed something, and changes
+ * of its trouble. */
+#include "k8s/code/code_store.h"
 #include "server/state/server.h"
 
 struct gc;
 
 struct gc *gc_start(struct server *s, struct err *e);
 void gc_free(struct gc *g);
+
+/* Where this server keeps code; for requests until deadline_ms. */
+struct code_store gc_code_store(const struct server *s, struct caller *c, int64_t deadline_ms);

@@ -144,6 +144,7 @@ struct options {
 	int64_t connections, connections_per_address, read_timeout_s, idle_timeout_s;
 	int64_t deadline_s, in_flight, queue, max_answer, hived_interval_s;
 	int64_t hived_max_answer;
+	int64_t code_age_s, code_user, code_all, machine_code_user, machine_code_all;
 
 	const char **files; /* arguments that are not options, in order */
 	size_t n_files;

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/code/code.h"
 #include "base/posix/clock.h"
 #include "server/config/options.h"
 #include "server/http/query.h"
@@ -10,7 +11,12 @@
 #include "server/http/route.h"
 #include "server/state/log.h"
 
-enum { TOKEN_MIN = 80 }; /* bytes of the shortest signed token */
+enum {
+	TOKEN_MIN = 80, /* bytes of the shortest signed token */
+	/* An archive may take longer than other bodies, if so many bytes come within each
+	 * read-timeout. */
+	CODE_PROGRESS = 256 << 10,
+};
 
 static void admission_no_route(struct request *r, struct span path)
 {
@@ -51,14 +57,21 @@ static const struct {
 	                  "application/x-www-form-urlencoded" },
 	[BODY_OUTPUT] = { 1u << BODY_TYPE_BYTES,
 	                  "the Content-Type must be application/octet-stream" },
+	[BODY_CODE] = { 1u << BODY_TYPE_GZIP, "the Content-Type must be application/gzip" },
 };
 
 static void refuse_large(struct request *r)
 {
+	size_t max = r->body.max;
 	r->reply.close = true;
-	answer_refuse(r, TOO_LARGE,
-	              arena_printf(&r->arena, "request entity too large: the limit is %zu bytes",
-	                           r->body.max));
+	answer_refuse(
+	    r, TOO_LARGE,
+	    r->route->body == BODY_CODE
+		? arena_printf(&r->arena,
+	                       "the code has more than %zu bytes compressed; .rest-litignore "
+	                       "leaves out files",
+	                       max)
+		: arena_printf(&r->arena, "request entity too large: the limit is %zu bytes", max));
 }
 
 static void check_body(struct request *r, const struct request_head *f)
@@ -76,6 +89,8 @@ static void check_body(struct request *r, const struct request_head *f)
 	r->form = type == BODY_TYPE_FORM;
 	if (r->route->body == BODY_FIELDS && r->body.max > FIELDS_BODY)
 		r->body.max = FIELDS_BODY;
+	if (r->route->body == BODY_CODE)
+		r->body.max = r->loop->server->local ? CODE_MACHINE : CODE_CLUSTER_PACKED;
 	r->too_large = f->length > r->body.max;
 	if (r->too_large && (f->value[HEADER_EXPECT].p || f->length > request_swallow_max(r)))
 		refuse_large(r); /* before the body is sent */
@@ -208,6 +223,13 @@ bool admission_body_part(struct request *r, const char *data, size_t n)
 		return false;
 	if (r->kept || !r->route->body || r->too_large || r->no_room)
 		return true;
+	if (r->route->body == BODY_CODE &&
+	    (r->received - n) / CODE_PROGRESS != r->received / CODE_PROGRESS)
+		connection_set_activity(http_connection_of(r->connection), READING);
+	if (r->sink) {
+		r->sink(r, (struct span){ data, n });
+		return true;
+	}
 	str_put(&r->body, data, n);
 	request_hold(r, HOLD_BODY, r->body.cap);
 	r->too_large = r->body.full;
@@ -226,7 +248,8 @@ void admission_run_handler(struct request *r)
 		answer_refuse(r, UNAVAILABLE, "this server is shutting down");
 		return;
 	}
-	request_hold(r, HOLD_BODY, 0);
+	if (r->route->body != BODY_CODE) /* which a thread is going to read */
+		request_hold(r, HOLD_BODY, 0);
 	if (r->too_large)
 		refuse_large(r);
 	else if (r->no_room)

@@ -99,7 +99,8 @@ const char *request_header(const struct request *r, const char *name)
 
 size_t request_swallow_max(const struct request *r)
 {
-	return r->head.chunked ? SWALLOW_CHUNKED : r->body.max * 2 + SWALLOW;
+	bool code = r->route && r->route->body == BODY_CODE;
+	return r->head.chunked ? SWALLOW_CHUNKED : r->body.max * (code ? 1 : 2) + SWALLOW;
 }
 
 static void request_queue_response(struct request *r, struct MHD_Response *response)

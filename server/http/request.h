@@ -61,7 +61,7 @@ struct reply {
 /* Resources that requests hold, until each ends or gives them back: r->held of a request,
  * loop->held of all requests of a loop.  Callers compare with the bound before they take more. */
 enum holding {
-	HOLD_BODY,    /* bytes of unfinished bodies, and of uploads: BODIES_MAX */
+	HOLD_BODY,    /* bytes of unfinished bodies, and of uploads and code: BODIES_MAX */
 	HOLD_JOB,     /* bytes of submissions in progress: queue-bytes */
 	HOLD_DRY_RUN, /* bytes of dry runs: dry-run-bytes */
 	HOLD_LARGE,   /* bytes of answers above REPLY_MAX about jobs: detail-memory */
@@ -83,12 +83,15 @@ struct request {
 	int64_t started_us, answered_us; /* by clock_us; 0: not answered */
 	bool untimed;                    /* a stream or long poll: its latency says nothing */
 	struct str body;                 /* may hold secrets */
-	size_t received;                 /* bytes of body received, kept or not */
-	size_t line_n;                   /* bytes of path and query in the request line */
-	bool odd_line;                   /* the request line has blanks or control characters */
-	bool seen;                       /* the head is complete */
-	bool looked_at;                  /* ... and was checked */
-	bool form;                       /* ... and its Content-Type is a form */
+	/* Takes the parts of the body instead, if the route's `before` has set it.  It must not
+	 * block for long, and keeps its failures until the handler runs. */
+	void (*sink)(struct request *r, struct span part);
+	size_t received; /* bytes of body received, kept or not */
+	size_t line_n;   /* bytes of path and query in the request line */
+	bool odd_line;   /* the request line has blanks or control characters */
+	bool seen;       /* the head is complete */
+	bool looked_at;  /* ... and was checked */
+	bool form;       /* ... and its Content-Type is a form */
 	bool too_large, no_room, answered, waiting;
 	bool whole;                /* the body is complete */
 	struct MHD_Response *kept; /* an answer that is sent after the body is complete */

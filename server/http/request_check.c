@@ -190,6 +190,7 @@ static const struct {
 	{ "application/x-yaml", BODY_TYPE_YAML },
 	{ "application/x-www-form-urlencoded", BODY_TYPE_FORM },
 	{ "application/octet-stream", BODY_TYPE_BYTES },
+	{ "application/gzip", BODY_TYPE_GZIP },
 };
 
 enum body_type head_body_type(const struct request_head *f)

@@ -24,8 +24,9 @@ enum route_auth {
 	AUTH_V1,     /* a user; with --compat openpai also a client without a token */
 	AUTH_POD     /* the pod of a task (server/logs/logs.h) */
 };
-/* The body of a route.  NONE: ignored; FIELDS: see query.h; OUTPUT: output of a task. */
-enum route_body { BODY_NONE, BODY_JOB, BODY_JOB_V1, BODY_FIELDS, BODY_OUTPUT, BODY_MAX };
+/* The body of a route.  NONE: ignored; FIELDS: see query.h; OUTPUT: output of a task; CODE: the
+ * archive of a job's code (base/code/code.h), of known length. */
+enum route_body { BODY_NONE, BODY_JOB, BODY_JOB_V1, BODY_FIELDS, BODY_OUTPUT, BODY_CODE, BODY_MAX };
 
 /* The answer on success and the errors of a route: server/serve/openapi.c has a row for each. */
 enum route_answer {
@@ -74,6 +75,9 @@ enum route_answer {
 	ANSWER_SCHEMA,
 	ANSWER_MACHINE,
 	ANSWER_BACKUP,
+	ANSWER_CODE_KEPT,
+	ANSWER_CODE,
+	ANSWER_JOB_CODE,
 	ANSWER_MAX
 };
 

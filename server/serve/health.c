@@ -13,6 +13,7 @@
 #include "server/auth/token_lookup.h"
 #include "server/cluster/follow.h"
 #include "server/cluster/runtime_configmap.h"
+#include "server/code/job_code.h"
 #include "server/config/options.h"
 #include "server/http/request.h"
 #include "server/serve/routes.h"
@@ -149,8 +150,10 @@ void info_get(struct request *r)
 	const struct options *o = r->loop->server->options;
 	str_printf(&r->reply.body,
 	           "{\"name\":\"%s\",\"version\":\"%s\",\"launcherType\":\"k8s\","
-	           "\"authnMethod\":\"basic\"}\n",
+	           "\"authnMethod\":\"basic\"",
 	           o->compat[0] ? "PAI RESTful API" : "rest-lit", REST_LIT_VERSION);
+	code_put_info(&r->reply.body, r->loop->server);
+	str_puts(&r->reply.body, "}\n");
 	answer_json(r, 200);
 }
 

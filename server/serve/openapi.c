@@ -159,6 +159,15 @@ static const struct answer_schema {
 	                    .refusals = { { 403, "ForbiddenUserError" },
 	                                  { 404, "NoMachineError" },
 	                                  { 503, "UnavailableError" } } },
+	[ANSWER_CODE_KEPT] = { "code", 201, "Code",
+	                       .refusals = { { 400, "InvalidCodeError, InvalidParametersError" },
+	                                     { 411, "LengthRequiredError" },
+	                                     { 413, "CodeQuotaError" },
+	                                     { 507, "NoRoomError" } } },
+	[ANSWER_CODE] = { "code", 200, "Code",
+	                  .refusals = { { BAD_PARAMETERS }, { 404, "NoCodeError" } } },
+	[ANSWER_JOB_CODE] = { "code", 200, .type = "application/gzip",
+	                      .refusals = { { BAD_USER }, { 404, "NoJobError, NoCodeError" } } },
 	[ANSWER_SKUS] = { "people", 200, "SkuTypes", .parameters = { SKUS },
 	                  .refusals = { { 404, "NoVirtualClusterError" } } },
 };
@@ -258,6 +267,12 @@ static json_t *openapi_request_body(const struct route *route)
 		(void)json_object_update_new(types, openapi_content("text/yaml", "JobFile"));
 	}
 	const char *schema = v1 ? "JobFileV1" : job ? "JobFile" : fields ? fields : "Any";
+	if (route->body == BODY_CODE) {
+		json_decref(types);
+		return json_pack("{s:b, s:{s:{s:{s:s, s:s}}}}", "required", 1, "content",
+		                 "application/gzip", "schema", "type", "string", "format",
+		                 "binary");
+	}
 	(void)json_object_update_new(types, openapi_content("application/json", schema));
 	if (!job || v1)
 		(void)json_object_update_new(
@@ -306,6 +321,9 @@ static json_t *responses_of(const struct route *route)
 		openapi_add_response(out, 200,
 		                     "Dry run: the objects that a submission would create", tried);
 	}
+	if (route->answer == ANSWER_CODE_KEPT)
+		openapi_add_response(out, 200, "It was there",
+		                     openapi_content("application/json", a->schema));
 	if (route->answer == ANSWER_LOG)
 		openapi_add_response(out, 206, "The requested range of the stored log",
 		                     openapi_content(type, NULL));

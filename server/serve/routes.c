@@ -1,6 +1,7 @@
 #include "server/serve/routes.h"
 
 #include "server/auth/auth.h"
+#include "server/code/job_code.h"
 #include "server/jobs/jobs.h"
 #include "server/logs/logs.h"
 #include "server/submit/submit.h"
@@ -56,6 +57,8 @@ static const struct route API_ROUTES[] = {
 	  "Changes of one job as server-sent events.", JOB_LOOK },
 	{ "GET", "/api/v2/jobs/{job}/config", config_get, NULL, AUTH_USER, BODY_NONE, ANSWER_CONFIG,
 	  "The submitted job without its secrets, as JSON.", JOB_SEE },
+	{ "GET", "/api/v2/jobs/{job}/code", job_code_get, NULL, AUTH_USER, BODY_NONE, ANSWER_JOB_CODE,
+	  "The code of a job (`extras.code`): a gzip'ed tar, `ETag` with the SHA-256 of the tar. 404 `NoCodeError` if the job has none.", JOB_SEE },
 	{ "GET", "/api/v1/user/{user}/jobs/{job}/config", config_get, NULL, AUTH_V1, BODY_NONE, ANSWER_CONFIG,
 	  "The same.", JOB_SEE },
 	{ "GET", "/api/v1/jobs/{job}/config", config_get, NULL, AUTH_V1, BODY_NONE, ANSWER_CONFIG,
@@ -172,6 +175,10 @@ static const struct route API_ROUTES[] = {
 	  "With `--local`: CPUs, memory and GPUs of this machine, jobs that have some of them, and the queue. Else 404 `NoMachineError`.", JOB_ANY },
 	{ "GET", "/api/v2/machine/backup", backup_get, NULL, AUTH_PERSON, BODY_NONE, ANSWER_BACKUP,
 	  "With `--local`, for admins: a copy of the database, an SQLite file with all jobs and their Secrets. Else 404 `NoMachineError`.", JOB_ANY },
+	{ "PUT", "/api/v2/code/{sha256}", code_put, code_check_head, AUTH_USER, BODY_CODE, ANSWER_CODE_KEPT,
+	  "Keep the code of the client's jobs: a gzip'ed tar as `rest-lit submit --code` makes it, named by the SHA-256 of the tar. 201, or 200 if it was there. Other users' code is not found. Code that no job names goes an hour after its last use.", JOB_ANY },
+	{ "GET", "/api/v2/code/{sha256}", code_get, NULL, AUTH_USER, BODY_NONE, ANSWER_CODE,
+	  "Is this code there? If so, this counts as a use of it; else 404 `NoCodeError`.", JOB_ANY },
 	{ "GET", "/api/v2/cluster/sku-types", skus_get, NULL, AUTH_USER, BODY_NONE, ANSWER_SKUS,
 	  "The SKU types of HiveD with the size of one cell: `cpu`, `gpu`, `memory` in MB. Without HiveD `{}`.", JOB_ANY },
 };

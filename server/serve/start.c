@@ -10,6 +10,7 @@
 
 #include "base/enc.h"
 #include "base/posix/clock.h"
+#include "k8s/code/code_store.h"
 #include "k8s/logs/log_file.h"
 #include "k8s/transport/store.h"
 #include "machine/engine/engine.h"
@@ -269,10 +270,9 @@ static int open_workers(struct service *s, struct err *e)
 	    worker_add(s->server.worker = worker_new(LOGINS_WAIT), NULL, e) < 0)
 		return -1;
 	bool edits = openpai || tokens_stored(o) || o->deny_list[0];
-	if (!edits && !o->local[0])
-		return 0;
 	s->server.edits = worker_new(EDITS_WAIT);
-	for (int i = 0; i < (edits ? WORKER_THREADS : 1); i++) { /* one makes backups */
+	/* Code is uploaded to all servers; beside it one thread makes backups. */
+	for (int i = 0; i < (edits ? WORKER_THREADS : 2); i++) {
 		struct store *store = cluster_store(&s->server, &limits, e);
 		if (!store || worker_add(s->server.edits, store, e) < 0)
 			return -1;
@@ -287,6 +287,10 @@ static int open_shared(struct service *s, struct err *e)
 	struct server *v = &s->server;
 	const struct options *o = &s->options;
 	if (o->local[0] && !(v->local = local_open(o->local, v->foreground, e)))
+		return -1;
+	if (v->local)
+		v->code_directory = arena_printf(&s->options.arena, "%s/code", o->local);
+	if (v->local && code_directory_open(v->code_directory, e) < 0)
 		return -1;
 	v->revoked = revocations_new();
 	(void)pthread_mutex_init(&v->claims.lock, NULL); /* cannot fail */
@@ -399,8 +403,7 @@ int start_all(struct service *s, struct err *e)
 	if (!s->server.foreground &&
 	    !(s->runtime_configmap = runtime_configmap_start(&s->server, e)))
 		return -1;
-	/* A machine cannot leave a job half created. */
-	if (!s->server.local && !(s->gc = gc_start(&s->server, e)))
+	if (!s->server.foreground && !(s->gc = gc_start(&s->server, e)))
 		return -1;
 	s->rounds = rounds_start(&s->server, e);
 	return s->rounds ? 0 : -1;

@@ -116,6 +116,9 @@ struct server {
 	atomic_int runtime_configmap; /* mutable: enum runtime_configmap_state */
 	atomic_int phase;             /* mutable */
 	atomic_bool backing_up;       /* mutable: a backup is made or sent */
+	const char *code_directory;   /* archives of one machine (k8s/code); NULL: a cluster */
+	atomic_int code_uploads;      /* mutable: to that directory, under way */
+	atomic_llong code_coming;     /* mutable: their bytes */
 	/* mutable: GPUs of the largest node for pods, when nodes were last read; 0: unknown */
 	atomic_llong node_gpus;
 	struct nodes *nodes; /* for pods (cluster/nodes.h); NULL: any node is */

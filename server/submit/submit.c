@@ -14,6 +14,7 @@
 #include "server/accounts/account.h"
 #include "server/cluster/runtime_configmap.h"
 #include "server/cluster/scheduler.h"
+#include "server/code/job_code.h"
 #include "server/config/options.h"
 #include "server/http/loop.h"
 #include "server/http/request.h"
@@ -338,6 +339,7 @@ static struct objects *submit_build(struct submit *s, const char *id, struct err
 	struct facts facts = r->principal->facts;
 	scheduler_facts(&view, &r->arena, &facts);
 	facts.submitted_ms = clock_wall_ms();
+	facts.code = s->code;
 	if (r->loop->has->accounts)
 		facts.pod_names = account_file(r->loop->has->accounts)->pod_names;
 	if (idempotency_claim(s, e) < 0)
@@ -451,6 +453,28 @@ static void submit_refuse(const struct submit *s, const struct err *e)
 	answer_json(r, e->http);
 }
 
+static void submit_code_came(void *arg, const struct code_fact *fact, struct err *e)
+{
+	struct submit *s = arg;
+	if (fact)
+		s->code = *fact;
+	if (!fact || submit_start(s, e) < 0)
+		submit_refuse(s, e);
+}
+
+/* Goes on when the job's code was found, if it has some. */
+static int submit_with_code(struct submit *s, struct err *e)
+{
+	struct request *r = s->r;
+	const struct job_code *code = &s->job->code;
+	if (!code->sha256.n)
+		return submit_start(s, e);
+	request_hold(r, s->dry_run ? HOLD_DRY_RUN : HOLD_JOB, r->arena.used + r->body.n);
+	code_use(&(struct code_use){ r, job_user(s->job), code->sha256, code->where,
+	                             s->dry_run != DRY_RUN_NO, submit_code_came, s });
+	return 0;
+}
+
 /* `pai`: the dialects of OpenPAI; those that the server takes besides are added. */
 static void submit_run(struct request *r, unsigned pai)
 {
@@ -462,7 +486,7 @@ static void submit_run(struct request *r, unsigned pai)
 		answer_refuse(r, UNAVAILABLE, problem);
 		return;
 	}
-	if (submit_read_body(s, set, &e) == 0 && submit_start(s, &e) == 0)
+	if (submit_read_body(s, set, &e) == 0 && submit_with_code(s, &e) == 0)
 		return;
 	if (!(set & DIALECT_V1) && e.notes.n && e.notes.v[0].at &&
 	    strcmp(e.notes.v[0].at, "/jobName") == 0)

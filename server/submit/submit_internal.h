@@ -4,6 +4,7 @@
 #include "server/http/loop.h"
 #include "server/http/request.h"
 #include "server/submit/submit.h"
+#include "translate/translate.h"
 
 struct job;
 struct job_entry;
@@ -26,6 +27,7 @@ struct submit {
 	const struct job *job;           /* NULL until the body is read */
 	struct notes warnings;
 	struct objects *shown; /* the objects of a dry run */
+	struct code_fact code; /* of job->code */
 };
 
 /* ---- submit.c ---- */

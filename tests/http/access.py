@@ -13,7 +13,7 @@ WHOSE = {"of any user", "by `--visibility`", "own"}
 OF_NO_JOB = {"ssh", "healthz", "config", "{job}"}
 BODIES = {"executionType": {"value": "STOP"}, "tag": {"value": "x"}, "{role}": {"instances": 2}}
 # Error codes, such as 404, that a route may return for an existing job.
-FOUND = {"NoTagError", "NoTaskLogError", "NoJobConfigError"}
+FOUND = {"NoTagError", "NoTaskLogError", "NoJobConfigError", "NoCodeError"}
 
 
 def table():

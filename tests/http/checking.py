@@ -106,7 +106,7 @@ def test_check_names_missing_rights_and_the_remedy(check):
              "in namespace default", "is not allowed", mend="k8s/deploy/rbac/rbac.yaml | kubectl apply -f -")
         p.api.answers[REVIEWS] = allow(("get", "pods/log"))
         says(check, "no logs", p.check(), "warning", "right", "get pods/log", "needed to show logs")
-        p.api.answers[REVIEWS] = allow(("create", "podtemplates"), ("patch", "configmaps"))
+        p.api.answers[REVIEWS] = allow(("create", "podtemplates"))
         check.equal("options that need no more", p.check().bad(), [])
         says(check, "--dialects", p.check(*ALICE, "--dialects", "mxjob", "--namespace", "jobs"), "failed", "right",
              "create podtemplates in namespace jobs", mend="sed -e 's/namespace: pai-jobs/namespace: jobs/' "

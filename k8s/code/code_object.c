@@ -1,0 +1,172 @@
+/* The ConfigMap of an archive: reading, finding, listing; and its parts. */
+#include "k8s/code/keep_internal.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/enc.h"
+#include "base/json/put.h"
+#include "base/json/scan.h"
+#include "base/posix/clock.h"
+#include "base/time.h"
+#include "k8s/transport/paths.h"
+#include "k8s/transport/reply.h"
+
+enum { QUERY_MAX = 3 * CONTINUE_MAX + 1024, PAGE = 500, PAGES_MAX = 100 };
+
+enum store_outcome code_ask(struct code_store *s, struct store_request r, struct arena *a,
+                            struct store_reply *reply)
+{
+	r.kind = r.kind ?: KIND_CONFIGMAP;
+	r.deadline_ms = s->deadline_ms;
+	return store_call(s->caller, &r, a, reply);
+}
+
+int code_fail(struct store_request r, const struct store_reply *reply, struct err *e)
+{
+	r.kind = KIND_CONFIGMAP;
+	if (reply->outcome == STORE_REFUSED)
+		explain_refusal(e, &r, reply);
+	else
+		(void)err_set(e, UNAVAILABLE,
+		              "the API server has not stored or found the code in time; try again");
+	return -1;
+}
+
+bool code_archive_read(struct span object, struct arena *a, struct code_archive *out)
+{
+	struct span meta = scan_get(object, "metadata");
+	struct span notes = scan_get(meta, "annotations");
+	struct span facts = scan_text(scan_get(notes, "rest-lit/archive"), a);
+	const struct {
+		const char *key;
+		int64_t *to, max;
+	} numbers[] = {
+		{ "bytes", &out->bytes, CODE_MACHINE },
+		{ "unpackedBytes", &out->unpacked, CODE_MACHINE },
+		{ "entries", &out->entries, CODE_ENTRIES },
+		{ "parts", &out->parts, CODE_MACHINE / CODE_PART + 1 },
+	};
+	*out = (struct code_archive){
+		.name = arena_dup(a, scan_text(scan_get(meta, "name"), a)),
+		.uid = arena_dup(a, scan_text(scan_get(meta, "uid"), a)),
+		.version = arena_dup(a, scan_text(scan_get(meta, "resourceVersion"), a)),
+		.complete = scan_text(scan_get(notes, "rest-lit/complete"), a).n > 0,
+	};
+	if (!scan_valid(facts, SCAN_DEPTH_MAX))
+		return false;
+	out->user = arena_dup(a, scan_text(scan_get(facts, "user"), a));
+	out->sha256 = scan_text(scan_get(facts, "sha256"), a);
+	out->digest = scan_text(scan_get(facts, "packedSha256"), a);
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		if (!scan_int(scan_get(facts, numbers[i].key), 0, numbers[i].max, numbers[i].to))
+			return false;
+	char name[CODE_OBJECT + 1];
+	code_object_name(name, out->user, out->sha256);
+	return strcmp(name, out->name) == 0 &&
+	       scan_time_ms(scan_get(notes, "rest-lit/last-use"), &out->used_ms);
+}
+
+void code_renewal(struct str *out)
+{
+	char now[RFC3339_MAX];
+	str_printf(out, "{\"metadata\":{\"annotations\":{\"rest-lit/last-use\":\"%s\"}}}",
+	           rfc3339_put(now, clock_wall_ms(), 3));
+}
+
+bool code_archive_usable(const struct code_archive *c, const char *directory)
+{
+	FREE_AUTO char *file = xasprintf("%s/%s/part", directory ?: "", c->name);
+	return c->complete && (!directory || faccessat(AT_FDCWD, file, R_OK, 0) == 0);
+}
+
+int code_find(struct code_store *s, const char *name, bool renew, struct code_archive *out,
+              struct err *e)
+{
+	struct arena *a = s->arena;
+	STR_AUTO patch = STR_INIT(CODE_RENEWAL);
+	struct store_reply reply;
+	struct store_request r = { .verb = STORE_GET, .name = name };
+	enum store_outcome outcome = code_ask(s, r, a, &reply);
+	if (outcome != STORE_OK && outcome != STORE_NOT_FOUND)
+		return code_fail(r, &reply, e);
+	bool there = outcome == STORE_OK && code_archive_read(reply.body, a, out) &&
+	             code_archive_usable(out, s->directory);
+	if (there && renew) {
+		code_renewal(&patch);
+		r.verb = STORE_PATCH;
+		r.body[0] = str_view(&patch);
+		outcome = code_ask(s, r, a, &reply);
+		if (outcome != STORE_OK && outcome != STORE_NOT_FOUND)
+			return code_fail(r, &reply, e);
+		there = outcome == STORE_OK;
+	}
+	return there ? 0 : err_set(e, NO_CODE, "this code is not kept here; upload it first");
+}
+
+/* ---- all archives -------------------------------------------------------------------- */
+
+struct code_reading {
+	code_each *each;
+	void *arg;
+};
+
+static void code_read_item(void *arg, struct span item)
+{
+	const struct code_reading *r = arg;
+	ARENA_AUTO a = { 0 };
+	struct code_archive one;
+	if (code_archive_read(item, &a, &one))
+		r->each(r->arg, &one);
+}
+
+int code_list(struct code_store *s, code_each *each, void *arg, struct err *e)
+{
+	struct code_reading reading = { each, arg };
+	STR_AUTO token = STR_INIT(CONTINUE_MAX);
+	for (size_t pages = 0; pages < PAGES_MAX; pages++) {
+		ARENA_AUTO a = { 0 };
+		STR_AUTO selector = STR_INIT(QUERY_MAX);
+		STR_AUTO query = STR_INIT(QUERY_MAX);
+		struct store_reply reply;
+		str_printf(&selector, "rest-lit/instance=%s,rest-lit/keeps=code", s->instance);
+		str_puts(&query, "labelSelector=");
+		query_encode(&query, str_view(&selector));
+		str_printf(&query, "&limit=%d", PAGE);
+		if (token.n) {
+			str_puts(&query, "&continue=");
+			query_encode(&query, str_view(&token));
+		}
+		/* The database has no selectors: what is no archive is skipped. */
+		struct store_request r = { .verb = STORE_LIST,
+			                   .query = s->directory ? NULL : str_c(&query) };
+		if (code_ask(s, r, &a, &reply) != STORE_OK)
+			return code_fail(r, &reply, e);
+		token.n = 0;
+		if (items_each(reply.body, code_read_item, &reading, &token) < 0)
+			return err_set(e, UNKNOWN_ERROR,
+			               "the answer of the API server is not a list");
+		if (token.n == 0)
+			break;
+	}
+	return 0;
+}
+
+/* ---- parts --------------------------------------------------------------------------- */
+
+int code_part(struct code_store *s, const struct code_archive *c, int64_t i, struct span *bytes,
+              struct err *e)
+{
+	struct arena *a = s->arena;
+	struct store_reply reply;
+	struct store_request r = { .verb = STORE_GET,
+		                   .name = arena_printf(a, "%s-%lld", c->name, (long long)i),
+		                   .whole = true };
+	enum store_outcome outcome = code_ask(s, r, a, &reply);
+	if (outcome != STORE_OK && outcome != STORE_NOT_FOUND)
+		return code_fail(r, &reply, e);
+	struct span text = scan_text(scan_path(reply.body, "binaryData", "part"), a);
+	if (outcome == STORE_NOT_FOUND || base64_decode(a, text, bytes) < 0)
+		return err_set(e, NO_CODE, "a part of this code is missing");
+	return 0;
+}

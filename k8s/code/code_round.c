@@ -1,0 +1,123 @@
+/* Removal of archives that no job names. */
+#include "k8s/code/keep_internal.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/posix/clock.h"
+#include "base/posix/fd.h"
+#include "base/posix/rmtree.h"
+#include "k8s/transport/reply.h"
+
+enum { REMOVALS = 100, ID_MAX = 64 }; /* per round; the next one finds the others */
+
+struct code_old {
+	int64_t before_ms; /* last use */
+	size_t n;
+	struct {
+		char name[CODE_OBJECT + 1], uid[ID_MAX], version[ID_MAX];
+	} v[REMOVALS];
+};
+
+static void code_note(void *arg, const struct code_archive *one)
+{
+	struct code_old *old = arg;
+	if (one->used_ms >= old->before_ms || old->n == REMOVALS)
+		return;
+	/* One with longer texts is not found by them, and stays. */
+	(void)snprintf(old->v[old->n].name, sizeof(old->v->name), "%s", one->name);
+	(void)snprintf(old->v[old->n].uid, ID_MAX, "%s", one->uid);
+	(void)snprintf(old->v[old->n++].version, ID_MAX, "%s", one->version);
+}
+
+static void code_count(void *arg, struct span item)
+{
+	(void)item;
+	*(int *)arg = 1;
+}
+
+/* 1: a Framework names it; 0: none; -1 and *e.  The API server's cache, which may be old, is not
+ * asked. */
+static int code_is_named(struct code_store *s, const char *name, struct err *e)
+{
+	ARENA_AUTO a = { 0 };
+	STR_AUTO more = STR_INIT(CONTINUE_MAX);
+	struct store_reply reply;
+	int found = 0;
+	if (s->named)
+		return s->named(s->arg, name);
+	struct store_request r = {
+		.verb = STORE_LIST,
+		.kind = KIND_FRAMEWORK,
+		.query = arena_printf(&a, "labelSelector=rest-lit%%2Fcode%%3D%s&limit=1",
+		                      name + strlen("code-")),
+		.deadline_ms = s->deadline_ms,
+	};
+	if (store_call(s->caller, &r, &a, &reply) != STORE_OK ||
+	    items_each(reply.body, code_count, &found, &more) < 0)
+		return code_fail(r, &reply, e);
+	return found || more.n;
+}
+
+/* Removes one, and its file.  1, 0: it is used, -1 and *e. */
+static int code_remove(struct code_store *s, const char *name, const char *uid, const char *version,
+                       struct err *e)
+{
+	ARENA_AUTO a = { 0 };
+	struct store_reply reply;
+	LOCK_AUTO(&CODE_FILES);
+	int named = code_is_named(s, name, e);
+	if (named)
+		return named < 0 ? -1 : 0;
+	struct store_request r = {
+		.verb = STORE_DELETE, .name = name, .uid = uid, .resource_version = version
+	};
+	enum store_outcome outcome = code_ask(s, r, &a, &reply);
+	if (outcome == STORE_CONFLICT || outcome == STORE_NOT_FOUND)
+		return 0;
+	if (outcome != STORE_OK)
+		return code_fail(r, &reply, e);
+	if (s->directory) /* else the next round removes it */
+		(void)tree_remove(AT_FDCWD, arena_printf(&a, "%s/%s", s->directory, name),
+		                  SIZE_MAX);
+	return 1;
+}
+
+/* Files that a killed server has left: without a ConfigMap. */
+static int64_t code_remove_files(struct code_store *s, int64_t before_ms)
+{
+	int64_t removed = 0;
+	FD_AUTO dir = open(s->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR_AUTO *all = dir_list(dir, ".");
+	for (const char *name; (name = dir_next(all)) != NULL;) {
+		ARENA_AUTO a = { 0 };
+		struct stat st;
+		struct store_reply reply;
+		if (strlen(name) != CODE_OBJECT || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) ||
+		    st.st_mtim.tv_sec * 1000 >= before_ms)
+			continue;
+		LOCK_AUTO(&CODE_FILES);
+		struct store_request r = { .verb = STORE_GET, .name = name };
+		if (code_ask(s, r, &a, &reply) == STORE_NOT_FOUND)
+			removed += tree_remove(dir, name, SIZE_MAX) == 0;
+	}
+	return removed;
+}
+
+int64_t code_round(struct code_store *s, struct err *e)
+{
+	int64_t removed = 0;
+	FREE_AUTO struct code_old *old = xcalloc(1, sizeof(*old));
+	old->before_ms = clock_wall_ms() - s->age_ms;
+	if (code_list(s, code_note, old, e) < 0)
+		return -1;
+	for (size_t i = 0; i < old->n; i++) {
+		int gone = code_remove(s, old->v[i].name, old->v[i].uid, old->v[i].version, e);
+		if (gone < 0)
+			return -1;
+		removed += gone;
+	}
+	return removed + (s->directory ? code_remove_files(s, old->before_ms) : 0);
+}

@@ -1,0 +1,185 @@
+"""Uploads of code to a server of one machine: what is kept, what is refused, what is left."""
+import hashlib
+import http.client
+import os
+import stat
+import time
+
+from archives import archive, tar_of
+from clients import TokenServer
+from harness import job_v2, wait_until
+from tokens import bearer, token
+
+GZIP = {"Content-Type": "application/gzip"}
+ROUNDS = ("--janitor-interval", "1")
+
+
+def put(server, sha, body, headers=()):
+    return server.request("PUT", f"/api/v2/code/{sha}", body, {**GZIP, **dict(headers)})
+
+
+def get(server, sha, headers=None):
+    return server.request("GET", f"/api/v2/code/{sha}", headers=headers)
+
+
+def name_of(sha, user="alice"):
+    return "code-" + hashlib.sha256(f"{user}\0{sha}".encode()).hexdigest()[:40]
+
+
+def kept(server):
+    return sorted(os.listdir(os.path.join(server.directory, "jobs", "code")))
+
+
+def job(name, sha):
+    return job_v2(name, extras={"code": {"sha256": sha}})
+
+
+def download(server, name, headers):
+    """(status, ETag, body) of the code of a job; the answer has chunks."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port)
+    connection.request("GET", f"/api/v2/jobs/{name}/code", headers=headers)
+    reply = connection.getresponse()
+    return reply.status, reply.headers["ETag"], reply.read()
+
+
+def test_code_is_kept_in_a_file_and_given_back(check):
+    sha, body = archive({"train.py": b"print()\n", "data": os.urandom(600_000)})
+    with TokenServer("--visibility", "owner") as server:
+        alice, bob, root = (bearer(token(user)) for user in ("alice", "bob", "root"))
+        check.equal("without a token", put(server, sha, body).status, 401)
+        check.equal("not there", get(server, sha, alice).status, 404)
+        first = put(server, sha, body, alice)
+        check.equal("kept", (first.status, first.json["bytes"], first.json["entries"]), (201, len(body), 2))
+        check.equal("again", put(server, sha, body, alice).status, 200)
+        check.equal("it is there", get(server, sha, alice).json, first.json)
+        check.equal("one directory", kept(server), [name_of(sha)])
+        path = os.path.join(server.directory, "jobs", "code", name_of(sha))
+        modes = [stat.S_IMODE(os.stat(p).st_mode) for p in (path, os.path.join(path, "part"))]
+        check.equal("private", modes, [0o700, 0o600])
+        check.equal("another user's is not found", get(server, sha, bob).status, 404)
+        check.equal("... nor used", server.submit(job("not-mine", sha), bob).json["code"], "NoCodeError")
+        check.equal("a job of it", server.submit(job("mine", sha), alice).status, 202)
+        for headers in (alice, root):
+            check.ok("given back, also to an admin", download(server, "alice~mine", headers) == (200, f'"{sha}"', body))
+        check.equal("not to another user", download(server, "alice~mine", bob)[0], 403)
+        check.equal("a job without code", server.submit(job_v2("none"), alice).status, 202)
+        check.equal("... has none", server.request("GET", "/api/v2/jobs/alice~none/code", headers=alice).json["code"], "NoCodeError")
+        os.unlink(os.path.join(path, "part"))
+        check.equal("a file that is lost is told", get(server, sha, alice).status, 404)
+        check.equal("... to a submission, too", server.submit(job("lost", sha), alice).status, 400)
+
+
+def test_bad_archives_leave_nothing(check):
+    sha, body = archive({"a": b"1"})
+    other = archive({"b": b"1"})[0]
+    outside = archive({"../a": b"1"})
+    # 300 MB of zeros are small; the reader stops at its limit.
+    with TokenServer() as server:
+        alice = bearer(token("alice"))
+
+        def refused(what, status, code, *arguments):
+            reply = put(server, *arguments)
+            check.ok(what, reply.status == status and reply.json["code"] == code and reply.json["message"], reply)
+        refused("another hash", 400, "InvalidCodeError", other, body, alice)
+        refused("a path above", 400, "InvalidCodeError", *outside, alice)
+        refused("cut off", 400, "InvalidCodeError", sha, body[:-9], alice)
+        refused("more behind it", 400, "InvalidCodeError", sha, body + b"more", alice)
+        refused("no gzip", 400, "InvalidCodeError", sha, tar_of({"a": b"1"}), alice)
+        refused("empty", 400, "InvalidCodeError", sha, b"", alice)
+        refused("a name that is none", 400, "InvalidParametersError", "A" * 64, body, alice)
+        refused("another type", 415, "UnsupportedMediaTypeError", sha, body, {**alice, "Content-Type": "text/plain"})
+        refused("too large by its head", 413, "PayloadTooLargeError", sha, b"", {**alice, "Content-Length": str(5 << 30), "Expect": "100-continue"})
+        check.equal("nothing is kept", kept(server), [])
+        check.equal("the right one is", put(server, sha, body, alice).status, 201)
+
+
+def head(sha, n, **more):
+    lines = {"Host": "localhost", "Content-Type": "application/gzip", "Content-Length": str(n), **more}
+    return (f"PUT /api/v2/code/{sha} HTTP/1.1\r\n" + "".join(f"{k}: {v}\r\n" for k, v in lines.items()) + "\r\n").encode()
+
+
+def test_stopped_uploads_leave_nothing(check):
+    """A client that leaves, one that stalls, and a server that is killed; a slow one succeeds."""
+    sha, body = archive({"data": os.urandom(1_500_000)})
+    with TokenServer("--read-timeout", "2") as server:
+        access = bearer(token("alice"))
+
+        def begin(n):
+            connection = server.connect()
+            connection.send(head(sha, len(body), **access) + body[:n])
+            check.ok("it is being written", wait_until(lambda: len(kept(server)) == 1 and kept(server)[0].startswith("upload-")), kept(server))
+            return connection
+        begin(500_000).close()
+        check.ok("a client that left leaves nothing", wait_until(lambda: kept(server) == []), kept(server))
+        stalled = begin(500_000)
+        check.ok("one that stalls is cut", wait_until(lambda: kept(server) == []), kept(server))
+        stalled.close()
+        slow = begin(0)
+        started = time.monotonic()
+        for at in range(0, len(body), 300_000):
+            slow.send(body[at:at + 300_000])
+            time.sleep(0.6)
+        reply, _ = slow.read(60, lambda data: b"\r\n\r\n" in data)
+        check.ok("one that goes on may take longer", reply.startswith(b"HTTP/1.1 201") and time.monotonic() - started > 2, reply[:200])
+        slow.close()
+        half = server.connect()
+        half.send(head("0" * 64, len(body), **access) + body[:500_000])
+        check.ok("another one", wait_until(lambda: len(kept(server)) == 2))
+        server.kill()
+        half.close()
+        again = type(server)(*server.arguments, who=[], directory=server.directory)
+        check.equal("a start removes what a killed server has left", kept(again), [name_of(sha)])
+        check.equal("... and has what was kept", get(again, sha, access).status, 200)
+        again.kill()
+
+
+def test_uploads_at_once_are_bounded(check):
+    sha, body = archive({"data": os.urandom(300_000)})
+    with TokenServer() as server:
+        access = bearer(token("alice"))
+        open_ones = []
+        for i in range(8):
+            connection = server.connect()
+            connection.send(head(f"{i:064x}", len(body), **access) + body[:100_000])
+            open_ones.append(connection)
+        check.ok("eight are under way", wait_until(lambda: len(kept(server)) == 8), kept(server))
+        full = put(server, sha, body, access)
+        check.ok("one more is told to come later", full.status == 503 and "retry-after" in full.headers, full)
+        open_ones.pop().close()
+        check.ok("then it is taken", wait_until(lambda: put(server, sha, body, access).status == 201))
+        for connection in open_ones:
+            connection.close()
+
+
+def test_unused_code_of_a_machine_goes(check):
+    """The ConfigMap and the file, also a file without one; not that of a job."""
+    used, unused = archive({"a": b"1"}), archive({"a": b"2"})
+    with TokenServer(*ROUNDS, "--code-age", "3600") as server:
+        access = bearer(token("alice"))
+        for sha, body in (used, unused):
+            check.equal("kept", put(server, sha, body, access).status, 201)
+        check.equal("a job", server.submit(job("uses", used[0]), access).status, 202)
+        server.kill()
+        left = os.path.join(server.directory, "jobs", "code", "code-" + "0" * 40)
+        os.mkdir(left)
+        os.utime(left, (0, 0))
+        arguments = [a for a in server.arguments if a not in ("--code-age", "3600")]
+        again = type(server)(*arguments, "--code-age", "0", who=[], directory=server.directory)
+        check.ok("what no job names goes", wait_until(lambda: kept(again) == [name_of(used[0])]), kept(again))
+        check.equal("it is not there", get(again, unused[0], access).status, 404)
+        check.equal("that of a job is", get(again, used[0], access).status, 200)
+        check.equal("the job goes", again.request("DELETE", "/api/v1/user/alice/jobs/uses", headers=access).status, 202)
+        check.ok("then its code", wait_until(lambda: kept(again) == []), kept(again))
+        again.kill()
+
+
+def test_limits_of_a_machine_name_jobs(check):
+    sha, body = archive({"a": os.urandom(200_000)})
+    with TokenServer("--machine-code-user", "300000") as server:
+        access = bearer(token("alice"))
+        check.equal("kept", put(server, sha, body, access).status, 201)
+        check.equal("a job", server.submit(job("large", sha), access).status, 202)
+        full = put(server, *archive({"b": os.urandom(200_000)}), access)
+        check.ok("no more", full.status == 413 and full.json["code"] == "CodeQuotaError" and "KiB: large)" in full.json["message"], full)
+        check.equal("another user may", put(server, sha, body, bearer(token("bob"))).status, 201)
+        check.equal("nothing is left of it", len(kept(server)), 2)

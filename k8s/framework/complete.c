@@ -213,7 +213,8 @@ struct fw_decision fw_decide(struct fw_sync *s, const struct fw_policy *p, const
 	enum { ALWAYS = -2, AFTER_FAILURE = -1 };
 	const struct fw_outcome *o = l->outcome;
 	const struct framework_config *c = s->f->config;
-	if (o->code == FW_STOPPED || o->code == FW_ATTEMPT_ENDED || o->code == FW_TASK_REMOVED)
+	if (o->code == FW_STOPPED || o->code == FW_ATTEMPT_ENDED || o->code == FW_TASK_REMOVED ||
+	    c->once)
 		return (struct fw_decision){ false, true, 0 };
 	if (p->fancy && !o->succeeded && o->transient) {
 		struct fw_decision d = { true, false, 0 };

@@ -180,6 +180,11 @@ int64_t framework_config_retain_s(const struct framework_config *c)
 	return c->retain_s;
 }
 
+void framework_config_set_once(struct framework_config *c)
+{
+	c->once = true;
+}
+
 void framework_config_free(struct framework_config *c)
 {
 	if (c)

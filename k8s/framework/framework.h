@@ -27,6 +27,8 @@ struct framework_config *framework_config_read(struct span yaml, struct err *e);
 /* The keys that it reads; NULL-terminated. */
 extern const char *const FRAMEWORK_CONFIG_KEYS[];
 void framework_config_free(struct framework_config *c);
+/* From now on nothing is tried again, whatever the retry policies say. */
+void framework_config_set_once(struct framework_config *c);
 /* frameworkCompletedRetainSec. */
 int64_t framework_config_retain_s(const struct framework_config *c);
 

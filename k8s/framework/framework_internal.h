@@ -173,6 +173,7 @@ struct framework_config {
 	int64_t min_delay_s, max_delay_s; /* of a retry after Transient and Conflict */
 	int64_t retain_s;                 /* frameworkCompletedRetainSec */
 	bool compress;
+	bool once;                   /* no retries */
 	struct fw_failure *failures; /* the built-in ones first */
 	size_t n_failures;
 };

@@ -53,6 +53,9 @@ struct engine_settings {
 	const struct engine_quota *quotas;
 	size_t n_quotas;
 
+	bool once;              /* no task is tried again */
+	const char *const *env; /* NAME=VALUE, of each task that does not set them; or NULL */
+
 	bool foreground;   /* tasks end with this process, however it ends */
 	int64_t keep_logs; /* bytes of all logs of ended tasks */
 

@@ -95,7 +95,7 @@ static int machine_sandbox(struct engine *e, struct err *err)
 	if (root && e->set.needs_sandbox)
 		return machine_other_user(e, err);
 	e->sandbox = sandbox_probe(e->set.runtime, NULL, &why) == 0;
-	if (e->sandbox && root)
+	if (e->sandbox && root && !e->set.env) /* a command has the rights of its caller anyway */
 		engine_notice(e, ENGINE_WARNING,
 		              "tasks have the user id of root, and so access to its files as far "
 		              "as they see them; use another user");
@@ -211,6 +211,8 @@ int engine_find_machine(struct engine *e, struct err *err)
 {
 	machine_names(e);
 	e->config = machine_config(err);
+	if (e->config && e->set.once)
+		framework_config_set_once(e->config);
 	if (!e->config || engine_make_directories(e, err) < 0 || machine_inventory(e, err) < 0 ||
 	    machine_sandbox(e, err) < 0)
 		return -1;

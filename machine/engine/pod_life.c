@@ -252,6 +252,7 @@ static int pod_start_prepare(struct engine_pod *p, const char *procs, struct are
 		         .hide_n = e->hide.n },
 		.start_directory = e->set.cwd ?: image->directory,
 		.cgroup_procs = procs,
+		.caller_env = e->set.env,
 		.image_env = image->env,
 		.note = image->note,
 		.objects = &objects,

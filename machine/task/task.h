@@ -35,6 +35,9 @@ struct task_settings {
 	/* `runtime`, `rootfs` and `hide`, and of the app container further mounts (--mount, the
 	 * directory of `run`, those of GPUs); the rest is set by task_prepare. */
 	struct sandbox_spec box;
+	/* NAME=VALUE for the app container, of the program that runs this job; not in the pod, as
+	 * they can be secret.  Image and pod win.  NULL-terminated or NULL. */
+	const char *const *caller_env;
 	const char *const *image_env; /* ENV of the image, NULL-terminated; NULL */
 	const char *start_directory;  /* of the app container if it has no workingDir; NULL */
 	const char *const *env;       /* NAME=VALUE, wins over the pod's; NULL-terminated or NULL */

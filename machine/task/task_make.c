@@ -304,6 +304,7 @@ static int task_environment(struct task_making *m, const struct pod_container *c
 		return -1;
 	words_add(w, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
 	words_add(w, m->home);
+	words_set_all(w, app ? m->s->caller_env : NULL);
 	words_set_all(w, app ? m->s->image_env : NULL);
 	words_set_all(w, pod.v);
 	words_set_all(w, app ? m->s->env : NULL);

@@ -62,10 +62,11 @@ void completion_fish(struct str *out);
 struct line_splitter {
 	struct str line;
 	bool cut;
+	bool keeps_cr;
 };
-#define LINES_INIT(max) ((struct line_splitter){ STR_INIT(max), false })
+#define LINES_INIT(max) ((struct line_splitter){ STR_INIT(max), false, false })
 
-/* A line without its end (LF, CR LF). */
+/* A line without its end (LF, CR LF unless keeps_cr). */
 typedef void line_taker(void *arg, struct span line, bool cut);
 void lines_feed(struct line_splitter *l, struct span bytes, line_taker *take, void *arg);
 /* Hands over a last line without an end. */
@@ -144,6 +145,8 @@ struct log_name {
 	size_t number;
 };
 void term_log(struct term *s, const struct log_name *name, struct span line, bool cut);
+/* Prints a line of the command of `run` as it is, on standard error or output. */
+void term_plain(struct term *s, bool error, struct span line);
 /* Draws the block with this text, whole lines, if it is another or is not there. */
 void term_show(struct term *s, struct span text);
 
@@ -158,6 +161,9 @@ struct own_server {
 	 * on, else the exit code. */
 	int (*look)(void *arg, struct live_view *v);
 	void (*kill)(void *arg); /* kills the tasks */
+	/* `run -- COMMAND`: gets the exit code of the command, or 128 + the signal that stopped
+	 * it; stays if nothing is known of its end.  NULL: the job is one of a file. */
+	int *exit_code;
 	void *arg;
 };
 
@@ -329,6 +335,7 @@ void duration_put_short(struct str *out, int64_t ms);
 struct live_view {
 	const char *job; /* visible text */
 	bool quiet;      /* shows only why the job waits */
+	bool plain;      /* that of a command: shows only why it waits for long */
 	bool own;        /* a job of this process: shown as soon as something is known of it */
 	struct term term;
 	struct arena arena; /* of detail and progress */
@@ -355,6 +362,7 @@ struct log_wanted {
 	bool alone;        /* lines without the name of the task */
 	bool kept;         /* nothing is printed; the last lines of some tasks are kept */
 	bool brief;        /* of pai-runtime only the lines that say what goes wrong */
+	bool plain; /* of a command: its own lines only, on standard output and error as it did */
 };
 
 /* Returns true if a text names this task: ROLE (all of its tasks), ROLE[INDEX], ROLE-INDEX or

@@ -1,4 +1,4 @@
-/* rest-lit run FILE: `submit --wait` to a server in this process (run.c). */
+/* rest-lit run: `submit --wait` of a file or a command to a server in this process (run.c). */
 #include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include "server/compose/compose.h"
 #include "server/config/setup.h"
 
-enum { MOUNTS_MAX = 64 };
+enum { MOUNTS_MAX = 64, RUN_OWN_MOUNTS = 3 /* of a command */ };
 
 /* DIR[:PATH][:rw] */
 static int mount_read(struct span text, struct sandbox_mount *m, struct arena *a, struct err *e)
@@ -28,11 +28,10 @@ static int mount_read(struct span text, struct sandbox_mount *m, struct arena *a
 	               (int)text.n, text.p);
 }
 
-/* --mount, and the current directory. */
-static int run_directories(struct engine_settings *out, struct options *o, struct err *e)
+/* --mount: at most MOUNTS_MAX. */
+static int run_mounts(struct engine_settings *out, struct sandbox_mount *mounts, struct options *o,
+                      struct err *e)
 {
-	char cwd[PATH_MAX];
-	struct sandbox_mount *mounts = ARENA_NEW(&o->arena, struct sandbox_mount, MOUNTS_MAX);
 	out->mounts = mounts;
 	for (size_t i = 0; i < o->mount.n; i++) {
 		for (struct span rest = span_of(o->mount.v[i]); rest.n;) {
@@ -44,19 +43,115 @@ static int run_directories(struct engine_settings *out, struct options *o, struc
 				return -1;
 		}
 	}
-	if (getcwd(cwd, sizeof(cwd)) && cwd[1])
-		out->cwd = arena_dup(&o->arena, span_of(cwd));
 	return 0;
+}
+
+/* ---- a command ------------------------------------------------------------------------------- */
+
+/* A command writes in its directory, and reads the home of its caller, unless it has an image.
+ * --mount has precedence: these mounts are put before it, where there is room. */
+static int run_command_mounts(struct engine_settings *out, struct sandbox_mount *mounts,
+                              struct options *o, struct err *e)
+{
+	char real[PATH_MAX];
+	const char *home = getenv("HOME"); /* NOLINT(concurrency-mt-unsafe): at start */
+	struct sandbox_mount own[RUN_OWN_MOUNTS] = { { 0 } };
+	size_t n = 0;
+	bool named = false;
+	const char *cwd = compose_directory(true, "", &o->arena, e);
+	for (size_t i = 0; cwd && i < out->n_mounts; i++)
+		named |= strcmp(out->mounts[i].path, cwd) == 0;
+	if (!cwd || !compose_directory(named, "--mount .:rw", &o->arena, e))
+		return -1;
+	if (home && home[0] == '/' && realpath(home, real) && real[1] && !o->image[0]) {
+		const char *source = arena_dup(&o->arena, span_of(real));
+		own[n++] = (struct sandbox_mount){ .source = source, .path = source };
+		if (strcmp(home, source) != 0) /* a link */
+			own[n++] = (struct sandbox_mount){ .source = source, .path = home };
+	}
+	own[n++] = (struct sandbox_mount){ .source = cwd, .path = cwd, .writable = true };
+	memcpy(mounts - n, own, n * sizeof(*own));
+	out->mounts = mounts - n;
+	out->n_mounts += n;
+	return 0;
+}
+
+/* The caller's environment, but for variables of jobs, and of directories that a task does not
+ * have. */
+static const char *const *run_environment(struct options *o)
+{
+	static const char *const OTHERS[] = { "PAI_", "FC_", "TMPDIR=" };
+	static const char *const OF_IMAGE[] = { "PATH=", "HOME=" };
+	size_t n = 0;
+	while (environ[n])
+		n++;
+	const char **out = ARENA_NEW(&o->arena, const char *, n + 1);
+	n = 0;
+	for (char **v = environ; *v; v++) {
+		bool taken = strchr(*v, '=') != NULL;
+		for (size_t i = 0; i < ARRAY_SIZE(OTHERS); i++)
+			taken &= !span_starts(span_of(*v), OTHERS[i]);
+		for (size_t i = 0; o->image[0] && i < ARRAY_SIZE(OF_IMAGE); i++)
+			taken &= !span_starts(span_of(*v), OF_IMAGE[i]);
+		if (taken)
+			out[n++] = *v;
+	}
+	return out;
+}
+
+static int run_command_prepare(struct run *r, struct job_text *t, struct sandbox_mount *mounts,
+                               struct err *e)
+{
+	struct options *o = &r->service->options;
+	const struct inventory_settings settings = { .gpu_devices = o->gpu_devices[0]
+		                                                        ? o->gpu_devices
+		                                                        : NULL };
+	struct inventory machine;
+	if (o->image[0] && strcmp(o->images, "host") == 0)
+		return err_set(e, 400, NULL,
+		               "--image %s cannot be used with --images host, which is: the files "
+		               "of this machine",
+		               o->image);
+	if (!o->image[0] && strcmp(o->images, "oci") == 0)
+		return err_set(e, 400, NULL, "--images oci: name the image: --image IMAGE");
+	if (o->image[0])
+		o->images = "oci";
+	struct command_place place = { .image = o->image[0] ? o->image : HOST_FILES,
+		                       .alone = true };
+	int bad = inventory_read(&settings, &machine, e);
+	place.machine = machine.total;
+	inventory_done(&machine);
+	if (bad || compose_command(t, o, &place, e) < 0)
+		return -1;
+	r->engine.once = true;
+	r->engine.env = run_environment(o);
+	r->own.exit_code = &r->exit_code;
+	return run_command_mounts(&r->engine, mounts, o, e);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static int run_prepare(struct run *r, struct job_text *t, struct err *e)
+{
+	char cwd[PATH_MAX];
+	struct options *o = &r->service->options;
+	struct sandbox_mount *mounts =
+	    ARENA_NEW(&o->arena, struct sandbox_mount, RUN_OWN_MOUNTS + MOUNTS_MAX);
+	mounts += RUN_OWN_MOUNTS;
+	if (compose_check_file(o, e) < 0 || run_mounts(&r->engine, mounts, o, e) < 0)
+		return -1;
+	if (getcwd(cwd, sizeof(cwd)) && cwd[1])
+		r->engine.cwd = arena_dup(&o->arena, span_of(cwd));
+	return o->command ? run_command_prepare(r, t, mounts, e) : job_text_read(t, o, e);
 }
 
 static int run_service(struct service *s)
 {
 	ERR_AUTO e = { 0 };
-	struct job_text text;
-	struct run r = { .service = s };
+	struct job_text text = { 0 };
+	struct run r = { .service = s, .exit_code = EXIT_NO_COMMAND };
 	int code;
-	if (job_text_read(&text, &s->options, &e) < 0 ||
-	    run_directories(&r.engine, &s->options, &e) < 0) {
+	if (run_prepare(&r, &text, &e) < 0) {
 		code = print_error_notes(&e, NULL, EXIT_USAGE);
 	} else {
 		code = run_start(&r, &e) < 0
@@ -65,12 +160,13 @@ static int run_service(struct service *s)
 		run_end(&r);
 	}
 	job_text_wipe(&text);
-	return code;
+	return s->options.command ? r.exit_code : code;
 }
 
 int cmd_run(const struct command *c, struct options *o)
 {
-	if (o->n_files != (o->command ? 0 : 1))
-		return command_usage(c, "name one file, or a command after --");
-	return command_service(o, run_service);
+	if (o->n_files == (o->command ? 0 : 1))
+		return command_service(o, run_service);
+	int code = command_usage(c, "name one file, or a command after --");
+	return o->command ? EXIT_NO_COMMAND : code;
 }

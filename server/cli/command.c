@@ -58,14 +58,19 @@ int command_run(const struct command *c, int argc, char **argv)
 			o.files[o.n_files++] = argv[i];
 		}
 	}
-	if (e.http)
-		code = print_error_notes(&e, o.config, EXIT_USAGE);
-	else if (o.help)
+	int wrong = EXIT_USAGE;
+	for (int i = 1; i < argc && c->options == FOR_RUN; i++)
+		wrong = strcmp(argv[i], "--") == 0 ? EXIT_NO_COMMAND : wrong;
+	if (e.http) {
+		code = print_error_notes(&e, o.config, wrong);
+	} else if (o.help) {
 		code = command_help(c, o.help_all);
-	else if (o.n_files < c->least || o.n_files > c->most)
-		code = command_usage(c, c->wanted);
-	else
+	} else if (o.n_files < c->least || o.n_files > c->most) {
+		(void)command_usage(c, c->wanted);
+		code = wrong;
+	} else {
 		code = c->run(c, &o);
+	}
 	arena_done(&o.arena);
 	return code;
 }

@@ -3,7 +3,7 @@
 #include "base/posix/clock.h"
 #include "server/cli/cli_internal.h"
 
-enum { VIEW_MAX = 256 * 1024 };
+enum { VIEW_MAX = 256 * 1024, PATIENCE_MS = 1000 /* of people, with a command */ };
 
 void view_init(struct live_view *v, const char *job)
 {
@@ -42,6 +42,17 @@ void view_show(struct live_view *v, const struct task_progress *tasks, size_t n)
 	const struct progress *p = &v->progress;
 	if (v->own && p->state == JOB_WAITING && !p->n_roles && !p->waiting[0])
 		return;
+	if (v->plain) {
+		bool waits = p->state == JOB_WAITING && p->waiting[0] &&
+		             frame.now_ms - p->submitted_ms >= PATIENCE_MS;
+		if (waits && !span_is(str_view(&v->line), p->waiting)) {
+			term_print(&v->term, "rest-lit: waiting: %s", p->waiting);
+			v->line.n = 0;
+			str_puts(&v->line, p->waiting);
+		}
+		term_show(&v->term, SPAN(""));
+		return;
+	}
 	if (v->detail.n && v->term.block && !v->quiet) {
 		progress_block(&text, &v->progress, &frame);
 		block = str_view(&text);

@@ -23,7 +23,8 @@ enum {
 	TIME_MAX = 40,
 	ENDS_MAX = 64 << 20, /* bytes of lines for --tail */
 	LAST_LINES = 10,
-	LAST_WIDTH = 512 /* bytes that are kept of a line */
+	LAST_WIDTH = 512,    /* bytes that are kept of a line */
+	PLAIN_MAX = 16 << 20 /* bytes of a line of a command */
 };
 
 enum mux_stage { STAGE_REST, STAGE_LINKS, STAGE_STREAM, STAGE_OVER };
@@ -31,6 +32,7 @@ enum mux_stage { STAGE_REST, STAGE_LINKS, STAGE_STREAM, STAGE_OVER };
 struct task_stream {
 	struct log_mux *mux;
 	char *name;           /* "worker[0]" */
+	const char *file;     /* "all", or of a command "stdout" or "stderr" */
 	char *log, *next_log; /* paths; next_log: of a later attempt */
 	bool done;            /* the task has ended */
 	bool heard;           /* a stream of this attempt was opened */
@@ -105,8 +107,12 @@ static void stream_print_line(void *arg, struct span line, bool cut)
 	             span_find(line, 0, "] USER COMMAND ") == SIZE_MAX;
 	if (runtime)
 		v->runtime += line.n + 1;
-	if (runtime && wanted->brief && !tells)
+	if (runtime && (wanted->plain || (wanted->brief && !tells)))
 		return;
+	if (wanted->plain) {
+		term_plain(v->mux->term, strcmp(v->file, "stderr") == 0, line);
+		return;
+	}
 	struct span shown = visible_part(line);
 	if (span_trim(shown).n) {
 		struct str *last = &v->last[v->n_last++ % LAST_LINES];
@@ -206,8 +212,8 @@ static void stream_ended(void *arg, const struct client_answer *a)
 	v->heard |= whole;
 	if (!whole)
 		stream_failed(v, a);
-	else if (over && v->final)
-		stream_end_attempt(v);
+	else if ((over && v->final) || v->mux->wanted.plain)
+		stream_end_attempt(v); /* it is not tried again */
 	else
 		stream_retry(v, a);
 	if (whole && v->mux->wanted.tail && !v->caught) {
@@ -269,7 +275,7 @@ static void links_ended(void *arg, const struct client_answer *a)
 		kept &= !span_is(name, "runtime");
 		/* The link to "all", else the first.  Only paths of this server are accepted. */
 		if (uri.n > 1 && uri.p[0] == '/' && uri.p[1] != '/' &&
-		    (span_is(name, "all") || !chosen.n))
+		    (span_is(name, v->file) || !chosen.n))
 			chosen = uri;
 	}
 	/* The log of a pod is complete.  A kept output, and a large log of this machine, begin
@@ -355,6 +361,7 @@ static bool log_mux_next(const struct log_mux *m, struct task_walk *w)
  * for jobs of this process, all tasks in their order. */
 static void log_mux_choose(struct log_mux *m, struct span detail, struct arena *a)
 {
+	static const char *const FILES[] = { "all", "stdout", "stderr" };
 	bool in_order = m->wanted.once || m->remote->own;
 	size_t tasks = 0;
 	bool more = m->n < m->max || !m->told;
@@ -372,12 +379,17 @@ static void log_mux_choose(struct log_mux *m, struct span detail, struct arena *
 			const char *name = log_mux_name(&w, a);
 			if (m->n == m->max || log_mux_find(m, name))
 				continue;
-			m->stream[m->n++] = (struct task_stream){
-				.mux = m,
-				.name = xstrdup(name),
-				.stage = STAGE_OVER,
-				.lines = LINES_INIT((size_t)m->remote->o->max_line),
-			};
+			size_t max = m->wanted.plain ? PLAIN_MAX : (size_t)m->remote->o->max_line;
+			for (size_t i = m->wanted.plain ? 1 : 0; i < (m->wanted.plain ? 3 : 1);
+			     i++) {
+				struct task_stream *v = &m->stream[m->n++];
+				*v = (struct task_stream){ .mux = m,
+					                   .name = xstrdup(name),
+					                   .file = FILES[i],
+					                   .stage = STAGE_OVER,
+					                   .lines = LINES_INIT(max) };
+				v->lines.keeps_cr = m->wanted.plain;
+			}
 		}
 	}
 	if (m->remote->own && tasks)
@@ -401,7 +413,8 @@ static void stream_update(struct task_stream *v, struct span task, struct arena 
 	bool running = state == JOB_RUNNING;
 	if ((done && !v->done) || (running && !v->running))
 		v->due_ms = 0; /* it may be there now, or is to be opened for the last time */
-	if (done && !v->done && v->mux->remote->own && v->stage == STAGE_STREAM) {
+	if (done && !v->done && v->mux->remote->own && v->stage == STAGE_STREAM &&
+	    !v->mux->wanted.plain) {
 		/* Its files stay, and have all now. */
 		client_stop(TAKE(v->exchange));
 		v->stage = STAGE_REST;
@@ -429,9 +442,10 @@ void log_mux_update(struct log_mux *m, struct span detail)
 	ARENA_AUTO arena = { 0 };
 	log_mux_choose(m, detail, &arena);
 	for (struct task_walk w = progress_tasks(detail); log_mux_next(m, &w);) {
-		struct task_stream *v = log_mux_find(m, log_mux_name(&w, &arena));
-		if (v)
-			stream_update(v, w.task, &arena);
+		const char *name = log_mux_name(&w, &arena);
+		for (struct task_stream *v = m->stream; v < m->stream + m->n; v++)
+			if (strcmp(v->name, name) == 0)
+				stream_update(v, w.task, &arena);
 	}
 }
 

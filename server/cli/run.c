@@ -32,6 +32,8 @@ static void run_notice(void *arg, enum engine_level level, const char *text)
 {
 	struct run *r = arg;
 	STR_AUTO line = STR_INIT(NOTE_BYTES);
+	if (level == ENGINE_NOTE && r->own.exit_code)
+		return; /* people want the output of their command only */
 	if (level != ENGINE_NO_IMAGE)
 		str_puts(&line, level == ENGINE_WARNING ? "\nwarning: " : "\nnote: ");
 	visible_text(&line, span_of(text));

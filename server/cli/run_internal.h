@@ -8,7 +8,8 @@
 
 enum { RUN_TASKS_MAX = 256 /* tasks whose output is read */ };
 
-/* Begins as zeros, except `service`, and cwd and mounts of `engine`. */
+/* Begins as zeros, except `service`, `exit_code`, own.exit_code, and of `engine` cwd, mounts, env
+ * and once. */
 struct run {
 	struct service *service;
 	struct engine_settings engine;
@@ -18,6 +19,7 @@ struct run {
 	int notes[2];             /* a pipe with the messages of the engine */
 	int stop_fd;              /* the other end of service->signal_fd */
 	_Atomic(char *) no_image; /* reason why pulls fail again and again; NULL */
+	int exit_code;            /* of a command */
 	bool serves;
 	pthread_t thread;
 };

@@ -105,6 +105,13 @@ void term_log(struct term *s, const struct log_name *name, struct span line, boo
 	s->lost |= s->block && fflush(stdout) != 0; /* before the block is drawn below */
 }
 
+void term_plain(struct term *s, bool error, struct span line)
+{
+	FILE *to = error ? stderr : stdout;
+	bool lost = fwrite(line.p, 1, line.n, to) != line.n || fputc('\n', to) == EOF;
+	s->lost |= lost && !error;
+}
+
 void term_show(struct term *s, struct span text)
 {
 	if (s->block && !span_eq(str_view(&s->text), text)) {
@@ -125,7 +132,7 @@ enum { WIDE = 0x1100 }; /* characters from here on may take two columns */
 static void lines_hand_over(struct line_splitter *l, line_taker *take, void *arg)
 {
 	struct span line = str_view(&l->line);
-	if (!l->cut && line.n && line.p[line.n - 1] == '\r')
+	if (!l->cut && !l->keeps_cr && line.n && line.p[line.n - 1] == '\r')
 		line.n--;
 	take(arg, line, l->cut);
 	l->line.n = 0;

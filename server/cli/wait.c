@@ -55,6 +55,7 @@ struct job_waiter {
 	struct client_call stop;
 	struct client_exchange *stopping;
 	bool interrupted; /* it is being stopped */
+	uint32_t signo;   /* by this signal; 0: none */
 	bool keeps;       /* `mux` only keeps the last lines */
 	int code;         /* for OWN_END; -1: none */
 
@@ -259,6 +260,7 @@ static void waiter_stop_job(struct job_waiter *w, const char *why)
 
 static void waiter_take_signal(struct job_waiter *w, uint32_t signo)
 {
+	w->signo = w->signo ?: signo;
 	if (!w->own || job_state_final(w->view.progress.state)) {
 		waiter_stop(w, INTERRUPTED);
 	} else if (w->interrupted && signo == SIGINT) {
@@ -333,6 +335,31 @@ static int waiter_verdict(struct job_waiter *w)
 	return view_verdict(&w->view, str_view(&tail));
 }
 
+/* For the command of `run`: only its exit code, unless rest-lit or the machine has failed. */
+static int waiter_conclude_command(struct job_waiter *w)
+{
+	enum { SIGNALLED = 128, CODE_MAX = 255 };
+	const enum job_state state = w->view.progress.state;
+	struct span status = w->view.progress.status;
+	int64_t code = EXIT_NO_COMMAND;
+	if (w->e.http)
+		term_print(&w->view.term, "rest-lit: %s", err_msg(&w->e));
+	if (state == JOB_SUCCEEDED)
+		code = 0;
+	else if (state == JOB_FAILED &&
+	         scan_int(scan_path(status, "appExitMessages", "runtime", "originUserExitCode"), 1,
+	                  CODE_MAX, &code))
+		; /* as the command has ended */
+	else if (w->signo)
+		code = SIGNALLED + w->signo;
+	else if (state == JOB_FAILED)
+		(void)scan_int(scan_get(status, "appExitCode"), 1, CODE_MAX, &code); /* or not */
+	if (code == EXIT_NO_COMMAND && w->code < 0 && job_state_final(state))
+		(void)waiter_verdict(w); /* says why */
+	*w->own->exit_code = (int)code;
+	return EXIT_OK;
+}
+
 /* The block of a job of this process stays, and says all about a success. */
 static int waiter_conclude_own(struct job_waiter *w)
 {
@@ -362,6 +389,8 @@ static int waiter_conclude(struct job_waiter *w)
 		                           [OWN_END] = NULL };
 	const char *job = w->view.job;
 	const char *why = w->e.http ? err_msg(&w->e) : WHY[w->reason];
+	if (w->own && w->own->exit_code)
+		return waiter_conclude_command(w);
 	if (w->reason == ENDED && w->view.quiet)
 		return log_mux_missing(w->mux) ? EXIT_REFUSED : EXIT_OK;
 	if (w->own)
@@ -406,8 +435,12 @@ static void waiter_open(struct job_waiter *w, const char *job, const struct log_
 	w->watch_path = remote_path(job, "/watch", a);
 	w->stop = stop_call(job, a);
 	w->lines = LINES_INIT(TEXT_MAX);
+	static const struct log_wanted PLAIN = { .plain = true };
 	view_init(&w->view, w->own ? strchr(job, '~') + 1 : job);
 	w->view.own = w->own;
+	w->view.plain = w->own && w->own->exit_code;
+	w->view.term.block &= !w->view.plain;
+	logs = w->view.plain ? &PLAIN : logs;
 	/* People who redirect the output of `run` want all of it; without a block there is nothing
 	 * else. */
 	const struct term *term = &w->view.term;

@@ -118,6 +118,8 @@ static int machine_settings(struct server *s, struct engine_settings *out, struc
 		.cwd = run->cwd,
 		.mounts = run->mounts,
 		.n_mounts = run->n_mounts,
+		.once = run->once,
+		.env = run->env,
 		.foreground = s->foreground,
 		.keep_logs = o->keep_logs,
 		.arg = s,

@@ -6,6 +6,7 @@
  */
 #include "base/err.h"
 #include "base/str.h"
+#include "machine/resources/amounts.h"
 #include "server/config/options.h"
 
 /* ---- job_text.c ---- */
@@ -74,3 +75,27 @@ int sweep_read(struct sweep *s, const struct options *o, const char *base, struc
                struct err *e);
 /* Writes the values and the name of a job (from 0) into its text. */
 int sweep_apply(const struct sweep *s, size_t job, struct job_text *t, struct err *e);
+
+/* ---- command_job.c ---- */
+
+/* The place where a command shall run. */
+struct command_place {
+	const char *image;      /* HOST_FILES: none, the files of the machine */
+	struct amounts machine; /* zeros: those of a cluster, which is not known */
+	bool alone;             /* no other job is counted there: without GPUs there is no limit */
+};
+#define HOST_FILES "host"
+
+/*
+ * Makes the job file of o->command: a v2 job of one task, with what o asks for.  The task executes
+ * exactly these words; in them, `<% $parameters.NAME %>` of --set and --sweep remains, and these
+ * parameters are null.  Without --gpus it gets 4 CPUs and 8 GiB, with it so much for each GPU, on a
+ * known machine the share of its GPUs.  -1 and *e.  The caller calls job_text_wipe in any case.
+ */
+int compose_command(struct job_text *t, const struct options *o, const struct command_place *place,
+                    struct err *e);
+/* Refuses options for a command beside a file.  -1 and *e. */
+int compose_check_file(const struct options *o, struct err *e);
+/* The current directory, in the arena; NULL and *e: it is the home directory or above it, unless
+ * `any` may be used.  way: an option that names another one, for the message. */
+const char *compose_directory(bool any, const char *way, struct arena *a, struct err *e);

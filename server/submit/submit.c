@@ -376,8 +376,10 @@ static struct objects *submit_build(struct submit *s, const char *id, struct err
 	job_warn(s->job, &facts, &s->warnings);
 	const char *more = server->foreground ? "; --images oci pulls it" : "";
 	for (size_t i = 0; i < s->job->n_roles && server->host_files; i++)
-		notes_add(&s->warnings, where[i], "runs on this machine's files, not in %.*s%s",
-		          (int)role[i].image.n, role[i].image.p, more);
+		if (!span_is(role[i].image, "host")) /* as the command line says it */
+			notes_add(&s->warnings, where[i],
+			          "runs on this machine's files, not in %.*s%s",
+			          (int)role[i].image.n, role[i].image.p, more);
 	if (s->dry_run) { /* again, with secrets redacted */
 		s->shown = ARENA_NEW(&r->arena, struct objects, 1);
 		if (job_preview(server->translator, s->job, &facts, &r->arena, s->shown, e) < 0)

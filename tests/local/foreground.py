@@ -36,7 +36,7 @@ class Place:
         for i in range(gpus):
             self.write(f"../gpu{i}", "")
         pattern = os.path.join(self.root, "gpu[0-9]*")
-        self.arguments = ["--cpus", "64", *(["--gpu-devices", pattern] if gpus else ["--gpus", "none"])]
+        self.arguments = ["--gpu-devices", pattern] if gpus else []
         self.more = {"cwd": self.cwd, "environment": {"XDG_STATE_HOME": self.state, "USER": "alice"}}
 
     def __enter__(self):

@@ -387,7 +387,7 @@ def run_job(ground, text, *arguments, cwd=None, home=None):
     """rest-lit run as the ground's user, in a sandbox."""
     program = ground.identity.get("program") or [BINARY]
     environment = {**os.environ, "HOME": home or ground.path("home"), "XDG_STATE_HOME": ground.path("home/state"), "USER": "alice"}
-    done = subprocess.run([*program, "run", "--gpus", "none", *arguments, "-"], input=text, cwd=cwd, capture_output=True, text=True,
+    done = subprocess.run([*program, "run", *arguments, "-"], input=text, cwd=cwd, capture_output=True, text=True,
                           env=environment, timeout=4 * PATIENCE * SLOW, check=False)
     return done.returncode, done.stdout, done.stderr
 

@@ -1,0 +1,260 @@
+/* The job file of a command: one task role with one task. */
+#include <limits.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/enc.h"
+#include "machine/task/sandbox.h"
+#include "server/compose/compose.h"
+
+enum {
+	NAME_BYTES = 40, /* of a name, before its suffix */
+	SUFFIX_BYTES = 3,
+	CPUS_OF_GPU = 4, /* on machines that are not known */
+	MB_OF_GPU = 8192,
+	MB_BYTES = 1 << 20,
+	BYTE_ORDER_MARK = 0xfeff,
+	NO_CHARACTER = 0xfffe
+};
+
+/* ---- the command for a shell ----------------------------------------------------------------- */
+
+/* The name in `<% $parameters.NAME %>` at the start of the text, if --set or --sweep has it; *n:
+ * bytes of the whole.  n is 0: there is none. */
+static struct span command_parameter(struct span text, const struct options *o, size_t *n)
+{
+	static const char ROOT[] = "$parameters.";
+	const struct option_list *const lists[] = { &o->set, &o->sweep };
+	size_t end = span_starts(text, "<%") ? span_find(text, 0, "%>") : SIZE_MAX;
+	if (end == SIZE_MAX)
+		return (struct span){ "", 0 };
+	struct span name = span_trim((struct span){ text.p + 2, end - 2 });
+	if (!span_starts(name, ROOT))
+		return (struct span){ "", 0 };
+	name = span_from(name, strlen(ROOT));
+	*n = end + 2;
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		for (size_t k = 0; k < lists[i]->n; k++) {
+			struct span known = span_of(lists[i]->v[k]);
+			if (span_eq(name, span_to(known, span_chr(known, '='))))
+				return name;
+		}
+	}
+	return (struct span){ "", 0 };
+}
+
+/* The first character, of *n bytes, is none that a job file can have as it is: a control character,
+ * another line end than LF, or no UTF-8. */
+static bool command_odd(struct span text, size_t *n)
+{
+	unsigned width;
+	uint32_t c = utf8_decode((const unsigned char *)text.p, text.n, &width);
+	*n = width;
+	return (c == UTF8_INVALID && width == 1) || c == BYTE_ORDER_MARK || c == NO_CHARACTER ||
+	       c == NO_CHARACTER + 1 || (utf8_is_control(c) && c != '\n' && c != '\t');
+}
+
+/* Appends a word so that a shell reads these bytes, after the values of parameters are put in. */
+static void command_put_word(struct str *out, struct span word, const struct options *o)
+{
+	if (word.n && span_only_alnum_or(word, "_@+=:,./-")) {
+		str_span(out, word);
+		return;
+	}
+	str_char(out, '\'');
+	while (word.n) {
+		size_t n = 0;
+		size_t width = 0;
+		struct span parameter = command_parameter(word, o, &n);
+		if (parameter.n) {
+			str_printf(out, "<%% $parameters.%.*s %%>", (int)parameter.n, parameter.p);
+			width = n;
+		} else if (command_odd(word, &width)) {
+			str_puts(out, "'\"$(printf '");
+			for (size_t i = 0; i < width; i++)
+				str_printf(out, "\\%03o", (unsigned char)word.p[i]);
+			str_puts(out, "')\"'");
+		} else if (word.p[0] == '\'') {
+			str_puts(out, "'\\''");
+		} else if (span_starts(word, "<%")) {
+			str_puts(out, "<''"); /* no placeholder */
+		} else {
+			str_put(out, word.p, width);
+		}
+		word = span_from(word, width);
+	}
+	str_char(out, '\'');
+}
+
+/* ---- name and resources ---------------------------------------------------------------------- */
+
+/* Appends a name: of `python train.py` train, of `nvidia-smi` that. */
+static void command_put_name(struct str *out, const struct options *o, bool suffix)
+{
+	char random[2 * SUFFIX_BYTES + 1];
+	struct span chosen = span_of(o->command[0]);
+	bool script = false;
+	for (size_t i = 0; o->command[i] && !script; i++) {
+		struct span word = span_of(o->command[i]);
+		struct span end = span_from(word, word.n > 3 ? word.n - 3 : 0);
+		script = word.p[0] != '-' && (span_is(end, ".py") || span_is(end, ".sh"));
+		if (script)
+			chosen = span_to(word, word.n - 3);
+	}
+	const char *slash = memrchr(chosen.p, '/', chosen.n);
+	chosen = slash ? span_from(chosen, (size_t)(slash + 1 - chosen.p)) : chosen;
+	size_t from = out->n;
+	for (size_t i = 0; i < chosen.n && out->n - from < NAME_BYTES; i++) {
+		bool good = span_only_alnum_or(span_to(span_from(chosen, i), 1), "._-");
+		if (out->n > from || is_alnum(chosen.p[i]))
+			str_put(out, good ? chosen.p + i : "_", 1);
+	}
+	if (out->n == from)
+		str_puts(out, "command");
+	random_hex(random, SUFFIX_BYTES);
+	if (suffix)
+		str_printf(out, "-%s", random);
+}
+
+/* The part of `all` that goes with the GPUs, at least 1. */
+static int64_t command_share(int64_t all, int64_t gpus, int64_t all_gpus)
+{
+	int64_t part =
+	    gpus < all_gpus ? (int64_t)((double)all * (double)gpus / (double)all_gpus + 0.5) : all;
+	return part < 1 ? 1 : part;
+}
+
+static void command_put_resources(struct str *out, const struct options *o,
+                                  const struct command_place *place)
+{
+	const struct amounts *m = &place->machine;
+	int64_t gpus = o->ask_gpus;
+	int64_t each = gpus > 0 && gpus < INT32_MAX / MB_OF_GPU ? gpus : 1;
+	int64_t cpus = CPUS_OF_GPU * each;
+	int64_t mb = MB_OF_GPU * each;
+	int64_t all_cpus = m->cpus / 1000;
+	int64_t all_mb = m->memory / MB_BYTES;
+	if (m->cpus && (gpus || place->alone)) {
+		cpus = command_share(all_cpus, gpus ?: m->gpus, m->gpus);
+		mb = command_share(all_mb, gpus ?: m->gpus, m->gpus);
+	} else if (m->cpus) {
+		cpus = command_share(cpus < all_cpus ? cpus : all_cpus, 1, 1);
+		mb = command_share(mb < all_mb ? mb : all_mb, 1, 1);
+	}
+	if (o->ask_cpus)
+		cpus = o->ask_cpus;
+	if (o->ask_memory)
+		mb = (o->ask_memory + MB_BYTES - 1) / MB_BYTES;
+	str_printf(out, "    resourcePerInstance: {cpu: %lld, memoryMB: %lld, gpu: %lld}\n",
+	           (long long)cpus, (long long)mb, (long long)gpus);
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+/* Appends the parameters that the command uses; --set and --sweep give them their values. */
+static void command_put_parameters(struct str *out, struct span command, const struct options *o)
+{
+	static const char TITLE[] = "parameters:\n";
+	const struct option_list *const lists[] = { &o->set, &o->sweep };
+	size_t begin = out->n;
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		for (size_t k = 0; k < lists[i]->n; k++) {
+			struct span name = span_of(lists[i]->v[k]);
+			name = span_to(name, span_chr(name, '='));
+			FREE_AUTO char *used =
+			    xasprintf("<%% $parameters.%.*s %%>", (int)name.n, name.p);
+			FREE_AUTO char *line = xasprintf("  %.*s: null\n", (int)name.n, name.p);
+			struct span so_far = { out->p + begin, out->n - begin };
+			if (span_find(command, 0, used) == SIZE_MAX ||
+			    (so_far.n && span_find(so_far, 0, line) != SIZE_MAX))
+				continue;
+			str_puts(out, so_far.n ? "" : TITLE);
+			str_puts(out, line);
+		}
+	}
+}
+
+int compose_command(struct job_text *t, const struct options *o, const struct command_place *place,
+                    struct err *e)
+{
+	STR_AUTO command = STR_INIT(SUBMIT_FILE_MAX);
+	STR_AUTO name = STR_INIT(NAME_MAX);
+	STR_AUTO out = STR_INIT(SUBMIT_FILE_MAX);
+	*t = (struct job_text){ .file = "the command" };
+	if (!o->command[0])
+		return err_set(e, 400, NULL, "there is no command after --");
+	if (o->command[0][0] == '-')
+		return err_set(e, 400, NULL,
+		               "the command after -- begins with -: %s; options stand before --",
+		               o->command[0]);
+	str_puts(&command, "exec");
+	for (size_t i = 0; o->command[i]; i++) {
+		str_char(&command, ' ');
+		command_put_word(&command, span_of(o->command[i]), o);
+	}
+	if (o->name[0])
+		str_puts(&name, o->name);
+	else
+		command_put_name(&name, o, !place->alone && !o->sweep.n);
+	str_puts(&out, "protocolVersion: 2\nname: ");
+	str_json(&out, str_view(&name));
+	str_puts(&out, "\ntype: job\nprerequisites:\n  - {name: image, type: dockerimage, uri: ");
+	str_json(&out, span_of(place->image));
+	str_puts(&out, "}\n");
+	command_put_parameters(&out, str_view(&command), o);
+	str_puts(&out, "taskRoles:\n  main:\n    instances: 1\n    dockerImage: image\n");
+	command_put_resources(&out, o, place);
+	str_puts(&out, "    commands:\n      - |-\n");
+	for (struct span rest = str_view(&command); rest.n;) {
+		struct span line = span_next(&rest, '\n');
+		str_printf(&out, "%s%.*s\n", line.n ? "        " : "", (int)line.n, line.p);
+	}
+	str_puts(&out, "extras:\n  env: {PYTHONUNBUFFERED: \"1\"}\n");
+	if (out.full || command.full)
+		return err_set(e, 400, NULL, "the command is longer than a job file can be");
+	t->n = out.n;
+	t->text = str_take(&out);
+	return 0;
+}
+
+int compose_check_file(const struct options *o, struct err *e)
+{
+	const struct {
+		const char *option, *what;
+		bool given;
+	} asked[] = {
+		{ "--gpus", "resourcePerInstance.gpu", o->ask_gpus > 0 },
+		{ "--cpus", "resourcePerInstance.cpu", o->ask_cpus > 0 },
+		{ "--memory", "resourcePerInstance.memoryMB", o->ask_memory > 0 },
+		{ "--image", "dockerImage", o->image[0] != '\0' },
+	};
+	for (size_t i = 0; !o->command && i < ARRAY_SIZE(asked); i++) {
+		if (asked[i].given)
+			return err_set(e, 400, NULL,
+			               "%s is for a command after --; with a file, the file says "
+			               "%s: %s of its task roles",
+			               asked[i].option, i < 3 ? "how many" : "which image",
+			               asked[i].what);
+	}
+	return 0;
+}
+
+const char *compose_directory(bool any, const char *way, struct arena *a, struct err *e)
+{
+	char real[PATH_MAX];
+	char cwd[PATH_MAX];
+	const char *home = getenv("HOME"); /* NOLINT(concurrency-mt-unsafe): one thread */
+	home = home && home[0] == '/' ? home : sandbox_home(false, a);
+	if (!getcwd(cwd, sizeof(cwd))) {
+		(void)err_set(e, 400, NULL, "the current directory: %m");
+		return NULL;
+	}
+	bool above = path_within(realpath(home, real) ? real : home, cwd);
+	if (!above || any)
+		return arena_dup(a, span_of(cwd));
+	(void)err_set(e, 400, NULL,
+	              "%s %s your home directory, and a command would get all of it: go to a "
+	              "directory for its files (mkdir job && cd job), or name one: %s",
+	              cwd, strcmp(cwd, real) == 0 ? "is" : "contains", way);
+	return NULL;
+}

@@ -1,0 +1,211 @@
+/* The job file of a command: words, name, resources. */
+
+#include "tests/unit/base/cmocka.h"
+
+#include <unistd.h>
+
+#include "base/doc/tree.h"
+#include "base/enc.h"
+#include "server/compose/compose.h"
+
+enum { WORDS = 300, LENGTH = 40, TEXT = 1 << 20 };
+
+static const struct command_place CLUSTER = { .image = "img" };
+
+static void compose(struct job_text *t, struct options *o, const struct command_place *place,
+                    const char **words)
+{
+	ERR_AUTO e = { 0 };
+	o->command = words;
+	o->name = o->name ?: "";
+	if (compose_command(t, o, place, &e) < 0)
+		fail_msg("%s", err_msg(&e));
+}
+
+/* A scalar of the job file of these words, in the arena. */
+static const char *composed(struct options *o, const struct command_place *place,
+                            const char **words, const char *const *path, struct arena *a)
+{
+	struct job_text t;
+	struct doc doc = { 0 };
+	compose(&t, o, place, words);
+	if (!job_text_doc((struct span){ t.text, t.n }, a, &doc))
+		fail_msg("no YAML:\n%s", t.text);
+	const struct node *n = &doc.root;
+	for (; *path && n; path++)
+		n = n->type == NODE_LIST ? n->item : node_get(n, *path);
+	struct span text = n ? node_scalar(a, n) : SPAN("nothing");
+	job_text_wipe(&t);
+	return arena_dup(a, text);
+}
+
+static const char *const COMMAND[] = { "taskRoles", "main", "commands", "0", NULL };
+
+TEST(test_command_words_are_quoted_for_a_shell)
+{
+	static struct {
+		const char *words[5], *wanted;
+	} ROWS[] = {
+		{ { "python", "train.py", "--lr=0.1" }, "exec python train.py --lr=0.1" },
+		{ { "sh", "-c", "echo \"$HOME\" | wc" }, "exec sh -c 'echo \"$HOME\" | wc'" },
+		{ { "a", "", "it's", "~" }, "exec a '' 'it'\\''s' '~'" },
+		{ { "a", "two\n\n  lines\n" }, "exec a 'two\n\n  lines\n'" },
+		{ { "a", "<% $parameters.no %><%" }, "exec a '<''% $parameters.no %><''%'" },
+		{ { "a", "x<%$parameters.lr %>" }, "exec a 'x<% $parameters.lr %>'" },
+		{ { "a", "<% <% $parameters.b %>" }, "exec a '<''% <% $parameters.b %>'" },
+		{ { "a", "\r\xff\xfe"
+		         "b" },
+		  "exec a ''\"$(printf '\\015')\"''\"$(printf '\\377')\"''\"$(printf "
+		  "'\\376')\"'b'" },
+		{ { "a", "\u00e9\u2028" }, "exec a '\u00e9'\"$(printf '\\342\\200\\250')\"''" },
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(ROWS); i++) {
+		ARENA_AUTO a = { 0 };
+		const char *set[] = { "lr=1" };
+		const char *sweep[] = { "b=1,2" };
+		struct options o = { .set = { set, 1 }, .sweep = { sweep, 1 } };
+		assert_string_equal(composed(&o, &CLUSTER, ROWS[i].words, COMMAND, &a),
+		                    ROWS[i].wanted);
+	}
+}
+
+TEST(test_command_bytes_arrive_through_yaml_and_shell)
+{
+	ARENA_AUTO a = { 0 };
+	static const char *const NASTY[] = { "'", "\"", "$",  "`", "\\", "<%",   "%>",   "\n",
+		                             " ", "\t", "\r", "!", "#",  "\xc3", "\xa9", "-" };
+	const char *words[WORDS + 4] = { "printf", "%s\\0" };
+	STR_AUTO wanted = STR_INIT(TEXT);
+	for (size_t i = 0; i < WORDS; i++) {
+		STR_AUTO word = STR_INIT(TEXT);
+		unsigned char random[LENGTH];
+		random_bytes(random, sizeof(random));
+		for (size_t k = 0; k < random[0] % LENGTH; k++) {
+			if (i % 2)
+				str_puts(&word, NASTY[random[k] % ARRAY_SIZE(NASTY)]);
+			else
+				str_char(&word, (char)(random[k] ?: 1));
+		}
+		words[2 + i] = arena_dup(&a, str_view(&word));
+		str_put(&wanted, words[2 + i], strlen(words[2 + i]) + 1);
+	}
+	struct options o = { 0 };
+	const char *command = composed(&o, &CLUSTER, words, COMMAND, &a);
+	int fds[2];
+	assert_int_equal(pipe(fds), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		dup2(fds[1], STDOUT_FILENO);
+		execl("/bin/sh", "sh", "-c", command, NULL);
+		_exit(1);
+	}
+	close(fds[1]);
+	STR_AUTO got = STR_INIT(TEXT);
+	char piece[4096];
+	for (ssize_t n; (n = read(fds[0], piece, sizeof(piece))) > 0;)
+		str_put(&got, piece, (size_t)n);
+	close(fds[0]);
+	assert_int_equal(got.n, wanted.n);
+	assert_memory_equal(got.p, wanted.p, wanted.n);
+}
+
+TEST(test_command_names_come_from_script_or_program)
+{
+	static const char *const PATH[] = { "name", NULL };
+	static struct {
+		const char *words[4], *wanted;
+	} ROWS[] = {
+		{ { "python", "train.py" }, "train" },
+		{ { "torchrun", "-n2", "src/run.me.py" }, "run.me" },
+		{ { "/usr/bin/nvidia-smi", "-l" }, "nvidia-smi" },
+		{ { "python", "-m", "pkg" }, "python" },
+		{ { "./-_\u00e9 x!.sh" }, "x_" },
+		{ { "\u00e9" }, "command" },
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(ROWS); i++) {
+		ARENA_AUTO a = { 0 };
+		const char *sweep[] = { "x=1" };
+		struct options swept = { .sweep = { sweep, 1 } };
+		struct options plain = { 0 };
+		struct options named = { .name = "mine" };
+		const char *wanted = ROWS[i].wanted;
+		assert_string_equal(composed(&swept, &CLUSTER, ROWS[i].words, PATH, &a), wanted);
+		const char *name = composed(&plain, &CLUSTER, ROWS[i].words, PATH, &a);
+		assert_int_equal(strlen(name), strlen(wanted) + 7);
+		assert_memory_equal(name, wanted, strlen(wanted));
+		assert_string_not_equal(name, composed(&plain, &CLUSTER, ROWS[i].words, PATH, &a));
+		assert_string_equal(composed(&named, &CLUSTER, ROWS[i].words, PATH, &a), "mine");
+	}
+}
+
+TEST(test_command_gets_the_share_of_its_gpus)
+{
+	static const char *WORDS_ONE[] = { "x", NULL };
+	static const struct amounts EIGHT = { { { 8, 30000, 64LL << 30, 0 } } };
+	static const struct amounts UNKNOWN;
+	static const struct amounts SMALL = { { { 0, 2500, 3LL << 30, 0 } } };
+	static const struct {
+		int64_t gpus, cpus, memory;
+		const struct amounts *machine;
+		bool alone;
+		const char *cpu, *mb, *gpu;
+	} ROWS[] = {
+		{ 0, 0, 0, &UNKNOWN, false, "4", "8192", "0" },
+		{ 2, 0, 0, &UNKNOWN, false, "8", "16384", "2" },
+		{ 2, 3, 1 << 20, &UNKNOWN, false, "3", "1", "2" },
+		{ 2, 0, (5 << 20) + 1, &UNKNOWN, false, "8", "6", "2" },
+		{ 1, 0, 0, &EIGHT, true, "4", "8192", "1" },
+		{ 9, 0, 0, &EIGHT, true, "30", "65536", "9" },
+		{ 0, 0, 0, &EIGHT, true, "30", "65536", "0" },
+		{ 0, 0, 0, &EIGHT, false, "4", "8192", "0" },
+		{ 0, 0, 0, &SMALL, false, "2", "3072", "0" },
+		{ 1, 0, 0, &SMALL, true, "2", "3072", "1" },
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(ROWS); i++) {
+		ARENA_AUTO a = { 0 };
+		static const char *const KEYS[] = { "cpu", "memoryMB", "gpu" };
+		const char *wanted[] = { ROWS[i].cpu, ROWS[i].mb, ROWS[i].gpu };
+		struct options o = { .ask_gpus = ROWS[i].gpus,
+			             .ask_cpus = ROWS[i].cpus,
+			             .ask_memory = ROWS[i].memory };
+		const struct command_place place = { "img", *ROWS[i].machine, ROWS[i].alone };
+		for (size_t k = 0; k < ARRAY_SIZE(KEYS); k++) {
+			const char *const path[] = { "taskRoles", "main", "resourcePerInstance",
+				                     KEYS[k], NULL };
+			assert_string_equal(composed(&o, &place, WORDS_ONE, path, &a), wanted[k]);
+		}
+	}
+}
+
+TEST(test_command_parameters_are_those_it_uses)
+{
+	static const char *WORDS_SET[] = { "x", "<% $parameters.lr %>", "<%$parameters.lr%>",
+		                           NULL };
+	const char *set[] = { "lr=1", "other=2" };
+	struct options o = { .set = { set, 2 }, .sweep = { set, 1 }, .name = "n" };
+	struct job_text t;
+	compose(&t, &o, &CLUSTER, WORDS_SET);
+	assert_non_null(strstr(t.text, "\nparameters:\n  lr: null\ntaskRoles:\n"));
+	assert_non_null(strstr(t.text, "uri: \"img\"}"));
+	assert_non_null(strstr(t.text, "\nextras:\n  env: {PYTHONUNBUFFERED: \"1\"}\n"));
+	job_text_wipe(&t);
+}
+
+TEST(test_command_refuses_what_it_cannot_run)
+{
+	static const char *NONE[] = { NULL };
+	static const char *OPTION[] = { "-x", NULL };
+	const char **const rows[] = { NONE, OPTION };
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		ERR_AUTO e = { 0 };
+		struct job_text t;
+		struct options o = { .command = rows[i], .name = "" };
+		assert_int_equal(compose_command(&t, &o, &CLUSTER, &e), -1);
+		job_text_wipe(&t);
+	}
+	ERR_AUTO e = { 0 };
+	struct options o = { .ask_memory = 1, .image = "" };
+	assert_int_equal(compose_check_file(&o, &e), -1);
+	assert_non_null(
+	    strstr(err_msg(&e), "the file says how many: resourcePerInstance.memoryMB"));
+}

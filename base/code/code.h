@@ -64,6 +64,9 @@ struct code_entry {
  * what is in it, and this before everything else. */
 int code_path_compare(const char *a, const char *b);
 
+/* The rules of paths and targets.  -1 and *e (400 InvalidCodeError), which names the entry. */
+int code_entry_check(const struct code_entry *entry, struct err *e);
+
 struct code_limits {
 	int64_t entries, bytes; /* of the tar's files together */
 };

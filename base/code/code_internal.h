@@ -4,22 +4,16 @@
 
 enum { CODE_BLOCK = 512, CODE_CHUNK = 64 << 10 /* bytes of streams */ };
 
-/* Fields of a header. */
-enum {
-	HEAD_NAME = 0,
-	HEAD_NAME_SIZE = 100,
-	HEAD_MODE = 100,
-	HEAD_SIZE = 124,
-	HEAD_TYPE = 156,
-	HEAD_TARGET = 157,
-	HEAD_MAGIC = 257,
-	HEAD_PREFIX = 345,
-	HEAD_PREFIX_SIZE = 155
+/* A header of ustar: texts end with NUL unless they fill their field, numbers are octal digits. */
+struct code_head {
+	char name[100], mode[8], user[8], group[8], size[12], time[12], sum[8], type, target[100];
+	char magic[8], names[64], device[16], prefix[155], rest[12];
 };
-/* The characters of enum code_kind in HEAD_TYPE. */
+_Static_assert(sizeof(struct code_head) == CODE_BLOCK, "a header is a block");
+/* The characters of enum code_kind in `type`. */
 #define HEAD_TYPES "052"
 
-/* *e says `entry "PATH": text`.  Returns -1. */
+/* *e says `entry "PATH": text`, or `the archive text` if path is NULL.  Returns -1. */
 int code_refuse(struct err *e, const char *path, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -31,6 +25,4 @@ struct code_last {
 /* Checks an entry, and makes it the last one.  -1 and *e. */
 int code_entry_next(struct code_last *last, const struct code_entry *entry, struct err *e);
 /* The header of an entry that is checked.  -1 and *e: its path or size do not fit into ustar. */
-int code_header(char block[static CODE_BLOCK], const struct code_entry *entry, struct err *e);
-/* *e says where a header differs from the one that it should be.  Returns -1. */
-int code_header_differs(struct err *e, const char *path, const char *is, const char *wanted);
+int code_header(struct code_head *head, const struct code_entry *entry, struct err *e);

@@ -1,4 +1,3 @@
-#include <assert.h>
 #include <stdlib.h>
 
 #include "base/code/code_internal.h"
@@ -42,7 +41,6 @@ void code_writer_free(struct code_writer *w)
 static int code_writer_put(struct code_writer *w, struct span tar, int flush, struct err *e)
 {
 	z_stream *z = &w->gzip;
-	assert(tar.n <= UINT32_MAX);
 	sha256_add(&w->sha, tar);
 	z->next_in = (const unsigned char *)tar.p;
 	z->avail_in = (unsigned)tar.n;
@@ -59,18 +57,18 @@ static int code_writer_put(struct code_writer *w, struct span tar, int flush, st
 
 int code_writer_entry(struct code_writer *w, const struct code_entry *entry, struct err *e)
 {
-	char block[CODE_BLOCK];
+	struct code_head head;
 	if (w->left)
 		return code_refuse(e, w->last.path, "%lld bytes of it are missing",
 		                   (long long)w->left);
-	if (code_entry_next(&w->last, entry, e) < 0 || code_header(block, entry, e) < 0)
+	if (code_entry_next(&w->last, entry, e) < 0 || code_header(&head, entry, e) < 0)
 		return -1;
 	w->facts.entries++;
 	if (entry->kind == CODE_FILE) {
 		w->facts.bytes += w->left = entry->size;
 		w->padding = (size_t)(-entry->size & (CODE_BLOCK - 1));
 	}
-	return code_writer_put(w, (struct span){ block, CODE_BLOCK }, Z_NO_FLUSH, e);
+	return code_writer_put(w, (struct span){ (const char *)&head, CODE_BLOCK }, Z_NO_FLUSH, e);
 }
 
 int code_writer_data(struct code_writer *w, struct span bytes, struct err *e)

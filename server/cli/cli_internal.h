@@ -205,7 +205,8 @@ void remote_reply_done(struct remote_reply *r);
  * Sends a request.  If r->patient is set, it is repeated, for `patience`, after connection errors,
  * 429, 502, 503 and 504: it must be idempotent.  0 and a reply with `status`, or for status 0 with
  * any 2xx; -1 and *e: the refusal (*out has its body) with its status and notes; 504 when --timeout
- * is over, 503 when no answer came, 500 after another 2xx: the server may not be rest-lit.
+ * is over, 503 when no answer came, 500 after another 2xx: the server may not be rest-lit.  An
+ * attempt takes at most call->timeout_ms, by default a minute; `piece` gets call->arg.
  */
 int remote_ask(struct remote *r, const struct client_call *call, int status,
                struct remote_reply *out, struct err *e);
@@ -417,3 +418,14 @@ int wait_for_jobs(struct remote *r, const struct option_list *tags, struct err *
 /* Submits a job (arg: struct job_text), and with --wait or --logs waits for it.  Returns the exit
  * code. */
 int submit_send(struct remote *r, const void *arg, struct err *e);
+
+/* ---- cmd_fetch.c: the code of jobs ---- */
+
+/* --code DIR, or the current directory for a command: packs the files, sends them unless the server
+ * has them or with --dry-run, and writes extras.code into the text.  -1 and *e. */
+struct job_text;
+int code_attach(struct remote *r, struct job_text *t, struct err *e);
+/* The hash of a job's code, in the arena, from its configuration; n is 0 if it has none. */
+struct span code_of_config(struct span config, struct arena *a);
+/* Makes the code of a job (USER~NAME) that of the client's user too, if it has code.  -1 and *e. */
+int code_copy(struct remote *r, const char *job, struct span config, struct err *e);

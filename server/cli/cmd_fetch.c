@@ -1,16 +1,255 @@
-/* rest-lit fetch --code JOB -o DIR */
-#include "server/cli/cli_internal.h"
+/* The code of jobs: that of `submit --code` and `resubmit` on its way to the server, and
+ * rest-lit fetch --code JOB -o DIR. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-static int fetch_job(struct remote *r, const char *job, struct span detail, struct err *e)
+#include "base/doc/tree.h"
+#include "base/posix/fd.h"
+#include "base/posix/rmtree.h"
+#include "server/cli/cli_internal.h"
+#include "server/compose/compose.h"
+#include "translate/job/dialect.h"
+
+enum {
+	ANSWER_MAX = 1 << 20,
+	ATTEMPT_MS = 60000,
+	SLOWEST = 64, /* bytes per ms */
+	SILENCE_S = 120,
+	SHOWN = 12 /* digits of hashes */
+};
+
+static mode_t fetch_umask; /* of the user */
+
+static const char *code_reason(void)
 {
-	(void)r;
-	(void)detail;
-	return err_set(e, 501, NULL, "%s: not here yet", job);
+	return strerror(errno); /* NOLINT(concurrency-mt-unsafe): it is, in glibc and musl */
+}
+
+static const char *code_path(const char *sha, struct arena *a)
+{
+	return arena_printf(a, "/api/v2/code/%s", sha);
+}
+
+/* ---- to the server --------------------------------------------------------------------------- */
+
+/* 1: the user has this archive on the server, which then keeps it; 0: not; -1 and *e. */
+static int code_known(struct remote *r, const char *path, struct err *e)
+{
+	REPLY_AUTO reply = { 0 };
+	struct span json;
+	if (remote_get(r, path, &reply, &json, e) == 0)
+		return 1;
+	if (e->http != 404)
+		return -1;
+	err_done(e);
+	*e = (struct err){ 0 };
+	return 0;
+}
+
+/* Sends the archive in a file. */
+static int code_put(struct remote *r, const char *path, int fd, struct err *e)
+{
+	REPLY_AUTO reply = { 0 };
+	struct stat st = { 0 };
+	bool known = fstat(fd, &st) == 0;
+	size_t n = (size_t)st.st_size;
+	void *p = known ? mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+	if (p == MAP_FAILED)
+		return err_set(e, UNKNOWN_ERROR, "the archive cannot be read: %s", code_reason());
+	const struct client_call call = {
+		.method = "PUT",
+		.path = path,
+		.type = "application/gzip",
+		.body = { p, n },
+		.max = ANSWER_MAX,
+		.timeout_ms = ATTEMPT_MS + st.st_size / SLOWEST,
+		.silence_s = SILENCE_S,
+	};
+	r->patient = true;
+	int rc = remote_ask(r, &call, 0, &reply, e);
+	(void)munmap(p, n); /* cannot fail */
+	return rc;
+}
+
+/* Prints "code: 14 files, 32 KiB, commit abc1234 with changes". */
+static void code_announce(const struct code_pack *p)
+{
+	(void)fprintf(stderr, "rest-lit: code: %lld file%s, %lld KiB", (long long)p->files,
+	              p->files == 1 ? "" : "s", (long long)(p->packed + KIB - 1) / KIB);
+	if (p->commit[0])
+		(void)fprintf(stderr, ", commit %.*s%s", SHOWN, p->commit,
+		              p->changed ? " with changes" : "");
+	(void)fputs("\n", stderr);
+}
+
+int code_attach(struct remote *r, struct job_text *t, struct err *e)
+{
+	ARENA_AUTO arena = { 0 };
+	REPLY_AUTO info = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	struct code_pack pack;
+	struct code_room room;
+	struct doc doc = { 0 };
+	struct span json;
+	const char *dir = r->o->code[0] ? r->o->code : r->o->command ? "." : NULL;
+	if (!dir || !job_text_doc((struct span){ t->text, t->n }, &arena, &doc))
+		return 0; /* the server explains the mistakes of the text */
+	const struct dialect *d = dialect_of(&doc.root, DIALECTS_ALL);
+	if (d && strcmp(d->name, "v2") != 0)
+		return err_set(e, 400, NULL,
+		               "--code: %s is not a job of protocol version 2, and others have no "
+		               "code: rest-lit convert %s >NEW.yaml first",
+		               t->file, t->file);
+	r->patient = !r->own;
+	if (remote_get(r, "/api/v2/info", &info, &json, e) < 0)
+		return -1;
+	struct span code = scan_get(json, "code");
+	if (!scan_int(scan_get(code, "maxBytes"), 0, INT64_MAX, &room.packed) ||
+	    !scan_int(scan_get(code, "maxUnpackedBytes"), 0, INT64_MAX, &room.unpacked) ||
+	    !scan_int(scan_get(code, "maxEntries"), 0, INT64_MAX, &room.entries))
+		return err_set(e, 400, NULL,
+		               "--code: %s is older than this program and takes no code",
+		               r->o->server);
+	int rc = directory_pack(dir, &room, &pack, &warnings, e);
+	command_notes(dir, "warning: ", &warnings);
+	if (rc < 0)
+		return -1;
+	const char *path = code_path(pack.facts.sha256, &arena);
+	int known = r->o->dry_run ? 1 : code_known(r, path, e);
+	if (known == 0) {
+		code_announce(&pack);
+		known = code_put(r, path, pack.fd, e);
+	}
+	(void)close(pack.fd); /* it is only read */
+	if (known < 0)
+		return -1;
+	STR_AUTO member = STR_INIT(ANSWER_MAX);
+	str_printf(&member, "{\"sha256\":\"%s\"", pack.facts.sha256);
+	if (pack.commit[0])
+		str_printf(&member, ",\"commit\":\"%s\",\"changed\":%s", pack.commit,
+		           pack.changed ? "true" : "false");
+	else if (node_get(node_get(node_get(&doc.root, "extras"), "code"), "commit"))
+		return err_set(e, 400, NULL,
+		               "--code: %s has no commit: remove extras.code.commit from %s", dir,
+		               t->file);
+	str_char(&member, '}');
+	return job_text_put(t, (const char *const[]){ "extras", "code", NULL }, str_view(&member),
+	                    e);
+}
+
+/* ---- from the server ------------------------------------------------------------------------- */
+
+struct span code_of_config(struct span config, struct arena *a)
+{
+	struct span sha = scan_text(scan_path(config, "extras", "code", "sha256"), a);
+	return code_sha_ok(sha) ? sha : span_to(sha, 0);
+}
+
+/* Gives the archive of a job to `piece`, which returns false to end it. */
+static int code_download(struct remote *r, const char *job, bool (*piece)(void *, struct span),
+                         void *arg, struct err *e)
+{
+	ARENA_AUTO arena = { 0 };
+	REPLY_AUTO reply = { 0 };
+	const struct client_call call = {
+		.method = "GET",
+		.path = remote_path(job, "/code", &arena),
+		.max = ANSWER_MAX, /* of an error */
+		.timeout_ms = ATTEMPT_MS + CODE_MACHINE / SLOWEST,
+		.silence_s = SILENCE_S,
+		.piece = piece,
+		.arg = arg,
+	};
+	r->patient = false; /* pieces cannot be taken back */
+	return remote_ask(r, &call, 200, &reply, e);
+}
+
+static bool copy_piece(void *arg, struct span bytes)
+{
+	return fd_write_all(*(const int *)arg, bytes) == 0;
+}
+
+int code_copy(struct remote *r, const char *job, struct span config, struct err *e)
+{
+	ARENA_AUTO arena = { 0 };
+	struct span sha = code_of_config(config, &arena);
+	const char *path = code_path(arena_dup(&arena, sha), &arena);
+	int known = sha.n ? code_known(r, path, e) : 1;
+	if (known)
+		return known < 0 ? -1 : 0;
+	FD_AUTO fd = code_temporary(e);
+	return fd < 0 || code_download(r, job, copy_piece, (void *)&fd, e) < 0
+	           ? -1
+	           : code_put(r, path, fd, e);
+}
+
+struct fetching {
+	struct code_reader *reader;
+	struct err *e;
+	bool failed;
+};
+
+static bool fetch_piece(void *arg, struct span bytes)
+{
+	struct fetching *f = arg;
+	f->failed = code_reader_feed(f->reader, bytes, f->e) < 0;
+	return !f->failed;
+}
+
+/* Unpacks the archive of a job into an empty directory. */
+static int fetch_into(struct remote *r, const char *job, struct span sha, int dir, struct err *e)
+{
+	ERR_AUTO late = { 0 };
+	struct code_facts facts = { 0 };
+	const struct code_limits limits = { CODE_ENTRIES, CODE_MACHINE };
+	struct code_unpack unpack = { .dir = dir };
+	const struct code_sink sink = code_unpack_sink(&unpack);
+	struct fetching f = { code_reader_new(&limits, &sink), e, false };
+	bool good = code_download(r, job, fetch_piece, &f, e) == 0 && !f.failed &&
+	            code_reader_end(f.reader, &facts, e) == 0;
+	code_reader_free(f.reader);
+	good = code_unpack_end(&unpack, good ? e : &late) == 0 && good;
+	if (good && !span_is(sha, facts.sha256))
+		return err_set(e, UNKNOWN_ERROR, "it has another hash than the configuration: %s",
+		               facts.sha256);
+	return good ? 0 : -1;
+}
+
+static int fetch_job(struct remote *r, const char *job, struct span config, struct err *e)
+{
+	ARENA_AUTO arena = { 0 };
+	const char *name = r->o->directory;
+	struct span sha = code_of_config(config, &arena);
+	if (!sha.n)
+		return err_set(e, 404, NULL, "%s has no code: it was submitted without --code",
+		               job);
+	(void)umask(fetch_umask); /* process_harden has set 077 */
+	bool made = mkdir(name, 0777) == 0;
+	FD_AUTO dir = made || errno == EEXIST ? open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (dir < 0)
+		return err_set(e, 400, NULL, "%s: %s", name, code_reason());
+	DIR_AUTO *before = dir_list(dir, ".");
+	if (!before || dir_next(before))
+		return err_set(e, 400, NULL, "%s is not empty: name a new directory", name);
+	if (fetch_into(r, job, sha, dir, e) == 0)
+		return EXIT_OK;
+	DIR_AUTO *after = dir_list(dir, ".");
+	for (const char *one; (one = dir_next(after));)
+		(void)tree_remove(dir, one, CODE_ENTRIES); /* else it stays */
+	if (made)
+		(void)rmdir(name);
+	return err_wrap(e, "the code of %s", job);
 }
 
 int cmd_fetch(const struct command *c, struct options *o)
 {
 	if (!o->fetches_code || !o->directory[0])
 		return command_usage(c, "say what to fetch, and where to: --code -o DIR");
-	return remote_job_command(c, o, fetch_job, "");
+	fetch_umask = umask(0);
+	return remote_job_command(c, o, fetch_job, "/config");
 }

@@ -81,7 +81,8 @@ static int resubmit_job(struct remote *r, const char *job, struct span config, s
 		               "%s has secrets, which the server does not return; submit its file "
 		               "again: rest-lit submit --name NAME FILE",
 		               job);
-	if (!name[0] && resubmit_name(r, node_span(old), &arena, &name, e) < 0)
+	if (code_copy(r, job, config, e) < 0 ||
+	    (!name[0] && resubmit_name(r, node_span(old), &arena, &name, e) < 0))
 		return -1;
 	struct job_text t = { .file = job, .text = xstrndup(config.p, config.n), .n = config.n };
 	int code = job_text_rename(&t, name, e) < 0 ? -1 : submit_send(r, &t, e);

@@ -25,7 +25,30 @@ static void put_images(struct str *out, struct span detail)
 	}
 }
 
-static int show_print(struct span detail, const char *job, struct err *e)
+/* "code: commit abc1234, with changes (sha ...)", for those who may read the configuration. */
+static void put_code(struct str *out, struct remote *r, const char *job)
+{
+	enum { SHOWN = 12 };
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO ignored = { 0 };
+	REPLY_AUTO reply = { 0 };
+	struct span config = { "", 0 };
+	(void)remote_get(r, remote_path(job, "/config", &a), &reply, &config, &ignored);
+	struct span sha = code_of_config(config, &a);
+	struct span code = scan_path(config, "extras", "code");
+	struct span commit = span_cut(scan_text(scan_get(code, "commit"), &a), SHOWN);
+	if (!sha.n)
+		return;
+	str_puts(out, "  code:     ");
+	if (commit.n) {
+		str_puts(out, "commit ");
+		visible_text(out, commit);
+		str_puts(out, span_is(scan_get(code, "changed"), "true") ? ", with changes " : " ");
+	}
+	str_printf(out, "(sha %.*s)\n", SHOWN, sha.p);
+}
+
+static int show_print(struct remote *r, struct span detail, const char *job, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
 	struct progress p;
@@ -38,6 +61,7 @@ static int show_print(struct span detail, const char *job, struct err *e)
 	if (p.waiting[0])
 		str_printf(&out, "  %s %s\n", p.stopping ? "reason:  " : "waiting: ", p.waiting);
 	put_images(&out, detail);
+	put_code(&out, r, job);
 	table_begin(&t, HEADS, N_HEADS);
 	t.states = p.colour ? STATE : 0;
 	for (struct task_walk w = progress_tasks(detail); progress_next_task(&w);) {
@@ -60,7 +84,7 @@ static int show_print(struct span detail, const char *job, struct err *e)
 static int show_job(struct remote *r, const char *job, struct span detail, struct err *e)
 {
 	return strcmp(r->o->output, "json") == 0 ? remote_print(detail)
-	                                         : show_print(detail, job, e);
+	                                         : show_print(r, detail, job, e);
 }
 
 int cmd_show(const struct command *c, struct options *o)

@@ -282,7 +282,8 @@ static int submit_flow(struct remote *r, const void *arg, struct err *e)
 		return -1;
 	if (sweep.n_values && !sweep_agreed(o, &sweep, tag))
 		return EXIT_USAGE;
-	/* 2. The code is packed, sent and written into the text here. */
+	if (code_attach(r, t, e) < 0)
+		return -1;
 	if (job_text_vary(t, o, e) < 0)
 		return submit_refused(t, SPAN(""), e);
 	if (sweep.n_values)

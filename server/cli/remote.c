@@ -133,6 +133,7 @@ int64_t remote_pause_ms(const struct remote *r, const struct client_answer *a, u
 
 struct remote_request {
 	struct remote *remote;
+	const struct client_call *call;
 	struct remote_reply *reply;
 	struct err *e;
 	bool ended, good, again;
@@ -167,6 +168,12 @@ static void remote_answered(void *arg, const struct client_answer *a)
 	q->reply->location = a->location ? xstrdup(a->location) : NULL;
 }
 
+static bool remote_piece(void *arg, struct span bytes)
+{
+	const struct remote_request *q = arg;
+	return q->call->piece(q->call->arg, bytes);
+}
+
 /* Waits for I/O, or so long.  false: `run` is to end, by a signal that can still be read. */
 static bool remote_turn(struct remote *r, int64_t ms)
 {
@@ -178,15 +185,17 @@ static bool remote_turn(struct remote *r, int64_t ms)
 int remote_ask(struct remote *r, const struct client_call *call, int status,
                struct remote_reply *out, struct err *e)
 {
-	struct remote_request q = { .remote = r, .reply = out, .e = e };
+	struct remote_request q = { .remote = r, .call = call, .reply = out, .e = e };
 	struct client_call once = *call;
+	int64_t attempt_ms = call->timeout_ms ?: ATTEMPT_MS;
+	once.piece = call->piece ? remote_piece : NULL;
 	once.ended = remote_answered;
 	once.arg = &q;
 	int64_t end_ms = clock_ms() + (r->patient ? r->o->patience_s * SECOND : 0);
 	end_ms = end_ms < r->end_ms ? end_ms : r->end_ms;
 	for (bool more = true; more;) {
 		int64_t most_ms = r->end_ms - clock_ms();
-		once.timeout_ms = most_ms < 1 ? 1 : most_ms < ATTEMPT_MS ? most_ms : ATTEMPT_MS;
+		once.timeout_ms = most_ms < 1 ? 1 : most_ms < attempt_ms ? most_ms : attempt_ms;
 		q.ended = q.good = q.again = false;
 		err_done(e);
 		*e = (struct err){ 0 };

@@ -4,6 +4,7 @@
  * command, a directory, the combinations of a sweep.  Nothing here sends requests.  Errors are for
  * people and name the option.  One thread.
  */
+#include "base/code/code.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "machine/resources/amounts.h"
@@ -99,3 +100,30 @@ int compose_check_file(const struct options *o, struct err *e);
 /* The current directory, in the arena; NULL and *e: it is the home directory or above it, unless
  * `any` may be used.  way: an option that names another one, for the message. */
 const char *compose_directory(bool any, const char *way, struct arena *a, struct err *e);
+
+/* ---- directory.c ---- */
+
+/* The bytes and entries that a server takes. */
+struct code_room {
+	int64_t packed, unpacked, entries;
+};
+
+/* The files of a directory as an archive. */
+struct code_pack {
+	int fd; /* a file without a name, which the caller closes; -1: none */
+	int64_t packed, files;
+	struct code_facts facts;
+	char commit[CODE_SHA + 1]; /* of git; "": no repository, or nothing is committed */
+	bool changed;              /* there are other files */
+};
+
+/*
+ * Packs a directory (docs/CODE.md has the rules): in a git repository the files that git lists,
+ * else all; without those of .rest-litignore.  Runs git.  Twice the same files give the same
+ * hash.  Files that may be secrets are left out with a warning.  -1 and *e (400 with all mistakes;
+ * 413: there is more than room, with the largest files).
+ */
+int directory_pack(const char *name, const struct code_room *room, struct code_pack *out,
+                   struct notes *warnings, struct err *e);
+/* A file without a name for an archive, in $TMPDIR, which the caller closes.  -1 and *e (500). */
+int code_temporary(struct err *e);

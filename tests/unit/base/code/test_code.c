@@ -280,19 +280,21 @@ TEST(test_code_writer_wants_the_size_of_files)
 	{                                                                                          \
 		'2', path, to, PLAIN                                                               \
 	}
-static const char OTHERS[] = "allowed are files, directories and symbolic links";
-static const char LEAVES[] =
-    "leaves the directory: a target is relative, with \"..\" only at its beginning";
+#define LEAVES  "leaves the directory: a target is relative, with \"..\" only at its beginning"
+#define PARTS   "a path is relative, without \".\", \"..\" and empty parts"
+#define BYTE(n) "byte " #n " of its header is not as rest-lit writes it"
+#define TYPE(type)                                                                                 \
+	"its type is \"" type                                                                      \
+	"\"; \"0\" (a file), \"5\" (a directory) and \"2\" (a symbolic link) of ustar are allowed"
 static const struct {
 	struct made made[3];
 	const char *want;
 } HOSTILE[] = {
-	{ { FILE_OF("../a") }, "entry \"../a\": a path has no empty part, no \".\" and \"..\"" },
-	{ { DIRECTORY("a"), FILE_OF("a/..") },
-	  "entry \"a/..\": a path has no empty part, no \".\" and \"..\"" },
-	{ { FILE_OF("./a") }, "entry \"./a\": a path has no empty part, no \".\" and \"..\"" },
-	{ { DIRECTORY("a/") }, "entry \"a/\": a path has no empty part, no \".\" and \"..\"" },
-	{ { FILE_OF("/etc/passwd") }, "entry \"/etc/passwd\": a path is relative" },
+	{ { FILE_OF("../a") }, "entry \"../a\": " PARTS },
+	{ { DIRECTORY("a"), FILE_OF("a/..") }, "entry \"a/..\": " PARTS },
+	{ { FILE_OF("./a") }, "entry \"./a\": " PARTS },
+	{ { DIRECTORY("a/") }, "entry \"a/\": " PARTS },
+	{ { FILE_OF("/etc/passwd") }, "entry \"/etc/passwd\": " PARTS },
 	{ { FILE_OF("") }, "entry \"\": a path has 1 to 255 bytes, this one 0" },
 	{ { FILE_OF("a\nb") }, "entry \"a\\nb\": a path is UTF-8 without control characters" },
 	{ { FILE_OF("\xff") },
@@ -319,67 +321,49 @@ static const struct {
 	  "entry \"ab/c\": its directory is not an entry before it" },
 	{ { DIRECTORY("ab"), FILE_OF("b"), FILE_OF("ba/c") },
 	  "entry \"ba/c\": its directory is not an entry before it" },
-	{ { LINK("a", "/etc/passwd") }, "entry \"a\": the link to \"/etc/passwd\" LEAVES" },
-	{ { LINK("a", "..") }, "entry \"a\": the link to \"..\" LEAVES" },
+	{ { LINK("a", "/etc/passwd") }, "entry \"a\": the link to \"/etc/passwd\" " LEAVES },
+	{ { LINK("a", "..") }, "entry \"a\": the link to \"..\" " LEAVES },
 	{ { DIRECTORY("a"), LINK("a/b", "../../c") },
-	  "entry \"a/b\": the link to \"../../c\" LEAVES" },
+	  "entry \"a/b\": the link to \"../../c\" " LEAVES },
 	{ { DIRECTORY("a"), LINK("a/b", "./.././/../c") },
-	  "entry \"a/b\": the link to \"./.././/../c\" LEAVES" },
+	  "entry \"a/b\": the link to \"./.././/../c\" " LEAVES },
 	/* `l` can be a link to the top. */
 	{ { DIRECTORY("a"), LINK("a/b", "l/../../c") },
-	  "entry \"a/b\": the link to \"l/../../c\" LEAVES" },
+	  "entry \"a/b\": the link to \"l/../../c\" " LEAVES },
 	{ { LINK("a", "x\ny") },
 	  "entry \"a\": the link to \"x\\ny\": a target is UTF-8 without control "
 	  "characters, of 1 to 100 bytes" },
 	{ { LINK("a", "") },
 	  "entry \"a\": the link to \"\": a target is UTF-8 without control characters, of "
 	  "1 to 100 bytes" },
-	{ { FILE_OF("a"), { '1', "b", "a", PLAIN } }, "entry \"b\": it is a hard link; OTHERS" },
-	{ { { '3', "a", NULL, PLAIN } }, "entry \"a\": it is a device; OTHERS" },
-	{ { { '4', "a", NULL, PLAIN } }, "entry \"a\": it is a device; OTHERS" },
-	{ { { '6', "a", NULL, PLAIN } }, "entry \"a\": it is a FIFO; OTHERS" },
-	{ { { 'x', "a", NULL, PLAIN } }, "entry \"a\": it is an extension of pax; OTHERS" },
-	{ { { 'g', "a", NULL, PLAIN } }, "entry \"a\": it is an extension of pax; OTHERS" },
-	{ { { 'L', "a", NULL, PLAIN } }, "entry \"a\": it is an extension of GNU; OTHERS" },
-	{ { { 'S', "a", NULL, PLAIN } }, "entry \"a\": it is a sparse file; OTHERS" },
-	{ { { '7', "a", NULL, PLAIN } },
-	  "entry \"a\": it is not a file, directory or symbolic link of ustar" },
-	{ { { '\0', "a", NULL, PLAIN } },
-	  "entry \"a\": it is not a file, directory or symbolic link of ustar" },
-	{ { { '0', "a", "x", PATCH(257, "ustar  ") } },
-	  "entry \"a\": it is not a file, directory or symbolic link of ustar" },
-	{ { { '0', "a", "x", PATCH(263, "01") } },
-	  "entry \"a\": after its format there are other bytes than zeros" },
-	{ { { '0', "a", "x", 0, NULL, 0, true } },
-	  "entry \"a\": its checksum is \"006100\", rest-lit writes \"006077\"" },
-	{ { { '0', "a", "x", PATCH(100, "0000777") } },
-	  "entry \"a\": its mode is \"0000777\", rest-lit writes \"0000755\"" },
-	{ { { '0', "a", "x", PATCH(100, "0004755") } },
-	  "entry \"a\": its mode is \"0004755\", rest-lit writes \"0000755\"" },
-	{ { { '0', "a", "x", PATCH(108, "0001750") } },
-	  "entry \"a\": its owner is \"0001750\", rest-lit writes \"0000000\"" },
-	{ { { '0', "a", "x", PATCH(116, "0001750") } },
-	  "entry \"a\": its group is \"0001750\", rest-lit writes \"0000000\"" },
-	{ { { '0', "a", "x", PATCH(136, "14700000000") } },
-	  "entry \"a\": its time is \"14700000000\", rest-lit writes \"00000000000\"" },
-	{ { { '0', "a", "x", PATCH(124, "          1") } },
-	  "entry \"a\": its size is \"          1\", rest-lit writes \"00000000001\"" },
+	{ { FILE_OF("a"), { '1', "b", "a", PLAIN } }, "entry \"b\": " TYPE("1") },
+	{ { { '3', "a", NULL, PLAIN } }, "entry \"a\": " TYPE("3") },
+	{ { { '4', "a", NULL, PLAIN } }, "entry \"a\": " TYPE("4") },
+	{ { { '6', "a", NULL, PLAIN } }, "entry \"a\": " TYPE("6") },
+	{ { { 'x', "a", NULL, PLAIN } }, "entry \"a\": " TYPE("x") },
+	{ { { 'g', "a", NULL, PLAIN } }, "entry \"a\": " TYPE("g") },
+	{ { { 'L', "a", NULL, PLAIN } }, "entry \"a\": " TYPE("L") },
+	{ { { 'S', "a", NULL, PLAIN } }, "entry \"a\": " TYPE("S") },
+	{ { { '7', "a", NULL, PLAIN } }, "entry \"a\": " TYPE("7") },
+	{ { { '\0', "a", NULL, PLAIN } }, "entry \"a\": " TYPE("\\u0000") },
+	{ { { '0', "a", "x", PATCH(257, "ustar  ") } }, "entry \"a\": " TYPE("0") },
+	{ { { '0', "a", "x", PATCH(263, "01") } }, "entry \"a\": " BYTE(264) },
+	{ { { '0', "a", "x", 0, NULL, 0, true } }, "entry \"a\": " BYTE(151) },
+	{ { { '0', "a", "x", PATCH(100, "0000777") } }, "entry \"a\": " BYTE(105) },
+	{ { { '0', "a", "x", PATCH(100, "0004755") } }, "entry \"a\": " BYTE(103) },
+	{ { { '0', "a", "x", PATCH(108, "0001750") } }, "entry \"a\": " BYTE(111) },
+	{ { { '0', "a", "x", PATCH(116, "0001750") } }, "entry \"a\": " BYTE(119) },
+	{ { { '0', "a", "x", PATCH(136, "14700000000") } }, "entry \"a\": " BYTE(136) },
+	{ { { '0', "a", "x", PATCH(124, "          1") } }, "entry \"a\": " BYTE(124) },
 	{ { { '0', "a", "x", PATCH(124, "\x80\0\0\0\0\0\0\0\0\0\0\1") } },
-	  "entry \"a\": its size is \"\xef\xbf\xbd\", rest-lit writes \"00000000000\"" },
-	{ { { '5', "a", NULL, PATCH(124, "00000000001") } },
-	  "entry \"a\": its size is \"00000000001\", rest-lit writes \"00000000000\"" },
-	{ { { '0', "a", "x", PATCH(2, "b") } },
-	  "entry \"a\": after its name there are other bytes than zeros" },
-	{ { { '0', "a", "x", PATCH(157, "b") } },
-	  "entry \"a\": its target is \"b\", rest-lit writes \"\"" },
-	{ { { '0', "a", "x", PATCH(265, "root") } },
-	  "entry \"a\": its owner's name is \"root\", rest-lit writes \"\"" },
-	{ { { '0', "a", "x", PATCH(329, "0000001") } },
-	  "entry \"a\": its device is \"0000001\", rest-lit writes \"\"" },
-	{ { DIRECTORY("p"), { '0', "a", "x", PATCH(345, "p") } },
-	  "entry \"p/a\": its name is \"a\", rest-lit writes \"p/a\"" },
-	{ { { '0', "a", "x", PATCH(511, "x") } },
-	  "entry \"a\": after its padding there are other bytes than zeros" },
+	  "entry \"a\": " BYTE(124) },
+	{ { { '5', "a", NULL, PATCH(124, "00000000001") } }, "entry \"a\": " BYTE(134) },
+	{ { { '0', "a", "x", PATCH(2, "b") } }, "entry \"a\": " BYTE(2) },
+	{ { { '0', "a", "x", PATCH(157, "b") } }, "entry \"a\": " BYTE(157) },
+	{ { { '0', "a", "x", PATCH(265, "root") } }, "entry \"a\": " BYTE(265) },
+	{ { { '0', "a", "x", PATCH(329, "0000001") } }, "entry \"a\": " BYTE(329) },
+	{ { DIRECTORY("p"), { '0', "a", "x", PATCH(345, "p") } }, "entry \"p/a\": " BYTE(345) },
+	{ { { '0', "a", "x", PATCH(511, "x") } }, "entry \"a\": " BYTE(511) },
 };
 
 TEST(test_code_reader_refuses_hostile_entries)
@@ -387,20 +371,10 @@ TEST(test_code_reader_refuses_hostile_entries)
 	for (size_t i = 0; i < ARRAY_SIZE(HOSTILE); i++) {
 		ARENA_AUTO a = { 0 };
 		STR_AUTO tar = STR_INIT(ARCHIVE_MAX);
-		STR_AUTO want = STR_INIT(ARCHIVE_MAX);
 		for (size_t k = 0; k < 3 && HOSTILE[i].made[k].path; k++)
 			put_made(&tar, &HOSTILE[i].made[k]);
 		put_end(&tar);
-		const char *text = HOSTILE[i].want;
-		const char *word = strstr(text, "LEAVES");
-		const char *more = LEAVES;
-		if (!word) {
-			word = strstr(text, "OTHERS");
-			more = OTHERS;
-		}
-		str_put(&want, text, word ? (size_t)(word - text) : strlen(text));
-		str_puts(&want, word ? more : "");
-		assert_refused(pack_tar(&tar, &a), 400, str_c(&want), HOSTILE[i].want);
+		assert_refused(pack_tar(&tar, &a), 400, HOSTILE[i].want, HOSTILE[i].want);
 	}
 }
 
@@ -437,7 +411,7 @@ TEST(test_code_reader_wants_one_whole_archive)
 	STR_AUTO packed = STR_INIT(ARCHIVE_MAX);
 	static const char EARLY[] = "the archive ends too early";
 	static const char AFTER[] = "the archive goes on after its end";
-	static const char BYTES[] = "bytes follow the end of the compressed archive";
+	static const char BYTES[] = "the archive has bytes after the end of its gzip member";
 	put_made(&tar, &(struct made)FILE_OF("a"));
 	size_t n = tar.n;
 	put_end(&tar);

@@ -96,7 +96,9 @@ int code_attach(struct remote *r, struct job_text *t, struct err *e)
 	struct code_room room;
 	struct doc doc = { 0 };
 	struct span json;
-	const char *dir = r->o->code[0] ? r->o->code : r->o->command ? "." : NULL;
+	const char *dir = r->o->code[0] ? r->o->code : NULL;
+	if (!dir && r->o->command && !(dir = compose_directory(false, "--code DIR", &arena, e)))
+		return -1;
 	if (!dir || !job_text_doc((struct span){ t->text, t->n }, &arena, &doc))
 		return 0; /* the server explains the mistakes of the text */
 	const struct dialect *d = dialect_of(&doc.root, DIALECTS_ALL);
@@ -116,18 +118,10 @@ int code_attach(struct remote *r, struct job_text *t, struct err *e)
 		               "--code: %s is older than this program and takes no code",
 		               r->o->server);
 	int rc = directory_pack(dir, &room, &pack, &warnings, e);
-	command_notes(dir, "warning: ", &warnings);
+	command_notes(arena_printf(&arena, "--code %s", dir), "warning: ", &warnings);
 	if (rc < 0)
 		return -1;
-	const char *path = code_path(pack.facts.sha256, &arena);
-	int known = r->o->dry_run ? 1 : code_known(r, path, e);
-	if (known == 0) {
-		code_announce(&pack);
-		known = code_put(r, path, pack.fd, e);
-	}
-	(void)close(pack.fd); /* it is only read */
-	if (known < 0)
-		return -1;
+	FD_AUTO fd = pack.fd;
 	STR_AUTO member = STR_INIT(ANSWER_MAX);
 	str_printf(&member, "{\"sha256\":\"%s\"", pack.facts.sha256);
 	if (pack.commit[0])
@@ -138,8 +132,16 @@ int code_attach(struct remote *r, struct job_text *t, struct err *e)
 		               "--code: %s has no commit: remove extras.code.commit from %s", dir,
 		               t->file);
 	str_char(&member, '}');
-	return job_text_put(t, (const char *const[]){ "extras", "code", NULL }, str_view(&member),
-	                    e);
+	const char *path = code_path(pack.facts.sha256, &arena);
+	if (job_text_put(t, (const char *const[]){ "extras", "code", NULL }, str_view(&member), e) <
+	    0)
+		return -1;
+	int known = r->o->dry_run ? 1 : code_known(r, path, e);
+	if (known == 0) {
+		code_announce(&pack);
+		known = code_put(r, path, fd, e);
+	}
+	return known < 0 ? -1 : 0;
 }
 
 /* ---- from the server ------------------------------------------------------------------------- */
@@ -210,14 +212,18 @@ static int fetch_into(struct remote *r, const char *job, struct span sha, int di
 	struct code_unpack unpack = { .dir = dir };
 	const struct code_sink sink = code_unpack_sink(&unpack);
 	struct fetching f = { code_reader_new(&limits, &sink), e, false };
-	bool good = code_download(r, job, fetch_piece, &f, e) == 0 && !f.failed &&
-	            code_reader_end(f.reader, &facts, e) == 0;
+	bool good = code_download(r, job, fetch_piece, &f, e) == 0;
+	if (good && (f.failed || code_reader_end(f.reader, &facts, e) < 0)) {
+		good = false;
+		e->http = 500; /* not a mistake of the user */
+	}
 	code_reader_free(f.reader);
-	good = code_unpack_end(&unpack, good ? e : &late) == 0 && good;
-	if (good && !span_is(sha, facts.sha256))
-		return err_set(e, UNKNOWN_ERROR, "it has another hash than the configuration: %s",
-		               facts.sha256);
-	return good ? 0 : -1;
+	if (code_unpack_end(&unpack, good ? e : &late) < 0 || !good)
+		return -1;
+	return span_is(sha, facts.sha256)
+	           ? 0
+	           : err_set(e, UNKNOWN_ERROR, "it has another hash than the configuration: %s",
+	                     facts.sha256);
 }
 
 static int fetch_job(struct remote *r, const char *job, struct span config, struct err *e)

@@ -31,6 +31,7 @@ class FakeServer(Closing):
         self.pieces = {}         # length after which a log is cut, once
         self.happened = []       # the response to .../events
         self.config = {}         # the response to .../config
+        self.files = {}          # path: bytes of a response
         self.requests = []       # (method, path, headers, body)
         self.detail = {}
         self.set("WAITING", {})
@@ -137,7 +138,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         if not self.take():
             return
-        if self.path == f"/api/v2/jobs/{JOB}":
+        if self.path in self.fake.files:
+            self.answer(200, self.fake.files[self.path])
+        elif self.path == f"/api/v2/jobs/{JOB}":
             self.job()
         elif self.path == f"/api/v2/jobs/{JOB}/watch":
             self.watch()

@@ -1,0 +1,193 @@
+"""Code of jobs on the command line: submit --code, show, fetch --code, resubmit."""
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+
+from archives import archive
+from cli import Cli, cli
+from clients import TokenServer
+from fakeserver import FakeServer
+from harness import Server, job_v1, job_v2, wait_until
+from tokens import token, write_file
+
+FILES = {"train.py": "print(1)\n", "lib/deep/x": "x" * 5000, "run.sh": "#!/bin/sh\n", ".hidden": ""}
+
+
+class Folder:
+    """A directory for a test: .path, with the project in p."""
+
+    def __init__(self, files=None):
+        self.path = tempfile.mkdtemp(prefix="rest-lit-code.")
+        self.project = self.at("p")
+        for name, text in (FILES if files is None else files).items():
+            self.write(f"p/{name}", text)
+        os.makedirs(self.project, exist_ok=True)
+        if files is None:
+            os.chmod(self.at("p/run.sh"), 0o755)
+            os.symlink("../run.sh", self.at("p/lib/link"))
+
+    def at(self, name):
+        return os.path.join(self.path, name)
+
+    def write(self, name, text):
+        os.makedirs(os.path.dirname(self.at(name)), exist_ok=True)
+        with open(self.at(name), "w", encoding="utf-8") as f:
+            f.write(text)
+
+    def git(self, *words):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=self.project, check=True,
+                       stdout=subprocess.DEVNULL)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.path)
+
+
+def tree(path):
+    """{relative path: content or target, and whether it runs}."""
+    found = {}
+    for top, dirs, files in os.walk(path):
+        for name in dirs + files:
+            one = os.path.join(top, name)
+            where = os.path.relpath(one, path)
+            if where.split("/")[0] == ".git":
+                continue
+            if os.path.islink(one):
+                found[where] = os.readlink(one)
+            elif os.path.isdir(one):
+                found[where] = "directory"
+            else:
+                with open(one, "rb") as f:
+                    found[where] = (f.read(), bool(os.stat(one).st_mode & 0o100))
+    return found
+
+
+def config_of(server, job):
+    return json.loads(server.request("GET", f"/api/v2/jobs/alice~{job}/config").body)
+
+
+def test_cli_sends_the_code_once_and_gets_it_back(check):
+    with Server("--engine=none", "--local", "jobs") as s, Folder() as f:
+        at = ("--server", f"http://127.0.0.1:{s.port}")
+        f.write("job.json", job_v2("one", extras={"code": {"sha256": "0" * 64, "path": "/code"}}))
+        f.git("init", "-q")
+        f.git("add", "-A")
+        f.git("commit", "-qm", "1")
+        f.write("p/.env", "PASSWORD=x")
+        code, out, err = cli("submit", *at, "--code", f.project, f.at("job.json"))
+        check.equal("submitted", (code, out), (0, "alice~one\n"))
+        kept = config_of(s, "one")["extras"]["code"]
+        check.ok("told what is sent", f"rest-lit: code: 5 files, 1 KiB, commit {kept['commit'][:12]}\n" in err, err)
+        check.ok("... and what is not", f'--code {f.project}: warning: ".env" may be a secret' in err and
+                 "PASSWORD" not in err, err)
+        check.equal("the path stays", (kept["path"], kept["changed"]), ("/code", False))
+        sha = kept["sha256"]
+        f.write("p/notes", "new")
+        code, out, err = cli("submit", *at, "--code", f.project, "--name", "two", f.at("job.json"))
+        check.ok("changes", code == 0 and "with changes\n" in err and config_of(s, "two")["extras"]["code"]["changed"] and
+                 config_of(s, "two")["extras"]["code"]["sha256"] != sha, err)
+        os.unlink(f.at("p/notes"))
+        code, out, err = cli("submit", *at, "--code", f.project, "--name", "three", f.at("job.json"))
+        check.ok("sent once", code == 0 and "rest-lit: code:" not in err, err)
+        check.equal("the same", config_of(s, "three")["extras"]["code"], kept)
+        check.ok("show", f"  code:     commit {kept['commit'][:12]} (sha {sha[:12]})\n" in cli("show", *at, "one")[1])
+        check.ok("... with changes", ", with changes (sha " in cli("show", *at, "two")[1])
+        check.equal("fetched", cli("fetch", *at, "--code", "one", "-o", f.at("back")), (0, "", ""))
+        os.unlink(f.at("p/.env"))
+        check.equal("the same files", tree(f.at("back")), tree(f.project))
+        mode = os.stat(f.at("back/train.py")).st_mode & 0o777
+        check.equal("with the user's umask", mode, os.stat(f.at("p/train.py")).st_mode & 0o777)
+        code, out, err = cli("fetch", *at, "--code", "one", "-o", f.at("back"))
+        check.ok("not over other files", code == 2 and "back is not empty: name a new directory" in err, (code, err))
+        os.mkdir(f.at("empty"))
+        check.equal("into an empty directory", cli("fetch", *at, "--code", "two", "-o", f.at("empty"))[0], 0)
+        check.ok("...", os.path.exists(f.at("empty/notes")))
+        check.equal("again", cli("resubmit", *at, "one"), (0, "alice~one-2\n", ""))
+        check.equal("the same code", config_of(s, "one-2")["extras"]["code"], kept)
+
+
+def test_cli_says_why_code_cannot_be_sent(check):
+    with Server("--engine=none", "--local", "jobs") as s, Folder() as f:
+        at = ("--server", f"http://127.0.0.1:{s.port}")
+        f.write("job.json", job_v2("one"))
+        f.write("old.json", job_v1("old"))
+        before = s.request("GET", "/api/v2/jobs").json
+        code, out, err = cli("submit", *at, "--code", f.project, f.at("old.json"))
+        check.ok("v1", code == 2 and f"rest-lit convert {f.at('old.json')} >NEW.yaml first" in err, (code, err))
+        os.mkfifo(f.at("p/fifo"))
+        os.symlink("/etc/passwd", f.at("p/out"))
+        code, out, err = cli("submit", *at, "--code", f.project, f.at("job.json"))
+        check.ok("all mistakes", code == 2 and 'entry "fifo": it is a device, socket or FIFO' in err and
+                 'entry "out": the link to "/etc/passwd" leaves the directory' in err, (code, err))
+        code, out, err = cli("submit", *at, "--code", f.at("none"), f.at("job.json"))
+        check.ok("no directory", code == 2 and f"--code {f.at('none')}: No such file or directory" in err, err)
+        f.write("p/.rest-litignore", "out\nfifo\n")
+        f.write("job.json", job_v2("one", extras={"code": {"sha256": "0" * 64, "commit": "abc"}}))
+        code, out, err = cli("submit", *at, "--code", f.project, f.at("job.json"))
+        check.ok("no commit", code == 2 and "has no commit: remove extras.code.commit from" in err, err)
+        check.equal("no job", s.request("GET", "/api/v2/jobs").json, before)
+        f.write("job.json", job_v2("one"))
+        code, out, err = cli("submit", *at, "--code", f.project, "--dry-run", "-o", "job", f.at("job.json"))
+        sha = json.loads(out)["extras"]["code"]["sha256"]
+        check.ok("not sent by --dry-run", code == 0 and "code:" not in err and
+                 s.request("GET", f"/api/v2/code/{sha}").status == 404, err)
+        check.equal("no code", cli("submit", *at, f.at("job.json"))[0], 0)
+        code, out, err = cli("fetch", *at, "--code", "one", "-o", f.at("back"))
+        check.ok("none to fetch", code == 2 and "alice~one has no code: it was submitted without --code" in err and
+                 not os.path.exists(f.at("back")), (code, err))
+        check.ok("none to show", "code:" not in cli("show", *at, "one")[1])
+
+
+def test_cli_resubmits_the_code_of_another_user(check):
+    with TokenServer("--visibility", "all") as s, Folder() as f:
+        at = ("--server", f"http://127.0.0.1:{s.port}")
+        alice, root = (("--token-file", write_file(f.path, user, token(user))) for user in ("alice", "root"))
+        f.write("job.json", job_v2("one"))
+        check.equal("submitted", cli("submit", *at, *alice, "--code", f.project, f.at("job.json"))[0], 0)
+        code, out, err = cli("resubmit", *at, *root, "alice~one")
+        check.equal("by another user", (code, out, err), (0, "root~one-2\n", ""))
+        check.equal("whose own it is now", cli("fetch", *at, *root, "--code", "one-2", "-o", f.at("back"))[0], 0)
+        check.equal("the same", tree(f.at("back")), tree(f.project))
+
+
+class CodeServer(FakeServer):
+    """A fake server whose code the test chooses."""
+
+    def __init__(self, sha, body, limits=None):
+        super().__init__()
+        self.config = {"protocolVersion": 2, "name": "job", "extras": {"code": {"sha256": sha}}}
+        self.files = {"/api/v2/jobs/alice~job/code": body, "/api/v2/info": json.dumps({"code": limits}).encode()}
+
+
+def test_cli_unpacks_only_good_code(check):
+    sha, body = archive({"a": b"1" * 100000, "b": b"2"})
+    for name, sent, want in (
+            ("another archive", archive({"a": b"1"})[1], "it has another hash than the configuration"),
+            ("cut", body[:-5], "the archive ends too early"),
+            ("above", archive({"../a": b"1"})[1], 'entry "../a": a path is relative'),
+            ("a bomb", gzip.compress(bytes(512)), "the archive ends too early"),
+            ("nothing", b"", "the archive ends too early")):
+        with CodeServer(sha, sent) as fake, Folder({}) as f:
+            code, out, err = cli("fetch", "--server", fake.url, "--code", "job", "-o", f.at("back"))
+            check.ok(name, code == 3 and f"the code of alice~job: {want}" in err, (code, err))
+            check.equal(f"{name}: nothing is left", sorted(os.listdir(f.path)), ["p"])
+            os.mkdir(f.at("mine"))
+            cli("fetch", "--server", fake.url, "--code", "job", "-o", f.at("mine"))
+            check.equal(f"{name}: the user's directory is", os.listdir(f.at("mine")), [])
+
+
+def test_cli_knows_the_limits_of_the_server(check):
+    with Folder({"big/one": "1" * 3000000, "two": "2"}) as f:
+        f.write("job.json", job_v2("one"))
+        for limits, want in (
+                ({"maxBytes": 1 << 20, "maxUnpackedBytes": 1 << 20, "maxEntries": 10},
+                 f'--code {f.project}: the server takes at most 1 MiB; the largest files are "big/one" (2.9 MiB), "two"'),
+                (None, "is older than this program and takes no code")):
+            with CodeServer("0" * 64, b"", limits) as fake:
+                code, out, err = cli("submit", "--server", fake.url, "--code", f.project, f.at("job.json"))
+                check.ok(want, code == 2 and want in err and fake.count("P.*", ".*") == 0, (code, err))

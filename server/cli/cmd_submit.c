@@ -257,8 +257,8 @@ static int submit_sweep(struct remote *r, const struct job_text *t, const struct
 		if (code != EXIT_OK && i > 0)
 			(void)fprintf(stderr,
 			              "rest-lit: %zu of %zu jobs are submitted; the same "
-			              "command submits the others\n",
-			              i, s->n);
+			              "command goes on with %s\n",
+			              i, s->n, s->name[i]);
 		if (code != EXIT_OK)
 			return code;
 	}

@@ -56,19 +56,27 @@ const struct command COMMANDS[] = {
 	  "FILE|- | -- COMMAND...", "submit a job to a server, and follow it",
 	  "Submit a job to a server and print its name: USER~NAME.  With --wait, show its\n"
 	  "progress until it has ended; with --logs, also print the output of its tasks.\n"
+	  "--set, --env and --secret change the job on its way, not the file.  --sweep submits\n"
+	  "a job for each value, or combination of values, with the names NAME-lr0_1-seed1 and\n"
+	  "a common tag: --tag, or NAME.  The same command completes a sweep that was\n"
+	  "interrupted: a job that is there already is not submitted again.\n"
 	  "Exit status: 0 the job was accepted, with --wait: it has succeeded; 1 it has\n"
 	  "failed or was stopped; 2 it was refused; 3 the server does not answer, the time\n"
 	  "limit has passed, or Ctrl-C: the job goes on.\n",
 	  "Examples:\n"
 	  "  rest-lit submit --wait --logs job.yaml\n"
-	  "  rest-lit submit --name mnist-2 job.yaml\n"
+	  "  rest-lit submit --name mnist-2 --set lr=0.01 --env OMP_NUM_THREADS=4 job.yaml\n"
+	  "  rest-lit submit --sweep lr=0.1,0.01 --sweep seed=1..5 --wait --yes job.yaml\n"
 	  "  rest-lit submit --server https://pai.example --token-file token job.yaml\n" },
 	{ "jobs", cmd_jobs, FOR_JOBS, 0, 0, "takes no file; --user and --state choose",
 	  NULL, "list the jobs of a server",
-	  "Print the newest jobs of all users or one user, as a table or as JSON.\n"
+	  "Print the newest jobs of all users or one user, or with any --tag, as a table or as\n"
+	  "JSON; with --sort, the first ones in another order.  --watch shows them again every\n"
+	  "two seconds, on a terminal in the same place, until Ctrl-C.\n"
 	  "Exit status: 0, 2 refused, 3 the server does not answer.\n",
 	  "Example:\n"
-	  "  rest-lit jobs --user alice --state RUNNING,WAITING\n" },
+	  "  rest-lit jobs --user alice --state RUNNING,WAITING\n"
+	  "  rest-lit jobs --tag mnist --sort name --watch\n" },
 	{ "show", cmd_show, FOR_SHOW, 1, 1, "name one job", "JOB", "show the state of a job",
 	  "Print state and tasks of a job; if it waits or has failed, also the reason and a\n"
 	  "remedy.  JOB is USER~NAME, or NAME for one of your own jobs.\n"
@@ -76,12 +84,15 @@ const struct command COMMANDS[] = {
 	  "Example:\n"
 	  "  rest-lit show alice~mnist\n" },
 	{ "stop", cmd_stop, FOR_STOP, 0, SIZE_MAX, "name a job, or --tag", "JOB...", "stop jobs",
-	  "Stop a job.  JOB is USER~NAME, or NAME for one of your own jobs.\n"
-	  "Exit status: 0, 2 refused, or there is no such job, 3 the server does not answer.\n",
-	  "Example:\n"
-	  "  rest-lit stop mnist\n" },
+	  "Stop jobs: those that are named, or all of your own that wait or run and have any\n"
+	  "--tag.  Each is tried.  JOB is USER~NAME, or NAME for one of your own jobs.\n"
+	  "Exit status: the worst of 0, 2 refused, or there is no such job, 3 the server does\n"
+	  "not answer.\n",
+	  "Examples:\n"
+	  "  rest-lit stop mnist mnist-2\n"
+	  "  rest-lit stop --tag mnist\n" },
 	{ "cancel", cmd_stop, FOR_STOP, 0, SIZE_MAX, "name a job, or --tag", "JOB...", "the same as stop",
-	  "Stop a job.  JOB is USER~NAME, or NAME for one of your own jobs.\n"
+	  "Stop jobs, as rest-lit stop does.\n"
 	  "Exit status: as of stop.\n",
 	  "Example:\n"
 	  "  rest-lit cancel mnist\n" },
@@ -95,21 +106,25 @@ const struct command COMMANDS[] = {
 	{ "logs", cmd_logs, FOR_LOGS, 1, 2, "name a job, and perhaps a task",
 	  "JOB [TASK]", "print the output of a job's tasks",
 	  "Print the output of the tasks of a job; with -f, also what they write from now on\n"
-	  "until they have ended.  TASK is ROLE, ROLE[INDEX], ROLE-INDEX or INDEX.  JOB is\n"
+	  "until they have ended.  -n cuts the log of each task to its last lines, --since to\n"
+	  "what was written from a time on.  TASK is ROLE, ROLE[INDEX], ROLE-INDEX or INDEX.  JOB is\n"
 	  "USER~NAME, or NAME for one of your own jobs.\n"
 	  "Exit status: 0, 1 an output is missing, 2 refused, or there is no such job or\n"
 	  "task, 3 the server does not answer, or Ctrl-C.\n",
 	  "Examples:\n"
 	  "  rest-lit logs mnist\n"
-	  "  rest-lit logs -f alice~mnist worker-0\n" },
+	  "  rest-lit logs -f -n 20 alice~mnist worker-0\n"
+	  "  rest-lit logs --since 5m mnist\n" },
 	{ "wait", cmd_wait, FOR_WAIT, 0, 1, "name one job, or --tag", "JOB", "wait until jobs have ended",
-	  "Show the progress of a job until it has ended.  JOB is USER~NAME, or NAME for one\n"
-	  "of your own jobs.\n"
-	  "Exit status: 0 the job has succeeded, 1 it has failed or was stopped or deleted,\n"
+	  "Show the progress of a job until it has ended; or of all of your own jobs with any\n"
+	  "--tag, how many are in which state, and at the end those that have not succeeded.\n"
+	  "JOB is USER~NAME, or NAME for one of your own jobs.\n"
+	  "Exit status: 0 all have succeeded, 1 one has failed or was stopped or deleted,\n"
 	  "2 refused, or there is no such job, 3 the server does not answer, the time limit\n"
-	  "has passed, or Ctrl-C: the job goes on.\n",
-	  "Example:\n"
-	  "  rest-lit wait mnist && rest-lit logs mnist\n" },
+	  "has passed, or Ctrl-C: the jobs go on.\n",
+	  "Examples:\n"
+	  "  rest-lit wait mnist && rest-lit logs mnist\n"
+	  "  rest-lit wait --tag mnist\n" },
 	{ "events", cmd_events, FOR_EVENTS, 1, 1, "name one job",
 	  "JOB", "list the events of a job's pods",
 	  "Print what the cluster has reported about the pods of a job, the last event below.\n"
@@ -119,12 +134,14 @@ const struct command COMMANDS[] = {
 	  "  rest-lit events mnist\n" },
 	{ "delete", cmd_delete, FOR_DELETE, 0, SIZE_MAX, "name a job, or --tag",
 	  "JOB...", "remove jobs that do not run",
-	  "Remove a job with its logs and objects; its name is free again.  A running job\n"
-	  "must be stopped first.  JOB is USER~NAME, or NAME for one of your own jobs.\n"
-	  "Exit status: 0, 2 refused, running, or there is no such job, 3 the server does not\n"
-	  "answer.\n",
-	  "Example:\n"
-	  "  rest-lit delete mnist\n" },
+	  "Remove jobs with their logs and objects; their names are free again: those that are\n"
+	  "named, or all of your own with any --tag.  Each is tried; a running job must be\n"
+	  "stopped first.  JOB is USER~NAME, or NAME for one of your own jobs.\n"
+	  "Exit status: the worst of 0, 2 refused, running, or there is no such job, 3 the\n"
+	  "server does not answer.\n",
+	  "Examples:\n"
+	  "  rest-lit delete mnist mnist-2\n"
+	  "  rest-lit delete --tag mnist\n" },
 	{ "resubmit", cmd_resubmit, FOR_RESUBMIT, 1, 1, "name one job",
 	  "JOB", "submit a job once more",
 	  "Submit the same job once more under another name, and print USER~NAME.  The\n"

@@ -91,6 +91,9 @@ def tag_while_it_changes(check, yard, job):
 
 def test_jobs_can_be_changed_on_a_real_api_server(check, cluster):
     with RealYard(cluster, *changes.LIMITS) as yard:
+        made = yard.ask("alice", "POST", "/api/v2/jobs?tag=first&tag=%C3%BC%22", job_v2("with-tags"))
+        yard.jobs.add(framework_name("with-tags"))
+        check.equal("tags of a submission", (made.status, changes.tags_of(yard.object("with-tags"))), (202, ["first", 'ü"']))
         yard.submit(job_v2("told"))
         what_it_says(check, cluster, "told")
         tag_while_it_changes(check, yard, "told")

@@ -101,6 +101,8 @@ def test_logs_are_read_as_by_a_portal(check, cluster):
         p.log.data = b"".join(b"line %d\n" % i for i in range(5000))
         check.equal("its end", p.read(p.link("?tail-mode=true")), (200, p.log.data[-16384:]))
         check.equal("its end: asked for", p.kubelet.asked[-1][2].get("tailLines"), "2000")
+        check.equal("since a time", p.read(p.link() + "&since=2026-01-31T12:00:00.5Z"), (200, p.log.data))
+        check.equal("since: asked for", p.kubelet.asked[-1][2].get("sinceTime"), "2026-01-31T12:00:00Z")
         without_a_log(check, p, uid)
         forged(check, p, uid)
         made_again(check, p, link)

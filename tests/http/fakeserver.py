@@ -9,7 +9,7 @@ from harness import Closing, PATIENCE, SLOW, Threads
 
 JOB = "alice~job"
 LOGS = re.compile(r"^/api/v2/jobs/alice~job/attempts/0/taskRoles/(\w+)/taskIndex/(\d+)/attempts/(\d+)/logs$")
-LINK = re.compile(r"^/rest-server/log/(\w+)/(\d+)/(\d+)\?token=good(&follow=true)?$")
+LINK = re.compile(r"^/rest-server/log/(\w+)/(\d+)/(\d+)\?token=good(&follow=true)?(?:&since=[0-9TZ:.-]+)?$")
 
 
 class FakeServer(Closing):

@@ -162,6 +162,11 @@ def test_log_tail_mode_returns_the_end(check):
             check.equal(f"tail of {n}: bytes", body, p.log.text[-1024:])
             check.equal(f"tail of {n}: headers", {k: headers.get(k) for k in HEADERS}, HEADERS)
         check.equal("tail: asked for", p.log.asked[-1][1], {"container": ["app"], "tailLines": ["2000"]})
+        p.read(p.link() + "&since=2026-01-31T12:00:00.5Z")
+        check.equal("since: asked for", p.log.asked[-1][1], {"container": ["app"], "sinceTime": ["2026-01-31T12:00:00Z"]})
+        for bad in ("", "5m", "2026-01-31T12:00:00%2b01:00"):
+            check.refused(f"since={bad}", p.server.request("GET", f"{p.link()}&since={bad}"), 400,
+                          "InvalidParametersError", "since must be a time")
         check.equal("tail: by token", p.read(p.path() + "/all?tail-mode=true", bearer(token()))[2],
                     p.log.text[-1024:])
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/posix/clock.h"
+#include "base/time.h"
 #include "k8s/logs/log_stream.h"
 
 #define T "2026-11-22T22:55:36.123456789Z "
@@ -109,6 +110,27 @@ CASE(test_stdout_and_stderr_are_read_in_order)
 	assert_log(BOTH, 0, "one\ntwo\nthxree\ny\n\nend");
 	assert_log(LOG_FILE_STDOUT, 0, "one\nthree\n\nend");
 	assert_log(LOG_FILE_STDERR, 0, "two\nxy\n");
+}
+
+CASE(test_lines_from_before_a_time_are_left_out)
+{
+	static const char AT[] = "2026-01-31T12:00:0";
+	STR_AUTO text = STR_INIT(TEXT_ROOM);
+	for (int i = 0; i < 6; i++)
+		str_printf(&text, "%s%d.5%09dZ stdout %c %d\n", AT, i, i, i % 2 ? 'F' : 'P', i);
+	str_puts(&text, "no time stdout F x\n");
+	append("log", str_c(&text));
+	for (int i = 0; i < 2; i++) {
+		int status;
+		STR_AUTO out = STR_INIT(TEXT_ROOM);
+		struct log_file_request r = { find, NULL, BOTH, i, false, 0 };
+		assert_true(rfc3339_read(SPAN("2026-01-31T12:00:02.5Z"), &r.since_ms));
+		struct log_file *f = log_file_open(&r, &status);
+		assert_non_null(f);
+		assert_int_equal(drain(f, &out), LOG_FILE_END);
+		assert_string_equal(str_c(&out), i ? "45\n" : "23\n45\n");
+		log_file_free(f);
+	}
 }
 
 static int64_t before(void)

@@ -1,0 +1,370 @@
+"""Jobs that vary: --set, --env, --secret, --tag, --sweep; commands about the jobs of a tag; the end of a
+log."""
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import tempfile
+import threading
+
+from cli import Cli, cli
+from fakeserver import JOB, FakeServer
+from harness import BINARY, Server, job_v1, job_v2, wait_until
+
+YAML = """# a job
+protocolVersion: 2
+name: mnist   # its name
+type: job
+parameters:
+  lr: 0.1     # the rate
+  text: 'it''s'
+  on: true
+prerequisites:
+  - {name: image, type: dockerimage, uri: ubuntu}
+taskRoles:
+  worker:
+    instances: 1
+    dockerImage: image
+    resourcePerInstance: {cpu: 1, memoryMB: 100, gpu: 0}
+    commands: ['echo <% $parameters.lr %>']
+"""
+FLOW = json.dumps({**json.loads(job_v2("flow")), "parameters": {"lr": 1, "seed": 2}})
+
+
+def place():
+    """A server that only keeps jobs, and the options for it."""
+    s = Server("--engine=none", "--local", "jobs")
+    return s, ("--server", f"http://127.0.0.1:{s.port}")
+
+
+def show(at, *options, text=YAML, **more):
+    return cli("submit", *at, "--dry-run", "-o", "job", *options, "-", text=text, **more)
+
+
+def test_submit_changes_what_the_options_name(check):
+    """The text has the values, its comments stay, and secrets are hidden."""
+    s, at = place()
+    with s:
+        check.equal("nothing", show(at), (0, YAML, ""))
+        for options, old, new in (
+                (["--set", "lr=0.5"], "lr: 0.1", "lr: 0.5"), (["--set", "lr=1e-4"], "lr: 0.1", "lr: 0.0001"),
+                (["--set", 'lr="0.5"'], "lr: 0.1", 'lr: "0.5"'), (["--set", "lr=true"], "lr: 0.1", "lr: true"),
+                (["--set", "lr=null"], "lr: 0.1", "lr: null"), (["--set", "lr=a b: #c"], "lr: 0.1", 'lr: "a b: #c"'),
+                (["--set", "lr="], "lr: 0.1", 'lr: ""'), (["--set", "text=x=y"], "'it''s'", '"x=y"'),
+                (["--set", "on=false"], "on: true", "on: false"), (["--name", "other"], "name: mnist", 'name: "other"'),
+                (["--set", "lr=2", "--set", "lr=3"], "lr: 0.1", "lr: 3"),
+                (["--env", "A=b c"], "protocolVersion", 'extras: {"env": {"A": "b c"}}\nprotocolVersion'),
+                (["--env", "HERE"], "protocolVersion", 'extras: {"env": {"HERE": "x=\\"y\\""}}\nprotocolVersion'),
+                (["--secret", "KEY=geheim"], "protocolVersion", 'secrets: "******"\nprotocolVersion')):
+            code, out, err = show(at, *options, environment={"HERE": 'x="y"'})
+            check.equal(f"{options}", (code, out), (0, YAML.replace(old, new, 1)))
+        code, out, err = show(at, "--set", "seed=7", "--env", "A=1", "--env", "B=2", text=FLOW)
+        job = json.loads(out)
+        check.equal("JSON stays JSON", (code, job["parameters"], job["extras"]),
+                    (0, {"lr": 1, "seed": 7}, {"env": {"A": "1", "B": "2"}}))
+        code, out, err = cli("submit", *at, "--secret", "KEY=geheim", "--secret", "FROM", "--env", "A=1", "-", text=YAML,
+                             environment={"FROM": "anders"})
+        check.equal("submitted", (code, out), (0, "alice~mnist\n"))
+        config = s.request("GET", "/api/v2/jobs/alice~mnist/config").body
+        check.ok("stored without secrets", b"******" in config and b"geheim" not in config and b"anders" not in config, config)
+        check.ok("not in the log", "geheim" not in s.log(), s.log()[-300:])
+
+
+def test_submit_refuses_wrong_options_before_sending(check):
+    """Each error names the option and what is allowed; no error has the value of a secret."""
+    with FakeServer() as fake:
+        at = ("--server", fake.url)
+        for options, text, words in (
+                (["--set", "lrr=1"], YAML, ["--set", "no parameter lrr", "did you mean lr?", "lr, text, on"]),
+                (["--set", "lr"], YAML, ["--set", "lr=VALUE"]), (["--set", "=1"], YAML, ["--set", "name"]),
+                (["--set", "lr=[1]"], YAML, ["--set", "one value"]), (["--set", "lr=.nan"], YAML, ["one value"]),
+                (["--set", "lr=*a"], YAML, ["one value"]), (["--set", 'lr="a" b'], YAML, ["one value"]),
+                (["--set", "lr=1"], job_v2("x"), ["no `parameters`", "$parameters.lr"]),
+                (["--set", "lr=1"], job_v1("x"), ["v2", "rest-lit convert"]),
+                (["--env", "A=1"], job_v1("x"), ["--env", "rest-lit convert"]),
+                (["--secret", "A=geheim"], job_v1("x"), ["--secret", "rest-lit convert"]),
+                (["--env", "PAI_X=1"], YAML, ["PAI_X", "belongs to the system"]), (["--env", "FC_X=1"], YAML, ["FC_X"]),
+                (["--env", "KUBERNETES_X=1"], YAML, ["KUBERNETES_X"]), (["--env", "NOT_HERE"], YAML, ["NOT_HERE=VALUE"]),
+                (["--secret", "2=geheim"], YAML, ["--secret", '"2"']), (["--secret", "=geheim"], YAML, ["--secret"]),
+                (["--secret", "A=geheim"], "secrets: &a {x: geheim}\n" + YAML, ["<stdin>:1:10", "secrets.A", "by hand"]),
+                (["--set", "lr=1"], YAML.replace("lr: 0.1", "lr: &a 0.1"), ["<stdin>:6", "parameters.lr", "by hand"]),
+                (["--env", "A=1"], "a: [\n", ["<stdin>:"]), (["-o", "job"], YAML, ["--dry-run"]),
+                (["--sweep", "lr=1", "--logs"], YAML, ["--wait"])):
+            code, out, err = cli("submit", *at, *options, "-", text=text)
+            check.ok(f"{options}", code == 2 and not out and all(w in err for w in words) and "geheim" not in err,
+                     (code, out, err))
+        check.equal("nothing was sent", fake.count("POST", ".*"), 0)
+    s, at = place()
+    with s:
+        broken = YAML.replace("instances: 1", "instances: none")
+        code, out, err = cli("submit", *at, "-", text=broken)
+        check.ok("with its line", code == 2 and re.search(r"<stdin>:13:\d+: /taskRoles/worker/instances", err), err)
+        code, out, err = cli("submit", *at, "--env", "A=1", "-", text=broken)
+        check.ok("lines that moved are not named", code == 2 and "/taskRoles/worker/instances" in err and
+                 ":13:" not in err and ":14:" not in err, err)
+
+
+def names(out):
+    return [line.removeprefix("alice~") for line in out.splitlines()]
+
+
+def test_sweep_submits_each_combination_once(check):
+    """The number first; names, tags and values; the same command again submits nothing."""
+    s, at = place()
+    with s:
+        sweep = ("submit", *at, "--sweep", "lr=0.1,1e-4", "--sweep", "seed=3..1", "--yes", "-")
+        text = YAML.replace("  lr:", "  seed: 0\n  lr:")
+        wanted = [f"mnist-lr{lr}-seed{n}" for lr in ("0_1", "1e-4") for n in (3, 2, 1)]
+        code, out, err = cli(*sweep, text=text)
+        check.equal("names", (code, names(out)), (0, wanted))
+        check.equal("the number first", err.splitlines()[0],
+                    "rest-lit: 6 jobs, mnist-lr0_1-seed3 to mnist-lr1e-4-seed1, with the tag mnist")
+        job = s.request("GET", "/api/v2/jobs/alice~mnist-lr1e-4-seed2").json
+        config = json.loads(s.request("GET", "/api/v2/jobs/alice~mnist-lr1e-4-seed2/config").body)
+        check.equal("values", (job["tags"], config["parameters"]["lr"], config["parameters"]["seed"]), (["mnist"], 0.0001, 2))
+        for name, again in (("again", text), ("another comment", text.replace("# a job", "# the job"))):
+            code, out, err = cli(*sweep, text=again)
+            check.equal(name, (code, names(out), err.count("is submitted already")), (0, wanted, 6))
+        # What an Idempotency-Key no longer knows after a day is compared.
+        old = json.loads(job_v2("old-lr1", parameters={"lr": 1}))
+        new = json.dumps({**old, "name": "old", "parameters": {"lr": 0}})
+        for tag in ("?tag=old&tag=more", "?tag=more", ""):
+            check.equal(f"made {tag}", s.request("POST", "/api/v2/jobs" + tag, json.dumps(old)).status, 202)
+            code, out, err = cli("submit", *at, "--sweep", "lr=1", "--yes", "-", text=new)
+            if "=old" in tag:
+                check.ok("of another key", code == 0 and out == "alice~old-lr1\n" and "already" in err, (code, out, err))
+            else:
+                check.ok("another tag", code == 2 and not out and "old-lr1" in err, (code, out, err))
+            cli("delete", *at, "old-lr1")
+        for name, options, changed in (
+                ("another configuration", (), text.replace("memoryMB: 100", "memoryMB: 200")),
+                ("another tag", ("--tag", "x"), text)):
+            code, out, err = cli(*sweep[:-1], *options, "-", text=changed)
+            check.ok(name, code == 2 and not out and "there is a job mnist-lr0_1-seed3 with another" in err and
+                     "rest-lit delete mnist-lr0_1-seed3" in err, (code, out, err))
+        secret = ("submit", *at, "--name", "s", "--sweep", "lr=1", "--yes", "--secret")
+        check.equal("with a secret", cli(*secret, "K=eins", "-", text=YAML)[:2], (0, "alice~s-lr1\n"))
+        check.equal("the same secret", cli(*secret, "K=eins", "-", text=YAML)[:2], (0, "alice~s-lr1\n"))
+        code, out, err = cli(*secret, "K=zwei", "-", text=YAML)
+        check.ok("another secret", code == 2 and "s-lr1" in err and "eins" not in err and "zwei" not in err, err)
+        code, out, err = cli(*sweep[:-1], "--dry-run", "-o", "job", "-", text=text)
+        check.ok("dry run", code == 0 and out.count("---\n# a job") == 6 and 'name: "mnist-lr0_1-seed2"' in out, out)
+
+
+def test_sweep_refuses_what_it_cannot_name_or_count(check):
+    """Refused before anything is sent, at once also for 10^9 jobs and more."""
+    with FakeServer() as fake:
+        at = ("--server", fake.url, "--yes")
+        text = YAML.replace("  lr:", "  seed: 0\n  lr:")
+        for options, words in (
+                (["lr=1..201"], ["201", "200"]), (["lr=1..1000000000"], ["1000000000 jobs", "200"]),
+                (["lr=-9223372036854775807..9223372036854775807", "seed=1..9", "text=1..9"], ["more than", "200"]),
+                (["lr=0..9223372036854775807", "seed=0..1"], ["jobs, at most 200"]), (["lr=1.5,1_5"], ["two jobs", "mnist-lr1_5"]),
+                (["lr=1,1"], ["two jobs", "mnist-lr1"]), (["lr=" + 95 * "x"], ["103 bytes", "100", "--name"]),
+                (["lr"], ["NAME=VALUE"]), (["lr="], ["NAME=VALUE"]), (["lr=1,,2"], ["NAME=VALUE"]), (["lr=1,"], ["NAME=VALUE"]),
+                (["lr=1", "lr=2"], ["lr is given twice"]), (["lx=1"], ["no parameter lx", "did you mean lr?"]),
+                (["lr=[1]"], ["one value"])):
+            code, out, err = cli("submit", *at, *(f"--sweep={o}" for o in options), "-", text=text)
+            check.ok(f"{options}"[:80], code == 2 and not out and all(w in err for w in words), (code, out, err))
+        code, out, err = cli("submit", *at[:2], "--sweep", "lr=1,2", "-", text=text)
+        check.ok("asks nobody", code == 2 and "--yes" in err and "2 jobs" in err, (code, out, err))
+        check.equal("nothing was sent", fake.count("POST", ".*"), 0)
+
+
+def test_sweep_asks_on_a_terminal(check):
+    """Without --yes, only an answer that begins with y submits."""
+    s, at = place()
+    with s, tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
+        f.write(YAML)
+        f.flush()
+        for answer, wanted in (("n\n", (2, "")), ("\n", (2, "")), ("y\n", (0, "alice~mnist-lr1\nalice~mnist-lr2\n"))):
+            master, slave = pty.openpty()
+            os.write(master, answer.encode())
+            run = subprocess.run([BINARY, "submit", *at, "--sweep", "lr=1,2", f.name], stdin=slave, capture_output=True,
+                                 text=True, check=False)
+            os.close(master)
+            os.close(slave)
+            check.equal(f"{answer!r}", (run.returncode, run.stdout), wanted)
+            check.ok("asked", "Submit them? [y/N]" in run.stderr, run.stderr)
+
+
+def test_sweep_is_completed_after_a_kill(check):
+    """SIGKILL in the middle: the same command submits the others, and each job once."""
+    s, at = place()
+    with s, tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
+        f.write(YAML)
+        f.flush()
+        command = ("submit", *at, "--sweep", "lr=1..120", "--yes", f.name)
+        with Cli(*command) as c:
+            check.ok("begins", c.says("mnist-lr3\n"), c.stderr)
+            c.process.send_signal(signal.SIGKILL)
+            c.process.wait()
+        code, out, err = cli(*command)
+        check.equal("completed", (code, names(out)), (0, [f"mnist-lr{i}" for i in range(1, 121)]))
+        done = err.count("is submitted already")
+        check.ok("some were there", 3 <= done <= 120, err[-300:])
+        rows = s.request("GET", "/api/v2/jobs?tagsContain=mnist").json
+        check.equal("each once", sorted(r["name"] for r in rows), sorted(f"mnist-lr{i}" for i in range(1, 121)))
+    with FakeServer() as fake:
+        busy = (429, {"Retry-After": "1"}, {"code": "TooManyRequests", "message": "later"})
+        fake.answers = [busy, (202, {"Location": f"/api/v2/jobs/{JOB}"}, {"tags": ["x"]}),
+                        (400, {}, {"code": "InvalidProtocolError", "message": "no"})]
+        code, out, err = cli("submit", "--server", fake.url, "--sweep", "lr=1,2,3", "--yes", "-", text=YAML)
+        check.ok("stops at a refusal", code == 2 and out == f"{JOB}\n" and
+                 "1 of 3 jobs are submitted; the same command goes on with mnist-lr2" in err, (code, out, err))
+        keys = [h["Idempotency-Key"] for m, _, h, _ in fake.requests if m == "POST"]
+        check.ok("the key of a job stays", len(keys) == 3 and keys[0] == keys[1] != keys[2], keys)
+
+
+def test_tags_of_a_submission_follow_the_rules_of_tags(check):
+    """The query of the submission: the rules of the route for tags; not compared by a key."""
+    s, at = place()
+    with s:
+        def post(query, name="one", version=2, **headers):
+            text = job_v2(name) if version == 2 else job_v1(name)
+            return s.request("POST", f"/api/v{version}/jobs{query}", text, headers)
+
+        def tags(name="one"):
+            return s.request("GET", f"/api/v2/jobs/alice~{name}").json["tags"]
+        for bad in ("?tag=", "?tag", "?tag=a,b", "?tag=" + 64 * "x", "?tag=%0a", "?tag=%e2%80%ae"):
+            check.refused(bad, post(bad), 400, "InvalidParametersError", "tag must be a tag")
+        many = "".join(f"&tag=t{i}" for i in range(33))
+        check.refused("too many", post("?" + many[1:]), 400, "InvalidParametersError", "at most 32")
+        shown = s.request("POST", "/api/v2/jobs?tag=b&dryRun=true", job_v2("one"))
+        check.equal("dry run", (shown.status, shown.json["tags"]), (200, ["b"]))
+        first = post("?tag=b&tag=a%20%22&tag=b", **{"Idempotency-Key": "k"})
+        check.equal("taken", (first.status, first.json["tags"], tags()), (202, ["b", 'a "'], ["b", 'a "']))
+        again = post("?tag=other", **{"Idempotency-Key": "k"})
+        check.equal("a repetition", (again.status, again.headers.get("idempotency-replayed"), tags()),
+                    (202, "true", ["b", 'a "']))
+        check.equal("v1", (post("?tag=x", "two", 1).status, tags("two")), (202, ["x"]))
+        check.equal("none", ("tags" in post("", "three").json, tags("three")), (False, []))
+        check.equal("listed", [r["name"] for r in s.request("GET", "/api/v2/jobs?tagsContain=x,b&order=jobName,ASC").json],
+                    ["one", "two"])
+        check.equal("--tag", cli("submit", *at, "--tag", "u v", "--tag", "w", "-", text=job_v2("four")),
+                    (0, "alice~four\n", ""))
+        check.equal("of it", tags("four"), ["u v", "w"])
+    with FakeServer() as fake:
+        code, out, err = cli("submit", "--server", fake.url, "--tag", "a", "-", text=job_v2("job"))
+        check.ok("an older server", code == 0 and "older" in err, (code, out, err))
+
+
+def test_stop_and_delete_take_several_jobs_or_a_tag(check):
+    """Each job is tried; the exit code is the worst."""
+    s, at = place()
+    with s:
+        for name, tag in (("a", "x"), ("b", "x"), ("c", "y"), ("d", "z")):
+            cli("submit", *at, "--tag", tag, "-", text=job_v2(name))
+        code, out, err = cli("cancel", *at, "a", "nothing", "alice~c")
+        check.ok("each is tried", code == 2 and "alice~a is being stopped" in err and "alice~c is being stopped" in err and
+                 "no job alice~nothing" in err, (code, err))
+        code, out, err = cli("stop", *at, "--tag", "x", "--tag", "z")
+        check.ok("any of the tags", code == 0 and "alice~b is" in err and "alice~d is" in err and "alice~c" not in err, err)
+        for command in ("stop", "delete", "wait"):
+            code, out, err = cli(command, *at, "--tag", "none")
+            check.ok(f"{command}: no such tag", code == 2 and "has the tag none" in err, (code, err))
+            code, out, err = cli(command, *at, "--tag", "x", "a")
+            check.ok(f"{command}: both", code == 2 and "--help" in err, (code, err))
+            code, out, err = cli(command, *at)
+            check.ok(f"{command}: neither", code == 2 and "--tag" in err, (code, err))
+        code, out, err = cli("delete", *at, "--tag", "x", "--tag", "y")
+        check.equal("deleted", (code, sorted(err.splitlines())), (0, [f"alice~{n} is deleted" for n in "abc"]))
+        check.equal("the rest", [r["name"] for r in s.request("GET", "/api/v2/jobs").json], ["d"])
+    with FakeServer() as fake:
+        cli("stop", "--server", fake.url, "--tag", "a&b", "--tag", "ü")
+        check.equal("of the client's user only", [p for m, p, _, _ in fake.requests if "tagsContain" in p],
+                    ["/api/v2/jobs?limit=50000&state=WAITING,RUNNING&username=alice&tagsContain=a%26b,%C3%BC"])
+
+
+def rows(**states):
+    return 200, {}, [{"name": n, "username": "alice", "state": s} for n, s in states.items()]
+
+
+def test_wait_for_a_tag_ends_with_the_worst(check):
+    """Until all jobs of the tag have ended."""
+    for name, last, code, words in (
+            ("all well", rows(a="SUCCEEDED", b="SUCCEEDED"), 0, ["2 SUCCEEDED"]),
+            ("one failed", rows(a="SUCCEEDED", b="FAILED"), 1, ["1 SUCCEEDED 1 FAILED", "b FAILED"]),
+            ("one was deleted", rows(b="SUCCEEDED"), 1, ["1 deleted"])):
+        with FakeServer() as fake:
+            busy = [rows(a="WAITING", b="RUNNING"), (503, {}, {})] if code == 0 else []
+            fake.lists = [rows(a="WAITING", b="RUNNING"), *busy, last]
+            seen = cli("wait", "--server", fake.url, "--tag", "t")
+            check.ok(name, seen[0] == code and all(w in seen[2] for w in words) and
+                     seen[2].count("1 WAITING 1 RUNNING") == 1, seen)
+    with FakeServer() as fake:
+        fake.lists = [rows(a="RUNNING")] * 99
+        code, out, err = cli("wait", "--server", fake.url, "--tag", "t", "--timeout", "1")
+        check.ok("--timeout", code == 3 and "--timeout is over; the jobs go on" in err, (code, err))
+        with Cli("wait", "--server", fake.url, "--tag", "t") as c:
+            check.ok("waits", c.says("1 RUNNING"), c.stderr)
+            c.process.send_signal(signal.SIGINT)
+            check.equal("Ctrl-C", c.end(), 3)
+    with FakeServer() as fake:
+        fake.answers = [(202, {"Location": f"/api/v2/jobs/{JOB}"}, {"tags": []})] * 2
+        fake.lists = [rows(a="RUNNING"), rows(a="FAILED")]
+        code, out, err = cli("submit", "--server", fake.url, "--sweep", "lr=1,2", "--yes", "--wait", "-", text=YAML)
+        check.ok("--wait of a sweep", code == 1 and out == f"{JOB}\n{JOB}\n" and "a FAILED" in err, (code, out, err))
+
+
+def test_jobs_are_sorted_chosen_by_tag_and_watched(check):
+    """--sort and --tag ask the server; --watch prints the table again and again."""
+    s, at = place()
+    with s:
+        for name in ("b", "c", "a"):
+            cli("submit", *at, "--tag", f"of-{name}", "-", text=job_v2(name))
+
+        def listed(*options):
+            return "".join(line[0] for line in cli("jobs", *at, *options)[1].splitlines()[1:])
+        check.equal("newest first", (listed(), listed("--sort", "age")), ("acb", "acb"))
+        for column in ("name", "user", "state", "gpus", "vc"):
+            check.equal(f"by {column}", sorted(listed("--sort", column)), ["a", "b", "c"])
+        check.equal("by name", listed("--sort", "name"), "abc")
+        check.equal("--tag", listed("--tag", "of-a", "--tag", "of-b"), "ab")
+        code, out, err = cli("jobs", *at, "--sort", "x")
+        check.ok("unknown column", code == 2 and "name or user" in err, err)
+        with Cli("jobs", *at, "--watch") as c:
+            check.ok("again and again", wait_until(lambda: c.stdout.count("NAME ") >= 2), (c.stdout, c.stderr))
+            c.process.send_signal(signal.SIGINT)
+            c.end()
+        with Cli("jobs", *at, "--watch", columns=80, both=True) as c:
+            check.ok("redrawn", wait_until(lambda: c.stderr.count("\x1b[H\x1b[J") >= 2), c.stderr)
+            c.process.send_signal(signal.SIGINT)
+            c.end()
+
+
+def test_logs_print_the_last_lines_only(check):
+    """-n cuts each log; what is written later follows."""
+    lines = b"".join(b"line %d\n" % i for i in range(1000))
+    with FakeServer() as fake:
+        at = ("--server", fake.url)
+        fake.set("RUNNING", {"worker": ["RUNNING", "RUNNING"]})
+        fake.log("worker", 0, lines + b"part")
+        fake.log("worker", 1, b"other\n")
+        for n, wanted in ((2, ["line 999", "part"]), (1, ["part"]), (0, [])):
+            check.equal(f"-n {n}", cli("logs", *at, "-n", str(n), "job", "worker-0")[1].splitlines(), wanted)
+        check.equal("all", len(cli("logs", *at, "-n", "2000", "job", "worker-0")[1].splitlines()), 1001)
+        check.equal("of each task", cli("logs", *at, "--tail", "1", "job")[1].splitlines(),
+                    ["worker[0] | part", "worker[1] | other"])
+        with Cli("logs", "-f", "-n", "2", *at, "job", "worker-0") as c:
+            check.ok("the last", c.says("line 999"), c.stderr)
+            fake.log("worker", 0, b"ial\nnew\n")
+            check.ok("what follows", c.says("new"), (c.stdout, c.stderr))
+            fake.cut()
+            fake.log("worker", 0, b"after a cut\n")
+            check.ok("after a cut", c.says("after a cut"), (c.stdout, c.stderr))
+            fake.end_log("worker", 0)
+            fake.set("SUCCEEDED", {"worker": ["SUCCEEDED", "SUCCEEDED"]})
+            check.equal("ends", (c.end(), c.stdout), (0, "line 998\nline 999\npartial\nnew\nafter a cut\n"))
+        for since in ("90s", "5m", "2h", "1d", "2026-01-31T12:00:00Z"):
+            check.equal(f"--since {since}", cli("logs", *at, "--since", since, "job", "worker-1")[:2], (0, "other\n"))
+        check.ok("asks for a time", fake.requests[-1][1].endswith("?token=good&since=2026-01-31T12:00:00.000Z"),
+                 fake.requests[-1][1])
+        for since in ("x", "5", "m", "-5m", "2026-01-31", "2026-01-31T12:00:00+01:00"):
+            code, out, err = cli("logs", *at, f"--since={since}", "job")
+            check.ok(f"--since {since}", code == 2 and "--since" in err and "90s" in err, err)
+        fake.dropped["worker", 1, 0] = 100
+        code, out, err = cli("logs", *at, "--since", "5m", "job", "worker-1")
+        check.ok("a kept output has no times", code == 0 and out == "other\n" and "kept without times" in err, (out, err))

@@ -184,7 +184,7 @@ const struct container_variable CONTAINER_VARIABLES[] = {
 	{ BY_REST_LIT, "PAI_OUTPUT_DIR",                                "1 2",   BOTH,   "v1: `outputDir`, may be empty" },
 	{ BY_REST_LIT, "PAI_CODE_DIR",                                  "ours, 1 2", BOTH, "the directory of `extras.code`, if the job has code; v1: `codeDir`, may be empty" },
 	{ BY_REST_LIT, "PAI_CODE_COMMIT",                               "ours",  BOTH,   "`extras.code.commit`, or empty; if the job has code" },
-	{ BY_REST_LIT, "PAI_CODE_SHA256",                               "ours",  "init", "`extras.code.sha256`; if the job has code" },
+	{ BY_REST_LIT, "PAI_CODE_SHA256",                               "ours",  "init", "`extras.code.sha256`, if the job has code; else empty with `--runtime=configmap`" },
 	{ BY_REST_LIT, "PAI_CODE_BYTES",                                "ours",  "init", "the size of its files" },
 	{ BY_REST_LIT, "PAI_CODE_PARTS",                                "ours",  "init", "the number of parts of its archive" },
 	{ BY_REST_LIT, "PAI_TASK_ROLE_COUNT",                           "2 3",   BOTH,   "number of roles" },

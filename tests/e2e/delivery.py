@@ -7,10 +7,12 @@ import os
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 import uuid
 
+from archives import archive
 from cluster import FRAMEWORKS, PATHS, PATIENT
 from program import configmap_name, configmaps_of, lines, program, programs
 from harness import ROOT, SLOW, Server, framework_name, job_v2, wait_until
@@ -21,6 +23,7 @@ ROLE = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles/rest-lit"
 ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/runtime-account"
 THERE = "the ConfigMap with pai-runtime is ready"
 NOBODY = 65534
+CODE = {"train.py": b"print(1)\n", "weights": os.urandom(2_000_000)}  # three parts
 NOT_YET = "jobs are refused until"
 MANIFESTS = ["jobs/runtime-account.yaml", "jobs/exit-spec-configmap.yaml", "options/job-exit-spec-configmap.yaml"]
 
@@ -209,8 +212,8 @@ def pod_of(cluster, job):
 
 
 def run_there(cluster, framework, pod, where, token, marker, user, uid):
-    """Runs the init container as a process: its command and environment, and files at the paths of
-    the kubelet."""
+    """Runs the init container as a process: its command and environment, and volumes at the paths of
+    the kubelet, each user of which may write into those of emptyDir."""
     init = pod["spec"]["initContainers"][0]
     holder = cluster.get("ConfigMap", configmaps_of(pod["spec"])[0])
     for path in ("usr/local/pai/logs", "usr/local/pai-config", "usr/local/pai-bin", "tmp", "dev",
@@ -220,6 +223,16 @@ def run_there(cluster, framework, pod, where, token, marker, user, uid):
     with open(program_file, "wb") as f:
         f.write(base64.b64decode(holder["binaryData"]["pai-runtime"]))
     os.chmod(program_file, 0o555)
+    volumes = {v["name"]: v for v in pod["spec"]["volumes"]}
+    for mount in init["volumeMounts"]:
+        volume, at = volumes[mount["name"]], os.path.join(where, mount["mountPath"].lstrip("/"))
+        if not mount["name"].startswith("code"):
+            continue
+        os.makedirs(at)
+        os.chmod(at, 0o777)
+        if "configMap" in volume:
+            with open(os.path.join(at, "part"), "wb") as f:
+                f.write(base64.b64decode(cluster.get("ConfigMap", volume["configMap"]["name"])["binaryData"]["part"]))
     # All users may write the directories of pods, which belong to root.
     os.chmod(where, 0o755)
     for path in ("usr/local/pai", "usr/local/pai/logs", "tmp"):
@@ -250,10 +263,16 @@ def test_init_container_runs_from_the_configmap(check, cluster):
     if not real_program():
         print("     init from the ConfigMap: skipped, this pai-runtime is linked dynamically")
         return
+    sha, packed = archive(CODE)
     with by_configmap(cluster) as server:
         check.ok("init: ready", server.ready(), server.log())
-        check.equal("init: job is taken", server.submit(job_v2("init")).status, 202)
+        check.equal("init: code is kept", server.request("PUT", f"/api/v2/code/{sha}", packed, {
+            "Content-Type": "application/gzip"}).status, 201)
+        check.equal("init: job is taken", server.submit(job_v2("init", extras={"code": {"sha256": sha}})).status, 202)
     framework, pod = pod_of(cluster, "init")
+    check.equal("init: a pod with code is accepted", cluster.dry_run("PodTemplate", {
+        "apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "code"}, "template": pod}), None)
+    check.equal("init: the label of its code", len(framework["metadata"]["labels"]["rest-lit/code"]), 40)
     cluster.apply(MANIFESTS[0])
     status, answer = cluster.api("POST", ACCOUNT + "/token", {
         "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}})
@@ -292,6 +311,11 @@ def init_as(check, cluster, framework, pod, token, user):
                  os.path.exists(os.path.join(work, "runtime.d/runtime_env")))
         with open(RUNTIME, "rb") as one, open(os.path.join(work, "runtime"), "rb") as other:
             check.ok(f"init as {user}: the app container gets the same program", one.read() == other.read())
+        for path, text in CODE.items():
+            at = os.path.join(where, "workspace", path)
+            with open(at, "rb") as f:
+                check.ok(f"init as {user}: {path} is there", f.read() == text)
+            check.equal(f"init as {user}: all may write it", stat.S_IMODE(os.stat(at).st_mode), 0o666)
         check.ok(f"init as {user}: no token in what it said", token not in said)
         return 0
     finally:

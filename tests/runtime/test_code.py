@@ -4,19 +4,21 @@ import os
 import resource
 import signal
 import stat
+import sys
 
-from archives import archive
-from checks import Root, check, equal, finish, tests
+from checks import TOP, Root, check, equal, finish, tests
+
+sys.path.append(os.path.join(TOP, "tests/http"))
+
+from archives import archive  # noqa: E402
 
 FILES = {"bin": None, "bin/train.sh": ("x", b"#!/bin/sh\necho trained\n"), "latest": "bin/train.sh",
          "/".join("d" * 70): b"deep", "data.bin": os.urandom(200_000), "empty": b""}
-# The directories above, in their order: `/` is before all other bytes.
-FILES = dict(sorted((FILES | {"/".join("d" * n): None for n in range(1, 70)}).items(),
-                    key=lambda one: one[0].replace("/", "\0")))
+FILES |= {"/".join("d" * n): None for n in range(1, 70)}
 DIR = "/src/code"
 
 
-def root_with(packed, sha, parts=2, size=1 << 20, **env):
+def root_with(sha, packed, parts=2, size=1 << 20, **env):
     root = Root(PAI_CODE_DIR=DIR, PAI_CODE_SHA256=sha, PAI_CODE_BYTES=str(size), PAI_CODE_PARTS=str(parts), **env)
     os.makedirs(root.at(DIR))
     cut = 1001 if parts > 1 else len(packed)  # in the middle of everything
@@ -74,17 +76,17 @@ def fails(name, root, code, *says, **more):
 
 
 def test_damaged_code_is_never_tried_again():
-    packed, sha = archive(FILES)
+    sha, packed = archive(FILES)
     other = hashlib.sha256(b"").hexdigest()
-    fails("another archive", root_with(packed, other), 252, f"the SHA-256 of the archive is {sha}, not {other}")
-    fails("cut off", root_with(packed[:-9], sha), 252, "the archive ends too early")
+    fails("another archive", root_with(other, packed), 252, f"the SHA-256 of the archive is {sha}, not {other}")
+    fails("cut off", root_with(sha, packed[:-9]), 252, "the archive ends too early")
     flipped = bytearray(packed)
     flipped[len(flipped) // 2] ^= 1
-    fails("a wrong bit", root_with(bytes(flipped), sha), 252)
-    missing = root_with(packed, sha)
+    fails("a wrong bit", root_with(sha, bytes(flipped)), 252)
+    missing = root_with(sha, packed)
     os.remove(missing.at("/usr/local/pai-code/1/part"))
     fails("a part is missing", missing, 252, "pai-code/1/part cannot be read: No such file or directory")
-    fails("more than it should be", root_with(packed, sha, size=200_003), 252, "200003")
+    fails("more than it should be", root_with(sha, packed, size=200_003), 252, "200003")
     for path in ("../out", "/out", "a/../../out"):
         fails(f"path {path}", root_with(*archive({path: b"x"})), 252, path)
     fails("a link out", root_with(*archive({"link": "../../out"})), 252, "leaves the directory")
@@ -100,13 +102,13 @@ def test_disk_trouble_is_tried_again():
 
 
 def test_settings_of_code_are_checked():
-    packed, sha = archive({"a": b"x"})
+    sha, packed = archive({"a": b"x"})
     for env in ({"PAI_CODE_DIR": "src"}, {"PAI_CODE_PARTS": "0"}, {"PAI_CODE_BYTES": "1x"}, {"PAI_CODE_PARTS": ""}):
-        with root_with(packed, sha) as root:
+        with root_with(sha, packed) as root:
             root.env |= env
             done = init(root)
             check(f"{env}", done.returncode == 252 and b"must be a path, a number up to" in done.stderr, done)
-    with root_with(packed, sha) as root:
+    with root_with(sha, packed) as root:
         os.rmdir(root.at(DIR))
         done = init(root)
         check("without the volume", done.returncode == 1 and b"cannot be opened: No such file" in done.stderr, done)

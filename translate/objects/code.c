@@ -10,7 +10,8 @@
 /* Returns true if the path is the directory, or below it. */
 static bool code_path_within(struct span path, struct span dir)
 {
-	return span_eq(span_to(path, dir.n), dir) && (path.n == dir.n || path.p[dir.n] == '/');
+	return path.n >= dir.n && span_eq(span_to(path, dir.n), dir) &&
+	       (path.n == dir.n || path.p[dir.n] == '/');
 }
 
 int code_check(const struct scope *s, struct err *e)

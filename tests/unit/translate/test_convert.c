@@ -135,15 +135,20 @@ TEST(test_convert_keeps_empty_directories_as_variables)
 	convert_done(&c);
 }
 
+#define SHA "a123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
 TEST(test_convert_v2_keeps_the_values)
 {
 	struct converted c;
-	convert_good(&c, V2("secrets: {s: hunter2}\nparameters: {d: 2001-01-01, r: 1.10}\n"
-	                    "# a comment\n"));
+	convert_good(&c,
+	             V2("secrets: {s: hunter2}\nparameters: {d: 2001-01-01, r: 1.10}\n"
+	                "extras: {env: {A: 1, B: '$(x)'}, code: {sha256: " SHA ", path: /src}}\n"
+	                "# a comment\n"));
 	const char *text = str_c(&c.yaml);
 	assert_int_equal(strncmp(text, "protocolVersion: 2\nname: j\n", 27), 0);
 	assert_within(text, "secrets:\n  s: hunter2\n");
 	assert_within(text, "d: \"2001-01-01\"\n  r: 1.1\n");
+	assert_within(text, "  env:\n    A: 1\n    B: $(x)\n  code:\n    sha256: " SHA "\n");
 	assert_int_equal(c.lost.n, 0);
 	convert_done(&c);
 }

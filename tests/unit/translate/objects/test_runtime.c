@@ -70,6 +70,7 @@ TEST(test_build_by_configmap_runs_the_mounted_program)
 		"BARRIER_CHECK_TIMEOUT_SEC",
 		"INIT_CONFIG",
 		"RUNTIME_CONFIG",
+		"PAI_CODE_SHA256",
 		"PAI_CURRENT_TASK_ROLE_NAME",
 	};
 	for (int profile = 0; profile < 2; profile++) {

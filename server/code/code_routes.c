@@ -38,22 +38,9 @@ enum {
 	JOBS_NAMED = 5,
 };
 
-static int64_t code_unpacked_max(const struct server *s)
+int64_t code_unpacked_max(const struct server *s)
 {
 	return s->code_directory ? CODE_MACHINE : CODE_CLUSTER;
-}
-
-void code_put_info(struct str *out, const struct server *s)
-{
-	const char *image = s->options->default_image;
-	json_put_open(out, "code", '{');
-	json_put_int(out, "maxBytes", s->code_directory ? CODE_MACHINE : CODE_CLUSTER_PACKED);
-	json_put_int(out, "maxUnpackedBytes", code_unpacked_max(s));
-	json_put_int(out, "maxEntries", CODE_ENTRIES);
-	str_char(out, '}');
-	json_put_bool(out, "hostFiles", s->host_files);
-	if (image[0])
-		json_put_word(out, "image", image);
 }
 
 static void code_answer(struct str *out, const struct code_archive *c)

@@ -12,8 +12,8 @@
 /* code_check_head: before the body of code_put. */
 handler code_put, code_check_head, code_get, job_code_get;
 
-/* Appends the members `code`, `hostFiles` and `image` of /api/v2/info. */
-void code_put_info(struct str *out, const struct server *s);
+/* Bytes that the files of an archive may have on this server. */
+int64_t code_unpacked_max(const struct server *s);
 
 /*
  * A user's job names this archive: makes now its last use, unless it is a dry run, and calls back

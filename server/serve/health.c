@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/embed.h"
+#include "base/json/put.h"
 #include "base/posix/clock.h"
 #include "k8s/transport/store.h"
 #include "server/auth/auth.h"
@@ -147,13 +148,21 @@ void readyz_get(struct request *r)
  * would send clients to a login page, which does not exist. */
 void info_get(struct request *r)
 {
-	const struct options *o = r->loop->server->options;
-	str_printf(&r->reply.body,
+	const struct server *s = r->loop->server;
+	const struct options *o = s->options;
+	struct str *out = &r->reply.body;
+	str_printf(out,
 	           "{\"name\":\"%s\",\"version\":\"%s\",\"launcherType\":\"k8s\","
-	           "\"authnMethod\":\"basic\"",
+	           "\"authnMethod\":\"basic\",\"code\":{",
 	           o->compat[0] ? "PAI RESTful API" : "rest-lit", REST_LIT_VERSION);
-	code_put_info(&r->reply.body, r->loop->server);
-	str_puts(&r->reply.body, "}\n");
+	json_put_int(out, "maxBytes", s->local ? CODE_MACHINE : CODE_CLUSTER_PACKED);
+	json_put_int(out, "maxUnpackedBytes", code_unpacked_max(s));
+	json_put_int(out, "maxEntries", CODE_ENTRIES);
+	str_char(out, '}');
+	json_put_bool(out, "hostFiles", s->host_files);
+	if (o->default_image[0])
+		json_put_word(out, "image", o->default_image);
+	str_puts(out, "}\n");
 	answer_json(r, 200);
 }
 

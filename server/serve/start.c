@@ -270,6 +270,7 @@ static int open_workers(struct service *s, struct err *e)
 	    worker_add(s->server.worker = worker_new(LOGINS_WAIT), NULL, e) < 0)
 		return -1;
 	bool edits = openpai || tokens_stored(o) || o->deny_list[0];
+	limits.in_flight = 1; /* a thread waits for each answer */
 	s->server.edits = worker_new(EDITS_WAIT);
 	/* Code is uploaded to all servers; beside it one thread makes backups. */
 	for (int i = 0; i < (edits ? WORKER_THREADS : 2); i++) {

@@ -98,6 +98,22 @@ def test_code_is_kept_in_parts_and_given_back(check, cluster):
     forget(cluster)
 
 
+def test_archives_beyond_the_limits_are_refused(check, cluster):
+    """... with little memory: a bomb, too many entries, too many bytes."""
+    with cluster.serve(*DEFAULTS) as server:
+        put(server, *archive({"warm": b"up"}))
+        before = server.rss_kib()
+        zeros = (257 << 20) if os.environ.get("WHOLE") else (1 << 20)
+        bomb = put(server, *archive({"zeros": bytes(zeros)}, 9))
+        check.equal("zeros", bomb.status, 413 if os.environ.get("WHOLE") else 201)
+        many = put(server, *archive({f"{i:05}": b"" for i in range(20_001)}))
+        check.ok("entries", many.status == 413 and "20000" in many.json["message"], many)
+        large = put(server, "0" * 64, noise((4 << 20) + 1))
+        check.ok("bytes", large.status == 413 and "4194304 bytes" in large.json["message"] and ".rest-litignore" in large.json["message"], large)
+        check.ok("memory", server.rss_kib() < before + (40 << 10), (before, server.rss_kib()))
+    forget(cluster)
+
+
 def test_two_uploads_at_once_keep_one_archive(check, cluster):
     """The same tar, compressed differently, at two servers: both succeed, and the parts fit."""
     files = {"data": noise(1_500_000) + bytes(200_000)}

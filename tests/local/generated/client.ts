@@ -57,7 +57,7 @@ const job = (j: Schemas["Job"]) => [
 ];
 const attempt = (a: Schemas["JobAttempt"]) => [a.jobName, a.attemptIndex, a.isLatest, a.exitDiagnostics, Object.keys(a.taskRoles).length];
 const config = (c: unknown) => [c];
-const info = (i: Schemas["Info"]) => [i.name, i.version, i.authnMethod];
+const info = (i: Schemas["Info"]) => [i.name, i.version, i.authnMethod, i.hostFiles, i.code.maxBytes, i.code.maxUnpackedBytes, i.code.maxEntries];
 const authn = (a: Schemas["Authn"]) => [a.authn_type, a.loginURI, a.passwords];
 const loggedIn = (l: Schemas["LoggedIn"]) => [l.user, l.token, l.admin];
 const claims = (c: Schemas["Claims"]) => [c.username, c.application, c.admin];
@@ -133,6 +133,16 @@ async function jobs() {
 	await refusal("GET /api/v2/jobs/protocolversion/config", api.GET("/api/v2/jobs/protocolversion/config"), "NoJobError");
 }
 
+async function code() {
+	// The archive of an empty directory.
+	const packed = Uint8Array.from(atob("H4sIAAAAAAACA2NgGAWjYBSMVAAALq+17wAEAAA="), (c) => c.charCodeAt(0));
+	const path = { sha256: "5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef" };
+	const kept = (c: Schemas["Code"]) => [c.sha256, c.bytes, c.unpackedBytes, c.entries];
+	await answer("PUT /api/v2/code/{sha256}", api.PUT("/api/v2/code/{sha256}", {
+		params: { path }, body: "", bodySerializer: () => packed, headers: { "Content-Type": "application/gzip" } }), kept);
+	await answer("GET /api/v2/code/{sha256}", api.GET("/api/v2/code/{sha256}", { params: { path } }), kept);
+}
+
 async function server() {
 	for (const path of ["/api/v1", "/api/v2", "/api/v2/info"] as const)
 		await answer(`GET ${path}`, api.GET(path), info);
@@ -195,5 +205,6 @@ async function accounts() {
 }
 
 await jobs();
+await code();
 await server();
 await accounts();

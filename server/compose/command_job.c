@@ -180,7 +180,7 @@ int compose_command(struct job_text *t, const struct options *o, const struct co
 	STR_AUTO command = STR_INIT(SUBMIT_FILE_MAX);
 	STR_AUTO name = STR_INIT(NAME_MAX);
 	STR_AUTO out = STR_INIT(SUBMIT_FILE_MAX);
-	*t = (struct job_text){ .file = "the command" };
+	*t = (struct job_text){ .file = "the command", .quoted = true, .moved = true };
 	if (!o->command[0])
 		return err_set(e, 400, NULL, "there is no command after --");
 	if (o->command[0][0] == '-')

@@ -111,7 +111,7 @@ def test_variables_of_templates_are_used(check):
 # Header and struct, sources of the table, expression for the members in rows, members without a row.
 ROWS_OF = [
     ("server/config/options.h", "options", ["server/config/options.c", "server/config/limits.c"], r"\b[A-Z]+\((\w+)",
-     {"files", "n_files", "test_limits", "help", "help_all", "arena"}),
+     {"files", "n_files", "command", "test_limits", "help", "help_all", "arena"}),
     ("server/jobs/jobs_internal.h", "job_query", ["server/jobs/job_list.c"], r"\bFROM\(\w+, (\w+)\)", {"v1", "descending"}),
     ("server/state/counts.h", "loop_counts", ["server/serve/metrics.c"], r"(\w+)", set()),
     ("server/state/counts.h", "webhook_counts", ["server/serve/metrics.c"], r"(\w+)", set()),

@@ -126,7 +126,7 @@ static int machine_check_mounts(const struct engine *e, struct err *err)
 			               "--mount: %s has GPUs or files of other jobs; choose "
 			               "another directory",
 			               m->source);
-		if (!e->sandbox && strcmp(m->source, m->path) != 0)
+		if (!e->sandbox && !path_leads_to(m->path, m->source))
 			return err_set(err, INVALID_PARAMETERS,
 			               "--mount: without a sandbox %s cannot be shown at %s; tasks "
 			               "can use it as %s",

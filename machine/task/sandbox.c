@@ -40,6 +40,12 @@ static const char *path_real(const char *path, struct arena *a)
 	return realpath(path, real) ? arena_dup(a, span_of(real)) : NULL;
 }
 
+bool path_leads_to(const char *path, const char *file)
+{
+	char real[PATH_MAX];
+	return strcmp(path, file) == 0 || (realpath(path, real) && strcmp(real, file) == 0);
+}
+
 const char *sandbox_home(bool image, struct arena *a)
 {
 	enum { ROOM = 16384 };

@@ -59,6 +59,9 @@ const char **sandbox_hide(const char *const *more, size_t n, struct arena *a);
  * an empty directory if it lies in a hidden one. */
 const char *sandbox_home(bool image, struct arena *a);
 
+/* Returns true if the path is that of the file on this machine, or leads to it by links. */
+bool path_leads_to(const char *path, const char *file);
+
 /* Returns true if `path` is the directory, or below it.  Compares texts only. */
 bool path_within(const char *path, const char *dir);
 

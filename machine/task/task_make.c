@@ -277,7 +277,7 @@ static int task_layout(struct task_making *m)
 		const struct sandbox_mount *mount = &m->s->box.mounts[i];
 		m->mount[m->n_mounts++] = *mount;
 		if (!m->s->sandbox && !mount->device &&
-		    (!mount->source || strcmp(mount->source, mount->path) != 0))
+		    !(mount->source && path_leads_to(mount->path, mount->source)))
 			return task_needs_sandbox(m, mount->source ? mount->source : "tmpfs",
 			                          mount->path);
 	}

@@ -145,8 +145,6 @@ struct log_name {
 	size_t number;
 };
 void term_log(struct term *s, const struct log_name *name, struct span line, bool cut);
-/* Prints a line of the command of `run` as it is, on standard error or output. */
-void term_plain(struct term *s, bool error, struct span line);
 /* Draws the block with this text, whole lines, if it is another or is not there. */
 void term_show(struct term *s, struct span text);
 
@@ -343,6 +341,7 @@ struct live_view {
 	struct span detail; /* /api/v2/jobs/USER~NAME; n is 0: unknown */
 	struct progress progress;
 	struct str line; /* the last one printed */
+	int64_t told_ms; /* with `plain`: when that was */
 };
 
 void view_init(struct live_view *v, const char *job);

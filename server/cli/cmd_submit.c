@@ -47,7 +47,10 @@ static int submit_taken(const struct job_text *t, struct span answer, struct err
 	(void)fprintf(stderr,
 	              "rest-lit: choose another name: rest-lit submit --name NAME %s; or free this "
 	              "one: rest-lit delete %.*s\n",
-	              t->named ? t->file : "FILE", (int)job.n, job.p);
+	              t->named    ? t->file
+	              : t->quoted ? "-- COMMAND"
+	                          : "FILE",
+	              (int)job.n, job.p);
 	return code;
 }
 
@@ -91,6 +94,8 @@ static int submit_post(struct remote *r, const struct submit_call *c, struct rem
 	struct span answer = str_view(&reply->body);
 	if (!c->quiet)
 		remote_notes(answer, "warnings", &warnings);
+	for (size_t i = 0; c->text->moved && i < warnings.n; i++)
+		warnings.v[i].line = 0; /* not that of the file */
 	command_notes(c->text->file, "warning: ", &warnings);
 	bool tags = r->o->dry_run || scan_get(answer, "tags").n;
 	if (!tags && !c->quiet && n_tags)
@@ -268,6 +273,45 @@ static int submit_sweep(struct remote *r, const struct job_text *t, const struct
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
+/* Makes the text of a command.  The server names the image, unless --image does, and says what its
+ * machine has. */
+static int submit_command(struct remote *r, struct job_text *t, struct err *e)
+{
+	ARENA_AUTO arena = { 0 };
+	REPLY_AUTO info = { 0 };
+	REPLY_AUTO machine = { 0 };
+	ERR_AUTO none = { 0 };
+	struct command_place place = { .image = r->o->image };
+	struct amounts *has = &place.machine;
+	struct span json;
+	r->patient = true;
+	if (!place.image[0]) {
+		if (remote_get(r, "/api/v2/info", &info, &json, e) < 0)
+			return -1;
+		bool host = span_is(scan_get(json, "hostFiles"), "true");
+		struct span image = scan_text(scan_get(json, "image"), &arena);
+		place.image = host && !image.n ? HOST_FILES : arena_dup(&arena, image);
+	}
+	if (!place.image[0])
+		return err_set(e, 400, NULL,
+		               "a command needs an image, and the server has none for it: name one "
+		               "with --image IMAGE; the administrator can set one for all with the "
+		               "server's --default-image");
+	if (remote_get(r, "/api/v2/machine", &machine, &json, &none) == 0) {
+		struct span cpus = scan_get(json, "cpus");                        /* 2.5 */
+		(void)scan_int(scan_get(json, "gpus"), 0, INT32_MAX, &has->gpus); /* else 0 */
+		if (scan_int(scan_get(json, "memoryMB"), 0, INT64_MAX >> 20, &has->memory) &&
+		    parse_i64(span_to(cpus, span_chr(cpus, '.')), 0, INT32_MAX, &has->cpus) == 0) {
+			has->memory <<= 20;
+			has->cpus *= 1000;
+		}
+	} else if (none.http != 404) { /* a cluster */
+		err_move(e, &none);
+		return -1;
+	}
+	return compose_command(t, r->o, &place, e);
+}
+
 /* From the text to the server.  arg: struct job_text *. */
 static int submit_flow(struct remote *r, const void *arg, struct err *e)
 {
@@ -275,7 +319,8 @@ static int submit_flow(struct remote *r, const void *arg, struct err *e)
 	struct job_text *t = *(struct job_text *const *)arg;
 	const struct options *o = r->o;
 	struct sweep sweep;
-	/* 1. The text of a command, o->command, is made here. */
+	if (o->command && submit_command(r, t, e) < 0)
+		return -1;
 	const char *base = o->name[0] ? o->name : job_text_name(t, &arena);
 	const char *tag = o->tag.n ? o->tag.v[0] : base;
 	if (sweep_read(&sweep, o, base, &arena, e) < 0)
@@ -306,10 +351,13 @@ int cmd_submit(const struct command *c, struct options *o)
 		return command_usage(c, "--output needs --dry-run");
 	if (o->sweep.n && o->logs)
 		return command_usage(c, "--logs cannot be combined with --sweep; use --wait");
+	if (o->command && !o->code[0]) /* the files of the command */
+		o->code = compose_directory(false, "--code DIR", &o->arena, &e) ? "." : "";
 	/* A file is read first: see remote_run. */
-	int code = o->n_files && job_text_read(&t, o, &e) < 0
-	               ? print_error_notes(&e, NULL, EXIT_USAGE)
-	               : remote_run(o, NULL, submit_flow, &text);
+	int code =
+	    e.http || compose_check_file(o, &e) < 0 || (o->n_files && job_text_read(&t, o, &e) < 0)
+		? print_error_notes(&e, NULL, EXIT_USAGE)
+		: remote_run(o, NULL, submit_flow, &text);
 	job_text_wipe(&t);
 	return code;
 }

@@ -9,10 +9,16 @@ const struct command COMMANDS[] = {
 	  "directories; the current directory is read-only.  Ctrl-C stops the job, a second\n"
 	  "Ctrl-C kills its tasks at once.  If standard output is no terminal, it gets all\n"
 	  "output of the tasks, as with --logs.\n"
+	  "A command after -- is a job of one task, which prints only its own output.  It has\n"
+	  "the environment of the caller, the home directory read-only, and this directory\n"
+	  "writable; with --image the files of the image and this directory.  It waits until\n"
+	  "--gpus GPUs are free, which no other command gets.\n"
 	  "Exit status: 0 the job has succeeded, 1 it has failed, 2 it was refused, 3 it was\n"
-	  "interrupted or could not be run.\n",
+	  "interrupted or could not be run.  Of a command: its own, 128 + N if signal N has\n"
+	  "ended or Ctrl-C has stopped it, 125 if it was refused or could not be run.\n",
 	  "Examples:\n"
 	  "  rest-lit run job.yaml\n"
+	  "  rest-lit run --gpus 1 -- python train.py --lr 0.1\n"
 	  "  rest-lit run --mount /data --mount out:/out:rw job.yaml\n" },
 	{ "validate", cmd_validate, FOR_VALIDATE, 1, SIZE_MAX, "name a file",
 	  "FILE|-...", "print every mistake of a job",
@@ -56,6 +62,8 @@ const struct command COMMANDS[] = {
 	  "FILE|- | -- COMMAND...", "submit a job to a server, and follow it",
 	  "Submit a job to a server and print its name: USER~NAME.  With --wait, show its\n"
 	  "progress until it has ended; with --logs, also print the output of its tasks.\n"
+	  "A command after -- is a job of one task that runs with the files of the current\n"
+	  "directory, or of --code; --dry-run -o job prints its job file.\n"
 	  "--set, --env and --secret change the job on its way, not the file.  --sweep submits\n"
 	  "a job for each value, or combination of values, with the names NAME-lr0_1-seed1 and\n"
 	  "a common tag: --tag, or NAME.  The same command completes a sweep that was\n"
@@ -67,6 +75,7 @@ const struct command COMMANDS[] = {
 	  "  rest-lit submit --wait --logs job.yaml\n"
 	  "  rest-lit submit --name mnist-2 --set lr=0.01 --env OMP_NUM_THREADS=4 job.yaml\n"
 	  "  rest-lit submit --sweep lr=0.1,0.01 --sweep seed=1..5 --wait --yes job.yaml\n"
+	  "  rest-lit submit --gpus 1 --logs -- python train.py --lr 0.1\n"
 	  "  rest-lit submit --server https://pai.example --token-file token job.yaml\n" },
 	{ "jobs", cmd_jobs, FOR_JOBS, 0, 0, "takes no file; --user and --state choose",
 	  NULL, "list the jobs of a server",

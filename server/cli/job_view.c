@@ -3,7 +3,12 @@
 #include "base/posix/clock.h"
 #include "server/cli/cli_internal.h"
 
-enum { VIEW_MAX = 256 * 1024, PATIENCE_MS = 1000 /* of people, with a command */ };
+enum {
+	VIEW_MAX = 256 * 1024,
+	/* With a command: before the reason why it waits is printed, and before the next one. */
+	PATIENCE_MS = 1000,
+	PAUSE_MS = 10000
+};
 
 void view_init(struct live_view *v, const char *job)
 {
@@ -44,9 +49,11 @@ void view_show(struct live_view *v, const struct task_progress *tasks, size_t n)
 		return;
 	if (v->plain) {
 		bool waits = p->state == JOB_WAITING && p->waiting[0] &&
-		             frame.now_ms - p->submitted_ms >= PATIENCE_MS;
+		             frame.now_ms - p->submitted_ms >= PATIENCE_MS &&
+		             frame.now_ms - v->told_ms >= PAUSE_MS;
 		if (waits && !span_is(str_view(&v->line), p->waiting)) {
 			term_print(&v->term, "rest-lit: waiting: %s", p->waiting);
+			v->told_ms = frame.now_ms;
 			v->line.n = 0;
 			str_puts(&v->line, p->waiting);
 		}

@@ -110,7 +110,9 @@ static void stream_print_line(void *arg, struct span line, bool cut)
 	if (runtime && (wanted->plain || (wanted->brief && !tells)))
 		return;
 	if (wanted->plain) {
-		term_plain(v->mux->term, strcmp(v->file, "stderr") == 0, line);
+		FILE *to = strcmp(v->file, "stderr") == 0 ? stderr : stdout;
+		bool lost = fwrite(line.p, 1, line.n, to) != line.n || fputc('\n', to) == EOF;
+		v->mux->term->lost |= lost && to == stdout;
 		return;
 	}
 	struct span shown = visible_part(line);

@@ -105,13 +105,6 @@ void term_log(struct term *s, const struct log_name *name, struct span line, boo
 	s->lost |= s->block && fflush(stdout) != 0; /* before the block is drawn below */
 }
 
-void term_plain(struct term *s, bool error, struct span line)
-{
-	FILE *to = error ? stderr : stdout;
-	bool lost = fwrite(line.p, 1, line.n, to) != line.n || fputc('\n', to) == EOF;
-	s->lost |= lost && !error;
-}
-
 void term_show(struct term *s, struct span text)
 {
 	if (s->block && !span_eq(str_view(&s->text), text)) {

@@ -338,24 +338,25 @@ static int waiter_verdict(struct job_waiter *w)
 /* For the command of `run`: only its exit code, unless rest-lit or the machine has failed. */
 static int waiter_conclude_command(struct job_waiter *w)
 {
-	enum { SIGNALLED = 128, CODE_MAX = 255 };
+	enum { SIGNALLED = 128, SIGNALLED_MAX = 159, CODE_MAX = 255 };
 	const enum job_state state = w->view.progress.state;
 	struct span status = w->view.progress.status;
 	int64_t code = EXIT_NO_COMMAND;
+	bool known = state == JOB_FAILED &&
+	             scan_int(scan_path(status, "appExitMessages", "runtime", "originUserExitCode"),
+	                      1, CODE_MAX, &code);
 	if (w->e.http)
 		term_print(&w->view.term, "rest-lit: %s", err_msg(&w->e));
 	if (state == JOB_SUCCEEDED)
 		code = 0;
-	else if (state == JOB_FAILED &&
-	         scan_int(scan_path(status, "appExitMessages", "runtime", "originUserExitCode"), 1,
-	                  CODE_MAX, &code))
-		; /* as the command has ended */
-	else if (w->signo)
+	else if (!known && w->signo)
 		code = SIGNALLED + w->signo;
-	else if (state == JOB_FAILED)
-		(void)scan_int(scan_get(status, "appExitCode"), 1, CODE_MAX, &code); /* or not */
-	if (code == EXIT_NO_COMMAND && w->code < 0 && job_state_final(state))
+	else if (!known && w->code < 0 && job_state_final(state)) {
 		(void)waiter_verdict(w); /* says why */
+		/* All of the task was killed, or else the machine has failed. */
+		(void)scan_int(scan_get(status, "appExitCode"), SIGNALLED + 1, SIGNALLED_MAX,
+		               &code);
+	}
 	*w->own->exit_code = (int)code;
 	return EXIT_OK;
 }

@@ -43,18 +43,8 @@ static struct span command_parameter(struct span text, const struct options *o, 
 	return (struct span){ "", 0 };
 }
 
-/* The first character, of *n bytes, is none that a job file can have as it is: a control character,
- * another line end than LF, or no UTF-8. */
-static bool command_odd(struct span text, size_t *n)
-{
-	unsigned width;
-	uint32_t c = utf8_decode((const unsigned char *)text.p, text.n, &width);
-	*n = width;
-	return (c == UTF8_INVALID && width == 1) || c == BYTE_ORDER_MARK || c == NO_CHARACTER ||
-	       c == NO_CHARACTER + 1 || (utf8_is_control(c) && c != '\n' && c != '\t');
-}
-
-/* Appends a word so that a shell reads these bytes, after the values of parameters are put in. */
+/* Appends a word so that a shell reads these bytes, after the values of parameters are put in.  A
+ * job file cannot have control characters, other line ends than LF, and what is no UTF-8. */
 static void command_put_word(struct str *out, struct span word, const struct options *o)
 {
 	if (word.n && span_only_alnum_or(word, "_@+=:,./-")) {
@@ -64,12 +54,15 @@ static void command_put_word(struct str *out, struct span word, const struct opt
 	str_char(out, '\'');
 	while (word.n) {
 		size_t n = 0;
-		size_t width = 0;
+		unsigned width;
+		uint32_t c = utf8_decode((const unsigned char *)word.p, word.n, &width);
+		bool odd = (c == UTF8_INVALID && width == 1) || c == BYTE_ORDER_MARK ||
+		           c == NO_CHARACTER || c == NO_CHARACTER + 1 ||
+		           (utf8_is_control(c) && c != '\n' && c != '\t');
 		struct span parameter = command_parameter(word, o, &n);
 		if (parameter.n) {
 			str_printf(out, "<%% $parameters.%.*s %%>", (int)parameter.n, parameter.p);
-			width = n;
-		} else if (command_odd(word, &width)) {
+		} else if (odd) {
 			str_puts(out, "'\"$(printf '");
 			for (size_t i = 0; i < width; i++)
 				str_printf(out, "\\%03o", (unsigned char)word.p[i]);
@@ -81,7 +74,7 @@ static void command_put_word(struct str *out, struct span word, const struct opt
 		} else {
 			str_put(out, word.p, width);
 		}
-		word = span_from(word, width);
+		word = span_from(word, parameter.n ? n : width);
 	}
 	str_char(out, '\'');
 }
@@ -180,7 +173,7 @@ int compose_command(struct job_text *t, const struct options *o, const struct co
 	STR_AUTO command = STR_INIT(SUBMIT_FILE_MAX);
 	STR_AUTO name = STR_INIT(NAME_MAX);
 	STR_AUTO out = STR_INIT(SUBMIT_FILE_MAX);
-	*t = (struct job_text){ .file = "the command" };
+	*t = (struct job_text){ .file = "the command", .quoted = true, .moved = true };
 	if (!o->command[0])
 		return err_set(e, 400, NULL, "there is no command after --");
 	if (o->command[0][0] == '-')

@@ -16,8 +16,9 @@ struct job_text {
 	const char *file; /* for messages */
 	char *text;       /* allocated */
 	size_t n;
-	bool named; /* a file with a name that people can change */
-	bool moved; /* lines were added: they are no longer those of the file */
+	bool named;  /* a file with a name that people can change */
+	bool quoted; /* of a command: parameters are in single quotes of a shell */
+	bool moved;  /* lines were added: they are no longer those of the file */
 };
 
 /* Reads o->files[0].  -1 and *e.  The caller calls job_text_wipe in any case. */

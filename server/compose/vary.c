@@ -78,6 +78,11 @@ int job_text_set(struct job_text *t, const char *option, const struct job_value 
 		guess_try(&guess, all->member[i].key);
 		str_printf(&known, "%s%s", i ? ", " : "", all->member[i].key);
 	}
+	if (!known.n && t->quoted)
+		return err_set(e, 400, NULL,
+		               "%s: the command does not use %s; write <%% $parameters.%s %%> into "
+		               "one of its words",
+		               option, name, name);
 	if (!known.n)
 		return err_set(e, 400, NULL,
 		               "%s: %s has no `parameters`; write `parameters: { %s: 0 }` into it, "
@@ -89,6 +94,11 @@ int job_text_set(struct job_text *t, const char *option, const struct job_value 
 		               guess.best ?: "", guess.best ? "?" : "", str_c(&known));
 	if (vary_value(&json, option, v->value, e) < 0)
 		return -1;
+	if (t->quoted && memchr(json.p, '\'', json.n))
+		return err_set(e, 400, NULL,
+		               "%s: a value of %s has a single quote, which cannot be put into a "
+		               "command; use --env %s=VALUE, and the variable in the command",
+		               option, name, name);
 	const char *const path[] = { "parameters", name, NULL };
 	return job_text_put(t, path, str_view(&json), e);
 }

@@ -257,11 +257,11 @@ const struct option OPTIONS[] = {
 	  .help = "limit for the whole command, waiting for the job included; 0: no limit" },
 
 	{ "gpus", GROUP_COMMAND, FOR_COMMANDS, true, NUMBER(ask_gpus, 0, 0, INT32_MAX), .flag_only = true, .value = "N",
-	  .help = "GPUs that the job asks for" },
+	  .help = "GPUs that the job asks for (of serve: that all its jobs may use); default: none" },
 	{ "cpus", GROUP_COMMAND, FOR_COMMANDS, true, NUMBER(ask_cpus, 0, 0, INT32_MAX), .flag_only = true, .value = "N",
-	  .help = "CPUs that the job asks for; default: the share of its GPUs; also -c" },
+	  .help = "CPUs that the job asks for; default: the share of its GPUs, else no limit, of submit 4; also -c" },
 	{ "memory", GROUP_COMMAND, FOR_COMMANDS, true, BYTES(ask_memory, 0, 0, 65536 * GIB), .flag_only = true, .value = "SIZE",
-	  .help = "memory that the job asks for; default: the share of its GPUs; also -m" },
+	  .help = "memory that the job asks for; default: likewise, of submit 8GiB; also -m" },
 	{ "image", GROUP_COMMAND, FOR_COMMANDS, true, TEXT(image, ""), .flag_only = true, .form = &IMAGE, .value = "IMAGE",
 	  .help = "image of the job; of run: implies --images oci; of submit: default is the server's" },
 

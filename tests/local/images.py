@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import threading
 
+from cli import cli
 from foreground import Place
 from harness import BINARY, PATIENCE, SLOW, Threads, wait_until
 from machine import Machine, job, role
@@ -312,3 +313,26 @@ def test_images_without_registry_end_a_run(check):
             rf"^pulls: the image {name} cannot be pulled: .*; three pulls have failed for this reason, so the job ends$", err, re.M), err)
         check.equal("nothing is left", p.left(), [])
         server.shutdown(socket.SHUT_RDWR)
+
+
+def test_images_of_commands_win_for_their_variables(check):
+    """`rest-lit run --image IMAGE -- COMMAND`: files, PATH, HOME and variables of the image, the caller's
+    other variables, and the current directory at the same path."""
+    registry, _ = prepare()
+    if registry is None:
+        return
+    try:
+        with Place() as p:
+            uri = f"{registry.open}/team/programs:1"
+            p.write("data", "from here\n")
+            p.more["environment"] |= {"GREETING": "mine", "MINE": "too", "HOME": p.root}
+            script = 'cat /etc/hello data; echo "$GREETING $MINE $HOME"; [ "$PATH" = "$0" ] || echo its own; echo new >new; echo err >&2; exit 5'
+            code, out, err = cli("run", "--image", uri, "--", "bash", "-c", script, os.environ["PATH"], **p.more)
+            check.equal("in the image", (code, out.splitlines(), err),
+                        (5, ["hello from the image", "from here", "from its configuration too /root", "its own"], "err\n"))
+            check.ok("the directory is writable", os.path.exists(os.path.join(p.cwd, "new")))
+            code, out, err = cli("run", "--image", uri.replace("programs", "absent"), "--", "true", **p.more)
+            check.ok("no image", code == 125 and not out and "team/absent:1" in err, (code, out, err))
+            check.equal("nothing is left", p.left(), [])
+    finally:
+        registry.close()

@@ -1,0 +1,206 @@
+"""rest-lit run -- COMMAND: what a command sees, what it prints, and how it ends."""
+import glob
+import os
+import random
+import re
+import signal
+import subprocess
+
+from cli import Cli, cli
+from foreground import Place
+from harness import BINARY, wait_until
+
+REFUSED = 125
+PYTHON = "/usr/bin/python3"
+
+
+class Here(Place):
+    """The directory of a command, in a home directory of its own."""
+
+    def __init__(self, gpus=0):
+        super().__init__(gpus)
+        self.home = os.path.join(self.root, "home")
+        self.cwd = os.path.join(self.home, "work")
+        os.makedirs(self.cwd)
+        self.state = os.path.join(self.home, ".local", "state")
+        environment = {k: v for k, v in os.environ.items() if k != "XDG_STATE_HOME"}
+        self.more = {"cwd": self.cwd, "environment": {**environment, "HOME": self.home, "XDG_STATE_HOME": "", "USER": "alice"}}
+
+    def begin(self, *words, options=(), **more):
+        merged = {**self.more, **more}
+        merged["environment"] = {**self.more["environment"], **more.get("environment", {})}
+        return Cli("run", *self.arguments, *options, "--", *words, **merged)
+
+    def command(self, *words, options=(), **more):
+        """(code, stdout, stderr)"""
+        with self.begin(*words, options=options, **more) as c:
+            code = c.end()
+            return code, c.stdout, c.stderr
+
+    def shell(self, script, **more):
+        return self.command("sh", "-c", script, **more)
+
+
+def boxed(err):
+    """There is a sandbox."""
+    return "without a sandbox" not in err
+
+
+def test_command_prints_its_own_lines_only(check):
+    """Its standard output and error are its own, byte for byte; nothing else is printed."""
+    with Here() as p:
+        code, out, err = p.shell("echo out; echo oops >&2; printf 'a\\r\\n\\033[1mb\\n'; printf 'no end'", text="not for it")
+        err = re.sub(r"^warning: tasks run without a sandbox.*\n", "", err)
+        check.equal("streams", (code, out, err), (0, "out\na\r\n\x1b[1mb\nno end\n", "oops\n"))
+        check.equal("standard input is empty", p.command("cat", text="not for it")[:2], (0, ""))
+        check.equal("a long line", p.shell("head -c 3000000 /dev/zero | tr '\\0' x")[1], "x" * 3000000 + "\n")
+        code, out, _ = p.shell("seq 200000; seq 200000 >&2")
+        check.equal("many lines", (code, out), (0, "".join(f"{i}\n" for i in range(1, 200001))))
+        check.equal("nothing is left", p.left(), [])
+
+
+def test_command_exit_code_is_its_own(check):
+    """0, its code, 128 + a signal, 127 without a program; 125 if rest-lit refuses; and it runs once."""
+    with Here(gpus=1) as p:
+        for script, wanted in {"true": 0, "exit 3": 3, "exit 1": 1, "exit 2": 2, "exit 255": 255, "kill -9 $$": 137, "kill -15 $$": 143,
+                               "kill -11 $$": 139}.items():
+            check.equal(script, p.shell(f"echo once >>ran; {script}")[0], wanted)
+            with open(os.path.join(p.cwd, "ran"), encoding="utf-8") as f:
+                check.equal(f"{script}: once", f.read(), "once\n")
+            os.unlink(os.path.join(p.cwd, "ran"))
+        code, out, err = p.command("no-such-program")
+        check.ok("no program", code == 127 and not out and "no-such-program: not found" in err, (code, out, err))
+        check.equal("not executable", p.command("./")[0], 126)
+        p.write("job.yaml", "name: x\n")
+        for name, arguments, says in (
+                ("an unknown option", ["--nonsense", "--", "true"], "--nonsense"), ("a file beside it", ["job.yaml", "--", "true"], "one file"),
+                ("no command", ["--"], "no command"), ("an option as command", ["--", "--gpus"], "options stand before --"),
+                ("no mount", ["--mount", "/nonexistent", "--", "true"], "/nonexistent"),
+                ("too many GPUs", ["--gpus", "2", "--", "true"], "asks for 2 GPUs for a task; this machine has 1"),
+                ("image and host", ["--image", "debian", "--images", "host", "--", "true"], "--images host"),
+                ("no image", ["--images", "oci", "--", "true"], "--image IMAGE")):
+            code, out, err = cli("run", *p.arguments, *arguments, **p.more)
+            check.ok(name, code == REFUSED and not out and says in err, (code, out, err))
+        for option, member in {"--gpus": "gpu", "--cpus": "cpu", "-m": "memoryMB", "--image": "dockerImage"}.items():
+            code, out, err = cli("run", option, "1", "job.yaml", **p.more)
+            check.ok(f"{option} with a file", code == 2 and "with a file, the file says " in err and member in err, (code, err))
+        check.equal("nothing is left", p.left(), [])
+
+
+def test_command_gets_the_environment_of_its_caller(check):
+    """Variables, PATH and HOME are the caller's; those of jobs are the job's.  They are in no file but
+    the spec of the task."""
+    with Here() as p:
+        mine = {"MINE": "my value\nof two lines", "PAI_USER_NAME": "mallory", "FC_POD_UID": "mallory", "TMPDIR": "/nonexistent", "SECRET": "S3CRET-VALUE",
+                "PATH": os.environ["PATH"] + ":/my/path", "CUDA_VISIBLE_DEVICES": "7"}
+        code, out, err = p.command(PYTHON, "-c", "import os; print(dict(os.environ))", environment=mine)
+        seen = eval(out) if code == 0 else {}  # pylint: disable=eval-used
+        check.equal("the caller's", [seen.get(k) for k in ("MINE", "SECRET", "HOME", "USER")], [mine["MINE"], mine["SECRET"], p.home, "alice"])
+        check.ok("PATH", seen.get("PATH") == mine["PATH"], (code, out, err))
+        check.equal("the job's", [seen.get(k) for k in ("PAI_USER_NAME", "PYTHONUNBUFFERED", "CUDA_VISIBLE_DEVICES", "TMPDIR")], ["alice", "1", "", None])
+        check.ok("the task's uid", "mallory" not in seen.get("FC_POD_UID", "mallory"), seen)
+        with p.begin("sh", "-c", "echo ready; exec sleep 1000", environment=mine) as c:
+            check.ok("runs", c.says("ready"), (c.stdout, c.stderr))
+            having = {}
+            for path in glob.glob(f"{p.state}/**", recursive=True):
+                if os.path.isfile(path):
+                    with open(path, "rb") as f:
+                        having[path] = b"S3CRET" in f.read()
+            secret = [path for path, has in having.items() if has]
+            check.equal("the secret is only in the spec", ([os.path.basename(path) for path in secret], [os.stat(path).st_mode & 0o777 for path in secret]),
+                        (["spec"], [0o600]))
+            c.process.send_signal(signal.SIGTERM)
+            check.equal("SIGTERM", c.end(), 143)
+
+
+def test_command_writes_only_in_its_directory(check):
+    """The home is read-only, without the files of rest-lit; other homes are hidden; the directory of the
+    command is writable."""
+    with Here() as p:
+        p.write("../env/bin/tool", "#!/bin/sh\necho a tool\n") if os.makedirs(os.path.join(p.home, "env/bin")) is None else None
+        os.chmod(os.path.join(p.home, "env/bin/tool"), 0o755)
+        path = {"environment": {"PATH": f"{p.home}/env/bin:{os.environ['PATH']}"}}
+        code, out, err = p.command("tool", **path)
+        check.equal("a program of the home", (code, out), (0, "a tool\n"))
+        if not boxed(err):
+            return
+        script = f"pwd; echo new >new; echo x >~/x; find ~/.local /root {p.root} -name store.db -o -name .bashrc; ls -A /home; touch /tmp/mine && echo temporary"
+        code, out, err = p.shell(script)
+        check.equal("seen", (code, out), (0, f"{p.cwd}\ntemporary\n"))
+        check.ok("the home is read-only", "Read-only file system" in err and not os.path.exists(os.path.join(p.home, "x")), err)
+        check.ok("the directory is not", os.path.exists(os.path.join(p.cwd, "new")))
+        os.symlink(p.home, os.path.join(p.root, "link"))
+        code, out, err = p.shell("echo $HOME; ls ~; ls $(readlink -f ~)", environment={"HOME": os.path.join(p.root, "link")})
+        check.equal("a home that is a link", (code, out), (0, f"{p.root}/link\nenv\nwork\nenv\nwork\n"))
+        os.mkdir(os.path.join(p.root, "data"))
+        code, out, err = p.shell("echo x >/data/x", options=["--mount", f"{p.root}/data:/data:rw"])
+        check.ok("--mount", code == 0 and os.path.exists(os.path.join(p.root, "data", "x")), (code, out, err))
+
+
+def test_command_is_refused_in_the_home_directory(check):
+    """In the home, above it and in / a command is refused, with the way out; --mount is one."""
+    with Here() as p:
+        for cwd, says in ((p.home, "is your home"), (p.root, "contains your home"), ("/", "contains your home")):
+            code, out, err = p.command("touch", "x", cwd=cwd)
+            check.ok(cwd, code == REFUSED and f"{cwd} {says} directory" in err and "mkdir job && cd job" in err and "--mount .:rw" in err, (code, out, err))
+        check.equal("nothing was written", os.path.exists(os.path.join(p.home, "x")), False)
+        code, out, err = p.command("touch", "x", cwd=p.home, options=["--mount", ".:rw"])
+        check.ok("--mount", code == 0 and os.path.exists(os.path.join(p.home, "x")), (code, out, err))
+
+
+def test_command_stops_when_interrupted(check):
+    """Ctrl-C stops it with its grace, the second kills it; the code is 128 + the signal."""
+    with Here() as p:
+        with p.begin("sh", "-c", "trap 'echo got it; exit 0' TERM; echo ready; while :; do sleep 0.1; done") as c:
+            check.ok("runs", c.says("ready"), (c.stdout, c.stderr))
+            c.process.send_signal(signal.SIGINT)
+            check.equal("Ctrl-C", (c.end(), c.stdout), (130, "ready\ngot it\n"))
+            check.ok("says so", "Ctrl-C: stopping sh; Ctrl-C again kills" in c.stderr, c.stderr)
+        with p.begin("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.1; done") as c:
+            check.ok("runs", c.says("ready"), (c.stdout, c.stderr))
+            c.process.send_signal(signal.SIGINT)
+            check.ok("once", c.says("again kills"), c.stderr)
+            c.process.send_signal(signal.SIGINT)
+            check.equal("twice", c.end(), 130)
+        check.equal("nothing is left", p.left(), [])
+
+
+def test_commands_at_once_get_different_gpus(check):
+    """Each gets a GPU of its own; a third one waits, and says why."""
+    with Here(gpus=2) as p:
+        script = f"ls {p.root}/gpu? 2>/dev/null; echo ready; while [ ! -e go ]; do sleep 0.1; done"
+        one = ["--gpus", "1"]
+        with p.begin("sh", "-c", script, options=one) as a, p.begin("sh", "-c", script, options=one) as b:
+            check.ok("both run", a.says("ready") and b.says("ready"), (a.stdout, a.stderr, b.stdout, b.stderr))
+            if boxed(a.stderr):
+                seen = {c.stdout.split()[0] for c in (a, b)}
+                check.equal("different GPUs", seen, {f"{p.root}/gpu0", f"{p.root}/gpu1"})
+            with p.begin("echo", "mine", options=one) as c:
+                check.ok("the third waits", c.says("rest-lit: waiting: ") and "GPU" in c.stderr and not c.stdout, (c.stdout, c.stderr))
+                p.write("go", "")
+                check.equal("both end", (a.end(), b.end()), (0, 0))
+                check.equal("the third runs", (c.end(), c.stdout), (0, "mine\n"))
+
+
+def test_command_words_arrive_byte_for_byte(check):
+    """Every argument arrives: on this machine, and from the job file through translate."""
+    letters = [*(bytes([i]) for i in range(1, 256)), *[b"'", b'"', b"$", b"`", b"\\", b"<%", b"%>", b"\n", b" ", b"$(", b"${", b"<% $parameters.x %>"] * 12]
+    words = [b"", b" ", b"'", b"it's", b"$HOME `id` $(id) $$ \\", b"a\n\n b\n", b"<% $parameters.x %>", b"<% $secrets.x %>", b"<%", b"<%=", b"<%#x%>", b"$(PAI_JOB_NAME)",
+             "é\u2028\u0085\ufeff\U0001f600".encode(), *(b"".join(random.choices(letters, k=random.randrange(40))) for _ in range(200))]
+    show = "import os, sys; sys.stdout.write(repr([os.fsencode(a) for a in sys.argv[1:]]))"
+    with Here() as p:
+        arguments = [os.fsencode(w) for w in (PYTHON, "-c", show)] + words
+        code, out, err = p.command(*map(os.fsdecode, arguments))
+        got = eval(out) if code == 0 else err  # pylint: disable=eval-used
+        check.ok("on this machine", got == words, [(w, g) for w, g in zip(words, got) if w != g][:3])
+
+
+def test_command_can_be_piped_and_quoted(check):
+    """The example of the page: `sh -c 'echo "$HOME" | wc'`."""
+    with Here() as p:
+        code, out, _ = p.shell('echo "$HOME" | wc -l')
+        check.equal("a pipe", (code, out.strip()), (0, "1"))
+        done = subprocess.run(f"'{BINARY}' run -- seq 100000 | head -n 1", shell=True, cwd=p.cwd, env={**os.environ, **p.more["environment"]},
+                              capture_output=True, text=True, check=False)
+        check.equal("a reader that goes away", done.stdout, "1\n")
+        check.ok("nothing is left", wait_until(lambda: not p.left()), p.left())

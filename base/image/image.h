@@ -9,6 +9,9 @@
 #include "base/str.h"
 
 enum { IMAGE_MAX = 512 };
+/* A job of a command that needs no image, where tasks see the files of the machine, has this one.
+ */
+#define IMAGE_OF_HOST "host"
 
 /* The parts of an image reference; texts live in the arena. */
 struct image {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/image/image.h"
 #include "server/cli/run_internal.h"
 #include "server/compose/compose.h"
 #include "server/config/setup.h"
@@ -116,7 +117,7 @@ static int run_command_prepare(struct run *r, struct job_text *t, struct sandbox
 		return err_set(e, 400, NULL, "--images oci: name the image: --image IMAGE");
 	if (o->image[0])
 		o->images = "oci";
-	struct command_place place = { .image = o->image[0] ? o->image : HOST_FILES,
+	struct command_place place = { .image = o->image[0] ? o->image : IMAGE_OF_HOST,
 		                       .alone = true };
 	int bad = inventory_read(&settings, &machine, e);
 	place.machine = machine.total;

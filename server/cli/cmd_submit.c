@@ -7,6 +7,7 @@
 #include "base/doc/tree.h"
 #include "base/enc.h"
 #include "base/hash.h"
+#include "base/image/image.h"
 #include "base/json/scan.h"
 #include "server/cli/cli_internal.h"
 #include "server/compose/compose.h"
@@ -290,7 +291,7 @@ static int submit_command(struct remote *r, struct job_text *t, struct err *e)
 			return -1;
 		bool host = span_is(scan_get(json, "hostFiles"), "true");
 		struct span image = scan_text(scan_get(json, "image"), &arena);
-		place.image = host && !image.n ? HOST_FILES : arena_dup(&arena, image);
+		place.image = host && !image.n ? IMAGE_OF_HOST : arena_dup(&arena, image);
 	}
 	if (!place.image[0])
 		return err_set(e, 400, NULL,

@@ -82,11 +82,10 @@ int sweep_apply(const struct sweep *s, size_t job, struct job_text *t, struct er
 
 /* The place where a command shall run. */
 struct command_place {
-	const char *image;      /* HOST_FILES: none, the files of the machine */
+	const char *image;      /* IMAGE_OF_HOST: none, the files of the machine */
 	struct amounts machine; /* zeros: those of a cluster, which is not known */
 	bool alone;             /* no other job is counted there: without GPUs there is no limit */
 };
-#define HOST_FILES "host"
 
 /*
  * Makes the job file of o->command: a v2 job of one task, with what o asks for.  The task executes

@@ -7,6 +7,7 @@
 #include "base/doc/tree.h"
 #include "base/doc/yaml.h"
 #include "base/enc.h"
+#include "base/image/image.h"
 #include "base/json/fields.h"
 #include "base/str.h"
 
@@ -257,6 +258,8 @@ bool role_read(struct detail_role *out, struct span name, size_t at, const struc
 	struct span app;
 	if (s->host_files && scan_item(&containers, &app))
 		out->image = scan_text(scan_get(app, "image"), a);
+	if (span_is(out->image, IMAGE_OF_HOST))
+		out->image = SPAN("");
 	return true;
 }
 

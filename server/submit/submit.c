@@ -6,6 +6,7 @@
 
 #include "base/enc.h"
 #include "base/form.h"
+#include "base/image/image.h"
 #include "base/json/put.h"
 #include "base/posix/clock.h"
 #include "k8s/cache/cache.h"
@@ -376,7 +377,7 @@ static struct objects *submit_build(struct submit *s, const char *id, struct err
 	job_warn(s->job, &facts, &s->warnings);
 	const char *more = server->foreground ? "; --images oci pulls it" : "";
 	for (size_t i = 0; i < s->job->n_roles && server->host_files; i++)
-		if (!span_is(role[i].image, "host")) /* as the command line says it */
+		if (!span_is(role[i].image, IMAGE_OF_HOST))
 			notes_add(&s->warnings, where[i],
 			          "runs on this machine's files, not in %.*s%s",
 			          (int)role[i].image.n, role[i].image.p, more);

@@ -153,7 +153,8 @@ static int submit_show(struct remote *r, const struct job_text *t)
 	struct span shown;
 	if (job_text_shown(t, r->o, &arena, &shown, &e) < 0)
 		return submit_refused(t, SPAN(""), &e);
-	return remote_print(shown);
+	bool ends = shown.n && shown.p[shown.n - 1] == '\n';
+	return remote_print(shown) ?: remote_print(ends ? SPAN("") : SPAN("\n"));
 }
 
 /* ---- several jobs: --sweep ------------------------------------------------------------------- */

@@ -174,6 +174,7 @@ static int jobs_run(struct remote *r, const void *arg, struct err *e)
 		if (n == 0)
 			return remote_none_tagged(tags, j->states, e);
 	}
+	r->patient = n > 1; /* it may be too many requests at once */
 	for (size_t i = 0; i < n; i++) {
 		ERR_AUTO one = { 0 };
 		int code = job_run_one(r, j, names[i], &one);

@@ -3,7 +3,7 @@
 
 #include "server/compose/compose.h"
 
-enum { NAME_BYTES = 100, TAG_BYTES = 63 };
+enum { NAME_BYTES = 100 };
 
 /* The values of one parameter: a list, or the numbers from first to last. */
 struct sweep_values {
@@ -12,17 +12,6 @@ struct sweep_values {
 	int64_t first, last;
 	uint64_t n;
 };
-
-/* Takes the first of values with commas between them; a comma in quotes is none. */
-static struct span values_next(struct span *rest)
-{
-	bool quoted = rest->n && (rest->p[0] == '"' || rest->p[0] == '\'');
-	size_t end = quoted ? 1 + span_chr(span_from(*rest, 1), rest->p[0]) : 0;
-	end = end < rest->n ? end + span_chr(span_from(*rest, end), ',') : rest->n;
-	struct span one = span_to(*rest, end);
-	*rest = span_from(*rest, end + (end < rest->n));
-	return one;
-}
 
 /* "1..5" or "5..1" */
 static bool values_range(struct sweep_values *v)
@@ -44,18 +33,19 @@ static int values_read(struct sweep_values *v, const char *text, struct err *e)
 	struct span rest = span_of(text);
 	v->name = span_next(&rest, '=');
 	v->list = rest;
-	bool ends = rest.n && rest.p[rest.n - 1] != ',';
-	if (v->name.n && ends && values_range(v))
+	bool good = v->name.n && rest.n && rest.p[rest.n - 1] != ',';
+	if (good && values_range(v))
 		return 0;
-	while (ends && rest.n) {
-		ends = values_next(&rest).n > 0;
-		v->n++;
-	}
-	if (v->name.n && ends)
+	/* 0.1..0.5 is no range, and hardly a text. */
+	good = good && !(span_all(rest, "0-9.e-") && span_find(rest, 0, "..") != SIZE_MAX);
+	for (; good && rest.n; v->n++)
+		good = span_next(&rest, ',').n > 0;
+	if (good)
 		return 0;
-	return err_set(e, 400, NULL,
-	               "--sweep: must be NAME=VALUE,VALUE,... or NAME=1..5, is \"%s\"",
-	               quote(shown, span_of(text)));
+	return err_set(
+	    e, 400, NULL,
+	    "--sweep: must be NAME=VALUE,VALUE,... or NAME=1..5 with integers, is \"%s\"",
+	    quote(shown, span_of(text)));
 }
 
 /* The value of this parameter in a job; the last parameter changes first.  In the arena. */
@@ -69,10 +59,9 @@ static struct span sweep_value(const struct sweep *s, size_t parameter, size_t j
 	if (v->range)
 		return span_of(arena_printf(a, "%" PRId64, v->first + step));
 	struct span rest = v->list;
-	struct span one = values_next(&rest);
 	while (job-- > 0)
-		one = values_next(&rest);
-	return one;
+		(void)span_next(&rest, ',');
+	return span_next(&rest, ',');
 }
 
 /* NAME-lr0_1-seed1: of the values, other bytes than letters, digits and - become _. */

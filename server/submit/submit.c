@@ -115,16 +115,13 @@ static int submit_read_tags(struct submit *s, struct err *e)
 			continue;
 		if (!value.p || !job_tag_ok(value))
 			return parameter_refuse(tag, value.p ? value : SPAN(""), e);
-		switch (tags_change(&list, span_of(s->tags ?: "[]"), value, true, a)) {
-		case TAGS_CHANGED:
-			s->tags = arena_dup(a, str_view(&list));
-			break;
-		case TAGS_FULL:
+		enum tags_changed changed =
+		    tags_change(&list, span_of(s->tags ?: "[]"), value, true, a);
+		if (changed == TAGS_FULL)
 			return err_set(e, INVALID_PARAMETERS, "tag: a job has at most %d tags",
 			               JOB_ENTRY_TAGS_MAX);
-		case TAGS_AS_BEFORE:
-			break;
-		}
+		if (changed == TAGS_CHANGED)
+			s->tags = arena_dup(a, str_view(&list));
 	}
 	return 0;
 }

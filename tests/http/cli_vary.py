@@ -163,7 +163,7 @@ def test_sweep_refuses_what_it_cannot_name_or_count(check):
                 (["lr=-9223372036854775807..9223372036854775807", "seed=1..9", "text=1..9"], ["more than", "200"]),
                 (["lr=0..9223372036854775807", "seed=0..1"], ["jobs, at most 200"]), (["lr=1.5,1_5"], ["two jobs", "mnist-lr1_5"]),
                 (["lr=1,1"], ["two jobs", "mnist-lr1"]), (["lr=" + 95 * "x"], ["103 bytes", "100", "--name"]),
-                (["lr"], ["NAME=VALUE"]), (["lr="], ["NAME=VALUE"]), (["lr=1,,2"], ["NAME=VALUE"]), (["lr=1,"], ["NAME=VALUE"]),
+                (["lr"], ["NAME=VALUE"]), (["lr="], ["NAME=VALUE"]), (["lr=0.1..0.5"], ["NAME=1..5"]), (["lr=1,,2"], ["NAME=VALUE"]), (["lr=1,"], ["NAME=VALUE"]),
                 (["lr=1", "lr=2"], ["lr is given twice"]), (["lx=1"], ["no parameter lx", "did you mean lr?"]),
                 (["lr=[1]"], ["one value"])):
             code, out, err = cli("submit", *at, *(f"--sweep={o}" for o in options), "-", text=text)

@@ -1,12 +1,15 @@
 """The page of a job: from its start to its end, failures, and what users do with it."""
+import os
 import re
+import tempfile
 
+from archives import archive
 from browser import PHONE, WIDE, Page, settle
 from harness import wait_until
-from machine import Machine, job, role
+from machine import NOBODY, Machine, job, role
 from place import SIGNATURE, Place
 from selenium.webdriver.common.keys import Keys
-from tokens import token
+from tokens import SECRET, token, write_file
 from watching import COLOURS, FOREVER, JSON, chart, log_text, state
 
 
@@ -424,8 +427,40 @@ def test_page_job_of_others_is_refused_in_a_sentence(check):
             check.ok("nothing of the job", "hidden words" not in page.body(), page.body())
 
 
+def test_page_job_shows_its_code_and_copies_it(check):
+    """Details name commit and changes, and save the archive; copies of another user's job take its code
+    along, since nobody can use code of another user by its hash."""
+    sha, packed = archive({"train.py": b"print(1)"})
+    base = tempfile.mkdtemp(prefix="rest-lit-local.")
+    os.chmod(base, 0o755)
+    secret = write_file(base, "jwt-secret", SECRET)
+    if os.geteuid() == 0:
+        os.chown(secret, NOBODY, NOBODY)
+    with Machine("--visibility", "all", who=["--jwt-secret-file", secret, "--token-check", "signature"]) as server:
+        alice, bob = ({"Authorization": f"Bearer {token(user)}"} for user in ("alice", "bob"))
+        check.equal("uploaded", server.request("PUT", f"/api/v2/code/{sha}", packed, {"Content-Type": "application/gzip", **alice}).status, 201)
+        code = {"sha256": sha, "commit": "1791509b875e4033966ef05f1b5cc5065b8f4c61", "changed": True}
+        reply = server.submit(job("coded", {"main": role("cat train.py; exit 0")}, extras={"code": code}), alice)
+        check.equal("submitted", reply.status, 202)
+        with Page(check, server, "#/sign-in?then=%23%2Fjobs%2Falice~coded") as page:
+            page.type("textbox", "Token", token("bob"))
+            page.press(Keys.ENTER)
+            settle(page, lambda: "SUCCEEDED" in state(page), "it ends")
+            details(page)
+            check.ok("commit and changes", page.shows("commit 1791509b875e, with changes"), page.body())
+            page.js("const make = URL.createObjectURL; URL.createObjectURL = (blob) => { window.saved = blob.size; return make(blob); };")
+            page.find("region", "Job").find_element("css selector", "button.link").click()
+            settle(page, lambda: page.js("return window.saved") == len(packed), "saved")
+            check.equal("not of bob", server.request("GET", f"/api/v2/code/{sha}", headers=bob).status, 404)
+            page.click("button", "Resubmit")
+            settle(page, lambda: page.hash() == "/jobs/bob~coded-2", "the new job opens")
+            settle(page, lambda: "SUCCEEDED" in state(page), "with the code")
+            check.equal("now of bob, too", server.request("GET", f"/api/v2/code/{sha}", headers=bob).status, 200)
+
+
 CORE = [test_page_job_is_followed_to_its_end, test_page_job_puts_the_log_first]
 WHOLE = [test_page_job_shows_the_ssh_command,
+         test_page_job_shows_its_code_and_copies_it,
          test_page_job_explains_a_failure,
          test_page_job_says_why_it_was_stopped,
          test_page_job_can_be_stopped_cloned_and_tagged,

@@ -89,20 +89,17 @@ int code_entry_next(struct code_last *last, const struct code_entry *entry, stru
 	size_t above = slash ? (size_t)(slash - entry->path) : 0; /* bytes of its directory */
 	if (code_entry_check(entry, e) < 0)
 		return -1;
-	int order = code_path_compare(last->path, entry->path);
-	(void)quote(shown, span_of(last->path));
-	if (order == 0)
-		return code_refuse(e, entry->path, "it is there twice");
-	if (order > 0)
-		return code_refuse(e, entry->path, "it comes after \"%s\", and must be before it",
-		                   shown);
+	if (code_path_compare(last->path, entry->path) >= 0)
+		return code_refuse(e, entry->path,
+		                   "it is after \"%s\": entries are sorted, each once",
+		                   quote(shown, span_of(last->path)));
 	/* All entries above the last one are directories. */
-	bool same = strncmp(last->path, entry->path, above) == 0;
-	if (above && same && last->path[above] == '\0' && last->kind != CODE_DIRECTORY)
-		return code_refuse(e, entry->path, "it is below \"%s\", which is no directory",
-		                   shown);
-	if (above && !(same && (last->path[above] == '\0' || last->path[above] == '/')))
-		return code_refuse(e, entry->path, "its directory is not an entry before it");
+	char end = 'x';
+	if (strncmp(last->path, entry->path, above) == 0)
+		end = last->path[above];
+	if (above && end != '/' && !(end == '\0' && last->kind == CODE_DIRECTORY))
+		return code_refuse(e, entry->path,
+		                   "the entry before it is neither its directory nor in it");
 	last->kind = entry->kind;
 	memcpy(last->path, entry->path, strlen(entry->path) + 1);
 	return 0;

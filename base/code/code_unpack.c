@@ -10,10 +10,10 @@
 static int unpack_failed(const struct code_unpack *u, struct err *e)
 {
 	char shown[4 * QUOTE_MAX];
-	const char *reason =
-	    strerror(errno); /* NOLINT(concurrency-mt-unsafe): it is, in glibc and musl */
-	return err_set(e, UNKNOWN_ERROR, "\"%s\" cannot be written: %s",
-	               quote(shown, span_of(u->path)), reason);
+	int saved = errno;
+	(void)quote(shown, span_of(u->path));
+	errno = saved;
+	return err_set(e, UNKNOWN_ERROR, "\"%s\" cannot be written: %m", shown);
 }
 
 int code_unpack_end(struct code_unpack *u, struct err *e)

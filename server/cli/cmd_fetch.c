@@ -25,11 +25,6 @@ enum {
 
 static mode_t fetch_umask; /* of the user */
 
-static const char *code_reason(void)
-{
-	return strerror(errno); /* NOLINT(concurrency-mt-unsafe): it is, in glibc and musl */
-}
-
 static const char *code_path(const char *sha, struct arena *a)
 {
 	return arena_printf(a, "/api/v2/code/%s", sha);
@@ -60,7 +55,7 @@ static int code_put(struct remote *r, const char *path, int fd, struct err *e)
 	size_t n = (size_t)st.st_size;
 	void *p = known ? mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
 	if (p == MAP_FAILED)
-		return err_set(e, UNKNOWN_ERROR, "the archive cannot be read: %s", code_reason());
+		return err_set(e, UNKNOWN_ERROR, "the archive cannot be read: %m");
 	const struct client_call call = {
 		.method = "PUT",
 		.path = path,
@@ -238,7 +233,7 @@ static int fetch_job(struct remote *r, const char *job, struct span config, stru
 	bool made = mkdir(name, 0777) == 0;
 	FD_AUTO dir = made || errno == EEXIST ? open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	if (dir < 0)
-		return err_set(e, 400, NULL, "%s: %s", name, code_reason());
+		return err_set(e, 400, NULL, "%s: %m", name);
 	DIR_AUTO *before = dir_list(dir, ".");
 	if (!before || dir_next(before))
 		return err_set(e, 400, NULL, "%s is not empty: name a new directory", name);

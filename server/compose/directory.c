@@ -42,11 +42,6 @@ struct directory {
 	struct err *e; /* all mistakes */
 };
 
-static const char *directory_reason(void)
-{
-	return strerror(errno); /* NOLINT(concurrency-mt-unsafe): it is, in glibc and musl */
-}
-
 /* ---- .rest-litignore ------------------------------------------------------------------------- */
 
 /* Patterns are matched part by part; "**" is any number of parts. */
@@ -101,7 +96,7 @@ static int directory_read_ignore(struct directory *d)
 {
 	STR_AUTO text = STR_INIT(IGNORE_MAX);
 	if (fd_read_str(d->fd, IGNORE, &text) < 0 && errno != ENOENT)
-		return err_set(d->e, 400, NULL, "%s/%s: %s", d->name, IGNORE, directory_reason());
+		return err_set(d->e, 400, NULL, "%s/%s: %m", d->name, IGNORE);
 	d->rule = ARENA_NEW(&d->arena, struct ignore_rule, ARRAY_SIZE(SECRETS) + text.n);
 	for (; d->n_rules < ARRAY_SIZE(SECRETS); d->n_rules++)
 		d->rule[d->n_rules].pattern = SECRETS[d->n_rules];
@@ -144,7 +139,7 @@ static void directory_add(struct directory *d, struct span path, enum found foun
 	int rc = there ? fstatat(d->fd, name, &st, AT_SYMLINK_NOFOLLOW) : 0;
 	if (!there || (rc < 0 && (errno == ENOENT || errno == ENOTDIR)))
 		return;
-	const char *problem = rc < 0 ? directory_reason() : NULL;
+	const char *problem = rc < 0 ? "it cannot be read" : NULL;
 	struct code_entry entry = { .path = name };
 	ERR_AUTO bad = { 0 };
 	bool is_dir = rc == 0 && S_ISDIR(st.st_mode);
@@ -187,8 +182,8 @@ static int directory_walk(struct directory *d)
 				directory_add(d, str_view(&path), WALKED);
 		}
 		if (!list || errno)
-			return err_set(d->e, 400, NULL, "--code: %s/%s cannot be read: %s", d->name,
-			               at, directory_reason());
+			return err_set(d->e, 400, NULL, "--code: %s/%s cannot be read: %m", d->name,
+			               at);
 		while (next < d->n && d->entry[next].kind != CODE_DIRECTORY)
 			next++;
 		at = next < d->n ? d->entry[next++].path : NULL;
@@ -213,7 +208,7 @@ static int git_output(struct directory *d, const char *git, const char *const wo
 	const struct child_command c = { .argv = argv, .out = text, .err = said, .dir = d->name };
 	int status = text < 0 || said < 0 ? -1 : child_call(&c);
 	if (status < 0)
-		return err_set(e, UNKNOWN_ERROR, "git cannot be started: %s", directory_reason());
+		return err_set(e, UNKNOWN_ERROR, "git cannot be started: %m");
 	if (status == 0 && fstat(text, &st) == 0 && st.st_size <= LIST_MAX) {
 		char *p = arena_alloc(&d->arena, (size_t)st.st_size + 1);
 		ssize_t n = pread(text, p, (size_t)st.st_size, 0);
@@ -317,8 +312,8 @@ static int directory_too_large(struct directory *d, double limit, const char *un
 		           (double)d->entry[i].size / (double)MIB);
 	return err_set(
 	    d->e, 413, NULL,
-	    "--code %s: the server takes at most %.0f %s; the largest files are%s; files "
-	    "are left out by lines of %s/%s, as those of .gitignore",
+	    "--code %s: the server takes at most %.0f %s; the largest files are%s; leave "
+	    "files out by lines in %s/%s, as in .gitignore",
 	    d->name, limit, unit, str_c(&text), d->name, IGNORE);
 }
 
@@ -328,7 +323,7 @@ int code_temporary(struct err *e)
 	FREE_AUTO char *file = xasprintf("%s/rest-lit-code-XXXXXX", tmp && *tmp ? tmp : "/tmp");
 	int fd = mkostemp(file, O_CLOEXEC);
 	if (fd < 0)
-		return err_set(e, UNKNOWN_ERROR, "%s cannot be made: %s", file, directory_reason());
+		return err_set(e, UNKNOWN_ERROR, "%s cannot be made: %m", file);
 	(void)unlink(file);
 	return fd;
 }
@@ -346,8 +341,7 @@ static int pack_output(void *arg, struct span packed, struct err *e)
 		return -1;
 	return fd_write_all(o->fd, packed) == 0
 	           ? 0
-	           : err_set(e, UNKNOWN_ERROR, "--code: the temporary file cannot be written: %s",
-	                     directory_reason());
+	           : err_set(e, UNKNOWN_ERROR, "--code: the temporary file cannot be written: %m");
 }
 
 /* The content of a file, which has not changed since it was listed. */
@@ -360,8 +354,8 @@ static int pack_file(const struct directory *d, struct code_writer *w,
 	struct stat after = { 0 };
 	int64_t left = entry->size;
 	ssize_t n = 1;
-	FD_AUTO fd = openat(d->fd, entry->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	(void)quote(shown, span_of(entry->path));
+	FD_AUTO fd = openat(d->fd, entry->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd >= 0 && fstat(fd, &before) == 0 && S_ISREG(before.st_mode))
 		while ((n = read(fd, buffer, sizeof(buffer))) > 0 && n <= left) {
 			left -= n;
@@ -369,8 +363,7 @@ static int pack_file(const struct directory *d, struct code_writer *w,
 				return -1;
 		}
 	if (fd < 0 || n < 0)
-		return err_set(d->e, 400, NULL, "--code: \"%s\" cannot be read: %s", shown,
-		               directory_reason());
+		return err_set(d->e, 400, NULL, "--code: \"%s\" cannot be read: %m", shown);
 	if (n > 0 || left || fstat(fd, &after) != 0 ||
 	    memcmp(&after.st_mtim, &before.st_mtim, sizeof(after.st_mtim)) != 0)
 		return err_set(
@@ -450,7 +443,7 @@ int directory_pack(const char *name, const struct code_room *room, struct code_p
 	struct directory d = { .name = name, .warnings = warnings, .e = e };
 	*out = (struct code_pack){ .fd = -1 };
 	d.fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int rc = d.fd < 0 ? err_set(e, 400, NULL, "--code %s: %s", name, directory_reason())
+	int rc = d.fd < 0 ? err_set(e, 400, NULL, "--code %s: %m", name)
 	                  : directory_pack_files(&d, room, out);
 	fd_cleanup(&d.fd);
 	if (rc < 0) {

@@ -47,7 +47,7 @@ static int code_known(struct remote *r, const char *path, struct err *e)
 }
 
 /* Sends the archive in a file. */
-static int code_put(struct remote *r, const char *path, int fd, struct err *e)
+static int code_upload(struct remote *r, const char *path, int fd, struct err *e)
 {
 	REPLY_AUTO reply = { 0 };
 	struct stat st = { 0 };
@@ -134,7 +134,7 @@ int code_attach(struct remote *r, struct job_text *t, struct err *e)
 	int known = r->o->dry_run ? 1 : code_known(r, path, e);
 	if (known == 0) {
 		code_announce(&pack);
-		known = code_put(r, path, fd, e);
+		known = code_upload(r, path, fd, e);
 	}
 	return known < 0 ? -1 : 0;
 }
@@ -182,7 +182,7 @@ int code_copy(struct remote *r, const char *job, struct span config, struct err 
 	FD_AUTO fd = code_temporary(e);
 	return fd < 0 || code_download(r, job, copy_piece, (void *)&fd, e) < 0
 	           ? -1
-	           : code_put(r, path, fd, e);
+	           : code_upload(r, path, fd, e);
 }
 
 struct fetching {

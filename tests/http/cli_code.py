@@ -144,11 +144,16 @@ def test_cli_says_why_code_cannot_be_sent(check):
 
 
 def test_cli_resubmits_the_code_of_another_user(check):
-    with TokenServer("--visibility", "all") as s, Folder() as f:
+    with TokenServer("--visibility", "owner") as s, Folder() as f:
         at = ("--server", f"http://127.0.0.1:{s.port}")
-        alice, root = (("--token-file", write_file(f.path, user, token(user))) for user in ("alice", "root"))
+        alice, bob, root = (("--token-file", write_file(f.path, user, token(user))) for user in ("alice", "bob", "root"))
         f.write("job.json", job_v2("one"))
         check.equal("submitted", cli("submit", *at, *alice, "--code", f.project, f.at("job.json"))[0], 0)
+        check.ok("shown to an admin", "  code:     (sha " in cli("show", *at, *root, "alice~one")[1])
+        code, out, err = cli("show", *at, *bob, "alice~one")
+        check.ok("not to others", code == 0 and "alice~one" in out and "code:" not in out and not err, (out, err))
+        code, out, err = cli("fetch", *at, *bob, "--code", "alice~one", "-o", f.at("his"))
+        check.ok("not given to others", code == 2 and "(403)" in err and not os.path.exists(f.at("his")), (code, err))
         code, out, err = cli("resubmit", *at, *root, "alice~one")
         check.equal("by another user", (code, out, err), (0, "root~one-2\n", ""))
         check.equal("whose own it is now", cli("fetch", *at, *root, "--code", "one-2", "-o", f.at("back"))[0], 0)

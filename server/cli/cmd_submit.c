@@ -159,10 +159,24 @@ static int submit_show(struct remote *r, const struct job_text *t)
 
 /* ---- several jobs: --sweep ------------------------------------------------------------------- */
 
-/* Prints the jobs, and asks unless --yes says it. */
-static bool sweep_agreed(const struct options *o, const struct sweep *s, const char *tag)
+/* Makes the text of each job, so that all mistakes come first; prints the jobs, and asks unless
+ * --yes says it. */
+static bool sweep_agreed(const struct options *o, const struct job_text *t, const struct sweep *s,
+                         const char *tag)
 {
 	char answer[8] = "";
+	bool good = true;
+	for (size_t i = 0; i < s->n && good; i++) {
+		ERR_AUTO e = { 0 };
+		struct job_text one = *t;
+		one.text = xstrndup(t->text, t->n);
+		good = sweep_apply(s, i, &one, &e) == 0;
+		if (!good)
+			(void)submit_refused(&one, SPAN(""), &e);
+		job_text_wipe(&one);
+	}
+	if (!good)
+		return false;
 	(void)fprintf(stderr, "rest-lit: %zu job%s, %s to %s, with the tag %s\n", s->n,
 	              s->n == 1 ? "" : "s", s->name[0], s->name[s->n - 1], tag);
 	if (o->yes || o->dry_run)
@@ -323,16 +337,16 @@ static int submit_flow(struct remote *r, const void *arg, struct err *e)
 	struct sweep sweep;
 	if (o->command && submit_command(r, t, e) < 0)
 		return -1;
-	const char *base = o->name[0] ? o->name : job_text_name(t, &arena);
+	if (job_text_vary(t, o, e) < 0)
+		return submit_refused(t, SPAN(""), e);
+	const char *base = job_text_name(t, &arena);
 	const char *tag = o->tag.n ? o->tag.v[0] : base;
 	if (sweep_read(&sweep, o, base, &arena, e) < 0)
 		return -1;
-	if (sweep.n_values && !sweep_agreed(o, &sweep, tag))
+	if (sweep.n_values && !sweep_agreed(o, t, &sweep, tag))
 		return EXIT_USAGE;
-	if (code_attach(r, t, e) < 0)
+	if (code_attach(r, t, e) < 0) /* nothing is sent before all else is right */
 		return -1;
-	if (job_text_vary(t, o, e) < 0)
-		return submit_refused(t, SPAN(""), e);
 	if (sweep.n_values)
 		return submit_sweep(r, t, &sweep, tag, e);
 	return o->dry_run && o->output[0] ? submit_show(r, t) : submit_send(r, t, e);

@@ -104,7 +104,7 @@ static void code_write(struct str *out, const struct code_store *s, const struct
 	str_puts(out, "}}}");
 }
 
-/* Creates it; *there is then the new one.  CODE_AGAIN: look for it again; -1 and *e. */
+/* Creates it.  1, and *there is the new one; 0: look for it again; -1 and *e. */
 static int code_create(struct code_store *s, const struct code_archive *want, struct arena *a,
                        struct code_archive *there, struct err *e)
 {
@@ -116,48 +116,13 @@ static int code_create(struct code_store *s, const struct code_archive *want, st
 		                   .body = { str_view(&body) } };
 	enum store_outcome outcome = code_ask(s, r, a, &reply);
 	if (outcome == STORE_EXISTS || outcome == STORE_AMBIGUOUS)
-		return CODE_AGAIN;
+		return 0;
 	if (outcome != STORE_OK || !code_archive_read(reply.body, a, there))
 		return code_fail(r, &reply, e);
-	return 0;
-}
-
-/* Writes the last use, and that it is complete, if it is still this object. */
-static int code_complete(struct code_store *s, const struct code_archive *there, struct arena *a,
-                         struct err *e)
-{
-	char now[RFC3339_MAX];
-	struct store_reply reply;
-	const char *patch = arena_printf(
-	    a,
-	    "{\"metadata\":{\"uid\":\"%s\",\"annotations\":{\"rest-lit/last-use\":\"%s\","
-	    "\"rest-lit/complete\":\"true\"}}}",
-	    there->uid, rfc3339_put(now, clock_wall_ms(), 3));
-	struct store_request r = { .verb = STORE_PATCH,
-		                   .name = there->name,
-		                   .body = { span_of(patch) } };
-	enum store_outcome outcome = code_ask(s, r, a, &reply);
-	if (outcome == STORE_NOT_FOUND || outcome == STORE_CONFLICT || reply.status == 422)
-		return CODE_AGAIN;
-	return outcome == STORE_OK ? 0 : code_fail(r, &reply, e);
+	return 1;
 }
 
 /* ---- a cluster ----------------------------------------------------------------------- */
-
-static int code_delete(struct code_store *s, const char *name, struct span uid, const char *version,
-                       struct err *e)
-{
-	ARENA_AUTO a = { 0 };
-	struct store_reply reply;
-	struct store_request r = { .verb = STORE_DELETE,
-		                   .name = name,
-		                   .uid = arena_dup(&a, uid),
-		                   .resource_version = version };
-	enum store_outcome outcome = code_ask(s, r, &a, &reply);
-	return outcome == STORE_OK || outcome == STORE_NOT_FOUND || outcome == STORE_CONFLICT
-	           ? 0
-	           : code_fail(r, &reply, e);
-}
 
 /* Creates a part, unless it is there.  One whose owner is gone, and that the garbage collector has
  * not removed yet, is deleted, if *there is still the archive of this name. */
@@ -201,13 +166,12 @@ static int code_put_part(struct code_store *s, const struct code_archive *there,
 		(void)scan_item(&owners, &owner); /* none: it is not ours, either */
 		if (span_is(scan_text(scan_get(owner, "uid"), &a), there->uid))
 			return 0;
-		struct span uid = reply.uid;
-		r.name = there->name;
-		outcome = code_ask(s, r, &a, &reply);
-		if (outcome != STORE_OK || !code_archive_read(reply.body, &a, &now) ||
-		    strcmp(now.uid, there->uid) != 0)
+		int same = code_look(s, there->name, &a, &now, e);
+		if (same > 0 && strcmp(now.uid, there->uid) == 0)
+			same = code_delete(s, name, arena_dup(&a, reply.uid), NULL, e);
+		else if (same >= 0)
 			break;
-		if (code_delete(s, name, uid, NULL, e) < 0)
+		if (same < 0)
 			return -1;
 	}
 	return err_set(e, UNAVAILABLE, BUSY);
@@ -218,29 +182,22 @@ static int code_keep_objects(struct code_store *s, const struct code_archive *wa
                              struct span packed, struct code_full *full, struct err *e)
 {
 	ARENA_AUTO a = { 0 };
-	struct store_reply reply;
 	struct code_archive there = { .complete = false };
-	struct store_request r = { .verb = STORE_GET, .name = want->name };
-	enum store_outcome outcome = code_ask(s, r, &a, &reply);
-	if (outcome == STORE_NOT_FOUND) {
+	int known = code_look(s, want->name, &a, &there, e);
+	if (known < 0)
+		return -1;
+	if (known == 0) {
 		int made = code_check_room(s, want, full, e) ?: code_create(s, want, &a, &there, e);
-		if (made)
-			return made;
-	} else if (outcome != STORE_OK) {
-		return code_fail(r, &reply, e);
-	} else if (!code_archive_read(reply.body, &a, &there)) {
-		return err_set(e, UNKNOWN_ERROR,
-		               "the ConfigMap %s is not one of this server: an administrator must "
-		               "remove it",
-		               want->name);
+		if (made <= 0)
+			return made ?: CODE_AGAIN;
 	} else if (there.complete) {
-		return code_complete(s, &there, &a, e);
+		int used = code_complete(s, &there, e);
+		return used > 0 ? 0 : used ?: CODE_AGAIN;
 	} else if (!span_eq(there.digest, want->digest)) {
 		if (clock_wall_ms() - there.used_ms < s->young_ms)
 			return err_set(e, UNAVAILABLE, BUSY);
-		return code_delete(s, there.name, span_of(there.uid), there.version, e) < 0
-		           ? -1
-		           : CODE_AGAIN;
+		return code_delete(s, there.name, there.uid, there.version, e) < 0 ? -1
+		                                                                   : CODE_AGAIN;
 	}
 	for (int64_t i = 0; i < want->parts; i++) {
 		size_t at = (size_t)i * CODE_PART;
@@ -248,7 +205,7 @@ static int code_keep_objects(struct code_store *s, const struct code_archive *wa
 		if (code_put_part(s, &there, i, (struct span){ packed.p + at, n }, e) < 0)
 			return -1;
 	}
-	return code_complete(s, &there, &a, e) ?: CODE_KEPT;
+	return code_complete(s, &there, e) ?: CODE_AGAIN; /* 1 is CODE_KEPT */
 }
 
 /* ---- one machine --------------------------------------------------------------------- */
@@ -271,20 +228,17 @@ static int code_keep_file(struct code_store *s, const struct code_archive *want,
                           struct code_full *full, struct err *e)
 {
 	ARENA_AUTO a = { 0 };
-	struct store_reply reply;
 	struct code_archive there;
-	struct store_request r = { .verb = STORE_GET, .name = want->name };
 	LOCK_AUTO(&CODE_FILES);
-	enum store_outcome outcome = code_ask(s, r, &a, &reply);
-	if (outcome != STORE_OK && outcome != STORE_NOT_FOUND)
-		return code_fail(r, &reply, e);
-	bool known = outcome == STORE_OK && code_archive_read(reply.body, &a, &there);
-	bool usable = known && code_archive_usable(&there, s->directory);
-	if ((!known && code_check_room(s, want, full, e) < 0) ||
+	int known = code_look(s, want->name, &a, &there, e);
+	bool usable = known > 0 && code_archive_usable(&there, s->directory);
+	if (known < 0 || (!known && code_check_room(s, want, full, e) < 0) ||
 	    (!usable && code_move(s, want->name, upload, e) < 0))
 		return -1;
-	int failed = known ? code_complete(s, &there, &a, e) : code_create(s, want, &a, &there, e);
-	return failed ?: usable ? 0 : CODE_KEPT;
+	int kept = known ? code_complete(s, &there, e) : code_create(s, want, &a, &there, e);
+	if (kept <= 0)
+		return kept ?: CODE_AGAIN;
+	return usable ? 0 : CODE_KEPT;
 }
 
 int code_directory_open(const char *directory, struct err *e)

@@ -80,28 +80,68 @@ bool code_archive_usable(const struct code_archive *c, const char *directory)
 	return c->complete && (!directory || faccessat(AT_FDCWD, file, R_OK, 0) == 0);
 }
 
-int code_find(struct code_store *s, const char *name, bool renew, struct code_archive *out,
+int code_look(struct code_store *s, const char *name, struct arena *a, struct code_archive *out,
               struct err *e)
 {
-	struct arena *a = s->arena;
-	STR_AUTO patch = STR_INIT(CODE_RENEWAL);
 	struct store_reply reply;
 	struct store_request r = { .verb = STORE_GET, .name = name };
 	enum store_outcome outcome = code_ask(s, r, a, &reply);
-	if (outcome != STORE_OK && outcome != STORE_NOT_FOUND)
+	if (outcome == STORE_NOT_FOUND)
+		return 0;
+	if (outcome != STORE_OK)
 		return code_fail(r, &reply, e);
-	bool there = outcome == STORE_OK && code_archive_read(reply.body, a, out) &&
-	             code_archive_usable(out, s->directory);
-	if (there && renew) {
-		code_renewal(&patch);
-		r.verb = STORE_PATCH;
-		r.body[0] = str_view(&patch);
-		outcome = code_ask(s, r, a, &reply);
-		if (outcome != STORE_OK && outcome != STORE_NOT_FOUND)
-			return code_fail(r, &reply, e);
-		there = outcome == STORE_OK;
-	}
-	return there ? 0 : err_set(e, NO_CODE, "this code is not kept here; upload it first");
+	return code_archive_read(reply.body, a, out)
+	           ? 1
+	           : err_set(e, UNKNOWN_ERROR,
+	                     "the ConfigMap %s is not one of this server: an administrator must "
+	                     "remove it",
+	                     name);
+}
+
+int code_complete(struct code_store *s, const struct code_archive *c, struct err *e)
+{
+	ARENA_AUTO a = { 0 };
+	char now[RFC3339_MAX];
+	struct store_reply reply;
+	const char *patch = arena_printf(
+	    &a,
+	    "{\"metadata\":{\"uid\":\"%s\",\"annotations\":{\"rest-lit/last-use\":\"%s\","
+	    "\"rest-lit/complete\":\"true\"}}}",
+	    c->uid, rfc3339_put(now, clock_wall_ms(), 3));
+	struct store_request r = { .verb = STORE_PATCH,
+		                   .name = c->name,
+		                   .body = { span_of(patch) } };
+	enum store_outcome outcome = code_ask(s, r, &a, &reply);
+	if (outcome == STORE_NOT_FOUND || outcome == STORE_CONFLICT || reply.status == 422)
+		return 0;
+	return outcome == STORE_OK ? 1 : code_fail(r, &reply, e);
+}
+
+int code_delete(struct code_store *s, const char *name, const char *uid, const char *version,
+                struct err *e)
+{
+	ARENA_AUTO a = { 0 };
+	struct store_reply reply;
+	struct store_request r = {
+		.verb = STORE_DELETE, .name = name, .uid = uid, .resource_version = version
+	};
+	enum store_outcome outcome = code_ask(s, r, &a, &reply);
+	if (outcome == STORE_NOT_FOUND || outcome == STORE_CONFLICT)
+		return 0;
+	return outcome == STORE_OK ? 1 : code_fail(r, &reply, e);
+}
+
+int code_find(struct code_store *s, const char *name, bool renew, struct code_archive *out,
+              struct err *e)
+{
+	int there = code_look(s, name, s->arena, out, e);
+	if (there > 0)
+		there = code_archive_usable(out, s->directory);
+	if (there > 0 && renew)
+		there = code_complete(s, out, e);
+	return there < 0 ? -1
+	       : there   ? 0
+	                 : err_set(e, NO_CODE, "this code is not kept here; upload it first");
 }
 
 /* ---- all archives -------------------------------------------------------------------- */

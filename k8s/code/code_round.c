@@ -66,19 +66,13 @@ static int code_remove(struct code_store *s, const char *name, const char *uid, 
                        struct err *e)
 {
 	ARENA_AUTO a = { 0 };
-	struct store_reply reply;
 	LOCK_AUTO(&CODE_FILES);
 	int named = code_is_named(s, name, e);
 	if (named)
 		return named < 0 ? -1 : 0;
-	struct store_request r = {
-		.verb = STORE_DELETE, .name = name, .uid = uid, .resource_version = version
-	};
-	enum store_outcome outcome = code_ask(s, r, &a, &reply);
-	if (outcome == STORE_CONFLICT || outcome == STORE_NOT_FOUND)
-		return 0;
-	if (outcome != STORE_OK)
-		return code_fail(r, &reply, e);
+	int gone = code_delete(s, name, uid, version, e);
+	if (gone <= 0)
+		return gone;
 	if (s->directory) /* else the next round removes it */
 		(void)tree_remove(AT_FDCWD, arena_printf(&a, "%s/%s", s->directory, name),
 		                  SIZE_MAX);

@@ -12,6 +12,17 @@ enum store_outcome code_ask(struct code_store *s, struct store_request r, struct
 /* Fills *e for an outcome that is not expected.  -1. */
 int code_fail(struct store_request r, const struct store_reply *reply, struct err *e);
 
+/* Reads an archive, in the arena.  1, 0: there is none, -1 and *e. */
+int code_look(struct code_store *s, const char *name, struct arena *a, struct code_archive *out,
+              struct err *e);
+/* Writes that this object is complete, and that now is its last use.  1; 0: it is gone, -1 and *e.
+ */
+int code_complete(struct code_store *s, const struct code_archive *c, struct err *e);
+/* Deletes an object of this uid and version (NULL: any).  1; 0: it is gone or has changed; -1 and
+ * *e. */
+int code_delete(struct code_store *s, const char *name, const char *uid, const char *version,
+                struct err *e);
+
 /* Calls `each` with every archive of this installation, borrowed.  -1 and *e. */
 typedef void code_each(void *arg, const struct code_archive *one);
 int code_list(struct code_store *s, code_each *each, void *arg, struct err *e);

@@ -279,7 +279,7 @@ void code_put(struct request *r)
 
 /* ---- asking for it ------------------------------------------------------------------- */
 
-static void code_look(struct edit *t)
+static void code_renew(struct edit *t)
 {
 	char name[CODE_OBJECT + 1];
 	struct code_store s = code_edit_store(t);
@@ -297,7 +297,7 @@ static void code_found(struct edit *t)
 void code_get(struct request *r)
 {
 	if (code_sha_ok(r->args[0]))
-		edit_start(r, code_look, code_found, NULL);
+		edit_start(r, code_renew, code_found, NULL);
 	else
 		answer_bad(r, "the name of code is the SHA-256 of its tar, 64 digits 0-9a-f",
 		           r->args[0]);

@@ -268,6 +268,9 @@ static int directory_ask_git(struct directory *d, const char *git, struct code_p
 /* Adds the files of a directory. */
 static int directory_list(struct directory *d, struct code_pack *out)
 {
+	static const char *const HOOKS[] = { "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE" };
+	for (size_t i = 0; i < ARRAY_SIZE(HOOKS); i++) /* git is to find the repository from DIR */
+		(void)unsetenv(HOOKS[i]); /* NOLINT(concurrency-mt-unsafe): one thread */
 	FREE_AUTO char *path = realpath(d->name, NULL);
 	const char *git = program_find("git", &d->arena);
 	for (char *end = path ? path + strlen(path) : NULL; end; end = strrchr(path, '/')) {

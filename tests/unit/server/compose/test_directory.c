@@ -152,6 +152,7 @@ TEST_WITH(test_directory_in_git_has_the_files_that_git_lists, make_top, remove_t
 	assert_string_equal(out.commit, want);
 	assert_false(out.changed);
 	/* Only its own files, and changes, of a directory below the top. */
+	set_variable("GIT_DIR", "/nowhere"); /* as in a hook of another repository */
 	shell("rm gone");
 	assert_true(assert_packed("", ".gitignore sub/ sub/deep/ sub/deep/u sub/t").changed);
 	out = assert_packed("/sub", "deep/ deep/u t");
@@ -236,11 +237,10 @@ TEST_WITH(test_directory_leaves_out_what_rest_litignore_says, make_top, remove_t
 		for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 			FREE_AUTO char *lines = xasprintf("%s\n/.rest-litignore\n", CASES[i].lines);
 			FD_AUTO fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-			FREE_AUTO char *want = xstrdup(CASES[i].want);
-			assert_int_equal(fd_write_all(fd, span_of(lines)), 0);
 			/* git does not know empty directories. */
-			if (git && strcmp(want, "a.log d/ x[1] y") == 0)
-				(void)strcpy(want, "a.log x[1] y");
+			bool empty = git && strcmp(CASES[i].want, "a.log d/ x[1] y") == 0;
+			const char *want = empty ? "a.log x[1] y" : CASES[i].want;
+			assert_int_equal(fd_write_all(fd, span_of(lines)), 0);
 			(void)assert_packed("", want);
 		}
 		shell("git init -q; git add -A");

@@ -102,15 +102,12 @@ const char *remote_tagged(struct remote *r, const struct option_list *tags, cons
 
 int remote_none_tagged(const struct option_list *tags, const char *states, struct err *e)
 {
-	STR_AUTO shown = STR_INIT(PATH_LIMIT);
-	for (size_t i = 0; i < tags->n; i++) {
-		str_puts(&shown, i ? " or " : "");
-		visible_text(&shown, span_of(tags->v[i]));
-	}
+	char shown[4 * QUOTE_MAX];
 	return err_set(e, 404, NULL,
-	               "no job of yours%s has the tag %s; rest-lit jobs --tag lists "
+	               "no job of yours%s has the tag %s%s; rest-lit jobs --tag lists "
 	               "those of all users",
-	               states[0] ? " that waits or runs" : "", str_c(&shown));
+	               states[0] ? " that waits or runs" : "", quote(shown, span_of(tags->v[0])),
+	               tags->n > 1 ? ", or another one of these" : "");
 }
 
 /* ---- commands -------------------------------------------------------------------------------- */

@@ -74,30 +74,6 @@ static void text_splice(struct job_text *t, const struct text_edit *edit)
 	t->text = str_take(&out);
 }
 
-int job_text_rename(struct job_text *t, const char *name, struct err *e)
-{
-	ARENA_SECRET arena = { 0 };
-	struct doc doc = { 0 };
-	struct span text = { t->text, t->n };
-	if (!job_text_doc(text, &arena, &doc))
-		return 0;
-	const struct dialect *d = dialect_of(&doc.root, DIALECTS_ALL);
-	const struct node *old = d ? dialect_name_of(d, &doc.root) : node_get(&doc.root, "name");
-	bool known = node_is(old, NODE_TEXT) && !(old->flags & NODE_ALIASED);
-	struct text_edit edit = { .to = known ? text_scalar_end(text, old) : SIZE_MAX,
-		                  .fresh = STR_INIT(strlen(name) * 6 + 2) };
-	if (edit.to == SIZE_MAX)
-		return err_set(e, 400, NULL,
-		               "--name: no name is found in %s that can be replaced; write it as "
-		               "name: NAME",
-		               t->file);
-	edit.from = text_offset(text, old->line, old->column);
-	str_json(&edit.fresh, span_of(name));
-	text_splice(t, &edit);
-	str_done(&edit.fresh);
-	return 0;
-}
-
 const char *job_text_name(const struct job_text *t, struct arena *a)
 {
 	ARENA_SECRET arena = { 0 };
@@ -246,6 +222,25 @@ int job_text_put(struct job_text *t, const char *const path[], struct span json,
 	              "%s cannot be changed here; write it by hand, or write %s as a plain mapping "
 	              "and its values on one line, without anchors, aliases and tags",
 	              str_c(&name), path[0]);
+}
+
+int job_text_rename(struct job_text *t, const char *name, struct err *e)
+{
+	ARENA_SECRET arena = { 0 };
+	struct doc doc = { 0 };
+	if (!job_text_doc((struct span){ t->text, t->n }, &arena, &doc))
+		return 0;
+	const struct dialect *d = dialect_of(&doc.root, DIALECTS_ALL);
+	const char *key = d ? d->name_key : "name";
+	const char *const path[] = { d && d->name_in ? d->name_in : key,
+		                     d && d->name_in ? key : NULL, NULL };
+	STR_AUTO json = STR_INIT(AT_MAX);
+	str_json(&json, span_of(name));
+	if (job_text_put(t, path, str_view(&json), e) == 0)
+		return 0;
+	return err_set(
+	    e, 400, NULL,
+	    "--name: no name is found in %s that can be replaced; write it as name: NAME", t->file);
 }
 
 int job_text_read(struct job_text *t, const struct options *o, struct err *e)

@@ -19,6 +19,12 @@ static void code_answered(void *arg, const struct store_reply *reply)
 	struct request *r = q->use.r;
 	struct code_archive c;
 	ERR_AUTO e = { 0 };
+	if (reply->outcome == STORE_CONFLICT && r->loop->store) {
+		/* Others have just made it their last use, so that a look is enough. */
+		q->request.verb = STORE_GET;
+		store_request(r->loop->store, &q->request);
+		return;
+	}
 	bool there = reply->outcome == STORE_OK && code_archive_read(reply->body, &r->arena, &c) &&
 	             code_archive_usable(&c, r->loop->server->code_directory);
 	const struct code_fact fact = { arena_dup(&r->arena, span_of(q->name)), there ? c.parts : 0,

@@ -7,6 +7,7 @@ import time
 
 from archives import archive, tar_of
 from clients import TokenServer
+from fakeapi import FakeApi, fake_server
 from harness import job_v2, wait_until
 from tokens import bearer, token
 
@@ -183,3 +184,18 @@ def test_limits_of_a_machine_name_jobs(check):
         check.ok("no more", full.status == 413 and full.json["code"] == "CodeQuotaError" and "KiB: large)" in full.json["message"], full)
         check.equal("another user may", put(server, sha, body, bearer(token("bob"))).status, 201)
         check.equal("nothing is left of it", len(kept(server)), 2)
+
+
+def test_last_use_that_others_write_does_not_refuse_a_job(check):
+    """The API server gives up on a write among many of the same object."""
+    sha, body = archive({"a": b"1"})
+    api = FakeApi()
+    with fake_server(api, "--deadline", "2") as server:
+        check.equal("kept", put(server, sha, body).status, 201)
+        api.fault("PATCH", "configmaps", times=1, status=409)
+        check.equal("taken", server.submit(job("among-many", sha)).status, 202)
+        for status, wanted in ((403, 500), (503, 503)):
+            api.fault("PATCH", "configmaps", times=None, status=status)
+            reply = server.submit(job(f"fails-{status}", sha))
+            check.ok(f"{status}", reply.status == wanted and reply.json["message"], reply)
+            api.faults.clear()

@@ -33,7 +33,6 @@ def prepare(place, name):
             place.write(program, f.read())
         os.chmod(os.path.join(place.cwd, program), 0o755)
     place.write(name + ".yaml", example(name, place.cwd))
-    place.arguments += ["--memory", "1024GiB"]
 
 
 def has_sshd():

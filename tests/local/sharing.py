@@ -290,7 +290,7 @@ def test_machine_route_shows_use_by_permission(check):
 
         def tasks_gpus(who, name):
             detail = m.request("GET", f"/api/v2/jobs/{who}~{name}", headers=bearer(token(who))).json
-            return [t.get("gpuIndexes") for t in detail["taskRoles"]["main"]["taskStatuses"]]
+            return [t.get("gpuIndexes") for t in detail["taskRoles"].get("main", {"taskStatuses": []})["taskStatuses"]]
 
         def names(who, rows):
             return [row["name"] for row in machine(who)[rows]]

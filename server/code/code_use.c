@@ -29,11 +29,13 @@ static void code_answered(void *arg, const struct store_reply *reply)
 	             code_archive_usable(&c, r->loop->server->code_directory);
 	const struct code_fact fact = { arena_dup(&r->arena, span_of(q->name)), there ? c.parts : 0,
 		                        there ? c.unpacked : 0 };
-	if (there) {
+	bool gone = !there && (reply->outcome == STORE_OK || reply->outcome == STORE_NOT_FOUND);
+	/* submit --code --dry-run sends nothing: parts are 0. */
+	if (there || (gone && q->use.dry_run)) {
 		q->use.done(q->use.arg, &fact, &e);
 		return;
 	}
-	if (reply->outcome == STORE_OK || reply->outcome == STORE_NOT_FOUND)
+	if (gone)
 		(void)err_at(&e, 400, "NoCodeError", q->use.where,
 		             "this code is not kept for user %s: upload it first, with rest-lit "
 		             "submit --code DIR",

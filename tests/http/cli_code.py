@@ -136,6 +136,8 @@ def test_cli_says_why_code_cannot_be_sent(check):
         sha = json.loads(out)["extras"]["code"]["sha256"]
         check.ok("not sent by --dry-run", code == 0 and "code:" not in err and
                  s.request("GET", f"/api/v2/code/{sha}").status == 404, err)
+        code, out, err = cli("submit", *at, "--code", f.project, "--dry-run", f.at("job.json"))
+        check.ok("... whose objects name it", code == 0 and sha in out and "code:" not in err, (code, err))
         check.equal("no code", cli("submit", *at, f.at("job.json"))[0], 0)
         code, out, err = cli("fetch", *at, "--code", "one", "-o", f.at("back"))
         check.ok("none to fetch", code == 2 and "alice~one has no code: it was submitted without --code" in err and

@@ -6,6 +6,8 @@ import os
 import threading
 
 from archives import archive
+from cli import cli
+from cli_code import Folder, tree
 from cluster import FRAMEWORKS
 from faultproxy import Proxy
 from harness import USER, framework_name, in_threads, job_v2, wait_until
@@ -60,6 +62,25 @@ def forget(cluster, *names):
     for name in cluster.names("ConfigMap"):
         if name.startswith(names or "code-"):
             cluster.delete("ConfigMap", name)
+
+
+def test_code_of_a_directory_goes_round(check, cluster):
+    with cluster.serve(*DEFAULTS) as server, Folder() as f:
+        at = ("--server", f"http://127.0.0.1:{server.port}")
+        f.write("job.json", job_v2("round"))
+        with open(f.at("p/weights"), "wb") as out:
+            out.write(noise(3_000_000))
+        code, out, err = cli("submit", *at, "--code", f.project, f.at("job.json"))
+        check.ok("sent", code == 0 and "rest-lit: code: 6 files, 29" in err, (code, out, err))
+        check.ok("shown", "  code:     (sha " in cli("show", *at, "round")[1])
+        check.equal("fetched", cli("fetch", *at, "--code", "round", "-o", f.at("back")), (0, "", ""))
+        check.equal("the same files", tree(f.at("back")), tree(f.project))
+        with open(f.at("p/more"), "wb") as out:
+            out.write(noise(2_000_000))
+        code, out, err = cli("submit", *at, "--code", f.project, "--name", "more", f.at("job.json"))
+        check.ok("too large", code == 2 and 'the server takes at most 4 MiB of compressed files; the largest files are '
+                 '"weights" (2.9 MiB), "more" (1.9 MiB)' in err, (code, err))
+        forget(cluster)
 
 
 def test_code_is_kept_in_parts_and_given_back(check, cluster):

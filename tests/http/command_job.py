@@ -60,6 +60,9 @@ def test_submit_command_prints_its_job_file(check):
         check.equal("--name", s.file("--name", "mine", "--", "true")["name"], "mine")
         code, out, err = s.submit("--dry-run", "-o", "job", "--", "true")
         check.ok("no image", code == 2 and "--image IMAGE" in err and "--default-image" in err and not out, (code, out, err))
+        with Submitter("--default-image", "team/default:1") as other:
+            code, out, err = other.submit("--dry-run", "-o", "job", "--", "true")
+            check.ok("the server's image", code == 0 and 'uri: "team/default:1"' in out, (code, out, err))
         for cwd in (s.root.name, "/"):
             os.makedirs(s.root.name + "/home", exist_ok=True)
             code, out, err = s.submit("--image", "x", "--", "true", cwd=cwd)

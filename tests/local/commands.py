@@ -9,6 +9,7 @@ import subprocess
 from cli import Cli, cli
 from foreground import Place
 from harness import BINARY, wait_until
+from machine import Machine
 
 REFUSED = 125
 PYTHON = "/usr/bin/python3"
@@ -204,3 +205,15 @@ def test_command_can_be_piped_and_quoted(check):
                               capture_output=True, text=True, check=False)
         check.equal("a reader that goes away", done.stdout, "1\n")
         check.ok("nothing is left", wait_until(lambda: not p.left()), p.left())
+
+
+def test_submitted_command_runs_with_the_files_of_its_directory(check):
+    """`submit -- COMMAND` to a server of one machine without images: no image is needed, nor named."""
+    with Here(gpus=2) as p, Machine(gpus=2) as m:
+        p.write("train.py", "import os, sys; print(os.environ['PYTHONUNBUFFERED'], sys.argv[1:], os.path.exists('/dev/null'))\n")
+        at = ("--server", f"http://127.0.0.1:{m.port}")
+        code, out, err = cli("submit", *at, "--logs", "--gpus", "1", "--", "python3", "train.py", "a b", "$x", **p.more)
+        check.ok("its output", code == 0 and "main[0] | 1 ['a b', '$x'] True\n" in out, (code, out, err))
+        check.ok("no image is named", "image" not in err and "files" not in err.replace("1 file,", ""), err)
+        code, out, err = cli("submit", *at, "--dry-run", "-o", "job", "--gpus", "1", "--", "true", **p.more)
+        check.ok("half of the machine's 64 CPUs", code == 0 and "cpu: 32," in out, (code, out, err))

@@ -115,7 +115,7 @@ def test_sweep_submits_each_combination_once(check):
     s, at = place()
     with s:
         sweep = ("submit", *at, "--sweep", "lr=0.1,1e-4", "--sweep", "seed=3..1", "--yes", "-")
-        text = YAML.replace("  lr:", "  seed: 0\n  lr:")
+        text = YAML.replace("  lr:", "  seed: 0\n  day: 2026-01-01\n  big: 12345678901234567890\n  lr:")
         wanted = [f"mnist-lr{lr}-seed{n}" for lr in ("0_1", "1e-4") for n in (3, 2, 1)]
         code, out, err = cli(*sweep, text=text)
         check.equal("names", (code, names(out)), (0, wanted))

@@ -76,6 +76,7 @@ const struct command COMMANDS[] = {
 	  "  rest-lit submit --name mnist-2 --set lr=0.01 --env OMP_NUM_THREADS=4 job.yaml\n"
 	  "  rest-lit submit --sweep lr=0.1,0.01 --sweep seed=1..5 --wait --yes job.yaml\n"
 	  "  rest-lit submit --gpus 1 --logs -- python train.py --lr 0.1\n"
+	  "  rest-lit submit --sweep lr=0.1,0.01 -- python train.py --lr '<% $parameters.lr %>'\n"
 	  "  rest-lit submit --server https://pai.example --token-file token job.yaml\n" },
 	{ "jobs", cmd_jobs, FOR_JOBS, 0, 0, "takes no file; --user and --state choose",
 	  NULL, "list the jobs of a server",
@@ -116,8 +117,8 @@ const struct command COMMANDS[] = {
 	  "JOB [TASK]", "print the output of a job's tasks",
 	  "Print the output of the tasks of a job; with -f, also what they write from now on\n"
 	  "until they have ended.  -n cuts the log of each task to its last lines, --since to\n"
-	  "what was written from a time on.  TASK is ROLE, ROLE[INDEX], ROLE-INDEX or INDEX.  JOB is\n"
-	  "USER~NAME, or NAME for one of your own jobs.\n"
+	  "what was written from a time on.  TASK is ROLE, ROLE[INDEX], ROLE-INDEX or INDEX.\n"
+	  "JOB is USER~NAME, or NAME for one of your own jobs.\n"
 	  "Exit status: 0, 1 an output is missing, 2 refused, or there is no such job or\n"
 	  "task, 3 the server does not answer, or Ctrl-C.\n",
 	  "Examples:\n"

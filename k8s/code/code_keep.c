@@ -27,6 +27,9 @@ enum {
 enum { CODE_KEPT = 1, CODE_AGAIN = 2 };
 
 static const char BUSY[] = "the same code is being uploaded by another client; try again";
+static const char IN_VAIN[] =
+    "the code could not be stored in several attempts; send it again, which "
+    "goes on where this has stopped";
 
 /* ---- limits -------------------------------------------------------------------------- */
 
@@ -174,7 +177,7 @@ static int code_put_part(struct code_store *s, const struct code_archive *there,
 		if (same < 0)
 			return -1;
 	}
-	return err_set(e, UNAVAILABLE, BUSY);
+	return err_set(e, UNAVAILABLE, IN_VAIN);
 }
 
 /* One look at the objects, and all that is missing.  CODE_KEPT, 0: it was there, CODE_AGAIN, -1. */
@@ -262,5 +265,5 @@ int code_keep(struct code_store *s, const struct code_archive *want, struct span
 		if (kept != CODE_AGAIN)
 			return kept;
 	}
-	return err_set(e, UNAVAILABLE, BUSY);
+	return err_set(e, UNAVAILABLE, IN_VAIN);
 }

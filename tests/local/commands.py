@@ -119,7 +119,8 @@ def test_command_writes_only_in_its_directory(check):
     """The home is read-only, without the files of rest-lit; other homes are hidden; the directory of the
     command is writable."""
     with Here() as p:
-        p.write("../env/bin/tool", "#!/bin/sh\necho a tool\n") if os.makedirs(os.path.join(p.home, "env/bin")) is None else None
+        os.makedirs(os.path.join(p.home, "env/bin"))
+        p.write("../env/bin/tool", "#!/bin/sh\necho a tool\n")
         os.chmod(os.path.join(p.home, "env/bin/tool"), 0o755)
         path = {"environment": {"PATH": f"{p.home}/env/bin:{os.environ['PATH']}"}}
         code, out, err = p.command("tool", **path)
@@ -178,7 +179,7 @@ def test_commands_at_once_get_different_gpus(check):
                 seen = {c.stdout.split()[0] for c in (a, b)}
                 check.equal("different GPUs", seen, {f"{p.root}/gpu0", f"{p.root}/gpu1"})
             with p.begin("echo", "mine", options=one) as c:
-                check.ok("the third waits", c.says("rest-lit: waiting: ") and "GPU" in c.stderr and not c.stdout, (c.stdout, c.stderr))
+                check.ok("the third waits", c.says("rest-lit: waits for ") and "GPU" in c.stderr and not c.stdout, (c.stdout, c.stderr))
                 p.write("go", "")
                 check.equal("both end", (a.end(), b.end()), (0, 0))
                 check.equal("the third runs", (c.end(), c.stdout), (0, "mine\n"))

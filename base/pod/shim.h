@@ -23,9 +23,10 @@ enum shim_head {
 	SHIM_MESSAGE, /* path of app's termination message, relative to the directory */
 	SHIM_MARK,    /* a variable by which the processes of this task are found */
 	SHIM_NOTE,    /* the first line of the log of app, or "" */
+	SHIM_WHOLE,   /* "whole": the log is never shortened; or "" */
 	SHIM_HEADS
 };
-#define SHIM_FORMAT_NOW "shim 4"
+#define SHIM_FORMAT_NOW "shim 5"
 
 enum {
 	APP_ENV,

@@ -53,7 +53,7 @@ struct engine_settings {
 	const struct engine_quota *quotas;
 	size_t n_quotas;
 
-	bool once;              /* no task is tried again */
+	bool once;              /* no task is tried again, and no log is shortened */
 	const char *const *env; /* NAME=VALUE, of each task that does not set them; or NULL */
 
 	bool foreground;   /* tasks end with this process, however it ends */

@@ -255,6 +255,7 @@ static int pod_start_prepare(struct engine_pod *p, const char *procs, struct are
 		.caller_env = e->set.env,
 		.image_env = image->env,
 		.note = image->note,
+		.whole_log = e->set.once,
 		.objects = &objects,
 	};
 	pod_start_files(p, a, &set);

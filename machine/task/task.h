@@ -42,6 +42,7 @@ struct task_settings {
 	const char *start_directory;  /* of the app container if it has no workingDir; NULL */
 	const char *const *env;       /* NAME=VALUE, wins over the pod's; NULL-terminated or NULL */
 	const char *cgroup_procs;     /* see cgroup_make; NULL */
+	bool whole_log;               /* the log of the app is never shortened */
 	const char *note;             /* the first line of the log of the app, in brackets; NULL */
 	/* The Framework as JSON, with the addresses of all tasks that init shall know. */
 	struct span framework;

@@ -401,6 +401,7 @@ static void shim_try(struct shim *s)
 static int shim_run(struct shim *s)
 {
 	const char *note = s->head[SHIM_NOTE];
+	s->log.whole = *s->head[SHIM_WHOLE];
 	if (*note) {
 		shim_log_open(&s->log, s->dir, "log");
 		shim_log_write(&s->log, 1, span_of(note));

@@ -56,6 +56,7 @@ enum { SHIM_LINE_MAX = 16 << 10, SHIM_OUT_MAX = 32 << 10, SHIM_STREAMS = 2 };
 struct shim_log {
 	int dir, fd; /* fd: -1 if it cannot be opened */
 	const char *name;
+	bool whole; /* no part of it is dropped */
 	int64_t size;
 	uint64_t lost;    /* bytes of output that could not be written */
 	uint64_t written; /* bytes of output in all files so far, as readers see it */

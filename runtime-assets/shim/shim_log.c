@@ -101,7 +101,7 @@ static void shim_log_flush(struct shim_log *l)
 {
 	if (l->n == 0)
 		return;
-	if (l->size > 0 && l->size + (int64_t)l->n > SHIM_LOG_MAX)
+	if (l->size > 0 && l->size + (int64_t)l->n > SHIM_LOG_MAX && !l->whole)
 		shim_log_rotate(l);
 	if ((l->lost && shim_log_tell_lost(l)) || shim_log_put(l, (struct span){ l->out, l->n }))
 		l->lost += l->n_output;

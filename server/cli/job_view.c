@@ -52,7 +52,7 @@ void view_show(struct live_view *v, const struct task_progress *tasks, size_t n)
 		             frame.now_ms - p->submitted_ms >= PATIENCE_MS &&
 		             frame.now_ms - v->told_ms >= PAUSE_MS;
 		if (waits && !span_is(str_view(&v->line), p->waiting)) {
-			term_print(&v->term, "rest-lit: waiting: %s", p->waiting);
+			term_print(&v->term, "rest-lit: %s", p->waiting);
 			v->told_ms = frame.now_ms;
 			v->line.n = 0;
 			str_puts(&v->line, p->waiting);

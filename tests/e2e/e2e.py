@@ -15,6 +15,7 @@ sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "http")]
 
 import change_jobs
 import checking
+import commands
 import delivery
 import deploy
 import dialects
@@ -399,7 +400,7 @@ def main():
              test_in_cluster_login_uses_the_service_account, test_wrong_logins_are_reported,
              change_jobs.test_jobs_can_be_changed_on_a_real_api_server,
              test_environment_writes_no_keys_and_sets_no_proxy, test_kubectl_creates_the_output_of_translate,
-             *delivery.TESTS, *tests_of(dialects), *people.TESTS, *checking.TESTS, *tests_of(janitor), *tests_of(kept_code),
+             *delivery.TESTS, *tests_of(dialects), *people.TESTS, *checking.TESTS, *tests_of(janitor), *tests_of(kept_code), *tests_of(commands),
              *interrupted.SHORT, *tests_of(durations), *tests_of(pulls), *tests_of(webhook), *tests_of(dryrun),
              *logs.TESTS, *ended.TESTS, *tests_of(manifests), *tests_of(states), *tests_of(size), *tests_of(overlays),
              test_stopped_api_server_leaves_no_objects, test_killed_api_server_keeps_the_contract,

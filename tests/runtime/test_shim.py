@@ -33,9 +33,9 @@ class Task:
         self.command(self.argv, grace, "init" if init else "", message)
         self.shim = None
 
-    def command(self, words, grace=10, init="", message="root/message", sandbox="", note=""):
+    def command(self, words, grace=10, init="", message="root/message", sandbox="", note="", whole=""):
         with open(self.dir + "/spec", "w", encoding="utf-8") as f:
-            f.write(document(["shim 4", str(grace), sandbox, init, "", message, "MARK=" + self.dir, note], words) + self.containers)
+            f.write(document(["shim 5", str(grace), sandbox, init, "", message, "MARK=" + self.dir, note, whole], words) + self.containers)
 
     def __enter__(self):
         return self
@@ -243,6 +243,10 @@ def test_log_lines_are_split_and_bounded():
         check("bounded", max(sizes) <= 16 << 20 and sizes[1] > 15 << 20, sizes)
         check("the end is there", t.read("log").endswith(b" F last\n"), t.read("log")[-100:])
         check("whole lines", all(t.lines()) and all(t.lines("log.1")))
+    with Task("head -c 20000000 /dev/zero | tr '\\0' 'y' | fold -w 1000") as t:
+        t.command(t.argv, whole="whole")
+        t.run()
+        check("not bounded if it shall be whole", len(t.read("log")) > 20000000 and not os.path.exists(t.dir + "/log.1"))
 
 
 def test_note_precedes_the_output():
@@ -300,10 +304,10 @@ def test_invalid_specifications_are_refused():
         check(f"{args}", done.returncode in (2, 3) and done.stderr, done)
     done = subprocess.run([PROGRAM, "--help"], check=False, capture_output=True)
     check("hidden from users", b"shim" not in done.stdout, done.stdout)
-    good = [document(["shim 4", "1", "", "", "", "", "", ""], ["x"]), document([], ["x"], []), document([], [], [])]
+    good = [document(["shim 5", "1", "", "", "", "", "", "", ""], ["x"]), document([], ["x"], []), document([], [], [])]
     for spec in ("", "x", "9\0", "-1\0", "99999999999\0", "shim 3\0" + "1\0\0\0\0app\0\0x\0", good[1],
-                 document(["shim 3", "1", "", "", "", "", "", ""], ["x"]), document(["shim 4", "1"], ["x"]),
-                 document(["shim 4", "x", "", "", "", "", "", ""], ["x"]), document(["shim 4", "1", "", "", "", "", "", ""], []),
+                 document(["shim 3", "1", "", "", "", "", "", "", ""], ["x"]), document(["shim 5", "1"], ["x"]),
+                 document(["shim 5", "x", "", "", "", "", "", "", ""], ["x"]), document(["shim 5", "1", "", "", "", "", "", "", ""], []),
                  good[0][:-2], good[0].replace("1\0x", "2\0x")):
         with Task("true") as t:
             with open(t.dir + "/spec", "w", encoding="utf-8") as f:

@@ -71,6 +71,7 @@ static void assert_noted(struct span job_text, enum profile profile)
 		                              "here",
 		                              "00112233445566778899aabbccddeeff-x",
 		                              "request",
+		                              "[\"a\"]",
 		                              true,
 		                              false };
 	translate_settings_default(&set);

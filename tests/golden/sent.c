@@ -12,7 +12,8 @@
 #include "tests/lib/secrets.h"
 
 static const struct submission_mark MARK = {
-	"00112233445566778899aabbccddeeff", "test", NULL, NULL, false, false
+	.submission = "00112233445566778899aabbccddeeff",
+	.instance = "test",
 };
 
 /* Where the marks of a submission may stand. */

@@ -118,7 +118,10 @@ TEST(test_build_marks_only_a_framework_in_creation)
 TEST(test_build_puts_idempotency_on_the_framework_only)
 {
 	static const struct submission_mark KEYED = {
-		"00112233445566778899aabbccddeeff", "here", "ab-cd", "r-1", false, false
+		.submission = "00112233445566778899aabbccddeeff",
+		.instance = "here",
+		.idempotency = "ab-cd",
+		.request = "r-1",
 	};
 	BENCH_AUTO b;
 	make_owned(&b, PROFILE_PLAIN);

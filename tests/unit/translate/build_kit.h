@@ -13,7 +13,8 @@
 #define HASH "0123456789abcdef0123456789abcdef"
 
 static const struct submission_mark MARK = {
-	"00112233445566778899aabbccddeeff", "here", NULL, NULL, false, false
+	.submission = "00112233445566778899aabbccddeeff",
+	.instance = "here",
 };
 
 static const struct port_request PORTS[] = { { { "ssh", 3 }, 1 }, { { "http", 4 }, 2 } };

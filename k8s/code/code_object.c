@@ -67,11 +67,17 @@ bool code_archive_read(struct span object, struct arena *a, struct code_archive 
 	       scan_time_ms(scan_get(notes, "rest-lit/last-use"), &out->used_ms);
 }
 
-void code_renewal(struct str *out)
+void code_renewal(struct str *out, const char *uid)
 {
 	char now[RFC3339_MAX];
-	str_printf(out, "{\"metadata\":{\"annotations\":{\"rest-lit/last-use\":\"%s\"}}}",
-	           rfc3339_put(now, clock_wall_ms(), 3));
+	str_puts(out, "{\"metadata\":{");
+	if (uid)
+		json_put_word(out, "uid", uid);
+	json_put_open(out, "annotations", '{');
+	json_put_word(out, "rest-lit/last-use", rfc3339_put(now, clock_wall_ms(), 3));
+	if (uid)
+		json_put_word(out, "rest-lit/complete", "true");
+	str_puts(out, "}}}");
 }
 
 bool code_archive_usable(const struct code_archive *c, const char *directory)
@@ -101,16 +107,12 @@ int code_look(struct code_store *s, const char *name, struct arena *a, struct co
 int code_complete(struct code_store *s, const struct code_archive *c, struct err *e)
 {
 	ARENA_AUTO a = { 0 };
-	char now[RFC3339_MAX];
+	STR_AUTO patch = STR_INIT(CODE_RENEWAL);
 	struct store_reply reply;
-	const char *patch = arena_printf(
-	    &a,
-	    "{\"metadata\":{\"uid\":\"%s\",\"annotations\":{\"rest-lit/last-use\":\"%s\","
-	    "\"rest-lit/complete\":\"true\"}}}",
-	    c->uid, rfc3339_put(now, clock_wall_ms(), 3));
+	code_renewal(&patch, c->uid);
 	struct store_request r = { .verb = STORE_PATCH,
 		                   .name = c->name,
-		                   .body = { span_of(patch) } };
+		                   .body = { str_view(&patch) } };
 	enum store_outcome outcome = code_ask(s, r, &a, &reply);
 	if (outcome == STORE_NOT_FOUND || outcome == STORE_CONFLICT || reply.status == 422)
 		return 0;

@@ -53,7 +53,7 @@ void code_use(const struct code_use *use)
 	struct request *r = use->r;
 	struct code_asked *q = ARENA_NEW(&r->arena, struct code_asked, 1);
 	STR_AUTO renewal = STR_INIT(CODE_RENEWAL);
-	code_renewal(&renewal);
+	code_renewal(&renewal, NULL);
 	q->use = *use;
 	code_object_name(q->name, use->user, use->sha256);
 	q->request = (struct store_request){

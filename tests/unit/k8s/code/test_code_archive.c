@@ -74,7 +74,7 @@ TEST(test_code_renewal_changes_the_last_use_alone)
 {
 	STR_AUTO patch = STR_INIT(CODE_RENEWAL);
 	int64_t ms = 0;
-	code_renewal(&patch);
+	code_renewal(&patch, NULL);
 	assert_false(patch.full);
 	struct span notes = scan_path(str_view(&patch), "metadata", "annotations");
 	assert_int_equal(scan_count(notes), 1);

@@ -120,6 +120,7 @@ void stdio_writer_put(struct stdio_writer *o, struct span text)
 		return;
 	}
 	size_t done = 0;
+	o->mid_line = text.n ? text.p[text.n - 1] != '\n' : o->mid_line;
 	if (!stdio_writer_waiting(o)) {
 		o->moved_at = clock_ms();
 		done = stdio_writer_now(o, text);

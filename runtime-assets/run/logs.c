@@ -259,6 +259,8 @@ void logs_write(struct logs *l, enum log_name which, struct span text)
 static void logs_prefix_lines(struct logs *l, struct span text)
 {
 	STR_AUTO out = STR_INIT((size_t)SCAN_PIECE * 64);
+	if (l->copy->mid_line && !l->mid_line) /* the task's last line has no end */
+		stdio_writer_put(l->copy, SPAN("\n"));
 	while (text.n > 0) {
 		const char *newline = memchr(text.p, '\n', text.n);
 		size_t n = newline ? (size_t)(newline - text.p) + 1 : text.n;

@@ -65,6 +65,7 @@ struct stdio_writer {
 	int64_t moved_at; /* on clock_ms(): when the reader last accepted something */
 	uint64_t lost;    /* bytes that were not delivered */
 	int error;        /* the first reason */
+	bool mid_line;    /* the last byte is no newline */
 };
 
 /* Opens descriptor 1 or 2 of the process.  Its flags are not changed: other processes may share

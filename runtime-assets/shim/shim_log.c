@@ -142,6 +142,8 @@ void shim_log_write(struct shim_log *l, int stream, struct span text)
 			shim_log_line(l, stream, whole);
 		text = span_from(text, n + whole);
 	}
+	if (l->whole && l->line[stream].n > 0) /* a command's: a reader sees it as it comes */
+		shim_log_line(l, stream, false);
 	shim_log_flush(l);
 }
 

@@ -168,6 +168,6 @@ int cmd_run(const struct command *c, struct options *o)
 {
 	if (o->n_files == (o->command ? 0 : 1))
 		return command_service(o, run_service);
-	int code = command_usage(c, "name one file, or a command after --");
+	int code = command_usage(c, c->wanted);
 	return o->command ? EXIT_NO_COMMAND : code;
 }

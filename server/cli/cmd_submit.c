@@ -362,7 +362,7 @@ int cmd_submit(const struct command *c, struct options *o)
 	struct job_text t = { 0 };
 	const struct job_text *text = &t;
 	if (o->n_files != (o->command ? 0 : 1))
-		return command_usage(c, "name one file, or a command after --");
+		return command_usage(c, c->wanted);
 	if (o->n_files && strcmp(o->files[0], "-") == 0 && strcmp(o->token_file, "-") == 0)
 		return command_usage(c, "job and token cannot both be on standard input");
 	if (o->dry_run && (o->wait || o->logs))

@@ -3,7 +3,7 @@
 
 /* clang-format off */
 const struct command COMMANDS[] = {
-	{ "run", cmd_run, FOR_RUN, 0, 1, "name one file", "FILE|- | -- COMMAND...", "run a job or a command on this machine",
+	{ "run", cmd_run, FOR_RUN, 0, 1, "name one file, or a command after --", "FILE|- | -- COMMAND...", "run a job or a command on this machine",
 	  "Run a job on this machine, without a server and without privileges, and show its\n"
 	  "tasks until it has ended.  Tasks see the files of the machine, but not the home\n"
 	  "directories; the current directory is read-only.  Ctrl-C stops the job, a second\n"
@@ -58,7 +58,7 @@ const struct command COMMANDS[] = {
 	  "Examples:\n"
 	  "  rest-lit controller --kubeconfig ~/.kube/config --namespace pai-jobs\n"
 	  "  rest-lit controller --listen :9186 --controller-config frameworkcontroller.yaml\n" },
-	{ "submit", cmd_submit, FOR_SUBMIT, 0, 1, "name one file",
+	{ "submit", cmd_submit, FOR_SUBMIT, 0, 1, "name one file, or a command after --",
 	  "FILE|- | -- COMMAND...", "submit a job to a server, and follow it",
 	  "Submit a job to a server and print its name: USER~NAME.  With --wait, show its\n"
 	  "progress until it has ended; with --logs, also print the output of its tasks.\n"

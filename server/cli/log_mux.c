@@ -21,10 +21,11 @@ enum {
 	ONCE_MAX = 1000, /* tasks */
 	LOST_MAX = 3,
 	TIME_MAX = 40,
+	RUNTIME_MAX = 80,    /* bytes of the beginning of a line of pai-runtime */
 	ENDS_MAX = 64 << 20, /* bytes of lines for --tail */
 	LAST_LINES = 10,
-	LAST_WIDTH = 512,    /* bytes that are kept of a line */
-	PLAIN_MAX = 16 << 20 /* bytes of a line of a command */
+	LAST_WIDTH = 512,   /* bytes that are kept of a line */
+	PLAIN_MAX = 1 << 20 /* bytes of a line of pai-runtime, and of a piece */
 };
 
 enum mux_stage { STAGE_REST, STAGE_LINKS, STAGE_STREAM, STAGE_OVER };
@@ -52,6 +53,7 @@ struct task_stream {
 	unsigned failures;
 	int64_t due_ms;
 	struct line_splitter lines;
+	bool mid_line;               /* the beginning of a line of a command is printed */
 	struct str last[LAST_LINES]; /* the line i at i % LAST_LINES */
 	size_t n_last;
 };
@@ -94,14 +96,22 @@ static void stream_keep_line(struct task_stream *v, struct span line)
 	v->ends_at = 0;
 }
 
+/* Prints bytes of a command. */
+static void stream_print_bytes(const struct task_stream *v, struct span bytes)
+{
+	bool out = strcmp(v->file, "stdout") == 0;
+	bool lost = fwrite(bytes.p, 1, bytes.n, out ? stdout : stderr) != bytes.n;
+	v->mux->term->lost |= lost && out;
+}
+
 static void stream_print_line(void *arg, struct span line, bool cut)
 {
 	struct task_stream *v = arg;
 	const struct log_wanted *wanted = &v->mux->wanted;
 	/* A line of pai-runtime, "[TIME] [openpai-runtime] ...", and whether it tells that
 	 * something goes wrong; the exit code is in the verdict anyway. */
-	bool runtime =
-	    line.n && line.p[0] == '[' && span_find(line, 0, "] [openpai-runtime] ") < TIME_MAX;
+	bool runtime = !v->mid_line && line.n && line.p[0] == '[' &&
+	               span_find(line, 0, "] [openpai-runtime] ") < TIME_MAX;
 	bool tells = (span_find(line, 0, "[ERROR]") != SIZE_MAX ||
 	              span_find(line, 0, "[WARNING]") != SIZE_MAX) &&
 	             span_find(line, 0, "] USER COMMAND ") == SIZE_MAX;
@@ -110,9 +120,9 @@ static void stream_print_line(void *arg, struct span line, bool cut)
 	if (runtime && (wanted->plain || (wanted->brief && !tells)))
 		return;
 	if (wanted->plain) {
-		FILE *to = strcmp(v->file, "stderr") == 0 ? stderr : stdout;
-		bool lost = fwrite(line.p, 1, line.n, to) != line.n || fputc('\n', to) == EOF;
-		v->mux->term->lost |= lost && to == stdout;
+		stream_print_bytes(v, line);
+		stream_print_bytes(v, SPAN("\n"));
+		v->mid_line = false;
 		return;
 	}
 	struct span shown = visible_part(line);
@@ -136,7 +146,18 @@ static bool stream_take_piece(void *arg, struct span bytes)
 	bytes = (struct span){ bytes.p + known, bytes.n - known };
 	v->fresh |= bytes.n > 0;
 	v->printed += bytes.n;
-	lines_feed(&v->lines, bytes, stream_print_line, v);
+	if (v->mux->wanted.plain && strcmp(v->file, "stdout") == 0)
+		stream_print_bytes(v, bytes);
+	else
+		lines_feed(&v->lines, bytes, stream_print_line, v);
+	/* A line of a command is printed as it comes, unless pai-runtime may have begun it. */
+	struct str *line = &v->lines.line;
+	if (v->mux->wanted.plain && line->n &&
+	    (v->mid_line || line->p[0] != '[' || line->n > RUNTIME_MAX)) {
+		stream_print_bytes(v, str_view(line));
+		v->mid_line = true;
+		line->n = 0;
+	}
 	return !v->mux->term->lost;
 }
 

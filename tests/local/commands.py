@@ -52,13 +52,25 @@ def test_command_prints_its_own_lines_only(check):
     with Here() as p:
         code, out, err = p.shell("echo out; echo oops >&2; printf 'a\\r\\n\\033[1mb\\n'; printf 'no end'", text="not for it")
         err = re.sub(r"^warning: tasks run without a sandbox.*\n", "", err)
-        check.equal("streams", (code, out, err), (0, "out\na\r\n\x1b[1mb\nno end\n", "oops\n"))
+        check.equal("streams", (code, out, err), (0, "out\na\r\n\x1b[1mb\nno end", "oops\n"))
         check.equal("standard input is empty", p.command("cat", text="not for it")[:2], (0, ""))
-        check.equal("a long line", p.shell("head -c 3000000 /dev/zero | tr '\\0' x")[1], "x" * 3000000 + "\n")
+        code, out, err = p.shell("head -c 30000000 /dev/zero | tr '\\0' x")
+        check.equal("a long line", (code, len(out), set(out)), (0, 30000000, {"x"}))
+        code, out, err = p.shell("head -c 3000000 /dev/zero | tr '\\0' [ >&2; printf ]; printf '[a' >&2")
+        check.ok("an end is only given to standard error", code == 0 and out == "]" and err.endswith("[" * 3000000 + "[a\n"), (code, out, err[-80:]))
         code, out, err = p.shell("seq 3000000; seq 100 >&2")
         check.ok("more than the log of a job keeps", code == 0 and out == "".join(f"{i}\n" for i in range(1, 3000001)), (code, len(out)))
         check.equal("beside it", err.splitlines()[-100:], [str(i) for i in range(1, 101)])
         check.equal("nothing is left", p.left(), [])
+
+
+def test_command_shows_a_line_while_it_grows(check):
+    """A progress bar is shown as it moves, on both streams."""
+    with Here() as p:
+        with p.begin("sh", "-c", "printf '\\r1/2'; printf '\\r[#-]' >&2; while [ ! -e go ]; do sleep 0.1; done; printf '\\r2/2'") as c:
+            check.ok("both", c.says("\r[#-]") and wait_until(lambda: c.stdout == "\r1/2"), (c.stdout, c.stderr))
+            p.write("go", "")
+            check.equal("its end", (c.end(), c.stdout), (0, "\r1/2\r2/2"))
 
 
 def test_command_exit_code_is_its_own(check):

@@ -120,7 +120,9 @@ static int run_open_dir(struct run *r, struct err *e)
 	if (!base)
 		return -1;
 	if (dir_make_all(base, 0700) < 0)
-		return err_set(e, UNKNOWN_ERROR, "%s: %m", base);
+		return err_set(e, UNKNOWN_ERROR,
+		               "%s: %m; set XDG_STATE_HOME to a directory for the files of the job",
+		               base);
 	FD_AUTO lock = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	char *path = arena_printf(a, "%s/XXXXXX", base);
 	if (lock < 0 || flock(lock, LOCK_EX) < 0 || !mkdtemp(path))

@@ -489,7 +489,7 @@ static int option_set_number(struct options *o, const struct option *option, con
 		           (long)option->max);
 		if (option->unit || bytes)
 			str_printf(&text, " (%s)",
-			           option->unit ? option->unit : "bytes; 64KiB and 2MiB are valid");
+			           option->unit ? option->unit : "bytes; 64KiB and 16GiB are valid");
 		return option_wrong(from, e, str_c(&text), value);
 	}
 	*(int64_t *)option_field(o, option) = n;

@@ -383,7 +383,7 @@ TEST(test_code_reader_refuses_hostile_entries)
 TEST(test_code_reader_refuses_more_than_the_limits)
 {
 	ARENA_AUTO a = { 0 };
-	char name[] = "f000";
+	char name[16];
 	STR_AUTO tar = STR_INIT(ARCHIVE_MAX);
 	const struct made bomb = { '0', "z", NULL, PATCH(124, "00004000000") }; /* 1 MiB */
 	for (int i = 0; i < 100; i++) {

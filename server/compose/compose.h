@@ -46,13 +46,10 @@ const char *job_text_name(const struct job_text *t, struct arena *a);
 
 /* ---- vary.c ---- */
 
-struct job_value {
-	struct span name, value; /* value: a scalar as YAML has it */
-};
-
-/* Gives a parameter of a v2 job a value.  option: for messages.  -1 and *e: no v2 job, no such
- * parameter, which names those that there are, no scalar. */
-int job_text_set(struct job_text *t, const char *option, const struct job_value *v, struct err *e);
+/* Gives a parameter of a v2 job a value, a scalar as YAML has it.  option: for messages.  -1 and *e:
+ * no v2 job, no such parameter, which names those that there are, no scalar. */
+int job_text_set(struct job_text *t, const char *option, struct span name, struct span value,
+                 struct err *e);
 /* --name, --set, --env and --secret.  -1 and *e; a place is one in the text. */
 int job_text_vary(struct job_text *t, const struct options *o, struct err *e);
 /* The stored form of a job, in the arena: the text with its secrets as "******".  -1 and *e: it is

@@ -129,10 +129,9 @@ int sweep_read(struct sweep *s, const struct options *o, const char *base, struc
 int sweep_apply(const struct sweep *s, size_t job, struct job_text *t, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
-	for (size_t i = 0; i < s->n_values; i++) {
-		struct job_value v = { s->values[i].name, sweep_value(s, i, job, &arena) };
-		if (job_text_set(t, "--sweep", &v, e) < 0)
+	for (size_t i = 0; i < s->n_values; i++)
+		if (job_text_set(t, "--sweep", s->values[i].name, sweep_value(s, i, job, &arena),
+		                 e) < 0)
 			return -1;
-	}
 	return s->n_values ? job_text_rename(t, s->name[job], e) : 0;
 }

@@ -72,8 +72,10 @@ struct sweep {
  * long or occurs twice. */
 int sweep_read(struct sweep *s, const struct options *o, const char *base, struct arena *a,
                struct err *e);
-/* Writes the values and the name of a job (from 0) into its text. */
-int sweep_apply(const struct sweep *s, size_t job, struct job_text *t, struct err *e);
+/* Writes the values and the name of a job (from 0) into a copy of the text.  The caller calls
+ * job_text_wipe in any case. */
+int sweep_apply(const struct sweep *s, size_t job, const struct job_text *t, struct job_text *out,
+                struct err *e);
 
 /* ---- command_job.c ---- */
 
@@ -108,7 +110,6 @@ struct code_room {
 /* The files of a directory as an archive. */
 struct code_pack {
 	int fd; /* a file without a name, which the caller closes; -1: none */
-	int64_t packed, files;
 	struct code_facts facts;
 	char commit[CODE_SHA + 1]; /* of git; "": no repository, or nothing is committed */
 	bool changed;              /* there are other files */

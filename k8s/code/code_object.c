@@ -67,17 +67,16 @@ bool code_archive_read(struct span object, struct arena *a, struct code_archive 
 	       scan_time_ms(scan_get(notes, "rest-lit/last-use"), &out->used_ms);
 }
 
-void code_renewal(struct str *out, const char *uid)
+const char *code_renewal(const char *uid, struct arena *a)
 {
 	char now[RFC3339_MAX];
-	str_puts(out, "{\"metadata\":{");
-	if (uid)
-		json_put_word(out, "uid", uid);
-	json_put_open(out, "annotations", '{');
-	json_put_word(out, "rest-lit/last-use", rfc3339_put(now, clock_wall_ms(), 3));
-	if (uid)
-		json_put_word(out, "rest-lit/complete", "true");
-	str_puts(out, "}}}");
+	(void)rfc3339_put(now, clock_wall_ms(), 3);
+	return uid ? arena_printf(a,
+	                          "{\"metadata\":{\"uid\":\"%s\",\"annotations\":{"
+	                          "\"rest-lit/last-use\":\"%s\",\"rest-lit/complete\":\"true\"}}}",
+	                          uid, now)
+	           : arena_printf(
+			 a, "{\"metadata\":{\"annotations\":{\"rest-lit/last-use\":\"%s\"}}}", now);
 }
 
 bool code_archive_usable(const struct code_archive *c, const char *directory)
@@ -104,33 +103,32 @@ int code_look(struct code_store *s, const char *name, struct arena *a, struct co
 	                     name);
 }
 
-int code_complete(struct code_store *s, const struct code_archive *c, struct err *e)
+/* Sends a change.  1; 0: the object is gone or has changed; -1 and *e. */
+static int code_change(struct code_store *s, struct store_request r, struct err *e)
 {
 	ARENA_AUTO a = { 0 };
-	STR_AUTO patch = STR_INIT(CODE_RENEWAL);
 	struct store_reply reply;
-	code_renewal(&patch, c->uid);
-	struct store_request r = { .verb = STORE_PATCH,
-		                   .name = c->name,
-		                   .body = { str_view(&patch) } };
 	enum store_outcome outcome = code_ask(s, r, &a, &reply);
 	if (outcome == STORE_NOT_FOUND || outcome == STORE_CONFLICT || reply.status == 422)
 		return 0;
 	return outcome == STORE_OK ? 1 : code_fail(r, &reply, e);
 }
 
+int code_complete(struct code_store *s, const struct code_archive *c, struct err *e)
+{
+	ARENA_AUTO a = { 0 };
+	struct span patch = span_of(code_renewal(c->uid, &a));
+	struct store_request r = { .verb = STORE_PATCH, .name = c->name, .body = { patch } };
+	return code_change(s, r, e);
+}
+
 int code_delete(struct code_store *s, const char *name, const char *uid, const char *version,
                 struct err *e)
 {
-	ARENA_AUTO a = { 0 };
-	struct store_reply reply;
 	struct store_request r = {
 		.verb = STORE_DELETE, .name = name, .uid = uid, .resource_version = version
 	};
-	enum store_outcome outcome = code_ask(s, r, &a, &reply);
-	if (outcome == STORE_NOT_FOUND || outcome == STORE_CONFLICT)
-		return 0;
-	return outcome == STORE_OK ? 1 : code_fail(r, &reply, e);
+	return code_change(s, r, e);
 }
 
 int code_find(struct code_store *s, const char *name, bool renew, struct code_archive *out,
@@ -148,48 +146,44 @@ int code_find(struct code_store *s, const char *name, bool renew, struct code_ar
 
 /* ---- all archives -------------------------------------------------------------------- */
 
-struct code_reading {
-	code_each *each;
-	void *arg;
-};
-
-static void code_read_item(void *arg, struct span item)
+struct span code_items(const struct store_reply *list, struct str *token)
 {
-	const struct code_reading *r = arg;
 	ARENA_AUTO a = { 0 };
-	struct code_archive one;
-	if (code_archive_read(item, &a, &one))
-		r->each(r->arg, &one);
+	struct span items = scan_get(list->body, "items");
+	token->n = 0;
+	str_span(token, scan_text(scan_path(list->body, "metadata", "continue"), &a));
+	/* Go writes an empty list as null. */
+	bool good = scan_type(items) == SCAN_ARRAY || scan_type(items) == SCAN_NULL;
+	return good && scan_valid(list->body, SCAN_DEPTH_MAX) ? items : (struct span){ NULL, 0 };
 }
 
 int code_list(struct code_store *s, code_each *each, void *arg, struct err *e)
 {
-	struct code_reading reading = { each, arg };
 	STR_AUTO token = STR_INIT(CONTINUE_MAX);
-	for (size_t pages = 0; pages < PAGES_MAX; pages++) {
+	for (size_t pages = 0; pages < PAGES_MAX && (pages == 0 || token.n); pages++) {
 		ARENA_AUTO a = { 0 };
 		STR_AUTO selector = STR_INIT(QUERY_MAX);
 		STR_AUTO query = STR_INIT(QUERY_MAX);
 		struct store_reply reply;
+		struct code_archive one;
 		str_printf(&selector, "rest-lit/instance=%s,rest-lit/keeps=code", s->instance);
-		str_puts(&query, "labelSelector=");
+		str_printf(&query, "limit=%d&continue=", PAGE);
+		query_encode(&query, str_view(&token));
+		str_puts(&query, "&labelSelector=");
 		query_encode(&query, str_view(&selector));
-		str_printf(&query, "&limit=%d", PAGE);
-		if (token.n) {
-			str_puts(&query, "&continue=");
-			query_encode(&query, str_view(&token));
-		}
 		/* The database has no selectors: what is no archive is skipped. */
 		struct store_request r = { .verb = STORE_LIST,
 			                   .query = s->directory ? NULL : str_c(&query) };
 		if (code_ask(s, r, &a, &reply) != STORE_OK)
 			return code_fail(r, &reply, e);
-		token.n = 0;
-		if (items_each(reply.body, code_read_item, &reading, &token) < 0)
+		struct span items = code_items(&reply, &token);
+		if (!items.p)
 			return err_set(e, UNKNOWN_ERROR,
 			               "the answer of the API server is not a list");
-		if (token.n == 0)
-			break;
+		struct scan walk = scan_begin(items);
+		for (struct span item; scan_item(&walk, &item);)
+			if (code_archive_read(item, &a, &one))
+				each(arg, &one);
 	}
 	return 0;
 }

@@ -2,23 +2,21 @@
 #include "k8s/code/keep_internal.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/json/scan.h"
 #include "base/posix/clock.h"
 #include "base/posix/fd.h"
 #include "base/posix/rmtree.h"
 #include "k8s/transport/reply.h"
 
-enum { REMOVALS = 100, ID_MAX = 64 }; /* per round; the next one finds the others */
+enum { REMOVALS = 100 }; /* per round; the next one finds the others */
 
 struct code_old {
 	int64_t before_ms; /* last use */
+	struct arena arena;
 	size_t n;
-	struct {
-		char name[CODE_OBJECT + 1], uid[ID_MAX], version[ID_MAX];
-	} v[REMOVALS];
+	struct code_archive v[REMOVALS]; /* name, uid and version */
 };
 
 static void code_note(void *arg, const struct code_archive *one)
@@ -26,16 +24,10 @@ static void code_note(void *arg, const struct code_archive *one)
 	struct code_old *old = arg;
 	if (one->used_ms >= old->before_ms || old->n == REMOVALS)
 		return;
-	/* One with longer texts is not found by them, and stays. */
-	(void)snprintf(old->v[old->n].name, sizeof(old->v->name), "%s", one->name);
-	(void)snprintf(old->v[old->n].uid, ID_MAX, "%s", one->uid);
-	(void)snprintf(old->v[old->n++].version, ID_MAX, "%s", one->version);
-}
-
-static void code_count(void *arg, struct span item)
-{
-	(void)item;
-	*(int *)arg = 1;
+	struct code_archive *copy = &old->v[old->n++];
+	copy->name = arena_dup(&old->arena, span_of(one->name));
+	copy->uid = arena_dup(&old->arena, span_of(one->uid));
+	copy->version = arena_dup(&old->arena, span_of(one->version));
 }
 
 /* 1: a Framework names it; 0: none; -1 and *e.  The API server's cache, which may be old, is not
@@ -45,7 +37,6 @@ static int code_is_named(struct code_store *s, const char *name, struct err *e)
 	ARENA_AUTO a = { 0 };
 	STR_AUTO more = STR_INIT(CONTINUE_MAX);
 	struct store_reply reply;
-	int found = 0;
 	if (s->named)
 		return s->named(s->arg, name);
 	struct store_request r = {
@@ -55,26 +46,24 @@ static int code_is_named(struct code_store *s, const char *name, struct err *e)
 		                      name + strlen("code-")),
 		.deadline_ms = s->deadline_ms,
 	};
-	if (store_call(s->caller, &r, &a, &reply) != STORE_OK ||
-	    items_each(reply.body, code_count, &found, &more) < 0)
-		return code_fail(r, &reply, e);
-	return found || more.n;
+	enum store_outcome outcome = store_call(s->caller, &r, &a, &reply);
+	struct span items = outcome == STORE_OK ? code_items(&reply, &more) : (struct span){ 0 };
+	return items.p ? scan_count(items) > 0 || more.n : code_fail(r, &reply, e);
 }
 
 /* Removes one, and its file.  1, 0: it is used, -1 and *e. */
-static int code_remove(struct code_store *s, const char *name, const char *uid, const char *version,
-                       struct err *e)
+static int code_remove(struct code_store *s, const struct code_archive *one, struct err *e)
 {
 	ARENA_AUTO a = { 0 };
 	LOCK_AUTO(&CODE_FILES);
-	int named = code_is_named(s, name, e);
+	int named = code_is_named(s, one->name, e);
 	if (named)
 		return named < 0 ? -1 : 0;
-	int gone = code_delete(s, name, uid, version, e);
+	int gone = code_delete(s, one->name, one->uid, one->version, e);
 	if (gone <= 0)
 		return gone;
 	if (s->directory) /* else the next round removes it */
-		(void)tree_remove(AT_FDCWD, arena_printf(&a, "%s/%s", s->directory, name),
+		(void)tree_remove(AT_FDCWD, arena_printf(&a, "%s/%s", s->directory, one->name),
 		                  SIZE_MAX);
 	return 1;
 }
@@ -102,16 +91,15 @@ static int64_t code_remove_files(struct code_store *s, int64_t before_ms)
 
 int64_t code_round(struct code_store *s, struct err *e)
 {
-	int64_t removed = 0;
-	FREE_AUTO struct code_old *old = xcalloc(1, sizeof(*old));
-	old->before_ms = clock_wall_ms() - s->age_ms;
-	if (code_list(s, code_note, old, e) < 0)
-		return -1;
-	for (size_t i = 0; i < old->n; i++) {
-		int gone = code_remove(s, old->v[i].name, old->v[i].uid, old->v[i].version, e);
-		if (gone < 0)
-			return -1;
+	struct code_old old = { .before_ms = clock_wall_ms() - s->age_ms };
+	int64_t removed = code_list(s, code_note, &old, e);
+	int gone = 0;
+	for (size_t i = 0; removed >= 0 && gone >= 0 && i < old.n; i++) {
+		gone = code_remove(s, &old.v[i], e);
 		removed += gone;
 	}
-	return removed + (s->directory ? code_remove_files(s, old->before_ms) : 0);
+	arena_done(&old.arena);
+	if (removed < 0 || gone < 0)
+		return -1;
+	return removed + (s->directory ? code_remove_files(s, old.before_ms) : 0);
 }

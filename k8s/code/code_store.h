@@ -43,12 +43,12 @@ struct code_archive {
 };
 
 #define NO_CODE 404, "NoCodeError"
-enum { CODE_RENEWAL = 1024 }; /* bytes of code_renewal */
 
 /* Reads a ConfigMap `code-H`, or its metadata.  false: it is none that this program has made. */
 bool code_archive_read(struct span object, struct arena *a, struct code_archive *out);
-/* Appends the merge patch that makes now the last use; uid: and that this object is complete. */
-void code_renewal(struct str *out, const char *uid);
+/* The merge patch that makes now the last use, of an object of this uid (else NULL) that becomes
+ * complete.  In the arena. */
+const char *code_renewal(const char *uid, struct arena *a);
 /* It is complete, and its file exists on one machine (directory; else NULL). */
 bool code_archive_usable(const struct code_archive *c, const char *directory);
 

@@ -19,8 +19,7 @@ enum {
 	ANSWER_MAX = 1 << 20,
 	ATTEMPT_MS = 60000,
 	SLOWEST = 64, /* bytes per ms */
-	SILENCE_S = 120,
-	SHOWN = 12 /* digits of hashes */
+	SILENCE_S = 120
 };
 
 static mode_t fetch_umask; /* of the user */
@@ -69,17 +68,6 @@ static int code_upload(struct remote *r, const char *path, int fd, struct err *e
 	int rc = remote_ask(r, &call, 0, &reply, e);
 	(void)munmap(p, n); /* cannot fail */
 	return rc;
-}
-
-/* Prints "code: 14 files, 32 KiB, commit abc1234 with changes". */
-static void code_announce(const struct code_pack *p)
-{
-	(void)fprintf(stderr, "rest-lit: code: %lld file%s, %lld KiB", (long long)p->files,
-	              p->files == 1 ? "" : "s", (long long)(p->packed + KIB - 1) / KIB);
-	if (p->commit[0])
-		(void)fprintf(stderr, ", commit %.*s%s", SHOWN, p->commit,
-		              p->changed ? " with changes" : "");
-	(void)fputs("\n", stderr);
 }
 
 int code_attach(struct remote *r, struct job_text *t, struct err *e)
@@ -132,11 +120,11 @@ int code_attach(struct remote *r, struct job_text *t, struct err *e)
 	    0)
 		return -1;
 	int known = r->o->dry_run ? 1 : code_known(r, path, e);
-	if (known == 0) {
-		code_announce(&pack);
-		known = code_upload(r, path, fd, e);
-	}
-	return known < 0 ? -1 : 0;
+	if (known)
+		return known < 0 ? -1 : 0;
+	(void)fprintf(stderr, "rest-lit: sending %lld files and directories of %s\n",
+	              (long long)pack.facts.entries, dir);
+	return code_upload(r, path, fd, e);
 }
 
 /* ---- from the server ------------------------------------------------------------------------- */

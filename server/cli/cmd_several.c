@@ -9,7 +9,7 @@
 #include "server/cli/cli_internal.h"
 #include "server/jobs/jobs.h"
 
-enum { REPLY_BYTES = 64 * 1024, PATH_LIMIT = 4096, COUNTS_MAX = 1024 };
+enum { REPLY_BYTES = 64 * 1024, PATH_LIMIT = 4096, COUNTS_MAX = 1024, LIST_MAX = 16 << 20 };
 
 /* ---- stop ------------------------------------------------------------------------------------ */
 
@@ -75,31 +75,6 @@ int cmd_delete(const struct command *c, struct options *o)
 
 /* ---- wait ------------------------------------------------------------------------------------ */
 
-/* Counts the jobs of a list by their states, and prints the text if it is not the last one. Returns
- * the number of those that have not ended. */
-static size_t jobs_count(struct span rows, size_t in[static JOB_STATE_MAX + 1], struct str *last)
-{
-	ARENA_AUTO arena = { 0 };
-	STR_AUTO text = STR_INIT(COUNTS_MAX);
-	size_t left = 0;
-	struct scan walk = scan_begin(rows);
-	memset(in, 0, (JOB_STATE_MAX + 1) * sizeof(*in));
-	for (struct span row; scan_item(&walk, &row);) {
-		enum job_state s = job_state_named(scan_text(scan_get(row, "state"), &arena));
-		in[s]++;
-		left += !job_state_final(s);
-	}
-	str_printf(&text, "%zu jobs:", scan_count(rows));
-	for (enum job_state s = 0; s < JOB_STATE_MAX; s++)
-		if (in[s])
-			str_printf(&text, " %zu %s", in[s], JOB_STATES[s]);
-	if (!span_eq(str_view(&text), str_view(last)))
-		(void)fprintf(stderr, "%s\n", str_c(&text));
-	last->n = 0;
-	str_span(last, str_view(&text));
-	return left;
-}
-
 /* Ends the program by a signal: the jobs go on. */
 static void jobs_interrupted(int signo)
 {
@@ -107,10 +82,30 @@ static void jobs_interrupted(int signo)
 	_exit(EXIT_SERVER);
 }
 
+/* Counts the jobs of a list in in[], by their states, and appends NAME STATE of those that have not
+ * succeeded.  Returns the number of those that have not ended. */
+static size_t jobs_count(struct span rows, size_t in[static JOB_STATE_MAX + 1], struct str *others)
+{
+	ARENA_AUTO arena = { 0 };
+	size_t left = 0;
+	struct scan walk = scan_begin(rows);
+	for (struct span row; scan_item(&walk, &row);) {
+		struct span state = scan_text(scan_get(row, "state"), &arena);
+		struct span name = scan_text(scan_get(row, "name"), &arena);
+		enum job_state s = job_state_named(state);
+		in[s]++;
+		left += !job_state_final(s);
+		if (s != JOB_SUCCEEDED)
+			str_printf(others, "%.*s %.*s\n", (int)name.n, name.p, (int)state.n,
+			           state.p);
+	}
+	return left;
+}
+
 int wait_for_jobs(struct remote *r, const struct option_list *tags, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
-	STR_AUTO last = STR_INIT(COUNTS_MAX);
+	const char *last = "";
 	const struct sigaction ends = { .sa_handler = jobs_interrupted };
 	const char *path = remote_tagged(r, tags, "", &arena, e);
 	size_t most = 0;
@@ -119,31 +114,33 @@ int wait_for_jobs(struct remote *r, const struct option_list *tags, struct err *
 	r->patient = true;
 	while (path) {
 		REPLY_AUTO reply = { 0 };
+		STR_AUTO text = STR_INIT(COUNTS_MAX);
+		STR_AUTO others = STR_INIT(LIST_MAX);
 		struct span rows;
-		size_t in[JOB_STATE_MAX + 1];
+		size_t in[JOB_STATE_MAX + 1] = { 0 };
 		if (remote_get(r, path, &reply, &rows, e) < 0)
 			return -1;
+		size_t left = jobs_count(rows, in, &others);
 		size_t n = scan_count(rows);
 		most = n > most ? n : most;
 		if (most == 0)
 			return remote_none_tagged(tags, "", e);
-		if (jobs_count(rows, in, &last) == 0) {
-			struct scan walk = scan_begin(rows);
-			for (struct span row; scan_item(&walk, &row);) {
-				struct span state = scan_text(scan_get(row, "state"), &arena);
-				struct span name = scan_text(scan_get(row, "name"), &arena);
-				if (!span_is(state, JOB_STATES[JOB_SUCCEEDED]))
-					(void)fprintf(stderr, "%.*s %.*s\n", (int)name.n, name.p,
-					              (int)state.n, state.p);
-			}
+		str_printf(&text, "%zu jobs:", n);
+		for (enum job_state s = 0; s < JOB_STATE_MAX; s++)
+			if (in[s])
+				str_printf(&text, " %zu %s", in[s], JOB_STATES[s]);
+		if (strcmp(str_c(&text), last) != 0)
+			(void)fprintf(stderr, "%s\n", last = arena_dup(&arena, str_view(&text)));
+		if (left == 0) {
+			(void)fputs(str_c(&others), stderr);
 			if (n < most)
 				(void)fprintf(stderr, "%zu deleted\n", most - n);
 			return in[JOB_SUCCEEDED] == most ? EXIT_OK : EXIT_REFUSED;
 		}
 		int64_t ms = r->end_ms - clock_ms();
-		(void)poll(NULL, 0, (int)(ms < r->pace->poll ? ms > 0 ? ms : 0 : r->pace->poll));
-		if (clock_ms() >= r->end_ms)
+		if (ms <= 0)
 			return err_set(e, OUTCOME_UNKNOWN, "--timeout is over; the jobs go on");
+		(void)poll(NULL, 0, (int)(ms < r->pace->poll ? ms : r->pace->poll));
 	}
 	return -1;
 }

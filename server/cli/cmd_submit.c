@@ -18,18 +18,23 @@
 
 enum { REPLY_BYTES = 64 << 20, NAME_LIMIT = 4096, KEY_BYTES = 16 };
 
-/* Prints errors as `validate` does, warnings included. */
+/* Prints notes as `validate` does. */
+static void submit_notes(const struct job_text *t, const char *prefix, struct notes *notes)
+{
+	for (size_t i = 0; t->moved && i < notes->n; i++)
+		notes->v[i].line = 0; /* not that of the file */
+	command_notes(t->file, prefix, notes);
+}
+
+/* Prints an error, and the warnings of an answer. */
 static int submit_refused(const struct job_text *t, struct span answer, struct err *e)
 {
 	NOTES_AUTO warnings = { 0 };
 	int code = remote_exit(e);
 	remote_notes(answer, "warnings", &warnings);
-	for (size_t i = 0; t->moved && i < e->notes.n; i++) /* they are not those of the file */
-		e->notes.v[i].line = 0;
-	command_notes(t->file, "warning: ", &warnings);
-	bool of_file = e->notes.n && (e->notes.v[0].at || e->notes.v[0].line);
-	if (of_file)
-		command_notes(t->file, "", &e->notes);
+	submit_notes(t, "warning: ", &warnings);
+	if (e->notes.n && (e->notes.v[0].at || e->notes.v[0].line))
+		submit_notes(t, "", &e->notes);
 	else
 		(void)print_error_notes(e, NULL, code);
 	return code;
@@ -95,9 +100,7 @@ static int submit_post(struct remote *r, const struct submit_call *c, struct rem
 	struct span answer = str_view(&reply->body);
 	if (!c->quiet)
 		remote_notes(answer, "warnings", &warnings);
-	for (size_t i = 0; c->text->moved && i < warnings.n; i++)
-		warnings.v[i].line = 0; /* not that of the file */
-	command_notes(c->text->file, "warning: ", &warnings);
+	submit_notes(c->text, "warning: ", &warnings);
 	bool tags = r->o->dry_run || scan_get(answer, "tags").n;
 	if (!tags && !c->quiet && n_tags)
 		(void)fprintf(stderr,
@@ -165,18 +168,16 @@ static bool sweep_agreed(const struct options *o, const struct job_text *t, cons
                          const char *tag)
 {
 	char answer[8] = "";
-	bool good = true;
-	for (size_t i = 0; i < s->n && good; i++) {
+	for (size_t i = 0; i < s->n; i++) {
 		ERR_AUTO e = { 0 };
-		struct job_text one = *t;
-		one.text = xstrndup(t->text, t->n);
-		good = sweep_apply(s, i, &one, &e) == 0;
-		if (!good)
+		struct job_text one;
+		int bad = sweep_apply(s, i, t, &one, &e);
+		if (bad)
 			(void)submit_refused(&one, SPAN(""), &e);
 		job_text_wipe(&one);
+		if (bad)
+			return false;
 	}
-	if (!good)
-		return false;
 	(void)fprintf(stderr, "rest-lit: %zu job%s, %s to %s, with the tag %s\n", s->n,
 	              s->n == 1 ? "" : "s", s->name[0], s->name[s->n - 1], tag);
 	if (o->yes || o->dry_run)
@@ -268,10 +269,9 @@ static int submit_sweep(struct remote *r, const struct job_text *t, const struct
                         const char *tag, struct err *e)
 {
 	for (size_t i = 0; i < s->n; i++) {
-		struct job_text one = *t;
-		one.text = xstrndup(t->text, t->n);
+		struct job_text one;
 		const struct submit_call call = { &one, NULL, tag, i > 0 };
-		int code = sweep_apply(s, i, &one, e);
+		int code = sweep_apply(s, i, t, &one, e);
 		if (code < 0)
 			code = submit_refused(&one, SPAN(""), e);
 		else if (r->o->dry_run && r->o->output[0])

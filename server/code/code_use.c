@@ -52,15 +52,13 @@ void code_use(const struct code_use *use)
 {
 	struct request *r = use->r;
 	struct code_asked *q = ARENA_NEW(&r->arena, struct code_asked, 1);
-	STR_AUTO renewal = STR_INIT(CODE_RENEWAL);
-	code_renewal(&renewal, NULL);
 	q->use = *use;
 	code_object_name(q->name, use->user, use->sha256);
 	q->request = (struct store_request){
 		.verb = use->dry_run ? STORE_GET : STORE_PATCH,
 		.kind = KIND_CONFIGMAP,
 		.name = q->name,
-		.body = { arena_span(&r->arena, str_view(&renewal)) },
+		.body = { span_of(code_renewal(NULL, &r->arena)) },
 		.user = r->user,
 		.deadline_ms = clock_ms() + r->loop->server->options->deadline_s * 1000,
 		.done = code_answered,

@@ -19,34 +19,48 @@ enum {
 
 /* ---- the command for a shell ----------------------------------------------------------------- */
 
-/* The name in `<% $parameters.NAME %>` at the start of the text, if --set or --sweep has it; *n:
- * bytes of the whole.  n is 0: there is none. */
-static struct span command_parameter(struct span text, const struct options *o, size_t *n)
+/* The parameters that --set and --sweep give values; the command has those that it mentions. */
+struct command_parameter {
+	struct span name;
+	bool used;
+};
+
+struct command_text {
+	struct str out;
+	struct command_parameter *parameter;
+	size_t n;
+};
+
+static void command_add_parameters(struct command_text *c, const struct option_list *list)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		struct span name = span_of(list->v[i]);
+		c->parameter[c->n++].name = span_to(name, span_chr(name, '='));
+	}
+}
+
+/* The parameter in `<% $parameters.NAME %>` at the start of the text; *n: bytes of the whole. NULL:
+ * there is none. */
+static struct command_parameter *command_parameter(struct command_text *c, struct span text,
+                                                   size_t *n)
 {
 	static const char ROOT[] = "$parameters.";
-	const struct option_list *const lists[] = { &o->set, &o->sweep };
 	size_t end = span_starts(text, "<%") ? span_find(text, 0, "%>") : SIZE_MAX;
 	if (end == SIZE_MAX)
-		return (struct span){ "", 0 };
+		return NULL;
 	struct span name = span_trim((struct span){ text.p + 2, end - 2 });
-	if (!span_starts(name, ROOT))
-		return (struct span){ "", 0 };
-	name = span_from(name, strlen(ROOT));
 	*n = end + 2;
-	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
-		for (size_t k = 0; k < lists[i]->n; k++) {
-			struct span known = span_of(lists[i]->v[k]);
-			if (span_eq(name, span_to(known, span_chr(known, '='))))
-				return name;
-		}
-	}
-	return (struct span){ "", 0 };
+	for (size_t i = 0; i < c->n && span_starts(name, ROOT); i++)
+		if (span_eq(span_from(name, strlen(ROOT)), c->parameter[i].name))
+			return &c->parameter[i];
+	return NULL;
 }
 
 /* Appends a word so that a shell reads these bytes, after the values of parameters are put in.  A
  * job file cannot have control characters, other line ends than LF, and what is no UTF-8. */
-static void command_put_word(struct str *out, struct span word, const struct options *o)
+static void command_put_word(struct command_text *text, struct span word)
 {
+	struct str *out = &text->out;
 	if (word.n && span_only_alnum_or(word, "_@+=:,./-")) {
 		str_span(out, word);
 		return;
@@ -59,9 +73,11 @@ static void command_put_word(struct str *out, struct span word, const struct opt
 		bool odd = (c == UTF8_INVALID && width == 1) || c == BYTE_ORDER_MARK ||
 		           c == NO_CHARACTER || c == NO_CHARACTER + 1 ||
 		           (utf8_is_control(c) && c != '\n' && c != '\t');
-		struct span parameter = command_parameter(word, o, &n);
-		if (parameter.n) {
-			str_printf(out, "<%% $parameters.%.*s %%>", (int)parameter.n, parameter.p);
+		struct command_parameter *parameter = command_parameter(text, word, &n);
+		if (parameter) {
+			parameter->used = true;
+			str_printf(out, "<%% $parameters.%.*s %%>", (int)parameter->name.n,
+			           parameter->name.p);
 		} else if (odd) {
 			str_puts(out, "'\"$(printf '");
 			for (size_t i = 0; i < width; i++)
@@ -74,7 +90,7 @@ static void command_put_word(struct str *out, struct span word, const struct opt
 		} else {
 			str_put(out, word.p, width);
 		}
-		word = span_from(word, parameter.n ? n : width);
+		word = span_from(word, parameter ? n : width);
 	}
 	str_char(out, '\'');
 }
@@ -96,6 +112,7 @@ static void command_put_name(struct str *out, const struct options *o, bool suff
 	}
 	const char *slash = memrchr(chosen.p, '/', chosen.n);
 	chosen = slash ? span_from(chosen, (size_t)(slash + 1 - chosen.p)) : chosen;
+	str_char(out, '"');
 	size_t from = out->n;
 	for (size_t i = 0; i < chosen.n && out->n - from < NAME_BYTES; i++) {
 		bool good = span_only_alnum_or(span_to(span_from(chosen, i), 1), "._-");
@@ -105,37 +122,32 @@ static void command_put_name(struct str *out, const struct options *o, bool suff
 	if (out->n == from)
 		str_puts(out, "command");
 	random_hex(random, SUFFIX_BYTES);
-	if (suffix)
-		str_printf(out, "-%s", random);
+	str_printf(out, suffix ? "-%s\"" : "\"", random);
 }
 
-/* The part of `all` that goes with the GPUs, at least 1. */
-static int64_t command_share(int64_t all, int64_t gpus, int64_t all_gpus)
+/* The amount of one kind for these GPUs: `each` for each of them; on a machine that is known at
+ * most `all`, and the share of its GPUs or, without limits, of all of them. */
+static int64_t command_amount(const struct command_place *place, int64_t gpus, int64_t each,
+                              int64_t all)
 {
-	int64_t part =
-	    gpus < all_gpus ? (int64_t)((double)all * (double)gpus / (double)all_gpus + 0.5) : all;
-	return part < 1 ? 1 : part;
+	const struct amounts *m = &place->machine;
+	int64_t n = each * (gpus > 0 && gpus < INT32_MAX / MB_OF_GPU ? gpus : 1);
+	if (!m->cpus)
+		return n;
+	if (gpus > 0 && gpus < m->gpus)
+		n = (int64_t)((double)all * (double)gpus / (double)m->gpus + 0.5);
+	else if (gpus || place->alone || n > all)
+		n = all;
+	return n < 1 ? 1 : n;
 }
 
 static void command_put_resources(struct str *out, const struct options *o,
                                   const struct command_place *place)
 {
-	const struct amounts *m = &place->machine;
 	int64_t gpus = o->ask_gpus;
-	int64_t each = gpus > 0 && gpus < INT32_MAX / MB_OF_GPU ? gpus : 1;
-	int64_t cpus = CPUS_OF_GPU * each;
-	int64_t mb = MB_OF_GPU * each;
-	int64_t all_cpus = m->cpus / 1000;
-	int64_t all_mb = m->memory / MB_BYTES;
-	if (m->cpus && (gpus || place->alone)) {
-		cpus = command_share(all_cpus, gpus ?: m->gpus, m->gpus);
-		mb = command_share(all_mb, gpus ?: m->gpus, m->gpus);
-	} else if (m->cpus) {
-		cpus = command_share(cpus < all_cpus ? cpus : all_cpus, 1, 1);
-		mb = command_share(mb < all_mb ? mb : all_mb, 1, 1);
-	}
-	if (o->ask_cpus)
-		cpus = o->ask_cpus;
+	int64_t cpus =
+	    o->ask_cpus ?: command_amount(place, gpus, CPUS_OF_GPU, place->machine.cpus / 1000);
+	int64_t mb = command_amount(place, gpus, MB_OF_GPU, place->machine.memory / MB_BYTES);
 	if (o->ask_memory)
 		mb = (o->ask_memory + MB_BYTES - 1) / MB_BYTES;
 	str_printf(out, "    resourcePerInstance: {cpu: %lld, memoryMB: %lld, gpu: %lld}\n",
@@ -144,34 +156,10 @@ static void command_put_resources(struct str *out, const struct options *o,
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* Appends the parameters that the command uses; --set and --sweep give them their values. */
-static void command_put_parameters(struct str *out, struct span command, const struct options *o)
-{
-	static const char TITLE[] = "parameters:\n";
-	const struct option_list *const lists[] = { &o->set, &o->sweep };
-	size_t begin = out->n;
-	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
-		for (size_t k = 0; k < lists[i]->n; k++) {
-			struct span name = span_of(lists[i]->v[k]);
-			name = span_to(name, span_chr(name, '='));
-			FREE_AUTO char *used =
-			    xasprintf("<%% $parameters.%.*s %%>", (int)name.n, name.p);
-			FREE_AUTO char *line = xasprintf("  %.*s: null\n", (int)name.n, name.p);
-			struct span so_far = { out->p + begin, out->n - begin };
-			if (span_find(command, 0, used) == SIZE_MAX ||
-			    (so_far.n && span_find(so_far, 0, line) != SIZE_MAX))
-				continue;
-			str_puts(out, so_far.n ? "" : TITLE);
-			str_puts(out, line);
-		}
-	}
-}
-
 int compose_command(struct job_text *t, const struct options *o, const struct command_place *place,
                     struct err *e)
 {
-	STR_AUTO command = STR_INIT(SUBMIT_FILE_MAX);
-	STR_AUTO name = STR_INIT(NAME_MAX);
+	ARENA_AUTO arena = { 0 };
 	STR_AUTO out = STR_INIT(SUBMIT_FILE_MAX);
 	*t = (struct job_text){ .file = "the command", .quoted = true, .moved = true };
 	if (!o->command[0])
@@ -180,30 +168,41 @@ int compose_command(struct job_text *t, const struct options *o, const struct co
 		return err_set(e, 400, NULL,
 		               "the command after -- begins with -: %s; options stand before --",
 		               o->command[0]);
-	str_puts(&command, "exec");
+	struct command_text command = { .out = STR_INIT(SUBMIT_FILE_MAX) };
+	command.parameter = ARENA_NEW(&arena, struct command_parameter, o->set.n + o->sweep.n);
+	command_add_parameters(&command, &o->set);
+	command_add_parameters(&command, &o->sweep);
+	str_puts(&command.out, "exec");
 	for (size_t i = 0; o->command[i]; i++) {
-		str_char(&command, ' ');
-		command_put_word(&command, span_of(o->command[i]), o);
+		str_char(&command.out, ' ');
+		command_put_word(&command, span_of(o->command[i]));
 	}
-	if (o->name[0])
-		str_puts(&name, o->name);
-	else
-		command_put_name(&name, o, !place->alone && !o->sweep.n);
 	str_puts(&out, "protocolVersion: 2\nname: ");
-	str_json(&out, str_view(&name));
+	if (o->name[0])
+		str_json(&out, span_of(o->name));
+	else
+		command_put_name(&out, o, !place->alone && !o->sweep.n);
 	str_puts(&out, "\ntype: job\nprerequisites:\n  - {name: image, type: dockerimage, uri: ");
 	str_json(&out, span_of(place->image));
 	str_puts(&out, "}\n");
-	command_put_parameters(&out, str_view(&command), o);
+	const char *title = "parameters:\n";
+	for (size_t i = 0; i < command.n; i++) {
+		struct span name = command.parameter[i].name;
+		if (command.parameter[i].used)
+			str_printf(&out, "%s  %.*s: null\n", title, (int)name.n, name.p);
+		title = command.parameter[i].used ? "" : title;
+	}
 	str_puts(&out, "taskRoles:\n  main:\n    instances: 1\n    dockerImage: image\n");
 	command_put_resources(&out, o, place);
 	str_puts(&out, "    commands:\n      - |-\n");
-	for (struct span rest = str_view(&command); rest.n;) {
+	for (struct span rest = str_view(&command.out); rest.n;) {
 		struct span line = span_next(&rest, '\n');
 		str_printf(&out, "%s%.*s\n", line.n ? "        " : "", (int)line.n, line.p);
 	}
 	str_puts(&out, "extras:\n  env: {PYTHONUNBUFFERED: \"1\"}\n");
-	if (out.full || command.full)
+	bool full = out.full || command.out.full;
+	str_done(&command.out);
+	if (full)
 		return err_set(e, 400, NULL, "the command is longer than a job file can be");
 	t->n = out.n;
 	t->text = str_take(&out);

@@ -46,13 +46,10 @@ const char *job_text_name(const struct job_text *t, struct arena *a);
 
 /* ---- vary.c ---- */
 
-struct job_value {
-	struct span name, value; /* value: a scalar as YAML has it */
-};
-
-/* Gives a parameter of a v2 job a value.  option: for messages.  -1 and *e: no v2 job, no such
- * parameter, which names those that there are, no scalar. */
-int job_text_set(struct job_text *t, const char *option, const struct job_value *v, struct err *e);
+/* Gives a parameter of a v2 job a value, a scalar as YAML has it.  option: for messages.  -1 and *e:
+ * no v2 job, no such parameter, which names those that there are, no scalar. */
+int job_text_set(struct job_text *t, const char *option, struct span name, struct span value,
+                 struct err *e);
 /* --name, --set, --env and --secret.  -1 and *e; a place is one in the text. */
 int job_text_vary(struct job_text *t, const struct options *o, struct err *e);
 /* The stored form of a job, in the arena: the text with its secrets as "******".  -1 and *e: it is
@@ -75,8 +72,10 @@ struct sweep {
  * long or occurs twice. */
 int sweep_read(struct sweep *s, const struct options *o, const char *base, struct arena *a,
                struct err *e);
-/* Writes the values and the name of a job (from 0) into its text. */
-int sweep_apply(const struct sweep *s, size_t job, struct job_text *t, struct err *e);
+/* Writes the values and the name of a job (from 0) into a copy of the text.  The caller calls
+ * job_text_wipe in any case. */
+int sweep_apply(const struct sweep *s, size_t job, const struct job_text *t, struct job_text *out,
+                struct err *e);
 
 /* ---- command_job.c ---- */
 
@@ -111,7 +110,6 @@ struct code_room {
 /* The files of a directory as an archive. */
 struct code_pack {
 	int fd; /* a file without a name, which the caller closes; -1: none */
-	int64_t packed, files;
 	struct code_facts facts;
 	char commit[CODE_SHA + 1]; /* of git; "": no repository, or nothing is committed */
 	bool changed;              /* there are other files */

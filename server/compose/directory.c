@@ -405,7 +405,6 @@ static int pack_all(struct directory *d, struct code_writer *w, struct code_pack
 		    (entry->kind == CODE_FILE && pack_file(d, w, entry) < 0))
 			return -1;
 		last = entry->path;
-		out->files += entry->kind != CODE_DIRECTORY;
 	}
 	return code_writer_end(w, &out->facts, d->e);
 }
@@ -431,7 +430,6 @@ static int directory_pack_files(struct directory *d, const struct code_room *roo
 	struct code_writer *w = code_writer_new(pack_output, &output);
 	int rc = pack_all(d, w, out);
 	code_writer_free(w);
-	out->packed = room->packed - output.left;
 	if (output.left < 0)
 		return directory_too_large(d, (double)room->packed / (double)MIB,
 		                           "MiB of compressed files");

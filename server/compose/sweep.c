@@ -126,13 +126,15 @@ int sweep_read(struct sweep *s, const struct options *o, const char *base, struc
 	return 0;
 }
 
-int sweep_apply(const struct sweep *s, size_t job, struct job_text *t, struct err *e)
+int sweep_apply(const struct sweep *s, size_t job, const struct job_text *t, struct job_text *out,
+                struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
-	for (size_t i = 0; i < s->n_values; i++) {
-		struct job_value v = { s->values[i].name, sweep_value(s, i, job, &arena) };
-		if (job_text_set(t, "--sweep", &v, e) < 0)
+	*out = *t;
+	out->text = xstrndup(t->text, t->n);
+	for (size_t i = 0; i < s->n_values; i++)
+		if (job_text_set(out, "--sweep", s->values[i].name, sweep_value(s, i, job, &arena),
+		                 e) < 0)
 			return -1;
-	}
-	return s->n_values ? job_text_rename(t, s->name[job], e) : 0;
+	return job_text_rename(out, s->name[job], e);
 }

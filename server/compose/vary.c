@@ -63,14 +63,15 @@ static int vary_document(const struct job_text *t, const char *option, struct ar
 	               option, t->file, d->name, t->named ? t->file : "FILE");
 }
 
-int job_text_set(struct job_text *t, const char *option, const struct job_value *v, struct err *e)
+int job_text_set(struct job_text *t, const char *option, struct span name_text, struct span value,
+                 struct err *e)
 {
 	ARENA_SECRET arena = { 0 };
 	STR_AUTO json = STR_INIT(VALUE_MAX);
 	STR_AUTO known = STR_INIT(VALUE_MAX);
 	struct doc doc = { 0 };
-	const char *name = arena_dup(&arena, v->name);
-	struct guess guess = { .name = v->name };
+	const char *name = arena_dup(&arena, name_text);
+	struct guess guess = { .name = name_text };
 	if (vary_document(t, option, &arena, &doc, e) < 0)
 		return -1;
 	const struct node *all = node_get(&doc.root, "parameters");
@@ -92,7 +93,7 @@ int job_text_set(struct job_text *t, const char *option, const struct job_value 
 		return err_set(e, 400, NULL, "%s: %s has no parameter %s%s%s%s it has %s", option,
 		               t->file, name, guess.best ? ", did you mean " : ";",
 		               guess.best ?: "", guess.best ? "?" : "", str_c(&known));
-	if (vary_value(&json, option, v->value, e) < 0)
+	if (vary_value(&json, option, value, e) < 0)
 		return -1;
 	if (t->quoted && memchr(json.p, '\'', json.n))
 		return err_set(e, 400, NULL,
@@ -103,60 +104,52 @@ int job_text_set(struct job_text *t, const char *option, const struct job_value 
 	return job_text_put(t, path, str_view(&json), e);
 }
 
-/* Puts the variables of a list as texts into the member at `path`, whose last key is their name. */
-static int vary_variables(struct job_text *t, const char *option, const struct option_list *list,
-                          const char *path[], struct err *e)
+/* --env or --secret: a variable, as text. */
+static int vary_variable(struct job_text *t, bool secret, const char *text, struct err *e)
 {
-	static const char *const OTHERS[] = { "PAI_", "FC_", "KUBERNETES_" };
-	size_t last = 0;
-	while (path[last])
-		last++;
-	for (size_t i = 0; i < list->n; i++) {
-		ARENA_SECRET arena = { 0 };
-		STR_AUTO json = STR_SECRET(VALUE_MAX);
-		struct doc doc;
-		struct span name;
-		struct span value;
-		if (vary_split(option, list->v[i], &name, &value, e) < 0 ||
-		    vary_document(t, option, &arena, &doc, e) < 0)
-			return -1;
-		path[last] = arena_dup(&arena, name);
-		for (size_t k = 0; k < ARRAY_SIZE(OTHERS) && last > 1; k++)
-			if (span_starts(name, OTHERS[k]))
-				return err_set(e, 400, NULL,
-				               "--env: %s belongs to the system: names that begin "
-				               "with PAI_, FC_ or KUBERNETES_ are not for jobs",
-				               path[last]);
-		const char *here = value.p ? NULL : getenv(path[last]); /* NOLINT: one thread */
-		if (!value.p && !here)
-			return err_set(e, 400, NULL, "%s: %s is not set here; write %s=VALUE",
-			               option, path[last], path[last]);
-		str_json(&json, here ? span_of(here) : value);
-		if (job_text_put(t, path, str_view(&json), e) < 0)
-			return -1;
-		path[last] = NULL;
-	}
-	return 0;
+	ARENA_SECRET arena = { 0 };
+	STR_AUTO json = STR_SECRET(VALUE_MAX);
+	struct doc doc;
+	struct span name;
+	struct span value;
+	const char *option = secret ? "--secret" : "--env";
+	if (vary_split(option, text, &name, &value, e) < 0 ||
+	    vary_document(t, option, &arena, &doc, e) < 0)
+		return -1;
+	const char *key = arena_dup(&arena, name);
+	const char *const in_env[] = { "extras", "env", key, NULL };
+	const char *const in_secrets[] = { "secrets", key, NULL };
+	if (!secret && (span_starts(name, "PAI_") || span_starts(name, "FC_") ||
+	                span_starts(name, "KUBERNETES_")))
+		return err_set(e, 400, NULL,
+		               "--env: %s belongs to the system: names that begin with PAI_, FC_ "
+		               "or KUBERNETES_ are not for jobs",
+		               key);
+	const char *here = value.p ? NULL : getenv(key); /* NOLINT: one thread */
+	if (!value.p && !here)
+		return err_set(e, 400, NULL, "%s: %s is not set here; write %s=VALUE", option, key,
+		               key);
+	str_json(&json, here ? span_of(here) : value);
+	return job_text_put(t, secret ? in_secrets : in_env, str_view(&json), e);
 }
 
 int job_text_vary(struct job_text *t, const struct options *o, struct err *e)
 {
-	if (o->name[0] && job_text_rename(t, o->name, e) < 0)
-		return -1;
-	for (size_t i = 0; i < o->set.n; i++) {
-		struct job_value v;
-		if (vary_split("--set", o->set.v[i], &v.name, &v.value, e) < 0)
+	struct span name;
+	struct span value;
+	int rc = o->name[0] ? job_text_rename(t, o->name, e) : 0;
+	for (size_t i = 0; rc == 0 && i < o->set.n; i++) {
+		if (vary_split("--set", o->set.v[i], &name, &value, e) < 0)
 			return -1;
-		if (!v.value.p)
+		if (!value.p)
 			return err_set(e, 400, NULL, "--set: write %s=VALUE", o->set.v[i]);
-		if (job_text_set(t, "--set", &v, e) < 0)
-			return -1;
+		rc = job_text_set(t, "--set", name, value, e);
 	}
-	const char *env[4] = { "extras", "env" };
-	const char *secret[3] = { "secrets" };
-	return vary_variables(t, "--env", &o->env, env, e) < 0
-	           ? -1
-	           : vary_variables(t, "--secret", &o->secret, secret, e);
+	for (size_t i = 0; rc == 0 && i < o->env.n; i++)
+		rc = vary_variable(t, false, o->env.v[i], e);
+	for (size_t i = 0; rc == 0 && i < o->secret.n; i++)
+		rc = vary_variable(t, true, o->secret.v[i], e);
+	return rc;
 }
 
 int job_text_shown(const struct job_text *t, const struct options *o, struct arena *a,

@@ -77,7 +77,6 @@ static int pack(const char *below, struct str *told, struct code_pack *out, stru
 	assert_int_equal(lseek(out->fd, 0, SEEK_SET), 0);
 	assert_int_equal(fd_read_all(out->fd, &packed), 0);
 	assert_int_equal(close(out->fd), 0);
-	assert_int_equal(packed.n, out->packed);
 	assert_int_equal(code_reader_feed(r, str_view(&packed), e), 0);
 	assert_int_equal(code_reader_end(r, &facts, e), 0);
 	code_reader_free(r);
@@ -124,7 +123,6 @@ TEST_WITH(test_directory_without_git_has_all_files, make_top, remove_top)
 	struct code_pack one = assert_packed("", ".hidden b/ b/c/ b/c/x b/up@ b-a empty/ l@ z*");
 	assert_string_equal(one.commit, "");
 	assert_false(one.changed);
-	assert_int_equal(one.files, 6);
 	/* Times, and modes of others, do not matter. */
 	shell("touch -d 2001-01-01 z b-a b; chmod 755 z; chmod 644 b/c/x");
 	struct code_pack two = assert_packed("", ".hidden b/ b/c/ b/c/x b/up@ b-a empty/ l@ z*");

@@ -36,6 +36,7 @@ FIXTURE(make_top)
 FIXTURE(remove_top)
 {
 	set_variable("PATH", path_before);
+	(void)unsetenv("GIT_DIR"); /* NOLINT(concurrency-mt-unsafe): one thread */
 	return tree_remove(AT_FDCWD, top, MANY);
 }
 

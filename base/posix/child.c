@@ -125,7 +125,8 @@ int child_start(struct child *c, const struct child_command *command, struct err
 {
 	struct child_command own = *command;
 	*c = CHILD_NONE;
-	c->log = own.out = own.err = memfd_create("output", MFD_CLOEXEC);
+	c->log = own.out = memfd_create("output", MFD_CLOEXEC);
+	own.err = command->err ?: c->log;
 	own.group = CHILD_APART;
 	c->pid = c->log >= 0 ? child_spawn(&own) : -1;
 	if (c->pid > 0)

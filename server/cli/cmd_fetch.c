@@ -105,25 +105,27 @@ int code_attach(struct remote *r, struct job_text *t, struct err *e)
 	if (rc < 0)
 		return -1;
 	FD_AUTO fd = pack.fd;
-	STR_AUTO member = STR_INIT(ANSWER_MAX);
-	str_printf(&member, "{\"sha256\":\"%s\"", pack.facts.sha256);
-	if (pack.commit[0])
-		str_printf(&member, ",\"commit\":\"%s\",\"changed\":%s", pack.commit,
-		           pack.changed ? "true" : "false");
-	else if (node_get(node_get(node_get(&doc.root, "extras"), "code"), "commit"))
+	if (!pack.commit[0] && node_get(node_get(node_get(&doc.root, "extras"), "code"), "commit"))
 		return err_set(e, 400, NULL,
 		               "--code: %s has no commit: remove extras.code.commit from %s", dir,
 		               t->file);
-	str_char(&member, '}');
+	const struct {
+		const char *key, *json;
+	} members[] = {
+		{ "changed", pack.changed ? "true" : "false" },
+		{ "commit", arena_printf(&arena, "\"%s\"", pack.commit) },
+		{ "sha256", arena_printf(&arena, "\"%s\"", pack.facts.sha256) },
+	};
+	for (size_t i = pack.commit[0] ? 0 : 2; i < ARRAY_SIZE(members); i++) {
+		const char *const at[] = { "extras", "code", members[i].key, NULL };
+		if (job_text_put(t, at, span_of(members[i].json), e) < 0)
+			return -1;
+	}
 	const char *path = code_path(pack.facts.sha256, &arena);
-	if (job_text_put(t, (const char *const[]){ "extras", "code", NULL }, str_view(&member), e) <
-	    0)
-		return -1;
 	int known = r->o->dry_run ? 1 : code_known(r, path, e);
 	if (known)
 		return known < 0 ? -1 : 0;
-	(void)fprintf(stderr, "rest-lit: sending %lld files and directories of %s\n",
-	              (long long)pack.facts.entries, dir);
+	(void)fprintf(stderr, "rest-lit: sending %s as the code of the job\n", dir);
 	return code_upload(r, path, fd, e);
 }
 

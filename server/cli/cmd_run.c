@@ -29,53 +29,47 @@ static int mount_read(struct span text, struct sandbox_mount *m, struct arena *a
 	               (int)text.n, text.p);
 }
 
-/* --mount: at most MOUNTS_MAX. */
-static int run_mounts(struct engine_settings *out, struct sandbox_mount *mounts, struct options *o,
-                      struct err *e)
-{
-	out->mounts = mounts;
-	for (size_t i = 0; i < o->mount.n; i++) {
-		for (struct span rest = span_of(o->mount.v[i]); rest.n;) {
-			struct span one = span_next(&rest, ',');
-			if (one.n && out->n_mounts == MOUNTS_MAX)
-				return err_set(e, 400, NULL, "--mount: at most %d directories",
-				               MOUNTS_MAX);
-			if (one.n && mount_read(one, &mounts[out->n_mounts++], &o->arena, e) < 0)
-				return -1;
-		}
-	}
-	return 0;
-}
-
-/* ---- a command ------------------------------------------------------------------------------- */
-
 /* A command writes in its directory, and reads the home of its caller, unless it has an image.
- * --mount has precedence: these mounts are put before it, where there is room. */
-static int run_command_mounts(struct engine_settings *out, struct sandbox_mount *mounts,
-                              struct options *o, struct err *e)
+ * --mount, at most MOUNTS_MAX, has precedence. */
+static int run_mounts(struct engine_settings *out, struct options *o, struct err *e)
 {
 	char real[PATH_MAX];
 	const char *home = getenv("HOME"); /* NOLINT(concurrency-mt-unsafe): at start */
-	struct sandbox_mount own[RUN_OWN_MOUNTS] = { { 0 } };
-	size_t n = 0;
-	bool named = false;
 	const char *cwd = compose_directory(true, "", &o->arena, e);
-	for (size_t i = 0; cwd && i < out->n_mounts; i++)
-		named |= strcmp(out->mounts[i].path, cwd) == 0;
-	if (!cwd || !compose_directory(named, "--mount .:rw", &o->arena, e))
+	struct sandbox_mount *m =
+	    ARENA_NEW(&o->arena, struct sandbox_mount, RUN_OWN_MOUNTS + MOUNTS_MAX);
+	bool any = !o->command; /* the directory may be any */
+	size_t n = 0;
+	if (!cwd)
 		return -1;
-	if (home && home[0] == '/' && realpath(home, real) && real[1] && !o->image[0]) {
+	if (o->command && home && home[0] == '/' && realpath(home, real) && real[1] &&
+	    !o->image[0]) {
 		const char *source = arena_dup(&o->arena, span_of(real));
-		own[n++] = (struct sandbox_mount){ .source = source, .path = source };
+		m[n++] = (struct sandbox_mount){ .source = source, .path = source };
 		if (strcmp(home, source) != 0) /* a link */
-			own[n++] = (struct sandbox_mount){ .source = source, .path = home };
+			m[n++] = (struct sandbox_mount){ .source = source, .path = home };
 	}
-	own[n++] = (struct sandbox_mount){ .source = cwd, .path = cwd, .writable = true };
-	memcpy(mounts - n, own, n * sizeof(*own));
-	out->mounts = mounts - n;
-	out->n_mounts += n;
-	return 0;
+	if (o->command)
+		m[n++] = (struct sandbox_mount){ .source = cwd, .path = cwd, .writable = true };
+	for (size_t i = 0, own = n; i < o->mount.n; i++) {
+		for (struct span rest = span_of(o->mount.v[i]); rest.n;) {
+			struct span one = span_next(&rest, ',');
+			if (one.n && n == own + MOUNTS_MAX)
+				return err_set(e, 400, NULL, "--mount: at most %d directories",
+				               MOUNTS_MAX);
+			if (one.n && mount_read(one, &m[n], &o->arena, e) < 0)
+				return -1;
+			any |= one.n && strcmp(m[n].path, cwd) == 0;
+			n += one.n > 0;
+		}
+	}
+	out->mounts = m;
+	out->n_mounts = n;
+	out->cwd = cwd[1] ? cwd : NULL;
+	return compose_directory(any, "--mount .:rw", &o->arena, e) ? 0 : -1;
 }
+
+/* ---- a command ------------------------------------------------------------------------------- */
 
 /* The caller's environment, but for variables of jobs, and of directories that a task does not
  * have. */
@@ -100,8 +94,7 @@ static const char *const *run_environment(struct options *o)
 	return out;
 }
 
-static int run_command_prepare(struct run *r, struct job_text *t, struct sandbox_mount *mounts,
-                               struct err *e)
+static int run_command_prepare(struct run *r, struct job_text *t, struct err *e)
 {
 	struct options *o = &r->service->options;
 	const struct inventory_settings settings = { .gpu_devices = o->gpu_devices[0]
@@ -127,24 +120,10 @@ static int run_command_prepare(struct run *r, struct job_text *t, struct sandbox
 	r->engine.once = true;
 	r->engine.env = run_environment(o);
 	r->own.exit_code = &r->exit_code;
-	return run_command_mounts(&r->engine, mounts, o, e);
+	return 0;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
-
-static int run_prepare(struct run *r, struct job_text *t, struct err *e)
-{
-	char cwd[PATH_MAX];
-	struct options *o = &r->service->options;
-	struct sandbox_mount *mounts =
-	    ARENA_NEW(&o->arena, struct sandbox_mount, RUN_OWN_MOUNTS + MOUNTS_MAX);
-	mounts += RUN_OWN_MOUNTS;
-	if (compose_check_file(o, e) < 0 || run_mounts(&r->engine, mounts, o, e) < 0)
-		return -1;
-	if (getcwd(cwd, sizeof(cwd)) && cwd[1])
-		r->engine.cwd = arena_dup(&o->arena, span_of(cwd));
-	return o->command ? run_command_prepare(r, t, mounts, e) : job_text_read(t, o, e);
-}
 
 static int run_service(struct service *s)
 {
@@ -152,7 +131,12 @@ static int run_service(struct service *s)
 	struct job_text text = { 0 };
 	struct run r = { .service = s, .exit_code = EXIT_NO_COMMAND };
 	int code;
-	if (run_prepare(&r, &text, &e) < 0) {
+	struct options *o = &s->options;
+	bool bad =
+	    compose_check_file(o, &e) < 0 ||
+	    (o->command ? run_command_prepare(&r, &text, &e) : job_text_read(&text, o, &e)) ||
+	    run_mounts(&r.engine, o, &e) < 0;
+	if (bad) {
 		code = print_error_notes(&e, NULL, EXIT_USAGE);
 	} else {
 		code = run_start(&r, &e) < 0

@@ -3,7 +3,7 @@
  *
  * An upload: code_check_head, before the body -> on one machine code_sink takes its parts into a
  * file -> code_put, when it is complete -> code_check_upload and code_keep on a thread
- * (http/edit.h) -> code_kept.
+ * (http/edit.h) -> code_found.
  */
 #include "server/code/job_code.h"
 
@@ -266,15 +266,15 @@ static void code_keep_upload(struct edit *t)
 		code_answer(&t->body, &u->want);
 }
 
-static void code_kept(struct edit *t)
+static void code_found(struct edit *t)
 {
-	const struct code_upload *u = t->r->state;
-	answer_json(t->r, u->new ? 201 : 200);
+	const struct code_upload *u = t->r->state; /* NULL: it was only asked for */
+	answer_json(t->r, u && u->new ? 201 : 200);
 }
 
 void code_put(struct request *r)
 {
-	edit_start(r, code_keep_upload, code_kept, NULL);
+	edit_start(r, code_keep_upload, code_found, NULL);
 }
 
 /* ---- asking for it ------------------------------------------------------------------- */
@@ -287,11 +287,6 @@ static void code_renew(struct edit *t)
 	code_object_name(name, t->r->user, t->r->args[0]);
 	if (code_find(&s, name, true, &c, &t->e) == 0)
 		code_answer(&t->body, &c);
-}
-
-static void code_found(struct edit *t)
-{
-	answer_json(t->r, 200);
 }
 
 void code_get(struct request *r)

@@ -31,14 +31,13 @@ bool job_text_doc(struct span text, struct arena *a, struct doc *doc);
 /* Writes another name into the text.  An invalid text stays: the server explains it.  -1 and *e. */
 int job_text_rename(struct job_text *t, const char *name, struct err *e);
 /*
- * Sets the member at a path of at most 8 keys, which ends with NULL, to a JSON value; where a
- * mapping is and the value is an object, its members one by one.  Missing mappings are made;
+ * Sets the member at a path, which ends with NULL, to a JSON value.  Missing mappings are made;
  * comments and the rest stay.  The result is read again: it has the value and no other difference.
  * -1 and *e, with the place in the text, which stays: it has mistakes, or this part of it cannot be
  * changed by a program.  No message has the value.
  *
- *	const char *const path[] = { "extras", "code", NULL };
- *	job_text_put(&t, path, SPAN("{\"path\":\"/a\"}"), e);
+ *	const char *const path[] = { "extras", "code", "path", NULL };
+ *	job_text_put(&t, path, SPAN("\"/a\""), e);
  */
 int job_text_put(struct job_text *t, const char *const path[], struct span json, struct err *e);
 /* Its name; "" if the text has none.  In the arena. */

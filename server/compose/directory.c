@@ -199,22 +199,17 @@ static int git_output(struct directory *d, const char *git, const char *const wo
 {
 	enum { OURS = 4, WORDS = 12 };
 	const char *argv[WORDS] = { git, "--no-optional-locks", "-c", "core.fsmonitor=false" };
-	FD_AUTO text = memfd_create("git", MFD_CLOEXEC);
 	FD_AUTO said = memfd_create("git", MFD_CLOEXEC);
 	STR_AUTO sentence = STR_INIT(PATH_SIZE);
-	struct stat st;
+	struct child child;
 	for (size_t i = OURS; i + 1 < WORDS && *words; i++)
 		argv[i] = *words++;
-	const struct child_command c = { .argv = argv, .out = text, .err = said, .dir = d->name };
-	int status = text < 0 || said < 0 ? -1 : child_call(&c);
-	if (status < 0)
+	const struct child_command c = { .argv = argv, .err = said, .dir = d->name };
+	if (said < 0 || child_start(&child, &c, e) < 0)
 		return err_set(e, UNKNOWN_ERROR, "git cannot be started: %m");
-	if (status == 0 && fstat(text, &st) == 0 && st.st_size <= LIST_MAX) {
-		char *p = arena_alloc(&d->arena, (size_t)st.st_size + 1);
-		ssize_t n = pread(text, p, (size_t)st.st_size, 0);
-		*out = (struct span){ p, n > 0 ? (size_t)n : 0 };
+	int status = child_end(&child, LIST_MAX + 1, out, &d->arena);
+	if (status == 0 && out->n <= LIST_MAX)
 		return 0;
-	}
 	(void)lseek(said, 0, SEEK_SET);
 	(void)fd_read_all(said, &sentence); /* its beginning is enough */
 	for (char *p = sentence.p; p && *p; p++)

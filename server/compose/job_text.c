@@ -9,8 +9,6 @@
 #include "server/config/system.h"
 #include "translate/job/dialect.h"
 
-enum { PUT_DEPTH = 8 };
-
 bool job_text_doc(struct span text, struct arena *a, struct doc *doc)
 {
 	NOTES_AUTO warnings = { 0 };
@@ -150,24 +148,6 @@ static bool edit_is_right(const struct node *old, const struct node *fresh,
 	       edit_is_right(before, node_get(fresh, *path), path + 1, value);
 }
 
-/* Puts each member of the map. */
-static int edit_members(struct job_text *t, const char *const path[], const struct node *map,
-                        struct err *e)
-{
-	const char *longer[PUT_DEPTH + 2] = { 0 };
-	size_t n = 0;
-	for (; n < PUT_DEPTH && path[n]; n++)
-		longer[n] = path[n];
-	for (uint32_t i = 0; i < map->n; i++) {
-		STR_AUTO json = STR_SECRET(SUBMIT_FILE_MAX);
-		longer[n] = map->member[i].key;
-		node_json(&json, &map->member[i].value);
-		if (job_text_put(t, longer, str_view(&json), e) < 0)
-			return -1;
-	}
-	return 0;
-}
-
 /* Makes the change, and keeps it if the text then has the value at the path and nothing else is
  * another. */
 static bool edit_try(struct job_text *t, const struct text_edit *edit, const struct node *old,
@@ -201,8 +181,6 @@ int job_text_put(struct job_text *t, const char *const path[], struct span json,
 	size_t i = 0;
 	for (const struct node *next; path[i] && (next = node_get(at, path[i])); i++)
 		at = next;
-	if (!path[i] && node_is(at, NODE_MAP) && node_is(value, NODE_MAP))
-		return edit_members(t, path, value, e);
 	if (path[i] && node_is(at, NODE_MAP)) {
 		edit_insert(&edit, text, at, path + i, json);
 	} else if (i && (!path[i] || node_is(at, NODE_NULL))) {

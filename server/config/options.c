@@ -710,11 +710,8 @@ static int options_read_flags(struct options *o, unsigned command, int argc, cha
 		else if (flag_read(o, command, &c, e) < 0)
 			return -1;
 	}
-	if (c.i < argc) { /* at the `--` before a command */
-		o->command = ARENA_NEW(&o->arena, const char *, (size_t)argc);
-		for (int i = c.i + 1; i < argc; i++)
-			o->command[i - c.i - 1] = argv[i];
-	}
+	if (c.i < argc) /* at the `--` before a command */
+		o->command = (const char *const *)argv + c.i + 1;
 	return 0;
 }
 

@@ -150,7 +150,7 @@ struct options {
 	size_t n_files;
 	/* The arguments after `--`, NULL-terminated, of a command with FOR_COMMANDS; NULL: no `--`.
 	 * Other commands take them as files. */
-	const char **command;
+	const char *const *command;
 	const char *test_limits; /* value of TEST_LIMITS_VARIABLE; "" if not set */
 	bool help, help_all;
 	struct arena arena;

@@ -455,9 +455,7 @@ enum raw_grant raw_volume_grant(const struct raw_volume *v, const struct facts *
 			                                  : RAW_GRANTED;
 	for (size_t i = 0; !v->claim && i < f->n_directories && best != RAW_GRANTED; i++) {
 		struct span dir = f->directories[i].source;
-		bool below = v->source.n >= dir.n && span_eq(span_to(v->source, dir.n), dir) &&
-		             (v->source.n == dir.n || v->source.p[dir.n] == '/');
-		if (below)
+		if (names_path_within(v->source, dir))
 			best = f->directories[i].read_only ? RAW_READ_ONLY : RAW_GRANTED;
 	}
 	return best;

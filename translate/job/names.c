@@ -94,6 +94,12 @@ struct span names_mount_path(struct span path)
 	return path;
 }
 
+bool names_path_within(struct span path, struct span dir)
+{
+	return path.n >= dir.n && span_eq(span_to(path, dir.n), dir) &&
+	       (path.n == dir.n || path.p[dir.n] == '/');
+}
+
 const char *names_path_problem(struct span path)
 {
 	if (path.n == 0 || path.p[0] != '/')

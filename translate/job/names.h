@@ -52,6 +52,8 @@ struct span names_directory(struct arena *a, const struct node *server, const st
 
 /* The path without a final slash: two mounts are the same if these are equal. */
 struct span names_mount_path(struct span path);
+/* Returns true if the path is the directory, or below it.  Compares texts only. */
+bool names_path_within(struct span path, struct span dir);
 
 /*
  * Kubernetes rewrites the value of an environment variable: `$$` becomes `$`, and `$(NAME)` the

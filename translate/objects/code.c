@@ -7,20 +7,13 @@
 /* Bytes that a job may write beside its code. */
 #define CODE_ROOM (INT64_C(10) << 30)
 
-/* Returns true if the path is the directory, or below it. */
-static bool code_path_within(struct span path, struct span dir)
-{
-	return path.n >= dir.n && span_eq(span_to(path, dir.n), dir) &&
-	       (path.n == dir.n || path.p[dir.n] == '/');
-}
-
 int code_check(const struct scope *s, struct err *e)
 {
 	const struct job_code *code = &s->job->code;
 	for (size_t i = 0; code->sha256.n && i < s->n_mounts; i++) {
 		struct span mount = names_mount_path(s->mounts[i].path);
 		struct span path = names_mount_path(code->path);
-		if (code_path_within(path, mount) || code_path_within(mount, path))
+		if (names_path_within(path, mount) || names_path_within(mount, path))
 			return err_at(e, INVALID_PROTOCOL, code->where,
 			              "the code cannot be at `%s`, because a storage is mounted at "
 			              "`%s`: choose a `path` beside it",

@@ -44,9 +44,9 @@ static const struct put_row PUTS[] = {
 	{ "# c\n---\na: 1\n", "a", "3", "# c\n---\na: 3\n" },
 	{ "a:\t1\nb: 2\t# t\n", "b", "3", "a:\t1\nb: 3\t# t\n" },
 	{ "\"a\": 1\n'b': 2\n", "b", "3", "\"a\": 1\n'b': 3\n" },
-	/* the members of a mapping one by one */
-	{ "e:\n  code: {path: /a, sha: x} # c\n", "e.code", "{\"sha\":\"y\",\"commit\":1}",
-	  "e:\n  code: {\"commit\": 1, path: /a, sha: \"y\"} # c\n" },
+	{ "e:\n  code: {path: /a, sha: x} # c\n", "e.code.sha", "\"y\"",
+	  "e:\n  code: {path: /a, sha: \"y\"} # c\n" },
+	{ "a: {b: 1}\n", "a", "{\"c\":2}", NULL },
 	{ "a: {b: 1}\n", "a", "2", NULL },
 	{ "a: [1]\n", "a", "2", NULL },
 	/* a member is added */

@@ -243,7 +243,7 @@ typedef int job_runner(struct remote *r, const char *job, struct span answer, st
 int remote_job_command(const struct command *c, const struct options *o, job_runner *run,
                        const char *part);
 /* The same for several jobs, o->files, or those of the client's user with a --tag in these states
- * ("" for all).  Each is tried; the exit code is the worst. */
+ * ("" for all).  Each is tried, while the server answers; the exit code is the worst. */
 struct job_command {
 	job_runner *run;
 	const char *part, *states;
@@ -253,13 +253,6 @@ int remote_jobs_command(const struct command *c, const struct options *o,
 
 /* Appends "&tagsContain=A,B" for jobs with any of these tags; nothing without tags. */
 void remote_put_tags(struct str *out, const struct option_list *tags);
-/* The path of a list: the jobs of the client's user with any of these tags, in these states.  NULL
- * and *e. */
-const char *remote_tagged(struct remote *r, const struct option_list *tags, const char *states,
-                          struct arena *a, struct err *e);
-/* The error for an empty list.  Returns -1. */
-int remote_none_tagged(const struct option_list *tags, const char *states, struct err *e);
-
 /* ---- progress.c: the state of a job for people, from /api/v2/jobs/USER~NAME.  Pure. ---- */
 
 enum { PROGRESS_DEPTH = 64, DURATION_MAX = 32 };
@@ -406,11 +399,6 @@ int wait_for_logs(struct remote *r, const char *job, struct span detail,
 
 /* The request that stops a job (USER~NAME), which is answered 202; its path is in the arena. */
 struct client_call stop_call(const char *job, struct arena *a);
-
-/* Waits until the jobs of the client's user that have one of the tags have ended, prints how many
- * are in which state and, at the end, those that have not succeeded.  The exit code is that of the
- * worst; -1 and *e: there are none, the server does not answer, --timeout is over. */
-int wait_for_jobs(struct remote *r, const struct option_list *tags, struct err *e);
 
 /* ---- cmd_submit.c ---- */
 

@@ -1,15 +1,11 @@
 /* rest-lit stop, delete and wait: commands about jobs that are named, or have a tag. */
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
-#include <unistd.h>
 
-#include "base/posix/clock.h"
 #include "k8s/cache/job_entry.h"
 #include "server/cli/cli_internal.h"
 #include "server/jobs/jobs.h"
 
-enum { REPLY_BYTES = 64 * 1024, PATH_LIMIT = 4096, COUNTS_MAX = 1024, LIST_MAX = 16 << 20 };
+enum { REPLY_BYTES = 64 * 1024, PATH_LIMIT = 4096 };
 
 /* ---- stop ------------------------------------------------------------------------------------ */
 
@@ -75,76 +71,6 @@ int cmd_delete(const struct command *c, struct options *o)
 
 /* ---- wait ------------------------------------------------------------------------------------ */
 
-/* Ends the program by a signal: the jobs go on. */
-static void jobs_interrupted(int signo)
-{
-	(void)signo;
-	_exit(EXIT_SERVER);
-}
-
-/* Counts the jobs of a list in in[], by their states, and appends NAME STATE of those that have not
- * succeeded.  Returns the number of those that have not ended. */
-static size_t jobs_count(struct span rows, size_t in[static JOB_STATE_MAX + 1], struct str *others)
-{
-	ARENA_AUTO arena = { 0 };
-	size_t left = 0;
-	struct scan walk = scan_begin(rows);
-	for (struct span row; scan_item(&walk, &row);) {
-		struct span state = scan_text(scan_get(row, "state"), &arena);
-		struct span name = scan_text(scan_get(row, "name"), &arena);
-		enum job_state s = job_state_named(state);
-		in[s]++;
-		left += !job_state_final(s);
-		if (s != JOB_SUCCEEDED)
-			str_printf(others, "%.*s %.*s\n", (int)name.n, name.p, (int)state.n,
-			           state.p);
-	}
-	return left;
-}
-
-int wait_for_jobs(struct remote *r, const struct option_list *tags, struct err *e)
-{
-	ARENA_AUTO arena = { 0 };
-	const char *last = "";
-	const struct sigaction ends = { .sa_handler = jobs_interrupted };
-	const char *path = remote_tagged(r, tags, "", &arena, e);
-	size_t most = 0;
-	(void)sigaction(SIGINT, &ends, NULL); /* these cannot fail */
-	(void)sigaction(SIGTERM, &ends, NULL);
-	r->patient = true;
-	while (path) {
-		REPLY_AUTO reply = { 0 };
-		STR_AUTO text = STR_INIT(COUNTS_MAX);
-		STR_AUTO others = STR_INIT(LIST_MAX);
-		struct span rows;
-		size_t in[JOB_STATE_MAX + 1] = { 0 };
-		if (remote_get(r, path, &reply, &rows, e) < 0)
-			return -1;
-		size_t left = jobs_count(rows, in, &others);
-		size_t n = scan_count(rows);
-		most = n > most ? n : most;
-		if (most == 0)
-			return remote_none_tagged(tags, "", e);
-		str_printf(&text, "%zu jobs:", n);
-		for (enum job_state s = 0; s < JOB_STATE_MAX; s++)
-			if (in[s])
-				str_printf(&text, " %zu %s", in[s], JOB_STATES[s]);
-		if (strcmp(str_c(&text), last) != 0)
-			(void)fprintf(stderr, "%s\n", last = arena_dup(&arena, str_view(&text)));
-		if (left == 0) {
-			(void)fputs(str_c(&others), stderr);
-			if (n < most)
-				(void)fprintf(stderr, "%zu deleted\n", most - n);
-			return in[JOB_SUCCEEDED] == most ? EXIT_OK : EXIT_REFUSED;
-		}
-		int64_t ms = r->end_ms - clock_ms();
-		if (ms <= 0)
-			return err_set(e, OUTCOME_UNKNOWN, "--timeout is over; the jobs go on");
-		(void)poll(NULL, 0, (int)(ms < r->pace->poll ? ms : r->pace->poll));
-	}
-	return -1;
-}
-
 static int wait_started(struct remote *r, const char *job, struct span detail, struct err *e)
 {
 	(void)detail;
@@ -152,17 +78,9 @@ static int wait_started(struct remote *r, const char *job, struct span detail, s
 	return wait_for_job(r, job, NULL, false);
 }
 
-static int wait_tagged(struct remote *r, const void *none, struct err *e)
-{
-	(void)none;
-	return wait_for_jobs(r, &r->o->tag, e);
-}
-
 /* A job that is not there is refused; one that vanishes later was deleted. */
 int cmd_wait(const struct command *c, struct options *o)
 {
-	if (o->n_files == !!o->tag.n)
-		return command_usage(c, c->wanted);
-	return o->tag.n ? remote_run(o, NULL, wait_tagged, NULL)
-	                : remote_job_command(c, o, wait_started, "");
+	return remote_jobs_command(c, o,
+	                           &(struct job_command){ wait_started, o->tag.n ? NULL : "", "" });
 }

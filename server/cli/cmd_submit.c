@@ -287,8 +287,15 @@ static int submit_sweep(struct remote *r, const struct job_text *t, const struct
 		if (code != EXIT_OK)
 			return code;
 	}
-	const struct option_list tags = { &tag, 1 };
-	return r->o->wait ? wait_for_jobs(r, &tags, e) : EXIT_OK;
+	ARENA_AUTO arena = { 0 };
+	const char *user = r->o->wait ? remote_user(r, &arena, e) : "";
+	int worst = user ? EXIT_OK : -1;
+	for (size_t i = 0; r->o->wait && user && i < s->n && worst < EXIT_SERVER; i++) {
+		const char *job = arena_printf(&arena, "%s~%s", user, s->name[i]);
+		int code = wait_for_job(r, job, NULL, false);
+		worst = code > worst ? code : worst;
+	}
+	return worst;
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */

@@ -102,10 +102,8 @@ const struct command COMMANDS[] = {
 	  "  rest-lit stop mnist mnist-2\n"
 	  "  rest-lit stop --tag mnist\n" },
 	{ "cancel", cmd_stop, FOR_STOP, 0, SIZE_MAX, "name a job, or --tag", "JOB...", "the same as stop",
-	  "Stop jobs, as rest-lit stop does.\n"
-	  "Exit status: as of stop.\n",
-	  "Example:\n"
-	  "  rest-lit cancel mnist\n" },
+	  "Stop jobs, as rest-lit stop does.\nExit status: as of stop.\n",
+	  "Example:\n  rest-lit cancel mnist\n" },
 	{ "fetch", cmd_fetch, FOR_FETCH, 1, 1, "name one job", "JOB", "fetch the code of a job",
 	  "Write the files that a job was submitted with, by --code, to a new directory.  JOB\n"
 	  "is USER~NAME, or NAME for one of your own jobs.\n"
@@ -127,7 +125,7 @@ const struct command COMMANDS[] = {
 	  "  rest-lit logs --since 5m mnist\n" },
 	{ "wait", cmd_wait, FOR_WAIT, 0, 1, "name one job, or --tag", "JOB", "wait until jobs have ended",
 	  "Show the progress of a job until it has ended; or of all of your own jobs with any\n"
-	  "--tag, how many are in which state, and at the end those that have not succeeded.\n"
+	  "--tag, one after the other.\n"
 	  "JOB is USER~NAME, or NAME for one of your own jobs.\n"
 	  "Exit status: 0 all have succeeded, 1 one has failed or was stopped or deleted,\n"
 	  "2 refused, or there is no such job, 3 the server does not answer, the time limit\n"

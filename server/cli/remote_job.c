@@ -77,37 +77,12 @@ int remote_no_job(struct remote *r, const char *job, struct err *e)
 	               str_c(&near));
 }
 
-/* ---- jobs with a tag ------------------------------------------------------------------------- */
-
 void remote_put_tags(struct str *out, const struct option_list *tags)
 {
 	for (size_t i = 0; i < tags->n; i++) {
 		str_puts(out, i ? "," : "&tagsContain=");
 		job_path_segment(out, span_of(tags->v[i]));
 	}
-}
-
-const char *remote_tagged(struct remote *r, const struct option_list *tags, const char *states,
-                          struct arena *a, struct err *e)
-{
-	STR_AUTO out = STR_INIT(PATH_LIMIT);
-	const char *user = remote_user(r, a, e);
-	if (!user)
-		return NULL;
-	str_printf(&out, "/api/v2/jobs?limit=50000&state=%s&username=", states);
-	job_path_segment(&out, span_of(user));
-	remote_put_tags(&out, tags);
-	return arena_dup(a, str_view(&out));
-}
-
-int remote_none_tagged(const struct option_list *tags, const char *states, struct err *e)
-{
-	char shown[4 * QUOTE_MAX];
-	return err_set(e, 404, NULL,
-	               "no job of yours%s has the tag %s%s; rest-lit jobs --tag lists "
-	               "those of all users",
-	               states[0] ? " that waits or runs" : "", quote(shown, span_of(tags->v[0])),
-	               tags->n > 1 ? ", or another one of these" : "");
 }
 
 /* ---- commands -------------------------------------------------------------------------------- */
@@ -145,41 +120,57 @@ int remote_job_command(const struct command *c, const struct options *o, job_run
 	return remote_run(o, NULL, job_run, &(struct job_command){ run, part, "" });
 }
 
-/* Each of the jobs is tried; the exit code is the worst. */
+/* The jobs of the client's user that have one of the tags and one of the states, in the arena. NULL
+ * and *e: there are none, too. */
+static const char **jobs_tagged(struct remote *r, const char *states, size_t *n, struct arena *a,
+                                struct err *e)
+{
+	REPLY_AUTO reply = { 0 };
+	STR_AUTO path = STR_INIT(PATH_LIMIT);
+	char shown[4 * QUOTE_MAX];
+	struct span rows;
+	const struct option_list *tags = &r->o->tag;
+	const char *user = remote_user(r, a, e);
+	if (!user)
+		return NULL;
+	str_printf(&path, "/api/v2/jobs?limit=50000&state=%s&username=", states);
+	job_path_segment(&path, span_of(user));
+	remote_put_tags(&path, tags);
+	if (remote_get(r, str_c(&path), &reply, &rows, e) < 0)
+		return NULL;
+	const char **names = ARENA_NEW(a, const char *, scan_count(rows));
+	struct scan walk = scan_begin(rows);
+	for (struct span row; scan_item(&walk, &row);) {
+		struct span name = scan_text(scan_get(row, "name"), a);
+		names[(*n)++] = arena_printf(a, "%s~%.*s", user, (int)name.n, name.p);
+	}
+	if (*n > 0)
+		return names;
+	(void)err_set(e, 404, NULL,
+	              "no job of yours%s has the tag %s%s; rest-lit jobs --tag lists those of all "
+	              "users",
+	              states[0] ? " that waits or runs" : "", quote(shown, span_of(tags->v[0])),
+	              tags->n > 1 ? ", or another one of these" : "");
+	return NULL;
+}
+
+/* Each of the jobs is tried, while the server answers; the exit code is the worst. */
 static int jobs_run(struct remote *r, const void *arg, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
-	REPLY_AUTO reply = { 0 };
 	const struct job_command *j = arg;
-	const struct option_list *tags = &r->o->tag;
-	const char **names = r->o->files;
 	size_t n = r->o->n_files;
+	const char **names = r->o->tag.n ? jobs_tagged(r, j->states, &n, &arena, e) : r->o->files;
 	int worst = EXIT_OK;
-	if (tags->n) {
-		struct span rows;
-		const char *path = remote_tagged(r, tags, j->states, &arena, e);
-		if (!path || remote_get(r, path, &reply, &rows, e) < 0)
-			return -1;
-		names = ARENA_NEW(&arena, const char *, scan_count(rows));
-		struct scan walk = scan_begin(rows);
-		for (struct span row; scan_item(&walk, &row);) {
-			struct span user = scan_text(scan_get(row, "username"), &arena);
-			struct span name = scan_text(scan_get(row, "name"), &arena);
-			names[n++] = arena_printf(&arena, "%.*s~%.*s", (int)user.n, user.p,
-			                          (int)name.n, name.p);
-		}
-		if (n == 0)
-			return remote_none_tagged(tags, j->states, e);
-	}
 	r->patient = n > 1; /* it may be too many requests at once */
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; names && i < n && worst < EXIT_SERVER; i++) {
 		ERR_AUTO one = { 0 };
 		int code = job_run_one(r, j, names[i], &one);
 		if (code < 0)
 			code = print_error_notes(&one, NULL, remote_exit(&one));
 		worst = code > worst ? code : worst;
 	}
-	return worst;
+	return names ? worst : -1;
 }
 
 int remote_jobs_command(const struct command *c, const struct options *o,

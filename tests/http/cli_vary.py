@@ -283,30 +283,33 @@ def rows(**states):
 
 
 def test_wait_for_a_tag_ends_with_the_worst(check):
-    """Until all jobs of the tag have ended."""
-    for name, last, code, words in (
-            ("all well", rows(a="SUCCEEDED", b="SUCCEEDED"), 0, ["2 SUCCEEDED"]),
-            ("one failed", rows(a="SUCCEEDED", b="FAILED"), 1, ["1 SUCCEEDED 1 FAILED", "b FAILED"]),
-            ("one was deleted", rows(b="SUCCEEDED"), 1, ["1 deleted"])):
-        with FakeServer() as fake:
-            busy = [rows(a="WAITING", b="RUNNING"), (503, {}, {})] if code == 0 else []
-            fake.lists = [rows(a="WAITING", b="RUNNING"), *busy, last]
-            seen = cli("wait", "--server", fake.url, "--tag", "t")
-            check.ok(name, seen[0] == code and all(w in seen[2] for w in words) and
-                     seen[2].count("1 WAITING 1 RUNNING") == 1, seen)
+    """One job after the other, until all have ended."""
     with FakeServer() as fake:
-        fake.lists = [rows(a="RUNNING")] * 99
-        code, out, err = cli("wait", "--server", fake.url, "--tag", "t", "--timeout", "1")
-        check.ok("--timeout", code == 3 and "--timeout is over; the jobs go on" in err, (code, err))
-        with Cli("wait", "--server", fake.url, "--tag", "t") as c:
-            check.ok("waits", c.says("1 RUNNING"), c.stderr)
-            c.process.send_signal(signal.SIGINT)
-            check.equal("Ctrl-C", c.end(), 3)
-    with FakeServer() as fake:
+        def ended(**states):
+            fake.lists = [rows(**states)]
+            fake.files = {f"/api/v2/jobs/alice~{n}": json.dumps({"name": n, "jobStatus": {
+                "username": "alice", "state": s, "submissionTime": 1, "completedTime": 2}, "taskRoles": {}}).encode()
+                          for n, s in states.items() if s}
+        for name, states, wanted, words in (
+                ("all well", {"a": "SUCCEEDED", "b": "SUCCEEDED"}, 0, ["alice~a SUCCEEDED", "alice~b SUCCEEDED"]),
+                ("one failed", {"a": "FAILED", "b": "SUCCEEDED"}, 1, ["alice~a FAILED", "alice~b SUCCEEDED"]),
+                ("one was deleted", {"a": "", "b": "SUCCEEDED"}, 1, ["alice~a was deleted", "alice~b SUCCEEDED"])):
+            ended(**states)
+            code, out, err = cli("wait", "--server", fake.url, "--tag", "t")
+            check.ok(name, code == wanted and all(w in out + err for w in words), (code, out, err))
         fake.answers = [(202, {"Location": f"/api/v2/jobs/{JOB}"}, {"tags": []})] * 2
-        fake.lists = [rows(a="RUNNING"), rows(a="FAILED")]
+        ended(**{"mnist-lr1": "FAILED", "mnist-lr2": "SUCCEEDED"})
         code, out, err = cli("submit", "--server", fake.url, "--sweep", "lr=1,2", "--yes", "--wait", "-", text=YAML)
-        check.ok("--wait of a sweep", code == 1 and out == f"{JOB}\n{JOB}\n" and "a FAILED" in err, (code, out, err))
+        check.ok("--wait of a sweep", code == 1 and "alice~mnist-lr1 FAILED" in out + err and "alice~mnist-lr2 SUCCEEDED" in out + err,
+                 (code, out, err))
+        fake.set("RUNNING", {"worker": ["RUNNING"]})
+        fake.lists = [rows(job="RUNNING", b="RUNNING")] * 2
+        code, out, err = cli("wait", "--server", fake.url, "--tag", "t", "--timeout", "1")
+        check.ok("--timeout", code == 3 and "b" not in fake.files and "alice~b" not in out + err, (code, out, err))
+        with Cli("wait", "--server", fake.url, "--tag", "t") as c:
+            check.ok("waits", c.says("RUNNING"), c.stderr)
+            c.process.send_signal(signal.SIGINT)
+            check.equal("Ctrl-C ends all", c.end(), 3)
 
 
 def test_jobs_are_sorted_chosen_by_tag_and_watched(check):

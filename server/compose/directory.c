@@ -411,7 +411,7 @@ static int directory_pack_files(struct directory *d, const struct code_room *roo
 	if (directory_read_ignore(d) < 0 || directory_list(d, out) < 0)
 		return -1;
 	if (d->e->http)
-		return err_wrap(d->e, "--code %s cannot be sent; lines of %s/%s leave files out",
+		return err_wrap(d->e, "--code %s cannot be sent (lines of %s/%s leave files out)",
 		                d->name, d->name, IGNORE);
 	for (size_t i = 0; i < d->n; i++)
 		bytes += d->entry[i].size;

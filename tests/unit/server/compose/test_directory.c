@@ -252,7 +252,7 @@ TEST_WITH(test_directory_refuses_what_cannot_be_sent, make_top, remove_top)
 	      "../.. "
 	      "d/up; touch \"$(printf 'n\\nl')\"");
 	assert_refused("", 400,
-	               REFUSED("/.rest-litignore leave files out: entry \"",
+	               REFUSED("/.rest-litignore leave files out): entry \"",
 	                       "entry \"a\": the link to \"/etc/passwd\" leaves the directory",
 	                       "entry \"d/up\": the link to \"../..\" leaves",
 	                       "entry \"b\": the link to \"d/../y\" leaves",

@@ -417,7 +417,8 @@ static int directory_pack_files(struct directory *d, const struct code_room *roo
 		bytes += d->entry[i].size;
 	if (bytes > room->unpacked)
 		return directory_too_large(d, (double)room->unpacked / (double)MIB, "MiB");
-	qsort(d->entry, d->n, sizeof(*d->entry), entry_order);
+	if (d->n)
+		qsort(d->entry, d->n, sizeof(*d->entry), entry_order);
 	out->fd = code_temporary(d->e);
 	if (out->fd < 0)
 		return -1;

@@ -24,11 +24,6 @@ enum {
 
 static mode_t fetch_umask; /* of the user */
 
-static const char *code_path(const char *sha, struct arena *a)
-{
-	return arena_printf(a, "/api/v2/code/%s", sha);
-}
-
 /* ---- to the server --------------------------------------------------------------------------- */
 
 /* 1: the user has this archive on the server, which then keeps it; 0: not; -1 and *e. */
@@ -41,7 +36,6 @@ static int code_known(struct remote *r, const char *path, struct err *e)
 	if (e->http != 404)
 		return -1;
 	err_done(e);
-	*e = (struct err){ 0 };
 	return 0;
 }
 
@@ -79,10 +73,8 @@ int code_attach(struct remote *r, struct job_text *t, struct err *e)
 	struct code_room room;
 	struct doc doc = { 0 };
 	struct span json;
-	const char *dir = r->o->code[0] ? r->o->code : NULL;
-	if (!dir && r->o->command && !(dir = compose_directory(false, "--code DIR", &arena, e)))
-		return -1;
-	if (!dir || !job_text_doc((struct span){ t->text, t->n }, &arena, &doc))
+	const char *dir = r->o->code;
+	if (!dir[0] || !job_text_doc((struct span){ t->text, t->n }, &arena, &doc))
 		return 0; /* the server explains the mistakes of the text */
 	const struct dialect *d = dialect_of(&doc.root, DIALECTS_ALL);
 	if (d && strcmp(d->name, "v2") != 0)
@@ -121,7 +113,7 @@ int code_attach(struct remote *r, struct job_text *t, struct err *e)
 		if (job_text_put(t, at, span_of(members[i].json), e) < 0)
 			return -1;
 	}
-	const char *path = code_path(pack.facts.sha256, &arena);
+	const char *path = arena_printf(&arena, "/api/v2/code/%s", pack.facts.sha256);
 	int known = r->o->dry_run ? 1 : code_known(r, path, e);
 	if (known)
 		return known < 0 ? -1 : 0;
@@ -165,7 +157,7 @@ int code_copy(struct remote *r, const char *job, struct span config, struct err 
 {
 	ARENA_AUTO arena = { 0 };
 	struct span sha = code_of_config(config, &arena);
-	const char *path = code_path(arena_dup(&arena, sha), &arena);
+	const char *path = arena_printf(&arena, "/api/v2/code/%.*s", (int)sha.n, sha.p);
 	int known = sha.n ? code_known(r, path, e) : 1;
 	if (known)
 		return known < 0 ? -1 : 0;

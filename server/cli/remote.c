@@ -198,7 +198,6 @@ int remote_ask(struct remote *r, const struct client_call *call, int status,
 		once.timeout_ms = most_ms < 1 ? 1 : most_ms < attempt_ms ? most_ms : attempt_ms;
 		q.ended = q.good = q.again = false;
 		err_done(e);
-		*e = (struct err){ 0 };
 		struct client_exchange *x = client_start(r->client, &once, e);
 		while (x && !q.ended && more)
 			more = remote_turn(r, ATTEMPT_MS);

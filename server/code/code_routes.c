@@ -229,7 +229,6 @@ static void code_explain_full(struct edit *t, const struct code_upload *u)
 	for (size_t i = 0; i < f->n; i++)
 		code_name_jobs(&text, u, i);
 	err_done(&t->e);
-	t->e = (struct err){ 0 };
 	(void)err_set(&t->e, 413, "CodeQuotaError", "%s", str_c(&text));
 }
 

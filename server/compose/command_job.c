@@ -211,24 +211,17 @@ int compose_command(struct job_text *t, const struct options *o, const struct co
 
 int compose_check_file(const struct options *o, struct err *e)
 {
-	const struct {
-		const char *option, *what;
-		bool given;
-	} asked[] = {
-		{ "--gpus", "resourcePerInstance.gpu", o->ask_gpus > 0 },
-		{ "--cpus", "resourcePerInstance.cpu", o->ask_cpus > 0 },
-		{ "--memory", "resourcePerInstance.memoryMB", o->ask_memory > 0 },
-		{ "--image", "dockerImage", o->image[0] != '\0' },
-	};
-	for (size_t i = 0; !o->command && i < ARRAY_SIZE(asked); i++) {
-		if (asked[i].given)
-			return err_set(e, 400, NULL,
-			               "%s is for a command after --; with a file, the file says "
-			               "%s: %s of its task roles",
-			               asked[i].option, i < 3 ? "how many" : "which image",
-			               asked[i].what);
-	}
-	return 0;
+	const char *amount = o->ask_gpus     ? "--gpus"
+	                     : o->ask_cpus   ? "--cpus"
+	                     : o->ask_memory ? "--memory"
+	                                     : NULL;
+	if (o->command || (!amount && !o->image[0]))
+		return 0;
+	return err_set(e, 400, NULL,
+	               "%s is for a command after --; with a file, the file says %s of its task "
+	               "roles",
+	               amount ?: "--image",
+	               amount ? "how many: resourcePerInstance" : "which image: dockerImage");
 }
 
 const char *compose_directory(bool any, const char *way, struct arena *a, struct err *e)

@@ -5,63 +5,55 @@
 
 enum { NAME_BYTES = 100 };
 
-/* The values of one parameter: a list, or the numbers from first to last. */
+/* The values of one parameter; of more than SWEEP_MAX only the number, 0 for 2^64. */
 struct sweep_values {
-	struct span name, list;
-	bool range;
-	int64_t first, last;
+	struct span name;
+	struct span *v;
 	uint64_t n;
 };
 
-/* "1..5" or "5..1" */
-static bool values_range(struct sweep_values *v)
-{
-	size_t dots = span_find(v->list, 0, "..");
-	v->range = dots != SIZE_MAX &&
-	           parse_i64(span_to(v->list, dots), -INT64_MAX, INT64_MAX, &v->first) == 0 &&
-	           parse_i64(span_from(v->list, dots + 2), -INT64_MAX, INT64_MAX, &v->last) == 0;
-	if (v->range)
-		v->n = (v->first < v->last ? (uint64_t)v->last - (uint64_t)v->first
-		                           : (uint64_t)v->first - (uint64_t)v->last) +
-		       1;
-	return v->range;
-}
-
-static int values_read(struct sweep_values *v, const char *text, struct err *e)
+/* A list, or the numbers from first to last, also downwards. */
+static int values_read(struct sweep_values *out, const char *text, struct arena *a, struct err *e)
 {
 	char shown[4 * QUOTE_MAX];
 	struct span rest = span_of(text);
-	v->name = span_next(&rest, '=');
-	v->list = rest;
-	bool good = v->name.n && rest.n && rest.p[rest.n - 1] != ',';
-	if (good && values_range(v))
-		return 0;
+	int64_t first;
+	int64_t last;
+	out->name = span_next(&rest, '=');
+	size_t dots = span_find(rest, 0, "..");
+	bool range = dots != SIZE_MAX &&
+	             parse_i64(span_to(rest, dots), -INT64_MAX, INT64_MAX, &first) == 0 &&
+	             parse_i64(span_from(rest, dots + 2), -INT64_MAX, INT64_MAX, &last) == 0;
 	/* 0.1..0.5 is no range, and hardly a text. */
-	good = good && !(span_all(rest, "0-9.e-") && span_find(rest, 0, "..") != SIZE_MAX);
-	for (; good && rest.n; v->n++)
-		good = span_next(&rest, ',').n > 0;
-	if (good)
-		return 0;
-	return err_set(
-	    e, 400, NULL,
-	    "--sweep: must be NAME=VALUE,VALUE,... or NAME=1..5 with integers, is \"%s\"",
-	    quote(shown, span_of(text)));
+	bool good = out->name.n && rest.n && rest.p[rest.n - 1] != ',' &&
+	            (range || dots == SIZE_MAX || !span_all(rest, "0-9.e-"));
+	if (range)
+		out->n = 1 + (first < last ? (uint64_t)last - (uint64_t)first
+		                           : (uint64_t)first - (uint64_t)last);
+	for (struct span list = rest; good && !range && list.n; out->n++)
+		good = span_next(&list, ',').n > 0;
+	if (!good)
+		return err_set(e, 400, NULL,
+		               "--sweep: must be NAME=VALUE,VALUE,... or NAME=1..5 with integers, "
+		               "is \"%s\"",
+		               quote(shown, span_of(text)));
+	size_t kept = out->n <= SWEEP_MAX ? (size_t)out->n : 0;
+	out->v = ARENA_NEW(a, struct span, kept);
+	for (size_t i = 0; i < kept; i++) {
+		int64_t number = range ? first + (first < last ? (int64_t)i : -(int64_t)i) : 0;
+		out->v[i] =
+		    range ? span_of(arena_printf(a, "%" PRId64, number)) : span_next(&rest, ',');
+	}
+	return 0;
 }
 
-/* The value of this parameter in a job; the last parameter changes first.  In the arena. */
-static struct span sweep_value(const struct sweep *s, size_t parameter, size_t job, struct arena *a)
+/* The value of this parameter in a job; the last parameter changes first. */
+static struct span sweep_value(const struct sweep *s, size_t parameter, size_t job)
 {
 	const struct sweep_values *v = &s->values[parameter];
 	for (size_t i = s->n_values; i-- > parameter + 1;)
 		job /= (size_t)s->values[i].n;
-	job %= (size_t)v->n;
-	int64_t step = v->first < v->last ? (int64_t)job : -(int64_t)job;
-	if (v->range)
-		return span_of(arena_printf(a, "%" PRId64, v->first + step));
-	struct span rest = v->list;
-	while (job-- > 0)
-		(void)span_next(&rest, ',');
-	return span_next(&rest, ',');
+	return v->v[job % (size_t)v->n];
 }
 
 /* NAME-lr0_1-seed1: of the values, other bytes than letters, digits and - become _. */
@@ -70,7 +62,7 @@ static int sweep_name(struct sweep *s, const char *base, size_t job, struct aren
 	STR_AUTO name = STR_INIT(1 << 20);
 	str_puts(&name, base);
 	for (size_t i = 0; i < s->n_values; i++) {
-		struct span value = sweep_value(s, i, job, a);
+		struct span value = sweep_value(s, i, job);
 		bool quoted = value.n > 1 && (value.p[0] == '"' || value.p[0] == '\'');
 		value = quoted ? (struct span){ value.p + 1, value.n - 2 } : value;
 		str_char(&name, '-');
@@ -105,7 +97,7 @@ int sweep_read(struct sweep *s, const struct options *o, const char *base, struc
 	s->values = ARENA_NEW(a, struct sweep_values, o->sweep.n);
 	for (size_t i = 0; i < o->sweep.n; i++) {
 		struct sweep_values *v = &s->values[i];
-		if (values_read(v, o->sweep.v[i], e) < 0)
+		if (values_read(v, o->sweep.v[i], a, e) < 0)
 			return -1;
 		for (size_t k = 0; k < i; k++)
 			if (span_eq(s->values[k].name, v->name))
@@ -129,12 +121,10 @@ int sweep_read(struct sweep *s, const struct options *o, const char *base, struc
 int sweep_apply(const struct sweep *s, size_t job, const struct job_text *t, struct job_text *out,
                 struct err *e)
 {
-	ARENA_AUTO arena = { 0 };
 	*out = *t;
 	out->text = xstrndup(t->text, t->n);
 	for (size_t i = 0; i < s->n_values; i++)
-		if (job_text_set(out, "--sweep", s->values[i].name, sweep_value(s, i, job, &arena),
-		                 e) < 0)
+		if (job_text_set(out, "--sweep", s->values[i].name, sweep_value(s, i, job), e) < 0)
 			return -1;
 	return job_text_rename(out, s->name[job], e);
 }

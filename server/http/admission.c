@@ -62,16 +62,10 @@ static const struct {
 
 static void refuse_large(struct request *r)
 {
-	size_t max = r->body.max;
 	r->reply.close = true;
-	answer_refuse(
-	    r, TOO_LARGE,
-	    r->route->body == BODY_CODE
-		? arena_printf(&r->arena,
-	                       "the code has more than %zu bytes compressed; .rest-litignore "
-	                       "leaves out files",
-	                       max)
-		: arena_printf(&r->arena, "request entity too large: the limit is %zu bytes", max));
+	answer_refuse(r, TOO_LARGE,
+	              arena_printf(&r->arena, "request entity too large: the limit is %zu bytes",
+	                           r->body.max));
 }
 
 static void check_body(struct request *r, const struct request_head *f)

@@ -68,7 +68,7 @@ def test_submit_command_prints_its_job_file(check):
             code, out, err = s.submit("--image", "x", "--", "true", cwd=cwd)
             check.ok(f"in {cwd}", code == 2 and "contains your home directory" in err and "--code DIR" in err, (code, err))
         code, out, err = s.submit("--gpus", "1", "job.yaml")
-        check.ok("--gpus with a file", code == 2 and "the file says how many: resourcePerInstance.gpu" in err, (code, err))
+        check.ok("--gpus with a file", code == 2 and "the file says how many: resourcePerInstance of" in err, (code, err))
 
 
 def test_submit_command_runs_once_or_for_each_value(check):

@@ -206,6 +206,6 @@ TEST(test_command_refuses_what_it_cannot_run)
 	ERR_AUTO e = { 0 };
 	struct options o = { .ask_memory = 1, .image = "" };
 	assert_int_equal(compose_check_file(&o, &e), -1);
-	assert_non_null(
-	    strstr(err_msg(&e), "the file says how many: resourcePerInstance.memoryMB"));
+	assert_non_null(strstr(err_msg(&e), "--memory is for a command after --; with a file, the "
+	                                    "file says how many: resourcePerInstance"));
 }

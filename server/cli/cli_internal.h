@@ -204,7 +204,7 @@ void remote_reply_done(struct remote_reply *r);
  * 429, 502, 503 and 504: it must be idempotent.  0 and a reply with `status`, or for status 0 with
  * any 2xx; -1 and *e: the refusal (*out has its body) with its status and notes; 504 when --timeout
  * is over, 503 when no answer came, 500 after another 2xx: the server may not be rest-lit.  An
- * attempt takes at most call->timeout_ms, by default a minute; `piece` gets call->arg.
+ * attempt takes at most call->timeout_ms, by default a minute.
  */
 int remote_ask(struct remote *r, const struct client_call *call, int status,
                struct remote_reply *out, struct err *e);

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,29 +38,21 @@ static int code_known(struct remote *r, const char *path, struct err *e)
 	return 0;
 }
 
-/* Sends the archive in a file. */
-static int code_upload(struct remote *r, const char *path, int fd, struct err *e)
+/* Sends an archive. */
+static int code_upload(struct remote *r, const char *path, struct span packed, struct err *e)
 {
 	REPLY_AUTO reply = { 0 };
-	struct stat st = { 0 };
-	bool known = fstat(fd, &st) == 0;
-	size_t n = (size_t)st.st_size;
-	void *p = known ? mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
-	if (p == MAP_FAILED)
-		return err_set(e, UNKNOWN_ERROR, "the archive cannot be read: %m");
 	const struct client_call call = {
 		.method = "PUT",
 		.path = path,
 		.type = "application/gzip",
-		.body = { p, n },
+		.body = packed,
 		.max = ANSWER_MAX,
-		.timeout_ms = ATTEMPT_MS + st.st_size / SLOWEST,
+		.timeout_ms = ATTEMPT_MS + (int64_t)packed.n / SLOWEST,
 		.silence_s = SILENCE_S,
 	};
 	r->patient = true;
-	int rc = remote_ask(r, &call, 0, &reply, e);
-	(void)munmap(p, n); /* cannot fail */
-	return rc;
+	return remote_ask(r, &call, 0, &reply, e);
 }
 
 int code_attach(struct remote *r, struct job_text *t, struct err *e)
@@ -96,7 +87,7 @@ int code_attach(struct remote *r, struct job_text *t, struct err *e)
 	command_notes(arena_printf(&arena, "--code %s", dir), "warning: ", &warnings);
 	if (rc < 0)
 		return -1;
-	FD_AUTO fd = pack.fd;
+	STR_AUTO packed = pack.packed;
 	if (!pack.commit[0] && node_get(node_get(node_get(&doc.root, "extras"), "code"), "commit"))
 		return err_set(e, 400, NULL,
 		               "--code: %s has no commit: remove extras.code.commit from %s", dir,
@@ -118,7 +109,7 @@ int code_attach(struct remote *r, struct job_text *t, struct err *e)
 	if (known)
 		return known < 0 ? -1 : 0;
 	(void)fprintf(stderr, "rest-lit: sending %s as the code of the job\n", dir);
-	return code_upload(r, path, fd, e);
+	return code_upload(r, path, str_view(&packed), e);
 }
 
 /* ---- from the server ------------------------------------------------------------------------- */
@@ -129,72 +120,52 @@ struct span code_of_config(struct span config, struct arena *a)
 	return code_sha_ok(sha) ? sha : span_to(sha, 0);
 }
 
-/* Gives the archive of a job to `piece`, which returns false to end it. */
-static int code_download(struct remote *r, const char *job, bool (*piece)(void *, struct span),
-                         void *arg, struct err *e)
+/* The archive of a job. */
+static int code_download(struct remote *r, const char *job, struct remote_reply *reply,
+                         struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
-	REPLY_AUTO reply = { 0 };
 	const struct client_call call = {
 		.method = "GET",
 		.path = remote_path(job, "/code", &arena),
-		.max = ANSWER_MAX, /* of an error */
+		.max = CODE_MACHINE,
 		.timeout_ms = ATTEMPT_MS + CODE_MACHINE / SLOWEST,
 		.silence_s = SILENCE_S,
-		.piece = piece,
-		.arg = arg,
 	};
-	r->patient = false; /* pieces cannot be taken back */
-	return remote_ask(r, &call, 200, &reply, e);
-}
-
-static bool copy_piece(void *arg, struct span bytes)
-{
-	return fd_write_all(*(const int *)arg, bytes) == 0;
+	return remote_ask(r, &call, 200, reply, e);
 }
 
 int code_copy(struct remote *r, const char *job, struct span config, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
+	REPLY_AUTO reply = { 0 };
 	struct span sha = code_of_config(config, &arena);
 	const char *path = arena_printf(&arena, "/api/v2/code/%.*s", (int)sha.n, sha.p);
 	int known = sha.n ? code_known(r, path, e) : 1;
 	if (known)
 		return known < 0 ? -1 : 0;
-	FD_AUTO fd = code_temporary(e);
-	return fd < 0 || code_download(r, job, copy_piece, (void *)&fd, e) < 0
+	return code_download(r, job, &reply, e) < 0
 	           ? -1
-	           : code_upload(r, path, fd, e);
-}
-
-struct fetching {
-	struct code_reader *reader;
-	struct err *e;
-	bool failed;
-};
-
-static bool fetch_piece(void *arg, struct span bytes)
-{
-	struct fetching *f = arg;
-	f->failed = code_reader_feed(f->reader, bytes, f->e) < 0;
-	return !f->failed;
+	           : code_upload(r, path, str_view(&reply.body), e);
 }
 
 /* Unpacks the archive of a job into an empty directory. */
 static int fetch_into(struct remote *r, const char *job, struct span sha, int dir, struct err *e)
 {
 	ERR_AUTO late = { 0 };
+	REPLY_AUTO reply = { 0 };
 	struct code_facts facts = { 0 };
 	const struct code_limits limits = { CODE_ENTRIES, CODE_MACHINE };
 	struct code_unpack unpack = { .dir = dir };
 	const struct code_sink sink = code_unpack_sink(&unpack);
-	struct fetching f = { code_reader_new(&limits, &sink), e, false };
-	bool good = code_download(r, job, fetch_piece, &f, e) == 0;
-	if (good && (f.failed || code_reader_end(f.reader, &facts, e) < 0)) {
-		good = false;
+	if (code_download(r, job, &reply, e) < 0)
+		return -1;
+	struct code_reader *reader = code_reader_new(&limits, &sink);
+	bool good = code_reader_feed(reader, str_view(&reply.body), e) == 0 &&
+	            code_reader_end(reader, &facts, e) == 0;
+	code_reader_free(reader);
+	if (!good)
 		e->http = 500; /* not a mistake of the user */
-	}
-	code_reader_free(f.reader);
 	if (code_unpack_end(&unpack, good ? e : &late) < 0 || !good)
 		return -1;
 	return span_is(sha, facts.sha256)

@@ -75,8 +75,9 @@ static int run_mounts(struct engine_settings *out, struct options *o, struct err
  * have. */
 static const char *const *run_environment(struct options *o)
 {
-	static const char *const OTHERS[] = { "PAI_", "FC_", "TMPDIR=" };
-	static const char *const OF_IMAGE[] = { "PATH=", "HOME=" };
+	enum { OURS = 3 }; /* the others come from an image */
+	static const char *const OTHERS[] = { "PAI_", "FC_", "TMPDIR=", "PATH=", "HOME=" };
+	size_t others = o->image[0] ? ARRAY_SIZE(OTHERS) : OURS;
 	size_t n = 0;
 	while (environ[n])
 		n++;
@@ -84,10 +85,8 @@ static const char *const *run_environment(struct options *o)
 	n = 0;
 	for (char **v = environ; *v; v++) {
 		bool taken = strchr(*v, '=') != NULL;
-		for (size_t i = 0; i < ARRAY_SIZE(OTHERS); i++)
+		for (size_t i = 0; i < others; i++)
 			taken &= !span_starts(span_of(*v), OTHERS[i]);
-		for (size_t i = 0; o->image[0] && i < ARRAY_SIZE(OF_IMAGE); i++)
-			taken &= !span_starts(span_of(*v), OF_IMAGE[i]);
 		if (taken)
 			out[n++] = *v;
 	}

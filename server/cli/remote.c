@@ -133,7 +133,6 @@ int64_t remote_pause_ms(const struct remote *r, const struct client_answer *a, u
 
 struct remote_request {
 	struct remote *remote;
-	const struct client_call *call;
 	struct remote_reply *reply;
 	struct err *e;
 	bool ended, good, again;
@@ -168,12 +167,6 @@ static void remote_answered(void *arg, const struct client_answer *a)
 	q->reply->location = a->location ? xstrdup(a->location) : NULL;
 }
 
-static bool remote_piece(void *arg, struct span bytes)
-{
-	const struct remote_request *q = arg;
-	return q->call->piece(q->call->arg, bytes);
-}
-
 /* Waits for I/O, or so long.  false: `run` is to end, by a signal that can still be read. */
 static bool remote_turn(struct remote *r, int64_t ms)
 {
@@ -185,10 +178,9 @@ static bool remote_turn(struct remote *r, int64_t ms)
 int remote_ask(struct remote *r, const struct client_call *call, int status,
                struct remote_reply *out, struct err *e)
 {
-	struct remote_request q = { .remote = r, .call = call, .reply = out, .e = e };
+	struct remote_request q = { .remote = r, .reply = out, .e = e };
 	struct client_call once = *call;
 	int64_t attempt_ms = call->timeout_ms ?: ATTEMPT_MS;
-	once.piece = call->piece ? remote_piece : NULL;
 	once.ended = remote_answered;
 	once.arg = &q;
 	int64_t end_ms = clock_ms() + (r->patient ? r->o->patience_s * SECOND : 0);

@@ -108,7 +108,7 @@ struct code_room {
 
 /* The files of a directory as an archive. */
 struct code_pack {
-	int fd; /* a file without a name, which the caller closes; -1: none */
+	struct str packed; /* the caller's */
 	struct code_facts facts;
 	char commit[CODE_SHA + 1]; /* of git; "": no repository, or nothing is committed */
 	bool changed;              /* there are other files */
@@ -122,5 +122,3 @@ struct code_pack {
  */
 int directory_pack(const char *name, const struct code_room *room, struct code_pack *out,
                    struct notes *warnings, struct err *e);
-/* A file without a name for an archive, in $TMPDIR, which the caller closes.  -1 and *e (500). */
-int code_temporary(struct err *e);

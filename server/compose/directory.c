@@ -315,31 +315,12 @@ static int directory_too_large(struct directory *d, double limit, const char *un
 	    d->name, limit, unit, str_c(&text), d->name, IGNORE);
 }
 
-int code_temporary(struct err *e)
-{
-	const char *tmp = getenv("TMPDIR"); /* NOLINT(concurrency-mt-unsafe): not changed */
-	FREE_AUTO char *file = xasprintf("%s/rest-lit-code-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-	int fd = mkostemp(file, O_CLOEXEC);
-	if (fd < 0)
-		return err_set(e, UNKNOWN_ERROR, "%s cannot be made: %m", file);
-	(void)unlink(file);
-	return fd;
-}
-
-struct pack_output {
-	int fd;
-	int64_t left;
-};
-
 static int pack_output(void *arg, struct span packed, struct err *e)
 {
-	struct pack_output *o = arg;
-	o->left -= (int64_t)packed.n;
-	if (o->left < 0)
-		return -1;
-	return fd_write_all(o->fd, packed) == 0
-	           ? 0
-	           : err_set(e, UNKNOWN_ERROR, "--code: the temporary file cannot be written: %m");
+	struct str *out = arg;
+	(void)e;
+	str_span(out, packed);
+	return out->full ? -1 : 0;
 }
 
 /* The content of a file, which has not changed since it was listed. */
@@ -419,14 +400,11 @@ static int directory_pack_files(struct directory *d, const struct code_room *roo
 		return directory_too_large(d, (double)room->unpacked / (double)MIB, "MiB");
 	if (d->n)
 		qsort(d->entry, d->n, sizeof(*d->entry), entry_order);
-	out->fd = code_temporary(d->e);
-	if (out->fd < 0)
-		return -1;
-	struct pack_output output = { out->fd, room->packed };
-	struct code_writer *w = code_writer_new(pack_output, &output);
+	out->packed = STR_INIT((size_t)room->packed);
+	struct code_writer *w = code_writer_new(pack_output, &out->packed);
 	int rc = pack_all(d, w, out);
 	code_writer_free(w);
-	if (output.left < 0)
+	if (out->packed.full)
 		return directory_too_large(d, (double)room->packed / (double)MIB,
 		                           "MiB of compressed files");
 	if (rc == 0 && out->facts.entries > room->entries)
@@ -438,15 +416,13 @@ int directory_pack(const char *name, const struct code_room *room, struct code_p
                    struct notes *warnings, struct err *e)
 {
 	struct directory d = { .name = name, .warnings = warnings, .e = e };
-	*out = (struct code_pack){ .fd = -1 };
+	*out = (struct code_pack){ .changed = false };
 	d.fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int rc = d.fd < 0 ? err_set(e, 400, NULL, "--code %s: %m", name)
 	                  : directory_pack_files(&d, room, out);
 	fd_cleanup(&d.fd);
-	if (rc < 0) {
-		fd_cleanup(&out->fd);
-		out->fd = -1;
-	}
+	if (rc < 0)
+		str_done(&out->packed);
 	free(d.entry);
 	arena_done(&d.arena);
 	return rc;

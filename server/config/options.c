@@ -489,7 +489,8 @@ static int option_set_number(struct options *o, const struct option *option, con
 		           (long)option->max);
 		if (option->unit || bytes)
 			str_printf(&text, " (%s)",
-			           option->unit ? option->unit : "bytes; 64KiB and 16GiB are valid");
+			           option->unit ? option->unit
+			                        : "bytes; 64KiB and 16GiB are valid");
 		return option_wrong(from, e, str_c(&text), value);
 	}
 	*(int64_t *)option_field(o, option) = n;
@@ -537,16 +538,6 @@ static int option_set(struct options *o, const struct option *option, const char
 
 /* ---- the configuration file ---- */
 
-/* Returns true if an option of this name has a key. */
-static bool option_find_keyed(struct span name)
-{
-	for (const struct option *p = OPTIONS; p < OPTIONS + N_OPTIONS; p++)
-		if (!p->flag_only && span_is(name, p->name))
-			return true;
-	return false;
-}
-
-/* Options of other commands are ignored, so that one file serves all commands. */
 static void config_member(struct options *o, unsigned command, const struct member *m,
                           struct err *e)
 {
@@ -570,7 +561,7 @@ static void config_member(struct options *o, unsigned command, const struct memb
 	if (!value)
 		(void)option_wrong(&from, e, "must be one value; separate several with commas",
 		                   NULL);
-	else if (option->flag_only && !option_find_keyed(member_key(m)))
+	else if (option->flag_only && option_find(member_key(m), FOR_SERVE)->flag_only)
 		(void)option_flag_only_error(option, &from, e);
 	else if (option->commands & command && !option->flag_only)
 		(void)option_set(o, option, value, &from, e);

@@ -107,8 +107,8 @@ struct code_writer *code_writer_new(code_output *output, void *arg);
  * *e (400 InvalidCodeError): an entry that the reader would refuse, or another number of bytes. */
 int code_writer_entry(struct code_writer *w, const struct code_entry *entry, struct err *e);
 int code_writer_data(struct code_writer *w, struct span bytes, struct err *e);
+/* Writes the end, unless `out` is NULL, and frees the writer. */
 int code_writer_end(struct code_writer *w, struct code_facts *out, struct err *e);
-void code_writer_free(struct code_writer *w); /* accepts NULL */
 
 /* ---- code_unpack.c ---- */
 

@@ -30,14 +30,6 @@ struct code_writer *code_writer_new(code_output *output, void *arg)
 	return w;
 }
 
-void code_writer_free(struct code_writer *w)
-{
-	if (!w)
-		return;
-	(void)deflateEnd(&w->gzip); /* fails for unfinished streams */
-	free(w);
-}
-
 static int code_writer_put(struct code_writer *w, struct span tar, int flush, struct err *e)
 {
 	z_stream *z = &w->gzip;
@@ -89,12 +81,17 @@ int code_writer_data(struct code_writer *w, struct span bytes, struct err *e)
 int code_writer_end(struct code_writer *w, struct code_facts *out, struct err *e)
 {
 	static const char ZEROS[2 * CODE_BLOCK];
-	if (w->left)
-		return code_refuse(e, w->last.path, "%lld bytes of it are missing",
-		                   (long long)w->left);
-	if (code_writer_put(w, (struct span){ ZEROS, sizeof(ZEROS) }, Z_FINISH, e) < 0)
-		return -1;
-	*out = w->facts;
-	sha256_end(&w->sha, out->sha256);
-	return 0;
+	int rc = 0;
+	if (out && w->left)
+		rc = code_refuse(e, w->last.path, "%lld bytes of it are missing",
+		                 (long long)w->left);
+	else if (out)
+		rc = code_writer_put(w, (struct span){ ZEROS, sizeof(ZEROS) }, Z_FINISH, e);
+	if (out && rc == 0) {
+		*out = w->facts;
+		sha256_end(&w->sha, out->sha256);
+	}
+	(void)deflateEnd(&w->gzip); /* fails for unfinished streams */
+	free(w);
+	return rc;
 }

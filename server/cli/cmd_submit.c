@@ -191,9 +191,9 @@ static bool sweep_agreed(const struct options *o, const struct job_text *t, cons
 	return fgets(answer, sizeof(answer), stdin) && to_lower(answer[0]) == 'y';
 }
 
-/* Compares the job of this name with the one that is to be submitted; the server does not show the
- * values of secrets.  1: it is the same, and its name is printed; 0: another; -1 and *e. */
-static int sweep_compare(struct remote *r, const char *name, const char *tag, struct span shown,
+/* Compares a job with the one that is to be submitted; the server does not show the values of
+ * secrets.  0: it is the same; 1: another; -1 and *e. */
+static int sweep_compare(struct remote *r, const char *job, const char *tag, struct span shown,
                          struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
@@ -202,31 +202,27 @@ static int sweep_compare(struct remote *r, const char *name, const char *tag, st
 	struct doc is = { 0 };
 	struct doc wanted = { 0 };
 	struct span json;
-	const char *user = remote_user(r, &arena, e);
-	const char *job = user ? arena_printf(&arena, "%s~%s", user, name) : "";
-	if (!user || remote_get(r, remote_path(job, "/config", &arena), &config, &json, e) < 0)
-		return -1;
-	bool same = false;
 	STR_AUTO written = STR_INIT(REPLY_BYTES); /* the server's is JSON, where a date is text */
+	if (remote_get(r, remote_path(job, "/config", &arena), &config, &json, e) < 0)
+		return -1;
 	if (job_text_doc(shown, &arena, &wanted))
 		node_json(&written, &wanted.root);
-	bool equal = job_text_doc(json, &arena, &is) &&
-	             job_text_doc(str_view(&written), &arena, &wanted) &&
-	             node_equal(&is.root, &wanted.root);
+	if (!job_text_doc(json, &arena, &is) ||
+	    !job_text_doc(str_view(&written), &arena, &wanted) ||
+	    !node_equal(&is.root, &wanted.root))
+		return 1;
 	if (remote_get(r, remote_path(job, "", &arena), &detail, &json, e) < 0)
 		return -1;
 	struct scan tags = scan_begin(scan_get(json, "tags"));
 	for (struct span one; scan_item(&tags, &one);)
-		same |= equal && span_is(scan_text(one, &arena), tag);
-	if (same)
-		(void)printf("%s\n", job);
-	return same;
+		if (span_is(scan_text(one, &arena), tag))
+			return 0;
+	return 1;
 }
 
 /* Submits one job of a sweep.  The key is that of the same call before, so that a job which that
  * one has begun is completed, and one that it has made is not made again. */
-static int sweep_submit(struct remote *r, const struct submit_call *call, const char *name,
-                        struct err *e)
+static int sweep_submit(struct remote *r, struct submit_call *call, const char *job, struct err *e)
 {
 	ARENA_SECRET arena = { 0 };
 	REPLY_AUTO reply = { 0 };
@@ -234,50 +230,49 @@ static int sweep_submit(struct remote *r, const struct submit_call *call, const 
 	char key[65];
 	if (job_text_shown(call->text, r->o, &arena, &shown, e) < 0)
 		return submit_refused(call->text, SPAN(""), e);
-	sha256_hex(key, span_of(arena_printf(&arena, "%s\n%s\n%.*s", call->tag, name, (int)shown.n,
+	sha256_hex(key, span_of(arena_printf(&arena, "%s\n%s\n%.*s", call->tag, job, (int)shown.n,
 	                                     shown.p)));
-	struct submit_call keyed = *call;
-	keyed.key = key;
-	bool same = false;
-	int code = submit_post(r, &keyed, &reply, e);
-	bool other = code < 0 && e->http == 422; /* the same key, so another secret */
+	call->key = key;
+	int code = submit_post(r, call, &reply, e);
+	bool again = code == 0 && reply.replayed;
 	if (code < 0 && e->code && strcmp(e->code, "ConflictJobError") == 0) {
 		err_done(e);
-		code = sweep_compare(r, name, call->tag, shown, e);
-		same = code == 1;
-		other = code == 0;
+		code = sweep_compare(r, job, call->tag, shown, e);
+		again = code == 0;
 	}
-	if (other)
+	if (code > 0 || (code < 0 && e->http == 422)) /* 422: the same key, so another secret */
 		code = err_set(e, 409, NULL,
 		               "there is a job %s with another configuration, secret or tag; "
 		               "choose another --name, or free this one: rest-lit delete %s",
-		               name, name);
+		               job, job);
 	if (code < 0)
 		return submit_refused(call->text, str_view(&reply.body), e);
-	if (same || reply.replayed)
-		(void)fprintf(stderr, "rest-lit: %s is submitted already\n", name);
-	if (same)
-		return EXIT_OK;
-	if (r->o->dry_run)
+	if (r->o->dry_run && !again)
 		return remote_print(str_view(&reply.body));
-	const char *job = submit_made(&reply, &arena);
-	(void)printf("%s\n", job ?: name);
+	if (again)
+		(void)fprintf(stderr, "rest-lit: %s is submitted already\n", job);
+	(void)printf("%s\n", job);
 	return fflush(stdout) == 0 ? EXIT_OK : EXIT_SERVER;
 }
 
 static int submit_sweep(struct remote *r, const struct job_text *t, const struct sweep *s,
                         const char *tag, struct err *e)
 {
-	for (size_t i = 0; i < s->n; i++) {
+	ARENA_AUTO arena = { 0 };
+	const char **job = ARENA_NEW(&arena, const char *, s->n);
+	const char *user = remote_user(r, &arena, e);
+	int worst = user ? EXIT_OK : -1;
+	for (size_t i = 0; user && i < s->n; i++) {
 		struct job_text one;
-		const struct submit_call call = { &one, NULL, tag, i > 0 };
+		struct submit_call call = { &one, NULL, tag, i > 0 };
 		int code = sweep_apply(s, i, t, &one, e);
+		job[i] = arena_printf(&arena, "%s~%s", user, s->name[i]);
 		if (code < 0)
 			code = submit_refused(&one, SPAN(""), e);
 		else if (r->o->dry_run && r->o->output[0])
 			code = remote_print(SPAN("---\n")) ?: submit_show(r, &one);
 		else
-			code = sweep_submit(r, &call, s->name[i], e);
+			code = sweep_submit(r, &call, job[i], e);
 		job_text_wipe(&one);
 		if (code != EXIT_OK && i > 0)
 			(void)fprintf(stderr,
@@ -287,12 +282,8 @@ static int submit_sweep(struct remote *r, const struct job_text *t, const struct
 		if (code != EXIT_OK)
 			return code;
 	}
-	ARENA_AUTO arena = { 0 };
-	const char *user = r->o->wait ? remote_user(r, &arena, e) : "";
-	int worst = user ? EXIT_OK : -1;
-	for (size_t i = 0; r->o->wait && user && i < s->n && worst < EXIT_SERVER; i++) {
-		const char *job = arena_printf(&arena, "%s~%s", user, s->name[i]);
-		int code = wait_for_job(r, job, NULL, false);
+	for (size_t i = 0; r->o->wait && worst >= 0 && i < s->n && worst < EXIT_SERVER; i++) {
+		int code = wait_for_job(r, job[i], NULL, false);
 		worst = code > worst ? code : worst;
 	}
 	return worst;

@@ -369,20 +369,22 @@ static int pack_above(struct code_writer *w, const char *last, const char *path,
 	return 0;
 }
 
-static int pack_all(struct directory *d, struct code_writer *w, struct code_pack *out)
+static int pack_all(struct directory *d, struct code_pack *out)
 {
+	struct code_writer *w = code_writer_new(pack_output, &out->packed);
 	const char *last = "";
-	for (size_t i = 0; i < d->n; i++) {
+	int rc = 0;
+	for (size_t i = 0; rc == 0 && i < d->n; i++) {
 		const struct code_entry *entry = &d->entry[i];
 		if (strcmp(last, entry->path) == 0) /* in a merge, git names it thrice */
 			continue;
 		if (pack_above(w, last, entry->path, d->e) < 0 ||
 		    code_writer_entry(w, entry, d->e) < 0 ||
 		    (entry->kind == CODE_FILE && pack_file(d, w, entry) < 0))
-			return -1;
+			rc = -1;
 		last = entry->path;
 	}
-	return code_writer_end(w, &out->facts, d->e);
+	return code_writer_end(w, rc < 0 ? NULL : &out->facts, d->e) < 0 ? -1 : rc;
 }
 
 static int directory_pack_files(struct directory *d, const struct code_room *room,
@@ -401,9 +403,7 @@ static int directory_pack_files(struct directory *d, const struct code_room *roo
 	if (d->n)
 		qsort(d->entry, d->n, sizeof(*d->entry), entry_order);
 	out->packed = STR_INIT((size_t)room->packed);
-	struct code_writer *w = code_writer_new(pack_output, &out->packed);
-	int rc = pack_all(d, w, out);
-	code_writer_free(w);
+	int rc = pack_all(d, out);
 	if (out->packed.full)
 		return directory_too_large(d, (double)room->packed / (double)MIB,
 		                           "MiB of compressed files");

@@ -53,8 +53,9 @@ static void code_read(struct span packed, size_t piece)
 		assert(facts.entries <= ENTRIES && facts.bytes <= BYTES);
 		rc = code_writer_end(w, &again, &e);
 		assert(rc == 0 && strcmp(facts.sha256, again.sha256) == 0);
+	} else {
+		(void)code_writer_end(w, NULL, &e);
 	}
-	code_writer_free(w);
 	code_reader_free(r);
 }
 

@@ -65,14 +65,10 @@ int code_attach(struct remote *r, struct job_text *t, struct err *e)
 	struct doc doc = { 0 };
 	struct span json;
 	const char *dir = r->o->code;
-	if (!dir[0] || !job_text_doc((struct span){ t->text, t->n }, &arena, &doc))
-		return 0; /* the server explains the mistakes of the text */
-	const struct dialect *d = dialect_of(&doc.root, DIALECTS_ALL);
-	if (d && strcmp(d->name, "v2") != 0)
-		return err_set(e, 400, NULL,
-		               "--code: %s is not a job of protocol version 2, and others have no "
-		               "code: rest-lit convert %s >NEW.yaml first",
-		               t->file, t->file);
+	if (!dir[0])
+		return 0;
+	if (job_text_v2(t, "--code", &arena, &doc, e) < 0)
+		return -1;
 	r->patient = !r->own;
 	if (remote_get(r, "/api/v2/info", &info, &json, e) < 0)
 		return -1;

@@ -348,7 +348,7 @@ static int submit_flow(struct remote *r, const void *arg, struct err *e)
 	if (sweep.n_values && !sweep_agreed(o, t, &sweep, tag))
 		return EXIT_USAGE;
 	if (code_attach(r, t, e) < 0) /* nothing is sent before all else is right */
-		return -1;
+		return submit_refused(t, SPAN(""), e);
 	if (sweep.n_values)
 		return submit_sweep(r, t, &sweep, tag, e);
 	return o->dry_run && o->output[0] ? submit_show(r, t) : submit_send(r, t, e);

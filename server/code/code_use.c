@@ -27,8 +27,7 @@ static void code_answered(void *arg, const struct store_reply *reply)
 	}
 	bool there = reply->outcome == STORE_OK && code_archive_read(reply->body, &r->arena, &c) &&
 	             code_archive_usable(&c, r->loop->server->code_directory);
-	const struct code_fact fact = { arena_dup(&r->arena, span_of(q->name)), there ? c.parts : 0,
-		                        there ? c.unpacked : 0 };
+	const struct code_fact fact = { there ? c.parts : 0, there ? c.unpacked : 0 };
 	bool gone = !there && (reply->outcome == STORE_OK || reply->outcome == STORE_NOT_FOUND);
 	/* submit --code --dry-run sends nothing: parts are 0. */
 	if (there || (gone && q->use.dry_run)) {
@@ -36,7 +35,7 @@ static void code_answered(void *arg, const struct store_reply *reply)
 		return;
 	}
 	if (gone)
-		(void)err_at(&e, 400, "NoCodeError", q->use.where,
+		(void)err_at(&e, 400, "NoCodeError", q->use.code->where,
 		             "this code is not kept for user %s: upload it first, with rest-lit "
 		             "submit --code DIR",
 		             q->use.user);
@@ -53,7 +52,7 @@ void code_use(const struct code_use *use)
 	struct request *r = use->r;
 	struct code_asked *q = ARENA_NEW(&r->arena, struct code_asked, 1);
 	q->use = *use;
-	code_object_name(q->name, use->user, use->sha256);
+	code_object_name(q->name, use->user, use->code->sha256);
 	q->request = (struct store_request){
 		.verb = use->dry_run ? STORE_GET : STORE_PATCH,
 		.kind = KIND_CONFIGMAP,

@@ -17,14 +17,12 @@ int64_t code_unpacked_max(const struct server *s);
 
 /*
  * A user's job names this archive: makes now its last use, unless it is a dry run, and calls back
- * with its facts, whose texts are in the arena of r, or with *e: 400 NoCodeError, 503.  r waits; it
- * has a store.
+ * with its facts or with *e: 400 NoCodeError, 503.  r waits; it has a store.
  */
 struct code_use {
 	struct request *r;
 	const char *user;
-	struct span sha256;
-	struct place where; /* in the job */
+	const struct job_code *code; /* of the job */
 	bool dry_run;
 	void (*done)(void *arg, const struct code_fact *fact, struct err *e); /* fact NULL: *e */
 	void *arg;

@@ -214,11 +214,7 @@ int job_text_rename(struct job_text *t, const char *name, struct err *e)
 		                     d && d->name_in ? key : NULL, NULL };
 	STR_AUTO json = STR_INIT(AT_MAX);
 	str_json(&json, span_of(name));
-	if (job_text_put(t, path, str_view(&json), e) == 0)
-		return 0;
-	return err_set(
-	    e, 400, NULL,
-	    "--name: no name is found in %s that can be replaced; write it as name: NAME", t->file);
+	return job_text_put(t, path, str_view(&json), e);
 }
 
 int job_text_read(struct job_text *t, const struct options *o, struct err *e)

@@ -46,9 +46,8 @@ static int vary_value(struct str *out, const char *option, struct span value, st
 	return 0;
 }
 
-/* "x needs a job of OpenPAI's protocol 2".  In the arena: the document. */
-static int vary_document(const struct job_text *t, const char *option, struct arena *a,
-                         struct doc *doc, struct err *e)
+int job_text_v2(const struct job_text *t, const char *option, struct arena *a, struct doc *doc,
+                struct err *e)
 {
 	NOTES_AUTO warnings = { 0 };
 	struct budget budget = BUDGET_DEFAULT;
@@ -72,7 +71,7 @@ int job_text_set(struct job_text *t, const char *option, struct span name_text, 
 	struct doc doc = { 0 };
 	const char *name = arena_dup(&arena, name_text);
 	struct guess guess = { .name = name_text };
-	if (vary_document(t, option, &arena, &doc, e) < 0)
+	if (job_text_v2(t, option, &arena, &doc, e) < 0)
 		return -1;
 	const struct node *all = node_get(&doc.root, "parameters");
 	for (uint32_t i = 0; node_is(all, NODE_MAP) && i < all->n; i++) {
@@ -114,7 +113,7 @@ static int vary_variable(struct job_text *t, bool secret, const char *text, stru
 	struct span value;
 	const char *option = secret ? "--secret" : "--env";
 	if (vary_split(option, text, &name, &value, e) < 0 ||
-	    vary_document(t, option, &arena, &doc, e) < 0)
+	    job_text_v2(t, option, &arena, &doc, e) < 0)
 		return -1;
 	const char *key = arena_dup(&arena, name);
 	const char *const in_env[] = { "extras", "env", key, NULL };

@@ -470,8 +470,8 @@ static int submit_with_code(struct submit *s, struct err *e)
 	if (!code->sha256.n)
 		return submit_start(s, e);
 	request_hold(r, s->dry_run ? HOLD_DRY_RUN : HOLD_JOB, r->arena.used + r->body.n);
-	code_use(&(struct code_use){ r, job_user(s->job), code->sha256, code->where,
-	                             s->dry_run != DRY_RUN_NO, submit_code_came, s });
+	code_use(&(struct code_use){ r, job_user(s->job), code, s->dry_run != DRY_RUN_NO,
+	                             submit_code_came, s });
 	return 0;
 }
 

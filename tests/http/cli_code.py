@@ -118,7 +118,7 @@ def test_cli_says_why_code_cannot_be_sent(check):
         f.write("old.json", job_v1("old"))
         before = s.request("GET", "/api/v2/jobs").json
         code, out, err = cli("submit", *at, "--code", f.project, f.at("old.json"))
-        check.ok("v1", code == 2 and f"rest-lit convert {f.at('old.json')} >NEW.yaml first" in err, (code, err))
+        check.ok("v1", code == 2 and f"--code needs a v2 job, and {f.at('old.json')} is in dialect v1; convert it first: rest-lit convert {f.at('old.json')}" in err, (code, err))
         os.mkfifo(f.at("p/fifo"))
         os.symlink("/etc/passwd", f.at("p/out"))
         code, out, err = cli("submit", *at, "--code", f.project, f.at("job.json"))

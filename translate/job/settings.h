@@ -113,9 +113,8 @@ struct facts {
 	int64_t submitted_ms;                    /* submission time, milliseconds since the epoch */
 	/* Of job.code; parts 0: not known. */
 	struct code_fact {
-		const char *name; /* code_object_name */
-		int64_t parts;    /* ConfigMaps with it; NAME-0, NAME-1, ... */
-		int64_t bytes;    /* of its files */
+		int64_t parts; /* ConfigMaps with it; NAME-0, NAME-1, ... of code_object_name */
+		int64_t bytes; /* of its files */
 	} code;
 	const char *key_seed; /* 64 random hex digits, a secret, for job_needs_key; else NULL */
 };

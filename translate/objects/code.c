@@ -25,8 +25,6 @@ int code_check(const struct scope *s, struct err *e)
 /* "code-" and 40 hex digits. */
 static struct span code_name(const struct scope *s)
 {
-	if (s->facts->code.name)
-		return span_of(s->facts->code.name);
 	char *name = arena_alloc(s->a, CODE_OBJECT + 1);
 	code_object_name(name, s->job->user, s->job->code.sha256);
 	return span_of(name);

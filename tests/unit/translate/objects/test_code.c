@@ -33,6 +33,9 @@ static const char *last_env(json_t *list, const char *name)
 
 TEST(test_build_of_code_mounts_all_parts_into_init)
 {
+	char name[CODE_OBJECT + 1];
+	code_object_name(name, "alice", SPAN(SHA));
+	FREE_AUTO char *part_2 = xasprintf("%s-2", name);
 	for (int way = 0; way < 4; way++) {
 		BENCH_AUTO b;
 		give_code(&b, way & 1 ? PROFILE_OPENPAI : PROFILE_PLAIN, "/src");
@@ -42,10 +45,10 @@ TEST(test_build_of_code_mounts_all_parts_into_init)
 			b.set.n_programs = 1;
 		}
 		b.job.code.commit = SPAN("9fceb02");
-		b.facts.code = (struct code_fact){ "code-0f", 3, (1 << 20) + 1 };
+		b.facts.code = (struct code_fact){ 3, (1 << 20) + 1 };
 		built(&b);
 		OBJECT_AUTO *f = object(&b, 0);
-		assert_string_equal(code_label(f), "0f");
+		assert_string_equal(code_label(f), name + 5);
 		assert_text(f, APP "workingDir", "/src");
 		assert_null(at(f, INIT "workingDir"));
 		assert_string_equal(env(f, APP, "PAI_CODE_DIR"), "/src");
@@ -62,7 +65,7 @@ TEST(test_build_of_code_mounts_all_parts_into_init)
 		assert_text(part, "mountPath", "/usr/local/pai-code/2");
 		assert_true(json_is_true(at(part, "readOnly")));
 		assert_null(named(at(f, POD "volumes"), "code-3"));
-		assert_text(named(at(f, POD "volumes"), "code-2"), "configMap/name", "code-0f-2");
+		assert_text(named(at(f, POD "volumes"), "code-2"), "configMap/name", part_2);
 		assert_text(named(at(f, POD "volumes"), "code"), "emptyDir/sizeLimit", "10242Mi");
 	}
 }

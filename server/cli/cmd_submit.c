@@ -248,7 +248,7 @@ static int sweep_submit(struct remote *r, const struct submit_call *call, const 
 	}
 	if (other)
 		code = err_set(e, 409, NULL,
-		               "there is a job %s with another configuration, secret or tag; "
+		               "there is a job %s with another configuration, code, secret or tag; "
 		               "choose another --name, or free this one: rest-lit delete %s",
 		               name, name);
 	if (code < 0)

@@ -89,7 +89,8 @@ static size_t jobs_count(struct span rows, size_t in[static JOB_STATE_MAX + 1], 
 		in[s]++;
 		left += !job_state_final(s);
 	}
-	str_printf(&text, "%zu jobs:", scan_count(rows));
+	size_t n = scan_count(rows);
+	str_printf(&text, "%zu job%s:", n, n == 1 ? "" : "s");
 	for (enum job_state s = 0; s < JOB_STATE_MAX; s++)
 		if (in[s])
 			str_printf(&text, " %zu %s", in[s], JOB_STATES[s]);
@@ -103,7 +104,11 @@ static size_t jobs_count(struct span rows, size_t in[static JOB_STATE_MAX + 1], 
 /* Ends the program by a signal: the jobs go on. */
 static void jobs_interrupted(int signo)
 {
+	static const char TEXT[] =
+	    "rest-lit: interrupted; the jobs go on, rest-lit stop --tag TAG stops them\n";
 	(void)signo;
+	ssize_t written = write(STDERR_FILENO, TEXT, sizeof(TEXT) - 1);
+	(void)written;
 	_exit(EXIT_SERVER);
 }
 

@@ -242,7 +242,7 @@ static int sweep_submit(struct remote *r, struct submit_call *call, const char *
 	}
 	if (code > 0 || (code < 0 && e->http == 422)) /* 422: the same key, so another secret */
 		code = err_set(e, 409, NULL,
-		               "there is a job %s with another configuration, secret or tag; "
+		               "there is a job %s with another configuration, code, secret or tag; "
 		               "choose another --name, or free this one: rest-lit delete %s",
 		               job, job);
 	if (code < 0)

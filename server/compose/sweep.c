@@ -82,8 +82,8 @@ static int sweep_name(struct sweep *s, const char *base, size_t job, struct aren
 	for (size_t i = 0; i < job; i++)
 		if (strcmp(s->name[i], s->name[job]) == 0)
 			return err_set(e, 400, NULL,
-			               "--sweep: two jobs would have the name %s; names have "
-			               "letters, digits and - of the values",
+			               "--sweep: two jobs would have the name %s; other bytes of "
+			               "values than letters, digits and - are _ in names",
 			               s->name[job]);
 	return 0;
 }

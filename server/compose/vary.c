@@ -21,7 +21,8 @@ static int vary_split(const char *option, const char *text, struct span *name, s
 	if (name->n && span_all(*name, "A-Za-z0-9_.-") && !is_digit(name->p[0]))
 		return 0;
 	return err_set(e, 400, NULL,
-	               "%s: must begin with a name of letters, digits and _, and =, is \"%s\"",
+	               "%s: must begin with a name of letters, digits and _, no digit first; the "
+	               "name is \"%s\"",
 	               option, quote(shown, *name));
 }
 

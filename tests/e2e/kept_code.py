@@ -1,11 +1,12 @@
 """The code of jobs in a real API server, with only the rights of k8s/deploy/rbac."""
 import base64
+import gzip
 import hashlib
 import json
 import os
 import threading
 
-from archives import archive
+from archives import archive, header
 from cli import cli
 from cli_code import Folder, tree
 from cluster import FRAMEWORKS
@@ -99,6 +100,11 @@ def test_code_is_kept_in_parts_and_given_back(check, cluster):
         tried = server.submit(job("try-code", sha), path="/api/v2/jobs?dryRun=true")
         check.equal("a dry run finds it", tried.status, 200)
         check.equal("... and writes nothing", cluster.get("ConfigMap", name_of(sha))["metadata"]["resourceVersion"], before["resourceVersion"])
+        for use, asked in (("another upload", lambda: put(server, sha, body)), ("a question", lambda: server.request("GET", f"/api/v2/code/{sha}"))):
+            check.equal(use, asked().status, 200)
+            after = cluster.get("ConfigMap", name_of(sha))["metadata"]
+            check.ok("... is a use", after["annotations"]["rest-lit/last-use"] > before["annotations"]["rest-lit/last-use"], after)
+            before = after
         check.equal("a job of it", server.submit(job("has-code", sha)).status, 202)
         after = cluster.get("ConfigMap", name_of(sha))["metadata"]
         check.ok("that was a use", after["resourceVersion"] != before["resourceVersion"] and after["uid"] == before["uid"], after)
@@ -127,6 +133,8 @@ def test_archives_beyond_the_limits_are_refused(check, cluster):
         zeros = (257 << 20) if os.environ.get("WHOLE") else (1 << 20)
         bomb = put(server, *archive({"zeros": bytes(zeros)}, 9))
         check.equal("zeros", bomb.status, 413 if os.environ.get("WHOLE") else 201)
+        bomb = put(server, "0" * 64, gzip.compress(header("zeros", b"0", 0o644, (256 << 20) + 1, "")))
+        check.ok("a bomb is refused before its content is read", bomb.status == 413 and "268435456 bytes" in bomb.json["message"], bomb)
         many = put(server, *archive({f"{i:05}": b"" for i in range(20_001)}))
         check.ok("entries", many.status == 413 and "20000" in many.json["message"], many)
         large = put(server, "0" * 64, noise((4 << 20) + 1))
@@ -239,6 +247,11 @@ def test_limits_of_code_name_jobs_to_delete(check, cluster):
         check.equal("another user's code is not found", bob.request("GET", f"/api/v2/code/{sha}").status, 404)
         check.equal("... nor used", bob.submit(job("not-mine", sha)).status, 400)
         check.ok("a job's code is found by those who may see the job", bob.request("GET", f"/api/v2/jobs/{USER}~has-large/code").body == body)
+        sha = put(bob, *archive({"of": b"bob"})).json["sha256"]
+        cluster.api("PATCH", f"{FRAMEWORKS}/{framework_name('has-large')}", {"metadata": {"labels": {"rest-lit/code": name_of(sha, "bob")[5:]}}},
+                    "application/merge-patch+json")
+        check.ok("a label with another user's code gives nothing", wait_until(
+            lambda: server.request("GET", f"/api/v2/jobs/{USER}~has-large/code").status == 404))
     cluster.delete("Framework", framework_name("has-large"))
     forget(cluster)
 

@@ -1,14 +1,16 @@
 """Uploads of code to a server of one machine: what is kept, what is refused, what is left."""
+import gzip
 import hashlib
 import http.client
 import os
+import resource
 import stat
 import time
 
-from archives import archive, tar_of
+from archives import archive, header, tar_of
 from clients import TokenServer
 from fakeapi import FakeApi, fake_server
-from harness import job_v2, wait_until
+from harness import BINARY, Server, job_v2, wait_until
 from tokens import bearer, token
 
 GZIP = {"Content-Type": "application/gzip"}
@@ -49,12 +51,15 @@ def test_code_is_kept_in_a_file_and_given_back(check):
         alice, bob, root = (bearer(token(user)) for user in ("alice", "bob", "root"))
         check.equal("without a token", put(server, sha, body).status, 401)
         check.equal("not there", get(server, sha, alice).status, 404)
+        path = os.path.join(server.directory, "jobs", "code", name_of(sha))
+        os.mkdir(path, 0o700)  # by a server that was killed before it wrote the ConfigMap
+        with open(os.open(os.path.join(path, "part"), os.O_CREAT | os.O_WRONLY, 0o600), "wb") as f:
+            f.write(body)
         first = put(server, sha, body, alice)
         check.equal("kept", (first.status, first.json["bytes"], first.json["entries"]), (201, len(body), 2))
         check.equal("again", put(server, sha, body, alice).status, 200)
         check.equal("it is there", get(server, sha, alice).json, first.json)
         check.equal("one directory", kept(server), [name_of(sha)])
-        path = os.path.join(server.directory, "jobs", "code", name_of(sha))
         modes = [stat.S_IMODE(os.stat(p).st_mode) for p in (path, os.path.join(path, "part"))]
         check.equal("private", modes, [0o700, 0o600])
         check.equal("another user's is not found", get(server, sha, bob).status, 404)
@@ -68,13 +73,14 @@ def test_code_is_kept_in_a_file_and_given_back(check):
         os.unlink(os.path.join(path, "part"))
         check.equal("a file that is lost is told", get(server, sha, alice).status, 404)
         check.equal("... to a submission, too", server.submit(job("lost", sha), alice).status, 400)
+        check.equal("sent again, it is kept again", put(server, sha, body, alice).status, 201)
+        check.ok("... for its jobs, too", download(server, "alice~mine", alice) == (200, f'"{sha}"', body))
 
 
 def test_bad_archives_leave_nothing(check):
     sha, body = archive({"a": b"1"})
     other = archive({"b": b"1"})[0]
     outside = archive({"../a": b"1"})
-    # 300 MB of zeros are small; the reader stops at its limit.
     with TokenServer() as server:
         alice = bearer(token("alice"))
 
@@ -88,6 +94,9 @@ def test_bad_archives_leave_nothing(check):
         refused("no gzip", 400, "InvalidCodeError", sha, tar_of({"a": b"1"}), alice)
         refused("empty", 400, "InvalidCodeError", sha, b"", alice)
         refused("a name that is none", 400, "InvalidParametersError", "A" * 64, body, alice)
+        bomb = header("zeros", b"0", 0o644, (1 << 30) + 1, "")  # refused before its content is read
+        refused("a bomb", 413, "PayloadTooLargeError", sha, gzip.compress(bomb), alice)
+        refused("without its length", 411, "LengthRequiredError", sha, b"", {**alice, "Content-Length": None, "Transfer-Encoding": "chunked"})
         refused("another type", 415, "UnsupportedMediaTypeError", sha, body, {**alice, "Content-Type": "text/plain"})
         refused("too large by its head", 413, "PayloadTooLargeError", sha, b"", {**alice, "Content-Length": str(5 << 30), "Expect": "100-continue"})
         check.equal("nothing is kept", kept(server), [])
@@ -132,6 +141,18 @@ def test_stopped_uploads_leave_nothing(check):
         check.equal("a start removes what a killed server has left", kept(again), [name_of(sha)])
         check.equal("... and has what was kept", get(again, sha, access).status, 200)
         again.kill()
+
+
+def test_full_disk_leaves_nothing_of_an_upload(check):
+    """A limit of the size of files fails as a full disk does."""
+    sha, body = archive({"data": os.urandom(900_000)})
+    with Server("--engine=none", "--local", "jobs", program=["sh", "-c", "trap '' XFSZ; exec \"$@\"", "sh", BINARY]) as server:
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (800_000, resource.RLIM_INFINITY))
+        full = put(server, sha, body)
+        check.ok("it is told", full.status == 503 and "the code cannot be stored: File too large" in full.json["message"], full)
+        check.ok("nothing is left", wait_until(lambda: kept(server) == []), kept(server))
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        check.equal("with room, it is kept", put(server, sha, body).status, 201)
 
 
 def test_uploads_at_once_are_bounded(check):

@@ -523,6 +523,24 @@ TEST(test_code_unpack_follows_no_link)
 	}
 }
 
+/* The reader lets no such entries through; the sink does not rely on it. */
+TEST(test_code_unpack_puts_nothing_behind_a_link)
+{
+	ERR_AUTO e = { 0 };
+	char top[] = "/tmp/rest-lit-code-XXXXXX";
+	assert_non_null(mkdtemp(top));
+	FD_AUTO dir = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct code_unpack u = { .dir = dir };
+	struct code_sink sink = code_unpack_sink(&u);
+	const struct code_entry link = { .kind = CODE_LINK, .path = "l", .target = "." };
+	const struct code_entry file = { .kind = CODE_FILE, .path = "l/f" };
+	assert_int_equal(sink.entry(sink.arg, &link, &e), 0);
+	assert_int_equal(sink.entry(sink.arg, &file, &e), -1);
+	assert_string_equal(err_msg(&e), "\"l/f\" cannot be written: Not a directory");
+	assert_int_equal(code_unpack_end(&u, &e), 0);
+	assert_int_equal(tree_remove(AT_FDCWD, top, 1000), 0);
+}
+
 TEST(test_code_object_names_differ_by_user)
 {
 	char one[CODE_OBJECT + 1];

@@ -122,7 +122,7 @@ TEST(test_configmap_with_code_is_a_directory_of_the_machine)
 		{ "code-" HASH40 "-0", "/var/x/code/code-" HASH40 },
 		{ "code-" HASH40 "-1", NULL },
 		{ "code-" HASH40, NULL },
-		{ "code-0/../../../../0123456789abcdef012345678-0", NULL },
+		{ "code-0/../../../../0123456789abcdef0123456789-0", NULL },
 		{ "coda-" HASH40 "-0", NULL },
 		{ "code", NULL },
 	};

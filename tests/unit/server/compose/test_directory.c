@@ -294,6 +294,27 @@ TEST_WITH(test_directory_gives_the_words_of_git, make_top, remove_top)
 	            "or send a copy of the files"));
 }
 
+TEST_WITH(test_directory_runs_no_program_of_a_repository, make_top, remove_top)
+{
+	shell("git init -q; echo 1 >a; git add a; git commit -qm 1; printf '#!/bin/sh\\ntouch "
+	      "'$PWD/ran >.git/monitor; chmod 755 .git/monitor; git config core.fsmonitor "
+	      ".git/monitor");
+	(void)assert_packed("", "a");
+}
+
+TEST_WITH(test_directory_packs_into_TMPDIR, make_top, remove_top)
+{
+	FREE_AUTO char *tmp = xasprintf("%s/tmp", top);
+	FREE_AUTO char *want = xasprintf("%s/rest-lit-code-", tmp);
+	shell("mkdir d; echo 1 >d/a");
+	set_variable("TMPDIR", tmp);
+	assert_refused("/d", 500, REFUSED(want));
+	shell("mkdir tmp");
+	(void)assert_packed("/d", "a");
+	assert_int_equal(rmdir(tmp), 0); /* nothing is left in it */
+	set_variable("TMPDIR", "");
+}
+
 TEST_WITH(test_directory_names_a_file_that_changes, NULL, NULL)
 {
 	static const struct code_room ROOM = { 1 << 20, 1 << 20, 1000 };

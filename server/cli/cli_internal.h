@@ -279,8 +279,11 @@ struct progress {
 	struct role_progress *role;
 	size_t n_roles;
 	struct span status; /* jobStatus */
-	bool brief;         /* the verdict is without appExitDiagnostics */
-	bool colour;        /* of the state */
+	/* The task whose failure ended the job: the first that failed, else that which the
+	 * controller names; "" */
+	const char *failed;
+	bool brief;  /* the verdict is without appExitDiagnostics */
+	bool colour; /* of the state */
 };
 
 /* The tasks of a job in their order: of its detail, /api/v2/jobs/USER~NAME, which is valid JSON.
@@ -296,9 +299,6 @@ bool progress_next_task(struct task_walk *w);
 /* "worker[0]" from the members of an object that name the role and the index; "worker" without an
  * index, else "". */
 const char *progress_task(struct span object, const char *const keys[2], struct arena *a);
-/* The task whose failure ended the job: the first that failed, else that which the controller
- * names. */
-const char *progress_failed_task(const struct progress *p, struct arena *a);
 
 /* Results live in the arena or in `detail`.  -1 and *e (500): it is not a job. */
 int progress_read(struct progress *p, struct span detail, struct arena *a, struct err *e);

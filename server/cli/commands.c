@@ -98,8 +98,7 @@ const struct command COMMANDS[] = {
 	  "--tag.  Each is tried.  JOB is USER~NAME, or NAME for one of your own jobs.\n"
 	  "Exit status: the worst of 0, 2 refused, or there is no such job, 3 the server does\n"
 	  "not answer.\n",
-	  "Examples:\n"
-	  "  rest-lit stop mnist mnist-2\n"
+	  "Example:\n"
 	  "  rest-lit stop --tag mnist\n" },
 	{ "cancel", cmd_stop, FOR_STOP, 0, SIZE_MAX, "name a job, or --tag", "JOB...", "the same as stop",
 	  "Stop jobs, as rest-lit stop does.\nExit status: as of stop.\n",
@@ -147,9 +146,8 @@ const struct command COMMANDS[] = {
 	  "stopped first.  JOB is USER~NAME, or NAME for one of your own jobs.\n"
 	  "Exit status: the worst of 0, 2 refused, running, or there is no such job, 3 the\n"
 	  "server does not answer.\n",
-	  "Examples:\n"
-	  "  rest-lit delete mnist mnist-2\n"
-	  "  rest-lit delete --tag mnist\n" },
+	  "Example:\n"
+	  "  rest-lit delete mnist mnist-2\n" },
 	{ "resubmit", cmd_resubmit, FOR_RESUBMIT, 1, 1, "name one job",
 	  "JOB", "submit a job once more",
 	  "Submit the same job once more under another name, and print USER~NAME.  The\n"

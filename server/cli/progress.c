@@ -70,12 +70,6 @@ const char *progress_task(struct span object, const char *const keys[2], struct 
 	return arena_printf(a, "%.*s[%lld]", (int)role.n, role.p, (long long)index);
 }
 
-const char *progress_failed_task(const struct progress *p, struct arena *a)
-{
-	const char *first = progress_task(scan_get(p->status, "firstFailure"), FAILED, a);
-	return first[0] ? first : progress_task(p->status, TRIGGER, a);
-}
-
 /* "worker[0]: FailedScheduling: 0/3 nodes are available" */
 static const char *waiting_text(struct span why, struct arena *a)
 {
@@ -149,6 +143,9 @@ int progress_read(struct progress *p, struct span detail, struct arena *a, struc
 	p->waiting = p->stopping
 	                 ? progress_shown(a, scan_text(scan_get(p->status, "stopReason"), a))
 	                 : waiting_text(scan_get(p->status, "waitingReason"), a);
+	p->failed = progress_task(scan_get(p->status, "firstFailure"), FAILED, a);
+	if (!p->failed[0])
+		p->failed = progress_task(p->status, TRIGGER, a);
 	progress_read_roles(p, scan_get(detail, "taskRoles"), a);
 	return 0;
 }

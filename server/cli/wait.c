@@ -327,11 +327,10 @@ static void waiter_drain(struct job_waiter *w, int64_t end)
 /* The last lines of the task that failed first say more than the diagnostics, which quote them. */
 static int waiter_verdict(struct job_waiter *w)
 {
-	ARENA_AUTO arena = { 0 };
 	STR_AUTO tail = STR_INIT(TEXT_MAX);
 	struct progress *p = &w->view.progress;
 	bool tails = p->state == JOB_FAILED && (w->own || w->keeps);
-	p->brief = tails && log_mux_tail(w->mux, &tail, progress_failed_task(p, &arena));
+	p->brief = tails && log_mux_tail(w->mux, &tail, p->failed);
 	return view_verdict(&w->view, str_view(&tail));
 }
 

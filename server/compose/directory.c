@@ -275,9 +275,8 @@ static int directory_list(struct directory *d, struct code_pack *out)
 			return git ? directory_ask_git(d, git, out)
 			           : err_set(d->e, 400, NULL,
 			                     "--code %s is in the repository %s, and there is no "
-			                     "program git, "
-			                     "which knows its files: install git, or send a copy "
-			                     "of the files",
+			                     "program git, which knows its files: install git, or "
+			                     "send a copy of the files",
 			                     d->name, dot);
 	}
 	return directory_walk(d);

@@ -308,7 +308,7 @@ TEST(test_progress_verdict_names_the_first_failure)
 	               "  lines:    one\n"
 	               "            two\n");
 	struct progress p = read_ok(text, &a);
-	assert_string_equal(progress_failed_task(&p, &a), "worker[2]");
+	assert_string_equal(p.failed, "worker[2]");
 	(void)snprintf(text, sizeof(text), FIRST, "\"rank\":null,\"time\":1795435384000,",
 	               "{\"taskRole\":\"worker\",\"taskIndex\":0,\"cause\":\"lost its peer\"},"
 	               "{\"taskRole\":\"ps\",\"taskIndex\":0,\"cause\":\"broken pipe\"}",

@@ -184,6 +184,64 @@ def test_interrupted_upload_is_completed_by_the_next(check, cluster):
     forget(cluster)
 
 
+def test_other_bytes_wait_for_an_upload_or_replace_an_old_one(check, cluster):
+    """Two servers have the same tar, compressed differently: parts never mix, and what has just been
+    completed is not deleted."""
+    files = {"data": noise(1_500_000) + bytes(200_000)}
+    sha, fast = archive(files, 1)
+    small = archive(files, 9)[1]
+    name = name_of(sha)
+    old = {"metadata": {"annotations": {"rest-lit/last-use": "2020-01-01T00:00:00Z"}}}
+
+    def make_old(**more):
+        old["metadata"]["annotations"] |= {f"rest-lit/{key}": value for key, value in more.items()}
+        cluster.api("PATCH", f"/api/v1/namespaces/default/configmaps/{name}", old, "application/merge-patch+json")
+    with Proxy(cluster) as proxy:
+        arrived = threading.Event()
+        proxy.fault("POST", "ConfigMap", f"{name}-1", gate=(arrived, None), hang=0)
+        with cluster.serve(*DEFAULTS, url=proxy.url) as server:
+            thread = threading.Thread(target=in_threads, args=([0], lambda _: put(server, sha, fast)))
+            thread.start()
+            check.ok("one part is stored", arrived.wait(60))
+            server.kill()
+            thread.join()
+    with Proxy(cluster) as proxy, cluster.serve(*DEFAULTS, url=proxy.url) as two, cluster.serve(*DEFAULTS) as three:
+        busy = put(three, sha, small)
+        check.ok("it is young: wait", busy.status == 503 and "another client" in busy.json["message"] and "retry-after" in busy.headers, busy)
+        make_old()
+        arrived, go, answers = threading.Event(), threading.Event(), []
+        proxy.fault("DELETE", "ConfigMap", name, gate=(arrived, go))
+        thread = threading.Thread(target=lambda: answers.append(put(two, sha, small)))
+        thread.start()
+        check.ok("it is old: to be replaced", arrived.wait(60))
+        check.equal("meanwhile the first one is completed", put(three, sha, fast).status, 201)
+        go.set()
+        thread.join()
+        check.equal("so it stays", (answers[0].status, kept_archive(cluster, name)[1] == fast), (200, True))
+        make_old(complete=None)
+        check.equal("an old one that is not complete is replaced", put(three, sha, small).status, 201)
+        check.ok("... wholly", kept_archive(cluster, name)[1] == small)
+    forget(cluster)
+
+
+def test_limits_of_code_count_all_pages(check, cluster):
+    """... of the list of archives, each with 500; each archive counts as 64 KiB."""
+    with cluster.serve(*DEFAULTS, "--code-user", str(501 << 16)) as server:
+        sha, body = archive({"a": b"1"})
+        put(server, sha, body)
+        one = cluster.get("ConfigMap", name_of(sha))
+        facts = json.loads(one["metadata"]["annotations"]["rest-lit/archive"])
+
+        def copy(i):
+            meta = {key: dict(one["metadata"][key]) for key in ("labels", "annotations")}
+            meta["annotations"]["rest-lit/archive"] = json.dumps({**facts, "sha256": f"{i:064x}"})
+            meta["name"] = name_of(f"{i:064x}")
+            return cluster.api("POST", "/api/v1/namespaces/default/configmaps", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta})[0]
+        check.equal("as many as fit", set(sum(in_threads(8, lambda t: [copy(i) for i in range(t, 500, 8)]), [])), {201})
+        check.equal("one more does not", put(server, *archive({"b": b"1"})).status, 413)
+    forget(cluster)
+
+
 def test_code_that_no_job_names_goes(check, cluster):
     """... with the janitor, after its time; code of a job stays, also that of an hour ago."""
     archives = [archive({"n": b"%d" % i}) for i in range(3)]

@@ -330,6 +330,22 @@ static int submit_command(struct remote *r, struct job_text *t, struct err *e)
 	return compose_command(t, r->o, &place, e);
 }
 
+/* An earlier server would ignore variables. */
+static int submit_check_server(struct remote *r, struct err *e)
+{
+	REPLY_AUTO info = { 0 };
+	struct span json;
+	if (!r->o->env.n)
+		return 0;
+	r->patient = true;
+	if (remote_get(r, "/api/v2/info", &info, &json, e) < 0)
+		return -1;
+	if (scan_get(scan_get(json, "code"), "maxBytes").n)
+		return 0;
+	return err_set(e, 400, NULL, "--env: %s is older than this program and ignores it",
+	               r->o->server);
+}
+
 /* From the text to the server.  arg: struct job_text *. */
 static int submit_flow(struct remote *r, const void *arg, struct err *e)
 {
@@ -347,6 +363,8 @@ static int submit_flow(struct remote *r, const void *arg, struct err *e)
 		return -1;
 	if (sweep.n_values && !sweep_agreed(o, t, &sweep, tag))
 		return EXIT_USAGE;
+	if (submit_check_server(r, e) < 0)
+		return -1;
 	if (code_attach(r, t, e) < 0) /* nothing is sent before all else is right */
 		return submit_refused(t, SPAN(""), e);
 	if (sweep.n_values)

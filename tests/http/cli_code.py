@@ -198,3 +198,5 @@ def test_cli_knows_the_limits_of_the_server(check):
             with CodeServer("0" * 64, b"", limits) as fake:
                 code, out, err = cli("submit", "--server", fake.url, "--code", f.project, f.at("job.json"))
                 check.ok(want, code == 2 and want in err and fake.count("P.*", ".*") == 0, (code, err))
+                code, out, err = cli("submit", "--server", fake.url, "--env", "A=b", f.at("job.json"))
+                check.equal(f"{want}: --env", (code, "older than this program and ignores it" in err), (0, False) if limits else (2, True))

@@ -148,7 +148,7 @@ def test_sweep_submits_each_combination_once(check):
         check.equal("with a secret", cli(*secret, "K=eins", "-", text=YAML)[:2], (0, "alice~s-lr1\n"))
         check.equal("the same secret", cli(*secret, "K=eins", "-", text=YAML)[:2], (0, "alice~s-lr1\n"))
         code, out, err = cli(*secret, "K=zwei", "-", text=YAML)
-        check.ok("another secret", code == 2 and "there is a job s-lr1 with another configuration, secret" in err and "eins" not in err and "zwei" not in err, err)
+        check.ok("another secret", code == 2 and "there is a job alice~s-lr1 with another configuration, code, secret" in err and "eins" not in err and "zwei" not in err, err)
         code, out, err = cli(*sweep[:-1], "--dry-run", "-o", "job", "-", text=text)
         check.ok("dry run", code == 0 and out.count("---\n# a job") == 6 and 'name: "mnist-lr0_1-seed2"' in out, out)
 

@@ -49,6 +49,8 @@ bool code_archive_read(struct span object, struct arena *a, struct code_archive 
 /* The merge patch that makes now the last use, of an object of this uid (else NULL) that becomes
  * complete.  In the arena. */
 const char *code_renewal(const char *uid, struct arena *a);
+/* Fills *e for an outcome of a request that is not expected.  -1. */
+int code_fail(struct store_request r, const struct store_reply *reply, struct err *e);
 /* It is complete, and its file exists on one machine (directory; else NULL). */
 bool code_archive_usable(const struct code_archive *c, const char *directory);
 

@@ -9,8 +9,6 @@ extern pthread_mutex_t CODE_FILES;
 /* Sends one request, by default about a ConfigMap. */
 enum store_outcome code_ask(struct code_store *s, struct store_request r, struct arena *a,
                             struct store_reply *reply);
-/* Fills *e for an outcome that is not expected.  -1. */
-int code_fail(struct store_request r, const struct store_reply *reply, struct err *e);
 
 /* Reads an archive, in the arena.  1, 0: there is none, -1 and *e. */
 int code_look(struct code_store *s, const char *name, struct arena *a, struct code_archive *out,

@@ -2,7 +2,6 @@
 #include "server/code/job_code.h"
 
 #include "base/posix/clock.h"
-#include "k8s/transport/reply.h"
 #include "server/config/options.h"
 #include "server/http/loop.h"
 
@@ -30,21 +29,14 @@ static void code_answered(void *arg, const struct store_reply *reply)
 	const struct code_fact fact = { there ? c.parts : 0, there ? c.unpacked : 0 };
 	bool gone = !there && (reply->outcome == STORE_OK || reply->outcome == STORE_NOT_FOUND);
 	/* submit --code --dry-run sends nothing: parts are 0. */
-	if (there || (gone && q->use.dry_run)) {
-		q->use.done(q->use.arg, &fact, &e);
-		return;
-	}
-	if (gone)
+	if (gone && !q->use.dry_run)
 		(void)err_at(&e, 400, "NoCodeError", q->use.code->where,
 		             "this code is not kept for user %s: upload it first, with rest-lit "
 		             "submit --code DIR",
 		             q->use.user);
-	else if (reply->outcome == STORE_REFUSED)
-		explain_refusal(&e, &q->request, reply);
-	else
-		(void)err_set(&e, UNAVAILABLE,
-		              "the API server has not found the code in time; try again");
-	q->use.done(q->use.arg, NULL, &e);
+	else if (!there && !gone)
+		(void)code_fail(q->request, reply, &e);
+	q->use.done(q->use.arg, &fact, &e);
 }
 
 void code_use(const struct code_use *use)

@@ -24,7 +24,7 @@ struct code_use {
 	const char *user;
 	const struct job_code *code; /* of the job */
 	bool dry_run;
-	void (*done)(void *arg, const struct code_fact *fact, struct err *e); /* fact NULL: *e */
+	void (*done)(void *arg, const struct code_fact *fact, struct err *e); /* if e->http is 0 */
 	void *arg;
 };
 void code_use(const struct code_use *use);

@@ -456,9 +456,8 @@ static void submit_refuse(const struct submit *s, const struct err *e)
 static void submit_code_came(void *arg, const struct code_fact *fact, struct err *e)
 {
 	struct submit *s = arg;
-	if (fact)
-		s->code = *fact;
-	if (!fact || submit_start(s, e) < 0)
+	s->code = *fact;
+	if (e->http || submit_start(s, e) < 0)
 		submit_refuse(s, e);
 }
 

@@ -45,12 +45,12 @@ const char *job_text_name(const struct job_text *t, struct arena *a);
 
 /* ---- vary.c ---- */
 
-/* Reads the text as a document, in the arena.  option: for messages.  -1 and *e: it has mistakes, or
- * is no v2 job. */
+/* Reads the text as a document, in the arena.  option: for messages.  -1 and *e: it has mistakes,
+ * or is no v2 job. */
 int job_text_v2(const struct job_text *t, const char *option, struct arena *a, struct doc *doc,
                 struct err *e);
-/* Gives a parameter of a v2 job a value, a scalar as YAML has it.  option: for messages.  -1 and *e:
- * no v2 job, no such parameter, which names those that there are, no scalar. */
+/* Gives a parameter of a v2 job a value, a scalar as YAML has it.  option: for messages.  -1 and
+ * *e: no v2 job, no such parameter, which names those that there are, no scalar. */
 int job_text_set(struct job_text *t, const char *option, struct span name, struct span value,
                  struct err *e);
 /* --name, --set, --env and --secret.  -1 and *e; a place is one in the text. */

@@ -332,6 +332,8 @@ def test_many_jobs_share_one_archive(check, cluster):
 
 def test_code_without_rights_names_the_right(check, cluster):
     whole = cluster.api("GET", ROLE)[1]["rules"]
+    verbs = {kind: sorted(rule["verbs"]) for rule in whole for kind in rule["resources"]}
+    check.equal("rights on ConfigMaps and Secrets", (verbs["configmaps"], verbs["secrets"]), (["create", "delete", "get", "list", "patch"], ["create"]))
     rules = json.loads(json.dumps(whole))
     for rule in rules:
         if "configmaps" in rule["resources"]:

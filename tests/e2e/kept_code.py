@@ -319,11 +319,13 @@ def test_many_jobs_share_one_archive(check, cluster):
     n = int(os.environ.get("WHOLE_JOBS", "1000")) if os.environ.get("WHOLE") else 64
     with cluster.serve(*DEFAULTS) as server:
         put(server, sha, body)
+        part = cluster.get("ConfigMap", name_of(sha) + "-0")["metadata"]
         # So many at once that the API server gives up on some writes of the last use.
         answers = in_threads(32, lambda t: [server.submit(job(f"share-{i}", sha)).status for i in range(t, n, 32)])
         check.equal("all are taken", sorted(set(sum(answers, []))), [202])
         named = cluster.api("GET", f"{FRAMEWORKS}?labelSelector=rest-lit/code={name_of(sha)[5:]}")[1]["items"]
         check.equal("all name it", len(named), n)
+        check.equal("no job has written its part", cluster.get("ConfigMap", name_of(sha) + "-0")["metadata"], part)
         check.equal("it is kept once", sorted(x for x in cluster.names("ConfigMap") if x.startswith("code-")), [name_of(sha), name_of(sha) + "-0"])
     for i in range(n):
         cluster.delete("Framework", framework_name(f"share-{i}"))
@@ -332,6 +334,8 @@ def test_many_jobs_share_one_archive(check, cluster):
 
 def test_code_without_rights_names_the_right(check, cluster):
     whole = cluster.api("GET", ROLE)[1]["rules"]
+    verbs = {kind: sorted(rule["verbs"]) for rule in whole for kind in rule["resources"]}
+    check.equal("rights on ConfigMaps and Secrets", (verbs["configmaps"], verbs["secrets"]), (["create", "delete", "get", "list", "patch"], ["create"]))
     rules = json.loads(json.dumps(whole))
     for rule in rules:
         if "configmaps" in rule["resources"]:

@@ -302,19 +302,6 @@ TEST_WITH(test_directory_runs_no_program_of_a_repository, make_top, remove_top)
 	(void)assert_packed("", "a");
 }
 
-TEST_WITH(test_directory_packs_into_TMPDIR, make_top, remove_top)
-{
-	FREE_AUTO char *tmp = xasprintf("%s/tmp", top);
-	FREE_AUTO char *want = xasprintf("%s/rest-lit-code-", tmp);
-	shell("mkdir d; echo 1 >d/a");
-	set_variable("TMPDIR", tmp);
-	assert_refused("/d", 500, REFUSED(want));
-	shell("mkdir tmp");
-	(void)assert_packed("/d", "a");
-	assert_int_equal(rmdir(tmp), 0); /* nothing is left in it */
-	set_variable("TMPDIR", "");
-}
-
 TEST_WITH(test_directory_names_a_file_that_changes, NULL, NULL)
 {
 	static const struct code_room ROOM = { 1 << 20, 1 << 20, 1000 };

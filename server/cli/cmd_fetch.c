@@ -104,7 +104,8 @@ int code_attach(struct remote *r, struct job_text *t, struct err *e)
 	int known = r->o->dry_run ? 1 : code_known(r, path, e);
 	if (known)
 		return known < 0 ? -1 : 0;
-	(void)fprintf(stderr, "rest-lit: sending %s as the code of the job\n", dir);
+	(void)fprintf(stderr, "rest-lit: sending %s, %zu KiB, as the code of the job\n", dir,
+	              packed.n / 1024 + 1);
 	return code_upload(r, path, str_view(&packed), e);
 }
 

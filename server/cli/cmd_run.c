@@ -131,10 +131,11 @@ static int run_service(struct service *s)
 	struct run r = { .service = s, .exit_code = EXIT_NO_COMMAND };
 	int code;
 	struct options *o = &s->options;
-	bool bad =
-	    compose_check_file(o, &e) < 0 ||
-	    (o->command ? run_command_prepare(&r, &text, &e) : job_text_read(&text, o, &e)) ||
-	    run_mounts(&r.engine, o, &e) < 0;
+	bool bad = compose_check_file(o, &e) < 0 ||
+	           (o->command ? run_command_prepare(&r, &text, &e)
+	                       : job_text_read(&text, o, &e) < 0 &&
+	                             err_wrap(&e, "no job file (a command stands after --)")) ||
+	           run_mounts(&r.engine, o, &e) < 0;
 	if (bad) {
 		code = print_error_notes(&e, NULL, EXIT_USAGE);
 	} else {

@@ -105,6 +105,12 @@ int sweep_read(struct sweep *s, const struct options *o, const char *base, struc
 				               "--sweep: %.*s is given twice; write its values "
 				               "with commas",
 				               (int)v->name.n, v->name.p);
+		for (size_t k = 0; k < o->set.n; k++) {
+			struct span set = span_of(o->set.v[k]);
+			if (span_eq(span_to(set, span_chr(set, '=')), v->name))
+				return err_set(e, 400, NULL, "--sweep: %.*s is set by --set, too",
+				               (int)v->name.n, v->name.p);
+		}
 		many = __builtin_mul_overflow(n, v->n, &n) || v->n == 0 || many;
 	}
 	if (many || n > SWEEP_MAX)

@@ -82,7 +82,7 @@ def test_cli_sends_the_code_once_and_gets_it_back(check):
         code, out, err = cli("submit", *at, "--code", f.project, f.at("job.json"))
         check.equal("submitted", (code, out), (0, "alice~one\n"))
         kept = config_of(s, "one")["extras"]["code"]
-        check.ok("told what is sent", f"rest-lit: sending {f.project} as the code of the job\n" in err, err)
+        check.ok("told what is sent", f"rest-lit: sending {f.project}, 1 KiB, as the code of the job\n" in err, err)
         check.ok("... and what is not", f'--code {f.project}: warning: ".env" may be a secret' in err and
                  "PASSWORD" not in err, err)
         check.equal("the path stays", (kept["path"], kept["changed"]), ("/code", False))

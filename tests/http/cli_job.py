@@ -48,7 +48,7 @@ def test_cli_hints_for_a_taken_name_work(check):
         check.equal("of JSON", cli("submit", *at, "--name", "three", "-", text=job_v2("one"))[:2], (0, "alice~three\n"))
         check.equal("of v1", cli("submit", *at, "--name", "four", "-", text=job_v1("one"))[:2], (0, "alice~four\n"))
         code, out, err = cli("submit", *at, "--name", "six", "-", text=yaml.replace("'one'", "&a one"))
-        check.ok("not a plain name", code == 2 and "--name" in err and not out, (code, out, err))
+        check.ok("not a plain name", code == 2 and ":2:7: name cannot be changed here" in err and not out, (code, out, err))
         code, out, err = cli("submit", *at, "--name", "a/b", f.name)
         check.ok("no name", code == 2 and "--name" in err, (code, err))
         code, out, err = cli("delete", *at, "one")

@@ -168,6 +168,8 @@ def test_sweep_refuses_what_it_cannot_name_or_count(check):
                 (["lr=[1]"], ["one value"])):
             code, out, err = cli("submit", *at, *(f"--sweep={o}" for o in options), "-", text=text)
             check.ok(f"{options}"[:80], code == 2 and not out and all(w in err for w in words), (code, out, err))
+        code, out, err = cli("submit", *at, "--sweep", "lr=1,2", "--set", "lr=3", "-", text=text)
+        check.ok("set and swept", code == 2 and "lr is set by --set, too" in err, (code, out, err))
         code, out, err = cli("submit", *at[:2], "--sweep", "lr=1,2", "-", text=text)
         check.ok("asks nobody", code == 2 and "--yes" in err and "2 jobs" in err, (code, out, err))
         check.equal("nothing was sent", fake.count("POST", ".*"), 0)

@@ -134,7 +134,8 @@ class Machine(Server):
             for part in ("log.1", "log"):
                 try:
                     with open(os.path.join(directory, part), encoding="utf-8") as f:
-                        lines += [text for _, stream, _, text in (line.split(" ", 3) for line in f) if stream != "before"]
+                        whole = (line.split(" ", 3) for line in f if line.endswith("\n"))  # the last one may be being written
+                        lines += [text for _, stream, _, text in whole if stream != "before"]
                 except FileNotFoundError:
                     pass
         return "".join(lines)

@@ -332,11 +332,11 @@ def test_jobs_are_sorted_chosen_by_tag_and_watched(check):
         check.ok("unknown column", code == 2 and "name or user" in err, err)
         with Cli("jobs", *at, "--watch") as c:
             check.ok("again and again", wait_until(lambda: c.stdout.count("NAME ") >= 2), (c.stdout, c.stderr))
-            c.process.send_signal(signal.SIGINT)
+            c.process.send_signal(signal.SIGTERM)
             c.end()
         with Cli("jobs", *at, "--watch", columns=80, both=True) as c:
             check.ok("redrawn", wait_until(lambda: c.stderr.count("\x1b[H\x1b[J") >= 2), c.stderr)
-            c.process.send_signal(signal.SIGINT)
+            c.process.send_signal(signal.SIGTERM)
             c.end()
 
 

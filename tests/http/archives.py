@@ -21,16 +21,16 @@ def header(path, kind, mode, size, target):
 def tar_of(files):
     """The tar of {path: what}: bytes are a file, ("x", bytes) a program, None a directory, a text the
     target of a link."""
-    out = b""
+    out = []
     for path, what in sorted(files.items(), key=lambda one: one[0].replace("/", "\0")):
         if what is None:
-            out += header(path, b"5", 0o755, 0, "")
+            out.append(header(path, b"5", 0o755, 0, ""))
         elif isinstance(what, str):
-            out += header(path, b"2", 0o644, 0, what)
+            out.append(header(path, b"2", 0o644, 0, what))
         else:
             mode, content = (0o755, what[1]) if isinstance(what, tuple) else (0o644, what)
-            out += header(path, b"0", mode, len(content), "") + content + bytes(-len(content) % 512)
-    return out + bytes(1024)
+            out += header(path, b"0", mode, len(content), ""), content, bytes(-len(content) % 512)
+    return b"".join((*out, bytes(1024)))
 
 
 def archive(files, level=6):

@@ -409,9 +409,10 @@ int submit_send(struct remote *r, const void *arg, struct err *e);
 /* ---- cmd_fetch.c: the code of jobs ---- */
 
 /* --code DIR, or the current directory for a command: packs the files, sends them unless the server
- * has them or with --dry-run, and writes extras.code into the text.  -1 and *e. */
+ * has them or with --dry-run, and writes extras.code into the text.  info: the answer of
+ * /api/v2/info.  -1 and *e. */
 struct job_text;
-int code_attach(struct remote *r, struct job_text *t, struct err *e);
+int code_attach(struct remote *r, struct job_text *t, struct span info, struct err *e);
 /* The hash of a job's code, in the arena, from its configuration; n is 0 if it has none. */
 struct span code_of_config(struct span config, struct arena *a);
 /* Makes the code of a job (USER~NAME) that of the client's user too, if it has code.  -1 and *e. */

@@ -55,24 +55,19 @@ static int code_upload(struct remote *r, const char *path, struct span packed, s
 	return remote_ask(r, &call, 0, &reply, e);
 }
 
-int code_attach(struct remote *r, struct job_text *t, struct err *e)
+int code_attach(struct remote *r, struct job_text *t, struct span info, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
-	REPLY_AUTO info = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	struct code_pack pack;
 	struct code_room room;
 	struct doc doc = { 0 };
-	struct span json;
 	const char *dir = r->o->code;
 	if (!dir[0])
 		return 0;
 	if (job_text_v2(t, "--code", &arena, &doc, e) < 0)
 		return -1;
-	r->patient = !r->own;
-	if (remote_get(r, "/api/v2/info", &info, &json, e) < 0)
-		return -1;
-	struct span code = scan_get(json, "code");
+	struct span code = scan_get(info, "code");
 	if (!scan_int(scan_get(code, "maxBytes"), 0, INT64_MAX, &room.packed) ||
 	    !scan_int(scan_get(code, "maxUnpackedBytes"), 0, INT64_MAX, &room.unpacked) ||
 	    !scan_int(scan_get(code, "maxEntries"), 0, INT64_MAX, &room.entries))

@@ -291,23 +291,19 @@ static int submit_sweep(struct remote *r, const struct job_text *t, const struct
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-/* Makes the text of a command.  The server names the image, unless --image does, and says what its
- * machine has. */
-static int submit_command(struct remote *r, struct job_text *t, struct err *e)
+/* Makes the text of a command.  The server names the image, in its info, unless --image does, and
+ * says what its machine has. */
+static int submit_command(struct remote *r, struct job_text *t, struct span info, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
-	REPLY_AUTO info = { 0 };
 	REPLY_AUTO machine = { 0 };
 	ERR_AUTO none = { 0 };
 	struct command_place place = { .image = r->o->image };
 	struct amounts *has = &place.machine;
 	struct span json;
-	r->patient = true;
 	if (!place.image[0]) {
-		if (remote_get(r, "/api/v2/info", &info, &json, e) < 0)
-			return -1;
-		bool host = span_is(scan_get(json, "hostFiles"), "true");
-		struct span image = scan_text(scan_get(json, "image"), &arena);
+		bool host = span_is(scan_get(info, "hostFiles"), "true");
+		struct span image = scan_text(scan_get(info, "image"), &arena);
 		place.image = host && !image.n ? IMAGE_OF_HOST : arena_dup(&arena, image);
 	}
 	if (!place.image[0])
@@ -330,30 +326,19 @@ static int submit_command(struct remote *r, struct job_text *t, struct err *e)
 	return compose_command(t, r->o, &place, e);
 }
 
-/* An earlier server would ignore variables. */
-static int submit_check_server(struct remote *r, struct err *e)
-{
-	REPLY_AUTO info = { 0 };
-	struct span json;
-	if (!r->o->env.n)
-		return 0;
-	r->patient = true;
-	if (remote_get(r, "/api/v2/info", &info, &json, e) < 0)
-		return -1;
-	if (scan_get(scan_get(json, "code"), "maxBytes").n)
-		return 0;
-	return err_set(e, 400, NULL, "--env: %s is older than this program and ignores it",
-	               r->o->server);
-}
-
 /* From the text to the server.  arg: struct job_text *. */
 static int submit_flow(struct remote *r, const void *arg, struct err *e)
 {
+	static const char INFO[] = "/api/v2/info";
 	ARENA_AUTO arena = { 0 };
 	struct job_text *t = *(struct job_text *const *)arg;
 	const struct options *o = r->o;
+	REPLY_AUTO reply = { 0 };
+	struct span info = { "", 0 };
 	struct sweep sweep;
-	if (o->command && submit_command(r, t, e) < 0)
+	r->patient = true;
+	if (o->command &&
+	    (remote_get(r, INFO, &reply, &info, e) < 0 || submit_command(r, t, info, e) < 0))
 		return -1;
 	if (job_text_vary(t, o, e) < 0)
 		return submit_refused(t, SPAN(""), e);
@@ -363,9 +348,13 @@ static int submit_flow(struct remote *r, const void *arg, struct err *e)
 		return -1;
 	if (sweep.n_values && !sweep_agreed(o, t, &sweep, tag))
 		return EXIT_USAGE;
-	if (submit_check_server(r, e) < 0)
+	if (!info.n && (o->env.n || o->code[0]) && remote_get(r, INFO, &reply, &info, e) < 0)
 		return -1;
-	if (code_attach(r, t, e) < 0) /* nothing is sent before all else is right */
+	/* An earlier server would ignore variables. */
+	if (o->env.n && !scan_get(scan_get(info, "code"), "maxBytes").n)
+		return err_set(e, 400, NULL, "--env: %s is older than this program and ignores it",
+		               o->server);
+	if (code_attach(r, t, info, e) < 0) /* nothing is sent before all else is right */
 		return submit_refused(t, SPAN(""), e);
 	if (sweep.n_values)
 		return submit_sweep(r, t, &sweep, tag, e);

@@ -339,17 +339,8 @@ static void code_read_kept(struct edit *t)
 
 static void code_more(struct stream *s, void *arg)
 {
-	enum { SENT = 16 << 10 };
-	char bytes[SENT] NOT_ZEROED;
 	const struct code_sending *x = arg;
-	size_t room = stream_room(s);
-	ssize_t n = read(x->fd, bytes, room < SENT ? room : SENT);
-	if (n > 0)
-		(void)stream_put(s, (struct span){ bytes, (size_t)n }); /* there is room */
-	else if (n == 0)
-		stream_end(s);
-	else
-		stream_cut(s);
+	stream_put_file(s, x->fd);
 }
 
 static void code_send(struct edit *t)

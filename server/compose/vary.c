@@ -7,6 +7,7 @@
 #include "server/compose/compose.h"
 #include "server/config/setup.h"
 #include "translate/job/dialect.h"
+#include "translate/reader/parse_context.h"
 
 enum { VALUE_MAX = 1 << 20 };
 
@@ -109,6 +110,7 @@ static int vary_variable(struct job_text *t, bool secret, const char *text, stru
 {
 	ARENA_SECRET arena = { 0 };
 	STR_AUTO json = STR_SECRET(VALUE_MAX);
+	struct settings settings;
 	struct doc doc;
 	struct span name;
 	struct span value;
@@ -119,11 +121,11 @@ static int vary_variable(struct job_text *t, bool secret, const char *text, stru
 	const char *key = arena_dup(&arena, name);
 	const char *const in_env[] = { "extras", "env", key, NULL };
 	const char *const in_secrets[] = { "secrets", key, NULL };
-	if (!secret && (span_starts(name, "PAI_") || span_starts(name, "FC_") ||
-	                span_starts(name, "KUBERNETES_")))
+	translate_settings_default(&settings);
+	if (!secret && parse_env_reserved(&settings, name))
 		return err_set(e, 400, NULL,
-		               "--env: %s belongs to the system: names that begin with PAI_, FC_ "
-		               "or KUBERNETES_ are not for jobs",
+		               "--env: %s belongs to the system, as names that begin with PAI_, "
+		               "FC_ or KUBERNETES_, and variables of devices, do",
 		               key);
 	const char *here = value.p ? NULL : getenv(key); /* NOLINT: one thread */
 	if (!value.p && !here)

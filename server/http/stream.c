@@ -56,6 +56,20 @@ size_t stream_room(const struct stream *s)
 	return s->ended ? 0 : s->out.max - stream_waiting(s);
 }
 
+void stream_put_file(struct stream *s, int fd)
+{
+	enum { FILE_PIECE = 16 << 10 };
+	char bytes[FILE_PIECE] NOT_ZEROED;
+	size_t room = stream_room(s);
+	ssize_t n = read(fd, bytes, room < sizeof(bytes) ? room : sizeof(bytes));
+	if (n > 0)
+		(void)stream_put(s, (struct span){ bytes, (size_t)n }); /* there is room */
+	else if (n == 0)
+		stream_end(s);
+	else
+		stream_cut(s);
+}
+
 /* ---- sleeping and waking ---- */
 
 static void stream_wake(struct stream *s)

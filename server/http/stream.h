@@ -36,6 +36,9 @@ struct stream *stream_open(struct request *r, int status, const char *type,
 /* false: there is no room, and nothing was taken. */
 bool stream_put(struct stream *s, struct span bytes);
 size_t stream_room(const struct stream *s);
+/* For `more`: the next bytes of a file; at its end the stream ends, if it cannot be read it is cut.
+ */
+void stream_put_file(struct stream *s, int fd);
 /* Ends the stream after the client has read everything. */
 void stream_end(struct stream *s);
 /* Ends the stream at once with a reset, so that the client sees that it is incomplete. */

@@ -1,7 +1,5 @@
 /* GET /api/v2/machine/backup: a copy of the database of this machine.  A thread makes it, and the
  * loop sends it in pieces. */
-#include <unistd.h>
-
 #include "base/posix/fd.h"
 #include "machine/store/local.h"
 #include "server/accounts/account.h"
@@ -11,8 +9,6 @@
 #include "server/http/stream.h"
 #include "server/jobs/jobs.h"
 
-enum { BACKUP_PIECE = 16 << 10 };
-
 /* Lives in the arena of the request. */
 struct backup {
 	struct server *server;
@@ -21,16 +17,8 @@ struct backup {
 
 static void backup_more(struct stream *s, void *arg)
 {
-	char bytes[BACKUP_PIECE] NOT_ZEROED;
-	struct backup *b = arg;
-	size_t room = stream_room(s);
-	ssize_t n = read(b->fd, bytes, room < sizeof(bytes) ? room : sizeof(bytes));
-	if (n > 0)
-		(void)stream_put(s, (struct span){ bytes, (size_t)n }); /* there is room */
-	else if (n == 0)
-		stream_end(s);
-	else
-		stream_cut(s);
+	const struct backup *b = arg;
+	stream_put_file(s, b->fd);
 }
 
 /* However the request has ended. */

@@ -159,19 +159,24 @@ def test_two_uploads_at_once_keep_one_archive(check, cluster):
     forget(cluster)
 
 
-def test_interrupted_upload_is_completed_by_the_next(check, cluster):
-    """A server is killed between the parts; a part of an archive that is gone is in the way."""
-    sha, body = archive({"data": noise(2_000_000)})
-    name = name_of(sha)
+def interrupt_upload(check, cluster, sha, body):
+    """Kills a server that has stored the first part."""
     with Proxy(cluster) as proxy:
         arrived = threading.Event()
-        proxy.fault("POST", "ConfigMap", f"{name}-1", gate=(arrived, None), hang=0)
+        proxy.fault("POST", "ConfigMap", f"{name_of(sha)}-1", gate=(arrived, None), hang=0)
         with cluster.serve(*DEFAULTS, url=proxy.url) as server:
             thread = threading.Thread(target=in_threads, args=([0], lambda _: put(server, sha, body)))
             thread.start()
             check.ok("one part is stored", arrived.wait(60))
             server.kill()
             thread.join()
+
+
+def test_interrupted_upload_is_completed_by_the_next(check, cluster):
+    """A server is killed between the parts; a part of an archive that is gone is in the way."""
+    sha, body = archive({"data": noise(2_000_000)})
+    name = name_of(sha)
+    interrupt_upload(check, cluster, sha, body)
     check.ok("it is not complete", "rest-lit/complete" not in cluster.get("ConfigMap", name)["metadata"]["annotations"])
     stray = {"apiVersion": "v1", "kind": "ConfigMap", "binaryData": {"part": "AAAA"}, "metadata": {
         "name": f"{name}-2", "ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": "gone"}]}}
@@ -196,15 +201,7 @@ def test_other_bytes_wait_for_an_upload_or_replace_an_old_one(check, cluster):
     def make_old(**more):
         old["metadata"]["annotations"] |= {f"rest-lit/{key}": value for key, value in more.items()}
         cluster.api("PATCH", f"/api/v1/namespaces/default/configmaps/{name}", old, "application/merge-patch+json")
-    with Proxy(cluster) as proxy:
-        arrived = threading.Event()
-        proxy.fault("POST", "ConfigMap", f"{name}-1", gate=(arrived, None), hang=0)
-        with cluster.serve(*DEFAULTS, url=proxy.url) as server:
-            thread = threading.Thread(target=in_threads, args=([0], lambda _: put(server, sha, fast)))
-            thread.start()
-            check.ok("one part is stored", arrived.wait(60))
-            server.kill()
-            thread.join()
+    interrupt_upload(check, cluster, sha, fast)
     with Proxy(cluster) as proxy, cluster.serve(*DEFAULTS, url=proxy.url) as two, cluster.serve(*DEFAULTS) as three:
         busy = put(three, sha, small)
         check.ok("it is young: wait", busy.status == 503 and "another client" in busy.json["message"] and "retry-after" in busy.headers, busy)

@@ -6,7 +6,8 @@
             check.ok("jobs", page.find("heading", "Jobs"))
 
 Elements are found by role and accessible name, as assistive tools see them, also in shadow roots.
-At its end, a Page fails its test if there was a CSP report, an error in the console, an exception
+The page may replace each of them at any time: an element is found anew for each use, which is
+repeated if it was replaced meanwhile.  At its end, a Page fails its test if there was a CSP report, an error in the console, an exception
 that nobody caught, or a request to another origin."""
 import json
 import os
@@ -19,7 +20,7 @@ from harness import PATIENCE, SLOW, wait_until
 
 try:
     from selenium import webdriver
-    from selenium.common.exceptions import WebDriverException
+    from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
     from selenium.webdriver.chrome.service import Service
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
@@ -58,6 +59,28 @@ def start_chromium():
     driver.set_script_timeout(PATIENCE * SLOW)
     driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
     return driver
+
+
+def again(action, seconds=PATIENCE):
+    """The result of an action, which is repeated while the browser refuses it: the page replaces what it uses."""
+    end = time.monotonic() + seconds * SLOW
+    while True:
+        try:
+            return action()
+        except WebDriverException:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.02)
+
+
+class Element:
+    """The first element of this role and name, with the methods of selenium's elements."""
+
+    def __init__(self, page, role, name):
+        self.page, self.role, self.name = page, role, name
+
+    def __getattr__(self, method):
+        return lambda *arguments: self.page.use(self.role, self.name, lambda found: getattr(found, method)(*arguments))
 
 
 class Browser:
@@ -173,10 +196,12 @@ class Page:
     def nodes(self, role, name=None):
         """Nodes of the accessibility tree: (backend id, name)."""
         cdp = self.driver.execute_cdp_cmd
-        root = cdp("DOM.getDocument", {"depth": 0})["root"]["backendNodeId"]
-        found = cdp("Accessibility.queryAXTree", {"backendNodeId": root, "role": role})["nodes"]
+
+        def query():
+            root = cdp("DOM.getDocument", {"depth": 0})["root"]["backendNodeId"]
+            return cdp("Accessibility.queryAXTree", {"backendNodeId": root, "role": role})["nodes"]
         out = []
-        for node in found:
+        for node in again(query):
             if node.get("ignored") or "backendDOMNodeId" not in node:
                 continue
             label = node.get("name", {}).get("value", "")
@@ -184,32 +209,25 @@ class Page:
                 out.append((node["backendDOMNodeId"], label))
         return out
 
-    def element(self, backend_id):
-        cdp = self.driver.execute_cdp_cmd
-        found = cdp("DOM.resolveNode", {"backendNodeId": backend_id})["object"]["objectId"]
-        cdp("Runtime.callFunctionOn", {"objectId": found, "functionDeclaration": "function () { window.restLitFound = this; }"})
-        return self.js("return window.restLitFound")
-
     def names(self, role, name=None):
         """The accessible names of the elements of this role."""
         return [label for _, label in self.nodes(role, name)]
 
-    def all(self, role, name=None):
-        return [self.element(node) for node, _ in self.nodes(role, name)]
-
-    def find(self, role, name=None, seconds=PATIENCE):
-        """The first element of this role and name (text or pattern), as soon as there is one."""
+    def first(self, role, name, seconds=PATIENCE):
+        """The backend id of the first element of this role and name (text or pattern), as soon as there is one."""
         found = []
 
         def there():
-            try:
-                found[:] = [self.element(node) for node, _ in self.nodes(role, name)[:1]]
-            except WebDriverException:  # it was replaced
-                found.clear()
+            found[:] = self.nodes(role, name)[:1]
             return found
         if not wait_until(there, seconds):
             raise AssertionError(f"there is no {role} {name!r}; there are {self.names(role)}")
-        return found[0]
+        return found[0][0]
+
+    def find(self, role, name=None, seconds=PATIENCE):
+        """The Element, as soon as it is there."""
+        self.first(role, name, seconds)
+        return Element(self, role, name)
 
     def has(self, role, name=None):
         return bool(self.nodes(role, name))
@@ -217,19 +235,26 @@ class Page:
     def gone(self, role, name=None):
         return wait_until(lambda: not self.has(role, name))
 
+    def call(self, backend_id, function):
+        """The value of a function of a node that is part of the document, in one step."""
+        cdp = self.driver.execute_cdp_cmd
+        found = cdp("DOM.resolveNode", {"backendNodeId": backend_id})["object"]["objectId"]
+        done = cdp("Runtime.callFunctionOn", {"objectId": found, "returnByValue": True, "functionDeclaration":
+                                              f"function () {{ return this.isConnected ? [({function})(this)] : null; }}"})
+        value = done["result"].get("value")
+        if value is None:
+            raise StaleElementReferenceException(f"{function}: the element was replaced: {done.get('exceptionDetails')}")
+        return value[0]
+
     def use(self, role, name, action):
-        """The result of an action with the element, which is repeated if the element is replaced meanwhile."""
-        for attempt in range(5):
-            try:
-                return action(self.find(role, name))
-            except WebDriverException:
-                if attempt == 4:
-                    raise
-                time.sleep(0.2)
-        return None
+        """The result of an action with the element of selenium."""
+        def used():
+            self.call(self.first(role, name), "(element) => { window.restLitFound = element; }")
+            return action(self.js("return window.restLitFound"))
+        return again(used)
 
     def text(self, role, name=None):
-        return self.use(role, name, lambda element: self.js("return arguments[0].innerText", element))
+        return again(lambda: self.call(self.first(role, name), "(element) => element.innerText"))
 
     def click(self, role, name=None):
         def clicked(element):
@@ -253,8 +278,10 @@ class Page:
 
     def focused(self):
         """(role, name) of the element that has the focus."""
-        element = self.driver.switch_to.active_element
-        return element.aria_role, element.accessible_name
+        def read():
+            element = self.driver.switch_to.active_element
+            return element.aria_role, element.accessible_name
+        return again(read)
 
     def tab_to(self, role, name, most=60):
         """Tab until this element has the focus; False if `most` are not enough."""

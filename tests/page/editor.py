@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 
-from browser import PHONE, Page, settle
+from browser import PHONE, Page, again, settle
 from harness import BINARY, ROOT, Server, wait_until
 from machine import Machine, job, role
 from selenium.webdriver.common.action_chains import ActionChains
@@ -244,17 +244,17 @@ def test_page_sets_examples_and_virtual_clusters(check):
     facts = os.path.join(ROOT, "examples", "facts.json")
     with Server("--engine=none", "--local", "jobs", "--facts", facts) as server, Editor(check, server) as page:
         examples = server.request("GET", "/web/examples.json").json
-        chooser = Select(page.find("combobox", "Example"))
-        settle(page, lambda: len(chooser.options) > len(examples), "the examples")
+        choose = lambda name, value: page.use("combobox", name, lambda list_: Select(list_).select_by_value(value))  # noqa: E731
+        settle(page, lambda: page.use("combobox", "Example", lambda list_: len(Select(list_).options)) > len(examples), "the examples")
         for i, example in enumerate(examples):
             page.js(DROP, "", "empty")
-            chooser.select_by_value(str(i))
+            choose("Example", str(i))
             settle(page, lambda: page.written() == example["text"], example["title"])
             settle(page, page.is_ready, f"{example['title']}: no mistakes")
         for before, after in CLUSTERS:
             page.drop(before)
             settle(page, lambda: page.written() == before and page.is_checked(), "the text")
-            Select(page.find("combobox", "Virtual cluster")).select_by_value("k80")
+            choose("Virtual cluster", "k80")
             check.equal(repr(before), page.written(), after)
 
 
@@ -306,9 +306,9 @@ def test_page_completes_and_explains_keys(check):
         check.equal("Escape closes the list", page.written(), "prot\n")
         page.drop(ACCEPTED % "helped")
         settle(page, page.is_ready, "checked")
-        word = page.js("""return [...document.querySelector(".editor").shadowRoot.querySelectorAll(".cm-line span")]
-            .find((e) => e.textContent === "memoryMB")""")
-        ActionChains(page.driver).move_to_element(word).perform()
+        word = """return [...document.querySelector(".editor").shadowRoot.querySelectorAll(".cm-line span")]
+            .find((e) => e.textContent === "memoryMB")"""
+        again(lambda: ActionChains(page.driver).move_to_element(page.js(word)).perform())
         check.ok("help", wait_until(lambda: re.search("memoryMB: integer.*mebibytes", page.js(HELP))), page.js(HELP))
 
 

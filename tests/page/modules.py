@@ -1,4 +1,4 @@
-"""The modules without a page: logs as lines, rows, charts, names."""
+"""The modules without a page: logs as lines, rows, charts, names; and the tests' own look at a page."""
 from browser import Page
 from machine import Machine
 
@@ -132,5 +132,37 @@ def test_page_modules_split_logs_and_rows(check):
         check.equal("secrets", models["secrets"], [False, True, True, True, False])
 
 
-CORE = [test_page_modules_split_logs_and_rows]
+# All elements are replaced, at first every millisecond, then more and more seldom.
+REPLACE = """
+const { button, el, fill, plainTable } = await load("dom");
+window.clicks = 0;
+let n = 0, wait = 1;
+const input = el("input", { "aria-label": "Name" });
+const next = () => {
+	const fresh = input.cloneNode();
+	fresh.value = document.querySelector("#page input")?.value ?? "";
+	const hadFocus = document.activeElement?.localName === "input";
+	fill(document.getElementById("page"), plainTable("Numbers", [["Number", String]], [++n]), fresh, button("Count", () => clicks++, { title: n }));
+	if (hadFocus) fresh.focus();
+	setTimeout(next, wait *= 1.01);
+};
+next();"""
+
+
+def test_page_elements_may_be_replaced_all_the_time(check):
+    """Each look at an element, and each use of it, is repeated until the page leaves it in place for so long."""
+    with Machine() as server, Page(check, server, "#/sign-in") as page:
+        page.find("heading", "Sign in")
+        page.js_async(REPLACE)
+        page.click("button", "Count")
+        check.equal("one click", page.js("return clicks"), 1)
+        numbers = [int(page.text("table", "Numbers").split()[1]) for _ in range(20)]
+        check.ok("it was replaced meanwhile", numbers == sorted(numbers) and len(set(numbers)) > 4, numbers)
+        check.ok("an attribute", int(page.find("button", "Count").get_attribute("title")) >= numbers[-1])
+        page.type("textbox", "Name", "typed")
+        check.equal("a text", page.find("textbox", "Name").get_attribute("value"), "typed")
+        check.equal("the focus", page.focused(), ("textbox", "Name"))
+
+
+CORE = [test_page_elements_may_be_replaced_all_the_time, test_page_modules_split_logs_and_rows]
 WHOLE = []

@@ -37,6 +37,8 @@ def test_page_account_makes_and_revokes_a_token(check):
     session that has ended asks for the password only."""
     with Cluster() as c, Page(check, c.server, "#/account") as page:
         sign_in_with_password(page)
+        version = c.server.request("GET", "/api/v2/info").json["version"]
+        check.ok("server and manual", page.shows(f"rest-lit {version}") and page.shows("man rest-lit"))
         check.ok("who one is", page.shows("alice") and page.shows("Virtual clusters") and page.shows("default"))
         check.equal("the name leads here", page.find("link", "alice").get_attribute("aria-current"), "page")
         page.type("textbox", "Name", "ci-main")
@@ -49,8 +51,8 @@ def test_page_account_makes_and_revokes_a_token(check):
         check.equal("30 days", said["exp"] - said["iat"], 30 * 86400)
         page.click("button", "Done")
         check.ok("never again", not has_text(page, made) and NOT_AGAIN not in page.body())
-        rows = page.text("table", "Tokens")
-        check.ok("the list", re.search(rf"this session\s+…\S+.*\napplication\s+ci-main\s+…{re.escape(made[-4:])}\s+\d+s ago\s+in 29d 23h", rows), rows)
+        listed = re.compile(rf"this session\s+…\S+.*\napplication\s+ci-main\s+…{re.escape(made[-4:])}\s+\d+s ago\s+in 29d 23h")
+        settle(page, lambda: listed.search(page.text("table", "Tokens")), "the list")
         exact = page.js("return [...document.querySelectorAll('td [title]')].map((e) => e.title)")
         check.ok("exact times", len(exact) == 4 and all(re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", t) for t in exact), exact)
         page.click("button", re.compile("^Revoke ci-main"))

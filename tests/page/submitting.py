@@ -65,7 +65,7 @@ def test_page_form_writes_a_job(check):
     the text is empty again."""
     with Server("--engine=none", "--local", "jobs") as server, Editor(check, server) as page:
         check.ok("open without a text", is_open(page, "Form"))
-        for (role, name), value in zip(FIELDS, ("formed", "alpine:3", "2", "3", "1.5 GiB", "4", "echo \"a # b\"\necho '\\n'")):
+        for (role, name), value in zip(FIELDS, ("formed", "alpine:3", "2", "3", "1,5 GiB", "4", "echo \"a # b\"\necho '\\n'")):
             page.type(role, name, value)
         settle(page, page.is_ready, "a valid job")
         submit(page, "formed")

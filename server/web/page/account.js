@@ -118,7 +118,7 @@ async function list(host, signal) {
 }
 
 export default async function accountPage(root, params, signal) {
-	const { username, admin, virtualCluster } = session.user;
+	const { user: { username, admin, virtualCluster }, info: { name, version } } = session;
 	const note = el("p", { class: "hint", role: "status", "aria-label": "About tokens" });
 	const [fresh, form, table] = Array.from({ length: 3 }, () => el("div"));
 	const error = el("p", { class: "error", role: "alert" });
@@ -126,7 +126,10 @@ export default async function accountPage(root, params, signal) {
 	fill(root, el("h1", { tabindex: "-1" }, title),
 		el("section", { class: "panel account-page", "aria-label": "User" },
 			el("dl", null, fact("User", username), fact("Role", admin ? "administrator" : "user"),
-				fact("Virtual clusters", virtualCluster?.join(", ") || "none")),
+				fact("Virtual clusters", virtualCluster?.join(", ") || "none"),
+				fact("Server", `${name} ${version}`),
+				fact("Manual", [el("code", null, "rest-lit help"), ", ", el("code", null, "man rest-lit"),
+					", ", el("a", { href: "openapi.json" }, "openapi.json")])),
 			session.token && button("Sign out", signOut, { class: "narrow" })),
 		el("section", { class: "panel account-page", "aria-label": "Tokens" }, el("h2", null, "Tokens"),
 			note, form, error, fresh, table));

@@ -10,10 +10,11 @@ const MIB = { M: 1, G: 1024, T: 1024 * 1024 };
 // characters.
 const CHANGED = /^\s|[^\P{Cc}\n\t]|[\u2028\u2029\ufeff\ufffe\uffff]|\p{Cs}/u;
 
-/** "1.5 GiB", "1.5g" and "1536" are 1536; other texts stay, for the server to explain. */
+/** "1.5 GiB", "1,5g" and "1536" are 1536; other texts stay, for the server to explain: "1,536" may
+ * be either. */
 function mebibytes(text) {
-	const [, n, unit = "M"] = /^\s*(\d+(?:\.\d+)?)\s*(?:([MGT])i?B?)?\s*$/i.exec(text) ?? [];
-	return n ? String(Math.round(n * MIB[unit.toUpperCase()])) : scalar(text);
+	const [, n, unit = "M"] = /^\s*(\d+(?:\.\d+|,\d{1,2})?)\s*(?:([MGT])i?B?)?\s*$/i.exec(text) ?? [];
+	return n ? String(Math.round(n.replace(",", ".") * MIB[unit.toUpperCase()])) : scalar(text);
 }
 
 const number = (text) => (text ? String(Number(text)) : scalar(text));

@@ -28,10 +28,12 @@ return [Date.now(), document.querySelector("h1").getBoundingClientRect().top];""
 
 class Swallowing:
     """A network between the page and a server; swallow(): what was sent is never delivered, on old connections
-    also after heal()."""
+    also after heal(); forget(): nothing is delivered on connections any more whose last request has this text;
+    without_answer: nor on those whose next one has this text, once it is delivered."""
 
     def __init__(self, server):
         self.server, self.pairs, self.dead, self.lost = server, [], set(), []
+        self.asked, self.without_answer = {}, None
         self.swallows, self.ends = False, False
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.port = self.listener.getsockname()[1]
@@ -56,6 +58,11 @@ class Swallowing:
         self.dead |= set(self.pairs)
         self.swallows = False
 
+    def forget(self, text=b""):
+        found = {pair for pair in self.pairs if pair not in self.dead and text in self.asked.get(pair, b"")}
+        self.dead |= found
+        return len(found)
+
     def run(self):
         while not self.ends:
             other = {a: (b, pair) for pair in self.pairs if pair not in self.dead for a, b in (pair, pair[::-1])}
@@ -67,6 +74,10 @@ class Swallowing:
                 to, pair = other[one]
                 try:
                     data = one.recv(65536)
+                    if one is pair[0]:
+                        self.asked[pair] = data
+                    if one is pair[0] and self.without_answer and self.without_answer in data:
+                        self.dead.add(pair)
                     to.sendall(data.replace(b":%d\r\n" % self.port, b":%d\r\n" % self.server.port))  # Host
                 except OSError:
                     data = b""
@@ -175,7 +186,7 @@ def test_page_unseen_tabs_use_no_connection(check):
 HANG = """const { get } = await load("api");
 const { fetch, setTimeout } = window;
 window.fetch = (url, { signal }) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
-window.setTimeout = (act, ms) => setTimeout(act, ms === 60000 ? 10 : ms);
+window.setTimeout = (act, ms) => setTimeout(act, ms >= 10000 ? 10 : ms);
 const said = await get("api/v2/info").catch((error) => error.message);
 Object.assign(window, { fetch, setTimeout });
 return said;"""

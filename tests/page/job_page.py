@@ -1,4 +1,5 @@
 """The page of a job: from its start to its end, failures, and what users do with it."""
+import json
 import os
 import re
 import tempfile
@@ -458,7 +459,72 @@ def test_page_job_shows_its_code_and_copies_it(check):
             check.equal("now of bob, too", server.request("GET", f"/api/v2/code/{sha}", headers=bob).status, 200)
 
 
-CORE = [test_page_job_is_followed_to_its_end, test_page_job_puts_the_log_first]
+# The job has 2000 tasks, waited for 100 s, and ran for no time.
+SHORT = """
+const { fetch } = window;
+window.fetch = async (url, options) => {
+    const reply = await fetch(url, options);
+    if (!new URL(url).pathname.endsWith("/jobs/alice~short") || !reply.ok) return reply;
+    const job = await reply.json(), { jobStatus, taskRoles: { main } } = job;
+    jobStatus.launchedTime = jobStatus.completedTime;
+    jobStatus.submissionTime = jobStatus.launchedTime - 100000;
+    main.taskStatuses = Array.from({ length: 2000 }, (_, i) => ({ ...main.taskStatuses[0], taskIndex: i,
+        containerLog: main.taskStatuses[0].containerLog?.replace("taskIndex/0", `taskIndex/${i}`) }));
+    return new Response(JSON.stringify(job));
+};
+location.hash = "#/jobs/alice~short";"""
+
+
+def drawn(page):
+    page.driver.execute_cdp_cmd("Performance.enable", {})
+    found = page.driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+    return sum(one["value"] for one in found if one["name"] == "RecalcStyleCount")
+
+
+def test_page_job_that_has_ended_is_at_rest(check):
+    """The page of an ended job draws nothing while nothing changes; its time is that of the run, however short;
+    somebody else's deletion is seen."""
+    with Machine() as server:
+        server.start("short", {"main": role("echo done")})
+        server.wait("short")
+        with Page(check, server, "#/sign-in") as page:
+            page.find("heading", "Sign in")
+            page.js(SHORT)
+            settle(page, lambda: page.find("table", "Tasks").get_attribute("aria-rowcount") == "2001", "all tasks")
+            check.equal("the time", page.js("return document.querySelector('.took').textContent"), "0s")
+
+            def rests():
+                before = drawn(page)
+                page.js_async("await new Promise((done) => setTimeout(done, 3000));")
+                return drawn(page) == before
+            settle(page, rests, "it rests")
+            server.request("DELETE", "/api/v1/user/alice/jobs/short")
+            check.ok("it was removed", page.shows("The job was removed"))
+
+
+def test_page_job_wraps_its_configuration_and_names_its_logs(check):
+    """JSON without line breaks is not wider than the window; the lines of all tasks are saved under the job's name."""
+    saved = """HTMLAnchorElement.prototype.click = function () { window.saved = this.download; };
+        [...document.querySelectorAll("button")].find((b) => b.textContent === "Download the log").click();
+        delete HTMLAnchorElement.prototype.click;
+        return window.saved;"""
+    with Machine() as server:
+        text = json.dumps({"protocolVersion": 2, "name": "compact", "type": "job", "prerequisites": [{"name": "i", "type": "dockerimage", "uri": "debian:12-slim"}],
+                           "taskRoles": {"main": {"instances": 2, "dockerImage": "i", "resourcePerInstance": {"cpu": 1, "memoryMB": 64, "gpu": 0},
+                                                  "commands": ["echo " + "x" * 3000]}}})
+        check.equal("submitted", server.submit(text).status, 202)
+        server.wait("compact")
+        with Page(check, server, "#/jobs/alice~compact?view=config") as page:
+            settle(page, lambda: page.shows("xxxx"), "the text")
+            wide = "const e = document.querySelector('[aria-label=Configuration]'); return e.scrollWidth - e.clientWidth"
+            check.equal("all of it is in view", page.js(wide), 0)
+            page.click("tab", "Log")
+            page.click("button", "All tasks")
+            settle(page, lambda: page.has("log", "Log of all tasks"), "all tasks in one log")
+            check.equal("the name", page.js(saved), "compact-all-tasks.log")
+
+
+CORE = [test_page_job_that_has_ended_is_at_rest, test_page_job_wraps_its_configuration_and_names_its_logs, test_page_job_is_followed_to_its_end, test_page_job_puts_the_log_first]
 WHOLE = [test_page_job_shows_the_ssh_command,
          test_page_job_shows_its_code_and_copies_it,
          test_page_job_explains_a_failure,

@@ -32,9 +32,9 @@ const known = new Known(), numbers = Array.from({ length: 700000 }, (_, i) => `$
 for (let i = 0; i < 4000000; i += 50000) known.add(encode(numbers.slice(i, i + 50000)));
 const start = numbers.indexOf("\n", 3990000) + 1;
 const at = (text) => known.place(encode(text));
-const places = [at("0\n1\n2\n"), at(numbers.slice(start, 4000500)) - start, at(numbers.slice(4000000)) - 4000000];
+const places = [at("0\n1\n2\n"), at(numbers.slice(start, 4000500)) - start, at(numbers.slice(4000000))];
 for (let i = 0; i < 90; i++) known.add(encode("tick\n".repeat(10000)));
-places.push(at("tick\n".repeat(2000)) - 4000000, at(numbers.slice(3999000, 4000000) + "tick\n"), at("?") - known.total);
+places.push(at("tick\n".repeat(2000)) - 4000000, at(numbers.slice(3999000, 4000000) + "tick\n"), at("?"));
 const two = new Log({ lines: 4 }), [x, y] = ["x", "y"].map((name) => two.terminal(name));
 [[x, "\x1b[31mx1\nx"], [y, "y1\ny2\ny3"], [x, "2\n"]].forEach(([task, text]) => task.write(encode(text)));
 const merged = [JSON.stringify(lines(two).map((l) => [l.terminal.name, l.number, l.text, !!l.runs])), two.numberOf(y, 3), two.numberOf(x, 3)];
@@ -105,7 +105,7 @@ def test_page_modules_split_logs_and_rows(check):
         check.equal("unfinished escapes", log["hostile"], [[10000, 9999], [9001]])
         check.equal("search", log["found"], [[*range(990, 1000)], [], []])
         check.equal("... goes on", log["again"], [*range(990, 1001)])
-        check.equal("places of streams", log["places"], [4000000, 0, 0, 4490000, 8500000, 0])
+        check.equal("places of streams", log["places"], [None, 0, None, 4490000, None, None])
         check.equal("tasks in one log", log["merged"], ['[["x",1,"x1",true],["y",1,"y1",false],["y",2,"y2",false],["x",2,"x2",true],["y",3,"y3",false]]',
                                                         4, -1, 4, 4, -1, [3], [1, 2, 4], [3]])
         check.equal("ends of logs", log["joins"], [4000, 10003, None, None, None, 15000])

@@ -1,6 +1,6 @@
 // The actions of a user on a job: stop, clone, resubmit, download, tags.
 
-import { get, getBytes, getText, send } from "./api.js";
+import { get, getBytes, getText, isKnown, newKey, send } from "./api.js";
 import { ask } from "./dialog.js";
 import { button, el, fill } from "./dom.js";
 import { hashOf, pathOf } from "./jobs.js";
@@ -55,17 +55,29 @@ export async function takeCode(id, config, user, options) {
 	});
 }
 
-/** Submits the same job again, with the next free name, as `rest-lit resubmit` does. */
-async function resubmit(id, user) {
+/** The same job with the next free name, and a key for its submission. */
+async function copyOf(id, user) {
 	const config = await get(`${pathOf(id)}/config`);
 	if (hasSecrets(config)) throw new Error(SECRETS);
 	await takeCode(id, config, user);
 	const holder = config.metadata ?? config;
 	const key = "jobName" in holder ? "jobName" : "name";
 	holder[key] = await freeName(user, holder[key]);
-	await send("POST", "api/v1/jobs", config);
-	announce(`Submitted as ${holder[key]}.`);
-	go(hashOf(`${user}~${holder[key]}`));
+	return { config, name: holder[key], key: newKey() };
+}
+
+/** Submits the same job again, as `rest-lit resubmit` does. sent: the copy whose answer is missing,
+ * which is sent once more then. */
+async function resubmit(id, user, sent) {
+	sent.copy ??= await copyOf(id, user);
+	const { config, name, key } = sent.copy;
+	await send("POST", "api/v1/jobs", config, { key }).catch((error) => {
+		if (isKnown(error)) sent.copy = null;
+		throw error;
+	});
+	sent.copy = null;
+	announce(`Submitted as ${name}.`);
+	go(hashOf(`${user}~${name}`));
 }
 
 /** The text as written; for a job of another program, the text that the server has. */
@@ -110,6 +122,7 @@ function stopText(name, taskRoles) {
 export function actions({ id, path, user, mayChange }, changed) {
 	const name = id.slice(id.indexOf("~") + 1);
 	const error = el("p", { class: "error", role: "alert" });
+	const sent = {};
 	let roles = {}, isBusy = false;
 	const act = (text, help, action, more) => button(text, async () => {
 		if (isBusy) return; // a double click
@@ -138,7 +151,7 @@ export function actions({ id, path, user, mayChange }, changed) {
 	const again = "Resubmit: the same job again at once, under the next free name such as " +
 		nextName(name, []);
 	const element = el("div", { class: "actions" }, stop, remove, clone,
-		act("Resubmit", again, () => resubmit(id, user)),
+		act("Resubmit", again, () => resubmit(id, user, sent)),
 		act("Download", "Download: the text as a file", async () =>
 			saveAs(`${name}.yaml`, await written(path))));
 	const update = ({ jobStatus, taskRoles }) => {

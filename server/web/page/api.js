@@ -5,18 +5,25 @@ import { clock } from "./format.js";
 import { EventParser } from "./sse.js";
 
 const KEY = "rest-lit-token";
-const MOST = 4; // connections; a browser has six for HTTP/1.1
-const MOST_STREAMS = 3; // one is left for short requests
+// A browser has six connections to a server (HTTP/1.1), for all tabs together: four tabs that are seen
+// have a stream each, two have two; other tabs look now and then, instead of having a stream. Two
+// connections are left for short requests.
+const MOST = 4; // connections of a tab
+const MOST_TABS = 4;
+const OTHER = 5000; // ms between two such looks
+const BRIEF = 1000; // the duration of such a look
+const HERE = 1000, GONE = 4000; // ms between two words of a tab to the others; it is gone without
 const CLOCK_EXACT = 2000; // ms; a smaller difference of the clocks is not corrected
 const SILENCE = 75000; // the server sends a ping every 30 s
 const ANSWER = 60000; // of a short request; the server's own limits are shorter
+const FORGOTTEN = 10000; // so long without an answer, the network may have forgotten the connection
+const REPEAT = 1000, REPEATS = 30; // of what the server is doing already
 const QUIET = 1500; // after so long without a byte, the server is asked whether it is there
-const THERE = 2500; // and has this time to answer
+const THERE = 2500; // and has this time to answer, on one of two connections
 const TICK = 250; // between looks whether it is time to ask
 /** A server that is away is said after so many milliseconds, at most. */
 export const AWAY_MS = QUIET + TICK + THERE;
-// All tabs share six connections: one that nobody sees has no stream, or a short one now and then.
-const NEVER = 2 ** 31 - 1, UNSEEN_MOST = 2000;
+const NEVER = 2 ** 31 - 1;
 const FIRST_WAIT = 500;
 const LAST_WAIT = 10000;
 const UTF8 = new TextDecoder("utf-8", { ignoreBOM: true }); // a byte order mark stays
@@ -67,33 +74,74 @@ function hear() {
 	tell("back");
 }
 
-/** Asks whether the server is there. If all connections wait for it, their silence is the answer. */
+/** One question whether the server is there. If all connections wait for it, their silence is the
+ * answer. */
+async function probe(answered) {
+	if (open >= MOST) return;
+	open++;
+	const signal = AbortSignal.timeout(THERE);
+	const reply = await fetch(new URL("healthz", document.baseURI), { ...FETCH, signal })
+		.catch(() => null);
+	if (reply?.status < 500) {
+		answered();
+		hear();
+	}
+	await reply?.text().catch(() => "");
+	open--;
+	admit();
+}
+
+/** Asks whether the server is there, a second time because the network may have forgotten the first
+ * connection. */
 async function ask() {
 	if (isAsking || document.hidden) return;
 	isAsking = true;
 	asked = Date.now();
-	if (open < MOST) {
-		open++;
-		const signal = AbortSignal.timeout(THERE);
-		const reply = await fetch(new URL("healthz", document.baseURI), { ...FETCH, signal })
-			.catch(() => null);
-		if (reply?.status < 500) hear();
-		await reply?.text().catch(() => "");
-		open--;
-		admit();
-	} else {
-		await pause(THERE);
+	const answers = [];
+	for (let i = 0; i < 2 && !answers.length; i++) {
+		probe(() => answers.push(i));
+		await pause(THERE / 2);
 	}
 	isAsking = false;
-	if (heard < asked) connection(ask, true);
+	if (answers[0]) tell("back"); // others may be forgotten, too
+	if (Math.max(heard, heardByOthers) < asked) connection(ask, true);
 }
 
 setInterval(() => { if (Date.now() - Math.max(heard, asked) > QUIET) ask(); }, TICK);
 for (const type of ["online", "offline"]) addEventListener(type, ask);
 document.addEventListener("visibilitychange", () => {
 	tell(document.hidden ? "unseen" : "back");
+	say();
 	ask();
 });
+
+// ---- the other tabs ----
+const channel = new BroadcastChannel("rest-lit");
+const [me] = crypto.getRandomValues(new Uint32Array(1));
+const others = new Map(); // tabs that are seen: when they said so
+let heardByOthers = 0;
+
+function say(isSeen = !document.hidden) {
+	channel.postMessage({ tab: me, isSeen, heard });
+}
+
+channel.addEventListener("message", ({ data }) => {
+	const isNew = !others.has(data.tab);
+	heardByOthers = Math.max(heardByOthers, data.heard);
+	if (data.isSeen) others.set(data.tab, Date.now());
+	else others.delete(data.tab);
+	if (data.isSeen && isNew) say();
+});
+addEventListener("pagehide", () => say(false));
+setInterval(say, HERE);
+say();
+
+/** Returns true if this tab leaves the streams to others; isSecond: a second stream of this tab. */
+export function isCrowded(isSecond = false) {
+	const since = Date.now() - GONE;
+	const seen = [...others].filter(([tab, at]) => at > since && (isSecond || tab < me));
+	return seen.length >= (isSecond ? MOST_TABS / 2 : MOST_TABS);
+}
 
 let waiting = 0;
 
@@ -108,14 +156,15 @@ export async function awaited(promise) {
 }
 
 // ---- connections ----
-let open = 0;
+let open = 0, hasStream = false;
 const queue = [];
 
 function admit() {
 	for (;;) {
-		const i = queue.findIndex(({ most }) => open < most);
+		const i = queue.findIndex(({ isLong }) => open < MOST && !(isLong && hasStream));
 		if (i < 0) return;
 		open++;
+		hasStream ||= queue[i].isLong;
 		queue.splice(i, 1)[0].enter();
 	}
 }
@@ -136,10 +185,15 @@ function abortable(signal, begin) {
 	});
 }
 
-/** Waits for a free connection; gives a function that frees it. */
-function connect(most, signal) {
+/** Waits for a free connection, isLong: for a stream; gives a function that frees it. */
+function connect(isLong, signal) {
 	return abortable(signal, (resolve) => {
-		const place = { most, enter: () => resolve(() => { open--; admit(); }) };
+		const free = () => {
+			open--;
+			if (isLong) hasStream = false;
+			admit();
+		};
+		const place = { isLong, enter: () => resolve(free) };
 		queue.push(place);
 		queueMicrotask(admit);
 		return () => { if (queue.includes(place)) queue.splice(queue.indexOf(place), 1); };
@@ -166,11 +220,11 @@ export function pause(ms, signal) {
 /** use(signal, abort) on a connection. At these events, abort() is called without a reason: the
  * error has `again`, because the same is to be asked again. (When the server is back, what was asked
  * before may never be answered.) */
-async function connected({ most, signal, events }, use) {
+async function connected({ isLong = false, signal, events }, use) {
 	const own = new AbortController();
 	const abort = (reason) => own.abort(reason ?? Object.assign(noAnswer(), { again: true }));
 	const again = () => abort();
-	const free = await connect(most, signal);
+	const free = await connect(isLong, signal);
 	for (const type of events) changes.addEventListener(type, again);
 	try {
 		return await use(signal ? AbortSignal.any([signal, own.signal]) : own.signal, abort);
@@ -223,12 +277,17 @@ async function request(path, options) {
 
 /** One answer as {status, headers, bytes}; throws ApiError unless it is 2xx. */
 async function exchange(path, options) {
-	const how = { most: MOST, signal: options.signal, events: options.method ? [] : ["back"] };
+	const { method = "GET", headers } = options;
+	const mayRepeat = ["GET", "PUT"].includes(method) || headers["Idempotency-Key"];
+	const how = { signal: options.signal, events: mayRepeat ? ["back"] : [] };
 	try {
 		return await awaited(connected(how, async (signal, abort) => {
+			const isSoon = mayRepeat && !options.isAgain && !(options.body instanceof ArrayBuffer);
 			const timer = setTimeout(() => abort(noAnswer()), ANSWER);
-			signal.addEventListener("abort", () => clearTimeout(timer));
+			const soon = isSoon && setTimeout(abort, FORGOTTEN);
+			signal.addEventListener("abort", () => [timer, soon].forEach(clearTimeout));
 			const reply = await request(path, { ...options, signal });
+			clearTimeout(soon);
 			const bytes = await reply.arrayBuffer().catch(() => {
 				signal.throwIfAborted();
 				throw noAnswer();
@@ -236,7 +295,7 @@ async function exchange(path, options) {
 			return { status: reply.status, headers: reply.headers, bytes };
 		}));
 	} catch (error) {
-		if (error.again) return exchange(path, options);
+		if (error.again) return exchange(path, { ...options, isAgain: true });
 		throw error;
 	}
 }
@@ -251,34 +310,50 @@ export async function getBytes(path, { signal, accept = "*/*" } = {}) {
 
 export const getText = async (path, options) => UTF8.decode(await getBytes(path, options));
 
-/** `body`: text, bytes, or an object that is sent as JSON. Gives {status, headers, text}. */
-export async function send(method, path, body, { signal, type, accept, token } = {}) {
+/** A value for `key` of send(). */
+export const newKey = () => crypto.getRandomValues(new Uint32Array(4)).join("-");
+
+/** `body`: text, bytes, or an object that is sent as JSON; key: by which the server knows that it is
+ * sent again. Gives {status, headers, text}. */
+export async function send(method, path, body, { signal, type, accept, token, key } = {}) {
 	const json = "application/json";
-	const headers = { Accept: accept ?? json };
+	const headers = { Accept: accept ?? json, ...key && { "Idempotency-Key": key } };
 	const isText = typeof body === "string";
 	if (body) headers["Content-Type"] = type ?? (isText ? "text/yaml" : json);
 	if (body && !isText && !(body instanceof ArrayBuffer)) body = JSON.stringify(body);
-	const reply = await exchange(path, { method, signal, token, headers, body });
-	return { ...reply, text: UTF8.decode(reply.bytes) };
+	for (let left = key ? REPEATS : 0; ; left--) {
+		try {
+			const reply = await exchange(path, { method, signal, token, headers, body });
+			return { ...reply, text: UTF8.decode(reply.bytes) };
+		} catch (error) { // the server may be at it since the first time
+			if (error.code !== "IdempotencyError" || !left) throw error;
+		}
+		await pause(REPEAT, signal);
+	}
 }
 
 // ---- streams ----
 /** Sends a request and gives each piece of the body to `piece`; begun() is called when the answer
- * has come. With `silence`, a stream without bytes for that time is broken. */
-async function stream(path, { signal: outer, headers, silence, begun, piece, unseen }) {
-	if (document.hidden) await pause(unseen ?? NEVER, outer);
-	const how = { most: MOST_STREAMS, signal: outer, events: ["back", "unseen"] };
+ * has come. silence(): the milliseconds without a byte after which a stream is begun again, since the
+ * network may have forgotten it. If this tab leaves its streams to others, it is brief, and begins
+ * after `every` milliseconds; those with `every` may be beside another one of the tab. */
+async function stream(path, { signal: outer, headers, silence, begun, piece, every, unseen }) {
+	const isLate = () => silence && isCrowded(Boolean(every));
+	const restNow = () => (document.hidden ? unseen ?? NEVER : isLate() && (every ?? OTHER));
+	if (restNow()) await pause(restNow(), outer);
+	const rest = restNow();
+	const isLong = Boolean(silence) && !rest && !every;
+	const how = { isLong, signal: outer, events: ["back", "unseen"] };
 	return connected(how, async (signal, abort) => {
-		let timer;
-		const alive = () => {
-			clearTimeout(timer);
-			if (document.hidden) timer = setTimeout(abort, UNSEEN_MOST);
-			else if (silence) timer = setTimeout(() => abort(noAnswer()), silence);
-		};
-		signal.addEventListener("abort", () => clearTimeout(timer));
-		alive();
+		let last = Date.now(), limit = () => FORGOTTEN;
+		const timer = setInterval(() => {
+			if (Date.now() - last > limit() || (!rest && isLate())) abort();
+		}, TICK);
+		signal.addEventListener("abort", () => clearInterval(timer));
 		const reply = await request(path, { signal, headers });
 		begun?.();
+		last = Date.now();
+		limit = rest ? () => BRIEF : silence ?? (() => ANSWER);
 		const reader = reply.body.getReader();
 		for (;;) {
 			const { done, value } = await reader.read().catch(() => {
@@ -287,46 +362,48 @@ async function stream(path, { signal: outer, headers, silence, begun, piece, uns
 			});
 			if (done) return;
 			hear();
-			alive();
+			if (!rest) last = Date.now();
 			piece(value);
 		}
 	});
 }
 
-/** The body of a long answer, such as a log that is followed: piece by piece. Resolves at its end,
- * throws ApiError with status 0 if it breaks off. */
-export function chunks(path, { signal, chunk }) {
-	return stream(path, { signal, headers: { Accept: "text/plain" }, piece: chunk });
+/** The body of a long answer, such as a log: piece by piece; of one that is followed with `silence`,
+ * as of stream(). Resolves at its end, throws ApiError with status 0 if it breaks off. */
+export function chunks(path, { signal, chunk, silence }) {
+	return stream(path, { signal, silence, headers: { Accept: "text/plain" }, piece: chunk });
 }
 
 /** Returns true if the same request may succeed later. */
 export const isPassing = ({ status }) => status === 0 || status === 429 || status >= 500;
 
+/** Returns false if it is not known whether what was asked for has been done. */
+export const isKnown = ({ status }) => status !== 0 && status !== 504;
+
 /** Follows server-sent events: event(name, data). Reconnects for ever, with the id of the last
  * event; lost(true) and lost(false) tell when the connection breaks and is back, open() each time
- * that the stream begins. While nobody sees the tab, there is no stream, or one for a moment every
- * `unseen` milliseconds. Returns the reason of the last event, "completed" or "gone"; throws on
- * refusals (4xx) and when the signal aborts. */
+ * that the stream begins. While connections are short, there is a stream for a moment only, every
+ * so many milliseconds; while nobody sees the tab, every `unseen` milliseconds, or none. Returns the
+ * reason of the last event, "completed" or "gone"; throws on refusals (4xx) and when the signal
+ * aborts. */
 export async function watch(path, { signal, event, lost = () => {}, open: opened = () => {},
-	unseen }) {
+	every, unseen }) {
 	const owner = {};
 	const parser = new EventParser();
 	const headers = { Accept: "text/event-stream" };
 	let wait = FIRST_WAIT, broken = false;
 	const mark = (yes, isSaid = true) => {
-		if (broken === yes) return;
-		broken = yes;
-		if (isSaid) connection(owner, yes);
-		lost(yes);
+		if (!yes || isSaid) connection(owner, yes);
+		if (broken !== yes) lost(broken = yes);
 	};
 	try {
 		for (;;) {
-			let end = null;
+			let end = null, isRefused = false;
 			try {
 				parser.reset();
 				if (parser.id) headers["Last-Event-ID"] = parser.id;
 				await stream(path, {
-					signal, headers, unseen, silence: SILENCE,
+					signal, headers, every, unseen, silence: () => SILENCE,
 					begun: () => { mark(false); opened(); },
 					piece: (bytes) => parser.feed(bytes, (name, data) => {
 						wait = parser.retry ?? FIRST_WAIT;
@@ -338,6 +415,7 @@ export async function watch(path, { signal, event, lost = () => {}, open: opened
 				if (error.again) mark(true, false);
 				if (error.again) continue;
 				if (!isPassing(error)) throw error;
+				isRefused = error.status > 0;
 			}
 			if (end === "completed" || end === "gone") return end;
 			if (end === "token") {
@@ -345,7 +423,8 @@ export async function watch(path, { signal, event, lost = () => {}, open: opened
 				throw new ApiError(401, { message: ENDED });
 			}
 			if (end === "lifetime") continue;
-			mark(true);
+			mark(true, isRefused);
+			if (!isRefused) ask(); // the connection may be broken, and the server be there
 			await pause(wait, signal);
 			wait = Math.min(2 * wait, LAST_WAIT);
 		}

@@ -16,6 +16,8 @@ import { ALL, TaskList, isOver, tasksInOrder, taskName, tasksOf } from "./tasks.
 export const title = "Job";
 
 const UNSEEN_MS = 30000; // between looks for the title of a tab that nobody sees
+// Between looks for changes while connections are short; ... of a job that has ended.
+const WATCH_MS = 3000, OVER_MS = 10000;
 const LOOK_MS = 5000; // while nothing happens: for durations, events of pods, the reason of waiting
 const SLOW = 5; // the pause between two looks, in durations of an answer
 const MARK_MS = 200, MARK_MOST = 50; // between looks for the marked line while its log is read
@@ -35,13 +37,13 @@ function whyOf({ state: name, waitingReason, stopReason, appExitSpec }) {
 function showTimes(line, figure, status) {
 	const { state: name, submissionTime: from, launchedTime: start, completedTime: end } = status;
 	const to = end ?? now();
-	const waited = (start ?? to) - from, ran = start && to - start;
+	const waited = (start ?? to) - from, ran = start ? to - start : null;
 	const text = [`waited ${duration(waited)}`, start && `ran ${duration(ran)}`,
 		end && `ended ${time(end)}`].filter(Boolean).join(", ");
 	timeLine(line, [{ role: "waiting", ms: waited }, start && { role: "running", ms: ran },
 		end && { role: name.toLowerCase() }].filter(Boolean), text);
 	figure.title = text;
-	figure.textContent = duration(ran || waited);
+	figure.textContent = duration(ran ?? waited);
 }
 
 /** The line with the name of the job, its state and what one can do with it. */
@@ -302,7 +304,7 @@ class JobView {
 			}
 			if (!wanted.length) fill(host, el("p", { class: "soft" }, "There is no log yet."));
 			else this.#log = logView(host, wanted.map((task) => this.#source(...task)), {
-				line: this.at.line, mark,
+				job: this.name, line: this.at.line, mark,
 				picked: (line) => { this.at.line = line; this.#setAddress(line); },
 				signal: AbortSignal.any([this.signal, this.#logSignal.signal]),
 			});
@@ -322,14 +324,31 @@ class JobView {
 	}
 }
 
+/** Calls changed() after each change of the job; throws when it is gone. */
+async function follow(id, signal, changed) {
+	let shown;
+	const event = (name, data) => {
+		const before = shown;
+		if ((shown = JSON.stringify(data)) !== before) changed();
+	};
+	for (;;) {
+		await watch(`${pathOf(id)}/watch`, { signal, event, every: WATCH_MS, unseen: UNSEEN_MS });
+		await pause(OVER_MS, signal);
+	}
+}
+
 export default async function jobPage(root, params, signal) {
 	const { job: id } = params;
 	let detail, wake, isDue = true;
 	const refresh = () => { isDue = true; wake?.(); };
 	const view = new JobView(root, params, signal, refresh);
-	const clock = setInterval(() => { view.list.table.refresh(); view.head.tick(); }, 1000);
+	const clock = setInterval(() => {
+		if (isOver(view.live?.jobStatus.state)) return;
+		view.list.table.refresh();
+		view.head.tick();
+	}, 1000);
 	signal.addEventListener("abort", () => { clearInterval(clock); refresh(); });
-	watch(`${pathOf(id)}/watch`, { signal, event: refresh, unseen: UNSEEN_MS }).then(refresh, () => {});
+	follow(id, signal, refresh).catch(refresh);
 	const read = () => get(pathOf(id), { signal }).catch((error) => {
 		if (error.status === 404) return null;
 		if (!detail || error.status === undefined) throw error;

@@ -128,7 +128,7 @@ export class Known {
 		const isSame = this.#head?.every((byte, i) => i >= bytes.length || byte === bytes[i]);
 		if (!isSame) {
 			this.#head = bytes.slice(0, HEAD);
-			this.#base = moved || this.place(bytes);
+			this.#base = moved || (this.place(bytes) ?? this.total);
 		}
 		return this.#base;
 	}
@@ -148,7 +148,8 @@ export class Known {
 		return places.length === 1 ? this.total - places[0] - start : null;
 	}
 
-	/** The offset of a stream that begins with these bytes, at one of the last lines. */
+	/** The offset of a stream that begins with these bytes, at one of the last lines; null if it has
+	 * nothing in common with what is known. */
 	place(bytes) {
 		const text = latin1(bytes);
 		const last = this.#last.map(latin1).join("");
@@ -158,7 +159,7 @@ export class Known {
 			if (last.startsWith(text.slice(0, left), last.length - left)) break;
 			left -= line.length + 1;
 		}
-		return this.total - Math.max(0, left);
+		return left > 0 ? this.total - left : null;
 	}
 }
 

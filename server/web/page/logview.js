@@ -1,16 +1,19 @@
 // The logs of tasks, followed to their ends, with search.
 
-import { ApiError, chunks, get, isPassing, pause } from "./api.js";
+import { ApiError, chunks, get, isCrowded, isPassing, pause } from "./api.js";
 import { button, el, fill } from "./dom.js";
 import { bytes, listed, plural } from "./format.js";
 import { Known, Log, parts, plain } from "./log.js";
 import { VirtualList } from "./table.js";
 
 const FLAGS = ["bold", "dim", "italic", "underline", "inverse", "strike"];
-const EARLY_WAIT = 2000, LAST_WAIT = 10000; // ms: of a task that has no log yet; of all others
+// ms until the next stream: of a task that has no log yet; to begin it again; of all others
+const EARLY_WAIT = 2000, AGAIN_WAIT = 250, LAST_WAIT = 10000;
 const ROUND_WAIT = 2000; // ms between two looks at the logs of several tasks
 const SLOW = 3; // ... or so many times the duration of a look
-const SHORT = 64 << 10; // bytes of a log that is read as a whole at each look
+const SHORT = 64 << 10; // bytes of a log that is read as a whole each time
+// A stream that is silent for so many ms is begun again; after the end of the task, when it ends.
+const SILENCE = 20000, SILENCE_ENDED = 5000;
 const MOST = 64; // tasks in one log
 const HUES = 6;
 const EARLY = "There is no log yet.";
@@ -30,6 +33,7 @@ class Reader {
 	unstored = 0; // bytes that are not kept
 	wait = 1000;
 	#first; // bytes before the first stream
+	#isApart = false; // the last lines have nothing in common with what is known
 
 	constructor(task, terminal, { name, signal, offer, changed, most }) {
 		Object.assign(this, { task, terminal, name, signal, offer, changed });
@@ -64,7 +68,7 @@ class Reader {
 	}
 
 	/** Reads a stream; place(bytes): the offset of one that begins with these. */
-	#stream(query, at, place) {
+	#stream(query, at, place, silence) {
 		const chunk = (bytes) => {
 			at ??= place(bytes);
 			this.problem = "";
@@ -72,7 +76,7 @@ class Reader {
 			at += bytes.length;
 			this.wait = 500;
 		};
-		return chunks(`${this.task.path}/${this.name}?${query}`, { signal: this.signal, chunk });
+		return chunks(`${this.task.path}/${this.name}?${query}`, { signal: this.signal, chunk, silence });
 	}
 
 	/** read(): reads what there is. */
@@ -87,25 +91,40 @@ class Reader {
 			this.signal.throwIfAborted();
 			const isEarly = error.status === 404 && !ended;
 			this.problem = isEarly ? EARLY : error.again ? "" : error.message;
+			if (error.again) this.wait = AGAIN_WAIT;
 			this.isDone = !isEarly && !isPassing(error);
 		}
 		this.changed();
 	}
 
-	/** Reads to the end of the task: the first stream from the start, others from the last lines on,
-	 * of which some are known. */
+	/** The offset of a stream of the last lines. If lines between are missing, the next stream is of
+	 * the whole log. */
+	#place(bytes) {
+		const at = this.known.place(bytes);
+		if (at !== null) return at;
+		this.#isApart = true;
+		throw Object.assign(new ApiError(0, {}), { again: true });
+	}
+
+	/** Reads to the end of the task: the first stream from the start, others of a long log from the last
+	 * lines on. */
 	async follow() {
 		const { known, task } = this;
+		const silence = () => (task.ended() ? SILENCE_ENDED : SILENCE);
 		for (;; this.wait = Math.min(2 * this.wait, LAST_WAIT)) {
 			const ended = task.ended();
-			await this.#look(async () => {
-				const { at } = await this.#locate();
-				const tail = known.total ? "&tail-mode=true" : "";
-				await this.#stream(`follow=true${tail}`, at, (bytes) => known.place(bytes));
+			if (isCrowded()) await this.look();
+			else await this.#look(async () => {
+				const { at, moved } = await this.#locate();
+				const isWhole = known.total < SHORT || this.#isApart;
+				this.#isApart = false;
+				await this.#stream(`follow=true${isWhole ? "" : "&tail-mode=true"}`, at,
+					(bytes) => (isWhole ? known.begin(bytes, moved) : this.#place(bytes)), silence);
 			});
 			if (this.isDone) return;
 			if (this.problem === EARLY) this.wait = EARLY_WAIT;
-			if (ended || !task.ended()) await pause(this.wait, this.signal);
+			const wait = isCrowded() ? ROUND_WAIT : this.wait;
+			if (ended || !task.ended()) await pause(wait, this.signal);
 		}
 	}
 
@@ -345,12 +364,12 @@ class LogView {
 	#output = el("select", { "aria-label": "Output" },
 		["all", "stdout", "stderr", "runtime"].map((name) => el("option", null, name)));
 
-	constructor(host, sources, { line, mark, picked, signal }) {
+	constructor(host, sources, { job, line, mark, picked, signal }) {
 		const failed = sources.filter(({ name }) => name === mark?.task); // the last that is read
 		const all = sources.filter((one) => !failed.includes(one));
 		this.sources = [...all.slice(0, MOST - failed.length), ...failed];
 		this.others = all.slice(MOST - failed.length).map(({ name }) => name);
-		Object.assign(this, { mark, picked, signal, wanted: line });
+		Object.assign(this, { job, mark, picked, signal, wanted: line });
 		const [{ name }] = sources;
 		this.lines = new LogLines(sources.length > 1 ? "Log of all tasks" : `Log of ${name}`, {
 			followed: (yes) => {
@@ -454,7 +473,8 @@ class LogView {
 		const { sources: [task], signal, lines } = this;
 		const save = (href, download) => el("a", { href, download }).click();
 		if (lines.isOfMany) {
-			save(URL.createObjectURL(new Blob([lines.text()], { type: "text/plain" })), "all-tasks.log");
+			const text = new Blob([lines.text()], { type: "text/plain" });
+			save(URL.createObjectURL(text), `${this.job}-all-tasks.log`);
 			return;
 		}
 		try {
@@ -472,10 +492,10 @@ class LogView {
 
 /** Shows the logs of tasks in the height of `host` until the signal aborts. sources: [{name:
  * "worker[0]", path: of its logs, or empty; file: the name of a download; ended(): true if the task
- * has ended}]; of several, all lines are in one log. line: 12, of several tasks "worker[0]:12", to
- * show as soon as it is there; mark: {task, text} of a failure, whose last line is marked, or null;
- * picked(line): the user has chosen a line, or null. Returns goTo(line), goToMark(), false if there is
- * no such line, and setMark(mark). */
+ * has ended}]; of several, all lines are in one log. job: its name; line: 12, of several tasks
+ * "worker[0]:12", to show as soon as it is there; mark: {task, text} of a failure, whose last line is
+ * marked, or null; picked(line): the user has chosen a line, or null. Returns goTo(line), goToMark(),
+ * false if there is no such line, and setMark(mark). */
 export function logView(host, sources, options) {
 	return new LogView(host, sources, options);
 }

@@ -2,9 +2,9 @@
 // The route of v1 takes all dialects of the server and has the messages of `rest-lit validate`.
 
 import { freeName, takeCode, written } from "./actions.js";
-import { connection, get, send, session } from "./api.js";
+import { connection, get, isKnown, send, session } from "./api.js";
 import { button, el, field, fill } from "./dom.js";
-import { draftOf, dropDraft, keepDraft } from "./draft.js";
+import { draftOf, dropDraft, keepDraft, submissionKey } from "./draft.js";
 import { createEditor } from "./editor.js";
 import { createForm } from "./form.js";
 import { plural } from "./format.js";
@@ -248,7 +248,7 @@ function showResult(p, editor, { marks, objects, problem }) {
 
 // ---- submissions ----
 async function submitText(text) {
-	const reply = await send("POST", ROUTE, text, { type: TYPE });
+	const reply = await send("POST", ROUTE, text, { type: TYPE, key: submissionKey() });
 	const job = /\/jobs\/([^/]+)$/.exec(reply.headers.get("Location"))[1];
 	const { warnings = [] } = JSON.parse(reply.text);
 	const told = warnings.map(({ pointer = "", message }) => ` Warning: ${pathOf(pointer)} ${message}.`);
@@ -280,8 +280,9 @@ async function offerName(p, editor, form) {
 
 const MISTAKEN = new Error("Not submitted: correct the mistakes first.");
 const REMEDIES = new Map([
+	[0, "The job may be there: submit it again, which makes no second one."],
 	[409, "Change the name of the job, and submit it again."],
-	[504, "Look into the list of jobs before you submit it again."],
+	[504, "Submit it again, which makes no second job."],
 ]);
 
 /** A function that submits the text, once at a time. */
@@ -295,7 +296,7 @@ const submitter = (p, editor, form, fail) => async () => {
 	} catch (error) {
 		p.sending = false;
 		p.button.disabled = error.status === 400;
-		p.status.textContent = "Not submitted.";
+		p.status.textContent = isKnown(error) ? "Not submitted." : "Perhaps submitted.";
 		if (error.errors?.length) showResult(p, editor, { marks: marksOfError(error) });
 		fail(error.errors?.length ? MISTAKEN
 			: new Error(`${error.message} ${REMEDIES.get(error.status) ?? ""}`));

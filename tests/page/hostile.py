@@ -25,7 +25,7 @@ const bad = all.filter((e) => /^(iframe|object|embed|base|math|marquee|video|aud
 	e.localName === "script" && !e.src.startsWith(location.origin + "/web/") ||
 	["meta", "link", "style", "title"].includes(e.localName) && e.getRootNode() === document && e.parentNode !== document.head ||
 	[...e.attributes].some((a) => /^on|^srcdoc$/i.test(a.name) || /^(href|src|action|formaction|xlink:href)$/i.test(a.name) &&
-		!/^(#|web\\/|data:image\\/svg|blob:)/.test(a.value)));
+		!/^(#|web\\/|data:image\\/svg|blob:|openapi.json$)/.test(a.value)));
 return bad.map((e) => e.outerHTML.slice(0, 300));"""
 # Scrolls everything that scrolls by half of its height; false at the end.
 SCROLL = """let moved = false;

@@ -415,7 +415,7 @@ export async function watch(path, { signal, event, lost = () => {}, open: opened
 				if (error.again) mark(true, false);
 				if (error.again) continue;
 				if (!isPassing(error)) throw error;
-				isRefused = error.status > 0;
+				isRefused = error.status >= 500; // 429 is no loss
 			}
 			if (end === "completed" || end === "gone") return end;
 			if (end === "token") {

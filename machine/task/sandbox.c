@@ -56,17 +56,22 @@ const char *sandbox_home(bool image, struct arena *a)
 	return known && user.pw_dir[0] == '/' ? user.pw_dir : "/root";
 }
 
-static void hide_add(struct words *hidden, const char *path)
+/* Returns true if the path is a directory that programs need, or above one. */
+static bool path_needed(const char *path)
 {
-	/* Directories that programs need. */
 	static const char *const NEEDED[] = { "/usr", "/bin", "/sbin", "/lib", "/etc",
 		                              "/dev", "/sys", "/proc", "/var" };
-	const char *real = path && *path ? path_real(path, hidden->a) : NULL;
-	for (size_t i = 0; real && i < ARRAY_SIZE(NEEDED); i++) {
-		if (path_within(NEEDED[i], real))
-			return;
+	for (size_t i = 0; i < ARRAY_SIZE(NEEDED); i++) {
+		if (path_within(NEEDED[i], path))
+			return true;
 	}
-	if (real)
+	return false;
+}
+
+static void hide_add(struct words *hidden, const char *path)
+{
+	const char *real = path && *path ? path_real(path, hidden->a) : NULL;
+	if (real && !path_needed(real))
 		words_add(hidden, real);
 }
 
@@ -107,6 +112,27 @@ bool sandbox_hidden(const char *path, const char *const *dirs, size_t n)
 	return false;
 }
 
+/* Returns false if bubblewrap, which has no capabilities, may not open the path with these flags.
+ * The capabilities are those of this thread. */
+static bool path_opens(const char *path, int flags)
+{
+	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct all[2];
+	bool root = geteuid() == 0 && syscall(SYS_capget, &head, all) == 0;
+	struct __user_cap_data_struct none[2] = { 0 };
+	if (root) {
+		none[0] = all[0];
+		none[1] = all[1];
+		none[0].effective = none[1].effective = 0;
+		root = syscall(SYS_capset, &head, none) == 0;
+	}
+	FD_AUTO fd = open(path, flags | O_CLOEXEC);
+	bool refused = fd < 0 && errno == EACCES;
+	if (root)
+		(void)syscall(SYS_capset, &head, all); /* as before */
+	return !refused;
+}
+
 /* ---- the tree -------------------------------------------------------------------------------- */
 
 /* Options of bubblewrap by which a view is mounted. */
@@ -118,6 +144,7 @@ struct sandbox_view {
 	const char *source; /* of the machine, with all mounts below it */
 	const char *look;   /* path on the machine of the files seen here; NULL: none */
 	uint64_t size;      /* TMPFS: of bytes; 0: as every one */
+	bool fixed;         /* TMPFS: only mount points are made in it */
 	const char *name;
 	struct sandbox_view *child, *next;
 };
@@ -127,6 +154,7 @@ struct sandbox {
 	const char **hide;
 	struct sandbox_view root;
 	struct words args, last; /* last: after all mounts */
+	const char *unreadable;  /* a mount in which no mount point can be made; or NULL */
 	struct arena *a;
 	struct err *e;
 };
@@ -153,11 +181,29 @@ static struct sandbox_view *view_child(const struct sandbox_view *v, struct span
 	return c;
 }
 
+/* A view above a mount point, whose files the machine has at *look.  bubblewrap 0.12 must read this
+ * directory.  If it may not, an empty directory takes its place, with every version: its entries
+ * could not be listed anyway. */
+static void view_above(struct sandbox *s, struct sandbox_view *v, struct span path,
+                       const char **look)
+{
+	if (path_opens(*look, O_RDONLY | O_DIRECTORY | O_NONBLOCK))
+		return;
+	if (v->option || path_needed(arena_dup(s->a, path))) {
+		s->unreadable = *look;
+		return;
+	}
+	v->option = TMPFS;
+	v->fixed = true;
+	*look = NULL;
+}
+
 /* Puts a view at the path; the last one for a path counts, but a directory replaces nothing. */
 static struct sandbox_view *view_put(struct sandbox *s, const char *path, const char *option,
                                      const char *source)
 {
 	struct sandbox_view *v = &s->root;
+	const char *look = v->look;
 	struct span rest = span_of(path + 1);
 	while (rest.n > 0) {
 		struct span name = span_next(&rest, '/');
@@ -169,12 +215,17 @@ static struct sandbox_view *view_put(struct sandbox *s, const char *path, const 
 			v->child = c;
 		}
 		v = c;
+		look = v->option ? v->look : look ? view_join(s->a, look, v->name) : NULL;
+		if (look && rest.n > 0)
+			view_above(s, v, span_to(span_of(path), (size_t)(rest.p - path) - 1),
+			           &look);
 	}
 	if (option == DIR_ONLY && v->option)
 		return v;
 	v->option = option;
 	v->source = v->look = source;
 	v->size = 0;
+	v->fixed = false;
 	return v;
 }
 
@@ -287,24 +338,6 @@ static int sandbox_root(struct sandbox *s)
 	return 0;
 }
 
-/* Returns true if bubblewrap, which has no capabilities, can find the path.  The capabilities are
- * those of this thread. */
-static bool sandbox_can_enter(const char *path)
-{
-	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
-	struct __user_cap_data_struct all[2];
-	if (geteuid() != 0 || syscall(SYS_capget, &head, all) != 0)
-		return true;
-	struct __user_cap_data_struct none[2] = { all[0], all[1] };
-	none[0].effective = none[1].effective = 0;
-	if (syscall(SYS_capset, &head, none) != 0)
-		return true;
-	FD_AUTO fd = open(path, O_PATH | O_CLOEXEC);
-	bool refused = fd < 0 && errno == EACCES;
-	(void)syscall(SYS_capset, &head, all); /* as before */
-	return !refused;
-}
-
 static int sandbox_mount_put(struct sandbox *s, const struct sandbox_mount *m)
 {
 	if (m->path[0] != '/' || (m->source && m->source[0] != '/'))
@@ -326,22 +359,14 @@ static int sandbox_mount_put(struct sandbox *s, const struct sandbox_mount *m)
 		    s->e, INVALID_PARAMETERS,
 		    "%s, which is to be shown at %s, cannot be found on this machine: %s",
 		    m->source, m->path, strerrordesc_np(errno));
-	if (!sandbox_can_enter(real))
+	if (!path_opens(real, O_PATH))
 		return err_set(
 		    s->e, INVALID_PARAMETERS,
 		    "%s, which is to be shown at %s, is in a directory that root can enter only by "
 		    "rights that it does not have in a sandbox: let others enter the directories "
 		    "above it (chmod o+x), use one elsewhere, or run as its owner",
 		    m->source, m->path);
-	const struct sandbox_view *shown;
-	const char *look = view_find_path(s, path, &shown);
-	const char *option = m->device ? DEVICE : m->writable ? WRITABLE : READ_ONLY;
-	/* An empty directory that is already visible may be a new one: see args_shadow. */
-	DIR_AUTO *entries = dir_list(AT_FDCWD, real);
-	if (look && strcmp(look, real) == 0 && shown->option == option &&
-	    (option == WRITABLE || !entries || dir_next(entries)))
-		return 0;
-	(void)view_put(s, path, option, real);
+	(void)view_put(s, path, m->device ? DEVICE : m->writable ? WRITABLE : READ_ONLY, real);
 	view_hide(s, path, real);
 	return 0;
 }
@@ -405,7 +430,7 @@ static void args_mount(struct sandbox *s, const struct sandbox_view *v, const ch
 	if (v->source)
 		words_add(&s->args, v->source);
 	words_add(&s->args, path);
-	if (v->option == DEV)
+	if (v->option == DEV || v->fixed)
 		WORDS_ADD(&s->last, "--remount-ro", path);
 }
 
@@ -525,6 +550,13 @@ const char **sandbox_argv(const struct sandbox_spec *spec, struct arena *a, stru
 	const char *cwd = sandbox_dir(&s, spec->cwd);
 	if (cwd == NULL)
 		return NULL;
+	if (s.unreadable) {
+		(void)err_set(e, INVALID_PARAMETERS,
+		              "%s cannot be read by this user (uid %u), so that nothing in it can "
+		              "be a mount point: its owner can change that (chmod o+r %s)",
+		              s.unreadable, geteuid(), s.unreadable);
+		return NULL;
+	}
 	if (spec->rootfs)
 		WORDS_ADD(args, spec->runtime, "mount-overlay", spec->rootfs, spec->overlay, "--");
 	/* As root, bubblewrap keeps capabilities unless it is told not to. */

@@ -43,10 +43,11 @@ struct sandbox_spec {
  * command is pid 1 of the sandbox.
  *
  * A mount point that does not exist in a read-only directory is made by showing a new directory in
- * its place, with all entries of the old one.
+ * its place, with all entries of the old one.  A directory above a mount point that this process
+ * can enter, but not read, is replaced by an empty one.
  *
- * NULL and *e: 400 for a source that does not exist, a path that cannot be a mount point, too many
- * arguments; 503 if bubblewrap is not there.
+ * NULL and *e: 400 for a source that does not exist, a path that cannot be a mount point, a mount
+ * above another one that cannot be read, too many arguments; 503 if bubblewrap is not there.
  */
 const char **sandbox_argv(const struct sandbox_spec *spec, struct arena *a, struct err *e);
 

@@ -383,13 +383,21 @@ def test_sandbox_that_fills_the_disk_affects_no_other_job(check):
                 check.ok(f"{what}: ... with its log", "fine" in m.log("next", "main"))
 
 
-def run_job(ground, text, *arguments, cwd=None, home=None):
+def run_as(ground, *arguments, text=None, cwd=None, home=None):
     """rest-lit run as the ground's user, in a sandbox."""
     program = ground.identity.get("program") or [BINARY]
     environment = {**os.environ, "HOME": home or ground.path("home"), "XDG_STATE_HOME": ground.path("home/state"), "USER": "alice"}
-    done = subprocess.run([*program, "run", *arguments, "-"], input=text, cwd=cwd, capture_output=True, text=True,
+    done = subprocess.run([*program, "run", *arguments], input=text, cwd=cwd, capture_output=True, text=True,
                           env=environment, timeout=4 * PATIENCE * SLOW, check=False)
     return done.returncode, done.stdout, done.stderr
+
+
+def run_job(ground, text, *arguments, **more):
+    return run_as(ground, *arguments, "-", text=text, **more)
+
+
+def run_command(ground, *words, **more):
+    return run_as(ground, "--", *words, **more)
 
 
 def test_sandbox_shows_no_home_directory(check):
@@ -422,6 +430,45 @@ def test_sandbox_shows_no_home_directory(check):
                         check.ok(f"{what}: a storage at {path} is refused", False)
                         m.stop()
             check.equal(f"{what}: refused", run("version").returncode, 0)
+
+
+def close(path):
+    """Makes a directory that can be entered, but not read."""
+    os.chmod(path, 0o711 if os.geteuid() == 0 else 0o311)
+    if os.geteuid() == 0:
+        os.chown(path, 0, 0)
+
+
+def test_sandbox_shows_what_is_in_closed_directories(check):
+    """Directories that can only be entered may be above the current directory, a mount, a storage,
+    the server's directory and the home directory, whichever version bubblewrap has."""
+    for what, identity in sandboxed().items():
+        with Ground(identity) as g:
+            for name in ("closed/inner/project/file", "closed/data/file", "closed/storage/file", "closed/second/file"):
+                g.put(name, "shown\n")
+            g.put("closed/beside", "beside\n")
+            close(g.path("closed/inner"))
+            close(g.path("closed"))
+            project, data = g.path("closed/inner/project"), g.path("closed/data")
+            text = job("closed", {"main": role(f"cat file ../*/file; cd {g.path('closed')}; ls -A; touch new 2>/dev/null || echo fixed")})
+            for mount, where, shown in ((".", project, ["inner"]), (".:rw", project, ["inner"]), (data, project, ["data", "inner"]),
+                                        (f"{project}:{g.path('closed/other')}", data, ["data", "other", "shown"])):
+                code, out, err = run_job(g, text, "--mount", mount, cwd=where)
+                check.equal(f"{what}: {mount} in {where}", (code, sorted(out.split())), (0, sorted([*shown, "fixed", "shown", "shown"])))
+            code, out, err = run_job(g, text, cwd=data, home=g.path("closed"))
+            check.equal(f"{what}: the home", (code, sorted(out.split())), (0, ["data", "shown", "shown"]))
+            code, out, err = run_command(g, "sh", "-c", "pwd; touch made; cat file", cwd=project)
+            check.equal(f"{what}: a command", (code, out.split()), (0, [project, "shown"]))
+            code, out, err = run_command(g, "pwd", cwd=project, home=g.path("closed"))
+            check.ok(f"{what}: a home that is to be shown is refused", code == 125 and
+                     f"{g.path('closed')} cannot be read by this user" in err and "chmod o+r" in err and "administrator of the cluster" not in err, (code, err))
+            g.put("facts", json.dumps({"storages": [{"name": n, "path": g.path(f"closed/{n}")} for n in ("storage", "second")]}))
+            os.mkdir(g.path("closed/state"))
+            with g.machine("--gpus", "none", where=g.path("closed/state/jobs")) as m:
+                m.start("reads", {"main": role(f"cat /mnt/storage/file; echo more >/mnt/storage/new; ls -A {g.path('closed')}/*")}, **with_storages("storage"))
+                check.equal(f"{what}: a storage", m.wait("reads"), "SUCCEEDED")
+                check.ok(f"{what}: ... is shown", "shown\n" in m.log("reads", "main") and os.path.exists(g.path("closed/storage/new")), m.log("reads", "main"))
+                check.ok(f"{what}: ... and others are not", "file" not in m.log("reads", "main"), m.log("reads", "main"))
 
 
 # Programs and files of the machine that tasks use with --images host. Missing ones fail alike

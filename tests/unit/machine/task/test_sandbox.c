@@ -80,6 +80,8 @@ FIXTURE(teardown)
 	return 0;
 }
 
+static void expect(struct sandbox_spec spec, const char *script);
+
 /* ---- the arguments ---- */
 
 static const char *last_error;
@@ -291,9 +293,43 @@ TEST_WITH(test_plan_shows_empty_directories_without_mounts, NULL, teardown)
 	shows(p, "/data/later", "--ro-bind"); /* it may get files */
 	shows(p, "/data/full", "--ro-bind-try");
 	parents_come_first(p);
-	mounts[0].writable = mounts[2].writable = true;
-	p = plan_of(spec);
-	assert_null(op_at(p, "/data/later")); /* it is seen in /data */
+}
+
+/* Makes a directory that can only be entered, with a directory `x` in it. */
+static const char *make_closed(const char *name)
+{
+	(void)mkdir(at(name), 0755);
+	(void)mkdir(arena_printf(&arena, "%s/x", at(name)), 0755);
+	if (geteuid() == 0)
+		assert_int_equal(chown(at(name), 1, 1), 0);
+	assert_int_equal(chmod(at(name), geteuid() == 0 ? 0711 : 0311), 0);
+	return at(name);
+}
+
+TEST_WITH(test_plan_replaces_directories_that_cannot_be_read, NULL, teardown)
+{
+	const char *closed = make_closed("shut");
+	struct sandbox_mount mounts[] = { SHOW(top, "/data"), SHOW(at("job"), "/data/shut/x") };
+	struct sandbox_spec spec = { .mounts = mounts, .mounts_n = 2 };
+	spec.cwd = "/data/shut/y";
+	const char **p = plan_of(spec);
+	assert_null(last_error);
+	shows(p, "/data/shut", "--tmpfs");
+	shows(p, "/data/shut/x", "--ro-bind");
+	shows(p, "/data/shut/y", "--dir");
+	parents_come_first(p);
+	if (!forbidden)
+		expect(spec,
+		       "set -eu; test -e ../x/code; no touch ../new; test \"$(ls ..)\" = $'x\\ny'");
+	/* What was asked for is not replaced. */
+	mounts[0] = (struct sandbox_mount)SHOW(closed, "/data/shut");
+	(void)plan_of(spec);
+	assert_non_null(strstr(last_error, "/shut cannot be read by this user"));
+	assert_non_null(strstr(last_error, "chmod o+r"));
+	/* Above nothing but visible files it stays. */
+	spec.mounts_n = 1;
+	spec.cwd = NULL;
+	assert_non_null(plan_of(spec));
 }
 
 TEST_WITH(test_plan_of_an_image_stays_inside_the_image, NULL, teardown)

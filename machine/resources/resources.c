@@ -83,13 +83,17 @@ static void gpu_add_node(const char *path, struct inventory *out)
 	}
 	struct gpu *g = &out->gpus[out->gpus_n++];
 	path = arena_printf(a, "%s", path);
-	files[0] =
-	    (struct sandbox_mount){ path, path, S_ISCHR(st.st_mode), 0, S_ISCHR(st.st_mode) };
+	files[0] = (struct sandbox_mount){ .source = path,
+		                           .path = path,
+		                           .writable = S_ISCHR(st.st_mode),
+		                           .device = S_ISCHR(st.st_mode) };
 	*g = (struct gpu){ .name = path, .node = path, .files = files, .files_n = 1, .own_n = 1 };
 	for (size_t i = 0; i < ARRAY_SIZE(CONTROL) && nvidia; i++) {
 		path = arena_printf(a, "%s%s", driver, CONTROL[i]);
 		if (access(path, F_OK) == 0)
-			files[g->files_n++] = (struct sandbox_mount){ path, path, true, 0, true };
+			files[g->files_n++] = (struct sandbox_mount){
+				.source = path, .path = path, .writable = true, .device = true
+			};
 	}
 }
 

@@ -23,6 +23,7 @@ struct sandbox_mount {
 	bool writable;
 	uint64_t size; /* of a tmpfs, in bytes; 0: as those that every sandbox has */
 	bool device;   /* source: a device node that can be used */
+	bool shared;   /* other tasks can change the files in it */
 };
 
 struct gpu {

@@ -145,6 +145,7 @@ struct sandbox_view {
 	const char *look;   /* path on the machine of the files seen here; NULL: none */
 	uint64_t size;      /* TMPFS: of bytes; 0: as every one */
 	bool fixed;         /* TMPFS: only mount points are made in it */
+	bool shared;        /* as in struct sandbox_mount */
 	const char *name;
 	struct sandbox_view *child, *next;
 };
@@ -225,7 +226,7 @@ static struct sandbox_view *view_put(struct sandbox *s, const char *path, const 
 	v->option = option;
 	v->source = v->look = source;
 	v->size = 0;
-	v->fixed = false;
+	v->fixed = v->shared = false;
 	return v;
 }
 
@@ -248,8 +249,18 @@ static const char *view_find_path(const struct sandbox *s, const char *path,
 	return (*shown)->look ? view_join(s->a, (*shown)->look, below) : NULL;
 }
 
-/* A path of the sandbox without links, as far as the machine has it; NULL and an error. */
-static const char *view_resolve(const struct sandbox *s, const char *path)
+/* Another task could put a link into a shared mount in the meantime, which bubblewrap would follow:
+ * before 0.12 also to other places of the machine. */
+static int sandbox_refuse_shared(const struct sandbox *s, const char *path)
+{
+	return sandbox_refuse(s, path,
+	                      "it would be in a storage, where other tasks can change it; choose "
+	                      "another path");
+}
+
+/* A path of the sandbox without links, as far as the machine has it; NULL and an error.  mount: it
+ * shall be a mount point. */
+static const char *view_resolve(const struct sandbox *s, const char *path, bool mount)
 {
 	const char *done = "/";
 	const char *rest = path;
@@ -270,6 +281,10 @@ static const char *view_resolve(const struct sandbox *s, const char *path)
 		const char *next = view_join(s->a, done, arena_dup(s->a, name));
 		const struct sandbox_view *shown;
 		const char *look = view_find_path(s, next, &shown);
+		if (mount && shown->shared && strcmp(look, shown->look) != 0) {
+			(void)sandbox_refuse_shared(s, path);
+			return NULL;
+		}
 		ssize_t n = look ? readlink(look, target, sizeof(target)) : -1;
 		if (n < 0)
 			done = next;
@@ -316,7 +331,7 @@ static int sandbox_root(struct sandbox *s)
 	s->root.source = image ? view_join(s->a, s->spec->overlay, "merged") : NULL;
 	/* An image could have links in place of what is mounted there. */
 	for (size_t i = 0; image && i < ARRAY_SIZE(OWN); i++) {
-		const char *path = view_resolve(s, OWN[i]);
+		const char *path = view_resolve(s, OWN[i], true);
 		if (path == NULL)
 			return -1;
 		if (strcmp(path, OWN[i]) != 0)
@@ -344,7 +359,7 @@ static int sandbox_mount_put(struct sandbox *s, const struct sandbox_mount *m)
 		return err_set(s->e, INVALID_PARAMETERS,
 		               "the mount of %s at %s: paths must begin with /",
 		               m->source ? m->source : "a tmpfs", m->path);
-	const char *path = view_resolve(s, m->path);
+	const char *path = view_resolve(s, m->path, true);
 	if (path == NULL)
 		return -1;
 	if (strcmp(path, "/") == 0 || strcmp(path, "/dev") == 0 || path_within(path, "/proc"))
@@ -366,7 +381,14 @@ static int sandbox_mount_put(struct sandbox *s, const struct sandbox_mount *m)
 		    "rights that it does not have in a sandbox: let others enter the directories "
 		    "above it (chmod o+x), use one elsewhere, or run as its owner",
 		    m->source, m->path);
-	(void)view_put(s, path, m->device ? DEVICE : m->writable ? WRITABLE : READ_ONLY, real);
+	struct sandbox_view *v = view_put(s, path,
+	                                  m->device     ? DEVICE
+	                                  : m->writable ? WRITABLE
+	                                                : READ_ONLY,
+	                                  real);
+	v->shared = m->shared;
+	if (v->shared && v->child)
+		return sandbox_refuse_shared(s, view_join(s->a, path, v->child->name));
 	view_hide(s, path, real);
 	return 0;
 }
@@ -400,7 +422,7 @@ static const char *sandbox_dir(struct sandbox *s, const char *dir)
 {
 	const struct sandbox_view *shown;
 	struct stat st;
-	const char *path = view_resolve(s, dir ? dir : "/");
+	const char *path = view_resolve(s, dir ? dir : "/", false);
 	if (path == NULL)
 		return NULL;
 	const char *look = view_find_path(s, path, &shown);
@@ -408,6 +430,10 @@ static const char *sandbox_dir(struct sandbox *s, const char *dir)
 	if (there && !S_ISDIR(st.st_mode)) {
 		(void)err_set(s->e, INVALID_PARAMETERS, "the working directory %s is no directory",
 		              dir);
+		return NULL;
+	}
+	if (!there && shown->shared) {
+		(void)sandbox_refuse_shared(s, path);
 		return NULL;
 	}
 	if (!there && shown->option != PROC)

@@ -46,8 +46,9 @@ struct sandbox_spec {
  * its place, with all entries of the old one.  A directory above a mount point that this process
  * can enter, but not read, is replaced by an empty one.
  *
- * NULL and *e: 400 for a source that does not exist, a path that cannot be a mount point, a mount
- * above another one that cannot be read, too many arguments; 503 if bubblewrap is not there.
+ * NULL and *e: 400 for a source that does not exist, a path that cannot be a mount point or is in a
+ * shared mount, a mount above another one that cannot be read, too many arguments; 503 if
+ * bubblewrap is not there.
  */
 const char **sandbox_argv(const struct sandbox_spec *spec, struct arena *a, struct err *e);
 

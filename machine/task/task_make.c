@@ -223,7 +223,8 @@ static int task_mount(struct task_making *m, const struct pod_mount *mount)
 		m->mount[m->n_mounts++] = (struct sandbox_mount){ .source = source,
 			                                          .path = mount->path,
 			                                          .writable = !mount->read_only,
-			                                          .size = (uint64_t)v->size };
+			                                          .size = (uint64_t)v->size,
+			                                          .shared = storage };
 		return storage ? task_storage_put(m, mount) : 0;
 	}
 	if ((storage && strcmp(dir, mount->path) == 0) ||
@@ -257,8 +258,9 @@ static int task_layout(struct task_making *m)
 	m->mount = ARENA_NEW(m->a, struct sandbox_mount,
 	                     c->n_mounts + init->n_mounts + m->s->box.mounts_n + 3);
 	if (!m->s->box.rootfs)
-		m->mount[m->n_mounts++] =
-		    (struct sandbox_mount){ task_below(m, "root/tmp"), "/tmp", true, 0, false };
+		m->mount[m->n_mounts++] = (struct sandbox_mount){
+			.source = task_below(m, "root/tmp"), .path = "/tmp", .writable = true
+		};
 	for (size_t i = 0; i < m->p->n_volumes; i++) {
 		if (task_put_files(m, &m->p->volume[i]))
 			return -1;
@@ -281,10 +283,11 @@ static int task_layout(struct task_making *m)
 			return task_needs_sandbox(m, mount->source ? mount->source : "tmpfs",
 			                          mount->path);
 	}
+	m->mount[m->n_mounts++] = (struct sandbox_mount){ .source = task_below(m, message),
+		                                          .path = c->message_path,
+		                                          .writable = true };
 	m->mount[m->n_mounts++] =
-	    (struct sandbox_mount){ task_below(m, message), c->message_path, true, 0, false };
-	m->mount[m->n_mounts++] =
-	    (struct sandbox_mount){ m->s->box.runtime, task_program(m), false, 0, false };
+	    (struct sandbox_mount){ .source = m->s->box.runtime, .path = task_program(m) };
 	/* Plugins call the runtime. */
 	if (!m->s->sandbox && task_link(m, m->s->box.runtime, "root/usr/local/pai/runtime"))
 		return -1;

@@ -280,6 +280,24 @@ def test_sandbox_protects_storages(check):
                 check.ok(f"{what}: ... is refused", "leads out of" in json.dumps(m.status("after")), json.dumps(m.status("after")))
 
 
+def test_sandbox_mounts_nothing_inside_of_a_storage(check):
+    """A task that can write a storage cannot put a link where another task mounts something: nothing
+    is mounted, or made, inside of a storage, so that no file appears elsewhere."""
+    for what, identity in sandboxed().items():
+        with Ground(identity) as g:
+            os.mkdir(g.path("victim"))
+            g.own(g.path("victim"))
+            os.symlink(g.path("victim"), g.path("granted/absolute"))
+            os.symlink("/oldroot" + g.path("victim"), g.path("granted/outside"))
+            with g.machine("--gpus", "none") as m:
+                for path in ("/mnt/granted/new", "/mnt/granted/absolute/new", "/mnt/granted/outside/new"):
+                    more = {"extras": {"storages": [{"name": "granted"}, {"name": "read", "mountPath": path}]}}
+                    reply = m.submit(job("nested", {"main": role(f"ls {path}")}, **more))
+                    check.ok(f"{what}: {path}", reply.status == 400 and "would be in the storage at /mnt/granted" in reply.json["message"], reply)
+                check.equal(f"{what}: nothing was made", (os.listdir(g.path("victim")), sorted(os.listdir(g.path("granted")))),
+                            ([], ["absolute", "alice", "file", "outside"]))
+
+
 def test_sandbox_without_processes_is_retried(check):
     """A sandbox that fails for lack of processes is a failure of the machine: the task is retried,
     which does not count."""

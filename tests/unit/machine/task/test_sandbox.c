@@ -278,6 +278,46 @@ TEST_WITH(test_plan_refuses_a_directory_that_root_cannot_enter, NULL, teardown)
 	    open(at("closed/job/new"), O_CREAT | O_WRONLY | O_EXCL | O_CLOEXEC, 0600) >= 0, 1);
 }
 
+/* Another task could put a link at its place, now or while bubblewrap looks for it. */
+TEST_WITH(test_plan_makes_no_mount_point_in_a_shared_mount, NULL, teardown)
+{
+	(void)mkdir(at("shared"), 0755);
+	make_link("/usr/local", "shared/planted");
+	struct sandbox_mount mounts[] = {
+		{ .source = at("shared"), .path = "/data", .writable = true, .shared = true },
+		SHOW(at("job"), "/data/dir"),
+	};
+	struct sandbox_spec spec = { .mounts = mounts, .mounts_n = 2 };
+	static const char *const PATHS[] = { "/data/dir", "/data/planted", "/data/planted/x",
+		                             "/data/planted/../y", "/dat/../data/dir" };
+	for (size_t i = 0; i < sizeof(PATHS) / sizeof(PATHS[0]); i++) {
+		mounts[1].path = PATHS[i];
+		if (plan_of(spec) != NULL)
+			fail_msg("%s", PATHS[i]);
+		assert_non_null(strstr(last_error, "other tasks can change"));
+	}
+	/* The other one first, by a link of the machine. */
+	mounts[1].path = "/bin/a/b";
+	mounts[0].path = "/usr/bin/a";
+	(void)plan_of(spec);
+	assert_non_null(strstr(last_error, "other tasks can change"));
+	/* A working directory is not made there, but may be there, also behind a link. */
+	mounts[0].path = "/data";
+	spec.mounts_n = 1;
+	spec.cwd = "/data/new";
+	(void)plan_of(spec);
+	assert_non_null(strstr(last_error, "other tasks can change"));
+	spec.cwd = "/data/planted";
+	assert_non_null(plan_of(spec));
+	/* It may be below other mounts, and beside them. */
+	mounts[1] = mounts[0];
+	mounts[0] = (struct sandbox_mount)SHOW(at("job"), "/data");
+	mounts[1].path = "/data/code2";
+	spec.mounts_n = 2;
+	spec.cwd = NULL;
+	assert_non_null(plan_of(spec));
+}
+
 TEST_WITH(test_plan_shows_empty_directories_without_mounts, NULL, teardown)
 {
 	(void)mkdir(at("tools"), 0755);

@@ -38,6 +38,10 @@ enum {
 	CODE_PATH = 255,       /* bytes of a path; of the target of a link 100 */
 	CODE_PART = 900 << 10, /* bytes of one ConfigMap with a part of the archive */
 	CODE_OBJECT = 5 + 40,  /* characters of the name of its objects */
+	/* An upload may take longer than other requests, if so many bytes come in each 10 s (the
+	 * limit read-timeout). */
+	CODE_PROGRESS = 256 << 10,
+	CODE_PROGRESS_S = 10,
 };
 /* On a cluster: bytes compressed, and of its files.  On one machine both are CODE_MACHINE. */
 #define CODE_CLUSTER_PACKED (INT64_C(4) << 20)

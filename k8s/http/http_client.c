@@ -1,8 +1,12 @@
 #include "k8s/http/http_client.h"
 
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/enc.h"
 #include "base/posix/clock.h"
@@ -28,7 +32,8 @@ struct client {
 	size_t origin; /* bytes of url: scheme, host and port */
 	const char *ca_file, *socket;
 	struct str authorization; /* "": none */
-	bool hints;               /* problems come with those for users of a rest-lit server */
+	int64_t arrived; /* bytes at the other end of the last connection that was closed */
+	bool hints;      /* problems come with those for users of a rest-lit server */
 	struct client_exchange *first;
 };
 
@@ -68,6 +73,39 @@ static const char *client_problem_of(struct client_exchange *x, CURLcode result)
 	return x->error[0] ? x->error : curl_easy_strerror(result);
 }
 
+static int client_closes(void *arg, curl_socket_t fd)
+{
+	struct client *c = arg;
+	struct tcp_info info = { .tcpi_bytes_acked = 0 };
+	socklen_t n = sizeof(info);
+	(void)getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &n); /* a Unix socket: stays 0 */
+	c->arrived = (int64_t)info.tcpi_bytes_acked;
+	return close(fd);
+}
+
+/* Returns true if the server has closed the connection because the body came too slowly; then
+ * x->error says so. */
+static bool client_was_slow(struct client_exchange *x, CURLcode result)
+{
+	enum { MS = 1000, WINDOW_MS = 2 * MS, KIB = 1024 };
+	curl_off_t us = 0;
+	(void)curl_easy_getinfo(x->easy, CURLINFO_TOTAL_TIME_T, &us); /* stays 0 */
+	int64_t ms = us / MS;
+	int64_t arrived = x->client->arrived;
+	bool cut =
+	    result == CURLE_GOT_NOTHING || result == CURLE_SEND_ERROR || result == CURLE_RECV_ERROR;
+	if (!cut || ms < WINDOW_MS || arrived >= (int64_t)x->call.body.n ||
+	    arrived * MS / ms >= x->call.least)
+		return false;
+	(void)snprintf(x->error, sizeof(x->error),
+	               "the server has closed the connection, because the data came too slowly: "
+	               "%lld of %zu KiB in %lld s, %lld KiB/s; it needs %lld KiB/s",
+	               (long long)arrived / KIB, x->call.body.n / KIB, (long long)ms / MS,
+	               (long long)(arrived * MS / ms / KIB),
+	               (long long)(x->call.least + KIB - 1) / KIB);
+	return true;
+}
+
 void client_stop(struct client_exchange *x)
 {
 	*x->at = x->next;
@@ -95,8 +133,9 @@ static void client_answered(struct client_exchange *x, CURLcode result)
 	/* Not CURLE_SSL_CONNECT_ERROR: a server that ends during the handshake causes it, as a port
 	 * without TLS does. */
 	bool hopeless = curl_is_permanent(result) || result == CURLE_WEIRD_SERVER_REPLY;
+	bool slow = client_was_slow(x, result);
 	a.problem = client_problem_of(x, result);
-	a.hopeless = a.problem && (x->body.full || hopeless);
+	a.hopeless = a.problem && (x->body.full || hopeless || slow);
 	x->call.ended(x->call.arg, &a);
 	client_stop(x);
 }
@@ -144,6 +183,8 @@ struct client_exchange *client_start(struct client *c, const struct client_call 
 		x->next->at = &x->next;
 	c->first = x;
 	curl_receive(easy, client_take_body, x, x->error);
+	CURL_SET(easy, CURLOPT_CLOSESOCKETFUNCTION, client_closes);
+	CURL_SET(easy, CURLOPT_CLOSESOCKETDATA, c);
 	if (c->socket)
 		CURL_SET(easy, CURLOPT_UNIX_SOCKET_PATH, c->socket);
 	CURL_SET(easy, CURLOPT_BUFFERSIZE, (long)RECEIVE);

@@ -46,6 +46,9 @@ struct client_call {
 	size_t max;         /* bytes of the answer */
 	int64_t timeout_ms; /* of the whole request; 0: no limit */
 	int64_t silence_s;  /* maximal time without data; 0: no limit */
+	/* Bytes of the body that must arrive per second: a server that closes the connection before
+	 * all has arrived, and got fewer, would do so again.  0: none. */
+	int64_t least;
 	/* Receives the body of a 2xx in pieces; false cancels.  Must not call client_stop.  NULL:
 	 * the answer has the body. */
 	bool (*piece)(void *arg, struct span bytes);

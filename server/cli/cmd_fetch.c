@@ -50,6 +50,7 @@ static int code_upload(struct remote *r, const char *path, struct span packed, s
 		.max = ANSWER_MAX,
 		.timeout_ms = ATTEMPT_MS + (int64_t)packed.n / SLOWEST,
 		.silence_s = SILENCE_S,
+		.least = CODE_PROGRESS / CODE_PROGRESS_S,
 	};
 	r->patient = true;
 	return remote_ask(r, &call, 0, &reply, e);

@@ -32,7 +32,7 @@
 enum {
 	PIECE = 256 << 10,
 	SYNC = 64 << 20,       /* bytes between two writes to the disk, which then take short */
-	UPLOADS = 8,           /* to one machine at a time */
+	UPLOADS_OF_USER = 4,   /* at a time, of CODE_UPLOADS */
 	ROOM_LEFT = 256 << 20, /* of the disk, for the database and the logs of jobs */
 	EARLY = 1 << 20,       /* a refusal does not wait for the rest of a larger body */
 	JOBS_NAMED = 5,
@@ -67,9 +67,10 @@ static struct code_store code_edit_store(struct edit *t)
 /* Lives in the arena of the request. */
 struct code_upload {
 	struct server *server;
-	char *directory; /* in code_directory, with the file `part`; NULL: a cluster */
-	int fd;          /* of the file; -1 */
-	int fault;       /* errno */
+	atomic_ullong *place; /* of code_uploads; NULL: none */
+	char *directory;      /* in code_directory, with the file `part`; NULL: a cluster */
+	int fd;               /* of the file; -1 */
+	int fault;            /* errno */
 	int64_t coming;
 	struct code_archive want;
 	struct code_full full;
@@ -83,14 +84,48 @@ static void code_sink(struct request *r, struct span part)
 		u->fault = errno;
 }
 
+static void code_upload_leave(struct code_upload *u)
+{
+	if (u->place)
+		atomic_store(u->place, 0);
+	u->place = NULL;
+}
+
 /* However the request has ended. */
 static void code_upload_end(void *arg)
 {
 	struct code_upload *u = arg;
+	code_upload_leave(u);
 	fd_cleanup(&u->fd);
-	(void)tree_remove(AT_FDCWD, u->directory, SIZE_MAX); /* else the next start does */
+	if (u->directory)
+		(void)tree_remove(AT_FDCWD, u->directory, SIZE_MAX); /* else the next start does */
 	atomic_fetch_sub(&u->server->code_coming, u->coming);
-	atomic_fetch_sub(&u->server->code_uploads, 1);
+}
+
+/* Takes a place for an upload.  -1 and *e. */
+static int code_upload_admit(struct request *r, struct code_upload *u, struct err *e)
+{
+	struct server *s = u->server;
+	static const struct hash_key NO_SECRET;
+	unsigned long long user = hash_bytes(&NO_SECRET, span_of(r->user)) | 1;
+	int own = 0;
+	for (size_t i = 0; i < CODE_UPLOADS; i++) {
+		unsigned long long none = 0;
+		if (!u->place && atomic_compare_exchange_strong(&s->code_uploads[i], &none, user))
+			u->place = &s->code_uploads[i];
+		own += atomic_load(&s->code_uploads[i]) == user;
+	}
+	request_on_end(r, code_upload_end, u);
+	if (own + !u->place > UPLOADS_OF_USER) {
+		code_upload_leave(u); /* not when the rest of the body has come */
+		answer_header(r, "Retry-After", "2");
+		return err_set(e, 429, "TooManyRequestsError",
+		               "%d uploads of code of this user are under way; try again",
+		               UPLOADS_OF_USER);
+	}
+	return u->place ? 0
+	                : err_set(e, UNAVAILABLE, "%d uploads of code are under way; try again",
+	                          CODE_UPLOADS);
 }
 
 /* Makes the file of an upload.  -1 and *e. */
@@ -99,14 +134,10 @@ static int code_upload_open(struct request *r, struct code_upload *u, struct err
 	struct server *s = u->server;
 	struct statvfs disk;
 	char random[17];
+	u->coming = (int64_t)r->head.length;
 	int64_t coming = atomic_fetch_add(&s->code_coming, u->coming) + u->coming;
-	int n = atomic_fetch_add(&s->code_uploads, 1);
 	random_hex(random, (sizeof(random) - 1) / 2);
 	u->directory = arena_printf(&r->arena, "%s/" CODE_UPLOAD "%s", s->code_directory, random);
-	request_on_end(r, code_upload_end, u);
-	if (n >= UPLOADS)
-		return err_set(e, UNAVAILABLE, "%d uploads of code are under way; try again",
-		               UPLOADS);
 	if (statvfs(s->code_directory, &disk) == 0 &&
 	    (int64_t)(disk.f_bavail * disk.f_frsize) < coming + ROOM_LEFT)
 		return err_set(e, 507, "NoRoomError",
@@ -126,9 +157,7 @@ void code_check_head(struct request *r)
 {
 	ERR_AUTO e = { 0 };
 	struct code_upload *u = ARENA_NEW(&r->arena, struct code_upload, 1);
-	*u = (struct code_upload){ .server = r->loop->server,
-		                   .fd = -1,
-		                   .coming = r->head.chunked ? 0 : (int64_t)r->head.length };
+	*u = (struct code_upload){ .server = r->loop->server, .fd = -1 };
 	r->state = u;
 	r->reply.close = r->head.chunked || r->head.length > EARLY; /* if it is refused here */
 	if (!code_sha_ok(r->args[0]))
@@ -137,7 +166,8 @@ void code_check_head(struct request *r)
 	else if (r->head.chunked)
 		answer_refuse(r, 411, "LengthRequiredError",
 		              "an upload of code needs the header Content-Length");
-	else if (u->server->code_directory && code_upload_open(r, u, &e) < 0)
+	else if (code_upload_admit(r, u, &e) < 0 ||
+	         (u->server->code_directory && code_upload_open(r, u, &e) < 0))
 		answer_error(r, &e);
 	else
 		r->reply.close = false;

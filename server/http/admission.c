@@ -11,12 +11,7 @@
 #include "server/http/route.h"
 #include "server/state/log.h"
 
-enum {
-	TOKEN_MIN = 80, /* bytes of the shortest signed token */
-	/* An archive may take longer than other bodies, if so many bytes come within each
-	 * read-timeout. */
-	CODE_PROGRESS = 256 << 10,
-};
+enum { TOKEN_MIN = 80 /* bytes of the shortest signed token */ };
 
 static void admission_no_route(struct request *r, struct span path)
 {

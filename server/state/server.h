@@ -57,6 +57,8 @@ struct key_claims {
 	struct idempotency_claim *first; /* one per submission; their number is limited */
 };
 
+enum { CODE_UPLOADS = 16 /* uploads of code at a time, of all users */ };
+
 enum server_phase {
 	PHASE_RUN,
 	PHASE_DRAIN, /* /readyz answers 503, everything else works */
@@ -117,8 +119,9 @@ struct server {
 	atomic_int phase;             /* mutable */
 	atomic_bool backing_up;       /* mutable: a backup is made or sent */
 	const char *code_directory;   /* archives of one machine (k8s/code); NULL: a cluster */
-	atomic_int code_uploads;      /* mutable: to that directory, under way */
-	atomic_llong code_coming;     /* mutable: their bytes */
+	/* mutable: uploads of code under way: a hash of their users; 0: none */
+	atomic_ullong code_uploads[CODE_UPLOADS];
+	atomic_llong code_coming; /* mutable: bytes of those to code_directory */
 	/* mutable: GPUs of the largest node for pods, when nodes were last read; 0: unknown */
 	atomic_llong node_gpus;
 	struct nodes *nodes; /* for pods (cluster/nodes.h); NULL: any node is */

@@ -1,10 +1,16 @@
 """Code of jobs on the command line: submit --code, show, fetch --code, resubmit."""
+import contextlib
 import gzip
 import json
 import os
+import re
+import select
 import shutil
+import socket
 import subprocess
 import tempfile
+import threading
+import time
 
 from archives import archive
 from cli import Cli, cli
@@ -143,6 +149,50 @@ def test_cli_says_why_code_cannot_be_sent(check):
         check.ok("none to fetch", code == 2 and "alice~one has no code: it was submitted without --code" in err and
                  not os.path.exists(f.at("back")), (code, err))
         check.ok("none to show", "code:" not in cli("show", *at, "one")[1])
+
+
+@contextlib.contextmanager
+def slow_link(port, rate):
+    """The port of a relay to this one, which takes so many bytes per second."""
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+
+    def relay(client):
+        with client, socket.create_connection(("127.0.0.1", port)) as server:
+            while True:
+                ready, _, _ = select.select([client, server], [], [])
+                data = server.recv(65536) if server in ready else client.recv(rate // 10)
+                if not data:
+                    return
+                (client if server in ready else server).sendall(data)
+                if server not in ready and len(data) == rate // 10:
+                    time.sleep(0.1)
+
+    def accept():
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=relay, args=(listener.accept()[0],), daemon=True).start()
+    threading.Thread(target=accept, daemon=True).start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        listener.close()
+
+
+def test_cli_says_that_the_code_comes_too_slowly(check):
+    """It says how fast it was, and what is needed, and does not try again."""
+    with TokenServer("--read-timeout", "4") as s, Folder({"data": os.urandom(600_000).hex()}) as f:
+        f.write("job.json", job_v2("one"))
+        who = ("--token-file", write_file(f.path, "token", token("alice")))
+        with slow_link(s.port, 8000) as port:
+            code, out, err = cli("submit", *who, "--server", f"http://127.0.0.1:{port}", "--code", f.project, f.at("job.json"))
+            found = re.search(r"because the data came too slowly: (\d+) of \d+ KiB in \d+ s, (\d+) KiB/s; it needs 26 KiB/s", err)
+            check.ok("said", code == 3 and found and 0 < int(found.group(1)) < 300 and int(found.group(2)) < 26, (code, err))
+            check.ok("once", "trying again" not in err, err)
+        code, out, err = cli("submit", *who, "--server", f"http://127.0.0.1:{s.port}", "--code", f.project, f.at("job.json"))
+        check.equal("by another way", code, 0)
 
 
 def test_cli_resubmits_the_code_of_another_user(check):

@@ -1,17 +1,19 @@
 """Uploads of code to a server of one machine: what is kept, what is refused, what is left."""
+import contextlib
 import gzip
 import hashlib
 import http.client
 import os
 import resource
 import stat
+import tempfile
 import time
 
 from archives import archive, header, tar_of
 from clients import TokenServer
 from fakeapi import FakeApi, fake_server
 from harness import BINARY, Server, job_v2, wait_until
-from tokens import bearer, token
+from tokens import SECRET, bearer, token, write_file
 
 GZIP = {"Content-Type": "application/gzip"}
 ROUNDS = ("--janitor-interval", "1")
@@ -162,22 +164,50 @@ def test_full_disk_leaves_nothing_of_an_upload(check):
         check.equal("with room, it is kept", put(server, sha, body).status, 201)
 
 
-def test_uploads_at_once_are_bounded(check):
+def trickle(server, body, access):
+    """An upload whose body does not end."""
+    connection = server.connect()
+    connection.send(head("0" * 64, len(body), **access) + body[:1000])
+    return connection
+
+
+def places_are_shared(check, server, body, sha):
+    """A user has four uploads at a time, all users together 16."""
+    users = [bearer(token(f"user{i}")) for i in range(5)]
+    opened = [trickle(server, body, users[0]) for _ in range(24)]
+    check.ok("one more of the same user", wait_until(lambda: put(server, sha, body, users[0]).status == 429))
+    more = put(server, sha, body, users[0])
+    check.ok("... is told to come later", more.status == 429 and more.headers["retry-after"] == "2" and
+             "4 uploads of code of this user are under way" in more.json["message"], more)
+    check.equal("another user's is taken", put(server, sha, body, users[1]).status, 201)
+
+    def busy(user):
+        time.sleep(0.2)  # the place of an answered request is free a moment later
+        return put(server, sha, body, user).status == 429
+    for user in users[1:4]:
+        while not (busy(user) and busy(user)) and len(opened) < 200:
+            opened.append(trickle(server, body, user))
+    full = put(server, sha, body, users[4])
+    check.ok("all places are taken", full.status == 503 and "retry-after" in full.headers and
+             "16 uploads of code are under way" in full.json["message"], full)
+    for connection in opened:
+        connection.close()
+    for user in (users[0], users[4]):
+        check.ok("then it is taken", wait_until(lambda user=user: put(server, sha, body, user).status in (200, 201)))
+
+
+def test_uploads_at_once_are_bounded_per_user(check):
     sha, body = archive({"data": os.urandom(300_000)})
-    with TokenServer() as server:
-        access = bearer(token("alice"))
-        open_ones = []
-        for i in range(8):
-            connection = server.connect()
-            connection.send(head(f"{i:064x}", len(body), **access) + body[:100_000])
-            open_ones.append(connection)
-        check.ok("eight are under way", wait_until(lambda: len(kept(server)) == 8), kept(server))
-        full = put(server, sha, body, access)
-        check.ok("one more is told to come later", full.status == 503 and "retry-after" in full.headers, full)
-        open_ones.pop().close()
-        check.ok("then it is taken", wait_until(lambda: put(server, sha, body, access).status == 201))
-        for connection in open_ones:
-            connection.close()
+    facts = {"virtualClusters": ["default"], "users": {f"user{i}": {"virtualClusters": ["default"]} for i in range(5)}}
+    with TokenServer("--read-timeout", "600", facts=facts) as server:
+        places_are_shared(check, server, body, sha)
+        check.ok("nothing is left", wait_until(lambda: not [n for n in kept(server) if n.startswith("upload-")]), kept(server))
+    directory = tempfile.mkdtemp(prefix="rest-lit-code.")
+    secret = write_file(directory, "jwt-secret", SECRET)
+    with contextlib.closing(FakeApi()) as api, fake_server(
+            api, "--jwt-secret-file", secret, "--token-check", "signature", "--rate-address", "0", "--connections-per-address", "0",
+            "--read-timeout", "600", who=[], directory=directory) as server:
+        places_are_shared(check, server, body, sha)
 
 
 def test_unused_code_of_a_machine_goes(check):

@@ -3,11 +3,16 @@
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#include "base/posix/fd.h"
 
 enum { V4_AT = 12, V4_BITS = 96, PREFIX_64 = 8 };
 
@@ -26,6 +31,7 @@ static void address_map_v4(struct client_address *out, const void *address)
 
 bool client_address_of(const struct sockaddr *from, struct client_address *out)
 {
+	out->account = 0;
 	if (from->sa_family == AF_INET)
 		address_map_v4(out, &((const struct sockaddr_in *)(const void *)from)->sin_addr);
 	else if (from->sa_family == AF_INET6)
@@ -46,6 +52,7 @@ static bool parse_plain(struct span text, struct client_address *out)
 		return false;
 	memcpy(copy, text.p, text.n);
 	copy[text.n] = '\0';
+	out->account = 0;
 	if (inet_pton(AF_INET, copy, &v4) == 1)
 		address_map_v4(out, &v4);
 	else if (inet_pton(AF_INET6, copy, &v6) == 1)
@@ -90,8 +97,55 @@ void client_address_text(const struct client_address *p, char out[static CLIENT_
 
 struct span client_address_key(const struct client_address *p)
 {
-	return (struct span){ (const char *)p->b,
-		              address_is_v4(p) ? CLIENT_ADDRESS_BYTES : PREFIX_64 };
+	_Static_assert(sizeof(*p) == CLIENT_KEY_BYTES, "the account stands before the address");
+	return (struct span){ (const char *)p,
+		              address_is_v4(p) ? sizeof(*p) : sizeof(p->account) + PREFIX_64 };
+}
+
+/* Both families have the port at the same place. */
+static in_port_t sockaddr_port(const void *socket)
+{
+	return ((const struct sockaddr_in *)socket)->sin_port;
+}
+
+void client_address_local(struct client_address *p, const struct sockaddr *from, int listen_fd)
+{
+	static const struct client_address ANY, ANY_V4 = { .b = { [10] = 0xff, [11] = 0xff } };
+	struct sockaddr_storage listener;
+	socklen_t n = sizeof(listener);
+	struct client_address own;
+	bool v4 = address_is_v4(p);
+	size_t at = v4 ? V4_AT : 0;
+	bool local =
+	    v4 ? p->b[V4_AT] == 127 : memcmp(p->b, &in6addr_loopback, CLIENT_ADDRESS_BYTES) == 0;
+	if (!local || getsockname(listen_fd, (struct sockaddr *)&listener, &n) != 0 ||
+	    !client_address_of((const struct sockaddr *)&listener, &own))
+		return;
+	if (memcmp(own.b, ANY.b, sizeof(own.b)) == 0 || memcmp(own.b, ANY_V4.b, sizeof(own.b)) == 0)
+		own = *p; /* clients connect to the address from which they do */
+	struct {
+		struct nlmsghdr head;
+		struct inet_diag_req_v2 of;
+	} ask = { { .nlmsg_len = sizeof(ask),
+		    .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+		    .nlmsg_flags = NLM_F_REQUEST },
+		  { .sdiag_family = v4 ? AF_INET : AF_INET6,
+		    .sdiag_protocol = IPPROTO_TCP,
+		    .idiag_states = UINT32_MAX,
+		    .id = { .idiag_sport = sockaddr_port(from),
+		            .idiag_dport = sockaddr_port(&listener),
+		            .idiag_cookie = { INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE } } } };
+	struct {
+		struct nlmsghdr head;
+		struct inet_diag_msg socket; /* what follows is cut off */
+	} found;
+	memcpy(ask.of.id.idiag_src, p->b + at, CLIENT_ADDRESS_BYTES - at);
+	memcpy(ask.of.id.idiag_dst, own.b + at, CLIENT_ADDRESS_BYTES - at);
+	FD_AUTO fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+	if (fd >= 0 && send(fd, &ask, sizeof(ask), 0) == sizeof(ask) &&
+	    recv(fd, &found, sizeof(found), MSG_DONTWAIT) == sizeof(found) &&
+	    found.head.nlmsg_type == SOCK_DIAG_BY_FAMILY)
+		p->account = found.socket.idiag_uid + 1;
 }
 
 /* ---- networks ---- */

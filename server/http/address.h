@@ -30,12 +30,14 @@ void address_text(struct str *out, const struct address *a);
  */
 int listeners_open(struct address *a, int *fds, size_t n, struct err *e);
 
-/* ---- clients: 16 bytes as IPv6, IPv4 is mapped (::ffff:a.b.c.d).  Pure. ---- */
+/* ---- clients: 16 bytes as IPv6, IPv4 is mapped (::ffff:a.b.c.d).  Pure, but for
+ * client_address_local. ---- */
 
 enum { CLIENT_ADDRESS_BYTES = 16, CLIENT_ADDRESS_TEXT = 46 /* INET6_ADDRSTRLEN */ };
-enum { NETWORKS_MAX = 64 };
+enum { CLIENT_KEY_BYTES = 20, NETWORKS_MAX = 64 };
 
 struct client_address {
+	uint32_t account; /* of this machine that has the client's socket: uid + 1; 0: unknown */
 	unsigned char b[CLIENT_ADDRESS_BYTES];
 };
 
@@ -44,7 +46,10 @@ bool client_address_of(const struct sockaddr *from, struct client_address *out);
 /* "10.0.0.1", "fd00::1", and with a port: "10.0.0.1:80", "[fd00::1]:80". */
 bool client_address_parse(struct span text, struct client_address *out);
 void client_address_text(const struct client_address *p, char out[static CLIENT_ADDRESS_TEXT]);
-/* The unit of rate limits: an IPv4 address or an IPv6 /64. */
+/* Sets the account of a client that has connected to this listener by loopback; asks the kernel,
+ * which answers at once.  It stays 0 if the kernel cannot tell (no sock_diag). */
+void client_address_local(struct client_address *p, const struct sockaddr *from, int listen_fd);
+/* The unit of rate limits: an IPv4 address or an IPv6 /64, with the account. */
 struct span client_address_key(const struct client_address *p);
 
 struct networks {

@@ -11,6 +11,7 @@
 
 #include "base/posix/clock.h"
 #include "k8s/transport/store.h"
+#include "server/config/options.h"
 #include "server/http/rate_limit.h"
 #include "server/http/tls.h"
 #include "server/state/server.h"
@@ -73,6 +74,15 @@ static void make_room(struct connections *all, int64_t now_ms)
 
 /* ---- a connection ---- */
 
+bool connection_from(struct loop *l, const struct sockaddr *from, struct client_address *out)
+{
+	if (!client_address_of(from, out))
+		return false;
+	if (!l->server->options->no_auth) /* then there are no limits */
+		client_address_local(out, from, l->listen_fd);
+	return true;
+}
+
 struct connection *connection_begin(struct connections *all, const struct sockaddr *from,
                                     struct MHD_Connection *m)
 {
@@ -81,7 +91,7 @@ struct connection *connection_begin(struct connections *all, const struct sockad
 	c->library = m;
 	c->activity = READING;
 	c->since_ms = clock_ms();
-	c->counted = client_address_of(from, &c->from);
+	c->counted = connection_from(all->loop, from, &c->from);
 	if (c->counted)
 		(void)rate_limit_count(all->loop->server->rate_limits, &c->from, 1);
 	if (all->loop->tls)

@@ -410,7 +410,7 @@ static enum MHD_Result http_admit(void *cls, const struct sockaddr *from, sockle
 	struct loop *l = cls;
 	struct client_address p;
 	char text[CLIENT_ADDRESS_TEXT];
-	if (!client_address_of(from, &p) || rate_limit_count(l->server->rate_limits, &p, 0))
+	if (!connection_from(l, from, &p) || rate_limit_count(l->server->rate_limits, &p, 0))
 		return MHD_YES;
 	if (http_may_complain(l)) {
 		client_address_text(&p, text);

@@ -90,6 +90,8 @@ struct connections {
 	size_t n, places; /* n excludes cut connections */
 };
 
+/* The client, with its account of this machine; false: a Unix socket. */
+bool connection_from(struct loop *l, const struct sockaddr *from, struct client_address *out);
 /* The activity is READING. */
 struct connection *connection_begin(struct connections *all, const struct sockaddr *from,
                                     struct MHD_Connection *m);

@@ -150,6 +150,15 @@ int64_t rate_take(struct rate *r, struct span key, int64_t now_ms)
 	return rate_ask(r, key, now_ms, true);
 }
 
+/* Gives a token back that was just taken. */
+static void rate_give(struct rate *r, struct span key)
+{
+	if (!r->step_ns)
+		return;
+	LOCK_AUTO(&r->lock);
+	rate_entry_of(r, rate_slot_of(r, key), key)->full_ns -= r->step_ns;
+}
+
 /* ---- attempts to log in ---- */
 
 enum { MINUTE_S = 60, PAIRS = 16384, ACCOUNTS = 1 << 16, ROWS = 4096 };
@@ -210,7 +219,7 @@ static struct login_place login_find(struct login_limits *l, struct span address
                                      struct span account, bool add)
 {
 	struct login_place at = { .account = hash_bytes(&l->hash, account) };
-	char pair[sizeof(at.account) + CLIENT_ADDRESS_BYTES];
+	char pair[sizeof(at.account) + CLIENT_KEY_BYTES];
 	memcpy(pair, &at.account, sizeof(at.account));
 	memcpy(pair + sizeof(at.account), address.p, address.n);
 	at.who = hash_bytes(&l->hash, (struct span){ pair, sizeof(at.account) + address.n });
@@ -383,6 +392,13 @@ void rate_limit_user(struct request *r)
 	struct rate_limits *l = r->loop->server->rate_limits;
 	enum route_answer answer = r->route->answer;
 	bool job = r->route->body == BODY_JOB || r->route->body == BODY_JOB_V1;
+	/* Behind a program of this machine there may be several users. */
+	if (l->on && r->client.account && r->user && !r->loop->only) {
+		rate_give(l->addresses, client_address_key(&r->client));
+		if (rate_limit_refuse(r, rate_take(l->addresses, span_of(r->user), clock_ms()),
+		                      "requests of this user"))
+			return;
+	}
 	bool list = answer == ANSWER_JOBS || answer == ANSWER_JOBS_V1 ||
 	            answer == ANSWER_CLUSTERS || answer == ANSWER_CLUSTER;
 	if (l->on && (job || list))

@@ -6,6 +6,8 @@ import os
 import re
 import shutil
 import socket
+import subprocess
+import sys
 import tempfile
 
 from harness import PATIENCE, ROOT, SLOW, Connection, Server, job_v2, parse_replies, request_bytes, wait_until
@@ -195,6 +197,49 @@ def test_connections_per_address_are_limited(check):
     with Server("--engine=none", "--local", "jobs", "--connections-per-address", "2") as server:
         _, fine = connect(server, "127.0.0.2", 8)
         check.equal("--no-auth: no limit", fine, 8)
+
+
+FLOOD = """
+import socket, sys
+source = ("127.0.0.1", int(sys.argv[1]))
+crowd = [socket.create_connection(source) for _ in range(8)]
+for c in crowd:
+    c.sendall(b"GET /api/v1 HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n")
+answers = []
+for c in crowd:
+    try:
+        answers.append(c.recv(4096)[9:12].decode())
+    except OSError:
+        answers.append("")
+print(" ".join(answers), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_accounts_of_this_machine_have_limits_of_their_own(check):
+    """On loopback, a flood of connections or requests by one account of the machine, or of one user,
+    refuses nothing to others."""
+    if os.geteuid() != 0:
+        print("     skipped: only root can use another account", flush=True)
+        return
+    for option, value in (("--connections-per-address", "5"), ("--rate-address", "6")):
+        with Guarded(option, value) as server:
+            other = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", sys.executable, "-c", FLOOD, str(server.port)]
+            with subprocess.Popen(other, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as flood:
+                answers = flood.stdout.readline().rstrip("\n").split(" ")
+                check.ok(f"{option}: the flood is refused", answers.count("200") in range(5, 8) and len(answers) == 8, answers)
+                check.equal(f"{option}: other accounts are not", [server.ask("127.0.0.1").status for _ in range(3)], [200] * 3)
+                flood.stdin.close()
+    with Guarded("--rate-address", "6") as server:
+        alice, bob = bearer(token("alice")), bearer(token("bob"))
+        path = "/api/v2/jobs"
+
+        def ask(headers):
+            return server.request("GET", path, headers=headers).status
+        check.ok("a user's requests are limited", 429 in [ask(alice) for _ in range(9)])
+        check.equal("another user's of the same account are not", [ask(bob) for _ in range(3)], [200] * 3)
+        check.equal("... and not those without a token", [server.ask("127.0.0.1").status for _ in range(3)], [200] * 3)
+        check.ok("invalid tokens count for the account", 429 in [ask({"Authorization": "Bearer x"}) for _ in range(9)])
 
 
 # ---- refusals are read --------------------------------------------------------------------

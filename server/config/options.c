@@ -179,7 +179,7 @@ const struct option OPTIONS[] = {
 	{ "compat", GROUP_CLIENTS, FOR_SERVE, true, CHOICE(compat, "", COMPATS), .value = "CLIENTS",
 	  .help = "openpai: answers for its clients, see HTTP.md" },
 	{ "rate-address", GROUP_CLIENTS, FOR_SERVE, false, NUMBER(rate_address, 600, 0, 10000000), .value = "N",
-	  .help = "requests per minute and client address (IPv6: /64); over the limit the answer is 429; 0: no limit; ignored with --no-auth" },
+	  .help = "requests per minute and client address (IPv6: /64; loopback: account or user); over the limit the answer is 429; 0: no limit; ignored with --no-auth" },
 	{ "rate-submit", GROUP_CLIENTS, FOR_SERVE, false, NUMBER(rate_submit, 3600, 0, 10000000), .value = "N",
 	  .help = "submitted jobs per hour and user; 0: no limit; ignored with --no-auth" },
 
@@ -317,7 +317,7 @@ const struct option OPTIONS[] = {
 	{ "connections", GROUP_LIMITS, FOR_SERVE, false, NUMBER(connections, 2000, 1, 100000), .value = "N",
 	  .help = "connections per loop; over the limit the one idle for longest is closed" },
 	{ "connections-per-address", GROUP_LIMITS, FOR_SERVE, false, NUMBER(connections_per_address, 64, 0, 100000), .value = "N",
-	  .help = "connections per client address (IPv6: /64) over all loops; 0: no limit; ignored for --trusted-proxy and with --no-auth" },
+	  .help = "connections per client address (IPv6: /64; loopback: account) over all loops; 0: no limit; ignored for --trusted-proxy and with --no-auth" },
 };
 /* clang-format on */
 const size_t N_OPTIONS = ARRAY_SIZE(OPTIONS);

@@ -137,7 +137,7 @@ void client_address_local(struct client_address *p, const struct sockaddr *from,
 		            .idiag_cookie = { INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE } } } };
 	struct {
 		struct nlmsghdr head;
-		struct inet_diag_msg socket; /* what follows is cut off */
+		struct inet_diag_msg socket; /* attributes behind it are cut off */
 	} found;
 	memcpy(ask.of.id.idiag_src, p->b + at, CLIENT_ADDRESS_BYTES - at);
 	memcpy(ask.of.id.idiag_dst, own.b + at, CLIENT_ADDRESS_BYTES - at);

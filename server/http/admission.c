@@ -36,6 +36,10 @@ static void admission_no_route(struct request *r, struct span path)
 	"the Content-Type of a job must be text/yaml (or any other text/*), application/yaml, "    \
 	"application/x-yaml or application/json"
 #define WITH_CURL "; with curl: -H 'Content-Type: text/yaml'"
+#define JOB_AS_FORM                                                                                \
+	"a job must not be sent as a form (application/x-www-form-urlencoded), which is what "     \
+	"curl does by default; with curl: -H 'Content-Type: text/yaml' --data-binary @job.yaml "   \
+	"(-d removes the line breaks)"
 
 /* Accepted Content-Types by kind of body. */
 static const struct {
@@ -71,6 +75,10 @@ static void check_body(struct request *r, const struct request_head *f)
 		              "a body must not have a Content-Encoding");
 		return;
 	}
+	if (r->route->body == BODY_JOB && type == BODY_TYPE_FORM) { /* as OpenPAI's server */
+		answer_refuse(r, 400, "InvalidProtocolError", JOB_AS_FORM);
+		return;
+	}
 	if (!(TAKES[r->route->body].types & 1u << type)) {
 		answer_refuse(r, 415, "UnsupportedMediaTypeError", TAKES[r->route->body].wrong);
 		return;
@@ -91,7 +99,8 @@ void admission_check_head(struct request *r, const char *version, const char *he
 	if (!wrong && r->odd_line)
 		wrong = "the request line is malformed";
 	struct span id = r->head.value[HEADER_REQUEST_ID];
-	if (wrong) {
+	enum head_size size = head_size(&r->head, r->line_n);
+	if (wrong && size != SIZE_LINE) {
 		r->reply.close = true;
 		answer_refuse(r, 400, "InvalidRequestError", wrong);
 		return;
@@ -100,10 +109,11 @@ void admission_check_head(struct request *r, const char *version, const char *he
 		memcpy(r->id, id.p, id.n);
 		r->id[id.n] = '\0';
 	}
-	enum head_size size = head_size(&r->head, r->line_n);
 	r->reply.close = size != SIZE_OK;
 	if (size == SIZE_LINE)
-		answer_refuse(r, 414, "UriTooLongError", "path and query have more than 8 KiB");
+		answer_refuse(r, 414, "UriTooLongError",
+		              "path and query have more than 8 KiB; each parameter counts as 64 "
+		              "bytes more than its length");
 	else if (size == SIZE_HEADERS)
 		answer_refuse(
 		    r, 431, "HeaderTooLargeError",

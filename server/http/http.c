@@ -203,7 +203,8 @@ static void *request_begin(void *cls, const char *uri, struct MHD_Connection *m)
 	client_address_text(&r->client, r->client_text);
 	r->started_us = clock_us();
 	read_target(r, uri);
-	/* MHD stores each parameter of the query; without room for them it hangs. */
+	/* MHD stores each parameter of the query; without room for them it hangs, so it gets none,
+	 * and the line counts as too long. */
 	struct request_head parameters = { 0 };
 	for (size_t i = 0; i < r->line_n; i++)
 		parameters.room += uri[i] == '&' ? HEAD_NOTE : 0;
@@ -211,7 +212,8 @@ static void *request_begin(void *cls, const char *uri, struct MHD_Connection *m)
 	 * and crashes behind a parameter without a value, or overwrites the version behind another
 	 * one.  The server never asks it for parameters, so it gets none.  0.9.75 does not have
 	 * this fault, and its check of folded headers needs the whole line. */
-	const char *query = l->library != LIBRARY_LENIENT ? strchr(uri, '?') : NULL;
+	bool many = head_size(&parameters, r->line_n) == SIZE_HEADERS;
+	const char *query = many || l->library != LIBRARY_LENIENT ? strchr(uri, '?') : NULL;
 	if (query) /* the line is in the connection's writable memory */
 		*(char *)(uintptr_t)(query + 1) = '\0'; /* NOLINT(performance-no-int-to-ptr) */
 	r->reply.body = STR_INIT(REPLY_MAX);
@@ -224,8 +226,8 @@ static void *request_begin(void *cls, const char *uri, struct MHD_Connection *m)
 	l->requests++;
 	l->fruitless = 0;
 	request_set_activity(r, READING);
-	if (head_size(&parameters, r->line_n) == SIZE_HEADERS)
-		connection_cut(http_connection_of(m));
+	if (many)
+		r->line_n = SIZE_MAX;
 	return r;
 }
 

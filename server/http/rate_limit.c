@@ -131,7 +131,7 @@ static int64_t whole_seconds(int64_t ns)
 	return (ns + NS_PER_S - 1) / NS_PER_S;
 }
 
-int64_t rate_ask(struct rate *r, struct span key, int64_t now_ms, bool take)
+int64_t rate_ask(struct rate *r, struct span key, int64_t now_ms, int take)
 {
 	if (!r->step_ns)
 		return 0;
@@ -139,6 +139,10 @@ int64_t rate_ask(struct rate *r, struct span key, int64_t now_ms, bool take)
 	uint32_t *slot = rate_slot_of(r, key);
 	LOCK_AUTO(&r->lock);
 	struct rate_entry *x = rate_entry_of(r, slot, key);
+	if (take < 0) {
+		x->full_ns -= r->step_ns;
+		return 0;
+	}
 	int64_t full_ns = x->full_ns;
 	int64_t wait =
 	    bucket_take(take ? &x->full_ns : &full_ns, r->step_ns, r->depth_ns, now_ms * NS_PER_MS);
@@ -147,16 +151,7 @@ int64_t rate_ask(struct rate *r, struct span key, int64_t now_ms, bool take)
 
 int64_t rate_take(struct rate *r, struct span key, int64_t now_ms)
 {
-	return rate_ask(r, key, now_ms, true);
-}
-
-/* Gives a token back that was just taken. */
-static void rate_give(struct rate *r, struct span key)
-{
-	if (!r->step_ns)
-		return;
-	LOCK_AUTO(&r->lock);
-	rate_entry_of(r, rate_slot_of(r, key), key)->full_ns -= r->step_ns;
+	return rate_ask(r, key, now_ms, 1);
 }
 
 /* ---- attempts to log in ---- */
@@ -394,7 +389,7 @@ void rate_limit_user(struct request *r)
 	bool job = r->route->body == BODY_JOB || r->route->body == BODY_JOB_V1;
 	/* Behind a program of this machine there may be several users. */
 	if (l->on && r->client.account && r->user && !r->loop->only) {
-		rate_give(l->addresses, client_address_key(&r->client));
+		(void)rate_ask(l->addresses, client_address_key(&r->client), clock_ms(), -1);
 		if (rate_limit_refuse(r, rate_take(l->addresses, span_of(r->user), clock_ms()),
 		                      "requests of this user"))
 			return;

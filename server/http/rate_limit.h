@@ -19,8 +19,8 @@ struct rate *rate_new(int64_t count, int64_t period_s, size_t entries);
 void rate_free(struct rate *r); /* NULL is allowed */
 /* Takes one token.  0, or the seconds (at least 1) until one is available. */
 int64_t rate_take(struct rate *r, struct span key, int64_t now_ms);
-/* The same; without `take` it takes none. */
-int64_t rate_ask(struct rate *r, struct span key, int64_t now_ms, bool take);
+/* The same; take 0: it takes none, -1: it gives one back that was just taken. */
+int64_t rate_ask(struct rate *r, struct span key, int64_t now_ms, int take);
 
 /* ---- attempts to log in.  Any thread. ----
  *

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/doc/tree.h"
+#include "base/enc.h"
 #include "base/hash.h"
 #include "base/posix/clock.h"
 #include "base/str.h"
@@ -274,7 +275,7 @@ enum { LIST_MAX = 32 << 10 /* also if every byte is escaped twice */ };
 
 bool job_tag_ok(struct span tag)
 {
-	return job_entry_tag_ok(tag) && !memchr(tag.p, ',', tag.n);
+	return job_entry_tag_ok(tag) && utf8_check(tag) == tag.n && !memchr(tag.p, ',', tag.n);
 }
 
 enum tags_changed tags_change(struct str *out, struct span list, struct span tag, bool with,

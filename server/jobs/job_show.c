@@ -362,9 +362,9 @@ void attempts_get(struct request *r)
 void attempts_health(struct request *r)
 {
 	if (r->loop->server->options->history > 0)
-		answer_text(r, 200, "ok\n");
+		answer_text(r, 200, "ok");
 	else
-		answer_text(r, 501, "Not healthy\n");
+		answer_text(r, 501, "Not healthy");
 }
 
 /* ---- configuration ---- */

@@ -230,8 +230,9 @@ def test_tags_of_a_submission_follow_the_rules_of_tags(check):
 
         def tags(name="one"):
             return s.request("GET", f"/api/v2/jobs/alice~{name}").json["tags"]
-        for bad in ("?tag=", "?tag", "?tag=a,b", "?tag=" + 64 * "x", "?tag=%0a", "?tag=%e2%80%ae"):
+        for bad in ("?tag=", "?tag", "?tag=a,b", "?tag=" + 64 * "x", "?tag=%0a", "?tag=%e2%80%ae", "?tag=%ff", "?tag=a%c3", "?tag=%ed%a0%80"):
             check.refused(bad, post(bad), 400, "InvalidParametersError", "tag must be a tag")
+            check.refused(f"{bad}: dry run", post(bad + "&dryRun=true"), 400, "InvalidParametersError", "tag must be a tag")
         many = "".join(f"&tag=t{i}" for i in range(33))
         check.refused("too many", post("?" + many[1:]), 400, "InvalidParametersError", "at most 32")
         shown = s.request("POST", "/api/v2/jobs?tag=b&dryRun=true", job_v2("one"))

@@ -133,7 +133,7 @@ def test_forms_create_the_same_job_as_json(check):
         # curl sends this content type with every body.
         reply = server.submit(job_v1("curl"), FORM, "/api/v1/jobs")
         check.equal("JSON that is called a form", reply.status, 202)
-        check.refused("a form for v2", server.submit(form, FORM), 415, "UnsupportedMediaTypeError")
+        check.refused("a form for v2", server.submit(form, FORM), 400, "InvalidProtocolError", "--data-binary @job.yaml")
 
 
 def test_form_errors_are_named_by_pointers(check):

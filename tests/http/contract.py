@@ -354,6 +354,12 @@ class Contract:
             replies, closed = self.server.raw(head)
             refused = closed and (not replies or replies[0].status in (400, 413, 414, 431))
             check.ok(f"long {what} is refused", refused, replies)
+        for n in (300, 1500):
+            reply = self.server.request("GET", "/api/v2/jobs?" + "&".join(["a=1"] * n))
+            check.equal(f"{n} parameters: 414", (reply.status, reply.code), (414, "UriTooLongError"))
+            reply = self.server.request("POST", "/api/v2/jobs?" + "&a" * n, job_v2(self.name()), {"Content-Type": "text/yaml"})
+            check.equal(f"{n} parameters of a submission: 414", (reply.status, reply.code), (414, "UriTooLongError"))
+        check.equal("100 parameters are none too many", self.server.request("GET", "/api/v1?" + "&a" * 100).status, 200)
         check.equal("... and the server lives", self.server.request("GET", "/healthz").status, 200)
 
     def test_log_has_one_json_line_per_request(self, check):

@@ -147,11 +147,11 @@ def test_details_of_unknown_attempts_are_refused(check):
                      f"{job}/attempts/1/taskRoles/worker/taskIndex/x/attempts"):
             check.refused(path, ask(path), 400, "InvalidParametersError")
         check.equal("attempts are kept", (ask(f"{job}/job-attempts/healthz").status,
-                                          ask(f"{job}/job-attempts/healthz").body), (200, b"ok\n"))
+                                          ask(f"{job}/job-attempts/healthz").body), (200, b"ok"))
     with fake_server(api, "--history", "0") as server:
         warm(server)
         reply = server.request("GET", f"{job}/job-attempts/healthz")
-        check.equal("attempts are not kept", (reply.status, reply.body), (501, b"Not healthy\n"))
+        check.equal("attempts are not kept", (reply.status, reply.body), (501, b"Not healthy"))
 
 
 def test_details_of_earlier_attempts_are_kept(check):

@@ -6,7 +6,7 @@
 roots=()
 mounts=()
 
-# root_new DIR CODENAME - install this release in DIR, if there is none yet.
+# root_new DIR CODENAME - install this release with its updates in DIR, if there is none yet.
 root_new() {
 	local mirror
 	[ "$(id -u)" = 0 ] || { echo "$0: must be root" >&2; exit 1; }
@@ -20,6 +20,15 @@ root_new() {
 	echo "installing a minimal Debian, $2, in $1"
 	debootstrap --variant=minbase "$2" "$1" "${mirror:-http://deb.debian.org/debian}" >"$1.log" ||
 		{ tail "$1.log"; exit 1; }
+	rm "$1.log"
+	cat >"$1/etc/apt/sources.list" <<-end
+		deb ${mirror:-http://deb.debian.org/debian} $2 main
+		deb ${mirror:-http://deb.debian.org/debian} $2-updates main
+		deb ${mirror:-http://deb.debian.org/debian}-security $2-security main
+	end
+	root_mount "$1"
+	root_run "$1" 'apt-get update && apt-get upgrade -y' >"$1.log" || { tail "$1.log"; exit 1; }
+	root_free keep
 	rm "$1.log"
 }
 

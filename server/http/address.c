@@ -110,7 +110,8 @@ static in_port_t sockaddr_port(const void *socket)
 
 void client_address_local(struct client_address *p, const struct sockaddr *from, int listen_fd)
 {
-	static const struct client_address ANY, ANY_V4 = { .b = { [10] = 0xff, [11] = 0xff } };
+	static const struct client_address ANY;
+	static const struct client_address ANY_V4 = { .b = { [10] = 0xff, [11] = 0xff } };
 	struct sockaddr_storage listener;
 	socklen_t n = sizeof(listener);
 	struct client_address own;

@@ -17,14 +17,15 @@ root_new() {
 	[ -z "${DEBIAN_BASE-}" ] || { cp -a "$DEBIAN_BASE/." "$1"; return; }
 	mirror=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(COMPONENT)' 'Created-By: Packages' |
 		awk '$3 == "main" { print $1; exit }')
+	mirror=${mirror:-http://deb.debian.org/debian} mirror=${mirror%/}
 	echo "installing a minimal Debian, $2, in $1"
-	debootstrap --variant=minbase "$2" "$1" "${mirror:-http://deb.debian.org/debian}" >"$1.log" ||
+	debootstrap --variant=minbase "$2" "$1" "$mirror" >"$1.log" ||
 		{ tail "$1.log"; exit 1; }
 	rm "$1.log"
 	cat >"$1/etc/apt/sources.list" <<-end
-		deb ${mirror:-http://deb.debian.org/debian} $2 main
-		deb ${mirror:-http://deb.debian.org/debian} $2-updates main
-		deb ${mirror:-http://deb.debian.org/debian}-security $2-security main
+		deb $mirror $2 main
+		deb $mirror $2-updates main
+		deb $mirror-security $2-security main
 	end
 	root_mount "$1"
 	root_run "$1" 'apt-get update && apt-get upgrade -y' >"$1.log" || { tail "$1.log"; exit 1; }

@@ -62,8 +62,8 @@ const char *framework_state(const struct framework *f);
 enum { FRAMEWORK_STATE_COMPLETED = 8, FRAMEWORK_STATES = 9 };
 extern const char *const FW_STATES[FRAMEWORK_STATES]; /* their names */
 unsigned framework_state_index(const struct framework *f);
-/* The podUID of a task in the status; "": one is to be created; NULL: there is no such task, or it
- * has ended without a pod. */
+/* The podUID of a task in the status; "": one is to be created; NULL: none is to be there, as there
+ * is no such task, its removal was asked for, or it has ended without a pod. */
 const char *framework_task_pod(const struct framework *f, const char *role, int64_t index);
 
 /* The status as JSON text, in the form that FrameworkController stores: `null` before there is one.

@@ -171,6 +171,8 @@ const char *framework_task_pod(const struct framework *f, const char *role, int6
 	if (!r || index < 0 || (size_t)index >= r->n)
 		return NULL;
 	const struct fw_life *l = &r->tasks[index].life;
+	if (l->state == FW_DELETION_REQUESTED)
+		return NULL;
 	return l->uid ? l->uid : l->state == FW_CREATION_PENDING ? "" : NULL;
 }
 

@@ -227,7 +227,7 @@ void object_free_known(struct rules_object *o)
 static void job_wake(struct rules_job *job, const struct rules_time *now)
 {
 	job->look = true;
-	if (job->machine && !job->n_ops)
+	if (job->machine)
 		job_step_at(job, now->ms);
 }
 
@@ -240,9 +240,10 @@ static void quota_retry(const struct rules_job *of, const struct rules_time *now
 		job_wake(job, now);
 }
 
-static bool view_is_over(const struct framework_pod *v)
+bool pod_is_over(const struct framework_pod *pod)
 {
-	return v->phase && (strcmp(v->phase, "Failed") == 0 || strcmp(v->phase, "Succeeded") == 0);
+	const char *phase = pod->phase ? pod->phase : "";
+	return strcmp(phase, "Failed") == 0 || strcmp(phase, "Succeeded") == 0;
 }
 
 void object_note(struct rules_object *o, const struct rules_time *now, struct span object,
@@ -268,9 +269,10 @@ void object_note(struct rules_object *o, const struct rules_time *now, struct sp
 	if (replaces) { /* names are unique, so the other one is gone */
 		free(o->gone);
 		o->gone = xstrdup(o->view.uid);
+		o->remove_ms = o->removals = 0;
 	}
 	o->alien = o->alien && o->state != OBJECT_NONE && !replaces;
-	if (view_is_over(&view) && (o->state == OBJECT_NONE || !view_is_over(&o->view)))
+	if (pod_is_over(&view) && (o->state == OBJECT_NONE || !pod_is_over(&o->view)))
 		quota_retry(job, now);
 	object_keep_view(o, &view);
 	o->state = OBJECT_LIVE;
@@ -294,7 +296,7 @@ void object_note_gone(struct rules_object *o, const struct rules_time *now, cons
 	}
 	free(o->gone);
 	o->gone = gone;
-	o->retry_ms = 0; /* the name is free */
+	o->retry_ms = o->remove_ms = o->removals = 0; /* the name is free */
 	quota_retry(o->job, now);
 	job_wake(o->job, now);
 }

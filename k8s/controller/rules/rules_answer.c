@@ -204,17 +204,44 @@ static void delete_look(struct rules_op *op, const struct rules_time *now,
 	const struct rules_object *o = op_object(op);
 	if (gone || !owner || strcmp(o->view.owner_uid, owner) != 0) {
 		op_finish(op, now, FRAMEWORK_DONE); /* nothing of this Framework is there */
-	} else if (op->deleted) {
-		op_finish(op, now, FRAMEWORK_FAILED); /* it takes time */
+	} else if (op->deleted) {                   /* it takes time */
+		op_finish(op, now, op->confirm ? FRAMEWORK_FAILED : FRAMEWORK_DONE);
 	} else {
 		op->stage = STAGE_FIRST;
 		op_send(op);
 	}
 }
 
+/* The answer of the DELETE itself.  One that was answered 2xx, and has no effect, is repeated by
+ * the sweep after 10 s, 20, 40 ... 300. */
+static void delete_note(const struct rules_op *op, const struct rules_time *now, bool done)
+{
+	enum { FIRST = 11 /* drive_backoff_ms: 10 s */ };
+	struct rules_object *o = op_object(op);
+	o->remove_ms = now->ms + drive_backoff_ms(FIRST + o->removals, RULES_REMOVED_MS);
+	if (op->stray && op->kind == KIND_POD && done && !o->removals)
+		counter_add(&op->job->r->set.counts->strays, 1);
+	o->removals += done;
+	op->job->sweep = true;
+}
+
+/* A pod that has ended goes at once.  If the sync has asked for more than its DELETE, that is over
+ * when the pod is gone: then ends that one sync has found count in the order of their tasks, not in
+ * that of the events. */
+static bool delete_waits(const struct rules_op *op)
+{
+	const struct rules_object *o = op_object(op);
+	return !op->stray && op->kind == KIND_POD && op->job->n_ops > 1 &&
+	       o->state == OBJECT_LIVE && strcmp(o->view.uid, op->uid) == 0 &&
+	       pod_is_over(&o->view);
+}
+
 static void delete_answer(struct rules_op *op, const struct rules_time *now,
                           const struct store_reply *reply)
 {
+	bool done = reply->outcome == STORE_OK;
+	if (op->stage != STAGE_LOOK)
+		delete_note(op, now, done);
 	if (op->stage == STAGE_LOOK) {
 		delete_look(op, now, reply);
 	} else if (reply->outcome == STORE_CONFLICT) { /* another uid, perhaps */
@@ -223,12 +250,13 @@ static void delete_answer(struct rules_op *op, const struct rules_time *now,
 	} else if (reply->outcome == STORE_NOT_FOUND) {
 		object_note_gone(op_object(op), now, op->uid); /* this uid */
 		op_finish(op, now, FRAMEWORK_DONE);
-	} else if (reply->outcome == STORE_OK && op->confirm) {
+	} else if (done && (op->confirm || delete_waits(op))) {
 		op->deleted = true;
 		op->stage = STAGE_LOOK;
-		op_send(op);
+		op->due_ms = now->ms + (op->confirm ? 0 : RULES_ENDED_MS);
+		job_step_at(op->job, op->due_ms);
 	} else {
-		op_finish(op, now, reply->outcome == STORE_OK ? FRAMEWORK_DONE : FRAMEWORK_FAILED);
+		op_finish(op, now, done ? FRAMEWORK_DONE : FRAMEWORK_FAILED);
 	}
 }
 

@@ -24,7 +24,9 @@ enum {
 	RULES_ABSENCES = 20,
 	RULES_ABSENCE_MS = 500,
 	RULES_TEXT_MAX = 2 * RULES_OBJECT_MAX,
-	RULES_PACE_MS = 1000, /* between writes of addresses and of Running */
+	RULES_PACE_MS = 1000,      /* between writes of addresses and of Running */
+	RULES_ENDED_MS = 1000,     /* until an ended pod that was deleted is gone; then a GET */
+	RULES_REMOVED_MS = 300000, /* between removals without effect, at most */
 };
 static const int64_t RULES_NEVER = INT64_MAX;
 
@@ -49,6 +51,8 @@ struct rules_object {
 	unsigned list;  /* the last one that had it */
 	int64_t version;
 	int64_t retry_ms;          /* no POST before */
+	int64_t remove_ms;         /* the sweep asks for no removal before */
+	unsigned removals;         /* that were answered 2xx */
 	char *gone;                /* uid of the latest one of this name that is gone; NULL */
 	struct framework_pod view; /* unless OBJECT_NONE; of a ConfigMap: uid, owner_uid, dying */
 	void *texts;               /* of `view` */
@@ -83,9 +87,9 @@ struct rules_op {
 	struct framework_object object; /* OP_CREATE; its texts are `name`, `role`, `task_uid` */
 	char *role, *task_uid;
 	bool force, confirm; /* OP_DELETE: as in struct framework_delete */
-	bool stray;          /* OP_DELETE: not asked for by the machine */
+	bool stray;          /* OP_DELETE: asked for by the sweep, not by the machine */
 	bool takes;          /* OP_STORE: it sets the annotation */
-	bool deleted;        /* OP_DELETE, STAGE_LOOK: the DELETE was executed */
+	bool deleted;        /* OP_DELETE, STAGE_LOOK: the DELETE was answered 2xx */
 	int64_t begun_ms;    /* OP_STORE */
 	unsigned list;       /* OP_CREATE: the last list of its kind when it was sent */
 	enum framework_answer answer;
@@ -206,6 +210,8 @@ int64_t rules_version(const struct rules_metadata *m);
 struct span rules_read_owner(const struct rules_metadata *m, struct arena *a);
 struct rules_object *object_find_known(struct rules_job *job, enum object_kind kind,
                                        const char *name, bool make);
+/* It has succeeded or failed. */
+bool pod_is_over(const struct framework_pod *pod);
 /* An object as an event or an answer shows it; older ones than the known one are ignored. */
 void object_note(struct rules_object *o, const struct rules_time *now, struct span object,
                  enum object_kind kind);

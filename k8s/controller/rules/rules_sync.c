@@ -152,7 +152,8 @@ static enum framework_answer sync_remove(void *arg, const struct framework_delet
 	struct rules_op *op = op_find(job, OP_DELETE, kind, what->name);
 	const struct rules_object *o = object_find_known(job, kind, what->name, false);
 	const char *owner = kind == KIND_POD ? job->configmap.view.uid : job->uid;
-	if (op && strcmp(op->uid, what->uid) == 0)
+	/* The force of a removal is a request of its own. */
+	if (op && strcmp(op->uid, what->uid) == 0 && op->force == what->force)
 		return op->answer;
 	/* Only an object that is known as one of this Framework is deleted without a look. */
 	bool own = o && o->state == OBJECT_LIVE && strcmp(o->view.uid, what->uid) == 0 && owner &&
@@ -290,19 +291,43 @@ static void job_sync_once(struct rules_job *job, const struct rules_time *now)
 
 /* ---- the next write -------------------------------------------------------------------------- */
 
-/* A pod of the ConfigMap of this attempt that is in no task must not run unseen. */
-static void job_sweep_strays(struct rules_job *job)
+/* Asks for a removal, if that is due and the Framework is taken over. */
+static void sweep_object(struct rules_object *o, const struct rules_time *now,
+                         enum object_kind kind, const char *name)
+{
+	struct rules_job *job = o->job;
+	job->sweep = true;
+	if (o->remove_ms > now->ms) {
+		job_step_at(job, o->remove_ms);
+	} else if (!job->owned) {
+		job->wants = true;
+	} else if (job->n_ops < RULES_WINDOW) {
+		struct rules_op *op = op_new(job, OP_DELETE, kind, name);
+		op->uid = xstrdup(o->view.uid);
+		op->stray = true;
+		op_send(op);
+	}
+}
+
+/* The status is stored.  A pod of the ConfigMap of this attempt that is in no task must not run
+ * unseen; and what was to be removed by the status, but is not even dying, is removed again. */
+static void job_sweep(struct rules_job *job, const struct rules_time *now)
 {
 	const struct rules_object *cm = &job->configmap;
-	struct rules_object *o = NULL;
+	struct rules_object *o;
 	job->sweep = false;
-	if (cm->state != OBJECT_LIVE || cm->view.dying || !job->current)
+	if (cm->state != OBJECT_LIVE || !job->current)
 		return;
+	if (strcmp(framework_state(job->machine), "AttemptDeletionRequested") == 0 &&
+	    !cm->view.dying) {
+		FREE_AUTO char *name = xasprintf("%s-attempt", job->name);
+		sweep_object(&job->configmap, now, KIND_CONFIGMAP, name);
+	}
 	LIST_FOREACH(o, &job->pods, siblings)
 	{
 		struct span rest = span_of(o->name);
 		int64_t index = -1;
-		if (o->state != OBJECT_LIVE || o->view.dying || job->n_ops >= RULES_WINDOW ||
+		if (o->state != OBJECT_LIVE || o->view.dying ||
 		    strcmp(o->view.owner_uid, cm->view.uid) != 0)
 			continue;
 		(void)span_next(&rest, '-');
@@ -310,19 +335,19 @@ static void job_sweep_strays(struct rules_job *job)
 		(void)span_next(&rest, '-');
 		(void)parse_i64(rest, 0, INT32_MAX, &index); /* else it is in no task */
 		const char *uid = framework_task_pod(job->machine, role, index);
-		if (uid && (!*uid || strcmp(uid, o->view.uid) == 0))
-			continue;
-		struct rules_op *op = op_new(job, OP_DELETE, KIND_POD, o->name);
-		op->uid = xstrdup(o->view.uid);
-		op->stray = true;
-		counter_add(&job->r->set.counts->strays, 1);
-		op_send(op);
+		if (!uid || (*uid && strcmp(uid, o->view.uid) != 0))
+			sweep_object(o, now, KIND_POD, o->name);
 	}
 }
 
 /* Without open requests: writes what must be written before anything else, or says when. */
 static void job_write_or_rest(struct rules_job *job, const struct rules_time *now)
 {
+	bool ends = strcmp(framework_state(job->machine), "Completed") == 0;
+	if (job->sweep && !job->unstored && !ends && job->news.n == 0)
+		job_sweep(job, now);
+	if (job->n_ops > 0)
+		return;
 	bool takes = job->wants && !job->owned;
 	/* A change that nothing waits for is written with others, the more so if writes are slow.
 	 */
@@ -342,15 +367,12 @@ static void job_write_or_rest(struct rules_job *job, const struct rules_time *no
 		job_step_at(job, job->n_ops ? RULES_NEVER : at_ms);
 		return;
 	}
-	if (strcmp(framework_state(job->machine), "Completed") == 0) {
+	if (ends) {
 		int64_t now_s = now->wall_ms / 1000;
 		job_end(job, now,
 		        job->expired ? now_s - framework_config_retain_s(job->r->set.config)
 		                     : now_s);
-		return;
 	}
-	if (job->sweep && job->owned)
-		job_sweep_strays(job);
 }
 
 /* Sends requests that wait when it is time.  true: all that are open were answered. */
@@ -360,6 +382,12 @@ static bool job_send_waiting(struct rules_job *job, const struct rules_time *now
 	bool answered = true;
 	TAILQ_FOREACH(op, &job->ops, next)
 	{
+		const struct rules_object *o =
+		    op->deleted ? object_find_known(job, op->kind, op->name, false) : NULL;
+		if (o && op->state == OP_WAITING && o->gone && strcmp(o->gone, op->uid) == 0) {
+			op->answer = FRAMEWORK_DONE; /* before the GET */
+			op->state = OP_ANSWERED;
+		}
 		answered = answered && op->state == OP_ANSWERED;
 		if (op->state == OP_WAITING && op->due_ms <= now->ms)
 			op_send(op);

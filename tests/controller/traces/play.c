@@ -150,7 +150,13 @@ static void play_put_back(struct play *p, struct request *q)
 /* What the fault makes of this request; false: nothing. */
 static bool play_spoil(struct play *p, struct request *q)
 {
-	enum { CONFLICT_STATUS = 409, MANY_STATUS = 429, ERROR_STATUS = 500, DOWN_STATUS = 503 };
+	enum {
+		OK_STATUS = 200,
+		CONFLICT_STATUS = 409,
+		MANY_STATUS = 429,
+		ERROR_STATUS = 500,
+		DOWN_STATUS = 503
+	};
 	switch (p->fault.kind) {
 	case FAULT_LOST:
 		server_execute(&p->server, q);
@@ -160,6 +166,9 @@ static bool play_spoil(struct play *p, struct request *q)
 	case FAULT_KILL_LATE:
 		play_delay(p, q);
 		request_answer(q, STORE_AMBIGUOUS, 0);
+		return true;
+	case FAULT_VOID:
+		request_answer(q, STORE_OK, OK_STATUS);
 		return true;
 	case FAULT_UNSENT:
 		request_answer(q, STORE_AMBIGUOUS, 0);

@@ -83,6 +83,7 @@ enum fault_kind {
 	FAULT_NONE,
 	FAULT_LOST,        /* executed, no answer */
 	FAULT_UNSENT,      /* not executed, no answer */
+	FAULT_VOID,        /* not executed, answered 200 */
 	FAULT_LATE,        /* no answer, executed `extra` requests later */
 	FAULT_KILL_BEFORE, /* the process is killed, the request not executed */
 	FAULT_KILL_AFTER,  /* executed */

@@ -15,6 +15,7 @@
  * - of a step that the record calls nondeterministic only the end is (create-no-type, the last
  * one);
  * - an object that a controller was killed over is adopted (trace_adopts);
+ * - a removal without effect is asked for again (trace_waits);
  * - in a random order, a trace ends before a step in which pods are created and the attempt ends;
  *   such a step gets no faults, either (5 traces).
  *
@@ -22,10 +23,10 @@
  * played as if nothing had been.  The end must be the same (ends.c), and no pod may live that no
  * task has.
  *
- * In the environment: TEST_WHOLE=1, all faults at all requests; else one for each step, chosen by
- * TRACES_SEED.  TRACES_FAULT=STEP:KIND:N:EXTRA, only this one, and tells what happens;
- * TRACES_FAULT=-, tells what happens without faults.  TRACES_STOP=1: not beyond the first trace
- * that fails.
+ * In the environment: TEST_WHOLE=1, all faults at all requests, and 40 random orders; else one
+ * fault for each step, chosen by TRACES_SEED, and 2 orders.  TRACES_FAULT=STEP:KIND:N:EXTRA, only
+ * this one, and tells what happens; TRACES_FAULT=-, tells what happens without faults.
+ * TRACES_STOP=1: not beyond the first trace that fails.
  *
  * Exit status: that of the worst trace, as tests/machine/replay.
  */
@@ -48,6 +49,7 @@ static const struct fault_row {
 	[FAULT_NONE] = { "none", "", 0 },
 	[FAULT_LOST] = { "lost", "CPD", 1 },
 	[FAULT_UNSENT] = { "unsent", "CGPDR", 1 },
+	[FAULT_VOID] = { "void", "D", 1 },
 	[FAULT_LATE] = { "late", "CPD", 3 },
 	[FAULT_KILL_BEFORE] = { "kill-before", NULL, 1 },
 	[FAULT_KILL_AFTER] = { "kill-after", "CPD", 1 },
@@ -70,6 +72,7 @@ static const struct fault_row {
 
 enum {
 	ORDERS = 2, /* random ones */
+	ORDERS_WHOLE = 40,
 	FIRST_MOST = 6,
 	LAST_MOST = 2, /* requests of a step, which get faults */
 	STALE_MOST = 5 /* events */
@@ -453,6 +456,15 @@ static void trace_adopts(const char *file, json_t *trace)
 		json_array_remove(steps, i + 1);
 }
 
+/* The status of this trace says from step 5 on that removals were asked for which nobody has asked
+ * for.  FrameworkController waits for ever; the rules ask for them. */
+static void trace_waits(const char *file, json_t *trace)
+{
+	json_t *steps = json_object_get(trace, "steps");
+	while (strcmp(file, "requested-waits.json") == 0 && json_array_size(steps) > 5)
+		json_array_remove(steps, 5);
+}
+
 /* ---- files ----------------------------------------------------------------------------------- */
 
 static int traces_play(const char *file, json_t *trace, const struct framework_config *config)
@@ -463,8 +475,10 @@ static int traces_play(const char *file, json_t *trace, const struct framework_c
 		return TRACE_EQUAL;
 	JSON_AUTO *verbs = json_array();
 	trace_adopts(name, trace);
+	trace_waits(name, trace);
 	bool same = traces_plain(name, trace, config, 0, verbs);
-	for (uint64_t order = 1; same && order <= ORDERS; order++)
+	uint64_t orders = asked.whole ? ORDERS_WHOLE : ORDERS;
+	for (uint64_t order = 1; same && order <= orders; order++)
 		same = traces_plain(name, trace, config, order, verbs);
 	if (same)
 		same = traces_faulty(name, trace, config, verbs);

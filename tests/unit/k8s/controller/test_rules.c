@@ -37,12 +37,12 @@ static void scene_notice(void *arg, const struct rules_notice *n)
 	(void)snprintf(s->reasons + used, sizeof(s->reasons) - used, "%s,", n->reason);
 }
 
-static const char SPEC[] =
-    "{\"executionType\":\"Start\",\"taskRoles\":[{\"name\":\"w\",\"taskNumber\":2,\"task\":"
-    "{\"pod\":{\"spec\":{\"containers\":[{\"name\":\"main\"}]}}}}]}";
-static const char STOPPED[] =
-    "{\"executionType\":\"Stop\",\"taskRoles\":[{\"name\":\"w\",\"taskNumber\":2,\"task\":"
-    "{\"pod\":{\"spec\":{\"containers\":[{\"name\":\"main\"}]}}}}]}";
+#define SPEC_OF(type, number, more)                                                                \
+	"{\"executionType\":\"" type "\",\"taskRoles\":[{\"name\":\"w\",\"taskNumber\":" number    \
+	",\"task\":{" more "\"pod\":{\"spec\":{\"containers\":[{\"name\":\"main\"}]}}}}]}"
+static const char SPEC[] = SPEC_OF("Start", "2", "");
+static const char STOPPED[] = SPEC_OF("Stop", "2", "");
+static const char SCALED[] = SPEC_OF("Start", "1", "");
 
 static const char *scene_framework(struct scene *s, struct arena *a)
 {
@@ -138,11 +138,11 @@ static void scene_answer(struct scene *s, void *request, enum store_outcome outc
 	rules_answer(s->r, &s->now, request, &reply);
 }
 
-/* Executes a PATCH as the API server does, and answers. */
-static void scene_store(struct scene *s)
+/* Executes s->request, a PATCH, as the API server does, and answers. */
+static void scene_patch(struct scene *s)
 {
 	ARENA_AUTO a = { 0 };
-	void *request = scene_expect(s, STORE_PATCH, KIND_FRAMEWORK);
+	void *request = s->request.arg;
 	json_t *list = json_loadb(s->request.body[0].p, s->request.body[0].n, 0, NULL);
 	size_t i;
 	json_t *op;
@@ -173,6 +173,12 @@ static void scene_store(struct scene *s)
 	json_decref(list);
 	s->version += fits;
 	scene_answer(s, request, fits ? STORE_OK : STORE_REFUSED, scene_framework(s, &a));
+}
+
+static void scene_store(struct scene *s)
+{
+	(void)scene_expect(s, STORE_PATCH, KIND_FRAMEWORK);
+	scene_patch(s);
 }
 
 static const char *scene_pod(struct arena *a, int index, const char *uid, const char *more)
@@ -334,6 +340,118 @@ TEST(test_rules_delete_a_late_pod_that_is_in_no_task)
 	void *stray = scene_expect(s, STORE_DELETE, KIND_POD);
 	assert_string_equal(s->request.uid, "late");
 	scene_answer(s, stray, STORE_OK, "{}");
+	assert_int_equal(counter_get(&s->counts.strays), 1);
+	scene_end(s);
+}
+
+/* The next DELETE; statuses are stored before it, at most for a minute. */
+static void *scene_expect_removal(struct scene *s)
+{
+	for (int i = 0; i < 60; i++) {
+		if (!rules_next(s->r, &s->now, &s->request))
+			scene_wait(s, 1000);
+		else if (s->request.verb == STORE_PATCH)
+			scene_patch(s);
+		else
+			break;
+	}
+	assert_int_equal(s->request.verb, STORE_DELETE);
+	return s->request.arg;
+}
+
+TEST(test_rules_force_a_removal_whose_event_comes_before_its_answer)
+{
+	ARENA_AUTO a = { 0 };
+	struct scene *s = scene_new();
+	scene_pods(s);
+	s->spec = SPEC_OF("Start", "1", "\"podGracefulDeletionTimeoutSec\":0,");
+	scene_show(s);
+	void *graceful = scene_expect_removal(s);
+	assert_false(s->request.force);
+	rules_put(s->r, &s->now, KIND_POD,
+	          span_of(scene_pod(&a, 1, "p1",
+	                            ",\"deletionTimestamp\":\"2020-09-13T12:26:40Z\","
+	                            "\"deletionGracePeriodSeconds\":30")));
+	scene_answer(s, graceful, STORE_OK, "{}");
+	void *forced = scene_expect_removal(s);
+	assert_true(s->request.force);
+	assert_string_equal(s->request.uid, "p1");
+	scene_answer(s, forced, STORE_BUSY, "");
+	scene_end(s);
+}
+
+/* Expects removals of this uid after about so many seconds each, and answers them. */
+static void scene_expect_repeats(struct scene *s, const char *uid, const int64_t *seconds, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		scene_wait(s, seconds[i] * 1000);
+		while (rules_next(s->r, &s->now, &s->request) && s->request.verb == STORE_PATCH)
+			scene_patch(s); /* it may have waited for its pace */
+		scene_quiet(s);
+		scene_wait(s, seconds[i] * 100);
+		assert_true(rules_next(s->r, &s->now, &s->request));
+		assert_int_equal(s->request.verb, STORE_DELETE);
+		assert_string_equal(s->request.uid, uid);
+		scene_answer(s, s->request.arg, STORE_OK, "{}");
+	}
+}
+
+TEST(test_rules_repeat_a_removal_without_effect)
+{
+	static const int64_t SECONDS[] = { 10, 20, 40, 80, 160, 295, 295, 295 };
+	ARENA_AUTO a = { 0 };
+	struct scene *s = scene_new();
+	scene_pods(s);
+	s->spec = SCALED;
+	scene_show(s);
+	scene_answer(s, scene_expect_removal(s), STORE_OK, "{}");
+	scene_expect_repeats(s, "p1", SECONDS, ARRAY_SIZE(SECONDS));
+	/* Another leader knows it from the status. */
+	rules_free(s->r);
+	scene_lead(s, "second");
+	rules_put(s->r, &s->now, KIND_CONFIGMAP, span_of(CONFIGMAP));
+	rules_put(s->r, &s->now, KIND_POD, span_of(scene_pod(&a, 0, "p0", "")));
+	rules_put(s->r, &s->now, KIND_POD, span_of(scene_pod(&a, 1, "p1", "")));
+	void *again = scene_expect_removal(s);
+	assert_string_equal(s->request.uid, "p1");
+	scene_answer(s, again, STORE_OK, "{}");
+	/* It has an effect at last. */
+	rules_put(
+	    s->r, &s->now, KIND_POD,
+	    span_of(scene_pod(&a, 1, "p1", ",\"deletionTimestamp\":\"2020-09-13T12:26:40Z\"")));
+	for (int i = 0; i < 600; i++) {
+		scene_wait(s, 1000);
+		if (rules_next(s->r, &s->now, &s->request))
+			scene_patch(s);
+	}
+	scene_end(s);
+}
+
+TEST(test_rules_repeat_the_removal_of_a_configmap_without_effect)
+{
+	static const int64_t SECONDS[] = { 10, 20 };
+	struct scene *s = scene_new();
+	scene_pods(s);
+	s->spec = STOPPED;
+	scene_show(s);
+	void *first = scene_expect_removal(s);
+	assert_string_equal(s->request.uid, "cm");
+	scene_answer(s, first, STORE_OK, "{}");
+	scene_expect_repeats(s, "cm", SECONDS, ARRAY_SIZE(SECONDS));
+	scene_end(s);
+}
+
+TEST(test_rules_repeat_the_removal_of_a_stray_that_fails)
+{
+	static const int64_t SECONDS[] = { 10, 20 };
+	ARENA_AUTO a = { 0 };
+	struct scene *s = scene_new();
+	scene_pods(s);
+	rules_put(s->r, &s->now, KIND_POD, span_of(scene_pod(&a, 7, "late", "")));
+	scene_answer(s, scene_expect_removal(s), STORE_BUSY, "");
+	scene_wait(s, 11000);
+	scene_answer(s, scene_expect(s, STORE_DELETE, KIND_POD), STORE_OK, "{}");
+	scene_expect_repeats(s, "late", SECONDS, ARRAY_SIZE(SECONDS));
 	assert_int_equal(counter_get(&s->counts.strays), 1);
 	scene_end(s);
 }

@@ -13,7 +13,7 @@
 	"and their logs; to install one: k8s/deploy/controller"
 #define OLD_MANAGER "frameworkcontroller" /* in managedFields */
 
-enum { RECENT_MS = 600000, CLOCKS_DIFFER_S = 5, TEXT_MAX = 1024 };
+enum { RECENT_MS = 600000, TEXT_MAX = 1024 };
 
 int64_t check_now_ms(const struct check_session *c)
 {
@@ -39,9 +39,9 @@ const struct check_leader *check_leader(struct check_session *c)
 	(void)scan_time_ms(scan_get(spec, "renewTime"), &renewed_ms);
 	(void)scan_time_ms(scan_get(spec, "acquireTime"), &l->acquired_ms);
 	l->holder = arena_dup(&c->arena, scan_text(scan_get(spec, "holderIdentity"), &c->arena));
-	l->renewed_s = (check_now_ms(c) - renewed_ms) / 1000;
-	l->state =
-	    l->holder[0] && l->renewed_s <= lasts_s + CLOCKS_DIFFER_S ? LEASE_HELD : LEASE_OLD;
+	int64_t age_ms = check_now_ms(c) - renewed_ms;
+	l->renewed_s = age_ms / 1000;
+	l->state = l->holder[0] && age_ms <= lasts_s * 1000 ? LEASE_HELD : LEASE_OLD;
 	return l;
 }
 

@@ -219,20 +219,25 @@ def written_by(manager, ago):
 def test_check_says_who_drives_the_frameworks(check):
     """Ours, FrameworkController, both, or nobody."""
     fc, both, nobody = "frameworkcontroller", "two controllers: pod-1_ab holds the Lease", "nobody holds the Lease"
+
+    def aged(*ages, **more):  # when it is asked for
+        return lambda: lease(*ages, **more)
+
     for what, held, ready, manager, ago, state, words in (
-            ("ours", lease(3), None, None, 0, "ok", "rest-lit controller: pod-1_ab leads, and renewed its Lease [345] s ago"),
-            ("ours, the other is at 0 replicas", lease(3), 0, "rest-lit-controller", 20, "ok", "pod-1_ab leads"),
-            ("ours since a minute", lease(3, 60), None, fc, 100, "ok", "pod-1_ab leads"),
-            ("ours, a clock that is ahead", lease(-4), None, None, 0, "ok", "renewed its Lease 0 s ago"),
-            ("both, by the StatefulSet", lease(3), 1, None, 0, "failed", both),
-            ("both, by a Framework", lease(3, 300), None, fc, 100, "failed", both + ".*, and FrameworkController writes Framework moved"),
-            ("the other one", (404, {}), 1, None, 0, "ok", "FrameworkController: its StatefulSet has 1 ready pods"),
-            ("the other one, by a Framework", lease(100), None, fc, 100, "ok", "FrameworkController changed Framework moved"),
-            ("one that is unknown", (403, {}), None, "x", 100, "ok", "a controller changed Framework moved"),
-            ("nobody", lease(100), None, "rest-lit-controller", 100, "failed", f"{nobody} rest-lit-controller, last renewed 10. s ago"),
-            ("nobody, given back", lease(3, holder=""), 0, None, 0, "failed", nobody)):
+            ("nobody: it was killed", aged(17), None, "rest-lit-controller", 20, "failed", f"{nobody} rest-lit-controller"),
+            ("ours", aged(5), None, None, 0, "ok", "rest-lit controller: pod-1_ab leads, and renewed its Lease [5-9] s ago"),
+            ("ours, the other is at 0 replicas", aged(3), 0, "rest-lit-controller", 20, "ok", "pod-1_ab leads"),
+            ("ours since a minute", aged(3, 60), None, fc, 100, "ok", "pod-1_ab leads"),
+            ("ours, a clock that is ahead", aged(-4), None, None, 0, "ok", "renewed its Lease 0 s ago"),
+            ("both, by the StatefulSet", aged(3), 1, None, 0, "failed", both),
+            ("both, by a Framework", aged(3, 300), None, fc, 100, "failed", both + ".*, and FrameworkController writes Framework moved"),
+            ("the other one", lambda: (404, {}), 1, None, 0, "ok", "FrameworkController: its StatefulSet has 1 ready pods"),
+            ("the other one, by a Framework", aged(100), None, fc, 100, "ok", "FrameworkController changed Framework moved"),
+            ("one that is unknown", lambda: (403, {}), None, "x", 100, "ok", "a controller changed Framework moved"),
+            ("nobody", aged(100), None, "rest-lit-controller", 100, "failed", f"{nobody} rest-lit-controller, last renewed 10. s ago"),
+            ("nobody, given back", aged(3, holder=""), 0, None, 0, "failed", nobody)):
         with Place() as p:
-            p.api.answers[LEASE] = held
+            p.api.answers[LEASE] = held()
             p.api.answers[SET] = (404, {}) if ready is None else (200, {"status": {"readyReplicas": ready}})
             if manager:
                 p.api.put("frameworks", written_by(manager, ago))

@@ -19,6 +19,7 @@ enum {
 	PAUSE_MS = 500,   /* between two GETs */
 	UID_ROOM = 64,
 };
+#define CREATING "/metadata/labels/rest-lit~1creating"
 
 enum submission_phase {
 	VETTING,   /* POST of a pod of the user, as a dry run */
@@ -167,19 +168,24 @@ static void submission_replace(struct submission *b)
 	submission_send_step(b, REPLACING, 0);
 }
 
-/* Repeats step 0: one request removes the label and starts the Framework. */
+/* Repeats step 0: one request removes the label, which may be gone, and starts the Framework.  Its
+ * test keeps a late or repeated one from taking back a stop. */
 static void submission_patch(struct submission *b, int64_t not_before_ms)
 {
 	b->step = 0;
 	str_done(&b->patch);
-	b->patch = STR_INIT(256);
+	b->patch = STR_INIT(512);
 	str_printf(&b->patch,
-	           "{\"metadata\":{\"uid\":\"%s\",\"labels\":{\"rest-lit/creating\":null}},"
-	           "\"spec\":{\"executionType\":\"Start\"}}",
+	           "[{\"op\":\"test\",\"path\":\"/metadata/uid\",\"value\":\"%s\"},"
+	           "{\"op\":\"test\",\"path\":\"/spec/executionType\",\"value\":\"Create\"},"
+	           "{\"op\":\"add\",\"path\":\"" CREATING "\",\"value\":\"\"},"
+	           "{\"op\":\"remove\",\"path\":\"" CREATING "\"},"
+	           "{\"op\":\"replace\",\"path\":\"/spec/executionType\",\"value\":\"Start\"}]",
 	           b->made[0].uid);
 	b->request = (struct store_request){
 		.verb = STORE_PATCH,
 		.whole = true, /* executionType is not metadata */
+		.json_patch = true,
 		.body = { str_view(&b->patch) },
 		.deadline_ms = b->opt->deadline_ms,
 		.urgent = true,
@@ -599,7 +605,7 @@ static void submission_start_again(struct submission *b, const struct store_repl
 		submission_get(b, CHECKING, 0);
 }
 
-/* 422 also if another Framework has the name now. */
+/* 422 also if the first try has started it, or another Framework has the name now. */
 static void submission_not_started(struct submission *b, const struct store_reply *reply)
 {
 	explain_refusal(&b->e, &b->request, reply);

@@ -33,6 +33,7 @@ class Fault:
     gate       a pair of events: set the first, wait for the second, then forward the request; the
                second may be None, then it is not forwarded
     executed   an event: set it when the API server has answered the forwarded request
+    late       an event: answer with `status`, wait for it, then forward the request
     """
 
     def __init__(self, step, times=1, skip=0, **what):
@@ -198,6 +199,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def act(self, what, step, body):
+        if "late" in what:
+            self.answer(*refusal({**what, "headers": {"Connection": "close"}}, step))
+            self.end()
+            what["late"].wait(60 * SLOW)
+            self.pass_on(body)
+            what["executed"].set()
+            return
         if "gate" in what:
             arrived, go = what["gate"]
             arrived.set()

@@ -303,6 +303,21 @@ def test_request_in_progress_is_409(check, cluster):
     remove_all(cluster)
 
 
+def test_late_start_takes_no_stop_back(check, cluster):
+    """The PATCH that starts a job is answered 504, repeated, and executed once more after the user has stopped the job."""
+    go, executed, name = threading.Event(), threading.Event(), framework_name("late-start")
+    with Proxy(cluster) as proxy, serve(cluster, url=proxy.url) as server:
+        proxy.fault("PATCH", "Framework", name, status=504, late=go, executed=executed)
+        check.equal("late start: the job", post(server, job_text("late-start"), "late").status, 202)
+        check.equal("late start: it was repeated", proxy.count("PATCH", "Framework", name), 2)
+        stop = {"spec": {"executionType": "Stop"}}
+        check.equal("late start: a stop", cluster.api("PATCH", f"{FRAMEWORKS}/{name}", stop, "application/merge-patch+json")[0], 200)
+        go.set()
+        check.ok("late start: it is executed", executed.wait(60 * SLOW))
+        check.equal("late start: the job is stopped still", cluster.get("Framework", name)["spec"]["executionType"], "Stop")
+    remove_all(cluster)
+
+
 def test_submit_command_survives_a_killed_server(check, cluster):
     """`rest-lit submit` ends with its job although the server is killed before it starts the job."""
     arrived = threading.Event()
@@ -326,5 +341,5 @@ def test_submit_command_survives_a_killed_server(check, cluster):
 
 
 SHORT = [test_server_interrupted_at_some_requests_is_replaced, test_request_in_progress_is_409,
-         test_submit_command_survives_a_killed_server]
+         test_late_start_takes_no_stop_back, test_submit_command_survives_a_killed_server]
 TESTS = [test_server_killed_at_each_request_is_replaced, test_server_stopped_at_each_request_is_replaced]

@@ -285,7 +285,7 @@ def merge(into, patch):
 
 
 def json_patch(into, operations):
-    """RFC 6902: test, replace, and add to an object."""
+    """RFC 6902: test, replace, remove, and add to an object."""
     for operation in operations:
         *path, last = [key.replace("~1", "/").replace("~0", "~")
                        for key in operation["path"].split("/")[1:]]
@@ -299,6 +299,8 @@ def json_patch(into, operations):
         before = at[last]
         if operation["op"] == "test" and before != operation["value"]:
             raise ValueError("a test fails")
+        if operation["op"] == "remove":
+            del at[last]
         if operation["op"] == "replace":
             at[last] = operation["value"]
 

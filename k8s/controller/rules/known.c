@@ -487,6 +487,7 @@ void job_note(struct rules *r, const struct rules_time *now, struct span object,
 		struct fw_view view;
 		fw_view_read(scan_get(object, "status"), &a, &view);
 		job->complete = !view.state.n || span_is(view.state, "Completed");
+		job->hold_ms = job->complete ? job->hold_ms : 0;
 	}
 	if (!job->complete)
 		job_compare(job, now, object, &m, old);

@@ -23,6 +23,7 @@ enum {
 	/* Objects that GETs find gone: so many at once, then one in this time. */
 	RULES_ABSENCES = 20,
 	RULES_ABSENCE_MS = 500,
+	RULES_EXPIRE_MS = 1000, /* between deletions of expired Frameworks, of all */
 	RULES_TEXT_MAX = 2 * RULES_OBJECT_MAX,
 	RULES_PACE_MS = 1000,      /* between writes of addresses and of Running */
 	RULES_ENDED_MS = 1000,     /* until an ended pod that was deleted is gone; then a GET */
@@ -138,7 +139,7 @@ struct rules_job {
 	bool current; /* the known ConfigMap is that of the status */
 	bool expired; /* it was Completed so long ago that it is to be deleted */
 	bool unstored, urgent, wants, sweep, packs;
-	int64_t sync_ms, hold_ms;   /* next sync; no write before */
+	int64_t sync_ms, hold_ms;   /* next sync; no write, or deletion after its end, before */
 	int64_t unwatched_ms;       /* objects without the label are doubted then */
 	int64_t wrote_ms, write_ms; /* start of the last write; its duration */
 	int64_t foreign_ms;         /* the last status that another has written */
@@ -166,6 +167,7 @@ struct rules {
 	LIST_HEAD(rules_alike_jobs, rules_job) jobs[RULES_BUCKETS];
 	LIST_HEAD(rules_alike_pods, rules_object) pods[RULES_BUCKETS];
 	int64_t absent_ms;     /* RULES_ABSENCES are used up at this time */
+	int64_t expire_ms;     /* no deletion of another expired Framework before */
 	int64_t foreign_ms[2]; /* the last two writes of FrameworkController */
 	int64_t passive_ms;    /* no request before */
 };

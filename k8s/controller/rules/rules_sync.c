@@ -410,12 +410,22 @@ static void job_doubt_unwatched(struct rules_job *job)
 	job->look = true;
 }
 
-/* Deletes a Framework whose retention is over by the wall clock, which may have been set. */
+/* Deletes a Framework whose retention is over by the wall clock, which may have been set.  Each
+ * waits for its turn, since the ends of other jobs wait behind its objects in the queue of the
+ * garbage collector. */
 static void job_expire(struct rules_job *job, const struct rules_time *now)
 {
+	struct rules *r = job->r;
 	int64_t left_s =
-	    job->ended_s + framework_config_retain_s(job->r->set.config) - now->wall_ms / 1000;
-	if (job->n_ops == 0 && left_s <= 0) {
+	    job->ended_s + framework_config_retain_s(r->set.config) - now->wall_ms / 1000;
+	if (left_s <= 0 && !job->hold_ms && job->n_ops == 0) {
+		job->hold_ms = r->expire_ms > now->ms ? r->expire_ms : now->ms;
+		r->expire_ms = job->hold_ms + RULES_EXPIRE_MS;
+	}
+	if (left_s <= 0 && job->hold_ms > now->ms) {
+		job_step_at(job, job->hold_ms);
+	} else if (job->n_ops == 0 && left_s <= 0) {
+		job->hold_ms = 0;
 		struct rules_op *op = op_new(job, OP_DELETE, KIND_FRAMEWORK, job->name);
 		op->uid = xstrdup(job->uid);
 		op_send(op);

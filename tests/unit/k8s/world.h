@@ -58,6 +58,7 @@ struct world {
 	} answered[4];
 	size_t n_answered;
 	char text[512];
+	char patched[512]; /* the last PATCH */
 };
 
 /* ---- the world --------------------------------------------------------------------- */
@@ -161,14 +162,22 @@ static void patch(struct world *w, const struct store_request *q, struct store_r
 	r->status = 409;
 	if (w->conflicts > 0 && w->conflicts--)
 		return;
-	if (strstr(q->body[0].p, t->uid) == NULL)
+	r->outcome = STORE_REFUSED; /* a test fails */
+	r->status = 422;
+	kept_copy(w->patched, sizeof(w->patched), q->body[0]);
+	bool creates =
+	    strstr(w->patched, "\"test\",\"path\":\"/spec/executionType\",\"value\":\"Create\"");
+	if (strstr(w->patched, t->uid) == NULL || (creates && t->started))
 		return;
 	if (w->idle > 0 && w->idle--) {
 		answer_with(w, r, t, q->whole);
 		return;
 	}
-	assert_non_null(strstr(q->body[0].p, "\"rest-lit/creating\":null"));
-	assert_non_null(strstr(q->body[0].p, "\"executionType\":\"Start\""));
+	assert_true(q->json_patch);
+	assert_non_null(
+	    strstr(w->patched, "\"remove\",\"path\":\"/metadata/labels/rest-lit~1creating\""));
+	assert_non_null(
+	    strstr(w->patched, "\"replace\",\"path\":\"/spec/executionType\",\"value\":\"Start\""));
 	start(w, t);
 	answer_with(w, r, t, q->whole);
 }

@@ -556,6 +556,39 @@ TEST(test_rules_drop_requests_that_are_not_sent_when_the_job_is_stopped)
 	scene_end(s);
 }
 
+/* The garbage collector has to follow; the others of the Frameworks must not wait for it. */
+TEST(test_rules_expire_frameworks_at_a_bounded_pace)
+{
+	enum { FRAMEWORKS = 50, STEP_MS = 100 };
+	ARENA_AUTO a = { 0 };
+	struct scene *s = scene_new();
+	scene_pods(s);
+	for (int i = 0; i < FRAMEWORKS; i++)
+		rules_put(s->r, &s->now, KIND_FRAMEWORK,
+		          span_of(arena_printf(
+			      &a, "{\"metadata\":{\"name\":\"old%d\",\"namespace\":\"ns\",\"uid\":"
+				  "\"old-%d\",\"resourceVersion\":\"5\"},\"spec\":%s,\"status\":"
+				  "{\"state\":\"Completed\",\"transitionTime\":"
+				  "\"2020-01-01T00:00:00Z\"}}", i, i, SPEC)));
+	int sent = 0;
+	for (int at_ms = 0; at_ms < FRAMEWORKS * 1000; at_ms += STEP_MS) {
+		while (rules_next(s->r, &s->now, &s->request)) {
+			assert_int_equal(s->request.verb, STORE_DELETE);
+			assert_int_equal(s->request.kind, KIND_FRAMEWORK);
+			scene_answer(s, s->request.arg, sent % 2 ? STORE_OK : STORE_BUSY, "{}");
+			sent++;
+		}
+		assert_true(sent <= at_ms / 1000 + 1);
+		scene_wait(s, STEP_MS);
+	}
+	assert_int_equal(sent, FRAMEWORKS);
+	scene_wait(s, 70000); /* none has gone: they are asked for again, likewise */
+	for (sent = 0; rules_next(s->r, &s->now, &s->request); sent++)
+		scene_answer(s, s->request.arg, STORE_NOT_FOUND, "{}");
+	assert_int_equal(sent, 1);
+	scene_end(s);
+}
+
 TEST(test_rules_tell_of_a_framework_that_cannot_be_read)
 {
 	struct scene *s = scene_new();

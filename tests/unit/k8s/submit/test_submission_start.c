@@ -18,7 +18,36 @@ TEST(test_submission_starts_again_after_conflicts)
 	}
 }
 
-/* The submission does not wait for its deadline: after two answers 409 it reads the Framework of
+/* Executed once more, after the user has stopped the job: it is refused. */
+TEST(test_submission_start_that_comes_late_takes_no_stop_back)
+{
+	WORLD(w);
+	struct end end = submit(&w, &FOUR, 100000, false);
+	assert_int_equal(end.http, 0);
+	char body[sizeof(w.patched)];
+	memcpy(body, w.patched, sizeof(body));
+	const struct store_request late = { .verb = STORE_PATCH,
+		                            .kind = KIND_FRAMEWORK,
+		                            .name = "f",
+		                            .json_patch = true,
+		                            .body = { span_of(body) } };
+	struct store_reply reply;
+	execute(&w, &late, &reply);
+	assert_int_equal(reply.outcome, STORE_REFUSED);
+}
+
+/* The store has repeated the PATCH, whose first try was executed. */
+TEST(test_submission_start_refused_after_its_first_try_is_done)
+{
+	WORLD(w);
+	w.late_at = 4;
+	struct end end = submit(&w, &FOUR, 100000, false);
+	assert_int_equal(end.http, 0);
+	check_rule(&w, &FOUR, &end);
+	assert_int_equal(w.verbs[STORE_PATCH], 1);
+}
+
+/* The submission does not wait for its deadline: after a failed test it reads the Framework of
  * that name, and again before it removes objects. */
 TEST(test_submission_of_a_replaced_framework_is_503)
 {
@@ -27,7 +56,7 @@ TEST(test_submission_of_a_replaced_framework_is_503)
 	struct end end = submit(&w, &FOUR, 100000, false);
 	assert_int_equal(end.http, 503);
 	assert_non_null(strstr(end.text, "deleted while it was being made"));
-	assert_int_equal(w.verbs[STORE_PATCH], 2);
+	assert_int_equal(w.verbs[STORE_PATCH], 1);
 	assert_int_equal(w.verbs[STORE_GET], 2);
 	assert_true(w.things[0].exists); /* that of another submission */
 	assert_false(w.things[0].started);

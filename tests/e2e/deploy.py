@@ -267,6 +267,8 @@ def install(check, cluster, overlay):
     values = built(cluster.kubectl_program, overlay)
     said = [line for line in done.stderr.decode().splitlines() if line.strip() and not line.startswith(("Warning", "# Warning"))]
     check.equal(f"{overlay}: kubectl apply -k succeeds", (done.returncode, said), (0, []))
+    again = cluster.kubectl("apply", "-k", os.path.join(DEPLOY, overlay)).stdout.decode().splitlines()
+    check.equal(f"{overlay}: a second one changes nothing", [line for line in again if not line.endswith(" unchanged")], [])
     missing = [name_of(v) for v in values if v["kind"] != "ConfigMap" and
                cluster.api("GET", f"{resource_path(cluster, v)}/{v['metadata']['name']}")[0] != 200]
     check.equal(f"{overlay}: all objects are there", missing, [])

@@ -566,10 +566,12 @@ TEST(test_rules_expire_frameworks_at_a_bounded_pace)
 	for (int i = 0; i < FRAMEWORKS; i++)
 		rules_put(s->r, &s->now, KIND_FRAMEWORK,
 		          span_of(arena_printf(
-			      &a, "{\"metadata\":{\"name\":\"old%d\",\"namespace\":\"ns\",\"uid\":"
-				  "\"old-%d\",\"resourceVersion\":\"5\"},\"spec\":%s,\"status\":"
-				  "{\"state\":\"Completed\",\"transitionTime\":"
-				  "\"2020-01-01T00:00:00Z\"}}", i, i, SPEC)));
+			      &a,
+			      "{\"metadata\":{\"name\":\"old%d\",\"namespace\":\"ns\",\"uid\":"
+			      "\"old-%d\",\"resourceVersion\":\"5\"},\"spec\":%s,\"status\":"
+			      "{\"state\":\"Completed\",\"transitionTime\":"
+			      "\"2020-01-01T00:00:00Z\"}}",
+			      i, i, SPEC)));
 	int sent = 0;
 	for (int at_ms = 0; at_ms < FRAMEWORKS * 1000; at_ms += STEP_MS) {
 		while (rules_next(s->r, &s->now, &s->request)) {

@@ -48,6 +48,7 @@ enum word_kind {
 	WORD_LAUNCHER,   /* in the message of a launcher between two rules */
 	WORD_RANK,       /* of a launcher: the failed rank is behind the key */
 	WORD_LOCAL_RANK, /* the same, its number on this node */
+	WORD_OUTSIDE,    /* memory, the node or a preemption ends the command */
 	WORD_ERROR,      /* the line of an error */
 	WORD_HINT,       /* the same, less sure */
 	WORD_KINDS
@@ -122,6 +123,7 @@ struct exit_pattern {
 	struct regex *user, *platform; /* NULL: not given */
 	bool final;                    /* `user` is searched in the final error only */
 	bool has_code;                 /* it is for one exit code only */
+	bool permanent;                /* every try would end so: `behavior` of the entry */
 	bool has_gpu, gpu_ecc;         /* gpuInfo */
 };
 

@@ -1,5 +1,7 @@
 /* The exit specification: a list of codes with patterns.  The first pattern that matches decides.
  */
+#include <signal.h>
+
 #include "base/doc/tree.h"
 #include "runtime-assets/exit/exit_internal.h"
 #include "runtime-assets/net/http.h"
@@ -7,6 +9,7 @@
 struct exit_spec_reader {
 	struct exit_spec *s;
 	int64_t code; /* of the user's command */
+	bool permanent; /* the entry that is read */
 	struct arena *a;
 	struct notes *warnings;
 };
@@ -70,6 +73,7 @@ static void spec_pattern(struct exit_spec_reader *r, const struct node *pattern,
 	const struct node *code = node_get(pattern, "exitCode");
 	const struct node *part = node_get(pattern, "userLogPart");
 	struct exit_pattern p = { .container_code = container_code,
+		                  .permanent = r->permanent,
 		                  .has_code = !spec_is_null(code) };
 	if (pattern->type != NODE_MAP && pattern->type != NODE_NULL) {
 		spec_warn(r, pattern, "a pattern must be a map; it is left out");
@@ -99,7 +103,7 @@ static const char *const WORD_NAMES[WORD_KINDS] = {
 	[WORD_IGNORED] = "IGNORED", [WORD_SIGNAL] = "SIGNAL",         [WORD_CRASH] = "CRASH",
 	[WORD_SUMMARY] = "SUMMARY", [WORD_ERROR] = "ERROR",           [WORD_ABOVE] = "ABOVE",
 	[WORD_HINT] = "HINT",       [WORD_NOISE] = "NOISE",           [WORD_LAUNCHER] = "LAUNCHER",
-	[WORD_RANK] = "RANK",       [WORD_LOCAL_RANK] = "LOCAL_RANK",
+	[WORD_RANK] = "RANK",       [WORD_LOCAL_RANK] = "LOCAL_RANK", [WORD_OUTSIDE] = "OUTSIDE",
 };
 
 /* Kinds of the server's are skipped. */
@@ -157,6 +161,8 @@ static void spec_code(struct exit_spec_reader *r, const struct node *entry)
 		spec_warn(r, patterns, "patterns must be a list; the entry is left out");
 		return;
 	}
+	const struct node *behavior = node_get(entry, "behavior");
+	r->permanent = node_is(behavior, NODE_TEXT) && span_is(node_span(behavior), "PERMANENT");
 	for (uint32_t i = 0; i < patterns->n; i++)
 		spec_pattern(r, &patterns->item[i], n);
 }
@@ -312,8 +318,10 @@ static bool match_is_code(const struct exit_pattern *p)
 
 /* The first pattern that matches; in the last lines, of those up to the first one that is not about
  * the final error, the one whose line is the last.  Patterns that ask for an exit code and a text
- * precede those that ask for an exit code only. */
-static void match_first(struct matcher *m, const struct exit_spec *s, struct exit_verdict *out)
+ * precede those that ask for an exit code only.  by_log: those that ask for an exit code do not
+ * count. */
+static void match_first(struct matcher *m, const struct exit_spec *s, bool by_log,
+                        struct exit_verdict *out)
 {
 	bool coded = false;
 	for (size_t i = 0; i < s->n && !m->late; i++) {
@@ -322,7 +330,7 @@ static void match_first(struct matcher *m, const struct exit_spec *s, struct exi
 			                  .pattern = p,
 			                  .has_user = p->user != NULL,
 			                  .has_platform = p->platform != NULL };
-		if ((coded && (!p->has_code || match_is_code(p))) ||
+		if ((by_log && p->has_code) || (coded && (!p->has_code || match_is_code(p))) ||
 		    !(p->final ? match_final(m, p->user, i, &v.user)
 		               : match_in_log(m, &m->user, p->user, i, &v.user)) ||
 		    !match_in_log(m, &m->platform, p->platform, i, &v.platform))
@@ -338,6 +346,33 @@ static void match_first(struct matcher *m, const struct exit_spec *s, struct exi
 		if (!last && !coded)
 			return;
 	}
+}
+
+/* The end of a log has a word of what ends a command from outside. */
+static bool match_outside(const struct matcher *m, struct log_text *log)
+{
+	enum { END_MAX = 4096 };
+	char end[END_MAX];
+	struct match line;
+	size_t n = log->text.size < END_MAX ? log->text.size : END_MAX;
+	log_text_copy(log, log->text.size - n, n, end);
+	return final_error_line(&m->error, (struct span){ end, n }, WORD_OUTSIDE, &line);
+}
+
+/* A signal that asks to end is often only how a launcher or a trap ended the command: a cause in
+ * the final error that every try would meet precedes it, unless it came from outside. */
+static void match_cause(struct matcher *m, const struct exit_spec *s, struct exit_case *c,
+                        struct exit_verdict *out)
+{
+	struct exit_verdict cause = { .code = EXIT_UNKNOWN };
+	int64_t signal = c->in->code - 128;
+	bool asks = signal == SIGINT || signal == SIGQUIT || signal == SIGKILL || signal == SIGTERM;
+	if (!asks || !out->pattern || !match_is_code(out->pattern) || match_outside(m, &c->user) ||
+	    match_outside(m, &c->platform))
+		return;
+	match_first(m, s, true, &cause);
+	if (cause.pattern && cause.pattern->permanent && cause.pattern->final)
+		*out = cause;
 }
 
 void exit_spec_match(const struct exit_spec *s, struct exit_case *c, struct exit_verdict *out)
@@ -359,7 +394,8 @@ void exit_spec_match(const struct exit_spec *s, struct exit_case *c, struct exit
 	struct final_error *f = &m.error;
 	final_error_read(f, &c->user, &s->words, c->in->code, &a);
 	match_choose_final(&m, re + 2 * s->n, s->n, &a);
-	match_first(&m, s, out);
+	match_first(&m, s, false, out);
+	match_cause(&m, s, c, out);
 	bool final = out->pattern && out->pattern->final;
 	out->rank = final_error_rank(f, final ? out->user.start : SIZE_MAX);
 	/* The line to quote where the match has none of its own: after SIGABRT the program itself

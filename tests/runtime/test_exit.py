@@ -393,7 +393,20 @@ def test_recorded_failures_have_their_results():
             run_case(case)
 
 
-tests(test_recorded_failures_have_their_results, test_logs_and_specification_of_the_pod_are_defaults,
+def test_table_of_ends_has_its_exit_codes():
+    unescape = lambda text: "" if text == "-" else text.replace("\\n", "\n")
+    with open(os.path.join(DATA, "ends.tsv"), encoding="utf-8") as f:
+        rows = [line.rstrip("\n").split("\t") for line in f if not line.startswith("#")]
+    for name, end, user, runtime, _, pod, want, *_ in rows:
+        if pod == "-":
+            with Root() as root:
+                root.write(root.logs("user-all/current"), unescape(user))
+                root.write(root.logs("runtime.log"), unescape(runtime))
+                done = root.run("exit", "--spec", os.path.join(TOP, "runtime-assets", "runtime-exit-spec.yaml"), end)
+                equal(f"ends: {name}", done.returncode, int(want))
+
+
+tests(test_table_of_ends_has_its_exit_codes, test_recorded_failures_have_their_results, test_logs_and_specification_of_the_pod_are_defaults,
       test_rotated_log_precedes_a_short_one, test_standard_input_is_not_read, test_large_logs_are_cut_to_their_end,
       test_planted_logs_are_not_followed, test_gpu_memory_errors_are_128, test_shipped_specification_is_consistent,
       test_words_of_the_specification_decide, test_words_are_in_the_specification_only,

@@ -207,6 +207,16 @@ void fw_rules(struct fw_sync *s)
 
 /* ---- retries ---- */
 
+int32_t fw_alike(const struct fw_life *l)
+{
+	enum { SOON_S = 600 };
+	bool ran = l->attempt_run_s != FW_NO_TIME;
+	if (ran && l->attempt_completion_s - l->attempt_run_s >= SOON_S)
+		return 0;
+	bool same = l->last && l->last->code == l->outcome->code;
+	return same && l->alike < INT32_MAX - 1 ? l->alike + 1 : 1;
+}
+
 struct fw_decision fw_decide(struct fw_sync *s, const struct fw_policy *p, const struct fw_life *l,
                              bool delayed)
 {
@@ -216,7 +226,9 @@ struct fw_decision fw_decide(struct fw_sync *s, const struct fw_policy *p, const
 	if (o->code == FW_STOPPED || o->code == FW_ATTEMPT_ENDED || o->code == FW_TASK_REMOVED ||
 	    c->once)
 		return (struct fw_decision){ false, true, 0 };
-	if (p->fancy && !o->succeeded && o->transient) {
+	/* Those of nodes and of the cluster are below 0, and a conflict is about resources. */
+	bool bound = c->alike_max > 0 && o->code > 0 && !o->conflict && fw_alike(l) >= c->alike_max;
+	if (p->fancy && !o->succeeded && o->transient && !bound) {
 		struct fw_decision d = { true, false, 0 };
 		if (o->conflict && delayed)
 			d.delay_s = c->min_delay_s +

@@ -111,6 +111,7 @@ const char *const FRAMEWORK_CONFIG_KEYS[] = {
 	"frameworkMaxRetryDelaySecForTransientConflictFailed",
 	"frameworkCompletedRetainSec",
 	"largeFrameworkCompression",
+	"maxAlikeAttempts",
 	"podFailureSpec",
 	NULL,
 };
@@ -138,6 +139,7 @@ static void config_root(struct framework_config *c, const struct fw_value *built
 		fw_bad(root, "%s must not exceed %s, is %lld and %lld", MIN, MAX,
 		       (long long)c->min_delay_s, (long long)c->max_delay_s);
 	c->compress = fw_bool(root, "largeFrameworkCompression");
+	c->alike_max = config_int(root, "maxAlikeAttempts", 0, 0);
 	config_failures(c, builtin, root);
 }
 
@@ -183,6 +185,12 @@ int64_t framework_config_retain_s(const struct framework_config *c)
 void framework_config_set_once(struct framework_config *c)
 {
 	c->once = true;
+}
+
+void framework_config_keep_last(struct framework_config *c, int64_t alike)
+{
+	c->keeps_last = true;
+	c->alike_max = c->alike_max ?: alike;
 }
 
 void framework_config_free(struct framework_config *c)

@@ -60,6 +60,10 @@ struct fw_life {
 	int64_t start_s, run_s, completion_s, transition_s;
 	int32_t retried, accountable;
 	int64_t retry_delay_s; /* -1: no retry is due */
+	/* With framework_config_keep_last: the end of the attempt before this one, without `more`,
+	 * and how many attempts in a row ended like it, soon after their start. */
+	struct fw_outcome *last; /* NULL: none */
+	int32_t alike;
 	int32_t id;            /* of the attempt; all that follows is the attempt's */
 	int64_t attempt_start_s, attempt_run_s, attempt_completion_s;
 	char *uid;                  /* of its ConfigMap or pod; NULL: not made yet */
@@ -174,6 +178,8 @@ struct framework_config {
 	int64_t retain_s;                 /* frameworkCompletedRetainSec */
 	bool compress;
 	bool once;                   /* no retries */
+	bool keeps_last;             /* fw_life.last */
+	int64_t alike_max;           /* maxAlikeAttempts; 0: no bound */
 	struct fw_failure *failures; /* the built-in ones first */
 	size_t n_failures;
 };
@@ -289,6 +295,9 @@ struct fw_decision {
 	bool retry, accountable;
 	int64_t delay_s;
 };
+/* Attempts in a row that ended soon after their start with the code of this one, which is over and
+ * counts, too; 0: it did not end soon. */
+int32_t fw_alike(const struct fw_life *l);
 struct fw_decision fw_decide(struct fw_sync *s, const struct fw_policy *p, const struct fw_life *l,
                              bool delayed);
 

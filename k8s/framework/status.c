@@ -33,6 +33,7 @@ void fw_attempt_clear(struct fw_life *l)
 void fw_task_clear(struct fw_task *t)
 {
 	fw_attempt_clear(&t->life);
+	fw_outcome_free(t->life.last);
 	free(t->uid);
 	free(t->node);
 	free(t->ip);
@@ -59,6 +60,7 @@ void fw_status_clear(struct framework *f)
 	free(TAKE(f->roles));
 	f->n_roles = f->cap_roles = 0;
 	fw_attempt_clear(&f->life);
+	fw_outcome_free(f->life.last);
 	f->life = (struct fw_life){ 0 };
 	f->has_status = false;
 }
@@ -112,7 +114,11 @@ enum field_kind {
 	FIELD_COUNT, /* int32_t */
 	FIELD_DELAY, /* int64_t; null if it is negative */
 	FIELD_TEXT,
-	FIELD_NUMBERS, /* a text; not of FrameworkController, so left out if it is empty */
+	/* Not of FrameworkController, so left out if they are empty: a text, an int32_t, an
+	 * outcome. */
+	FIELD_NUMBERS,
+	FIELD_ALIKE,
+	FIELD_LAST,
 	FIELD_BOOL,
 	FIELD_STATE,
 	FIELD_OUTCOME,
@@ -147,6 +153,8 @@ static const struct status_member {
 	{ "totalRetriedCount", FIELD_COUNT, OF_BOTH, LIFE(retried), true },
 	{ "accountableRetriedCount", FIELD_COUNT, OF_BOTH, LIFE(accountable), true },
 	{ "retryDelaySec", FIELD_DELAY, OF_BOTH, LIFE(retry_delay_s), false },
+	{ "alikeCount", FIELD_ALIKE, OF_BOTH, LIFE(alike), false },
+	{ "lastCompletionStatus", FIELD_LAST, OF_BOTH, LIFE(last), false },
 	{ "", FIELD_CLOSE, OF_BOTH, 0, true },
 	{ "attemptStatus", FIELD_OPEN, OF_BOTH, 0, true },
 	{ "id", FIELD_COUNT, OF_BOTH, LIFE(id), true },
@@ -174,6 +182,7 @@ static const struct fw_bounds INT32 = { INT32_MIN, INT32_MAX, FW_NEEDED };
 static const struct fw_bounds SIGNAL = { INT32_MIN, INT32_MAX, 0 };
 static const struct fw_bounds NUMBER = { 0, INT32_MAX - 1, FW_NEEDED };
 static const struct fw_bounds DELAY = { 0, INT32_MAX - 1, -1 };
+static const struct fw_bounds ALIKE = { 0, INT32_MAX - 1, 0 };
 
 static char *status_copy(const struct fw_value *of, const char *key, bool needed)
 {
@@ -205,9 +214,9 @@ static char *status_pod(const struct fw_value *v)
 	return fw_more_pod(&pod);
 }
 
-static struct fw_outcome *status_outcome(const struct fw_value *attempt)
+static struct fw_outcome *status_outcome(const struct fw_value *of, const char *key)
 {
-	struct fw_value v = fw_get(attempt, "completionStatus", NODE_MAP, false);
+	struct fw_value v = fw_get(of, key, NODE_MAP, false);
 	if (!v.n)
 		return NULL;
 	struct fw_value type = fw_get(&v, "type", NODE_MAP, true);
@@ -274,8 +283,10 @@ static void status_field(const struct status_member *f, const struct fw_value *o
 		*(bool *)at = fw_bool(of, f->key);
 	else if (f->kind == FIELD_STATE)
 		*(enum fw_state *)at = status_state(of);
-	else if (f->kind == FIELD_OUTCOME)
-		*(struct fw_outcome **)at = status_outcome(of);
+	else if (f->kind == FIELD_ALIKE)
+		*(int32_t *)at = (int32_t)fw_int(of, f->key, ALIKE);
+	else if (f->kind == FIELD_OUTCOME || f->kind == FIELD_LAST)
+		*(struct fw_outcome **)at = status_outcome(of, f->key);
 	else if (f->kind == FIELD_INDEX)
 		(void)fw_int(of, f->key, (struct fw_bounds){ index, index, FW_NEEDED });
 }
@@ -409,7 +420,7 @@ static void status_write_field(struct str *out, const struct status_member *f, c
 		status_write_text(out, *(const int64_t *)at == FW_NO_TIME
 		                           ? NULL
 		                           : rfc3339_put(time, *(const int64_t *)at * 1000, 0));
-	else if (f->kind == FIELD_COUNT)
+	else if (f->kind == FIELD_COUNT || f->kind == FIELD_ALIKE)
 		str_int(out, *(const int32_t *)at);
 	else if (f->kind == FIELD_DELAY && *(const int64_t *)at < 0)
 		str_puts(out, "null");
@@ -421,10 +432,18 @@ static void status_write_field(struct str *out, const struct status_member *f, c
 		str_puts(out, *(const bool *)at ? "true" : "false");
 	else if (f->kind == FIELD_STATE)
 		status_write_text(out, FW_STATES[*(const enum fw_state *)at]);
-	else if (f->kind == FIELD_OUTCOME)
+	else if (f->kind == FIELD_OUTCOME || f->kind == FIELD_LAST)
 		status_write_outcome(out, *(struct fw_outcome *const *)at);
 	else
 		str_char(out, f->kind == FIELD_OPEN ? '{' : '}');
+}
+
+static bool status_leaves_out(const struct status_member *f, const void *at)
+{
+	const char *text = f->kind == FIELD_NUMBERS ? *(char *const *)at : "";
+	return (f->kind == FIELD_NUMBERS && (!text || !*text)) ||
+	       (f->kind == FIELD_ALIKE && *(const int32_t *)at == 0) ||
+	       (f->kind == FIELD_LAST && !*(struct fw_outcome *const *)at);
 }
 
 /* base: a struct fw_life, or a struct fw_task; name: of its ConfigMap or pod.  attemptStatus stays
@@ -436,11 +455,7 @@ static void status_write_fields(struct str *out, int of, size_t index, const cha
 	FREE_AUTO char *instance = l->uid ? xasprintf("%d_%s", l->id, l->uid) : NULL;
 	json_put_open(out, NULL, '{');
 	for (const struct status_member *f = FIELDS; f < FIELDS + FIELDS_N; f++) {
-		if (!(f->of & of))
-			continue;
-		const char *numbers =
-		    f->kind == FIELD_NUMBERS ? *(char *const *)((const char *)base + f->at) : "";
-		if (f->kind == FIELD_NUMBERS && (!numbers || !*numbers))
+		if (!(f->of & of) || status_leaves_out(f, (const char *)base + f->at))
 			continue;
 		if (f->key[0])
 			json_put_key(out, f->key);

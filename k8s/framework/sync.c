@@ -293,6 +293,12 @@ static bool object_retry(struct sync_object *o, const struct fw_policy *policy)
 	if (d.accountable && l->accountable < INT32_MAX)
 		l->accountable++;
 	l->retry_delay_s = -1;
+	if (o->s->f->config->keeps_last) {
+		l->alike = fw_alike(l);
+		fw_outcome_free(l->last);
+		l->last = TAKE(l->outcome);
+		free(TAKE(l->last->more));
+	}
 	if (o->t)
 		task_attempt(o->s, o->t);
 	else

@@ -18,7 +18,11 @@
 
 EMBED(controller_config, "k8s/deploy/options/frameworkcontroller/config.yaml");
 
-enum { COMMAND_MAX = 128 << 10, TEXT_MAX = 8 * COMMAND_MAX };
+enum {
+	COMMAND_MAX = 128 << 10,
+	TEXT_MAX = 8 * COMMAND_MAX,
+	ALIKE_MAX = 3, /* attempts; a cluster has other nodes to try */
+};
 
 static const uint64_t IMAGES_BYTES = UINT64_C(100) << 30; /* of all unpacked images */
 
@@ -213,6 +217,8 @@ int engine_find_machine(struct engine *e, struct err *err)
 	e->config = machine_config(err);
 	if (e->config && e->set.once)
 		framework_config_set_once(e->config);
+	if (e->config)
+		framework_config_keep_last(e->config, ALIKE_MAX);
 	if (!e->config || engine_make_directories(e, err) < 0 || machine_inventory(e, err) < 0 ||
 	    machine_sandbox(e, err) < 0)
 		return -1;

@@ -154,8 +154,10 @@ static int process_start(struct controller_process *p, const char **file, struct
 	if (address_parse("--listen", p->o->listen, &p->address, e) < 0)
 		return -1;
 	uint32_t keep = address_port(&p->address) < LOW_PORTS ? 1u << CAP_NET_BIND_SERVICE : 0;
-	if (process_drop_capabilities(keep, e) < 0 || process_read_config(p, file, e) < 0 ||
-	    process_login(p, e) < 0 || listeners_open(&p->address, &p->listen_fd, 1, e) < 0)
+	if (process_drop_capabilities(keep, e) < 0 || process_read_config(p, file, e) < 0)
+		return -1;
+	framework_config_keep_last(p->config, 0);
+	if (process_login(p, e) < 0 || listeners_open(&p->address, &p->listen_fd, 1, e) < 0)
 		return -1;
 	/* A reflector allocates what the loop frees: in heaps of threads that would stay free. */
 	(void)mallopt(M_ARENA_MAX, 1); /* NOLINT(concurrency-mt-unsafe): no thread yet */

@@ -315,7 +315,7 @@ struct job_entry_reader {
 	/* JSON; p is NULL if absent. */
 	struct span deleted, creating, gpus, tags, priority, config, submission, key, duration,
 	    launched, archive;
-	struct span sent, roles, transition, code;
+	struct span sent, roles, transition, code, last;
 	int64_t retries, accountable, retry_delay_s, attempt; /* -1: absent */
 };
 
@@ -356,10 +356,15 @@ static const struct scan_field SPEC[] = {
 	{ "taskRoles", SCAN_TO_RAW, AT(roles), NULL },
 	{ 0 },
 };
+static const struct scan_field LAST[] = {
+	{ "code", SCAN_TO_RAW, AT(last), NULL },
+	{ 0 },
+};
 static const struct scan_field RETRIES[] = {
 	{ "totalRetriedCount", SCAN_TO_INT, AT(retries), NULL },
 	{ "accountableRetriedCount", SCAN_TO_INT, AT(accountable), NULL },
 	{ "retryDelaySec", SCAN_TO_INT, AT(retry_delay_s), NULL },
+	{ "lastCompletionStatus", SCAN_TO_MEMBERS, 0, LAST },
 	{ 0 },
 };
 static const struct scan_field COMPLETION[] = {
@@ -565,6 +570,8 @@ static void job_entry_read_status(struct job_entry_reader *r, struct span status
 	r->c.has_code = scan_int(r->code, INT32_MIN, INT32_MAX, &code);
 	r->c.broken |= r->code.p && !r->c.has_code;
 	r->c.code = (int32_t)code;
+	r->c.has_last = scan_int(r->last, INT32_MIN, INT32_MAX, &code);
+	r->c.last_code = (int32_t)(r->c.has_last ? code : 0);
 }
 
 /* ---- the entry ---- */
@@ -731,6 +738,7 @@ bool job_entry_same(const struct job_entry *a, const struct job_entry *b)
 	}
 	return a->state == b->state && a->legacy == b->legacy && a->broken == b->broken &&
 	       a->deleting == b->deleting && a->has_code == b->has_code && a->code == b->code &&
+	       a->has_last == b->has_last && a->last_code == b->last_code &&
 	       a->retries == b->retries && a->accountable == b->accountable &&
 	       a->attempt == b->attempt && a->retry_delay_s == b->retry_delay_s &&
 	       a->tasks == b->tasks && a->roles == b->roles && a->gpus == b->gpus &&

@@ -93,6 +93,8 @@ struct job_entry {
 	bool plain;     /* doc is not compressed: it is small, and the object untouched */
 	bool has_code;
 	int32_t code; /* of the latest attempt */
+	bool has_last;
+	int32_t last_code; /* of the attempt before it, if the controller has kept that */
 	int32_t retries, accountable;
 	int32_t attempt;        /* number of the latest, from 0 */
 	int32_t retry_delay_s;  /* JOB_ENTRY_NONE: none */

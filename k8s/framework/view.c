@@ -12,6 +12,8 @@ static const struct scan_field RETRIES[] = {
 	{ "totalRetriedCount", SCAN_TO_INT, AT(retried), NULL },
 	{ "accountableRetriedCount", SCAN_TO_INT, AT(accountable), NULL },
 	{ "retryDelaySec", SCAN_TO_INT, AT(retry_delay_s), NULL },
+	{ "alikeCount", SCAN_TO_INT, AT(alike), NULL },
+	{ "lastCompletionStatus", SCAN_TO_RAW, AT(last), NULL },
 	{ 0 },
 };
 /* A Framework has configMapUID, a task podUID. */

@@ -16,6 +16,8 @@ struct fw_view {
 	struct span state; /* p NULL before there is a status */
 	int64_t start_ms, run_ms, completion_ms, transition_ms; /* -1: none */
 	int64_t retried, accountable, retry_delay_s;            /* -1: none */
+	int64_t alike;    /* attempts in a row that ended like `last`; -1: none */
+	struct span last; /* of the attempt before: lastCompletionStatus, JSON; p NULL: none */
 	/* Members of the latest attempt: */
 	int64_t attempt;      /* its number; -1: none */
 	struct span uid;      /* of its ConfigMap, or pod */

@@ -12,7 +12,13 @@
 #include "server/config/exit_spec.h"
 #include "server/config/setup.h"
 
-enum { PATH_LIMIT = 64 << 10, TEXT_LIMIT = 64 << 10, WATCH_MS = 2000, LINES_BELOW = 3 };
+enum {
+	PATH_LIMIT = 64 << 10,
+	TEXT_LIMIT = 64 << 10,
+	WATCH_MS = 2000,
+	LINES_BELOW = 3,
+	REASON_COLUMNS = 100, /* `show` has the whole */
+};
 
 static const char *const HEADS[] = { "NAME",  "USER", "STATE", "AGE",   "DURATION",
 	                             "TASKS", "GPUS", "VC",    "REASON" };
@@ -37,24 +43,45 @@ static void put_between(struct jobs_output *l, struct span from, struct span to)
 	table_duration(&l->table, end - begin);
 }
 
-/* Prints the reason why a job waits, or phrase and exit code of a failure. */
-static void put_reason(struct jobs_output *l, struct span job, struct arena *a)
+/* Appends "BEFORE ContainerSigKillReceived (137)"; false: the row has no such exit code. */
+static bool put_exit(const struct jobs_output *l, struct str *out, const char *before,
+                     struct span code_json, struct arena *a)
 {
 	int64_t code;
 	STR_AUTO spec = STR_INIT(TEXT_LIMIT);
+	if (!scan_int(code_json, INT32_MIN, INT32_MAX, &code))
+		return false;
+	exit_spec_json(&spec, l->exits, code, true);
+	struct span phrase = scan_text(scan_get(str_view(&spec), "phrase"), a);
+	str_printf(out, "%s%.*s (%" PRId64 ")", before, (int)phrase.n, phrase.p, code);
+	return true;
+}
+
+/* Prints phrase and exit code of a failure; else which try this is, how the one before ended, and
+ * why the job waits. */
+static void put_reason(struct jobs_output *l, struct span job, struct arena *a)
+{
+	int64_t retries = 0;
 	STR_AUTO text = STR_INIT(TEXT_LIMIT);
-	bool failed = span_is(scan_text(scan_get(job, "state"), a), "FAILED");
-	if (failed && scan_int(scan_get(job, "appExitCode"), INT32_MIN, INT32_MAX, &code)) {
-		exit_spec_json(&spec, l->exits, code, true);
-		struct span phrase = scan_text(scan_get(str_view(&spec), "phrase"), a);
-		str_span(&text, phrase);
-		str_printf(&text, " (%" PRId64 ")", code);
-	} else {
+	enum job_state state = job_state_named(scan_text(scan_get(job, "state"), a));
+	if (state != JOB_FAILED ||
+	    !put_exit(l, &text, "", scan_get(job, "appExitCode"), a)) {
 		struct span why = scan_get(job, "waitingReason");
+		struct span message = scan_text(scan_get(why, "message"), a);
+		(void)scan_int(scan_get(job, "retries"), 0, INT32_MAX, &retries); /* else 0 */
+		if (retries && !job_state_final(state)) {
+			str_printf(&text, "try %" PRId64, retries + 1);
+			(void)put_exit(l, &text, " after ", scan_get(job, "previousExitCode"), a);
+		}
+		str_puts(&text, text.n && message.n ? "; " : "");
 		str_span(&text, scan_text(scan_get(why, "reason"), a));
-		str_puts(&text, text.n ? ": " : "");
-		str_span(&text, scan_text(scan_get(why, "message"), a));
+		str_puts(&text, message.n ? ": " : "");
+		str_span(&text, message);
 	}
+	struct span shown = visible_cut(str_view(&text), REASON_COLUMNS);
+	bool cut = shown.n < text.n;
+	text.n = shown.n;
+	str_puts(&text, cut ? "..." : "");
 	table_cell(&l->table, str_view(&text));
 }
 

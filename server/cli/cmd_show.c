@@ -48,6 +48,24 @@ static void put_code(struct str *out, struct remote *r, const char *job)
 	str_printf(out, "(sha %.*s)\n", SHOWN, sha.p);
 }
 
+/* Retries of the job and of the task; the exit code, in parentheses that of the try before. */
+static void show_put_retries(struct table *t, const struct progress *p, struct span task)
+{
+	STR_AUTO text = STR_INIT(NAME_LIMIT);
+	int64_t n = 0;
+	(void)scan_int(scan_get(task, "retries"), 0, INT32_MAX, &n); /* else 0 */
+	str_int(&text, n + p->retries);
+	table_cell(t, str_view(&text));
+	if (scan_type(scan_get(task, "containerExitCode")) == SCAN_NUMBER ||
+	    !scan_int(scan_get(task, "previousExitCode"), INT32_MIN, INT32_MAX, &n)) {
+		table_number(t, task, "containerExitCode");
+		return;
+	}
+	text.n = 0;
+	str_printf(&text, "(%lld)", (long long)n);
+	table_cell(t, str_view(&text));
+}
+
 static int show_print(struct remote *r, struct span detail, const char *job, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
@@ -72,8 +90,7 @@ static int show_print(struct remote *r, struct span detail, const char *job, str
 		table_text(&t, w.task, "taskState");
 		table_text(&t, w.task, "containerNodeName");
 		table_text(&t, w.task, "containerIp");
-		table_number(&t, w.task, "retries");
-		table_number(&t, w.task, "containerExitCode");
+		show_put_retries(&t, &p, w.task);
 	}
 	if (t.n > N_HEADS)
 		table_write(&out, &t, SIZE_MAX);

@@ -138,6 +138,7 @@ int progress_read(struct progress *p, struct span detail, struct arena *a, struc
 	p->stopping = span_is(scan_text(scan_get(p->status, "executionType"), a), "STOP") &&
 	              !job_state_final(p->state);
 	(void)scan_int(scan_get(p->status, "retries"), 0, INT64_MAX, &p->retries); /* else 0 */
+	p->previous = scan_get(p->status, "previousEnd");
 	p->submitted_ms = progress_time_of(p->status, "submissionTime");
 	p->completed_ms = progress_time_of(p->status, "completedTime");
 	p->waiting = p->stopping
@@ -187,11 +188,23 @@ static void progress_put_counts(struct str *out, const struct role_progress *rol
 	}
 }
 
+/* "retry 2 after exit code 137" */
+static void progress_put_retries(struct str *out, const struct progress *p)
+{
+	int64_t code;
+	str_printf(out, "retry %lld", (long long)p->retries);
+	if (scan_int(scan_get(p->previous, "appExitCode"), INT32_MIN, INT32_MAX, &code))
+		str_printf(out, " after exit code %lld", (long long)code);
+}
+
 void progress_line(struct str *out, const struct progress *p)
 {
 	state_put(out, state_text(p), p->colour);
-	if (p->retries)
-		str_printf(out, " (retry %lld)", (long long)p->retries);
+	if (p->retries) {
+		str_puts(out, " (");
+		progress_put_retries(out, p);
+		str_char(out, ')');
+	}
 	for (size_t i = 0; i < p->n_roles; i++) {
 		str_printf(out, "%s%s ", i ? "; " : "  ", p->role[i].name);
 		progress_put_counts(out, &p->role[i]);
@@ -270,8 +283,10 @@ static void progress_put_head(struct str *out, const struct progress *p,
 		str_puts(&row, "  ");
 		duration_put_short(&row, (p->completed_ms ?: f->now_ms) - p->submitted_ms);
 	}
-	if (p->retries)
-		str_printf(&row, "  retry %lld", (long long)p->retries);
+	if (p->retries) {
+		str_puts(&row, "  ");
+		progress_put_retries(&row, p);
+	}
 	struct span cut = visible_cut(str_view(&row), f->columns);
 	bool colour = p->colour && cut.n >= end;
 	str_span(out, span_to(cut, colour ? state : cut.n));
@@ -449,7 +464,7 @@ static void verdict_put_first(struct str *out, const struct progress *p, struct 
 
 /* Appends further facts: the last lines of the log in the report of pai-runtime, else the
  * diagnostics before that report, which is for programs. */
-static void verdict_put_details(struct str *out, struct span status, struct span runtime,
+static void verdict_put_details(struct str *out, struct span details, struct span runtime,
                                 struct arena *a)
 {
 	struct span log = scan_text(scan_path(runtime, "errorLogs", "user"), a);
@@ -464,7 +479,6 @@ static void verdict_put_details(struct str *out, struct span status, struct span
 			break;
 		}
 	}
-	struct span details = scan_text(scan_get(status, "appExitDiagnostics"), a);
 	size_t report = span_find(details, 0, "[PAI_RUNTIME_ERROR_START]");
 	details = span_to(details, report < details.n ? report : details.n);
 	verdict_put_field(out, log.n ? "lines:" : "details:", log.n ? log : details);
@@ -498,7 +512,35 @@ static void verdict_put_reason(struct str *out, const struct progress *p, struct
 	}
 	verdict_put_field(out, "lines:", str_view(&text));
 	if (!span_trim(str_view(&text)).n)
-		verdict_put_details(out, status, runtime, a);
+		verdict_put_details(out, scan_text(scan_get(status, "appExitDiagnostics"), a),
+		                    runtime, a);
+}
+
+/* Tells how many tries have ended, and how the last of them did: of a job that waits for the next
+ * one with its reason and its lines. */
+static void verdict_put_tries(struct str *out, const struct progress *p, struct arena *a)
+{
+	struct span last = p->previous;
+	STR_AUTO text = STR_INIT(FIELD_MAX);
+	int64_t code;
+	int64_t alike = 0;
+	if (!p->retries)
+		return;
+	str_printf(&text, "%lld %s ended", (long long)p->retries, p->retries > 1 ? "have" : "has");
+	if (scan_int(scan_get(last, "appExitCode"), INT32_MIN, INT32_MAX, &code)) {
+		struct span phrase = scan_text(scan_path(last, "appExitSpec", "phrase"), a);
+		str_printf(&text, ", the last with exit code %lld (%.*s)", (long long)code,
+		           (int)phrase.n, phrase.p);
+	}
+	(void)scan_int(scan_get(last, "alike"), 0, INT32_MAX, &alike); /* else 0 */
+	if (alike > 1)
+		str_printf(&text, "; the last %lld ended alike", (long long)alike);
+	verdict_put_field(out, "tries:", str_view(&text));
+	if (p->state != JOB_WAITING || scan_type(last) != SCAN_OBJECT)
+		return;
+	verdict_put_field(out, "reason:", scan_text(scan_path(last, "appExitSpec", "reason"), a));
+	verdict_put_details(out, scan_text(scan_get(last, "appExitDiagnostics"), a),
+	                    scan_path(last, "appExitMessages", "runtime"), a);
 }
 
 void progress_verdict(struct str *out, const struct progress *p, const char *job)
@@ -508,6 +550,7 @@ void progress_verdict(struct str *out, const struct progress *p, const char *job
 	state_put(out, state_text(p), p->colour);
 	if (!job_state_final(p->state)) {
 		str_char(out, '\n');
+		verdict_put_tries(out, p, &arena);
 		return;
 	}
 	if (p->submitted_ms && p->completed_ms) {
@@ -519,8 +562,10 @@ void progress_verdict(struct str *out, const struct progress *p, const char *job
 	if (p->state != JOB_SUCCEEDED)
 		verdict_put_code(out, p->status, &arena);
 	str_char(out, '\n');
-	if (p->state == JOB_FAILED)
+	if (p->state == JOB_FAILED) {
+		verdict_put_tries(out, p, &arena);
 		verdict_put_reason(out, p, &arena);
+	}
 	if (p->state == JOB_STOPPED)
 		verdict_put_field(out,
 		                  "reason:", scan_text(scan_get(p->status, "stopReason"), &arena));

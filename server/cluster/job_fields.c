@@ -51,6 +51,8 @@ void job_fields_put(struct str *out, const struct job_entry *job, enum job_view 
 		json_put_word(out, "debugId", job->name);
 	if (view == VIEW_ROW) {
 		json_put_known(out, "appExitCode", job->has_code, job->code);
+		if (job->has_last)
+			json_put_int(out, "previousExitCode", job->last_code);
 		json_put_raw(out, "tags", span_of(job->tags));
 		json_put_int(out, "totalGpuNumber", job->gpus);
 		json_put_int(out, "totalTaskNumber", job->tasks);

@@ -101,6 +101,23 @@ static void show_attempt(struct shower *w)
 		json_put_text(w->out, "stopReason", w->stop_reason);
 }
 
+/* How the attempt before the latest one ended, if the controller has kept that. */
+static void show_previous(struct shower *w)
+{
+	struct fw_view job;
+	fw_view_read(scan_inside(w->s->doc, "status"), w->a, &job);
+	const struct completion_status o = outcome_read(job.last, w->a);
+	if (w->s->attempt.n || !o.has_code)
+		return;
+	const struct split_diagnostics said = said_read(o.diagnostics, true, w->a);
+	json_put_open(w->out, "previousEnd", '{');
+	json_put_int(w->out, "appExitCode", o.code);
+	show_exit_spec(w, "appExitSpec", &o);
+	show_put_diagnostics(w, &said);
+	json_put_int(w->out, "alike", job.alike < 1 ? 1 : job.alike);
+	str_char(w->out, '}');
+}
+
 /* ---- the job ---- */
 
 int job_detail(struct str *out, const struct job_shown *s, struct arena *a, struct err *e)
@@ -122,6 +139,7 @@ int job_detail(struct str *out, const struct job_shown *s, struct arena *a, stru
 	json_put_open(out, "jobStatus", '{');
 	job_fields_put(out, s->job, VIEW_STATUS, s->v1);
 	show_attempt(&w);
+	show_previous(&w);
 	if (!s->attempt.n)
 		job_waiting_put(out, s->job, &s->why, true);
 	size_t end = out->n;

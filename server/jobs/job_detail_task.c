@@ -381,6 +381,9 @@ void show_task(struct shower *w, const struct fw_view *t, const struct completio
 	json_put_word(out, "taskState", state_word(is, w->s->v1));
 	json_put_known(out, "retries", t->retried >= 0, t->retried);
 	json_put_known(out, "accountableRetries", t->accountable >= 0, t->accountable);
+	const struct completion_status last = outcome_read(t->last, w->a);
+	if (last.has_code)
+		json_put_int(out, "previousExitCode", last.code);
 	job_put_ms(out, "createdTime", t->start_ms);
 	job_put_ms(out, "launchedTime", t->run_ms >= 0 ? t->run_ms : t->completion_ms);
 	job_put_ms(out, "completedTime", t->completion_ms);

@@ -201,12 +201,17 @@ static void job_doc_read(void *arg, const struct store_reply *reply)
 {
 	const struct doc_wanted *d = arg;
 	struct request *r = d->r;
+	struct job_entry *now;
 	if (reply->outcome != STORE_OK)
 		job_store_failed(r, STORE_GET, reply);
 	else if (!span_is(reply->uid, d->job->uid) || !scan_valid(reply->body, SCAN_DEPTH_MAX))
 		answer_refuse(r, NO_JOB); /* it was recreated meanwhile */
-	else
-		d->came(r, d->job, arena_span(&r->arena, reply->body));
+	else if (!(now = job_entry_new(reply->body)))
+		answer_refuse(r, NO_JOB);
+	else {
+		job_keep(r, now); /* the cache can be behind: state and tasks are of one version */
+		d->came(r, now, arena_span(&r->arena, reply->body));
+	}
 }
 
 void job_doc(struct request *r, const struct job_entry *job, job_doc_came *came)

@@ -1,0 +1,42 @@
+"""How often a job is tried that ends in the same way each time, and what is said of the tries."""
+import os
+
+from harness import ROOT, wait_until
+from machine import role
+from users import Site
+
+with open(os.path.join(ROOT, "tests", "data", "runtime", "ends.tsv"), encoding="utf-8") as f:
+    ENDS = [line.rstrip("\n").split("\t") for line in f if not line.startswith("#")]
+
+
+def test_tries_of_the_table_end_on_one_machine(check):
+    """The commands of the table of ends: exit code, number of tries, and what `show` says."""
+    rows = [row for row in ENDS if row[4] != "-"]
+    with Site() as m:
+        for i, row in enumerate(rows):
+            m.start(f"end{i}", {"main": role(row[4].encode().decode("unicode_escape"))})
+        for i, (name, _, _, _, _, _, code, tries, _, show) in enumerate(rows):
+            check.equal(f"{name}: state", m.wait(f"end{i}"), "FAILED")
+            check.equal(f"{name}: exit code", m.code(f"end{i}"), int(code))
+            status = m.get(m.path(f"end{i}")).json["jobStatus"]
+            check.equal(f"{name}: tries", status["retries"] + 1, int(tries))
+            said = m.client("show", f"end{i}").stdout
+            if show != "-":
+                check.ok(f"{name}: show", f"{int(tries) - 1} have ended, the last with {show}" in said, said)
+                check.equal(f"{name}: the last 2", status["previousEnd"]["alike"], 2)
+
+
+def test_next_try_shows_how_the_one_before_ended(check):
+    """While the next try runs or waits, `show`, `jobs` and the details have tries, exit code and lines."""
+    command = "[ $FC_FRAMEWORK_ATTEMPT_ID = 2 ] && exec sleep 1000; echo line of $FC_FRAMEWORK_ATTEMPT_ID; kill -9 $$"
+    with Site() as m:
+        m.start("again", {"main": role(command)})
+        check.ok("the third try runs", wait_until(lambda: m.get(m.path("again")).json["jobStatus"]["retries"] == 2 and m.state("again") == "RUNNING"))
+        previous = m.get(m.path("again")).json["jobStatus"]["previousEnd"]
+        check.equal("its code", previous["appExitCode"], 137)
+        check.ok("its lines", "line of 1" in previous["appExitMessages"]["runtime"]["errorLogs"]["user"], previous)
+        said = m.client("show", "again").stdout
+        check.ok("show", "tries:    2 have ended, the last with exit code 137 (ContainerSigKillReceived); the last 2 ended alike" in said, said)
+        check.ok("the column of retries", " 2 " in said.splitlines()[-1], said)
+        listed = m.client("jobs").stdout
+        check.ok("jobs", "try 3 after ContainerSigKillReceived (137)" in listed, listed)

@@ -1,14 +1,34 @@
 /* The reasons why tasks wait, as sentences. */
 #include "machine/engine/queue.h"
 
-/* "4 GPUs", "0.5 CPUs", "64 GiB of memory"; without a unit "4", "0.5", "64 GiB". */
-static void queue_reason_put(struct str *out, enum amount i, int64_t n, bool unit)
+#include <stdio.h>
+
+enum { SIZE_TEXT = 48, DIGITS = 4, DIGITS_MOST = 15 };
+
+/* "31.25 GiB", "512 MiB" */
+static void queue_reason_size(char out[static SIZE_TEXT], int64_t n, int digits)
+{
+	bool large = n >> 30;
+	(void)snprintf(out, SIZE_TEXT, "%.*g %s", digits,
+	               (double)n / (large ? 1 << 30 : 1 << 20), large ? "GiB" : "MiB");
+}
+
+/* "4 GPUs", "0.5 CPUs", "64 GiB of memory"; without a unit "4", "0.5", "64 GiB".  beside: the
+ * amount that it stands beside; amounts that differ are shown as different. */
+static void queue_reason_put(struct str *out, enum amount i, int64_t n, int64_t beside, bool unit)
 {
 	static const char *const UNITS[] = { "GPU", "CPU", " of memory", "port" };
 	int one = i == AMOUNT_CPUS ? 1000 : 1;
+	char text[SIZE_TEXT];
+	char other[SIZE_TEXT];
+	for (int digits = DIGITS; i == AMOUNT_MEMORY && digits <= DIGITS_MOST; digits++) {
+		queue_reason_size(text, n, digits);
+		queue_reason_size(other, beside, digits);
+		if (n == beside || strcmp(text, other) != 0)
+			break;
+	}
 	if (i == AMOUNT_MEMORY)
-		str_printf(out, n >> 30 ? "%.4g GiB%s" : "%.4g MiB%s",
-		           (double)n / (n >> 30 ? 1 << 30 : 1 << 20), unit ? UNITS[i] : "");
+		str_printf(out, "%s%s", text, unit ? UNITS[i] : "");
 	else if (unit)
 		str_printf(out, "%.15g %s%s", (double)n / one, UNITS[i], n == one ? "" : "s");
 	else
@@ -28,8 +48,8 @@ bool queue_never(const struct queue *q, struct span virtual_cluster, const struc
 			continue;
 		str_puts(out, there.n ? " and " : "");
 		str_puts(&there, there.n ? " and " : "");
-		queue_reason_put(out, i, need->of[i], true);
-		queue_reason_put(&there, i, room->of[i], false);
+		queue_reason_put(out, i, need->of[i], room->of[i], true);
+		queue_reason_put(&there, i, room->of[i], need->of[i], false);
 	}
 	if (!there.n)
 		return false;
@@ -77,16 +97,17 @@ static void reason_put_missing(const struct queue *q, struct str *out, const str
 	for (enum amount i = 0; i < AMOUNTS; i++) {
 		if (need->of[i] == 0 || need->of[i] <= room->of[i])
 			continue;
+		int64_t there = room->of[i] > 0 ? room->of[i] : 0;
 		str_puts(out, comma);
-		queue_reason_put(out, i, need->of[i], true);
+		queue_reason_put(out, i, need->of[i], there, true);
 		str_puts(out, " wanted, ");
-		queue_reason_put(out, i, room->of[i] > 0 ? room->of[i] : 0, false);
+		queue_reason_put(out, i, there, need->of[i], false);
 		str_printf(out, " %s", have);
 		comma = "; ";
 		if (!q || q->machine.sum.held.of[i] == 0)
 			continue;
 		str_puts(out, ", ");
-		queue_reason_put(out, i, q->machine.sum.held.of[i], false);
+		queue_reason_put(out, i, q->machine.sum.held.of[i], 0, false);
 		reason_put_users(q, out, " held by jobs of ", i);
 	}
 }

@@ -126,7 +126,8 @@ static void command_put_name(struct str *out, const struct options *o, bool suff
 }
 
 /* The amount of one kind for these GPUs: `each` for each of them; on a machine that is known at
- * most `all`, and the share of its GPUs or, without limits, of all of them. */
+ * most `all`, and the share of its GPUs or, without limits, of all of them.  It is rounded down, so
+ * that the shares of all GPUs fit the machine together: with fewer CPUs than GPUs to no CPU. */
 static int64_t command_amount(const struct command_place *place, int64_t gpus, int64_t each,
                               int64_t all)
 {
@@ -135,10 +136,10 @@ static int64_t command_amount(const struct command_place *place, int64_t gpus, i
 	if (!m->cpus)
 		return n;
 	if (gpus > 0 && gpus < m->gpus)
-		n = (int64_t)((double)all * (double)gpus / (double)m->gpus + 0.5);
+		n = all * gpus / m->gpus; /* machines have less than 2^31 GPUs and 2^32 MiB */
 	else if (gpus || place->alone || n > all)
 		n = all;
-	return n < 1 ? 1 : n;
+	return n;
 }
 
 static void command_put_resources(struct str *out, const struct options *o,
@@ -148,6 +149,7 @@ static void command_put_resources(struct str *out, const struct options *o,
 	int64_t cpus =
 	    o->ask_cpus ?: command_amount(place, gpus, CPUS_OF_GPU, place->machine.cpus / 1000);
 	int64_t mb = command_amount(place, gpus, MB_OF_GPU, place->machine.memory / MB_BYTES);
+	mb = mb < 1 ? 1 : mb;
 	if (o->ask_memory)
 		mb = (o->ask_memory + MB_BYTES - 1) / MB_BYTES;
 	str_printf(out, "    resourcePerInstance: {cpu: %lld, memoryMB: %lld, gpu: %lld}\n",

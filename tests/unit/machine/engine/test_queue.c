@@ -723,3 +723,33 @@ TEST(test_pick_tries_all_jobs_only_once_in_a_second)
 		queue_remove(q, job[i]);
 	queue_free(q);
 }
+
+TEST(test_queue_reason_shows_different_amounts_as_different)
+{
+	struct queue *q = queue_new();
+	for (int64_t less = 1; less < 1 << 30; less *= 7) {
+		STR_AUTO why = STR_INIT(1024);
+		STR_AUTO never = STR_INIT(1024);
+		int64_t gib[2];
+		struct queue_tasks started;
+		struct queue_task t = { .need.memory = INT64_C(32000) << 20 };
+		q->total.memory = t.need.memory - less;
+		struct queue_job *job = queue_add(q, SPAN("alice"), SPAN("default"));
+		queue_add_task(q, job, &t, false);
+		queue_pick(q, &started);
+		assert_true(queue_reason(q, job, &why));
+		assert_true(queue_never(q, SPAN("default"), &t.need, "", &never));
+		/* "can never start: 31.25 GiB of memory wanted, 31.2499 GiB on this machine" */
+		const char *at[] = { strstr(str_c(&why), ": "), strstr(str_c(&why), "wanted, ") };
+		for (int k = 0; k < 2; k++)
+			gib[k] = (int64_t)(strtod(strchr(at[k], ' ') + 1, NULL) * 1e9);
+		assert_int_not_equal(gib[0], gib[1]);
+		at[0] = str_c(&never);
+		at[1] = strstr(str_c(&never), "has ") + 3;
+		for (int k = 0; k < 2; k++)
+			gib[k] = (int64_t)(strtod(at[k], NULL) * 1e9);
+		assert_int_not_equal(gib[0], gib[1]);
+		queue_remove(q, job);
+	}
+	queue_free(q);
+}

@@ -154,7 +154,7 @@ TEST(test_command_gets_the_share_of_its_gpus)
 		{ 2, 0, 0, &UNKNOWN, false, "8", "16384", "2" },
 		{ 2, 3, 1 << 20, &UNKNOWN, false, "3", "1", "2" },
 		{ 2, 0, (5 << 20) + 1, &UNKNOWN, false, "8", "6", "2" },
-		{ 1, 0, 0, &EIGHT, true, "4", "8192", "1" },
+		{ 1, 0, 0, &EIGHT, true, "3", "8192", "1" },
 		{ 9, 0, 0, &EIGHT, true, "30", "65536", "9" },
 		{ 0, 0, 0, &EIGHT, true, "30", "65536", "0" },
 		{ 0, 0, 0, &EIGHT, false, "4", "8192", "0" },
@@ -175,6 +175,49 @@ TEST(test_command_gets_the_share_of_its_gpus)
 			assert_string_equal(composed(&o, &place, WORDS_ONE, path, &a), wanted[k]);
 		}
 	}
+}
+
+/* A number of the resources in the job file. */
+static int64_t composed_number(struct options *o, const struct command_place *place,
+                               const char *key)
+{
+	static const char *words[] = { "x", NULL };
+	struct job_text t;
+	int64_t n = -1;
+	compose(&t, o, place, words);
+	const char *at = strstr(strstr(t.text, "resourcePerInstance"), key);
+	struct span number = span_of(at + strlen(key));
+	assert_int_equal(parse_i64(span_to(number, strspn(number.p, "0123456789")), 0, INT64_MAX, &n), 0);
+	job_text_wipe(&t);
+	return n;
+}
+
+TEST(test_command_shares_of_all_gpus_fit_the_machine_together)
+{
+	enum { GPUS = 16, CPUS = 256, SIZES = 2000 };
+	int64_t unused = INT64_MAX;
+	for (int64_t i = 0; i < GPUS * CPUS + SIZES; i++) {
+		/* Each number of GPUs and CPUs; then sizes of memory around 24105 MiB. */
+		bool sizes = i >= GPUS * CPUS;
+		int64_t gpus = 1 + i % GPUS;
+		int64_t milli = sizes ? 16000 : (1 + i / GPUS) * 1000 - (i % 3) * 250;
+		int64_t memory = ((24105 - SIZES / 2 + i % SIZES) << 20) + (i % 5) * 200000;
+		const struct command_place place = { "img", { { { gpus, milli, memory, 0 } } }, false };
+		for (int64_t each = 1; each <= gpus; each += gpus > 4 ? 3 : 1) {
+			struct options o = { .ask_gpus = each, .name = "n" };
+			int64_t jobs = gpus / each;
+			int64_t cpus = composed_number(&o, &place, "cpu: ") * jobs;
+			int64_t mb = composed_number(&o, &place, "memoryMB: ") * jobs;
+			if (cpus * 1000 > milli || mb << 20 > memory)
+				fail_msg("%d jobs of %d of %d GPUs: %d of %d thousandths of a CPU, %d of "
+				         "%d MiB",
+				         (int)jobs, (int)each, (int)gpus, (int)cpus * 1000, (int)milli,
+				         (int)mb, (int)(memory >> 20));
+			if (gpus % each == 0 && memory - (mb << 20) < unused)
+				unused = memory - (mb << 20);
+		}
+	}
+	assert_true(unused < 1 << 20); /* nothing is kept back */
 }
 
 TEST(test_command_parameters_are_those_it_uses)

@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+const int ERRORS_OF_LACK[] = { EAGAIN, ENOMEM, EMFILE, ENFILE, ENOSPC, EDQUOT, 0 };
+
 void fd_cleanup(const int *fd)
 {
 	int saved = errno;

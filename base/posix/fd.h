@@ -21,6 +21,10 @@
 #define FD_AUTO __attribute__((cleanup(fd_cleanup))) int
 void fd_cleanup(const int *fd);
 
+/* Errors that pass, because the machine lacks processes, memory, namespaces, descriptors or space;
+ * 0 at the end. */
+extern const int ERRORS_OF_LACK[];
+
 /* Writes everything; 0, or -1 and errno. */
 int fd_write_all(int fd, struct span text);
 

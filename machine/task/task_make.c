@@ -168,7 +168,11 @@ static int task_storage_refuse(struct task_making *m, const struct pod_mount *mo
                                const char *path, const char *does)
 {
 	const char *storage = mount->volume->storage;
-	return err_set(m->e, INVALID_PARAMETERS,
+	const int *lack = ERRORS_OF_LACK;
+	while (*lack && *lack != errno)
+		lack++;
+	return err_set(m->e, *lack ? 503 : 400,
+	               *lack ? "UnavailableError" : "InvalidParametersError",
 	               "%s cannot be mounted at %s: the directory %s of this machine %s: %s",
 	               storage ? arena_printf(m->a, "storage `%s`", storage)
 	                       : "the code of the job",

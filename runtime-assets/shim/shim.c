@@ -318,20 +318,28 @@ static void shim_say_failure(const struct shim *s, int signal, struct str *out)
 	}
 }
 
+/* The text has an error that passes. */
+static bool shim_is_short(struct span text)
+{
+	const int *e = ERRORS_OF_LACK;
+	while (*e && span_find(text, 0, strerror(*e)) == SIZE_MAX)
+		e++;
+	return *e;
+}
+
 static void shim_finish(struct shim *s)
 {
-	/* They pass, because the machine lacks processes, memory or namespaces. */
-	static const int SHORT[] = { EAGAIN, ENOMEM, ENFILE, ENOSPC };
 	struct shim_result *r = &s->state.of[s->which];
 	STR_AUTO why = STR_INIT(TAIL_MAX + 64);
 	int signal = WIFSIGNALED(s->exit) ? WTERMSIG(s->exit) : 0;
 	r->code = signal ? 128 + signal : WEXITSTATUS(s->exit);
 	r->ended_ms = s->exit_ms ? s->exit_ms : clock_wall_ms();
+	struct span said = { s->report, s->report_n };
+	if (span_starts(said, "F") && shim_is_short(said))
+		*s->report = 'E';
 	shim_say_failure(s, signal, &why);
 	if (why.n > 0) { /* as one that could not be started */
-		bool is_short = !s->report_n && signal;
-		for (size_t i = 0; i < ARRAY_SIZE(SHORT); i++)
-			is_short |= span_find(str_view(&why), 0, strerror(SHORT[i])) != SIZE_MAX;
+		bool is_short = (!s->report_n && signal) || shim_is_short(str_view(&why));
 		r->code = NOT_RUN;
 		r->started = false;
 		r->reason = is_short ? SHIM_SHORT : "ContainerCannotRun";

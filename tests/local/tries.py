@@ -1,8 +1,10 @@
 """How often a job is tried that ends in the same way each time, and what is said of the tries."""
 import os
+import subprocess
+import tempfile
 
-from harness import ROOT, wait_until
-from machine import role
+from harness import ROOT, USER, wait_until
+from machine import DONE, Machine, role
 from users import Site
 
 with open(os.path.join(ROOT, "tests", "data", "runtime", "ends.tsv"), encoding="utf-8") as f:
@@ -40,3 +42,43 @@ def test_next_try_shows_how_the_one_before_ended(check):
         check.ok("the column of retries", " 2 " in said.splitlines()[-1], said)
         listed = m.client("jobs").stdout
         check.ok("jobs", "try 3 after ContainerSigKillReceived (137)" in listed, listed)
+
+
+def said_of(machine, name):
+    """Why it waits, and how the try before ended."""
+    status = machine.request("GET", f"/api/v2/jobs/{USER}~{name}").json["jobStatus"]
+    return f"{status.get('waitingReason')} {status.get('previousEnd')}"
+
+
+def test_tasks_without_space_for_their_files_wait(check):
+    """While there is no room for the files of a task, in its directory or for init, it waits and says so."""
+    where = tempfile.mkdtemp(prefix="rest-lit-inodes.")
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m,nr_inodes=600", "none", where], capture_output=True).returncode != 0:
+        return  # not root
+    ballast = os.path.join(where, "ballast")
+    os.mkdir(ballast)
+    try:
+        with Machine(where=os.path.join(where, "jobs")) as m:
+            m.start("first", {"main": role("true")})
+            check.equal("with room", m.wait("first"), "SUCCEEDED")
+            said = []
+            for free in (6, 18, 24):
+                name, files = f"free{free}", []
+                try:
+                    while True:
+                        files.append(os.path.join(ballast, str(len(files))))
+                        open(files[-1], "wb").close()
+                except OSError:
+                    files.pop()
+                for path in [files.pop() for _ in range(free)]:
+                    os.unlink(path)
+                m.start(name, {"main": role("true")})
+                wait_until(lambda: "space" in said_of(m, name) or m.state(name) in DONE)
+                said.append(said_of(m, name))
+                for path in files:
+                    os.unlink(path)
+                check.equal(f"with room for {free} files, and then for all: {said_of(m, name)}", m.wait(name), "SUCCEEDED")
+            check.ok("the directory had no room", "cannot write" in said[0], said)
+            check.ok("init had no room", any("step" in text for text in said[1:]), said)
+    finally:
+        subprocess.run(["umount", "-l", where], check=False)

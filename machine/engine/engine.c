@@ -23,6 +23,7 @@ enum {
 	READ_AGAIN_MS = 1000,
 	WHY_MAX = 1024,
 	NEWS_MAX = 256, /* of a turn, so that the others and a stop do not wait for long */
+	FIRST_MS = 10000, /* from the time when all jobs are read to the first starts, at most */
 };
 
 /* ---- small things ---------------------------------------------------------------------------- */
@@ -287,17 +288,26 @@ static void engine_wait(struct engine *e)
 	}
 }
 
+/* All jobs are as they would be without the restart: none is to be looked at now, so those whose
+ * tasks were lost are in the queue again, before younger ones start. */
+static bool engine_is_settled(const struct engine *e, int64_t read_ms)
+{
+	const struct heap_item *first = heap_first(&e->due);
+	int64_t now = clock_ms();
+	return !first || first->at_ms > now || now >= read_ms + FIRST_MS;
+}
+
 static void *engine_run(void *arg)
 {
 	struct engine *e = arg;
 	bool known = false;
 	bool more = true;
 	bool begun = false; /* before, not all is known that tasks hold and which jobs are first */
+	int64_t read_ms = 0; /* all are read; 0: not yet */
 	while (engine_follow_orders(e)) {
 		if (!e->ending) {
 			e->starts = 0;
 			bool all = news_read_all(e, &more);
-			begun |= !more;
 			if (all && !more && !known) {
 				logs_remove_orphans(e);
 				world_end_orphans(e);
@@ -308,6 +318,8 @@ static void *engine_run(void *arg)
 				engine_schedule(e);
 			engine_steps(e);
 			jobs_settle(e);
+			read_ms = read_ms || more ? read_ms : clock_ms();
+			begun |= read_ms && engine_is_settled(e, read_ms);
 		}
 		engine_wait(e);
 	}

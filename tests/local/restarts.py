@@ -55,6 +55,27 @@ def test_server_starts_no_task_before_all_jobs_are_read(check):
         first.kill()
 
 
+def test_lost_tasks_keep_their_place_before_younger_jobs(check):
+    """After a reboot, tasks that ran start again before younger jobs that waited, and say that they were lost."""
+    first = Machine("--cpus", "2")
+    try:
+        for name in ("old0", "old1"):
+            first.start(name, {"main": role("exec sleep 1000")})
+            first.wait(name, "RUNNING")
+        for i in range(20):
+            first.start(f"young{i}", {"main": role("exec sleep 1000")})
+        first.kill()
+        for pid in first.shims().values():
+            os.kill(pid, signal.SIGKILL)
+        with first.again() as second:
+            check.ok("they were lost", wait_until(lambda: all(second.status(n)["retryPolicyStatus"]["totalRetriedCount"] for n in ("old0", "old1"))))
+            check.ok("two run", wait_until(lambda: len(second.request("GET", "/api/v2/jobs?state=RUNNING").json) == 2))
+            check.equal("these", sorted(j["name"] for j in second.request("GET", "/api/v2/jobs?state=RUNNING").json), ["old0", "old1"])
+            check.equal("the lost try", second.request("GET", f"/api/v2/jobs/{USER}~old0").json["jobStatus"]["previousEnd"]["appExitCode"], -1001)
+    finally:
+        first.kill()
+
+
 def test_server_killed_repeatedly_runs_each_task_once(check):
     """The server is killed repeatedly while jobs start and end: each code is right, and each task
     runs once."""

@@ -68,7 +68,7 @@ struct engine;
 
 /* Each port of a task is a descriptor of this process from the decision to start it until its shim
  * runs, and images are pulled meanwhile.  Tasks that start together have at most half as many. */
-enum { ENGINE_PORTS_HELD = 4096 };
+enum { ENGINE_PORTS_HELD = 8192 };
 
 /* Finds out what the machine has.  NULL and *e (500), e.g. if a sandbox is needed and impossible:
  * the sentence says what to do. */

@@ -107,8 +107,8 @@ def test_too_large_jobs_are_refused_with_numbers(check):
         ("one by one", {"main": role("true", gpu=5)}, {"extras": {"gangAllocation": False}}, "asks for 5 GPUs"),
         ("ports", {"main": {**one, "resourcePerInstance": {"cpu": 1, "memoryMB": 64, "gpu": 0, "ports": {"a": 1400}},
                             "instances": 8}}, {}, "ask for 11216 ports; this machine has 10000"),
-        ("open files", {"main": {**one, "resourcePerInstance": {"cpu": 1, "memoryMB": 64, "gpu": 0, "ports": {"a": 1200}},
-                                 "instances": 2}}, {}, "ask for 2404 ports; tasks that start together can have 2048"),
+        ("open files", {"main": {**one, "resourcePerInstance": {"cpu": 1, "memoryMB": 64, "gpu": 0, "ports": {"a": 2100}},
+                                 "instances": 2}}, {}, "ask for 4204 ports, of which 2 of each task are ssh and http; tasks that start together can have 4096"),
     )
     with Machine(gpus=4) as m:
         for what, roles, more, why in cases:
@@ -120,6 +120,9 @@ def test_too_large_jobs_are_refused_with_numbers(check):
                 place = reply.json["errors"][0]
                 check.ok(f"{what}: its place", place["pointer"].startswith("/taskRoles/") and
                          text.split("\n")[place["line"] - 1].strip().startswith(f'"{place["pointer"][11:]}"'), place)
+        many = job("many", {"main": role("true", cpu=0, memory=1, instances=2000)})
+        reply = m.request("POST", "/api/v2/jobs?dryRun=server", many, {"Content-Type": "text/yaml"})
+        check.equal("2000 tasks that ask for no ports", (reply.status, reply.body[:200] if reply.status != 200 else b""), (200, b""))
         check.equal("nothing is left", m.rows("SELECT name FROM object WHERE kind < 2"), [])
         m.start("fits", {"main": two, "ps": two})
         check.equal("as much as there is", m.wait("fits"), "SUCCEEDED")

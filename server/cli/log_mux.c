@@ -428,6 +428,27 @@ static void log_mux_choose(struct log_mux *m, struct span detail, struct arena *
 	term_message(m->term, "logs of %s; not of %zu other tasks", str_c(&text), tasks - m->n);
 }
 
+/* The path of the log of the try before this one, .../attempts/A/.../attempts/R/logs: R - 1, else A - 1;
+ * p NULL: this is the first. */
+static struct span stream_log_before(struct span log, struct arena *a)
+{
+	static const char KEY[] = "/attempts/";
+	size_t at = span_find(log, 0, KEY);
+	size_t first = at;
+	for (size_t next = at; next != SIZE_MAX; next = span_find(log, next + 1, KEY))
+		at = next;
+	for (int i = 0; i < 2 && at != SIZE_MAX; i++, at = first) {
+		struct span number = span_from(log, at + strlen(KEY));
+		int64_t n;
+		number = span_to(number, span_chr(number, '/'));
+		struct span rest = span_from(log, (size_t)(number.p + number.n - log.p));
+		if (parse_i64(number, 1, INT32_MAX, &n) == 0)
+			return span_of(arena_printf(a, "%.*s%lld%.*s", (int)(number.p - log.p),
+			                            log.p, (long long)n - 1, (int)rest.n, rest.p));
+	}
+	return (struct span){ NULL, 0 };
+}
+
 static void stream_update(struct task_stream *v, struct span task, struct arena *a)
 {
 	enum job_state state = job_state_named(scan_text(scan_get(task, "taskState"), a));
@@ -446,6 +467,14 @@ static void stream_update(struct task_stream *v, struct span task, struct arena 
 	v->running = running;
 	v->succeeded = state == JOB_SUCCEEDED;
 	bool placed = scan_type(scan_get(task, "containerNodeName")) == SCAN_STRING;
+	struct span before = state == JOB_WAITING && v->mux->wanted.once
+	                         ? stream_log_before(log, a)
+	                         : (struct span){ NULL, 0 };
+	if (before.p && !v->log && !v->next_log) {
+		term_message(v->mux->term, "%s waits; this is the output of the try before", v->name);
+		placed = true;
+		log = before;
+	}
 	if ((state == JOB_WAITING && !placed) || log.n < 2 || log.p[0] != '/') {
 		if (v->mux->wanted.once)
 			stream_absent(v, "it is waiting");

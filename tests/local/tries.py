@@ -1,4 +1,5 @@
 """How often a job is tried that ends in the same way each time, and what is said of the tries."""
+import fcntl
 import os
 import subprocess
 import tempfile
@@ -82,3 +83,24 @@ def test_tasks_without_space_for_their_files_wait(check):
             check.ok("init had no room", any("step" in text for text in said[1:]), said)
     finally:
         subprocess.run(["umount", "-l", where], check=False)
+
+
+def test_waiting_try_shows_lines_and_log_of_the_one_before(check):
+    """While the next try waits for its GPU, `show` has exit code and lines of the last one, `logs` its output."""
+    with Site(gpus=1) as m:
+        m.start("again", {"main": role("echo try $FC_FRAMEWORK_ATTEMPT_ID; kill -9 $$", gpu=1)}, jobRetryCount=100000)
+        with open(m.gpu_files[0], "rb") as gpu:
+            fcntl.flock(gpu, fcntl.LOCK_EX)  # between two tries
+            check.ok("it waits", wait_until(lambda: "other programs" in m.waiting_reason("again")))
+            n = m.get(m.path("again")).json["jobStatus"]["retries"]
+            said = m.client("show", "again").stdout
+            check.ok("show: the last try", f"tries:    {n} ha" in said and "the last with exit code 137 (ContainerSigKillReceived)" in said, said)
+            check.ok("show: its lines", f"lines:    try {n - 1}" in said, said)
+            check.ok("show: why it waits", "other programs" in said, said)
+            check.equal("show: retries", said.splitlines()[-1].split()[4:5], [str(n)])
+            row = m.client("jobs").stdout
+            check.ok("jobs", f"try {n + 1} after ContainerSigKillReceived (137); Waiting: waits for" in row, row)
+            logs = m.client("logs", "again")
+            check.ok("logs: the last try", f"try {n - 1}\n" in logs.stdout, logs)
+            check.ok("logs: which one", "this is the output of the try before" in logs.stderr, logs)
+            m.stop_job("again")

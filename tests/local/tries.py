@@ -89,6 +89,7 @@ def test_waiting_try_shows_lines_and_log_of_the_one_before(check):
     """While the next try waits for its GPU, `show` has exit code and lines of the last one, `logs` its output."""
     with Site(gpus=1) as m:
         m.start("again", {"main": role("echo try $FC_FRAMEWORK_ATTEMPT_ID; kill -9 $$", gpu=1)}, jobRetryCount=100000)
+        check.ok("it is tried again", wait_until(lambda: m.get(m.path("again")).json["jobStatus"]["retries"] > 0))
         with open(m.gpu_files[0], "rb") as gpu:
             fcntl.flock(gpu, fcntl.LOCK_EX)  # between two tries
             check.ok("it waits", wait_until(lambda: "other programs" in m.waiting_reason("again")))

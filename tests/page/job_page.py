@@ -1,4 +1,5 @@
 """The page of a job: from its start to its end, failures, and what users do with it."""
+import fcntl
 import json
 import os
 import re
@@ -363,12 +364,8 @@ def test_page_job_shows_earlier_attempts(check):
         server.start("again", {"main": role("echo attempt $FC_FRAMEWORK_ATTEMPT_ID", "exit $((1 - FC_FRAMEWORK_ATTEMPT_ID))")},
                      jobRetryCount=2)
         server.start("tried", {"main": role("echo try $FC_TASK_ATTEMPT_ID; exit $((1 - FC_TASK_ATTEMPT_ID))", taskRetryCount=1)}, extras={"gangAllocation": False})
-        server.start("killed", {"main": role("echo killed; kill -9 $$")})
         server.wait("again")
         server.wait("tried")
-        with Page(check, server, "#/jobs/alice~killed") as page:
-            page.click("button", "Show the one before")
-            settle(page, lambda: "killed" in log_text(page), "the log before the attempt that waits")
         with Page(check, server, "#/jobs/alice~again") as page:
             settle(page, lambda: "attempt 1" in log_text(page), "the log of the last attempt")
             check.ok("no failure", not page.has("region", "Failure"))
@@ -458,6 +455,26 @@ def test_page_job_shows_its_code_and_copies_it(check):
             settle(page, lambda: "SUCCEEDED" in state(page), "with the code")
             check.equal("now of bob, too", server.request("GET", f"/api/v2/code/{sha}", headers=bob).status, 200)
 
+def test_page_job_tells_its_tries_and_the_last_exit_code(check):
+    """While a job is tried again, its head has the number of tries and the last exit code; while the
+    next try waits, there are the lines of the last one."""
+    with Machine(gpus=1) as server:
+        server.start("again", {"main": role("echo line of $FC_FRAMEWORK_ATTEMPT_ID; kill -9 $$", gpu=1)}, jobRetryCount=100000)
+        wait_until(lambda: server.status("again")["retryPolicyStatus"]["totalRetriedCount"] > 0)
+        with open(server.gpu_files[0], "rb") as gpu:
+            fcntl.flock(gpu, fcntl.LOCK_EX)  # between two tries
+            wait_until(lambda: "other programs" in server.waiting_reason("again"))
+            n = server.status("again")["retryPolicyStatus"]["totalRetriedCount"]
+            with Page(check, server, "#/jobs/alice~again") as page:
+                settle(page, lambda: f"try {n + 1} after exit code 137; waits for other programs" in state(page), "the head")
+                panel = page.text("region", "Failure")
+                check.ok("the last try", "SIGKILL" in panel and f"line of {n - 1}" in panel, panel)
+                page.click("button", "Show the one before")
+                settle(page, lambda: f"line of {n - 1}" in log_text(page), "the log before the attempt that waits")
+                page.go("#/jobs")
+                settle(page, lambda: f"try {n + 1} after exit code 137" in page.body(), "the list")
+            server.stop_job("again")
+
 
 # The job has 2000 tasks, waited for 100 s, and ran for no time.
 SHORT = """
@@ -535,6 +552,6 @@ WHOLE = [test_page_job_shows_the_ssh_command,
          test_page_job_has_a_chart_of_different_tasks,
          test_page_job_copies_its_configuration,
          test_page_job_with_many_tasks_has_few_rows,
-         test_page_job_shows_earlier_attempts,
+         test_page_job_shows_earlier_attempts, test_page_job_tells_its_tries_and_the_last_exit_code,
          test_page_job_follows_attempts_to_their_failures,
          test_page_job_of_others_is_refused_in_a_sentence]

@@ -26,11 +26,20 @@ const VIEWS = { [LOG]: "Log", details: "Details", events: "Events", attempts: "A
 	config: "Configuration" };
 
 /** Why the job is in its state, if no other part of the page says it. */
-function whyOf({ state: name, waitingReason, stopReason, appExitSpec }) {
+function whyOf({ state: name, waitingReason, stopReason, appExitSpec, retries, previousEnd }) {
 	const next = waitingReason?.nextAttemptTime;
-	if (next) return `the next attempt begins at ${time(next)}`;
 	if (name === "STOPPED") return stopReason ?? appExitSpec?.reason ?? "";
-	return waitingReason?.message ?? stopReason ?? "";
+	const why = next ? `the next attempt begins at ${time(next)}`
+		: waitingReason?.message ?? stopReason ?? "";
+	const after = previousEnd ? ` after exit code ${previousEnd.appExitCode}` : "";
+	const tries = retries > 0 && !isOver(name) && `try ${retries + 1}${after}`;
+	return [tries, why].filter(Boolean).join("; ");
+}
+
+/** The failure of what is shown; while the next attempt waits, that of the one before it. */
+function shownFailure({ jobStatus: status }) {
+	const before = status.state === "WAITING" && status.previousEnd;
+	return failureOf(before ? { ...before, attemptState: "FAILED" } : status);
 }
 
 /** How long the job waited and ran: as a line, and as text with one figure. */
@@ -209,11 +218,11 @@ class JobView {
 		if (this.signal.aborted) return;
 		const { retries, attemptId } = live.jobStatus;
 		this.detail = detail;
-		this.failure = failureOf(detail.jobStatus);
+		this.failure = shownFailure(detail);
 		this.#tasks = tasksOf(detail);
 		this.#once("failure", this.failure, () => fill(this.#failure, this.failure && failurePanel(
 			this.failure, { show: () => this.#toMark().catch(() => {}), several: this.#tasks.size > 1,
-				when: detail === live ? "" : ` in attempt ${detail.jobStatus.attemptId + 1}`,
+				when: detail === live && !detail.jobStatus.previousEnd ? "" : ` in attempt ${detail.jobStatus.attemptId + 1}`,
 				choose: (task) => this.#choose({ task, try: "", line: null, view: LOG }) })));
 		const rows = tasksInOrder(this.#tasks, this.failure?.task);
 		const wanted = this.at.task || this.task;

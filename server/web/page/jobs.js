@@ -100,7 +100,9 @@ async function follow(filter, rows, most, signal, changed) {
 }
 
 const phrases = new Map(); // of exit codes; rows do not have them
-const why = (row) => row.waitingReason?.message ?? phrase(row);
+const why = (row) => [row.retries > 0 && !row.completedTime && `try ${row.retries + 1}${
+	row.previousExitCode === undefined ? "" : ` after exit code ${row.previousExitCode}`}`,
+row.waitingReason?.message ?? phrase(row)].filter(Boolean).join("; ");
 
 /** The exit code with its phrase, from the details of one job for each code. */
 function phrase(row) {

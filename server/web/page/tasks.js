@@ -12,6 +12,10 @@ export const ALL = "*";
 const ORDER = { FAILED: 1, RUNNING: 2, STOPPING: 2, WAITING: 3 };
 const LAST = 4;
 
+/** A task with an exit code that has not ended yet is removed by its node. */
+const stateOf = ({ taskState, containerExitCode: code }) =>
+	(taskState === "RUNNING" && typeof code === "number" ? "STOPPING" : taskState);
+
 export const isOver = (name) => ["SUCCEEDED", "FAILED", "STOPPED"].includes(name);
 export const taskName = ({ role, taskRole = role, taskIndex }) => `${taskRole}[${taskIndex}]`;
 
@@ -67,7 +71,7 @@ export class TaskList {
 			label: "Tasks", key: taskName, empty: "There are no tasks yet.",
 			columns: [
 				{ name: "Task", node: true, cell: (task) => link(taskName(task), () => choose(taskName(task))) },
-				{ name: "State", width: "104px", node: true, cell: (task) => state(task.taskState) },
+				{ name: "State", width: "104px", node: true, cell: (task) => state(stateOf(task)) },
 				{ name: "Duration", width: "80px", cell: runTime },
 				{ name: "GPUs", width: "52px", number: true, cell: gpusOf },
 			],

@@ -302,6 +302,8 @@ bool progress_next_task(struct task_walk *w);
 const char *progress_task(struct span object, const char *const keys[2], struct arena *a);
 
 /* Results live in the arena or in `detail`.  -1 and *e (500): it is not a job. */
+/* The state of a task as it is shown; STOPPING also if it has an exit code, but a pod. */
+enum job_state progress_task_state(struct span task, struct arena *a);
 int progress_read(struct progress *p, struct span detail, struct arena *a, struct err *e);
 /* Appends "RUNNING, worker 3/4 running 1 waiting, ps 2/2 running". */
 void progress_line(struct str *out, const struct progress *p);

@@ -87,7 +87,7 @@ static int show_print(struct remote *r, struct span detail, const char *job, str
 		str_span(&name, w.role);
 		str_printf(&name, "[%lld]", (long long)w.index);
 		table_cell(&t, str_view(&name));
-		table_text(&t, w.task, "taskState");
+		table_cell(&t, span_of(JOB_STATES[progress_task_state(w.task, &arena)]));
 		table_text(&t, w.task, "containerNodeName");
 		table_text(&t, w.task, "containerIp");
 		show_put_retries(&t, &p, w.task);

@@ -87,6 +87,18 @@ static const char *waiting_text(struct span why, struct arena *a)
 	return progress_shown(a, str_view(&out));
 }
 
+enum job_state progress_task_state(struct span task, struct arena *a)
+{
+	enum job_state state = progress_state_of(scan_get(task, "taskState"), a);
+	if (state != JOB_RUNNING)
+		return state;
+	/* While FrameworkController retries a rejected pod, the task is RUNNING; so it is, with an
+	 * exit code, while its node removes the pod. */
+	bool ends = scan_type(scan_get(task, "containerExitCode")) == SCAN_NUMBER;
+	bool none = scan_type(scan_get(task, "containerId")) == SCAN_NULL;
+	return ends ? JOB_STOPPING : none ? JOB_WAITING : JOB_RUNNING;
+}
+
 static void progress_read_roles(struct progress *p, struct span roles, struct arena *a)
 {
 	struct scan walk = scan_begin(roles);
@@ -98,12 +110,7 @@ static void progress_read_roles(struct progress *p, struct span roles, struct ar
 		(void)scan_int(scan_path(value, "taskRoleStatus", "gpuNumber"), 0, INT32_MAX,
 		               &role->gpus); /* else 0 */
 		for (struct span task; scan_item(&tasks, &task); role->tasks++) {
-			enum job_state state = progress_state_of(scan_get(task, "taskState"), a);
-			/* While FrameworkController retries a rejected pod, the task is RUNNING. */
-			if (state == JOB_RUNNING &&
-			    scan_type(scan_get(task, "containerId")) == SCAN_NULL)
-				state = JOB_WAITING;
-			role->in[state]++;
+			role->in[progress_task_state(task, a)]++;
 		}
 	}
 }

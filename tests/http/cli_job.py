@@ -129,6 +129,48 @@ def test_cli_events_end_with_the_latest(check):
         check.equal("json", json.loads(out), fake.happened)
 
 
+def test_cli_show_tells_tries_and_tasks_that_are_removed(check):
+    """show has the tries that have ended, the end of the last one, and a task with an exit code is not RUNNING."""
+    last = {"appExitCode": -1000, "appExitSpec": {"phrase": "PodEvicted", "reason": "The node has evicted it"}, "alike": 3,
+            "appExitDiagnostics": "Pod failed: low on memory", "appExitMessages": None}
+    with FakeServer() as fake:
+        at = ("--server", fake.url)
+        fake.set("WAITING", {"worker": ["WAITING"]}, retries=4, previousEnd=last)
+        out = cli("show", *at, "job")[1]
+        for line in ("tries:    4 have ended, the last with exit code -1000 (PodEvicted); the last 3 ended alike",
+                     "reason:   The node has evicted it", "details:  Pod failed: low on memory"):
+            check.ok(line, f"  {line}\n" in out, out)
+        check.equal("the column of retries", out.split()[-2:], ["4", "-"])
+        fake.set("WAITING", {"worker": ["WAITING"]}, retries=1)
+        check.ok("another controller", "tries:    1 has ended\n" in cli("show", *at, "job")[1])
+        fake.set("RUNNING", {"worker": ["RUNNING", "RUNNING"]})
+        fake.detail["taskRoles"]["worker"]["taskStatuses"][0].update(containerExitCode=-101)
+        fake.detail["taskRoles"]["worker"]["taskStatuses"][1].update(previousExitCode=137, retries=2)
+        rows = [line.split() for line in cli("show", *at, "job")[1].splitlines()[-2:]]
+        check.equal("an evicted task", rows[0], ["worker[0]", "STOPPING", "node-0", "10.0.0.0", "0", "-101"])
+        check.equal("one that is tried again", rows[1][-2:], ["2", "(137)"])
+        with Cli("wait", *at, "job") as c:
+            check.ok("progress", c.says("1/2 running, 1 stopping"), c.stderr)
+            fake.set("WAITING", {"worker": ["WAITING"]}, retries=4, previousEnd=last)
+            check.ok("progress of retries", c.says("retry 4 after exit code -1000"), c.stderr)
+            fake.set("FAILED", {})
+            c.end()
+
+
+def test_cli_jobs_cut_long_reasons(check):
+    """The reason in the table has at most 100 columns, and begins with the try."""
+    with FakeServer() as fake:
+        row = {"name": "one", "username": "alice", "state": "WAITING", "retries": 40, "previousExitCode": 137,
+               "waitingReason": {"reason": "FailedCreatePodSandBox", "message": "rpc error: code = Unknown desc = " + 20 * "failed to set up "}}
+        rows = [row, {**row, "retries": 0, "waitingReason": None}]
+        fake.lists = [(200, {}, {"totalCount": 2, "data": rows})]
+        lines = cli("jobs", "--server", fake.url)[1].splitlines()
+        reason = lines[1][lines[0].index("REASON"):]
+        check.ok("the try", reason.startswith("try 41 after ContainerSigKillReceived (137); FailedCreatePodSandBox: rpc error"), lines)
+        check.ok("cut", reason.endswith("...") and len(reason) == 103, len(reason))
+        check.ok("nothing to say", lines[2].endswith("-"), lines)
+
+
 def test_cli_wait_behaves_like_submit_wait(check):
     """wait behaves like submit --wait."""
     for state, code in (("SUCCEEDED", 0), ("FAILED", 1)):

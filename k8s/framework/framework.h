@@ -30,7 +30,8 @@ void framework_config_free(struct framework_config *c);
 /* From now on nothing is tried again, whatever the retry policies say. */
 void framework_config_set_once(struct framework_config *c);
 /* From now on the status has two members more in retryPolicyStatus: how the attempt before this one
- * ended, and how many in a row ended alike.  alike: the default of maxAlikeAttempts; 0: no bound. */
+ * ended, and how many in a row ended alike.  alike: the default of maxAlikeAttempts; 0: no bound.
+ */
 void framework_config_keep_last(struct framework_config *c, int64_t alike);
 /* frameworkCompletedRetainSec. */
 int64_t framework_config_retain_s(const struct framework_config *c);

@@ -64,7 +64,7 @@ struct fw_life {
 	 * and how many attempts in a row ended like it, soon after their start. */
 	struct fw_outcome *last; /* NULL: none */
 	int32_t alike;
-	int32_t id;            /* of the attempt; all that follows is the attempt's */
+	int32_t id; /* of the attempt; all that follows is the attempt's */
 	int64_t attempt_start_s, attempt_run_s, attempt_completion_s;
 	char *uid;                  /* of its ConfigMap or pod; NULL: not made yet */
 	struct fw_outcome *outcome; /* NULL: none yet */

@@ -20,8 +20,8 @@ static int admit_exceeds(struct engine *e, const struct engine_asked *job,
 		return 0;
 	return err_set(err, INVALID_PROTOCOL,
 	               "%s for %lld ports%s, of which 2 of each task are ssh and http; tasks that "
-	               "start together can have %d", of,
-	               (long long)need->ports, each, ENGINE_PORTS_HELD / 2);
+	               "start together can have %d",
+	               of, (long long)need->ports, each, ENGINE_PORTS_HELD / 2);
 }
 
 /* Sums up the needs of a job that shall be scaled: of its tasks that are not Completed, if they

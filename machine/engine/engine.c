@@ -22,7 +22,7 @@ enum {
 	TRIM_MS = 2000, /* without work: unused memory is returned */
 	READ_AGAIN_MS = 1000,
 	WHY_MAX = 1024,
-	NEWS_MAX = 256, /* of a turn, so that the others and a stop do not wait for long */
+	NEWS_MAX = 256,   /* of a turn, so that the others and a stop do not wait for long */
 	FIRST_MS = 10000, /* from the time when all jobs are read to the first starts, at most */
 };
 
@@ -302,7 +302,7 @@ static void *engine_run(void *arg)
 	struct engine *e = arg;
 	bool known = false;
 	bool more = true;
-	bool begun = false; /* before, not all is known that tasks hold and which jobs are first */
+	bool begun = false;  /* before, not all is known that tasks hold and which jobs are first */
 	int64_t read_ms = 0; /* all are read; 0: not yet */
 	while (engine_follow_orders(e)) {
 		if (!e->ending) {

@@ -9,8 +9,8 @@ enum { SIZE_TEXT = 48, DIGITS = 4, DIGITS_MOST = 15 };
 static void queue_reason_size(char out[static SIZE_TEXT], int64_t n, int digits)
 {
 	bool large = n >> 30;
-	(void)snprintf(out, SIZE_TEXT, "%.*g %s", digits,
-	               (double)n / (large ? 1 << 30 : 1 << 20), large ? "GiB" : "MiB");
+	(void)snprintf(out, SIZE_TEXT, "%.*g %s", digits, (double)n / (large ? 1 << 30 : 1 << 20),
+	               large ? "GiB" : "MiB");
 }
 
 /* "4 GPUs", "0.5 CPUs", "64 GiB of memory"; without a unit "4", "0.5", "64 GiB".  beside: the

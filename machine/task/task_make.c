@@ -171,13 +171,12 @@ static int task_storage_refuse(struct task_making *m, const struct pod_mount *mo
 	const int *lack = ERRORS_OF_LACK;
 	while (*lack && *lack != errno)
 		lack++;
-	return err_set(m->e, *lack ? 503 : 400,
-	               *lack ? "UnavailableError" : "InvalidParametersError",
-	               "%s cannot be mounted at %s: the directory %s of this machine %s: %s",
-	               storage ? arena_printf(m->a, "storage `%s`", storage)
-	                       : "the code of the job",
-	               mount->path, path, does,
-	               errno == ENOENT ? "it does not exist" : strerrordesc_np(errno));
+	return err_set(
+	    m->e, *lack ? 503 : 400, *lack ? "UnavailableError" : "InvalidParametersError",
+	    "%s cannot be mounted at %s: the directory %s of this machine %s: %s",
+	    storage ? arena_printf(m->a, "storage `%s`", storage) : "the code of the job",
+	    mount->path, path, does,
+	    errno == ENOENT ? "it does not exist" : strerrordesc_np(errno));
 }
 
 /* Another task could replace a subPath of a storage by a link before it is mounted, so `shim

@@ -8,7 +8,7 @@
 
 struct exit_spec_reader {
 	struct exit_spec *s;
-	int64_t code; /* of the user's command */
+	int64_t code;   /* of the user's command */
 	bool permanent; /* the entry that is read */
 	struct arena *a;
 	struct notes *warnings;

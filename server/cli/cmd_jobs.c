@@ -64,8 +64,7 @@ static void put_reason(struct jobs_output *l, struct span job, struct arena *a)
 	int64_t retries = 0;
 	STR_AUTO text = STR_INIT(TEXT_LIMIT);
 	enum job_state state = job_state_named(scan_text(scan_get(job, "state"), a));
-	if (state != JOB_FAILED ||
-	    !put_exit(l, &text, "", scan_get(job, "appExitCode"), a)) {
+	if (state != JOB_FAILED || !put_exit(l, &text, "", scan_get(job, "appExitCode"), a)) {
 		struct span why = scan_get(job, "waitingReason");
 		struct span message = scan_text(scan_get(why, "message"), a);
 		(void)scan_int(scan_get(job, "retries"), 0, INT32_MAX, &retries); /* else 0 */

@@ -428,8 +428,8 @@ static void log_mux_choose(struct log_mux *m, struct span detail, struct arena *
 	term_message(m->term, "logs of %s; not of %zu other tasks", str_c(&text), tasks - m->n);
 }
 
-/* The path of the log of the try before this one, .../attempts/A/.../attempts/R/logs: R - 1, else A - 1;
- * p NULL: this is the first. */
+/* The path of the log of the try before this one, .../attempts/A/.../attempts/R/logs: R - 1, else A
+ * - 1; p NULL: this is the first. */
 static struct span stream_log_before(struct span log, struct arena *a)
 {
 	static const char KEY[] = "/attempts/";
@@ -467,11 +467,11 @@ static void stream_update(struct task_stream *v, struct span task, struct arena 
 	v->running = running;
 	v->succeeded = state == JOB_SUCCEEDED;
 	bool placed = scan_type(scan_get(task, "containerNodeName")) == SCAN_STRING;
-	struct span before = state == JOB_WAITING && v->mux->wanted.once
-	                         ? stream_log_before(log, a)
-	                         : (struct span){ NULL, 0 };
+	struct span before = state == JOB_WAITING && v->mux->wanted.once ? stream_log_before(log, a)
+	                                                                 : (struct span){ NULL, 0 };
 	if (before.p && !v->log && !v->next_log) {
-		term_message(v->mux->term, "%s waits; this is the output of the try before", v->name);
+		term_message(v->mux->term, "%s waits; this is the output of the try before",
+		             v->name);
 		placed = true;
 		log = before;
 	}

@@ -92,6 +92,30 @@ def put(api, framework):
     return kept
 
 
+def test_details_tell_how_the_attempt_before_ended(check):
+    """If the controller has kept it, details and lists have the end of the attempt before the latest one; so have tasks."""
+    ended = {"code": 137, "phrase": "ContainerSigKillReceived", "type": {"name": "Failed", "attributes": ["Transient"]},
+             "diagnostics": "Pod failed: PodPattern matched: " + json.dumps({"containers": [{"name": "app", "code": 137, "message":
+             "[PAI_RUNTIME_ERROR_START]\nexitCode: 137\nerrorLogs:\n  user: \"step 7\"\n[PAI_RUNTIME_ERROR_END]"}]})}
+    kept, plain_one = renamed(snapshot("18"), "kept"), renamed(snapshot("18"), "plain")
+    kept["status"]["retryPolicyStatus"].update(lastCompletionStatus=ended, alikeCount=2)
+    task = kept["status"]["attemptStatus"]["taskRoleStatuses"][0]["taskStatuses"][0]
+    task["retryPolicyStatus"].update(lastCompletionStatus=ended)
+    api = FakeApi()
+    for framework in (kept, plain_one):
+        api.put("frameworks", framework)
+    with fake_server(api) as server:
+        check.ok("ready", server.ready())
+        shown = {name: server.request("GET", f"/api/v2/jobs/alice~{name}").json for name in ("kept", "plain")}
+        end = shown["kept"]["jobStatus"]["previousEnd"]
+        check.equal("its code", (end["appExitCode"], end["appExitSpec"]["phrase"], end["alike"]), (137, "ContainerSigKillReceived", 2))
+        check.equal("its lines", end["appExitMessages"]["runtime"]["errorLogs"], {"user": "step 7"})
+        check.equal("of a task", [t.get("previousExitCode") for role in shown["kept"]["taskRoles"].values() for t in role["taskStatuses"]][:2], [137, None])
+        check.ok("nothing is kept", "previousEnd" not in shown["plain"]["jobStatus"], shown["plain"]["jobStatus"])
+        rows = {row["name"]: row for row in server.request("GET", "/api/v2/jobs").json}
+        check.equal("in the list", {name: row.get("previousExitCode") for name, row in rows.items()}, {"kept": 137, "plain": None})
+
+
 def test_details_of_every_state_match_the_reference(check):
     """Every state in v2 and v1, with each attempt and task."""
     check.ok("codes of the table", len(SPECS) >= 62 and SPECS[-210]["phrase"] == "StopFrameworkRequested")

@@ -391,6 +391,9 @@ def test_accepted_job_is_listed_while_the_watch_is_behind(check):
             check.ok(f"{job}: created", all(r.get("createdTime") for r in seen), seen[0])
             reply = server.request("GET", f"/api/v2/jobs/alice~{job}")
             check.equal(f"{job}: its details", reply.status, 200)
+        change(api, "plain", "AttemptRunning")
+        status = server.request("GET", "/api/v2/jobs/alice~plain").json["jobStatus"]
+        check.equal("its state is that of its tasks, not of the list", status["state"], "RUNNING")
         api.faults.clear()
         change(api, "plain", "AttemptRunning")
         follows(check, "later", api, server)

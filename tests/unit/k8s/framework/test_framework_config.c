@@ -11,6 +11,7 @@ static const char *const FINE[] = {
 	"podFailureSpec: []\n",
 	"podFailureSpec:\n- {code: 1, podPatterns: [{containers: [{codeRange: {min: 1}}]}]}\n",
 	"frameworkCompletedRetainSec: 0\n",
+	"maxAlikeAttempts: 3\n",
 };
 
 static const struct {
@@ -19,6 +20,7 @@ static const struct {
 	{ "[]", "", "the configuration must be a mapping, is a list" },
 	{ "objectLocalCacheCreationTimeoutSec: 59", "/objectLocalCacheCreationTimeoutSec",
 	  "must be from 60 to 2147483647, is 59" },
+	{ "maxAlikeAttempts: -1", "/maxAlikeAttempts", "must be from 0 to 2147483647, is -1" },
 	{ "frameworkCompletedRetainSec: x", "/frameworkCompletedRetainSec",
 	  "must be an integer, is text" },
 	{ "podFailureSpec: 7", "/podFailureSpec", "must be a list, is an integer" },

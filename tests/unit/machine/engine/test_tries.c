@@ -138,18 +138,19 @@ TEST(test_table_of_ends_has_its_numbers_of_tries)
 		bool by_pod = strcmp(v[POD], "-") != 0;
 		bool oom = strcmp(v[POD], "OOMKilled") == 0;
 		struct ending_world w = { .end = { .reason = by_pod && !oom ? v[POD] : "" } };
-		w.container = (struct framework_container){ .name = "app",
-			                                    .reason = oom ? v[POD] : "Error",
-			                                    .terminated = true,
-			                                    .code = code > 0 ? (int32_t)code : 137 };
+		w.container =
+		    (struct framework_container){ .name = "app",
+			                          .reason = oom ? v[POD] : "Error",
+			                          .terminated = true,
+			                          .code = code > 0 ? (int32_t)code : 137 };
 		for (int k = 0; k < 2; k++) {
 			int64_t want = TRIES_MOST;
 			(void)parse_i64(span_of(v[HERE + k]), 1, TRIES_MOST, &want); /* else `*` */
 			int got = tries_of(k ? cluster : here, &w, 0, 1, &status);
 			if (got != want)
 				fail_msg("%s, %s: %d tries", v[NAME], k ? "cluster" : "here", got);
-			FREE_AUTO char *last = xasprintf("\"lastCompletionStatus\":{\"code\":%lld,",
-			                                 (long long)code);
+			FREE_AUTO char *last =
+			    xasprintf("\"lastCompletionStatus\":{\"code\":%lld,", (long long)code);
 			if ((strstr(str_c(&status), last) != NULL) != (want > 1))
 				fail_msg("%s: %s", v[NAME], str_c(&status));
 		}
@@ -164,10 +165,9 @@ TEST(test_alike_ends_count_only_if_they_are_soon_and_in_a_row)
 {
 	struct framework_config *here = tries_config(3);
 	STR_AUTO status = STR_INIT(1 << 20);
-	struct ending_world w = { .container = { .name = "app",
-		                                 .reason = "Error",
-		                                 .terminated = true,
-		                                 .code = 137 } };
+	struct ending_world w = {
+		.container = { .name = "app", .reason = "Error", .terminated = true, .code = 137 }
+	};
 	assert_int_equal(tries_of(here, &w, 0, LATE_S, &status), TRIES_MOST);
 	assert_int_equal(tries_of(here, &w, 4, 1, &status), 3 + 4); /* then jobRetryCount counts */
 	assert_non_null(strstr(str_c(&status), "\"accountableRetriedCount\":4"));

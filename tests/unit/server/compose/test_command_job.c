@@ -187,7 +187,8 @@ static int64_t composed_number(struct options *o, const struct command_place *pl
 	compose(&t, o, place, words);
 	const char *at = strstr(strstr(t.text, "resourcePerInstance"), key);
 	struct span number = span_of(at + strlen(key));
-	assert_int_equal(parse_i64(span_to(number, strspn(number.p, "0123456789")), 0, INT64_MAX, &n), 0);
+	assert_int_equal(
+	    parse_i64(span_to(number, strspn(number.p, "0123456789")), 0, INT64_MAX, &n), 0);
 	job_text_wipe(&t);
 	return n;
 }
@@ -202,17 +203,20 @@ TEST(test_command_shares_of_all_gpus_fit_the_machine_together)
 		int64_t gpus = 1 + i % GPUS;
 		int64_t milli = sizes ? 16000 : (1 + i / GPUS) * 1000 - (i % 3) * 250;
 		int64_t memory = ((24105 - SIZES / 2 + i % SIZES) << 20) + (i % 5) * 200000;
-		const struct command_place place = { "img", { { { gpus, milli, memory, 0 } } }, false };
+		const struct command_place place = { "img",
+			                             { { { gpus, milli, memory, 0 } } },
+			                             false };
 		for (int64_t each = 1; each <= gpus; each += gpus > 4 ? 3 : 1) {
 			struct options o = { .ask_gpus = each, .name = "n" };
 			int64_t jobs = gpus / each;
 			int64_t cpus = composed_number(&o, &place, "cpu: ") * jobs;
 			int64_t mb = composed_number(&o, &place, "memoryMB: ") * jobs;
 			if (cpus * 1000 > milli || mb << 20 > memory)
-				fail_msg("%d jobs of %d of %d GPUs: %d of %d thousandths of a CPU, %d of "
+				fail_msg("%d jobs of %d of %d GPUs: %d of %d thousandths of a CPU, "
+				         "%d of "
 				         "%d MiB",
-				         (int)jobs, (int)each, (int)gpus, (int)cpus * 1000, (int)milli,
-				         (int)mb, (int)(memory >> 20));
+				         (int)jobs, (int)each, (int)gpus, (int)cpus * 1000,
+				         (int)milli, (int)mb, (int)(memory >> 20));
 			if (gpus % each == 0 && memory - (mb << 20) < unused)
 				unused = memory - (mb << 20);
 		}

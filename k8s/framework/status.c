@@ -438,14 +438,6 @@ static void status_write_field(struct str *out, const struct status_member *f, c
 		str_char(out, f->kind == FIELD_OPEN ? '{' : '}');
 }
 
-static bool status_leaves_out(const struct status_member *f, const void *at)
-{
-	const char *text = f->kind == FIELD_NUMBERS ? *(char *const *)at : "";
-	return (f->kind == FIELD_NUMBERS && (!text || !*text)) ||
-	       (f->kind == FIELD_ALIKE && *(const int32_t *)at == 0) ||
-	       (f->kind == FIELD_LAST && !*(struct fw_outcome *const *)at);
-}
-
 /* base: a struct fw_life, or a struct fw_task; name: of its ConfigMap or pod.  attemptStatus stays
  * open. */
 static void status_write_fields(struct str *out, int of, size_t index, const char *name,
@@ -455,7 +447,12 @@ static void status_write_fields(struct str *out, int of, size_t index, const cha
 	FREE_AUTO char *instance = l->uid ? xasprintf("%d_%s", l->id, l->uid) : NULL;
 	json_put_open(out, NULL, '{');
 	for (const struct status_member *f = FIELDS; f < FIELDS + FIELDS_N; f++) {
-		if (!(f->of & of) || status_leaves_out(f, (const char *)base + f->at))
+		if (!(f->of & of))
+			continue;
+		const void *at = (const char *)base + f->at;
+		const char *text = f->kind == FIELD_NUMBERS ? *(char *const *)at : "-";
+		if (!text || !*text || (f->kind == FIELD_ALIKE && *(const int32_t *)at == 0) ||
+		    (f->kind == FIELD_LAST && !*(struct fw_outcome *const *)at))
 			continue;
 		if (f->key[0])
 			json_put_key(out, f->key);
@@ -466,7 +463,7 @@ static void status_write_fields(struct str *out, int of, size_t index, const cha
 		else if (f->kind == FIELD_INSTANCE)
 			status_write_text(out, instance);
 		else
-			status_write_field(out, f, (const char *)base + f->at);
+			status_write_field(out, f, at);
 	}
 }
 

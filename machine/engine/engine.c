@@ -288,15 +288,6 @@ static void engine_wait(struct engine *e)
 	}
 }
 
-/* All jobs are as they would be without the restart: none is to be looked at now, so those whose
- * tasks were lost are in the queue again, before younger ones start. */
-static bool engine_is_settled(const struct engine *e, int64_t read_ms)
-{
-	const struct heap_item *first = heap_first(&e->due);
-	int64_t now = clock_ms();
-	return !first || first->at_ms > now || now >= read_ms + FIRST_MS;
-}
-
 static void *engine_run(void *arg)
 {
 	struct engine *e = arg;
@@ -319,7 +310,11 @@ static void *engine_run(void *arg)
 			engine_steps(e);
 			jobs_settle(e);
 			read_ms = read_ms || more ? read_ms : clock_ms();
-			begun |= read_ms && engine_is_settled(e, read_ms);
+			/* None is to be looked at now: those whose tasks were lost are in the queue
+			 * again, before younger ones start. */
+			const struct heap_item *due = heap_first(&e->due);
+			int64_t now = clock_ms();
+			begun |= read_ms && (!due || due->at_ms > now || now >= read_ms + FIRST_MS);
 		}
 		engine_wait(e);
 	}

@@ -40,6 +40,7 @@ struct engine_settings {
 	struct port_range ports; /* of tasks */
 
 	bool own_images;    /* tasks see the files of their images, else this machine's */
+	bool only_images;   /* ... also those whose image is IMAGE_OF_HOST */
 	bool needs_sandbox; /* else there is one if it is possible, or for images */
 	/* Tasks start in this directory, which is read-only, and empty if the machine's contains
 	 * what a sandbox hides; or NULL. */

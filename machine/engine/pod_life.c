@@ -10,6 +10,7 @@
 
 #include "base/embed.h"
 #include "base/enc.h"
+#include "base/image/image.h"
 #include "base/json/put.h"
 #include "base/json/scan.h"
 #include "base/posix/clock.h"
@@ -448,6 +449,10 @@ static void pod_pull(struct engine_pod *p)
 		return;
 	}
 	const struct pod_container *c = &p->spec->app;
+	if (strcmp(c->image, IMAGE_OF_HOST) == 0 && !p->e->set.only_images) {
+		pod_run(p);
+		return;
+	}
 	p->image = images_request(p->e->images, span_of(c->image), str_view(&logins), p);
 	pod_event(p, "Normal", "Pulling", "Pulling image \"%s\"", c->image);
 	p->state = POD_PULLING;

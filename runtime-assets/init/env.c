@@ -359,6 +359,22 @@ static int env_put_roles(struct env_writer *w, struct err *e)
 	return 0;
 }
 
+/* `extras.secretEnv` names secrets that are variables, too. */
+static int env_put_secrets(struct env_writer *w, struct err *e)
+{
+	const struct job *job = &w->in->job;
+	const struct node *names = node_get(node_get(&job->doc.root, "extras"), "secretEnv");
+	for (uint32_t i = 0; node_is(names, NODE_LIST) && i < names->n; i++) {
+		STR_AUTO value = STR_SECRET(ENV_TEXT_MAX);
+		struct span name = node_span(&names->item[i]);
+		const char *text = arena_printf(w->in->a, "<%% $secrets.%.*s %%>", (int)name.n, name.p);
+		if (job_fill_secrets(job, span_of(text), &value, e) < 0)
+			return -1;
+		env_put(w, name, str_view(&value));
+	}
+	return 0;
+}
+
 static void env_warn_of_limits(struct env_writer *w)
 {
 	size_t total = w->out->nul.n + w->count * sizeof(char *);
@@ -406,7 +422,7 @@ int env_write(struct init *in, struct env_text *out, struct notes *warnings, str
 	};
 	if (in->framework == NULL)
 		return 0;
-	if (env_put_roles(&w, e) < 0)
+	if (env_put_roles(&w, e) < 0 || env_put_secrets(&w, e) < 0)
 		return -1;
 	assert(!w.name.full && !w.rest.full);
 	if (out->shell.full || out->nul.full || w.value.full || w.hosts.full || w.instances.full)
@@ -424,7 +440,7 @@ static int env_write_more(struct init *in, const char *name, const struct str *t
 
 int step_environment(struct init *in, struct err *e)
 {
-	struct env_text out = { .shell = STR_INIT(ENV_TEXT_MAX), .nul = STR_INIT(ENV_TEXT_MAX) };
+	struct env_text out = { STR_SECRET(ENV_TEXT_MAX), STR_SECRET(ENV_TEXT_MAX) };
 	struct distributed_text more = { STR_INIT(ENV_TEXT_MAX), STR_INIT(ENV_TEXT_MAX),
 		                         STR_INIT(ENV_TEXT_MAX) };
 	NOTES_AUTO warnings = { 0 };
@@ -440,8 +456,8 @@ int step_environment(struct init *in, struct err *e)
 	         env_write_more(in, "hostfile", &more.hosts, e) ||
 	         file_write(nul, str_view(&out.nul), 0644, e) ||
 	         file_write(shell, str_view(&out.shell), 0644, e);
-	str_done(&out.shell);
-	str_done(&out.nul);
+	str_wipe(&out.shell);
+	str_wipe(&out.nul);
 	str_done(&more.shell);
 	str_done(&more.nul);
 	str_done(&more.hosts);

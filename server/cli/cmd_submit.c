@@ -302,7 +302,7 @@ static int submit_command(struct remote *r, struct job_text *t, struct span info
 	struct amounts *has = &place.machine;
 	struct span json;
 	if (!place.image[0]) {
-		bool host = span_is(scan_get(info, "hostFiles"), "true");
+		bool host = span_is(scan_get(info, "hostFiles"), "true"); /* an earlier server */
 		struct span image = scan_text(scan_get(info, "image"), &arena);
 		place.image = host && !image.n ? IMAGE_OF_HOST : arena_dup(&arena, image);
 	}
@@ -310,7 +310,8 @@ static int submit_command(struct remote *r, struct job_text *t, struct span info
 		return err_set(e, 400, NULL,
 		               "a command needs an image, and the server has none for it: name one "
 		               "with --image IMAGE; the administrator can set one for all with the "
-		               "server's --default-image");
+		               "server's --default-image, or for a machine --images host: its own "
+		               "files");
 	if (remote_get(r, "/api/v2/machine", &machine, &json, &none) == 0) {
 		struct span cpus = scan_get(json, "cpus");                        /* 2.5 */
 		(void)scan_int(scan_get(json, "gpus"), 0, INT32_MAX, &has->gpus); /* else 0 */

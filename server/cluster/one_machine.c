@@ -82,6 +82,7 @@ static int machine_choose_images(const struct options *o, struct engine_settings
                                  struct err *e)
 {
 	ERR_AUTO none = { 0 };
+	out->only_images = strcmp(o->images, "oci") == 0;
 	if (strcmp(o->images, "host") == 0)
 		return 0;
 	if (images_probe(&none) == 0 &&
@@ -153,6 +154,7 @@ int machine_start(struct server *s, struct arena *a, struct err *e)
 	if (machine_settings(s, set, a, e) < 0)
 		return -1;
 	s->host_files = !set->own_images;
+	s->host_commands = !set->only_images;
 	s->engine = engine_start(set, e);
 	return s->engine ? 0 : -1;
 }

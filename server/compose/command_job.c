@@ -29,22 +29,29 @@ struct command_text {
 	struct str out;
 	struct command_parameter *parameter;
 	size_t n;
+	const struct option_list *secrets;
+	struct span secret; /* one of them that a placeholder names */
 };
+
+/* NAME of NAME=VALUE */
+static struct span command_name(const char *text)
+{
+	return span_to(span_of(text), span_chr(span_of(text), '='));
+}
 
 static void command_add_parameters(struct command_text *c, const struct option_list *list)
 {
-	for (size_t i = 0; i < list->n; i++) {
-		struct span name = span_of(list->v[i]);
-		c->parameter[c->n++].name = span_to(name, span_chr(name, '='));
-	}
+	for (size_t i = 0; i < list->n; i++)
+		c->parameter[c->n++].name = command_name(list->v[i]);
 }
 
 /* The parameter in `<% $parameters.NAME %>` at the start of the text; *n: bytes of the whole. NULL:
- * there is none. */
+ * there is none.  Notes `<% $secrets.NAME %>` of a --secret. */
 static struct command_parameter *command_parameter(struct command_text *c, struct span text,
                                                    size_t *n)
 {
 	static const char ROOT[] = "$parameters.";
+	static const char SECRET[] = "$secrets.";
 	size_t end = span_starts(text, "<%") ? span_find(text, 0, "%>") : SIZE_MAX;
 	if (end == SIZE_MAX)
 		return NULL;
@@ -53,6 +60,9 @@ static struct command_parameter *command_parameter(struct command_text *c, struc
 	for (size_t i = 0; i < c->n && span_starts(name, ROOT); i++)
 		if (span_eq(span_from(name, strlen(ROOT)), c->parameter[i].name))
 			return &c->parameter[i];
+	for (size_t i = 0; i < c->secrets->n && span_starts(name, SECRET); i++)
+		if (span_eq(span_from(name, strlen(SECRET)), command_name(c->secrets->v[i])))
+			c->secret = command_name(c->secrets->v[i]);
 	return NULL;
 }
 
@@ -170,7 +180,7 @@ int compose_command(struct job_text *t, const struct options *o, const struct co
 		return err_set(e, 400, NULL,
 		               "the command after -- begins with -: %s; options stand before --",
 		               o->command[0]);
-	struct command_text command = { .out = STR_INIT(SUBMIT_FILE_MAX) };
+	struct command_text command = { .out = STR_INIT(SUBMIT_FILE_MAX), .secrets = &o->secret };
 	command.parameter = ARENA_NEW(&arena, struct command_parameter, o->set.n + o->sweep.n);
 	command_add_parameters(&command, &o->set);
 	command_add_parameters(&command, &o->sweep);
@@ -202,8 +212,19 @@ int compose_command(struct job_text *t, const struct options *o, const struct co
 		str_printf(&out, "%s%.*s\n", line.n ? "        " : "", (int)line.n, line.p);
 	}
 	str_puts(&out, "extras:\n  env: {PYTHONUNBUFFERED: \"1\"}\n");
+	for (size_t i = 0; i < o->secret.n; i++) {
+		str_puts(&out, i ? ", " : "  secretEnv: [");
+		str_json(&out, command_name(o->secret.v[i]));
+	}
+	str_puts(&out, o->secret.n ? "]\n" : "");
 	bool full = out.full || command.out.full;
 	str_done(&command.out);
+	if (command.secret.n)
+		return err_set(e, 400, NULL,
+		               "the command has <%% $secrets.%.*s %%>; --secret sets the environment "
+		               "variable %.*s of a command: write sh -c '... \"$%.*s\" ...'",
+		               (int)command.secret.n, command.secret.p, (int)command.secret.n,
+		               command.secret.p, (int)command.secret.n, command.secret.p);
 	if (full)
 		return err_set(e, 400, NULL, "the command is longer than a job file can be");
 	t->n = out.n;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/embed.h"
+#include "base/image/image.h"
 #include "base/json/put.h"
 #include "base/posix/clock.h"
 #include "k8s/transport/store.h"
@@ -160,8 +161,9 @@ void info_get(struct request *r)
 	json_put_int(out, "maxEntries", CODE_ENTRIES);
 	str_char(out, '}');
 	json_put_bool(out, "hostFiles", s->host_files);
-	if (o->default_image[0])
-		json_put_word(out, "image", o->default_image);
+	const char *image = s->host_commands ? IMAGE_OF_HOST : "";
+	if (o->default_image[0] || image[0])
+		json_put_word(out, "image", o->default_image[0] ? o->default_image : image);
 	str_puts(out, "}\n");
 	answer_json(r, 200);
 }

@@ -107,6 +107,7 @@ struct server {
 	const struct engine_settings *foreground;
 	struct engine *engine; /* runs the jobs of `local` (machine/engine/engine.h); or NULL */
 	bool host_files;       /* its tasks see the machine's files instead of their images */
+	bool host_commands;    /* the tasks of commands do, without an image of their own */
 	struct scheduler *scheduler; /* NULL: not HiveD */
 	struct follow *follow;       /* this, cache and events: see cluster.h */
 	struct cache *cache;

@@ -1,5 +1,6 @@
 """rest-lit run -- COMMAND: what a command sees, what it prints, and how it ends."""
 import glob
+import json
 import os
 import random
 import re
@@ -231,3 +232,45 @@ def test_submitted_command_runs_with_the_files_of_its_directory(check):
         check.ok("no image is named", "image" not in err and "files" not in err, err)
         code, out, err = cli("submit", *at, "--dry-run", "-o", "job", "--gpus", "1", "--", "true", **p.more)
         check.ok("half of the machine's 64 CPUs", code == 0 and "cpu: 32," in out, (code, out, err))
+
+
+def test_submitted_command_has_its_secrets_as_variables(check):
+    """--secret NAME sets the variable NAME for a command, any bytes; nothing shows the value."""
+    value = "it's $x `id` \\\n<% $parameters.p %> \"end\"\n"
+    with Here() as p, Machine() as m:
+        p.write("see.py", "import os, sys; print(sys.argv[1:], os.environ['KEY'].encode().hex(), os.environ['FROM'] == 'Sesame-4711')\n")
+        at = ("submit", "--server", f"http://127.0.0.1:{m.port}", "--name", "secret")
+        more = {**p.more, "environment": {**p.more["environment"], "FROM": "Sesame-4711"}}
+        words = ("python3", "see.py", "<% $secrets.OTHER %>")
+        code, out, err = cli(*at, "--logs", "--secret", "KEY=" + value, "--secret", "FROM", "--", *words, **more)
+        check.ok("the variables", code == 0 and f"main[0] | ['<% $secrets.OTHER %>'] {value.encode().hex()} True\n" in out, (code, out, err))
+        config = m.request("GET", "/api/v2/jobs/alice~secret/config").body.decode()
+        check.ok("the names are stored", '"secretEnv":["KEY","FROM"]' in re.sub(r"\s", "", config), config)
+        seen = json.dumps(m.framework("secret")) + config + out + err + m.log("secret", "main") + Machine.log(m)
+        check.ok("no value is shown", "4711" not in seen and "end\\" not in seen and value not in seen, seen[:300])
+        code, out, err = cli(*at, "--dry-run", "--secret", "KEY=1", "--", "sh", "-c", "echo <%$secrets.KEY%>", **more)
+        check.ok("a placeholder is refused", code == 2 and not out and "<% $secrets.KEY %>" in err and "variable KEY" in err, (code, out, err))
+        code, out, err = cli(*at, "--dry-run", "--secret", "PAI_X=4711", "--", "true", **more)
+        check.ok("names of the system are refused", code == 2 and "PAI_X" in err and "4711" not in err, (code, out, err))
+
+
+def test_submitted_command_needs_no_image_with_or_without_tools(check):
+    """Installed skopeo and umoci change nothing for a command: it sees the files of the machine, unless
+    --images oci asks for images only; then the refusal names the ways out."""
+    with Here() as p:
+        tools = os.path.join(p.root, "tools")
+        os.mkdir(tools)
+        for name in ("skopeo", "umoci"):
+            with open(os.path.join(tools, name), "w", encoding="ascii") as f:
+                f.write("#!/bin/sh\necho no image is asked for >&2; exit 1\n")
+            os.chmod(os.path.join(tools, name), 0o755)
+        p.write("mine", "of this machine\n")
+        for images, path in (("", tools + ":" + os.environ["PATH"]), ("host", os.environ["PATH"]), ("oci", tools + ":" + os.environ["PATH"])):
+            with Machine("--images", images, environment={"PATH": path}) as m:
+                if images != "host" and m.request("GET", "/api/v2/machine").json["hostFiles"]:
+                    continue  # without a sandbox there are no images
+                code, out, err = cli("submit", "--server", f"http://127.0.0.1:{m.port}", "--logs", "--", "cat", "mine", **p.more)
+                if images == "oci":
+                    check.ok("refused", code == 2 and all(w in err for w in ("--image IMAGE", "--default-image", "--images host")), (code, out, err))
+                else:
+                    check.ok(images or "default", code == 0 and "main[0] | of this machine\n" in out and "image" not in err, (code, out, err))

@@ -168,6 +168,24 @@ static void pai_v2_read_env(struct parse_context *r)
 	}
 }
 
+/* `extras.secretEnv`: pai-runtime sets these variables. */
+static void pai_v2_check_secret_env(struct parse_context *r)
+{
+	struct field extras = field_get(TOP(r), "extras");
+	struct field names = field_get(&extras, "secretEnv");
+	for (uint32_t i = 0; i < field_items(&names); i++) {
+		struct field one = field_item(&names, i);
+		struct span name = field_text(&one);
+		const struct member *secret = node_member(r->job->secrets, name);
+		if (parse_env_reserved(r->set, name))
+			parse_refuse(r, &one, "%s is reserved and cannot be set",
+			             arena_quoted(r->a, name));
+		else if (!secret || !node_scalar(r->a, &secret->value).p)
+			parse_refuse(r, &one, "%s must be text, a number or a boolean in `secrets`",
+			             arena_quoted(r->a, name));
+	}
+}
+
 /* `extras.code`. */
 static void pai_v2_read_code(struct parse_context *r)
 {
@@ -221,6 +239,7 @@ void pai_v2_read(struct parse_context *r)
 	deployments_read(v.commands, &deployments);
 	pai_v2_read_roles(&v);
 	pai_v2_read_env(r);
+	pai_v2_check_secret_env(r);
 	pai_v2_read_code(r);
 	distributed_read(r);
 	prerequisites_done(r, v.prerequisites);

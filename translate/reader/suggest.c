@@ -44,6 +44,7 @@ const char *const EXTRAS_KNOWN[] = { "code",
 	                             "gangAllocation",
 	                             "hivedScheduler",
 	                             "maxDurationSec",
+	                             "secretEnv",
 	                             "storages",
 	                             NULL };
 

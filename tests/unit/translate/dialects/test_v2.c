@@ -102,6 +102,23 @@ TEST(test_env_that_tasks_cannot_have_is_refused)
 	assert_all_refused(CASES);
 }
 
+TEST(test_secret_env_names_secrets_with_a_value)
+{
+	static const struct refusal CASES[] = {
+		{ V2("extras: {secretEnv: [K]}"), "10:22: extras.secretEnv[0]: K must be text" },
+		{ V2("extras: {secretEnv: [K]}\nsecrets: {K: [1]}"), "K must be text" },
+		{ V2("extras: {secretEnv: [PAI_K]}\nsecrets: {PAI_K: 1}"), "PAI_K is reserved" },
+		{ V2("extras: {secretEnv: [a-b]}\nsecrets: {a-b: 1}"),
+		  "must be a name of an environment variable" },
+		{ V2("extras: {secretEnv: K}\nsecrets: {K: 1}"), "extras.secretEnv: " },
+		{ NULL, NULL },
+	};
+	assert_all_refused(CASES);
+	RUN_AUTO r = run_good(
+	    V2("extras: {secretEnv: [K, L]}\nsecrets: {K: hunter2, L: 5, M: [x]}"));
+	assert_true(job_has_secrets(r.job));
+}
+
 TEST(test_env_of_more_than_256_variables_is_refused)
 {
 	STR_AUTO text = STR_INIT(1 << 20);

@@ -261,7 +261,7 @@ const struct option OPTIONS[] = {
 	{ "cpus", GROUP_COMMAND, FOR_COMMANDS, true, NUMBER(ask_cpus, 0, 0, INT32_MAX), .flag_only = true, .value = "N",
 	  .help = "CPUs that the job asks for; default: the share of its GPUs, else no limit, of submit 4; also -c" },
 	{ "memory", GROUP_COMMAND, FOR_COMMANDS, true, BYTES(ask_memory, 0, 0, 65536 * GIB), .flag_only = true, .value = "SIZE",
-	  .help = "memory that the job asks for; default: likewise, of submit 8GiB; also -m" },
+	  .help = "memory that the job asks for: 8G, 8GiB and 8192M are the same; default: likewise, of submit 8GiB; also -m" },
 	{ "image", GROUP_COMMAND, FOR_COMMANDS, true, TEXT(image, ""), .flag_only = true, .form = &IMAGE, .value = "IMAGE",
 	  .help = "image of the job; of run: implies --images oci; of submit: default is the server's" },
 
@@ -465,16 +465,18 @@ static int option_set_choice(struct options *o, const struct option *option, con
 
 int option_number(struct span text, bool bytes, int64_t *out)
 {
-	int64_t unit = 1;
-	if (bytes && text.n > 3 && memcmp(text.p + text.n - 2, "iB", 2) == 0) {
-		char c = text.p[text.n - 3];
-		unit = c == 'K' ? KIB : c == 'M' ? MIB : c == 'G' ? GIB : 0;
-		text.n -= 3;
-	}
+	static const char UNITS[] = "kmgt";
+	const char *unit = NULL;
+	size_t end = text.n;
+	end -= end && to_lower(text.p[end - 1]) == 'b';
+	end -= end && to_lower(text.p[end - 1]) == 'i';
+	if (bytes && end && (unit = strchr(UNITS, to_lower(text.p[end - 1]))))
+		text.n = end - 1;
 	int64_t n;
-	if (unit == 0 || parse_i64(text, 0, INT64_MAX >> 30, &n) < 0)
+	int shift = unit ? 10 * (int)(unit - UNITS + 1) : 0;
+	if (parse_i64(text, 0, INT64_MAX >> shift, &n) < 0)
 		return -1;
-	*out = n * unit;
+	*out = n << shift;
 	return 0;
 }
 
@@ -483,6 +485,10 @@ static int option_set_number(struct options *o, const struct option *option, con
 {
 	bool bytes = option->type == OPTION_BYTES;
 	int64_t n;
+	if (bytes && parse_i64(span_of(value), 1, MIB - 1, &n) == 0) /* of memory, for example */
+		return err_at(e, 400, "InvalidOption", from->where,
+		              "%s: %s without a unit are bytes; did you mean %sMiB or %sGiB?",
+		              from->what, value, value, value);
 	if (option_number(span_of(value), bytes, &n) < 0 || n < option->min || n > option->max) {
 		STR_AUTO text = STR_INIT(256);
 		str_printf(&text, "must be a number from %ld to %ld", (long)option->min,
@@ -490,7 +496,7 @@ static int option_set_number(struct options *o, const struct option *option, con
 		if (option->unit || bytes)
 			str_printf(&text, " (%s)",
 			           option->unit ? option->unit
-			                        : "bytes; 64KiB and 16GiB are valid");
+			                        : "bytes; 64KiB, 300M and 16GiB are valid");
 		return option_wrong(from, e, str_c(&text), value);
 	}
 	*(int64_t *)option_field(o, option) = n;

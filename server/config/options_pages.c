@@ -133,7 +133,9 @@ static const char PAGE_HEAD[] =
     "file. Options without a variable below are flags only, except `--gpus`, `--cpus` and\n"
     "`--memory` of serve, which have a key. An unknown key in the file is an\n"
     "error, reported with its line. Options of other commands are ignored, so that one file\n"
-    "serves all commands. Options never hold secrets; they name files with secrets.\n"
+    "serves all commands. Sizes have the units K, M, G and T, which are powers of 1024, as in\n"
+    "`512M`, `512MB`, `512Mi` and `512MiB`; without a unit, less than 1 MiB is refused as a mistake.\n"
+    "Options never hold secrets; they name files with secrets.\n"
     "`rest-lit schema config` prints a JSON Schema of the file.\n";
 
 static const char TABLE_HEAD[] = "\n"
@@ -193,7 +195,7 @@ static void type_schema(struct str *out, const struct option *o)
 	case OPTION_BYTES:
 		str_puts(out, "\"anyOf\": [{ ");
 		number_schema(out, o);
-		str_puts(out, " }, { \"type\": \"string\", \"pattern\": \"^[0-9]+([KMG]iB)?$\" }]");
+		str_puts(out, " }, { \"type\": \"string\", \"pattern\": \"^[0-9]+([KMGTkmgt]i?[Bb]?)?$\" }]");
 		break;
 	case OPTION_SWITCH:
 		str_puts(out, "\"type\": \"boolean\"");

@@ -68,6 +68,35 @@ TEST(test_options_parse_takes_values_with_and_without_equals_sign)
 	assert_true(p.o.no_auth);
 }
 
+TEST(test_options_of_bytes_take_the_units_of_other_tools)
+{
+	static const char *const MIB_8[] = { "8388608", "8192KiB", "8192k", "8192KB", "8MiB",
+		                             "8Mi",     "8M",      "8m",    "8MB",    "8mib" };
+	for (size_t i = 0; i < ARRAY_SIZE(MIB_8); i++) {
+		PARSED(p, FOR_SUBMIT, "--memory", MIB_8[i]);
+		assert_int_equal(p.result, 0);
+		assert_int_equal(p.o.ask_memory, 8 << 20);
+	}
+	PARSED(p, FOR_SUBMIT, "-m", "2T");
+	assert_int_equal(p.o.ask_memory, INT64_C(2) << 40);
+	PARSED(q, FOR_SUBMIT, "-m", "0");
+	assert_int_equal(q.result, 0);
+	for (const char *const *bad = (const char *const[]){ "8GBB", "8iB", "8B", "G", "8.5G", "8 G",
+	                                                     "8GiG", "99999999999T", NULL };
+	     *bad; bad++)
+		assert_refused(FOR_SUBMIT, "--memory", *bad, "64KiB, 300M and 16GiB are valid");
+}
+
+TEST(test_options_of_bytes_want_a_unit_below_a_mib)
+{
+	assert_refused(FOR_SUBMIT, "-m", "8192",
+	               "--memory: 8192 without a unit are bytes; did you mean 8192MiB or 8192GiB?");
+	assert_refused(FOR_SERVE, "--keep-logs", "10", "10MiB or 10GiB?");
+	assert_refused(FOR_SERVE, "--max-body", "1048575", "are bytes");
+	PARSED(p, FOR_SERVE, "--max-body", "1048576");
+	assert_int_equal(p.o.max_body, 1 << 20);
+}
+
 TEST(test_options_parse_keeps_names_of_files)
 {
 	PARSED(p, FOR_TRANSLATE, "-o", "yaml", "-", "--", "--odd");
@@ -97,7 +126,8 @@ TEST(test_options_parse_refuses_unknown_options)
 	assert_refused(FOR_SERVE, "--patence", "1",
 	               "unknown option --patence; "); /* a fixed limit */
 	assert_refused(FOR_SERVE, "--output", "yaml", "not an option of this command");
-	assert_refused(FOR_SERVE, "--max-body", "1", "from 1024 to");
+	assert_refused(FOR_SERVE, "--max-body", "1KiB1", "number");
+	assert_refused(FOR_SERVE, "--max-body", "32M", "from 1024 to");
 	assert_refused(FOR_SERVE, "--max-body", "many", "number");
 	assert_refused(FOR_SERVE, "--max-body", "9999999999999999999", "number");
 	assert_refused(FOR_SERVE, "--connections", "64KiB", "number");

@@ -38,6 +38,7 @@ struct directory {
 	struct ignore_rule *rule; /* first those of SECRETS */
 	size_t n_rules;
 	bool untracked; /* a file is sent that git does not track */
+	const char *environment; /* the last one that was left out, with a slash; NULL: none */
 	struct notes *warnings;
 	struct err *e; /* all mistakes */
 };
@@ -122,8 +123,37 @@ static int directory_read_ignore(struct directory *d)
 
 /* ---- the files ------------------------------------------------------------------------------- */
 
-/* Adds a path.  `found` says where it was found; only WALKED are directories added. */
+/* Where a path was found; only WALKED are directories added. */
 enum found { WALKED, TRACKED, UNTRACKED };
+
+/* Returns true if a path is, or is in, an environment of Python or conda: it has the programs of
+ * this machine, as links or for its paths.  Each gives a note. */
+static bool directory_in_environment(struct directory *d, const char *name, enum found found)
+{
+	static const char *const MARKS[] = { "pyvenv.cfg", "conda-meta" };
+	char path[2 * PATH_SIZE];
+	char shown[4 * QUOTE_MAX];
+	if (d->environment && span_starts(span_of(name), d->environment))
+		return true;
+	for (size_t n = found == WALKED ? strlen(name) : 0;; n++) {
+		n += strcspn(name + n, "/");
+		for (size_t i = 0; i < ARRAY_SIZE(MARKS); i++) {
+			(void)snprintf(path, sizeof(path), "%.*s/%s", (int)n, name, MARKS[i]);
+			if (faccessat(d->fd, path, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+				continue;
+			d->environment = arena_printf(&d->arena, "%.*s/", (int)n, name);
+			notes_add(d->warnings, NOWHERE,
+			          "\"%s\" is an environment of Python or conda and is not sent; "
+			          "tasks use the packages of their image or machine",
+			          quote(shown, (struct span){ name, n }));
+			return true;
+		}
+		if (!name[n])
+			return false;
+	}
+}
+
+/* Adds a path. */
 static void directory_add(struct directory *d, struct span path, enum found found)
 {
 	char *name = arena_dup(&d->arena, path);
@@ -143,7 +173,8 @@ static void directory_add(struct directory *d, struct span path, enum found foun
 	struct code_entry entry = { .path = name };
 	ERR_AUTO bad = { 0 };
 	bool is_dir = rc == 0 && S_ISDIR(st.st_mode);
-	if ((is_dir && found != WALKED) || directory_ignores(d, path, found == TRACKED, is_dir))
+	if ((is_dir && found != WALKED) || directory_ignores(d, path, found == TRACKED, is_dir) ||
+	    ((is_dir || found == UNTRACKED) && directory_in_environment(d, name, found)))
 		return;
 	if (is_dir) {
 		entry.kind = CODE_DIRECTORY;

@@ -203,6 +203,38 @@ TEST_WITH(test_directory_leaves_secrets_out_with_a_warning, make_top, remove_top
 	assert_int_equal(warnings.n, 2);
 }
 
+TEST_WITH(test_directory_leaves_environments_out_with_a_note, make_top, remove_top)
+{
+	shell("mkdir -p a/venv/bin a/venv/lib conda/conda-meta conda/bin; ln -s /usr/bin/python3 "
+	      "a/venv/bin/python; touch a/x a/venv-not a/venv/pyvenv.cfg a/venv/lib/y conda/bin/z");
+	for (int git = 0; git < 2; git++) {
+		ERR_AUTO e = { 0 };
+		NOTES_AUTO warnings = { 0 };
+		STR_AUTO told = STR_INIT(TOLD_MAX);
+		struct code_pack out;
+		assert_int_equal(pack("", &told, &out, &warnings, &e), 0);
+		assert_string_equal(str_c(&told), "a/ a/venv-not a/x");
+		assert_int_equal(warnings.n, 2 - git);
+		const char *first = warnings.v[0].msg;
+		const char *venv = strstr(first, "a/venv") || git ? first : warnings.v[1].msg;
+		assert_string_equal(venv, "\"a/venv\" is an environment of Python or conda and is "
+		                          "not sent; tasks use the packages of their image or "
+		                          "machine");
+		shell("echo conda/ >.gitignore; git init -q; echo .gitignore >>.git/info/exclude");
+	}
+	/* What git tracks is sent, or refused, as it is. */
+	shell("rm -r a/venv/bin conda .gitignore; git add -A");
+	(void)assert_packed("", "a/ a/venv/ a/venv/lib/ a/venv/lib/y a/venv/pyvenv.cfg a/venv-not a/x");
+	/* A rule that leaves it out anyway needs no note. */
+	NOTES_AUTO none = { 0 };
+	ERR_AUTO e = { 0 };
+	STR_AUTO told = STR_INIT(TOLD_MAX);
+	struct code_pack out;
+	shell("rm -rf .git; echo venv/ >.rest-litignore");
+	assert_int_equal(pack("", &told, &out, &none, &e), 0);
+	assert_int_equal(none.n, 0);
+}
+
 TEST_WITH(test_directory_leaves_out_what_rest_litignore_says, make_top, remove_top)
 {
 	/* git itself gives the same for these lines (as .gitignore, with nothing tracked). */

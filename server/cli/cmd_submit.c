@@ -291,6 +291,23 @@ static int submit_sweep(struct remote *r, const struct job_text *t, const struct
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
+/* Says that an active environment of Python or conda is not that of the job. */
+static void submit_note_environment(const struct options *o, const char *image)
+{
+	static const char *const NAMES[] = { "VIRTUAL_ENV", "CONDA_PREFIX" };
+	for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++) {
+		const char *dir = getenv(NAMES[i]); /* NOLINT(concurrency-mt-unsafe): one thread */
+		if (!dir || strcmp(image, IMAGE_OF_HOST) != 0 || strchr(o->command[0], '/'))
+			continue;
+		(void)fprintf(stderr,
+		              "rest-lit: %s is not used by the job, which has the PATH of the "
+		              "machine and sees no home directories; name a program elsewhere: "
+		              "/opt/env/bin/python\n",
+		              dir);
+		return;
+	}
+}
+
 /* Makes the text of a command.  The server names the image, in its info, unless --image does, and
  * says what its machine has. */
 static int submit_command(struct remote *r, struct job_text *t, struct span info, struct err *e)
@@ -324,7 +341,10 @@ static int submit_command(struct remote *r, struct job_text *t, struct span info
 		err_move(e, &none);
 		return -1;
 	}
-	return compose_command(t, r->o, &place, e);
+	if (compose_command(t, r->o, &place, e) < 0)
+		return -1;
+	submit_note_environment(r->o, place.image);
+	return 0;
 }
 
 /* From the text to the server.  arg: struct job_text *. */

@@ -274,3 +274,21 @@ def test_submitted_command_needs_no_image_with_or_without_tools(check):
                     check.ok("refused", code == 2 and all(w in err for w in ("--image IMAGE", "--default-image", "--images host")), (code, out, err))
                 else:
                     check.ok(images or "default", code == 0 and "main[0] | of this machine\n" in out and "image" not in err, (code, out, err))
+
+
+def test_submitted_command_is_told_of_hidden_environments(check):
+    """An active environment is not that of the job: said before; a program that is missing names it, too."""
+    with Here() as p, Machine() as m:
+        at = ("submit", "--server", f"http://127.0.0.1:{m.port}", "--wait")
+        os.makedirs(os.path.join(p.cwd, "venv", "bin"))
+        p.write("venv/pyvenv.cfg", "home = /usr/bin\n")
+        os.symlink(PYTHON, os.path.join(p.cwd, "venv", "bin", "python"))
+        venv = os.path.join(p.cwd, "venv")
+        more = {**p.more, "environment": {**p.more["environment"], "VIRTUAL_ENV": venv}}
+        code, out, err = cli(*at, "--", "pithon", **more)
+        check.ok("before", f"{venv} is not used by the job" in err and '"venv" is an environment' in err, err)
+        check.ok("its failure", code == 1 and "home directories" in err and "pithon: not found" in err, (code, out, err))
+        code, out, err = cli(*at, "--", PYTHON, "-c", "1", **more)
+        check.ok("a path", code == 0 and "is not used by" not in err, (code, out, err))
+        code, out, err = cli(*at, "--", "true", **p.more)
+        check.ok("without one", code == 0 and "not used" not in err, (code, out, err))

@@ -110,11 +110,14 @@ static void account_known(const struct auth_waiter *q, struct account *a)
 static void account_unknown(const struct auth_waiter *q, const struct err *e)
 {
 	struct request *r = q->r;
-	const char *why = arena_dup(&r->arena, span_of(err_msg(e)));
+	r->why = arena_dup(&r->arena, span_of(err_msg(e)));
 	if (e->http == 401) {
-		auth_refuse(r, why);
+		answer_header(r, "WWW-Authenticate", "Bearer");
+		answer_refuse(r, UNAUTHORIZED,
+		              arena_printf(&r->arena,
+		                           "your token is valid, but %s; ask its administrator",
+		                           r->why));
 	} else {
-		r->why = why;
 		answer_error(r, e);
 	}
 }

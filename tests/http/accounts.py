@@ -120,7 +120,7 @@ def test_openpai_storages_are_mounted_into_pods(check):
                 "ForbiddenUserError")
         check.equal("an admin may use any", submit(c.server, "x4", "root", vc="vc9").status, 202)
         check.refused("unknown user", submit(c.server, "x5", "nobody"), 401,
-                "UnauthorizedUserError")
+                "UnauthorizedUserError", "your token is valid, but there is no user nobody in this cluster")
 
 
 def test_openpai_pods_get_only_the_ssh_keys(check):
@@ -262,7 +262,8 @@ def test_file_users_get_the_rights_of_their_groups(check):
         check.equal("an admin", submit(server, "d", "chief", vc="default").status, 202)
         check.refused("but of storages nothing", submit(server, "e", "chief", ["nfs"], "vc1"), 404,
                 "NoStorageError")
-        check.refused("others", submit(server, "f", "eve"), 401, "UnauthorizedUserError")
+        check.refused("others", submit(server, "f", "eve"), 401, "UnauthorizedUserError",
+                "your token is valid, but this server has no user eve; ask its administrator")
 
 
 def test_file_with_too_many_users_is_not_listed(check):

@@ -1,4 +1,4 @@
-/* rest-lit resubmit JOB: the same job once more, under another name. */
+/* rest-lit resubmit JOB: the same job once more, with changes, under another name. */
 #include <stdlib.h>
 
 #include "base/json/scan.h"
@@ -11,11 +11,9 @@ enum { PATH_LIMIT = 4096 };
 
 static const char HIDDEN[] = "******";
 
-/* The server hides the values of `secrets`, and of `auth` of images. */
-static bool resubmit_hides(struct span config, struct arena *a)
+/* The server hides `auth` of images. */
+static bool resubmit_hides_login(struct span config, struct arena *a)
 {
-	if (span_is(scan_text(scan_get(config, "secrets"), a), HIDDEN))
-		return true;
 	struct scan walk = scan_begin(scan_get(config, "prerequisites"));
 	for (struct span one; scan_item(&walk, &one);) {
 		struct span auth = scan_get(one, "auth");
@@ -27,6 +25,45 @@ static bool resubmit_hides(struct span config, struct arena *a)
 				return true;
 	}
 	return false;
+}
+
+/* Appends "--secret NAME " unless it is an option, or is there. */
+static void resubmit_miss(struct str *out, const struct options *o, struct span name)
+{
+	FREE_AUTO char *missing = xasprintf("--secret %.*s ", (int)name.n, name.p);
+	bool given = name.n == 0 || strstr(str_c(out), missing);
+	for (size_t i = 0; i < o->secret.n; i++) {
+		struct span one = span_of(o->secret.v[i]);
+		given |= span_eq(span_to(one, span_chr(one, '=')), name);
+	}
+	str_puts(out, given ? "" : missing);
+}
+
+/* Takes the mark of hidden secrets out of the text; the options have those that it uses: as
+ * variables, and in placeholders.  -1 and *e. */
+static int resubmit_forget_secrets(struct job_text *t, const struct options *o, struct err *e)
+{
+	static const char ROOT[] = "$secrets.";
+	static const char *const PATH[] = { "secrets", NULL };
+	ARENA_AUTO arena = { 0 };
+	struct span config = { t->text, t->n };
+	STR_AUTO missing = STR_INIT(PATH_LIMIT);
+	if (!span_is(scan_text(scan_get(config, "secrets"), &arena), HIDDEN))
+		return 0;
+	struct scan names = scan_begin(scan_path(config, "extras", "secretEnv"));
+	for (struct span name; scan_item(&names, &name);)
+		resubmit_miss(&missing, o, scan_text(name, &arena));
+	for (size_t at = 0; (at = span_find(config, at, ROOT)) != SIZE_MAX;) {
+		struct span name = span_from(config, at += strlen(ROOT));
+		name.n = span_skip_class(config, at, "A-Za-z0-9_-") - at;
+		resubmit_miss(&missing, o, name);
+	}
+	if (!missing.n && o->secret.n)
+		return job_text_put(t, PATH, SPAN("{}"), e);
+	return err_set(e, 400, NULL,
+	               "%s has secrets, which the server does not return; give %sor submit its "
+	               "file again: rest-lit submit --name NAME FILE",
+	               t->file, missing.n ? str_c(&missing) : "--secret NAME ");
 }
 
 /* BASE-N with the lowest N above those of the user's jobs: mnist-2 for mnist, mnist-4 for mnist-3.
@@ -76,17 +113,18 @@ static int resubmit_job(struct remote *r, const char *job, struct span config, s
 	if (!node_is(old, NODE_TEXT) || old->n == 0)
 		return err_set(e, UNKNOWN_ERROR, "%s: the configuration of %s has no name",
 		               r->o->server, job);
-	if (resubmit_hides(config, &arena))
+	if (resubmit_hides_login(config, &arena))
 		return err_set(e, 400, NULL,
-		               "%s has secrets, which the server does not return; submit its file "
-		               "again: rest-lit submit --name NAME FILE",
+		               "%s has secrets of a registry, which the server does not return; submit "
+		               "its file again: rest-lit submit --name NAME FILE",
 		               job);
-	if (code_copy(r, job, config, e) < 0 ||
-	    (!name[0] && resubmit_name(r, node_span(old), &arena, &name, e) < 0))
-		return -1;
 	struct job_text t = { .file = job, .text = xstrndup(config.p, config.n), .n = config.n };
-	int code = job_text_rename(&t, name, e) < 0 ? -1 : submit_send(r, &t, e);
-	free(t.text);
+	bool bad = resubmit_forget_secrets(&t, r->o, e) < 0 || job_text_vary(&t, r->o, e) < 0 ||
+	           code_copy(r, job, config, e) < 0 ||
+	           (!name[0] && resubmit_name(r, node_span(old), &arena, &name, e) < 0) ||
+	           job_text_rename(&t, name, e) < 0;
+	int code = bad ? -1 : submit_send(r, &t, e);
+	job_text_wipe(&t);
 	return code;
 }
 

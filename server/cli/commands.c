@@ -151,12 +151,13 @@ const struct command COMMANDS[] = {
 	{ "resubmit", cmd_resubmit, FOR_RESUBMIT, 1, 1, "name one job",
 	  "JOB", "submit a job once more",
 	  "Submit the same job once more under another name, and print USER~NAME.  The\n"
-	  "default is the old name with the next free number: mnist-2.  A job with secrets\n"
-	  "must be submitted from its file, because the server does not return them.  JOB is\n"
-	  "USER~NAME, or NAME for one of your own jobs.\n"
+	  "default is the old name with the next free number: mnist-2.  --set, --env and\n"
+	  "--tag change it as with submit; the tags of the old job are not taken.  The server\n"
+	  "does not return secrets: give each with --secret.  JOB is USER~NAME, or NAME for\n"
+	  "one of your own jobs.\n"
 	  "Exit status: as of submit.\n",
 	  "Example:\n"
-	  "  rest-lit resubmit --wait mnist\n" },
+	  "  rest-lit resubmit --wait --set lr=0.01 mnist\n" },
 	{ "backup", cmd_backup, FOR_BACKUP, 1, 1, "name one file", "FILE",
 	  "copy the database of a machine",
 	  "Write a copy of the database of a server with --local, with all jobs and their\n"

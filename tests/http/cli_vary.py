@@ -374,3 +374,28 @@ def test_logs_print_the_last_lines_only(check):
         fake.dropped["worker", 1, 0] = 100
         code, out, err = cli("logs", *at, "--since", "5m", "job", "worker-1")
         check.ok("a kept output has no times", code == 0 and out == "other\n" and "kept without times" in err, (out, err))
+
+
+def test_resubmit_takes_the_changes_of_submit(check):
+    """--set, --env, --tag and --secret change the job that is submitted again; all secrets must be given."""
+    s, at = place()
+    with s:
+        def config(name):
+            return s.request("GET", f"/api/v2/jobs/alice~{name}/config").json
+        check.equal("submitted", cli("submit", *at, "-", text=FLOW)[:2], (0, "alice~flow\n"))
+        code, out, err = cli("resubmit", *at, "--set", "lr=0.5", "--env", "A=b", "--tag", "second", "flow")
+        check.equal("changed", (code, out, err), (0, "alice~flow-2\n", ""))
+        check.equal("its configuration", (config("flow-2")["parameters"], config("flow-2")["extras"]["env"]), ({"lr": 0.5, "seed": 2}, {"A": "b"}))
+        check.equal("its tag", s.request("GET", "/api/v2/jobs/alice~flow-2").json["tags"], ["second"])
+        code, out, err = cli("resubmit", *at, "--set", "no=1", "flow")
+        check.ok("an unknown parameter", code == 2 and not out and "alice~flow has no parameter no" in err, (code, out, err))
+        text = YAML.replace("echo <%", "echo <% $secrets.WORD %> <%") + "secrets: {KEY: geheim, WORD: anders}\nextras: {secretEnv: [KEY]}\n"
+        check.equal("with secrets", cli("submit", *at, "-", text=text)[:2], (0, "alice~mnist\n"))
+        for options in ([], ["--secret", "KEY=geheim"], ["--secret", "OTHER=geheim", "--secret", "KEY=x"]):
+            code, out, err = cli("resubmit", *at, *options, "mnist")
+            missing = "--secret WORD" if options else "--secret KEY --secret WORD"
+            check.ok(f"{options}", code == 2 and not out and f"give {missing}" in err and "geheim" not in err, (code, out, err))
+        code, out, err = cli("resubmit", *at, "--secret", "KEY=geheim", "--secret", "WORD", "mnist", environment={"WORD": "neu"})
+        check.equal("all of them", (code, out, err), (0, "alice~mnist-2\n", ""))
+        seen = json.dumps(config("mnist-2")) + s.log()
+        check.ok("stay hidden", "geheim" not in seen and "******" in seen, seen)

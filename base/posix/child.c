@@ -28,7 +28,7 @@ static int child_redirect(posix_spawn_file_actions_t *actions, int from, int to)
 
 static int child_files(posix_spawn_file_actions_t *actions, const struct child_command *c)
 {
-	int rc = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+	int rc = child_redirect(actions, c->in ?: STREAM_NONE, STDIN_FILENO);
 	if (rc == 0)
 		rc = child_redirect(actions, c->out, STDOUT_FILENO);
 	if (rc == 0)

@@ -1,5 +1,5 @@
 #pragma once
-/* Programs that this process starts, without a shell; standard input is /dev/null. */
+/* Programs that this process starts, without a shell. */
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/types.h>
@@ -22,6 +22,7 @@ enum child_group {
 struct child_command {
 	const char *const *argv; /* argv[0] is looked for in PATH */
 	const char *const *env;  /* NULL: that of this process */
+	int in;                  /* a descriptor; 0: /dev/null */
 	int out, err;            /* a descriptor, or STREAM_... */
 	enum child_group group;
 	const sigset_t *blocked; /* CHILD_APART, CHILD_SESSION: at first; NULL: no signal */

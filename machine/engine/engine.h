@@ -57,6 +57,7 @@ struct engine_settings {
 	bool once;              /* no task is tried again, and no log is shortened */
 	const char *const *env; /* NAME=VALUE, of each task that does not set them; or NULL */
 
+	int input;         /* standard input of each task; 0: it is empty */
 	bool foreground;   /* tasks end with this process, however it ends */
 	int64_t keep_logs; /* bytes of all logs of ended tasks */
 

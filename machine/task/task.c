@@ -21,8 +21,8 @@ enum { STATE_MAX = 128 << 10, ENVIRON_MAX = 256 << 10, LEFTOVER_ROUNDS = 10 };
 /* ---- starting -------------------------------------------------------------------------------- */
 
 /* NOLINTNEXTLINE(readability-function-size): its parameters */
-int task_start(const char *dir, const char *runtime, bool tied, const int *keep, size_t n_keep,
-               struct err *e)
+int task_start(const char *dir, const char *runtime, bool tied, int input, const int *keep,
+               size_t n_keep, struct err *e)
 {
 	static const char *const ENV[] = { "PATH=/usr/local/bin:/usr/bin:/bin", NULL };
 	ARENA_AUTO a = { 0 };
@@ -40,6 +40,7 @@ int task_start(const char *dir, const char *runtime, bool tied, const int *keep,
 	sigaddset(&blocked, SIGUSR1);
 	const struct child_command shim = { .argv = argv,
 		                            .env = ENV,
+		                            .in = input,
 		                            .out = STREAM_NONE,
 		                            .err = error,
 		                            .group = CHILD_SESSION,

@@ -230,8 +230,9 @@ static _Noreturn void supervise_exec(const struct supervisor *s, const struct ta
 	for (size_t i = 0; i < ARRAY_SIZE(IGNORED); i++)
 		(void)signal(IGNORED[i], SIG_DFL);
 	(void)setrlimit(RLIMIT_CORE, &s->core_before);
-	if (dup2(s->null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
-	    dup2(err, STDERR_FILENO) < 0) {
+	/* The user's command has the standard input of the container. */
+	if ((t->kind != TASK_USER && dup2(s->null, STDIN_FILENO) < 0) ||
+	    dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0) {
 		supervise_complain(s->runtime_in, t->argv[0], errno);
 		_exit(NOT_STARTED);
 	}

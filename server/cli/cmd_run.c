@@ -1,4 +1,5 @@
 /* rest-lit run: `submit --wait` of a file or a command to a server in this process (run.c). */
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -116,6 +117,9 @@ static int run_command_prepare(struct run *r, struct job_text *t, struct err *e)
 	inventory_done(&machine);
 	if (bad || compose_command(t, o, &place, e) < 0)
 		return -1;
+	/* A terminal stays with the caller: a task could type into it. */
+	int input = isatty(STDIN_FILENO) ? -1 : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+	r->engine.input = input < 0 ? 0 : input;
 	r->engine.once = true;
 	r->engine.env = run_environment(o);
 	r->own.exit_code = &r->exit_code;

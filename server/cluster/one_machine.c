@@ -121,6 +121,7 @@ static int machine_settings(struct server *s, struct engine_settings *out, struc
 		.n_mounts = run->n_mounts,
 		.once = run->once,
 		.env = run->env,
+		.input = run->input,
 		.foreground = s->foreground,
 		.keep_logs = o->keep_logs,
 		.arg = s,

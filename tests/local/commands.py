@@ -2,6 +2,7 @@
 import glob
 import json
 import os
+import pty
 import random
 import re
 import signal
@@ -54,7 +55,6 @@ def test_command_prints_its_own_lines_only(check):
         code, out, err = p.shell("echo out; echo oops >&2; printf 'a\\r\\n\\033[1mb\\n'; printf 'no end'", text="not for it")
         err = re.sub(r"^warning: tasks run without a sandbox.*\n", "", err)
         check.equal("streams", (code, out, err), (0, "out\na\r\n\x1b[1mb\nno end", "oops\n"))
-        check.equal("standard input is empty", p.command("cat", text="not for it")[:2], (0, ""))
         code, out, err = p.shell("head -c 17000000 /dev/zero | tr '\\0' x")
         check.equal("a long line", (code, len(out), set(out)), (0, 17000000, {"x"}))
         code, out, err = p.shell("head -c 3000000 /dev/zero | tr '\\0' [ >&2; printf ]; printf '[a' >&2")
@@ -62,6 +62,29 @@ def test_command_prints_its_own_lines_only(check):
         code, out, err = p.shell("seq 3000000; seq 100 >&2")
         check.ok("more than the log of a job keeps", code == 0 and out == "".join(f"{i}\n" for i in range(1, 3000001)), (code, len(out)))
         check.equal("beside it", err.splitlines()[-100:], [str(i) for i in range(1, 101)])
+        check.equal("nothing is left", p.left(), [])
+
+
+def test_command_gets_standard_input_that_is_no_terminal(check):
+    """A pipe or file goes to the command byte for byte, and only to it; a terminal does not."""
+    with Here() as p:
+        text = "".join(f"line {i}\n" for i in range(200000)) + "no end"
+        code, out, err = p.command("cat", text=text)
+        check.ok("a pipe", code == 0 and out == text, (code, len(out), err))
+        check.equal("the rest after a line", p.shell("read x; echo $x; cat", text="a\nb\n")[:2], (0, "a\nb\n"))
+        p.write("data", "from a file\n")
+        done = subprocess.run([BINARY, "run", "--", "cat"], stdin=open(os.path.join(p.cwd, "data"), encoding="utf-8"), cwd=p.cwd,
+                              env={**os.environ, **p.more["environment"]}, capture_output=True, text=True, check=False)
+        check.equal("a file", (done.returncode, done.stdout), (0, "from a file\n"))
+        done = subprocess.run(f"'{BINARY}' run -- cat <&-", shell=True, cwd=p.cwd, env={**os.environ, **p.more["environment"]},
+                              capture_output=True, text=True, check=False)
+        check.equal("none", (done.returncode, done.stdout), (0, ""))
+        main, side = pty.openpty()
+        done = subprocess.run([BINARY, "run", "--", "cat"], stdin=side, cwd=p.cwd, env={**os.environ, **p.more["environment"]},
+                              capture_output=True, text=True, check=False)
+        check.equal("a terminal", (done.returncode, done.stdout), (0, ""))
+        os.close(main)
+        os.close(side)
         check.equal("nothing is left", p.left(), [])
 
 

@@ -123,7 +123,7 @@ static void world_prepare(struct world *w, const char *command)
 static int world_start(struct world *w, const char *command)
 {
 	world_prepare(w, command);
-	int pidfd = task_start(w->dir, w->runtime, false, NULL, 0, &w->e);
+	int pidfd = task_start(w->dir, w->runtime, false, 0, NULL, 0, &w->e);
 	if (pidfd < 0)
 		fail_msg("%s", err_msg(&w->e));
 	return pidfd;
@@ -276,7 +276,7 @@ TEST_WITH(test_tied_task_ends_with_its_parent, setup, teardown)
 	world_prepare(w, "trap 'exit 5' TERM; echo ready; sleep 60 & wait");
 	pid_t parent = fork();
 	if (parent == 0) {
-		(void)task_start(w->dir, w->runtime, true, NULL, 0, &w->e);
+		(void)task_start(w->dir, w->runtime, true, 0, NULL, 0, &w->e);
 		(void)pause();
 	}
 	world_wait(w, "log", "ready");
@@ -320,7 +320,7 @@ TEST_WITH(test_killed_shim_takes_the_runtime_along, setup, teardown)
 		(void)usleep(10000);
 	}
 	/* A second start does not run the command again. */
-	pidfd = task_start(w->dir, w->runtime, false, NULL, 0, &w->e);
+	pidfd = task_start(w->dir, w->runtime, false, 0, NULL, 0, &w->e);
 	ended.fd = pidfd;
 	assert_int_equal(poll(&ended, 1, 60000), 1);
 	world_reap(pidfd);
@@ -335,7 +335,7 @@ TEST_WITH(test_locks_are_held_by_the_shim_alone, setup, teardown)
 	const char *gpu = arena_printf(&w->a, "%s/gpu", w->base);
 	int lock = open(gpu, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	assert_int_equal(flock(lock, LOCK_EX | LOCK_NB), 0);
-	int pidfd = task_start(w->dir, w->runtime, false, &lock, 1, &w->e);
+	int pidfd = task_start(w->dir, w->runtime, false, 0, &lock, 1, &w->e);
 	close(lock);
 	world_wait(w, "log", "ready");
 	lock = open(gpu, O_RDWR | O_CLOEXEC);

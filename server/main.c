@@ -9,8 +9,7 @@
 static void print_usage(FILE *out)
 {
 	(void)fputs("Usage: rest-lit COMMAND [OPTION]... [FILE]...\n\n"
-	            "Run deep-learning jobs of OpenPAI on this machine, or on Kubernetes with\n"
-	            "FrameworkController.\n\n",
+	            "Run deep-learning jobs of OpenPAI on this machine, or on Kubernetes.\n\n",
 	            out);
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		if (COMMANDS[i].summary)

@@ -40,7 +40,7 @@ const struct command COMMANDS[] = {
 	  "       -H \"Authorization: Bearer $TOKEN\" localhost:9186/api/v2/jobs\n" },
 	{ "check", cmd_check, FOR_SERVE, 0, 0, "takes no file", NULL, "check what serve needs",
 	  "Check everything that must hold for serve with the same options: files, API server,\n"
-	  "rights, FrameworkController, objects of pods; or this machine with --local.  Print a\n"
+	  "rights, the controller, objects of pods; or this machine with --local.  Print a\n"
 	  "line per item, and what to do.  Nothing is created or changed.\n"
 	  "Exit status: 0 no item failed, 1 an item failed, 2 wrong usage.\n",
 	  "Examples:\n"

@@ -53,6 +53,26 @@ static const struct dialect *job_choose_dialect(unsigned set, struct arena *a,
 	return NULL;
 }
 
+/* Names texts that are taken for jobs by mistake; NULL: it is none of these. */
+static const char *job_mistaken(struct span text)
+{
+	static const char *const SCRIPT[] = { "#!", "#SBATCH", "import ", "from " };
+	bool script = false;
+	for (struct span rest = text; rest.n && !script;) {
+		bool first = rest.n == text.n;
+		struct span line = span_next(&rest, '\n');
+		for (size_t i = first ? 0 : 1; i < ARRAY_SIZE(SCRIPT); i++)
+			script |= span_starts(line, SCRIPT[i]);
+	}
+	if (script)
+		return "this is a script, not a job; a command stands after --: "
+		       "rest-lit submit -- python3 train.py";
+	bool line = span_chr(text, '\n') == text.n && span_starts(text, "protocolVersion:");
+	return line ? "the line ends are missing: curl needs --data-binary for a file, as -d "
+	              "removes them"
+	            : NULL;
+}
+
 static int job_read_dialect(struct parse_context *r, const struct dialect *d, const struct doc *doc,
                             struct span text)
 {
@@ -106,6 +126,11 @@ struct job *job_read(const struct translator *t, unsigned set, struct span text,
 	const struct dialect *d = NULL;
 	if (doc_read(text, &r.set->budget, a, &doc, warnings, &err) == 0 || doc.whole)
 		d = job_choose_dialect(set, a, &doc.root, &err);
+	const char *mistaken = d ? NULL : job_mistaken(text);
+	if (mistaken) {
+		err_done(&err);
+		(void)err_at(&err, INVALID_PROTOCOL, (struct place){ NULL, 1, 1 }, "%s", mistaken);
+	}
 	bool good = d && job_read_dialect(&r, d, &doc, text) == 0;
 	notes_sort(warnings);
 	if (good)

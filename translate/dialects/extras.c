@@ -216,6 +216,7 @@ static void plugins_check(struct parse_context *r, const struct field *plugins)
 
 void extras_read(struct parse_context *r)
 {
+	static const char *const ELSEWHERE[] = { "forceNodes", "enableLocalStorage" };
 	const struct int_field most = { "maxDurationSec", 1, INT32_MAX, 0 };
 	struct field extras = field_get(TOP(r), "extras");
 	struct field gang = field_get(&extras, "gangAllocation");
@@ -235,6 +236,11 @@ void extras_read(struct parse_context *r)
 		             ", the limit for all jobs (--max-duration), is %" PRId64,
 		             r->set->max_duration_s, r->job->max_duration_s);
 	suggest_members(r, &extras, EXTRAS_KNOWN);
+	for (size_t i = 0; i < ARRAY_SIZE(ELSEWHERE); i++) {
+		struct field ignored = field_get(&extras, ELSEWHERE[i]);
+		if (ignored.n)
+			parse_warn(r, &ignored, WARN_CLUSTER);
+	}
 	storages_read(r, &extras);
 	plugins_check(r, &plugins);
 }

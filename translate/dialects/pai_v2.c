@@ -140,14 +140,28 @@ static void pai_v2_read_roles(struct v2 *v)
 	struct field roles = field_get(TOP(r), "taskRoles");
 	if (!node_is(roles.n, NODE_MAP) || !parse_roles_fit(r, &roles))
 		return;
+	bool completes = false; /* a role says when it has succeeded */
 	job->roles = ARENA_NEW(r->a, struct role, roles.n->n);
 	job->n_roles = roles.n->n;
 	for (uint32_t i = 0; i < roles.n->n; i++) {
 		struct field one = field_member(&roles, i);
 		job->roles[i].index = i;
 		pai_v2_read_role(v, &one, &roles.n->member[i], &job->roles[i]);
+		completes |= field_get(&one, "completion").n != NULL;
 	}
+	if (!completes && roles.n->n > 1)
+		parse_warn(r, &roles, WARN_FIRST_ROLE);
 	parse_roles_done(r, &roles);
+}
+
+/* Returns true if a shell, or a command, would replace a part of this text. */
+static bool pai_v2_env_is_template(struct span text)
+{
+	bool found = span_find(text, 0, "<%") != SIZE_MAX;
+	for (size_t i = 0; !found && i + 1 < text.n; i++)
+		found = text.p[i] == '$' && !is_digit(text.p[i + 1]) &&
+		        (is_alnum(text.p[i + 1]) || strchr("_{(", text.p[i + 1]));
+	return found;
 }
 
 /* `extras.env`, of every role.  Values are literal: only commands have placeholders. */
@@ -163,7 +177,7 @@ static void pai_v2_read_env(struct parse_context *r)
 	}
 	for (uint32_t i = 0; i < field_members(&env); i++) {
 		struct field one = field_member(&env, i);
-		if (span_find(field_text(&one), 0, "<%") != SIZE_MAX)
+		if (pai_v2_env_is_template(field_text(&one)))
 			parse_warn(r, &one, WARN_ENV_LITERAL);
 	}
 }

@@ -134,6 +134,12 @@ void suggest_old_keys(struct parse_context *r, const struct field *map)
 			                 "unknown key `%s`: in jobs of protocol 2 it is %s", k->key,
 			                 k->now);
 	}
+	for (const char *const *k = EXTRAS_KNOWN; map->top && *k; k++) {
+		const struct member *m = node_member(map->n, span_of(*k));
+		if (m)
+			parse_refuse_key(r, map, m, "unknown key `%s`: it is a member of `extras`",
+			                 *k);
+	}
 }
 
 void suggest_roles(struct parse_context *r, const struct field *names)

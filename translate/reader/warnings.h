@@ -31,10 +31,13 @@
 #define WARN_BRACES    "{{ $... }} is not filled in; write <%% $... %%>"
 #define WARN_FC        "{{FC_...}} is replaced by the FrameworkController; this cannot be escaped"
 #define WARN_ENV_LITERAL                                                                           \
-	"is passed on as it is written: placeholders are filled in in commands only, so write "    \
-	"`export NAME=<%% ... %%>` there"
+	"is passed on as it is written: placeholders and `$` are replaced in commands only, so "   \
+	"write `export NAME=...` there"
 /* counts */
 #define WARN_NEVER   "is above the number of instances: this never happens"
+#define WARN_FIRST_ROLE                                                                            \
+	"the job ends when all tasks of one role have succeeded, and the others are stopped; to "  \
+	"wait for all, write `completion: {minSucceededInstances: -1}` into each role"
 #define WARN_RETRIES "has no effect unless extras.gangAllocation is false"
 #define WARN_MANY_PORTS                                                                            \
 	"%lld ports of each task are reserved for this label: the number says how many, not "      \

@@ -164,6 +164,8 @@ static const struct message_case REFERENCES[] = {
 static const struct message_case OLD[] = {
 	{ JOB("", RESOURCE, ECHO, "retryCount: 1\n"), "14:1: retryCount: unknown key `retryCount`: in jobs of protocol 2 it is `jobRetryCount`\n" },
 	{ JOB("", RESOURCE, ECHO, "virtualCluster: a\n"), "in jobs of protocol 2 it is `defaults.virtualCluster`\n" },
+	{ JOB("", RESOURCE, ECHO, "hivedScheduler: {}\n"), "14:1: hivedScheduler: unknown key `hivedScheduler`: it is a member of `extras`\n" },
+	{ JOB("", RESOURCE, ECHO, "env: {A: 1}\n"), "14:1: env: unknown key `env`: it is a member of `extras`\n" },
 	{ LINE("taskNumber: 1"), "11:5: taskRoles.worker.taskNumber: unknown key `taskNumber`: in jobs of protocol 2 it is `instances`\n" },
 	{ LINE("cpuNumber: 1\n    command: x"), "cpuNumber`: in jobs of protocol 2 it is `resourcePerInstance.cpu`\n12:5: taskRoles.worker.command: unknown key `command`: in jobs of protocol 2 it is `commands`, a list\n" },
 };
@@ -203,6 +205,30 @@ TEST(test_unknown_references_give_suggestions)
 TEST(test_keys_of_v1_in_v2_jobs_are_explained)
 {
 	CHECK(OLD, true);
+}
+
+TEST(test_texts_that_are_no_jobs_are_named)
+{
+	static const struct message_case CASES[] = {
+		{ "#!/bin/bash\n#SBATCH --gres=gpu:1\nsrun x\n", "1:1: this is a script, not a job; " },
+		{ "#SBATCH -n 1\nx: {\n", "1:1: this is a script, not a job; " },
+		{ "import os\nfor i in x:\n    print(i)\n", "submit -- python3 train.py\n" },
+		{ "\"\"\"It trains: well\"\"\"\nfrom a import b\nb()\n", "this is a script, not a job; " },
+		{ "protocolVersion: 2name: jtype: jobtaskRoles:  w:",
+		  "1:1: the line ends are missing: curl needs --data-binary for a file, as -d "
+		  "removes them\n" },
+		{ "jobName: j image: i", "" },
+		{ "imports: [\n", "" },
+		{ "", "" },
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
+		RUN_AUTO r = run_job(CASES[i].text);
+		const char *all = notes_lines(&r, &r.err.notes);
+		assert_null(r.job);
+		assert_within(all, CASES[i].says);
+		if (!*CASES[i].says && (strstr(all, "script") || strstr(all, "curl")))
+			fail_msg("%s", all);
+	}
 }
 
 TEST(test_duplicate_keys_hide_no_other_error)

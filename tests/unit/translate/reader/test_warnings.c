@@ -66,6 +66,13 @@ static const struct warning_case CASES[] = {
 	{ COMMAND("{{ $parameters.lr }}"), "{{ $... }} is not filled in; write <% $... %>" },
 	{ V2("extras: {env: {A: 1.10}}\n"), "10:19: extras.env.A: becomes 1.1 when it is filled in; in quotes it stays" },
 	{ V2("extras: {env: {A: '<% $parameters.x %>'}}\n"), "10:19: extras.env.A: is passed on as it is written" },
+	{ V2("extras: {env: {A: $HOME/x}}\n"), "10:19: extras.env.A: is passed on as it is written: placeholders and `$` are replaced in commands only" },
+	{ V2("extras: {env: {A: 'x${PAI_JOB_NAME}'}}\n"), "10:19: extras.env.A: is passed on" },
+	{ V2("extras: {env: {A: $(PAI_JOB_NAME)}}\n"), "10:19: extras.env.A: is passed on" },
+	{ V2("extras: {forceNodes: [a]}\n"), "10:22: extras.forceNodes: is ignored: the cluster decides it" },
+	{ V2("extras: {enableLocalStorage: true}\n"), "10:30: extras.enableLocalStorage: is ignored" },
+	{ V2("  v: {dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 8, gpu: 0}, commands: [b]}\n"),
+	  "6:3: taskRoles: the job ends when all tasks of one role have succeeded, and the others are stopped; to wait for all, write `completion: {minSucceededInstances: -1}` into each role" },
 	{ V2("extras: {env: {WANDB_API_KEY: abc}}\n"), "extras.env.WANDB_API_KEY: others can read this" },
 	{ V1("\"extras\":{\"env\":{\"A\":1}},", ""), "extras.env: has no effect in v1 jobs; write `jobEnvs`" },
 	{ COMMAND("echo {{FC_TASK_INDEX}}"), "taskRoles.w.commands: {{FC_...}} is replaced by the FrameworkController" },
@@ -246,7 +253,8 @@ TEST(test_warnings_are_sorted_and_unique)
 	RUN_AUTO r = run_good(
 	    HEAD "deployments: [{name: d, taskRoles: {w: {preCommands: ['<% $parameters.u %>']}, "
 		 "no: {}}}]\ndefaults: {deployment: d}\njobRetryCount: 017\n" IMAGE
-		 "taskRoles:\n  w: &w\n    dockerImage: i\n    taskRetryCount: 1\n"
+		 "taskRoles:\n  w: &w\n    dockerImage: i\n    completion: {}\n    "
+		 "taskRetryCount: 1\n"
 		 "    resourcePerInstance: {cpu: 1, memoryMB: 8, gpu: 0}\n"
 		 "    commands: ['<% $parameters.v %>']\n  v: *w\n");
 	assert_string_equal(
@@ -257,14 +265,14 @@ TEST(test_warnings_are_sorted_and_unique)
 	    "4:80: deployments[0].taskRoles.no: there is no such task role\n"
 	    "6:16: jobRetryCount: is 15: a number that begins with 0 is octal here, but decimal in "
 	    "YAML 1.2; write it without the 0, or in quotes if it is text\n"
-	    "11:21: taskRoles.w.taskRetryCount: has no effect unless extras.gangAllocation is "
+	    "12:21: taskRoles.w.taskRetryCount: has no effect unless extras.gangAllocation is "
 	    "false\n"
-	    "11:21: taskRoles.v.taskRetryCount: has no effect unless extras.gangAllocation is "
+	    "12:21: taskRoles.v.taskRetryCount: has no effect unless extras.gangAllocation is "
 	    "false\n"
-	    "13:16: taskRoles.w.commands[0]: <% $parameters.v %> leads to nothing, it is left as "
+	    "14:16: taskRoles.w.commands[0]: <% $parameters.v %> leads to nothing, it is left as "
 	    "it "
 	    "is\n"
-	    "13:16: taskRoles.v.commands[0]: <% $parameters.v %> leads to nothing, it is left as "
+	    "14:16: taskRoles.v.commands[0]: <% $parameters.v %> leads to nothing, it is left as "
 	    "it "
 	    "is\n");
 	run_done(&r);

@@ -40,6 +40,13 @@ int main(int argc, char **argv)
 	process_wipe_json();
 	if (strcmp(name, "--version") == 0)
 		name = "version";
+	if (strcmp(name, "help") == 0 && argc > 2) { /* as COMMAND --help */
+		static char help[] = "--help";
+		argv[1] = argv[2];
+		argv[2] = help;
+		argc = 3;
+		name = argv[1];
+	}
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		if (strcmp(name, COMMANDS[i].name) == 0)
 			return command_run(&COMMANDS[i], argc - 1, argv + 1);

@@ -187,7 +187,7 @@ struct remote {
  * code, or -1 and *e) with the server of o, or `own` if that is not NULL, and prints errors.
  * Returns the exit code. */
 typedef int remote_runner(struct remote *r, const void *arg, struct err *e);
-int remote_run(const struct options *o, const struct own_server *own, remote_runner *run,
+int remote_run(struct options *o, const struct own_server *own, remote_runner *run,
                const void *arg);
 
 struct remote_reply {
@@ -240,7 +240,7 @@ int remote_no_job(struct remote *r, const char *job, struct err *e);
  * USER~NAME, answer the JSON of GET remote_path(job, part), if there is a part ("", "/events").  If
  * there is no such job, the error names the nearest one.  Returns the exit code. */
 typedef int job_runner(struct remote *r, const char *job, struct span answer, struct err *e);
-int remote_job_command(const struct command *c, const struct options *o, job_runner *run,
+int remote_job_command(const struct command *c, struct options *o, job_runner *run,
                        const char *part);
 /* The same for several jobs, o->files, or those of the client's user with a --tag in these states
  * ("" for all).  Each is tried, while the server answers; the exit code is the worst. */
@@ -248,7 +248,7 @@ struct job_command {
 	job_runner *run;
 	const char *part, *states;
 };
-int remote_jobs_command(const struct command *c, const struct options *o,
+int remote_jobs_command(const struct command *c, struct options *o,
                         const struct job_command *j);
 
 /* Appends "&tagsContain=A,B" for jobs with any of these tags; nothing without tags. */
@@ -331,6 +331,7 @@ struct live_view {
 	const char *job; /* visible text */
 	bool quiet;      /* shows only why the job waits */
 	bool plain;      /* that of a command: shows only why it waits for long */
+	bool several;    /* its lines name the job */
 	bool own;        /* a job of this process: shown as soon as something is known of it */
 	struct term term;
 	struct arena arena; /* of detail and progress */

@@ -184,20 +184,8 @@ static int watch_jobs(struct remote *r, struct err *e)
 
 static int list_jobs(struct remote *r, const void *none, struct err *e)
 {
-	ERR_AUTO no_machine = { 0 };
-	REPLY_AUTO reply = { 0 };
-	struct span machine;
 	(void)none;
-	if (r->o->watch)
-		return watch_jobs(r, e);
-	int code = list_once(r, r->o->limit, e);
-	if (code == EXIT_OK &&
-	    remote_get(r, "/api/v2/machine", &reply, &machine, &no_machine) == 0 &&
-	    span_is(scan_get(machine, "hostFiles"), "true"))
-		(void)fputs("rest-lit: jobs of this server run on its machine's files, not in "
-		            "their images\n",
-		            stderr);
-	return code;
+	return r->o->watch ? watch_jobs(r, e) : list_once(r, r->o->limit, e);
 }
 
 int cmd_jobs(const struct command *c, struct options *o)

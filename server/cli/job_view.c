@@ -64,6 +64,8 @@ void view_show(struct live_view *v, const struct task_progress *tasks, size_t n)
 		progress_block(&text, &v->progress, &frame);
 		block = str_view(&text);
 	} else if (v->detail.n && !(v->quiet && v->progress.state != JOB_WAITING)) {
+		if (v->several)
+			str_printf(&text, "%s ", v->job);
 		progress_line(&text, &v->progress);
 		if (!span_eq(str_view(&text), str_view(&v->line))) {
 			term_message(&v->term, "%s", str_c(&text));

@@ -93,9 +93,14 @@ static int job_run_one(struct remote *r, const struct job_command *j, const char
 {
 	ARENA_AUTO arena = { 0 };
 	REPLY_AUTO reply = { 0 };
+	char shown[4 * QUOTE_MAX];
 	struct span answer = { "", 0 };
 	if (strlen(job) > AT_MAX / 4)
 		return err_set(e, 400, NULL, "the name of the job is too long");
+	(void)quote(shown, span_of(job));
+	if (strchr(job, '/'))
+		return err_set(e, 400, NULL, "\"%s\" is no name of a job, which is USER~NAME: %.*s~%s",
+		               shown, (int)strcspn(shown, "/"), shown, strchr(shown, '/') + 1);
 	if (!strchr(job, '~')) {
 		const char *user = remote_user(r, &arena, e);
 		if (!user)
@@ -112,7 +117,7 @@ static int job_run(struct remote *r, const void *arg, struct err *e)
 	return job_run_one(r, arg, r->o->files[0], e);
 }
 
-int remote_job_command(const struct command *c, const struct options *o, job_runner *run,
+int remote_job_command(const struct command *c, struct options *o, job_runner *run,
                        const char *part)
 {
 	if (strcmp(o->output, "yaml") == 0)
@@ -173,7 +178,7 @@ static int jobs_run(struct remote *r, const void *arg, struct err *e)
 	return names ? worst : -1;
 }
 
-int remote_jobs_command(const struct command *c, const struct options *o,
+int remote_jobs_command(const struct command *c, struct options *o,
                         const struct job_command *j)
 {
 	if (!o->n_files == !o->tag.n)

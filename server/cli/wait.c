@@ -438,6 +438,7 @@ static void waiter_open(struct job_waiter *w, const char *job, const struct log_
 	static const struct log_wanted PLAIN = { .plain = true };
 	view_init(&w->view, w->own ? strchr(job, '~') + 1 : job);
 	w->view.own = w->own;
+	w->view.several = w->remote->o->tag.n || w->remote->o->sweep.n;
 	w->view.plain = w->own && w->own->exit_code;
 	w->view.term.block &= !w->view.plain;
 	logs = w->view.plain ? &PLAIN : logs;

@@ -671,14 +671,18 @@ static int flag_read(struct options *o, unsigned command, struct flag_cursor *c,
 		               near ?: "", near ? "?" : ";");
 	}
 	if (!(option->commands & command))
-		return err_set(e, 400, "InvalidOption", "%s is not an option of this command",
-		               flag);
+		return err_set(e, 400, "InvalidOption", "%s is not an option of this command%s",
+		               flag,
+		               strcmp(flag, "-f") == 0 ? "; a file is named without one" : "");
 	const char *value = equals ? equals + 1 : option->type == OPTION_SWITCH ? "true" : NULL;
 	if (!value && c->i + 1 < c->argc)
 		value = c->argv[++c->i];
 	if (!value)
 		return err_set(e, 400, "InvalidOption", "%s needs a value: %s", flag,
 		               option->value);
+	if (!*value && option->flag_only && option->type == OPTION_TEXT) /* of a variable */
+		return err_set(e, 400, "InvalidOption", "%s needs a value that is not empty: %s",
+		               flag, option->value);
 	const char *what = arena_printf(&o->arena, "--%s", option->name);
 	return option_set(o, option, value, &(struct origin){ what, NOWHERE }, e);
 }

@@ -247,3 +247,33 @@ def test_cli_logs_follow_until_the_tasks_end(check):
             c.process.send_signal(signal.SIGINT)
             check.equal("Ctrl-C", c.end(), 3)
         check.ok("links are followed", wait_until(lambda: fake.count("GET", ".*follow=true") > 0))
+
+
+def test_cli_takes_habits_or_names_the_way(check):
+    """What people type from habit works, or the answer says what to type."""
+    check.equal("help submit", cli("help", "submit"), cli("submit", "--help"))
+    check.ok("help", cli("help")[1] == cli("--help")[1] and "FrameworkController" not in cli("help")[1])
+    check.equal("help of nothing", cli("help", "nonsense")[0], 2)
+    with FakeServer() as fake:
+        at = fake.url.removeprefix("http://")
+        code, out, err = cli("show", "--server", at, "job")
+        check.ok("a server without a scheme", code == 0 and "alice~job" in out, (code, out, err))
+        code, out, err = cli("show", "--server", fake.url, "alice/job")
+        check.ok("a slash", code == 2 and "alice~job" in err and "USER~NAME" in err and not out, (code, out, err))
+        code, out, err = cli("submit", "--server", fake.url, "-f", "job.yaml")
+        check.ok("-f", code == 2 and "-f is not an option of this command; a file is named without one" in err, (code, out, err))
+        for option in ("--name", "--image", "--code"):
+            code, out, err = cli("submit", "--server", fake.url, option, "", "--", "true")
+            check.ok(f"{option} without a value", code == 2 and f"{option} needs a value that is not empty" in err, (code, out, err))
+    code, out, err = cli("show", "--server", "pai.invalid", "--timeout", "1", "job")
+    check.ok("elsewhere it is https", code == 3 and "https://pai.invalid" in err, (code, out, err))
+
+
+def test_cli_names_each_job_of_a_tag_while_it_waits(check):
+    """The lines of `wait --tag` say of which job they are."""
+    with Server("--engine=none", "--local", "jobs") as s:
+        at = ("--server", f"http://127.0.0.1:{s.port}")
+        for name in ("one", "two"):
+            cli("submit", *at, "--tag", "both", "-", text=job_v2(name))
+        with Cli("wait", *at, "--tag", "both") as c:
+            check.ok("the first", c.says("alice~two WAITING") or c.says("alice~one WAITING"), c.stderr)

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/posix/fd.h"
@@ -68,6 +69,25 @@ static void run_kill(void *arg)
 
 /* ---- the directory ------------------------------------------------------------------------- */
 
+/* A private directory in that of temporary files, for accounts without a home; NULL and *e. */
+static char *run_temporary_dir(struct arena *a, struct err *e)
+{
+	struct stat st;
+	const char *top = getenv("TMPDIR"); /* NOLINT(concurrency-mt-unsafe): at start */
+	char *dir = arena_printf(a, "%s/rest-lit-%ld", top && top[0] == '/' ? top : "/tmp",
+	                         (long)getuid());
+	(void)mkdir(dir, 0700); /* it may be there, and another's */
+	if (lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == getuid() &&
+	    (st.st_mode & 077) == 0)
+		return arena_printf(a, "%s/run", dir);
+	(void)err_set(e, 400, NULL,
+	              "there is no home directory for the files of the job, and %s is not a "
+	              "directory that only you can read: set XDG_STATE_HOME to a directory of "
+	              "your own",
+	              dir);
+	return NULL;
+}
+
 /* The directory of all runs of this user; NULL and *e. */
 static char *run_base_dir(struct arena *a, struct err *e)
 {
@@ -79,12 +99,9 @@ static char *run_base_dir(struct arena *a, struct err *e)
 		const struct passwd *entry = getpwuid(getuid()); /* NOLINT: the same */
 		home = entry ? entry->pw_dir : NULL;
 	}
-	if (home && home[0] == '/')
+	if (home && home[0] == '/' && access(home, W_OK) == 0)
 		return arena_printf(a, "%s/.local/state/rest-lit/run", home);
-	(void)err_set(e, 400, NULL,
-	              "there is no home directory for the files of the job: set XDG_STATE_HOME to "
-	              "a directory of your own");
-	return NULL;
+	return run_temporary_dir(a, e);
 }
 
 /* The descriptor of a directory, locked; -1: it is another run's. */

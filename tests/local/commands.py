@@ -315,3 +315,17 @@ def test_submitted_command_is_told_of_hidden_environments(check):
         check.ok("a path", code == 0 and "is not used by" not in err, (code, out, err))
         code, out, err = cli(*at, "--", "true", **p.more)
         check.ok("without one", code == 0 and "not used" not in err, (code, out, err))
+
+
+def test_command_runs_without_a_home_directory(check):
+    """An account without a home, as services have it: a private directory below TMPDIR; not one of others."""
+    with Here() as p:
+        temporary = os.path.join(p.root, "tmp")
+        os.mkdir(temporary)
+        away = {"HOME": "/nonexistent/x", "TMPDIR": temporary}
+        check.equal("runs", p.command("echo", "on", environment=away)[:2], (0, "on\n"))
+        own = os.path.join(temporary, f"rest-lit-{os.getuid()}")
+        check.equal("private", (os.stat(own).st_mode & 0o777, os.listdir(os.path.join(own, "run"))), (0o700, []))
+        os.chmod(own, 0o770)
+        code, out, err = p.command("echo", "on", environment=away)
+        check.ok("not if others can write there", code == 125 and own in err and "XDG_STATE_HOME" in err and not out, (code, out, err))

@@ -361,7 +361,7 @@ static struct objects *submit_build(struct submit *s, const char *id, struct err
 	const struct role *role = s->job->roles;
 	struct place *where = ARENA_NEW(&r->arena, struct place, s->job->n_roles);
 	for (size_t i = 0; i < s->job->n_roles; i++)
-		where[i] = role[i].where;
+		where[i] = role[i].needs_where.line ? role[i].needs_where : role[i].where;
 	const struct engine_asked asked = {
 		.framework = objects_framework(objects)->body,
 		.virtual_cluster = s->job->virtual_cluster,
@@ -375,7 +375,7 @@ static struct objects *submit_build(struct submit *s, const char *id, struct err
 	const char *more = server->foreground ? "; --images oci pulls it" : "";
 	for (size_t i = 0; i < s->job->n_roles && server->host_files; i++)
 		if (!span_is(role[i].image, IMAGE_OF_HOST))
-			notes_add(&s->warnings, where[i],
+			notes_add(&s->warnings, role[i].where,
 			          "runs on this machine's files, not in %.*s%s",
 			          (int)role[i].image.n, role[i].image.p, more);
 	if (s->dry_run) { /* again, with secrets redacted */

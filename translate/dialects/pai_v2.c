@@ -73,6 +73,7 @@ static void pai_v2_read_resources(struct parse_context *r, const struct field *i
 	struct field resource = field_get(its, "resourcePerInstance");
 	struct field options = field_get(its, "extraContainerOptions");
 	struct field shm = field_get(&options, SHM.name);
+	role->needs_where = field_place(r->a, &resource);
 	role->cpu = parse_int(r, &resource, &CPU);
 	role->memory_mb = parse_mebibytes(r, &resource, &MEMORY);
 	role->gpu = parse_int(r, &resource, &GPU);

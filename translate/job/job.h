@@ -61,6 +61,7 @@ struct role {
 	bool task_fancy_retry;
 	int64_t task_retry_max;
 	int64_t cpu, memory_mb, gpu;
+	struct place needs_where; /* of what it asks for; line 0: as `where` */
 	int64_t shm_mb; /* as declared; 0 if not (the volume then has 512, v1: 64) */
 	unsigned wants; /* enum grant: requested features, and their places */
 	struct place wants_where[GRANT_BITS];

@@ -274,8 +274,8 @@ struct progress {
 	enum job_state state;
 	bool stopping; /* requested, not yet ended */
 	int64_t retries;
-	struct span previous;               /* jobStatus.previousEnd; p NULL: none */
-	int64_t submitted_ms, completed_ms; /* since 1970; 0: unknown */
+	struct span previous; /* jobStatus.previousEnd; p NULL: none */
+	int64_t submitted_ms, launched_ms, completed_ms; /* since 1970; 0: unknown */
 	const char *waiting; /* the waiting task and the reason, or why it is stopping; "" */
 	struct role_progress *role;
 	size_t n_roles;

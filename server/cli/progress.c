@@ -147,6 +147,7 @@ int progress_read(struct progress *p, struct span detail, struct arena *a, struc
 	(void)scan_int(scan_get(p->status, "retries"), 0, INT64_MAX, &p->retries); /* else 0 */
 	p->previous = scan_get(p->status, "previousEnd");
 	p->submitted_ms = progress_time_of(p->status, "submissionTime");
+	p->launched_ms = progress_time_of(p->status, "appLaunchedTime");
 	p->completed_ms = progress_time_of(p->status, "completedTime");
 	p->waiting = p->stopping
 	                 ? progress_shown(a, scan_text(scan_get(p->status, "stopReason"), a))
@@ -560,9 +561,10 @@ void progress_verdict(struct str *out, const struct progress *p, const char *job
 		verdict_put_tries(out, p, &arena);
 		return;
 	}
-	if (p->submitted_ms && p->completed_ms) {
+	int64_t begin_ms = p->launched_ms ?: p->submitted_ms; /* as DURATION of `jobs` */
+	if (begin_ms && p->completed_ms) {
 		str_puts(out, " after ");
-		duration_put_short(out, p->completed_ms - p->submitted_ms);
+		duration_put_short(out, p->completed_ms - begin_ms);
 	}
 	if (p->retries)
 		str_printf(out, ", %lld retries", (long long)p->retries);

@@ -255,6 +255,11 @@ TEST(test_progress_verdict_explains_the_end)
 	assert_verdict("{\"jobStatus\":{\"state\":\"SUCCEEDED\",\"submissionTime\":1000,"
 	               "\"completedTime\":3601000,\"appExitCode\":0}}",
 	               false, "alice~mnist SUCCEEDED after 1h 00m\n");
+	/* Without the time in the queue, as `jobs` shows it. */
+	assert_verdict("{\"jobStatus\":{\"state\":\"SUCCEEDED\",\"submissionTime\":1000,"
+	               "\"appLaunchedTime\":3599000,\"completedTime\":3601000,"
+	               "\"appExitCode\":0}}",
+	               false, "alice~mnist SUCCEEDED after 2s\n");
 	/* The verdict has the message from the report of pai-runtime. */
 	static const char REPORT[] =
 	    "{\"jobStatus\":{\"state\":\"FAILED\",\"appExitCode\":255,\"appExitMessages\":{"

@@ -45,6 +45,7 @@ enum word_kind {
 	WORD_SUMMARY,    /* tells only that something failed */
 	WORD_ABOVE,      /* of an exception: the text above it tells more */
 	WORD_NOISE,      /* printed by libraries and launchers while a program ends: no output */
+	WORD_NETWORK,    /* a sign that the network is the cause */
 	WORD_LAUNCHER,   /* in the message of a launcher between two rules */
 	WORD_RANK,       /* of a launcher: the failed rank is behind the key */
 	WORD_LOCAL_RANK, /* the same, its number on this node */
@@ -111,6 +112,9 @@ bool final_error_line(const struct final_error *f, struct span text, enum word_k
                       struct match *line);
 /* The line of the log that tells best why a command ended with this code; false: not known. */
 bool final_error_quote(struct final_error *f, int64_t code, struct match *line);
+/* The last line with a sign of the network: in the exception that decides, in those before it that
+ * led to it and in the output above them, else in the last lines of output; false: none. */
+bool final_error_network(struct final_error *f, struct match *line);
 /* The failed rank: as a launcher reports it, or in the name of the process in front of position
  * `match` (SIZE_MAX: none); -1: not known. */
 int64_t final_error_rank(const struct final_error *f, size_t match);
@@ -125,6 +129,7 @@ struct exit_pattern {
 	bool has_code;                 /* it is for one exit code only */
 	bool permanent;                /* every try would end so: `behavior` of the entry */
 	bool has_gpu, gpu_ecc;         /* gpuInfo */
+	bool unless_network;           /* unlessWord: a sign of the network goes before it */
 };
 
 struct exit_spec {

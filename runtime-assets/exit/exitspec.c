@@ -72,6 +72,7 @@ static void spec_pattern(struct exit_spec_reader *r, const struct node *pattern,
 {
 	const struct node *code = node_get(pattern, "exitCode");
 	const struct node *part = node_get(pattern, "userLogPart");
+	const struct node *unless = node_get(pattern, "unlessWord");
 	struct exit_pattern p = { .container_code = container_code,
 		                  .permanent = r->permanent,
 		                  .has_code = !spec_is_null(code) };
@@ -94,6 +95,12 @@ static void spec_pattern(struct exit_spec_reader *r, const struct node *pattern,
 		          "userLogPart must be finalError, or absent; the pattern is left out");
 		return;
 	}
+	p.unless_network = node_is(unless, NODE_TEXT) && span_is(node_span(unless), "NETWORK");
+	if (!spec_is_null(unless) && !p.unless_network) {
+		spec_warn(r, unless,
+		          "unlessWord must be NETWORK, or absent; the pattern is left out");
+		return;
+	}
 	if (spec_regex(r, pattern, "platformLogRegex", &p.platform) && spec_gpu(r, pattern, &p))
 		r->s->v[r->s->n++] = p;
 }
@@ -104,6 +111,7 @@ static const char *const WORD_NAMES[WORD_KINDS] = {
 	[WORD_SUMMARY] = "SUMMARY", [WORD_ERROR] = "ERROR",           [WORD_ABOVE] = "ABOVE",
 	[WORD_HINT] = "HINT",       [WORD_NOISE] = "NOISE",           [WORD_LAUNCHER] = "LAUNCHER",
 	[WORD_RANK] = "RANK",       [WORD_LOCAL_RANK] = "LOCAL_RANK", [WORD_OUTSIDE] = "OUTSIDE",
+	[WORD_NETWORK] = "NETWORK",
 };
 
 /* Kinds of the server's are skipped. */
@@ -371,7 +379,10 @@ static void match_cause(struct matcher *m, const struct exit_spec *s, struct exi
 	    match_outside(m, &c->platform))
 		return;
 	match_first(m, s, true, &cause);
-	if (cause.pattern && cause.pattern->permanent && cause.pattern->final)
+	const struct exit_pattern *p = cause.pattern;
+	struct match sign;
+	if (p && p->permanent && p->final &&
+	    !(p->unless_network && final_error_network(&m->error, &sign)))
 		*out = cause;
 }
 
@@ -395,6 +406,10 @@ void exit_spec_match(const struct exit_spec *s, struct exit_case *c, struct exit
 	final_error_read(f, &c->user, &s->words, c->in->code, &a);
 	match_choose_final(&m, re + 2 * s->n, s->n, &a);
 	match_first(&m, s, false, out);
+	struct match sign;
+	if (out->pattern && out->pattern->unless_network && final_error_network(f, &sign))
+		*out =
+		    (struct exit_verdict){ .code = EXIT_UNKNOWN, .has_user = true, .user = sign };
 	match_cause(&m, s, c, out);
 	bool final = out->pattern && out->pattern->final;
 	out->rank = final_error_rank(f, final ? out->user.start : SIZE_MAX);

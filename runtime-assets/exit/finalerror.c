@@ -510,17 +510,43 @@ bool final_error_line(const struct final_error *f, struct span text, enum word_k
 	return false;
 }
 
-/* The last line of a part that has such a word. */
-static bool final_find(struct final_error *f, size_t from, enum final_part part,
-                       enum word_kind kind, struct match *line)
+/* The last line of a text that has such a word. */
+static bool final_find_in(struct final_error *f, struct final_text in, enum word_kind kind,
+                          struct match *line)
 {
 	size_t at;
-	f->text[FINAL_TEXTS] = (struct final_text){ from, f->n, NULL, part };
+	f->text[FINAL_TEXTS] = in;
 	struct span text = final_error_text(f, FINAL_TEXTS, &at);
 	if (!final_error_line(f, text, kind, line))
 		return false;
 	line->start += at;
 	line->end += at;
+	return true;
+}
+
+/* The same for the end of the log. */
+static bool final_find(struct final_error *f, size_t from, enum final_part part,
+                       enum word_kind kind, struct match *line)
+{
+	return final_find_in(f, (struct final_text){ from, f->n, NULL, part }, kind, line);
+}
+
+bool final_error_network(struct final_error *f, struct match *line)
+{
+	if (!f->decided)
+		return final_find(f, f->last, PART_OUTPUT, WORD_NETWORK, line);
+	const struct traceback *t = f->text[0].of;
+	while (!final_has_kind(f, t->error, t->end, WORD_NETWORK)) {
+		if (t == f->traceback || (!t->caused && !t[-1].handled)) {
+			/* With several processes, those above may be of another one. */
+			size_t from = final_lines_back(f, t->header, t->name_n ? 0 : FINAL_OUTPUT);
+			return final_find_in(
+			    f, (struct final_text){ from, t->header, NULL, PART_OUTPUT },
+			    WORD_NETWORK, line);
+		}
+		t--;
+	}
+	*line = (struct match){ f->at + t->error, f->at + t->end };
 	return true;
 }
 
@@ -539,7 +565,7 @@ static struct match final_exception_line(const struct final_error *f)
 	size_t to = x->to;
 	struct span line = span_trim(final_span(f, from, to));
 	size_t colon = span_find(line, 0, ":");
-	while (colon + 1 == line.n || line.n == 0) {
+	while (colon + 1 == line.n || line.n == 0 || final_rule(f, from)) {
 		if (to >= x->of->all)
 			return (struct match){ f->at + x->from, f->at + x->to };
 		from = to + 1 + (final_line_is_of(f, x->of, to + 1) ? x->of->name_n : 0);
@@ -560,7 +586,8 @@ bool final_error_quote(struct final_error *f, int64_t code, struct match *line)
 		*line = final_exception_line(f);
 		return true;
 	}
-	return final_find(f, f->last, PART_OUTPUT, WORD_ERROR, line) ||
+	return (!stopped && final_find(f, f->last, PART_OUTPUT, WORD_NETWORK, line)) ||
+	       final_find(f, f->last, PART_OUTPUT, WORD_ERROR, line) ||
 	       final_find_signal(f, line) ||
 	       (!stopped && final_find(f, final_lines_back(f, f->n, FINAL_LINES), PART_OUTPUT,
 	                               WORD_ERROR, line)) ||

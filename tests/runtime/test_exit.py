@@ -332,6 +332,34 @@ def test_words_of_the_specification_decide():
             equal(f"{last} with {words or 'no words'!r}", (done.returncode, done.stderr), (code, b""))
 
 
+def test_sign_of_the_network_goes_before_what_is_missing():
+    """unlessWord: the code is 255 if the exception, one before it that led to it, or the output above has a sign of
+    the network, and that line is quoted."""
+    trace = "Traceback (most recent call last):\n  File \"x.py\", line 1\n    raise_on('Gone away')\n{}\n"
+    cause = "\nThe above exception was the direct cause of the following exception:\n\n"
+    handling = "\nDuring handling of the above exception, another exception occurred:\n\n"
+    gone, bad = trace.format("x.Error: Gone away"), trace.format("x.Error: Bad thing")
+    output = "Gone away, said x\n"
+    pattern = "- words:\n  - kind: NETWORK\n    texts: [Gone away]\n- containerExitCode: 77\n  patterns:\n  - userLogRegex: Bad thing\n    userLogPart: finalError\n"
+    for log, code, line in ((bad, 77, "x.Error: Bad thing"), (gone + cause + bad, 255, "x.Error: Gone away"),
+                            (gone + handling + bad, 255, "x.Error: Gone away"), (gone + bad, 255, "x.Error: Gone away"),
+                            (gone + "step\n" * 9 + bad, 77, "x.Error: Bad thing"),
+                            (output + bad, 255, "Gone away, said x"), (output + "step\n" * 9 + bad, 77, "x.Error: Bad thing"),
+                            (output + "Bad thing\n", 255, "Gone away, said x"), (bad + output, 77, "x.Error: Bad thing"),
+                            ("".join("[rank0]: " + one for one in (output + bad).splitlines(True)), 77, "x.Error: Bad thing")):
+        for unless in ("NETWORK", "OTHER", None):
+            with Root() as root:
+                root.write("/one.yaml", pattern + (f"    unlessWord: {unless}\n" if unless else ""))
+                root.write(root.logs("user-all/current"), log)
+                done = root.run("exit", "--spec", root.at("/one.yaml"), "1")
+                message = (root.read("/tmp/pai-termination-log") or b"").decode()
+                want = {"NETWORK": code, "OTHER": 255, None: 77}[unless]
+                equal(f"unlessWord {unless}: {log!r}", done.returncode, want)
+                equal("what it may be is said", b"unlessWord must be NETWORK" in done.stderr, unless == "OTHER")
+                if unless == "NETWORK":
+                    check("the line is quoted", f'matchedUserLogString: "{line}"' in message.replace("[rank0]: ", ""), message)
+
+
 def test_words_are_in_the_specification_only():
     """Words that distinguish a cause from its consequences, an error from output, or a rank are not
     repeated in C."""
@@ -410,6 +438,7 @@ tests(test_table_of_ends_has_its_exit_codes, test_recorded_failures_have_their_r
       test_rotated_log_precedes_a_short_one, test_standard_input_is_not_read, test_large_logs_are_cut_to_their_end,
       test_planted_logs_are_not_followed, test_gpu_memory_errors_are_128, test_shipped_specification_is_consistent,
       test_words_of_the_specification_decide, test_words_are_in_the_specification_only,
+      test_sign_of_the_network_goes_before_what_is_missing,
       test_log_part_limits_an_expression, test_openpai_specification_works_unchanged,
       test_missing_log_is_reported_if_it_was_named, test_invalid_arguments_are_refused)
 finish()

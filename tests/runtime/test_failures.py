@@ -4,7 +4,9 @@ rank that failed is named.  What looks like a failure and is none gets none.
 held_out.yaml was written by somebody who did not know the patterns.  When it was first run, 80 of its 84 classes were
 right; the patterns and rules were mended after that, so it no longer measures them as it did then.
 posted.yaml and posted_more.yaml have the wording of public reports.  Of their 188 logs, 173 had the expected class
-when they were first run, 142 the retries, 159 the line; each expectation that was wrong has the reason beside it."""
+when they were first run, 142 the retries, 159 the line; each expectation that was wrong has the reason beside it.
+network.yaml has ends that follow from the network.  When it was first run, 58 of its 76 logs had the expected class, 58
+the retries, 52 the line."""
 import os
 import re
 
@@ -12,8 +14,8 @@ from checks import Root, TOP, check, equal, finish, tests
 
 DATA = os.path.join(TOP, "tests", "data", "runtime", "failures")
 SPEC = os.path.join(TOP, "runtime-assets", "runtime-exit-spec.yaml")
-MEASURED = ("today.yaml", "posted.yaml", "posted_more.yaml", "network.yaml")
-ALL_RIGHT = ("network.yaml",)  # the others have a few that are wrong
+NETWORK = "network.yaml"
+MEASURED = ("today.yaml", "posted.yaml", "posted_more.yaml", NETWORK)
 MESSAGE = "/tmp/pai-termination-log"
 # Codes that a class may get, besides that of a signal where the process itself ended by one.
 CODES = {
@@ -141,12 +143,12 @@ def test_held_out_logs_are_measured(file):
             right[key] += found[key]
         if not all(found.values()):
             print(f"{file}: {case['name']}: {code}, {line[:100]!r}: wrong {[key for key in found if not found[key]]}")
-    for key, percent in (("class", 95), ("retry", 93), ("line", 85)) if file not in ALL_RIGHT else [(key, 100) for key in right]:
+    for key, percent in (("class", 95), ("retry", 93), ("line", 85)) if file != NETWORK else (("class", 100), ("retry", 100), ("line", 90)):
         check(f"{file}: {key}: {right[key]} of {len(cases)}", 100 * right[key] >= percent * len(cases))
 
 
 def test_half_of_the_excerpts_are_benign():
-    cases = [case for file in sorted(os.listdir(DATA)) if file not in ALL_RIGHT for case in load(os.path.join(DATA, file))]
+    cases = [case for file in sorted(os.listdir(DATA)) if file != NETWORK for case in load(os.path.join(DATA, file))]
     misleading = sum(bool(case.get("misleading")) for case in cases)
     check("half of all excerpts are benign or misleading", 2 * misleading >= len(cases), (misleading, len(cases)))
 

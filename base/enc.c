@@ -72,8 +72,10 @@ int json_escaped(struct span text, size_t *at)
 		return c;
 	bool pair = c < 0xdc00 && text.n - *at >= 2 && memcmp(text.p + *at, "\\u", 2) == 0;
 	int low = pair ? hex_read_four_digits(text, *at + 2) : -1;
+	if (low < 0xdc00 || low >= 0xe000)
+		return -2;
 	*at += 6;
-	return low >= 0xdc00 && low < 0xe000 ? 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00) : -2;
+	return 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
 }
 
 int percent_byte(struct span text, size_t at)

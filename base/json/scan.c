@@ -492,8 +492,9 @@ bool scan_int(struct span value, int64_t min, int64_t max, int64_t *out)
 	return span_all(value, "0") && parse_i64(whole, min, max, out) == 0;
 }
 
-/* The output is never longer than the input. */
-static bool scan_unescape(struct span t, char *out, size_t *n)
+/* The output is never longer than the input.  `any`: NUL and halves of surrogate pairs become
+ * U+FFFD. */
+static bool scan_unescape(struct span t, bool any, char *out, size_t *n)
 {
 	static const char LETTERS[256] = {
 		['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
@@ -509,6 +510,8 @@ static bool scan_unescape(struct span t, char *out, size_t *n)
 		unsigned char letter = (unsigned char)t.p[i + 1];
 		i += 2;
 		int c = letter == 'u' ? json_escaped(t, &i) : LETTERS[letter];
+		if (any && letter == 'u' && (c == 0 || c == -2))
+			c = UTF8_INVALID;
 		if (c <= 0)
 			return false;
 		*n += utf8_put(out + *n, (uint32_t)c);
@@ -516,7 +519,7 @@ static bool scan_unescape(struct span t, char *out, size_t *n)
 	return true;
 }
 
-bool scan_string(struct span value, struct arena *a, struct span *out)
+static bool scan_decode(struct span value, bool any, struct arena *a, struct span *out)
 {
 	if (value.n < 2 || value.p[0] != '"' || value.p[value.n - 1] != '"')
 		return false;
@@ -527,16 +530,21 @@ bool scan_string(struct span value, struct arena *a, struct span *out)
 	}
 	char *text = arena_alloc(a, t.n);
 	size_t n = 0;
-	if (!scan_unescape(t, text, &n))
+	if (!scan_unescape(t, any, text, &n))
 		return false;
 	*out = (struct span){ text, n };
 	return true;
 }
 
+bool scan_string(struct span value, struct arena *a, struct span *out)
+{
+	return scan_decode(value, false, a, out);
+}
+
 struct span scan_text(struct span value, struct arena *a)
 {
 	struct span text = { "", 0 };
-	(void)scan_string(value, a, &text); /* else "" */
+	(void)scan_decode(value, true, a, &text); /* else "" */
 	return text;
 }
 

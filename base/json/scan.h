@@ -87,7 +87,8 @@ bool scan_int(struct span value, int64_t min, int64_t max, int64_t *out); /* 1, 
 /* A decoded string; borrowed if it has no escapes, else in the arena.  false if it has a NUL or
  * half of a surrogate pair. */
 bool scan_string(struct span value, struct arena *a, struct span *out);
-/* The same; "" if it is not a string. */
+/* The same, with U+FFFD in place of these, as it is for texts of other programs that are shown; ""
+ * if it is not a string. */
 struct span scan_text(struct span value, struct arena *a);
 /* A time of Kubernetes, "2026-11-22T01:34:56Z" or with a fraction, as milliseconds since 1970. */
 bool scan_time_ms(struct span value, int64_t *out);

@@ -205,7 +205,8 @@ static struct match window_shown(const struct window *w, size_t most)
 	return out;
 }
 
-/* Appends bytes as UTF-8, invalid ones as U+FFFD.  Converts the offset *mark. */
+/* Appends bytes as UTF-8, invalid ones and NUL, which readers refuse, as U+FFFD.  Converts the
+ * offset *mark. */
 static void utf8_put_valid(struct str *out, struct span bytes, size_t *mark)
 {
 	const unsigned char *p = (const unsigned char *)bytes.p;
@@ -215,7 +216,7 @@ static void utf8_put_valid(struct str *out, struct span bytes, size_t *mark)
 		uint32_t r = utf8_decode(p + i, bytes.n - i, &width);
 		if (marked == SIZE_MAX && mark && *mark < i + width)
 			marked = out->n;
-		if (r == UTF8_INVALID && width == 1)
+		if ((r == UTF8_INVALID && width == 1) || r == 0)
 			str_put(out, "\xEF\xBF\xBD", 3);
 		else
 			str_put(out, bytes.p + i, width);

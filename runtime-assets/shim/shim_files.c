@@ -82,4 +82,6 @@ void shim_message_put(struct shim_result *r, struct span text)
 	struct span all = { r->message, r->message_n };
 	for (size_t at = 0; (at += utf8_check(span_from(all, at))) < all.n; at++)
 		r->message[at] = '?';
+	for (char *nul; (nul = memchr(r->message, '\0', r->message_n)) != NULL;)
+		*nul = '?'; /* readers of JSON refuse it */
 }

@@ -100,5 +100,5 @@ int shim_claim(int dir, struct err *e);
  * space of the file `spec`, which is gone then.  -1 and errno. */
 int shim_state_write(int dir, const struct shim_state *s, bool final);
 
-/* Bytes that are not UTF-8 become `?`, and what is too long is cut. */
+/* NUL, and bytes that are not UTF-8, become `?`, and what is too long is cut. */
 void shim_message_put(struct shim_result *r, struct span text);

@@ -76,7 +76,7 @@ void lines_done(struct line_splitter *l);
 /* Appends untrusted text for a terminal: control characters, invalid UTF-8 and characters that
  * change the writing direction become \x1b or \u{202e}; tabs stay. */
 void visible_text(struct str *out, struct span text);
-/* The part of a line that a terminal shows: after the last CR. */
+/* The part of a line behind the last CR that has a text behind it, without blanks at the end. */
 struct span visible_part(struct span line);
 /* An upper bound of the columns of visible text without tabs. */
 size_t visible_width(struct span text);

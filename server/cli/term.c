@@ -193,7 +193,8 @@ void visible_text(struct str *out, struct span text)
 
 struct span visible_part(struct span line)
 {
-	while (line.n && line.p[line.n - 1] == '\r')
+	/* A bar that is wiped leaves blanks behind what was printed last. */
+	while (line.n && (line.p[line.n - 1] == '\r' || line.p[line.n - 1] == ' '))
 		line.n--;
 	const char *last = line.n ? memrchr(line.p, '\r', line.n) : NULL;
 	size_t skip = last ? (size_t)(last - line.p) + 1 : 0;

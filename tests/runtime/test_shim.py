@@ -263,6 +263,8 @@ def test_message_is_read_safely():
             ("a message", "printf 'because\\nof' > message", "because\nof"),
             ("too long", "head -c 100000 /dev/zero | tr '\\0' z > message", "z" * 4096),
             ("not UTF-8", "printf 'a\\377b' > message", "a?b"),
+            ("any byte", "awk 'BEGIN { for (i = 0; i < 256; i++) printf \"%c\", i }' > message",
+             "".join("?" if i == 0 or i > 127 else chr(i) for i in range(256))),
             ("a link", "ln -s /etc/passwd message", ""),
             ("a fifo", "mkfifo message", ""),
             ("a directory", "mkdir message", ""),

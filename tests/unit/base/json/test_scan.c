@@ -331,17 +331,22 @@ TEST(test_scan_string_resolves_escapes)
 		assert_true(scan_string(span_of(CASES[i].json), &a, &out));
 		assert_span(out, CASES[i].text);
 	}
+	/* What another program wrote is shown without the characters that are none. */
+	static const char *const BROKEN[][2] = {
+		{ "\"a\\u0000b\"", "a\uFFFDb" },
+		{ "\"\\ud800\"", "\uFFFD" },
+		{ "\"\\udc00z\"", "\uFFFDz" },
+		{ "\"\\ud800\\u0041\"", "\uFFFDA" },
+		{ "\"\\ud800\\n\"", "\uFFFD\n" },
+		{ "\"\\ud83d\\ud83d\\ude00\"", "\uFFFD\U0001F600" },
+	};
+	out = SPAN("untouched");
+	for (size_t i = 0; i < ARRAY_SIZE(BROKEN); i++) {
+		assert_false(scan_string(span_of(BROKEN[i][0]), &a, &out));
+		assert_span(scan_text(span_of(BROKEN[i][0]), &a), BROKEN[i][1]);
+	}
 	static const char *const NONE[] = {
-		"\"\\u0000\"",
-		"\"\\ud800\"",
-		"\"\\udc00\"",
-		"\"\\ud800\\u0041\"",
-		"\"\\ud800\\n\"",
-		"1",
-		"null",
-		"\"",
-		"",
-		"[\"a\"]",
+		"\"\\x\"", "\"\\u00g0\"", "1", "null", "\"", "", "[\"a\"]",
 	};
 	out = SPAN("untouched");
 	for (size_t i = 0; i < ARRAY_SIZE(NONE); i++) {

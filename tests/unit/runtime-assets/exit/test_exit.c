@@ -6,6 +6,8 @@
 #include <unistd.h>
 #include <yaml.h>
 
+#include "base/doc/tree.h"
+#include "base/enc.h"
 #include "runtime-assets/common/files.h"
 #include "runtime-assets/exit/exit_internal.h"
 #include "runtime-assets/net/http.h"
@@ -119,6 +121,63 @@ TEST(test_yaml_quoted_escapes_the_end_marker)
 }
 
 /* ---- the message ----------------------------------------------------------------------------- */
+
+/* The text of the log in the message, read as the server reads it: NULL if it cannot be. */
+static const char *read_back(struct span log, struct arena *a)
+{
+	STR_AUTO message = STR_INIT(EXIT_MESSAGE_MAX);
+	NOTES_AUTO warnings = { 0 };
+	FD_AUTO user = file_with(log);
+	struct exit_input in = {
+		.code = 7,
+		.user_log = user,
+		.user_log_rotated = -1,
+		.runtime_log = user,
+		.spec = SPAN("- containerExitCode: 9\n  patterns:\n  - userLogRegex: 'bad'\n"
+		             "    platformLogRegex: bad\n"),
+		.deadline_ms = clock_ms() + SOON_MS,
+		.root = "/nonexistent",
+	};
+	assert_int_equal(exit_explain(&in, &message, &warnings), 9);
+	struct span report = str_view(&message);
+	assert_int_equal(utf8_check(report), report.n);
+	size_t from = span_find(report, 0, "START]\n");
+	size_t to = span_find(report, 0, "[PAI_RUNTIME_ERROR_END]");
+	assert_true(from < to && to < report.n);
+	report = (struct span){ report.p + from + 7, to - from - 7 };
+	const struct node *map = doc_quiet(report, &BUDGET_DEFAULT, a);
+	if (!map || !node_is(node_get(map, "matchedPlatformLogString"), NODE_TEXT))
+		return NULL;
+	const struct node *text = node_get(node_get(map, "errorLogs"), "user");
+	return node_is(text, NODE_TEXT) ? text->text : NULL;
+}
+
+/* A report is read whatever the log has: each byte, and bytes that are no UTF-8. */
+TEST(test_exit_message_is_read_after_any_byte)
+{
+	ARENA_AUTO a = { 0 };
+	for (int byte = 0; byte < 256; byte++) {
+		char log[] = "before\nbad . thing\nbehind";
+		log[strlen("before\nbad ")] = (char)byte;
+		const char *got = read_back((struct span){ log, sizeof(log) - 1 }, &a);
+		bool kept = byte > 0 && byte < 0x80;
+		if (!got || !strstr(got, "behind") ||
+		    (kept && byte != '\r' && strcmp(got, log) != 0) ||
+		    (!kept && !strstr(got, "bad \uFFFD thing")))
+			fail_msg("byte %d is read back as %s", byte, got ? got : "nothing");
+	}
+	static const char *const BROKEN[] = {
+		"\xc0\x80", "\xed\xa0\x80",         "\xf4\x90\x80\x80",
+		"\xe2\x82", "\xf8\x88\x80\x80\x80", "\xef\xbf\xbe",
+		"\xc2\x85", "\xe2\x80\xa8",
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(BROKEN); i++) {
+		const char *log = arena_printf(&a, "bad %s\nbehind", BROKEN[i]);
+		const char *got = read_back(span_of(log), &a);
+		if (!got || !strstr(got, "behind"))
+			fail_msg("text %zu is read back as %s", i, got ? got : "nothing");
+	}
+}
 
 struct logs {
 	const char *user, *platform, *spec;

@@ -76,6 +76,8 @@ TEST(test_visible_part_keeps_the_text_behind_the_last_return)
 	assert_part("plain", "plain");
 	assert_part("10%\r20%\r30%", "30%");
 	assert_part("10%\r20%\r\r", "20%");
+	assert_part("10%\rError: bad\r        \r", "Error: bad");
+	assert_part("   \r  ", "");
 }
 
 TEST(test_visible_width_counts_columns)

@@ -45,6 +45,8 @@ enum word_kind {
 	WORD_SUMMARY,    /* tells only that something failed */
 	WORD_ABOVE,      /* of an exception: the text above it tells more */
 	WORD_NOISE,      /* printed by libraries and launchers while a program ends: no output */
+	WORD_WARNING,    /* the program goes on */
+	WORD_BELOW,      /* of an error: the line below the key tells more */
 	WORD_NETWORK,    /* a sign that the network is the cause */
 	WORD_LAUNCHER,   /* in the message of a launcher between two rules */
 	WORD_RANK,       /* of a launcher: the failed rank is behind the key */
@@ -112,6 +114,8 @@ bool final_error_line(const struct final_error *f, struct span text, enum word_k
                       struct match *line);
 /* The line of the log that tells best why a command ended with this code; false: not known. */
 bool final_error_quote(struct final_error *f, int64_t code, struct match *line);
+/* Of a line with a word BELOW, the line that tells more: below the key soon after it. */
+void final_error_below(const struct final_error *f, struct match *line);
 /* The last line with a sign of the network: in the exception that decides, in those before it that
  * led to it and in the output above them, else in the last lines of output; false: none. */
 bool final_error_network(struct final_error *f, struct match *line);

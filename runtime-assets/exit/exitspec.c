@@ -112,6 +112,7 @@ static const char *const WORD_NAMES[WORD_KINDS] = {
 	[WORD_HINT] = "HINT",       [WORD_NOISE] = "NOISE",           [WORD_LAUNCHER] = "LAUNCHER",
 	[WORD_RANK] = "RANK",       [WORD_LOCAL_RANK] = "LOCAL_RANK", [WORD_OUTSIDE] = "OUTSIDE",
 	[WORD_NETWORK] = "NETWORK",
+	[WORD_WARNING] = "WARNING", [WORD_BELOW] = "BELOW",
 };
 
 /* Kinds of the server's are skipped. */
@@ -279,7 +280,10 @@ static bool match_final(struct matcher *m, struct regex *re, size_t number, stru
 			start--;
 		while (end < text.n && !strchr("\r\n", text.p[end]))
 			end++;
-		if (end > m->final_after) {
+		struct span line = { text.p + start, end - start };
+		struct match whole;
+		if (end > m->final_after &&
+		    !(m->final_last && final_error_line(&m->error, line, WORD_WARNING, &whole))) {
 			*where = (struct match){ m->final_at + start, m->final_at + end };
 			found = true;
 		}
@@ -421,6 +425,8 @@ void exit_spec_match(const struct exit_spec *s, struct exit_case *c, struct exit
 	    final && f->aborted && !f->signalled && f->text[m.chosen].part == PART_REPORTS;
 	if (s->words.n && (!out->has_user || exception || aborted))
 		out->has_user = final_error_quote(f, exception ? 1 : c->in->code, &out->user);
+	if (final || out->has_user)
+		final_error_below(f, &out->user);
 	out->handled = f->handled;
 	if (m.late)
 		notes_add(c->warnings, NOWHERE,

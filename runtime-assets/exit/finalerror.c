@@ -11,7 +11,7 @@
 
 enum {
 	FINAL_TAIL = 256 << 10, /* bytes of the end of a log that are examined */
-	FINAL_LINES = 200,      /* lines farther from the end, or from each other, are unrelated */
+	FINAL_LINES = 600,      /* lines farther from the end, or from each other, are unrelated */
 	FINAL_OUTPUT = 8,       /* lines of output after an error that ended a program with 1 */
 	FINAL_OUTPUT_OTHER = 2, /* the same with another code: an uncaught exception gives 1 */
 	FINAL_MESSAGE = 40,     /* the same if none of them has a number: a message, not progress */
@@ -240,6 +240,10 @@ static void final_add(struct final_error *f, struct traceback *t)
 		t->caused = final_has_text(f, last->end, last->all, "The above exception was the");
 		bool handles =
 		    final_has_text(f, last->end, last->all, "During handling of the above");
+		if (handles && final_has_kind(f, t->error, t->end, WORD_IGNORED)) {
+			t->kind = WORD_IGNORED;
+			handles = false;
+		}
 		if ((t->caused || handles) && last->kind >= WORD_THREAD)
 			t->kind = last->kind;
 		for (bool more = handles; more; last--) {
@@ -502,7 +506,9 @@ bool final_error_line(const struct final_error *f, struct span text, enum word_k
 			continue;
 		while (at > 0 && !strchr("\r\n", text.p[at - 1]))
 			at--;
-		if (final_has_word(f, (struct span){ text.p + at, end - at }, kind)) {
+		struct span here = { text.p + at, end - at };
+		if (final_has_word(f, here, kind) &&
+		    (kind < WORD_ERROR || !final_has_word(f, here, WORD_WARNING))) {
 			*line = (struct match){ at, end };
 			return true;
 		}
@@ -573,7 +579,9 @@ static struct match final_exception_line(const struct final_error *f)
 		line = span_trim(final_span(f, from, to));
 		colon = SIZE_MAX - 1;
 	}
-	return (struct match){ f->at + from, f->at + to };
+	/* A progress bar may follow in the same line. */
+	size_t bar = span_chr(final_span(f, from, to), '\r');
+	return (struct match){ f->at + from, f->at + (bar ? from + bar : to) };
 }
 
 bool final_error_quote(struct final_error *f, int64_t code, struct match *line)
@@ -593,6 +601,28 @@ bool final_error_quote(struct final_error *f, int64_t code, struct match *line)
 	                               WORD_ERROR, line)) ||
 	       (!stopped && final_find(f, f->last, PART_OUTPUT, WORD_HINT, line)) ||
 	       final_find(f, f->last, PART_REPORTS, WORD_ERROR, line);
+}
+
+void final_error_below(const struct final_error *f, struct match *line)
+{
+	if (line->start < f->at || line->end - f->at > f->n)
+		return;
+	size_t from = line->start - f->at;
+	size_t to = from + FINAL_KEY < f->n ? from + FINAL_KEY : f->n;
+	for (size_t i = 0; i < f->words->n; i++) {
+		const struct word *w = &f->words->v[i];
+		if (w->kind != WORD_BELOW || !w->key ||
+		    !final_has_text(f, from, line->end - f->at, w->text))
+			continue;
+		size_t at = span_find(final_span(f, 0, to), from, w->key);
+		if (at == SIZE_MAX)
+			continue;
+		at = final_line_end(f, at) + 1;
+		size_t end = final_line_end(f, at);
+		at += at < end ? final_name(final_span(f, at, end)) : 0;
+		if (at < end)
+			*line = (struct match){ f->at + at, f->at + end };
+	}
 }
 
 /* ---- the rank ---------- */

@@ -297,7 +297,7 @@ def test_shipped_specification_is_consistent():
     missing = {code for code, _ in theirs} - {code for code, _ in ours}
     equal("all codes of OpenPAI are there, but for two of three for segmentation faults", missing, {222, 234})
     anywhere = {key for key, fields in ours.items() if "userLogRegex" in fields and "userLogPart" not in fields}
-    equal("but for those that ask for something else, too, the log's expressions are about the final error", anywhere, {(193, 2), (220, 1)})
+    equal("but for those that ask for something else, too, the log's expressions are about the final error", anywhere, {(193, 2), (220, 1), (240, 4)})
     matched = set()
     for key, match, code, text in examples():
         with Root() as root:
@@ -358,6 +358,19 @@ def test_sign_of_the_network_goes_before_what_is_missing():
                 equal("what it may be is said", b"unlessWord must be NETWORK" in done.stderr, unless == "OTHER")
                 if unless == "NETWORK":
                     check("the line is quoted", f'matchedUserLogString: "{line}"' in message.replace("[rank0]: ", ""), message)
+
+
+def test_progress_bars_do_not_hide_the_line():
+    """A carriage return ends a line: the part with the error is quoted."""
+    trace = "Traceback (most recent call last):\n  File \"x.py\", line 1\nKeyError: 'acc'"
+    for log, line in (("10%|#\rError: bad\r20%|##\n", "Error: bad"), ("10%|#\rError: bad\r      \r\n", "Error: bad"),
+                      (trace + "\r 50%|##  |\n", "KeyError: 'acc'"), (trace + "\r\n", "KeyError: 'acc'"),
+                      ("10%|#\r" + trace + "\n", "KeyError: 'acc'")):
+        with Root() as root:
+            root.write(root.logs("user-all/current"), log)
+            root.run("exit", "--spec", os.path.join(TOP, "runtime-assets", "runtime-exit-spec.yaml"), "1")
+            message = (root.read("/tmp/pai-termination-log") or b"").decode()
+            check(f"{log!r}: the line", f'matchedUserLogString: "{line}"\n' in message, message)
 
 
 def test_words_are_in_the_specification_only():
@@ -438,7 +451,7 @@ tests(test_table_of_ends_has_its_exit_codes, test_recorded_failures_have_their_r
       test_rotated_log_precedes_a_short_one, test_standard_input_is_not_read, test_large_logs_are_cut_to_their_end,
       test_planted_logs_are_not_followed, test_gpu_memory_errors_are_128, test_shipped_specification_is_consistent,
       test_words_of_the_specification_decide, test_words_are_in_the_specification_only,
-      test_sign_of_the_network_goes_before_what_is_missing,
+      test_sign_of_the_network_goes_before_what_is_missing, test_progress_bars_do_not_hide_the_line,
       test_log_part_limits_an_expression, test_openpai_specification_works_unchanged,
       test_missing_log_is_reported_if_it_was_named, test_invalid_arguments_are_refused)
 finish()

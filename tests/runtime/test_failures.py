@@ -6,7 +6,10 @@ right; the patterns and rules were mended after that, so it no longer measures t
 posted.yaml and posted_more.yaml have the wording of public reports.  Of their 188 logs, 173 had the expected class
 when they were first run, 142 the retries, 159 the line; each expectation that was wrong has the reason beside it.
 network.yaml has ends that follow from the network.  When it was first run, 58 of its 76 logs had the expected class, 58
-the retries, 52 the line."""
+the retries, 52 the line.  causes.yaml has ends where a consequence or a warning stands nearer to the end than the cause;
+9 of its 22 logs had the expected class, 12 the retries, 9 the line.  reported.yaml are lines of public reports, collected
+when the patterns were complete: when it was first run, 40 of its 40 logs had the expected class, 40 the retries, 36 the
+line."""
 import os
 import re
 
@@ -16,7 +19,7 @@ DATA = os.path.join(TOP, "tests", "data", "runtime", "failures")
 SPEC = os.path.join(TOP, "runtime-assets", "runtime-exit-spec.yaml")
 # Files for one kind of end, of which all classes and retries must be right.
 KINDS = ("network.yaml", "causes.yaml")
-MEASURED = ("today.yaml", "posted.yaml", "posted_more.yaml", *KINDS)
+MEASURED = ("today.yaml", "posted.yaml", "posted_more.yaml", "reported.yaml", *KINDS)
 MESSAGE = "/tmp/pai-termination-log"
 # Codes that a class may get, besides that of a signal where the process itself ended by one.
 CODES = {
@@ -149,7 +152,7 @@ def test_held_out_logs_are_measured(file):
 
 
 def test_half_of_the_excerpts_are_benign():
-    cases = [case for file in sorted(os.listdir(DATA)) if file not in KINDS for case in load(os.path.join(DATA, file))]
+    cases = [case for file in sorted(os.listdir(DATA)) if file not in (*KINDS, "reported.yaml") for case in load(os.path.join(DATA, file))]
     misleading = sum(bool(case.get("misleading")) for case in cases)
     check("half of all excerpts are benign or misleading", 2 * misleading >= len(cases), (misleading, len(cases)))
 

@@ -15,6 +15,7 @@ enum object_kind {
 	KIND_CLAIM,       /* PersistentVolumeClaim */
 	KIND_VOLUME,      /* PersistentVolume */
 	KIND_NODE,
+	KIND_NAMESPACE,
 	KIND_POD,
 	KIND_EVENT,
 	KIND_LEASE, /* created, too, but in a cluster only */

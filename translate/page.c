@@ -9,9 +9,10 @@ static const char INTRO[] =
     "\n"
     "Which objects a job becomes: `rest-lit translate --user alice job.yaml` prints them. They "
     "are\n"
-    "built from the manifests of `translate/templates/`: `common/` is for both profiles, `plain/` "
+    "built from the manifests of `translate/templates/`: `common/` is for all profiles, `plain/` "
     "for\n"
-    "any cluster with FrameworkController, `openpai/` gives what OpenPAI 1.8 gives. A file in the\n"
+    "any cluster with FrameworkController, also with `restricted`, `openpai/` gives what OpenPAI "
+    "1.8 gives. A file in the\n"
     "directory of `--templates` replaces the shipped one: see [TEMPLATES.md](TEMPLATES.md).\n"
     "\n"
     "- Variables: `key: ${x}` is the typed value, and an absent value removes the key;\n"
@@ -111,8 +112,8 @@ static const struct {
 	[BY_CONTROLLER] = { "FrameworkController",
 	    "Before all others, so that those can use `$(FC_...)`." },
 	[BY_KUBERNETES] = { "Kubernetes",
-	    "In the profile openpai also those of each Service of the namespace; plain has\n"
-	    "`enableServiceLinks: false`." },
+	    "In the profile openpai also those of each Service of the namespace; the others\n"
+	    "have `enableServiceLinks: false`." },
 };
 /* clang-format on */
 
@@ -159,14 +160,12 @@ void translation_page(struct str *out)
 
 void templates_page(struct str *out)
 {
-	static const char *const FOLDERS[] = {
-		[PROFILE_PLAIN] = "plain", [PROFILE_OPENPAI] = "openpai"
-	};
 	int profile = 0;
 	struct span text;
 	const char *file = NULL;
 	for (size_t i = 0; (file = template_nth(i, &profile, &text)) != NULL; i++) {
-		str_printf(out, "--- # %s/%s\n", profile < 0 ? "common" : FOLDERS[profile], file);
+		str_printf(out, "--- # %s/%s\n", profile < 0 ? "common" : PROFILE_NAMES[profile],
+		           file);
 		str_span(out, text);
 	}
 }
@@ -225,12 +224,12 @@ const struct container_variable CONTAINER_VARIABLES[] = {
 	{ BY_REST_LIT, "KUBE_APISERVER_ADDRESS",                        "2 3",   "init", "URL of the API server" },
 	{ BY_REST_LIT, "REST_SERVER_URI",                               "3",     "init", "URL of this server" },
 	{ BY_REST_LIT, "GANG_ALLOCATION",                               "3",     "init", "`true` or `false`" },
-	{ BY_REST_LIT, "BARRIER_CHECK_INTERVAL_SEC",                    "ours",  "init", "how often init looks for the other tasks; profile plain" },
-	{ BY_REST_LIT, "BARRIER_CHECK_TIMEOUT_SEC",                     "ours",  "init", "how long it does so; profile plain" },
+	{ BY_REST_LIT, "BARRIER_CHECK_INTERVAL_SEC",                    "ours",  "init", "how often init looks for the other tasks; not in the profile openpai" },
+	{ BY_REST_LIT, "BARRIER_CHECK_TIMEOUT_SEC",                     "ours",  "init", "how long it does so; not in the profile openpai" },
 	{ BY_REST_LIT, "INIT_CONFIG",                                   "ours",  "init", "empty, with `--runtime=configmap`: nothing that an image sets shall count" },
 	{ BY_REST_LIT, "RUNTIME_CONFIG",                                "ours",  "init", "likewise" },
 	{ BY_REST_LIT, "PAI_OUTPUT_URL",                                "ours",  "app",  "where pai-runtime uploads the end of the output; with `--output-url`" },
-	{ BY_REST_LIT, "PAI_TERM_GRACE_SEC",                            "ours",  "app",  "seconds between SIGTERM and SIGKILL, as the pod has them; profile plain" },
+	{ BY_REST_LIT, "PAI_TERM_GRACE_SEC",                            "ours",  "app",  "seconds between SIGTERM and SIGKILL, as the pod has them; not in the profile openpai" },
 
 	{ BY_RUNTIME, "PAI_HOST_IP_$role_$index",           "2 3",   "app", "address of the task, once it is known: of its node in 3 and with hostNetwork, of its pod in 2 and else" },
 	{ BY_RUNTIME, "PAI_PORT_LIST_$role_$index_$label",  "2 3",   "app", "its ports with this label, with commas (in 2 made at submission, the same for all tasks)" },

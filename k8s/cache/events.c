@@ -388,7 +388,16 @@ bool event_read(struct span object, struct arena *a, struct event *out)
 	             event_take_name_part(&index, &out->role) && index.n > 0 &&
 	             is_digit(index.p[0]) && (index.n == 1 || index.p[0] != '0') &&
 	             parse_i64(index, 0, INDEX_MAX, &out->index) == 0;
-	if (!named || out->uid.n == 0 || !span_is(events_text_of(involved, "kind", a), "Pod"))
+	struct span kind = events_text_of(involved, "kind", a);
+	if (span_is(kind, "Framework")) {
+		out->framework = out->pod;
+		out->pod = out->role = SPAN("");
+		out->index = -1;
+		named = out->framework.n > 0;
+	} else if (!span_is(kind, "Pod")) {
+		return false;
+	}
+	if (!named || out->uid.n == 0)
 		return false;
 	out->pod_uid = events_text_of(involved, "uid", a);
 	out->type = events_text_of(object, "type", a);

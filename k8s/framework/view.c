@@ -124,3 +124,18 @@ bool fw_view_task(const struct fw_view *f, struct span role, int64_t index, stru
 	}
 	return false;
 }
+
+bool fw_view_denial(struct str *out, struct span message)
+{
+	static const char FORBIDDEN[] = " is forbidden: "; /* as admission plugins begin */
+	size_t at = span_find(message, 0, FORBIDDEN);
+	struct span why = at == SIZE_MAX ? message : span_from(message, at + sizeof(FORBIDDEN) - 1);
+	/* 'User "x" cannot create resource "pods"': a missing right. */
+	if (at == SIZE_MAX ? span_find(message, 0, "denied the request") == SIZE_MAX
+	                   : span_starts(why, "User "))
+		return false;
+	str_puts(out, "The cluster's policy forbids the pod; ask the administrator of the "
+	              "cluster: ");
+	str_span(out, why);
+	return true;
+}

@@ -44,3 +44,8 @@ bool fw_view_next(struct scan *tasks, struct arena *a, struct fw_view *out);
 /* The task of this role and index.  false: there is none, or the roles cannot be inflated. */
 bool fw_view_task(const struct fw_view *f, struct span role, int64_t index, struct arena *a,
                   struct fw_view *out);
+
+/* Appends a sentence for users: what a policy of the cluster (Pod Security, a webhook, a quota) has
+ * against a pod, by the API server's message of the refusal.  false, and nothing: it was refused
+ * for another reason. */
+bool fw_view_denial(struct str *out, struct span message);

@@ -24,6 +24,7 @@ static const struct resource RESOURCES[KIND_MAX] = {
 	[KIND_CLAIM] = { "PersistentVolumeClaim", "", "/api/v1", "persistentvolumeclaims", true },
 	[KIND_VOLUME] = { "PersistentVolume", "", "/api/v1", "persistentvolumes", false },
 	[KIND_NODE] = { "Node", "", "/api/v1", "nodes", false },
+	[KIND_NAMESPACE] = { "Namespace", "", "/api/v1", "namespaces", false },
 	[KIND_POD] = { "Pod", "", "/api/v1", "pods", true },
 	[KIND_EVENT] = { "Event", "", "/api/v1", "events", true },
 	[KIND_LEASE] = { "Lease", "coordination.k8s.io", "/apis/coordination.k8s.io/v1", "leases",

@@ -27,6 +27,7 @@ static const struct {
 	{ "Frameworks", OF_API, check_frameworks },
 	{ "controller", OF_API, check_controller },
 	{ "controller's codes", OF_API, check_controller_codes },
+	{ "pod security", OF_API, check_pod_security },
 	{ "pods", OF_API, check_objects },
 	{ "runtime", OF_API, check_runtime },
 	{ "output", OF_CLUSTER, check_output },

@@ -176,6 +176,34 @@ void check_objects(struct check_session *c)
 		check_nodes(c);
 }
 
+/* The label of the namespace, and the profiles whose pods it admits, without grants. */
+void check_pod_security(struct check_session *c)
+{
+	static const char LABEL[] = "pod-security.kubernetes.io/enforce";
+	static const char *const LEVELS[][2] = { { "privileged", "plain, openpai, restricted" },
+		                                 { "baseline", "plain, restricted" },
+		                                 { "restricted", "restricted" } };
+	const char *space = c->s->server.namespace_name;
+	const struct store_reply *r = check_get(c, KIND_NAMESPACE, space, NULL);
+	struct span level = scan_text(scan_path(r->body, "metadata", "labels", LABEL), &c->arena);
+	if (r->outcome != STORE_OK) {
+		SAY(c, CHECK_SKIPPED,
+		    pod_needs_apply(&c->s->server, &c->arena, "k8s/deploy/rbac/rbac.yaml"),
+		    "the level that namespace %s enforces is unknown: %.*s", space,
+		    (int)r->message.n, r->message.p);
+		return;
+	}
+	size_t i = 0; /* Kubernetes takes an unknown level for the last one */
+	while (level.n && i + 1 < ARRAY_SIZE(LEVELS) && !span_is(level, LEVELS[i][0]))
+		i++;
+	bool good = strstr(LEVELS[i][1], c->o->profile) != NULL;
+	const char *mend = arena_printf(&c->arena, "--profile %.*s",
+	                                (int)strcspn(LEVELS[i][1], ","), LEVELS[i][1]);
+	SAY(c, good ? CHECK_OK : CHECK_FAILED, good ? NULL : mend,
+	    "namespace %s enforces %s%s, which admits the profiles %s", space,
+	    level.n ? "" : "no level by its label, taken for ", LEVELS[i][0], LEVELS[i][1]);
+}
+
 static void check_configmap(struct check_session *c, const struct object *program)
 {
 	const struct store_reply *r = check_get(c, KIND_CONFIGMAP, program->name, NULL);

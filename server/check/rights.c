@@ -19,7 +19,7 @@ struct right {
 	enum object_kind kind;
 	const char *verbs; /* separated by spaces */
 	const char *sub;   /* subresource; NULL: none */
-	const char *space; /* namespace, if the kind has one */
+	const char *space; /* namespace, of a Namespace itself; NULL: none */
 	const char *name;  /* the only object (resourceNames); NULL: all */
 	enum check_state missing;
 	const char *file; /* below k8s/deploy */
@@ -36,8 +36,8 @@ static int right_ask(struct check_session *c, const struct right *r, const char 
 	    json_pack("{s:s, s:s, s:{s:{s:s, s:s, s:s, s:s, s:s, s:s}}}", "apiVersion",
 	              "authorization.k8s.io/v1", "kind", "SelfSubjectAccessReview", "spec",
 	              "resourceAttributes", "verb", verb, "group", resource->group, "resource",
-	              resource->plural, "subresource", r->sub ?: "", "namespace",
-	              resource->namespaced ? r->space : "", "name", r->name ?: "");
+	              resource->plural, "subresource", r->sub ?: "", "namespace", r->space ?: "",
+	              "name", r->name ?: "");
 	FREE_AUTO char *body = json_dumps(review, 0);
 	const struct store_reply *reply = check_ask(
 	    c, (struct store_request){
@@ -55,7 +55,7 @@ static bool right_check(struct check_session *c, const struct right *r)
 	resource_name(&on, r->kind);
 	str_printf(&on, "%s%s%s%s", r->sub ? "/" : "", r->sub ?: "", r->name ? " " : "",
 	           r->name ?: "");
-	if (resource_of(r->kind)->namespaced)
+	if (r->space)
 		str_printf(&on, " in namespace %s", r->space);
 	struct span verbs = span_of(r->verbs);
 	while (verbs.n) {
@@ -127,6 +127,8 @@ static void rights_of_jobs(struct check_session *c)
 		  CHECK_FAILED, "options/priority-classes.yaml", "create PriorityClasses" },
 		{ true, KIND_SERVICEACCOUNT, "get", NULL, jobs, o->service_account,
 		  CHECK_WARNING, "rbac/rbac.yaml", "check the service account of pods" },
+		{ true, KIND_NAMESPACE, "get", NULL, jobs, NULL,
+		  CHECK_SKIPPED, "rbac/rbac.yaml", "see its level of Pod Security" },
 		{ true, KIND_LEASE, "get", NULL, jobs, "rest-lit-controller",
 		  CHECK_SKIPPED, "rbac/rbac.yaml", "see who makes pods of jobs" },
 		{ fc, KIND_CONFIGMAP, "get", NULL, ctrl, CONTROLLER_CONFIGMAP,

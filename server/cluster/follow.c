@@ -31,8 +31,8 @@ enum {
 	ABSENT_MS = 10000,
 };
 
-/* Events of pods only. */
-static const char POD_EVENTS[] = "fieldSelector=involvedObject.kind%3DPod";
+/* Events of pods and Frameworks; a selector has no "or".  Those of nodes are the many others. */
+static const char POD_EVENTS[] = "fieldSelector=involvedObject.kind%21%3DNode";
 
 struct follow {
 	struct server *server;

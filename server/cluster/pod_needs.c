@@ -100,7 +100,7 @@ const char *pod_needs_apply(const struct server *s, struct arena *a, const char 
 
 void pod_needs_read(const struct server *s, struct arena *a, struct pod_needs *out)
 {
-	bool optional = strcmp(s->options->profile, "plain") == 0;
+	bool optional = strcmp(s->options->profile, "openpai") != 0;
 	*out = (struct pod_needs){ .gpu = s->options->device };
 	out->object[out->n++] = (struct pod_object){
 		.kind = KIND_SERVICEACCOUNT,

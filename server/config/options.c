@@ -30,7 +30,6 @@ enum {
 	         FOR_DELETE | FOR_BACKUP | FOR_FETCH
 };
 
-static const char *const PROFILES[] = { "plain", "openpai", NULL };
 static const char *const RUNTIMES[] = { "image", "configmap", NULL };
 static const char *const TOKEN_CHECKS[] = { "", "stored", "signature", NULL };
 static const char *const USERS[] = { "file", "openpai", NULL };
@@ -202,8 +201,8 @@ const struct option OPTIONS[] = {
 	{ "output-bytes", GROUP_JOBS, FOR_SERVE, false, BYTES(output_bytes, 4 * MIB, 64 * KIB, 256 * MIB), .value = "N",
 	  .help = "compressed output of ended tasks kept per job; FOLLOWING.md says what is deleted first" },
 
-	{ "profile", GROUP_PODS, ALL, true, CHOICE(profile, "plain", PROFILES), .value = "NAME",
-	  .help = "plain, or openpai: job authors are root on nodes" },
+	{ "profile", GROUP_PODS, ALL, true, CHOICE(profile, "plain", PROFILE_NAMES), .value = "NAME",
+	  .help = "plain; restricted: pods pass Pod Security restricted; openpai: job authors are root on nodes" },
 	{ "templates", GROUP_PODS, ALL, true, TEXT(templates, ""), .value = "DIR",
 	  .help = "directory with replacements of templates" },
 	{ "facts", GROUP_PODS, TRANSLATES, true, TEXT(facts, ""), .value = "FILE",

@@ -121,9 +121,9 @@ static const char *options_wrong_store(const struct options *o)
 	if (here && o->hived_config[0])
 		return "--hived-config needs a cluster, because HiveD schedules its nodes; with "
 		       "--engine=none jobs are only kept";
-	if (here && option_equals(o->profile, "openpai"))
-		return "--profile=openpai needs a cluster; jobs on this machine need "
-		       "--profile=plain";
+	if (here && !option_equals(o->profile, "plain"))
+		return "--profile=openpai and --profile=restricted need a cluster; jobs on this "
+		       "machine need --profile=plain";
 	if (here && option_equals(o->runtime, "configmap"))
 		return "--runtime=configmap needs a cluster; on this machine the program beside "
 		       "this one, or that of --runtime-binary, is used";

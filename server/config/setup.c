@@ -55,7 +55,8 @@ static int setup_settings(struct settings *s, const struct options *o, struct ar
                           struct err *e)
 {
 	translate_settings_default(s);
-	s->profile = strcmp(o->profile, "openpai") == 0 ? PROFILE_OPENPAI : PROFILE_PLAIN;
+	while (strcmp(o->profile, PROFILE_NAMES[s->profile]) != 0)
+		s->profile++;
 	if (o->namespace_name[0])
 		s->namespace_name = o->namespace_name;
 	if (o->runtime_image[0])

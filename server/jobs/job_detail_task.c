@@ -37,14 +37,40 @@ struct completion_status outcome_read(struct span completion_status, struct aren
 	return o;
 }
 
+#define POD_REFUSED "Failed to create Pod: " /* the API server's answer follows, as JSON */
+
+enum { DEPTH = 16, READABLE_MAX = 16 * DIAGNOSTICS_MAX };
+
+/* The message of the API server that refused the pod; "" if it did not. */
+static struct span said_refusal(struct span text, struct arena *a)
+{
+	struct span json = span_from(text, sizeof(POD_REFUSED) - 1);
+	if (!span_starts(text, POD_REFUSED) || !scan_valid(json, DEPTH))
+		return SPAN("");
+	return scan_text(scan_path(json, "ErrStatus", "message"), a);
+}
+
 void show_exit_spec(struct shower *w, const char *key, const struct completion_status *o)
 {
 	bool final = w->s->attempt.n > 0 || job_state_final(w->s->job->state);
+	STR_AUTO spec = STR_INIT(READABLE_MAX);
+	STR_AUTO denial = STR_INIT(READABLE_MAX);
 	json_put_key(w->out, key);
-	if (o->has_code)
-		exit_spec_json(w->out, w->s->spec, o->code, final);
-	else
+	if (!o->has_code) {
 		str_puts(w->out, "null");
+		return;
+	}
+	exit_spec_json(&spec, w->s->spec, o->code, final);
+	struct span reason = scan_get(str_view(&spec), "reason");
+	if (reason.p && span_starts(o->diagnostics, "\"" POD_REFUSED) &&
+	    fw_view_denial(&denial, said_refusal(scan_text(o->diagnostics, w->a), w->a))) {
+		size_t at = (size_t)(reason.p - spec.p);
+		str_put(w->out, spec.p, at);
+		str_json(w->out, str_view(&denial));
+		str_span(w->out, span_from(str_view(&spec), at + reason.n));
+	} else {
+		str_span(w->out, str_view(&spec));
+	}
 }
 
 /*
@@ -58,8 +84,6 @@ void show_exit_spec(struct shower *w, const char *key, const struct completion_s
 #define MATCHED      "matched: "
 #define REPORT_START "[PAI_RUNTIME_ERROR_START]"
 #define REPORT_END   "[PAI_RUNTIME_ERROR_END]"
-
-enum { DEPTH = 16, READABLE_MAX = 16 * DIAGNOSTICS_MAX };
 
 static const struct budget READABLE = { DEPTH, 4096, DIAGNOSTICS_MAX, 256 };
 
@@ -140,6 +164,10 @@ struct split_diagnostics said_read(struct span diagnostics, bool with_runtime, s
 {
 	struct span text = scan_text(diagnostics, a);
 	struct split_diagnostics said = { .summary = text.n ? text : (struct span){ NULL, 0 } };
+	struct span refusal = said_refusal(text, a);
+	STR_AUTO denial = STR_INIT(READABLE_MAX);
+	if (fw_view_denial(&denial, refusal))
+		said.summary = refusal;
 	size_t at;
 	struct span json = said_pod(text, &at);
 	const struct node *pod = json.p ? doc_quiet(json, &READABLE, a) : NULL;

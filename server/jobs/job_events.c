@@ -23,7 +23,7 @@ static void event_put(struct str *out, const struct event *e)
 	json_put_open(out, NULL, '{');
 	json_put_text(out, "uid", e->uid);
 	json_put_text(out, "frameworkName", e->framework);
-	json_put_text(out, "podUid", e->pod_uid);
+	json_put_text(out, "podUid", e->role.n ? e->pod_uid : SPAN(""));
 	json_put_text(out, "taskroleName", e->role);
 	json_put_text(out, "taskName", e->pod);
 	json_put_int(out, "taskIndex", e->index);
@@ -186,8 +186,10 @@ void job_waiting_put(struct str *out, const struct job_entry *job, const struct 
 	json_put_text(out, "reason", reason);
 	json_put_text(out, "message", full ? message : span_cut(message, ROW_MESSAGE_MAX));
 	if (v && full) {
-		json_put_text(out, "taskRoleName", v->role);
-		json_put_int(out, "taskIndex", v->index);
+		if (v->role.n) {
+			json_put_text(out, "taskRoleName", v->role);
+			json_put_int(out, "taskIndex", v->index);
+		}
 		json_put_text(out, "type", v->type);
 		json_put_int(out, "count", v->count);
 		job_put_ms(out, "lastTimestamp", v->last_ms);
@@ -249,9 +251,9 @@ const struct event *job_waiting(const struct job_shown *s, const struct event *v
 	struct span status;
 	if (s->job->state != JOB_WAITING)
 		return NULL;
-	n = events_that_count(s->job, v, n, about);
-	size_t best = n;
-	if (n == 0)
+	size_t may = events_that_count(s->job, v, n, about);
+	size_t best = may;
+	if (may == 0)
 		return NULL;
 	fw_view_attempt(shown_attempt(s), a, &attempt);
 	if (!fw_view_roles(&attempt, a, &list))
@@ -268,7 +270,10 @@ const struct event *job_waiting(const struct job_shown *s, const struct event *v
 				best = event_of_task(about, best, role, &t, a);
 		}
 	}
-	return best < n ? about[best] : NULL;
+	if (best < may)
+		return about[best];
+	const struct event *last = job_row_event(s->job, v, n);
+	return last && !last->role.n ? last : NULL;
 }
 
 /* Returns true if others (v[0..n), the latest first) have outdated an Event: the pod has been

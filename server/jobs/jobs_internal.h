@@ -181,8 +181,9 @@ struct job_shown;
 
 /*
  * The Event that says why a job waits, or NULL.  v[0..n): the Events of its Framework, the latest
- * first.  Only a Warning about the current pod of a waiting task counts; problems with image,
- * volumes or scheduling come first.  job_row_event uses the Events alone, without the document.
+ * first.  Only a Warning about the current pod of a waiting task counts, else about the Framework;
+ * problems with image, volumes or scheduling come first.  job_row_event uses the Events alone,
+ * without the document.
  */
 const struct event *job_waiting(const struct job_shown *s, const struct event *v, size_t n,
                                 struct arena *a);

@@ -369,6 +369,8 @@ def test_admission_that_refuses_pods(check, scene):
         for name, (_, _, code) in refusals.items():
             if code:
                 end_is(check, scene, name, code)
+                check.ok(f"{name}: an Event says why", eventually(lambda name=name: [t for t in scene.events_text(name) if t.startswith(
+                    "PodRefused: The cluster's policy forbids the pod; ask the administrator of the cluster: admission webhook")]))
         says_so(check, scene, "refused500", "refused500")
         is_bounded(check, scene, "refused500", about="refused500")
         check.equal("refused500: it waits", outcome(scene.framework("refused500"))[1:], (None, 0))

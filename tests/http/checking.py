@@ -37,7 +37,7 @@ class Place(Scene):
         super().__init__()
         self.token = write_file(self.directory, "token", self.api.token)
         self.api.answers = {
-            REVIEWS: allow(), SET: (200, {"status": {"readyReplicas": 1}}),
+            **{f"/api/v1/namespaces/{name}": (200, {"metadata": {"name": name}}) for name in ("default", "jobs")}, REVIEWS: allow(), SET: (200, {"status": {"readyReplicas": 1}}),
             GROUP: (200, {"kind": "APIGroup", "versions": [{"version": "v1"}]})}
         self.api.put("serviceaccounts", {"metadata": {"name": "runtime-account"}})
         self.api.put("configmaps", {"metadata": {"name": EXIT_SPEC}})

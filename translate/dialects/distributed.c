@@ -225,4 +225,6 @@ void distributed_read(struct parse_context *r)
 	distributed_roles(&d);
 	distributed_processes(&d);
 	r->job->needs_key = d.framework->ssh;
+	if (d.framework->ssh)
+		r->job->sshd_where = field_place(r->a, &name);
 }

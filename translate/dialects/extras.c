@@ -202,13 +202,17 @@ static void plugins_check(struct parse_context *r, const struct field *plugins)
 		struct field roles = field_get(&plugin, "taskroles");
 		struct field parameters = field_get(&plugin, "parameters");
 		struct field jobssh = field_get(&parameters, "jobssh");
+		const struct node *userssh = node_get(parameters.n, "userssh");
 		struct span name = parse_text(plugin.n, "plugin");
 		check_plugin_name(r, &plugin);
 		suggest_roles(r, &roles);
 		bool on = span_is(field_text(&jobssh), "true") ||
 		          (node_is(jobssh.n, NODE_BOOL) && jobssh.n->boolean);
-		if (span_is(name, PLUGIN_NAMES[PLUGIN_SSH]) && r->job->gang && on)
+		bool ssh = span_is(name, PLUGIN_NAMES[PLUGIN_SSH]);
+		if (ssh && r->job->gang && on)
 			r->job->jobssh_where = field_place(r->a, &jobssh);
+		if (ssh && (on || (userssh && !span_is(parse_text(userssh, "type"), "none"))))
+			r->job->sshd_where = field_place(r->a, &plugin);
 		if (span_is(name, PLUGIN_NAMES[PLUGIN_GIT]))
 			check_git(r, &parameters);
 	}

@@ -163,6 +163,12 @@ static void raw_unknown(struct raw_copy *c, const char *in, const struct field *
 		parse_refuse_key(c->r, map, m,
 		                 "is refused: tasks have cpu, memory, ephemeral-storage and %s",
 		                 c->r->set->device);
+	else if (c->r->set->profile == PROFILE_RESTRICTED && span_is(key, "runAsUser") &&
+	         node_is(&m->value, NODE_INT) && m->value.integer == 0)
+		parse_refuse_key(c->r, map, m,
+		                 "is refused: in the profile restricted no container is root; use "
+		                 "an image whose programs need another user, or ask the "
+		                 "administrator for the profile plain");
 	else if (!amounts && !c->quiet && !raw_is_same(NULL, &m->value))
 		parse_warn_key(c->r, map, m, WARN_POD_UNKNOWN);
 }
@@ -270,10 +276,10 @@ static void raw_value(struct raw_copy *c, const char *of, const struct field *f,
 enum { MIB = 1 << 20, RAW_ENV_MAX = 64 << 20 /* of text in JSON; the document is smaller */ };
 
 /* The members that init containers of the user get: the security context of plain/taskrole.yaml,
- * and no devices, which some images would have otherwise. */
+ * with that of restricted.yaml, and no devices, which some images would have otherwise. */
 #define INIT_OURS                                                                                  \
 	"{\"securityContext\":{\"allowPrivilegeEscalation\":false,\"capabilities\":"               \
-	"{\"drop\":[\"NET_RAW\",\"MKNOD\",\"AUDIT_WRITE\",\"SYS_CHROOT\"]}},\"env\":["
+	"{\"drop\":[\"NET_RAW\",\"MKNOD\",\"AUDIT_WRITE\",\"SYS_CHROOT\"%s]}},\"env\":["
 #define INIT_ENV "{\"name\":\"NVIDIA_VISIBLE_DEVICES\",\"value\":\"none\"}]}"
 
 static bool raw_is_true(const struct node *map, const char *key)
@@ -394,7 +400,8 @@ static struct node raw_inits(struct parse_context *r, const struct node *source,
 		before.n = &node_get(source, "initContainers")->item[i];
 		if (raw_devices(r, &before))
 			parse_refuse(r, &init, "only the container of the task has devices");
-		str_puts(&ours, INIT_OURS);
+		str_printf(&ours, INIT_OURS,
+		           r->set->profile == PROFILE_RESTRICTED ? ",\"ALL\"" : "");
 		for (uint32_t k = 0; k < field_items(&env); k++) {
 			node_json(&ours, &env.n->item[k]);
 			str_char(&ours, ',');

@@ -124,6 +124,7 @@ struct job {
 	struct span virtual_cluster;
 	struct place virtual_cluster_where;
 	struct place jobssh_where; /* of `jobssh: true`; line 0: not requested */
+	struct place sshd_where;   /* of what starts sshd in a task; line 0: nothing does */
 	bool needs_key;            /* extras.distributed: tasks log in to each other */
 	bool fancy_retry;
 	int64_t retry_max;

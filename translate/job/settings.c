@@ -1,5 +1,6 @@
 #include "translate/job/settings.h"
 
+const char *const PROFILE_NAMES[PROFILES + 1] = { "plain", "openpai", "restricted", NULL };
 const char *const GRANT_NAMES[GRANT_BITS] = { "fuse", "hostNetwork", "infiniband" };
 
 unsigned grant_named(struct span name)

@@ -12,7 +12,10 @@
 struct hived; /* translate/hived/hived.h */
 struct hived_status;
 
-enum profile { PROFILE_PLAIN, PROFILE_OPENPAI };
+/* PROFILE_RESTRICTED is PROFILE_PLAIN with the overlay restricted.yaml, and without what Pod
+ * Security `restricted` forbids. */
+enum profile { PROFILE_PLAIN, PROFILE_OPENPAI, PROFILE_RESTRICTED, PROFILES };
+extern const char *const PROFILE_NAMES[PROFILES + 1]; /* the last one is NULL */
 
 /* Default image of the init container. */
 #define RUNTIME_IMAGE "rest-lit/pai-runtime:0.1.0"
@@ -79,7 +82,7 @@ struct template_file {
 };
 
 /* Features that profile plain omits and a job may request in extraContainerOptions if they are
- * granted. Profile openpai has all but infiniband in every pod. */
+ * granted. Profile openpai has all but infiniband in every pod, restricted refuses all. */
 enum grant { GRANT_FUSE = 1, GRANT_HOST_NETWORK = 2, GRANT_INFINIBAND = 4 };
 enum { GRANT_BITS = 3 };
 extern const char *const GRANT_NAMES[GRANT_BITS]; /* by bit */

@@ -163,6 +163,46 @@ static int grants_check(const struct scope *s, struct err *e)
 	return refused ? -1 : 0;
 }
 
+static bool restricted_refuse(struct err *e, struct place where, const char *what, const char *way)
+{
+	(void)err_at(e, FORBIDDEN, where,
+	             "the profile restricted has no %s, which Pod Security `restricted` forbids: "
+	             "%s, or ask the administrator for the profile plain",
+	             what, way);
+	return true;
+}
+
+/* 403 for each thing that the profile restricted cannot do, also if it is granted. */
+static int restricted_check(const struct scope *s, struct err *e)
+{
+	static const char *const WAYS[GRANT_BITS][2] = {
+		{ "FUSE: it needs CAP_SYS_ADMIN", "use `extras.storages` or copy the files" },
+		{ "network of the node", "use the addresses of pods, PAI_HOST_IP_*" },
+		{ "InfiniBand: it needs CAP_IPC_LOCK", "use TCP, as NCCL does by itself" },
+	};
+	bool refused = false;
+	if (s->set->profile != PROFILE_RESTRICTED)
+		return 0;
+	if (s->job->sshd_where.line)
+		refused = restricted_refuse(
+		    e, s->job->sshd_where, "sshd: it needs root",
+		    "start tasks without it (extras.distributed with torch, tensorflow or jax), "
+		    "look into them by `rest-lit logs`");
+	for (size_t i = 0; i < s->job->n_roles; i++) {
+		const struct role *role = &s->job->roles[i];
+		for (size_t bit = 0; bit < GRANT_BITS; bit++)
+			if (role->wants >> bit & 1)
+				refused = restricted_refuse(e, role->wants_where[bit], WAYS[bit][0],
+				                            WAYS[bit][1]);
+		for (size_t k = 0; role->pod && k < role->pod->n_volumes; k++)
+			if (!role->pod->volumes[k].claim)
+				refused = restricted_refuse(e, role->pod->volumes[k].where,
+				                            "hostPath and nfs volumes",
+				                            "use a persistentVolumeClaim");
+	}
+	return refused ? -1 : 0;
+}
+
 static int check_annotations(const struct scope *s, struct err *e)
 {
 	size_t max = s->set->max_annotations;
@@ -188,8 +228,9 @@ static int check_annotations(const struct scope *s, struct err *e)
 static int build_objects(struct scope *s, struct objects *out, struct err *e)
 {
 	s->set = translator_settings(s->t);
-	if (grants_check(s, e) < 0 || hived_plan_make(s, e) < 0 || storages_resolve(s, e) < 0 ||
-	    code_check(s, e) < 0 || raw_volumes_check(s, e) < 0 || check_annotations(s, e) < 0)
+	if (restricted_check(s, e) < 0 || grants_check(s, e) < 0 || hived_plan_make(s, e) < 0 ||
+	    storages_resolve(s, e) < 0 || code_check(s, e) < 0 || raw_volumes_check(s, e) < 0 ||
+	    check_annotations(s, e) < 0)
 		return -1;
 	/* The common environment is copied into both containers of every role, unless it is too
 	 * large. */

@@ -62,7 +62,7 @@ const struct warning_row WARNINGS[] = {
 	{ NULL, WARN_GPU_TYPE, "Kubernetes does not know the types of this field." },
 	{ "MxJobs and manifests of the launcher",
 	  WARN_IGNORED, "For members that told the former operator what is decided here by the installation, such as the scheduler; see DIALECTS.md." },
-	{ NULL, WARN_HOST_NETWORK, "The profile openpai gives each pod the network of its node, plain gives none." },
+	{ NULL, WARN_HOST_NETWORK, "The profile openpai gives each pod the network of its node, the others give none." },
 	{ NULL, WARN_CHIEF, "The operator of kubeflow.org ended a job with the replica `chief.replicaIndex`. To end it with the first of several would kill others that still save." },
 	{ NULL, WARN_RESTART, "Write `restartPolicy: Never`." },
 	{ NULL, WARN_OLD_NAME, "Names of Frameworks are hashes of user and job, so that users cannot take each other's." },

@@ -38,6 +38,7 @@ enum { COMMON = -1 };
 	ROW(COMMON, common, code_mount, "code-mount.yaml") \
 	ROW(COMMON, common, code_volume, "code-volume.yaml") \
 	ROW(COMMON, common, code, "code.yaml") \
+	ROW(COMMON, common, restricted, "restricted.yaml") \
 	ROW(COMMON, common, output, "output.yaml") \
 	ROW(COMMON, common, pull_secret, "pull-secret.yaml") \
 	ROW(COMMON, common, image_auth, "image-auth.yaml") \
@@ -158,7 +159,9 @@ bool condition_holds(enum overlay_condition w, const struct scope *s)
 	case WHEN_CPU_ONLY:
 		return s->role->gpu == 0 && !s->hived;
 	case WHEN_NO_DEVICE: /* profile openpai: see cpu-only.yaml */
-		return s->hived || (s->role->gpu == 0 && s->set->profile == PROFILE_PLAIN);
+		return s->hived || (s->role->gpu == 0 && s->set->profile != PROFILE_OPENPAI);
+	case WHEN_RESTRICTED:
+		return s->set->profile == PROFILE_RESTRICTED;
 	case WHEN_FUSE:
 		return s->role->wants & GRANT_FUSE;
 	case WHEN_HOST_NETWORK:
@@ -180,11 +183,12 @@ bool condition_holds(enum overlay_condition w, const struct scope *s)
 /* clang-format off */
 const struct overlay OVERLAYS[] = {
 	{ "cpu-only.yaml",        WHEN_CPU_ONLY,       0,            "the role asks for no accelerator, and the scheduler is not HiveD", { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
-	{ "no-device.yaml",       WHEN_NO_DEVICE,   0,            "the role asks for no accelerator (profile plain), or the scheduler is HiveD", { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
+	{ "no-device.yaml",       WHEN_NO_DEVICE,   0,            "the role asks for no accelerator (not in the profile openpai), or the scheduler is HiveD", { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
 	{ "hived.yaml",           WHEN_HIVED,          SCOPE_HIVED,     "the scheduler is HiveD (`--hived-config`)", { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
 	{ "fuse.yaml",            WHEN_FUSE,        0,            "`extraContainerOptions.fuse`",            { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
 	{ "host-network.yaml",    WHEN_HOST_NETWORK, 0,           "`extraContainerOptions.hostNetwork`",     { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
 	{ "infiniband.yaml",      WHEN_INFINIBAND,  0,            "`extraContainerOptions.infiniband`",      { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
+	{ "restricted.yaml",      WHEN_RESTRICTED,    0,            "`--profile restricted`",                  { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
 	{ "runtime-configmap.yaml", WHEN_RUNTIME_CONFIGMAP, 0,            "`--runtime=configmap`",                   { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
 	{ "pull-secret.yaml",     WHEN_PULL_SECRET,   0,            "the init image needs a login",            { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
 	{ "output.yaml",          WHEN_OUTPUT_URL,    0,            "`--output-url`",                          { TEMPLATE_TASKROLE, TEMPLATE_MAX } },

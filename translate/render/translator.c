@@ -13,7 +13,7 @@
 #include "translate/job/names.h"
 #include "translate/render/bindings.h"
 
-enum { OVERLAYS_PER_TEMPLATE = 15 };
+enum { OVERLAYS_PER_TEMPLATE = 16 };
 
 struct compiled_template {
 	const struct node *base;
@@ -142,11 +142,13 @@ static struct span find_text(const struct translator *t, const struct template_f
 	struct span text = { NULL, 0 };
 	const char *shipped;
 	int profile = 0;
+	bool openpai = t->set.profile == PROFILE_OPENPAI; /* restricted has the files of plain */
 	for (; replace && replace->name; replace++)
 		if (strcmp(replace->name, file) == 0)
 			return replace->text;
 	for (size_t i = 0; (shipped = template_nth(i, &profile, &text)); i++)
-		if (strcmp(shipped, file) == 0 && (profile < 0 || profile == (int)t->set.profile))
+		if (strcmp(shipped, file) == 0 &&
+		    (profile < 0 || (profile == PROFILE_OPENPAI) == openpai))
 			return text;
 	return (struct span){ NULL, 0 };
 }

@@ -4,9 +4,11 @@
 #include "base/json/scan.h"
 #include "k8s/controller/rules/rules_internal.h"
 #include "k8s/framework/drive.h"
+#include "k8s/framework/view.h"
 #include "k8s/transport/reply.h"
 
 enum {
+	TOLD_MAX = 64 << 10,
 	HTTP_FORBIDDEN = 403,
 	HTTP_TOO_LARGE = 413,
 	HTTP_UNPROCESSABLE = 422,
@@ -102,6 +104,23 @@ static void create_stop_batch(struct rules_op *op)
 	}
 }
 
+/* Tells what the API server has against the object. */
+static void create_tell(const struct rules_op *op, const char *reason)
+{
+	const char *message = reply_text(op->status, "message");
+	STR_AUTO says = STR_INIT(TOLD_MAX);
+	bool denied = op->kind == KIND_POD && fw_view_denial(&says, span_of(message));
+	job_tell(op->job, reason, denied ? str_c(&says) : message);
+}
+
+/* Admission, or the API server itself, refuses the object: the end of a pod's task; a ConfigMap is
+ * tried again. */
+static void create_end_refused(struct rules_op *op, const struct rules_time *now)
+{
+	create_tell(op, op->kind == KIND_POD ? "PodRefused" : "CreationFails");
+	op_finish(op, now, FRAMEWORK_REFUSED);
+}
+
 /* 4xx.  403 can mean that the account of the controller lacks the right, which is not the user's
  * fault. */
 static void create_refused(struct rules_op *op, const struct rules_time *now,
@@ -114,15 +133,16 @@ static void create_refused(struct rules_op *op, const struct rules_time *now,
 	if (quota && !job->over_quota) {
 		LIST_INSERT_HEAD(&job->r->quota, job, quota);
 		job->over_quota = true;
-		job_tell(job, "QuotaExceeded", reply_text(op->status, "message"));
+		create_tell(op, "QuotaExceeded");
 	}
-	if (quota)
+	if (quota) {
 		create_stop_batch(op);
-	if (reply->status == HTTP_FORBIDDEN && !quota) {
+		op_finish(op, now, FRAMEWORK_REFUSED);
+	} else if (reply->status == HTTP_FORBIDDEN) {
 		op->stage = STAGE_REVIEW;
 		op_send(op);
 	} else {
-		op_finish(op, now, FRAMEWORK_REFUSED);
+		create_end_refused(op, now);
 	}
 }
 
@@ -140,8 +160,10 @@ static void create_review(struct rules_op *op, const struct rules_time *now,
 		counter_add(&op->job->r->set.counts->forbidden, 1);
 		job_tell(op->job, "Forbidden", WHY);
 	}
-	bool refused = ok && !finalizers && span_is(allowed, "true");
-	op_finish(op, now, refused ? FRAMEWORK_REFUSED : FRAMEWORK_FAILED);
+	if (ok && !finalizers && span_is(allowed, "true"))
+		create_end_refused(op, now);
+	else
+		op_finish(op, now, FRAMEWORK_FAILED);
 }
 
 static void create_answer(struct rules_op *op, const struct rules_time *now,

@@ -20,6 +20,7 @@ struct scene {
 	char annotation[64];
 	const char *spec;
 	char reasons[256]; /* of notices */
+	char told[256];    /* the message of the last one */
 	struct store_request request;
 };
 
@@ -35,6 +36,7 @@ static void scene_notice(void *arg, const struct rules_notice *n)
 	size_t used = strlen(s->reasons);
 	assert_string_equal(n->name, "job");
 	(void)snprintf(s->reasons + used, sizeof(s->reasons) - used, "%s,", n->reason);
+	(void)snprintf(s->told, sizeof(s->told), "%s", n->message);
 }
 
 #define SPEC_OF(type, number, more)                                                                \
@@ -536,6 +538,30 @@ TEST(test_rules_do_not_blame_the_user_for_a_missing_right)
 	scene_wait(s, 1000);
 	(void)scene_expect(s, STORE_CREATE, KIND_POD);
 	scene_answer(s, s->request.arg, STORE_BUSY, "");
+	scene_end(s);
+}
+
+TEST(test_rules_tell_why_admission_refuses_a_pod)
+{
+	static const char BODY[] =
+	    "{\"kind\":\"Status\",\"message\":\"pods \\\"job-w-0\\\" is forbidden: violates "
+	    "PodSecurity \\\"restricted:latest\\\": host namespaces\"}";
+	struct scene *s = scene_new();
+	scene_begin(s);
+	void *pod = scene_expect(s, STORE_CREATE, KIND_POD);
+	(void)scene_expect(s, STORE_CREATE, KIND_POD);
+	rules_answer(s->r, &s->now, pod,
+	             &(struct store_reply){ .outcome = STORE_REFUSED,
+	                                    .status = 403,
+	                                    .body = span_of(BODY),
+	                                    .message = SPAN("") });
+	scene_answer(s, scene_expect(s, STORE_CREATE, KIND_ACCESS_REVIEW), STORE_OK,
+	             "{\"status\":{\"allowed\":true}}");
+	assert_string_equal(s->reasons, "PodRefused,");
+	assert_string_equal(s->told,
+	                    "The cluster's policy forbids the pod; ask the administrator of "
+	                    "the cluster: violates PodSecurity \"restricted:latest\": host "
+	                    "namespaces");
 	scene_end(s);
 }
 

@@ -109,6 +109,7 @@ TEST(test_options_of_one_machine_must_agree)
 	wrong(true, ARGS(LOCAL, "--gpus", "1025"), "--gpus");
 	wrong(true, ARGS(LOCAL, "--hived-config", "f"), "--hived-config");
 	wrong(true, ARGS(LOCAL, "--profile", "openpai"), "--profile=plain");
+	wrong(true, ARGS(LOCAL, "--profile", "restricted"), "--profile=plain");
 	wrong(true, ARGS(LOCAL, "--runtime", "configmap"), "--runtime-binary");
 }
 

@@ -370,6 +370,20 @@ static void run_tell_missing(struct run *r, const struct environment *env)
 	}
 }
 
+/* A user whom the image does not know has the home `/`, which only root can write, and no name.
+ * Programs keep caches at home, and Python's getpass asks for $USER.  On one machine the sandbox has
+ * set both. */
+static void run_make_home(const struct run *r, struct environment *env)
+{
+	const char *home = environment_get(env, "HOME");
+	const char *user = environment_get(env, "PAI_USER_NAME");
+	if (r->logs_kept || (home && access(home, W_OK) == 0))
+		return;
+	environment_set(env, "HOME", "/tmp");
+	if (user && !environment_get(env, "USER"))
+		environment_set(env, "USER", user);
+}
+
 static void run_make_environment(struct run *r)
 {
 	struct environment env = { .a = r->a };
@@ -390,6 +404,7 @@ static void run_make_environment(struct run *r)
 	environment_set(&env, "RUNTIME_LOG_PIPE", supervise_state(r->supervisor)->pipe_path);
 	if (r->shell)
 		environment_set(&env, "PAI_SHELL", r->shell);
+	run_make_home(r, &env);
 	r->env = environment_list(&env);
 }
 

@@ -202,7 +202,7 @@ const struct option OPTIONS[] = {
 	  .help = "compressed output of ended tasks kept per job; FOLLOWING.md says what is deleted first" },
 
 	{ "profile", GROUP_PODS, ALL, true, CHOICE(profile, "plain", PROFILE_NAMES), .value = "NAME",
-	  .help = "plain; restricted: pods pass Pod Security restricted; openpai: job authors are root on nodes" },
+	  .help = "plain, restricted, or openpai: root on nodes" },
 	{ "templates", GROUP_PODS, ALL, true, TEXT(templates, ""), .value = "DIR",
 	  .help = "directory with replacements of templates" },
 	{ "facts", GROUP_PODS, TRANSLATES, true, TEXT(facts, ""), .value = "FILE",

@@ -134,7 +134,7 @@ TEST(test_options_parse_refuses_unknown_options)
 	assert_refused(FOR_SERVE, "--connections", "0", "from 1 to"); /* no client could connect */
 	assert_refused(FOR_SERVE, "--drain-delay", "30s", "3600 (seconds), is \"30s\"");
 	assert_refused(FOR_SERVE, "--profile", "other",
-	               "plain, openpai or restricted, is \"other\"");
+	               "plain or openpai or restricted, is \"other\"");
 	assert_refused(FOR_SERVE, "--hived-webservice", "http://a|b",
 	               "must be a URL, is \"http://a|b");
 	assert_refused(FOR_SERVE, "--token-check", "other", "must be stored or signature, is");

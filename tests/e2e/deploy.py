@@ -13,7 +13,9 @@ import subprocess
 import tempfile
 import urllib.request
 
+from archives import archive
 from cluster import DEPLOY
+from code_kept import put as put_code
 from delivery import real_program
 from ended import Stage
 from program import configmaps_of
@@ -21,11 +23,14 @@ from deployed import Deployed, DeployedController, Pod
 from manifests import OURS, may
 from harness import PATIENCE, ROOT, SLOW, framework_name, job_v2, job_v2_secret, wait_until
 from openpai import group_object, user_object
+from pod_security import broken
 from tokens import SECRET, bearer, token
 
 OVERLAYS = ("standalone-cluster", "try-out", "beside-openpai")
 # Instead of ../controller in standalone-cluster.
 INSTEAD = ("options/frameworkcontroller", "options/controller-all-namespaces")
+# On top of standalone-cluster.
+RESTRICTED = "options/restricted"
 IMAGES = {"rest-lit:0.1.0", "frameworkcontroller/frameworkcontroller:v1.0.1"}
 SCHEMAS = os.path.join(ROOT, "tests/data/kubernetes")
 MARKER = "Marker-of-a-secret-173205"
@@ -177,7 +182,7 @@ def test_deploy_objects_are_accepted_and_unique(check, cluster):
     programs = kubectls(cluster)
     make_namespaces(cluster, ("rest-lit", "rest-lit-controller", "pai-jobs", "frameworkcontroller", "pai-user-v2", "pai-group",
                               "pai-user-token"))
-    for overlay in OVERLAYS + INSTEAD:
+    for overlay in (*OVERLAYS, *INSTEAD, RESTRICTED):
         one, *others = [built(kubectl, overlay) for kubectl in programs]
         by_name = {name_of(v): v for v in one}
         check.equal(f"{overlay}: each object once", len(by_name), len(one))
@@ -209,7 +214,8 @@ def test_deploy_files_repeat_no_object_or_image(check, cluster):
                 texts.append(text)
     names = [name_of(v) for v in objects(cluster.kubectl_program, b"\n---\n".join(texts))]
     check.equal("twice: only what patches change", {n for n in names if names.count(n) > 1},
-                {"apps/v1 Deployment rest-lit/rest-lit", "apps/v1 Deployment rest-lit-controller/rest-lit-controller"})
+                {"apps/v1 Deployment rest-lit/rest-lit", "apps/v1 Deployment rest-lit-controller/rest-lit-controller",
+                 "v1 Namespace /pai-jobs"})
     check.ok("many objects", len(names) > 40, len(names))
     check.equal("the image of both programs", images, [b"rest-lit:0.1.0"] * 2)
 
@@ -235,17 +241,19 @@ def test_deploy_schemas_find_mistakes(check, cluster):
 def test_deploy_pods_are_hardened(check, cluster):
     """The pods satisfy the level `restricted` of Pod Security; the server has further
     restrictions."""
-    for overlay in OVERLAYS + INSTEAD:
+    for overlay in (*OVERLAYS, *INSTEAD, RESTRICTED):
         values = built(cluster.kubectl_program, overlay)
         spaces = {v["metadata"]["name"]: v["metadata"]["labels"] for v in values if v["kind"] == "Namespace"}
         check.equal(f"{overlay}: namespaces", {n: v["pod-security.kubernetes.io/enforce"] for n, v in spaces.items()}, {
-            "rest-lit": "restricted", **({} if overlay == "beside-openpai" else {"pai-jobs": "baseline", (
+            "rest-lit": "restricted", **({} if overlay == "beside-openpai" else {
+                "pai-jobs": "restricted" if overlay == RESTRICTED else "baseline", (
                 "frameworkcontroller" if overlay == INSTEAD[0] else "rest-lit-controller"): "restricted"})})
         pods = [v for v in values if v["kind"] in ("Deployment", "StatefulSet")]
         check.ok(f"{overlay}: images", {c["image"] for v in pods for c in v["spec"]["template"]["spec"]["containers"]} <= IMAGES)
         for value in pods:
             spec, what = value["spec"]["template"]["spec"], f"{overlay}: {value['metadata']['name']}"
             own = spec["securityContext"]
+            check.equal(f"{what}: Pod Security", broken(value["spec"]["template"]), {})
             check.ok(f"{what}: non-root", own["runAsNonRoot"] and own["runAsUser"] > 0, own)
             check.equal(f"{what}: seccomp", own["seccompProfile"], {"type": "RuntimeDefault"})
             check.equal(f"{what}: nothing of the host", [k for k in spec if k.startswith("host")], [])
@@ -293,7 +301,8 @@ def rights(cluster, account, space):
     """The rules of this account in the namespace, without those of every account."""
     review = cluster.api("POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
                          {"spec": {"namespace": space}}, token=account)[1]
-    return {r for r in rule_set(review["status"]["resourceRules"]) if r[1] != "authorization.k8s.io"}
+    return {r for r in rule_set(review["status"]["resourceRules"]) if r[1] != "authorization.k8s.io" and
+            r[2] != "selfsubjectreviews"}  # since 1.28; its group has tokenreviews, too
 
 
 def check_rights(check, cluster, account, values, jobs, name="rest-lit"):
@@ -432,7 +441,10 @@ def picks_a_ready_pod(check, cluster):
             status, pod = cluster.api("POST", pods, {
                 "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app.kubernetes.io/name": "rest-lit"}},
                 "spec": {"nodeName": "none", "serviceAccountName": "rest-lit", "automountServiceAccountToken": False,
-                         "containers": [{"name": "rest-lit", "image": "x"}]}})
+                         "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+                         "containers": [{"name": "rest-lit", "image": "x", "securityContext": {
+                             "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}}]}})
+            check.equal(f"{name}: as its namespace demands", broken(pod), {})
             assert status == 201, pod
             if pod["metadata"]["creationTimestamp"] in made:
                 cluster.api("DELETE", f"{pods}/{name}", {"gracePeriodSeconds": 0})
@@ -559,6 +571,41 @@ def test_deploy_of_the_controller_works(check, cluster):
         finally:
             uninstall(cluster, values)
             cluster.forget_crd()
+
+
+def test_deploy_of_the_profile_restricted_makes_pods_of_its_level(check, cluster):
+    """Server and controller as deployed: the pods that the API server stores pass `restricted`."""
+    if not can_run(RESTRICTED):
+        return
+    values = install(check, cluster, RESTRICTED)
+    pods = "/api/v1/namespaces/pai-jobs/pods"
+    sha, body = archive({"train.py": b"print()\n"})
+    role = json.loads(job_v2("x"))["taskRoles"]["worker"]
+    job = json.loads(job_v2_secret("restricted", MARKER))
+    job.update(taskRoles={"ps": role, "worker": {**role, "instances": 2}}, extras={"code": {"sha256": sha}})
+    try:
+        with Deployed(cluster, values, {"rest-lit-jwt": {"secret": SECRET}}) as server, DeployedController(cluster, values) as controller:
+            check.ok("ready", server.ready() and controller.leads(), server.log()[-2000:])
+            headers = bearer(token())
+            check.equal("code", put_code(server, sha, body, headers).status, 201)
+            reply = server.submit(json.dumps(job), {"Content-Type": "application/json", **headers})
+            check.equal("job", reply.status, 202 if reply.status == 202 else reply.body)
+            name = framework_name("restricted")
+            names = [f"{name}-{task}" for task in ("ps-0", "worker-0", "worker-1")]
+            check.ok("pods", wait_until(lambda: all(cluster.api("GET", f"{pods}/{n}")[0] == 200 for n in names)), controller.log()[-2000:])
+            for n in names:
+                pod = cluster.api("GET", f"{pods}/{n}")[1]
+                check.equal(f"{n}: its level", broken(pod), {})
+                check.ok(f"{n}: code, secrets, output", {"code", "job-secrets", "output-access"} <= {
+                    v["name"] for v in pod["spec"]["volumes"]})
+            done = server.run_beside(["rest-lit", "check", "--config", "/etc/rest-lit/config.yaml"])
+            check.ok("check", b"namespace pai-jobs enforces restricted, which admits the profiles restricted" in done.stdout, done.stdout)
+            server.request("DELETE", "/api/v1/user/alice/jobs/restricted", headers=headers)
+            for n in names:
+                cluster.api("DELETE", f"{pods}/{n}", {"gracePeriodSeconds": 0})
+    finally:
+        uninstall(cluster, values)
+        cluster.forget_crd()
 
 
 def test_deploy_of_a_standalone_cluster_works(check, cluster):

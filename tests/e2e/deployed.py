@@ -85,7 +85,8 @@ class Pod:
         for mount in self.container["volumeMounts"]:
             self.put(mount["mountPath"], self.content(mount["name"]))
         host, port = cluster.url.split("//")[1].split(":")
-        self.environment = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port, "BINARY": BINARY}
+        self.environment = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port, "BINARY": BINARY,
+                            **{v["name"]: v["value"] for v in self.container.get("env", ()) if "value" in v}}
 
     def new_token(self, seconds):
         return self.cluster.account_token(self.space, self.spec["serviceAccountName"], seconds)
@@ -156,13 +157,13 @@ class Deployed(Server):
         self.output_address = own_address(cluster, "rest-lit-output")
         arguments += ["--output-listen", f"{self.output_address}:9188"]
         services = [v["metadata"]["name"] for v in values if v["kind"] == "Service"] if self.pod["enableServiceLinks"] else []
-        super().__init__(*arguments, who=[], program=self.place.command(command),
-                         environment={**service_variables(cluster, services), **self.place.environment})
+        self.place.environment.update(service_variables(cluster, services))
+        super().__init__(*arguments, who=[], program=self.place.command(command), environment=self.place.environment)
 
     def run_beside(self, command):
         """A command in this pod, as an exec probe."""
         return subprocess.run(self.place.command(*command), capture_output=True, check=False, timeout=PATIENCE * SLOW,
-                              env={**os.environ, "BINARY": BINARY})
+                              env={**os.environ, **self.place.environment})
 
     def remove(self):
         super().remove()

@@ -11,6 +11,7 @@ import tempfile
 
 from harness import ROOT, SLOW, Server, job_v2
 from jobs import FACTS, FC_WORDS, THREADS, content_type, is_v1, job_files
+from pod_security import broken
 from program import program
 from templates import changes, lay_out
 
@@ -151,13 +152,16 @@ def test_overlays_in_all_pairs_yield_valid_pods(check, cluster):
         "value": -1})
     jobs, asked = all_jobs(), set()
     with tempfile.TemporaryDirectory(prefix="rest-lit-overlays.") as directory:
-        for on, profile in itertools.product(every_two(SETTINGS), ("plain", "openpai")):
+        for on, profile in itertools.product(every_two(SETTINGS), ("plain", "openpai", "restricted")):
             what = f"{profile} with {sorted(on)}"
             with serve(arguments(profile, on, directory), "bob" if "nobody" in on else "alice") as server:
                 pods, tellers = pods_of(server, jobs)
             if not asked:
                 jobs = tellers  # the other jobs have no further forms
-            check.ok(f"{what}: there are pods", len(pods) >= 4, len(pods))
+            check.ok(f"{what}: there are pods", len(pods) >= (3 if profile == "restricted" else 4), len(pods))
+            if profile == "restricted":
+                for name, pod in pods.values():
+                    check.equal(f"{what}, {name}: its level", broken(pod), {})
             pods = {k: v for k, v in pods.items() if k not in asked}
             asked |= pods.keys()
             ask_all(check, cluster, what, pods)

@@ -84,7 +84,7 @@ static const struct route API_ROUTES[] = {
 	{ "PATCH", "/api/v2/jobs/{job}/taskRoles/{role}", scale_patch, NULL, AUTH_USER, BODY_FIELDS, ANSWER_SCALED,
 	  "Scale a task role of a running job: `{\"instances\": N}`.", JOB_OWN },
 	{ "GET", "/api/v2/jobs/{job}/events", events_get, NULL, AUTH_USER, BODY_NONE, ANSWER_EVENTS,
-	  "The Kubernetes Events of its pods, for about an hour.", JOB_SEE },
+	  "The Kubernetes Events of its pods and of itself, for about an hour.", JOB_SEE },
 	{ "GET", "/api/v2/jobs/{job}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts", job_task_get, NULL, AUTH_USER, BODY_NONE, ANSWER_TASK,
 	  "One task with its known attempt.", JOB_LOOK },
 	{ "GET", "/api/v2/jobs/{job}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts/{retry}/logs", logs_get, NULL, AUTH_USER, BODY_NONE, ANSWER_LOGS,

@@ -371,8 +371,8 @@ static void run_tell_missing(struct run *r, const struct environment *env)
 }
 
 /* A user whom the image does not know has the home `/`, which only root can write, and no name.
- * Programs keep caches at home, and Python's getpass asks for $USER.  On one machine the sandbox has
- * set both. */
+ * Programs keep caches at home, and Python's getpass asks for $USER.  On one machine the sandbox
+ * has set both. */
 static void run_make_home(const struct run *r, struct environment *env)
 {
 	const char *home = environment_get(env, "HOME");

@@ -141,7 +141,7 @@ def test_events_and_alerts_of_the_controller_are_documented(check):
     """CONTROLLER.md has the reasons of all Events, and the alerts, in tables."""
     text = read("docs/CONTROLLER.md")
     sources = "".join(read(os.path.relpath(path, ROOT)) for path in glob.glob(f"{ROOT}/k8s/controller/rules/*.c"))
-    told = set(re.findall(r'"([A-Z]\w+)"', "".join(re.findall(r"\bjob_tell\((.*?)\);", sources, re.S))))
+    told = set(re.findall(r'"([A-Z]\w+)"', "".join(re.findall(r"\b(?:job|create)_tell\((.*?)\);", sources, re.S))))
     check.equal("reasons", set(re.findall(r"^\| ([A-Z][a-z]+[A-Z]?[a-z]*) \|", text.partition("### Events")[2].partition("\n## ")[0], re.M)), told)
     alerts = set(re.findall(r"alert: (RestLitController\w+)", read("k8s/deploy/monitoring/rules.yaml")))
     check.equal("alerts", set(re.findall(r"^\| (RestLitController\w+) \|", text, re.M)), alerts)

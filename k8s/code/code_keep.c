@@ -227,6 +227,7 @@ static int code_move(const struct code_store *s, const char *name, struct span u
 	                     strerrordesc_np(errno));
 }
 
+/* The ConfigMap comes first: a file without one was not left by a killed server. */
 static int code_keep_file(struct code_store *s, const struct code_archive *want, struct span upload,
                           struct code_full *full, struct err *e)
 {
@@ -235,12 +236,17 @@ static int code_keep_file(struct code_store *s, const struct code_archive *want,
 	LOCK_AUTO(&CODE_FILES);
 	int known = code_look(s, want->name, &a, &there, e);
 	bool usable = known > 0 && code_archive_usable(&there, s->directory);
-	if (known < 0 || (!known && code_check_room(s, want, full, e) < 0) ||
-	    (!usable && code_move(s, want->name, upload, e) < 0))
+	if (known < 0 || (!known && code_check_room(s, want, full, e) < 0))
 		return -1;
 	int kept = known ? code_complete(s, &there, e) : code_create(s, want, &a, &there, e);
 	if (kept <= 0)
 		return kept ?: CODE_AGAIN;
+	if (!usable && code_move(s, want->name, upload, e) < 0) {
+		ERR_AUTO ignored = { 0 };
+		if (!known) /* else it counts, without a file */
+			(void)code_delete(s, there.name, there.uid, there.version, &ignored);
+		return -1;
+	}
 	return usable ? 0 : CODE_KEPT;
 }
 

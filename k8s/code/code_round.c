@@ -2,7 +2,7 @@
 #include "k8s/code/keep_internal.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
+#include <stdio.h>
 
 #include "base/json/scan.h"
 #include "base/posix/clock.h"
@@ -51,42 +51,40 @@ static int code_is_named(struct code_store *s, const char *name, struct err *e)
 	return items.p ? scan_count(items) > 0 || more.n : code_fail(r, &reply, e);
 }
 
-/* Removes one, and its file.  1, 0: it is used, -1 and *e. */
+/* Removes one, and its file, which goes first, under a name that each start removes: so a killed
+ * server leaves no file without a ConfigMap.  1, 0: it is used, -1 and *e. */
 static int code_remove(struct code_store *s, const struct code_archive *one, struct err *e)
 {
 	ARENA_AUTO a = { 0 };
+	const char *file = arena_printf(&a, "%s/%s", s->directory ?: "", one->name);
+	const char *old = arena_printf(&a, "%s/" CODE_UPLOAD "%s", s->directory ?: "", one->name);
 	LOCK_AUTO(&CODE_FILES);
 	int named = code_is_named(s, one->name, e);
 	if (named)
 		return named < 0 ? -1 : 0;
+	bool moved = s->directory && rename(file, old) == 0;
 	int gone = code_delete(s, one->name, one->uid, one->version, e);
-	if (gone <= 0)
-		return gone;
-	if (s->directory) /* else the next round removes it */
-		(void)tree_remove(AT_FDCWD, arena_printf(&a, "%s/%s", s->directory, one->name),
-		                  SIZE_MAX);
-	return 1;
+	if (moved && gone <= 0)
+		(void)rename(old, file); /* else it counts as not uploaded */
+	else if (moved)
+		(void)tree_remove(AT_FDCWD, old, SIZE_MAX); /* else the next start does */
+	return gone;
 }
 
-/* Files that a killed server has left: without a ConfigMap. */
-static int64_t code_remove_files(struct code_store *s, int64_t before_ms)
+int code_find_orphans(struct code_store *s, code_orphan *each, void *arg, struct err *e)
 {
-	int64_t removed = 0;
-	FD_AUTO dir = open(s->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR_AUTO *all = dir_list(dir, ".");
+	DIR_AUTO *all = dir_list(AT_FDCWD, s->directory);
 	for (const char *name; (name = dir_next(all)) != NULL;) {
 		ARENA_AUTO a = { 0 };
-		struct stat st;
-		struct store_reply reply;
-		if (strlen(name) != CODE_OBJECT || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) ||
-		    st.st_mtim.tv_sec * 1000 >= before_ms)
-			continue;
+		struct code_archive there;
 		LOCK_AUTO(&CODE_FILES);
-		struct store_request r = { .verb = STORE_GET, .name = name };
-		if (code_ask(s, r, &a, &reply) == STORE_NOT_FOUND)
-			removed += tree_remove(dir, name, SIZE_MAX) == 0;
+		int known = strlen(name) == CODE_OBJECT ? code_look(s, name, &a, &there, e) : 1;
+		if (known < 0)
+			return -1;
+		if (known == 0 && !s->named(s->arg, name))
+			each(arg, name);
 	}
-	return removed;
+	return 0;
 }
 
 int64_t code_round(struct code_store *s, struct err *e)
@@ -101,5 +99,5 @@ int64_t code_round(struct code_store *s, struct err *e)
 	arena_done(&old.arena);
 	if (removed < 0 || gone < 0)
 		return -1;
-	return removed + (s->directory ? code_remove_files(s, old.before_ms) : 0);
+	return removed;
 }

@@ -85,6 +85,11 @@ int code_keep(struct code_store *s, const struct code_archive *want, struct span
 /* Removes what is not used.  Returns how many; -1 and *e. */
 int64_t code_round(struct code_store *s, struct err *e);
 
+/* One machine: calls `each` with the name of each directory of an archive that has no ConfigMap,
+ * and that no Framework names: its row is lost.  `each` may move it.  0, or -1 and *e. */
+typedef void code_orphan(void *arg, const char *name);
+int code_find_orphans(struct code_store *s, code_orphan *each, void *arg, struct err *e);
+
 /* Makes the directory of one machine, and removes what interrupted uploads have left there.  -1 and
  * *e: 500. */
 #define CODE_UPLOAD "upload-" /* begins the names of their directories */

@@ -113,6 +113,7 @@ void engine_drop(struct engine_job *job)
 	framework_free(job->machine);
 	json_decref(job->refusal);
 	free(job->name);
+	free(job->label);
 	free(job->problem);
 	free(job);
 }
@@ -150,6 +151,17 @@ void engine_look(struct engine *e, struct span framework)
 	job->latest = n > job->latest ? n : job->latest;
 	news_put(job);
 	engine_wake(e);
+}
+
+void engine_forget(struct engine *e, struct span uid)
+{
+	struct engine_job *job;
+	if (uid.n == 0 || uid.n >= UID_TEXT || engine_find(e, uid))
+		return;
+	job = engine_job_of(e, uid);
+	job->gone = true; /* it is looked at when its pods are known */
+	job->dying = true;
+	e->n_gone++;
 }
 
 /* Reads the Framework.  false: it cannot be read now. */
@@ -300,7 +312,7 @@ static void *engine_run(void *arg)
 			e->starts = 0;
 			bool all = news_read_all(e, &more);
 			if (all && !more && !known) {
-				logs_remove_orphans(e);
+				logs_set_orphans_aside(e);
 				world_end_orphans(e);
 				known = true;
 			}

@@ -82,6 +82,9 @@ struct engine *engine_start(const struct engine_settings *settings, struct err *
  * and *err: 500).  engine_look does not wait: it notes that the thread shall read the Framework.
  */
 void engine_look(struct engine *e, struct span framework);
+/* Before engine_begin: the Framework of this uid was removed, so its files go.  Files of others
+ * that the store does not have are set aside (machine/store/aside.h). */
+void engine_forget(struct engine *e, struct span uid);
 int engine_begin(struct engine *e, struct err *err);
 
 /* A job that shall be submitted or scaled. */
@@ -115,6 +118,10 @@ struct framework_config *machine_config(struct err *e);
  * yet, or, with `ended`, none any more. */
 bool engine_log_find(struct engine *e, const struct engine_task *t, struct arena *a,
                      struct log_files *out);
+/* Returns why a log is not there, as a sentence: logs of this Framework were deleted to keep the
+ * newest ones, else it is lost.  job: USER~JOB. */
+const char *engine_log_absence(const struct engine *e, struct span framework_uid, struct span job,
+                               struct arena *a);
 
 /* The resources that a job holds and wants. */
 struct engine_share {

@@ -15,6 +15,7 @@
 #include "machine/engine/engine.h"
 #include "machine/engine/queue.h"
 #include "machine/images/images.h"
+#include "machine/store/aside.h"
 #include "machine/task/pod.h"
 #include "machine/task/task.h"
 #include "machine/words.h"
@@ -89,6 +90,7 @@ struct engine_job {
 	bool changed;                 /* lock */
 	int64_t latest;               /* lock: resourceVersion that its news tell */
 	char *name;                   /* NULL: no Framework of this uid was seen */
+	char *label;                  /* USER~JOB; NULL: it was not read */
 	struct framework *machine;    /* NULL: Completed, or not put yet */
 	int64_t version;              /* resourceVersion at the last look; 0: not put yet */
 	char configmap[UID_TEXT];     /* uid of its ConfigMap, which owns all pods; "": none */
@@ -97,6 +99,7 @@ struct engine_job {
 	struct engine_pod *hint;  /* the pod found last */
 	struct queue_job *queued; /* lock; NULL: it has ended */
 	bool gone;                /* the Framework is deleted */
+	bool lost;                /* ... but not by a user: its pods are set aside */
 	bool complete;            /* Completed, without machine; sync_ms: to be deleted */
 	bool look;                /* to be synced */
 	bool unstored;            /* the machine's status is newer than the stored one */
@@ -126,7 +129,8 @@ struct engine {
 	char *cgroup;        /* below it are those of tasks; NULL: there are no limits */
 	struct images *images;
 	int pods_dir, logs_dir, trash_dir;
-	int trash; /* eventfd: there is something in it, or `stop` */
+	bool no_logs, no_pods; /* this start has made the directory */
+	int trash;             /* eventfd: there is something in it, or `stop` */
 	atomic_bool stop, kill;
 	int epoll, event;
 	pthread_t thread[2]; /* engine_run, trash_run */
@@ -146,6 +150,7 @@ struct engine {
 	struct heap due;                          /* jobs that are to be looked at */
 	TAILQ_HEAD(engine_turn, engine_job) turn; /* those of this turn, whose time has come */
 	size_t n_gone;                            /* jobs that are `gone` */
+	size_t losses;                            /* that were told */
 	int64_t probe_ms, trim_ms;
 	bool ending, killed;
 	bool schedule;
@@ -189,7 +194,8 @@ void job_trouble(struct engine_job *job, const char *format, struct span what);
 
 /* The ConfigMap and the pods that a stored status names. */
 void world_restore(struct engine_job *job, struct span status);
-/* Ends the tasks in DIR/pods that no Framework has; after all were put. */
+/* Ends the tasks in DIR/pods that no Framework has; after all were put.  Their files are removed if
+ * the Framework was deleted, else set aside. */
 void world_end_orphans(struct engine *e);
 
 /* ---- pod_life.c: the life of a pod ---- */
@@ -256,7 +262,15 @@ void *trash_run(void *arg);
 
 /* Moves the log of a pod to DIR/logs. */
 void logs_keep(struct engine_pod *p);
+/* Tells a loss, in the log (the first 20) and in damaged/LOST. */
+void engine_tell_loss(struct engine *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Any thread; NULL: there can be none. */
 char *logs_path(const struct engine *e, const struct engine_task *t, struct arena *a);
-/* Removes the logs of Frameworks that do not exist. */
-void logs_remove_orphans(struct engine *e);
+/* Sets aside the logs of Frameworks that the store does not have, and tells what is missing. */
+void logs_set_orphans_aside(struct engine *e);
+
+/* The files DIR/logs/UID/job and DIR/pods/UID/job have the line "UID USER~JOB": whose files these
+ * are, if the store does not have the job. */
+void owner_write(const struct engine_job *job, const char *dir);
+/* *uid and *label: "" if it cannot be read; in the arena. */
+void owner_read(const char *dir, struct arena *a, struct span *uid, struct span *label);

@@ -2,8 +2,10 @@
  * says which there are.  In a turn of the engine the machines of those that are due are synced
  * until nothing changes, then their statuses are stored together, and only then do their pods
  * start. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/enc.h"
 #include "base/json/scan.h"
@@ -236,6 +238,8 @@ static void world_restore_pod(struct engine_job *job, struct span role, const st
 		pod_free(p); /* the machine sees that it is gone */
 		return;
 	}
+	if (p->state == POD_STARTED)
+		owner_write(job, p->dir); /* earlier versions did not */
 	world_add(job, p);
 	if (world_is_deleted(t))
 		pod_delete(p, p->grace_s);
@@ -286,6 +290,8 @@ static void job_read_order(struct engine_job *job, struct span object)
 		if (strcmp(c->priority, CLASSES[i].name) == 0)
 			priority = CLASSES[i].priority;
 	}
+	job->label =
+	    c->legacy ? xstrdup(c->name) : xasprintf("%s~%s", job_entry_shown_user(c), c->job);
 	job->limit_s = c->max_duration_s;
 	job->launched = c->launched_ms != JOB_ENTRY_NONE;
 	int64_t left_ms = job_entry_left_ms(c);
@@ -521,27 +527,66 @@ void jobs_settle(struct engine *e)
 	} while (!TAILQ_EMPTY(&e->turn));
 }
 
-void world_end_orphans(struct engine *e)
+/* The job whose pod is in DIR/pods/UID, if that is none that a job has: the Framework that was
+ * deleted, or a new one, which is gone, too.  *known: the store has the Framework. */
+static struct engine_job *world_orphan_job(struct engine *e, const char *uid, bool *known)
+{
+	ARENA_AUTO a = { 0 };
+	struct span of;
+	struct span label;
+	struct engine_job *job;
+	owner_read(arena_printf(&a, "%s/pods/%s", e->set.dir, uid), &a, &of, &label);
+	LOCK_AUTO(&e->lock);
+	TAILQ_FOREACH(job, &e->live, live)
+	for (const struct engine_pod *p = job->pods; p; p = p->next)
+		if (strcmp(p->uid, uid) == 0)
+			return NULL;
+	job = engine_find(e, of);
+	if (job && job->gone)
+		return job;
+	*known = job && job->name;
+	job = engine_job_of(e, span_of(uid));
+	job->lost = true;
+	return job;
+}
+
+/* A task of a known job that has not been started has nothing of a user's. */
+static void world_end_orphan(struct engine *e, struct engine_job *job, const char *uid, bool known)
 {
 	enum { GRACE_S = 30 };
+	ARENA_AUTO a = { 0 };
+	struct span of;
+	struct span label;
+	FREE_AUTO char *owner = NULL;
+	const struct framework_object o = { .name = uid, .role = "" };
+	struct engine_pod *p = world_new_pod(job, &o, uid);
+	bool started = pod_find(p); /* else only its directory is removed */
+	owner_read(p->dir, &a, &of, &label);
+	job->lost = job->lost && (started || !known);
+	if (job->lost && aside_make_owner(e->set.dir, label, &owner) == 0)
+		engine_tell_loss(e,
+		                 "the database lacks a task of the job %s: the task is ended, and "
+		                 "its files go to damaged/%s/pods-%s",
+		                 owner, owner, uid);
+	p->grace_s = GRACE_S;
+	world_add(job, p);
+	job_remove(job);
+}
+
+void world_end_orphans(struct engine *e)
+{
+	struct engine_job *job;
 	DIR_AUTO *list = dir_list(e->pods_dir, ".");
 	for (const char *uid; (uid = dir_next(list)) != NULL;) {
-		struct engine_job *job;
-		bool known = uid[0] == '.' || strlen(uid) >= UID_TEXT;
-		(void)pthread_mutex_lock(&e->lock); /* cannot fail */
-		TAILQ_FOREACH(job, &e->live, live)
-		for (const struct engine_pod *p = job->pods; p && !known; p = p->next)
-			known = strcmp(p->uid, uid) == 0;
-		/* The task is treated like the pod of a job that was deleted. */
-		job = known ? NULL : engine_job_of(e, span_of(uid));
-		(void)pthread_mutex_unlock(&e->lock);
-		if (!job)
+		bool known = false;
+		if (uid[0] == '.' || strlen(uid) >= UID_TEXT)
 			continue;
-		const struct framework_object o = { .name = uid, .role = "" };
-		struct engine_pod *p = world_new_pod(job, &o, uid);
-		p->grace_s = GRACE_S;
-		(void)pod_find(p); /* else only its directory is removed */
-		world_add(job, p);
-		job_remove(job);
+		job = world_orphan_job(e, uid, &known);
+		/* An empty one was about to be filled. */
+		if (job && unlinkat(e->pods_dir, uid, AT_REMOVEDIR) != 0)
+			world_end_orphan(e, job, uid, known);
 	}
+	TAILQ_FOREACH(job, &e->live, live) /* those that were forgotten */
+	if (job->gone)
+		engine_due(job, 0);
 }

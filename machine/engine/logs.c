@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -20,6 +21,8 @@ enum {
 	RUNS_MAX = 100000,
 	RUN_BYTES = 4096, /* of a directory */
 	BUDGET = 2000,    /* entries that are removed before it is seen that the engine stops */
+	LOSSES_TOLD = 20,
+	LOSS_TEXT = 1024,
 };
 
 /* ---- trash ----------------------------------------------------------------------------------- */
@@ -55,6 +58,47 @@ void *trash_run(void *arg)
 	return NULL;
 }
 
+/* ---- whose files these are ------------------------------------------------------------------- */
+
+enum { OWNER_MAX = 512 };
+
+void owner_write(const struct engine_job *job, const char *dir)
+{
+	FREE_AUTO char *path = xasprintf("%s/job", dir);
+	FREE_AUTO char *text = xasprintf("%s %s\n", job->uid, job->label ?: "");
+	FD_AUTO fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd >= 0) /* else it is there; without it, the job is called `unknown` */
+		(void)fd_write_all(fd, span_of(text));
+}
+
+void owner_read(const char *dir, struct arena *a, struct span *uid, struct span *label)
+{
+	char *text = arena_alloc(a, OWNER_MAX);
+	FREE_AUTO char *path = xasprintf("%s/job", dir);
+	(void)fd_read_at(AT_FDCWD, path, text, OWNER_MAX); /* it is empty then */
+	struct span line = span_of(text);
+	*label = span_next(&line, '\n');
+	*uid = span_next(label, ' ');
+}
+
+/* ---- losses ---------------------------------------------------------------------------------- */
+
+void engine_tell_loss(struct engine *e, const char *fmt, ...)
+{
+	va_list args;
+	char text[LOSS_TEXT];
+	va_start(args, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, args); /* may be cut */
+	va_end(args);
+	aside_note(e->set.dir, text);
+	e->losses++;
+	if (e->losses <= LOSSES_TOLD)
+		engine_notice(e, ENGINE_WARNING, "%s", text);
+	if (e->losses == LOSSES_TOLD)
+		engine_notice(e, ENGINE_WARNING, "further losses are in %s/" LOST_FILE " only",
+		              e->set.dir);
+}
+
 /* ---- logs of ended tasks --------------------------------------------------------------------- */
 
 /* That of init, then the parts of that of the app. */
@@ -62,13 +106,26 @@ static const char *const FILES[] = { "init.log", "log.1", "log" };
 
 struct logs_run {
 	char *path;
+	size_t user; /* index of logs_user */
 	int64_t ended_s, bytes;
+};
+
+struct logs_user {
+	char *name;
+	int64_t bytes;
+	size_t first; /* run that was not removed; all are in order */
+};
+
+struct logs_all {
+	struct logs_run *run;
+	struct logs_user *user;
+	size_t n, n_users;
 };
 
 /* Measures the files of a run. */
 static struct logs_run logs_measure(char *path)
 {
-	struct logs_run r = { path, 0, RUN_BYTES };
+	struct logs_run r = { path, 0, 0, RUN_BYTES };
 	for (size_t i = 0; i < ARRAY_SIZE(FILES); i++) {
 		FREE_AUTO char *file = xasprintf("%s/%s", path, FILES[i]);
 		struct stat st;
@@ -80,42 +137,91 @@ static struct logs_run logs_measure(char *path)
 	return r;
 }
 
+/* By user, the oldest first. */
 static int logs_older(const void *a, const void *b)
 {
 	const struct logs_run *x = a;
 	const struct logs_run *y = b;
-	return (x->ended_s > y->ended_s) - (x->ended_s < y->ended_s);
+	return x->user != y->user ? (x->user > y->user) - (x->user < y->user)
+	                          : (x->ended_s > y->ended_s) - (x->ended_s < y->ended_s);
 }
 
-/* If there are too many bytes, removes the oldest until nine tenths are left. */
-static void logs_bound(struct engine *e)
+/* The user whose job this is: an index. */
+static size_t logs_user_of(struct engine *e, struct logs_all *all, const char *uid)
 {
-	struct logs_run *runs = NULL;
-	size_t n = 0;
-	DIR_AUTO *all = dir_list(e->logs_dir, ".");
+	LOCK_AUTO(&e->lock);
+	const struct engine_job *job = engine_find(e, span_of(uid));
+	struct span rest = span_of(job && job->label ? job->label : "");
+	struct span name = span_next(&rest, '~');
+	size_t i = 0;
+	while (i < all->n_users && !span_is(name, all->user[i].name))
+		i++;
+	if (i < all->n_users)
+		return i;
+	all->user = xrealloc(all->user, ++all->n_users * sizeof(*all->user));
+	all->user[i] = (struct logs_user){ .name = xstrndup(name.p, name.n) };
+	return i;
+}
+
+static void logs_measure_all(struct engine *e, struct logs_all *all)
+{
+	DIR_AUTO *list = dir_list(e->logs_dir, ".");
 	e->log_bytes = 0;
-	for (const char *uid; (uid = dir_next(all)) != NULL;) {
+	for (const char *uid; (uid = dir_next(list)) != NULL;) {
+		size_t user = logs_user_of(e, all, uid);
 		DIR_AUTO *names = dir_list(e->logs_dir, uid);
-		for (const char *name; n < RUNS_MAX && (name = dir_next(names)) != NULL; n++) {
+		for (const char *name; all->n < RUNS_MAX && (name = dir_next(names)) != NULL;) {
+			size_t n = all->n;
+			if (!strchr(name, '-')) /* `job` or `deleted` */
+				continue;
 			if ((n & (n + 1)) == 0)
-				runs = xrealloc(runs, (2 * n + 2) * sizeof(*runs));
-			runs[n] = logs_measure(xasprintf("%s/logs/%s/%s", e->set.dir, uid, name));
-			e->log_bytes += runs[n].bytes;
+				all->run = xrealloc(all->run, (2 * n + 2) * sizeof(*all->run));
+			struct logs_run *r = &all->run[all->n++];
+			*r = logs_measure(xasprintf("%s/logs/%s/%s", e->set.dir, uid, name));
+			r->user = user;
+			all->user[user].bytes += r->bytes;
+			e->log_bytes += r->bytes;
 		}
 	}
+	if (all->n > 0)
+		qsort(all->run, all->n, sizeof(*all->run), logs_older);
+	for (size_t i = all->n; i-- > 0;)
+		all->user[all->run[i].user].first = i;
+}
+
+/* Removes a log, of which the mark `deleted` is kept. */
+static void logs_delete(struct engine *e, const struct logs_run *r)
+{
+	FREE_AUTO char *mark =
+	    xasprintf("%.*sdeleted", (int)(strrchr(r->path, '/') + 1 - r->path), r->path);
+	FD_AUTO fd = open(mark, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	(void)fd; /* without it the log counts as lost */
+	trash_take(e, AT_FDCWD, r->path);
+	e->log_bytes -= r->bytes;
+}
+
+/* If there are too many bytes, removes the oldest log of the user who has most, until nine tenths
+ * are left: so nobody's logs go for those of another who has more. */
+static void logs_bound(struct engine *e)
+{
+	struct logs_all all = { 0 };
+	logs_measure_all(e, &all);
 	int64_t most = e->set.keep_logs;
 	if (e->log_bytes > most)
 		most = most / 10 * 9;
-	if (n > 0)
-		qsort(runs, n, sizeof(*runs), logs_older);
-	for (size_t i = 0; i < n; i++) {
-		if (e->log_bytes > most) {
-			trash_take(e, AT_FDCWD, runs[i].path);
-			e->log_bytes -= runs[i].bytes;
-		}
-		free(runs[i].path);
+	while (e->log_bytes > most) {
+		struct logs_user *u = all.user;
+		for (size_t i = 1; i < all.n_users; i++)
+			u = all.user[i].bytes > u->bytes ? &all.user[i] : u;
+		u->bytes -= all.run[u->first].bytes;
+		logs_delete(e, &all.run[u->first++]);
 	}
-	free(runs);
+	for (size_t i = 0; i < all.n; i++)
+		free(all.run[i].path);
+	for (size_t i = 0; i < all.n_users; i++)
+		free(all.user[i].name);
+	free(all.run);
+	free(all.user);
 }
 
 /* Parts of a path: no slash, and not hidden. */
@@ -133,6 +239,22 @@ char *logs_path(const struct engine *e, const struct engine_task *t, struct aren
 	                    (long long)t->index, (long long)t->attempt, (long long)t->retry);
 }
 
+/* The database has lost that the task has run: the log of its earlier end stays. */
+static void logs_set_earlier_aside(struct engine_pod *p, const char *path, struct arena *a)
+{
+	bool twice = false;
+	for (size_t i = 0; i < ARRAY_SIZE(FILES); i++)
+		twice = twice || (access(arena_printf(a, "%s/%s", p->dir, FILES[i]), F_OK) == 0 &&
+		                  access(arena_printf(a, "%s/%s", path, FILES[i]), F_OK) == 0);
+	if (!twice)
+		return;
+	const char *from = path + strlen(p->e->set.dir) + 1;
+	FREE_AUTO char *to = aside_move(p->e->set.dir, from, span_of(p->job->label ?: ""));
+	engine_tell_loss(p->e,
+	                 "the database lacks an end of a task of the job %s: its log is now in %s",
+	                 p->job->label ?: p->job->uid, to ?: from);
+}
+
 void logs_keep(struct engine_pod *p)
 {
 	struct engine *e = p->e;
@@ -142,8 +264,10 @@ void logs_keep(struct engine_pod *p)
 	char *path = p->job->gone ? NULL : logs_path(e, &t, &a);
 	if (!path)
 		return;
-	(void)mkdirat(e->logs_dir, p->job->uid, 0700); /* may be there */
-	(void)mkdir(path, 0700);                       /* likewise */
+	if (mkdirat(e->logs_dir, p->job->uid, 0700) == 0) /* else it is there */
+		owner_write(p->job, arena_printf(&a, "%s/logs/%s", e->set.dir, p->job->uid));
+	logs_set_earlier_aside(p, path, &a);
+	(void)mkdir(path, 0700);                       /* may be there */
 	for (size_t i = 0; i < ARRAY_SIZE(FILES); i++) /* as far as there are such */
 		(void)rename(arena_printf(&a, "%s/%s", p->dir, FILES[i]),
 		             arena_printf(&a, "%s/%s", path, FILES[i]));
@@ -152,17 +276,53 @@ void logs_keep(struct engine_pod *p)
 		logs_bound(e);
 }
 
-void logs_remove_orphans(struct engine *e)
+static void logs_set_aside(struct engine *e, const char *uid)
 {
+	ARENA_AUTO a = { 0 };
+	struct span of;
+	struct span label;
+	const char *from = arena_printf(&a, "logs/%s", uid);
+	owner_read(arena_printf(&a, "%s/%s", e->set.dir, from), &a, &of, &label);
+	FREE_AUTO char *to = aside_move(e->set.dir, from, label);
+	const char *why = strerrordesc_np(errno);
+	struct span job = span_from(span_of(to ?: ""), to ? strlen("damaged/") : 0);
+	if (to)
+		engine_tell_loss(e, "the database lacks the job %.*s: its logs are now in %s",
+		                 (int)span_chr(job, '/'), job.p, to);
+	else
+		engine_notice(e, ENGINE_WARNING, "%s cannot be moved to %s/damaged: %s", from,
+		              e->set.dir, why);
+}
+
+void logs_set_orphans_aside(struct engine *e)
+{
+	const struct engine_job *job;
+	bool ran = false;
 	DIR_AUTO *all = dir_list(e->logs_dir, ".");
 	for (const char *uid; (uid = dir_next(all)) != NULL;) {
 		(void)pthread_mutex_lock(&e->lock); /* cannot fail */
-		const struct engine_job *job = engine_find(e, span_of(uid));
-		bool known = job && job->name;
+		job = engine_find(e, span_of(uid));
+		bool known = job && (job->name || job->gone);
 		(void)pthread_mutex_unlock(&e->lock);
+		FREE_AUTO char *path = xasprintf("%s/logs/%s", e->set.dir, uid);
 		if (!known)
-			trash_take(e, e->logs_dir, uid);
+			logs_set_aside(e, uid);
+		else if (job->label)
+			owner_write(job, path); /* earlier versions did not */
 	}
+	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
+	for (size_t i = 0; i < ARRAY_SIZE(e->jobs); i++)
+		LIST_FOREACH(job, &e->jobs[i], alike)
+	ran = ran || job->launched;
+	(void)pthread_mutex_unlock(&e->lock);
+	if (ran && e->no_logs)
+		engine_tell_loss(e, "%s/logs was not there: the logs of ended tasks are lost",
+		                 e->set.dir);
+	if (ran && e->no_pods)
+		engine_tell_loss(e,
+		                 "%s/pods was not there: the files of running tasks are lost, and "
+		                 "these tasks are tried again",
+		                 e->set.dir);
 	logs_bound(e);
 }
 
@@ -196,21 +356,43 @@ bool engine_log_find(struct engine *e, const struct engine_task *t, struct arena
 	return out->n > 0;
 }
 
+const char *engine_log_absence(const struct engine *e, struct span framework_uid, struct span job,
+                               struct arena *a)
+{
+	static const char LOST[] =
+	    "the log of this task is lost: this server has not deleted it, and "
+	    "it is not there";
+	const char *mark = arena_printf(a, "%s/logs/%.*s/deleted", e->set.dir, (int)framework_uid.n,
+	                                framework_uid.p);
+	if (logs_part_ok(framework_uid) && access(mark, F_OK) == 0)
+		return "the log of this task was deleted: the newest logs are kept, see "
+		       "--keep-logs";
+	if (!aside_has(e->set.dir, job))
+		return LOST;
+	return arena_printf(a,
+	                    "%s; an administrator finds files of this job in the server's "
+	                    "directory, in damaged/%.*s",
+	                    LOST, (int)job.n, job.p);
+}
+
 /* ---- directories ----------------------------------------------------------------------------- */
 
 int engine_make_directories(struct engine *e, struct err *err)
 {
+	bool no_trash;
 	const struct {
 		const char *name;
 		int *fd;
-	} DIRS[] = { { "pods", &e->pods_dir },
-		     { "logs", &e->logs_dir },
-		     { "trash", &e->trash_dir } };
+		bool *made;
+	} DIRS[] = { { "pods", &e->pods_dir, &e->no_pods },
+		     { "logs", &e->logs_dir, &e->no_logs },
+		     { "trash", &e->trash_dir, &no_trash } };
 	for (size_t i = 0; i < ARRAY_SIZE(DIRS); i++) {
 		FREE_AUTO char *path = xasprintf("%s/%s", e->set.dir, DIRS[i].name);
 		int fd = -1;
 		int flags = 0;
-		if (mkdir(path, 0700) == 0 || errno == EEXIST)
+		*DIRS[i].made = mkdir(path, 0700) == 0;
+		if (*DIRS[i].made || errno == EEXIST)
 			fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (fd < 0)
 			return err_set(err, UNKNOWN_ERROR, "%s: %s", path, strerrordesc_np(errno));

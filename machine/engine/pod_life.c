@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -287,6 +288,8 @@ static int pod_start(struct engine_pod *p, struct err *err)
 		keep[n++] = p->port_fd[i];
 	if (p->image)
 		keep[n++] = images_status(p->image)->lock;
+	(void)mkdir(p->dir, 0700); /* may be there */
+	owner_write(p->job, p->dir);
 	if (pod_start_cgroup(p, &procs, err) == 0 && pod_start_prepare(p, procs, &a, err) == 0)
 		p->pidfd = task_start(p->dir, e->set.runtime, e->set.foreground, e->set.input,
 		                      keep, n, err);
@@ -331,6 +334,17 @@ static void pod_release(struct engine_pod *p)
 	p->pidfd = -1;
 }
 
+static void pod_set_aside(const struct engine_pod *p)
+{
+	ARENA_AUTO a = { 0 };
+	struct span uid;
+	struct span label;
+	owner_read(p->dir, &a, &uid, &label);
+	FREE_AUTO char *to = aside_move(p->e->set.dir, arena_printf(&a, "pods/%s", p->uid), label);
+	if (!to)
+		engine_notice(p->e, ENGINE_WARNING, "%s cannot be moved to damaged/: %m", p->dir);
+}
+
 static void pod_remove(struct engine_pod *p)
 {
 	struct engine_grant *g = TAKE(p->grant);
@@ -342,7 +356,10 @@ static void pod_remove(struct engine_pod *p)
 		grants_end(p->job, p->role, p->index);
 	if (p->state >= POD_STARTED)
 		logs_keep(p);
-	trash_take(p->e, p->e->pods_dir, p->uid);
+	if (p->job->lost)
+		pod_set_aside(p);
+	else
+		trash_take(p->e, p->e->pods_dir, p->uid);
 	p->state = POD_REMOVED;
 	pod_changes(p);
 }

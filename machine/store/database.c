@@ -7,13 +7,16 @@
  */
 #include "machine/store/local_internal.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/enc.h"
 #include "base/posix/clock.h"
 #include "base/posix/fd.h"
 
@@ -21,12 +24,15 @@ enum {
 	LOCK_WAITS = 100,
 	LOCK_WAIT_MS = 20,
 	LOG_COPIED = 512, /* pages of the log after which it is copied */
+	ID_AT = 68,       /* of application_id in page 1 */
+	ID_MOST = INT32_MAX >> 1,
 	SCHEMA_VERSION = 1,
 	DAMAGED_TEXT = 1 << 20, /* bytes of sentences; no more are told */
 };
 
 /* A Framework always has a row in `status`: the engine writes that, and not the large body.  Its
- * uid shows whose it is, if an id is damaged.  Row 0 has the version of the last removal.
+ * uid shows whose it is, if an id is damaged.  Rows below 0 have the versions and uids of the last
+ * removals; row 0, of earlier versions, that of the last one.
  * Tables come before indexes, as in a backup: so page 1 of all databases is the same but for
  * counts. */
 static const char SCHEMA[] =
@@ -115,6 +121,24 @@ int db_empty_log(struct database *d)
 	return code;
 }
 
+/* The salt of the log, which is new at each begin; 0: it is empty. */
+static uint64_t db_log_salt(const struct database *d)
+{
+	unsigned char head[24];
+	uint64_t salt = 0;
+	FD_AUTO fd = openat(d->root, DB_FILE "-wal", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0 && pread(fd, head, sizeof(head), 0) == sizeof(head))
+		memcpy(&salt, head + 16, sizeof(salt));
+	return salt;
+}
+
+/* Writes another number into page 1.  0 or SQLITE_... */
+static int db_mark(struct database *d, uint32_t id)
+{
+	FREE_AUTO char *sql = xasprintf("PRAGMA application_id = %u", id);
+	return sqlite3_exec(d->db, sql, NULL, NULL, NULL);
+}
+
 void db_begin(struct database *d)
 {
 	/* The file of the log keeps its size: commits are faster where it has its blocks already.
@@ -127,6 +151,18 @@ void db_begin(struct database *d)
 	int code = db_run(d, "BEGIN", "");
 	if (d->fault == 0 || d->fault == SQLITE_BUSY) /* it is being copied */
 		d->fault = code;
+	d->log_marked = false;
+}
+
+int db_mark_log(struct database *d)
+{
+	uint64_t salt = d->log_marked ? d->log_salt : db_log_salt(d);
+	if (salt != 0 && salt == d->log_salt)
+		return 0;
+	int code = db_mark(d, d->log_id + 1);
+	d->log_marked = code == 0;
+	d->fault = code; /* SQLite may have rolled back */
+	return code;
 }
 
 int db_commit(struct database *d)
@@ -135,6 +171,10 @@ int db_commit(struct database *d)
 	int code = sqlite3_get_autocommit(d->db) ? d->fault : db_run(d, "COMMIT", "");
 	if (!sqlite3_get_autocommit(d->db))
 		(void)db_run(d, "ROLLBACK", ""); /* there is nothing else to do */
+	if (code == 0 && d->log_marked) {
+		d->log_id++;
+		d->log_salt = db_log_salt(d);
+	}
 	return db_synced(d, code);
 }
 
@@ -153,26 +193,16 @@ static int db_committed(void *arg, sqlite3 *db, const char *name, int pages)
 
 static int db_open_directory(struct database *d, const char *dir, struct err *e)
 {
-	struct stat st;
-	const char *fault = NULL;
-	if (mkdir(dir, 0700) == 0 || errno == EEXIST)
-		d->root = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (d->root < 0 || fstat(d->root, &st) != 0 || !(d->path = realpath(dir, NULL)))
-		fault = errno == ELOOP || errno == ENOTDIR ? "it is not a directory"
-		                                           : strerrordesc_np(errno);
-	else if (st.st_uid != geteuid())
-		fault = "it belongs to another user";
-	else if ((st.st_mode & 077) != 0)
-		fault = "it is open to other users (needs chmod 0700)";
-	if (fault)
-		return err_set(e, UNKNOWN_ERROR, "%s: %s", dir, fault);
+	(void)mkdir(dir, 0700); /* may be there */
+	if (aside_open(d, dir, e) < 0)
+		return -1;
 	/* A child of a killed server has the lock, too, until it has executed its program. */
 	for (int waits = LOCK_WAITS; flock(d->root, LOCK_EX | LOCK_NB) != 0; waits--) {
 		if (waits == 0)
 			return err_set(e, UNKNOWN_ERROR, "%s is in use by another process", dir);
 		clock_sleep(LOCK_WAIT_MS);
 	}
-	return 0;
+	return aside_check_database(d, dir, e);
 }
 
 /* ---- the database ------------------------------------------------------------------ */
@@ -185,6 +215,7 @@ int db_connect(struct database *d, const char *file)
 	                    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
 	                        SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_EXRESCODE,
 	                    "unix-excl");
+	(void)sqlite3_db_config(d->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	return code
 	           ?: sqlite3_exec(d->db,
 	                           "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; "
@@ -203,51 +234,157 @@ void db_disconnect(struct database *d)
 	d->db = NULL;
 }
 
+/* The log is of this database, see db_mark_log.  A backup (its journal is 1) has none. */
+static bool db_log_ok(const struct database *d, int file)
+{
+	unsigned char head[DB_HEAD] = { 0 };
+	uint32_t id;
+	bool whole = pread(file, head, DB_HEAD, 0) == DB_HEAD;
+	bool backup = head[18] == 1 && head[19] == 1;
+	memcpy(&id, head + ID_AT, sizeof(id));
+	id = ntohl(id);
+	return !whole || db_log_salt(d) == 0 ||
+	       (!backup && (id == 0 || d->log_id == id || d->log_id == id + 1));
+}
+
+/* Opens the file and looks at its numbers.  0 or SQLITE_... */
+static int db_look(struct database *d, const char *file, int64_t *version)
+{
+	int64_t id = 0;
+	FD_AUTO fd = openat(d->root, file, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || (!d->transient && fsync(d->root) != 0))
+		return SQLITE_CANTOPEN;
+	int code = db_connect(d, file);
+	code = code ?: db_ask(d, "PRAGMA application_id", &id);
+	d->log_id = (uint32_t)id;
+	if (code == 0 && strcmp(file, DB_FILE) == 0 && !db_log_ok(d, fd))
+		return SQLITE_PROTOCOL;
+	code = code ?: db_ask(d, "PRAGMA user_version", version);
+	if (code || *version == SCHEMA_VERSION)
+		return code;
+	/* With the tables of this version, another number is damage. */
+	STMT_AUTO *s = db_bind(d,
+	                       "SELECT min(instr(?1, sql)) > 0 FROM sqlite_schema "
+	                       "WHERE sql IS NOT NULL",
+	                       "t", span_of(SCHEMA));
+	if (s && sqlite3_step(s) == SQLITE_ROW && sqlite3_column_int(s, 0) > 0)
+		return 0;
+	return *version > SCHEMA_VERSION ? SQLITE_SCHEMA : SQLITE_CORRUPT;
+}
+
 int db_load(struct database *d, const char *file)
 {
 	int64_t version = 0;
 	int64_t good = 0;
-	FD_AUTO fd = openat(d->root, file, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0 || (!d->transient && fsync(d->root) != 0))
-		return SQLITE_CANTOPEN;
-	int code = db_connect(d, file);
-	code = code ?: db_ask(d, "PRAGMA user_version", &version);
-	if (code == 0 && version == 0) /* tables that are not stored yet are made again */
-		code = sqlite3_exec(d->db, SCHEMA, NULL, NULL, NULL);
-	if (code == 0 && version > SCHEMA_VERSION)
-		return SQLITE_SCHEMA;
+	int pages = 0;
+	int code = db_look(d, file, &version);
+	code =
+	    code ?: db_ask(d, "SELECT integrity_check = 'ok' FROM pragma_integrity_check", &good);
+	if (code || !good)
+		return code ?: SQLITE_CORRUPT;
+	if (sqlite3_db_readonly(d->db, "main")) /* as its head says */
+		return SQLITE_READONLY;
 	/* A backup has another journal. */
 	const char *journal = d->transient ? "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF"
 	                                   : "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL";
-	code = code ?: sqlite3_exec(d->db, journal, NULL, NULL, NULL);
+	code = sqlite3_exec(d->db, journal, NULL, NULL, NULL);
+	code =
+	    code ?: sqlite3_wal_checkpoint_v2(d->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages, NULL);
+	if (code == 0 && strcmp(file, DB_FILE) == 0)
+		code = damage_log(d, pages);
+	if (code == 0 && version != SCHEMA_VERSION) {
+		code = sqlite3_exec(d->db, "PRAGMA user_version = 1", NULL, NULL, NULL);
+		str_span(&d->damaged, SPAN("the version in the head of " DB_FILE
+		                           " was damaged, and is mended\n"));
+	}
 	/* All in the log is stored in the database, although a sync of it may have failed before.
-	 */
+	 * On a full disk it stays in the log. */
 	code = code ?: db_empty_log(d);
-	if (code == 0 || (code & 0xff) == SQLITE_FULL) /* a full disk: it stays in the log */
-		code =
-		    db_ask(d, "SELECT integrity_check = 'ok' FROM pragma_integrity_check", &good);
-	return code || good ? code : SQLITE_CORRUPT;
+	if (code == 0 && d->log_id == 0) {
+		random_bytes(&d->log_id, sizeof(d->log_id));
+		d->log_id = (d->log_id & ID_MOST) | 1;
+		code = db_mark(d, d->log_id) ?: db_empty_log(d);
+	}
+	d->log_salt = db_log_salt(d); /* 0, unless the disk is full */
+	(void)sqlite3_db_config(d->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
+	return (code & 0xff) == SQLITE_FULL ? 0 : code;
+}
+
+void db_remove_parts(const struct database *d)
+{
+	static const char *const FILES[] = { DB_NEW, DB_NEW "-wal", DB_OLD, DB_OLD "-wal" };
+	for (size_t i = 0; i < ARRAY_SIZE(FILES); i++)
+		(void)unlinkat(d->root, FILES[i], 0);
+}
+
+int db_make(struct database *d)
+{
+	db_remove_parts(d); /* of a start that was interrupted */
+	FD_AUTO fd = openat(d->root, DB_NEW, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return SQLITE_CANTOPEN;
+	int code = db_connect(d, DB_NEW);
+	code = code ?: sqlite3_exec(d->db, SCHEMA, NULL, NULL, NULL);
+	code = code ?: db_empty_log(d);
+	db_disconnect(d);
+	return code ?: db_load(d, DB_NEW);
+}
+
+/* Makes a new database if there is none, under its name only when it is whole.  0 or SQLITE_... */
+static int db_make_first(const struct database *d)
+{
+	struct stat st;
+	struct database new = { .root = d->root, .path = d->path, .transient = d->transient };
+	if (fstatat(d->root, DB_FILE, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    (!S_ISREG(st.st_mode) || st.st_size > 0))
+		return 0;
+	int code = db_make(&new);
+	db_disconnect(&new);
+	bool moved = code == 0 && renameat(d->root, DB_NEW, d->root, DB_FILE) == 0;
+	return code || moved ? code : SQLITE_CANTOPEN;
+}
+
+static int db_refuse(const struct database *d, const char *fault, int code, struct err *e)
+{
+	return err_set(e, UNKNOWN_ERROR, "%s/%s %s: %s", d->path, DB_FILE, fault,
+	               code == SQLITE_CANTOPEN ? strerrordesc_np(errno) : sqlite3_errstr(code));
+}
+
+/* Loads the database, or makes it, or rescues what can be read of it.  0, -1 and *e, or SQLITE_...
+ */
+static int db_begin_with(struct database *d, struct err *e)
+{
+	int code = db_make_first(d) ?: db_load(d, DB_FILE);
+	if (code == SQLITE_SCHEMA)
+		return err_set(e, UNKNOWN_ERROR,
+		               "%s/store.db was made by a newer version of rest-lit: start that "
+		               "version, or put a backup of this one in its place",
+		               d->path);
+	if (code == SQLITE_PROTOCOL)
+		return err_set(e, UNKNOWN_ERROR,
+		               "%s/store.db-wal is not the log of the store.db beside it, but of "
+		               "another one, or of "
+		               "another time; nothing was changed. Put the right file in the place "
+		               "of one of them, "
+		               "or, to begin with store.db as it is, move the log to another place",
+		               d->path);
+	/* An error of the schema is one of its text; only a damaged head forbids to write. */
+	if ((code & 0xff) != SQLITE_CORRUPT && (code & 0xff) != SQLITE_NOTADB &&
+	    code != SQLITE_ERROR && code != SQLITE_READONLY)
+		return code;
+	db_disconnect(d);
+	code = damage_rescue(d, e) ?: db_load(d, DB_FILE);
+	return code > 0 ? db_refuse(d, "is damaged, and cannot be copied", code, e) : code;
 }
 
 int db_open(struct database *d, const char *dir, struct err *e)
 {
-	const char *fault = "cannot be read";
 	d->damaged = (struct str)STR_INIT(DAMAGED_TEXT);
 	(void)sem_init(&d->copy, 0, 0); /* cannot fail */
 	if (db_open_directory(d, dir, e) < 0)
 		return -1;
 	(void)unlinkat(d->root, DB_COPY, 0); /* of a server that was killed */
-	int code = db_load(d, DB_FILE);
-	if (code == SQLITE_SCHEMA)
-		return err_set(e, UNKNOWN_ERROR, "%s/%s was made by a newer version of rest-lit",
-		               d->path, DB_FILE);
-	/* An error of the schema is one of its text. */
-	if ((code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB ||
-	    code == SQLITE_ERROR) {
-		db_disconnect(d);
-		fault = "is damaged, and cannot be copied";
-		code = damage_rescue(d) ?: db_load(d, DB_FILE);
-	}
+	int code = db_begin_with(d, e);
 	if (code == 0)
 		(void)sqlite3_wal_hook(d->db, db_committed, d);
 	code = code ?: import_files(d, e);
@@ -259,10 +396,7 @@ int db_open(struct database *d, const char *dir, struct err *e)
 	code = code ?: damage_rows(d, e);
 	if (code == 0)
 		(void)db_empty_log(d); /* on a full disk it stays */
-	return code > 0 ? err_set(e, UNKNOWN_ERROR, "%s/%s %s: %s", d->path, DB_FILE, fault,
-	                          code == SQLITE_CANTOPEN ? strerrordesc_np(errno)
-	                                                  : sqlite3_errstr(code))
-	                : code;
+	return code > 0 ? db_refuse(d, "cannot be read", code, e) : code;
 }
 
 void db_close(struct database *d)

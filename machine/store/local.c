@@ -168,8 +168,12 @@ int local_follow(struct local *l, const struct local_follower *f, void *arg, str
 	while (all.n > 0) {
 		struct span next = span_next(&all, '\n');
 		FREE_AUTO char *sentence = xstrndup(next.p, next.n);
+		aside_note(l->db.path, sentence);
 		f->damaged(arg, sentence);
 	}
+	STMT_AUTO *gone = db_bind(&l->db, "SELECT uid FROM status WHERE id < 0", "");
+	while (f->removed && gone && sqlite3_step(gone) == SQLITE_ROW)
+		f->removed(arg, db_text(gone, 0));
 	STMT_AUTO *s = db_bind(&l->db, ROW_LIST, "it", (int64_t)KIND_FRAMEWORK, SPAN(""));
 	struct object_row r;
 	int code;

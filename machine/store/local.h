@@ -23,8 +23,10 @@ void local_close(struct local *l);
 struct local_follower {
 	void (*put)(void *arg, struct span object);
 	void (*remove)(void *arg, struct span object);
-	/* Called by local_follow only: a damaged part is in DIR/damaged now. */
+	/* Called by local_follow only: a damaged part is in DIR/damaged now; the object of this uid
+	 * has been removed, one of the last 16 384 (NULL: not wanted). */
 	void (*damaged)(void *arg, const char *sentence);
+	void (*removed)(void *arg, struct span uid);
 };
 /* Once, before the first request of a store.  -1 and *e (500): not all can be read. */
 int local_follow(struct local *l, const struct local_follower *f, void *arg, struct err *e);

@@ -5,15 +5,21 @@
 #include <sqlite3.h>
 #include <stdatomic.h>
 
+#include "machine/store/aside.h"
 #include "machine/store/local.h"
 
 #define WIPED_STR __attribute__((cleanup(str_wipe))) struct str
 
 #define DB_FILE "store.db"
 #define DB_COPY DB_FILE ".copy" /* while a backup is made */
+#define DB_NEW  DB_FILE ".new"  /* becomes DB_FILE when it is whole */
+#define DB_OLD  DB_FILE ".old"  /* a copy of a damaged one, while it is read */
 
 enum { OBJECT_MAX = 4 << 20, TEXT_MAX = 2 * OBJECT_MAX, UID_LEN = 36, OBJECT_DEPTH = 1000 };
+enum { PAGE = 4096, DB_HEAD = 100 };
 enum { LOG_MAX = (64 << 20) / 4096 /* pages; twice as many while a backup is made */ };
+/* So many removals are known at a start, when the files of the removed jobs go. */
+enum { REMOVALS = 1 << 14 };
 #define VERSION_MAX (INT64_C(1) << 53)
 
 /* ---- database.c: SQLite ---- */
@@ -27,6 +33,9 @@ struct database {
 	atomic_bool unsure; /* a sync has failed: the contents after a restart are not known */
 	atomic_int wal;     /* pages of the log */
 	int64_t version;    /* the highest */
+	uint32_t log_id;    /* in page 1, see db_mark_log */
+	uint64_t log_salt;  /* of the log that has begun with it; 0: none */
+	bool log_marked;    /* this transaction makes it one more */
 	struct str damaged; /* sentences, each ends with a newline */
 	sem_t copy;         /* the log is to be copied into the file */
 	atomic_bool copied; /* it has been, but for the last commits */
@@ -37,12 +46,17 @@ struct database {
  * database cannot be read; damaged parts have been set aside. */
 int db_open(struct database *d, const char *dir, struct err *e);
 void db_close(struct database *d);
-/* Connects to a file of the directory.  0 or SQLITE_... */
+/* Connects to a file of the directory.  The log stays as it is until db_load has succeeded.  0 or
+ * SQLITE_... */
 int db_connect(struct database *d, const char *file);
 void db_disconnect(struct database *d);
-/* The same, makes what is not there, and checks all.  SQLITE_CANTOPEN: errno; SQLITE_SCHEMA: it is
- * newer. */
+/* The same, and checks all; it changes nothing before.  SQLITE_CANTOPEN: errno; SQLITE_SCHEMA: it
+ * is newer; SQLITE_PROTOCOL: the log is of another database. */
 int db_load(struct database *d, const char *file);
+/* Makes DB_NEW, and loads it. */
+int db_make(struct database *d);
+/* Removes DB_NEW and DB_OLD. */
+void db_remove_parts(const struct database *d);
 
 /* A statement with its parameters: i int64_t, t struct span (p NULL: NULL).  It
  * borrows them until it is run to its end, or reset; so it is not used twice at a time.  NULL if
@@ -63,6 +77,10 @@ int db_ask(struct database *d, const char *sql, int64_t *n);
 
 /* Begins a transaction. */
 void db_begin(struct database *d);
+/* Before something is written in it.  At the begin of each log, which the file has completely by
+ * then, the number in page 1 (application_id) becomes one more: so a log that belongs to another
+ * database, or to another time, is known.  0 or SQLITE_..., which is d->fault. */
+int db_mark_log(struct database *d);
 /* Ends it.  0 or SQLITE_...; after SQLITE_IOERR_FSYNC it may have been stored, and `unsure` is set.
  */
 int db_commit(struct database *d);
@@ -118,11 +136,23 @@ bool row_split(struct database *d, struct span object, struct object_row *r, sql
 void request_do(struct database *d, const char *namespace_name, const struct store_request *r,
                 int failed, struct local_answer *out);
 
+/* ---- aside.c ---- */
+
+/* Opens the directory and sets d->root and d->path.  -1 and *e (500): it is not private. */
+int aside_open(struct database *d, const char *dir, struct err *e);
+/* The parts of aside_check: 0, or -1 and *e (500), if there is no database, or it is empty, but
+ * there are files of jobs; or if there are such files. */
+int aside_check_database(const struct database *d, const char *dir, struct err *e);
+int aside_refuse(const struct database *d, const char *dir, const char *what, struct err *e);
+
 /* ---- recovery.c: recovery at a start.  0, -1 and *e, or SQLITE_... ---- */
 
-/* Copies what can be read of a damaged database into a new one, and sets the old one aside.
- * SQLITE_CANTOPEN: errno. */
-int damage_rescue(struct database *d);
+/* Copies what can be read of a damaged database into a new one, and sets the old one aside.  If
+ * nothing can be read, but there are files of jobs, it is an error.  SQLITE_CANTOPEN: errno. */
+int damage_rescue(struct database *d, struct err *e);
+/* Keeps a copy of the log, of which SQLite reads n pages, if commits behind these cannot be read.
+ */
+int damage_log(struct database *d, int n);
 /* Takes over what earlier versions have kept, one file per object; without such files, removes the
  * ones that an earlier start has set aside. */
 int import_files(struct database *d, struct err *e);

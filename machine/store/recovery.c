@@ -22,9 +22,13 @@
 #include "base/time.h"
 #include "k8s/transport/paths.h"
 
-enum { ASIDE_MAX = 100, KEY_TEXT = 255, PAGE = 4096 };
-
-#define NEW_FILE DB_FILE ".new"
+enum {
+	ASIDE_MAX = 100,
+	KEY_TEXT = 255,
+	LOG_HEAD = 32,  /* bytes of the head of a log */
+	LOG_FRAME = 24, /* ... and of that of a page in it */
+	COPY_BYTES = 1 << 30,
+};
 
 /* ---- files set aside ------------------------------------------------------------------------- */
 
@@ -55,6 +59,70 @@ static int damage_write(const struct database *d, const char *name, struct span 
 	return fd >= 0 && fd_write_all(fd, text) == 0 && syncfs(fd) == 0 ? 0 : -1;
 }
 
+/* Copies the rest of a file; 0, or -1 and errno. */
+static int damage_copy_file(int from, int to)
+{
+	ssize_t n;
+	while ((n = copy_file_range(from, NULL, to, NULL, COPY_BYTES, 0)) > 0) {
+	}
+	return n < 0 ? -1 : fsync(to);
+}
+
+/* ---- the log ----------------------------------------------------------------------- */
+
+static uint32_t log_word(const unsigned char *p, bool big)
+{
+	uint32_t word;
+	memcpy(&word, p, sizeof(word));
+	return big ? be32toh(word) : le32toh(word);
+}
+
+/* See "The Write-Ahead Log" in SQLite's file format: the sum of the first 24 bytes follows them. */
+static bool log_head_ok(const unsigned char *head)
+{
+	bool big = head[3] & 1;
+	uint32_t a = 0;
+	uint32_t b = 0;
+	for (size_t i = 0; i < 24; i += 8) {
+		a += log_word(head + i, big) + b;
+		b += log_word(head + i + 4, big) + a;
+	}
+	return log_word(head, true) >> 1 == 0x377f0682 >> 1 && log_word(head + 24, true) == a &&
+	       log_word(head + 28, true) == b;
+}
+
+/* A page that ends a commit, and has the salt of the log, is behind the n pages that are read.
+ * Pages of earlier logs have another salt; a killed server can leave the begin of a commit. */
+static bool log_is_cut(int fd, int n)
+{
+	unsigned char head[LOG_HEAD];
+	unsigned char page[LOG_FRAME];
+	off_t at = LOG_HEAD + (off_t)n * (LOG_FRAME + PAGE);
+	if (pread(fd, head, LOG_HEAD, 0) != LOG_HEAD || pread(fd, page, LOG_FRAME, at) != LOG_FRAME)
+		return false;
+	bool cut = !log_head_ok(head);
+	for (; !cut && pread(fd, page, LOG_FRAME, at) == LOG_FRAME; at += LOG_FRAME + PAGE)
+		cut = memcmp(page + 8, head + 16, 8) == 0 && log_word(page + 4, true) != 0;
+	return cut;
+}
+
+int damage_log(struct database *d, int n)
+{
+	FD_AUTO from = openat(d->root, DB_FILE "-wal", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (from < 0 || !log_is_cut(from, n))
+		return 0;
+	FREE_AUTO char *to = damage_name(d, DB_FILE "-wal");
+	FD_AUTO fd = to ? openat(d->root, to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
+	if (fd < 0 || damage_copy_file(from, fd) < 0)
+		return SQLITE_CANTOPEN;
+	str_printf(&d->damaged,
+	           DB_FILE
+	           "-wal was damaged behind its first %d pages, so the last changes are lost; "
+	           "%s is a copy of it\n",
+	           n, to);
+	return 0;
+}
+
 /* ---- the database ------------------------------------------------------------------ */
 
 /* Reads no status, because its table may be damaged, too. */
@@ -78,23 +146,27 @@ static int damage_take(struct database *d, struct object_row *r, bool good)
 	return (code & 0xff) == SQLITE_CONSTRAINT ? 0 : code;
 }
 
-/* A page 1 of the schema that all databases have, if it cannot be read. */
-static int damage_schema(const struct database *d)
+/* Opens a copy of the damaged database, with the head of a new one, whose size of the file is not
+ * valid, so that the file's counts; page: with all of its page 1, which has the same tables.  0;
+ * SQLITE_CORRUPT: it cannot be read; SQLITE_CANTOPEN: errno. */
+static int damage_connect(struct database *old, bool page)
 {
-	unsigned char page[PAGE] NOT_ZEROED;
-	FD_AUTO from = openat(d->root, NEW_FILE, O_RDONLY | O_CLOEXEC);
-	FD_AUTO to = openat(d->root, DB_FILE, O_RDWR | O_CLOEXEC);
-	if (pread(from, page, PAGE, 0) != PAGE)
-		return -1;
-	page[92] ^= 1; /* the size that this page has is not valid; the file's counts */
-	return pwrite(to, page, PAGE, 0) == PAGE ? 0 : -1;
-}
-
-/* Opens the damaged database; true if it can be read at all. */
-static bool damage_connect(struct database *old)
-{
+	unsigned char first[PAGE] NOT_ZEROED;
+	size_t n = page ? PAGE : DB_HEAD;
+	FD_AUTO new = openat(old->root, DB_NEW, O_RDONLY | O_CLOEXEC);
+	FD_AUTO from = openat(old->root, DB_FILE, O_RDONLY | O_CLOEXEC);
 	db_disconnect(old);
-	return db_connect(old, DB_FILE) == 0 && db_bind(old, DAMAGED "WHERE id = ?1", "");
+	(void)unlinkat(old->root, DB_OLD, 0);
+	FD_AUTO to = openat(old->root, DB_OLD, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (to < 0 || damage_copy_file(from, to) < 0 || pread(new, first, PAGE, 0) != PAGE)
+		return SQLITE_CANTOPEN;
+	first[92] ^= 1;
+	bool linked = linkat(old->root, DB_FILE "-wal", old->root, DB_OLD "-wal", 0) == 0 ||
+	              errno == ENOENT || errno == EEXIST;
+	if (!linked || pwrite(to, first, n, 0) != (ssize_t)n)
+		return SQLITE_CANTOPEN;
+	bool good = db_connect(old, DB_OLD) == 0 && db_bind(old, DAMAGED "WHERE id = ?1", "");
+	return good ? 0 : SQLITE_CORRUPT;
 }
 
 /* Copies the rows of a statement to the first that cannot be read; where it has only names, the
@@ -124,13 +196,16 @@ static int damage_swap(const struct database *d)
 {
 	FREE_AUTO char *to = damage_name(d, DB_FILE);
 	FREE_AUTO char *log = damage_name(d, DB_FILE "-wal");
+	struct stat st;
+	bool logged =
+	    fstatat(d->root, DB_FILE "-wal", &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_size > 0;
 	if (!to || !log || linkat(d->root, DB_FILE, d->root, to, 0) != 0 ||
-	    (renameat(d->root, DB_FILE "-wal", d->root, log) != 0 && errno != ENOENT))
+	    (logged && renameat(d->root, DB_FILE "-wal", d->root, log) != 0))
 		return -1;
-	return renameat(d->root, NEW_FILE, d->root, DB_FILE) == 0 ? fsync(d->root) : -1;
+	return renameat(d->root, DB_NEW, d->root, DB_FILE) == 0 ? fsync(d->root) : -1;
 }
 
-int damage_rescue(struct database *d)
+int damage_rescue(struct database *d, struct err *e)
 {
 	/* The table from both ends, as there may be damage between them; then the names that the
 	 * index has. */
@@ -142,21 +217,33 @@ int damage_rescue(struct database *d)
 	};
 	struct database old = { .root = d->root, .path = d->path };
 	struct database new = old;
-	(void)unlinkat(d->root, NEW_FILE, 0); /* of a start that was interrupted */
-	(void)unlinkat(d->root, NEW_FILE "-wal", 0);
-	int code = db_load(&new, NEW_FILE);
-	bool readable =
-	    code == 0 && (damage_connect(&old) || (damage_schema(d) == 0 && damage_connect(&old)));
+	int64_t rows = 0;
+	int code = db_make(&new);
+	int found = code ?: damage_connect(&old, false);
+	if (found == SQLITE_CORRUPT)
+		found = damage_connect(&old, true);
+	int cause = errno;
+	if (found != SQLITE_CORRUPT)
+		code = found;
 	if (code == 0)
 		db_begin(&new);
-	for (size_t i = 0; i < ARRAY_SIZE(SOURCES) && readable && code == 0; i++)
+	for (size_t i = 0; i < ARRAY_SIZE(SOURCES) && found == 0 && code == 0; i++)
 		code = damage_copy(&old, &new, SOURCES[i]);
 	code = code ?: db_commit(&new);
+	code = code ?: db_ask(&new, "SELECT count(*) FROM object", &rows);
 	code = code ?: db_empty_log(&new);
 	db_disconnect(&old);
 	db_disconnect(&new);
-	if (code || damage_swap(d) != 0)
-		return code ?: SQLITE_CANTOPEN;
+	if (code == 0 && rows == 0)
+		code = aside_refuse(d, d->path, "nothing in store.db can be read", e);
+	if (code == 0 && damage_swap(d) != 0) {
+		code = SQLITE_CANTOPEN;
+		cause = errno;
+	}
+	db_remove_parts(d);
+	errno = cause;
+	if (code)
+		return code;
 	str_span(&d->damaged,
 	         SPAN(DB_FILE " was damaged and is now in damaged/; what could be read of it was "
 	                      "copied\n"));
@@ -221,8 +308,9 @@ int import_files(struct database *d, struct err *e)
 	for (enum object_kind k = 0; k < KIND_MADE && code == 0; k++) {
 		const char *from = resource_of(k)->plural;
 		FREE_AUTO char *to = xasprintf("imported-%s", from);
-		/* Remaining files do no harm. */
-		(void)tree_remove(d->root, to, SIZE_MAX); /* of an earlier start */
+		/* Of an earlier start, unless they may be all that is left. */
+		if (d->damaged.n == 0)
+			(void)tree_remove(d->root, to, SIZE_MAX);
 		if (renameat(d->root, from, d->root, to) != 0 && errno != ENOENT)
 			code = err_set(e, UNKNOWN_ERROR, "%s/%s: %s", d->path, to,
 			               strerrordesc_np(errno));
@@ -281,27 +369,52 @@ static char *damage_status(const char *now, const char *why)
 	    now, now, now, now, now, why);
 }
 
+/* "f001-s": a name for files; "row-ID" if that of the row is none.  The caller frees it. */
+static char *damage_key(const struct object_row *r)
+{
+	FREE_AUTO char *key = xasprintf("%.*s%s%.*s", (int)r->namespace_name.n, r->namespace_name.p,
+	                                r->namespace_name.n ? "~" : "", (int)r->name.n, r->name.p);
+	bool named = span_only_alnum_or(span_of(key), "-.~") && strlen(key) <= 240;
+	return named ? TAKE(key) : xasprintf("row-%lld", (long long)r->id);
+}
+
+/* Writes what there is of a row to damaged/, and what it owns, which goes with it. */
+static int damage_keep(const struct database *d, const struct object_row *r, const char *key)
+{
+	WIPED_STR text = STR_SECRET(TEXT_MAX);
+	FREE_AUTO char *file = xasprintf("%s-%s.json", resource_of(r->kind)->plural, key);
+	str_span(&text, r->body);
+	str_span(&text, r->status);
+	return r->body.n == 0 ? 0 : damage_write(d, file, str_view(&text));
+}
+
+static int damage_keep_all(struct database *d, const struct object_row *lost, const char *key)
+{
+	struct object_row r;
+	int bad = damage_keep(d, lost, key);
+	STMT_AUTO *s = db_bind(d, ROW "WHERE o.owner = ?1", "t", lost->uid);
+	while (!bad && row_find(s, &r) == 0) {
+		FREE_AUTO char *own = damage_key(&r);
+		bad = damage_keep(d, &r, own);
+	}
+	return bad;
+}
+
 /* Sets aside the text of a row, removes it, and ends its job: that in whose name its own begins, or
  * if that is the row, one that is made from the text.  0, -1 and *e, or SQLITE_... */
 static int damage_end(struct database *d, const struct object_row *lost, struct err *e)
 {
-	WIPED_STR text = STR_SECRET(TEXT_MAX);
 	char now[RFC3339_MAX];
 	struct object_row r = { .namespace_name = SPAN(""), .status = SPAN("") };
 	bool made = lost->kind == KIND_FRAMEWORK;
 	const char *plural = resource_of(lost->kind)->plural;
-	FREE_AUTO char *key =
-	    xasprintf("%.*s%s%.*s", (int)lost->namespace_name.n, lost->namespace_name.p,
-	              lost->namespace_name.n ? "~" : "", (int)lost->name.n, lost->name.p);
-	bool named = span_only_alnum_or(span_of(key), "-.~") && strlen(key) <= 240;
-	FREE_AUTO char *known = named ? xstrdup(key) : xasprintf("row-%lld", (long long)lost->id);
-	FREE_AUTO char *file = xasprintf("%s-%s.json", plural, known);
-	FREE_AUTO char *why = xasprintf("%s/%s.json was damaged (it is not a valid object) and is "
-	                                "now in damaged/",
-	                                plural, known);
-	str_span(&text, lost->body);
-	str_span(&text, lost->status);
-	if (damage_write(d, file, str_view(&text)) != 0)
+	FREE_AUTO char *known = damage_key(lost);
+	FREE_AUTO char *why =
+	    xasprintf(lost->body.n ? "%s/%s.json was damaged (it is not a valid object) and is "
+	                             "now in damaged/"
+	                           : "%s/%s.json was damaged, and nothing of it can be read",
+	              plural, known);
+	if (damage_keep_all(d, lost, known) != 0)
 		return err_set(e, UNKNOWN_ERROR, "%s: a damaged object cannot be set aside: %s",
 		               d->path, strerrordesc_np(errno));
 	int code = db_run(d, "DELETE FROM object WHERE id = ?1", "i", lost->id);
@@ -309,7 +422,7 @@ static int damage_end(struct database *d, const struct object_row *lost, struct 
 	known[strcspn(known, "-")] = '\0'; /* the job's */
 	STMT_AUTO *s =
 	    db_bind(d, ROW_BY_NAME, "itt", (int64_t)KIND_FRAMEWORK, SPAN(""), span_of(known));
-	FREE_AUTO char *framework = made ? damage_framework(str_view(&text), known, now) : NULL;
+	FREE_AUTO char *framework = made ? damage_framework(lost->body, known, now) : NULL;
 	FREE_AUTO char *status = damage_status(now, why);
 	r.body = span_of(framework ?: "");
 	if (made ? !row_read(&r) : row_find(s, &r) != 0 || !row_ok(&r)) {

@@ -295,9 +295,10 @@ static int request_delete(struct request_work *w)
 	r.version = ++w->d->version; /* of the removal */
 	(void)answer_object(w, &r, true);
 	/* The database deletes its dependents, too.  The version stays, so that it is not given
-	 * again after a restart. */
-	const struct object_row last = { .version = r.version,
-		                         .uid = SPAN(""),
+	 * again after a restart, and the uid, so that its files go. */
+	const struct object_row last = { .id = -1 - r.version % REMOVALS,
+		                         .version = r.version,
+		                         .uid = r.uid,
 		                         .status = SPAN("") };
 	int code = db_run(w->d, "DELETE FROM object WHERE id = ?1", "i", r.id);
 	return requests_fail(w, code ?: row_state(w->d, &last));
@@ -345,7 +346,7 @@ static int request_list(struct request_work *w)
 static void requests_write(struct request_work *w, int (*verb)(struct request_work *))
 {
 	struct database *d = w->d;
-	int code = d->fault ?: db_run(d, "SAVEPOINT request", "");
+	int code = d->fault ?: db_mark_log(d) ?: db_run(d, "SAVEPOINT request", "");
 	bool keep = (requests_fail(w, code) ?: verb(w)) == 0 && !w->r->dry_run;
 	if (code)
 		return;

@@ -32,6 +32,7 @@ static const struct {
 	{ "runtime", OF_API, check_runtime },
 	{ "output", OF_CLUSTER, check_output },
 	{ "directory", OF_DIRECTORY, check_directory },
+	{ "database", OF_DIRECTORY, check_database },
 	{ "runtime", OF_MACHINE, check_program },
 	{ "resources", OF_MACHINE, check_resources },
 	{ "sandbox", OF_MACHINE, check_sandbox },

@@ -62,7 +62,8 @@ const struct check_leader *check_leader(struct check_session *c);
 
 /* ---- items ---- */
 typedef void check_item(struct check_session *c);
-check_item check_program, check_directory, check_resources, check_sandbox, check_images;
+check_item check_program, check_directory, check_database, check_resources, check_sandbox,
+    check_images;
 check_item check_api, check_clock, check_login_token, check_rights, check_frameworks,
     check_controller, check_controller_codes, check_pod_security, check_objects, check_runtime,
     check_output;

@@ -1,18 +1,21 @@
 /* Items about this machine. */
 #include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/posix/fd.h"
 #include "machine/images/images.h"
 #include "machine/resources/resources.h"
+#include "machine/store/aside.h"
 #include "machine/task/sandbox.h"
 #include "server/check/check_internal.h"
 #include "server/config/setup.h"
 
-enum { LOW_BYTES = 1 << 30, TEXT_MAX = 4096 };
+enum { LOW_BYTES = 1 << 30, TEXT_MAX = 4096, LOST_MAX = 2 << 20, LOST_LINES = 100 };
 
 void check_directory(struct check_session *c)
 {
@@ -35,6 +38,33 @@ void check_directory(struct check_session *c)
 	    low ? "images and logs need more: free some, or move --local" : NULL,
 	    "%s is writable%s; %llu MiB are free", dir, there ? "" : ", where serve creates it",
 	    (unsigned long long)(bytes >> 20));
+}
+
+/* The reasons why a start is refused, and the losses that earlier ones have found. */
+void check_database(struct check_session *c)
+{
+	ERR_AUTO e = { 0 };
+	STR_AUTO lost = STR_INIT(LOST_MAX);
+	const char *dir = c->o->local;
+	int refused = aside_check(dir, &e);
+	if (refused > 0)
+		check_report(c, CHECK_OK, "serve makes it", NULL);
+	else if (refused < 0)
+		check_error(c, CHECK_FAILED, &e);
+	if (refused)
+		return;
+	(void)fd_read_str(AT_FDCWD, arena_printf(&c->arena, "%s/" LOST_FILE, dir), &lost);
+	struct span rest = str_view(&lost);
+	if (rest.n == 0)
+		check_report(c, CHECK_OK, "nothing was lost", NULL);
+	for (int i = 0; rest.n > 0 && i < LOST_LINES; i++) {
+		struct span line = span_next(&rest, '\n');
+		SAY(c, CHECK_WARNING, NULL, "%.*s", (int)line.n, line.p);
+	}
+	if (lost.n > 0)
+		SAY(c, CHECK_WARNING,
+		    "put back what is of use, and move " LOST_FILE " to another place",
+		    "%sthese losses are in %s/" LOST_FILE, rest.n > 0 ? "more than " : "", dir);
 }
 
 void check_program(struct check_session *c)

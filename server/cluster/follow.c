@@ -302,9 +302,17 @@ static void directory_remove(void *arg, struct span object)
 		engine_look(f->server->engine, object);
 }
 
+static void directory_forget(void *arg, struct span uid)
+{
+	const struct follow *f = arg;
+	if (f->server->engine)
+		engine_forget(f->server->engine, uid);
+}
+
 static int watch_directory(struct follow *f, struct err *e)
 {
 	static const struct local_follower FOLLOWER = { .damaged = directory_damaged,
+		                                        .removed = directory_forget,
 		                                        .put = directory_put,
 		                                        .remove = directory_remove };
 	bool run = options_run_here(f->server->options);

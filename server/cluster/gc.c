@@ -6,6 +6,7 @@
 #include "base/posix/clock.h"
 #include "k8s/cache/cache.h"
 #include "k8s/gc/janitor.h"
+#include "machine/store/aside.h"
 #include "server/cluster/cluster.h"
 #include "server/config/options.h"
 #include "server/state/counts.h"
@@ -14,6 +15,7 @@
 enum {
 	ANSWER_MAX = 16 << 20, /* a list of 60 Frameworks with annotations of maximal size */
 	CODE_ROUND_MS = 60000,
+	ORPHANS_TOLD = 20, /* the others are in damaged/LOST */
 };
 
 struct gc {
@@ -22,6 +24,7 @@ struct gc {
 	struct janitor *janitor;      /* NULL: a machine, which cannot leave a job half created */
 	char *trouble, *code_trouble; /* the last ones that were logged; NULL: none */
 	struct janitor_counts *counts;
+	size_t orphans; /* directories of code without a record */
 };
 
 static void gc_report(struct gc *g, const struct janitor_report *r)
@@ -90,6 +93,34 @@ static void gc_remove_code(struct gc *g)
 	                    "can remove code that no job names again");
 }
 
+/* Moves code to damaged/code: the database has lost its row. */
+static void gc_set_aside(void *arg, const char *name)
+{
+	struct gc *g = arg;
+	const char *dir = g->server->options->local;
+	FREE_AUTO char *from = xasprintf("code/%s", name);
+	FREE_AUTO char *to = aside_move(dir, from, SPAN("code"));
+	FREE_AUTO char *text =
+	    to ? xasprintf("the database lacks code that was uploaded: it is now in %s; upload it "
+	                   "again",
+	                   to)
+	       : xasprintf("%s cannot be moved to damaged/: %m", from);
+	if (to)
+		aside_note(dir, text);
+	if (g->orphans++ < ORPHANS_TOLD)
+		log_event(LOG_WARN, "code that no record names", "what", text);
+}
+
+static void gc_find_lost_code(struct gc *g)
+{
+	ERR_AUTO e = { 0 };
+	struct code_store store = gc_code_store(g->server, &g->caller, clock_ms() + CODE_ROUND_MS);
+	if (store.directory && code_find_orphans(&store, gc_set_aside, g, &e) < 0 &&
+	    !g->caller.stopped)
+		log_event(LOG_WARN, "cannot look for code that no record names", "why",
+		          err_msg(&e));
+}
+
 /* ---- the thread ---- */
 
 static void *gc_thread(void *arg)
@@ -97,6 +128,7 @@ static void *gc_thread(void *arg)
 	struct gc *g = arg;
 	struct janitor_report report;
 	int64_t pause_ms = g->server->options->janitor_interval_s * 1000;
+	gc_find_lost_code(g);
 	do {
 		if (g->janitor)
 			pause_ms = janitor_round(g->janitor, &report);

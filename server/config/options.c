@@ -140,7 +140,7 @@ const struct option OPTIONS[] = {
 	{ "mount", GROUP_LOCAL, FOR_RUN, true, LIST(mount), .value = "DIR[:PATH][:rw],...",
 	  .help = "further directories for the tasks, read-only unless they end in :rw" },
 	{ "keep-logs", GROUP_LOCAL, FOR_SERVE, false, BYTES(keep_logs, GIB, MIB, 65536 * GIB), .value = "N",
-	  .help = "size of the logs of ended tasks; the oldest are deleted first" },
+	  .help = "size of the logs of ended tasks; the oldest of the user who has most are deleted first" },
 
 	{ "no-auth", GROUP_AUTH, FOR_SERVE, true, SWITCH(no_auth),
 	  .help = "treat every client as --user; loopback only" },

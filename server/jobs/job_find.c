@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "k8s/transport/paths.h"
 #include "k8s/transport/reply.h"
+#include "machine/store/aside.h"
 #include "server/accounts/account.h"
 #include "server/config/options.h"
 #include "server/http/rate_limit.h"
@@ -48,6 +49,26 @@ void job_store_failed(struct request *r, enum store_verb verb, const struct stor
 		(void)err_set(&e, UNAVAILABLE, "the store of jobs does not answer: %.*s; try again",
 		              (int)why.n, why.p);
 	answer_error(r, &e);
+}
+
+/* Its owner, and admins, are told if files show that the job was there. */
+static void job_refuse_absent(struct request *r, const struct job_id *id)
+{
+	const struct server *s = r->loop->server;
+	const struct account *who = r->principal;
+	bool may = who && id->user.p && (who->admin || span_is(id->user, who->name));
+	const char *job = may ? arena_printf(&r->arena, "%.*s~%.*s", (int)id->user.n, id->user.p,
+	                                     (int)id->job.n, id->job.p)
+	                      : "";
+	if (s->local && may && aside_has(s->options->local, span_of(job)))
+		answer_refuse(r, 404, "NoJobError",
+		              arena_printf(&r->arena,
+		                           "there is no such job: the database has lost it. An "
+		                           "administrator finds its files, and its logs, in the "
+		                           "server's directory, in damaged/%s",
+		                           job));
+	else
+		answer_refuse(r, NO_JOB);
 }
 
 /* ---- access ---- */
@@ -129,6 +150,10 @@ static void job_search_answered(void *arg, const struct store_reply *reply)
 {
 	struct job_search *s = arg;
 	struct job_entry *job = NULL;
+	if (reply->outcome == STORE_NOT_FOUND) {
+		job_refuse_absent(s->r, &s->id);
+		return;
+	}
 	if (reply->outcome != STORE_OK) {
 		job_store_failed(s->r, STORE_GET, reply);
 		return;
@@ -194,7 +219,7 @@ void job_find(struct request *r, job_found *found)
 		job_store_get(r, &(struct job_object){ KIND_FRAMEWORK, name, r->user },
 		              job_search_answered, s);
 	else if (missing || s->warm)
-		answer_refuse(r, NO_JOB);
+		job_refuse_absent(r, &s->id);
 }
 
 static void job_doc_read(void *arg, const struct store_reply *reply)

@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "base/time.h"
 #include "k8s/framework/view.h"
+#include "machine/store/aside.h"
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
 #include "server/auth/mac.h"
@@ -123,7 +124,11 @@ static bool take_task(struct request *r, struct log_link *l, const struct job_en
 	l->tail = log_is_on(r, &LOG_CONTENT[LOG_TAIL]);
 	l->expires_s = (int64_t)time(NULL) + r->loop->server->options->log_link_lifetime_s;
 	l->pod_uid = find_pod(l, doc, &r->arena, runs, &e);
-	if (!l->pod_uid)
+	/* The status of a job that was damaged does not have its tasks. */
+	if (!l->pod_uid && r->loop->server->engine &&
+	    aside_has(r->loop->server->options->local, l->job))
+		log_refuse_gone_here(r, l);
+	else if (!l->pod_uid)
 		answer_error(r, &e);
 	return l->pod_uid;
 }
@@ -157,7 +162,7 @@ static void locations_looked(struct request *r, const struct log_link *l, enum l
                              int64_t dropped)
 {
 	if (there == LOG_NONE && r->loop->server->engine)
-		answer_refuse(r, LOG_GONE_HERE);
+		log_refuse_gone_here(r, l);
 	else if (there == LOG_NONE)
 		answer_refuse(r, LOG_GONE);
 	else

@@ -233,14 +233,22 @@ static void reading_ask_output(struct log_reading *g)
 	}
 }
 
+void log_refuse_gone_here(struct request *r, const struct log_link *l)
+{
+	const struct engine *e = r->loop->server->engine;
+	answer_refuse(r, NO_TASK_LOG,
+	              engine_log_absence(e, span_of(l->framework_uid), l->job, &r->arena));
+}
+
 /* The pod may have been removed just now, after its output was kept. */
 static void reading_log_refused(struct log_reading *g, int status)
 {
 	bool here = g->r->loop->server->engine;
 	g->refused = status;
-	if (here && status == 404)
-		reading_refuse(g, LOG_GONE_HERE);
-	else if (here)
+	if (here && status == 404) {
+		log_refuse_gone_here(g->r, &g->link);
+		reading_free(g);
+	} else if (here)
 		reading_refuse(g, NO_TASK_LOG,
 		               "there is no log yet: the container has not started");
 	else if (status == 403 || status == 429 || status == 503)

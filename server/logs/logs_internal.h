@@ -52,8 +52,6 @@ bool logs_find_task(struct span doc, struct span role, struct span index, struct
 #define LOG_GONE                                                                                   \
 	NO_TASK_LOG, "the pod of this task is gone, and the end of its output was not kept: of "   \
 		     "a task that failed, the exit diagnostics of the job have the last lines"
-#define LOG_GONE_HERE                                                                              \
-	NO_TASK_LOG, "the log of this task was deleted: the newest logs are kept, see --keep-logs"
 #define LOG_NO_PODS                                                                                \
 	NO_TASK_LOG, "this server only keeps jobs (--engine=none): there are no pods, and no logs"
 
@@ -62,6 +60,9 @@ enum log_there { LOG_NONE, LOG_OF_POD, LOG_KEPT };
 
 typedef void log_looked(struct request *r, const struct log_link *l, enum log_there there,
                         int64_t dropped);
+
+/* Refuses r: the log of a task of this machine was deleted, or it is lost. */
+void log_refuse_gone_here(struct request *r, const struct log_link *l);
 
 /*
  * Answers r with the log l->file: "all", "stdout" and "stderr" are the log of the task's container

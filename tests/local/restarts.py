@@ -141,6 +141,27 @@ def test_server_stops_tasks_of_deleted_jobs_at_start(check):
         first.kill()
 
 
+def test_files_of_deleted_jobs_go_after_a_kill(check):
+    """The server is killed when jobs are deleted, and their tasks still end: the next one removes their
+    files, and sets nothing aside."""
+    first = Machine()
+    try:
+        first.start("ended", {"main": role("echo begins")})
+        first.wait("ended")
+        first.start("tried", {"main": role("echo begins", "[ $FC_FRAMEWORK_ATTEMPT_ID = 1 ] || kill -9 $$",
+                                           "trap '' TERM", "while :; do sleep 0.1; done")})
+        check.ok("it runs", wait_until(lambda: first.state("tried") == "RUNNING" and first.log("tried", "main", 0, 1)))
+        for name in ("ended", "tried"):
+            first.forget(name)
+        first.kill()
+        with first.again() as second:
+            check.ok("all is gone", wait_until(lambda: not second.pods() and not os.listdir(os.path.join(second.where, "logs")), 120),
+                     os.listdir(os.path.join(second.where, "logs")))
+            check.ok("nothing is set aside", not os.path.exists(os.path.join(second.where, "damaged")), second.log())
+    finally:
+        first.kill()
+
+
 def test_server_stop_does_not_stop_its_tasks(check):
     """SIGTERM ends the server, not the tasks."""
     first = Machine()
@@ -205,8 +226,11 @@ def test_server_fails_jobs_with_damaged_objects(check):
                              set(second.shims().items()) <= set(shims.items()), second.shims())
                     name = f"{kind}/{name}.json"
                     check.ok(f"{what}: the log", f"{name} was damaged" in second.log(), second.log())
-                    check.equal(f"{what}: aside", os.listdir(os.path.join(second.where, "damaged")),
-                                [name.replace("/", "-")])
+                    aside = os.listdir(os.path.join(second.where, "damaged"))
+                    check.ok(f"{what}: aside", {name.replace("/", "-"), f"{USER}~lost", "LOST"} <= set(aside), aside)
+                    check.ok(f"{what}: and the Secret", any(f.startswith("secrets-") for f in aside), aside)
+                    reply = second.request("GET", f"/api/v2/jobs/{USER}~lost/attempts/0/taskRoles/main/taskIndex/0/attempts/0/logs")
+                    check.ok(f"{what}: logs", reply.status == 404 and f"damaged/{USER}~lost" in reply.body.decode(), reply)
                     rows = {row["name"]: row["state"] for row in second.request("GET", "/api/v2/jobs").json}
                     known = kind != "frameworks" or damage != "zeros"
                     check.equal(f"{what}: listed", rows, {"kept": "RUNNING", **({"lost": "FAILED"} if known else {})})

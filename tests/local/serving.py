@@ -219,7 +219,11 @@ def test_log_that_is_a_link_is_not_followed(check):
         check.ok("no link", status == 404 and "root:" not in body, body)
         os.unlink(log)
         status, _, body = fetch(m, logs_path("gone") + "/all")
-        check.ok("gone", status == 404 and "--keep-logs" in body, body)
+        check.ok("lost", status == 404 and "is lost: this server has not deleted it" in body, body)
+        with open(os.path.join(m.where, "logs", uid, "deleted"), "w", encoding="ascii"):
+            pass
+        status, _, body = fetch(m, logs_path("gone") + "/all")
+        check.ok("deleted", status == 404 and "--keep-logs" in body, body)
 
 
 def test_waiting_reason_names_the_missing_cpu(check):
@@ -447,7 +451,7 @@ def test_check_reports_the_state_of_the_machine(check):
         found = look("--local", m.where, "--gpu-devices", m.pattern, "--cpus", "64", *alice)
         check.equal("beside a server", ([line[:2] for line in found.lines if line[0] != "ok"], found.code), ([], 0))
         check.equal("the items", [line[1] for line in found.lines], [
-            "options", "templates", "users", "directory", "runtime", "resources", "sandbox", "images"])
+            "options", "templates", "users", "directory", "database", "runtime", "resources", "sandbox", "images"])
         check.ok("free space", "is writable; " in found.of("directory")[0][2], found.text)
         check.ok("GPUs", "64.0 CPUs" in found.text and f"2 GPUs: {m.gpu_files[0]}, {m.gpu_files[1]}" in found.text, found.text)
         check.ok("user namespaces", "can make user namespaces" in found.of("sandbox")[0][2], found.text)

@@ -133,6 +133,7 @@ static void make_pod(struct fixture *f, struct engine_pod *p, int64_t retry)
 {
 	p->e = &f->e;
 	p->job = engine_job_of(&f->e, SPAN("framework"));
+	p->job->label = p->job->label ?: xstrdup("alice~f");
 	(void)snprintf(p->uid, sizeof(p->uid), "pod%lld", (long long)retry);
 	p->name = "f-worker-2";
 	p->role = "worker";
@@ -146,6 +147,11 @@ static bool has_log(struct fixture *f, int64_t retry)
 	const struct engine_task t = { SPAN("framework"), SPAN("worker"), 2, 0, retry, false };
 	struct log_files found;
 	return engine_log_find(&f->e, &t, &a, &found);
+}
+
+static bool has_file(struct fixture *f, const char *name)
+{
+	return access(arena_printf(&f->arena, "%s/%s", f->dir, name), F_OK) == 0;
 }
 
 static bool has_trash(const struct fixture *f)
@@ -185,24 +191,108 @@ TEST(test_logs_are_kept_up_to_a_limit_and_deleted_with_the_job)
 	assert_true(has_log(&f, RUNS - 1));
 	assert_false(has_log(&f, 0));
 	assert_true(f.e.log_bytes <= f.e.set.keep_logs);
+	assert_true(has_file(&f, "logs/framework/deleted"));
+	const struct span of = SPAN("alice~f");
+	assert_non_null(
+	    strstr(engine_log_absence(&f.e, SPAN("framework"), of, &f.arena), "--keep-logs"));
+	assert_non_null(strstr(engine_log_absence(&f.e, SPAN("other"), of, &f.arena), "is lost"));
 	struct engine_job *job = TAILQ_FIRST(&f.e.live);
 	job->name = xstrdup("f");
-	logs_remove_orphans(&f.e);
+	logs_set_orphans_aside(&f.e);
 	assert_true(has_log(&f, RUNS - 1));
+	assert_false(has_file(&f, "damaged"));
+	/* A job that was deleted is still known. */
 	free(TAKE(job->name));
-	int trash = f.e.trash_dir;
-	f.e.trash_dir = -1;
-	logs_remove_orphans(&f.e);
-	assert_non_null(strstr(f.notice, "framework cannot be moved to"));
-	f.e.trash_dir = trash;
-	logs_remove_orphans(&f.e);
+	job->gone = true;
+	logs_set_orphans_aside(&f.e);
+	assert_true(has_log(&f, RUNS - 1));
+	job->gone = false;
+	assert_int_equal(close(open(arena_printf(&f.arena, "%s/damaged", f.dir),
+	                            O_WRONLY | O_CREAT | O_EXCL, 0600)),
+	                 0);
+	logs_set_orphans_aside(&f.e);
+	assert_non_null(strstr(f.notice, "logs/framework cannot be moved to"));
+	assert_int_equal(unlink(arena_printf(&f.arena, "%s/damaged", f.dir)), 0);
+	logs_set_orphans_aside(&f.e);
 	assert_false(has_log(&f, RUNS - 1));
+	assert_non_null(strstr(f.notice, "the database lacks the job alice~f: its logs are now in "
+	                                 "damaged/alice~f/logs-framework"));
+	assert_true(has_file(&f, "damaged/alice~f/logs-framework/worker-2-0-4/log"));
+	assert_true(has_file(&f, LOST_FILE));
+	assert_non_null(strstr(engine_log_absence(&f.e, SPAN("framework"), of, &f.arena),
+	                       "in damaged/alice~f"));
+	fixture_close(&f);
+}
+
+TEST(test_trash_is_emptied_unless_the_engine_stops)
+{
+	struct fixture f;
+	fixture_open(&f);
+	assert_int_equal(mkdirat(f.e.pods_dir, "p", 0700), 0);
+	trash_take(&f.e, f.e.pods_dir, "p");
 	f.e.stop = true;
 	assert_false(trash_empty(&f.e));
 	assert_true(has_trash(&f));
 	f.e.stop = false;
 	assert_true(trash_empty(&f.e));
 	assert_false(has_trash(&f));
+	fixture_close(&f);
+}
+
+/* The log of a try of a job, of so many bytes, which ended at this time. */
+static void keep_log(struct fixture *f, const char *uid, const char *label, int64_t retry,
+                     size_t bytes)
+{
+	struct engine_pod p = { .e = &f->e, .role = "worker", .retry = retry };
+	STR_AUTO text = STR_INIT(1 << 20);
+	while (text.n < bytes)
+		str_char(&text, 'x');
+	p.job = engine_job_of(&f->e, span_of(uid));
+	p.job->label = p.job->label ?: xstrdup(label);
+	p.dir = arena_printf(&f->arena, "%s/pods/p", f->dir);
+	assert_int_equal(mkdir(p.dir, 0700), 0);
+	const char *path = arena_printf(&f->arena, "%s/log", p.dir);
+	FD_AUTO log = open(path, O_WRONLY | O_CREAT, 0600);
+	assert_int_equal(fd_write_all(log, str_view(&text)), 0);
+	const struct timespec times[2] = { { 1000 + retry, 0 }, { 1000 + retry, 0 } };
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+	logs_keep(&p);
+	assert_int_equal(rmdir(p.dir), 0);
+}
+
+/* The logs of the user who has most go, however old those of others are. */
+TEST(test_logs_of_one_user_do_not_remove_those_of_others)
+{
+	struct fixture f;
+	fixture_open(&f);
+	keep_log(&f, "old", "alice~old", 0, 200 << 10);
+	for (int64_t retry = 1; retry < 8; retry++)
+		keep_log(&f, "many", "bob~many", retry, 300 << 10);
+	assert_true(has_file(&f, "logs/old/worker-0-0-0/log"));
+	assert_false(has_file(&f, "logs/old/deleted"));
+	assert_true(has_file(&f, "logs/many/deleted"));
+	assert_true(has_file(&f, "logs/many/worker-0-0-7/log"));
+	assert_false(has_file(&f, "logs/many/worker-0-0-1"));
+	/* Two users with too much keep the same. */
+	for (int64_t retry = 8; retry < 16; retry++)
+		keep_log(&f, "more", "alice~more", retry, 300 << 10);
+	assert_true(has_file(&f, "logs/many/worker-0-0-7/log"));
+	assert_true(has_file(&f, "logs/more/worker-0-0-15/log"));
+	assert_false(has_file(&f, "logs/old/worker-0-0-0"));
+	assert_true(f.e.log_bytes <= f.e.set.keep_logs);
+	fixture_close(&f);
+}
+
+/* After the database has lost its end, a task runs again with the same numbers. */
+TEST(test_log_of_an_end_that_is_not_known_stays)
+{
+	struct fixture f;
+	fixture_open(&f);
+	keep_log(&f, "uid", "alice~twice", 3, 100);
+	keep_log(&f, "uid", "alice~twice", 3, 50);
+	assert_true(has_file(&f, "damaged/alice~twice/logs-uid-worker-0-0-3/log"));
+	assert_true(has_file(&f, "logs/uid/worker-0-0-3/log"));
+	assert_non_null(strstr(f.notice, "lacks an end of a task of the job alice~twice"));
 	fixture_close(&f);
 }
 

@@ -28,7 +28,7 @@ static void heard_damaged(void *arg, const char *sentence)
 
 static struct heard open_and_hear(void)
 {
-	static const struct local_follower FOLLOWER = { heard_put, heard_put, heard_damaged };
+	static const struct local_follower FOLLOWER = { heard_put, heard_put, heard_damaged, NULL };
 	static struct heard h;
 	h = (struct heard){ 0 };
 	open_store();
@@ -246,6 +246,35 @@ TEST_WITH(test_lost_first_page_is_made_anew, setup, teardown)
 		assert_int_equal(h.puts, i + 1);
 		assert_int_equal(get(KIND_SECRET, "f000-s").outcome, STORE_OK);
 	}
+}
+
+/* Its bytes say how to read the file, and all databases have the same, but for counts. */
+TEST_WITH(test_each_damaged_byte_of_the_head_is_mended, setup, teardown)
+{
+	static const unsigned char FLIPS[] = { 0x01, 0x80, 0xff };
+	for (int i = 0; i < 4; i++)
+		make_job(i, 3000);
+	close_store();
+	shell("cp -a %s %s/whole", dir, top);
+	for (off_t at = 0; at < 100; at++) {
+		for (size_t i = 0; i < sizeof(FLIPS); i++) {
+			char path[256];
+			unsigned char byte;
+			shell("rm -rf %s && cp -a %s/whole %s", dir, top, dir);
+			(void)snprintf(path, sizeof(path), "%s/store.db", dir);
+			int fd = open(path, O_RDWR | O_CLOEXEC);
+			assert_int_equal(pread(fd, &byte, 1, at), 1);
+			byte ^= FLIPS[i];
+			assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+			assert_int_equal(close(fd), 0);
+			struct heard h = open_and_hear();
+			if (h.puts != 4)
+				fail_msg("byte %d ^ %02x: %d jobs", (int)at, FLIPS[i], h.puts);
+			assert_int_equal(get(KIND_SECRET, "f003-s").outcome, STORE_OK);
+			close_store();
+		}
+	}
+	open_store();
 }
 
 /* ---- files of earlier versions --------------------------------------------------------- */

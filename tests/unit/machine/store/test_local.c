@@ -346,10 +346,80 @@ TEST_WITH(test_open_transient_store_takes_objects, setup, teardown)
 TEST_WITH(test_open_refuses_a_newer_version, setup, teardown)
 {
 	close_store();
+	stored("CREATE TABLE later(x)");
 	stored("PRAGMA user_version = 99");
 	open_fails(dir, "newer version");
-	stored("PRAGMA user_version = 1");
+	stored("DROP TABLE later");
+	open_store(); /* with the tables of this version its number is damaged */
+	close_store();
+	assert_int_equal(stored("PRAGMA user_version"), 1);
 	open_store();
+}
+
+/* A directory whose database is lost is left as it is. */
+TEST_WITH(test_open_refuses_files_of_jobs_without_a_database, setup, teardown)
+{
+	static const char *const PARTS[] = { "logs/u", "pods/p", "code/code-1",
+		                             "imported-frameworks/f" };
+	create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	close_store();
+	shell("mv %s/store.db %s/whole", dir, top);
+	open_store(); /* nothing shows that there was one */
+	close_store();
+	for (size_t i = 0; i < sizeof(PARTS) / sizeof(PARTS[0]); i++) {
+		shell("rm -f %s/store.db* && mkdir -p %s/%s", dir, dir, PARTS[i]);
+		open_fails(dir, "there is no store.db, but there are files of jobs: ");
+		assert_false(file_exists("store.db"));
+		shell(": >%s/store.db", dir);
+		open_fails(dir, "store.db is empty, but");
+		shell("cp %s/whole %s/store.db", top, dir);
+		open_store();
+		assert_int_equal(get(KIND_FRAMEWORK, "f").outcome, STORE_OK);
+		close_store();
+		shell("rm -rf %s/%s", dir, PARTS[i]);
+	}
+	shell("mv %s/store.db %s/whole && echo >%s/store.db-wal", dir, top, dir);
+	open_fails(dir, "store.db-wal (1 bytes)");
+	shell("rm %s/store.db-wal && mv %s/whole %s/store.db", dir, top, dir);
+	open_store();
+}
+
+static void note_removed(void *arg, struct span uid)
+{
+	struct str *all = arg;
+	str_span(all, uid);
+	str_char(all, ' ');
+}
+
+static void note_nothing(void *arg, struct span object)
+{
+	(void)arg;
+	(void)object;
+}
+
+/* So the files of a removed job go, and those of a lost one stay. */
+TEST_WITH(test_open_tells_the_uids_of_removed_frameworks, setup, teardown)
+{
+	static const struct local_follower FOLLOWER = { note_nothing, note_nothing, NULL,
+		                                        note_removed };
+	ARENA_AUTO a = { 0 };
+	STR_AUTO told = STR_INIT(1 << 20);
+	STR_AUTO wanted = STR_INIT(1 << 20);
+	for (int i = 0; i < 3; i++) {
+		struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
+		if (i < 2)
+			delete ("f", NULL, NULL);
+		if (i < 2)
+			str_printf(&wanted, "%s ", made.uid);
+	}
+	close_store();
+	open_store();
+	follow(&FOLLOWER, &told);
+	struct span rest = str_view(&wanted);
+	while (rest.n > 0)
+		assert_int_not_equal(
+		    span_find(str_view(&told), 0, arena_dup(&a, span_next(&rest, ' '))), SIZE_MAX);
+	assert_int_equal(told.n, wanted.n);
 }
 
 /* The target of a link in the directory is neither read nor written. */
@@ -454,7 +524,7 @@ static void seen_remove(void *arg, struct span object)
 
 TEST_WITH(test_local_request_answers_at_once, setup, teardown)
 {
-	static const struct local_follower FOLLOWER = { seen_put, seen_remove, NULL };
+	static const struct local_follower FOLLOWER = { seen_put, seen_remove, NULL, NULL };
 	struct seen seen = { 0 };
 	struct kept *k = calloc(50, sizeof(*k));
 	struct local_answer a;
@@ -497,7 +567,7 @@ TEST_WITH(test_local_request_answers_at_once, setup, teardown)
 
 TEST_WITH(test_put_status_needs_the_uid_of_the_framework, setup, teardown)
 {
-	static const struct local_follower FOLLOWER = { seen_put, seen_remove, NULL };
+	static const struct local_follower FOLLOWER = { seen_put, seen_remove, NULL, NULL };
 	struct seen seen = { 0 };
 	follow(&FOLLOWER, &seen);
 	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);

@@ -1,0 +1,145 @@
+#include "machine/store/aside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/posix/clock.h"
+#include "base/posix/fd.h"
+#include "base/time.h"
+#include "machine/store/local_internal.h"
+
+enum { OWNER_MAX = 200, LOST_MAX = 1 << 20, ASIDE_TRIES = 100, COUNT_MAX = 10000 };
+
+static bool aside_owner_ok(struct span owner)
+{
+	return owner.n > 0 && owner.n <= OWNER_MAX && owner.p[0] != '.' &&
+	       span_only_alnum_or(owner, "-._~@+");
+}
+
+int aside_make_owner(const char *dir, struct span owner, char **name)
+{
+	bool ok = aside_owner_ok(owner);
+	FREE_AUTO char *above = xasprintf("%s/damaged", dir);
+	FREE_AUTO char *path =
+	    xasprintf("%s/%.*s", above, ok ? (int)owner.n : 7, ok ? owner.p : "unknown");
+	*name = xstrdup(path + strlen(above) + 1);
+	bool made = (mkdir(above, 0700) == 0 || errno == EEXIST) &&
+	            (mkdir(path, 0700) == 0 || errno == EEXIST);
+	return made ? 0 : -1;
+}
+
+bool aside_has(const char *dir, struct span owner)
+{
+	FREE_AUTO char *path = xasprintf("%s/damaged/%.*s", dir, (int)owner.n, owner.p);
+	return aside_owner_ok(owner) && access(path, F_OK) == 0;
+}
+
+char *aside_move(const char *dir, const char *from, struct span owner)
+{
+	FREE_AUTO char *name = NULL;
+	FREE_AUTO char *file = xstrdup(from);
+	FREE_AUTO char *source = xasprintf("%s/%s", dir, from);
+	if (aside_make_owner(dir, owner, &name) < 0)
+		return NULL;
+	for (char *slash; (slash = strchr(file, '/')) != NULL;)
+		*slash = '-';
+	for (int i = 0; i < ASIDE_TRIES; i++) {
+		FREE_AUTO char *end = i ? xasprintf(".%d", i) : xstrdup("");
+		FREE_AUTO char *to = xasprintf("damaged/%s/%s%s", name, file, end);
+		FREE_AUTO char *target = xasprintf("%s/%s", dir, to);
+		if (faccessat(AT_FDCWD, target, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+			continue;
+		return rename(source, target) == 0 ? TAKE(to) : NULL;
+	}
+	errno = EEXIST;
+	return NULL;
+}
+
+void aside_note(const char *dir, const char *sentence)
+{
+	char now[RFC3339_MAX];
+	struct stat st;
+	FREE_AUTO char *above = xasprintf("%s/damaged", dir);
+	FREE_AUTO char *path = xasprintf("%s/" LOST_FILE, dir);
+	(void)mkdir(above, 0700); /* may be there */
+	FD_AUTO fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	FREE_AUTO char *line = xasprintf("%s %s\n", rfc3339_put(now, clock_wall_ms(), 0), sentence);
+	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size < LOST_MAX)
+		(void)fd_write_all(fd, span_of(line)); /* the server's log has it, too */
+}
+
+/* ---- a directory without its database ---------------------------------------------- */
+
+/* Appends "logs/ (12)" for each part that has something. */
+static void aside_put_evidence(int root, struct str *out)
+{
+	static const char *const DIRS[] = { "logs", "pods", "code", "imported-frameworks" };
+	struct stat st;
+	for (size_t i = 0; i < ARRAY_SIZE(DIRS); i++) {
+		DIR_AUTO *list = dir_list(root, DIRS[i]);
+		size_t n = 0;
+		while (n < COUNT_MAX && dir_next(list))
+			n++;
+		if (n > 0)
+			str_printf(out, "%s%s/ (%zu)", out->n ? ", " : "", DIRS[i], n);
+	}
+	if (fstatat(root, DB_FILE "-wal", &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_size > 0)
+		str_printf(out, "%s" DB_FILE "-wal (%lld bytes)", out->n ? ", " : "",
+		           (long long)st.st_size);
+}
+
+int aside_refuse(const struct database *d, const char *dir, const char *what, struct err *e)
+{
+	STR_AUTO found = STR_INIT(1024);
+	aside_put_evidence(d->root, &found);
+	if (found.n == 0)
+		return 0;
+	return err_set(e, UNKNOWN_ERROR,
+	               "%s: %s, but there are files of jobs: %s; nothing was changed. Put "
+	               "store.db back, or a backup of it (rest-lit backup); to begin anew, move "
+	               "all of these, and store.db, to another place",
+	               dir, what, str_c(&found));
+}
+
+int aside_check_database(const struct database *d, const char *dir, struct err *e)
+{
+	struct stat st;
+	bool there = fstatat(d->root, DB_FILE, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	if (there ? !S_ISREG(st.st_mode) || st.st_size > 0
+	          : faccessat(d->root, "frameworks", F_OK, 0) == 0) /* of an earlier version */
+		return 0;
+	return aside_refuse(d, dir, there ? "store.db is empty" : "there is no store.db", e);
+}
+
+int aside_open(struct database *d, const char *dir, struct err *e)
+{
+	struct stat st;
+	const char *fault = NULL;
+	d->root = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (d->root < 0 || fstat(d->root, &st) != 0 || !(d->path = realpath(dir, NULL)))
+		fault = errno == ELOOP || errno == ENOTDIR ? "it is not a directory"
+		                                           : strerrordesc_np(errno);
+	else if (st.st_uid != geteuid())
+		fault = "it belongs to another user";
+	else if ((st.st_mode & 077) != 0)
+		fault = "it is open to other users (needs chmod 0700)";
+	if (fault)
+		return err_set(e, UNKNOWN_ERROR, "%s: %s", dir, fault);
+	return 0;
+}
+
+int aside_check(const char *dir, struct err *e)
+{
+	struct database d = { .root = -1 };
+	if (access(dir, F_OK) != 0 && errno == ENOENT)
+		return 1;
+	int bad = aside_open(&d, dir, e);
+	bad = bad ?: aside_check_database(&d, dir, e);
+	free(d.path);
+	fd_cleanup(&d.root);
+	return bad;
+}

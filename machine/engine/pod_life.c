@@ -291,8 +291,8 @@ static int pod_start(struct engine_pod *p, struct err *err)
 	(void)mkdir(p->dir, 0700); /* may be there */
 	owner_write(p->job, p->dir);
 	if (pod_start_cgroup(p, &procs, err) == 0 && pod_start_prepare(p, procs, &a, err) == 0)
-		p->pidfd = task_start(p->dir, e->set.runtime, e->set.foreground, e->set.input,
-		                      keep, n, err);
+		p->pidfd = task_start(p->dir, e->set.runtime, e->set.foreground, e->set.input, keep,
+		                      n, err);
 	if (p->pidfd < 0) {
 		(void)unlink(file); /* else a restart takes it as started */
 		return -1;

@@ -59,8 +59,9 @@ int task_prepare(const struct pod *p, const struct task_settings *s, struct err 
 /*
  * Starts the shim in a session of its own.  The descriptors in `keep` (locks of GPUs) are inherited
  * by the shim, not by its children.  tied: the shim stops the task when this thread ends, however
- * it does.  input: the standard input of the command, or 0: it is empty.  Returns a pidfd that is readable when the shim has ended; the caller
- * waits for it then (waitid), and closes it.  -1 and *e.
+ * it does.  input: the standard input of the command, or 0: it is empty.  Returns a pidfd that is
+ * readable when the shim has ended; the caller waits for it then (waitid), and closes it.  -1 and
+ * *e.
  */
 int task_start(const char *dir, const char *runtime, bool tied, int input, const int *keep,
                size_t n_keep, struct err *e);

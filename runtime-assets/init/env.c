@@ -367,7 +367,8 @@ static int env_put_secrets(struct env_writer *w, struct err *e)
 	for (uint32_t i = 0; node_is(names, NODE_LIST) && i < names->n; i++) {
 		STR_AUTO value = STR_SECRET(ENV_TEXT_MAX);
 		struct span name = node_span(&names->item[i]);
-		const char *text = arena_printf(w->in->a, "<%% $secrets.%.*s %%>", (int)name.n, name.p);
+		const char *text =
+		    arena_printf(w->in->a, "<%% $secrets.%.*s %%>", (int)name.n, name.p);
 		if (job_fill_secrets(job, span_of(text), &value, e) < 0)
 			return -1;
 		env_put(w, name, str_view(&value));

@@ -248,8 +248,7 @@ struct job_command {
 	job_runner *run;
 	const char *part, *states;
 };
-int remote_jobs_command(const struct command *c, struct options *o,
-                        const struct job_command *j);
+int remote_jobs_command(const struct command *c, struct options *o, const struct job_command *j);
 
 /* Appends "&tagsContain=A,B" for jobs with any of these tags; nothing without tags. */
 void remote_put_tags(struct str *out, const struct option_list *tags);

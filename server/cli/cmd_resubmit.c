@@ -114,10 +114,11 @@ static int resubmit_job(struct remote *r, const char *job, struct span config, s
 		return err_set(e, UNKNOWN_ERROR, "%s: the configuration of %s has no name",
 		               r->o->server, job);
 	if (resubmit_hides_login(config, &arena))
-		return err_set(e, 400, NULL,
-		               "%s has secrets of a registry, which the server does not return; submit "
-		               "its file again: rest-lit submit --name NAME FILE",
-		               job);
+		return err_set(
+		    e, 400, NULL,
+		    "%s has secrets of a registry, which the server does not return; submit "
+		    "its file again: rest-lit submit --name NAME FILE",
+		    job);
 	struct job_text t = { .file = job, .text = xstrndup(config.p, config.n), .n = config.n };
 	bool bad = resubmit_forget_secrets(&t, r->o, e) < 0 || job_text_vary(&t, r->o, e) < 0 ||
 	           code_copy(r, job, config, e) < 0 ||

@@ -231,23 +231,16 @@ int remote_get(struct remote *r, const char *path, struct remote_reply *out, str
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* An address without scheme: http:// for this machine, else https://. */
-static void remote_complete_address(struct options *o)
-{
-	bool here = span_starts(span_of(o->server), "localhost") ||
-	            span_starts(span_of(o->server), "127.") ||
-	            span_starts(span_of(o->server), "[::1]");
-	if (!strstr(o->server, "://"))
-		o->server =
-		    arena_printf(&o->arena, "http%s://%s", here ? "" : "s", o->server);
-}
-
 int remote_run(struct options *o, const struct own_server *own, remote_runner *run, const void *arg)
 {
 	ERR_AUTO e = { 0 };
 	FREE_AUTO char *text = NULL;
 	size_t n = 0;
-	remote_complete_address(o);
+	bool here = span_starts(span_of(o->server), "localhost") ||
+	            span_starts(span_of(o->server), "127.") ||
+	            span_starts(span_of(o->server), "[::1]");
+	if (!strstr(o->server, "://")) /* http:// is for this machine */
+		o->server = arena_printf(&o->arena, "http%s://%s", here ? "" : "s", o->server);
 	struct remote r = { o, own, own ? &PACE_NEAR : &PACE_FAR, NULL, INT64_MAX, false };
 	if (o->timeout_s)
 		r.end_ms = clock_ms() + o->timeout_s * SECOND;

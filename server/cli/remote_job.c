@@ -99,8 +99,9 @@ static int job_run_one(struct remote *r, const struct job_command *j, const char
 		return err_set(e, 400, NULL, "the name of the job is too long");
 	(void)quote(shown, span_of(job));
 	if (strchr(job, '/'))
-		return err_set(e, 400, NULL, "\"%s\" is no name of a job, which is USER~NAME: %.*s~%s",
-		               shown, (int)strcspn(shown, "/"), shown, strchr(shown, '/') + 1);
+		return err_set(e, 400, NULL,
+		               "\"%s\" is no name of a job, which is USER~NAME: %.*s~%s", shown,
+		               (int)strcspn(shown, "/"), shown, strchr(shown, '/') + 1);
 	if (!strchr(job, '~')) {
 		const char *user = remote_user(r, &arena, e);
 		if (!user)
@@ -178,8 +179,7 @@ static int jobs_run(struct remote *r, const void *arg, struct err *e)
 	return names ? worst : -1;
 }
 
-int remote_jobs_command(const struct command *c, struct options *o,
-                        const struct job_command *j)
+int remote_jobs_command(const struct command *c, struct options *o, const struct job_command *j)
 {
 	if (!o->n_files == !o->tag.n)
 		return command_usage(c, o->n_files ? "name jobs or --tag, not both" : c->wanted);

@@ -74,8 +74,8 @@ static char *run_temporary_dir(struct arena *a, struct err *e)
 {
 	struct stat st;
 	const char *top = getenv("TMPDIR"); /* NOLINT(concurrency-mt-unsafe): at start */
-	char *dir = arena_printf(a, "%s/rest-lit-%ld", top && top[0] == '/' ? top : "/tmp",
-	                         (long)getuid());
+	char *dir =
+	    arena_printf(a, "%s/rest-lit-%ld", top && top[0] == '/' ? top : "/tmp", (long)getuid());
 	(void)mkdir(dir, 0700); /* it may be there, and another's */
 	if (lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == getuid() &&
 	    (st.st_mode & 077) == 0)

@@ -140,11 +140,12 @@ static int code_upload_open(struct request *r, struct code_upload *u, struct err
 	u->directory = arena_printf(&r->arena, "%s/" CODE_UPLOAD "%s", s->code_directory, random);
 	if (statvfs(s->code_directory, &disk) == 0 &&
 	    (int64_t)(disk.f_bavail * disk.f_frsize) < coming + ROOM_LEFT)
-		return err_set(e, 507, "NoRoomError",
-		               "the disk of %s has %lld MiB left, and %d MiB beside the code are for "
-		               "the database and logs; an administrator must make room",
-		               s->code_directory, (long long)(disk.f_bavail * disk.f_frsize >> 20),
-		               ROOM_LEFT >> 20);
+		return err_set(
+		    e, 507, "NoRoomError",
+		    "the disk of %s has %lld MiB left, and %d MiB beside the code are for "
+		    "the database and logs; an administrator must make room",
+		    s->code_directory, (long long)(disk.f_bavail * disk.f_frsize >> 20),
+		    ROOM_LEFT >> 20);
 	if (mkdir(u->directory, 0700) == 0)
 		u->fd = open(arena_printf(&r->arena, "%s/part", u->directory),
 		             O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

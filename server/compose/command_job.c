@@ -220,11 +220,12 @@ int compose_command(struct job_text *t, const struct options *o, const struct co
 	bool full = out.full || command.out.full;
 	str_done(&command.out);
 	if (command.secret.n)
-		return err_set(e, 400, NULL,
-		               "the command has <%% $secrets.%.*s %%>; --secret sets the environment "
-		               "variable %.*s of a command: write sh -c '... \"$%.*s\" ...'",
-		               (int)command.secret.n, command.secret.p, (int)command.secret.n,
-		               command.secret.p, (int)command.secret.n, command.secret.p);
+		return err_set(
+		    e, 400, NULL,
+		    "the command has <%% $secrets.%.*s %%>; --secret sets the environment "
+		    "variable %.*s of a command: write sh -c '... \"$%.*s\" ...'",
+		    (int)command.secret.n, command.secret.p, (int)command.secret.n,
+		    command.secret.p, (int)command.secret.n, command.secret.p);
 	if (full)
 		return err_set(e, 400, NULL, "the command is longer than a job file can be");
 	t->n = out.n;

@@ -92,8 +92,9 @@ struct command_place {
 /*
  * Makes the job file of o->command: a v2 job of one task, with what o asks for.  The task executes
  * exactly these words; in them, `<% $parameters.NAME %>` of --set and --sweep remains, and these
- * parameters are null.  A --secret is a variable; `<% $secrets.NAME %>` of it is refused.  Without --gpus it gets 4 CPUs and 8 GiB, with it so much for each GPU, on a
- * known machine the share of its GPUs.  -1 and *e.  The caller calls job_text_wipe in any case.
+ * parameters are null.  A --secret is a variable; `<% $secrets.NAME %>` of it is refused.  Without
+ * --gpus it gets 4 CPUs and 8 GiB, with it so much for each GPU, on a known machine the share of
+ * its GPUs.  -1 and *e.  The caller calls job_text_wipe in any case.
  */
 int compose_command(struct job_text *t, const struct options *o, const struct command_place *place,
                     struct err *e);

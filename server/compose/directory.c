@@ -37,7 +37,7 @@ struct directory {
 	size_t n, cap;
 	struct ignore_rule *rule; /* first those of SECRETS */
 	size_t n_rules;
-	bool untracked; /* a file is sent that git does not track */
+	bool untracked;          /* a file is sent that git does not track */
 	const char *environment; /* the last one that was left out, with a slash; NULL: none */
 	struct notes *warnings;
 	struct err *e; /* all mistakes */

@@ -224,8 +224,8 @@ extern const char *const OPTION_GROUPS[GROUP_MAX];
 const struct option *option_find(struct span name, unsigned commands);
 /* "REST_LIT_MAX_BODY" for "max-body". */
 void option_variable(struct str *out, const char *name);
-/* "64KiB" -> 65536, units only for bytes: K, M, G and T, powers of 1024, in both cases, also with i,
- * B or iB.  -1 if it is no number. */
+/* "64KiB" -> 65536, units only for bytes: K, M, G and T, powers of 1024, in both cases, also with
+ * i, B or iB.  -1 if it is no number. */
 int option_number(struct span text, bool bytes, int64_t *out);
 /* The default as text: "100KiB", "plain", "false", "". */
 void option_default(struct str *out, const struct option *o);

@@ -134,7 +134,8 @@ static const char PAGE_HEAD[] =
     "`--memory` of serve, which have a key. An unknown key in the file is an\n"
     "error, reported with its line. Options of other commands are ignored, so that one file\n"
     "serves all commands. Sizes have the units K, M, G and T, which are powers of 1024, as in\n"
-    "`512M`, `512MB`, `512Mi` and `512MiB`; without a unit, less than 1 MiB is refused as a mistake.\n"
+    "`512M`, `512MB`, `512Mi` and `512MiB`; without a unit, less than 1 MiB is refused as a "
+    "mistake.\n"
     "Options never hold secrets; they name files with secrets.\n"
     "`rest-lit schema config` prints a JSON Schema of the file.\n";
 
@@ -195,7 +196,9 @@ static void type_schema(struct str *out, const struct option *o)
 	case OPTION_BYTES:
 		str_puts(out, "\"anyOf\": [{ ");
 		number_schema(out, o);
-		str_puts(out, " }, { \"type\": \"string\", \"pattern\": \"^[0-9]+([KMGTkmgt]i?[Bb]?)?$\" }]");
+		str_puts(
+		    out,
+		    " }, { \"type\": \"string\", \"pattern\": \"^[0-9]+([KMGTkmgt]i?[Bb]?)?$\" }]");
 		break;
 	case OPTION_SWITCH:
 		str_puts(out, "\"type\": \"boolean\"");

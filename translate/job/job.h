@@ -62,8 +62,8 @@ struct role {
 	int64_t task_retry_max;
 	int64_t cpu, memory_mb, gpu;
 	struct place needs_where; /* of what it asks for; line 0: as `where` */
-	int64_t shm_mb; /* as declared; 0 if not (the volume then has 512, v1: 64) */
-	unsigned wants; /* enum grant: requested features, and their places */
+	int64_t shm_mb;           /* as declared; 0 if not (the volume then has 512, v1: 64) */
+	unsigned wants;           /* enum grant: requested features, and their places */
 	struct place wants_where[GRANT_BITS];
 	const struct port_request *ports; /* with ssh and http; in the annotation's order */
 	size_t n_ports;

@@ -34,7 +34,7 @@
 	"is passed on as it is written: placeholders and `$` are replaced in commands only, so "   \
 	"write `export NAME=...` there"
 /* counts */
-#define WARN_NEVER   "is above the number of instances: this never happens"
+#define WARN_NEVER "is above the number of instances: this never happens"
 #define WARN_FIRST_ROLE                                                                            \
 	"the job ends when all tasks of one role have succeeded, and the others are stopped; to "  \
 	"wait for all, write `completion: {minSucceededInstances: -1}` into each role"

@@ -224,7 +224,8 @@ TEST_WITH(test_directory_leaves_environments_out_with_a_note, make_top, remove_t
 	}
 	/* What git tracks is sent, or refused, as it is. */
 	shell("rm -r a/venv/bin conda .gitignore; git add -A");
-	(void)assert_packed("", "a/ a/venv/ a/venv/lib/ a/venv/lib/y a/venv/pyvenv.cfg a/venv-not a/x");
+	(void)assert_packed("",
+	                    "a/ a/venv/ a/venv/lib/ a/venv/lib/y a/venv/pyvenv.cfg a/venv-not a/x");
 	/* A rule that leaves it out anyway needs no note. */
 	NOTES_AUTO none = { 0 };
 	ERR_AUTO e = { 0 };

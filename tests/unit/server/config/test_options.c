@@ -81,8 +81,8 @@ TEST(test_options_of_bytes_take_the_units_of_other_tools)
 	assert_int_equal(p.o.ask_memory, INT64_C(2) << 40);
 	PARSED(q, FOR_SUBMIT, "-m", "0");
 	assert_int_equal(q.result, 0);
-	for (const char *const *bad = (const char *const[]){ "8GBB", "8iB", "8B", "G", "8.5G", "8 G",
-	                                                     "8GiG", "99999999999T", NULL };
+	for (const char *const *bad = (const char *const[]){ "8GBB", "8iB", "8B", "G", "8.5G",
+	                                                     "8 G", "8GiG", "99999999999T", NULL };
 	     *bad; bad++)
 		assert_refused(FOR_SUBMIT, "--memory", *bad, "64KiB, 300M and 16GiB are valid");
 }

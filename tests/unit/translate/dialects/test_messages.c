@@ -210,10 +210,12 @@ TEST(test_keys_of_v1_in_v2_jobs_are_explained)
 TEST(test_texts_that_are_no_jobs_are_named)
 {
 	static const struct message_case CASES[] = {
-		{ "#!/bin/bash\n#SBATCH --gres=gpu:1\nsrun x\n", "1:1: this is a script, not a job; " },
+		{ "#!/bin/bash\n#SBATCH --gres=gpu:1\nsrun x\n",
+		  "1:1: this is a script, not a job; " },
 		{ "#SBATCH -n 1\nx: {\n", "1:1: this is a script, not a job; " },
 		{ "import os\nfor i in x:\n    print(i)\n", "submit -- python3 train.py\n" },
-		{ "\"\"\"It trains: well\"\"\"\nfrom a import b\nb()\n", "this is a script, not a job; " },
+		{ "\"\"\"It trains: well\"\"\"\nfrom a import b\nb()\n",
+		  "this is a script, not a job; " },
 		{ "protocolVersion: 2name: jtype: jobtaskRoles:  w:",
 		  "1:1: the line ends are missing: curl needs --data-binary for a file, as -d "
 		  "removes them\n" },

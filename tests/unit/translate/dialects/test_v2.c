@@ -114,8 +114,8 @@ TEST(test_secret_env_names_secrets_with_a_value)
 		{ NULL, NULL },
 	};
 	assert_all_refused(CASES);
-	RUN_AUTO r = run_good(
-	    V2("extras: {secretEnv: [K, L]}\nsecrets: {K: hunter2, L: 5, M: [x]}"));
+	RUN_AUTO r =
+	    run_good(V2("extras: {secretEnv: [K, L]}\nsecrets: {K: hunter2, L: 5, M: [x]}"));
 	assert_true(job_has_secrets(r.job));
 }
 

@@ -222,7 +222,7 @@ def test_cli_finds_usage_errors_without_a_request(check):
             "http to others": ["jobs", "--server", "http://pai.example"],
             "http to others, with a name like ours": ["jobs", "--server", "http://localhost.example"],
             "a password in the address": ["jobs", "--server", "https://alice:secret@pai.example"],
-            "no address": ["jobs", "--server", "pai.example"], "no CA": ["jobs", "--ca-file", "/nonexistent"],
+            "no address": ["jobs", "--server", "pai.example:x"], "no CA": ["jobs", "--ca-file", "/nonexistent"],
             "no token file": ["jobs", "--token-file", "/nonexistent"], "empty token": ["jobs", "--token-file", "-"]}.items():
         code, out, err = cli(*arguments)
         check.ok(name, code == 2 and err and not out and "secret" not in err, (code, out, err))

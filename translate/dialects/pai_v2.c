@@ -155,16 +155,6 @@ static void pai_v2_read_roles(struct v2 *v)
 	parse_roles_done(r, &roles);
 }
 
-/* Returns true if a shell, or a command, would replace a part of this text. */
-static bool pai_v2_env_is_template(struct span text)
-{
-	bool found = span_find(text, 0, "<%") != SIZE_MAX;
-	for (size_t i = 0; !found && i + 1 < text.n; i++)
-		found = text.p[i] == '$' && !is_digit(text.p[i + 1]) &&
-		        (is_alnum(text.p[i + 1]) || strchr("_{(", text.p[i + 1]));
-	return found;
-}
-
 /* `extras.env`, of every role.  Values are literal: only commands have placeholders. */
 static void pai_v2_read_env(struct parse_context *r)
 {
@@ -178,7 +168,12 @@ static void pai_v2_read_env(struct parse_context *r)
 	}
 	for (uint32_t i = 0; i < field_members(&env); i++) {
 		struct field one = field_member(&env, i);
-		if (pai_v2_env_is_template(field_text(&one)))
+		struct span text = field_text(&one);
+		bool replaced = span_find(text, 0, "<%") != SIZE_MAX; /* in a command, or shell */
+		for (size_t k = 0; !replaced && k + 1 < text.n; k++)
+			replaced = text.p[k] == '$' && !is_digit(text.p[k + 1]) &&
+			           (is_alnum(text.p[k + 1]) || strchr("_{(", text.p[k + 1]));
+		if (replaced)
 			parse_warn(r, &one, WARN_ENV_LITERAL);
 	}
 }

@@ -147,16 +147,17 @@ static void play_put_back(struct play *p, struct request *q)
 	}
 }
 
+enum {
+	OK_STATUS = 200,
+	CONFLICT_STATUS = 409,
+	MANY_STATUS = 429,
+	ERROR_STATUS = 500,
+	DOWN_STATUS = 503
+};
+
 /* What the fault makes of this request; false: nothing. */
 static bool play_spoil(struct play *p, struct request *q)
 {
-	enum {
-		OK_STATUS = 200,
-		CONFLICT_STATUS = 409,
-		MANY_STATUS = 429,
-		ERROR_STATUS = 500,
-		DOWN_STATUS = 503
-	};
 	switch (p->fault.kind) {
 	case FAULT_LOST:
 		server_execute(&p->server, q);

@@ -314,7 +314,7 @@ static void sweep_object(struct rules_object *o, const struct rules_time *now,
 static void job_sweep(struct rules_job *job, const struct rules_time *now)
 {
 	const struct rules_object *cm = &job->configmap;
-	struct rules_object *o;
+	struct rules_object *o = NULL;
 	job->sweep = false;
 	if (cm->state != OBJECT_LIVE || !job->current)
 		return;

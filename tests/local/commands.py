@@ -120,7 +120,7 @@ def test_command_exit_code_is_its_own(check):
             code, out, err = cli("run", *p.arguments, *arguments, **p.more)
             check.ok(name, code == REFUSED and not out and says in err, (code, out, err))
         for option, member in {"--gpus": "how many", "--cpus": "how many", "-m": "how many", "--image": "dockerImage"}.items():
-            code, out, err = cli("run", option, "1", "job.yaml", **p.more)
+            code, out, err = cli("run", option, "1G" if option == "-m" else "1", "job.yaml", **p.more)
             check.ok(f"{option} with a file", code == 2 and "with a file, the file says " in err and member in err, (code, err))
         check.equal("nothing is left", p.left(), [])
 

@@ -226,14 +226,14 @@ static void job_doc_read(void *arg, const struct store_reply *reply)
 {
 	const struct doc_wanted *d = arg;
 	struct request *r = d->r;
-	struct job_entry *now;
-	if (reply->outcome != STORE_OK)
+	bool good = reply->outcome == STORE_OK && span_is(reply->uid, d->job->uid) &&
+	            scan_valid(reply->body, SCAN_DEPTH_MAX);
+	struct job_entry *now = good ? job_entry_new(reply->body) : NULL;
+	if (reply->outcome != STORE_OK) {
 		job_store_failed(r, STORE_GET, reply);
-	else if (!span_is(reply->uid, d->job->uid) || !scan_valid(reply->body, SCAN_DEPTH_MAX))
+	} else if (!now) {
 		answer_refuse(r, NO_JOB); /* it was recreated meanwhile */
-	else if (!(now = job_entry_new(reply->body)))
-		answer_refuse(r, NO_JOB);
-	else {
+	} else {
 		job_keep(r, now); /* the cache can be behind: state and tasks are of one version */
 		d->came(r, now, arena_span(&r->arena, reply->body));
 	}

@@ -111,8 +111,7 @@ static const char *const WORD_NAMES[WORD_KINDS] = {
 	[WORD_SUMMARY] = "SUMMARY", [WORD_ERROR] = "ERROR",           [WORD_ABOVE] = "ABOVE",
 	[WORD_HINT] = "HINT",       [WORD_NOISE] = "NOISE",           [WORD_LAUNCHER] = "LAUNCHER",
 	[WORD_RANK] = "RANK",       [WORD_LOCAL_RANK] = "LOCAL_RANK", [WORD_OUTSIDE] = "OUTSIDE",
-	[WORD_NETWORK] = "NETWORK",
-	[WORD_WARNING] = "WARNING", [WORD_BELOW] = "BELOW",
+	[WORD_NETWORK] = "NETWORK", [WORD_WARNING] = "WARNING",       [WORD_BELOW] = "BELOW",
 };
 
 /* Kinds of the server's are skipped. */

@@ -185,7 +185,7 @@ struct remote {
 
 /* Reads the token, protects this process against inspection, runs `run` (which returns the exit
  * code, or -1 and *e) with the server of o, or `own` if that is not NULL, and prints errors.
- * Returns the exit code. */
+ * An o->server without a scheme gets one.  Returns the exit code. */
 typedef int remote_runner(struct remote *r, const void *arg, struct err *e);
 int remote_run(struct options *o, const struct own_server *own, remote_runner *run,
                const void *arg);
@@ -273,7 +273,7 @@ struct progress {
 	enum job_state state;
 	bool stopping; /* requested, not yet ended */
 	int64_t retries;
-	struct span previous; /* jobStatus.previousEnd; p NULL: none */
+	struct span previous;                            /* jobStatus.previousEnd; p NULL: none */
 	int64_t submitted_ms, launched_ms, completed_ms; /* since 1970; 0: unknown */
 	const char *waiting; /* the waiting task and the reason, or why it is stopping; "" */
 	struct role_progress *role;

@@ -239,7 +239,7 @@ int remote_run(struct options *o, const struct own_server *own, remote_runner *r
 	bool here = span_starts(span_of(o->server), "localhost") ||
 	            span_starts(span_of(o->server), "127.") ||
 	            span_starts(span_of(o->server), "[::1]");
-	if (!strstr(o->server, "://")) /* http:// is for this machine */
+	if (!own && !strstr(o->server, "://")) /* http:// is for this machine */
 		o->server = arena_printf(&o->arena, "http%s://%s", here ? "" : "s", o->server);
 	struct remote r = { o, own, own ? &PACE_NEAR : &PACE_FAR, NULL, INT64_MAX, false };
 	if (o->timeout_s)

@@ -168,6 +168,17 @@ static void command_put_resources(struct str *out, const struct options *o,
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
+/* Variables: one that Python needs to print at once, and the secrets. */
+static void command_put_extras(struct str *out, const struct option_list *secrets)
+{
+	str_puts(out, "extras:\n  env: {PYTHONUNBUFFERED: \"1\"}\n");
+	for (size_t i = 0; i < secrets->n; i++) {
+		str_puts(out, i ? ", " : "  secretEnv: [");
+		str_json(out, command_name(secrets->v[i]));
+	}
+	str_puts(out, secrets->n ? "]\n" : "");
+}
+
 int compose_command(struct job_text *t, const struct options *o, const struct command_place *place,
                     struct err *e)
 {
@@ -211,12 +222,7 @@ int compose_command(struct job_text *t, const struct options *o, const struct co
 		struct span line = span_next(&rest, '\n');
 		str_printf(&out, "%s%.*s\n", line.n ? "        " : "", (int)line.n, line.p);
 	}
-	str_puts(&out, "extras:\n  env: {PYTHONUNBUFFERED: \"1\"}\n");
-	for (size_t i = 0; i < o->secret.n; i++) {
-		str_puts(&out, i ? ", " : "  secretEnv: [");
-		str_json(&out, command_name(o->secret.v[i]));
-	}
-	str_puts(&out, o->secret.n ? "]\n" : "");
+	command_put_extras(&out, &o->secret);
 	bool full = out.full || command.out.full;
 	str_done(&command.out);
 	if (command.secret.n)

@@ -174,7 +174,8 @@ void options_page(struct str *out)
 
 static void number_schema(struct str *out, const struct option *o)
 {
-	str_printf(out, "\"type\": \"integer\", \"minimum\": %ld, \"maximum\": %ld", (long)o->min,
+	int64_t min = o->type == OPTION_BYTES && o->min < MIB ? MIB : o->min; /* without a unit */
+	str_printf(out, "\"type\": \"integer\", \"minimum\": %ld, \"maximum\": %ld", (long)min,
 	           (long)o->max);
 }
 

@@ -221,8 +221,7 @@ static void upload_admit_review(struct upload *u)
 		n += o != u && o->stage == UPLOAD_REVIEW && o->known == u->known &&
 		     strcmp(o->r->client_text, r->client_text) == 0 &&
 		     (!u->known || strcmp(o->c.id.pod_uid, u->c.id.pod_uid) == 0);
-	int64_t wait_s =
-	    u->known ? 0 : rate_ask(all->bad, span_of(r->client_text), clock_ms(), 0);
+	int64_t wait_s = u->known ? 0 : rate_ask(all->bad, span_of(r->client_text), clock_ms(), 0);
 	if (wait_s) {
 		answer_header(r, "Retry-After", arena_printf(&r->arena, "%lld", (long long)wait_s));
 		answer_refuse(r, 429, "TooManyRequestsError",

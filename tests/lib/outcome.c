@@ -105,6 +105,7 @@ static json_t *collect(const struct objects *objects)
 		case KIND_CLAIM:
 		case KIND_VOLUME:
 		case KIND_NODE:
+		case KIND_NAMESPACE:
 		case KIND_POD:
 		case KIND_EVENT:
 		case KIND_LEASE:

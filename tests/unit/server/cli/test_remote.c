@@ -27,7 +27,7 @@ static int ask(struct remote *r, const void *arg, struct err *e)
  * pending. */
 TEST(test_remote_ask_is_interrupted)
 {
-	const struct options o = { .token_file = "", .ca_file = "", .server = "" };
+	struct options o = { .token_file = "", .ca_file = "", .server = "" };
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
 	int silent = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct own_server own = { .socket = at.sun_path, .signal_fd = eventfd(1, EFD_CLOEXEC) };

@@ -195,11 +195,11 @@ static int64_t composed_number(struct options *o, const struct command_place *pl
 
 TEST(test_command_shares_of_all_gpus_fit_the_machine_together)
 {
-	enum { GPUS = 16, CPUS = 256, SIZES = 2000 };
+	enum { GPUS = 16, CPUS = 256, SIZES = 2000, ALL = GPUS * CPUS };
 	int64_t unused = INT64_MAX;
-	for (int64_t i = 0; i < GPUS * CPUS + SIZES; i++) {
+	for (int64_t i = 0; i < ALL + SIZES; i++) {
 		/* Each number of GPUs and CPUs; then sizes of memory around 24105 MiB. */
-		bool sizes = i >= GPUS * CPUS;
+		bool sizes = i >= ALL;
 		int64_t gpus = 1 + i % GPUS;
 		int64_t milli = sizes ? 16000 : (1 + i / GPUS) * 1000 - (i % 3) * 250;
 		int64_t memory = ((24105 - SIZES / 2 + i % SIZES) << 20) + (i % 5) * 200000;

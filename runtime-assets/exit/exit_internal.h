@@ -97,6 +97,7 @@ struct final_error {
 	size_t last;   /* the start of the last lines of output */
 	size_t output; /* with more lines of output after an error, the program went on */
 	bool decided;  /* an exception decides */
+	bool progress; /* lines with numbers follow it: the program may have gone on */
 	struct match
 	    handled;    /* the line of the exception that it came from a handler of; empty: none */
 	bool signalled; /* a launcher reports that a child was ended by a signal */

@@ -371,15 +371,16 @@ static bool match_outside(const struct matcher *m, struct log_text *log)
 }
 
 /* A signal that asks to end is often only how a launcher or a trap ended the command: a cause in
- * the final error that every try would meet precedes it, unless it came from outside. */
+ * the final error that every try would meet precedes it, unless it came from outside, or after
+ * progress. */
 static void match_cause(struct matcher *m, const struct exit_spec *s, struct exit_case *c,
                         struct exit_verdict *out)
 {
 	struct exit_verdict cause = { .code = EXIT_UNKNOWN };
 	int64_t signal = c->in->code - 128;
 	bool asks = signal == SIGINT || signal == SIGQUIT || signal == SIGKILL || signal == SIGTERM;
-	if (!asks || !out->pattern || !match_is_code(out->pattern) || match_outside(m, &c->user) ||
-	    match_outside(m, &c->platform))
+	if (!asks || m->error.progress || !out->pattern || !match_is_code(out->pattern) ||
+	    match_outside(m, &c->user) || match_outside(m, &c->platform))
 		return;
 	match_first(m, s, true, &cause);
 	const struct exit_pattern *p = cause.pattern;

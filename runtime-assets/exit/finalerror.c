@@ -428,6 +428,10 @@ static void final_order_texts(struct final_error *f)
 	f->signalled = final_signalled(f, final_lines_back(f, f->n, FINAL_LINES), &f->aborted);
 	f->last = final_outputs(f, final_lines_back(f, f->n, FINAL_LINES), f->n, NULL).last;
 	const struct traceback *t = final_choose_traceback(f, later, &n);
+	if (t) {
+		size_t end = t + 1 < f->traceback + f->tracebacks ? t[1].header : f->n;
+		f->progress = final_outputs(f, final_line_end(f, t->end) + 1, end, t).numbered > 0;
+	}
 	for (bool more = t != NULL; more; t--) {
 		final_add_both_texts(f, t);
 		/* GPU kernels print assertions, and libraries warnings, in front of the error that

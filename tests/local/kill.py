@@ -3,6 +3,7 @@
 TEST_WHOLE=1: 200 jobs and 50 kills of the server, as `make check-long` does; else fewer.
 TEST_SEED=n chooses the jobs and the moments."""
 import collections
+import contextlib
 import fcntl
 import os
 import random
@@ -238,8 +239,9 @@ def test_shims_killed_under_load_are_retried(check):
             if down:
                 field.machine.kill()
             for pod, pid in field.random.sample(sorted(field.machine.shims().items()), k=min(1, len(field.machine.shims()))):
-                os.kill(pid, signal.SIGKILL)
-                killed.add(pod)
+                with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+                    os.kill(pid, signal.SIGKILL)
+                    killed.add(pod)
             if down:
                 field.again()
         lost = 0

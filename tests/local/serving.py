@@ -100,7 +100,8 @@ def test_host_files_are_mentioned_to_users(check):
     words = "runs on this machine's files, not in debian:12-slim"
     with Machine() as m:
         at = ("--server", f"http://127.0.0.1:{m.port}")
-        text = job("own", {"main": role("true"), "other": role("true")})
+        all_of_it = {"completion": {"minSucceededInstances": -1}}
+        text = job("own", {"main": role("true", **all_of_it), "other": role("true", **all_of_it)})
         reply = m.submit(text)
         check.equal("of each task role", [w["message"] for w in reply.json["warnings"]], [words] * 2)
         check.equal("... with its place", [w["pointer"] for w in reply.json["warnings"]], ["/taskRoles/main", "/taskRoles/other"])

@@ -188,9 +188,9 @@ struct client_exchange *client_start(struct client *c, const struct client_call 
 	if (c->socket)
 		CURL_SET(easy, CURLOPT_UNIX_SOCKET_PATH, c->socket);
 	CURL_SET(easy, CURLOPT_BUFFERSIZE, (long)RECEIVE);
-	CURL_SET(easy, CURLOPT_TIMEOUT_MS, (long)call->timeout_ms);
+	CURL_SET(easy, CURLOPT_TIMEOUT_MS, c->socket ? 0L : (long)call->timeout_ms);
 	CURL_SET(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
-	CURL_SET(easy, CURLOPT_LOW_SPEED_TIME, (long)call->silence_s);
+	CURL_SET(easy, CURLOPT_LOW_SPEED_TIME, c->socket ? 0L : (long)call->silence_s);
 	if (call->type) {
 		CURL_SET(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body.n);
 		CURL_SET(easy, CURLOPT_POSTFIELDS, call->body.p);

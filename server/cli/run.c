@@ -210,6 +210,10 @@ int run_start(struct run *r, struct err *e)
 	o->max_logs = RUN_TASKS_MAX;
 	o->log_streams = o->streams_per_user = 2 * o->max_logs;
 	o->connections = 4 * o->max_logs;
+	/* The only client can stand still for any time: its reader pauses, or Ctrl-Z stops it. */
+	o->stream_lifetime_s = o->log_link_lifetime_s = INT32_MAX;
+	if (o->command)
+		o->keep_logs = INT64_MAX; /* until they are printed */
 	r->own.look = run_look;
 	r->own.kill = run_kill;
 	r->own.arg = r;

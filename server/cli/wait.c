@@ -25,7 +25,7 @@ enum {
 	TEXT_MAX = 256 * 1024,
 	SURE_MS = 30000, /* with events, as a fallback */
 	DRAW_MS = 1000,
-	DRAIN_MS = 15000, /* for logs, after the end */
+	DRAIN_MS = 15000, /* for logs of a server, after the end */
 	SILENCE_S = 120   /* of events; servers send a heartbeat every 30 s */
 };
 
@@ -481,7 +481,9 @@ int wait_for_job(struct remote *r, const char *job, const struct log_wanted *log
 		waiter_run_once(&w);
 	}
 	if (w.reason == ENDED && w.mux) {
-		int64_t end = clock_ms() + DRAIN_MS;
+		/* A server in this process ends each log, and the reader of the output may pause.
+		 */
+		int64_t end = w.own ? INT64_MAX : clock_ms() + DRAIN_MS;
 		waiter_drain(&w, end < r->end_ms ? end : r->end_ms);
 		if (!log_mux_idle(w.mux) && !w.keeps)
 			term_message(&w.view.term, "the rest of the logs is skipped");

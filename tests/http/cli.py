@@ -25,7 +25,7 @@ class Cli:
     both=True also stdout."""
 
     def __init__(self, *arguments, text=None, columns=None, both=False, environment=None, cwd=None):
-        self.out, self.err = b"", b""
+        self.out, self.err = bytearray(), bytearray()
         self.master = None
         env = {**os.environ, "TERM": "xterm", "TZ": "UTC", "NO_COLOR": "", **(environment or {})}
         stderr = subprocess.PIPE
@@ -54,7 +54,7 @@ class Cli:
                 return
             if not data:
                 return
-            setattr(self, name, getattr(self, name) + data)
+            getattr(self, name).extend(data)
 
     @property
     def stdout(self):

@@ -7,6 +7,7 @@ import random
 import re
 import signal
 import subprocess
+import time
 
 from cli import Cli, cli
 from foreground import Place
@@ -63,6 +64,34 @@ def test_command_prints_its_own_lines_only(check):
         check.ok("more than the log of a job keeps", code == 0 and out == "".join(f"{i}\n" for i in range(1, 3000001)), (code, len(out)))
         check.equal("beside it", err.splitlines()[-100:], [str(i) for i in range(1, 101)])
         check.equal("nothing is left", p.left(), [])
+
+
+def test_command_output_waits_for_its_reader(check):
+    """A reader that pauses long after the end of the command gets all of the output."""
+    size, soon, pause_s = 120000000, 60000000, 17  # this is longer than the output of a job is waited for
+    with Here() as p, subprocess.Popen(
+            [BINARY, "run", *p.arguments, "--", "sh", "-c", f"head -c {size} /dev/zero | tr '\\0' x; seq 100 >&2; touch done"], cwd=p.cwd,
+            env={**os.environ, **p.more["environment"]}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as c:
+        check.ok("the command does not wait", wait_until(lambda: os.path.exists(os.path.join(p.cwd, "done"))))
+        read, piece = 0, b"x"
+        while read < soon and piece:  # in small steps: meanwhile the end of the job is seen
+            piece = os.read(c.stdout.fileno(), 65536)
+            read += len(piece)
+            time.sleep(0.005)
+        time.sleep(pause_s)
+        out, err = c.communicate()
+        check.equal("all", (c.returncode, read + len(out)), (0, size))
+        check.equal("beside it", err.decode().splitlines()[-100:], [str(i) for i in range(1, 101)])
+        check.equal("nothing is left", p.left(), [])
+
+
+def test_command_output_is_followed_without_limit_of_time(check):
+    """A stream of this process has no lifetime, unlike those of servers."""
+    with Here() as p:
+        brief = {"REST_LIT_TEST_LIMITS": "stream-lifetime=1 log-link-lifetime=1"}
+        script = "echo begin; echo begin >&2; sleep 4; echo end; echo end >&2"
+        code, out, err = p.shell(script, environment=brief)
+        check.equal("all", (code, out, err.splitlines()[-2:]), (0, "begin\nend\n", ["begin", "end"]))
 
 
 def test_command_gets_standard_input_that_is_no_terminal(check):

@@ -142,10 +142,11 @@ void client_address_local(struct client_address *p, const struct sockaddr *from,
 	} found;
 	memcpy(ask.of.id.idiag_src, p->b + at, CLIENT_ADDRESS_BYTES - at);
 	memcpy(ask.of.id.idiag_dst, own.b + at, CLIENT_ADDRESS_BYTES - at);
+	/* A socket that its process has closed has no inode, and the uid 0 whosever it was. */
 	FD_AUTO fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
 	if (fd >= 0 && send(fd, &ask, sizeof(ask), 0) == sizeof(ask) &&
 	    recv(fd, &found, sizeof(found), MSG_DONTWAIT) == sizeof(found) &&
-	    found.head.nlmsg_type == SOCK_DIAG_BY_FAMILY)
+	    found.head.nlmsg_type == SOCK_DIAG_BY_FAMILY && found.socket.idiag_inode)
 		p->account = found.socket.idiag_uid + 1;
 }
 

@@ -47,7 +47,8 @@ bool client_address_of(const struct sockaddr *from, struct client_address *out);
 bool client_address_parse(struct span text, struct client_address *out);
 void client_address_text(const struct client_address *p, char out[static CLIENT_ADDRESS_TEXT]);
 /* Sets the account of a client that has connected to this listener by loopback; asks the kernel,
- * which answers at once.  It stays 0 if the kernel cannot tell (no sock_diag). */
+ * which answers at once.  It stays 0 if the kernel cannot tell: there is no
+ * sock_diag, or the client has closed its socket. */
 void client_address_local(struct client_address *p, const struct sockaddr *from, int listen_fd);
 /* The unit of rate limits: an IPv4 address or an IPv6 /64, with the account. */
 struct span client_address_key(const struct client_address *p);

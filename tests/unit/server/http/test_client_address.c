@@ -2,6 +2,7 @@
 
 #include "tests/unit/base/cmocka.h"
 #include <netinet/in.h>
+#include <unistd.h>
 
 #include "server/http/address.h"
 
@@ -92,6 +93,35 @@ TEST(test_client_address_key_is_the_network_of_ipv6)
 	assert_false(same_client("2001:db8:1:2::1", "2001:db8:1:3::1"));
 	/* The first 64 bits of all of IPv4 are those of ::. */
 	assert_false(same_client("0.0.0.0", "::"));
+}
+
+/* The account of the client behind a socket, as the server asks for it. */
+static uint32_t account_of(const struct sockaddr_in *from, int listen_fd)
+{
+	struct client_address a;
+	assert_true(client_address_of((const struct sockaddr *)from, &a));
+	client_address_local(&a, (const struct sockaddr *)from, listen_fd);
+	return a.account;
+}
+
+TEST(test_client_address_of_a_closed_socket_has_no_account)
+{
+	ERR_AUTO e = { 0 };
+	struct address at;
+	struct sockaddr_in from;
+	socklen_t n = sizeof(from);
+	int listen_fd = -1;
+	assert_int_equal(address_parse("--listen", "127.0.0.1:0", &at, &e), 0);
+	assert_int_equal(listeners_open(&at, &listen_fd, 1, &e), 0);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(fd, (const struct sockaddr *)&at.socket, sizeof(from)), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&from, &n), 0);
+	uint32_t account = account_of(&from, listen_fd);
+	if (account) /* else there is no sock_diag */
+		assert_int_equal(account, getuid() + 1);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(account_of(&from, listen_fd), 0);
+	assert_int_equal(close(listen_fd), 0);
 }
 
 static bool has(const char *networks, const char *address)

@@ -579,11 +579,11 @@ void world_end_orphans(struct engine *e)
 	DIR_AUTO *list = dir_list(e->pods_dir, ".");
 	for (const char *uid; (uid = dir_next(list)) != NULL;) {
 		bool known = false;
-		if (uid[0] == '.' || strlen(uid) >= UID_TEXT)
+		/* An empty one was about to be filled; no task runs yet. */
+		if (uid[0] == '.' || strlen(uid) >= UID_TEXT ||
+		    unlinkat(e->pods_dir, uid, AT_REMOVEDIR) == 0)
 			continue;
-		job = world_orphan_job(e, uid, &known);
-		/* An empty one was about to be filled. */
-		if (job && unlinkat(e->pods_dir, uid, AT_REMOVEDIR) != 0)
+		if ((job = world_orphan_job(e, uid, &known)) != NULL)
 			world_end_orphan(e, job, uid, known);
 	}
 	TAILQ_FOREACH(job, &e->live, live) /* those that were forgotten */

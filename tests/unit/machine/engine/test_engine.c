@@ -296,6 +296,19 @@ TEST(test_log_of_an_end_that_is_not_known_stays)
 	fixture_close(&f);
 }
 
+TEST(test_empty_directory_of_a_task_is_no_loss)
+{
+	struct fixture f;
+	fixture_open(&f);
+	FREE_AUTO char *empty = xasprintf("%s/pods/empty", f.dir);
+	assert_int_equal(mkdir(empty, 0700), 0);
+	world_end_orphans(&f.e);
+	assert_false(has_file(&f, "pods/empty"));
+	assert_false(has_file(&f, "damaged"));
+	assert_null(engine_find(&f.e, SPAN("empty")));
+	fixture_close(&f);
+}
+
 /* The path would leave the directory of logs. */
 TEST(test_log_names_that_leave_the_directory_are_refused)
 {

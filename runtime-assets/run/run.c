@@ -377,8 +377,8 @@ static void run_make_home(const struct run *r, struct environment *env)
 {
 	const char *home = environment_get(env, "HOME");
 	const char *user = environment_get(env, "PAI_USER_NAME");
-	if (r->logs_kept || !home || access(home, W_OK) == 0)
-		return;
+	if (r->logs_kept || !home || access(home, W_OK) == 0 || errno == ENOENT)
+		return; /* ENOENT: the command may make it */
 	environment_set(env, "HOME", "/tmp");
 	if (user && !environment_get(env, "USER"))
 		environment_set(env, "USER", user);

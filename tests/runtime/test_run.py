@@ -316,6 +316,13 @@ def test_environment_of_init_is_added():
         check("environment: an address that is not known is named", b"PAI_CURRENT_CONTAINER_IP" in p.runtime_log())
 
 
+def test_home_that_the_command_makes_is_kept():
+    with Pod('mkdir -p "$HOME" && cd && pwd') as p:
+        home = p.at("/made/by/the/command")
+        p.env["HOME"] = home
+        equal("HOME that is not there yet", p.run("run").stdout.decode(), home + "\n")
+
+
 def test_environment_of_4000_variables_is_passed():
     text = b"".join(b"PAI_PORT_LIST_worker_%d_ssh=%d\0" % (i, i) for i in range(4000))
     with Pod("env | grep -c PAI_PORT", environ=text) as p:

@@ -1,8 +1,7 @@
 #pragma once
 /*
- * A file that the database does not name is evidence, not rubbish: nothing is ever deleted because
- *no row names it.  The rule for all files of the directory (logs/, pods/, code/, store.db and its
- *log):
+ * Nothing is ever deleted because the database does not name it: it can be all that is left of a
+ * job.  The rule for all files of the directory (logs/, pods/, code/, store.db and its log):
  *
  *	no database, but files of jobs    the start is refused, and nothing is changed
  *	a row that cannot be read         its text is moved to damaged/

@@ -25,8 +25,8 @@
  * - A status write tests the uid and the annotation rest-lit/controller, which names the leader
  *   that has taken the Framework over; the first write sets it, and tests the resourceVersion.
  * - DELETE carries the uid.  A POST whose answer was lost is settled by a GET before anything else.
- * - A DELETE that was answered 2xx is repeated, later each time, while the object is there and is
- *not dying.  One with force is a request of its own.
+ * - A DELETE that was answered 2xx is repeated, later each time, while the object is there and not
+ *   dying.  One with force is a request of its own.
  * - Frameworks whose retention is over are deleted one a second.
  */
 #include "base/counter.h"

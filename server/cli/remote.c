@@ -7,6 +7,7 @@
 #include "base/enc.h"
 #include "base/json/scan.h"
 #include "base/posix/clock.h"
+#include "k8s/http/endpoint.h"
 #include "k8s/transport/store.h"
 #include "server/auth/token.h"
 #include "server/config/setup.h"
@@ -236,11 +237,12 @@ int remote_run(struct options *o, const struct own_server *own, remote_runner *r
 	ERR_AUTO e = { 0 };
 	FREE_AUTO char *text = NULL;
 	size_t n = 0;
-	bool here = span_starts(span_of(o->server), "localhost") ||
-	            span_starts(span_of(o->server), "127.") ||
-	            span_starts(span_of(o->server), "[::1]");
-	if (!own && !strstr(o->server, "://")) /* http:// is for this machine */
-		o->server = arena_printf(&o->arena, "http%s://%s", here ? "" : "s", o->server);
+	const char *fault;
+	if (!own && !strstr(o->server, "://")) { /* http:// is for this machine */
+		const char *plain = arena_printf(&o->arena, "http://%s", o->server);
+		FREE_AUTO char *here = address_read(plain, true, &fault);
+		o->server = here ? plain : arena_printf(&o->arena, "https://%s", o->server);
+	}
 	struct remote r = { o, own, own ? &PACE_NEAR : &PACE_FAR, NULL, INT64_MAX, false };
 	if (o->timeout_s)
 		r.end_ms = clock_ms() + o->timeout_s * SECOND;

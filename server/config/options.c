@@ -486,7 +486,7 @@ static int option_set_number(struct options *o, const struct option *option, con
 	int64_t n;
 	if (bytes && parse_i64(span_of(value), 1, MIB - 1, &n) == 0) /* of memory, for example */
 		return err_at(e, 400, "InvalidOption", from->where,
-		              "%s: %s without a unit are bytes; did you mean %sMiB or %sGiB?",
+		              "%s: %s without a unit means bytes; did you mean %sMiB or %sGiB?",
 		              from->what, value, value, value);
 	if (option_number(span_of(value), bytes, &n) < 0 || n < option->min || n > option->max) {
 		STR_AUTO text = STR_INIT(256);

@@ -146,7 +146,8 @@ void client_address_local(struct client_address *p, const struct sockaddr *from,
 	FD_AUTO fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
 	if (fd >= 0 && send(fd, &ask, sizeof(ask), 0) == sizeof(ask) &&
 	    recv(fd, &found, sizeof(found), MSG_DONTWAIT) == sizeof(found) &&
-	    found.head.nlmsg_type == SOCK_DIAG_BY_FAMILY && found.socket.idiag_inode)
+	    found.head.nlmsg_type == SOCK_DIAG_BY_FAMILY && found.socket.idiag_inode &&
+	    found.socket.id.idiag_dport == ask.of.id.idiag_dport) /* else it listens */
 		p->account = found.socket.idiag_uid + 1;
 }
 

@@ -277,10 +277,13 @@ const struct event *job_waiting(const struct job_shown *s, const struct event *v
 }
 
 /* Returns true if others (v[0..n), the latest first) have outdated an Event: the pod has been
- * replaced, or scheduled. */
+ * replaced, or scheduled; or the controller no longer repeats one about the Framework. */
 static bool event_is_past(const struct event *one, const struct event *v, size_t n)
 {
+	enum { REPEATED_MS = 60000 }; /* a refused pod is asked for again each 30 s */
 	bool latest = true;
+	if (!one->role.n && v[0].role.n && v[0].last_ms - one->last_ms > REPEATED_MS)
+		return true;
 	for (size_t i = 0; i < n; i++) {
 		if (!span_eq(v[i].pod, one->pod))
 			continue;

@@ -141,7 +141,9 @@ static void pai_v2_read_roles(struct v2 *v)
 	struct field roles = field_get(TOP(r), "taskRoles");
 	if (!node_is(roles.n, NODE_MAP) || !parse_roles_fit(r, &roles))
 		return;
-	bool completes = false; /* a role says when it has succeeded */
+	struct field extras = field_get(TOP(r), "extras");
+	/* A role says when it has succeeded, or the framework does. */
+	bool completes = field_get(&extras, "distributed").n != NULL;
 	job->roles = ARENA_NEW(r->a, struct role, roles.n->n);
 	job->n_roles = roles.n->n;
 	for (uint32_t i = 0; i < roles.n->n; i++) {

@@ -27,7 +27,7 @@ const struct warning_row WARNINGS[] = {
 	{ NULL, WARN_FC, "In commands, in `extras.env`, and in the environment and the directories of v1 jobs." },
 	{ "Counts",
 	  WARN_NEVER, "The job then ends when all its tasks have ended. -1 has the same effect without a warning." },
-	{ NULL, WARN_FIRST_ROLE, "With several roles of which none has `completion`. Other systems wait for all roles unless a job says otherwise." },
+	{ NULL, WARN_FIRST_ROLE, "With several roles of which none has `completion`, without `extras.distributed`. Other systems wait for all roles unless a job says otherwise." },
 	{ NULL, WARN_RETRIES, "With gang allocation a single task is not retried; the job is, see `jobRetryCount`." },
 	{ NULL, WARN_MANY_PORTS, "The author of `ports: {http: 8080}` usually means the number of a port. The warning begins at 20 ports." },
 	{ NULL, WARN_NO_PORT, "The list of ports of that label is empty in all tasks." },

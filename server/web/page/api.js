@@ -279,10 +279,11 @@ async function request(path, options) {
 async function exchange(path, options) {
 	const { method = "GET", headers } = options;
 	const mayRepeat = ["GET", "PUT"].includes(method) || headers["Idempotency-Key"];
-	const how = { signal: options.signal, events: mayRepeat ? ["back"] : [] };
+	const isUpload = options.body instanceof ArrayBuffer;
+	const how = { signal: options.signal, events: mayRepeat && !isUpload ? ["back"] : [] };
 	try {
 		return await awaited(connected(how, async (signal, abort) => {
-			const isSoon = mayRepeat && !options.isAgain && !(options.body instanceof ArrayBuffer);
+			const isSoon = mayRepeat && !options.isAgain && !isUpload;
 			const timer = setTimeout(() => abort(noAnswer()), ANSWER);
 			const soon = isSoon && setTimeout(abort, FORGOTTEN);
 			signal.addEventListener("abort", () => [timer, soon].forEach(clearTimeout));

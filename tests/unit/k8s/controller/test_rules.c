@@ -549,7 +549,7 @@ TEST(test_rules_tell_why_admission_refuses_a_pod)
 	struct scene *s = scene_new();
 	scene_begin(s);
 	void *pod = scene_expect(s, STORE_CREATE, KIND_POD);
-	(void)scene_expect(s, STORE_CREATE, KIND_POD);
+	void *other = scene_expect(s, STORE_CREATE, KIND_POD);
 	rules_answer(s->r, &s->now, pod,
 	             &(struct store_reply){ .outcome = STORE_REFUSED,
 	                                    .status = 403,
@@ -562,6 +562,7 @@ TEST(test_rules_tell_why_admission_refuses_a_pod)
 	                    "The cluster's policy forbids the pod; ask the administrator of "
 	                    "the cluster: violates PodSecurity \"restricted:latest\": host "
 	                    "namespaces");
+	scene_answer(s, other, STORE_BUSY, "");
 	scene_end(s);
 }
 

@@ -85,7 +85,7 @@ TEST(test_mounts_have_volumes_paths_and_sizes)
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	struct pod *p = read_with(
-	    "\"volumeMounts\":[{\"name\":\"v\",\"mountPath\":\"/a/b/\",\"subPath\":\"x//y\"},"
+	    "\"volumeMounts\":[{\"name\":\"v\",\"mountPath\":\"/b/c/\",\"subPath\":\"x//y\"},"
 	    "{\"name\":\"d\",\"mountPath\":\"/a\",\"readOnly\":true},"
 	    "{\"name\":\"s\",\"mountPath\":\"/dev/shm\"},{\"name\":\"t\",\"mountPath\":\"/t\"}],"
 	    "\"resources\":{\"requests\":{\"cpu\":9,\"memory\":1073741824},\"limits\":{\"cpu\":"
@@ -102,7 +102,7 @@ TEST(test_mounts_have_volumes_paths_and_sizes)
 	assert_string_equal(p->app.mount[0].path, "/a");
 	assert_string_equal(p->app.mount[0].volume->dir, "/srv/data");
 	assert_true(p->app.mount[0].read_only);
-	assert_string_equal(p->app.mount[1].path, "/a/b");
+	assert_string_equal(p->app.mount[1].path, "/b/c");
 	assert_string_equal(p->app.mount[1].sub_path, "x/y");
 	assert_int_equal(p->app.mount[2].volume->size, 64 << 20);
 	assert_null(p->app.mount[3].volume->from.name);

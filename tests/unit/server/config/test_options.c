@@ -90,9 +90,9 @@ TEST(test_options_of_bytes_take_the_units_of_other_tools)
 TEST(test_options_of_bytes_want_a_unit_below_a_mib)
 {
 	assert_refused(FOR_SUBMIT, "-m", "8192",
-	               "--memory: 8192 without a unit are bytes; did you mean 8192MiB or 8192GiB?");
+	               "--memory: 8192 without a unit means bytes; did you mean 8192MiB or 8192GiB?");
 	assert_refused(FOR_SERVE, "--keep-logs", "10", "10MiB or 10GiB?");
-	assert_refused(FOR_SERVE, "--max-body", "1048575", "are bytes");
+	assert_refused(FOR_SERVE, "--max-body", "1048575", "means bytes");
 	PARSED(p, FOR_SERVE, "--max-body", "1048576");
 	assert_int_equal(p.o.max_body, 1 << 20);
 }

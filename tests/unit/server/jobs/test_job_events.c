@@ -72,6 +72,20 @@ TEST(test_events_show_null_for_an_unknown_time)
 	json_decref(j);
 }
 
+TEST(test_event_of_a_framework_is_past_when_it_is_not_repeated)
+{
+	struct job_entry job = { .name = "f00", .state = JOB_WAITING, .created_ms = MADE };
+	struct event all[] = { event("p-1", MADE), event("f-1", MADE) }; /* the latest first */
+	all[0].type = SPAN("Normal");
+	all[0].reason = SPAN("Pulling");
+	all[1].role = all[1].pod = SPAN("");
+	all[1].reason = SPAN("QuotaExceeded");
+	assert_ptr_equal(job_row_event(&job, all + 1, 1), &all[1]);
+	assert_ptr_equal(job_row_event(&job, all, 2), &all[1]); /* other pods are refused still */
+	all[0].last_ms = all[1].last_ms + 60001;
+	assert_null(job_row_event(&job, all, 2));
+}
+
 TEST(test_events_show_only_the_requested_type)
 {
 	struct event all[] = { event("p", MADE), event("p", MADE), event("p", MADE) };

@@ -99,7 +99,7 @@ struct engine_job {
 	struct engine_pod *hint;  /* the pod found last */
 	struct queue_job *queued; /* lock; NULL: it has ended */
 	bool gone;                /* the Framework is deleted */
-	bool lost;                /* ... but not by a user: its pods are set aside */
+	char *aside;              /* ... but not by a user: its pod goes there; NULL */
 	bool complete;            /* Completed, without machine; sync_ms: to be deleted */
 	bool look;                /* to be synced */
 	bool unstored;            /* the machine's status is newer than the stored one */
@@ -150,7 +150,6 @@ struct engine {
 	struct heap due;                          /* jobs that are to be looked at */
 	TAILQ_HEAD(engine_turn, engine_job) turn; /* those of this turn, whose time has come */
 	size_t n_gone;                            /* jobs that are `gone` */
-	size_t losses;                            /* that were told */
 	int64_t probe_ms, trim_ms;
 	bool ending, killed;
 	bool schedule;
@@ -262,7 +261,7 @@ void *trash_run(void *arg);
 
 /* Moves the log of a pod to DIR/logs. */
 void logs_keep(struct engine_pod *p);
-/* Tells a loss, in the log (the first 20) and in damaged/LOST. */
+/* Tells a loss, see aside_note. */
 void engine_tell_loss(struct engine *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Any thread; NULL: there can be none. */
 char *logs_path(const struct engine *e, const struct engine_task *t, struct arena *a);
@@ -272,5 +271,5 @@ void logs_set_orphans_aside(struct engine *e);
 /* The files DIR/logs/UID/job and DIR/pods/UID/job have the line "UID USER~JOB": whose files these
  * are, if the store does not have the job. */
 void owner_write(const struct engine_job *job, const char *dir);
-/* *uid and *label: "" if it cannot be read; in the arena. */
+/* If it cannot be read, *uid is "", and *label "unknown".  In the arena. */
 void owner_read(const char *dir, struct arena *a, struct span *uid, struct span *label);

@@ -527,47 +527,45 @@ void jobs_settle(struct engine *e)
 	} while (!TAILQ_EMPTY(&e->turn));
 }
 
-/* The job whose pod is in DIR/pods/UID, if that is none that a job has: the Framework that was
- * deleted, or a new one, which is gone, too.  *known: the store has the Framework. */
-static struct engine_job *world_orphan_job(struct engine *e, const char *uid, bool *known)
+static bool world_has(struct engine *e, const char *uid)
 {
-	ARENA_AUTO a = { 0 };
-	struct span of;
-	struct span label;
-	struct engine_job *job;
-	owner_read(arena_printf(&a, "%s/pods/%s", e->set.dir, uid), &a, &of, &label);
+	const struct engine_job *job;
 	LOCK_AUTO(&e->lock);
 	TAILQ_FOREACH(job, &e->live, live)
 	for (const struct engine_pod *p = job->pods; p; p = p->next)
 		if (strcmp(p->uid, uid) == 0)
-			return NULL;
-	job = engine_find(e, of);
-	if (job && job->gone)
-		return job;
-	*known = job && job->name;
-	job = engine_job_of(e, span_of(uid));
-	job->lost = true;
-	return job;
+			return true;
+	return false;
 }
 
-/* A task of a known job that has not been started has nothing of a user's. */
-static void world_end_orphan(struct engine *e, struct engine_job *job, const char *uid, bool known)
+/* The task becomes one of the Framework that was deleted, or of a new one, which is gone, too, and
+ * whose files are set aside; a task that a known job has not started has none of a user. */
+static void world_end_orphan(struct engine *e, const char *uid)
 {
 	enum { GRACE_S = 30 };
 	ARENA_AUTO a = { 0 };
 	struct span of;
 	struct span label;
-	FREE_AUTO char *owner = NULL;
+	const char *dir = arena_printf(&a, "%s/pods/%s", e->set.dir, uid);
+	owner_read(dir, &a, &of, &label);
+	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
+	struct engine_job *job = engine_find(e, of);
+	bool known = job && job->name;
+	bool deleted = job && job->gone;
+	job = deleted ? job : engine_job_of(e, span_of(uid));
+	(void)pthread_mutex_unlock(&e->lock);
 	const struct framework_object o = { .name = uid, .role = "" };
 	struct engine_pod *p = world_new_pod(job, &o, uid);
 	bool started = pod_find(p); /* else only its directory is removed */
-	owner_read(p->dir, &a, &of, &label);
-	job->lost = job->lost && (started || !known);
-	if (job->lost && aside_make_owner(e->set.dir, label, &owner) == 0)
+	if (!deleted && (started || !known)) {
+		FREE_AUTO char *to =
+		    aside_name(e->set.dir, label, dir + strlen(e->set.dir) + 1);
+		job->aside = xasprintf("%s/%s", e->set.dir, to ?: "damaged");
 		engine_tell_loss(e,
-		                 "the database lacks a task of the job %s: the task is ended, and "
-		                 "its files go to damaged/%s/pods-%s",
-		                 owner, owner, uid);
+		                 "the database lacks a task of the job %.*s: the task is ended, "
+		                 "and its files go to %s",
+		                 (int)label.n, label.p, to ?: "damaged");
+	}
 	p->grace_s = GRACE_S;
 	world_add(job, p);
 	job_remove(job);
@@ -577,15 +575,10 @@ void world_end_orphans(struct engine *e)
 {
 	struct engine_job *job;
 	DIR_AUTO *list = dir_list(e->pods_dir, ".");
-	for (const char *uid; (uid = dir_next(list)) != NULL;) {
-		bool known = false;
-		/* An empty one was about to be filled; no task runs yet. */
-		if (uid[0] == '.' || strlen(uid) >= UID_TEXT ||
-		    unlinkat(e->pods_dir, uid, AT_REMOVEDIR) == 0)
-			continue;
-		if ((job = world_orphan_job(e, uid, &known)) != NULL)
-			world_end_orphan(e, job, uid, known);
-	}
+	for (const char *uid; (uid = dir_next(list)) != NULL;)
+		if (uid[0] != '.' && strlen(uid) < UID_TEXT && !world_has(e, uid) &&
+		    unlinkat(e->pods_dir, uid, AT_REMOVEDIR) != 0) /* else it was empty */
+			world_end_orphan(e, uid);
 	TAILQ_FOREACH(job, &e->live, live) /* those that were forgotten */
 	if (job->gone)
 		engine_due(job, 0);

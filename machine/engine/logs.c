@@ -21,7 +21,6 @@ enum {
 	RUNS_MAX = 100000,
 	RUN_BYTES = 4096, /* of a directory */
 	BUDGET = 2000,    /* entries that are removed before it is seen that the engine stops */
-	LOSSES_TOLD = 20,
 	LOSS_TEXT = 1024,
 };
 
@@ -79,6 +78,7 @@ void owner_read(const char *dir, struct arena *a, struct span *uid, struct span 
 	struct span line = span_of(text);
 	*label = span_next(&line, '\n');
 	*uid = span_next(label, ' ');
+	*label = label->n > 0 ? *label : SPAN("unknown");
 }
 
 /* ---- losses ---------------------------------------------------------------------------------- */
@@ -90,13 +90,9 @@ void engine_tell_loss(struct engine *e, const char *fmt, ...)
 	va_start(args, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, args); /* may be cut */
 	va_end(args);
-	aside_note(e->set.dir, text);
-	e->losses++;
-	if (e->losses <= LOSSES_TOLD)
-		engine_notice(e, ENGINE_WARNING, "%s", text);
-	if (e->losses == LOSSES_TOLD)
-		engine_notice(e, ENGINE_WARNING, "further losses are in %s/" LOST_FILE " only",
-		              e->set.dir);
+	const char *told = aside_note(e->set.dir, text);
+	if (told)
+		engine_notice(e, ENGINE_WARNING, "%s", told);
 }
 
 /* ---- logs of ended tasks --------------------------------------------------------------------- */
@@ -105,27 +101,15 @@ void engine_tell_loss(struct engine *e, const char *fmt, ...)
 static const char *const FILES[] = { "init.log", "log.1", "log" };
 
 struct logs_run {
-	char *path;
-	size_t user; /* index of logs_user */
+	const char *user, *path; /* in an arena */
 	int64_t ended_s, bytes;
-};
-
-struct logs_user {
-	char *name;
-	int64_t bytes;
-	size_t first; /* run that was not removed; all are in order */
-};
-
-struct logs_all {
-	struct logs_run *run;
-	struct logs_user *user;
-	size_t n, n_users;
+	int64_t rank; /* bytes of this and of the later ones of the user */
 };
 
 /* Measures the files of a run. */
-static struct logs_run logs_measure(char *path)
+static struct logs_run logs_measure(const char *user, const char *path)
 {
-	struct logs_run r = { path, 0, 0, RUN_BYTES };
+	struct logs_run r = { user, path, 0, RUN_BYTES, 0 };
 	for (size_t i = 0; i < ARRAY_SIZE(FILES); i++) {
 		FREE_AUTO char *file = xasprintf("%s/%s", path, FILES[i]);
 		struct stat st;
@@ -137,56 +121,50 @@ static struct logs_run logs_measure(char *path)
 	return r;
 }
 
-/* By user, the oldest first. */
-static int logs_older(const void *a, const void *b)
+/* By user, the latest first. */
+static int logs_later(const void *a, const void *b)
 {
 	const struct logs_run *x = a;
 	const struct logs_run *y = b;
-	return x->user != y->user ? (x->user > y->user) - (x->user < y->user)
-	                          : (x->ended_s > y->ended_s) - (x->ended_s < y->ended_s);
+	return strcmp(x->user, y->user) ?: (x->ended_s < y->ended_s) - (x->ended_s > y->ended_s);
 }
 
-/* The user whose job this is: an index. */
-static size_t logs_user_of(struct engine *e, struct logs_all *all, const char *uid)
+static int logs_higher(const void *a, const void *b)
+{
+	const struct logs_run *x = a;
+	const struct logs_run *y = b;
+	return (x->rank < y->rank) - (x->rank > y->rank);
+}
+
+/* The user whose job this is; "" if it is not known. */
+static const char *logs_user_of(struct engine *e, const char *uid, struct arena *a)
 {
 	LOCK_AUTO(&e->lock);
 	const struct engine_job *job = engine_find(e, span_of(uid));
 	struct span rest = span_of(job && job->label ? job->label : "");
-	struct span name = span_next(&rest, '~');
-	size_t i = 0;
-	while (i < all->n_users && !span_is(name, all->user[i].name))
-		i++;
-	if (i < all->n_users)
-		return i;
-	all->user = xrealloc(all->user, ++all->n_users * sizeof(*all->user));
-	all->user[i] = (struct logs_user){ .name = xstrndup(name.p, name.n) };
-	return i;
+	return arena_dup(a, span_next(&rest, '~'));
 }
 
-static void logs_measure_all(struct engine *e, struct logs_all *all)
+/* Measures all runs, so many; the caller frees them. */
+static struct logs_run *logs_measure_all(struct engine *e, struct arena *a, size_t *count)
 {
+	size_t n = 0;
+	struct logs_run *run = NULL;
 	DIR_AUTO *list = dir_list(e->logs_dir, ".");
-	e->log_bytes = 0;
 	for (const char *uid; (uid = dir_next(list)) != NULL;) {
-		size_t user = logs_user_of(e, all, uid);
+		const char *user = logs_user_of(e, uid, a);
 		DIR_AUTO *names = dir_list(e->logs_dir, uid);
-		for (const char *name; all->n < RUNS_MAX && (name = dir_next(names)) != NULL;) {
-			size_t n = all->n;
+		for (const char *name; n < RUNS_MAX && (name = dir_next(names)) != NULL;) {
 			if (!strchr(name, '-')) /* `job` or `deleted` */
 				continue;
 			if ((n & (n + 1)) == 0)
-				all->run = xrealloc(all->run, (2 * n + 2) * sizeof(*all->run));
-			struct logs_run *r = &all->run[all->n++];
-			*r = logs_measure(xasprintf("%s/logs/%s/%s", e->set.dir, uid, name));
-			r->user = user;
-			all->user[user].bytes += r->bytes;
-			e->log_bytes += r->bytes;
+				run = xrealloc(run, (2 * n + 2) * sizeof(*run));
+			run[n++] = logs_measure(
+			    user, arena_printf(a, "%s/logs/%s/%s", e->set.dir, uid, name));
 		}
 	}
-	if (all->n > 0)
-		qsort(all->run, all->n, sizeof(*all->run), logs_older);
-	for (size_t i = all->n; i-- > 0;)
-		all->user[all->run[i].user].first = i;
+	*count = n;
+	return run;
 }
 
 /* Removes a log, of which the mark `deleted` is kept. */
@@ -201,27 +179,27 @@ static void logs_delete(struct engine *e, const struct logs_run *r)
 }
 
 /* If there are too many bytes, removes the oldest log of the user who has most, until nine tenths
- * are left: so nobody's logs go for those of another who has more. */
+ * are left: so nobody's logs go for those of another who has more.  That log has the highest rank
+ * of all that are left. */
 static void logs_bound(struct engine *e)
 {
-	struct logs_all all = { 0 };
-	logs_measure_all(e, &all);
-	int64_t most = e->set.keep_logs;
-	if (e->log_bytes > most)
-		most = most / 10 * 9;
-	while (e->log_bytes > most) {
-		struct logs_user *u = all.user;
-		for (size_t i = 1; i < all.n_users; i++)
-			u = all.user[i].bytes > u->bytes ? &all.user[i] : u;
-		u->bytes -= all.run[u->first].bytes;
-		logs_delete(e, &all.run[u->first++]);
+	ARENA_AUTO a = { 0 };
+	size_t n;
+	FREE_AUTO struct logs_run *run = logs_measure_all(e, &a, &n);
+	e->log_bytes = 0;
+	if (n > 0)
+		qsort(run, n, sizeof(*run), logs_later);
+	for (size_t i = 0; i < n; i++) {
+		bool same = i > 0 && strcmp(run[i].user, run[i - 1].user) == 0;
+		run[i].rank = run[i].bytes + (same ? run[i - 1].rank : 0);
+		e->log_bytes += run[i].bytes;
 	}
-	for (size_t i = 0; i < all.n; i++)
-		free(all.run[i].path);
-	for (size_t i = 0; i < all.n_users; i++)
-		free(all.user[i].name);
-	free(all.run);
-	free(all.user);
+	int64_t most = e->set.keep_logs;
+	if (e->log_bytes <= most)
+		return;
+	qsort(run, n, sizeof(*run), logs_higher);
+	for (size_t i = 0; e->log_bytes > most / 10 * 9; i++)
+		logs_delete(e, &run[i]);
 }
 
 /* Parts of a path: no slash, and not hidden. */
@@ -271,7 +249,7 @@ void logs_keep(struct engine_pod *p)
 	for (size_t i = 0; i < ARRAY_SIZE(FILES); i++) /* as far as there are such */
 		(void)rename(arena_printf(&a, "%s/%s", p->dir, FILES[i]),
 		             arena_printf(&a, "%s/%s", path, FILES[i]));
-	e->log_bytes += logs_measure(path).bytes;
+	e->log_bytes += logs_measure("", path).bytes;
 	if (e->log_bytes > e->set.keep_logs)
 		logs_bound(e);
 }
@@ -284,18 +262,21 @@ static void logs_set_aside(struct engine *e, const char *uid)
 	const char *from = arena_printf(&a, "logs/%s", uid);
 	owner_read(arena_printf(&a, "%s/%s", e->set.dir, from), &a, &of, &label);
 	FREE_AUTO char *to = aside_move(e->set.dir, from, label);
-	const char *why = strerrordesc_np(errno);
-	struct span job = span_from(span_of(to ?: ""), to ? strlen("damaged/") : 0);
 	if (to)
 		engine_tell_loss(e, "the database lacks the job %.*s: its logs are now in %s",
-		                 (int)span_chr(job, '/'), job.p, to);
+		                 (int)label.n, label.p, to);
 	else
-		engine_notice(e, ENGINE_WARNING, "%s cannot be moved to %s/damaged: %s", from,
-		              e->set.dir, why);
+		engine_notice(e, ENGINE_WARNING, "%s cannot be moved to %s/damaged: %m", from,
+		              e->set.dir);
 }
 
 void logs_set_orphans_aside(struct engine *e)
 {
+	static const char *const WHAT[] = {
+		"logs was not there: the logs of ended tasks are lost",
+		"pods was not there: the files of running tasks are lost, and these tasks are "
+		"tried again",
+	};
 	const struct engine_job *job;
 	bool ran = false;
 	DIR_AUTO *all = dir_list(e->logs_dir, ".");
@@ -315,14 +296,9 @@ void logs_set_orphans_aside(struct engine *e)
 		LIST_FOREACH(job, &e->jobs[i], alike)
 	ran = ran || job->launched;
 	(void)pthread_mutex_unlock(&e->lock);
-	if (ran && e->no_logs)
-		engine_tell_loss(e, "%s/logs was not there: the logs of ended tasks are lost",
-		                 e->set.dir);
-	if (ran && e->no_pods)
-		engine_tell_loss(e,
-		                 "%s/pods was not there: the files of running tasks are lost, and "
-		                 "these tasks are tried again",
-		                 e->set.dir);
+	for (size_t i = 0; i < ARRAY_SIZE(WHAT); i++)
+		if (ran && (i ? e->no_pods : e->no_logs))
+			engine_tell_loss(e, "%s/%s", e->set.dir, WHAT[i]);
 	logs_bound(e);
 }
 

@@ -334,17 +334,6 @@ static void pod_release(struct engine_pod *p)
 	p->pidfd = -1;
 }
 
-static void pod_set_aside(const struct engine_pod *p)
-{
-	ARENA_AUTO a = { 0 };
-	struct span uid;
-	struct span label;
-	owner_read(p->dir, &a, &uid, &label);
-	FREE_AUTO char *to = aside_move(p->e->set.dir, arena_printf(&a, "pods/%s", p->uid), label);
-	if (!to)
-		engine_notice(p->e, ENGINE_WARNING, "%s cannot be moved to damaged/: %m", p->dir);
-}
-
 static void pod_remove(struct engine_pod *p)
 {
 	struct engine_grant *g = TAKE(p->grant);
@@ -356,10 +345,11 @@ static void pod_remove(struct engine_pod *p)
 		grants_end(p->job, p->role, p->index);
 	if (p->state >= POD_STARTED)
 		logs_keep(p);
-	if (p->job->lost)
-		pod_set_aside(p);
-	else
+	if (!p->job->aside)
 		trash_take(p->e, p->e->pods_dir, p->uid);
+	else if (rename(p->dir, p->job->aside) < 0)
+		engine_notice(p->e, ENGINE_WARNING, "%s cannot be moved to %s: %m", p->dir,
+		              p->job->aside);
 	p->state = POD_REMOVED;
 	pod_changes(p);
 }

@@ -12,24 +12,12 @@
 #include "base/time.h"
 #include "machine/store/local_internal.h"
 
-enum { OWNER_MAX = 200, LOST_MAX = 1 << 20, ASIDE_TRIES = 100, COUNT_MAX = 10000 };
+enum { OWNER_MAX = 200, LOST_MAX = 1 << 20, ASIDE_TRIES = 100, LOSSES_TOLD = 20 };
 
 static bool aside_owner_ok(struct span owner)
 {
 	return owner.n > 0 && owner.n <= OWNER_MAX && owner.p[0] != '.' &&
 	       span_only_alnum_or(owner, "-._~@+");
-}
-
-int aside_make_owner(const char *dir, struct span owner, char **name)
-{
-	bool ok = aside_owner_ok(owner);
-	FREE_AUTO char *above = xasprintf("%s/damaged", dir);
-	FREE_AUTO char *path =
-	    xasprintf("%s/%.*s", above, ok ? (int)owner.n : 7, ok ? owner.p : "unknown");
-	*name = xstrdup(path + strlen(above) + 1);
-	bool made = (mkdir(above, 0700) == 0 || errno == EEXIST) &&
-	            (mkdir(path, 0700) == 0 || errno == EEXIST);
-	return made ? 0 : -1;
 }
 
 bool aside_has(const char *dir, struct span owner)
@@ -38,29 +26,37 @@ bool aside_has(const char *dir, struct span owner)
 	return aside_owner_ok(owner) && access(path, F_OK) == 0;
 }
 
-char *aside_move(const char *dir, const char *from, struct span owner)
+char *aside_name(const char *dir, struct span owner, const char *from)
 {
-	FREE_AUTO char *name = NULL;
+	struct span label = !owner.p || aside_owner_ok(owner) ? owner : SPAN("unknown");
+	FREE_AUTO char *above =
+	    xasprintf("%s/damaged%s%.*s", dir, owner.p ? "/" : "", (int)label.n, label.p);
 	FREE_AUTO char *file = xstrdup(from);
-	FREE_AUTO char *source = xasprintf("%s/%s", dir, from);
-	if (aside_make_owner(dir, owner, &name) < 0)
-		return NULL;
 	for (char *slash; (slash = strchr(file, '/')) != NULL;)
 		*slash = '-';
+	if (dir_make_all(above, 0700) < 0)
+		return NULL;
 	for (int i = 0; i < ASIDE_TRIES; i++) {
 		FREE_AUTO char *end = i ? xasprintf(".%d", i) : xstrdup("");
-		FREE_AUTO char *to = xasprintf("damaged/%s/%s%s", name, file, end);
-		FREE_AUTO char *target = xasprintf("%s/%s", dir, to);
-		if (faccessat(AT_FDCWD, target, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-			continue;
-		return rename(source, target) == 0 ? TAKE(to) : NULL;
+		FREE_AUTO char *to = xasprintf("%s/%s%s", above, file, end);
+		if (faccessat(AT_FDCWD, to, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
+			return xstrdup(to + strlen(dir) + 1);
 	}
 	errno = EEXIST;
 	return NULL;
 }
 
-void aside_note(const char *dir, const char *sentence)
+char *aside_move(const char *dir, const char *from, struct span owner)
 {
+	FREE_AUTO char *to = aside_name(dir, owner, from);
+	FREE_AUTO char *source = xasprintf("%s/%s", dir, from);
+	FREE_AUTO char *target = xasprintf("%s/%s", dir, to ?: "");
+	return to && rename(source, target) == 0 ? TAKE(to) : NULL;
+}
+
+const char *aside_note(const char *dir, const char *sentence)
+{
+	static atomic_uint told; /* of this process, which has one such directory */
 	char now[RFC3339_MAX];
 	struct stat st;
 	FREE_AUTO char *above = xasprintf("%s/damaged", dir);
@@ -70,49 +66,51 @@ void aside_note(const char *dir, const char *sentence)
 	FREE_AUTO char *line = xasprintf("%s %s\n", rfc3339_put(now, clock_wall_ms(), 0), sentence);
 	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size < LOST_MAX)
 		(void)fd_write_all(fd, span_of(line)); /* the server's log has it, too */
+	unsigned before = told++;
+	return before < LOSSES_TOLD    ? sentence
+	       : before == LOSSES_TOLD ? "further losses are in " LOST_FILE " only"
+	                               : NULL;
 }
 
 /* ---- a directory without its database ---------------------------------------------- */
 
-/* Appends "logs/ (12)" for each part that has something. */
-static void aside_put_evidence(int root, struct str *out)
+int64_t aside_log_size(const struct database *d)
 {
-	static const char *const DIRS[] = { "logs", "pods", "code", "imported-frameworks" };
 	struct stat st;
-	for (size_t i = 0; i < ARRAY_SIZE(DIRS); i++) {
-		DIR_AUTO *list = dir_list(root, DIRS[i]);
-		size_t n = 0;
-		while (n < COUNT_MAX && dir_next(list))
-			n++;
-		if (n > 0)
-			str_printf(out, "%s%s/ (%zu)", out->n ? ", " : "", DIRS[i], n);
-	}
-	if (fstatat(root, DB_FILE "-wal", &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_size > 0)
-		str_printf(out, "%s" DB_FILE "-wal (%lld bytes)", out->n ? ", " : "",
-		           (long long)st.st_size);
+	return fstatat(d->root, DB_FILE "-wal", &st, AT_SYMLINK_NOFOLLOW) == 0 ? st.st_size : 0;
 }
 
-int aside_refuse(const struct database *d, const char *dir, const char *what, struct err *e)
+int aside_refuse(const struct database *d, const char *what, struct err *e)
 {
+	static const char *const DIRS[] = { "logs", "pods", "code", "imported-frameworks" };
 	STR_AUTO found = STR_INIT(1024);
-	aside_put_evidence(d->root, &found);
+	for (size_t i = 0; i < ARRAY_SIZE(DIRS); i++) {
+		DIR_AUTO *list = dir_list(d->root, DIRS[i]);
+		if (dir_next(list))
+			str_printf(&found, "%s %s/", found.n ? "," : "", DIRS[i]);
+	}
+	int64_t log = aside_log_size(d);
+	if (log > 0)
+		str_printf(&found, "%s " DB_FILE "-wal (%lld bytes)", found.n ? "," : "",
+		           (long long)log);
 	if (found.n == 0)
 		return 0;
 	return err_set(e, UNKNOWN_ERROR,
-	               "%s: %s, but there are files of jobs: %s; nothing was changed. Put "
+	               "%s: %s, but there are files of jobs:%s; nothing was changed. Put "
 	               "store.db back, or a backup of it (rest-lit backup); to begin anew, move "
 	               "all of these, and store.db, to another place",
-	               dir, what, str_c(&found));
+	               d->path, what, str_c(&found));
 }
 
-int aside_check_database(const struct database *d, const char *dir, struct err *e)
+int aside_check_database(const struct database *d, struct err *e)
 {
 	struct stat st;
 	bool there = fstatat(d->root, DB_FILE, &st, AT_SYMLINK_NOFOLLOW) == 0;
-	if (there ? !S_ISREG(st.st_mode) || st.st_size > 0
-	          : faccessat(d->root, "frameworks", F_OK, 0) == 0) /* of an earlier version */
+	if (there && (!S_ISREG(st.st_mode) || st.st_size > 0))
 		return 0;
-	return aside_refuse(d, dir, there ? "store.db is empty" : "there is no store.db", e);
+	if (!there && faccessat(d->root, "frameworks", F_OK, 0) == 0) /* of an earlier version */
+		return 1;
+	return aside_refuse(d, there ? "store.db is empty" : "there is no store.db", e) ?: 1;
 }
 
 int aside_open(struct database *d, const char *dir, struct err *e)
@@ -138,7 +136,7 @@ int aside_check(const char *dir, struct err *e)
 	if (access(dir, F_OK) != 0 && errno == ENOENT)
 		return 1;
 	int bad = aside_open(&d, dir, e);
-	bad = bad ?: aside_check_database(&d, dir, e);
+	bad = bad ?: aside_check_database(&d, e);
 	free(d.path);
 	fd_cleanup(&d.root);
 	return bad;

@@ -26,17 +26,19 @@
 
 #define LOST_FILE "damaged/LOST"
 
-/* Moves DIR/FROM ("logs/UID") to DIR/damaged/OWNER/logs-UID.  The name below DIR, which the caller
- * frees; NULL and errno. */
+/* Returns a name below DIR that is not used, and makes its directories: damaged/OWNER/logs-UID of
+ * "logs/UID", perhaps with a number; owner.p NULL: damaged/logs-UID.  The caller frees it.  NULL
+ * and errno. */
+char *aside_name(const char *dir, struct span owner, const char *from);
+/* Moves DIR/FROM there. */
 char *aside_move(const char *dir, const char *from, struct span owner);
-/* Makes DIR/damaged/OWNER; 0, or -1 and errno.  *name: OWNER; the caller frees it. */
-int aside_make_owner(const char *dir, struct span owner, char **name);
 /* Returns true if there is DIR/damaged/OWNER. */
 bool aside_has(const char *dir, struct span owner);
-/* Adds a line "TIME SENTENCE" to damaged/LOST, which has at most 1 MiB. */
-void aside_note(const char *dir, const char *sentence);
+/* Adds a line "TIME SENTENCE" to damaged/LOST, which has at most 1 MiB.  Returns what the server's
+ * log shall say: the first 20 sentences, then one that says where the others are, then NULL. */
+const char *aside_note(const char *dir, const char *sentence);
 
-/* Finds out what a start would refuse, and changes nothing.  0; 1: there is no directory; -1 and *e
- * (500): it belongs to another user, others may enter it, or there are files of jobs without a
- * database. */
+/* Finds out what a start would refuse, and changes nothing.  0; 1: it would make the directory, or
+ * the database; -1 and *e (500): the directory belongs to another user, others may enter it, or
+ * there are files of jobs without a database. */
 int aside_check(const char *dir, struct err *e);

@@ -113,23 +113,26 @@ int db_copy_log(struct database *d, sqlite3 *with, int mode)
 	return db_synced(d, sqlite3_wal_checkpoint_v2(with, NULL, mode, NULL, NULL));
 }
 
-int db_empty_log(struct database *d)
+/* Copies all of the log, which begins anew with the next commit; it is also emptied by
+ * SQLITE_CHECKPOINT_TRUNCATE.  0 or SQLITE_... */
+static int db_end_log(struct database *d, int mode)
 {
-	int code = db_copy_log(d, d->db, SQLITE_CHECKPOINT_TRUNCATE);
-	if (code == 0)
-		d->wal = 0;
+	int64_t id = 0;
+	int code = db_copy_log(d, d->db, mode);
+	code = code ?: db_ask(d, "PRAGMA application_id", &id);
+	if (code == 0) {
+		d->log_id = (uint32_t)id;
+		d->log_new = true;
+	}
 	return code;
 }
 
-/* The salt of the log, which is new at each begin; 0: it is empty. */
-static uint64_t db_log_salt(const struct database *d)
+int db_empty_log(struct database *d)
 {
-	unsigned char head[24];
-	uint64_t salt = 0;
-	FD_AUTO fd = openat(d->root, DB_FILE "-wal", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd >= 0 && pread(fd, head, sizeof(head), 0) == sizeof(head))
-		memcpy(&salt, head + 16, sizeof(salt));
-	return salt;
+	int code = db_end_log(d, SQLITE_CHECKPOINT_TRUNCATE);
+	if (code == 0)
+		d->wal = 0;
+	return code;
 }
 
 /* Writes another number into page 1.  0 or SQLITE_... */
@@ -146,23 +149,17 @@ void db_begin(struct database *d)
 	bool full =
 	    d->wal > LOG_MAX || (d->wal > LOG_MAX / 4 * 3 && atomic_exchange(&d->copied, false));
 	d->fault = d->unsure ? SQLITE_IOERR_FSYNC
-	           : full    ? db_copy_log(d, d->db, SQLITE_CHECKPOINT_RESTART)
+	           : full    ? db_end_log(d, SQLITE_CHECKPOINT_RESTART)
 	                     : 0;
 	int code = db_run(d, "BEGIN", "");
 	if (d->fault == 0 || d->fault == SQLITE_BUSY) /* it is being copied */
 		d->fault = code;
-	d->log_marked = false;
 }
 
 int db_mark_log(struct database *d)
 {
-	uint64_t salt = d->log_marked ? d->log_salt : db_log_salt(d);
-	if (salt != 0 && salt == d->log_salt)
-		return 0;
-	int code = db_mark(d, d->log_id + 1);
-	d->log_marked = code == 0;
-	d->fault = code; /* SQLite may have rolled back */
-	return code;
+	d->fault = d->log_new ? db_mark(d, d->log_id + 1) : 0; /* SQLite may have rolled back */
+	return d->fault;
 }
 
 int db_commit(struct database *d)
@@ -171,10 +168,6 @@ int db_commit(struct database *d)
 	int code = sqlite3_get_autocommit(d->db) ? d->fault : db_run(d, "COMMIT", "");
 	if (!sqlite3_get_autocommit(d->db))
 		(void)db_run(d, "ROLLBACK", ""); /* there is nothing else to do */
-	if (code == 0 && d->log_marked) {
-		d->log_id++;
-		d->log_salt = db_log_salt(d);
-	}
 	return db_synced(d, code);
 }
 
@@ -184,6 +177,7 @@ static int db_committed(void *arg, sqlite3 *db, const char *name, int pages)
 	struct database *d = arg;
 	(void)db;
 	(void)name;
+	d->log_new = false;
 	if (pages / LOG_COPIED > atomic_exchange(&d->wal, pages) / LOG_COPIED)
 		(void)sem_post(&d->copy);
 	return SQLITE_OK;
@@ -191,6 +185,7 @@ static int db_committed(void *arg, sqlite3 *db, const char *name, int pages)
 
 /* ---- the directory ----------------------------------------------------------------- */
 
+/* As aside_check_database. */
 static int db_open_directory(struct database *d, const char *dir, struct err *e)
 {
 	(void)mkdir(dir, 0700); /* may be there */
@@ -202,7 +197,7 @@ static int db_open_directory(struct database *d, const char *dir, struct err *e)
 			return err_set(e, UNKNOWN_ERROR, "%s is in use by another process", dir);
 		clock_sleep(LOCK_WAIT_MS);
 	}
-	return aside_check_database(d, dir, e);
+	return aside_check_database(d, e);
 }
 
 /* ---- the database ------------------------------------------------------------------ */
@@ -234,78 +229,77 @@ void db_disconnect(struct database *d)
 	d->db = NULL;
 }
 
-/* The log is of this database, see db_mark_log.  A backup (its journal is 1) has none. */
-static bool db_log_ok(const struct database *d, int file)
+/* The log, after which the number is `id`, is of this database, see db_mark_log.  A backup (its
+ * journal is 1) has none. */
+static bool db_log_ok(const struct database *d, int file, uint32_t id)
 {
-	unsigned char head[DB_HEAD] = { 0 };
-	uint32_t id;
-	bool whole = pread(file, head, DB_HEAD, 0) == DB_HEAD;
+	unsigned char head[DB_HEAD];
+	uint32_t own;
+	if (aside_log_size(d) == 0 || pread(file, head, DB_HEAD, 0) != DB_HEAD)
+		return true;
 	bool backup = head[18] == 1 && head[19] == 1;
-	memcpy(&id, head + ID_AT, sizeof(id));
-	id = ntohl(id);
-	return !whole || db_log_salt(d) == 0 ||
-	       (!backup && (id == 0 || d->log_id == id || d->log_id == id + 1));
+	memcpy(&own, head + ID_AT, sizeof(own));
+	own = ntohl(own);
+	return !backup && (own == 0 || id == own || id == own + 1);
 }
 
-/* Opens the file and looks at its numbers.  0 or SQLITE_... */
-static int db_look(struct database *d, const char *file, int64_t *version)
+/* Opens the file and looks at its numbers.  SQLITE_CANTOPEN: errno; SQLITE_SCHEMA: it is newer;
+ * SQLITE_PROTOCOL: the log is of another database. */
+static int db_look(struct database *d)
 {
 	int64_t id = 0;
-	FD_AUTO fd = openat(d->root, file, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	int64_t version = 0;
+	FD_AUTO fd = openat(d->root, DB_FILE, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || (!d->transient && fsync(d->root) != 0))
 		return SQLITE_CANTOPEN;
-	int code = db_connect(d, file);
+	int code = db_connect(d, DB_FILE);
 	code = code ?: db_ask(d, "PRAGMA application_id", &id);
-	d->log_id = (uint32_t)id;
-	if (code == 0 && strcmp(file, DB_FILE) == 0 && !db_log_ok(d, fd))
+	if (code == 0 && !db_log_ok(d, fd, (uint32_t)id))
 		return SQLITE_PROTOCOL;
-	code = code ?: db_ask(d, "PRAGMA user_version", version);
-	if (code || *version == SCHEMA_VERSION)
+	code = code ?: db_ask(d, "PRAGMA user_version", &version);
+	if (code || version == SCHEMA_VERSION)
 		return code;
 	/* With the tables of this version, another number is damage. */
 	STMT_AUTO *s = db_bind(d,
 	                       "SELECT min(instr(?1, sql)) > 0 FROM sqlite_schema "
 	                       "WHERE sql IS NOT NULL",
 	                       "t", span_of(SCHEMA));
-	if (s && sqlite3_step(s) == SQLITE_ROW && sqlite3_column_int(s, 0) > 0)
-		return 0;
-	return *version > SCHEMA_VERSION ? SQLITE_SCHEMA : SQLITE_CORRUPT;
+	bool ours = s && sqlite3_step(s) == SQLITE_ROW && sqlite3_column_int(s, 0) > 0;
+	return version > SCHEMA_VERSION && !ours ? SQLITE_SCHEMA : SQLITE_CORRUPT;
 }
 
-int db_load(struct database *d, const char *file)
+/* A backup has another journal. */
+static int db_set_journal(struct database *d)
 {
-	int64_t version = 0;
+	return sqlite3_exec(d->db,
+	                    d->transient ? "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF"
+	                                 : "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL",
+	                    NULL, NULL, NULL);
+}
+
+/* Connects to the database and checks all of it; it changes nothing before.  As db_look. */
+static int db_load(struct database *d)
+{
 	int64_t good = 0;
 	int pages = 0;
-	int code = db_look(d, file, &version);
+	int code = db_look(d);
 	code =
 	    code ?: db_ask(d, "SELECT integrity_check = 'ok' FROM pragma_integrity_check", &good);
 	if (code || !good)
 		return code ?: SQLITE_CORRUPT;
 	if (sqlite3_db_readonly(d->db, "main")) /* as its head says */
 		return SQLITE_READONLY;
-	/* A backup has another journal. */
-	const char *journal = d->transient ? "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF"
-	                                   : "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL";
-	code = sqlite3_exec(d->db, journal, NULL, NULL, NULL);
+	code = db_set_journal(d);
 	code =
 	    code ?: sqlite3_wal_checkpoint_v2(d->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages, NULL);
-	if (code == 0 && strcmp(file, DB_FILE) == 0)
-		code = damage_log(d, pages);
-	if (code == 0 && version != SCHEMA_VERSION) {
-		code = sqlite3_exec(d->db, "PRAGMA user_version = 1", NULL, NULL, NULL);
-		str_span(&d->damaged, SPAN("the version in the head of " DB_FILE
-		                           " was damaged, and is mended\n"));
-	}
+	code = code ?: damage_log(d, pages);
 	/* All in the log is stored in the database, although a sync of it may have failed before.
 	 * On a full disk it stays in the log. */
 	code = code ?: db_empty_log(d);
 	if (code == 0 && d->log_id == 0) {
 		random_bytes(&d->log_id, sizeof(d->log_id));
-		d->log_id = (d->log_id & ID_MOST) | 1;
-		code = db_mark(d, d->log_id) ?: db_empty_log(d);
+		code = db_mark(d, (d->log_id & ID_MOST) | 1) ?: db_empty_log(d);
 	}
-	d->log_salt = db_log_salt(d); /* 0, unless the disk is full */
 	(void)sqlite3_db_config(d->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
 	return (code & 0xff) == SQLITE_FULL ? 0 : code;
 }
@@ -325,21 +319,14 @@ int db_make(struct database *d)
 		return SQLITE_CANTOPEN;
 	int code = db_connect(d, DB_NEW);
 	code = code ?: sqlite3_exec(d->db, SCHEMA, NULL, NULL, NULL);
-	code = code ?: db_empty_log(d);
-	db_disconnect(d);
-	return code ?: db_load(d, DB_NEW);
+	return code ?: db_set_journal(d) ?: db_empty_log(d);
 }
 
-/* Makes a new database if there is none, under its name only when it is whole.  0 or SQLITE_... */
-static int db_make_first(const struct database *d)
+/* Makes a new database, under its name only when it is whole.  0 or SQLITE_... */
+static int db_make_first(struct database *d)
 {
-	struct stat st;
-	struct database new = { .root = d->root, .path = d->path, .transient = d->transient };
-	if (fstatat(d->root, DB_FILE, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    (!S_ISREG(st.st_mode) || st.st_size > 0))
-		return 0;
-	int code = db_make(&new);
-	db_disconnect(&new);
+	int code = db_make(d);
+	db_disconnect(d);
 	bool moved = code == 0 && renameat(d->root, DB_NEW, d->root, DB_FILE) == 0;
 	return code || moved ? code : SQLITE_CANTOPEN;
 }
@@ -350,30 +337,27 @@ static int db_refuse(const struct database *d, const char *fault, int code, stru
 	               code == SQLITE_CANTOPEN ? strerrordesc_np(errno) : sqlite3_errstr(code));
 }
 
-/* Loads the database, or makes it, or rescues what can be read of it.  0, -1 and *e, or SQLITE_...
- */
+/* Loads the database, or rescues what can be read of it.  0, -1 and *e, or SQLITE_... */
 static int db_begin_with(struct database *d, struct err *e)
 {
-	int code = db_make_first(d) ?: db_load(d, DB_FILE);
-	if (code == SQLITE_SCHEMA)
-		return err_set(e, UNKNOWN_ERROR,
-		               "%s/store.db was made by a newer version of rest-lit: start that "
-		               "version, or put a backup of this one in its place",
-		               d->path);
-	if (code == SQLITE_PROTOCOL)
-		return err_set(e, UNKNOWN_ERROR,
-		               "%s/store.db-wal is not the log of the store.db beside it, but of "
-		               "another one, or of "
-		               "another time; nothing was changed. Put the right file in the place "
-		               "of one of them, "
-		               "or, to begin with store.db as it is, move the log to another place",
-		               d->path);
+	int code = db_load(d);
+	const char *fault =
+	    code == SQLITE_SCHEMA
+	        ? "store.db was made by a newer version of rest-lit: start that version, or put a "
+	          "backup of this one in its place"
+	    : code == SQLITE_PROTOCOL
+	        ? "store.db-wal is not the log of the store.db beside it, but of another one, or "
+	          "of another time; nothing was changed. Put the right file in the place of one "
+	          "of them, or, to begin with store.db as it is, move the log to another place"
+	        : NULL;
+	if (fault)
+		return err_set(e, UNKNOWN_ERROR, "%s/%s", d->path, fault);
 	/* An error of the schema is one of its text; only a damaged head forbids to write. */
 	if ((code & 0xff) != SQLITE_CORRUPT && (code & 0xff) != SQLITE_NOTADB &&
 	    code != SQLITE_ERROR && code != SQLITE_READONLY)
 		return code;
 	db_disconnect(d);
-	code = damage_rescue(d, e) ?: db_load(d, DB_FILE);
+	code = damage_rescue(d, e) ?: db_load(d);
 	return code > 0 ? db_refuse(d, "is damaged, and cannot be copied", code, e) : code;
 }
 
@@ -381,10 +365,12 @@ int db_open(struct database *d, const char *dir, struct err *e)
 {
 	d->damaged = (struct str)STR_INIT(DAMAGED_TEXT);
 	(void)sem_init(&d->copy, 0, 0); /* cannot fail */
-	if (db_open_directory(d, dir, e) < 0)
+	int none = db_open_directory(d, dir, e);
+	if (none < 0)
 		return -1;
 	(void)unlinkat(d->root, DB_COPY, 0); /* of a server that was killed */
-	int code = db_begin_with(d, e);
+	int code = none ? db_make_first(d) : 0;
+	code = code ?: db_begin_with(d, e);
 	if (code == 0)
 		(void)sqlite3_wal_hook(d->db, db_committed, d);
 	code = code ?: import_files(d, e);

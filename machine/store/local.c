@@ -168,7 +168,7 @@ int local_follow(struct local *l, const struct local_follower *f, void *arg, str
 	while (all.n > 0) {
 		struct span next = span_next(&all, '\n');
 		FREE_AUTO char *sentence = xstrndup(next.p, next.n);
-		aside_note(l->db.path, sentence);
+		(void)aside_note(l->db.path, sentence); /* all are told */
 		f->damaged(arg, sentence);
 	}
 	STMT_AUTO *gone = db_bind(&l->db, "SELECT uid FROM status WHERE id < 0", "");

@@ -33,9 +33,8 @@ struct database {
 	atomic_bool unsure; /* a sync has failed: the contents after a restart are not known */
 	atomic_int wal;     /* pages of the log */
 	int64_t version;    /* the highest */
-	uint32_t log_id;    /* in page 1, see db_mark_log */
-	uint64_t log_salt;  /* of the log that has begun with it; 0: none */
-	bool log_marked;    /* this transaction makes it one more */
+	uint32_t log_id;    /* in page 1 of the file, see db_mark_log */
+	bool log_new;       /* the file has all, and the next commit begins the log */
 	struct str damaged; /* sentences, each ends with a newline */
 	sem_t copy;         /* the log is to be copied into the file */
 	atomic_bool copied; /* it has been, but for the last commits */
@@ -46,14 +45,10 @@ struct database {
  * database cannot be read; damaged parts have been set aside. */
 int db_open(struct database *d, const char *dir, struct err *e);
 void db_close(struct database *d);
-/* Connects to a file of the directory.  The log stays as it is until db_load has succeeded.  0 or
- * SQLITE_... */
+/* Connects to a file of the directory; db_disconnect leaves its log as it is.  0 or SQLITE_... */
 int db_connect(struct database *d, const char *file);
 void db_disconnect(struct database *d);
-/* The same, and checks all; it changes nothing before.  SQLITE_CANTOPEN: errno; SQLITE_SCHEMA: it
- * is newer; SQLITE_PROTOCOL: the log is of another database. */
-int db_load(struct database *d, const char *file);
-/* Makes DB_NEW, and loads it. */
+/* Makes DB_NEW, and connects to it.  SQLITE_CANTOPEN: errno. */
 int db_make(struct database *d);
 /* Removes DB_NEW and DB_OLD. */
 void db_remove_parts(const struct database *d);
@@ -77,8 +72,8 @@ int db_ask(struct database *d, const char *sql, int64_t *n);
 
 /* Begins a transaction. */
 void db_begin(struct database *d);
-/* Before something is written in it.  At the begin of each log, which the file has completely by
- * then, the number in page 1 (application_id) becomes one more: so a log that belongs to another
+/* Before something is written in it.  Where the log is known to begin anew, because the file has
+ * all, the number in page 1 (application_id) becomes one more: so a log that belongs to another
  * database, or to another time, is known.  0 or SQLITE_..., which is d->fault. */
 int db_mark_log(struct database *d);
 /* Ends it.  0 or SQLITE_...; after SQLITE_IOERR_FSYNC it may have been stored, and `unsure` is set.
@@ -140,10 +135,12 @@ void request_do(struct database *d, const char *namespace_name, const struct sto
 
 /* Opens the directory and sets d->root and d->path.  -1 and *e (500): it is not private. */
 int aside_open(struct database *d, const char *dir, struct err *e);
-/* The parts of aside_check: 0, or -1 and *e (500), if there is no database, or it is empty, but
- * there are files of jobs; or if there are such files. */
-int aside_check_database(const struct database *d, const char *dir, struct err *e);
-int aside_refuse(const struct database *d, const char *dir, const char *what, struct err *e);
+/* 0; 1: there is no database, or an empty one, and none was lost; -1 and *e (500): it was. */
+int aside_check_database(const struct database *d, struct err *e);
+/* 0, or -1 and *e (500): there are files of jobs, which is said after `what`. */
+int aside_refuse(const struct database *d, const char *what, struct err *e);
+/* The bytes of the log of the database. */
+int64_t aside_log_size(const struct database *d);
 
 /* ---- recovery.c: recovery at a start.  0, -1 and *e, or SQLITE_... ---- */
 

@@ -23,7 +23,6 @@
 #include "k8s/transport/paths.h"
 
 enum {
-	ASIDE_MAX = 100,
 	KEY_TEXT = 255,
 	LOG_HEAD = 32,  /* bytes of the head of a log */
 	LOG_FRAME = 24, /* ... and of that of a page in it */
@@ -32,20 +31,10 @@ enum {
 
 /* ---- files set aside ------------------------------------------------------------------------- */
 
-/* A name in damaged/ that is not used; NULL and errno.  The caller frees it.  Only this process
- * makes them, because it has the lock. */
+/* A name in damaged/, see aside_name. */
 static char *damage_name(const struct database *d, const char *name)
 {
-	if (mkdirat(d->root, "damaged", 0700) != 0 && errno != EEXIST)
-		return NULL;
-	for (int i = 0; i < ASIDE_MAX; i++) {
-		char *to = i ? xasprintf("damaged/%s.%d", name, i) : xasprintf("damaged/%s", name);
-		if (faccessat(d->root, to, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
-			return to;
-		free(to);
-	}
-	errno = EEXIST;
-	return NULL;
+	return aside_name(d->path, (struct span){ 0 }, name);
 }
 
 /* 0, or -1 and errno. */
@@ -59,40 +48,30 @@ static int damage_write(const struct database *d, const char *name, struct span 
 	return fd >= 0 && fd_write_all(fd, text) == 0 && syncfs(fd) == 0 ? 0 : -1;
 }
 
-/* Copies the rest of a file; 0, or -1 and errno. */
-static int damage_copy_file(int from, int to)
+/* Copies a file; the copy, which the caller closes, or -1 and errno. */
+static int damage_copy_file(const struct database *d, const char *name, const char *copy)
 {
-	ssize_t n;
-	while ((n = copy_file_range(from, NULL, to, NULL, COPY_BYTES, 0)) > 0) {
-	}
-	return n < 0 ? -1 : fsync(to);
+	FD_AUTO from = openat(d->root, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	FD_AUTO to = openat(d->root, copy, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	ssize_t n = from < 0 || to < 0 ? -1 : 1;
+	while (n > 0)
+		n = copy_file_range(from, NULL, to, NULL, COPY_BYTES, 0);
+	return n < 0 || fsync(to) < 0 ? -1 : fcntl(to, F_DUPFD_CLOEXEC, 0);
 }
 
 /* ---- the log ----------------------------------------------------------------------- */
 
-static uint32_t log_word(const unsigned char *p, bool big)
+static uint32_t log_word(const unsigned char *p)
 {
 	uint32_t word;
 	memcpy(&word, p, sizeof(word));
-	return big ? be32toh(word) : le32toh(word);
+	return be32toh(word);
 }
 
-/* See "The Write-Ahead Log" in SQLite's file format: the sum of the first 24 bytes follows them. */
-static bool log_head_ok(const unsigned char *head)
-{
-	bool big = head[3] & 1;
-	uint32_t a = 0;
-	uint32_t b = 0;
-	for (size_t i = 0; i < 24; i += 8) {
-		a += log_word(head + i, big) + b;
-		b += log_word(head + i + 4, big) + a;
-	}
-	return log_word(head, true) >> 1 == 0x377f0682 >> 1 && log_word(head + 24, true) == a &&
-	       log_word(head + 28, true) == b;
-}
-
-/* A page that ends a commit, and has the salt of the log, is behind the n pages that are read.
- * Pages of earlier logs have another salt; a killed server can leave the begin of a commit. */
+/* A page that ends a commit, and has the salt of the log, is behind the n pages that are read; or
+ * none is read, as the salt is damaged.  See "The Write-Ahead Log" in SQLite's file format: pages of
+ * earlier logs have another salt, which begins with a number that is one less in each.  A killed
+ * server can leave the begin of a log, or of a commit. */
 static bool log_is_cut(int fd, int n)
 {
 	unsigned char head[LOG_HEAD];
@@ -100,9 +79,10 @@ static bool log_is_cut(int fd, int n)
 	off_t at = LOG_HEAD + (off_t)n * (LOG_FRAME + PAGE);
 	if (pread(fd, head, LOG_HEAD, 0) != LOG_HEAD || pread(fd, page, LOG_FRAME, at) != LOG_FRAME)
 		return false;
-	bool cut = !log_head_ok(head);
+	bool cut = n == 0 && memcmp(page + 8, head + 16, 8) != 0 &&
+	           log_word(page + 8) + 1 != log_word(head + 16);
 	for (; !cut && pread(fd, page, LOG_FRAME, at) == LOG_FRAME; at += LOG_FRAME + PAGE)
-		cut = memcmp(page + 8, head + 16, 8) == 0 && log_word(page + 4, true) != 0;
+		cut = memcmp(page + 8, head + 16, 8) == 0 && log_word(page + 4) != 0;
 	return cut;
 }
 
@@ -112,8 +92,8 @@ int damage_log(struct database *d, int n)
 	if (from < 0 || !log_is_cut(from, n))
 		return 0;
 	FREE_AUTO char *to = damage_name(d, DB_FILE "-wal");
-	FD_AUTO fd = to ? openat(d->root, to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
-	if (fd < 0 || damage_copy_file(from, fd) < 0)
+	FD_AUTO copy = to ? damage_copy_file(d, DB_FILE "-wal", to) : -1;
+	if (copy < 0)
 		return SQLITE_CANTOPEN;
 	str_printf(&d->damaged,
 	           DB_FILE
@@ -147,26 +127,27 @@ static int damage_take(struct database *d, struct object_row *r, bool good)
 }
 
 /* Opens a copy of the damaged database, with the head of a new one, whose size of the file is not
- * valid, so that the file's counts; page: with all of its page 1, which has the same tables.  0;
- * SQLITE_CORRUPT: it cannot be read; SQLITE_CANTOPEN: errno. */
-static int damage_connect(struct database *old, bool page)
+ * valid, so that the file's counts; or else with all of its page 1, which has the same tables.  0,
+ * although perhaps nothing of it can be read; SQLITE_CANTOPEN: errno. */
+static int damage_connect(struct database *old)
 {
+	static const size_t PARTS[] = { DB_HEAD, PAGE };
 	unsigned char first[PAGE] NOT_ZEROED;
-	size_t n = page ? PAGE : DB_HEAD;
 	FD_AUTO new = openat(old->root, DB_NEW, O_RDONLY | O_CLOEXEC);
-	FD_AUTO from = openat(old->root, DB_FILE, O_RDONLY | O_CLOEXEC);
-	db_disconnect(old);
-	(void)unlinkat(old->root, DB_OLD, 0);
-	FD_AUTO to = openat(old->root, DB_OLD, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (to < 0 || damage_copy_file(from, to) < 0 || pread(new, first, PAGE, 0) != PAGE)
+	FD_AUTO to = damage_copy_file(old, DB_FILE, DB_OLD);
+	bool linked = linkat(old->root, DB_FILE "-wal", old->root, DB_OLD "-wal", 0) == 0 ||
+	              errno == ENOENT;
+	if (to < 0 || !linked || pread(new, first, PAGE, 0) != PAGE)
 		return SQLITE_CANTOPEN;
 	first[92] ^= 1;
-	bool linked = linkat(old->root, DB_FILE "-wal", old->root, DB_OLD "-wal", 0) == 0 ||
-	              errno == ENOENT || errno == EEXIST;
-	if (!linked || pwrite(to, first, n, 0) != (ssize_t)n)
-		return SQLITE_CANTOPEN;
-	bool good = db_connect(old, DB_OLD) == 0 && db_bind(old, DAMAGED "WHERE id = ?1", "");
-	return good ? 0 : SQLITE_CORRUPT;
+	for (size_t i = 0; i < ARRAY_SIZE(PARTS); i++) {
+		db_disconnect(old);
+		if (pwrite(to, first, PARTS[i], 0) != (ssize_t)PARTS[i])
+			return SQLITE_CANTOPEN;
+		if (db_connect(old, DB_OLD) == 0 && db_bind(old, DAMAGED "WHERE id = ?1", ""))
+			break;
+	}
+	return 0;
 }
 
 /* Copies the rows of a statement to the first that cannot be read; where it has only names, the
@@ -191,21 +172,8 @@ static int damage_copy(struct database *old, struct database *new, const char *s
 	return code;
 }
 
-/* The new file takes the name of the old one; 0, or -1 and errno. */
-static int damage_swap(const struct database *d)
-{
-	FREE_AUTO char *to = damage_name(d, DB_FILE);
-	FREE_AUTO char *log = damage_name(d, DB_FILE "-wal");
-	struct stat st;
-	bool logged =
-	    fstatat(d->root, DB_FILE "-wal", &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_size > 0;
-	if (!to || !log || linkat(d->root, DB_FILE, d->root, to, 0) != 0 ||
-	    (logged && renameat(d->root, DB_FILE "-wal", d->root, log) != 0))
-		return -1;
-	return renameat(d->root, DB_NEW, d->root, DB_FILE) == 0 ? fsync(d->root) : -1;
-}
-
-int damage_rescue(struct database *d, struct err *e)
+/* Makes DB_NEW of what can be read: so many objects.  0 or SQLITE_... */
+static int damage_copy_all(struct database *d, int64_t *objects)
 {
 	/* The table from both ends, as there may be damage between them; then the names that the
 	 * index has. */
@@ -217,37 +185,49 @@ int damage_rescue(struct database *d, struct err *e)
 	};
 	struct database old = { .root = d->root, .path = d->path };
 	struct database new = old;
-	int64_t rows = 0;
-	int code = db_make(&new);
-	int found = code ?: damage_connect(&old, false);
-	if (found == SQLITE_CORRUPT)
-		found = damage_connect(&old, true);
+	int code = db_make(&new) ?: damage_connect(&old);
 	int cause = errno;
-	if (found != SQLITE_CORRUPT)
-		code = found;
 	if (code == 0)
 		db_begin(&new);
-	for (size_t i = 0; i < ARRAY_SIZE(SOURCES) && found == 0 && code == 0; i++)
+	for (size_t i = 0; i < ARRAY_SIZE(SOURCES) && code == 0; i++)
 		code = damage_copy(&old, &new, SOURCES[i]);
 	code = code ?: db_commit(&new);
-	code = code ?: db_ask(&new, "SELECT count(*) FROM object", &rows);
+	code = code ?: db_ask(&new, "SELECT count(*) FROM object", objects);
 	code = code ?: db_empty_log(&new);
 	db_disconnect(&old);
 	db_disconnect(&new);
-	if (code == 0 && rows == 0)
-		code = aside_refuse(d, d->path, "nothing in store.db can be read", e);
-	if (code == 0 && damage_swap(d) != 0) {
-		code = SQLITE_CANTOPEN;
-		cause = errno;
-	}
+	errno = cause;
+	return code;
+}
+
+/* The new file takes the name of the old one, which goes to damaged/ with its log.  0 or
+ * SQLITE_CANTOPEN and errno. */
+static int damage_swap(const struct database *d)
+{
+	FREE_AUTO char *to = damage_name(d, DB_FILE);
+	FREE_AUTO char *log = damage_name(d, DB_FILE "-wal");
+	if (!to || !log || linkat(d->root, DB_FILE, d->root, to, 0) != 0 ||
+	    (aside_log_size(d) > 0 && renameat(d->root, DB_FILE "-wal", d->root, log) != 0) ||
+	    renameat(d->root, DB_NEW, d->root, DB_FILE) != 0 || fsync(d->root) != 0)
+		return SQLITE_CANTOPEN;
+	return 0;
+}
+
+int damage_rescue(struct database *d, struct err *e)
+{
+	int64_t objects = 0;
+	int code = damage_copy_all(d, &objects);
+	if (code == 0 && objects == 0)
+		code = aside_refuse(d, "nothing in store.db can be read", e);
+	code = code ?: damage_swap(d);
+	int cause = errno;
 	db_remove_parts(d);
 	errno = cause;
-	if (code)
-		return code;
-	str_span(&d->damaged,
-	         SPAN(DB_FILE " was damaged and is now in damaged/; what could be read of it was "
-	                      "copied\n"));
-	return 0;
+	if (code == 0)
+		str_span(&d->damaged,
+		         SPAN(DB_FILE " was damaged and is now in damaged/; what could be read of "
+		                      "it was copied\n"));
+	return code;
 }
 
 /*
@@ -378,26 +358,22 @@ static char *damage_key(const struct object_row *r)
 	return named ? TAKE(key) : xasprintf("row-%lld", (long long)r->id);
 }
 
-/* Writes what there is of a row to damaged/, and what it owns, which goes with it. */
-static int damage_keep(const struct database *d, const struct object_row *r, const char *key)
-{
-	WIPED_STR text = STR_SECRET(TEXT_MAX);
-	FREE_AUTO char *file = xasprintf("%s-%s.json", resource_of(r->kind)->plural, key);
-	str_span(&text, r->body);
-	str_span(&text, r->status);
-	return r->body.n == 0 ? 0 : damage_write(d, file, str_view(&text));
-}
-
-static int damage_keep_all(struct database *d, const struct object_row *lost, const char *key)
+/* Writes what there is of a row to damaged/, and what it owns, which goes with it.  0, or -1 and
+ * errno. */
+static int damage_keep(struct database *d, struct span uid)
 {
 	struct object_row r;
-	int bad = damage_keep(d, lost, key);
-	STMT_AUTO *s = db_bind(d, ROW "WHERE o.owner = ?1", "t", lost->uid);
-	while (!bad && row_find(s, &r) == 0) {
-		FREE_AUTO char *own = damage_key(&r);
-		bad = damage_keep(d, &r, own);
+	STMT_AUTO *s = db_bind(d, ROW "WHERE o.uid = ?1 OR o.owner = ?1", "t", uid);
+	while (row_find(s, &r) == 0) {
+		WIPED_STR text = STR_SECRET(TEXT_MAX);
+		FREE_AUTO char *key = damage_key(&r);
+		FREE_AUTO char *file = xasprintf("%s-%s.json", resource_of(r.kind)->plural, key);
+		str_span(&text, r.body);
+		str_span(&text, r.status);
+		if (r.body.n > 0 && damage_write(d, file, str_view(&text)) != 0)
+			return -1;
 	}
-	return bad;
+	return 0;
 }
 
 /* Sets aside the text of a row, removes it, and ends its job: that in whose name its own begins, or
@@ -414,7 +390,7 @@ static int damage_end(struct database *d, const struct object_row *lost, struct 
 	                             "now in damaged/"
 	                           : "%s/%s.json was damaged, and nothing of it can be read",
 	              plural, known);
-	if (damage_keep_all(d, lost, known) != 0)
+	if (damage_keep(d, lost->uid) != 0)
 		return err_set(e, UNKNOWN_ERROR, "%s: a damaged object cannot be set aside: %s",
 		               d->path, strerrordesc_np(errno));
 	int code = db_run(d, "DELETE FROM object WHERE id = ?1", "i", lost->id);

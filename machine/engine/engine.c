@@ -114,7 +114,6 @@ void engine_drop(struct engine_job *job)
 	json_decref(job->refusal);
 	free(job->name);
 	free(job->label);
-	free(job->aside);
 	free(job->problem);
 	free(job);
 }

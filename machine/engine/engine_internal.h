@@ -99,7 +99,7 @@ struct engine_job {
 	struct engine_pod *hint;  /* the pod found last */
 	struct queue_job *queued; /* lock; NULL: it has ended */
 	bool gone;                /* the Framework is deleted */
-	char *aside;              /* ... but not by a user: its pod goes there; NULL */
+	bool lost;                /* ... but not by a user: its pod is set aside */
 	bool complete;            /* Completed, without machine; sync_ms: to be deleted */
 	bool look;                /* to be synced */
 	bool unstored;            /* the machine's status is newer than the stored one */
@@ -129,8 +129,7 @@ struct engine {
 	char *cgroup;        /* below it are those of tasks; NULL: there are no limits */
 	struct images *images;
 	int pods_dir, logs_dir, trash_dir;
-	bool no_logs, no_pods; /* this start has made the directory */
-	int trash;             /* eventfd: there is something in it, or `stop` */
+	int trash; /* eventfd: there is something in it, or `stop` */
 	atomic_bool stop, kill;
 	int epoll, event;
 	pthread_t thread[2]; /* engine_run, trash_run */
@@ -263,13 +262,15 @@ void *trash_run(void *arg);
 void logs_keep(struct engine_pod *p);
 /* Tells a loss, see aside_note. */
 void engine_tell_loss(struct engine *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Moves DIR/FROM, files of a job, to damaged/ and tells it; what: "" or "a part of ". */
+void engine_set_aside(struct engine *e, const char *from, struct span label, const char *what);
 /* Any thread; NULL: there can be none. */
 char *logs_path(const struct engine *e, const struct engine_task *t, struct arena *a);
-/* Sets aside the logs of Frameworks that the store does not have, and tells what is missing. */
+/* Sets aside the logs of Frameworks that the store does not have. */
 void logs_set_orphans_aside(struct engine *e);
 
 /* The files DIR/logs/UID/job and DIR/pods/UID/job have the line "UID USER~JOB": whose files these
  * are, if the store does not have the job. */
 void owner_write(const struct engine_job *job, const char *dir);
-/* If it cannot be read, *uid is "", and *label "unknown".  In the arena. */
-void owner_read(const char *dir, struct arena *a, struct span *uid, struct span *label);
+/* Returns USER~JOB, in the arena.  If it cannot be read, it is "unknown", and *uid is "". */
+struct span owner_read(const char *dir, struct arena *a, struct span *uid);

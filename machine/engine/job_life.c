@@ -545,9 +545,7 @@ static void world_end_orphan(struct engine *e, const char *uid)
 	enum { GRACE_S = 30 };
 	ARENA_AUTO a = { 0 };
 	struct span of;
-	struct span label;
-	const char *dir = arena_printf(&a, "%s/pods/%s", e->set.dir, uid);
-	owner_read(dir, &a, &of, &label);
+	(void)owner_read(arena_printf(&a, "%s/pods/%s", e->set.dir, uid), &a, &of);
 	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 	struct engine_job *job = engine_find(e, of);
 	bool known = job && job->name;
@@ -557,15 +555,7 @@ static void world_end_orphan(struct engine *e, const char *uid)
 	const struct framework_object o = { .name = uid, .role = "" };
 	struct engine_pod *p = world_new_pod(job, &o, uid);
 	bool started = pod_find(p); /* else only its directory is removed */
-	if (!deleted && (started || !known)) {
-		FREE_AUTO char *to =
-		    aside_name(e->set.dir, label, dir + strlen(e->set.dir) + 1);
-		job->aside = xasprintf("%s/%s", e->set.dir, to ?: "damaged");
-		engine_tell_loss(e,
-		                 "the database lacks a task of the job %.*s: the task is ended, "
-		                 "and its files go to %s",
-		                 (int)label.n, label.p, to ?: "damaged");
-	}
+	job->lost = !deleted && (started || !known);
 	p->grace_s = GRACE_S;
 	world_add(job, p);
 	job_remove(job);

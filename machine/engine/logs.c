@@ -70,15 +70,15 @@ void owner_write(const struct engine_job *job, const char *dir)
 		(void)fd_write_all(fd, span_of(text));
 }
 
-void owner_read(const char *dir, struct arena *a, struct span *uid, struct span *label)
+struct span owner_read(const char *dir, struct arena *a, struct span *uid)
 {
 	char *text = arena_alloc(a, OWNER_MAX);
 	FREE_AUTO char *path = xasprintf("%s/job", dir);
 	(void)fd_read_at(AT_FDCWD, path, text, OWNER_MAX); /* it is empty then */
-	struct span line = span_of(text);
-	*label = span_next(&line, '\n');
-	*uid = span_next(label, ' ');
-	*label = label->n > 0 ? *label : SPAN("unknown");
+	struct span rest = span_of(text);
+	struct span label = span_next(&rest, '\n');
+	*uid = span_next(&label, ' ');
+	return label.n > 0 ? label : SPAN("unknown");
 }
 
 /* ---- losses ---------------------------------------------------------------------------------- */
@@ -93,6 +93,17 @@ void engine_tell_loss(struct engine *e, const char *fmt, ...)
 	const char *told = aside_note(e->set.dir, text);
 	if (told)
 		engine_notice(e, ENGINE_WARNING, "%s", told);
+}
+
+void engine_set_aside(struct engine *e, const char *from, struct span label, const char *what)
+{
+	FREE_AUTO char *to = aside_move(e->set.dir, from, label);
+	if (to)
+		engine_tell_loss(e, "the database lacks %sthe job %.*s: its files are now in %s",
+		                 what, (int)label.n, label.p, to);
+	else
+		engine_notice(e, ENGINE_WARNING, "%s cannot be moved to %s/damaged: %m", from,
+		              e->set.dir);
 }
 
 /* ---- logs of ended tasks --------------------------------------------------------------------- */
@@ -217,26 +228,13 @@ char *logs_path(const struct engine *e, const struct engine_task *t, struct aren
 	                    (long long)t->index, (long long)t->attempt, (long long)t->retry);
 }
 
-/* The database has lost that the task has run: the log of its earlier end stays. */
-static void logs_set_earlier_aside(struct engine_pod *p, const char *path, struct arena *a)
-{
-	bool twice = false;
-	for (size_t i = 0; i < ARRAY_SIZE(FILES); i++)
-		twice = twice || (access(arena_printf(a, "%s/%s", p->dir, FILES[i]), F_OK) == 0 &&
-		                  access(arena_printf(a, "%s/%s", path, FILES[i]), F_OK) == 0);
-	if (!twice)
-		return;
-	const char *from = path + strlen(p->e->set.dir) + 1;
-	FREE_AUTO char *to = aside_move(p->e->set.dir, from, span_of(p->job->label ?: ""));
-	engine_tell_loss(p->e,
-	                 "the database lacks an end of a task of the job %s: its log is now in %s",
-	                 p->job->label ?: p->job->uid, to ?: from);
-}
-
 void logs_keep(struct engine_pod *p)
 {
 	struct engine *e = p->e;
 	ARENA_AUTO a = { 0 };
+	const char *from[ARRAY_SIZE(FILES)];
+	const char *to[ARRAY_SIZE(FILES)];
+	bool twice = false;
 	const struct engine_task t = { span_of(p->job->uid), span_of(p->role), p->index,
 		                       p->attempt,           p->retry,         false };
 	char *path = p->job->gone ? NULL : logs_path(e, &t, &a);
@@ -244,61 +242,39 @@ void logs_keep(struct engine_pod *p)
 		return;
 	if (mkdirat(e->logs_dir, p->job->uid, 0700) == 0) /* else it is there */
 		owner_write(p->job, arena_printf(&a, "%s/logs/%s", e->set.dir, p->job->uid));
-	logs_set_earlier_aside(p, path, &a);
+	for (size_t i = 0; i < ARRAY_SIZE(FILES); i++) {
+		from[i] = arena_printf(&a, "%s/%s", p->dir, FILES[i]);
+		to[i] = arena_printf(&a, "%s/%s", path, FILES[i]);
+		twice = twice || (access(from[i], F_OK) == 0 && access(to[i], F_OK) == 0);
+	}
+	if (twice) /* the log of an earlier end stays */
+		engine_set_aside(e, path + strlen(e->set.dir) + 1, span_of(p->job->label ?: "unknown"),
+		                 "an end of a task of ");
 	(void)mkdir(path, 0700);                       /* may be there */
 	for (size_t i = 0; i < ARRAY_SIZE(FILES); i++) /* as far as there are such */
-		(void)rename(arena_printf(&a, "%s/%s", p->dir, FILES[i]),
-		             arena_printf(&a, "%s/%s", path, FILES[i]));
+		(void)rename(from[i], to[i]);
 	e->log_bytes += logs_measure("", path).bytes;
 	if (e->log_bytes > e->set.keep_logs)
 		logs_bound(e);
 }
 
-static void logs_set_aside(struct engine *e, const char *uid)
-{
-	ARENA_AUTO a = { 0 };
-	struct span of;
-	struct span label;
-	const char *from = arena_printf(&a, "logs/%s", uid);
-	owner_read(arena_printf(&a, "%s/%s", e->set.dir, from), &a, &of, &label);
-	FREE_AUTO char *to = aside_move(e->set.dir, from, label);
-	if (to)
-		engine_tell_loss(e, "the database lacks the job %.*s: its logs are now in %s",
-		                 (int)label.n, label.p, to);
-	else
-		engine_notice(e, ENGINE_WARNING, "%s cannot be moved to %s/damaged: %m", from,
-		              e->set.dir);
-}
-
 void logs_set_orphans_aside(struct engine *e)
 {
-	static const char *const WHAT[] = {
-		"logs was not there: the logs of ended tasks are lost",
-		"pods was not there: the files of running tasks are lost, and these tasks are "
-		"tried again",
-	};
-	const struct engine_job *job;
-	bool ran = false;
 	DIR_AUTO *all = dir_list(e->logs_dir, ".");
 	for (const char *uid; (uid = dir_next(all)) != NULL;) {
 		(void)pthread_mutex_lock(&e->lock); /* cannot fail */
-		job = engine_find(e, span_of(uid));
+		const struct engine_job *job = engine_find(e, span_of(uid));
 		bool known = job && (job->name || job->gone);
 		(void)pthread_mutex_unlock(&e->lock);
-		FREE_AUTO char *path = xasprintf("%s/logs/%s", e->set.dir, uid);
+		ARENA_AUTO a = { 0 };
+		struct span of;
+		const char *path = arena_printf(&a, "%s/logs/%s", e->set.dir, uid);
 		if (!known)
-			logs_set_aside(e, uid);
+			engine_set_aside(e, path + strlen(e->set.dir) + 1,
+			                 owner_read(path, &a, &of), "");
 		else if (job->label)
 			owner_write(job, path); /* earlier versions did not */
 	}
-	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
-	for (size_t i = 0; i < ARRAY_SIZE(e->jobs); i++)
-		LIST_FOREACH(job, &e->jobs[i], alike)
-	ran = ran || job->launched;
-	(void)pthread_mutex_unlock(&e->lock);
-	for (size_t i = 0; i < ARRAY_SIZE(WHAT); i++)
-		if (ran && (i ? e->no_pods : e->no_logs))
-			engine_tell_loss(e, "%s/%s", e->set.dir, WHAT[i]);
 	logs_bound(e);
 }
 
@@ -335,40 +311,36 @@ bool engine_log_find(struct engine *e, const struct engine_task *t, struct arena
 const char *engine_log_absence(const struct engine *e, struct span framework_uid, struct span job,
                                struct arena *a)
 {
-	static const char LOST[] =
-	    "the log of this task is lost: this server has not deleted it, and "
-	    "it is not there";
+	bool aside = aside_has(e->set.dir, job);
 	const char *mark = arena_printf(a, "%s/logs/%.*s/deleted", e->set.dir, (int)framework_uid.n,
 	                                framework_uid.p);
 	if (logs_part_ok(framework_uid) && access(mark, F_OK) == 0)
 		return "the log of this task was deleted: the newest logs are kept, see "
 		       "--keep-logs";
-	if (!aside_has(e->set.dir, job))
-		return LOST;
 	return arena_printf(a,
-	                    "%s; an administrator finds files of this job in the server's "
-	                    "directory, in damaged/%.*s",
-	                    LOST, (int)job.n, job.p);
+	                    "the log of this task is lost: this server has not deleted it, and it "
+	                    "is not there%s%.*s",
+	                    aside ? "; an administrator finds files of this job in the server's "
+	                            "directory, in damaged/"
+	                          : "",
+	                    aside ? (int)job.n : 0, job.p);
 }
 
 /* ---- directories ----------------------------------------------------------------------------- */
 
 int engine_make_directories(struct engine *e, struct err *err)
 {
-	bool no_trash;
 	const struct {
 		const char *name;
 		int *fd;
-		bool *made;
-	} DIRS[] = { { "pods", &e->pods_dir, &e->no_pods },
-		     { "logs", &e->logs_dir, &e->no_logs },
-		     { "trash", &e->trash_dir, &no_trash } };
+	} DIRS[] = { { "pods", &e->pods_dir },
+		     { "logs", &e->logs_dir },
+		     { "trash", &e->trash_dir } };
 	for (size_t i = 0; i < ARRAY_SIZE(DIRS); i++) {
 		FREE_AUTO char *path = xasprintf("%s/%s", e->set.dir, DIRS[i].name);
 		int fd = -1;
 		int flags = 0;
-		*DIRS[i].made = mkdir(path, 0700) == 0;
-		if (*DIRS[i].made || errno == EEXIST)
+		if (mkdir(path, 0700) == 0 || errno == EEXIST)
 			fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (fd < 0)
 			return err_set(err, UNKNOWN_ERROR, "%s: %s", path, strerrordesc_np(errno));

@@ -135,13 +135,6 @@ int db_empty_log(struct database *d)
 	return code;
 }
 
-/* Writes another number into page 1.  0 or SQLITE_... */
-static int db_mark(struct database *d, uint32_t id)
-{
-	FREE_AUTO char *sql = xasprintf("PRAGMA application_id = %u", id);
-	return sqlite3_exec(d->db, sql, NULL, NULL, NULL);
-}
-
 void db_begin(struct database *d)
 {
 	/* The file of the log keeps its size: commits are faster where it has its blocks already.
@@ -158,7 +151,15 @@ void db_begin(struct database *d)
 
 int db_mark_log(struct database *d)
 {
-	d->fault = d->log_new ? db_mark(d, d->log_id + 1) : 0; /* SQLite may have rolled back */
+	uint32_t id = d->log_id + 1;
+	if (!d->log_new)
+		return 0;
+	if (d->log_id == 0) { /* a new database, or of an earlier version */
+		random_bytes(&id, sizeof(id));
+		id = (id & ID_MOST) | 1;
+	}
+	FREE_AUTO char *sql = xasprintf("PRAGMA application_id = %u", id);
+	d->fault = sqlite3_exec(d->db, sql, NULL, NULL, NULL); /* it may have rolled back */
 	return d->fault;
 }
 
@@ -296,10 +297,6 @@ static int db_load(struct database *d)
 	/* All in the log is stored in the database, although a sync of it may have failed before.
 	 * On a full disk it stays in the log. */
 	code = code ?: db_empty_log(d);
-	if (code == 0 && d->log_id == 0) {
-		random_bytes(&d->log_id, sizeof(d->log_id));
-		code = db_mark(d, (d->log_id & ID_MOST) | 1) ?: db_empty_log(d);
-	}
 	(void)sqlite3_db_config(d->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
 	return (code & 0xff) == SQLITE_FULL ? 0 : code;
 }
@@ -380,6 +377,7 @@ int db_open(struct database *d, const char *dir, struct err *e)
 	    "IN (SELECT uid FROM object)";
 	code = code ?: sqlite3_exec(d->db, ORPHANS, NULL, NULL, NULL);
 	code = code ?: damage_rows(d, e);
+	code = code ?: damage_files(d);
 	if (code == 0)
 		(void)db_empty_log(d); /* on a full disk it stays */
 	return code > 0 ? db_refuse(d, "cannot be read", code, e) : code;

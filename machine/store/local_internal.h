@@ -155,3 +155,5 @@ int damage_log(struct database *d, int n);
 int import_files(struct database *d, struct err *e);
 /* Sets aside the texts of all rows that cannot be read back, and ends their jobs. */
 int damage_rows(struct database *d, struct err *e);
+/* Tells which directories of jobs are not there, if jobs have run. */
+int damage_files(struct database *d);

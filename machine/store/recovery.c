@@ -429,3 +429,19 @@ int damage_rows(struct database *d, struct err *e)
 		code = row_ok(&r) ? 0 : damage_end(d, &r, e);
 	return code == ROW_ABSENT ? db_commit(d) : code;
 }
+
+int damage_files(struct database *d)
+{
+	static const char *const DIRS[] = { "logs", "pods" };
+	int64_t ran = 0;
+	int code = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(DIRS) && code == 0; i++) {
+		if (faccessat(d->root, DIRS[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+			continue;
+		code = db_ask(d, "SELECT count(*) FROM status WHERE instr(text, '\"podUID\"')", &ran);
+		if (ran > 0)
+			str_printf(&d->damaged, "%s/%s was not there: the files of jobs are lost\n",
+			           d->path, DIRS[i]);
+	}
+	return code;
+}

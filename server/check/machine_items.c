@@ -46,17 +46,15 @@ void check_database(struct check_session *c)
 	ERR_AUTO e = { 0 };
 	STR_AUTO lost = STR_INIT(LOST_MAX);
 	const char *dir = c->o->local;
-	int refused = aside_check(dir, &e);
-	if (refused > 0)
-		check_report(c, CHECK_OK, "serve makes it", NULL);
-	else if (refused < 0)
+	int none = aside_check(dir, &e);
+	if (none < 0) {
 		check_error(c, CHECK_FAILED, &e);
-	if (refused)
 		return;
+	}
 	(void)fd_read_str(AT_FDCWD, arena_printf(&c->arena, "%s/" LOST_FILE, dir), &lost);
 	struct span rest = str_view(&lost);
 	if (rest.n == 0)
-		check_report(c, CHECK_OK, "nothing was lost", NULL);
+		check_report(c, CHECK_OK, none ? "serve makes it" : "nothing was lost", NULL);
 	for (int i = 0; rest.n > 0 && i < LOST_LINES; i++) {
 		struct span line = span_next(&rest, '\n');
 		SAY(c, CHECK_WARNING, NULL, "%.*s", (int)line.n, line.p);

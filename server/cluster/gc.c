@@ -15,7 +15,6 @@
 enum {
 	ANSWER_MAX = 16 << 20, /* a list of 60 Frameworks with annotations of maximal size */
 	CODE_ROUND_MS = 60000,
-	ORPHANS_TOLD = 20, /* the others are in damaged/LOST */
 };
 
 struct gc {
@@ -24,7 +23,6 @@ struct gc {
 	struct janitor *janitor;      /* NULL: a machine, which cannot leave a job half created */
 	char *trouble, *code_trouble; /* the last ones that were logged; NULL: none */
 	struct janitor_counts *counts;
-	size_t orphans; /* directories of code without a record */
 };
 
 static void gc_report(struct gc *g, const struct janitor_report *r)
@@ -96,19 +94,17 @@ static void gc_remove_code(struct gc *g)
 /* Moves code to damaged/code: the database has lost its row. */
 static void gc_set_aside(void *arg, const char *name)
 {
-	struct gc *g = arg;
+	const struct gc *g = arg;
 	const char *dir = g->server->options->local;
 	FREE_AUTO char *from = xasprintf("code/%s", name);
 	FREE_AUTO char *to = aside_move(dir, from, SPAN("code"));
-	FREE_AUTO char *text =
-	    to ? xasprintf("the database lacks code that was uploaded: it is now in %s; upload it "
-	                   "again",
-	                   to)
-	       : xasprintf("%s cannot be moved to damaged/: %m", from);
-	if (to)
-		aside_note(dir, text);
-	if (g->orphans++ < ORPHANS_TOLD)
-		log_event(LOG_WARN, "code that no record names", "what", text);
+	FREE_AUTO char *text = xasprintf(
+	    to ? "the database lacks code that was uploaded: it is now in %s; upload it again"
+	       : "%s cannot be moved to damaged/: %m",
+	    to ?: from);
+	const char *told = to ? aside_note(dir, text) : text;
+	if (told)
+		log_event(LOG_WARN, "code that no record names", "what", told);
 }
 
 static void gc_find_lost_code(struct gc *g)

@@ -215,7 +215,7 @@ TEST(test_logs_are_kept_up_to_a_limit_and_deleted_with_the_job)
 	assert_int_equal(unlink(arena_printf(&f.arena, "%s/damaged", f.dir)), 0);
 	logs_set_orphans_aside(&f.e);
 	assert_false(has_log(&f, RUNS - 1));
-	assert_non_null(strstr(f.notice, "the database lacks the job alice~f: its logs are now in "
+	assert_non_null(strstr(f.notice, "the database lacks the job alice~f: its files are now in "
 	                                 "damaged/alice~f/logs-framework"));
 	assert_true(has_file(&f, "damaged/alice~f/logs-framework/worker-2-0-4/log"));
 	assert_true(has_file(&f, LOST_FILE));

@@ -71,7 +71,8 @@ static int code_remove(struct code_store *s, const struct code_archive *one, str
 	return gone;
 }
 
-int code_find_orphans(struct code_store *s, code_orphan *each, void *arg, struct err *e)
+/* One machine: directories of archives that have no ConfigMap, and that no Framework names. */
+static int code_find_orphans(struct code_store *s, struct err *e)
 {
 	DIR_AUTO *all = dir_list(AT_FDCWD, s->directory);
 	for (const char *name; (name = dir_next(all)) != NULL;) {
@@ -82,7 +83,7 @@ int code_find_orphans(struct code_store *s, code_orphan *each, void *arg, struct
 		if (known < 0)
 			return -1;
 		if (known == 0 && !s->named(s->arg, name))
-			each(arg, name);
+			s->orphan(s->arg, name);
 	}
 	return 0;
 }
@@ -97,7 +98,7 @@ int64_t code_round(struct code_store *s, struct err *e)
 		removed += gone;
 	}
 	arena_done(&old.arena);
-	if (removed < 0 || gone < 0)
+	if (removed < 0 || gone < 0 || (s->directory && code_find_orphans(s, e) < 0))
 		return -1;
 	return removed;
 }

@@ -27,6 +27,8 @@ struct code_store {
 	int64_t young_ms;              /* an upload that was begun so lately is not replaced */
 	/* One machine: true if a Framework names it.  NULL: the API server is asked. */
 	bool (*named)(const void *arg, const char *name);
+	/* One machine: this directory of an archive has no ConfigMap any more; it may be moved. */
+	void (*orphan)(const void *arg, const char *name);
 	const void *arg;
 };
 
@@ -82,13 +84,8 @@ struct code_full {
 int code_keep(struct code_store *s, const struct code_archive *want, struct span packed,
               struct code_full *full, struct err *e);
 
-/* Removes what is not used.  Returns how many; -1 and *e. */
+/* Removes what is not used, and calls s->orphan.  Returns how many; -1 and *e. */
 int64_t code_round(struct code_store *s, struct err *e);
-
-/* One machine: calls `each` with the name of each directory of an archive that has no ConfigMap,
- * and that no Framework names: its row is lost.  `each` may move it.  0, or -1 and *e. */
-typedef void code_orphan(void *arg, const char *name);
-int code_find_orphans(struct code_store *s, code_orphan *each, void *arg, struct err *e);
 
 /* Makes the directory of one machine, and removes what interrupted uploads have left there.  -1 and
  * *e: 500. */

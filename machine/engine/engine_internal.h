@@ -260,10 +260,9 @@ void *trash_run(void *arg);
 
 /* Moves the log of a pod to DIR/logs. */
 void logs_keep(struct engine_pod *p);
-/* Tells a loss, see aside_note. */
-void engine_tell_loss(struct engine *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Moves DIR/FROM, files of a job, to damaged/ and tells it; what: "" or "a part of ". */
-void engine_set_aside(struct engine *e, const char *from, struct span label, const char *what);
+/* Moves files of a job, which the store does not have or lacks a part of, to damaged/, and tells it.
+ * path: with DIR; label: NULL: not known; what: "" or "a part of ". */
+void engine_set_aside(struct engine *e, const char *path, const char *label, const char *what);
 /* Any thread; NULL: there can be none. */
 char *logs_path(const struct engine *e, const struct engine_task *t, struct arena *a);
 /* Sets aside the logs of Frameworks that the store does not have. */
@@ -272,5 +271,5 @@ void logs_set_orphans_aside(struct engine *e);
 /* The files DIR/logs/UID/job and DIR/pods/UID/job have the line "UID USER~JOB": whose files these
  * are, if the store does not have the job. */
 void owner_write(const struct engine_job *job, const char *dir);
-/* Returns USER~JOB, in the arena.  If it cannot be read, it is "unknown", and *uid is "". */
-struct span owner_read(const char *dir, struct arena *a, struct span *uid);
+/* Returns USER~JOB, in the arena; NULL, and *uid "": it cannot be read. */
+const char *owner_read(const char *dir, struct arena *a, struct span *uid);

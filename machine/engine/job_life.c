@@ -545,7 +545,8 @@ static void world_end_orphan(struct engine *e, const char *uid)
 	enum { GRACE_S = 30 };
 	ARENA_AUTO a = { 0 };
 	struct span of;
-	(void)owner_read(arena_printf(&a, "%s/pods/%s", e->set.dir, uid), &a, &of);
+	const char *dir = arena_printf(&a, "%s/pods/%s", e->set.dir, uid);
+	const char *label = owner_read(dir, &a, &of);
 	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 	struct engine_job *job = engine_find(e, of);
 	bool known = job && job->name;
@@ -556,6 +557,8 @@ static void world_end_orphan(struct engine *e, const char *uid)
 	struct engine_pod *p = world_new_pod(job, &o, uid);
 	bool started = pod_find(p); /* else only its directory is removed */
 	job->lost = !deleted && (started || !known);
+	if (job->lost && label)
+		job->label = xstrdup(label);
 	p->grace_s = GRACE_S;
 	world_add(job, p);
 	job_remove(job);

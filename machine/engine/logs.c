@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -21,7 +20,6 @@ enum {
 	RUNS_MAX = 100000,
 	RUN_BYTES = 4096, /* of a directory */
 	BUDGET = 2000,    /* entries that are removed before it is seen that the engine stops */
-	LOSS_TEXT = 1024,
 };
 
 /* ---- trash ----------------------------------------------------------------------------------- */
@@ -70,7 +68,7 @@ void owner_write(const struct engine_job *job, const char *dir)
 		(void)fd_write_all(fd, span_of(text));
 }
 
-struct span owner_read(const char *dir, struct arena *a, struct span *uid)
+const char *owner_read(const char *dir, struct arena *a, struct span *uid)
 {
 	char *text = arena_alloc(a, OWNER_MAX);
 	FREE_AUTO char *path = xasprintf("%s/job", dir);
@@ -78,32 +76,25 @@ struct span owner_read(const char *dir, struct arena *a, struct span *uid)
 	struct span rest = span_of(text);
 	struct span label = span_next(&rest, '\n');
 	*uid = span_next(&label, ' ');
-	return label.n > 0 ? label : SPAN("unknown");
+	return label.n > 0 ? arena_dup(a, label) : NULL;
 }
 
 /* ---- losses ---------------------------------------------------------------------------------- */
 
-void engine_tell_loss(struct engine *e, const char *fmt, ...)
+void engine_set_aside(struct engine *e, const char *path, const char *label, const char *what)
 {
-	va_list args;
-	char text[LOSS_TEXT];
-	va_start(args, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, args); /* may be cut */
-	va_end(args);
+	const char *from = path + strlen(e->set.dir) + 1;
+	FREE_AUTO char *to = aside_move(e->set.dir, from, span_of(label ?: ""));
+	if (!to) {
+		engine_notice(e, ENGINE_WARNING, "%s cannot be moved to %s/damaged: %m", from,
+		              e->set.dir);
+		return;
+	}
+	FREE_AUTO char *text = xasprintf("the database lacks %sthe job %s: its files are now in %s",
+	                                 what, label ?: "unknown", to);
 	const char *told = aside_note(e->set.dir, text);
 	if (told)
 		engine_notice(e, ENGINE_WARNING, "%s", told);
-}
-
-void engine_set_aside(struct engine *e, const char *from, struct span label, const char *what)
-{
-	FREE_AUTO char *to = aside_move(e->set.dir, from, label);
-	if (to)
-		engine_tell_loss(e, "the database lacks %sthe job %.*s: its files are now in %s",
-		                 what, (int)label.n, label.p, to);
-	else
-		engine_notice(e, ENGINE_WARNING, "%s cannot be moved to %s/damaged: %m", from,
-		              e->set.dir);
 }
 
 /* ---- logs of ended tasks --------------------------------------------------------------------- */
@@ -156,28 +147,6 @@ static const char *logs_user_of(struct engine *e, const char *uid, struct arena 
 	return arena_dup(a, span_next(&rest, '~'));
 }
 
-/* Measures all runs, so many; the caller frees them. */
-static struct logs_run *logs_measure_all(struct engine *e, struct arena *a, size_t *count)
-{
-	size_t n = 0;
-	struct logs_run *run = NULL;
-	DIR_AUTO *list = dir_list(e->logs_dir, ".");
-	for (const char *uid; (uid = dir_next(list)) != NULL;) {
-		const char *user = logs_user_of(e, uid, a);
-		DIR_AUTO *names = dir_list(e->logs_dir, uid);
-		for (const char *name; n < RUNS_MAX && (name = dir_next(names)) != NULL;) {
-			if (!strchr(name, '-')) /* `job` or `deleted` */
-				continue;
-			if ((n & (n + 1)) == 0)
-				run = xrealloc(run, (2 * n + 2) * sizeof(*run));
-			run[n++] = logs_measure(
-			    user, arena_printf(a, "%s/logs/%s/%s", e->set.dir, uid, name));
-		}
-	}
-	*count = n;
-	return run;
-}
-
 /* Removes a log, of which the mark `deleted` is kept. */
 static void logs_delete(struct engine *e, const struct logs_run *r)
 {
@@ -195,8 +164,21 @@ static void logs_delete(struct engine *e, const struct logs_run *r)
 static void logs_bound(struct engine *e)
 {
 	ARENA_AUTO a = { 0 };
-	size_t n;
-	FREE_AUTO struct logs_run *run = logs_measure_all(e, &a, &n);
+	size_t n = 0;
+	FREE_AUTO struct logs_run *run = NULL;
+	DIR_AUTO *list = dir_list(e->logs_dir, ".");
+	for (const char *uid; (uid = dir_next(list)) != NULL;) {
+		const char *user = logs_user_of(e, uid, &a);
+		DIR_AUTO *names = dir_list(e->logs_dir, uid);
+		for (const char *name; n < RUNS_MAX && (name = dir_next(names)) != NULL;) {
+			if (!strchr(name, '-')) /* `job` or `deleted` */
+				continue;
+			if ((n & (n + 1)) == 0)
+				run = xrealloc(run, (2 * n + 2) * sizeof(*run));
+			run[n++] = logs_measure(
+			    user, arena_printf(&a, "%s/logs/%s/%s", e->set.dir, uid, name));
+		}
+	}
 	e->log_bytes = 0;
 	if (n > 0)
 		qsort(run, n, sizeof(*run), logs_later);
@@ -248,8 +230,7 @@ void logs_keep(struct engine_pod *p)
 		twice = twice || (access(from[i], F_OK) == 0 && access(to[i], F_OK) == 0);
 	}
 	if (twice) /* the log of an earlier end stays */
-		engine_set_aside(e, path + strlen(e->set.dir) + 1, span_of(p->job->label ?: "unknown"),
-		                 "an end of a task of ");
+		engine_set_aside(e, path, p->job->label, "an end of a task of ");
 	(void)mkdir(path, 0700);                       /* may be there */
 	for (size_t i = 0; i < ARRAY_SIZE(FILES); i++) /* as far as there are such */
 		(void)rename(from[i], to[i]);
@@ -270,8 +251,7 @@ void logs_set_orphans_aside(struct engine *e)
 		struct span of;
 		const char *path = arena_printf(&a, "%s/logs/%s", e->set.dir, uid);
 		if (!known)
-			engine_set_aside(e, path + strlen(e->set.dir) + 1,
-			                 owner_read(path, &a, &of), "");
+			engine_set_aside(e, path, owner_read(path, &a, &of), "");
 		else if (job->label)
 			owner_write(job, path); /* earlier versions did not */
 	}

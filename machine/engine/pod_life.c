@@ -345,11 +345,8 @@ static void pod_remove(struct engine_pod *p)
 		grants_end(p->job, p->role, p->index);
 	if (p->state >= POD_STARTED)
 		logs_keep(p);
-	ARENA_AUTO a = { 0 };
-	struct span uid;
 	if (p->job->lost)
-		engine_set_aside(p->e, p->dir + strlen(p->e->set.dir) + 1,
-		                 owner_read(p->dir, &a, &uid), "a task, which was ended, of ");
+		engine_set_aside(p->e, p->dir, p->job->label, "a task, which was ended, of ");
 	else
 		trash_take(p->e, p->e->pods_dir, p->uid);
 	p->state = POD_REMOVED;

@@ -56,6 +56,22 @@ static bool gc_code_named(const void *arg, const char *name)
 	return job;
 }
 
+/* Moves code to damaged/code: the database has lost its row. */
+static void gc_set_aside(const void *arg, const char *name)
+{
+	const struct server *s = arg;
+	const char *dir = s->options->local;
+	FREE_AUTO char *from = xasprintf("code/%s", name);
+	FREE_AUTO char *to = aside_move(dir, from, SPAN("code"));
+	FREE_AUTO char *text = xasprintf(
+	    to ? "the database lacks code that was uploaded: it is now in %s; upload it again"
+	       : "%s cannot be moved to damaged/: %m",
+	    to ?: from);
+	const char *told = to ? aside_note(dir, text) : text;
+	if (told)
+		log_event(LOG_WARN, "code that no record names", "what", told);
+}
+
 struct code_store gc_code_store(const struct server *s, struct caller *c, int64_t deadline_ms)
 {
 	const struct options *o = s->options;
@@ -70,6 +86,7 @@ struct code_store gc_code_store(const struct server *s, struct caller *c, int64_
 		.age_ms = o->code_age_s * 1000,
 		.young_ms = o->janitor_age_s * 1000,
 		.named = local ? gc_code_named : NULL,
+		.orphan = gc_set_aside,
 		.arg = s,
 	};
 }
@@ -91,32 +108,6 @@ static void gc_remove_code(struct gc *g)
 	                    "can remove code that no job names again");
 }
 
-/* Moves code to damaged/code: the database has lost its row. */
-static void gc_set_aside(void *arg, const char *name)
-{
-	const struct gc *g = arg;
-	const char *dir = g->server->options->local;
-	FREE_AUTO char *from = xasprintf("code/%s", name);
-	FREE_AUTO char *to = aside_move(dir, from, SPAN("code"));
-	FREE_AUTO char *text = xasprintf(
-	    to ? "the database lacks code that was uploaded: it is now in %s; upload it again"
-	       : "%s cannot be moved to damaged/: %m",
-	    to ?: from);
-	const char *told = to ? aside_note(dir, text) : text;
-	if (told)
-		log_event(LOG_WARN, "code that no record names", "what", told);
-}
-
-static void gc_find_lost_code(struct gc *g)
-{
-	ERR_AUTO e = { 0 };
-	struct code_store store = gc_code_store(g->server, &g->caller, clock_ms() + CODE_ROUND_MS);
-	if (store.directory && code_find_orphans(&store, gc_set_aside, g, &e) < 0 &&
-	    !g->caller.stopped)
-		log_event(LOG_WARN, "cannot look for code that no record names", "why",
-		          err_msg(&e));
-}
-
 /* ---- the thread ---- */
 
 static void *gc_thread(void *arg)
@@ -124,7 +115,6 @@ static void *gc_thread(void *arg)
 	struct gc *g = arg;
 	struct janitor_report report;
 	int64_t pause_ms = g->server->options->janitor_interval_s * 1000;
-	gc_find_lost_code(g);
 	do {
 		if (g->janitor)
 			pause_ms = janitor_round(g->janitor, &report);

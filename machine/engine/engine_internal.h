@@ -260,8 +260,8 @@ void *trash_run(void *arg);
 
 /* Moves the log of a pod to DIR/logs. */
 void logs_keep(struct engine_pod *p);
-/* Moves files of a job, which the store does not have or lacks a part of, to damaged/, and tells it.
- * path: with DIR; label: NULL: not known; what: "" or "a part of ". */
+/* Moves files of a job, which the store does not have or lacks a part of, to damaged/, and tells
+ * it. path: with DIR; label: NULL: not known; what: "" or "a part of ". */
 void engine_set_aside(struct engine *e, const char *path, const char *label, const char *what);
 /* Any thread; NULL: there can be none. */
 char *logs_path(const struct engine *e, const struct engine_task *t, struct arena *a);

@@ -123,19 +123,14 @@ static struct logs_run logs_measure(const char *user, const char *path)
 	return r;
 }
 
-/* By user, the latest first. */
-static int logs_later(const void *a, const void *b)
+/* The highest rank first; before there are ranks, by user, the latest first. */
+static int logs_compare(const void *a, const void *b)
 {
 	const struct logs_run *x = a;
 	const struct logs_run *y = b;
-	return strcmp(x->user, y->user) ?: (x->ended_s < y->ended_s) - (x->ended_s > y->ended_s);
-}
-
-static int logs_higher(const void *a, const void *b)
-{
-	const struct logs_run *x = a;
-	const struct logs_run *y = b;
-	return (x->rank < y->rank) - (x->rank > y->rank);
+	return (x->rank < y->rank) - (x->rank > y->rank)
+	           ?: strcmp(x->user, y->user)
+	           ?: (x->ended_s < y->ended_s) - (x->ended_s > y->ended_s);
 }
 
 /* The user whose job this is; "" if it is not known. */
@@ -181,7 +176,7 @@ static void logs_bound(struct engine *e)
 	}
 	e->log_bytes = 0;
 	if (n > 0)
-		qsort(run, n, sizeof(*run), logs_later);
+		qsort(run, n, sizeof(*run), logs_compare);
 	for (size_t i = 0; i < n; i++) {
 		bool same = i > 0 && strcmp(run[i].user, run[i - 1].user) == 0;
 		run[i].rank = run[i].bytes + (same ? run[i - 1].rank : 0);
@@ -190,7 +185,7 @@ static void logs_bound(struct engine *e)
 	int64_t most = e->set.keep_logs;
 	if (e->log_bytes <= most)
 		return;
-	qsort(run, n, sizeof(*run), logs_higher);
+	qsort(run, n, sizeof(*run), logs_compare);
 	for (size_t i = 0; e->log_bytes > most / 10 * 9; i++)
 		logs_delete(e, &run[i]);
 }
@@ -291,7 +286,6 @@ bool engine_log_find(struct engine *e, const struct engine_task *t, struct arena
 const char *engine_log_absence(const struct engine *e, struct span framework_uid, struct span job,
                                struct arena *a)
 {
-	bool aside = aside_has(e->set.dir, job);
 	const char *mark = arena_printf(a, "%s/logs/%.*s/deleted", e->set.dir, (int)framework_uid.n,
 	                                framework_uid.p);
 	if (logs_part_ok(framework_uid) && access(mark, F_OK) == 0)
@@ -299,11 +293,9 @@ const char *engine_log_absence(const struct engine *e, struct span framework_uid
 		       "--keep-logs";
 	return arena_printf(a,
 	                    "the log of this task is lost: this server has not deleted it, and it "
-	                    "is not there%s%.*s",
-	                    aside ? "; an administrator finds files of this job in the server's "
-	                            "directory, in damaged/"
-	                          : "",
-	                    aside ? (int)job.n : 0, job.p);
+	                    "is not there; files of this job that an administrator can look at, "
+	                    "if there are such, are in the server's directory, in damaged/%.*s",
+	                    (int)job.n, job.p);
 }
 
 /* ---- directories ----------------------------------------------------------------------------- */

@@ -84,15 +84,14 @@ int aside_refuse(const struct database *d, const char *what, struct err *e)
 {
 	static const char *const DIRS[] = { "logs", "pods", "code", "imported-frameworks" };
 	STR_AUTO found = STR_INIT(1024);
+	int64_t log = aside_log_size(d);
 	for (size_t i = 0; i < ARRAY_SIZE(DIRS); i++) {
 		DIR_AUTO *list = dir_list(d->root, DIRS[i]);
 		if (dir_next(list))
-			str_printf(&found, "%s %s/", found.n ? "," : "", DIRS[i]);
+			str_printf(&found, " %s/", DIRS[i]);
 	}
-	int64_t log = aside_log_size(d);
 	if (log > 0)
-		str_printf(&found, "%s " DB_FILE "-wal (%lld bytes)", found.n ? "," : "",
-		           (long long)log);
+		str_printf(&found, " " DB_FILE "-wal (%lld bytes)", (long long)log);
 	if (found.n == 0)
 		return 0;
 	return err_set(e, UNKNOWN_ERROR,
@@ -133,11 +132,9 @@ int aside_open(struct database *d, const char *dir, struct err *e)
 int aside_check(const char *dir, struct err *e)
 {
 	struct database d = { .root = -1 };
-	if (access(dir, F_OK) != 0 && errno == ENOENT)
-		return 1;
-	int bad = aside_open(&d, dir, e);
-	bad = bad ?: aside_check_database(&d, e);
+	bool absent = access(dir, F_OK) != 0 && errno == ENOENT;
+	int none = absent ? 1 : aside_open(&d, dir, e) ?: aside_check_database(&d, e);
 	free(d.path);
 	fd_cleanup(&d.root);
-	return bad;
+	return none;
 }

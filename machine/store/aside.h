@@ -25,9 +25,10 @@
 #include "base/err.h"
 
 #define LOST_FILE "damaged/LOST"
+#define NO_OWNER  ((struct span){ 0 })
 
 /* Returns a name below DIR that is not used, and makes its directories: damaged/OWNER/logs-UID of
- * "logs/UID", perhaps with a number; owner.p NULL: damaged/logs-UID.  The caller frees it.  NULL
+ * "logs/UID", perhaps with a number; NO_OWNER: damaged/logs-UID.  The caller frees it.  NULL
  * and errno. */
 char *aside_name(const char *dir, struct span owner, const char *from);
 /* Moves DIR/FROM there. */

@@ -340,13 +340,13 @@ static int db_begin_with(struct database *d, struct err *e)
 	int code = db_load(d);
 	const char *fault =
 	    code == SQLITE_SCHEMA
-	        ? "store.db was made by a newer version of rest-lit: start that version, or put a "
-	          "backup of this one in its place"
+		? "store.db was made by a newer version of rest-lit: start that version, or put a "
+		  "backup of this one in its place"
 	    : code == SQLITE_PROTOCOL
-	        ? "store.db-wal is not the log of the store.db beside it, but of another one, or "
-	          "of another time; nothing was changed. Put the right file in the place of one "
-	          "of them, or, to begin with store.db as it is, move the log to another place"
-	        : NULL;
+		? "store.db-wal is not the log of the store.db beside it, but of another one, or "
+		  "of another time; nothing was changed. Put the right file in the place of one "
+		  "of them, or, to begin with store.db as it is, move the log to another place"
+		: NULL;
 	if (fault)
 		return err_set(e, UNKNOWN_ERROR, "%s/%s", d->path, fault);
 	/* An error of the schema is one of its text; only a damaged head forbids to write. */

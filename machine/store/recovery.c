@@ -31,16 +31,10 @@ enum {
 
 /* ---- files set aside ------------------------------------------------------------------------- */
 
-/* A name in damaged/, see aside_name. */
-static char *damage_name(const struct database *d, const char *name)
-{
-	return aside_name(d->path, (struct span){ 0 }, name);
-}
-
 /* 0, or -1 and errno. */
 static int damage_write(const struct database *d, const char *name, struct span text)
 {
-	FREE_AUTO char *to = damage_name(d, name);
+	FREE_AUTO char *to = aside_name(d->path, NO_OWNER, name);
 	if (to == NULL)
 		return -1;
 	FD_AUTO fd =
@@ -69,8 +63,8 @@ static uint32_t log_word(const unsigned char *p)
 }
 
 /* A page that ends a commit, and has the salt of the log, is behind the n pages that are read; or
- * none is read, as the salt is damaged.  See "The Write-Ahead Log" in SQLite's file format: pages of
- * earlier logs have another salt, which begins with a number that is one less in each.  A killed
+ * none is read, as the salt is damaged.  See "The Write-Ahead Log" in SQLite's file format: pages
+ * of earlier logs have another salt, which begins with a number that is one less in each.  A killed
  * server can leave the begin of a log, or of a commit. */
 static bool log_is_cut(int fd, int n)
 {
@@ -91,16 +85,13 @@ int damage_log(struct database *d, int n)
 	FD_AUTO from = openat(d->root, DB_FILE "-wal", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (from < 0 || !log_is_cut(from, n))
 		return 0;
-	FREE_AUTO char *to = damage_name(d, DB_FILE "-wal");
+	FREE_AUTO char *to = aside_name(d->path, NO_OWNER, DB_FILE "-wal");
 	FD_AUTO copy = to ? damage_copy_file(d, DB_FILE "-wal", to) : -1;
-	if (copy < 0)
-		return SQLITE_CANTOPEN;
 	str_printf(&d->damaged,
-	           DB_FILE
-	           "-wal was damaged behind its first %d pages, so the last changes are lost; "
-	           "%s is a copy of it\n",
-	           n, to);
-	return 0;
+	           DB_FILE "-wal was damaged behind its first %d pages, so the last changes are "
+	                   "lost; %s is a copy of it\n",
+	           n, to ?: "");
+	return copy < 0 ? SQLITE_CANTOPEN : 0;
 }
 
 /* ---- the database ------------------------------------------------------------------ */
@@ -135,8 +126,8 @@ static int damage_connect(struct database *old)
 	unsigned char first[PAGE] NOT_ZEROED;
 	FD_AUTO new = openat(old->root, DB_NEW, O_RDONLY | O_CLOEXEC);
 	FD_AUTO to = damage_copy_file(old, DB_FILE, DB_OLD);
-	bool linked = linkat(old->root, DB_FILE "-wal", old->root, DB_OLD "-wal", 0) == 0 ||
-	              errno == ENOENT;
+	bool linked =
+	    linkat(old->root, DB_FILE "-wal", old->root, DB_OLD "-wal", 0) == 0 || errno == ENOENT;
 	if (to < 0 || !linked || pread(new, first, PAGE, 0) != PAGE)
 		return SQLITE_CANTOPEN;
 	first[92] ^= 1;
@@ -204,8 +195,8 @@ static int damage_copy_all(struct database *d, int64_t *objects)
  * SQLITE_CANTOPEN and errno. */
 static int damage_swap(const struct database *d)
 {
-	FREE_AUTO char *to = damage_name(d, DB_FILE);
-	FREE_AUTO char *log = damage_name(d, DB_FILE "-wal");
+	FREE_AUTO char *to = aside_name(d->path, NO_OWNER, DB_FILE);
+	FREE_AUTO char *log = aside_name(d->path, NO_OWNER, DB_FILE "-wal");
 	if (!to || !log || linkat(d->root, DB_FILE, d->root, to, 0) != 0 ||
 	    (aside_log_size(d) > 0 && renameat(d->root, DB_FILE "-wal", d->root, log) != 0) ||
 	    renameat(d->root, DB_NEW, d->root, DB_FILE) != 0 || fsync(d->root) != 0)
@@ -438,7 +429,8 @@ int damage_files(struct database *d)
 	for (size_t i = 0; i < ARRAY_SIZE(DIRS) && code == 0; i++) {
 		if (faccessat(d->root, DIRS[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 			continue;
-		code = db_ask(d, "SELECT count(*) FROM status WHERE instr(text, '\"podUID\"')", &ran);
+		code =
+		    db_ask(d, "SELECT count(*) FROM status WHERE instr(text, '\"podUID\"')", &ran);
 		if (ran > 0)
 			str_printf(&d->damaged, "%s/%s was not there: the files of jobs are lost\n",
 			           d->path, DIRS[i]);

@@ -25,7 +25,6 @@ enum {
 	LOCK_WAIT_MS = 20,
 	LOG_COPIED = 512, /* pages of the log after which it is copied */
 	ID_AT = 68,       /* of application_id in page 1 */
-	ID_MOST = INT32_MAX >> 1,
 	SCHEMA_VERSION = 1,
 	DAMAGED_TEXT = 1 << 20, /* bytes of sentences; no more are told */
 };
@@ -154,11 +153,9 @@ int db_mark_log(struct database *d)
 	uint32_t id = d->log_id + 1;
 	if (!d->log_new)
 		return 0;
-	if (d->log_id == 0) { /* a new database, or of an earlier version */
+	if (d->log_id == 0) /* a new database, or of an earlier version */
 		random_bytes(&id, sizeof(id));
-		id = (id & ID_MOST) | 1;
-	}
-	FREE_AUTO char *sql = xasprintf("PRAGMA application_id = %u", id);
+	FREE_AUTO char *sql = xasprintf("PRAGMA application_id = %d", (int)id);
 	d->fault = sqlite3_exec(d->db, sql, NULL, NULL, NULL); /* it may have rolled back */
 	return d->fault;
 }

@@ -112,26 +112,16 @@ int db_copy_log(struct database *d, sqlite3 *with, int mode)
 	return db_synced(d, sqlite3_wal_checkpoint_v2(with, NULL, mode, NULL, NULL));
 }
 
-/* Copies all of the log, which begins anew with the next commit; it is also emptied by
- * SQLITE_CHECKPOINT_TRUNCATE.  0 or SQLITE_... */
-static int db_end_log(struct database *d, int mode)
-{
-	int64_t id = 0;
-	int code = db_copy_log(d, d->db, mode);
-	code = code ?: db_ask(d, "PRAGMA application_id", &id);
-	if (code == 0) {
-		d->log_id = (uint32_t)id;
-		d->log_new = true;
-	}
-	return code;
-}
-
 int db_empty_log(struct database *d)
 {
-	int code = db_end_log(d, SQLITE_CHECKPOINT_TRUNCATE);
-	if (code == 0)
-		d->wal = 0;
-	return code;
+	int64_t id = 0;
+	int code = db_copy_log(d, d->db, SQLITE_CHECKPOINT_TRUNCATE);
+	code = code ?: db_ask(d, "PRAGMA application_id", &id);
+	if (code)
+		return code;
+	d->log_id = (uint32_t)id;
+	d->wal = 0;
+	return 0;
 }
 
 void db_begin(struct database *d)
@@ -141,7 +131,7 @@ void db_begin(struct database *d)
 	bool full =
 	    d->wal > LOG_MAX || (d->wal > LOG_MAX / 4 * 3 && atomic_exchange(&d->copied, false));
 	d->fault = d->unsure ? SQLITE_IOERR_FSYNC
-	           : full    ? db_end_log(d, SQLITE_CHECKPOINT_RESTART)
+	           : full    ? db_copy_log(d, d->db, SQLITE_CHECKPOINT_RESTART)
 	                     : 0;
 	int code = db_run(d, "BEGIN", "");
 	if (d->fault == 0 || d->fault == SQLITE_BUSY) /* it is being copied */
@@ -151,7 +141,7 @@ void db_begin(struct database *d)
 int db_mark_log(struct database *d)
 {
 	uint32_t id = d->log_id + 1;
-	if (!d->log_new)
+	if (d->wal > 0)
 		return 0;
 	if (d->log_id == 0) /* a new database, or of an earlier version */
 		random_bytes(&id, sizeof(id));
@@ -175,7 +165,6 @@ static int db_committed(void *arg, sqlite3 *db, const char *name, int pages)
 	struct database *d = arg;
 	(void)db;
 	(void)name;
-	d->log_new = false;
 	if (pages / LOG_COPIED > atomic_exchange(&d->wal, pages) / LOG_COPIED)
 		(void)sem_post(&d->copy);
 	return SQLITE_OK;
@@ -290,6 +279,7 @@ static int db_load(struct database *d)
 	code = db_set_journal(d);
 	code =
 	    code ?: sqlite3_wal_checkpoint_v2(d->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages, NULL);
+	d->wal = pages;
 	code = code ?: damage_log(d, pages);
 	/* All in the log is stored in the database, although a sync of it may have failed before.
 	 * On a full disk it stays in the log. */

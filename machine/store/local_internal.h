@@ -31,10 +31,9 @@ struct database {
 	bool transient;     /* see local_open; set before db_open */
 	int fault;          /* SQLITE_..., why nothing is stored in this transaction; 0 */
 	atomic_bool unsure; /* a sync has failed: the contents after a restart are not known */
-	atomic_int wal;     /* pages of the log */
+	atomic_int wal;     /* pages of the log; 0: it was emptied */
 	int64_t version;    /* the highest */
 	uint32_t log_id;    /* in page 1 of the file, see db_mark_log */
-	bool log_new;       /* the file has all, and the next commit begins the log */
 	struct str damaged; /* sentences, each ends with a newline */
 	sem_t copy;         /* the log is to be copied into the file */
 	atomic_bool copied; /* it has been, but for the last commits */
@@ -72,9 +71,9 @@ int db_ask(struct database *d, const char *sql, int64_t *n);
 
 /* Begins a transaction. */
 void db_begin(struct database *d);
-/* Before something is written in it.  Where the log is known to begin anew, because the file has
- * all, the number in page 1 (application_id) becomes one more: so a log that belongs to another
- * database, or to another time, is known.  0 or SQLITE_..., which is d->fault. */
+/* Before something is written in it.  After the log was emptied, when the file has all, the number
+ * in page 1 (application_id) becomes one more: so a log that belongs to another database, or to
+ * another time, is known.  0 or SQLITE_..., which is d->fault. */
 int db_mark_log(struct database *d);
 /* Ends it.  0 or SQLITE_...; after SQLITE_IOERR_FSYNC it may have been stored, and `unsure` is set.
  */

@@ -24,8 +24,6 @@
 
 enum {
 	KEY_TEXT = 255,
-	LOG_HEAD = 32,  /* bytes of the head of a log */
-	LOG_FRAME = 24, /* ... and of that of a page in it */
 	COPY_BYTES = 1 << 30,
 };
 
@@ -55,28 +53,22 @@ static int damage_copy_file(const struct database *d, const char *name, const ch
 
 /* ---- the log ----------------------------------------------------------------------- */
 
-static uint32_t log_word(const unsigned char *p)
-{
-	uint32_t word;
-	memcpy(&word, p, sizeof(word));
-	return be32toh(word);
-}
-
 /* A page that ends a commit, and has the salt of the log, is behind the n pages that are read; or
  * none is read, as the salt is damaged.  See "The Write-Ahead Log" in SQLite's file format: pages
  * of earlier logs have another salt, which begins with a number that is one less in each.  A killed
  * server can leave the begin of a log, or of a commit. */
 static bool log_is_cut(int fd, int n)
 {
-	unsigned char head[LOG_HEAD];
-	unsigned char page[LOG_FRAME];
-	off_t at = LOG_HEAD + (off_t)n * (LOG_FRAME + PAGE);
-	if (pread(fd, head, LOG_HEAD, 0) != LOG_HEAD || pread(fd, page, LOG_FRAME, at) != LOG_FRAME)
+	uint32_t head[8];
+	uint32_t page[6]; /* the head of a page in the log */
+	off_t at = sizeof(head) + (off_t)n * (off_t)(sizeof(page) + PAGE);
+	if (pread(fd, head, sizeof(head), 0) != sizeof(head) ||
+	    pread(fd, page, sizeof(page), at) != sizeof(page))
 		return false;
-	bool cut = n == 0 && memcmp(page + 8, head + 16, 8) != 0 &&
-	           log_word(page + 8) + 1 != log_word(head + 16);
-	for (; !cut && pread(fd, page, LOG_FRAME, at) == LOG_FRAME; at += LOG_FRAME + PAGE)
-		cut = memcmp(page + 8, head + 16, 8) == 0 && log_word(page + 4) != 0;
+	bool cut = n == 0 && memcmp(&page[2], &head[4], 8) != 0 &&
+	           be32toh(page[2]) + 1 != be32toh(head[4]);
+	for (; !cut && pread(fd, page, sizeof(page), at) == sizeof(page); at += sizeof(page) + PAGE)
+		cut = memcmp(&page[2], &head[4], 8) == 0 && page[1] != 0;
 	return cut;
 }
 

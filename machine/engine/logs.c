@@ -133,15 +133,6 @@ static int logs_compare(const void *a, const void *b)
 	           ?: (x->ended_s < y->ended_s) - (x->ended_s > y->ended_s);
 }
 
-/* The user whose job this is; "" if it is not known. */
-static const char *logs_user_of(struct engine *e, const char *uid, struct arena *a)
-{
-	LOCK_AUTO(&e->lock);
-	const struct engine_job *job = engine_find(e, span_of(uid));
-	struct span rest = span_of(job && job->label ? job->label : "");
-	return arena_dup(a, span_next(&rest, '~'));
-}
-
 /* Removes a log, of which the mark `deleted` is kept. */
 static void logs_delete(struct engine *e, const struct logs_run *r)
 {
@@ -163,7 +154,11 @@ static void logs_bound(struct engine *e)
 	FREE_AUTO struct logs_run *run = NULL;
 	DIR_AUTO *list = dir_list(e->logs_dir, ".");
 	for (const char *uid; (uid = dir_next(list)) != NULL;) {
-		const char *user = logs_user_of(e, uid, &a);
+		(void)pthread_mutex_lock(&e->lock); /* cannot fail */
+		const struct engine_job *job = engine_find(e, span_of(uid));
+		struct span label = span_of(job && job->label ? job->label : "");
+		const char *user = arena_dup(&a, span_next(&label, '~'));
+		(void)pthread_mutex_unlock(&e->lock);
 		DIR_AUTO *names = dir_list(e->logs_dir, uid);
 		for (const char *name; n < RUNS_MAX && (name = dir_next(names)) != NULL;) {
 			if (!strchr(name, '-')) /* `job` or `deleted` */

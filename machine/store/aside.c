@@ -88,14 +88,15 @@ int aside_refuse(const struct database *d, const char *what, struct err *e)
 	for (size_t i = 0; i < ARRAY_SIZE(DIRS); i++) {
 		DIR_AUTO *list = dir_list(d->root, DIRS[i]);
 		if (dir_next(list))
-			str_printf(&found, " %s/", DIRS[i]);
+			str_printf(&found, "%s%s/", found.n ? ", " : "", DIRS[i]);
 	}
 	if (log > 0)
-		str_printf(&found, " " DB_FILE "-wal (%lld bytes)", (long long)log);
+		str_printf(&found, "%s" DB_FILE "-wal (%lld bytes)", found.n ? ", " : "",
+		           (long long)log);
 	if (found.n == 0)
 		return 0;
 	return err_set(e, UNKNOWN_ERROR,
-	               "%s: %s, but there are files of jobs:%s; nothing was changed. Put "
+	               "%s: %s, but there are files of jobs: %s; nothing was changed. Put "
 	               "store.db back, or a backup of it (rest-lit backup); to begin anew, move "
 	               "all of these, and store.db, to another place",
 	               d->path, what, str_c(&found));

@@ -306,15 +306,6 @@ int db_make(struct database *d)
 	return code ?: db_set_journal(d) ?: db_empty_log(d);
 }
 
-/* Makes a new database, under its name only when it is whole.  0 or SQLITE_... */
-static int db_make_first(struct database *d)
-{
-	int code = db_make(d);
-	db_disconnect(d);
-	bool moved = code == 0 && renameat(d->root, DB_NEW, d->root, DB_FILE) == 0;
-	return code || moved ? code : SQLITE_CANTOPEN;
-}
-
 static int db_refuse(const struct database *d, const char *fault, int code, struct err *e)
 {
 	return err_set(e, UNKNOWN_ERROR, "%s/%s %s: %s", d->path, DB_FILE, fault,
@@ -325,17 +316,17 @@ static int db_refuse(const struct database *d, const char *fault, int code, stru
 static int db_begin_with(struct database *d, struct err *e)
 {
 	int code = db_load(d);
-	const char *fault =
-	    code == SQLITE_SCHEMA
-		? "store.db was made by a newer version of rest-lit: start that version, or put a "
-		  "backup of this one in its place"
-	    : code == SQLITE_PROTOCOL
-		? "store.db-wal is not the log of the store.db beside it, but of another one, or "
-		  "of another time; nothing was changed. Put the right file in the place of one "
-		  "of them, or, to begin with store.db as it is, move the log to another place"
-		: NULL;
-	if (fault)
-		return err_set(e, UNKNOWN_ERROR, "%s/%s", d->path, fault);
+	if (code == SQLITE_SCHEMA || code == SQLITE_PROTOCOL)
+		return err_set(
+		    e, UNKNOWN_ERROR,
+		    code == SQLITE_SCHEMA
+			? "%s/store.db was made by a newer version of rest-lit: start that "
+			  "version, or put a backup of this one in its place"
+			: "%s/store.db-wal is not the log of the store.db beside it, but of "
+			  "another one, or of another time; nothing was changed. Put the right "
+			  "file in the place of one of them, or, to begin with store.db as it is, "
+			  "move the log to another place",
+		    d->path);
 	/* An error of the schema is one of its text; only a damaged head forbids to write. */
 	if ((code & 0xff) != SQLITE_CORRUPT && (code & 0xff) != SQLITE_NOTADB &&
 	    code != SQLITE_ERROR && code != SQLITE_READONLY)
@@ -353,7 +344,10 @@ int db_open(struct database *d, const char *dir, struct err *e)
 	if (none < 0)
 		return -1;
 	(void)unlinkat(d->root, DB_COPY, 0); /* of a server that was killed */
-	int code = none ? db_make_first(d) : 0;
+	int code = none ? db_make(d) : 0;
+	db_disconnect(d);
+	if (none && code == 0 && renameat(d->root, DB_NEW, d->root, DB_FILE) != 0)
+		code = SQLITE_CANTOPEN;
 	code = code ?: db_begin_with(d, e);
 	if (code == 0)
 		(void)sqlite3_wal_hook(d->db, db_committed, d);

@@ -61,13 +61,14 @@ static bool log_is_cut(int fd, int n)
 {
 	uint32_t head[8];
 	uint32_t page[6]; /* the head of a page in the log */
-	off_t at = sizeof(head) + (off_t)n * (off_t)(sizeof(page) + PAGE);
+	const off_t step = (off_t)sizeof(page) + PAGE;
+	off_t at = (off_t)sizeof(head) + n * step;
 	if (pread(fd, head, sizeof(head), 0) != sizeof(head) ||
 	    pread(fd, page, sizeof(page), at) != sizeof(page))
 		return false;
 	bool cut = n == 0 && memcmp(&page[2], &head[4], 8) != 0 &&
 	           be32toh(page[2]) + 1 != be32toh(head[4]);
-	for (; !cut && pread(fd, page, sizeof(page), at) == sizeof(page); at += sizeof(page) + PAGE)
+	for (; !cut && pread(fd, page, sizeof(page), at) == sizeof(page); at += step)
 		cut = memcmp(&page[2], &head[4], 8) == 0 && page[1] != 0;
 	return cut;
 }

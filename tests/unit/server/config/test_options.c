@@ -89,8 +89,9 @@ TEST(test_options_of_bytes_take_the_units_of_other_tools)
 
 TEST(test_options_of_bytes_want_a_unit_below_a_mib)
 {
-	assert_refused(FOR_SUBMIT, "-m", "8192",
-	               "--memory: 8192 without a unit means bytes; did you mean 8192MiB or 8192GiB?");
+	assert_refused(
+	    FOR_SUBMIT, "-m", "8192",
+	    "--memory: 8192 without a unit means bytes; did you mean 8192MiB or 8192GiB?");
 	assert_refused(FOR_SERVE, "--keep-logs", "10", "10MiB or 10GiB?");
 	assert_refused(FOR_SERVE, "--max-body", "1048575", "means bytes");
 	PARSED(p, FOR_SERVE, "--max-body", "1048576");

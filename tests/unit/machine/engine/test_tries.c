@@ -17,6 +17,7 @@ struct ending_world {
 	struct framework_container container;
 	char uid[2][24]; /* of the ConfigMap, of the pod; "": there is none */
 	int made;
+	int32_t next_code; /* of the next pod; 0: the same for all */
 	bool running, over;
 };
 
@@ -53,6 +54,11 @@ static enum framework_answer ending_create(void *arg, const struct framework_obj
 	(void)snprintf(uid, sizeof(w->uid[0]), "uid%d", ++w->made);
 	out->uid = uid;
 	w->over = false;
+	if (w->next_code && o->kind == FRAMEWORK_POD) {
+		int32_t code = w->next_code;
+		w->next_code = w->container.code;
+		w->container.code = code;
+	}
 	return FRAMEWORK_DONE;
 }
 
@@ -171,5 +177,7 @@ TEST(test_alike_ends_count_only_if_they_are_soon_and_in_a_row)
 	assert_int_equal(tries_of(here, &w, 0, LATE_S, &status), TRIES_MOST);
 	assert_int_equal(tries_of(here, &w, 4, 1, &status), 3 + 4); /* then jobRetryCount counts */
 	assert_non_null(strstr(str_c(&status), "\"accountableRetriedCount\":4"));
+	w.next_code = 143;
+	assert_int_equal(tries_of(here, &w, 0, 1, &status), TRIES_MOST);
 	framework_config_free(here);
 }

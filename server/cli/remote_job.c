@@ -33,24 +33,21 @@ const char *remote_user(struct remote *r, struct arena *a, struct err *e)
 
 /* ---- the nearest name ------------------------------------------------------------------------ */
 
-/* The job of the same user with the nearest name; else one of another user with this name. */
+/* The job of the same user with the nearest name. */
 static const char *nearest_job(struct span jobs, const char *job, struct arena *a)
 {
 	size_t n = span_chr(span_of(job), '~');
 	struct span user = { job, n };
 	struct guess guess = { .name = span_of(job[n] ? job + n + 1 : job) };
-	const char *other = NULL;
 	struct scan walk = scan_begin(jobs);
 	for (struct span row; scan_item(&walk, &row);) {
 		struct span owner = scan_text(scan_get(row, "username"), a);
 		const char *name = arena_dup(a, scan_text(scan_get(row, "name"), a));
 		if (span_eq(owner, user))
 			guess_try(&guess, name);
-		else if (span_is(guess.name, name) && !other)
-			other = arena_printf(a, "%.*s~%s", (int)owner.n, owner.p, name);
 	}
 	if (!guess.best)
-		return other;
+		return NULL;
 	return arena_printf(a, "%.*s~%s", (int)user.n, user.p, guess.best);
 }
 

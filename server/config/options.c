@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/doc/tree.h"
+#include "k8s/cache/job_entry.h"
 #include "server/config/system.h"
 #include "translate/job/dialect.h"
 #include "translate/translate.h"
@@ -74,6 +75,12 @@ static const struct form URL = { LOWER UPPER DIGITS "-_./:~%[]@?=&+,", 2048, fal
 static const struct form GPUS = { LOWER DIGITS, 8, false, "must be a number, auto or none" };
 static const struct form JOB_NAME = { LOWER UPPER DIGITS "-_.~", 255, false,
 	                              "must be a job's name: letters, digits, -, _, . and ~" };
+static void state_names(struct str *out, const char *between)
+{
+	for (size_t i = 0; i < JOB_UNKNOWN; i++)
+		str_printf(out, "%s%s", i ? between : "", JOB_STATES[i]);
+}
+
 static const struct form STATES = { LOWER UPPER ",", 256, false,
 	                            "must be states, separated by commas" };
 
@@ -289,8 +296,8 @@ const struct option OPTIONS[] = {
 	  .help = "also print what is written until the tasks have ended; also -f" },
 	{ "dry-run", GROUP_OUTPUT, FOR_SUBMIT, true, SWITCH(dry_run), .flag_only = true,
 	  .help = "print the objects without creating them" },
-	{ "state", GROUP_OUTPUT, FOR_JOBS, true, TEXT(state, ""), .flag_only = true, .form = &STATES, .value = "STATE,...",
-	  .help = "only jobs in these states: WAITING, RUNNING, STOPPING, SUCCEEDED, STOPPED, FAILED" },
+	{ "state", GROUP_OUTPUT, FOR_JOBS, true, TEXT(state, ""), .flag_only = true, .form = &STATES, .value = "STATE,...", .names = state_names,
+	  .help = "only jobs in these states" },
 	{ "sort", GROUP_OUTPUT, FOR_JOBS, true, CHOICE(sort, "", SORTS), .flag_only = true, .value = "COLUMN",
 	  .help = "order of the jobs; default: newest first" },
 	{ "watch", GROUP_OUTPUT, FOR_JOBS, true, SWITCH(watch), .flag_only = true,

@@ -282,7 +282,7 @@ def test_run_takes_its_tasks_with_it_when_killed(check):
             os.makedirs(f"{runs}/earlier/pods/uid")
             shutil.copy(*glob.glob(f"{runs}/*/jobs/pods/*/shim"), f"{runs}/earlier/pods/uid")
             check.equal("another one meanwhile", p.run(job("next", worker=role("true")))[0], 0)
-            check.ok("its files are left in the grace period", len(p.left()) == 2 and p.processes(), (p.left(), p.processes()))
+            check.ok("its files are left in the grace period", len(p.left()) == 2 and wait_until(p.processes), (p.left(), p.processes()))
             p.write("gone", "")
             check.ok("its task ends", wait_until(lambda: not p.processes()), p.processes())
         check.equal("its files are left", len(p.left()), 2)

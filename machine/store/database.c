@@ -348,6 +348,8 @@ int db_open(struct database *d, const char *dir, struct err *e)
 	db_disconnect(d);
 	if (none && code == 0 && renameat(d->root, DB_NEW, d->root, DB_FILE) != 0)
 		code = SQLITE_CANTOPEN;
+	if (none && code == 0)
+		db_remove_parts(d); /* its empty log */
 	code = code ?: db_begin_with(d, e);
 	if (code == 0)
 		(void)sqlite3_wal_hook(d->db, db_committed, d);

@@ -365,6 +365,7 @@ TEST_WITH(test_open_refuses_files_of_jobs_without_a_database, setup, teardown)
 	close_store();
 	shell("mv %s/store.db %s/whole", dir, top);
 	open_store(); /* nothing shows that there was one */
+	assert_false(file_exists("store.db.new-wal"));
 	close_store();
 	for (size_t i = 0; i < sizeof(PARTS) / sizeof(PARTS[0]); i++) {
 		shell("rm -f %s/store.db* && mkdir -p %s/%s", dir, dir, PARTS[i]);

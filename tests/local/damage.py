@@ -1,5 +1,6 @@
 """Kinds of damage to the directory of one machine.  No file that a person might want is deleted, and
 each loss is named: in the server's log, by `rest-lit check`, and on the answer of `logs`."""
+import contextlib
 import glob
 import hashlib
 import os
@@ -19,16 +20,15 @@ ROOT = os.geteuid() == 0
 
 
 # ---- a directory with jobs, of a server that was killed ----
-def digest(path):
-    with open(path, "rb") as f:
-        return hashlib.sha256(f.read()).hexdigest()
-
-
 def files(where, *patterns):
     """Digests of files that are not empty, by path."""
-    return {os.path.relpath(p, where): digest(p) for pattern in patterns
-            for p in glob.glob(os.path.join(where, pattern), recursive=True)
-            if os.path.isfile(p) and not os.path.islink(p) and os.path.getsize(p)}
+    found = {}
+    for path in (p for pattern in patterns for p in glob.glob(os.path.join(where, pattern), recursive=True)):
+        with contextlib.suppress(FileNotFoundError):  # the server removes what is in trash/
+            if os.path.isfile(path) and not os.path.islink(path) and os.path.getsize(path):
+                with open(path, "rb") as f:
+                    found[os.path.relpath(path, where)] = hashlib.sha256(f.read()).hexdigest()
+    return found
 
 
 def wanted(where):

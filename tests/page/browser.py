@@ -7,8 +7,8 @@
 
 Elements are found by role and accessible name, as assistive tools see them, also in shadow roots.
 The page may replace each of them at any time: an element is found anew for each use, which is
-repeated if it was replaced meanwhile.  At its end, a Page fails its test if there was a CSP report, an error in the console, an exception
-that nobody caught, or a request to another origin."""
+repeated if it was replaced meanwhile.  At its end, a Page fails its test if there was a CSP report,
+an error in the console, an exception that nobody caught, or a request to another origin."""
 import json
 import os
 import re

@@ -31,7 +31,9 @@ B := build/$(ARCH)
 CROSS := $(CPU_$(ARCH))-linux-gnu-
 endif
 
-CC := gcc
+# If it is installed; make CCACHE= does without it.
+CCACHE := $(notdir $(shell command -v ccache))
+CC := $(strip $(CCACHE) gcc)
 # The installed version: 14 in Debian 12, 19 in Debian 13.
 CLANG := $(notdir $(firstword $(shell command -v clang-14 clang-19)))
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
@@ -55,11 +57,11 @@ LDFLAGS_cov := --coverage
 CFLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 LDFLAGS_fuzz := -fsanitize=address,undefined
 ifeq ($(FLAVOUR),fuzz)
-override CC := $(CLANG)
+override CC := $(strip $(CCACHE) $(CLANG))
 endif
 
 # ---- required packages: packages.txt (before the first call of pkg-config) -----------------
-GOALS := $(filter-out clean help dist image runtime-image,$(or $(MAKECMDGOALS),all))
+GOALS := $(filter-out clean help dist image runtime-image released slice,$(or $(MAKECMDGOALS),all))
 ifneq ($(GOALS),)
 SECTIONS := build
 SECTIONS += $(if $(CROSS),$(ARCH))
@@ -166,7 +168,7 @@ $(B)/rest-lit: $(B)/server/main.o $(call archives,server)
 # README.md there) and optimized together by the linker.  All output is below $(STATIC).
 STATIC := $(B)/static
 MUSL := /usr/lib/$(or $(CPU_$(ARCH)),$(shell uname -m))-linux-musl
-MUSL_CC := $(if $(CROSS),$(CROSS)gcc -specs=$(MUSL)/musl-gcc.specs,musl-gcc)
+MUSL_CC := $(strip $(CCACHE) $(if $(CROSS),$(CROSS)gcc -specs=$(MUSL)/musl-gcc.specs,musl-gcc))
 STATIC_CFLAGS := -Oz -flto -g -fPIE -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -fno-unwind-tables \
 	-U_FORTIFY_SOURCE -fstack-protector-strong -fstack-clash-protection
 STATIC_OURS = -std=gnu17 $(STATIC_CFLAGS) -ftrivial-auto-var-init=zero $(WARN) $(WARN_GCC) -I. -D_GNU_SOURCE -MMD -MP \
@@ -378,8 +380,11 @@ help:
 	@echo 'make            build/rest-lit, build/pai-runtime'
 	@echo 'make ARCH=arm64 pai-runtime for arm64 nodes, in build/arm64 (or ARCH=amd64)'
 	@echo 'make demo       build, start the server on a directory, submit the examples'
-	@echo 'make check      the tests for every change: 8 minutes on two cores'
-	@echo 'make check-long all tests: about 2 hours'
+	@echo 'make check      the tests for every change: 6 minutes on two cores (SUITES="unit http": these alone)'
+	@echo 'make check-asan the C programs under AddressSanitizer and UBSan'
+	@echo 'make check-long all suites that are not green for this commit: 60 minutes'
+	@echo 'make released   fails unless all suites are green for this commit'
+	@echo 'make slice      what CI runs of check-long after this commit (SLICE=0 to 7: another eighth)'
 	@echo 'make SUITE      one suite: $(ALL_SUITES)'
 	@echo '                TEST=WORD: only tests with WORD in their names (lint: only this file);'
 	@echo '                FLAVOUR=asan: under AddressSanitizer and UBSan;'
@@ -412,12 +417,18 @@ demo:
 	@tests/tools/demo $(B)/rest-lit
 
 check:
-	tests/tools/check
+	tests/tools/check $(SUITES)
+check-asan:
+	tests/tools/check asan
 check-long:
 	tests/tools/check long
+released:
+	tests/tools/check released
+slice:
+	tests/tools/slice $(SLICE)
 
 # ---- single suites ---------------------------------------------------------------------------
-ALL_SUITES := unit machine rules controller takeover mutants golden hostile differential replay http e2e runtime arm64 local training page monitoring kill steps trouble upgrade growth soak packages tables docs facts lint analyze images layers
+ALL_SUITES := unit machine rules controller takeover mutants golden hostile differential replay http e2e runtime arm64 local training page monitoring kill steps trouble upgrade growth soak packages tables tools docs facts lint analyze images layers
 NEEDS_unit := $(UNIT_TESTS) $(B)/pai-runtime
 NEEDS_machine := $(B)/tests/machine/replay $(B)/tests/machine/traces/unpacked
 NEEDS_rules := $(B)/tests/controller/traces/traces $(B)/tests/machine/traces/unpacked
@@ -548,6 +559,6 @@ deb: dist
 clean:
 	rm -rf build
 
-.PHONY: help demo check check-long golden-update differential-update screenshots bare/bookworm bare/trixie debian/bookworm debian/trixie needs-pages needs-fuzz fmt fuzz cov bench bench-long bench-machine pages image runtime-image install dist deb clean
+.PHONY: help demo check check-asan check-long released slice golden-update differential-update screenshots bare/bookworm bare/trixie debian/bookworm debian/trixie needs-pages needs-fuzz fmt fuzz cov bench bench-long bench-machine pages image runtime-image install dist deb clean
 
 -include $(shell find $(B) -path $(B)/kit -prune -o -path $(B)/old -prune -o -type f -name '*.d' -print 2>/dev/null)

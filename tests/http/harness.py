@@ -155,12 +155,13 @@ def command_line(program, arguments):
 
 
 def wait_until(condition, seconds=PATIENCE):
-    """True if `condition` becomes true in time.  The time limit is at least PATIENCE."""
-    end = time.monotonic() + max(seconds, PATIENCE) * SLOW
-    while time.monotonic() < end:
+    """True if `condition` becomes true in time.  The time limit is at least PATIENCE.  The longer it
+    takes, the longer are the pauses: each look may cost a request."""
+    start, limit = time.monotonic(), max(seconds, PATIENCE) * SLOW
+    while (waited := time.monotonic() - start) < limit:
         if condition():
             return True
-        time.sleep(0.02)
+        time.sleep(min(max(0.02, waited / 10), 0.2))
     return bool(condition())
 
 

@@ -60,30 +60,6 @@ def test_job_failure_is_explained(check):
         check.equal("exit code by HTTP", detail["jobStatus"]["appExitCode"], 255)
 
 
-def test_job_killed_by_a_signal_has_its_code(check):
-    """A task that kills itself has the code of the signal."""
-    with Machine() as m:
-        m.start("segv", {"main": role("kill -SEGV $$")})
-        m.start("fpe", {"main": role("kill -FPE $$")})
-        check.equal("state", m.wait("segv"), "FAILED")
-        check.equal("state", m.wait("fpe"), "FAILED")
-        check.equal("SIGSEGV", m.code("segv"), 139)
-        check.equal("SIGFPE", m.code("fpe"), 136)
-
-
-def test_job_retries_keep_their_logs(check):
-    """Attempts of the job, each with its log."""
-    with Machine() as m:
-        m.start("again", {"main": role("echo attempt $FC_FRAMEWORK_ATTEMPT_ID", "exit $((2 - FC_FRAMEWORK_ATTEMPT_ID))")},
-                jobRetryCount=2)
-        check.equal("state", m.wait("again"), "SUCCEEDED")
-        check.equal("attempts", m.status("again")["attemptStatus"]["id"], 2)
-        check.equal("counted", m.status("again")["retryPolicyStatus"]["accountableRetriedCount"], 2)
-        for attempt in range(3):
-            check.ok(f"log of attempt {attempt}", f"attempt {attempt}\n" in m.log("again", "main", 0, attempt),
-                     m.log("again", "main", 0, attempt))
-
-
 def test_task_retries_do_not_affect_other_tasks(check):
     """Without gang, the attempts of one task do not affect the other task."""
     with Machine() as m:
@@ -141,14 +117,6 @@ def test_job_deletion_leaves_nothing_behind(check):
         check.ok("another object", m.framework("gone")["metadata"]["uid"] != uid)
 
 
-def test_job_secrets_reach_the_task(check):
-    """A secret of the job reaches the task, and stays out of its output."""
-    with Machine() as m:
-        m.start("secret", {"main": role("x='<% $secrets.word %>'; echo ${#x}")}, secrets={"word": "Sesame-4711"})
-        check.equal("state", m.wait("secret"), "SUCCEEDED")
-        check.ok("the task had it", "11\n" in m.log("secret", "main"), m.log("secret", "main"))
-
-
 def test_job_waits_for_a_missing_secret(check):
     """A task whose Secret does not exist waits until it does."""
     m = Machine(gpus=1)
@@ -196,13 +164,3 @@ def test_job_failure_names_a_storage_that_cannot_be_mounted(check):
             said = m.request("GET", f"/api/v2/jobs/alice~mounts{i}").json["jobStatus"]["appExitDiagnostics"]
             check.ok(f"{path}, {share}: says which and why", all(word in said for word in (
                 "storage `homes` cannot be mounted at /mnt/homes", os.path.join(base, path), why)), said)
-
-
-def test_job_events_include_those_of_the_pod(check):
-    """The events of a job contain those of its pods."""
-    with Machine() as m:
-        m.start("seen", {"main": role("true")})
-        check.equal("state", m.wait("seen"), "SUCCEEDED")
-        reply = m.request("GET", "/api/v2/jobs/alice~seen/events")
-        reasons = {e.get("reason") for e in (reply.json or {}).get("data", [])}
-        check.ok("events", {"Scheduled", "Started"} <= reasons, (reply.status, reasons))

@@ -6,18 +6,18 @@ import re
 import shutil
 import subprocess
 import tempfile
-import threading
 import urllib.request
 
 from checking import Found
 from cli import cli
-from harness import BINARY, PATIENCE, USER, Server, command_line, framework_name, free_port, run, wait_until
+from harness import BINARY, PATIENCE, SLOW, USER, Server, command_line, framework_name, free_port, run, wait_until
 from machine import DONE, Machine, job, role
+from users import Site
 
 
 def fetch(m, path, headers=None):
     """Status, headers (lower case) and body of a GET, however it is framed."""
-    c = http.client.HTTPConnection("127.0.0.1", m.port, timeout=2 * PATIENCE)
+    c = http.client.HTTPConnection("127.0.0.1", m.port, timeout=2 * PATIENCE * SLOW)
     try:
         c.request("GET", path, headers=headers or {})
         reply = c.getresponse()
@@ -174,35 +174,34 @@ def test_log_reports_how_many_bytes_are_missing(check):
 
 
 def test_log_stream_ends_with_its_task(check):
-    """The output arrives as it is written; the stream ends with the task, not with the job."""
-    with Machine() as m:
-        gate = os.path.join(os.path.dirname(m.where), "gate")
-        os.mkdir(gate, 0o777)
-        m.start("slow", {"main": role("echo one", "sleep 2", "echo two",
-                                      completion={"minFailedInstances": 1, "minSucceededInstances": -1}),
+    """Lines arrive as they are written; the stream ends with the task, not with the job."""
+    with Site() as m:
+        m.start("slow", {"main": role(f"echo one; {m.gate('slow')}; echo two", completion={"minFailedInstances": 1, "minSucceededInstances": -1}),
                          "other": role("exec sleep 1000", completion={"minFailedInstances": 1})})
-        got = []
         check.ok("it has begun", wait_until(lambda: "one" in m.log("slow", "main")))
-        reader = threading.Thread(target=lambda: got.append(fetch(m, logs_path("slow") + "/stdout?follow=true")))
-        reader.start()
-        reader.join(PATIENCE)
-        check.ok("both lines, and an end", got and got[0][0] == 200 and got[0][2].endswith("one\ntwo\n"), got)
+        lines = m.follow("slow", "main", 0)
+        seen = [next(lines)]
+        while seen[-1] != "one\n":  # before it, lines of pai-runtime
+            seen.append(next(lines))
+        check.ok("the task runs", m.state("slow") not in DONE)
+        m.open("slow")
+        check.equal("the rest, and an end", list(lines), ["two\n"])
         check.ok("the other task goes on", m.state("slow") not in DONE, m.state("slow"))
 
 
 def test_log_of_each_attempt_is_kept(check):
-    """Earlier attempts keep their logs."""
+    """Earlier attempts are counted, and keep their logs and results."""
     with Machine() as m:
-        m.start("again", {"main": role("echo attempt $FC_FRAMEWORK_ATTEMPT_ID", "exit $((1 - FC_FRAMEWORK_ATTEMPT_ID))")},
-                jobRetryCount=1)
+        m.start("again", {"main": role("echo attempt $FC_FRAMEWORK_ATTEMPT_ID", "exit $((2 - FC_FRAMEWORK_ATTEMPT_ID))")},
+                jobRetryCount=2)
         check.equal("state", m.wait("again"), "SUCCEEDED")
-        for attempt in (0, 1):
+        check.equal("counted", m.status("again")["retryPolicyStatus"]["accountableRetriedCount"], 2)
+        for attempt, state in enumerate(("FAILED", "FAILED", "SUCCEEDED")):
             uris = links(m, "again", "main", 0, attempt)
             check.ok(f"attempt {attempt}", f"attempt {attempt}\n" in fetch(m, uris["stdout"])[2], uris)
-        for attempt, state in ((0, "FAILED"), (1, "SUCCEEDED")):
             shown = m.request("GET", f"/api/v2/jobs/alice~again/attempts/{attempt}").json
             check.equal(f"history: attempt {attempt}", shown["jobStatus"]["attemptState"], state)
-        check.equal("no third", fetch(m, logs_path("again", "main", 0, 2))[0], 404)
+        check.equal("no fourth", fetch(m, logs_path("again", "main", 0, 3))[0], 404)
 
 
 def test_log_that_is_a_link_is_not_followed(check):
@@ -247,7 +246,7 @@ def test_waiting_reason_names_the_missing_cpu(check):
         waiter = subprocess.Popen(command_line([BINARY], ["wait", *server, "second"]), stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE)
         check.ok("deleted", m.request("DELETE", "/api/v1/user/alice/jobs/first").status in (200, 202))
-        out, err = waiter.communicate(timeout=2 * PATIENCE)
+        out, err = waiter.communicate(timeout=2 * PATIENCE * SLOW)
         check.equal("then it runs", (waiter.returncode, m.state("second")), (0, "SUCCEEDED"))
         check.ok("wait says so", b"CPU" in err + out or b"SUCCEEDED" in err + out, (out, err))
 
@@ -281,7 +280,7 @@ def test_sandbox_is_needed_for_several_users(check):
                  "--jwt-secret-file", secret]
 
     def refusal(environment, *program):
-        done = subprocess.run(command_line([*program, BINARY], arguments), capture_output=True, text=True, timeout=PATIENCE,
+        done = subprocess.run(command_line([*program, BINARY], arguments), capture_output=True, text=True, timeout=PATIENCE * SLOW,
                               env=environment, check=False)
         check.ok("refused", done.returncode > 0, done)
         return done.stderr
@@ -359,7 +358,6 @@ def test_time_limits_stop_jobs_with_a_reason(check):
     with Machine("--max-duration", "6") as m:
         main = {"main": role("exec sleep 1000")}
         m.start("short", main, extras={"maxDurationSec": 1})
-        m.start("long", main)
         reply = m.submit(job("longer", main, extras={"maxDurationSec": 7}))
         check.ok("more is refused", reply.status == 400 and "at most 6, the limit for all jobs" in reply.message, reply)
         check.equal("the limit of the job", m.wait("short"), "STOPPED")
@@ -367,6 +365,7 @@ def test_time_limits_stop_jobs_with_a_reason(check):
         check.ok("why", "after 1 seconds, its time limit" in status.get("stopReason", ""), status)
         check.ok("as OpenPAI's clients see it", status["appExitDiagnostics"] == status["stopReason"]
                  and status["appExitCode"] == -210, status)
+        m.start("long", main)  # only now: it runs for a few seconds
         check.equal("the other one runs", m.wait("long", "RUNNING"), "RUNNING")
         check.equal("stopped", m.stop(), 0)
         again = m.again()
@@ -482,7 +481,7 @@ def test_metrics_count_tasks_and_gpus(check):
     port = free_port()
 
     def samples():
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE) as reply:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE * SLOW) as reply:
             return dict(re.findall(r'^rest_lit_local_(\w+{state="\w+"}) (\d+)$', reply.read().decode(), re.M))
 
     def is_now(what, *numbers):

@@ -203,6 +203,3 @@ class Site(Machine):
                 pod = next((e for e in environment if e.startswith(b"FC_POD_NAME=")), b"")
                 found[pod.decode()].append(int(pid))
         return found
-
-    def processes(self, name):
-        return [pid for pids in self.tasks_alive(name).values() for pid in pids]

@@ -33,13 +33,18 @@ class Registry:
     def __init__(self):
         self.where = tempfile.mkdtemp(prefix="rest-lit-registry.", dir="/var/tmp")
         script = os.path.join(TOP, "tests", "unit", "machine", "images", "registry")
-        self.process = subprocess.Popen(["bash", script, self.where], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        self.pushed = os.path.join(tempfile.gettempdir(), "registry-of-programs")
+        if os.path.exists(self.pushed):
+            shutil.copytree(self.pushed, os.path.join(self.where, "data"))
+        self.process = subprocess.Popen(["bash", script, self.where, "empty"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True, cwd=TOP)
         ports = self.process.stdout.readline().split()
         self.works = len(ports) == 2
         if self.works:
             self.open, self.closed = (f"127.0.0.1:{port}" for port in ports)
-            self.push("team/programs:1")
+            if not os.path.exists(os.path.join(self.where, "data")):
+                self.push("team/programs:1")
+                self.keep()
             self.gate, self.asked = threading.Event(), []
             self.server = self.proxy()
             self.slow = f"127.0.0.1:{self.server.server_address[1]}"
@@ -66,13 +71,23 @@ class Registry:
         with open(root + "/ballast", "wb") as f:
             f.write(os.urandom(8 << 20))
         policy = [] if os.path.exists("/etc/containers/policy.json") else ["--insecure-policy"]
-        for command in (["tar", "-C", root, "-cf", "programs.tar", "."], ["umoci", "new", "--image", "oci:programs"],
+        for command in (["tar", "-C", root, "-cf", "programs.tar", "."], ["umoci", "init", "--layout", "oci"],
+                        ["umoci", "new", "--image", "oci:programs"],
                         ["umoci", "raw", "add-layer", "--image", "oci:programs", "programs.tar"],
                         ["umoci", "config", "--image", "oci:programs", "--config.env", "GREETING=from its configuration",
                          "--config.env", "PATH=/bin"],
                         ["skopeo", *policy, "copy", "-q", "--dest-tls-verify=false", "oci:oci:programs",
                          f"docker://{self.open}/{name}"]):
             subprocess.run(command, cwd=self.where, check=True, capture_output=True, env={**os.environ, "HOME": self.where})
+
+    def keep(self):
+        """Keeps the image for the registries of later tests."""
+        copy = tempfile.mkdtemp(prefix="rest-lit-registry.")
+        shutil.copytree(os.path.join(self.where, "data"), copy, dirs_exist_ok=True)
+        try:
+            os.rename(copy, self.pushed)
+        except OSError:  # another test was first
+            shutil.rmtree(copy)
 
     def proxy(self):
         registry = self

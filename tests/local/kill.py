@@ -20,7 +20,7 @@ from users import Meeting
 
 WHOLE = os.environ.get("TEST_WHOLE") == "1"
 SEED = int(os.environ.get("TEST_SEED", "1"))
-JOBS, KILLS = (200, 50) if WHOLE else (40, 8)
+JOBS, KILLS = (200, 50) if WHOLE else (28, 8)
 LOST_JOBS, LOST_KILLS = (80, 40) if WHOLE else (12, 6)
 GPUS = 4
 LOST = -1001

@@ -15,7 +15,6 @@ from harness import ROOT, wait_until
 from machine import Machine, role
 from scene import FOREVER, PAGES, Scene, account
 from selenium.webdriver.common.keys import Keys
-from signin import Cluster
 
 LOST = re.compile("connection to the server is lost")
 MOST_BYTES = 220 * 1000

@@ -283,6 +283,13 @@ class Page:
             return element.aria_role, element.accessible_name
         return again(read)
 
+    def has_focus(self, role, name):
+        """Returns True when an element of this role and name (text or pattern) gets the focus."""
+        def there():
+            now, label = self.focused()
+            return now == role and (name.search(label) if isinstance(name, re.Pattern) else label == name)
+        return wait_until(there)
+
     def tab_to(self, role, name, most=60):
         """Tab until this element has the focus; False if `most` are not enough."""
         for _ in range(most):

@@ -12,6 +12,7 @@ from machine import NOBODY, Machine, job, role
 from place import SIGNATURE, Place
 from selenium.webdriver.common.keys import Keys
 from tokens import SECRET, token, write_file
+from users import Site
 from watching import COLOURS, FOREVER, JSON, chart, log_text, state
 
 
@@ -49,8 +50,8 @@ def test_page_job_is_followed_to_its_end(check):
             check.ok("progress bar and text", "red plain\nstep 2\nNeedle <b>one</b>" in log_text(page), log_text(page))
             red = page.js("return [...document.querySelectorAll('.line .bold')].map((e) => [e.textContent, getComputedStyle(e).color])")
             check.equal("colours", red, [["red", "rgb(255, 123, 114)"]])
-            check.ok("tasks, with their durations", re.search(r"RUNNING\s+\d+s", page.text("table", "Tasks")), page.text("table", "Tasks"))
-            line = page.use("image", re.compile(r"^waited \d+s, ran \d+s$"), lambda element: page.js(LEFT, element))
+            check.ok("tasks, with their durations", re.search(r"RUNNING\s+\d+[ms]", page.text("table", "Tasks")), page.text("table", "Tasks"))
+            line = page.use("image", re.compile(r"^waited (\d+[ms] ?)+, ran (\d+[ms] ?)+$"), lambda element: page.js(LEFT, element))
             check.ok("waited and ran: a thin line", line[4] <= 8)
             check.equal("... of two colours", len(set(page.js(PARTS))), 2)
             check.ok("no facts beside the log", "Virtual cluster" not in page.body())
@@ -215,7 +216,7 @@ def test_page_job_can_be_stopped_cloned_and_tagged(check):
                                 ("Download", "the text as a file")):
                 check.ok(f"{name} says what it does", words in helps[name], helps)
             page.click("button", "Add a tag")
-            check.equal("the field has the focus", page.focused(), ("textbox", "New tag"))
+            check.ok("the field has the focus", page.has_focus("textbox", "New tag"), page.focused())
             page.press("nightly", Keys.ENTER)
             page.click("button", "Remove tag nightly")
             check.ok("removed again", page.gone("button", "Remove tag nightly"))
@@ -394,14 +395,17 @@ def test_page_job_shows_earlier_attempts(check):
 
 def test_page_job_follows_attempts_to_their_failures(check):
     """An open page follows the job into its next attempt, and shows the failure when it comes."""
-    with Machine() as server:
-        server.start("retried", {"main": role("echo attempt $FC_FRAMEWORK_ATTEMPT_ID; sleep 3; echo boom; exit 1")}, jobRetryCount=1)
+    with Site() as server:
+        wait = server.gate("retried$FC_FRAMEWORK_ATTEMPT_ID")
+        server.start("retried", {"main": role(f"echo attempt $FC_FRAMEWORK_ATTEMPT_ID; {wait}; echo boom; exit 1")}, jobRetryCount=1)
         with Page(check, server, "#/jobs/alice~retried") as page:
             settle(page, lambda: "attempt 0" in log_text(page), "the first attempt")
             page.press("/", "attempt", Keys.ENTER)
             settle(page, lambda: "attempt=1&task=main[0]&try=1&line=" in page.hash(), "a line of it")
+            server.open("retried0")
             settle(page, lambda: "attempt 1" in log_text(page), "the next attempt")
-            check.equal("whose address has no line", page.hash(), "/jobs/alice~retried")
+            settle(page, lambda: page.hash() == "/jobs/alice~retried", "whose address has no line")
+            server.open("retried1")
             settle(page, lambda: page.has("region", "Failure"), "it fails")
             settle(page, lambda: page.js(MARKED) == ["boom"], "the last line is marked")
             check.equal("the title", page.driver.title, "retried · FAILED")

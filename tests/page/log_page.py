@@ -1,6 +1,5 @@
 """Logs: on the page of a job, and as their module shows them in a place of a given height."""
 import re
-import time
 
 from browser import PHONE, Page, settle
 from harness import PATIENCE
@@ -103,7 +102,7 @@ def test_page_log_of_all_tasks_has_each_line_once(check):
             settle(page, lambda: "main[0] the end" in page.js("return view.lines.text()"), "the ended one", 3 * PATIENCE)
             check.ok("order", page.shows("Lines of 4 tasks, in the order in which this page got them."))
             server.kill()
-            time.sleep(2.5)
+            settle(page, lambda: "Not shown" in said(page), "the outage is seen", 3 * PATIENCE)
             with Machine(where=server.where, port=server.port):
                 settle(page, lambda: "Not shown" not in said(page), "it goes on", 3 * PATIENCE)
                 last = max(map(int, re.findall(r"n(\d+)\.", page.js("return view.lines.text()"))))

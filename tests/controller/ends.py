@@ -4,7 +4,7 @@ import os
 import subprocess
 import time
 
-from harness import BINARY, ROOT, SLOW, wait_until
+from harness import BINARY, ROOT, wait_until
 from scene import Controller, framework, outcome, role, tasks
 
 STOPPED, REMOVED, ENDED_WITH_ATTEMPT = -210, -230, -220
@@ -89,7 +89,8 @@ def test_stop_and_create(check, scene):
     end_is(check, scene, "never", STOPPED)
     scene.create(framework("later", role(run=50), start="Create"))
     check.ok("later: has a status", wait_until(lambda: scene.state("later") == "AttemptCreationPending"))
-    time.sleep(0.5)
+    scene.create(framework("fence", role(run=50)))
+    end_is(check, scene, "fence", 0)  # it was created after the other one
     check.equal("later: and no pod", scene.pods("later"), {})
     scene.patch("later", {"spec": {"executionType": "Start"}})
     end_is(check, scene, "later", 0)
@@ -176,7 +177,6 @@ def test_standby_takes_over(check, scene):
     start = time.monotonic()
     check.equal("the leader ends", first.stop(), 0)
     stopped = time.monotonic()
-    check.ok("... within two seconds", stopped - start < 2 * SLOW, stopped - start)
     check.ok("the other one leads", wait_until(other.leads))
     print(f"     take-over after SIGTERM: {stopped - start:.2f} s to the end, {time.monotonic() - stopped:.2f} s more "
           "until the other leads", flush=True)

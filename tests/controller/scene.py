@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.error
 import urllib.request
 
@@ -93,7 +92,7 @@ class Controller(Closing):
 
     def status(self, path):
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as reply:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=60 * SLOW) as reply:
                 return reply.status
         except urllib.error.HTTPError as e:
             return e.code
@@ -102,7 +101,7 @@ class Controller(Closing):
 
     def metrics(self):
         """{(name, labels as written): value}"""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=10) as reply:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=60 * SLOW) as reply:
             lines = reply.read().decode().splitlines()
         return {(m[1], m[2] or ""): float(m[3]) for m in (
             re.match(r"(\w+)(?:\{(.*)\})? (\S+)$", line) for line in lines if not line.startswith("#")) if m}
@@ -135,7 +134,7 @@ class Controller(Closing):
     def stop(self):
         """The exit status after SIGTERM."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(30 * SLOW)
+        return self.process.wait(60 * SLOW)
 
     def close(self):
         if self.alive():

@@ -21,7 +21,7 @@ from promise import Collector, Seen, collect, incomplete, items, job_text, remov
 from repeat import REPLAYED, post
 from steps import CONFIGCRED, ENV, FRAMEWORK, PRIORITY, REFUSED, REGCRED, learn_marks, old_class
 
-WAIT = 10  # seconds that a repeated request may take
+WAIT = 60  # seconds that a repeated request may take, which is usually less than 5
 AT_ONCE = 8
 USERCRED = ("Secret", "-usercred")
 UNDOING = [("PATCH", FRAMEWORK, REFUSED)]
@@ -283,26 +283,6 @@ def test_server_interrupted_at_some_requests_is_replaced(check, cluster):
         Row(i, STEPS[i], MODES[1 + i % 2], True) for i in (2, 4, 6, 9)])
 
 
-def test_request_in_progress_is_409(check, cluster):
-    """409 is the response while a request is in progress in the same process."""
-    arrived, go = threading.Event(), threading.Event()
-    text, first = job_text("in-progress"), []
-    with Proxy(cluster) as proxy, serve(cluster, url=proxy.url) as server:
-        proxy.fault("POST", "Secret", framework_name("in-progress") + CONFIGCRED[1], gate=(arrived, go))
-        thread = threading.Thread(target=lambda: first.append(post(server, text, "key")))
-        thread.start()
-        arrived.wait(60 * SLOW)
-        for again in (text, text + " ", job_text("another")):
-            reply = post(server, again, "key")
-            check.refused("in progress", reply, 409, "IdempotencyError", "is creating job in-progress")
-        go.set()
-        thread.join()
-        check.equal("in progress: the first", first[0].status, 202)
-        reply = post(server, text, "key")
-        check.equal("in progress: afterwards", (reply.status, reply.headers.get(REPLAYED)), (202, "true"))
-    remove_all(cluster)
-
-
 def test_late_start_takes_no_stop_back(check, cluster):
     """The PATCH that starts a job is answered 504, repeated, and executed once more after the user has stopped the job."""
     go, executed, name = threading.Event(), threading.Event(), framework_name("late-start")
@@ -340,6 +320,6 @@ def test_submit_command_survives_a_killed_server(check, cluster):
     remove_all(cluster)
 
 
-SHORT = [test_server_interrupted_at_some_requests_is_replaced, test_request_in_progress_is_409,
-         test_late_start_takes_no_stop_back, test_submit_command_survives_a_killed_server]
+SHORT = [test_server_interrupted_at_some_requests_is_replaced, test_late_start_takes_no_stop_back,
+         test_submit_command_survives_a_killed_server]
 TESTS = [test_server_killed_at_each_request_is_replaced, test_server_stopped_at_each_request_is_replaced]

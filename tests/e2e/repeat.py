@@ -7,7 +7,7 @@ import threading
 import time
 
 from harness import SLOW, request_bytes, wait_until
-from promise import Collector, Seen, connect, incomplete, job_text, remove_all, serve, wait_settled
+from promise import Collector, connect, incomplete, job_text, remove_all, serve, wait_settled
 
 DEADLINE = 20
 AGE = DEADLINE + 10
@@ -23,31 +23,6 @@ def post(server, text, key):
     with connect(server) as connection:
         connection.send(data)
         return connection.reply(300)
-
-
-def test_repeated_request_returns_the_same_answer(check, cluster):
-    with serve(cluster) as server:
-        text = job_text("again")
-        first = post(server, text, "key-1")
-        check.equal("repeated: first", (first.status, first.headers.get(REPLAYED)), (202, None))
-        uid = Seen(cluster).of("again")["Framework"]["metadata"]["uid"]
-        for _ in range(2):
-            more = post(server, text, "key-1")
-            check.equal("repeated: again", (more.status, more.headers.get(REPLAYED)), (202, "true"))
-            check.equal("repeated: the same answer", more.body, first.body)
-        other = text.replace('"cpu": 1', '"cpu": 2')
-        reply = post(server, other, "key-1")
-        check.equal("repeated: another body", (reply.status, reply.code), (422, "IdempotencyError"))
-        reply = post(server, text, "key-2")
-        check.equal("repeated: another key", (reply.status, reply.code), (409, "ConflictJobError"))
-        check.equal("repeated: without a key", server.submit(text).status, 409)
-        check.equal("repeated: it is the one job", Seen(cluster).of("again")["Framework"]["metadata"]["uid"], uid)
-        check.ok("repeated: the key is not in the cluster", "key-1" not in str(Seen(cluster).of("again")))
-        server.kill()
-    with serve(cluster) as server:
-        more = post(server, text, "key-1")
-        check.equal("repeated: of another process", (more.status, more.headers.get(REPLAYED)), (202, "true"))
-    remove_all(cluster)
 
 
 def test_repeated_requests_during_kills_create_one_job(check, cluster):

@@ -11,7 +11,7 @@ import urllib.request
 
 from cluster import FRAMEWORKS
 from faultproxy import Proxy
-from harness import SLOW, framework_name, job_v2, wait_until
+from harness import SLOW, framework_name, wait_until
 from promise import remove_all, serve
 
 JOBS, WRITERS = 120, 6
@@ -187,14 +187,3 @@ def missed_and_compacted(check, cluster, server, proxy):
         proxy.faults.remove(away)
     same(check, "after 410", cluster, server)
     check.ok("after 410: by a list", proxy.count("GET", "Framework", None) > before, proxy.requests[-20:])
-
-
-def test_watch_lists_submitted_jobs_at_once(check, cluster):
-    """A submitted job is in the next list."""
-    with serve(cluster, "--loops", "4") as server:
-        check.ok("at once: ready", server.ready())
-        for i in range(10):
-            check.equal("at once: taken", server.submit(job_v2(f"at-once-{i}")).status, 202)
-            check.ok("at once: listed", f"at-once-{i}" in (listed(server) or {}))
-        same(check, "at once", cluster, server)
-    remove_all(cluster)

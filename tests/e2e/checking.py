@@ -1,7 +1,6 @@
 """`rest-lit check` with exactly the rights of the files in k8s/deploy: nothing is missing, and each
 right that is removed is named, with its file."""
 import copy
-import json
 import os
 import re
 import shutil
@@ -33,8 +32,7 @@ def prepare(cluster):
     objects = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": s}} for s in SPACES]
     objects += [{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "pai-job-minimal-priority"}, "value": -1},
                 {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": {"pai-worker": "true"}}}]
-    done = cluster.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}).encode())
-    assert done.returncode == 0, done.stderr
+    cluster.apply_objects(*objects)
     cluster.apply(*RIGHTS, "jobs/runtime-account.yaml", "jobs/exit-spec-configmap.yaml", "options/frameworkcontroller/config.yaml",
                   "options/frameworkcontroller/statefulset.yaml")
     has = {"nvidia.com/gpu": "8", "github.com/fuse": "8"}

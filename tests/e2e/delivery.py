@@ -14,9 +14,9 @@ import uuid
 
 from archives import archive
 from cluster import FRAMEWORKS, PATHS, PATIENT
-from program import configmap_name, configmaps_of, lines, program, programs
+from program import configmap_name, configmaps_of, lines, program
 from harness import ROOT, SLOW, Server, framework_name, job_v2, wait_until
-from jobs import FC_WORDS, FACTS, WHOLE, Jobs, attempt, job_files
+from jobs import FC_WORDS
 
 RUNTIME = os.path.abspath(os.environ.get("PAI_RUNTIME", os.path.join(ROOT, "build", "pai-runtime")))
 ROLE = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles/rest-lit"
@@ -162,44 +162,23 @@ def test_configmap_without_rights_blocks_jobs(check, cluster):
     cluster.delete("Framework", framework_name("rights"))
 
 
-def test_configmap_is_created_when_the_api_server_starts(check, cluster):
-    """The server is started first."""
+def prepare(cluster):
+    """All objects of pods exist, except the ConfigMap."""
     cluster.apply(*MANIFESTS)
     cluster.delete("ConfigMap", configmap_name(real_program() or program()))
-    cluster.kill()
-    with by_configmap(cluster) as server:
-        check.equal("later: /healthz", server.request("GET", "/healthz").status, 200)
-        check.equal("later: /readyz", server.request("GET", "/readyz").status, 503)
-        check.equal("later: no job is taken", server.submit(job_v2("later")).status, 503)
-        cluster.start_again()
-        check.ok("later: makes the ConfigMap", lines(server, THERE, 1), server.log())
-        check.ok("later: looks for the rest", lines(server, "all objects of pods exist", 1), server.log())
-        check.ok("later: jobs are taken",
-                 wait_until(lambda: server.submit(job_v2("later")).status == 202))
-    cluster.delete("Framework", framework_name("later"))
 
 
-# ---- jobs -------------------------------------------------------------------------------------------
-def test_pods_of_corpus_jobs_are_accepted(check, cluster):
-    """The API server accepts the pods of examples and some corpus jobs, in both profiles, with both
-    ways of delivery."""
-    files = job_files("examples/*.json", "examples/*.yaml")
-    files += job_files("tests/corpus/v2-valid/*", "tests/corpus/v1-valid/*")[::6 if WHOLE else 24]
-    one = ["--runtime-binary", program()]
-    two = ["--runtime-binary", programs(), "--runtime-image", "busybox:1.36"]
-    for profile, way, more in (("plain", "configmap", one), ("openpai", "configmap", two), ("openpai", "image", [])):
-        options = ["--runtime", way, *more]
-        if profile == "openpai":
-            options.append("--priority-class")
-        with cluster.serve("--profile", profile, "--facts", FACTS, *options) as server:
-            check.ok(f"{profile}, {way}: ready", server.ready(), server.log())
-            jobs = Jobs(check, cluster, server, profile, options, with_pods=True)
-            for path in files:
-                wrong = attempt(jobs, path)
-                check.ok(f"{profile}, {way}, {path}: to the end", wrong is None, repr(wrong))
-        print(f"     {profile}, {way}: {len(files)} files, {jobs.accepted} accepted, {jobs.templates} pod templates",
-              flush=True)
-        check.ok(f"{profile}, {way}: nearly all are accepted", jobs.accepted >= 0.9 * len(files), jobs.accepted)
+def waits_for_the_api_server(check, server):
+    """A server that was started before the API server."""
+    check.equal("later: /healthz", server.request("GET", "/healthz").status, 200)
+    check.equal("later: /readyz", server.request("GET", "/readyz").status, 503)
+    check.equal("later: no job is taken", server.submit(job_v2("later")).status, 503)
+
+
+def creates_its_configmap(check, server):
+    check.ok("later: makes the ConfigMap", lines(server, THERE, 1), server.log())
+    check.ok("later: looks for the rest", lines(server, "all objects of pods exist", 1), server.log())
+    check.ok("later: jobs are taken", wait_until(lambda: server.submit(job_v2("later")).status == 202))
 
 
 # ---- the pod ------------------------------------------------------------------------------------------
@@ -325,5 +304,4 @@ def init_as(check, cluster, framework, pod, token, user):
 
 TESTS = [test_missing_objects_are_found_and_their_remedies_work, test_manifests_contain_the_exit_specifications,
          test_configmap_of_the_runtime_is_created, test_configmap_without_rights_blocks_jobs,
-         test_pods_of_corpus_jobs_are_accepted, test_init_container_runs_from_the_configmap,
-         test_configmap_is_created_when_the_api_server_starts]
+         test_init_container_runs_from_the_configmap]

@@ -2,6 +2,7 @@
 server does its jobs with the account, the rights, the files and the arguments of its Deployment.  The
 controller has exactly its rights, and makes pods."""
 import concurrent.futures
+import copy
 import functools
 import itertools
 import json
@@ -37,8 +38,7 @@ MARKER = "Marker-of-a-secret-173205"
 # Kinds without a namespace.
 CLUSTER_KINDS = {"Namespace", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "ValidatingAdmissionPolicy",
                  "ValidatingAdmissionPolicyBinding"}
-KNOWN = {}
-LOGS = 20  # jobs whose logs are read after their end
+LOGS = 20 if os.environ.get("TEST_WHOLE") else 5  # jobs whose logs are read after their end
 # The command for kubectl exec in standalone-cluster/kustomization.yaml.
 TOKEN = "rest-lit token --user alice --jwt-secret-file /var/run/secrets/rest-lit/jwt/secret"
 
@@ -71,10 +71,9 @@ def objects(kubectl, text):
     return found
 
 
-@functools.lru_cache(maxsize=None)
-def built(kubectl, overlay):
-    """The objects of an overlay; with a folder of INSTEAD, of standalone-cluster with it.  The hash in
-    the name of the generated ConfigMap depends on the version of kubectl, and is removed."""
+def kustomized(kubectl, overlay):
+    """The YAML of an overlay; with a folder of INSTEAD, of standalone-cluster with it.  The hash in the
+    name of the generated ConfigMap depends on the version of kubectl, and is removed."""
     with tempfile.TemporaryDirectory(prefix="rest-lit-deploy.") as directory:
         folder = os.path.join(DEPLOY, overlay)
         if overlay in INSTEAD:
@@ -90,7 +89,19 @@ def built(kubectl, overlay):
         raise RuntimeError(done.stderr.decode())
     text, n = re.subn(rb"name: rest-lit-(?!controller)[a-z0-9]{10}\n", b"name: rest-lit\n", done.stdout)
     assert n == 2, n
-    return objects(kubectl, text)
+    return text
+
+
+@functools.lru_cache(maxsize=None)
+def all_built(kubectl):
+    """The objects of all overlays, read at once, because each start of kubectl takes long."""
+    texts = {overlay: kustomized(kubectl, overlay) for overlay in (*OVERLAYS, *INSTEAD, RESTRICTED)}
+    found = iter(objects(kubectl, b"---\n".join(texts.values())))
+    return {overlay: [next(found) for _ in range(text.count(b"\n---\n") + 1)] for overlay, text in texts.items()}
+
+
+def built(kubectl, overlay):
+    return copy.deepcopy(all_built(kubectl)[overlay])
 
 
 def name_of(value):
@@ -146,15 +157,7 @@ def schema_of(value):
 # ---- dry runs ---------------------------------------------------------------------------------
 def resource_path(cluster, value):
     """The path of the collection of this object, or None if the API server does not know the kind."""
-    version = value["apiVersion"]
-    if version not in KNOWN:
-        status, found = cluster.api("GET", f"/apis/{version}" if "/" in version else f"/api/{version}")
-        KNOWN[version] = {r["kind"]: r["name"] for r in reversed(found["resources"]) if "/" not in r["name"]} \
-            if status == 200 else {}
-    plural = KNOWN[version].get(value["kind"])
-    space = value["metadata"].get("namespace")
-    return plural and (f"/apis/{version}" if "/" in version else f"/api/{version}") + \
-        (f"/namespaces/{space}" if space else "") + f"/{plural}"
+    return cluster.collection(value["apiVersion"], value["kind"], value["metadata"].get("namespace"))
 
 
 def dry_run(check, cluster, what, values):
@@ -339,18 +342,17 @@ MAY_NOT = [("create", OURS, "frameworks", ""), ("update", OURS, "frameworks", ""
            ("get", OURS, "frameworks", "x", "default"), ("deletecollection", "", "pods", "")]
 
 
-def apply_built(check, cluster, overlay):
+def apply_built(cluster, overlay):
     """The objects of built(), applied."""
     values = built(cluster.kubectl_program, overlay)
-    done = cluster.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": values}).encode())
-    check.equal(f"{overlay}: applied", done.returncode, 0 if done.returncode == 0 else done.stderr.decode())
+    cluster.apply_objects(*values)
     return values
 
 
 def test_deploy_controller_has_exactly_its_rights(check, cluster):
     """In the namespace of the jobs alone; with the option, in all."""
     for overlay in ("standalone-cluster", INSTEAD[1]):
-        values = apply_built(check, cluster, overlay)
+        values = apply_built(cluster, overlay)
         try:
             token = cluster.account_token("rest-lit-controller", "rest-lit-controller")
             wide = check_rights(check, cluster, token, values, "pai-jobs", "rest-lit-controller")
@@ -518,7 +520,7 @@ def run_overlay(check, cluster, overlay, jobs, secrets, headers):
         uninstall(cluster, values)
         cluster.forget_crd()
         # The ConfigMap with pai-runtime.
-        cluster.kubectl("-n", jobs, "delete", "configmap", "-l", "app.kubernetes.io/name=pai-runtime")
+        cluster.api("DELETE", f"/api/v1/namespaces/{jobs}/configmaps?labelSelector=app.kubernetes.io/name=pai-runtime")
 
 
 def can_run(what):
@@ -551,7 +553,7 @@ def has_pod_made(check, cluster, what, name):
 def test_deploy_of_the_controller_works(check, cluster):
     """Two pods: one leads, and when it ends, the other one."""
     for overlay in ("standalone-cluster", INSTEAD[1]) if can_run("controller") else ():
-        values = apply_built(check, cluster, overlay)
+        values = apply_built(cluster, overlay)
         try:
             with DeployedController(cluster, values) as first:
                 check.ok(f"{overlay}: leads", first.leads(), first.log()[-2000:])
@@ -625,13 +627,12 @@ def test_deploy_beside_openpai_works(check, cluster):
         return
     make_namespaces(cluster, ("pai-user-v2", "pai-group", "pai-user-token"))
     mine = token()
-    done = cluster.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": [
+    cluster.apply_objects(
         user_object("alice", "alice-password", ["default"]), group_object("default", {"virtualClusters": ["default"]}),
         {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "616c696365", "namespace": "pai-user-token"},
          "stringData": {"e2e": mine}},
         {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "pai-job-minimal-priority"},
-         "value": -2147483648}]}).encode())
-    check.equal("beside-openpai: kubectl apply", done.stderr.decode(), "")
+         "value": -2147483648})
     cluster.apply("jobs/runtime-account.yaml", "jobs/exit-spec-configmap.yaml")
     run_overlay(check, cluster, "beside-openpai", "default", {"rest-lit-jwt": {"secret": SECRET}}, bearer(mine))
     for path in ("/apis/scheduling.k8s.io/v1/priorityclasses/pai-job-minimal-priority",

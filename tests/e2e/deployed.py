@@ -206,6 +206,12 @@ class DeployedController(Closing):
         return self.process.wait(timeout=PATIENCE * SLOW)
 
     def close(self):
-        self.process.kill()
-        self.process.wait()
+        """Lets it end by itself, as it gives the Lease back then, for which the next one waits."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            self.process.wait(timeout=PATIENCE * SLOW)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
         self.place.remove()

@@ -4,6 +4,7 @@ import json
 import time
 
 from cluster import FRAMEWORKS
+from faultproxy import Proxy
 from harness import framework_name, job_v2_secret, wait_until
 
 MARKER = "Marker-of-a-secret-314159"
@@ -128,11 +129,12 @@ def test_janitor_without_rights_is_logged_once(check, cluster):
     for rule in rules:
         rule["verbs"] = [v for v in rule["verbs"] if v != "list"]
     cluster.set_rules(ROLE, rules)
-    with cluster.serve(*ROUNDS) as server:
+    with Proxy(cluster) as proxy, cluster.serve(*ROUNDS, url=proxy.url) as server:
         check.ok("without list: is named",
                  server.logged('\\"list\\" on frameworks.frameworkcontroller'), server.log())
         check.equal("... jobs are taken", server.submit(job_v2_secret("unlisted", MARKER)).status, 202)
-        time.sleep(3)  # several rounds without changes
+        before = proxy.count("GET", "Framework", None)
+        check.ok("... several rounds without changes", wait_until(lambda: proxy.count("GET", "Framework", None) > before + 3))
         check.equal("... and it is said once", server.log().count("cannot look for"), 1)
         cluster.set_rules(ROLE, whole)
         check.ok("with it again: that is said", wait_until(

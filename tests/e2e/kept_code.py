@@ -11,7 +11,7 @@ from cli import cli
 from cli_code import Folder, tree
 from cluster import FRAMEWORKS
 from faultproxy import Proxy
-from harness import USER, framework_name, in_threads, job_v2, wait_until
+from harness import SLOW, USER, framework_name, in_threads, job_v2, wait_until
 
 GZIP = {"Content-Type": "application/gzip"}
 ROUNDS = ("--janitor-interval", "1", "--deadline", "30", "--janitor-age", "300")
@@ -167,7 +167,7 @@ def interrupt_upload(check, cluster, sha, body):
         with cluster.serve(*DEFAULTS, url=proxy.url) as server:
             thread = threading.Thread(target=in_threads, args=([0], lambda _: put(server, sha, body)))
             thread.start()
-            check.ok("one part is stored", arrived.wait(60))
+            check.ok("one part is stored", arrived.wait(60 * SLOW))
             server.kill()
             thread.join()
 
@@ -210,7 +210,7 @@ def test_other_bytes_wait_for_an_upload_or_replace_an_old_one(check, cluster):
         proxy.fault("DELETE", "ConfigMap", name, gate=(arrived, go))
         thread = threading.Thread(target=lambda: answers.append(put(two, sha, small)))
         thread.start()
-        check.ok("it is old: to be replaced", arrived.wait(60))
+        check.ok("it is old: to be replaced", arrived.wait(60 * SLOW))
         check.equal("meanwhile the first one is completed", put(three, sha, fast).status, 201)
         go.set()
         thread.join()
@@ -270,10 +270,10 @@ def test_janitor_beside_a_submission_is_safe(check, cluster):
         arrived, go, done = threading.Event(), threading.Event(), threading.Event()
         proxy.fault("DELETE", "ConfigMap", name, gate=(arrived, go), executed=done)
         with cluster.serve(*ROUNDS, "--code-age", "0", url=proxy.url):
-            check.ok("the janitor wants to delete it", arrived.wait(60))
+            check.ok("the janitor wants to delete it", arrived.wait(60 * SLOW))
             check.equal("a job of it", server.submit(job("beside", sha)).status, 202)
             go.set()
-            check.ok("the deletion is answered", done.wait(60))
+            check.ok("the deletion is answered", done.wait(60 * SLOW))
             check.ok("the code is there", cluster.get("ConfigMap", name))
             before = proxy.count("GET", "Framework", None)
             check.ok("also in the rounds after that", wait_until(lambda: proxy.count("GET", "Framework", None) > before + 6))

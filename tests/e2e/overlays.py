@@ -10,7 +10,7 @@ import os
 import tempfile
 
 from harness import ROOT, SLOW, Server, job_v2
-from jobs import FACTS, FC_WORDS, THREADS, content_type, is_v1, job_files
+from jobs import FACTS, THREADS, content_type, filled_in, form, is_v1, job_files
 from pod_security import broken
 from program import program
 from templates import changes, lay_out
@@ -78,17 +78,6 @@ def arguments(profile, on, directory):
     return found
 
 
-def form(value, key=""):
-    """A value without irrelevant differences between jobs."""
-    if isinstance(value, dict):
-        return tuple((k, form(v, k)) for k, v in sorted(value.items()))
-    if isinstance(value, list):
-        return tuple(sorted({repr(form(v, key)) for v in value}))
-    if isinstance(value, bool) or key in ("add", "drop", "dnsPolicy", "medium", "type", "imagePullPolicy"):
-        return value
-    return type(value).__name__
-
-
 def pods_of(server, jobs):
     """Pods by form, each with its job; and the jobs with new forms of pods."""
     pods, tellers = {}, []
@@ -123,10 +112,7 @@ def all_jobs():
 
 def ask(cluster, pod):
     """The errors of the API server for the Pod and the PodTemplate; None if it accepts them."""
-    text = json.dumps(pod)
-    for word, value in FC_WORDS.items():
-        text = text.replace("{{" + word + "}}", value)
-    pod = json.loads(text)
+    pod = filled_in(pod)
     if "priorityClassName" in pod["spec"]:
         pod["spec"]["priorityClassName"] = CLASS  # an existing class
     metadata = {**pod.get("metadata", {}), "name": "probe", "namespace": "default"}

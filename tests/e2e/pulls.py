@@ -57,6 +57,11 @@ def reason_of(cluster, job):
     return cluster.get("Framework", framework_name(job))["metadata"]["annotations"].get("rest-lit/stop-reason", "")
 
 
+def waiting_for(server, job):
+    why = server.request("GET", f"/api/v2/jobs/alice~{job}").json["jobStatus"].get("waitingReason") or {}
+    return why.get("kind"), why.get("message")
+
+
 def shown(check, cluster, server, job):
     """The end of the job, as FrameworkController writes it, in details and list, and for people."""
     end = {"code": -210, "phrase": "StopFrameworkRequested", "diagnostics": "User has requested to stop the Framework",
@@ -102,12 +107,10 @@ def test_failed_pulls_stop_only_jobs_with_a_final_cause(check, cluster):
             check.ok(f"{job}: is stopped", wait_until(lambda j=job: stopped(cluster, j)), server.log()[-2000:])
             check.ok(f"{job}: why", reason_of(cluster, job).startswith("The job was stopped, because worker[0] cannot pull its image: Failed"),
                      reason_of(cluster, job))
-        time.sleep(6)  # each server has looked once more
-        check.equal("the others go on", [j for j in jobs[3:] if stopped(cluster, j)], [])
-        waiting = server.request("GET", "/api/v2/jobs/alice~busy").json["jobStatus"]["waitingReason"]
-        check.equal("another cause is said", (waiting["kind"], waiting["message"]), ("image", BUSY))
+        check.ok("another cause is said", wait_until(lambda: waiting_for(server, "busy") == ("image", BUSY)), waiting_for(server, "busy"))
         cluster.api("PATCH", twice, {"count": 3, "lastTimestamp": time.strftime(STAMP, time.gmtime())}, MERGE)
-        check.ok("the third time counts", wait_until(lambda: stopped(cluster, "twice")))
+        check.ok("the third time counts", wait_until(lambda: stopped(cluster, "twice")))  # so all have been looked at once more
+        check.equal("the others go on", [j for j in jobs[4:] if stopped(cluster, j)], [])
         def lines(text):
             return server.log_lines(text) + other.log_lines(text)
         check.ok("each was stopped once, and logged afterwards", wait_until(lambda: len(lines("an image cannot be pulled")) == 4))

@@ -12,7 +12,7 @@ from states import MERGE
 from tokens import write_file
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases/rest-lit-webhook-default"
-HOLDS, SECONDS = "this server reports ends of jobs", 4
+HOLDS, SECONDS = "this server reports ends of jobs", 8  # a machine may stall for half of that
 
 
 def ended(cluster, job, code):

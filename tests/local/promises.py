@@ -3,28 +3,19 @@ engine did.  The routes themselves are tested in tests/http, against a false API
 import json
 
 from harness import wait_until
-from machine import job as job_text, role as role_of
+from machine import role
 from users import Site
-
-
-def role(command, ports=None, **more):
-    """A task role of one command."""
-    made = role_of(command, **more)
-    made["resourcePerInstance"].update({"ports": ports} if ports else {})
-    return made
-
-
-def job(name, **roles):
-    return job_text(name, roles)
 
 
 def test_rows_and_details_show_what_the_tasks_did(check):
     """A submitted job is in the next list; details have the address, node and ports that the task itself sees."""
     say = "echo at=$PAI_HOST_IP_worker_0 port=$PAI_PORT_LIST_worker_0_grpc on=$(hostname); "
     with Site() as m:
-        m.submit(job("talks", worker=role(say + m.gate("talks"), ports={"grpc": 1})))
+        talks = role(say + m.gate("talks"))
+        talks["resourcePerInstance"]["ports"] = {"grpc": 1}
+        m.start("talks", {"worker": talks})
         check.ok("at once", "talks" in [row["name"] for row in m.get("/api/v2/jobs").json])
-        m.submit(job("bad", worker=role("exit 3", instances=2)))
+        m.start("bad", {"worker": role("exit 3", instances=2)})
         m.ends("bad")
         check.ok("the task has said it", wait_until(lambda: "on=" in m.read("talks", "worker", 0)))
         seen = dict(p.split("=", 1) for p in m.read("talks", "worker", 0).split() if "=" in p)
@@ -46,7 +37,7 @@ def test_rows_and_details_show_what_the_tasks_did(check):
 def test_watches_and_waits_follow_jobs_to_their_ends(check):
     """A watch of a job, one of all jobs that is continued, and ?wait=."""
     with Site() as m:
-        m.submit(job("seen", worker=role(m.gate("seen"))))
+        m.start("seen", {"worker": role(m.gate("seen"))})
         stream = m.watch(m.path("seen") + "/watch")
         check.ok("at once", stream.until(lambda row: row["name"] == "seen"))
         check.ok("RUNNING", stream.until(lambda row: row["state"] == "RUNNING"))
@@ -54,16 +45,16 @@ def test_watches_and_waits_follow_jobs_to_their_ends(check):
         check.ok("SUCCEEDED", stream.until(lambda row: row["state"] == "SUCCEEDED"))
         check.equal("end", stream.next("end").get("reason"), "completed")
         stream = m.watch("/api/v2/jobs/watch")
-        m.submit(job("later", worker=role("true")))
+        m.start("later", {"worker": role("true")})
         check.ok("a new job", stream.until(lambda row: row["name"] == "later"))
         check.ok("its end", stream.until(lambda row: row["name"] == "later" and row["state"] == "SUCCEEDED"))
         last = stream.last_id
         stream.close()
-        m.submit(job("away", worker=role("true")))
+        m.start("away", {"worker": role("true")})
         m.ends("away")
         stream = m.watch("/api/v2/jobs/watch", {"Last-Event-ID": last})
         check.ok("what changed meanwhile", stream.until(lambda row: row["name"] == "away"))
-        m.submit(job("waited", worker=role(m.gate("waited"))))
+        m.start("waited", {"worker": role(m.gate("waited"))})
         ran = m.get(m.path("waited") + "?wait=60&for=running")
         check.equal("runs", (ran.headers["x-wait"], ran.json["jobStatus"]["state"]), ("reached", "RUNNING"))
         check.equal("time-out", m.get(m.path("waited") + "?wait=1").headers["x-wait"], "timeout")
@@ -75,7 +66,7 @@ def test_watches_and_waits_follow_jobs_to_their_ends(check):
 def test_changes_of_a_job_reach_its_tasks(check):
     """More tasks start, fewer tasks end from the highest index; tags change while it runs."""
     with Site() as m:
-        m.submit(job("grows", worker=role(f"echo $PAI_TASK_INDEX; {m.gate('grows')}", completion={"minSucceededInstances": -1})))
+        m.start("grows", {"worker": role(f"echo $PAI_TASK_INDEX; {m.gate('grows')}", completion={"minSucceededInstances": -1})})
         m.runs("grows")
         check.equal("more: taken", m.patch(m.path("grows") + "/taskRoles/worker", {"instances": 3}).status, 202)
         check.ok("three run", wait_until(lambda: m.states("grows", "worker") == ["RUNNING"] * 3), m.states("grows", "worker"))

@@ -6,31 +6,42 @@
 roots=()
 mounts=()
 
-# root_new DIR CODENAME - install this release with its updates in DIR, if there is none yet.
+# root_new DIR CODENAME - install this release with its updates in DIR, if there is none yet.  It is kept for
+# a day in ~/.cache/rest-lit, because several suites begin with it.
 root_new() {
-	local mirror
+	local base=${DEBIAN_BASE:-${XDG_CACHE_HOME:-$HOME/.cache}/rest-lit/$2}
 	[ "$(id -u)" = 0 ] || { echo "$0: must be root" >&2; exit 1; }
 	command -v debootstrap >/dev/null || { echo "$0: apt-get install debootstrap" >&2; exit 1; }
 	mkdir -p "$1" && chmod 755 "$1" # other users need access, too
 	roots+=("$1")
 	[ ! -e "$1/etc/debian_version" ] || return 0
-	[ -z "${DEBIAN_BASE-}" ] || { cp -a "$DEBIAN_BASE/." "$1"; return; }
+	mkdir -p "$(dirname "$base")"
+	(
+		flock 9
+		[ -n "${DEBIAN_BASE-}" ] || [ -n "$(find "$base" -maxdepth 0 -mtime -1 2>/dev/null)" ] || root_install "$base" "$2"
+		cp -a "$base/." "$1"
+	) 9>"$base.lock" || exit
+}
+
+# root_install DIR CODENAME - from the mirror of this machine.
+root_install() {
+	local mirror
 	mirror=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(COMPONENT)' 'Created-By: Packages' |
 		awk '$3 == "main" { print $1; exit }')
 	mirror=${mirror:-http://deb.debian.org/debian} mirror=${mirror%/}
 	echo "installing a minimal Debian, $2, in $1"
-	debootstrap --variant=minbase "$2" "$1" "$mirror" >"$1.log" ||
-		{ tail "$1.log"; exit 1; }
-	rm "$1.log"
-	cat >"$1/etc/apt/sources.list" <<-end
+	rm -rf --one-file-system "$1" "$1.new"
+	debootstrap --variant=minbase "$2" "$1.new" "$mirror" >"$1.log" || { tail "$1.log"; exit 1; }
+	cat >"$1.new/etc/apt/sources.list" <<-end
 		deb $mirror $2 main
 		deb $mirror $2-updates main
 		deb $mirror-security $2-security main
 	end
-	root_mount "$1"
-	root_run "$1" 'apt-get update && apt-get upgrade -y' >"$1.log" || { tail "$1.log"; exit 1; }
+	root_mount "$1.new"
+	root_run "$1.new" 'apt-get update && apt-get upgrade -y' >"$1.log" || { tail "$1.log"; root_free keep; exit 1; }
 	root_free keep
 	rm "$1.log"
+	mv "$1.new" "$1" && touch "$1"
 }
 
 # root_mount DIR - mount what programs need.  User namespaces require that the directory is the root

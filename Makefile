@@ -278,19 +278,15 @@ $(B)/pai-runtime $(B)/tests/runtime/fetch:
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_runtime-assets)
 endif
 
-# ---- unit tests: tests/unit/LAYER/[FOLDER/]test_*.c, each linked with its layer only -------
-# A test is linked again when one of the objects changes that it has from the archives: the linker
-# writes them into its .objects.d.
-unit_tests = $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/$(1)/test_*.c tests/unit/$(1)/*/test_*.c))
+# ---- unit tests: a program per folder, of tests/unit/LAYER/[FOLDER/]test_*.c, linked with its layer only ----
+unit_folders = $(patsubst %/,%,$(sort $(dir $(wildcard tests/unit/$(1)/test_*.c tests/unit/$(1)/*/test_*.c))))
 define UNIT
-$(B)/unit/$(1)/%: tests/unit/$(1)/%.c $(B)/tests/unit/main.o Makefile | $(call archives,$(1))
-	$$(call note,CC,$$@)
-	@mkdir -p $$(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MF $$@.d -Wl,-t -o $$@ $$< $(B)/tests/unit/main.o $(call archives,$(1)) $(LINK_$(1)) $(LIBS_test) >$$@.linked
-	$(Q)sed -n 's,^$(B)/.*\.o$$$$,$$@: &\n&:,p' $$@.linked >$$@.objects.d
+$(B)/$(2)/unit: $(patsubst %.c,$(B)/%.o,$(wildcard $(2)/test_*.c)) $(B)/tests/unit/main.o $(call archives,$(1))
+	$$(call note,LD,$$@)
+	$(Q)$$(CC) $$(CFLAGS) $$(LDFLAGS) -o $$@ $$^ $$(LINK_$(1)) $$(LIBS_test)
 endef
-$(foreach l,$(LAYERS),$(eval $(call UNIT,$(l))))
-UNIT_TESTS := $(foreach l,$(LAYERS),$(call unit_tests,$(l)))
+$(foreach l,$(LAYERS),$(foreach f,$(call unit_folders,$(l)),$(eval $(call UNIT,$(l),$(f)))))
+UNIT_TESTS := $(foreach l,$(LAYERS),$(patsubst %,$(B)/%/unit,$(call unit_folders,$(l))))
 
 # ---- golden, hostile, differential, bench: a program per folder, linked with translate only ---------------
 # tests/lib is their common library.
@@ -324,7 +320,7 @@ $(B)/tests/controller/stand $(B)/tests/controller/raw:
 	$(call note,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_k8s)
 TEST_TOOLS := $(B)/tests/machine/replay $(B)/tests/controller/traces/traces $(B)/tests/controller/stand $(B)/tests/controller/raw $(B)/tests/runtime/fetch $(foreach p,$(TEST_PROGRAMS),$(if $(wildcard tests/$(p)/*.c),$(B)/tests/$(p)/$(p)))
-.SECONDARY: $(B)/tests/unit/main.o $(B)/tests/fuzz/replay.o
+.SECONDARY: $(B)/tests/fuzz/replay.o
 # Static, because these programs must use little memory.
 $(B)/tests/bench/measure/measure $(B)/tests/bench/stub/stub: $(B)/%: %.c
 	$(call note,CC,$@)
@@ -432,7 +428,7 @@ ALL_SUITES := unit machine rules controller takeover mutants golden hostile diff
 NEEDS_unit := $(UNIT_TESTS) $(B)/pai-runtime
 NEEDS_machine := $(B)/tests/machine/replay $(B)/tests/machine/traces/unpacked
 NEEDS_rules := $(B)/tests/controller/traces/traces $(B)/tests/machine/traces/unpacked
-NEEDS_mutants := $(NEEDS_machine) $(NEEDS_rules) $(B)/unit/k8s/controller/test_rules $(B)/unit/machine/engine/test_tries
+NEEDS_mutants := $(NEEDS_machine) $(NEEDS_rules) $(B)/tests/unit/main.o $(B)/libmachine.a
 $(foreach p,golden hostile differential,$(eval NEEDS_$(p) := $(B)/tests/$(p)/$(p)))
 NEEDS_replay := $(REPLAYS)
 NEEDS_growth := $(B)/rest-lit

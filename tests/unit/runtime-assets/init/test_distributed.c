@@ -32,7 +32,7 @@ static struct ifaddrs *interface_new(unsigned i)
 	return &v[i];
 }
 
-/* Replacements for the functions of the C library. */
+/* Replacements for the functions of the C library, for all tests of the folder. */
 int(getifaddrs)(struct ifaddrs **out)
 {
 	struct ifaddrs **end = out;

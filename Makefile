@@ -320,7 +320,6 @@ $(B)/tests/controller/stand $(B)/tests/controller/raw:
 	$(call note,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_k8s)
 TEST_TOOLS := $(B)/tests/machine/replay $(B)/tests/controller/traces/traces $(B)/tests/controller/stand $(B)/tests/controller/raw $(B)/tests/runtime/fetch $(foreach p,$(TEST_PROGRAMS),$(if $(wildcard tests/$(p)/*.c),$(B)/tests/$(p)/$(p)))
-.SECONDARY: $(B)/tests/fuzz/replay.o
 # Static, because these programs must use little memory.
 $(B)/tests/bench/measure/measure $(B)/tests/bench/stub/stub: $(B)/%: %.c
 	$(call note,CC,$@)
@@ -339,17 +338,12 @@ $(2): $(B)/bin/%: tests/fuzz/%.c $(B)/libtest.a $(call archives,$(1)) Makefile
 endef
 $(eval $(call FUZZER,server,$(filter-out $(FUZZERS_RUNTIME),$(FUZZERS))))
 $(eval $(call FUZZER,runtime-assets,$(FUZZERS_RUNTIME)))
-# The same targets with a main() that runs them on files.
-REPLAYS := $(FUZZERS:$(B)/bin/%=$(B)/replay/%)
-REPLAYS_RUNTIME := $(FUZZERS_RUNTIME:$(B)/bin/%=$(B)/replay/%)
-define REPLAY
-$(2): $(B)/replay/%: tests/fuzz/%.c $(B)/tests/fuzz/replay.o $(B)/libtest.a $(call archives,$(1)) Makefile
-	$$(call note,CC,$$@)
-	@mkdir -p $$(@D)
-	$(Q)$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$(LDFLAGS) -MF $$@.d -o $$@ $$< $(B)/tests/fuzz/replay.o $(B)/libtest.a $(call archives,$(1)) $$(LINK_$(1)) $$(LIBS_test)
-endef
-$(eval $(call REPLAY,server,$(filter-out $(REPLAYS_RUNTIME),$(REPLAYS))))
-$(eval $(call REPLAY,runtime-assets,$(REPLAYS_RUNTIME)))
+# All targets in one program, which runs them on files.
+REPLAYED := $(patsubst %.c,$(B)/%.o,$(wildcard tests/fuzz/fuzz_*.c))
+$(REPLAYED): CPPFLAGS += -DREPLAY
+$(B)/tests/fuzz/replay: $(REPLAYED) $(B)/tests/fuzz/replay.o $(B)/libtest.a $(B)/libruntime-assets.a $(B)/libmbedtls.a $(call archives,server)
+	$(call note,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_server) $(LIBS_test)
 
 # Benchmarks: memory of many jobs, lists of many jobs, details of a large job.
 $(B)/tests/bench/kept/kept: %: %.o $(call archives,machine)
@@ -430,7 +424,7 @@ NEEDS_machine := $(B)/tests/machine/replay $(B)/tests/machine/traces/unpacked
 NEEDS_rules := $(B)/tests/controller/traces/traces $(B)/tests/machine/traces/unpacked
 NEEDS_mutants := $(NEEDS_machine) $(NEEDS_rules) $(B)/tests/unit/main.o $(B)/libmachine.a
 $(foreach p,golden hostile differential,$(eval NEEDS_$(p) := $(B)/tests/$(p)/$(p)))
-NEEDS_replay := $(REPLAYS)
+NEEDS_replay := $(B)/tests/fuzz/replay
 NEEDS_growth := $(B)/rest-lit
 NEEDS_soak := $(B)/rest-lit $(B)/tests/bench/stub/stub
 $(foreach s,http e2e runtime arm64 local training page monitoring kill steps trouble upgrade packages pages tables docs,$(eval NEEDS_$(s) := all))

@@ -1,4 +1,5 @@
 #pragma once
+#ifndef REPLAY /* mutates nothing */
 /*
  * libFuzzer's mutations, and some that keep YAML whole: a line dropped, a line repeated elsewhere,
  * the value of one line put into another.  For targets that read jobs; included once in each.
@@ -65,3 +66,4 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned 
 	}
 	return n ? n : LLVMFuzzerMutate(data, size, max);
 }
+#endif

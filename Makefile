@@ -287,6 +287,11 @@ $(B)/$(2)/unit: $(patsubst %.c,$(B)/%.o,$(wildcard $(2)/test_*.c)) $(B)/tests/un
 endef
 $(foreach l,$(LAYERS),$(foreach f,$(call unit_folders,$(l)),$(eval $(call UNIT,$(l),$(f)))))
 UNIT_TESTS := $(foreach l,$(LAYERS),$(patsubst %,$(B)/%/unit,$(call unit_folders,$(l))))
+# The tests themselves, not what they test: optimizing them takes longer than running them.  The warnings
+# that need it come in the other flavours.
+ifeq ($(FLAVOUR),release)
+$(B)/tests/unit/%.o: CFLAGS += -O0 -U_FORTIFY_SOURCE
+endif
 
 # ---- golden, hostile, differential, bench: a program per folder, linked with translate only ---------------
 # tests/lib is their common library.

@@ -2,7 +2,8 @@
 
     tests/e2e/run trouble [NAME...]     outages, two servers, retries; all tests, or those whose
     names contain a NAME
-    tests/e2e/run steps                 one fault at each step of a creation"""
+    tests/e2e/run steps                 one fault at each step of a creation
+    tests/e2e/run upgrade               both of two servers are replaced under load"""
 import os
 import sys
 
@@ -15,11 +16,13 @@ import outage
 import pair
 import repeat
 import steps
+import upgrade
 import watch
 from cluster import Cluster, end_in_order, step, tools
 from harness import Checks, choose, tests_of
 
-SETS = {"trouble": [*tests_of(outage), *tests_of(pair), *tests_of(repeat), *tests_of(watch), *interrupted.TESTS], "steps": tests_of(steps)}
+SETS = {"trouble": [*tests_of(outage), *tests_of(pair), *tests_of(repeat), *tests_of(watch), *interrupted.TESTS],
+        "steps": tests_of(steps), "upgrade": tests_of(upgrade)}
 
 
 def main():

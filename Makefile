@@ -358,12 +358,6 @@ $(B)/tests/bench/lists/lists $(B)/tests/bench/details/details: %: %.o $(call arc
 	$(call note,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_server)
 
-# Counts calls of malloc.  Without sanitizers, which replace malloc.
-$(B)/tests/bench/bench.heap.so: tests/bench/heap/heap.c
-	$(call note,CC,$@)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(WARN) -std=gnu17 -O2 -fPIC -shared -o $@ $<
-
 tests: $(UNIT_TESTS) $(TEST_TOOLS) $(B)/tests/bench/stub/stub
 fuzzers: $(FUZZERS)
 asan:
@@ -481,7 +475,7 @@ cov: SUITES ?= unit
 cov:
 	tests/tools/cov build/cov $(SUITES)
 
-bench: all tests $(B)/tests/bench/measure/measure $(B)/tests/bench/bench.heap.so $(B)/tests/bench/lists/lists $(B)/tests/bench/details/details $(B)/tests/bench/kept/kept
+bench: all tests $(B)/tests/bench/measure/measure $(B)/tests/bench/lists/lists $(B)/tests/bench/details/details $(B)/tests/bench/kept/kept
 	tests/tools/bench
 
 # Ten minutes: real jobs on this machine, a browser.

@@ -1,4 +1,4 @@
--- wrk: POST one job again and again, each time under another name; or GET, if BODY_FILE is "-".
+-- wrk: POST one job again and again, each time under another name.
 --   wrk -s service.lua URL -- BODY_FILE PLACEHOLDER [HEADER: VALUE]...
 -- In the body and in the path "@@" stands for PLACEHOLDER's next value: 32 hex digits, unique.
 local body, n, thread = "", 0, 0
@@ -10,12 +10,10 @@ function setup(t)
 end
 
 function init(args)
-  if args[1] ~= "-" then
-    local f = assert(io.open(args[1], "rb"))
-    body = f:read("*a")
-    f:close()
-    wrk.method = "POST"
-  end
+  local f = assert(io.open(args[1], "rb"))
+  body = f:read("*a")
+  f:close()
+  wrk.method = "POST"
   for i = 2, #args do
     local name, value = args[i]:match("^([^:]+): (.*)$")
     wrk.headers[name] = value

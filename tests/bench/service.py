@@ -1,7 +1,7 @@
 """Benchmarks of the service for docs/BENCH-LOG.md: cost of a submission, slow clients, a slow API
-server, and growth.
+server.
 
-    service.py [SECONDS] [PART]...     parts: see PARTS; default: all but mixed
+    service.py [SECONDS] [PART]...     parts: see PARTS; default: all
 
 Load comes from wrk, the API server is tests/bench/stub (answers at once, late or never) or, for
 `real`, a real kube-apiserver with etcd.  All of it runs on this machine and shares its cores."""
@@ -79,9 +79,6 @@ class Program:
         with open(f"/proc/{self.process.pid}/status", encoding="ascii") as f:
             return next(int(line.split()[1]) for line in f if line.startswith(name)) / 1024
 
-    def descriptors(self):
-        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
-
 
 class Server(Program):
     def __init__(self, *options, store=None, no_auth=False):
@@ -106,15 +103,15 @@ def stub(delay_ms=0):
 
 
 class Load:
-    """wrk, which submits, or reads without a body.  Several may run concurrently."""
+    """wrk, which submits.  Several may run concurrently."""
 
     def __init__(self, url, body, headers, connections, seconds, timeout=60):
         self.file = tempfile.NamedTemporaryFile("w", suffix=".yaml")
-        self.file.write(body or "")
+        self.file.write(body)
         self.file.flush()
         self.wrk = subprocess.Popen(
             ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", f"{timeout}s", "-s",
-             os.path.join(HERE, "service.lua"), url, "--", self.file.name if body else "-", *headers],
+             os.path.join(HERE, "service.lua"), url, "--", self.file.name, *headers],
             stdout=subprocess.PIPE)
 
     def result(self):
@@ -249,36 +246,6 @@ def part_idle(_):
                 s.close()
 
 
-LISTS = [("100 of all", "limit=100&withTotalCount=true"), ("how many run", "limit=0&withTotalCount=true&state=RUNNING"),
-         ("100 of a user, by state", "username=user007&order=state,ASC&limit=100"),
-         ("100 by name, from the middle", "order=jobName,ASC&offset=15000&limit=100"),
-         ("5000, the default", ""), ("all 30000", "limit=50000")]
-
-
-def part_lists(seconds):
-    """Lists of 30000 jobs, which the server reads from the API server once.  There are twelve rows."""
-    seconds = min(seconds, 5)
-    port = free_port()
-    with Program(sys.executable, os.path.join(HERE, "manyapi.py"), str(port), "30000", ready=b"ready"):
-        store = ["--apiserver", f"http://127.0.0.1:{port}", "--namespace", "default"]
-        with Server("--rate-list", "0", "--streams-per-user", "64", store=store) as server:
-            begin = time.monotonic()
-            while b'"all jobs are known"' not in server.said():
-                time.sleep(0.05)
-            print(f"\nGET /api/v2/jobs, 30000 jobs known after {time.monotonic() - begin:.1f} s (mostly the stub's), "
-                  f"{server.memory('VmRSS'):.0f} MiB:\n")
-            print("| what | clients | per second | p50, p99 ms | CPU ms per list | /healthz p99 / max ms | MiB | trouble |")
-            print("|---|--:|--:|--:|--:|--:|--:|---|")
-            for name, query in LISTS:
-                for clients in (1, 8):
-                    before = server.cpu()
-                    with Health(server.port) as health:
-                        r = Load(f"{submit_url(server)}?{query}", None, server.headers[1:], clients, seconds).result()
-                    used = (server.cpu() - before) / max(r["requests"], 1) * 1e3
-                    print(f"| {name} | {clients} | {r['rate']:.0f} | {r['p50']:.1f}, {r['p99']:.1f} | {used:.2f} | "
-                          f"{health.text()} | {server.memory('VmRSS'):.0f} | {trouble(r)} |", flush=True)
-
-
 def part_start(_):
     """The first of five starts is not counted, because it waits for the stub."""
     print("\nFrom the start until all jobs are known (best and median of four), with a fake API server on the same cores:\n")
@@ -392,41 +359,7 @@ def part_real(seconds):
         cluster.close()
 
 
-def part_mixed(seconds):
-    """Mixed load for a long time, to detect growth."""
-    minutes = max(seconds / 60, 0.5)
-    print(f"\nMixed load for {minutes:.1f} minutes: 16 clients submit jobs, 8 jobs with secrets, 8 wrong ones, 4 without a "
-          "token, and connections come and go:\n")
-    print("| after | MiB resident | descriptors | submissions so far |")
-    print("|--:|--:|--:|--:|")
-    with stub(2) as upstream, Server(store=upstream.store) as server:
-        url, total, over = submit_url(server), int(minutes * 60), threading.Event()
-
-        quiet = threading.Event()
-
-        def come_and_go():
-            while not over.wait(0.02):
-                if quiet.is_set():
-                    continue
-                with socket.create_connection(("127.0.0.1", server.port)) as s:
-                    s.sendall(b"POST /api/v2/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc")
-
-        threading.Thread(target=come_and_go, daemon=True).start()
-        step, done = max(total // 10, 3), 0
-        for i in range(max(total // step, 1)):
-            loads = [Load(url, JOB, server.headers, 16, step), Load(url, SECRETS, server.headers, 8, step),
-                     Load(url, "name: [@@", server.headers, 8, step), Load(url, JOB, server.headers[:1], 4, step)]
-            results = [load.result() for load in loads]
-            done += sum(r["requests"] - r["refused"] for r in results[:2])
-            # The server closes connections of disconnected clients within two seconds.
-            quiet.set()
-            time.sleep(3)
-            print(f"| {(i + 1) * step} s | {server.memory('VmRSS'):.1f} | {server.descriptors()} | {done} |", flush=True)
-            quiet.clear()
-        over.set()
-
-
-PARTS = {"post": part_post, "lists": part_lists, "start": part_start, "keep": part_keep, "slow": part_slow, "idle": part_idle, "real": part_real, "mixed": part_mixed}
+PARTS = {"post": part_post, "start": part_start, "keep": part_keep, "slow": part_slow, "idle": part_idle, "real": part_real}
 
 
 def main():
@@ -434,7 +367,7 @@ def main():
     names = sys.argv[1:]
     if names and names[0].replace(".", "").isdigit():
         seconds = float(names.pop(0))
-    for name in names or [n for n in PARTS if n != "mixed"]:
+    for name in names or PARTS:
         PARTS[name](int(seconds))
 
 

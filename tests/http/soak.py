@@ -5,7 +5,7 @@
 
 A few hundred requests a second: jobs (v1, v2, with secrets, as forms), invalid jobs, too large
 bodies, missing and invalid tokens, GET requests, aborted and idle connections.  The API server is
-tests/bench/stub.  For an hour at full speed: python3 tests/bench/service.py 3600 mixed."""
+tests/bench/stub."""
 import os
 import random
 import socket

@@ -9,21 +9,6 @@
 
 enum { SOON_MS = 60000, TEXT_MAX = 4096, SLOW_PROGRAM = 2000 };
 
-struct narrow {
-	struct regex_text text;
-	struct span span;
-	char window[9];
-};
-
-static struct span read_narrow(struct regex_text *t, size_t from)
-{
-	struct narrow *n = (struct narrow *)t;
-	size_t size = n->span.n - from < t->window ? n->span.n - from : t->window;
-	assert(from < n->span.n);
-	memcpy(n->window, n->span.p + from, size);
-	return (struct span){ n->window, size };
-}
-
 static bool same(enum regex_found a, const struct match *x, enum regex_found b,
                  const struct match *y)
 {
@@ -33,8 +18,7 @@ static bool same(enum regex_found a, const struct match *x, enum regex_found b,
 static void check_search(struct regex *re, struct span text, struct arena *a)
 {
 	struct text_span whole;
-	struct narrow pieces = { .text = { text.n, sizeof(pieces.window), read_narrow },
-		                 .span = text };
+	struct narrow pieces = narrow_of(text);
 	struct match m = { 0 };
 	struct match n = { 0 };
 	bool possible = false;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "tests/golden/golden.h"
+#include "tests/lib/at.h"
 #include "tests/lib/files.h"
 #include "tests/lib/outcome.h"
 
@@ -20,19 +21,6 @@ struct pair {
 	const json_t *want, *got; /* roles of the Frameworks */
 };
 
-/* The value at a path of keys and indices: at(v, "task/pod/0"). */
-static const json_t *at(const json_t *v, const char *path)
-{
-	FREE_AUTO char *copy = xstrdup(path);
-	char *rest = NULL;
-	for (char *key = strtok_r(copy, "/", &rest); v && key; key = strtok_r(NULL, "/", &rest)) {
-		int64_t i = 0;
-		bool index = parse_i64(span_of(key), 0, 100000, &i) == 0;
-		v = index ? json_array_get(v, (size_t)i) : json_object_get(v, key);
-	}
-	return v;
-}
-
 static const char *text_at(const json_t *v, const char *path)
 {
 	const char *text = json_string_value(at(v, path));
@@ -40,16 +28,6 @@ static const char *text_at(const json_t *v, const char *path)
 }
 
 #define POD "task/pod/spec/"
-
-static const char *env_value(const json_t *list, const char *name)
-{
-	size_t i;
-	json_t *e;
-	json_array_foreach (list, i, e)
-		if (strcmp(text_at(e, "name"), name) == 0)
-			return json_string_value(json_object_get(e, "value"));
-	return NULL;
-}
 
 /* An integer field of the job, which may be written as text; `missing` if absent or null. */
 static int64_t number(const json_t *o, const char *key, int64_t missing)
@@ -200,7 +178,8 @@ static void check_variable(struct tally *t, struct deviations *d, const struct p
 {
 	const char *name = text_at(e, "name");
 	const char *want = text_at(e, "value");
-	const char *got = env_value(at(p->got, POD "containers/0/env"), name);
+	const char *got =
+	    json_string_value(at(named(at(p->got, POD "containers/0/env"), name), "value"));
 	if (got && strcmp(want, got) == 0)
 		return;
 	size_t i = 0;
@@ -255,7 +234,8 @@ static void check_role(struct tally *t, struct deviations *d, const struct pair 
 	const char *command = text_at(want, POD "initContainers/0/env/0/value");
 	struct span trimmed = span_trim(span_of(command));
 	FREE_AUTO char *expected = xstrndup(trimmed.p, trimmed.n);
-	const char *ours = env_value(at(got, POD "initContainers/0/env"), "USER_CMD");
+	const char *ours =
+	    json_string_value(at(named(at(got, POD "initContainers/0/env"), "USER_CMD"), "value"));
 	(void)tally_check(t, ours && same_command(expected, ours),
 	                  "v1 %s: role %s: command\n  first rest-lit: %s\n  here:           %s",
 	                  file, role, expected, ours);
@@ -281,7 +261,8 @@ static void check_own_env(struct tally *t, const struct pair *p)
 	const char *key;
 	json_t *value;
 	json_object_foreach (json_object_get(p->role, "env"), key, value) {
-		const char *got = env_value(at(p->got, POD "containers/0/env"), key);
+		const char *got =
+		    json_string_value(at(named(at(p->got, POD "containers/0/env"), key), "value"));
 		(void)tally_check(t, got && strcmp(got, json_string_value(value)) == 0,
 		                  "v1 %s: env %s of role %s", p->file, key,
 		                  text_at(p->role, "name"));

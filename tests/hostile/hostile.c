@@ -15,6 +15,7 @@
 
 #include "base/enc.h"
 #include "tests/hostile/child.h"
+#include "tests/lib/at.h"
 #include "tests/lib/files.h"
 #include "tests/lib/secrets.h"
 #include "tests/lib/tally.h"
@@ -126,32 +127,10 @@ static void check_note(struct tally *t, const struct expectation *x, const char 
 	                  all);
 }
 
-/* Follow a JSON pointer, whose only escape is `~1`. */
-static const json_t *follow(const json_t *v, const char *pointer)
-{
-	FREE_AUTO char *copy = xstrdup(pointer);
-	char *rest = NULL;
-	for (char *key = strtok_r(copy, "/", &rest); v && key; key = strtok_r(NULL, "/", &rest)) {
-		int64_t i = 0;
-		for (char *tilde; (tilde = strstr(key, "~1"));) {
-			*tilde = '/';
-			(void)memmove(tilde + 1, tilde + 2, strlen(tilde + 2) + 1);
-		}
-		v = parse_i64(span_of(key), 0, 1000, &i) == 0 ? json_array_get(v, (size_t)i)
-		                                              : json_object_get(v, key);
-	}
-	return v;
-}
-
 static const json_t *variable(const json_t *framework, const char *container, const char *name)
 {
 	FREE_AUTO char *path = xasprintf("/spec/taskRoles/0/task/pod/spec/%s/0/env", container);
-	size_t i;
-	json_t *e;
-	json_array_foreach (follow(framework, path), i, e)
-		if (strcmp(text_of(e, "name"), name) == 0)
-			return json_object_get(e, "value");
-	return NULL;
+	return at(named(at(framework, path), name), "value");
 }
 
 /* What HiveD is told of the first role. */
@@ -159,19 +138,19 @@ static const json_t *told(const json_t *framework, const char *pointer)
 {
 	static const char SPEC[] = "hivedscheduler.microsoft.com/pod-scheduling-spec";
 	const json_t *annotations =
-	    follow(framework, "/spec/taskRoles/0/task/pod/metadata/annotations");
-	return follow(json_object_get(annotations, SPEC), pointer);
+	    at(framework, "/spec/taskRoles/0/task/pod/metadata/annotations");
+	return at(json_object_get(annotations, SPEC), pointer);
 }
 
-static const json_t *find(const json_t *framework, const char *at)
+static const json_t *find(const json_t *framework, const char *where)
 {
-	if (strcmp(at, "USER_CMD") == 0)
+	if (strcmp(where, "USER_CMD") == 0)
 		return variable(framework, "initContainers", "USER_CMD");
-	if (strncmp(at, "env:", 4) == 0)
-		return variable(framework, "containers", at + 4);
-	if (strncmp(at, "hived:", 6) == 0)
-		return told(framework, at + 6);
-	return follow(framework, at);
+	if (strncmp(where, "env:", 4) == 0)
+		return variable(framework, "containers", where + 4);
+	if (strncmp(where, "hived:", 6) == 0)
+		return told(framework, where + 6);
+	return at(framework, where);
 }
 
 static void check_acceptance(struct tally *t, const struct expectation *x, const json_t *outcome)

@@ -9,6 +9,28 @@
 #include "base/enc.h"
 #include "base/regex/regex_internal.h"
 
+/* Text of which no more than nine bytes are in memory. */
+struct narrow {
+	struct regex_text text;
+	struct span span;
+	char window[9];
+};
+
+static struct span narrow_read(struct regex_text *t, size_t from)
+{
+	struct narrow *n = (struct narrow *)t;
+	size_t size = n->span.n - from < t->window ? n->span.n - from : t->window;
+	memcpy(n->window, n->span.p + from, size);
+	return (struct span){ n->window, size };
+}
+
+static struct narrow narrow_of(struct span text)
+{
+	return (struct narrow){
+		.text = { text.n, sizeof(((struct narrow *)0)->window), narrow_read }, .span = text
+	};
+}
+
 struct back_state {
 	size_t pc, at;
 };

@@ -7,6 +7,7 @@
 
 #include "base/doc/yaml.h"
 #include "base/enc.h"
+#include "tests/lib/at.h"
 #include "translate/render/bindings.h"
 #include "translate/translate.h"
 
@@ -116,19 +117,6 @@ static inline void built(struct bench *b)
 		fail_msg("%s", err_msg(&b->e));
 }
 
-/* The value at "spec/taskRoles/0/name"; borrowed. */
-static inline json_t *at(json_t *v, const char *path)
-{
-	FREE_AUTO char *copy = xstrdup(path);
-	char *rest = NULL;
-	for (char *key = strtok_r(copy, "/", &rest); v && key; key = strtok_r(NULL, "/", &rest)) {
-		int64_t i = 0;
-		bool index = parse_i64(span_of(key), 0, 1000, &i) == 0;
-		v = index ? json_array_get(v, (size_t)i) : json_object_get(v, key);
-	}
-	return v;
-}
-
 static inline void assert_text(json_t *v, const char *path, const char *want)
 {
 	const char *got = json_string_value(at(v, path));
@@ -140,17 +128,6 @@ static inline void assert_text(json_t *v, const char *path, const char *want)
 #define POD  ROLE "task/pod/spec/"
 #define APP  POD "containers/0/"
 #define INIT POD "initContainers/0/"
-
-/* The element of a list with that name; borrowed. */
-static inline json_t *named(json_t *list, const char *name)
-{
-	size_t i = 0;
-	json_t *v = NULL;
-	json_array_foreach (list, i, v)
-		if (strcmp(json_string_value(json_object_get(v, "name")), name) == 0)
-			return v;
-	return NULL;
-}
 
 static inline const char *env(json_t *framework, const char *container, const char *name)
 {

@@ -7,21 +7,6 @@
 
 enum { LINE_MAX_BYTES = 1 << 16, SOON_MS = 60000 };
 
-/* Text of which no more than eight bytes are in memory. */
-struct narrow {
-	struct regex_text text;
-	struct span span;
-	char window[8];
-};
-
-static struct span read_narrow(struct regex_text *t, size_t from)
-{
-	struct narrow *n = (struct narrow *)t;
-	size_t size = n->span.n - from < t->window ? n->span.n - from : t->window;
-	memcpy(n->window, n->span.p + from, size);
-	return (struct span){ n->window, size };
-}
-
 static enum regex_found search(struct regex *re, struct span text, struct match *m)
 {
 	struct text_span t;
@@ -31,7 +16,7 @@ static enum regex_found search(struct regex *re, struct span text, struct match 
 
 static enum regex_found search_narrow(struct regex *re, struct span text, struct match *m)
 {
-	struct narrow t = { .text = { text.n, sizeof(t.window), read_narrow }, .span = text };
+	struct narrow t = narrow_of(text);
 	return regex_search(re, &t.text, clock_ms() + SOON_MS, m);
 }
 

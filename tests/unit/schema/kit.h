@@ -4,7 +4,6 @@
 #include "tests/unit/base/cmocka.h"
 /* clang-format on */
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 

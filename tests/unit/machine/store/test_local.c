@@ -65,19 +65,6 @@ TEST_WITH(test_create_dry_run_leaves_no_object, setup, teardown)
 	assert_int_equal(get(KIND_FRAMEWORK, "f").outcome, STORE_NOT_FOUND);
 }
 
-TEST_WITH(test_create_makes_private_files, setup, teardown)
-{
-	static const char *const FILES[] = { "store.db", "store.db-wal" };
-	create(KIND_FRAMEWORK, "f", FRAMEWORK);
-	for (size_t i = 0; i < ARRAY_SIZE(FILES); i++) {
-		char path[256];
-		struct stat st;
-		(void)snprintf(path, sizeof(path), "%s/%s", dir, FILES[i]);
-		assert_int_equal(stat(path, &st), 0);
-		assert_int_equal(st.st_mode & 07777, 0600);
-	}
-}
-
 TEST_WITH(test_create_of_several_is_all_or_nothing, setup, teardown)
 {
 	assert_true(store_is_atomic(store));
@@ -297,11 +284,6 @@ static void open_fails(const char *path, const char *why)
 	assert_non_null(strstr(err_msg(&e), why));
 }
 
-TEST_WITH(test_open_refuses_a_second_process, setup, teardown)
-{
-	open_fails(dir, "in use");
-}
-
 TEST_WITH(test_open_refuses_a_directory_others_can_read, setup, teardown)
 {
 	char path[128];
@@ -309,14 +291,6 @@ TEST_WITH(test_open_refuses_a_directory_others_can_read, setup, teardown)
 	assert_int_equal(mkdir(path, 0700), 0);
 	assert_int_equal(chmod(path, 0750), 0);
 	open_fails(path, "0700");
-}
-
-TEST_WITH(test_open_refuses_a_link, setup, teardown)
-{
-	char path[128];
-	(void)snprintf(path, sizeof(path), "%s/link", top);
-	assert_int_equal(symlink("/tmp", path), 0);
-	open_fails(path, "not a directory");
 }
 
 /* Its content may be whole, so that nothing is moved or removed because of it. */
@@ -421,16 +395,6 @@ TEST_WITH(test_open_tells_the_uids_of_removed_frameworks, setup, teardown)
 		assert_int_not_equal(
 		    span_find(str_view(&told), 0, arena_dup(&a, span_next(&rest, ' '))), SIZE_MAX);
 	assert_int_equal(told.n, wanted.n);
-}
-
-/* The target of a link in the directory is neither read nor written. */
-TEST_WITH(test_open_does_not_follow_links, setup, teardown)
-{
-	close_store();
-	shell("mv %s/store.db %s/elsewhere && ln -s %s/elsewhere %s/store.db", dir, top, top, dir);
-	open_fails(dir, "store.db cannot be read: ");
-	shell("rm %s/store.db", dir);
-	open_store();
 }
 
 /* ---- the queue --------------------------------------------------------------------- */

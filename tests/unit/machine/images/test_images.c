@@ -295,31 +295,6 @@ TEST_WITH(test_pulled_images_need_no_registry, setup, teardown)
 	assert_int_equal(wait_for(u), IMAGES_FAILED);
 }
 
-TEST_WITH(test_pull_uses_the_login_of_the_job, setup, teardown)
-{
-	SKIP;
-	/* alice:geheim, alice:falsch */
-	static const struct {
-		const char *auth;
-		enum images_state state;
-	} CASES[] = { { "", IMAGES_FAILED },
-		      { "YWxpY2U6ZmFsc2No", IMAGES_FAILED },
-		      { "YWxpY2U6Z2VoZWlt", IMAGES_READY },
-		      { "", IMAGES_FAILED } };
-	for (size_t i = 0; i < 4; i++) {
-		struct images_use *u = want_as(name_at(port_closed, "team/ordinary:1"),
-		                               *CASES[i].auth ? login_as(CASES[i].auth) : "");
-		assert_int_equal(wait_for(u), CASES[i].state);
-		const struct images_status *s = images_status(u);
-		assert_int_equal(s->absent, CASES[i].state == IMAGES_FAILED);
-		assert_null(strstr(s->text, "ZmFsc2No"));
-		assert_null(strstr(s->text, "falsch"));
-		if (s->state == IMAGES_FAILED)
-			assert_non_null(strstr(s->text, "/team/ordinary:1 cannot be pulled: "));
-		images_release(u);
-	}
-}
-
 TEST_WITH(test_pull_reports_an_image_that_is_absent, setup, teardown)
 {
 	SKIP;

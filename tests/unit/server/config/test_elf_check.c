@@ -82,13 +82,6 @@ TEST(test_program_arch_reads_big_endian_programs)
 	refused(bytes(&p), "dynamically");
 }
 
-TEST(test_program_arch_refuses_dynamic_programs)
-{
-	struct program p = program(EM_X86_64);
-	p.segment[1].p_type = PT_INTERP;
-	refused(bytes(&p), "dynamically");
-}
-
 TEST(test_program_arch_refuses_an_unknown_machine)
 {
 	struct program p = program(EM_68K);
@@ -139,22 +132,3 @@ TEST(test_program_arch_refuses_truncated_segments)
 	refused(bytes(&p), "end is missing");
 }
 
-/* A shared library asks for no loader, but it is not a program either. */
-TEST(test_program_arch_refuses_shared_libraries)
-{
-	struct {
-		struct program p;
-		Elf64_Dyn dyn[2];
-	} lib = { program(EM_X86_64), { { DT_NULL, { 0 } }, { DT_NEEDED, { 0 } } } };
-	struct span file = { (const char *)&lib, sizeof(lib) };
-	lib.p.head.e_type = ET_DYN;
-	lib.p.segment[1].p_type = PT_DYNAMIC;
-	lib.p.segment[1].p_offset = sizeof(lib.p);
-	lib.p.segment[1].p_filesz = sizeof(lib.dyn);
-	refused(file, "dynamically");
-	lib.p.segment[1].p_filesz = sizeof(lib.dyn[0]);
-	ERR_AUTO e = { 0 };
-	assert_non_null(elf_check_arch(file, &e));
-	lib.p.head.e_entry = 0;
-	refused(file, "not a program");
-}

@@ -3,55 +3,12 @@
 
 /* ---- defaults ----------------------------------------------------------------------------- */
 
-TEST(test_v2_jobs_have_the_defaults)
-{
-	RUN_AUTO r = run_good(V2(""));
-	const struct job *job = r.job;
-	const struct role *w = &job->roles[0];
-	assert_ptr_equal(job->dialect, dialect_get(DIALECT_V2));
-	assert_span(job->id, "alice~j");
-	assert_span(job->virtual_cluster, "default");
-	assert_true(job->fancy_retry && job->gang && !job->storages_default && !job->has_auth);
-	assert_int_equal(job->retry_max, 0);
-	assert_null(job->secrets);
-	assert_int_equal(w->instances, 1);
-	assert_int_equal(w->min_failed, 1);
-	assert_int_equal(w->min_succeeded, 1);
-	assert_false(w->task_fancy_retry || w->wants || w->image_auth);
-	assert_int_equal(w->shm_mb, 0);
-	assert_span(w->image, "ubuntu");
-	assert_span(w->command, "echo");
-}
-
-TEST(test_ports_ssh_and_http_are_added)
-{
-	RUN_AUTO r = run_good(
-	    HEAD IMAGE "taskRoles:\n  w:\n    dockerImage: i\n    resourcePerInstance: {cpu: "
-		       "1, memoryMB: 8, gpu: 0, ports: {http: 3, a: 2}}\n" COMMANDS("x"));
-	const struct role *w = &r.job->roles[0];
-	assert_int_equal(w->n_ports, 3);
-	assert_span(w->ports[0].label, "http");
-	assert_int_equal(w->ports[0].count, 3);
-	assert_span(w->ports[1].label, "a");
-	assert_span(w->ports[2].label, "ssh");
-	assert_int_equal(w->ports[2].count, 1);
-}
-
 TEST(test_completion_of_zero_means_the_default)
 {
 	RUN_AUTO r = run_good(V2_ROLE("    instances: 3\n    completion: {minFailedInstances: 0, "
 	                              "minSucceededInstances: null}\n"));
 	assert_int_equal(r.job->roles[0].min_failed, 1);
 	assert_int_equal(r.job->roles[0].min_succeeded, 3);
-}
-
-TEST(test_tasks_without_gang_scheduling_retry)
-{
-	RUN_AUTO r =
-	    run_good(V2_ROLE("    taskRetryCount: -2\n") "extras: {gangAllocation: false}");
-	assert_false(r.job->gang);
-	assert_true(r.job->roles[0].task_fancy_retry);
-	assert_int_equal(r.job->roles[0].task_retry_max, -2);
 }
 
 TEST(test_max_duration_is_read_from_extras)
@@ -189,17 +146,6 @@ TEST(test_code_that_cannot_be_mounted_is_refused)
 		{ NULL, NULL },
 	};
 	assert_all_refused(CASES);
-}
-
-TEST(test_command_joins_commands_and_deployment)
-{
-	RUN_AUTO r =
-	    run_good(HEAD IMAGE ROLE COMMANDS("' a ', '', \"b\\n\"") //
-	             "deployments:\n"
-	             "- {name: d, taskRoles: {w: {preCommands: [' p '], postCommands: [q]}}}\n"
-	             "- {name: e, taskRoles: {w: {preCommands: [never]}}}\n"
-	             "defaults: {deployment: d}\n");
-	assert_span(r.job->roles[0].command, "p\na\n\nb\nq");
 }
 
 TEST(test_command_has_its_placeholders_replaced)

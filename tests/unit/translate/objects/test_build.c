@@ -3,18 +3,6 @@
 
 /* ---- the Framework ------------------------------------------------------------------------- */
 
-TEST(test_build_without_a_mark_gives_a_framework_that_starts)
-{
-	BENCH_AUTO b;
-	set_up(&b, PROFILE_PLAIN);
-	built(&b);
-	assert_int_equal(b.out.n, 1);
-	OBJECT_AUTO *f = object(&b, 0);
-	assert_text(f, "spec/executionType", "Start");
-	assert_null(at(f, "metadata/labels/rest-lit\\/instance"));
-	assert_null(memmem(b.out.v[0].body.p, b.out.v[0].body.n, "rest-lit/submission", 19));
-}
-
 TEST(test_build_plain_asks_nothing_of_the_node)
 {
 	BENCH_AUTO b;
@@ -42,22 +30,6 @@ TEST(test_build_cpu_only_names_no_device)
 	OBJECT_AUTO *f = object(&b, 0);
 	assert_null(json_object_get(at(f, APP "resources/limits"), "nvidia.com/gpu"));
 	assert_string_equal(env(f, APP, "NVIDIA_VISIBLE_DEVICES"), "none");
-}
-
-TEST(test_build_openpai_has_a_priority_class_if_asked)
-{
-	BENCH_AUTO b;
-	set_up(&b, PROFILE_OPENPAI);
-	b.set.priority_class = true;
-	b.facts.submitted_ms = 1795170338000;
-	built(&b);
-	assert_int_equal(b.out.n, 2);
-	assert_int_equal(b.out.v[0].kind, KIND_PRIORITYCLASS);
-	assert_string_equal(b.out.v[0].name, HASH "-priority");
-	OBJECT_AUTO *p = object(&b, 0);
-	OBJECT_AUTO *f = object(&b, 1);
-	assert_int_equal(json_integer_value(at(p, "value")), -2125464066);
-	assert_text(f, POD "priorityClassName", HASH "-priority");
 }
 
 TEST(test_build_ports_are_json_in_a_text_and_dollars_are_doubled)
@@ -144,23 +116,6 @@ static void make_storages(struct bench *b, enum profile profile, const struct st
 	b->job.storages_default = n == 0;
 	b->job.storages = v;
 	b->job.n_storages = n;
-}
-
-TEST(test_build_empty_storages_are_the_defaults)
-{
-	BENCH_AUTO b;
-	make_storages(&b, PROFILE_PLAIN, NULL, 0);
-	built(&b);
-	OBJECT_AUTO *f = object(&b, 0);
-	json_t *own = named(at(f, APP "volumeMounts"), "own-volume");
-	assert_text(own, "mountPath", "/mnt/own");
-	assert_text(own, "subPath", "alice");
-	assert_null(at(named(at(f, APP "volumeMounts"), "nfs-volume"), "subPath"));
-	assert_null(named(at(f, POD "volumes"), "other-volume"));
-	assert_true(json_is_true(
-	    at(named(at(f, POD "volumes"), "own-volume"), "persistentVolumeClaim/readOnly")));
-	assert_null(
-	    at(named(at(f, POD "volumes"), "nfs-volume"), "persistentVolumeClaim/readOnly"));
 }
 
 TEST(test_build_no_storages_mount_nothing)

@@ -131,4 +131,3 @@ TEST(test_program_arch_refuses_truncated_segments)
 	p.segment[1].p_offset = 1;
 	refused(bytes(&p), "end is missing");
 }
-

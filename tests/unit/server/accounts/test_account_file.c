@@ -181,9 +181,21 @@ TEST(test_reload_takes_effect_at_once)
 	assert_true(may(before, "vc1"));
 }
 
-TEST(test_reload_refuses_a_file_that_is_too_large)
+TEST(test_reload_keeps_the_old_accounts_on_any_error)
 {
+	static const char *const BAD[] = { "users: {alice: {groups: [nix]}}\n",
+		                           "users: {alice: {virtualClusters: [x]\n",
+		                           "nonsense: 1\n", "\xff\xfe" };
 	WORLD_AUTO *w = with(POLICY);
+	for (size_t i = 0; i < sizeof(BAD) / sizeof(*BAD); i++) {
+		write_file(BAD[i]);
+		assert_int_equal(reload(w), -1);
+		ACCOUNT_AUTO *a = find(w, "alice").account;
+		assert_true(may(a, "vc1"));
+	}
+	assert_int_equal(remove(path), 0);
+	assert_int_equal(reload(w), -1);
+	write_file(POLICY);
 	assert_int_equal(truncate(path, SHARED_FACTS_MAX + 1), 0);
 	assert_int_equal(reload(w), -1);
 	assert_int_equal(status(w, "alice"), 0);
@@ -225,6 +237,16 @@ TEST(test_reload_is_safe_while_loops_look_up_users)
 }
 
 /* ---- answers ------------------------------------------------------------------------------ */
+
+TEST(test_extension_shows_no_secret)
+{
+	WORLD_AUTO *w = with(POLICY);
+	STR_AUTO out = STR_INIT(1000);
+	ACCOUNT_AUTO *a = find(w, "keys").account;
+	account_extension(a, &out);
+	assert_string_equal(str_c(&out), "{\"jobSSH\":{\"pubKey\":\"P\"}}");
+	assert_non_null(a->facts.extension);
+}
 
 TEST(test_extension_of_a_user_without_one_is_empty)
 {

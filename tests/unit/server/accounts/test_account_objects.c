@@ -168,6 +168,16 @@ TEST(test_find_merges_overlays_of_all_groups)
 	assert_int_equal(bob->facts.grants, 0);
 }
 
+/* A Secret copied under another name makes no user an administrator. */
+TEST(test_find_ignores_a_group_of_another_name)
+{
+	WORLD_AUTO *w = admin_cluster("");
+	add_secret(w, "pai-group", "vision",
+	           SECRET("groupname", "admins", "extension", "{\"acls\":{\"admin\":true}}"));
+	ACCOUNT_AUTO *a = find(w, "alice").account;
+	assert_false(a->admin);
+}
+
 TEST(test_find_reads_a_limited_number_of_groups)
 {
 	WORLD_AUTO *w = cluster("");

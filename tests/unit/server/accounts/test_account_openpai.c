@@ -1,6 +1,18 @@
 /* Accounts of an OpenPAI cluster, from its Secrets and claims. */
 #include "tests/unit/server/account_world.h"
 
+TEST(test_find_merges_the_grants_of_groups)
+{
+	WORLD_AUTO *w = cluster("");
+	ACCOUNT_AUTO *a = find(w, "alice").account;
+	assert_non_null(a);
+	assert_false(a->admin);
+	assert_int_equal(a->n_groups, 2);
+	assert_int_equal(a->facts.n_virtual_clusters, 2);
+	assert_true(may(a, "default") && may(a, "vc1") && !may(a, "vc2"));
+	assert_int_equal(a->facts.n_storages, 3);
+}
+
 TEST(test_find_gives_the_facts_of_storages)
 {
 	WORLD_AUTO *w = cluster("");
@@ -51,6 +63,14 @@ TEST(test_find_limits_grants_to_existing_clusters)
 	free(path);
 }
 
+TEST(test_find_missing_group_is_skipped)
+{
+	WORLD_AUTO *w = cluster("");
+	USER(w, "bob", "[\"gone\",\"vision\"]");
+	ACCOUNT_AUTO *a = find(w, "bob").account;
+	assert_true(may(a, "vc1"));
+}
+
 TEST(test_find_refuses_a_missing_user_each_time)
 {
 	WORLD_AUTO *w = cluster("");
@@ -60,6 +80,34 @@ TEST(test_find_refuses_a_missing_user_each_time)
 	/* It is not remembered. */
 	USER(w, "nobody", "[]");
 	assert_int_equal(status(w, "nobody"), 0);
+}
+
+/* A failed request never grants access. */
+TEST(test_find_failures_never_let_a_user_in)
+{
+	static const enum store_outcome OUTCOMES[] = { STORE_REFUSED, STORE_BUSY, STORE_AMBIGUOUS,
+		                                       STORE_FULL };
+	static const struct {
+		enum object_kind kind;
+		const char *about;
+	} CASES[] = { { KIND_SECRET, "alice" },
+		      { KIND_SECRET, "vision" },
+		      { KIND_CLAIM, "own" },
+		      { KIND_VOLUME, "own-pv" } };
+	for (size_t i = 0; i < 16; i++) {
+		WORLD_AUTO *w = cluster("");
+		char hex[2 * PAI_NAME_MAX + 1];
+		const char *name = CASES[i / 4].about;
+		pai_secret_name(hex, span_of(name));
+		struct thing *t = thing_find(w, CASES[i / 4].kind, i / 4 < 2 ? hex : name);
+		t->outcome = OUTCOMES[i % 4];
+		struct client c = find(w, "alice");
+		assert_int_equal(c.http, 503);
+		assert_string_equal(c.code, "UnavailableError");
+		/* Nor is that remembered. */
+		t->outcome = STORE_OK;
+		assert_int_equal(status(w, "alice"), 0);
+	}
 }
 
 /* ---- remembering ------------------------------------------------------------------- */

@@ -1,5 +1,4 @@
-/* Tokens that this server signs: accepted ones, and no others.  http/auth.py has other signatures,
- * algorithms and names. */
+/* Tokens that this server signs: accepted ones, and no others. */
 
 #include "tests/unit/base/cmocka.h"
 
@@ -14,11 +13,13 @@
 #define APPLICATION_TOKEN "{\"username\":\"alice\",\"application\":true,\"iat\":1699999000}"
 
 static struct keyring *ring;
+static struct key rsa;
 
 FIXTURE(set_up)
 {
 	schema_init();
 	assert_non_null(mkdtemp(kit_dir));
+	key_make(&rsa, GNUTLS_PK_RSA, 2048);
 	ring = good_keyring(file_put("secret", SPAN(SECRET "\n")), "");
 	return 0;
 }
@@ -26,6 +27,7 @@ FIXTURE(set_up)
 FIXTURE(tear_down)
 {
 	keyring_free(ring);
+	key_done(&rsa);
 	(void)unlink(file_in("secret"));
 	return rmdir(kit_dir);
 }
@@ -134,6 +136,40 @@ TEST(test_times_of_expired_stored_tokens_are_read)
 
 /* ---- refused tokens ----------------------------------------------------------------------- */
 
+TEST(test_algorithm_none_is_refused)
+{
+	static const char *const HEADERS[] = { "{\"alg\":\"none\"}", "{\"alg\":\"NONE\"}",
+		                               "{\"alg\":\"None\",\"typ\":\"JWT\"}" };
+	for (size_t i = 0; i < 3; i++) {
+		refused(ring, hmac_token(HEADERS[i], USER_TOKEN), "signature");
+		struct str bare = unsigned_token(HEADERS[i], USER_TOKEN);
+		str_char(&bare, '.');
+		refused(ring, bare, "three parts");
+	}
+}
+
+TEST(test_other_algorithms_with_our_secret_are_refused)
+{
+	struct str t = unsigned_token("{\"alg\":\"HS384\",\"typ\":\"JWT\"}", USER_TOKEN);
+	sign_hmac(&t, GNUTLS_MAC_SHA384, SPAN(SECRET));
+	refused(ring, t, "signature");
+	t = unsigned_token("{\"alg\":\"HS512\",\"typ\":\"JWT\"}", USER_TOKEN);
+	sign_hmac(&t, GNUTLS_MAC_SHA512, SPAN(SECRET));
+	refused(ring, t, "signature");
+	refused(ring, hmac_token("{\"alg\":\"hs256\",\"typ\":\"JWT\"}", USER_TOKEN), "signature");
+	refused(ring, key_token("{\"alg\":\"RS256\"}", USER_TOKEN, &rsa), "signature");
+}
+
+TEST(test_tokens_of_another_secret_are_refused)
+{
+	struct str t = unsigned_token(HS256, USER_TOKEN);
+	sign_hmac(&t, GNUTLS_MAC_SHA256, SPAN(SECRET "\n"));
+	refused(ring, t, "signature");
+	t = unsigned_token(HS256, USER_TOKEN);
+	sign_hmac(&t, GNUTLS_MAC_SHA256, SPAN(""));
+	refused(ring, t, "signature");
+}
+
 TEST(test_headers_with_other_members_are_refused)
 {
 	static const char *const HEADERS[] = {
@@ -214,6 +250,18 @@ TEST(test_invalid_and_past_times_are_refused)
 		FREE_AUTO char *p = xasprintf("{\"username\":\"alice\",%s}", CASES[i].claims);
 		refused(ring, hmac_token(HS256, p), CASES[i].why);
 	}
+}
+
+TEST(test_invalid_user_names_are_refused)
+{
+	static const char *const NAMES[] = { "\".\"",   "\"..\"",  "\"a.\"",      "\"\"",
+		                             "\"a b\"", "\"a/b\"", "\"\\u00e9\"", "7",
+		                             "null",    "[\"a\"]", "\"a~b\"",     "\"a\\n\"" };
+	for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++) {
+		FREE_AUTO char *p = xasprintf("{\"username\":%s,\"exp\":1700600000}", NAMES[i]);
+		refused(ring, hmac_token(HS256, p), "name");
+	}
+	refused(ring, hmac_token(HS256, "{\"exp\":1700600000}"), "username");
 }
 
 TEST(test_unknown_issuers_are_refused)

@@ -1,10 +1,10 @@
-/* Headers that a proxy may read in another way; http/framing.py has the whole requests. */
+/* Headers that a proxy may read in another way, and requests of web pages. */
 
 #include "tests/unit/base/cmocka.h"
 
 #include "server/http/request_check.h"
 
-enum { BUFFER = 1024 };
+enum { PORT = 9186, BUFFER = 1024 };
 
 /* A header as a lenient libmicrohttpd holds it: "Name: value CR LF" with NULs for colon, CR and LF.
  */
@@ -74,7 +74,36 @@ TEST(test_framing_check_takes_length_or_chunked)
 	assert_null(CHECK(&h, "HTTP/1.0", "X", "a"));
 	assert_non_null(CHECK(&h, "HTTP/9.9", "Host", "a"));
 	assert_non_null(CHECK(&h, "HTTP/1.0", "Transfer-Encoding", "chunked"));
-	assert_non_null(CHECK(&h, "HTTP/1.1", "Host", "a", "Content-Length", "-0"));
+}
+
+TEST(test_framing_check_refuses_ambiguous_lengths)
+{
+	static const char *const CASES[][5] = {
+		{ "Content-Length", "4", "Transfer-Encoding", "chunked" },
+		{ "Content-Length", "0", "content-length", "35" },
+		{ "Content-Length", "+5" },
+		{ "Content-Length", "-1" },
+		{ "Content-Length", "-0" },
+		{ "Content-Length", "5, 5" },
+		{ "Content-Length", "" },
+		{ "Content-Length", "18446744073709551621" },
+		{ "Transfer-Encoding", "chunked, chunked" },
+		{ "Transfer-Encoding", "gzip" },
+		{ "Host", "b" },
+		{ "Content-Length ", "5" },
+		{ "a b", "c" },
+		{ "", "c" },
+		{ "X", "a\rb" },
+		{ "X", "a\x7f" },
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
+		struct head h;
+		begin(&h, "HTTP/1.1");
+		add(&h, "Host", "a");
+		for (const char *const *header = CASES[i]; *header; header += 2)
+			add(&h, header[0], header[1]);
+		assert_non_null(check_all(&h));
+	}
 }
 
 TEST(test_framing_size_of_line_and_headers_is_limited)
@@ -96,6 +125,36 @@ TEST(test_framing_size_of_line_and_headers_is_limited)
 	for (size_t i = 0; i < 100; i++)
 		head_take_header(&h.f, SPAN("X"), SPAN("a"));
 	assert_int_equal(head_size(&h.f, 1), SIZE_HEADERS);
+}
+
+/* libmicrohttpd moves the name of a folded header to another place. */
+TEST(test_framing_refuses_folded_headers)
+{
+	struct head h;
+	begin(&h, "HTTP/1.1");
+	const char *value = put(&h, "35\0\0", 4);
+	const char *name = put(&h, "Content-Length", 14);
+	head_take_header(&h.f, (struct span){ name, 14 }, (struct span){ value, 2 });
+	assert_non_null(check_all(&h));
+}
+
+TEST(test_framing_refuses_nul_in_a_value)
+{
+	struct head h;
+	begin(&h, "HTTP/1.1");
+	const char *name = put(&h, "Host\0 a\0b\0\0", 11);
+	head_take_header(&h.f, (struct span){ name, 4 }, (struct span){ name + 6, 1 });
+	assert_non_null(check_all(&h));
+}
+
+/* libmicrohttpd treats a line ": x" like the empty one. */
+TEST(test_framing_refuses_a_header_without_a_name)
+{
+	struct head h;
+	begin(&h, "HTTP/1.1");
+	add(&h, "Host", "a");
+	(void)put(&h, "\0 x\0\0", 5);
+	assert_non_null(request_check(&h.f, h.version, h.text + h.n));
 }
 
 TEST(test_framing_refuses_a_bare_line_feed)
@@ -167,4 +226,62 @@ TEST(test_framing_splits_absolute_targets)
 		assert_true(span_is(target, CASES[i].rest));
 		assert_true(CASES[i].host ? span_is(host, CASES[i].host) : !host.p);
 	}
+}
+
+TEST(test_local_requests_need_the_own_host_and_origin)
+{
+	static const struct {
+		const char *host, *origin, *site;
+		bool fine;
+	} CASES[] = {
+		{ "localhost:9186", NULL, NULL, true },
+		{ "127.0.0.1:9186", NULL, NULL, true },
+		{ "[::1]:9186", NULL, NULL, true },
+		{ NULL, NULL, NULL, false },
+		{ "localhost", NULL, NULL, false },
+		{ "localhost:9187", NULL, NULL, false },
+		{ "localhost.evil.example:9186", NULL, NULL, false },
+		{ "localhost:9186", "http://localhost:9186", "same-origin", true },
+		{ "localhost:9186", "https://localhost:9186", NULL, false },
+		{ "localhost:9186", "http://evil.example", NULL, false },
+		{ "localhost:9186", "null", NULL, false },
+		{ "localhost:9186", "", NULL, false },
+		{ "localhost:9186", NULL, "none", true },
+		{ "localhost:9186", NULL, "cross-site", false },
+		{ "localhost:9186", NULL, "same-site", false },
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
+		struct request_head f = { 0 };
+		if (CASES[i].host)
+			f.value[HEADER_HOST] = span_of(CASES[i].host);
+		if (CASES[i].origin)
+			f.value[HEADER_ORIGIN] = span_of(CASES[i].origin);
+		if (CASES[i].site)
+			f.value[HEADER_FETCH_SITE] = span_of(CASES[i].site);
+		if (!request_check_local(&f, "http", PORT) != CASES[i].fine)
+			fail_msg("row %zu", i);
+	}
+}
+
+static enum body_type type_of(const char *type, const char *encoding)
+{
+	struct request_head f = { 0 };
+	if (type)
+		f.value[HEADER_CONTENT_TYPE] = span_of(type);
+	if (encoding)
+		f.value[HEADER_CONTENT_ENCODING] = span_of(encoding);
+	return head_body_type(&f);
+}
+
+TEST(test_body_type_follows_the_content_type)
+{
+	assert_int_equal(type_of(NULL, NULL), BODY_TYPE_TEXT);
+	assert_int_equal(type_of("text/yaml", NULL), BODY_TYPE_TEXT);
+	assert_int_equal(type_of("Text/Plain; charset=utf-8", "identity"), BODY_TYPE_TEXT);
+	assert_int_equal(type_of("application/x-yaml ;a=b", NULL), BODY_TYPE_YAML);
+	assert_int_equal(type_of("application/JSON", NULL), BODY_TYPE_JSON);
+	assert_int_equal(type_of("application/x-www-form-urlencoded", NULL), BODY_TYPE_FORM);
+	assert_int_equal(type_of("text/", NULL), BODY_TYPE_REFUSED);
+	assert_int_equal(type_of("", NULL), BODY_TYPE_REFUSED);
+	assert_int_equal(type_of("text/yaml", "gzip"), BODY_ENCODING_REFUSED);
 }

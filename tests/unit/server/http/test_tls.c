@@ -109,6 +109,31 @@ static struct tls *open_one(void)
 	return t;
 }
 
+TEST(test_tls_new_loads_certificate_and_key)
+{
+	TLS_AUTO *t = open_one();
+	assert_int_equal(serial_of(t), 1);
+	assert_null(tls_warning(t));
+}
+
+static void assert_refused(const char *cert, const char *key, const char *word)
+{
+	ERR_AUTO e = { 0 };
+	install(cert, key);
+	assert_null(tls_new(cert_file, key_file, &e));
+	assert_int_equal(e.http, 400);
+	assert_non_null(strstr(err_msg(&e), word));
+}
+
+TEST(test_tls_new_refuses_a_pair_that_does_not_match)
+{
+	assert_refused(one.cert, two.key, "is not the key of");
+	assert_refused("", one.key, "no certificate");
+	assert_refused(one.key, one.key, "no certificate");
+	assert_refused(one.cert, "", "no private key");
+	assert_refused(one.cert, one.cert, "no private key");
+}
+
 TEST(test_tls_refresh_ignores_the_same_bytes)
 {
 	ERR_AUTO e = { 0 };
@@ -120,6 +145,23 @@ TEST(test_tls_refresh_ignores_the_same_bytes)
 	assert_int_equal(chmod(key_file, 0400), 0);
 	assert_int_equal(tls_refresh(t, false, &e), 0);
 	assert_int_equal(tls_refresh(t, true, &e), 1);
+}
+
+TEST(test_tls_refresh_uses_a_new_pair)
+{
+	ERR_AUTO e = { 0 };
+	struct tls *t = open_one();
+	struct tls_chain *held = tls_hold(t);
+	install(two.cert, two.key);
+	assert_int_equal(tls_refresh(t, false, &e), 1);
+	assert_int_equal(serial_of(t), 2);
+	/* A holder of the old chain may use it after the struct is freed. */
+	tls_free(t);
+	struct gnutls_pcert_st *certs;
+	unsigned n;
+	assert_non_null(tls_chain_show(held, &certs, &n));
+	assert_non_null(certs);
+	tls_drop(held);
 }
 
 /* A kubelet may swap its directory between two reads; a tool may write one file after the other. */

@@ -257,22 +257,28 @@ $(STATIC)/pai-runtime: $(STATIC)/runtime-assets/main.o $(STATIC_OBJECTS) $(STATI
 	$(Q)$(STATIC_LINK)
 # The HTTP client as a program, for tests.
 FETCH := tests/runtime/http/fetch.c $(patsubst %,runtime-assets/%.c,net/http net/net net/tls common/files common/say) $(call sources,base)
+# `pai-runtime exit` for a table of cases in one process, for tests.
+EXPLAIN := tests/runtime/exit/explain.c $(wildcard runtime-assets/exit/*.c runtime-assets/common/*.c) $(call sources,base)
 $(STATIC)/fetch: $(FETCH:%.c=$(STATIC)/%.o) $(STATIC_LIBS)
+$(STATIC)/explain: $(EXPLAIN:%.c=$(STATIC)/%.o) $(STATIC_LIBS)
+$(STATIC)/fetch $(STATIC)/explain:
 	$(call note,LD,$@)
 	$(Q)$(STATIC_LINK)
 
+RUNTIME_TOOLS := $(B)/tests/runtime/fetch $(B)/tests/runtime/explain
 ifeq ($(FLAVOUR),release)
 # The files in $(STATIC) keep their symbols, for debuggers.
 $(B)/pai-runtime: $(STATIC)/pai-runtime
-$(B)/tests/runtime/fetch: $(STATIC)/fetch
-$(B)/pai-runtime $(B)/tests/runtime/fetch:
+$(RUNTIME_TOOLS): $(B)/tests/runtime/%: $(STATIC)/%
+$(B)/pai-runtime $(RUNTIME_TOOLS):
 	@mkdir -p $(@D)
 	$(Q)$(CROSS)strip -R .comment -o $@ $<
 else
 # Sanitizers and fuzzers need glibc and use Debian's libraries.
 $(B)/pai-runtime: $(B)/runtime-assets/main.o $(call archives,runtime-assets)
 $(B)/tests/runtime/fetch: $(FETCH:%.c=$(B)/%.o) $(B)/libmbedtls.a
-$(B)/pai-runtime $(B)/tests/runtime/fetch:
+$(B)/tests/runtime/explain: $(EXPLAIN:%.c=$(B)/%.o)
+$(B)/pai-runtime $(RUNTIME_TOOLS):
 	$(call note,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_runtime-assets)
@@ -324,7 +330,7 @@ $(B)/tests/controller/raw: $(B)/tests/controller/raw.o $(call archives,k8s)
 $(B)/tests/controller/stand $(B)/tests/controller/raw:
 	$(call note,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_k8s)
-TEST_TOOLS := $(B)/tests/machine/replay $(B)/tests/controller/traces/traces $(B)/tests/controller/stand $(B)/tests/controller/raw $(B)/tests/runtime/fetch $(foreach p,$(TEST_PROGRAMS),$(if $(wildcard tests/$(p)/*.c),$(B)/tests/$(p)/$(p)))
+TEST_TOOLS := $(B)/tests/machine/replay $(B)/tests/controller/traces/traces $(B)/tests/controller/stand $(B)/tests/controller/raw $(RUNTIME_TOOLS) $(foreach p,$(TEST_PROGRAMS),$(if $(wildcard tests/$(p)/*.c),$(B)/tests/$(p)/$(p)))
 # Static, because these programs must use little memory.
 $(B)/tests/bench/measure/measure $(B)/tests/bench/stub/stub: $(B)/%: %.c
 	$(call note,CC,$@)
@@ -427,7 +433,7 @@ NEEDS_replay := $(B)/tests/fuzz/replay
 NEEDS_growth := $(B)/rest-lit
 NEEDS_soak := $(B)/rest-lit $(B)/tests/bench/stub/stub
 $(foreach s,http e2e runtime arm64 local training page monitoring kill steps trouble upgrade packages pages tables docs,$(eval NEEDS_$(s) := all))
-NEEDS_runtime += $(B)/tests/runtime/fetch
+NEEDS_runtime += $(RUNTIME_TOOLS)
 NEEDS_layers := all
 NEEDS_fuzz := $(FUZZERS)
 ALL_SUITES += modern controller-modern

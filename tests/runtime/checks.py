@@ -200,6 +200,20 @@ class Root:
         self.remove()
 
 
+def explain_all(cases):
+    """`pai-runtime exit` for each (root, *arguments), in one process: [(exit status, standard error)]."""
+    lines = "".join("\t".join(["--root", root.path, *arguments]) + "\n" for root, *arguments in cases)
+    program = os.path.join(os.path.dirname(RUNTIME), "tests", "runtime", "explain")
+    out = subprocess.run([program], input=lines.encode(), env=cases[0][0].env, stdout=subprocess.PIPE, check=True).stdout
+    results = []
+    while out:
+        head, _, out = out.partition(b"\n")
+        _, code, size = head.split()
+        results.append((int(code), out[:int(size)]))
+        out = out[int(size):]
+    return results
+
+
 def without_root(text, root):
     """The text with the paths of a pod."""
     return re.sub(re.escape(root.path), "", text)

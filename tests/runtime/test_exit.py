@@ -1,5 +1,6 @@
 """`pai-runtime exit`: the results of 41 failures (../data/runtime/exit/README.md), and hostile
 input for the explanation."""
+import contextlib
 import json
 import os
 import re
@@ -7,7 +8,7 @@ import shutil
 import subprocess
 import time
 
-from checks import RUNTIME, SLOW, TOP, Root, check, equal, finish, tests
+from checks import RUNTIME, SLOW, TOP, Root, check, equal, explain_all, finish, tests
 
 DATA = os.path.join(TOP, "tests", "data", "runtime")
 START, END = b"[PAI_RUNTIME_ERROR_START]\n", b"[PAI_RUNTIME_ERROR_END]"
@@ -298,21 +299,25 @@ def test_shipped_specification_is_consistent():
     equal("all codes of OpenPAI are there, but for two of three for segmentation faults", missing, {222, 234})
     anywhere = {key for key, fields in ours.items() if "userLogRegex" in fields and "userLogPart" not in fields}
     equal("but for those that ask for something else, too, the log's expressions are about the final error", anywhere, {(193, 2), (220, 1), (240, 4)})
-    matched = set()
-    for key, match, code, text in examples():
-        with Root() as root:
+    whole = os.path.join(TOP, "runtime-assets", "runtime-exit-spec.yaml")
+    matched, wanted, cases = set(), [], []
+    with contextlib.ExitStack() as stack:
+        for key, match, code, text in examples():
+            root = stack.enter_context(Root())
             log = "runtime.log" if key in ((193, 1), (247, 1), (248, 1), (249, 1)) else "user-all/current"
             if key == (193, 2):
                 root.write(root.logs("runtime.log"), "killed for memory: limit 60 MiB, peak 60 MiB (1 process)\n")
             root.write(root.logs(log), f"before\n{text}\nbehind\n")
             root.write("/one.yaml", one_pattern(ours[key]))
-            done = root.run("exit", "--spec", root.at("/one.yaml"), code)
             what = f"{key[0]}.{key[1]} {'matches' if match else 'does not match'}: {text[:60]}"
-            equal(what, (done.returncode, done.stderr), (77 if match else 255, b""))
-            done = root.run("exit", "--spec", os.path.join(TOP, "runtime-assets", "runtime-exit-spec.yaml"), code)
+            wanted.append((what, 77 if match else 255))
+            cases.append((root, "--spec", root.at("/one.yaml"), code))
             if match:
                 matched.add(key)
-                equal(f"{what}: in the whole specification", (done.returncode, done.stderr), (key[0], b""))
+                wanted.append((f"{what}: in the whole specification", key[0]))
+                cases.append((root, "--spec", whole, code))
+        for (what, code), result in zip(wanted, explain_all(cases), strict=True):
+            equal(what, result, (code, b""))
     equal("every expression has a line that it must match",
           {key for key, fields in ours.items() if "userLogRegex" in fields or "platformLogRegex" in fields},
           matched)
@@ -438,13 +443,16 @@ def test_table_of_ends_has_its_exit_codes():
     unescape = lambda text: "" if text == "-" else text.replace("\\n", "\n")
     with open(os.path.join(DATA, "ends.tsv"), encoding="utf-8") as f:
         rows = [line.rstrip("\n").split("\t") for line in f if not line.startswith("#")]
-    for name, end, user, runtime, _, pod, want, *_ in rows:
-        if pod == "-":
-            with Root() as root:
-                root.write(root.logs("user-all/current"), unescape(user))
-                root.write(root.logs("runtime.log"), unescape(runtime))
-                done = root.run("exit", "--spec", os.path.join(TOP, "runtime-assets", "runtime-exit-spec.yaml"), end)
-                equal(f"ends: {name}", done.returncode, int(want))
+    rows = [row for row in rows if row[5] == "-"]  # without a status of the pod
+    with contextlib.ExitStack() as stack:
+        cases = []
+        for _, end, user, runtime, *_ in rows:
+            root = stack.enter_context(Root())
+            root.write(root.logs("user-all/current"), unescape(user))
+            root.write(root.logs("runtime.log"), unescape(runtime))
+            cases.append((root, "--spec", os.path.join(TOP, "runtime-assets", "runtime-exit-spec.yaml"), end))
+        for (name, _, _, _, _, _, want, *_), (code, _) in zip(rows, explain_all(cases), strict=True):
+            equal(f"ends: {name}", code, int(want))
 
 
 tests(test_table_of_ends_has_its_exit_codes, test_recorded_failures_have_their_results, test_logs_and_specification_of_the_pod_are_defaults,

@@ -10,10 +10,12 @@ the retries, 52 the line.  causes.yaml has ends where a consequence or a warning
 9 of its 22 logs had the expected class, 12 the retries, 9 the line.  reported.yaml are lines of public reports, collected
 when the patterns were complete: when it was first run, 40 of its 40 logs had the expected class, 40 the retries, 36 the
 line."""
+import contextlib
+import functools
 import os
 import re
 
-from checks import Root, TOP, check, equal, finish, tests
+from checks import TOP, Root, check, equal, explain_all, finish, tests
 
 DATA = os.path.join(TOP, "tests", "data", "runtime", "failures")
 SPEC = os.path.join(TOP, "runtime-assets", "runtime-exit-spec.yaml")
@@ -60,6 +62,7 @@ def block(lines, indent, style):
     return text, lines[n:]
 
 
+@functools.cache
 def load(path):
     """A list of flat mappings, as these files have them: no YAML library is needed."""
     with open(path, encoding="utf-8") as f:
@@ -97,58 +100,60 @@ def quoted(message):
     return found and found.group(1).replace('\\"', '"').replace("\\\\", "\\")
 
 
-def one(file, case):
-    with Root() as root:
-        root.write(root.logs("user-all/current"), case["log"])
-        done = root.run("exit", "--spec", SPEC, str(case["exit_code"]))
-        message = (root.read(MESSAGE) or b"").decode()  # there is none if nothing failed
-        want = CODES[case["class"]]
-        if case["class"] == "none":
-            want = NO_CLASS.get(case["exit_code"], want)
-        name = f"{file}: {case['name']} ({case['program']}) is {case['class']}"
-        ok = check(name, done.returncode in want and done.stderr == b"", (done.returncode, done.stderr, message[:300]))
-        if "retry" in case:
-            equal(f"{name}: is it retried", REACTIONS[done.returncode], case["retry"])
-        if "line" in case:
-            equal(f"{name}: the line", quoted(message), case["line"])
-        if "excerpt" in case:
-            check(f"{name}: the excerpt", case["excerpt"] in message, message)
-        if "rank" in case:
-            found = re.search(r"^failedRank: (\d+)$", message, re.M)
-            seen = found and int(found.group(1))
-            if (case["name"], "rank") in MISSES:
-                check(f"{file}: {case['name']}: the rank is still missed", seen != case["rank"], seen)
-            else:
-                equal(f"{file}: {case['name']}: the rank", seen, case["rank"])
-        return ok
+def results(cases):
+    """(case, exit status, standard error, message) of each."""
+    with contextlib.ExitStack() as stack:
+        roots = [stack.enter_context(Root()) for _ in cases]
+        for root, case in zip(roots, cases):
+            root.write(root.logs("user-all/current"), case["log"])
+        said = explain_all([(root, "--spec", SPEC, str(case["exit_code"])) for root, case in zip(roots, cases)])
+        return [(case, code, err, (root.read(MESSAGE) or b"").decode())  # there is none if nothing failed
+                for root, case, (code, err) in zip(roots, cases, said)]
+
+
+def wanted(case):
+    want = CODES[case["class"]]
+    return NO_CLASS.get(case["exit_code"], want) if case["class"] == "none" else want
+
+
+def one(file, case, code, err, message):
+    name = f"{file}: {case['name']} ({case['program']}) is {case['class']}"
+    ok = check(name, code in wanted(case) and err == b"", (code, err, message[:300]))
+    if "retry" in case:
+        equal(f"{name}: is it retried", REACTIONS[code], case["retry"])
+    if "line" in case:
+        equal(f"{name}: the line", quoted(message), case["line"])
+    if "excerpt" in case:
+        check(f"{name}: the excerpt", case["excerpt"] in message, message)
+    if "rank" in case:
+        found = re.search(r"^failedRank: (\d+)$", message, re.M)
+        seen = found and int(found.group(1))
+        if (case["name"], "rank") in MISSES:
+            check(f"{file}: {case['name']}: the rank is still missed", seen != case["rank"], seen)
+        else:
+            equal(f"{file}: {case['name']}: the rank", seen, case["rank"])
+    return ok
 
 
 def test_excerpts_of_logs_have_their_codes(file):
-    cases = load(os.path.join(DATA, file))
-    good = [one(file, case) for case in cases]
-    misleading = sum(bool(case.get("misleading")) for case in cases)
-    print(f"{file}: {sum(good)} of {len(good)}, {misleading} of them benign or misleading")
+    good = [(one(file, *result), result[0]) for result in results(load(os.path.join(DATA, file)))]
+    misleading = sum(bool(case.get("misleading")) for _, case in good)
+    print(f"{file}: {sum(ok for ok, _ in good)} of {len(good)}, {misleading} of them benign or misleading")
 
 
 def test_held_out_logs_are_measured(file):
     """Counts the logs with the expected code, retries and line."""
-    cases = load(os.path.join(DATA, file))
-    right = {"class": 0, "retry": 0, "line": 0}
-    for case in cases:
-        with Root() as root:
-            root.write(root.logs("user-all/current"), case["log"])
-            code = root.run("exit", "--spec", SPEC, str(case["exit_code"])).returncode
-            line = quoted((root.read(MESSAGE) or b"").decode()) or ""
-        want = CODES[case["class"]]
-        if case["class"] == "none":
-            want = NO_CLASS.get(case["exit_code"], want)
-        found = {"class": code in want, "retry": REACTIONS[code] == case["retry"], "line": case["has_line"] in line and "\\n" not in line}
+    right, total = {"class": 0, "retry": 0, "line": 0}, 0
+    for case, code, _, message in results(load(os.path.join(DATA, file))):
+        line, total = quoted(message) or "", total + 1
+        found = {"class": code in wanted(case), "retry": REACTIONS[code] == case["retry"],
+                 "line": case["has_line"] in line and "\\n" not in line}
         for key in right:
             right[key] += found[key]
         if not all(found.values()):
             print(f"{file}: {case['name']}: {code}, {line[:100]!r}: wrong {[key for key in found if not found[key]]}")
     for key, percent in (("class", 95), ("retry", 93), ("line", 85)) if file not in KINDS else (("class", 100), ("retry", 100), ("line", 90)):
-        check(f"{file}: {key}: {right[key]} of {len(cases)}", 100 * right[key] >= percent * len(cases))
+        check(f"{file}: {key}: {right[key]} of {total}", 100 * right[key] >= percent * total)
 
 
 def test_half_of_the_excerpts_are_benign():

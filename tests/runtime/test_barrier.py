@@ -17,9 +17,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.dont_write_bytecode = True
 sys.path[:0] = [os.path.join(os.path.dirname(HERE), "e2e")]
 
-from checks import SLOW, TOP, Root, check, chosen, equal, finish, tests
+from checks import SLOW, TOP, Root, check, chosen, equal, eventually, finish, tests
 from cluster import FRAMEWORKS, Cluster
 from fakekube import HANG, FakeKube, Pki, reply, status
+from job_kit import run_tf_demo
 from pods import ACCOUNT, service_account_token, read_ca
 
 TOKEN = "Marker.of-a-token.31415926535"
@@ -527,12 +528,7 @@ class Real:
 
 
 def wait_for_log(pod, part):
-    end = time.monotonic() + 60 * SLOW
-    while time.monotonic() < end:
-        if part in (pod.read(pod.logs("barrier.log")) or b"").decode():
-            return True
-        time.sleep(0.02)
-    return False
+    return eventually(lambda: part in (pod.read(pod.logs("barrier.log")) or b"").decode())
 
 
 def test_real_framework_is_awaited(real):
@@ -585,6 +581,10 @@ def test_real_tokens_that_are_refused_are_explained(real):
         pod.write(ACCOUNT + "/token", real.token)
         real.move("rotating", "06-AttemptRunning")
         equal("real: a token that rotates: 0", end_of(process)[0], 0)
+
+
+def test_real_jobs_run_end_to_end(real):
+    run_tf_demo(real.cluster)
 
 
 def test_real_api_server_may_restart(real):
@@ -684,7 +684,8 @@ def with_cluster():
                         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account}})
         real = Real(cluster)
         tests(test_real_framework_is_awaited, test_real_tokens_that_are_refused_are_explained,
-              test_real_check_api_explains_each_fault, test_real_api_server_may_restart, args=(real,))
+              test_real_check_api_explains_each_fault, test_real_jobs_run_end_to_end, test_real_api_server_may_restart,
+              args=(real,))
     finally:
         cluster.close()
 

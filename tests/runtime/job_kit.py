@@ -1,17 +1,12 @@
-"""Two example jobs end to end: rest-lit creates their Frameworks on a real API server, and their
-pods run as local processes that find each other and communicate."""
+"""Two example jobs end to end, for test_barrier.py: rest-lit creates their Frameworks on a real API
+server, and their pods run as local processes that find each other and communicate."""
 import os
 import subprocess
 import sys
 import threading
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-TESTS = os.path.dirname(HERE)
-sys.dont_write_bytecode = True
-sys.path[:0] = [os.path.join(TESTS, "e2e"), os.path.join(TESTS, "http")]
-
-from checks import RUNTIME, SLOW, TOP, check, equal, finish, tests
-from cluster import FRAMEWORKS, Cluster
+from checks import RUNTIME, SLOW, TOP, check, equal
+from cluster import FRAMEWORKS
 from harness import Server, framework_name
 from pods import Pod, framework_status, path_with, read_ca, service_account_token, variables
 
@@ -172,23 +167,12 @@ def submit(cluster, *arguments):
     return cluster.get("Framework", name)
 
 
-def test_jobs_run_end_to_end():
-    tools = subprocess.run([os.path.join(TESTS, "tools/kit")], check=True, stdout=subprocess.PIPE,
-                           text=True).stdout.strip()
-    cluster = Cluster(tools)
-    try:
-        cluster.apply("jobs/runtime-account.yaml")
-        # Pods with addresses of their own, then pods that share the address of a node.
-        framework = submit(cluster)
-        # The addresses differ from those of concurrent tests.
-        net = f"127.{os.getpid() % 250 + 2}.{os.getpid() // 250 % 250}"
-        tf_demo(cluster, framework, lambda n: f"{net}.{n + 1}", None, "plain")
-        cluster.delete("Framework", framework["metadata"]["name"])
-        framework = submit(cluster, "--profile", "openpai")
-        tf_demo(cluster, framework, lambda n: f"{net}.99", f"{net}.99", "openpai")
-    finally:
-        cluster.close()
-
-
-tests(test_jobs_run_end_to_end)
-finish()
+def run_tf_demo(cluster):
+    """Pods with addresses of their own, then pods that share the address of a node."""
+    # The addresses differ from those of concurrent tests.
+    net = f"127.{os.getpid() % 250 + 2}.{os.getpid() // 250 % 250}"
+    framework = submit(cluster)
+    tf_demo(cluster, framework, lambda n: f"{net}.{n + 1}", None, "plain")
+    cluster.delete("Framework", framework["metadata"]["name"])
+    framework = submit(cluster, "--profile", "openpai")
+    tf_demo(cluster, framework, lambda n: f"{net}.99", f"{net}.99", "openpai")

@@ -50,8 +50,13 @@ def new_ca(name, kind):
 
 def new_certificate(name, ca, kind="prime256v1", names=f"DNS:{NAME},IP:127.0.0.1", digest="sha256",
                     usage="serverAuth", **when):
-    """Signed by a CA.  start, end: days from now."""
-    new_key(name, kind)
+    """Signed by a CA.  start, end: days from now.  Servers with RSA share a key, which takes long to make."""
+    if kind == "rsa" and os.path.exists(at("server-rsa.key")):
+        shutil.copy(at("server-rsa.key"), at(f"{name}.key"))
+    else:
+        new_key(name, kind)
+    if kind == "rsa":
+        shutil.copy(at(f"{name}.key"), at("server-rsa.key"))
     openssl("req", "-new", "-key", f"{name}.key", "-subj", f"/CN={name}", "-out", f"{name}.csr")
     os.makedirs(at("ca"), exist_ok=True)
     for file, text in (("index", ""), ("serial", "01"), ("index.attr", "unique_subject = no")):

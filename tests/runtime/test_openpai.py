@@ -1,5 +1,6 @@
 """init with OpenPAI's Frameworks of real jobs: every role of every job."""
 import base64
+import functools
 import json
 import os
 import subprocess
@@ -60,10 +61,16 @@ def one_role(record, framework, pods, role):
     if "$secrets" not in pod.env["USER_CMD"] and not user.endswith(pod.env["USER_CMD"]):
         return f"user.sh is not the command: {user}"
     for script in ("user.sh", "precommands.sh", "postcommands.sh"):
-        if subprocess.run(["sh", "-n", pod.at("/usr/local/pai/runtime.d/" + script)], check=False,
-                          capture_output=True).returncode and not broken_before(pod):
-            return f"{script} is no script: {pod.read('/usr/local/pai/runtime.d/' + script)}"
+        text = pod.read("/usr/local/pai/runtime.d/" + script)
+        if not is_script(text) and not broken_before(pod):
+            return f"{script} is no script: {text}"
     return None
+
+
+@functools.cache
+def is_script(text):
+    """Most tasks have the same precommands and postcommands."""
+    return subprocess.run(["sh", "-n"], input=text, check=False, capture_output=True).returncode == 0
 
 
 def broken_before(pod):

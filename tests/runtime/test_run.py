@@ -461,11 +461,13 @@ def test_sigterm_ends_a_run_that_cannot_kill():
     if not ROOT_USER or not shutil.which("setpriv"):
         skip("a command that cannot be killed", "needs root and setpriv")
         return
-    with Pod(PAI_TERM_GRACE_SEC="3") as p:
-        shutil.copy(shutil.which("setpriv"), p.at("as-root"))
-        os.chmod(p.at("as-root"), 0o4755)
+    # Memory may be mounted without setuid.
+    with Pod(PAI_TERM_GRACE_SEC="3") as p, tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        as_root = shutil.copy(shutil.which("setpriv"), folder)
+        os.chmod(folder, 0o755)
+        os.chmod(as_root, 0o4755)
         mark = f"1007.{ME}"
-        p.write(D + "user.sh", HEADER + f"echo ready; exec {p.at('as-root')} --reuid 0 sleep {mark}")
+        p.write(D + "user.sh", HEADER + f"echo ready; exec {as_root} --reuid 0 sleep {mark}")
         run = p.start("run", user=65534, group=65534, extra_groups=[])
         if not eventually(lambda: any(is_roots(pid) for pid in sleepers(mark))):
             skip("a command that cannot be killed", "no setuid here")

@@ -433,7 +433,8 @@ def session(one, *command):
 
 def delivered(name, *key):
     """An image without openssh."""
-    folder = tempfile.tempdir = tempfile.mkdtemp(dir="/var/lib", prefix="pai-ssh-")
+    usual, folder = tempfile.tempdir, tempfile.mkdtemp(dir="/var/lib", prefix="pai-ssh-")
+    tempfile.tempdir = folder  # sshd refuses keys below directories that others may write
     pods = []
     try:
         pods = real_pods(folder, [free_port(), free_port()], (name, *key))
@@ -487,7 +488,7 @@ def delivered(name, *key):
     finally:
         for pod in pods:
             end(pod)
-        tempfile.tempdir = None
+        tempfile.tempdir = usual
         shutil.rmtree(folder)
 
 

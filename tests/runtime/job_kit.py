@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 
-from checks import RUNTIME, SLOW, TOP, check, equal
+from checks import PATIENCE, RUNTIME, TOP, check, equal
 from cluster import FRAMEWORKS
 from harness import Server, framework_name
 from pods import Pod, framework_status, path_with, read_ca, service_account_token, variables
@@ -36,7 +36,7 @@ for role in ("ps", "worker"):
         address, port = host.rsplit(":", 1)
         for attempt in range(1800):
             try:
-                s = socket.create_connection((address, int(port)), timeout=60)
+                s = socket.create_connection((address, int(port)), timeout=300)
                 break
             except OSError:
                 time.sleep(0.1)
@@ -81,9 +81,9 @@ def collect(processes):
     return threads, outputs
 
 
-def join(threads, seconds=90):
+def join(threads):
     for thread in threads:
-        thread.join(seconds * SLOW)
+        thread.join(PATIENCE)
 
 
 def run_job(cluster, framework, addresses, host, label):

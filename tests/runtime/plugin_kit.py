@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 
-from checks import Root, SLOW
+from checks import PATIENCE, Root
 
 PAI = "/usr/local/pai"
 D = PAI + "/runtime.d"
@@ -47,7 +47,7 @@ class Pod(Root):
             f.write("#!/bin/sh\n" + script)
         os.chmod(path, 0o755)
 
-    def sh(self, shell, script="precommands.sh", timeout=60, **env):
+    def sh(self, shell, script="precommands.sh", **env):
         """Runs a script of runtime.d like `run`.  PAI_SHELL must be one word, so it is a program
         that starts this shell."""
         word = shutil.which(shell)
@@ -56,7 +56,7 @@ class Pod(Root):
             if not os.path.exists(word):
                 os.symlink(os.path.realpath(shutil.which("busybox")), word)
         return subprocess.run([word, self.at(D + "/" + script)], env=dict(self.env, PAI_SHELL=word, **env),
-                              stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout * SLOW,
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE,
                               cwd=self.path)
 
 

@@ -17,7 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.dont_write_bytecode = True
 sys.path[:0] = [os.path.join(os.path.dirname(HERE), "e2e")]
 
-from checks import SLOW, TOP, Root, check, chosen, equal, eventually, finish, tests
+from checks import PATIENCE, SLOW, TOP, Root, check, chosen, equal, eventually, finish, tests
 from cluster import FRAMEWORKS, Cluster
 from fakekube import HANG, FakeKube, Pki, reply, status
 from job_kit import run_tf_demo
@@ -39,7 +39,7 @@ FINE, NOT_YET = reply(200, READY), reply(200, PENDING)
 NO_FRAMEWORK = status(404, "frameworks \"aframework\" not found", name="aframework")
 
 
-def times(interval=60, timeout=60000, first=20, request=20000, fetch=20000):
+def times(interval=60, timeout=600000, first=20, request=60000, fetch=60000):
     """--barrier-ms, long enough for slow machines."""
     return ",".join(str(min(3600000, int(ms * min(SLOW, 3)))) for ms in (interval, timeout, first, request, fetch))
 
@@ -80,7 +80,7 @@ class Pod(Root):
 
 def end_of(process):
     """Exit code and output of a started process."""
-    out, err = process.communicate(timeout=60 * SLOW)
+    out, err = process.communicate(timeout=PATIENCE)
     said.append((out + err).decode("utf-8", "replace"))
     return process.returncode, said[-1]
 
@@ -255,14 +255,14 @@ def test_image_variables_cannot_redirect_requests(pki):
 
 # ---- refused --------------------------------------------------------------------------------
 def test_missing_framework_is_252(pki):
-    case = Case(pki, NO_FRAMEWORK, waiting=times(timeout=60000))
+    case = Case(pki, NO_FRAMEWORK, waiting=times())
     code, text, requests = case.run()
     equal("no Framework: 252", code, 252)
     equal("no Framework: asked once more, exactly", [r.query for r in requests], ["resourceVersion=0", ""])
     contains("no Framework", text, "404 Not Found", "aframework")
     equal("no Framework: no file", case.framework, None)
     code, _, requests = Case(pki, sequence(NOT_YET, NOT_YET, NO_FRAMEWORK),
-                             waiting=times(timeout=60000)).run()
+                             waiting=times()).run()
     equal("deleted while it waits: 252", (code, len(requests)), (252, 4))
 
 
@@ -273,7 +273,7 @@ def test_refused_requests_are_252(pki):
              ("User x cannot get", "lacks the right (RBAC) to `get` frameworks.frameworkcontroller."
               "microsoft.com in namespace jobs")),
             ("404 of all", reply(404, b"404 page not found\n"), ("is their CustomResourceDefinition",))):
-        case = Case(pki, answer, waiting=times(timeout=60000))
+        case = Case(pki, answer, waiting=times())
         code, text, requests = case.run()
         equal(f"{what}: 252 after three times", (code, len(requests)), (252, 3))
         contains(what, text, *parts)
@@ -392,7 +392,7 @@ def test_invalid_certificates_send_no_request(pki):
     for version in ("tls12", "tls13"):
         code, _, requests = Case(pki, FINE, version).run()
         equal(f"{version} only: 0", (code, len(requests) > 0), (0, True))
-    code, text, requests = Case(pki, FINE, "tls11", waiting=times(timeout=20000)).run()
+    code, text, requests = Case(pki, FINE, "tls11", waiting=times()).run()
     equal("TLS 1.1 only: 252, and no request", (code, requests), (252, []))
     contains("TLS 1.1 only", text, "does not speak TLS 1.2 or 1.3", "--tls-min-version and")
     check("TLS 1.1 only: at once", "trying again" not in text, text)
@@ -412,8 +412,8 @@ def test_replaced_token_is_read_again(pki):
         return status(401)
     with FakeKube(answer, pki["good"]) as fake:
         with Pod(fake.port, pki["authority"]) as pod:
-            process = pod.begin(times(interval=3000, timeout=60000, first=3000))
-            refused.wait(60 * SLOW)
+            process = pod.begin(times(interval=3000, first=3000))
+            refused.wait(PATIENCE)
             pod.write(ACCOUNT + "/token", fresh + "\n")
             equal("a token that rotates: 0", end_of(process)[0], 0)
     for what, token in (("with a line end in it", TOKEN + "\r\nImpersonate-User: admin"),
@@ -421,7 +421,7 @@ def test_replaced_token_is_read_again(pki):
                         ("too long", TOKEN * 1000)):
         with FakeKube(lambda _: FINE, pki["good"]) as fake:
             with Pod(fake.port, pki["authority"], token=token) as pod:
-                code, text = pod.wait(times(timeout=60000))
+                code, text = pod.wait(times())
             equal(f"a token {what}: 252 and nothing sent", (code, fake.requests), (252, []))
             contains(f"a token {what}", text, "serviceaccount/token")
     for code in (401, 502):  # main() searches the output for the token
@@ -440,8 +440,8 @@ def test_sigterm_stops_the_barrier(pki):
             return answer
         with FakeKube(heard, pki["good"]) as fake:
             with Pod(fake.port, pki["authority"]) as pod:
-                process = pod.begin(times(interval=60000, timeout=600000, first=60000, request=60000))
-                asked.wait(60 * SLOW)
+                process = pod.begin(times(interval=60000, first=60000))
+                asked.wait(PATIENCE)
                 if answer is NOT_YET:
                     check(f"SIGTERM {what}: it does", wait_for_log(pod, "0 of 4 tasks"))
                 process.send_signal(signal.SIGTERM)
@@ -534,7 +534,7 @@ def wait_for_log(pod, part):
 def test_real_framework_is_awaited(real):
     equal("real: a Framework", real.create("moving", "00-posted"), 201)
     with real.pod("moving") as pod:
-        process = pod.begin(times(interval=300, timeout=60000))
+        process = pod.begin(times(interval=300))
         check("real: waits", wait_for_log(pod, "0 of 4 tasks have an address"))
         for state in ("01-AttemptCreationPending", "03-AttemptPreparing-no-pods"):
             equal(f"real: moved to {state}", real.move("moving", state), 200)
@@ -545,19 +545,19 @@ def test_real_framework_is_awaited(real):
         contains("real", text, "all 4 tasks have an address")
         equal("real: framework.json", pod.framework(), real.cluster.get("Framework", "moving"))
     with real.pod("nosuch") as pod:
-        code, text = pod.wait(times(timeout=60000))
+        code, text = pod.wait(times())
         equal("real: no such Framework: 252", code, 252)
         contains("real: no such Framework", text, '"nosuch" not found')
     real.create("leaving", "03-AttemptPreparing-no-pods")
     with real.pod("leaving") as pod:
-        process = pod.begin(times(interval=300, timeout=60000))
+        process = pod.begin(times(interval=300))
         check("real: waits for one that will be deleted", wait_for_log(pod, "0 of 4 tasks"))
         real.cluster.delete("Framework", "leaving")
         equal("real: deleted while it waits: 252", end_of(process)[0], 252)
 
 
 def test_real_tokens_that_are_refused_are_explained(real):
-    waiting = times(interval=200, timeout=60000)
+    waiting = times(interval=200)
     nobody = service_account_token(real.cluster, "nobody")
     gone = service_account_token(real.cluster, "fired")
     real.cluster.api("DELETE", "/api/v1/namespaces/default/serviceaccounts/fired")
@@ -574,7 +574,7 @@ def test_real_tokens_that_are_refused_are_explained(real):
             check(f"real: a token {what}: is not shown", token not in text)
     real.create("rotating", "03-AttemptPreparing-no-pods")
     with real.pod("rotating", real.sign(30)) as pod:
-        process = pod.begin(times(interval=2000, timeout=60000, first=500))
+        process = pod.begin(times(interval=2000, first=500))
         check("real: a token that will rotate", wait_for_log(pod, "0 of 4 tasks"))
         pod.write(ACCOUNT + "/token", "not.any.more")
         check("real: the new one is read", wait_for_log(pod, "401"))
@@ -590,7 +590,7 @@ def test_real_jobs_run_end_to_end(real):
 def test_real_api_server_may_restart(real):
     real.create("patient", "03-AttemptPreparing-no-pods")
     with real.pod("patient") as pod:
-        process = pod.begin(times(interval=300, timeout=120000, request=3000))
+        process = pod.begin(times(interval=300, request=3000))
         check("real: waits before the API server dies", wait_for_log(pod, "0 of 4 tasks"))
         real.cluster.kill()
         check("real: says that it is gone", wait_for_log(pod, "cannot connect"))

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import tempfile
 
-from checks import RUNTIME, SIZE_MAX, TOP, check, equal, finish, tests
+from checks import PATIENCE, RUNTIME, SIZE_MAX, TOP, check, equal, finish, tests
 
 REST_LIT = os.path.abspath(os.environ.get("REST_LIT", os.path.join(TOP, os.environ.get("B", "build"), "rest-lit")))
 GOLDEN = os.path.join(TOP, "tests/golden/examples")
@@ -254,7 +254,7 @@ def is_static(path):
 
 def chroot(root, *command):
     unshare = [] if os.getuid() == 0 else ["unshare", "-r"]
-    return subprocess.run([*unshare, "chroot", root, *command], capture_output=True, timeout=60, check=False,
+    return subprocess.run([*unshare, "chroot", root, *command], capture_output=True, timeout=PATIENCE, check=False,
                           env={"PATH": os.environ["PATH"] + ":/usr/sbin"})
 
 

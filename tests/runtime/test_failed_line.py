@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 
-from checks import SLOW, TOP, check, equal, finish, tests
+from checks import PATIENCE, TOP, check, equal, finish, tests
 from plugin_kit import D, SHELLS, Pod
 
 SECRET = "S3CRET-VALUE"
@@ -42,7 +42,7 @@ class Task(Pod):
         """`run`, started by this program."""
         words = [*program, os.path.abspath(os.environ.get("PAI_RUNTIME", os.path.join(TOP, "build", "pai-runtime")))]
         return subprocess.run([*words, "run", "--root", self.path, "--logs-kept"], env=self.env, stdin=subprocess.DEVNULL,
-                              capture_output=True, timeout=60 * SLOW, check=False)
+                              capture_output=True, timeout=PATIENCE, check=False)
 
 
 def said(name, commands, code, reason, **more):
@@ -200,7 +200,7 @@ def test_scripts_behave_the_same_with_the_header():
                 for text in (PLAIN + script, header + script):
                     t.write(D + "/same.sh", text)
                     done = subprocess.run([*argv, t.at(D + "/same.sh")], cwd=t.path, env=t.env, stdin=subprocess.DEVNULL,
-                                          capture_output=True, timeout=60 * SLOW, check=False)
+                                          capture_output=True, timeout=PATIENCE, check=False)
                     lines = re.sub(rb"line \d+|: \d+:|\d+ Terminated.*", b"", done.stderr)
                     got.append((done.returncode, done.stdout, lines))
                 equal(f"same with {shell}: {script}", got[1], got[0])

@@ -11,7 +11,7 @@ import threading
 import time
 import warnings
 
-from checks import RUNTIME, SLOW, check, equal, finish, tests
+from checks import PATIENCE, RUNTIME, check, equal, finish, tests
 
 FETCH = os.path.join(os.path.dirname(RUNTIME), "tests", "runtime", "fetch")
 DNS, CONNECT, TLS, TIMEOUT, BROKEN, TOO_LARGE, BAD_REQUEST, NO_COMMON_TLS = range(1, 9)
@@ -200,7 +200,7 @@ def fetch(server, *args, target="/", host="127.0.0.1", port=None):
     """The result of fetch, (error, status, text), and its duration."""
     started = time.monotonic()
     done = subprocess.run([FETCH, "--ms", "60000", *args, host, port or server.port, target], capture_output=True,
-                          timeout=60 * SLOW, check=False)
+                          timeout=PATIENCE, check=False)
     out = done.stdout
     first, _, rest = out.partition(b"\n")
     kind, _, number = first.decode().partition(" ")
@@ -220,7 +220,7 @@ def refused(name, got, trouble, *words):
 
 
 SECURE = ("--name", NAME, "--ca")
-MS = "4000"  # a deadline that is to be reached
+MS = "8000"  # a deadline that is to be reached, after what comes before
 
 
 # ---- facts -------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 
-from checks import RUNTIME, SLOW, check, equal, finish, may_unshare, tests
+from checks import PATIENCE, RUNTIME, check, equal, eventually, finish, may_unshare, tests
 
 UID = "22222222-0000-0000-0000-000000000000"
 LOGS = f"/usr/local/pai/logs/{UID}/"
@@ -66,7 +66,7 @@ class Container:
 
     def run(self, *args, **env):
         p = self.start(*args, **env)
-        self.out, self.err = p.communicate(timeout=90 * SLOW)
+        self.out, self.err = p.communicate(timeout=PATIENCE)
         self.code = p.returncode
         return self
 
@@ -90,13 +90,10 @@ class Container:
 
 def process_1(p):
     """Process 1 of the container, by its number outside."""
-    for _ in range(int(3000 * SLOW)):
+    def children():
         with open(f"/proc/{p.pid}/task/{p.pid}/children") as f:
-            children = f.read().split()
-        if children:
-            return int(children[0])
-        time.sleep(0.01)
-    return None
+            return f.read().split()
+    return int(children()[0]) if eventually(children) else None
 
 
 def debian():
@@ -125,11 +122,7 @@ def no_shell():
 
 
 def wait_for(c, mark, times=1):
-    for _ in range(int(3000 * SLOW)):
-        if c.read(LOGS + "user-all/current").count(mark) >= times:
-            return True
-        time.sleep(0.02)
-    return False
+    return eventually(lambda: c.read(LOGS + "user-all/current").count(mark) >= times)
 
 
 def test_command_runs_with_shell_and_environment(name, make, shell):
@@ -162,14 +155,14 @@ def test_signals_reach_the_command(name, make):
         p = c.start()
         wait_for(c, b"ready")
         os.kill(process_1(p), signal.SIGTERM)
-        out, _ = p.communicate(timeout=60 * SLOW)
+        out, _ = p.communicate(timeout=PATIENCE)
         equal(f"{name}: SIGTERM reaches the command", (out, c.origin()), (b"ready\ngot term\n", 9))
         c.user("echo ready; exec sleep 1000")
         os.remove(c.path + LOGS + "user-all/current")
         p = c.start()
         wait_for(c, b"ready")
         os.kill(process_1(p), signal.SIGTERM)
-        p.communicate(timeout=60 * SLOW)
+        p.communicate(timeout=PATIENCE)
         equal(f"{name}: SIGTERM ends it, and that is told", (p.returncode, c.origin()), (255, 143))
         c.user("trap '' TERM; echo ready; while :; do sleep 1; done")
         os.remove(c.path + LOGS + "user-all/current")
@@ -177,9 +170,9 @@ def test_signals_reach_the_command(name, make):
         wait_for(c, b"ready")
         begin = time.monotonic()
         os.kill(process_1(p), signal.SIGTERM)
-        p.communicate(timeout=60 * SLOW)
+        p.communicate(timeout=PATIENCE)
         equal(f"{name}: SIGTERM that is ignored", (p.returncode, c.origin()), (255, 137))
-        check(f"{name}: ... in the grace period", time.monotonic() - begin < 60 * SLOW)
+        check(f"{name}: ... in the grace period", time.monotonic() - begin < PATIENCE)
 
 
 # The program takes 8 s to save its state; a second SIGTERM would end that.
@@ -238,7 +231,7 @@ def test_grace_period_applies_to_all_processes(kinds):
             p.kill()
     for name, n, c, p in running:
         with c:
-            out, err = p.communicate(timeout=120 * SLOW)
+            out, err = p.communicate(timeout=PATIENCE)
             equal(f"grace: {name}: checkpoints that were saved", c.read("/tmp/saved").count(b"saved"), n)
             check(f"grace: {name}: nothing was killed", b"SIGKILL" not in err and b"not reached" not in out, err)
 
@@ -256,7 +249,7 @@ def test_orphans_of_process_1_do_not_stay_zombies(name, make):
         begin = time.monotonic()
         c.user("sleep 1000 & echo done").run()
         equal(f"{name}: the main process decides the end", (c.code, c.out), (0, b"done\n"))
-        check(f"{name}: ... within seconds", time.monotonic() - begin < 60 * SLOW)
+        check(f"{name}: ... within seconds", time.monotonic() - begin < PATIENCE)
 
 
 def test_read_only_root_is_supported(name, make):

@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 
-from checks import RUNTIME, SLOW, TOP, Root, check, equal, finish, tests
+from checks import PATIENCE, RUNTIME, TOP, Root, check, equal, eventually, finish, tests
 from plugin_kit import D, PAI, SHELLS, Pod
 
 SECRET = "S3CRET-VALUE"
@@ -164,11 +164,8 @@ printf '<%s>' "$@" >"$TB_SAW.part"; mv "$TB_SAW.part" "$TB_SAW"
 """
 
 
-def seen(path, seconds=60):
-    end = time.monotonic() + seconds * SLOW
-    while not os.path.exists(path) and time.monotonic() < end:
-        time.sleep(0.02)
-    return open(path, "rb").read() if os.path.exists(path) else None
+def seen(path):
+    return open(path, "rb").read() if eventually(lambda: os.path.exists(path)) else None
 
 
 def test_tensorboard_gets_options_of_its_version():
@@ -210,9 +207,9 @@ def test_tensorboard_gets_options_of_its_version():
 
 # ---- git -----------------------------------------------------------------------------------------
 
-def git_move(pod, *args, timeout=60, **env):
+def git_move(pod, *args, **env):
     return subprocess.run([RUNTIME, "git-move", "--first-wait", "0", *args], env=dict(pod.env, **env),
-                          stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout * SLOW, cwd=pod.path)
+                          stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, cwd=pod.path)
 
 
 FAKE_GIT = """
@@ -422,7 +419,7 @@ def test_git_clones_a_real_repository():
                                                               "clone_dir": target + "/a b"}}])
         with Pod(plugin, f"parameters: {{uri: '{uri}'}}\n") as pod:
             server.bad = [503] if shell == "bash" else []  # the script waits some seconds then
-            done = pod.sh(shell, GIT_SSL_CAINFO=folder + "/cert", HOME=pod.path, timeout=120)
+            done = pod.sh(shell, GIT_SSL_CAINFO=folder + "/cert", HOME=pod.path)
             equal(f"git for real: {shell}", done.returncode, 0)
             if done.returncode:
                 print(done.stderr.decode())
@@ -435,10 +432,10 @@ def test_git_clones_a_real_repository():
         shutil.rmtree(target)
     with Pod(json.dumps([{"plugin": "git", "parameters": {"repo_uri": uri}}])) as pod:
         server.asked = 0
-        done = pod.sh("bash", HOME=pod.path, timeout=120)
+        done = pod.sh("bash", HOME=pod.path)
         check("git for real: an unknown certificate is no reason to try again",
               done.returncode != 0 and b"would fail again" in done.stderr and server.asked == 0, done.stderr)
-        done = pod.sh("bash", HOME=pod.path, GIT_SSL_CAINFO=folder + "/cert", timeout=120)
+        done = pod.sh("bash", HOME=pod.path, GIT_SSL_CAINFO=folder + "/cert")
         equal("git for real: without clone_dir it is /usr/local/pai/code", pod.read(PAI + "/code/a.txt"), b"4\n")
     for name, bad in (("a file", folder + "/repo.git"), ("file:", "file://" + folder + "/repo.git"),
                       ("ext::", "ext::sh -c touch% " + folder + "/pwned")):

@@ -14,7 +14,7 @@ sys.dont_write_bytecode = True
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "http")]
 
 from archives import archive
-from checks import RUNTIME, SLOW, check, equal, finish, for_everybody, tests
+from checks import PATIENCE, RUNTIME, check, equal, finish, for_everybody, tests
 from pods import Pod, framework_status
 
 TOKEN = "/var/run/secrets/rest-lit/token"
@@ -53,7 +53,7 @@ def framework_of(sha):
            "taskRoles": {"ps": {**role, "commands": ["true"]}, "worker": {**role, "commands": COMMAND.splitlines()}},
            "extras": {"code": {"sha256": sha, "path": "/src/code"}}}
     done = subprocess.run([REST_LIT, "translate", "--user", "alice", "--profile", "restricted", "-"], input=json.dumps(job).encode(),
-                          capture_output=True, check=False, timeout=60 * SLOW)
+                          capture_output=True, check=False, timeout=PATIENCE)
     check("translated", done.returncode == 0, done.stderr)
     framework = json.loads(done.stdout)["items"][-1]
     framework["metadata"].setdefault("namespace", "default")
@@ -88,7 +88,7 @@ def start(pod, context, kind, name, *command, cwd="/", **more):
     return subprocess.run(
         ["setpriv", f"--reuid={user}", f"--regid={group}", f"--groups={context['fsGroup']}", "--no-new-privs", "--bounding-set=-all",
          "--inh-caps=-all", *command], env=pod.environment(kind, name, **more), cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True,
-        timeout=120 * SLOW, check=False)
+        timeout=PATIENCE, check=False)
 
 
 def test_restricted_pod_does_its_task_without_root():

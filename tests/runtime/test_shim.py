@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 
-from checks import EMULATED, RUNTIME, SLOW, check, equal, finish, for_everybody, tests
+from checks import EMULATED, PATIENCE, RUNTIME, SLOW, check, equal, eventually, finish, for_everybody, tests
 
 PROGRAM = for_everybody(RUNTIME)
 LINE = re.compile(rb"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z (stdout|stderr|before) ([FP]) (.*)$")
@@ -54,7 +54,7 @@ class Task:
         return self
 
     def end(self):
-        self.shim.wait(60 * SLOW)
+        self.shim.wait(PATIENCE)
         return self.state()
 
     def run(self):
@@ -75,10 +75,7 @@ class Task:
         return [(m.group(1).decode(), m.group(2).decode(), m.group(3)) if m else None for m in found]
 
     def wait(self, text, name="log"):
-        end = time.monotonic() + 60 * SLOW
-        while text not in self.read(name) and time.monotonic() < end:
-            time.sleep(0.01)
-        return text in self.read(name)
+        return eventually(lambda: text in self.read(name))
 
     def processes(self):
         """All processes with the mark of this task."""
@@ -208,16 +205,14 @@ def test_shim_survives_its_parent():
         second = subprocess.run([PROGRAM, "shim", t.dir], check=False, capture_output=True)
         equal("no second one", second.returncode, 3)
         os.kill(pid, signal.SIGKILL)
-        end = time.monotonic() + 60 * SLOW
-        while t.processes() and time.monotonic() < end:
-            time.sleep(0.01)
-        equal("SIGKILL of the shim ends the command", t.processes(), [])
+        check("SIGKILL of the shim ends the command", eventually(lambda: not t.processes()), t.processes())
         equal("the state says that it ran", t.state()["phase"], "run")
-        second = subprocess.run([PROGRAM, "shim", t.dir], check=False, capture_output=True)
-        # The lock of the first one goes with its last thread.
-        while b"before" not in second.stderr and time.monotonic() < end:
+
+        def says_so():
             second = subprocess.run([PROGRAM, "shim", t.dir], check=False, capture_output=True)
-        equal("nothing runs twice", (second.returncode, b"before" in second.stderr), (3, True))
+            return second.returncode == 3 and b"before" in second.stderr
+        # The lock of the first one goes with its last thread.
+        check("nothing runs twice", eventually(says_so))
 
 
 def test_daemons_are_killed_at_the_end():
@@ -292,7 +287,7 @@ def test_full_disk_keeps_the_exit_code():
                   f"{PROGRAM} shim {t.dir}/mnt; echo $?; cat {t.dir}/mnt/state; cat {t.dir}/mnt/log")
         t.command([*t.argv[:-1], t.dir + "/mnt/root"])
         os.mkdir(t.dir + "/mnt")
-        done = subprocess.run(["unshare", "-m", "sh", "-c", script], check=False, capture_output=True, timeout=300 * SLOW)
+        done = subprocess.run(["unshare", "-m", "sh", "-c", script], check=False, capture_output=True, timeout=PATIENCE)
         if b"phase" not in done.stdout:
             print("SKIPPED full disk: no mounts here", done.stderr)
             return

@@ -13,7 +13,7 @@ import threading
 import time
 import urllib.parse
 
-from checks import SLOW, Root, check, equal, eventually, finish, tests
+from checks import PATIENCE, Root, check, equal, eventually, finish, tests
 
 SECRETS = "/var/run/secrets/rest-lit/"
 TOKEN = "token.of.pod"
@@ -117,7 +117,7 @@ def test_upload_has_frames_in_their_order():
 
 def sent(user):
     with Receiver() as r, Pod(user, r.url) as p:
-        done = p.run("run", timeout=120)
+        done = p.run("run")
         if len(r.requests) != 1:
             return None, [], b"", done.stdout
         path, _, body = r.requests[0]
@@ -136,7 +136,7 @@ def test_upload_is_limited_to_the_end():
     check("interleaved: number of frames", len(parts) <= 16384 and len(body) <= KEPT + 8 * 16384, len(parts))
     equal("interleaved: what is missing is told", sum(len(t) for _, t in parts) + asked["dropped"], 20000)
     with Receiver() as r, Pod("head -c 2000000 /dev/urandom", r.url) as p:
-        out = p.run("run", timeout=120).stdout
+        out = p.run("run").stdout
         text = b"".join(t for _, t in frames(r.requests[0][2]))
         check("what cannot be compressed: as much as may be sent", r.sizes[0] <= PACKED and len(text) > PACKED * 7 // 8 and
               out.endswith(text), (r.sizes, len(text)))
@@ -232,8 +232,8 @@ def order(first, *second):
             two = b.start("run")
             eventually(lambda: one.poll() is not None or two.poll() is not None)
             second_is_first = two.poll() is not None and one.poll() is None
-            one.communicate(timeout=60 * SLOW)
-            two.communicate(timeout=60 * SLOW)
+            one.communicate(timeout=PATIENCE)
+            two.communicate(timeout=PATIENCE)
             if second_is_first:
                 return True
     return False
@@ -253,7 +253,7 @@ def test_upload_follows_a_sigterm():
         run = p.start("run")
         eventually(lambda: b"ready" in p.log("user-all/current"))
         run.terminate()
-        run.communicate(timeout=60 * SLOW)
+        run.communicate(timeout=PATIENCE)
         check("SIGTERM: what it said last arrives", len(r.requests) == 1 and r.requests[0][2].endswith(b"bye\n"),
               r.requests)
     silent = socket.create_server(("127.0.0.1", 0))
@@ -262,7 +262,7 @@ def test_upload_follows_a_sigterm():
         run = p.start("run")
         eventually(lambda: b"ready" in p.log("user-all/current"))
         run.terminate()
-        run.communicate(timeout=60 * SLOW)
+        run.communicate(timeout=PATIENCE)
         equal("SIGTERM, a receiver that says nothing: its own end", run.returncode, 255)
         check("SIGTERM, a receiver that says nothing: said", b"no answer in time" in p.log("runtime.log"),
               p.log("runtime.log"))
@@ -276,8 +276,8 @@ def test_upload_follows_a_sigterm():
             two.send_signal(signal.SIGTERM)
             eventually(lambda one=one, two=two: one.poll() is not None or two.poll() is not None)
             good = two.poll() == 0 and one.poll() is None
-            one.communicate(timeout=60 * SLOW)
-            two.communicate(timeout=60 * SLOW)
+            one.communicate(timeout=PATIENCE)
+            two.communicate(timeout=PATIENCE)
         if good:
             break
     check("SIGTERM ends the waiting", good)

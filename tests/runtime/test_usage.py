@@ -1,7 +1,7 @@
 """Version, help and usage errors of pai-runtime."""
 import subprocess
 
-from checks import RUNTIME, Root, check, equal, finish, tests
+from checks import PATIENCE, RUNTIME, Root, check, equal, finish, tests
 
 COMMANDS = ("init", "run", "exit", "sshd", "ssh-barrier", "git-move", "check-api", "version")
 
@@ -9,7 +9,7 @@ COMMANDS = ("init", "run", "exit", "sshd", "ssh-barrier", "git-move", "check-api
 def call(*args, **env):
     with Root(**env) as root:
         return subprocess.run([RUNTIME, *args], env=root.env, stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, timeout=60)
+                              text=True, timeout=PATIENCE)
 
 
 def test_help_pages_fit_into_80_columns():

@@ -7,7 +7,7 @@ import shutil
 import socket
 import subprocess
 
-from checks import Root, TOP, check, equal, finish, tests, without_root
+from checks import PATIENCE, TOP, Root, check, equal, finish, tests, without_root
 
 DATA = os.path.join(TOP, "tests", "data", "runtime", "init")
 FRAMEWORKS = os.path.join(TOP, "tests", "data", "runtime", "frameworks")
@@ -104,7 +104,7 @@ def difference(got, want):
 def shell_variables(shell, script):
     """The environment of a program started by a shell that has sourced the script."""
     done = subprocess.run([*shell, "-c", 'set -eu; . "$0"; exec env -0', script], env={"PATH": os.environ["PATH"]},
-                          capture_output=True, timeout=60)
+                          capture_output=True, timeout=PATIENCE)
     own = {b"PATH", b"PWD", b"SHLVL", b"_", b"OLDPWD", b"POSIXLY_CORRECT"}
     return {v for v in done.stdout.split(b"\0") if v and v.split(b"=", 1)[0] not in own}
 

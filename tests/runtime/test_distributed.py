@@ -1,6 +1,5 @@
 """Jobs with extras.distributed: what the pods of each task get."""
 import base64
-import json
 import os
 import re
 import subprocess
@@ -49,16 +48,6 @@ def test_variables_of_the_container_are_kept():
         script = f". {pod.at(D)}/runtime_env.sh; echo $MASTER_PORT $NNODES"
         done = subprocess.run(["sh", "-uc", script], capture_output=True, env={"MASTER_PORT": "7"}, check=True)
         equal("runtime_env.sh", done.stdout, b"7 3\n")
-
-
-def test_tensorflow_tasks_get_the_cluster():
-    with Job("tensorflow", lambda i: f"fd00::{i + 1}") as job:
-        cluster = {role: [f"[{p.address}]:{port_of(p)}" for p in job.pods if p.role["name"] == role]
-                   for role in ("chief", "worker", "ps")}
-        equal("tensorflow: all have ports of their own", len({h for hosts in cluster.values() for h in hosts}), 4)
-        for pod in job.pods:
-            want = {"cluster": cluster, "task": {"type": pod.role["name"], "index": pod.index}}
-            equal(f"tensorflow: {pod.role['name']}-{pod.index}", json.loads(pod.set["TF_CONFIG"]), want)
 
 
 def test_jax_tasks_get_the_coordinator():
@@ -149,6 +138,6 @@ def test_launcher_without_accelerators_has_no_rank():
 
 
 tests(test_torch_roles_are_ranked_in_listed_order, test_variables_of_the_container_are_kept,
-      test_tensorflow_tasks_get_the_cluster, test_jax_tasks_get_the_coordinator, test_mpi_tasks_get_hostfile_and_key,
+      test_jax_tasks_get_the_coordinator, test_mpi_tasks_get_hostfile_and_key,
       test_deepspeed_tasks_get_the_ssh_plugin, test_launcher_without_accelerators_has_no_rank)
 finish()

@@ -828,7 +828,6 @@ def test_command_line_is_run_as_it_is():
         equal("-- PROGRAM that is not there", (r.returncode, p.origin()), (255, 127))
         check("-- PROGRAM that is not there: runtime.log says so",
               b"cannot start no-such-program: No such file or directory" in p.runtime_log())
-        equal("--help", p.run("run", "--help").returncode, 0)
         equal("unknown option", p.run("run", "--nonsense").returncode, 2)
 
 

@@ -161,9 +161,6 @@ def test_invalid_arguments_are_refused():
             equal(f"sshd: usage {args}", pod.run("sshd", *args).returncode, 2)
         for args in (("x",), ("0",), ("--round", "x", "1"), ("1", "2", "3")):
             equal(f"ssh-barrier: usage {args}", pod.run("ssh-barrier", *args).returncode, 2)
-        for name in ("sshd", "ssh-barrier", "git-move"):
-            done = subprocess.run([RUNTIME, name, "--help"], capture_output=True)
-            check(f"{name} --help", done.returncode == 0 and done.stdout.startswith(b"usage: pai-runtime " + name.encode()))
 
 
 def test_keys_that_are_invalid_are_left_out():

@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 
 import bytes as bytes_of
-from checks import EMULATED, MACHINE, RUNTIME, SIZE_MAX, TOP, Root, check, equal, finish, tests
+from checks import EMULATED, MACHINE, RUNTIME, SIZE_MAX, TOP, Root, check, equal, eventually, finish, tests
 
 
 def readelf(*options):
@@ -74,11 +74,10 @@ def test_data_of_the_start_is_read_only():
             pass
         os.set_blocking(out, True)
         with subprocess.Popen([RUNTIME, "version"], stdout=out) as child:
-            for _ in range(1000):  # until it writes
+            def writes():
                 with open(f"/proc/{child.pid}/syscall", encoding="ascii") as f:
-                    if re.match(r"(1|20) 0x1 ", f.read()):  # write, writev to stdout
-                        break
-                subprocess.run(["sleep", "0.01"], check=True)
+                    return re.match(r"(1|20) 0x1 ", f.read())  # write, writev to stdout
+            eventually(writes)
             with open(f"/proc/{child.pid}/maps", encoding="ascii") as f:
                 maps = f.read()
             child.kill()

@@ -10,7 +10,6 @@ import struct
 import subprocess
 import tempfile
 import threading
-import time
 import urllib.parse
 
 from checks import PATIENCE, Root, check, equal, eventually, finish, tests

@@ -208,18 +208,6 @@ static void check_message(const struct logs *l, int code, const char *want)
 	assert_string_equal(str_c(&message), want);
 }
 
-TEST(test_exit_explain_of_code_0_is_empty)
-{
-	check_message(&(struct logs){ .code = 0, .user = "x" }, 0, "");
-}
-
-TEST(test_exit_explain_without_logs_has_the_code)
-{
-	check_message(&(struct logs){ .code = 5 }, 255,
-	              "[PAI_RUNTIME_ERROR_START]\nexitCode: 255\noriginUserExitCode: 5\n"
-	              "errorLogs:\n  user: \"\"\n  platform: \"\"\n[PAI_RUNTIME_ERROR_END]");
-}
-
 #define HEAD(code) "[PAI_RUNTIME_ERROR_START]\nexitCode: " code "\noriginUserExitCode: 1\n"
 #define TAIL       "\n[PAI_RUNTIME_ERROR_END]"
 
@@ -235,17 +223,6 @@ TEST(test_exit_explain_shows_lines_around_a_match)
 		      "  user: \"1\\n2\\n3\\n4\\nbad thing\\n6\\n\"\n  platform: \"\"" TAIL);
 }
 
-TEST(test_exit_explain_needs_a_match_in_both_logs)
-{
-	static const char SPEC[] =
-	    "- {containerExitCode: 9, patterns: [{userLogRegex: a, platformLogRegex: b}]}";
-	check_message(&(struct logs){ .code = 1, .user = "a", .platform = "c", .spec = SPEC }, 255,
-	              HEAD("255") "errorLogs:\n  user: \"a\"\n  platform: \"c\"" TAIL);
-	check_message(&(struct logs){ .code = 1, .user = "a", .platform = "b", .spec = SPEC }, 9,
-	              HEAD("9") "matchedUserLogString: \"a\"\nmatchedPlatformLogString: \"b\"\n"
-	                        "errorLogs:\n  user: \"a\"\n  platform: \"b\"" TAIL);
-}
-
 /* A pattern that matches the logs but not the GPU leaves no match for the next one. */
 TEST(test_exit_explain_forgets_an_incomplete_match)
 {
@@ -256,14 +233,6 @@ TEST(test_exit_explain_forgets_an_incomplete_match)
 	                            "  - {userLogRegex: a, gpuInfo: {nvidiaDoubleEccError: true}}\n"
 	                            "  - exitCode: 1\n" },
 	    9, HEAD("9") "errorLogs:\n  user: \"a\"\n  platform: \"\"" TAIL);
-}
-
-TEST(test_exit_explain_matches_gpu_info)
-{
-	check_message(
-	    &(struct logs){ .code = 1,
-	                    .spec = "- {containerExitCode: 9, patterns: [{gpuInfo: {}}]}" },
-	    9, HEAD("9") "matchedGpuInfo: {}\nerrorLogs:\n  user: \"\"\n  platform: \"\"" TAIL);
 }
 
 TEST(test_exit_explain_stops_at_the_deadline)

@@ -185,14 +185,6 @@ TEST(test_barrier_missing_names_tasks_without_an_address)
 	missing_is(&f, "worker:0");
 }
 
-TEST(test_barrier_missing_names_20_tasks_and_counts_the_rest)
-{
-	struct fw_role role = { .name = "w", .in_spec = true, .task_number = 1 << 24 };
-	struct framework f = { .role = &role, .n = 1, .total = 1 << 24 };
-	missing_is(&f, "w:0, w:1, w:2, w:3, w:4, w:5, w:6, w:7, w:8, w:9, w:10, w:11, w:12, w:13, "
-	               "w:14, w:15, w:16, w:17, w:18, w:19 and 16777196 more");
-}
-
 TEST(test_barrier_finds_the_own_pod_in_the_status)
 {
 	static const struct {

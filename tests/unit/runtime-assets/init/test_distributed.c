@@ -200,31 +200,6 @@ TEST(test_torch_process_knows_its_rank_without_torchrun)
 	WANT(&s, "WORLD_SIZE", "5");
 }
 
-/* The ranks have the order of the list; other roles get no variables. */
-TEST(test_torch_ranks_follow_the_listed_roles)
-{
-	const char *config =
-	    CONFIG(BIG_SMALL ROLE("other", 0),
-	           "framework: torch, taskRoles: [small, big_one], procPerNode: auto");
-	SEEN_AUTO s;
-	see(&s, TWO, config, "bigone", 1);
-	WANT(&s, "MASTER_ADDR", "127.0.1.0");
-	WANT(&s, "MASTER_PORT", "30000");
-	WANT(&s, "NODE_RANK", "4");
-	SEEN_AUTO other;
-	see(&other, TWO, config, "other", 0);
-	assert_int_equal(other.out.nul.n + other.out.shell.n + other.warnings.n, 0);
-}
-
-/* Variables that the shell has already are kept. */
-TEST(test_torch_variables_of_the_user_are_kept)
-{
-	SEEN_AUTO s;
-	see(&s, TWO, CONFIG(BIG_SMALL, "framework: torch"), "bigone", 0);
-	assert_non_null(strstr(str_c(&s.out.shell),
-	                       "[ -n \"${MASTER_PORT+x}\" ] || export MASTER_PORT='20000'\n"));
-}
-
 TEST(test_jobs_without_distributed_get_no_variables)
 {
 	static const char *const CONFIGS[] = {
@@ -281,17 +256,6 @@ TEST(test_ipv6_addresses_are_written_in_brackets)
 	     "\"task\":{\"type\":\"worker\",\"index\":1}}");
 }
 
-TEST(test_address_of_the_host_is_used_with_host_network)
-{
-	static const struct fake_role ROLES[] = {
-		{ "big", 1, MEET(20000), "127.0.0.", true },
-		{ NULL, 0, NULL, NULL, false },
-	};
-	SEEN_AUTO s;
-	see(&s, ROLES, CONFIG(ROLE("big", 0), "framework: torch"), "big", 0);
-	WANT(&s, "MASTER_ADDR", "192.0.2.77");
-}
-
 TEST(test_unknown_address_or_port_gives_a_warning)
 {
 	static const struct fake_role ROLES[] = {
@@ -312,16 +276,6 @@ TEST(test_unknown_address_or_port_gives_a_warning)
 }
 
 /* ---- the other frameworks -------------------------------------------------------------------- */
-
-TEST(test_jax_gets_coordinator_and_process_id)
-{
-	SEEN_AUTO s;
-	see(&s, TWO, CONFIG(BIG_SMALL, "framework: jax"), "small", 2);
-	WANT(&s, "JAX_COORDINATOR_ADDRESS", "127.0.0.0:20000");
-	WANT(&s, "JAX_NUM_PROCESSES", "5");
-	WANT(&s, "JAX_PROCESS_ID", "4");
-	WANT(&s, "MASTER_ADDR", "(none)");
-}
 
 TEST(test_tensorflow_gets_the_cluster_in_tf_config)
 {

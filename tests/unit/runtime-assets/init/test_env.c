@@ -87,27 +87,6 @@ static void want_warning(const struct world *w, const char *text)
 
 /* ---- addresses ---------------------------------------------------------------------------- */
 
-TEST(test_environment_has_the_address_of_the_pod)
-{
-	WORLD_AUTO w;
-	make(&w, FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""), TASKS("worker", ONE_TASK)),
-	     CONFIG);
-	want(&w, "export PAI_HOST_IP_worker_0='10.1.0.1'\n");
-	want(&w, "export PAI_CURRENT_CONTAINER_IP='10.1.0.1'\n");
-	want(&w, "export PAI_CONTAINER_HOST_IP='10.1.0.1'\n");
-}
-
-TEST(test_environment_has_the_address_of_the_host)
-{
-	WORLD_AUTO w;
-	make(&w,
-	     FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), "\"hostNetwork\":true"),
-	               TASKS("worker", ONE_TASK)),
-	     CONFIG);
-	want(&w, "export PAI_HOST_IP_worker_0='10.0.0.1'\n");
-	want(&w, "export PAI_CURRENT_CONTAINER_IP='10.0.0.1'\n");
-}
-
 TEST(test_environment_without_own_address_gives_a_warning)
 {
 	WORLD_AUTO w;

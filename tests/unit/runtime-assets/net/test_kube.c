@@ -165,19 +165,6 @@ TEST(test_kube_open_needs_an_authority)
 	look(&HTTP);
 }
 
-TEST(test_kube_open_ignores_variables_an_image_could_set)
-{
-	static const struct place_case POD = { "10.0.0.1", "443", NULL,
-		                               "https://10.0.0.1:443 (kubernetes.default.svc)" };
-	static const char *const NAMES[] = { "KUBECONFIG",  "HOME",      "HTTPS_PROXY",
-		                             "https_proxy", "ALL_PROXY", "SSL_CERT_FILE" };
-	mount_file("token", TOKEN);
-	mount_file("ca.crt", UTC_PEM);
-	for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++)
-		set(NAMES[i], "http://evil:1");
-	look(&POD);
-}
-
 /* ---- paths ---------------------------------------------------------------------------------- */
 
 TEST(test_kube_framework_path_refuses_bad_names)
@@ -265,49 +252,10 @@ TEST(test_kube_answer_is_short)
 
 /* ---- explanations ------------------------------------------------------------------------- */
 
-static struct kube *open_in_pod(void)
-{
-	ERR_AUTO e = { 0 };
-	mount_file("token", TOKEN);
-	mount_file("ca.crt", UTC_PEM);
-	set("KUBERNETES_SERVICE_HOST", "10.0.0.1");
-	set("KUBERNETES_SERVICE_PORT", "443");
-	set("KUBE_APISERVER_ADDRESS", NULL);
-	struct kube *k = kube_open(&at, &e);
-	assert_string_equal(err_msg(&e), "");
-	return k;
-}
-
 static void has(const struct str *text, const char *part)
 {
 	if (strstr(str_c(text), part) == NULL)
 		fail_msg("\"%s\" is not in: %s", part, str_c(text));
-}
-
-TEST(test_kube_explain_names_the_missing_right)
-{
-	struct kube *k = open_in_pod();
-	STR_AUTO out = STR_INIT(10000);
-	ERR_AUTO e = { 0 };
-	kube_explain(k, 403, kube_framework_path("space", "f", &arena, &e), &out);
-	has(&out, "service account jobs/me lacks the right (RBAC) to `get` "
-	          "frameworks.frameworkcontroller.microsoft.com in namespace space");
-	has(&out, "/var/run/secrets/kubernetes.io/serviceaccount/token (service account jobs/me, "
-	          "expires in ");
-	has(&out, "file written 0 s ago");
-	assert_null(strstr(str_c(&out), PAYLOAD));
-	assert_null(strstr(str_c(&out), ".secret"));
-	kube_free(k);
-}
-
-TEST(test_kube_explain_names_the_refused_token)
-{
-	struct kube *k = open_in_pod();
-	STR_AUTO out = STR_INIT(10000);
-	kube_explain(k, 401, "/version", &out);
-	has(&out, "does not take the token");
-	has(&out, "service account jobs/me");
-	kube_free(k);
 }
 
 TEST(test_kube_explain_says_that_there_is_no_token)
@@ -322,31 +270,6 @@ TEST(test_kube_explain_says_that_there_is_no_token)
 	kube_explain(k, 403, "/version", &out);
 	has(&out, "was anonymous");
 	has(&out, ADDRESS);
-	kube_free(k);
-}
-
-TEST(test_kube_grant_writes_the_commands_for_the_right)
-{
-	struct kube *k = open_in_pod();
-	STR_AUTO out = STR_INIT(10000);
-	kube_grant(k, "space", "# ", &out);
-	assert_string_equal(str_c(&out),
-	                    "# kubectl -n space create role runtime-account --verb=get \\\n"
-	                    "#   --resource=frameworks.frameworkcontroller.microsoft.com\n"
-	                    "# kubectl -n space create rolebinding runtime-account \\\n"
-	                    "#   --role=runtime-account --serviceaccount=jobs:me\n");
-	kube_free(k);
-}
-
-TEST(test_kube_get_refuses_an_unusable_token)
-{
-	struct kube *k = open_in_pod();
-	ERR_AUTO e = { 0 };
-	struct http_reply r;
-	mount_file("token", "secret\r\nImpersonate-User: admin");
-	assert_int_equal(kube_get(k, "/version", 1000, clock_ms() + 1000, &arena, &r, &e),
-	                 HTTP_BAD_REQUEST);
-	assert_null(strstr(err_msg(&e), "secret\r"));
 	kube_free(k);
 }
 

@@ -11,24 +11,6 @@ TEST(test_plugin_cmd_writes_its_commands)
 	    "set -o errexit\n1\ntrue\nx\n");
 }
 
-TEST(test_plugin_cmd_keeps_lines_quotes_and_backslashes)
-{
-	pre("{plugin: cmd, parameters: {preCommands: [\"a\\n  b 'c' \\\"d\\\" \\\\t\"]}}",
-	    "set -o errexit\na\n  b 'c' \"d\" \\t\n");
-}
-
-TEST(test_plugin_cmd_with_policy_ignore_goes_on_after_errors)
-{
-	struct world w =
-	    run("    - {plugin: cmd, failurePolicy: IGNORE, parameters: {preCommands: [a]}}\n");
-	assert_string_equal(file(&w, "plugin_pre0.sh"), "set +o errexit\na\nset -o errexit\n");
-	assert_string_equal(
-	    calls(&w, "precommands.sh"),
-	    "\"${PAI_SHELL:-/bin/bash}\" /usr/local/pai/runtime.d/plugin_pre0.sh || "
-	    "printf 'plugin 0 failed with %d, ignored\\n' \"$?\" >&2\n");
-	done(&w);
-}
-
 TEST(test_plugin_cmd_without_commands_has_no_script)
 {
 	struct world w =
@@ -65,36 +47,6 @@ TEST(test_plugins_make_refuses_an_unknown_plugin)
 	pre("cmd", "plugin 0 (): there is no plugin of that name");
 }
 
-TEST(test_plugins_make_leaves_out_an_ignored_unknown_plugin)
-{
-	struct world w = run("    - {plugin: x, failurePolicy: ignore}\n"
-	                     "    - {plugin: cmd, parameters: {preCommands: [a]}}\n");
-	assert_int_equal(w.failed, 0);
-	assert_string_equal(w.all.said.v[0].msg,
-	                    "plugin 0 (x) is left out, its failurePolicy is ignore: "
-	                    "there is no plugin of that name");
-	assert_string_equal(file(&w, "plugin_pre1.sh"), "set -o errexit\na\n");
-	done(&w);
-}
-
-TEST(test_plugins_make_runs_post_commands_in_reverse)
-{
-	struct world w =
-	    run("    - {plugin: cmd, parameters: {preCommands: [a], postCommands: [A]}}\n"
-	        "    - {plugin: cmd, parameters: {postCommands: [B]}}\n"
-	        "    - {plugin: cmd, parameters: {preCommands: [c], postCommands: [C]}}\n");
-	assert_string_equal(
-	    calls(&w, "precommands.sh"),
-	    "\"${PAI_SHELL:-/bin/bash}\" /usr/local/pai/runtime.d/plugin_pre0.sh\n"
-	    "\"${PAI_SHELL:-/bin/bash}\" /usr/local/pai/runtime.d/plugin_pre2.sh\n");
-	assert_string_equal(
-	    calls(&w, "postcommands.sh"),
-	    "\"${PAI_SHELL:-/bin/bash}\" /usr/local/pai/runtime.d/plugin_post2.sh\n"
-	    "\"${PAI_SHELL:-/bin/bash}\" /usr/local/pai/runtime.d/plugin_post1.sh\n"
-	    "\"${PAI_SHELL:-/bin/bash}\" /usr/local/pai/runtime.d/plugin_post0.sh\n");
-	done(&w);
-}
-
 TEST(test_plugins_make_numbers_only_plugins_of_the_role)
 {
 	struct world w =
@@ -103,14 +55,6 @@ TEST(test_plugins_make_numbers_only_plugins_of_the_role)
 	        "    - {plugin: cmd, taskroles: [], parameters: {preCommands: [c]}}\n");
 	assert_string_equal(file(&w, "plugin_pre0.sh"), "set -o errexit\nb\n");
 	assert_int_equal(w.all.n_plugins, 1);
-	done(&w);
-}
-
-TEST(test_plugins_make_writes_executable_files)
-{
-	struct world w = run("    - {plugin: cmd, parameters: {preCommands: [a]}}\n");
-	for (size_t i = 0; i < w.all.n_files; i++)
-		assert_int_equal(w.all.file[i].mode, 0755);
 	done(&w);
 }
 

@@ -328,7 +328,7 @@ def test_temporary_faults_are_250_at_the_time_limit(pki):
 
 def trouble(pki, what, answer, part):
     # Only a hanging request ends before the time limit, so that no other fault hides it.
-    case = Case(pki, answer, waiting=times(interval=500, timeout=6000, request=1000 if what == "hangs" else 6000))
+    case = Case(pki, answer, waiting=times(interval=2000, timeout=6000, request=1000 if what == "hangs" else 6000))
     code, text, requests = case.run()
     equal(f"{what}: 250", code, 250)
     check(f"{what}: more than once", what in ("endless", "hangs", "trickles") or len(requests) > 1, len(requests))
@@ -350,7 +350,7 @@ def test_missing_addresses_are_251_at_the_time_limit(pki):
     together(lambda _, end: end(pki), pki, [[end] for end in (not_all, none_of_many, trouble_at_last, trouble_at_first)])
 
 
-LONG = times(interval=300, timeout=6000)
+LONG = times(interval=2000, timeout=6000)
 
 
 def not_all(pki):

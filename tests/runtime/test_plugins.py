@@ -383,7 +383,8 @@ class Backend(http.server.BaseHTTPRequestHandler):
 
 
 def git_server(folder):
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                    "-days", "2", "-subj", "/CN=localhost",
                     "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", folder + "/key",
                     "-out", folder + "/cert"], check=True, capture_output=True)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Backend)

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import uuid
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.dont_write_bytecode = True
@@ -17,6 +18,7 @@ from archives import archive
 from checks import PATIENCE, RUNTIME, check, equal, finish, for_everybody, tests
 from pods import Pod, framework_status
 
+PORT_CONFLICT = 253
 TOKEN = "/var/run/secrets/rest-lit/token"
 REST_LIT = os.path.join(os.path.dirname(RUNTIME), "rest-lit")
 COMMAND = r"""echo "user $(id -u) group $(id -g) in $(id -G)"
@@ -98,13 +100,17 @@ def test_restricted_pod_does_its_task_without_root():
         threading.Thread(target=receiver.serve_forever, daemon=True).start()
         pods = [Pod(framework, role, 0, f"127.0.0.{i + 2}", "127.0.0.1") for i, role in enumerate(framework["spec"]["taskRoles"])]
         try:
-            framework["status"] = framework_status(framework, pods)
             for pod in pods[1:]:
                 context = pod.spec["securityContext"]
                 lay_out(pod, context, packed, f"http://127.0.0.1:{receiver.server_address[1]}")
-                pod.write("/framework.json", json.dumps(framework))
-                done = start(pod, context, "initContainers", "init", for_everybody(RUNTIME), "init", "--root", pod.path, "--framework",
-                             pod.at("/framework.json"), PAI_CODE_BYTES="1000", PAI_CODE_PARTS="1")
+                for _ in range(20):  # the ports follow from the uid, and a program on this machine may have one
+                    pod.uid = pod.base["FC_POD_UID"] = str(uuid.uuid4())
+                    framework["status"] = framework_status(framework, pods)
+                    pod.write("/framework.json", json.dumps(framework))
+                    done = start(pod, context, "initContainers", "init", for_everybody(RUNTIME), "init", "--root", pod.path,
+                                 "--framework", pod.at("/framework.json"), PAI_CODE_BYTES="1000", PAI_CODE_PARTS="1")
+                    if done.returncode != PORT_CONFLICT:
+                        break
                 equal("init", done.returncode if done.returncode == 0 else done.stderr, 0)
                 done = start(pod, context, "containers", "app", pod.at("/usr/local/pai/runtime"), "run", "--root", pod.path,
                              cwd=pod.at("/src/code"))

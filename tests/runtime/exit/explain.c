@@ -14,12 +14,14 @@ enum { ARGUMENTS_MAX = 32, SAID_MAX = 1 << 16 };
 
 int main(void)
 {
-	static char line[1 << 16], said[SAID_MAX];
+	static char line[1 << 16];
+	static char said[SAID_MAX];
+	static char name[] = "exit";
 	int log = memfd_create("stderr", MFD_CLOEXEC);
 	if (log < 0 || dup2(log, STDERR_FILENO) < 0)
 		return 1;
 	while (fgets(line, sizeof(line), stdin)) {
-		char *argv[ARGUMENTS_MAX] = { "exit" };
+		char *argv[ARGUMENTS_MAX] = { name };
 		int argc = 1;
 		char *rest = line;
 		line[strcspn(line, "\n")] = '\0';

@@ -5,6 +5,7 @@ list).
 
 For faults and counts, LIST and WATCH are separate methods."""
 import copy
+import itertools
 import json
 import os
 import re
@@ -531,7 +532,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Sends new events; returns the last version."""
         api = self.server_api
         with api.lock:
-            news = [c for c in api.changes if c[0] > version]
+            news = list(itertools.takewhile(lambda c: c[0] > version, reversed(api.changes)))[::-1]
             told = version if news else api.version
             if api.watching.get(self) != told:
                 api.watching[self] = told

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 
+from certificates import make_authority
 from fakehived import BEHAVIOURS, CONFIG, PATH, Hived, cells
 from harness import SLOW, Server, database_rows, in_threads, job_v1, job_v2, run, wait_until
 
@@ -275,11 +276,12 @@ def test_hived_single_failure_keeps_the_last_status(check):
 
 
 def test_hived_https_verifies_the_authority(check):
-    with Hived(tls=True) as hived, Hived(tls=True) as other:
+    with Hived(tls=True) as hived:
+        make_authority(hived.folder, "another")
         with server(hived, "--hived-webservice-ca", hived.file("ca.crt")) as s:
             check.ok("its authority", wait_until(lambda: said(s, KNOWN)), s.log())
         asked = len(hived.requests)
-        for what, more, environment in (("another authority", ("--hived-webservice-ca", other.file("ca.crt")), {}),
+        for what, more, environment in (("another authority", ("--hived-webservice-ca", hived.file("another.crt")), {}),
                                         ("the machine's", (), {"SSL_CERT_FILE": hived.file("ca.crt")})):
             with server(hived, *more, environment=environment) as s:
                 check.ok(what, wait_until(lambda s=s: said(s, LOST)), s.log())

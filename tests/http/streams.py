@@ -26,7 +26,7 @@ class Stream(Closing):
 
     def __init__(self, server, path=WATCH, headers=None, method="GET", version="HTTP/1.1", connection=None):
         self.connection = connection or server.connect()
-        self.data, self.body, self.whole, self.closed = b"", b"", False, False
+        self.data, self.body, self.whole, self.closed = b"", bytearray(), False, False
         self.head = None
         self.connection.send(request_bytes(server.port, method, path, None, headers, version))
 
@@ -37,15 +37,19 @@ class Stream(Closing):
         if self.head is None:
             return
         if b"transfer-encoding: chunked" not in self.head.lower():
-            self.body, self.data = self.body + self.data, b""
+            self.body += self.data
+            self.data = b""
             return
+        at = 0
         while not self.whole:
-            size, found, rest = self.data.partition(b"\r\n")
-            if not found or len(rest) < int(size, 16) + 2:
-                return
-            self.whole = int(size, 16) == 0
-            self.body += rest[:int(size, 16)]
-            self.data = rest[int(size, 16) + 2:]
+            end = self.data.find(b"\r\n", at)
+            size = int(self.data[at:end], 16) if end >= 0 else 0
+            if end < 0 or len(self.data) < end + size + 4:
+                break
+            self.whole = size == 0
+            self.body += self.data[end + 2:end + 2 + size]
+            at = end + size + 4
+        self.data = self.data[at:]
 
     def until(self, condition, seconds=PATIENCE):
         """Reads until `condition(self)`; returns True if it became true."""
@@ -262,7 +266,7 @@ def test_job_stream_at_another_server_sends_nothing_older(check):
 
 def test_list_stream_loses_no_change(check):
     """The client gets many changes although its connection is closed repeatedly."""
-    with Jobs() as jobs:
+    with Jobs("--streams-per-user", "1000", "--stream-heartbeat", "1") as jobs:
         names = [f"job{i}" for i in range(8)]
         for name in names:
             jobs.submit(name)
@@ -287,8 +291,7 @@ def test_list_stream_loses_no_change(check):
         thread.start()
         while times < 5000 and not (len(state) == 8 and set(state.values()) == {"SUCCEEDED"}):
             with jobs.watch(headers={"Last-Event-ID": str(last)}) as s:
-                n = 1 if not done.is_set() else 8
-                s.until(lambda s: len(s.events) >= n or (done.is_set() and s.events), 1)
+                s.until(lambda s: s.last_id > last or (done.is_set() and s.events))
                 state.update({e[2]["name"]: e[2]["state"] for e in s.events if e[0] == "job"})
                 check.ok("ids never go back", s.last_id >= last or not s.last_id, (last, s.last_id))
                 last = s.last_id or last
@@ -447,11 +450,13 @@ def test_stream_of_a_slow_reader_is_closed(check):
                 for i in range(300):
                     jobs.change(f"many{i}", state="AttemptPreparing", user="crowd")
             turns = 0
-            while turns < 40 and not jobs.server.log_lines("it was cut off before its end"):
+            while turns < 60 and not jobs.server.log_lines("it was cut off before its end"):
                 change()
                 n = len(other.body)
                 wait_until(lambda n=n: len(other.body) > n or not hearing.is_alive())
                 turns += 1
+                if turns > 4:  # the buffers of most machines are full
+                    time.sleep(1)
             check.ok("cut off", jobs.server.logged("it was cut off before its end"), turns)
             check.ok("... so that it is seen", s.until(lambda s: s.closed) and not s.whole)
             if SLOW == 1:  # sanitizers keep what is freed

@@ -105,6 +105,8 @@ def test_planted_link_for_the_database_is_refused(check):
 
 
 def test_invalid_options_prevent_the_start(check):
+    """Mistakes in options, in the configuration file, in a kubeconfig, and on the machine.  Which there are:
+    tests/unit/server/config and tests/unit/k8s/transport/test_login.c."""
     base = tempfile.mkdtemp(prefix="rest-lit-test.")
     where = os.path.join(base, "jobs")
     port = free_port()
@@ -113,16 +115,7 @@ def test_invalid_options_prevent_the_start(check):
     for address in (f"0.0.0.0:{port}", f"[::]:{port}", f"192.0.2.1:{port}"):
         refuse(check, f"no logins on {address}", "--listen", address, *alice, "--local", where,
                word="loopback")
-    refuse(check, "no way to log in", "--listen", here, "--local", where, word="--no-auth")
-    refuse(check, "no user", "--listen", here, "--no-auth", "--local", where, word="--user")
-    for user in ("", "a b", "-a", "a/b", "..", "x" * 64, "a\n"):
-        refuse(check, f"user {user!r}", "--listen", here, "--no-auth", "--user", user,
-               "--local", where, word="user")
-    refuse(check, "two stores", "--listen", here, *alice, "--local", where, "--apiserver",
-           "http://127.0.0.1:1", word="--local")
     refuse(check, "unknown option", "--listne", here, word="listne")
-    refuse(check, "unknown profile", "--listen", here, *alice, "--local", where, "--profile",
-           "fancy", word="profile")
     refuse(check, "no such facts", "--listen", here, *alice, "--local", where, "--facts",
            os.path.join(base, "none"), word="none")
     refuse(check, "plain HTTP to another host", "--listen", here, *alice, "--apiserver",
@@ -130,47 +123,16 @@ def test_invalid_options_prevent_the_start(check):
     with Server("--engine=none", "--local", "jobs") as server:
         refuse(check, "the port is taken", "--listen", f"127.0.0.1:{server.port}", *alice,
                "--local", where, word=str(server.port))
-    config = os.path.join(base, "config.yaml")
-    for text, word in (("lisen: x\n", "lisen"), ("listen: [\n", "config.yaml"), ("loops: many\n", "loops"),
-                       ("loops: 65\n", "loops"), ("- a\n", "config.yaml")):
+    config = os.path.join(base, "config")
+    for what, option, text, word in (
+            ("configuration", ("--config", config, "--local", where), "lisen: x\n", "lisen"),
+            ("kubeconfig", ("--kubeconfig", config), """{clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}],
+                users: [{name: u, user: {exec: {command: sh}}}], contexts: [{name: c, context: {cluster: c, user: u}}],
+                current-context: c}""", "exec")):
         with open(config, "w") as f:
             f.write(text)
-        refuse(check, f"configuration {text!r}", "--config", config, *alice, "--local", where,
-               word=word)
-    shutil.rmtree(base)
-
-
-KUBECONFIG = """apiVersion: v1
-kind: Config
-current-context: c
-clusters: [{{name: c, cluster: {{server: "{server}"{cluster}}}}}]
-users: [{{name: u, user: {{{user}}}}}]
-contexts: [{{name: c, context: {{cluster: c, user: u}}}}]
-"""
-KUBECONFIGS = [
-    ("exec", "exec", "https://127.0.0.1:1", "", "exec: {command: /bin/true, apiVersion: v1}"),
-    ("auth-provider", "auth-provider", "https://127.0.0.1:1", "", "auth-provider: {name: gcp}"),
-    ("insecure", "insecure-skip-tls-verify", "https://127.0.0.1:1",
-     ", insecure-skip-tls-verify: true", "token: t"),
-    ("proxy", "proxy-url", "https://127.0.0.1:1", ', proxy-url: "http://127.0.0.1:2"', "token: t"),
-    ("http", "http", "http://192.0.2.1:1", "", "token: t"),
-    ("password", "username", "https://127.0.0.1:1", "", "username: a, password: b"),
-    ("impersonation", "as", "https://127.0.0.1:1", "", "token: t, as: admin"),
-    ("no such file", "nowhere", "https://127.0.0.1:1", "", "tokenFile: nowhere"),
-    ("header in a token", "token", "https://127.0.0.1:1", "",
-     'token: "t\\r\\nImpersonate-User: admin"'),
-]
-
-
-def test_unsupported_kubeconfigs_are_refused(check):
-    base = tempfile.mkdtemp(prefix="rest-lit-test.")
-    path = os.path.join(base, "kubeconfig")
-    for what, word, server, cluster, user in KUBECONFIGS:
-        with open(path, "w") as f:
-            f.write(KUBECONFIG.format(server=server, cluster=cluster, user=user))
-        os.chmod(path, 0o600)
-        refuse(check, f"kubeconfig with {what}", "--listen", f"127.0.0.1:{free_port()}", "--no-auth",
-               "--user", "alice", "--kubeconfig", path, word=word)
+        os.chmod(config, 0o600)
+        refuse(check, what, "--listen", here, *alice, *option, word=word)
     shutil.rmtree(base)
 
 

@@ -5,7 +5,7 @@ import os
 import re
 
 from changes import JSON, Yard, foreign
-from harness import PATIENCE, ROOT, job_v2, parse_replies, request_bytes
+from harness import PATIENCE, ROOT, job_v2, parse_replies, request_bytes, route_table
 from tokens import bearer, token
 
 # The column of docs/ROUTES.md for access to jobs; it may be "" only for these routes.
@@ -14,13 +14,6 @@ OF_NO_JOB = {"ssh", "healthz", "config", "{job}"}
 BODIES = {"executionType": {"value": "STOP"}, "tag": {"value": "x"}, "{role}": {"instances": 2}}
 # Error codes, such as 404, that a route may return for an existing job.
 FOUND = {"NoTagError", "NoTaskLogError", "NoJobConfigError", "NoCodeError"}
-
-
-def table():
-    """(method, path, callers, owners) of each route of jobs."""
-    with open(os.path.join(ROOT, "docs", "ROUTES.md"), encoding="utf-8") as f:
-        rows = re.findall(r"^\| ([A-Za-z]+) \| `([^`]+)` \| ([^|]*) \| ([^|]*) \|", f.read(), re.M)
-    return [(method, path, who.strip(), whose.strip()) for method, path, who, whose in rows]
 
 
 def fill(path, user, job):
@@ -59,7 +52,7 @@ def put_job(yard, name):
 
 
 def test_route_table_names_the_access_to_each_job(check):
-    rows = table()
+    rows = route_table()
     check.ok("there are routes", len(rows) > 60, str(len(rows)))
     for method, path, who, whose in rows:
         what = f"{method} {path}"
@@ -100,7 +93,7 @@ def route_of_job(check, yard, row, job):
 
 def test_every_job_route_checks_the_permission(check):
     with Yard("--stream-lifetime", "1", "--rate-lookup", "0") as yard:
-        rows = [row for row in table() if "{job}" in row[1] and row[3]]
+        rows = [row for row in route_table() if "{job}" in row[1] and row[3]]
         check.ok("there are some", len(rows) > 18, str(len(rows)))
         for i in range(len(rows)):
             put_job(yard, f"j{i}")
@@ -111,7 +104,7 @@ def test_every_job_route_checks_the_permission(check):
 
 def test_visibility_applies_to_every_route_that_shows_jobs(check):
     """--visibility, for all routes that it affects; and jobs without an owner."""
-    rows = [row for row in table() if row[3] == "by `--visibility`"]
+    rows = [row for row in route_table() if row[3] == "by `--visibility`"]
     for visibility, wanted in (("owner", {"bob", "carol"}), ("all", set())):
         with Yard("--visibility", visibility) as yard:
             yard.api.put("frameworks", foreign("nobodys"))
@@ -130,7 +123,7 @@ def test_visibility_applies_to_every_route_that_shows_jobs(check):
 def test_only_v1_reads_are_open_without_a_token(check):
     """Without a token, only GET of v1 is answered, and only with the option; an invalid token is
     still refused."""
-    rows = [row for row in table() if "jobs" in row[1] and row[0] != "POST"]
+    rows = [row for row in route_table() if "jobs" in row[1] and row[0] != "POST"]
     anyone = {row[1] for row in rows if "--compat openpai" in row[2]}
     check.equal("these", anyone, {
         "/api/v1/jobs", "/api/v1/user/{user}/jobs", "/api/v1/user/{user}/jobs/{job}", "/api/v1/jobs/{job}",

@@ -13,10 +13,10 @@ import threading
 import time
 
 from archives import archive
-from cli import Cli, cli
+from cli import cli
 from clients import TokenServer
 from fakeserver import FakeServer
-from harness import Server, job_v1, job_v2, wait_until
+from harness import Server, job_v1, job_v2
 from tokens import token, write_file
 
 FILES = {"train.py": "print(1)\n", "lib/deep/x": "x" * 5000, "run.sh": "#!/bin/sh\n", ".hidden": ""}

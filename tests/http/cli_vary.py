@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import tempfile
-import threading
 
 from cli import Cli, cli
 from fakeserver import JOB, FakeServer

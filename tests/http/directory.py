@@ -45,7 +45,9 @@ def test_directory_keeps_jobs_and_secrets_over_a_restart(check):
 
         check.equal("stopped", server.stop(), 0)
         with Server("--local", where, "--engine", "none") as again:
+            check.equal("ready at once", again.request("GET", "/readyz").status, 200)
             check.equal("still there after a restart", again.submit(job_v2("kept")).status, 409)
+            check.equal("and listed", [row["name"] for row in again.request("GET", "/api/v2/jobs").json], ["kept"])
 
 
 def test_directory_is_used_by_one_server_only(check):

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-from harness import PATIENCE, ROOT, SLOW, Connection, Server, job_v2, parse_replies, request_bytes, wait_until
+from harness import PATIENCE, SLOW, Connection, Server, job_v2, parse_replies, request_bytes, route_table, wait_until
 from tokens import SECRET, bearer, token, write_file
 
 PATH = "/api/v1"  # a route without authentication
@@ -307,6 +307,7 @@ def test_cors_any_allows_all_origins_without_credentials(check):
             check.ok(f"{reply.status}: no credentials", "allow-credentials" not in cors, cors)
             check.ok(f"{reply.status}: request id", reply.headers.get("x-request-id"), reply)
             check.ok(f"{reply.status}: no Server header", "server" not in reply.headers, reply)
+            check.equal(f"{reply.status}: no guess of the type", reply.headers.get("x-content-type-options"), "nosniff")
         check.equal("of all kinds", codes, [404, 401, 413, 415, 401, 200, 200, 400, 202])
         for path in ("/api/v2/jobs", "/nothing", "/rest-server/api/v2/jobs"):
             reply = server.ask(path=path, method="OPTIONS", Origin="https://pai.example", **PREFLIGHT)
@@ -355,17 +356,9 @@ def test_cors_none_sends_no_headers(check):
 
 
 # ---- headers of all responses ---------------------------------------------------------------
-def routes():
-    """All routes of docs/ROUTES.md, with a value for each {name}."""
-    with open(os.path.join(ROOT, "docs", "ROUTES.md"), encoding="utf-8") as f:
-        found = re.findall(r"^\| ([A-Z*]+) \| `([^`]+)`", f.read(), re.M)
-    return [("GET" if method == "*" else method, re.sub(r"\{[^}]*\}", "alice", path))
-            for method, path in found]
-
-
 def test_every_route_has_the_common_headers(check):
     with Guarded("--rate-address", "0", "--rate-login", "0") as server:
-        table = routes()
+        table = [("GET" if method == "any" else method, re.sub(r"\{[^}]*\}", "alice", path)) for method, path, *_ in route_table()]
         check.ok("there are routes", len(table) > 15, table)
         for method, path in table:
             for headers in ({}, {"Authorization": "Bearer x"}, bearer(token())):

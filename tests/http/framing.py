@@ -266,15 +266,11 @@ class Framing:
             check.ok("... in JSON", reply and reply.message, reply)
 
 
-ORIGINS = [("http://evil.example", 403), ("null", 403), ("http://localhost", 403),
-           ("https://127.0.0.1:{}", 403), ("http://127.0.0.1:{}.evil.example", 403),
-           ("http://localhost:1", 403), ("", 403),
-           ("http://localhost:{}", 202), ("http://127.0.0.1:{}", 202)]
-HOSTS = [("evil.example", 403), ("evil.example:{}", 403), ("localhost.evil.example:{}", 403),
-         ("127.0.0.1.nip.io:{}", 403), ("localhost:1", 403), ("", 403), ("192.168.0.1:{}", 403),
-         ("localhost:{}", 202), ("127.0.0.1:{}", 202), ("[::1]:{}", 202), ("LOCALHOST:{}", 202)]
-SITES = [("cross-site", 403), ("same-site", 403), ("CROSS-SITE", 403), ("x", 403),
-         ("same-origin", 202), ("none", 202)]
+# More of them: tests/unit/server/http/test_request_check.c.
+ORIGINS = [("http://evil.example", 403), ("null", 403), ("http://localhost:1", 403), ("http://localhost:{}", 202)]
+HOSTS = [("evil.example:{}", 403), ("localhost:1", 403), ("", 403), ("192.168.0.1:{}", 403), ("[::1]:{}", 202),
+         ("LOCALHOST:{}", 202)]
+SITES = [("cross-site", 403), ("CROSS-SITE", 403), ("x", 403), ("same-origin", 202)]
 
 
 def test_foreign_web_pages_cannot_submit(check):

@@ -245,6 +245,13 @@ def job_v1(name, **more):
     return json.dumps(job)
 
 
+def route_table():
+    """(method, path, callers, owners) of each route of docs/ROUTES.md."""
+    with open(os.path.join(ROOT, "docs", "ROUTES.md"), encoding="utf-8") as f:
+        rows = re.findall(r"^\| ([A-Za-z*]+) \| `([^`]+)` \| ([^|]*) \| ([^|]*) \|", f.read(), re.M)
+    return [(method, path, who.strip(), whose.strip()) for method, path, who, whose in rows]
+
+
 # ---- replies ----------------------------------------------------------------------------
 class Reply:
     """An HTTP response.  Header names are in lower case; the last of repeated headers wins."""

@@ -1,11 +1,9 @@
 """The cache of jobs during faults of the API server and the network: at the end, the list of jobs
 is correct.  Requests of clients never cause a LIST on the API server."""
 import json
-import os
-import tempfile
 
 from fakeapi import FakeApi, status, watch_line, fake_server
-from harness import Server, framework_name, in_threads, job_v2, job_v2_secret, wait_until
+from harness import framework_name, in_threads, job_v2, job_v2_secret, wait_until
 
 KEPT = "--max-object-read"
 RUNNING, PENDING = "AttemptRunning", "AttemptCreationPending"
@@ -409,16 +407,3 @@ def test_stop_does_not_wait_for_a_hanging_api_server(check):
         check.equal(f"stopped while {method} hangs", server.stop(), 0)
         server.remove()
         api.close()
-
-
-def test_jobs_of_a_directory_are_listed_after_a_restart(check):
-    with tempfile.TemporaryDirectory() as directory:
-        where = os.path.join(directory, "jobs")
-        with Server("--engine=none", "--local", where) as server:
-            check.equal("directory: ready at once", server.request("GET", "/readyz").status, 200)
-            for job in ("a", "b"):
-                check.equal(f"directory: {job}", server.submit(job_v2_secret(job, "m")).status, 202)
-                check.ok(f"directory: {job} is listed at once", job in listed(server))
-            check.equal("directory: stopped", server.stop(), 0)
-        with Server("--engine=none", "--local", where) as server:
-            check.equal("directory: listed after a restart", sorted(listed(server)), ["a", "b"])

@@ -2,7 +2,7 @@
 import copy
 import random
 
-from details import SPECS, event_of, looks, put, renamed, same, snapshot, warm
+from details import SPECS, event_of, put, renamed, same, seen, snapshot, warm
 from detail_reference import Detail
 from fakeapi import FakeApi, fake_server
 from harness import SLOW, Server, framework_name, job_v2, wait_until
@@ -64,7 +64,7 @@ def test_history_bytes_drops_the_tasks_of_large_attempts(check):
         warm(server)
         kept = put(api, renamed(first, "wide"))
         name = kept["metadata"]["name"]
-        check.ok("the first attempt is seen", wait_until(lambda: looks(server, Detail(kept, SPECS))))
+        check.ok("the first attempt is seen", seen(server, kept))
         api.update("frameworks", name, {**renamed(second, "wide"), "metadata": {}})
         api.settle()
 

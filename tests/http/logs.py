@@ -201,10 +201,6 @@ def test_log_links_that_are_altered_are_refused(check):
                            ("user", p.path(job=f"bob~{JOB}") + "/all")):
             check.refused(f"link for another {what}", p.server.request("GET", f"{path}?{query}"), 403,
                     "ForbiddenUserError", "not valid for this log")
-        for at in (6, 30, 60, len(query) - 2):
-            other = "A" if query[at] != "A" else "B"
-            reply = p.server.request("GET", f"{p.path()}/all?{query[:at]}{other}{query[at + 1:]}")
-            check.refused(f"link with another digit {at}", reply, 403, "ForbiddenUserError")
         check.equal("altered links: nothing is asked", p.api.count("GET", "pods"), before)
     with Place("--log-link-lifetime", "1") as p:
         uri = p.link()

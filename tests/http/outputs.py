@@ -127,16 +127,6 @@ def test_output_outlives_its_pod(check):
         check.equal("nothing is listed for it", lists, 0)
 
 
-def test_output_in_tail_mode_is_its_end(check):
-    with Uploads("--log-tail", "1KiB") as p:
-        text = b"".join(b"%07d\n" % n for n in range(8000))[:64000]
-        p.upload(frames((OUT, text)))
-        p.end()
-        check.ok("it has ended", wait_until(lambda: len(p.ask().json.get("locations", [])) == 3))
-        check.equal("all of it", p.read(p.link("stdout"))[2], text)
-        check.equal("its end", p.read(p.link("stdout", query="?tail-mode=true"))[2], text[-1024:])
-
-
 def test_output_replaces_the_missing_log_of_a_pod(check):
     """The pod exists, but the kubelet no longer has its log."""
     with Uploads() as p:
@@ -377,7 +367,7 @@ def test_output_of_failed_tasks_displaces_others(check):
 
 
 def test_output_of_one_mebibyte_is_kept(check):
-    """The last MiB of text, as pai-runtime sends it; kept as it came, and cut only for lack of room."""
+    """The last MiB of text, as pai-runtime sends it; kept as it came."""
     text = b"".join(b"step %07d loss %d\n" % (n, n * 7919 % 10007) for n in range(60000))[:1 << 20]
     body = gzip.compress(frames((OUT, text)))
     with Uploads(tasks=2) as p:
@@ -389,14 +379,6 @@ def test_output_of_one_mebibyte_is_kept(check):
         check.equal("what is missing", p.ask().json["dropped"], 27 << 20)
         check.equal("all of it", p.read(p.link("all"))[2], text)
         check.equal("its end", p.read(p.link("all", query="?tail-mode=true"))[2], text[-16384:])
-    with Uploads("--output-bytes", "64KiB", tasks=2) as p:
-        check.equal("a share of less", p.upload(body, dropped=5)[0], 204)
-        p.end()
-        check.ok("it has ended", wait_until(lambda: "dropped" in (p.ask().json or {})))
-        kept = p.read(p.link("all"))[2]
-        check.ok("its end", text.endswith(kept) and len(kept) > 100000 and 20000 < p.bytes_kept() <= 32768,
-                 (len(kept), p.bytes_kept()))
-        check.equal("and what is missing", p.ask().json["dropped"], 5 + len(text) - len(kept))
 
 
 def test_uploads_of_many_pods_use_limited_memory(check):
@@ -415,7 +397,7 @@ def test_uploads_of_many_pods_use_limited_memory(check):
                 time.sleep(pause if codes[i] == 503 else 0)
                 pause = min(2 * pause, 3.2)  # as pai-runtime
         in_threads(n, one)
-        check.equal("all are kept", set(codes.values()), {204})
+        check.equal("all are kept", (set(codes.values()), len(p.kept())), ({204}, n))
         used = (top[0] - before) << 10
         print(f"     {n} uploads: {used >> 20} MiB, after {before >> 10} MiB")
         check.ok("memory", used < room * SLOW, used)
@@ -474,23 +456,6 @@ def test_upload_retries_after_index_conflicts(check):
         p.api.fault("POST", "configmaps", status=403)
         check.equal("no right", p.upload()[0], 500)
         check.ok("said in the log", p.server.logged("configmaps"))
-
-
-def test_uploads_of_thirty_tasks_are_all_kept(check):
-    """Thirty tasks end at the same moment."""
-    with Uploads(tasks=30) as p:
-        codes = {}
-
-        def one(i):
-            while codes.get(i) in (None, 503, 429):
-                codes[i] = p.upload(frames((OUT, b"task %d\n" % i)), i)[0]
-        in_threads(30, one)
-        check.equal("all are taken", set(codes.values()), {204})
-        check.equal("all are kept", len(p.kept()), 30)
-        for i in range(30):
-            p.end(i)
-        check.equal("each is read", [p.read(p.link("all", path=p.path(index=i)))[2] for i in range(30)],
-                    [b"task %d\n" % i for i in range(30)])
 
 
 def forged(p, i, uid=None):

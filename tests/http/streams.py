@@ -412,13 +412,6 @@ def test_streams_of_a_user_are_limited(check):
         check.equal("others are served", jobs.server.request("GET", "/healthz").status, 200)
 
 
-def test_stream_lifetime_ends_a_stream(check):
-    with Jobs("--stream-lifetime", "1") as jobs, jobs.watch() as s:
-        check.ok("it ends", s.until(lambda s: s.whole), s.body)
-        check.equal("... and says why", [e[2] for e in s.events], [{"reason": "lifetime"}])
-        check.equal("it may come again", jobs.watch().status, 200)
-
-
 def test_stream_without_data_is_not_idle(check):
     """A stream without pending data is not idle."""
     with Jobs("--idle-timeout", "1", "--stream-heartbeat", "300") as jobs, jobs.watch() as s:

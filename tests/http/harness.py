@@ -282,11 +282,12 @@ class Reply:
 def parse_replies(data):
     """All responses in the bytes of a connection, parsed by their framing, up to the first
     incomplete one."""
-    replies = []
+    replies, at = [], 0
     while True:
-        head, found, rest = data.partition(b"\r\n\r\n")
+        end = data.find(b"\r\n\r\n", at)
+        head = bytes(data[at:max(end, at)])
         match = re.match(rb"HTTP/1\.[01] (\d{3})", head)
-        if not found or not match:
+        if not match:
             return replies
         headers = {}
         for line in head.split(b"\r\n")[1:]:
@@ -296,11 +297,11 @@ def parse_replies(data):
         length = int(headers.get("content-length", 0))
         if status < 200 or status in (204, 304):
             length = 0
-        if len(rest) < length:
+        at = end + 4 + length
+        if len(data) < at:
             return replies
         if status >= 200:
-            replies.append(Reply(status, headers, rest[:length]))
-        data = rest[length:]
+            replies.append(Reply(status, headers, bytes(data[end + 4:at])))
 
 
 class Connection(Closing):
@@ -328,22 +329,22 @@ class Connection(Closing):
 
     def read(self, seconds, until=None):
         """(bytes, closed): the bytes received within `seconds` or until `until(data)`."""
-        data, end = b"", time.monotonic() + seconds * SLOW
-        while not (until and until(data)):
+        data, end = bytearray(), time.monotonic() + seconds * SLOW
+        closed = False
+        while not (closed or until and until(data)):
             left = end - time.monotonic()
             if left <= 0:
-                return data, False
+                break
             self.socket.settimeout(left)
             try:
-                piece = self.socket.recv(65536)
+                piece = self.socket.recv(1 << 20)
             except socket.timeout:
-                return data, False
+                break
             except OSError:
-                return data, True
-            if not piece:
-                return data, True
+                piece = b""
+            closed = not piece
             data += piece
-        return data, False
+        return bytes(data), closed
 
     def reply(self, seconds=PATIENCE):
         """The next response, or None."""

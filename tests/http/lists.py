@@ -1,5 +1,6 @@
 """Lists of jobs: members, filters and order, large lists, and slow readers."""
 import copy
+import functools
 import http.client
 import json
 import os
@@ -245,7 +246,12 @@ class ManyApi(FakeApi):
 
     def __init__(self):
         super().__init__()
-        self.many = [self.job(i) for i in range(MANY)]
+        self.many = self.jobs()
+
+    @classmethod
+    @functools.cache
+    def jobs(cls):
+        return [cls.job(i) for i in range(MANY)]
 
     @staticmethod
     def job(i):

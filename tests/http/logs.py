@@ -515,17 +515,19 @@ def test_log_can_be_followed_before_its_first_line(check):
 
 def test_log_reader_that_is_slow_uses_no_server_memory(check):
     """Unread data stays in the kernel and in the API server, not in this server."""
-    size = 20 << 20
-    line = b"%07d\n"
+    size, block = 20 << 20, 8192
+
+    def blocks(first, last):
+        return b"".join((b"%07d\n" % n) * (block // 8) for n in range(first, last + 1))
     with Place() as p:
         sent = [0]
 
         def act(h, *_):
             Log.head(h)
             h.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65536)
-            for i in range(0, size, 8192):
-                Log.chunk(h, b"".join(line % (k % 10 ** 7) for k in range(i // 8, i // 8 + 1024)))
-                sent[0] = i + 8192
+            for i in range(size // block):
+                Log.chunk(h, blocks(i, i))
+                sent[0] = (i + 1) * block
             Log.chunk(h, b"")
         p.log.act = act
         p.read(p.link("runtime", "?tail-mode=true"))
@@ -542,8 +544,8 @@ def test_log_reader_that_is_slow_uses_no_server_memory(check):
             piece = r.read(1 << 20)
             if not piece:
                 break
-            want = b"".join(line % (k % 10 ** 7) for k in range(n // 8, (n + len(piece)) // 8 + 1))
-            if piece != want[n % 8:n % 8 + len(piece)]:
+            want = blocks(n // block, (n + len(piece)) // block)
+            if piece != want[n % block:n % block + len(piece)]:
                 check.ok("slow: bytes", False, (n, piece[:40]))
                 break
             n += len(piece)

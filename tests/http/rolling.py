@@ -10,7 +10,7 @@ from harness import PATIENCE, SLOW, Connection, framework_name, free_port, job_v
 from place import NO_LIMITS, Place
 from tokens import bearer, token
 
-RESTARTS, CLIENTS, DELAY_S, PROBE_S = 5, 8, 3, 0.1
+RESTARTS, CLIENTS, DELAY_S, PROBE_S = 3, 4, 3, 0.1
 
 
 def pump(source, sink):

@@ -92,14 +92,17 @@ def test_killed_server_leaves_whole_jobs_or_none(check):
                 for i in range(10000):
                     name = f"job{turn}x{thread}x{i}"
                     try:
-                        if running.submit(job_v2_secret(name, "m")).status == 202:
-                            promised.add(framework_name(name))
+                        reply = running.submit(job_v2_secret(name, "m"))
                     except OSError:
                         return
+                    if reply is None:
+                        return
+                    if reply.status == 202:
+                        promised.add(framework_name(name))
             threads = [threading.Thread(target=submit, args=(i,)) for i in range(4)]
             for t in threads:
                 t.start()
-            time.sleep(0.3 * pick.random() * SLOW)
+            time.sleep(0.15 * pick.random() * SLOW)
             running.kill()
             for t in threads:
                 t.join()

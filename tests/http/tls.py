@@ -336,11 +336,13 @@ class Output(Closing):
             return self.api.objects.get(("configmaps", "rest-lit-output-ca"), {}).get("data", {}).get("ca.crt", "").strip()
 
     def is_published(self):
-        return wait_until(lambda: self.published() == self.shown())
+        shown = self.shown()
+        return wait_until(lambda: self.published() == shown)
 
     def is_trusted(self):
         """Its certificate is among those that are published."""
-        return wait_until(lambda: self.shown() in self.published())
+        shown = self.shown()
+        return wait_until(lambda: shown in self.published())
 
     def upload(self, text, authority):
         """The status for a client that trusts this authority only; or the error of TLS."""

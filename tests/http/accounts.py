@@ -139,7 +139,8 @@ def test_openpai_pods_get_only_the_ssh_keys(check):
 
 def test_openpai_failed_look_ups_are_503_and_not_cached(check):
     """A failed look-up is 503, never accepted and never cached."""
-    for what, (kind, name) in KINDS.items():
+    def each(row):
+        what, (kind, name) = row
         for fault in ({"status": 403}, {"status": 500}, {"raw": b"HTTP/1.1 200 OK\r\n"
                       b"Content-Type: application/json\r\nContent-Length: 4\r\n\r\nnope"},
                       {"hang": "before"}):
@@ -156,6 +157,7 @@ def test_openpai_failed_look_ups_are_503_and_not_cached(check):
                     c.api.faults.clear()
                 names = (f"y{i}" for i in range(1000))  # A second may be too short for one submission.
                 check.ok(f"{label}: well again", wait_until(lambda s=c.server: submit(s, next(names)).status == 202))
+    in_threads(list(KINDS.items()), each)
 
 
 def test_openpai_users_are_read_without_listing_secrets(check):

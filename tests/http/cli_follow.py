@@ -6,7 +6,7 @@ import threading
 
 from cli import ESCAPE, Cli, cli
 from fakeserver import JOB, FakeServer
-from harness import PATIENCE, SLOW, job_v2, wait_until
+from harness import PATIENCE, SLOW, in_threads, job_v2, wait_until
 from logs import JOB as SLEEP
 from logs import Log, Place
 from tokens import token, write_file
@@ -20,21 +20,22 @@ def test_cli_exit_code_reports_the_result_of_the_job(check):
     """The exit code and an explanation report the result of the job."""
     why = {"appExitCode": 137, "appExitSpec": {"phrase": "Killed", "reason": "no memory", "solution": ["more of it"]},
            "appExitTriggerTaskRoleName": "worker", "appExitTriggerTaskIndex": 1, "completedTime": 1795000192000}
-    for state, status, code, words in (
-            ("SUCCEEDED", {"completedTime": 1795000045000}, 0, ["SUCCEEDED after 45s"]),
-            ("FAILED", why, 1, ["FAILED after 3m 12s, exit code 137 (Killed) of worker[1]", "no memory", "more of it"]),
-            ("STOPPED", {}, 1, ["STOPPED"])):
-        for events in {code == 1, True}:
-            with FakeServer() as fake:
-                fake.events = events
-                with follow(fake) as c:
-                    check.ok("waits", c.says("WAITING"), c.stderr)
-                    fake.set("RUNNING", {"worker": ["RUNNING", "WAITING"]})
-                    check.ok("runs", c.says("worker 1/2 running, 1 waiting"), c.stderr)
-                    fake.set(state, {"worker": [state, state]}, **status)
-                    check.equal(f"{state}: exit code", c.end(), code)
-                    check.ok(f"{state}: words", all(w in c.stderr for w in words), c.stderr)
-                    check.equal(f"{state}: standard output", c.stdout, f"{JOB}\n")
+    def one(row):
+        events, state, status, code, words = row
+        with FakeServer() as fake:
+            fake.events = events
+            with follow(fake) as c:
+                check.ok("waits", c.says("WAITING"), c.stderr)
+                fake.set("RUNNING", {"worker": ["RUNNING", "WAITING"]})
+                check.ok("runs", c.says("worker 1/2 running, 1 waiting"), c.stderr)
+                fake.set(state, {"worker": [state, state]}, **status)
+                check.equal(f"{state}: exit code", c.end(), code)
+                check.ok(f"{state}: words", all(w in c.stderr for w in words), c.stderr)
+                check.equal(f"{state}: standard output", c.stdout, f"{JOB}\n")
+    well = ("SUCCEEDED", {"completedTime": 1795000045000}, 0, ["SUCCEEDED after 45s"])
+    in_threads(((True, *well), (False, *well),
+                (True, "FAILED", why, 1, ["FAILED after 3m 12s, exit code 137 (Killed) of worker[1]", "no memory", "more of it"]),
+                (True, "STOPPED", {}, 1, ["STOPPED"])), one)
     with FakeServer() as fake:
         with follow(fake) as c:
             check.ok("waits", c.says("WAITING"), c.stderr)

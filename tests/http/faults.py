@@ -157,11 +157,8 @@ def test_connection_cut_before_the_body_is_retried(check):
 
 def test_failed_cleanup_leaves_objects_only_with_504(check):
     """The cleanup fails, too.  Only then may objects be left, with 504."""
-    for what, fault, times, allowed in (
-            ("once", {"status": 500}, 1, {403, 500, 502, 503}),
-            ("cut once, done", {"cut": "done"}, 1, {403, 500, 502, 503}),
-            ("429 once", {"status": 429, "retry_after": 1}, 1, {403, 500, 502, 503}),
-            ("for ever", {"status": 500}, None, {504})):
+    def one(row):
+        what, fault, times, allowed = row
         api = FakeApi()
         with fake_server(api, "--deadline", str(SHORT if 504 in allowed else DEADLINE)) as server:
             name = framework_name("undo")
@@ -173,6 +170,10 @@ def test_failed_cleanup_leaves_objects_only_with_504(check):
                 o["spec"]["executionType"] == "Create" for k, o in api.objects.items()
                 if k[0] == "frameworks"))
         api.close()
+    in_threads((("once", {"status": 500}, 1, {403, 500, 502, 503}),
+                ("cut once, done", {"cut": "done"}, 1, {403, 500, 502, 503}),
+                ("429 once", {"status": 429, "retry_after": 1}, 1, {403, 500, 502, 503}),
+                ("for ever", {"status": 500}, None, {504})), one)
 
 
 def test_foreign_objects_are_neither_used_nor_deleted(check):

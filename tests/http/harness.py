@@ -166,21 +166,26 @@ def wait_until(condition, seconds=PATIENCE):
 
 
 def in_threads(rows, function):
-    """The results of concurrent calls of `function(row)`; a number instead of rows: from 0 on."""
+    """The results of concurrent calls of `function(row)`, or their OSErrors; a number instead of rows: from
+    0 on.  Raises other exceptions."""
     rows = range(rows) if isinstance(rows, int) else rows
-    results = [None] * len(rows)
+    results, raised = [None] * len(rows), []
 
     def one(i, row):
         try:
             results[i] = function(row)
         except OSError as e:
             results[i] = e
+        except Exception as e:
+            raised.append(e)
 
     threads = [threading.Thread(target=one, args=pair) for pair in enumerate(rows)]
     for t in threads:
         t.start()
     for t in threads:
         t.join()
+    if raised:
+        raise raised[0]
     return results
 
 

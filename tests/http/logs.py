@@ -393,7 +393,7 @@ def kubelet_texts(uid, name="app", container=CONTAINER):
     return [b"unable to retrieve container logs for containerd://%s" % container.encode(),
             b'failed to try resolving symlinks in path "%s": lstat %s: no such file or directory' % (path, path),
             b'failed to open log file "%s": open %s: no such file or directory' % (path, path),
-            RPC % container.encode()]
+            RPC % container.encode(), b"rpc error: code = Unknown desc = Error: No such container: " + container.encode()]
 
 
 def test_log_error_texts_of_the_kubelet_are_404(check):
@@ -431,7 +431,8 @@ def test_log_that_looks_like_a_kubelet_text_is_unchanged(check):
         texts = kubelet_texts(p.uid)
         for text in kubelet_texts("another-uid", container="ab" * 32) + [t + b"\n" for t in texts] + [
                 b"says: " + t for t in texts] + [t + b"\nand goes on" for t in texts] + [
-                b"r", b"rpc error", b"rpc error: code = ", b"unable to " * 1000]:
+                b"r", b"rpc error", b"rpc error: code = ", b"unable to " * 1000, p.uid.encode(), b"log of " + CONTAINER.encode(),
+                b"rpc error: code = Unavailable desc = closing", b"failed to open log"]:
             p.log.text = text
             for query in ("", "?tail-mode=true", "?follow=true"):
                 check.equal(f"{text[:40]} {len(text)} {query}", read(query), text)

@@ -171,8 +171,8 @@ def one_outage(check, mode, tls):
 
 
 def test_outages_lose_no_waiting_request(check):
-    for mode, tls in (("refused", False), ("hang", False), ("reset", True), ("hang", True)):
-        one_outage(check, mode, tls)
+    rows = (("refused", False), ("hang", False), ("reset", True), ("hang", True))
+    in_threads(rows, lambda row: one_outage(check, *row))
 
 
 def test_outage_during_responses_executes_nothing_twice(check):
@@ -201,7 +201,8 @@ def test_outage_during_responses_executes_nothing_twice(check):
 
 def test_busy_api_server_is_retried_at_a_limited_rate(check):
     """429 or 503 for two seconds, without Retry-After or with one minute from a proxy."""
-    for status, retry_after in ((429, 1), (429, None), (503, None)):
+    def one(row):
+        status, retry_after = row
         api = FakeApi()
         door = Door(api)
         with behind(door, *PATIENT) as server:
@@ -222,6 +223,7 @@ def test_busy_api_server_is_retried_at_a_limited_rate(check):
             check.ok(f"{status}, Retry-After {retry_after}: not asked all the time", asked[0] <= 30, asked)
         door.close()
         api.close()
+    in_threads(((429, 1), (429, None), (503, None)), one)
 
 
 def while_it_waits(check, api, count, refused, submit):

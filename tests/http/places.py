@@ -43,9 +43,8 @@ def test_idle_connections_are_evicted(check):
 
 
 def test_half_sent_requests_are_evicted(check):
-    for what, data in (("silent", b""), ("half a head", b"GET /healthz HTTP/1.1\r\nHo"),
-                       ("half a body", b"POST /api/v2/jobs HTTP/1.1\r\nHost: localhost:%d\r\n"
-                        b"Content-Type: text/yaml\r\nContent-Length: 100\r\n\r\nabc")):
+    def one(row):
+        what, data = row
         with Server("--engine=none", "--local", "jobs", *FEW) as server:
             crowd = [server.connect() for _ in range(40)]
             for c in crowd:
@@ -54,6 +53,9 @@ def test_half_sent_requests_are_evicted(check):
             check.ok(f"40 clients, {what}: again", is_served(server))
             for c in crowd:
                 c.close()
+    in_threads((("silent", b""), ("half a head", b"GET /healthz HTTP/1.1\r\nHo"),
+                ("half a body", b"POST /api/v2/jobs HTTP/1.1\r\nHost: localhost:%d\r\n"
+                 b"Content-Type: text/yaml\r\nContent-Length: 100\r\n\r\nabc")), one)
 
 
 def test_connections_with_unread_answers_are_evicted(check):

@@ -46,12 +46,6 @@ static void done(struct kept *k)
 	arena_done(&k->a);
 }
 
-TEST(test_history_name_has_framework_and_attempt)
-{
-	ARENA_AUTO a = { 0 };
-	assert_string_equal(history_name(&a, "abc", 12), "abc-attempt-12");
-}
-
 TEST(test_history_is_read_back_for_the_same_attempt_only)
 {
 	struct kept k;

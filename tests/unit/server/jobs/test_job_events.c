@@ -46,22 +46,6 @@ static size_t count(const struct event *all, size_t n, const char *type)
 	return found;
 }
 
-TEST(test_events_show_all_members)
-{
-	struct event e = event("p-1", MADE);
-	json_t *j = show(&e, 1, "");
-	json_t *wanted = json_pack(
-	    "{s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:s}", "uid", "e-1",
-	    "frameworkName", "f00", "podUid", "p-1", "taskroleName", "worker", "taskName",
-	    "f00-worker-3", "taskIndex", 3, "type", "Warning", "reason", "FailedScheduling",
-	    "message", "0/3 nodes: \"no\"\n", "firstTimestamp", "2023-11-14T22:13:20.000Z",
-	    "lastTimestamp", "2023-11-14T22:14:21.001Z", "count", 7, "sourceComponent",
-	    "default-scheduler", "sourceHost", "");
-	assert_true(json_equal(json_array_get(json_object_get(j, "data"), 0), wanted));
-	json_decref(wanted);
-	json_decref(j);
-}
-
 TEST(test_events_show_null_for_an_unknown_time)
 {
 	struct event e = event("p-1", -1);
@@ -84,16 +68,6 @@ TEST(test_event_of_a_framework_is_past_when_it_is_not_repeated)
 	assert_ptr_equal(job_row_event(&job, all, 2), &all[1]); /* other pods are refused still */
 	all[0].last_ms = all[1].last_ms + 60001;
 	assert_null(job_row_event(&job, all, 2));
-}
-
-TEST(test_events_show_only_the_requested_type)
-{
-	struct event all[] = { event("p", MADE), event("p", MADE), event("p", MADE) };
-	all[1].type = SPAN("Normal");
-	assert_int_equal(count(all, 3, ""), 3);
-	assert_int_equal(count(all, 3, "Warning"), 2);
-	assert_int_equal(count(all, 3, "Normal"), 1);
-	assert_int_equal(count(all, 0, ""), 0);
 }
 
 /* Later events of a pod of an earlier job are left out, too. */

@@ -19,27 +19,6 @@ static const char *const MESSAGES[] = {
 };
 enum { N_MESSAGES = ARRAY_SIZE(MESSAGES) };
 
-TEST(test_kubelet_text_is_told_by_uid_and_id)
-{
-	for (size_t i = 0; i < N_MESSAGES; i++) {
-		struct span line = span_of(MESSAGES[i]);
-		assert_true(kubelet_text_is(line, UID, ID));
-		assert_false(kubelet_text_is(line, "another", ""));
-		assert_false(kubelet_text_is(line, "another", "another"));
-		assert_false(kubelet_text_is((struct span){ line.p + 1, line.n - 1 }, UID, ID));
-	}
-	static const char *const OTHERS[] = {
-		"",
-		UID,
-		"rpc error: code = ",
-		"rpc error: code = Unavailable desc = closing",
-		"failed to open log",
-	};
-	assert_false(kubelet_text_is(SPAN("log of " ID), UID, ID));
-	for (size_t i = 0; i < ARRAY_SIZE(OTHERS); i++)
-		assert_false(kubelet_text_is(span_of(OTHERS[i]), UID, ID));
-}
-
 TEST(test_kubelet_text_begins_gives_the_place_of_a_message)
 {
 	static const struct {

@@ -7,7 +7,7 @@ import json
 import os
 import random
 
-from harness import ROOT, SLOW, Server
+from harness import PATIENCE, ROOT, SLOW, Server
 
 TYPES = ["text/yaml", "application/json", "application/x-www-form-urlencoded", "text/plain;charset=UTF-8", None]
 PATHS = ["/api/v2/jobs", "/api/v1/jobs", "/rest-server/api/v1/user/alice/jobs"]
@@ -35,7 +35,7 @@ class Client:
     def post(self, path, body, kind):
         for last in (False, True):
             if self.connection is None:
-                self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30 * SLOW)
+                self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE * SLOW)
             try:
                 headers = {} if kind is None else {"Content-Type": kind}
                 self.connection.request("POST", path, body, headers)

@@ -4,7 +4,7 @@ import random
 
 from details import SPECS, event_of, put, renamed, same, seen, snapshot, warm
 from detail_reference import Detail
-from fakeapi import FakeApi, fake_server
+from fakeapi import FakeApi, fake_server, served
 from harness import SLOW, Server, framework_name, job_v2, wait_until
 
 
@@ -37,8 +37,7 @@ def test_details_beyond_cache_memory_are_fetched(check):
 
 def test_events_memory_drops_the_oldest_events_first(check):
     """The oldest Events are removed first."""
-    api = FakeApi()
-    with fake_server(api, "--events-memory", "64KiB") as server:
+    with served("--events-memory", "64KiB") as (api, server):
         warm(server)
         frameworks = [put(api, renamed(snapshot("06"), job)) for job in ("old", "new")]
         for n in range(60):

@@ -1,4 +1,5 @@
 """The command line: submit, jobs, show, stop.  cli_follow.py tests waiting for a job."""
+import contextlib
 import fcntl
 import json
 import os
@@ -100,11 +101,17 @@ def cli(*arguments, **more):
         return code, c.stdout, c.stderr
 
 
+@contextlib.contextmanager
+def keeper(*options, **more):
+    """A server that only keeps jobs, and the options of a command for it."""
+    with Server("--engine=none", "--local", "jobs", *options, **more) as s:
+        yield s, ("--server", f"http://127.0.0.1:{s.port}")
+
+
 # ---- with a real server ---------------------------------------------------------------------
 def test_cli_submits_lists_shows_and_stops_jobs(check):
     """Submit, list, show, stop; by name and by USER~NAME."""
-    with Server("--engine=none", "--local", "jobs") as s:
-        at = ("--server", f"http://127.0.0.1:{s.port}")
+    with keeper() as (s, at):
         code, out, err = cli("submit", *at, "-", text=job_v2("one"))
         check.equal("submit", (code, out, err), (0, "alice~one\n", ""))
         code, out, err = cli("submit", *at, "-", text=job_v1("two"))
@@ -184,8 +191,7 @@ def test_cli_translate_indents_json_as_python_does(check):
 
 def test_cli_shows_refusals_like_validate(check):
     """Errors and warnings look like those of validate."""
-    with Server("--engine=none", "--local", "jobs") as s:
-        at = ("--server", f"http://127.0.0.1:{s.port}")
+    with keeper() as (s, at):
         broken = json.loads(job_v2("broken"))
         del broken["type"]
         broken["nonsense\x1b[2J"] = 1
@@ -243,8 +249,7 @@ def test_cli_reads_tokens_from_files(check):
     """Tokens from a file; an invalid token is refused."""
     with tempfile.TemporaryDirectory() as folder:
         secret = write_file(folder, "jwt-secret", SECRET)
-        with Server("--engine=none", "--local", "jobs", who=["--jwt-secret-file", secret]) as s:
-            at = ("--server", f"http://127.0.0.1:{s.port}")
+        with keeper(who=["--jwt-secret-file", secret]) as (s, at):
             good = token("alice")
             name = write_file(folder, "token", good + "\n")
             code, out, err = cli("submit", *at, "--token-file", name, "-", text=job_v2("mine"))

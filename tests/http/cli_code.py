@@ -13,10 +13,10 @@ import threading
 import time
 
 from archives import archive
-from cli import cli
+from cli import cli, keeper
 from clients import TokenServer
 from fakeserver import FakeServer
-from harness import Server, job_v1, job_v2
+from harness import job_v1, job_v2
 from tokens import token, write_file
 
 FILES = {"train.py": "print(1)\n", "lib/deep/x": "x" * 5000, "run.sh": "#!/bin/sh\n", ".hidden": ""}
@@ -78,8 +78,7 @@ def config_of(server, job):
 
 
 def test_cli_sends_the_code_once_and_gets_it_back(check):
-    with Server("--engine=none", "--local", "jobs") as s, Folder() as f:
-        at = ("--server", f"http://127.0.0.1:{s.port}")
+    with keeper() as (s, at), Folder() as f:
         f.write("job.json", job_v2("one", extras={"code": {"sha256": "0" * 64, "path": "/code"}}))
         f.git("init", "-q")
         f.git("add", "-A")
@@ -118,8 +117,7 @@ def test_cli_sends_the_code_once_and_gets_it_back(check):
 
 
 def test_cli_says_why_code_cannot_be_sent(check):
-    with Server("--engine=none", "--local", "jobs") as s, Folder() as f:
-        at = ("--server", f"http://127.0.0.1:{s.port}")
+    with keeper() as (s, at), Folder() as f:
         f.write("job.json", job_v2("one"))
         f.write("old.json", job_v1("old"))
         before = s.request("GET", "/api/v2/jobs").json

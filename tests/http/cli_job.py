@@ -5,10 +5,10 @@ import signal
 import tempfile
 import time
 
-from cli import ESCAPE, Cli, cli
+from cli import ESCAPE, Cli, cli, keeper
 from cli_follow import plain
 from fakeserver import JOB, FakeServer
-from harness import Server, job_v1, job_v2, wait_until
+from harness import job_v1, job_v2, wait_until
 
 
 def test_cli_suggests_the_nearest_job_name(check):
@@ -23,8 +23,7 @@ def test_cli_suggests_the_nearest_job_name(check):
             code, out, err = cli(command, *at)
             check.ok(f"{command}: which one", code == 2 and "--help" in err, (code, err))
             check.equal(f"{command} --help", cli(command, "--help")[0], 0)
-    with Server("--engine=none", "--local", "jobs") as s:
-        at = ("--server", f"http://127.0.0.1:{s.port}")
+    with keeper() as (s, at):
         cli("submit", *at, "-", text=job_v2("mnist"))
         code, out, err = cli("stop", *at, "mnsit")
         check.ok("a real server", code == 2 and "did you mean alice~mnist?" in err, (code, err))
@@ -32,8 +31,7 @@ def test_cli_suggests_the_nearest_job_name(check):
 
 def test_cli_hints_for_a_taken_name_work(check):
     """The hints of a 409 work."""
-    with Server("--engine=none", "--local", "jobs") as s, tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
-        at = ("--server", f"http://127.0.0.1:{s.port}")
+    with keeper() as (s, at), tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
         yaml = "protocolVersion: 2\nname: 'one'   # a name\ntype: job\n" + "".join(
             f"{k}: {json.dumps(v)}\n" for k, v in json.loads(job_v2("x")).items()
             if k in ("prerequisites", "taskRoles", "extras", "defaults"))
@@ -57,8 +55,7 @@ def test_cli_hints_for_a_taken_name_work(check):
 
 def test_cli_resubmits_the_job_with_the_next_name(check):
     """The same job with the next number or a given name; never with redacted values."""
-    with Server("--engine=none", "--local", "jobs") as s:
-        at = ("--server", f"http://127.0.0.1:{s.port}")
+    with keeper() as (s, at):
         for text in (job_v2("new"), job_v1("old")):
             cli("submit", *at, "-", text=text)
         for job, wanted in (("new", "new-2"), ("new", "new-3"), ("new-2", "new-4"), ("alice~old", "old-2")):
@@ -270,8 +267,7 @@ def test_cli_takes_habits_or_names_the_way(check):
 
 def test_cli_names_each_job_of_a_tag_while_it_waits(check):
     """The lines of `wait --tag` say of which job they are."""
-    with Server("--engine=none", "--local", "jobs") as s:
-        at = ("--server", f"http://127.0.0.1:{s.port}")
+    with keeper() as (s, at):
         for name in ("one", "two"):
             cli("submit", *at, "--tag", "both", "-", text=job_v2(name))
         with Cli("wait", *at, "--tag", "both") as c:

@@ -8,9 +8,9 @@ import signal
 import subprocess
 import tempfile
 
-from cli import Cli, cli
+from cli import Cli, cli, keeper
 from fakeserver import JOB, FakeServer
-from harness import BINARY, Server, job_v1, job_v2, wait_until
+from harness import BINARY, job_v1, job_v2, wait_until
 
 YAML = """# a job
 protocolVersion: 2
@@ -32,20 +32,13 @@ taskRoles:
 FLOW = json.dumps({**json.loads(job_v2("flow")), "parameters": {"lr": 1, "seed": 2}})
 
 
-def place():
-    """A server that only keeps jobs, and the options for it."""
-    s = Server("--engine=none", "--local", "jobs")
-    return s, ("--server", f"http://127.0.0.1:{s.port}")
-
-
 def show(at, *options, text=YAML, **more):
     return cli("submit", *at, "--dry-run", "-o", "job", *options, "-", text=text, **more)
 
 
 def test_submit_changes_what_the_options_name(check):
     """The text has the values, its comments stay, and secrets are hidden."""
-    s, at = place()
-    with s:
+    with keeper() as (s, at):
         check.equal("nothing", show(at), (0, YAML, ""))
         for options, old, new in (
                 (["--set", "lr=0.5"], "lr: 0.1", "lr: 0.5"), (["--set", "lr=1e-4"], "lr: 0.1", "lr: 0.0001"),
@@ -95,8 +88,7 @@ def test_submit_refuses_wrong_options_before_sending(check):
             check.ok(f"{options}", code == 2 and not out and all(w in err for w in words) and "geheim" not in err,
                      (code, out, err))
         check.equal("nothing was sent", fake.count("POST", ".*"), 0)
-    s, at = place()
-    with s:
+    with keeper() as (s, at):
         broken = YAML.replace("instances: 1", "instances: none")
         code, out, err = cli("submit", *at, "-", text=broken)
         check.ok("with its line", code == 2 and re.search(r"<stdin>:13:\d+: /taskRoles/worker/instances", err), err)
@@ -111,8 +103,7 @@ def names(out):
 
 def test_sweep_submits_each_combination_once(check):
     """The number first; names, tags and values; the same command again submits nothing."""
-    s, at = place()
-    with s:
+    with keeper() as (s, at):
         sweep = ("submit", *at, "--sweep", "lr=0.1,1e-4", "--sweep", "seed=3..1", "--yes", "-")
         text = YAML.replace("  lr:", "  seed: 0\n  day: 2026-01-01\n  big: 12345678901234567890\n  lr:")
         wanted = [f"mnist-lr{lr}-seed{n}" for lr in ("0_1", "1e-4") for n in (3, 2, 1)]
@@ -176,8 +167,7 @@ def test_sweep_refuses_what_it_cannot_name_or_count(check):
 
 def test_sweep_asks_on_a_terminal(check):
     """Without --yes, only an answer that begins with y submits."""
-    s, at = place()
-    with s, tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
+    with keeper() as (s, at), tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
         f.write(YAML)
         f.flush()
         for answer, wanted in (("n\n", (2, "")), ("\n", (2, "")), ("y\n", (0, "alice~mnist-lr1\nalice~mnist-lr2\n"))):
@@ -193,8 +183,7 @@ def test_sweep_asks_on_a_terminal(check):
 
 def test_sweep_is_completed_after_a_kill(check):
     """SIGKILL in the middle: the same command submits the others, and each job once."""
-    s, at = place()
-    with s, tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
+    with keeper() as (s, at), tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
         f.write(YAML)
         f.flush()
         command = ("submit", *at, "--sweep", "lr=1..120", "--yes", f.name)
@@ -221,8 +210,7 @@ def test_sweep_is_completed_after_a_kill(check):
 
 def test_tags_of_a_submission_follow_the_rules_of_tags(check):
     """The query of the submission: the rules of the route for tags; not compared by a key."""
-    s, at = place()
-    with s:
+    with keeper() as (s, at):
         def post(query, name="one", version=2, **headers):
             text = job_v2(name) if version == 2 else job_v1(name)
             return s.request("POST", f"/api/v{version}/jobs{query}", text, headers)
@@ -255,8 +243,7 @@ def test_tags_of_a_submission_follow_the_rules_of_tags(check):
 
 def test_stop_and_delete_take_several_jobs_or_a_tag(check):
     """Each job is tried; the exit code is the worst."""
-    s, at = place()
-    with s:
+    with keeper() as (s, at):
         for name, tag in (("a", "x"), ("b", "x"), ("c", "y"), ("d", "z")):
             cli("submit", *at, "--tag", tag, "-", text=job_v2(name))
         code, out, err = cli("cancel", *at, "a", "nothing", "alice~c")
@@ -316,8 +303,7 @@ def test_wait_for_a_tag_ends_with_the_worst(check):
 
 def test_jobs_are_sorted_chosen_by_tag_and_watched(check):
     """--sort and --tag ask the server; --watch prints the table again and again."""
-    s, at = place()
-    with s:
+    with keeper() as (s, at):
         for name in ("b", "c", "a"):
             cli("submit", *at, "--tag", f"of-{name}", "-", text=job_v2(name))
 
@@ -377,8 +363,7 @@ def test_logs_print_the_last_lines_only(check):
 
 def test_resubmit_takes_the_changes_of_submit(check):
     """--set, --env, --tag and --secret change the job that is submitted again; all secrets must be given."""
-    s, at = place()
-    with s:
+    with keeper() as (s, at):
         def config(name):
             return s.request("GET", f"/api/v2/jobs/alice~{name}/config").json
         check.equal("submitted", cli("submit", *at, "-", text=FLOW)[:2], (0, "alice~flow\n"))

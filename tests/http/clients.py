@@ -9,7 +9,7 @@ import signal
 import tempfile
 from urllib.parse import urlencode
 
-from fakeapi import FakeApi, fake_server
+from fakeapi import FakeApi, fake_server, served
 from harness import ROOT, Server, database_objects, framework_name, in_threads, job_v1, job_v2, request_bytes, route_table, run, wait_until
 from lists import snapshot
 from place import STORED, Place, events
@@ -299,8 +299,7 @@ STATES = [  # state of the Framework, exit code, state in v2, state in v1
 
 
 def test_job_states_follow_the_framework_state(check):
-    api = FakeApi()
-    with fake_server(api) as server:
+    with served() as (api, server):
         for i, (state, code, v2, v1) in enumerate(STATES):
             framework = {"kind": "Framework", "metadata": {
                 "name": framework_name(f"j{i}"), "labels": {"userName": "alice"},

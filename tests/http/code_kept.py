@@ -11,7 +11,7 @@ import time
 
 from archives import archive, header, tar_of
 from clients import TokenServer
-from fakeapi import FakeApi, fake_server
+from fakeapi import FakeApi, fake_server, served
 from harness import BINARY, Server, job_v2, wait_until
 from tokens import SECRET, bearer, token, write_file
 
@@ -247,8 +247,7 @@ def test_limits_of_a_machine_name_jobs(check):
 def test_last_use_that_others_write_does_not_refuse_a_job(check):
     """The API server gives up on a write among many of the same object."""
     sha, body = archive({"a": b"1"})
-    api = FakeApi()
-    with fake_server(api, "--deadline", "2") as server:
+    with served("--deadline", "2") as (api, server):
         check.equal("kept", put(server, sha, body).status, 201)
         api.fault("PATCH", "configmaps", times=1, status=409)
         check.equal("taken", server.submit(job("among-many", sha)).status, 202)

@@ -218,7 +218,7 @@ class Contract:
         with self.server.connect() as c:
             c.send(b"POST /api/v2/jobs HTTP/1.1\r\nHost: localhost:%d\r\nContent-Type: text/yaml\r\n"
                    b"Expect: 100-continue\r\nContent-Length: 1000000000\r\n\r\n" % self.server.port)
-            data, _ = c.read(5, lambda d: b"\r\n\r\n" in d)
+            data, _ = c.read(PATIENCE, lambda d: b"\r\n\r\n" in d)
         check.ok("a gigabyte is refused before it is sent", data.startswith(b"HTTP/1.1 413"),
                  data[:80])
 
@@ -228,7 +228,7 @@ class Contract:
             c.send(b"POST /api/v2/jobs HTTP/1.1\r\nHost: localhost:%d\r\nContent-Type: text/yaml\r\n"
                    b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" %
                    (self.server.port, len(body)))
-            data, _ = c.read(5, lambda d: b"\r\n\r\n" in d)
+            data, _ = c.read(PATIENCE, lambda d: b"\r\n\r\n" in d)
             check.ok("Expect: 100-continue is answered", data.startswith(b"HTTP/1.1 100"), data)
             c.send(body)
             reply = c.reply()
@@ -275,7 +275,7 @@ class Contract:
             for i in range(200):
                 c.send(b"GET /healthz HTTP/1.1\r\nHost: localhost:%d\r\n" % self.server.port + b"".join(
                     b"H%d: %s\r\n" % (j, b"v" * (i * j % 60)) for j in range(40)) + b"\r\n")
-                reply = c.reply(5)
+                reply = c.reply()
                 fine += bool(reply and reply.status == 200)
         check.equal("200 requests of 41 headers on one connection", fine, 200)
 

@@ -6,7 +6,7 @@ import re
 import signal
 import tempfile
 
-from fakeapi import FakeApi, fake_server
+from fakeapi import FakeApi, fake_server, served
 from harness import ROOT, Server, database_objects, framework_name, in_threads, job_v2, run, wait_until
 from program import OTHER, configmap_name, configmaps_of, lines, program, programs
 
@@ -31,8 +31,7 @@ def test_start_reports_that_all_pod_objects_exist(check):
 
 def test_start_names_missing_pod_objects_and_remedies(check):
     for profile, means in (("plain", "failures are not explained"), ("openpai", "no pod can start")):
-        api = FakeApi()
-        with fake_server(api, "--profile", profile) as server:
+        with served("--profile", profile) as (api, server):
             more = ["PriorityClass pai-job-minimal-priority"] if profile == "openpai" else []
             missing = {line["object"]: line for line in lines(server, "missing in", 2 + len(more))}
             check.equal(f"{profile}: all are named", sorted(missing), [
@@ -81,8 +80,7 @@ def test_log_names_a_code_that_the_controller_lacked(check):
         return {"metadata": {"name": framework_name(job), "labels": {"userName": "alice"}, "annotations": {"jobName": f"alice~{job}"}},
                 "spec": {"executionType": "Start", "taskRoles": []},
                 "status": {"state": "Completed", "attemptStatus": {"completionStatus": {"code": code, "phrase": phrase}}}}
-    api = FakeApi()
-    with fake_server(api) as server:
+    with served() as (api, server):
         check.ok("ready", server.ready())
         api.put("frameworks", ended("known", 251, "JobGangAllocationTimeout"))
         api.put("frameworks", ended("user", 7, "ContainerUnrecognizedFailed"))
@@ -137,8 +135,7 @@ def test_job_larger_than_all_nodes_waits_with_a_reason(check):
 
 
 def test_remedy_uses_the_configured_names(check):
-    api = FakeApi()
-    with fake_server(api, "--service-account", "robot", "--namespace", "jobs") as server:
+    with served("--service-account", "robot", "--namespace", "jobs") as (api, server):
         line = [m for m in lines(server, "missing in", 2) if m["object"] == "ServiceAccount robot"]
         check.equal("remedy for other names", line and line[0]["mend"],
                     "sed -e 's/runtime-account/robot/' -e 's/namespace: pai-jobs/namespace: jobs/' "

@@ -12,7 +12,7 @@ import threading
 
 from changes import Yard
 from detail_reference import Detail, differences
-from fakeapi import FakeApi, fake_server
+from fakeapi import FakeApi, fake_server, served
 from harness import ROOT, framework_name, job_v2, request_bytes, wait_until
 
 DATA = os.path.join(ROOT, "tests", "data", "frameworks")
@@ -124,8 +124,7 @@ def test_details_tell_how_the_attempt_before_ended(check):
 def test_details_of_every_state_match_the_reference(check):
     """Every state in v2 and v1, with each attempt and task."""
     check.ok("codes of the table", len(SPECS) >= 62 and SPECS[-210]["phrase"] == "StopFrameworkRequested")
-    api = FakeApi()
-    with fake_server(api) as server:
+    with served() as (api, server):
         warm(server)
         for path in sorted(glob.glob(os.path.join(DATA, "*.json"))):
             name = os.path.basename(path)[:-5]
@@ -159,8 +158,7 @@ def one(check, server, what, framework):
 
 
 def test_details_of_unknown_attempts_are_refused(check):
-    api = FakeApi()
-    with fake_server(api) as server:
+    with served() as (api, server):
         warm(server)
         put(api, renamed(snapshot("19"), "x"))
         job = "/api/v2/jobs/alice~x"
@@ -188,8 +186,7 @@ def test_details_of_unknown_attempts_are_refused(check):
 def test_details_of_earlier_attempts_are_kept(check):
     """The attempt that was stored when the second one began."""
     first, second = snapshot("17"), snapshot("19")
-    api = FakeApi()
-    with fake_server(api) as server:
+    with served() as (api, server):
         warm(server)
         kept = put(api, renamed(first, "again"))
         name = kept["metadata"]["name"]
@@ -388,8 +385,7 @@ def forged():
 
 
 def test_details_of_forged_frameworks_are_answered(check):
-    api = FakeApi()
-    with fake_server(api) as server:
+    with served() as (api, server):
         warm(server)
         put(api, forged())
         reply = server.request("GET", "/api/v2/jobs/alice~forged")
@@ -415,8 +411,7 @@ def test_details_of_forged_frameworks_are_answered(check):
 
 def test_details_of_foreign_frameworks_are_answered(check):
     """Frameworks of others: without labels and annotations."""
-    api = FakeApi()
-    with fake_server(api) as server:
+    with served() as (api, server):
         warm(server)
         f = snapshot("06")
         for key in ("labels", "annotations"):
@@ -450,8 +445,7 @@ def test_details_of_foreign_frameworks_are_answered(check):
 
 def test_details_of_new_jobs_are_complete_at_once(check):
     """New jobs of this server, with ports."""
-    api = FakeApi()
-    with fake_server(api) as server:
+    with served() as (api, server):
         warm(server)
         reply = server.submit(job_v2("fresh"))
         check.equal("submitted", reply.status, 202)
@@ -485,8 +479,7 @@ def test_details_use_the_exit_spec_file(check):
 
 def test_details_of_large_jobs_share_a_memory_limit(check):
     """Large responses, and the limit of concurrent ones."""
-    api = FakeApi()
-    with fake_server(api, "--detail-memory", "1048576", "--loops", "1") as server:
+    with served("--detail-memory", "1048576", "--loops", "1") as (api, server):
         warm(server)
         f = renamed(snapshot("23"), "large")
         status = f["status"]["attemptStatus"]
@@ -533,8 +526,7 @@ def keep(api, framework, attempt, status):
 
 def test_details_of_large_attempts_stay_within_the_limits(check):
     """Earlier attempts are read within the memory limit and shown within the response limit."""
-    api = FakeApi()
-    with fake_server(api, "--deadline", "200") as server:
+    with served("--deadline", "200") as (api, server):
         warm(server)
         framework = renamed(snapshot("19"), "many")
         framework["status"]["attemptStatus"]["id"] = 9

@@ -8,7 +8,7 @@ import threading
 from urllib.parse import urlencode
 
 from clients import FORM, TokenServer, nested
-from fakeapi import FakeApi, fake_server
+from fakeapi import FakeApi, fake_server, served
 from harness import (ROOT, Server, database_objects, framework_name, in_threads, job_v1, job_v2, job_v2_secret, request_bytes, run,
                      secret_forms, wait_until)
 from tokens import bearer, token
@@ -253,8 +253,7 @@ def test_dry_run_is_marked_in_the_log(check):
 
 # ---- the API server -------------------------------------------------------------------------
 def test_dry_run_on_the_api_server_creates_nothing(check):
-    api = FakeApi()
-    with fake_server(api, "--priority-class") as server:
+    with served("--priority-class") as (api, server):
         items = is_list(check, "server", try_job(server, job_v2_secret("x", MARKER), "server"))
         with api.lock:
             posts = [(method, query.get("dryRun"), json.loads(body)) for method, path, query, _, body in api.requests

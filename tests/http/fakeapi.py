@@ -4,6 +4,7 @@ collector), merge and JSON patches, dryRun, LIST in pages and WATCH (optionally 
 list).
 
 For faults and counts, LIST and WATCH are separate methods."""
+import contextlib
 import copy
 import itertools
 import json
@@ -21,7 +22,7 @@ from collections import deque
 from http.server import BaseHTTPRequestHandler
 from urllib.parse import parse_qs, urlsplit
 
-from harness import OPEN, Closing, Server, Threads
+from harness import OPEN, PATIENCE, SLOW, Closing, Server, Threads
 
 PATHS = re.compile(
     r"^/(?:apis/frameworkcontroller\.microsoft\.com/v1/namespaces/[^/]+/(?P<f>frameworks)"
@@ -142,7 +143,7 @@ class FakeApi:
     def settle(self):
         """Waits until all watches have sent all events."""
         with self.lock:
-            return self.changed.wait_for(lambda: all(v >= self.version for v in self.watching.values()), 30)
+            return self.changed.wait_for(lambda: all(v >= self.version for v in self.watching.values()), PATIENCE * SLOW)
 
     def compact(self):
         """Discard the history: watches from earlier versions and unfinished lists get 410."""
@@ -576,6 +577,14 @@ def fake_server(api, *arguments, directory=None, kind=Server, **more):
     os.chmod(token, 0o600)
     return kind("--apiserver", api.url, "--apiserver-token-file", token, *arguments,
                 directory=directory, **more)
+
+
+@contextlib.contextmanager
+def served(*arguments, **more):
+    """(a fake API server, rest-lit with it as its store); the end of the test closes the first."""
+    api = FakeApi()
+    with fake_server(api, *arguments, **more) as server:
+        yield api, server
 
 
 class Scene(Closing):

@@ -5,7 +5,7 @@ unknown; any other status means that no object is left.  A started Framework has
 import threading
 import time
 
-from fakeapi import FakeApi, fake_server
+from fakeapi import FakeApi, fake_server, served
 from harness import SLOW, framework_name, in_threads, job_v2, job_v2_secret, secret_forms, wait_until
 
 MARKER = "Marker-of-a-secret-1729"
@@ -147,8 +147,7 @@ def test_faults_at_each_step_leave_whole_jobs_or_none(check):
 def test_connection_cut_before_the_body_is_retried(check):
     """The connection is reset after the head of a POST."""
     for _, kind, _ in STEPS[:4]:
-        api = FakeApi()
-        with fake_server(api, "--deadline", str(DEADLINE), "--priority-class") as server:
+        with served("--deadline", str(DEADLINE), "--priority-class") as (api, server):
             api.fault("POST", kind, times=1, cut="before")
             reply = server.submit(job_v2_secret("cut", MARKER))
             judge(check, f"cut before the body of {kind}", api, "cut", reply, GOES_ON)
@@ -159,8 +158,7 @@ def test_failed_cleanup_leaves_objects_only_with_504(check):
     """The cleanup fails, too.  Only then may objects be left, with 504."""
     def one(row):
         what, fault, times, allowed = row
-        api = FakeApi()
-        with fake_server(api, "--deadline", str(SHORT if 504 in allowed else DEADLINE)) as server:
+        with served("--deadline", str(SHORT if 504 in allowed else DEADLINE)) as (api, server):
             name = framework_name("undo")
             api.fault("POST", "secrets", name, status=403)
             api.fault("DELETE", "frameworks", name, times, **fault)
@@ -178,8 +176,7 @@ def test_failed_cleanup_leaves_objects_only_with_504(check):
 
 def test_foreign_objects_are_neither_used_nor_deleted(check):
     """Existing objects of other origin are neither used nor deleted."""
-    api = FakeApi()
-    with fake_server(api, "--deadline", "10") as server:
+    with served("--deadline", "10") as (api, server):
         for i, (_, kind, suffix) in enumerate(STEPS[:3]):
             api.put(kind, {"metadata": {"name": framework_name(f"foreign-{i}") + suffix}, "data": {"theirs": "eA=="},
                            "spec": {"executionType": "Start"}})
@@ -202,8 +199,7 @@ def test_foreign_objects_are_neither_used_nor_deleted(check):
 
 def test_submission_waits_for_the_garbage_collector(check):
     """A Secret of an older job is deleted while the server waits; then the job is created."""
-    api = FakeApi()
-    with fake_server(api, "--deadline", str(DEADLINE)) as server:
+    with served("--deadline", str(DEADLINE)) as (api, server):
         name = framework_name("again")
         api.put("secrets", {"metadata": {"name": name + "-configcred"}, "data": {}})
 
@@ -218,8 +214,7 @@ def test_submission_waits_for_the_garbage_collector(check):
 
 def test_concurrent_identical_submissions_create_one_job(check):
     """Many clients submit the same job: one succeeds."""
-    api = FakeApi()
-    with fake_server(api) as server:
+    with served() as (api, server):
         replies = in_threads(16, lambda _: server.submit(job_v2_secret("race", MARKER)))
         statuses = sorted(r.status for r in replies)
         check.equal("one is taken, 15 are told 409", statuses, [202] + [409] * 15)
@@ -228,8 +223,7 @@ def test_concurrent_identical_submissions_create_one_job(check):
 
 def test_missing_right_is_named_in_message_and_log(check):
     """The message contains the missing permission."""
-    api = FakeApi()
-    with fake_server(api) as server:
+    with served() as (api, server):
         api.fault("POST", "frameworks", status=403)
         reply = server.submit(job_v2("forbidden"))
         check.ok("verb and resource are named", "create" in reply.message and
@@ -241,8 +235,7 @@ def test_missing_right_is_named_in_message_and_log(check):
 
 def test_job_without_secrets_is_one_request(check):
     """A job without Secrets is a single request, started at once."""
-    api = FakeApi()
-    with fake_server(api) as server:
+    with served() as (api, server):
         check.equal("submitted", server.submit(job_v2("plain")).status, 202)
         made = [(r[0], r[1]) for r in api.requests if r[0] not in ("GET", "LIST", "WATCH")]
         check.equal("requests", len(made), 1)
@@ -253,8 +246,7 @@ def test_job_without_secrets_is_one_request(check):
 def test_replaced_token_file_is_read_again(check):
     """The token file is replaced, like by the kubelet."""
     import os
-    api = FakeApi()
-    with fake_server(api) as server:
+    with served() as (api, server):
         check.equal("first token", server.submit(job_v2("token-1")).status, 202)
         token = os.path.join(server.directory, "token")
         with open(token + ".new", "w") as f:

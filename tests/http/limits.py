@@ -3,7 +3,7 @@ with a lower limit.  (slow.py and contract.py test limits on clients, time and t
 import json
 import tempfile
 
-from fakeapi import FakeApi, fake_server
+from fakeapi import FakeApi, fake_server, served
 from harness import Server, job_v2, request_bytes, run, wait_until
 
 
@@ -119,8 +119,7 @@ def test_max_body_in_chunks_is_413(check):
 def test_max_answer_exceeded_is_504(check):
     """A too long response of the API server counts as missing: the result is unknown."""
     for arguments, status in ((), 202), (("--max-answer", "64KiB", "--deadline", "4"), 504):
-        api = FakeApi()
-        with fake_server(api, *arguments) as server:
+        with served(*arguments) as (api, server):
             reply = server.submit(job_v2("long", extras={"note": "x" * 80000}))
             check.equal(f"--max-answer {arguments}", reply and reply.status, status)
         api.close()
@@ -128,8 +127,7 @@ def test_max_answer_exceeded_is_504(check):
 
 def test_drain_timeout_bounds_the_shutdown(check):
     """The shutdown does not wait longer for unfinished requests."""
-    api = FakeApi()
-    with fake_server(api, "--drain-timeout", "1", "--deadline", "600", "--janitor-age", "1000") as server:
+    with served("--drain-timeout", "1", "--deadline", "600", "--janitor-age", "1000") as (api, server):
         api.every(hang="before")
         with server.connect() as c:
             c.send(request_bytes(server.port, "POST", "/api/v2/jobs", job_v2("stuck").encode()))

@@ -6,7 +6,7 @@ import threading
 from contextlib import closing
 
 from fakeapi import FakeApi, fake_server
-from harness import (Connection, Server, framework_name, free_port, job_v1, job_v2, job_v2_secret, parse_replies,
+from harness import (PATIENCE, SLOW, Connection, Server, framework_name, free_port, job_v1, job_v2, job_v2_secret, parse_replies,
                      request_bytes, secret_forms, wait_until)
 from place import Place
 from streams import Stream
@@ -71,7 +71,7 @@ def test_metrics_port_serves_valid_samples(check):
                 c.send(request_bytes(port, "GET", path))
                 check.equal(f"{path}: not here", c.reply().status, 404)
     with Server("--engine=none", "--local", "d", "--metrics-listen", "127.0.0.1:x", wait=False) as server:
-        check.equal("a wrong address", server.process.wait(60), 2)
+        check.equal("a wrong address", server.process.wait(PATIENCE * SLOW), 2)
         check.ok("is named", "--metrics-listen" in server.log(), server.log())
     with Server("--engine=none", "--local", "d") as server:
         check.ok("off without the option", "metrics" not in server.log(), server.log())

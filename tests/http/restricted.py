@@ -7,7 +7,7 @@ from archives import archive
 from checking import ALICE, Place, says
 from code_kept import put as put_code
 from details import put, renamed, snapshot
-from fakeapi import FakeApi, Scene, fake_server
+from fakeapi import Scene, served
 from harness import framework_name, job_v2, run
 from pod_security import BASELINE, RESTRICTED, broken
 from program import program
@@ -270,8 +270,7 @@ def test_refusals_by_admission_are_a_sentence_in_each_profile(check):
     others = {"account": 'pods is forbidden: User "system:serviceaccount:a:b" cannot create resource "pods"',
               "strange": "unknown", "empty": ""}
     for profile in ("plain", "openpai", "restricted"):
-        api = FakeApi()
-        with fake_server(api, "--profile", profile) as server:
+        with served("--profile", profile) as (api, server):
             for name, (code, message, _) in refusals.items():
                 put(api, refused_framework(name, code, message))
             for name, message in others.items():
@@ -297,8 +296,7 @@ def test_refusals_by_admission_are_a_sentence_in_each_profile(check):
 
 def test_events_of_the_controller_are_events_of_the_job(check):
     """They are about the Framework, not about a pod; the last one is the reason why the job waits."""
-    api = FakeApi()
-    with fake_server(api) as server:
+    with served() as (api, server):
         value = put(api, renamed(snapshot("04"), "waits"))
         name = value["metadata"]["name"]
         message = SENTENCE + QUOTA

@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 
-from fakeapi import FakeApi, fake_server
+from fakeapi import FakeApi, fake_server, served
 from harness import (PATIENCE, SLOW, Server, framework_name, in_threads, job_v2, job_v2_secret, parse_replies,
                      request_bytes, wait_until)
 
@@ -107,8 +107,7 @@ def test_pipelined_requests_are_answered_in_order(check):
 
 
 def test_half_closed_client_gets_its_answer(check):
-    api = FakeApi()
-    with fake_server(api) as server:
+    with served() as (api, server):
         def submit(name, delay):
             api.fault("POST", "frameworks", framework_name(name), delay=delay)
             with server.connect() as c:
@@ -124,8 +123,7 @@ def test_half_closed_client_gets_its_answer(check):
 
 def test_disconnected_client_leaves_a_whole_job_or_none(check):
     """A client disconnects during its submission: the job exists completely or not at all."""
-    api = FakeApi()
-    with fake_server(api) as server:
+    with served() as (api, server):
         names = [f"gone-{i}" for i in range(20)]
         for name in names:
             api.fault("POST", "frameworks", framework_name(name), delay=0.5)
@@ -141,8 +139,7 @@ def test_disconnected_client_leaves_a_whole_job_or_none(check):
 
 def test_hanging_store_is_answered_at_the_deadline(check):
     """64 clients wait for a hanging API server: each gets a response at the deadline."""
-    api = FakeApi()
-    with fake_server(api, "--deadline", "2") as server:
+    with served("--deadline", "2") as (api, server):
         api.every(hang="before")
         results = in_threads(64, lambda i: server.submit(job_v2(f"hang-{i}")))
         statuses = {getattr(r, "status", r) for r in results}
@@ -160,8 +157,7 @@ def test_hanging_store_is_answered_at_the_deadline(check):
 
 
 def test_hanging_store_does_not_block_healthz(check):
-    api = FakeApi()
-    with fake_server(api, "--deadline", "200", "--drain-timeout", "1") as server:
+    with served("--deadline", "200", "--drain-timeout", "1") as (api, server):
         api.every(hang="before")
         crowd = [server.connect() for _ in range(64)]
         for i, c in enumerate(crowd):
@@ -299,8 +295,7 @@ def test_drain_delay_keeps_accepting_jobs(check):
 
 
 def test_second_signal_stops_at_once(check):
-    api = FakeApi()
-    with fake_server(api, "--deadline", "200", "--drain-timeout", "600") as server:
+    with served("--deadline", "200", "--drain-timeout", "600") as (api, server):
         api.every(hang="before")
         c = server.connect()
         c.send(request_bytes(server.port, "POST", "/api/v2/jobs", job_v2("stuck").encode()))
@@ -343,8 +338,7 @@ def memory_of(pid):
 def test_secrets_of_jobs_do_not_stay_in_memory(check):
     marker = "zq7MarkerThatNobodyElseHas"
     forms = [marker.encode(), base64.b64encode(f"key: {marker}".encode())[:24]]
-    api = FakeApi()
-    with fake_server(api) as server:
+    with served() as (api, server):
         for i in range(4):
             reply = server.submit(job_v2_secret(f"held{i}", marker))
             check.equal("a job with secrets", reply.status, 202)

@@ -311,7 +311,7 @@ def test_details_report_that_no_controller_handles_the_job(check):
 
         def bookmarks_until(text):
             """Sends bookmarks, since the server checks its clock only when it receives data."""
-            return wait_until(lambda: yard.api.bookmark() or yard.server.log_lines(text), 90)
+            return wait_until(lambda: yard.api.bookmark() or yard.server.log_lines(text))
         check.ok("it is in the log", bookmarks_until("no controller processes jobs"))
         seen = renamed(snapshot("01"), "left")
         yard.api.update("frameworks", job["metadata"]["name"], {**seen, "metadata": {}})

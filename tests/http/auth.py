@@ -1,6 +1,5 @@
 """Authentication: valid and invalid tokens, and checks of tokens by the API server."""
 import base64
-import hashlib
 import json
 import os
 import signal
@@ -9,7 +8,7 @@ import time
 
 from harness import SLOW, framework_name, in_threads, job_v2, run, secret_forms, wait_until
 from place import SIGNATURE, STORED, Place, events, requests, submit
-from tokens import (HEADER, SECRET, b64, basic, bearer, claims, part, sign, token, token_id,
+from tokens import (HEADER, SECRET, basic, bearer, claims, part, sign, token, token_id,
                     write_file)
 
 CLUSTER = "https://kubernetes.default.svc"
@@ -22,57 +21,33 @@ def unsigned(header, payload):
 
 
 def bad_tokens():
-    """(description, Authorization) of credentials that every mode refuses."""
+    """(description, Authorization) of credentials that every mode refuses.  All of them: test_token.c and
+    test_credentials.c in tests/unit/server/auth."""
     good = token("alice")
-    head, payload, signature = good.split(".")
+    head, payload, _ = good.split(".")
     rows = [("another secret", token("alice", secret=b"some other secret, long enough")),
-            ("empty secret", token("alice", secret=b"")),
             ("none", unsigned({"alg": "none"}, claims())),
-            ("None", unsigned({"alg": "None", "typ": "JWT"}, claims())),
-            ("none with a signature", sign({"alg": "none"}, claims())),
-            ("HS384", sign({"alg": "HS384", "typ": "JWT"}, claims(), digest=hashlib.sha384)),
-            ("HS512", sign({"alg": "HS512", "typ": "JWT"}, claims(), digest=hashlib.sha512)),
-            ("hs256", sign({"alg": "hs256", "typ": "JWT"}, claims())),
             ("RS256 in the header", sign({"alg": "RS256", "typ": "JWT"}, claims())),
-            ("no alg", sign({"typ": "JWT"}, claims())),
-            ("crit", sign({**HEADER, "crit": ["exp"]}, claims())),
             ("jku", sign({**HEADER, "jku": "http://127.0.0.1/keys"}, claims())),
-            ("x5u", sign({**HEADER, "x5u": "http://127.0.0.1/keys"}, claims())),
-            ("jwk", sign({**HEADER, "jwk": {"kty": "oct", "k": b64(SECRET)}}, claims())),
             ("kid is a path", sign({**HEADER, "kid": "../../etc/passwd"}, claims(iss="x"))),
             ("expired", token("alice", lifetime=-1)),
-            ("expires now", token("alice", lifetime=0)),
-            ("exp 1.5", token("alice", exp=time.time() + 1000.5)),
             ("exp is text", token("alice", exp=str(int(time.time()) + 1000))),
-            ("exp null", token("alice", exp=None)),
-            ("exp true", token("alice", exp=True)),
             ("no exp", token("alice", exp=...)),
             ("from the future", token("alice", iat=int(time.time()) + 3600)),
             ("not yet", token("alice", nbf=int(time.time()) + 3600)),
             ("payload is a list", sign(HEADER, [claims()])),
-            ("payload is text", sign(HEADER, '"alice"')),
-            ("payload is no JSON", sign(HEADER, "alice")),
             ("username twice", sign(HEADER, json.dumps(claims())[:-1] + ',"username":"bob"}')),
             ("no username", token("alice", username=...)),
-            ("username 1", token("alice", username=1)),
+            ("user ..", token("..")),
             ("an issuer that is unknown", token("alice", iss="https://evil.example")),
             ("two parts", f"{head}.{payload}"),
-            ("four parts", f"{good}.{signature}"),
-            ("no signature", f"{head}.{payload}."),
             ("signature cut", good[:-1]),
-            ("signature with =", good + "="),
-            ("other alphabet", good[:-1] + "+"),
             ("8 KiB and more", sign(HEADER, claims(more="x" * 8200))),
-            ("empty", ""), ("dots", ".."), ("word", "token"), ("NUL in it", good[:9] + "\0" + good[9:])]
-    rows += [(f"user {name!r}", token(name)) for name in
-             (".", "..", "a.", ".a", "-a", "a~b", "a/b", "a b", "", "x" * 64, "alicé", "al\nice")]
+            ("empty", ""), ("NUL in it", good[:9] + "\0" + good[9:])]
     return [(what, {"Authorization": f"Bearer {text}"}) for what, text in rows] + [
         ("another scheme", {"Authorization": f"Digest {good}"}),
-        ("no scheme", {"Authorization": good}),
         ("scheme only", {"Authorization": "Bearer"}),
-        ("tab", {"Authorization": f"Bearer\t{good}"}),
-        ("two tokens", {"Authorization": f"Bearer {good} {good}"}),
-        ("comma", {"Authorization": f"Bearer {good},{good}"})]
+        ("two tokens", {"Authorization": f"Bearer {good} {good}"})]
 
 
 def refused(check, what, reply, status=401, code="UnauthorizedUserError"):

@@ -284,39 +284,8 @@ def test_vs_code_probe_recognizes_protocol_2(check):
                   "NoJobError")
 
 
-STATES = [  # state of the Framework, exit code, state in v2, state in v1
-    (None, None, "WAITING", "WAITING"), ("AttemptCreationPending", None, "WAITING", "WAITING"),
-    ("AttemptCreationRequested", None, "WAITING", "WAITING"),
-    ("AttemptPreparing", None, "WAITING", "WAITING"),
-    ("AttemptRunning", None, "RUNNING", "RUNNING"),
-    ("AttemptDeletionPending", -210, "STOPPING", "RUNNING"),
-    ("AttemptDeletionRequested", -220, "STOPPING", "RUNNING"),
-    ("AttemptDeleting", 1, "RUNNING", "RUNNING"), ("AttemptCompleted", 0, "RUNNING", "RUNNING"),
-    ("Completed", 0, "SUCCEEDED", "SUCCEEDED"), ("Completed", -210, "STOPPED", "STOPPED"),
-    ("Completed", -220, "STOPPED", "STOPPED"), ("Completed", 1, "FAILED", "FAILED"),
-    ("Completed", None, "FAILED", "FAILED"), ("Completed", "0", "UNKNOWN", "UNKNOWN"),
-    ("Sleeping", 0, "UNKNOWN", "UNKNOWN"), (7, 0, "UNKNOWN", "UNKNOWN")]
-
-
-def test_job_states_follow_the_framework_state(check):
+def test_job_that_the_api_server_forbids_is_500(check):
     with served() as (api, server):
-        for i, (state, code, v2, v1) in enumerate(STATES):
-            framework = {"kind": "Framework", "metadata": {
-                "name": framework_name(f"j{i}"), "labels": {"userName": "alice"},
-                "annotations": {"jobName": f"j{i}"}}}
-            if state is not None:
-                framework["status"] = {"state": state, "attemptStatus": {
-                    "completionStatus": None if code is None else {"code": code}}}
-            api.put("frameworks", framework)
-            for path, want in ((f"/api/v2/jobs/alice~j{i}", v2), (f"/api/v1/user/alice/jobs/j{i}", v1)):
-                job = get(server, path).json
-                check.equal(f"{state} {code}: {path}", (
-                    job["name"], job["jobStatus"]["username"], job["jobStatus"]["state"]),
-                    (f"j{i}", "alice", want))
-        api.put("frameworks", {"metadata": {
-            "name": framework_name("odd"), "labels": {"userName": "alice"},
-            "annotations": {"jobName": "odd"}}, "status": ["x"]})
-        check.equal("a status that is none", get(server, "/api/v2/jobs/alice~odd").status, 200)
         api.every(status=403)
         check.refused("the API server forbids", get(server, "/api/v2/jobs/alice~unseen"), 500,
               "UnknownError", "frameworks")

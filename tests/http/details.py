@@ -8,6 +8,7 @@ import json
 import os
 import random
 import re
+import tempfile
 import threading
 
 from changes import Yard
@@ -469,12 +470,14 @@ def test_details_of_new_jobs_are_complete_at_once(check):
 
 
 def test_details_use_the_exit_spec_file(check):
-    api = FakeApi()
-    with Yard("--exit-spec", os.path.join(ROOT, "runtime-assets", "k8s-job-exit-spec.yaml")) as yard:
-        yard.warm()
-        put(yard.api, renamed(snapshot("12"), "spec"))
-        spec = yard.ask("alice", "GET", "/api/v2/jobs/alice~spec").json["jobStatus"]["appExitSpec"]
-        check.equal("a code of no entry", (spec["code"], spec["phrase"]), (1, SPECS[256]["phrase"]))
+    with open(os.path.join(ROOT, "runtime-assets", "k8s-job-exit-spec.yaml")) as f, tempfile.NamedTemporaryFile("w") as ours:
+        ours.write(f.read().replace(SPECS[256]["phrase"], "OursForUnknown"))
+        ours.flush()
+        with Yard("--exit-spec", ours.name) as yard:
+            yard.warm()
+            put(yard.api, renamed(snapshot("12"), "spec"))
+            spec = yard.ask("alice", "GET", "/api/v2/jobs/alice~spec").json["jobStatus"]["appExitSpec"]
+            check.equal("a code of no entry", (spec["code"], spec["phrase"]), (1, "OursForUnknown"))
 
 
 def test_details_of_large_jobs_share_a_memory_limit(check):

@@ -233,16 +233,6 @@ def test_missing_right_is_named_in_message_and_log(check):
             server.log())
 
 
-def test_job_without_secrets_is_one_request(check):
-    """A job without Secrets is a single request, started at once."""
-    with served() as (api, server):
-        check.equal("submitted", server.submit(job_v2("plain")).status, 202)
-        made = [(r[0], r[1]) for r in api.requests if r[0] not in ("GET", "LIST", "WATCH")]
-        check.equal("requests", len(made), 1)
-        framework = api.of(framework_name("plain")).get(("frameworks", framework_name("plain")), {})
-        check.equal("started", framework.get("spec", {}).get("executionType"), "Start")
-
-
 def test_replaced_token_file_is_read_again(check):
     """The token file is replaced, like by the kubelet."""
     import os

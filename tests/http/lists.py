@@ -9,7 +9,7 @@ import time
 from edge import Guarded, is_refusal
 from fakeapi import FakeApi, Scene, fake_server
 from harness import PATIENCE, ROOT, SLOW, Closing, Server, framework_name, job_v2, request_bytes, run, wait_until
-from place import Place, submit
+from place import submit
 from tokens import bearer, token
 
 SNAPSHOTS = os.path.join(ROOT, "tests/data/frameworks")
@@ -177,35 +177,6 @@ def test_list_parameters_are_those_of_both_versions(check):
         check.refused("a limit", reply, 400, "InvalidParametersError", 'limit must be a whole number from 0 to 50000, is "50001"')
         check.equal("in v1, too", w.get("/api/v1/jobs?limit=50001").status, 400)
         check.equal("HEAD", w.server.request("HEAD", "/api/v2/jobs").status, 200)
-
-
-def test_list_contains_accepted_jobs_at_once(check):
-    """After a 202, the job is in the next list."""
-    with Server("--engine=none", "--local", "jobs") as server:
-        for i in range(5):
-            check.equal("submitted", server.submit(job_v2(f"job{i}")).status, 202)
-            names = [row["name"] for row in server.request("GET", "/api/v2/jobs").json]
-            check.ok("standalone: there it is", f"job{i}" in names, names)
-    with World() as w:
-        for i in range(5):
-            check.equal("submitted", w.server.submit(job_v2(f"job{i}")).status, 202)
-            names = w.names("username=alice&state=WAITING")
-            check.ok("there it is", isinstance(names, list) and f"job{i}" in names, names)
-
-
-# ---- permissions and readiness ----------------------------------------------------------
-def test_list_needs_a_token(check):
-    paths = ("/api/v2/jobs", "/api/v1/jobs", "/api/v1/user/alice/jobs")
-    with Place() as place:
-        server = place.server()
-        check.ok("ready", server.ready(), server.log()[-400:])
-        for path in paths:
-            reply = server.request("GET", path)
-            check.equal(f"{path} without a token", (reply.status, reply.code), (401, "UnauthorizedUserError"))
-            check.equal(f"{path} with one", server.request("GET", path, headers=ALICE).status, 200)
-        check.equal("submitted", submit(server, "mine", ALICE).status, 202)
-        rows = server.request("GET", "/api/v2/jobs", headers=bearer(token("bob"))).json
-        check.equal("others see it in lists", [row["name"] for row in rows], ["mine"])
 
 
 def test_list_is_503_until_all_jobs_are_known(check):

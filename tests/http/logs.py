@@ -194,12 +194,9 @@ def test_log_links_that_are_altered_are_refused(check):
         uri = p.link()
         before = p.api.count("GET", "pods")
         query = uri.partition("?")[2]
-        for what, path in (("file", p.path() + "/runtime"), ("role", p.path(role="ps") + "/all"),
-                           ("index", p.path(index=1) + "/all"), ("attempt", p.path(attempt=1) + "/all"),
-                           ("task attempt", p.path(retry=1) + "/all"),
-                           ("job", p.path(job="alice~other") + "/all"),
-                           ("user", p.path(job=f"bob~{JOB}") + "/all")):
-            check.refused(f"link for another {what}", p.server.request("GET", f"{path}?{query}"), 403,
+        # Each part of the path: tests/unit/server/logs/test_log_link.c.
+        for path in (p.path() + "/runtime", p.path(job=f"bob~{JOB}") + "/all"):
+            check.refused(f"link for {path}", p.server.request("GET", f"{path}?{query}"), 403,
                     "ForbiddenUserError", "not valid for this log")
         check.equal("altered links: nothing is asked", p.api.count("GET", "pods"), before)
     with Place("--log-link-lifetime", "1") as p:

@@ -193,16 +193,6 @@ class Contract:
             check.refused(f"malformed v1 ({what})", self.server.submit(
                 text, {"Content-Type": "application/json"}, "/api/v1/jobs"), 400, None)
 
-    def test_too_large_bodies_are_413(self, check):
-        full = job_v2("limit").encode()
-        full += b" " * (100 * 1024 - len(full))
-        for what, body, status in (("100 KiB", full, 202), ("100 KiB and a byte", full + b" ", 413),
-                                   ("101 KiB", full + b" " * 1024, 413)):
-            reply = self.server.submit(body)
-            check.equal(what, reply and reply.status, status)
-            if status == 413:
-                check.refused(what, reply, 413, "PayloadTooLargeError", "large")
-
     def test_far_too_large_bodies_are_not_read(self, check):
         """The server does not read 10 MiB before a refusal: a client that only sends may find the
         connection closed."""

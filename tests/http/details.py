@@ -11,6 +11,8 @@ import re
 import tempfile
 import threading
 
+import yaml
+
 from changes import Yard
 from detail_reference import Detail, differences
 from fakeapi import FakeApi, fake_server, served
@@ -34,23 +36,9 @@ def renamed(framework, job, user="alice"):
 
 
 def exit_specs():
-    """The table of exit codes without patterns, read without a YAML library."""
+    """The table of exit codes without patterns."""
     with open(os.path.join(ROOT, "runtime-assets", "k8s-job-exit-spec.yaml")) as f:
-        text = f.read().split("\nspec:\n")[1]
-    specs = {}
-    for part in re.split(r"^- ", text, flags=re.M)[1:]:
-        entry, key = {}, None
-        for line in part.splitlines():
-            member = re.match(r"(?:  )?(\w+): ?(.*)", line)
-            if member:
-                key, value = member.groups()
-                entry[key] = json.loads(value) if value[:1] in '"-0123456789' and value else value or []
-            elif line.startswith("  - ") and key != "pattern":
-                value = line[4:]
-                entry[key].append(json.loads(value) if value.startswith('"') else value)
-        entry.pop("pattern", None)
-        specs[entry["code"]] = entry
-    return specs
+        return {entry["code"]: {k: v for k, v in entry.items() if k != "pattern"} for entry in yaml.safe_load(f)["spec"]}
 
 
 SPECS = exit_specs()

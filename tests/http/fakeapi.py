@@ -267,8 +267,8 @@ class FakeApi:
 
 KINDS = {"frameworks": ("Framework", "frameworkcontroller.microsoft.com/v1"), "events": ("Event", "v1")}
 CHANGES_MAX = 20000
-# Interval at which a watch checks its connection.
-LOOK = 0.2
+# Intervals at which a hanging request looks whether it goes on, and a watch whether its client is there.
+LOOK, WATCH_LOOK = 0.2, 1
 
 
 def watch_line(what, kind, body):
@@ -539,7 +539,7 @@ class _Handler(BaseHTTPRequestHandler):
                 api.watching[self] = told
                 api.changed.notify_all()
             if not news:
-                api.changed.wait(LOOK)
+                api.changed.wait(WATCH_LOOK)
         for number, of, line in news:
             version = number
             if of in (kind, None):

@@ -140,9 +140,9 @@ def free_port():
                 held.close()
 
 
-def command_line(program, arguments):
-    """The command that runs `program` with these arguments.  Tests write fixed limits
-    (docs/OPTIONS.md) as flags; the program reads them from an environment variable."""
+def split_limits(arguments):
+    """(environment, other arguments).  Tests write fixed limits (docs/OPTIONS.md) as flags; the program
+    reads them from an environment variable."""
     limits, rest, words = [], [], iter(arguments)
     for word in words:
         name, equals, value = word.removeprefix("--").partition("=")
@@ -150,8 +150,13 @@ def command_line(program, arguments):
             limits.append(f"{name}={value if equals else next(words)}")
         else:
             rest.append(word)
-    variable = ["env", f"REST_LIT_TEST_LIMITS={' '.join(limits)}"] if limits else []
-    return [*variable, *program, *rest]
+    return {"REST_LIT_TEST_LIMITS": " ".join(limits)} if limits else {}, rest
+
+
+def command_line(program, arguments):
+    """The command that runs `program` with these arguments."""
+    limits, rest = split_limits(arguments)
+    return [*(["env", *(f"{name}={value}" for name, value in limits.items())] if limits else []), *program, *rest]
 
 
 def wait_until(condition, seconds=PATIENCE):
@@ -381,7 +386,20 @@ class Threads(http.server.ThreadingHTTPServer):
 
     def __init__(self, handler):
         super().__init__(("127.0.0.1", 0), handler)
-        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+        self.over = False
+        self.thread = threading.Thread(target=self.accept_all, daemon=True)
+        self.thread.start()
+
+    def accept_all(self):
+        """Accepts clients until close(); unlike serve_forever, it does not look around meanwhile."""
+        while not self.over:
+            self._handle_request_noblock()
+
+    def shutdown(self):
+        if not self.over:
+            self.over = True
+            self.socket.shutdown(socket.SHUT_RDWR)  # ends accept()
+            self.thread.join()
 
     def close(self):
         self.shutdown()
@@ -404,14 +422,13 @@ class Server(Closing):
         # Test clients may stall between connecting and sending.
         slowly = () if "--read-timeout" in arguments else ("--read-timeout", str(int(60 * SLOW)))
         self.arguments = [*slowly, *(["--no-auth", "--user", user] if who is None else who), *arguments]
-        self.command = command_line(program or [BINARY], [
-            "serve", "--listen", f"127.0.0.1:{self.port}", *self.arguments])
+        limits, rest = split_limits(["serve", "--listen", f"127.0.0.1:{self.port}", *self.arguments])
         self.terminated = False
         self.log_stream = open(self.log_file, "ab")
         self.process = subprocess.Popen(
-            self.command, stdin=subprocess.DEVNULL, stdout=self.log_stream,
+            [*(program or [BINARY]), *rest], stdin=subprocess.DEVNULL, stdout=self.log_stream,
             stderr=subprocess.STDOUT, cwd=self.directory,
-            env={**os.environ, **(environment or {})})
+            env={**os.environ, **limits, **(environment or {})})
         if wait and not self.comes_up():
             self.kill()
             raise RuntimeError(f"does not come up: {self.log()[-400:]}")

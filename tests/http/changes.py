@@ -171,6 +171,7 @@ def tags(check, yard, where):
     check.equal(f"{where}: as many as may be", len(tags_of(yard.object("tagged"))), 32)
     equal(check, f"{where}: one more", yard.change("alice", "PUT", path, {"value": "more"}), 400,
           "InvalidParametersError")
+    equal(check, f"{where}: one of them again", yard.change("alice", "PUT", path, {"value": wanted[0]}), 200)
     for tag in tags_of(yard.object("tagged")):
         yard.change("alice", "DELETE", path, {"value": tag})
     check.ok(f"{where}: none is left", "rest-lit/tags" not in yard.object("tagged")["metadata"]["annotations"])

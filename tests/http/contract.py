@@ -236,8 +236,6 @@ class Contract:
             check.equal(f"GET {path}", self.server.request("GET", path).status, 200)
             reply = self.server.request("HEAD", path)
             check.equal(f"HEAD {path}", reply and reply.status, 200)
-        reply = self.server.request("GET", "/healthz", b"{}", {"Content-Type": "application/json"})
-        check.equal("GET with a body", reply.status, 200)
 
     def test_page_lists_all_routes(self, check):
         reply = self.server.request("GET", "/")

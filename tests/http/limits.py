@@ -137,14 +137,6 @@ def test_drain_timeout_bounds_the_shutdown(check):
             check.ok("--drain-timeout 1", wait_until(lambda: server.process.poll() is not None))
 
 
-def test_validate_output_is_safe_for_terminals(check):
-    """The output of `validate` is safe for terminals: keys of the job are escaped and shortened."""
-    job_text = json.dumps({**job(), "\x1b[2J\n\u202e" + "k" * 200: 1}).encode()
-    shown = run("validate", "-", text=job_text).stdout.decode()
-    check.ok("validate: keys are escaped", "/\\u001b[2J\\n\\u202ekkk" in shown and shown.count("\n") == 1, shown)
-    check.ok("validate: and shortened", "k" * 100 not in shown, shown)
-
-
 def test_validate_and_serve_give_the_same_messages(check):
     """`validate` and a server with the same options give the same messages."""
     old = {"jobName": "old", "image": "i", "codeDir": "hdfs://x",

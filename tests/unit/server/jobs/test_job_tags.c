@@ -53,17 +53,3 @@ TEST(test_tags_are_added_and_removed)
 			assert_string_equal(str_c(&out), ROWS[i].result);
 	}
 }
-
-TEST(test_full_list_of_tags_takes_no_more)
-{
-	ARENA_AUTO a = { 0 };
-	STR_AUTO list = STR_INIT(1000);
-	STR_AUTO out = STR_INIT(1000);
-	for (int i = 0; i < JOB_ENTRY_TAGS_MAX; i++)
-		str_printf(&list, "%c\"t%d\"", i ? ',' : '[', i);
-	str_char(&list, ']');
-	assert_int_equal(tags_change(&out, str_view(&list), SPAN("one more"), true, &a), TAGS_FULL);
-	str_done(&out);
-	out = STR_INIT(1000);
-	assert_int_equal(tags_change(&out, str_view(&list), SPAN("t7"), true, &a), TAGS_AS_BEFORE);
-}

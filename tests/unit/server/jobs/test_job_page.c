@@ -10,11 +10,12 @@ enum { MANY = 300, CASES = 2000, NAME = 33, QUERY_MAX = 256 };
 /* ---- orders ---- */
 
 static void make_page(struct job_page *p, const struct job_entry *jobs, size_t n, const char *query,
-                      bool v1, struct arena *a)
+                      bool v1)
 {
+	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	struct job_query q;
-	assert_int_equal(job_query_read(&q, query, v1, a, &e), 0);
+	assert_int_equal(job_query_read(&q, query, v1, &a, &e), 0);
 	job_page_begin(p, &q);
 	for (size_t i = 0; i < n; i++)
 		job_page_add(p, &jobs[i]);
@@ -26,10 +27,9 @@ static void make_page(struct job_page *p, const struct job_entry *jobs, size_t n
 static void page_of_is(bool v1, const struct job_entry *jobs, size_t n, const char *query,
                        const char *want)
 {
-	ARENA_AUTO a = { 0 };
 	STR_AUTO names = STR_INIT(QUERY_MAX);
 	JOB_PAGE_AUTO p;
-	make_page(&p, jobs, n, query, v1, &a);
+	make_page(&p, jobs, n, query, v1);
 	for (size_t i = 0; i < p.n; i++)
 		str_printf(&names, "%s%s", i ? " " : "", p.v[i].job->name);
 	if (strcmp(str_c(&names), want) != 0)
@@ -243,10 +243,9 @@ TEST(test_page_is_a_part_of_the_whole_list)
 		    arena_printf(&a, "order=%s,%s", ANY(FIELDS), below(2) ? "ASC" : "DESC");
 		JOB_PAGE_AUTO all;
 		JOB_PAGE_AUTO page;
-		make_page(&all, jobs, n, order, false, &a);
+		make_page(&all, jobs, n, order, false);
 		make_page(&page, jobs, n,
-		          arena_printf(&a, "%s&offset=%zu&limit=%zu", order, offset, limit), false,
-		          &a);
+		          arena_printf(&a, "%s&offset=%zu&limit=%zu", order, offset, limit), false);
 		size_t first = offset < n ? offset : n;
 		assert_int_equal(all.n, n);
 		assert_int_equal(page.n, limit < n - first ? limit : n - first);

@@ -158,7 +158,7 @@ def test_spoofed_addresses_use_no_memory(check):
             return True
         check.ok("so many addresses as there is room for", flood(0, 17000))
         before = server.rss_kib()
-        check.ok("more", flood(20000, 20000))
+        check.ok("more", flood(20000, 10000))
         # AddressSanitizer keeps up to 256 MiB of what was freed.
         check.ok("no memory for them", server.rss_kib() - before < (512 if SLOW == 1 else 300 << 10),
                  f"{before} -> {server.rss_kib()}")

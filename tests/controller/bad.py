@@ -296,10 +296,9 @@ class Webhook(Closing):
         class Handler(_Review):
             decide = staticmethod(answer)
 
-        self.scene, self.server = scene, Threads(Handler)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(cert, key)
-        self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        self.scene, self.server = scene, Threads(Handler, context)
         with open(cert, "rb") as f:
             bundle = base64.b64encode(f.read()).decode()
         code, value = scene.api("POST", HOOKS, {

@@ -12,7 +12,6 @@ import collections
 import os
 import random
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -44,9 +43,7 @@ class Mortal:
 
     def die_and_rise(self):
         self.server.kill()
-        self.server.process = subprocess.Popen(
-            self.server.command, stdin=subprocess.DEVNULL, stdout=self.server.log_stream,
-            stderr=subprocess.STDOUT, cwd=self.server.directory)
+        self.server.start()
 
     def listens(self):
         try:

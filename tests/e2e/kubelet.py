@@ -63,10 +63,9 @@ class Kubelet:
         class Handler(_Handler):
             owner = kubelet
 
-        self.server = Threads(Handler)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(cert, key)
-        self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        self.server = Threads(Handler, context)
         self.port = self.server.server_address[1]
         self.cluster = cluster
         status = {"addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],

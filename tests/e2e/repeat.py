@@ -2,7 +2,6 @@
 killed repeatedly."""
 import collections
 import random
-import subprocess
 import threading
 import time
 
@@ -64,8 +63,7 @@ def test_repeated_requests_during_kills_create_one_job(check, cluster):
             time.sleep(rng.uniform(0.05, 0.15) * SLOW)
             wait_until(server.answers)
             server.kill()
-            server.process = subprocess.Popen(server.command, stdin=subprocess.DEVNULL, stdout=server.log_stream,
-                                              stderr=subprocess.STDOUT, cwd=server.directory)
+            server.start()
         for c in clients:
             c.join()
         after = wait_settled(cluster, 3 * AGE * SLOW)

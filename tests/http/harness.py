@@ -380,12 +380,14 @@ def request_bytes(port, method, path, body=None, headers=None, version="HTTP/1.1
 # ---- servers of our own ----------------------------------------------------------------
 class Threads(http.server.ThreadingHTTPServer):
     """A fake server on a free loopback port, with a thread per client.  The constructor starts
-    it."""
+    it; `tls` is its SSLContext."""
     daemon_threads = True
     request_queue_size = 1024
 
-    def __init__(self, handler):
+    def __init__(self, handler, tls=None):
         super().__init__(("127.0.0.1", 0), handler)
+        if tls:
+            self.socket = tls.wrap_socket(self.socket, server_side=True)
         self.over = False
         self.thread = threading.Thread(target=self.accept_all, daemon=True)
         self.thread.start()
@@ -423,15 +425,18 @@ class Server(Closing):
         slowly = () if "--read-timeout" in arguments else ("--read-timeout", str(int(60 * SLOW)))
         self.arguments = [*slowly, *(["--no-auth", "--user", user] if who is None else who), *arguments]
         limits, rest = split_limits(["serve", "--listen", f"127.0.0.1:{self.port}", *self.arguments])
+        self.command = [*(program or [BINARY]), *rest]
+        self.environment = {**os.environ, **limits, **(environment or {})}
         self.terminated = False
         self.log_stream = open(self.log_file, "ab")
-        self.process = subprocess.Popen(
-            [*(program or [BINARY]), *rest], stdin=subprocess.DEVNULL, stdout=self.log_stream,
-            stderr=subprocess.STDOUT, cwd=self.directory,
-            env={**os.environ, **limits, **(environment or {})})
+        self.start()
         if wait and not self.comes_up():
             self.kill()
             raise RuntimeError(f"does not come up: {self.log()[-400:]}")
+
+    def start(self):
+        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=self.log_stream,
+                                        stderr=subprocess.STDOUT, cwd=self.directory, env=self.environment)
 
     def comes_up(self):
         return wait_until(lambda: self.answers() or self.process.poll() is not None) and \

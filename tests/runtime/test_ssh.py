@@ -1,5 +1,6 @@
 """The plugin ssh: sshd and the barrier, with a fake sshd, the one of pai-runtime and that of Debian."""
 import concurrent.futures
+import contextlib
 import os
 import pwd
 import re
@@ -355,7 +356,12 @@ class Container:
             env=self.pod.env | {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, stdin=subprocess.DEVNULL)
 
     def end(self):
-        self.holder.kill()
+        """Ends all processes in it: sshd, too, has left its session."""
+        inside = os.readlink(f"/proc/{self.holder.pid}/ns/mnt")
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):  # it has ended
+                if os.readlink(f"/proc/{pid}/ns/mnt") == inside:
+                    os.kill(int(pid), signal.SIGKILL)
         self.holder.wait()
 
 

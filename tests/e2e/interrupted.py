@@ -310,7 +310,7 @@ def test_submit_command_survives_a_killed_server(check, cluster):
             client.stdin = None
             check.ok("submit: about to be started", arrived.wait(60 * SLOW))
             server.kill()
-            server.start()
+            server.launch()
             out, err = client.communicate(timeout=120 * SLOW)
         check.equal("submit", (client.returncode, out), (0, "alice~persistent\n"))
         check.ok("submit: it says what it does", "trying again for 60 s" in err, err)

@@ -43,7 +43,7 @@ class Mortal:
 
     def die_and_rise(self):
         self.server.kill()
-        self.server.start()
+        self.server.launch()
 
     def listens(self):
         try:

@@ -63,7 +63,7 @@ def test_repeated_requests_during_kills_create_one_job(check, cluster):
             time.sleep(rng.uniform(0.05, 0.15) * SLOW)
             wait_until(server.answers)
             server.kill()
-            server.start()
+            server.launch()
         for c in clients:
             c.join()
         after = wait_settled(cluster, 3 * AGE * SLOW)

@@ -429,12 +429,12 @@ class Server(Closing):
         self.environment = {**os.environ, **limits, **(environment or {})}
         self.terminated = False
         self.log_stream = open(self.log_file, "ab")
-        self.start()
+        self.launch()
         if wait and not self.comes_up():
             self.kill()
             raise RuntimeError(f"does not come up: {self.log()[-400:]}")
 
-    def start(self):
+    def launch(self):
         self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=self.log_stream,
                                         stderr=subprocess.STDOUT, cwd=self.directory, env=self.environment)
 

@@ -1,6 +1,7 @@
 #pragma once
 /* Shared by the tests of the store of an API server: that server, a login and a store. */
 #include "base/posix/clock.h"
+#include "k8s/transport/store_internal.h"
 #include "tests/unit/k8s/kit.h"
 
 #include <sys/stat.h>
@@ -100,6 +101,40 @@ __attribute__((unused)) static struct store_request request(enum store_verb verb
 __attribute__((unused)) static struct kept act(enum store_verb verb, int ms)
 {
 	return ask(store, request(verb, ms));
+}
+
+/* Runs the store until its request has failed so often and waits for its next try. */
+__attribute__((unused)) static struct pending *run_tries(unsigned tries)
+{
+	int64_t stop_ms = clock_ms() + AMPLE_MS;
+	while (store->later.head == NULL || store->later.head->tries < tries) {
+		assert_true(clock_ms() < stop_ms);
+		assert_true(store_pending(store) > 0);
+		store_run_once(store, 20);
+	}
+	return store->later.head;
+}
+
+/* The same; then its deadline has passed. */
+__attribute__((unused)) static struct kept ask_tries(struct store_request r, unsigned tries)
+{
+	struct kept *k = calloc(1, sizeof(*k));
+	assert_non_null(k);
+	r.done = keep;
+	r.arg = k;
+	store_request(store, &r);
+	run_tries(tries)->r.deadline_ms = 0;
+	store->wake_ms = 0;
+	settle(store);
+	assert_int_equal(k->calls, 1);
+	struct kept result = *k;
+	free(k);
+	return result;
+}
+
+__attribute__((unused)) static struct kept act_tries(enum store_verb verb, unsigned tries)
+{
+	return ask_tries(request(verb, AMPLE_MS), tries);
 }
 
 __attribute__((unused)) static void sent(size_t i, const char *text)

@@ -67,7 +67,7 @@ static void hear_trouble(void *arg, const char *why, bool absent)
 /* Waits for this text. */
 static void wait_for(struct heard *h, const char *text)
 {
-	int64_t end_ms = clock_ms() + 10000;
+	int64_t end_ms = clock_ms() + AMPLE_MS;
 	bool found = false;
 	while (!found && clock_ms() < end_ms) {
 		clock_sleep(2);

@@ -7,7 +7,7 @@
 TEST(test_create_sends_the_whole_body_with_the_token)
 {
 	START({ ANSWER, CREATED });
-	struct store_request r = request(STORE_CREATE, 5000);
+	struct store_request r = request(STORE_CREATE, AMPLE_MS);
 	r.body[0] = SPAN("{\"uid\":\"");
 	r.body[1] = SPAN("u-7");
 	r.body[2] = SPAN("\"}");
@@ -30,14 +30,14 @@ TEST(test_create_sends_the_whole_body_with_the_token)
 TEST(test_other_verbs_send_the_expected_requests)
 {
 	START({ ANSWER, FINE });
-	act(STORE_PATCH, 5000);
-	act(STORE_DELETE, 5000);
-	act(STORE_GET, 5000);
-	struct store_request dry = request(STORE_CREATE, 5000);
+	act(STORE_PATCH, AMPLE_MS);
+	act(STORE_DELETE, AMPLE_MS);
+	act(STORE_GET, AMPLE_MS);
+	struct store_request dry = request(STORE_CREATE, AMPLE_MS);
 	dry.dry_run = true;
 	dry.query = "fieldManager=me";
 	ask(store, dry);
-	dry = request(STORE_DELETE, 5000);
+	dry = request(STORE_DELETE, AMPLE_MS);
 	dry.dry_run = true;
 	ask(store, dry);
 	sent(0, "PATCH /apis/frameworkcontroller.microsoft.com/v1/namespaces/jobs/frameworks/f ");
@@ -58,20 +58,19 @@ TEST(test_delete_sends_its_options_and_any_uid)
 	enum { LONG = 2000 };
 	char uid[LONG + 1];
 	START({ ANSWER, FINE });
-	struct store_request r = request(STORE_DELETE, 5000);
+	struct store_request r = request(STORE_DELETE, AMPLE_MS);
 	r.force = true;
 	ask(store, r);
 	r.foreground = r.dry_run = true;
 	ask(store, r);
 	memset(uid, '\1', LONG);
 	uid[LONG] = '\0';
-	r = request(STORE_GET, 5000);
+	r = request(STORE_GET, AMPLE_MS);
 	r.verb = STORE_DELETE;
 	r.foreground = true;
 	ask(store, r);
 	r.uid = uid;
-	r.deadline_ms = clock_ms() + 300; /* that server has no room for the request */
-	ask(store, r);
+	ask_tries(r, 1); /* that server has no room for the request */
 	sent(0, "\r\n\r\n{\"preconditions\":{\"uid\":\"u-1\"},\"gracePeriodSeconds\":0}");
 	sent(1, "\"uid\":\"u-1\"},\"dryRun\":[\"All\"],\"gracePeriodSeconds\":0,"
 	        "\"propagationPolicy\":\"Foreground\"}");
@@ -81,7 +80,7 @@ TEST(test_delete_sends_its_options_and_any_uid)
 TEST(test_list_sends_the_query_and_the_accept_header)
 {
 	START({ ANSWER, FINE });
-	struct store_request r = request(STORE_LIST, 5000);
+	struct store_request r = request(STORE_LIST, AMPLE_MS);
 	r.name = NULL;
 	r.query = "labelSelector=rest-lit%2Fcreating&limit=500";
 	assert_string_equal(ask(store, r).version, "42");
@@ -96,7 +95,7 @@ TEST(test_list_sends_the_query_and_the_accept_header)
 TEST(test_whole_objects_are_read_of_another_namespace)
 {
 	START({ ANSWER, FINE });
-	struct store_request r = request(STORE_GET, 5000);
+	struct store_request r = request(STORE_GET, AMPLE_MS);
 	r.kind = KIND_SECRET;
 	r.namespace_name = "pai-user-v2";
 	r.whole = true;
@@ -108,7 +107,7 @@ TEST(test_whole_objects_are_read_of_another_namespace)
 TEST(test_token_review_has_no_name_and_no_namespace)
 {
 	START({ ANSWER, CREATED });
-	struct store_request r = request(STORE_CREATE, 5000);
+	struct store_request r = request(STORE_CREATE, AMPLE_MS);
 	r.kind = KIND_TOKENREVIEW;
 	r.name = NULL;
 	r.whole = true;
@@ -125,9 +124,9 @@ TEST(test_date_of_the_answer_is_read)
 	                     "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
 	                     "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
 	                     "49") OBJECT });
-	assert_int_equal(act(STORE_GET, 5000).date_s, 784111777);
+	assert_int_equal(act(STORE_GET, AMPLE_MS).date_s, 784111777);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(act(STORE_GET, 5000).date_s, 0);
+		assert_int_equal(act(STORE_GET, AMPLE_MS).date_s, 0);
 }
 
 static void never_sent(struct store_request r)
@@ -140,7 +139,7 @@ static void never_sent(struct store_request r)
 TEST(test_bad_names_are_never_sent)
 {
 	START({ ANSWER, FINE });
-	struct store_request r = request(STORE_GET, 5000);
+	struct store_request r = request(STORE_GET, AMPLE_MS);
 	r.name = "../../../api/v1/namespaces/kube-system/secrets/x";
 	never_sent(r);
 	r.name = NULL;
@@ -148,7 +147,7 @@ TEST(test_bad_names_are_never_sent)
 	r.name = "f";
 	r.namespace_name = "kube-system/secrets/x?";
 	never_sent(r);
-	r = request(STORE_LIST, 5000);
+	r = request(STORE_LIST, AMPLE_MS);
 	r.query = "limit=1 HTTP/1.1\r\nX-Remote-User: admin";
 	never_sent(r);
 	r.query = "limit=1#";
@@ -163,9 +162,12 @@ static void outcome_is(enum store_verb verb, const char *answer, enum store_outc
 	server.port = 0;
 	server_start(&server, script, 1);
 	open_store();
-	/* Requests repeated until their deadline take all of that time, so it is short. */
-	bool till_the_end = expected == STORE_BUSY || expected == STORE_AMBIGUOUS;
-	struct kept k = act(verb, till_the_end ? 1000 : 20000);
+	bool till_the_end =
+	    verb != STORE_READY &&
+	    (expected == STORE_BUSY || (expected == STORE_AMBIGUOUS && verb == STORE_PATCH));
+	struct store_request r = request(verb, AMPLE_MS);
+	r.look = expected == STORE_REFUSED; /* else some are repeated for a while */
+	struct kept k = till_the_end ? ask_tries(r, 1) : ask(store, r);
 	if (k.outcome != expected)
 		fail_msg("verb %d, outcome %d instead of %d for:\n%s", verb, k.outcome, expected,
 		         answer);
@@ -218,17 +220,17 @@ TEST(test_outcomes_follow_status_and_verb)
 TEST(test_redirect_is_not_followed)
 {
 	START({ ANSWER, HEAD("307 Moved", "Location: /elsewhere\r\n", "0") });
-	assert_int_equal(act(STORE_GET, 2000).outcome, STORE_REFUSED);
+	assert_int_equal(act(STORE_GET, AMPLE_MS).outcome, STORE_REFUSED);
 	assert_int_equal(server.requests, 1);
 }
 
 TEST(test_refusal_names_verb_resource_and_namespace)
 {
 	START({ ANSWER, EMPTY("400 Bad Request") });
-	struct store_request r = request(STORE_LIST, 5000);
+	struct store_request r = request(STORE_LIST, AMPLE_MS);
 	assert_string_equal(ask(store, r).message,
 	                    "list frameworks.frameworkcontroller.microsoft.com: HTTP status 400");
-	r = request(STORE_GET, 5000);
+	r = request(STORE_GET, AMPLE_MS);
 	r.kind = KIND_SECRET;
 	r.namespace_name = "pai-user-v2";
 	assert_string_equal(ask(store, r).message,
@@ -242,7 +244,7 @@ TEST(test_message_never_quotes_the_server)
 	                            "\"message\":\"hunter2\",\"details\":{\"causes\":["
 	                            "{\"field\":\"spec.x[0]\",\"message\":\"hunter2\"},"
 	                            "{\"field\":\"a: hunter2 b\"}]}}             " });
-	struct kept k = act(STORE_CREATE, 2000);
+	struct kept k = act(STORE_CREATE, AMPLE_MS);
 	assert_non_null(strstr(k.message, "Invalid: spec.x[0]"));
 	assert_null(strstr(k.message, "hunter2"));
 }
@@ -252,13 +254,13 @@ TEST(test_message_never_quotes_the_server)
 TEST(test_token_is_read_again_when_its_file_changes)
 {
 	START({ ANSWER, FINE });
-	act(STORE_GET, 2000);
+	act(STORE_GET, AMPLE_MS);
 	write_token("second-token");
 	login_refresh(login);
-	act(STORE_GET, 2000);
+	act(STORE_GET, AMPLE_MS);
 	write_token("bad\r\nImpersonate-User: admin");
 	login_refresh(login);
-	act(STORE_GET, 2000);
+	act(STORE_GET, AMPLE_MS);
 	sent(0, "Bearer first-token\r\n");
 	sent(1, "Bearer second-token\r\n");
 	sent(2, "Bearer second-token\r\n");
@@ -270,7 +272,7 @@ TEST(test_proxy_of_the_environment_is_ignored)
 	START({ ANSWER, FINE });
 	set_env("http_proxy", "http://127.0.0.1:1");
 	set_env("ALL_PROXY", "http://127.0.0.1:1");
-	assert_int_equal(act(STORE_GET, 2000).outcome, STORE_OK);
+	assert_int_equal(act(STORE_GET, AMPLE_MS).outcome, STORE_OK);
 	set_env("http_proxy", NULL);
 	set_env("ALL_PROXY", NULL);
 }
@@ -292,7 +294,7 @@ TEST(test_netrc_of_the_home_is_ignored)
 	struct store_limits limits = STORE_LIMITS_DEFAULT;
 	login = login_new(&o, &e);
 	store = store_api_new(login, "jobs", &limits, &e);
-	assert_int_equal(act(STORE_GET, 2000).outcome, STORE_OK);
+	assert_int_equal(act(STORE_GET, AMPLE_MS).outcome, STORE_OK);
 	not_sent(0, "Authorization");
 	store_free(store);
 	login_free(login);
@@ -304,8 +306,8 @@ TEST(test_netrc_of_the_home_is_ignored)
 TEST(test_cookies_are_not_kept)
 {
 	START({ ANSWER, HEAD("200 OK", "Set-Cookie: a=b; Path=/\r\n", "49") OBJECT });
-	act(STORE_GET, 2000);
-	act(STORE_GET, 2000);
+	act(STORE_GET, AMPLE_MS);
+	act(STORE_GET, AMPLE_MS);
 	not_sent(1, "Cookie");
 }
 
@@ -313,7 +315,7 @@ TEST(test_cookies_are_not_kept)
 TEST(test_answers_are_not_decompressed)
 {
 	START({ ANSWER, HEAD("200 OK", "Content-Encoding: gzip\r\n", "49") OBJECT });
-	assert_string_equal(act(STORE_GET, 2000).uid, "u-1");
+	assert_string_equal(act(STORE_GET, AMPLE_MS).uid, "u-1");
 }
 
 TEST(test_lists_may_be_larger_than_other_answers)
@@ -323,8 +325,8 @@ TEST(test_lists_may_be_larger_than_other_answers)
 	    snprintf(text, sizeof(text), "HTTP/1.1 200 OK\r\nContent-Length: 30000\r\n\r\n{}");
 	memset(text + head, ' ', 30000 - 2);
 	START({ ANSWER, text });
-	assert_int_equal(act(STORE_LIST, 5000).outcome, STORE_OK);
-	assert_int_equal(act(STORE_GET, 5000).outcome, STORE_REFUSED);
+	assert_int_equal(act(STORE_LIST, AMPLE_MS).outcome, STORE_OK);
+	assert_int_equal(act(STORE_GET, AMPLE_MS).outcome, STORE_REFUSED);
 }
 
 TEST(test_requests_in_flight_are_bounded)
@@ -336,25 +338,26 @@ TEST(test_requests_in_flight_are_bounded)
 	open_store_limited(&limits);
 	struct kept *k = calloc(8, sizeof(*k));
 	for (size_t i = 0; i < 8; i++) {
-		/* Those that wait give up long before those under way do. */
-		struct store_request r = request(STORE_GET, i < 3 ? 3000 : 200);
+		/* Those that wait give up; those under way do not. */
+		struct store_request r = request(STORE_GET, i < 3 ? AMPLE_MS : 200);
 		r.done = keep;
 		r.arg = &k[i];
 		store_request(store, &r);
 	}
-	settle(store);
+	while (server.requests < 3 || store_pending(store) > 3)
+		store_run_once(store, 20);
+	stop();
 	for (size_t i = 0; i < 8; i++)
 		assert_int_equal(k[i].calls, 1);
 	assert_int_equal(server.requests, 3);
 	free(k);
-	stop();
 }
 
 TEST(test_store_free_answers_requests_in_flight)
 {
 	START({ HANG, NULL });
 	struct kept *k = calloc(2, sizeof(*k));
-	struct store_request r = request(STORE_CREATE, 5000);
+	struct store_request r = request(STORE_CREATE, AMPLE_MS);
 	r.done = keep;
 	r.arg = &k[0];
 	store_request(store, &r);
@@ -373,7 +376,7 @@ TEST(test_store_free_closes_all_descriptors)
 	size_t before = open_files();
 	for (int i = 0; i < 3; i++) {
 		START({ SHUT, NULL }, { ANSWER, FINE });
-		act(STORE_GET, 2000);
+		act(STORE_GET, AMPLE_MS);
 		stop();
 	}
 	assert_int_equal(open_files(), before);

@@ -26,7 +26,7 @@ ssize_t(send)(int fd, const void *p, size_t n, int flags)
 	ssize_t sent = next(fd, p, n, flags);
 	struct pollfd answer = { .fd = fd, .events = POLLIN };
 	if (answer_awaited)
-		assert_int_equal(poll(&answer, 1, 25000), 1);
+		assert_int_equal(poll(&answer, 1, AMPLE_MS), 1);
 	return sent;
 }
 
@@ -70,11 +70,11 @@ static bool readable(int ms)
 TEST(test_kept_connections_stay_in_the_epoll_set)
 {
 	START({ ANSWER, CREATED });
-	assert_int_equal(counted(request(STORE_CREATE, 25000)).outcome, STORE_OK);
+	assert_int_equal(counted(request(STORE_CREATE, AMPLE_MS)).outcome, STORE_OK);
 	assert_in_range(changes, 1, 3); /* to connect, then to read */
 	store_reap(store);              /* the latter only now, if the answer was there at once */
 	for (int i = 0; i < 5; i++) {
-		assert_int_equal(counted(request(STORE_CREATE, 25000)).outcome, STORE_OK);
+		assert_int_equal(counted(request(STORE_CREATE, AMPLE_MS)).outcome, STORE_OK);
 		assert_int_equal(changes, 0);
 	}
 	assert_int_equal(server.most, 1);
@@ -86,7 +86,7 @@ TEST(test_answers_that_arrive_at_once_need_few_calls)
 	START({ ANSWER, CREATED });
 	answer_awaited = true;
 	for (int i = 0; i < 5; i++) {
-		assert_int_equal(counted(request(STORE_CREATE, 25000)).outcome, STORE_OK);
+		assert_int_equal(counted(request(STORE_CREATE, AMPLE_MS)).outcome, STORE_OK);
 		assert_int_equal(sends, 1);
 		assert_in_range(changes, i == 0, i == 0 ? 2 : 0);
 		store_reap(store);
@@ -100,19 +100,19 @@ TEST(test_answers_that_arrive_at_once_need_few_calls)
 TEST(test_requests_are_sent_by_one_call)
 {
 	START({ ANSWER, CREATED });
-	struct store_request r = request(STORE_CREATE, 25000);
+	struct store_request r = request(STORE_CREATE, AMPLE_MS);
 	assert_int_equal(counted(r).outcome, STORE_OK);
 	assert_int_equal(sends, 1);
-	r = request(STORE_CREATE, 25000);
+	r = request(STORE_CREATE, AMPLE_MS);
 	r.body[0] = SPAN("{\"a\":");
 	r.body[1] = SPAN("\"b\"");
 	r.body[2] = SPAN(",\"c\":2}");
 	assert_int_equal(counted(r).outcome, STORE_OK);
 	assert_int_equal(sends, 1);
 	sent(1, "\r\n\r\n{\"a\":\"b\",\"c\":2}");
-	assert_int_equal(counted(request(STORE_PATCH, 25000)).outcome, STORE_OK);
+	assert_int_equal(counted(request(STORE_PATCH, AMPLE_MS)).outcome, STORE_OK);
 	assert_int_equal(sends, 1);
-	assert_int_equal(counted(request(STORE_DELETE, 25000)).outcome, STORE_OK);
+	assert_int_equal(counted(request(STORE_DELETE, AMPLE_MS)).outcome, STORE_OK);
 	assert_int_equal(sends, 1);
 }
 
@@ -120,8 +120,8 @@ TEST(test_requests_are_sent_by_one_call)
 TEST(test_requests_are_sent_before_the_loop_waits)
 {
 	START({ ANSWER, CREATED });
-	assert_int_equal(counted(request(STORE_CREATE, 25000)).outcome, STORE_OK);
-	struct kept *k = begin_counted(request(STORE_CREATE, 25000));
+	assert_int_equal(counted(request(STORE_CREATE, AMPLE_MS)).outcome, STORE_OK);
+	struct kept *k = begin_counted(request(STORE_CREATE, AMPLE_MS));
 	assert_int_equal(sends, 1);
 	settle(store);
 	assert_int_equal(k->outcome, STORE_OK);
@@ -132,16 +132,16 @@ TEST(test_requests_are_sent_before_the_loop_waits)
 TEST(test_idle_connections_that_end_are_watched_no_longer)
 {
 	START({ ANSWER, CREATED });
-	assert_int_equal(counted(request(STORE_CREATE, 25000)).outcome, STORE_OK);
+	assert_int_equal(counted(request(STORE_CREATE, AMPLE_MS)).outcome, STORE_OK);
 	int port = server.port;
 	server_stop(&server); /* closes the connection */
-	assert_true(readable(25000));
+	assert_true(readable(AMPLE_MS));
 	for (int i = 0; i < 2 && readable(0); i++) /* it may be watched for writing still */
 		store_reap(store);
 	assert_false(readable(0));
 	server.port = port;
 	server_start(&server, script_, 1);
-	assert_int_equal(counted(request(STORE_CREATE, 25000)).outcome, STORE_OK);
+	assert_int_equal(counted(request(STORE_CREATE, AMPLE_MS)).outcome, STORE_OK);
 	assert_int_equal(server.requests, 1);
 	assert_int_equal(sends, 1); /* nothing on the old connection */
 }
@@ -151,11 +151,11 @@ TEST(test_idle_connections_that_end_are_watched_no_longer)
 TEST(test_store_free_does_not_repeat_requests)
 {
 	START({ ANSWER, CREATED });
-	assert_int_equal(counted(request(STORE_CREATE, 25000)).outcome, STORE_OK);
+	assert_int_equal(counted(request(STORE_CREATE, AMPLE_MS)).outcome, STORE_OK);
 	assert_int_equal(send(server.fd[2].fd, "x", 1, 0), 1);
-	assert_true(readable(25000));
+	assert_true(readable(AMPLE_MS));
 	store_reap(store);
-	struct kept *k = begin_counted(request(STORE_CREATE, 25000));
+	struct kept *k = begin_counted(request(STORE_CREATE, AMPLE_MS));
 	stop();
 	assert_int_equal(k->calls, 1);
 	assert_int_equal(k->outcome, sends > 0 ? STORE_AMBIGUOUS : STORE_BUSY);
@@ -167,7 +167,7 @@ TEST(test_new_connections_with_a_reused_descriptor_are_watched)
 {
 	START({ CUT, HEAD("200 OK", "Connection: close\r\n", "49") OBJECT });
 	for (int i = 0; i < 5; i++) {
-		assert_int_equal(counted(request(STORE_GET, 25000)).outcome, STORE_OK);
+		assert_int_equal(counted(request(STORE_GET, AMPLE_MS)).outcome, STORE_OK);
 		assert_in_range(changes, 1, 4);
 	}
 }

@@ -25,7 +25,10 @@ TEST(test_deadlines_hold_without_the_timer_of_libcurl)
 	START({ HANG, NULL });
 	struct kept k = act(STORE_GET, 300);
 	assert_int_equal(k.outcome, STORE_BUSY);
-	k = act(STORE_CREATE, 300);
+	size_t before = server.requests;
+	do /* one that was never sent was late because this process was stalled */
+		k = act(STORE_CREATE, 300);
+	while (server.requests == before);
 	assert_int_equal(k.outcome, STORE_AMBIGUOUS);
 	assert_int_equal(store_pending(store), 0);
 	assert_int_equal(store_timeout_ms(store), -1);

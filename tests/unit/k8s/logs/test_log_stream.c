@@ -7,7 +7,7 @@
 
 #define CHUNKED "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
-enum { PATIENCE_MS = 20000, WAIT_MS = 10 };
+enum { PATIENCE_MS = 60000, WAIT_MS = 2 };
 
 /* A reader of a stream, and the points at which it stops. */
 struct reader {

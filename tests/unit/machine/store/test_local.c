@@ -410,7 +410,7 @@ TEST_WITH(test_store_request_refuses_beyond_the_bound, setup, teardown)
 		struct store_request r = { .verb = STORE_GET,
 			                   .kind = KIND_SECRET,
 			                   .name = "x",
-			                   .deadline_ms = clock_ms() + 5000,
+			                   .deadline_ms = clock_ms() + AMPLE_MS,
 			                   .done = keep,
 			                   .arg = &k[i] };
 		store_request(small, &r);
@@ -431,7 +431,7 @@ TEST_WITH(test_store_request_waits_for_its_time, setup, teardown)
 	    store,
 	    (struct store_request){ .verb = STORE_READY, .name = "", .not_before_ms = from + 50 });
 	assert_int_equal(k.outcome, STORE_OK);
-	assert_in_range(clock_ms() - from, 50, 25000);
+	assert_true(clock_ms() - from >= 50);
 }
 
 TEST_WITH(test_store_request_gives_up_at_the_deadline, setup, teardown)
@@ -442,7 +442,7 @@ TEST_WITH(test_store_request_gives_up_at_the_deadline, setup, teardown)
 	                                                   .deadline_ms = from + 50,
 	                                                   .not_before_ms = from + 60000 });
 	assert_int_equal(k.outcome, STORE_BUSY);
-	assert_in_range(clock_ms() - from, 50, 25000);
+	assert_true(clock_ms() - from >= 50);
 }
 
 TEST_WITH(test_store_free_answers_all_requests, setup, teardown)
@@ -452,8 +452,8 @@ TEST_WITH(test_store_free_answers_all_requests, setup, teardown)
 		struct store_request r = { .verb = STORE_GET,
 			                   .kind = KIND_SECRET,
 			                   .name = "x",
-			                   .deadline_ms = clock_ms() + 5000,
-			                   .not_before_ms = i > 2 ? clock_ms() + 4000 : 0,
+			                   .deadline_ms = clock_ms() + AMPLE_MS,
+			                   .not_before_ms = i > 2 ? clock_ms() + 50000 : 0,
 			                   .done = keep,
 			                   .arg = &k[i] };
 		store_request(store, &r);

@@ -166,7 +166,7 @@ static struct end submit_again(struct world *w, const struct repeated *r)
 	struct submission_options opt = { .submission_id = ID,
 		                          .display_name = "alice~x",
 		                          .idempotency = r->sent,
-		                          .deadline_ms = clock_ms() + 1000 };
+		                          .deadline_ms = clock_ms() + 100000 };
 	return submit_with(w, &FOUR, &opt);
 }
 
@@ -219,7 +219,7 @@ static struct end submit_keyed(struct world *w)
 	struct submission_options opt = { .submission_id = ID,
 		                          .display_name = "alice~x",
 		                          .idempotency = "aa-bb",
-		                          .deadline_ms = clock_ms() + 1000 };
+		                          .deadline_ms = clock_ms() + 100000 };
 	return submit_with(w, &FOUR, &opt);
 }
 

@@ -2,6 +2,7 @@
 
     tests/e2e/run [NAME...]     all, or the tests whose names contain NAME"""
 import base64
+import concurrent.futures
 import json
 import os
 import subprocess
@@ -377,45 +378,57 @@ def test_killed_server_starts_no_incomplete_job(check, cluster):
         remove(cluster, job)
 
 
+def test_corpus_jobs_yield_valid_objects_in_plain(check, cluster):
+    submit_all(check, cluster, "plain", [])
+
+
+def test_corpus_jobs_yield_valid_objects_in_openpai(check, cluster):
+    submit_all(check, cluster, "openpai", ["--priority-class"])
+
+
+def test_corpus_jobs_yield_valid_configmaps(check, cluster):
+    submit_with_configmap(check, cluster)
+
+
+# Each group has an API server of its own.  The tests before `bind` need an account with the rights of an overlay only.
+GROUPS = [
+    [test_submission_without_rights_names_the_right, *tests_of(deploy), bind,
+     test_corpus_jobs_yield_valid_objects_in_plain, test_corpus_jobs_yield_valid_objects_in_openpai,
+     test_corpus_jobs_yield_valid_configmaps, test_submission_without_a_verb_names_it_and_cleans_up,
+     test_submission_replaces_objects_of_an_older_job, test_kubeconfig_logins_are_all_accepted,
+     test_in_cluster_login_uses_the_service_account, test_wrong_logins_are_reported,
+     change_jobs.test_jobs_can_be_changed_on_a_real_api_server, test_environment_writes_no_keys_and_sets_no_proxy,
+     *interrupted.SHORT, test_stopped_api_server_leaves_no_objects, test_killed_api_server_keeps_the_contract,
+     test_frozen_api_server_keeps_the_contract, test_killed_server_starts_no_incomplete_job],
+    [bind, *delivery.TESTS, *tests_of(dialects), *people.TESTS, *checking.TESTS, *tests_of(janitor), *tests_of(kept_code),
+     *tests_of(durations), *tests_of(pulls), *tests_of(webhook), *tests_of(dryrun), *logs.TESTS, *ended.TESTS,
+     *tests_of(manifests), *tests_of(states), *tests_of(size), *tests_of(overlays)]]
+
+
+def run_group(group):
+    """(passed, failed, checks) of the group's tests that are wanted."""
+    check = Checks()
+    tests = GROUPS[group]
+    wanted = {*choose(tests, sys.argv[1:]), bind}
+    cluster = Cluster(tools())
+    try:
+        check.run(*(step(t, cluster) for t in tests if t in wanted))
+    finally:
+        cluster.close()
+    return check.passed, check.failed, check.checks
+
+
 def main():
     if not os.access(BINARY, os.X_OK):
         sys.exit(f"{BINARY} is not there: make")
-    wanted = sys.argv[1:]
+    groups = [i for i, tests in enumerate(GROUPS) if choose(tests, sys.argv[1:])]
+    if not groups:
+        sys.exit("there is no such test")
     end_in_order()
-    check = Checks()
-    cluster = Cluster(tools())
-
-    def test_corpus_jobs_yield_valid_objects_in_plain(check, cluster):
-        submit_all(check, cluster, "plain", [])
-
-    def test_corpus_jobs_yield_valid_objects_in_openpai(check, cluster):
-        submit_all(check, cluster, "openpai", ["--priority-class"])
-
-    def test_corpus_jobs_yield_valid_configmaps(check, cluster):
-        submit_with_configmap(check, cluster)
-
-    tests = [test_corpus_jobs_yield_valid_objects_in_plain, test_corpus_jobs_yield_valid_objects_in_openpai,
-             test_corpus_jobs_yield_valid_configmaps, test_submission_without_a_verb_names_it_and_cleans_up,
-             test_submission_replaces_objects_of_an_older_job, test_kubeconfig_logins_are_all_accepted,
-             test_in_cluster_login_uses_the_service_account, test_wrong_logins_are_reported,
-             change_jobs.test_jobs_can_be_changed_on_a_real_api_server,
-             test_environment_writes_no_keys_and_sets_no_proxy,
-             *delivery.TESTS, *tests_of(dialects), *people.TESTS, *checking.TESTS, *tests_of(janitor), *tests_of(kept_code),
-             *interrupted.SHORT, *tests_of(durations), *tests_of(pulls), *tests_of(webhook), *tests_of(dryrun),
-             *logs.TESTS, *ended.TESTS, *tests_of(manifests), *tests_of(states), *tests_of(size), *tests_of(overlays),
-             test_stopped_api_server_leaves_no_objects, test_killed_api_server_keeps_the_contract,
-             test_frozen_api_server_keeps_the_contract, test_killed_server_starts_no_incomplete_job]
-
-    # These tests need an account with the rights of an overlay only.
-    before = choose([test_submission_without_rights_names_the_right, *tests_of(deploy)], wanted)
-    tests = choose(tests, wanted)
-    try:
-        if not before + tests:
-            sys.exit("there is no such test")
-        check.run(*(step(t, cluster) for t in [*before, bind, *tests]))
-    finally:
-        cluster.close()
-    check.finish()
+    with concurrent.futures.ProcessPoolExecutor(len(groups)) as pool:
+        passed, failed, checks = map(sum, zip(*pool.map(run_group, groups)))
+    print(f"{checks} checks\n{passed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)
 
 
 main()

@@ -306,7 +306,7 @@ def test_events_of_the_controller_are_events_of_the_job(check):
                                "apiVersion": "frameworkcontroller.microsoft.com/v1", "kind": "Framework", "name": name,
                                "namespace": "default", "uid": value["metadata"]["uid"]}})
         api.settle()
-        check.ok("known", server.becomes("/api/v2/jobs/alice~waits", 200))
+        check.ok("known, and its events", server.becomes("/api/v2/jobs/alice~waits/events", 200))
         found = server.request("GET", "/api/v2/jobs/alice~waits/events").json
         check.equal("one", [(e["reason"], e["message"], e["podUid"], e["taskroleName"], e["taskIndex"]) for e in found["data"]],
                     [("QuotaExceeded", message, "", "", -1)])

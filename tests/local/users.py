@@ -2,6 +2,7 @@
 
 Tasks meet the test over the loopback: they share the network with it, and no directory."""
 import collections
+import itertools
 import json
 import os
 import socketserver
@@ -50,13 +51,16 @@ class Meeting(socketserver.ThreadingTCPServer):
 
 
 class Stream:
-    """Server-sent events, read by a thread that curl feeds."""
+    """Server-sent events, read by a thread that curl feeds.  They begin before the constructor returns: changes
+    from then on are in them."""
 
     def __init__(self, url, headers):
         flags = [f"-H{name}: {value}" for name, value in (headers or {}).items()]
-        self.curl = subprocess.Popen(["curl", "-sN", "--noproxy", "*", *flags, url], stdout=subprocess.PIPE, text=True)
+        self.curl = subprocess.Popen(["curl", "-siN", "--noproxy", "*", *flags, url], stdout=subprocess.PIPE, text=True)
         self.events, self.last_id, self.ready = [], None, threading.Condition()
         self.taken, self.row = 0, None
+        head = list(itertools.takewhile(lambda line: line != "\n", self.curl.stdout))
+        assert head and head[0].startswith("HTTP/1.1 200"), (url, head)
         threading.Thread(target=self.read, daemon=True).start()
 
     def read(self):

@@ -110,7 +110,7 @@ static void create_tell(const struct rules_op *op, const char *reason)
 	const char *message = reply_text(op->status, "message");
 	STR_AUTO says = STR_INIT(TOLD_MAX);
 	bool denied = op->kind == KIND_POD && fw_view_denial(&says, span_of(message));
-	job_tell(op->job, reason, denied ? str_c(&says) : message);
+	job_tell(op->job, reason, denied ? str_c(&says) : *message ? message : "without a reason");
 }
 
 /* Admission, or the API server itself, refuses the object: the end of a pod's task; a ConfigMap is

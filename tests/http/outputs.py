@@ -471,14 +471,14 @@ def test_upload_floods_of_invalid_tokens_are_limited(check):
         codes = [upload(p.output_port, forged(p, i, f"u-{i}"))[0] for i in range(50)]
         check.equal("the first are looked at", set(codes), {401})
         # Faster than the limit recovers, two per second.
-        codes += sum(in_threads(8, lambda i: [upload(p.output_port, forged(p, i, f"u-{i}-{n}"))[0]
-                                              for n in range(25)]), [])
+        flood = sum(in_threads(8, lambda i: [upload(p.output_port, forged(p, i, f"u-{i}-{n}")) for n in range(25)]), [])
+        codes += [code for code, _, _ in flood]
         most = 121 + 8 * (1 + 2 * (time.monotonic() - start))  # all eight may ask before one of them counts
         check.ok("then no more", 429 in codes and codes.count(401) <= most, (codes.count(401), most))
         check.ok("the API server is asked for those only", p.api.count("POST", "tokenreviews") <= most,
                  p.api.count("POST", "tokenreviews"))
-        code, _, headers = upload(p.output_port, forged(p, "x", "u-x"))
-        check.ok("when it may try again", code == 429 and int(headers["retry-after"]) >= 1, (code, headers))
+        later = [headers.get("retry-after", "") for code, _, headers in flood if code == 429]
+        check.ok("when it may try again", all(value.isdigit() and int(value) >= 1 for value in later), later)
         check.equal("others are answered", p.server.request("GET", "/healthz").status, 200)
         check.equal("a pod of this address", p.upload()[0], 204)
         check.equal("from another address", p.upload(index=1, source="127.0.0.9")[0], 204)

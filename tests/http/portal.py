@@ -402,7 +402,7 @@ def test_user_edit_without_an_answer_is_504(check):
         c.api.fault("GET", "secrets", f"{GROUPS}/", hang="before")
         change.join(60 * SLOW)
         check.refused("nobody knows", replies[0], 504, "OutcomeUnknown")
-        check.equal("it was done", stored(c, "alice")["grouplist"], '["vision"]')
+        check.ok("it was done", wait_until(lambda: stored(c, "alice")["grouplist"] == '["vision"]'), stored(c, "alice"))
 
 
 def test_user_edit_continues_without_its_client(check):

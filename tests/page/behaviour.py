@@ -230,17 +230,19 @@ def test_page_first_visit_is_small(check):
 
 
 # ---- shortcuts ----
-# A key at the deepest focused element, `late` milliseconds after now.
-KEY = """let at = document.activeElement;
-while (at.shadowRoot?.activeElement) at = at.shadowRoot.activeElement;
-const event = new KeyboardEvent("keydown", { key: arguments[0], bubbles: true, composed: true, cancelable: true });
-Object.defineProperty(event, "timeStamp", { value: performance.now() + arguments[1] });
-at.dispatchEvent(event);"""
+# Keys at the deepest focused element, each so many milliseconds after the one before it.
+KEYS = """const now = performance.now();
+for (const [i, key] of arguments[0].entries()) {
+	let at = document.activeElement;
+	while (at.shadowRoot?.activeElement) at = at.shadowRoot.activeElement;
+	const event = new KeyboardEvent("keydown", { key, bubbles: true, composed: true, cancelable: true });
+	Object.defineProperty(event, "timeStamp", { value: now + i * arguments[1] });
+	at.dispatchEvent(event);
+}"""
 
 
 def key(page, *keys, late=0):
-    for i, one in enumerate(keys):
-        page.js(KEY, one, i * late)
+    page.js(KEYS, keys, late)
 
 
 def test_page_shortcuts_lead_to_pages(check):

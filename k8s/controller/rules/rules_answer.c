@@ -235,16 +235,19 @@ static void delete_look(struct rules_op *op, const struct rules_time *now,
 }
 
 /* The answer of the DELETE itself.  One that was answered 2xx, and has no effect, is repeated by
- * the sweep after 10 s, 20, 40 ... 300. */
+ * the sweep after 10 s, 20, 40 ... 300.  If its event came before the answer, the name is free, and
+ * another object of it need not wait. */
 static void delete_note(const struct rules_op *op, const struct rules_time *now, bool done)
 {
 	enum { FIRST = 11 /* drive_backoff_ms: 10 s */ };
 	struct rules_object *o = op_object(op);
-	o->remove_ms = now->ms + drive_backoff_ms(FIRST + o->removals, RULES_REMOVED_MS);
 	if (op->stray && op->kind == KIND_POD && done && !o->removals)
 		counter_add(&op->job->r->set.counts->strays, 1);
-	o->removals += done;
 	op->job->sweep = true;
+	if (o->gone && strcmp(o->gone, op->uid) == 0)
+		return;
+	o->remove_ms = now->ms + drive_backoff_ms(FIRST + o->removals, RULES_REMOVED_MS);
+	o->removals += done;
 }
 
 /* A pod that has ended goes at once.  If the sync has asked for more than its DELETE, that is over

@@ -458,6 +458,30 @@ TEST(test_rules_repeat_the_removal_of_a_stray_that_fails)
 	scene_end(s);
 }
 
+/* The answer of a DELETE comes after the event that the pod is gone: a late pod of its name is
+ * removed at once, not after the pause of a removal without effect. */
+TEST(test_rules_remove_a_late_pod_of_a_name_that_was_just_freed)
+{
+	static const char ENDED[] = "},\"status\":{\"phase\":\"Succeeded\"";
+	static const char DYING[] = ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"";
+	ARENA_AUTO a = { 0 };
+	struct scene *s = scene_new();
+	scene_pods(s);
+	rules_put(s->r, &s->now, KIND_POD, span_of(scene_pod(&a, 1, "p1", ENDED)));
+	void *removal = scene_expect_removal(s);
+	rules_gone(s->r, &s->now, KIND_POD, span_of(scene_pod(&a, 1, "p1", DYING)));
+	scene_answer(s, removal, STORE_OK, "{}");
+	int64_t pause_ms = s->now.ms + 10000;
+	scene_wait(s, 1000);
+	while (rules_next(s->r, &s->now, &s->request))
+		scene_patch(s); /* the task is completed */
+	rules_put(s->r, &s->now, KIND_POD, span_of(scene_pod(&a, 1, "late", "")));
+	(void)scene_expect_removal(s);
+	assert_string_equal(s->request.uid, "late");
+	assert_true(s->now.ms < pause_ms);
+	scene_end(s);
+}
+
 TEST(test_rules_delete_nothing_foreign_for_a_forged_status)
 {
 	ARENA_AUTO a = { 0 };

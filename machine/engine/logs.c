@@ -178,7 +178,7 @@ static void logs_bound(struct engine *e)
 		e->log_bytes += run[i].bytes;
 	}
 	int64_t most = e->set.keep_logs;
-	if (e->log_bytes <= most)
+	if (n == 0 || e->log_bytes <= most)
 		return;
 	qsort(run, n, sizeof(*run), logs_compare);
 	for (size_t i = 0; e->log_bytes > most / 10 * 9; i++)

@@ -248,15 +248,15 @@ static int pod_mounts_read(struct pod_reader *r, const struct node *object, stru
 		if (strcmp(c->mount[i - 1].path, c->mount[i].path) == 0)
 			return POD_REFUSE(r, "two volumes are mounted at %s", c->mount[i].path);
 	}
-	for (size_t i = 0; i < c->n_mounts * c->n_mounts; i++) {
-		const struct pod_mount *in = &c->mount[i / c->n_mounts];
-		const char *path = c->mount[i % c->n_mounts].path;
-		if (in->volume->kind == POD_STORAGE && path != in->path &&
-		    path_within(path, in->path))
-			return POD_REFUSE(r,
-			                  "%s cannot be a mount point: it would be in the storage "
-			                  "at %s, where other tasks can change it",
-			                  path, in->path);
+	for (const struct pod_mount *in = c->mount; in < c->mount + c->n_mounts; in++) {
+		for (size_t i = 0; in->volume->kind == POD_STORAGE && i < c->n_mounts; i++) {
+			const char *path = c->mount[i].path;
+			if (path != in->path && path_within(path, in->path))
+				return POD_REFUSE(r,
+				                  "%s cannot be a mount point: it would be in the "
+				                  "storage at %s, where other tasks can change it",
+				                  path, in->path);
+		}
 	}
 	return 0;
 }

@@ -222,7 +222,8 @@ static int sweep_compare(struct remote *r, const char *job, const char *tag, str
 
 /* Submits one job of a sweep.  The key is that of the same call before, so that a job which that
  * one has begun is completed, and one that it has made is not made again. */
-static int sweep_submit(struct remote *r, struct submit_call *call, const char *job, struct err *e)
+static int sweep_submit(struct remote *r, const struct submit_call *call, const char *job,
+                        struct err *e)
 {
 	ARENA_SECRET arena = { 0 };
 	REPLY_AUTO reply = { 0 };
@@ -232,8 +233,8 @@ static int sweep_submit(struct remote *r, struct submit_call *call, const char *
 		return submit_refused(call->text, SPAN(""), e);
 	sha256_hex(key, span_of(arena_printf(&arena, "%s\n%s\n%.*s", call->tag, job, (int)shown.n,
 	                                     shown.p)));
-	call->key = key;
-	int code = submit_post(r, call, &reply, e);
+	const struct submit_call keyed = { call->text, key, call->tag, call->quiet };
+	int code = submit_post(r, &keyed, &reply, e);
 	bool again = code == 0 && reply.replayed;
 	if (code < 0 && e->code && strcmp(e->code, "ConflictJobError") == 0) {
 		err_done(e);

@@ -196,10 +196,11 @@ int compose_command(struct job_text *t, const struct options *o, const struct co
 	command_add_parameters(&command, &o->set);
 	command_add_parameters(&command, &o->sweep);
 	str_puts(&command.out, "exec");
-	for (size_t i = 0; o->command[i]; i++) {
+	const char *const *word = o->command;
+	do {
 		str_char(&command.out, ' ');
-		command_put_word(&command, span_of(o->command[i]));
-	}
+		command_put_word(&command, span_of(*word));
+	} while (*++word);
 	str_puts(&out, "protocolVersion: 2\nname: ");
 	if (o->name[0])
 		str_json(&out, span_of(o->name));

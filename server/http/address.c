@@ -112,7 +112,7 @@ void client_address_local(struct client_address *p, const struct sockaddr *from,
 {
 	static const struct client_address ANY;
 	static const struct client_address ANY_V4 = { .b = { [10] = 0xff, [11] = 0xff } };
-	struct sockaddr_storage listener;
+	struct sockaddr_storage listener = { 0 };
 	socklen_t n = sizeof(listener);
 	struct client_address own;
 	bool v4 = address_is_v4(p);

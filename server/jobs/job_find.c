@@ -56,7 +56,7 @@ static void job_refuse_absent(struct request *r, const struct job_id *id)
 {
 	const struct server *s = r->loop->server;
 	const struct account *who = r->principal;
-	bool may = who && (who->admin || span_is(id->user, who->name));
+	bool may = who && id->user.p && (who->admin || span_is(id->user, who->name));
 	const char *job = arena_printf(&r->arena, "%.*s~%.*s", (int)id->user.n, id->user.p,
 	                               (int)id->job.n, id->job.p);
 	if (may && s->local && aside_has(s->options->local, span_of(job)))

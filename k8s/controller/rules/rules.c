@@ -93,10 +93,9 @@ void job_show_state(struct rules_job *job)
 /* Frees what a living Framework has and an ended one has not. */
 static void job_clear(struct rules_job *job)
 {
-	while (!TAILQ_EMPTY(&job->ops)) {
-		struct rules_op *op = TAILQ_FIRST(&job->ops);
-		op_drop(op);
-	}
+	struct rules_op *op;
+	while ((op = TAILQ_FIRST(&job->ops)) != NULL)
+		op_drop(op); /* NOLINT(clang-analyzer-unix.Malloc): it takes it off the list */
 	framework_free(TAKE(job->machine));
 	str_done(&job->packed);
 	str_done(&job->news);

@@ -226,11 +226,11 @@ def test_hived_faults_fall_back_to_the_file(check):
             check.ok(f"{mode}: clients notice nothing", get(s, "/healthz").status == 200)
         for mode, s in servers.items():
             asked = len(services[mode].requests)
-            check.ok(f"{mode}: is asked on", wait_until(lambda m=mode, n=asked: len(services[m].requests) > n))
+            check.ok(f"{mode}: is asked on", wait_until(lambda m=mode, n=asked: len(services[m].requests) > n, 180))  # pauses grow to 60 s
             check.equal(f"{mode}: is said once", len(said(s, LOST)), 1)
             services[mode].mode = "well"
         for mode, s in servers.items():
-            check.ok(f"{mode}: known again", wait_until(lambda s=s: len(said(s, KNOWN)) == 2, 90), s.log())  # pauses grow to 60 s
+            check.ok(f"{mode}: known again", wait_until(lambda s=s: len(said(s, KNOWN)) == 2, 180), s.log())
             check.ok(f"{mode}: and counts", quota(s, 3))
             check.equal(f"{mode}: no other route", {path for path, _ in services[mode].requests}, {PATH})
     finally:

@@ -356,7 +356,7 @@ class Edit:
                 pass
         self.thread = threading.Thread(target=call)
         self.thread.start()
-        self.hangs = wait_until(lambda: fault.seen)
+        self.hangs = wait_until(lambda: fault.seen or not self.thread.is_alive()) and fault.seen
 
     def end(self):
         self.thread.join(60 * SLOW)
@@ -380,7 +380,12 @@ def test_user_edits_end_at_the_deadline(check):
         with editing(mode, "--deadline", "1") as c:
             for _, method, path, body, hangs, name, status in [row for row in HANGS if row[0] == mode]:
                 what = f"{method} {path}, {hangs} {name} hangs"
-                edit = Edit(c, method, path.replace("{root}", c.root), body, hangs, name)
+                for _ in range(5):  # a stall can take the second before the edit comes to the request that hangs
+                    edit = Edit(c, method, path.replace("{root}", c.root), body, hangs, name)
+                    if edit.hangs:
+                        break
+                    edit.end()
+                    c.api.faults.clear()
                 check.ok(f"{what}: comes to it", edit.hangs)
                 check.equal(what, edit.end(), (status, {503: "UnavailableError", 504: "OutcomeUnknown"}[status]))
                 edit.gate.set()

@@ -144,7 +144,7 @@ const next = () => {
 	const hadFocus = document.activeElement?.localName === "input";
 	fill(document.getElementById("page"), plainTable("Numbers", [["Number", String]], [++n]), fresh, button("Count", () => clicks++, { title: n }));
 	if (hadFocus) fresh.focus();
-	setTimeout(next, wait *= 1.01);
+	setTimeout(next, wait *= 1.05);
 };
 next();"""
 

@@ -138,7 +138,7 @@ def follow_in_windows(check, n, seconds):
 
 def test_page_windows_side_by_side_do_not_wait_for_each_other(check):
     """Three windows with running jobs: no line is missing, nothing is lost, and requests get through."""
-    follow_in_windows(check, 3, 300 if os.environ.get("TEST_WHOLE") == "1" else 5)
+    follow_in_windows(check, 3, 60 if os.environ.get("TEST_WHOLE") == "1" else 5)
 
 
 def test_page_more_windows_than_connections_follow_their_jobs(check):

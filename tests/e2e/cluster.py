@@ -173,9 +173,14 @@ class Cluster:
         """Creates these objects, or changes those that are there."""
         for o in objects:
             path, name = self.collection(o["apiVersion"], o["kind"], o["metadata"].get("namespace")), o["metadata"]["name"]
-            status, said = self.api("POST", path, o)
-            if status == 409:
+            for _ in range(600):
+                status, said = self.api("POST", path, o)
+                if status != 409:
+                    break
                 status, said = self.api("PATCH", f"{path}/{name}", o, "application/merge-patch+json")
+                if status != 404 and "deletionTimestamp" not in said["metadata"]:
+                    break
+                time.sleep(0.1)  # it is being deleted
             if status not in (200, 201):
                 raise RuntimeError(f"{o['kind']} {name}: {status} {said}")
 

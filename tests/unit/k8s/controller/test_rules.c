@@ -476,9 +476,10 @@ TEST(test_rules_remove_a_late_pod_of_a_name_that_was_just_freed)
 	while (rules_next(s->r, &s->now, &s->request))
 		scene_patch(s); /* the task is completed */
 	rules_put(s->r, &s->now, KIND_POD, span_of(scene_pod(&a, 1, "late", "")));
-	(void)scene_expect_removal(s);
+	removal = scene_expect_removal(s);
 	assert_string_equal(s->request.uid, "late");
 	assert_true(s->now.ms < pause_ms);
+	scene_answer(s, removal, STORE_OK, "{}");
 	scene_end(s);
 }
 

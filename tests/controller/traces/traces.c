@@ -23,8 +23,8 @@
  * played as if nothing had been.  The end must be the same (ends.c), and no pod may live that no
  * task has.
  *
- * In the environment: TEST_WHOLE=1, a third of all faults at all requests, chosen by TRACES_SEED
- * (three seeds in a row have all), and 40 random orders; else one fault for each step, chosen by
+ * In the environment: TEST_WHOLE=1, a ninth of all faults at all requests, chosen by TRACES_SEED
+ * (nine seeds in a row have all), and 40 random orders; else one fault for each step, chosen by
  * TRACES_SEED, and 2 orders.  TRACES_FAULT=STEP:KIND:N:EXTRA, only this one, and tells what
  * happens; TRACES_FAULT=-, tells what happens without faults.
  * TRACES_STOP=1: not beyond the first trace that fails.
@@ -74,6 +74,7 @@ static const struct fault_row {
 enum {
 	ORDERS = 2, /* random ones */
 	ORDERS_WHOLE = 40,
+	SHARES = 9, /* of all faults, of which a run with all cases has one */
 	FIRST_MOST = 6,
 	LAST_MOST = 2, /* requests of a step, which get faults */
 	STALE_MOST = 5 /* events */
@@ -373,10 +374,10 @@ static bool fault_try(void *arg, const struct fault *f)
 	return true;
 }
 
-static bool fault_try_third(void *arg, const struct fault *f)
+static bool fault_try_share(void *arg, const struct fault *f)
 {
 	struct faulty *all = arg;
-	return (all->seen++ + seed_asked()) % 3 != 0 || fault_try(all, f);
+	return (all->seen++ + seed_asked()) % SHARES != 0 || fault_try(all, f);
 }
 
 /* The fault that the environment asks for, as STEP:KIND:N:EXTRA; false: none, or another step. */
@@ -409,7 +410,7 @@ static void faults_of_step(struct faulty *all, const struct fault_step *at)
 			(void)fault_try(all, &choose.chosen);
 		all->p->tells = false;
 	} else if (asked.whole) {
-		(void)faults_each(at, fault_try_third, all);
+		(void)faults_each(at, fault_try_share, all);
 	} else {
 		(void)faults_each(at, fault_count, &n);
 		choose.left = n ? seed_of(all->file, at->step) % n : 0;

@@ -384,11 +384,12 @@ def test_admission_that_changes_pods(check, scene):
             patch.append({"op": "remove", "path": "/metadata/annotations/FC_TASK_UID"})
         return True, None, patch
     with Webhook(scene, answer):
-        scene.create(framework("changed", role(number=2, failed=-1, run=3000)))
+        scene.create(framework("changed", role(number=2, failed=-1, run="never")))
         check.ok("changed: they run", all_run(scene, "changed", 2))
         pods = scene.pods("changed")
         check.equal("changed: as admission has them",
                     [p["metadata"]["labels"].get("changed") for p in pods.values()], ["yes"] * 2)
+        scene.succeed("changed")
         end_is(check, scene, "changed", 0)
     others_go_on(check, scene, "changed")
     scene.remove("changed")
@@ -464,11 +465,12 @@ def test_frameworks_that_cannot_be_read(check, scene):
 
 def test_foreign_writer_of_a_status(check, scene):
     """Somebody puts an old status back, as a client does that PUTs what it has read earlier."""
-    scene.create(framework("overwritten", role(number=2, run=3000)))
+    scene.create(framework("overwritten", role(number=2, run="never")))
     check.ok("overwritten: has a status", wait_until(lambda: scene.state("overwritten")))
     old = scene.framework("overwritten")["status"]
     check.ok("overwritten: runs", all_run(scene, "overwritten", 2))
     check.equal("overwritten: is edited", edited(scene, "overwritten", put("/status", old)), 200)
+    scene.succeed("overwritten")
     end_is(check, scene, "overwritten", 0, seconds=90)
     print(f"     overwritten: {scene.events_text('overwritten')[:2]}", flush=True)
     scene.remove("overwritten")

@@ -171,7 +171,7 @@ def test_standby_takes_over(check, scene):
     first = leader(scene.controllers)
     other = [c for c in scene.controllers if c is not first][0]
     check.equal("the other one is ready", other.status("/readyz"), 200)
-    scene.create(framework("handed", role(number=2, run="4000")))
+    scene.create(framework("handed", role(number=2, run="never")))
     check.ok("handed: all run", all_run(scene, "handed", 2))
     before = {n: p["metadata"]["uid"] for n, p in scene.pods("handed").items()}
     start = time.monotonic()
@@ -181,6 +181,7 @@ def test_standby_takes_over(check, scene):
     print(f"     take-over after SIGTERM: {stopped - start:.2f} s to the end, {time.monotonic() - stopped:.2f} s more "
           "until the other leads", flush=True)
     check.equal("the pods stay", {n: p["metadata"]["uid"] for n, p in scene.pods("handed").items()}, before)
+    scene.succeed("handed")
     end_is(check, scene, "handed", 0)
     first.start()
     check.ok("the first one is there again", wait_until(lambda: first.status("/readyz") == 200))

@@ -123,7 +123,10 @@ def judge_objects(check, world):
 
 def rows(server):
     """The rows of the list as its watch shows them."""
-    found = {f"{row['username']}~{row['name']}": row for row in server.request("GET", "/api/v2/jobs?limit=50000").json}
+    reply = server.request("GET", "/api/v2/jobs?limit=50000")
+    if not isinstance(reply.json, list):
+        raise RuntimeError(f"no list: {reply.status} {reply.headers} {len(reply.body)} bytes: {reply.body[:200]}...{reply.body[-200:]}")
+    found = {f"{row['username']}~{row['name']}": row for row in reply.json}
     for row in found.values():
         row.pop("waitingReason", None)
     return found

@@ -289,6 +289,20 @@ class Reply:
         return f"{self.status} {self.headers} {self.body[:400]!r}"
 
 
+def unchunked(data, at):
+    """(the body of the chunks that begin there, their end), or None if they are incomplete."""
+    body = bytearray()
+    while (end := data.find(b"\r\n", at)) >= 0:
+        size = int(data[at:end], 16)
+        at = end + 2 + size + 2
+        if len(data) < at:
+            break
+        if size == 0:
+            return bytes(body), at
+        body += data[end + 2:at - 2]
+    return None
+
+
 def parse_replies(data):
     """All responses in the bytes of a connection, parsed by their framing, up to the first
     incomplete one."""
@@ -308,10 +322,13 @@ def parse_replies(data):
         if status < 200 or status in (204, 304):
             length = 0
         at = end + 4 + length
+        body = bytes(data[end + 4:at])
+        if headers.get("transfer-encoding") == "chunked" and "json" in headers["content-type"]:  # a long list, no stream
+            body, at = unchunked(data, end + 4) or (None, len(data) + 1)
         if len(data) < at:
             return replies
         if status >= 200:
-            replies.append(Reply(status, headers, bytes(data[end + 4:at])))
+            replies.append(Reply(status, headers, body))
 
 
 class Connection(Closing):

@@ -36,8 +36,9 @@ class Cli:
         self.process = subprocess.Popen(
             command_line([BINARY], arguments), stdin=subprocess.PIPE, stdout=stderr if both else subprocess.PIPE,
             stderr=stderr, env=env, cwd=cwd)
-        self.process.stdin.write((text or "").encode())
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # it may not read it, and end
+            self.process.stdin.write((text or "").encode())
+            self.process.stdin.close()
         if columns:
             os.close(stderr)
         self.threads = [threading.Thread(target=self.read, args=(self.process.stdout, "out"), daemon=True)

@@ -179,7 +179,7 @@ class Cluster:
                 if status != 409:
                     break
                 status, said = self.api("PATCH", f"{path}/{name}", o, "application/merge-patch+json")
-                if status != 404 and "deletionTimestamp" not in said["metadata"]:
+                if status != 404 and not (status == 200 and "deletionTimestamp" in said["metadata"]):
                     break
                 time.sleep(0.1)  # it is being deleted
             if status not in (200, 201):

@@ -323,7 +323,7 @@ def parse_replies(data):
             length = 0
         at = end + 4 + length
         body = bytes(data[end + 4:at])
-        if headers.get("transfer-encoding") == "chunked" and "json" in headers["content-type"]:  # a long list, no stream
+        if headers.get("transfer-encoding") == "chunked" and "json" in headers.get("content-type", ""):  # a long list, no stream
             body, at = unchunked(data, end + 4) or (None, len(data) + 1)
         if len(data) < at:
             return replies

@@ -385,6 +385,7 @@ def test_user_edits_end_at_the_deadline(check):
                     if edit.hangs:
                         break
                     edit.end()
+                    edit.gate.set()
                     c.api.faults.clear()
                 check.ok(f"{what}: comes to it", edit.hangs)
                 check.equal(what, edit.end(), (status, {503: "UnavailableError", 504: "OutcomeUnknown"}[status]))

@@ -236,7 +236,7 @@ static void delete_look(struct rules_op *op, const struct rules_time *now,
 
 /* The answer of the DELETE itself.  One that was answered 2xx, and has no effect, is repeated by
  * the sweep after 10 s, 20, 40 ... 300.  If its event came before the answer, the name is free, and
- * another object of it need not wait. */
+ * the next object of that name need not wait. */
 static void delete_note(const struct rules_op *op, const struct rules_time *now, bool done)
 {
 	enum { FIRST = 11 /* drive_backoff_ms: 10 s */ };

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import ssl
 import subprocess
 import tempfile
@@ -513,9 +514,12 @@ def run_overlay(check, cluster, overlay, jobs, secrets, headers):
             if headers:
                 revokes(check, cluster, overlay, server, headers)
             if "exec" in container["readinessProbe"]:
-                server.stop()
-                check.ok(f"{overlay}: the probe fails without the server",
-                         server.run_beside(container["readinessProbe"]["exec"]["command"]).returncode != 0)
+                with socket.socket() as silent:
+                    # Bound and not listening, so that no other program answers there.
+                    silent.bind(("127.0.0.1", 0))
+                    command = [*container["readinessProbe"]["exec"]["command"], "--server",
+                               f"http://127.0.0.1:{silent.getsockname()[1]}"]
+                    check.ok(f"{overlay}: the probe fails without a server", server.run_beside(command).returncode != 0)
     finally:
         uninstall(cluster, values)
         cluster.forget_crd()

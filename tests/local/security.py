@@ -154,8 +154,8 @@ def test_sandbox_hides_other_jobs_and_the_server(check):
     for what, identity in sandboxed("a user", "root").items():
         with Ground(identity) as g, contextlib.ExitStack() as stack:
             put_key(g.mark)
-            shown = [path for path in ("/run/rest-lit-test",) if os.access("/run", os.W_OK)]
-            stack.callback(lambda: [os.unlink(p) for p in glob.glob("/run/rest-lit-test*")])
+            shown = [f"/run/rest-lit-test.{os.getpid()}"] if os.access("/run", os.W_OK) else []
+            stack.callback(lambda: [os.unlink(p) for path in shown for p in glob.glob(f"{path}*")])
             for path in shown:
                 with open(path, "w", encoding="ascii") as f:
                     f.write(g.mark)
@@ -185,7 +185,7 @@ def test_sandbox_hides_other_jobs_and_the_server(check):
 
 def device_nodes(stack):
     """Two devices that all users may read and write, until the stack ends; [] without the right to make them."""
-    nodes = ["/dev/rest-lit-test0", "/dev/rest-lit-test1"]
+    nodes = [f"/dev/rest-lit-test{os.getpid()}.{n}" for n in "01"]
     try:
         for node in nodes:
             os.mknod(node, 0o666 | stat.S_IFCHR, os.makedev(1, 5))

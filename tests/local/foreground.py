@@ -95,7 +95,8 @@ def test_run_prints_the_output_into_a_pipe(check):
         check.ok("the image is not used", err.startswith("<stdin>:1:") and ": warning: /taskRoles/worker: runs on this machine's files, not in debian:12-slim; --images oci pulls it\n" in err, err)
         check.ok("no escapes", ESCAPE not in out + err)
         check.equal("nothing is left", p.left(), [])
-        code, out, err = p.run(job("two", ps=role("echo I am $PAI_TASK_INDEX", instances=2), worker=role("echo w")))
+        every = {"completion": {"minSucceededInstances": -1}}  # else the first role that succeeds ends the job
+        code, out, err = p.run(job("two", ps=role("echo I am $PAI_TASK_INDEX", instances=2, **every), worker=role("echo w", **every)))
         check.equal("two roles", (code, sorted(out.splitlines())), (0, ["ps[0] | I am 0", "ps[1] | I am 1", "worker[0] | w"]))
 
 

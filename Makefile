@@ -377,7 +377,7 @@ help:
 	@echo 'make demo       build, start the server on a directory, submit the examples'
 	@echo 'make check      the tests for every change: 6 minutes on two cores (SUITES="unit http": these alone)'
 	@echo 'make check-asan the C programs under AddressSanitizer and UBSan'
-	@echo 'make check-long all suites that are not green for this commit: more than an hour'
+	@echo 'make check-long all suites that are not green for this commit: about an hour'
 	@echo 'make released   fails unless all suites are green for this commit'
 	@echo 'make slice      what CI runs of check-long after this commit (SLICE=0 to 7: another eighth)'
 	@echo 'make SUITE      one suite: $(ALL_SUITES)'

@@ -92,14 +92,15 @@ struct connection *connection_begin(struct connections *all, const struct sockad
 	c->activity = READING;
 	c->since_ms = clock_ms();
 	c->counted = connection_from(all->loop, from, &c->from);
-	if (c->counted)
-		(void)rate_limit_count(all->loop->server->rate_limits, &c->from, 1);
+	bool over = c->counted && !rate_limit_count(all->loop->server->rate_limits, &c->from, 1);
 	if (all->loop->tls)
 		c->chain = tls_hold(all->loop->tls);
 	make_room(all, c->since_ms);
 	all->n++;
 	link_last(c);
 	make_room(all, c->since_ms);
+	if (over) /* another loop has admitted one between http_admit and this */
+		connection_cut(c);
 	return c;
 }
 

@@ -291,7 +291,8 @@ def test_output_of_a_failed_task_is_kept(check, cluster):
         check.equal("stderr", p.portal("fails", "worker", "stderr"), (200, b"what went wrong\n"))
         check.equal("tail mode", p.portal("fails", "worker", "stdout"), (200, whole[-16384:]))
         code, text = p.portal("fails", "worker", "all", tail="")
-        check.ok("all", code == 200 and text.endswith(b"what went wrong\n") and len(text) <= 1 << 20, len(text))
+        # The order of what is written into two pipes at nearly the same time is not known.
+        check.ok("all", code == 200 and b"what went wrong\n" in text and len(text) <= 1 << 20, len(text))
         check.equal("no link to what is gone", p.portal("fails", "worker", "runtime")[0], 0)
         kept = cluster.get("ConfigMap", framework_name("fails") + "-output-worker-0-0-0")
         check.ok("kept compressed", kept and len(base64.b64decode(kept["binaryData"]["output.gz"])) < 512 << 10, str(kept)[:999])

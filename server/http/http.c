@@ -355,15 +355,38 @@ static void request_ended(void *cls, struct MHD_Connection *m, void **context,
 
 /* ---- connections ---- */
 
+/* Limits the log messages that clients cause. */
+static bool http_may_complain(struct loop *l)
+{
+	int64_t second = clock_us() / 1000000;
+	if (second != l->complained_s)
+		l->complaints = 0;
+	l->complained_s = second;
+	return l->complaints++ < COMPLAINTS_PER_SECOND;
+}
+
+static void http_log_crowd(struct loop *l, const struct client_address *from)
+{
+	char text[CLIENT_ADDRESS_TEXT];
+	if (!http_may_complain(l))
+		return;
+	client_address_text(from, text);
+	log_event(LOG_WARN, "too many connections from one address; a connection was refused",
+	          "peer", text);
+}
+
 static void connection_notify(void *cls, struct MHD_Connection *m, void **context,
                               enum MHD_ConnectionNotificationCode code)
 {
 	struct loop *l = cls;
 	l->fruitless = 0;
 	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-		*context = connection_begin(
+		struct connection *c = connection_begin(
 		    l->connections,
 		    MHD_get_connection_info(m, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr, m);
+		if (c->cut)
+			http_log_crowd(l, &c->from);
+		*context = c;
 	} else {
 		struct connection *c = *context;
 		/* MHD 1.0.1 does not report the end of some requests that it refuses. */
@@ -385,16 +408,6 @@ static size_t http_keep_escapes(void *cls, struct MHD_Connection *m, char *s)
 	return strlen(s);
 }
 
-/* Limits the log messages that clients cause. */
-static bool http_may_complain(struct loop *l)
-{
-	int64_t second = clock_us() / 1000000;
-	if (second != l->complained_s)
-		l->complaints = 0;
-	l->complained_s = second;
-	return l->complaints++ < COMPLAINTS_PER_SECOND;
-}
-
 __attribute__((format(printf, 2, 0))) static void http_complain(void *cls, const char *fmt,
                                                                 va_list ap)
 {
@@ -411,15 +424,9 @@ static enum MHD_Result http_admit(void *cls, const struct sockaddr *from, sockle
 	(void)n;
 	struct loop *l = cls;
 	struct client_address p;
-	char text[CLIENT_ADDRESS_TEXT];
 	if (!connection_from(l, from, &p) || rate_limit_count(l->server->rate_limits, &p, 0))
 		return MHD_YES;
-	if (http_may_complain(l)) {
-		client_address_text(&p, text);
-		log_event(LOG_WARN,
-		          "too many connections from one address; a connection was refused", "peer",
-		          text);
-	}
+	http_log_crowd(l, &p);
 	return MHD_NO;
 }
 

@@ -92,7 +92,7 @@ struct connections {
 
 /* The client, with its account of this machine; false: a Unix socket. */
 bool connection_from(struct loop *l, const struct sockaddr *from, struct client_address *out);
-/* The activity is READING. */
+/* The activity is READING; `cut`: its address has too many connections. */
 struct connection *connection_begin(struct connections *all, const struct sockaddr *from,
                                     struct MHD_Connection *m);
 void connection_end(struct connection *c);

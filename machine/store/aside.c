@@ -82,7 +82,7 @@ int64_t aside_log_size(const struct database *d)
 
 int aside_refuse(const struct database *d, const char *what, struct err *e)
 {
-	static const char *const DIRS[] = { "logs", "pods", "code", "imported-frameworks" };
+	static const char *const DIRS[] = { "logs", "pods", "code" };
 	STR_AUTO found = STR_INIT(1024);
 	int64_t log = aside_log_size(d);
 	for (size_t i = 0; i < ARRAY_SIZE(DIRS); i++) {
@@ -108,8 +108,6 @@ int aside_check_database(const struct database *d, struct err *e)
 	bool there = fstatat(d->root, DB_FILE, &st, AT_SYMLINK_NOFOLLOW) == 0;
 	if (there && (!S_ISREG(st.st_mode) || st.st_size > 0))
 		return 0;
-	if (!there && faccessat(d->root, "frameworks", F_OK, 0) == 0) /* of an earlier version */
-		return 1;
 	return aside_refuse(d, there ? "store.db is empty" : "there is no store.db", e) ?: 1;
 }
 

@@ -31,7 +31,7 @@ enum {
 
 /* A Framework always has a row in `status`: the engine writes that, and not the large body.  Its
  * uid shows whose it is, if an id is damaged.  Rows below 0 have the versions and uids of the last
- * removals; row 0, of earlier versions, that of the last one.
+ * removals.
  * Tables come before indexes, as in a backup: so page 1 of all databases is the same but for
  * counts. */
 static const char SCHEMA[] =
@@ -143,7 +143,7 @@ int db_mark_log(struct database *d)
 	uint32_t id = d->log_id + 1;
 	if (d->wal > 0)
 		return 0;
-	if (d->log_id == 0) /* a new database, or of an earlier version */
+	if (d->log_id == 0) /* a new database */
 		random_bytes(&id, sizeof(id));
 	FREE_AUTO char *sql = xasprintf("PRAGMA application_id = %d", (int)id);
 	d->fault = sqlite3_exec(d->db, sql, NULL, NULL, NULL); /* it may have rolled back */
@@ -353,7 +353,6 @@ int db_open(struct database *d, const char *dir, struct err *e)
 	code = code ?: db_begin_with(d, e);
 	if (code == 0)
 		(void)sqlite3_wal_hook(d->db, db_committed, d);
-	code = code ?: import_files(d, e);
 	/* Objects whose owner is gone go, with all that these own. */
 	static const char ORPHANS[] =
 	    "PRAGMA foreign_keys = ON; DELETE FROM object WHERE owner NOT "

@@ -149,9 +149,6 @@ int damage_rescue(struct database *d, struct err *e);
 /* Keeps a copy of the log, of which SQLite reads n pages, if commits behind these cannot be read.
  */
 int damage_log(struct database *d, int n);
-/* Takes over what earlier versions have kept, one file per object; without such files, removes the
- * ones that an earlier start has set aside. */
-int import_files(struct database *d, struct err *e);
 /* Sets aside the texts of all rows that cannot be read back, and ends their jobs. */
 int damage_rows(struct database *d, struct err *e);
 /* Tells which directories of jobs are not there, if jobs have run. */

@@ -2,7 +2,6 @@
  * Recovery at a start; see local_internal.h.
  *
  *	a damaged database: what can be read is copied into a new one, the old one is set aside
- *	files of earlier versions: they are taken over
  *	a row that is no object: its text is set aside, and its job has failed
  */
 #include "machine/store/local_internal.h"
@@ -18,7 +17,6 @@
 #include "base/json/scan.h"
 #include "base/posix/clock.h"
 #include "base/posix/fd.h"
-#include "base/posix/rmtree.h"
 #include "base/time.h"
 #include "k8s/transport/paths.h"
 
@@ -211,75 +209,6 @@ int damage_rescue(struct database *d, struct err *e)
 		str_span(&d->damaged,
 		         SPAN(DB_FILE " was damaged and is now in damaged/; what could be read of "
 		                      "it was copied\n"));
-	return code;
-}
-
-/*
- * ---- objects of earlier versions ----
- *
- * One file each: DIR/<resource>/<key>.json, where a key is NAME, or NAMESPACE~NAME outside of the
- * jobs' namespace.  They are taken over in one transaction, and are kept in DIR/imported-*,
- * without the Secrets, until the next start.  Jobs that were still being created, and
- * PriorityClasses, which nothing uses, are not taken over.
- */
-
-static int import_file(struct database *d, int dir, enum object_kind kind, const char *file,
-                       struct err *e)
-{
-	size_t n = strlen(file);
-	if (n < strlen(".json") || strcmp(file + n - strlen(".json"), ".json") != 0)
-		return 0;
-	FREE_AUTO char *in = xstrndup(file, n - strlen(".json"));
-	char *name = strchr(in, '~');
-	if (name)
-		*name++ = '\0';
-	if (!segment_ok(in) || (name && !segment_ok(name)))
-		return 0;
-	WIPED_STR text = STR_SECRET(OBJECT_MAX);
-	STMT_AUTO *s = NULL;
-	if (fd_read_str(dir, file, &text) < 0 && errno != EFBIG)
-		return err_set(e, UNKNOWN_ERROR, "%s/%s cannot be read: %s",
-		               resource_of(kind)->plural, file, strerrordesc_np(errno));
-	struct object_row key = { .kind = kind,
-		                  .namespace_name = span_of(name ? in : ""),
-		                  .name = span_of(name ?: in),
-		                  .body = str_view(&text) };
-	struct object_row r = key;
-	bool good = scan_valid(key.body, OBJECT_DEPTH) && row_split(d, key.body, &r, &s) &&
-	            span_eq(r.name, key.name);
-	/* A Framework that was still being created is dropped with its dependents. */
-	if (good && r.kind == KIND_FRAMEWORK &&
-	    (scan_path(r.meta, "labels", "rest-lit/creating").n > 0 ||
-	     span_is(scan_path(r.body, "spec", "executionType"), "\"Create\"")))
-		return 0;
-	return damage_take(d, good ? &r : &key, good);
-}
-
-int import_files(struct database *d, struct err *e)
-{
-	int code = 0;
-	db_begin(d);
-	for (enum object_kind k = 0; k < KIND_PRIORITYCLASS && code == 0; k++) {
-		const char *from = resource_of(k)->plural;
-		DIR_AUTO *list = dir_list(d->root, from);
-		for (const char *file; list && code == 0 && (file = dir_next(list)) != NULL;)
-			code = import_file(d, dirfd(list), k, file, e);
-		if (code == 0 && errno != 0 && (list != NULL || errno != ENOENT))
-			return err_set(e, UNKNOWN_ERROR, "%s/%s: %s", d->path, from,
-			               strerrordesc_np(errno));
-	}
-	code = code ?: db_commit(d);
-	for (enum object_kind k = 0; k < KIND_MADE && code == 0; k++) {
-		const char *from = resource_of(k)->plural;
-		FREE_AUTO char *to = xasprintf("imported-%s", from);
-		/* Of an earlier start, unless they may be all that is left. */
-		if (d->damaged.n == 0)
-			(void)tree_remove(d->root, to, SIZE_MAX);
-		if (renameat(d->root, from, d->root, to) != 0 && errno != ENOENT)
-			code = err_set(e, UNKNOWN_ERROR, "%s/%s: %s", d->path, to,
-			               strerrordesc_np(errno));
-	}
-	(void)tree_remove(d->root, "imported-secrets", SIZE_MAX);
 	return code;
 }
 

@@ -18,46 +18,8 @@ def of_job(where, job):
     return database_objects(where, framework_name(job))
 
 
-def as_files(where, objects):
-    """Replaces the database by the files of an earlier version."""
-    for name in os.listdir(where):
-        if name.startswith("store.db"):
-            os.unlink(os.path.join(where, name))
-    for value in objects:
-        kind = os.path.join(where, value["kind"].lower() + "s")
-        os.makedirs(kind, 0o700, exist_ok=True)
-        with open(os.path.join(kind, f"{value['metadata']['name']}.json"), "w", encoding="utf-8") as f:
-            json.dump(value, f)
-
-
 def kinds(objects):
     return [value["kind"] for value in objects]
-
-
-def test_incomplete_job_of_an_earlier_version_is_replaced(check):
-    """The server replaces an incomplete job, which earlier versions could leave behind; this
-    version creates a job at once."""
-    with Server("--engine=none", "--local", "jobs") as server:
-        where = os.path.join(server.directory, "jobs")
-        for job in ("whole", "half"):
-            check.equal(f"{job}: submitted", server.submit(job_v2_secret(job, "m")).status, 202)
-        check.equal("stopped", server.stop(), 0)
-        whole, half = of_job(where, "whole"), of_job(where, "half")
-        check.equal("a job and its Secrets", kinds(half), ["Framework", "Secret", "Secret"])
-        framework = half[0]
-        check.equal("it is started", (framework["spec"]["executionType"], framework["metadata"]["labels"].get("rest-lit/creating")),
-                    ("Start", None))
-        check.ok("it owns them", all([o["uid"] for o in v["metadata"]["ownerReferences"]] == [framework["metadata"]["uid"]]
-                                     for v in half[1:]), half)
-        framework["spec"]["executionType"] = "Create"
-        framework["metadata"]["labels"]["rest-lit/creating"] = "true"
-        as_files(where, whole + half)
-        with Server("--engine=none", "--local", where) as again:
-            check.equal("a whole job stays", again.submit(job_v2_secret("whole", "m")).status, 409)
-            check.equal("the name of the other can be used", again.submit(job_v2_secret("half", "m")).status, 202)
-            again.stop()
-        check.equal("the whole job is as before", of_job(where, "whole"), whole)
-        check.equal("the other one is new", kinds(of_job(where, "half")), kinds(half))
 
 
 def test_repetition_on_one_machine_creates_nothing(check):

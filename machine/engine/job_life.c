@@ -238,8 +238,6 @@ static void world_restore_pod(struct engine_job *job, struct span role, const st
 		pod_free(p); /* the machine sees that it is gone */
 		return;
 	}
-	if (p->state == POD_STARTED)
-		owner_write(job, p->dir); /* earlier versions did not */
 	world_add(job, p);
 	if (world_is_deleted(t))
 		pod_delete(p, p->grace_s);

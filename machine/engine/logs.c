@@ -243,7 +243,7 @@ void logs_set_orphans_aside(struct engine *e)
 		if (!known)
 			engine_set_aside(e, path, owner_read(path, &a, &of), "");
 		else if (job->label)
-			owner_write(job, path); /* earlier versions did not */
+			owner_write(job, path); /* after a kill, or without space */
 	}
 	logs_bound(e);
 }

@@ -174,12 +174,6 @@ struct images *images_new(const char *dir, uint64_t bytes, int epoll, void (*cha
 		images_free(m);
 		return NULL;
 	}
-	FREE_AUTO char *refs = xasprintf("%s/refs", dir);
-	DIR_AUTO *links = dir_list(AT_FDCWD, refs);
-	for (const char *name; (name = dir_next(links)) != NULL;) {
-		if (!strpbrk(name, ":@")) /* that of an earlier version, which is not read */
-			(void)unlinkat(dirfd(links), name, 0);
-	}
 	(void)images_make_room(m, "", &in_use); /* the limit can be another one than before */
 	return m;
 }

@@ -118,7 +118,7 @@ int task_read_state(const char *path, struct arena *a, struct task_state *out, s
 		out->phase = TASK_RUN;
 	else if (strcmp(phase, "ended") == 0)
 		out->phase = TASK_ENDED;
-	else if (strcmp(phase, "init") != 0) /* of shims of earlier versions */
+	else
 		return err_set(e, UNKNOWN_ERROR, "%s is damaged", file);
 	out->stopped = json_is_true(json_object_get(root, "stopped"));
 	const json_t *app = json_object_get(root, "app");

@@ -18,7 +18,6 @@
 
 #include "base/posix/fd.h"
 #include "base/posix/rmtree.h"
-#include "machine/task/task.h"
 #include "server/cli/run_internal.h"
 #include "server/compose/compose.h"
 #include "server/config/setup.h"
@@ -114,20 +113,6 @@ static int run_lock_dir(const char *path)
 	return -1;
 }
 
-/* Returns true if a task of an earlier version, whose shims do not hold the lock, is in its grace
- * period. */
-static bool run_dir_has_shims(int fd, const char *path)
-{
-	DIR_AUTO *all = dir_list(fd, "pods");
-	bool alive = false;
-	for (const char *uid; !alive && (uid = dir_next(all));) {
-		FD_AUTO pidfd = -1;
-		FREE_AUTO char *task = xasprintf("%s/pods/%s", path, uid);
-		alive = task_find(task, &pidfd) == TASK_ALIVE;
-	}
-	return alive;
-}
-
 /* The directory above is locked while a new one is made and locked, and while an old one is tried.
  */
 static int run_open_dir(struct run *r, struct err *e)
@@ -156,7 +141,7 @@ static int run_open_dir(struct run *r, struct err *e)
 		(void)flock(lock, LOCK_EX);
 		FD_AUTO fd = name[0] == '.' ? -1 : run_lock_dir(old);
 		(void)flock(lock, LOCK_UN);
-		if (fd >= 0 && !run_dir_has_shims(fd, old))
+		if (fd >= 0)
 			(void)tree_remove(AT_FDCWD, old, SIZE_MAX); /* else the next run does */
 	}
 	return 0;

@@ -509,23 +509,6 @@ TEST_WITH(test_list_of_manifests_gives_the_own_architecture, setup, teardown)
 	assert_string_equal(images_status(u)->directory, "/etc");
 }
 
-/* Links of earlier versions, whose names have no tag or digest, do not stay. */
-TEST_WITH(test_links_of_earlier_versions_are_removed, setup, teardown)
-{
-	ERR_AUTO e = { 0 };
-	if (images_probe(&e) != 0)
-		skip();
-	images_free(m);
-	open_images(MUCH);
-	for (int i = 0; i < 2; i++) {
-		FREE_AUTO char *link = xasprintf("%s/refs/0123%s", store, i ? ":1" : "");
-		assert_int_equal(symlink("4567", link), 0);
-	}
-	images_free(m);
-	open_images(MUCH);
-	assert_int_equal(entries("refs"), 1);
-}
-
 /* ---- what registries send ---- */
 
 TEST_WITH(test_config_of_any_form_does_no_harm, setup, teardown)

@@ -72,8 +72,7 @@ int code_attach(struct remote *r, struct job_text *t, struct span info, struct e
 	if (!scan_int(scan_get(code, "maxBytes"), 0, INT64_MAX, &room.packed) ||
 	    !scan_int(scan_get(code, "maxUnpackedBytes"), 0, INT64_MAX, &room.unpacked) ||
 	    !scan_int(scan_get(code, "maxEntries"), 0, INT64_MAX, &room.entries))
-		return err_set(e, 400, NULL,
-		               "--code: %s is older than this program and takes no code",
+		return err_set(e, UNKNOWN_ERROR, "%s: the answer has no limits of code",
 		               r->o->server);
 	int rc = directory_pack(dir, &room, &pack, &warnings, e);
 	command_notes(arena_printf(&arena, "--code %s", dir), "warning: ", &warnings);

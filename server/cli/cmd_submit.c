@@ -97,16 +97,9 @@ static int submit_post(struct remote *r, const struct submit_call *c, struct rem
 	r->patient = !r->own;
 	if (remote_ask(r, &call, r->o->dry_run ? 200 : 202, reply, e) < 0)
 		return -1;
-	struct span answer = str_view(&reply->body);
 	if (!c->quiet)
-		remote_notes(answer, "warnings", &warnings);
+		remote_notes(str_view(&reply->body), "warnings", &warnings);
 	submit_notes(c->text, "warning: ", &warnings);
-	bool tags = r->o->dry_run || scan_get(answer, "tags").n;
-	if (!tags && !c->quiet && n_tags)
-		(void)fprintf(stderr,
-		              "rest-lit: %s is older than this program: the tags of the "
-		              "job are not set\n",
-		              r->o->server);
 	return 0;
 }
 
@@ -319,11 +312,8 @@ static int submit_command(struct remote *r, struct job_text *t, struct span info
 	struct command_place place = { .image = r->o->image };
 	struct amounts *has = &place.machine;
 	struct span json;
-	if (!place.image[0]) {
-		bool host = span_is(scan_get(info, "hostFiles"), "true"); /* an earlier server */
-		struct span image = scan_text(scan_get(info, "image"), &arena);
-		place.image = host && !image.n ? IMAGE_OF_HOST : arena_dup(&arena, image);
-	}
+	if (!place.image[0])
+		place.image = arena_dup(&arena, scan_text(scan_get(info, "image"), &arena));
 	if (!place.image[0])
 		return err_set(e, 400, NULL,
 		               "a command needs an image, and the server has none for it: name one "
@@ -370,12 +360,8 @@ static int submit_flow(struct remote *r, const void *arg, struct err *e)
 		return -1;
 	if (sweep.n_values && !sweep_agreed(o, t, &sweep, tag))
 		return EXIT_USAGE;
-	if (!info.n && (o->env.n || o->code[0]) && remote_get(r, INFO, &reply, &info, e) < 0)
+	if (!info.n && o->code[0] && remote_get(r, INFO, &reply, &info, e) < 0)
 		return -1;
-	/* An earlier server would ignore variables. */
-	if (o->env.n && !scan_get(scan_get(info, "code"), "maxBytes").n)
-		return err_set(e, 400, NULL, "--env: %s is older than this program and ignores it",
-		               o->server);
 	if (code_attach(r, t, info, e) < 0) /* nothing is sent before all else is right */
 		return submit_refused(t, SPAN(""), e);
 	if (sweep.n_values)

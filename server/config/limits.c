@@ -195,16 +195,6 @@ const struct limit FIXED_LIMITS[] = {
 /* clang-format on */
 const size_t N_FIXED_LIMITS = ARRAY_SIZE(FIXED_LIMITS);
 
-const struct former_option FORMER_OPTIONS[] = {
-	{ "log-format", "the log is always JSON" },
-	{ "rest-server-uri",
-	  "write the value of REST_SERVER_URI into a template of --templates, see "
-	  "docs/TEMPLATES.md" },
-	{ "runtime-init-image", "use --runtime-image" },
-	{ "standalone", "use --local" },
-};
-const size_t N_FORMER_OPTIONS = ARRAY_SIZE(FORMER_OPTIONS);
-
 const struct limit *limit_find(struct span name)
 {
 	for (size_t i = 0; i < N_FIXED_LIMITS; i++)

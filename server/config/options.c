@@ -423,17 +423,11 @@ static int option_wrong(const struct origin *from, struct err *e, const char *te
 	              value ? "\"" : "");
 }
 
-/* The error for a fixed limit or a former option that is set like an option.  0: the name is that
- * of neither. */
+/* The error for a fixed limit that is set like an option.  0: the name is that of none. */
 static int option_fixed_error(struct span name, const struct origin *from, struct err *e)
 {
 	const struct limit *limit = limit_find(name);
 	STR_AUTO value = STR_INIT(256);
-	for (size_t i = 0; i < N_FORMER_OPTIONS; i++)
-		if (span_is(name, FORMER_OPTIONS[i].name))
-			return err_at(e, 400, "InvalidOption", from->where,
-			              "%s: this option does not exist any more: %s", from->what,
-			              FORMER_OPTIONS[i].instead);
 	if (!limit)
 		return 0;
 	limit_value(&value, limit);
@@ -634,12 +628,10 @@ static int options_read_environment(struct options *o, unsigned command, struct 
 		if (option_set(o, p, value, &from, e) < 0)
 			return -1;
 	}
-	for (size_t i = 0; i < N_FIXED_LIMITS + N_FORMER_OPTIONS; i++) {
+	for (size_t i = 0; i < N_FIXED_LIMITS; i++) {
 		STR_AUTO name = STR_INIT(NAME_LIMIT);
-		const char *gone = i < N_FIXED_LIMITS ? FIXED_LIMITS[i].name
-		                                      : FORMER_OPTIONS[i - N_FIXED_LIMITS].name;
-		if (option_getenv(&name, gone))
-			return option_fixed_error(span_of(gone),
+		if (option_getenv(&name, FIXED_LIMITS[i].name))
+			return option_fixed_error(span_of(FIXED_LIMITS[i].name),
 			                          &(struct origin){ str_c(&name), NOWHERE }, e);
 	}
 	return 0;

@@ -14,8 +14,8 @@
  * in this order of precedence.  Some options are flags only.  Options never hold secrets; they
  * name files with secrets.
  *
- * Fixed limits are constants beside them (limits.c).  A flag, variable or key with the name of one,
- * or of a former option, is an error that says what to use.  Tests change them with the variable
+ * Fixed limits are constants beside them (limits.c).  A flag, variable or key with the name of one
+ * is an error.  Tests change them with the variable
  * TEST_LIMITS_VARIABLE="watch-page=10 deadline=1".
  */
 #include <stdbool.h>
@@ -201,13 +201,6 @@ struct limit {
 
 extern const struct limit FIXED_LIMITS[];
 extern const size_t N_FIXED_LIMITS;
-/* An option of earlier versions. */
-struct former_option {
-	const char *name, *instead; /* instead: the end of a sentence */
-};
-
-extern const struct former_option FORMER_OPTIONS[];
-extern const size_t N_FORMER_OPTIONS;
 /* The limit of that name, or NULL. */
 const struct limit *limit_find(struct span name);
 /* Writes the value as text, without its unit: "30", "64MiB". */

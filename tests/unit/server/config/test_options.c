@@ -217,18 +217,6 @@ static void assert_nowhere(const char *option, const char *end)
 	assert_null(option_find(span_of(option), ~0U));
 }
 
-TEST(test_options_former_ones_say_what_to_use)
-{
-	for (size_t i = 0; i < N_FORMER_OPTIONS; i++) {
-		FREE_AUTO char *end = xasprintf(": this option does not exist any more: %s",
-		                                FORMER_OPTIONS[i].instead);
-		assert_nowhere(FORMER_OPTIONS[i].name, end);
-	}
-	assert_nowhere("standalone", ": this option does not exist any more: use --local");
-	assert_nowhere("runtime-init-image",
-	               ": this option does not exist any more: use --runtime-image");
-}
-
 TEST(test_options_sizes_end_in_gib)
 {
 	PARSED_FILE(p, "local: d\nmemory: 2GiB\n", "--loops=1");

@@ -234,8 +234,6 @@ static int steps_choose(struct span name, bool chosen[static N_STEPS], struct er
 			return 0;
 		}
 	}
-	if (span_is(name, "image"))
-		return 0; /* a step of earlier versions, which settings may still name */
 	char text[4 * QUOTE_MAX];
 	STR_AUTO known = STR_INIT(512);
 	for (size_t i = 0; i < N_STEPS; i++)

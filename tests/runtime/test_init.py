@@ -31,8 +31,7 @@ def test_unknown_steps_are_refused():
         check("and does nothing", not root.exists(PAI + "/runtime.d"))
     with Root() as root:
         equal("no step at all is a mistake", init(root, " ").returncode, 1)
-    # `image` was a step of earlier versions; their pods may run this program.
-    for text in ("install, image, exitspec", "[install, exitspec]", "steps: [install, exitspec]",
+    for text in ("install, exitspec", "[install, exitspec]", "steps: [install, exitspec]",
                  "steps:\n- install\n- exitspec\n"):
         with Root(INIT_CONFIG=text) as root:
             done = root.run("init")

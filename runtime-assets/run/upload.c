@@ -213,9 +213,7 @@ static enum upload_result upload_try(struct upload_state *s)
 		return UPLOAD_STORED;
 	str_puts(&s->why, "it answers ");
 	kube_answer(&r, &s->why);
-	/* 400 and 413: during an update of the servers, an older one may not know this body. */
-	bool again = r.status == 400 || r.status == 413 || r.status == 429 || r.status >= 500;
-	return again ? UPLOAD_AGAIN : UPLOAD_REFUSED;
+	return r.status == 429 || r.status >= 500 ? UPLOAD_AGAIN : UPLOAD_REFUSED;
 }
 
 bool upload_output(const struct upload *u)

@@ -96,9 +96,9 @@ bool kubelet_text_is(struct span line, const char *pod_uid, const char *containe
 /* ---- output_text.c: output as frames, and which outputs of a job are kept.  Pure. ---- */
 
 /*
- * The output of an ended task attempt: frames as pai-runtime uploads them, with gzip (an earlier
- * one without).  A frame is that of Docker's attach: the stream (1 byte), 3 zero bytes, the length
- * (4 bytes, big endian), the output.
+ * The output of an ended task attempt: frames as pai-runtime uploads them, with gzip.  A frame is
+ * that of Docker's attach: the stream (1 byte), 3 zero bytes, the length (4 bytes, big endian), the
+ * output.
  */
 enum { OUTPUT_STDOUT = 1, OUTPUT_STDERR = 2, OUTPUT_BOTH = 3, OUTPUT_SHA = 64 /* hex digits */ };
 
@@ -115,8 +115,8 @@ struct output_facts {
 	char sha[OUTPUT_SHA + 1];   /* of the body as uploaded, hex */
 };
 
-/* NULL, or the problem of these frames, a static text. */
-const char *output_check(struct span frames);
+/* They are frames, and not more or larger ones than pai-runtime uploads. */
+bool output_ok(struct span frames);
 /* Bytes of output in valid frames. */
 size_t output_content(struct span frames);
 /* The last `max` bytes of output, as frames; in the arena. */

@@ -30,19 +30,14 @@ static bool frame_next(struct span *rest, struct output_frame *f)
 	return true;
 }
 
-const char *output_check(struct span frames)
+bool output_ok(struct span frames)
 {
 	struct output_frame f;
 	size_t n = 0;
 	size_t content = 0;
 	for (; frame_next(&frames, &f); n++)
 		content += f.bytes.n;
-	if (frames.n)
-		return "the body must be frames: a byte 1 (stdout) or 2 (stderr), three zero "
-		       "bytes, the length in four bytes, and so many bytes";
-	if (n > OUTPUT_FRAMES_MAX)
-		return "the body may have 16384 frames";
-	return content > OUTPUT_CONTENT_MAX ? "the frames may hold 1048576 bytes of output" : NULL;
+	return frames.n == 0 && n <= OUTPUT_FRAMES_MAX && content <= OUTPUT_CONTENT_MAX;
 }
 
 size_t output_content(struct span frames)
@@ -103,7 +98,7 @@ struct span output_pack(struct span frames, struct arena *a)
 
 bool output_unpack(struct span packed, struct arena *a, struct span *frames)
 {
-	return gzip_unpack(packed, OUTPUT_TEXT_MAX, RATIO, a, frames) && !output_check(*frames);
+	return gzip_unpack(packed, OUTPUT_TEXT_MAX, RATIO, a, frames) && output_ok(*frames);
 }
 
 bool output_cut(struct span *packed, size_t room, struct arena *a, int64_t *dropped)

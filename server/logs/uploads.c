@@ -460,16 +460,11 @@ static bool uploads_read_number(struct request *r, const char *name, int64_t min
 static const char *upload_take_body(struct upload *u)
 {
 	struct request *r = u->r;
-	struct span body = str_view(&r->body);
-	struct span frames = body;
+	struct span frames;
 	ARENA_AUTO a = { 0 };
-	bool packed = span_starts(body, "\x1f\x8b");
-	if (packed && !output_unpack(body, &a, &frames))
+	u->c.packed = str_view(&r->body);
+	if (!output_unpack(u->c.packed, &a, &frames))
 		return "the body is not gzip of at most 1 MiB of output in 16384 frames";
-	const char *wrong = packed ? NULL : output_check(frames);
-	if (wrong)
-		return wrong;
-	u->c.packed = packed ? body : output_pack(frames, &r->arena);
 	/* Complete bodies count as well, until the end of the request. */
 	request_hold(r, HOLD_BODY, r->body.cap);
 	return NULL;

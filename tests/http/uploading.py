@@ -1,4 +1,5 @@
 """Uploads of pods at the end of a task, written from the contract, without pai-runtime."""
+import gzip
 import http.client
 import json
 import struct
@@ -13,7 +14,7 @@ OUT, ERR = 1, 2
 
 def frames(*parts):
     """(stream, bytes), ..."""
-    return b"".join(struct.pack(">BxxxI", stream, len(data)) + data for stream, data in parts)
+    return gzip.compress(b"".join(struct.pack(">BxxxI", stream, len(data)) + data for stream, data in parts), mtime=0)
 
 
 HELLO = frames((OUT, b"Hello\n"), (ERR, b"a warning\n"), (OUT, b"bye\n"))

@@ -448,8 +448,8 @@ static void read_metadata(struct job_entry_reader *r, struct span metadata)
 		process_boot(boot);
 	if (launched.n && span_is(span_next(&launched, ' '), boot))
 		(void)parse_i64(launched, 1, INT64_MAX / 2, &r->c.launched_boot_ms); /* else 0 */
-	/* Frameworks of other programs and of earlier versions lack the annotation: their job is
-	 * parsed, if it contains the word. */
+	/* OpenPAI's Frameworks lack the annotation: their job is parsed, if it contains the word.
+	 */
 	struct span priority = scan_text(r->priority, &r->arena);
 	if (!r->priority.p && !r->made && r->config.n &&
 	    memmem(r->config.p, r->config.n, PRIORITY_WORD, sizeof(PRIORITY_WORD) - 1))

@@ -67,7 +67,7 @@ struct job_waiter {
 	bool changed; /* since the last request */
 
 	struct client_exchange *watching;
-	bool no_events;   /* the server does not support events */
+	bool no_events;   /* the server has refused them for good */
 	int64_t watch_ms; /* time of the next request */
 	unsigned watch_failures;
 	struct line_splitter lines;

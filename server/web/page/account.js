@@ -58,7 +58,7 @@ async function revoke(one) {
 
 /** A table of tokens; act(promise) is called with each revocation. */
 function tokenTable({ tokens, names, revocable }, act) {
-	const all = tokens.map((text, i) => read(text, names?.[i]))
+	const all = tokens.map((text, i) => read(text, names[i]))
 		.sort((a, b) => b.own - a.own || b.made - a.made);
 	const what = ({ kind, name, end }) => [kind, " ",
 		el("span", { class: "token" }, name, " ", el("code", { class: "soft" }, `…${end}`))];

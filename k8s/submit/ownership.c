@@ -11,7 +11,6 @@
 static const struct scan_field LABELS[] = {
 	{ "rest-lit/instance", SCAN_TO_TEXT, AT(instance), NULL },
 	{ "rest-lit/namespace", SCAN_TO_TEXT, AT(namespace_name), NULL },
-	{ "rest-lit/submission", SCAN_TO_TEXT, AT(submission_label), NULL },
 	{ "rest-lit/creating", SCAN_TO_RAW, AT(creating), NULL },
 	{ 0 },
 };

@@ -11,8 +11,7 @@
 struct marks {
 	struct span name, uid, version; /* metadata.resourceVersion */
 	struct span instance, namespace_name;
-	struct span submission, submission_label; /* the annotation; the label */
-	struct span idempotency;
+	struct span submission, idempotency;
 	struct span execution;                 /* executionType of a whole Framework */
 	struct span creating, deleted, status; /* JSON; p is NULL if absent */
 	int64_t created_s;                     /* since 1970; 0 if missing or malformed */

@@ -543,12 +543,6 @@ static void submission_not_compared(struct submission *b, const struct store_rep
 		submission_unavailable(b, reply);
 }
 
-static bool submission_is_ours(const struct submission *b, const struct marks *m)
-{
-	return span_is(m->submission.n ? m->submission : m->submission_label,
-	               b->opt->submission_id);
-}
-
 static void submission_compared(struct submission *b, const struct store_reply *reply)
 {
 	ARENA_AUTO a = { 0 };
@@ -561,7 +555,7 @@ static void submission_compared(struct submission *b, const struct store_reply *
 	bool left_over = !resource_of(o->kind)->namespaced && ownership_same_home(&there, &ours);
 	if (!submission_uid_ok(reply->uid)) {
 		submission_not_compared(b, reply); /* not an answer of an API server */
-	} else if (submission_is_ours(b, &there)) {
+	} else if (span_is(there.submission, b->opt->submission_id)) {
 		submission_is_made(b, reply);
 	} else if (b->step == 0) {
 		submission_is_taken(b, reply, &there);
@@ -818,7 +812,7 @@ static void submission_sought(struct submission *b, const struct store_reply *re
 		return;
 	}
 	*m = (struct made_object){ .lost = false };
-	if (submission_is_ours(b, &there)) {
+	if (span_is(there.submission, b->opt->submission_id)) {
 		/* A started Framework is complete.  A repetition of the request with the same
 		 * Idempotency-Key can have been answered with success already. */
 		if (b->step == 0 && ownership_is_started(&there) && !there.deleted.p) {

@@ -236,9 +236,6 @@ def test_tags_of_a_submission_follow_the_rules_of_tags(check):
         check.equal("--tag", cli("submit", *at, "--tag", "u v", "--tag", "w", "-", text=job_v2("four")),
                     (0, "alice~four\n", ""))
         check.equal("of it", tags("four"), ["u v", "w"])
-    with FakeServer() as fake:
-        code, out, err = cli("submit", "--server", fake.url, "--tag", "a", "-", text=job_v2("job"))
-        check.ok("an older server", code == 0 and "older" in err, (code, out, err))
 
 
 def test_stop_and_delete_take_several_jobs_or_a_tag(check):

@@ -57,7 +57,7 @@ const job = (j: Schemas["Job"]) => [
 ];
 const attempt = (a: Schemas["JobAttempt"]) => [a.jobName, a.attemptIndex, a.isLatest, a.exitDiagnostics, Object.keys(a.taskRoles).length];
 const config = (c: unknown) => [c];
-const info = (i: Schemas["Info"]) => [i.name, i.version, i.authnMethod, i.hostFiles, i.code?.maxBytes, i.code?.maxUnpackedBytes, i.code?.maxEntries];
+const info = (i: Schemas["Info"]) => [i.name, i.version, i.authnMethod, i.hostFiles, i.code.maxBytes, i.code.maxUnpackedBytes, i.code.maxEntries];
 const authn = (a: Schemas["Authn"]) => [a.authn_type, a.loginURI, a.passwords];
 const loggedIn = (l: Schemas["LoggedIn"]) => [l.user, l.token, l.admin];
 const claims = (c: Schemas["Claims"]) => [c.username, c.application, c.admin];

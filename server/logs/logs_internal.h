@@ -115,8 +115,6 @@ struct output_facts {
 	char sha[OUTPUT_SHA + 1];   /* of the body as uploaded, hex */
 };
 
-/* They are frames, and not more or larger ones than pai-runtime uploads. */
-bool output_ok(struct span frames);
 /* Bytes of output in valid frames. */
 size_t output_content(struct span frames);
 /* The last `max` bytes of output, as frames; in the arena. */
@@ -126,7 +124,7 @@ void output_put(struct str *out, struct span frames, unsigned streams);
 
 /* Compressed, in the arena. */
 struct span output_pack(struct span frames, struct arena *a);
-/* The frames again, in the arena.  false: they are invalid. */
+/* The frames again, in the arena.  false: they are invalid, or too many or too large. */
 bool output_unpack(struct span packed, struct arena *a, struct span *frames);
 /* Cuts the oldest output off, so that at most `room` bytes remain, in the arena; adds the bytes of
  * output that are cut off to *dropped.  It compresses a few times at most.  false: no room for any

@@ -30,7 +30,7 @@ static bool frame_next(struct span *rest, struct output_frame *f)
 	return true;
 }
 
-bool output_ok(struct span frames)
+static bool output_ok(struct span frames)
 {
 	struct output_frame f;
 	size_t n = 0;

@@ -333,22 +333,18 @@ void job_page_begin(struct job_page *p, const struct job_query *q)
 {
 	*p = (struct job_page){ .query = q,
 		                .wanted = q->limit ? (size_t)(q->offset + q->limit) : 0,
-		                .random = hash_key_new().v[0] | 1 };
+		                .random = hash_key_new().v[0] };
 }
 
-/* Quickselect: puts the job of this position, among those from `first` on, into v[wanted], and
- * smaller ones before it. */
-static void page_quickselect(struct job_page *p, size_t first, size_t wanted)
+/* Quickselect: puts the job of this position into v[wanted], and smaller ones before it. */
+static void page_quickselect(struct job_page *p, size_t wanted)
 {
-	ptrdiff_t from = (ptrdiff_t)first;
+	ptrdiff_t from = 0;
 	ptrdiff_t to = (ptrdiff_t)p->n - 1;
 	while (from < to) {
-		/* xorshift64 */
-		p->random ^= p->random << 13;
-		p->random ^= p->random >> 7;
-		p->random ^= p->random << 17;
-		struct job_key pivot =
-		    p->v[from + (ptrdiff_t)(p->random % (uint64_t)(to - from + 1))];
+		p->random = p->random * 6364136223846793005 + 1442695040888963407; /* Knuth */
+		uint64_t at = (p->random >> 32) % (uint64_t)(to - from + 1);
+		struct job_key pivot = p->v[from + (ptrdiff_t)at];
 		ptrdiff_t left = from;
 		ptrdiff_t right = to;
 		while (left <= right) {
@@ -373,9 +369,8 @@ static void page_quickselect(struct job_page *p, size_t first, size_t wanted)
 
 static void page_keep_best(struct job_page *p)
 {
-	page_quickselect(p, 0, p->wanted - 1);
+	page_quickselect(p, p->wanted - 1);
 	p->n = p->wanted;
-	p->worst = p->v[p->n - 1];
 	p->cut = true;
 }
 
@@ -385,7 +380,7 @@ void job_page_add(struct job_page *p, const struct job_entry *job)
 	if (p->wanted == 0)
 		return;
 	struct job_key key = job_key_of(p->query, job);
-	if (p->cut && key_compare(p->query, &key, &p->worst) > 0)
+	if (p->cut && key_compare(p->query, &key, &p->v[p->wanted - 1]) > 0)
 		return;
 	if (p->n == p->cap) {
 		p->cap = p->cap ? 2 * p->cap : ROOM_MIN;
@@ -442,7 +437,7 @@ void job_page_end(struct job_page *p)
 		return;
 	}
 	if (offset)
-		page_quickselect(p, 0, offset);
+		page_quickselect(p, offset);
 	p->n -= offset;
 	memmove(p->v, p->v + offset, p->n * sizeof(*p->v));
 	qsort_r(p->v, p->n, sizeof(*p->v), key_compare_for_qsort, &query);

@@ -142,8 +142,7 @@ struct job_page {
 	struct job_key *v;
 	size_t n, cap;
 	size_t wanted; /* offset + limit */
-	bool cut;      /* `worst` is the last job that can be in the page */
-	struct job_key worst;
+	bool cut;      /* v[wanted - 1] is the last job that can be in the page */
 	uint64_t random;
 };
 

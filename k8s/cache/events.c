@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
+#include "base/heap.h"
 #include "base/image/image.h"
 #include "base/posix/lock.h"
 
@@ -17,9 +18,9 @@ enum { BUCKETS = 4096 };
 struct event_group;
 
 struct event_record {
-	struct event event; /* its texts are in `texts` */
+	struct heap_item due; /* first; its time is that of the event */
+	struct event event;   /* its texts are in `texts` */
 	struct event_group *group;
-	size_t at; /* in the heap */
 	size_t bytes;
 	unsigned list; /* number of the last list that had it */
 	char texts[];
@@ -38,46 +39,16 @@ struct events {
 	pthread_mutex_t lock; /* protects all below */
 	struct hash_key key;
 	struct event_group *buckets[BUCKETS];
-	struct event_record **heap;
-	size_t n, room;
+	struct heap heap; /* the oldest record is the first */
 	size_t bytes, max_bytes;
 	size_t refused; /* groups */
 	unsigned list;
 	char *trouble;
 };
 
-/* ---- the heap -------------------------------------------------------------------------------- */
-
-static void events_heap_set(struct events *e, size_t at, struct event_record *r)
+static struct event_record *events_record(const struct heap *h, size_t i)
 {
-	e->heap[at] = r;
-	r->at = at;
-}
-
-static void events_heap_up(struct events *e, size_t at)
-{
-	struct event_record *r = e->heap[at];
-	for (size_t up; at > 0; at = up) {
-		up = (at - 1) / 2;
-		if (e->heap[up]->event.last_ms <= r->event.last_ms)
-			break;
-		events_heap_set(e, at, e->heap[up]);
-	}
-	events_heap_set(e, at, r);
-}
-
-static void events_heap_down(struct events *e, size_t at)
-{
-	struct event_record *r = e->heap[at];
-	for (size_t down; (down = 2 * at + 1) < e->n; at = down) {
-		if (down + 1 < e->n &&
-		    e->heap[down + 1]->event.last_ms < e->heap[down]->event.last_ms)
-			down++;
-		if (r->event.last_ms <= e->heap[down]->event.last_ms)
-			break;
-		events_heap_set(e, at, e->heap[down]);
-	}
-	events_heap_set(e, at, r);
+	return (struct event_record *)(void *)h->v[i];
 }
 
 /* ---- groups ---------------------------------------------------------------------------------- */
@@ -107,13 +78,7 @@ static void events_drop(struct events *e, struct event_record *r)
 	while (g->v[i] != r)
 		i++;
 	g->v[i] = g->v[--g->n];
-	/* The last record of the heap takes its place. */
-	struct event_record *last = e->heap[--e->n];
-	if (last != r) {
-		e->heap[r->at] = last;
-		events_heap_up(e, r->at);
-		events_heap_down(e, last->at);
-	}
+	heap_remove(&e->heap, &r->due);
 	e->bytes -= r->bytes;
 	free(r);
 	if (g->n > 0)
@@ -193,14 +158,9 @@ static void events_keep(struct events *e, struct event *event)
 		e->refused++;
 	}
 	e->bytes += r->bytes;
-	if (e->n == e->room) {
-		e->room = e->room ? 2 * e->room : 64;
-		e->heap = xrealloc(e->heap, e->room * sizeof(struct event_record *));
-	}
-	e->heap[e->n] = r;
-	events_heap_up(e, e->n++);
-	while (e->bytes > e->max_bytes && e->n > 0)
-		events_drop(e, e->heap[0]);
+	heap_put(&e->heap, &r->due, event->last_ms);
+	while (e->bytes > e->max_bytes && e->heap.n > 0)
+		events_drop(e, events_record(&e->heap, 0));
 }
 
 /* ---- interface ------------------------------------------------------------------------------- */
@@ -219,9 +179,9 @@ void events_free(struct events *e)
 {
 	if (!e)
 		return;
-	while (e->n > 0)
-		events_drop(e, e->heap[e->n - 1]);
-	free(e->heap);
+	while (e->heap.n > 0)
+		events_drop(e, events_record(&e->heap, e->heap.n - 1));
+	free(e->heap.v);
 	free(e->trouble);
 	(void)pthread_mutex_destroy(&e->lock);
 	free(e);
@@ -262,9 +222,9 @@ void events_end(struct events *e)
 {
 	LOCK_AUTO(&e->lock);
 	/* The last record takes the place of a dropped one, so the same place is checked again. */
-	for (size_t i = e->n; i-- > 0;) {
-		while (i < e->n && e->heap[i]->list != e->list)
-			events_drop(e, e->heap[i]);
+	for (size_t i = e->heap.n; i-- > 0;) {
+		while (i < e->heap.n && events_record(&e->heap, i)->list != e->list)
+			events_drop(e, events_record(&e->heap, i));
 	}
 }
 

@@ -63,6 +63,14 @@ int fd_read_all(int fd, struct str *out)
 	return out->full || n < 0 ? -1 : 0;
 }
 
+int fd_read_named(int fd, const char *path, struct str *out, struct err *e)
+{
+	if (fd_read_all(fd, out) == 0)
+		return 0;
+	return out->full ? err_set(e, UNKNOWN_ERROR, "%s: more than %zu bytes", path, out->max)
+	                 : err_set(e, UNKNOWN_ERROR, "%s: %m", path);
+}
+
 ssize_t fd_read_at(int dir, const char *path, char *out, size_t max)
 {
 	size_t n = 0;
@@ -81,6 +89,28 @@ int fd_read_str(int dir, const char *path, struct str *out)
 {
 	FD_AUTO fd = fd_open_regular(dir, path);
 	return fd < 0 ? -1 : fd_read_all(fd, out);
+}
+
+int file_read_regular(const char *path, struct str *out, struct stat *st, struct err *e)
+{
+	struct stat after;
+	/* A FIFO would make open() wait. */
+	FD_AUTO fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0 || fstat(fd, st) < 0)
+		return err_set(e, UNKNOWN_ERROR, "%s: %m", path);
+	if (!S_ISREG(st->st_mode))
+		return err_set(e, UNKNOWN_ERROR, "%s: not a regular file", path);
+	/* One allocation, so that growing leaves no copies. */
+	if ((uint64_t)st->st_size <= out->max)
+		(void)str_reserve(out, (size_t)st->st_size);
+	if (fd_read_named(fd, path, out, e) < 0)
+		return -1;
+	if (fstat(fd, &after) < 0)
+		return err_set(e, UNKNOWN_ERROR, "%s: %m", path);
+	if (st->st_size != after.st_size || st->st_mtim.tv_sec != after.st_mtim.tv_sec ||
+	    st->st_mtim.tv_nsec != after.st_mtim.tv_nsec || (uint64_t)after.st_size != out->n)
+		return err_set(e, UNKNOWN_ERROR, "%s: it changed while it was read", path);
+	return 0;
 }
 
 int dir_make_all(char *path, mode_t mode)

@@ -14,7 +14,10 @@
 #include <dirent.h>
 #include <sys/types.h>
 
+#include "base/err.h"
 #include "base/str.h"
+
+struct stat;
 
 /* A descriptor that is closed at the end of its scope; -1: none.  Use it for files that are only
  * read, or that were synced before: errors of close are ignored, and errno is kept. */
@@ -31,6 +34,8 @@ int fd_write_all(int fd, struct span text);
 /* Appends what is left to read; 0, or -1 and errno (EFBIG: more than the maximum of *out).  Keeps
  * no other copy: the text can be secret. */
 int fd_read_all(int fd, struct str *out);
+/* The same; -1 and *e (500), which names the file. */
+int fd_read_named(int fd, const char *path, struct str *out, struct err *e);
 
 /*
  * Reads a small file that may be hostile: only a regular one, without following a link or waiting
@@ -41,6 +46,14 @@ int fd_read_all(int fd, struct str *out);
 ssize_t fd_read_at(int dir, const char *path, char *out, size_t max);
 /* The same into *out: 0, or -1 and errno (EFBIG: more than its maximum). */
 int fd_read_str(int dir, const char *path, struct str *out);
+
+/*
+ * Reads a file that may be replaced at any time: a regular file (links are followed), opened once,
+ * at most out->max bytes, unchanged during the read.  *out is empty, STR_SECRET for secrets; *st is
+ * the result of fstat, also after a failure if the file could be opened.  -1 and *e (500), which
+ * names the file.
+ */
+int file_read_regular(const char *path, struct str *out, struct stat *st, struct err *e);
 
 /* mkdir -p: 0, or -1 and errno, and the path ends with the directory that could not be made. */
 int dir_make_all(char *path, mode_t mode);

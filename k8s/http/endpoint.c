@@ -1,7 +1,5 @@
 #include "k8s/http/endpoint.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,43 +9,16 @@
 
 enum { TEXT_MAX = 1 << 20, URL_MAX = 512 };
 
-static char *read_fd(int fd, size_t size)
-{
-	char *text = xmalloc(size + 1);
-	size_t n = 0;
-	while (n < size) {
-		ssize_t got = read(fd, text + n, size - n);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			break;
-		n += (size_t)got;
-	}
-	text[n] = '\0';
-	if (n == size && strlen(text) == n)
-		return text;
-	memory_wipe(text, size);
-	free(text);
-	return NULL;
-}
-
 char *config_file_text(const char *path, struct err *e)
 {
 	struct stat st;
-	FD_AUTO fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0 || fstat(fd, &st) != 0) {
-		err_set(e, UNKNOWN_ERROR, "%s: %s", path, strerrordesc_np(errno));
+	STR_AUTO text = STR_SECRET(TEXT_MAX);
+	if (file_read_regular(path, &text, &st, e) < 0)
 		return NULL;
-	}
-	if (!S_ISREG(st.st_mode) || st.st_size == 0 || st.st_size > TEXT_MAX) {
-		err_set(e, UNKNOWN_ERROR, "%s: must be a regular file of 1 to %d bytes", path,
-		        TEXT_MAX);
-		return NULL;
-	}
-	char *text = read_fd(fd, (size_t)st.st_size);
-	if (text == NULL)
-		err_set(e, UNKNOWN_ERROR, "%s: changes while it is read, or is not text", path);
-	return text;
+	if (text.n > 0 && memchr(text.p, '\0', text.n) == NULL)
+		return str_take(&text);
+	err_set(e, UNKNOWN_ERROR, "%s: is empty, or is not text", path);
+	return NULL;
 }
 
 /* Returns the reason why `rest` (after the scheme) is not HOST[:PORT][/PATH], or NULL. */

@@ -9,6 +9,7 @@
 
 #include "base/json/put.h"
 #include "base/posix/clock.h"
+#include "base/posix/fd.h"
 #include "base/posix/lock.h"
 #include "server/accounts/account_internal.h"
 #include "server/config/options.h"

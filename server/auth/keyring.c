@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/enc.h"
+#include "base/posix/fd.h"
 #include "schema/schema.h"
 #include "server/config/system.h"
 

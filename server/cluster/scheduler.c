@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/posix/fd.h"
 #include "k8s/http/http_client.h"
 #include "server/config/options.h"
 #include "server/config/system.h"

@@ -11,6 +11,7 @@
 #include "base/json/put.h"
 #include "base/json/scan.h"
 #include "base/posix/clock.h"
+#include "base/posix/fd.h"
 #include "k8s/http/poster.h"
 #include "k8s/lease/lease.h"
 #include "server/cluster/cluster.h"

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/posix/fd.h"
 #include "server/config/system.h"
 #include "translate/facts.h"
 #include "translate/hived/hived.h"

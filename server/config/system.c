@@ -1,6 +1,5 @@
 #include "server/config/system.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <linux/capability.h>
@@ -80,58 +79,19 @@ size_t process_allow_files(size_t n)
 	return limit.rlim_cur;
 }
 
-static int system_read_all(int fd, const char *path, struct str *out, struct err *e)
-{
-	if (fd_read_all(fd, out) == 0)
-		return 0;
-	return out->full ? err_set(e, UNKNOWN_ERROR, "%s: more than %zu bytes", path, out->max)
-	                 : err_set(e, UNKNOWN_ERROR, "%s: %m", path);
-}
-
 int file_read_or_stdin(const char *path, size_t max, char **text, size_t *n, struct err *e)
 {
 	int fd = strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return err_set(e, UNKNOWN_ERROR, "%s: %m", path);
 	STR_AUTO all = STR_INIT(max);
-	int r = system_read_all(fd, path, &all, e);
+	int r = fd_read_named(fd, path, &all, e);
 	(void)close(fd); /* it was only read */
 	if (r < 0)
 		return -1;
 	*n = all.n;
 	*text = str_take(&all);
 	return 0;
-}
-
-static int read_regular(int fd, const char *path, struct str *out, struct stat *st, struct err *e)
-{
-	struct stat after;
-	if (fstat(fd, st) < 0)
-		return err_set(e, UNKNOWN_ERROR, "%s: %m", path);
-	if (!S_ISREG(st->st_mode))
-		return err_set(e, UNKNOWN_ERROR, "%s: not a regular file", path);
-	/* One allocation, so that growing leaves no copies. */
-	if ((uint64_t)st->st_size <= out->max)
-		(void)str_reserve(out, (size_t)st->st_size);
-	if (system_read_all(fd, path, out, e) < 0)
-		return -1;
-	if (fstat(fd, &after) < 0)
-		return err_set(e, UNKNOWN_ERROR, "%s: %m", path);
-	if (st->st_size != after.st_size || st->st_mtim.tv_sec != after.st_mtim.tv_sec ||
-	    st->st_mtim.tv_nsec != after.st_mtim.tv_nsec || (uint64_t)after.st_size != out->n)
-		return err_set(e, UNKNOWN_ERROR, "%s: it changed while it was read", path);
-	return 0;
-}
-
-int file_read_regular(const char *path, struct str *out, struct stat *st, struct err *e)
-{
-	/* A FIFO would make open() wait. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
-		return err_set(e, UNKNOWN_ERROR, "%s: %m", path);
-	int r = read_regular(fd, path, out, st, e);
-	(void)close(fd); /* it was only read */
-	return r;
 }
 
 const char *file_warning(const struct stat *st, bool secret)

@@ -23,13 +23,6 @@ struct stat;
 /* Reads a regular file, a pipe or (for "-") standard input, at most `max` bytes; *text is
  * NUL-terminated, the caller frees it.  -1 and *e (500), which names the file. */
 int file_read_or_stdin(const char *path, size_t max, char **text, size_t *n, struct err *e);
-/*
- * Reads a file that may be replaced at any time: a regular file (links are followed), opened once,
- * at most out->max bytes, unchanged during the read.  *out is empty, STR_SECRET for secrets; *st is
- * the result of fstat, also after a failure if the file could be opened.  -1 and *e (500), which
- * names the file.
- */
-int file_read_regular(const char *path, struct str *out, struct stat *st, struct err *e);
 /* A warning about owner or mode of a file that grants rights or (secret) holds secrets, or NULL.
  * Static text.  Always NULL in pods. */
 const char *file_warning(const struct stat *st, bool secret);

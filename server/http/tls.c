@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "base/enc.h"
+#include "base/posix/fd.h"
 #include "base/posix/lock.h"
 #include "server/config/system.h"
 

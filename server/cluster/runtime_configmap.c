@@ -2,7 +2,6 @@
  * (pod_needs.h). */
 #include "server/cluster/runtime_configmap.h"
 
-#include <jansson.h>
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -356,18 +355,12 @@ static bool program_refused(struct runtime_configmap *d, struct program *p, cons
 	return program_set_state(d, p, state, str_view(&why));
 }
 
-static json_t *program_parse(struct span text)
-{
-	return json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, NULL);
-}
-
 bool runtime_configmap_is_same(struct span wanted, struct span there)
 {
-	json_auto_t *ours = program_parse(wanted);
-	json_auto_t *theirs = program_parse(there);
-	return json_equal(json_object_get(ours, "binaryData"),
-	                  json_object_get(theirs, "binaryData")) &&
-	       json_is_true(json_object_get(theirs, "immutable"));
+	return scan_count(scan_get(there, "binaryData")) == 1 &&
+	       span_eq(scan_path(wanted, "binaryData", "pai-runtime"),
+	               scan_path(there, "binaryData", "pai-runtime")) &&
+	       span_is(scan_get(there, "immutable"), "true");
 }
 
 /* false: it must be tried again. */
@@ -415,19 +408,15 @@ static bool program_publish(struct runtime_configmap *d, struct program *p)
 /* Servers with random keys keep each other's certificates, so that pods trust all of them.  A
  * certificate of a derived key is not kept: others may know its secret.  false: ours is there. */
 static bool ca_merge(const struct runtime_configmap *d, const struct store_reply *reply,
-                     struct str *patch)
+                     struct arena *a, struct str *patch)
 {
 	STR_AUTO certificates = STR_INIT(FILE_MAX);
-	json_auto_t *object = json_loadb(reply->body.p, reply->body.n, 0, NULL);
-	const json_t *labels = json_object_get(json_object_get(object, "metadata"), "labels");
-	const char *random = json_string_value(json_object_get(labels, RANDOM_KEY));
-	const json_t *data = json_object_get(object, "data");
-	const char *text = json_string_value(json_object_get(data, "ca.crt"));
-	struct span there = text ? span_of(text) : SPAN("");
+	struct span there = scan_text(scan_path(reply->body, "data", "ca.crt"), a);
+	struct span random = scan_path(reply->body, "metadata", "labels", RANDOM_KEY);
 	put_certificates(&certificates, span_of(tls_pem(d->server->output_tls)), 1);
 	if (span_find(there, 0, str_c(&certificates)) != SIZE_MAX)
 		return false;
-	if (random && strcmp(random, "true") == 0 && there.n <= CA_THERE_MAX)
+	if (span_is(random, "\"true\"") && there.n <= CA_THERE_MAX)
 		put_certificates(&certificates, there, CA_RANDOM - 1);
 	ca_object(patch, str_view(&certificates), true, reply->resource_version);
 	return true;
@@ -449,7 +438,7 @@ static bool ca_publish(struct runtime_configmap *d)
 		verb = "get";
 		outcome = configmap_ask(d, get, &a, &reply);
 		if (outcome == STORE_OK) {
-			if (!ca_merge(d, &reply, &merged))
+			if (!ca_merge(d, &reply, &a, &merged))
 				return true;
 			r.body[0] = str_view(&merged);
 			outcome = STORE_EXISTS;

@@ -104,20 +104,18 @@ void request_hold(struct request *r, enum holding kind, size_t amount)
 	struct loop *l = r->loop;
 	l->held[kind] += amount - r->held[kind];
 	r->held[kind] = amount;
-	if (kind == HOLD_MEMORY && l->held[kind] > CALM) {
-		l->flood |= l->held[kind] > FLOOD;
-		l->busy_ms = clock_ms();
-	}
+	if (kind == HOLD_MEMORY && l->held[kind] > (l->flood_ms ? CALM : FLOOD))
+		l->flood_ms = clock_ms();
 }
 
 /* Milliseconds to the next look; -1: there is nothing to return. */
 static int return_memory(struct loop *l)
 {
-	if (!l->flood || l->held[HOLD_MEMORY] > CALM)
+	if (!l->flood_ms || l->held[HOLD_MEMORY] > CALM)
 		return -1;
-	if (clock_ms() - l->busy_ms < CALM_MS)
+	if (clock_ms() - l->flood_ms < CALM_MS)
 		return CALM_MS;
-	l->flood = false;
+	l->flood_ms = 0;
 	(void)malloc_trim(0); /* 0: the kernel has it already */
 	return -1;
 }

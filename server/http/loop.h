@@ -84,8 +84,7 @@ struct loop {
 	char id_prefix[9];
 	uint32_t next_id;
 	size_t held[HOLDINGS]; /* by current requests (request_hold) */
-	bool flood;            /* HOLD_MEMORY was above FLOOD (loop.c) */
-	int64_t busy_ms;       /* the last time that it rose above CALM */
+	int64_t flood_ms; /* the last change above CALM since one above FLOOD (loop.c); 0: none */
 	struct stream *streams;
 	struct long_lived *long_lived;
 	size_t n_long_lived;

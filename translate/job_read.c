@@ -12,6 +12,7 @@
 #include "translate/hived/hived_plan.h"
 #include "translate/job/names.h"
 #include "translate/reader/parse_context.h"
+#include "translate/reader/redact.h"
 
 /* The dialect; NULL and *e. */
 static const struct dialect *job_choose_dialect(unsigned set, struct arena *a,
@@ -83,13 +84,14 @@ static int job_read_dialect(struct parse_context *r, const struct dialect *d, co
 	r->doc_notes = r->e->notes.n;
 	if (d->prepare)
 		r->root = d->prepare(r);
-	/* If secrets share nodes with other parts of the job, any message could show one: this is
-	 * then the only message.  Redacted secrets that come back are no secret. */
-	struct field secrets = field_get(TOP(r), "secrets");
-	if (d->placeholders && secrets.n && !span_is(field_text(&secrets), REDACTED) &&
-	    doc->secrets_unsafe)
-		return err_at(r->e, 400, r->code, doc->secrets_at,
-		              "%s, so it cannot be hidden in the stored job", doc->secrets_unsafe);
+	/* If a secret shares nodes with other parts of the job, any message could show it: this is
+	 * then the only message. */
+	struct place shared = { NULL, 0, 0 };
+	const struct node *shown = d->placeholders ? redact_tree(r->root, r->a, &shared) : r->root;
+	if (shared.at)
+		return err_at(r->e, 400, r->code, shared,
+		              "has an anchor or an alias, so other parts of the job could show "
+		              "it: write it out, and <%% $secrets.NAME %%> where it is needed");
 	if (schema_check(schema_get(d->schema), r->root, d->code, SECRET, r->e))
 		r->schema_notes = r->e->notes.n;
 	struct field in = d->name_in ? field_get(TOP(r), d->name_in) : *TOP(r);
@@ -103,7 +105,7 @@ static int job_read_dialect(struct parse_context *r, const struct dialect *d, co
 	ambiguous_scalars_check(r, text);
 	if (r->e->http)
 		return -1;
-	return redact_config(r, doc, text);
+	return redact_config(r, shown, doc->json, text);
 }
 
 /* NOLINTNEXTLINE(readability-function-size): its parameters */

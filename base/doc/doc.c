@@ -201,7 +201,7 @@ void build_push(struct build *b, const struct node *n)
 		f->key.key = NULL;
 	}
 	m->value = *n;
-	f->odd |= n->flags & NODE_ODD;
+	f->flags |= n->flags & (NODE_ODD | NODE_SHARES);
 }
 
 int build_open(struct build *b, enum node_type type, uint32_t line, uint32_t column)
@@ -286,15 +286,12 @@ static void build_settle_members(struct build *b, struct member *first, struct m
 	bool merged = first->value.flags & NODE_MERGED;
 	bool later_merged = later->value.flags & NODE_MERGED;
 	const struct node *dropped = later_merged ? &later->value : &first->value;
-	bool sized =
-	    dropped->type == NODE_TEXT || dropped->type == NODE_LIST || dropped->type == NODE_MAP;
-	bool empty = dropped->type == NODE_NULL || (sized && dropped->n == 0);
+	uint8_t shared = dropped->flags & NODE_SHARES ? NODE_SHARED | NODE_SHARES : 0;
 	if (!merged && !later_merged)
 		build_report_duplicate(b, first, later);
 	else if (!later_merged)
 		*first = *later;
-	if (!empty && !(dropped->flags & NODE_ALIASED))
-		first->value.flags |= NODE_OVERRIDES;
+	first->value.flags |= NODE_OVERRIDES | shared;
 	later->key = NULL;
 }
 
@@ -370,7 +367,7 @@ static void close_map(struct build *b, struct build_frame *f, struct node *node)
 void build_close(struct build *b, struct node *n)
 {
 	struct build_frame *f = build_top(b);
-	*n = (struct node){ .flags = f->odd, .line = f->line, .column = f->column };
+	*n = (struct node){ .flags = f->flags, .line = f->line, .column = f->column };
 	if (f->map) {
 		close_map(b, f, n);
 	} else {

@@ -20,7 +20,7 @@ struct build_frame {
 	uint32_t line, column;
 	uint32_t height; /* levels of containers in it so far */
 	bool map;
-	uint8_t odd;           /* NODE_ODD if some child is */
+	uint8_t flags;         /* NODE_ODD and NODE_SHARES of its children and keys */
 	bool merge;            /* the next value is that of `<<` */
 	unsigned merges;       /* number of `<<` keys */
 	struct anchor *anchor; /* its own, if any */

@@ -18,8 +18,6 @@ struct json {
 	struct place at;
 	struct place comment; /* of the first comment; line 0: none */
 	bool *syntax;
-	bool in_secrets; /* inside of the value of the top-level `secrets`, or after it */
-	size_t secrets_from, secrets_to;
 };
 
 static bool json_one_line(struct span text)
@@ -263,28 +261,14 @@ static int json_read_value(struct json *j)
 	return 0;
 }
 
-/* The bytes of the secrets: from the end of their key to the next key or the closing brace. */
-static void json_cut(struct json *j, struct span key, size_t key_from)
-{
-	if (j->b.depth != 1)
-		return;
-	if (j->in_secrets)
-		j->secrets_to = key_from;
-	j->in_secrets = key.p && span_is(key, "secrets");
-	if (j->in_secrets)
-		j->secrets_from = j->i;
-}
-
 static int json_read_key(struct json *j)
 {
 	struct span key = { NULL, 0 };
-	size_t from = j->i;
-	struct place at = json_place_of(j, from);
+	struct place at = json_place_of(j, j->i);
 	if (json_peek(j) != '"')
-		return json_bad_syntax(j, from, "a key in double quotes is expected here");
+		return json_bad_syntax(j, j->i, "a key in double quotes is expected here");
 	if (json_read_string(j, &key) < 0)
 		return -1;
-	json_cut(j, key, from);
 	if (build_key(&j->b, key, at.line, at.column) < 0 || json_skip_space(j) < 0)
 		return -1;
 	if (json_peek(j) != ':')
@@ -301,7 +285,6 @@ static int json_read_next(struct json *j, bool fresh)
 		return -1;
 	if (json_peek(j) == (map ? '}' : ']')) {
 		struct node n;
-		json_cut(j, (struct span){ NULL, 0 }, j->i);
 		j->i++;
 		build_close(&j->b, &n);
 		build_push(&j->b, &n);
@@ -354,16 +337,5 @@ int json_read(struct span text, const struct budget *budget, struct arena *a, st
 	if (j.comment.line)
 		notes_add(warnings, j.comment, "comments are not part of JSON; they are skipped");
 	*doc = (struct doc){ .root = j.b.root, .json = true, .whole = !j.b.secret_twice };
-	doc->secrets_member = node_member(&doc->root, SPAN("secrets"));
-	if (doc->secrets_member) {
-		const struct member *m = doc->secrets_member;
-		doc->secrets =
-		    (struct span){ text.p + j.secrets_from, j.secrets_to - j.secrets_from };
-		if (m->value.type != NODE_MAP) {
-			doc->secrets_unsafe = "`secrets` is not a mapping";
-			doc->secrets_at =
-			    (struct place){ "/secrets", m->value.line, m->value.column };
-		}
-	}
 	return j.b.refused ? -1 : 0;
 }

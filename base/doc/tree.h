@@ -37,7 +37,7 @@ struct member;
 struct node {
 	uint8_t type;  /* enum node_type */
 	bool plain;    /* a YAML scalar without quotes; false in JSON and for containers */
-	uint8_t flags; /* NODE_ALIASED, NODE_ODD, NODE_OVERRIDES, and an enum spelling */
+	uint8_t flags; /* NODE_SHARED to NODE_SHARES, and an enum spelling */
 	uint32_t n;    /* bytes of text, items of a list, members of a map */
 	uint32_t line, column;
 	union {
@@ -51,11 +51,14 @@ struct node {
 };
 
 enum {
-	NODE_ALIASED = 1, /* the value was written as `*alias`, or merged from one */
-	NODE_ODD = 0x10,  /* the value, or a value in it, is not SPELT_PLAINLY */
-	/* The value overrides one of the same key, not empty, that stands below `<<` and nowhere
-	 * else: the tree does not have that one, but the text does. */
-	NODE_OVERRIDES = 0x20
+	/* The value has an anchor, or was written as `*alias`, or merged from one, or overrides
+	 * such a value: other values can be the same. */
+	NODE_SHARED = 1,
+	NODE_ODD = 0x10, /* the value, or a value in it, is not SPELT_PLAINLY */
+	/* The value overrides one of the same key below `<<`: the tree does not have that one, but
+	 * the text does. */
+	NODE_OVERRIDES = 0x20,
+	NODE_SHARES = 0x40 /* the value, or a value or key in it, is NODE_SHARED */
 };
 
 /* Scalars that other readers, or people, can interpret differently. */
@@ -92,27 +95,13 @@ struct doc {
 	struct node root;
 	bool json;  /* read by the JSON reader */
 	bool whole; /* read completely; true also if doc_read returns -1 for duplicate keys */
-	/*
-	 * The bytes of the top-level member `secrets` in the text: from the end of its key to the
-	 * start of the next top-level key, or to the end of the mapping.  n is 0 if the member is
-	 * absent or merged in.
-	 */
-	struct span secrets;
-	const struct member *secrets_member; /* NULL if absent or merged in */
-	/*
-	 * NULL, or why the secrets cannot be cut out of the text safely, and the place: the key is
-	 * an alias, merged or tagged; the value is not a mapping, or has an anchor, alias, tag or
-	 * merge key.
-	 */
-	const char *secrets_unsafe;
-	struct place secrets_at;
 };
 
 /*
  * Reads a document.  Text that begins with `{`, after a byte-order mark, white space and comments
  * of JSON, is read as JSON with comments, and as YAML only if it is not JSON; other text is read as
  * YAML with the scalar rules of js-yaml 3.  The tree lives in the arena and does not refer to the
- * text; doc->secrets does.  Warnings (comments in JSON, two `<<` in a mapping) are added to
+ * text.  Warnings (comments in JSON, two `<<` in a mapping) are added to
  * `warnings`; values that other readers interpret differently are only marked (enum spelling).  -1
  * and *e: 400 InvalidProtocolError with line and column; a tree exists if doc->whole is set.  Pure.
  */

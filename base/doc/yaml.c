@@ -99,11 +99,11 @@ static inline struct anchor *anchor_begin(struct yaml_reader *y, const yaml_char
 }
 
 /* The value is complete, with `height` levels of containers.  The anchor can be NULL. */
-static void anchor_end(struct yaml_reader *y, struct anchor *a, const struct node *n,
-                       uint32_t height)
+static void anchor_end(struct yaml_reader *y, struct anchor *a, struct node *n, uint32_t height)
 {
 	if (a == NULL)
 		return;
+	n->flags |= NODE_SHARED | NODE_SHARES;
 	a->node = *n;
 	a->height = height;
 	a->nodes = y->b.nodes - a->nodes;
@@ -148,111 +148,16 @@ static void anchors_free_nothing(void *p)
 	(void)p; /* anchors live in the arena */
 }
 
-/*
- * ---- the bytes of the secrets ----
- *
- * The stored job has the text without its secrets.  They can be cut out only if no alias, anchor or
- * merge connects them with the rest.
- */
-
-static void secrets_cut_mark_unsafe(struct yaml_reader *y, const char *why, const yaml_event_t *ev)
-{
-	if (y->cut.unsafe)
-		return;
-	y->cut.unsafe = why;
-	y->cut.at =
-	    (struct place){ "/secrets", mark_line(&ev->start_mark), mark_column(&ev->start_mark) };
-}
-
-static bool has_anchor(const yaml_event_t *ev)
-{
-	switch (ev->type) {
-	case YAML_SCALAR_EVENT:
-		return ev->data.scalar.anchor != NULL;
-	case YAML_SEQUENCE_START_EVENT:
-		return ev->data.sequence_start.anchor != NULL;
-	case YAML_MAPPING_START_EVENT:
-		return ev->data.mapping_start.anchor != NULL;
-	default:
-		return false;
-	}
-}
-
-/* The span ends at the next key, which must be in the same column, or at the end of the mapping. */
-static void secrets_cut_close(struct yaml_reader *y, const yaml_event_t *ev)
-{
-	struct secrets_cut *c = &y->cut;
-	c->inside = false;
-	if (!c->open)
-		return;
-	c->open = false;
-	c->to = yaml_byte(y, &ev->start_mark);
-	if (c->block && ev->type != YAML_MAPPING_END_EVENT && ev->start_mark.column != c->column)
-		secrets_cut_mark_unsafe(
-		    y, "the key after `secrets` does not start in the same column", ev);
-}
-
-/* The start of a value, before it is pushed. */
-static void secrets_cut_look(struct yaml_reader *y, const yaml_event_t *ev)
-{
-	if (y->b.depth == 0 && ev->type == YAML_MAPPING_START_EVENT)
-		y->cut.block = ev->data.mapping_start.style != YAML_FLOW_MAPPING_STYLE;
-	if (!y->cut.inside)
-		return;
-	if (ev->type == YAML_ALIAS_EVENT)
-		secrets_cut_mark_unsafe(y, "there is an alias in `secrets`", ev);
-	else if (has_anchor(ev))
-		secrets_cut_mark_unsafe(y, "there is an anchor in `secrets`", ev);
-	else if (y->b.depth == 1 && ev->type != YAML_MAPPING_START_EVENT)
-		secrets_cut_mark_unsafe(y, "`secrets` is not a mapping", ev);
-	else if (y->b.depth == 1 && ev->data.mapping_start.tag)
-		secrets_cut_mark_unsafe(y, "`secrets` has a tag", ev);
-}
-
-static inline void secrets_cut_value(struct yaml_reader *y, const yaml_event_t *ev)
-{
-	if (y->cut.inside || y->b.depth == 0)
-		secrets_cut_look(y, ev);
-}
-
-/* A key; `<<` at the top level only. */
-static void secrets_cut_key(struct yaml_reader *y, const yaml_event_t *ev, struct span key)
-{
-	struct secrets_cut *c = &y->cut;
-	if (y->b.depth != 1) {
-		secrets_cut_value(y, ev); /* keys can also be aliases and have anchors */
-		return;
-	}
-	secrets_cut_close(y, ev);
-	if (!span_is(key, "secrets"))
-		return;
-	c->seen = c->inside = c->open = true;
-	c->column = (unsigned)ev->start_mark.column;
-	c->from = c->to = yaml_byte(y, &ev->end_mark);
-	size_t colon = span_skip_class(y->text, c->from, " \t");
-	if (ev->type == YAML_ALIAS_EVENT)
-		secrets_cut_mark_unsafe(y, "the key `secrets` is an alias", ev);
-	else if (ev->data.scalar.tag)
-		secrets_cut_mark_unsafe(y, "the key `secrets` has a tag", ev);
-	else if (ev->data.scalar.anchor)
-		secrets_cut_mark_unsafe(y, "the key `secrets` has an anchor", ev);
-	else if (colon == y->text.n || y->text.p[colon] != ':')
-		secrets_cut_mark_unsafe(y, "the key `secrets` is written with `?`", ev);
-}
-
 /* ---- the tree ---- */
 
-/* Adds the members of `source` to the innermost map. */
-static void yaml_merge_map(struct yaml_reader *y, const struct node *source)
+/* Adds the members of `source` to the innermost map.  shared: NODE_SHARED, also of its list. */
+static void yaml_merge_map(struct yaml_reader *y, const struct node *source, uint8_t shared)
 {
+	build_top(&y->b)->flags |= source->flags & NODE_SHARES; /* of a key */
 	for (uint32_t i = 0; i < source->n; i++) {
 		const struct member *m = &source->member[i];
 		struct node value = m->value;
-		value.flags |= NODE_MERGED | (source->flags & NODE_ALIASED);
-		if (y->b.depth == 1 && !y->cut.unsafe && span_is(member_key(m), "secrets")) {
-			y->cut.unsafe = "`secrets` is merged in by `<<`";
-			y->cut.at = (struct place){ "/secrets", m->key_line, m->key_column };
-		}
+		value.flags |= NODE_MERGED | (shared ? NODE_SHARED | NODE_SHARES : 0);
 		build_top(&y->b)->key = *m;
 		build_push(&y->b, &value);
 	}
@@ -275,10 +180,11 @@ static int yaml_finish(struct yaml_reader *y, const struct node *n)
 		return err_at(y->b.e, INVALID_PROTOCOL, build_place(&y->b, n->line, n->column),
 		              "the merge key `<<` needs a mapping or a list of mappings");
 	}
+	uint8_t shared = n->flags & NODE_SHARED;
 	if (!list)
-		yaml_merge_map(y, n);
+		yaml_merge_map(y, n, shared);
 	for (uint32_t i = 0; list && i < n->n; i++)
-		yaml_merge_map(y, &n->item[i]);
+		yaml_merge_map(y, &n->item[i], shared | (n->item[i].flags & NODE_SHARED));
 	f->key.key = NULL;
 	return 0;
 }
@@ -304,23 +210,19 @@ static int yaml_set_key(struct yaml_reader *y, const yaml_event_t *ev, const str
 		              "keys must be text or numbers, this is %s (quote it if it is text)",
 		              node_type_name(n));
 	}
-	secrets_cut_key(y, ev, key);
 	return build_key(&y->b, key, mark_line(&ev->start_mark), mark_column(&ev->start_mark));
 }
 
 static int yaml_on_key(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	struct anchor *anchor = anchor_begin(y, ev->data.scalar.anchor);
+	build_top(&y->b)->flags |= anchor ? NODE_SHARES : 0;
 	struct span text = { (const char *)ev->data.scalar.value, ev->data.scalar.length };
 	struct node n;
 	if (yaml_scalar(y, ev, &n) < 0)
 		return -1;
 	if (n.plain && span_is(text, "<<")) {
 		struct build_frame *f = build_top(&y->b);
-		if (y->b.depth == 1)
-			secrets_cut_key(y, ev, text);
-		else if (y->cut.inside)
-			secrets_cut_mark_unsafe(y, "there is a merge key in `secrets`", ev);
 		if (f->merges++)
 			notes_add(y->warnings, yaml_place(y, ev),
 			          "`<<` stands twice in this mapping: the first one wins here, "
@@ -347,7 +249,6 @@ static int yaml_on_scalar(struct yaml_reader *y, const yaml_event_t *ev)
 		return yaml_on_key(y, ev);
 	struct node n;
 	struct anchor *anchor = anchor_begin(y, ev->data.scalar.anchor);
-	secrets_cut_value(y, ev);
 	if (yaml_scalar(y, ev, &n) < 0 || build_spend(&y->b, 1, ev->data.scalar.length,
 	                                              (struct place){ NULL, n.line, n.column }) < 0)
 		return -1;
@@ -357,19 +258,17 @@ static int yaml_on_scalar(struct yaml_reader *y, const yaml_event_t *ev)
 
 static int yaml_on_alias(struct yaml_reader *y, const yaml_event_t *ev)
 {
-	bool key = awaits_key(y);
-	if (!key)
-		secrets_cut_value(y, ev);
 	const struct anchor *a = alias_find(y, ev);
+	struct build_frame *f = build_top(&y->b);
 	if (a == NULL)
 		return -1;
-	if (key)
+	if (awaits_key(y)) {
+		f->flags |= NODE_SHARES;
 		return yaml_set_key(y, ev, &a->node);
+	}
 	struct node n = a->node;
 	n.line = mark_line(&ev->start_mark);
 	n.column = mark_column(&ev->start_mark);
-	n.flags |= NODE_ALIASED;
-	struct build_frame *f = build_top(&y->b);
 	if (f && f->height < a->height)
 		f->height = a->height;
 	return yaml_finish(y, &n);
@@ -384,7 +283,6 @@ static int yaml_on_start(struct yaml_reader *y, const yaml_event_t *ev)
 		              map ? "a mapping (if it is a placeholder in braces, quote it)"
 		                  : "a list");
 	}
-	secrets_cut_value(y, ev);
 	struct anchor *anchor =
 	    anchor_begin(y, map ? ev->data.mapping_start.anchor : ev->data.sequence_start.anchor);
 	if (yaml_collection_tag(y, ev) < 0 ||
@@ -439,8 +337,6 @@ static int yaml_on_event(struct yaml_reader *y, const yaml_event_t *ev)
 		struct node n;
 		struct anchor *anchor = build_top(&y->b)->anchor;
 		uint32_t height = build_top(&y->b)->height + 1;
-		if (y->b.depth == 1)
-			secrets_cut_close(y, ev);
 		build_close(&y->b, &n);
 		anchor_end(y, anchor, &n, height);
 		return yaml_finish(y, &n);
@@ -550,14 +446,7 @@ int yaml_try(struct span text, const struct budget *budget, struct arena *a, str
 	tdestroy(y->anchors, anchors_free_nothing);
 	if (bad)
 		return -1;
-	*doc = (struct doc){ .root = y->b.root,
-		             .whole = !y->b.secret_twice,
-		             .secrets_unsafe = y->cut.unsafe,
-		             .secrets_at = y->cut.at };
-	if (y->cut.seen) {
-		doc->secrets_member = node_member(&doc->root, SPAN("secrets"));
-		doc->secrets = span_to(span_from(text, y->cut.from), y->cut.to - y->cut.from);
-	}
+	*doc = (struct doc){ .root = y->b.root, .whole = !y->b.secret_twice };
 	return y->b.refused ? -1 : 0;
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 /*
  * Reads YAML into trees with positions, and writes it; doc_read (tree.h) also takes JSON.  libyaml
- * parses; yaml.c builds the tree from its events and finds the bytes of the secrets, yaml_parser.c
- * prepares the text and explains syntax errors, yaml_scalar.c has the scalar rules of js-yaml 3.13.
+ * parses; yaml.c builds the tree from its events, yaml_parser.c prepares the text and explains
+ * syntax errors, yaml_scalar.c has the scalar rules of js-yaml 3.13.
  *
  *	struct doc doc;
  *	if (yaml_read(text, &BUDGET_DEFAULT, a, &doc, warnings, e) < 0)

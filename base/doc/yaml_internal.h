@@ -4,18 +4,6 @@
 
 #include "base/doc/doc.h"
 
-/* The search for the bytes of the top-level `secrets`. */
-struct secrets_cut {
-	bool seen;       /* the key was written literally at the top level */
-	bool inside;     /* its value is being read */
-	bool open;       /* the end of the span is unknown */
-	bool block;      /* the top-level mapping is in block style */
-	unsigned column; /* of the key */
-	size_t from, to; /* the span, as bytes */
-	const char *unsafe;
-	struct place at;
-};
-
 struct yaml_reader {
 	struct build b;
 	yaml_parser_t parser;
@@ -29,7 +17,6 @@ struct yaml_reader {
 	const char *input;   /* the text for libyaml, of the same length */
 	size_t chars, bytes; /* the last position that was converted */
 	void *anchors;       /* tree of struct anchor, by name */
-	struct secrets_cut cut;
 	struct notes *warnings;
 };
 

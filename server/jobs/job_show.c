@@ -15,7 +15,7 @@
 #include "server/http/request.h"
 #include "server/jobs/jobs.h"
 #include "server/jobs/jobs_internal.h"
-#include "translate/reader/placeholders.h"
+#include "translate/reader/redact.h"
 
 enum {
 	LATEST = -1,
@@ -369,73 +369,6 @@ void attempts_health(struct request *r)
 
 /* ---- configuration ---- */
 
-static const char MASK[] = "\"******\"";
-
-typedef void write_member(struct str *out, const struct member *m);
-
-/* Writes the members of a map by a function; any other node unchanged. */
-static void config_write_map(struct str *out, const struct node *n, write_member *write)
-{
-	if (n->type != NODE_MAP) {
-		node_json(out, n);
-		return;
-	}
-	str_char(out, '{');
-	for (uint32_t i = 0; i < n->n; i++) {
-		str_puts(out, i ? "," : "");
-		str_json(out, member_key(&n->member[i]));
-		str_char(out, ':');
-		write(out, &n->member[i]);
-	}
-	str_char(out, '}');
-}
-
-/* Only the registry and references to secrets of `auth` are visible. */
-static void write_auth_member(struct str *out, const struct member *m)
-{
-	const struct node *v = &m->value;
-	bool reference = node_is(v, NODE_TEXT) &&
-	                 (v->n == 0 || span_starts(render_only_name(node_span(v)), "$secrets."));
-	if (reference || v->type == NODE_NULL || span_is(member_key(m), "registryuri"))
-		node_json(out, v);
-	else
-		str_puts(out, MASK);
-}
-
-static void write_prerequisite_member(struct str *out, const struct member *m)
-{
-	if (!span_is(member_key(m), "auth"))
-		node_json(out, &m->value);
-	else if (m->value.type == NODE_MAP)
-		config_write_map(out, &m->value, write_auth_member);
-	else
-		str_puts(out, MASK);
-}
-
-static void write_prerequisites(struct str *out, const struct node *n)
-{
-	if (n->type != NODE_LIST) {
-		config_write_map(out, n, write_prerequisite_member);
-		return;
-	}
-	str_char(out, '[');
-	for (uint32_t i = 0; i < n->n; i++) {
-		str_puts(out, i ? "," : "");
-		config_write_map(out, &n->item[i], write_prerequisite_member);
-	}
-	str_char(out, ']');
-}
-
-static void write_job_member(struct str *out, const struct member *m)
-{
-	if (span_is(member_key(m), "secrets"))
-		str_puts(out, MASK);
-	else if (span_is(member_key(m), "prerequisites"))
-		write_prerequisites(out, &m->value);
-	else
-		node_json(out, &m->value);
-}
-
 /* NULL: it is not a job. */
 static const struct node *submitted_config_read(struct span text, struct arena *a)
 {
@@ -447,24 +380,19 @@ static const struct node *submitted_config_read(struct span text, struct arena *
 bool config_json(struct str *out, struct span text, struct arena *a)
 {
 	const struct node *root = submitted_config_read(text, a);
+	struct place shared;
 	if (root)
-		config_write_map(out, root, write_job_member);
+		node_json(out, redact_tree(root, a, &shared));
 	return root;
 }
 
-/* Returns true if the text may be shown as it is.  This server has masked its secrets at the
- * submission, so masking them again changes nothing.  Texts of other programs may have secrets in
- * comments. */
+/* Returns true if the text may be shown as it is.  This server has redacted its secrets at the
+ * submission, so there are none.  Texts of other programs may have secrets in comments. */
 static bool config_is_safe(const struct job_entry *job, struct span text, struct arena *a)
 {
-	STR_AUTO shown = STR_SECRET(REPLY_MAX);
-	STR_AUTO whole = STR_SECRET(REPLY_MAX);
 	const struct node *root = submitted_config_read(text, a);
-	if (job->submitted_ms == JOB_ENTRY_NONE || !root)
-		return false;
-	config_write_map(&shown, root, write_job_member);
-	node_json(&whole, root);
-	return !whole.full && span_eq(str_view(&shown), str_view(&whole));
+	struct place shared;
+	return job->submitted_ms != JOB_ENTRY_NONE && root && redact_tree(root, a, &shared) == root;
 }
 
 static void config_refuse(struct request *r, const char *why)
@@ -477,7 +405,7 @@ static void config_refuse(struct request *r, const char *why)
 const struct parameter JOB_CONFIG[] = {
 	{ .name = "written",
 	  .values = "true|false",
-	  .doc = "`true`: the text as it was written, with comments, as text/plain." },
+	  .doc = "`true`: the stored text, as text/plain: as it was written, with comments, if the job has no secrets." },
 	{ .name = NULL },
 };
 

@@ -64,8 +64,8 @@ static void check_job(const struct job *job, struct span text)
 	if (job->dialect->old_env)
 		return; /* it has no secrets */
 	assert(secret_found(text, job->config) == 0);
-	if (job->secrets == NULL && !job->has_auth)
-		assert(span_eq(job->config, text));
+	assert(job->redacted || (job->secrets == NULL && span_eq(job->config, text)));
+	assert(!job->redacted || stored_fault(text, job->config) == NULL);
 }
 
 /* As a v2 job it is read again, and says the same. */

@@ -3,7 +3,7 @@
 #include "base/enc.h"
 #include "translate/hived/hived_plan.h"
 #include "translate/objects/objects.h"
-#include "translate/reader/parse_context.h"
+#include "translate/reader/redact.h"
 #include "translate/render/bindings.h"
 
 /* Returns true if dependents are created after the Framework. */
@@ -88,7 +88,7 @@ static const struct variable JOB_ROWS[] = {
 	{ "job.user",           VARIABLE_TEXT,   false, SCOPE_JOB,         put_job_user,            "OpenPAI",                         "The user who submits." },
 	{ "job.name",           VARIABLE_TEXT,   false, SCOPE_JOB,         put_job_name,            "OpenPAI",                         "The job's name, as written." },
 	{ "job.virtualCluster", VARIABLE_TEXT,   false, SCOPE_JOB,         put_job_virtual_cluster, "OpenPAI; `vc-null-hived`",        "`defaults.virtualCluster` (v1: `virtualCluster`), or `default`." },
-	{ "job.config",         VARIABLE_TEXT,   false, SCOPE_JOB,         put_job_config,          "OpenPAI; `secrets-mask`",         "The job file as it was sent, with the value of `secrets` and literal passwords replaced by `\"******\"`." },
+	{ "job.config",         VARIABLE_TEXT,   false, SCOPE_JOB,         put_job_config,          "OpenPAI; `secrets-mask`",         "The job file as it was sent; with `secrets` or literal passwords, written anew with `\"******\"` in their places." },
 	{ "job.totalGpu",       VARIABLE_NUMBER, false, SCOPE_JOB,         put_job_total_gpu,       "OpenPAI; `instances-default`",    "Sum over the roles of gpu times instances; `instances` left out counts as 1." },
 	{ "job.totalTasks",     VARIABLE_NUMBER, false, SCOPE_JOB,         put_job_total_tasks,     "OpenPAI; `instances-default`",    "Sum of all instances." },
 	{ "job.executionType",  VARIABLE_TEXT,   false, SCOPE_JOB,         put_job_execution_type,  "ours; `born-owned`",              "`Start`; `Create` when a server makes a job that has Secrets or the like, until these exist." },

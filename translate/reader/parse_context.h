@@ -159,9 +159,9 @@ void ambiguous_scalars_check(struct parse_context *r, struct span text);
 /* Warns of parameters that look like passwords. */
 void ambiguous_scalars_parameters(struct parse_context *r);
 
-/* Sets job->config: the text without its secrets. -1 and *e: 400 or 500. */
-int redact_config(struct parse_context *r, const struct doc *doc, struct span text);
-#define REDACTED "******"
+/* Sets job->config: `text`, or `shown` (redact.h) as YAML or JSON, if that is another tree.  Warns
+ * of passwords that stay in it.  -1 and *e: it is too large. */
+int redact_config(struct parse_context *r, const struct node *shown, bool json, struct span text);
 
 /* ---- suggestions: "did you mean ...?" ---- */
 

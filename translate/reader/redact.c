@@ -1,339 +1,93 @@
 /*
- * The stored text of a job, which all users can read: without its secrets. The value of `secrets`
- * and literal members of `auth` are cut out by their position in the text; the rest stays byte for
- * byte. A changed text is read again and compared, so that a mistake cannot publish a secret. Text
- * without secrets costs nothing.
+ * A job without its secrets, as all users may read it.  The value of `secrets` and literal members
+ * of `auth` are replaced in a copy of the tree, from which the stored text is written; a job
+ * without secrets is stored as it was sent.  Values that the text has and the tree lacks, because
+ * others override them, count as secrets.
  */
-#include <stdlib.h>
+#include "translate/reader/redact.h"
 
 #include "base/doc/doc.h"
 #include "base/doc/yaml.h"
+#include "translate/reader/parse_context.h"
 #include "translate/reader/placeholders.h"
 #include "translate/reader/warnings.h"
 
-struct redact_edit {
-	size_t from, to;
-	const char *as;
-	const struct node *hidden; /* the value at this place */
-};
-
-/* A position; columns count characters, both from 1. Line 0: not set. */
-struct text_position {
-	unsigned line, column;
-	size_t byte;
-};
-
 struct redaction {
-	struct parse_context *r;
-	const struct doc *doc;
-	struct span text;
-	struct redact_edit *edit;
-	size_t n, max;
-	uintptr_t *hidden; /* addresses of the hidden values, sorted */
-	size_t seen;       /* edits found in the result */
-	bool auth;
-	struct text_position cursor;
+	struct arena *a;
+	bool hides; /* the tree or the text has a secret */
+	struct place *shared;
 };
 
-/* ---- positions to bytes ---- */
+enum redact_part { JOB, PREREQUISITES, PREREQUISITE, AUTH, LOGIN, SECRETS, OTHER };
 
-/* Continues from the last position, because most positions are in the order of the text. */
-static void position_go_to_line(struct redaction *m, unsigned line, unsigned column)
+/* What the member of a mapping is. */
+static enum redact_part redact_part_of(enum redact_part map, struct span key)
 {
-	struct span t = m->text;
-	struct text_position *c = &m->cursor;
-	if (c->line == 0 || line < c->line || (line == c->line && column < c->column))
-		*c = (struct text_position){ 1, 1, span_starts(t, "\xef\xbb\xbf") ? 3 : 0 };
-	while (c->line < line && c->byte < t.n) {
-		char is = t.p[c->byte++];
-		if (is == '\r' && c->byte < t.n && t.p[c->byte] == '\n')
-			c->byte++;
-		if (is == '\r' || is == '\n') {
-			c->line++;
-			c->column = 1;
+	if (map == JOB && span_is(key, "secrets"))
+		return SECRETS;
+	if (map == JOB && span_is(key, "prerequisites"))
+		return PREREQUISITES;
+	if (map == PREREQUISITES || map == PREREQUISITE)
+		return span_is(key, "auth") ? AUTH : OTHER;
+	return map == AUTH && !span_is(key, "registryuri") ? LOGIN : OTHER;
+}
+
+/* Values of `auth` are none if they are empty, or one reference to a secret. */
+static bool is_secret(enum redact_part part, const struct node *n)
+{
+	struct span text = n->type == NODE_TEXT ? node_span(n) : SPAN("?");
+	if (part == SECRETS)
+		return !span_is(text, REDACTED);
+	return (part == LOGIN || (part == AUTH && n->type != NODE_MAP)) && n->type != NODE_NULL &&
+	       text.n && !span_is(text, REDACTED) &&
+	       !span_starts(render_only_name(text), "$secrets.");
+}
+
+/* The value without its secrets.  shared: it is in a value with an anchor or alias.  The parts
+ * bound the depth.  NOLINTNEXTLINE(misc-no-recursion) */
+static struct node redact_node(struct redaction *m, const struct node *n, enum redact_part part,
+                               bool shared, const struct path *at)
+{
+	bool list = n->type == NODE_LIST && part == PREREQUISITES;
+	struct node copy = *n;
+	if (part == OTHER)
+		return copy;
+	shared |= (n->flags & NODE_SHARED) && part != JOB;
+	m->hides |= (n->flags & NODE_OVERRIDES) != 0;
+	if (is_secret(part, n)) {
+		if ((shared || n->flags & NODE_SHARES) && !m->shared->at)
+			*m->shared = path_place(m->a, at, n);
+		m->hides = true;
+		return (
+		    struct node){ .type = NODE_TEXT, .text = REDACTED, .n = sizeof(REDACTED) - 1 };
+	}
+	if (list) {
+		struct node *item = ARENA_NEW(m->a, struct node, n->n);
+		for (uint32_t i = 0; i < n->n; i++)
+			item[i] =
+			    redact_node(m, &n->item[i], PREREQUISITE, shared, &PATH_INDEX(at, i));
+		copy.item = item;
+	} else if (n->type == NODE_MAP) {
+		struct member *member = ARENA_NEW(m->a, struct member, n->n);
+		for (uint32_t i = 0; i < n->n; i++) {
+			struct span key = member_key(&n->member[i]);
+			member[i] = n->member[i];
+			member[i].value =
+			    redact_node(m, &n->member[i].value, redact_part_of(part, key), shared,
+			                &PATH_KEY(at, key));
 		}
+		copy.member = member;
 	}
+	return copy;
 }
 
-/* The byte offset of a position, or SIZE_MAX. */
-static size_t redact_byte_at(struct redaction *m, unsigned line, unsigned column)
+const struct node *redact_tree(const struct node *root, struct arena *a, struct place *shared)
 {
-	struct span t = m->text;
-	struct text_position *c = &m->cursor;
-	position_go_to_line(m, line, column);
-	for (; c->column < column && c->byte < t.n; c->column++) {
-		c->byte++;
-		while (c->byte < t.n && ((unsigned char)t.p[c->byte] & 0xc0) == 0x80)
-			c->byte++;
-	}
-	return c->line == line && c->byte < t.n ? c->byte : SIZE_MAX;
-}
-
-static bool redact_is_blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
-/* Returns true if the top-level mapping is in braces; tags and anchors may precede it. */
-static bool redact_is_flow(struct redaction *m)
-{
-	if (m->doc->json)
-		return true;
-	struct span t = m->text;
-	size_t i = redact_byte_at(m, m->doc->root.line, m->doc->root.column);
-	while (i < t.n && (redact_is_blank(t.p[i]) || t.p[i] == '&' || t.p[i] == '!')) {
-		bool property = !redact_is_blank(t.p[i++]);
-		while (property && i < t.n && !redact_is_blank(t.p[i]))
-			i++;
-	}
-	return i < t.n && t.p[i] == '{';
-}
-
-/* The end of the scalar at i, or SIZE_MAX if its form leaves any doubt. */
-static size_t scalar_end(struct span t, size_t i, struct span value)
-{
-	if (i >= t.n)
-		return SIZE_MAX;
-	char q = t.p[i];
-	if (q != '"' && q != '\'')
-		return value.n && t.n - i >= value.n && memcmp(t.p + i, value.p, value.n) == 0
-		           ? i + value.n
-		           : SIZE_MAX;
-	for (i++; i < t.n; i++) {
-		bool doubled = q == '\'' && t.p[i] == q && i + 1 < t.n && t.p[i + 1] == q;
-		if (doubled || (q == '"' && t.p[i] == '\\'))
-			i++;
-		else if (t.p[i] == q)
-			return i + 1;
-	}
-	return SIZE_MAX;
-}
-
-/* ---- edits ---- */
-
-static void add_edit(struct redaction *m, struct redact_edit e)
-{
-	if (m->n == m->max) {
-		m->max = m->max ? 2 * m->max : 8;
-		m->edit = xrealloc(m->edit, m->max * sizeof(*m->edit));
-	}
-	m->edit[m->n++] = e;
-}
-
-/* Replaces everything from the end of the key `secrets` to the start of the next key. */
-static void edit_secrets(struct redaction *m)
-{
-	struct span t = m->text;
-	struct span cut = m->doc->secrets;
-	size_t from = (size_t)(cut.p - t.p);
-	size_t to = from + cut.n;
-	bool flow = redact_is_flow(m);
-	bool more = flow && to < t.n && t.p[to] != '}';
-	if (!flow && to < t.n) { /* keeps the line break and the indentation of the next key */
-		while (to > from && t.p[to - 1] == ' ')
-			to--;
-		to -= to > from && t.p[to - 1] == '\n';
-		to -= to > from && t.p[to - 1] == '\r';
-	}
-	add_edit(m, (struct redact_edit){ from, to,
-	                                  more ? ": \"" REDACTED "\", " : ": \"" REDACTED "\"",
-	                                  m->r->job->secrets });
-}
-
-/* A value below `<<` that n overrides would stay in the stored text. */
-static void refuse_overridden(struct redaction *m, const struct field *f)
-{
-	if (f->n && f->n->flags & NODE_OVERRIDES)
-		parse_refuse(m->r, f,
-		             "overrides a value below `<<`, which cannot be hidden in the stored "
-		             "job: remove that value");
-}
-
-/* shared: the member is in a mapping with an anchor. */
-static void edit_auth_member(struct redaction *m, const struct field *f, bool shared)
-{
-	const struct node *n = f->n;
-	struct span text = field_text(f);
-	refuse_overridden(m, f);
-	/* One reference to a secret, or nothing, is no secret. */
-	if (n->type == NODE_NULL ||
-	    (node_is(n, NODE_TEXT) &&
-	     (text.n == 0 || span_starts(render_only_name(text), "$secrets."))))
-		return;
-	size_t from = redact_byte_at(m, n->line, n->column);
-	size_t to = node_is(n, NODE_TEXT) ? scalar_end(m->text, from, text) : SIZE_MAX;
-	if (!shared && !(n->flags & NODE_ALIASED) && to != SIZE_MAX) {
-		add_edit(m, (struct redact_edit){ from, to, "\"" REDACTED "\"", n });
-		m->auth = true;
-		return;
-	}
-	parse_refuse(m->r, f,
-	             "cannot be hidden in the stored job: write it in quotes, without an anchor "
-	             "or alias, or use <%% $secrets.NAME %%>");
-}
-
-/* Prerequisites of all types are covered, although only images need a login. */
-static void edit_auth(struct redaction *m)
-{
-	struct field list = field_get(TOP(m->r), "prerequisites");
-	refuse_overridden(m, &list);
-	for (uint32_t i = 0; i < field_items(&list); i++) {
-		struct field one = field_item(&list, i);
-		struct field auth = field_get(&one, "auth");
-		refuse_overridden(m, &auth);
-		for (uint32_t k = 0; k < field_members(&auth); k++) {
-			bool shared = (list.n->flags | one.n->flags | auth.n->flags) & NODE_ALIASED;
-			struct field f = field_member(&auth, k);
-			if (!span_is(member_key(&auth.n->member[k]), "registryuri"))
-				edit_auth_member(m, &f, shared);
-		}
-	}
-}
-
-static int compare_edits(const void *a, const void *b)
-{
-	const struct redact_edit *x = a;
-	const struct redact_edit *y = b;
-	return (x->from > y->from) - (x->from < y->from);
-}
-
-/* The text from `from` to `to`, with the edits from `first` on that lie within; returns their end.
- */
-static size_t redact_apply(struct redaction *m, size_t from, size_t to, size_t first,
-                           struct str *out)
-{
-	size_t i = first;
-	for (; i < m->n && m->edit[i].to <= to; i++) {
-		const struct redact_edit *e = &m->edit[i];
-		if (e->from < from) {
-			out->full = true; /* overlapping edits */
-			return i;
-		}
-		str_put(out, m->text.p + from, e->from - from);
-		str_puts(out, e->as);
-		from = e->to;
-	}
-	str_put(out, m->text.p + from, to - from);
-	return i;
-}
-
-/* ---- check of the result ---- */
-
-static int compare_addresses(const void *a, const void *b)
-{
-	uintptr_t x = *(const uintptr_t *)a;
-	uintptr_t y = *(const uintptr_t *)b;
-	return (x > y) - (x < y);
-}
-
-/* Returns true if two trees are equal except for the redacted values, m->hidden.  The reader's
- * budget bounds the depth.  NOLINTNEXTLINE(misc-no-recursion) */
-static bool redact_same(struct redaction *m, const struct node *was, const struct node *is)
-{
-	uintptr_t address = (uintptr_t)was;
-	if (bsearch(&address, m->hidden, m->n, sizeof(*m->hidden), compare_addresses)) {
-		m->seen++;
-		return node_is(is, NODE_TEXT) && span_is(node_span(is), REDACTED);
-	}
-	if (was->type != NODE_MAP && was->type != NODE_LIST)
-		return node_equal(was, is);
-	if (was->type != is->type || was->n != is->n)
-		return false;
-	for (uint32_t i = 0; was->type == NODE_LIST && i < was->n; i++)
-		if (!redact_same(m, &was->item[i], &is->item[i]))
-			return false;
-	for (uint32_t i = 0; was->type == NODE_MAP && i < was->n; i++)
-		if (!span_eq(member_key(&was->member[i]), member_key(&is->member[i])) ||
-		    !redact_same(m, &was->member[i].value, &is->member[i].value))
-			return false;
-	return true;
-}
-
-/* The first byte of the key of a top-level member, or of the end of the text for NULL.  SIZE_MAX if
- * the key does not begin a line there, or is quoted. */
-static size_t redact_key_begin(struct redaction *m, const struct member *k)
-{
-	if (!k)
-		return m->text.n;
-	size_t at = k->key_column == 1 ? redact_byte_at(m, k->key_line, 1) : SIZE_MAX;
-	bool there = at != SIZE_MAX &&
-	             span_starts((struct span){ m->text.p + at, m->text.n - at }, k->key) &&
-	             (at == 0 || m->text.p[at - 1] == '\n');
-	return there ? at : SIZE_MAX;
-}
-
-/* The text is read again, and is that tree but for `edits` hidden values. */
-static bool redact_reads_as(struct redaction *m, struct span text, const struct node *was,
-                            size_t edits)
-{
-	struct doc doc = { 0 };
-	NOTES_AUTO warnings = { 0 };
-	ERR_AUTO err = { 0 };
-	m->seen = 0;
-	return doc_read(text, &m->r->set->budget, m->r->a, &doc, &warnings, &err) == 0 &&
-	       redact_same(m, was, &doc.root) && m->seen == edits;
-}
-
-/*
- * A top-level member with edits, from its key to the next one, is read alone and compared.  The
- * top-level mapping has no braces, and both keys begin a line, which ends every value before it; so
- * the member means the same in its place, and the other members keep their bytes and their meaning.
- * Anchors and tags, which can depend on other members and on directives, are left to the reading of
- * the whole, as is an alias, of which the anchor is missing here.
- */
-static bool redact_member_is_same(struct redaction *m, const struct member *k, size_t *edit)
-{
-	const struct node *root = m->r->root;
-	const struct node alone = { .type = NODE_MAP, .n = 1, .member = k };
-	size_t from = redact_key_begin(m, k);
-	size_t to = redact_key_begin(m, k + 1 < root->member + root->n ? k + 1 : NULL);
-	if (from == SIZE_MAX || to == SIZE_MAX || to <= from || m->edit[*edit].from < from)
-		return false;
-	STR_AUTO text = STR_INIT(m->text.n + 16 * m->n);
-	size_t first = *edit;
-	*edit = redact_apply(m, from, to, first, &text);
-	bool ends = text.n && (text.p[text.n - 1] == '\n' || to == m->text.n);
-	return ends && !text.full && *edit > first && !memchr(text.p, '&', text.n) &&
-	       !memchr(text.p, '!', text.n) &&
-	       redact_reads_as(m, str_view(&text), &alone, *edit - first);
-}
-
-/* Returns true if all edits lie in members of the top level that are otherwise surely unchanged. */
-static bool redact_is_same_by_members(struct redaction *m)
-{
-	const struct node *root = m->r->root;
-	size_t edit = 0;
-	for (uint32_t i = 0; i < root->n && edit < m->n; i++) {
-		const struct member *k = &root->member[i];
-		bool edited = k == m->doc->secrets_member ||
-		              (m->auth && span_is(member_key(k), "prerequisites"));
-		if (edited && !redact_member_is_same(m, k, &edit))
-			return false;
-	}
-	return edit == m->n && !redact_is_flow(m);
-}
-
-static int redact_text(struct redaction *m)
-{
-	struct parse_context *r = m->r;
-	STR_AUTO out = STR_INIT(m->text.n + 16 * m->n);
-	qsort(m->edit, m->n, sizeof(*m->edit), compare_edits);
-	out.full = redact_apply(m, 0, m->text.n, 0, &out) != m->n || out.full;
-	r->job->config = arena_span(r->a, str_view(&out));
-	r->job->redacted = true;
-	m->hidden = ARENA_NEW(r->a, uintptr_t, m->n);
-	for (size_t i = 0; i < m->n; i++)
-		m->hidden[i] = (uintptr_t)m->edit[i].hidden;
-	qsort(m->hidden, m->n, sizeof(*m->hidden), compare_addresses);
-	if (!out.full &&
-	    (redact_is_same_by_members(m) || redact_reads_as(m, r->job->config, r->root, m->n)))
-		return 0;
-	r->job->config = (struct span){ "", 0 };
-	if (m->auth) /* an anchor in `auth` leaves no trace in the tree */
-		return err_set(r->e, 400, r->code,
-		               "the passwords in `auth` cannot be hidden in the stored job; use "
-		               "<%% $secrets.NAME %%>");
-	return err_set(r->e, UNKNOWN_ERROR, "the secrets of this job cannot be hidden safely");
+	struct redaction m = { .a = a, .shared = shared };
+	struct node *copy = ARENA_NEW(a, struct node, 1);
+	*shared = (struct place){ NULL, 0, 0 };
+	*copy = redact_node(&m, root, JOB, false, NULL);
+	return m.hides ? copy : root;
 }
 
 /* ---- the size, and passwords elsewhere ---- */
@@ -353,42 +107,56 @@ static bool has_password(struct span t, size_t i)
 	return colon && i >= 3 && memcmp(t.p + i - 3, "://", 3) == 0;
 }
 
-/* Such URLs stay in the text, because the command needs them. */
-static void warn_passwords(struct parse_context *r, const struct doc *doc, struct span text)
+static bool place_is_before(unsigned line, unsigned column, struct place at)
 {
-	struct span secrets = doc->secrets;
+	return line < at.line || (line == at.line && column < at.column);
+}
+
+/* Returns true if the last key of the top level before this place is `secrets`. */
+static bool is_in_secrets(const struct node *root, struct place at)
+{
+	const struct member *last = NULL;
+	for (uint32_t i = 0; i < root->n; i++) {
+		const struct member *k = &root->member[i];
+		struct place key = { NULL, k->key_line, k->key_column };
+		if (place_is_before(k->key_line, k->key_column, at) &&
+		    (!last || place_is_before(last->key_line, last->key_column, key)))
+			last = k;
+	}
+	return last && span_is(member_key(last), "secrets");
+}
+
+/* Such URLs stay in the text, because the command needs them. */
+static void warn_passwords(struct parse_context *r, struct span text)
+{
+	struct place at = { NULL, 1, 1 };
+	size_t from = 0;
 	for (size_t i = 0; (i = span_find(text, i, "@")) != SIZE_MAX; i++) {
-		const char *p = text.p + i;
-		bool secret = secrets.n && p >= secrets.p && p < secrets.p + secrets.n;
-		if (secret || !has_password(text, i))
+		if (!has_password(text, i))
 			continue;
-		if (r->warnings->n < NOTES_MAX)
-			notes_add(r->warnings, text_place(text, i),
+		place_advance(&at, text, from, i);
+		from = i;
+		if (!r->job->secrets || !is_in_secrets(r->root, at))
+			notes_add(r->warnings, at,
 			          r->job->dialect->placeholders ? WARN_URL : WARN_URL_V1);
-		else /* saves the search for the position */
-			r->warnings->dropped++;
 	}
 }
 
-int redact_config(struct parse_context *r, const struct doc *doc, struct span text)
+int redact_config(struct parse_context *r, const struct node *shown, bool json, struct span text)
 {
-	struct redaction m = { .r = r, .doc = doc, .text = text };
-	int status = 0;
+	size_t max = r->set->max_annotations;
+	STR_AUTO out = STR_INIT(max);
 	r->job->config = text;
-	if (r->job->secrets)
-		edit_secrets(&m);
-	if (r->job->dialect->placeholders)
-		edit_auth(&m);
-	if (r->e->http == 0 && m.n)
-		status = redact_text(&m);
-	free(m.edit);
-	if (r->e->http || status)
-		return -1;
-	warn_passwords(r, doc, text);
-	if (r->job->config.n > r->set->max_annotations)
+	r->job->redacted = shown != r->root;
+	if (r->job->redacted) {
+		(json ? node_json : yaml_write)(&out, shown);
+		r->job->config = arena_span(r->a, str_view(&out));
+	}
+	warn_passwords(r, text);
+	if (out.full || r->job->config.n > max)
 		return err_at(r->e, 400, r->code, path_place(r->a, NULL, r->root),
-		              "the job file is larger than %zu bytes and cannot be stored as an "
+		              "the job file%s is larger than %zu bytes and cannot be stored as an "
 		              "annotation",
-		              r->set->max_annotations);
+		              r->job->redacted ? ", with its aliases written out," : "", max);
 	return 0;
 }

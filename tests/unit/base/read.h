@@ -89,19 +89,3 @@ static inline void assert_warns(const char *text, const char *start)
 	}
 	run_done(&r);
 }
-
-/* The bytes of the secrets, and why they cannot be cut out. */
-static inline void assert_secrets(const char *text, const char *span, const char *unsafe)
-{
-	struct run r = run_doc(text);
-	if (r.failed)
-		fail_msg("%s", run_result(&r));
-	char *got = xstrndup(r.doc.secrets.p, r.doc.secrets.n);
-	assert_string_equal(got, span);
-	free_cleanup(&got);
-	if (unsafe)
-		assert_non_null(r.doc.secrets_unsafe);
-	if (unsafe || r.doc.secrets_unsafe)
-		assert_string_equal(r.doc.secrets_unsafe, unsafe ? unsafe : "(safe)");
-	run_done(&r);
-}

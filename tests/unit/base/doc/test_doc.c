@@ -59,78 +59,53 @@ TEST(test_doc_read_refuses_invalid_utf8)
 	assert_refuses_span(SPAN("{\"a\": \"\0\"}"), "1:8: control character U+0000 (NUL)");
 }
 
-TEST(test_doc_read_finds_secrets_in_block_style)
+/* The flags of the member `s` of the top level. */
+static unsigned flags_of(const char *text)
 {
-	assert_secrets("a: ü\nsecrets:\n  b: c\n# x\nd: e\n", ":\n  b: c\n# x\n", NULL);
-	assert_secrets("secrets: {b: c}\r\nd: e\n", ": {b: c}\r\n", NULL);
-	assert_secrets("secrets :\n  b: c", " :\n  b: c", NULL);
-	assert_secrets("---\nsecrets:\n  b: c\n...\n", ":\n  b: c\n", NULL);
-	assert_secrets("  a: 1\n  secrets:\n    b: c\n  d: e\n", ":\n    b: c\n  ", NULL);
-	assert_secrets("\"\\x73ecrets\": {b: !!str c}\n&x d: e\n", ": {b: !!str c}\n", NULL);
-	assert_secrets("\xef\xbb\xbfsecrets: {}\nü: e\n", ": {}\n", NULL);
-	assert_secrets("b: {secrets: {a: b}}\n", "", NULL);
-	assert_secrets("- secrets: {a: b}\n", "", NULL);
-}
-
-TEST(test_doc_read_finds_secrets_in_flow_style)
-{
-	assert_secrets("{a: 1, secrets: {b: c} , d: e}", ": {b: c} , ", NULL);
-	assert_secrets("{a: 1, secrets: {b: c} }", ": {b: c} ", NULL);
-}
-
-TEST(test_doc_read_finds_secrets_in_json)
-{
-	assert_secrets("{\"a\": 1, \"secrets\" : {\"b\": \"c\"}, // d\n\"e\": 2}",
-	               " : {\"b\": \"c\"}, // d\n", NULL);
-	assert_secrets("{\"a\": {\"secrets\": 1}, \"secrets\": {\"b\": [{}]}\n}",
-	               ": {\"b\": [{}]}\n", NULL);
-	assert_secrets("{\"secrets\": 1}", ": 1", "`secrets` is not a mapping");
-}
-
-TEST(test_doc_read_says_why_secrets_cannot_be_cut_out)
-{
-	assert_secrets("secrets: &s {a: b}\n", ": &s {a: b}\n", "there is an anchor in `secrets`");
-	assert_secrets("secrets: {a: &s b}\nc: *s\n", ": {a: &s b}\n",
-	               "there is an anchor in `secrets`");
-	assert_secrets("c: &c {a: b}\nsecrets: *c\n", ": *c\n", "there is an alias in `secrets`");
-	assert_secrets("c: &c b\nsecrets: {a: *c}\n", ": {a: *c}\n",
-	               "there is an alias in `secrets`");
-	assert_secrets("c: &c b\nsecrets: {*c : a}\n", ": {*c : a}\n",
-	               "there is an alias in `secrets`");
-	assert_secrets("secrets: {&c b: a}\nd: *c\n", ": {&c b: a}\n",
-	               "there is an anchor in `secrets`");
-	assert_secrets("secrets: {<<: {a: b}}\n", ": {<<: {a: b}}\n",
-	               "there is a merge key in `secrets`");
-	assert_secrets("secrets: !!map {a: b}\n", ": !!map {a: b}\n", "`secrets` has a tag");
-	assert_secrets("secrets: '******'\n", ": '******'\n", "`secrets` is not a mapping");
-	assert_secrets("secrets: [a]\n", ": [a]\n", "`secrets` is not a mapping");
-	assert_secrets("!!str secrets: {a: b}\n", ": {a: b}\n", "the key `secrets` has a tag");
-	assert_secrets("&k secrets: {a: b}\n", ": {a: b}\n", "the key `secrets` has an anchor");
-	assert_secrets("? secrets\n: {a: b}\n", "\n: {a: b}\n",
-	               "the key `secrets` is written with `?`");
-	assert_secrets("secrets: {a: b}\n? c\n: d\n", ": {a: b}\n? ",
-	               "the key after `secrets` does not start in the same column");
-	assert_secrets("a: &a secrets\n*a : {a: b}\n", " : {a: b}\n",
-	               "the key `secrets` is an alias");
-}
-
-TEST(test_doc_read_notices_secrets_that_are_merged_in)
-{
-	assert_secrets("extras: &e {secrets: {a: b}}\n<<: *e\nname: x\n", "",
-	               "`secrets` is merged in by `<<`");
-	assert_secrets("<<: {secrets: {a: b}}\nsecrets: {c: d}\nname: x\n", ": {c: d}\n",
-	               "`secrets` is merged in by `<<`");
-}
-
-TEST(test_doc_read_points_to_the_member_of_secrets)
-{
-	struct run r = run_doc("a: 1\nsecrets: {b: c}\n");
-	assert_ptr_equal(r.doc.secrets_member, &r.doc.root.member[1]);
+	struct run r = run_doc(text);
+	if (r.failed)
+		fail_msg("%s", run_result(&r));
+	const struct node *n = node_get(&r.doc.root, "s");
+	assert_non_null(n);
+	unsigned flags = n->flags;
 	run_done(&r);
-	r = run_doc("{\"secrets\": {}}");
-	assert_ptr_equal(r.doc.secrets_member, &r.doc.root.member[0]);
-	run_done(&r);
-	r = run_doc("<<: {secrets: {}}");
-	assert_null(r.doc.secrets_member);
-	run_done(&r);
+	return flags;
+}
+
+TEST(test_doc_read_marks_values_that_others_can_share)
+{
+	static const struct {
+		const char *text;
+		unsigned flags;
+	} ROWS[] = {
+		{ "s: {a: b, c: [d]}\n", 0 },
+		{ "a: &a b\ns: c\nd: *a\n", 0 },
+		{ "s: {<<: {a: b}}\n", 0 },
+		{ "&k s: {a: b}\n", 0 },
+		{ "a: &a s\n*a : {a: b}\n", 0 },
+		{ "<<: {s: a}\n", 0 },
+		{ "s: &s a\n", NODE_SHARED | NODE_SHARES },
+		{ "s: &s {a: b}\n", NODE_SHARED | NODE_SHARES },
+		{ "a: &a b\ns: *a\n", NODE_SHARED | NODE_SHARES },
+		{ "s: {a: [&s b]}\n", NODE_SHARES },
+		{ "a: &a b\ns: [{c: *a}]\n", NODE_SHARES },
+		{ "s: {&a a: b}\n", NODE_SHARES },
+		{ "a: &a b\ns: {*a : c}\n", NODE_SHARES },
+		{ "a: &a {b: c}\ns: {<<: *a}\n", NODE_SHARES },
+		{ "a: &a [{b: c}]\ns: {<<: *a}\n", NODE_SHARES },
+		{ "s: {<<: [&a {b: c}]}\n", NODE_SHARES },
+		{ "s: {<<: {&a b: c}}\n", NODE_SHARES },
+		{ "s: {<<: {b: &a c}, b: d}\n", NODE_SHARES },
+		{ "a: &a {s: b}\n<<: *a\n", NODE_SHARED | NODE_SHARES },
+		{ "a: &a [{s: b}]\n<<: *a\n", NODE_SHARED | NODE_SHARES },
+		{ "<<: {s: a}\ns: b\n", NODE_OVERRIDES },
+		{ "s: b\n<<: {s: a}\n", NODE_OVERRIDES },
+		{ "<<: [{s: a}, {s: b}]\n", NODE_OVERRIDES },
+		{ "<<: {s: {a: &a b}}\ns: c\n", NODE_OVERRIDES | NODE_SHARED | NODE_SHARES },
+		{ "s: c\n<<: {s: [&a b]}\n", NODE_OVERRIDES | NODE_SHARED | NODE_SHARES },
+		{ "{\"s\": {\"a\": [\"&a\"]}}", 0 },
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(ROWS); i++)
+		if (flags_of(ROWS[i].text) != ROWS[i].flags)
+			fail_msg("%s: %#x", ROWS[i].text, flags_of(ROWS[i].text));
 }

@@ -96,6 +96,21 @@ static void check_stored(const struct setting *s, struct span text, struct arena
 		str_printf(wrong, "a secret of line %u is in the Framework; ", line);
 }
 
+/* The job with secrets beside its members is stored as the same values. */
+static void check_with_secrets(const struct setting *s, struct span text, struct arena *a,
+                               struct str *wrong)
+{
+	ERR_AUTO e = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	struct span more =
+	    span_of(arena_printf(a, "%.*s\nsecrets: {added: hunter2}\n", (int)text.n, text.p));
+	const struct job *job =
+	    job_read(s->translator, DIALECTS_ALL, more, TEST_USER, a, &warnings, &e);
+	const char *fault = job && job->redacted ? stored_fault(more, job->config) : NULL;
+	if (fault)
+		str_printf(wrong, "with secrets: %s; ", fault);
+}
+
 char *golden_sent(const struct setting *s, struct span text)
 {
 	STR_AUTO wrong = STR_INIT(8192);
@@ -103,6 +118,7 @@ char *golden_sent(const struct setting *s, struct span text)
 	FREE_AUTO char *marked = compare_marked(s, text);
 	str_puts(&wrong, marked);
 	check_stored(s, text, &a, &wrong);
+	check_with_secrets(s, text, &a, &wrong);
 	str_puts(&wrong, "");
 	return str_take(&wrong);
 }

@@ -37,7 +37,7 @@ def show(at, *options, text=YAML, **more):
 
 
 def test_submit_changes_what_the_options_name(check):
-    """The text has the values, its comments stay, and secrets are hidden."""
+    """The text has the values, its comments stay if there are no secrets, and secrets are hidden."""
     with keeper() as (s, at):
         check.equal("nothing", show(at), (0, YAML, ""))
         for options, old, new in (
@@ -48,10 +48,12 @@ def test_submit_changes_what_the_options_name(check):
                 (["--set", "on=false"], "on: true", "on: false"), (["--name", "other"], "name: mnist", 'name: "other"'),
                 (["--set", "lr=2", "--set", "lr=3"], "lr: 0.1", "lr: 3"),
                 (["--env", "A=b c"], "protocolVersion", 'extras: {"env": {"A": "b c"}}\nprotocolVersion'),
-                (["--env", "HERE"], "protocolVersion", 'extras: {"env": {"HERE": "x=\\"y\\""}}\nprotocolVersion'),
-                (["--secret", "KEY=geheim"], "protocolVersion", 'secrets: "******"\nprotocolVersion')):
+                (["--env", "HERE"], "protocolVersion", 'extras: {"env": {"HERE": "x=\\"y\\""}}\nprotocolVersion')):
             code, out, err = show(at, *options, environment={"HERE": 'x="y"'})
             check.equal(f"{options}", (code, out), (0, YAML.replace(old, new, 1)))
+        code, out, err = show(at, "--secret", "KEY=geheim")
+        check.ok("--secret", code == 0 and out.startswith('secrets: "******"\nprotocolVersion: 2\nname: mnist\n')
+                 and "text: \"it's\"\n" in out and "geheim" not in out, (code, out, err))
         code, out, err = show(at, "--set", "seed=7", "--env", "A=1", "--env", "B=2", text=FLOW)
         job = json.loads(out)
         check.equal("JSON stays JSON", (code, job["parameters"], job["extras"]),

@@ -12,7 +12,6 @@
 #include "translate/hived/hived_plan.h"
 #include "translate/job/names.h"
 #include "translate/reader/parse_context.h"
-#include "translate/reader/redact.h"
 
 /* The dialect; NULL and *e. */
 static const struct dialect *job_choose_dialect(unsigned set, struct arena *a,
@@ -84,14 +83,9 @@ static int job_read_dialect(struct parse_context *r, const struct dialect *d, co
 	r->doc_notes = r->e->notes.n;
 	if (d->prepare)
 		r->root = d->prepare(r);
-	/* If a secret shares nodes with other parts of the job, any message could show it: this is
-	 * then the only message. */
-	struct place shared = { NULL, 0, 0 };
-	const struct node *shown = d->placeholders ? redact_tree(r->root, r->a, &shared) : r->root;
-	if (shared.at)
-		return err_at(r->e, 400, r->code, shared,
-		              "has an anchor or an alias, so other parts of the job could show "
-		              "it: write it out, and <%% $secrets.NAME %%> where it is needed");
+	const struct node *shown = d->placeholders ? redact_secrets(r) : r->root;
+	if (!shown)
+		return -1;
 	if (schema_check(schema_get(d->schema), r->root, d->code, SECRET, r->e))
 		r->schema_notes = r->e->notes.n;
 	struct field in = d->name_in ? field_get(TOP(r), d->name_in) : *TOP(r);

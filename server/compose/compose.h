@@ -55,8 +55,8 @@ int job_text_set(struct job_text *t, const char *option, struct span name, struc
                  struct err *e);
 /* --name, --set, --env and --secret.  -1 and *e; a place is one in the text. */
 int job_text_vary(struct job_text *t, const struct options *o, struct err *e);
-/* The stored form of a job, in the arena: the text; with secrets, it is written anew with "******" in
- * their places.  -1 and *e: it is no valid job. */
+/* The stored form of a job, in the arena: the text; with secrets, it is written anew with "******"
+ * in their places.  -1 and *e: it is no valid job. */
 int job_text_shown(const struct job_text *t, const struct options *o, struct arena *a,
                    struct span *out, struct err *e);
 

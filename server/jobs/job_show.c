@@ -405,7 +405,8 @@ static void config_refuse(struct request *r, const char *why)
 const struct parameter JOB_CONFIG[] = {
 	{ .name = "written",
 	  .values = "true|false",
-	  .doc = "`true`: the stored text, as text/plain: as it was written, with comments, if the job has no secrets." },
+	  .doc = "`true`: the stored text, as text/plain: that which was written, if it has no "
+	         "secrets." },
 	{ .name = NULL },
 };
 

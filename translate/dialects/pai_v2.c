@@ -3,7 +3,6 @@
 #include "translate/dialects/dialects.h"
 #include "translate/dialects/pai_v2_internal.h"
 #include "translate/job/names.h"
-#include "translate/reader/redact.h"
 #include "translate/reader/warnings.h"
 
 enum { FROM_SCRIPT, FROM_OUTPUT, FROM_DATA, FROM_IMAGE, FROM_MAX };

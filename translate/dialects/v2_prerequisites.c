@@ -5,7 +5,6 @@
 #include "translate/dialects/pai_v2_internal.h"
 #include "translate/job/names.h"
 #include "translate/reader/placeholders.h"
-#include "translate/reader/redact.h"
 #include "translate/reader/warnings.h"
 
 enum { LOGIN_MAX = 16384, LOGINS_MAX = 256 };

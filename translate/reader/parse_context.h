@@ -6,6 +6,7 @@
  */
 #include "translate/job/job.h"
 #include "translate/reader/placeholders.h"
+#include "translate/reader/redact.h"
 
 struct parse_context {
 	const struct settings *set;
@@ -159,6 +160,9 @@ void ambiguous_scalars_check(struct parse_context *r, struct span text);
 /* Warns of parameters that look like passwords. */
 void ambiguous_scalars_parameters(struct parse_context *r);
 
+/* The job without its secrets, as redact_tree.  If a secret shares nodes with other parts of the
+ * job, any message could show it: NULL and *e, which is then the only message. */
+const struct node *redact_secrets(struct parse_context *r);
 /* Sets job->config: `text`, or `shown` (redact.h) as YAML or JSON, if that is another tree.  Warns
  * of passwords that stay in it.  -1 and *e: it is too large. */
 int redact_config(struct parse_context *r, const struct node *shown, bool json, struct span text);

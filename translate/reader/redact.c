@@ -4,12 +4,9 @@
  * without secrets is stored as it was sent.  Values that the text has and the tree lacks, because
  * others override them, count as secrets.
  */
-#include "translate/reader/redact.h"
-
 #include "base/doc/doc.h"
 #include "base/doc/yaml.h"
 #include "translate/reader/parse_context.h"
-#include "translate/reader/placeholders.h"
 #include "translate/reader/warnings.h"
 
 struct redaction {
@@ -88,6 +85,18 @@ const struct node *redact_tree(const struct node *root, struct arena *a, struct 
 	*shared = (struct place){ NULL, 0, 0 };
 	*copy = redact_node(&m, root, JOB, false, NULL);
 	return m.hides ? copy : root;
+}
+
+const struct node *redact_secrets(struct parse_context *r)
+{
+	struct place shared;
+	const struct node *shown = redact_tree(r->root, r->a, &shared);
+	if (!shared.at)
+		return shown;
+	(void)err_at(r->e, 400, r->code, shared,
+	             "has an anchor or an alias, so other parts of the job could show it: write it "
+	             "out, and <%% $secrets.NAME %%> where it is needed");
+	return NULL;
 }
 
 /* ---- the size, and passwords elsewhere ---- */

@@ -1,16 +1,8 @@
 #pragma once
-/* Shared by the files of k8s/cache/: compressed documents, the messages of LIST and WATCH, and the
- * decisions of a reflector.  Private to k8s/ and its tests. */
+/* Shared by the files of k8s/cache/: the messages of LIST and WATCH, and the decisions of a
+ * reflector. */
 #include "base/json/scan.h"
 #include "base/str.h"
-
-/* ---- job_entry_pack.c ---- */
-
-/* Deflates with a preset dictionary of typical Frameworks.  Appends; false if the result exceeds
- * out->max. */
-bool job_entry_pack(struct str *out, struct span text);
-/* The reverse, to exactly n bytes in the arena.  false: it is damaged. */
-bool job_entry_unpack(struct span packed, size_t n, struct arena *a, struct span *text);
 
 /* ---- watch.c: the messages; texts must pass scan_valid.  Pure ---- */
 

@@ -11,7 +11,7 @@
 #include "base/posix/process.h"
 #include "base/quantity.h"
 #include "base/str.h"
-#include "k8s/cache/cache_internal.h"
+#include "k8s/cache/job_entry_pack.h"
 
 /* ---- the members of a Framework that are kept, as a tree ---- */
 

@@ -1,3 +1,5 @@
+#include "k8s/cache/job_entry_pack.h"
+
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -5,7 +7,6 @@
 #include "base/embed.h"
 #include "base/gzip.h"
 #include "base/json/scan.h"
-#include "k8s/cache/cache_internal.h"
 #include "k8s/cache/job_entry.h"
 #include "k8s/framework/view.h"
 

@@ -5,7 +5,7 @@
 #include "base/enc.h"
 #include "base/json/fields.h"
 #include "base/json/put.h"
-#include "k8s/cache/cache_internal.h"
+#include "k8s/cache/job_entry_pack.h"
 #include "k8s/controller/rules/rules_internal.h"
 #include "k8s/framework/view.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/enc.h"
 #include "base/gzip.h"
-#include "k8s/cache/cache_internal.h"
+#include "k8s/cache/job_entry_pack.h"
 #include "k8s/controller/rules/rules_internal.h"
 #include "k8s/framework/drive.h"
 

@@ -1,4 +1,4 @@
-/* Memory of one request; see arena.h. */
+/* Takes blocks of doubling size, and gives out pieces of the newest one. */
 #include "base/arena.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
-/* Encodings; see enc.h.  md5_hex and random_bytes are in hash.c. */
+/* Encodes and decodes hex, JSON, UTF-8, numbers and base64.  md5_hex and random_bytes are in
+ * hash.c. */
 #include "base/enc.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* Digests and random bytes; see hash.h and enc.h. */
+/* Computes SipHash, SHA-256 and MD5, and gets random bytes also where the kernel refuses them. */
 #include "base/hash.h"
 
 #include <endian.h>

@@ -1,3 +1,4 @@
+/* Writes lists of texts as documents, and reads them back with all numbers checked. */
 #include "base/lists.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Text; see str.h. */
+/* Grows texts up to their maxima, and compares, searches, cuts and parses spans. */
 #include "base/str.h"
 
 #include <assert.h>

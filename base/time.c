@@ -1,3 +1,4 @@
+/* Reads times by the digits of a form, and counts the days of years that begin in March. */
 #include "base/time.h"
 
 #include <stdio.h>

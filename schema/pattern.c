@@ -1,4 +1,4 @@
-/* Regular expressions of schemas; see schema_internal.h. */
+/* Compares texts with the patterns of schemas, simple ones byte by byte, and describes them. */
 #include "schema/schema_internal.h"
 
 #include "base/regex/regex.h"

@@ -1,4 +1,4 @@
-/* Messages about violations. */
+/* Writes sentences about violations, without values that are secret or repeat a secret. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

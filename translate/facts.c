@@ -1,3 +1,4 @@
+/* Reads the facts file, checks that its grants exist, and collects those of a user. */
 #include "translate/facts.h"
 
 #include <stdlib.h>

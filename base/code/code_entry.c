@@ -1,3 +1,4 @@
+/* Checks the entries of an archive, and makes the one header that each of them has. */
 #include <stdio.h>
 
 #include "base/code/code_internal.h"

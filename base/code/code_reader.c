@@ -1,3 +1,4 @@
+/* Unpacks an archive piece by piece, and refuses all that code_writer.c would not have written. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

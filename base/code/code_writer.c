@@ -1,3 +1,4 @@
+/* Writes the tar of an archive, packs it, and computes its hash on the way. */
 #include <stdlib.h>
 
 #include "base/code/code_internal.h"

@@ -1,4 +1,4 @@
-/* Image references; see image.h. */
+/* Splits references of images into their parts, and finds the registry that each means. */
 #include "base/image/image.h"
 
 #include "base/str.h"

@@ -1,3 +1,4 @@
+/* Reads all members of an object in one pass, and looks each up in the table of its fields. */
 #include "base/json/fields.h"
 
 /* Sets all fields to their values for absent members. */

@@ -1,3 +1,5 @@
+/* Finds the ends of JSON values by quotes and brackets, checks whole texts, and decodes single
+ * values. */
 #include "base/json/scan.h"
 
 #include <assert.h>

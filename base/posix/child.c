@@ -1,3 +1,4 @@
+/* Starts programs by posix_spawn, and keeps the end of their output in memory files. */
 #include "base/posix/child.h"
 
 #include <errno.h>

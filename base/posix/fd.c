@@ -1,3 +1,4 @@
+/* Repeats reads and writes until they are complete, and reads only files that are regular. */
 #include "base/posix/fd.h"
 
 #include <errno.h>

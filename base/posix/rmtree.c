@@ -1,5 +1,5 @@
-/* No recursion: a directory that is not empty is moved to the top of the tree, and emptied there.
- */
+/* Removes trees without recursion: a directory that is not empty is moved to the top of the tree,
+ * and emptied there. */
 #include "base/posix/rmtree.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Sets of characters. */
+/* Builds sets of characters as sorted ranges, also negated and of named classes. */
 #include "base/regex/regex_internal.h"
 
 void runes_add(struct runes *s, struct arena *a, struct rune_range r, bool fold)

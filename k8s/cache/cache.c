@@ -1,3 +1,5 @@
+/* Keeps all Frameworks in an immutable tree, of which a change copies one path, and tells the
+ * queues of changes. */
 #include "k8s/cache/cache.h"
 
 #include <assert.h>

@@ -1,3 +1,5 @@
+/* Reads a Framework into one allocation: the fields of lists, and the members of it that answers
+ * show. */
 #include "k8s/cache/job_entry.h"
 
 #include <stdlib.h>

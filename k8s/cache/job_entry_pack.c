@@ -1,3 +1,4 @@
+/* Packs small documents with a copy of a zlib stream that has read the dictionary already. */
 #include "k8s/cache/job_entry_pack.h"
 
 #include <assert.h>

@@ -1,3 +1,5 @@
+/* Cuts the bytes of LIST and WATCH into objects, and decides which request a reflector sends next,
+ * and when. */
 #include "k8s/cache/cache_internal.h"
 
 #include "base/enc.h"

@@ -1,3 +1,5 @@
+/* Runs the thread of the controller: it waits for the Lease, hands events and answers to the rules,
+ * and sends their requests. */
 #include "k8s/controller/controller.h"
 
 #include <poll.h>

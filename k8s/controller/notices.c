@@ -1,3 +1,5 @@
+/* Counts notices in a table of fixed size, and writes those that are due as Events: by POST, else
+ * by PATCH. */
 #include "k8s/controller/notices.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Copies objects into a list under one lock, and lets writers wait while there is no room. */
 #include "k8s/controller/object_queue.h"
 
 #include <pthread.h>

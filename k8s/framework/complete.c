@@ -1,3 +1,5 @@
+/* Decides how attempts end and if they are retried, by the policies of the Framework and its roles.
+ * */
 #include <stdlib.h>
 
 #include "k8s/framework/framework_internal.h"

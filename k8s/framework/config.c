@@ -1,3 +1,5 @@
+/* Reads frameworkcontroller.yaml: the delays, and the patterns by which a failed pod gets a code.
+ * */
 #include <stdlib.h>
 
 #include "base/regex/regex.h"

@@ -1,3 +1,5 @@
+/* Turns a failed or refused pod into an outcome, by the first pattern of the configuration that
+ * matches. */
 #include <stdlib.h>
 
 #include "base/regex/regex.h"

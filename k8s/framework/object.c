@@ -1,3 +1,4 @@
+/* Reads metadata and spec of a Framework object; if anything is wrong, the old ones stay. */
 #include <jansson.h>
 #include <stdlib.h>
 

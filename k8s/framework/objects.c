@@ -1,3 +1,5 @@
+/* Writes ConfigMaps and pods: it copies templates as they are written, and merges the facts of the
+ * task into them. */
 #include <assert.h>
 
 #include "base/enc.h"

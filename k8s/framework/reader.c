@@ -1,3 +1,5 @@
+/* Reads members of untrusted documents with their places, and writes texts as the JSON of Go has
+ * them. */
 #include <stdlib.h>
 
 #include "base/enc.h"

@@ -1,3 +1,4 @@
+/* Reads and writes the status of a Framework by one table of its members, in the order of Go. */
 #include <stdlib.h>
 
 #include "base/enc.h"

@@ -1,3 +1,5 @@
+/* Moves a Framework and its tasks from state to state, by what is seen of their ConfigMap and pods.
+ * */
 #include <stdlib.h>
 
 #include "k8s/framework/framework_internal.h"

@@ -1,3 +1,4 @@
+/* Reads statuses by tables of fields, and inflates roles that are stored compressed. */
 #include "k8s/framework/view.h"
 
 #include <stddef.h>

@@ -1,3 +1,5 @@
+/* Lists candidates in pages, confirms each by a GET, and deletes a limited number of them in a
+ * round. */
 #include "k8s/gc/janitor.h"
 
 #include <stdio.h>

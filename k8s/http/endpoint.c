@@ -1,3 +1,4 @@
+/* Checks the addresses and files that users name, and says what is wrong with them. */
 #include "k8s/http/endpoint.h"
 
 #include <stdlib.h>

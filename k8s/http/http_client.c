@@ -1,3 +1,4 @@
+/* Runs transfers of libcurl for one thread, and polls a document on a thread of its own. */
 #include "k8s/http/http_client.h"
 
 #include <linux/tcp.h>

@@ -1,3 +1,4 @@
+/* Sends POSTs by libcurl, and opens no socket to an address that is not public. */
 #include "k8s/http/poster.h"
 
 #include <netinet/in.h>

@@ -1,3 +1,4 @@
+/* Renews a Lease on a thread of its own, by writes that fail if another process was faster. */
 #include "k8s/lease/lease.h"
 
 #include <stdatomic.h>

@@ -1,3 +1,5 @@
+/* Reads the marks of this program from the metadata of objects, and compares them with those of a
+ * request. */
 #include "k8s/submit/ownership.h"
 
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* Turns the callbacks of a store into calls that wait, at most until the thread is told to end. */
 #include "k8s/transport/call.h"
 
 #include <poll.h>

@@ -1,4 +1,4 @@
-/* API paths; see paths.h. */
+/* Lists the kinds of objects, and writes their paths, which no name can lead elsewhere. */
 #include "k8s/transport/paths.h"
 
 #include <assert.h>

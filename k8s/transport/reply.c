@@ -1,3 +1,5 @@
+/* Decides by status and body of an answer if the request was executed, and explains refusals
+ * without quoting them. */
 #include "k8s/transport/reply.h"
 
 #include "base/json/fields.h"

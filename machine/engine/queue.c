@@ -1,5 +1,5 @@
 /*
- * The scheduler; see queue.h.
+ * Orders the users and jobs that wait, and starts the tasks that fit, by the rule in queue.h.
  *
  * A user's use is the part of the machine that its tasks held, in seconds of the whole machine,
  * halved every ten minutes.  A start counts as a second more, so that any number of short jobs

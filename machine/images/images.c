@@ -1,3 +1,5 @@
+/* Pulls images by a script around skopeo and umoci, and shares them by locks and links in a
+ * directory. */
 #include "machine/images/images.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Limits by cgroup v2; see resources.h. */
+/* Makes groups of cgroup v2 with the limits of tasks, and kills and removes them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

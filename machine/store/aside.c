@@ -1,3 +1,4 @@
+/* Moves files to free names below damaged/, and refuses a directory whose database is gone. */
 #include "machine/store/aside.h"
 
 #include <errno.h>

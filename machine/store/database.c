@@ -1,6 +1,6 @@
 /*
- * The database; see local_internal.h.  Other users must not be able to plant links or to read
- * objects, so links are not followed, and the directory must be private.
+ * Opens, checks and makes the database, and binds its statements.  Other users must not be able to
+ * plant links or to read objects, so links are not followed, and the directory must be private.
  *
  * The lock of the VFS unix-excl keeps other processes out and the index of the log in memory, for
  * all connections of this process, so that there is no shared memory file.

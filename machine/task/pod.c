@@ -1,3 +1,5 @@
+/* Reads volumes, mounts, variables and containers of a pod object, and refuses what one machine
+ * cannot do. */
 #include "machine/task/pod.h"
 
 #include <stdlib.h>

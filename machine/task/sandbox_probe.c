@@ -1,3 +1,5 @@
+/* Runs a trivial program in a sandbox, and explains a refusal by its output and by what this kernel
+ * allows. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* Starts the shim of a task, finds it again after a restart, reads its state, and ends what it has
+ * left. */
 #include "machine/task/task.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Reads arguments by a table, quotes words for shells, and splits scripts that need no shell. */
 #include "runtime-assets/common/cmdline.h"
 
 #include <stdio.h>

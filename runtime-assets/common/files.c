@@ -1,3 +1,4 @@
+/* Reads files with bounds, replaces files by renames, and matches patterns of names. */
 #include "runtime-assets/common/files.h"
 
 #include <errno.h>

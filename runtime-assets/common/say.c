@@ -1,3 +1,4 @@
+/* Writes messages to standard error and to the open logs, without control characters. */
 #include "runtime-assets/common/say.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* Polls the Framework until all tasks have an address, or an answer shows that waiting is useless.
+ * */
 #include "runtime-assets/init/init_internal.h"
 
 #include <limits.h>

@@ -1,3 +1,5 @@
+/* Finds the API server by service account or variables, gets objects from it, and explains its
+ * refusals. */
 #include "runtime-assets/net/kube.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Writes and rotates the logs of a task, in directories into which the job can put anything. */
 #include "runtime-assets/run/run_internal.h"
 
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* Starts the processes of a task, passes signals and output on, and ends what they leave behind. */
 #include "runtime-assets/run/run_internal.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* Reads the secret, the issuers and their public keys from files, and refuses weak and private
+ * ones. */
 #include "server/auth/auth_internal.h"
 
 #include <ctype.h>

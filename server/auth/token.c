@@ -1,3 +1,4 @@
+/* Parses tokens more strictly than libjwt does, and has libjwt verify and sign them. */
 #include "server/auth/token.h"
 
 #include <assert.h>

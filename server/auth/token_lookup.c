@@ -1,3 +1,4 @@
+/* Sends TokenReviews and GETs of Secrets, and judges the untrusted objects that come back. */
 #include "server/auth/token_lookup.h"
 
 #include <assert.h>

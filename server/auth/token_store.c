@@ -1,3 +1,4 @@
+/* Reads a Secret with tokens, drops expired entries, and patches it, again after a conflict. */
 #include "server/auth/token_store.h"
 
 #include <gnutls/gnutls.h>

@@ -1,3 +1,4 @@
+/* Runs the first steps of `serve`, then those items of its table that the options need. */
 #include "server/check/check.h"
 
 #include "base/posix/clock.h"

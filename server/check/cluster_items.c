@@ -1,4 +1,4 @@
-/* Items about the cluster. */
+/* Checks API server, clock, login, Frameworks and the objects that pods need. */
 #include <time.h>
 
 #include "base/json/scan.h"

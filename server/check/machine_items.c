@@ -1,4 +1,4 @@
-/* Items about this machine. */
+/* Checks directory, database, pai-runtime, resources, sandbox and images of this machine. */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>

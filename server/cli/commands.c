@@ -1,4 +1,4 @@
-/* The table of commands. */
+/* Lists the commands: function, options, arguments, and the texts of their help. */
 #include "server/cli/commands.h"
 
 /* clang-format off */

@@ -1,3 +1,4 @@
+/* Shows a job while it changes: as a block that is drawn again, or as a line for each change. */
 #include <unistd.h>
 
 #include "base/posix/clock.h"

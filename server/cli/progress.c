@@ -1,3 +1,4 @@
+/* Reads a job in full, and writes it as a line, as a block with bars, or as a verdict. */
 #include "server/cli/cli_internal.h"
 
 #include <time.h>

@@ -1,3 +1,5 @@
+/* Sends requests to a server, repeats those that got no answer, and turns answers into exit codes.
+ * */
 #include "server/cli/cli_internal.h"
 
 #include <poll.h>

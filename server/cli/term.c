@@ -1,3 +1,5 @@
+/* Prints lines, tables and a block that is drawn again, cut to the terminal and without control
+ * characters. */
 #include "server/cli/cli_internal.h"
 
 #include <assert.h>

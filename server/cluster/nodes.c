@@ -1,3 +1,5 @@
+/* Takes the GPUs of nodes from a list, and adds up their use by a walk through the cache, in
+ * slices. */
 #include "server/cluster/nodes.h"
 
 #include <pthread.h>

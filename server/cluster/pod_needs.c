@@ -1,3 +1,4 @@
+/* Translates a small job, and reads from its pod which objects, nodes and devices pods need. */
 #include "server/cluster/pod_needs.h"
 
 #include "base/json/scan.h"

@@ -1,3 +1,4 @@
+/* Exchanges configuration and status of HiveD under a lock, and counts who holds the old ones. */
 #include "server/cluster/scheduler.h"
 
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* Selects ended jobs in rounds, posts a report of each, and marks it by an annotation. */
 #include "server/cluster/webhook.h"
 
 #include <gnutls/crypto.h>

@@ -1,3 +1,4 @@
+/* Finds pai-runtime, and checks its ELF headers: static, complete, of a known architecture. */
 #include "server/config/setup.h"
 
 #include <elf.h>

@@ -1,3 +1,4 @@
+/* Reads the exit specification into entries that are JSON already, and into words about ends. */
 #include "server/config/exit_spec.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Refuses options that contradict each other, about login, addresses and store. */
 #include "server/config/setup.h"
 
 /* Each function returns what is wrong, as a sentence for users, or NULL. */

@@ -1,3 +1,4 @@
+/* Reads the files that options name, and builds translator, facts and configuration of HiveD. */
 #include "server/config/setup.h"
 
 #include <dirent.h>

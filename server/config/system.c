@@ -1,3 +1,5 @@
+/* Reads files whole, also those that are being replaced, and takes rights and variables from the
+ * process. */
 #include "server/config/system.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* Prints the counts of the controller by a table: name, sentence, function. */
 #include "server/controller/controller_metrics.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Builds the controller from options, logs what it says, and answers its probes. */
 #include "server/controller/controller_run.h"
 
 #include <linux/capability.h>

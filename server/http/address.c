@@ -1,3 +1,5 @@
+/* Parses, compares and prints addresses, opens listeners, and asks the kernel whose a local socket
+ * is. */
 #include "server/http/address.h"
 
 #include <arpa/inet.h>

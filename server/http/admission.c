@@ -1,3 +1,5 @@
+/* Checks route, user and limits before the body of a request, receives the body, and calls the
+ * handler. */
 #include "server/http/http_internal.h"
 
 #include <sys/socket.h>

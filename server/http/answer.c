@@ -1,3 +1,4 @@
+/* Writes answers and errors as JSON, as text and as headers. */
 #include "server/http/request.h"
 
 #include "base/json/put.h"

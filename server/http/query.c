@@ -1,3 +1,4 @@
+/* Decodes queries, small bodies and the header Range, and refuses values that no row allows. */
 #include "server/http/query.h"
 
 #include "base/doc/tree.h"

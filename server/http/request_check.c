@@ -1,3 +1,5 @@
+/* Refuses heads that a proxy could read differently, by the headers and by the addresses of their
+ * bytes. */
 #include "server/http/request_check.h"
 
 #include <stdio.h>

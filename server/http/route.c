@@ -1,3 +1,4 @@
+/* Compares a path with the rows of a table, segment by segment, and decodes the variable ones. */
 #include "server/http/route.h"
 
 #include "base/enc.h"

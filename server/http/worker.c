@@ -1,3 +1,4 @@
+/* Runs a bounded queue of work on a few threads, and delivers the results to inboxes. */
 #include "server/http/worker.h"
 
 #include <assert.h>

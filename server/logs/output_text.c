@@ -1,3 +1,4 @@
+/* Checks, packs and shortens output in frames, and decides which outputs of a job give way. */
 #include "base/gzip.h"
 #include "server/logs/logs_internal.h"
 

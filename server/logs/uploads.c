@@ -1,5 +1,5 @@
 /*
- * Uploads of output.  The uploads of one job run one after the other:
+ * Receives output that pods upload.  The uploads of one job run one after the other:
  *
  *	TokenReview -> [body] -> the task, in the cache, else GET of the Framework
  *	-> list of kept outputs -> put (again if another server was faster)

@@ -1,3 +1,4 @@
+/* Prints the metrics of the server by a table, and adds up the counts of all loops and stores. */
 #include "server/serve/metrics.h"
 
 #include <stdio.h>

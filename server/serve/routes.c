@@ -1,3 +1,5 @@
+/* Lists all routes with handler, rights and sentence, and prints the pages that are made from them.
+ * */
 #include "server/serve/routes.h"
 
 #include "server/auth/auth.h"

@@ -1,3 +1,5 @@
+/* Makes the parts of a server in order, frees them in reverse, and replaces those whose files are
+ * read again. */
 #include "server/serve/start.h"
 
 #include <linux/capability.h>

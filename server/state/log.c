@@ -1,3 +1,4 @@
+/* Writes lines that a pipe takes whole, and counts those that it does not take. */
 #include "server/state/log.h"
 
 #include <poll.h>

@@ -1,3 +1,4 @@
+/* Prints rows of metrics as samples, and as rows of a page. */
 #include "server/state/metric.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* Reads the query `dryRun`, refuses misspelt ones, and answers with the objects as a List. */
 #include "server/submit/submit_internal.h"
 
 #include "base/doc/tree.h"

@@ -1,3 +1,4 @@
+/* Finds an earlier submission with the same key, in the cache or under way on any loop. */
 #include "server/submit/submit_internal.h"
 
 #include <gnutls/crypto.h>

@@ -1,3 +1,4 @@
+/* Lists the dialects, and finds that of a document by its kind or by a key that only it has. */
 #include "translate/job/dialect.h"
 
 #include "translate/dialects/dialects.h"

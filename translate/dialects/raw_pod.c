@@ -1,3 +1,4 @@
+/* Copies the members of a pod that a table keeps; it warns of the others, or refuses them. */
 #include "translate/dialects/raw_pod.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* Checks names, paths and values by the rules of Kubernetes, and makes valid names of others. */
 
 #include "translate/job/names.h"
 

@@ -1,3 +1,4 @@
+/* Collects violations and warnings, and reads the members that several dialects have. */
 #include "translate/reader/parse_context.h"
 
 #include <inttypes.h>

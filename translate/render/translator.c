@@ -1,7 +1,7 @@
 /*
- * Settings and compiled templates.  Each template has a slot for every set of its overlays.  A slot
- * is filled at its first use, by compare-and-swap, because all threads share the translator.  A
- * filled slot never changes.
+ * Keeps the settings, and compiles templates when they are first used.  Each template has a slot
+ * for every set of its overlays.  A slot is filled at its first use, by compare-and-swap, because
+ * all threads share the translator.  A filled slot never changes.
  */
 #include "translate/render/translator.h"
 

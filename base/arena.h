@@ -8,7 +8,9 @@
  *
  * ARENA_AUTO frees everything at the end of the block; ARENA_SECRET wipes it before.  An arena of
  * zeroes is empty.  Allocation never returns NULL (it aborts if memory runs out), so callers limit
- * sizes that come from outside.  One thread at a time.
+ * sizes that come from outside.
+ *
+ * Thread: own
  */
 #include <stddef.h>
 

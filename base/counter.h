@@ -2,16 +2,18 @@
 /*
  * Numbers that one thread counts and any thread reads.  There are no locks: with one writing
  * thread, an addition is a load and a store.
+ *
+ * Thread: own
  */
 #include <stdatomic.h>
 #include <stdint.h>
 
+/* Thread: any. */
 static inline uint64_t counter_get(const atomic_ullong *c)
 {
 	return atomic_load_explicit(c, memory_order_relaxed);
 }
 
-/* The thread that owns the counter only; also counter_add. */
 static inline void counter_set(atomic_ullong *c, uint64_t value)
 {
 	atomic_store_explicit(c, value, memory_order_relaxed);
@@ -36,5 +38,4 @@ struct histogram {
 	atomic_ullong sum_us;
 };
 
-/* The thread that owns the histogram only. */
 void histogram_add(struct histogram *h, int64_t us);

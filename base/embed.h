@@ -7,6 +7,8 @@
  *
  * The path is relative to the top of the source tree, where the compiler runs.
  * A NUL follows the bytes.
+ *
+ * Thread: any
  */
 #include "base/str.h"
 

@@ -8,9 +8,11 @@
  *	if (base64_decode(a, text, &bytes) < 0)
  *		return err_set(e, INVALID_PARAMETERS, "is not base64");
  *
- * Results live in the caller's buffer or arena.  Pure, except for the random bytes; no thread rule.
- * MD5 and base64 are implemented here because pai-runtime is linked statically with musl, for which
- * Debian has no library, and because both programs must use the same code.
+ * Results live in the caller's buffer or arena.  Pure, except for the random bytes.  MD5 and base64
+ * are implemented here because pai-runtime is linked statically with musl, for which Debian has no
+ * library, and because both programs must use the same code.
+ *
+ * Thread: any
  */
 #include "base/arena.h"
 #include "base/str.h"

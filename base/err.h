@@ -14,7 +14,9 @@
  *		return err_set(e, INVALID_PARAMETERS, "port: is \"%s\"", quote(shown, text));
  *	}
  *
- * The caller has ERR_AUTO e = { 0 }, which frees the notes.  No thread rule.
+ * The caller has ERR_AUTO e = { 0 }, which frees the notes.
+ *
+ * Thread: own
  */
 #include <stdbool.h>
 #include <stddef.h>

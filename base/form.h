@@ -8,6 +8,8 @@
  *	[name]        a member
  *
  * A duplicate value, and a value of two shapes (text, list, mapping), are refused.  Pure.
+ *
+ * Thread: any
  */
 #include "base/arena.h"
 #include "base/err.h"

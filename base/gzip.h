@@ -1,11 +1,13 @@
 #pragma once
 /*
  * gzip and raw deflate (zlib), whole texts at once.  The memory of zlib is xmalloc's, so that there
- * is no error for want of memory.  Pure; no thread rule.
+ * is no error for want of memory.  Pure.
  *
  *	struct span packed, text;
  *	if (gzip_pack(SPAN("a long text"), 4096, &arena, &packed))
  *		assert(gzip_unpack(packed, 1 << 20, 200, &arena, &text));
+ *
+ * Thread: any
  */
 #define ZLIB_CONST /* the input of a z_stream */
 #include <zlib.h>

@@ -8,7 +8,9 @@
  *	char digest[65];
  *	sha256_hex(digest, text);
  *
- * Pure, except for hash_key_new; no thread rule.
+ * Pure, except for hash_key_new.
+ *
+ * Thread: any
  */
 #include <stdint.h>
 

@@ -7,7 +7,9 @@
  *	while ((item = heap_first(&timers)) && item->at_ms <= now_ms)
  *		heap_remove(&timers, item);
  *
- * All costs are logarithmic.  An item of zeroes is in no heap.  No thread rule.
+ * All costs are logarithmic.  An item of zeroes is in no heap.
+ *
+ * Thread: own
  */
 #include <stddef.h>
 #include <stdint.h>

@@ -3,6 +3,8 @@
  * Files of lists of texts, which are commands and variables of processes.  A file has documents, a
  * document lists: its number of bytes, then of each list the number of texts and the texts.  All of
  * these, numbers too, end with NUL.
+ *
+ * Thread: any
  */
 #include <sys/types.h>
 

@@ -1,5 +1,9 @@
 #pragma once
-/* The Kubernetes objects of one job as JSON: translate/ writes them, k8s/ creates them. */
+/*
+ * The Kubernetes objects of one job as JSON: translate/ writes them, k8s/ creates them.
+ *
+ * Thread: any
+ */
 #include "base/arena.h"
 #include "base/str.h"
 

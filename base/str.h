@@ -14,7 +14,9 @@
  *	return out.full ? -1 : fd_write_all(fd, str_view(&out));
  *
  * A str has a maximum.  A write beyond it is dropped and sets `full`, which stays set: the caller
- * writes everything and checks `full` once.  Memory that runs out aborts.  No thread rule.
+ * writes everything and checks `full` once.  Memory that runs out aborts.
+ *
+ * Thread: own
  */
 #include <stdarg.h>
 #include <stdbool.h>

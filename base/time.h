@@ -9,7 +9,9 @@
  *	if (rfc3339_read(SPAN("2026-01-31T12:00:00Z"), &ms))
  *		use(rfc3339_put(text, ms + 500, 3)); // "2026-01-31T12:00:00.500Z"
  *
- * No time zones, no locale.  Pure; any thread.
+ * No time zones, no locale.  Pure.
+ *
+ * Thread: any
  */
 #include "base/str.h"
 

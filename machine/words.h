@@ -1,5 +1,9 @@
 #pragma once
-/* Lists of words, which are the arguments or the variables (NAME=VALUE) of a process. */
+/*
+ * Lists of words, which are the arguments or the variables (NAME=VALUE) of a process.
+ *
+ * Thread: own
+ */
 #include "base/arena.h"
 
 struct words {

@@ -10,7 +10,9 @@
  *		return -1;
  *
  * JSON Schema draft-07, as far as job documents and the conformance cases in tests/ need it.  A
- * compiled schema is immutable and can be used by any number of threads.
+ * compiled schema is immutable.
+ *
+ * Thread: any
  */
 #include "base/doc/tree.h"
 
@@ -50,9 +52,10 @@ int schema_check_at(const struct schema *s, const struct node *part, const struc
 enum schema_name { SCHEMAS(SCHEMA_ENUM) SCHEMA_NAME_MAX };
 
 extern const char *const SCHEMA_NAMES[SCHEMA_NAME_MAX];
-/* Their text, and compiled at the first call, shared and never freed; any thread after schema_init.
+/* Their text, and compiled at the first call, shared and never freed; after schema_init.
  */
 struct span schema_text(enum schema_name name);
 const struct schema *schema_get(enum schema_name name);
-/* Compiles all embedded schemas; aborts if one is invalid, which a unit test excludes. */
+/* Compiles all embedded schemas; aborts if one is invalid, which a unit test excludes.
+ * Thread: main. */
 void schema_init(void);

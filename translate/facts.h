@@ -1,7 +1,10 @@
 #pragma once
-/* The file of --facts (schema/facts.schema.json): virtual clusters and storages of a cluster,
- * its users and groups, and which users may log in. Pure; immutable after reading, shared by
- * threads. */
+/*
+ * The file of --facts (schema/facts.schema.json): virtual clusters and storages of a cluster, its
+ * users and groups, and which users may log in. Pure; immutable after reading.
+ *
+ * Thread: any
+ */
 #include <stdint.h>
 
 #include "base/str.h"

@@ -1,4 +1,4 @@
-/* docs/TRANSLATION.md, from the tables. */
+/* Prints docs/TRANSLATION.md from the tables of variables, templates and overlays. */
 #include "translate/render/bindings.h"
 #include "translate/translate.h"
 

@@ -10,11 +10,13 @@
  *	translator_free(t);
  *
  * Pure: no clock, files, environment, network or log; the same input gives the same bytes.  Jobs
- * and objects live in the arena.  A translator is immutable; each thread may call all functions.
+ * and objects live in the arena.  A translator is immutable.
  *
  * Begin here, then job/job.h and job_read.c.  job/ is the ground: jobs, settings, names; reader/
  * has what the dialects read documents with, dialects/ a file for each dialect; render/ compiles
  * templates, objects/ has the functions behind their variables, hived/ the scheduler HiveD.
+ *
+ * Thread: any
  */
 #include "translate/dialects/extras.h"
 #include "translate/job/job.h"

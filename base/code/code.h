@@ -24,7 +24,9 @@
  *		rc = -1;
  *	code_reader_free(r);
  *
- * Streams: the memory does not depend on the size.  No thread rule.
+ * Streams: the memory does not depend on the size.
+ *
+ * Thread: own
  */
 #include <stdint.h>
 

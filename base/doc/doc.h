@@ -3,6 +3,8 @@
  * Common parts of the readers of YAML and JSON, for base/ only: the builder of trees, budgets,
  * duplicate keys, places.  Values are pushed on a stack; when a container ends, its children are
  * copied into the arena as one array.
+ *
+ * Thread: own
  */
 #include "base/doc/tree.h"
 

@@ -10,8 +10,10 @@
  *	for (uint32_t i = 0; node_is(roles, NODE_MAP) && i < roles->n; i++)
  *		use(member_key(&roles->member[i]), &roles->member[i].value);
  *
- * Trees are immutable and may be read by any thread.  An alias is a copy of the anchor's node and
- * shares its children.  A budget bounds depth, values and bytes.
+ * Trees are immutable.  An alias is a copy of the anchor's node and shares its children.  A budget
+ * bounds depth, values and bytes.
+ *
+ * Thread: any
  */
 #include <stdbool.h>
 #include <stdint.h>

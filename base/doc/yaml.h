@@ -10,7 +10,9 @@
  *	STR_AUTO out = STR_INIT(1 << 20);
  *	yaml_write(&out, &doc.root);
  *
- * Trees live in the arena.  Errors are 400 with line and column.  Pure; no thread rule.
+ * Trees live in the arena.  Errors are 400 with line and column.  Pure.
+ *
+ * Thread: any
  */
 #include "base/doc/tree.h"
 

@@ -2,6 +2,8 @@
 /*
  * References of container images: [HOST[:PORT]/]NAME[:TAG][@sha256:DIGEST], their meaning for a
  * registry, and the registry of a login.  Pure.
+ *
+ * Thread: any
  */
 #include <stdbool.h>
 

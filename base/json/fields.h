@@ -7,7 +7,9 @@
  *	#define AT(member) offsetof(struct point, member)
  *	static const struct scan_field POINT[] = {
  *		{ "x", SCAN_TO_INT, AT(x), NULL }, { "name", SCAN_TO_TEXT, AT(name), NULL }, { 0 }
- *};
+ * };
+ *
+ * Thread: any
  */
 #include "base/json/scan.h"
 

@@ -11,6 +11,8 @@
  *	str_puts(out, "]}");                  {"name":"a","tasks":[1,2]}
  *
  * A key is written as it is, without escapes.
+ *
+ * Thread: any
  */
 #include "base/str.h"
 

@@ -13,7 +13,9 @@
  *	}
  *
  * Callers check text from outside with scan_valid; on invalid text a scan returns nothing useful,
- * but stays inside of the text.  Absent values are { NULL, 0 }.  Pure; no thread rule.
+ * but stays inside of the text.  Absent values are { NULL, 0 }.  Pure.
+ *
+ * Thread: any
  */
 #include "base/arena.h"
 #include "base/str.h"

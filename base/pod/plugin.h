@@ -2,6 +2,8 @@
 /*
  * Names of runtime plugins, and the options of `git clone` that the plugin git accepts.  translate/
  * warns of others when a job is submitted; pai-runtime refuses them in the pod.  Pure.
+ *
+ * Thread: any
  */
 #include "base/str.h"
 

@@ -1,6 +1,8 @@
 #pragma once
-/* Ports of tasks: their numbers, and which are in use (opens sockets for a moment).  No thread
- * rule.
+/*
+ * Ports of tasks: their numbers, and which are in use (opens sockets for a moment).
+ *
+ * Thread: any
  */
 #include <stdbool.h>
 #include <stdint.h>

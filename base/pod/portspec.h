@@ -6,6 +6,8 @@
  * Hashed: {"schedulePortStart":S,"schedulePortEnd":E,"ports":{LABEL:{"count":N}}}.  Port i of a
  * label is in S..E-1, chosen by the MD5 of `[pod uid][LABEL][i]` (port_hashed).
  * Sequential (older): {LABEL:{"start":S,"count":N}}.  Task t has S+N*t .. S+N*t+N-1.
+ *
+ * Thread: any
  */
 #include "base/arena.h"
 #include "base/err.h"

@@ -2,6 +2,8 @@
 /*
  * References into a document, `$word.key[0]`, as commands and plugins have them in `<% %>`: the
  * server, which fills in most of them, and pai-runtime must read them in the same way.  Pure.
+ *
+ * Thread: any
  */
 #include "base/doc/tree.h"
 

@@ -7,6 +7,8 @@
  *
  * A command whose first word is empty is one of pai-runtime, with the other words as arguments:
  * `run` as app, `init` as init.
+ *
+ * Thread: any
  */
 enum {
 	SHIM_HEAD,

@@ -1,5 +1,9 @@
 #pragma once
-/* Programs that this process starts, without a shell. */
+/*
+ * Programs that this process starts, without a shell.
+ *
+ * Thread: worker
+ */
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/types.h>

@@ -6,7 +6,9 @@
  *	while (!is_ready() && clock_ms() < deadline_ms)
  *		clock_sleep(20);
  *
- * The clocks cannot fail.  Any thread.
+ * The clocks cannot fail.
+ *
+ * Thread: any
  */
 #include <stdint.h>
 
@@ -22,7 +24,7 @@ int64_t clock_boot_ms(void);
 int64_t clock_wall_ms(void);
 
 /* Sleeps until clock_ms() is `when_ms`; returns at once if that time has passed.  Signals do not
- * end the sleep. */
+ * end the sleep.  Thread: worker. */
 void clock_sleep_until(int64_t when_ms);
-/* Sleeps for `ms` milliseconds; returns at once if ms is not positive. */
+/* Sleeps for `ms` milliseconds; returns at once if ms is not positive.  Thread: worker. */
 void clock_sleep(int64_t ms);

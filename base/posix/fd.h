@@ -9,7 +9,9 @@
  *	for (const char *name; (name = dir_next(entries)) != NULL;)
  *		use(name);
  *
- * Failures are -1 or NULL, and errno.  These calls block.  Any thread.
+ * Failures are -1 or NULL, and errno.  These calls block.
+ *
+ * Thread: any
  */
 #include <dirent.h>
 #include <sys/types.h>

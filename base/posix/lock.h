@@ -7,6 +7,8 @@
  *	return queue->waiting > QUEUE_MAX;
  *
  * A block has at most one.  pthread_mutex_lock fails only by misuse, so errors are ignored.
+ *
+ * Thread: any
  */
 #include <pthread.h>
 

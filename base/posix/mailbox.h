@@ -5,6 +5,8 @@
  * in it:
  *
  *	struct ended_attempt { struct mail mail; const struct job_entry *job; };
+ *
+ * Thread: own
  */
 #include <pthread.h>
 
@@ -23,7 +25,7 @@ struct mailbox {
 
 /* Prepares a mailbox in which at most `max` messages wait.  0, or -1 and *e (500). */
 int mailbox_init(struct mailbox *b, size_t max, struct err *e);
-/* Any thread.  false: the box is full; it counts the message as lost, which stays the caller's. */
+/* Thread: any.  false: the box is full; it counts the message as lost, which stays the caller's. */
 bool mailbox_put(struct mailbox *b, struct mail *m);
 /* All messages, or NULL; the caller frees them.  *lost: how many were lost since the last call. */
 struct mail *mailbox_take(struct mailbox *b, size_t *lost);

@@ -1,5 +1,9 @@
 #pragma once
-/* Other processes, as /proc shows them. */
+/*
+ * Other processes, as /proc shows them.
+ *
+ * Thread: any
+ */
 #include <sys/types.h>
 
 #include "base/str.h"

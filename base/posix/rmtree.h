@@ -1,6 +1,10 @@
 #pragma once
-/* Trees of files that jobs or images have made, and that may be hostile: links are never followed,
- * depth and number of entries do not matter. */
+/*
+ * Trees of files that jobs or images have made, and that may be hostile: links are never followed,
+ * depth and number of entries do not matter.
+ *
+ * Thread: any
+ */
 #include <stddef.h>
 
 /*

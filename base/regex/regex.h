@@ -18,6 +18,8 @@
  * instructions is followed at most once, so a search takes size of the text times size of the
  * program, and memory of 38 bytes for each instruction.  A compiled pattern does not change:
  * threads can share it.  Pure, except for the clock.
+ *
+ * Thread: any
  */
 #include <stdbool.h>
 #include <stdint.h>

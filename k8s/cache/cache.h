@@ -6,6 +6,8 @@
  * Readers take a view, an immutable snapshot; taking one never waits for a write.  A write copies
  * one bucket of pointers.  Read this header first, then job_entry.h (one Framework), reflector.h
  * (LIST and WATCH) and events.h.
+ *
+ * Thread: any
  */
 #include "base/err.h"
 #include "base/hash.h"
@@ -17,7 +19,7 @@ struct change_queue;
 struct cache *cache_new(size_t max_bytes); /* beyond that, entries have no docs */
 void cache_free(struct cache *c);          /* after all views and queues; accepts NULL */
 
-/* ---- views: any thread ---- */
+/* ---- views ---- */
 
 struct cache_view;
 const struct cache_view *cache_view(struct cache *c); /* release with view_drop */
@@ -46,15 +48,14 @@ const struct job_entry *view_next(struct view_walk *w);
 /* The same, for entries with this `key`. */
 const struct job_entry *view_next_keyed(struct view_walk *w, uint64_t key);
 
-/* ---- writing: any thread ---- */
+/* ---- writing ---- */
 
 /* Stores an object that the watch has delivered.  Takes the reference. */
 void cache_put(struct cache *c, struct job_entry *f);
 void cache_remove(struct cache *c, struct span name, struct span uid, int64_t version);
 /* A bookmark: everything up to this version has been received. */
 void cache_set_version(struct cache *c, int64_t version);
-/* Returns the version up to which all changes are in the change queues.  Any thread; does not
- * block. */
+/* Returns the version up to which all changes are in the change queues.  Does not block. */
 int64_t cache_heard_ms(struct cache *c);
 /* An object that this server has written; ignored unless it is newer than the watch.  Also ignored
  * if it has a later attempt than the entry: the watch first reports how the one before has ended.
@@ -74,7 +75,7 @@ struct cache_figures {
 };
 struct cache_figures cache_figures(struct cache *c);
 
-/* ---- change queues: one thread each ---- */
+/* ---- change queues.  Thread: own. ---- */
 
 /* now: NULL if removed; before: NULL if new.  Both borrowed. */
 typedef void cache_changed(void *arg, const struct job_entry *now, const struct job_entry *before);

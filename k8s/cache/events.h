@@ -1,7 +1,9 @@
 #pragma once
 /*
  * The latest Events of pods, by Framework; listing them for each request would be too expensive.
- * Bounded per Framework and in total bytes; the oldest are dropped first.  Any thread.
+ * Bounded per Framework and in total bytes; the oldest are dropped first.
+ *
+ * Thread: any
  */
 #include "base/arena.h"
 #include "base/json/scan.h"

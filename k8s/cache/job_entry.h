@@ -8,11 +8,13 @@
  *		use(entry->name, scan_path(doc, "status", "attemptStatus"));
  *	job_entry_drop(entry);
  *
- * Immutable, reference-counted, shared by all threads: job_entry_hold keeps one, job_entry_drop
- * gives the reference back.
+ * Immutable, reference-counted, shared: job_entry_hold keeps one, job_entry_drop gives the
+ * reference back.
  *
  * Objects are untrusted: each member may be missing or of any type.  A malformed Framework is
  * listed with its name and the state UNKNOWN, never left out.
+ *
+ * Thread: any
  */
 #include <stdatomic.h>
 #include <stdbool.h>

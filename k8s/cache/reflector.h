@@ -9,6 +9,8 @@
  * jitter, and obeys Retry-After.  It closes silent connections.  Events in quick succession are
  * received together, up to 20 ms later.  Versions are compared as numbers only to find the newer
  * one, which Kubernetes 1.35 permits.
+ *
+ * Thread: own
  */
 #include "base/counter.h"
 #include "base/err.h"
@@ -44,7 +46,7 @@ struct reflector_settings {
 
 /* Settings are copied, except for login.  NULL and *e (500). */
 struct reflector *reflector_new(const struct reflector_settings *s, struct err *e);
-/* Borrowed. */
+/* Borrowed.  Thread: any. */
 const struct reflector_counts *reflector_counts(const struct reflector *r);
 /* Ends the thread without delay.  Accepts NULL. */
 void reflector_free(struct reflector *r);

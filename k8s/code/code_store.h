@@ -10,8 +10,9 @@
  * writes the last use before it creates its Framework, and so changes the resourceVersion with
  * which the ConfigMap is deleted: either the deletion fails, or the submission finds nothing.
  *
- * Blocking calls, for the thread that owns the caller; code_archive_read and code_renewal are pure.
- * Errors are for the user who sends or wants the code.
+ * Calls block, and use the caller of *s.  Errors are for the user who sends or wants the code.
+ *
+ * Thread: worker
  */
 #include "base/code/code.h"
 #include "k8s/transport/call.h"
@@ -46,14 +47,15 @@ struct code_archive {
 
 #define NO_CODE 404, "NoCodeError"
 
-/* Reads a ConfigMap `code-H`, or its metadata.  false: it is none that this program has made. */
+/* Reads a ConfigMap `code-H`, or its metadata.  false: it is none that this program has made.
+ * Thread: any. */
 bool code_archive_read(struct span object, struct arena *a, struct code_archive *out);
 /* The merge patch that makes now the last use, of an object of this uid (else NULL) that becomes
- * complete.  In the arena. */
+ * complete.  In the arena.  Thread: any. */
 const char *code_renewal(const char *uid, struct arena *a);
-/* Fills *e for an outcome of a request that is not expected.  -1. */
+/* Fills *e for an outcome of a request that is not expected.  -1.  Thread: any. */
 int code_fail(struct store_request r, const struct store_reply *reply, struct err *e);
-/* It is complete, and its file exists on one machine (directory; else NULL). */
+/* It is complete, and its file exists on one machine (directory; else NULL).  Thread: any. */
 bool code_archive_usable(const struct code_archive *c, const char *directory);
 
 /* Finds an archive and makes now its last use, if `renew`.  -1, *e: 404 NoCodeError, 503. */

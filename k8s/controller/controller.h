@@ -16,6 +16,8 @@
  *
  * Rights: leases create, get, patch in the namespace of the login; what the rules send; frameworks,
  * configmaps, pods list, watch; events create, patch.
+ *
+ * Thread: main
  */
 #include "k8s/controller/notices.h"
 
@@ -77,7 +79,7 @@ void controller_stop(struct controller *c);
 /* The same, and waits until the thread has ended: at most a second.  Accepts NULL. */
 void controller_free(struct controller *c);
 
-/* Why this process should be started again, or NULL.  Static text.  Any thread. */
+/* Why this process should be started again, or NULL.  Static text.  Thread: any. */
 const char *controller_unhealthy(const struct controller_counts *c, int64_t now_ms);
-/* Why it does not do its work, or NULL; a standby does. */
+/* Why it does not do its work, or NULL; a standby does.  Thread: any. */
 const char *controller_unready(const struct controller_counts *c);

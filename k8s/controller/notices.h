@@ -11,7 +11,7 @@
  * first.  Of a Framework and reason, one Event is sent in NOTICE_PAUSE_MS; the others only count.
  * The table is bounded: of many Frameworks at once, some get none.
  *
- * One thread, that of the store.
+ * Thread: own
  */
 #include "k8s/controller/rules/rules.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 /*
  * Carries what the watches say from the threads of the reflectors to the thread of the rules, in
- *order.
+ * order.
  *
  *	object_queue_put(q, KIND_POD, OBJECT_PUT, object);      (a reflector's thread)
  *	while ((o = object_queue_take(q)) != NULL) {            (the thread of the rules)
@@ -11,6 +11,8 @@
  *
  * It is bounded by bytes: a reflector waits while the queue is full, and so does the API server
  * that sends to it.
+ *
+ * Thread: own
  */
 #include <stdbool.h>
 
@@ -32,10 +34,10 @@ struct queued_object {
 /* bytes: borrowed, 0: set to the size of what waits.  NULL: no descriptor is left. */
 struct object_queue *object_queue_new(size_t bytes_max, atomic_ullong *bytes);
 /* Adds a copy.  It waits while the queue is full; an object that is larger than the whole queue is
- * taken by an empty one.  Nothing is added to a closed queue.  Any thread. */
+ * taken by an empty one.  Nothing is added to a closed queue.  Thread: any. */
 void object_queue_put(struct object_queue *q, enum object_kind kind, enum object_said said,
                       struct span object);
-/* The oldest one, which the caller frees; NULL: the queue is empty.  One thread. */
+/* The oldest one, which the caller frees; NULL: the queue is empty. */
 struct queued_object *object_queue_take(struct object_queue *q);
 int object_queue_fd(const struct object_queue *q); /* readable while there is something to take */
 /* Waiting threads go on, and no thread waits any more. */

@@ -5,7 +5,9 @@
  *	framework_sync(f, &world, wall_ms / 1000, random, &r);
  *	due_ms = r.again ? now_ms : drive_next_ms(&r, &failures, now_ms, wall_ms, 30000);
  *
- * Pure; no thread rule.
+ * Pure.
+ *
+ * Thread: any
  */
 #include <stdint.h>
 

@@ -7,8 +7,9 @@
  * explains failed pods, objects.c makes ConfigMaps and pods, object.c reads the Framework, status.c
  * is its status as JSON, drive.c tells when the next sync is due.  Begin with sync.c.
  *
- * One thread at a time for all Frameworks of one configuration (its patterns are compiled when they
- * are first used).  Times are seconds of Unix.
+ * A configuration does not change after its setters, and can be shared.  Times are seconds of Unix.
+ *
+ * Thread: own
  */
 #include <jansson.h>
 

@@ -2,7 +2,9 @@
 /*
  * A stored Framework as its readers see it: typed, in place, without copies.  Objects are
  * untrusted: a member of a wrong type is absent, and `odd` says that there was one.  A text that is
- * absent has p NULL.  Texts live in the document or the arena.  Pure; any thread.
+ * absent has p NULL.  Texts live in the document or the arena.  Pure.
+ *
+ * Thread: any
  */
 #include "base/arena.h"
 #include "base/json/scan.h"

@@ -15,6 +15,8 @@
  * its limit the next one begins after a quarter of the interval.
  *
  * Rights: frameworks list, get, delete; with priority classes: priorityclasses list, delete.
+ *
+ * Thread: worker
  */
 #include "k8s/transport/call.h"
 

@@ -1,6 +1,10 @@
 #pragma once
-/* Shared by the users of libcurl: secure settings of handles, and a multi handle on an epoll
- * descriptor.  Private to k8s/. */
+/*
+ * Shared by the users of libcurl: secure settings of handles, and a multi handle on an epoll
+ * descriptor.  Private to k8s/.
+ *
+ * Thread: own
+ */
 #include <assert.h>
 #include <curl/curl.h>
 
@@ -50,7 +54,7 @@ int curl_status(CURL *h);
 /* A repetition would fail, too: certificate, address. */
 bool curl_is_permanent(CURLcode result);
 
-/* A multi handle on an epoll descriptor, for event loops.  One thread. */
+/* A multi handle on an epoll descriptor, for event loops. */
 struct curl_loop {
 	CURLM *multi;
 	int epoll;                   /* readable when curl_loop_run_once has work */

@@ -5,7 +5,9 @@
  * address, follow no redirect, use no proxy, and always verify TLS; client allows plain http for
  * loopback only.
  *
- * A client belongs to one thread and blocks in client_run_once only.
+ * A client blocks in client_run_once only.
+ *
+ * Thread: own
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -97,5 +99,5 @@ struct fetch *fetch_new(const struct fetch_settings *s, struct err *e);
 /* Ends the thread without delay.  Accepts NULL. */
 void fetch_free(struct fetch *f);
 
-/* Time from the start of an attempt to the next one; failures: in a row.  Pure. */
+/* Time from the start of an attempt to the next one; failures: in a row.  Thread: any. */
 int64_t fetch_pause_ms(int64_t interval_ms, unsigned failures);

@@ -8,8 +8,10 @@
  * set.  The check is made on the resolved address, when a connection is opened, so that a name
  * cannot lead there either.
  *
- * One thread; nothing blocks.  poster_run_once calls back when poster_fd is readable or
- * poster_timeout_ms is over.
+ * Nothing blocks.  poster_run_once calls back when poster_fd is readable or poster_timeout_ms is
+ * over.
+ *
+ * Thread: own
  */
 #include <stdbool.h>
 #include <sys/socket.h>
@@ -50,5 +52,6 @@ void poster_run_once(struct poster *p);
 int poster_fd(const struct poster *p);
 int poster_timeout_ms(const struct poster *p); /* -1: no limit */
 
-/* Returns true if an IP address is reachable from everywhere; false for other families.  Pure. */
+/* Returns true if an IP address is reachable from everywhere; false for other families.
+ * Thread: any. */
 bool poster_is_public(const struct sockaddr *address);

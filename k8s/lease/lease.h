@@ -16,6 +16,8 @@
  * resourceVersion, so one of two wins.
  *
  * Rights: leases create, get, patch.
+ *
+ * Thread: own
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,14 +41,14 @@ struct lease *lease_new(const struct lease_settings *s);
 const char *lease_identity(const struct lease *l);
 /* Begins a thread that takes the Lease and renews it.  The store is owned.  0, or -1 and *e. */
 int lease_start(struct lease *l, struct store *s, struct err *e);
-/* Any thread: it is held, for *left_ms more if nothing renews it; not after lease_stop.  left_ms
- * can be NULL. */
+/* It is held, for *left_ms more if nothing renews it; not after lease_stop.  left_ms can be NULL.
+ * Thread: any. */
 bool lease_is_held(const struct lease *l, int64_t *left_ms);
-/* Any thread: how often it was taken, and not only renewed: between two times others may have held
- * it. */
+/* How often it was taken, and not only renewed: between two times others may have held it.
+ * Thread: any. */
 unsigned lease_terms(const struct lease *l);
-/* Any thread: another one holds it, as it was read last (in the last quarter of the duration, if
- * there is no trouble). */
+/* Another one holds it, as it was read last (in the last quarter of the duration, if there is no
+ * trouble).  Thread: any. */
 bool lease_is_others(const struct lease *l);
 /* Gives the Lease back, so that another process may take it before it expires.  Does not wait. */
 void lease_stop(struct lease *l);

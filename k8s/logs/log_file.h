@@ -4,7 +4,9 @@
  * P|F TEXT`; after P the line goes on in the next one.  A file that is not the first one begins
  * with `TIME before F BYTES`, the bytes of output in all earlier ones.  The files are read while
  * their writer appends, renames and replaces them.  Their content is not trusted; only regular
- * files are opened, and no links.  One thread at a time; reads of files block, but are short.
+ * files are opened, and no links.  Reads of files block, but are short.
+ *
+ * Thread: own
  */
 #include "base/arena.h"
 

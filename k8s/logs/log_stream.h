@@ -3,8 +3,9 @@
  * Streams the logs of containers without buffering: at most one piece is held, and a reader that
  * refuses a piece pauses the stream.  A log comes from an API server (GET pods/NAME/log) over
  * connections of the loop's own, so that followed logs do not occupy those of the store; or from
- * files of this machine (log_file.h).  All calls from the loop's thread; nothing blocks but short
- * reads of files.
+ * files of this machine (log_file.h).  Nothing blocks but short reads of files.
+ *
+ * Thread: loop
  */
 #include "base/err.h"
 #include "k8s/logs/log_file.h"

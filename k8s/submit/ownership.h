@@ -3,6 +3,8 @@
  * Reads those parts of objects that this server may have made: its labels and annotations, their
  * age.  The objects are untrusted input: other clients of the cluster can have written them.  Pure;
  * private to k8s/.
+ *
+ * Thread: any
  */
 #include "base/arena.h"
 #include "base/str.h"

@@ -40,6 +40,8 @@
  * Errors: 409 ConflictJobError, 503 BeingDeletedError (an older job of this name is being deleted),
  * 503 UnavailableError, 504 OutcomeUnknown, 413 PayloadTooLargeError, 400 InvalidProtocolError (the
  * API server's validation; names the fields), 500 UnknownError (rights, namespace, CRD).
+ *
+ * Thread: own
  */
 #include "base/err.h"
 #include "base/object.h"

@@ -1,7 +1,9 @@
 #pragma once
 /*
- * Requests that wait for their answer, so that work in the background reads forwards.  Only for a
- * thread that runs no loop: it owns the store, and no other thread calls it.
+ * Requests that wait for their answer, so that work in the background reads forwards.  The thread
+ * owns the store, and no other thread calls it.
+ *
+ * Thread: worker
  */
 #include <pthread.h>
 
@@ -18,11 +20,11 @@ struct caller {
 };
 
 /* Begins run(arg) on a thread, which calls this store.  0, or -1 and *e (500).  In both cases, and
- * without this call if *c is zero, caller_end ends and frees all. */
+ * without this call if *c is zero, caller_end ends and frees all.  Thread: own. */
 int caller_start(struct caller *c, struct store *s, void *(*run)(void *), void *arg, struct err *e);
-/* Tells the thread to end.  With several, all are told before one is waited for. */
+/* Tells the thread to end.  With several, all are told before one is waited for.  Thread: any. */
 void caller_stop(struct caller *c);
-/* The same, and waits for it: about CALL_END_MS at most. */
+/* The same, and waits for it: about CALL_END_MS at most.  Thread: own. */
 void caller_end(struct caller *c);
 
 /*

@@ -1,6 +1,10 @@
 #pragma once
-/* The API server's address and the credentials for it.  Private to k8s/; store.h has the part that
- * the server uses. */
+/*
+ * The API server's address and the credentials for it.  Private to k8s/; store.h has the part that
+ * the server uses.
+ *
+ * Thread: any
+ */
 #include <pthread.h>
 #include <stdbool.h>
 
@@ -22,9 +26,9 @@ struct login_source {
 void source_done(struct login_source *s);
 #define SOURCE_AUTO __attribute__((cleanup(source_done))) struct login_source
 
-/* -1 and *e (500) naming the file and the key. */
+/* -1 and *e (500) naming the file and the key.  Thread: main. */
 int kubeconfig_read(const char *file, const char *context, struct login_source *out, struct err *e);
-/* dir: the directory with the service account's files. */
+/* dir: the directory with the service account's files.  Thread: main. */
 int in_cluster_read(const char *dir, struct login_source *out, struct err *e);
 
 /* A certificate or key as a file in memory: libcurl with GnuTLS reads a CA from files only, and a
@@ -54,12 +58,12 @@ struct login_header {
 	unsigned version; /* of the token in it */
 };
 
-/* Updates the line if the token has changed.  Any thread, one per header. */
+/* Updates the line if the token has changed; each thread has a header of its own. */
 void login_header_refresh(struct login *l, struct login_header *h);
 
 /* A handle for requests to the API server, with the login's CA and certificate.  NULL and *e (500).
  */
 CURL *login_curl(const struct login *l, struct err *e);
-/* Adds the login's Authorization, and sets all headers.  One thread per `own`. */
+/* Adds the login's Authorization, and sets all headers; each thread has an `own` of its own. */
 void login_set_headers(CURL *h, struct curl_slist **headers, struct login *l,
                        struct login_header *own);

@@ -8,7 +8,9 @@
  *	str_puts(&url, "?fieldManager=");
  *	query_encode(&url, SPAN("rest-lit"));
  *
- * Paths are appended; the str bounds them.  Pure; no thread rule.
+ * Paths are appended; the str bounds them.  Pure.
+ *
+ * Thread: any
  */
 #include <stdbool.h>
 

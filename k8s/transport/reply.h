@@ -3,6 +3,8 @@
  * Answers of an API server: parsing, classification, and sentences for people.  Objects from there
  * are untrusted input: every member is optional and of any type.  Pure; private to k8s/, except for
  * reply_parse, reply_text and explain.
+ *
+ * Thread: any
  */
 #include <jansson.h>
 

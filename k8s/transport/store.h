@@ -12,10 +12,12 @@
  *		                               .arg = me };
  *	store_request(store, &request);
  *
- * One store per loop thread; all calls from that thread; nothing blocks.  store_request queues a
+ * A thread that sends requests has a store of its own; nothing blocks.  store_request queues a
  * request, store_start sends it, store_reap receives its answer and calls back, once.  The loop
  * calls, in this order: store_reap; the HTTP library; store_start; epoll_wait on store_fd with
  * store_timeout_ms.  The queue and each answer are bounded (struct store_limits).
+ *
+ * Thread: own
  */
 #include "base/counter.h"
 #include "base/err.h"
@@ -58,7 +60,7 @@ enum store_outcome {
 };
 
 /* Returns true if the write was based on a GET and the object has changed meanwhile, or the answer
- * was lost: the caller reads and writes again. */
+ * was lost: the caller reads and writes again.  Thread: any. */
 bool store_is_outdated(enum store_outcome outcome);
 
 /* Borrowed by the callback; `body` is wiped afterwards, because it may be a Secret. */
@@ -153,17 +155,19 @@ struct login_options {
 /* NULL and *e (500) naming file and key that are missing, refused (exec, insecure-skip-tls-verify,
  * proxy-url, plain http to another host) or unreadable.  Reads files, and removes variables that
  * libcurl and TLS libraries obey (SSLKEYLOGFILE, proxies) from the environment: call it at start,
- * before there are threads. */
+ * before there are threads.  Thread: main. */
 struct login *login_new(const struct login_options *o, struct err *e);
 /* Reads the files of token, CA, client certificate and key again, about every ten seconds.  A new
  * token takes effect at once, the others when they are the same at two calls in a row.  Existing
- * connections stay.  On errors the old values stay.  One thread, not a loop's. */
+ * connections stay.  On errors the old values stay.  Thread: main. */
 void login_refresh(struct login *l);
 void login_free(struct login *l);
-const char *login_describe(const struct login *l); /* "https://... as token file ..."; no secret */
+/* "https://... as token file ..."; no secret.  Thread: any. */
+const char *login_describe(const struct login *l);
+/* Thread: any. */
 const char *login_namespace(const struct login *l);
 /* Returns the time when the token expires, in seconds since 1970, if it is a JWT; 0: unknown, or
- * never. */
+ * never.  Thread: any. */
 int64_t login_token_end_s(struct login *l);
 
 struct store_limits {

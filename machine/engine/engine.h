@@ -6,8 +6,9 @@
  * pod_life.c the life of one pod.  k8s/framework/ decides what becomes of a Framework, queue.h
  * which job starts, task.h runs a pod's containers.  Begin with engine.c.
  *
- * One thread of its own, which reads and writes files; functions may be called from any thread
- * unless it says otherwise.
+ * A thread of its own reads and writes the files.
+ *
+ * Thread: any
  */
 #include "base/arena.h"
 #include "base/err.h"
@@ -73,7 +74,7 @@ struct engine;
 enum { ENGINE_PORTS_HELD = 8192 };
 
 /* Finds out what the machine has.  NULL and *e (500), e.g. if a sandbox is needed and impossible:
- * the sentence says what to do. */
+ * the sentence says what to do.  Thread: main. */
 struct engine *engine_start(const struct engine_settings *settings, struct err *e);
 
 /*
@@ -83,8 +84,9 @@ struct engine *engine_start(const struct engine_settings *settings, struct err *
  */
 void engine_look(struct engine *e, struct span framework);
 /* Before engine_begin: the Framework of this uid was removed, so its files go.  Files of others
- * that the store does not have are set aside (machine/store/aside.h). */
+ * that the store does not have are set aside (machine/store/aside.h).  Thread: main. */
 void engine_forget(struct engine *e, struct span uid);
+/* Thread: main. */
 int engine_begin(struct engine *e, struct err *err);
 
 /* A job that shall be submitted or scaled. */
@@ -96,8 +98,7 @@ struct engine_asked {
 	int64_t number;
 };
 /* Checks if the job can ever run here.  -1 and *err (400): a pod is none for one machine, or a
- * task, or all tasks that start together, want more than the machine or the quota has.  Any
- * thread. */
+ * task, or all tasks that start together, want more than the machine or the quota has. */
 int engine_admit(struct engine *e, const struct engine_asked *job, struct err *err);
 
 /* Gives the reason why a job does not run (yet), as a sentence: its place in the queue, a pull, a
@@ -144,6 +145,6 @@ void engine_shares(struct engine *e, struct arena *a, struct engine_shares *out)
 /* Kills all tasks at once; for the second Ctrl-C of a foreground program. */
 void engine_kill(struct engine *e);
 
-/* Ends the thread and frees the engine.  Tasks go on without it, unless `foreground`: then they
- * are stopped with their grace first. */
+/* Ends the thread and frees the engine.  Tasks go on without it, unless `foreground`: then they are
+ * stopped with their grace first.  Thread: main. */
 void engine_stop(struct engine *e);

@@ -3,7 +3,7 @@
  * The queue decides which tasks may start on this machine, and why the others wait.  Pure: no I/O
  * and no clock.  The caller adds jobs, says which of their tasks want resources, takes from
  * queue_pick the tasks that may start, and gives back the resources of those that have ended.  The
- * queue counts GPUs; the caller chooses them (resources.h).  One thread at a time.
+ * queue counts GPUs; the caller chooses them (resources.h).
  *
  * Order: priority, then the user with the least recent use of the machine, then age.  No
  * preemption. The first job that must wait has a reservation.  If its start is known, because jobs
@@ -12,6 +12,8 @@
  * first, so that it starts at that time at the latest.  Else others start only with what it leaves
  * of the whole machine.  The same holds within the quota of a virtual cluster; a job that waits for
  * its quota reserves nothing of the machine.
+ *
+ * Thread: own
  */
 #include <sys/queue.h>
 

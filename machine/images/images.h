@@ -4,7 +4,9 @@
  *
  * An image is in use as long as a lock on its file is held, by the server or by the shim of a task,
  * which inherits it.  An image is unpacked below a temporary name and renamed, so there are no half
- * images.  One thread; nothing here waits for a child, unless it has been killed.
+ * images.  Nothing here waits for a child, unless it has been killed.
+ *
+ * Thread: own
  */
 #include "base/err.h"
 #include "base/str.h"
@@ -35,7 +37,7 @@ struct images;
 struct images_use;
 
 /* Checks for the programs that images need, skopeo and umoci.  0, or -1 and *e (503) with the
- * packages. */
+ * packages.  Thread: any. */
 int images_probe(struct err *e);
 
 /* Creates the directory (0700; the absolute path is copied) if it is not there; removes what killed

@@ -1,6 +1,10 @@
 #pragma once
-/* Amounts of the resources that tasks share: the need of a task, the size of a machine, the limit
- * of a quota. */
+/*
+ * Amounts of the resources that tasks share: the need of a task, the size of a machine, the limit
+ * of a quota.
+ *
+ * Thread: any
+ */
 #include <stdint.h>
 
 #include "base/str.h"

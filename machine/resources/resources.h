@@ -6,8 +6,9 @@
  *
  * A GPU is taken by an exclusive flock on one of its device nodes.  The lock belongs to the open
  * file: the process that inherits the descriptor (the shim of the task) keeps it, the engine closes
- * its own copy, and the GPU is free again when the shim has ended, however it ended.  Any thread,
- * but for cgroups.
+ * its own copy, and the GPU is free again when the shim has ended, however it ended.
+ *
+ * Thread: any
  */
 #include "base/arena.h"
 #include "base/err.h"
@@ -101,12 +102,12 @@ const char *const *gpu_env(const struct gpu *const *gpus, size_t n, bool alone, 
 size_t ports_take(const struct port_range *r, char **list, size_t n, int *fd);
 
 /*
- * ---- cgroups ----
+ * ---- cgroups.  Thread: own. ----
  * Limits of tasks by cgroup v2, where this process is in a group that is delegated to it (for
  * instance systemd's Delegate=yes).  The process moves itself into a leaf of its group, because a
  * group with processes cannot limit its children; each task gets a group with one leaf beside it.
  * The shim stays outside: its child writes "0" into the leaf's cgroup.procs before it executes the
- * task, so that neither the limit nor cgroup_end reaches the shim.  One thread at a time.
+ * task, so that neither the limit nor cgroup_end reaches the shim.
  */
 
 /* The directory of this process's group, which the caller frees.  root: above /proc and /sys, ""

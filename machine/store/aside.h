@@ -20,7 +20,9 @@
  * OWNER is USER~JOB, as far as a file tells it, else `unknown`; `code` for code.  All losses are
  * lines of damaged/LOST.  Nothing in damaged/ is removed by this program.
  *
- * dir: the directory of the store.  Blocks.  Any thread.
+ * dir: the directory of the store.
+ *
+ * Thread: worker
  */
 #include "base/err.h"
 
@@ -33,7 +35,7 @@
 char *aside_name(const char *dir, struct span owner, const char *from);
 /* Moves DIR/FROM there. */
 char *aside_move(const char *dir, const char *from, struct span owner);
-/* Returns true if there is DIR/damaged/OWNER. */
+/* Returns true if there is DIR/damaged/OWNER.  Thread: any. */
 bool aside_has(const char *dir, struct span owner);
 /* Adds a line "TIME SENTENCE" to damaged/LOST, which has at most 1 MiB.  Returns what the server's
  * log shall say: the first 20 sentences, then one that says where the others are, then NULL. */

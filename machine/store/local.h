@@ -7,6 +7,8 @@
  *
  * Durable: an answer is given after the commit of what it says is on the disk.  Requests that wait
  * at the same time share a commit.
+ *
+ * Thread: main
  */
 #include "k8s/transport/store.h"
 
@@ -43,12 +45,13 @@ struct local_answer {
 	char *message;   /* NULL on success */
 	struct str told; /* the text for the follower; the store's own */
 };
+/* Thread: any. */
 void local_answer_done(struct local_answer *a);
 
 /*
- * Any thread, except in a callback of the follower: does n requests, which mostly share a commit,
- * and returns their answers after the follower has been called.  Blocks on the disk.  The members
- * of r that order requests (user, deadline_ms ...) and `done` are not used.
+ * Does n requests, which mostly share a commit, and returns their answers after the follower has
+ * been called, whose callbacks must not call it.  Blocks on the disk.  The members of r that order
+ * requests (user, deadline_ms ...) and `done` are not used.  Thread: worker.
  *
  * A PATCH with a uid is the state of that Framework as the engine has decided it: body[0] is its
  * status, body[1] its annotation rest-lit/launched (empty: as it is).  STORE_NOT_FOUND: it is gone,
@@ -59,7 +62,7 @@ void local_request(struct local *l, const char *namespace_name, const struct sto
 
 /* A copy of the database as it is at some moment of this call: a file without a name, which the
  * caller closes.  It has all Secrets.  -1 and *e: 503, also when stop_fd becomes readable, or the
- * log too large.  Any thread, one at a time; blocks for as long as the disk takes. */
+ * log too large.  One at a time.  Thread: worker. */
 int local_backup(struct local *l, int stop_fd, struct err *e);
 
 /* Makes a store for a thread that must not block. */

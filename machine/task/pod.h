@@ -5,6 +5,8 @@
  * pod template, which a user or an administrator may have changed, so every part is checked;
  * anything that one machine cannot do, and no template of this project needs, is an error that
  * names it.
+ *
+ * Thread: any
  */
 #include "base/doc/tree.h"
 #include "base/err.h"

@@ -9,7 +9,9 @@
  * random urandom tty pts shm and the granted devices, /sys read-only, the machine's resolv.conf,
  * and no capabilities (no_new_privs).
  *
- * All texts are borrowed.  No thread rule.
+ * All texts are borrowed.
+ *
+ * Thread: worker
  */
 #include "machine/resources/resources.h"
 
@@ -64,7 +66,7 @@ const char *sandbox_home(bool image, struct arena *a);
 /* Returns true if the path is that of the file on this machine, or leads to it by links. */
 bool path_leads_to(const char *path, const char *file);
 
-/* Returns true if `path` is the directory, or below it.  Compares texts only. */
+/* Returns true if `path` is the directory, or below it.  Compares texts only.  Thread: any. */
 bool path_within(const char *path, const char *dir);
 
 /* Returns true if `path` is one of the directories, or below one, when symbolic links are followed.

@@ -16,9 +16,10 @@
  *   upper/ ...  files that a task with an image has changed
  *   shim.error  standard error of the shim
  *
- * Other files in the directory belong to the engine (task.json).
- * All functions block on files and are called by one thread at a time for a directory.  Files that
- * a job can reach are opened without following links, and only if they are regular.
+ * Other files in the directory belong to the engine (task.json).  All functions block on files.
+ * Files that a job can reach are opened without following links, and only if they are regular.
+ *
+ * Thread: worker
  */
 #include <sys/types.h>
 

@@ -13,7 +13,9 @@
  *	if (i < argc)
  *		return args_misused("init", argv[i]);
  *
- * Values are borrowed from argv.  All functions but args_* are pure; one thread.
+ * Values are borrowed from argv.  All functions but args_* are pure.
+ *
+ * Thread: main
  */
 #include <stdbool.h>
 

@@ -10,7 +10,9 @@
  *	return file_write(path_join(a, at->runtime_d, "copy"), text, 0644, e);
  *
  * Texts live in the arena, and are bounded by the caller.  Errors name the file; their code is
- * FAILED.  These calls block; one thread.
+ * FAILED.  These calls block.
+ *
+ * Thread: main
  */
 #include <sys/types.h>
 

@@ -3,6 +3,8 @@
  * Messages of init and of the plugins' commands: one line each to standard error, and to at most
  * two log files: `2026-01-31T12:00:00Z [openpai-runtime] warning: text`; in scripts of `run`, which
  * adds the time, `warning: text`.  They contain no secrets.
+ *
+ * Thread: main
  */
 #include <stdint.h>
 

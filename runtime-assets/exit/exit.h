@@ -3,6 +3,8 @@
  * Explains the failure of a task: matches the patterns of the exit specification with the ends of
  * its logs and makes the termination message.  Missing or broken logs and specifications are not
  * errors.
+ *
+ * Thread: main
  */
 #include <stdint.h>
 

@@ -5,6 +5,8 @@
  * tasks, env.c writes the variables, distributed.c those of distributed training, ports.c is a
  * check; the steps `plugins` and `command` are in ../plugins. A step returns 0, or the exit code of
  * the init container and *e.
+ *
+ * Thread: main
  */
 #include "base/doc/tree.h"
 #include "runtime-assets/common/files.h"

@@ -12,7 +12,9 @@
  *
  * No proxies, no redirects, no environment variables; the certificate is always checked.  Replies
  * live in the arena.  Begin with http_exchange().  net.c and tls.c are the connections below it,
- * kube.h the API server above it.  Blocks until the deadline; one thread.
+ * kube.h the API server above it.  Blocks until the deadline.
+ *
+ * Thread: main
  */
 #include <stdbool.h>
 #include <stdint.h>

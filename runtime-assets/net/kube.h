@@ -6,6 +6,8 @@
  * https://NAME. Else: KUBE_APISERVER_ADDRESS, http or https, no token.
  *
  * KUBECONFIG, HOME and proxies are ignored: an image could set them.
+ *
+ * Thread: main
  */
 #include "base/doc/tree.h"
 #include "runtime-assets/common/files.h"

@@ -13,8 +13,10 @@
  *	else
  *		request_wait(r);
  *
- * on_account is called later in the last case, once.  Each loop has a bounded
- * cache; an account belongs to one loop and needs no lock.
+ * on_account is called later in the last case, once.  Each loop has a bounded cache, and accounts
+ * of its own.
+ *
+ * Thread: loop
  */
 #include <stdbool.h>
 
@@ -36,8 +38,11 @@ struct name_set {
 	struct span *v;
 	size_t n;
 };
+/* Thread: any. */
 bool name_set_has(const struct name_set *s, struct span name);
+/* Thread: own. */
 void name_set_add(struct name_set *s, struct span name);
+/* Thread: own. */
 void name_set_remove(struct name_set *s, struct span name);
 
 /* The volume of facts.storages[i]; from the file of --facts: only type "unknown".  It has no
@@ -72,9 +77,9 @@ struct account {
  * The source of accounts, shared by all loops.  account_source_new reads the file of --facts,
  * account_source_reload reads it again and keeps the old contents on errors.  With --no-auth,
  * --user is an ordinary user.  NULL, or -1, and *e: 400 or 500.
- */
+ * Thread: main. */
 struct account_source *account_source_new(const struct options *o, struct err *e);
-int account_source_reload(struct account_source *s, struct err *e); /* the main thread */
+int account_source_reload(struct account_source *s, struct err *e);
 void account_source_free(struct account_source *s);
 
 /* The accounts of one loop.  Borrows the store; NULL with --users=file. */
@@ -93,7 +98,7 @@ typedef void account_callback(void *arg, struct account *a, const struct err *e)
  */
 struct account *account_find(struct accounts *all, const char *name, account_callback *done,
                              void *arg, struct err *e);
-/* Clears the caches of all loops after a change of a user or group.  Any thread. */
+/* Clears the caches of all loops after a change of a user or group.  Thread: any. */
 void accounts_forget(struct accounts *all);
 void account_hold(struct account *a);
 void account_drop(struct account *a); /* NULL is allowed */
@@ -102,7 +107,7 @@ void account_drop(struct account *a); /* NULL is allowed */
  * be secret (never jobSSH.key, githubPAT or tokens of other clusters).  Appends. */
 void account_extension(const struct account *a, struct str *out);
 /* Returns true if account_extension shows this scalar of an object that is, or is in, a member of
- * the extension. */
+ * the extension.  Thread: any. */
 bool account_shows(struct span extension_member, const struct member *scalar);
 
 /*
@@ -131,7 +136,7 @@ typedef void account_password_callback(void *arg, struct span hash, const struct
 int account_password(struct accounts *all, const char *name, account_password_callback *done,
                      void *arg, struct err *e);
 
-/* The parsed file of --facts: immutable and counted.  A reload makes a new one.  Any thread. */
+/* ---- the parsed file of --facts: immutable, counted.  Thread: any. ---- */
 struct shared_facts;
 
 enum { SHARED_FACTS_MAX = 16 << 20 }; /* bytes */
@@ -147,7 +152,7 @@ void shared_facts_hold(struct shared_facts *p);
 void shared_facts_drop(struct shared_facts *p); /* NULL is allowed; the last one wipes it */
 const struct facts_file *shared_facts_file(const struct shared_facts *p);
 
-/* ---- objects of an OpenPAI cluster: pure ----
+/* ---- objects of an OpenPAI cluster: pure.  Thread: any. ----
  *
  * Users and groups are Secrets named by the hex digits of their name; storages are claims.  The
  * objects are untrusted: a member that is missing or malformed is counted in left_out and grants
@@ -207,11 +212,12 @@ enum pai_read pai_volume_read(struct span body, struct arena *a, struct pai_stor
                               const char **why);
 
 /* OpenPAI's hash of a password: PBKDF2-HMAC-SHA512, 10000 rounds, 64 bytes, in hex; the salt is the
- * MD5 of the user's name, in hex.  Takes 7 ms of CPU: call it on a worker (worker.h). */
+ * MD5 of the user's name, in hex.  Takes 7 ms of CPU.  Thread: worker. */
 enum { PASSWORD_HASH = 64, PASSWORD_HEX = 2 * PASSWORD_HASH };
 
 /* NUL-terminated hex.  false: GnuTLS failed. */
 bool password_hash(struct span user, struct span password, char out[static PASSWORD_HEX + 1]);
 
-/* Constant-time comparison with the hash in the user's Secret, which may be any text. */
+/* Constant-time comparison with the hash in the user's Secret, which may be any text.
+ * Thread: any. */
 bool password_same(const char hash[static PASSWORD_HEX + 1], struct span stored);

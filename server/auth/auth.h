@@ -5,6 +5,8 @@
  *	token.c         verifies and makes tokens      keyring.c      reads secrets and public keys
  *	token_lookup.c  asks the API server            token_store.c  keeps tokens in Secrets
  *	revocations.c   tokens that were revoked       token_routes.c the routes about tokens
+ *
+ * Thread: loop
  */
 #include "base/arena.h"
 #include "server/http/route.h"
@@ -40,7 +42,7 @@ const struct keyring *keyring_of(const struct loop *l);
 uint64_t auth_mark(const struct loop *l);
 bool auth_holds(const struct request *r, uint64_t mark);
 
-/* ---- the Authorization header: pure ---- */
+/* ---- the Authorization header: pure.  Thread: any. ---- */
 
 /* Maximum length of the header: a token of TOKEN_MAX bytes and a user name, in base64. */
 enum { CREDENTIALS_MAX = 12288 };
@@ -60,7 +62,7 @@ const char *credentials_read(struct span header, struct arena *a, struct credent
 /*
  * The ids of tokens that this process has revoked, shared by all loops, each of which has a token
  * cache of its own.  A ring: a loop that has missed more than REVOCATIONS_KEPT clears its cache.
- * Any thread.
+ * Thread: any.
  */
 struct revocations;
 

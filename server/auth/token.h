@@ -14,7 +14,9 @@
  * - iss of an issuer: its keys (PEM or JWKS), RS256 or ES256
  * - iss of the cluster: the API server (TokenReview), with the configured audience; see auth.c
  *
- * Texts of a token live in the arena.  A keyring is immutable, and may be read by any thread.
+ * Texts of a token live in the arena.  A keyring is immutable.
+ *
+ * Thread: any
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,7 +40,7 @@ struct keyring_options {
  * OpenPAI's default (unless `stored`); an issuer without audience; a bad key; an algorithm other
  * than RS256 and ES256.  One newline at the end of the secret is ignored.  *file: the file of the
  * places in *e, or NULL.  Needs schema_init.
- */
+ * Thread: main. */
 struct keyring *keyring_new(const struct keyring_options *o, const char **file, struct err *e);
 void keyring_free(struct keyring *k); /* wipes it; NULL is allowed */
 bool keyring_has_secret(const struct keyring *k);

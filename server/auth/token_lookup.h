@@ -1,5 +1,9 @@
 #pragma once
-/* One look-up of one token at the API server. */
+/*
+ * One look-up of one token at the API server.
+ *
+ * Thread: loop
+ */
 #include "base/str.h"
 #include "server/auth/token.h"
 
@@ -21,19 +25,19 @@ struct review_user {
 	char pod_name[POD_NAME_MAX + 1], pod_uid[POD_UID_MAX + 1];
 };
 
-/* Finds out if the Secret contains the token.  Constant time per entry.  Pure, as the next two. */
+/* Finds out if the Secret contains the token.  Constant time per entry.  Thread: any. */
 enum token_verdict token_verdict_stored(struct span secret, struct span token);
-/* Finds out if the Secret has no such key.  `id` as in token.h. */
+/* Finds out if the Secret has no such key.  `id` as in token.h.  Thread: any. */
 enum token_verdict token_verdict_denied(struct span secret, const char *id);
 /* Finds out if a TokenReview's status has authenticated the token for this audience; then sets
- * *out. */
+ * *out.  Thread: any. */
 enum token_verdict token_verdict_review(struct span review, const char *audience,
                                         struct review_user *out);
 /*
  * Reads the claims of a service account token, unverified: good for an early refusal only.  Returns
  * NULL, and *out is set; or the reason why a TokenReview cannot authenticate it for this audience,
- * a static text.  now_s: since 1970.  The arena gets parts of the token.  Pure.
- */
+ * a static text.  now_s: since 1970.  The arena gets parts of the token.
+ * Thread: any. */
 const char *token_review_claims(struct span token, const char *audience, int64_t now_s,
                                 struct arena *a, struct review_user *out);
 

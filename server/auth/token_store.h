@@ -3,6 +3,8 @@
  * Tokens in Secrets: the stored tokens of a user (--token-check=stored), in OpenPAI's format, and
  * the hashes of revoked tokens (--deny-list).  A change is a merge patch of single keys, so that
  * concurrent changes, also by OpenPAI, are not lost.  The same patch removes expired entries.
+ *
+ * Thread: worker
  */
 #include "base/str.h"
 
@@ -21,7 +23,8 @@ struct err;
 struct options;
 struct token;
 
-/* Returns true if valid tokens must be in their user's Secret (--token-check=stored). */
+/* Returns true if valid tokens must be in their user's Secret (--token-check=stored).
+ * Thread: any. */
 bool tokens_stored(const struct options *o);
 
 /*
@@ -41,5 +44,5 @@ int token_store_remove_all(struct edit *t, const char *user, bool logins);
 /* Revoke a verified token: remove it from its user's Secret, or add it to the deny list.  This
  * process forgets it at once, other servers when their cache entry expires. */
 int token_revoke(struct edit *t, struct span text, const struct token *token);
-/* Pure.  -1 and *e: 400 NotImplementedError, it cannot be revoked here. */
+/* -1 and *e: 400 NotImplementedError, it cannot be revoked here.  Thread: any. */
 int token_check_revocable(const struct options *o, const struct token *token, struct err *e);

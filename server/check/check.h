@@ -4,7 +4,9 @@
  * lines.  Nothing is created or changed, in the cluster or on this machine.
  *
  * check.c has the table of items, rights.c that of the RBAC rights, cluster_items.c and
- * machine_items.c the functions of the items.  Functions block; one thread.
+ * machine_items.c the functions of the items.  Functions block.
+ *
+ * Thread: main
  */
 #include "server/serve/start.h"
 

@@ -4,6 +4,8 @@
  * cli_internal.h: command.c (help, options, small commands), remote.c and remote_job.c (requests to
  * a server), term.c (output), progress.c, job_view.c, log_mux.c and wait.c (following a job). Begin
  * with cmd_events.c.
+ *
+ * Thread: main
  */
 #include "base/str.h"
 #include "server/config/options.h"

@@ -2,6 +2,8 @@
 /*
  * Exit codes of pai-runtime that FrameworkController does not know.  It retries tasks by its own
  * configuration, so for such a code the retry rules of the exit specification have no effect. Pure.
+ *
+ * Thread: any
  */
 #include "base/str.h"
 #include "server/config/exit_spec.h"

@@ -1,7 +1,11 @@
 #pragma once
-/* Runs the janitor (k8s/gc/janitor.h), which removes leftovers of a killed server, and removes code
+/*
+ * Runs the janitor (k8s/gc/janitor.h), which removes leftovers of a killed server, and removes code
  * that no job names (k8s/code/code_store.h).  Logs each round that removed something, and changes
- * of its trouble. */
+ * of its trouble.
+ *
+ * Thread: main
+ */
 #include "k8s/code/code_store.h"
 #include "server/state/server.h"
 
@@ -10,5 +14,5 @@ struct gc;
 struct gc *gc_start(struct server *s, struct err *e);
 void gc_free(struct gc *g);
 
-/* Where this server keeps code; for requests until deadline_ms. */
+/* Where this server keeps code; for requests until deadline_ms.  Thread: any. */
 struct code_store gc_code_store(const struct server *s, struct caller *c, int64_t deadline_ms);

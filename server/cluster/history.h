@@ -5,18 +5,21 @@
  * FRAMEWORK-attempt-N, compressed, owned by the Framework; at most --history per job.  Attempts
  * that end while no server runs are lost.  If several servers keep the same attempt, the first one
  * wins.  The life cycle is that of cluster.h.
+ *
+ * Thread: any
  */
 #include "k8s/cache/job_entry.h"
 #include "server/state/server.h"
 
 struct history;
 
-/* server->history exists from now on; NULL with --history 0.  -1 and *e (500). */
+/* server->history exists from now on; NULL with --history 0.  -1 and *e (500).  Thread: main. */
 int history_start(struct server *s, struct err *e);
+/* Thread: main. */
 void history_free(struct history *h);
 
 /* Reports a change of a Framework: if a new attempt has begun, the one before is kept.  At most
- * 1000 wait.  Any thread.  h may be NULL. */
+ * 1000 wait.  h may be NULL. */
 void history_note_end(struct history *h, const struct job_entry *before,
                       const struct job_entry *now);
 

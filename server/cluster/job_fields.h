@@ -1,5 +1,9 @@
 #pragma once
-/* The members of a job that several answers share.  One table: a field is added in one place. */
+/*
+ * The members of a job that several answers share.  One table: a field is added in one place.
+ *
+ * Thread: any
+ */
 #include "k8s/cache/job_entry.h"
 
 enum job_view {

@@ -2,7 +2,9 @@
 /*
  * The GPUs of the nodes that pods ask for, and how many of them tasks use: by the Frameworks in the
  * cache, whose documents name the node of each task.  Counted every half minute, in slices, because
- * documents are compressed.  Everything but nodes_copy: one thread.
+ * documents are compressed, by the thread of runtime_configmap.c.
+ *
+ * Thread: own
  */
 #include "server/state/server.h"
 
@@ -29,5 +31,5 @@ void nodes_list(struct nodes *n, struct span list);
 void nodes_run_once(struct nodes *n);
 
 /* The last complete count, sorted by name, in the arena.  0: nodes are unknown; then *out is
- * unchanged.  n may be NULL.  Any thread; does not block. */
+ * unchanged.  n may be NULL.  Does not block.  Thread: any. */
 size_t nodes_copy(struct nodes *n, struct arena *a, struct node_gpus **out);

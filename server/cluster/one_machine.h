@@ -3,6 +3,8 @@
  * Jobs on this machine.  machine_start makes server->engine from the options; its settings live in
  * the arena.  The directory is followed next; then machine_start_jobs lets the engine begin.  -1
  * and *e (400, 500).
+ *
+ * Thread: main
  */
 #include "server/state/server.h"
 

@@ -3,6 +3,8 @@
  * The needs of the pods of every job in the cluster: objects that they refer to, a label of nodes,
  * devices.  They are found by translating a small job; the server checks it at start, and so does
  * `rest-lit check`.
+ *
+ * Thread: any
  */
 #include "server/state/server.h"
 

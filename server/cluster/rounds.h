@@ -1,12 +1,16 @@
 #pragma once
-/* Looks at all jobs about once a second, unless nothing has changed: stops those whose time is over
- * (job_entry_left_ms).  The limit and the start are in the Framework, so a restarted server
- * goes on, and two servers can do this at once: a PATCH has uid and resourceVersion.  Shows the
- * jobs also to the webhook (webhook.h), which reports their ends.
+/*
+ * Looks at all jobs about once a second, unless nothing has changed: stops those whose time is over
+ * (job_entry_left_ms).  The limit and the start are in the Framework, so a restarted server goes
+ * on, and two servers can do this at once: a PATCH has uid and resourceVersion.  Shows the jobs
+ * also to the webhook (webhook.h), which reports their ends.
  *
  * Every five seconds it looks at jobs with Events of refused pulls (events_refusals), and stops
- * those of which a pod has failed three times: a current one, of a task whose containers do not
- * run yet by the status that the PATCH requires to be unchanged. */
+ * those of which a pod has failed three times: a current one, of a task whose containers do not run
+ * yet by the status that the PATCH requires to be unchanged.
+ *
+ * Thread: main
+ */
 #include "server/state/server.h"
 
 struct rounds;
@@ -22,7 +26,7 @@ void rounds_reload(struct rounds *r);
 void rounds_end(struct rounds *r);
 void rounds_free(struct rounds *r);
 
-/* Appends the merge patch that stops a job, as `PUT .../executionType` does. */
+/* Appends the merge patch that stops a job, as `PUT .../executionType` does.  Thread: any. */
 struct job_stop {
 	const char *uid;
 	const char *version; /* resourceVersion; NULL: any */

@@ -9,6 +9,8 @@
  *   the label and the devices that pods ask for, and the exit codes in the configuration of
  *   FrameworkController are checked once.  The log names each missing object and the command that
  *   creates it.  A missing right to read them is not an error.
+ *
+ * Thread: main
  */
 #include "base/str.h"
 #include "server/state/server.h"
@@ -22,7 +24,7 @@ struct runtime_configmap *runtime_configmap_start(struct server *s, struct err *
 bool runtime_configmap_check_again(struct runtime_configmap *d);
 void runtime_configmap_free(struct runtime_configmap *d);
 /* Returns true if an existing ConfigMap holds the wanted program (runtime_object), immutably.
- * Pure. */
+ * Thread: any. */
 bool runtime_configmap_is_same(struct span wanted, struct span there);
-/* Returns the reason why no job can be accepted now, for users; NULL: jobs can.  Any thread. */
+/* Returns the reason why no job can be accepted now, for users; NULL: jobs can.  Thread: any. */
 const char *runtime_configmap_problem(const struct server *s);

@@ -1,13 +1,15 @@
 #pragma once
 /*
  * Reports the end of each job to --webhook: a signed POST, at least once, one job after the other's
- * own ends in order (docs/WEBHOOK.md).  Main thread; rounds.c shows it all jobs.
+ * own ends in order (docs/WEBHOOK.md).  rounds.c shows it all jobs.
  *
  * The store is the queue.  A job that was submitted to a server with --webhook has the annotation
  * rest-lit/webhook with the name of the installation; after an answer with 2xx or 410 it gets
  * rest-lit/webhook-sent.  Each round selects the oldest unsent ends, at most WEBHOOK_BATCH; a later
  * round finds those that did not fit, and those that failed.  With an API server, a Lease decides
  * which server of the installation sends.
+ *
+ * Thread: main
  */
 #include "k8s/cache/cache.h"
 
@@ -37,7 +39,7 @@ struct poster *webhook_poster(const struct webhook *w); /* to wait for; NULL: no
 void webhook_stop(struct webhook *w);
 void webhook_free(struct webhook *w);
 
-/* ---- pure ---- */
+/* ---- pure.  Thread: any. ---- */
 
 /* The body of the POST for an ended job; stop_reason: text, may be empty. */
 void webhook_body(struct str *out, const struct job_entry *job, struct span stop_reason);

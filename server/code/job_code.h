@@ -2,7 +2,9 @@
 /*
  * The code of jobs: routes to upload an archive, to ask for it, and to get that of a job
  * (code_routes.c); its use by a submission (code_use.c).  base/code/code.h has the archive,
- * k8s/code/code_store.h where it is kept.  On the loop's thread.
+ * k8s/code/code_store.h where it is kept.
+ *
+ * Thread: loop
  */
 #include "k8s/code/code_store.h"
 #include "server/http/route.h"
@@ -12,7 +14,7 @@
 /* code_check_head: before the body of code_put. */
 handler code_put, code_check_head, code_get, job_code_get;
 
-/* Bytes that the files of an archive may have on this server. */
+/* Bytes that the files of an archive may have on this server.  Thread: any. */
 int64_t code_unpacked_max(const struct server *s);
 
 /*

@@ -2,7 +2,9 @@
 /*
  * Job files from what people give on the command line: a file and changes of it (job_text.c), a
  * command, a directory, the combinations of a sweep.  Nothing here sends requests.  Errors are for
- * people and name the option.  One thread.
+ * people and name the option.
+ *
+ * Thread: main
  */
 #include "base/code/code.h"
 #include "base/err.h"

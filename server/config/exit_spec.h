@@ -2,6 +2,8 @@
 /*
  * The meaning of exit codes: the built-in runtime-assets/k8s-job-exit-spec.yaml, or the file of
  * --exit-spec.  Immutable after start.
+ *
+ * Thread: any
  */
 #include "base/err.h"
 
@@ -26,8 +28,9 @@ struct exit_word {
 };
 
 /* path "": the built-in specification.  NULL and *e: 400 with the place in the file; 500 if it
- * cannot be read. */
+ * cannot be read.  Thread: main. */
 struct exit_spec *exit_spec_new(const char *path, struct err *e);
+/* Thread: main. */
 void exit_spec_free(struct exit_spec *s);
 /* The words, then the ends, in the order of the specification (of the built-in one if it has none).
  */

@@ -17,6 +17,8 @@
  * Fixed limits are constants beside them (limits.c).  A flag, variable or key with the name of one
  * is an error.  Tests change them with the variable
  * TEST_LIMITS_VARIABLE="watch-page=10 deadline=1".
+ *
+ * Thread: any
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -205,7 +207,7 @@ extern const size_t N_FIXED_LIMITS;
 const struct limit *limit_find(struct span name);
 /* Writes the value as text, without its unit: "30", "64MiB". */
 void limit_value(struct str *out, const struct limit *l);
-/* Sets all limits, and then those of TEST_LIMITS_VARIABLE.  -1 and *e. */
+/* Sets all limits, and then those of TEST_LIMITS_VARIABLE.  -1 and *e.  Thread: main. */
 int limits_read(struct options *o, struct err *e);
 
 extern const struct option OPTIONS[];
@@ -227,7 +229,7 @@ void option_default(struct str *out, const struct option *o);
  * Sets the options of one command (FOR_...) from its arguments (argv[0] is skipped), the
  * environment, the configuration file, and the defaults.  -1 and *e, with the place of an error in
  * the file.  The caller frees the arena of *o in any case.
- */
+ * Thread: main. */
 int options_parse(struct options *o, unsigned command, int argc, char **argv, struct err *e);
 
 /* The options in the help of a command: the main ones, or all. */

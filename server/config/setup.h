@@ -8,7 +8,9 @@
  *		return print_error_notes(&e, o->facts, EXIT_USAGE);
  *	translator_free(t);
  *
- * Errors have file and line.  Called at start only, because it reads files; one thread.
+ * Errors have file and line.  Called at start only, because it reads files.
+ *
+ * Thread: main
  */
 #include "server/config/options.h"
 #include "translate/translate.h"
@@ -35,15 +37,15 @@ const char *setup_user(const struct options *o);
  * may be NULL.  Returns `code`. */
 int print_error_notes(const struct err *e, const char *file, int code);
 
-/* Refuses combinations of options that contradict each other or are not safe.  Pure.  loopback,
- * output_loopback: of --listen and --output-listen (true if absent).  -1 and *e (400): the
- * first. */
+/* Refuses combinations of options that contradict each other or are not safe.  loopback,
+ * output_loopback: of --listen and --output-listen (true if absent).  -1 and *e (400): the first.
+ * Thread: any. */
 int options_check(const struct options *o, bool loopback, bool output_loopback, struct err *e);
 
-/* Jobs run on this machine: --local, and not --engine=none. */
+/* Jobs run on this machine: --local, and not --engine=none.  Thread: any. */
 bool options_run_here(const struct options *o);
 
-/* --output-listen has TLS: --output-url is not the http:// of a test. */
+/* --output-listen has TLS: --output-url is not the http:// of a test.  Thread: any. */
 bool options_output_tls(const struct options *o);
 
 /*
@@ -58,5 +60,5 @@ int runtime_programs_load(const struct options *o, struct arena *a, struct setti
  * *e (400): several files, or one that cannot be read. */
 const char *runtime_program_path(const struct options *o, struct arena *a, struct err *e);
 /* The architecture of a static 64-bit ELF program, as Kubernetes names it.  NULL and *e (400): not
- * a program, dynamically linked, incomplete, or of another machine.  Pure. */
+ * a program, dynamically linked, incomplete, or of another machine.  Thread: any. */
 const char *elf_check_arch(struct span file, struct err *e);

@@ -8,8 +8,10 @@
  *	if (file_read_or_stdin(path, 1 << 20, &text, &n, e) < 0)
  *		return -1;
  *
- * The caller bounds and frees texts.  Errors name the file.  Files may be read by any thread; the
- * functions about the process are called once, before there are threads.
+ * The caller bounds and frees texts.  Errors name the file.  The functions about the process are
+ * called once, before there are threads.
+ *
+ * Thread: main
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,13 +20,13 @@
 
 struct stat;
 
-/* ---- files; these calls block ---- */
+/* ---- files.  Thread: worker. ---- */
 
 /* Reads a regular file, a pipe or (for "-") standard input, at most `max` bytes; *text is
  * NUL-terminated, the caller frees it.  -1 and *e (500), which names the file. */
 int file_read_or_stdin(const char *path, size_t max, char **text, size_t *n, struct err *e);
 /* A warning about owner or mode of a file that grants rights or (secret) holds secrets, or NULL.
- * Static text.  Always NULL in pods. */
+ * Static text.  Always NULL in pods.  Thread: any. */
 const char *file_warning(const struct stat *st, bool secret);
 
 /* ---- this process; once, before there are threads ---- */

@@ -1,5 +1,9 @@
 #pragma once
-/* `rest-lit controller`: from options to a running controller. */
+/*
+ * `rest-lit controller`: from options to a running controller.
+ *
+ * Thread: main
+ */
 #include "base/err.h"
 
 struct options;
@@ -12,5 +16,5 @@ struct options;
 int controller_run(struct options *o, int signal_fd, const char **file, struct err *e);
 
 /* Appends the keys of a frameworkcontroller.yaml, which is valid, that mean nothing here, with
- * commas between. */
+ * commas between.  Thread: any. */
 void controller_ignored_keys(struct str *out, struct span yaml);

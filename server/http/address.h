@@ -1,5 +1,9 @@
 #pragma once
-/* Addresses of listeners and clients. */
+/*
+ * Addresses of listeners and clients.
+ *
+ * Thread: any
+ */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -7,7 +11,7 @@
 
 #include "base/err.h"
 
-/* ---- listeners; at start only ---- */
+/* ---- listeners ---- */
 
 struct address {
 	struct sockaddr_storage socket;
@@ -27,7 +31,7 @@ void address_text(struct str *out, const struct address *a);
  * Opens n listeners on one address; the kernel distributes new connections among them.  For port 0
  * the kernel chooses a port, stored in *a; a Unix socket has one listener.  -1 and *e: the address
  * is in use; nothing is open.
- */
+ * Thread: main. */
 int listeners_open(struct address *a, int *fds, size_t n, struct err *e);
 
 /* ---- clients: 16 bytes as IPv6, IPv4 is mapped (::ffff:a.b.c.d).  Pure, but for

@@ -5,6 +5,8 @@
  * its members and its body do not change, and the thread only reads them.  An edit that the thread
  * begins after its deadline, because others took as long, fails at its first step; so the client
  * has an answer soon after the deadline.
+ *
+ * Thread: worker
  */
 #include "k8s/transport/call.h"
 #include "server/http/request.h"
@@ -24,7 +26,8 @@ struct edit {
 };
 
 /* Suspends r, and calls run on a thread; then done on the loop: r->reply.body has the body, and is
- * to be sent.  If run has set t->e, that is answered instead.  503: too many edits wait. */
+ * to be sent.  If run has set t->e, that is answered instead.  503: too many edits wait.
+ * Thread: loop. */
 void edit_start(struct request *r, void (*run)(struct edit *t), void (*done)(struct edit *t),
                 void *arg);
 

@@ -13,7 +13,9 @@
  *	loop_done(&loop);
  *
  * The number of connections and the bytes of bodies are bounded.  The main thread makes, wakes and
- * frees loops; everything else runs on the loop's thread.
+ * frees loops; the loop's thread uses the members of *l and calls all that belongs to its requests.
+ *
+ * Thread: main
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -99,6 +101,7 @@ struct loop {
 /* Checks and configures libmicrohttpd, once per process.  -1 and *e (500): the version is too old;
  * an untested version is logged. */
 int http_init(struct err *e);
+/* Thread: any. */
 const char *http_version(void);
 
 /* The listener and routes that a loop serves. */
@@ -114,7 +117,7 @@ int loop_init(struct loop *l, struct server *s, struct loop_port port, struct er
 int loop_add(struct loop *l, const struct loop_source *source, struct err *e);
 /* Starts l->thread, which ends after PHASE_STOP.  -1 and *e: 500. */
 int loop_start(struct loop *l, struct err *e);
-/* Makes the loop read server->phase.  Any thread. */
+/* Makes the loop read server->phase.  Thread: any. */
 void loop_wake(struct loop *l);
 /* Frees a loop whose thread has ended or was never started; also after a failed loop_init. */
 void loop_done(struct loop *l);

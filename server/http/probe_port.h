@@ -2,6 +2,8 @@
 /*
  * A port for the GET requests of a kubelet and of Prometheus: plain HTTP, with a thread of its own.
  * 16 connections, each for 10 s; a longer request line than 2 KiB is refused.
+ *
+ * Thread: main
  */
 #include "base/err.h"
 

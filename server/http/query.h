@@ -7,7 +7,9 @@
  *		if (span_is(name, "limit") && parse_i64(value, 1, 100, &limit) < 0)
  *			answer_bad(r, "limit: must be a number from 1 to 100", value);
  *
- * Texts live in the request's arena.  Errors are 400.  The thread of r's loop.
+ * Texts live in the request's arena.  Errors are 400.
+ *
+ * Thread: loop
  */
 #include <stdbool.h>
 

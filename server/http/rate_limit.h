@@ -2,12 +2,14 @@
 /*
  * Rate limits by client address and user, and the client's address behind a --trusted-proxy (the
  * last entry of X-Forwarded-For).
+ *
+ * Thread: any
  */
 #include "server/http/request.h"
 
 struct options;
 
-/* ---- token buckets by key; bounded, the least recently used key is evicted.  Any thread. ---- */
+/* ---- token buckets by key; bounded, the least recently used key is evicted ---- */
 
 struct rate;
 
@@ -22,7 +24,7 @@ int64_t rate_take(struct rate *r, struct span key, int64_t now_ms);
 /* The same; take 0: it takes none, -1: it gives one back that was just taken. */
 int64_t rate_ask(struct rate *r, struct span key, int64_t now_ms, int take);
 
-/* ---- attempts to log in.  Any thread. ----
+/* ---- attempts to log in ----
  *
  * `count` a minute from one address to one account, LOGIN_TOTAL times as many from one address to
  * all accounts, and to one account from all addresses.  An address from which the password of the
@@ -55,20 +57,23 @@ struct rate_limits *rate_limits_new(const struct options *o, struct err *e);
 void rate_limits_free(struct rate_limits *l); /* NULL is allowed */
 
 /* Counts the begin (1) or the end (-1) of a connection of an address; 0: only asks.  false: it had
- * reached its limit before.  Addresses share counters by a keyed hash.  Any thread. */
+ * reached its limit before.  Addresses share counters by a keyed hash. */
 bool rate_limit_count(struct rate_limits *l, const struct client_address *from, int change);
 
 /* Called before the route is known: sets r->client by a trusted proxy's header; answers 429 if the
- * address sends too much.  /healthz and /readyz have no limit; with --no-auth there is none. */
+ * address sends too much.  /healthz and /readyz have no limit; with --no-auth there is none.
+ * Thread: loop. */
 void rate_limit_check(struct request *r);
-/* The principal is known, or not needed: answer 429 if a user submits or lists too often. */
+/* The principal is known, or not needed: answer 429 if a user submits or lists too often.
+ * Thread: loop. */
 void rate_limit_user(struct request *r);
-/* Counts an attempt to log in as `user`.  false: too many; r has been answered 429. */
+/* Counts an attempt to log in as `user`.  false: too many; r has been answered 429.
+ * Thread: loop. */
 bool rate_limit_login(struct request *r, struct span user);
-/* The password was right: login_limits_right. */
+/* The password was right: login_limits_right.  Thread: loop. */
 void rate_limit_logged_in(struct request *r, struct span user);
 /* Counts a cache-miss look-up of a job by this user (without a token: this address).  false: too
- * many; with `answer`, r has been answered 429. */
+ * many; with `answer`, r has been answered 429.  Thread: loop. */
 bool rate_limit_lookup(struct request *r, bool answer);
 
 /* ---- CORS (cors.c) ---- */

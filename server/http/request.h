@@ -12,9 +12,10 @@
  *			answer_refuse(r, UNAVAILABLE, "there is no machine");
  *	}
  *
- * A handler runs on the loop's thread after the body is complete.  It answers at once (answer_*),
- * or calls request_wait and answers later from the same thread.  Memory that must live until the
- * end of the request comes from r->arena.
+ * A handler runs after the body is complete.  It answers at once (answer_*), or calls request_wait
+ * and answers later.  Memory that must live until the end of the request comes from r->arena.
+ *
+ * Thread: loop
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -153,11 +154,12 @@ bool answer_has_room(struct request *r);
 /* HOLD_LARGE: the memory of r, if it exceeds REPLY_MAX. */
 void answer_hold(struct request *r);
 
-/* {"code", "message", "errors"}: the first notes as text, all notes with places. */
+/* {"code", "message", "errors"}: the first notes as text, all notes with places.  Thread: any. */
 void error_json(struct str *out, const struct err *e);
-/* "line 2: a: must be ...; line 7: b: ...; and 3 more". */
+/* "line 2: a: must be ...; line 7: b: ...; and 3 more".  Thread: any. */
 void notes_text(struct str *out, const struct notes *n);
-/* [{"pointer", "line", "column", "message"}, ...] */
+/* [{"pointer", "line", "column", "message"}, ...].  Thread: any. */
 void notes_json(struct str *out, const struct notes *n);
-/* Text as a header value: printable ASCII, at most 1000 bytes, longer text ends in "...". */
+/* Text as a header value: printable ASCII, at most 1000 bytes, longer text ends in "...".
+ * Thread: any. */
 void header_text(struct str *out, struct span text);

@@ -11,6 +11,8 @@
  * the distance of their addresses shows hidden bytes.  Only addresses are compared; no byte outside
  * of the returned values is read.  From 1.0 on the library refuses all of this at its strictest
  * level.
+ *
+ * Thread: any
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -8,6 +8,8 @@
  *	const struct route *route = route_find(server->routes, "GET", path, arena, args);
  *	if (route)
  *		route->handle(request);
+ *
+ * Thread: any
  */
 #include <stdbool.h>
 
@@ -90,6 +92,7 @@ enum job_need {
 	JOB_OWN,  /* change it: owner and admin; else 403 */
 };
 
+/* Thread: loop. */
 typedef void handler(struct request *r);
 
 struct route {

@@ -7,8 +7,10 @@
  * logs call stream_put.  If the buffer is full, an event stream is cut, and a log pauses its source
  * until `more` is called.
  *
- * The server closes a stream whose client has not read pending data for idle-timeout.  All calls
- * on the loop's thread; `gone` is never called from within stream_put, stream_end or stream_cut.
+ * The server closes a stream whose client has not read pending data for idle-timeout.  `gone` is
+ * never called from within stream_put, stream_end or stream_cut.
+ *
+ * Thread: loop
  */
 #include "k8s/cache/job_entry.h"
 #include "server/http/request.h"
@@ -47,7 +49,8 @@ void stream_cut(struct stream *s);
  * any more). */
 const char *stream_end_reason(const struct stream *s);
 
-/* ---- server-sent events as text (HTML Living Standard, section 9.2): pure; all append ---- */
+/* ---- server-sent events as text (HTML Living Standard, section 9.2): pure; all append.
+ * Thread: any. ---- */
 
 /* Clients reconnect after this time. */
 #define SSE_RETRY "retry: 2000\n"

@@ -2,6 +2,8 @@
 /*
  * The server's certificate and its reload.  A chain with its key never changes; a connection holds
  * the chain with which it began.
+ *
+ * Thread: main
  */
 #include "base/err.h"
 
@@ -17,7 +19,7 @@ struct tls_chain;
  * not a certificate, or the key does not match. */
 struct tls *tls_new(const char *cert_file, const char *key_file, struct err *e);
 /* Reads the files again if they have changed (force: always).  1: new chain or warning, 0:
- * unchanged, -1 and *e: the old chain stays; the same bad files are reported once.  Main thread. */
+ * unchanged, -1 and *e: the old chain stays; the same bad files are reported once. */
 int tls_refresh(struct tls *t, bool force, struct err *e);
 /* A warning about the files read last (readable key, expiry), or NULL. */
 const char *tls_warning(const struct tls *t);
@@ -27,18 +29,20 @@ void tls_free(struct tls *t); /* NULL is allowed; holders of a chain keep it */
  * self-signed, valid until 2100.  The same seed makes the same key, the same host as well the same
  * bytes, in every process; a client that trusts a certificate of a key trusts all of that key.
  * Takes up to a second.  If *made is not NULL, it is replaced, for the same host, unless it has
- * this seed.  -1 and *e: 400, the host; 500, GnuTLS.  Main thread. */
+ * this seed.  -1 and *e: 400, the host; 500, GnuTLS. */
 enum { TLS_HOST_MAX = 253, TLS_SEED = 32 };
 int tls_make(struct tls **made, struct span host, const unsigned char seed[static TLS_SEED],
              struct err *e);
-/* The certificate of tls_make in PEM, until the next. */
+/* The certificate of tls_make in PEM, until the next.  Thread: any. */
 const char *tls_pem(const struct tls *t);
 
-/* A reference to the current chain.  Any thread. */
+/* A reference to the current chain.  Thread: any. */
 struct tls_chain *tls_hold(struct tls *t);
-void tls_drop(struct tls_chain *c); /* NULL is allowed */
+/* NULL is allowed.  Thread: any. */
+void tls_drop(struct tls_chain *c);
 
-/* Chain, length and (returned) key, borrowed by GnuTLS as gnutls_pcert_st and gnutls_privkey_t. */
+/* Chain, length and (returned) key, borrowed by GnuTLS as gnutls_pcert_st and gnutls_privkey_t.
+ * Thread: any. */
 struct gnutls_pcert_st;
 struct gnutls_privkey_st;
 struct gnutls_privkey_st *tls_chain_show(struct tls_chain *c, struct gnutls_pcert_st **certs,

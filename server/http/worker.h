@@ -3,6 +3,8 @@
  * Threads for work that would block a loop: hashing a password takes 7 ms, and an edit waits for
  * the API server (edit.h).  The threads of a worker serve its bounded queue in order.  Each loop
  * has an inbox for results.
+ *
+ * Thread: loop
  */
 #include <stdbool.h>
 
@@ -17,11 +19,13 @@ struct worker_inbox {
 
 enum { WORKER_THREADS = 4 };
 
-/* queue: how much waits at most, and a quarter of that of one user. */
+/* queue: how much waits at most, and a quarter of that of one user.  Thread: main. */
 struct worker *worker_new(size_t queue);
-/* Adds a thread; `run` may use its store, which is taken over.  s: NULL for none.  -1, *e: 500. */
+/* Adds a thread; `run` may use its store, which is taken over.  s: NULL for none.  -1, *e: 500.
+ * Thread: main. */
 int worker_add(struct worker *w, struct store *s, struct err *e);
-void worker_free(struct worker *w); /* all inboxes must have been freed; NULL is allowed */
+/* All inboxes must have been freed; NULL is allowed.  Thread: main. */
+void worker_free(struct worker *w);
 
 /* Makes an inbox for the calling thread; the worker is borrowed.  NULL and *e: 500. */
 struct worker_inbox *worker_inbox_new(struct worker *w, struct err *e);
@@ -30,7 +34,7 @@ struct worker_inbox *worker_inbox_new(struct worker *w, struct err *e);
 void worker_inbox_free(struct worker_inbox *in);
 void worker_inbox_run_once(void *inbox); /* calls `done` on this thread */
 
-/* Work on one of the threads. c: with the store of this thread. */
+/* Work on one of the threads. c: with the store of this thread.  Thread: worker. */
 typedef void worker_run(struct caller *c, void *arg);
 /* run(c, arg) on a thread of the worker, then done(arg, true) on the inbox's.  false: the queue is
  * full, or too much of this user (borrowed; NULL: nobody) waits in it, and nothing is called. */

@@ -4,7 +4,9 @@
  * server/submit/.  Begin with job_find.c, which finds the job of a path and checks access; then
  * job_list.c and job_show.c (reading), job_change.c (writing), job_watch.c (streams).
  *
- * This header is for other folders; everything runs on the thread of the request's loop.
+ * This header is for other folders.
+ *
+ * Thread: loop
  */
 #include "k8s/cache/job_entry.h"
 #include "k8s/transport/store.h"
@@ -36,19 +38,20 @@ struct job_object {
  * NULL. */
 void job_store_get(struct request *r, const struct job_object *object, store_callback *done,
                    void *arg);
-/* Neither done nor refused by the store: the answer is 503. */
+/* Neither done nor refused by the store: the answer is 503.  Thread: any. */
 bool job_store_silent(const struct store_reply *reply);
 
 /* Tags are a JSON list of strings in the annotation rest-lit/tags.  Commas separate tags in
- * queries. */
+ * queries.  Thread: any. */
 #define TAG_MUST "a tag: 1 to 63 bytes, without commas, control characters and marks of direction"
 bool job_tag_ok(struct span tag);
 enum tags_changed { TAGS_CHANGED, TAGS_AS_BEFORE, TAGS_FULL };
-/* Writes the list with or without a tag to *out, which counts only if that changes it. */
+/* Writes the list with or without a tag to *out, which counts only if that changes it.
+ * Thread: any. */
 enum tags_changed tags_change(struct str *out, struct span list, struct span tag, bool with,
                               struct arena *a);
 
-/* Appends text percent-encoded, as one segment of a path. */
+/* Appends text percent-encoded, as one segment of a path.  Thread: any. */
 void job_path_segment(struct str *out, struct span text);
 
 /*

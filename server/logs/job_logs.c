@@ -1,6 +1,6 @@
 /*
- * The routes of logs.  Web portals request the locations of logs with a token and open them without
- * one, so each location is a signed link.
+ * Gives signed links to the logs of tasks, and opens logs.  Web portals request the locations of
+ * logs with a token and open them without one, so each location is a signed link.
  */
 #include "server/logs/logs_internal.h"
 

@@ -14,6 +14,8 @@
  * by uid.  The server keeps the output in an output_store and limits the outputs of a job
  * together.  Uploads have a loop, thread, listener and store of their own, so that they do not
  * delay other requests.
+ *
+ * Thread: loop
  */
 #include "server/http/query.h"
 #include "server/http/route.h"
@@ -41,7 +43,7 @@ extern const struct route UPLOAD_ROUTE;
 /* Checks the token, before the body is read.  true: r is answered (401, 403, 429, 503).  false: r
  * is suspended, and will be answered, or request_identified(r) called. */
 bool uploads_begin(struct request *r);
-/* Appends the part of docs/ROUTES.md. */
+/* Appends the part of docs/ROUTES.md.  Thread: any. */
 void uploads_page(struct str *out);
 
 /* Handlers: job_logs.c */

@@ -2,6 +2,8 @@
 /*
  * The port of --metrics-listen: GET /metrics in the text format 0.0.4 of Prometheus.  metrics.c has
  * the table of metrics; counts.h says where their values come from.
+ *
+ * Thread: any
  */
 #include "server/http/route.h"
 
@@ -9,7 +11,7 @@ struct server;
 
 extern const struct route METRICS_ROUTE;
 
-/* Appends all metrics.  The size does not depend on the number of jobs.  Any thread. */
+/* Appends all metrics.  The size does not depend on the number of jobs. */
 void metrics_text(struct str *out, const struct server *s);
 /* Appends docs/METRICS.md. */
 void metrics_page(struct str *out);

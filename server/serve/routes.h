@@ -2,6 +2,8 @@
 /*
  * The table of all routes, and the handlers that tell of the server itself.  docs/ROUTES.md, the
  * text at / and /openapi.json are generated from the table.
+ *
+ * Thread: any
  */
 #include "server/http/route.h"
 

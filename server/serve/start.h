@@ -1,5 +1,9 @@
 #pragma once
-/* `rest-lit serve`: from options to running loops, and the reload of files. */
+/*
+ * `rest-lit serve`: from options to running loops, and the reload of files.
+ *
+ * Thread: main
+ */
 #include "server/config/options.h"
 #include "server/http/address.h"
 #include "server/http/loop.h"
@@ -59,7 +63,7 @@ void start_undo(struct service *s);
 
 /*
  * Reads files again: token keys, --facts, --hived-config, certificates.  A file with an error does
- * not replace the old content; the log names file and place.  Main thread.  After reload_all
+ * not replace the old content; the log names file and place.  After reload_all
  * returns, all loops use the new content.  reload_certificate: without force, if its files have
  * changed.
  */

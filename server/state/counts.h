@@ -3,6 +3,8 @@
  * The counts of the server for /metrics (metrics.h): a set of counts for each loop and each further
  * store, written by its thread only, read by any.  They have no texts of clients: routes, dialects
  * and outcomes are rows of tables, so the size is fixed.
+ *
+ * Thread: main
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,7 +54,7 @@ struct loop_counts {
 	struct route_counts route[]; /* n_routes, then one for requests without a route */
 };
 
-/* The counts of the janitor; the main thread writes them. */
+/* The counts of the janitor; the thread of server/cluster/gc.c writes them. */
 struct janitor_counts {
 	atomic_ullong good, failed; /* rounds */
 	atomic_ullong frameworks, classes;
@@ -78,9 +80,9 @@ struct counts {
 /* Frees the counts, which are zero at the beginning; no thread uses them any more.  Accepts NULL.
  */
 void counts_free(struct counts *c);
-/* Makes the counts of a loop with these routes, or of a store of the main thread.  At start
- * only. */
+/* Makes the counts of a loop with these routes, or of a store of another thread.  At start only. */
 struct loop_counts *counts_loop(struct counts *c, const struct route *routes, size_t n);
 struct store_counts *counts_store(struct counts *c);
-/* route: index in the routes of the loop, or n_routes.  us: to the answer; -1: not measured. */
+/* route: index in the routes of the loop, or n_routes.  us: to the answer; -1: not measured.
+ * Thread: loop. */
 void counts_request(struct loop_counts *c, size_t route, int status, int64_t us);

@@ -9,7 +9,9 @@
  *	log_end(&line);
  *
  * Logging never blocks: a line that does not fit into the pipe is dropped, and the next line has
- * the number of dropped lines.  Callers never pass secrets or query strings.  Any thread.
+ * the number of dropped lines.  Callers never pass secrets or query strings.
+ *
+ * Thread: any
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,7 +20,8 @@
 
 enum log_level { LOG_INFO, LOG_WARN, LOG_ERROR };
 
-/* Prepares the log; called once, before threads are started. fd stays the caller's. */
+/* Prepares the log; called once, before threads are started. fd stays the caller's.
+ * Thread: main. */
 void log_init(int fd);
 
 /* Collects the lines of this thread from now on, until log_flush writes them, which the thread

@@ -7,10 +7,12 @@
  *		metrics_put(s, count_of(s->from), "kind=\"%s\"", "open");
  *	}
  *	static const struct metric ROWS[] = { { "x_total", METRIC_COUNTER, "kind", "Help.",
- *put_open, 0 } }; metrics_write(out, ROWS, ARRAY_SIZE(ROWS), counts);
+ * put_open, 0 } }; metrics_write(out, ROWS, ARRAY_SIZE(ROWS), counts);
  *
  * Values of labels come from tables, and have neither quotes nor backslashes.  The text bounds
- * itself.  Any thread.
+ * itself.
+ *
+ * Thread: any
  */
 #include "base/counter.h"
 #include "base/str.h"

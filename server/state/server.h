@@ -13,6 +13,8 @@
  *		use(s->options, s->scheduler);
  *
  * serve/start.c makes and frees all parts; loops borrow them.
+ *
+ * Thread: any
  */
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,7 +1,9 @@
 #pragma once
 /*
  * A cache of values by name, each with a time at which it expires.  Bounded by number and bytes;
- * the oldest entry is evicted first.  One thread.
+ * the oldest entry is evicted first.
+ *
+ * Thread: own
  */
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,8 @@
 #pragma once
 /*
  * The handlers of routes about users, groups, virtual clusters and storages, and of the login.
+ *
+ * Thread: loop
  */
 #include "server/http/query.h"
 #include "server/http/route.h"

@@ -2,6 +2,8 @@
 /*
  * server/web: the web page.  Its files are in page/ (ours) and vendor/ (libraries); the Makefile
  * compresses them, web.c embeds and serves them.
+ *
+ * Thread: loop
  */
 #include <stdbool.h>
 

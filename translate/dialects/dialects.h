@@ -2,6 +2,8 @@
 /*
  * The readers of the dialects, which are rows of the table in dialect.c.  Each fills r->job from a
  * document that the schema of the dialect has seen; violations go to r->e.
+ *
+ * Thread: any
  */
 #include "translate/reader/parse_context.h"
 

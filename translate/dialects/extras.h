@@ -1,5 +1,9 @@
 #pragma once
-/* `extras` of a job, and warnings that depend on the user. */
+/*
+ * `extras` of a job, and warnings that depend on the user.
+ *
+ * Thread: any
+ */
 #include "translate/job/job.h"
 
 /* Warns of requests that the extension of the user cannot satisfy. Called for jobs that are to be

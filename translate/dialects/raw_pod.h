@@ -3,7 +3,9 @@
  * The pod template of a role that is a Kubernetes PodTemplateSpec, copied by an allow-list: a
  * member is kept if a table names it, dropped with a warning at its key if not, and refused if it
  * is known to be harmful or cannot mean the same here.  Values may have any type, because a dialect
- * also runs on documents that the schema has refused.  Pure; no thread rule.
+ * also runs on documents that the schema has refused.  Pure.
+ *
+ * Thread: any
  */
 #include "translate/reader/parse_context.h"
 

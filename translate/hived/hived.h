@@ -3,6 +3,8 @@
  * hived/: HiveD, a scheduler that assigns whole cells of hardware. This header reads its
  * configuration and its status, and answers queries; hived_plan.c decides the cells of a job.
  * Pure.
+ *
+ * Thread: any
  */
 #include "translate/job/settings.h"
 

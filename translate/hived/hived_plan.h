@@ -1,5 +1,9 @@
 #pragma once
-/* The cells of HiveD that a job asks for, and the variables of templates that show them. */
+/*
+ * The cells of HiveD that a job asks for, and the variables of templates that show them.
+ *
+ * Thread: any
+ */
 #include "translate/reader/parse_context.h"
 #include "translate/render/bindings.h"
 

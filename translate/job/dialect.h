@@ -1,5 +1,9 @@
 #pragma once
-/* The table of dialects: all that distinguishes one from another. */
+/*
+ * The table of dialects: all that distinguishes one from another.
+ *
+ * Thread: any
+ */
 #include "base/err.h"
 #include "base/str.h"
 #include "schema/schema.h"

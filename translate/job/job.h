@@ -3,6 +3,8 @@
  * A job as one typed structure, which every dialect fills and every template reads: numbers
  * checked, defaults filled in, names converted, commands rendered. Lives in the arena of the
  * request. Immutable after job_read.
+ *
+ * Thread: any
  */
 #include "base/doc/tree.h"
 #include "translate/job/dialect.h"

@@ -7,7 +7,9 @@
  *	if (problem)
  *		return err_set(e, INVALID_PROTOCOL, "\"%s\" %s", arena_quoted(a, path), problem);
  *
- * Problems are static text; new texts live in the arena.  Pure; no thread rule.
+ * Problems are static text; new texts live in the arena.  Pure.
+ *
+ * Thread: any
  */
 #include "base/arena.h"
 #include "base/doc/tree.h"

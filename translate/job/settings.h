@@ -2,6 +2,8 @@
 /*
  * The input of a translation besides the job: settings of the installation, facts about cluster
  * and user, marks of a submission.  Texts are borrowed.
+ *
+ * Thread: any
  */
 #include "base/arena.h"
 #include "base/doc/tree.h"

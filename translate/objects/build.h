@@ -1,5 +1,9 @@
 #pragma once
-/* Makes the objects of Kubernetes from struct job and facts. */
+/*
+ * Makes the objects of Kubernetes from struct job and facts.
+ *
+ * Thread: any
+ */
 #include "translate/job/job.h"
 
 struct translator;

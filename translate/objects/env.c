@@ -1,5 +1,5 @@
-/* Variables of the environment. The common list is the same in all containers: it is written
- * once per job and copied, or moved to a ConfigMap. */
+/* Writes the variables of the environment. The common list is the same in all containers: it is
+ * written once per job and copied, or moved to a ConfigMap. */
 #include <inttypes.h>
 
 #include "translate/job/names.h"

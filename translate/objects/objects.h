@@ -1,6 +1,8 @@
 #pragma once
 /*
  * The variables of the templates by subject, and checks of a job with the facts about its user.
+ *
+ * Thread: any
  */
 #include "translate/render/bindings.h"
 

@@ -3,6 +3,8 @@
  * State and helpers that the dialects share while they fill a struct job. Violations are
  * collected: a dialect goes on with a harmless value, and job_read looks at the error at the end.
  * Members may have any type, because a dialect also runs on documents that the schema has refused.
+ *
+ * Thread: own
  */
 #include "translate/job/job.h"
 #include "translate/reader/placeholders.h"

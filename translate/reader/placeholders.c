@@ -1,5 +1,5 @@
-/* Rendering in one pass. As in Mustache, a comment, section or partial alone on its line takes
- * the line with it. */
+/* Renders placeholders in one pass. As in Mustache, a comment, section or partial alone on its line
+ * takes the line with it. */
 #include "translate/reader/placeholders.h"
 
 #include "base/enc.h"

@@ -5,6 +5,8 @@
  * which OpenPAI used, do nothing, as there: comments, partials, `&` and `{` tags vanish, sections
  * with their content. Changing the delimiters is refused. Time is linear in the text, see
  * LOOKUPS_MAX.
+ *
+ * Thread: any
  */
 #include "base/arena.h"
 #include "base/doc/tree.h"

@@ -3,6 +3,8 @@
  * The warnings about jobs: formats of parse_warn. A job with warnings is accepted. A warning must
  * nearly always be right, name the effect, and say what to write instead. docs/WARNINGS.md is made
  * from the table WARNINGS.
+ *
+ * Thread: any
  */
 #include "translate/reader/parse_context.h"
 

@@ -3,6 +3,8 @@
  * Internal header of render/, objects/ and hived/: the scope that variables read, their tables,
  * the templates and overlays. Each file of objects/ and hived/hived_plan.c has the functions of one
  * subject and ends with their table; translate/translate.c lists the tables.
+ *
+ * Thread: any
  */
 #include "translate/job/job.h"
 #include "translate/render/template.h"

@@ -15,6 +15,8 @@
  *
  * prog.c compiles a merged template to literal JSON and variables.  Running it is one pass of
  * copies: values enter as escaped JSON and are never parsed again.
+ *
+ * Thread: any
  */
 #include "base/doc/tree.h"
 

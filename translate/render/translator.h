@@ -1,7 +1,8 @@
 #pragma once
 /*
- * The settings of an installation with its compiled templates: made at start, shared by all
- * threads.
+ * The settings of an installation with its compiled templates: made at start.
+ *
+ * Thread: any
  */
 #include "translate/job/settings.h"
 #include "translate/render/template.h"

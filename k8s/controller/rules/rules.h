@@ -28,6 +28,8 @@
  * - A DELETE that was answered 2xx is repeated, later each time, while the object is there and not
  *   dying.  One with force is a request of its own.
  * - Frameworks whose retention is over are deleted one a second.
+ *
+ * Thread: own
  */
 #include "base/counter.h"
 #include "k8s/framework/framework.h"

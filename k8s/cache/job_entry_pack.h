@@ -5,7 +5,6 @@
  * Thread: any
  */
 #include "base/arena.h"
-#include "base/str.h"
 
 /* Appends the compressed text; false if it exceeds out->max. */
 bool job_entry_pack(struct str *out, struct span text);

@@ -14,6 +14,7 @@
 #include "base/quantity.h"
 #include "base/str.h"
 #include "k8s/cache/job_entry_pack.h"
+#include "k8s/framework/view.h"
 
 /* ---- the members of a Framework that are kept, as a tree ---- */
 
@@ -317,8 +318,7 @@ struct job_entry_reader {
 	/* JSON; p is NULL if absent. */
 	struct span deleted, creating, gpus, tags, priority, config, submission, key, duration,
 	    launched, archive;
-	struct span sent, roles, transition, code, last;
-	int64_t retries, accountable, retry_delay_s, attempt; /* -1: absent */
+	struct span sent, roles;
 };
 
 #define AT(member) offsetof(struct job_entry_reader, member)
@@ -356,35 +356,6 @@ static const struct scan_field METADATA[] = {
 static const struct scan_field SPEC[] = {
 	{ "executionType", SCAN_TO_TEXT, AT(texts[EXECUTION]), NULL },
 	{ "taskRoles", SCAN_TO_RAW, AT(roles), NULL },
-	{ 0 },
-};
-static const struct scan_field LAST[] = {
-	{ "code", SCAN_TO_RAW, AT(last), NULL },
-	{ 0 },
-};
-static const struct scan_field RETRIES[] = {
-	{ "totalRetriedCount", SCAN_TO_INT, AT(retries), NULL },
-	{ "accountableRetriedCount", SCAN_TO_INT, AT(accountable), NULL },
-	{ "retryDelaySec", SCAN_TO_INT, AT(retry_delay_s), NULL },
-	{ "lastCompletionStatus", SCAN_TO_MEMBERS, 0, LAST },
-	{ 0 },
-};
-static const struct scan_field COMPLETION[] = {
-	{ "code", SCAN_TO_RAW, AT(code), NULL },
-	{ 0 },
-};
-static const struct scan_field ATTEMPT[] = {
-	{ "id", SCAN_TO_INT, AT(attempt), NULL },
-	{ "completionStatus", SCAN_TO_MEMBERS, 0, COMPLETION },
-	{ 0 },
-};
-static const struct scan_field STATUS[] = {
-	{ "state", SCAN_TO_TEXT, AT(texts[SUB_STATE]), NULL },
-	{ "runTime", SCAN_TO_TIME, AT(c.launched_ms), NULL },
-	{ "completionTime", SCAN_TO_TIME, AT(c.completed_ms), NULL },
-	{ "transitionTime", SCAN_TO_RAW, AT(transition), NULL },
-	{ "retryPolicyStatus", SCAN_TO_MEMBERS, 0, RETRIES },
-	{ "attemptStatus", SCAN_TO_MEMBERS, 0, ATTEMPT },
 	{ 0 },
 };
 _Static_assert(JOB_ENTRY_NONE == -1, "a time or a number that is absent");
@@ -554,26 +525,25 @@ static void job_entry_read_spec(struct job_entry_reader *r, struct span spec)
 
 static void job_entry_read_status(struct job_entry_reader *r, struct span status)
 {
-	enum scan_type type = scan_type(status);
-	int64_t code = 0;
-	job_entry_read(r, status, STATUS);
-	r->c.untouched = type == SCAN_NONE || type == SCAN_NULL;
-	if (r->c.untouched)
-		r->texts[SUB_STATE] = SPAN("AttemptCreationPending");
-	r->c.broken |= !r->c.untouched && type != SCAN_OBJECT;
-	r->c.transition_ms = JOB_ENTRY_NONE;
-	(void)scan_time_ms(r->transition, &r->c.transition_ms); /* else unknown */
-	if (r->c.launched_ms == JOB_ENTRY_NONE)
-		r->c.launched_ms = r->c.completed_ms;
-	r->c.retries = (int32_t)(r->retries < 0 ? 0 : r->retries);
-	r->c.accountable = (int32_t)(r->accountable < 0 ? 0 : r->accountable);
-	r->c.retry_delay_s = (int32_t)r->retry_delay_s;
-	r->c.attempt = (int32_t)(r->attempt < 0 ? 0 : r->attempt);
-	r->c.has_code = scan_int(r->code, INT32_MIN, INT32_MAX, &code);
-	r->c.broken |= r->code.p && !r->c.has_code;
-	r->c.code = (int32_t)code;
-	r->c.has_last = scan_int(r->last, INT32_MIN, INT32_MAX, &code);
-	r->c.last_code = (int32_t)(r->c.has_last ? code : 0);
+	struct job_entry *c = &r->c;
+	struct fw_view v;
+	fw_view_read(status, &r->arena, &v);
+	const struct completion_status end = fw_view_completion(v.outcome, &r->arena);
+	const struct completion_status last = fw_view_completion(v.last, &r->arena);
+	c->broken |= v.odd || end.odd || last.odd;
+	c->untouched = scan_type(status) == SCAN_NONE || scan_type(status) == SCAN_NULL;
+	r->texts[SUB_STATE] = c->untouched ? SPAN("AttemptCreationPending") : v.state;
+	c->completed_ms = v.completion_ms;
+	c->launched_ms = v.run_ms == JOB_ENTRY_NONE ? v.completion_ms : v.run_ms;
+	c->transition_ms = v.transition_ms;
+	c->retries = (int32_t)(v.retried < 0 ? 0 : v.retried);
+	c->accountable = (int32_t)(v.accountable < 0 ? 0 : v.accountable);
+	c->retry_delay_s = (int32_t)v.retry_delay_s;
+	c->attempt = (int32_t)(v.attempt < 0 ? 0 : v.attempt);
+	c->has_code = end.has_code;
+	c->code = (int32_t)end.code;
+	c->has_last = last.has_code;
+	c->last_code = (int32_t)last.code;
 }
 
 /* ---- the entry ---- */

@@ -5,7 +5,7 @@
  *	struct job_entry *entry = job_entry_new(object);
  *	struct span doc;
  *	if (entry && entry->state == JOB_FAILED && job_entry_doc(entry, a, &doc))
- *		use(entry->name, scan_path(doc, "status", "attemptStatus"));
+ *		fw_view_read(scan_inside(doc, "status"), a, &view);
  *	job_entry_drop(entry);
  *
  * Immutable, reference-counted, shared: job_entry_hold keeps one, job_entry_drop gives the
@@ -156,9 +156,5 @@ struct job_entry *job_entry_without_doc(const struct job_entry *c);
 bool job_entry_doc(const struct job_entry *c, struct arena *a, struct span *doc);
 /* GPUs of one task of this role of a spec, by the limits of its containers. */
 int64_t job_entry_role_gpus(struct span role, struct arena *a);
-/* The list of taskRoleStatuses of a status, inflated into the arena if it is stored compressed;
- * *out is { NULL, 0 } if it is absent.  false: it inflates to more than FW_INFLATED_MAX, to
- * more than 200 times its size, or is not a list. */
-bool job_entry_roles(struct span attempt_status, struct arena *a, struct span *out);
 /* Lists and watches of the job show no difference. */
 bool job_entry_same(const struct job_entry *a, const struct job_entry *b);

@@ -7,9 +7,7 @@
 
 #include "base/embed.h"
 #include "base/gzip.h"
-#include "base/json/scan.h"
 #include "k8s/cache/job_entry.h"
-#include "k8s/framework/view.h"
 
 /* The preset dictionary of deflate: typical stored Frameworks, the most frequent parts last.  It
  * halves the size.  Packed texts live in memory only, so the dictionary may change at any time. */
@@ -86,21 +84,5 @@ bool job_entry_doc(const struct job_entry *c, struct arena *a, struct span *doc)
 	if (!c->plain)
 		return job_entry_unpack(c->doc, c->doc_size, a, doc);
 	*doc = arena_span(a, c->doc);
-	return true;
-}
-
-bool job_entry_roles(struct span attempt_status, struct arena *a, struct span *out)
-{
-	enum { PLAIN, COMPRESSED, N };
-	static const char *const KEYS[N] = { "taskRoleStatuses", "taskRoleStatusesCompressed" };
-	struct span v[N];
-	scan_members(attempt_status, KEYS, v, N);
-	if (scan_type(v[PLAIN]) > SCAN_NULL) {
-		*out = v[PLAIN];
-		return scan_type(v[PLAIN]) == SCAN_ARRAY;
-	}
-	if (scan_type(v[COMPRESSED]) > SCAN_NULL)
-		return fw_view_inflate_roles(v[COMPRESSED], a, out);
-	*out = (struct span){ NULL, 0 };
 	return true;
 }

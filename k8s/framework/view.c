@@ -76,7 +76,8 @@ void fw_view_attempt(struct span status, struct arena *a, struct fw_view *out)
 	out->odd = !scan_fields(status, FRAMEWORK_ATTEMPT, out, a) || !view_is_object(status);
 }
 
-bool fw_view_inflate_roles(struct span value, struct arena *a, struct span *out)
+/* The list in the value of taskRoleStatusesCompressed. */
+static bool view_inflate_roles(struct span value, struct arena *a, struct span *out)
 {
 	enum { RATIO = 200, DEPTH = 64 };
 	struct span packed;
@@ -89,40 +90,98 @@ bool fw_view_inflate_roles(struct span value, struct arena *a, struct span *out)
 	return true;
 }
 
-bool fw_view_roles(const struct fw_view *f, struct arena *a, struct span *list)
+struct span fw_view_attempt_json(struct span framework)
 {
-	*list = f->roles;
-	if (list->p || !f->packed_roles.p)
-		return !list->p || scan_type(*list) == SCAN_ARRAY;
-	return fw_view_inflate_roles(f->packed_roles, a, list);
+	return scan_path(framework, "status", "attemptStatus");
 }
 
-bool fw_view_next(struct scan *tasks, struct arena *a, struct fw_view *out)
+struct span fw_view_without_roles(struct span attempt, struct arena *a)
 {
-	out->roles = out->packed_roles = (struct span){ NULL, 0 };
-	return scan_next_fields(tasks, TASK, out, a, &out->odd);
+	STR_AUTO out = STR_INIT(attempt.n + 1);
+	struct scan members = scan_begin(attempt);
+	struct span key;
+	struct span value;
+	str_char(&out, '{');
+	while (scan_member(&members, &key, &value)) {
+		if (span_is(key, "taskRoleStatuses") || span_is(key, "taskRoleStatusesCompressed"))
+			continue;
+		str_puts(&out, out.n > 1 ? ",\"" : "\"");
+		str_span(&out, key);
+		str_puts(&out, "\":");
+		str_span(&out, value);
+	}
+	str_char(&out, '}');
+	return arena_span(a, str_view(&out));
+}
+
+struct completion_status fw_view_completion(struct span completion_status, struct arena *a)
+{
+#define COMPLETION_AT(member) offsetof(struct completion_status, member)
+	static const struct scan_field TYPE[] = {
+		{ "name", SCAN_TO_TEXT, COMPLETION_AT(type), NULL }, { 0 }
+	};
+	static const struct scan_field TRIGGER[] = {
+		{ "message", SCAN_TO_TEXT, COMPLETION_AT(trigger_message), NULL },
+		{ "taskRoleName", SCAN_TO_TEXT, COMPLETION_AT(trigger_role), NULL },
+		{ "taskIndex", SCAN_TO_INT, COMPLETION_AT(trigger_index), NULL },
+		{ 0 },
+	};
+	static const struct scan_field FIELDS[] = {
+		{ "code", SCAN_TO_RAW, COMPLETION_AT(code_json), NULL },
+		{ "phrase", SCAN_TO_TEXT, COMPLETION_AT(phrase), NULL },
+		{ "type", SCAN_TO_MEMBERS, 0, TYPE },
+		{ "diagnostics", SCAN_TO_RAW, COMPLETION_AT(diagnostics), NULL },
+		{ "trigger", SCAN_TO_MEMBERS, 0, TRIGGER },
+		{ 0 },
+	};
+	struct completion_status o = { .has_code = false };
+	o.odd =
+	    !scan_fields(completion_status, FIELDS, &o, a) || !view_is_object(completion_status);
+	o.has_code = scan_int(o.code_json, INT32_MIN, INT32_MAX, &o.code);
+	o.odd |= o.code_json.p && !o.has_code;
+	return o;
+}
+
+bool fw_walk_begin(struct fw_walk *w, const struct fw_view *f, struct arena *a)
+{
+	struct span list = f->roles;
+	bool good = list.p              ? scan_type(list) == SCAN_ARRAY
+	            : f->packed_roles.p ? view_inflate_roles(f->packed_roles, a, &list)
+	                                : true;
+	*w = (struct fw_walk){ .in_roles = scan_begin(good ? list : SPAN("")), .a = a };
+	return good;
+}
+
+bool fw_walk_role(struct fw_walk *w)
+{
+	struct span role;
+	if (!scan_item(&w->in_roles, &role))
+		return false;
+	w->role = scan_text(scan_get(role, "name"), w->a);
+	w->in_tasks = scan_begin(scan_inside(role, "taskStatuses"));
+	return true;
+}
+
+bool fw_walk_task(struct fw_walk *w, struct fw_view *out)
+{
+	while (w->in_tasks.open == '[' && scan_more(&w->in_tasks)) {
+		w->tasks++;
+		out->roles = out->packed_roles = (struct span){ NULL, 0 };
+		if (scan_next_fields(&w->in_tasks, TASK, out, w->a, &out->odd))
+			return true;
+	}
+	return false;
 }
 
 bool fw_view_task(const struct fw_view *f, struct span role, int64_t index, struct arena *a,
                   struct fw_view *out)
 {
-	struct span list;
-	struct span item;
-	if (!fw_view_roles(f, a, &list))
-		return false;
-	for (struct scan roles = scan_begin(list); scan_item(&roles, &item);) {
-		if (!span_eq(scan_text(scan_get(item, "name"), a), role))
-			continue;
-		struct scan tasks = scan_begin(scan_get(item, "taskStatuses"));
-		while (scan_item(&tasks, &item)) {
-			int64_t n = -1;
-			if (!scan_int(scan_get(item, "index"), 0, INT32_MAX, &n) || n != index)
-				continue;
-			*out = (struct fw_view){ 0 };
-			out->odd = !scan_fields(item, TASK, out, a);
-			return true;
-		}
-	}
+	struct fw_walk w;
+	(void)fw_walk_begin(&w, f, a); /* else there is no role */
+	while (fw_walk_role(&w))
+		while (span_eq(w.role, role) && fw_walk_task(&w, out))
+			if (out->index == index)
+				return true;
 	return false;
 }
 

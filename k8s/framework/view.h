@@ -19,14 +19,14 @@ struct fw_view {
 	int64_t start_ms, run_ms, completion_ms, transition_ms; /* -1: none */
 	int64_t retried, accountable, retry_delay_s;            /* -1: none */
 	int64_t alike;    /* attempts in a row that ended like `last`; -1: none */
-	struct span last; /* of the attempt before: lastCompletionStatus, JSON; p NULL: none */
+	struct span last; /* of the attempt before: JSON for fw_view_completion; p NULL: none */
 	/* Members of the latest attempt: */
 	int64_t attempt;      /* its number; -1: none */
 	struct span uid;      /* of its ConfigMap, or pod */
 	struct span instance; /* instanceUID: of the attempt of a Framework; of a task */
 	struct span node, pod_ip, host_ip, pod_ports, pod_gpus;
 	int64_t attempt_start_ms, attempt_run_ms, attempt_completion_ms;
-	struct span outcome;             /* completionStatus: JSON; p NULL: none */
+	struct span outcome;             /* JSON for fw_view_completion; p NULL: none */
 	struct span roles, packed_roles; /* of a Framework: taskRoleStatuses, JSON */
 };
 
@@ -34,16 +34,43 @@ struct fw_view {
 void fw_view_read(struct span status, struct arena *a, struct fw_view *out);
 /* An attemptStatus by itself, also of an earlier attempt. */
 void fw_view_attempt(struct span status, struct arena *a, struct fw_view *out);
-/* The list of the statuses of its task roles, inflated if necessary; p NULL: none.  false: it is no
- * list, or cannot be inflated. */
-bool fw_view_roles(const struct fw_view *f, struct arena *a, struct span *list);
-/* The list in the value of taskRoleStatusesCompressed, in the arena.  false: it inflates to more
- * than FW_INFLATED_MAX, to more than 200 times its size, or is not a list. */
-bool fw_view_inflate_roles(struct span value, struct arena *a, struct span *list);
-/* The next one of taskStatuses, before which scan_more has stopped.  false: it is no object, and
- * passed over. */
-bool fw_view_next(struct scan *tasks, struct arena *a, struct fw_view *out);
-/* The task of this role and index.  false: there is none, or the roles cannot be inflated. */
+/* The attemptStatus of a stored Framework, JSON; and the same without its roles, in the arena. */
+struct span fw_view_attempt_json(struct span framework);
+struct span fw_view_without_roles(struct span attempt, struct arena *a);
+
+/* A completionStatus: how an attempt of a Framework, or of a task, has ended. */
+struct completion_status {
+	bool odd; /* it is no object, or a member is malformed, which counts as absent */
+	bool has_code;
+	int64_t code;                       /* 0 without one */
+	struct span code_json, diagnostics; /* JSON */
+	struct span phrase, type;
+	struct span trigger_message, trigger_role;
+	int64_t trigger_index; /* -1: none */
+};
+struct completion_status fw_view_completion(struct span completion_status, struct arena *a);
+
+/* The roles and tasks of a Framework, in their order:
+ *
+ *	struct fw_walk w;
+ *	if (fw_walk_begin(&w, &f, a))
+ *		while (fw_walk_role(&w))
+ *			while (fw_walk_task(&w, &t))
+ *				use(w.role, &t);
+ */
+struct fw_walk {
+	struct span role; /* its name; p NULL: it has none */
+	size_t tasks;     /* seen so far, of all roles, with those that are no objects */
+	struct scan in_roles, in_tasks;
+	struct arena *a;
+};
+/* false, and no role follows: the roles are no list, or are stored compressed and inflate to more
+ * than FW_INFLATED_MAX, or to more than 200 times their size. */
+bool fw_walk_begin(struct fw_walk *w, const struct fw_view *f, struct arena *a);
+bool fw_walk_role(struct fw_walk *w);
+/* The next task of this role that is an object. */
+bool fw_walk_task(struct fw_walk *w, struct fw_view *out);
+/* The task of this role and index.  false: there is none, or the roles cannot be read. */
 bool fw_view_task(const struct fw_view *f, struct span role, int64_t index, struct arena *a,
                   struct fw_view *out);
 

@@ -251,24 +251,17 @@ void world_restore(struct engine_job *job, struct span status)
 	ARENA_AUTO a = { 0 };
 	struct fw_view f;
 	struct fw_view t;
-	struct span list;
-	struct span role;
+	struct fw_walk w;
 	fw_view_read(status, &a, &f);
 	if (span_among(f.state, NONE) || f.uid.n == 0 || f.uid.n >= UID_TEXT)
 		return;
 	(void)snprintf(job->configmap, UID_TEXT, "%.*s", (int)f.uid.n, f.uid.p);
 	job->dying = world_is_deleted(&f);
-	if (!fw_view_roles(&f, &a, &list))
-		return;
-	for (struct scan roles = scan_begin(list); scan_item(&roles, &role);) {
-		struct span name = scan_text(scan_get(role, "name"), &a);
-		struct scan tasks = scan_begin(scan_get(role, "taskStatuses"));
-		while (scan_more(&tasks)) {
-			if (fw_view_next(&tasks, &a, &t) && t.uid.n > 0 && t.uid.n < UID_TEXT &&
-			    span_only_alnum_or(t.uid, "-"))
-				world_restore_pod(job, name, &f, &t);
-		}
-	}
+	(void)fw_walk_begin(&w, &f, &a); /* else no task is known */
+	while (fw_walk_role(&w))
+		while (fw_walk_task(&w, &t))
+			if (t.uid.n > 0 && t.uid.n < UID_TEXT && span_only_alnum_or(t.uid, "-"))
+				world_restore_pod(job, w.role, &f, &t);
 }
 
 /* ---- the Framework --------------------------------------------------------------------------- */

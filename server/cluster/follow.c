@@ -14,6 +14,7 @@
 #include "k8s/cache/cache.h"
 #include "k8s/cache/events.h"
 #include "k8s/cache/reflector.h"
+#include "k8s/framework/view.h"
 #include "machine/engine/engine.h"
 #include "machine/store/local.h"
 #include "server/cluster/controller_codes.h"
@@ -109,8 +110,9 @@ static void log_unknown_code(struct follow *f, const struct job_entry *c, struct
 	if (f->codes_told || !c->has_code ||
 	    !controller_code_is_of_runtime(f->server->exit_spec, c->code))
 		return;
-	struct span outcome = scan_path(object, "status", "attemptStatus", "completionStatus");
-	if (!span_is(scan_text(scan_get(outcome, "phrase"), &a), "ContainerUnrecognizedFailed"))
+	struct fw_view status;
+	fw_view_read(scan_inside(object, "status"), &a, &status);
+	if (!span_is(fw_view_completion(status.outcome, &a).phrase, "ContainerUnrecognizedFailed"))
 		return;
 	f->codes_told = true;
 	struct line line = log_begin(LOG_WARN, "FrameworkController does not know an exit code of "

@@ -176,27 +176,6 @@ char *history_name(struct arena *a, const char *framework, int64_t attempt)
 	return arena_printf(a, "%s-attempt-%lld", framework, (long long)attempt);
 }
 
-static struct span history_without_tasks(struct span status, struct arena *a)
-{
-	struct str out = STR_INIT(status.n + 1);
-	struct scan members = scan_begin(status);
-	struct span key;
-	struct span value;
-	str_char(&out, '{');
-	while (scan_member(&members, &key, &value)) {
-		if (span_is(key, "taskRoleStatuses") || span_is(key, "taskRoleStatusesCompressed"))
-			continue;
-		str_puts(&out, out.n > 1 ? ",\"" : "\"");
-		str_span(&out, key);
-		str_puts(&out, "\":");
-		str_span(&out, value);
-	}
-	str_char(&out, '}');
-	struct span kept = arena_span(a, str_view(&out));
-	str_done(&out);
-	return kept;
-}
-
 void history_owner(struct str *out, const char *framework, const char *uid)
 {
 	str_puts(out, "\"ownerReferences\":[{"
@@ -220,12 +199,12 @@ bool history_is_owned(struct span configmap, const char *uid, struct arena *a)
 bool history_write(struct str *out, const struct job_entry *job, struct span doc, size_t max,
                    struct arena *a)
 {
-	struct span status = scan_path(doc, "status", "attemptStatus");
+	struct span status = fw_view_attempt_json(doc);
 	struct span packed;
 	if (scan_type(status) != SCAN_OBJECT)
 		return false;
 	if (!gzip_pack(status, max, a, &packed) &&
-	    !gzip_pack(history_without_tasks(status, a), max, a, &packed))
+	    !gzip_pack(fw_view_without_roles(status, a), max, a, &packed))
 		return false;
 	str_puts(out, "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{");
 	json_put_word(out, "name", history_name(a, job->name, job->attempt));
@@ -242,14 +221,16 @@ bool history_read(struct span configmap, const char *uid, int64_t attempt, struc
 {
 	struct span bytes;
 	struct span text;
-	int64_t id;
+	struct fw_view f;
 	if (!scan_valid(configmap, HISTORY_DEPTH) || !history_is_owned(configmap, uid, a))
 		return false;
 	struct span packed = scan_text(scan_path(configmap, "binaryData", DATA_KEY), a);
 	if (base64_decode(a, packed, &bytes) < 0 ||
 	    !gzip_unpack(bytes, FW_INFLATED_MAX, RATIO, a, &text) ||
-	    !scan_valid(text, HISTORY_DEPTH) ||
-	    !scan_int(scan_get(text, "id"), 0, INT32_MAX, &id) || id != attempt)
+	    !scan_valid(text, HISTORY_DEPTH))
+		return false;
+	fw_view_attempt(text, a, &f);
+	if (f.attempt != attempt)
 		return false;
 	*status = text;
 	return true;

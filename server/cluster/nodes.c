@@ -10,6 +10,7 @@
 #include "base/posix/clock.h"
 #include "base/posix/lock.h"
 #include "k8s/cache/cache.h"
+#include "k8s/framework/view.h"
 #include "server/config/options.h"
 
 enum {
@@ -148,17 +149,15 @@ static int64_t nodes_role_gpus(struct span doc, struct span name, struct arena *
 	return gpus;
 }
 
-static void nodes_count_role(struct nodes *n, struct span doc, struct span role, struct arena *a)
+static void nodes_count_role(struct nodes *n, struct span doc, struct fw_walk *role)
 {
-	int64_t gpus = nodes_role_gpus(doc, scan_text(scan_get(role, "name"), a), a);
-	struct scan s = scan_begin(scan_get(role, "taskStatuses"));
-	struct span task;
-	while (gpus && scan_item(&s, &task)) {
-		struct span state = scan_text(scan_get(task, "state"), a);
-		struct span name = scan_text(scan_path(task, "attemptStatus", "podNodeName"), a);
-		bool ended = span_is(state, "Completed") || span_is(state, "AttemptCompleted");
-		struct node_gpus *node = bsearch(arena_dup(a, name), n->counting.v, n->counting.n,
-		                                 sizeof(n->counting.v[0]), node_compare);
+	int64_t gpus = nodes_role_gpus(doc, role->role, role->a);
+	struct fw_view t;
+	while (gpus && fw_walk_task(role, &t)) {
+		bool ended = span_is(t.state, "Completed") || span_is(t.state, "AttemptCompleted");
+		struct node_gpus *node =
+		    bsearch(arena_dup(role->a, t.node), n->counting.v, n->counting.n,
+		            sizeof(n->counting.v[0]), node_compare);
 		if (node && !ended)
 			node->used += gpus;
 	}
@@ -167,19 +166,17 @@ static void nodes_count_role(struct nodes *n, struct span doc, struct span role,
 static void nodes_count_job(struct nodes *n, const struct job_entry *job)
 {
 	ARENA_AUTO a = { 0 };
-	struct span doc;
-	struct span roles;
-	struct span role;
+	struct span doc = { NULL, 0 };
+	struct fw_view f;
+	struct fw_walk w;
 	if (job_state_final(job->state) || job->untouched || job->gpus <= 0)
 		return;
-	if (!job_entry_doc(job, &a, &doc) ||
-	    !job_entry_roles(scan_path(doc, "status", "attemptStatus"), &a, &roles)) {
-		n->unplaced += job->gpus;
-		return;
-	}
-	struct scan s = scan_begin(roles);
-	while (scan_item(&s, &role))
-		nodes_count_role(n, doc, role, &a);
+	bool good = job_entry_doc(job, &a, &doc);
+	fw_view_read(scan_inside(doc, "status"), &a, &f);
+	good = fw_walk_begin(&w, &f, &a) && good;
+	n->unplaced += good ? 0 : job->gpus;
+	while (fw_walk_role(&w))
+		nodes_count_role(n, doc, &w);
 }
 
 static bool nodes_count_begin(struct nodes *n)

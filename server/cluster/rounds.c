@@ -11,6 +11,7 @@
 #include "base/posix/clock.h"
 #include "k8s/cache/cache.h"
 #include "k8s/cache/events.h"
+#include "k8s/framework/view.h"
 #include "k8s/http/poster.h"
 #include "server/cluster/cluster.h"
 #include "server/cluster/webhook.h"
@@ -147,24 +148,20 @@ static const struct event *rounds_refused(const struct rounds *r, const struct j
                                           struct arena *a)
 {
 	struct span doc;
-	struct span list;
-	struct span role;
-	struct span task;
+	struct fw_view f;
+	struct fw_view t;
+	struct fw_walk w;
 	struct event *v;
 	size_t n = events_of(r->server->events, span_of(job->name), a, &v);
 	const struct event *found = NULL;
-	if (!job_entry_doc(job, a, &doc) ||
-	    !job_entry_roles(scan_path(doc, "status", "attemptStatus"), a, &list))
+	if (!job_entry_doc(job, a, &doc))
 		return NULL;
-	for (struct scan roles = scan_begin(list); !found && scan_item(&roles, &role);) {
-		struct scan tasks = scan_begin(scan_get(role, "taskStatuses"));
-		while (!found && scan_item(&tasks, &task)) {
-			struct span uid = scan_text(scan_path(task, "attemptStatus", "podUID"), a);
-			if (uid.n &&
-			    span_is(scan_text(scan_get(task, "state"), a), "AttemptPreparing"))
-				found = rounds_pod_refused(uid, v, n);
-		}
-	}
+	fw_view_read(scan_inside(doc, "status"), a, &f);
+	(void)fw_walk_begin(&w, &f, a); /* else no role is found */
+	while (!found && fw_walk_role(&w))
+		while (!found && fw_walk_task(&w, &t))
+			if (t.uid.n && span_is(t.state, "AttemptPreparing"))
+				found = rounds_pod_refused(t.uid, v, n);
 	return found;
 }
 

@@ -1,21 +1,24 @@
 /* A job in full, one attempt or one task, and the numbers of tasks, as JSON. */
 #include "server/jobs/jobs_internal.h"
 
-struct span shown_attempt(const struct job_shown *s)
+void shown_view(const struct job_shown *s, struct arena *a, struct fw_view *out)
 {
-	return s->attempt.n ? s->attempt : scan_inside(s->doc, "status", "attemptStatus");
+	if (s->attempt.n)
+		fw_view_attempt(s->attempt, a, out);
+	else
+		fw_view_read(scan_inside(s->doc, "status"), a, out);
 }
 
-/* -1 and *e (500): the tasks of the attempt cannot be inflated. */
+/* -1 and *e (500): the tasks of the attempt cannot be read. */
 static int shower_begin(struct shower *w, struct str *out, const struct job_shown *s,
                         struct arena *a, struct err *e)
 {
 	*w = (struct shower){
 		.out = out, .s = s, .a = a, .readable = SHOWN_READABLE, .ports = SHOWN_PORTS
 	};
-	fw_view_attempt(shown_attempt(s), a, &w->attempt);
-	w->outcome = outcome_read(w->attempt.outcome, a);
-	if (!fw_view_roles(&w->attempt, a, &w->attempt.roles))
+	shown_view(s, a, &w->attempt);
+	w->outcome = fw_view_completion(w->attempt.outcome, a);
+	if (!fw_walk_begin(&w->walk, &w->attempt, a))
 		return err_set(e, UNKNOWN_ERROR,
 		               "the status of the job's tasks, which is stored compressed, cannot "
 		               "be read");
@@ -104,17 +107,15 @@ static void show_attempt(struct shower *w)
 /* How the attempt before the latest one ended, if the controller has kept that. */
 static void show_previous(struct shower *w)
 {
-	struct fw_view job;
-	fw_view_read(scan_inside(w->s->doc, "status"), w->a, &job);
-	const struct completion_status o = outcome_read(job.last, w->a);
-	if (w->s->attempt.n || !o.has_code)
+	const struct completion_status o = fw_view_completion(w->attempt.last, w->a);
+	if (!o.has_code) /* also of an earlier attempt */
 		return;
 	const struct split_diagnostics said = said_read(o.diagnostics, true, w->a);
 	json_put_open(w->out, "previousEnd", '{');
 	json_put_int(w->out, "appExitCode", o.code);
 	show_exit_spec(w, "appExitSpec", &o);
 	show_put_diagnostics(w, &said);
-	json_put_int(w->out, "alike", job.alike < 1 ? 1 : job.alike);
+	json_put_int(w->out, "alike", w->attempt.alike < 1 ? 1 : w->attempt.alike);
 	str_char(w->out, '}');
 }
 
@@ -171,7 +172,7 @@ int job_task(struct str *out, const struct job_shown *s, const struct task_name 
 	json_put_word(out, "jobName", s->job->job);
 	json_put_known(out, "jobAttemptId", w.attempt.attempt >= 0, w.attempt.attempt);
 	json_put_text(out, "taskRoleName", role.name);
-	const struct completion_status ended = outcome_read(t.outcome, a);
+	const struct completion_status ended = fw_view_completion(t.outcome, a);
 	show_task(&w, &t, &ended);
 	str_puts(out, ",\"attempts\":[{");
 	show_task_attempt(&w, &role, &t, &ended);
@@ -228,37 +229,25 @@ int job_attempt(struct str *out, const struct job_shown *s, bool latest, struct 
 
 /* ---- numbers of tasks ---- */
 
-static void counts_add(size_t counts[static JOB_STATE_MAX], struct span list, size_t *n,
-                       struct arena *a)
-{
-	struct scan tasks = scan_begin(list);
-	for (; *n < SHOWN_TASKS && tasks.open == '[' && scan_more(&tasks); ++*n) {
-		struct fw_view t;
-		if (!fw_view_next(&tasks, a, &t))
-			continue;
-		const struct completion_status o = outcome_read(t.outcome, a);
-		enum job_state is = job_state_of(t.state, o.has_code, o.code);
-		/* FrameworkController retries a pod that was rejected. */
-		counts[is == JOB_RUNNING && t.attempt >= 0 && !t.uid.p ? JOB_WAITING : is]++;
-	}
-}
-
 void job_counts(struct str *out, struct span doc, struct arena *a)
 {
 	struct fw_view job;
-	struct span list;
-	struct span status;
+	struct fw_view t;
+	struct fw_walk w;
 	size_t roles = 0;
-	size_t tasks = 0;
-	fw_view_attempt(scan_inside(doc, "status", "attemptStatus"), a, &job);
-	if (!fw_view_roles(&job, a, &list))
-		list = (struct span){ NULL, 0 };
+	fw_view_read(scan_inside(doc, "status"), a, &job);
+	(void)fw_walk_begin(&w, &job, a); /* else there is no role */
 	str_char(out, '{');
-	struct scan s = scan_begin(list);
-	for (; roles < SHOWN_ROLES && scan_item(&s, &status); roles++) {
+	for (; roles < SHOWN_ROLES && fw_walk_role(&w); roles++) {
 		size_t counts[JOB_STATE_MAX] = { 0 };
-		counts_add(counts, scan_inside(status, "taskStatuses"), &tasks, a);
-		json_put_text(out, NULL, scan_text(scan_get(status, "name"), a));
+		while (w.tasks < SHOWN_TASKS && fw_walk_task(&w, &t)) {
+			const struct completion_status o = fw_view_completion(t.outcome, a);
+			enum job_state is = job_state_of(t.state, o.has_code, o.code);
+			/* FrameworkController retries a pod that was rejected. */
+			counts[is == JOB_RUNNING && t.attempt >= 0 && !t.uid.p ? JOB_WAITING
+			                                                       : is]++;
+		}
+		json_put_text(out, NULL, w.role);
 		str_puts(out, ":{");
 		for (int i = 0; i < JOB_STATE_MAX; i++)
 			if (counts[i])

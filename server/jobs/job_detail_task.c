@@ -13,30 +13,6 @@
 
 enum { ROLE_NAME_MAX = 63, HIVED_DEPTH = 32, PATH_MAX_BYTES = 4096 };
 
-struct completion_status outcome_read(struct span completion_status, struct arena *a)
-{
-#define AT(member) offsetof(struct completion_status, member)
-	static const struct scan_field TYPE[] = { { "name", SCAN_TO_TEXT, AT(type), NULL }, { 0 } };
-	static const struct scan_field TRIGGER[] = {
-		{ "message", SCAN_TO_TEXT, AT(trigger_message), NULL },
-		{ "taskRoleName", SCAN_TO_TEXT, AT(trigger_role), NULL },
-		{ "taskIndex", SCAN_TO_INT, AT(trigger_index), NULL },
-		{ 0 },
-	};
-	static const struct scan_field FIELDS[] = {
-		{ "code", SCAN_TO_RAW, AT(code_json), NULL },
-		{ "phrase", SCAN_TO_TEXT, AT(phrase), NULL },
-		{ "type", SCAN_TO_MEMBERS, 0, TYPE },
-		{ "diagnostics", SCAN_TO_RAW, AT(diagnostics), NULL },
-		{ "trigger", SCAN_TO_MEMBERS, 0, TRIGGER },
-		{ 0 },
-	};
-	struct completion_status o = { .has_code = false };
-	(void)scan_fields(completion_status, FIELDS, &o, a); /* malformed members count as absent */
-	o.has_code = scan_int(o.code_json, INT32_MIN, INT32_MAX, &o.code);
-	return o;
-}
-
 #define POD_REFUSED "Failed to create Pod: " /* the API server's answer follows, as JSON */
 
 enum { DEPTH = 16, READABLE_MAX = 16 * DIAGNOSTICS_MAX };
@@ -409,7 +385,7 @@ void show_task(struct shower *w, const struct fw_view *t, const struct completio
 	json_put_word(out, "taskState", state_word(is, w->s->v1));
 	json_put_known(out, "retries", t->retried >= 0, t->retried);
 	json_put_known(out, "accountableRetries", t->accountable >= 0, t->accountable);
-	const struct completion_status last = outcome_read(t->last, w->a);
+	const struct completion_status last = fw_view_completion(t->last, w->a);
 	if (last.has_code)
 		json_put_int(out, "previousExitCode", last.code);
 	job_put_ms(out, "createdTime", t->start_ms);
@@ -419,9 +395,9 @@ void show_task(struct shower *w, const struct fw_view *t, const struct completio
 
 /* ---- all roles ---- */
 
-static void show_role(struct shower *w, const struct detail_role *role, struct span list, size_t *n)
+static void show_role(struct shower *w, const struct detail_role *role)
 {
-	struct scan tasks = scan_begin(list);
+	NOT_ZEROED struct fw_view t;
 	json_put_text(w->out, NULL, role->name);
 	str_puts(w->out, ":{\"taskRoleStatus\":{");
 	json_put_text(w->out, "name", role->name);
@@ -432,12 +408,8 @@ static void show_role(struct shower *w, const struct detail_role *role, struct s
 	if (role->grace_s >= 0)
 		json_put_int(w->out, "gracePeriodSeconds", role->grace_s);
 	str_puts(w->out, "},\"taskStatuses\":[");
-	while (*n < SHOWN_TASKS && !w->out->full && tasks.open == '[' && scan_more(&tasks)) {
-		NOT_ZEROED struct fw_view t;
-		++*n;
-		if (!fw_view_next(&tasks, w->a, &t))
-			continue;
-		const struct completion_status ended = outcome_read(t.outcome, w->a);
+	while (w->walk.tasks < SHOWN_TASKS && !w->out->full && fw_walk_task(&w->walk, &t)) {
+		const struct completion_status ended = fw_view_completion(t.outcome, w->a);
 		json_put_open(w->out, NULL, '{');
 		show_task(w, &t, &ended);
 		show_task_attempt(w, role, &t, &ended);
@@ -452,21 +424,17 @@ int show_roles(struct shower *w, struct err *e)
 {
 	struct templates templates = templates_read(w);
 	struct span *names = ARENA_NEW(w->a, struct span, SHOWN_ROLES);
-	struct span status;
 	size_t n = 0;
-	size_t tasks = 0;
-	struct scan roles = scan_begin(w->attempt.roles);
 	str_char(w->out, '{');
-	for (size_t at = 0; n < SHOWN_ROLES && scan_item(&roles, &status); at++) {
+	for (size_t at = 0; n < SHOWN_ROLES && fw_walk_role(&w->walk); at++) {
 		struct detail_role role;
-		struct span name = scan_text(scan_get(status, "name"), w->a);
-		bool good = role_read(&role, name, at, &templates);
+		bool good = role_read(&role, w->walk.role, at, &templates);
 		for (size_t i = 0; good && i < n; i++)
 			good = !span_eq(names[i], role.name);
 		if (!good)
 			continue;
 		names[n++] = role.name;
-		show_role(w, &role, scan_inside(status, "taskStatuses"), &tasks);
+		show_role(w, &role);
 	}
 	str_char(w->out, '}');
 	return w->out->full ? err_set(e, UNKNOWN_ERROR, "the stored job is too large") : 0;

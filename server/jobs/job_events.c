@@ -230,7 +230,7 @@ static size_t events_that_count(const struct job_entry *job, const struct event 
 static size_t event_of_task(const struct event *const v[], size_t n, struct span role,
                             const struct fw_view *t, struct arena *a)
 {
-	const struct completion_status o = outcome_read(t->outcome, a);
+	const struct completion_status o = fw_view_completion(t->outcome, a);
 	if (!t->uid.n || job_state_of(t->state, o.has_code, o.code) != JOB_WAITING)
 		return n;
 	for (size_t i = 0; i < n; i++) {
@@ -247,29 +247,21 @@ const struct event *job_waiting(const struct job_shown *s, const struct event *v
 {
 	const struct event *about[EVENTS_PER_FRAMEWORK];
 	struct fw_view attempt;
-	struct span list;
-	struct span status;
+	struct fw_view t;
+	struct fw_walk w;
 	if (s->job->state != JOB_WAITING)
 		return NULL;
 	size_t may = events_that_count(s->job, v, n, about);
 	size_t best = may;
 	if (may == 0)
 		return NULL;
-	fw_view_attempt(shown_attempt(s), a, &attempt);
-	if (!fw_view_roles(&attempt, a, &list))
+	shown_view(s, a, &attempt);
+	if (!fw_walk_begin(&w, &attempt, a))
 		return NULL;
-	struct scan roles = scan_begin(list);
-	for (size_t tasks = 0; best > 0 && scan_item(&roles, &status);) {
-		struct span role = scan_text(scan_get(status, "name"), a);
-		struct scan all = scan_begin(scan_inside(status, "taskStatuses"));
-		/* Only a more important Event than the best so far is searched. */
-		for (; best > 0 && tasks < SHOWN_TASKS && all.open == '[' && scan_more(&all);
-		     tasks++) {
-			struct fw_view t;
-			if (fw_view_next(&all, a, &t))
-				best = event_of_task(about, best, role, &t, a);
-		}
-	}
+	/* Only a more important Event than the best so far is searched. */
+	while (best > 0 && fw_walk_role(&w))
+		while (best > 0 && w.tasks < SHOWN_TASKS && fw_walk_task(&w, &t))
+			best = event_of_task(about, best, w.role, &t, a);
 	if (best < may)
 		return about[best];
 	const struct event *last = job_row_event(s->job, v, n);

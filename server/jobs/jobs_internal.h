@@ -260,24 +260,15 @@ enum {
 	DIAGNOSTICS_MAX = 64 << 10 /* bytes of one diagnostics text that are reformatted */
 };
 
-/* completionStatus of an attempt of a job or of a task.  Texts are in the document or the arena. */
-struct completion_status {
-	bool has_code;
-	int64_t code;
-	struct span code_json, diagnostics; /* JSON */
-	struct span phrase, type;
-	struct span trigger_message, trigger_role;
-	int64_t trigger_index; /* -1: none */
-};
-
 /* An answer that is being written.  Objects are untrusted: a value of a wrong type is null. */
 struct shower {
 	struct str *out;
 	const struct job_shown *s;
 	struct arena *a;
 	size_t readable, ports; /* the rest of SHOWN_READABLE and SHOWN_PORTS */
-	struct fw_view attempt; /* that is shown; its roles are inflated */
+	struct fw_view attempt; /* that is shown */
 	struct completion_status outcome;
+	struct fw_walk walk;     /* over its tasks */
 	struct span stop_reason; /* reason of the server's stop; n is 0 if there was none */
 	struct task_ends *ends;  /* gets those of all roles; NULL: nobody asks for them */
 	/* The latest diagnostics and the text written for them: tasks often share them. */
@@ -285,12 +276,11 @@ struct shower {
 	size_t same_at, same_n;
 };
 
-/* The attemptStatus to show, for scan_inside. */
-struct span shown_attempt(const struct job_shown *s);
+/* The attempt to show; of the latest one also the members of the Framework. */
+void shown_view(const struct job_shown *s, struct arena *a, struct fw_view *out);
 
 /* ---- job_detail_task.c ---- */
 
-struct completion_status outcome_read(struct span completion_status, struct arena *a);
 /* The entry of the exit specification for its code, or null. */
 void show_exit_spec(struct shower *w, const char *key, const struct completion_status *o);
 

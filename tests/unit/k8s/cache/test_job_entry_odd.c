@@ -1,8 +1,5 @@
 /* Entries of the cache, made from rare and malformed Frameworks. */
-#include <zlib.h>
-
 #include "base/enc.h"
-#include "base/gzip.h"
 #include "k8s/cache/job_entry.h"
 #include "tests/unit/base/cmocka.h"
 #include "tests/unit/base/dice.h"
@@ -257,99 +254,4 @@ TEST(test_job_entry_new_counts_many_tasks_without_overflow)
 	assert_int_equal(c->roles, 300);
 	assert_true(c->gpus == INT64_C(1) << 53);
 	assert_false(c->broken);
-}
-
-/* ---- compressed lists of tasks ---- */
-
-/* A status with this text in it, compressed. */
-static struct span compressed(struct arena *a, struct span text, bool damage)
-{
-	uLong room = compressBound(text.n) + 64;
-	unsigned char *zipped = arena_alloc(a, room);
-	z_stream z = { .next_in = (unsigned char *)arena_dup(a, text),
-		       .avail_in = (unsigned)text.n,
-		       .next_out = zipped,
-		       .avail_out = (unsigned)room };
-	assert_int_equal(deflateInit2(&z, 9, Z_DEFLATED, 16 + 15, 9, Z_DEFAULT_STRATEGY), Z_OK);
-	assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
-	(void)deflateEnd(&z);
-	zipped[z.total_out - 1] ^= damage ? 0x01 : 0; /* of the length */
-	STR_AUTO out = STR_INIT(64 << 20);
-	str_puts(&out, "{\"taskRoleStatuses\":null,\"taskRoleStatusesCompressed\":\"");
-	str_base64(&out, (struct span){ (const char *)zipped, z.total_out });
-	str_puts(&out, "\"}");
-	return arena_span(a, str_view(&out));
-}
-
-static struct span blanks(struct arena *a, size_t n)
-{
-	char *p = arena_alloc(a, n);
-	memset(p, ' ', n);
-	p[0] = '[';
-	p[n - 1] = ']';
-	return (struct span){ p, n };
-}
-
-TEST(test_job_entry_roles_refuse_compression_bombs)
-{
-	ARENA_AUTO a = { 0 };
-	struct span out;
-	/* A small text may have any ratio. */
-	assert_true(job_entry_roles(compressed(&a, blanks(&a, 64 << 10), false), &a, &out));
-	assert_int_equal(out.n, 64 << 10);
-	assert_false(job_entry_roles(compressed(&a, blanks(&a, 1 << 20), false), &a, &out));
-	assert_false(job_entry_roles(compressed(&a, blanks(&a, 40 << 20), false), &a, &out));
-	assert_false(job_entry_roles(compressed(&a, blanks(&a, 100), true), &a, &out));
-	assert_false(job_entry_roles(compressed(&a, SPAN("[1,]"), false), &a, &out));
-	assert_false(job_entry_roles(compressed(&a, SPAN("{\"a\":1}"), false), &a, &out));
-	assert_true(job_entry_roles(compressed(&a, SPAN("[1]"), false), &a, &out));
-	assert_true(span_is(out, "[1]"));
-}
-
-TEST(test_job_entry_gunzip_refuses_more_than_the_maximum)
-{
-	ARENA_AUTO a = { 0 };
-	struct span out;
-	struct span text = compressed(&a, blanks(&a, 1000), false);
-	struct span packed;
-	struct span inside;
-	assert_true(scan_string(scan_get(text, "taskRoleStatusesCompressed"), &a, &inside));
-	assert_int_equal(base64_decode(&a, inside, &packed), 0);
-	assert_true(gzip_unpack(packed, 1000, 200, &a, &out));
-	assert_false(gzip_unpack(packed, 999, 200, &a, &out));
-	for (size_t n = 0; n < packed.n; n++) /* at the end of the memory that is read */
-		assert_false(gzip_unpack((struct span){ packed.p, n }, 1000, 200, &a, &out));
-}
-
-TEST(test_job_entry_roles_tell_malformed_from_absent)
-{
-	static const struct {
-		const char *status;
-		bool good;
-		const char *roles; /* NULL: none */
-	} CASES[] = {
-		{ "{}", true, NULL },
-		{ "null", true, NULL },
-		{ "7", true, NULL },
-		{ "{\"taskRoleStatuses\":null}", true, NULL },
-		{ "{\"taskRoleStatuses\":[]}", true, "[]" },
-		{ "{\"taskRoleStatuses\":[{}],\"taskRoleStatusesCompressed\":\"x\"}", true,
-		  "[{}]" },
-		{ "{\"taskRoleStatuses\":{}}", false, NULL },
-		{ "{\"taskRoleStatusesCompressed\":null}", true, NULL },
-		{ "{\"taskRoleStatusesCompressed\":7}", false, NULL },
-		{ "{\"taskRoleStatusesCompressed\":\"\"}", false, NULL },
-		{ "{\"taskRoleStatusesCompressed\":\"H4sI\"}", false, NULL },
-		{ "{\"taskRoleStatusesCompressed\":\"not base64!\"}", false, NULL },
-	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
-		ARENA_AUTO a = { 0 };
-		struct span out = SPAN("?");
-		bool good = job_entry_roles(span_of(CASES[i].status), &a, &out);
-		assert_int_equal(good, CASES[i].good);
-		if (good && CASES[i].roles)
-			assert_true(span_is(out, CASES[i].roles));
-		else
-			assert_true(!good || out.p == NULL);
-	}
 }

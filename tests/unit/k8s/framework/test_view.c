@@ -1,6 +1,10 @@
 /* Views of Frameworks. */
 #include "tests/unit/base/cmocka.h"
 
+#include <zlib.h>
+
+#include "base/enc.h"
+#include "base/gzip.h"
 #include "k8s/framework/view.h"
 
 #define TASKS                                                                                      \
@@ -51,15 +55,16 @@ TEST(test_view_finds_tasks_and_walks_through_them)
 	assert_false(fw_view_task(&f, SPAN("a"), 0, &a, &t));
 	assert_false(fw_view_task(&f, SPAN("b"), 1, &a, &t));
 	assert_true(fw_view_task(&f, SPAN("a"), 1, &a, &t));
-	struct span role = span_to(span_from(f.roles, 1), f.roles.n - 2);
-	struct scan tasks = scan_begin(scan_get(role, "taskStatuses"));
 	check_task(&t);
-	assert_true(scan_more(&tasks));
-	assert_false(fw_view_next(&tasks, &a, &t));
-	assert_true(scan_more(&tasks));
-	assert_true(fw_view_next(&tasks, &a, &t));
+	struct fw_walk w;
+	assert_true(fw_walk_begin(&w, &f, &a));
+	assert_true(fw_walk_role(&w));
+	assert_true(span_is(w.role, "a"));
+	assert_true(fw_walk_task(&w, &t));
 	check_task(&t);
-	assert_false(scan_more(&tasks));
+	assert_int_equal(w.tasks, 2); /* one is no object */
+	assert_false(fw_walk_task(&w, &t));
+	assert_false(fw_walk_role(&w));
 }
 
 /* Malformed members are absent and marked; the first of repeated keys counts. */
@@ -92,19 +97,108 @@ TEST(test_view_marks_malformed_members)
 	}
 }
 
-TEST(test_view_roles_refuse_malformed_lists)
+/* An attemptStatus with this text in it, compressed. */
+static struct span compressed(struct arena *a, struct span text, bool damage)
+{
+	uLong room = compressBound(text.n) + 64;
+	unsigned char *zipped = arena_alloc(a, room);
+	z_stream z = { .next_in = (unsigned char *)arena_dup(a, text),
+		       .avail_in = (unsigned)text.n,
+		       .next_out = zipped,
+		       .avail_out = (unsigned)room };
+	assert_int_equal(deflateInit2(&z, 9, Z_DEFLATED, 16 + 15, 9, Z_DEFAULT_STRATEGY), Z_OK);
+	assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+	(void)deflateEnd(&z);
+	zipped[z.total_out - 1] ^= damage ? 0x01 : 0; /* of the length */
+	STR_AUTO out = STR_INIT(64 << 20);
+	str_puts(&out, "{\"taskRoleStatuses\":null,\"taskRoleStatusesCompressed\":\"");
+	str_base64(&out, (struct span){ (const char *)zipped, z.total_out });
+	str_puts(&out, "\"}");
+	return arena_span(a, str_view(&out));
+}
+
+static struct span blanks(struct arena *a, size_t n)
+{
+	char *p = arena_alloc(a, n);
+	memset(p, ' ', n);
+	p[0] = '[';
+	p[n - 1] = ']';
+	return (struct span){ p, n };
+}
+
+/* The number of roles; -1: they cannot be read. */
+static int walk_roles(struct span attempt, struct arena *a)
+{
+	int n = 0;
+	struct fw_view f;
+	struct fw_walk w;
+	fw_view_attempt(attempt, a, &f);
+	bool good = fw_walk_begin(&w, &f, a);
+	while (fw_walk_role(&w))
+		n++;
+	assert_true(good || n == 0);
+	return good ? n : -1;
+}
+
+TEST(test_view_refuses_compression_bombs)
 {
 	ARENA_AUTO a = { 0 };
-	struct fw_view f;
-	struct span list;
-	fw_view_attempt(SPAN("{}"), &a, &f);
-	assert_true(fw_view_roles(&f, &a, &list));
-	assert_null(list.p);
-	fw_view_attempt(SPAN("{\"taskRoleStatuses\":{}}"), &a, &f);
-	assert_false(fw_view_roles(&f, &a, &list));
-	fw_view_attempt(SPAN("{\"taskRoleStatusesCompressed\":\"?\"}"), &a, &f);
-	assert_false(fw_view_roles(&f, &a, &list));
-	fw_view_attempt(SPAN("{\"taskRoleStatuses\":[],\"taskRoleStatusesCompressed\":\"?\"}"), &a,
-	                &f);
-	assert_true(fw_view_roles(&f, &a, &list));
+	/* A small text may have any ratio. */
+	assert_int_equal(walk_roles(compressed(&a, blanks(&a, 64 << 10), false), &a), 0);
+	assert_int_equal(walk_roles(compressed(&a, blanks(&a, 1 << 20), false), &a), -1);
+	assert_int_equal(walk_roles(compressed(&a, blanks(&a, 40 << 20), false), &a), -1);
+	assert_int_equal(walk_roles(compressed(&a, blanks(&a, 100), true), &a), -1);
+	assert_int_equal(walk_roles(compressed(&a, SPAN("[1,]"), false), &a), -1);
+	assert_int_equal(walk_roles(compressed(&a, SPAN("{\"a\":1}"), false), &a), -1);
+	assert_int_equal(walk_roles(compressed(&a, SPAN("[{},1]"), false), &a), 2);
+}
+
+TEST(test_view_gunzip_refuses_more_than_the_maximum)
+{
+	ARENA_AUTO a = { 0 };
+	struct span out;
+	struct span text = compressed(&a, blanks(&a, 1000), false);
+	struct span packed;
+	struct span inside;
+	assert_true(scan_string(scan_get(text, "taskRoleStatusesCompressed"), &a, &inside));
+	assert_int_equal(base64_decode(&a, inside, &packed), 0);
+	assert_true(gzip_unpack(packed, 1000, 200, &a, &out));
+	assert_false(gzip_unpack(packed, 999, 200, &a, &out));
+	for (size_t n = 0; n < packed.n; n++) /* at the end of the memory that is read */
+		assert_false(gzip_unpack((struct span){ packed.p, n }, 1000, 200, &a, &out));
+}
+
+TEST(test_view_tells_malformed_roles_from_absent_ones)
+{
+	static const struct {
+		const char *attempt;
+		int roles; /* -1: malformed */
+	} CASES[] = {
+		{ "{}", 0 },
+		{ "null", 0 },
+		{ "7", 0 },
+		{ "{\"taskRoleStatuses\":null}", 0 },
+		{ "{\"taskRoleStatuses\":[]}", 0 },
+		{ "{\"taskRoleStatuses\":[{}],\"taskRoleStatusesCompressed\":\"x\"}", 1 },
+		{ "{\"taskRoleStatuses\":{}}", -1 },
+		{ "{\"taskRoleStatusesCompressed\":null}", 0 },
+		{ "{\"taskRoleStatusesCompressed\":7}", -1 },
+		{ "{\"taskRoleStatusesCompressed\":\"\"}", -1 },
+		{ "{\"taskRoleStatusesCompressed\":\"H4sI\"}", -1 },
+		{ "{\"taskRoleStatusesCompressed\":\"not base64!\"}", -1 },
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
+		ARENA_AUTO a = { 0 };
+		if (walk_roles(span_of(CASES[i].attempt), &a) != CASES[i].roles)
+			fail_msg("%s", CASES[i].attempt);
+	}
+}
+
+TEST(test_view_without_roles_keeps_all_else)
+{
+	ARENA_AUTO a = { 0 };
+	struct span attempt = fw_view_attempt_json(
+	    SPAN("{\"status\":{\"attemptStatus\":{\"id\":1, \"taskRoleStatuses\":[{}],"
+	         "\"x\":[2],\"taskRoleStatusesCompressed\":\"y\"}}}"));
+	assert_true(span_is(fw_view_without_roles(attempt, &a), "{\"id\":1,\"x\":[2]}"));
 }

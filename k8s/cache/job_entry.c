@@ -85,7 +85,6 @@ static const struct kept_member KEEP_SPEC[] = {
 static const struct kept_member KEEP_FRAMEWORK[] = {
 	ONLY("metadata", KEEP_METADATA),
 	ONLY("spec", KEEP_SPEC),
-	ALL("status"),
 	END,
 };
 
@@ -312,13 +311,14 @@ static const int64_t DEMAND_MAX = INT64_C(1) << 53; /* of all tasks */
 struct job_entry_reader {
 	struct arena arena;
 	const struct job_entry_made *made; /* NULL: the spec is read */
-	const struct job_entry *before;    /* an earlier entry, or NULL */
 	struct job_entry c;
 	struct span texts[TEXTS];
 	/* JSON; p is NULL if absent. */
 	struct span deleted, creating, gpus, tags, priority, config, submission, key, duration,
 	    launched, archive;
 	struct span sent, roles;
+	struct span doc,
+	    status; /* of the entry, as they are kept; before, the text of the status */
 };
 
 #define AT(member) offsetof(struct job_entry_reader, member)
@@ -523,35 +523,42 @@ static void job_entry_read_spec(struct job_entry_reader *r, struct span spec)
 
 /* ---- status ---- */
 
-static void job_entry_read_status(struct job_entry_reader *r, struct span status)
+static void job_entry_set_status(struct job_entry_reader *r, const struct fw_summary *s)
 {
 	struct job_entry *c = &r->c;
+	r->texts[SUB_STATE] = s->state;
+	c->completed_ms = s->completion_ms;
+	c->launched_ms = s->run_ms == JOB_ENTRY_NONE ? s->completion_ms : s->run_ms;
+	c->transition_ms = s->transition_ms;
+	c->retries = (int32_t)(s->retried < 0 ? 0 : s->retried);
+	c->accountable = (int32_t)(s->accountable < 0 ? 0 : s->accountable);
+	c->retry_delay_s = (int32_t)s->retry_delay_s;
+	c->attempt = (int32_t)(s->attempt < 0 ? 0 : s->attempt);
+	c->has_code = s->has_code;
+	c->code = (int32_t)s->code;
+	c->has_last = s->has_last;
+	c->last_code = (int32_t)s->last_code;
+}
+
+static void job_entry_read_status(struct job_entry_reader *r, struct span status)
+{
 	struct fw_view v;
+	struct fw_summary s;
 	fw_view_read(status, &r->arena, &v);
-	const struct completion_status end = fw_view_completion(v.outcome, &r->arena);
-	const struct completion_status last = fw_view_completion(v.last, &r->arena);
-	c->broken |= v.odd || end.odd || last.odd;
-	c->untouched = scan_type(status) == SCAN_NONE || scan_type(status) == SCAN_NULL;
-	r->texts[SUB_STATE] = c->untouched ? SPAN("AttemptCreationPending") : v.state;
-	c->completed_ms = v.completion_ms;
-	c->launched_ms = v.run_ms == JOB_ENTRY_NONE ? v.completion_ms : v.run_ms;
-	c->transition_ms = v.transition_ms;
-	c->retries = (int32_t)(v.retried < 0 ? 0 : v.retried);
-	c->accountable = (int32_t)(v.accountable < 0 ? 0 : v.accountable);
-	c->retry_delay_s = (int32_t)v.retry_delay_s;
-	c->attempt = (int32_t)(v.attempt < 0 ? 0 : v.attempt);
-	c->has_code = end.has_code;
-	c->code = (int32_t)end.code;
-	c->has_last = last.has_code;
-	c->last_code = (int32_t)last.code;
+	r->c.broken |= !fw_view_summary(&v, &r->arena, &s) || v.odd;
+	job_entry_set_status(r, &s);
+	r->c.untouched = scan_type(status) == SCAN_NONE || scan_type(status) == SCAN_NULL;
+	if (r->c.untouched)
+		r->texts[SUB_STATE] = SPAN("AttemptCreationPending");
+	r->status = r->c.untouched ? SPAN("") : status;
 }
 
 /* ---- the entry ---- */
 
-/* One allocation: the structure, its texts, the document. */
-static struct job_entry *job_entry_make(const struct job_entry_reader *r, struct span doc)
+/* One allocation: the structure, its texts, the document and its status. */
+static struct job_entry *job_entry_make(const struct job_entry_reader *r)
 {
-	size_t size = sizeof(struct job_entry) + doc.n;
+	size_t size = sizeof(struct job_entry) + r->doc.n + r->status.n;
 	for (size_t i = 0; i < TEXTS; i++)
 		size += r->texts[i].n + 1;
 	struct job_entry *c = xmalloc(size);
@@ -564,9 +571,10 @@ static struct job_entry *job_entry_make(const struct job_entry_reader *r, struct
 		p += r->texts[i].n;
 		*p++ = '\0';
 	}
-	if (doc.n)
-		memcpy(p, doc.p, doc.n);
-	c->doc = (struct span){ p, doc.n };
+	bytes_copy(p, r->doc.p, r->doc.n);
+	bytes_copy(p + r->doc.n, r->status.p, r->status.n);
+	c->doc = (struct span){ p, r->doc.n };
+	c->status = (struct span){ p + r->doc.n, r->status.n };
 	c->weight = (size + 31) & ~(size_t)15; /* the size that malloc allocates */
 	atomic_init(&c->refs, 1);
 	return c;
@@ -582,7 +590,8 @@ static bool job_entry_read_object(struct job_entry_reader *r, struct span object
 		{ 0 },
 	};
 	struct span v[N];
-	scan_members(object, KEYS, v, N);
+	scan_members(object, KEYS, v, STATUS_);
+	v[STATUS_] = scan_get(whole, KEYS[STATUS_]);
 	read_metadata(r, v[METADATA_]);
 	if (r->texts[NAME].n == 0)
 		return false;
@@ -591,11 +600,10 @@ static bool job_entry_read_object(struct job_entry_reader *r, struct span object
 	if (r->texts[USER].n == 0)
 		r->texts[MAKER] = span_cut(job_entry_maker(whole, &r->arena), TEXT[MAKER].max);
 	job_entry_read_status(r, v[STATUS_]);
-	r->c.doc_size = object.n;
 	return true;
 }
 
-static struct job_entry *job_entry_judge(struct job_entry_reader *r, struct span doc)
+static struct job_entry *job_entry_judge(struct job_entry_reader *r)
 {
 	for (size_t i = 0; i < TEXTS; i++) {
 		struct span t = span_cut(r->texts[i], TEXT[i].max);
@@ -607,7 +615,52 @@ static struct job_entry *job_entry_judge(struct job_entry_reader *r, struct span
 	r->c.broken |= r->texts[UID].n == 0;
 	r->c.state =
 	    r->c.broken ? JOB_UNKNOWN : job_state_of(r->texts[SUB_STATE], r->c.has_code, r->c.code);
-	return job_entry_make(r, doc);
+	return job_entry_make(r);
+}
+
+/* Keeps a text; one that has not changed is not compressed again.  kept: that of the entry before,
+ * and its size; "" if it was not compressed.  false: too large. */
+static bool job_entry_keep(struct str *out, struct span text, struct span kept, size_t size,
+                           struct arena *a)
+{
+	struct span was;
+	if (kept.n && size == text.n && job_entry_unpack(kept, size, a, &was) &&
+	    span_eq(was, text)) {
+		str_span(out, kept);
+		return !out->full;
+	}
+	return text.n == 0 || job_entry_pack(out, text);
+}
+
+/* Makes the entry, with a document and the status of the reader.  doc.p NULL: the document of
+ * `before`. */
+static struct job_entry *job_entry_pack_up(struct job_entry_reader *r, struct span doc,
+                                           const struct job_entry *before)
+{
+	STR_AUTO packed = STR_INIT(JOB_ENTRY_DOC_MAX);
+	const struct job_entry none = { .plain = true };
+	before = before ?: &none;
+	struct span kept = before->plain ? SPAN("") : before->doc;
+	bool same = !doc.p && !before->plain;
+	doc = doc.p ? doc : before->doc;
+	r->c.doc_size = same ? before->doc_size : doc.n;
+	r->c.status_size = r->status.n;
+	/* FrameworkController soon changes an object that it has not seen; until then a small one
+	 * is not compressed.  Most changes change the size. */
+	r->c.plain = r->c.untouched && doc.n <= JOB_ENTRY_PLAIN_MAX;
+	r->doc = doc;
+	if (!r->c.plain) {
+		if (same)
+			str_span(&packed, kept);
+		bool fits = same || job_entry_keep(&packed, doc, kept, before->doc_size, &r->arena);
+		size_t n = packed.n;
+		fits = fits && n > 0 &&
+		       job_entry_keep(&packed, r->status, before->status, before->status_size,
+		                      &r->arena);
+		r->doc = span_to(str_view(&packed), fits ? n : 0);
+		r->status = span_from(str_view(&packed), fits ? n : packed.n);
+	}
+	return job_entry_judge(r);
 }
 
 struct job_entry *job_entry_new(struct span object)
@@ -618,24 +671,37 @@ struct job_entry *job_entry_new(struct span object)
 struct job_entry *job_entry_new_after(struct span object, const struct job_entry *before)
 {
 	STR_AUTO doc = STR_INIT(object.n + 64); /* room to close open containers */
-	STR_AUTO packed = STR_INIT(JOB_ENTRY_DOC_MAX);
-	struct job_entry_reader r = { .before = before, .c = { .gpus = JOB_ENTRY_NONE } };
+	struct job_entry_reader r = { .c = { .gpus = JOB_ENTRY_NONE } };
 	struct job_entry *c = NULL;
 	(void)str_reserve(&doc, object.n); /* at most that, as a rule: the text does not move */
 	trim_value(&doc, &(struct scan){ object.p, object.p + object.n, '\0' }, KEEP_FRAMEWORK);
-	if (!doc.full && job_entry_read_object(&r, str_view(&doc), object)) { /* full: not JSON */
-		struct span text = str_view(&doc);
-		struct span was;
-		/* FrameworkController soon changes an object that it has not seen; until then a
-		 * small one is not compressed.  Most changes change the size. */
-		r.c.plain = r.c.untouched && text.n <= JOB_ENTRY_PLAIN_MAX;
-		if (!r.c.plain && before && !before->plain && before->doc_size == text.n &&
-		    job_entry_doc(before, &r.arena, &was) && span_eq(was, text))
-			text = before->doc;
-		else if (!r.c.plain)
-			text = job_entry_pack(&packed, text) ? str_view(&packed) : SPAN("");
-		c = job_entry_judge(&r, text);
-	}
+	if (!doc.full && job_entry_read_object(&r, str_view(&doc), object)) /* full: not JSON */
+		c = job_entry_pack_up(&r, str_view(&doc), before);
+	arena_done(&r.arena);
+	return c;
+}
+
+/* The fields of an entry, and its texts, which are borrowed. */
+static struct job_entry_reader job_entry_again(const struct job_entry *c)
+{
+	struct job_entry_reader r = { .c = { .gpus = 0 } };
+	memcpy(&r.c, c, sizeof(r.c));
+	for (enum job_entry_text i = 0; i < TEXTS; i++)
+		r.texts[i] = span_of(job_entry_text_of(c, i));
+	return r;
+}
+
+struct job_entry *job_entry_new_stated(const struct job_entry *before,
+                                       const struct job_entry_stated *s)
+{
+	struct job_entry_reader r = job_entry_again(before);
+	const char *version = arena_printf(&r.arena, "%lld", (long long)s->version);
+	r.texts[RESOURCE_VERSION] = span_of(version);
+	r.c.launched_boot_ms = s->launched_boot_ms ?: before->launched_boot_ms;
+	r.c.untouched = false;
+	job_entry_set_status(&r, s->summary);
+	r.status = s->status;
+	struct job_entry *c = job_entry_pack_up(&r, (struct span){ NULL, 0 }, before);
 	arena_done(&r.arena);
 	return c;
 }
@@ -659,20 +725,16 @@ struct job_entry *job_entry_new_made(struct span object, const struct job_entry_
 		r.c.roles = (int32_t)job_entry_at_most(made->roles, INT32_MAX);
 		const char *created = arena_printf(&r.arena, "\"%s\"", made->created);
 		(void)scan_time_ms(span_of(created), &r.c.created_ms); /* else unknown */
-		c = job_entry_judge(&r, SPAN(""));
+		c = job_entry_judge(&r);
 	}
 	arena_done(&r.arena);
 	return c;
 }
 
-/* Its texts are copied, as they lie before the document. */
 struct job_entry *job_entry_without_doc(const struct job_entry *c)
 {
-	struct job_entry_reader r = { .c = { .gpus = 0 } };
-	memcpy(&r.c, c, sizeof(r.c));
-	for (enum job_entry_text i = 0; i < TEXTS; i++)
-		r.texts[i] = span_of(job_entry_text_of(c, i));
-	return job_entry_make(&r, SPAN(""));
+	struct job_entry_reader r = job_entry_again(c);
+	return job_entry_make(&r);
 }
 
 int64_t job_entry_left_ms(const struct job_entry *c)

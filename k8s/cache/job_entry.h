@@ -5,7 +5,7 @@
  *	struct job_entry *entry = job_entry_new(object);
  *	struct span doc;
  *	if (entry && entry->state == JOB_FAILED && job_entry_doc(entry, a, &doc))
- *		fw_view_read(scan_inside(doc, "status"), a, &view);
+ *		use(entry->name, scan_get(doc, "spec"));
  *	job_entry_drop(entry);
  *
  * Immutable, reference-counted, shared: job_entry_hold keeps one, job_entry_drop gives the
@@ -23,6 +23,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "k8s/framework/view.h"
 
 /* The states of OpenPAI, which this server derives from those of FrameworkController. */
 enum job_state {
@@ -92,7 +93,7 @@ struct job_entry {
 	bool deleting;
 	bool creating;  /* label rest-lit/creating: not started */
 	bool untouched; /* no status: not seen by FrameworkController */
-	bool plain;     /* doc is not compressed: it is small, and the object untouched */
+	bool plain; /* doc is not compressed: it is small, and the object untouched; no status */
 	bool has_code;
 	int32_t code; /* of the latest attempt */
 	bool has_last;
@@ -110,11 +111,12 @@ struct job_entry {
 	/* The same as launched_ms by clock_boot_ms, if the job runs on this machine and it has not
 	 * been booted since then: annotation rest-lit/launched, "BOOT MS".  0: unknown. */
 	int64_t launched_boot_ms;
-	/* The object for details, JSON without managedFields and resourceVersion, with reduced pod
-	 * templates; compressed unless it is `plain`.  n is 0 if it is too large. */
-	struct span doc;
-	size_t doc_size; /* of doc, inflated */
-	size_t weight;   /* bytes of memory */
+	/* The object for details, JSON without managedFields, resourceVersion and status, with
+	 * reduced pod templates; and its status.  Compressed unless it is `plain`.  n is 0 if they
+	 * are too large. */
+	struct span doc, status;
+	size_t doc_size, status_size; /* inflated */
+	size_t weight;                /* bytes of memory */
 };
 
 /* Milliseconds until the job has run for max_duration_s, counted from the first start of a task,
@@ -145,6 +147,15 @@ struct job_entry_made {
 /* Makes the entry of a Framework that this server has just started: full metadata, but no document,
  * which the watch delivers.  Only the metadata of the object is read. */
 struct job_entry *job_entry_new_made(struct span object, const struct job_entry_made *made);
+/* The next entry of a Framework whose status alone has changed. */
+struct job_entry_stated {
+	const struct fw_summary *summary;
+	struct span status; /* JSON */
+	int64_t version;
+	int64_t launched_boot_ms; /* 0: as it was */
+};
+struct job_entry *job_entry_new_stated(const struct job_entry *before,
+                                       const struct job_entry_stated *s);
 /* The user to display: owner, else maker, else `unknown`. */
 const char *job_entry_shown_user(const struct job_entry *c);
 struct job_entry *job_entry_hold(const struct job_entry *c);
@@ -152,8 +163,10 @@ void job_entry_drop(const struct job_entry *c); /* accepts NULL */
 /* A new entry without the document. */
 struct job_entry *job_entry_without_doc(const struct job_entry *c);
 
-/* The inflated document, in the arena.  false if there is none. */
+/* The inflated document, with its status, in the arena.  false if there is none. */
 bool job_entry_doc(const struct job_entry *c, struct arena *a, struct span *doc);
+/* The same for the status alone; "" before there is one. */
+bool job_entry_status(const struct job_entry *c, struct arena *a, struct span *status);
 /* GPUs of one task of this role of a spec, by the limits of its containers. */
 int64_t job_entry_role_gpus(struct span role, struct arena *a);
 /* Lists and watches of the job show no difference. */

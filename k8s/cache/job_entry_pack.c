@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/embed.h"
 #include "base/gzip.h"
@@ -77,12 +78,29 @@ bool job_entry_unpack(struct span packed, size_t n, struct arena *a, struct span
 	return gzip_inflate(packed, &words, n, a, text);
 }
 
+bool job_entry_status(const struct job_entry *c, struct arena *a, struct span *status)
+{
+	*status = SPAN("");
+	return c->doc.n && (!c->status.n || job_entry_unpack(c->status, c->status_size, a, status));
+}
+
 bool job_entry_doc(const struct job_entry *c, struct arena *a, struct span *doc)
 {
-	if (!c->doc.n)
+	struct span own = c->doc;
+	struct span status;
+	if (!job_entry_status(c, a, &status) ||
+	    (!c->plain && !job_entry_unpack(c->doc, c->doc_size, a, &own)))
 		return false;
-	if (!c->plain)
-		return job_entry_unpack(c->doc, c->doc_size, a, doc);
-	*doc = arena_span(a, c->doc);
+	if (status.n == 0) {
+		*doc = c->plain ? arena_span(a, own) : own;
+		return true;
+	}
+	static const char KEY[] = ",\"status\":";
+	char *p = arena_alloc(a, own.n + sizeof(KEY) + status.n);
+	char *end = mempcpy(p, own.p, own.n - 1); /* without the brace */
+	end = mempcpy(end, KEY, sizeof(KEY) - 1);
+	end = mempcpy(end, status.p, status.n);
+	*end++ = '}';
+	*doc = (struct span){ p, (size_t)(end - p) };
 	return true;
 }

@@ -16,6 +16,7 @@
 #include "base/doc/tree.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "k8s/framework/view.h"
 
 /* ---- frameworkcontroller.yaml ---- */
 
@@ -74,6 +75,8 @@ const char *framework_task_pod(const struct framework *f, const char *role, int6
 /* The status as JSON text, in the form that FrameworkController stores: `null` before there is one.
  * Compressed above the controller's limit if its configuration says so. */
 void framework_status_write(const struct framework *f, struct str *out);
+/* What lists show of it; texts are static. */
+void framework_summary(const struct framework *f, struct fw_summary *out);
 /* Compressed, whatever its size and configuration. */
 void framework_status_write_packed(const struct framework *f, struct str *out);
 

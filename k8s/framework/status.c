@@ -520,6 +520,34 @@ void framework_status_write(const struct framework *f, struct str *out)
 	status_write(f, f->config->compress ? COMPRESS_FROM : SIZE_MAX, out);
 }
 
+/* Milliseconds since 1970; -1: none. */
+static int64_t status_ms(int64_t s)
+{
+	return s < 0 ? -1 : s * 1000; /* also FW_NO_TIME and FW_ZERO_TIME */
+}
+
+void framework_summary(const struct framework *f, struct fw_summary *out)
+{
+	const struct fw_life *l = &f->life;
+	if (!f->has_status) {
+		*out = (struct fw_summary){ { NULL, 0 }, -1, -1,    -1,    -1, -1,
+			                    -1,          -1, false, false, 0,  0 };
+		return;
+	}
+	*out = (struct fw_summary){ .state = span_of(FW_STATES[l->state]),
+		                    .run_ms = status_ms(l->run_s),
+		                    .completion_ms = status_ms(l->completion_s),
+		                    .transition_ms = status_ms(l->transition_s),
+		                    .retried = l->retried,
+		                    .accountable = l->accountable,
+		                    .retry_delay_s = l->retry_delay_s,
+		                    .attempt = l->id,
+		                    .has_code = l->outcome,
+		                    .has_last = l->last,
+		                    .code = l->outcome ? l->outcome->code : 0,
+		                    .last_code = l->last ? l->last->code : 0 };
+}
+
 void framework_status_write_packed(const struct framework *f, struct str *out)
 {
 	status_write(f, 0, out);

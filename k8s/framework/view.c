@@ -142,6 +142,25 @@ struct completion_status fw_view_completion(struct span completion_status, struc
 	return o;
 }
 
+bool fw_view_summary(const struct fw_view *f, struct arena *a, struct fw_summary *out)
+{
+	const struct completion_status end = fw_view_completion(f->outcome, a);
+	const struct completion_status last = fw_view_completion(f->last, a);
+	*out = (struct fw_summary){ .state = f->state,
+		                    .run_ms = f->run_ms,
+		                    .completion_ms = f->completion_ms,
+		                    .transition_ms = f->transition_ms,
+		                    .retried = f->retried,
+		                    .accountable = f->accountable,
+		                    .retry_delay_s = f->retry_delay_s,
+		                    .attempt = f->attempt,
+		                    .has_code = end.has_code,
+		                    .has_last = last.has_code,
+		                    .code = end.code,
+		                    .last_code = last.code };
+	return !end.odd && !last.odd;
+}
+
 bool fw_walk_begin(struct fw_walk *w, const struct fw_view *f, struct arena *a)
 {
 	struct span list = f->roles;

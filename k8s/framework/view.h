@@ -30,10 +30,22 @@ struct fw_view {
 	struct span roles, packed_roles; /* of a Framework: taskRoleStatuses, JSON */
 };
 
+/* The members of a status that lists show. */
+struct fw_summary {
+	struct span state;                                    /* p NULL before there is a status */
+	int64_t run_ms, completion_ms, transition_ms;         /* -1: none */
+	int64_t retried, accountable, retry_delay_s, attempt; /* -1: none */
+	bool has_code, has_last; /* how the latest attempt has ended, and the one before */
+	int64_t code, last_code; /* 0 without one */
+};
+
 /* The status of a Framework: scan_get(object, "status"). */
 void fw_view_read(struct span status, struct arena *a, struct fw_view *out);
 /* An attemptStatus by itself, also of an earlier attempt. */
 void fw_view_attempt(struct span status, struct arena *a, struct fw_view *out);
+/* false: the ends of the attempts are malformed. */
+bool fw_view_summary(const struct fw_view *f, struct arena *a, struct fw_summary *out);
+
 /* The attemptStatus of a stored Framework, JSON; and the same without its roles, in the arena. */
 struct span fw_view_attempt_json(struct span framework);
 struct span fw_view_without_roles(struct span attempt, struct arena *a);

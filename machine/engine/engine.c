@@ -108,6 +108,7 @@ void engine_drop(struct engine_job *job)
 	if (job->changed)
 		TAILQ_REMOVE(&e->news, job, news);
 	queue_remove(e->queue, job->queued);
+	job_entry_drop(job->entry);
 	for (struct engine_pod *p; (p = job->pods) != NULL; pod_free(p))
 		job->pods = p->next;
 	framework_free(job->machine);
@@ -125,31 +126,36 @@ static void engine_wake(struct engine *e)
 	(void)eventfd_write(e->event, 1); /* cannot overflow */
 }
 
-/* Queues the job to be read.  Locked. */
-static void news_put(struct engine_job *job)
+/* Queues the job to be read; takes the reference.  Locked. */
+static void news_put(struct engine_job *job, int64_t version, const struct job_entry *entry)
 {
 	if (!job->changed)
 		TAILQ_INSERT_TAIL(&job->e->news, job, news);
 	job->changed = true;
+	job->latest = version > job->latest ? version : job->latest;
+	job_entry_drop(job->entry);
+	job->entry = entry;
 }
 
-void engine_look(struct engine *e, struct span framework)
+void engine_look(struct engine *e, const struct job_entry *entry)
 {
-	ARENA_AUTO a = { 0 };
-	struct span meta = scan_get(framework, "metadata");
-	struct span uid = scan_text(scan_get(meta, "uid"), &a);
-	struct span name = scan_text(scan_get(meta, "name"), &a);
-	struct span version = scan_text(scan_get(meta, "resourceVersion"), &a);
+	struct span uid = span_of(entry->uid);
 	if (uid.n == 0 || uid.n >= UID_TEXT)
 		return;
-	int64_t n = INT64_MAX;
-	(void)parse_i64(version, 0, INT64_MAX, &n); /* else it is read */
 	LOCK_AUTO(&e->lock);
 	struct engine_job *job = engine_job_of(e, uid);
 	if (!job->name) /* then the engine reads it without the lock */
-		job->name = xstrndup(name.p, name.n);
-	job->latest = n > job->latest ? n : job->latest;
-	news_put(job);
+		job->name = xstrdup(entry->name);
+	news_put(job, entry->version, job_entry_hold(entry));
+	engine_wake(e);
+}
+
+void engine_look_gone(struct engine *e, struct span uid, int64_t version)
+{
+	LOCK_AUTO(&e->lock);
+	struct engine_job *job = engine_find(e, uid);
+	if (job)
+		news_put(job, version, NULL);
 	engine_wake(e);
 }
 
@@ -164,8 +170,8 @@ void engine_forget(struct engine *e, struct span uid)
 	e->n_gone++;
 }
 
-/* Reads the Framework.  false: it cannot be read now. */
-static bool news_read(struct engine_job *job)
+/* Reads the Framework, and takes the reference.  false: it cannot be read now. */
+static bool news_read(struct engine_job *job, const struct job_entry *entry)
 {
 	struct engine *e = job->e;
 	struct local_answer answer;
@@ -174,13 +180,14 @@ static bool news_read(struct engine_job *job)
 	if (known && (!found || strcmp(answer.uid, job->uid) != 0)) {
 		job_remove(job);
 	} else if (found) {
-		job_put(job, &answer);
+		job_put(job, &answer, entry);
 	} else {
 		job_trouble(job, "its Framework cannot be read", span_of(answer.message));
 		engine_due(job, clock_ms() + READ_AGAIN_MS);
 		LOCK_AUTO(&e->lock);
-		news_put(job);
+		news_put(job, 0, TAKE(entry));
 	}
+	job_entry_drop(entry);
 	local_answer_done(&answer);
 	return known;
 }
@@ -197,9 +204,13 @@ static bool news_read_all(struct engine *e, bool *more)
 		job = TAILQ_FIRST(&e->news);
 		TAILQ_REMOVE(&e->news, job, news);
 		job->changed = false;
+		const struct job_entry *entry = TAKE(job->entry);
 		bool seen = job->latest <= job->version;
 		(void)pthread_mutex_unlock(&e->lock);
-		all = (seen || news_read(job)) && all;
+		if (seen)
+			job_entry_drop(entry);
+		else
+			all = news_read(job, entry) && all;
 		(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 	}
 	(void)pthread_mutex_unlock(&e->lock);

@@ -86,15 +86,16 @@ struct engine_job {
 	struct heap_item due;         /* of e->due */
 	TAILQ_ENTRY(engine_job) turn; /* of e->turn, if it is */
 	enum { TURN_NONE, TURN_DUE, TURN_LOOKED } in_turn;
-	TAILQ_ENTRY(engine_job) news; /* lock: of e->news, if it has `changed` */
-	bool changed;                 /* lock */
-	int64_t latest;               /* lock: resourceVersion that its news tell */
-	char *name;                   /* NULL: no Framework of this uid was seen */
-	char *label;                  /* USER~JOB; NULL: it was not read */
-	struct framework *machine;    /* NULL: Completed, or not put yet */
-	int64_t version;              /* resourceVersion at the last look; 0: not put yet */
-	char configmap[UID_TEXT];     /* uid of its ConfigMap, which owns all pods; "": none */
-	bool dying;                   /* the ConfigMap is deleted after them */
+	TAILQ_ENTRY(engine_job) news;  /* lock: of e->news, if it has `changed` */
+	bool changed;                  /* lock */
+	int64_t latest;                /* lock: resourceVersion that its news tell */
+	const struct job_entry *entry; /* lock: of its news, or NULL */
+	char *name;                    /* NULL: no Framework of this uid was seen */
+	char *label;                   /* USER~JOB; NULL: it was not read */
+	struct framework *machine;     /* NULL: Completed, or not put yet */
+	int64_t version;               /* resourceVersion at the last look; 0: not put yet */
+	char configmap[UID_TEXT];      /* uid of its ConfigMap, which owns all pods; "": none */
+	bool dying;                    /* the ConfigMap is deleted after them */
 	struct engine_pod *pods;
 	struct engine_pod *hint;  /* the pod found last */
 	struct queue_job *queued; /* lock; NULL: it has ended */
@@ -179,8 +180,9 @@ int engine_find_machine(struct engine *e, struct err *err);
 
 /* ---- job_life.c: Frameworks ---- */
 
-/* The Framework as it is in the store. */
-void job_put(struct engine_job *job, const struct local_answer *answer);
+/* The Framework as it is in the store, and an entry of it. */
+void job_put(struct engine_job *job, const struct local_answer *answer,
+             const struct job_entry *entry);
 void job_remove(struct engine_job *job);
 /* One look. */
 void job_step(struct engine_job *job);

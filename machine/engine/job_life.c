@@ -266,7 +266,7 @@ void world_restore(struct engine_job *job, struct span status)
 
 /* ---- the Framework --------------------------------------------------------------------------- */
 
-static void job_read_order(struct engine_job *job, struct span object)
+static void job_read_order(struct engine_job *job, const struct job_entry *c)
 {
 	/* The priorities that OpenPAI gives to HiveD. */
 	static const struct {
@@ -274,9 +274,6 @@ static void job_read_order(struct engine_job *job, struct span object)
 		int priority;
 	} CLASSES[] = { { "crit", 120 }, { "prod", 100 }, { "oppo", -1 } };
 	int priority = 10; /* "test" */
-	struct job_entry *c = job_entry_new(object);
-	if (!c)
-		return;
 	for (size_t i = 0; i < ARRAY_SIZE(CLASSES); i++) {
 		if (strcmp(c->priority, CLASSES[i].name) == 0)
 			priority = CLASSES[i].priority;
@@ -292,7 +289,6 @@ static void job_read_order(struct engine_job *job, struct span object)
 	    queue_add(job->e->queue, span_of(job_entry_shown_user(c)), span_of(c->cluster));
 	job->queued->priority = priority;
 	job->queued->submitted_ms = c->submitted_ms >= 0 ? c->submitted_ms : c->created_ms;
-	job_entry_drop(c);
 }
 
 /* The machine of a Completed Framework is not needed. */
@@ -376,7 +372,8 @@ static void job_sync(struct engine_job *job)
 	}
 }
 
-void job_put(struct engine_job *job, const struct local_answer *answer)
+void job_put(struct engine_job *job, const struct local_answer *answer,
+             const struct job_entry *entry)
 {
 	ERR_AUTO err = { 0 };
 	struct span object = str_view(&answer->body);
@@ -391,7 +388,7 @@ void job_put(struct engine_job *job, const struct local_answer *answer)
 		engine_notice(job->e, ENGINE_WARNING, "Framework %s is not valid: %s", job->name,
 		              err_msg(&err));
 	if (first)
-		job_read_order(job, object);
+		job_read_order(job, entry);
 	if (first && job->look)
 		world_restore(job, scan_get(object, "status"));
 	/* Not later, because there can be thousands. */
@@ -447,24 +444,24 @@ static void job_settle(struct engine_job *job)
 
 /* ---- the stored status ----------------------------------------------------------------------- */
 
-/* Makes a request to store the status; it borrows from `text`.  The time limit of a job counts from
- * its launch, not by the wall clock, which can be set. */
-static void job_write(const struct engine_job *job, struct str *text, struct store_request *out)
+/* The state to store; it borrows from `text`.  The time limit of a job counts from its launch, not
+ * by the wall clock, which can be set. */
+static void job_write(const struct engine_job *job, struct str *text, struct arena *a,
+                      struct local_state *out)
 {
 	char boot[PROCESS_BOOT_MAX] = "";
 	*text = (struct str)STR_INIT(BODY_MAX);
 	framework_status_write(job->machine, text);
-	size_t n = text->n;
 	if (job->launched_boot_ms)
 		process_boot(boot);
+	*out = (struct local_state){ .name = job->name,
+		                     .uid = job->uid,
+		                     .status = str_view(text),
+		                     .launched = "",
+		                     .launched_boot_ms = boot[0] ? job->launched_boot_ms : 0 };
+	framework_summary(job->machine, &out->summary);
 	if (boot[0])
-		str_printf(text, "%s %lld", boot, (long long)job->launched_boot_ms);
-	*out = (struct store_request){ .verb = STORE_PATCH,
-		                       .kind = KIND_FRAMEWORK,
-		                       .name = job->name,
-		                       .uid = job->uid,
-		                       .body = { span_to(str_view(text), n),
-		                                 span_from(str_view(text), n) } };
+		out->launched = arena_printf(a, "%s %lld", boot, (long long)job->launched_boot_ms);
 }
 
 static void job_stored(struct engine_job *job, const struct local_answer *s)
@@ -474,8 +471,8 @@ static void job_stored(struct engine_job *job, const struct local_answer *s)
 		job->launched_boot_ms = 0;
 		job->store_failures = 0;
 		job_trouble(job, NULL, SPAN(""));
-		/* Others have changed it too, if this is false; the news of this write make it be
-		 * read. */
+		/* Others have changed it too, if this is false; the news of that make it be read.
+		 */
 		if (s->before == job->version)
 			job->version = s->version;
 	} else {
@@ -492,9 +489,10 @@ void jobs_settle(struct engine *e)
 {
 	struct engine_job *job;
 	do {
+		ARENA_AUTO a = { 0 };
 		struct engine_job *jobs[STORES_MAX];
 		struct str text[STORES_MAX];
-		struct store_request r[STORES_MAX];
+		struct local_state r[STORES_MAX];
 		struct local_answer s[STORES_MAX];
 		size_t n = 0;
 		while (n < STORES_MAX && (job = TAILQ_FIRST(&e->turn)) != NULL) {
@@ -505,11 +503,11 @@ void jobs_settle(struct engine *e)
 				continue;
 			}
 			jobs[n] = job;
-			job_write(job, &text[n], &r[n]);
+			job_write(job, &text[n], &a, &r[n]);
 			n++;
 		}
 		if (n > 0)
-			local_request(e->set.store, e->set.namespace_name, r, n, s);
+			local_request_states(e->set.store, e->set.namespace_name, r, n, s);
 		for (size_t i = 0; i < n; i++) {
 			job_stored(jobs[i], &s[i]);
 			local_answer_done(&s[i]);

@@ -30,6 +30,7 @@ struct local_task {
 	struct mail mail; /* first */
 	const char *namespace_name;
 	const struct store_request *r;
+	const struct local_state *state; /* or NULL */
 	struct local_answer answer;
 	sem_t *done;        /* its thread waits for that; NULL: it is of a store */
 	struct mailbox *to; /* of the store */
@@ -60,7 +61,7 @@ static void group_do(struct local *l, struct mail *first, const struct mail *end
 {
 	for (struct mail *m = first; m != end; m = m->next) {
 		struct local_task *t = (struct local_task *)m;
-		request_do(&l->db, t->namespace_name, t->r, failed, &t->answer);
+		request_do(&l->db, t->namespace_name, t->r, t->state, failed, &t->answer);
 	}
 }
 
@@ -82,7 +83,9 @@ static struct mail *group_run(struct local *l, struct mail *first)
 		group_do(l, first, end, code);
 	while (first != end) {
 		struct local_task *t = (struct local_task *)first;
-		if (l->follower && t->answer.told.n > 0)
+		if (l->follower && t->state && t->answer.outcome == STORE_OK)
+			l->follower->stated(l->follower_arg, t->state, t->answer.version);
+		else if (l->follower && t->answer.told.n > 0)
 			(t->r->verb == STORE_DELETE ? l->follower->remove : l->follower->put)(
 			    l->follower_arg, str_view(&t->answer.told));
 		first = first->next; /* the waiting thread may free its task at once */
@@ -188,16 +191,15 @@ int local_follow(struct local *l, const struct local_follower *f, void *arg, str
 	                                    l->db.path, DB_FILE, sqlite3_errstr(code));
 }
 
-void local_request(struct local *l, const char *namespace_name, const struct store_request *r,
-                   size_t n, struct local_answer *out)
+/* Has the tasks done, which say what; they are freed. */
+static void local_wait(struct local *l, const char *namespace_name, struct local_task *t, size_t n,
+                       struct local_answer *out)
 {
 	sem_t done;
-	struct local_task *t = xcalloc(n, sizeof(*t));
 	(void)sem_init(&done, 0, 0); /* cannot fail */
 	for (size_t i = 0; i < n; i++) {
-		t[i] = (struct local_task){ .namespace_name = namespace_name,
-			                    .r = &r[i],
-			                    .done = &done };
+		t[i].namespace_name = namespace_name;
+		t[i].done = &done;
 		(void)mailbox_put(&l->todo, &t[i].mail);
 	}
 	/* They are done in this order. */
@@ -208,6 +210,33 @@ void local_request(struct local *l, const char *namespace_name, const struct sto
 	}
 	(void)sem_destroy(&done);
 	free(t);
+}
+
+void local_request(struct local *l, const char *namespace_name, const struct store_request *r,
+                   size_t n, struct local_answer *out)
+{
+	struct local_task *t = xcalloc(n, sizeof(*t));
+	for (size_t i = 0; i < n; i++)
+		t[i].r = &r[i];
+	local_wait(l, namespace_name, t, n, out);
+}
+
+void local_request_states(struct local *l, const char *namespace_name, const struct local_state *s,
+                          size_t n, struct local_answer *out)
+{
+	struct store_request *r = xcalloc(n, sizeof(*r));
+	struct local_task *t = xcalloc(n, sizeof(*t));
+	for (size_t i = 0; i < n; i++) {
+		r[i] = (struct store_request){ .verb = STORE_PATCH,
+			                       .kind = KIND_FRAMEWORK,
+			                       .name = s[i].name,
+			                       .uid = s[i].uid,
+			                       .body = { s[i].status } };
+		t[i].r = &r[i];
+		t[i].state = &s[i];
+	}
+	local_wait(l, namespace_name, t, n, out);
+	free(r);
 }
 
 /* ---- backups ------------------------------------------------------------------------- */

@@ -10,6 +10,7 @@
  *
  * Thread: main
  */
+#include "k8s/framework/view.h"
 #include "k8s/transport/store.h"
 
 /* A directory with the database.  Shared by all loops of this process; locked against other
@@ -19,9 +20,18 @@ struct local;
 struct local *local_open(const char *dir, bool transient, struct err *e);
 void local_close(struct local *l);
 
+/* The state of a Framework as the engine has decided it. */
+struct local_state {
+	const char *name, *uid;
+	struct span status;        /* JSON */
+	struct fw_summary summary; /* of it */
+	const char *launched;      /* annotation rest-lit/launched; "": as it is */
+	int64_t launched_boot_ms;  /* the same as a number; 0 */
+};
+
 /* Callbacks with the text of a Framework: from local_follow for all existing ones, then from the
- * store's thread on each creation, change and removal, after its commit and before its answer. Each
- * change, also a removal, has a higher resourceVersion. */
+ * store's thread on each creation, change and removal, after its commit and before its answer; with
+ * the state if it alone has changed.  Each change, also a removal, has a higher resourceVersion. */
 struct local_follower {
 	void (*put)(void *arg, struct span object);
 	void (*remove)(void *arg, struct span object);
@@ -29,6 +39,7 @@ struct local_follower {
 	 * has been removed, one of the last 16 384 (NULL: not wanted). */
 	void (*damaged)(void *arg, const char *sentence);
 	void (*removed)(void *arg, struct span uid);
+	void (*stated)(void *arg, const struct local_state *state, int64_t version);
 };
 /* Once, before the first request of a store.  -1 and *e (500): not all can be read. */
 int local_follow(struct local *l, const struct local_follower *f, void *arg, struct err *e);
@@ -52,13 +63,13 @@ void local_answer_done(struct local_answer *a);
  * Does n requests, which mostly share a commit, and returns their answers after the follower has
  * been called, whose callbacks must not call it.  Blocks on the disk.  The members of r that order
  * requests (user, deadline_ms ...) and `done` are not used.  Thread: worker.
- *
- * A PATCH with a uid is the state of that Framework as the engine has decided it: body[0] is its
- * status, body[1] its annotation rest-lit/launched (empty: as it is).  STORE_NOT_FOUND: it is gone,
- * or has another uid.
  */
 void local_request(struct local *l, const char *namespace_name, const struct store_request *r,
                    size_t n, struct local_answer *out);
+/* The same for states, whose answers have no body.  STORE_NOT_FOUND: the Framework is gone, or has
+ * another uid. */
+void local_request_states(struct local *l, const char *namespace_name, const struct local_state *s,
+                          size_t n, struct local_answer *out);
 
 /* A copy of the database as it is at some moment of this call: a file without a name, which the
  * caller closes.  It has all Secrets.  -1 and *e: 503, also when stop_fd becomes readable, or the

@@ -125,10 +125,10 @@ bool row_split(struct database *d, struct span object, struct object_row *r, sql
 /* ---- requests.c ---- */
 
 /* Does a request, in the transaction of the database; the answer holds when that is committed.
- * failed: SQLITE_..., the reason of a failed commit, after which requests that only read are done
- * again; 0. */
+ * state: what a PATCH of the engine stores, or NULL.  failed: SQLITE_..., the reason of a failed
+ * commit, after which requests that only read are done again; 0. */
 void request_do(struct database *d, const char *namespace_name, const struct store_request *r,
-                int failed, struct local_answer *out);
+                const struct local_state *state, int failed, struct local_answer *out);
 
 /* ---- aside.c ---- */
 

@@ -19,7 +19,8 @@ struct request_work {
 	const char *namespace_name; /* of its objects */
 	struct span key;            /* the same, as the database has it */
 	const struct store_request *r;
-	bool failed; /* with its commit */
+	const struct local_state *state; /* r stores it; or NULL */
+	bool failed;                     /* with its commit */
 	struct local_answer *out;
 };
 
@@ -147,9 +148,8 @@ static int request_create(struct request_work *w)
 		const struct object *o = &w->r->with[i];
 		WIPED_STR part_text = { 0 };
 		struct store_request r = *w->r;
-		struct request_work part = {
-			w->d, w->namespace_name, w->key, &r, w->failed, w->out
-		};
+		struct request_work part = { w->d, w->namespace_name, w->key, &r,
+			                     NULL, w->failed,         w->out };
 		r.kind = o->kind;
 		r.name = o->name;
 		size_t at = o->uid_at ?: o->body.n;
@@ -254,28 +254,27 @@ static int request_patch(struct request_work *w)
 	return changed ? requests_fail(w, row_store(w->d, &new)) : 0;
 }
 
-/* See local_request. */
-static int request_status(struct request_work *w)
+/* See local_request_states. */
+static int request_state(struct request_work *w)
 {
 	struct object_row r;
 	STMT_AUTO *s = NULL;
 	int code = 0;
-	if (w->r->body[1].n > 0)
+	if (w->state->launched[0])
 		code = db_run(w->d,
 		              "UPDATE object SET body = json_set(body, "
 		              "'$.metadata.annotations.\"rest-lit/launched\"', ?2) WHERE uid = ?1",
-		              "tt", span_of(w->r->uid), w->r->body[1]);
+		              "tt", span_of(w->r->uid), span_of(w->state->launched));
 	int fault = requests_fail(w, code) ?: requests_find(w, &s, &r);
 	if (fault)
 		return fault;
 	if (!span_is(r.uid, w->r->uid) || r.kind != KIND_FRAMEWORK)
 		return requests_fail(w, ROW_ABSENT);
 	w->out->before = r.version;
-	r.status = w->r->body[0];
-	if (!scan_valid(r.status, OBJECT_DEPTH) || r.status.n > OBJECT_MAX)
+	r.status = w->state->status;
+	if (r.status.n > OBJECT_MAX)
 		return requests_fail(w, SQLITE_TOOBIG);
-	r.version = ++w->d->version;
-	(void)answer_object(w, &r, true);
+	r.version = w->out->version = ++w->d->version;
 	return requests_fail(w, row_state(w->d, &r));
 }
 
@@ -363,7 +362,7 @@ static void requests_write(struct request_work *w, int (*verb)(struct request_wo
 }
 
 void request_do(struct database *d, const char *namespace_name, const struct store_request *r,
-                int failed, struct local_answer *out)
+                const struct local_state *state, int failed, struct local_answer *out)
 {
 	static int (*const VERBS[])(struct request_work *) = {
 		[STORE_CREATE] = request_create, [STORE_GET] = request_get,
@@ -373,7 +372,7 @@ void request_do(struct database *d, const char *namespace_name, const struct sto
 	bool elsewhere = r->namespace_name && resource_of(r->kind)->namespaced &&
 	                 strcmp(r->namespace_name, namespace_name) != 0;
 	const char *in = elsewhere ? r->namespace_name : namespace_name;
-	struct request_work w = { d, in, span_of(elsewhere ? in : ""), r, failed != 0, out };
+	struct request_work w = { d, in, span_of(elsewhere ? in : ""), r, state, failed != 0, out };
 	bool named = r->verb != STORE_LIST && r->verb != STORE_READY;
 	local_answer_done(out);
 	out->body = STR_SECRET(TEXT_MAX);
@@ -389,6 +388,5 @@ void request_do(struct database *d, const char *namespace_name, const struct sto
 	else if (failed)
 		(void)requests_fail(&w, failed);
 	else
-		requests_write(&w,
-		               r->verb == STORE_PATCH && r->uid ? request_status : VERBS[r->verb]);
+		requests_write(&w, state ? request_state : VERBS[r->verb]);
 }

@@ -165,6 +165,8 @@ static void frameworks_put(void *arg, struct span object)
 	log_neglect(f, c);
 	look_for_neglect(f);
 	history_note_end(f->server->history, before, c);
+	if (f->server->engine)
+		engine_look(f->server->engine, c);
 	cache_put(f->cache, c);
 }
 
@@ -174,11 +176,14 @@ static void frameworks_remove(void *arg, struct span object)
 	ARENA_AUTO arena = { 0 };
 	atomic_store(&f->heard_ms, clock_ms());
 	struct span meta = scan_get(object, "metadata");
+	struct span name = scan_text(scan_get(meta, "name"), &arena);
+	struct span uid = scan_text(scan_get(meta, "uid"), &arena);
 	int64_t version = 0;
 	(void)parse_i64(scan_text(scan_get(meta, "resourceVersion"), &arena), 0, INT64_MAX,
 	                &version); /* else 0 */
-	cache_remove(f->cache, scan_text(scan_get(meta, "name"), &arena),
-	             scan_text(scan_get(meta, "uid"), &arena), version);
+	if (f->server->engine)
+		engine_look_gone(f->server->engine, uid, version);
+	cache_remove(f->cache, name, uid, version);
 }
 
 static void frameworks_note_version(void *arg, int64_t version)
@@ -288,20 +293,21 @@ static void directory_damaged(void *arg, const char *sentence)
 	log_event(LOG_ERROR, "something damaged was set aside", "file", sentence);
 }
 
-static void directory_put(void *arg, struct span object)
+/* The engine knows what it has decided. */
+static void directory_stated(void *arg, const struct local_state *state, int64_t version)
 {
-	const struct follow *f = arg;
-	frameworks_put(arg, object);
-	if (f->server->engine)
-		engine_look(f->server->engine, object);
-}
-
-static void directory_remove(void *arg, struct span object)
-{
-	const struct follow *f = arg;
-	frameworks_remove(arg, object);
-	if (f->server->engine)
-		engine_look(f->server->engine, object);
+	struct follow *f = arg;
+	CACHE_VIEW_AUTO *view = cache_view(f->cache);
+	const struct job_entry *before = view_find(view, span_of(state->name));
+	if (!before || strcmp(before->uid, state->uid) != 0)
+		return; /* it is being deleted */
+	struct job_entry *c = job_entry_new_stated(
+	    before, &(struct job_entry_stated){ .summary = &state->summary,
+	                                        .status = state->status,
+	                                        .version = version,
+	                                        .launched_boot_ms = state->launched_boot_ms });
+	history_note_end(f->server->history, before, c);
+	cache_put(f->cache, c);
 }
 
 static void directory_forget(void *arg, struct span uid)
@@ -315,8 +321,9 @@ static int watch_directory(struct follow *f, struct err *e)
 {
 	static const struct local_follower FOLLOWER = { .damaged = directory_damaged,
 		                                        .removed = directory_forget,
-		                                        .put = directory_put,
-		                                        .remove = directory_remove };
+		                                        .put = frameworks_put,
+		                                        .remove = frameworks_remove,
+		                                        .stated = directory_stated };
 	bool run = options_run_here(f->server->options);
 	if (run && machine_start(f->server, &f->arena, e) < 0)
 		return -1;

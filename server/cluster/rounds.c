@@ -147,16 +147,16 @@ static const struct event *rounds_pod_refused(struct span uid, const struct even
 static const struct event *rounds_refused(const struct rounds *r, const struct job_entry *job,
                                           struct arena *a)
 {
-	struct span doc;
+	struct span status;
 	struct fw_view f;
 	struct fw_view t;
 	struct fw_walk w;
 	struct event *v;
 	size_t n = events_of(r->server->events, span_of(job->name), a, &v);
 	const struct event *found = NULL;
-	if (!job_entry_doc(job, a, &doc))
+	if (!job_entry_status(job, a, &status))
 		return NULL;
-	fw_view_read(scan_inside(doc, "status"), a, &f);
+	fw_view_read(status, a, &f);
 	(void)fw_walk_begin(&w, &f, a); /* else no role is found */
 	while (!found && fw_walk_role(&w))
 		while (!found && fw_walk_task(&w, &t))

@@ -229,13 +229,13 @@ int job_attempt(struct str *out, const struct job_shown *s, bool latest, struct 
 
 /* ---- numbers of tasks ---- */
 
-void job_counts(struct str *out, struct span doc, struct arena *a)
+void job_counts(struct str *out, struct span status, struct arena *a)
 {
 	struct fw_view job;
 	struct fw_view t;
 	struct fw_walk w;
 	size_t roles = 0;
-	fw_view_read(scan_inside(doc, "status"), a, &job);
+	fw_view_read(status, a, &job);
 	(void)fw_walk_begin(&w, &job, a); /* else there is no role */
 	str_char(out, '{');
 	for (; roles < SHOWN_ROLES && fw_walk_role(&w); roles++) {

@@ -382,13 +382,13 @@ static void job_watch_end(struct job_watch *o, const char *reason)
 static void job_watch_describe(struct str *out, const struct job_entry *job, size_t room)
 {
 	ARENA_AUTO a = { 0 };
-	struct span doc;
+	struct span status;
 	job_row(out, job, NULL, false);
-	if (!out->n || !job_entry_doc(job, &a, &doc))
+	if (!out->n || !job_entry_status(job, &a, &status))
 		return;
 	size_t row = --out->n; /* without the brace */
 	str_puts(out, ",\"taskRoles\":");
-	job_counts(out, doc, &a);
+	job_counts(out, status, &a);
 	if (out->n + FRAME > room)
 		out->n = row;
 	str_char(out, '}');

@@ -4,9 +4,9 @@
  *
  *	static void counts_found(struct request *r, const struct job_entry *job)
  *	{
- *		struct span doc;
- *		if (job_entry_doc(job, &r->arena, &doc))
- *			job_counts(&r->reply.body, doc, &r->arena);
+ *		struct span status;
+ *		if (job_entry_status(job, &r->arena, &status))
+ *			job_counts(&r->reply.body, status, &r->arena);
  *		answer_json(r, 200);
  *	}
  *
@@ -249,7 +249,7 @@ int job_attempt(struct str *out, const struct job_shown *s, bool latest, struct 
 int job_task(struct str *out, const struct job_shown *s, const struct task_name *task,
              struct arena *a, struct err *e);
 /* Appends the number of tasks by role and state: {"worker":{"WAITING":1,"RUNNING":3}}. */
-void job_counts(struct str *out, struct span doc, struct arena *a);
+void job_counts(struct str *out, struct span status, struct arena *a);
 
 enum {
 	SHOWN_ROLES = 1024,        /* per job; the rest is not shown */

@@ -31,7 +31,7 @@ static void show(const struct job_shown *s, struct arena *a)
 		check(&attempt);
 	if (job_task(&task, s, &TASK, a, &e) == 0)
 		check(&task);
-	job_counts(&counts, s->doc, a);
+	job_counts(&counts, scan_get(s->doc, "status"), a);
 	assert(scan_valid(str_view(&counts), DEPTH));
 }
 

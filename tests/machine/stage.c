@@ -153,11 +153,35 @@ static int stage_put(struct stage *st, struct err *e)
 	return framework_put(st->machine, span_of(text), e);
 }
 
+/* The machine's summary is that of its text. */
+static void stage_check_summary(const struct stage *st, struct span status)
+{
+	ARENA_AUTO a = { 0 };
+	struct fw_view f;
+	struct fw_summary of;
+	struct fw_summary is;
+	fw_view_read(status, &a, &f);
+	bool good = fw_view_summary(&f, &a, &of) && !f.odd;
+	framework_summary(st->machine, &is);
+	good = good && span_eq(of.state, is.state) && of.run_ms == is.run_ms &&
+	       of.completion_ms == is.completion_ms && of.transition_ms == is.transition_ms &&
+	       of.retried == is.retried && of.accountable == is.accountable &&
+	       of.retry_delay_s == is.retry_delay_s && of.attempt == is.attempt &&
+	       of.has_code == is.has_code && of.has_last == is.has_last && of.code == is.code &&
+	       of.last_code == is.last_code;
+	if (!good) {
+		(void)fprintf(stderr, "another summary than that of %.*s\n", (int)status.n,
+		              status.p);
+		abort();
+	}
+}
+
 /* PUT of the status. */
 static void stage_store(struct stage *st)
 {
 	STR_AUTO text = STR_INIT(FRAMEWORK_OBJECT_MAX);
 	framework_status_write(st->machine, &text);
+	stage_check_summary(st, str_view(&text));
 	JSON_AUTO *next = json_copy(st->scene.framework);
 	json_object_set_new(next, "status",
 	                    json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, NULL));

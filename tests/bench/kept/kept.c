@@ -52,8 +52,8 @@ static void add(struct sums *s, struct span object)
 		abort();
 	s->n++;
 	s->text += object.n;
-	s->docs += f->doc_size;
-	s->packed += f->doc.n;
+	s->docs += f->doc_size + f->status_size;
+	s->packed += f->doc.n + f->status.n;
 	double before = now_us();
 	cache_put(s->cache, f);
 	s->put_us += now_us() - before;

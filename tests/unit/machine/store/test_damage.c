@@ -28,7 +28,9 @@ static void heard_damaged(void *arg, const char *sentence)
 
 static struct heard open_and_hear(void)
 {
-	static const struct local_follower FOLLOWER = { heard_put, heard_put, heard_damaged, NULL };
+	static const struct local_follower FOLLOWER = { .put = heard_put,
+		                                        .remove = heard_put,
+		                                        .damaged = heard_damaged };
 	static struct heard h;
 	h = (struct heard){ 0 };
 	open_store();

@@ -471,7 +471,7 @@ static void count_put(void *arg, struct span object)
 TEST_WITH(test_unreadable_disk_ends_no_tasks, durable_setup, durable_teardown)
 {
 	enum { SIZE = 2 << 20, N = 4 };
-	static const struct local_follower FOLLOWER = { count_put, count_put, NULL, NULL };
+	static const struct local_follower FOLLOWER = { .put = count_put, .remove = count_put };
 	char *body = calloc(1, SIZE + 200);
 	ERR_AUTO e = { 0 };
 	int puts = 0;
@@ -510,7 +510,7 @@ static void killed_put(void *arg, struct span object)
 /* Runs in a process of its own until it is killed. */
 static void killed_creating(bool before_commit)
 {
-	static const struct local_follower FOLLOWER = { killed_put, killed_put, NULL, NULL };
+	static const struct local_follower FOLLOWER = { .put = killed_put, .remove = killed_put };
 	close_store();
 	fflush(NULL);
 	pid_t pid = fork();

@@ -374,8 +374,9 @@ static void note_nothing(void *arg, struct span object)
 /* So the files of a removed job go, and those of a lost one stay. */
 TEST_WITH(test_open_tells_the_uids_of_removed_frameworks, setup, teardown)
 {
-	static const struct local_follower FOLLOWER = { note_nothing, note_nothing, NULL,
-		                                        note_removed };
+	static const struct local_follower FOLLOWER = { .put = note_nothing,
+		                                        .remove = note_nothing,
+		                                        .removed = note_removed };
 	ARENA_AUTO a = { 0 };
 	STR_AUTO told = STR_INIT(1 << 20);
 	STR_AUTO wanted = STR_INIT(1 << 20);
@@ -471,7 +472,8 @@ TEST_WITH(test_store_free_answers_all_requests, setup, teardown)
 /* ---- a thread that waits ------------------------------------------------------------ */
 
 struct seen {
-	int puts, removals;
+	int puts, removals, states;
+	int64_t version;
 };
 
 static void seen_put(void *arg, struct span object)
@@ -488,7 +490,7 @@ static void seen_remove(void *arg, struct span object)
 
 TEST_WITH(test_local_request_answers_at_once, setup, teardown)
 {
-	static const struct local_follower FOLLOWER = { seen_put, seen_remove, NULL, NULL };
+	static const struct local_follower FOLLOWER = { .put = seen_put, .remove = seen_remove };
 	struct seen seen = { 0 };
 	struct kept *k = calloc(50, sizeof(*k));
 	struct local_answer a;
@@ -529,38 +531,51 @@ TEST_WITH(test_local_request_answers_at_once, setup, teardown)
 	free(k);
 }
 
+static void seen_state(void *arg, const struct local_state *state, int64_t version)
+{
+	struct seen *seen = arg;
+	assert_string_equal(state->name, "f");
+	seen->states++;
+	seen->version = version;
+}
+
 TEST_WITH(test_put_status_needs_the_uid_of_the_framework, setup, teardown)
 {
-	static const struct local_follower FOLLOWER = { seen_put, seen_remove, NULL, NULL };
+	static const struct local_follower FOLLOWER = { .put = seen_put,
+		                                        .remove = seen_remove,
+		                                        .stated = seen_state };
 	struct seen seen = { 0 };
 	follow(&FOLLOWER, &seen);
 	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
-	const struct {
-		const char *name, *uid;
-		struct span status, launched;
-		enum store_outcome is;
-	} ROWS[] = {
-		{ "f", made.uid, SPAN("{\"state\":\"Running\"}"), SPAN(""), STORE_OK },
-		{ "f", "another", SPAN("{}"), SPAN(""), STORE_NOT_FOUND },
-		{ "g", made.uid, SPAN("{}"), SPAN(""), STORE_NOT_FOUND },
-		{ "f", made.uid, SPAN("{"), SPAN("boot 16"), STORE_REFUSED },
-		{ "f", made.uid, SPAN("{\"state\":\"Done\"}"), SPAN("boot 17"), STORE_OK },
+	enum { LARGE = (4 << 20) + 1 }; /* more than any object */
+	FREE_AUTO char *large = calloc(1, LARGE + 1);
+	memset(large, ' ', LARGE);
+	const struct local_state ROWS[] = {
+		{ .name = "f",
+		  .uid = made.uid,
+		  .status = SPAN("{\"state\":\"Running\"}"),
+		  .launched = "" },
+		{ .name = "f", .uid = "another", .status = SPAN("{}"), .launched = "" },
+		{ .name = "g", .uid = made.uid, .status = SPAN("{}"), .launched = "" },
+		{ .name = "f", .uid = made.uid, .status = span_of(large), .launched = "boot 16" },
+		{ .name = "f",
+		  .uid = made.uid,
+		  .status = SPAN("{\"state\":\"Done\"}"),
+		  .launched = "boot 17" },
 	};
-	struct store_request r[ARRAY_SIZE(ROWS)];
+	static const enum store_outcome IS[ARRAY_SIZE(ROWS)] = { STORE_OK, STORE_NOT_FOUND,
+		                                                 STORE_NOT_FOUND, STORE_REFUSED,
+		                                                 STORE_OK };
 	struct local_answer s[ARRAY_SIZE(ROWS)];
-	for (size_t i = 0; i < ARRAY_SIZE(ROWS); i++)
-		r[i] = (struct store_request){ .verb = STORE_PATCH,
-			                       .kind = KIND_FRAMEWORK,
-			                       .name = ROWS[i].name,
-			                       .uid = ROWS[i].uid,
-			                       .body = { ROWS[i].status, ROWS[i].launched } };
-	local_request(local, "jobs", r, ARRAY_SIZE(ROWS), s);
+	local_request_states(local, "jobs", ROWS, ARRAY_SIZE(ROWS), s);
 	assert_int_equal(s[0].before, 1);
 	assert_int_equal(s[4].before, s[0].version);
-	assert_int_equal(seen.puts, 3);
+	assert_int_equal(seen.puts, 1);
+	assert_int_equal(seen.states, 2);
 	int64_t last = s[4].version;
+	assert_int_equal(seen.version, last);
 	for (size_t i = 0; i < ARRAY_SIZE(ROWS); i++) {
-		assert_int_equal(s[i].outcome, ROWS[i].is);
+		assert_int_equal(s[i].outcome, IS[i]);
 		assert_true((s[i].message == NULL) == (s[i].outcome == STORE_OK));
 		local_answer_done(&s[i]);
 	}

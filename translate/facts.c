@@ -11,11 +11,11 @@
 #define FACTS_BUDGET ((struct budget){ 64, 2000000, 32u << 20, 1024 })
 
 /* Other names in the list are ignored. */
-static unsigned grants_listed(const struct node *list)
+static unsigned allocations_listed(const struct node *list)
 {
 	unsigned found = 0;
 	for (uint32_t i = 0; list && i < list->n; i++)
-		found |= grant_named(node_span(&list->item[i]));
+		found |= allocation_named(node_span(&list->item[i]));
 	return found;
 }
 
@@ -143,12 +143,12 @@ static void facts_read_groups(const struct facts_file *f, const struct node *use
 	struct span *v = ARENA_NEW(a, struct span, node_items(groups) + 1);
 	facts_add(v, &out->n_groups, groups);
 	out->groups = v;
-	out->facts.grants = grants_listed(node_get(f->root, "overlays")) |
-	                    grants_listed(node_get(user, "overlays"));
+	out->facts.grants = allocations_listed(node_get(f->root, "overlays")) |
+	                    allocations_listed(node_get(user, "overlays"));
 	for (size_t i = 0; i < node_items(groups); i++) {
 		const struct node *group = facts_group_of(f, user, i);
 		out->admin |= facts_is_true(node_get(group, "admin"), false);
-		out->facts.grants |= grants_listed(node_get(group, "overlays"));
+		out->facts.grants |= allocations_listed(node_get(group, "overlays"));
 	}
 }
 

@@ -298,8 +298,8 @@ void change_queue_listen(struct change_queue *i, bool on)
 		change_list_done(&i->queue);
 }
 
-/* Wakes the threads of queues with changes; called after `seen` is set, so that cache_heard_ms() is
- * right for the woken thread. */
+/* Wakes the threads of queues with changes; called after `seen` is set, so that
+ * cache_heard_version() is right for the woken thread. */
 static void listeners_wake(struct listeners *l)
 {
 	if (!l->told)
@@ -369,7 +369,7 @@ void cache_free(struct cache *c)
 	free(c);
 }
 
-int64_t cache_heard_ms(struct cache *c)
+int64_t cache_heard_version(struct cache *c)
 {
 	return atomic_load(&c->seen);
 }

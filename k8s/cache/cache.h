@@ -56,7 +56,7 @@ void cache_remove(struct cache *c, struct span name, struct span uid, int64_t ve
 /* A bookmark: everything up to this version has been received. */
 void cache_set_version(struct cache *c, int64_t version);
 /* Returns the version up to which all changes are in the change queues.  Does not block. */
-int64_t cache_heard_ms(struct cache *c);
+int64_t cache_heard_version(struct cache *c);
 /* An object that this server has written; ignored unless it is newer than the watch.  Also ignored
  * if it has a later attempt than the entry: the watch first reports how the one before has ended.
  * Takes the reference. */

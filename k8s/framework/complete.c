@@ -4,7 +4,7 @@
 
 #include "k8s/framework/framework_internal.h"
 
-/* The codes that the machine gives. */
+/* The codes that the state machine gives. */
 static const struct phrase {
 	int32_t code;
 	const char *phrase, *attributes;

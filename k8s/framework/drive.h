@@ -1,8 +1,8 @@
 #pragma once
 /*
- * When a machine is synced next: for all who drive machines.
+ * When a state machine is synced next: for all who drive state machines.
  *
- *	framework_sync(f, &world, wall_ms / 1000, random, &r);
+ *	framework_sync(f, &client, wall_ms / 1000, random, &r);
  *	due_ms = r.again ? now_ms : drive_next_ms(&r, &failures, now_ms, wall_ms, 30000);
  *
  * Pure.

@@ -52,7 +52,7 @@ void framework_free(struct framework *f);
 /*
  * The object as JSON, first and after each change of it by others.  The first time its status is
  * read as well; it is input like any other, and must be one that the controller could have written.
- * Later only metadata and spec are read: the machine's copy of the status is the truth.
+ * Later only metadata and spec are read: the state machine's copy of the status is the truth.
  * 0, or -1 and *e: nothing has changed then.  An object whose first put failed must not be synced.
  */
 int framework_put(struct framework *f, struct span object, struct err *e);
@@ -80,7 +80,7 @@ void framework_summary(const struct framework *f, struct fw_summary *out);
 /* Compressed, whatever its size and configuration. */
 void framework_status_write_packed(const struct framework *f, struct str *out);
 
-/* ---- the world, as the caller sees it ---- */
+/* ---- ConfigMap and pods, as the caller sees them ---- */
 
 enum framework_kind { FRAMEWORK_CONFIGMAP, FRAMEWORK_POD };
 
@@ -160,7 +160,7 @@ struct framework_created {
 	const json_t *status; /* the API server's Status; borrowed likewise */
 };
 
-struct framework_world {
+struct framework_client {
 	void *arg;
 	/* The status before this sync is not stored yet: no attempt that has ended is replaced (the
 	 * result is `pending`). */
@@ -193,5 +193,5 @@ struct framework_result {
 
 /* One sync.  It is needed after framework_put, after each change of the ConfigMap or a pod of this
  * Framework, and as the result says.  random: new for each call; uids and delays are made of it. */
-void framework_sync(struct framework *f, const struct framework_world *w, int64_t now_s,
+void framework_sync(struct framework *f, const struct framework_client *w, int64_t now_s,
                     uint64_t random, struct framework_result *result);

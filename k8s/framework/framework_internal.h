@@ -1,6 +1,6 @@
 #pragma once
-/* The state of one Framework, and the parts of the machine.  Private to k8s/framework/ and its
- * tests. */
+/* The state of one Framework, and the parts of the state machine.  Private to k8s/framework/ and
+ * its tests. */
 #include <jansson.h>
 
 #include "base/doc/tree.h"
@@ -28,7 +28,7 @@ _Static_assert(FW_STATE_MAX == (int)FRAMEWORK_STATES, "FW_STATES");
 #define FW_NO_TIME   INT64_MIN
 #define FW_ZERO_TIME (-62135596800)
 
-/* Completion codes that the machine gives; phrases and attributes are in complete.c. */
+/* Completion codes that the state machine gives; phrases and attributes are in complete.c. */
 enum {
 	FW_SUCCEEDED = 0,
 	FW_CONFIGMAP_DELETED = -100,
@@ -262,7 +262,7 @@ const char *fw_pod_name(const struct framework *f, const struct fw_role *r, size
 
 struct fw_sync {
 	struct framework *f;
-	const struct framework_world *w;
+	const struct framework_client *w;
 	int64_t now_s;
 	uint64_t random; /* the state of fw_random */
 	struct framework_result *r;
@@ -273,7 +273,7 @@ uint64_t fw_random(struct fw_sync *s);
 void fw_move(struct fw_sync *s, const struct fw_role *r, size_t index, struct fw_life *l,
              enum fw_state to);
 
-/* A new outcome; `attributes` is JSON.  The second has one of the machine's codes. */
+/* A new outcome; `attributes` is JSON.  The second has one of the state machine's codes. */
 struct fw_outcome *fw_outcome_make(int32_t code, bool succeeded, const char *phrase,
                                    const char *attributes, const char *diagnostics);
 struct fw_outcome *fw_outcome_new(int32_t code, const char *diagnostics);

@@ -175,7 +175,7 @@ static bool object_note_answer(struct sync_object *o, enum framework_answer a)
 
 static bool object_remove(struct sync_object *o, const char *uid, bool force, bool confirm)
 {
-	const struct framework_world *w = o->s->w;
+	const struct framework_client *w = o->s->w;
 	struct framework_delete what = { o->t ? FRAMEWORK_POD : FRAMEWORK_CONFIGMAP, o->name, uid,
 		                         force, confirm };
 	return object_note_answer(o, w->remove(w->arg, &what));
@@ -186,7 +186,7 @@ static bool object_remove(struct sync_object *o, const char *uid, bool force, bo
 static enum object_presence object_find(struct sync_object *o, bool confirm,
                                         struct framework_pod *out)
 {
-	const struct framework_world *w = o->s->w;
+	const struct framework_client *w = o->s->w;
 	const char *owner = o->t ? o->s->f->life.uid : o->s->f->spec.uid;
 	struct framework_configmap cm = { 0 };
 	*out = (struct framework_pod){ 0 };
@@ -210,7 +210,7 @@ static enum object_presence object_find(struct sync_object *o, bool confirm,
 
 static void object_create(struct sync_object *o)
 {
-	const struct framework_world *w = o->s->w;
+	const struct framework_client *w = o->s->w;
 	struct framework_created made = { 0 };
 	struct framework_pod other;
 	const struct framework_object object = { o->t ? FRAMEWORK_POD : FRAMEWORK_CONFIGMAP,
@@ -606,7 +606,7 @@ static bool sync_spec(struct fw_sync *s)
 	return changed;
 }
 
-void framework_sync(struct framework *f, const struct framework_world *w, int64_t now_s,
+void framework_sync(struct framework *f, const struct framework_client *w, int64_t now_s,
                     uint64_t random, struct framework_result *result)
 {
 	struct fw_sync s = { .f = f, .w = w, .now_s = now_s, .random = random, .r = result };

@@ -246,7 +246,7 @@ static void janitor_check_frameworks(struct janitor *j)
 
 /* ---- PriorityClasses, which no Framework can own, and whose Framework is gone --------------- */
 
-/* The last one by name: lists of a directory are unordered. */
+/* The last one by name: lists of the database are unordered. */
 static struct orphan *orphans_last_by_name(const struct orphans *s)
 {
 	struct orphan *last = s->v;

@@ -100,19 +100,19 @@ CURL *curl_new(const char *url, const struct curl_pem *pem, struct err *e)
 {
 	bool plain = span_starts(span_of(url), "http://");
 	bool own = pem->ca != NULL && pem->ca[0];
-	const char *machine = NULL;
+	const char *system = NULL;
 	CURL *h = curl_easy_init();
 	if (h == NULL) {
 		err_set(e, UNKNOWN_ERROR, "libcurl: no memory for a handle");
 		return NULL;
 	}
 	/* The directory that this libcurl was built with; a built-in file is still set. */
-	(void)curl_easy_getinfo(h, CURLINFO_CAPATH, &machine);
+	(void)curl_easy_getinfo(h, CURLINFO_CAPATH, &system);
 	const struct curl_setting of_url[] = {
 		TEXT(CURLOPT_URL, url),
 		TEXT(CURLOPT_PROTOCOLS_STR, plain ? "http" : "https"),
 		own ? (struct curl_setting)TEXT(CURLOPT_CAINFO, pem->ca)
-		    : (struct curl_setting)TEXT(CURLOPT_CAPATH, machine),
+		    : (struct curl_setting)TEXT(CURLOPT_CAPATH, system),
 		TEXT(CURLOPT_SSLCERT, pem->cert),
 		TEXT(CURLOPT_SSLKEY, pem->key),
 	};

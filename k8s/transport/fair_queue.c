@@ -9,7 +9,7 @@ struct user_queue {
 	struct user_queue *next_in_turn;
 	struct pending_list waiting;
 	size_t held;
-	bool in_turn;
+	bool in_round;
 	char user[];
 };
 
@@ -40,7 +40,7 @@ size_t fair_queue_held(const struct fair_queue *q, const char *user)
 /* The order of users. */
 static void turn_append(struct fair_queue *q, struct user_queue *u)
 {
-	u->in_turn = true;
+	u->in_round = true;
 	u->next_in_turn = NULL;
 	if (q->first != NULL)
 		q->last->next_in_turn = u;
@@ -67,7 +67,7 @@ void fair_queue_join(struct fair_queue *q, struct pending *p, bool waits)
 		return;
 	pending_append(&u->waiting, p);
 	q->n++;
-	if (!u->in_turn)
+	if (!u->in_round)
 		turn_append(q, u);
 }
 
@@ -80,7 +80,7 @@ void fair_queue_leave(struct fair_queue *q, struct pending *p)
 	if (--u->held > 0)
 		return;
 	assert(u->waiting.n == 0); /* waiting requests are held */
-	if (u->in_turn) {
+	if (u->in_round) {
 		struct user_queue *all = q->first;
 		q->first = NULL;
 		while (all != NULL) {
@@ -102,7 +102,7 @@ struct pending *fair_queue_take(struct fair_queue *q)
 	while (q->first != NULL) {
 		struct user_queue *u = q->first;
 		q->first = u->next_in_turn;
-		u->in_turn = false;
+		u->in_round = false;
 		struct pending *p = pending_take(&u->waiting);
 		if (u->waiting.n > 0)
 			turn_append(q, u);

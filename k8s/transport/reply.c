@@ -316,7 +316,7 @@ void explain_refusal(struct err *e, const struct store_request *r, const struct 
 	case 413:
 		reply_too_large(e, r, "the API server accepts in one request (3145728)");
 		return;
-	case 507: /* only a directory answers so */
+	case 507: /* only the database of one machine answers so */
 		err_set(e, UNAVAILABLE,
 		        "the directory in which this server keeps jobs cannot be written (%.*s): "
 		        "the disk is full or read-only",

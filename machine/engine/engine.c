@@ -22,8 +22,8 @@ enum {
 	TRIM_MS = 2000, /* without work: unused memory is returned */
 	READ_AGAIN_MS = 1000,
 	WHY_MAX = 1024,
-	NEWS_MAX = 256,   /* of a turn, so that the others and a stop do not wait for long */
-	FIRST_MS = 10000, /* from the time when all jobs are read to the first starts, at most */
+	CHANGES_MAX = 256, /* of a round, so that the others and a stop do not wait for long */
+	FIRST_MS = 10000,  /* from the time when all jobs are read to the first starts, at most */
 };
 
 /* ---- small things ---------------------------------------------------------------------------- */
@@ -65,7 +65,7 @@ enum store_outcome engine_get(struct engine *e, enum object_kind kind, const cha
 
 /* ---- the jobs -------------------------------------------------------------------------------- */
 
-static struct engine_jobs *engine_jobs_like(struct engine *e, struct span uid)
+static struct engine_jobs *engine_jobs_of_hash(struct engine *e, struct span uid)
 {
 	return &e->jobs[hash_bytes(&e->hash_key, uid) % ARRAY_SIZE(e->jobs)];
 }
@@ -73,7 +73,7 @@ static struct engine_jobs *engine_jobs_like(struct engine *e, struct span uid)
 struct engine_job *engine_find(struct engine *e, struct span uid)
 {
 	struct engine_job *job;
-	LIST_FOREACH(job, engine_jobs_like(e, uid), alike)
+	LIST_FOREACH(job, engine_jobs_of_hash(e, uid), same_hash)
 	if (span_is(uid, job->uid))
 		return job;
 	return NULL;
@@ -88,7 +88,7 @@ struct engine_job *engine_job_of(struct engine *e, struct span uid)
 	job->e = e;
 	job->sync_ms = job->stops_ms = ENGINE_NEVER;
 	(void)snprintf(job->uid, sizeof(job->uid), "%.*s", (int)uid.n, uid.p);
-	LIST_INSERT_HEAD(engine_jobs_like(e, uid), job, alike);
+	LIST_INSERT_HEAD(engine_jobs_of_hash(e, uid), job, same_hash);
 	TAILQ_INSERT_TAIL(&e->live, job, live);
 	return job;
 }
@@ -96,22 +96,22 @@ struct engine_job *engine_job_of(struct engine *e, struct span uid)
 void engine_drop(struct engine_job *job)
 {
 	struct engine *e = job->e;
-	if (job->in_turn != TURN_NONE)
-		TAILQ_REMOVE(&e->turn, job, turn);
+	if (job->in_round != ROUND_NONE)
+		TAILQ_REMOVE(&e->round, job, round);
 	e->n_gone -= job->gone;
 	heap_remove(&e->due, &job->due);
-	grants_end(job, NULL, 0);
+	allocations_end(job, NULL, 0);
 	LOCK_AUTO(&e->lock);
-	LIST_REMOVE(job, alike);
+	LIST_REMOVE(job, same_hash);
 	if (!job->complete)
 		TAILQ_REMOVE(&e->live, job, live);
 	if (job->changed)
-		TAILQ_REMOVE(&e->news, job, news);
+		TAILQ_REMOVE(&e->changes, job, changes);
 	queue_remove(e->queue, job->queued);
 	job_entry_drop(job->entry);
 	for (struct engine_pod *p; (p = job->pods) != NULL; pod_free(p))
 		job->pods = p->next;
-	framework_free(job->machine);
+	framework_free(job->framework);
 	json_decref(job->refusal);
 	free(job->name);
 	free(job->label);
@@ -119,7 +119,8 @@ void engine_drop(struct engine_job *job)
 	free(job);
 }
 
-/* ---- news ------------------------------------------------------------------------------------ */
+/* ---- changes ------------------------------------------------------------------------------------
+ */
 
 static void engine_wake(struct engine *e)
 {
@@ -127,10 +128,10 @@ static void engine_wake(struct engine *e)
 }
 
 /* Queues the job to be read; takes the reference.  Locked. */
-static void news_put(struct engine_job *job, int64_t version, const struct job_entry *entry)
+static void changes_put(struct engine_job *job, int64_t version, const struct job_entry *entry)
 {
 	if (!job->changed)
-		TAILQ_INSERT_TAIL(&job->e->news, job, news);
+		TAILQ_INSERT_TAIL(&job->e->changes, job, changes);
 	job->changed = true;
 	job->latest = version > job->latest ? version : job->latest;
 	job_entry_drop(job->entry);
@@ -146,7 +147,7 @@ void engine_look(struct engine *e, const struct job_entry *entry)
 	struct engine_job *job = engine_job_of(e, uid);
 	if (!job->name) /* then the engine reads it without the lock */
 		job->name = xstrdup(entry->name);
-	news_put(job, entry->version, job_entry_hold(entry));
+	changes_put(job, entry->version, job_entry_hold(entry));
 	engine_wake(e);
 }
 
@@ -155,7 +156,7 @@ void engine_look_gone(struct engine *e, struct span uid, int64_t version)
 	LOCK_AUTO(&e->lock);
 	struct engine_job *job = engine_find(e, uid);
 	if (job)
-		news_put(job, version, NULL);
+		changes_put(job, version, NULL);
 	engine_wake(e);
 }
 
@@ -171,7 +172,7 @@ void engine_forget(struct engine *e, struct span uid)
 }
 
 /* Reads the Framework, and takes the reference.  false: it cannot be read now. */
-static bool news_read(struct engine_job *job, const struct job_entry *entry)
+static bool changes_read(struct engine_job *job, const struct job_entry *entry)
 {
 	struct engine *e = job->e;
 	struct local_answer answer;
@@ -185,24 +186,24 @@ static bool news_read(struct engine_job *job, const struct job_entry *entry)
 		job_trouble(job, "its Framework cannot be read", span_of(answer.message));
 		engine_due(job, clock_ms() + READ_AGAIN_MS);
 		LOCK_AUTO(&e->lock);
-		news_put(job, 0, TAKE(entry));
+		changes_put(job, 0, TAKE(entry));
 	}
 	job_entry_drop(entry);
 	local_answer_done(&answer);
 	return known;
 }
 
-/* Reads the news that are present at the begin of a turn; false: one cannot be read.  *more: there
- * are others. */
-static bool news_read_all(struct engine *e, bool *more)
+/* Reads the changes that are present at the begin of a round; false: one cannot be read.  *more:
+ * there are others. */
+static bool changes_read_all(struct engine *e, bool *more)
 {
 	bool all = true;
 	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
-	const struct engine_job *last = TAILQ_LAST(&e->news, engine_news);
+	const struct engine_job *last = TAILQ_LAST(&e->changes, engine_changes);
 	struct engine_job *job = NULL;
-	for (size_t n = 0; job != last && n < NEWS_MAX; n++) {
-		job = TAILQ_FIRST(&e->news);
-		TAILQ_REMOVE(&e->news, job, news);
+	for (size_t n = 0; job != last && n < CHANGES_MAX; n++) {
+		job = TAILQ_FIRST(&e->changes);
+		TAILQ_REMOVE(&e->changes, job, changes);
 		job->changed = false;
 		const struct job_entry *entry = TAKE(job->entry);
 		bool seen = job->latest <= job->version;
@@ -210,7 +211,7 @@ static bool news_read_all(struct engine *e, bool *more)
 		if (seen)
 			job_entry_drop(entry);
 		else
-			all = news_read(job, entry) && all;
+			all = changes_read(job, entry) && all;
 		(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 	}
 	(void)pthread_mutex_unlock(&e->lock);
@@ -231,15 +232,15 @@ static void engine_steps(struct engine *e)
 	while ((first = heap_first(&e->due)) && first->at_ms <= now) {
 		job = (struct engine_job *)((char *)first - offsetof(struct engine_job, due));
 		heap_remove(&e->due, first);
-		if (job->in_turn == TURN_NONE)
-			TAILQ_INSERT_TAIL(&e->turn, job, turn);
-		job->in_turn = TURN_DUE;
+		if (job->in_round == ROUND_NONE)
+			TAILQ_INSERT_TAIL(&e->round, job, round);
+		job->in_round = ROUND_DUE;
 	}
-	TAILQ_FOREACH(job, &e->turn, turn)
+	TAILQ_FOREACH(job, &e->round, round)
 	{
-		if (job->in_turn == TURN_DUE)
+		if (job->in_round == ROUND_DUE)
 			job_step(job);
-		job->in_turn = TURN_LOOKED;
+		job->in_round = ROUND_LOOKED;
 	}
 }
 
@@ -321,10 +322,10 @@ static void *engine_run(void *arg)
 	while (engine_follow_orders(e)) {
 		if (!e->ending) {
 			e->starts = 0;
-			bool all = news_read_all(e, &more);
+			bool all = changes_read_all(e, &more);
 			if (all && !more && !known) {
 				logs_set_orphans_aside(e);
-				world_end_orphans(e);
+				orphans_end(e);
 				known = true;
 			}
 			engine_steps(e);
@@ -372,9 +373,9 @@ struct engine *engine_start(const struct engine_settings *settings, struct err *
 	e->probe_ms = e->trim_ms = ENGINE_NEVER;
 	(void)pthread_mutex_init(&e->lock, NULL); /* cannot fail with default attributes */
 	e->hash_key = hash_key_new();
-	TAILQ_INIT(&e->turn);
+	TAILQ_INIT(&e->round);
 	TAILQ_INIT(&e->live);
-	TAILQ_INIT(&e->news);
+	TAILQ_INIT(&e->changes);
 	e->epoll = epoll_create1(EPOLL_CLOEXEC);
 	e->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	e->trash = eventfd(0, EFD_CLOEXEC);

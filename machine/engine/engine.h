@@ -1,6 +1,6 @@
 #pragma once
 /*
- * Jobs on this machine, without a cluster.  The engine follows the Frameworks of a directory store
+ * Jobs on this machine, without a cluster.  The engine follows the Frameworks of the database
  * (machine/store/) and does what FrameworkController, scheduler, kubelet and garbage collector do
  * for them in a cluster: engine.c has its thread and its inbox, job_life.c the ConfigMaps and pods,
  * pod_life.c the life of one pod.  k8s/framework/ decides what becomes of a Framework, queue.h

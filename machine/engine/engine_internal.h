@@ -29,7 +29,7 @@ struct engine_pod;
 #define POD_LOST "The process that kept this task has vanished"
 
 /* The resources that a task of a job holds, from its first pod until it is Completed. */
-struct engine_grant {
+struct engine_allocation {
 	struct queue_task task; /* first: one of job->queued->tasks */
 	char *role;
 	int64_t index;
@@ -60,7 +60,7 @@ struct engine_pod {
 	char *gpus;   /* their indexes with commas; NULL: none, or not bound */
 	int *port_fd; /* need.ports locks that no shim has yet; NULL */
 	enum engine_pod_state state;
-	struct engine_grant *grant;
+	struct engine_allocation *allocation;
 	bool dying;
 	int64_t deletion_s, deletion_grace_s;
 	bool running, lost;
@@ -81,30 +81,30 @@ struct engine_pod {
 struct engine_job {
 	char uid[UID_TEXT];
 	struct engine *e;
-	LIST_ENTRY(engine_job) alike; /* of e->jobs */
-	TAILQ_ENTRY(engine_job) live; /* of e->live, unless `complete` */
-	struct heap_item due;         /* of e->due */
-	TAILQ_ENTRY(engine_job) turn; /* of e->turn, if it is */
-	enum { TURN_NONE, TURN_DUE, TURN_LOOKED } in_turn;
-	TAILQ_ENTRY(engine_job) news;  /* lock: of e->news, if it has `changed` */
-	bool changed;                  /* lock */
-	int64_t latest;                /* lock: resourceVersion that its news tell */
-	const struct job_entry *entry; /* lock: of its news, or NULL */
-	char *name;                    /* NULL: no Framework of this uid was seen */
-	char *label;                   /* USER~JOB; NULL: it was not read */
-	struct framework *machine;     /* NULL: Completed, or not put yet */
-	int64_t version;               /* resourceVersion at the last look; 0: not put yet */
-	char configmap[UID_TEXT];      /* uid of its ConfigMap, which owns all pods; "": none */
-	bool dying;                    /* the ConfigMap is deleted after them */
+	LIST_ENTRY(engine_job) same_hash; /* of e->jobs */
+	TAILQ_ENTRY(engine_job) live;     /* of e->live, unless `complete` */
+	struct heap_item due;             /* of e->due */
+	TAILQ_ENTRY(engine_job) round;    /* of e->round, if it is */
+	enum { ROUND_NONE, ROUND_DUE, ROUND_LOOKED } in_round;
+	TAILQ_ENTRY(engine_job) changes; /* lock: of e->changes, if it has `changed` */
+	bool changed;                    /* lock */
+	int64_t latest;                  /* lock: resourceVersion that its changes tell */
+	const struct job_entry *entry;   /* lock: of its changes, or NULL */
+	char *name;                      /* NULL: no Framework of this uid was seen */
+	char *label;                     /* USER~JOB; NULL: it was not read */
+	struct framework *framework;     /* NULL: Completed, or not put yet */
+	int64_t version;                 /* resourceVersion at the last look; 0: not put yet */
+	char configmap[UID_TEXT];        /* uid of its ConfigMap, which owns all pods; "": none */
+	bool dying;                      /* the ConfigMap is deleted after them */
 	struct engine_pod *pods;
-	struct engine_pod *hint;  /* the pod found last */
-	struct queue_job *queued; /* lock; NULL: it has ended */
-	bool gone;                /* the Framework is deleted */
-	bool lost;                /* ... but not by a user: its pod is set aside */
-	bool complete;            /* Completed, without machine; sync_ms: to be deleted */
-	bool look;                /* to be synced */
-	bool unstored;            /* the machine's status is newer than the stored one */
-	bool held;                /* it is stored before the next sync */
+	struct engine_pod *last_found; /* the pod found last */
+	struct queue_job *queued;      /* lock; NULL: it has ended */
+	bool gone;                     /* the Framework is deleted */
+	bool lost;                     /* ... but not by a user: its pod is set aside */
+	bool complete; /* Completed, without state machine; sync_ms: to be deleted */
+	bool look;     /* to be synced */
+	bool unstored; /* the state machine's status is newer than the stored one */
+	bool held;     /* it is stored before the next sync */
 	unsigned sync_failures, store_failures;
 	int64_t sync_ms, store_ms; /* sync again; store again */
 	char *problem;             /* lock: why its status is not stored, or it is not valid */
@@ -138,22 +138,22 @@ struct engine {
 	size_t ports_held; /* descriptors of all port_fd */
 
 	/* Protects what follows, each `problem`, the holders of GPUs, the lists of pods and the
-	 * queue: this thread alone changes these, and reads them without it, but for `news`,
+	 * queue: this thread alone changes these, and reads them without it, but for `changes`,
 	 * `jobs` and `live`, to which others add. */
 	pthread_mutex_t lock;
-	TAILQ_HEAD(engine_news, engine_job) news;         /* jobs whose Frameworks have changed */
+	TAILQ_HEAD(engine_changes, engine_job) changes;   /* jobs whose Frameworks have changed */
 	LIST_HEAD(engine_jobs, engine_job) jobs[1 << 14]; /* by the hash of uid */
 	struct hash_key hash_key;                         /* of `jobs`; does not change */
 	TAILQ_HEAD(engine_live, engine_job) live;         /* those that have not ended */
 
 	/* Members that only the engine's thread uses: */
-	struct heap due;                          /* jobs that are to be looked at */
-	TAILQ_HEAD(engine_turn, engine_job) turn; /* those of this turn, whose time has come */
-	size_t n_gone;                            /* jobs that are `gone` */
+	struct heap due;                            /* jobs that are to be looked at */
+	TAILQ_HEAD(engine_round, engine_job) round; /* those of this round, whose time has come */
+	size_t n_gone;                              /* jobs that are `gone` */
 	int64_t probe_ms, trim_ms;
 	bool ending, killed;
 	bool schedule;
-	size_t starts; /* of tasks in this turn */
+	size_t starts; /* of tasks in this round */
 	int64_t log_bytes;
 };
 
@@ -186,17 +186,17 @@ void job_put(struct engine_job *job, const struct local_answer *answer,
 void job_remove(struct engine_job *job);
 /* One look. */
 void job_step(struct engine_job *job);
-/* The end of a turn: stores the statuses that have changed; then the pods that they announce start.
- * Jobs that are gone are freed. */
+/* The end of a round: stores the statuses that have changed; then the pods that they announce
+ * start. Jobs that are gone are freed. */
 void jobs_settle(struct engine *e);
 /* Sets the reason why the job waits: "FORMAT: WHAT"; format NULL: it does not wait. */
 void job_trouble(struct engine_job *job, const char *format, struct span what);
 
 /* The ConfigMap and the pods that a stored status names. */
-void world_restore(struct engine_job *job, struct span status);
+void job_restore(struct engine_job *job, struct span status);
 /* Ends the tasks in DIR/pods that no Framework has; after all were put.  Their files are removed if
  * the Framework was deleted, else set aside. */
-void world_end_orphans(struct engine *e);
+void orphans_end(struct engine *e);
 
 /* ---- pod_life.c: the life of a pod ---- */
 
@@ -219,7 +219,7 @@ int pod_read_need(struct engine_pod *p, struct err *err);
 /* task.json has what was decided about a task that no status has; it is there from the start of the
  * shim on.  -1 and errno. */
 int pod_write_file(const struct engine_pod *p);
-/* `arg`: a pod with other news for the machine, or with another status of its image. */
+/* `arg`: a pod with other changes for the state machine, or with another status of its image. */
 void pod_changes(void *arg);
 /* A pull for it has failed. */
 void pod_count_pull(struct engine_pod *p, const char *why);
@@ -232,22 +232,22 @@ void pod_free(struct engine_pod *p);
 void pod_event(struct engine_pod *p, const char *type, const char *reason, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* ---- grants.c: resources ---- */
+/* ---- allocations.c: resources ---- */
 
 /* A pod that was made, or found after a restart, gets what its task holds already, or waits for it;
  * without a job in the queue it gets nothing. */
-void grant_enter(struct engine_pod *p);
-/* Ends the grant of a task; role NULL: all. */
-void grants_end(struct engine_job *job, const char *role, int64_t index);
+void allocation_enter(struct engine_pod *p);
+/* Ends the allocation of a task; role NULL: all. */
+void allocations_end(struct engine_job *job, const char *role, int64_t index);
 /* Tells the queue when the job ends at the latest. */
-void grants_time(struct engine_job *job);
+void allocations_time(struct engine_job *job);
 /* A job that has passed another in the queue, but does not run in time, waits again. */
-void grants_undo_late(struct engine_job *job);
+void allocations_undo_late(struct engine_job *job);
 void engine_schedule(struct engine *e);
-/* Locks the GPUs of a grant, also anew, after its shim has ended; false: too few are free. */
-bool grant_lock(struct engine *e, struct engine_grant *g);
+/* Locks the GPUs of a allocation, also anew, after its shim has ended; false: too few are free. */
+bool allocation_lock(struct engine *e, struct engine_allocation *g);
 /* Closes locks that no shim has inherited; keep: nobody else gets the GPUs. */
-void grant_unlock(struct engine *e, struct engine_grant *g, bool keep);
+void allocation_unlock(struct engine *e, struct engine_allocation *g, bool keep);
 
 /* ---- logs.c: directories and small files ---- */
 

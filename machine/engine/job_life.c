@@ -1,5 +1,5 @@
 /* Frameworks, with the ConfigMaps and pods that an API server would keep for them; a stored status
- * says which there are.  In a turn of the engine the machines of those that are due are synced
+ * says which there are.  In a round of the engine the machines of those that are due are synced
  * until nothing changes, then their statuses are stored together, and only then do their pods
  * start. */
 #include <fcntl.h>
@@ -36,8 +36,8 @@ void job_trouble(struct engine_job *job, const char *format, struct span what)
 /* ---- ConfigMaps ------------------------------------------------------------------------------ */
 
 /* A job has one at a time, whose name is made of its own. */
-static enum framework_presence world_configmap(void *arg, const char *name, const char *uid,
-                                               struct framework_configmap *out)
+static enum framework_presence client_configmap(void *arg, const char *name, const char *uid,
+                                                struct framework_configmap *out)
 {
 	const struct engine_job *job = arg;
 	(void)name;
@@ -47,7 +47,7 @@ static enum framework_presence world_configmap(void *arg, const char *name, cons
 }
 
 /* A Framework of the same name was deleted, and its tasks still run. */
-static bool world_taken(const struct engine_job *job)
+static bool client_took(const struct engine_job *job)
 {
 	const struct engine_job *other;
 	bool taken = false;
@@ -61,7 +61,7 @@ static bool world_taken(const struct engine_job *job)
 }
 
 /* The garbage collector. */
-static void world_collect(struct engine_job *job)
+static void job_collect_pods(struct engine_job *job)
 {
 	for (struct engine_pod **at = &job->pods; *at;) {
 		struct engine_pod *p = *at;
@@ -74,7 +74,7 @@ static void world_collect(struct engine_job *job)
 		(void)pthread_mutex_lock(&job->e->lock); /* cannot fail */
 		*at = p->next;
 		(void)pthread_mutex_unlock(&job->e->lock);
-		job->hint = NULL;
+		job->last_found = NULL;
 		pod_free(p);
 	}
 	if (job->configmap[0] && job->dying && !job->pods) {
@@ -86,31 +86,31 @@ static void world_collect(struct engine_job *job)
 
 /* ---- pods ------------------------------------------------------------------------------------ */
 
-static struct engine_pod *world_find(struct engine_job *job, const char *name)
+static struct engine_pod *job_find_pod(struct engine_job *job, const char *name)
 {
-	/* The machine asks for all pods in the order in which it has made them. */
-	struct engine_pod *p = job->hint ? job->hint->next : NULL;
+	/* The state machine asks for all pods in the order in which it has made them. */
+	struct engine_pod *p = job->last_found ? job->last_found->next : NULL;
 	if (p && p->state != POD_REMOVED && strcmp(p->name, name) == 0)
-		return job->hint = p;
+		return job->last_found = p;
 	for (p = job->pods; p; p = p->next) {
 		if (p->state != POD_REMOVED && strcmp(p->name, name) == 0)
-			return job->hint = p;
+			return job->last_found = p;
 	}
 	return NULL;
 }
 
-static enum framework_presence world_pod(void *arg, const char *name, const char *uid,
-                                         struct framework_pod *out)
+static enum framework_presence client_pod(void *arg, const char *name, const char *uid,
+                                          struct framework_pod *out)
 {
-	struct engine_pod *p = world_find(arg, name);
+	struct engine_pod *p = job_find_pod(arg, name);
 	(void)uid;
 	if (p)
 		pod_view(p, out);
 	return p ? FRAMEWORK_THERE : FRAMEWORK_ABSENT;
 }
 
-static struct engine_pod *world_new_pod(struct engine_job *job, const struct framework_object *o,
-                                        const char *uid)
+static struct engine_pod *job_new_pod(struct engine_job *job, const struct framework_object *o,
+                                      const char *uid)
 {
 	struct engine_pod *p = xcalloc(1, sizeof(*p));
 	(void)snprintf(p->uid, sizeof(p->uid), "%s", uid);
@@ -129,22 +129,23 @@ static struct engine_pod *world_new_pod(struct engine_job *job, const struct fra
 }
 
 /* Appends the pod, so that pods stay in the order in which they were made. */
-static void world_add(struct engine_job *job, struct engine_pod *p)
+static void job_add_pod(struct engine_job *job, struct engine_pod *p)
 {
-	struct engine_pod **at = job->hint ? &job->hint->next : &job->pods;
+	struct engine_pod **at = job->last_found ? &job->last_found->next : &job->pods;
 	(void)pthread_mutex_lock(&job->e->lock); /* cannot fail */
 	while (*at)
 		at = &(*at)->next;
-	*at = job->hint = p;
+	*at = job->last_found = p;
 	(void)pthread_mutex_unlock(&job->e->lock);
-	grant_enter(p);
+	allocation_enter(p);
 }
 
-/* ---- what the machine asks ------------------------------------------------------------------- */
+/* ---- what the state machine asks
+ * ------------------------------------------------------------------- */
 
 /* An answer 422 of an API server. */
-static enum framework_answer world_refuse(struct engine_job *job, const char *name,
-                                          const char *message, struct framework_created *out)
+static enum framework_answer client_refuse(struct engine_job *job, const char *name,
+                                           const char *message, struct framework_created *out)
 {
 	json_decref(job->refusal);
 	job->refusal = json_pack("{s:s, s:o, s:s, s:{s:s, s:s}}", "status", "Failure", "message",
@@ -155,14 +156,14 @@ static enum framework_answer world_refuse(struct engine_job *job, const char *na
 	return FRAMEWORK_REFUSED;
 }
 
-static enum framework_answer world_create(void *arg, const struct framework_object *o,
-                                          struct framework_created *out)
+static enum framework_answer client_create(void *arg, const struct framework_object *o,
+                                           struct framework_created *out)
 {
 	ERR_AUTO err = { 0 };
 	char uid[UUID_TEXT];
 	struct engine_job *job = arg;
-	if (o->kind == FRAMEWORK_CONFIGMAP || world_find(job, o->name)) {
-		if (o->kind == FRAMEWORK_POD || job->configmap[0] || world_taken(job))
+	if (o->kind == FRAMEWORK_CONFIGMAP || job_find_pod(job, o->name)) {
+		if (o->kind == FRAMEWORK_POD || job->configmap[0] || client_took(job))
 			return FRAMEWORK_FAILED;
 		random_uuid(job->configmap);
 		job->dying = false;
@@ -171,18 +172,18 @@ static enum framework_answer world_create(void *arg, const struct framework_obje
 		return FRAMEWORK_DONE;
 	}
 	random_uuid(uid);
-	struct engine_pod *p = world_new_pod(job, o, uid);
+	struct engine_pod *p = job_new_pod(job, o, uid);
 	if (pod_read_need(p, &err) < 0) {
 		pod_free(p);
-		return world_refuse(job, o->name, err_msg(&err), out);
+		return client_refuse(job, o->name, err_msg(&err), out);
 	}
-	world_add(job, p);
+	job_add_pod(job, p);
 	job->look = true;
 	out->uid = p->uid;
 	return FRAMEWORK_DONE;
 }
 
-static enum framework_answer world_remove(void *arg, const struct framework_delete *what)
+static enum framework_answer client_remove(void *arg, const struct framework_delete *what)
 {
 	struct engine_job *job = arg;
 	if (what->kind == FRAMEWORK_CONFIGMAP) {
@@ -191,10 +192,10 @@ static enum framework_answer world_remove(void *arg, const struct framework_dele
 		if (job->unstored && job->pods)
 			return FRAMEWORK_PENDING; /* the reason of the pods' end is stored first */
 		job->dying = true;
-		world_collect(job);
+		job_collect_pods(job);
 		return job->configmap[0] && what->confirm ? FRAMEWORK_PENDING : FRAMEWORK_DONE;
 	}
-	struct engine_pod *p = world_find(job, what->name);
+	struct engine_pod *p = job_find_pod(job, what->name);
 	if (!p || strcmp(p->uid, what->uid) != 0)
 		return FRAMEWORK_DONE;
 	if (job->unstored)
@@ -206,7 +207,7 @@ static enum framework_answer world_remove(void *arg, const struct framework_dele
 
 /* ---- after a restart ------------------------------------------------------------------------- */
 
-static bool world_is_deleted(const struct fw_view *f)
+static bool attempt_is_deleted(const struct fw_view *f)
 {
 	return span_is(f->state, "AttemptDeletionRequested") ||
 	       span_is(f->state, "AttemptDeleting");
@@ -214,8 +215,8 @@ static bool world_is_deleted(const struct fw_view *f)
 
 /* A pod that a stored status names, of the attempt `f`.  A pod that was started is found again; one
  * that was not waits again. */
-static void world_restore_pod(struct engine_job *job, struct span role, const struct fw_view *f,
-                              const struct fw_view *t)
+static void job_restore_pod(struct engine_job *job, struct span role, const struct fw_view *f,
+                            const struct fw_view *t)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO err = { 0 };
@@ -227,7 +228,7 @@ static void world_restore_pod(struct engine_job *job, struct span role, const st
 		.attempt = f->attempt,
 		.retry = t->attempt,
 	};
-	struct engine_pod *p = world_new_pod(job, &o, arena_dup(&a, t->uid));
+	struct engine_pod *p = job_new_pod(job, &o, arena_dup(&a, t->uid));
 	p->ip = t->pod_ip.n ? arena_dup(&p->texts, t->pod_ip) : p->ip;
 	p->ports = t->pod_ports.n ? xstrndup(t->pod_ports.p, t->pod_ports.n) : NULL;
 	p->gpus = t->pod_gpus.n ? xstrndup(t->pod_gpus.p, t->pod_gpus.n) : NULL;
@@ -235,15 +236,15 @@ static void world_restore_pod(struct engine_job *job, struct span role, const st
 	    pod_read_need(p, &err) == 0 && (span_is(t->state, "AttemptCreationRequested") ||
 	                                    span_is(t->state, "AttemptPreparing"));
 	if (!pod_find(p) && !waits) {
-		pod_free(p); /* the machine sees that it is gone */
+		pod_free(p); /* the state machine sees that it is gone */
 		return;
 	}
-	world_add(job, p);
-	if (world_is_deleted(t))
+	job_add_pod(job, p);
+	if (attempt_is_deleted(t))
 		pod_delete(p, p->grace_s);
 }
 
-void world_restore(struct engine_job *job, struct span status)
+void job_restore(struct engine_job *job, struct span status)
 {
 	/* In these states there is no ConfigMap, or none any more. */
 	static const char *const NONE[] = { "", "AttemptCreationPending", "AttemptCompleted",
@@ -256,12 +257,12 @@ void world_restore(struct engine_job *job, struct span status)
 	if (span_among(f.state, NONE) || f.uid.n == 0 || f.uid.n >= UID_TEXT)
 		return;
 	(void)snprintf(job->configmap, UID_TEXT, "%.*s", (int)f.uid.n, f.uid.p);
-	job->dying = world_is_deleted(&f);
+	job->dying = attempt_is_deleted(&f);
 	(void)fw_walk_begin(&w, &f, &a); /* else no task is known */
 	while (fw_walk_role(&w))
 		while (fw_walk_task(&w, &t))
 			if (t.uid.n > 0 && t.uid.n < UID_TEXT && span_only_alnum_or(t.uid, "-"))
-				world_restore_pod(job, w.role, &f, &t);
+				job_restore_pod(job, w.role, &f, &t);
 }
 
 /* ---- the Framework --------------------------------------------------------------------------- */
@@ -291,14 +292,14 @@ static void job_read_order(struct engine_job *job, const struct job_entry *c)
 	job->queued->submitted_ms = c->submitted_ms >= 0 ? c->submitted_ms : c->created_ms;
 }
 
-/* The machine of a Completed Framework is not needed. */
+/* The state machine of a Completed Framework is not needed. */
 static void job_complete(struct engine_job *job)
 {
-	if (!job->machine || job->unstored || job->pods ||
-	    strcmp(framework_state(job->machine), "Completed") != 0)
+	if (!job->framework || job->unstored || job->pods ||
+	    strcmp(framework_state(job->framework), "Completed") != 0)
 		return;
-	framework_free(TAKE(job->machine));
-	grants_end(job, NULL, 0);
+	framework_free(TAKE(job->framework));
+	allocations_end(job, NULL, 0);
 	job->complete = true;
 	LOCK_AUTO(&job->e->lock);
 	TAILQ_REMOVE(&job->e->live, job, live);
@@ -318,7 +319,8 @@ static void job_delete_completed(struct engine_job *job)
 	local_answer_done(&answer);
 }
 
-/* ---- the machine ----------------------------------------------------------------------------- */
+/* ---- the state machine
+ * ----------------------------------------------------------------------------- */
 
 static void job_transition(void *arg, const char *role, int index, const char *from, const char *to)
 {
@@ -328,11 +330,11 @@ static void job_transition(void *arg, const char *role, int index, const char *f
 	if (runs && !job->launched && job->limit_s) {
 		job->launched_boot_ms = clock_boot_ms();
 		job->stops_ms = clock_ms() + job->limit_s * 1000;
-		grants_time(job);
+		allocations_time(job);
 	}
 	job->launched |= runs;
 	if (strcmp(to, "Completed") == 0 || (!role && strcmp(to, "AttemptCompleted") == 0))
-		grants_end(job, role, index);
+		allocations_end(job, role, index);
 }
 
 /* Sets the time of the next sync of the state machine. */
@@ -347,26 +349,26 @@ static void job_next_sync(struct engine_job *job, const struct framework_result 
 
 static bool job_syncs(const struct engine_job *job)
 {
-	return job->machine && job->look && !job->held;
+	return job->framework && job->look && !job->held;
 }
 
-/* Syncs the machine until nothing changes, or its status must be stored first. */
+/* Syncs the state machine until nothing changes, or its status must be stored first. */
 static void job_sync(struct engine_job *job)
 {
 	for (unsigned i = 0; i < SYNCS_MAX && job_syncs(job); i++) {
-		const struct framework_world world = { .arg = job,
-			                               .unstored = job->unstored,
-			                               .configmap = world_configmap,
-			                               .pod = world_pod,
-			                               .create = world_create,
-			                               .remove = world_remove,
-			                               .transition = job_transition };
+		const struct framework_client client = { .arg = job,
+			                                 .unstored = job->unstored,
+			                                 .configmap = client_configmap,
+			                                 .pod = client_pod,
+			                                 .create = client_create,
+			                                 .remove = client_remove,
+			                                 .transition = job_transition };
 		struct framework_result r = { .wake_s = INT64_MAX };
 		uint64_t random;
 		random_bytes(&random, sizeof(random));
 		job->look = false;
-		framework_sync(job->machine, &world, clock_wall_ms() / 1000, random, &r);
-		world_collect(job);
+		framework_sync(job->framework, &client, clock_wall_ms() / 1000, random, &r);
+		job_collect_pods(job);
 		job->unstored |= r.status_changed;
 		job_next_sync(job, &r);
 	}
@@ -381,8 +383,8 @@ void job_put(struct engine_job *job, const struct local_answer *answer,
 	job->version = answer->version;
 	if (job->gone || job->complete)
 		return;
-	job->machine = job->machine ?: framework_new(job->e->config);
-	job->look = framework_put(job->machine, object, &err) == 0;
+	job->framework = job->framework ?: framework_new(job->e->config);
+	job->look = framework_put(job->framework, object, &err) == 0;
 	job_trouble(job, job->look ? NULL : "its Framework is not valid", span_of(err_msg(&err)));
 	if (!job->look)
 		engine_notice(job->e, ENGINE_WARNING, "Framework %s is not valid: %s", job->name,
@@ -390,9 +392,9 @@ void job_put(struct engine_job *job, const struct local_answer *answer,
 	if (first)
 		job_read_order(job, entry);
 	if (first && job->look)
-		world_restore(job, scan_get(object, "status"));
+		job_restore(job, scan_get(object, "status"));
 	/* Not later, because there can be thousands. */
-	if (first && strcmp(framework_state(job->machine), "Completed") == 0) {
+	if (first && strcmp(framework_state(job->framework), "Completed") == 0) {
 		job_sync(job);
 		job_complete(job);
 	}
@@ -411,7 +413,7 @@ static void job_pods(struct engine_job *job, bool stored)
 {
 	for (struct engine_pod *p = job->pods; p; p = p->next)
 		pod_step(p, stored);
-	world_collect(job);
+	job_collect_pods(job);
 }
 
 void job_step(struct engine_job *job)
@@ -436,7 +438,7 @@ static void job_settle(struct engine_job *job)
 	job_complete(job);
 	if (job->complete && clock_ms() >= job->sync_ms)
 		job_delete_completed(job);
-	grants_undo_late(job);
+	allocations_undo_late(job);
 	if (job->unstored)
 		engine_due(job, job->store_ms);
 	engine_due(job, job_syncs(job) ? 0 : job->sync_ms);
@@ -451,7 +453,7 @@ static void job_write(const struct engine_job *job, struct str *text, struct are
 {
 	char boot[PROCESS_BOOT_MAX] = "";
 	*text = (struct str)STR_INIT(BODY_MAX);
-	framework_status_write(job->machine, text);
+	framework_status_write(job->framework, text);
 	if (job->launched_boot_ms)
 		process_boot(boot);
 	*out = (struct local_state){ .name = job->name,
@@ -459,7 +461,7 @@ static void job_write(const struct engine_job *job, struct str *text, struct are
 		                     .status = str_view(text),
 		                     .launched = "",
 		                     .launched_boot_ms = boot[0] ? job->launched_boot_ms : 0 };
-	framework_summary(job->machine, &out->summary);
+	framework_summary(job->framework, &out->summary);
 	if (boot[0])
 		out->launched = arena_printf(a, "%s %lld", boot, (long long)job->launched_boot_ms);
 }
@@ -471,14 +473,15 @@ static void job_stored(struct engine_job *job, const struct local_answer *s)
 		job->launched_boot_ms = 0;
 		job->store_failures = 0;
 		job_trouble(job, NULL, SPAN(""));
-		/* Others have changed it too, if this is false; the news of that make it be read.
+		/* Others have changed it too, if this is false; the changes of that make it be
+		 * read.
 		 */
 		if (s->before == job->version)
 			job->version = s->version;
 	} else {
 		job->store_ms =
 		    clock_ms() + drive_backoff_ms(STORE_MIN + job->store_failures++, STORE_MS);
-		/* There are news of its deletion, if this is false. */
+		/* There are changes of its deletion, if this is false. */
 		if (s->outcome != STORE_NOT_FOUND)
 			job_trouble(job, "its state cannot be stored", span_of(s->message ?: ""));
 	}
@@ -495,9 +498,9 @@ void jobs_settle(struct engine *e)
 		struct local_state r[STORES_MAX];
 		struct local_answer s[STORES_MAX];
 		size_t n = 0;
-		while (n < STORES_MAX && (job = TAILQ_FIRST(&e->turn)) != NULL) {
-			TAILQ_REMOVE(&e->turn, job, turn);
-			job->in_turn = TURN_NONE;
+		while (n < STORES_MAX && (job = TAILQ_FIRST(&e->round)) != NULL) {
+			TAILQ_REMOVE(&e->round, job, round);
+			job->in_round = ROUND_NONE;
 			if (job->gone || !job->unstored || clock_ms() < job->store_ms) {
 				job_settle(job);
 				continue;
@@ -513,10 +516,10 @@ void jobs_settle(struct engine *e)
 			local_answer_done(&s[i]);
 			str_done(&text[i]);
 		}
-	} while (!TAILQ_EMPTY(&e->turn));
+	} while (!TAILQ_EMPTY(&e->round));
 }
 
-static bool world_has(struct engine *e, const char *uid)
+static bool engine_has_pod(struct engine *e, const char *uid)
 {
 	const struct engine_job *job;
 	LOCK_AUTO(&e->lock);
@@ -529,7 +532,7 @@ static bool world_has(struct engine *e, const char *uid)
 
 /* The task becomes one of the Framework that was deleted, or of a new one, which is gone, too, and
  * whose files are set aside; a task that a known job has not started has none of a user. */
-static void world_end_orphan(struct engine *e, const char *uid)
+static void orphan_end(struct engine *e, const char *uid)
 {
 	enum { GRACE_S = 30 };
 	ARENA_AUTO a = { 0 };
@@ -543,24 +546,24 @@ static void world_end_orphan(struct engine *e, const char *uid)
 	job = deleted ? job : engine_job_of(e, span_of(uid));
 	(void)pthread_mutex_unlock(&e->lock);
 	const struct framework_object o = { .name = uid, .role = "" };
-	struct engine_pod *p = world_new_pod(job, &o, uid);
+	struct engine_pod *p = job_new_pod(job, &o, uid);
 	bool started = pod_find(p); /* else only its directory is removed */
 	job->lost = !deleted && (started || !known);
 	if (job->lost && label)
 		job->label = xstrdup(label);
 	p->grace_s = GRACE_S;
-	world_add(job, p);
+	job_add_pod(job, p);
 	job_remove(job);
 }
 
-void world_end_orphans(struct engine *e)
+void orphans_end(struct engine *e)
 {
 	struct engine_job *job;
 	DIR_AUTO *list = dir_list(e->pods_dir, ".");
 	for (const char *uid; (uid = dir_next(list)) != NULL;)
-		if (uid[0] != '.' && strlen(uid) < UID_TEXT && !world_has(e, uid) &&
+		if (uid[0] != '.' && strlen(uid) < UID_TEXT && !engine_has_pod(e, uid) &&
 		    unlinkat(e->pods_dir, uid, AT_REMOVEDIR) != 0) /* else it was empty */
-			world_end_orphan(e, uid);
+			orphan_end(e, uid);
 	TAILQ_FOREACH(job, &e->live, live) /* those that were forgotten */
 	if (job->gone)
 		engine_due(job, 0);

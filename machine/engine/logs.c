@@ -49,9 +49,9 @@ bool trash_empty(const struct engine *e)
 void *trash_run(void *arg)
 {
 	const struct engine *e = arg;
-	eventfd_t news;
+	eventfd_t changes;
 	while (trash_empty(e))
-		(void)eventfd_read(e->trash, &news); /* waits */
+		(void)eventfd_read(e->trash, &changes); /* waits */
 	return NULL;
 }
 

@@ -26,7 +26,7 @@ enum {
 	QUICK_WAIT_MS = 10000,
 	QUICK_MANY = 8,
 	KILL_MARGIN_MS = 10000, /* after the grace */
-	STARTS_MAX = 8,         /* in one turn of the thread */
+	STARTS_MAX = 8,         /* in one round of the thread */
 	STARTING_MS = 5000,     /* until a shim has written its pid */
 	LOOK_MS = 10,           /* from its start until it is asked whether the task runs */
 	LOOK_MIN = 2,           /* drive_backoff_ms, for the next time: 20 ms */
@@ -101,7 +101,7 @@ static const struct pod *pod_spec(struct engine_pod *p, struct err *err)
 		return p->spec;
 	settings.ip = p->ip;
 	settings.uid = p->uid;
-	return p->spec = pod_read(framework_object(p->job->machine, &what, &p->arena), &settings,
+	return p->spec = pod_read(framework_object(p->job->framework, &what, &p->arena), &settings,
 	                          &p->arena, err);
 }
 
@@ -115,7 +115,7 @@ static void pod_forget_spec(struct engine_pod *p)
  * one of these.  -1 and *err: no such pod can run here. */
 int pod_read_need(struct engine_pod *p, struct err *err)
 {
-	const struct engine_pod *like = p->job->hint;
+	const struct engine_pod *like = p->job->last_found;
 	if (like && strcmp(like->role, p->role) == 0) {
 		p->need = like->need;
 		p->grace_s = like->grace_s;
@@ -125,7 +125,7 @@ int pod_read_need(struct engine_pod *p, struct err *err)
 	/* Its template has all of that, and most pods wait long. */
 	ARENA_SECRET a = { 0 };
 	const struct pod *pod =
-	    pod_read(framework_template(p->job->machine, p->role, &a), &p->e->pods, &a, err);
+	    pod_read(framework_template(p->job->framework, p->role, &a), &p->e->pods, &a, err);
 	if (!pod)
 		return -1;
 	p->need = pod->need;
@@ -196,7 +196,7 @@ static void pod_start_files(const struct engine_pod *p, struct arena *a, struct 
 	struct sandbox_mount *mount = ARENA_NEW(a, struct sandbox_mount, files);
 	for (size_t i = 0; i < e->inventory.gpus_n; i++) {
 		const struct gpu *gpu = &e->inventory.gpus[i];
-		if (gpu->holder != p->grant)
+		if (gpu->holder != p->allocation)
 			continue;
 		gpus[n++] = gpu;
 		for (size_t j = 0; j < gpu->files_n; j++)
@@ -222,8 +222,8 @@ int pod_write_file(const struct engine_pod *p)
 	STR_AUTO text = STR_INIT(TASK_FILE_MAX);
 	str_puts(&text, "{\"gpus\":[");
 	const struct inventory *has = &p->e->inventory;
-	for (size_t i = 0; p->grant && i < has->gpus_n; i++)
-		if (has->gpus[i].holder == p->grant)
+	for (size_t i = 0; p->allocation && i < has->gpus_n; i++)
+		if (has->gpus[i].holder == p->allocation)
 			json_put_text(&text, NULL, span_of(has->gpus[i].node));
 	str_puts(&text, "]}\n");
 	FREE_AUTO char *path = xasprintf("%s/task.json", p->dir);
@@ -281,7 +281,7 @@ static int pod_start(struct engine_pod *p, struct err *err)
 	size_t n = 0; /* of the locks that the shim inherits */
 	int *keep = ARENA_NEW(&a, int, e->inventory.gpus_n + (size_t)p->need.ports + 1);
 	for (size_t i = 0; i < e->inventory.gpus_n; i++) {
-		if (e->inventory.gpus[i].holder == p->grant)
+		if (e->inventory.gpus[i].holder == p->allocation)
 			keep[n++] = e->inventory.gpus[i].fd;
 	}
 	for (int64_t i = 0; i < p->need.ports; i++)
@@ -297,7 +297,7 @@ static int pod_start(struct engine_pod *p, struct err *err)
 		(void)unlink(file); /* else a restart takes it as started */
 		return -1;
 	}
-	grant_unlock(p->e, p->grant, true); /* the shim has the locks */
+	allocation_unlock(p->e, p->allocation, true); /* the shim has the locks */
 	pod_drop_ports(p);
 	return 0;
 }
@@ -336,13 +336,13 @@ static void pod_release(struct engine_pod *p)
 
 static void pod_remove(struct engine_pod *p)
 {
-	struct engine_grant *g = TAKE(p->grant);
+	struct engine_allocation *g = TAKE(p->allocation);
 	pod_release(p);
-	grant_unlock(p->e, g, true);
+	allocation_unlock(p->e, g, true);
 	if (g)
 		g->pod = NULL;
 	if (g && !g->task.holds)
-		grants_end(p->job, p->role, p->index);
+		allocations_end(p->job, p->role, p->index);
 	if (p->state >= POD_STARTED)
 		logs_keep(p);
 	if (p->job->lost)
@@ -390,7 +390,7 @@ static void pod_fail_before_start(struct engine_pod *p, const char *reason, int 
 	pod_event(p, "Warning", "Failed", "%s", message);
 	pod_notify(p, NULL);
 	pod_release(p);
-	grant_unlock(p->e, p->grant, true);
+	allocation_unlock(p->e, p->allocation, true);
 	p->state = POD_ENDED;
 	pod_changes(p);
 }
@@ -508,8 +508,8 @@ static void pod_advance(struct engine_pod *p)
 		engine_due(p->job, 0);
 	} else if (p->state == POD_PULLING) {
 		pod_look_at_image(p);
-	} else if (p->grant) {
-		if (!grant_lock(p->e, p->grant))
+	} else if (p->allocation) {
+		if (!allocation_lock(p->e, p->allocation))
 			pod_fails(p, "FailedScheduling", "its GPU is used by another program");
 		else if ((why = pod_take_ports(p)))
 			pod_fails(p, "FailedScheduling", why);
@@ -581,13 +581,13 @@ void pod_drop_ports(struct engine_pod *p)
 	free(TAKE(p->port_fd));
 }
 
-/* Notes the GPUs that its grant has. */
+/* Notes the GPUs that its allocation has. */
 static void pod_note_gpus(struct engine_pod *p)
 {
 	STR_AUTO list = STR_INIT(TASK_FILE_MAX);
 	const struct inventory *has = &p->e->inventory;
 	for (size_t i = 0; i < has->gpus_n; i++)
-		if (p->grant && has->gpus[i].holder == p->grant)
+		if (p->allocation && has->gpus[i].holder == p->allocation)
 			str_printf(&list, "%s%zu", list.n ? "," : "", i);
 	free(p->gpus);
 	p->gpus = list.n ? xstrdup(str_c(&list)) : NULL;
@@ -652,7 +652,7 @@ void pod_step(struct engine_pod *p, bool stored)
 	bool started = p->state == POD_STARTED && (p->pidfd >= 0 || p->shim_ended);
 	if (started && !ran && (p->shim_ended || (due && !p->dying)))
 		pod_look_at_state(p);
-	/* The machine sees that it runs before it sees its end. */
+	/* The state machine sees that it runs before it sees its end. */
 	if (started && p->shim_ended && p->running == ran) {
 		pod_shim_ended(p);
 	} else if (started && p->dying && due && p->pidfd >= 0) {
@@ -679,7 +679,8 @@ bool pod_find(struct engine_pod *p)
 	return true;
 }
 
-/* ---- as the machine sees it ------------------------------------------------------------------ */
+/* ---- as the state machine sees it
+ * ------------------------------------------------------------------ */
 
 void pod_view(struct engine_pod *p, struct framework_pod *out)
 {
@@ -718,8 +719,8 @@ void pod_view(struct engine_pod *p, struct framework_pod *out)
 void pod_free(struct engine_pod *p)
 {
 	pod_release(p);
-	if (p->grant)
-		p->grant->pod = NULL;
+	if (p->allocation)
+		p->allocation->pod = NULL;
 	free(p->ports);
 	free(p->gpus);
 	free(p->problem);

@@ -37,11 +37,11 @@ struct gpu {
 	const struct sandbox_mount *files;
 	size_t files_n, own_n; /* the first own_n are of this GPU alone */
 	struct words env;      /* NAME=value, of the CDI file */
-	/* Members that the engine uses (machine/engine/grants.c): */
-	struct engine_grant *holder; /* NULL: not given */
-	int fd;                      /* lock that no shim has yet; -1 */
-	bool foreign;                /* another program had it at the last look */
-	bool told;                   /* its node cannot be used, which was reported */
+	/* Members that the engine uses (machine/engine/allocations.c): */
+	struct engine_allocation *holder; /* NULL: not given */
+	int fd;                           /* lock that no shim has yet; -1 */
+	bool foreign;                     /* another program had it at the last look */
+	bool told;                        /* its node cannot be used, which was reported */
 };
 
 enum { INVENTORY_GPUS = 1024 };

@@ -320,7 +320,7 @@ static int request_list(struct request_work *w)
 	struct str *out = &w->out->body;
 	/* The query would be answered with all objects. */
 	if (w->r->query && strstr(w->r->query, "Selector="))
-		return requests_refuse(w, 400, "a directory does not support this query");
+		return requests_refuse(w, 400, "a server with --local does not support this query");
 	out->max = LIST_MAX;
 	str_printf(out, "{\"metadata\":{\"resourceVersion\":\"%lld\"},\"items\":[",
 	           (long long)w->d->version);
@@ -378,7 +378,7 @@ void request_do(struct database *d, const char *namespace_name, const struct sto
 	out->body = STR_SECRET(TEXT_MAX);
 	out->status = r->verb == STORE_CREATE ? 201 : 200;
 	if (r->verb == STORE_CREATE && r->kind >= KIND_MADE)
-		(void)requests_refuse(&w, 405, "a directory does not store this kind");
+		(void)requests_refuse(&w, 405, "a server with --local does not store this kind");
 	else if (named && (!r->name || !segment_ok(r->name) || !segment_ok(in)))
 		(void)requests_refuse(&w, 422, "invalid name");
 	else if (r->body[0].n + r->body[1].n + r->body[2].n > BODY_MAX)

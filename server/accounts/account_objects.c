@@ -180,7 +180,7 @@ enum pai_read pai_password_read(struct span body, struct span name, struct arena
 
 static bool is_grant(struct span name)
 {
-	return grant_named(name);
+	return allocation_named(name);
 }
 
 enum pai_read pai_group_read(struct span body, struct span name, struct arena *a,
@@ -206,7 +206,7 @@ enum pai_read pai_group_read(struct span body, struct span name, struct arena *a
 	struct name_set names =
 	    pai_read_names(node_get(acls, "overlays"), overlays, a, &out->left_out);
 	for (size_t i = 0; i < names.n; i++)
-		out->grants |= grant_named(names.v[i]);
+		out->grants |= allocation_named(names.v[i]);
 	struct names_form clusters = { PAI_GRANTS_MAX, names_label_value_ok };
 	struct names_form storages = { PAI_GRANTS_MAX, names_storage_ok };
 	out->virtual_clusters =

@@ -89,10 +89,10 @@ static void log_broken(struct follow *f, const struct job_entry *c)
 		f->n_lines = 0;
 	}
 	uint64_t hash = hash_bytes(&f->key, span_of(c->uid));
-	bool news = f->n_lines < BROKEN_LINES;
-	for (size_t i = 0; news && i < BROKEN_KEPT; i++)
-		news = f->broken[i] != hash;
-	if (!news)
+	bool is_new = f->n_lines < BROKEN_LINES;
+	for (size_t i = 0; is_new && i < BROKEN_KEPT; i++)
+		is_new = f->broken[i] != hash;
+	if (!is_new)
 		return;
 	f->broken[f->n_broken++ % BROKEN_KEPT] = hash;
 	f->n_lines++;
@@ -253,9 +253,9 @@ static void pod_events_note_trouble(void *arg, const char *why, bool absent)
 		log_event(LOG_INFO, "events of pods are followed again", NULL, NULL);
 }
 
-/* ---- an API server, or a directory ----------------------------------------------------------- */
+/* ---- an API server, or a database ----------------------------------------------------------- */
 
-static int watch_cluster(struct follow *f, struct err *e)
+static int follow_cluster(struct follow *f, struct err *e)
 {
 	const struct options *o = f->server->options;
 	struct reflector_settings s = {
@@ -287,14 +287,14 @@ static int watch_cluster(struct follow *f, struct err *e)
 	return f->events_reflector ? 0 : -1;
 }
 
-static void directory_damaged(void *arg, const char *sentence)
+static void database_damaged(void *arg, const char *sentence)
 {
 	(void)arg;
 	log_event(LOG_ERROR, "something damaged was set aside", "file", sentence);
 }
 
 /* The engine knows what it has decided. */
-static void directory_stated(void *arg, const struct local_state *state, int64_t version)
+static void database_stated(void *arg, const struct local_state *state, int64_t version)
 {
 	struct follow *f = arg;
 	CACHE_VIEW_AUTO *view = cache_view(f->cache);
@@ -310,20 +310,20 @@ static void directory_stated(void *arg, const struct local_state *state, int64_t
 	cache_put(f->cache, c);
 }
 
-static void directory_forget(void *arg, struct span uid)
+static void database_forget(void *arg, struct span uid)
 {
 	const struct follow *f = arg;
 	if (f->server->engine)
 		engine_forget(f->server->engine, uid);
 }
 
-static int watch_directory(struct follow *f, struct err *e)
+static int follow_database(struct follow *f, struct err *e)
 {
-	static const struct local_follower FOLLOWER = { .damaged = directory_damaged,
-		                                        .removed = directory_forget,
+	static const struct local_follower FOLLOWER = { .damaged = database_damaged,
+		                                        .removed = database_forget,
 		                                        .put = frameworks_put,
 		                                        .remove = frameworks_remove,
-		                                        .stated = directory_stated };
+		                                        .stated = database_stated };
 	bool run = options_run_here(f->server->options);
 	if (run && machine_start(f->server, &f->arena, e) < 0)
 		return -1;
@@ -351,7 +351,7 @@ struct follow *follow_start(struct server *s, struct err *e)
 	(void)pthread_mutex_init(&f->lock, NULL); /* cannot fail with default attributes */
 	f->cache = s->cache = cache_new((size_t)s->options->cache_memory);
 	f->events = s->events = events_new((size_t)s->options->events_memory);
-	if ((s->local ? watch_directory(f, e) : watch_cluster(f, e)) < 0) {
+	if ((s->local ? follow_database(f, e) : follow_cluster(f, e)) < 0) {
 		follow_stop(f);
 		follow_free(f);
 		return NULL;
@@ -400,7 +400,7 @@ const char *follow_problem(const struct server *s, struct arena *a)
 	return why || warm ? why : "not all jobs are known yet: they are being listed";
 }
 
-/* A directory tells each change at once. */
+/* The database tells each change at once. */
 int64_t follow_age_ms(const struct server *s)
 {
 	return s->local ? 0 : clock_ms() - atomic_load(&s->follow->heard_ms);
@@ -420,7 +420,7 @@ enum neglect job_neglect(const struct server *s, const struct job_entry *job, in
 	if (job->state != JOB_WAITING || !job->untouched || s->engine)
 		return NEGLECT_NONE;
 	if (s->local)
-		return NEGLECT_DIRECTORY;
+		return NEGLECT_NO_ENGINE;
 	return job->created_ms != JOB_ENTRY_NONE && now_ms - job->created_ms >= NEGLECT_MS
 	           ? NEGLECT_CONTROLLER
 	           : NEGLECT_NONE;

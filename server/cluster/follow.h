@@ -30,7 +30,7 @@ const struct reflector_counts *follow_counts(const struct server *s, bool events
 /* The reasons why nothing in the cluster processes a waiting job. now_ms since 1970. */
 enum neglect {
 	NEGLECT_NONE,
-	NEGLECT_DIRECTORY,  /* --engine=none: nothing processes objects */
+	NEGLECT_NO_ENGINE,  /* --engine=none: nothing processes objects */
 	NEGLECT_CONTROLLER, /* no controller has touched it for NEGLECT_MS */
 };
 enum { NEGLECT_MS = 30000 };

@@ -325,13 +325,13 @@ static bool program_set_state(struct runtime_configmap *d, struct program *p,
                               enum runtime_configmap_state state, struct span why)
 {
 	bool ready = state == RUNTIME_CONFIGMAP_READY;
-	bool news = ready || p->state != state;
+	bool is_new = ready || p->state != state;
 	size_t i = 0;
 	p->state = state;
 	while (i + 1 < d->n_programs && d->program[i].state == RUNTIME_CONFIGMAP_READY)
 		i++;
 	atomic_store(&d->server->runtime_configmap, (int)d->program[i].state);
-	if (!news)
+	if (!is_new)
 		return ready;
 	struct line line =
 	    object_line(ready ? LOG_INFO : LOG_ERROR,

@@ -136,10 +136,10 @@ static int scheduler_take_status(void *arg, struct span body, struct err *e)
 		facts_part_drop(p);
 		return -1;
 	}
-	bool news = !s->status; /* only this thread writes it */
+	bool is_new = !s->status; /* only this thread writes it */
 	scheduler_replace(s, &s->status, p);
 	s->lost = false;
-	if (news)
+	if (is_new)
 		log_event(LOG_INFO, "HiveD's web service reports the virtual clusters", "url",
 		          s->options->hived_webservice);
 	return 0;

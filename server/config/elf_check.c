@@ -170,7 +170,7 @@ static int program_load(const char *path, struct arena *a, struct runtime_progra
 		return err_wrap(e, "%s", path);
 	for (size_t i = 0; i < ARRAY_SIZE(ARCHES); i++)
 		if (strcmp(ARCHES[i].arch, out->arch) == 0)
-			out->machine = ARCHES[i].uname;
+			out->architecture = ARCHES[i].uname;
 	sha256_hex(hash, str_view(&file));
 	str_base64(&base64, str_view(&file));
 	out->sha256 = arena_dup(a, span_of(hash));

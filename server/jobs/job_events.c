@@ -146,7 +146,7 @@ void job_waiting_put(struct str *out, const struct job_entry *job, const struct 
 		const char *reason, *message;
 	} NEGLECTED[] = {
 		[NEGLECT_NONE] = { "", "" },
-		[NEGLECT_DIRECTORY] = { "NoEngine", "this server only keeps jobs (--engine=none); "
+		[NEGLECT_NO_ENGINE] = { "NoEngine", "this server only keeps jobs (--engine=none); "
 		                                    "nothing runs them" },
 		[NEGLECT_CONTROLLER] = { "NoController",
 		                         "no controller has looked at this job since it was "

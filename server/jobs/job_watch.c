@@ -17,7 +17,7 @@
 enum {
 	BUCKETS = 256,
 	FRAME = 256, /* more than the bytes around the data of an event */
-	NEWS_MAX = 10000,
+	UPDATES_MAX = 10000,
 	AHEAD_MAX = 100000, /* versions that another server can know before this one; beyond it,
 	                       etcd was restored from a backup */
 };
@@ -25,7 +25,7 @@ enum {
 /* ---- followers ---- */
 
 /* References; NULL for none. */
-struct job_news {
+struct job_update {
 	const struct job_entry *now, *before;
 };
 
@@ -35,8 +35,8 @@ struct followers {
 	size_t n;
 	struct follower *of_all, *of_one[BUCKETS];
 	struct cache *cache;
-	struct job_news *news; /* being reported */
-	size_t n_news, cap;
+	struct job_update *updates; /* being reported */
+	size_t n_updates, cap;
 };
 
 struct followers *followers_new(struct cache *c, struct err *e)
@@ -95,36 +95,36 @@ static void follower_end(struct followers *all, struct follower *f)
 		change_queue_listen(all->queue, false);
 }
 
-static const struct job_entry *news_job(const struct job_news *c)
+static const struct job_entry *update_job(const struct job_update *c)
 {
 	return c->now ? c->now : c->before;
 }
 
-static int news_compare(const void *a, const void *b)
+static int update_compare(const void *a, const void *b)
 {
-	int64_t x = news_job(a)->version;
-	int64_t y = news_job(b)->version;
+	int64_t x = update_job(a)->version;
+	int64_t y = update_job(b)->version;
 	return (x > y) - (x < y);
 }
 
-static void news_report_to(struct follower *list, const struct job_news *c, int64_t told)
+static void update_report_to(struct follower *list, const struct job_update *c, int64_t told)
 {
 	struct follower *next;
 	for (struct follower *f = list; f; f = next) {
 		next = f->next;
-		if (!f->name.n || span_is(f->name, news_job(c)->name))
+		if (!f->name.n || span_is(f->name, update_job(c)->name))
 			f->changed(f, c->now, c->before, told);
 	}
 }
 
-static void news_take(void *arg, const struct job_entry *now, const struct job_entry *before)
+static void update_take(void *arg, const struct job_entry *now, const struct job_entry *before)
 {
 	struct followers *all = arg;
-	if (all->n_news == all->cap) {
+	if (all->n_updates == all->cap) {
 		all->cap = all->cap ? 2 * all->cap : 16;
-		all->news = xrealloc(all->news, all->cap * sizeof(all->news[0]));
+		all->updates = xrealloc(all->updates, all->cap * sizeof(all->updates[0]));
 	}
-	all->news[all->n_news++] = (struct job_news){
+	all->updates[all->n_updates++] = (struct job_update){
 		now ? job_entry_hold(now) : NULL,
 		before ? job_entry_hold(before) : NULL,
 	};
@@ -142,21 +142,21 @@ static void report_lost(struct follower *list)
 void followers_run_once(struct followers *all)
 {
 	/* All changes up to here are in the queue by now. */
-	int64_t heard = cache_heard_ms(all->cache);
-	bool complete = change_queue_take(all->queue, news_take, all);
-	if (all->n_news > 1)
-		qsort(all->news, all->n_news, sizeof(all->news[0]), news_compare);
-	for (size_t i = 0; i < all->n_news; i++) {
-		const struct job_news *c = &all->news[i];
+	int64_t heard = cache_heard_version(all->cache);
+	bool complete = change_queue_take(all->queue, update_take, all);
+	if (all->n_updates > 1)
+		qsort(all->updates, all->n_updates, sizeof(all->updates[0]), update_compare);
+	for (size_t i = 0; i < all->n_updates; i++) {
+		const struct job_update *c = &all->updates[i];
 		bool known = complete && c->now && c->now->version <= heard;
 		int64_t told = known ? c->now->version : 0;
-		news_report_to(*follower_list(all, span_of(news_job(c)->name)), c, told);
-		news_report_to(all->of_all, c, told);
+		update_report_to(*follower_list(all, span_of(update_job(c)->name)), c, told);
+		update_report_to(all->of_all, c, told);
 		job_entry_drop(c->now);
 		job_entry_drop(c->before);
 	}
-	free(TAKE(all->news));
-	all->n_news = all->cap = 0;
+	free(TAKE(all->updates));
+	all->n_updates = all->cap = 0;
 	if (complete)
 		return;
 	report_lost(all->of_all);
@@ -269,10 +269,10 @@ static void job_wait_lost(struct follower *f)
 	(void)job_wait_look((struct job_wait *)f, false);
 }
 
-static void job_wait_follow(void *arg, enum long_lived_event news)
+static void job_wait_follow(void *arg, enum long_lived_event event)
 {
 	struct job_wait *w = arg;
-	switch (news) {
+	switch (event) {
 	case LONG_LIVED_TICK:
 		break;
 	case LONG_LIVED_REFUSED:
@@ -476,7 +476,7 @@ static void job_watch_begin(struct request *r, const struct job_entry *job)
 		                             .lost = job_watch_lost },
 		               .r = r };
 	const char *id = request_header(r, "Last-Event-ID");
-	int64_t heard = cache_heard_ms(r->loop->server->cache);
+	int64_t heard = cache_heard_version(r->loop->server->cache);
 	if (id &&
 	    (parse_i64(span_of(id), 0, INT64_MAX, &o->from) < 0 || o->from - heard > AHEAD_MAX))
 		o->from = 0;
@@ -517,14 +517,14 @@ struct jobs_watch {
 		enum entry_kind kind;
 	} * v;
 	size_t at, n, cap;
-	size_t news;   /* entries that are not KNOWN */
+	size_t fresh;  /* entries that are not KNOWN */
 	int64_t heard; /* version of the cache when KNOWN entries were added */
 	int64_t id;    /* the last one that the client has */
 };
 
 static void jobs_watch_pop(struct jobs_watch *j)
 {
-	j->news -= j->v[j->at].kind != KNOWN;
+	j->fresh -= j->v[j->at].kind != KNOWN;
 	job_entry_drop(j->v[j->at++].job);
 	if (j->at < j->n)
 		return;
@@ -543,7 +543,7 @@ static bool jobs_watch_put(struct jobs_watch *j, const struct watch_entry *e)
 {
 	STR_AUTO data = STR_INIT(REPLY_MAX);
 	STR_AUTO text = STR_INIT(REPLY_MAX);
-	/* Ids only grow, also where a known job is reported again as news. */
+	/* Ids only grow, also where a known job is reported again as a change. */
 	bool told = e->kind == TOLD || (e->kind == KNOWN && e->job->version <= j->heard);
 	int64_t id = told && e->job->version > j->id ? e->job->version : 0;
 	if (e->kind == GONE) {
@@ -583,7 +583,7 @@ static void jobs_watch_add(struct jobs_watch *j, const struct job_entry *job, en
 		j->v = xrealloc(j->v, j->cap * sizeof(j->v[0]));
 	}
 	j->v[j->n++] = (struct watch_entry){ job_entry_hold(job), kind };
-	j->news += kind != KNOWN;
+	j->fresh += kind != KNOWN;
 }
 
 static int watch_entry_compare(const void *a, const void *b)
@@ -597,7 +597,7 @@ static int watch_entry_compare(const void *a, const void *b)
 static void jobs_watch_add_known(struct jobs_watch *j, int64_t version)
 {
 	jobs_watch_drop(j);
-	j->heard = cache_heard_ms(j->cache);
+	j->heard = cache_heard_version(j->cache);
 	CACHE_VIEW_AUTO *view = cache_view(j->cache);
 	struct view_walk walk = { .view = view };
 	for (const struct job_entry *job; (job = view_next(&walk));)
@@ -636,7 +636,7 @@ static void jobs_watch_changed(struct follower *f, const struct job_entry *now,
 		return;
 	if (now && now->version <= j->id) /* another server, which was ahead, has told it */
 		return;
-	if (j->news == NEWS_MAX)
+	if (j->fresh == UPDATES_MAX)
 		jobs_watch_restart(j);
 	jobs_watch_add(j, now ? now : before, !now ? GONE : told ? TOLD : UNTOLD);
 	jobs_watch_fill(j);
@@ -656,7 +656,7 @@ static void jobs_watch_last(struct stream *s, void *arg)
 	STR_AUTO text = STR_INIT(256);
 	/* All changes up to here are in the queue, or were taken from it; if all have been told,
 	 * events without id are not repeated at the next server. */
-	int64_t heard = cache_heard_ms(all->cache);
+	int64_t heard = cache_heard_version(all->cache);
 	int64_t id = !j->n && change_queue_empty(all->queue) ? heard : 0;
 	j->w.over = true;
 	jobs_watch_drop(j);
@@ -731,7 +731,7 @@ void jobs_watch(struct request *r)
 		answer_refuse(r, UNAVAILABLE, problem);
 		return;
 	}
-	int64_t heard = cache_heard_ms(j->cache);
+	int64_t heard = cache_heard_version(j->cache);
 	j->id = from == INT64_MAX ? heard : from < 0 ? 0 : from;
 	str_puts(&first, SSE_RETRY);
 	if (from == INT64_MAX) /* an id alone is not an event, but clients keep it */

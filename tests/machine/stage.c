@@ -188,7 +188,7 @@ static void stage_store(struct stage *st)
 	st->unsaved = !scene_store(&st->scene, next);
 }
 
-static const struct framework_world STAGE_WORLD = {
+static const struct framework_client STAGE_WORLD = {
 	.configmap = stage_see_configmap,
 	.pod = stage_see_pod,
 	.create = stage_create,
@@ -199,7 +199,7 @@ static const struct framework_world STAGE_WORLD = {
 /* Syncs until nothing changes. */
 static int stage_settle(struct stage *st, struct err *e)
 {
-	struct framework_world w = STAGE_WORLD;
+	struct framework_client w = STAGE_WORLD;
 	w.arg = st;
 	for (int round = 0; st->machine; round++) {
 		struct framework_result r;

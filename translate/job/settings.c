@@ -3,7 +3,7 @@
 const char *const PROFILE_NAMES[PROFILES + 1] = { "plain", "openpai", "restricted", NULL };
 const char *const GRANT_NAMES[GRANT_BITS] = { "fuse", "hostNetwork", "infiniband" };
 
-unsigned grant_named(struct span name)
+unsigned allocation_named(struct span name)
 {
 	for (size_t bit = 0; bit < GRANT_BITS; bit++)
 		if (span_is(name, GRANT_NAMES[bit]))

@@ -35,11 +35,11 @@ extern const char *const PROFILE_NAMES[PROFILES + 1]; /* the last one is NULL */
 /* pai-runtime in a ConfigMap, for one architecture. The name contains a hash of the program, so the
  * ConfigMap never changes and pods of older jobs keep theirs. */
 struct runtime_program {
-	const char *configmap; /* name: pai-runtime-amd64-0123456789abcdef */
-	const char *arch;      /* as in the label kubernetes.io/arch of nodes: amd64 */
-	const char *machine;   /* as `uname -m` prints it: x86_64 */
-	const char *sha256;    /* of the program, hex */
-	struct span base64;    /* the program */
+	const char *configmap;    /* name: pai-runtime-amd64-0123456789abcdef */
+	const char *arch;         /* as in the label kubernetes.io/arch of nodes: amd64 */
+	const char *architecture; /* as `uname -m` prints it: x86_64 */
+	const char *sha256;       /* of the program, hex */
+	struct span base64;       /* the program */
 };
 
 enum { RUNTIME_PROGRAMS = 2 };
@@ -88,7 +88,7 @@ struct template_file {
 enum grant { GRANT_FUSE = 1, GRANT_HOST_NETWORK = 2, GRANT_INFINIBAND = 4 };
 enum { GRANT_BITS = 3 };
 extern const char *const GRANT_NAMES[GRANT_BITS]; /* by bit */
-unsigned grant_named(struct span name);
+unsigned allocation_named(struct span name);
 
 struct storage_fact {
 	struct span name; /* also the name of the claim */

@@ -137,7 +137,7 @@ static int write_framework(const struct scope *s, struct object *o, struct err *
 
 /* 403 if the user may not use the virtual cluster of the job, or if a role asks for something that
  * the user is not granted.  Profile openpai grants all. */
-static int grants_check(const struct scope *s, struct err *e)
+static int allocations_check(const struct scope *s, struct err *e)
 {
 	const struct facts *f = s->facts;
 	unsigned refused = 0;
@@ -228,9 +228,9 @@ static int check_annotations(const struct scope *s, struct err *e)
 static int build_objects(struct scope *s, struct objects *out, struct err *e)
 {
 	s->set = translator_settings(s->t);
-	if (restricted_check(s, e) < 0 || grants_check(s, e) < 0 || hived_plan_make(s, e) < 0 ||
-	    storages_resolve(s, e) < 0 || code_check(s, e) < 0 || raw_volumes_check(s, e) < 0 ||
-	    check_annotations(s, e) < 0)
+	if (restricted_check(s, e) < 0 || allocations_check(s, e) < 0 ||
+	    hived_plan_make(s, e) < 0 || storages_resolve(s, e) < 0 || code_check(s, e) < 0 ||
+	    raw_volumes_check(s, e) < 0 || check_annotations(s, e) < 0)
 		return -1;
 	/* The common environment is copied into both containers of every role, unless it is too
 	 * large. */

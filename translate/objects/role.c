@@ -123,7 +123,7 @@ static bool put_runtime_sources(const struct scope *s, struct variable_output *o
 PUT_STRING(put_runtime_init_pull_policy, runtime_in_own_image(s) ? "Always" : image_pull_policy(init_image_of(s)))
 PUT_OPTIONAL(put_runtime_node_arch, s->set->n_programs == 1, out_text(o, span_of(s->set->program[0].arch)))
 PUT_FUNCTION(put_runtime_command, str_puts(o->s, runtime_has_two_architectures(s) ? RUN_BY_SHELL : RUN_ALONE))
-PUT_STRING(put_runtime_path, runtime_has_two_architectures(s) ? arena_printf(s->a, "%s/pai-runtime", s->program->machine) : "pai-runtime")
+PUT_STRING(put_runtime_path, runtime_has_two_architectures(s) ? arena_printf(s->a, "%s/pai-runtime", s->program->architecture) : "pai-runtime")
 PUT_TEXT(put_runtime_init_image, init_image_of(s))
 PUT_STRING(put_runtime_config_map, s->program->configmap)
 PUT_STRING(put_runtime_arch, s->program->arch)
@@ -137,7 +137,7 @@ static const struct variable RUNTIME_ROWS[] = {
 	{ "runtime.command",        VARIABLE_TEXTS, false, SCOPE_CLUSTER, put_runtime_command,          "ours", "... the command of the init container; with two architectures, /bin/sh chooses by `uname -m`." },
 	{ "runtime.sources",        VARIABLE_LIST, false, SCOPE_CLUSTER, put_runtime_sources,          "ours", "... runtime-source.yaml, once for every architecture." },
 	{ "runtime.configMap",      VARIABLE_TEXT, false, SCOPE_PROGRAM, put_runtime_config_map,       "ours", "The ConfigMap with pai-runtime for one architecture; named after architecture and content." },
-	{ "runtime.path",           VARIABLE_TEXT, false, SCOPE_PROGRAM, put_runtime_path,             "ours", "Its path in the volume: `pai-runtime`; with two architectures `MACHINE/pai-runtime`, with MACHINE as `uname -m` prints it." },
+	{ "runtime.path",           VARIABLE_TEXT, false, SCOPE_PROGRAM, put_runtime_path,             "ours", "Its path in the volume: `pai-runtime`; with two architectures `ARCHITECTURE/pai-runtime`, with ARCHITECTURE as `uname -m` prints it." },
 	{ "runtime.arch",           VARIABLE_TEXT, false, SCOPE_PROGRAM, put_runtime_arch,             "ours", "Its architecture, as in the label `kubernetes.io/arch` of nodes." },
 	{ "runtime.hash",           VARIABLE_TEXT, false, SCOPE_PROGRAM, put_runtime_hash,             "ours", "Its SHA-256." },
 	{ "runtime.program",        VARIABLE_TEXT, false, SCOPE_PROGRAM, put_runtime_program,          "ours", "The program, in base64." },

@@ -50,7 +50,7 @@ static void keep_settings(struct translator *t, const struct settings *s)
 		t->set.program[i] = (struct runtime_program){
 			.configmap = translator_keep(&t->arena, p->configmap),
 			.arch = translator_keep(&t->arena, p->arch),
-			.machine = translator_keep(&t->arena, p->machine),
+			.architecture = translator_keep(&t->arena, p->architecture),
 			.sha256 = translator_keep(&t->arena, p->sha256),
 			.base64 = arena_span(&t->arena, p->base64),
 		};

@@ -193,7 +193,7 @@ struct rules_object *object_find_known(struct rules_job *job, enum object_kind k
 	struct hash_key key = r->key; /* so that names of another job are elsewhere */
 	key.v[0] ^= (uint64_t)(uintptr_t)job;
 	size_t bucket = hash_bytes(&key, span_of(name)) % RULES_BUCKETS;
-	LIST_FOREACH(o, &r->pods[bucket], alike)
+	LIST_FOREACH(o, &r->pods[bucket], same_hash)
 	if (o->job == job && strcmp(o->name, name) == 0)
 		return o;
 	if (!make)
@@ -201,7 +201,7 @@ struct rules_object *object_find_known(struct rules_job *job, enum object_kind k
 	o = xcalloc(1, sizeof(*o));
 	o->job = job;
 	o->name = xstrdup(name);
-	LIST_INSERT_HEAD(&r->pods[bucket], o, alike);
+	LIST_INSERT_HEAD(&r->pods[bucket], o, same_hash);
 	LIST_INSERT_HEAD(&job->pods, o, siblings);
 	counter_add(&r->set.counts->pods, 1);
 	return o;
@@ -216,7 +216,7 @@ void object_free_known(struct rules_object *o)
 		*o = (struct rules_object){ .job = o->job };
 		return;
 	}
-	LIST_REMOVE(o, alike);
+	LIST_REMOVE(o, same_hash);
 	LIST_REMOVE(o, siblings);
 	counter_subtract(&o->job->r->set.counts->pods);
 	free(o->name);
@@ -227,7 +227,7 @@ void object_free_known(struct rules_object *o)
 static void job_wake(struct rules_job *job, const struct rules_time *now)
 {
 	job->look = true;
-	if (job->machine)
+	if (job->framework)
 		job_step_at(job, now->ms);
 }
 
@@ -368,7 +368,8 @@ static void job_check_status(struct rules_job *job, const struct rules_time *now
                              struct span object, const struct rules_metadata *m, struct arena *a)
 {
 	STR_AUTO ours = STR_INIT(RULES_OBJECT_MAX);
-	(job->packs ? framework_status_write_packed : framework_status_write)(job->machine, &ours);
+	(job->packs ? framework_status_write_packed : framework_status_write)(job->framework,
+	                                                                      &ours);
 	FREE_AUTO char *mine = status_canonical(str_view(&ours));
 	FREE_AUTO char *theirs = status_canonical(scan_get(object, "status"));
 	if (ours.full || (mine && theirs && strcmp(mine, theirs) == 0))
@@ -387,9 +388,9 @@ static void job_check_status(struct rules_job *job, const struct rules_time *now
 	job_step_at(job, job->hold_ms);
 }
 
-/* Keeps the object for the machine. */
-static void job_keep_news(struct rules_job *job, const struct rules_time *now, struct span object,
-                          bool rebuild)
+/* Keeps the object for the state machine. */
+static void job_keep_unread(struct rules_job *job, const struct rules_time *now, struct span object,
+                            bool rebuild)
 {
 	static const char *const KEYS[] = { "metadata", "spec", "status" };
 	struct span part[ARRAY_SIZE(KEYS)];
@@ -405,10 +406,10 @@ static void job_keep_news(struct rules_job *job, const struct rules_time *now, s
 		job_tell(job, "Unreadable", "This Framework is too large for the controller.");
 		return;
 	}
-	str_done(&job->news);
-	job->news = STR_INIT(packed.n);
-	str_span(&job->news, str_view(&packed));
-	job->news_n = text.n;
+	str_done(&job->unread);
+	job->unread = STR_INIT(packed.n);
+	str_span(&job->unread, str_view(&packed));
+	job->unread_n = text.n;
 	job->rebuild |= rebuild;
 	job_drop_unsent(job);
 	job_step_at(job, now->ms);
@@ -429,13 +430,13 @@ static void job_compare(struct rules_job *job, const struct rules_time *now, str
 	job->spec_hash = hash;
 	job->stops = span_is(scan_text(scan_get(spec, "executionType"), &a), "Stop");
 	if (old) {
-		if (changed && job->machine && job->owned)
-			job_keep_news(job, now, object, false);
+		if (changed && job->framework && job->owned)
+			job_keep_unread(job, now, object, false);
 		return;
 	}
 	job->annotated = scan_type(m->annotations) == SCAN_OBJECT;
 	job_set_user(job, scan_text(scan_get(m->labels, "userName"), &a));
-	if (!job->machine && !job->n_ops)
+	if (!job->framework && !job->n_ops)
 		job_note_complete(job, now, scan_get(object, "status"));
 	if (job->complete)
 		return;
@@ -449,12 +450,12 @@ static void job_compare(struct rules_job *job, const struct rules_time *now, str
 		job->hold_ms = now->ms + RULES_FENCED_MS;
 		counter_add(&r->set.counts->fenced, 1);
 	}
-	if (!job->machine || !(job->owned || (ours && writes)))
-		job_keep_news(job, now, object, true);
+	if (!job->framework || !(job->owned || (ours && writes)))
+		job_keep_unread(job, now, object, true);
 	else if (changed)
-		job_keep_news(job, now, object, false);
+		job_keep_unread(job, now, object, false);
 	/* A write under way is compared when it is answered. */
-	if (job->owned && job->machine && !job->unstored && !writes)
+	if (job->owned && job->framework && !job->unstored && !writes)
 		job_check_status(job, now, object, m, &a);
 }
 

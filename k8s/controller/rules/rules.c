@@ -49,7 +49,7 @@ struct rules_job *job_of_name(struct rules *r, struct span namespace_name, struc
 {
 	struct rules_job *job;
 	size_t bucket = hash_bytes(&r->key, name) % RULES_BUCKETS;
-	LIST_FOREACH(job, &r->jobs[bucket], alike)
+	LIST_FOREACH(job, &r->jobs[bucket], same_hash)
 	if (span_is(name, job->name) && span_is(namespace_name, job->namespace_name))
 		return job;
 	if (!make)
@@ -63,7 +63,7 @@ struct rules_job *job_of_name(struct rules *r, struct span namespace_name, struc
 	job->configmap.job = job;
 	LIST_INIT(&job->pods);
 	TAILQ_INIT(&job->ops);
-	LIST_INSERT_HEAD(&r->jobs[bucket], job, alike);
+	LIST_INSERT_HEAD(&r->jobs[bucket], job, same_hash);
 	return job;
 }
 
@@ -80,7 +80,7 @@ void job_show_state(struct rules_job *job)
 	if (job->complete)
 		now = FRAMEWORK_STATE_COMPLETED;
 	else if (job->uid)
-		now = job->machine ? framework_state_index(job->machine) : FRAMEWORK_STATES;
+		now = job->framework ? framework_state_index(job->framework) : FRAMEWORK_STATES;
 	if (now == job->shown)
 		return;
 	if (job->shown < RULES_FRAMEWORK_STATES)
@@ -96,9 +96,9 @@ static void job_clear(struct rules_job *job)
 	struct rules_op *op;
 	while ((op = TAILQ_FIRST(&job->ops)) != NULL)
 		op_drop(op); /* NOLINT(clang-analyzer-unix.Malloc): it takes it off the list */
-	framework_free(TAKE(job->machine));
+	framework_free(TAKE(job->framework));
 	str_done(&job->packed);
-	str_done(&job->news);
+	str_done(&job->unread);
 	if (job->over_quota)
 		LIST_REMOVE(job, quota);
 	job->over_quota = job->owned = job->unstored = job->urgent = job->look = false;
@@ -136,7 +136,7 @@ static void user_leave(struct rules_user *u)
 {
 	if (!u || --u->held > 0)
 		return;
-	LIST_REMOVE(u, alike);
+	LIST_REMOVE(u, same_hash);
 	free(u);
 }
 
@@ -144,20 +144,20 @@ static struct rules_user *user_of_name(struct rules *r, struct span name)
 {
 	struct rules_user *u;
 	size_t bucket = hash_bytes(&r->key, name) % RULES_USERS;
-	LIST_FOREACH(u, &r->user[bucket], alike)
+	LIST_FOREACH(u, &r->user[bucket], same_hash)
 	if (span_is(name, u->name))
 		return u;
 	u = xcalloc(1, sizeof(*u) + name.n + 1);
 	if (name.n)
 		memcpy(u->name, name.p, name.n);
 	TAILQ_INIT(&u->jobs);
-	LIST_INSERT_HEAD(&r->user[bucket], u, alike);
+	LIST_INSERT_HEAD(&r->user[bucket], u, same_hash);
 	return u;
 }
 
 void job_set_user(struct rules_job *job, struct span user)
 {
-	if ((job->user && span_is(user, job->user->name)) || job->in_turn)
+	if ((job->user && span_is(user, job->user->name)) || job->is_queued)
 		return; /* a job in turn changes its user at the next event */
 	struct rules_user *before = job->user;
 	job->user = user_of_name(job->r, user);
@@ -172,7 +172,7 @@ void job_free_unused(struct rules_job *job)
 	job_forget(job);
 	object_free_known(&job->configmap);
 	user_leave(job->user);
-	LIST_REMOVE(job, alike);
+	LIST_REMOVE(job, same_hash);
 	free(job->packed.p);
 	free(job->name);
 	free(job->namespace_name);
@@ -184,25 +184,25 @@ void job_free_unused(struct rules_job *job)
 /* A job takes part while it has unsent requests, its user while he has such jobs. */
 static void turn_join(struct rules_job *job)
 {
-	if (job->in_turn)
+	if (job->is_queued)
 		return;
 	if (!job->user)
 		job_set_user(job, SPAN(""));
 	if (TAILQ_EMPTY(&job->user->jobs))
-		TAILQ_INSERT_TAIL(&job->r->users, job->user, turn);
-	TAILQ_INSERT_TAIL(&job->user->jobs, job, turn);
-	job->in_turn = true;
+		TAILQ_INSERT_TAIL(&job->r->users, job->user, queue);
+	TAILQ_INSERT_TAIL(&job->user->jobs, job, queue);
+	job->is_queued = true;
 	counter_add(&job->r->set.counts->queued, 1);
 }
 
 static void turn_leave(struct rules_job *job)
 {
-	if (!job->in_turn)
+	if (!job->is_queued)
 		return;
-	TAILQ_REMOVE(&job->user->jobs, job, turn);
+	TAILQ_REMOVE(&job->user->jobs, job, queue);
 	if (TAILQ_EMPTY(&job->user->jobs))
-		TAILQ_REMOVE(&job->r->users, job->user, turn);
-	job->in_turn = false;
+		TAILQ_REMOVE(&job->r->users, job->user, queue);
+	job->is_queued = false;
 	counter_subtract(&job->r->set.counts->queued);
 }
 
@@ -370,7 +370,7 @@ void rules_list_end(struct rules *r, const struct rules_time *now, enum object_k
 	r->listed[kind] = true;
 	for (size_t i = 0; i < RULES_BUCKETS; i++) {
 		for (job = LIST_FIRST(&r->jobs[i]); job; job = next) {
-			next = LIST_NEXT(job, alike);
+			next = LIST_NEXT(job, same_hash);
 			job_doubt(job, now, kind);
 		}
 	}

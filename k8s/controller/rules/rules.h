@@ -1,8 +1,9 @@
 #pragma once
 /*
  * The rules of the controller: what it knows of Frameworks, their ConfigMaps and pods, and which
- * request is next.  It drives the machine of k8s/framework/ between watch events and requests, and
- * is pure: no I/O, no clock, no threads.  The shell (k8s/controller/) and the tests feed it.
+ * request is next.  It drives the state machine of k8s/framework/ between watch events and
+ *requests, and is pure: no I/O, no clock, no threads.  The shell (k8s/controller/) and the tests
+ *feed it.
  *
  *	struct rules *r = rules_new(&settings);
  *	rules_list_begin(r, KIND_POD);           (likewise the two other kinds; then events)
@@ -18,9 +19,9 @@
  *
  * Rules that hold for each Framework:
  *
- * - Nothing is done in the world before the state that announces it is stored.
- * - While requests are unanswered, its machine is neither synced nor given a new spec; then one
- *   sync takes all answers, and one write stores the result.
+ * - Nothing is created or deleted before the state that announces it is stored.
+ * - While requests are unanswered, its state machine is neither synced nor given a new spec; then
+ *one sync takes all answers, and one write stores the result.
  * - An object is gone only after a DELETED event for its uid, or a GET with 404 or another uid.
  * - A status write tests the uid and the annotation rest-lit/controller, which names the leader
  *   that has taken the Framework over; the first write sets it, and tests the resourceVersion.

@@ -20,7 +20,7 @@ static struct rules_object *op_object(const struct rules_op *op)
 	return object_find_known(op->job, op->kind, op->name, true);
 }
 
-/* The answer for the machine; when all requests of the Framework have one, it is synced. */
+/* The answer for the state machine; when all requests of the Framework have one, it is synced. */
 static void op_finish(struct rules_op *op, const struct rules_time *now,
                       enum framework_answer answer)
 {

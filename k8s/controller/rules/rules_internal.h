@@ -1,8 +1,8 @@
 #pragma once
 /*
  * The state of the rules, and their parts; private to this folder and its tests.  rules.c has the
- * entry points and the queue, known.c takes what the watches say, rules_sync.c runs the machine,
- * rules_send.c writes requests, rules_answer.c takes their answers.
+ * entry points and the queue, known.c takes what the watches say, rules_sync.c runs the state
+ * machine, rules_send.c writes requests, rules_answer.c takes their answers.
  */
 #include <sys/queue.h>
 
@@ -39,7 +39,7 @@ struct rules_metadata {
 
 /* The name of a ConfigMap or a pod, with all that is known of it. */
 struct rules_object {
-	LIST_ENTRY(rules_object) alike, siblings; /* of a pod: by hash; of the job */
+	LIST_ENTRY(rules_object) same_hash, siblings; /* of a pod: by hash; of the job */
 	struct rules_job *job;
 	char *name; /* of a pod */
 	enum {
@@ -74,7 +74,7 @@ enum rules_stage {
 	STAGE_LOOK,   /* OP_DELETE: a GET before or after it */
 };
 
-/* One open request: what the machine has asked for, until its answer is taken. */
+/* One open request: what the state machine has asked for, until its answer is taken. */
 struct rules_op {
 	TAILQ_ENTRY(rules_op) next;
 	struct rules_job *job; /* NULL: nobody wants the answer */
@@ -88,7 +88,7 @@ struct rules_op {
 	struct framework_object object; /* OP_CREATE; its texts are `name`, `role`, `task_uid` */
 	char *role, *task_uid;
 	bool force, confirm; /* OP_DELETE: as in struct framework_delete */
-	bool stray;          /* OP_DELETE: asked for by the sweep, not by the machine */
+	bool stray;          /* OP_DELETE: asked for by the sweep, not by the state machine */
 	bool takes;          /* OP_STORE: it sets the annotation */
 	bool deleted;        /* OP_DELETE, STAGE_LOOK: the DELETE was answered 2xx */
 	int64_t begun_ms;    /* OP_STORE */
@@ -103,31 +103,31 @@ TAILQ_HEAD(rules_ops, rules_op);
 
 /* A Framework, or the name of one of which only ConfigMap or pods are known. */
 struct rules_job {
-	LIST_ENTRY(rules_job) alike;
-	LIST_ENTRY(rules_job) quota; /* of r->quota, if `over_quota` */
-	TAILQ_ENTRY(rules_job) turn; /* of its user, if `in_turn` */
+	LIST_ENTRY(rules_job) same_hash;
+	LIST_ENTRY(rules_job) quota;  /* of r->quota, if `over_quota` */
+	TAILQ_ENTRY(rules_job) queue; /* of its user, if `is_queued` */
 	struct heap_item due;
 	struct rules *r;
 	struct rules_user *user;
-	bool in_turn, over_quota;
+	bool is_queued, over_quota;
 	char *namespace_name, *name;
 	char *uid;         /* NULL: no Framework was seen */
 	int64_t seen;      /* the newest resourceVersion */
 	int64_t read;      /* that of the newest object; a write of ours may be newer */
 	unsigned list;     /* the last one that had it */
 	bool doubted;      /* a list did not have it */
-	struct str packed; /* the object that the machine was given */
+	struct str packed; /* the object that the state machine was given */
 	size_t packed_n;   /* its size before packing */
-	struct str news;   /* one that it was not given yet */
-	size_t news_n;
-	bool rebuild;       /* the news replace the machine */
+	struct str unread; /* one that it was not given yet */
+	size_t unread_n;
+	bool rebuild;       /* the unread object replaces the framework */
 	uint64_t spec_hash; /* of the newest spec */
 	bool annotated;     /* metadata.annotations exists */
 	bool stops;         /* the newest spec says Stop */
-	struct framework *machine;
+	struct framework *framework;
 	bool slim;     /* it has no templates */
 	bool owned;    /* the annotation names this leader */
-	bool complete; /* it has ended: no machine; `due` is when it is deleted */
+	bool complete; /* it has ended: no state machine; `due` is when it is deleted */
 	int64_t ended_s;
 	unsigned shown; /* its place in counts->frameworks */
 	struct rules_object configmap;
@@ -147,9 +147,9 @@ struct rules_job {
 };
 
 struct rules_user {
-	LIST_ENTRY(rules_user) alike;
-	TAILQ_ENTRY(rules_user) turn; /* of r->users, while it has jobs there */
-	TAILQ_HEAD(rules_turn, rules_job) jobs;
+	LIST_ENTRY(rules_user) same_hash;
+	TAILQ_ENTRY(rules_user) queue; /* of r->users, while it has jobs there */
+	TAILQ_HEAD(rules_queue, rules_job) jobs;
 	size_t held;
 	char name[];
 };
@@ -177,7 +177,7 @@ struct rules {
 struct rules_job *job_of_name(struct rules *r, struct span namespace_name, struct span name,
                               bool make);
 void job_set_user(struct rules_job *job, struct span user);
-/* Forgets the Framework, its machine and requests, but not its name, ConfigMap and pods. */
+/* Forgets the Framework, its state machine and requests, but not its name, ConfigMap and pods. */
 void job_forget(struct rules_job *job);
 /* Frees it if nothing is known under its name. */
 void job_free_unused(struct rules_job *job);
@@ -227,9 +227,9 @@ void job_note_gone(struct rules_job *job);
 
 /* ---- rules_sync.c ---- */
 
-/* Takes news, syncs, and decides about the next write. */
+/* Takes the unread object, syncs, and decides about the next write. */
 void job_step_once(struct rules_job *job, const struct rules_time *now);
-/* The machine has its templates again. */
+/* The state machine has its templates again. */
 bool job_fatten(struct rules_job *job);
 
 /* ---- rules_send.c, rules_answer.c ---- */

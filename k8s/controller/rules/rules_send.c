@@ -48,8 +48,8 @@ static void store_write(struct rules_op *op)
 	if (job->unstored) {
 		fence_put(out, "add", "/status");
 		json_put_key(out, "value");
-		(job->packs ? framework_status_write_packed : framework_status_write)(job->machine,
-		                                                                      out);
+		(job->packs ? framework_status_write_packed
+		            : framework_status_write)(job->framework, out);
 		str_char(out, '}');
 		counter_add(&job->r->set.counts->writes, 1);
 	}
@@ -86,7 +86,7 @@ static void op_write_create(struct rules_op *op, struct store_request *out)
 		out->whole = true;
 		review_write(op, &op->body);
 	} else if (job_fatten(op->job)) {
-		framework_object_write(op->job->machine, &op->object, &op->body);
+		framework_object_write(op->job->framework, &op->object, &op->body);
 	}
 	out->body[0] = str_view(&op->body);
 }

@@ -1,7 +1,7 @@
 /*
- * One step of a Framework: its machine is given the news and synced until nothing changes; then the
- * requests that it wants are open, or its status is to be written.  While requests are open there
- * is no step: their answers come first.
+ * One step of a Framework: its state machine is given the unread object and synced until nothing
+ * changes; then the requests that it wants are open, or its status is to be written.  While
+ * requests are open there is no step: their answers come first.
  */
 #include <stdlib.h>
 
@@ -13,14 +13,15 @@
 
 enum { SYNCS_MOST = 100 /* in one step */ };
 
-/* ---- what the machine asks ------------------------------------------------------------------- */
+/* ---- what the state machine asks
+ * ------------------------------------------------------------------- */
 
 /* A sync accepts requests only if all before them is stored and the Framework is taken over. */
 struct sync_view {
 	struct rules_job *job;
 	const struct rules_time *now;
 	bool accepts, answered;
-	bool created; /* the machine has got the uid of a new object */
+	bool created; /* the state machine has got the uid of a new object */
 };
 
 static struct rules_op *op_find(struct rules_job *job, enum rules_verb verb, enum object_kind kind,
@@ -39,7 +40,7 @@ static enum framework_presence sync_doubt(const struct sync_view *v, enum object
 {
 	struct rules_job *job = v->job;
 	struct rules *r = job->r;
-	if (job->news.n > 0 || op_find(job, OP_LOOK, kind, name))
+	if (job->unread.n > 0 || op_find(job, OP_LOOK, kind, name))
 		return FRAMEWORK_UNKNOWN;
 	struct rules_op *op = op_new(job, OP_LOOK, kind, name);
 	op->uid = xstrdup(uid);
@@ -52,9 +53,9 @@ static enum framework_presence sync_doubt(const struct sync_view *v, enum object
 	return FRAMEWORK_UNKNOWN;
 }
 
-/* The object of this name as the machine may see it.  One that another controls is hidden; so is
- * one that the status does not name yet, unless it is not what the machine would create: a POST may
- * have made it whose answer was lost, or an earlier leader.  sync_create settles that. */
+/* The object of this name as the state machine may see it.  One that another controls is hidden; so
+ * is one that the status does not name yet, unless it is not what the state machine would create: a
+ * POST may have made it whose answer was lost, or an earlier leader.  sync_create settles that. */
 static enum framework_presence sync_presence(const struct sync_view *v, enum object_kind kind,
                                              const char *name, const char *uid)
 {
@@ -172,7 +173,8 @@ static enum framework_answer sync_remove(void *arg, const struct framework_delet
 	return FRAMEWORK_PENDING;
 }
 
-/* ---- the machine ----------------------------------------------------------------------------- */
+/* ---- the state machine
+ * ----------------------------------------------------------------------------- */
 
 static bool job_put_packed(struct rules_job *job, const struct str *packed, size_t n, struct err *e)
 {
@@ -180,7 +182,7 @@ static bool job_put_packed(struct rules_job *job, const struct str *packed, size
 	struct span text;
 	if (!job_entry_unpack(str_view(packed), n, &a, &text))
 		return err_set(e, UNKNOWN_ERROR, "the copy in memory is damaged") == 0;
-	return framework_put(job->machine, text, e) == 0;
+	return framework_put(job->framework, text, e) == 0;
 }
 
 bool job_fatten(struct rules_job *job)
@@ -194,36 +196,36 @@ bool job_fatten(struct rules_job *job)
 /* A status that another leader may still write is not read yet. */
 static bool job_is_held(const struct rules_job *job, const struct rules_time *now)
 {
-	return job->news.n > 0 && job->rebuild && job->hold_ms > now->ms;
+	return job->unread.n > 0 && job->rebuild && job->hold_ms > now->ms;
 }
 
-/* Gives the machine the newest object.  One that cannot be read leaves it as it is. */
-static void job_take_news(struct rules_job *job, const struct rules_time *now)
+/* Gives the state machine the newest object.  One that cannot be read leaves it as it is. */
+static void job_take_unread(struct rules_job *job, const struct rules_time *now)
 {
 	ERR_AUTO e = { 0 };
-	if (job->news.n == 0 || job_is_held(job, now))
+	if (job->unread.n == 0 || job_is_held(job, now))
 		return;
 	if (job->rebuild) {
-		framework_free(job->machine);
-		job->machine = framework_new(job->r->set.config);
+		framework_free(job->framework);
+		job->framework = framework_new(job->r->set.config);
 		job->unstored = job->urgent = false;
 		job->sync_ms = RULES_NEVER;
 	}
-	if (job_put_packed(job, &job->news, job->news_n, &e)) {
+	if (job_put_packed(job, &job->unread, job->unread_n, &e)) {
 		str_done(&job->packed);
-		job->packed = job->news;
-		job->packed_n = job->news_n;
-		job->news = (struct str){ 0 };
-		framework_slim(job->machine);
+		job->packed = job->unread;
+		job->packed_n = job->unread_n;
+		job->unread = (struct str){ 0 };
+		framework_slim(job->framework);
 		job->slim = job->look = true;
 	} else {
 		counter_add(&job->r->set.counts->unreadable, 1);
 		job_tell(job, "Unreadable", err_msg(&e));
-		str_done(&job->news);
+		str_done(&job->unread);
 		if (job->rebuild)
-			framework_free(TAKE(job->machine));
+			framework_free(TAKE(job->framework));
 	}
-	job->news = (struct str){ 0 };
+	job->unread = (struct str){ 0 };
 	job->rebuild = false;
 	job_show_state(job);
 }
@@ -243,7 +245,7 @@ static void job_set_next_sync(struct rules_job *job, const struct rules_time *no
 	}
 }
 
-/* Frees the requests whose answers the machine has taken. */
+/* Frees the requests whose answers the state machine has taken. */
 static void job_drop_answered(struct rules_job *job)
 {
 	struct rules_op *op = TAILQ_FIRST(&job->ops);
@@ -260,8 +262,8 @@ static void job_sync_once(struct rules_job *job, const struct rules_time *now)
 	const struct rules_settings *set = &job->r->set;
 	struct sync_view view = { .job = job, .now = now, .answered = job->n_ops > 0 };
 	struct framework_result result;
-	view.accepts = !job->unstored && job->owned && !view.answered && job->news.n == 0;
-	const struct framework_world world = {
+	view.accepts = !job->unstored && job->owned && !view.answered && job->unread.n == 0;
+	const struct framework_client client = {
 		.arg = &view,
 		.unstored = job->unstored,
 		.configmap = sync_configmap_known,
@@ -271,7 +273,8 @@ static void job_sync_once(struct rules_job *job, const struct rules_time *now)
 	};
 	int64_t begun_us = set->clock_us ? set->clock_us(set->arg) : 0;
 	job->look = false;
-	framework_sync(job->machine, &world, now->wall_ms / 1000, set->random(set->arg), &result);
+	framework_sync(job->framework, &client, now->wall_ms / 1000, set->random(set->arg),
+	               &result);
 	if (set->clock_us)
 		histogram_add(&set->counts->sync, set->clock_us(set->arg) - begun_us);
 	counter_add(&set->counts->syncs, 1);
@@ -318,7 +321,7 @@ static void job_sweep(struct rules_job *job, const struct rules_time *now)
 	job->sweep = false;
 	if (cm->state != OBJECT_LIVE || !job->current)
 		return;
-	if (strcmp(framework_state(job->machine), "AttemptDeletionRequested") == 0 &&
+	if (strcmp(framework_state(job->framework), "AttemptDeletionRequested") == 0 &&
 	    !cm->view.dying) {
 		FREE_AUTO char *name = xasprintf("%s-attempt", job->name);
 		sweep_object(&job->configmap, now, KIND_CONFIGMAP, name);
@@ -334,7 +337,7 @@ static void job_sweep(struct rules_job *job, const struct rules_time *now)
 		FREE_AUTO char *role = xstrndup(rest.p, span_chr(rest, '-'));
 		(void)span_next(&rest, '-');
 		(void)parse_i64(rest, 0, INT32_MAX, &index); /* else it is in no task */
-		const char *uid = framework_task_pod(job->machine, role, index);
+		const char *uid = framework_task_pod(job->framework, role, index);
 		if (!uid || (*uid && strcmp(uid, o->view.uid) != 0))
 			sweep_object(o, now, KIND_POD, o->name);
 	}
@@ -343,8 +346,8 @@ static void job_sweep(struct rules_job *job, const struct rules_time *now)
 /* Without open requests: writes what must be written before anything else, or says when. */
 static void job_write_or_rest(struct rules_job *job, const struct rules_time *now)
 {
-	bool ends = strcmp(framework_state(job->machine), "Completed") == 0;
-	if (job->sweep && !job->unstored && !ends && job->news.n == 0)
+	bool ends = strcmp(framework_state(job->framework), "Completed") == 0;
+	if (job->sweep && !job->unstored && !ends && job->unread.n == 0)
 		job_sweep(job, now);
 	if (job->n_ops > 0)
 		return;
@@ -357,7 +360,7 @@ static void job_write_or_rest(struct rules_job *job, const struct rules_time *no
 	at_ms = at_ms > job->hold_ms ? at_ms : job->hold_ms;
 	job_step_at(job, job->sync_ms);
 	job_step_at(job, job->unwatched_ms);
-	if (job->news.n > 0) { /* held: the machine is not of the newest status */
+	if (job->unread.n > 0) { /* held: the state machine is not of the newest status */
 		job_step_at(job, job->hold_ms);
 		return;
 	}
@@ -453,19 +456,19 @@ void job_step_once(struct rules_job *job, const struct rules_time *now)
 		return;
 	}
 	if (!answers)
-		job_take_news(job, now);
-	if (!job->machine)
+		job_take_unread(job, now);
+	if (!job->framework)
 		return;
 	job->look |= answers || now->ms >= job->sync_ms;
 	for (int i = 0; i < SYNCS_MOST && job->look; i++) {
 		job_sync_once(job, now);
 		if (job->n_ops > 0)
 			break;
-		job_take_news(job, now);
-		if (!job->machine)
+		job_take_unread(job, now);
+		if (!job->framework)
 			return;
 	}
 	job_show_state(job);
-	if (job->n_ops == 0 && job->machine)
+	if (job->n_ops == 0 && job->framework)
 		job_write_or_rest(job, now);
 }

@@ -102,11 +102,11 @@ static struct framework *toy_machine(const struct framework_config *c, struct sp
 __attribute__((unused)) static void toy_run(struct framework *f, int rounds)
 {
 	struct toy t = { .f = f };
-	const struct framework_world w = { .arg = &t,
-		                           .configmap = toy_configmap,
-		                           .pod = toy_pod,
-		                           .create = toy_create,
-		                           .remove = toy_remove };
+	const struct framework_client w = { .arg = &t,
+		                            .configmap = toy_configmap,
+		                            .pod = toy_pod,
+		                            .create = toy_create,
+		                            .remove = toy_remove };
 	for (int i = 0; i < rounds * TOY_MODES; i++) {
 		struct framework_result r;
 		t.mode = (enum toy_mode)(i / rounds);
@@ -121,11 +121,11 @@ __attribute__((unused)) static void toy_run(struct framework *f, int rounds)
 static struct framework_result toy_sync(struct framework *f, enum toy_mode mode, int64_t now_s)
 {
 	struct toy t = { .mode = mode, .f = f };
-	const struct framework_world w = { .arg = &t,
-		                           .configmap = toy_configmap,
-		                           .pod = toy_pod,
-		                           .create = toy_create,
-		                           .remove = toy_remove };
+	const struct framework_client w = { .arg = &t,
+		                            .configmap = toy_configmap,
+		                            .pod = toy_pod,
+		                            .create = toy_create,
+		                            .remove = toy_remove };
 	struct framework_result r;
 	framework_sync(f, &w, now_s, (uint64_t)now_s, &r);
 	return r;

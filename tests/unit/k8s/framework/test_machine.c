@@ -158,12 +158,12 @@ TEST(test_machine_replaces_an_attempt_after_its_end_is_stored)
 	for (int i = 0; i < 6; i++)
 		(void)toy_sync(f, TOY_LIVE, 1600000000 + i);
 	struct toy t = { .mode = TOY_NOTHING };
-	struct framework_world w = { .arg = &t,
-		                     .unstored = true,
-		                     .configmap = toy_configmap,
-		                     .pod = toy_pod,
-		                     .create = toy_create,
-		                     .remove = toy_remove };
+	struct framework_client w = { .arg = &t,
+		                      .unstored = true,
+		                      .configmap = toy_configmap,
+		                      .pod = toy_pod,
+		                      .create = toy_create,
+		                      .remove = toy_remove };
 	struct framework_result r;
 	for (int i = 0; i < 10; i++)
 		framework_sync(f, &w, 1600000100, 1, &r);
@@ -357,11 +357,11 @@ TEST(test_machine_waits_for_one_pod_alone)
 	struct framework_config *c = config();
 	struct framework *f = running(c);
 	struct toy t = { .mode = TOY_FAILED };
-	const struct framework_world w = { .arg = &t,
-		                           .configmap = toy_configmap,
-		                           .pod = one_unknown,
-		                           .create = toy_create,
-		                           .remove = toy_remove };
+	const struct framework_client w = { .arg = &t,
+		                            .configmap = toy_configmap,
+		                            .pod = one_unknown,
+		                            .create = toy_create,
+		                            .remove = toy_remove };
 	struct framework_result r;
 	framework_sync(f, &w, 1600000100, 1, &r);
 	assert_true(r.pending && r.status_changed);

@@ -117,14 +117,14 @@ TEST(test_configmap_exists_by_the_stored_state)
 		    xasprintf("{\"state\":\"%s\",\"attemptStatus\":{"
 		              "\"configMapName\":\"n\",\"configMapUID\":\"u\"}}",
 		              ROWS[i].state);
-		world_restore(&job, span_of(status));
+		job_restore(&job, span_of(status));
 		assert_string_equal(job.configmap, ROWS[i].there ? "u" : "");
 		assert_int_equal(job.dying, ROWS[i].dying);
 	}
 	static const char *const WITHOUT[] = { "{\"state\":\"AttemptRunning\"}", "null" };
 	for (size_t i = 0; i < sizeof(WITHOUT) / sizeof(WITHOUT[0]); i++) {
 		struct engine_job job = { 0 };
-		world_restore(&job, span_of(WITHOUT[i]));
+		job_restore(&job, span_of(WITHOUT[i]));
 		assert_string_equal(job.configmap, "");
 	}
 }
@@ -302,7 +302,7 @@ TEST(test_empty_directory_of_a_task_is_no_loss)
 	fixture_open(&f);
 	FREE_AUTO char *empty = xasprintf("%s/pods/empty", f.dir);
 	assert_int_equal(mkdir(empty, 0700), 0);
-	world_end_orphans(&f.e);
+	orphans_end(&f.e);
 	assert_false(has_file(&f, "pods/empty"));
 	assert_false(has_file(&f, "damaged"));
 	assert_null(engine_find(&f.e, SPAN("empty")));
@@ -417,7 +417,7 @@ TEST(test_scaled_jobs_need_room_for_tasks_not_completed)
 			                      .role = SPAN("worker"),
 			                      .number = 4 };
 		if (known)
-			grant_enter(&p);
+			allocation_enter(&p);
 		assert_int_equal(engine_admit(&f.e, &asked, &other), known ? 0 : -1);
 		asked.number = 3; /* it would never be refused */
 		assert_int_equal(engine_admit(&f.e, &asked, &err), 0);
@@ -442,8 +442,8 @@ TEST(test_use_of_a_task_counts_until_its_end)
 	make_pod(&f, &p, 0);
 	p.job->queued = queue_add(f.e.queue, SPAN("alice"), SPAN("v"));
 	queue_time_now(f.e.queue, clock_ms() - 60000);
-	grant_enter(&p);
-	grants_end(p.job, p.role, p.index);
+	allocation_enter(&p);
+	allocations_end(p.job, p.role, p.index);
 	assert_null(p.grant);
 	assert_true(fabs(f.e.queue->users->use - 29) < 2);
 	fixture_close(&f);

@@ -84,11 +84,11 @@ static const char FRAMEWORK[] =
 static int tries_of(const struct framework_config *c, struct ending_world *w, int retries,
                     int64_t ran_s, struct str *status)
 {
-	const struct framework_world world = { .arg = w,
-		                               .configmap = ending_configmap,
-		                               .pod = ending_pod,
-		                               .create = ending_create,
-		                               .remove = ending_remove };
+	const struct framework_client world = { .arg = w,
+		                                .configmap = ending_configmap,
+		                                .pod = ending_pod,
+		                                .create = ending_create,
+		                                .remove = ending_remove };
 	int64_t now_s = 1600000000;
 	w->made = 0;
 	w->uid[0][0] = w->uid[1][0] = '\0';

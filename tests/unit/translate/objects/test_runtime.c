@@ -100,7 +100,8 @@ TEST(test_build_by_configmap_runs_the_mounted_program)
 	}
 }
 
-/* The paths are what the shell finds: MACHINE/pai-runtime, MACHINE as `uname -m` prints it. */
+/* The paths are what the shell finds: ARCHITECTURE/pai-runtime, ARCHITECTURE as `uname -m` prints
+ * it. */
 TEST(test_build_for_two_architectures_lets_the_shell_choose)
 {
 	for (int profile = 0; profile < 2; profile++) {

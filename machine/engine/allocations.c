@@ -14,8 +14,8 @@ enum {
 
 /* ---- GPUs ------------------------------------------------------------------------------------ */
 
-/* Locks one GPU for a grant, if it is not locked; false: somebody has it. */
-static bool gpu_lock(struct engine *e, struct gpu *gpu, struct engine_grant *g)
+/* Locks one GPU for a allocation, if it is not locked; false: somebody has it. */
+static bool gpu_lock(struct engine *e, struct gpu *gpu, struct engine_allocation *g)
 {
 	ERR_AUTO err = { 0 };
 	if (gpu->fd >= 0)
@@ -32,7 +32,7 @@ static bool gpu_lock(struct engine *e, struct gpu *gpu, struct engine_grant *g)
 	return fd >= 0;
 }
 
-bool grant_lock(struct engine *e, struct engine_grant *g)
+bool allocation_lock(struct engine *e, struct engine_allocation *g)
 {
 	int64_t n = 0;
 	/* GPUs that the task had are tried first, then others. */
@@ -44,7 +44,7 @@ bool grant_lock(struct engine *e, struct engine_grant *g)
 	return n >= g->task.need.gpus;
 }
 
-void grant_unlock(struct engine *e, struct engine_grant *g, bool keep)
+void allocation_unlock(struct engine *e, struct engine_allocation *g, bool keep)
 {
 	LOCK_AUTO(&e->lock);
 	for (size_t i = 0; g && i < e->inventory.gpus_n; i++) {
@@ -59,7 +59,7 @@ void grant_unlock(struct engine *e, struct engine_grant *g, bool keep)
 }
 
 /* Finds the GPUs that a task had before a restart; nodes: written by pod_write_file. */
-static void grant_find_gpus(struct engine *e, struct engine_grant *g, const char *nodes)
+static void allocation_find_gpus(struct engine *e, struct engine_allocation *g, const char *nodes)
 {
 	LOCK_AUTO(&e->lock);
 	for (size_t i = 0; i < e->inventory.gpus_n; i++) {
@@ -71,30 +71,31 @@ static void grant_find_gpus(struct engine *e, struct engine_grant *g, const char
 	}
 }
 
-/* ---- grants ---------------------------------------------------------------------------------- */
+/* ---- allocations
+ * ---------------------------------------------------------------------------------- */
 
-static struct queue_task *grants_first(const struct engine_job *job)
+static struct queue_task *allocations_first(const struct engine_job *job)
 {
 	return job->queued ? TAILQ_FIRST(&job->queued->tasks) : NULL;
 }
 
-static bool grant_is_of(const struct engine_grant *g, const char *role, int64_t index)
+static bool allocation_is_of(const struct engine_allocation *g, const char *role, int64_t index)
 {
 	return g->index == index && strcmp(g->role, role) == 0;
 }
 
-/* Takes the grant back; the task waits again. */
-static void grant_undo(struct engine *e, struct engine_grant *g)
+/* Takes the allocation back; the task waits again. */
+static void allocation_undo(struct engine *e, struct engine_allocation *g)
 {
 	if (g->pod)
 		pod_drop_ports(g->pod);
-	grant_unlock(e, g, false);
+	allocation_unlock(e, g, false);
 	LOCK_AUTO(&e->lock);
 	queue_undo(e->queue, &g->task);
 	e->schedule = true;
 }
 
-void grants_time(struct engine_job *job)
+void allocations_time(struct engine_job *job)
 {
 	int64_t more_ms = job->grace_s * 1000 + END_MARGIN_MS;
 	if (!job->queued || !job->limit_s)
@@ -106,7 +107,7 @@ void grants_time(struct engine_job *job)
 	job->e->schedule = true;
 }
 
-void grants_undo_late(struct engine_job *job)
+void allocations_undo_late(struct engine_job *job)
 {
 	int64_t by_ms = job->queued ? queue_start_by(job->queued) : ENGINE_NEVER;
 	for (const struct engine_pod *p = job->pods; p; p = p->next)
@@ -116,11 +117,11 @@ void grants_undo_late(struct engine_job *job)
 		engine_due(job, by_ms + 1);
 	if (clock_ms() <= by_ms)
 		return;
-	for (struct queue_task *t = grants_first(job); t; t = TAILQ_NEXT(t, link)) {
-		struct engine_grant *g = (struct engine_grant *)t;
+	for (struct queue_task *t = allocations_first(job); t; t = TAILQ_NEXT(t, link)) {
+		struct engine_allocation *g = (struct engine_allocation *)t;
 		if (!t->holds)
 			continue;
-		grant_undo(job->e, g);
+		allocation_undo(job->e, g);
 		if (!g->pod || g->pod->state == POD_ENDED)
 			continue;
 		g->pod->state = POD_QUEUED; /* the pull of its image goes on */
@@ -130,17 +131,17 @@ void grants_undo_late(struct engine_job *job)
 	job->look = true;
 }
 
-void grants_end(struct engine_job *job, const char *role, int64_t index)
+void allocations_end(struct engine_job *job, const char *role, int64_t index)
 {
 	struct engine *e = job->e;
-	for (struct queue_task *t = grants_first(job), *next; t; t = next) {
-		struct engine_grant *g = (struct engine_grant *)t;
+	for (struct queue_task *t = allocations_first(job), *next; t; t = next) {
+		struct engine_allocation *g = (struct engine_allocation *)t;
 		next = TAILQ_NEXT(t, link);
-		if (role && !grant_is_of(g, role, index))
+		if (role && !allocation_is_of(g, role, index))
 			continue;
-		grant_unlock(e, g, false);
+		allocation_unlock(e, g, false);
 		if (g->pod)
-			g->pod->grant = NULL;
+			g->pod->allocation = NULL;
 		e->schedule = true;
 		LOCK_AUTO(&e->lock);
 		queue_time_now(e->queue, clock_ms()); /* it has held until now */
@@ -150,22 +151,23 @@ void grants_end(struct engine_job *job, const char *role, int64_t index)
 	}
 }
 
-void grant_enter(struct engine_pod *p)
+void allocation_enter(struct engine_pod *p)
 {
 	struct engine *e = p->e;
 	struct engine_job *job = p->job;
-	struct queue_task *t = grants_first(job);
-	while (t && !grant_is_of((struct engine_grant *)t, p->role, p->index))
+	struct queue_task *t = allocations_first(job);
+	while (t && !allocation_is_of((struct engine_allocation *)t, p->role, p->index))
 		t = TAILQ_NEXT(t, link);
 	if (!job->queued)
 		return;
-	struct engine_grant *g = p->grant = t ? (struct engine_grant *)t : xcalloc(1, sizeof(*g));
+	struct engine_allocation *g = p->allocation =
+	    t ? (struct engine_allocation *)t : xcalloc(1, sizeof(*g));
 	g->pod = p;
 	if (t && t->holds && p->state == POD_QUEUED) {
 		if (!pod_take_ports(p))
 			pod_bind(p);
 		else /* it waits as if it were new */
-			grant_undo(e, g);
+			allocation_undo(e, g);
 	}
 	if (t)
 		return;
@@ -175,9 +177,9 @@ void grant_enter(struct engine_pod *p)
 	if (e->set.foreground) /* the tasks of its job share them */
 		g->task.need.cpus = g->task.need.memory = 0;
 	if (p->gpus_found)
-		grant_find_gpus(e, g, p->gpus_found);
+		allocation_find_gpus(e, g, p->gpus_found);
 	job->grace_s = p->grace_s > job->grace_s ? p->grace_s : job->grace_s;
-	grants_time(job);
+	allocations_time(job);
 	e->schedule = true;
 	LOCK_AUTO(&e->lock);
 	job->queued->gang = p->gang;
@@ -201,13 +203,13 @@ static bool engine_schedule_once(struct engine *e)
 		for (end = first;
 		     end && (end == first || (first->job == end->job && first->job->gang));
 		     end = TAILQ_NEXT(end, start)) {
-			struct engine_grant *g = (struct engine_grant *)end;
-			ok = ok && grant_lock(e, g) && !(g->pod && pod_take_ports(g->pod));
+			struct engine_allocation *g = (struct engine_allocation *)end;
+			ok = ok && allocation_lock(e, g) && !(g->pod && pod_take_ports(g->pod));
 		}
 		for (t = first; t != end; t = TAILQ_NEXT(t, start)) {
-			struct engine_grant *g = (struct engine_grant *)t;
+			struct engine_allocation *g = (struct engine_allocation *)t;
 			if (!ok)
-				grant_undo(e, g);
+				allocation_undo(e, g);
 			else if (g->pod && g->pod->state == POD_QUEUED)
 				pod_bind(g->pod);
 		}
@@ -253,13 +255,13 @@ void engine_shares(struct engine *e, struct arena *a, struct engine_shares *out)
 	const struct engine_job *job = NULL;
 	TAILQ_FOREACH(job, &e->live, live)
 	{
-		if (!grants_first(job))
+		if (!allocations_first(job))
 			continue;
 		struct engine_share *s = &out->v[out->n++];
 		*s = (struct engine_share){ arena_span(a, span_of(job->name ?: "")),
 			                    job->queued->sum, job->queued->place };
 		for (size_t k = 0; s->sum.held.gpus > 0 && k < e->inventory.gpus_n; k++) {
-			const struct engine_grant *g = e->inventory.gpus[k].holder;
+			const struct engine_allocation *g = e->inventory.gpus[k].holder;
 			out->gpus[k] = g && g->task.job == job->queued ? s : out->gpus[k];
 		}
 	}

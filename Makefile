@@ -79,16 +79,18 @@ endif
 # libjwt has two flavours; use the installed one.  Version 3 has other functions (tests/tools/deps).
 JWT := $(shell pkg-config --exists 'libjwt-gnutls < 3' 2>/dev/null && echo libjwt-gnutls || echo libjwt)
 PKGS_base := yaml-0.1 zlib
-PKGS_k8s := libcurl jansson
+PKGS_jobs := jansson
+PKGS_k8s := libcurl
 PKGS_machine := sqlite3
 PKGS_server := libmicrohttpd $(JWT) gnutls jansson
-PKGS := $(PKGS_base) $(PKGS_k8s) $(PKGS_machine) $(PKGS_server)
+PKGS := $(PKGS_base) $(PKGS_jobs) $(PKGS_k8s) $(PKGS_machine) $(PKGS_server)
 
 CPPFLAGS += -I. -D_GNU_SOURCE -MMD -MP
 CFLAGS := -std=gnu17 $(CFLAGS_$(FLAVOUR)) $(WARN) $(CFLAGS)
 LDFLAGS := $(LDFLAGS_$(FLAVOUR)) $(LDFLAGS)
 CPPFLAGS += $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 LIBS_base := $(shell pkg-config --libs $(PKGS_base) 2>/dev/null) -lm -lpthread
+LIBS_jobs := $(shell pkg-config --libs $(PKGS_jobs) 2>/dev/null)
 LIBS_k8s := $(shell pkg-config --libs $(PKGS_k8s) 2>/dev/null)
 LIBS_machine := $(shell pkg-config --libs $(PKGS_machine) 2>/dev/null)
 LIBS_server := $(shell pkg-config --libs $(PKGS_server) 2>/dev/null)
@@ -96,21 +98,23 @@ LIBS_server := $(shell pkg-config --libs $(PKGS_server) 2>/dev/null)
 VERSION := 0.1.0
 
 # ---- layers: one archive per folder; USES lists the layers that a layer may use ----------------
-LAYERS := base schema translate k8s machine server runtime-assets
+LAYERS := base schema translate jobs k8s machine server runtime-assets
 USES_base := base
 USES_schema := schema base
 USES_translate := translate schema base
-USES_k8s := k8s base
-USES_machine := machine k8s base
-USES_server := server machine k8s translate schema base
+USES_jobs := jobs base
+USES_k8s := k8s jobs base
+USES_machine := machine jobs base
+USES_server := server machine k8s jobs translate schema base
 USES_runtime-assets := runtime-assets mbedtls base
 LIBS_test := $(shell pkg-config --libs jansson 2>/dev/null) -lcmocka
 LINK_base := $(LIBS_base)
 LINK_schema := $(LIBS_base)
 LINK_translate := $(LIBS_base)
-LINK_k8s := $(LIBS_k8s) $(LIBS_base)
-LINK_machine := $(LIBS_machine) $(LIBS_k8s) $(LIBS_base)
-LINK_server := $(LIBS_server) $(LINK_machine)
+LINK_jobs := $(LIBS_jobs) $(LIBS_base)
+LINK_k8s := $(LIBS_k8s) $(LINK_jobs)
+LINK_machine := $(LIBS_machine) $(LINK_jobs)
+LINK_server := $(LIBS_server) $(LIBS_machine) $(LINK_k8s)
 LINK_runtime-assets := $(LIBS_base)
 
 sources = $(filter-out %/main.c,$(wildcard $(foreach d,/ /*/ /*/*/,$(addsuffix $(d)*.c,$(1)))))
@@ -135,7 +139,7 @@ $(B)/%.o: %.c Makefile
 
 # -MMD does not list files that EMBED() embeds.
 $(call objects,schema): $(wildcard schema/*.json)
-$(call objects,k8s): $(wildcard k8s/*.txt)
+$(call objects,jobs): $(wildcard jobs/*.txt)
 $(call objects,translate): $(wildcard translate/templates/*.yaml translate/templates/*/*.yaml)
 $(B)/server/config/exit_spec.o: runtime-assets/k8s-job-exit-spec.yaml
 $(B)/server/serve/openapi.o: server/openapi.json
@@ -312,9 +316,9 @@ $(B)/tests/$(1)/$(1): $(patsubst %.c,$(B)/%.o,$(wildcard tests/$(1)/*.c)) $(B)/l
 endef
 $(foreach p,$(TEST_PROGRAMS),$(eval $(call TEST_PROGRAM,$(p))))
 # Recorded traces against FrameworkController's machine.
-$(B)/tests/machine/replay: $(patsubst %.c,$(B)/%.o,$(wildcard tests/machine/*.c)) $(B)/libtest.a $(call archives,k8s)
+$(B)/tests/machine/replay: $(patsubst %.c,$(B)/%.o,$(wildcard tests/machine/*.c)) $(B)/libtest.a $(call archives,jobs)
 	$(call note,LD,$@)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_k8s)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_jobs)
 # The same against the rules of the controller.
 $(B)/tests/controller/traces/traces: $(patsubst %.c,$(B)/%.o,$(wildcard tests/controller/traces/*.c)) $(patsubst %,$(B)/tests/machine/%.o,scene compare symbols trace_file) $(B)/libtest.a $(call archives,k8s)
 	$(call note,LD,$@)

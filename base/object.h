@@ -47,7 +47,7 @@ struct objects {
 	size_t n;
 	/* PodTemplates, by the names of their roles, of the roles whose pods are those of users:
 	 * the API server must accept them before the Framework is created
-	 * (k8s/submit/submission.h).
+	 * (jobs/submit/submission.h).
 	 */
 	struct object *check;
 	size_t n_checks;

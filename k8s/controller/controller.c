@@ -10,10 +10,10 @@
 
 #include "base/enc.h"
 #include "base/posix/clock.h"
-#include "k8s/cache/reflector.h"
+#include "jobs/store/paths.h"
 #include "k8s/controller/object_queue.h"
 #include "k8s/lease/lease.h"
-#include "k8s/transport/paths.h"
+#include "k8s/watch/reflector.h"
 
 enum {
 	LEASE_S = 15,

@@ -11,7 +11,7 @@
 #include "base/json/scan.h"
 #include "base/posix/clock.h"
 #include "base/time.h"
-#include "k8s/transport/call.h"
+#include "jobs/store/call.h"
 
 enum { LEASE_BODY_MAX = 2048, LEASE_DEPTH = 32, RANDOM_BYTES = 8, HOST_MAX = 64 };
 

@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "k8s/transport/store.h"
+#include "jobs/store/store.h"
 
 struct lease;
 
@@ -52,6 +52,6 @@ unsigned lease_terms(const struct lease *l);
 bool lease_is_others(const struct lease *l);
 /* Gives the Lease back, so that another process may take it before it expires.  Does not wait. */
 void lease_stop(struct lease *l);
-/* The same; waits until it is given back, about CALL_END_MS of k8s/transport/call.h at most.
+/* The same; waits until it is given back, about CALL_END_MS of jobs/store/call.h at most.
  * Accepts NULL. */
 void lease_free(struct lease *l);

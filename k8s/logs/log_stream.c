@@ -14,8 +14,8 @@
 #include "base/enc.h"
 #include "base/posix/clock.h"
 #include "base/time.h"
+#include "jobs/store/paths.h"
 #include "k8s/transport/login.h"
-#include "k8s/transport/paths.h"
 
 enum { URL_MAX = 4096, KEPT_CONNECTIONS = 4, PIECES_MAX = 16 /* of a file, per round */ };
 

@@ -8,8 +8,8 @@
  * Thread: loop
  */
 #include "base/err.h"
-#include "k8s/logs/log_file.h"
-#include "k8s/transport/store.h"
+#include "jobs/logs/log_file.h"
+#include "jobs/store/store.h"
 
 struct log_streams; /* of one loop */
 struct log_stream;  /* one log */

@@ -13,11 +13,12 @@
 #include "base/json/scan.h"
 #include "base/posix/clock.h"
 #include "base/time.h"
+#include "jobs/store/paths.h"
+#include "jobs/store/reply.h"
+#include "jobs/store/store_backend.h"
 #include "k8s/http/endpoint.h"
+#include "k8s/transport/backoff.h"
 #include "k8s/transport/login.h"
-#include "k8s/transport/paths.h"
-#include "k8s/transport/reply.h"
-#include "k8s/transport/store_internal.h"
 
 enum {
 	LATE_MS = 250,         /* after a deadline; libcurl keeps it earlier */

@@ -13,8 +13,8 @@
 #include "base/json/scan.h"
 #include "base/posix/fd.h"
 #include "base/posix/lock.h"
+#include "jobs/store/paths.h"
 #include "k8s/http/endpoint.h"
-#include "k8s/transport/paths.h"
 
 enum { TOKEN_MAX = 16384, HEADER_MAX = 20000 };
 enum { CLAIMS_DEPTH = 32 };

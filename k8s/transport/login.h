@@ -9,8 +9,8 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "jobs/store/store.h"
 #include "k8s/http/curl.h"
-#include "k8s/transport/store.h"
 
 /* Settings from a kubeconfig, the options or the pod's service account.  Texts are owned; NULL if
  * not set.  At most one of each pair of file and data is set.  source_done wipes the secrets. */

@@ -3,7 +3,7 @@
  * Jobs on this machine, without a cluster.  The engine follows the Frameworks of the database
  * (machine/store/) and does what FrameworkController, scheduler, kubelet and garbage collector do
  * for them in a cluster: engine.c has its thread and its inbox, job_life.c the ConfigMaps and pods,
- * pod_life.c the life of one pod.  k8s/framework/ decides what becomes of a Framework, queue.h
+ * pod_life.c the life of one pod.  jobs/framework/ decides what becomes of a Framework, queue.h
  * which job starts, task.h runs a pod's containers.  Begin with engine.c.
  *
  * A thread of its own reads and writes the files.
@@ -12,9 +12,9 @@
  */
 #include "base/arena.h"
 #include "base/err.h"
-#include "k8s/cache/events.h"
-#include "k8s/cache/job_entry.h"
-#include "k8s/logs/log_file.h"
+#include "jobs/cache/events.h"
+#include "jobs/cache/job_entry.h"
+#include "jobs/logs/log_file.h"
 #include "machine/resources/resources.h"
 #include "machine/store/local.h"
 #include "machine/task/pod.h"

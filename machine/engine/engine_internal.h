@@ -10,8 +10,8 @@
 
 #include "base/hash.h"
 #include "base/heap.h"
-#include "k8s/framework/drive.h"
-#include "k8s/framework/view.h"
+#include "jobs/framework/drive.h"
+#include "jobs/framework/view.h"
 #include "machine/engine/engine.h"
 #include "machine/engine/queue.h"
 #include "machine/images/images.h"

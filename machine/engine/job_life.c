@@ -13,7 +13,7 @@
 #include "base/posix/fd.h"
 #include "base/posix/lock.h"
 #include "base/posix/process.h"
-#include "k8s/cache/job_entry.h"
+#include "jobs/cache/job_entry.h"
 #include "machine/engine/engine_internal.h"
 
 enum {

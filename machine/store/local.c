@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/posix/mailbox.h"
-#include "k8s/transport/store_backend.h"
+#include "jobs/store/store_backend.h"
 #include "machine/store/local_internal.h"
 
 enum {

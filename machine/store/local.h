@@ -10,8 +10,8 @@
  *
  * Thread: main
  */
-#include "k8s/framework/view.h"
-#include "k8s/transport/store.h"
+#include "jobs/framework/view.h"
+#include "jobs/store/store.h"
 
 /* A directory with the database.  Shared by all loops of this process; locked against other
  * processes.  transient: it is deleted at the end of this process, so that nothing need survive a

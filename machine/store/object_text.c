@@ -2,7 +2,7 @@
 #include "machine/store/local_internal.h"
 
 #include "base/json/scan.h"
-#include "k8s/transport/paths.h"
+#include "jobs/store/paths.h"
 
 /* ---- text -------------------------------------------------------------------------- */
 

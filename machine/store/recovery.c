@@ -18,7 +18,7 @@
 #include "base/posix/clock.h"
 #include "base/posix/fd.h"
 #include "base/time.h"
-#include "k8s/transport/paths.h"
+#include "jobs/store/paths.h"
 
 enum {
 	KEY_TEXT = 255,

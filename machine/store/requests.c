@@ -10,8 +10,8 @@
 #include "base/json/scan.h"
 #include "base/posix/clock.h"
 #include "base/time.h"
-#include "k8s/transport/paths.h"
-#include "k8s/transport/reply.h"
+#include "jobs/store/paths.h"
+#include "jobs/store/reply.h"
 
 /* A request under way, and its answer. */
 struct request_work {

@@ -1,7 +1,7 @@
 #pragma once
 /*
  * A pod object as the tasks of one machine need it: containers, their environment and mounts,
- * volumes, limits.  Pure: no files, no clock.  The object is made by k8s/framework from the job's
+ * volumes, limits.  Pure: no files, no clock.  The object is made by jobs/framework from the job's
  * pod template, which a user or an administrator may have changed, so every part is checked;
  * anything that one machine cannot do, and no template of this project needs, is an error that
  * names it.

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/enc.h"
-#include "k8s/transport/reply.h"
+#include "jobs/store/reply.h"
 
 /* ---- Secrets and ConfigMaps ------------------------------------------------------------------ */
 

@@ -16,7 +16,7 @@
 #include "base/posix/clock.h"
 #include "base/posix/fd.h"
 #include "base/posix/process.h"
-#include "k8s/transport/reply.h"
+#include "jobs/store/reply.h"
 
 enum { STATE_MAX = 128 << 10, ENVIRON_MAX = 256 << 10, LEFTOVER_ROUNDS = 10 };
 

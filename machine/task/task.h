@@ -26,7 +26,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "k8s/framework/framework.h"
+#include "jobs/framework/framework.h"
 #include "machine/task/pod.h"
 #include "machine/task/sandbox.h"
 

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "k8s/transport/store.h"
+#include "jobs/store/store.h"
 #include "server/accounts/account.h"
 #include "server/state/ttl_cache.h"
 

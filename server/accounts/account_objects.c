@@ -10,7 +10,7 @@
 #include "base/enc.h"
 #include "base/json/put.h"
 #include "base/posix/clock.h"
-#include "k8s/transport/paths.h"
+#include "jobs/store/paths.h"
 #include "server/accounts/account_internal.h"
 #include "server/config/options.h"
 #include "server/state/log.h"

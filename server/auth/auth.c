@@ -12,7 +12,7 @@
 
 #include "base/enc.h"
 #include "base/posix/clock.h"
-#include "k8s/transport/store.h"
+#include "jobs/store/store.h"
 #include "server/accounts/account.h"
 #include "server/auth/auth_internal.h"
 #include "server/auth/token.h"

@@ -7,7 +7,7 @@
 
 #include "base/enc.h"
 #include "base/json/put.h"
-#include "k8s/transport/reply.h"
+#include "jobs/store/reply.h"
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
 #include "server/auth/auth_internal.h"

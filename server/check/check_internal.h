@@ -1,6 +1,6 @@
 #pragma once
 /* Shared by the items. */
-#include "k8s/transport/call.h"
+#include "jobs/store/call.h"
 #include "server/check/check.h"
 #include "server/cluster/pod_needs.h"
 

@@ -2,7 +2,7 @@
 #include <time.h>
 
 #include "base/json/scan.h"
-#include "k8s/transport/paths.h"
+#include "jobs/store/paths.h"
 #include "server/auth/auth.h"
 #include "server/check/check_internal.h"
 #include "server/cluster/cluster.h"

@@ -2,7 +2,7 @@
 #include <time.h>
 
 #include "base/json/scan.h"
-#include "k8s/cache/job_entry.h"
+#include "jobs/cache/job_entry.h"
 #include "server/check/check_internal.h"
 #include "server/cluster/controller_codes.h"
 #include "server/cluster/follow.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/json/scan.h"
-#include "k8s/transport/paths.h"
+#include "jobs/store/paths.h"
 #include "server/auth/auth.h"
 #include "server/auth/token.h"
 #include "server/check/check_internal.h"

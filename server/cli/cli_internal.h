@@ -18,7 +18,7 @@
 #include "base/err.h"
 #include "base/json/scan.h"
 #include "base/str.h"
-#include "k8s/cache/job_entry.h"
+#include "jobs/cache/job_entry.h"
 #include "k8s/http/http_client.h"
 #include "server/cli/commands.h"
 #include "server/config/options.h"

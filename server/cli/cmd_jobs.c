@@ -7,7 +7,7 @@
 
 #include "base/json/scan.h"
 #include "base/posix/clock.h"
-#include "k8s/cache/job_entry.h"
+#include "jobs/cache/job_entry.h"
 #include "server/cli/cli_internal.h"
 #include "server/config/exit_spec.h"
 #include "server/config/setup.h"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/posix/clock.h"
-#include "k8s/transport/store.h"
+#include "jobs/store/store.h"
 #include "server/cli/cli_internal.h"
 #include "server/cluster/history.h"
 #include "server/cluster/rounds.h"

@@ -1,7 +1,7 @@
 /* rest-lit stop, delete and wait: commands about jobs that are named, or have a tag. */
 #include <stdio.h>
 
-#include "k8s/cache/job_entry.h"
+#include "jobs/cache/job_entry.h"
 #include "server/cli/cli_internal.h"
 #include "server/jobs/jobs.h"
 

@@ -12,8 +12,8 @@
 
 #include "base/json/scan.h"
 #include "base/posix/clock.h"
-#include "k8s/cache/job_entry.h"
-#include "k8s/transport/store.h"
+#include "jobs/cache/job_entry.h"
+#include "jobs/store/store.h"
 #include "server/cli/cli_internal.h"
 
 /* ---- the job ---- */

@@ -15,7 +15,7 @@
  *
  * Thread: main
  */
-#include "k8s/transport/store.h"
+#include "jobs/store/store.h"
 #include "server/state/server.h"
 
 /* A store of this server, with these limits.  NULL and *e: 500. */

@@ -1,13 +1,13 @@
 #pragma once
 /*
- * Keeps the cache of all Frameworks (k8s/cache/cache.h) and the Events of their pods
- * (k8s/cache/events.h) up to date, each by a thread that watches the API server; with --local
+ * Keeps the cache of all Frameworks (jobs/cache/cache.h) and the Events of their pods
+ * (jobs/cache/events.h) up to date, each by a thread that watches the API server; with --local
  * the store of --local reports changes.  server->cache and server->events exist from follow_start
  * to follow_free; follow_stop ends the threads.
  *
  * Thread: any
  */
-#include "k8s/cache/job_entry.h"
+#include "jobs/cache/job_entry.h"
 #include "server/state/server.h"
 
 struct follow;

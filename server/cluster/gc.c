@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "base/posix/clock.h"
-#include "k8s/cache/cache.h"
-#include "k8s/gc/janitor.h"
+#include "jobs/cache/cache.h"
+#include "jobs/gc/janitor.h"
 #include "machine/store/aside.h"
 #include "server/cluster/cluster.h"
 #include "server/config/options.h"

@@ -1,12 +1,12 @@
 #pragma once
 /*
- * Runs the janitor (k8s/gc/janitor.h), which removes leftovers of a killed server, and removes code
- * that no job names (k8s/code/code_store.h).  Logs each round that removed something, and changes
- * of its trouble.
+ * Runs the janitor (jobs/gc/janitor.h), which removes leftovers of a killed server, and removes
+ * code that no job names (jobs/code/code_store.h).  Logs each round that removed something, and
+ * changes of its trouble.
  *
  * Thread: main
  */
-#include "k8s/code/code_store.h"
+#include "jobs/code/code_store.h"
 #include "server/state/server.h"
 
 struct gc;

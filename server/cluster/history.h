@@ -8,7 +8,7 @@
  *
  * Thread: any
  */
-#include "k8s/cache/job_entry.h"
+#include "jobs/cache/job_entry.h"
 #include "server/state/server.h"
 
 struct history;

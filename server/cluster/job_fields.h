@@ -4,7 +4,7 @@
  *
  * Thread: any
  */
-#include "k8s/cache/job_entry.h"
+#include "jobs/cache/job_entry.h"
 
 enum job_view {
 	VIEW_ROW_V1 = 1, /* a row of a list of v1 */

@@ -9,8 +9,8 @@
 #include "base/json/scan.h"
 #include "base/posix/clock.h"
 #include "base/posix/lock.h"
-#include "k8s/cache/cache.h"
-#include "k8s/framework/view.h"
+#include "jobs/cache/cache.h"
+#include "jobs/framework/view.h"
 #include "server/config/options.h"
 
 enum {

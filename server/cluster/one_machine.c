@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "k8s/cache/events.h"
+#include "jobs/cache/events.h"
 #include "machine/engine/engine.h"
 #include "machine/images/images.h"
 #include "machine/task/sandbox.h"

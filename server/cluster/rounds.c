@@ -9,9 +9,9 @@
 
 #include "base/json/put.h"
 #include "base/posix/clock.h"
-#include "k8s/cache/cache.h"
-#include "k8s/cache/events.h"
-#include "k8s/framework/view.h"
+#include "jobs/cache/cache.h"
+#include "jobs/cache/events.h"
+#include "jobs/framework/view.h"
 #include "k8s/http/poster.h"
 #include "server/cluster/cluster.h"
 #include "server/cluster/webhook.h"

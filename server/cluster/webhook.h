@@ -11,7 +11,7 @@
  *
  * Thread: main
  */
-#include "k8s/cache/cache.h"
+#include "jobs/cache/cache.h"
 
 struct server;
 struct store;

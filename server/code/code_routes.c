@@ -21,7 +21,7 @@
 #include "base/posix/clock.h"
 #include "base/posix/fd.h"
 #include "base/posix/rmtree.h"
-#include "k8s/cache/cache.h"
+#include "jobs/cache/cache.h"
 #include "server/cluster/gc.h"
 #include "server/config/options.h"
 #include "server/http/edit.h"

@@ -2,11 +2,11 @@
 /*
  * The code of jobs: routes to upload an archive, to ask for it, and to get that of a job
  * (code_routes.c); its use by a submission (code_use.c).  base/code/code.h has the archive,
- * k8s/code/code_store.h where it is kept.
+ * jobs/code/code_store.h where it is kept.
  *
  * Thread: loop
  */
-#include "k8s/code/code_store.h"
+#include "jobs/code/code_store.h"
 #include "server/http/route.h"
 #include "server/state/server.h"
 #include "translate/translate.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/doc/tree.h"
-#include "k8s/cache/job_entry.h"
+#include "jobs/cache/job_entry.h"
 #include "server/config/system.h"
 #include "translate/job/dialect.h"
 #include "translate/translate.h"

@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 #include "base/posix/clock.h"
+#include "jobs/framework/framework.h"
 #include "k8s/controller/controller.h"
-#include "k8s/framework/framework.h"
 
 /* The counts that are scraped. */
 #define COUNTS(s) ((const struct controller_counts *)(s)->from)

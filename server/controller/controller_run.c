@@ -11,8 +11,8 @@
 
 #include "base/doc/tree.h"
 #include "base/posix/clock.h"
+#include "jobs/framework/framework.h"
 #include "k8s/controller/controller.h"
-#include "k8s/framework/framework.h"
 #include "machine/engine/engine.h"
 #include "server/config/options.h"
 #include "server/config/system.h"

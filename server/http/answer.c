@@ -2,7 +2,7 @@
 #include "server/http/request.h"
 
 #include "base/json/put.h"
-#include "k8s/submit/submission.h"
+#include "jobs/submit/submission.h"
 #include "server/config/options.h"
 #include "server/http/loop.h"
 

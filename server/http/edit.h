@@ -8,7 +8,7 @@
  *
  * Thread: worker
  */
-#include "k8s/transport/call.h"
+#include "jobs/store/call.h"
 #include "server/http/request.h"
 
 struct edit {

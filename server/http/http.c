@@ -14,7 +14,7 @@
 
 #include "base/enc.h"
 #include "base/posix/clock.h"
-#include "k8s/transport/store.h"
+#include "jobs/store/store.h"
 #include "server/config/options.h"
 #include "server/http/rate_limit.h"
 #include "server/http/route.h"

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/posix/clock.h"
-#include "k8s/transport/store.h"
+#include "jobs/store/store.h"
 #include "machine/store/local.h"
 #include "server/config/options.h"
 #include "server/http/http_internal.h"

@@ -12,7 +12,7 @@
 #include "base/hash.h"
 #include "base/posix/clock.h"
 #include "base/posix/lock.h"
-#include "k8s/transport/store.h"
+#include "jobs/store/store.h"
 #include "server/config/options.h"
 #include "server/http/loop.h"
 #include "server/http/route.h"

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 
 #include "base/posix/clock.h"
-#include "k8s/transport/store.h"
+#include "jobs/store/store.h"
 #include "server/config/options.h"
 #include "server/http/http_internal.h"
 

@@ -12,7 +12,7 @@
  *
  * Thread: loop
  */
-#include "k8s/cache/job_entry.h"
+#include "jobs/cache/job_entry.h"
 #include "server/http/request.h"
 
 struct stream;

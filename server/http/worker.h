@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "base/posix/mailbox.h"
-#include "k8s/transport/call.h"
+#include "jobs/store/call.h"
 
 struct worker;
 struct worker_inbox {

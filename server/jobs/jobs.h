@@ -8,8 +8,8 @@
  *
  * Thread: loop
  */
-#include "k8s/cache/job_entry.h"
-#include "k8s/transport/store.h"
+#include "jobs/cache/job_entry.h"
+#include "jobs/store/store.h"
 #include "server/http/query.h"
 #include "server/http/route.h"
 

@@ -13,7 +13,7 @@
 #include "base/json/scan.h"
 #include "base/str.h"
 #include "base/time.h"
-#include "k8s/framework/view.h"
+#include "jobs/framework/view.h"
 #include "machine/store/aside.h"
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"

@@ -2,7 +2,7 @@
 /* Shared by the files of this folder. */
 #include "base/arena.h"
 #include "base/err.h"
-#include "k8s/cache/job_entry.h"
+#include "jobs/cache/job_entry.h"
 #include "server/logs/logs.h"
 
 /* ---- job_logs.c: links and tasks.  Pure. ---- */

@@ -15,7 +15,7 @@
 #include "base/json/put.h"
 #include "base/json/scan.h"
 #include "base/str.h"
-#include "k8s/transport/store.h"
+#include "jobs/store/store.h"
 #include "server/cluster/history.h"
 #include "server/jobs/jobs.h"
 

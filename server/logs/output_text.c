@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-#include "k8s/cache/job_entry.h"
+#include "jobs/cache/job_entry.h"
 
 enum { PACKED_MAX = OUTPUT_TEXT_MAX + 4096, RATIO = 2000, CUTS_MAX = 8 };
 

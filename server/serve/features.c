@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
+#include "jobs/store/store.h"
 #include "k8s/logs/log_stream.h"
-#include "k8s/transport/store.h"
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
 #include "server/config/options.h"

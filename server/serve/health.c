@@ -9,7 +9,7 @@
 #include "base/image/image.h"
 #include "base/json/put.h"
 #include "base/posix/clock.h"
-#include "k8s/transport/store.h"
+#include "jobs/store/store.h"
 #include "server/auth/auth.h"
 #include "server/auth/token.h"
 #include "server/auth/token_lookup.h"

@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
-#include "k8s/cache/cache.h"
-#include "k8s/cache/reflector.h"
+#include "jobs/cache/cache.h"
+#include "k8s/watch/reflector.h"
 #include "machine/engine/engine.h"
 #include "server/cluster/follow.h"
 #include "server/http/loop.h"

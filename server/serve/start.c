@@ -12,9 +12,9 @@
 
 #include "base/enc.h"
 #include "base/posix/clock.h"
-#include "k8s/code/code_store.h"
-#include "k8s/logs/log_file.h"
-#include "k8s/transport/store.h"
+#include "jobs/code/code_store.h"
+#include "jobs/logs/log_file.h"
+#include "jobs/store/store.h"
 #include "machine/engine/engine.h"
 #include "machine/store/local.h"
 #include "schema/schema.h"

@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 #include "base/counter.h"
-#include "k8s/transport/store.h"
+#include "jobs/store/store.h"
 #include "translate/translate.h"
 
 struct route;

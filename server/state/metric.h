@@ -16,7 +16,7 @@
  */
 #include "base/counter.h"
 #include "base/str.h"
-#include "k8s/transport/store.h"
+#include "jobs/store/store.h"
 
 enum { METRIC_LABELS_MAX = 256 };
 

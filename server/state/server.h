@@ -121,7 +121,7 @@ struct server {
 	atomic_int runtime_configmap; /* mutable: enum runtime_configmap_state */
 	atomic_int phase;             /* mutable */
 	atomic_bool backing_up;       /* mutable: a backup is made or sent */
-	const char *code_directory;   /* archives of one machine (k8s/code); NULL: a cluster */
+	const char *code_directory;   /* archives of one machine (jobs/code); NULL: a cluster */
 	/* mutable: uploads of code under way: a hash of their users; 0: none */
 	atomic_ullong code_uploads[CODE_UPLOADS];
 	atomic_llong code_coming; /* mutable: bytes of those to code_directory */

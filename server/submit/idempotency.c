@@ -7,8 +7,8 @@
 
 #include "base/enc.h"
 #include "base/posix/lock.h"
-#include "k8s/cache/cache.h"
-#include "k8s/submit/submission.h"
+#include "jobs/cache/cache.h"
+#include "jobs/submit/submission.h"
 #include "server/auth/auth.h"
 #include "server/auth/mac.h"
 #include "server/auth/token.h"

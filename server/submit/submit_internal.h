@@ -1,6 +1,6 @@
 #pragma once
 /* Shared by the files of this folder.  All on the loop's thread. */
-#include "k8s/submit/submission.h"
+#include "jobs/submit/submission.h"
 #include "server/http/loop.h"
 #include "server/http/request.h"
 #include "server/submit/submit.h"
@@ -58,7 +58,7 @@ void dry_run_answer(struct submit *s);
 
 /*
  * "KEY-BODY": MACs of s->key and of the body, in hex, in the request's arena; NULL without a key.
- * It is stored in the Framework (k8s/submit/submission.h).  The MAC key derives from the token
+ * It is stored in the Framework (jobs/submit/submission.h).  The MAC key derives from the token
  * secret, so it is the same on all servers; without one, the client's key itself is used, which
  * must then be random.
  */

@@ -1,6 +1,6 @@
 /* Virtual clusters, their resources, and the SKU types of HiveD. */
 #include "base/json/put.h"
-#include "k8s/cache/cache.h"
+#include "jobs/cache/cache.h"
 #include "server/accounts/account.h"
 #include "server/cluster/nodes.h"
 #include "server/cluster/scheduler.h"

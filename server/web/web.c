@@ -7,7 +7,7 @@
 #include "base/enc.h"
 #include "base/gzip.h"
 #include "base/posix/lock.h"
-#include "k8s/cache/job_entry.h"
+#include "jobs/cache/job_entry.h"
 #include "server/config/options.h"
 #include "server/http/loop.h"
 #include "server/state/server.h"

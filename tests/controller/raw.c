@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/posix/clock.h"
-#include "k8s/transport/store.h"
+#include "jobs/store/store.h"
 
 enum { BODY_MAX = 1 << 20, DEADLINE_MS = 600000, NAME_BYTES = 32 };
 

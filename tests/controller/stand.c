@@ -24,7 +24,7 @@
 #include <sys/epoll.h>
 
 #include "base/posix/clock.h"
-#include "k8s/cache/reflector.h"
+#include "k8s/watch/reflector.h"
 
 enum { OBJECT_BYTES = 8 << 20, NEWS_MAX = 1 << 20, WAIT_MS = 1000, PAGE = 500 };
 

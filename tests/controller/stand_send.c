@@ -6,7 +6,7 @@
 #include "base/json/scan.h"
 #include "base/posix/clock.h"
 #include "base/time.h"
-#include "k8s/transport/paths.h"
+#include "jobs/store/paths.h"
 #include "tests/controller/stand.h"
 
 enum {

@@ -42,7 +42,7 @@ class RealYard(changes.Yard):
 
 
 def what_it_says(check, cluster, job):
-    """Behaviour of the API server that k8s/transport/store.h and server/jobs/job_change.c
+    """Behaviour of the API server that jobs/store/store.h and server/jobs/job_change.c
     require."""
     path = FRAMEWORKS + framework_name(job)
     other = {"metadata": {"uid": "00000000-0000-0000-0000-000000000000"}}

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/enc.h"
-#include "k8s/transport/paths.h"
+#include "jobs/store/paths.h"
 #include "server/accounts/account.h"
 #include "tests/fuzz/fuzz.h"
 #include "translate/job/names.h"

@@ -6,8 +6,8 @@
 #include "base/enc.h"
 #include "base/gzip.h"
 #include "base/json/scan.h"
-#include "k8s/cache/job_entry.h"
-#include "k8s/framework/view.h"
+#include "jobs/cache/job_entry.h"
+#include "jobs/framework/view.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { DEPTH = 64 };

@@ -3,7 +3,7 @@
  * same items come of it as of the whole text; a page is a list that scan.h reads as well, and the
  * other way round.
  */
-#include "k8s/cache/cache_internal.h"
+#include "k8s/watch/watch_internal.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { ITEM_MAX = 256, SEEN_MAX = 1 << 24 };

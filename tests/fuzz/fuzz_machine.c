@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "tests/unit/k8s/machine_kit.h"
+#include "tests/unit/jobs/machine_kit.h"
 
 FUZZ(text)
 {

@@ -7,8 +7,8 @@
  */
 #include <jansson.h>
 
-#include "k8s/framework/framework.h"
-#include "k8s/transport/reply.h"
+#include "jobs/framework/framework.h"
+#include "jobs/store/reply.h"
 
 /* ---- symbols.c ---- */
 

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "base/enc.h"
-#include "k8s/cache/job_entry.h"
+#include "jobs/cache/job_entry.h"
 
 enum { STATUS_MAX = 64 << 20, RATIO_MAX = 1000 };
 

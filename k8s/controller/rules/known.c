@@ -5,9 +5,9 @@
 #include "base/enc.h"
 #include "base/json/fields.h"
 #include "base/json/put.h"
-#include "k8s/cache/job_entry_pack.h"
+#include "jobs/cache/job_entry_pack.h"
+#include "jobs/framework/view.h"
 #include "k8s/controller/rules/rules_internal.h"
-#include "k8s/framework/view.h"
 
 enum { CONTAINERS_MOST = 64, NAME_MOST = 253, UID_MOST = 128, TEXT_MOST = 4096 };
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "base/json/scan.h"
+#include "jobs/framework/drive.h"
+#include "jobs/framework/view.h"
 #include "k8s/controller/rules/rules_internal.h"
-#include "k8s/framework/drive.h"
-#include "k8s/framework/view.h"
 
 enum { STEPS_MOST = 64 /* between two requests */ };
 

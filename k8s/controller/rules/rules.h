@@ -1,7 +1,7 @@
 #pragma once
 /*
  * The rules of the controller: what it knows of Frameworks, their ConfigMaps and pods, and which
- * request is next.  It drives the state machine of k8s/framework/ between watch events and
+ * request is next.  It drives the state machine of jobs/framework/ between watch events and
  *requests, and is pure: no I/O, no clock, no threads.  The shell (k8s/controller/) and the tests
  *feed it.
  *
@@ -33,8 +33,8 @@
  * Thread: own
  */
 #include "base/counter.h"
-#include "k8s/framework/framework.h"
-#include "k8s/transport/store.h"
+#include "jobs/framework/framework.h"
+#include "jobs/store/store.h"
 
 struct rules;
 

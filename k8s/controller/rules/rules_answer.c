@@ -2,10 +2,10 @@
 #include <stdlib.h>
 
 #include "base/json/scan.h"
+#include "jobs/framework/drive.h"
+#include "jobs/framework/view.h"
+#include "jobs/store/reply.h"
 #include "k8s/controller/rules/rules_internal.h"
-#include "k8s/framework/drive.h"
-#include "k8s/framework/view.h"
-#include "k8s/transport/reply.h"
 
 enum {
 	TOLD_MAX = 64 << 10,

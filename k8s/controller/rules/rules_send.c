@@ -2,8 +2,8 @@
 #include <stdio.h>
 
 #include "base/json/put.h"
+#include "jobs/store/paths.h"
 #include "k8s/controller/rules/rules_internal.h"
-#include "k8s/transport/paths.h"
 
 /* ---- writes of a Framework ------------------------------------------------------------------- */
 

@@ -7,9 +7,9 @@
 
 #include "base/enc.h"
 #include "base/gzip.h"
-#include "k8s/cache/job_entry_pack.h"
+#include "jobs/cache/job_entry_pack.h"
+#include "jobs/framework/drive.h"
 #include "k8s/controller/rules/rules_internal.h"
-#include "k8s/framework/drive.h"
 
 enum { SYNCS_MOST = 100 /* in one step */ };
 

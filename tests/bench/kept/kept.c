@@ -14,8 +14,8 @@
 #include <time.h>
 
 #include "base/json/scan.h"
-#include "k8s/cache/cache.h"
-#include "k8s/cache/cache_internal.h"
+#include "jobs/cache/cache.h"
+#include "k8s/watch/watch_internal.h"
 
 enum { DEPTH = 64, LINE_MAX = 64 << 20 };
 

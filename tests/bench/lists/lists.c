@@ -11,7 +11,7 @@
 #include "base/arena.h"
 #include "base/enc.h"
 #include "base/str.h"
-#include "k8s/cache/cache.h"
+#include "jobs/cache/cache.h"
 #include "server/jobs/jobs_internal.h"
 
 enum {

@@ -1,8 +1,8 @@
 #pragma once
 /* Shared by the tests of the store of an API server: that server, a login and a store. */
 #include "base/posix/clock.h"
-#include "k8s/transport/store_internal.h"
-#include "tests/unit/k8s/kit.h"
+#include "jobs/store/store_internal.h"
+#include "tests/unit/jobs/kit.h"
 
 #include <sys/stat.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 /* Shared by the tests of the store of one machine: a directory, and requests to it. */
-#include "tests/unit/k8s/kit.h"
+#include "tests/unit/jobs/kit.h"
 
 #include "machine/store/local.h"
 #include <fcntl.h>

@@ -1,10 +1,10 @@
 #pragma once
 /* A store with the objects of the test, which counts its requests; options of a server; a client
  * that waits for an account. */
-#include "tests/unit/k8s/kit.h"
+#include "tests/unit/jobs/kit.h"
 
 #include "base/enc.h"
-#include "k8s/transport/store_internal.h"
+#include "jobs/store/store_internal.h"
 #include "schema/schema.h"
 #include "server/accounts/account.h"
 #include "server/accounts/account_internal.h"

@@ -1,6 +1,6 @@
 /* Jobs made by hand, for tests of lists. */
 #pragma once
-#include "k8s/cache/job_entry.h"
+#include "jobs/cache/job_entry.h"
 
 /* A job like those of OpenPAI; a test sets the members that matter to it. */
 #define JOB(...) job_by_hand((struct job_entry){ __VA_ARGS__ })

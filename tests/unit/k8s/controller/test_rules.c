@@ -3,8 +3,8 @@
 #include "tests/unit/base/cmocka.h"
 
 #include "base/json/scan.h"
+#include "jobs/store/reply.h"
 #include "k8s/controller/rules/rules.h"
-#include "k8s/transport/reply.h"
 
 enum { START_S = 1600000000, SCENE_TEXT = 1 << 16 };
 

@@ -1,7 +1,7 @@
 /* The settings of libcurl, and their effect with a real TLS server (openssl s_server) whose
  * certificate is trusted or not. */
 #include "base/posix/clock.h"
-#include "tests/unit/k8s/kit.h"
+#include "tests/unit/jobs/kit.h"
 
 #include <sched.h>
 #include <signal.h>

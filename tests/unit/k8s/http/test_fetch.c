@@ -1,7 +1,7 @@
 /* A document that is polled: the pauses, the address, and errors at start.
  * tests/http/hived.py tests the answers of a service. */
 #include "tests/unit/base/cmocka.h"
-#include "tests/unit/k8s/kit.h"
+#include "tests/unit/jobs/kit.h"
 
 #include "k8s/http/endpoint.h"
 #include "k8s/http/http_client.h"

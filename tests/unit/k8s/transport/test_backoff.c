@@ -1,7 +1,7 @@
 /* Back-off of all requests of a store, and the gradual return. */
 #include "tests/unit/base/cmocka.h"
 
-#include "k8s/transport/store_internal.h"
+#include "k8s/transport/backoff.h"
 
 static struct backoff r;
 

@@ -2,9 +2,9 @@
  * tests/e2e/refusals.py). */
 #include "base/posix/clock.h"
 #include "tests/unit/base/cmocka.h"
-#include "tests/unit/k8s/kit.h"
+#include "tests/unit/jobs/kit.h"
 
-#include "k8s/transport/reply.h"
+#include "jobs/store/reply.h"
 #include "tests/unit/k8s/fault_server.h"
 
 /* A request, its answer, and the expected message. */

@@ -1,6 +1,6 @@
 /* Logins from a kubeconfig, from options and from a pod, and their errors. */
 #include "tests/unit/base/cmocka.h"
-#include "tests/unit/k8s/kit.h"
+#include "tests/unit/jobs/kit.h"
 
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 /* A resolver that hangs must not hang the loop.  This file defines getaddrinfo, which libcurl
  * calls, for all tests of the folder. */
 #include "base/posix/clock.h"
-#include "tests/unit/k8s/kit.h"
+#include "tests/unit/jobs/kit.h"
 
 #include <dlfcn.h>
 #include <netdb.h>

@@ -54,8 +54,8 @@ static void fixture_open(struct fixture *f)
 	f->e.pods.node_name = "node";
 	f->e.pods_dir = f->e.logs_dir = f->e.trash_dir = f->e.trash = -1;
 	TAILQ_INIT(&f->e.live);
-	TAILQ_INIT(&f->e.news);
-	TAILQ_INIT(&f->e.turn);
+	TAILQ_INIT(&f->e.changes);
+	TAILQ_INIT(&f->e.round);
 	(void)pthread_mutex_init(&f->e.lock, NULL);
 	assert_int_equal(engine_make_directories(&f->e, &err), 0);
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/posix/fd.h"
-#include "k8s/framework/framework.h"
+#include "jobs/framework/framework.h"
 #include "machine/engine/engine.h"
 
 enum { NAME, END, POD = 5, CODE, HERE, CLUSTER, SHOW, COLUMNS };

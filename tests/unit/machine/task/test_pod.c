@@ -2,7 +2,7 @@
 
 #include "tests/unit/base/cmocka.h"
 
-#include "k8s/transport/reply.h"
+#include "jobs/store/reply.h"
 #include "machine/task/pod.h"
 
 static const struct pod_storage STORAGES[] = { { "data", "/srv/data" } };

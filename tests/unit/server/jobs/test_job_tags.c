@@ -2,7 +2,7 @@
 
 #include "tests/unit/base/cmocka.h"
 
-#include "k8s/cache/job_entry.h"
+#include "jobs/cache/job_entry.h"
 #include "server/jobs/jobs_internal.h"
 
 TEST(test_tag_ok_takes_1_to_63_bytes_of_text)

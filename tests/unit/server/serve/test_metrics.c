@@ -3,7 +3,7 @@
 #include "tests/unit/base/cmocka.h"
 #include <regex.h>
 
-#include "k8s/cache/cache.h"
+#include "jobs/cache/cache.h"
 #include "server/http/loop.h"
 #include "server/logs/logs.h"
 #include "server/serve/metrics.h"

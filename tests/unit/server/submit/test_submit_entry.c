@@ -2,7 +2,7 @@
 
 #include "tests/unit/base/cmocka.h"
 
-#include "k8s/cache/job_entry.h"
+#include "jobs/cache/job_entry.h"
 #include "server/submit/submit_internal.h"
 #include "translate/job/job.h"
 #include "translate/translate.h"

@@ -75,7 +75,7 @@ const char *framework_task_pod(const struct framework *f, const char *role, int6
 /* The status as JSON text, in the form that FrameworkController stores: `null` before there is one.
  * Compressed above the controller's limit if its configuration says so. */
 void framework_status_write(const struct framework *f, struct str *out);
-/* What lists show of it; texts are static. */
+/* The members of it that lists show; texts are static. */
 void framework_summary(const struct framework *f, struct fw_summary *out);
 /* Compressed, whatever its size and configuration. */
 void framework_status_write_packed(const struct framework *f, struct str *out);

@@ -180,7 +180,7 @@ int exit_explain(const struct exit_input *input, struct str *message, struct not
 		return 0;
 	ARENA_AUTO a = { 0 };
 	struct exit_case c = { .in = input, .warnings = warnings };
-	struct exit_spec spec;
+	struct exit_table spec;
 	struct exit_verdict v;
 	log_text_open(&c.user, input->user_log, input->user_log_rotated);
 	log_text_open(&c.platform, input->runtime_log, -1);

@@ -62,7 +62,7 @@ struct word {
 	const char *text, *key; /* key: NULL unless given */
 };
 
-struct words {
+struct text_patterns {
 	struct word *v;
 	size_t n;
 };
@@ -89,7 +89,7 @@ struct final_text {
 struct final_error {
 	char *tail, *shown; /* the end of the log; the same for a text */
 	size_t n, at;       /* its bytes, and its position in the log */
-	const struct words *words;
+	const struct text_patterns *words;
 	struct traceback *traceback;
 	size_t tracebacks;
 	struct final_text text[FINAL_TEXTS + 1]; /* the last one for the line to quote */
@@ -105,7 +105,7 @@ struct final_error {
 };
 
 /* code: the exit code of the command.  Borrows the words; its texts live in the arena. */
-void final_error_read(struct final_error *f, struct log_text *l, const struct words *words,
+void final_error_read(struct final_error *f, struct log_text *l, const struct text_patterns *words,
                       int64_t code, struct arena *a);
 /* Text i, with line feeds in place of names of processes and frames; *at: its position in the log.
  * Borrowed until the next call. */
@@ -137,14 +137,14 @@ struct exit_pattern {
 	bool unless_network;           /* unlessWord: a sign of the network goes before it */
 };
 
-struct exit_spec {
+struct exit_table {
 	struct exit_pattern *v;
 	size_t n;
-	struct words words;
+	struct text_patterns words;
 };
 
 /* Reads the patterns for this exit code, in order.  Skips invalid ones with a warning. */
-void exit_spec_read(struct exit_spec *s, struct span text, int64_t code, struct arena *a,
+void exit_spec_read(struct exit_table *s, struct span text, int64_t code, struct arena *a,
                     struct notes *warnings);
 
 struct exit_verdict {
@@ -163,7 +163,7 @@ struct exit_case {
 };
 
 /* The first pattern that matches. */
-void exit_spec_match(const struct exit_spec *s, struct exit_case *c, struct exit_verdict *out);
+void exit_spec_match(const struct exit_table *s, struct exit_case *c, struct exit_verdict *out);
 
 /* ---- failedline.c ---------------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #include "runtime-assets/net/http.h"
 
 struct exit_spec_reader {
-	struct exit_spec *s;
+	struct exit_table *s;
 	int64_t code;   /* of the user's command */
 	bool permanent; /* the entry that is read */
 	struct arena *a;
@@ -127,8 +127,8 @@ static void spec_words(struct exit_spec_reader *r, const struct node *words)
 		}
 		n += texts->n;
 	}
-	struct words *out = &r->s->words;
-	*out = (struct words){ .v = ARENA_NEW(r->a, struct word, n + 1) };
+	struct text_patterns *out = &r->s->words;
+	*out = (struct text_patterns){ .v = ARENA_NEW(r->a, struct word, n + 1) };
 	for (uint32_t i = 0; i < words->n; i++) {
 		const struct node *texts = node_get(&words->item[i], "texts");
 		const struct node *key = node_get(&words->item[i], "key");
@@ -175,10 +175,10 @@ static void spec_code(struct exit_spec_reader *r, const struct node *entry)
 		spec_pattern(r, &patterns->item[i], n);
 }
 
-void exit_spec_read(struct exit_spec *s, struct span text, int64_t code, struct arena *a,
+void exit_spec_read(struct exit_table *s, struct span text, int64_t code, struct arena *a,
                     struct notes *warnings)
 {
-	*s = (struct exit_spec){ 0 };
+	*s = (struct exit_table){ 0 };
 	struct exit_spec_reader r = { .s = s, .code = code, .a = a, .warnings = warnings };
 	struct budget budget = BUDGET_DEFAULT;
 	NOTES_AUTO odd = { 0 }; /* ignored */
@@ -331,7 +331,7 @@ static bool match_is_code(const struct exit_pattern *p)
  * the final error, the one whose line is the last.  Patterns that ask for an exit code and a text
  * precede those that ask for an exit code only.  by_log: those that ask for an exit code do not
  * count. */
-static void match_first(struct matcher *m, const struct exit_spec *s, bool by_log,
+static void match_first(struct matcher *m, const struct exit_table *s, bool by_log,
                         struct exit_verdict *out)
 {
 	bool coded = false;
@@ -373,7 +373,7 @@ static bool match_outside(const struct matcher *m, struct log_text *log)
 /* A signal that asks to end is often only how a launcher or a trap ended the command: a cause in
  * the final error that every try would meet precedes it, unless it came from outside, or after
  * progress. */
-static void match_cause(struct matcher *m, const struct exit_spec *s, struct exit_case *c,
+static void match_cause(struct matcher *m, const struct exit_table *s, struct exit_case *c,
                         struct exit_verdict *out)
 {
 	struct exit_verdict cause = { .code = EXIT_UNKNOWN };
@@ -390,7 +390,7 @@ static void match_cause(struct matcher *m, const struct exit_spec *s, struct exi
 		*out = cause;
 }
 
-void exit_spec_match(const struct exit_spec *s, struct exit_case *c, struct exit_verdict *out)
+void exit_spec_match(const struct exit_table *s, struct exit_case *c, struct exit_verdict *out)
 {
 	ARENA_AUTO a = { 0 };
 	struct matcher m = { .in = c->in,

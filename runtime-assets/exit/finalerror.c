@@ -693,7 +693,7 @@ int64_t final_error_rank(const struct final_error *f, size_t match)
 
 /* ---- the final error ---- */
 
-void final_error_read(struct final_error *f, struct log_text *l, const struct words *words,
+void final_error_read(struct final_error *f, struct log_text *l, const struct text_patterns *words,
                       int64_t code, struct arena *a)
 {
 	*f = (struct final_error){ .n = l->text.size < FINAL_TAIL ? l->text.size : FINAL_TAIL,

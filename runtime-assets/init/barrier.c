@@ -90,12 +90,12 @@ int64_t barrier_delay(const struct barrier_times *t, unsigned n, int64_t total, 
 	return delay * 3 / 4 + (int64_t)(random % (uint32_t)(delay / 2 + 1));
 }
 
-void barrier_missing(const struct framework *f, struct str *out)
+void barrier_missing(const struct init_framework *f, struct str *out)
 {
 	int64_t missing = f->total - framework_ready(f);
 	int64_t listed = 0;
 	for (size_t i = 0; i < f->n && listed < BARRIER_LISTED; i++) {
-		const struct fw_role *r = &f->role[i];
+		const struct init_role *r = &f->role[i];
 		for (int64_t k = 0; k < r->task_number && listed < BARRIER_LISTED; k++) {
 			bool known = (size_t)k < r->n;
 			if (known && r->task[k].pod_ip && !r->task[k].deletion_pending)
@@ -110,18 +110,18 @@ void barrier_missing(const struct framework *f, struct str *out)
 }
 
 /* Returns this task in the Framework, and its role; NULL: it is not there. */
-static const struct fw_task *barrier_own(const struct init *in, const struct framework *f,
-                                         const struct fw_role **role)
+static const struct init_task *barrier_own(const struct init *in, const struct init_framework *f,
+                                           const struct init_role **role)
 {
 	*role = in->role_name ? framework_role(f, in->role_name) : NULL;
 	return *role ? framework_task(*role, in->task_index) : NULL;
 }
 
 /* Returns true if a cached object is fresh enough. */
-bool barrier_shows_us(const struct init *in, const struct framework *f)
+bool barrier_shows_us(const struct init *in, const struct init_framework *f)
 {
-	const struct fw_role *role;
-	const struct fw_task *t = barrier_own(in, f, &role);
+	const struct init_role *role;
+	const struct init_task *t = barrier_own(in, f, &role);
 	return t && t->pod_uid && in->pod_uid && strcmp(t->pod_uid, in->pod_uid) == 0;
 }
 
@@ -133,7 +133,7 @@ struct barrier_wait {
 	struct kube *kube;
 	const char *name, *path; /* of the Framework */
 	/* The last Framework, and its memory. */
-	struct framework *f;
+	struct init_framework *f;
 	struct arena memory;
 	/* The last poll: its HTTP status (0: none), the problem, and Retry-After. */
 	int status;
@@ -149,7 +149,7 @@ static enum barrier_answer barrier_take(struct barrier_wait *w, struct span body
 {
 	ARENA_AUTO memory = { 0 };
 	ERR_AUTO e = { 0 };
-	struct framework *f = framework_read(body, &memory, &e);
+	struct init_framework *f = framework_read(body, &memory, &e);
 	if (f && f->total == 0)
 		err_set(&e, FAILED, "the Framework has no tasks");
 	if (f == NULL || f->total == 0) {
@@ -161,8 +161,8 @@ static enum barrier_answer barrier_take(struct barrier_wait *w, struct span body
 	w->memory = memory;
 	memory = (struct arena){ 0 };
 	w->f = f;
-	const struct fw_role *role;
-	const struct fw_task *own = barrier_own(w->in, f, &role);
+	const struct init_role *role;
+	const struct init_task *own = barrier_own(w->in, f, &role);
 	bool ready = w->in->gang ? framework_ready(f) >= f->total
 	                         : !w->in->role_name || (own && framework_address(role, own));
 	return ready ? ANSWER_FINE : ANSWER_NOT_YET;
@@ -209,7 +209,7 @@ static enum barrier_answer barrier_poll(struct barrier_wait *w)
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-static void barrier_count(const struct framework *f, const char *verb, struct str *out)
+static void barrier_count(const struct init_framework *f, const char *verb, struct str *out)
 {
 	str_printf(out, "%lld of %lld tasks have an address, %s ", (long long)framework_ready(f),
 	           (long long)f->total, verb);

@@ -163,7 +163,7 @@ static enum api_check_state check_framework(struct checkup *c, struct api_check_
 	}
 	bool missing = kube_says_missing(&r, name);
 	if (r.status == 200 && c->framework) {
-		struct framework *fw = framework_read(r.body, c->a, &e);
+		struct init_framework *fw = framework_read(r.body, c->a, &e);
 		if (fw == NULL) {
 			str_puts(&f->text, err_msg(&e));
 			return MISSING;

@@ -30,7 +30,7 @@ static const struct {
 
 struct group_role {
 	struct span name; /* in the job */
-	const struct fw_role *fw;
+	const struct init_role *fw;
 	int64_t processes;     /* of each task; 0: it only starts those of the others */
 	struct portspec ports; /* empty if they are not known */
 };
@@ -117,14 +117,14 @@ static const char PORT_LABEL[] = "distributed";
 
 static const char *group_address(const struct group_role *r, int64_t index)
 {
-	const struct fw_task *t = framework_task(r->fw, index);
+	const struct init_task *t = framework_task(r->fw, index);
 	return t ? framework_address(r->fw, t) : NULL;
 }
 
 /* 0: not known. */
 static int64_t group_port(const struct group_role *r, int64_t index)
 {
-	const struct fw_task *t = framework_task(r->fw, index);
+	const struct init_task *t = framework_task(r->fw, index);
 	for (size_t i = 0; t && i < r->ports.n; i++) {
 		const struct port_label *l = &r->ports.label[i];
 		if (strcmp(l->name, PORT_LABEL) == 0 && l->count > 0 &&
@@ -275,9 +275,9 @@ static void group_add(struct training_group *g, struct span name, const struct n
                       const struct node *roles)
 {
 	ERR_AUTO why = { 0 };
-	const struct framework *f = g->in->framework;
+	const struct init_framework *f = g->in->framework;
 	const struct member *m = node_member(roles, name);
-	const struct fw_role *fw = NULL;
+	const struct init_role *fw = NULL;
 	for (size_t i = 0; !fw && i < f->n; i++) {
 		if (f->role[i].in_spec && span_equals_lower_alnum(name, span_of(f->role[i].name)))
 			fw = &f->role[i];

@@ -16,7 +16,7 @@ enum {
 };
 
 struct role_env {
-	const struct fw_role *r;
+	const struct init_role *r;
 	const char *name[2]; /* in Kubernetes; in the job, if that differs */
 	size_t names;
 	struct portspec ports;
@@ -218,7 +218,7 @@ void env_add_host(struct str *hosts, const char *address, int64_t port)
 }
 
 /* False if it has no pod yet, so its ports are not known. */
-static bool env_put_task(struct env_writer *w, const struct role_env *r, const struct fw_task *t)
+static bool env_put_task(struct env_writer *w, const struct role_env *r, const struct init_task *t)
 {
 	const char *address = framework_address(r->r, t);
 	const char *uid = w->in->pod_uid;
@@ -341,10 +341,10 @@ static void env_put_minimums(struct env_writer *w, const struct role_env *r)
 
 static int env_put_roles(struct env_writer *w, struct err *e)
 {
-	const struct framework *f = w->in->framework;
+	const struct init_framework *f = w->in->framework;
 	for (size_t i = 0; i < f->n; i++) {
 		const struct init *in = w->in;
-		const struct fw_role *fw = &f->role[i];
+		const struct init_role *fw = &f->role[i];
 		const char *spelling = job_role_spelling(&in->job, fw->name, in->a);
 		struct role_env r = { .r = fw, .name = { fw->name, spelling }, .names = 1 };
 		if (spelling && strcmp(spelling, fw->name) != 0)
@@ -362,7 +362,7 @@ static int env_put_roles(struct env_writer *w, struct err *e)
 /* `extras.secretEnv` names secrets that are variables, too. */
 static int env_put_secrets(struct env_writer *w, struct err *e)
 {
-	const struct job *job = &w->in->job;
+	const struct init_job *job = &w->in->job;
 	const struct node *names = node_get(node_get(&job->doc.root, "extras"), "secretEnv");
 	for (uint32_t i = 0; node_is(names, NODE_LIST) && i < names->n; i++) {
 		STR_AUTO value = STR_SECRET(ENV_TEXT_MAX);

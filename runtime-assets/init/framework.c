@@ -156,7 +156,7 @@ static int framework_decompress(struct arena *a, struct node *root, struct err *
 /* ---- roles and tasks ---------------------------------------------------------------- */
 
 /* Finds or adds the role of an entry; NULL if its name is not valid. */
-static struct fw_role *framework_add_role(struct framework *f, const struct node *entry)
+static struct init_role *framework_add_role(struct init_framework *f, const struct node *entry)
 {
 	const char *name =
 	    framework_text_only_of(node_get(entry, "name"), LOWER DIGITS, ROLE_NAME_MAX);
@@ -166,14 +166,14 @@ static struct fw_role *framework_add_role(struct framework *f, const struct node
 		if (strcmp(f->role[i].name, name) == 0)
 			return &f->role[i];
 	}
-	f->role[f->n] = (struct fw_role){ .name = name, .number = -1 };
+	f->role[f->n] = (struct init_role){ .name = name, .number = -1 };
 	return &f->role[f->n++];
 }
 
-static void framework_read_task(struct fw_task *t, const struct node *entry)
+static void framework_read_task(struct init_task *t, const struct node *entry)
 {
 	const struct node *attempt = node_get(entry, "attemptStatus");
-	*t = (struct fw_task){
+	*t = (struct init_task){
 		.index = framework_int_of(node_get(entry, "index"), 0, TASK_NUMBER_MAX, -1),
 		.pod_ip = framework_address_text(node_get(attempt, "podIP")),
 		.host_ip = framework_address_text(node_get(attempt, "podHostIP")),
@@ -185,16 +185,17 @@ static void framework_read_task(struct fw_task *t, const struct node *entry)
 		                                                     DIGITS ",", PORT_LIST_MAX) };
 }
 
-static void framework_read_status(struct framework *f, const struct node *roles, struct arena *a)
+static void framework_read_status(struct init_framework *f, const struct node *roles,
+                                  struct arena *a)
 {
 	bool given = false;
 	for (uint32_t i = 0; i < framework_list_size(roles); i++) {
-		struct fw_role *r = framework_add_role(f, &roles->item[i]);
+		struct init_role *r = framework_add_role(f, &roles->item[i]);
 		const struct node *tasks = node_get(&roles->item[i], "taskStatuses");
 		if (r == NULL || r->task)
 			continue;
 		r->n = framework_list_size(tasks);
-		r->task = ARENA_NEW(a, struct fw_task, r->n);
+		r->task = ARENA_NEW(a, struct init_task, r->n);
 		for (size_t k = 0; k < r->n; k++) {
 			framework_read_task(&r->task[k], &tasks->item[k]);
 			given = given || r->task[k].port.given;
@@ -206,12 +207,12 @@ static void framework_read_status(struct framework *f, const struct node *roles,
 			f->role[i].task[k].port.uid = NULL;
 }
 
-static void framework_read_spec(struct framework *f, const struct node *roles)
+static void framework_read_spec(struct init_framework *f, const struct node *roles)
 {
 	for (uint32_t i = 0; i < framework_list_size(roles); i++) {
 		const struct node *entry = &roles->item[i];
 		const struct node *pod = NODE_AT(entry, "task", "pod");
-		struct fw_role *r = framework_add_role(f, entry);
+		struct init_role *r = framework_add_role(f, entry);
 		if (r == NULL || r->in_spec)
 			continue;
 		r->in_spec = true;
@@ -225,7 +226,7 @@ static void framework_read_spec(struct framework *f, const struct node *roles)
 	}
 }
 
-static int framework_read_object(struct framework *f, struct arena *a, struct err *e)
+static int framework_read_object(struct init_framework *f, struct arena *a, struct err *e)
 {
 	const struct node *meta = node_get(f->root, "metadata");
 	const struct node *spec = NODE_AT(f->root, "spec", "taskRoles");
@@ -238,16 +239,16 @@ static int framework_read_object(struct framework *f, struct arena *a, struct er
 	f->name = framework_text_of(node_get(meta, "name"));
 	f->namespace_name = framework_text_of(node_get(meta, "namespace"));
 	f->config = framework_text_of(NODE_AT(meta, "annotations", "config"));
-	f->role = ARENA_NEW(a, struct fw_role,
+	f->role = ARENA_NEW(a, struct init_role,
 	                    (size_t)framework_list_size(spec) + framework_list_size(status));
 	framework_read_status(f, status, a);
 	framework_read_spec(f, spec);
 	return 0;
 }
 
-struct framework *framework_read(struct span json, struct arena *a, struct err *e)
+struct init_framework *framework_read(struct span json, struct arena *a, struct err *e)
 {
-	struct framework *f = ARENA_NEW(a, struct framework, 1);
+	struct init_framework *f = ARENA_NEW(a, struct init_framework, 1);
 	struct node *root = ARENA_NEW(a, struct node, 1);
 	f->root = root;
 	if (framework_json(json, FRAMEWORK_MAX, a, root, e) < 0 ||
@@ -260,11 +261,11 @@ struct framework *framework_read(struct span json, struct arena *a, struct err *
 
 /* ---- queries --------------------------------------------------------------------------------- */
 
-int64_t framework_ready(const struct framework *f)
+int64_t framework_ready(const struct init_framework *f)
 {
 	int64_t ready = 0;
 	for (size_t i = 0; i < f->n; i++) {
-		const struct fw_role *r = &f->role[i];
+		const struct init_role *r = &f->role[i];
 		size_t wanted = (size_t)r->task_number < r->n ? (size_t)r->task_number : r->n;
 		for (size_t k = 0; k < wanted; k++)
 			ready += r->task[k].pod_ip && !r->task[k].deletion_pending;
@@ -272,14 +273,14 @@ int64_t framework_ready(const struct framework *f)
 	return ready;
 }
 
-const char *framework_address(const struct fw_role *r, const struct fw_task *t)
+const char *framework_address(const struct init_role *r, const struct init_task *t)
 {
 	if (r->host_network)
 		return t->host_ip ? t->host_ip : t->pod_ip;
 	return t->pod_ip;
 }
 
-const struct fw_role *framework_role(const struct framework *f, const char *name)
+const struct init_role *framework_role(const struct init_framework *f, const char *name)
 {
 	for (size_t i = 0; i < f->n; i++) {
 		if (strcmp(f->role[i].name, name) == 0)
@@ -288,7 +289,7 @@ const struct fw_role *framework_role(const struct framework *f, const char *name
 	return NULL;
 }
 
-const struct fw_task *framework_task(const struct fw_role *r, int64_t index)
+const struct init_task *framework_task(const struct init_role *r, int64_t index)
 {
 	/* Usually they are in order. */
 	if (index >= 0 && (size_t)index < r->n && r->task[index].index == index)

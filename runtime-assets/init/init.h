@@ -25,7 +25,7 @@ enum init_exit {
  * The job as submitted (protocol version 1 or 2; secrets redacted), seen from the role of this
  * task.
  */
-struct job {
+struct init_job {
 	struct doc doc;               /* root is null if there is none */
 	const struct node *secrets;   /* mounted secrets; NULL */
 	const struct node *extension; /* mounted user extension; NULL */
@@ -46,28 +46,28 @@ struct port_source {
 	const char *given; /* on one machine: the numbers with commas, in the order of the labels */
 };
 
-struct fw_task {
+struct init_task {
 	int64_t index;
 	const char *pod_ip, *host_ip, *pod_uid; /* NULL: not known; never "" */
 	struct port_source port;
 	bool deletion_pending;
 };
 
-struct fw_role {
-	const char *name;     /* as in Kubernetes: [a-z0-9]+ */
-	bool in_spec;         /* the specification still has it */
-	int64_t number;       /* its position there, from 0; -1 if !in_spec */
-	int64_t task_number;  /* of the specification; 0 if !in_spec */
-	bool host_network;    /* of the pod template */
-	const char *ports;    /* annotation rest-server/port-scheduling-spec, JSON; NULL */
-	struct fw_task *task; /* of the status, in its order */
+struct init_role {
+	const char *name;       /* as in Kubernetes: [a-z0-9]+ */
+	bool in_spec;           /* the specification still has it */
+	int64_t number;         /* its position there, from 0; -1 if !in_spec */
+	int64_t task_number;    /* of the specification; 0 if !in_spec */
+	bool host_network;      /* of the pod template */
+	const char *ports;      /* annotation rest-server/port-scheduling-spec, JSON; NULL */
+	struct init_task *task; /* of the status, in its order */
 	size_t n;
 };
 
-struct framework {
+struct init_framework {
 	const char *name, *namespace_name;
-	const char *config;   /* metadata.annotations.config: the job as submitted; NULL */
-	struct fw_role *role; /* those of the status in its order, then those only in the spec */
+	const char *config;     /* metadata.annotations.config: the job as submitted; NULL */
+	struct init_role *role; /* those of the status in its order, then those only in the spec */
 	size_t n;
 	int64_t total;           /* sum of the task numbers of the specification */
 	const struct node *root; /* the object with its status decompressed */
@@ -75,19 +75,19 @@ struct framework {
 
 /* Reads a Framework into the arena.  Does not trust it: every type is checked, sizes are bounded,
  * and members of another type are absent.  Pure.  NULL and *e. */
-struct framework *framework_read(struct span json, struct arena *a, struct err *e);
+struct init_framework *framework_read(struct span json, struct arena *a, struct err *e);
 
 /* Returns the number of tasks that have a pod with an address: of each role, the first min(status,
  * taskNumber) that are not being deleted.  All are ready when it is `total`. */
-int64_t framework_ready(const struct framework *f);
+int64_t framework_ready(const struct init_framework *f);
 
 /* The address for other tasks: of the host for host networks, else of the pod; NULL: not known.
  * (The host is known before the pod has an address and is not used until then.) */
-const char *framework_address(const struct fw_role *r, const struct fw_task *t);
+const char *framework_address(const struct init_role *r, const struct init_task *t);
 
 /* NULL if there is none. */
-const struct fw_role *framework_role(const struct framework *f, const char *name);
-const struct fw_task *framework_task(const struct fw_role *r, int64_t index);
+const struct init_role *framework_role(const struct init_framework *f, const char *name);
+const struct init_task *framework_task(const struct init_role *r, int64_t index);
 
 /* Inflates base64 of gzip, at most max bytes, into the arena.  -1 and *e. */
 int gunzip_base64(struct span text, size_t max, struct arena *a, struct span *out, struct err *e);
@@ -96,14 +96,15 @@ int gunzip_base64(struct span text, size_t max, struct arena *a, struct span *ou
 
 /* Reads the config (at most FRAMEWORK_MAX bytes) into doc and finds `role` by role_name.  *problem
  * says why it cannot be used; root is null then.  Version 1 has a list of roles with `name`. */
-void job_parse_config(struct job *j, struct span config, struct arena *a, struct str *problem);
+void job_parse_config(struct init_job *j, struct span config, struct arena *a, struct str *problem);
 
 /* The key of taskRoles whose conversion (lower case, only [a-z0-9]) is this Kubernetes name, with
  * `_` for characters outside of [A-Za-z0-9_]; in the arena.  NULL if there is none. */
-const char *job_role_spelling(const struct job *j, const char *kubernetes_name, struct arena *a);
+const char *job_role_spelling(const struct init_job *j, const char *kubernetes_name,
+                              struct arena *a);
 
 /* The prerequisite of this type (NULL: any) and name; NULL if not exactly one. */
-const struct node *job_prerequisite(const struct job *j, const char *type, struct span name);
+const struct node *job_prerequisite(const struct init_job *j, const char *type, struct span name);
 
 /*
  * Replaces `<% $path %>` in the parameters of a plugin.  The path begins with `parameters` or
@@ -115,16 +116,16 @@ const struct node *job_prerequisite(const struct job *j, const char *type, struc
  * -1 and *e, which names the reference and not its value: it leads nowhere, to a map or a list, is
  * not a path, or `out` is full.
  */
-int job_fill(const struct job *j, struct span text, struct str *out, struct err *e);
+int job_fill(const struct init_job *j, struct span text, struct str *out, struct err *e);
 
 /* The same for every text of a tree, at most 4 MiB together; not for keys.  The copy lives in the
  * arena. */
-int job_fill_tree(const struct job *j, const struct node *in, struct arena *a, struct node *out,
-                  struct err *e);
+int job_fill_tree(const struct init_job *j, const struct node *in, struct arena *a,
+                  struct node *out, struct err *e);
 
 /* Fills in the user's command: replaces only `<% $secrets.path %>`, with nothing if it is absent.
  * -1 and *e: a map or a list; too long. */
-int job_fill_secrets(const struct job *j, struct span text, struct str *out, struct err *e);
+int job_fill_secrets(const struct init_job *j, struct span text, struct str *out, struct err *e);
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
@@ -139,8 +140,8 @@ struct init {
 	const char *pod_uid;               /* FC_POD_UID; NULL */
 	const char *barrier_ms;            /* option for tests; NULL: the environment decides */
 	const struct node *runtime_config; /* RUNTIME_CONFIG of a bare pod; NULL */
-	struct framework *framework;       /* set by the step `framework`; NULL in a bare pod */
-	struct job job;                    /* set by the step `config` */
+	struct init_framework *framework;  /* set by the step `framework`; NULL in a bare pod */
+	struct init_job job;               /* set by the step `config` */
 	uint16_t *port;                    /* own ports and their labels, set by `environment` */
 	const char **port_label;
 	size_t n_ports;

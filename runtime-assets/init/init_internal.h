@@ -49,10 +49,10 @@ enum barrier_answer barrier_judge(int trouble, const struct http_reply *r, const
 int64_t barrier_delay(const struct barrier_times *t, unsigned n, int64_t total, uint32_t random);
 
 /* Appends "worker:2, worker:3 and 5 more": tasks without an address.  Pure. */
-void barrier_missing(const struct framework *f, struct str *out);
+void barrier_missing(const struct init_framework *f, struct str *out);
 
 /* Returns true if the object has the uid of this pod.  Pure. */
-bool barrier_shows_us(const struct init *in, const struct framework *f);
+bool barrier_shows_us(const struct init *in, const struct init_framework *f);
 
 /* ---- init.c, code.c -------------------------------------------------------------------------- */
 

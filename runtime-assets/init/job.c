@@ -26,7 +26,7 @@ static bool job_role_at(const struct node *roles, size_t i, struct job_role *r)
 	return true;
 }
 
-static const struct node *job_roles(const struct job *j)
+static const struct node *job_roles(const struct init_job *j)
 {
 	const struct node *roles = node_get(&j->doc.root, "taskRoles");
 	if (!roles) /* a Framework */
@@ -34,13 +34,13 @@ static const struct node *job_roles(const struct job *j)
 	return node_is(roles, NODE_MAP) || node_is(roles, NODE_LIST) ? roles : NULL;
 }
 
-static void job_no_config(struct job *j, struct str *problem, const char *why)
+static void job_no_config(struct init_job *j, struct str *problem, const char *why)
 {
 	j->doc = (struct doc){ .root = { .type = NODE_NULL } };
 	str_puts(problem, why);
 }
 
-void job_parse_config(struct job *j, struct span config, struct arena *a, struct str *problem)
+void job_parse_config(struct init_job *j, struct span config, struct arena *a, struct str *problem)
 {
 	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO e = { 0 };
@@ -68,7 +68,8 @@ void job_parse_config(struct job *j, struct span config, struct arena *a, struct
 	}
 }
 
-const char *job_role_spelling(const struct job *j, const char *kubernetes_name, struct arena *a)
+const char *job_role_spelling(const struct init_job *j, const char *kubernetes_name,
+                              struct arena *a)
 {
 	const struct node *roles = job_roles(j);
 	struct job_role r;
@@ -86,7 +87,7 @@ const char *job_role_spelling(const struct job *j, const char *kubernetes_name, 
 	return NULL;
 }
 
-const struct node *job_prerequisite(const struct job *j, const char *type, struct span name)
+const struct node *job_prerequisite(const struct init_job *j, const char *type, struct span name)
 {
 	const struct node *list = node_get(&j->doc.root, "prerequisites");
 	const struct node *found = NULL;
@@ -119,13 +120,13 @@ struct reference_tag {
 };
 
 struct reference_scan {
-	const struct job *job;
+	const struct init_job *job;
 	struct span text;
 	/* The next `%>` (or SIZE_MAX) and the blanks before it: kept, so that time is linear. */
 	size_t close, content_end;
 };
 
-static const struct node *reference_root(const struct job *j, struct span word)
+static const struct node *reference_root(const struct init_job *j, struct span word)
 {
 	static const char *const OF_ROLE[] = { "script", "output", "data" };
 	if (span_is(word, "parameters"))
@@ -142,7 +143,8 @@ static const struct node *reference_root(const struct job *j, struct span word)
 
 /* content: the text behind the `$`.  Only the characters before the first wrong one of a bad tag
  * are looked at, since others may follow up to the same `%>`. */
-static void reference_tag_read(const struct job *j, struct span content, struct reference_tag *t)
+static void reference_tag_read(const struct init_job *j, struct span content,
+                               struct reference_tag *t)
 {
 	size_t n = 0;
 	for (; n < content.n; n++) {
@@ -216,7 +218,7 @@ static int reference_fill_end(const struct reference_scan *s, size_t done, struc
 	                 : 0;
 }
 
-int job_fill(const struct job *j, struct span text, struct str *out, struct err *e)
+int job_fill(const struct init_job *j, struct span text, struct str *out, struct err *e)
 {
 	struct reference_scan s = { .job = j, .text = text };
 	struct reference_tag t;
@@ -234,7 +236,7 @@ int job_fill(const struct job *j, struct span text, struct str *out, struct err 
 	return reference_fill_end(&s, done, out, e);
 }
 
-int job_fill_secrets(const struct job *j, struct span text, struct str *out, struct err *e)
+int job_fill_secrets(const struct init_job *j, struct span text, struct str *out, struct err *e)
 {
 	struct reference_scan s = { .job = j, .text = text };
 	struct reference_tag t;
@@ -255,7 +257,7 @@ int job_fill_secrets(const struct job *j, struct span text, struct str *out, str
 /* ---- trees ---------------------------------------------------------------------------------- */
 
 struct tree_filling {
-	const struct job *j;
+	const struct init_job *j;
 	struct arena *a;
 	size_t left; /* bytes of text that may still come */
 	struct err *e;
@@ -293,8 +295,8 @@ static int fill_node(struct tree_filling *f, const struct node *in, struct node 
 	return 0;
 }
 
-int job_fill_tree(const struct job *j, const struct node *in, struct arena *a, struct node *out,
-                  struct err *e)
+int job_fill_tree(const struct init_job *j, const struct node *in, struct arena *a,
+                  struct node *out, struct err *e)
 {
 	struct tree_filling f = { j, a, TREE_TEXT_MAX, e };
 	struct node filled;

@@ -91,18 +91,18 @@ static void wire_close(struct wire *w)
 	fd_cleanup(&w->fd);
 }
 
-static void tls_cleanup(struct tls **t)
+static void tls_cleanup(struct tls_session **t)
 {
 	tls_close(*t);
 }
 
-static int http_write(struct wire *w, struct tls *t, struct span text)
+static int http_write(struct wire *w, struct tls_session *t, struct span text)
 {
 	w->doing = "sending the request";
 	return t ? tls_write(t, text) : net_write(w, text);
 }
 
-static int http_read(struct wire *w, struct tls *t, struct http_reader *r)
+static int http_read(struct wire *w, struct tls_session *t, struct http_reader *r)
 {
 	STR_AUTO piece = STR_SECRET(PIECE);
 	(void)str_reserve(&piece, PIECE);
@@ -121,7 +121,7 @@ static int http_read(struct wire *w, struct tls *t, struct http_reader *r)
 
 static int http_converse(struct wire *w, const struct http_request *q, struct http_reader *r)
 {
-	__attribute__((cleanup(tls_cleanup))) struct tls *t = NULL;
+	__attribute__((cleanup(tls_cleanup))) struct tls_session *t = NULL;
 	STR_AUTO text = STR_SECRET(REQUEST_MAX);
 	int trouble = 0;
 	request_text(&text, q);
@@ -485,13 +485,13 @@ bool address_is_ip(const char *host)
 	return address_is_family(host, AF_INET) || address_is_family(host, AF_INET6);
 }
 
-bool http_address_is_loopback(const struct address *a)
+bool http_address_is_loopback(const struct url_address *a)
 {
 	return strcmp(a->host, "localhost") == 0 || strcmp(a->host, "::1") == 0 ||
 	       (strncmp(a->host, "127.", 4) == 0 && address_is_family(a->host, AF_INET));
 }
 
-int http_address_set(struct address *a, struct span host, struct span port)
+int http_address_set(struct url_address *a, struct span host, struct span port)
 {
 	int64_t number = a->tls ? 443 : 80;
 	if (port.n && parse_i64(port, 1, UINT16_MAX, &number) != 0)
@@ -503,7 +503,7 @@ int http_address_set(struct address *a, struct span host, struct span port)
 	return is_host_name(host) || address_is_ip(a->host) ? 0 : -1;
 }
 
-int http_address_read(struct address *a, struct span url)
+int http_address_read(struct url_address *a, struct span url)
 {
 	a->tls = span_starts(url, "https://");
 	if (!a->tls && !span_starts(url, "http://"))
@@ -523,7 +523,7 @@ int http_address_read(struct address *a, struct span url)
 	return http_address_set(a, host, span_from(rest, rest.n > 0));
 }
 
-void http_address_done(struct address *a)
+void http_address_done(struct url_address *a)
 {
 	free(a->host);
 	a->host = NULL;

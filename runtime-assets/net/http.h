@@ -112,24 +112,24 @@ bool http_visible(struct span text);
 /* The address of a server: http[s]://HOST[:PORT].  HOST is a name, or an IP address. */
 enum { HOST_NAME_MAX_BYTES = 253 }; /* of a host, a namespace, an object */
 
-struct address {
+struct url_address {
 	bool tls;
 	uint16_t port;
 	char *host; /* IPv6 without brackets; NULL before it is set */
 };
 
 /* Sets host and port; an empty port is that of the protocol.  -1 if they are not valid. */
-int http_address_set(struct address *a, struct span host, struct span port);
+int http_address_set(struct url_address *a, struct span host, struct span port);
 
 /* Reads http[s]://HOST[:PORT], which may end in a slash.  -1 if it is anything else. */
-int http_address_read(struct address *a, struct span url);
+int http_address_read(struct url_address *a, struct span url);
 
-void http_address_done(struct address *a);
+void http_address_done(struct url_address *a);
 
 bool address_is_ip(const char *host);
 
 /* Returns true if it leads to this machine only: localhost, 127.0.0.0/8, ::1. */
-bool http_address_is_loopback(const struct address *a);
+bool http_address_is_loopback(const struct url_address *a);
 
 /* Small letters, digits, and the characters of `also`; 1 to HOST_NAME_MAX_BYTES of them. */
 bool name_has_only(struct span name, const char *also);

@@ -18,7 +18,7 @@
 
 /* Read-only for callers. */
 struct kube {
-	struct address to;
+	struct url_address to;
 	struct ca_bundle *ca_bundle;
 	const char *server_name; /* in the certificate; NULL with http */
 	const char *token, *ca;  /* files; NULL: requests are anonymous, http */

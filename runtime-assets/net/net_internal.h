@@ -7,7 +7,7 @@
  */
 #include "runtime-assets/net/http.h"
 
-struct tls;
+struct tls_session;
 
 struct wire {
 	int fd;              /* non-blocking; -1 before net_open */
@@ -31,10 +31,11 @@ int net_write(struct wire *w, struct span text);
 
 /* Does the handshake; checks the certificate against the authorities and the name, which are
  * borrowed.  NULL and *trouble.  The caller frees it with tls_close. */
-struct tls *tls_open(struct wire *w, const struct ca_bundle *t, const char *name, int *trouble);
+struct tls_session *tls_open(struct wire *w, const struct ca_bundle *t, const char *name,
+                             int *trouble);
 /* Reads as net_read; an end without close_notify is an error. */
-int tls_read(struct tls *t, void *p, size_t max, size_t *n);
+int tls_read(struct tls_session *t, void *p, size_t max, size_t *n);
 /* Writes everything. */
-int tls_write(struct tls *t, struct span text);
+int tls_write(struct tls_session *t, struct span text);
 /* Wipes and frees. */
-void tls_close(struct tls *t);
+void tls_close(struct tls_session *t);

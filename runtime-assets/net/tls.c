@@ -32,7 +32,7 @@ enum {
 	ADDRESS_MAX = 16
 };
 
-struct tls {
+struct tls_session {
 	struct wire *wire;
 	const char *name;
 	unsigned char address[ADDRESS_MAX]; /* the name, if it is an address */
@@ -77,7 +77,7 @@ static const struct {
 	{ 116, false, "wants a client certificate" },
 };
 
-static int certificate_problem(const struct tls *t, uint32_t flags)
+static int certificate_problem(const struct tls_session *t, uint32_t flags)
 {
 	const char *where = t->wire->where;
 	struct err *e = t->wire->e;
@@ -102,7 +102,7 @@ static int certificate_problem(const struct tls *t, uint32_t flags)
 }
 
 /* mbedTLS does not say which alert came.  It reads no further than the record of a fatal alert. */
-static int tls_alert(const struct tls *t)
+static int tls_alert(const struct tls_session *t)
 {
 	const unsigned char *p = t->last;
 	bool clear = p[0] == RECORD_ALERT && p[3] == 0 && p[4] == 2 && p[5] == ALERT_FATAL;
@@ -122,7 +122,7 @@ static int tls_alert(const struct tls *t)
 }
 
 /* Returns the problem after an error of mbedTLS. */
-static int tls_problem(const struct tls *t, int error)
+static int tls_problem(const struct tls_session *t, int error)
 {
 	int trouble = t->open ? HTTP_BROKEN : HTTP_TLS;
 	if (error == MBEDTLS_ERR_NET_RECV_FAILED || error == MBEDTLS_ERR_NET_SEND_FAILED)
@@ -166,14 +166,14 @@ static int tls_random(void *context, unsigned char *out, size_t size)
 
 static int tls_send(void *context, const unsigned char *p, size_t n)
 {
-	struct tls *t = context;
+	struct tls_session *t = context;
 	t->trouble = net_write(t->wire, (struct span){ (const char *)p, n });
 	return t->trouble ? MBEDTLS_ERR_NET_SEND_FAILED : (int)n;
 }
 
 static int tls_receive(void *context, unsigned char *p, size_t max)
 {
-	struct tls *t = context;
+	struct tls_session *t = context;
 	size_t n = 0;
 	t->trouble = net_read(t->wire, p, max, &n);
 	if (t->trouble)
@@ -191,7 +191,7 @@ static int tls_receive(void *context, unsigned char *p, size_t max)
 static int tls_check_address(void *context, mbedtls_x509_crt *certificate, int depth,
                              uint32_t *flags)
 {
-	const struct tls *t = context;
+	const struct tls_session *t = context;
 	if (depth != 0)
 		return 0;
 	for (const mbedtls_x509_sequence *s = &certificate->subject_alt_names; s; s = s->next) {
@@ -210,7 +210,7 @@ static const uint16_t GROUPS[] = { MBEDTLS_SSL_IANA_TLS_GROUP_SECP256R1,
 	                           MBEDTLS_SSL_IANA_TLS_GROUP_SECP384R1,
 	                           MBEDTLS_SSL_IANA_TLS_GROUP_NONE };
 
-static int tls_set_up(struct tls *t, const struct ca_bundle *ca_bundle)
+static int tls_set_up(struct tls_session *t, const struct ca_bundle *ca_bundle)
 {
 	mbedtls_ssl_config *c = &t->config;
 	mbedtls_ssl_init(&t->ssl);
@@ -245,10 +245,10 @@ static bool tls_wants_more(int result)
 	return result == MBEDTLS_ERR_SSL_WANT_READ || result == MBEDTLS_ERR_SSL_WANT_WRITE;
 }
 
-struct tls *tls_open(struct wire *w, const struct ca_bundle *ca_bundle, const char *name,
-                     int *trouble)
+struct tls_session *tls_open(struct wire *w, const struct ca_bundle *ca_bundle, const char *name,
+                             int *trouble)
 {
-	struct tls *t = xcalloc(1, sizeof(*t));
+	struct tls_session *t = xcalloc(1, sizeof(*t));
 	t->wire = w;
 	t->name = name;
 	w->doing = "agreeing on TLS";
@@ -263,7 +263,7 @@ struct tls *tls_open(struct wire *w, const struct ca_bundle *ca_bundle, const ch
 	return NULL;
 }
 
-int tls_read(struct tls *t, void *p, size_t max, size_t *n)
+int tls_read(struct tls_session *t, void *p, size_t max, size_t *n)
 {
 	int got;
 	do {
@@ -275,7 +275,7 @@ int tls_read(struct tls *t, void *p, size_t max, size_t *n)
 	return tls_problem(t, got ? got : MBEDTLS_ERR_SSL_CONN_EOF);
 }
 
-int tls_write(struct tls *t, struct span text)
+int tls_write(struct tls_session *t, struct span text)
 {
 	while (text.n) {
 		int done = mbedtls_ssl_write(&t->ssl, (const unsigned char *)text.p, text.n);
@@ -287,7 +287,7 @@ int tls_write(struct tls *t, struct span text)
 	return 0;
 }
 
-void tls_close(struct tls *t)
+void tls_close(struct tls_session *t)
 {
 	if (t == NULL)
 		return;

@@ -495,7 +495,7 @@ void plugins_done(struct plugins *all)
 /* ---- the step -------------------------------------------------------------------------------- */
 
 /* The job of the task, or what RUNTIME_CONFIG of a bare pod says; true: this is one. */
-static bool plugins_job(const struct init *in, struct job *job)
+static bool plugins_job(const struct init *in, struct init_job *job)
 {
 	*job = in->job;
 	if (!in->runtime_config || in->framework || in->role_name)
@@ -527,7 +527,7 @@ static int plugins_step_scripts(struct init *in, struct err *e)
 {
 	const char *gang = env_get("GANG_ALLOCATION");
 	const char *roles = env_get("PAI_TASK_ROLE_LIST");
-	struct job job;
+	struct init_job job;
 	bool bare = plugins_job(in, &job);
 	/* Task 0 of the first role; a bare pod. */
 	struct span first = { roles, roles ? strcspn(roles, ",") : 0 };

@@ -33,7 +33,7 @@ struct plugins {
 	/* Input, the caller's. */
 	struct arena *a;
 	const struct layout *at;
-	const struct job *job;
+	const struct init_job *job;
 	const struct node *entries; /* extras["com.microsoft.pai.runtimeplugin"]; may be NULL */
 	bool jobssh_off;            /* GANG_ALLOCATION is "false": tasks do not know each other */
 	bool first_task;            /* task 0 of the first role: only this one runs tensorboard */
@@ -89,7 +89,7 @@ enum { COMMAND_MAX = 4 << 20 };
 
 struct user_command {
 	struct arena *a;
-	struct job job;
+	struct init_job job;
 	struct span text; /* without its secrets */
 	bool parameters;  /* the server has not filled them in: USER_CMD is not set */
 };

@@ -164,13 +164,13 @@ enum {
 	HINT_WAIT_MS = 1 /* a hint may come this much later than its bytes */
 };
 
-static struct stdio_writer *log_mux_writer(const struct log_mux *s, int i)
+static struct stdio_writer *log_mux_writer(const struct output_mux *s, int i)
 {
 	return &s->out[i == MUX_STDOUT ? 0 : 1];
 }
 
 /* Writes the buffer to all targets. */
-static void log_mux_flush(struct log_mux *s)
+static void log_mux_flush(struct output_mux *s)
 {
 	struct span text = { s->buffer, s->filled };
 	if (text.n == 0)
@@ -187,7 +187,7 @@ static void log_mux_flush(struct log_mux *s)
 		tail_add(s->logs->tail, s->filler == MUX_STDOUT ? TAIL_STDOUT : TAIL_STDERR, text);
 }
 
-void log_mux_close(struct log_mux *s, enum mux_name i)
+void log_mux_close(struct output_mux *s, enum mux_name i)
 {
 	if (s->v[i].fd < 0)
 		return;
@@ -195,13 +195,13 @@ void log_mux_close(struct log_mux *s, enum mux_name i)
 	s->v[i] = (struct mux_pipe){ .fd = -1 };
 }
 
-bool log_mux_is_paused(const struct log_mux *s, enum mux_name i)
+bool log_mux_is_paused(const struct output_mux *s, enum mux_name i)
 {
 	return stdio_writer_waiting(log_mux_writer(s, i));
 }
 
 /* Reads one write, or all bytes, into the buffer. */
-static void log_mux_fill(struct log_mux *s, int i, bool all)
+static void log_mux_fill(struct output_mux *s, int i, bool all)
 {
 	struct mux_pipe *st = &s->v[i];
 	if (s->filler != i || s->filled >= TURN_BYTES)
@@ -224,14 +224,14 @@ static void log_mux_fill(struct log_mux *s, int i, bool all)
 	st->more = true;
 }
 
-static int log_mux_read_hints(struct log_mux *s, struct signalfd_siginfo hint[static HINTS])
+static int log_mux_read_hints(struct output_mux *s, struct signalfd_siginfo hint[static HINTS])
 {
 	ssize_t n = s->hints < 0 ? -1 : read(s->hints, hint, HINTS * sizeof(*hint));
 	return n > 0 ? (int)((size_t)n / sizeof(*hint)) : 0;
 }
 
 /* Reads in the order of the hints. */
-static void log_mux_follow(struct log_mux *s, const struct signalfd_siginfo *hint, int n)
+static void log_mux_follow(struct output_mux *s, const struct signalfd_siginfo *hint, int n)
 {
 	for (int k = 0; k < n; k++) {
 		/* Signals of processes have a code of at most 0. */
@@ -252,7 +252,7 @@ static void log_mux_follow(struct log_mux *s, const struct signalfd_siginfo *hin
 	log_mux_flush(s);
 }
 
-void log_mux_copy_user(struct log_mux *s)
+void log_mux_copy_user(struct output_mux *s)
 {
 	struct signalfd_siginfo hint[HINTS];
 	int n = log_mux_read_hints(s, hint);
@@ -279,7 +279,7 @@ void log_mux_copy_user(struct log_mux *s)
 	log_mux_flush(s);
 }
 
-void log_mux_copy_runtime(struct log_mux *s)
+void log_mux_copy_runtime(struct output_mux *s)
 {
 	/* Small pieces: prefixes make lines longer, and all may have to wait for a slow reader. */
 	ssize_t n = read(s->v[MUX_RUNTIME].fd, s->buffer, RUNTIME_BYTES);
@@ -291,13 +291,13 @@ void log_mux_copy_runtime(struct log_mux *s)
 	log_mux_flush(s);
 }
 
-int log_mux_waiting(const struct log_mux *s, int i)
+int log_mux_waiting(const struct output_mux *s, int i)
 {
 	int n = 0;
 	return log_mux_is_open(s, i) && ioctl(s->v[i].fd, FIONREAD, &n) == 0 ? n : 0;
 }
 
-bool log_mux_is_drained(const struct log_mux *s)
+bool log_mux_is_drained(const struct output_mux *s)
 {
 	for (int i = 0; i < MUX_MAX; i++) {
 		if (s->v[i].left > 0 && log_mux_waiting(s, i) > 0)
@@ -306,7 +306,7 @@ bool log_mux_is_drained(const struct log_mux *s)
 	return true;
 }
 
-int log_mux_open(struct log_mux *s, enum mux_name i)
+int log_mux_open(struct output_mux *s, enum mux_name i)
 {
 	bool user = i != MUX_RUNTIME;
 	int end[2];
@@ -323,9 +323,9 @@ int log_mux_open(struct log_mux *s, enum mux_name i)
 	return end[1];
 }
 
-int log_mux_init(struct log_mux *s, struct logs *l, struct stdio_writer *out)
+int log_mux_init(struct output_mux *s, struct logs *l, struct stdio_writer *out)
 {
-	*s = (struct log_mux){ .logs = l, .out = out, .hint_signal = SIGRTMIN + 2 };
+	*s = (struct output_mux){ .logs = l, .out = out, .hint_signal = SIGRTMIN + 2 };
 	for (int i = 0; i < MUX_MAX; i++)
 		s->v[i].fd = -1;
 	s->page = (size_t)sysconf(_SC_PAGESIZE);
@@ -345,7 +345,7 @@ int log_mux_init(struct log_mux *s, struct logs *l, struct stdio_writer *out)
 }
 
 /* Undoes log_mux_init. */
-void log_mux_done(struct log_mux *s)
+void log_mux_done(struct output_mux *s)
 {
 	for (int i = 0; i < MUX_MAX; i++)
 		log_mux_close(s, i);

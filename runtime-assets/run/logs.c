@@ -119,7 +119,7 @@ static int logs_open_root(struct logs *l, const char *path)
 
 /* ---- one log -------------------------------------------------------------------------------- */
 
-static void logs_lose(struct logs *l, struct log_file *f, size_t n, int error)
+static void logs_lose(struct logs *l, struct capped_log *f, size_t n, int error)
 {
 	f->lost += n;
 	f->error = error;
@@ -130,7 +130,7 @@ static void logs_lose(struct logs *l, struct log_file *f, size_t n, int error)
 	          strerror(error));
 }
 
-static void logs_open_file(struct logs *l, struct log_file *f, int dir, const char *name)
+static void logs_open_file(struct logs *l, struct capped_log *f, int dir, const char *name)
 {
 	struct stat st;
 	f->fd = logs_open_regular(l, dir, name, &st);
@@ -147,7 +147,7 @@ static void logs_open_file(struct logs *l, struct log_file *f, int dir, const ch
 }
 
 /* Finds the newest rotated log of earlier runs and removes the others. */
-static void logs_find_old_file(struct log_file *f)
+static void logs_find_old_file(struct capped_log *f)
 {
 	DIR_AUTO *dir = dir_list(f->dir, ".");
 	const char *name;
@@ -171,7 +171,7 @@ static void logs_find_old_file(struct log_file *f)
 }
 
 /* Renames `current`, removes the older file, and opens a new one. */
-static void logs_rotate(struct logs *l, struct log_file *f)
+static void logs_rotate(struct logs *l, struct capped_log *f)
 {
 	/* TAI64N of now, as in multilog, with TAI ten seconds ahead. */
 	char name[32];
@@ -205,7 +205,7 @@ static void logs_rotate(struct logs *l, struct log_file *f)
 }
 
 /* Returns the number of bytes that fit into `current`; *full: the caller rotates it then. */
-static size_t logs_share(const struct log_file *f, struct span text, bool *full)
+static size_t logs_share(const struct capped_log *f, struct span text, bool *full)
 {
 	uint64_t room = f->limit > f->size ? f->limit - f->size : 0;
 	uint64_t soft = f->limit - LOG_SLACK;
@@ -220,7 +220,7 @@ static size_t logs_share(const struct log_file *f, struct span text, bool *full)
 }
 
 /* false: not written completely; the rest is counted as lost. */
-static bool logs_append(struct logs *l, struct log_file *f, struct span text)
+static bool logs_append(struct logs *l, struct capped_log *f, struct span text)
 {
 	while (text.n > 0) {
 		ssize_t n = write(f->fd, text.p, text.n);
@@ -237,9 +237,9 @@ static bool logs_append(struct logs *l, struct log_file *f, struct span text)
 	return true;
 }
 
-void logs_write(struct logs *l, enum log_name which, struct span text)
+void logs_write(struct logs *l, enum output_name which, struct span text)
 {
-	struct log_file *f = &l->user[which];
+	struct capped_log *f = &l->user[which];
 	if (f->fd < 0 && f->dir >= 0 && clock_ms() >= f->retry_ms)
 		logs_open_file(l, f, f->dir, "current");
 	while (text.n > 0 && f->fd >= 0) {
@@ -274,7 +274,7 @@ static void logs_prefix_lines(struct logs *l, struct span text)
 		text.p += n;
 		text.n -= n;
 	}
-	struct log_file *f = &l->runtime;
+	struct capped_log *f = &l->runtime;
 	if (f->fd < 0 || f->size + out.n > f->limit)
 		logs_lose(l, f, out.n, f->fd < 0 ? f->error : EFBIG);
 	else
@@ -334,7 +334,7 @@ void logs_open(struct logs *l, const char *path, struct stdio_writer *copy)
 {
 	static const char *const NAMES[LOG_MAX] = { "user-stdout", "user-stderr", "user-all" };
 	*l = (struct logs){ .copy = copy };
-	const struct log_file none = { .dir = -1, .fd = -1, .old = -1, .limit = LOG_LIMIT };
+	const struct capped_log none = { .dir = -1, .fd = -1, .old = -1, .limit = LOG_LIMIT };
 	l->dir = logs_open_root(l, path);
 	int error = errno;
 	l->runtime = none;
@@ -345,7 +345,7 @@ void logs_open(struct logs *l, const char *path, struct stdio_writer *copy)
 	else
 		logs_lose(l, &l->runtime, 0, error);
 	for (int i = 0; i < LOG_MAX; i++) {
-		struct log_file *f = &l->user[i];
+		struct capped_log *f = &l->user[i];
 		*f = none;
 		f->name = NAMES[i];
 		errno = error;
@@ -363,7 +363,7 @@ void logs_open(struct logs *l, const char *path, struct stdio_writer *copy)
 void logs_summary(struct logs *l)
 {
 	logs_end_line(l);
-	const struct log_file *f = l->user;
+	const struct capped_log *f = l->user;
 	if (f[LOG_STDOUT].lost + f[LOG_STDERR].lost + f[LOG_ALL].lost == 0)
 		return;
 	logs_message(

@@ -154,11 +154,11 @@ static bool memory_use_explain(const struct memory_use *before, const struct mem
 
 /* ---- the environment ------------------------------------------------------------------------- */
 
-static void environment_push(struct environment *env, struct variable v)
+static void environment_push(struct environment *env, struct env_variable v)
 {
 	if (env->n == env->cap) {
 		size_t cap = env->cap ? 2 * env->cap : 128;
-		struct variable *more = ARENA_NEW(env->a, struct variable, cap);
+		struct env_variable *more = ARENA_NEW(env->a, struct env_variable, cap);
 		if (env->n)
 			memcpy(more, env->v, env->n * sizeof(*more));
 		env->v = more;
@@ -172,7 +172,7 @@ void environment_add(struct environment *env, const char *text)
 {
 	const char *equals = strchr(text, '=');
 	if (equals)
-		environment_push(env, (struct variable){ text, (size_t)(equals - text), 0 });
+		environment_push(env, (struct env_variable){ text, (size_t)(equals - text), 0 });
 }
 
 void environment_set(struct environment *env, const char *name, const char *value)
@@ -197,7 +197,7 @@ static void environment_add_one(struct environment *env, struct span s, struct n
 		          "variable %s has %zu bytes, more than any process can be given: left out",
 		          quote(quoted, (struct span){ s.p, n }), s.n);
 	} else {
-		environment_push(env, (struct variable){ s.p, n, 0 });
+		environment_push(env, (struct env_variable){ s.p, n, 0 });
 	}
 }
 
@@ -236,14 +236,14 @@ const char *environment_get(const struct environment *env, const char *name)
 {
 	size_t n = strlen(name);
 	for (size_t i = env->n; i-- > 0;) {
-		const struct variable *v = &env->v[i];
+		const struct env_variable *v = &env->v[i];
 		if (v->name_len == n && memcmp(v->text, name, n) == 0)
 			return v->text + n + 1;
 	}
 	return NULL;
 }
 
-static int environment_compare_names(const struct variable *a, const struct variable *b)
+static int environment_compare_names(const struct env_variable *a, const struct env_variable *b)
 {
 	size_t n = a->name_len < b->name_len ? a->name_len : b->name_len;
 	int order = memcmp(a->text, b->text, n);
@@ -255,15 +255,15 @@ static int environment_compare_names(const struct variable *a, const struct vari
 /* Orders by name, the last of a name first. */
 static int environment_compare(const void *x, const void *y)
 {
-	const struct variable *a = x;
-	const struct variable *b = y;
+	const struct env_variable *a = x;
+	const struct env_variable *b = y;
 	int order = environment_compare_names(a, b);
 	return order ? order : (a->order < b->order) - (a->order > b->order);
 }
 
 char **environment_list(struct environment *env)
 {
-	struct variable *sorted = ARENA_NEW(env->a, struct variable, env->n + 1);
+	struct env_variable *sorted = ARENA_NEW(env->a, struct env_variable, env->n + 1);
 	if (env->n)
 		memcpy(sorted, env->v, env->n * sizeof(*sorted));
 	qsort(sorted, env->n, sizeof(*sorted), environment_compare);
@@ -294,7 +294,7 @@ enum {
 	RESERVED_LAST = 219
 };
 
-struct run {
+struct run_command {
 	struct arena *a;
 	struct layout at;
 	char *const *direct; /* command after `--`; NULL: user.sh */
@@ -332,7 +332,7 @@ static const char RUN_USAGE[] =
 
 /* ---- setup ----------------------------------------------------------------------------------- */
 
-static int64_t run_grace_ms(struct run *r)
+static int64_t run_grace_ms(struct run_command *r)
 {
 	const char *text = getenv("PAI_TERM_GRACE_SEC");
 	int64_t seconds = GRACE_DEFAULT_SEC;
@@ -344,7 +344,7 @@ static int64_t run_grace_ms(struct run *r)
 }
 
 /* A file of runtime.d.  1: absent; -1: unreadable, with a warning. */
-static int run_read(struct run *r, const char *name, size_t max, struct span *text)
+static int run_read(struct run_command *r, const char *name, size_t max, struct span *text)
 {
 	ERR_AUTO e = { 0 };
 	*text = SPAN("");
@@ -356,7 +356,7 @@ static int run_read(struct run *r, const char *name, size_t max, struct span *te
 }
 
 /* Reports variables that are missing because the address of the task is not known. */
-static void run_tell_missing(struct run *r, const struct environment *env)
+static void run_tell_missing(struct run_command *r, const struct environment *env)
 {
 	static const char *const ADDRESS[] = { "PAI_CURRENT_CONTAINER_IP",
 		                               "PAI_CONTAINER_HOST_IP" };
@@ -373,7 +373,7 @@ static void run_tell_missing(struct run *r, const struct environment *env)
 /* A user whom the image does not know has the home `/`, which only root can write, and no name.
  * Programs keep caches at home, and Python's getpass asks for $USER.  On one machine the sandbox
  * has set both. */
-static void run_make_home(const struct run *r, struct environment *env)
+static void run_make_home(const struct run_command *r, struct environment *env)
 {
 	const char *home = environment_get(env, "HOME");
 	const char *user = environment_get(env, "PAI_USER_NAME");
@@ -384,7 +384,7 @@ static void run_make_home(const struct run *r, struct environment *env)
 		environment_set(env, "USER", user);
 }
 
-static void run_make_environment(struct run *r)
+static void run_make_environment(struct run_command *r)
 {
 	struct environment env = { .a = r->a };
 	for (char **v = environ; *v; v++)
@@ -411,7 +411,8 @@ static void run_make_environment(struct run *r)
 /* ---- the phases ------------------------------------------------------------------------------ */
 
 /* 0; the exit code of a phase that cannot start; -1: nothing to start. */
-static int run_phase_command(struct run *r, const struct phase_script *p, char *const **argv)
+static int run_phase_command(struct run_command *r, const struct phase_script *p,
+                             char *const **argv)
 {
 	struct span script;
 	int rc = run_read(r, p->script, SCRIPT_MAX, &script);
@@ -446,7 +447,7 @@ static int run_phase_command(struct run *r, const struct phase_script *p, char *
 	return NOT_FOUND;
 }
 
-static int run_phase(struct run *r, const struct phase_script *p)
+static int run_phase(struct run_command *r, const struct phase_script *p)
 {
 	char *const *argv = p->kind == TASK_USER ? r->direct : NULL;
 	int rc = argv ? 0 : run_phase_command(r, p, &argv);
@@ -457,7 +458,7 @@ static int run_phase(struct run *r, const struct phase_script *p)
 }
 
 /* The code of the first failing phase, or 0. */
-static int run_phases(struct run *r)
+static int run_phases(struct run_command *r)
 {
 	logs_message(&r->logs, "[INFO] Starting to exec precommands");
 	int code = run_phase(r, &BEFORE);
@@ -495,7 +496,7 @@ static int run_phases(struct run *r)
 /* ---- the end --------------------------------------------------------------------------------- */
 
 /* NULL: the command had no shell. */
-static const struct exit_shell *run_shell_end(struct run *r)
+static const struct exit_shell *run_shell_end(struct run_command *r)
 {
 	enum { REPORT_MAX = 4096 };
 	if (r->direct || !r->shell || !r->command_failed)
@@ -511,7 +512,7 @@ static const struct exit_shell *run_shell_end(struct run *r)
 }
 
 /* Returns the code for the container. */
-static int run_explain(struct run *r, int code)
+static int run_explain(struct run_command *r, int code)
 {
 	int64_t until = clock_ms() + EXPLAIN_MS;
 	const struct supervisor_state *ended = supervise_state(r->supervisor);
@@ -546,25 +547,25 @@ static int run_explain(struct run *r, int code)
 
 /* FrameworkController deletes the pod with its log when the task has ended.  So the end of the
  * output goes to the server; if that fails, clients that follow the log have some time. */
-static void run_hand_over(struct run *r, int code, int64_t stop_ms)
+static void run_hand_over(struct run_command *r, int code, int64_t stop_ms)
 {
 	if (r->logs_kept)
 		return;
 	int64_t end = clock_ms() + HAND_OVER_MS;
 	int64_t half = r->grace_ms / 2;
-	const struct upload u = { .url = getenv("PAI_OUTPUT_URL"),
-		                  .at = &r->at,
-		                  .logs = &r->logs,
-		                  .code = code,
-		                  .until_ms = end < stop_ms ? end : stop_ms,
-		                  .attempt_ms = half < ATTEMPT_MS ? half : ATTEMPT_MS };
+	const struct output_upload u = { .url = getenv("PAI_OUTPUT_URL"),
+		                         .at = &r->at,
+		                         .logs = &r->logs,
+		                         .code = code,
+		                         .until_ms = end < stop_ms ? end : stop_ms,
+		                         .attempt_ms = half < ATTEMPT_MS ? half : ATTEMPT_MS };
 	if (r->logs.tail && upload_output(&u))
 		return;
 	if (stop_ms == INT64_MAX && getenv("FC_TASKROLE_NAME"))
 		(void)upload_pause(end);
 }
 
-static int run_all(struct run *r)
+static int run_all(struct run_command *r)
 {
 	static const char *const STREAMS[2] = { "output", "error" };
 	stdio_writer_open(&r->out[0], STDOUT_FILENO);
@@ -621,7 +622,7 @@ static int run_all(struct run *r)
 int cmd_run_task(int argc, char **argv)
 {
 	ARENA_AUTO a = { 0 };
-	struct run r = { .a = &a, .report = -1 };
+	struct run_command r = { .a = &a, .report = -1 };
 	const char *root = "";
 	bool help = false;
 	const struct arg args[] = { { "--root", &root, NULL },

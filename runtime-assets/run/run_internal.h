@@ -20,14 +20,14 @@ enum {
 	VARIABLE_MAX = (128 << 10) - 1 /* bytes of NAME=VALUE: MAX_ARG_STRLEN of the kernel */
 };
 
-struct variable {
+struct env_variable {
 	const char *text; /* NAME=VALUE */
 	size_t name_len, order;
 };
 
 struct environment {
 	struct arena *a;
-	struct variable *v;
+	struct env_variable *v;
 	size_t n, cap;
 };
 
@@ -94,7 +94,7 @@ static inline bool stdio_writer_waiting(const struct stdio_writer *o)
  * author owns the directory: links are not followed, and an entry with the name of a log that is no
  * regular file is renamed.  Failing to write a log never stops the task; lost bytes are counted.
  */
-enum log_name { LOG_STDOUT, LOG_STDERR, LOG_ALL, LOG_MAX };
+enum output_name { LOG_STDOUT, LOG_STDERR, LOG_ALL, LOG_MAX };
 
 enum {
 	LOG_LIMIT = 256 << 20,        /* bytes of `current` */
@@ -102,7 +102,7 @@ enum {
 	RUNTIME_LOG_LIMIT = 256 << 20 /* afterwards lines go to standard error only */
 };
 
-struct log_file {
+struct capped_log {
 	const char *name; /* of the directory, or of the file */
 	int dir;          /* directory of `current`; -1 for runtime.log */
 	int fd, old;      /* `current` and the file before it, readable; -1: none */
@@ -116,8 +116,8 @@ struct log_file {
 
 struct logs {
 	int dir; /* the log directory; -1: none */
-	struct log_file user[LOG_MAX];
-	struct log_file runtime;
+	struct capped_log user[LOG_MAX];
+	struct capped_log runtime;
 	bool mid_line;             /* runtime.log does not end in a newline yet */
 	struct tail *tail;         /* also gets the user's output; NULL: none.  Borrowed */
 	struct stdio_writer *copy; /* also gets the lines of runtime.log.  Borrowed */
@@ -127,7 +127,7 @@ struct logs {
 /* Opens all logs for appending.  Never fails: see `notes`. */
 void logs_open(struct logs *l, const char *path, struct stdio_writer *copy);
 /* Appends bytes to a user log. */
-void logs_write(struct logs *l, enum log_name which, struct span text);
+void logs_write(struct logs *l, enum output_name which, struct span text);
 /* Appends to runtime.log with `[time] [openpai-runtime] ` before each line.  Text may end in the
  * middle of a line. */
 void logs_runtime(struct logs *l, struct span text);
@@ -157,7 +157,7 @@ struct mux_pipe {
 	int64_t left; /* bytes to read before the end of a task */
 };
 
-struct log_mux {
+struct output_mux {
 	struct logs *logs;
 	struct stdio_writer *out; /* two */
 	struct mux_pipe v[MUX_MAX];
@@ -170,22 +170,22 @@ struct log_mux {
 };
 
 /* Blocks the signals that it needs; the caller saves the mask before.  -1 and errno. */
-int log_mux_init(struct log_mux *s, struct logs *l, struct stdio_writer *out);
-void log_mux_done(struct log_mux *s);
+int log_mux_init(struct output_mux *s, struct logs *l, struct stdio_writer *out);
+void log_mux_done(struct output_mux *s);
 /* Makes the pipe of a closed stream.  Returns its write end (close-on-exec), or -1 and errno. */
-int log_mux_open(struct log_mux *s, enum mux_name i);
-void log_mux_close(struct log_mux *s, enum mux_name i);
+int log_mux_open(struct output_mux *s, enum mux_name i);
+void log_mux_close(struct output_mux *s, enum mux_name i);
 /* Returns true if its reader is still busy with earlier bytes. */
-bool log_mux_is_paused(const struct log_mux *s, enum mux_name i);
+bool log_mux_is_paused(const struct output_mux *s, enum mux_name i);
 /* Copies the available bytes of the user's pipes; closes them at their end. */
-void log_mux_copy_user(struct log_mux *s);
-void log_mux_copy_runtime(struct log_mux *s);
+void log_mux_copy_user(struct output_mux *s);
+void log_mux_copy_runtime(struct output_mux *s);
 /* The bytes that are in the pipe now, to which `left` limits reading at the end. */
-int log_mux_waiting(const struct log_mux *s, int i);
+int log_mux_waiting(const struct output_mux *s, int i);
 /* Returns true if those have been read. */
-bool log_mux_is_drained(const struct log_mux *s);
+bool log_mux_is_drained(const struct output_mux *s);
 
-static inline bool log_mux_is_open(const struct log_mux *s, enum mux_name i)
+static inline bool log_mux_is_open(const struct output_mux *s, enum mux_name i)
 {
 	return s->v[i].fd >= 0;
 }
@@ -262,7 +262,7 @@ void tail_add(struct tail *t, enum tail_stream stream, struct span text);
  * output are missing in front. */
 uint64_t tail_frames(const struct tail *t, struct str *out);
 
-struct upload {
+struct output_upload {
 	const char *url; /* https://HOST[:PORT]; http only for a loopback address */
 	const struct layout *at;
 	struct logs *logs;  /* has the tail, and gets the message of a failure */
@@ -274,7 +274,7 @@ struct upload {
 /* PUT $PAI_OUTPUT_URL/api/v2/task-output?exitCode=N&dropped=N, until it is stored, refused, or too
  * late.  Returns true if it was stored.  SIGTERM, which must be blocked, ends it after the current
  * attempt. */
-bool upload_output(const struct upload *u);
+bool upload_output(const struct output_upload *u);
 
 /* Sleeps until then; true at once if SIGTERM, which must be blocked, arrives. */
 bool upload_pause(int64_t until_ms);

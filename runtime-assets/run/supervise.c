@@ -42,7 +42,7 @@ enum supervise_stage { MAIN_RUNS, DRAINS, ASKED, FINAL, OVER };
 struct supervisor {
 	struct logs *logs;
 	struct stdio_writer *out; /* two */
-	struct log_mux mux;
+	struct output_mux mux;
 	int runtime_in; /* the other end of MUX_RUNTIME */
 	struct supervisor_state state;
 	int signals, null;
@@ -155,7 +155,7 @@ static int64_t supervise_late_at(const struct supervisor *s)
 /* Waits for events, at most wait_ms, and handles them. */
 static void supervise_run_once(struct supervisor *s, int64_t wait_ms)
 {
-	struct log_mux *mux = &s->mux;
+	struct output_mux *mux = &s->mux;
 	struct pollfd watched[SOURCES];
 	for (int i = 0; i < SOURCES; i++)
 		watched[i] = (struct pollfd){ .fd = -1, .events = POLLIN };

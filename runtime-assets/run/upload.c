@@ -154,8 +154,8 @@ enum {
 enum upload_result { UPLOAD_STORED, UPLOAD_AGAIN, UPLOAD_REFUSED };
 
 struct upload_state {
-	const struct upload *u;
-	struct address to;
+	const struct output_upload *u;
+	struct url_address to;
 	struct ca_bundle *ca_bundle;
 	struct str packed;
 	const char *target;
@@ -216,7 +216,7 @@ static enum upload_result upload_try(struct upload_state *s)
 	return r.status == 429 || r.status >= 500 ? UPLOAD_AGAIN : UPLOAD_REFUSED;
 }
 
-bool upload_output(const struct upload *u)
+bool upload_output(const struct output_upload *u)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };

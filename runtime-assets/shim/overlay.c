@@ -28,7 +28,7 @@
 
 enum { OVERLAY_FUSE = 0x65735546 /* f_type of a FUSE file system */, OVERLAY_WAIT_MS = 10000 };
 
-struct overlay {
+struct overlay_mount {
 	const char *lower, *upper, *work, *merged;
 };
 
@@ -64,7 +64,7 @@ static int overlay_namespaces(struct err *e)
 
 /* Paths may contain the separators of mount options, numbers of descriptors do not.  -1 and errno.
  */
-static int overlay_kernel(const struct overlay *o)
+static int overlay_kernel(const struct overlay_mount *o)
 {
 	char options[160];
 	FD_AUTO lower = open(o->lower, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -92,7 +92,7 @@ static void overlay_escaped(struct str *out, const char *name, const char *path)
 }
 
 /* error: why the kernel cannot. */
-static int overlay_fuse(const struct overlay *o, int error, struct arena *a, struct err *e)
+static int overlay_fuse(const struct overlay_mount *o, int error, struct arena *a, struct err *e)
 {
 	const char *program = program_find("fuse-overlayfs", a);
 	STR_AUTO options = STR_INIT(16384);
@@ -141,7 +141,7 @@ int cmd_mount_overlay(int argc, char **argv)
 	const char *const made[] = { path_join(&a, argv[2], "upper"),
 		                     path_join(&a, argv[2], "work"),
 		                     path_join(&a, argv[2], "merged") };
-	const struct overlay o = { argv[1], made[0], made[1], made[2] };
+	const struct overlay_mount o = { argv[1], made[0], made[1], made[2] };
 	for (size_t i = 0; i < ARRAY_SIZE(made) && !e.http; i++) {
 		if (mkdir(made[i], 0755) != 0 && errno != EEXIST)
 			(void)err_set(&e, FAILED, "%s: %s", made[i], strerror(errno));

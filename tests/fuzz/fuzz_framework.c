@@ -53,7 +53,7 @@ static struct span statement(struct span t, struct str *out)
 	return expect(t, "'\n");
 }
 
-static void check_environment(struct framework *f, struct arena *a)
+static void check_environment(struct init_framework *f, struct arena *a)
 {
 	struct init in = { .a = a, .framework = f, .pod_uid = "pod" };
 	struct env_text out = { STR_INIT(ENV_TEXT_MAX), STR_INIT(ENV_TEXT_MAX) };
@@ -77,14 +77,14 @@ static void check_environment(struct framework *f, struct arena *a)
 	str_done(&out.nul);
 }
 
-static void check_written(const struct framework *f, struct arena *a)
+static void check_written(const struct init_framework *f, struct arena *a)
 {
 	STR_AUTO json = STR_INIT(FRAMEWORK_MAX);
 	ERR_AUTO e = { 0 };
 	node_json(&json, f->root);
 	if (json.full)
 		return;
-	struct framework *again = framework_read(str_view(&json), a, &e);
+	struct init_framework *again = framework_read(str_view(&json), a, &e);
 	assert(again && again->n == f->n && again->total == f->total);
 	assert(framework_ready(again) == framework_ready(f));
 	assert(node_equal(again->root, f->root));
@@ -94,7 +94,7 @@ FUZZ(text)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
-	struct framework *f = framework_read(text, &a, &e);
+	struct init_framework *f = framework_read(text, &a, &e);
 	assert((f == NULL) == (e.notes.n > 0));
 	if (!f)
 		return;

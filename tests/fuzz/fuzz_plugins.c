@@ -108,7 +108,7 @@ FUZZ(config)
 	struct layout at;
 	struct doc secrets = { 0 };
 	struct doc extension = { 0 };
-	struct job job = { .role_name = "worker" };
+	struct init_job job = { .role_name = "worker" };
 	/* What the author writes down himself is no secret. */
 	if (span_find(config, 0, "PLANTED") != SIZE_MAX)
 		return;

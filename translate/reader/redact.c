@@ -17,7 +17,7 @@ struct redaction {
 
 enum redact_part { JOB, PREREQUISITES, PREREQUISITE, AUTH, LOGIN, SECRETS, OTHER };
 
-/* What the member of a mapping is. */
+/* The kind of a member of a mapping. */
 static enum redact_part redact_part_of(enum redact_part map, struct span key)
 {
 	if (map == JOB && span_is(key, "secrets"))
@@ -30,7 +30,7 @@ static enum redact_part redact_part_of(enum redact_part map, struct span key)
 }
 
 /* Values of `auth` are none if they are empty, or one reference to a secret. */
-static bool is_secret(enum redact_part part, const struct node *n)
+static bool redact_is_secret(enum redact_part part, const struct node *n)
 {
 	struct span text = n->type == NODE_TEXT ? node_span(n) : SPAN("?");
 	if (part == SECRETS)
@@ -51,7 +51,7 @@ static struct node redact_node(struct redaction *m, const struct node *n, enum r
 		return copy;
 	shared |= (n->flags & NODE_SHARED) && part != JOB;
 	m->hides |= (n->flags & NODE_OVERRIDES) != 0;
-	if (is_secret(part, n)) {
+	if (redact_is_secret(part, n)) {
 		if ((shared || n->flags & NODE_SHARES) && !m->shared->at)
 			*m->shared = path_place(m->a, at, n);
 		m->hides = true;

@@ -1,5 +1,9 @@
 #pragma once
-/* Jobs without their secrets.  Pure; no thread rule. */
+/*
+ * Jobs without their secrets.  Pure.
+ *
+ * Thread: any
+ */
 #include "base/doc/tree.h"
 
 #define REDACTED "******"

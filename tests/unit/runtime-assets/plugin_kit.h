@@ -9,7 +9,7 @@ struct world {
 	struct arena a;
 	struct layout at;
 	struct doc secrets, extension;
-	struct job job;
+	struct init_job job;
 	struct plugins all;
 	struct err e;
 	int failed;

@@ -157,7 +157,7 @@ TEST(test_barrier_times_parse_takes_five_numbers)
 
 static char IP[] = "10.0.0.1";
 
-static void missing_is(const struct framework *f, const char *want)
+static void missing_is(const struct init_framework *f, const char *want)
 {
 	STR_AUTO out = STR_INIT(1000);
 	barrier_missing(f, &out);
@@ -166,17 +166,17 @@ static void missing_is(const struct framework *f, const char *want)
 
 TEST(test_barrier_missing_names_tasks_without_an_address)
 {
-	struct fw_task ps[] = { { .index = 0, .pod_ip = IP },
-		                { .index = 1, .pod_ip = IP, .deletion_pending = true } };
-	struct fw_task worker[] = { { .index = 0 }, { .index = 2, .host_ip = IP } };
-	struct fw_role role[] = {
+	struct init_task ps[] = { { .index = 0, .pod_ip = IP },
+		                  { .index = 1, .pod_ip = IP, .deletion_pending = true } };
+	struct init_task worker[] = { { .index = 0 }, { .index = 2, .host_ip = IP } };
+	struct init_role role[] = {
 		{ .name = "ps", .in_spec = true, .task_number = 2, .task = ps, .n = 2 },
 		/* Two of four tasks are not in the status yet. */
 		{ .name = "worker", .in_spec = true, .task_number = 4, .task = worker, .n = 2 },
 		/* No longer wanted. */
 		{ .name = "old", .task = worker, .n = 2 },
 	};
-	struct framework f = { .role = role, .n = 3, .total = 6 };
+	struct init_framework f = { .role = role, .n = 3, .total = 6 };
 	missing_is(&f, "ps:1, worker:0, worker:2, worker:2, worker:3");
 	/* One task fewer is wanted than there are: the last does not count. */
 	role[0].task_number = 1;
@@ -196,11 +196,11 @@ TEST(test_barrier_finds_the_own_pod_in_the_status)
 		{ "ps", NULL, 1, false },   { "ps", "u-1", 7, false }, { "xx", "u-1", 1, false },
 		{ NULL, "u-1", -1, false },
 	};
-	struct fw_task ps[] = { { .index = 0 }, { .index = 1, .pod_uid = "u-1" } };
-	struct fw_role role = {
+	struct init_task ps[] = { { .index = 0 }, { .index = 1, .pod_uid = "u-1" } };
+	struct init_role role = {
 		.name = "ps", .in_spec = true, .task_number = 2, .task = ps, .n = 2
 	};
-	struct framework f = { .role = &role, .n = 1, .total = 2 };
+	struct init_framework f = { .role = &role, .n = 1, .total = 2 };
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		struct init in = { .role_name = CASES[i].role,
 			           .task_index = CASES[i].index,

@@ -22,7 +22,7 @@ static void begin(struct world *w, const char *config)
 {
 	*w = (struct world){ .root = root_make() };
 	w->in.a = &w->a;
-	w->in.framework = ARENA_NEW(&w->a, struct framework, 1);
+	w->in.framework = ARENA_NEW(&w->a, struct init_framework, 1);
 	w->in.framework->config = config;
 	layout_init(&w->in.at, w->root.path, &w->a);
 }

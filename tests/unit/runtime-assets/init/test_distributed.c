@@ -80,24 +80,24 @@ struct fake_role {
 
 static void fake_framework(struct seen *s, const struct fake_role *roles)
 {
-	struct framework *f = ARENA_NEW(&s->a, struct framework, 1);
-	f->role = ARENA_NEW(&s->a, struct fw_role, ROLES_MAX);
+	struct init_framework *f = ARENA_NEW(&s->a, struct init_framework, 1);
+	f->role = ARENA_NEW(&s->a, struct init_role, ROLES_MAX);
 	for (; roles->name; roles++) {
-		struct fw_role *r = &f->role[f->n++];
-		*r = (struct fw_role){ .name = roles->name,
-			               .in_spec = true,
-			               .task_number = roles->tasks,
-			               .host_network = roles->host_network,
-			               .ports = roles->ports,
-			               .n = (size_t)roles->tasks };
-		r->task = ARENA_NEW(&s->a, struct fw_task, r->n);
+		struct init_role *r = &f->role[f->n++];
+		*r = (struct init_role){ .name = roles->name,
+			                 .in_spec = true,
+			                 .task_number = roles->tasks,
+			                 .host_network = roles->host_network,
+			                 .ports = roles->ports,
+			                 .n = (size_t)roles->tasks };
+		r->task = ARENA_NEW(&s->a, struct init_task, r->n);
 		for (size_t i = 0; i < r->n; i++) {
 			const char *text =
 			    roles->address ? arena_printf(&s->a, "%s%zu", roles->address, i) : NULL;
-			r->task[i] = (struct fw_task){ .index = (int64_t)i,
-				                       .pod_ip = text,
-				                       .host_ip = text ? "192.0.2.77" : NULL,
-				                       .pod_uid = "uid" };
+			r->task[i] = (struct init_task){ .index = (int64_t)i,
+				                         .pod_ip = text,
+				                         .host_ip = text ? "192.0.2.77" : NULL,
+				                         .pod_uid = "uid" };
 		}
 	}
 	s->in.framework = f;

@@ -30,7 +30,7 @@ static const char SECRETS[] = "token: a&b<c>\"d\npin: 0123\nquoted: '0123'\nlist
 
 struct world {
 	struct arena a;
-	struct job job;
+	struct init_job job;
 	struct doc secrets;
 	struct str out, sentence;
 };
@@ -59,7 +59,7 @@ static void done(struct world *w)
 	arena_done(&w->a);
 }
 
-typedef int filler(const struct job *, struct span, struct str *, struct err *);
+typedef int filler(const struct init_job *, struct span, struct str *, struct err *);
 
 static const char *with(struct world *w, filler *f, const char *text)
 {
@@ -206,7 +206,7 @@ TEST(test_job_fill_takes_linear_time_for_many_marks)
 	STR_AUTO text = STR_INIT(MOST);
 	STR_AUTO out = STR_INIT(MOST);
 	ERR_AUTO e = { 0 };
-	struct job none = { 0 };
+	struct init_job none = { 0 };
 	for (int i = 0; i < N / 2; i++)
 		str_puts(&text, "<%");
 	for (int i = 0; i < N; i++)
@@ -229,7 +229,7 @@ TEST(test_job_fill_secrets_takes_linear_time_for_many_references)
 	STR_AUTO text = STR_INIT(MOST);
 	STR_AUTO out = STR_INIT(MOST);
 	ERR_AUTO e = { 0 };
-	struct job none = { 0 };
+	struct init_job none = { 0 };
 	for (int i = 0; i < N; i++)
 		str_puts(&text, "<% $x");
 	str_puts(&text, "%>");

@@ -12,7 +12,7 @@
 struct world {
 	struct arena a;
 	struct err e;
-	struct framework *f;
+	struct init_framework *f;
 };
 
 static struct world read_text(const char *json)
@@ -110,10 +110,10 @@ TEST(test_framework_read_gives_names_and_roles)
 	assert_string_equal(w.f->name, "snaprunning");
 	assert_string_equal(w.f->namespace_name, "default");
 	assert_true(strncmp(w.f->config, "protocolVersion: 2\n", 19) == 0);
-	const struct fw_role *worker = framework_role(w.f, "worker");
+	const struct init_role *worker = framework_role(w.f, "worker");
 	assert_int_equal(worker->number, 1);
 	assert_true(worker->host_network);
-	const struct fw_task *t = framework_task(worker, 1);
+	const struct init_task *t = framework_task(worker, 1);
 	assert_string_equal(t->pod_uid, "8a652e5e-b42e-409e-aa9f-a829b22755bb");
 	assert_string_equal(framework_address(worker, t), "10.0.0.2");
 	done(&w);
@@ -122,7 +122,7 @@ TEST(test_framework_read_gives_names_and_roles)
 TEST(test_framework_read_decompresses_the_status)
 {
 	struct world w = read_file(FRAMEWORKS "23-compressed-1600-tasks.json");
-	const struct fw_role *worker = framework_role(w.f, "worker");
+	const struct init_role *worker = framework_role(w.f, "worker");
 	assert_int_equal(worker->n, 1598);
 	assert_int_equal(framework_task(worker, 1597)->index, 1597);
 	done(&w);
@@ -323,8 +323,8 @@ TEST(test_framework_address_depends_on_the_host_network)
 		{ false, NULL, NULL, NULL },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
-		struct fw_role r = { .host_network = CASES[i].host_network };
-		struct fw_task t = { .pod_ip = CASES[i].pod, .host_ip = CASES[i].host };
+		struct init_role r = { .host_network = CASES[i].host_network };
+		struct init_task t = { .pod_ip = CASES[i].pod, .host_ip = CASES[i].host };
 		const char *got = framework_address(&r, &t);
 		if (!CASES[i].want)
 			assert_null(got);
@@ -337,7 +337,7 @@ TEST(test_framework_task_finds_tasks_out_of_order)
 {
 	struct world w = read_good(
 	    FRAMEWORK(SPEC_WORKER(2), STATUS(TASK(7, "\"10.0.0.7\"") "," TASK(3, "null"))));
-	const struct fw_role *r = framework_role(w.f, "worker");
+	const struct init_role *r = framework_role(w.f, "worker");
 	assert_int_equal(framework_task(r, 7) - r->task, 0);
 	assert_int_equal(framework_task(r, 3) - r->task, 1);
 	assert_null(framework_task(r, 0));

@@ -5,7 +5,7 @@
 
 struct world {
 	struct arena a;
-	struct job job;
+	struct init_job job;
 	struct str problem;
 };
 

@@ -21,7 +21,7 @@ static void open_logs(void)
 		logs.user[i].limit = 4000; /* the soft limit is 2000 */
 }
 
-static void close_file(struct log_file *f)
+static void close_file(struct capped_log *f)
 {
 	int fd[] = { f->dir, f->fd, f->old };
 	for (int i = 0; i < 3; i++) {

@@ -444,7 +444,7 @@ TEST(test_use_of_a_task_counts_until_its_end)
 	queue_time_now(f.e.queue, clock_ms() - 60000);
 	allocation_enter(&p);
 	allocations_end(p.job, p.role, p.index);
-	assert_null(p.grant);
+	assert_null(p.allocation);
 	assert_true(fabs(f.e.queue->users->use - 29) < 2);
 	fixture_close(&f);
 	queue_free(f.e.queue);

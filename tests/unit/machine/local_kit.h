@@ -156,12 +156,10 @@ __attribute__((unused)) static enum store_outcome put_status(const char *name, c
                                                              struct span status)
 {
 	struct local_answer a;
-	const struct store_request r = { .verb = STORE_PATCH,
-		                         .kind = KIND_FRAMEWORK,
-		                         .name = name,
-		                         .uid = uid,
-		                         .body = { status } };
-	local_request(local, "jobs", &r, 1, &a);
+	const struct local_state state = {
+		.name = name, .uid = uid, .status = status, .launched = ""
+	};
+	local_request_states(local, "jobs", &state, 1, &a);
 	enum store_outcome outcome = a.outcome;
 	local_answer_done(&a);
 	return outcome;

@@ -19,6 +19,13 @@ static void heard_put(void *arg, struct span object)
 	((struct heard *)arg)->puts++;
 }
 
+static void heard_state(void *arg, const struct local_state *state, int64_t version)
+{
+	(void)arg;
+	(void)state;
+	(void)version;
+}
+
 static void heard_damaged(void *arg, const char *sentence)
 {
 	struct heard *h = arg;
@@ -30,7 +37,8 @@ static struct heard open_and_hear(void)
 {
 	static const struct local_follower FOLLOWER = { .put = heard_put,
 		                                        .remove = heard_put,
-		                                        .damaged = heard_damaged };
+		                                        .damaged = heard_damaged,
+		                                        .stated = heard_state };
 	static struct heard h;
 	h = (struct heard){ 0 };
 	open_store();

@@ -26,8 +26,10 @@ struct log_file {
 	int fd[LOG_FILES_MAX]; /* oldest first */
 	size_t n, at;          /* fd[at] is being read */
 	int64_t offset;        /* in it */
+	int64_t position;      /* in the log: bytes before the next one */
 	bool ended;            /* fd[] has all there will be */
-	bool gap;              /* files between the last one and fd[0] may be gone */
+	bool gap;              /* files between the last one and fd[0] are gone */
+	bool early;            /* the line was written before r.since_ms */
 	enum file_place place;
 	bool partial;          /* the line ends with P */
 	size_t head_n, blanks; /* of head */
@@ -89,20 +91,32 @@ static size_t log_file_open_all(const struct log_files *where, int *fd)
 	return where->n - first;
 }
 
-int64_t log_file_before(const struct log_files *files)
+/* The bytes before this file. */
+static int64_t log_file_before_this(int fd, unsigned streams)
 {
-	int fd[LOG_FILES_MAX];
 	char head[FILE_HEAD_MAX];
-	int64_t bytes = 0;
-	size_t n = log_file_open_all(files, fd);
-	ssize_t got = n ? pread(fd[0], head, sizeof(head), 0) : 0;
+	int64_t out = 0;
+	int64_t err = 0;
+	ssize_t got = pread(fd, head, sizeof(head), 0);
 	struct span rest = { head, got > 0 ? (size_t)got : 0 };
-	log_file_close(fd, n);
 	struct span line = span_next(&rest, '\n');
 	(void)span_next(&line, ' '); /* the time */
 	struct span stream = span_next(&line, ' ');
 	(void)span_next(&line, ' '); /* F */
-	return span_is(stream, "before") && parse_i64(line, 0, INT64_MAX, &bytes) == 0 ? bytes : 0;
+	struct span first = span_next(&line, ' ');
+	if (!span_is(stream, "before") || parse_i64(first, 0, INT64_MAX / 2, &out) < 0 ||
+	    parse_i64(line, 0, INT64_MAX / 2, &err) < 0)
+		return 0;
+	return (streams & LOG_FILE_STDOUT ? out : 0) + (streams & LOG_FILE_STDERR ? err : 0);
+}
+
+int64_t log_file_before(const struct log_files *files, unsigned streams)
+{
+	int fd[LOG_FILES_MAX];
+	size_t n = log_file_open_all(files, fd);
+	int64_t bytes = n ? log_file_before_this(fd[0], streams) : 0;
+	log_file_close(fd, n);
+	return bytes;
 }
 
 /* Opens the files; a log that moves meanwhile is looked for again.  The number of files. */
@@ -136,7 +150,8 @@ static bool log_file_look(struct log_file *f)
 	if (first == n)
 		return false;
 	log_file_close(f->fd, f->n);
-	f->gap = known == n;
+	f->gap = known == n &&
+	         (f->r.lines > 0 || log_file_before_this(fd[0], f->r.streams) != f->position);
 	f->n = n - first;
 	memcpy(f->fd, fd + first, f->n * sizeof(*fd));
 	f->at = 0;
@@ -161,12 +176,14 @@ static size_t log_file_take_head(struct log_file *f, struct span s)
 		struct span time = span_next(&rest, ' ');
 		struct span stream = span_next(&rest, ' ');
 		int64_t ms;
-		bool before = f->r.since_ms && rfc3339_read(time, &ms) && ms < f->r.since_ms;
 		unsigned bit = span_is(stream, "stdout")   ? LOG_FILE_STDOUT
 		               : span_is(stream, "stderr") ? LOG_FILE_STDERR
 		                                           : 0;
 		f->partial = span_starts(rest, "P");
-		f->place = f->r.streams & bit && !before ? FILE_TEXT : FILE_SKIP;
+		f->place = f->r.streams & bit ? FILE_TEXT : FILE_SKIP;
+		f->early = f->r.since_ms && rfc3339_read(time, &ms) && ms < f->r.since_ms;
+		if (!f->early && bit)
+			f->r.since_ms = 0; /* all that follows is wanted */
 	} else if (f->head_n == sizeof(f->head)) {
 		f->place = FILE_SKIP;
 	} else if (n < s.n) {
@@ -176,15 +193,15 @@ static size_t log_file_take_head(struct log_file *f, struct span s)
 	return n;
 }
 
-static void log_file_end_line(struct log_file *f)
+/* Takes bytes of the log, for which there is room. */
+static void log_file_put(struct log_file *f, struct span text)
 {
-	if (f->place == FILE_TEXT && !f->partial) {
-		if (f->drop)
-			f->drop--;
-		else
-			f->out[f->out_n++] = '\n';
-	}
-	log_file_begin_line(f);
+	int64_t skip = f->drop || f->early ? INT64_MAX : f->r.from - f->position;
+	size_t skipped = skip <= 0 ? 0 : skip < (int64_t)text.n ? (size_t)skip : text.n;
+	f->position += (int64_t)text.n;
+	text = span_from(text, skipped);
+	memcpy(f->out + f->out_n, text.p, text.n);
+	f->out_n += text.n;
 }
 
 /* Takes bytes from `in` until `out` is full or `in` is empty. */
@@ -197,17 +214,21 @@ static void log_file_take(struct log_file *f)
 			continue;
 		}
 		size_t n = span_chr(rest, '\n');
-		bool copied = f->place == FILE_TEXT && !f->drop;
-		if (copied && n > sizeof(f->out) - f->out_n)
-			n = sizeof(f->out) - f->out_n;
-		if (copied) {
-			memcpy(f->out + f->out_n, rest.p, n);
-			f->out_n += n;
-		}
+		size_t room = sizeof(f->out) - f->out_n;
+		if (f->place == FILE_TEXT && n >= room)
+			n = room;
+		if (f->place == FILE_TEXT)
+			log_file_put(f, span_to(rest, n));
 		f->in_at += n;
 		if (n == rest.n || f->out_n == sizeof(f->out))
 			continue;
-		log_file_end_line(f);
+		if (f->place == FILE_TEXT && rest.p[n] != '\n')
+			continue; /* of a long line that is skipped */
+		if (f->place == FILE_TEXT && !f->partial) {
+			log_file_put(f, SPAN("\n"));
+			f->drop -= f->drop > 0 && !f->early;
+		}
+		log_file_begin_line(f);
 		f->in_at++;
 	}
 }
@@ -254,9 +275,11 @@ static void log_file_rewind(struct log_file *f)
 	f->in_n = f->in_at = f->out_n = 0;
 }
 
+/* The position is that of a part of the log then. */
 static void log_file_skip(struct log_file *f)
 {
 	int64_t budget = FILE_WINDOW; /* text that is written meanwhile is not counted */
+	int64_t since_ms = f->r.since_ms;
 	log_file_rewind(f);
 	f->drop = INT64_MAX;
 	while (budget > 0 && log_file_fill(f) > 0) {
@@ -266,6 +289,7 @@ static void log_file_skip(struct log_file *f)
 	int64_t lines = INT64_MAX - f->drop;
 	log_file_rewind(f);
 	f->drop = lines > f->r.lines ? lines - f->r.lines : 0;
+	f->r.since_ms = since_ms;
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
@@ -282,6 +306,7 @@ struct log_file *log_file_open(const struct log_file_request *r, int *status)
 		free(f);
 		return NULL;
 	}
+	f->position = log_file_before_this(f->fd[0], r->streams);
 	if (r->lines > 0)
 		log_file_skip(f);
 	return f;
@@ -299,8 +324,6 @@ void log_file_free(struct log_file *f)
 
 enum log_file_state log_file_next(struct log_file *f, struct span *piece)
 {
-	static const char GAP[] =
-	    "\n[lines may be missing here: they were written faster than they were read]\n";
 	f->out_n = 0;
 	for (int reads = 0; reads < FILE_READS_MAX && f->out_n < sizeof(f->out);) {
 		if (f->in_at < f->in_n) {
@@ -320,15 +343,17 @@ enum log_file_state log_file_next(struct log_file *f, struct span *piece)
 			return LOG_FILE_END;
 		if (!log_file_look(f) && !f->ended) /* if it has ended: reads once more */
 			return LOG_FILE_QUIET;
-		if (f->gap) {
-			const char *text = GAP + !f->partial; /* ends the line before */
-			f->out_n = strlen(text);
-			memcpy(f->out, text, f->out_n);
-			f->gap = false;
-		}
+		if (f->gap) /* its reader begins again, and sees what is missing */
+			return LOG_FILE_BROKEN;
 	}
 	*piece = (struct span){ f->out, f->out_n };
 	return LOG_FILE_PIECE;
+}
+
+int64_t log_file_offset(const struct log_file *f)
+{
+	int64_t at = f->position - (int64_t)f->out_n;
+	return f->r.lines > 0 ? -1 : at < f->r.from ? f->r.from : at;
 }
 
 bool log_file_watch(struct log_file *f, int inotify)

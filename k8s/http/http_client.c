@@ -119,18 +119,21 @@ void client_stop(struct client_exchange *x)
 	free(x);
 }
 
+const char *client_header(const struct client_exchange *x, const char *name)
+{
+	struct curl_header *h = NULL;
+	CURLHcode missing = curl_easy_header(x->easy, name, 0, CURLH_HEADER, -1, &h);
+	return missing == CURLHE_OK ? h->value : NULL;
+}
+
 static void client_answered(struct client_exchange *x, CURLcode result)
 {
 	struct client_answer a = { .status = curl_status(x->easy), .body = str_view(&x->body) };
-	struct curl_header *location = NULL;
-	struct curl_header *replayed = NULL;
 	curl_off_t seconds = 0;
 	(void)curl_easy_getinfo(x->easy, CURLINFO_RETRY_AFTER, &seconds); /* stays 0 */
 	a.retry_after_s = seconds;
-	if (curl_easy_header(x->easy, "Location", 0, CURLH_HEADER, -1, &location) == CURLHE_OK)
-		a.location = location->value;
-	a.replayed = curl_easy_header(x->easy, "Idempotency-Replayed", 0, CURLH_HEADER, -1,
-	                              &replayed) == CURLHE_OK;
+	a.location = client_header(x, "Location");
+	a.replayed = client_header(x, "Idempotency-Replayed") != NULL;
 	/* Not CURLE_SSL_CONNECT_ERROR: a server that ends during the handshake causes it, as a port
 	 * without TLS does. */
 	bool hopeless = curl_is_permanent(result) || result == CURLE_WEIRD_SERVER_REPLY;

@@ -65,6 +65,8 @@ struct client_call {
 /* Texts are borrowed until the end.  NULL and *e (500). */
 struct client_exchange *client_start(struct client *c, const struct client_call *call,
                                      struct err *e);
+/* The value of a header of the answer, in `piece` and `ended`; NULL: it has none. */
+const char *client_header(const struct client_exchange *x, const char *name);
 /* Cancels without further callbacks. */
 void client_stop(struct client_exchange *x);
 /* Runs until data has come or a request has ended, fd (-1: none) is readable, or the time is

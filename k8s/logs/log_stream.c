@@ -54,12 +54,21 @@ struct log_streams {
 
 /* ---- one log ----------------------------------------------------------------------- */
 
-static void log_stream_free(struct log_stream *t)
+/* It does not count any more. */
+static void log_stream_unlink(struct log_stream *t)
 {
+	if (!t->link)
+		return;
 	*t->link = t->next;
 	if (t->next)
 		t->next->link = t->link;
+	t->link = NULL;
 	t->all->n--;
+}
+
+static void log_stream_free(struct log_stream *t)
+{
+	log_stream_unlink(t);
 	if (t->easy)
 		(void)curl_multi_remove_handle(t->all->curl.multi,
 		                               t->easy); /* it was added by log_stream_open */
@@ -129,6 +138,7 @@ static void log_stream_end(struct log_stream *t, enum log_stream_outcome outcome
 		return;
 	}
 	t->inside = true;
+	log_stream_unlink(t); /* `ended` may open another one */
 	if (!t->unwanted)
 		t->r.ended(t->r.arg, &end);
 	log_stream_free(t);
@@ -153,6 +163,11 @@ void log_stream_go_on(struct log_stream *t)
 		t->failed = true;
 	if (t->failed)
 		t->due_ms = 0;
+}
+
+int64_t log_stream_offset(const struct log_stream *t)
+{
+	return t->file ? log_file_offset(t->file) : -1;
 }
 
 void log_stream_cancel(struct log_stream *t)
@@ -207,8 +222,8 @@ static void log_stream_sleep(struct log_stream *t, int64_t now)
 
 static void log_stream_read(struct log_stream *t, int64_t now)
 {
-	const struct log_file_request r = { t->r.files, t->r.arg,    t->r.streams,
-		                            t->r.lines, t->r.follow, t->r.since_ms };
+	const struct log_file_request r = { t->r.files,  t->r.arg,      t->r.streams, t->r.lines,
+		                            t->r.follow, t->r.since_ms, t->r.from };
 	int status = 0;
 	if (!t->file && !(t->file = log_file_open(&r, &status))) {
 		log_stream_end(t, LOG_STREAM_REFUSED, status, "there is no such log");
@@ -220,7 +235,7 @@ static void log_stream_read(struct log_stream *t, int64_t now)
 		if (state == LOG_FILE_QUIET)
 			log_stream_sleep(t, now);
 		else if (state == LOG_FILE_BROKEN)
-			log_stream_end(t, LOG_STREAM_CUT, 0, "its file cannot be read");
+			log_stream_end(t, LOG_STREAM_CUT, 0, "its files cannot be read");
 		else if (state == LOG_FILE_END)
 			log_stream_end(t, LOG_STREAM_WHOLE, 200, "");
 		if (state != LOG_FILE_PIECE)
@@ -248,6 +263,8 @@ static int log_stream_put_url(struct str *url, const struct log_streams *all,
 		str_printf(url, "&sinceTime=%s", rfc3339_put(since, r->since_ms, 0));
 	if (r->follow)
 		str_puts(url, "&follow=true");
+	if (r->first)
+		str_printf(url, "&timestamps=true&limitBytes=%d", LOG_STREAM_FIRST);
 	return url->full ? -1 : 0;
 }
 

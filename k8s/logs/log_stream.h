@@ -16,6 +16,7 @@ struct log_stream;  /* one log */
 
 enum {
 	LOG_STREAM_PIECE = 4096,      /* maximal bytes of a piece */
+	LOG_STREAM_FIRST = 200,       /* maximal bytes with `first` */
 	LOG_STREAM_SILENCE_MS = 2000, /* a followed log has begun if no refusal came by then */
 	LOG_STREAM_LOOK_MS = 250,     /* the longest pause between looks at followed files */
 	LOG_STREAM_BURST = 4,         /* so often at most is a growing file read again ... */
@@ -45,7 +46,9 @@ struct log_stream_request {
 	const char *user;
 	int64_t lines;       /* the last so many; 0: all */
 	int64_t since_ms;    /* only what was written then or later; 0: all */
+	int64_t from;        /* the offset to begin at; of files */
 	bool follow;         /* also future lines */
+	bool first;          /* LOG_STREAM_FIRST bytes: the time and the text of the first line */
 	int64_t patience_ms; /* for the answer and for each piece; unused with follow */
 
 	/* The log will come.  Once, before all `came`.  silent: no data yet, perhaps
@@ -68,6 +71,9 @@ void log_streams_free(struct log_streams *t); /* ends all; accepts NULL */
 /* Makes no callbacks.  NULL and *e: 429, 503 too many; 500 invalid names. */
 struct log_stream *log_stream_open(struct log_streams *t, const struct log_stream_request *r,
                                    struct err *e);
+/* In `began` and `came`: the offset of the bytes that come (log_file_offset); -1: it is not known,
+ * as in logs from an API server. */
+int64_t log_stream_offset(const struct log_stream *t);
 /* Resumes after a pause.  May call `came`. */
 void log_stream_go_on(struct log_stream *t);
 /* Closes the connection without further callbacks.  Also from within a callback. */

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/pod/first_line.h"
 #include "base/posix/clock.h"
 #include "base/time.h"
 #include "runtime-assets/common/files.h"
@@ -257,17 +258,25 @@ void logs_write(struct logs *l, enum output_name which, struct span text)
 
 /* ---- runtime.log -------------------------------------------------------------------------- */
 
+/* The log of the container, and its end that is kept, have the lines, too. */
+static void logs_copy_out(struct logs *l, struct span text)
+{
+	stdio_writer_put(l->copy, text);
+	if (l->tail)
+		tail_add(l->tail, TAIL_STDERR, text);
+}
+
 static void logs_prefix_lines(struct logs *l, struct span text)
 {
 	STR_AUTO out = STR_INIT((size_t)SCAN_PIECE * 64);
 	if (l->copy->mid_line && !l->mid_line) /* the task's last line has no end */
-		stdio_writer_put(l->copy, SPAN("\n"));
+		logs_copy_out(l, SPAN("\n"));
 	while (text.n > 0) {
 		const char *newline = memchr(text.p, '\n', text.n);
 		size_t n = newline ? (size_t)(newline - text.p) + 1 : text.n;
 		char date[RFC3339_MAX];
 		if (!l->mid_line)
-			str_printf(&out, "[%s] [openpai-runtime] ",
+			str_printf(&out, "[%s] " RUNTIME_NAME,
 			           rfc3339_put(date, clock_wall_ms(), 0));
 		str_put(&out, text.p, n);
 		l->mid_line = !newline;
@@ -279,7 +288,7 @@ static void logs_prefix_lines(struct logs *l, struct span text)
 		logs_lose(l, f, out.n, f->fd < 0 ? f->error : EFBIG);
 	else
 		(void)logs_append(l, f, str_view(&out)); /* it counts lost bytes */
-	stdio_writer_put(l->copy, str_view(&out));
+	logs_copy_out(l, str_view(&out));
 }
 
 void logs_runtime(struct logs *l, struct span text)

@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/pod/first_line.h"
 #include "runtime-assets/common/cmdline.h"
 #include "runtime-assets/common/files.h"
 #include "runtime-assets/exit/exit.h"
@@ -460,7 +461,7 @@ static int run_phase(struct run_command *r, const struct phase_script *p)
 /* The code of the first failing phase, or 0. */
 static int run_phases(struct run_command *r)
 {
-	logs_message(&r->logs, "[INFO] Starting to exec precommands");
+	logs_message(&r->logs, RUNTIME_FIRST_LINE);
 	int code = run_phase(r, &BEFORE);
 	if (code == 0 && supervise_state(r->supervisor)->stopping)
 		code = STOPPED; /* the command does not start */

@@ -119,7 +119,7 @@ struct logs {
 	struct capped_log user[LOG_MAX];
 	struct capped_log runtime;
 	bool mid_line;             /* runtime.log does not end in a newline yet */
-	struct tail *tail;         /* also gets the user's output; NULL: none.  Borrowed */
+	struct tail *tail;         /* also gets all output; NULL: none.  Borrowed */
 	struct stdio_writer *copy; /* also gets the lines of runtime.log.  Borrowed */
 	struct notes notes;        /* problems to report with logs_write_notes */
 };

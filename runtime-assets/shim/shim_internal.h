@@ -58,16 +58,16 @@ struct shim_log {
 	const char *name;
 	bool whole; /* no part of it is dropped */
 	int64_t size;
-	uint64_t lost;    /* bytes of output that could not be written */
-	uint64_t written; /* bytes of output in all files so far, as readers see it */
-	int error;        /* reason of the loss, errno */
+	uint64_t lost;                  /* bytes of output that could not be written */
+	uint64_t written[SHIM_STREAMS]; /* bytes of output in all files so far, as readers see it */
+	int error;                      /* reason of the loss, errno */
 	struct {
 		char text[SHIM_LINE_MAX];
 		size_t n;
 	} line[SHIM_STREAMS];
-	char out[SHIM_OUT_MAX]; /* whole lines of the log */
-	size_t n, n_output;     /* n_output: bytes of output in `out` */
-	char stamp[40];         /* the time of the lines that follow */
+	char out[SHIM_OUT_MAX];           /* whole lines of the log */
+	size_t n, n_output[SHIM_STREAMS]; /* n_output: bytes of output in `out` */
+	char stamp[40];                   /* the time of the lines that follow */
 };
 
 /* It is all zeros, or has been closed. */

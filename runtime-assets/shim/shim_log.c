@@ -30,7 +30,7 @@ void shim_log_open(struct shim_log *l, int dir, const char *name)
 {
 	l->dir = dir;
 	l->name = name;
-	l->lost = l->written = 0;
+	l->lost = l->written[0] = l->written[1] = 0;
 	shim_log_reopen(l);
 }
 
@@ -68,8 +68,8 @@ static int shim_log_message(struct shim_log *l, int stream, const char *text)
 	return shim_log_put(l, span_of(line));
 }
 
-/* The file before the last one is gone then: the new one begins with the number of bytes of output
- * before it. */
+/* The file before the last one is gone then: the new one begins with the numbers of bytes of
+ * standard output and standard error before it. */
 static void shim_log_rotate(struct shim_log *l)
 {
 	char text[64];
@@ -78,7 +78,8 @@ static void shim_log_rotate(struct shim_log *l)
 		return; /* the log grows */
 	close(l->fd);
 	shim_log_reopen(l);
-	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)l->written);
+	(void)snprintf(text, sizeof(text), "%llu %llu", (unsigned long long)l->written[0],
+	               (unsigned long long)l->written[1]);
 	(void)shim_log_message(l, SHIM_BEFORE, text);
 }
 
@@ -92,7 +93,7 @@ static int shim_log_tell_lost(struct shim_log *l)
 	if (shim_log_message(l, 1, text))
 		return -1;
 	l->lost = 0;
-	l->written += strlen(text) + 1;
+	l->written[1] += strlen(text) + 1;
 	return 0;
 }
 
@@ -103,11 +104,13 @@ static void shim_log_flush(struct shim_log *l)
 		return;
 	if (l->size > 0 && l->size + (int64_t)l->n > SHIM_LOG_MAX && !l->whole)
 		shim_log_rotate(l);
-	if ((l->lost && shim_log_tell_lost(l)) || shim_log_put(l, (struct span){ l->out, l->n }))
-		l->lost += l->n_output;
-	else
-		l->written += l->n_output;
-	l->n = l->n_output = 0;
+	bool lost =
+	    (l->lost && shim_log_tell_lost(l)) || shim_log_put(l, (struct span){ l->out, l->n });
+	for (int i = 0; i < SHIM_STREAMS; i++) {
+		*(lost ? &l->lost : &l->written[i]) += l->n_output[i];
+		l->n_output[i] = 0;
+	}
+	l->n = 0;
 }
 
 static void shim_log_line(struct shim_log *l, int stream, bool whole)
@@ -124,7 +127,7 @@ static void shim_log_line(struct shim_log *l, int stream, bool whole)
 		memcpy(l->out + l->n, parts[i].p, parts[i].n);
 		l->n += parts[i].n;
 	}
-	l->n_output += l->line[stream].n + whole;
+	l->n_output[stream] += l->line[stream].n + whole;
 	l->line[stream].n = 0;
 }
 

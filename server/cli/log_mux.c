@@ -4,8 +4,9 @@
  * The last lines of each are kept.
  *
  * A log is opened by a link, which is requested each time.  When a stream ends, the log is opened
- * again and the printed part is skipped.  After the end of a task its log is opened a last time:
- * the pod may have been removed early, and the server may have kept the end.
+ * again at the offset of the next byte.  If the server does not know it, what comes is printed,
+ * after a line that says so.  After the end of a task its log is opened a last time: the pod may
+ * have been removed early, and the server may have kept the end.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,14 +43,14 @@ struct task_stream {
 	bool final; /* the last stream was opened after the end of the task */
 	enum mux_stage stage;
 	struct client_exchange *exchange;
-	char *path; /* of the exchange */
-	uint64_t printed, skip;
-	uint64_t runtime; /* printed bytes that pai-runtime has written */
-	struct str ends;  /* the last lines so far, while `tail` is read */
+	char *path;      /* of the exchange */
+	int64_t at;      /* offset of the next byte in the log; -1: the server does not know it */
+	char start[48];  /* X-Log-Start: of which part of the log; "": of all */
+	bool came;       /* bytes of this attempt came */
+	struct str ends; /* the last lines so far, while `tail` is read */
 	size_t n_ends, ends_at;
-	bool caught;    /* they are printed, and what follows is new */
-	uint64_t begin; /* offset of the stream in the log */
-	bool fresh;     /* new bytes came in this stream */
+	bool caught; /* they are printed, and what follows is new */
+	bool fresh;  /* bytes came in this stream */
 	unsigned failures;
 	int64_t due_ms;
 	struct line_splitter lines;
@@ -115,8 +116,6 @@ static void stream_print_line(void *arg, struct span line, bool cut)
 	bool tells = (span_find(line, 0, "[ERROR]") != SIZE_MAX ||
 	              span_find(line, 0, "[WARNING]") != SIZE_MAX) &&
 	             span_find(line, 0, "] USER COMMAND ") == SIZE_MAX;
-	if (runtime)
-		v->runtime += line.n + 1;
 	if (runtime && (wanted->plain || (wanted->brief && !tells)))
 		return;
 	if (wanted->plain) {
@@ -138,14 +137,39 @@ static void stream_print_line(void *arg, struct span line, bool cut)
 		stream_show_line(v, line, cut);
 }
 
+/* The first bytes of a stream: says what is missing before them, or that this is not known. */
+static void stream_place(struct task_stream *v)
+{
+	const struct log_wanted *wanted = &v->mux->wanted;
+	const char *offset = client_header(v->exchange, "X-Log-Offset");
+	struct span start = span_of(client_header(v->exchange, "X-Log-Start") ?: "");
+	int64_t expected = v->at;
+	bool first = !v->came;
+	bool same = first || span_is(start, v->start);
+	if (!offset || parse_i64(span_of(offset), 0, INT64_MAX, &v->at) < 0)
+		v->at = -1;
+	(void)snprintf(v->start, sizeof(v->start), "%.*s", span_digits(start) ? (int)start.n : 0,
+	               start.p);
+	if ((v->at >= 0 && v->at == expected && same) || (first && (v->at < 0 || wanted->since)))
+		return;
+	lines_end(&v->lines, stream_print_line, v);
+	if (wanted->kept || (wanted->tail && !v->caught))
+		return;
+	if (!same || v->at < expected || expected < 0)
+		term_message(v->mux->term, "%s: lines may be repeated or missing from here on",
+		             v->name);
+	else
+		term_message(v->mux->term, "%s: %lld bytes before the next line are not kept",
+		             v->name, (long long)(v->at - expected));
+}
+
 static bool stream_take_piece(void *arg, struct span bytes)
 {
 	struct task_stream *v = arg;
-	size_t known = v->skip < bytes.n ? (size_t)v->skip : bytes.n;
-	v->skip -= known;
-	bytes = (struct span){ bytes.p + known, bytes.n - known };
-	v->fresh |= bytes.n > 0;
-	v->printed += bytes.n;
+	if (!v->fresh)
+		stream_place(v);
+	v->fresh = v->came = true;
+	v->at += v->at < 0 ? 0 : (int64_t)bytes.n;
 	if (v->mux->wanted.plain && strcmp(v->file, "stdout") == 0)
 		stream_print_bytes(v, bytes);
 	else
@@ -183,7 +207,9 @@ static void stream_end_attempt(struct task_stream *v)
 		return;
 	free(v->log);
 	v->log = TAKE(v->next_log);
-	v->printed = v->runtime = 0;
+	v->at = 0;
+	v->came = false;
+	v->start[0] = '\0';
 	v->heard = v->final = false;
 	v->failures = 0;
 	v->due_ms = 0;
@@ -216,7 +242,7 @@ static void stream_failed(struct task_stream *v, const struct client_answer *a)
 			v->due_ms = clock_ms() + (v->running ? pace->gap : pace->early);
 		return;
 	}
-	if (lasting || (v->printed == 0 && !v->heard)) {
+	if (lasting || (!v->came && !v->heard)) {
 		ERR_AUTO e = { 0 };
 		remote_error(v->mux->remote, a, &e);
 		stream_absent(v, err_msg(&e));
@@ -263,15 +289,13 @@ static void stream_open_link(struct task_stream *v, struct span uri)
 	const struct log_wanted *wanted = &v->mux->wanted;
 	bool follow = !wanted->once && (!wanted->tail || v->caught);
 	bool query = memchr(uri.p, '?', uri.n) != NULL;
-	v->path = xasprintf("%.*s%s%s%s", (int)uri.n, uri.p,
-	                    !follow ? ""
-	                    : query ? "&follow=true"
-	                            : "?follow=true",
-	                    !wanted->since    ? ""
-	                    : query || follow ? "&since="
-	                                      : "?since=",
+	char place[96] = "";
+	if (v->at > 0)
+		(void)snprintf(place, sizeof(place), "&from=%lld&start=%s", (long long)v->at,
+		               v->start);
+	v->path = xasprintf("%.*s%s%s%s%s%s", (int)uri.n, uri.p, query ? "" : "?",
+	                    follow ? "&follow=true" : "", place, wanted->since ? "&since=" : "",
 	                    wanted->since ?: "");
-	v->skip = v->printed - v->begin;
 	v->fresh = false;
 	const struct client_call call = { .method = "GET",
 		                          .path = v->path,
@@ -301,12 +325,7 @@ static void links_ended(void *arg, const struct client_answer *a)
 		    (span_is(name, v->file) || !chosen.n))
 			chosen = uri;
 	}
-	/* The log of a pod is complete.  A kept output, and a large log of this machine, begin
-	 * later; a kept one also lacks the log of the init container, and the lines of pai-runtime.
-	 */
-	int64_t dropped = 0;
 	const struct log_wanted *wanted = &v->mux->wanted;
-	v->begin = good ? 0 : v->begin;
 	if (wanted->since && chosen.n && kept && v->heard) {
 		stream_end_attempt(v);
 		return;
@@ -314,22 +333,6 @@ static void links_ended(void *arg, const struct client_answer *a)
 	if (wanted->since && chosen.n && kept)
 		term_message(v->mux->term,
 		             "the output of %s is kept without times: all of it follows", v->name);
-	if (good && !wanted->since &&
-	    scan_int(scan_get(a->body, "dropped"), 0, INT64_MAX, &dropped)) {
-		v->begin = (uint64_t)dropped;
-		if (kept) {
-			v->printed -= v->runtime < v->printed ? v->runtime : v->printed;
-			v->runtime = 0;
-		}
-	}
-	if (v->printed < (uint64_t)dropped) {
-		lines_end(&v->lines, stream_print_line, v);
-		if (!wanted->kept && !wanted->tail)
-			term_message(v->mux->term,
-			             "%s: %llu bytes before the next line are not kept", v->name,
-			             (unsigned long long)(v->begin - v->printed));
-		v->printed = v->begin;
-	}
 	if (chosen.n)
 		stream_open_link(v, chosen);
 	else

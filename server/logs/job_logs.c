@@ -76,7 +76,7 @@ static struct log_link link_of_path(const struct request *r)
 		                  .file = r->args[ARG_FILE] };
 }
 
-enum { LOG_TAIL, LOG_FOLLOW, LOG_SINCE, LOG_TOKEN };
+enum { LOG_TAIL, LOG_FOLLOW, LOG_FROM, LOG_START, LOG_SINCE, LOG_TOKEN };
 /* clang-format off */
 #define TAIL_MODE                                                                                  \
 	{ .name = "tail-mode", .values = "true|false",                                             \
@@ -86,6 +86,10 @@ const struct parameter LOG_CONTENT[] = {
 	[LOG_TAIL] = TAIL_MODE,
 	[LOG_FOLLOW] = { .name = "follow", .values = "true|false",
 	  .doc = "`true`: the log so far (with `tail-mode` the last 2000 lines), then new output until the task ends, at most 300 seconds; continue with a new link." },
+	[LOG_FROM] = { .name = "from", .max = (INT64_C(1) << 53) - 1, .absent = "0",
+	  .doc = "The offset in bytes to begin at, to continue a log: the header `X-Log-Offset` of an answer, the offset of its first byte, and the number of bytes received since. The header of the new answer is the same, or larger if bytes between are gone. If it is smaller or absent, the answer does not continue, and may repeat bytes. It is absent with `tail-mode`, and of `stdout` and `stderr` of a kept output." },
+	[LOG_START] = { .name = "start", .example = "20260131120000123456789",
+	  .doc = "With `from`: the header `X-Log-Start` of the answer, if it has one. Then offsets count from a line of the kubelet's, the first of a file or since a time, which it names." },
 	[LOG_SINCE] = { .name = "since", .example = "2026-01-31T12:00:00Z",
 	  .must = "a time as in 2026-01-31T12:00:00Z",
 	  .doc = "Only what was written then or later. A kept output has no times; it is answered as a whole." },
@@ -209,14 +213,19 @@ void logs_get(struct request *r)
 static void log_read_asked(struct request *r, struct log_link *l)
 {
 	ERR_AUTO e = { 0 };
-	struct span since;
+	struct span value;
 	const struct parameter *p = &LOG_CONTENT[LOG_SINCE];
-	if (parameter_find(r, p, &since) && !rfc3339_read(since, &l->since_ms)) {
-		(void)parameter_refuse(p, since, &e);
+	int bad = 0;
+	if (parameter_find(r, p, &value) && !rfc3339_read(value, &l->since_ms))
+		bad = parameter_refuse(p, value, &e);
+	p = &LOG_CONTENT[LOG_FROM];
+	if (!bad && parameter_find(r, p, &value))
+		bad = parameter_number(p, value, &l->from, &e);
+	(void)parameter_find(r, &LOG_CONTENT[LOG_START], &l->start); /* "" if it is absent */
+	if (bad)
 		answer_error(r, &e);
-		return;
-	}
-	log_read(r, l, log_is_on(r, &LOG_CONTENT[LOG_FOLLOW]), NULL);
+	else
+		log_read(r, l, log_is_on(r, &LOG_CONTENT[LOG_FOLLOW]), NULL);
 }
 
 static void log_job_read(struct request *r, const struct job_entry *job, struct span doc)

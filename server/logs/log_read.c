@@ -1,9 +1,10 @@
 /*
- * Reads the log of a task: GET of the pod, to check it, then GET of its log, forwarded at the
- * client's pace.  A reading belongs to the request until its log begins, then to the stream.  The
- * end of a log (l->tail) is collected in a ring buffer and answered as a whole.  If the pod is
- * gone, or the kubelet has no log, the answer is the kept output, if there is one.  Logs of jobs on
- * this machine are files, found by the engine.
+ * Reads the log of a task: GET of the pod, to check it, GET of the first line of its log, which
+ * tells the offsets, then GET of the log, forwarded at the client's pace.  A reading belongs to the
+ * request until its log begins, then to the stream.  The end of a log (l->tail) is collected in a
+ * ring buffer and answered as a whole.  If the pod is gone, or the kubelet has no log, the answer
+ * is the kept output, if there is one.  Logs of jobs on this machine are files, found by the
+ * engine.
  */
 
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 
 #include "base/enc.h"
 #include "base/json/scan.h"
+#include "base/pod/first_line.h"
 #include "base/posix/clock.h"
 #include "base/str.h"
 #include "jobs/store/store.h"
@@ -41,15 +43,21 @@ struct log_reading {
 	struct request *r; /* until r is answered */
 	struct log_link link;
 	bool follow;
-	int refused;        /* status of the API server instead of the log; 0: none yet */
-	log_looked *looked; /* NULL: the log itself is wanted */
-	const char *pod, *container_id; /* container_id: "" if unknown */
-	struct engine_task task;        /* of a job on this machine */
-	struct str whole;               /* collects a short file, for ranges; max 0: not used */
-	struct log_stream *log;         /* NULL: not begun, or ended */
-	struct stream *stream;          /* NULL: not yet */
-	struct str held;                /* a last line that may be a message of the kubelet */
-	bool within;                    /* the forwarded bytes end within a line */
+	int refused;                 /* status of the API server instead of the log; 0: none yet */
+	log_looked *looked;          /* NULL: the log itself is wanted */
+	const char *pod, *container; /* NULL: the log is in files */
+	const char *container_id;    /* "" if unknown */
+	struct engine_task task;     /* of a job on this machine */
+	struct str whole;            /* collects a short file, for ranges; max 0: not used */
+	struct log_stream *log;      /* NULL: not begun, or ended */
+	struct stream *stream;       /* NULL: not yet */
+	int64_t offset;              /* of the answer in the log; -1: not known */
+	int64_t skip;                /* bytes that the client does not want */
+	const char *start;           /* X-Log-Start; NULL: none */
+	struct str first;            /* the first line of the log of a pod, with its time */
+	struct span expected;        /* the text of it that has not come yet */
+	struct str held;             /* a last line that may be a message of the kubelet */
+	bool within;                 /* the forwarded bytes end within a line */
 	/* A ring buffer for the end of a log; once it is full, the oldest byte is at ring[at]. */
 	char *ring;
 	size_t size, n, at;
@@ -61,6 +69,7 @@ static void reading_free(struct log_reading *g)
 		memory_wipe(g->ring, g->size);
 	free(g->ring);
 	str_wipe(&g->held);
+	str_wipe(&g->first);
 	str_wipe(&g->whole);
 	free(g);
 }
@@ -84,9 +93,13 @@ static const char *reading_message(struct log_reading *g, const char *what, stru
 	UNKNOWN_ERROR, "the API server answered 403 Forbidden: this server's account needs the "   \
 		       "RBAC verb \"get\" on pods and on pods/log in the namespace of the jobs"
 
-/* ranges: "bytes", or "none" if the length is not yet known. */
-static void reading_set_headers(struct request *r, const char *ranges)
+/* ranges: "bytes", or "none" if the length is not yet known.  offset: of the first byte; -1: not
+ * known. */
+static void reading_set_headers(struct request *r, const char *ranges, int64_t offset)
 {
+	if (offset >= 0)
+		answer_header(r, "X-Log-Offset",
+		              arena_printf(&r->arena, "%lld", (long long)offset));
 	answer_header(r, "Content-Security-Policy", "sandbox");
 	answer_header(r, "Content-Disposition", "inline");
 	answer_header(r, "Accept-Ranges", ranges);
@@ -155,15 +168,15 @@ static void reading_looked(struct log_reading *g, enum log_there there, int64_t 
 	done(r, &l, there, dropped);
 }
 
-/* Answers with the whole text, or with the requested range. */
-static void answer_bytes(struct request *r, struct span all)
+/* Answers with the whole text, or with the requested range.  offset: of the text in the log. */
+static void answer_bytes(struct request *r, struct span all, int64_t offset)
 {
 	size_t from = 0;
 	size_t n = all.n;
 	/* Ranges are for GET.  There is no ETag, so no If-Range is true. */
 	bool may = strcmp(r->method, "GET") == 0 && !request_header(r, "If-Range");
 	enum range_result range = range_read(may ? request_header(r, "Range") : NULL, n, &from, &n);
-	reading_set_headers(r, "bytes");
+	reading_set_headers(r, "bytes", offset < 0 ? offset : offset + (int64_t)from);
 	if (range == RANGE_NONE) {
 		answer_header(r, "Content-Range", arena_printf(&r->arena, "bytes */%zu", all.n));
 		answer_refuse(r, NO_SUCH_RANGE, "the log ends before this range");
@@ -191,9 +204,15 @@ static void reading_take_output(struct output_call *c, enum output_outcome o, st
 	} else if (o == OUTPUT_DONE) {
 		size_t most = (size_t)g->r->loop->server->options->log_tail;
 		STR_AUTO text = STR_SECRET(OUTPUT_CONTENT_MAX);
-		output_put(&text, c->frames, log_file_streams(g->link.file));
-		bool cut = g->link.tail && !g->follow && text.n > most;
-		answer_bytes(g->r, span_from(str_view(&text), cut ? text.n - most : 0));
+		unsigned streams = log_file_streams(g->link.file);
+		output_put(&text, c->frames, streams);
+		int64_t at = streams == OUTPUT_BOTH ? c->facts.dropped : -1;
+		int64_t known = at < 0 || g->link.from < at ? 0 : g->link.from - at;
+		size_t first = known < (int64_t)text.n ? (size_t)known : text.n;
+		if (g->link.tail && !g->follow && text.n - first > most)
+			first = text.n - most;
+		answer_bytes(g->r, span_from(str_view(&text), first),
+		             at < 0 ? at : at + (int64_t)first);
 		reading_free(g);
 	} else if (g->refused) {
 		refuse_log(g);
@@ -268,7 +287,7 @@ static void answer_ring(struct log_reading *g)
 	str_put(&r->reply.body, g->ring, first);
 	r->reply.status = 200;
 	r->reply.type = TYPE;
-	reading_set_headers(r, "none");
+	reading_set_headers(r, "none", -1);
 	answer_send(r);
 	reading_free(g);
 }
@@ -307,7 +326,9 @@ static const struct stream_calls FOLLOWED = {
 /* false: r is answered, and g is freed. */
 static bool reading_open_stream(struct log_reading *g)
 {
-	reading_set_headers(g->r, "none");
+	reading_set_headers(g->r, "none", g->offset);
+	if (g->start)
+		answer_header(g->r, "X-Log-Start", g->start);
 	g->stream = stream_open(g->r, 200, TYPE, g->follow ? &FOLLOWED : &WHOLE, g);
 	if (g->stream)
 		return true;
@@ -320,6 +341,9 @@ static bool reading_open_stream(struct log_reading *g)
 /* Forwards output.  false: r is answered, and g is freed. */
 static bool reading_forward(struct log_reading *g, struct span bytes)
 {
+	size_t skipped = g->skip < (int64_t)bytes.n ? (size_t)g->skip : bytes.n;
+	g->skip -= (int64_t)skipped;
+	bytes = span_from(bytes, skipped);
 	if (g->ring) {
 		for (size_t n; bytes.n; bytes = span_from(bytes, n)) {
 			n = bytes.n < g->size - g->at ? bytes.n : g->size - g->at;
@@ -335,7 +359,8 @@ static bool reading_forward(struct log_reading *g, struct span bytes)
 	}
 	if (!g->stream && !reading_open_stream(g))
 		return false;
-	(void)stream_put(g->stream, bytes); /* reading_take_bytes has checked the room */
+	if (bytes.n)
+		(void)stream_put(g->stream, bytes); /* reading_take_bytes has checked the room */
 	return true;
 }
 
@@ -343,6 +368,9 @@ static bool reading_forward(struct log_reading *g, struct span bytes)
  * log stays silent. */
 static bool reading_began(void *arg, bool silent)
 {
+	struct log_reading *g = arg;
+	if (!g->container)
+		g->offset = log_stream_offset(g->log);
 	return !silent || reading_open_stream(arg);
 }
 
@@ -356,12 +384,27 @@ static bool reading_took(void *arg, struct span bytes)
 	return true;
 }
 
+/* This is not the file whose first line was read. */
+static bool reading_rotated(struct log_reading *g)
+{
+	log_stream_cancel(TAKE(g->log));
+	if (g->stream)
+		stream_cut(g->stream);
+	else
+		reading_refuse(g, UNAVAILABLE, "the log was rotated just now; try again");
+	return true;
+}
+
 /* Keeps room in the stream for the held line. */
 static bool reading_take_bytes(void *arg, struct span bytes)
 {
 	struct log_reading *g = arg;
 	if (g->stream && stream_room(g->stream) < bytes.n + KUBELET_TEXT_MAX)
 		return false;
+	size_t known = g->expected.n < bytes.n ? g->expected.n : bytes.n;
+	if (!span_eq(span_to(g->expected, known), span_to(bytes, known)))
+		return reading_rotated(g);
+	g->expected = span_from(g->expected, known);
 	str_span(&g->held, bytes);
 	size_t n = kubelet_text_begins(str_view(&g->held), g->within);
 	if (n == 0)
@@ -387,7 +430,7 @@ static void reading_log_complete(struct log_reading *g)
 		} else if (g->ring) {
 			answer_ring(g);
 		} else {
-			answer_bytes(g->r, str_view(&g->whole));
+			answer_bytes(g->r, str_view(&g->whole), g->offset);
 			reading_free(g);
 		}
 	}
@@ -415,8 +458,58 @@ static bool reading_files(void *arg, struct arena *a, struct log_files *out)
 	return engine_log_find(g->r->loop->server->engine, &g->task, a, out) || !out->ended;
 }
 
-/* container: NULL, the log is in files. */
-static void reading_open_log(struct log_reading *g, const char *container)
+/*
+ * The kubelet gives the newest file of a log, from its beginning or a time on.  It is the first
+ * file, and its offsets are those of the log, if it begins with the line that pai-runtime writes
+ * first, and once.  Else the time of the first line tells what it begins with.
+ */
+static void reading_place(struct log_reading *g)
+{
+	static const char RUNTIME[] = "] " RUNTIME_NAME RUNTIME_FIRST_LINE;
+	size_t n = strlen(RUNTIME);
+	struct span text = str_view(&g->first);
+	struct span time = span_next(&text, ' ');
+	struct span line = span_to(text, span_chr(text, '\n'));
+	char *start = arena_dup(&g->r->arena, time);
+	bool good = time.n > 10 && is_digit(time.p[0]) && time.p[4] == '-' && time.p[10] == 'T';
+	g->offset =
+	    good || !g->first.n ? 0 : -1; /* it has no line yet, or is a text of the kubelet */
+	if (!good)
+		return;
+	g->expected = line;
+	size_t digits = 0;
+	for (size_t i = 0; i < time.n; i++)
+		if (is_digit(time.p[i]))
+			start[digits++] = time.p[i];
+	start[digits] = '\0';
+	if (line.n < n || !span_is(span_from(line, line.n - n), RUNTIME))
+		g->start = start;
+	if (span_is(g->link.start, g->start ?: ""))
+		g->offset = g->skip = g->link.from;
+}
+
+static bool reading_take_first(void *arg, struct span bytes)
+{
+	struct log_reading *g = arg;
+	str_span(&g->first, bytes);
+	return true;
+}
+
+static void reading_open_log(struct log_reading *g, bool first);
+
+static void reading_first_ended(void *arg, const struct log_stream_end *end)
+{
+	struct log_reading *g = arg;
+	if (end->outcome != LOG_STREAM_WHOLE) {
+		reading_ended(g, end);
+		return;
+	}
+	reading_place(g);
+	reading_open_log(g, false);
+}
+
+/* first: its first line only. */
+static void reading_open_log(struct log_reading *g, bool first)
 {
 	ERR_AUTO e = { 0 };
 	const struct options *o = g->r->loop->server->options;
@@ -424,21 +517,26 @@ static void reading_open_log(struct log_reading *g, const char *container)
 		g->size = (size_t)o->log_tail;
 		g->ring = xmalloc(g->size);
 	}
+	g->first.max = LOG_STREAM_FIRST;
 	g->held = STR_SECRET(KUBELET_TEXT_MAX + LOG_STREAM_PIECE);
 	g->log = log_stream_open(g->r->loop->has->log_streams,
 	                         &(struct log_stream_request){
 				     .pod = g->pod,
-				     .container = container,
-				     .files = container ? NULL : reading_files,
+				     .container = g->container,
+				     .files = g->container ? NULL : reading_files,
 				     .streams = log_file_streams(g->link.file) ?: OUTPUT_BOTH,
 				     .user = g->link.user,
 				     .lines = g->link.tail ? TAIL_LINES : 0,
 				     .since_ms = g->link.since_ms,
-				     .follow = g->follow,
+				     .from = g->link.from,
+				     .follow = g->follow && !first,
+				     .first = first,
 				     .patience_ms = o->deadline_s * 1000,
 				     .began = reading_began,
-				     .came = container ? reading_take_bytes : reading_took,
-				     .ended = reading_ended,
+				     .came = first          ? reading_take_first
+	                                     : g->container ? reading_take_bytes
+	                                                    : reading_took,
+				     .ended = first ? reading_first_ended : reading_ended,
 				     .arg = g,
 				 },
 	                         &e);
@@ -524,13 +622,13 @@ static void reading_take_pod(struct log_reading *g, struct span pod)
 		reading_looked(g, LOG_OF_POD, 0);
 		return;
 	}
-	const char *container = find_container(&g->link, pod, a);
-	if (!container) {
+	g->container = find_container(&g->link, pod, a);
+	if (!g->container) {
 		reading_refuse(g, NO_TASK_LOG, "the pod of this task has no such container");
 		return;
 	}
-	g->container_id = pod_container_id(&g->link, pod, container, a);
-	reading_open_log(g, container);
+	g->container_id = pod_container_id(&g->link, pod, g->container, a);
+	reading_open_log(g, !g->link.tail);
 }
 
 static void pod_answered(void *arg, const struct store_reply *reply)
@@ -577,7 +675,7 @@ static void reading_begin_here(struct log_reading *g)
 	bool there = engine_log_find(engine, &g->task, &g->r->arena, &found);
 	if (g->looked) {
 		reading_looked(g, there || !found.ended ? LOG_OF_POD : LOG_NONE,
-		               log_file_before(&found));
+		               log_file_before(&found, OUTPUT_BOTH));
 		return;
 	}
 	int64_t bytes = 0;
@@ -588,7 +686,7 @@ static void reading_begin_here(struct log_reading *g)
 	/* A short log of an ended task is answered as a whole, with ranges. */
 	if (!g->link.tail && found.ended && bytes <= RANGES_MAX)
 		g->whole = STR_SECRET(RANGES_MAX);
-	reading_open_log(g, NULL);
+	reading_open_log(g, false);
 }
 
 void log_read(struct request *r, const struct log_link *l, bool follow, log_looked *looked)
@@ -609,7 +707,8 @@ void log_read(struct request *r, const struct log_link *l, bool follow, log_look
 		                   .follow = follow,
 		                   .looked = looked,
 		                   .pod = pod,
-		                   .container_id = "" };
+		                   .container_id = "",
+		                   .offset = -1 };
 	if (looked)
 		g->link.file = SPAN("all");
 	if (loop->server->engine)

@@ -20,6 +20,8 @@ struct log_link {
 	int64_t expires_s; /* since 1970 */
 	bool tail;         /* the end of the log only */
 	int64_t since_ms;  /* of the query; 0: all of the log */
+	int64_t from;      /* of the query: the offset to begin at ... */
+	struct span start; /* ... in the file with this first line; "": in all of the log */
 };
 
 struct log_signing {
@@ -68,14 +70,12 @@ void log_refuse_gone_here(struct request *r, const struct log_link *l);
  * Answers r with the log l->file: "all", "stdout" and "stderr" are the log of the task's container
  * (an API server does not separate the streams of a pod; a kept output and a file do), "runtime"
  * that of the init container `init`.  l->tail: the last `log-tail` bytes; with `follow`, the last
- * lines and then new output.
- *
- * The pod is found by the name that FrameworkController gives it, and must have l->pod_uid and the
- * labels of the task: users can write anything into a status.
- *
- * If `looked` is given, it only finds out which logs the task attempt has; l->pod_uid is "" if the
- * pod is gone.  `looked` is called later, unless r is answered: 503, 500.  dropped: the number of
- * bytes of output before the kept ones.
+ * lines and then new output.  l->from is a byte of the log of this attempt: the header X-Log-Offset
+ * has the offset of the first byte of the answer, which is l->from unless bytes are gone.  The
+ * header is absent, and l->from ignored, if the offset is not known: of last lines, and of a kept
+ * `stdout` or `stderr`.  The kubelet gives the newest file only, and does not tell what is before;
+ * so of one that is not the first, and with l->since_ms, the offsets are those in what it gives,
+ * and X-Log-Start says which that is.
  */
 void log_read(struct request *r, const struct log_link *l, bool follow, log_looked *looked);
 

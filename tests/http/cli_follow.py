@@ -204,18 +204,20 @@ def test_cli_logs_end_with_the_stored_output(check):
             check.equal("ends", c.end(), 0)
             check.equal("each line once", c.stdout, f"{JOB}\n" + "".join(
                 f"worker[0] | {line}\n" for line in ("one", "two", "three")))
-    with FakeServer() as fake:
-        fake.log("worker", 0, b"[2026-11-22 01:00:00] [openpai-runtime] a line of the runtime\n")
-        with follow(fake, "--logs") as c:
-            fake.set("RUNNING", {"worker": ["RUNNING"]})
-            check.ok("what pai-runtime says", c.says("a line of the runtime"), (c.stdout, c.stderr))
-            with fake.changed:
-                fake.logs[key], fake.dropped[key] = b"Hello\n", 0
-                fake.ended.add(key)
-                fake.cut()
-            fake.set("SUCCEEDED", {"worker": ["SUCCEEDED"]})
-            check.equal("then ends", c.end(), 0)
-            check.ok("and what the task says", c.stdout.endswith("worker[0] | Hello\n"), c.stdout)
+    for start in ("20260131", None):
+        with FakeServer() as fake:
+            fake.log("worker", 0, b"one\ntwo\n")
+            with follow(fake, "--logs") as c:
+                fake.set("RUNNING", {"worker": ["RUNNING"]})
+                check.ok("before", c.says("worker[0] | two"), (c.stdout, c.stderr))
+                with fake.changed:
+                    fake.logs[key], fake.starts[key] = b"two\nthree\n", start
+                    fake.ended.add(key)
+                    fake.cut()
+                fake.set("SUCCEEDED", {"worker": ["SUCCEEDED"]})
+                check.equal("rotated: ends", c.end(), 0)
+                check.ok("from the beginning of what there is", "worker[0] | two\nworker[0] | two\nworker[0] | three\n" in c.stdout, c.stdout)
+                check.ok("which is said", "worker[0]: lines may be repeated or missing from here on\n" in c.stderr, c.stderr)
     with FakeServer() as fake:
         with follow(fake, "--logs") as c:
             fake.log("worker", 0, b"Hello\n")
@@ -311,7 +313,7 @@ def test_cli_follows_a_job_to_its_end(check):
         Log.chunk(handler, b"")
 
     with Place() as place:
-        place.log.act = log
+        place.log.act, place.log.first = log, b"first\n"
         place.api.remove("frameworks", place.name)
         file = write_file(place.directory, "token", token("alice"))
         at = ("--server", f"http://127.0.0.1:{place.server.port}", "--token-file", file)

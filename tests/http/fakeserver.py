@@ -9,7 +9,7 @@ from harness import Closing, PATIENCE, SLOW, Threads
 
 JOB = "alice~job"
 LOGS = re.compile(r"^/api/v2/jobs/alice~job/attempts/0/taskRoles/(\w+)/taskIndex/(\d+)/attempts/(\d+)/logs$")
-LINK = re.compile(r"^/rest-server/log/(\w+)/(\d+)/(\d+)\?token=good(&follow=true)?(?:&since=[0-9TZ:.-]+)?$")
+LINK = re.compile(r"^/rest-server/log/(\w+)/(\d+)/(\d+)\?token=good(&follow=true)?(?:&from=(\d+)&start=(\d*))?(?:&since=[0-9TZ:.-]+)?$")
 
 
 class FakeServer(Closing):
@@ -28,6 +28,7 @@ class FakeServer(Closing):
         self.logs = {}           # (role, index, attempt): bytes so far
         self.ended = set()       # logs that have ended
         self.dropped = {}        # (role, index, attempt): bytes before the stored ones
+        self.starts = {}         # (role, index, attempt): which part of the log this is; None: unknown offsets
         self.pieces = {}         # length after which a log is cut, once
         self.happened = []       # the response to .../events
         self.config = {}         # the response to .../config
@@ -156,11 +157,15 @@ class _Handler(BaseHTTPRequestHandler):
         elif LOGS.match(self.path):
             self.links(*LOGS.match(self.path).groups())
         elif LINK.match(self.path):
-            role, index, attempt, follow = LINK.match(self.path).groups()
-            if follow:
-                self.follow((role, int(index), int(attempt)))
-            else:
-                self.answer(200, self.fake.logs[role, int(index), int(attempt)])
+            role, index, attempt, follow, offset, start = LINK.match(self.path).groups()
+            key = role, int(index), int(attempt)
+            known = self.fake.starts.get(key, "")
+            at = int(offset or 0) if known == (start or "") else 0
+            first = self.fake.dropped.get(key, 0)
+            self.place = {"X-Log-Offset": str(max(at, first))} if known is not None else {}
+            if known:
+                self.place["X-Log-Start"] = known
+            self.follow(key, max(0, at - first), bool(follow))
         elif re.fullmatch(r"/api/v2/jobs/\w+~[^/]+(/events|/config)?", self.path):
             self.answer(404, {"code": "NoJobError", "message": "there is no such job"})
         else:
@@ -177,9 +182,11 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self.answer(200, detail)
 
-    def begin(self, kind):
+    def begin(self, kind, headers=()):
         self.send_response(200)
         self.send_header("Content-Type", kind)
+        for header, value in dict(headers).items():
+            self.send_header(header, value)
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
 
@@ -214,22 +221,22 @@ class _Handler(BaseHTTPRequestHandler):
         self.answer(200, {"locations": [{"name": name, "uri": uri + token} for name, token in names.items()],
                           **({"dropped": self.fake.dropped[key]} if key in self.fake.dropped else {})})
 
-    def follow(self, key):
+    def follow(self, key, sent, follows):
         fake = self.fake
-        self.begin("text/plain")
-        sent, epoch = 0, fake.epoch
+        self.begin("text/plain", self.place)
+        epoch = fake.epoch
         stop = fake.pieces.pop(key, None)
         while True:
             with fake.changed:
                 fake.changed.wait_for(lambda: len(fake.logs[key]) > sent or key in fake.ended or
-                                      fake.epoch != epoch, PATIENCE * SLOW)
-                data, over, cut = fake.logs[key][sent:stop], key in fake.ended, fake.epoch != epoch
+                                      fake.epoch != epoch or not follows, PATIENCE * SLOW)
+                data, over, cut = fake.logs[key][sent:stop], key in fake.ended or not follows, fake.epoch != epoch
             if data and not cut:
                 self.put(data)
                 sent += len(data)
             if cut or (stop is not None and sent >= stop):
                 self.close_connection = True
                 return
-            if over and sent == len(fake.logs[key]):
+            if over and sent >= len(fake.logs[key]):
                 self.wfile.write(b"0\r\n\r\n")
                 return

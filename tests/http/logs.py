@@ -46,12 +46,23 @@ class Log:
     """The log of a container on the API server."""
 
     def __init__(self):
-        self.asked = []      # (pod, query)
+        self.asked = []      # (pod, query), but for the first lines
+        self.time = b"2026-01-31T12:00:00.000000001+01:00"  # of the first line
+        self.then = lambda: None  # when the first line was given
         self.text = b"one\ntwo \xff\x00<script>\n"
-        self.act = None      # replaces the default handler: act(handler, pod, query)
+        self.act = None      # replaces the default handler: act(handler, pod, query) ...
+        self.first = b""     # ... with this first line, if any
         self.closed = threading.Event()
 
     def __call__(self, handler, pod, query):
+        if "timestamps" in query:
+            line = self.first if self.act else self.text[:self.text.find(b"\n") + 1]
+            self.head(handler)
+            if line:
+                self.chunk(handler, (self.time + b" " + line)[:int(query["limitBytes"][0])])
+            self.chunk(handler, b"")
+            self.then()
+            return
         self.asked.append((pod, query))
         if self.act:
             self.act(handler, pod, query)
@@ -169,6 +180,38 @@ def test_log_tail_mode_returns_the_end(check):
                           "InvalidParametersError", "since must be a time")
         check.equal("tail: by token", p.read(p.path() + "/all?tail-mode=true", bearer(token()))[2],
                     p.log.text[-1024:])
+
+
+FIRST = b"[2026-01-31 12:00:00] [openpai-runtime] [INFO] Starting to exec precommands\n"
+
+
+def test_log_is_continued_at_an_offset(check):
+    """The log of a pod: counted from its first line, in the middle of lines and characters; after a
+    rotation from the first line of the newest file, which X-Log-Start tells from others."""
+    with Place() as p:
+        def part(at, start="", more=""):
+            code, headers, body, whole = p.read(f"{p.link()}&from={at}&start={start}{more}")
+            check.equal(f"from {at}: status", (code, whole), (200, True))
+            return headers.get("x-log-offset"), headers.get("x-log-start"), body
+        p.log.text = FIRST + "one\nth\u00e9\n".encode()
+        for at in (0, 1, len(FIRST), len(FIRST) + 7, len(p.log.text)):
+            check.equal(f"from {at}", part(at), (str(at), None, p.log.text[at:]))
+            check.equal(f"from {at}: followed", part(at, more="&follow=true"), (str(at), None, p.log.text[at:]))
+        tail = p.read(p.link(query="?tail-mode=true") + "&from=5")
+        check.equal("the end: not known", (tail[1].get("x-log-offset"), tail[2]), (None, p.log.text))
+        p.log.text = b"later\nlines\n"
+        start = "202601311200000000000010100"
+        check.equal("rotated: from its beginning", part(len(FIRST)), ("0", start, p.log.text))
+        for more in ("", "&since=2026-01-31T12:00:00Z"):
+            check.equal(f"... and from there {more}", part(3, start, more), ("3", start, p.log.text[3:]))
+        p.log.time = b"2026-01-31T12:00:00.000000002+01:00"
+        check.equal("rotated again", part(3, start), ("0", start.replace("10100", "20100"), p.log.text))
+        for bad in ("", "x", "-1", "1.5", str(1 << 63)):
+            check.refused(f"from={bad}", p.server.request("GET", f"{p.link()}&from={bad}"), 400,
+                          "InvalidParametersError", "from must be a whole number")
+        p.log.then = lambda: setattr(p.log, "text", b"another\n")
+        check.refused("rotated between the two requests", p.server.request("GET", p.link()), 503,
+                      "UnavailableError", "rotated just now")
 
 
 def test_logs_need_a_token_of_a_permitted_user_or_a_link(check):

@@ -121,6 +121,10 @@ def test_output_outlives_its_pod(check):
             check.equal(f"{name}: followed", p.read(p.link(name) + "&follow=true")[2], text)
             check.equal(f"{name}: its end", p.read(p.link(name, query="?tail-mode=true"))[2], text)
             check.equal(f"{name}: by token", p.read(p.path() + f"/{name}", bearer(token()))[2], text)
+            check.equal(f"{name}: its offset", headers.get("x-log-offset"), "5" if name == "all" else None)
+        for at, first in ((0, 5), (5, 5), (9, 9), (25, 25), (1000, 25)):
+            got = p.read(f"{p.link('all')}&from={at}")
+            check.equal(f"from {at}", (got[1].get("x-log-offset"), got[2]), (str(first), b"Hello\na warning\nbye\n"[first - 5:]))
         check.refused("runtime", p.ask(p.path() + "/runtime"), 404, "NoTaskLogError", "gone")
         check.refused("another user", p.ask(p.path() + "/all", "bob"), 403, "ForbiddenUserError")
         lists = p.api.count("LIST", "configmaps")

@@ -119,7 +119,7 @@ def test_page_log_of_all_tasks_has_each_line_once(check):
             def asked_for(*texts):
                 page.look()
                 return sum(all(text in request["url"] for text in texts) for request in page.requests)
-            settle(page, lambda: asked_for("worker/", "/all?tail-mode=true") > 1, "only ends of long logs", 3 * PATIENCE)
+            settle(page, lambda: asked_for("worker/", "/all?from=2") > 1, "only what is new", 3 * PATIENCE)
             check.equal("an ended task is read once", asked_for("main/", "/all?"), 1)
 
 

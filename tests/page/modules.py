@@ -3,7 +3,7 @@ from browser import Page, settle
 from machine import Machine
 
 LOG = r"""
-const { Known, Log, parts, plain, restyle } = await load("log");
+const { Log, parts, plain, restyle } = await load("log");
 const encode = (text) => new TextEncoder().encode(text);
 const read = (bytes, size, bounds) => {
 	const log = new Log(bounds), task = log.terminal("a");
@@ -28,29 +28,15 @@ const heavy = read(encode("\x1b[31ma\x1b[32mb".repeat(20000) + "\n"), 4096, { me
 const hostile = [read(encode("\x1b[".repeat(20000)), 4096), read(encode("\x1b]" + "x".repeat(9000)), 4096)];
 const found = [small.find("LINE 99"), small.find("nothing"), small.find("")];
 small.terminals[0].write(encode("a new line 99\n"));
-const known = new Known(), numbers = Array.from({ length: 700000 }, (_, i) => `${i}\n`).join("");
-for (let i = 0; i < 4000000; i += 50000) known.add(encode(numbers.slice(i, i + 50000)));
-const start = numbers.indexOf("\n", 3990000) + 1;
-const at = (text) => known.place(encode(text));
-const places = [at("0\n1\n2\n"), at(numbers.slice(start, 4000500)) - start, at(numbers.slice(4000000))];
-for (let i = 0; i < 90; i++) known.add(encode("tick\n".repeat(10000)));
-places.push(at("tick\n".repeat(2000)) - 4000000, at(numbers.slice(3999000, 4000000) + "tick\n"), at("?"));
 const two = new Log({ lines: 4 }), [x, y] = ["x", "y"].map((name) => two.terminal(name));
 [[x, "\x1b[31mx1\nx"], [y, "y1\ny2\ny3"], [x, "2\n"]].forEach(([task, text]) => task.write(encode(text)));
 const merged = [JSON.stringify(lines(two).map((l) => [l.terminal.name, l.number, l.text, !!l.runs])), two.numberOf(y, 3), two.numberOf(x, 3)];
 y.finish();
 y.finish();
 merged.push(two.count, two.numberOf(y, 3), two.numberOf(x, 1), two.find("x2"), two.find("Y", {}), two.find("x2"));
-const joined = (before, after) => { const one = new Known(1 << 16); one.add(encode(before)); return one.join(encode(after)); };
-const some = (from, to) => numbers.slice(from, to), ticks = "tick\n".repeat(2000), again = new Known();
-const joins = [joined(some(0, 20000), some(4000, 20000)), joined(some(0, 20000), some(10003, 26000)), joined(some(0, 20000), some(17000, 33000)),
-	joined(some(0, 20000), some(30000, 46000)), joined(ticks, ticks), joined(some(0, 20000) + ticks, some(15000, 20000) + ticks + "tick\n")];
-const began = [again.begin(encode("first\nsecond\n"))];
-again.add(encode("first\nsecond\n"));
-began.push(again.begin(encode("fir")), again.begin(encode("second\nthird")), again.begin(encode("second\n")), again.begin(encode("fourth"), 99), again.begin(encode("four")));
-return { merged, joins, began, plain: [plain("\x1b[1mValueError: \x1b[31mx\x1b[0m\x1b["), plain("")], whole: JSON.parse(whole), wrong, invalid: lines(invalid).map((l) => l.text), small: [small.count, small.dropped,
+return { merged, plain: [plain("\x1b[1mValueError: \x1b[31mx\x1b[0m\x1b["), plain("")], whole: JSON.parse(whole), wrong, invalid: lines(invalid).map((l) => l.text), small: [small.count, small.dropped,
 	small.line(small.dropped).text], wide: lines(wide).map((l) => l.text.length), heavy: lines(heavy).length,
-	hostile: hostile.map((l) => lines(l).map((one) => one.text.length)), found, again: small.find("line 99"), places,
+	hostile: hostile.map((l) => lines(l).map((one) => one.text.length)), found, again: small.find("line 99"),
 	marks: parts(read(encode("a\x1b[31mbCd\x1b[0me"), 9).line(0), "cde"), reset: restyle({ bold: true }, "") };"""
 
 MODELS = r"""
@@ -105,11 +91,8 @@ def test_page_modules_split_logs_and_rows(check):
         check.equal("unfinished escapes", log["hostile"], [[10000, 9999], [9001]])
         check.equal("search", log["found"], [[*range(990, 1000)], [], []])
         check.equal("... goes on", log["again"], [*range(990, 1001)])
-        check.equal("places of streams", log["places"], [None, 0, None, 4490000, None, None])
         check.equal("tasks in one log", log["merged"], ['[["x",1,"x1",true],["y",1,"y1",false],["y",2,"y2",false],["x",2,"x2",true],["y",3,"y3",false]]',
                                                         4, -1, 4, 4, -1, [3], [1, 2, 4], [3]])
-        check.equal("ends of logs", log["joins"], [4000, 10003, None, None, None, 15000])
-        check.equal("starts of logs", log["began"], [0, 0, 6, 6, 99, 99])
         check.equal("without escape sequences", log["plain"], ["ValueError: x", ""])
         check.equal("marks", [[p["text"], (p["style"] or {}).get("mark", False)] for p in log["marks"]],
                     [["a", False], ["b", False], ["Cde", True]])

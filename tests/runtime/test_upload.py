@@ -2,6 +2,7 @@
 clients that follow the log."""
 import gzip
 import http.server
+import re
 import shutil
 import signal
 import socket
@@ -97,6 +98,15 @@ def query(path):
 
 # ---- requests ------------------------------------------------------------------------------------
 
+RUNTIME = re.compile(rb"\[[^\]\n]*\] \[openpai-runtime\] [^\n]*\n")
+
+
+def of_task(parts):
+    """The frames without the lines of pai-runtime."""
+    texts = [(stream, RUNTIME.sub(b"", text)) for stream, text in parts or []]
+    return [(stream, text) for stream, text in texts if text]
+
+
 def test_upload_has_frames_in_their_order():
     with Receiver() as r, Pod("for i in 1 2 3; do echo out$i; echo err$i >&2; done; echo a; echo b; exit 7", r.url) as p:
         done = p.run("run")
@@ -107,42 +117,54 @@ def test_upload_has_frames_in_their_order():
         equal("content: token", headers["Authorization"], "Bearer " + TOKEN)
         equal("content: type", headers["Content-Type"], "application/octet-stream")
         equal("content: frames in the order of writing, neighbours of a stream in one",
-              frames(body), [(1, b"out1\n"), (2, b"err1\n"), (1, b"out2\n"), (2, b"err2\n"), (1, b"out3\n"),
+              of_task(frames(body)), [(1, b"out1\n"), (2, b"err1\n"), (1, b"out2\n"), (2, b"err2\n"), (1, b"out3\n"),
                              (2, b"err3\n"), (1, b"a\nb\n")])
+        equal("content: with the lines of pai-runtime, it is the log of the container",
+              [b"".join(t for s, t in frames(body) if s == stream) for stream in (1, 2)], [done.stdout, done.stderr])
         check("content: the report was there before", p.read("/tmp/pai-termination-log"))
         check("content: nothing is said of it", b"output" not in p.log("runtime.log"), p.log("runtime.log"))
         check("content: the token is in no log", TOKEN.encode() not in done.stdout + done.stderr)
 
 
 def sent(user):
+    """The query, the frames, the body, and the output of the container."""
     with Receiver() as r, Pod(user, r.url) as p:
         done = p.run("run")
         if len(r.requests) != 1:
-            return None, [], b"", done.stdout
+            return None, [], b"", done
         path, _, body = r.requests[0]
-        return query(path)[1], frames(body), body, done.stdout
+        return query(path)[1], frames(body), body, done
+
+
+def size(parts):
+    return sum(len(text) for _, text in parts)
+
+
+def missing(parts, done):
+    return {"exitCode": 0, "dropped": len(done.stdout + done.stderr) - size(parts)}
 
 
 def test_upload_is_limited_to_the_end():
-    asked, parts, body, out = sent("seq 1 600000")
-    text = b"".join(t for _, t in parts)
+    asked, parts, body, done = sent("seq 1 600000")
+    out, text = done.stdout, b"".join(t for _, t in of_task(parts))
     check("truncated: whole lines of the end", out.endswith(text) and out[-len(text) - 1:-len(text)] == b"\n", text[:20])
-    check("truncated: as much as is kept", KEPT - 10 < len(text) <= KEPT, len(text))
-    equal("truncated: what is missing is told", asked, {"exitCode": 0, "dropped": len(out) - len(text)})
-    asked, parts, body, out = sent("head -c 3000000 /dev/zero | tr '\\0' x")
-    equal("truncated, one line: exactly what is kept", (asked["dropped"], parts), (3000000 - KEPT, [(1, b"x" * KEPT)]))
-    asked, parts, body, out = sent("exec python3 -c \"import os\nfor i in range(20000): os.write(1 + i % 2, b'x')\"")
+    check("truncated: as much as is kept", KEPT - 10 < size(parts) <= KEPT, size(parts))
+    equal("truncated: what is missing is told", asked, missing(parts, done))
+    asked, parts, body, done = sent("head -c 3000000 /dev/zero | tr '\\0' x")
+    equal("truncated, one line: exactly what is kept", (asked, size(parts)), (missing(parts, done), KEPT))
+    equal("truncated, one line: of the line", {text.strip(b"x") for _, text in of_task(parts)}, {b""})
+    asked, parts, body, done = sent("exec python3 -c \"import os\nfor i in range(20000): os.write(1 + i % 2, b'x')\"")
     check("interleaved: number of frames", len(parts) <= 16384 and len(body) <= KEPT + 8 * 16384, len(parts))
-    equal("interleaved: what is missing is told", sum(len(t) for _, t in parts) + asked["dropped"], 20000)
+    equal("interleaved: what is missing is told", asked, missing(parts, done))
     with Receiver() as r, Pod("head -c 2000000 /dev/urandom", r.url) as p:
-        out = p.run("run").stdout
-        text = b"".join(t for _, t in frames(r.requests[0][2]))
+        done = p.run("run")
+        parts = frames(r.requests[0][2])
+        text = b"".join(t for s, t in parts if s == 1)
         check("what cannot be compressed: as much as may be sent", r.sizes[0] <= PACKED and len(text) > PACKED * 7 // 8 and
-              out.endswith(text), (r.sizes, len(text)))
-        check("what cannot be compressed: what is missing is told", f"&dropped={len(out) - len(text)}" in r.requests[0][0],
-              (r.requests[0][0], len(out), len(text)))
-    asked, parts, body, out = sent(":")
-    equal("empty: an empty body is sent", (asked, body), ({"exitCode": 0, "dropped": 0}, b""))
+              done.stdout.endswith(text), (r.sizes, len(text)))
+        equal("what cannot be compressed: what is missing is told", query(r.requests[0][0])[1], missing(parts, done))
+    asked, parts, body, done = sent(":")
+    equal("empty: only lines of pai-runtime", (asked, of_task(parts)), ({"exitCode": 0, "dropped": 0}, []))
 
 
 def certificate(folder, name):
@@ -171,7 +193,7 @@ def test_upload_verifies_the_certificate():
                     return p.log("runtime.log")
             # Again, if the receiver was too slow for the time limit of an upload.
             check("TLS: it arrives", eventually(lambda: log_of(crt) and r.requests))
-            equal("TLS: what is sent", frames(r.requests[0][2]), [(1, b"hello\n")])
+            equal("TLS: what is sent", of_task(frames(r.requests[0][2])), [(1, b"hello\n")])
             r.requests.clear()
             check("TLS, another authority: that is said", eventually(lambda: b"is not signed by an authority" in log_of(other)))
             equal("TLS, another authority: nothing is sent", r.requests, [])

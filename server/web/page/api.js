@@ -334,7 +334,7 @@ export async function send(method, path, body, { signal, type, accept, token, ke
 }
 
 // ---- streams ----
-/** Sends a request and gives each piece of the body to `piece`; begun() is called when the answer
+/** Sends a request and gives each piece of the body to `piece`; begun(reply) is called when the answer
  * has come. silence(): the milliseconds without a byte after which a stream is begun again, since the
  * network may have forgotten it. If this tab leaves its streams to others, it is brief, and begins
  * after `every` milliseconds; those with `every` may be beside another one of the tab. */
@@ -352,7 +352,7 @@ async function stream(path, { signal: outer, headers, silence, begun, piece, eve
 		}, TICK);
 		signal.addEventListener("abort", () => clearInterval(timer));
 		const reply = await request(path, { signal, headers });
-		begun?.();
+		begun?.(reply);
 		last = Date.now();
 		limit = rest ? () => BRIEF : silence ?? (() => ANSWER);
 		const reader = reply.body.getReader();
@@ -369,10 +369,10 @@ async function stream(path, { signal: outer, headers, silence, begun, piece, eve
 	});
 }
 
-/** The body of a long answer, such as a log: piece by piece; of one that is followed with `silence`,
- * as of stream(). Resolves at its end, throws ApiError with status 0 if it breaks off. */
-export function chunks(path, { signal, chunk, silence }) {
-	return stream(path, { signal, silence, headers: { Accept: "text/plain" }, piece: chunk });
+/** The body of a long answer, such as a log: piece by piece, after begun(reply); of one that is
+ * followed with `silence`, as of stream(). Resolves at its end, throws ApiError with status 0 if it breaks off. */
+export function chunks(path, { signal, chunk, silence, begun }) {
+	return stream(path, { signal, silence, begun, headers: { Accept: "text/plain" }, piece: chunk });
 }
 
 /** Returns true if the same request may succeed later. */

@@ -7,17 +7,11 @@ const COLUMNS = 10_000; // a longer line is broken
 const RUNS = 500; // changes of style in a line; beyond it, overwriting keeps the styles
 const HELD = 4096; // characters of an escape sequence; of a longer one the text is shown
 const STYLES = 1000; // that are remembered
-const TAIL = 4 << 20; // bytes of a log by which a stream of it is recognized
-const HEAD = 1024; // bytes by which the start of a log is recognized
-const CERTAIN = 4096; // bytes that two parts of a log do not have in common by chance
-const TAIL_LINES = 2000; // that the server sends with tail-mode
 
 // SGR (1: its parameters), the erasure of a line (2: how), all others.
 const ESCAPE = new RegExp("\\x1b(?:\\[([0-9;:]*)m|\\[([012]?)K|\\[[0-?]*[ -/]*[@-~]|" +
 	"[\\]PX^_][^\\x07\\x1b]*(?:\\x07|\\x1b\\\\)|[ -/]*[0-OQ-WYZ\\\\`-~])", "y");
 const BEGUN = /^\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)$/;
-
-const OF_RUNTIME = /^\[[^\]]{0,38}\] \[openpai-runtime\] /;
 
 const ON = { 1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "inverse", 9: "strike" };
 const OFF = { 22: ["bold", "dim"], 23: ["italic"], 24: ["underline"], 27: ["inverse"],
@@ -27,7 +21,6 @@ const COLOURS = "6e7681 ff7b72 57c774 e3b341 6cb6ff d2a8ff 56d4dd d8dee6 " +
 const MARK = { mark: true };
 
 const UTF8 = new TextEncoder();
-const latin1 = (bytes) => new TextDecoder("latin1").decode(bytes); // a character for each byte
 
 const byte = (n = 0) => Math.min(n, 255).toString(16).padStart(2, "0");
 const hex = (...rgb) => `#${rgb.map(byte).join("")}`;
@@ -103,70 +96,9 @@ export function parts({ text, runs }, needle = "") {
 		.filter((part) => part.text);
 }
 
-/** Finds where a stream of a log continues what earlier streams have sent. */
-export class Known {
-	total = 0; // bytes since the start of the first stream
-	#last = []; // the last bytes, as they came
-	#size = 0;
-	#head; // the first bytes of a stream of the whole log, which were at #base
-	#base = 0;
-
-	constructor(most = TAIL) {
-		this.most = most;
-	}
-
-	add(bytes) {
-		this.total += bytes.length;
-		this.#size += bytes.length;
-		this.#last.push(bytes);
-		while (this.#size - this.#last[0].length >= this.most) this.#size -= this.#last.shift().length;
-	}
-
-	/** The offset of a stream of the whole log that begins with these bytes. `moved`: bytes by which
-	 * its start has moved since the first one, if known. */
-	begin(bytes, moved = 0) {
-		const isSame = this.#head?.every((byte, i) => i >= bytes.length || byte === bytes[i]);
-		if (!isSame) {
-			this.#head = bytes.slice(0, HEAD);
-			this.#base = moved || (this.place(bytes) ?? this.total);
-		}
-		return this.#base;
-	}
-
-	/** The offset of these bytes, the end of a log; null if it is not certain, because they have
-	 * little in common with the known ones, or repeat themselves. */
-	join(bytes) {
-		const last = this.#last.map(latin1).join("");
-		const text = latin1(bytes);
-		const start = text.indexOf("\n") + 1; // the first line may lack its beginning
-		const end = text.slice(start);
-		const places = [];
-		for (let at = Math.max(0, last.length - end.length); at <= last.length - CERTAIN; at++) {
-			if (last.startsWith(end.slice(0, last.length - at), at)) places.push(last.length - at);
-			at = (last.indexOf("\n", at) + 1 || Infinity) - 1;
-		}
-		return places.length === 1 ? this.total - places[0] - start : null;
-	}
-
-	/** The offset of a stream that begins with these bytes, at one of the last lines; null if it has
-	 * nothing in common with what is known. */
-	place(bytes) {
-		const text = latin1(bytes);
-		const last = this.#last.map(latin1).join("");
-		const lines = last.split("\n").slice(-TAIL_LINES - 1);
-		let left = lines.join("\n").length;
-		for (const line of lines) {
-			if (last.startsWith(text.slice(0, left), last.length - left)) break;
-			left -= line.length + 1;
-		}
-		return left > 0 ? this.total - left : null;
-	}
-}
-
 /** The output of a task. Takes bytes in write(), split anywhere; ended(line) gets complete lines. */
 class Terminal {
 	count = 0; // complete lines
-	runtimeBytes = 0; // of lines that pai-runtime has written
 	open = newLine(this); // may still grow
 	#decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 	#at = 0; // column of the cursor in the open line
@@ -237,7 +169,6 @@ class Terminal {
 
 	#end() {
 		const line = this.open;
-		if (OF_RUNTIME.test(line.text)) this.runtimeBytes += line.text.length + 1;
 		this.count++;
 		this.open = newLine(this);
 		this.#at = 0;
@@ -247,6 +178,12 @@ class Terminal {
 	/** The log has ended, and with it the last line. */
 	finish() {
 		if (this.open.text) this.#end();
+	}
+
+	/** Writes a line that is not of the log. */
+	note(text) {
+		this.finish();
+		this.write(UTF8.encode(`[${text}]\n`));
 	}
 }
 

@@ -1,9 +1,9 @@
 // The logs of tasks, followed to their ends, with search.
 
-import { ApiError, chunks, get, isCrowded, isPassing, pause } from "./api.js";
+import { ApiError, chunks, get, isCrowded, isPassing, pause, session } from "./api.js";
 import { button, el, fill } from "./dom.js";
 import { bytes, listed, plural } from "./format.js";
-import { Known, Log, parts, plain } from "./log.js";
+import { Log, parts, plain } from "./log.js";
 import { VirtualList } from "./table.js";
 
 const FLAGS = ["bold", "dim", "italic", "underline", "inverse", "strike"];
@@ -11,7 +11,9 @@ const FLAGS = ["bold", "dim", "italic", "underline", "inverse", "strike"];
 const EARLY_WAIT = 2000, AGAIN_WAIT = 250, LAST_WAIT = 10000;
 const ROUND_WAIT = 2000; // ms between two looks at the logs of several tasks
 const SLOW = 3; // ... or so many times the duration of a look
-const SHORT = 64 << 10; // bytes of a log that is read as a whole each time
+// A kubelet gives a log from its beginning, so that looks at long ones are dear. Bytes a second, and at
+// most so many ms between two looks.
+const RATE = 4 << 20, LAST_ROUND = 60000;
 // A stream that is silent for so many ms is begun again; after the end of the task, when it ends.
 const SILENCE = 20000, SILENCE_ENDED = 5000;
 const MOST = 64; // tasks in one log
@@ -32,58 +34,55 @@ class Reader {
 	problem = ""; // why it is not shown; EARLY: there is no log yet
 	unstored = 0; // bytes that are not kept
 	wait = 1000;
-	#first; // bytes before the first stream
-	#isApart = false; // the last lines have nothing in common with what is known
+	#at = 0; // offset of the next byte in the log; null: the server does not know it
+	#start = ""; // of which part of the log
+	#hasCome = false;
 
-	constructor(task, terminal, { name, signal, offer, changed, most }) {
+	constructor(task, terminal, { name, signal, offer, changed }) {
 		Object.assign(this, { task, terminal, name, signal, offer, changed });
-		this.known = new Known(most);
 	}
 
-	/** at: the offset of kept output, else null; moved: bytes that were there at first. */
-	async #locate() {
-		const { known, terminal, task: { path }, signal } = this;
+	/** The bytes of the log before those that the next look shows. */
+	again() {
+		return this.isDone ? 0 : this.#at ?? 0;
+	}
+
+	/** Takes the place of the first bytes of an answer. */
+	#place(headers) {
+		const offset = headers.get("X-Log-Offset");
+		const [at, start] = [offset && Number(offset), headers.get("X-Log-Start") ?? ""];
+		const isNext = offset !== null && this.#at !== null && at >= this.#at && start === this.#start;
+		if (isNext || (!this.#hasCome && offset !== null)) this.unstored += at - this.#at;
+		else if (this.#hasCome) this.terminal.note("Lines may be repeated or missing from here on.");
+		[this.#at, this.#start, this.#hasCome] = [at, start, true];
+	}
+
+	/** Reads from the next byte on. */
+	async #read(query, silence) {
+		const { task: { path }, signal, name, terminal } = this;
 		if (!path) throw new ApiError(404, {});
-		const { dropped = 0, locations } = await get(path, { signal });
-		const names = locations.map(({ name }) => name);
-		this.offer(names);
-		this.#first ??= dropped;
-		// Kept output lacks the lines of pai-runtime; a large log of a machine is complete before.
-		const isKept = !names.includes("runtime");
-		const at = isKept ? dropped + terminal.runtimeBytes : null;
-		if (isKept && at > known.total) {
-			this.unstored += at - known.total;
-			known.total = at;
-		} else if (!isKept && !known.total) this.unstored = dropped;
-		return { at, moved: dropped - this.#first };
-	}
-
-	/** Writes what is new of bytes at this offset. */
-	#take(at, bytes) {
-		const { known, terminal } = this;
-		const fresh = bytes.subarray(Math.max(0, known.total - at));
-		if (fresh.length) known.add(fresh);
-		terminal.write(fresh);
-		this.changed();
-	}
-
-	/** Reads a stream; place(bytes): the offset of one that begins with these. */
-	#stream(query, at, place, silence) {
+		const { locations } = await get(path, { signal });
+		this.offer(locations.map((one) => one.name));
+		const from = new URLSearchParams({ ...query, from: this.#at ?? 0, start: this.#start });
+		let headers;
 		const chunk = (bytes) => {
-			at ??= place(bytes);
+			if (headers) this.#place(headers);
+			headers = null;
+			if (this.#at !== null) this.#at += bytes.length;
+			terminal.write(bytes);
 			this.problem = "";
-			this.#take(at, bytes);
-			at += bytes.length;
 			this.wait = 500;
+			this.changed();
 		};
-		return chunks(`${this.task.path}/${this.name}?${query}`, { signal: this.signal, chunk, silence });
+		return chunks(`${path}/${name}?${from}`, { signal, chunk, silence,
+			begun: (reply) => ({ headers } = reply) });
 	}
 
-	/** read(): reads what there is. */
-	async #look(read) {
+	/** Reads what has been written since the last time; of a log that is followed, for long. */
+	async look(query, silence) {
 		const ended = this.task.ended();
 		try {
-			await read();
+			await this.#read(query, silence);
 			this.problem = "";
 			this.isDone = ended;
 			if (ended) this.terminal.finish();
@@ -97,52 +96,19 @@ class Reader {
 		this.changed();
 	}
 
-	/** The offset of a stream of the last lines. If lines between are missing, the next stream is of
-	 * the whole log. */
-	#place(bytes) {
-		const at = this.known.place(bytes);
-		if (at !== null) return at;
-		this.#isApart = true;
-		throw Object.assign(new ApiError(0, {}), { again: true });
-	}
-
-	/** Reads to the end of the task: the first stream from the start, others of a long log from the last
-	 * lines on. */
+	/** Reads to the end of the task. */
 	async follow() {
-		const { known, task } = this;
+		const { task } = this;
 		const silence = () => (task.ended() ? SILENCE_ENDED : SILENCE);
 		for (;; this.wait = Math.min(2 * this.wait, LAST_WAIT)) {
 			const ended = task.ended();
 			if (isCrowded()) await this.look();
-			else await this.#look(async () => {
-				const { at, moved } = await this.#locate();
-				const isWhole = known.total < SHORT || this.#isApart;
-				this.#isApart = false;
-				await this.#stream(`follow=true${isWhole ? "" : "&tail-mode=true"}`, at,
-					(bytes) => (isWhole ? known.begin(bytes, moved) : this.#place(bytes)), silence);
-			});
+			else await this.look({ follow: true }, silence);
 			if (this.isDone) return;
 			if (this.problem === EARLY) this.wait = EARLY_WAIT;
 			const wait = isCrowded() ? ROUND_WAIT : this.wait;
 			if (ended || !task.ended()) await pause(wait, this.signal);
 		}
-	}
-
-	/** Reads what has been written since the last look: from the end of a long log, if it has
-	 * something in common with what is known, else all. */
-	async look() {
-		const { known, task: { path }, signal, name } = this;
-		await this.#look(async () => {
-			const { at, moved } = await this.#locate();
-			if (at === null && known.total >= SHORT) {
-				const all = [];
-				await chunks(`${path}/${name}?tail-mode=true`, { signal, chunk: (one) => all.push(one) });
-				const tail = new Uint8Array(await new Blob(all).arrayBuffer());
-				const from = known.join(tail);
-				if (from !== null) return this.#take(from, tail);
-			}
-			return this.#stream("", at, (bytes) => known.begin(bytes, moved));
-		});
 	}
 }
 
@@ -151,7 +117,9 @@ async function lookAtAll(readers, signal) {
 	while (readers.some(({ isDone }) => !isDone)) {
 		const begun = Date.now();
 		for (const reader of readers) if (!reader.isDone) await reader.look();
-		await pause(Math.max(ROUND_WAIT, SLOW * (Date.now() - begun)), signal);
+		const again = session.local ? 0 : readers.reduce((sum, one) => sum + one.again(), 0);
+		const wait = Math.min(LAST_ROUND, again / RATE * 1000);
+		await pause(Math.max(ROUND_WAIT, SLOW * (Date.now() - begun), wait), signal);
 	}
 }
 
@@ -401,7 +369,7 @@ class LogView {
 		lines.clear();
 		const signal = AbortSignal.any([this.signal, this.#stream.signal]);
 		const isOne = sources.length === 1;
-		const how = { signal, name: this.#output.value, most: isOne ? undefined : SHORT,
+		const how = { signal, name: this.#output.value,
 			offer: (names) => {
 				for (const one of this.#output.options) one.hidden = isOne && !names.includes(one.value);
 			},

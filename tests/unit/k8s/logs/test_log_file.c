@@ -83,7 +83,7 @@ static struct log_file *open_file(unsigned streams, int64_t lines, bool follow)
 {
 	int status = 0;
 	struct log_file *f = log_file_open(
-	    &(struct log_file_request){ find, NULL, streams, lines, follow, 0 }, &status);
+	    &(struct log_file_request){ find, NULL, streams, lines, follow, 0, 0 }, &status);
 	assert_int_equal(f ? 0 : 1, status ? 1 : 0);
 	return f;
 }
@@ -93,6 +93,23 @@ static void assert_log(unsigned streams, int64_t lines, const char *wanted)
 	STR_AUTO out = STR_INIT(TEXT_ROOM);
 	struct log_file *f = open_file(streams, lines, false);
 	assert_non_null(f);
+	assert_int_equal(drain(f, &out), LOG_FILE_END);
+	assert_string_equal(str_c(&out), wanted);
+	log_file_free(f);
+}
+
+/* The rest of the log from this offset on; `at`: its own offset. */
+static void assert_from(unsigned streams, int64_t from, int64_t at, const char *wanted)
+{
+	int status;
+	struct span piece;
+	const struct log_file_request r = { find, NULL, streams, 0, false, 0, from };
+	struct log_file *f = log_file_open(&r, &status);
+	assert_non_null(f);
+	STR_AUTO out = STR_INIT(TEXT_ROOM);
+	if (log_file_next(f, &piece) == LOG_FILE_PIECE)
+		str_span(&out, piece);
+	assert_int_equal(log_file_offset(f), at);
 	assert_int_equal(drain(f, &out), LOG_FILE_END);
 	assert_string_equal(str_c(&out), wanted);
 	log_file_free(f);
@@ -123,12 +140,13 @@ CASE(test_lines_from_before_a_time_are_left_out)
 	for (int i = 0; i < 2; i++) {
 		int status;
 		STR_AUTO out = STR_INIT(TEXT_ROOM);
-		struct log_file_request r = { find, NULL, BOTH, i, false, 0 };
+		struct log_file_request r = { find, NULL, BOTH, i, false, 0, 0 };
 		assert_true(rfc3339_read(SPAN("2026-01-31T12:00:02.5Z"), &r.since_ms));
 		struct log_file *f = log_file_open(&r, &status);
 		assert_non_null(f);
 		assert_int_equal(drain(f, &out), LOG_FILE_END);
 		assert_string_equal(str_c(&out), i ? "45\n" : "23\n45\n");
+		assert_int_equal(log_file_offset(f), i ? -1 : 9);
 		log_file_free(f);
 	}
 }
@@ -138,31 +156,54 @@ static int64_t before(void)
 	ARENA_AUTO a = { 0 };
 	struct log_files files;
 	(void)find(NULL, &a, &files);
-	return log_file_before(&files);
+	return log_file_before(&files, BOTH);
 }
 
-/* A file begins with the number of bytes in all earlier ones; that line is no output. */
+/* A file begins with the numbers of bytes in all earlier ones; that line is no output. */
 CASE(test_earlier_bytes_are_counted_after_rotation)
 {
 	assert_int_equal(before(), 0);
 	append("log", T "stdout F one\n");
 	assert_int_equal(before(), 0);
 	rotate();
-	append("log", T "before F 4\n" T "stdout F two\n");
+	append("log", T "before F 4 0\n" T "stderr F two\n");
 	assert_int_equal(before(), 0); /* all is there */
 	assert_log(BOTH, 0, "one\ntwo\n");
 	rotate();
-	append("log", T "before F 8\n" T "stdout F three\n");
+	append("log", T "before F 4 4\n" T "stdout F three\n");
 	assert_int_equal(before(), 4);
 	assert_log(BOTH, 0, "two\nthree\n");
-	static const char *const BAD[] = { T "before F -1\n", T "before F 1x\n", T "before F\n",
-		                           T "stdout F before F 4\n", "before" };
+	static const char *const BAD[] = {
+		T "before F -1 0\n", T "before F 1x 0\n",         T "before F\n", T "before F 4\n",
+		T "before F 4 y\n",  T "stdout F before F 4 0\n", "before"
+	};
 	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
 		(void)unlink(path("log.1"));
 		(void)unlink(path("log"));
 		append("log", BAD[i]);
 		assert_int_equal(before(), 0);
 	}
+}
+
+/* Each byte has an offset: in the middle of lines and of characters, too. */
+CASE(test_log_is_read_from_any_offset)
+{
+	static const char ALL[] = "one\nth\xc3\xa9\nree\ny\n\nend";
+	append("log.1", T "stdout F one\n" T "stderr P th\n" T "stderr F \xc3\xa9\n");
+	append("log", T "stdout F ree\n" T "stderr F y\n" T "stdout F \n" T "stdout P end");
+	for (int64_t i = 0; i <= (int64_t)strlen(ALL); i++)
+		assert_from(BOTH, i, i, ALL + i);
+	assert_from(BOTH, 1000, 1000, "");
+	assert_from(LOG_FILE_STDOUT, 5, 5, "ee\n\nend");
+	assert_from(LOG_FILE_STDERR, 3, 3, "\xa9\ny\n");
+	/* Bytes that are gone. */
+	(void)unlink(path("log.1"));
+	(void)unlink(path("log"));
+	append("log", T "before F 10 5\n" T "stdout F x\n" T "stderr F yy\n");
+	assert_from(BOTH, 0, 15, "x\nyy\n");
+	assert_from(BOTH, 16, 16, "\nyy\n");
+	assert_from(LOG_FILE_STDOUT, 3, 10, "x\n");
+	assert_from(LOG_FILE_STDERR, 6, 6, "y\n");
 }
 
 /* A job without a sandbox can write any text. */
@@ -215,7 +256,7 @@ CASE(test_followed_files_give_new_lines_after_rotation)
 {
 	STR_AUTO out = STR_INIT(TEXT_ROOM);
 	append("log", T "stdout F a\n");
-	struct log_file *f = open_file(BOTH, 5, true);
+	struct log_file *f = open_file(BOTH, 0, true);
 	assert_int_equal(drain(f, &out), LOG_FILE_QUIET);
 	append("log", T "stdout F ");
 	assert_int_equal(drain(f, &out), LOG_FILE_QUIET);
@@ -225,20 +266,35 @@ CASE(test_followed_files_give_new_lines_after_rotation)
 	append("log", T "stdout F e\n");
 	assert_int_equal(drain(f, &out), LOG_FILE_QUIET);
 	assert_string_equal(str_c(&out), "a\nb\nc\nd\ne\n");
-	/* Two at once. */
-	append("log", T "stdout F f\n");
+	/* Two at once: nothing is missing, by the number of bytes before. */
 	rotate();
-	append("log", T "stdout F g\n");
+	append("log", T "before F 10 0\n" T "stdout F f\n");
 	rotate();
-	append("log", T "stdout F h\n");
+	append("log", T "before F 12 0\n" T "stdout F g\n");
 	assert_int_equal(drain(f, &out), LOG_FILE_QUIET);
+	assert_int_equal(log_file_offset(f), 14);
 	over = true;
-	append("log", T "stdout F i\n");
+	append("log", T "stdout F h\n");
 	assert_int_equal(drain(f, &out), LOG_FILE_END);
-	/* A third file could have been between those. */
-	assert_string_equal(str_c(&out), "a\nb\nc\nd\ne\nf\n[lines may be missing here: they were "
-	                                 "written faster than they were read]\ng\nh\ni\n");
+	assert_string_equal(str_c(&out), "a\nb\nc\nd\ne\nf\ng\nh\n");
 	log_file_free(f);
+}
+
+/* Its reader begins again, and sees by the offset what is missing. */
+CASE(test_followed_files_that_were_replaced_unread_break_the_log)
+{
+	STR_AUTO out = STR_INIT(TEXT_ROOM);
+	append("log", T "stdout F a\n");
+	struct log_file *f = open_file(BOTH, 0, true);
+	assert_int_equal(drain(f, &out), LOG_FILE_QUIET);
+	assert_int_equal(log_file_offset(f), 2);
+	assert_int_equal(unlink(path("log")), 0);
+	append("log.1", T "before F 4 0\n" T "stdout F c\n");
+	append("log", T "before F 6 0\n" T "stdout F d\n");
+	assert_int_equal(drain(f, &out), LOG_FILE_BROKEN);
+	assert_string_equal(str_c(&out), "a\n");
+	log_file_free(f);
+	assert_from(BOTH, 2, 4, "c\nd\n");
 }
 
 /* The files are deleted while they are read. */
@@ -259,7 +315,7 @@ static void assert_none(int wanted)
 {
 	int status = 0;
 	assert_null(
-	    log_file_open(&(struct log_file_request){ find, NULL, BOTH, 0, false, 0 }, &status));
+	    log_file_open(&(struct log_file_request){ find, NULL, BOTH, 0, false, 0, 0 }, &status));
 	assert_int_equal(status, wanted);
 }
 

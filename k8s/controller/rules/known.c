@@ -226,7 +226,7 @@ void object_free_known(struct rules_object *o)
 /* The job has something to look at. */
 static void job_wake(struct rules_job *job, const struct rules_time *now)
 {
-	job->look = true;
+	job->step.sync_ms = RULES_AT_ONCE;
 	if (job->framework)
 		job_step_at(job, now->ms);
 }
@@ -279,10 +279,10 @@ void object_note(struct rules_object *o, const struct rules_time *now, struct sp
 	o->version = version;
 	o->unwatched = scan_get(m.labels, "FC_FRAMEWORK_NAME").p == NULL;
 	if (o->unwatched) {
-		job->unwatched_ms = now->ms + RULES_UNWATCHED_MS;
-		job_step_at(job, job->unwatched_ms);
+		job->step.unwatched_ms = now->ms + RULES_UNWATCHED_MS;
+		job_step_at(job, job->step.unwatched_ms);
 	}
-	job->sweep = true;
+	job->step.sweep = true;
 	job_wake(job, now);
 }
 
@@ -312,7 +312,7 @@ static struct rules_object *object_of_event(struct rules *r, enum object_kind ki
 	    (configmap && !span_is(span_from(m->name, name.n), "-attempt")))
 		return NULL;
 	struct rules_job *job = job_of_name(r, m->namespace_name, name, make);
-	if (!job || job->complete)
+	if (!job || job->state == JOB_ENDED)
 		return NULL;
 	return object_find_known(job, kind, arena_dup(a, m->name), make);
 }
@@ -368,8 +368,8 @@ static void job_check_status(struct rules_job *job, const struct rules_time *now
                              struct span object, const struct rules_metadata *m, struct arena *a)
 {
 	STR_AUTO ours = STR_INIT(RULES_OBJECT_MAX);
-	(job->packs ? framework_status_write_packed : framework_status_write)(job->framework,
-	                                                                      &ours);
+	(job->write.packs ? framework_status_write_packed : framework_status_write)(job->framework,
+	                                                                            &ours);
 	FREE_AUTO char *mine = status_canonical(str_view(&ours));
 	FREE_AUTO char *theirs = status_canonical(scan_get(object, "status"));
 	if (ours.full || (mine && theirs && strcmp(mine, theirs) == 0))
@@ -380,17 +380,17 @@ static void job_check_status(struct rules_job *job, const struct rules_time *now
 	         "Something else has changed the status of this Framework. The controller writes "
 	         "its own status again.");
 	rules_note_rival(job->r, now, m->managers, a);
-	if (now->ms - job->foreign_ms > RULES_PASSIVE_MS)
-		job->foreign = 0;
-	job->foreign_ms = now->ms;
-	job->hold_ms = now->ms + rules_backoff(job->r, SECOND + job->foreign++);
-	job->unstored = job->urgent = true;
-	job_step_at(job, job->hold_ms);
+	if (now->ms - job->write.foreign_ms > RULES_PASSIVE_MS)
+		job->write.foreign = 0;
+	job->write.foreign_ms = now->ms;
+	job->write.hold_ms = now->ms + rules_backoff(job->r, SECOND + job->write.foreign++);
+	job_move(job, ON_HURRY);
+	job_step_at(job, job->write.hold_ms);
 }
 
 /* Keeps the object for the state machine. */
 static void job_keep_unread(struct rules_job *job, const struct rules_time *now, struct span object,
-                            bool rebuild)
+                            enum rules_unread unread)
 {
 	static const char *const KEYS[] = { "metadata", "spec", "status" };
 	struct span part[ARRAY_SIZE(KEYS)];
@@ -406,12 +406,12 @@ static void job_keep_unread(struct rules_job *job, const struct rules_time *now,
 		job_tell(job, "Unreadable", "This Framework is too large for the controller.");
 		return;
 	}
-	str_done(&job->unread);
-	job->unread = STR_INIT(packed.n);
-	str_span(&job->unread, str_view(&packed));
-	job->unread_n = text.n;
-	job->rebuild |= rebuild;
-	job_drop_unsent(job);
+	str_done(&job->read.next.text);
+	job->read.next = (struct rules_packed){ STR_INIT(packed.n), text.n };
+	str_span(&job->read.next.text, str_view(&packed));
+	if (job->read.unread < unread)
+		job->read.unread = unread;
+	job_drop_ops(job, OP_UNSENT);
 	job_step_at(job, now->ms);
 }
 
@@ -425,37 +425,39 @@ static void job_compare(struct rules_job *job, const struct rules_time *now, str
 	struct span spec = scan_get(object, "spec");
 	struct span leader = scan_text(scan_get(m->annotations, RULES_ANNOTATION), &a);
 	bool ours = span_is(leader, r->set.identity);
+	bool owned = job->write.fence == FENCE_OURS;
 	uint64_t hash = hash_bytes(&r->key, spec) + (m->deletion_ms >= 0);
-	bool changed = hash != job->spec_hash;
-	job->spec_hash = hash;
-	job->stops = span_is(scan_text(scan_get(spec, "executionType"), &a), "Stop");
+	bool changed = hash != job->read.spec_hash;
+	job->read.spec_hash = hash;
+	job->read.stops = span_is(scan_text(scan_get(spec, "executionType"), &a), "Stop");
 	if (old) {
-		if (changed && job->framework && job->owned)
-			job_keep_unread(job, now, object, false);
+		if (changed && job->framework && owned)
+			job_keep_unread(job, now, object, UNREAD_SPEC);
 		return;
 	}
-	job->annotated = scan_type(m->annotations) == SCAN_OBJECT;
 	job_set_user(job, scan_text(scan_get(m->labels, "userName"), &a));
 	if (!job->framework && !job->n_ops)
 		job_note_complete(job, now, scan_get(object, "status"));
-	if (job->complete)
+	if (job->state == JOB_ENDED)
 		return;
 	bool writes = false;
 	const struct rules_op *op;
 	TAILQ_FOREACH(op, &job->ops, next)
 	writes |= op->verb == OP_STORE && op->state == OP_SENT;
-	if (job->owned && !ours) {
+	if (!owned || !ours)
+		job->write.fence =
+		    scan_type(m->annotations) == SCAN_OBJECT ? FENCE_OTHERS : FENCE_NONE;
+	if (owned && !ours) {
 		/* Another leader has it, or somebody has changed the annotation. */
-		job->owned = false;
-		job->hold_ms = now->ms + RULES_FENCED_MS;
+		job->write.hold_ms = now->ms + RULES_FENCED_MS;
 		counter_add(&r->set.counts->fenced, 1);
 	}
-	if (!job->framework || !(job->owned || (ours && writes)))
-		job_keep_unread(job, now, object, true);
+	if (!job->framework || !ours || !(owned || writes))
+		job_keep_unread(job, now, object, UNREAD_WHOLE);
 	else if (changed)
-		job_keep_unread(job, now, object, false);
+		job_keep_unread(job, now, object, UNREAD_SPEC);
 	/* A write under way is compared when it is answered. */
-	if (job->owned && job->framework && !job->unstored && !writes)
+	if (owned && ours && job->state == JOB_STORED && !writes)
 		job_check_status(job, now, object, m, &a);
 }
 
@@ -468,31 +470,31 @@ void job_note(struct rules *r, const struct rules_time *now, struct span object,
 		return;
 	struct rules_job *job = job_of_name(r, m.namespace_name, m.name, true);
 	int64_t version = rules_version(&m);
-	job->list = r->lists[KIND_FRAMEWORK];
-	job->doubted = false;
+	job->read.list = r->lists[KIND_FRAMEWORK];
 	bool known = version && job->uid;
-	bool old = known && (asked ? version < job->seen : version <= job->seen);
+	bool old = known && (asked ? version < job->read.seen : version <= job->read.seen);
 	bool same = job->uid && span_is(m.uid, job->uid);
-	if ((known && version <= job->read && !asked) || (old && (asked || !same)))
+	if ((known && version <= job->read.version && !asked) || (old && (asked || !same)))
 		return;
 	if (job->uid && !same)
 		job_forget(job);
-	if (!job->uid)
+	if (!job->uid) {
 		job->uid = xstrndup(m.uid.p, m.uid.n);
-	job->read = version;
+		job_move(job, ON_SIGHT);
+	}
+	job->read.version = version;
 	if (!old)
-		job->seen = version;
-	if (job->complete && !old) {
+		job->read.seen = version;
+	if (job->state == JOB_ENDED && !old) {
 		/* A late write of an older status has replaced the end: as after a restart, what is
 		 * stored counts. */
 		struct fw_view view;
 		fw_view_read(scan_get(object, "status"), &a, &view);
-		job->complete = !view.state.n || span_is(view.state, "Completed");
-		job->hold_ms = job->complete ? job->hold_ms : 0;
+		if (view.state.n && !span_is(view.state, "Completed"))
+			job_move(job, ON_SIGHT);
 	}
-	if (!job->complete)
+	if (job->state != JOB_ENDED)
 		job_compare(job, now, object, &m, old);
-	job_show_state(job);
 }
 
 void job_note_gone(struct rules_job *job)

@@ -1,6 +1,7 @@
 /* The entry points of the rules; jobs, users and their turns. */
 #include "k8s/controller/rules/rules.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/json/scan.h"
@@ -35,7 +36,7 @@ void counter_subtract(atomic_ullong *c)
 void job_tell_failure(const struct rules_job *job, const char *name, struct span why)
 {
 	enum { TOLD_FROM = 9 /* failures in a row: they have lasted a few seconds */ };
-	if (job->sync_failures < TOLD_FROM)
+	if (job->step.sync_failures < TOLD_FROM)
 		return;
 	FREE_AUTO char *message =
 	    xasprintf("%s cannot be created; trying again: %.*s", name, (int)why.n, why.p);
@@ -43,6 +44,24 @@ void job_tell_failure(const struct rules_job *job, const char *name, struct span
 }
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
+
+/* clang-format off */
+static const enum rules_state FOLLOWS[][JOB_NONE] = {
+	/*               JOB_ABSENT, JOB_SEEN,   JOB_STORED,  JOB_CHANGED, JOB_URGENT, JOB_ENDED */
+	[ON_SIGHT]   = { JOB_SEEN,   JOB_NONE,   JOB_NONE,    JOB_NONE,    JOB_NONE,   JOB_SEEN },
+	[ON_READ]    = { JOB_NONE,   JOB_STORED, JOB_STORED,  JOB_STORED,  JOB_STORED, JOB_NONE },
+	[ON_ODD]     = { JOB_NONE,   JOB_SEEN,   JOB_SEEN,    JOB_SEEN,    JOB_SEEN,   JOB_NONE },
+	[ON_CHANGE]  = { JOB_NONE,   JOB_NONE,   JOB_CHANGED, JOB_CHANGED, JOB_URGENT, JOB_NONE },
+	[ON_HURRY]   = { JOB_NONE,   JOB_NONE,   JOB_URGENT,  JOB_URGENT,  JOB_URGENT, JOB_NONE },
+	[ON_WRITTEN] = { JOB_NONE,   JOB_NONE,   JOB_STORED,  JOB_STORED,  JOB_STORED, JOB_NONE },
+	[ON_END]     = { JOB_NONE,   JOB_ENDED,  JOB_ENDED,   JOB_NONE,    JOB_NONE,   JOB_NONE },
+	[ON_GONE]    = { JOB_ABSENT, JOB_ABSENT, JOB_ABSENT,  JOB_ABSENT,  JOB_ABSENT, JOB_ABSENT },
+};
+/* clang-format on */
+
+static const struct rules_step STEP_NONE = { .sync_ms = RULES_NEVER,
+	                                     .unwatched_ms = RULES_NEVER,
+	                                     .window = RULES_WINDOW_FIRST };
 
 struct rules_job *job_of_name(struct rules *r, struct span namespace_name, struct span name,
                               bool make)
@@ -58,7 +77,7 @@ struct rules_job *job_of_name(struct rules *r, struct span namespace_name, struc
 	job->r = r;
 	job->name = xstrndup(name.p, name.n);
 	job->namespace_name = xstrndup(namespace_name.p, namespace_name.n);
-	job->sync_ms = job->unwatched_ms = RULES_NEVER;
+	job->step = STEP_NONE;
 	job->shown = RULES_FRAMEWORK_STATES;
 	job->configmap.job = job;
 	LIST_INIT(&job->pods);
@@ -73,11 +92,13 @@ void job_step_at(struct rules_job *job, int64_t ms)
 		heap_put(&job->r->due, &job->due, ms);
 }
 
-void job_show_state(struct rules_job *job)
+void job_move(struct rules_job *job, enum rules_event event)
 {
 	atomic_ullong *counts = job->r->set.counts->frameworks;
 	unsigned now = RULES_FRAMEWORK_STATES; /* no Framework */
-	if (job->complete)
+	job->state = FOLLOWS[event][job->state];
+	assert(job->state != JOB_NONE);
+	if (job->state == JOB_ENDED)
 		now = FRAMEWORK_STATE_COMPLETED;
 	else if (job->uid)
 		now = job->framework ? framework_state_index(job->framework) : FRAMEWORK_STATES;
@@ -97,15 +118,15 @@ static void job_clear(struct rules_job *job)
 	while ((op = TAILQ_FIRST(&job->ops)) != NULL)
 		op_drop(op); /* NOLINT(clang-analyzer-unix.Malloc): it takes it off the list */
 	framework_free(TAKE(job->framework));
-	str_done(&job->packed);
-	str_done(&job->unread);
+	str_done(&job->read.given.text);
+	str_done(&job->read.next.text);
 	if (job->over_quota)
 		LIST_REMOVE(job, quota);
-	job->over_quota = job->owned = job->unstored = job->urgent = job->look = false;
-	job->rebuild = job->batched = job->sweep = job->packs = job->doubted = false;
-	job->sync_ms = job->unwatched_ms = RULES_NEVER;
-	job->hold_ms = job->wrote_ms = 0;
-	job->sync_failures = job->store_failures = job->take_failures = job->foreign = 0;
+	job->over_quota = false;
+	job->read.unread = UNREAD_NOTHING;
+	job->write = (struct rules_write){ 0 };
+	job->step = STEP_NONE;
+	job->delete_ms = 0;
 }
 
 void job_end(struct rules_job *job, const struct rules_time *now, int64_t ended_s)
@@ -115,9 +136,8 @@ void job_end(struct rules_job *job, const struct rules_time *now, int64_t ended_
 	while ((o = LIST_FIRST(&job->pods)) != NULL)
 		object_free_known(o);
 	object_free_known(&job->configmap);
-	job->complete = true;
 	job->ended_s = ended_s;
-	job_show_state(job);
+	job_move(job, ON_END);
 	job_step_at(job, now->ms);
 }
 
@@ -125,11 +145,10 @@ void job_forget(struct rules_job *job)
 {
 	job_clear(job);
 	free(TAKE(job->uid));
-	job->complete = false;
-	job->seen = job->read = 0;
-	job->spec_hash = 0;
+	job->read.seen = job->read.version = 0;
+	job->read.spec_hash = 0;
 	heap_remove(&job->r->due, &job->due);
-	job_show_state(job);
+	job_move(job, ON_GONE);
 }
 
 static void user_leave(struct rules_user *u)
@@ -157,7 +176,7 @@ static struct rules_user *user_of_name(struct rules *r, struct span name)
 
 void job_set_user(struct rules_job *job, struct span user)
 {
-	if ((job->user && span_is(user, job->user->name)) || job->is_queued)
+	if ((job->user && span_is(user, job->user->name)) || job->n_unsent > 0)
 		return; /* a job in turn changes its user at the next event */
 	struct rules_user *before = job->user;
 	job->user = user_of_name(job->r, user);
@@ -173,7 +192,6 @@ void job_free_unused(struct rules_job *job)
 	object_free_known(&job->configmap);
 	user_leave(job->user);
 	LIST_REMOVE(job, same_hash);
-	free(job->packed.p);
 	free(job->name);
 	free(job->namespace_name);
 	free(job);
@@ -184,25 +202,19 @@ void job_free_unused(struct rules_job *job)
 /* A job takes part while it has unsent requests, its user while he has such jobs. */
 static void turn_join(struct rules_job *job)
 {
-	if (job->is_queued)
-		return;
 	if (!job->user)
 		job_set_user(job, SPAN(""));
 	if (TAILQ_EMPTY(&job->user->jobs))
 		TAILQ_INSERT_TAIL(&job->r->users, job->user, queue);
 	TAILQ_INSERT_TAIL(&job->user->jobs, job, queue);
-	job->is_queued = true;
 	counter_add(&job->r->set.counts->queued, 1);
 }
 
 static void turn_leave(struct rules_job *job)
 {
-	if (!job->is_queued)
-		return;
 	TAILQ_REMOVE(&job->user->jobs, job, queue);
 	if (TAILQ_EMPTY(&job->user->jobs))
 		TAILQ_REMOVE(&job->r->users, job->user, queue);
-	job->is_queued = false;
 	counter_subtract(&job->r->set.counts->queued);
 }
 
@@ -247,8 +259,9 @@ void op_send(struct rules_op *op)
 	str_done(&op->body);
 	op->body = STR_INIT(RULES_OBJECT_MAX);
 	op->state = OP_UNSENT;
+	if (op->job->n_unsent == 0)
+		turn_join(op->job);
 	op->job->n_unsent++;
-	turn_join(op->job);
 }
 
 void op_send_later(struct rules_op *op, const struct rules_time *now)
@@ -286,12 +299,12 @@ void op_drop(struct rules_op *op)
 		op_free(op);
 }
 
-void job_drop_unsent(struct rules_job *job)
+void job_drop_ops(struct rules_job *job, enum rules_op_state state)
 {
 	struct rules_op *op = TAILQ_FIRST(&job->ops);
 	while (op) {
 		struct rules_op *next = TAILQ_NEXT(op, next);
-		if (op->state == OP_UNSENT && op->stage == STAGE_FIRST)
+		if (op->state == state && (state != OP_UNSENT || op->stage == STAGE_FIRST))
 			op_drop(op);
 		op = next;
 	}
@@ -339,7 +352,7 @@ static void object_doubt(struct rules_object *o, unsigned list)
 	if (o->state != OBJECT_LIVE || o->list == list)
 		return;
 	o->state = OBJECT_DOUBTED;
-	o->job->look = true;
+	o->job->step.sync_ms = RULES_AT_ONCE;
 }
 
 /* Doubts what the list did not have. */
@@ -347,19 +360,19 @@ static void job_doubt(struct rules_job *job, const struct rules_time *now, enum 
 {
 	struct rules *r = job->r;
 	struct rules_object *o;
-	if (kind == KIND_FRAMEWORK && job->complete && job->list != r->lists[kind]) {
+	if (kind == KIND_FRAMEWORK && job->state == JOB_ENDED && job->read.list != r->lists[kind]) {
 		job_note_gone(job); /* nothing depends on it */
 		return;
 	}
-	job->doubted |= kind == KIND_FRAMEWORK && job->uid && job->list != r->lists[kind];
-	job->look |= job->doubted || r->lists[kind] == 1;
+	if (job->read.list < r->listed[KIND_FRAMEWORK] || r->lists[kind] == 1)
+		job->step.sync_ms = RULES_AT_ONCE;
 	o = &job->configmap;
 	if (kind == KIND_CONFIGMAP)
 		object_doubt(o, r->lists[kind]);
 	LIST_FOREACH(o, &job->pods, siblings)
 	if (kind == KIND_POD)
 		object_doubt(o, r->lists[kind]);
-	if (job->uid && job->look && !job->complete)
+	if (job->uid && job->step.sync_ms == RULES_AT_ONCE && job->state != JOB_ENDED)
 		job_step_at(job, now->ms);
 }
 
@@ -367,7 +380,7 @@ void rules_list_end(struct rules *r, const struct rules_time *now, enum object_k
 {
 	struct rules_job *job;
 	struct rules_job *next;
-	r->listed[kind] = true;
+	r->listed[kind] = r->lists[kind];
 	for (size_t i = 0; i < RULES_BUCKETS; i++) {
 		for (job = LIST_FIRST(&r->jobs[i]); job; job = next) {
 			next = LIST_NEXT(job, same_hash);

@@ -29,7 +29,7 @@ static void op_finish(struct rules_op *op, const struct rules_time *now,
 	op->state = OP_ANSWERED;
 	if (op->verb == OP_CREATE && answer != FRAMEWORK_DONE)
 		op_object(op)->retry_ms =
-		    now->ms + drive_backoff_ms(job->sync_failures, RULES_BACKOFF_MS);
+		    now->ms + drive_backoff_ms(job->step.sync_failures, RULES_BACKOFF_MS);
 	if (op->stray)
 		op_drop(op);
 	job_step_at(job, now->ms);
@@ -243,7 +243,7 @@ static void delete_note(const struct rules_op *op, const struct rules_time *now,
 	struct rules_object *o = op_object(op);
 	if (op->stray && op->kind == KIND_POD && done && !o->removals)
 		counter_add(&op->job->r->set.counts->strays, 1);
-	op->job->sweep = true;
+	op->job->step.sweep = true;
 	if (o->gone && strcmp(o->gone, op->uid) == 0)
 		return;
 	o->remove_ms = now->ms + drive_backoff_ms(FIRST + o->removals, RULES_REMOVED_MS);
@@ -325,21 +325,22 @@ static void store_done_well(struct rules_op *op, const struct rules_time *now,
 	ARENA_AUTO a = { 0 };
 	struct rules_metadata m;
 	struct rules_job *job = op->job;
-	int64_t before = job->seen;
+	int64_t before = job->read.seen;
 	rules_read_metadata(reply->body, &a, &m);
 	int64_t version = rules_version(&m);
 	if (op->takes) {
-		job->owned = job->annotated = true;
+		job->write.fence = FENCE_OURS;
 		counter_add(&job->r->set.counts->taken, 1);
 	}
-	job->take_failures = job->store_failures = 0;
-	job->unstored = job->urgent = false;
-	job->wrote_ms = op->begun_ms;
-	job->write_ms = now->ms - op->begun_ms;
-	job->look |= job->wants;
+	job->write.take_failures = job->write.store_failures = 0;
+	job_move(job, ON_WRITTEN);
+	job->write.begun_ms = op->begun_ms;
+	job->write.took_ms = now->ms - op->begun_ms;
+	if (job->step.asks == ASKS_REQUESTS)
+		job->step.sync_ms = RULES_AT_ONCE;
 	op_drop(op);
 	if (version > before)
-		job->seen = version;
+		job->read.seen = version;
 	else if (version < before) /* somebody has written after this */
 		store_read_after(job, "");
 	job_step_at(job, now->ms);
@@ -348,9 +349,10 @@ static void store_done_well(struct rules_op *op, const struct rules_time *now,
 /* slowly: the failure is not expected to pass soon. */
 static void store_try_later(struct rules_job *job, const struct rules_time *now, bool slowly)
 {
-	job->hold_ms =
-	    now->ms + (slowly ? RULES_BACKOFF_MS : rules_backoff(job->r, job->store_failures++));
-	job_step_at(job, job->hold_ms);
+	job->write.hold_ms =
+	    now->ms +
+	    (slowly ? RULES_BACKOFF_MS : rules_backoff(job->r, job->write.store_failures++));
+	job_step_at(job, job->write.hold_ms);
 }
 
 /* The write is refused for good: its content, the size of the object, or a right. */
@@ -381,8 +383,8 @@ static void store_answer(struct rules_op *op, const struct rules_time *now,
 		job_note_gone(job);
 	} else if (read) {
 		store_read_after(job, message);
-	} else if (reply->outcome == STORE_REFUSED && large && !job->packs) {
-		job->packs = true;
+	} else if (reply->outcome == STORE_REFUSED && large && !job->write.packs) {
+		job->write.packs = true;
 		job_step_at(job, now->ms);
 	} else if (reply->outcome == STORE_REFUSED) {
 		store_refused(job, now, reply->status, message);
@@ -405,15 +407,15 @@ static void read_answer(struct rules_op *op, const struct rules_time *now,
 		op_send_later(op, now);
 		return;
 	}
-	bool owned = job->owned;
+	bool ours = job->write.fence == FENCE_OURS;
 	FREE_AUTO char *refused = TAKE(op->made);
 	op_drop(op);
 	job_note(r, now, reply->body, true);
 	/* It is still ours, so it is the status that was refused. */
-	if (refused && owned && job->owned && job->unstored)
+	if (refused && ours && job->write.fence == FENCE_OURS && job->state != JOB_STORED)
 		store_refused(job, now, HTTP_UNPROCESSABLE, refused);
-	else if (refused && !owned)
-		job->hold_ms = now->ms + rules_backoff(r, job->take_failures++);
+	else if (refused && !ours)
+		job->write.hold_ms = now->ms + rules_backoff(r, job->write.take_failures++);
 	job_step_at(job, now->ms);
 }
 

@@ -30,6 +30,7 @@ enum {
 	RULES_REMOVED_MS = 300000, /* between removals without effect, at most */
 };
 static const int64_t RULES_NEVER = INT64_MAX;
+static const int64_t RULES_AT_ONCE = 0;
 
 /* metadata of any object; absent texts have p NULL, absent numbers are -1. */
 struct rules_metadata {
@@ -81,7 +82,7 @@ struct rules_op {
 	enum object_kind kind;
 	enum rules_verb verb;
 	enum rules_stage stage;
-	enum { OP_UNSENT, OP_WAITING, OP_SENT, OP_ANSWERED } state;
+	enum rules_op_state { OP_UNSENT, OP_WAITING, OP_SENT, OP_ANSWERED } state;
 	int64_t due_ms; /* OP_WAITING */
 	unsigned tries; /* OP_WAITING: failures in a row */
 	char *namespace_name, *name, *uid;
@@ -101,49 +102,114 @@ struct rules_op {
 };
 TAILQ_HEAD(rules_ops, rules_op);
 
+/*
+ * The state of a Framework: what is known of it, and how far its status is stored.
+ *
+ *	ABSENT -> SEEN -> STORED -> CHANGED -> URGENT -> STORED ... STORED -> ENDED
+ *
+ * - ABSENT: only a ConfigMap or pods of its name were seen.
+ * - SEEN: the Framework was seen, but no state machine drives it yet, or it cannot be read.
+ * - STORED: the API server has the status of its state machine.  Only now, and if RULES_ANNOTATION
+ *   names this leader (FENCE_OURS), are ConfigMap and pods created and deleted.
+ * - CHANGED: the state machine has gone on, and nothing hurries: the status is written together
+ *   with what the next second brings; at once, if the state machine waits (ASKS_REQUESTS).
+ * - URGENT: it is written at once: it has the uid of a new object, or more follows from it, or
+ *   something else has overwritten it.  That remains so until it is written.
+ * - ENDED: Completed is stored.  Only name, uid and time are left, until the retention is over.
+ *
+ * If another leader has written, its status is read again (UNREAD_WHOLE): STORED, or SEEN if that
+ * cannot be read.  After DELETED, or a GET with 404 or another uid, it is ABSENT.  FOLLOWS in
+ * rules.c has all that may follow.
+ *
+ * Two things beside the state make a Framework wait: `write.hold_ms`, a pause after a failed write
+ * or a rival's, in which no status is written and that of another leader is not read; and a list
+ * that did not have it, after which a GET comes first.
+ *
+ * JOB_NONE is no state: what cannot follow.
+ */
+enum rules_state { JOB_ABSENT, JOB_SEEN, JOB_STORED, JOB_CHANGED, JOB_URGENT, JOB_ENDED, JOB_NONE };
+
+/*
+ * ON_SIGHT: it is there; or, after its end, with a status that is not Completed.  ON_READ: a new
+ * state machine has its object.  ON_ODD: no state machine takes its object.  ON_CHANGE: its state
+ * machine has another status.  ON_HURRY: the same, or another has overwritten it; see URGENT.
+ * ON_WRITTEN: a write of this leader was answered 200.  ON_END: the stored status is Completed.
+ * ON_GONE: it is not there, or forgotten.
+ */
+enum rules_event { ON_SIGHT, ON_READ, ON_ODD, ON_CHANGE, ON_HURRY, ON_WRITTEN, ON_END, ON_GONE };
+
+/* The state machine was not given yet: nothing; the spec, while it keeps its status; or the whole
+ * object, for a new state machine, as there is none, or its status is not the newest. */
+enum rules_unread { UNREAD_NOTHING, UNREAD_SPEC, UNREAD_WHOLE };
+/* The Framework has no annotations; RULES_ANNOTATION is not there, or not what this leader wrote;
+ * it is, so this leader may send requests. */
+enum rules_fence { FENCE_NONE, FENCE_OTHERS, FENCE_OURS };
+/* The state machine asked in the last sync for: REQUESTS, or answers, for which it waits; or the
+ * DELETION of the Framework, which has been Completed for longer than the retention. */
+enum rules_asks { ASKS_NOTHING, ASKS_REQUESTS, ASKS_DELETION };
+
+/* An object of the Framework, packed. */
+struct rules_packed {
+	struct str text;
+	size_t n; /* its size before packing */
+};
+
+/* The part of a Framework that was read. */
+struct rules_read {
+	int64_t seen;    /* the newest resourceVersion */
+	int64_t version; /* that of the newest object; a write of ours may be newer */
+	/* The last list that had it.  If r->listed is newer it is doubted: a GET comes first. */
+	unsigned list;
+	uint64_t spec_hash; /* of the newest spec */
+	bool stops;         /* the newest spec says Stop */
+	enum rules_unread unread;
+	struct rules_packed next;  /* not given to the state machine yet; unless UNREAD_NOTHING */
+	struct rules_packed given; /* with the templates; empty: the state machine has them */
+};
+
+/* The writes of its status and of RULES_ANNOTATION. */
+struct rules_write {
+	enum rules_fence fence;
+	bool packs;                /* the status was too large, so it is compressed */
+	int64_t hold_ms;           /* not before */
+	int64_t begun_ms, took_ms; /* start of the last write; its duration */
+	int64_t foreign_ms;        /* the last status that another has written */
+	unsigned store_failures, take_failures, foreign;
+};
+
+/* The next steps (job_step_once). */
+struct rules_step {
+	int64_t sync_ms;      /* next sync; RULES_AT_ONCE: something is new */
+	int64_t unwatched_ms; /* objects without the label are doubted then */
+	size_t window;        /* so many requests are open at most */
+	unsigned sync_failures;
+	enum rules_asks asks;
+	bool current; /* the ConfigMap was that of the status in the last sync */
+	bool sweep;   /* pods may be in no task, or a removal without effect */
+};
+
 /* A Framework, or the name of one of which only ConfigMap or pods are known. */
 struct rules_job {
 	LIST_ENTRY(rules_job) same_hash;
 	LIST_ENTRY(rules_job) quota;  /* of r->quota, if `over_quota` */
-	TAILQ_ENTRY(rules_job) queue; /* of its user, if `is_queued` */
+	TAILQ_ENTRY(rules_job) queue; /* of its user, while it has unsent requests */
 	struct heap_item due;
 	struct rules *r;
 	struct rules_user *user;
-	bool is_queued, over_quota;
 	char *namespace_name, *name;
-	char *uid;         /* NULL: no Framework was seen */
-	int64_t seen;      /* the newest resourceVersion */
-	int64_t read;      /* that of the newest object; a write of ours may be newer */
-	unsigned list;     /* the last one that had it */
-	bool doubted;      /* a list did not have it */
-	struct str packed; /* the object that the state machine was given */
-	size_t packed_n;   /* its size before packing */
-	struct str unread; /* one that it was not given yet */
-	size_t unread_n;
-	bool rebuild;       /* the unread object replaces the framework */
-	uint64_t spec_hash; /* of the newest spec */
-	bool annotated;     /* metadata.annotations exists */
-	bool stops;         /* the newest spec says Stop */
-	struct framework *framework;
-	bool slim;     /* it has no templates */
-	bool owned;    /* the annotation names this leader */
-	bool complete; /* it has ended: no state machine; `due` is when it is deleted */
-	int64_t ended_s;
-	unsigned shown; /* its place in counts->frameworks */
+	char *uid; /* NULL: JOB_ABSENT */
+	enum rules_state state;
+	unsigned shown;              /* its place in counts->frameworks */
+	bool over_quota;             /* the quota of the namespace has refused its pods */
+	struct framework *framework; /* JOB_STORED, JOB_CHANGED, JOB_URGENT; else NULL */
+	int64_t ended_s, delete_ms; /* JOB_ENDED: since when; its turn to be deleted, 0: none yet */
 	struct rules_object configmap;
 	LIST_HEAD(rules_siblings, rules_object) pods;
-	struct rules_ops ops;
+	struct rules_ops ops; /* open requests */
 	size_t n_ops, n_unsent;
-	bool batched; /* a batch was answered: the window is larger */
-	bool look;    /* to be synced */
-	bool current; /* the known ConfigMap is that of the status */
-	bool expired; /* it was Completed so long ago that it is to be deleted */
-	bool unstored, urgent, wants, sweep, packs;
-	int64_t sync_ms, hold_ms;   /* next sync; no write, or deletion after its end, before */
-	int64_t unwatched_ms;       /* objects without the label are doubted then */
-	int64_t wrote_ms, write_ms; /* start of the last write; its duration */
-	int64_t foreign_ms;         /* the last status that another has written */
-	unsigned sync_failures, store_failures, take_failures, foreign;
+	struct rules_read read;
+	struct rules_write write;
+	struct rules_step step;
 };
 
 struct rules_user {
@@ -157,8 +223,8 @@ struct rules_user {
 struct rules {
 	struct rules_settings set;
 	struct hash_key key;
-	unsigned lists[KIND_MAX]; /* begun so far */
-	bool listed[KIND_MAX];
+	unsigned lists[KIND_MAX];  /* begun so far */
+	unsigned listed[KIND_MAX]; /* the last one that has ended; 0: none */
 	size_t open;
 	struct heap due;
 	TAILQ_HEAD(rules_users, rules_user) users;
@@ -183,8 +249,8 @@ void job_forget(struct rules_job *job);
 void job_free_unused(struct rules_job *job);
 /* The job is stepped at this time at the latest. */
 void job_step_at(struct rules_job *job, int64_t ms);
-/* Its state in the counts. */
-void job_show_state(struct rules_job *job);
+/* Goes to the state that follows, and shows it in the counts. */
+void job_move(struct rules_job *job, enum rules_event event);
 /* It has ended for good: only its name, uid and time remain. */
 void job_end(struct rules_job *job, const struct rules_time *now, int64_t ended_s);
 void job_tell(const struct rules_job *job, const char *reason, const char *message);
@@ -200,8 +266,8 @@ struct rules_op *op_new(struct rules_job *job, enum rules_verb verb, enum object
 void op_send(struct rules_op *op);
 void op_send_later(struct rules_op *op, const struct rules_time *now);
 void op_drop(struct rules_op *op);
-/* Drops those that are not sent. */
-void job_drop_unsent(struct rules_job *job);
+/* Drops those in this state; of unsent ones not what settles an earlier request. */
+void job_drop_ops(struct rules_job *job, enum rules_op_state state);
 
 /* ---- known.c: events and answers ---- */
 

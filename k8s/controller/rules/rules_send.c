@@ -29,14 +29,15 @@ static void store_write(struct rules_op *op)
 	struct rules_job *job = op->job;
 	const char *identity = job->r->set.identity;
 	struct str *out = &op->body;
-	op->takes = !job->owned;
+	op->takes = job->write.fence != FENCE_OURS;
 	json_put_open(out, NULL, '[');
 	fence_put_text(out, "test", "/metadata/uid", job->uid);
 	if (op->takes) {
 		char version[24];
-		(void)snprintf(version, sizeof(version), "%lld", (long long)job->seen); /* fits */
+		(void)snprintf(version, sizeof(version), "%lld",
+		               (long long)job->read.seen); /* fits */
 		fence_put_text(out, "test", "/metadata/resourceVersion", version);
-		if (!job->annotated) {
+		if (job->write.fence == FENCE_NONE) {
 			fence_put(out, "add", "/metadata/annotations");
 			json_put_raw(out, "value", SPAN("{}"));
 			str_char(out, '}');
@@ -45,11 +46,11 @@ static void store_write(struct rules_op *op)
 	} else {
 		fence_put_text(out, "test", ANNOTATION, identity);
 	}
-	if (job->unstored) {
+	if (job->state != JOB_STORED) {
 		fence_put(out, "add", "/status");
 		json_put_key(out, "value");
-		(job->packs ? framework_status_write_packed
-		            : framework_status_write)(job->framework, out);
+		(job->write.packs ? framework_status_write_packed
+		                  : framework_status_write)(job->framework, out);
 		str_char(out, '}');
 		counter_add(&job->r->set.counts->writes, 1);
 	}

@@ -40,7 +40,7 @@ static enum framework_presence sync_doubt(const struct sync_view *v, enum object
 {
 	struct rules_job *job = v->job;
 	struct rules *r = job->r;
-	if (job->unread.n > 0 || op_find(job, OP_LOOK, kind, name))
+	if (job->read.unread != UNREAD_NOTHING || op_find(job, OP_LOOK, kind, name))
 		return FRAMEWORK_UNKNOWN;
 	struct rules_op *op = op_new(job, OP_LOOK, kind, name);
 	op->uid = xstrdup(uid);
@@ -70,9 +70,9 @@ static enum framework_presence sync_presence(const struct sync_view *v, enum obj
 		return sync_doubt(v, kind, name, uid);
 	if (!known || !owner || strcmp(o->view.owner_uid, owner) != 0)
 		return FRAMEWORK_ABSENT;
-	bool stopped = kind == KIND_CONFIGMAP && job->stops;
+	bool stopped = kind == KIND_CONFIGMAP && job->read.stops;
 	bool hidden = !uid && !o->alien && !o->view.dying && !stopped;
-	job->sweep |= hidden;
+	job->step.sweep |= hidden;
 	return hidden ? FRAMEWORK_ABSENT : FRAMEWORK_THERE;
 }
 
@@ -82,7 +82,7 @@ static enum framework_presence sync_configmap_known(void *arg, const char *name,
 	const struct sync_view *v = arg;
 	const struct framework_pod *cm = &v->job->configmap.view;
 	enum framework_presence found = sync_presence(v, KIND_CONFIGMAP, name, uid);
-	v->job->current = found == FRAMEWORK_THERE && uid && strcmp(cm->uid, uid) == 0;
+	v->job->step.current = found == FRAMEWORK_THERE && uid && strcmp(cm->uid, uid) == 0;
 	if (found == FRAMEWORK_THERE)
 		*out = (struct framework_configmap){ cm->uid, cm->owner_uid, cm->dying };
 	return found;
@@ -100,8 +100,7 @@ static enum framework_presence sync_pod_known(void *arg, const char *name, const
 
 static bool sync_accepts(const struct sync_view *v)
 {
-	size_t window = v->job->batched ? RULES_WINDOW : RULES_WINDOW_FIRST;
-	return v->accepts && v->job->n_ops < window;
+	return v->accepts && v->job->n_ops < v->job->step.window;
 }
 
 static enum object_kind kind_of_object(enum framework_kind kind)
@@ -176,11 +175,11 @@ static enum framework_answer sync_remove(void *arg, const struct framework_delet
 /* ---- the state machine
  * ----------------------------------------------------------------------------- */
 
-static bool job_put_packed(struct rules_job *job, const struct str *packed, size_t n, struct err *e)
+static bool job_put_packed(struct rules_job *job, const struct rules_packed *p, struct err *e)
 {
 	ARENA_AUTO a = { 0 };
 	struct span text;
-	if (!job_entry_unpack(str_view(packed), n, &a, &text))
+	if (!job_entry_unpack(str_view(&p->text), p->n, &a, &text))
 		return err_set(e, UNKNOWN_ERROR, "the copy in memory is damaged") == 0;
 	return framework_put(job->framework, text, e) == 0;
 }
@@ -188,72 +187,61 @@ static bool job_put_packed(struct rules_job *job, const struct str *packed, size
 bool job_fatten(struct rules_job *job)
 {
 	ERR_AUTO e = { 0 };
-	if (job->slim)
-		job->slim = !job_put_packed(job, &job->packed, job->packed_n, &e);
-	return !job->slim;
+	struct rules_packed *given = &job->read.given;
+	if (given->text.n > 0 && job_put_packed(job, given, &e))
+		str_done(&given->text);
+	return given->text.n == 0;
 }
 
 /* A status that another leader may still write is not read yet. */
 static bool job_is_held(const struct rules_job *job, const struct rules_time *now)
 {
-	return job->unread.n > 0 && job->rebuild && job->hold_ms > now->ms;
+	return job->read.unread == UNREAD_WHOLE && job->write.hold_ms > now->ms;
 }
 
 /* Gives the state machine the newest object.  One that cannot be read leaves it as it is. */
 static void job_take_unread(struct rules_job *job, const struct rules_time *now)
 {
 	ERR_AUTO e = { 0 };
-	if (job->unread.n == 0 || job_is_held(job, now))
+	struct rules_read *read = &job->read;
+	bool whole = read->unread == UNREAD_WHOLE;
+	if (read->unread == UNREAD_NOTHING || job_is_held(job, now))
 		return;
-	if (job->rebuild) {
+	if (whole) {
 		framework_free(job->framework);
 		job->framework = framework_new(job->r->set.config);
-		job->unstored = job->urgent = false;
-		job->sync_ms = RULES_NEVER;
 	}
-	if (job_put_packed(job, &job->unread, job->unread_n, &e)) {
-		str_done(&job->packed);
-		job->packed = job->unread;
-		job->packed_n = job->unread_n;
-		job->unread = (struct str){ 0 };
+	bool readable = job_put_packed(job, &read->next, &e);
+	if (readable) {
+		str_done(&read->given.text);
+		read->given = read->next;
 		framework_slim(job->framework);
-		job->slim = job->look = true;
+		job->step.sync_ms = RULES_AT_ONCE;
 	} else {
 		counter_add(&job->r->set.counts->unreadable, 1);
 		job_tell(job, "Unreadable", err_msg(&e));
-		str_done(&job->unread);
-		if (job->rebuild)
+		str_done(&read->next.text);
+		if (whole)
 			framework_free(TAKE(job->framework));
 	}
-	job->unread = (struct str){ 0 };
-	job->rebuild = false;
-	job_show_state(job);
+	read->next = (struct rules_packed){ 0 };
+	read->unread = UNREAD_NOTHING;
+	if (whole)
+		job_move(job, readable ? ON_READ : ON_ODD);
 }
 
 static void job_set_next_sync(struct rules_job *job, const struct rules_time *now,
                               const struct framework_result *result)
 {
-	job->sync_ms =
-	    drive_next_ms(result, &job->sync_failures, now->ms, now->wall_ms, RULES_BACKOFF_MS);
+	job->step.sync_ms = drive_next_ms(result, &job->step.sync_failures, now->ms, now->wall_ms,
+	                                  RULES_BACKOFF_MS);
 	if (!job->over_quota)
 		return;
-	if (result->failed && job->sync_ms < now->ms + RULES_QUOTA_MS) {
-		job->sync_ms = now->ms + RULES_QUOTA_MS;
+	if (result->failed && job->step.sync_ms < now->ms + RULES_QUOTA_MS) {
+		job->step.sync_ms = now->ms + RULES_QUOTA_MS;
 	} else if (!result->failed && !result->pending) {
 		LIST_REMOVE(job, quota);
 		job->over_quota = false;
-	}
-}
-
-/* Frees the requests whose answers the state machine has taken. */
-static void job_drop_answered(struct rules_job *job)
-{
-	struct rules_op *op = TAILQ_FIRST(&job->ops);
-	while (op) {
-		struct rules_op *next = TAILQ_NEXT(op, next);
-		if (op->state == OP_ANSWERED)
-			op_drop(op);
-		op = next;
 	}
 }
 
@@ -262,34 +250,36 @@ static void job_sync_once(struct rules_job *job, const struct rules_time *now)
 	const struct rules_settings *set = &job->r->set;
 	struct sync_view view = { .job = job, .now = now, .answered = job->n_ops > 0 };
 	struct framework_result result;
-	view.accepts = !job->unstored && job->owned && !view.answered && job->unread.n == 0;
+	view.accepts = job->state == JOB_STORED && job->write.fence == FENCE_OURS &&
+	               !view.answered && job->read.unread == UNREAD_NOTHING;
 	const struct framework_client client = {
 		.arg = &view,
-		.unstored = job->unstored,
+		.unstored = job->state != JOB_STORED,
 		.configmap = sync_configmap_known,
 		.pod = sync_pod_known,
 		.create = sync_create,
 		.remove = sync_remove,
 	};
 	int64_t begun_us = set->clock_us ? set->clock_us(set->arg) : 0;
-	job->look = false;
 	framework_sync(job->framework, &client, now->wall_ms / 1000, set->random(set->arg),
 	               &result);
 	if (set->clock_us)
 		histogram_add(&set->counts->sync, set->clock_us(set->arg) - begun_us);
 	counter_add(&set->counts->syncs, 1);
 	if (view.answered) {
-		job_drop_answered(job);
-		job->batched = true;
+		job_drop_ops(job, OP_ANSWERED); /* it has taken them */
+		job->step.window = RULES_WINDOW;
 	}
-	job->wants = result.pending;
-	job->expired = result.delete_framework;
-	job->unstored |= result.status_changed;
-	job->urgent |= view.created || (result.again && result.status_changed);
+	job->step.asks = result.pending            ? ASKS_REQUESTS
+	                 : result.delete_framework ? ASKS_DELETION
+	                                           : ASKS_NOTHING;
+	if (result.status_changed)
+		job_move(job, result.again || view.created ? ON_HURRY : ON_CHANGE);
+	job_set_next_sync(job, now, &result);
 	/* New objects are seen, and what had to wait for the answers is asked for, in the next one.
 	 */
-	job->look = result.again || view.created || (view.answered && result.pending);
-	job_set_next_sync(job, now, &result);
+	if (result.again || view.created || (view.answered && result.pending))
+		job->step.sync_ms = RULES_AT_ONCE;
 }
 
 /* ---- the next write -------------------------------------------------------------------------- */
@@ -299,11 +289,11 @@ static void sweep_object(struct rules_object *o, const struct rules_time *now,
                          enum object_kind kind, const char *name)
 {
 	struct rules_job *job = o->job;
-	job->sweep = true;
+	job->step.sweep = true;
 	if (o->remove_ms > now->ms) {
 		job_step_at(job, o->remove_ms);
-	} else if (!job->owned) {
-		job->wants = true;
+	} else if (job->write.fence != FENCE_OURS) {
+		job->step.asks = ASKS_REQUESTS;
 	} else if (job->n_ops < RULES_WINDOW) {
 		struct rules_op *op = op_new(job, OP_DELETE, kind, name);
 		op->uid = xstrdup(o->view.uid);
@@ -318,8 +308,8 @@ static void job_sweep(struct rules_job *job, const struct rules_time *now)
 {
 	const struct rules_object *cm = &job->configmap;
 	struct rules_object *o = NULL;
-	job->sweep = false;
-	if (cm->state != OBJECT_LIVE || !job->current)
+	job->step.sweep = false;
+	if (cm->state != OBJECT_LIVE || !job->step.current)
 		return;
 	if (strcmp(framework_state(job->framework), "AttemptDeletionRequested") == 0 &&
 	    !cm->view.dying) {
@@ -346,25 +336,28 @@ static void job_sweep(struct rules_job *job, const struct rules_time *now)
 /* Without open requests: writes what must be written before anything else, or says when. */
 static void job_write_or_rest(struct rules_job *job, const struct rules_time *now)
 {
+	bool held = job->read.unread != UNREAD_NOTHING;
 	bool ends = strcmp(framework_state(job->framework), "Completed") == 0;
-	if (job->sweep && !job->unstored && !ends && job->unread.n == 0)
+	if (job->step.sweep && job->state == JOB_STORED && !ends && !held)
 		job_sweep(job, now);
 	if (job->n_ops > 0)
 		return;
-	bool takes = job->wants && !job->owned;
+	bool waits = job->step.asks == ASKS_REQUESTS;
+	bool takes = waits && job->write.fence != FENCE_OURS;
 	/* A change that nothing waits for is written with others, the more so if writes are slow.
 	 */
-	int64_t pace_ms = 10 * job->write_ms > RULES_PACE_MS ? 10 * job->write_ms : RULES_PACE_MS;
-	bool lazy = job->wrote_ms && !job->urgent && !job->wants;
-	int64_t at_ms = lazy ? job->wrote_ms + pace_ms : 0;
-	at_ms = at_ms > job->hold_ms ? at_ms : job->hold_ms;
-	job_step_at(job, job->sync_ms);
-	job_step_at(job, job->unwatched_ms);
-	if (job->unread.n > 0) { /* held: the state machine is not of the newest status */
-		job_step_at(job, job->hold_ms);
+	int64_t pace_ms =
+	    10 * job->write.took_ms > RULES_PACE_MS ? 10 * job->write.took_ms : RULES_PACE_MS;
+	bool lazy = job->write.begun_ms && job->state == JOB_CHANGED && !waits;
+	int64_t at_ms = lazy ? job->write.begun_ms + pace_ms : 0;
+	at_ms = at_ms > job->write.hold_ms ? at_ms : job->write.hold_ms;
+	job_step_at(job, job->step.sync_ms);
+	job_step_at(job, job->step.unwatched_ms);
+	if (held) { /* the state machine is not of the newest status */
+		job_step_at(job, job->write.hold_ms);
 		return;
 	}
-	if (job->unstored || takes) {
+	if (job->state != JOB_STORED || takes) {
 		if (at_ms <= now->ms)
 			op_send(op_new(job, OP_STORE, KIND_FRAMEWORK, job->name));
 		job_step_at(job, job->n_ops ? RULES_NEVER : at_ms);
@@ -373,8 +366,9 @@ static void job_write_or_rest(struct rules_job *job, const struct rules_time *no
 	if (ends) {
 		int64_t now_s = now->wall_ms / 1000;
 		job_end(job, now,
-		        job->expired ? now_s - framework_config_retain_s(job->r->set.config)
-		                     : now_s);
+		        job->step.asks == ASKS_DELETION
+		            ? now_s - framework_config_retain_s(job->r->set.config)
+		            : now_s);
 	}
 }
 
@@ -409,8 +403,8 @@ static void job_doubt_unwatched(struct rules_job *job)
 	LIST_FOREACH(o, &job->pods, siblings)
 	if (o->unwatched && o->state == OBJECT_LIVE)
 		o->state = OBJECT_DOUBTED;
-	job->unwatched_ms = RULES_NEVER;
-	job->look = true;
+	job->step.unwatched_ms = RULES_NEVER;
+	job->step.sync_ms = RULES_AT_ONCE;
 }
 
 /* Deletes a Framework whose retention is over by the wall clock, which may have been set.  Each
@@ -421,14 +415,14 @@ static void job_expire(struct rules_job *job, const struct rules_time *now)
 	struct rules *r = job->r;
 	int64_t left_s =
 	    job->ended_s + framework_config_retain_s(r->set.config) - now->wall_ms / 1000;
-	if (left_s <= 0 && !job->hold_ms && job->n_ops == 0) {
-		job->hold_ms = r->expire_ms > now->ms ? r->expire_ms : now->ms;
-		r->expire_ms = job->hold_ms + RULES_EXPIRE_MS;
+	if (left_s <= 0 && !job->delete_ms && job->n_ops == 0) {
+		job->delete_ms = r->expire_ms > now->ms ? r->expire_ms : now->ms;
+		r->expire_ms = job->delete_ms + RULES_EXPIRE_MS;
 	}
-	if (left_s <= 0 && job->hold_ms > now->ms) {
-		job_step_at(job, job->hold_ms);
+	if (left_s <= 0 && job->delete_ms > now->ms) {
+		job_step_at(job, job->delete_ms);
 	} else if (job->n_ops == 0 && left_s <= 0) {
-		job->hold_ms = 0;
+		job->delete_ms = 0;
 		struct rules_op *op = op_new(job, OP_DELETE, KIND_FRAMEWORK, job->name);
 		op->uid = xstrdup(job->uid);
 		op_send(op);
@@ -438,29 +432,30 @@ static void job_expire(struct rules_job *job, const struct rules_time *now)
 
 void job_step_once(struct rules_job *job, const struct rules_time *now)
 {
-	if (job->complete) {
+	if (job->state == JOB_ENDED) {
 		job_expire(job, now);
 		return;
 	}
 	if (!job_send_waiting(job, now) || !job->uid)
 		return;
-	if (job->doubted && job->n_ops == 0) {
+	if (job->read.list < job->r->listed[KIND_FRAMEWORK] && job->n_ops == 0) {
 		op_send(op_new(job, OP_READ, KIND_FRAMEWORK, job->name));
 		return;
 	}
-	if (now->ms >= job->unwatched_ms)
+	if (now->ms >= job->step.unwatched_ms)
 		job_doubt_unwatched(job);
 	bool answers = job->n_ops > 0;
 	if (!answers && job_is_held(job, now)) {
-		job_step_at(job, job->hold_ms);
+		job_step_at(job, job->write.hold_ms);
 		return;
 	}
 	if (!answers)
 		job_take_unread(job, now);
 	if (!job->framework)
 		return;
-	job->look |= answers || now->ms >= job->sync_ms;
-	for (int i = 0; i < SYNCS_MOST && job->look; i++) {
+	if (answers)
+		job->step.sync_ms = RULES_AT_ONCE;
+	for (int i = 0; i < SYNCS_MOST && job->step.sync_ms <= now->ms; i++) {
 		job_sync_once(job, now);
 		if (job->n_ops > 0)
 			break;
@@ -468,7 +463,6 @@ void job_step_once(struct rules_job *job, const struct rules_time *now)
 		if (!job->framework)
 			return;
 	}
-	job_show_state(job);
 	if (job->n_ops == 0 && job->framework)
 		job_write_or_rest(job, now);
 }

@@ -111,7 +111,7 @@ void allocations_undo_late(struct engine_job *job)
 {
 	int64_t by_ms = job->queued ? queue_start_by(job->queued) : ENGINE_NEVER;
 	for (const struct engine_pod *p = job->pods; p; p = p->next)
-		if (p->state == POD_STARTED)
+		if (pod_is_started(p))
 			return; /* a job that waits for its other tasks must not be killed */
 	if (by_ms != ENGINE_NEVER)
 		engine_due(job, by_ms + 1);
@@ -122,9 +122,9 @@ void allocations_undo_late(struct engine_job *job)
 		if (!t->holds)
 			continue;
 		allocation_undo(job->e, g);
-		if (!g->pod || g->pod->state == POD_ENDED)
+		if (!g->pod || (g->pod->state != POD_BOUND && g->pod->state != POD_PULLING))
 			continue;
-		g->pod->state = POD_QUEUED; /* the pull of its image goes on */
+		pod_become(g->pod, POD_QUEUED); /* the pull of its image goes on */
 		g->pod->due_ms = 0;
 		pod_notify(g->pod, NULL);
 	}
@@ -183,7 +183,7 @@ void allocation_enter(struct engine_pod *p)
 	e->schedule = true;
 	LOCK_AUTO(&e->lock);
 	job->queued->gang = p->gang;
-	queue_add_task(e->queue, job->queued, &g->task, p->state == POD_STARTED);
+	queue_add_task(e->queue, job->queued, &g->task, pod_is_started(p));
 }
 
 /* ---- the queue ------------------------------------------------------------------------------- */

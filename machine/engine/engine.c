@@ -98,12 +98,12 @@ void engine_drop(struct engine_job *job)
 	struct engine *e = job->e;
 	if (job->in_round != ROUND_NONE)
 		TAILQ_REMOVE(&e->round, job, round);
-	e->n_gone -= job->gone;
+	e->n_gone -= job->life >= LIFE_GONE;
 	heap_remove(&e->due, &job->due);
 	allocations_end(job, NULL, 0);
 	LOCK_AUTO(&e->lock);
 	LIST_REMOVE(job, same_hash);
-	if (!job->complete)
+	if (job->life != LIFE_COMPLETE && job->life != LIFE_CLEARED)
 		TAILQ_REMOVE(&e->live, job, live);
 	if (job->changed)
 		TAILQ_REMOVE(&e->changes, job, changes);
@@ -166,9 +166,7 @@ void engine_forget(struct engine *e, struct span uid)
 	if (uid.n == 0 || uid.n >= UID_TEXT || engine_find(e, uid))
 		return;
 	job = engine_job_of(e, uid);
-	job->gone = true; /* it is looked at when its pods are known */
-	job->dying = true;
-	e->n_gone++;
+	job_become(job, LIFE_GONE); /* it is looked at when its pods are known */
 }
 
 /* Reads the Framework, and takes the reference.  false: it cannot be read now. */
@@ -252,7 +250,7 @@ static bool engine_stop_tasks(struct engine *e, bool stop, bool now)
 	LOCK_AUTO(&e->lock);
 	TAILQ_FOREACH(job, &e->live, live)
 	for (const struct engine_pod *p = job->pods; p; p = p->next) {
-		if (p->pidfd < 0 || p->shim_ended)
+		if (p->state != POD_STARTED)
 			continue;
 		ended = false;
 		if (now)
@@ -307,7 +305,7 @@ static void engine_wait(struct engine *e)
 		struct engine_pod *p = ready[i].data.ptr;
 		if (!p)
 			continue;
-		p->shim_ended = true;
+		pod_become(p, POD_EXITED);
 		engine_due(p->job, 0);
 	}
 }

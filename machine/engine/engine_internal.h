@@ -36,13 +36,16 @@ struct engine_allocation {
 	struct engine_pod *pod; /* the present one; NULL between two tries */
 };
 
+/* In the order of its life; pod_life.c has the table of what may follow. */
 enum engine_pod_state {
 	POD_QUEUED,  /* waits for resources */
 	POD_BOUND,   /* has them; waits until its addresses are stored */
 	POD_PULLING, /* waits for its image */
-	POD_STARTED, /* has a shim, is about to, or had one of which nothing is known */
-	POD_ENDED,
-	POD_REMOVED /* freed at the end of the step */
+	POD_SOUGHT,  /* its shim, which an earlier process has started or was about to, is sought */
+	POD_STARTED, /* has a shim */
+	POD_EXITED,  /* its shim has ended, or vanished */
+	POD_ENDED,   /* ... and its end is read; or it could not start */
+	POD_REMOVED  /* freed at the end of the step */
 };
 
 struct engine_pod {
@@ -61,15 +64,13 @@ struct engine_pod {
 	int *port_fd; /* need.ports locks that no shim has yet; NULL */
 	enum engine_pod_state state;
 	struct engine_allocation *allocation;
-	bool dying;
+	bool dying; /* it is deleted: without a shim it is removed at once */
 	int64_t deletion_s, deletion_grace_s;
-	bool running, lost;
-	struct task_state task; /* as last read */
+	struct task_state task; /* as last read: tells if it runs, or was lost */
 	const struct pod *spec; /* in the arena, while it is about to start; NULL */
 	struct arena arena;     /* of `spec` */
 	const char *gpus_found; /* after a restart: task.json, with the nodes; NULL */
-	int pidfd;              /* -1 */
-	bool shim_ended;
+	int pidfd;              /* of its shim; -1 */
 	struct images_use *image;
 	int64_t due_ms;        /* not before */
 	unsigned tries;        /* in a row: starts that failed; looks for a task that runs */
@@ -78,11 +79,23 @@ struct engine_pod {
 	unsigned pulls_failed; /* in a row, for the same reason */
 };
 
+/* job_life.c has the table of what may follow. */
+enum job_life {
+	LIFE_NEW,      /* its Framework was not put yet */
+	LIFE_STORED,   /* has a state machine, whose status is stored */
+	LIFE_UNSTORED, /* ... is newer than the stored one */
+	LIFE_HELD,     /* ... and is stored before the next sync */
+	LIFE_COMPLETE, /* without state machine; sync_ms: to be deleted */
+	LIFE_GONE,     /* from here on: the Framework is deleted, its pods end */
+	LIFE_LOST,     /* ... but not by a user: its pod is set aside */
+	LIFE_CLEARED   /* it was COMPLETE */
+};
+
 struct engine_job {
 	char uid[UID_TEXT];
 	struct engine *e;
 	LIST_ENTRY(engine_job) same_hash; /* of e->jobs */
-	TAILQ_ENTRY(engine_job) live;     /* of e->live, unless `complete` */
+	TAILQ_ENTRY(engine_job) live;     /* of e->live, unless COMPLETE or CLEARED */
 	struct heap_item due;             /* of e->due */
 	TAILQ_ENTRY(engine_job) round;    /* of e->round, if it is */
 	enum { ROUND_NONE, ROUND_DUE, ROUND_LOOKED } in_round;
@@ -92,19 +105,15 @@ struct engine_job {
 	const struct job_entry *entry;   /* lock: of its changes, or NULL */
 	char *name;                      /* NULL: no Framework of this uid was seen */
 	char *label;                     /* USER~JOB; NULL: it was not read */
-	struct framework *framework;     /* NULL: Completed, or not put yet */
-	int64_t version;                 /* resourceVersion at the last look; 0: not put yet */
-	char configmap[UID_TEXT];        /* uid of its ConfigMap, which owns all pods; "": none */
-	bool dying;                      /* the ConfigMap is deleted after them */
+	enum job_life life;
+	struct framework *framework; /* NULL: NEW, COMPLETE, or deleted then */
+	int64_t version;             /* resourceVersion at the last look; 0: not put yet */
+	char configmap[UID_TEXT];    /* uid of its ConfigMap, which owns all pods; "": none */
+	bool dying;                  /* the ConfigMap is deleted after them */
 	struct engine_pod *pods;
 	struct engine_pod *last_found; /* the pod found last */
 	struct queue_job *queued;      /* lock; NULL: it has ended */
-	bool gone;                     /* the Framework is deleted */
-	bool lost;                     /* ... but not by a user: its pod is set aside */
-	bool complete; /* Completed, without state machine; sync_ms: to be deleted */
-	bool look;     /* to be synced */
-	bool unstored; /* the state machine's status is newer than the stored one */
-	bool held;     /* it is stored before the next sync */
+	bool look;                     /* to be synced */
 	unsigned sync_failures, store_failures;
 	int64_t sync_ms, store_ms; /* sync again; store again */
 	char *problem;             /* lock: why its status is not stored, or it is not valid */
@@ -149,7 +158,7 @@ struct engine {
 	/* Members that only the engine's thread uses: */
 	struct heap due;                            /* jobs that are to be looked at */
 	TAILQ_HEAD(engine_round, engine_job) round; /* those of this round, whose time has come */
-	size_t n_gone;                              /* jobs that are `gone` */
+	size_t n_gone;                              /* jobs whose Frameworks are deleted */
 	int64_t probe_ms, trim_ms;
 	bool ending, killed;
 	bool schedule;
@@ -180,6 +189,8 @@ int engine_find_machine(struct engine *e, struct err *err);
 
 /* ---- job_life.c: Frameworks ---- */
 
+/* Changes `life` as the table allows. */
+void job_become(struct engine_job *job, enum job_life life);
 /* The Framework as it is in the store, and an entry of it. */
 void job_put(struct engine_job *job, const struct local_answer *answer,
              const struct job_entry *entry);
@@ -200,6 +211,13 @@ void orphans_end(struct engine *e);
 
 /* ---- pod_life.c: the life of a pod ---- */
 
+/* Changes the state as the table allows. */
+void pod_become(struct engine_pod *p, enum engine_pod_state state);
+/* It has a shim, may have one, or had one whose end is to be read. */
+static inline bool pod_is_started(const struct engine_pod *p)
+{
+	return p->state >= POD_SOUGHT && p->state <= POD_EXITED;
+}
 /* Marks it as deleted; grace_s 0: now. */
 void pod_delete(struct engine_pod *p, int64_t grace_s);
 /* One look.  `stored`: the status that announces this pod is stored, so it may start. */

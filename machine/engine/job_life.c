@@ -2,6 +2,7 @@
  * says which there are.  In a round of the engine the machines of those that are due are synced
  * until nothing changes, then their statuses are stored together, and only then do their pods
  * start. */
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +34,25 @@ void job_trouble(struct engine_job *job, const char *format, struct span what)
 	job->problem = text;
 }
 
+/* ---- the life of a job ---- */
+
+/* What may follow.  A Framework can be deleted at any time. */
+#define TO(life) (1u << LIFE_##life)
+static const unsigned LIFE_NEXT[LIFE_CLEARED + 1] = {
+	[LIFE_NEW] = TO(STORED) | TO(GONE) | TO(LOST),
+	[LIFE_STORED] = TO(UNSTORED) | TO(HELD) | TO(COMPLETE) | TO(GONE),
+	[LIFE_UNSTORED] = TO(UNSTORED) | TO(HELD) | TO(STORED) | TO(GONE),
+	[LIFE_HELD] = TO(STORED) | TO(GONE),
+	[LIFE_COMPLETE] = TO(CLEARED),
+};
+
+void job_become(struct engine_job *job, enum job_life life)
+{
+	assert(LIFE_NEXT[job->life] & 1u << life);
+	job->life = life;
+	job->e->n_gone += job->life >= LIFE_GONE;
+}
+
 /* ---- ConfigMaps ------------------------------------------------------------------------------ */
 
 /* A job has one at a time, whose name is made of its own. */
@@ -55,7 +75,7 @@ static bool client_took(const struct engine_job *job)
 		return false;
 	LOCK_AUTO(&job->e->lock);
 	TAILQ_FOREACH(other, &job->e->live, live)
-	taken = taken || (other->gone && other->configmap[0] && other->name &&
+	taken = taken || (other->life >= LIFE_GONE && other->configmap[0] && other->name &&
 	                  strcmp(other->name, job->name) == 0);
 	return taken;
 }
@@ -63,9 +83,10 @@ static bool client_took(const struct engine_job *job)
 /* The garbage collector. */
 static void job_collect_pods(struct engine_job *job)
 {
+	bool dying = job->dying || job->life >= LIFE_GONE;
 	for (struct engine_pod **at = &job->pods; *at;) {
 		struct engine_pod *p = *at;
-		if (job->dying && !p->dying && p->state != POD_REMOVED)
+		if (dying && !p->dying && p->state != POD_REMOVED)
 			pod_delete(p, p->grace_s);
 		if (p->state != POD_REMOVED) {
 			at = &p->next;
@@ -77,7 +98,7 @@ static void job_collect_pods(struct engine_job *job)
 		job->last_found = NULL;
 		pod_free(p);
 	}
-	if (job->configmap[0] && job->dying && !job->pods) {
+	if (job->configmap[0] && dying && !job->pods) {
 		job->configmap[0] = '\0';
 		job->look = true;
 		engine_due(job, 0);
@@ -189,7 +210,7 @@ static enum framework_answer client_remove(void *arg, const struct framework_del
 	if (what->kind == FRAMEWORK_CONFIGMAP) {
 		if (strcmp(job->configmap, what->uid) != 0)
 			return FRAMEWORK_DONE;
-		if (job->unstored && job->pods)
+		if (job->life == LIFE_UNSTORED && job->pods)
 			return FRAMEWORK_PENDING; /* the reason of the pods' end is stored first */
 		job->dying = true;
 		job_collect_pods(job);
@@ -198,7 +219,7 @@ static enum framework_answer client_remove(void *arg, const struct framework_del
 	struct engine_pod *p = job_find_pod(job, what->name);
 	if (!p || strcmp(p->uid, what->uid) != 0)
 		return FRAMEWORK_DONE;
-	if (job->unstored)
+	if (job->life == LIFE_UNSTORED)
 		return FRAMEWORK_PENDING; /* its exit code is stored first */
 	if (!p->dying || what->force)
 		pod_delete(p, what->force ? 0 : p->grace_s);
@@ -295,12 +316,12 @@ static void job_read_order(struct engine_job *job, const struct job_entry *c)
 /* The state machine of a Completed Framework is not needed. */
 static void job_complete(struct engine_job *job)
 {
-	if (!job->framework || job->unstored || job->pods ||
+	if (job->life != LIFE_STORED || job->pods ||
 	    strcmp(framework_state(job->framework), "Completed") != 0)
 		return;
 	framework_free(TAKE(job->framework));
 	allocations_end(job, NULL, 0);
-	job->complete = true;
+	job_become(job, LIFE_COMPLETE);
 	LOCK_AUTO(&job->e->lock);
 	TAILQ_REMOVE(&job->e->live, job, live);
 	queue_remove(job->e->queue, TAKE(job->queued));
@@ -337,19 +358,9 @@ static void job_transition(void *arg, const char *role, int index, const char *f
 		allocations_end(job, role, index);
 }
 
-/* Sets the time of the next sync of the state machine. */
-static void job_next_sync(struct engine_job *job, const struct framework_result *r)
-{
-	job->sync_ms =
-	    drive_next_ms(r, &job->sync_failures, clock_ms(), clock_wall_ms(), SYNC_BACKOFF_MS);
-	/* A pod is removed, and an attempt replaced, when its end is stored. */
-	job->held = r->pending && job->unstored;
-	job->look = job->look || r->again || job->held;
-}
-
 static bool job_syncs(const struct engine_job *job)
 {
-	return job->framework && job->look && !job->held;
+	return job->look && (job->life == LIFE_STORED || job->life == LIFE_UNSTORED);
 }
 
 /* Syncs the state machine until nothing changes, or its status must be stored first. */
@@ -357,7 +368,7 @@ static void job_sync(struct engine_job *job)
 {
 	for (unsigned i = 0; i < SYNCS_MAX && job_syncs(job); i++) {
 		const struct framework_client client = { .arg = job,
-			                                 .unstored = job->unstored,
+			                                 .unstored = job->life == LIFE_UNSTORED,
 			                                 .configmap = client_configmap,
 			                                 .pod = client_pod,
 			                                 .create = client_create,
@@ -369,8 +380,12 @@ static void job_sync(struct engine_job *job)
 		job->look = false;
 		framework_sync(job->framework, &client, clock_wall_ms() / 1000, random, &r);
 		job_collect_pods(job);
-		job->unstored |= r.status_changed;
-		job_next_sync(job, &r);
+		job->sync_ms = drive_next_ms(&r, &job->sync_failures, clock_ms(), clock_wall_ms(),
+		                             SYNC_BACKOFF_MS);
+		/* A pod is removed, and an attempt replaced, when its end is stored. */
+		if (r.status_changed || job->life == LIFE_UNSTORED)
+			job_become(job, r.pending ? LIFE_HELD : LIFE_UNSTORED);
+		job->look = job->look || r.again || job->life == LIFE_HELD;
 	}
 }
 
@@ -379,10 +394,12 @@ void job_put(struct engine_job *job, const struct local_answer *answer,
 {
 	ERR_AUTO err = { 0 };
 	struct span object = str_view(&answer->body);
-	bool first = job->version == 0;
+	bool first = job->life == LIFE_NEW;
 	job->version = answer->version;
-	if (job->gone || job->complete)
+	if (job->life >= LIFE_COMPLETE)
 		return;
+	if (first)
+		job_become(job, LIFE_STORED);
 	job->framework = job->framework ?: framework_new(job->e->config);
 	job->look = framework_put(job->framework, object, &err) == 0;
 	job_trouble(job, job->look ? NULL : "its Framework is not valid", span_of(err_msg(&err)));
@@ -403,9 +420,8 @@ void job_put(struct engine_job *job, const struct local_answer *answer,
 
 void job_remove(struct engine_job *job)
 {
-	job->e->n_gone += !job->gone;
-	job->gone = true;
-	job->dying = true; /* so all pods are deleted */
+	if (job->life < LIFE_GONE)
+		job_become(job, job->life == LIFE_COMPLETE ? LIFE_CLEARED : LIFE_GONE);
 	engine_due(job, 0);
 }
 
@@ -420,26 +436,25 @@ void job_step(struct engine_job *job)
 {
 	job_pods(job, false);
 	job->look |= clock_ms() >= job->sync_ms;
-	if (!job->gone)
-		job_sync(job);
+	job_sync(job);
 }
 
 /* Ends a look: tasks whose state is stored may start. */
 static void job_settle(struct engine_job *job)
 {
-	if (job->gone && !job->pods) {
+	if (job->life >= LIFE_GONE && !job->pods) {
 		trash_take(job->e, job->e->logs_dir, job->uid);
 		engine_drop(job);
 		return;
 	}
-	if (job->gone)
+	if (job->life >= LIFE_GONE)
 		return;
-	job_pods(job, !job->unstored && !job->look);
+	job_pods(job, job->life == LIFE_STORED && !job->look);
 	job_complete(job);
-	if (job->complete && clock_ms() >= job->sync_ms)
+	if (job->life == LIFE_COMPLETE && clock_ms() >= job->sync_ms)
 		job_delete_completed(job);
 	allocations_undo_late(job);
-	if (job->unstored)
+	if (job->life == LIFE_UNSTORED || job->life == LIFE_HELD)
 		engine_due(job, job->store_ms);
 	engine_due(job, job_syncs(job) ? 0 : job->sync_ms);
 }
@@ -469,7 +484,7 @@ static void job_write(const struct engine_job *job, struct str *text, struct are
 static void job_stored(struct engine_job *job, const struct local_answer *s)
 {
 	if (s->outcome == STORE_OK) {
-		job->unstored = job->held = false;
+		job_become(job, LIFE_STORED);
 		job->launched_boot_ms = 0;
 		job->store_failures = 0;
 		job_trouble(job, NULL, SPAN(""));
@@ -501,7 +516,8 @@ void jobs_settle(struct engine *e)
 		while (n < STORES_MAX && (job = TAILQ_FIRST(&e->round)) != NULL) {
 			TAILQ_REMOVE(&e->round, job, round);
 			job->in_round = ROUND_NONE;
-			if (job->gone || !job->unstored || clock_ms() < job->store_ms) {
+			if ((job->life != LIFE_UNSTORED && job->life != LIFE_HELD) ||
+			    clock_ms() < job->store_ms) {
 				job_settle(job);
 				continue;
 			}
@@ -542,14 +558,14 @@ static void orphan_end(struct engine *e, const char *uid)
 	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 	struct engine_job *job = engine_find(e, of);
 	bool known = job && job->name;
-	bool deleted = job && job->gone;
-	job = deleted ? job : engine_job_of(e, span_of(uid));
+	job = job && job->life >= LIFE_GONE ? job : engine_job_of(e, span_of(uid));
 	(void)pthread_mutex_unlock(&e->lock);
 	const struct framework_object o = { .name = uid, .role = "" };
 	struct engine_pod *p = job_new_pod(job, &o, uid);
 	bool started = pod_find(p); /* else only its directory is removed */
-	job->lost = !deleted && (started || !known);
-	if (job->lost && label)
+	if (job->life == LIFE_NEW)
+		job_become(job, started || !known ? LIFE_LOST : LIFE_GONE);
+	if (job->life == LIFE_LOST && label && !job->label)
 		job->label = xstrdup(label);
 	p->grace_s = GRACE_S;
 	job_add_pod(job, p);
@@ -565,6 +581,6 @@ void orphans_end(struct engine *e)
 		    unlinkat(e->pods_dir, uid, AT_REMOVEDIR) != 0) /* else it was empty */
 			orphan_end(e, uid);
 	TAILQ_FOREACH(job, &e->live, live) /* those that were forgotten */
-	if (job->gone)
+	if (job->life >= LIFE_GONE)
 		engine_due(job, 0);
 }

@@ -209,7 +209,7 @@ void logs_keep(struct engine_pod *p)
 	bool twice = false;
 	const struct engine_task t = { span_of(p->job->uid), span_of(p->role), p->index,
 		                       p->attempt,           p->retry,         false };
-	char *path = p->job->gone ? NULL : logs_path(e, &t, &a);
+	char *path = p->job->life >= LIFE_GONE ? NULL : logs_path(e, &t, &a);
 	if (!path)
 		return;
 	if (mkdirat(e->logs_dir, p->job->uid, 0700) == 0) /* else it is there */
@@ -235,7 +235,7 @@ void logs_set_orphans_aside(struct engine *e)
 	for (const char *uid; (uid = dir_next(all)) != NULL;) {
 		(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 		const struct engine_job *job = engine_find(e, span_of(uid));
-		bool known = job && (job->name || job->gone);
+		bool known = job && (job->name || job->life >= LIFE_GONE);
 		(void)pthread_mutex_unlock(&e->lock);
 		ARENA_AUTO a = { 0 };
 		struct span of;

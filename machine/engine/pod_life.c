@@ -1,5 +1,6 @@
 /* The life of a pod: bound, image, Secrets, shim, end.  The kubelet does this in a cluster.  A pod
  * that has begun to start has a directory DIR/pods/UID, with `task.json` in it. */
+#include <assert.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -42,6 +43,24 @@ enum {
 /* The default for clusters without this ConfigMap of OpenPAI. */
 EMBED(exit_patterns, "runtime-assets/runtime-exit-spec.yaml");
 static const char EXIT_PATTERNS[] = "runtime-exit-spec-configuration";
+
+/* What may follow each state.  The queue may take the resources back, and a start may fail. */
+#define TO(state) (1u << POD_##state)
+static const unsigned POD_NEXT[POD_REMOVED + 1] = {
+	[POD_QUEUED] = TO(BOUND) | TO(PULLING) | TO(SOUGHT) | TO(REMOVED),
+	[POD_BOUND] = TO(QUEUED) | TO(BOUND) | TO(PULLING) | TO(STARTED) | TO(ENDED) | TO(REMOVED),
+	[POD_PULLING] = TO(QUEUED) | TO(BOUND) | TO(STARTED) | TO(ENDED) | TO(REMOVED),
+	[POD_SOUGHT] = TO(BOUND) | TO(STARTED) | TO(EXITED),
+	[POD_STARTED] = TO(EXITED),
+	[POD_EXITED] = TO(ENDED),
+	[POD_ENDED] = TO(REMOVED),
+};
+
+void pod_become(struct engine_pod *p, enum engine_pod_state state)
+{
+	assert(POD_NEXT[p->state] & 1u << state);
+	p->state = state;
+}
 
 void pod_changes(void *arg)
 {
@@ -343,13 +362,13 @@ static void pod_remove(struct engine_pod *p)
 		g->pod = NULL;
 	if (g && !g->task.holds)
 		allocations_end(p->job, p->role, p->index);
-	if (p->state >= POD_STARTED)
+	if (p->state >= POD_ENDED)
 		logs_keep(p);
-	if (p->job->lost)
+	if (p->job->life == LIFE_LOST)
 		engine_set_aside(p->e, p->dir, p->job->label, "a task, which was ended, of ");
 	else
 		trash_take(p->e, p->e->pods_dir, p->uid);
-	p->state = POD_REMOVED;
+	pod_become(p, POD_REMOVED);
 	pod_changes(p);
 }
 
@@ -357,19 +376,19 @@ static void pod_remove(struct engine_pod *p)
 static void pod_shim_ended(struct engine_pod *p)
 {
 	pod_read_state(p);
-	p->lost = p->task.phase != TASK_ENDED;
+	bool lost = p->task.phase != TASK_ENDED;
 	pod_release(p);
 	bool oom = false;
 	bool killed = p->e->cgroup && cgroup_end(p->e->cgroup, p->uid, &oom);
-	if (p->lost && !killed) /* else the shim has waited for all */
+	if (lost && !killed) /* else the shim has waited for all */
 		(void)task_kill_leftovers(p->uid);
-	p->state = POD_ENDED;
+	pod_become(p, POD_ENDED);
 	struct framework_container *c = &p->task.container[1];
 	if (oom && c->code != 0)
 		c->reason = "OOMKilled";
-	bool quick = !p->lost && !p->dying && c->code != 0 && p->task.ran_ms < QUICK_MS;
+	bool quick = !lost && !p->dying && c->code != 0 && p->task.ran_ms < QUICK_MS;
 	p->job->quick = quick ? p->job->quick + 1 : 0;
-	if (p->lost && !p->dying)
+	if (lost && !p->dying)
 		pod_event(p, "Warning", "NodeLost", "%s", POD_LOST);
 	pod_changes(p);
 	if (p->dying)
@@ -391,7 +410,7 @@ static void pod_fail_before_start(struct engine_pod *p, const char *reason, int 
 	pod_notify(p, NULL);
 	pod_release(p);
 	allocation_unlock(p->e, p->allocation, true);
-	p->state = POD_ENDED;
+	pod_become(p, POD_ENDED);
 	pod_changes(p);
 }
 
@@ -400,7 +419,7 @@ void pod_delete(struct engine_pod *p, int64_t grace_s)
 	p->dying = true;
 	p->deletion_s = clock_wall_ms() / 1000 + grace_s;
 	p->deletion_grace_s = grace_s;
-	if (p->state != POD_STARTED) {
+	if (!pod_is_started(p)) {
 		pod_remove(p);
 		return;
 	}
@@ -421,7 +440,7 @@ static void pod_fails(struct engine_pod *p, const char *reason, const char *why)
 	if (!p->problem || !strstr(p->problem, why))
 		pod_event(p, "Warning", reason, "%s", why);
 	pod_notify(p, why);
-	p->state = POD_BOUND;
+	pod_become(p, POD_BOUND);
 	p->due_ms = clock_ms() + drive_backoff_ms(RETRY_MIN + p->tries++, RETRY_MS);
 }
 
@@ -440,7 +459,7 @@ static void pod_run(struct engine_pod *p)
 	}
 	images_release(TAKE(p->image)); /* the shim keeps the lock */
 	pod_forget_spec(p);
-	p->state = POD_STARTED;
+	pod_become(p, POD_STARTED);
 	p->tries = 0;
 	p->due_ms = clock_ms() + LOOK_MS;
 	pod_notify(p, NULL);
@@ -462,7 +481,7 @@ static void pod_pull(struct engine_pod *p)
 	}
 	p->image = images_request(p->e->images, span_of(c->image), str_view(&logins), p);
 	pod_event(p, "Normal", "Pulling", "Pulling image \"%s\"", c->image);
-	p->state = POD_PULLING;
+	pod_become(p, POD_PULLING);
 	engine_due(p->job, 0);
 }
 
@@ -530,7 +549,7 @@ static void pod_note_ports_away(struct engine *e, size_t n)
 	LOCK_AUTO(&e->lock);
 	TAILQ_FOREACH(job, &e->live, live)
 	for (const struct engine_pod *p = job->pods; p; p = p->next)
-		known += p->port_fd || p->state == POD_STARTED ? p->need.ports : 0;
+		known += p->port_fd || pod_is_started(p) ? p->need.ports : 0;
 	e->queue->foreign.ports =
 	    e->inventory.total.ports > known ? e->inventory.total.ports - known : 1;
 }
@@ -596,7 +615,8 @@ static void pod_note_gpus(struct engine_pod *p)
 void pod_bind(struct engine_pod *p)
 {
 	pod_note_gpus(p);
-	p->state = p->image ? POD_PULLING : POD_BOUND; /* it can have had its resources before */
+	/* It can have had its resources before. */
+	pod_become(p, p->image ? POD_PULLING : POD_BOUND);
 	if (p->job->quick > 0)
 		p->due_ms = clock_ms() + drive_backoff_ms(p->job->quick, QUICK_WAIT_MS);
 	if (p->job->quick >= QUICK_MANY)
@@ -614,8 +634,7 @@ void pod_bind(struct engine_pod *p)
 static void pod_look_at_state(struct engine_pod *p)
 {
 	pod_read_state(p);
-	p->running = p->task.phase == TASK_RUN || p->task.started;
-	if (p->running) {
+	if (p->task.started) {
 		pod_event(p, "Normal", "Started", "Started container app");
 		pod_changes(p);
 	} else {
@@ -628,6 +647,7 @@ static void pod_look_for_shim(struct engine_pod *p)
 {
 	enum task_found found = task_find(p->dir, &p->pidfd);
 	if (found == TASK_ALIVE) {
+		pod_become(p, POD_STARTED);
 		p->due_ms = p->dying ? p->due_ms : 0;
 		pod_limit(p);
 		engine_watch(p->e, p->pidfd, p);
@@ -636,29 +656,28 @@ static void pod_look_for_shim(struct engine_pod *p)
 	} else if (found == TASK_NOT_STARTED && clock_ms() < p->due_ms) {
 		engine_due(p->job, clock_ms() + STARTING_MS / 10);
 	} else if (found == TASK_GONE || p->dying) {
-		p->shim_ended = true;
+		pod_become(p, POD_EXITED);
 	} else {
-		p->state = POD_BOUND; /* it was not started */
+		pod_become(p, POD_BOUND); /* it was not started */
 	}
 }
 
 void pod_step(struct engine_pod *p, bool stored)
 {
-	bool ran = p->running;
-	if (p->state == POD_STARTED && p->pidfd < 0 && !p->shim_ended)
+	if (p->state == POD_SOUGHT)
 		pod_look_for_shim(p);
 	int64_t now = clock_ms();
 	bool due = now >= p->due_ms;
-	bool started = p->state == POD_STARTED && (p->pidfd >= 0 || p->shim_ended);
-	if (started && !ran && (p->shim_ended || (due && !p->dying)))
+	bool ran = p->task.started;
+	if (!ran && (p->state == POD_EXITED || (p->state == POD_STARTED && due && !p->dying)))
 		pod_look_at_state(p);
 	/* The state machine sees that it runs before it sees its end. */
-	if (started && p->shim_ended && p->running == ran) {
+	if (p->state == POD_EXITED && p->task.started == ran) {
 		pod_shim_ended(p);
-	} else if (started && p->dying && due && p->pidfd >= 0) {
+	} else if (p->state == POD_STARTED && p->dying && due) {
 		task_kill(p->pidfd);
 		p->due_ms = now + KILL_MARGIN_MS;
-	} else if (p->state > POD_QUEUED && p->state < POD_STARTED && stored && due) {
+	} else if (p->state > POD_QUEUED && p->state < POD_SOUGHT && stored && due) {
 		pod_advance(p);
 	}
 	if (p->state < POD_ENDED && p->due_ms > now)
@@ -674,7 +693,7 @@ bool pod_find(struct engine_pod *p)
 	if (fd_read_str(AT_FDCWD, file, &text) < 0 && access(shim, F_OK) < 0)
 		return false;
 	p->gpus_found = arena_dup(&p->texts, str_view(&text));
-	p->state = POD_STARTED;
+	pod_become(p, POD_SOUGHT);
 	p->due_ms = clock_ms() + STARTING_MS;
 	return true;
 }
@@ -688,7 +707,8 @@ void pod_view(struct engine_pod *p, struct framework_pod *out)
 	const struct framework_container *lacks = NULL; /* was not started, for want of something */
 	bool bound = p->state > POD_QUEUED;             /* has a node and an address */
 	bool ended = p->state == POD_ENDED;
-	bool good = !p->lost && app->terminated && app->code == 0;
+	bool lost = ended && p->task.phase != TASK_ENDED;
+	bool good = !lost && app->terminated && app->code == 0;
 	for (const struct framework_container *c = p->task.container; c <= app && !lacks; c++)
 		lacks = c->terminated && strcmp(c->reason, "OutOfResources") == 0 ? c : NULL;
 	*out = (struct framework_pod){
@@ -697,13 +717,13 @@ void pod_view(struct engine_pod *p, struct framework_pod *out)
 		.dying = p->dying,
 		.deletion_s = p->deletion_s,
 		.grace_s = p->deletion_grace_s,
-		.phase = !ended ? (p->running ? "Running" : "Pending")
+		.phase = !ended ? (p->task.started ? "Running" : "Pending")
 		         : good ? "Succeeded"
 		                : "Failed",
-		.reason = p->lost ? "NodeLost"
+		.reason = lost    ? "NodeLost"
 		          : lacks ? lacks->reason
 		                  : "",
-		.message = p->lost ? POD_LOST
+		.message = lost    ? POD_LOST
 		           : lacks ? lacks->message
 		                   : "",
 		.node = bound ? p->e->pods.node_name : "",

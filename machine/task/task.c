@@ -124,7 +124,7 @@ int task_read_state(const char *path, struct arena *a, struct task_state *out, s
 		return err_set(e, UNKNOWN_ERROR, "%s is damaged", file);
 	out->stopped = json_is_true(json_object_get(root, "stopped"));
 	const json_t *app = json_object_get(root, "app");
-	out->started = json_is_true(json_object_get(app, "started"));
+	out->started = out->phase == TASK_RUN || json_is_true(json_object_get(app, "started"));
 	out->ran_ms = state_number(app, "endedMs") - state_number(app, "startedMs");
 	out->container[0] = state_container(json_object_get(root, "init"), "init", a);
 	out->container[1] = state_container(app, "app", a);

@@ -80,7 +80,7 @@ enum task_phase { TASK_STARTING, TASK_RUN, TASK_ENDED };
 struct task_state {
 	enum task_phase phase;
 	bool stopped;   /* asked to stop, or tied to a thread that has ended */
-	bool started;   /* the app */
+	bool started;   /* it runs, or the app has run */
 	int64_t ran_ms; /* so long; valid when it is terminated */
 	/* init and the app.  Reasons: "Completed", "Error", "ContainerCannotRun", "OutOfResources"
 	 * (nothing was executed, because the machine was short of something) ... */

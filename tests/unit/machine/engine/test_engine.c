@@ -203,10 +203,10 @@ TEST(test_logs_are_kept_up_to_a_limit_and_deleted_with_the_job)
 	assert_false(has_file(&f, "damaged"));
 	/* A job that was deleted is still known. */
 	free(TAKE(job->name));
-	job->gone = true;
+	job->life = LIFE_GONE;
 	logs_set_orphans_aside(&f.e);
 	assert_true(has_log(&f, RUNS - 1));
-	job->gone = false;
+	job->life = LIFE_NEW;
 	assert_int_equal(close(open(arena_printf(&f.arena, "%s/damaged", f.dir),
 	                            O_WRONLY | O_CREAT | O_EXCL, 0600)),
 	                 0);
@@ -384,7 +384,7 @@ TEST(test_task_file_and_lock_tell_the_state_after_a_restart)
 	assert_int_equal(p.state, POD_QUEUED);
 	assert_int_equal(pod_write_file(&p), 0);
 	assert_true(pod_find(&p));
-	assert_int_equal(p.state, POD_STARTED);
+	assert_int_equal(p.state, POD_SOUGHT);
 	assert_string_equal(p.gpus_found, "{\"gpus\":[]}\n");
 	arena_done(&p.texts);
 	fixture_close(&f);

@@ -66,39 +66,24 @@ static int resubmit_forget_secrets(struct job_text *t, const struct options *o, 
 	               t->file, missing.n ? str_c(&missing) : "--secret NAME ");
 }
 
-/* BASE-N with the lowest N above those of the user's jobs: mnist-2 for mnist, mnist-4 for mnist-3.
- */
+/* The next free name behind this one: mnist-2 for mnist. */
 static int resubmit_name(struct remote *r, struct span old, struct arena *a, const char **name,
                          struct err *e)
 {
 	REPLY_AUTO reply = { 0 };
 	STR_AUTO path = STR_INIT(PATH_LIMIT);
 	struct span jobs;
-	size_t digits = 0;
-	while (digits < old.n && is_digit(old.p[old.n - digits - 1]))
-		digits++;
-	bool numbered = digits && old.n > digits + 1 && old.p[old.n - digits - 1] == '-';
-	struct span base = numbered ? span_to(old, old.n - digits - 1) : old;
 	const char *user = remote_user(r, a, e);
 	if (!user)
 		return -1;
-	str_printf(&path, "/api/v2/jobs?limit=50000&username=");
+	str_puts(&path, "/api/v2/jobs?limit=0&username=");
 	job_path_segment(&path, span_of(user));
-	str_puts(&path, "&keyword=");
-	job_path_segment(&path, base);
+	str_puts(&path, "&nextName=");
+	job_path_segment(&path, old);
 	if (remote_get(r, str_c(&path), &reply, &jobs, e) < 0)
 		return -1;
-	int64_t most = 1;
-	struct scan walk = scan_begin(jobs);
-	for (struct span row; scan_item(&walk, &row);) {
-		struct span other = scan_text(scan_get(row, "name"), a);
-		int64_t n;
-		if (other.n > base.n + 1 && span_eq(span_to(other, base.n), base) &&
-		    other.p[base.n] == '-' &&
-		    parse_i64(span_from(other, base.n + 1), 0, INT32_MAX, &n) == 0)
-			most = n > most ? n : most;
-	}
-	*name = arena_printf(a, "%.*s-%lld", (int)base.n, base.p, (long long)most + 1);
+	struct span next = scan_text(scan_get(jobs, "nextName"), a);
+	*name = arena_printf(a, "%.*s", (int)next.n, next.p);
 	return 0;
 }
 

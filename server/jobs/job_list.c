@@ -114,6 +114,8 @@ const struct parameter JOB_PAGES[] = {
 	  .doc = "At most so many rows; the default of routes of v1 is 50000." },
 	{ .name = "withTotalCount", FROM(QUERY_TRUE, with_total), .values = "true|false",
 	  .doc = "`true`: `{\"totalCount\": N, \"data\": [...]}`, where N counts all pages; not on routes of v1." },
+	{ .name = "nextName", FROM(QUERY_TEXT, next_name), .example = "mnist",
+	  .doc = "A name. The answer is that of `withTotalCount`, and has `nextName`: `mnist-4` for `mnist` and for `mnist-2`, if `mnist-3` has the highest number among the jobs of `username`; not on routes of v1." },
 	{ .name = NULL },
 };
 /* clang-format on */
@@ -467,6 +469,34 @@ void job_row(struct str *out, const struct job_entry *job, const struct job_why 
 	str_char(out, '}');
 }
 
+/* Appends `"nextName":"BASE-N",`, where N is the lowest number above those of the users' jobs. */
+static void list_put_next_name(struct str *out, const struct job_query *q,
+                               const struct cache_view *view)
+{
+	struct span base = q->next_name;
+	int64_t most = 1;
+	size_t digits = 0;
+	while (digits < base.n && is_digit(base.p[base.n - digits - 1]))
+		digits++;
+	if (digits && base.n > digits + 1 && base.p[base.n - digits - 1] == '-')
+		base.n -= digits + 1;
+	struct view_walk walk = { .view = view };
+	for (const struct job_entry *job; (job = view_next(&walk));) {
+		struct span name = span_of(job->job);
+		int64_t n;
+		if (name.n > base.n + 1 && name.p[base.n] == '-' &&
+		    span_eq(span_to(name, base.n), base) &&
+		    any_of_has(&q->users, span_of(job_entry_shown_user(job))) &&
+		    parse_i64(span_from(name, base.n + 1), 0, INT32_MAX, &n) == 0)
+			most = n > most ? n : most;
+	}
+	STR_AUTO name = STR_INIT(TAG_TEXT_MAX);
+	str_printf(&name, "%.*s-%lld", (int)base.n, base.p, (long long)most + 1);
+	str_puts(out, "\"nextName\":");
+	str_json(out, str_view(&name));
+	str_char(out, ',');
+}
+
 /* The rest of a page. */
 struct listing_rows {
 	const struct request *r;
@@ -609,14 +639,17 @@ void jobs_get(struct request *r)
 	job_page_gather(&page, view);
 	job_page_end(&page);
 	struct listing_rows rows = {
-		.r = r, .n = page.n, .v1 = v1, .in_object = q.with_total && !v1
+		.r = r, .n = page.n, .v1 = v1, .in_object = (q.with_total || q.next_name.n) && !v1
 	};
 	STR_AUTO text = STR_INIT(AT_ONCE + ROW_ROOM);
 	rows.v = xcalloc(page.n + 1, sizeof(struct job_entry *));
 	for (size_t i = 0; i < page.n; i++)
 		rows.v[i] = page.v[i].job;
+	str_puts(&text, rows.in_object ? "{" : "");
+	if (rows.in_object && q.next_name.n)
+		list_put_next_name(&text, &q, view);
 	if (rows.in_object)
-		str_printf(&text, "{\"totalCount\":%zu,\"data\":", page.total);
+		str_printf(&text, "\"totalCount\":%zu,\"data\":", page.total);
 	str_char(&text, '[');
 	list_put_rows(&text, &rows, AT_ONCE);
 	if (rows.closed) {

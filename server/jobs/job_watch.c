@@ -550,6 +550,10 @@ static bool jobs_watch_put(struct jobs_watch *j, const struct watch_entry *e)
 		sse_put_deleted(&text, e->job);
 	} else {
 		job_row(&data, e->job, NULL, false);
+		if (!job_query_takes(&j->query, e->job) && data.n) {
+			data.n--; /* the brace */
+			str_puts(&data, ",\"left\":true}");
+		}
 		sse_event(&text, "job", id, str_view(&data));
 	}
 	if (!stream_put(j->w.stream, str_view(&text)))

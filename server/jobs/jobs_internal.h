@@ -114,6 +114,7 @@ struct job_query {
 	enum job_order order;
 	bool descending;
 	bool with_total;
+	struct span next_name; /* the next free name behind this one is asked for; p == NULL: no */
 	int64_t offset, limit;
 };
 

@@ -18,6 +18,8 @@
 	FILE(codemirror_js, "codemirror.js")                                                       \
 	FILE(style_css, "style.css")                                                               \
 	FILE(main_js, "main.js")                                                                   \
+	FILE(frame_js, "frame.js")                                                                 \
+	FILE(shortcuts_js, "shortcuts.js")                                                         \
 	FILE(dom_js, "dom.js")                                                                     \
 	FILE(format_js, "format.js")                                                               \
 	FILE(api_js, "api.js")                                                                     \
@@ -29,6 +31,8 @@
 	FILE(table_js, "table.js")                                                                 \
 	FILE(chart_js, "chart.js")                                                                 \
 	FILE(jobs_js, "jobs.js")                                                                   \
+	FILE(feed_js, "feed.js")                                                                   \
+	FILE(columns_js, "columns.js")                                                             \
 	FILE(selection_js, "selection.js")                                                         \
 	FILE(compare_js, "compare.js")                                                             \
 	FILE(tabs_js, "tabs.js")                                                                   \
@@ -36,6 +40,9 @@
 	FILE(failure_js, "failure.js")                                                             \
 	FILE(tasks_js, "tasks.js")                                                                 \
 	FILE(job_js, "job.js")                                                                     \
+	FILE(jobview_js, "jobview.js")                                                             \
+	FILE(jobhead_js, "jobhead.js")                                                             \
+	FILE(joblog_js, "joblog.js")                                                               \
 	FILE(actions_js, "actions.js")                                                             \
 	FILE(log_js, "log.js")                                                                     \
 	FILE(logview_js, "logview.js")                                                             \
@@ -44,6 +51,9 @@
 	FILE(form_js, "form.js")                                                                   \
 	FILE(draft_js, "draft.js")                                                                 \
 	FILE(submit_js, "submit.js")                                                               \
+	FILE(choosers_js, "choosers.js")                                                           \
+	FILE(checker_js, "checker.js")                                                             \
+	FILE(mistakes_js, "mistakes.js")                                                           \
 	FILE(examples_json, "examples.json")
 
 /* clang-format off */

@@ -151,6 +151,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.answer(200, self.fake.config)
         elif self.path == "/api/v2/tokens/check":
             self.answer(200, {"username": "alice"})
+        elif "nextName=job" in self.path:
+            self.answer(200, {"nextName": "job-2", "totalCount": 1, "data": []})
         elif self.path.startswith("/api/v2/jobs?"):
             if not self.scripted(self.fake.lists):
                 self.answer(200, [{"name": "job", "username": "alice"}, {"name": "other", "username": "bob"}])

@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import time
+from urllib.parse import quote
 
 from edge import Guarded, is_refusal
 from fakeapi import FakeApi, Scene, fake_server
@@ -173,6 +174,14 @@ def test_list_parameters_are_those_of_both_versions(check):
         check.equal("a page", w.names("tagsNotContain=best&order=jobName,ASC&offset=1&limit=2"), ["failed", "runs"])
         reply = w.get("/api/v2/jobs?offset=1000000&withTotalCount=true").json
         check.equal("beyond the end", reply, {"totalCount": 5, "data": []})
+        for name in ("a-7", "a-x", "ab-9"):
+            w.api.put("frameworks", snapshot("06-AttemptRunning", "alice", name))
+        check.ok("more jobs", wait_until(lambda: len(w.names("username=alice")) == 5))
+        for name, wanted in (("runs", "runs-2"), ("a", "a-8"), ("a-3", "a-8"), ("ab-9", "ab-10"), ("-1", "-1-2"), ('\u00e4"-7', '\u00e4"-2')):
+            reply = w.get(f"/api/v2/jobs?username=alice&limit=0&nextName={quote(name)}").json
+            check.equal(f"the next name behind {name}", reply, {"nextName": wanted, "totalCount": 5, "data": []})
+        check.equal("of another user", w.get("/api/v2/jobs?username=bob&limit=1&nextName=a").json["nextName"], "a-2")
+        check.ok("not in v1", isinstance(w.get("/api/v1/jobs?nextName=a").json, list))
         reply = w.get("/api/v2/jobs?limit=50001")
         check.refused("a limit", reply, 400, "InvalidParametersError", 'limit must be a whole number from 0 to 50000, is "50001"')
         check.equal("in v1, too", w.get("/api/v1/jobs?limit=50001").status, 400)

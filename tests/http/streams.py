@@ -189,6 +189,18 @@ def test_list_stream_sends_changes_in_order(check):
         check.ok("it lives", s.until(lambda s: b"\n: ping\n\n" in s.body), s.body)
 
 
+def test_list_stream_tells_what_leaves_the_selection(check):
+    """A job that the filters no longer take is sent once more, with a mark."""
+    with Jobs() as jobs, jobs.watch("?state=WAITING") as s:
+        check.equal("status", s.status, 200)
+        jobs.submit("one")
+        check.ok("it is taken", s.until(lambda s: s.names()) and not any("left" in e[2] for e in s.events), s.events)
+        jobs.change("one", "AttemptRunning")
+        check.ok("it has left", s.until(lambda s: s.events[-1][2]["state"] == "RUNNING") and s.events[-1][2]["left"] is True, s.events)
+        jobs.change("one", "AttemptCreationPending")
+        check.ok("it is taken again", s.until(lambda s: s.events[-1][2]["state"] == "WAITING") and "left" not in s.events[-1][2], s.events)
+
+
 def test_list_stream_continues_from_an_id(check):
     """A client that reconnects misses no event."""
     with Jobs() as jobs:

@@ -17,7 +17,7 @@ axe.run(document, { resultTypes: ["violations"] }).then((found) => done(JSON.str
 	id: v.id, impact: v.impact, nodes: v.nodes.map((n) => `${n.target.join(" ")}: ${n.failureSummary}`) })))));"""
 
 
-def installed():
+def installed(what):
     """False, with a line, if there is no npm or it does not reach the registry."""
     os.makedirs(FOLDER, exist_ok=True)
     for name in ("package.json", "package-lock.json"):
@@ -29,12 +29,12 @@ def installed():
     except (OSError, subprocess.TimeoutExpired) as error:
         why = str(error)
     if why:
-        print(f"     not tested: npm does not install axe-core: {why}", flush=True)
+        print(f"     not tested: npm does not install {what}: {why}", flush=True)
     return not why
 
 
 def test_page_has_no_findings_of_axe(check):
-    if not installed():
+    if not installed("axe-core"):
         return
     with open(PROGRAM, encoding="utf-8") as f:
         program = f.read()

@@ -41,17 +41,14 @@ return { merged, plain: [plain("\x1b[1mValueError: \x1b[31mx\x1b[0m\x1b["), plai
 
 MODELS = r"""
 const { visible, sorted } = await load("table"), { flat, differences } = await load("compare"), { areaChart, sampled, seriesOf } = await load("chart");
-const { selects, gpuSeries } = await load("jobs"), { gpusOf, taskSeries, ...tasks } = await load("tasks"), { hasSshd } = await load("details");
-const { nextName, hasSecrets } = await load("actions");
-const row = { name: "bert", username: "alice", virtualCluster: "vision", state: "RUNNING", tags: ["a", "b"] };
+const { gpuSeries } = await load("jobs"), { gpusOf, taskSeries, ...tasks } = await load("tasks"), { hasSshd } = await load("details");
+const { hasSecrets } = await load("actions");
 const plugin = (more) => ({ extras: { "com.microsoft.pai.runtimeplugin": [null, { plugin: "tensorboard" }, { plugin: "ssh", ...more }] } });
 const day = 86400e3, gpus = (rows) => gpuSeries(rows, day, 2 * day).map(({ values, last }) => [0, 80, 130, 239].map((i) => values[i]).concat(last));
 return {
 	visible: [visible(0, 300, 30, 5), visible(3000, 300, 30, 1000), visible(1e9, 300, 30, 1000), visible(0, 1e6, 10, 1e5), visible(0, 0, 30, 9)],
 	sampled: [sampled([{ start: 0, end: 10, weight: 2 }], 0, 10, 2), sampled([{ start: 4, end: 99, weight: 1 }], 0, 10, 5),
 		sampled([{ start: -5, end: 1, weight: 4 }, { start: 20, end: 30, weight: 4 }, { start: 3, end: 3, weight: 4 }], 0, 10, 5)],
-	selects: [{ username: "bob,alice" }, { username: "ali" }, { vc: "vision", state: "RUNNING" }, { state: "FAILED" }, { keyword: "er" },
-		{ keyword: "visi" }, { keyword: "" }, { tag: "x,b" }, { tag: "x" }].map((filter) => selects(filter, row)),
 	sorted: [sorted([3, 1, null, 2], (n) => n), sorted([3, 1, null, 2], (n) => n, true), sorted(["b10", "", "b9", "A"], (t) => t),
 		sorted([[1, "x"], [0, "y"], [1, "z"]], ([n]) => n, true).map(([, t]) => t).join("")],
 	drawn: [0, 1].map((start) => areaChart({ title: "GPUs", unit: "GPU", from: 0, to: 9, series: [seriesOf("running", [{ start, end: 9, weight: 2 }], 0, 9)] }))
@@ -66,7 +63,6 @@ return {
 	tasks: taskSeries([{ createdTime: 0, launchedTime: 5, completedTime: 10, taskState: "FAILED" }], 0, 240).map((s) => [s.role, s.values[3], s.values[8], s.values[200], s.last]),
 	first: tasks.tasksInOrder(new Map(["STOPPED", "FAILED", "RUNNING", "FAILED"].map((taskState, taskIndex) => [taskIndex, { role: "a", taskIndex, taskState }])), "a[3]").map(tasks.taskName),
 	indexes: [{ gpuIndexes: [0, 1, 2, 5] }, { gpuIndexes: [], gpuNumber: 4 }, { gpuNumber: 0 }].map(gpusOf),
-	names: [nextName("a", []), nextName("a-3", ["a-7", "a-x", "b-9"]), nextName("-1", ["-1"]), nextName("a-2", ["a-2"])],
 	secrets: [hasSecrets({}), hasSecrets({ secrets: "******" }), hasSecrets({ prerequisites: [{ auth: { password: "******" } }] }),
 		hasSecrets({ prerequisites: [{ auth: "******" }] }), hasSecrets({ secrets: { a: 1 }, prerequisites: [{}, null] })],
 	sshd: [{}, null, { extras: null }, plugin({}), plugin({ parameters: { jobssh: false, userssh: { type: "none" } } }), plugin({ parameters: { jobssh: true }, taskroles: ["b"] }),
@@ -100,7 +96,6 @@ def test_page_modules_split_logs_and_rows(check):
         models = page.js_async(MODELS)
         check.equal("visible rows", models["visible"], [[0, 5], [88, 122], [966, 1000], [0, 160], [0, 9]])
         check.equal("averages", models["sampled"], [[2, 2], [0, 0, 1, 1, 1], [2, 0, 0, 0, 0]])
-        check.equal("filters", models["selects"], [True, False, True, False, True, True, True, True, False])
         check.equal("sorted", models["sorted"], [[1, 2, 3, None], [3, 2, 1, None], ["A", "b9", "b10", ""], "xzy"])
         check.equal("a low chart, only of what changes", models["drawn"], [[False, True, True], [True, True, True]])
         check.equal("paths", models["flat"], [["a.b", "1"], ['a."c.d"[0].e', "null"], ["f", "x\ny"]])
@@ -110,7 +105,6 @@ def test_page_modules_split_logs_and_rows(check):
                                                ["running", 0, 1, 0, 0], ["waiting", 1, 0, 0, 0]])
         check.equal("who failed first is first", models["first"], ["a[3]", "a[1]", "a[2]", "a[0]"])
         check.equal("indexes of GPUs", models["indexes"], ["0-2 5", "\u00d74", ""])
-        check.equal("names", models["names"], ["a-2", "a-8", "-1-2", "a-3"])
         check.equal("tasks with sshd", models["sshd"], [False] * 6 + [True] * 3)
         check.equal("secrets", models["secrets"], [False, True, True, True, False])
 

@@ -3,23 +3,23 @@
 import { copyText } from "./actions.js";
 import { get, isPassing, pause, send, session, signOut } from "./api.js";
 import { ask } from "./dialog.js";
-import { button, el, field, fill, plainTable } from "./dom.js";
+import { button, el, field, fill, panel, plainTable, scrolled, titled } from "./dom.js";
 import { ago, duration, now, time } from "./format.js";
-import { announce } from "./main.js";
+import { announce } from "./frame.js";
 
 export const title = "Account";
 
 const ROUTE = "api/v2/tokens";
 const AGAIN_MS = 5000;
 const DAY = 86400;
-const LIFETIMES = [["1 day", DAY], ["1 week", 7 * DAY], ["30 days", 30 * DAY], ["90 days", 90 * DAY],
-	["1 year", 365 * DAY], ["never", ""]];
+const LIFETIMES = [["1 day", DAY], ["1 week", 7 * DAY], ["30 days", 30 * DAY],
+	["90 days", 90 * DAY], ["1 year", 365 * DAY], ["never", ""]];
 const USUAL = "30 days";
-const ONLY_PEOPLE = "You are signed in with a token of an application or of another issuer, which " +
-	"cannot manage tokens. Sign in as a person.";
+const ONLY_PEOPLE = "You are signed in with a token of an application or of another issuer, " +
+	"which cannot manage tokens. Sign in as a person.";
 const NO_TOKENS = "This server runs without logins and tokens.";
-const PURPOSE = "Programs sign in with an application token. It can submit and stop your jobs, but " +
-	"not manage tokens.";
+const PURPOSE = "Programs sign in with an application token. It can submit and stop your jobs, " +
+	"but not manage tokens.";
 const NOT_LISTED = "This server keeps no list of tokens: you see only that of this session.";
 const NOT_REVOCABLE = "Tokens cannot be revoked on this server: they end when they expire.";
 
@@ -68,8 +68,7 @@ function tokenTable({ tokens, names, revocable }, act) {
 		{ "aria-label": `Revoke ${one.name || one.kind} …${one.end}` });
 	const columns = [["Token", what], ["Made", ({ made }) => exact(made, ago(made)), "minor"],
 		["Expires", expires, "time"], revocable && ["Revoke", press, "number"]].filter(Boolean);
-	return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Your tokens" },
-		plainTable("Tokens", columns, all, { class: "tokens" }));
+	return scrolled("Your tokens", plainTable("Tokens", columns, all, { class: "tokens" }));
 }
 
 /** Shows a new token, until it is dismissed. */
@@ -109,30 +108,32 @@ async function list(host, signal) {
 			return await get(ROUTE, { signal });
 		} catch (error) {
 			if (error.status === 401 || signal.aborted) throw error;
-			const { code, message, status } = error;
-			fill(host, code === "NotImplementedError" ? NO_TOKENS : status === 403 ? ONLY_PEOPLE : message);
+			const isNever = error.code === "NotImplementedError";
+			fill(host, isNever ? NO_TOKENS : error.status === 403 ? ONLY_PEOPLE : error.message);
 			if (!isPassing(error)) return null;
 		}
 		await pause(AGAIN_MS, signal);
 	}
 }
 
-export default async function accountPage(root, params, signal) {
+function userPanel() {
 	const { user: { username, admin, virtualCluster }, info: { name, version } } = session;
+	const fact = (what, value) => [el("dt", null, what), el("dd", null, value)];
+	const manual = [el("code", null, "rest-lit help"), ", ", el("code", null, "man rest-lit"), ", ",
+		el("a", { href: "openapi.json" }, "openapi.json")];
+	return panel("User", el("dl", null, fact("User", username),
+		fact("Role", admin ? "administrator" : "user"),
+		fact("Virtual clusters", virtualCluster?.join(", ") || "none"),
+		fact("Server", `${name} ${version}`), fact("Manual", manual)),
+	session.token && button("Sign out", signOut, { class: "narrow" }));
+}
+
+export default async function accountPage(root, params, signal) {
 	const note = el("p", { class: "hint", role: "status", "aria-label": "About tokens" });
 	const [fresh, form, table] = Array.from({ length: 3 }, () => el("div"));
 	const error = el("p", { class: "error", role: "alert" });
-	const fact = (name, value) => [el("dt", null, name), el("dd", null, value)];
-	fill(root, el("h1", { tabindex: "-1" }, title),
-		el("section", { class: "panel account-page", "aria-label": "User" },
-			el("dl", null, fact("User", username), fact("Role", admin ? "administrator" : "user"),
-				fact("Virtual clusters", virtualCluster?.join(", ") || "none"),
-				fact("Server", `${name} ${version}`),
-				fact("Manual", [el("code", null, "rest-lit help"), ", ", el("code", null, "man rest-lit"),
-					", ", el("a", { href: "openapi.json" }, "openapi.json")])),
-			session.token && button("Sign out", signOut, { class: "narrow" })),
-		el("section", { class: "panel account-page", "aria-label": "Tokens" }, el("h2", null, "Tokens"),
-			note, form, error, fresh, table));
+	fill(root, el("h1", { tabindex: "-1" }, title), el("div", { class: "account-page" },
+		userPanel(), titled("Tokens", note, form, error, fresh, table)));
 	const act = async (change) => {
 		fill(error);
 		try {

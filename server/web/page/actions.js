@@ -3,21 +3,11 @@
 import { get, getBytes, getText, isKnown, newKey, send } from "./api.js";
 import { ask } from "./dialog.js";
 import { button, el, fill } from "./dom.js";
-import { hashOf, pathOf } from "./jobs.js";
-import { announce, go } from "./main.js";
+import { hashOf, pathOf } from "./format.js";
+import { announce, go } from "./frame.js";
 
 const HIDDEN = "******";
 const SECRETS = "The job has secrets, which the server does not return: submit its file again.";
-
-const baseOf = (name) => name.replace(/(.)-\d+$/, "$1");
-
-/** "mnist-4" for "mnist" and for "mnist-2", if "mnist-3" has the highest number of the names. */
-export function nextName(old, names) {
-	const begin = `${baseOf(old)}-`;
-	const numbers = names.filter((name) => name.startsWith(begin))
-		.map((name) => name.slice(begin.length)).filter((rest) => /^\d{1,9}$/.test(rest));
-	return begin + (Math.max(1, ...numbers) + 1);
-}
 
 export function hasSecrets({ secrets, prerequisites }) {
 	const auths = Object.values(prerequisites ?? {}).map((one) => one?.auth ?? {});
@@ -27,9 +17,8 @@ export function hasSecrets({ secrets, prerequisites }) {
 // ---- requests ----
 /** The next free name of the user for a job that was called `old`. */
 export async function freeName(user, old) {
-	const query = new URLSearchParams({ username: user, keyword: baseOf(old), limit: 50000 });
-	const rows = await get(`api/v2/jobs?${query}`);
-	return nextName(old, rows.map(({ name }) => name));
+	const query = new URLSearchParams({ username: user, nextName: old, limit: 0 });
+	return (await get(`api/v2/jobs?${query}`)).nextName;
 }
 
 export const stopJob = (id) => send("PUT", `${pathOf(id)}/executionType`, { value: "STOP" });
@@ -86,6 +75,7 @@ export function written(path, options) {
 		.catch(() => getText(`${path}/config`, options));
 }
 
+// ---- files and the clipboard ----
 function saveAs(name, content) {
 	const url = URL.createObjectURL(new Blob([content]));
 	el("a", { href: url, download: name }).click();
@@ -102,57 +92,57 @@ export async function copyText(text, what) {
 		await navigator.clipboard.writeText(text);
 		announce(`Copied: ${what}.`);
 	} catch {
-		const input = el("textarea", { "aria-label": what, readonly: true, rows: 4, cols: 60 }, text);
-		const how = { title: `Copy ${what}`, text: "Press Ctrl+C to copy it.", verb: "Done" };
-		const closed = ask({ ...how, input });
+		const more = { readonly: true, rows: 4, cols: 60 };
+		const input = el("textarea", { "aria-label": what, ...more }, text);
+		const how = "Press Ctrl+C to copy it.";
+		const closed = ask({ title: `Copy ${what}`, text: how, verb: "Done", input });
 		input.select();
 		await closed;
 	}
 }
 
+// ---- buttons ----
 function stopText(name, taskRoles) {
 	const grace = Math.max(0, ...Object.values(taskRoles)
 		.map(({ taskRoleStatus }) => taskRoleStatus.gracePeriodSeconds ?? 0));
-	const end = grace ? `The tasks get ${grace} s to end; then they are killed.` : "Its tasks end.";
-	return `Stop ${name}? ${end} A stopped job cannot be continued.`;
+	const end = grace ? `The tasks get ${grace} s to end; then they are killed` : "Its tasks end";
+	return `Stop ${name}? ${end}. A stopped job cannot be continued.`;
 }
 
-/** The buttons of a job {id, path, user: the viewer, mayChange}; changed() is called after each.
- * update(detail) shows those of its state. */
-export function actions({ id, path, user, mayChange }, changed) {
-	const name = id.slice(id.indexOf("~") + 1);
+/** The buttons of a job {id, path, name, user: the viewer, mayChange}; changed() is called after
+ * each. update(detail) shows those of its state. */
+export function actions({ id, path, name, user, mayChange }, changed) {
 	const error = el("p", { class: "error", role: "alert" });
 	const sent = {};
 	let roles = {}, isBusy = false;
-	const act = (text, help, action, more) => button(text, async () => {
+	const act = (text, what, action, more) => button(text, async () => {
 		if (isBusy) return; // a double click
 		isBusy = true;
 		fill(error);
 		await action().then(changed, (refused) => fill(error, refused.message));
 		isBusy = false;
-	}, { title: help, "aria-description": help, ...more });
-	const stop = act("Stop", "Stop: end the tasks of the job", async () => {
-		const choices = { verb: "Stop the job", refuse: "Let it run", danger: true };
-		const question = { title: "Stop the job", text: stopText(name, roles), ...choices };
-		if (await ask(question)) await stopJob(id);
+	}, { title: `${text}: ${what}`, "aria-description": `${text}: ${what}`, ...more });
+	const stop = act("Stop", "end the tasks of the job", async () => {
+		const text = stopText(name, roles);
+		const question = { verb: "Stop the job", refuse: "Let it run", text };
+		if (await ask({ title: "Stop the job", danger: true, ...question })) await stopJob(id);
 	}, { class: "danger", hidden: true });
-	const remove = act("Delete", "Delete: remove the job with its logs", async () => {
+	const remove = act("Delete", "remove the job with its logs", async () => {
 		const text = `Delete ${name}? Its logs, its attempts and its configuration are lost.`;
-		const choices = { verb: "Delete the job", refuse: "Keep it", danger: true };
-		if (!await ask({ title: "Delete the job", text, ...choices })) return;
+		const question = { verb: "Delete the job", refuse: "Keep it", text };
+		if (!await ask({ title: "Delete the job", danger: true, ...question })) return;
 		await deleteJob(id);
 		announce(`Deleted: ${name}.`);
 		go("#/jobs");
 	}, { hidden: true });
-	const clone = act("Clone", "Clone: open the text in the editor under a new name", async () => {
+	const clone = act("Clone", "open the text in the editor under a new name", async () => {
 		const query = new URLSearchParams({ from: id, name: await freeName(user, name) });
 		go(`#/submit?${query}`);
 	});
-	const again = "Resubmit: the same job again at once, under the next free name such as " +
-		nextName(name, []);
 	const element = el("div", { class: "actions" }, stop, remove, clone,
-		act("Resubmit", again, () => resubmit(id, user, sent)),
-		act("Download", "Download: the text as a file", async () =>
+		act("Resubmit", "the same job again at once, under the next free name",
+			() => resubmit(id, user, sent)),
+		act("Download", "the text as a file", async () =>
 			saveAs(`${name}.yaml`, await written(path))));
 	const update = ({ jobStatus, taskRoles }) => {
 		const isOver = Boolean(jobStatus.completedTime);
@@ -160,8 +150,7 @@ export function actions({ id, path, user, mayChange }, changed) {
 		stop.hidden = !mayChange || isOver;
 		remove.hidden = !mayChange || !isOver;
 	};
-	const press = (one) => { if (!one.hidden) one.click(); };
-	return { element, error, update, stop: () => press(stop), clone: () => press(clone) };
+	return { element, error, stop, clone, update };
 }
 
 /** The tags of a job, which its owner can change. */

@@ -5,9 +5,9 @@ import { clock } from "./format.js";
 import { EventParser } from "./sse.js";
 
 const KEY = "rest-lit-token";
-// A browser has six connections to a server (HTTP/1.1), for all tabs together: four tabs that are seen
-// have a stream each, two have two; other tabs look now and then, instead of having a stream. Two
-// connections are left for short requests.
+// A browser has six connections to a server (HTTP/1.1), for all tabs together: four tabs that are
+// seen have a stream each, two have two; other tabs look now and then, instead of having a stream.
+// Two connections are left for short requests.
 const MOST = 4; // connections of a tab
 const MOST_TABS = 4;
 const OTHER = 5000; // ms between two such looks
@@ -46,9 +46,9 @@ const NOBODY = { user: null, token: null, local: false, revocable: false, ended:
  * the user whose token has expired or was revoked, or false; info: name and version. */
 export const session = { ...NOBODY, info: null };
 
-/** Events: "session" (detail: the reason of a sign-out), "sign-out" (the user wanted it), "connection"
- * (detail: it is lost), "back" (the server answers again, or the tab is seen again), "unseen" (it
- * is not), "waiting" (detail: the number of answers that have not come). */
+/** Events: "session" (detail: the reason of a sign-out), "sign-out" (the user wanted it),
+ * "connection" (detail: it is lost), "back" (the server answers again, or the tab is seen again),
+ * "unseen" (it is not), "waiting" (detail: the number of answers that have not come). */
 export const changes = new EventTarget();
 
 const tell = (type, detail) => changes.dispatchEvent(new CustomEvent(type, { detail }));
@@ -79,13 +79,9 @@ function hear() {
 async function probe(answered) {
 	if (open >= MOST) return;
 	open++;
-	const signal = AbortSignal.timeout(THERE);
-	const reply = await fetch(new URL("healthz", document.baseURI), { ...FETCH, signal })
-		.catch(() => null);
-	if (reply?.status < 500) {
-		answered();
-		hear();
-	}
+	const how = { token: "", signal: AbortSignal.timeout(THERE) };
+	const reply = await request("healthz", how).catch(() => null);
+	if (reply) answered();
 	await reply?.text().catch(() => "");
 	open--;
 	admit();
@@ -169,25 +165,24 @@ function admit() {
 	}
 }
 
-/** A promise that rejects when the signal aborts. begin(resolve) returns its undo function. */
+/** A promise, rejected when the signal aborts. begin(resolve, over): `over` aborts at its end. */
 function abortable(signal, begin) {
 	return new Promise((resolve, reject) => {
 		signal?.throwIfAborted();
-		const undo = begin((value) => {
-			signal?.removeEventListener("abort", stop);
-			resolve(value);
-		});
-		const stop = () => {
-			undo();
-			reject(signal.reason);
+		const over = new AbortController();
+		const end = (settle, value) => {
+			over.abort();
+			settle(value);
 		};
-		signal?.addEventListener("abort", stop, { once: true });
+		const stop = () => end(reject, signal.reason);
+		signal?.addEventListener("abort", stop, { signal: over.signal });
+		begin((value) => end(resolve, value), over.signal);
 	});
 }
 
 /** Waits for a free connection, isLong: for a stream; gives a function that frees it. */
 function connect(isLong, signal) {
-	return abortable(signal, (resolve) => {
+	return abortable(signal, (resolve, over) => {
 		const free = () => {
 			open--;
 			if (isLong) hasStream = false;
@@ -196,40 +191,33 @@ function connect(isLong, signal) {
 		const place = { isLong, enter: () => resolve(free) };
 		queue.push(place);
 		queueMicrotask(admit);
-		return () => { if (queue.includes(place)) queue.splice(queue.indexOf(place), 1); };
+		over.addEventListener("abort", () => {
+			if (queue.includes(place)) queue.splice(queue.indexOf(place), 1);
+		});
 	});
 }
 
 /** Waits, at most until the server is back. */
 export function pause(ms, signal) {
-	return abortable(signal, (resolve) => {
-		const undo = () => {
-			clearTimeout(timer);
-			changes.removeEventListener("back", end);
-		};
-		const end = () => {
-			undo();
-			resolve();
-		};
-		const timer = setTimeout(end, ms);
-		changes.addEventListener("back", end);
-		return undo;
+	return abortable(signal, (resolve, over) => {
+		const timer = setTimeout(resolve, ms);
+		changes.addEventListener("back", resolve, { signal: over });
+		over.addEventListener("abort", () => clearTimeout(timer));
 	});
 }
 
 /** use(signal, abort) on a connection. At these events, abort() is called without a reason: the
- * error has `again`, because the same is to be asked again. (When the server is back, what was asked
- * before may never be answered.) */
+ * error has `again`, because the same is to be asked again. (When the server is back, what was
+ * asked before may never be answered.) */
 async function connected({ isLong = false, signal, events }, use) {
 	const own = new AbortController();
 	const abort = (reason) => own.abort(reason ?? Object.assign(noAnswer(), { again: true }));
 	const again = () => abort();
 	const free = await connect(isLong, signal);
-	for (const type of events) changes.addEventListener(type, again);
+	for (const type of events) changes.addEventListener(type, again, { signal: own.signal });
 	try {
 		return await use(signal ? AbortSignal.any([signal, own.signal]) : own.signal, abort);
 	} finally {
-		for (const type of events) changes.removeEventListener(type, again);
 		own.abort();
 		free();
 	}
@@ -314,8 +302,8 @@ export const getText = async (path, options) => UTF8.decode(await getBytes(path,
 /** A value for `key` of send(). */
 export const newKey = () => crypto.getRandomValues(new Uint32Array(4)).join("-");
 
-/** `body`: text, bytes, or an object that is sent as JSON; key: by which the server knows that it is
- * sent again. Gives {status, headers, text}. */
+/** `body`: text, bytes, or an object that is sent as JSON; key: by which the server knows that it
+ * is sent again. Gives {status, headers, text}. */
 export async function send(method, path, body, { signal, type, accept, token, key } = {}) {
 	const json = "application/json";
 	const headers = { Accept: accept ?? json, ...key && { "Idempotency-Key": key } };
@@ -334,10 +322,10 @@ export async function send(method, path, body, { signal, type, accept, token, ke
 }
 
 // ---- streams ----
-/** Sends a request and gives each piece of the body to `piece`; begun(reply) is called when the answer
- * has come. silence(): the milliseconds without a byte after which a stream is begun again, since the
- * network may have forgotten it. If this tab leaves its streams to others, it is brief, and begins
- * after `every` milliseconds; those with `every` may be beside another one of the tab. */
+/** Sends a request and gives each piece of the body to `piece`; begun(reply) is called when the
+ * answer has come. silence(): the milliseconds without a byte after which a stream is begun again,
+ * since the network may have forgotten it. If this tab leaves its streams to others, it is brief,
+ * and begins after `every` milliseconds; those with `every` may be beside another of the tab. */
 async function stream(path, { signal: outer, headers, silence, begun, piece, every, unseen }) {
 	const isLate = () => silence && isCrowded(Boolean(every));
 	const restNow = () => (document.hidden ? unseen ?? NEVER : isLate() && (every ?? OTHER));
@@ -370,9 +358,11 @@ async function stream(path, { signal: outer, headers, silence, begun, piece, eve
 }
 
 /** The body of a long answer, such as a log: piece by piece, after begun(reply); of one that is
- * followed with `silence`, as of stream(). Resolves at its end, throws ApiError with status 0 if it breaks off. */
+ * followed with `silence`, as of stream(). Resolves at its end, throws ApiError with status 0 if it
+ * breaks off. */
 export function chunks(path, { signal, chunk, silence, begun }) {
-	return stream(path, { signal, silence, begun, headers: { Accept: "text/plain" }, piece: chunk });
+	const headers = { Accept: "text/plain" };
+	return stream(path, { signal, silence, begun, headers, piece: chunk });
 }
 
 /** Returns true if the same request may succeed later. */
@@ -384,46 +374,41 @@ export const isKnown = ({ status }) => status !== 0 && status !== 504;
 /** Follows server-sent events: event(name, data). Reconnects for ever, with the id of the last
  * event; lost(true) and lost(false) tell when the connection breaks and is back, open() each time
  * that the stream begins. While connections are short, there is a stream for a moment only, every
- * so many milliseconds; while nobody sees the tab, every `unseen` milliseconds, or none. Returns the
- * reason of the last event, "completed" or "gone"; throws on refusals (4xx) and when the signal
+ * so many milliseconds; while nobody sees the tab, every `unseen` milliseconds, or none. Returns
+ * the reason of the last event, "completed" or "gone"; throws on refusals (4xx) and when the signal
  * aborts. */
 export async function watch(path, { signal, event, lost = () => {}, open: opened = () => {},
 	every, unseen }) {
 	const owner = {};
 	const parser = new EventParser();
 	const headers = { Accept: "text/event-stream" };
-	let wait = FIRST_WAIT, broken = false;
+	let wait = FIRST_WAIT, broken = false, end;
 	const mark = (yes, isSaid = true) => {
 		if (!yes || isSaid) connection(owner, yes);
 		if (broken !== yes) lost(broken = yes);
 	};
+	const take = (name, data) => {
+		wait = parser.retry ?? FIRST_WAIT;
+		if (name === "end") end = data.reason;
+		else event(name, data);
+	};
+	const once = () => {
+		end = null;
+		parser.reset();
+		if (parser.id) headers["Last-Event-ID"] = parser.id;
+		return stream(path, { signal, headers, every, unseen, silence: () => SILENCE,
+			begun: () => { mark(false); opened(); }, piece: (bytes) => parser.feed(bytes, take) });
+	};
 	try {
 		for (;;) {
-			let end = null, isRefused = false;
-			try {
-				parser.reset();
-				if (parser.id) headers["Last-Event-ID"] = parser.id;
-				await stream(path, {
-					signal, headers, every, unseen, silence: () => SILENCE,
-					begun: () => { mark(false); opened(); },
-					piece: (bytes) => parser.feed(bytes, (name, data) => {
-						wait = parser.retry ?? FIRST_WAIT;
-						if (name === "end") end = data.reason;
-						else event(name, data);
-					}),
-				});
-			} catch (error) {
-				if (error.again) mark(true, false);
-				if (error.again) continue;
-				if (!isPassing(error)) throw error;
-				isRefused = error.status >= 500; // 429 is no loss
-			}
+			const error = await once().catch((thrown) => thrown);
+			if (error?.again) mark(true, false);
+			if (error?.again) continue;
+			if (error && !isPassing(error)) throw error;
 			if (end === "completed" || end === "gone") return end;
-			if (end === "token") {
-				forget(ENDED);
-				throw new ApiError(401, { message: ENDED });
-			}
+			if (end === "token") throw forgotten();
 			if (end === "lifetime") continue;
+			const isRefused = error?.status >= 500; // 429 is no loss
 			mark(true, isRefused);
 			if (!isRefused) ask(); // the connection may be broken, and the server be there
 			await pause(wait, signal);
@@ -439,6 +424,11 @@ function forget(why) {
 	Object.assign(session, NOBODY, { ended: why === ENDED && session.user?.username });
 	sessionStorage.removeItem(KEY);
 	tell("session", why);
+}
+
+function forgotten() {
+	forget(ENDED);
+	return new ApiError(401, { message: ENDED });
 }
 
 async function identify() {
@@ -472,7 +462,8 @@ export async function signOut() {
 	forget("You are signed out.");
 	sessionStorage.clear();
 	tell("sign-out");
-	if (revocable) await send("DELETE", "api/v2/authn/basic/logout", null, { token }).catch(() => {});
+	const path = "api/v2/authn/basic/logout";
+	if (revocable) await send("DELETE", path, null, { token }).catch(() => {});
 }
 
 /** Reads the user of the kept token, or of no token. Waits until the server answers. */

@@ -43,12 +43,13 @@ export function areaChart({ title, unit, from, to, series }) {
 	const shown = series.filter(({ values }) => values.some(Boolean));
 	const n = series[0].values.length;
 	let upper = new Array(n).fill(0);
-	const stack = shown.map(({ values }) => [upper, upper = upper.map((sum, i) => sum + values[i])]);
+	const above = ({ values }) => (upper = upper.map((sum, i) => sum + values[i]));
+	const stack = shown.map((one) => [upper, above(one)]);
 	const top = Math.max(...upper, shown.reduce((sum, { last }) => sum + last, 0));
 	const ends = shown.map(({ name, last }) => `${last} ${name}`);
 	const most = `at most ${figure(top, unit)}`;
-	const text = `${title}, ${time(from)} to ${time(to)}: ${most}; ` +
-		`at the end ${ends.join(", ")}`;
+	const span = `${time(from)} to ${time(to)}`;
+	const text = `${title}, ${span}: ${most}; at the end ${ends.join(", ")}`;
 	const isFlat = stack.every(([, sums]) => sums.every((sum) => Math.abs(sum - sums[0]) < 0.01));
 	const areas = () => shown.map(({ role }, i) =>
 		svg("path", { class: `area-${role}`, d: path(...stack[i], top) }));
@@ -56,8 +57,8 @@ export function areaChart({ title, unit, from, to, series }) {
 		el("figcaption", null, el("b", null, title), shown.map(({ role }, i) =>
 			el("span", null, el("i", { class: `key area-${role}` }), ends[i])),
 			!isFlat && el("span", { class: "soft" }, `${most} since ${time(from).slice(5, 16)}`)),
-		!isFlat && svg("svg", { viewBox: `0 0 ${n} ${HEIGHT}`, preserveAspectRatio: "none", role: "img",
-			"aria-label": text }, areas()));
+		!isFlat && svg("svg", { viewBox: `0 0 ${n} ${HEIGHT}`, preserveAspectRatio: "none",
+			role: "img", "aria-label": text }, areas()));
 }
 
 /** A thin line of parts {role, ms}, of which one without ms is short; `text` says the same. */

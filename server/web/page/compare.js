@@ -1,9 +1,8 @@
 // Two jobs beside each other: their states, and what differs in their configuration.
 
 import { get } from "./api.js";
-import { el, fill } from "./dom.js";
-import { exitText, state, time } from "./format.js";
-import { hashOf, pathOf, runTime } from "./jobs.js";
+import { el, fill, panel, plainTable, titled } from "./dom.js";
+import { exitText, hashOf, pathOf, runTime, state, time } from "./format.js";
 
 export const title = "Compare";
 
@@ -53,14 +52,11 @@ function shown(value, other) {
 	return el("pre", null, lines.map(line));
 }
 
+/** rows: [name, value of a, value of b]. */
 function table(label, first, jobs, rows) {
-	const cell = (value) => el("td", { role: "cell" }, value);
-	const head = (value) => el("th", { scope: "col", role: "columnheader" }, value);
-	const links = jobs.map((id) => el("a", { href: hashOf(id) }, id));
-	return el("table", { class: "compared", role: "table", "aria-label": label },
-		el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, [first, ...links].map(head))),
-		el("tbody", { role: "rowgroup" }, rows.map(([name, ...values]) => el("tr", { role: "row" },
-			el("th", { scope: "row", role: "rowheader" }, name), values.map(cell)))));
+	const links = jobs.map((id, i) => [el("a", { href: hashOf(id) }, id), (row) => row[i + 1]]);
+	const columns = [[first, ([name]) => name, "rowheader"], ...links];
+	return plainTable(label, columns, rows, { class: "compared" });
 }
 
 export default async function comparePage(root, { a, b }, signal) {
@@ -74,13 +70,12 @@ export default async function comparePage(root, { a, b }, signal) {
 	const [[first, one], [second, two]] = await Promise.all(jobs.map(read));
 	const fact = (name, value) => [name, value(first.jobStatus), value(second.jobStatus)];
 	const exit = (job) => exitText(job.appExitCode, job.appExitSpec);
-	const facts = [fact("State", (job) => state(job.state)), fact("Duration", runTime), fact("Exit", exit),
-		fact("Submitted", (job) => time(job.submissionTime)), fact("User", (job) => job.username)];
+	const facts = [fact("State", (job) => state(job.state)), fact("Duration", runTime),
+		fact("Exit", exit), fact("Submitted", (job) => time(job.submissionTime)),
+		fact("User", (job) => job.username)];
 	const rows = differences(one, two).map(([path, x, y]) => [path, shown(x, y), shown(y, x)]);
-	const part = (name, ...children) =>
-		el("section", { class: "panel", "aria-label": name }, children);
-	root.append(part("Facts", table("Facts", "Job", jobs, facts)),
-		part("Configuration", el("h2", null, "Configuration"), rows.length
+	root.append(panel("Facts", table("Facts", "Job", jobs, facts)),
+		titled("Configuration", rows.length
 			? table("Differences", "Path", jobs, rows)
 			: el("p", null, "Both jobs have the same configuration.")));
 }

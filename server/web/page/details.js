@@ -47,7 +47,8 @@ const more = (name, text) => text &&
 function codeOf(id, config) {
 	const { sha256 = "", commit, changed } = config?.extras?.code ?? {};
 	const error = el("span", { class: "error", role: "alert" });
-	const save = () => downloadCode(id).then(() => fill(error), ({ message }) => fill(error, message));
+	const save = () => downloadCode(id)
+		.then(() => fill(error), ({ message }) => fill(error, message));
 	const text = commit ? `commit ${commit.slice(0, 12)}${changed ? ", with changes" : ""}`
 		: `without a commit, ${sha256.slice(0, 12)}`;
 	return sha256 && el("span", { title: sha256 }, `${text} `,
@@ -65,10 +66,11 @@ export function jobFacts(detail, id, config) {
 	more("Diagnostics of the job", status.appExitCode !== 0 && status.appExitDiagnostics));
 }
 
-/** Facts of a task; `failed`: the task whose failure is explained elsewhere, `told`: diagnostics that
- * are shown elsewhere. */
+/** Facts of a task; `failed`: the task whose failure is explained elsewhere, `told`: diagnostics
+ * that are shown elsewhere. */
 export function taskFacts(task, config, failed, told) {
-	const { containerExitCode: code, containerExitSpec: spec, containerExitDiagnostics: text } = task;
+	const { containerExitCode: code, containerExitSpec: spec, containerExitDiagnostics: text } =
+		task;
 	const name = taskName(task);
 	const isOther = name !== failed, why = isOther && code !== 0;
 	return section(`Task ${name}`, facts([["Exit code", isOther && exitText(code, spec)],
@@ -93,7 +95,8 @@ const EVENTS = [
 		duration(now() - Date.parse(at)))],
 	["Type", (one) => one.type],
 	["Task", (one) => one.taskroleName && taskName({ role: one.taskroleName, ...one })],
-	["Reason", (one) => one.reason], ["Count", (one) => one.count], ["Message", (one) => one.message],
+	["Reason", (one) => one.reason], ["Count", (one) => one.count],
+	["Message", (one) => one.message],
 ];
 
 export const eventTable = ({ data }) =>
@@ -103,7 +106,6 @@ export const eventTable = ({ data }) =>
 export const attemptTable = (all, open) => plainTable("Attempts", [
 	["Attempt", ({ attemptIndex: i }) => link(`attempt ${i + 1}`, () => open(i))],
 	["State", (one) => state(one.state)], ["Started", (one) => time(one.attemptStartedTime)],
-	["Duration", (one) =>
-		duration((one.attemptCompletedTime ?? now()) - one.attemptStartedTime)],
+	["Duration", (one) => duration((one.attemptCompletedTime ?? now()) - one.attemptStartedTime)],
 	["Exit code", (one) => exitText(one.exitCode, one.appExitSpec)],
 ], all);

@@ -16,7 +16,7 @@ function check(name, value) {
 function make(node, attributes, children) {
 	for (const [name, value] of Object.entries(attributes ?? {})) {
 		if (name === "on") {
-			for (const [type, listener] of Object.entries(value)) node.addEventListener(type, listener);
+			for (const type in value) node.addEventListener(type, value[type]);
 		} else if (value !== null && value !== undefined && value !== false) {
 			const text = value === true ? "" : String(value);
 			check(name, text);
@@ -53,25 +53,47 @@ export const button = (name, click, attributes) =>
 /** A button that looks like a link. */
 export const link = (name, click) => button(name, click, { class: "link" });
 
-/** An input with its label above it. */
-export const field = (label, input) =>
-	el("label", { class: "field" }, el("span", null, label), input);
+export const panel = (label, ...children) =>
+	el("section", { class: "panel", "aria-label": label }, children);
+export const titled = (name, ...children) => panel(name, el("h2", null, name), children);
 
-/** A table with all its rows. columns: [name, cell(row), class]. The roles are for pages that show
- * the rows otherwise than as a table. */
+/** An input with its label above it. */
+export const field = (label, input, more = "") =>
+	el("label", { class: `field ${more}`.trim() }, el("span", null, label), input);
+
+/** A table with all its rows. columns: [name, value(row), class], with "rowheader" for the heads of
+ * rows. The roles are for pages that show the rows otherwise than as a table. */
 export function plainTable(label, columns, rows, attributes) {
 	const heads = columns.map(([name, , kind]) =>
 		el("th", { scope: "col", role: "columnheader", class: kind }, name));
-	const line = (row) => el("tr", { role: "row" }, columns.map(([name, cell, kind]) =>
-		el("td", { role: "cell", class: kind, "data-name": name }, cell(row))));
+	const cell = (row) => ([name, value, kind]) => (kind === "rowheader"
+		? el("th", { role: kind, scope: "row" }, value(row))
+		: el("td", { role: "cell", class: kind, "data-name": !name.nodeType && name }, value(row)));
+	const line = (row) => el("tr", { role: "row" }, columns.map(cell(row)));
 	return el("table", { role: "table", "aria-label": label, ...attributes },
 		el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, heads)),
 		el("tbody", { role: "rowgroup" }, rows.map(line)));
 }
+
+/** A table in a box that scrolls to the side. */
+export const scrolled = (label, table) =>
+	el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, table);
 
 /** Replaces the children of `parent`. */
 export function fill(parent, ...children) {
 	parent.replaceChildren();
 	append(parent, children);
 	return parent;
+}
+
+/** A function (name, value, act) that calls act() unless the value is that of the last call with
+ * this name: what is on the screen keeps the focus, and is not read again. */
+export function onlyChanges() {
+	const shown = {};
+	return (name, value, act) => {
+		const text = JSON.stringify(value);
+		if (shown[name] === text) return;
+		shown[name] = text;
+		act();
+	};
 }

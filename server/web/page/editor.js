@@ -14,14 +14,13 @@ const AFTER_COMPOSITION = 50; // ms; CodeMirror reads the composed text first
 const MARKED_MOST = 200; // characters of a mark
 
 // ---- looks ----
-const line = (colour) => `1px solid var(--${colour})`;
-const wave = (colour) => ({
-	textDecoration: `underline wavy var(--${colour})`,
-	textUnderlineOffset: "3px",
-});
-const raised = { color: "var(--text)", backgroundColor: "var(--raised)", border: line("line") };
+const wave = (colour) =>
+	({ textDecoration: `underline wavy var(--${colour})`, textUnderlineOffset: "3px" });
+const raised = { color: "var(--text)", backgroundColor: "var(--raised)",
+	border: "1px solid var(--line)" };
 const THEME = EditorView.theme({
-	"&": { height: "100%", color: "var(--text)", backgroundColor: "var(--panel)", fontSize: "13px" },
+	"&": { height: "100%", color: "var(--text)", backgroundColor: "var(--panel)",
+		fontSize: "13px" },
 	"&.cm-focused": { outline: "0" }, // .editor of style.css has it
 	".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.5", overflow: "auto" },
 	".cm-content": { caretColor: "var(--text)", padding: "6px 0" },
@@ -33,10 +32,8 @@ const THEME = EditorView.theme({
 	".cm-sign-warning": { color: "var(--warn)" },
 	".cm-tooltip": raised,
 	".cm-find": { ...raised, width: "100%", padding: "4px 8px", font: "inherit" },
-	".cm-tooltip-autocomplete > ul > li[aria-selected]": {
-		color: "var(--on-accent)",
-		background: "var(--accent)",
-	},
+	".cm-tooltip-autocomplete > ul > li[aria-selected]":
+		{ color: "var(--on-accent)", background: "var(--accent)" },
 	".cm-help": { maxWidth: "60ch", padding: "4px 8px", whiteSpace: "pre-line" },
 });
 const COLOURS = HighlightStyle.define([
@@ -46,11 +43,8 @@ const COLOURS = HighlightStyle.define([
 	{ tag: tags.comment, color: "var(--soft)", fontStyle: "italic" },
 	{ tag: [tags.labelName, tags.meta], color: "var(--busy)" },
 ]);
-const YAML = LRLanguage.define({
-	name: "yaml",
-	parser: yamlParser,
-	languageData: { commentTokens: { line: "#" } },
-});
+const YAML = LRLanguage.define(
+	{ name: "yaml", parser: yamlParser, languageData: { commentTokens: { line: "#" } } });
 const JSON_LANGUAGE = LRLanguage.define({ name: "json", parser: jsonParser });
 const languageOf = (text) => (isJson(text) ? JSON_LANGUAGE : YAML);
 
@@ -260,8 +254,8 @@ export function createEditor(host, { text, label, change }) {
 			view.dispatch({ selection: { anchor: at }, scrollIntoView: true });
 			view.focus();
 		},
-		/** Offsets are those of `document`. */
-		replaceRange(from, to, insert) {
+		/** Makes a change {from, to, insert}, whose offsets are those of `document`. */
+		replace({ from, to, insert }) {
 			const changes = { from, to, insert: insert.replaceAll("\n", view.state.lineBreak) };
 			view.dispatch({ changes, scrollIntoView: true });
 		},

@@ -7,35 +7,40 @@ import { taskName } from "./tasks.js";
 
 const LINES = 4; // of the log, if no line is known as the cause
 
-/** Describes a failed attempt: {code, phrase, own: how the command itself ended or "", meaning, task,
- * followers, cause: a sentence or "", line: the text of the log that is the cause or "", lines: its
- * last ones without such a line, remedies}; null if the attempt has not failed. */
+const linesOf = (first, text) => (first?.lines.length ? first.lines : text.split("\n"))
+	.map(plain).filter((line) => line.trim());
+
+/** What is known as the cause: {cause, line, lines} of failureOf(). */
+function causeOf(first, { runtime, launcher }, phrase) {
+	const { errorLogs, matchedUserLogString, failedLine } = runtime ?? {};
+	const lines = linesOf(first, errorLogs?.user || launcher || "");
+	const matched = plain(matchedUserLogString ?? "");
+	const told = plain(first?.cause ?? (matched || (failedLine ?? "")));
+	const cause = told === phrase ? "" : told;
+	const isIn = (line) => line.includes(cause);
+	const isLine = cause && (lines.some(isIn) || (matched && cause.includes(matched)));
+	if (isLine) return { cause: "", line: cause, lines: [] };
+	const isSilent = errorLogs?.user === "" && !cause && !lines.length;
+	const sentence = isSilent ? "It wrote no output." : cause;
+	return { cause: sentence, line: "", lines: lines.slice(-LINES) };
+}
+
+/** Describes a failed attempt: {code, phrase, own: how the command itself ended or "", meaning,
+ * task, followers, cause: a sentence or "", line: the text of the log that is the cause or "",
+ * lines: its last ones without such a line, remedies}; null if the attempt has not failed. */
 export function failureOf(status) {
-	const { attemptState, firstFailure: first, appExitMessages, appExitTriggerTaskRoleName: taskRole,
+	const { firstFailure: first, appExitMessages, appExitTriggerTaskRoleName: taskRole,
 		appExitTriggerTaskIndex: taskIndex } = status;
-	if (!first && attemptState !== "FAILED") return null;
-	const spec = first?.exitSpec ?? status.appExitSpec ?? {};
+	if (!first && status.attemptState !== "FAILED") return null;
 	const code = first?.exitCode ?? status.appExitCode;
-	const runtime = appExitMessages?.runtime ?? {};
-	const last = runtime.errorLogs?.user || appExitMessages?.launcher || "";
-	const lines = (first?.lines.length ? first.lines : last.split("\n")).map(plain)
-		.filter((line) => line.trim());
-	const matched = plain(runtime.matchedUserLogString ?? "");
-	const told = plain(first?.cause ?? (matched || (runtime.failedLine ?? "")));
-	const cause = told === spec.phrase ? "" : told;
-	const { originUserExitCode: own = code } = runtime;
-	const isSilent = runtime.errorLogs?.user === "" && !cause && !lines.length;
-	const isLine = cause && (lines.some((line) => line.includes(cause)) ||
-		(matched && cause.includes(matched)));
+	const { phrase, reason, solution } = first?.exitSpec ?? status.appExitSpec ?? {};
+	const { originUserExitCode: own = code, solution: more } = appExitMessages?.runtime ?? {};
 	return {
-		code, phrase: spec.phrase ?? "", meaning: spec.reason ?? "The job failed.",
+		code, phrase: phrase ?? "", meaning: reason ?? "The job failed.",
 		own: own === code ? "" : `the command ended with ${own}`,
 		task: first ? taskName(first) : taskRole && taskName({ taskRole, taskIndex }),
-		followers: first?.followersCount ?? 0,
-		cause: isSilent ? "It wrote no output." : isLine ? "" : cause,
-		line: isLine ? cause : "",
-		lines: isLine ? [] : lines.slice(-LINES),
-		remedies: [...spec.solution ?? [], runtime.solution].filter(Boolean),
+		followers: first?.followersCount ?? 0, ...causeOf(first, appExitMessages ?? {}, phrase),
+		remedies: [...solution ?? [], more].filter(Boolean),
 	};
 }
 
@@ -59,6 +64,6 @@ export function failurePanel(failure, { when, several, show, choose }) {
 		cause && el("span", null, cause), line && link(`line: ${line}`, show),
 		task && lines.length > 0 && link("show the last lines in the log", show)),
 		lines.length > 0 && el("pre", null, lines.join("\n")),
-		remedies.length > 0 && el("p", null,
-			el("span", null, el("span", { class: "soft" }, "What to do: "), `${remedies.join(". ")}.`)));
+		remedies.length > 0 && el("p", null, el("span", null,
+			el("span", { class: "soft" }, "What to do: "), `${remedies.join(". ")}.`)));
 }

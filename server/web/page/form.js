@@ -1,11 +1,12 @@
 // The form of "Submit": it writes a job of one task role as text, which the user then can change.
 
-import { el } from "./dom.js";
+import { el, field } from "./dom.js";
 import { quoted, scalar } from "./schema.js";
 
 const RULES = "The text rules now. Clear it to use the form.";
 const FREE = "It writes a job of one task role.";
 const MIB = { M: 1, G: 1024, T: 1024 * 1024 };
+const SIZE = /^\s*(\d+(?:\.\d+|,\d{1,2})?)\s*(?:([MGT])i?B?)?\s*$/i;
 // A block of YAML would change these: blanks at its begin, line breaks of other kinds, control
 // characters.
 const CHANGED = /^\s|[^\P{Cc}\n\t]|[\u2028\u2029\ufeff\ufffe\uffff]|\p{Cs}/u;
@@ -13,7 +14,7 @@ const CHANGED = /^\s|[^\P{Cc}\n\t]|[\u2028\u2029\ufeff\ufffe\uffff]|\p{Cs}/u;
 /** "1.5 GiB", "1,5g" and "1536" are 1536; other texts stay, for the server to explain: "1,536" may
  * be either. */
 function mebibytes(text) {
-	const [, n, unit = "M"] = /^\s*(\d+(?:\.\d+|,\d{1,2})?)\s*(?:([MGT])i?B?)?\s*$/i.exec(text) ?? [];
+	const [, n, unit = "M"] = SIZE.exec(text) ?? [];
 	return n ? String(Math.round(n.replace(",", ".") * MIB[unit.toUpperCase()])) : scalar(text);
 }
 
@@ -66,7 +67,7 @@ export function createForm(values, write) {
 		FIELDS.map(([name, label, value, attributes]) => {
 			inputs[name] = el(name === "command" ? "textarea" : "input", attributes);
 			inputs[name].value = values[name] ?? value;
-			return el("label", { class: `field field-${name}` }, el("span", null, label), inputs[name]);
+			return field(label, inputs[name], `field-${name}`);
 		}));
 	const note = el("span", { class: "hint" });
 	const summary = el("summary", null, "Form", note);
@@ -74,10 +75,10 @@ export function createForm(values, write) {
 	const form = {
 		element,
 		get values() {
-			return Object.fromEntries(Object.entries(inputs).map(([name, { value }]) => [name, value]));
+			return Object.fromEntries(FIELDS.map(([name]) => [name, inputs[name].value]));
 		},
-		/** The form is for an empty text, and for the text that it has written. With another text it is
-		 * folded, unless somebody writes that text at the moment: nothing is to move then. */
+		/** The form is for an empty text, and for the text that it has written. With another text
+		 * it is folded, unless somebody writes that text at the moment: nothing is to move then. */
 		update(text, writing) {
 			const isBlank = !text.trim(), mine = isBlank || text === jobOf(form.values);
 			fields.disabled = !mine;

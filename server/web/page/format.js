@@ -2,7 +2,6 @@
 
 import { el } from "./dom.js";
 
-const UNKNOWN = "";
 const UNITS = [["d", 86400], ["h", 3600], ["m", 60], ["s", 1]];
 
 /** ahead: milliseconds by which the server's clock is ahead of the browser's. */
@@ -15,7 +14,7 @@ const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 
 /** "45s", "3m 20s", "2h 5m", "3d 4h": the two largest units. */
 export function duration(ms) {
-	if (!isNumber(ms)) return UNKNOWN;
+	if (!isNumber(ms)) return "";
 	let rest = Math.max(0, Math.floor(ms / 1000));
 	const largest = UNITS.findIndex(([, seconds]) => rest >= seconds);
 	if (largest < 0) return "0s";
@@ -28,23 +27,19 @@ export function duration(ms) {
 }
 
 /** The time since `ms`, as a duration. */
-export function ago(ms) {
-	return isNumber(ms) ? `${duration(now() - ms)} ago` : UNKNOWN;
-}
+export const ago = (ms) => (isNumber(ms) ? `${duration(now() - ms)} ago` : "");
 
 /** "2026-11-23 08:25:07" in the time zone of the browser. */
 export function time(ms) {
-	if (!isNumber(ms)) return UNKNOWN;
-	const at = new Date(ms);
-	if (Number.isNaN(at.getTime())) return UNKNOWN;
-	const two = (n) => String(n).padStart(2, "0");
-	return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ` +
-		`${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+	if (!isNumber(ms)) return "";
+	const local = new Date(ms - new Date(ms).getTimezoneOffset() * 60000);
+	if (Number.isNaN(local.getTime())) return "";
+	return local.toISOString().slice(0, 19).replace("T", " ");
 }
 
 /** "512 B", "1.5 MiB". */
-export function bytes(n) {
-	if (!isNumber(n)) return UNKNOWN;
+export function sizeOf(n) {
+	if (!isNumber(n)) return "";
 	const units = ["B", "KiB", "MiB", "GiB", "TiB"];
 	let unit = 0;
 	for (; n >= 1024 && unit < units.length - 1; unit++) n /= 1024;
@@ -52,9 +47,7 @@ export function bytes(n) {
 }
 
 /** plural(1, "task") is "1 task", plural(2, "task") "2 tasks". */
-export function plural(n, word) {
-	return `${n} ${word}${n === 1 ? "" : "s"}`;
-}
+export const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 
 /** "a, b, c and 4 more". */
 export const listed = (names, most = 3) => names.slice(0, most).join(", ") +
@@ -69,3 +62,13 @@ export function state(name) {
 	const kind = /^[A-Z]+$/.test(text) ? text.toLowerCase() : "unknown";
 	return el("span", { class: `state state-${kind}` }, text);
 }
+
+// ---- jobs: the identity of a row, its page, its route; how long it, or a task, has run ----
+export const idOf = ({ username, name }) => `${username}~${name}`;
+export const hashOf = (id) => `#/jobs/${encodeURIComponent(id)}`;
+export const pathOf = (id) => `api/v2/jobs/${encodeURIComponent(id)}`;
+
+/** Milliseconds from the first start to the end, or to now; null before the start. */
+export const runMs = ({ launchedTime, completedTime }) =>
+	(launchedTime ? (completedTime ?? now()) - launchedTime : null);
+export const runTime = (row) => duration(runMs(row));

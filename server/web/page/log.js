@@ -96,7 +96,8 @@ export function parts({ text, runs }, needle = "") {
 		.filter((part) => part.text);
 }
 
-/** The output of a task. Takes bytes in write(), split anywhere; ended(line) gets complete lines. */
+/** The output of a task. Takes bytes in write(), split anywhere; ended(line) gets complete
+ * lines. */
 class Terminal {
 	count = 0; // complete lines
 	open = newLine(this); // may still grow

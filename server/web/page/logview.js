@@ -2,7 +2,7 @@
 
 import { ApiError, chunks, get, isCrowded, isPassing, pause, session } from "./api.js";
 import { button, el, fill } from "./dom.js";
-import { bytes, listed, plural } from "./format.js";
+import { listed, plural, sizeOf } from "./format.js";
 import { Log, parts, plain } from "./log.js";
 import { VirtualList } from "./table.js";
 
@@ -11,13 +11,14 @@ const FLAGS = ["bold", "dim", "italic", "underline", "inverse", "strike"];
 const EARLY_WAIT = 2000, AGAIN_WAIT = 250, LAST_WAIT = 10000;
 const ROUND_WAIT = 2000; // ms between two looks at the logs of several tasks
 const SLOW = 3; // ... or so many times the duration of a look
-// A kubelet gives a log from its beginning, so that looks at long ones are dear. Bytes a second, and at
-// most so many ms between two looks.
+// A kubelet gives a log from its beginning, so that looks at long ones are dear. Bytes a second,
+// and at most so many ms between two looks.
 const RATE = 4 << 20, LAST_ROUND = 60000;
 // A stream that is silent for so many ms is begun again; after the end of the task, when it ends.
 const SILENCE = 20000, SILENCE_ENDED = 5000;
 const MOST = 64; // tasks in one log
 const HUES = 6;
+const UNCERTAIN = "Lines may be repeated or missing from here on.";
 const EARLY = "There is no log yet.";
 
 function styled({ text, style }) {
@@ -51,9 +52,10 @@ class Reader {
 	#place(headers) {
 		const offset = headers.get("X-Log-Offset");
 		const [at, start] = [offset && Number(offset), headers.get("X-Log-Start") ?? ""];
-		const isNext = offset !== null && this.#at !== null && at >= this.#at && start === this.#start;
+		const isNext = offset !== null && this.#at !== null && at >= this.#at &&
+			start === this.#start;
 		if (isNext || (!this.#hasCome && offset !== null)) this.unstored += at - this.#at;
-		else if (this.#hasCome) this.terminal.note("Lines may be repeated or missing from here on.");
+		else if (this.#hasCome) this.terminal.note(UNCERTAIN);
 		[this.#at, this.#start, this.#hasCome] = [at, start, true];
 	}
 
@@ -127,7 +129,8 @@ async function lookAtAll(readers, signal) {
 function stateOf(readers, others) {
 	const early = readers.filter(({ problem }) => problem === EARLY).map(({ task }) => task.name);
 	const bad = readers.filter(({ problem }) => problem && problem !== EARLY);
-	if (readers.length === 1) return bad.length ? `Not shown: ${bad[0].problem}` : readers[0].problem;
+	const [{ problem }] = readers;
+	if (readers.length === 1) return bad.length ? `Not shown: ${problem}` : problem;
 	return [`Lines of ${readers.length} tasks, in the order in which this page got them.`,
 		early.length && `No log yet: ${listed(early)}.`,
 		bad.length && `Not shown: ${listed(bad.map(({ task }) => task.name))}: ${bad[0].problem}`,
@@ -151,9 +154,10 @@ class LogLines {
 	constructor(label, { followed, chosen }) {
 		Object.assign(this, { followed, chosen });
 		const spacer = () => el("div", { "aria-hidden": "true" });
-		this.element = el("div", { class: "log", role: "log", "aria-label": label, "aria-live": "off",
-			tabindex: "0", on: { scroll: () => this.#scrolled(), click: (event) => this.#clicked(event),
-				keydown: (event) => this.#pressed(event), copy: (event) => this.#copied(event) } });
+		const on = { scroll: () => this.#scrolled(), click: (event) => this.#clicked(event),
+			keydown: (event) => this.#pressed(event), copy: (event) => this.#copied(event) };
+		this.element = el("div", { class: "log", role: "log", "aria-label": label,
+			"aria-live": "off", tabindex: "0", on });
 		const [before, after] = [spacer(), spacer()];
 		this.list = new VirtualList(this.element, this.element, { before, after }, {
 			count: () => this.log.count,
@@ -371,7 +375,8 @@ class LogView {
 		const isOne = sources.length === 1;
 		const how = { signal, name: this.#output.value,
 			offer: (names) => {
-				for (const one of this.#output.options) one.hidden = isOne && !names.includes(one.value);
+				const isAbsent = ({ value }) => isOne && !names.includes(value);
+				for (const one of this.#output.options) one.hidden = isAbsent(one);
 			},
 			changed: () => { if (!signal.aborted) this.#changed(); } };
 		this.#readers = sources.map((task) => new Reader(task, lines.log.terminal(task.name), how));
@@ -394,9 +399,12 @@ class LogView {
 		const state = `${this.#said} ${stateOf(this.#readers, this.others)}`.trim();
 		tell(this.#note, lines.isSelected ? `All ${log.count} lines are selected.` : state);
 		const unstored = this.#readers.reduce((sum, reader) => sum + reader.unstored, 0);
-		tell(this.#missing, [unstored && `${bytes(unstored)} of output before this are not stored.`,
-			log.dropped && `The first ${plural(log.dropped, "line")}, ${bytes(log.droppedBytes)}, ` +
-			`are not shown${lines.isOfMany ? "" : "; the download has them"}.`].filter(Boolean).join(" "));
+		tell(this.#missing, [
+			unstored && `${sizeOf(unstored)} of output before this are not stored.`,
+			log.dropped && `The first ${plural(log.dropped, "line")}, ` +
+				`${sizeOf(log.droppedBytes)}, are not shown` +
+				`${lines.isOfMany ? "" : "; the download has them"}.`,
+		].filter(Boolean).join(" "));
 	}
 
 	/** Shows the wanted line, as soon as it is there. */
@@ -416,7 +424,8 @@ class LogView {
 	#chosen(line) {
 		this.#said = "";
 		this.wanted = null;
-		this.picked(line && (this.lines.isOfMany ? `${line.terminal.name}:${line.number}` : line.number));
+		const task = this.lines.isOfMany && line ? `${line.terminal.name}:` : "";
+		this.picked(line && task + line.number);
 	}
 
 	goTo(line) {
@@ -450,7 +459,8 @@ class LogView {
 			const { locations } = await get(task.path, { signal });
 			const output = this.#output.value;
 			const { uri } = locations.find(({ name }) => name === output);
-			save(new URL(uri.replace("/rest-server/", ""), document.baseURI).href, `${task.file}-${output}.log`);
+			const url = new URL(uri.replace("/rest-server/", ""), document.baseURI);
+			save(url.href, `${task.file}-${output}.log`);
 		} catch (error) {
 			this.#said = error.message;
 			this.#changed();
@@ -461,9 +471,9 @@ class LogView {
 /** Shows the logs of tasks in the height of `host` until the signal aborts. sources: [{name:
  * "worker[0]", path: of its logs, or empty; file: the name of a download; ended(): true if the task
  * has ended}]; of several, all lines are in one log. job: its name; line: 12, of several tasks
- * "worker[0]:12", to show as soon as it is there; mark: {task, text} of a failure, whose last line is
- * marked, or null; picked(line): the user has chosen a line, or null. Returns goTo(line), goToMark(),
- * false if there is no such line, and setMark(mark). */
+ * "worker[0]:12", to show as soon as it is there; mark: {task, text} of a failure, whose last line
+ * is marked, or null; picked(line): the user has chosen a line, or null. Returns goTo(line),
+ * goToMark(), false if there is no such line, and setMark(mark). */
 export function logView(host, sources, options) {
 	return new LogView(host, sources, options);
 }

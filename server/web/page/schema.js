@@ -52,8 +52,9 @@ const members = (mapping, text) =>
 function stepsTo(node, text) {
 	const steps = [];
 	for (let n = node; n; n = n.parent) {
-		if (n.name === "Pair") steps.unshift({ key: keyOf(n, text), members: members(n.parent, text) });
-		else if (n.name === "Item") steps.unshift({ key: null, members: new Map() });
+		if (n.name === "Pair") {
+			steps.unshift({ key: keyOf(n, text), members: members(n.parent, text) });
+		} else if (n.name === "Item") steps.unshift({ key: null, members: new Map() });
 	}
 	return steps;
 }
@@ -76,7 +77,8 @@ export function loadSchema(name) {
 	return loaded.get(name);
 }
 
-const schemaOf = (root) => loadSchema(root.has("jobName") && !root.has("protocolVersion") ? "v1" : "v2");
+const schemaOf = (root) =>
+	loadSchema(root.has("jobName") && !root.has("protocolVersion") ? "v1" : "v2");
 
 const isObject = (x) => typeof x === "object" && x !== null && !Array.isArray(x);
 const choices = (s) => s.enum ?? ("const" in s ? [s.const] : null);
@@ -103,9 +105,9 @@ class Rules {
 	/** All schemas that hold for a value with these members. */
 	parts(schema, values) {
 		const s = this.follow(schema);
+		const either = [...(s.oneOf ?? []), ...(s.anyOf ?? [])];
 		const more = [
-			...[...(s.oneOf ?? []), ...(s.anyOf ?? [])].filter((one) => this.fits(one, values, false)),
-			...(s.allOf ?? []),
+			...either.filter((one) => this.fits(one, values, false)), ...(s.allOf ?? []),
 			...(s.if && this.fits(s.if, values, true) ? [s.then] : []),
 		];
 		return [s, ...more.filter(isObject).flatMap((one) => this.parts(one, values))];
@@ -114,18 +116,19 @@ class Rules {
 	child(s, key) {
 		if (key === null) return s.items;
 		if (isObject(s.properties) && Object.hasOwn(s.properties, key)) return s.properties[key];
-		const fitting = ([pattern]) => new RegExp(pattern, "u").test(key);
-		return Object.entries(s.patternProperties ?? {}).find(fitting)?.[1] ?? s.additionalProperties;
+		const patterns = Object.entries(s.patternProperties ?? {});
+		return patterns.find(([pattern]) => new RegExp(pattern, "u").test(key))?.[1] ??
+			s.additionalProperties;
 	}
 
-	/** The schemas at a path; `values`: the members of the value there. */
-	at(steps, values = new Map()) {
+	/** The schemas at a path; `known`: the members of the value there. */
+	at(steps, known = new Map()) {
 		let now = [this.root];
-		for (const { key, members: known } of steps) {
-			const parts = now.flatMap((s) => this.parts(s, known));
+		for (const { key, members: inside } of steps) {
+			const parts = now.flatMap((s) => this.parts(s, inside));
 			now = parts.map((s) => this.child(s, key)).filter(isObject);
 		}
-		return now.flatMap((s) => this.parts(s, values));
+		return now.flatMap((s) => this.parts(s, known));
 	}
 }
 
@@ -153,7 +156,8 @@ function sentences(schemas) {
 /** Help for the key or value at an offset: {from, to, lines}, or null. */
 export async function describe(text, pos) {
 	const tree = parse(text);
-	const node = [1, -1].map((side) => ancestor(tree.resolveInner(pos, side), SCALARS)).find(Boolean);
+	const node = [1, -1].map((side) => ancestor(tree.resolveInner(pos, side), SCALARS))
+		.find(Boolean);
 	const steps = node ? stepsTo(node, text) : [];
 	if (!steps.length) return null;
 	const rules = new Rules(await schemaOf(steps[0].members));
@@ -167,29 +171,24 @@ export async function describe(text, pos) {
 // ---- completion ----
 function keys(rules, schemas, known, json, ends) {
 	const required = new Set(schemas.flatMap((s) => s.required ?? []));
-	const found = new Map();
-	for (const [key, rule] of schemas.flatMap((s) => Object.entries(s.properties ?? {}))) {
-		if (isObject(rule) && !known.has(key)) found.set(key, [...(found.get(key) ?? []), rule]);
-	}
-	return [...found].map(([key, alternatives]) => {
-		const parts = alternatives.flatMap((rule) => rules.parts(rule, new Map()));
+	const all = schemas.flatMap((s) => Object.entries(s.properties ?? {}))
+		.filter(([key, rule]) => isObject(rule) && !known.has(key));
+	return [...Map.groupBy(all, ([key]) => key)].map(([key, alternatives]) => {
+		const parts = alternatives.flatMap(([, rule]) => rules.parts(rule, new Map()));
 		const [type, ...info] = sentences(parts);
 		const opens = parts.some((s) => /object|array/.test(s.type));
 		const label = json ? JSON.stringify(key) : key;
 		const end = ends ? "" : json || !opens ? ": " : ":";
-		return {
-			label, displayLabel: key, detail: type, info: info.join("\n") || undefined,
-			boost: required.has(key) ? 1 : 0, apply: label + end,
-		};
+		return { label, displayLabel: key, detail: type, info: info.join("\n") || undefined,
+			boost: required.has(key) ? 1 : 0, apply: label + end };
 	});
 }
 
-function values(schemas, json) {
+function choicesOf(schemas, json) {
 	const known = (s) => choices(s) ?? ([s.type].flat().includes("boolean") ? [true, false] : []);
 	const all = schemas.flatMap(known);
-	return [...new Map(all.map((v) => [String(v), v])).values()].map((v) => ({
-		label: scalar(v, json), displayLabel: String(v),
-	}));
+	return [...new Map(all.map((v) => [String(v), v])).values()]
+		.map((v) => ({ label: scalar(v, json), displayLabel: String(v), apply: scalar(v, json) }));
 }
 
 const WORD = /["']?[\w.-]*$/;
@@ -202,35 +201,41 @@ const replacing = (insert, rest) => (view, option, from, to) => view.dispatch({
 	userEvent: "input.complete",
 });
 
-/** A source of completions for CodeMirror. */
-export async function complete(context) {
-	const text = context.state.doc.toString(), json = isJson(text);
-	const line = context.state.doc.lineAt(context.pos);
-	const start = Math.max(line.from, context.pos - LOOK_BACK);
-	const from = start + WORD.exec(text.slice(start, context.pos)).index;
-	if (!context.explicit && from === context.pos) return null;
-	const to = context.pos + /^[\w.-]*["']?/.exec(text.slice(context.pos, line.to))[0].length;
-	const isValue = VALUE.test(text.slice(start, from));
-	const ends = /^\s*:/.test(text.slice(to, line.to)); // the key has its colon
+/** Where a word is written: [from, to); isValue: as a value; ends: as a key that has its colon. */
+function wordAt(text, pos, line) {
+	const start = Math.max(line.from, pos - LOOK_BACK);
+	const from = start + WORD.exec(text.slice(start, pos)).index;
+	const to = pos + /^[\w.-]*["']?/.exec(text.slice(pos, line.to))[0].length;
+	return { from, to, isValue: VALUE.test(text.slice(start, from)),
+		ends: /^\s*:/.test(text.slice(to, line.to)) };
+}
+
+/** What can stand in the place of a word, with {label, apply}. */
+async function optionsAt(text, { from, to, isValue, ends }) {
 	// With a word in its place the text has a complete tree.
 	const patched = text.slice(0, from) + (isValue || ends ? "x" : "x: ") + text.slice(to);
 	const node = parse(patched).resolveInner(from, 1);
-	const pair = node.parent?.name === "Key" ? node.parent.parent : null;
-	if (!isValue && !pair) return null;
-	const steps = stepsTo(node, patched);
-	if (!steps.length) return null;
+	const steps = isValue || node.parent?.name === "Key" ? stepsTo(node, patched) : [];
+	if (!steps.length) return [];
+	const json = isJson(text);
 	const rules = new Rules(await schemaOf(steps[0].members).catch(() => ({})));
 	const { key, members: others } = steps.at(-1);
 	others.delete(key); // it is still being written
-	const options = isValue
-		? values(rules.at(steps), json)
+	return isValue ? choicesOf(rules.at(steps), json)
 		: keys(rules, rules.at(steps.slice(0, -1), others), others, json, ends);
-	const rest = to - context.pos; // of the word, behind the cursor
-	const inserts = new Set(options.map((option) => option.apply ?? option.label));
+}
+
+/** A source of completions for CodeMirror. */
+export async function complete({ state: { doc }, pos, explicit }) {
+	const text = doc.toString();
+	const word = wordAt(text, pos, doc.lineAt(pos));
+	const { from, to } = word;
+	const options = explicit || from < pos ? await optionsAt(text, word) : [];
+	const inserts = new Set(options.map(({ apply }) => apply));
 	// A complete word is not offered: Enter then begins a line.
-	if (!options.length || !context.explicit && inserts.has(text.slice(from, to))) return null;
-	for (const option of options) option.apply = replacing(option.apply ?? option.label, rest);
-	return { from, options, validFor: (word) => /^["']?[\w.-]*$/.test(word) && !inserts.has(word) };
+	if (!options.length || !explicit && inserts.has(text.slice(from, to))) return null;
+	for (const option of options) option.apply = replacing(option.apply, to - pos);
+	return { from, options, validFor: (now) => /^["']?[\w.-]*$/.test(now) && !inserts.has(now) };
 }
 
 // ---- changes in place ----
@@ -293,7 +298,8 @@ function adding(text, mapping, key, value) {
 	const pairs = pairsOf(mapping);
 	if (mapping.name === "FlowMapping") {
 		const open = mapping.from + 1, first = pairs[0]?.from ?? open;
-		const space = text.slice(open, first); // the new member has a line of its own if others have
+		const space = text.slice(open, first);
+		// The new member has a line of its own if others have.
 		const between = !pairs.length ? "" : space.includes("\n") ? `,${space}` : ", ";
 		return { from: first, to: first, insert: `${key}: ${value}${between}` };
 	}

@@ -3,67 +3,86 @@
 import { addTag, deleteJob, stopJob } from "./actions.js";
 import { ask } from "./dialog.js";
 import { button, el, fill } from "./dom.js";
-import { listed, plural } from "./format.js";
-import { idOf } from "./jobs.js";
-import { announce, go, shortcut } from "./main.js";
+import { idOf, listed, plural } from "./format.js";
+import { announce, go } from "./frame.js";
+import { shortcut } from "./shortcuts.js";
+
+const STOP = { verb: "Stop", act: stopJob, done: "stopped",
+	warning: "All tasks end; a stopped job cannot be continued." };
+const DELETE = { verb: "Delete", act: deleteJob, done: "deleted",
+	warning: "A deleted job cannot be restored; its name is free again." };
 
 const named = (jobs) => `${plural(jobs.length, "job")}: ${listed(jobs.map(idOf))}`;
+const allow = (one, why) => Object.assign(one, { disabled: why !== "", title: why });
 
-/** The line of the selected jobs, which has its place also without any; update(selected, count):
- * rows, and the number of rows. */
-export function selectionBar(signal) {
-	let jobs = [], total;
-	const count = el("p", { role: "status", "aria-label": "Number of jobs" });
-	const say = (text) => { if (count.textContent !== text) fill(count, text); };
-	const allow = (one, why) => Object.assign(one, { disabled: why !== "", title: why });
-	// At most four requests are open at a time: api.js.
-	const forAll = async (all, act, done) => {
+/** The line of the selected jobs, which has its place also without any. */
+export class Selection {
+	#jobs = [];
+	#total; // rows in the list
+	#count = el("p", { role: "status", "aria-label": "Number of jobs" });
+
+	constructor(signal) {
+		this.stop = button("Stop", () => this.#ask(STOP, this.#running), { class: "danger" });
+		this.remove = button("Delete", () => this.#ask(DELETE, this.#jobs), { class: "danger" });
+		this.compare = button("Compare", () => {
+			const [a, b] = this.#jobs.map(idOf);
+			go(`#/compare?${new URLSearchParams({ a, b })}`);
+		});
+		this.buttons = el("div", { class: "choices" }, this.stop, this.remove,
+			button("Tag", () => this.#tag()), this.compare);
+		this.element = el("div", { class: "selection" }, this.#count, this.buttons);
+		shortcut("s", "stop the selected jobs", () => this.stop.click(), signal);
+		this.update([]);
+	}
+
+	get #running() {
+		return this.#jobs.filter(({ completedTime }) => !completedTime);
+	}
+
+	#say(text) {
+		if (this.#count.textContent !== text) fill(this.#count, text);
+	}
+
+	/** Shows the selected rows, and the number of all. */
+	update(selected, total) {
+		this.#jobs = selected;
+		this.#total = total;
+		const n = this.#running.length;
+		this.buttons.hidden = !selected.length;
+		this.#say(selected.length ? `${selected.length} selected`
+			: total === undefined ? "" : plural(total, "job"));
+		allow(this.stop, n ? "" : "All of them have ended");
+		allow(this.remove, n ? `Stop them first: ${n} of them have not ended` : "");
+		allow(this.compare, selected.length === 2 ? "" : "Select two jobs");
+	}
+
+	/** act(id) for each; done: the word for it. At most four requests are open at a time: api.js.
+	 * */
+	async #forAll(jobs, act, done) {
 		const refusals = [];
 		let n = 0;
 		const one = (job) => act(idOf(job)).catch(({ message }) => refusals.push(message))
-			.then(() => say(`${++n} of ${plural(all.length, "job")}`));
-		await Promise.all(all.map(one));
+			.then(() => this.#say(`${++n} of ${plural(jobs.length, "job")}`));
+		await Promise.all(jobs.map(one));
 		const refused = refusals.length ? `, ${refusals.length} refused: ${refusals[0]}` : "";
-		update(jobs, total);
-		announce(`${all.length - refusals.length} ${done}${refused}.`);
-	};
-	const running = () => jobs.filter(({ completedTime }) => !completedTime);
-	// A button that asks once for all jobs of which() before act(id) ends or removes them.
-	const danger = (verb, which, act, done, warning) => button(verb, async () => {
-		const all = which();
-		const choices = { verb: `${verb} ${plural(all.length, "job")}`, danger: true,
+		this.update(this.#jobs, this.#total);
+		announce(`${jobs.length - refusals.length} ${done}${refused}.`);
+	}
+
+	/** Asks once for all jobs before they are stopped or deleted. */
+	async #ask({ verb, act, done, warning }, jobs) {
+		const choices = { verb: `${verb} ${plural(jobs.length, "job")}`, danger: true,
 			refuse: `Do not ${verb.toLowerCase()}` };
-		const agreed = await ask({ title: verb, text: `${verb} ${named(all)}? ${warning}`, ...choices });
-		if (agreed) forAll(all, act, done);
-	}, { class: "danger" });
-	const stop = danger("Stop", running, stopJob, "stopped",
-		"All tasks end; a stopped job cannot be continued.");
-	const remove = danger("Delete", () => jobs, deleteJob, "deleted",
-		"A deleted job cannot be restored; its name is free again.");
-	const tag = button("Tag", async () => {
-		const all = jobs;
-		const input =
-			el("input", { "aria-label": "Tag", maxlength: 63, required: true, autofocus: true });
-		const text = `Tag ${named(all)}`;
-		const agreed = await ask({ title: "Tag", text, verb: "Add the tag", input });
-		if (agreed) forAll(all, (id) => addTag(id, input.value.trim()), "tagged");
-	});
-	const compare = button("Compare", () => {
-		const [a, b] = jobs.map(idOf);
-		go(`#/compare?${new URLSearchParams({ a, b })}`);
-	});
-	const buttons = el("div", { class: "choices" }, stop, remove, tag, compare);
-	shortcut("s", "stop the selected jobs", () => stop.click(), signal);
-	const update = (selected, rows) => {
-		jobs = selected;
-		total = rows;
-		buttons.hidden = !jobs.length;
-		const n = running().length;
-		say(jobs.length ? `${jobs.length} selected` : total === undefined ? "" : plural(total, "job"));
-		allow(stop, n ? "" : "All of them have ended");
-		allow(remove, n ? `Stop them first: ${n} of them have not ended` : "");
-		allow(compare, jobs.length === 2 ? "" : "Select two jobs");
-	};
-	update([]);
-	return { element: el("div", { class: "selection" }, count, buttons), update };
+		const text = `${verb} ${named(jobs)}? ${warning}`;
+		if (await ask({ title: verb, text, ...choices })) this.#forAll(jobs, act, done);
+	}
+
+	async #tag() {
+		const jobs = this.#jobs;
+		const more = { maxlength: 63, required: true, autofocus: true };
+		const input = el("input", { "aria-label": "Tag", ...more });
+		const question = { title: "Tag", text: `Tag ${named(jobs)}`, verb: "Add the tag", input };
+		const tag = (id) => addTag(id, input.value.trim());
+		if (await ask(question)) this.#forAll(jobs, tag, "tagged");
+	}
 }

@@ -1,7 +1,7 @@
 // The sign-in: with a password, if the server has users, or with a token.
 
 import { ENDED, get, send, session, signIn } from "./api.js";
-import { el, fill } from "./dom.js";
+import { el, field, fill } from "./dom.js";
 
 export const title = "Sign in";
 
@@ -9,14 +9,11 @@ const KEEP = "Keep for this tab";
 const GARBLED = "A token has no spaces or other special characters. Copy it again.";
 const REFUSED = "The server refuses this token: it is not complete, has expired, or was revoked.";
 
-function field(label, attributes) {
-	const always = { required: true, spellcheck: "false", autocapitalize: "off" };
-	const input = el("input", { ...always, ...attributes });
-	return { input, row: el("label", { class: "field" }, el("span", null, label), input) };
-}
+const input = (attributes) => el("input",
+	{ required: true, spellcheck: "false", autocapitalize: "off", ...attributes });
 
-/** A form whose button calls submit(keep), which throws if the server refuses. */
-function form(heading, rows, submit, then) {
+/** A form whose button calls submit(keep), which throws if the server refuses; inputs: by label. */
+function form(heading, inputs, submit, then) {
 	const keep = el("input", { type: "checkbox" });
 	const button = el("button", { class: "primary" }, "Sign in");
 	const error = el("p", { class: "error", role: "alert" });
@@ -29,40 +26,38 @@ function form(heading, rows, submit, then) {
 			location.replace(then);
 		} catch (refused) {
 			fill(error, refused.message);
-			rows.at(-1).input.focus();
+			Object.values(inputs).at(-1).focus();
 		} finally {
 			button.disabled = false;
 		}
 	};
 	return el("form", { class: "panel stack", "aria-label": heading, on: { submit: listener } },
-		el("h2", null, heading), rows.map(({ row }) => row),
+		el("h2", null, heading), Object.entries(inputs).map((one) => field(...one)),
 		el("label", { class: "check" }, keep, ` ${KEEP}`), error, button);
 }
 
 function passwordForm(then) {
 	const known = session.ended || "";
-	const user = field("User", { autocomplete: "username", value: known, autofocus: !known });
-	const password = field("Password", { type: "password", autocomplete: "current-password",
+	const user = input({ autocomplete: "username", value: known, autofocus: !known });
+	const password = input({ type: "password", autocomplete: "current-password",
 		autofocus: Boolean(known) });
-	return form("With a password", [user, password], async (keep) => {
-		const body = { username: user.input.value, password: password.input.value };
-		password.input.value = "";
+	return form("With a password", { User: user, Password: password }, async (keep) => {
+		const body = { username: user.value, password: password.value };
+		password.value = "";
 		const { text } = await send("POST", "api/v2/authn/basic/login", body);
 		await signIn(JSON.parse(text).token, keep, true);
 	}, then);
 }
 
 function tokenForm(then, isFirst) {
-	const token = field("Token", { type: "password", autocomplete: "off", autofocus: isFirst });
-	return form("With a token", [token], async (keep) => {
-		const text = token.input.value.trim();
-		token.input.value = "";
+	const token = input({ type: "password", autocomplete: "off", autofocus: isFirst });
+	return form("With a token", { Token: token }, async (keep) => {
+		const text = token.value.trim();
+		token.value = "";
 		if (!/^[\x21-\x7e]+$/.test(text)) throw new Error(GARBLED);
-		try {
-			await signIn(text, keep);
-		} catch (error) {
+		await signIn(text, keep).catch((error) => {
 			throw error.status === 401 ? new Error(REFUSED) : error;
-		}
+		});
 	}, then);
 }
 
@@ -70,7 +65,8 @@ export default async function signInPage(root, params, signal) {
 	const then = /^#\/(?!sign-in)/.test(params.then) ? params.then : "#/jobs";
 	fill(root, el("h1", { tabindex: "-1" }, title));
 	if (session.user) {
-		const how = session.token ? "You are signed in as" : "This server needs no sign-in; you are";
+		const how = session.token ? "You are signed in as"
+			: "This server needs no sign-in; you are";
 		root.append(el("p", null, `${how} ${session.user.username}.`));
 		return;
 	}

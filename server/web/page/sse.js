@@ -52,7 +52,7 @@ export class EventParser {
 		const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
 		if (field === "event") this.name = value;
 		else if (field === "id" && !value.includes("\0")) this.nextId = value;
-		else if (field === "retry" && /^\d+$/.test(value)) this.retry = Math.min(Number(value), 60000);
+		else if (field === "retry" && /^\d+$/.test(value)) this.retry = Math.min(value, 60000);
 		else if (field === "data") {
 			this.data.push(value);
 			this.size += value.length;

@@ -66,6 +66,8 @@ export class VirtualList {
 
 let collator; // made when it is needed: that takes 20 ms
 const classOf = ({ number, minor }) => `${number ? "number" : ""} ${minor ? "minor" : ""}`.trim();
+const checkbox = (label, click) =>
+	el("input", { type: "checkbox", on: { click }, "aria-label": label });
 const spacer = () => el("tr", { class: "spacer", "aria-hidden": "true" }, el("td"));
 
 /** The rows by value(row), unknown values last; equal rows keep their order. */
@@ -91,13 +93,13 @@ export class VirtualTable {
 	#last; // the key of the row that was selected last
 
 	constructor({ label, columns, key, empty = "None.", sort, onSort, nameOf, onSelect }) {
-		const all = nameOf && el("input", { type: "checkbox", on: { click: () => this.#selectAll() },
-			"aria-label": `Select all ${label.toLowerCase()}` });
+		const what = `Select all ${label.toLowerCase()}`;
+		const all = nameOf && checkbox(what, () => this.#selectAll());
 		const boxes = { name: all, width: "36px", node: true, cell: this.#box(nameOf) };
 		if (nameOf) columns = [boxes, ...columns];
 		Object.assign(this, { columns, key, all, sort, onSort, onSelect });
-		const on = { keydown: (event) => this.#keys(event), focusin: (event) => this.#focused(event) };
-		this.body = el("tbody", { role: "rowgroup", on });
+		this.body = el("tbody", { role: "rowgroup", on: {
+			keydown: (event) => this.#keys(event), focusin: (event) => this.#focused(event) } });
 		const cols = columns.map((column) => el("col", { class: classOf(column) }));
 		cols.forEach((col, i) => { col.style.width = columns[i].width ?? ""; });
 		// The roles, for pages that show the rows otherwise than as a table.
@@ -108,9 +110,10 @@ export class VirtualTable {
 		this.empty = el("div", { class: "soft" }, empty);
 		this.scroller = el("div", { class: "table" }, this.table);
 		this.element = el("div", null, this.scroller, this.empty);
-		const model = el("tr", { role: "row" }, columns.map((column) =>
-			el("td", { role: "cell", class: classOf(column), "data-name": column.id && column.name })));
-		this.list = new VirtualList(this.scroller, this.body, { before: spacer(), after: spacer() }, {
+		const model = el("tr", { role: "row" }, columns.map((column) => el("td",
+			{ role: "cell", class: classOf(column), "data-name": column.id && column.name })));
+		const ends = { before: spacer(), after: spacer() };
+		this.list = new VirtualList(this.scroller, this.body, ends, {
 			count: () => this.#rows.length,
 			key: (i) => key(this.#rows[i]),
 			make: () => model.cloneNode(true),
@@ -150,6 +153,10 @@ export class VirtualTable {
 		if (hasFocus) this.list.nodes.get(active)?.focus();
 	}
 
+	sortAgain() {
+		this.rows = this.#rows;
+	}
+
 	/** Shows changes, for example of ages. */
 	refresh() {
 		this.list.render();
@@ -169,17 +176,14 @@ export class VirtualTable {
 		for (const one of head.parentNode.children) one.removeAttribute("aria-sort");
 		head.ariaSort = this.sort.isDown ? "descending" : "ascending";
 		this.scroller.scrollTop = 0;
-		this.rows = this.rows;
+		this.sortAgain();
 		this.onSort(this.sort);
 	}
 
 	// ---- selected rows ----
 	#box(nameOf) {
-		return (row) => {
-			const click = ({ shiftKey }) => this.select(this.key(row), shiftKey);
-			return el("label", null, el("input", { type: "checkbox", on: { click },
-				"aria-label": `Select ${nameOf(row)}` }));
-		};
+		return (row) => el("label", null, checkbox(`Select ${nameOf(row)}`,
+			({ shiftKey }) => this.select(this.key(row), shiftKey)));
 	}
 
 	/** Selects a row, or no longer; isRange: all from the one before. */
@@ -236,7 +240,8 @@ export class VirtualTable {
 	}
 
 	#reachable(node, yes) {
-		for (const one of [node, ...node.querySelectorAll("a, button, input")]) one.tabIndex = yes ? 0 : -1;
+		const all = [node, ...node.querySelectorAll("a, button, input")];
+		for (const one of all) one.tabIndex = yes ? 0 : -1;
 	}
 
 	#index() {

@@ -2,8 +2,7 @@
 
 import { seriesOf } from "./chart.js";
 import { el, link } from "./dom.js";
-import { state } from "./format.js";
-import { runTime } from "./jobs.js";
+import { runTime, state } from "./format.js";
 import { VirtualTable } from "./table.js";
 
 /** The name that stands for all tasks. */
@@ -69,12 +68,10 @@ export class TaskList {
 		this.all = link("All tasks", () => choose(ALL));
 		this.table = new VirtualTable({
 			label: "Tasks", key: taskName, empty: "There are no tasks yet.",
-			columns: [
-				{ name: "Task", node: true, cell: (task) => link(taskName(task), () => choose(taskName(task))) },
+			columns: [{ name: "Task", node: true, cell: (task) => this.#link(taskName(task)) },
 				{ name: "State", width: "104px", node: true, cell: (task) => state(stateOf(task)) },
 				{ name: "Duration", width: "80px", cell: runTime },
-				{ name: "GPUs", width: "52px", number: true, cell: gpusOf },
-			],
+				{ name: "GPUs", width: "52px", number: true, cell: gpusOf }],
 		});
 		const { body, list: { rows } } = this.table;
 		const { update } = rows;
@@ -90,9 +87,12 @@ export class TaskList {
 			this.all, this.table.element);
 	}
 
+	#link(name) {
+		return link(name, () => this.choose(name));
+	}
+
 	#mark(button, name) {
-		if (name === this.#chosen) button.setAttribute("aria-current", "true");
-		else button.removeAttribute("aria-current");
+		button.ariaCurrent = name === this.#chosen ? "true" : null;
 	}
 
 	#place(name) {

@@ -1,7 +1,7 @@
 #pragma once
 /*
  * The store of objects: a Kubernetes API server, or a database (machine/store/).  Read this header
- * first, then store.c (queues), api.c (backend), reply.c (classification of answers).
+ * first, then store.c (queues), k8s/transport/api.c (backend), reply.c (classification of answers).
  *
  *	const struct store_request request = { .verb = STORE_GET,
  *		                               .kind = KIND_FRAMEWORK,

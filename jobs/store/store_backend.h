@@ -1,6 +1,6 @@
 #pragma once
 /*
- * The part of the store that its backends use: api.c, and machine/store/local.c.
+ * The part of the store that its backends use: k8s/transport/api.c, and machine/store/local.c.
  *
  * A backend embeds `struct store` as its first member and fills in the ops.  The shared part keeps
  * the queues, the deadlines of waiting requests, and the callbacks.  A backend sends each request

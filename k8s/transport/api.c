@@ -3,8 +3,8 @@
  *
  * libcurl does not report what it has sent, and it repeats a POST by itself when a kept connection
  * turns out to be dead.  So api_before_sending, which libcurl calls when it has a connection, notes
- * that the request may be sent from now on, and refuses a second time.  reply.c decides what an
- * answer means.
+ * that the request may be sent from now on, and refuses a second time.  jobs/store/reply.c decides
+ * what an answer means.
  */
 #include <assert.h>
 #include <stdlib.h>

@@ -4,6 +4,8 @@
  * without secrets is stored as it was sent.  Values that the text has and the tree lacks, because
  * others override them, count as secrets.
  */
+#include "translate/reader/redact.h"
+
 #include "base/doc/doc.h"
 #include "base/doc/yaml.h"
 #include "translate/reader/parse_context.h"

@@ -1,5 +1,5 @@
-// What brings a text into the editor of "Submit": files, examples; and the virtual cluster of a
-// text.
+// The elements that bring a text into the editor of "Submit": files, examples; and the virtual
+// cluster of a text.
 
 import { get, session } from "./api.js";
 import { el, fill } from "./dom.js";

@@ -10,7 +10,7 @@ const LINES = 4; // of the log, if no line is known as the cause
 const linesOf = (first, text) => (first?.lines.length ? first.lines : text.split("\n"))
 	.map(plain).filter((line) => line.trim());
 
-/** What is known as the cause: {cause, line, lines} of failureOf(). */
+/** The cause, as far as it is known: {cause, line, lines} of failureOf(). */
 function causeOf(first, { runtime, launcher }, phrase) {
 	const { errorLogs, matchedUserLogString, failedLine } = runtime ?? {};
 	const lines = linesOf(first, errorLogs?.user || launcher || "");

@@ -1,4 +1,4 @@
-// What pages change around them: the address, a message.
+// The parts around a page that it changes: the address, a message.
 
 const MESSAGE_MS = 10000;
 let timer;

@@ -23,7 +23,7 @@ function shownFailure({ jobStatus: status }) {
 	return failureOf(before ? { ...before, attemptState: "FAILED" } : status);
 }
 
-/** What the address names, and the job as the server has it. refresh() reads it again. */
+/** The job that the address names, as the server has it. refresh() reads it again. */
 export class JobView {
 	#earlier; // detail of an earlier attempt
 	#tasks = new Map();

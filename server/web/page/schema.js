@@ -210,7 +210,7 @@ function wordAt(text, pos, line) {
 		ends: /^\s*:/.test(text.slice(to, line.to)) };
 }
 
-/** What can stand in the place of a word, with {label, apply}. */
+/** The words that can stand in the place of a word, with {label, apply}. */
 async function optionsAt(text, { from, to, isValue, ends }) {
 	// With a word in its place the text has a complete tree.
 	const patched = text.slice(0, from) + (isValue || ends ? "x" : "x: ") + text.slice(to);

@@ -90,13 +90,11 @@ static bool view_inflate_roles(struct span value, struct arena *a, struct span *
 	return true;
 }
 
-struct span fw_view_attempt_json(struct span framework)
+struct span fw_view_attempt_json(struct span framework, bool roles, struct arena *a)
 {
-	return scan_path(framework, "status", "attemptStatus");
-}
-
-struct span fw_view_without_roles(struct span attempt, struct arena *a)
-{
+	struct span attempt = scan_path(framework, "status", "attemptStatus");
+	if (roles || scan_type(attempt) != SCAN_OBJECT)
+		return attempt;
 	STR_AUTO out = STR_INIT(attempt.n + 1);
 	struct scan members = scan_begin(attempt);
 	struct span key;

@@ -46,9 +46,8 @@ void fw_view_attempt(struct span status, struct arena *a, struct fw_view *out);
 /* false: the ends of the attempts are malformed. */
 bool fw_view_summary(const struct fw_view *f, struct arena *a, struct fw_summary *out);
 
-/* The attemptStatus of a stored Framework, JSON; and the same without its roles, in the arena. */
-struct span fw_view_attempt_json(struct span framework);
-struct span fw_view_without_roles(struct span attempt, struct arena *a);
+/* The attemptStatus of a stored Framework, JSON; without its roles in the arena. */
+struct span fw_view_attempt_json(struct span framework, bool roles, struct arena *a);
 
 /* A completionStatus: how an attempt of a Framework, or of a task, has ended. */
 struct completion_status {

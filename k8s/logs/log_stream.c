@@ -95,7 +95,7 @@ static bool log_stream_begin(struct log_stream *t, bool silent)
 		return true;
 	t->begun = true;
 	t->inside = true;
-	bool wanted = t->r.began(t->r.arg, silent);
+	bool wanted = t->r.began(t->r.arg, silent, t->file ? log_file_offset(t->file) : -1);
 	t->inside = false;
 	t->unwanted = t->unwanted || !wanted;
 	return !t->unwanted;
@@ -163,11 +163,6 @@ void log_stream_go_on(struct log_stream *t)
 		t->failed = true;
 	if (t->failed)
 		t->due_ms = 0;
-}
-
-int64_t log_stream_offset(const struct log_stream *t)
-{
-	return t->file ? log_file_offset(t->file) : -1;
 }
 
 void log_stream_cancel(struct log_stream *t)

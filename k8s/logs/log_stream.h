@@ -52,8 +52,9 @@ struct log_stream_request {
 	int64_t patience_ms; /* for the answer and for each piece; unused with follow */
 
 	/* The log will come.  Once, before all `came`.  silent: no data yet, perhaps
-	 * for long.  false: cancels the stream; `ended` is not called. */
-	bool (*began)(void *arg, bool silent);
+	 * for long.  offset: of the bytes that come (log_file_offset); -1: it is not known, as in
+	 * logs from an API server.  false: cancels the stream; `ended` is not called. */
+	bool (*began)(void *arg, bool silent, int64_t offset);
 	/* Delivers at most LOG_STREAM_PIECE bytes.  false: pause; log_stream_go_on delivers them
 	 * again. */
 	bool (*came)(void *arg, struct span bytes);
@@ -71,9 +72,6 @@ void log_streams_free(struct log_streams *t); /* ends all; accepts NULL */
 /* Makes no callbacks.  NULL and *e: 429, 503 too many; 500 invalid names. */
 struct log_stream *log_stream_open(struct log_streams *t, const struct log_stream_request *r,
                                    struct err *e);
-/* In `began` and `came`: the offset of the bytes that come (log_file_offset); -1: it is not known,
- * as in logs from an API server. */
-int64_t log_stream_offset(const struct log_stream *t);
 /* Resumes after a pause.  May call `came`. */
 void log_stream_go_on(struct log_stream *t);
 /* Closes the connection without further callbacks.  Also from within a callback. */

@@ -138,25 +138,17 @@ static void changes_put(struct engine_job *job, int64_t version, const struct jo
 	job->entry = entry;
 }
 
-void engine_look(struct engine *e, const struct job_entry *entry)
+void engine_look(struct engine *e, struct span uid, int64_t version, const struct job_entry *entry)
 {
-	struct span uid = span_of(entry->uid);
 	if (uid.n == 0 || uid.n >= UID_TEXT)
 		return;
 	LOCK_AUTO(&e->lock);
-	struct engine_job *job = engine_job_of(e, uid);
-	if (!job->name) /* then the engine reads it without the lock */
+	struct engine_job *job = entry ? engine_job_of(e, uid) : engine_find(e, uid);
+	if (!job)
+		return;
+	if (entry && !job->name) /* then the engine reads it without the lock */
 		job->name = xstrdup(entry->name);
-	changes_put(job, entry->version, job_entry_hold(entry));
-	engine_wake(e);
-}
-
-void engine_look_gone(struct engine *e, struct span uid, int64_t version)
-{
-	LOCK_AUTO(&e->lock);
-	struct engine_job *job = engine_find(e, uid);
-	if (job)
-		changes_put(job, version, NULL);
+	changes_put(job, version, entry ? job_entry_hold(entry) : NULL);
 	engine_wake(e);
 }
 

@@ -82,10 +82,9 @@ struct engine *engine_start(const struct engine_settings *settings, struct err *
  * The order at a start: local_open, engine_start, local_follow with a follower that calls
  * engine_look for each Framework that is put or removed, engine_begin, which starts the thread (-1
  * and *err: 500).  engine_look does not wait: it notes that the thread shall read the Framework.
- * engine_look_gone: it was removed, with this version.
+ * job: NULL, it was removed, with this version.
  */
-void engine_look(struct engine *e, const struct job_entry *job);
-void engine_look_gone(struct engine *e, struct span uid, int64_t version);
+void engine_look(struct engine *e, struct span uid, int64_t version, const struct job_entry *job);
 /* Before engine_begin: the Framework of this uid was removed, so its files go.  Files of others
  * that the store does not have are set aside (machine/store/aside.h).  Thread: main. */
 void engine_forget(struct engine *e, struct span uid);

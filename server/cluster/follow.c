@@ -166,7 +166,7 @@ static void frameworks_put(void *arg, struct span object)
 	look_for_neglect(f);
 	history_note_end(f->server->history, before, c);
 	if (f->server->engine)
-		engine_look(f->server->engine, c);
+		engine_look(f->server->engine, span_of(c->uid), c->version, c);
 	cache_put(f->cache, c);
 }
 
@@ -182,7 +182,7 @@ static void frameworks_remove(void *arg, struct span object)
 	(void)parse_i64(scan_text(scan_get(meta, "resourceVersion"), &arena), 0, INT64_MAX,
 	                &version); /* else 0 */
 	if (f->server->engine)
-		engine_look_gone(f->server->engine, uid, version);
+		engine_look(f->server->engine, uid, version, NULL);
 	cache_remove(f->cache, name, uid, version);
 }
 

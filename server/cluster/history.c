@@ -199,12 +199,12 @@ bool history_is_owned(struct span configmap, const char *uid, struct arena *a)
 bool history_write(struct str *out, const struct job_entry *job, struct span doc, size_t max,
                    struct arena *a)
 {
-	struct span status = fw_view_attempt_json(doc);
+	struct span status = fw_view_attempt_json(doc, true, a);
 	struct span packed;
 	if (scan_type(status) != SCAN_OBJECT)
 		return false;
 	if (!gzip_pack(status, max, a, &packed) &&
-	    !gzip_pack(fw_view_without_roles(status, a), max, a, &packed))
+	    !gzip_pack(fw_view_attempt_json(doc, false, a), max, a, &packed))
 		return false;
 	str_puts(out, "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{");
 	json_put_word(out, "name", history_name(a, job->name, job->attempt));

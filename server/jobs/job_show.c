@@ -386,15 +386,6 @@ bool config_json(struct str *out, struct span text, struct arena *a)
 	return root;
 }
 
-/* Returns true if the text may be shown as it is.  This server has redacted its secrets at the
- * submission, so there are none.  Texts of other programs may have secrets in comments. */
-static bool config_is_safe(const struct job_entry *job, struct span text, struct arena *a)
-{
-	const struct node *root = submitted_config_read(text, a);
-	struct place shared;
-	return job->submitted_ms != JOB_ENTRY_NONE && root && redact_tree(root, a, &shared) == root;
-}
-
 static void config_refuse(struct request *r, const char *why)
 {
 	str_done(&r->reply.body);
@@ -424,11 +415,18 @@ static void config_show(struct request *r, const struct job_entry *job, struct s
 	struct span text;
 	struct span value;
 	bool written = config_written(r, &value);
+	bool there =
+	    scan_string(scan_path(object, "metadata", "annotations", "config"), &r->arena, &text);
+	const struct node *root = there ? submitted_config_read(text, &r->arena) : NULL;
+	struct place shared;
+	/* This server has redacted the secrets at the submission, so that there are none.  Texts of
+	 * other programs may have secrets in comments. */
+	bool safe = root && job->submitted_ms != JOB_ENTRY_NONE &&
+	            redact_tree(root, &r->arena, &shared) == root;
 	r->secret = true; /* other programs may have stored secrets in it */
-	if (!scan_string(scan_path(object, "metadata", "annotations", "config"), &r->arena,
-	                 &text)) {
+	if (!there) {
 		config_refuse(r, "no configuration is stored in this job");
-	} else if (written && !config_is_safe(job, text, &r->arena)) {
+	} else if (written && !safe) {
 		config_refuse(r, "this server has not written the configuration of this job, so it "
 		                 "is shown without comments only: ask without `written`");
 	} else if (written) {

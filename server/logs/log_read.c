@@ -366,11 +366,11 @@ static bool reading_forward(struct log_reading *g, struct span bytes)
 
 /* The first bytes may be a message of the kubelet, so the stream is opened after them, unless the
  * log stays silent. */
-static bool reading_began(void *arg, bool silent)
+static bool reading_began(void *arg, bool silent, int64_t offset)
 {
 	struct log_reading *g = arg;
 	if (!g->container)
-		g->offset = log_stream_offset(g->log);
+		g->offset = offset;
 	return !silent || reading_open_stream(arg);
 }
 

@@ -197,8 +197,11 @@ TEST(test_view_tells_malformed_roles_from_absent_ones)
 TEST(test_view_without_roles_keeps_all_else)
 {
 	ARENA_AUTO a = { 0 };
-	struct span attempt = fw_view_attempt_json(
+	struct span object =
 	    SPAN("{\"status\":{\"attemptStatus\":{\"id\":1, \"taskRoleStatuses\":[{}],"
-	         "\"x\":[2],\"taskRoleStatusesCompressed\":\"y\"}}}"));
-	assert_true(span_is(fw_view_without_roles(attempt, &a), "{\"id\":1,\"x\":[2]}"));
+	         "\"x\":[2],\"taskRoleStatusesCompressed\":\"y\"}}}");
+	struct span whole = fw_view_attempt_json(object, true, &a);
+	assert_true(span_is(scan_get(whole, "taskRoleStatuses"), "[{}]"));
+	assert_true(span_is(fw_view_attempt_json(object, false, &a), "{\"id\":1,\"x\":[2]}"));
+	assert_null(fw_view_attempt_json(SPAN("{\"status\":{}}"), false, &a).p);
 }

@@ -356,11 +356,12 @@ struct reader {
 
 static struct log_streams *streams;
 
-static bool began(void *arg, bool silent)
+static bool began(void *arg, bool silent, int64_t offset)
 {
 	struct reader *g = arg;
 	g->began++;
 	g->silent += silent;
+	assert_int_equal(offset, 0);
 	return true;
 }
 

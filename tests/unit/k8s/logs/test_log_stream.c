@@ -23,10 +23,11 @@ struct reader {
 
 static struct log_streams *streams;
 
-static bool began(void *arg, bool silent)
+static bool began(void *arg, bool silent, int64_t offset)
 {
 	struct reader *g = arg;
 	assert_false(silent);
+	assert_int_equal(offset, -1);
 	assert_int_equal(g->got, 0);
 	g->began++;
 	return !g->unwilling;

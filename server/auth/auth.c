@@ -129,7 +129,7 @@ static void auth_account_found(void *arg, struct account *a, const struct err *e
 		account_known(q, a);
 	else
 		account_unknown(q, e);
-	if (!q->r->answered)
+	if (!request_answered(q->r))
 		request_identified(q->r);
 }
 
@@ -142,7 +142,7 @@ static void find_account(struct auth_waiter *q, const char *name)
 		account_known(q, a);
 	else if (e.http)
 		account_unknown(q, &e);
-	else if (!q->r->waiting)
+	else
 		request_wait(q->r);
 }
 
@@ -219,7 +219,7 @@ static void auth_token_looked_up(void *arg, enum token_verdict f, const struct r
 			auth_refuse(r, reason);
 		else
 			auth_decide(q, &p->b);
-		if (!r->answered && r->principal)
+		if (!request_answered(r) && r->principal)
 			request_identified(r);
 	}
 	*p->link = p->next;
@@ -392,7 +392,7 @@ bool auth_begin(struct request *r)
 		find_account(q, a->loop->server->options->user);
 	else
 		find_token(a, q);
-	return !r->waiting;
+	return r->principal || request_answered(r);
 }
 
 uint64_t auth_mark(const struct loop *l)

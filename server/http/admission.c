@@ -90,8 +90,8 @@ static void check_body(struct request *r, const struct request_head *f)
 		r->body.max = FIELDS_BODY;
 	if (r->route->body == BODY_CODE)
 		r->body.max = r->loop->server->local ? CODE_MACHINE : CODE_CLUSTER_PACKED;
-	r->too_large = f->length > r->body.max;
-	if (r->too_large && (f->value[HEADER_EXPECT].p || f->length > request_swallow_max(r)))
+	r->drop = f->length > r->body.max ? DROP_TOO_LARGE : DROP_NOTHING;
+	if (r->drop && (f->value[HEADER_EXPECT].p || f->length > request_swallow_max(r)))
 		refuse_large(r); /* before the body is sent */
 }
 
@@ -127,7 +127,7 @@ void admission_check_head(struct request *r, const char *version, const char *he
 static void check_known(struct request *r)
 {
 	rate_limit_user(r);
-	if (!r->answered && r->route->before)
+	if (!request_answered(r) && r->route->before)
 		r->route->before(r);
 }
 
@@ -167,7 +167,6 @@ void admission_header(struct request *r)
 {
 	const struct server *s = r->loop->server;
 	struct span path = span_of(r->path);
-	r->looked_at = true;
 	if (s->options->no_auth && !r->loop->only) { /* no foreign web page may ask */
 		struct request_head head = r->head;
 		/* A link on another page may open the page of this server, which has no data of
@@ -183,7 +182,7 @@ void admission_header(struct request *r)
 		}
 	}
 	rate_limit_check(r);
-	if (r->answered)
+	if (request_answered(r))
 		return;
 	const struct route *only = r->loop->only;
 	if (!only)
@@ -203,17 +202,17 @@ void admission_header(struct request *r)
 	if (r->route->body)
 		check_body(r, &r->head);
 	/* A body that is too large is answered 413 at its end, without authentication. */
-	if (r->answered || r->too_large)
+	if (request_answered(r) || r->drop)
 		return;
 	bool known = admission_is_open(r) || s->hooks->identify(r);
-	if (known && !r->answered)
+	if (known && !request_answered(r))
 		check_known(r);
 }
 
 void request_identified(struct request *r)
 {
 	check_known(r);
-	if (!r->answered)
+	if (!request_answered(r))
 		http_resume(r, READING);
 }
 
@@ -222,7 +221,7 @@ bool admission_body_part(struct request *r, const char *data, size_t n)
 	r->received += n;
 	if (r->received > request_swallow_max(r))
 		return false;
-	if (r->kept || !r->route->body || r->too_large || r->no_room)
+	if (r->kept || !r->route->body || r->drop)
 		return true;
 	if (r->route->body == BODY_CODE &&
 	    (r->received - n) / CODE_PROGRESS != r->received / CODE_PROGRESS)
@@ -233,9 +232,10 @@ bool admission_body_part(struct request *r, const char *data, size_t n)
 	}
 	str_put(&r->body, data, n);
 	request_hold(r, HOLD_BODY, r->body.cap);
-	r->too_large = r->body.full;
-	r->no_room = r->loop->held[HOLD_BODY] > BODIES_MAX;
-	if (r->too_large || r->no_room) {
+	r->drop = r->body.full                            ? DROP_TOO_LARGE
+	          : r->loop->held[HOLD_BODY] > BODIES_MAX ? DROP_NO_ROOM
+	                                                  : DROP_NOTHING;
+	if (r->drop) {
 		str_wipe(&r->body);
 		request_hold(r, HOLD_BODY, 0);
 	}
@@ -251,9 +251,9 @@ void admission_run_handler(struct request *r)
 	}
 	if (r->route->body != BODY_CODE) /* which a thread is going to read */
 		request_hold(r, HOLD_BODY, 0);
-	if (r->too_large)
+	if (r->drop == DROP_TOO_LARGE)
 		refuse_large(r);
-	else if (r->no_room)
+	else if (r->drop == DROP_NO_ROOM)
 		answer_refuse(r, UNAVAILABLE, "the server is receiving too many requests at once");
 	else
 		r->route->handle(r);
@@ -293,16 +293,16 @@ static void admission_put_path(struct str *out, struct span path)
 void admission_log(const struct request *r)
 {
 	/* These answers need the attention of an administrator. */
-	bool trouble = r->answered && r->reply.status >= 500 && r->reply.status != 501;
+	bool trouble = request_answered(r) && r->reply.status >= 500 && r->reply.status != 501;
 	struct line line = log_begin(trouble ? LOG_WARN : LOG_INFO, "request");
 	log_text(&line, "id", span_of(r->id));
 	log_text(&line, "method", span_of(r->method ? r->method : "-"));
 	STR_AUTO path = STR_INIT((size_t)2 * PATH_SHOWN);
 	admission_put_path(&path, span_of(r->path));
 	log_text(&line, "path", str_view(&path));
-	log_int(&line, "status", r->answered ? r->reply.status : 0);
+	log_int(&line, "status", request_answered(r) ? r->reply.status : 0);
 	log_int(&line, "in", (int64_t)r->received);
-	log_int(&line, "out", r->answered ? (int64_t)r->reply.body.n : 0);
+	log_int(&line, "out", request_answered(r) ? (int64_t)r->reply.body.n : 0);
 	log_ms(&line, "ms", clock_us() - r->started_us);
 	if (r->client_text[0])
 		log_text(&line, "peer", span_of(r->client_text));
@@ -310,7 +310,7 @@ void admission_log(const struct request *r)
 		log_text(&line, "user", span_of(r->user));
 	if (r->log)
 		r->log(r, &line);
-	if (!r->answered)
+	if (!request_answered(r))
 		log_text(&line, "code", r->why ? SPAN("CutOff") : SPAN("ClientGone"));
 	else if (r->reply.code)
 		log_text(&line, "code", span_of(r->reply.code));

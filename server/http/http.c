@@ -5,6 +5,7 @@
  */
 #include "server/http/http_internal.h"
 
+#include <assert.h>
 #include <gnutls/abstract.h>
 #include <microhttpd.h>
 #include <stdio.h>
@@ -58,6 +59,25 @@ static void request_set_activity(const struct request *r, enum activity activity
 	connection_set_activity(http_connection_of(r->connection), activity);
 }
 
+/* ---- the phases of a request ---- */
+
+/* What may follow each phase.  MHD repeats the callback in which it was suspended, so the end of a
+ * request can come twice; and it answers broken requests itself, at any time. */
+#define TO(phase) (1u << REQUEST_##phase)
+static const unsigned REQUEST_NEXT[REQUEST_ANSWERED + 1] = {
+	[REQUEST_ARRIVING] = TO(PAUSED) | TO(WHOLE) | TO(ANSWERED),
+	[REQUEST_PAUSED] = TO(RESUMED) | TO(ANSWERED),
+	[REQUEST_RESUMED] = TO(ARRIVING) | TO(ANSWERED),
+	[REQUEST_WHOLE] = TO(WHOLE) | TO(SUSPENDED) | TO(ANSWERED),
+	[REQUEST_SUSPENDED] = TO(WHOLE) | TO(ANSWERED),
+};
+
+static void request_become(struct request *r, enum request_phase phase)
+{
+	assert(REQUEST_NEXT[r->phase] & 1u << phase);
+	r->phase = phase;
+}
+
 /* ---- answers ---- */
 
 void answer_header(struct request *r, const char *name, const char *value)
@@ -105,6 +125,7 @@ size_t request_swallow_max(const struct request *r)
 
 static void request_queue_response(struct request *r, struct MHD_Response *response)
 {
+	request_become(r, REQUEST_ANSWERED);
 	request_set_activity(r, ANSWERING);
 	/* Fails only if the connection is already closing. */
 	(void)MHD_queue_response(r->connection, (unsigned)r->reply.status, response);
@@ -113,7 +134,8 @@ static void request_queue_response(struct request *r, struct MHD_Response *respo
 
 void http_resume(struct request *r, enum activity activity)
 {
-	r->waiting = false;
+	if (r->phase != REQUEST_ANSWERED) /* else a stream goes on */
+		request_become(r, r->phase == REQUEST_PAUSED ? REQUEST_RESUMED : REQUEST_WHOLE);
 	request_set_activity(r, activity);
 	r->loop->woken = true;
 	MHD_resume_connection(r->connection);
@@ -124,19 +146,19 @@ void answer_with(struct request *r, struct MHD_Response *response)
 	if (!response)
 		abort(); /* out of memory, as in xmalloc */
 	add_headers(r, response);
-	r->answered = true;
+	bool waits = r->phase == REQUEST_PAUSED || r->phase == REQUEST_SUSPENDED;
 	r->answered_us = clock_us();
 	/* An early error response is delayed until the body is received; otherwise MHD resets the
 	 * connection before the client has read it.  Not for large bodies, with `Expect:
 	 * 100-continue`, or if the end of the body is doubtful. */
-	bool more_follows = r->seen && !r->whole && (r->head.length || r->head.chunked) &&
+	bool more_follows = r->phase < REQUEST_WHOLE && (r->head.length || r->head.chunked) &&
 	                    !r->reply.close && !r->head.value[HEADER_EXPECT].p &&
 	                    r->head.length <= request_swallow_max(r);
 	if (more_follows)
 		r->kept = response;
 	else
 		request_queue_response(r, response);
-	if (r->waiting)
+	if (waits)
 		http_resume(r, more_follows ? READING : ANSWERING);
 }
 
@@ -154,9 +176,9 @@ void answer_send(struct request *r)
 
 void request_wait(struct request *r)
 {
-	if (r->waiting)
+	if (r->phase == REQUEST_PAUSED || r->phase == REQUEST_SUSPENDED)
 		return;
-	r->waiting = true;
+	request_become(r, r->phase == REQUEST_ARRIVING ? REQUEST_PAUSED : REQUEST_SUSPENDED);
 	request_set_activity(r, WAITING);
 	MHD_suspend_connection(r->connection);
 }
@@ -247,7 +269,6 @@ static void request_header_complete(struct request *r, const char *url, const ch
 	size_t head_n =
 	    MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE)
 		->header_size;
-	r->seen = true;
 	r->method = arena_dup(&r->arena, span_of(method));
 	if (r->loop->library == LIBRARY_LENIENT)
 		head_take_line(&r->head, &line);
@@ -257,22 +278,22 @@ static void request_header_complete(struct request *r, const char *url, const ch
 	if (r->host.p)
 		r->head.value[HEADER_HOST] = r->host;
 	/* request_complete follows at once if there is no body, and does this. */
-	if (!r->answered && (r->head.length || r->head.chunked))
+	if (!request_answered(r) && (r->head.length || r->head.chunked))
 		admission_header(r);
-	r->in_header = r->waiting;
 }
 
 static void request_complete(struct request *r)
 {
-	r->whole = true;
+	bool bare = r->phase == REQUEST_ARRIVING && !r->head.length && !r->head.chunked;
+	request_become(r, REQUEST_WHOLE);
 	if (r->kept) {
 		request_queue_response(r, TAKE(r->kept));
 		return;
 	}
 	request_set_activity(r, WAITING);
-	if (!r->looked_at)
+	if (bare)
 		admission_header(r);
-	if (!r->answered && !r->waiting)
+	if (r->phase == REQUEST_WHOLE)
 		admission_run_handler(r);
 }
 
@@ -286,13 +307,13 @@ static enum MHD_Result request_step(void *cls, struct MHD_Connection *m, const c
 	struct request *r = *context;
 	size_t part = *n;
 	r->loop->fruitless = 0;
-	if (r->answered && !r->kept)
+	if (r->phase == REQUEST_ANSWERED)
 		return MHD_YES;
 	*n = 0;
-	if (!r->seen)
+	if (!r->method)
 		request_header_complete(r, url, method, version);
-	else if (r->in_header)
-		r->in_header = false;
+	else if (r->phase == REQUEST_RESUMED)
+		request_become(r, REQUEST_ARRIVING);
 	else if (part)
 		return admission_body_part(r, data, part) ? MHD_YES : MHD_NO;
 	else
@@ -307,7 +328,7 @@ static void request_note_end(struct request *r, enum MHD_RequestTerminationCode 
 	    MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_HTTP_STATUS);
 	bool late = how == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED;
 	if (info && info->http_status) { /* MHD has refused it before request_step */
-		r->answered = true;
+		request_become(r, REQUEST_ANSWERED);
 		r->reply.status = (int)info->http_status;
 		r->reply.code = "RefusedByLibrary";
 	} else if (!r->why && (http_connection_of(r->connection)->cut || late)) {
@@ -325,7 +346,7 @@ static void request_ended(void *cls, struct MHD_Connection *m, void **context,
 	*context = NULL;
 	http_connection_of(m)->request = NULL;
 	l->fruitless = 0;
-	if (!r->answered)
+	if (!request_answered(r))
 		request_note_end(r, how);
 	long_lived_end(r);
 	/* The timeout is MHD's own. */
@@ -334,7 +355,7 @@ static void request_ended(void *cls, struct MHD_Connection *m, void **context,
 	bool timed = r->answered_us && !r->untimed;
 	counts_request(
 	    l->counts, r->route ? (size_t)(r->route - l->counts->routes) : l->counts->n_routes,
-	    r->answered ? r->reply.status : 0, timed ? r->answered_us - r->started_us : -1);
+	    request_answered(r) ? r->reply.status : 0, timed ? r->answered_us - r->started_us : -1);
 	if (r->kept)
 		MHD_destroy_response(r->kept);
 	for (struct request_end *end = r->ends; end; end = end->next)
@@ -344,10 +365,7 @@ static void request_ended(void *cls, struct MHD_Connection *m, void **context,
 	str_wipe(&r->body);
 	r->reply.body.n = 0;
 	str_done(&r->reply.body);
-	if (r->secret)
-		arena_wipe(&r->arena);
-	else
-		arena_done(&r->arena);
+	(r->secret ? arena_wipe : arena_done)(&r->arena);
 	free(r);
 	l->requests--;
 	connection_set_activity(http_connection_of(m), IDLE);

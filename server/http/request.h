@@ -71,6 +71,16 @@ enum holding {
 	HOLDINGS
 };
 
+/* In the order of its life; http.c has the table of what may follow. */
+enum request_phase {
+	REQUEST_ARRIVING,  /* its head, or its body */
+	REQUEST_PAUSED,    /* suspended before the body, until the principal is known */
+	REQUEST_RESUMED,   /* MHD repeats the callback for the head, then the body arrives */
+	REQUEST_WHOLE,     /* the body is complete, or there is none */
+	REQUEST_SUSPENDED, /* ... and the principal or the handler is waited for */
+	REQUEST_ANSWERED
+};
+
 struct request {
 	struct loop *loop;
 	struct MHD_Connection *connection;
@@ -89,15 +99,12 @@ struct request {
 	void (*sink)(struct request *r, struct span part);
 	size_t received; /* bytes of body received, kept or not */
 	size_t line_n;   /* bytes of path and query in the request line */
-	bool odd_line;   /* the request line has blanks or control characters */
-	bool seen;       /* the head is complete */
-	bool looked_at;  /* ... and was checked */
-	bool form;       /* ... and its Content-Type is a form */
-	bool too_large, no_room, answered, waiting;
-	bool whole;                /* the body is complete */
-	struct MHD_Response *kept; /* an answer that is sent after the body is complete */
-	bool in_header; /* suspended since the head: MHD repeats the callback for the head */
-	bool secret;    /* wipe the arena */
+	enum request_phase phase;
+	struct MHD_Response *kept; /* an answer that is sent when the body is WHOLE; NULL */
+	bool odd_line;             /* the request line has blanks or control characters */
+	bool form;                 /* the Content-Type is a form */
+	enum { DROP_NOTHING, DROP_TOO_LARGE, DROP_NO_ROOM } drop; /* the body, but receive it */
+	bool secret;                                              /* wipe the arena */
 	struct client_address client; /* of the connection, or from a trusted proxy's header */
 	char client_text[CLIENT_ADDRESS_TEXT];
 	const char *cors_origin; /* Access-Control-Allow-Origin, or NULL */
@@ -128,6 +135,11 @@ const char *request_header(const struct request *r, const char *name);
 void request_on_end(struct request *r, void (*fn)(void *arg), void *arg);
 /* r holds this amount, until it ends or this is called again. */
 void request_hold(struct request *r, enum holding kind, size_t amount);
+/* It was answered, or is when its body is complete. */
+static inline bool request_answered(const struct request *r)
+{
+	return r->phase == REQUEST_ANSWERED || r->kept;
+}
 /* Suspends the connection until an answer is given or request_identified is called.  Idempotent. */
 void request_wait(struct request *r);
 /* Called when the principal is known: checks the rest of the head, then receives the body. */

@@ -203,7 +203,7 @@ struct stream *stream_open(struct request *r, int status, const char *type,
 {
 	struct loop *l = r->loop;
 	bool head = strcmp(r->method, "HEAD") == 0;
-	assert(r->whole);
+	assert(r->phase >= REQUEST_WHOLE);
 	if (!l->store) {
 		answer_refuse(r, UNAVAILABLE, "this server is shutting down");
 		return NULL;

@@ -118,7 +118,7 @@ static void take_identity(struct upload *u, const struct review_user *who)
 		refuse_foreign(r, "the token is not bound to a task's pod");
 	else
 		u->c.id.pod_uid = arena_dup(&r->arena, span_of(who->pod_uid));
-	if (!r->answered)
+	if (!request_answered(r))
 		u->pod = arena_dup(&r->arena, span_of(who->pod_name));
 }
 
@@ -145,7 +145,7 @@ static void upload_take_place(struct upload *u)
 		refuse_busy(u->r, "too many uploads at once");
 	else
 		request_identified(u->r);
-	if (u->r->answered)
+	if (request_answered(u->r))
 		u->stage = UPLOAD_OVER;
 }
 
@@ -162,7 +162,7 @@ static void token_reviewed(void *arg, enum token_verdict f, const struct review_
 	} else {
 		refuse_busy(r, arena_dup(&r->arena, span_of(why)));
 	}
-	if (!r->answered) {
+	if (!request_answered(r)) {
 		upload_take_place(u);
 		return;
 	}
@@ -243,7 +243,7 @@ static void end_upload(void *arg)
 	struct upload *u = arg;
 	const struct request *r = u->r;
 	/* Refused for good.  Only of authenticated pods, so that strangers cannot fill the log. */
-	if (u->authenticated && r->answered && r->reply.status >= 400 && r->reply.status != 503) {
+	if (u->authenticated && r->reply.status >= 400 && r->reply.status != 503) {
 		struct line line = log_begin(LOG_WARN, "the output of a task was not kept");
 		log_text(&line, "id", span_of(r->id));
 		log_text(&line, "pod", span_of(u->pod));
@@ -282,10 +282,10 @@ bool uploads_begin(struct request *r)
 			answer_refuse(r, UNAUTHORIZED, "this token is not valid here");
 		else
 			take_identity(u, &claims);
-		if (!r->answered)
+		if (!request_answered(r))
 			upload_admit_review(u);
 	}
-	if (r->answered) {
+	if (request_answered(r)) {
 		u->stage = UPLOAD_OVER;
 		return true;
 	}

@@ -68,7 +68,7 @@ static void drop_warnings(void *arg)
 
 static enum submit_outcome submit_outcome_of(const struct submit *s)
 {
-	int status = s->r->answered ? s->r->reply.status : 0;
+	int status = request_answered(s->r) ? s->r->reply.status : 0;
 	if (status == 200 || status == 202)
 		return s->dry_run ? SUBMIT_DRY_RUN : s->again ? SUBMIT_REPEATED : SUBMIT_CREATED;
 	switch (status) {

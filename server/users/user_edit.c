@@ -351,7 +351,7 @@ void users_check_profile(struct request *r)
 void users_check_admin(struct request *r)
 {
 	users_check_profile(r);
-	if (!r->answered && !r->principal->admin)
+	if (!request_answered(r) && !r->principal->admin)
 		answer_refuse(r, FORBIDDEN, "only administrators may manage users");
 }
 

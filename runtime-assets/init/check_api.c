@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/posix/clock.h"
+#include "base/wrap.h"
 #include "runtime-assets/common/cmdline.h"
 #include "runtime-assets/init/init.h"
 #include "runtime-assets/net/kube.h"
@@ -50,30 +51,14 @@ static enum api_check_state check_address(struct checkup *c, struct api_check_fi
 		         "  KUBE_APISERVER_ADDRESS=http://HOST:PORT\n");
 		return MISSING;
 	}
-	str_printf(&f->text, "%s\nby %s", c->kube->url,
+	str_printf(&f->text, "%s\nby %s\n", c->kube->url,
 	           c->kube->token ? "KUBERNETES_SERVICE_HOST and _PORT" : "KUBE_APISERVER_ADDRESS");
-	return OK;
-}
-
-/* The name in the certificate of the API server, and who must have signed it. */
-static enum api_check_state check_file(struct checkup *c, const char *what, const char *value,
-                                       struct api_check_finding *f)
-{
-	if (value)
-		str_printf(&f->text, "%s%s", what, value);
+	if (c->kube->server_name)
+		str_printf(&f->text, "its certificate must be for %s, signed by %s",
+		           c->kube->server_name, c->kube->ca);
 	else
-		str_puts(&f->text, c->kube ? "none, this is plain http" : "not looked at");
-	return c->kube ? OK : UNKNOWN;
-}
-
-static enum api_check_state check_name(struct checkup *c, struct api_check_finding *f)
-{
-	return check_file(c, "must be for ", c->kube ? c->kube->server_name : NULL, f);
-}
-
-static enum api_check_state check_authority(struct checkup *c, struct api_check_finding *f)
-{
-	return check_file(c, "", c->kube ? c->kube->ca : NULL, f);
+		str_puts(&f->text, "without certificate, this is plain http");
+	return OK;
 }
 
 static enum api_check_state check_token(struct checkup *c, struct api_check_finding *f)
@@ -136,8 +121,7 @@ static enum api_check_state check_answer(struct checkup *c, struct api_check_fin
 	if (r.status == 401 && c->kube->token == NULL) {
 		str_puts(&f->text, "\nIt requires authentication, and no token is mounted.");
 	} else if (r.status == 401) {
-		str_puts(&f->text, "\nIt does not take the token: it has expired, its service "
-		                   "account or pod is gone, or it is one of another cluster.");
+		str_puts(&f->text, "\nIt " KUBE_NOT_TAKEN);
 		if (c->who.account)
 			str_printf(&f->advice, "  kubectl -n %s get serviceaccount %s\n",
 			           c->who.namespace_name, c->who.account);
@@ -196,36 +180,12 @@ static const struct api_check {
 	const char *name;
 	enum api_check_state (*run)(struct checkup *c, struct api_check_finding *f);
 } CHECKS[] = {
-	{ "address", check_address },     { "certificate", check_name },
-	{ "authority", check_authority }, { "token", check_token },
-	{ "API server", check_answer },   { "Frameworks", check_framework },
+	{ "address", check_address },
+	{ "token", check_token },
+	{ "API server", check_answer },
+	{ "Frameworks", check_framework },
 };
 enum { N_CHECKS = ARRAY_SIZE(CHECKS) };
-
-/* ---- output ---------------------------------------------------------------------------------- */
-
-/* Wraps the text at WIDTH, indented. */
-static void check_put_wrapped(struct str *out, struct span text)
-{
-	size_t column = INDENT;
-	size_t n;
-	for (size_t i = 0; i < text.n; i += n + 1) {
-		n = 0;
-		while (i + n < text.n && text.p[i + n] != ' ' && text.p[i + n] != '\n')
-			n++;
-		bool broken = i > 0 && text.p[i - 1] == '\n';
-		if (broken || (column > INDENT && column + 1 + n > WIDTH)) {
-			str_printf(out, "\n%*s", INDENT, "");
-			column = INDENT;
-		} else if (column > INDENT) {
-			str_char(out, ' ');
-			column++;
-		}
-		str_put(out, text.p + i, n);
-		column += n;
-	}
-	str_char(out, '\n');
-}
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
@@ -245,7 +205,7 @@ static int check_all(struct checkup *c)
 			                       .advice = STR_INIT(TEXT_MAX) };
 		f.state = CHECKS[i].run(c, &f);
 		str_printf(&out, "%-8s%-12s", STATES[f.state], CHECKS[i].name);
-		check_put_wrapped(&out, str_view(&f.text));
+		str_wrap(&out, str_view(&f.text), INDENT, WIDTH);
 		if (f.advice.n > 0)
 			str_printf(&out, "\n%s\n", str_c(&f.advice));
 		bad += f.state != OK;

@@ -279,8 +279,7 @@ void kube_explain(const struct kube *k, int status, const char *path, struct str
 		           "k8s/deploy/jobs/runtime-account.yaml gives it. ",
 		           (int)strcspn(home, "/?"), home);
 	} else if (status == 401) {
-		str_puts(out, "The API server does not take the token: it has expired, its service "
-		              "account or pod is gone, or it is one of another cluster. ");
+		str_puts(out, "The API server " KUBE_NOT_TAKEN " ");
 	}
 	str_printf(out, "Token: %s (%s). \"pai-runtime check-api\" in the pod says more.", k->token,
 	           str_c(&about));

@@ -36,6 +36,9 @@ void kube_free(struct kube *k);
 int kube_get(struct kube *k, const char *path, size_t body_max, int64_t deadline_ms,
              struct arena *a, struct http_reply *r, struct err *e);
 
+#define KUBE_NOT_TAKEN                                                                             \
+	"does not take the token: it has expired, its service account or pod is gone, or it is "   \
+	"one of another cluster."
 /* Appends advice after 401, 403, or an unusable token file (status 0). */
 void kube_explain(const struct kube *k, int status, const char *path, struct str *out);
 

@@ -1,45 +1,54 @@
-/* Runs the first steps of `serve`, then those items of its table that the options need. */
+/* The list of checks, the lines that they report, and their requests. */
 #include "server/check/check.h"
+
+#include <time.h>
 
 #include "base/posix/clock.h"
 #include "server/check/check_internal.h"
+#include "server/config/options.h"
 #include "server/config/setup.h"
+#include "server/state/log.h"
 
 enum { TEXT_MAX = 4096 };
 
 const char *const CHECK_STATES[CHECK_STATE_MAX] = { "ok", "warning", "failed", "skipped" };
 
-/* ---- the table of items ---- */
-
-enum item_of { OF_ANY, OF_CLUSTER, OF_API /* needs its answers */, OF_DIRECTORY, OF_MACHINE };
-
-static check_item check_process;
-
-static const struct {
-	const char *name;
-	enum item_of of;
-	check_item *run;
-} ITEMS[] = {
-	{ "process", OF_ANY, check_process },
-	{ "API server", OF_CLUSTER, check_api },
-	{ "login token", OF_CLUSTER, check_login_token },
-	{ "clock", OF_API, check_clock },
-	{ "right", OF_API, check_rights },
-	{ "Frameworks", OF_API, check_frameworks },
-	{ "controller", OF_API, check_controller },
-	{ "controller's codes", OF_API, check_controller_codes },
-	{ "pod security", OF_API, check_pod_security },
-	{ "pods", OF_API, check_objects },
-	{ "runtime", OF_API, check_runtime },
-	{ "output", OF_CLUSTER, check_output },
-	{ "directory", OF_DIRECTORY, check_directory },
-	{ "database", OF_DIRECTORY, check_database },
-	{ "runtime", OF_MACHINE, check_program },
-	{ "resources", OF_MACHINE, check_resources },
-	{ "sandbox", OF_MACHINE, check_sandbox },
-	{ "images", OF_MACHINE, check_images },
+const struct check CHECKS[N_CHECKS] = {
+	{ "API server", OF_CLUSTER, false, check_api },
+	{ "login token", OF_CLUSTER, false, check_login_token },
+	{ "clock", OF_API, false, check_clock },
+	{ "right", OF_API, false, check_rights },
+	{ "Frameworks", OF_API, false, check_frameworks },
+	{ "controller", OF_API, false, check_controller },
+	{ "controller's codes", OF_API, true, check_controller_codes },
+	{ "pod security", OF_API, false, check_pod_security },
+	{ "pods", OF_API, true, check_account },
+	{ "pods", OF_API, true, check_exit_spec },
+	{ "pods", OF_API, true, check_priority_class },
+	{ "pods", OF_API, true, check_nodes },
+	{ "runtime", OF_API, false, check_runtime },
+	{ "output", OF_CLUSTER, false, check_output },
+	{ "directory", OF_DIRECTORY, false, check_directory },
+	{ "database", OF_DIRECTORY, false, check_database },
+	{ "runtime", OF_MACHINE, false, check_program },
+	{ "resources", OF_MACHINE, false, check_resources },
+	{ "sandbox", OF_MACHINE, false, check_sandbox },
+	{ "images", OF_MACHINE, false, check_images },
 };
-enum { N_ITEMS = ARRAY_SIZE(ITEMS) };
+
+void check_run(struct check_session *c)
+{
+	for (const struct check *k = CHECKS; k < CHECKS + N_CHECKS; k++) {
+		c->item = k->item;
+		if (k->of == OF_MACHINE ? !options_run_here(c->o)
+		                        : (k->of == OF_DIRECTORY) != (c->o->local[0] != '\0'))
+			continue;
+		if (k->of == OF_API && !c->answers)
+			check_report(c, CHECK_SKIPPED, "needs the API server", NULL);
+		else
+			k->run(c);
+	}
+}
 
 /* ---- lines ---- */
 
@@ -49,32 +58,39 @@ void check_report(struct check_session *c, enum check_state state, const char *f
 	c->take(c->arg, &(struct check_line){ state, c->item, found, mend });
 }
 
-void check_error(struct check_session *c, enum check_state state, const struct err *e)
+void check_error(struct check_session *c, enum check_state state, const char *file,
+                 const struct err *e)
 {
 	STR_AUTO text = STR_INIT(TEXT_MAX);
-	start_error(&text, c->s->file, e);
+	setup_put_error(&text, file, e);
 	check_report(c, state, str_c(&text), NULL);
 }
 
-static void process_warning(void *arg, const char *text, const char *key, const char *value)
+void check_log(void *arg, const struct check_line *l)
 {
-	struct check_session *c = arg;
-	check_report(c, CHECK_WARNING, key ? arena_printf(&c->arena, "%s: %s", text, value) : text,
-	             NULL);
-}
-
-static void check_process(struct check_session *c)
-{
-	start_warnings(c->s, process_warning, c);
+	static const char *const EVENTS[CHECK_STATE_MAX] = { "check: ok", "check: warning",
+		                                             "check: failed", "check: skipped" };
+	bool bad = l->state == CHECK_WARNING || l->state == CHECK_FAILED;
+	struct line line = log_begin(bad ? LOG_WARN : LOG_INFO, EVENTS[l->state]);
+	(void)arg;
+	log_text(&line, "item", span_of(l->item));
+	log_text(&line, "found", span_of(l->found));
+	if (l->mend)
+		log_text(&line, "mend", span_of(l->mend));
+	log_end(&line);
 }
 
 /* ---- requests ---- */
 
 const struct store_reply *check_ask(struct check_session *c, struct store_request r)
 {
-	r.deadline_ms = clock_ms() + CHECK_WAIT_MS;
+	r.deadline_ms = clock_ms() + c->wait_ms;
 	r.whole = r.kind != KIND_SECRET; /* secrets are not needed */
-	(void)store_call(&c->caller, &r, &c->arena, &c->reply);
+	enum store_outcome outcome = store_call(c->caller, &r, &c->arena, &c->reply);
+	c->unanswered |=
+	    outcome == STORE_BUSY || outcome == STORE_AMBIGUOUS || outcome == STORE_FULL;
+	c->date = c->reply.date_s != 0;
+	c->skew_s = (int64_t)time(NULL) - c->reply.date_s;
 	return &c->reply;
 }
 
@@ -86,56 +102,9 @@ const struct store_reply *check_get(struct check_session *c, enum object_kind ki
 		   .verb = STORE_GET, .kind = kind, .name = name, .namespace_name = space });
 }
 
-/* ---- the steps of `serve`, then the items ---- */
-
-/* false: the options contradict each other, so the items have no meaning. */
-static bool check_steps(struct check_session *c)
+void check_cannot_look(struct check_session *c, const char *file)
 {
-	for (size_t i = 0; i < N_START_STEPS; i++) {
-		ERR_AUTO e = { 0 };
-		c->s->file = NULL;
-		c->item = START_STEPS[i].name;
-		if (START_STEPS[i].open(c->s, &e) < 0) {
-			check_error(c, CHECK_FAILED, &e);
-			if (i == 0)
-				return false;
-			continue;
-		}
-		STR_AUTO given = STR_INIT(TEXT_MAX); /* "--profile plain, --runtime image" */
-		struct span rest = span_of(START_STEPS[i].options);
-		while (rest.n) {
-			const struct option *p = option_find(span_next(&rest, ' '), FOR_SERVE);
-			const char *value = *(const char *const *)((const char *)c->o + p->at);
-			if (value[0])
-				str_printf(&given, "%s--%s %s", given.n ? ", " : "", p->name,
-				           value);
-		}
-		if (given.n)
-			SAY(c, CHECK_OK, NULL, "%s", str_c(&given));
-	}
-	c->s->file = NULL;
-	return true;
-}
-
-void check_run(struct service *s, check_taker *take, void *arg)
-{
-	struct check_session c = { .s = s, .o = &s->options, .take = take, .arg = arg };
-	start_begin(s);
-	bool meant = check_steps(&c);
-	if (s->server.login && s->server.translator)
-		pod_needs_read(&s->server, &c.arena, &c.needs);
-	for (size_t i = 0; meant && i < N_ITEMS; i++) {
-		enum item_of of = ITEMS[i].of;
-		bool local = c.o->local[0];
-		c.item = ITEMS[i].name;
-		if (of == OF_MACHINE ? !options_run_here(c.o)
-		                     : of != OF_ANY && (of == OF_DIRECTORY) != local)
-			continue;
-		if (of == OF_API && !c.answers)
-			check_report(&c, CHECK_SKIPPED, "needs the API server", NULL);
-		else
-			ITEMS[i].run(&c);
-	}
-	caller_end(&c.caller);
-	arena_done(&c.arena);
+	SAY(c, CHECK_SKIPPED,
+	    file && c->reply.status == 403 ? check_apply(c->server, &c->arena, file) : NULL, "%.*s",
+	    (int)c->reply.message.n, c->reply.message.p);
 }

@@ -1,11 +1,12 @@
-/* The items about controllers: rest-lit controller, FrameworkController, both, or none. */
+/* The checks of controllers: rest-lit controller, FrameworkController, both, or none; and whether
+ * FrameworkController knows the exit codes of pai-runtime. */
 #include <time.h>
 
+#include "base/doc/yaml.h"
 #include "base/json/scan.h"
 #include "jobs/cache/job_entry.h"
 #include "server/check/check_internal.h"
-#include "server/cluster/controller_codes.h"
-#include "server/cluster/follow.h"
+#include "server/config/exit_spec.h"
 
 #define LEADER_LEASE "rest-lit-controller"
 #define CONTROLLER_LOOK                                                                            \
@@ -14,6 +15,7 @@
 #define OLD_MANAGER "frameworkcontroller" /* in managedFields */
 
 enum { RECENT_MS = 600000, TEXT_MAX = 1024 };
+enum { RUNTIME_FIRST = 220, RUNTIME_LAST = 255 }; /* codes of pai-runtime */
 
 int64_t check_now_ms(const struct check_session *c)
 {
@@ -24,14 +26,13 @@ int64_t check_now_ms(const struct check_session *c)
 
 const struct check_leader *check_leader(struct check_session *c)
 {
-	struct check_leader *l = &c->leader;
 	int64_t renewed_ms = 0;
 	int64_t lasts_s = 0;
-	if (l->state != LEASE_UNASKED)
-		return l;
+	if (c->leader)
+		return c->leader;
+	struct check_leader *l = ARENA_NEW(&c->arena, struct check_leader, 1);
+	c->leader = l;
 	const struct store_reply *r = check_get(c, KIND_LEASE, LEADER_LEASE, NULL);
-	*l = (struct check_leader){ .state = r->outcome == STORE_NOT_FOUND ? LEASE_ABSENT
-		                                                           : LEASE_HIDDEN };
 	if (r->outcome != STORE_OK || !scan_valid(r->body, SCAN_DEPTH_MAX))
 		return l;
 	struct span spec = scan_get(r->body, "spec");
@@ -59,8 +60,8 @@ static bool signs_of_old(struct check_session *c, struct span framework)
 	int64_t after_ms = check_now_ms(c) - RECENT_MS;
 	struct span entry;
 	struct scan s = scan_begin(scan_path(framework, "metadata", "managedFields"));
-	if (c->leader.state == LEASE_HELD && c->leader.acquired_ms > after_ms)
-		after_ms = c->leader.acquired_ms;
+	if (c->leader->state == LEASE_HELD && c->leader->acquired_ms > after_ms)
+		after_ms = c->leader->acquired_ms;
 	while (scan_item(&s, &entry)) {
 		int64_t written_ms = 0;
 		if (span_is(scan_text(scan_get(entry, "manager"), &c->arena), OLD_MANAGER) &&
@@ -131,7 +132,18 @@ static void controller_objects(struct check_session *c, const struct check_leade
 		             "submit a job, and check again; " CONTROLLER_LOOK);
 }
 
-/* ---- the item ---- */
+/* ---- who drives the Frameworks ---- */
+
+struct check_line check_neglect(struct arena *a, const char *framework, int64_t ms)
+{
+	return (struct check_line){
+		CHECK_FAILED, "controller",
+		arena_printf(
+		    a, "Framework %s has had no status for %lld s: no controller processes jobs",
+		    framework, (long long)ms / 1000),
+		CONTROLLER_LOOK
+	};
+}
 
 static void controller_ours(struct check_session *c, const struct check_leader *ours,
                             const struct signs *found)
@@ -163,20 +175,70 @@ void check_controller(struct check_session *c)
 	if (r->outcome == STORE_OK && scan_valid(r->body, SCAN_DEPTH_MAX))
 		signs_read(c, r->body, &found);
 	int64_t now_ms = check_now_ms(c);
-	if (found.stuck && now_ms - found.stuck_ms >= NEGLECT_MS && found.moved_ms < found.stuck_ms)
-		SAY(c, CHECK_FAILED, CONTROLLER_LOOK,
-		    "Framework %s has had no status for %lld s: no controller processes jobs%s%s",
-		    found.stuck, (long long)(now_ms - found.stuck_ms) / 1000,
+	if (found.stuck && now_ms - found.stuck_ms >= NEGLECT_MS &&
+	    found.moved_ms < found.stuck_ms) {
+		struct check_line line =
+		    check_neglect(&c->arena, found.stuck, now_ms - found.stuck_ms);
+		SAY(c, line.state, line.mend, "%s%s%s", line.found,
 		    ours->state == LEASE_HELD ? ", although this one holds the Lease: " : "",
 		    ours->state == LEASE_HELD ? ours->holder : "");
-	else if (ours->state == LEASE_HELD)
+	} else if (ours->state == LEASE_HELD) {
 		controller_ours(c, ours, &found);
-	else if (found.old ||
-	         (found.moved && now_ms - found.moved_ms < RECENT_MS && ours->state != LEASE_OLD))
+	} else if (found.old || (found.moved && now_ms - found.moved_ms < RECENT_MS &&
+	                         ours->state != LEASE_OLD)) {
 		SAY(c, CHECK_OK, NULL, "%s changed Framework %s in the last 10 minutes",
 		    found.old ? "FrameworkController" : "a controller", found.old ?: found.moved);
-	else
+	} else {
 		controller_objects(c, ours);
+	}
+}
+
+/* ---- exit codes ---- */
+
+bool check_is_runtime_code(const struct exit_spec *s, int64_t code)
+{
+	return code >= RUNTIME_FIRST && code <= RUNTIME_LAST && exit_spec_find(s, code);
+}
+
+/* Appends the codes that the podFailureSpec in this ConfigMap (valid JSON) lacks; nothing if it
+ * cannot be read. */
+static void codes_lacking(struct str *out, struct span configmap, const struct exit_spec *s)
+{
+	static const struct node NONE = { .type = NODE_LIST };
+	ARENA_AUTO a = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	ERR_AUTO e = { 0 };
+	struct doc doc;
+	struct span text = scan_text(scan_path(configmap, "data", "frameworkcontroller.yaml"), &a);
+	if (text.n == 0 || yaml_read(text, &BUDGET_DEFAULT, &a, &doc, &warnings, &e) < 0)
+		return;
+	const struct node *entries = node_get(&doc.root, "podFailureSpec");
+	if (!node_is(entries, NODE_LIST))
+		entries = &NONE; /* the controller has its own codes only */
+	for (int64_t code = RUNTIME_FIRST; code <= RUNTIME_LAST; code++) {
+		bool lacks = check_is_runtime_code(s, code);
+		for (uint32_t i = 0; lacks && i < entries->n; i++) {
+			const struct node *value = node_get(&entries->item[i], "code");
+			lacks = !(node_is(value, NODE_INT) && value->integer == code);
+		}
+		if (!lacks)
+			continue;
+		str_puts(out, out->n ? ", " : "");
+		str_int(out, code);
+	}
+}
+
+struct check_line check_unknown_codes(struct arena *a, const char *codes)
+{
+	return (struct check_line){
+		CHECK_WARNING, "controller's codes",
+		arena_printf(a,
+		             "FrameworkController does not know exit codes of pai-runtime (%s): "
+		             "their retry rules have no effect",
+		             codes),
+		"kubectl apply -f k8s/deploy/options/frameworkcontroller/config.yaml, then kubectl "
+		"-n " CONTROLLER_NAMESPACE " rollout restart statefulset/" CONTROLLER_CONFIGMAP
+	};
 }
 
 void check_controller_codes(struct check_session *c)
@@ -191,7 +253,7 @@ void check_controller_codes(struct check_session *c)
 	}
 	const struct store_reply *r =
 	    check_get(c, KIND_CONFIGMAP, CONTROLLER_CONFIGMAP, CONTROLLER_NAMESPACE);
-	if (!c->s->server.exit_spec || r->outcome != STORE_OK ||
+	if (!c->server->exit_spec || r->outcome != STORE_OK ||
 	    !scan_valid(r->body, SCAN_DEPTH_MAX)) {
 		check_report(c, CHECK_SKIPPED,
 		             "this account can read no ConfigMap " CONTROLLER_CONFIGMAP
@@ -199,12 +261,11 @@ void check_controller_codes(struct check_session *c)
 		             NULL);
 		return;
 	}
-	controller_codes_lacking(&codes, r->body, c->s->server.exit_spec);
-	if (codes.n)
-		SAY(c, CHECK_WARNING, CONTROLLER_MEND,
-		    "FrameworkController does not know exit codes of pai-runtime (%s): their "
-		    "retry rules have no effect",
-		    str_c(&codes));
-	else
+	codes_lacking(&codes, r->body, c->server->exit_spec);
+	if (codes.n) {
+		struct check_line line = check_unknown_codes(&c->arena, str_c(&codes));
+		c->take(c->arg, &line);
+	} else {
 		check_report(c, CHECK_OK, "FrameworkController knows those of pai-runtime", NULL);
+	}
 }

@@ -48,7 +48,7 @@ void check_database(struct check_session *c)
 	const char *dir = c->o->local;
 	int none = aside_check(dir, &e);
 	if (none < 0) {
-		check_error(c, CHECK_FAILED, &e);
+		check_error(c, CHECK_FAILED, NULL, &e);
 		return;
 	}
 	(void)fd_read_str(AT_FDCWD, arena_printf(&c->arena, "%s/" LOST_FILE, dir), &lost);
@@ -74,7 +74,17 @@ void check_program(struct check_session *c)
 	if (path)
 		check_report(c, CHECK_OK, path, NULL);
 	else
-		check_error(c, CHECK_FAILED, &e);
+		check_error(c, CHECK_FAILED, NULL, &e);
+}
+
+void check_inventory(const struct options *o, struct inventory_settings *out)
+{
+	*out = (struct inventory_settings){
+		.cpus = o->cpus * 1000,
+		.memory = o->memory,
+		.gpus = o->gpus,
+		.gpu_devices = o->gpu_devices[0] ? o->gpu_devices : NULL,
+	};
 }
 
 void check_resources(struct check_session *c)
@@ -82,14 +92,10 @@ void check_resources(struct check_session *c)
 	ERR_AUTO e = { 0 };
 	struct inventory has;
 	STR_AUTO text = STR_INIT(TEXT_MAX);
-	const struct inventory_settings set = {
-		.cpus = c->o->cpus * 1000,
-		.memory = c->o->memory,
-		.gpus = c->o->gpus,
-		.gpu_devices = c->o->gpu_devices[0] ? c->o->gpu_devices : NULL,
-	};
+	struct inventory_settings set;
+	check_inventory(c->o, &set);
 	if (inventory_read(&set, &has, &e) < 0) {
-		check_error(c, CHECK_FAILED, &e);
+		check_error(c, CHECK_FAILED, NULL, &e);
 	} else {
 		amounts_text(&text, &has.total);
 		for (size_t i = 0; i < has.gpus_n; i++)
@@ -113,6 +119,13 @@ void check_sandbox(struct check_session *c)
 		    required ? "serve needs it" : "tasks run without a sandbox", err_msg(&e));
 }
 
+int check_can_use_images(const char *program, const char *dir, struct err *e)
+{
+	return images_probe(e) < 0 || sandbox_probe(program, NULL, e) < 0
+	           ? -1
+	           : sandbox_probe(program, dir, e);
+}
+
 void check_images(struct check_session *c)
 {
 	ERR_AUTO e = { 0 };
@@ -121,17 +134,13 @@ void check_images(struct check_session *c)
 		             NULL);
 		return;
 	}
+	bool wanted = c->o->images[0];
 	if (!c->program || !c->dir)
 		check_report(c, CHECK_SKIPPED, "needs pai-runtime and the directory", NULL);
-	else if (images_probe(&e) == 0 && sandbox_probe(c->program, NULL, &e) == 0 &&
-	         sandbox_probe(c->program, c->dir, &e) == 0)
+	else if (check_can_use_images(c->program, c->dir, &e) == 0)
 		check_report(c, CHECK_OK, "skopeo, umoci and overlays work", NULL);
 	else
-		SAY(c, c->o->images[0] ? CHECK_FAILED : CHECK_WARNING,
-		    c->o->images[0] ? NULL : "or give --images=host, if this is what you want",
-		    "%s%s",
-		    c->o->images[0]
-		        ? ""
-		        : "tasks see the files of this machine instead of their images: ",
-		    err_msg(&e));
+		SAY(c, wanted ? CHECK_FAILED : CHECK_WARNING,
+		    wanted ? NULL : "or give --images=host, if this is what you want", "%s%s",
+		    wanted ? "" : CHECK_HOST_FILES ": ", err_msg(&e));
 }

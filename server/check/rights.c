@@ -7,8 +7,6 @@
 #include "server/auth/auth.h"
 #include "server/auth/token.h"
 #include "server/check/check_internal.h"
-#include "server/cluster/controller_codes.h"
-#include "server/cluster/runtime_configmap.h"
 #include "server/config/options.h"
 
 enum { TEXT_MAX = 1024 };
@@ -25,6 +23,40 @@ struct right {
 	const char *file; /* below k8s/deploy */
 	const char *use;  /* "needed to USE" */
 };
+
+/* ---- remedies ---- */
+
+const char *check_apply(const struct server *s, struct arena *a, const char *file)
+{
+	const struct options *o = s->options;
+	const char *jobs = s->namespace_name;
+	/* The words of the manifests, and the values of these options instead. */
+	const struct {
+		const char *files;
+		const char *before, *word, *value;
+	} words[] = {
+		{ "rbac/rbac.yaml jobs/runtime-account.yaml", "", "runtime-account",
+		  o->service_account },
+		{ "rbac/rbac.yaml jobs/runtime-account.yaml jobs/exit-spec-configmap.yaml "
+		  "options/dialects.yaml options/webhook.yaml",
+		  "namespace: ", "pai-jobs", jobs },
+		{ "beside-openpai/rbac.yaml", "namespace: ", "default", jobs },
+		{ "beside-openpai/rbac.yaml", "namespace: ", "pai-user-token", o->token_namespace },
+		{ "beside-openpai/rbac.yaml options/manage-users.yaml",
+		  "namespace: ", "pai-user-v2", o->user_namespace },
+		{ "beside-openpai/rbac.yaml options/manage-users.yaml", "namespace: ", "pai-group",
+		  o->group_namespace },
+		{ "options/webhook.yaml", "rest-lit-webhook-", "default", o->instance },
+	};
+	STR_AUTO edits = STR_INIT(TEXT_MAX);
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (strstr(words[i].files, file) && strcmp(words[i].word, words[i].value) != 0)
+			str_printf(&edits, " -e 's/%s%s/%s%s/'", words[i].before, words[i].word,
+			           words[i].before, words[i].value);
+	return edits.n ? arena_printf(a, "sed%s k8s/deploy/%s | kubectl apply -f -", str_c(&edits),
+	                              file)
+	               : arena_printf(a, "kubectl apply -f k8s/deploy/%s", file);
+}
 
 /* ---- questions ---- */
 
@@ -66,9 +98,7 @@ static bool right_check(struct check_session *c, const struct right *r)
 		if (answer)
 			str_printf(&allowed, "%s%s", allowed.n ? ", " : "", verb);
 		else
-			SAY(c, r->missing,
-			    pod_needs_apply(&c->s->server, &c->arena,
-			                    arena_printf(&c->arena, "k8s/deploy/%s", r->file)),
+			SAY(c, r->missing, check_apply(c->server, &c->arena, r->file),
 			    "%s %s is not allowed; needed to %s", verb, str_c(&on), r->use);
 	}
 	if (allowed.n)
@@ -92,7 +122,7 @@ static void rights_check(struct check_session *c, const struct right *rights, si
 static void rights_of_jobs(struct check_session *c)
 {
 	const struct options *o = c->o;
-	const char *jobs = c->s->server.namespace_name;
+	const char *jobs = c->server->namespace_name;
 	const char *ctrl = CONTROLLER_NAMESPACE;
 	bool fc = check_leader(c)->state != LEASE_HELD; /* else ours needs no such rights */
 	const char *lease = arena_printf(&c->arena, "rest-lit-webhook-%s", o->instance);
@@ -142,11 +172,11 @@ static void rights_of_jobs(struct check_session *c)
 static void rights_of_users(struct check_session *c)
 {
 	const struct options *o = c->o;
-	const struct keyring *keys = atomic_load(&c->s->server.keyring);
-	const char *jobs = c->s->server.namespace_name;
+	const struct keyring *keys = atomic_load(&c->server->keyring);
+	const char *jobs = c->server->namespace_name;
 	const char *slash = strchrnul(o->deny_list, '/');
 	struct span deny = { o->deny_list, (size_t)(slash - o->deny_list) };
-	const char *class = c->needs.priority_class;
+	const char *class = c->needs->priority_class;
 	bool users = strcmp(o->users, "openpai") == 0;
 	bool openpai = strcmp(o->profile, "openpai") == 0;
 	bool stored = strcmp(o->token_check, "stored") == 0;

@@ -1,16 +1,20 @@
-/* rest-lit check: a line per item. */
+/* rest-lit check: the first steps of `serve`, then the checks (server/check); a line per item. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/wrap.h"
 #include "server/check/check.h"
 #include "server/cli/cli_internal.h"
 #include "server/config/setup.h"
 #include "server/config/system.h"
 #include "server/http/loop.h"
+#include "server/serve/start.h"
 #include "server/state/log.h"
 
-enum { CHECK_TEXT_MAX = 16384, COLUMN = 9, WIDTH_MAX = 100 };
+enum { CHECK_TEXT_MAX = 16384, COLUMN = 9, WIDTH_MAX = 100, CHECK_WAIT_MS = 5000 };
+
+/* ---- output ---- */
 
 struct check_output {
 	size_t n[CHECK_STATE_MAX];
@@ -23,7 +27,7 @@ static void check_put(struct str *out, const char *text, size_t column, size_t w
 {
 	STR_AUTO safe = STR_INIT(CHECK_TEXT_MAX);
 	visible_text(&safe, span_of(text));
-	options_wrap(out, str_c(&safe), column, width);
+	str_wrap(out, str_view(&safe), column, width);
 }
 
 static void check_print(void *arg, const struct check_line *l)
@@ -43,6 +47,58 @@ static void check_print(void *arg, const struct check_line *l)
 		o->code = command_print(str_view(&out));
 }
 
+/* ---- the steps of `serve`, then the checks ---- */
+
+/* false: the options contradict each other, so the checks have no meaning. */
+static bool check_steps(struct check_session *c, struct service *s)
+{
+	for (size_t i = 0; i < N_START_STEPS; i++) {
+		ERR_AUTO e = { 0 };
+		s->file = NULL;
+		c->item = START_STEPS[i].name;
+		if (START_STEPS[i].open(s, &e) < 0) {
+			check_error(c, CHECK_FAILED, s->file, &e);
+			if (i == 0)
+				return false;
+			continue;
+		}
+		STR_AUTO given = STR_INIT(CHECK_TEXT_MAX); /* "--profile plain, --runtime image" */
+		struct span rest = span_of(START_STEPS[i].options);
+		while (rest.n) {
+			const struct option *p = option_find(span_next(&rest, ' '), FOR_SERVE);
+			const char *value = *(const char *const *)((const char *)c->o + p->at);
+			if (value[0])
+				str_printf(&given, "%s--%s %s", given.n ? ", " : "", p->name,
+				           value);
+		}
+		if (given.n)
+			check_report(c, CHECK_OK, str_c(&given), NULL);
+	}
+	start_warnings(s, c);
+	return true;
+}
+
+static void check_service(struct service *s, struct check_output *o)
+{
+	struct caller caller = { .stop_fd = -1 };
+	struct pod_needs needs = { 0 };
+	struct check_session c = { .server = &s->server,
+		                   .o = &s->options,
+		                   .needs = &needs,
+		                   .caller = &caller,
+		                   .wait_ms = CHECK_WAIT_MS,
+		                   .take = check_print,
+		                   .arg = o };
+	start_begin(s);
+	if (check_steps(&c, s)) {
+		if (s->server.login && s->server.translator)
+			pod_needs_read(s->server.translator, &c.arena, &needs);
+		check_run(&c);
+	}
+	caller_end(&caller);
+	arena_done(&c.arena);
+}
+
 static int check_and_print(struct service *s)
 {
 	ERR_AUTO e = { 0 };
@@ -58,7 +114,7 @@ static int check_and_print(struct service *s)
 	if (http_init(&e) < 0)
 		o.code = print_error_notes(&e, NULL, EXIT_REFUSED);
 	else
-		check_run(s, check_print, &o);
+		check_service(s, &o);
 	start_undo(s);
 	(void)close(nowhere); /* nothing was written */
 	for (size_t i = 0; i < CHECK_STATE_MAX; i++)

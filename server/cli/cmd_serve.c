@@ -11,7 +11,7 @@
 #include "server/cli/cli_internal.h"
 #include "server/cluster/history.h"
 #include "server/cluster/rounds.h"
-#include "server/cluster/runtime_configmap.h"
+#include "server/cluster/upkeep.h"
 #include "server/config/setup.h"
 #include "server/config/system.h"
 #include "server/controller/controller_run.h"
@@ -51,7 +51,7 @@ static void serve_until_signal(struct service *s)
 			reload_all(&s->server, s->loops, s->n_loops);
 			rounds_reload(s->rounds);
 			log_event(LOG_INFO,
-			          runtime_configmap_check_again(s->runtime_configmap)
+			          upkeep_check_again(s->upkeep)
 			              ? "SIGHUP: checking the objects of pods again"
 			              : "SIGHUP: the objects of pods are already being checked",
 			          NULL, NULL);

@@ -1,14 +1,14 @@
 #pragma once
 /*
  * Work in the cluster that does not belong to a request: the server follows all Frameworks
- * (follow.c), creates the ConfigMap with pai-runtime and checks the objects that pods refer to
- * (runtime_configmap.c), runs jobs on this machine (one_machine.c), removes leftovers (gc.c), stops
+ * (follow.c), creates the ConfigMaps that pods refer to and checks the other objects
+ * (upkeep.h), runs jobs on this machine (one_machine.c), removes leftovers (gc.c), stops
  * jobs at their time limits or for their images (rounds.c), keeps earlier attempts (history.h) and
  * asks HiveD (scheduler.h).  Begin with follow.c.  Each part that
  * sends requests has a store of its own, so that it cannot delay jobs.
  *
  * The main thread calls X_start (NULL and *e: 500) and X_free, which cancels silently and accepts
- * NULL.  Between them gc.c, history.c and runtime_configmap.c (with nodes.c) work on threads of
+ * NULL.  Between them gc.c, history.c and upkeep.c work on threads of
  * their own, follow.c and scheduler.c on the threads of what they follow, and rounds.c (with
  * webhook.c) on the main thread: X_run_once goes on when X_fd is readable or X_timeout_ms (-1: no
  * limit) is over.

@@ -17,10 +17,9 @@
 #include "k8s/watch/reflector.h"
 #include "machine/engine/engine.h"
 #include "machine/store/local.h"
-#include "server/cluster/controller_codes.h"
+#include "server/check/check.h"
 #include "server/cluster/history.h"
 #include "server/cluster/one_machine.h"
-#include "server/cluster/runtime_configmap.h"
 #include "server/config/setup.h"
 #include "server/state/log.h"
 
@@ -51,7 +50,8 @@ struct follow {
 	struct hash_key key;
 	uint64_t broken[BROKEN_KEPT]; /* hashes of uids */
 	size_t n_broken, n_lines;
-	int64_t neglected_ms; /* since when a started Framework has no status; 0: none */
+	char *neglected;      /* a started Framework without status; NULL: none */
+	int64_t neglected_ms; /* since when */
 	bool neglect_told;
 	bool codes_told;  /* an exit code unknown to the controller was logged */
 	int64_t lines_ms; /* begin of the period of n_lines */
@@ -107,33 +107,30 @@ static void log_broken(struct follow *f, const struct job_entry *c)
 static void log_unknown_code(struct follow *f, const struct job_entry *c, struct span object)
 {
 	ARENA_AUTO a = { 0 };
-	if (f->codes_told || !c->has_code ||
-	    !controller_code_is_of_runtime(f->server->exit_spec, c->code))
+	if (f->codes_told || !c->has_code || !check_is_runtime_code(f->server->exit_spec, c->code))
 		return;
 	struct fw_view status;
 	fw_view_read(scan_inside(object, "status"), &a, &status);
 	if (!span_is(fw_view_completion(status.outcome, &a).phrase, "ContainerUnrecognizedFailed"))
 		return;
 	f->codes_told = true;
-	struct line line = log_begin(LOG_WARN, "FrameworkController does not know an exit code of "
-	                                       "pai-runtime; its retry rule has no effect");
-	log_text(&line, "framework", span_of(c->name));
-	log_int(&line, "code", c->code);
-	log_text(&line, "mend", SPAN(CONTROLLER_MEND));
-	log_end(&line);
+	struct check_line line = check_unknown_codes(
+	    &a, arena_printf(&a, "%lld, of Framework %s", (long long)c->code, c->name));
+	check_log(NULL, &line);
 }
 
-/* Logs that started Frameworks get no status, because no controller runs. */
-static void log_neglect(struct follow *f, const struct job_entry *c)
+/* Notes a started Framework that gets no status, because no controller runs. */
+static void note_neglect(struct follow *f, const struct job_entry *c)
 {
 	if (f->server->local) /* logged at the start */
 		return;
 	if (!c->untouched && f->warm) {
 		if (f->neglect_told)
 			log_event(LOG_INFO, "a controller processes jobs again", NULL, NULL);
-		f->neglected_ms = 0;
+		free(TAKE(f->neglected));
 		f->neglect_told = false;
-	} else if (c->untouched && !c->creating && f->neglected_ms == 0) {
+	} else if (c->untouched && !c->creating && !f->neglected) {
+		f->neglected = xstrdup(c->name);
 		f->neglected_ms = clock_ms();
 	}
 }
@@ -141,11 +138,13 @@ static void log_neglect(struct follow *f, const struct job_entry *c)
 /* Called at least every minute, by bookmarks. */
 static void look_for_neglect(struct follow *f)
 {
-	if (f->neglect_told || f->neglected_ms == 0 || clock_ms() - f->neglected_ms < NEGLECT_MS)
+	ARENA_AUTO a = { 0 };
+	int64_t ms = clock_ms() - f->neglected_ms;
+	if (f->neglect_told || !f->neglected || ms < NEGLECT_MS)
 		return;
 	f->neglect_told = true;
-	log_event(LOG_WARN, "no controller processes jobs: they are accepted, but do not run",
-	          "mend", "rest-lit check says which controller this cluster has, and what to do");
+	struct check_line line = check_neglect(&a, f->neglected, ms);
+	check_log(NULL, &line);
 }
 
 static void frameworks_put(void *arg, struct span object)
@@ -162,7 +161,7 @@ static void frameworks_put(void *arg, struct span object)
 	if (c->broken)
 		log_broken(f, c);
 	log_unknown_code(f, c, object);
-	log_neglect(f, c);
+	note_neglect(f, c);
 	look_for_neglect(f);
 	history_note_end(f->server->history, before, c);
 	if (f->server->engine)
@@ -378,6 +377,7 @@ void follow_free(struct follow *f)
 	cache_free(f->cache);
 	events_free(f->events);
 	free(f->trouble);
+	free(f->neglected);
 	arena_done(&f->arena);
 	(void)pthread_mutex_destroy(&f->lock);
 	free(f);
@@ -391,10 +391,7 @@ const char *follow_problem(const struct server *s, struct arena *a)
 	const char *why = NULL;
 	LOCK_AUTO(&f->lock);
 	if (f->absent_ms && (!warm || clock_ms() - f->absent_ms > ABSENT_MS))
-		why = arena_printf(a,
-		                   "there are no jobs: %s; kubectl apply -f "
-		                   "k8s/deploy/crd/crd.yaml",
-		                   f->trouble);
+		why = arena_printf(a, "there are no jobs: %s; " CHECK_MEND_CRD, f->trouble);
 	else if (f->trouble && !warm)
 		why = arena_printf(a, "not all jobs are known yet: %s", f->trouble);
 	return why || warm ? why : "not all jobs are known yet: they are being listed";

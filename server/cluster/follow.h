@@ -33,5 +33,4 @@ enum neglect {
 	NEGLECT_NO_ENGINE,  /* --engine=none: nothing processes objects */
 	NEGLECT_CONTROLLER, /* no controller has touched it for NEGLECT_MS */
 };
-enum { NEGLECT_MS = 30000 };
 enum neglect job_neglect(const struct server *s, const struct job_entry *job, int64_t now_ms);

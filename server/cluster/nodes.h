@@ -2,7 +2,7 @@
 /*
  * The GPUs of the nodes that pods ask for, and how many of them tasks use: by the Frameworks in the
  * cache, whose documents name the node of each task.  Counted every half minute, in slices, because
- * documents are compressed, by the thread of runtime_configmap.c.
+ * documents are compressed, by the thread of upkeep.c.
  *
  * Thread: own
  */

@@ -8,7 +8,7 @@
 #include "jobs/cache/events.h"
 #include "machine/engine/engine.h"
 #include "machine/images/images.h"
-#include "machine/task/sandbox.h"
+#include "server/check/check.h"
 #include "server/config/setup.h"
 #include "server/state/log.h"
 #include "translate/facts.h"
@@ -85,16 +85,14 @@ static int machine_choose_images(const struct options *o, struct engine_settings
 	out->only_images = strcmp(o->images, "oci") == 0;
 	if (strcmp(o->images, "host") == 0)
 		return 0;
-	if (images_probe(&none) == 0 &&
-	    (o->images[0] || (sandbox_probe(out->runtime, NULL, &none) == 0 &&
-	                      sandbox_probe(out->runtime, out->dir, &none) == 0))) {
+	if (o->images[0] ? images_probe(&none) == 0
+	                 : check_can_use_images(out->runtime, out->dir, &none) == 0) {
 		out->own_images = true;
 		return 0;
 	}
 	if (o->images[0])
 		return err_set(e, 400, NULL, "--images=oci: %s", err_msg(&none));
-	log_event(LOG_WARN, "tasks see the files of this machine instead of their images", "why",
-	          err_msg(&none));
+	log_event(LOG_WARN, CHECK_HOST_FILES, "why", err_msg(&none));
 	return 0;
 }
 
@@ -108,10 +106,6 @@ static int machine_settings(struct server *s, struct engine_settings *out, struc
 	*out = (struct engine_settings){
 		.store = s->local,
 		.namespace_name = s->namespace_name,
-		.machine = { .cpus = o->cpus * 1000,
-		             .memory = o->memory,
-		             .gpus = o->gpus,
-		             .gpu_devices = o->gpu_devices[0] ? o->gpu_devices : NULL },
 		.ports = { translator_settings(s->translator)->port_start,
 		           translator_settings(s->translator)->port_end },
 		/* A job of a single user may do everything that the user may. */
@@ -128,6 +122,7 @@ static int machine_settings(struct server *s, struct engine_settings *out, struc
 		.event = machine_event,
 		.notice = machine_notice,
 	};
+	check_inventory(o, &out->machine);
 	const char *program = runtime_program_path(o, a, e);
 	const struct facts_file *facts = program ? setup_facts_file(o, &read, e) : NULL;
 	if (!facts)

@@ -1,30 +1,44 @@
 #pragma once
 /*
- * Objects that pods refer to; the start of the server waits for none of them.
+ * The ConfigMaps with pai-runtime, one for each architecture, which all pods need: they are created
+ * (--runtime=configmap), and no job is accepted before.
  *
- * - The ConfigMap with pai-runtime (--runtime=configmap) is created, with retries.  No job is
- *   accepted before, because its pods could not start.
- * - The ConfigMap with the CA for uploads (--output-url) is created; jobs do not wait for it.
- * - The service account, the ConfigMap with the exit specification, the PriorityClass, nodes with
- *   the label and the devices that pods ask for, and the exit codes in the configuration of
- *   FrameworkController are checked once.  The log names each missing object and the command that
- *   creates it.  A missing right to read them is not an error.
- *
- * Thread: main
+ * Thread: worker
  */
-#include "base/str.h"
+#include "jobs/store/call.h"
+#include "server/state/log.h"
 #include "server/state/server.h"
+#include "translate/translate.h"
 
-struct runtime_configmap;
+/* pai-runtime for one architecture. */
+struct program_configmap {
+	struct object object; /* the ConfigMap */
+	const char *problem;  /* as server->runtime_problem */
+	bool done;            /* in this check */
+};
 
-/* Starts a thread of its own; from now on server->runtime_configmap has the state. */
-struct runtime_configmap *runtime_configmap_start(struct server *s, struct err *e);
-/* Checks everything again and creates what is missing; jobs are accepted meanwhile.  false: this is
- * already going on. */
-bool runtime_configmap_check_again(struct runtime_configmap *d);
-void runtime_configmap_free(struct runtime_configmap *d);
-/* Returns true if an existing ConfigMap holds the wanted program (runtime_object), immutably.
- * Thread: any. */
-bool runtime_configmap_is_same(struct span wanted, struct span there);
-/* Returns the reason why no job can be accepted now, for users; NULL: jobs can.  Thread: any. */
-const char *runtime_configmap_problem(const struct server *s);
+struct runtime_configmap {
+	struct server *server;
+	struct caller *caller;
+	struct program_configmap program[RUNTIME_PROGRAMS];
+	size_t n; /* 0: by image */
+};
+
+/* Makes the objects, in the arena, and sets server->runtime_problem. */
+void runtime_configmap_begin(struct runtime_configmap *d, struct server *s, struct caller *caller,
+                             struct arena *a);
+/* Creates those that are missing, at first all, and returns the number of those to be tried again.
+ */
+size_t runtime_configmap_publish(struct runtime_configmap *d, bool first);
+
+/* ---- for all ConfigMaps that the server creates ---- */
+
+/* Sends a request for a ConfigMap, and waits for its answer. */
+enum store_outcome configmap_ask(struct caller *c, struct store_request r, struct arena *a,
+                                 struct store_reply *reply);
+/* Logs an event of a ConfigMap, with its reason; mend may be NULL. */
+void configmap_log(enum log_level level, const char *event, const struct server *s,
+                   const char *name, struct span why, const char *mend);
+/* The remedy of such a refusal, in the arena: the rights; NULL: unknown. */
+const char *configmap_mend(const struct server *s, struct arena *a,
+                           const struct store_reply *reply);

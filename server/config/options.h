@@ -234,8 +234,6 @@ int options_parse(struct options *o, unsigned command, int argc, char **argv, st
 
 /* The options in the help of a command: the main ones, or all. */
 void options_help(struct str *out, unsigned command, bool all);
-/* Text in lines of at most `width` columns; `indent` columns of the first are already written. */
-void options_wrap(struct str *out, const char *text, size_t indent, size_t width);
 /* docs/OPTIONS.md and schema/config.schema.json. */
 void options_page(struct str *out);
 void options_schema(struct str *out);

@@ -1,26 +1,8 @@
 /* Texts generated from the table of options: help, docs/OPTIONS.md, the schema of the file. */
+#include "base/wrap.h"
 #include "server/config/options.h"
 
 enum { WIDTH = 80, INDENT = 31, TEXT_MAX = 512, MANUAL_MAX = 2048 };
-
-void options_wrap(struct str *out, const char *text, size_t indent, size_t width)
-{
-	size_t column = indent;
-	struct span rest = span_of(text);
-	while (rest.n) {
-		struct span word = span_next(&rest, ' ');
-		if (column > indent && column + 1 + word.n > width) {
-			str_printf(out, "\n%*s", (int)indent, "");
-			column = indent;
-		} else if (column > indent) {
-			str_char(out, ' ');
-			column++;
-		}
-		str_span(out, word);
-		column += word.n;
-	}
-	str_char(out, '\n');
-}
 
 /* The default with its unit, if it has one. */
 static void put_default(struct str *out, const struct option *o, const char *before,
@@ -61,7 +43,7 @@ void options_help(struct str *out, unsigned command, bool all)
 			str_printf(out, "%-*s", INDENT, str_c(&flag));
 			if (flag.n >= INDENT)
 				str_printf(out, "\n%*s", INDENT, "");
-			options_wrap(out, str_c(&text), INDENT, WIDTH);
+			str_wrap(out, str_view(&text), INDENT, WIDTH);
 		}
 	}
 	if (hidden)

@@ -39,6 +39,17 @@ int print_error_notes(const struct err *e, const char *file, int code)
 	return code;
 }
 
+void setup_put_error(struct str *out, const char *file, const struct err *e)
+{
+	for (size_t i = 0; i < e->notes.n; i++) {
+		const struct note *n = &e->notes.v[i];
+		str_puts(out, i ? "; " : "");
+		if (file && n->line)
+			str_printf(out, "%s:%u:%u: ", file, n->line, n->column);
+		note_text(out, n);
+	}
+}
+
 /* The kernel gives ports from here on to connections, so one that a task is to listen on can be in
  * use by another program of this machine.  `end` if they begin at or below `start`. */
 static int64_t setup_port_end(int64_t start, int64_t end)

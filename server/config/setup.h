@@ -36,6 +36,8 @@ const char *setup_user(const struct options *o);
 /* Prints an error to standard error, each note on a line: "rest-lit: FILE:LINE:COLUMN: text". file
  * may be NULL.  Returns `code`. */
 int print_error_notes(const struct err *e, const char *file, int code);
+/* Appends all notes: "FILE:LINE:COLUMN: text; ...".  Thread: any. */
+void setup_put_error(struct str *out, const char *file, const struct err *e);
 
 /* Refuses combinations of options that contradict each other or are not safe.  loopback,
  * output_loopback: of --listen and --output-listen (true if absent).  -1 and *e (400): the first.

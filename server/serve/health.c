@@ -14,7 +14,6 @@
 #include "server/auth/token.h"
 #include "server/auth/token_lookup.h"
 #include "server/cluster/follow.h"
-#include "server/cluster/runtime_configmap.h"
 #include "server/code/job_code.h"
 #include "server/config/options.h"
 #include "server/http/request.h"
@@ -114,7 +113,7 @@ void readyz_get(struct request *r)
 		answer_refuse(r, UNAVAILABLE, "shutting down");
 		return;
 	}
-	const char *problem = runtime_configmap_problem(l->server);
+	const char *problem = atomic_load(&l->server->runtime_problem);
 	if (!problem)
 		problem = follow_problem(l->server, &r->arena);
 	if (problem) {

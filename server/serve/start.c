@@ -22,13 +22,14 @@
 #include "server/auth/auth.h"
 #include "server/auth/token.h"
 #include "server/auth/token_store.h"
+#include "server/check/check.h"
 #include "server/cluster/cluster.h"
 #include "server/cluster/follow.h"
 #include "server/cluster/gc.h"
 #include "server/cluster/history.h"
 #include "server/cluster/rounds.h"
-#include "server/cluster/runtime_configmap.h"
 #include "server/cluster/scheduler.h"
+#include "server/cluster/upkeep.h"
 #include "server/config/exit_spec.h"
 #include "server/config/options.h"
 #include "server/config/setup.h"
@@ -403,8 +404,7 @@ int start_all(struct service *s, struct err *e)
 	if (open_shared(s, e) < 0 || open_loops(s, e) < 0 || open_ports(s, e) < 0)
 		return -1;
 	/* `run` has no cluster. */
-	if (!s->server.foreground &&
-	    !(s->runtime_configmap = runtime_configmap_start(&s->server, e)))
+	if (!s->server.foreground && !(s->upkeep = upkeep_start(&s->server, e)))
 		return -1;
 	if (!s->server.foreground && !(s->gc = gc_start(&s->server, e)))
 		return -1;
@@ -414,49 +414,41 @@ int start_all(struct service *s, struct err *e)
 
 /* ---- the log ---- */
 
-void start_warnings(const struct service *s, start_warn *say, void *arg)
+void start_warnings(const struct service *s, struct check_session *c)
 {
 	const struct options *o = &s->options;
 	const struct keyring *keys = atomic_load(&s->server.keyring);
 	const char *file = NULL;
 	const char *unsafe = keys ? keyring_warning(keys, &file) : NULL;
+	const char *certificate = s->server.tls ? tls_warning(s->server.tls) : NULL;
+	c->item = "process";
 	if (o->test_limits[0])
-		say(arg, "fixed limits are changed; this is for tests only", TEST_LIMITS_VARIABLE,
+		SAY(c, CHECK_WARNING, NULL, "fixed limits are changed; this is for tests only: %s",
 		    o->test_limits);
 	if (geteuid() == 0)
-		say(arg,
-		    "this server runs as root: it has dropped its capabilities, but can access the "
-		    "files of root; run it as another user",
-		    NULL, NULL);
+		SAY(c, CHECK_WARNING, NULL,
+		    "this server runs as root: it has dropped its capabilities, but can "
+		    "access the files of root; run it as another user");
 	if (strcmp(o->profile, "openpai") == 0)
-		say(arg,
+		SAY(c, CHECK_WARNING, NULL,
 		    "profile openpai: every job author is root on the nodes (host network, "
-		    "SYS_ADMIN, host paths)",
-		    NULL, NULL);
+		    "SYS_ADMIN, host paths)");
 	if (o->behind_proxy && request_check_library(http_version()) == LIBRARY_LENIENT)
-		say(arg,
-		    "before libmicrohttpd 1.0 (Debian 13), a head line that ends in NUL and LF is "
-		    "not seen: the proxy must refuse it, as nginx, HAProxy and Envoy do",
-		    "libmicrohttpd", http_version());
+		SAY(c, CHECK_WARNING, NULL,
+		    "before libmicrohttpd 1.0 (Debian 13), a head line that ends in NUL and "
+		    "LF is not seen: the proxy must refuse it, as nginx, HAProxy and Envoy "
+		    "do: %s",
+		    http_version());
 	if (keys && keyring_weak(keys))
-		say(arg,
-		    "the secret of --jwt-secret-file is OpenPAI's default, which is public; only "
-		    "the stored tokens protect this cluster; change it",
-		    NULL, NULL);
-	if (s->server.tls && tls_warning(s->server.tls))
-		say(arg, "problem with the certificate or its key", "why",
-		    tls_warning(s->server.tls));
-	if (unsafe) {
-		STR_AUTO why = STR_INIT(TEXT_MAX);
-		str_printf(&why, "%s: %s", file, unsafe);
-		say(arg, "a file with keys has unsafe owner or mode", "why", str_c(&why));
-	}
-}
-
-static void start_log(void *arg, const char *text, const char *key, const char *value)
-{
-	(void)arg;
-	log_event(LOG_WARN, text, key, value);
+		SAY(c, CHECK_WARNING, NULL,
+		    "the secret of --jwt-secret-file is OpenPAI's default, which is public; "
+		    "only the stored tokens protect this cluster; change it");
+	if (certificate)
+		SAY(c, CHECK_WARNING, NULL, "problem with the certificate or its key: %s",
+		    certificate);
+	if (unsafe)
+		SAY(c, CHECK_WARNING, NULL, "a file with keys has unsafe owner or mode: %s: %s",
+		    file, unsafe);
 }
 
 static void log_address(struct line *line, const char *key, const struct address *a)
@@ -497,7 +489,9 @@ void start_report(const struct service *s, const char *scrubbed)
 	if (scrubbed)
 		log_event(LOG_WARN, "a variable that changes TLS or proxies is set; it is ignored",
 		          "variable", scrubbed);
-	start_warnings(s, start_log, NULL);
+	struct check_session c = { .take = check_log };
+	start_warnings(s, &c);
+	arena_done(&c.arena);
 }
 
 void start_undo(struct service *s)
@@ -511,7 +505,7 @@ void start_undo(struct service *s)
 	exit_spec_free(v->exit_spec);
 	worker_free(v->worker);
 	worker_free(v->edits);
-	runtime_configmap_free(s->runtime_configmap);
+	upkeep_free(s->upkeep);
 	gc_free(s->gc);
 	rounds_free(s->rounds);
 	follow_stop(v->follow);
@@ -535,22 +529,11 @@ void start_undo(struct service *s)
 		(void)close(v->ended_fd);
 }
 
-void start_error(struct str *out, const char *file, const struct err *e)
-{
-	for (size_t i = 0; i < e->notes.n; i++) {
-		const struct note *n = &e->notes.v[i];
-		str_puts(out, i ? "; " : "");
-		if (file && n->line)
-			str_printf(out, "%s:%u:%u: ", file, n->line, n->column);
-		note_text(out, n);
-	}
-}
-
 /* Logs that a reload failed, with all errors. */
 static void start_log_failed_reload(const char *message, const char *file, const struct err *e)
 {
 	STR_AUTO text = STR_INIT(TEXT_MAX);
-	start_error(&text, file, e);
+	setup_put_error(&text, file, e);
 	log_event(LOG_ERROR, message, "why", str_c(&text));
 }
 

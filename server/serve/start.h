@@ -11,7 +11,8 @@
 /* Connects features to loops (features.c). */
 extern const struct loop_hooks FEATURES;
 
-struct runtime_configmap;
+struct check_session;
+struct upkeep;
 struct gc;
 struct rounds;
 
@@ -23,7 +24,7 @@ struct service {
 	struct options options;
 	struct address address; /* of --listen, unless it is set before */
 	struct address output_address, metrics_address;
-	struct runtime_configmap *runtime_configmap;
+	struct upkeep *upkeep;
 	struct gc *gc;
 	struct rounds *rounds;
 	struct loop loops[LOOPS_MAX + 2]; /* the last may serve --output-listen, --metrics-listen */
@@ -47,11 +48,8 @@ extern const struct start_step START_STEPS[N_START_STEPS];
 
 /* Called before the first step. */
 void start_begin(struct service *s);
-/* The warnings about configuration and files; key and value may be NULL. */
-typedef void start_warn(void *arg, const char *text, const char *key, const char *value);
-void start_warnings(const struct service *s, start_warn *say, void *arg);
-/* Appends all notes of an error: "FILE:LINE:COLUMN: text; ...". */
-void start_error(struct str *out, const char *file, const struct err *e);
+/* Reports the warnings about configuration and files. */
+void start_warnings(const struct service *s, struct check_session *c);
 
 /* Creates everything; clients can connect, but loops do not run yet.  -1, *e (400: wrong usage) and
  * s->file. */

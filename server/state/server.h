@@ -67,17 +67,6 @@ enum server_phase {
 	PHASE_STOP   /* no new connections; current requests are finished */
 };
 
-/* The state of the ConfigMap with pai-runtime; see cluster/cluster.h. */
-enum runtime_configmap_state {
-	RUNTIME_CONFIGMAP_READY, /* or not needed */
-	RUNTIME_CONFIGMAP_PENDING,
-	RUNTIME_CONFIGMAP_UNREACHABLE,
-	RUNTIME_CONFIGMAP_FORBIDDEN,
-	RUNTIME_CONFIGMAP_REFUSED,
-	RUNTIME_CONFIGMAP_FOREIGN, /* another object has its name */
-	RUNTIME_CONFIGMAP_STATE_MAX
-};
-
 struct server {
 	const struct options *options;
 	const struct loop_hooks *hooks;   /* see loop.h */
@@ -118,10 +107,12 @@ struct server {
 	struct history *history; /* NULL: earlier attempts are not kept */
 	const char *namespace_name;
 	uint16_t port;
-	atomic_int runtime_configmap; /* mutable: enum runtime_configmap_state */
-	atomic_int phase;             /* mutable */
-	atomic_bool backing_up;       /* mutable: a backup is made or sent */
-	const char *code_directory;   /* archives of one machine (jobs/code); NULL: a cluster */
+	/* Mutable: the reason why no job can be accepted, for users: the ConfigMap with pai-runtime
+	 * is missing (cluster/runtime_configmap.h).  NULL: it is there, or is not needed. */
+	_Atomic(const char *) runtime_problem;
+	atomic_int phase;           /* mutable */
+	atomic_bool backing_up;     /* mutable: a backup is made or sent */
+	const char *code_directory; /* archives of one machine (jobs/code); NULL: a cluster */
 	/* mutable: uploads of code under way: a hash of their users; 0: none */
 	atomic_ullong code_uploads[CODE_UPLOADS];
 	atomic_llong code_coming; /* mutable: bytes of those to code_directory */

@@ -13,7 +13,6 @@
 #include "jobs/submit/submission.h"
 #include "machine/engine/engine.h"
 #include "server/accounts/account.h"
-#include "server/cluster/runtime_configmap.h"
 #include "server/cluster/scheduler.h"
 #include "server/code/job_code.h"
 #include "server/config/options.h"
@@ -428,7 +427,7 @@ static const char *submit_obstacle(const struct submit *s)
 		return "too many dry runs are in progress";
 	if (s->dry_run == DRY_RUN_HERE)
 		return NULL;
-	const char *problem = runtime_configmap_problem(l->server);
+	const char *problem = atomic_load(&l->server->runtime_problem);
 	if (!problem &&
 	    (l->held[HOLD_JOB] >= (size_t)o->queue_bytes || !store_has_room(l->store, s->r->user)))
 		problem = "too many jobs are being submitted at once";

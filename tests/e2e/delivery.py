@@ -14,7 +14,7 @@ import uuid
 
 from archives import archive
 from cluster import FRAMEWORKS, PATHS, PATIENT
-from program import configmap_name, configmaps_of, lines, program
+from program import configmap_name, configmaps_of, exist, lines, missing, program
 from harness import ROOT, SLOW, Server, framework_name, job_v2, wait_until
 from jobs import FC_WORDS
 
@@ -48,13 +48,13 @@ def remedy(check, cluster):
     path = f"{os.path.dirname(cluster.kubectl_program)}:{os.environ['PATH']}"
     with Server("--kubeconfig", cluster.kubeconfig, *PATIENT, "--namespace", space,
                 "--service-account", "robot") as server:
-        check.ok("remedy: both are missing", len(lines(server, "missing in", 2)) == 2, server.log())
-        for line in lines(server, "missing in"):
+        check.ok("remedy: both are missing", len(missing(server, 2)) == 2, server.log())
+        for line in missing(server):
             done = subprocess.run(["sh", "-c", line["mend"]], cwd=ROOT, capture_output=True, check=False,
                                   env={**os.environ, "PATH": path, "KUBECONFIG": cluster.kubeconfig})
             check.ok(f"remedy: {line['mend']}", done.returncode == 0, done.stderr.decode())
         server.process.send_signal(signal.SIGHUP)
-        check.ok("remedy: then all is there", lines(server, "all objects of pods exist", 1), server.log())
+        check.ok("remedy: then all is there", exist(server), server.log())
 
 
 # ---- what is looked for ---------------------------------------------------------------------------
@@ -62,14 +62,14 @@ def test_missing_objects_are_found_and_their_remedies_work(check, cluster):
     """Objects are missing, then created by the project's manifests; and checks without
     permission."""
     with cluster.serve() as server:
-        check.ok("nothing there: both are missing", len(lines(server, "missing in", 2)) == 2, server.log())
-        commands = sorted({line["mend"] for line in lines(server, "missing in")})
+        check.ok("nothing there: both are missing", len(missing(server, 2)) == 2, server.log())
+        commands = sorted({line["mend"] for line in missing(server)})
     check.equal("nothing there: remedies", commands, [
         f"sed -e 's/namespace: pai-jobs/namespace: default/' k8s/deploy/{m} | kubectl apply -f -" for m in sorted(MANIFESTS[:2])])
     for _ in ("new", "again"):
         cluster.apply(*MANIFESTS)
     with cluster.serve() as server:
-        check.ok("applied: all is there", lines(server, "all objects of pods exist", 1), server.log())
+        check.ok("applied: all is there", exist(server), server.log())
     remedy(check, cluster)
     whole = cluster.api("GET", ROLE)[1]["rules"]
     without = [rule for rule in whole if "resourceNames" not in rule and rule["resources"] != ["namespaces"]]
@@ -79,8 +79,8 @@ def test_missing_objects_are_found_and_their_remedies_work(check, cluster):
     without = [{**rule, "verbs": ["create"]} if "configmaps" in rule["resources"] else rule for rule in without]
     cluster.set_rules(ROLE, without)
     with cluster.serve() as server:
-        check.ok("no right to look: is said", len(lines(server, "cannot check whether", 2)) == 2, server.log())
-        check.equal("no right to look: is no fault", {m["level"] for m in lines(server, "cannot check")}, {"info"})
+        check.ok("no right to look: is said", len(lines(server, "get ", 2, "found")) == 2, server.log())
+        check.equal("no right to look: is no fault", {m["level"] for m in lines(server, "get ", key="found")}, {"info"})
         check.ok("no right to look: jobs are taken", server.submit(job_v2("look")).status == 202)
     cluster.set_rules(ROLE, whole)
     cluster.delete("Framework", framework_name("look"))
@@ -177,7 +177,7 @@ def waits_for_the_api_server(check, server):
 
 def creates_its_configmap(check, server):
     check.ok("later: makes the ConfigMap", lines(server, THERE, 1), server.log())
-    check.ok("later: looks for the rest", lines(server, "all objects of pods exist", 1), server.log())
+    check.ok("later: looks for the rest", exist(server), server.log())
     check.ok("later: jobs are taken", wait_until(lambda: server.submit(job_v2("later")).status == 202))
 
 

@@ -280,11 +280,22 @@ def test_check_names_missing_objects_of_pods(check):
             "no node has the label that pods ask for: pai-worker=true",
             "there is no PriorityClass pai-job-minimal-priority: no pod can be created, and each job fails with -310"])
         check.ok("the remedies", any("kubectl create priorityclass" in line[3] for line in found.values()), found)
+
+
+def test_check_names_labels_and_devices_that_no_node_has(check):
+    """The profile openpai requires a node label; every pod requests one device, jobs another."""
+    gpu, fuse = "nvidia.com/gpu", "github.com/fuse"
+    with Place() as p:
         p.api.put("priorityclasses", {"metadata": {"name": "pai-job-minimal-priority"}})
-        p.api.put("nodes", {"metadata": {"name": "n"}, "status": {"allocatable": {"nvidia.com/gpu": "8"}}})
-        bad = [line for line in p.check(*openpai).bad() if line[1] == "pods"]
-        check.equal("a device is missing", [line[:3] for line in bad], [[
-            "warning", "pods", "no node with the label that pods ask for has the device: pai-worker=true, github.com/fuse"]])
+        for nodes, lacks in (([[]], [fuse, gpu]), ([[], [gpu]], [fuse]), ([[fuse], [gpu]], [])):
+            for i, devices in enumerate(nodes):
+                p.api.put("nodes", {"metadata": {"name": f"n{i}"}, "status": {"allocatable": {"cpu": "4", **{d: "8" for d in devices}}}})
+            bad = [line for line in p.check(*ALICE, "--profile", "openpai").bad() if line[1] == "pods"]
+            check.equal(f"nodes with {nodes}", [line[:3] for line in bad], [
+                ["warning", "pods", f"no node with the label that pods ask for has the device: pai-worker=true, {d}"] for d in lacks])
+            check.equal("what all pods ask for", ["no pod is ever scheduled" in line[3] for line in bad], [d == fuse for d in lacks])
+        check.ok("nodes are asked for by their label", all(r[2].get("labelSelector") == ["pai-worker=true"]
+                                                           for r in p.api.requests if r[1] == "/api/v1/nodes"), p.api.requests)
 
 
 def test_check_verifies_the_runtime_configmap(check):

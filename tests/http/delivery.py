@@ -8,7 +8,7 @@ import tempfile
 
 from fakeapi import FakeApi, fake_server, served
 from harness import ROOT, Server, database_objects, framework_name, in_threads, job_v2, run, wait_until
-from program import OTHER, configmap_name, configmaps_of, lines, program, programs
+from program import OTHER, configmap_name, configmaps_of, exist, lines, missing, program, programs
 
 EXIT_SPEC = "runtime-exit-spec-configuration"
 THERE = "the ConfigMap with pai-runtime is ready"
@@ -25,23 +25,23 @@ def test_start_reports_that_all_pod_objects_exist(check):
     api.put("serviceaccounts", {"metadata": {"name": "runtime-account"}})
     api.put("configmaps", {"metadata": {"name": EXIT_SPEC}})
     with fake_server(api) as server:
-        check.ok("all there: is said", lines(server, "all objects of pods exist", 1), server.log())
-        check.equal("all there: nothing is missing", lines(server, "missing in"), [])
+        check.ok("all there: is said", exist(server), server.log())
+        check.equal("all there: nothing is missing", missing(server), [])
 
 
 def test_start_names_missing_pod_objects_and_remedies(check):
     for profile, means in (("plain", "failures are not explained"), ("openpai", "no pod can start")):
         with served("--profile", profile) as (api, server):
             more = ["PriorityClass pai-job-minimal-priority"] if profile == "openpai" else []
-            missing = {line["object"]: line for line in lines(server, "missing in", 2 + len(more))}
-            check.equal(f"{profile}: all are named", sorted(missing), [
+            found = {" ".join(line["found"].split(":")[0].split()[3:5]): line for line in missing(server, 2 + len(more))}
+            check.equal(f"{profile}: all are named", sorted(found), [
                 f"ConfigMap {EXIT_SPEC}", *more, "ServiceAccount runtime-account"])
             for what in more:
                 check.ok(f"{profile}: the remedy of {what}", "kubectl create priorityclass pai-job-minimal-priority" in
-                         missing.pop(what, {"mend": ""})["mend"], missing)
-            check.equal(f"{profile}: as warnings", {m["level"] for m in missing.values()}, {"warn"})
-            check.equal(f"{profile}: what it means", missing[f"ConfigMap {EXIT_SPEC}"]["means"], means)
-            check.equal(f"{profile}: and the remedy", [m["mend"] for _, m in sorted(missing.items())], [
+                         found.pop(what, {"mend": ""})["mend"], found)
+            check.equal(f"{profile}: as warnings", {m["level"] for m in found.values()}, {"warn"})
+            check.ok(f"{profile}: what it means", found[f"ConfigMap {EXIT_SPEC}"]["found"].endswith(f"in namespace default: {means}"), found)
+            check.equal(f"{profile}: and the remedy", [m["mend"] for _, m in sorted(found.items())], [
                 f"sed -e 's/namespace: pai-jobs/namespace: default/' k8s/deploy/jobs/{file} | kubectl apply -f -"
                 for file in ("exit-spec-configmap.yaml", "runtime-account.yaml")])
             check.equal(f"{profile}: jobs are taken all the same", server.submit(job_v2("m")).status, 202)
@@ -66,11 +66,11 @@ def test_start_names_codes_that_the_controller_lacks(check):
         api = FakeApi()
         api.put("configmaps", controller_config(*without))
         with fake_server(api) as server:
-            check.equal("all else is missing", len(lines(server, "missing in", 2)), 2)
+            check.equal("all else is missing", len(missing(server, 2)), 2)
             check.ok("the configuration is asked for", wait_until(lambda: any(
                 "/namespaces/frameworkcontroller/configmaps/" in r[1] for r in api.requests)))
-            said = lines(server, UNKNOWN, 1 if wanted else 0)
-            check.equal(f"without {without}", [line["codes"] for line in said], [wanted] if wanted else [])
+            said = lines(server, UNKNOWN, 1 if wanted else 0, "found")
+            check.equal(f"without {without}", [f"({wanted}):" in line["found"] for line in said], [True] if wanted else [])
             check.ok("and the remedy", all("k8s/deploy/options/frameworkcontroller/config.yaml" in line["mend"] for line in said), said)
         api.close()
 
@@ -88,33 +88,19 @@ def test_log_names_a_code_that_the_controller_lacked(check):
         api.put("frameworks", ended("second", 251, "ContainerUnrecognizedFailed"))
         api.put("frameworks", ended("last", 0, "Succeeded"))
         check.ok("all are known", wait_until(lambda: "last" in server.request("GET", "/api/v2/jobs").body.decode()))
-        said = lines(server, UNKNOWN, 1)
-        check.equal("at the first", [(line["framework"], line["code"]) for line in said], [(framework_name("first"), 250)])
+        said = lines(server, UNKNOWN, 1, "found")
+        check.equal("at the first", [f"(250, of Framework {framework_name('first')}):" in line["found"] for line in said], [True])
 
 
-GPU, FUSE = "nvidia.com/gpu", "github.com/fuse"
+GPU = "nvidia.com/gpu"
 
 
-def test_start_names_labels_and_devices_that_no_node_has(check):
-    """The profile openpai requires a node label; every pod requests one device, jobs another."""
-    for nodes, event, missing in (([], "no node has the label", [None]), ([[]], "no node with the label", [FUSE, GPU]),
-                                  ([[], [GPU]], "no node with the label", [FUSE]), ([[FUSE], [GPU]], "", [])):
-        api = FakeApi()
-        api.put("priorityclasses", {"metadata": {"name": "pai-job-minimal-priority"}})
-        for i, devices in enumerate(nodes):
-            api.put("nodes", {"metadata": {"name": f"n{i}"}, "status": {"allocatable": {"cpu": "4", **{d: "8" for d in devices}}}})
-        with fake_server(api, "--profile", "openpai") as server:
-            check.equal("what else is missing", len(lines(server, "missing in", 2)), 2)
-            asked = [r[2] for r in api.requests if r[1] == "/api/v1/nodes"]
-            check.ok("nodes are asked for by their label", wait_until(lambda: any(
-                r[1] == "/api/v1/nodes" and r[2].get("labelSelector") == ["pai-worker=true"] for r in api.requests)), asked)
-            said = lines(server, "no node", len(missing))
-            check.ok(f"nodes with {nodes}", all(line["msg"].startswith(event) for line in said), said)
-            check.equal("the devices that are missing", [line.get("device") for line in said], missing)
-            check.ok("the label is named", all((line["label"], line["value"]) == ("pai-worker", "true") for line in said), said)
-            check.ok("what all pods ask for", all(("no pod is ever scheduled" in line["means"]) == (line.get("device") != GPU)
-                                                  for line in said), said)
-        api.close()
+def test_start_names_a_label_that_no_node_has(check):
+    """The cases are those of `rest-lit check` (checking.py)."""
+    with served("--profile", "openpai") as (_, server):
+        said, = lines(server, "no node", 1, "found")
+        check.equal("the label", said["found"], "no node has the label that pods ask for: pai-worker=true")
+        check.ok("what all pods ask for", "no pod is ever scheduled" in said["mend"], said)
 
 
 def test_job_larger_than_all_nodes_waits_with_a_reason(check):
@@ -136,7 +122,7 @@ def test_job_larger_than_all_nodes_waits_with_a_reason(check):
 
 def test_remedy_uses_the_configured_names(check):
     with served("--service-account", "robot", "--namespace", "jobs") as (api, server):
-        line = [m for m in lines(server, "missing in", 2) if m["object"] == "ServiceAccount robot"]
+        line = [m for m in missing(server, 2) if "ServiceAccount robot" in m["found"]]
         check.equal("remedy for other names", line and line[0]["mend"],
                     "sed -e 's/runtime-account/robot/' -e 's/namespace: pai-jobs/namespace: jobs/' "
                     "k8s/deploy/jobs/runtime-account.yaml | kubectl apply -f -")
@@ -147,12 +133,11 @@ def test_missing_right_to_check_is_no_fault(check):
     api.fault("GET", "serviceaccounts", status=403)
     api.fault("GET", "configmaps", status=403)
     with fake_server(api) as server:
-        said = lines(server, "cannot check whether", 2)
-        check.equal("403: is said", len(said), 2)
-        check.equal("403: is no fault", {m["level"] for m in said}, {"info"})
-        check.ok("403: names the right", all('"get"' in m["why"] and "k8s/deploy/rbac/rbac.yaml" in m["why"]
-                                             for m in said), said)
-        check.equal("403: nothing is missing", lines(server, "missing in"), [])
+        said = lines(server, "get ", 2, "found")
+        check.equal("403: is said", [m["found"].split(":")[0] for m in said], ["get serviceaccounts", "get configmaps"])
+        check.equal("403: is no fault", {(m["level"], m["msg"]) for m in said}, {("info", "check: skipped")})
+        check.ok("403: names the right", all("k8s/deploy/rbac/rbac.yaml" in m["mend"] for m in said), said)
+        check.equal("403: nothing is missing", missing(server), [])
         check.equal("403: jobs are taken", server.submit(job_v2("m")).status, 202)
 
 
@@ -164,7 +149,7 @@ def test_unresponsive_api_server_does_not_delay_the_start(check):
     api.fault("GET", "configmaps", times=2, status=503)
     with fake_server(api, "--in-flight", "1", "--loops", "1") as server:
         check.equal("hangs: jobs are taken", server.submit(job_v2("m")).status, 202)
-        check.ok("503 twice: asked again", lines(server, "missing in", 1), server.log())
+        check.ok("503 twice: asked again", missing(server, 1), server.log())
         check.equal("hangs: stops at once", server.stop(5), 0)
 
 
@@ -308,22 +293,22 @@ def test_configmap_is_stored_on_one_machine(check):
         check.ok("directory: made", lines(server, THERE, 1), server.log())
         check.ok("directory: stored", database_objects(os.path.join(server.directory, "jobs"), name))
         check.equal("directory: jobs are taken", server.submit(job_v2("m")).status, 202)
-        check.equal("directory: nothing is looked for", lines(server, "missing in"), [])
+        check.equal("directory: nothing is looked for", lines(server, "pods", key="item"), [])
 
 
 def test_sighup_repeats_the_checks_of_pod_objects(check):
     """The signal is sent after an object was repaired or deleted."""
     api = FakeApi()
     with by_configmap(api) as server:
-        check.ok("SIGHUP: before", lines(server, THERE, 1) and lines(server, "missing in", 2))
+        check.ok("SIGHUP: before", lines(server, THERE, 1) and missing(server, 2))
         api.put("serviceaccounts", {"metadata": {"name": "runtime-account"}})
         api.remove("configmaps", configmap_name(program()))
         for n in range(1, 1000):  # what is being looked for is not looked for twice
             server.process.send_signal(signal.SIGHUP)
             if "checking the objects of pods again" in lines(server, "SIGHUP: ", n)[-1]["msg"]:
                 break
-        check.ok("SIGHUP: what is still missing", len(lines(server, "missing in", 3)) == 3, server.log())
-        check.equal("SIGHUP: and that alone", lines(server, "missing in")[-1]["object"], f"ConfigMap {EXIT_SPEC}")
+        check.ok("SIGHUP: what is still missing", len(missing(server, 3)) == 3, server.log())
+        check.ok("SIGHUP: and that alone", f"ConfigMap {EXIT_SPEC}" in missing(server)[-1]["found"], server.log())
         check.ok("SIGHUP: what is gone is made again", wait_until(
             lambda: ("configmaps", configmap_name(program())) in api.objects), server.log())
         check.equal("SIGHUP: jobs are taken", server.submit(job_v2("m")).status, 202)

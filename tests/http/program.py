@@ -55,6 +55,16 @@ def configmaps_of(pod):
             for source in v["projected"]["sources"]]
 
 
-def lines(server, message, n=0):
-    """The log events with this prefix of the message, after there are `n` of them."""
-    return [json.loads(line) for line in server.logged(f'"msg":"{message}', n)]
+def lines(server, begin, n=0, key="msg"):
+    """The log events whose message, or another field, begins so, after there are `n` of them."""
+    return [json.loads(line) for line in server.logged(f'"{key}":"{begin}', n)]
+
+
+def missing(server, n=0):
+    """The log events about objects that pods need."""
+    return lines(server, "there is no ", n, "found")
+
+
+def exist(server):
+    """Service account and exit specification are said to exist."""
+    return all(lines(server, kind, 1, "found") for kind in ("ServiceAccount ", "ConfigMap "))

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
+#include "base/json/put.h"
 #include "server/config/options.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
@@ -469,9 +470,9 @@ void job_row(struct str *out, const struct job_entry *job, const struct job_why 
 	str_char(out, '}');
 }
 
-/* Appends `"nextName":"BASE-N",`, where N is the lowest number above those of the users' jobs. */
+/* Appends `"nextName":"BASE-N"`, where N is the lowest number above those of the users' jobs. */
 static void list_put_next_name(struct str *out, const struct job_query *q,
-                               const struct cache_view *view)
+                               const struct cache_view *view, struct arena *a)
 {
 	struct span base = q->next_name;
 	int64_t most = 1;
@@ -490,11 +491,8 @@ static void list_put_next_name(struct str *out, const struct job_query *q,
 		    parse_i64(span_from(name, base.n + 1), 0, INT32_MAX, &n) == 0)
 			most = n > most ? n : most;
 	}
-	STR_AUTO name = STR_INIT(TAG_TEXT_MAX);
-	str_printf(&name, "%.*s-%lld", (int)base.n, base.p, (long long)most + 1);
-	str_puts(out, "\"nextName\":");
-	str_json(out, str_view(&name));
-	str_char(out, ',');
+	json_put_word(out, "nextName",
+	              arena_printf(a, "%.*s-%lld", (int)base.n, base.p, (long long)most + 1));
 }
 
 /* The rest of a page. */
@@ -647,9 +645,11 @@ void jobs_get(struct request *r)
 		rows.v[i] = page.v[i].job;
 	str_puts(&text, rows.in_object ? "{" : "");
 	if (rows.in_object && q.next_name.n)
-		list_put_next_name(&text, &q, view);
-	if (rows.in_object)
-		str_printf(&text, "\"totalCount\":%zu,\"data\":", page.total);
+		list_put_next_name(&text, &q, view, &r->arena);
+	if (rows.in_object) {
+		json_put_int(&text, "totalCount", (int64_t)page.total);
+		str_puts(&text, ",\"data\":");
+	}
 	str_char(&text, '[');
 	list_put_rows(&text, &rows, AT_ONCE);
 	if (rows.closed) {

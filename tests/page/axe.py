@@ -1,4 +1,5 @@
 """No findings of axe-core on any page.  It comes from npm, in the version of the lock file."""
+import functools
 import itertools
 import json
 import os
@@ -17,20 +18,25 @@ axe.run(document, { resultTypes: ["violations"] }).then((found) => done(JSON.str
 	id: v.id, impact: v.impact, nodes: v.nodes.map((n) => `${n.target.join(" ")}: ${n.failureSummary}`) })))));"""
 
 
-def installed(what):
-    """False, with a line, if there is no npm or it does not reach the registry."""
+@functools.cache
+def problem():
+    """Why npm does not install the packages of the lock file; "" if it does."""
     os.makedirs(FOLDER, exist_ok=True)
     for name in ("package.json", "package-lock.json"):
         shutil.copy(os.path.join(HERE, name), FOLDER)
     try:
         done = subprocess.run(["npm", "ci", "--prefix", FOLDER, "--ignore-scripts", "--no-audit", "--no-fund"],
-                              capture_output=True, timeout=120, check=False)
-        why = done.stderr.decode().strip()[-200:] if done.returncode else ""
+                              capture_output=True, timeout=300, check=False)
+        return done.stderr.decode().strip()[-200:] if done.returncode else ""
     except (OSError, subprocess.TimeoutExpired) as error:
-        why = str(error)
-    if why:
-        print(f"     not tested: npm does not install {what}: {why}", flush=True)
-    return not why
+        return str(error)
+
+
+def installed(what):
+    """False, with a line, if there is no npm or it does not reach the registry."""
+    if problem():
+        print(f"     not tested: npm does not install {what}: {problem()}", flush=True)
+    return not problem()
 
 
 def test_page_has_no_findings_of_axe(check):

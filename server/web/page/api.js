@@ -165,15 +165,12 @@ function admit() {
 	}
 }
 
-/** A promise, rejected when the signal aborts. begin(resolve, over): `over` aborts at its end. */
+/** A promise that rejects when the signal aborts. begin(resolve, over): `over` aborts then, too. */
 function abortable(signal, begin) {
 	return new Promise((resolve, reject) => {
 		signal?.throwIfAborted();
 		const over = new AbortController();
-		const end = (settle, value) => {
-			over.abort();
-			settle(value);
-		};
+		const end = (settle, value) => { over.abort(); settle(value); };
 		const stop = () => end(reject, signal.reason);
 		signal?.addEventListener("abort", stop, { signal: over.signal });
 		begin((value) => end(resolve, value), over.signal);
@@ -406,7 +403,8 @@ export async function watch(path, { signal, event, lost = () => {}, open: opened
 			if (error?.again) continue;
 			if (error && !isPassing(error)) throw error;
 			if (end === "completed" || end === "gone") return end;
-			if (end === "token") throw forgotten();
+			if (end === "token") forget(ENDED);
+			if (end === "token") throw new ApiError(401, { message: ENDED });
 			if (end === "lifetime") continue;
 			const isRefused = error?.status >= 500; // 429 is no loss
 			mark(true, isRefused);
@@ -424,11 +422,6 @@ function forget(why) {
 	Object.assign(session, NOBODY, { ended: why === ENDED && session.user?.username });
 	sessionStorage.removeItem(KEY);
 	tell("session", why);
-}
-
-function forgotten() {
-	forget(ENDED);
-	return new ApiError(401, { message: ENDED });
 }
 
 async function identify() {

@@ -43,8 +43,7 @@ export function areaChart({ title, unit, from, to, series }) {
 	const shown = series.filter(({ values }) => values.some(Boolean));
 	const n = series[0].values.length;
 	let upper = new Array(n).fill(0);
-	const above = ({ values }) => (upper = upper.map((sum, i) => sum + values[i]));
-	const stack = shown.map((one) => [upper, above(one)]);
+	const stack = shown.map(({ values: v }) => [upper, upper = upper.map((sum, i) => sum + v[i])]);
 	const top = Math.max(...upper, shown.reduce((sum, { last }) => sum + last, 0));
 	const ends = shown.map(({ name, last }) => `${last} ${name}`);
 	const most = `at most ${figure(top, unit)}`;

@@ -47,10 +47,9 @@ export const COLUMNS = [
 	text("Virtual cluster", "vc", "130px", (row) => row.virtualCluster, { minor: true }),
 	text("GPUs", "gpus", "76px", (row) => row.totalGpuNumber, { number: true }),
 	text("Tasks", "tasks", "76px", (row) => row.totalTaskNumber, { number: true, minor: true }),
-	text("Age", "age", "88px", (row) => -row.submissionTime, {
-		cell: (row) => duration(now() - row.submissionTime),
-		title: (row) => `submitted ${time(row.submissionTime)}`,
-	}),
+	text("Age", "age", "88px", (row) => -row.submissionTime,
+		{ cell: (row) => duration(now() - row.submissionTime),
+			title: (row) => `submitted ${time(row.submissionTime)}` }),
 	text("Duration", "duration", "96px", runMs, { minor: true, cell: runTime, title: times }),
 	text("Reason", "reason", "28%", reason),
 ];

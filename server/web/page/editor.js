@@ -26,8 +26,7 @@ const THEME = EditorView.theme({
 	".cm-content": { caretColor: "var(--text)", padding: "6px 0" },
 	".cm-gutters": { ...raised, backgroundColor: "var(--back)", border: "0", color: "var(--soft)" },
 	".cm-marks": { width: "14px" },
-	".cm-mistake": wave("bad"),
-	".cm-warning": wave("warn"),
+	".cm-mistake": wave("bad"), ".cm-warning": wave("warn"),
 	".cm-sign-mistake, .cm-specialChar": { color: "var(--bad)" },
 	".cm-sign-warning": { color: "var(--warn)" },
 	".cm-tooltip": raised,
@@ -196,9 +195,8 @@ const EXTENSIONS = [
 	lineNumbers(), highlightSpecialChars(), THEME, syntaxHighlighting(COLOURS),
 	EditorState.tabSize.of(8), history(), marksField, SIGNS, hoverTooltip(help), INDENTATION,
 	// No delays: an Enter takes the completion of what was just typed.
-	autocompletion({
-		override: [complete], icons: false, activateOnTypingDelay: 0, interactionDelay: 0,
-	}),
+	autocompletion(
+		{ override: [complete], icons: false, activateOnTypingDelay: 0, interactionDelay: 0 }),
 	keymap.of(KEYS),
 	EditorView.clipboardInputFilter.of((text, state) =>
 		text.replace(/\r\n|\n|\r/g, state.lineBreak)),
@@ -229,9 +227,8 @@ export function createEditor(host, { text, label, change }) {
 				separator.of(EditorState.lineSeparator.of(separatorOf(text))),
 				language.of(languageOf(text)), listen, EXTENSIONS,
 				EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
-				EditorView.domEventHandlers({
-					compositionend: () => { setTimeout(flush, AFTER_COMPOSITION); },
-				}),
+				EditorView.domEventHandlers(
+					{ compositionend: () => { setTimeout(flush, AFTER_COMPOSITION); } }),
 			],
 		}),
 	});

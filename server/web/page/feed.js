@@ -21,17 +21,13 @@ export class Feed {
 		return get(`api/v2/jobs?${query}`, { signal: this.signal });
 	}
 
-	#put(row) {
-		this.rows.set(idOf(row), row);
-	}
-
 	#event(name, data) {
 		const before = this.rows.get(idOf(data));
 		if (name === "reset") this.rows.clear();
 		else if (name === "gone" || data.left) this.rows.delete(idOf(data));
 		else {
 			const reason = data.state === "WAITING" ? before?.waitingReason : null;
-			this.#put({ ...data, waitingReason: reason });
+			this.rows.set(idOf(data), { ...data, waitingReason: reason });
 		}
 		this.changed();
 	}
@@ -44,9 +40,9 @@ export class Feed {
 			const waiting = [...rows.values()].filter((row) => row.state === "WAITING");
 			const isNew = waiting.some((row) => row.waitingReason === undefined);
 			if (!isNew && (i % REASONS_OLD || !waiting.length)) continue;
-			for (const row of await this.#list({ state: "WAITING", limit: 1000 }).catch(() => [])) {
-				const isWaiting = rows.get(idOf(row))?.state === "WAITING";
-				if (isWaiting) this.#put({ waitingReason: null, ...row });
+			const found = await this.#list({ state: "WAITING", limit: 1000 }).catch(() => []);
+			for (const row of found.filter((one) => rows.get(idOf(one))?.state === "WAITING")) {
+				rows.set(idOf(row), { waitingReason: null, ...row });
 			}
 			this.changed();
 		}
@@ -60,7 +56,7 @@ export class Feed {
 		for (let most = first; ; most = ALL) {
 			await this.#list({ limit: most }).then((found) => {
 				if (found.length < most) this.rows.clear();
-				for (const row of found) this.#put(row);
+				for (const row of found) this.rows.set(idOf(row), row);
 				this.changed();
 			}, () => {}); // watch() tries again
 			const stream = new AbortController();

@@ -69,8 +69,8 @@ export class JobView {
 		this.loads = {
 			config: load(text, () => written(this.path, { signal: this.signal }), (all) => all),
 			events: load(events, () => this.#get("events"), eventTable),
-			attempts: load(attempts, () => this.#get("job-attempts"), (all) => attemptTable(all, (i) =>
-				this.#choose({ attempt: i + 1, try: "", line: null, view: LOG }))),
+			attempts: load(attempts, () => this.#get("job-attempts"), (all) => attemptTable(all,
+				(i) => this.#choose({ attempt: i + 1, try: "", line: null, view: LOG }))),
 		};
 	}
 

@@ -55,12 +55,9 @@ function table(label, columns, rows, empty) {
 }
 
 const JOB = [["Job", jobLink], ["User", (job) => job.username]];
-const SIZE = [
-	["Tasks", (job) => job.tasks, "number"],
-	["GPUs", (job) => job.gpus, "number"],
+const SIZE = [["Tasks", (job) => job.tasks, "number"], ["GPUs", (job) => job.gpus, "number"],
 	["CPUs", (job) => job.cpus, "number"],
-	["Memory", (job) => sizeOf(job.memoryMB * MIB), "number"],
-];
+	["Memory", (job) => sizeOf(job.memoryMB * MIB), "number"]];
 const RUNNING = [...JOB, ...SIZE, ["GPU numbers", (job) => job.gpuIndexes?.join(", ")]];
 const PLACE = ["Place", (job) => job.position, "number"];
 const QUEUE = [PLACE, ...JOB, ...SIZE, ["Waits for", (job) => job.message]];

@@ -106,10 +106,8 @@ class Rules {
 	parts(schema, values) {
 		const s = this.follow(schema);
 		const either = [...(s.oneOf ?? []), ...(s.anyOf ?? [])];
-		const more = [
-			...either.filter((one) => this.fits(one, values, false)), ...(s.allOf ?? []),
-			...(s.if && this.fits(s.if, values, true) ? [s.then] : []),
-		];
+		const more = [...either.filter((one) => this.fits(one, values, false)), ...(s.allOf ?? []),
+			...(s.if && this.fits(s.if, values, true) ? [s.then] : [])];
 		return [s, ...more.filter(isObject).flatMap((one) => this.parts(one, values))];
 	}
 
@@ -196,8 +194,7 @@ const VALUE = /(?:^|[\s{,[])(?:"[^"]*"\s*:\s*|'[^']*'\s*:\s+|[^\s#:{}[\],"']+:\s
 const LOOK_BACK = 1000; // characters
 
 const replacing = (insert, rest) => (view, option, from, to) => view.dispatch({
-	changes: { from, to: to + rest, insert },
-	selection: { anchor: from + insert.length },
+	changes: { from, to: to + rest, insert }, selection: { anchor: from + insert.length },
 	userEvent: "input.complete",
 });
 

@@ -56,8 +56,7 @@ export class Selection {
 		allow(this.compare, selected.length === 2 ? "" : "Select two jobs");
 	}
 
-	/** act(id) for each; done: the word for it. At most four requests are open at a time: api.js.
-	 * */
+	/** act(id) for each; done: the word for it. At most four requests are open at a time. */
 	async #forAll(jobs, act, done) {
 		const refusals = [];
 		let n = 0;

@@ -79,6 +79,8 @@ class SubmitPage {
 	#button = button("Submit", () => this.#submit(), { class: "primary", disabled: true });
 	#preview = previewPanel();
 	#isSending = false;
+	#fail = (error) => { if (!this.signal.aborted) this.#error.textContent = error.message; };
+	#load = (file) => readFile(file).then((text) => { this.editor.text = text; }).catch(this.#fail);
 
 	constructor(root, signal) {
 		const user = session.user?.username ?? null;
@@ -87,14 +89,14 @@ class SubmitPage {
 		this.form = createForm(draft.fields, (text) => { this.editor.text = text; });
 		this.editor = createEditor(this.#host,
 			{ text: draft.text, label: "Job", change: () => this.#changed() });
-		this.clusters = clusterChooser(this.editor, signal, (error) => this.fail(error));
+		this.clusters = clusterChooser(this.editor, signal, this.#fail);
 		this.checker = new Checker(this.editor, signal, (result) => {
 			this.#show(result);
 			this.clusters.update();
 		});
 		signal.addEventListener("abort", () => this.editor.destroy());
 		fill(root, this.#elements());
-		acceptFiles(root, (file) => this.#load(file), signal);
+		acceptFiles(root, this.#load, signal);
 		this.#submitByKeys(root);
 		// So that the first completion is soon there.
 		const fetchSchema = () => loadSchema("v2").catch(() => {});
@@ -103,12 +105,11 @@ class SubmitPage {
 
 	#elements() {
 		const { editor, signal } = this;
-		const examples = exampleChooser(editor, signal, (error) => this.fail(error));
-		const file = fileChooser((one) => this.#load(one));
+		const examples = exampleChooser(editor, signal, this.#fail);
 		return [el("h1", { tabindex: "-1" }, "Submit a job"),
 			el("div", { class: "toolbar tools" }, field("Example", examples),
-				field("Virtual cluster", this.clusters.list), file, this.#button),
-			this.form.element,
+				field("Virtual cluster", this.clusters.list), fileChooser(this.#load),
+				this.#button), this.form.element,
 			el("div", { class: "submit" }, el("div", { class: "writing" },
 				el("div", { class: "said" }, el("h2", null, "Job"), this.#status, this.#error),
 				this.#host, el("p", { class: "hint" }, HELP),
@@ -126,15 +127,6 @@ class SubmitPage {
 			this.#submit();
 		}, { capture: true, signal });
 		shortcut("Ctrl+Enter", "submit the job", () => this.#submit(), signal); // for the list
-	}
-
-	fail(error) {
-		if (!this.signal.aborted) this.#error.textContent = error.message;
-	}
-
-	async #load(file) {
-		await readFile(file).then((text) => { this.editor.text = text; })
-			.catch((error) => this.fail(error));
 	}
 
 	#changed() {
@@ -178,7 +170,7 @@ class SubmitPage {
 			this.#button.disabled = error.status === 400;
 			this.#status.textContent = isKnown(error) ? "Not submitted." : "Perhaps submitted.";
 			if (error.errors?.length) this.#show({ marks: marksOfError(error) });
-			this.fail(error.errors?.length ? MISTAKEN
+			this.#fail(error.errors?.length ? MISTAKEN
 				: new Error(`${error.message} ${REMEDIES.get(error.status) ?? ""}`));
 			if (error.status === 409) await this.#offerName().catch(() => {});
 		}
@@ -213,7 +205,7 @@ class SubmitPage {
 		const { from } = params;
 		this.form.update(from || this.editor.text, false);
 		if (from) await this.#clone(params).catch(({ message }) =>
-			this.fail(new Error(`${from} is not cloned: ${message}`)));
+			this.#fail(new Error(`${from} is not cloned: ${message}`)));
 		if (this.editor.text) this.checker.later(0);
 	}
 }

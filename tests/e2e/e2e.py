@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -33,8 +32,7 @@ import size
 import states
 import webhook
 from cluster import PATIENT, Cluster, end_in_order, step, tools
-from harness import (BINARY, Checks, Server, choose, framework_name, job_v2, job_v2_secret,
-                     tests_of, wait_until)
+from harness import BINARY, Checks, Server, choose, framework_name, job_v2, job_v2_secret, tests_of
 from jobs import submit_all, submit_with_configmap
 from promise import is_taken
 
@@ -77,6 +75,8 @@ def test_submission_without_rights_names_the_right(check, cluster):
         check.equal("no rights: refused", reply.status, 500)
         check.ok("no rights: names verb and resource", "create" in reply.message and
                  "frameworks.frameworkcontroller.microsoft.com" in reply.message, reply)
+        check.ok("no rights: the log has it as a warning", server.logged(
+            lambda line: '"status":500' in line and '"level":"warn"' in line and "needs the RBAC verb" in line), server.log())
         check.equal("no rights: nothing is left", objects_of(cluster, "no-rights"), [])
 
 
@@ -139,6 +139,7 @@ def test_submission_replaces_objects_of_an_older_job(check, cluster):
         secret = cluster.get("Secret", name + "-configcred")["metadata"]["uid"]
         reply = server.submit(job_v2_secret("left-over", MARKER))
         check.refused("while a Secret is still there", reply, 503, "BeingDeletedError", "deleted")
+        check.equal("... with Retry-After", reply.headers.get("retry-after"), "10")
         check.equal("... it is not touched",
                     cluster.get("Secret", name + "-configcred")["metadata"]["uid"], secret)
         check.equal("... and nothing else is left", objects_of(cluster, "left-over"),
@@ -273,109 +274,10 @@ def test_stopped_api_server_leaves_no_objects(check, cluster):
 def keeps_nothing_while_down(check, server):
     reply = server.submit(job_v2_secret("down", MARKER))
     check.equal("down: status", reply and reply.status, 503)
-    check.ok("down: says that it is the API server", "API server" in reply.message, reply)
+    check.ok("down: says that it is the API server, with Retry-After", "API server" in reply.message and
+             "retry-after" in reply.headers, reply)
     check.ok("down: /readyz", server.becomes("/readyz", 503))
     check.equal("down: /healthz", server.request("GET", "/healthz").status, 200)
-
-
-def kept_promise(check, cluster, what, job, reply):
-    """202: the job exists and is started; 504: unknown; else: no object exists."""
-    framework = cluster.get("Framework", framework_name(job))
-    if reply is None:
-        check.ok(f"{what}: {job} is answered", False)
-    elif reply.status == 202:
-        check.ok(f"{what}: {job}: 202 and started", framework and
-                 framework["spec"]["executionType"] == "Start", framework and framework["spec"])
-        check.equal(f"{what}: {job}: 202 and all is there", len(objects_of(cluster, job)), 3)
-    elif reply.status == 504:
-        check.equal(f"{what}: {job}: 504", reply.code, "OutcomeUnknown")
-        if framework and framework["spec"]["executionType"] == "Start":
-            check.equal(f"{what}: {job}: started, so complete", len(objects_of(cluster, job)), 3)
-    else:
-        check.ok(f"{what}: {job}: {reply.status} and no Framework", framework is None, reply)
-        check.equal(f"{what}: {job}: nothing without an owner", orphans(cluster, job), [])
-
-
-def submit_many(server, jobs):
-    """(responses by job, filled by the threads; threads)."""
-    replies = {}
-
-    def one(job):
-        try:
-            replies[job] = server.submit(job_v2_secret(job, MARKER), seconds=700)
-        except OSError:
-            replies[job] = None
-    threads = [threading.Thread(target=one, args=(job,)) for job in jobs]
-    for t in threads:
-        t.start()
-    return replies, threads
-
-
-def test_killed_api_server_keeps_the_contract(check, cluster):
-    """The API server is killed during submissions and restarted."""
-    jobs = [f"amidst-{i}" for i in range(40)]
-    with cluster.serve() as server:
-        replies, threads = submit_many(server, jobs)
-        wait_until(lambda: len(replies) >= 5)
-        cluster.kill()
-        cluster.start_again()
-        for t in threads:
-            t.join()
-        for job in jobs:
-            kept_promise(check, cluster, "killed", job, replies.get(job))
-        statuses = [r.status for r in replies.values() if r]
-        print("     API server killed amidst:", {s: statuses.count(s) for s in sorted(set(statuses))})
-        for job in jobs:
-            remove(cluster, job)
-
-
-def test_frozen_api_server_keeps_the_contract(check, cluster):
-    """The API server is suspended during requests and resumed later."""
-    jobs = [f"frozen-{i}" for i in range(20)]
-    with cluster.serve("--deadline", "4") as server:
-        check.ok("frozen: /readyz before", server.ready())
-        replies, threads = submit_many(server, jobs[:10])
-        wait_until(lambda: len(replies) >= 2)
-        cluster.freeze()
-        more, more_threads = submit_many(server, jobs[10:])
-        for t in threads + more_threads:
-            t.join()
-        cluster.thaw()
-        replies.update(more)
-        # Late requests must change nothing.  The one after them is answered after them.
-        check.ok("frozen: then a job is taken", is_taken(server, job_v2_secret("frozen-later", MARKER)))
-        remove(cluster, "frozen-later")
-        for job in jobs:
-            kept_promise(check, cluster, "frozen", job, replies.get(job))
-        statuses = [r.status for r in replies.values() if r]
-        print("     API server frozen amidst:", {s: statuses.count(s) for s in sorted(set(statuses))})
-        for job in jobs:
-            remove(cluster, job)
-
-
-def test_killed_server_starts_no_incomplete_job(check, cluster):
-    """rest-lit is killed during submissions: no started job lacks Secrets."""
-    jobs = [f"suicide-{i}" for i in range(40)]
-    server = cluster.serve()
-    replies, threads = submit_many(server, jobs)
-    wait_until(lambda: len(replies) >= 5)
-    server.kill()
-    for t in threads:
-        t.join()
-    server.remove()
-    for job in jobs:
-        # Its last requests may be unfinished.
-        wait_until(lambda job=job: cluster.get("Framework", framework_name(job)) or
-                   not orphans(cluster, job))
-        framework = cluster.get("Framework", framework_name(job))
-        if framework and framework["spec"]["executionType"] == "Start":
-            check.equal(f"killed: {job} is started, so complete", len(objects_of(cluster, job)), 3)
-        if replies.get(job) and replies[job].status == 202:
-            check.ok(f"killed: {job} was 202, so started", framework and
-                     framework["spec"]["executionType"] == "Start")
-        if not framework:
-            check.equal(f"killed: {job}: nothing without an owner", orphans(cluster, job), [])
-        remove(cluster, job)
 
 
 def test_corpus_jobs_yield_valid_objects_in_plain(check, cluster):
@@ -398,10 +300,9 @@ GROUPS = [
      test_submission_replaces_objects_of_an_older_job, test_kubeconfig_logins_are_all_accepted,
      test_in_cluster_login_uses_the_service_account, test_wrong_logins_are_reported,
      change_jobs.test_jobs_can_be_changed_on_a_real_api_server, test_environment_writes_no_keys_and_sets_no_proxy,
-     *interrupted.SHORT, test_stopped_api_server_leaves_no_objects, test_killed_api_server_keeps_the_contract,
-     test_frozen_api_server_keeps_the_contract, test_killed_server_starts_no_incomplete_job],
+     *interrupted.SHORT, test_stopped_api_server_leaves_no_objects],
     [bind, *delivery.TESTS, *tests_of(dialects), *people.TESTS, *checking.TESTS, *tests_of(janitor), *tests_of(kept_code),
-     *tests_of(durations), *tests_of(pulls), *tests_of(webhook), *tests_of(dryrun), *logs.TESTS, *ended.TESTS,
+     *tests_of(durations), *tests_of(pulls), *tests_of(webhook), *tests_of(dryrun), *tests_of(logs), *ended.TESTS,
      *tests_of(manifests), *tests_of(states), *tests_of(size), *tests_of(overlays)]]
 
 

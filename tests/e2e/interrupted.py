@@ -17,8 +17,7 @@ from urllib.parse import urlsplit
 from cluster import FRAMEWORKS, PATHS
 from faultproxy import Proxy
 from harness import BINARY, SLOW, framework_name, in_threads, wait_until
-from promise import Collector, Seen, collect, incomplete, items, job_text, remove_all, serve
-from repeat import REPLAYED, post
+from promise import Collector, Seen, collect, incomplete, items, job_text, post, remove_all, serve
 from steps import CONFIGCRED, ENV, FRAMEWORK, PRIORITY, REFUSED, REGCRED, learn_marks, old_class
 
 WAIT = 60  # seconds that a repeated request may take, which is usually less than 5
@@ -203,10 +202,10 @@ class Row:
         refused = (400, 503) if self.step[3] == UNDOING else (503,)
         replayed = None if self.step[0] == "PATCH" and self.mode == "before" else "true"
         check.ok(f"{self.what}: the first answer", first and (
-            first.status in refused or (first.status, first.headers.get(REPLAYED)) == (202, replayed)), first)
+            first.status in refused or (first.status, first.headers.get("idempotency-replayed")) == (202, replayed)), first)
         last = post(server, self.text, self.key)
         check.equal(f"{self.what}: the first server, once more", last and (
-            last.status, last.headers.get(REPLAYED)), (202, "true"))
+            last.status, last.headers.get("idempotency-replayed")), (202, "true"))
         server.remove()
 
     def judge(self, check, seen, frameworks):

@@ -2,7 +2,6 @@
 import http.client
 import shutil
 import tempfile
-import time
 
 from cluster import FRAMEWORKS, PATHS
 from harness import PATIENCE, SLOW, framework_name, job_v2, wait_until
@@ -98,40 +97,3 @@ def test_logs_are_read_as_by_a_portal(check, cluster):
         p.cluster.api("DELETE", f"{PATHS['Pod']}/{POD}", {"gracePeriodSeconds": 0})
         status, body = p.read(link)
         check.ok("pod deleted", status == 404 and b"NoTaskLogError" in body, (status, body))
-
-
-def test_logs_can_be_followed(check, cluster):
-    with Place(cluster) as p:
-        start(check, p)
-        p.log.data, p.log.over = b"", False
-        r = p.open(p.link() + "&follow=true")
-        check.equal("silent: begun all the same", r.status, 200)
-        for i in range(3):
-            p.log.write(b"line %d\n" % i)
-            check.equal(f"follow: line {i}", r.read(7), b"line %d\n" % i)
-        check.equal("follow: the kubelet has a reader", p.log.readers, 1)
-        r.close()
-        check.ok("follow: no reader is left", wait_until(lambda: p.log.readers == 0))
-        r = p.open(p.link("?tail-mode=true") + "&follow=true")
-        check.equal("follow its end", r.read(21), b"line 0\nline 1\nline 2\n")
-        p.log.write(b"the last\n", over=True)
-        check.equal("follow to its end", r.read(), b"the last\n")
-
-
-def test_events_of_a_task_are_shown(check, cluster):
-    with Place(cluster) as p:
-        uid = start(check, p)
-        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        made = cluster.api("POST", "/api/v1/namespaces/default/events", {
-            "kind": "Event", "apiVersion": "v1", "metadata": {"name": "e-1", "namespace": "default"},
-            "involvedObject": {"kind": "Pod", "name": POD, "namespace": "default", "uid": uid},
-            "type": "Warning", "reason": "BackOff", "message": "Back-off restarting", "firstTimestamp": now,
-            "lastTimestamp": now, "count": 2, "source": {"component": "kubelet", "host": "node0"}})
-        check.equal("event made", made[0], 201)
-        path = f"/api/v2/jobs/alice~{JOB}/events"
-        check.ok("event shown", wait_until(lambda: (p.ask(path).json or {}).get("totalCount") == 1), p.ask(path))
-        e = p.ask(path).json["data"][0]
-        check.equal("event", (e["reason"], e["taskName"], e["podUid"], e["count"]), ("BackOff", POD, uid, 2))
-
-
-TESTS = [test_logs_are_read_as_by_a_portal, test_logs_can_be_followed, test_events_of_a_task_are_shown]

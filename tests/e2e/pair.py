@@ -7,8 +7,7 @@ import time
 from cluster import PATHS
 from faultproxy import Proxy
 from harness import SLOW, framework_name, wait_until
-from promise import (Collector, Seen, collect, incomplete, is_started, is_taken, job_text,
-                     remove_all, serve, wait_settled)
+from promise import Collector, Seen, incomplete, is_started, is_taken, job_text, remove_all, serve, wait_settled
 
 AGE = 20
 CLEAN = ("--deadline", "10", "--janitor-age", str(AGE), "--janitor-interval", "1")
@@ -56,7 +55,7 @@ def leave_behind(cluster, jobs, *arguments):
 
 
 def test_two_servers_create_each_job_once(check, cluster):
-    """Concurrent submissions of the same names to both servers, one of which is killed."""
+    """Concurrent submissions of the same names to both servers."""
     jobs = [f"pair-{i}" for i in range(NAMES)]
     with serve(cluster) as one, serve(cluster) as two:
         first, second = {}, {}
@@ -72,39 +71,7 @@ def test_two_servers_create_each_job_once(check, cluster):
         for job in jobs:
             wrong = incomplete(seen.of(job), job)
             check.ok(f"two servers: {job} is whole", wrong is None, wrong or "")
-        one_dies(check, cluster, one, two)
-    with serve(cluster, *CLEAN):
-        after = wait_settled(cluster, SOON)
-        check.equal("two servers: what the dead one left is gone",
-                    [sorted(after.objects[n]) for n in after.unfinished()], [])
-        for job in jobs:
-            wrong = incomplete(after.of(job), job)
-            check.ok(f"two servers: {job} is whole after the janitors", wrong is None, wrong or "")
     remove_all(cluster)
-
-
-def one_dies(check, cluster, one, two):
-    """Both servers accept jobs, and the first one is killed; clients submit its job names to the
-    second."""
-    jobs = [f"dies-{i}" for i in range(NAMES)]
-    first, second = {}, {}
-    workers = submit_all(one, jobs, first, 8)
-    wait_until(lambda: len(first) >= 8)
-    one.kill()
-    for w in workers:
-        w.join()
-    for w in submit_all(two, [j for j in jobs if first.get(j) != 202], second, 8):
-        w.join()
-    print(f"     one dies: {list(first.values()).count(202)} taken before, of the rest by the other: "
-          f"{list(second.values()).count(202)}, {list(second.values()).count(409)} refused for now", flush=True)
-    seen = Seen(cluster)
-    for job in jobs:
-        if 202 in (first.get(job), second.get(job)):
-            wrong = incomplete(seen.of(job), job)
-            check.ok(f"one dies: {job} was taken and is whole", wrong is None, wrong or "")
-        else:
-            check.equal(f"one dies: {job} is refused because of what is left of it", second.get(job), 409)
-            check.ok(f"one dies: {job} is there", "Framework" in seen.of(job))
 
 
 def test_two_installations_remove_only_their_own_objects(check, cluster):
@@ -150,23 +117,4 @@ def test_started_job_is_not_removed_by_the_janitor(check, cluster):
                 lambda: proxy.count("GET", "PriorityClass", None) >= rounds + 2, 120))
             wrong = incomplete(Seen(cluster).of("late"), "late")
             check.ok("start wins: it is whole", wrong is None, wrong or "")
-    remove_all(cluster)
-
-
-def test_janitor_continues_after_failed_requests(check, cluster):
-    """Requests of the janitor fail, and it continues in a later round."""
-    check.equal("janitor in trouble: one is left", leave_behind(cluster, ["trouble"]), ["trouble"])
-    n = framework_name("trouble")
-    with Proxy(cluster) as proxy:
-        for i, fault in enumerate(({"status": 500}, {"cut": 0}, {"passed": True, "cut": 100}, {"status": 403})):
-            proxy.fault("GET", "Framework", None, skip=i, **fault)
-            proxy.fault("GET", "PriorityClass", None, skip=i, **fault)
-        proxy.fault("DELETE", "Framework", n, status=409, reason="Conflict")
-        proxy.fault("DELETE", "PriorityClass", n + "-priority", passed=True, cut=0)
-        with serve(cluster, *CLEAN, url=proxy.url) as server:
-            check.ok("janitor in trouble: it comes to its end", wait_until(
-                lambda: collect(cluster) >= 0 and not Seen(cluster).of("trouble"), 3 * SOON / SLOW),
-                sorted(Seen(cluster).of("trouble")))
-            check.ok("janitor in trouble: jobs are taken meanwhile",
-                     is_taken(server, job_text("meanwhile")))
     remove_all(cluster)

@@ -13,7 +13,7 @@ import time
 import uuid
 
 from cluster import PATHS
-from harness import framework_name, job_v2, wait_until
+from harness import framework_name, job_v2, request_bytes, wait_until
 
 KINDS = ("Framework", "Secret", "ConfigMap", "PriorityClass")
 OURS = re.compile(r"^[0-9a-f]{32}(-|$)")
@@ -46,6 +46,15 @@ def connect(server):
     if not wait_until(listens, 300):
         raise RuntimeError("the server does not listen")
     return found[0]
+
+
+def post(server, text, key):
+    """One request with this Idempotency-Key: its response, or None."""
+    data = request_bytes(server.port, "POST", "/api/v2/jobs", text.encode(),
+                         {"Connection": "close", "Idempotency-Key": key})
+    with connect(server) as connection:
+        connection.send(data)
+        return connection.reply(300)
 
 
 def is_taken(server, text):

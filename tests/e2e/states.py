@@ -120,16 +120,3 @@ def test_history_is_bounded(check, cluster):
         check.equal("what is gone is not there", server.request("GET", f"{path}/attempts/4").status, 404)
     cluster.delete("Framework", framework_name(job))
     cluster.delete("ConfigMap", f"{framework_name(job)}-attempt-1")
-
-
-def test_history_of_zero_keeps_no_attempt(check, cluster):
-    job = "never-again"
-    with cluster.serve("--history", "0") as server:
-        check.equal("is taken", server.submit(job_v2(job)).status, 202)
-        for n in range(2):
-            reached(server, job, attempt_of(job, n, cluster))
-        path = f"/api/v2/jobs/alice~{job}"
-        check.equal("what can be read", [server.request("GET", f"{path}/attempts/{n}").status for n in range(2)],
-                    [404, 200])
-        check.ok("nothing is kept", not kept(cluster, job, 0))
-    cluster.delete("Framework", framework_name(job))

@@ -1,6 +1,6 @@
 """Faults between servers and the API server.
 
-    tests/e2e/run trouble [NAME...]     outages, two servers, retries; all tests, or those whose
+    tests/e2e/run trouble [NAME...]     outages, two servers; all tests, or those whose
     names contain a NAME
     tests/e2e/run steps                 one fault at each step of a creation
     tests/e2e/run upgrade               both of two servers are replaced under load"""
@@ -14,14 +14,13 @@ sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "http")]
 import interrupted
 import outage
 import pair
-import repeat
 import steps
 import upgrade
 import watch
 from cluster import Cluster, end_in_order, step, tools
 from harness import Checks, choose, tests_of
 
-SETS = {"trouble": [*tests_of(outage), *tests_of(pair), *tests_of(repeat), *tests_of(watch), *interrupted.TESTS],
+SETS = {"trouble": [*tests_of(outage), *tests_of(pair), *tests_of(watch), *interrupted.TESTS],
         "steps": tests_of(steps), "upgrade": tests_of(upgrade)}
 
 

@@ -6,8 +6,7 @@ import os
 import signal
 import tempfile
 
-from harness import ROOT, SLOW, framework_name, in_threads, job_v2, run, wait_until
-from openpai import GROUPS, USERS, encoded, hexed, secret
+from harness import ROOT, SLOW, framework_name, job_v2, wait_until
 from place import SIGNATURE, Place, events
 from signin import Cluster
 from tokens import bearer, token, write_file
@@ -19,9 +18,6 @@ EXTENSION = {
     "githubPAT": MARKER, "boundedClusters": {"b": {"alias": "b", "token": MARKER}},
     "something": {"else": MARKER},
 }
-KINDS = {"user": ("secrets", f"{USERS}/{hexed('bob')}"),
-         "group": ("secrets", f"{GROUPS}/{hexed('vision')}"),
-         "claim": ("persistentvolumeclaims", "nfs"), "volume": ("persistentvolumes", "nfs-pv")}
 
 
 def cluster(*arguments, **more):
@@ -81,20 +77,6 @@ def test_openpai_user_has_groups_storages_and_keys(check):
                     len(events(c.server, "a group is skipped", 1)), 1)
 
 
-def test_openpai_storages_are_those_of_the_groups(check):
-    with cluster() as c:
-        found = {s["name"]: s for s in get(c.server, "/api/v2/storages").json["storages"]}
-        check.equal("storages", sorted(found), ["nfs", "own", "ro"])
-        check.equal("default", [n for n in found if found[n]["default"]], ["nfs"])
-        check.equal("shared", sorted(n for n in found if found[n]["share"]), ["nfs", "ro"])
-        check.equal("one of them", get(c.server, "/api/v2/storages/ro").json, {
-            "name": "ro", "share": True, "volumeName": "ro-pv", "default": False, "type": "nfs",
-            "data": {"server": "10.0.0.9", "path": "/data"}, "readOnly": True,
-            "mountOptions": ["nfsvers=4.1"]})
-        check.refused("not granted", get(c.server, "/api/v2/storages/nfs", "alice"), 404,
-                "NoStorageError")
-
-
 def test_openpai_storages_are_mounted_into_pods(check):
     with cluster() as c:
         check.equal("all storages", submit(c.server, "all", storages=["nfs", "own", "ro"]).status,
@@ -137,29 +119,6 @@ def test_openpai_pods_get_only_the_ssh_keys(check):
         check.equal("a user without keys needs no Secret", kinds, ["frameworks"])
 
 
-def test_openpai_failed_look_ups_are_503_and_not_cached(check):
-    """A failed look-up is 503, never accepted and never cached."""
-    def each(row):
-        what, (kind, name) = row
-        for fault in ({"status": 403}, {"status": 500}, {"raw": b"HTTP/1.1 200 OK\r\n"
-                      b"Content-Type: application/json\r\nContent-Length: 4\r\n\r\nnope"},
-                      {"hang": "before"}):
-            with cluster("--deadline", "1") as c:
-                c.api.fault("GET", kind, name, **fault)
-                label = f"{what} {sorted(fault)[0]} {fault.get('status', '')}"
-                check.refused(label, submit(c.server, "x"), 503, "UnavailableError")
-                check.equal(f"{label}: nothing is made",
-                            c.api.count("POST", "frameworks"), 0)
-                said = events(c.server, "users cannot be looked up", 1)
-                check.ok(f"{label}: why is said", len(said) == 1 and said[0]["why"],
-                         c.server.log())
-                with c.api.lock:
-                    c.api.faults.clear()
-                names = (f"y{i}" for i in range(1000))  # A second may be too short for one submission.
-                check.ok(f"{label}: well again", wait_until(lambda s=c.server: submit(s, next(names)).status == 202))
-    in_threads(list(KINDS.items()), each)
-
-
 def test_openpai_users_are_read_without_listing_secrets(check):
     """Users that are not administrators.  portal.py tests administrators."""
     with cluster() as c:
@@ -170,38 +129,6 @@ def test_openpai_users_are_read_without_listing_secrets(check):
             lists = [r[1] for r in c.api.requests if r[0] == "LIST" and r[1].rsplit("/", 1)[1] in
                      ("secrets", "persistentvolumeclaims", "persistentvolumes")]
         check.equal("lists", lists, [])
-
-
-def test_openpai_users_are_cached_for_a_limited_time(check):
-    with cluster("--token-cache", "30", "--loops", "1") as c:
-        replies = in_threads(20, lambda i: get(c.server, "/api/v2/users/bob"))
-        check.equal("answers", {r.status for r in replies}, {200})
-        with c.api.lock:
-            asked = sum(1 for r in c.api.requests if r[1].endswith(hexed("bob")))
-        check.equal("one look-up for all", asked, 1)
-    with cluster("--token-cache", "2", "--loops", "1") as c:
-        check.equal("before", get(c.server, "/api/v2/users/bob").json["virtualCluster"], ["vc1"])
-        c.group("vision", {"virtualClusters": ["vc2"]})
-        check.ok("a change is seen in time", wait_until(
-            lambda: get(c.server, "/api/v2/users/bob").json["virtualCluster"] == ["vc2"]))
-        with c.api.lock:
-            del c.api.objects["secrets", f"{USERS}/{hexed('bob')}"]
-        check.ok("a removed user", wait_until(
-            lambda: get(c.server, "/api/v2/users/bob").status == 401))
-
-
-def test_openpai_copied_secret_gives_no_identity(check):
-    """A copied Secret of a user does not give the identity of that user."""
-    with cluster() as c:
-        c.api.put("secrets", secret(USERS, hexed("eve"), {
-            "username": "root", "grouplist": '["admins"]', "extension": "{}"}))
-        check.refused("another's name", get(c.server, "/api/v2/users/eve", "eve"), 401,
-                "UnauthorizedUserError")
-        c.api.put("secrets", {"kind": "Secret", "metadata": {
-            "namespace": GROUPS, "name": hexed("vision")}, "data": encoded(
-                {"groupname": "admins", "extension": '{"acls":{"admin":true}}'})})
-        check.equal("another group's name", get(c.server, "/api/v2/users/bob").json["admin"],
-                    False)
 
 
 def test_openpai_admins_get_virtual_clusters_of_the_file(check):
@@ -305,22 +232,6 @@ def test_file_reload_is_complete_or_without_effect(check):
         check.equal("the new one", get(server, "/api/v2/users/bob").json["virtualCluster"],
                     ["vc2", "default"])
         check.refused("what was taken away", submit(server, "b"), 403, "ForbiddenUserError")
-
-
-def test_file_mistakes_prevent_the_start(check):
-    """tests/unit/server/accounts has all of them."""
-    with Place() as place:
-        login = write_file(place.directory, "login", "the-token\n")
-        for what, text, more, words in (
-                ("no such group", "users:\n  bob: {groups: [x]}\n", (),
-                 ("facts.yaml:2:18: ", "group `x` is named but not defined")),
-                ("no such overlay", "overlays: [fuze]\n", (), ("facts.yaml:1:12: ", "infiniband")),
-                ("overlays of both", "overlays: []\n", ("--users", "openpai"),
-                 ("facts.yaml:1:1: ", "--users=openpai"))):
-            facts = write_file(place.directory, "facts.yaml", text)
-            done = run("serve", "--listen", "127.0.0.1:0", "--apiserver", place.api.url, "--apiserver-token-file", login,
-                       "--jwt-secret-file", place.secret_file(), *SIGNATURE, "--facts", facts, *more)
-            check.ok(what, done.returncode != 0 and all(word in done.stderr.decode() for word in words), done)
 
 
 def test_file_of_the_documents_behaves_as_described(check):

@@ -1,10 +1,9 @@
 """Memory for jobs is limited; requests beyond the limits still work."""
-import copy
 import random
 
-from details import SPECS, event_of, put, renamed, same, seen, snapshot, warm
+from details import SPECS, put, renamed, same, snapshot, warm
 from detail_reference import Detail
-from fakeapi import FakeApi, fake_server, served
+from fakeapi import FakeApi, fake_server
 from harness import SLOW, Server, framework_name, wait_until
 
 
@@ -33,47 +32,6 @@ def test_details_beyond_cache_memory_are_fetched(check):
         first = api.objects["frameworks", framework_name(jobs[0])]
         same(check, "an early one", Detail(first, SPECS).whole(), server.request("GET", f"/api/v2/jobs/alice~{jobs[0]}"))
         check.equal("... was known", api.count("GET", "frameworks/"), before + 1)
-
-
-def test_events_memory_drops_the_oldest_events_first(check):
-    """The oldest Events are removed first."""
-    with served("--events-memory", "64KiB") as (api, server):
-        warm(server)
-        frameworks = [put(api, renamed(snapshot("06"), job)) for job in ("old", "new")]
-        for n in range(60):
-            for i, framework in enumerate(frameworks):
-                event = event_of(framework, "FailedMount", "x" * 900, n=n, at=f"2126-11-22T0{i + 1}:00:{n:02}Z")
-                event["metadata"]["uid"] = f"{i}-{n}"
-                api.put("events", event)
-        api.settle()
-
-        def count(job):
-            reply = server.request("GET", f"/api/v2/jobs/alice~{job}/events")
-            return reply.json["totalCount"] if reply.status == 200 else reply.status
-        check.ok("the first ones are forgotten", wait_until(lambda: count("new") and not count("old")), count("old"))
-        check.ok("the last ones are there", 0 < count("new") < 60, count("new"))
-
-
-def test_history_bytes_drops_the_tasks_of_large_attempts(check):
-    """A larger attempt is stored without its tasks."""
-    api = FakeApi()
-    first, second = snapshot("23"), copy.deepcopy(snapshot("23"))
-    second["status"]["attemptStatus"]["id"] = 1
-    with fake_server(api, "--history-bytes", "1KiB") as server:
-        warm(server)
-        kept = put(api, renamed(first, "wide"))
-        name = kept["metadata"]["name"]
-        check.ok("the first attempt is seen", seen(server, kept))
-        api.update("frameworks", name, {**renamed(second, "wide"), "metadata": {}})
-        api.settle()
-
-        def kept_attempt():
-            reply = server.request("GET", "/api/v2/jobs/alice~wide/attempts/0")
-            return reply.status == 200 and (reply.json["jobStatus"]["attemptId"], reply.json["taskRoles"])
-        # The server returns this attempt with its tasks until it knows of another attempt.
-        check.ok("it is kept without tasks", wait_until(lambda: kept_attempt() == (0, {})), kept_attempt())
-        now = server.request("GET", "/api/v2/jobs/alice~wide")
-        check.ok("those of the latest are there", now.json["taskRoles"])
 
 
 def half_a_body(server, announced, sent):

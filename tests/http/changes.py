@@ -370,37 +370,6 @@ def test_stop_is_visible_without_a_watch_event(check):
         check.equal("gone from the list", yard.ask("alice", "GET", "/api/v2/jobs").json, [])
 
 
-def test_only_running_or_waiting_jobs_can_be_scaled(check):
-    """More of them: tests/unit/server/jobs/test_job_scale.c."""
-    def status_of(state, code):
-        return {"state": state, "attemptStatus": {"id": 0, "completionStatus": {"code": code}}}
-
-    with Yard() as yard:
-        path = "/api/v2/jobs/alice~s/taskRoles/worker"
-        yard.submit(job_v2("s"))
-        for state, code in (("Completed", 0), ("Completed", 1), ("AttemptDeleting", -210)):
-            yard.secretly("s", lambda f, s=state, c=code: f.update(status=status_of(s, c)))
-            equal(check, f"{state} {code}", yard.change("alice", "PATCH", path, {"instances": 2}), 409,
-                  "ConflictJobError")
-        yard.secretly("s", lambda f: f.update(status=status_of("AttemptRunning", None)))
-        yard.secretly("s", lambda f: f["metadata"].update(deletionTimestamp="2026-11-22T00:00:00Z"))
-        equal(check, "being removed", yard.change("alice", "PATCH", path, {"instances": 2}), 409, "ConflictJobError")
-        yard.secretly("s", lambda f: f["metadata"].pop("deletionTimestamp"))
-        equal(check, "it runs", yard.change("alice", "PATCH", path, {"instances": 2}), 202)
-        # Concurrent scaling: the patch is built again.
-        yard.api.fault("PATCH", "frameworks", times=1, status=422)
-        equal(check, "a test has failed", yard.change("alice", "PATCH", path, {"instances": 3}), 202)
-        check.equal("scaled", scale_of(yard.object("s"))[0], {"worker": 3})
-
-
-def test_visibility_decides_who_reads_the_config(check):
-    for visibility, bob, carol in (("vc", 200, 403), ("owner", 403, 403), ("all", 200, 200)):
-        with Yard("--visibility", visibility) as yard:
-            job = yard.submit(job_v2("x")) + "/config"
-            for who, wanted in (("alice", 200), ("root", 200), ("bob", bob), ("carol", carol)):
-                check.equal(f"{visibility}: {who}", yard.ask(who, "GET", job).status, wanted)
-
-
 def foreign(name, annotations=None, labels=None):
     return {"apiVersion": "frameworkcontroller.microsoft.com/v1", "kind": "Framework",
             "metadata": {"name": name, "annotations": annotations or {}, "labels": labels or {}},

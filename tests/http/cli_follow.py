@@ -1,15 +1,11 @@
 """The command line while it waits for a job: progress, logs and exit code."""
-import json
 import re
 import signal
 import threading
 
-from cli import ESCAPE, Cli, cli
+from cli import ESCAPE, Cli
 from fakeserver import JOB, FakeServer
-from harness import PATIENCE, SLOW, in_threads, job_v2, wait_until
-from logs import JOB as SLEEP
-from logs import Log, Place
-from tokens import token, write_file
+from harness import SLOW, in_threads, job_v2, wait_until
 
 
 def follow(fake, *arguments, **more):
@@ -298,52 +294,3 @@ def test_cli_interrupt_does_not_stop_the_job(check):
                 c.process.send_signal(signo)
                 check.ok("says so", c.end() == 3 and f"{JOB} goes on; to stop it: rest-lit stop {JOB}" in c.stderr, c.stderr)
         check.equal("nothing was stopped", fake.count("PUT", ".*"), 0)
-
-
-def test_cli_follows_a_job_to_its_end(check):
-    """The command follows a job of the real server with a fake API server from submission to
-    end."""
-    done = threading.Event()
-
-    def log(handler, _pod, query):
-        Log.head(handler)
-        Log.chunk(handler, b"first\n")
-        if "follow" in query and done.wait(2 * PATIENCE * SLOW):
-            Log.chunk(handler, b"last\n")
-        Log.chunk(handler, b"")
-
-    with Place() as place:
-        place.log.act, place.log.first = log, b"first\n"
-        place.api.remove("frameworks", place.name)
-        file = write_file(place.directory, "token", token("alice"))
-        at = ("--server", f"http://127.0.0.1:{place.server.port}", "--token-file", file)
-
-        def becomes(state, task_state, **completion):
-            """Sets the status of the Framework."""
-            told = json.loads(json.dumps(place.api.objects["frameworks", place.name]))
-            outcome = completion and {"code": 137, "phrase": "ContainerSigKillReceived", "diagnostics": "", **completion}
-            told["status"] = {"state": state, "startTime": "2026-11-22T01:00:00Z", "attemptStatus": {
-                "id": 0, "configMapName": f"{place.name}-attempt", "completionStatus": outcome or None,
-                "taskRoleStatuses": [{"name": "worker", "taskStatuses": [{
-                    "index": 0, "state": task_state, "attemptStatus": {
-                        "id": 0, "podName": f"{place.name}-worker-0", "podUID": place.uid, "podNodeName": "node0",
-                        "completionStatus": outcome or None}}]}]}}
-            place.api.update("frameworks", place.name, told)
-
-        with Cli("submit", *at, "--logs", "-", text=job_v2(SLEEP)) as c:
-            check.ok("waits", c.says("WAITING"), c.stderr)
-            becomes("AttemptPreparing", "AttemptCreationPending")
-            check.ok("its task waits", c.says("worker 1/1 waiting"), c.stderr)
-            becomes("AttemptRunning", "AttemptRunning")
-            check.ok("runs", c.says("worker 1/1 running"), c.stderr)
-            check.ok("its log, live", c.says("worker[0] | first"), (c.stdout, c.stderr))
-            done.set()
-            check.ok("... to its end", c.says("worker[0] | last"), (c.stdout, c.stderr))
-            becomes("Completed", "Completed", code=137)
-            check.equal("failed", c.end(), 1)
-            check.ok("and why", "exit code 137" in c.stderr and "reason:" in c.stderr, c.stderr)
-            check.equal("each line once", c.stdout, f"alice~{SLEEP}\nworker[0] | first\nworker[0] | last\n")
-        code, out, err = cli("show", *at, SLEEP)
-        check.ok("show", code == 0 and "FAILED" in out and re.search(r"worker\[0\] +FAILED +node0", out), (code, out, err))
-        code, out, err = cli("jobs", *at, "--state", "FAILED")
-        check.ok("jobs", code == 0 and f"\n{SLEEP} " in out, (code, out, err))

@@ -10,7 +10,8 @@ import tempfile
 from urllib.parse import urlencode
 
 from fakeapi import FakeApi, fake_server, served
-from harness import ROOT, Server, database_objects, framework_name, in_threads, job_v1, job_v2, request_bytes, route_table, run, wait_until
+from harness import (ROOT, Server, database_objects, framework_name, in_threads, job_v1, job_v2, job_v2_secret, request_bytes,
+                     route_table, run, wait_until)
 from lists import snapshot
 from place import STORED, Place, events
 from tokens import SECRET, basic, bearer, token, write_file
@@ -554,6 +555,26 @@ def test_idempotency_key_is_read_after_authentication(check):
                 reply = c.reply()
             said.append((reply.status, reply.headers.get("idempotency-replayed")))
         check.equal("made, and known again", said, [(202, None), (202, "true")])
+
+
+def test_repetition_on_one_machine_creates_nothing(check):
+    """A job with random parts, by its key, also after the server was killed."""
+    key = {"Idempotency-Key": "local"}
+    text = json.dumps({**json.loads(job_v2_secret("twice", "m")), "extras": {"distributed": {"framework": "mpi"}}})
+    options = ("--priority-class", "--max-env-inline", "0")
+    with Server("--engine=none", "--local", "jobs", *options) as server:
+        where = os.path.join(server.directory, "jobs")
+        check.equal("submitted", server.submit(text, key).status, 202)
+        server.kill()
+        made = database_objects(where, framework_name("twice"))
+        check.equal("its objects", [o["kind"] for o in made], ["Framework", *3 * ["Secret"], "ConfigMap"])
+        with Server("--engine=none", "--local", where, *options) as again:
+            check.equal("another body", again.submit(text + " ", key).status, 422)
+            check.equal("without a key", again.submit(text).code, "ConflictJobError")
+            reply = again.submit(text, key)
+            check.equal("repeated", (reply.status, reply.headers.get("idempotency-replayed")), (202, "true"))
+            again.stop()
+        check.equal("nothing has changed", database_objects(where, framework_name("twice")), made)
 
 
 def test_idempotency_of_concurrent_repetitions_creates_one_job(check):

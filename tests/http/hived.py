@@ -157,19 +157,11 @@ def test_hived_mistakes_prevent_the_start(check):
     base = ("serve", "--listen", "127.0.0.1:0", "--no-auth", "--user", "alice", "--engine", "none")
     with Hived() as hived:
         bad = hived.write("bad.yaml", CONFIG.replace("DT, childCellNumber: 4", "DT-POOL, childCellNumber: 4"))
-        service = ("--hived-config", hived.config, "--hived-webservice")
         facts = hived.write("facts.yaml", "users: 1\n")
         for arguments, words in (
                 (("--hived-config", bad), ("bad.yaml:6:", "DT-")),
                 (("--hived-config", hived.file("none")), ("none",)),
-                (("--hived-config", hived.folder), ("not a regular file",)),
-                (("--hived-webservice", hived.url), ("needs --hived-config",)),
-                ((*service, hived.url, "--hived-webservice-ca", hived.config), ("https://",)),
-                ((*service, "https://localhost", "--hived-webservice-ca", hived.config), ("no certificate",)),
-                ((*service, "https://localhost", "--hived-webservice-ca", "/nowhere/ca"), ("/nowhere/ca",)),
-                ((*service, "ftp://localhost"), ("--hived-webservice", "https://")),
-                ((*service, "http://user:password@localhost"), ("--hived-webservice", "HOST")),
-                ((*service, "http://localhost/?x=1"), ("--hived-webservice", "HOST"))):
+                (("--hived-config", hived.config, "--hived-webservice", "http://localhost/?x=1"), ("--hived-webservice", "HOST"))):
             done = run(*base, *arguments)
             check.ok(f"{' '.join(arguments)} is refused",
                      done.returncode != 0 and all(w.encode() in done.stderr for w in words), done.stderr)

@@ -44,15 +44,6 @@ def test_job_limits_refuse_with_the_allowed_value(check):
         check.ok(f"{option} {less}: says how much is allowed", word in done.stderr.decode(), done.stderr)
 
 
-def test_env_beyond_max_env_inline_moves_to_a_configmap(check):
-    """Beyond this limit the common environment moves to a ConfigMap."""
-    def kinds(*arguments):
-        done = run("translate", *arguments, "-", text=json.dumps(job()).encode())
-        return [item["kind"] for item in json.loads(done.stdout)["items"]]
-    check.equal("--max-env-inline: default", kinds(), ["Framework"])
-    check.equal("--max-env-inline 0", kinds("--max-env-inline", "0"), ["ConfigMap", "Framework"])
-
-
 def test_framework_too_large_for_etcd_is_refused(check):
     """A Framework that is too large for etcd is refused before any request, with the largest roles
     in the message.  It has a Secret, which would be created first."""
@@ -114,15 +105,6 @@ def test_max_body_in_chunks_is_413(check):
                 (b"10000\r\n" + b"#" * 65536 + b"\r\n") * (size // 64) + b"0\r\n\r\n", answers=1)
             check.equal(f"{size} KiB in chunks: 413", [(r.status, r.code) for r in replies],
                         [(413, "PayloadTooLargeError")])
-
-
-def test_max_answer_exceeded_is_504(check):
-    """A too long response of the API server counts as missing: the result is unknown."""
-    for arguments, status in ((), 202), (("--max-answer", "64KiB", "--deadline", "4"), 504):
-        with served(*arguments) as (api, server):
-            reply = server.submit(job_v2("long", extras={"note": "x" * 80000}))
-            check.equal(f"--max-answer {arguments}", reply and reply.status, status)
-        api.close()
 
 
 def test_drain_timeout_bounds_the_shutdown(check):

@@ -344,46 +344,6 @@ def noise(n, seed=0):
     return random.Random(seed).randbytes(n)
 
 
-def test_output_of_failed_tasks_displaces_others(check):
-    """With a limit of 64 KiB, succeeded tasks share it, and a failed task replaces them."""
-    with Uploads("--output-bytes", "64KiB", tasks=8) as p:
-        for i in range(6):
-            check.equal(f"succeeded {i}", p.upload(frames((OUT, noise(60000, i))), i)[0], 204)
-        share = 65536 // 8
-        check.ok("each its share", 5 * share < p.bytes_kept() <= 6 * share, p.bytes_kept())
-        check.equal("a failed task", p.upload(frames((ERR, noise(40000, 6))), 6, code=1)[0], 204)
-        check.ok("the oldest gave way", wait_until(lambda: p.kept() == [f"worker-{i}-0-0" for i in (3, 4, 5, 6)]),
-                 p.kept())
-        check.ok("within the bound", p.bytes_kept() <= 65536, p.bytes_kept())
-        check.equal("another that failed", p.upload(frames((ERR, noise(60000, 7))), 7, code=1)[0], 204)
-        check.ok("it has what is left", wait_until(lambda: p.kept() == ["worker-6-0-0", "worker-7-0-0"]), p.kept())
-        check.ok("within the bound", 40000 < p.bytes_kept() <= 65536, p.bytes_kept())
-        check.equal("the index says so", [line.split()[1] for line in p.lines()], ["6", "7"])
-        p.end(6)
-        check.ok("the first is whole", wait_until(lambda: p.ask(p.path(index=6)).status == 200) and
-                 p.read(p.link("stderr", path=p.path(index=6)))[2] == noise(40000, 6))
-        p.end(7)
-        check.ok("the second has ended", wait_until(lambda: "dropped" in (p.ask(p.path(index=7)).json or {})))
-        cut = p.read(p.link("stderr", path=p.path(index=7)))[2]
-        check.ok("the second is its end", 1000 < len(cut) < 30000 and noise(60000, 7).endswith(cut), len(cut))
-        check.equal("and says what is missing", p.ask(p.path(index=7)).json["dropped"], 60000 - len(cut))
-
-
-def test_output_of_one_mebibyte_is_kept(check):
-    """The last MiB of text, as pai-runtime sends it; kept as it came."""
-    text = b"".join(b"step %07d loss %d\n" % (n, n * 7919 % 10007) for n in range(60000))[:1 << 20]
-    body = frames((OUT, text))
-    with Uploads(tasks=2) as p:
-        check.equal("uploaded", p.upload(body, dropped=27 << 20)[0], 204)
-        check.equal("again", p.upload(body, dropped=27 << 20)[0], 204)
-        check.equal("as it came", p.bytes_kept(), len(body))
-        p.end()
-        check.ok("it has ended", wait_until(lambda: "dropped" in (p.ask().json or {})))
-        check.equal("what is missing", p.ask().json["dropped"], 27 << 20)
-        check.equal("all of it", p.read(p.link("all"))[2], text)
-        check.equal("its end", p.read(p.link("all", query="?tail-mode=true"))[2], text[-16384:])
-
-
 def test_uploads_of_many_pods_use_limited_memory(check):
     """256 pods (in check-long) concurrently upload the largest accepted size."""
     n, room = 256 if os.environ.get("TEST_WHOLE") else 64, 120 << 20

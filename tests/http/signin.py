@@ -7,7 +7,7 @@ import time
 from urllib.parse import urlencode
 
 from fakeapi import FakeApi, Scene, fake_server
-from harness import SLOW, in_threads, job_v2, secret_forms, wait_until
+from harness import SLOW, in_threads, secret_forms, wait_until
 from openpai import (GROUPS, TOKENS, USERS, group_object, hexed, password_hash, secret, tokens_object,
                      user_object)
 from place import NO_LIMITS
@@ -330,13 +330,6 @@ def test_token_for_an_application_is_created(check):
                     "InvalidParametersError")
 
 
-def test_token_of_a_login_submits_a_job(check):
-    with Cluster() as c:
-        mine = c.login().json["token"]
-        reply = c.server.submit(job_v2("by-login"), bearer(mine))
-        check.equal("taken", reply.status, 202)
-
-
 def test_tokens_are_revoked_by_their_user_only(check):
     with Cluster() as c:
         mine, app, other = token("alice"), token("alice", application=True), token("root")
@@ -363,32 +356,6 @@ def test_tokens_are_revoked_by_their_user_only(check):
         reply = c.server.request("DELETE", "/api/v2/tokens/" + mine, headers=bearer(other))
         check.equal("an admin may", reply.status, 200)
         check.equal("gone as well", c.stored(), {})
-
-
-def test_logout_revokes_only_its_token(check):
-    with Cluster() as c:
-        for path in ("/api/v2/authn/basic/logout", "/api/v1/authn/basic/logout"):
-            mine, also = c.login().json["token"], token("alice", application=True)
-            c.api.objects["secrets", f"{TOKENS}/{hexed('alice')}"]["data"]["app"] = \
-                base64.b64encode(also.encode()).decode()
-            reply = c.server.request("DELETE", path, "{}", {**bearer(mine), **JSON})
-            check.equal(path, (reply.status, reply.json), (200, {"message": "Logout successfully"}))
-            check.ok(f"{path}: only this one", list(c.stored().values()) == [also], c.stored())
-            check.equal(f"{path}: it is bad now", c.server.request(
-                "GET", "/api/v2/tokens/check", headers=bearer(mine)).status, 401)
-
-
-def test_revoked_token_leaves_the_cache_at_once(check):
-    """With a cache, all loops of the revoking server refuse the token at once."""
-    with Cluster("--token-cache", "30", "--loops", "1") as c:
-        mine = c.login().json["token"]
-        for _ in range(3):
-            check.equal("good", c.server.request("GET", "/api/v2/tokens/check",
-                                                 headers=bearer(mine)).status, 200)
-        check.equal("logout", c.server.request("DELETE", "/api/v2/authn/basic/logout",
-                                               headers=bearer(mine)).status, 200)
-        check.equal("bad", c.server.request("GET", "/api/v2/tokens/check",
-                                            headers=bearer(mine)).status, 401)
 
 
 def test_expired_tokens_are_removed_by_the_next_change(check):

@@ -65,7 +65,6 @@ class TlsServer(Server):
 
 
 READ_AGAIN = "the certificate was read again"
-KEPT = "the certificate stays as it was"
 
 
 # ---- protocol -------------------------------------------------------------------------------
@@ -159,21 +158,6 @@ def test_tls_reload_replaces_the_certificate(check):
         check.equal("the first again", server.serial(), 101)
 
 
-def test_tls_reload_with_mistakes_keeps_the_certificate(check):
-    with TlsServer() as server:
-        make_certificate(server.folder, "two", 102)
-        rows = [("key of another", lambda: server.install("two", "one"), "is not the key of"),
-                ("no file", lambda: os.remove(server.file("live.crt")), "No such file")]
-        for what, spoil, words in rows:
-            spoil()
-            check.ok(f"{what}: is refused", server.reload(KEPT))
-            check.ok(f"{what}: says why", server.logged(words), server.log()[-500:])
-            check.equal(f"{what}: the old one stays", server.serial(), 101)
-        server.install("two")
-        check.ok("a good one at last", server.reload(READ_AGAIN))
-        check.equal("... is shown", server.serial(), 102)
-
-
 def test_tls_reload_under_load_fails_no_request(check):
     """No request fails during continuous replacement of certificates."""
     with TlsServer() as server:
@@ -241,29 +225,6 @@ def test_tls_mistakes_prevent_the_start(check):
             server = start(f"{cert}.crt", f"{cert}.key")
             check.ok(f"{cert}: starts, and warns", server.logged(word), server.log())
             server.remove()
-
-
-def test_tls_is_needed_beyond_loopback(check):
-    with TlsServer() as good:
-        tls = ("--tls-cert", good.file("one.crt"), "--tls-key", good.file("one.key"))
-        who = ["--jwt-secret-file", good.file("jwt-secret")]
-
-        def start(*arguments):
-            server = Server("--engine=none", "--local", "jobs", *arguments, wait=False, who=who)
-            server.logged('"listening"')
-            code = server.process.poll()
-            log = server.log()
-            server.remove()
-            return code, log
-        for address in ("0.0.0.0:0", "[::]:0", ":0"):
-            code, log = start("--listen", address)
-            check.equal(f"{address}: plain HTTP is refused", code, 2)
-            check.ok(f"{address}: says what to do", "--tls-cert" in log and "--behind-proxy" in log, log)
-        for arguments in (("--behind-proxy",), tls):
-            code, log = start("--listen", "0.0.0.0:0", *arguments)
-            check.equal(f"{arguments[0]}: starts", code, None)
-        for half in (tls[:2], tls[2:]):
-            check.equal(f"{half[0]} alone: is refused", start(*half)[0], 2)
 
 
 # ---- slow clients ---------------------------------------------------------------------------

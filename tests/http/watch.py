@@ -5,7 +5,6 @@ import json
 from fakeapi import FakeApi, status, watch_line, fake_server
 from harness import framework_name, in_threads, job_v2, job_v2_secret, wait_until
 
-KEPT = "--max-object-read"
 RUNNING, PENDING = "AttemptRunning", "AttemptCreationPending"
 
 
@@ -105,45 +104,6 @@ def test_streaming_list_that_is_cut_falls_back_to_pages(check):
         check.equal("cut stream: by LIST", count(api, "LIST"), 1)
 
 
-def test_pages_that_expire_are_read_again(check):
-    api = filled(25)
-    api.fault("LIST", "frameworks", delay=0.5)
-    with fake_server(api, "--watch-page", "10") as server:
-        wait_until(lambda: count(api, "LIST") == 2)
-        remove(api, "j1")
-        api.compact()
-        api.faults.clear()
-        check.ok("410 on the second page: ready", server.ready())
-        check.equal("... with what is there now", listed(server), there(api))
-
-
-def test_page_that_breaks_off_is_read_again(check):
-    """After half of a page, the page is read again; jobs that were deleted meanwhile are gone."""
-    def one(page):
-        api = filled(25)
-        for _ in range(page):
-            api.fault("LIST", "frameworks", times=1, delay=0)
-        api.fault("LIST", "frameworks", times=1, cut="half")
-        with fake_server(api, "--watch-page", "10") as server:
-            wait_until(lambda: api.faults[page].seen == 1)
-            remove(api, "j1")
-            follows(check, f"page {page} breaks off", api, server)
-            check.equal(f"page {page} breaks off: is read again", count(api, "LIST"), 4)
-            check.ok(f"page {page} breaks off: ready", server.ready())
-        api.close()
-    in_threads(3, one)
-
-
-def test_pages_that_are_too_large_become_smaller(check):
-    api = filled(25)
-    api.fault("LIST", "frameworks", times=1, status=413)
-    with fake_server(api, "--watch-page", "20") as server:
-        check.ok("pages that are too large: ready", server.ready())
-        limits = [r[2]["limit"] for r in api.requests if r[0] == "LIST" and "frameworks" in r[1]]
-        check.equal("... with smaller ones", limits, [["20"], ["10"], ["10"], ["10"]])
-        check.equal("... all are listed", listed(server), there(api))
-
-
 # ---- watching -------------------------------------------------------------------------------
 def changes_while_away(check, api, server, what, jobs="B"):
     api.fault("WATCH", "frameworks", status=503)
@@ -168,25 +128,6 @@ def test_watch_that_ends_is_continued(check):
         follows(check, "with a bookmark", api, server)
         changes_while_away(check, api, server, "away again", "C")
         check.equal("one list", count(api, "LIST"), 1)
-
-
-def test_watch_that_expires_causes_another_list(check):
-    api = filled()
-    with fake_server(api) as server:
-        check.ok("ready", server.ready())
-        api.fault("WATCH", "frameworks", status=503)
-        api.cut_watches()
-        changes(api, "A")
-        remove(api, "j3")
-        api.compact()
-        api.faults.clear()
-        follows(check, "410 as an event", api, server)
-        check.equal("... by another list", count(api, "LIST"), 2)
-        api.fault("WATCH", "frameworks", times=1, status=410)
-        api.cut_watches()
-        remove(api, "j4")
-        follows(check, "410 as a status", api, server)
-        check.ok("ready all the time", server.request("GET", "/readyz").status == 200)
 
 
 def test_watch_survives_a_restart_of_the_api_server(check):
@@ -248,23 +189,6 @@ def test_watch_faults_lose_no_change(check):
             check.ok(f"{what}: still ready", server.request("GET", "/readyz").status == 200)
         api.close()
     in_threads(len(WATCH_FAULTS), one)
-
-
-def test_objects_that_are_too_large_have_an_unknown_state(check):
-    """Too large objects of lists and watches are not parsed; their jobs have the state UNKNOWN."""
-    api = filled()
-    put(api, "large", pad=100000)
-    with fake_server(api, KEPT, "65536") as server:
-        check.ok("large: ready", server.ready())
-        put(api, "larger", pad=5000000)
-        put(api, "later")
-        check.ok("large: what comes behind is there", wait_until(lambda: "later" in listed(server)))
-        rows = {row["name"]: row["state"] for row in server.request("GET", "/api/v2/jobs").json}
-        check.equal("large: from the list", rows.get("large"), "UNKNOWN")
-        check.equal("large: from the watch", rows.get("larger"), "UNKNOWN")
-        remove(api, "larger")
-        check.ok("large: gone", wait_until(lambda: "larger" not in listed(server)))
-        check.equal("large: one list", count(api, "LIST"), 1)
 
 
 def test_deep_frameworks_do_not_affect_others(check):

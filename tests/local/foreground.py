@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 
 from cli import ESCAPE, Cli, cli
 from cli_follow import plain, screen_of
@@ -247,32 +246,6 @@ def test_run_works_with_a_long_path(check):
         check.equal("runs", (code, out), (0, "far\n"))
 
 
-def test_run_stops_the_job_with_grace_when_interrupted(check):
-    """Ctrl-C stops the job with its grace; SIGTERM, too."""
-    command = "trap 'echo got it; exit 0' TERM; echo ready; while :; do sleep 0.1; done"
-    for number, word in ((signal.SIGINT, "Ctrl-C: stopping long"), (signal.SIGTERM, "SIGTERM: stopping long")):
-        with Place() as p, p.start(job("long", worker=role(p.marked(command)))) as c:
-            check.ok("runs", c.says("ready"), (c.stdout, c.stderr))
-            c.process.send_signal(number)
-            check.equal(f"{word}: exit status", c.end(), 3)
-            check.ok("says so", word in c.stderr and "long STOPPED" in c.stderr, c.stderr)
-            check.ok("its grace", "got it" in c.stdout, c.stdout)
-            check.ok("nothing is left", not p.left() and not p.processes(), (p.left(), p.processes()))
-
-
-def test_run_kills_the_tasks_after_two_interrupts(check):
-    """A second Ctrl-C kills the tasks at once, even if they ignore signals."""
-    with Place() as p, p.start(job("deaf", worker=role(p.marked("trap '' TERM; echo ready; sleep 1000 & wait; wait")))) as c:
-        check.ok("runs", c.says("ready"), (c.stdout, c.stderr))
-        c.process.send_signal(signal.SIGINT)
-        check.ok("once", c.says("Ctrl-C again kills"), c.stderr)
-        before = time.monotonic()
-        c.process.send_signal(signal.SIGINT)
-        check.ok("twice", c.end() == 3 and "tasks are killed" in c.stderr, c.stderr)
-        print(f"     killed {time.monotonic() - before:.1f} s after the second one", flush=True)
-        check.ok("nothing is left", not p.left() and not p.processes(), (p.left(), p.processes()))
-
-
 def test_run_takes_its_tasks_with_it_when_killed(check):
     """Tasks end with their `run` if it is killed or its terminal closes; the next run removes the
     remaining files."""
@@ -322,22 +295,6 @@ def test_run_takes_its_tasks_with_it_when_killed(check):
         process.stdout.close()
         check.equal("nobody reads", process.wait(2 * PATIENCE * SLOW), 3)
         check.ok("nothing is left", not p.left() and not p.processes(), (p.left(), p.processes()))
-
-
-def test_run_shares_gpus_with_another_run(check):
-    """Two runs share the GPUs of the machine: the second one waits and shows the reason."""
-    with Place(gpus=2) as p:
-        first = role("echo ready; while [ ! -e go ]; do sleep 0.1; done", gpu=2)
-        with p.start(job("first", worker=first)) as a:
-            check.ok("first", a.says("ready"), (a.stdout, a.stderr))
-            with p.start(job("second", worker=role("echo mine; true", gpu=1))) as b:
-                check.ok("second waits", b.says("GPU") and "mine" not in b.stdout, (b.stdout, b.stderr))
-                check.equal("two directories", len(p.left()), 2)
-                p.write("go", "")
-                check.equal("first ends", a.end(), 0)
-                check.ok("second", b.end() == 0 and "mine" in b.stdout, (b.stdout, b.stderr))
-        code, out, err = p.run(job("never", worker=role("true", gpu=3)))
-        check.ok("too many", code == 2 and re.search(r":1:\d+: .*role worker asks for 3 GPUs for a task; this machine has 2$", err, re.M) and not out, (code, out, err))
 
 
 def test_run_stops_jobs_at_their_time_limit(check):

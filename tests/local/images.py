@@ -275,29 +275,6 @@ def test_images_on_the_machine_need_no_registry(check):
         registry.close()
 
 
-def test_images_are_pulled_by_run(check):
-    """`rest-lit run --images oci`."""
-    registry, _ = prepare()
-    if registry is None:
-        return
-    registry.gate.set()
-    try:
-        with Place() as p:
-            text = json.dumps({
-                "protocolVersion": 2, "name": "pulls", "type": "job", **image(f"{registry.slow}/team/programs:1"),
-                "taskRoles": {"main": {"instances": 1, "dockerImage": "image", "commands": ["cat /etc/hello", "echo Env $GREETING"],
-                                       "resourcePerInstance": {"cpu": 1, "memoryMB": 64, "gpu": 0}}}})
-            for turn in ("first", "again"):
-                code, out, err = p.run(text, "--images", "oci")
-                check.equal(turn, (code, out.splitlines()), (0, ["hello from the image", "Env from its configuration"]))
-                check.ok(f"{turn}: no warning of the image", "not in " not in err, err)
-            code, out, err = p.run(text.replace("programs:1", "absent:1"), "--images", "oci")
-            check.ok("absent", code == 1 and "team/absent:1" in err, (code, out, err))
-            check.equal("nothing is left", p.left(), [])
-    finally:
-        registry.close()
-
-
 def reset_connections(server):
     """Reads a request, then resets the connection: skopeo's message has another port each time."""
     while True:

@@ -47,62 +47,6 @@ def test_job_roles_reach_each_other_by_variables(check):
         check.equal("the server of parameters was stopped", m.task_code("talk", "ps"), -220)
 
 
-def test_job_failure_is_explained(check):
-    """An exit code, and the end of the output in the diagnostics."""
-    with Machine() as m:
-        m.start("bad", {"main": role("echo this is why >&2", "exit 7")})
-        check.equal("state", m.wait("bad"), "FAILED")
-        check.equal("code", (m.code("bad"), m.exit("bad")), (255, 7))
-        outcome = m.status("bad")["attemptStatus"]["completionStatus"]
-        check.ok("diagnostics", "USER COMMAND failed with exit code 7" in outcome["diagnostics"], outcome)
-        check.ok("the log", "this is why" in m.log("bad", "main"), m.log("bad", "main"))
-        detail = m.request("GET", "/api/v2/jobs/alice~bad").json
-        check.equal("exit code by HTTP", detail["jobStatus"]["appExitCode"], 255)
-
-
-def test_task_retries_do_not_affect_other_tasks(check):
-    """Without gang, the attempts of one task do not affect the other task."""
-    with Machine() as m:
-        m.start("tasks", {"main": role("echo try $FC_TASK_ATTEMPT_ID of $PAI_TASK_INDEX",
-                                       "[ $PAI_TASK_INDEX = 0 ] || exit $((1 - FC_TASK_ATTEMPT_ID))",
-                                       instances=2, taskRetryCount=1,
-                                       completion={"minFailedInstances": 1, "minSucceededInstances": 2})},
-                extras={"gangAllocation": False})
-        check.equal("state", m.wait("tasks"), "SUCCEEDED")
-        tasks = m.tasks("tasks")
-        check.equal("tries", [tasks["main", i]["attemptStatus"]["id"] for i in (0, 1)], [0, 1])
-        for retry in (0, 1):
-            check.ok(f"log of try {retry}", f"try {retry} of 1\n" in m.log("tasks", "main", 1, 0, retry))
-
-
-def test_job_completion_policy_ends_other_tasks(check):
-    """minFailedInstances and minSucceededInstances end a job, and its other tasks."""
-    with Machine() as m:
-        m.start("fails", {"main": role("[ $PAI_TASK_INDEX = 0 ] && exit 3; exec sleep 1000", instances=3,
-                                       completion={"minFailedInstances": 1})})
-        m.start("succeeds", {"main": role("[ $PAI_TASK_INDEX = 2 ] && exit 0; exec sleep 1000", instances=3,
-                                          completion={"minSucceededInstances": 1})})
-        check.equal("one has failed", m.wait("fails"), "FAILED")
-        check.equal("its code", m.exit("fails"), 3)
-        check.equal("the others", [m.task_code("fails", "main", i) for i in (1, 2)], [-220, -220])
-        check.equal("one has succeeded", m.wait("succeeds"), "SUCCEEDED")
-        check.equal("the others", [m.task_code("succeeds", "main", i) for i in (0, 1)], [-220, -220])
-
-
-def test_job_stop_gives_tasks_a_grace_period(check):
-    """The task gets SIGTERM first; its log contains the output after that."""
-    with Machine() as m:
-        m.start("polite", {"main": role("trap 'echo I go; exit 0' TERM", "echo ready",
-                                        "while :; do sleep 0.1; done")})
-        check.ok("it runs", wait_until(lambda: "ready" in m.log("polite", "main")))
-        check.equal("running", m.wait("polite", "RUNNING"), "RUNNING")
-        check.equal("asked to stop", m.stop_job("polite").status, 202)
-        check.equal("state", m.wait("polite"), "STOPPED")
-        check.equal("code", m.code("polite"), -210)
-        check.ok("it had its grace", "I go" in m.log("polite", "main"), m.log("polite", "main"))
-        check.ok("nothing is left", wait_until(lambda: not m.pods() and not m.shims()), m.pods())
-
-
 def test_job_deletion_leaves_nothing_behind(check):
     """A deleted job: no process, no directory, no log."""
     with Machine() as m:

@@ -1,8 +1,6 @@
 """Servers and shims that are killed while jobs run."""
 import os
 import signal
-import subprocess
-import tempfile
 
 from harness import USER, framework_name, wait_until
 from machine import Machine, role
@@ -78,28 +76,6 @@ def test_lost_tasks_keep_their_place_before_younger_jobs(check):
         first.kill()
 
 
-def test_server_killed_repeatedly_runs_each_task_once(check):
-    """The server is killed repeatedly while jobs start and end: each code is right, and each task
-    runs once."""
-    machine = Machine()
-    names = []
-    try:
-        for turn in range(8):
-            for i in range(3):
-                name = f"turn{turn}x{i}"
-                machine.start(name, {"main": role("echo begins", f"sleep 0.{turn}", f"exit {i}")})
-                names.append((name, i))
-            machine.kill()
-            machine = machine.again()
-        for name, code in names:
-            machine.wait(name)
-            check.equal(f"{name}: code", machine.exit(name), code)
-            check.equal(f"{name}: runs", machine.log(name, "main").count("begins"), 1)
-        check.ok("nothing is left", wait_until(lambda: not machine.pods() and not machine.shims()), machine.pods())
-    finally:
-        machine.remove()
-
-
 def test_shim_killed_retries_its_task(check):
     """A killed shim counts as a lost node: the task is retried."""
     with Machine() as m:
@@ -111,22 +87,6 @@ def test_shim_killed_retries_its_task(check):
         check.equal("state", m.wait("lost"), "SUCCEEDED")
         check.equal("a second attempt", m.status("lost")["attemptStatus"]["id"], 1)
         check.equal("which was not counted", m.status("lost")["retryPolicyStatus"]["accountableRetriedCount"], 0)
-
-
-def test_shim_killed_without_server_retries_its_task(check):
-    """The same for a shim that is killed while no server runs."""
-    first = Machine()
-    try:
-        first.start("lost", {"main": role("echo try $FC_FRAMEWORK_ATTEMPT_ID", "[ $FC_FRAMEWORK_ATTEMPT_ID = 1 ] || exec sleep 1000")})
-        check.ok("it runs", wait_until(lambda: "try 0" in first.log("lost", "main")))
-        first.kill()
-        for pid in first.shims().values():
-            os.kill(pid, signal.SIGKILL)
-        with first.again() as second:
-            check.equal("state", second.wait("lost"), "SUCCEEDED")
-            check.equal("a second attempt", second.status("lost")["attemptStatus"]["id"], 1)
-    finally:
-        first.kill()
 
 
 def test_server_stops_tasks_of_deleted_jobs_at_start(check):
@@ -173,32 +133,6 @@ def test_server_stop_does_not_stop_its_tasks(check):
     check.equal("its task does not", len(first.shims()), 1)
     with first.again() as second:
         check.equal("it is known", second.wait("stays", "RUNNING"), "RUNNING")
-
-
-def test_server_with_a_full_disk_lets_jobs_wait(check):
-    """While the disk is full, jobs wait with a reason; when there is space again, they run."""
-    where = tempfile.mkdtemp(prefix="rest-lit-disk.")
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "none", where], capture_output=True).returncode != 0:
-        print("     not tested: only root can mount a small file system", flush=True)
-        return
-    try:
-        with Machine(where=os.path.join(where, "jobs")) as m:
-            m.start("before", {"main": role("echo begins", "while [ $SECONDS -lt 3 ]; do sleep 0.1; done", "exit 4")})
-            check.ok("it runs", wait_until(lambda: "begins" in m.log("before", "main")))
-            ballast = os.open(os.path.join(where, "ballast"), os.O_WRONLY | os.O_CREAT)
-            try:
-                while os.write(ballast, b"x" * 4096):
-                    pass
-            except OSError:
-                os.close(ballast)
-            check.ok("its task ends", wait_until(lambda: not m.shims()))
-            os.unlink(os.path.join(where, "ballast"))
-            check.equal("its end is known", m.wait("before"), "FAILED")
-            check.ok("its code", m.code("before") in (255, -1001), m.code("before"))
-            m.start("after", {"main": role("true")})
-            check.equal("others run", m.wait("after"), "SUCCEEDED")
-    finally:
-        subprocess.run(["umount", "-l", where], check=False)
 
 
 def test_server_fails_jobs_with_damaged_objects(check):

@@ -298,27 +298,6 @@ def test_sandbox_mounts_nothing_inside_of_a_storage(check):
                             ([], ["absolute", "alice", "file", "outside"]))
 
 
-def test_sandbox_without_processes_is_retried(check):
-    """A sandbox that fails for lack of processes is a failure of the machine: the task is retried,
-    which does not count."""
-    for what, identity in sandboxed().items():
-        with Ground(identity) as g:
-            os.mkdir(g.path("bin"))
-            g.put("bin/bwrap", f"#!/bin/sh\nif [ -e {g.path('short')} ]; then\n"
-                  "echo 'bwrap: Creating new namespace failed: Resource temporarily unavailable' >&2; exit 1; fi\n"
-                  f"exec {shutil.which('bwrap')} \"$@\"\n")
-            os.chmod(g.path("bin/bwrap"), 0o755)
-            with g.machine("--gpus", "none", environment={"PATH": f"{g.path('bin')}:{os.environ['PATH']}"}) as m:
-                g.put("short", "now")
-                m.start("later", {"main": role("true")}, jobRetryCount=0)
-                def retries():
-                    return m.status("later").get("retryPolicyStatus", {}).get("totalRetriedCount", 0)
-                check.ok(f"{what}: retried", wait_until(retries, 100), m.status("later"))
-                os.unlink(g.path("short"))
-                check.equal(f"{what}: runs", m.wait("later"), "SUCCEEDED")
-                check.equal(f"{what}: not counted", m.status("later")["retryPolicyStatus"]["accountableRetriedCount"], 0)
-
-
 def test_sandbox_files_of_a_job_are_removed(check):
     """All files that a job creates in its directories are removed, and no others."""
     for what, identity in sandboxed().items():

@@ -10,9 +10,8 @@ import urllib.request
 
 from checking import Found
 from cli import cli
-from harness import BINARY, PATIENCE, SLOW, USER, Server, command_line, framework_name, free_port, run, wait_until
-from machine import DONE, Machine, job, role
-from users import Site
+from harness import BINARY, PATIENCE, SLOW, USER, Server, command_line, free_port, run, wait_until
+from machine import Machine, job, role
 
 
 def fetch(m, path, headers=None):
@@ -78,20 +77,6 @@ def test_log_links_work_during_and_after_the_task(check):
         check.equal("a range", (status, len(body), headers.get("content-range", "").split("/")[0]), (206, 4, "bytes 0-3"))
         check.equal("none there", fetch(m, uris["all"], {"Range": "bytes=10000000-"})[0], 416)
         check.equal("no such task", fetch(m, logs_path("both", "main", 1))[0], 404)
-
-
-def test_log_tail_is_the_end_of_a_long_log(check):
-    """The end of a long log, and the whole log in order, also after a change of files."""
-    lines = 400000
-    with Machine() as m:
-        m.start("long", {"main": role(f"seq 1000000 {1000000 + lines - 1}")})
-        check.equal("state", m.wait("long"), "SUCCEEDED")
-        status, _, body = fetch(m, logs_path("long") + "/stdout?tail-mode=true")
-        check.ok("tail", status == 200 and body.endswith(f"{1000000 + lines - 1}\n") and len(body.split()) == 2000, body[-100:])
-        status, headers, body = fetch(m, logs_path("long") + "/stdout", {"Range": "bytes=0-3"})
-        found = [int(n) for n in body.split()]
-        check.ok("whole, without ranges", status == 200 and headers["accept-ranges"] == "none" and
-                 found == list(range(found[0], 1000000 + lines)) and len(found) > lines // 4, (status, len(found)))
 
 
 def test_host_files_are_mentioned_to_users(check):
@@ -171,22 +156,6 @@ def test_log_reports_how_many_bytes_are_missing(check):
         m.start("small", {"main": role("echo one")})
         m.wait("small")
         check.ok("nothing of a small one", "dropped" not in fetch(m, logs_path("small"))[2])
-
-
-def test_log_stream_ends_with_its_task(check):
-    """Lines arrive as they are written; the stream ends with the task, not with the job."""
-    with Site() as m:
-        m.start("slow", {"main": role(f"echo one; {m.gate('slow')}; echo two", completion={"minFailedInstances": 1, "minSucceededInstances": -1}),
-                         "other": role("exec sleep 1000", completion={"minFailedInstances": 1})})
-        check.ok("it has begun", wait_until(lambda: "one" in m.log("slow", "main")))
-        lines = m.follow("slow", "main", 0)
-        seen = [next(lines)]
-        while seen[-1] != "one\n":  # before it, lines of pai-runtime
-            seen.append(next(lines))
-        check.ok("the task runs", m.state("slow") not in DONE)
-        m.open("slow")
-        check.equal("the rest, and an end", list(lines), ["two\n"])
-        check.ok("the other task goes on", m.state("slow") not in DONE, m.state("slow"))
 
 
 def test_log_of_each_attempt_is_kept(check):
@@ -373,39 +342,6 @@ def test_time_limits_stop_jobs_with_a_reason(check):
         times = again.request("GET", f"/api/v2/jobs/{USER}~long").json["jobStatus"]
         check.ok("not earlier", times["completedTime"] - times["launchedTime"] >= 5000, times)
         again.remove()
-
-
-def test_time_limits_ignore_clock_corrections(check):
-    """The limit of a job is measured by a clock that cannot be set, until the machine is booted
-    again."""
-    def edit(m, change):
-        stored, where = m.framework("long"), "(SELECT id FROM object WHERE name = ?)"
-        change(stored)
-        m.change(f"UPDATE status SET text = ? WHERE id = {where}", json.dumps(stored.pop("status")), framework_name("long"))
-        m.change(f"UPDATE object SET body = ? WHERE id = {where}", json.dumps(stored), framework_name("long"))
-
-    def earlier(stored):
-        stored["status"]["runTime"] = "2020-01-01T00:00:00Z"
-
-    def booted(stored):
-        launched = stored["metadata"]["annotations"]["rest-lit/launched"]
-        stored["metadata"]["annotations"]["rest-lit/launched"] = "another " + launched.split()[1]
-
-    with Machine() as m:
-        main = {"main": role("exec sleep 1000")}
-        m.start("long", main, extras={"maxDurationSec": 1000})
-        check.equal("runs", m.wait("long", "RUNNING"), "RUNNING")
-        m.stop()
-        edit(m, earlier)  # as if the clock had been years behind when the job was started
-        m = m.again()
-        m.start("short", main, extras={"maxDurationSec": 1})
-        check.equal("jobs were looked at", m.wait("short"), "STOPPED")
-        check.equal("the first one runs", m.state("long"), "RUNNING")
-        m.stop()
-        edit(m, booted)
-        m = m.again()
-        check.equal("after another boot the time of day counts", m.wait("long"), "STOPPED")
-        m.remove()
 
 
 def test_quotas_and_storages_of_the_facts_apply(check):

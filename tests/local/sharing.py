@@ -45,19 +45,6 @@ def test_jobs_take_turns_on_the_gpus(check):
         check.equal("it had both", sorted(held(m, "three")), ["0", "1"])
 
 
-def test_gang_starts_all_tasks_or_none(check):
-    """The tasks of a job start together or not at all."""
-    with Machine(gpus=2) as m:
-        m.start("small", {"main": role("echo on", "while :; do sleep 0.1; done", gpu=1)})
-        check.ok("it runs", wait_until(lambda: "on" in m.log("small", "main")))
-        m.start("gang", {"main": role("echo member $PAI_TASK_INDEX", instances=2, gpu=1)})
-        check.ok("it waits", wait_until(lambda: "queue" in m.waiting_reason("gang")), m.waiting_reason("gang"))
-        check.ok("no task of it has started", not m.log("gang", "main", 0) and not m.log("gang", "main", 1))
-        m.stop_job("small")
-        check.equal("then all run", m.wait("gang"), "SUCCEEDED")
-        check.ok("both", all(f"member {i}" in m.log("gang", "main", i) for i in (0, 1)))
-
-
 def test_short_jobs_pass_the_first_in_the_queue(check):
     """A job that ends before the first one in the queue can start passes it; if its duration is
     unknown, the reason names the job that the queue waits for."""
@@ -257,19 +244,6 @@ def test_gpus_of_other_programs_are_not_given(check):
             check.equal("... in state", second.state("wants"), "WAITING")
             first.stop_job("holds")
             check.equal("then it runs", second.wait("wants"), "SUCCEEDED")
-
-
-def test_fifty_jobs_end_with_their_own_codes(check):
-    """Fifty concurrent jobs end with their own codes."""
-    with Machine(gpus=3) as m:
-        for i in range(50):
-            m.start(f"job{i}", {"main": role(f"exit {i % 3}", gpu=i % 4, cpu=1, memory=16)})
-        for i in range(50):
-            if i % 4 == 3:
-                continue
-            m.wait(f"job{i}")
-        check.equal("codes", [m.exit(f"job{i}") for i in range(50)], [i % 3 for i in range(50)])
-        check.ok("nothing is left", wait_until(lambda: not m.pods() and not m.shims()), m.pods())
 
 
 def test_machine_route_shows_use_by_permission(check):

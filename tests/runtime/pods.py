@@ -3,7 +3,6 @@
 A pod is a directory used as `/`.  Its containers get the environment of the pod template, expanded
 like by the kubelet, and its volumes."""
 import json
-import os
 import re
 import uuid
 
@@ -127,7 +126,3 @@ def variables(root):
     """The environment that init wrote, as a dictionary."""
     text = root.read("/usr/local/pai/runtime.d/runtime_env") or b""
     return dict(line.split("=", 1) for line in text.decode().split("\0") if line)
-
-
-def path_with(folder):
-    return folder + os.pathsep + os.environ["PATH"]

@@ -536,28 +536,6 @@ def test_background_processes_are_ended():
         check("service of precommands: is ended with it", eventually(lambda: not sleepers(f"sleep\x001114.{ME}")))
 
 
-def test_orphans_do_not_stay_zombies():
-    script = """
-for i in $(seq 100); do (sh -c ': &' &) ; done
-parent=$(cut -d' ' -f4 /proc/$$/stat)
-for again in $(seq 120); do
-    zombies=0
-    for f in /proc/[0-9]*/stat; do
-        read -r line <$f 2>/dev/null || continue
-        rest=${line##*) }
-        set -- $rest
-        [ "$1" = Z ] && [ "$2" = "$parent" ] && zombies=$((zombies + 1))
-    done 2>/dev/null
-    [ $zombies = 0 ] && break
-    sleep 0.5
-done
-echo "zombies $zombies"
-"""
-    with Pod(script) as p:
-        r = p.run("run")
-        equal("100 orphans: none stays a zombie", (r.returncode, r.stdout), (0, b"zombies 0\n"))
-
-
 def test_command_is_the_only_child():
     """The command is a direct child of the runtime."""
     with Pod(f"exec sleep 1115.{ME}") as p:

@@ -110,7 +110,7 @@ static void head(const char *title)
 
 static void table(const char *title, enum setting_name name, bool growth)
 {
-	struct setting s;
+	AUTO(setting_done) struct setting s;
 	setting_init(&s, name);
 	head(title);
 	for (size_t i = 0; i < N_JOBS; i++) {
@@ -120,7 +120,6 @@ static void table(const char *title, enum setting_name name, bool growth)
 		job_text(&JOBS[i], &text);
 		row(&JOBS[i], &s, str_view(&text));
 	}
-	setting_done(&s);
 }
 
 /* bench run JOB STAGE TIMES */
@@ -134,12 +133,11 @@ static int run(char **argv)
 	if (!job || stage == STAGE_MAX || parse_i64(span_of(argv[4]), 1, 1000000, &times))
 		return 2;
 	STR_AUTO text = STR_INIT(JOB_TEXT_MAX);
-	struct setting s;
+	AUTO(setting_done) struct setting s;
 	setting_init(&s, SETTING_PLAIN);
 	job_text(job, &text);
 	for (int64_t i = 0; i < times; i++)
 		(void)stage_run(stage, &s, str_view(&text));
-	setting_done(&s);
 	return 0;
 }
 

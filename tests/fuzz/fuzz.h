@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/str.h"
+#include "tests/lib/auto.h"
 
 #ifdef REPLAY
 #include "tests/fuzz/replay.h"

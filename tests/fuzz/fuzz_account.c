@@ -27,9 +27,8 @@ static void wrap(struct str *out, const char *about, const char *member, struct 
 static void check_json(struct span text)
 {
 	json_error_t e;
-	json_t *v = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, &e);
+	json_auto_t *v = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, &e);
 	assert(v);
-	json_decref(v);
 }
 
 /* The keys of what is shown are ours, but for the names of bounded clusters. */
@@ -39,11 +38,10 @@ static void check_shown(const struct node *extension)
 	STR_AUTO out = STR_INIT(64u << 20);
 	account_extension(&a, &out);
 	check_json(str_view(&out));
-	json_t *v = json_loadb(out.p, out.n, 0, NULL);
+	json_auto_t *v = json_loadb(out.p, out.n, 0, NULL);
 	const json_t *ssh = json_object_get(v, "jobSSH");
 	assert(!json_object_get(ssh, "key") && json_object_size(ssh) <= 1);
 	assert(json_object_size(v) <= 3 && !json_object_get(v, "githubPAT"));
-	json_decref(v);
 }
 
 static void user(struct span body)

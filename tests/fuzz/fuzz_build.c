@@ -83,9 +83,8 @@ static void check_again(const struct setting *s, const json_t *v, struct span jo
 		assert(stored_fault(job, text) == NULL);
 		return;
 	}
-	json_t *again = framework(s, text);
+	json_auto_t *again = framework(s, text);
 	assert(json_equal(again, v));
-	json_decref(again);
 }
 
 FUZZ(text)
@@ -95,9 +94,8 @@ FUZZ(text)
 		prepare();
 	ready = true;
 	for (enum setting_name i = 0; i < SETTING_MAX; i++) {
-		json_t *v = framework(&settings[i], text);
+		json_auto_t *v = framework(&settings[i], text);
 		if (v)
 			check_again(&settings[i], v, text);
-		json_decref(v);
 	}
 }

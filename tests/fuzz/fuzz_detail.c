@@ -12,9 +12,8 @@ enum { OUT_MAX = 32 << 20, DEPTH = 64 };
 
 static void check(const struct str *out)
 {
-	json_t *v = json_loadb(out->p, out->n, JSON_REJECT_DUPLICATES, NULL);
+	json_auto_t *v = json_loadb(out->p, out->n, JSON_REJECT_DUPLICATES, NULL);
 	assert(v && scan_valid(str_view(out), DEPTH));
-	json_decref(v);
 }
 
 static void show(const struct job_shown *s, struct arena *a)

@@ -96,14 +96,13 @@ static void check_job(const struct facts *facts, struct span text)
 		return;
 	}
 	struct span body = out.v[out.n - 1].body;
-	json_t *framework = json_loadb(body.p, body.n, JSON_REJECT_DUPLICATES, NULL);
+	json_auto_t *framework = json_loadb(body.p, body.n, JSON_REJECT_DUPLICATES, NULL);
 	assert(framework);
 	size_t i;
 	json_t *role;
 	json_array_foreach (json_object_get(json_object_get(framework, "spec"), "taskRoles"), i,
 	                    role)
 		check_spec(role);
-	json_decref(framework);
 }
 
 static void config(struct span text)

@@ -100,10 +100,10 @@ FUZZ(text)
 		check_written(&doc.root);
 	if (w.n || has_long_number(text))
 		return;
-	json_t *theirs = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
+	json_auto_t *theirs =
+	    json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
 	if (failed)
 		assert(theirs == NULL || is_limit(&e));
 	else
 		check_equal(&doc.root, theirs);
-	json_decref(theirs);
 }

@@ -102,13 +102,12 @@ FUZZ(text)
 		return;
 	}
 	json_error_t e;
-	json_t *theirs = json_loadb(text.p, text.n,
-	                            JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &e);
+	json_auto_t *theirs = json_loadb(
+	    text.p, text.n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &e);
 	if (theirs && valid)
 		check_equal(span_trim(text), theirs, &a);
 	else if (theirs)
 		assert(!scan_valid(text, DEPTH) && scan_valid(text, SCAN_DEPTH_MAX));
 	else if (valid)
 		assert(is_special(text) || json_error_code(&e) == json_error_duplicate_key);
-	json_decref(theirs);
 }

@@ -85,9 +85,8 @@ static void run(const struct node *root, enum prog_shape shape)
 	/* Two keys may become one name when variables are filled in: that alone is no reason to
 	 * fail.
 	 */
-	json_t *v = json_loadb(out.p, out.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+	json_auto_t *v = json_loadb(out.p, out.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
 	assert(v || memmem(out.p, out.n, "\\u0000", 6));
-	json_decref(v);
 }
 
 FUZZ(text)

@@ -68,15 +68,13 @@ FUZZ(text)
 	if (t == NULL)
 		t = translator_new(&s, NULL, &e);
 	assert(t);
-	struct run one = read_job(t, text);
+	AUTO(run_done) struct run one = read_job(t, text);
 	if (one.job) {
 		check_completion(one.job);
 		check_directory(one.job->data_dir);
 		check_directory(one.job->code_dir);
-		struct run two = read_job(t, one.job->config);
+		AUTO(run_done) struct run two = read_job(t, one.job->config);
 		assert(two.job);
 		check_same(one.job, two.job);
-		run_done(&two);
 	}
-	run_done(&one);
 }

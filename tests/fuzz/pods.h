@@ -111,13 +111,12 @@ static void pods_check_pod(const struct setting *s, const json_t *pod)
 
 static void pods_check_framework(const struct setting *s, struct span body)
 {
-	json_t *v = json_loadb(body.p, body.n, JSON_REJECT_DUPLICATES, NULL);
+	json_auto_t *v = json_loadb(body.p, body.n, JSON_REJECT_DUPLICATES, NULL);
 	json_t *role;
 	size_t i;
 	assert(v);
 	json_array_foreach (json_object_get(json_object_get(v, "spec"), "taskRoles"), i, role)
 		pods_check_pod(s, json_object_get(json_object_get(role, "task"), "pod"));
-	json_decref(v);
 }
 
 static inline void pods_run(const char *dialect, struct span text)

@@ -34,12 +34,11 @@ static void replay_file(replay_fn run, const char *path)
 	STR_AUTO text = file_load(path);
 	/* A copy of exactly this size: a sanitizer sees what reads behind its end. */
 	size_t n = text.n < REPLAY_MAX ? text.n : REPLAY_MAX;
-	char *data = xmalloc(n);
+	FREE_AUTO char *data = xmalloc(n);
 	if (n)
 		memcpy(data, text.p, n);
 	(void)puts(path);
 	run((struct span){ n ? data : "", n });
-	free(data);
 }
 
 static replay_fn target_find(const char *name)

@@ -256,7 +256,7 @@ static void compare_outcomes(const struct conversion *c, json_t *want, json_t *g
 	json_t *both[] = { want, got };
 	size_t i;
 	json_t *role;
-	struct differences d = { 0 };
+	AUTO(differences_done) struct differences d = { 0 };
 	if (!tally_check(c->t, json_is_true(json_object_get(got, "accepted")), "%s is refused",
 	                 c->file))
 		return;
@@ -270,7 +270,6 @@ static void compare_outcomes(const struct conversion *c, json_t *want, json_t *g
 	json_differences(want, got, &d);
 	for (i = 0; i < d.n; i++)
 		check_difference(c, &d.v[i]);
-	differences_done(&d);
 }
 
 /* Converting what was converted changes nothing more. */
@@ -290,16 +289,14 @@ static void check_file(struct tally *t, const struct setting *s, const char *fil
 {
 	struct conversion c = { .t = t, .file = file };
 	STR_AUTO text = file_load(file);
-	json_t *want = outcome_of(s, DIALECTS_ALL, str_view(&text), NULL);
+	json_auto_t *want = outcome_of(s, DIALECTS_ALL, str_view(&text), NULL);
 	if (json_is_true(json_object_get(want, "accepted"))) {
 		convert_file_text(&c, s, str_view(&text));
-		json_t *got = outcome_of(s, DIALECT_V2, str_view(&c.yaml), NULL);
+		json_auto_t *got = outcome_of(s, DIALECT_V2, str_view(&c.yaml), NULL);
 		compare_outcomes(&c, want, got, str_c(&c.yaml)[0] == '#');
 		check_again(&c, s);
-		json_decref(got);
 		str_done(&c.yaml);
 	}
-	json_decref(want);
 }
 
 static void check_folders(struct tally *t, enum setting_name name)
@@ -310,7 +307,7 @@ static void check_folders(struct tally *t, enum setting_name name)
 		                               "tests/corpus/v2-edge",
 		                               "tests/corpus/mxjob",
 		                               "tests/corpus/launcher" };
-	struct setting s;
+	AUTO(setting_done) struct setting s;
 	setting_init(&s, name);
 	for (size_t i = 0; i < sizeof(FOLDERS) / sizeof(FOLDERS[0]); i++) {
 		char **names = folder_list(FOLDERS[i]);
@@ -320,7 +317,6 @@ static void check_folders(struct tally *t, enum setting_name name)
 		}
 		folder_free(names);
 	}
-	setting_done(&s);
 }
 
 void golden_converted(struct tally *t)

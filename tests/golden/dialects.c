@@ -36,14 +36,13 @@ static json_t *variables(const json_t *pod, const char *list, const char *prefix
 /* Kubernetes makes one dollar of two; where it would not take one for its own, ours has one. */
 static void undouble(json_t *variables)
 {
-	char *text = xstrdup(text_at(variables, "USER_CMD"));
+	FREE_AUTO char *text = xstrdup(text_at(variables, "USER_CMD"));
 	char *to = text;
 	for (const char *p = text; *p; p++)
 		if (p[0] != '$' || p[1] != '$')
 			*to++ = *p;
 	*to = '\0';
 	(void)json_object_set_new(variables, "USER_CMD", json_string(text));
-	free(text);
 }
 
 static void compare_json(struct tally *t, const char *where, json_t *want, json_t *got)
@@ -80,8 +79,8 @@ static void taken(struct tally *t, const struct setting *s, const char *file)
 	FREE_AUTO char *job = xasprintf("tests/corpus/mxjob/%s.yaml", file);
 	FREE_AUTO char *expected = xasprintf("tests/golden/mxjob/%s.framework.json", file);
 	STR_AUTO text = file_load(job);
-	json_t *want = json_load_path(expected);
-	json_t *got = outcome_of(s, DIALECTS_ALL, str_view(&text), NULL);
+	json_auto_t *want = json_load_path(expected);
+	json_auto_t *got = outcome_of(s, DIALECTS_ALL, str_view(&text), NULL);
 	const json_t *ours = json_object_get(json_object_get(got, "framework"), "spec");
 	const json_t *theirs = json_object_get(want, "spec");
 	if (tally_check(t, ours, "%s is refused", file)) {
@@ -99,26 +98,23 @@ static void taken(struct tally *t, const struct setting *s, const char *file)
 	}
 	FREE_AUTO char *wrong = golden_sent(s, str_view(&text));
 	(void)tally_check(t, !*wrong, "%s: %s", file, wrong);
-	json_decref(want);
-	json_decref(got);
 }
 
 static void refused(struct tally *t, const struct setting *s, const char *file, const char *at)
 {
 	FREE_AUTO char *job = xasprintf("tests/corpus/mxjob/%s.yaml", file);
 	STR_AUTO text = file_load(job);
-	json_t *got = outcome_of(s, DIALECTS_ALL, str_view(&text), NULL);
+	json_auto_t *got = outcome_of(s, DIALECTS_ALL, str_view(&text), NULL);
 	json_t *note = json_array_get(json_object_get(got, "notes"), 0);
 	(void)tally_check(t, strcmp(text_at(note, "at"), at) == 0, "%s: \"%s\" instead of \"%s\"",
 	                  file, text_at(note, "at"), at);
-	json_decref(got);
 }
 
 static void launcher(struct tally *t, const struct setting *s, const char *file)
 {
 	FREE_AUTO char *job = xasprintf("tests/corpus/launcher/%s", file);
 	STR_AUTO text = file_load(job);
-	json_t *got = outcome_of(s, DIALECTS_ALL, str_view(&text), NULL);
+	json_auto_t *got = outcome_of(s, DIALECTS_ALL, str_view(&text), NULL);
 	json_t *spec = json_object_get(json_object_get(got, "framework"), "spec");
 	const char *first = NULL;
 	const char *second = NULL;
@@ -133,12 +129,11 @@ static void launcher(struct tally *t, const struct setting *s, const char *file)
 	                  "%s: other roles or policies", file);
 	FREE_AUTO char *wrong = golden_sent(s, str_view(&text));
 	(void)tally_check(t, !*wrong, "%s: %s", file, wrong);
-	json_decref(got);
 }
 
 void golden_dialects(struct tally *t)
 {
-	struct setting s;
+	AUTO(setting_done) struct setting s;
 	setting_init(&s, SETTING_PLAIN);
 	if (tally_test(t, "dialects")) {
 		static const char COMMAND[] = "/spec/replicaSpecs/0/template/spec/containers/0";
@@ -153,5 +148,4 @@ void golden_dialects(struct tally *t)
 		launcher(t, &s, "launcher-framework-1.yaml");
 		launcher(t, &s, "launcher-framework-2.yaml");
 	}
-	setting_done(&s);
 }

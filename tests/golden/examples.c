@@ -12,13 +12,11 @@ enum { DUMP = JSON_INDENT(1) | JSON_ENCODE_ANY };
 
 static void compare(struct tally *t, const char *path, json_t *got)
 {
-	json_t *want = json_load_path(path);
-	struct differences d = { 0 };
+	json_auto_t *want = json_load_path(path);
+	AUTO(differences_done) struct differences d = { 0 };
 	json_differences(want, got, &d);
 	(void)tally_check(t, d.n == 0, "%s: %zu differences, the first at %s (make golden-update)",
 	                  path, d.n, d.n ? d.v[0].at : "");
-	differences_done(&d);
-	json_decref(want);
 }
 
 /* The jobs of a folder, against tests/golden/OUT/. */
@@ -35,7 +33,7 @@ static void run_folder(struct tally *t, const struct setting *s, const char *fol
 		FREE_AUTO char *path = xasprintf("tests/golden/%s/%s.%s.json", out, *name, profile);
 		STR_AUTO file_text = file_load(job);
 		struct span text = str_view(&file_text);
-		json_t *got = outcome_objects(s, text);
+		json_auto_t *got = outcome_objects(s, text);
 		if (!tally_check(t, got, "%s is refused in profile %s", job, profile))
 			;
 		else if (update)
@@ -46,7 +44,6 @@ static void run_folder(struct tally *t, const struct setting *s, const char *fol
 		FREE_AUTO char *wrong = golden_sent(s, text);
 		if (got)
 			(void)tally_check(t, !*wrong, "%s, profile %s: %s", job, profile, wrong);
-		json_decref(got);
 	}
 	folder_free(names);
 }

@@ -25,7 +25,7 @@ static size_t blocks(struct span page, struct span v[BLOCKS])
 
 void golden_hived(struct tally *t)
 {
-	struct setting s;
+	AUTO(setting_done) struct setting s;
 	ERR_AUTO e = { 0 };
 	STR_AUTO page = file_load("docs/HIVED.md");
 	struct span block[BLOCKS] = { { NULL, 0 } };
@@ -35,13 +35,11 @@ void golden_hived(struct tally *t)
 	setting_init(&s, SETTING_HIVED);
 	s.facts.hived = hived_read(block[0], &s.arena, &e);
 	(void)tally_check(t, s.facts.hived, "docs/HIVED.md: configuration: %s", err_msg(&e));
-	json_t *out = s.facts.hived ? outcome_objects(&s, block[1]) : NULL;
+	json_auto_t *out = s.facts.hived ? outcome_objects(&s, block[1]) : NULL;
 	json_t *framework = json_array_get(out, json_array_size(out) - 1);
 	FREE_AUTO char *text = framework ? json_dumps(framework, JSON_COMPACT) : xstrdup("");
 	STR_AUTO want = STR_INIT(4096);
 	str_json(&want, block[2]);
 	(void)tally_check(t, strstr(text, str_c(&want)) != NULL,
 	                  "docs/HIVED.md: the annotation is another one");
-	json_decref(out);
-	setting_done(&s);
 }

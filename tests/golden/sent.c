@@ -32,8 +32,8 @@ static bool is_mark(const char *at)
 
 static char *compare_marked(const struct setting *s, struct span text)
 {
-	json_t *plain = outcome_of(s, DIALECTS_ALL, text, NULL);
-	json_t *sent = outcome_of(s, DIALECTS_ALL, text, &MARK);
+	json_auto_t *plain = outcome_of(s, DIALECTS_ALL, text, NULL);
+	json_auto_t *sent = outcome_of(s, DIALECTS_ALL, text, &MARK);
 	struct differences d = { 0 };
 	json_differences(plain, sent, &d);
 	STR_AUTO wrong = STR_INIT(4096);
@@ -43,8 +43,6 @@ static char *compare_marked(const struct setting *s, struct span text)
 	if (d.n == 0)
 		str_puts(&wrong, "as sent it carries no mark; ");
 	differences_done(&d);
-	json_decref(plain);
-	json_decref(sent);
 	return str_take(&wrong);
 }
 
@@ -60,13 +58,12 @@ static void check_uid(const struct object *o, struct str *wrong)
 	str_put(&text, o->body.p, o->uid_at);
 	str_puts(&text, "U-I-D");
 	str_put(&text, o->body.p + o->uid_at, o->body.n - o->uid_at);
-	json_t *v = json_loadb(str_c(&text), text.n, 0, NULL);
+	json_auto_t *v = json_loadb(str_c(&text), text.n, 0, NULL);
 	const json_t *owner =
 	    json_array_get(json_object_get(json_object_get(v, "metadata"), "ownerReferences"), 0);
 	const char *uid = json_string_value(json_object_get(owner, "uid"));
 	if (!uid || strcmp(uid, "U-I-D") != 0)
 		str_printf(wrong, "%s has no place for its owner's uid; ", o->name);
-	json_decref(v);
 }
 
 static void check_stored(const struct setting *s, struct span text, struct arena *a,
@@ -83,14 +80,13 @@ static void check_stored(const struct setting *s, struct span text, struct arena
 	for (size_t i = 0; i < objects.n; i++)
 		check_uid(&objects.v[i], wrong);
 	struct span framework = objects_framework(&objects)->body;
-	json_t *v = json_loadb(framework.p, framework.n, JSON_REJECT_DUPLICATES, NULL);
+	json_auto_t *v = json_loadb(framework.p, framework.n, JSON_REJECT_DUPLICATES, NULL);
 	const json_t *config = json_object_get(
 	    json_object_get(json_object_get(v, "metadata"), "annotations"), "config");
 	struct span stored = { json_string_value(config), json_string_length(config) };
 	const char *fault = job->redacted ? stored_fault(text, stored) : NULL;
 	if (fault || (!job->redacted && !span_eq(text, stored)))
 		str_printf(wrong, "%s; ", fault ? fault : "the job is not stored as it was sent");
-	json_decref(v);
 	unsigned line = secret_found(text, framework);
 	if (line)
 		str_printf(wrong, "a secret of line %u is in the Framework; ", line);

@@ -319,8 +319,8 @@ static void check_file(struct tally *t, struct deviations *d, const struct setti
 	FREE_AUTO char *path = xasprintf("tests/corpus/%s", file);
 	STR_AUTO file_text = file_load(path);
 	struct span text = str_view(&file_text);
-	json_t *got = outcome_of(s, DIALECT_V1, text, NULL);
-	json_t *job = json_load_path(path);
+	json_auto_t *got = outcome_of(s, DIALECT_V1, text, NULL);
+	json_auto_t *job = json_load_path(path);
 	const json_t *listed = json_object_get(refused, file);
 	if (!json_is_true(json_object_get(got, "accepted"))) {
 		check_refused(t, file, got, listed);
@@ -331,23 +331,18 @@ static void check_file(struct tally *t, struct deviations *d, const struct setti
 		FREE_AUTO char *wrong = golden_sent(s, text);
 		(void)tally_check(t, !*wrong, "v1 %s: %s", file, wrong);
 	}
-	json_decref(got);
-	json_decref(job);
 }
 
 void golden_v1(struct tally *t, struct deviations *d)
 {
-	struct setting s;
+	AUTO(setting_done) struct setting s;
 	if (!tally_test(t, "v1"))
 		return;
 	setting_init(&s, SETTING_BASE);
-	json_t *rows = jsonl_load("tests/golden/v1-restlit.jsonl");
-	json_t *refused = json_load_path("tests/golden/v1-refused.json");
+	json_auto_t *rows = jsonl_load("tests/golden/v1-restlit.jsonl");
+	json_auto_t *refused = json_load_path("tests/golden/v1-refused.json");
 	size_t i;
 	json_t *row;
 	json_array_foreach (rows, i, row)
 		check_file(t, d, &s, row, refused);
-	json_decref(rows);
-	json_decref(refused);
-	setting_done(&s);
 }

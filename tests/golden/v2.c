@@ -177,7 +177,7 @@ static void run(struct tally *t, struct deviations *d, const struct setting *s, 
 	if (!tally_test(t, name))
 		return;
 	FREE_AUTO char *path = xasprintf("tests/golden/%s.jsonl", name);
-	json_t *rows = jsonl_load(path);
+	json_auto_t *rows = jsonl_load(path);
 	size_t i;
 	json_t *row;
 	json_array_foreach (rows, i, row) {
@@ -201,7 +201,6 @@ static void run(struct tally *t, struct deviations *d, const struct setting *s, 
 		json_decref(c.allowed);
 		json_decref(c.everywhere);
 	}
-	json_decref(rows);
 }
 
 void golden_v2(struct tally *t, struct deviations *d)

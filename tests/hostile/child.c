@@ -42,10 +42,9 @@ static bool child_answer(const struct setting *s, struct span text, FILE *out)
 	(void)getrusage(RUSAGE_SELF, &before);
 	rlim_t limit = (rlim_t)child_cpu_s(&before) + 1 + CHILD_CPU_MAX_S;
 	(void)setrlimit(RLIMIT_CPU, &(struct rlimit){ limit, RLIM_INFINITY });
-	json_t *outcome = outcome_warned(s, text);
+	json_auto_t *outcome = outcome_warned(s, text);
 	(void)getrusage(RUSAGE_SELF, &after);
 	FREE_AUTO char *json = json_dumps(outcome, JSON_COMPACT);
-	json_decref(outcome);
 	struct child_answer a = { json ? strlen(json) : 0,
 		                  child_cpu_s(&after) - child_cpu_s(&before), after.ru_maxrss };
 	return json && fwrite(&a, sizeof(a), 1, out) == 1 && fwrite(json, a.n, 1, out) == 1 &&

@@ -163,12 +163,11 @@ static void check_acceptance(struct tally *t, const struct expectation *x, const
 	if (strcmp(x->at, "*") == 0 || strcmp(x->says, "*") == 0)
 		return;
 	const json_t *got = find(json_object_get(outcome, "framework"), x->at);
-	json_t *want = json_loads(x->says, JSON_DECODE_ANY, NULL);
+	json_auto_t *want = json_loads(x->says, JSON_DECODE_ANY, NULL);
 	FREE_AUTO char *shown = json_dumps(got, JSON_ENCODE_ANY | JSON_COMPACT);
 	bool absent = strcmp(x->says, "-") == 0;
 	(void)tally_check(t, absent ? !got : want && got && json_equal(want, got), "%s: %s is %s",
 	                  x->file, x->at, shown ? shown : "missing");
-	json_decref(want);
 }
 
 static void check_verdict(struct tally *t, const struct expectation *x, const json_t *outcome)
@@ -261,7 +260,7 @@ static void run_setting(struct tally *t, enum setting_name name)
 	static const char *const NAMES[] = {
 		[SETTING_PLAIN] = "plain", [SETTING_BASE] = "openpai", [SETTING_HIVED] = "hived"
 	};
-	struct setting s;
+	AUTO(setting_done) struct setting s;
 	setting_init(&s, name);
 	if (name == SETTING_PLAIN && tally_test(t, "plain verdicts"))
 		run_cases(t, &s, "tests/hostile/expect.tsv");
@@ -275,7 +274,6 @@ static void run_setting(struct tally *t, enum setting_name name)
 			run_folder(t, &s, FOLDERS[i]);
 	}
 	child_end();
-	setting_done(&s);
 }
 
 int main(int argc, char **argv)

@@ -3,6 +3,8 @@
 #include <jansson.h>
 #include <stddef.h>
 
+#include "tests/lib/auto.h"
+
 /* One difference.  `at` is owned; want and got are borrowed, NULL for a missing value. */
 struct difference {
 	char *at; /* JSON pointer */

@@ -2,6 +2,7 @@
 /*
  * The cluster of OpenPAI's recorded results (tests/corpus/README.md), with the settings of tests.
  */
+#include "tests/lib/auto.h"
 #include "translate/translate.h"
 
 enum setting_name {

@@ -22,11 +22,10 @@ void compare_differ(struct comparison *c, const char *what, const char *at, cons
 
 static void compare_values(struct comparison *c, const char *what, json_t *want, json_t *got)
 {
-	struct differences d = { 0 };
+	AUTO(differences_done) struct differences d = { 0 };
 	json_differences(want, got, &d);
 	for (size_t i = 0; i < d.n; i++)
 		compare_differ(c, what, d.v[i].at, d.v[i].want, d.v[i].got);
-	differences_done(&d);
 }
 
 /* ---- after ---- */

@@ -7,12 +7,15 @@
  * Its own findings are lines `FAIL FILE: TEXT`: a file without tests, a process that ends before
  * its tests do.  The last line is `N passed, M failed`; the exit status is 0 if M is 0.
  */
+#include <fcntl.h>
 #include <glob.h>
 #include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/posix/fd.h"
+#include "base/posix/rmtree.h"
 #include "tests/unit/base/cmocka.h"
 
 enum { TESTS_MAX = 512 };
@@ -36,6 +39,64 @@ static struct unit_test group;
 static size_t n_begun;
 static bool test_returned, group_returned;
 
+/* ---- what each test has ---------------------------------------------------------------------- */
+
+struct unit unit;
+const char *unit_row;
+
+/* "": not made.  What the group has made stays until its end. */
+static char directory[32];
+static bool is_of_group, group_begins = true;
+
+struct err *no_err(void)
+{
+	err_done(&unit.e);
+	return &unit.e;
+}
+
+const char *unit_path(const char *name)
+{
+	static char text[16][512];
+	static size_t turn;
+	char *path = text[turn++ % ARRAY_SIZE(text)];
+	if (!*directory) {
+		(void)snprintf(directory, sizeof(directory), "/tmp/rest-lit-unit-XXXXXX");
+		assert_non_null(mkdtemp(directory));
+		is_of_group = group_begins;
+	}
+	(void)snprintf(path, sizeof(text[0]), "%s%s%s", directory, *name ? "/" : "", name);
+	return path;
+}
+
+const char *unit_file(const char *name, struct span text)
+{
+	const char *path = unit_path(name);
+	FD_AUTO fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	assert_true(fd >= 0 && fd_write_all(fd, text) == 0);
+	return path;
+}
+
+struct span unit_read(const char *path)
+{
+	STR_AUTO text = STR_INIT(64 << 20);
+	if (fd_read_str(AT_FDCWD, path, &text) < 0)
+		fail_msg("%s cannot be read (tests run in the top directory)", path);
+	return (struct span){ arena_dup(&unit.a, str_view(&text)), text.n };
+}
+
+/* At the end of a test, or of the group. */
+static void unit_end(bool of_group)
+{
+	arena_done(&unit.a);
+	err_done(&unit.e);
+	if (!*directory || (is_of_group && !of_group))
+		return;
+	(void)tree_remove(AT_FDCWD, directory, SIZE_MAX);
+	*directory = '\0';
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
 void unit_add(struct unit_test test)
 {
 	if (n_tests == TESTS_MAX)
@@ -48,6 +109,8 @@ void unit_add(struct unit_test test)
 static int test_begin(void **state)
 {
 	const struct unit_test *t = chosen[n_begun++];
+	group_begins = false;
+	unit_row = NULL;
 	(void)snprintf(progress->test, sizeof(progress->test), "%s", t->name);
 	test_returned = false;
 	return t->begin ? t->begin(state) : 0;
@@ -63,7 +126,10 @@ static void test_run(void **state)
 static int test_end(void **state)
 {
 	const struct unit_test *t = chosen[n_begun - 1];
+	if (!test_returned && unit_row)
+		print_error("%s: in the row %s\n", t->name, unit_row);
 	int result = t->end ? t->end(state) : 0;
+	unit_end(false);
 	progress->passed += test_returned && result == 0;
 	return result;
 }
@@ -73,6 +139,7 @@ static int group_end(void **state)
 {
 	(void)snprintf(progress->test, sizeof(progress->test), "%s", IN_GROUP);
 	int result = group.end ? group.end(state) : 0;
+	unit_end(true);
 	group_returned = result == 0;
 	return result;
 }

@@ -11,6 +11,36 @@
 #include <string.h>
 /* clang-format on */
 
+#include "base/arena.h"
+#include "base/err.h"
+#include "tests/lib/auto.h"
+
+/* What each test has: empty when it begins, freed when it has ended. */
+extern struct unit {
+	struct arena a;
+	struct err e;
+} unit;
+/* The error of the test, made empty for the call that it is given to. */
+struct err *no_err(void);
+
+/* What a test of many rows is at: printed if it fails.  NULL at its begin. */
+extern const char *unit_row;
+
+/* A path in a directory of the test, or of the file if the begin of its group calls this first;
+ * "": the directory.  It is made by the first call, and removed with all in it at the end.  The
+ * text is valid for the next 15 calls. */
+const char *unit_path(const char *name);
+/* Writes a file there, of these bytes; its path. */
+const char *unit_file(const char *name, struct span text);
+/* The bytes of a file, in the arena of the test. */
+struct span unit_read(const char *path);
+/* Appends the text n times. */
+static inline void str_many(struct str *out, const char *text, size_t n)
+{
+	while (n-- > 0)
+		str_puts(out, text);
+}
+
 /* A test of a file with the functions that run before and after it, or a group without a name. */
 struct unit_test {
 	const char *file, *name;

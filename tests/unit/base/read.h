@@ -52,21 +52,19 @@ static inline const char *run_result(struct run *r)
 
 static inline void assert_reads(const char *text, const char *json)
 {
-	struct run r = run_doc(text);
+	AUTO(run_done) struct run r = run_doc(text);
 	assert_string_equal(run_result(&r), json);
 	assert_int_equal(r.failed, 0);
-	run_done(&r);
 }
 
 /* Refused, with a message that begins so (LINE:COLUMN: SENTENCE). */
 static inline void assert_refuses_span(struct span text, const char *start)
 {
-	struct run r = run_budget(text, BUDGET_DEFAULT);
+	AUTO(run_done) struct run r = run_budget(text, BUDGET_DEFAULT);
 	const char *got = run_result(&r);
 	if (strncmp(got, start, strlen(start)) != 0)
 		fail_msg("expected \"%s...\", got \"%s\"", start, got);
 	assert_int_equal(r.failed, -1);
-	run_done(&r);
 }
 
 static inline void assert_refuses(const char *text, const char *start)
@@ -77,7 +75,7 @@ static inline void assert_refuses(const char *text, const char *start)
 /* One warning, which begins so; or none (NULL). */
 static inline void assert_warns(const char *text, const char *start)
 {
-	struct run r = run_doc(text);
+	AUTO(run_done) struct run r = run_doc(text);
 	assert_int_equal(r.failed, 0);
 	assert_int_equal(r.warnings.n, start ? 1 : 0);
 	if (start) {
@@ -87,5 +85,4 @@ static inline void assert_warns(const char *text, const char *start)
 		if (strncmp(str_c(&r.sentence), start, strlen(start)) != 0)
 			fail_msg("expected \"%s...\", got \"%s\"", start, str_c(&r.sentence));
 	}
-	run_done(&r);
 }

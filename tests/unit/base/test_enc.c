@@ -57,19 +57,17 @@ TEST(test_base64_gives_the_texts_of_rfc_4648)
 		{ "\xff\xfe\xfd", "//79" },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
-		ARENA_AUTO a = { 0 };
 		STR_AUTO got = STR_INIT(100);
 		struct span back = { NULL, 0 };
 		str_base64(&got, span_of(CASES[i][0]));
 		assert_string_equal(str_c(&got), CASES[i][1]);
-		assert_int_equal(base64_decode(&a, str_view(&got), &back), 0);
+		assert_int_equal(base64_decode(&unit.a, str_view(&got), &back), 0);
 		assert_true(span_is(back, CASES[i][0]));
 	}
 }
 
 TEST(test_base64_decodes_what_it_encoded_of_every_byte)
 {
-	ARENA_AUTO a = { 0 };
 	char bytes[3 * 256];
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (char)(i * 167 + i / 256);
@@ -78,7 +76,7 @@ TEST(test_base64_decodes_what_it_encoded_of_every_byte)
 		struct span back = { NULL, 0 };
 		str_base64(&text, (struct span){ bytes, n });
 		assert_int_equal(text.n, (n + 2) / 3 * 4);
-		assert_int_equal(base64_decode(&a, str_view(&text), &back), 0);
+		assert_int_equal(base64_decode(&unit.a, str_view(&text), &back), 0);
 		assert_true(span_eq(back, (struct span){ bytes, n }));
 	}
 }
@@ -89,11 +87,11 @@ TEST(test_base64_decode_takes_the_alphabet_and_no_other_byte)
 	static const char ALPHABET[] =
 	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	for (unsigned c = 0; c < 256; c++) {
-		ARENA_AUTO a = { 0 };
 		char text[4] = { 'A', 'A', (char)c, 'A' };
 		struct span out = { NULL, 0 };
 		const char *digit = c ? strchr(ALPHABET, (int)c) : NULL;
-		assert_int_equal(base64_decode(&a, (struct span){ text, 4 }, &out), digit ? 0 : -1);
+		assert_int_equal(base64_decode(&unit.a, (struct span){ text, 4 }, &out),
+		                 digit ? 0 : -1);
 		if (digit)
 			assert_int_equal((unsigned char)out.p[1] << 2 |
 			                     (unsigned char)out.p[2] >> 6,
@@ -108,9 +106,8 @@ TEST(test_base64_decode_refuses_bad_padding_and_spaces)
 		"=Zg=", "Zg==Zg==", "=",   "==",    "====", "A===",  "Zm9=",   "Zg=g", "Zm9v===="
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(BAD); i++) {
-		ARENA_AUTO a = { 0 };
 		struct span out = { NULL, 0 };
-		if (base64_decode(&a, span_of(BAD[i]), &out) == 0)
+		if (base64_decode(&unit.a, span_of(BAD[i]), &out) == 0)
 			fail_msg("%s", BAD[i]);
 	}
 }

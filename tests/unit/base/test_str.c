@@ -47,8 +47,7 @@ TEST(test_str_take_leaves_an_empty_text)
 TEST(test_str_secret_keeps_its_text_when_it_grows)
 {
 	STR_AUTO s = STR_SECRET(1000);
-	for (int i = 0; i < 100; i++)
-		str_puts(&s, "0123456789");
+	str_many(&s, "0123456789", 100);
 	assert_false(s.full);
 	assert_int_equal(s.n, 1000);
 	for (size_t i = 0; i < s.n; i++)

@@ -16,25 +16,16 @@ static inline void job_entry_cleanup(struct job_entry **c)
 
 static inline struct span read_file(struct arena *a, const char *name)
 {
-	FREE_AUTO char *path = xasprintf("tests/data/frameworks/%s.json", name);
-	FILE *f = fopen(path, "r");
-	assert_non_null(f);
-	enum { MAX = 1 << 20 };
-	char *p = arena_alloc(a, MAX);
-	size_t n = fread(p, 1, MAX, f);
-	assert_true(n > 0 && n < MAX);
-	(void)fclose(f);
-	return (struct span){ p, n };
+	return unit_read(arena_printf(a, "tests/data/frameworks/%s.json", name));
 }
 
 /* Makes an entry of a text in memory of exactly its size. */
 static inline struct job_entry *job_entry_of(struct span object)
 {
 	assert_true(scan_valid(object, 64));
-	char *p = xmalloc(object.n);
+	FREE_AUTO char *p = xmalloc(object.n);
 	memcpy(p, object.p, object.n);
 	struct job_entry *c = job_entry_new((struct span){ p, object.n });
-	free(p);
 	return c;
 }
 

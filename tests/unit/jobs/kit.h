@@ -21,7 +21,7 @@ struct kept {
 	char body[65536];
 };
 
-__attribute__((unused)) static void kept_copy(char *to, size_t room, struct span from)
+static inline void kept_copy(char *to, size_t room, struct span from)
 {
 	size_t n = from.n < room ? from.n : room - 1;
 	if (n > 0)
@@ -29,7 +29,7 @@ __attribute__((unused)) static void kept_copy(char *to, size_t room, struct span
 	to[n] = '\0';
 }
 
-__attribute__((unused)) static void keep(void *arg, const struct store_reply *r)
+static inline void keep(void *arg, const struct store_reply *r)
 {
 	struct kept *k = arg;
 	k->calls++;
@@ -44,7 +44,7 @@ __attribute__((unused)) static void keep(void *arg, const struct store_reply *r)
 }
 
 /* One turn of a loop, waiting at most wait_ms. */
-__attribute__((unused)) static void store_run_once(struct store *s, int wait_ms)
+static inline void store_run_once(struct store *s, int wait_ms)
 {
 	store_reap(s);
 	store_start(s);
@@ -58,7 +58,7 @@ __attribute__((unused)) static void store_run_once(struct store *s, int wait_ms)
 }
 
 /* Run the store until all has been answered. */
-__attribute__((unused)) static void settle(struct store *s)
+static inline void settle(struct store *s)
 {
 	int64_t stop = clock_ms() + 2 * AMPLE_MS;
 	while (store_pending(s) > 0) {
@@ -67,9 +67,22 @@ __attribute__((unused)) static void settle(struct store *s)
 	}
 }
 
-__attribute__((unused)) static struct kept ask(struct store *s, struct store_request r)
+/* Sends a request n times; what is kept of the answers, in the arena of the test. */
+static inline struct kept *send_off(struct store *s, struct store_request r, size_t n)
 {
-	struct kept *k = calloc(1, sizeof(*k));
+	struct kept *k = ARENA_NEW(&unit.a, struct kept, n);
+	r.done = keep;
+	r.deadline_ms = r.deadline_ms ? r.deadline_ms : clock_ms() + AMPLE_MS;
+	for (size_t i = 0; i < n; i++) {
+		r.arg = &k[i];
+		store_request(s, &r);
+	}
+	return k;
+}
+
+static inline struct kept ask(struct store *s, struct store_request r)
+{
+	FREE_AUTO struct kept *k = calloc(1, sizeof(*k));
 	assert_non_null(k);
 	r.done = keep;
 	r.arg = k;
@@ -80,7 +93,6 @@ __attribute__((unused)) static struct kept ask(struct store *s, struct store_req
 	settle(s);
 	assert_int_equal(k->calls, 1);
 	struct kept result = *k;
-	free(k);
 	return result;
 }
 
@@ -98,19 +110,19 @@ __attribute__((unused, format(printf, 1, 2))) static void shell(const char *fmt,
 }
 
 /* Set a variable of the environment, or remove it (NULL). */
-__attribute__((unused)) static void set_env(const char *name, const char *value)
+static inline void set_env(const char *name, const char *value)
 {
 	// NOLINTNEXTLINE(concurrency-mt-unsafe)
 	assert_int_equal(value ? setenv(name, value, 1) : unsetenv(name), 0);
 }
 
-__attribute__((unused)) static const char *get_env(const char *name)
+static inline const char *get_env(const char *name)
 {
 	return getenv(name); // NOLINT(concurrency-mt-unsafe)
 }
 
 /* Returns the number of open descriptors. */
-__attribute__((unused)) static size_t open_files(void)
+static inline size_t open_files(void)
 {
 	size_t n = 0;
 	DIR *d = opendir("/proc/self/fd");

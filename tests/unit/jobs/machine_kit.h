@@ -99,7 +99,7 @@ static struct framework *toy_machine(const struct framework_config *c, struct sp
 }
 
 /* Some syncs in each mode, from 2020-09-13 on. */
-__attribute__((unused)) static void toy_run(struct framework *f, int rounds)
+static inline void toy_run(struct framework *f, int rounds)
 {
 	struct toy t = { .f = f };
 	const struct framework_client w = { .arg = &t,
@@ -111,9 +111,8 @@ __attribute__((unused)) static void toy_run(struct framework *f, int rounds)
 		struct framework_result r;
 		t.mode = (enum toy_mode)(i / rounds);
 		framework_sync(f, &w, 1600000000 + i, (uint64_t)i, &r);
-		struct str status = STR_INIT(FRAMEWORK_OBJECT_MAX);
+		STR_AUTO status = STR_INIT(FRAMEWORK_OBJECT_MAX);
 		framework_status_write(f, &status);
-		str_done(&status);
 	}
 }
 

@@ -316,7 +316,7 @@ static void world_done(struct world *w)
 }
 
 /* A store that creates several objects in one request. */
-__attribute__((unused)) static void world_be_atomic(struct world *w)
+static inline void world_be_atomic(struct world *w)
 {
 	static struct store_ops ops;
 	ops = *w->s.ops;

@@ -161,9 +161,8 @@ static inline void get(struct yard *y, const struct store_request *q, struct sto
 	r->status = 404;
 	if (t == NULL)
 		return;
-	json_t *part = part_of(t->object, q->whole);
+	json_auto_t *part = part_of(t->object, q->whole);
 	answer(y, r, part);
-	json_decref(part);
 }
 
 static inline bool has_label(const json_t *object, const char *key, const char *value)
@@ -228,10 +227,9 @@ static inline void list(struct yard *y, const struct store_request *q, struct st
 	char next[24] = "";
 	if (to < n)
 		(void)snprintf(next, sizeof(next), "%zu", to);
-	json_t *all = json_pack("{s:o, s:{s:s, s:s}}", "items", items, "metadata",
-	                        "resourceVersion", "1", "continue", next);
+	json_auto_t *all = json_pack("{s:o, s:{s:s, s:s}}", "items", items, "metadata",
+	                             "resourceVersion", "1", "continue", next);
 	answer(y, r, all);
-	json_decref(all);
 	if (y->list)
 		r->body = span_of(y->list);
 }

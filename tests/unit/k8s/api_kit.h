@@ -22,46 +22,32 @@
 __attribute__((unused)) static struct fault_server server;
 __attribute__((unused)) static struct login *login;
 __attribute__((unused)) static struct store *store;
-__attribute__((unused)) static char dir[64], token_path[128];
 
-__attribute__((unused)) static void write_token(const char *token)
-{
-	FILE *f = fopen(token_path, "w");
-	assert_non_null(f);
-	assert_int_equal(fputs(token, f) < 0, 0);
-	assert_int_equal(fclose(f), 0);
-}
-
-__attribute__((unused)) static void open_store_limited(const struct store_limits *limits)
+static inline void open_store_limited(const struct store_limits *limits)
 {
 	ERR_AUTO e = { 0 };
 	char url[64];
 	(void)snprintf(url, sizeof(url), "http://127.0.0.1:%d", server.port);
-	(void)snprintf(dir, sizeof(dir), "/tmp/rest-lit-test-XXXXXX");
-	assert_non_null(mkdtemp(dir));
-	(void)snprintf(token_path, sizeof(token_path), "%s/token", dir);
-	write_token("first-token\n");
-	struct login_options o = { .apiserver = url, .token_file = token_path };
+	struct login_options o = { .apiserver = url,
+		                   .token_file = unit_file("token", SPAN("first-token\n")) };
 	login = login_new(&o, &e);
 	assert_string_equal(err_msg(&e), "");
 	store = store_api_new(login, "jobs", limits, &e);
 	assert_string_equal(err_msg(&e), "");
 }
 
-__attribute__((unused)) static void open_store(void)
+static inline void open_store(void)
 {
 	struct store_limits limits = STORE_LIMITS_DEFAULT;
 	limits.body = 10000;
 	open_store_limited(&limits);
 }
 
-__attribute__((unused)) static void close_store(void)
+static inline void close_store(void)
 {
 	store_free(store);
 	login_free(login);
 	store = NULL;
-	assert_int_equal(unlink(token_path), 0);
-	assert_int_equal(rmdir(dir), 0);
 }
 
 /* Begins server and store; they end with the test, unless that has ended them. */
@@ -72,20 +58,20 @@ __attribute__((unused)) static void close_store(void)
 	server_start(&server, script_, sizeof(script_) / sizeof(script_[0]));                      \
 	open_store()
 
-__attribute__((unused)) static void stop(void)
+static inline void stop(void)
 {
 	close_store();
 	server_stop(&server);
 }
 
-__attribute__((unused)) static void stop_cleanup(const int *unused)
+static inline void stop_cleanup(const int *unused)
 {
 	(void)unused;
 	if (store != NULL)
 		stop();
 }
 
-__attribute__((unused)) static struct store_request request(enum store_verb verb, int ms)
+static inline struct store_request request(enum store_verb verb, int ms)
 {
 	return (struct store_request){
 		.verb = verb,
@@ -98,13 +84,13 @@ __attribute__((unused)) static struct store_request request(enum store_verb verb
 	};
 }
 
-__attribute__((unused)) static struct kept act(enum store_verb verb, int ms)
+static inline struct kept act(enum store_verb verb, int ms)
 {
 	return ask(store, request(verb, ms));
 }
 
 /* Runs the store until its request has failed so often and waits for its next try. */
-__attribute__((unused)) static struct pending *run_tries(unsigned tries)
+static inline struct pending *run_tries(unsigned tries)
 {
 	int64_t stop_ms = clock_ms() + AMPLE_MS;
 	while (store->later.head == NULL || store->later.head->tries < tries) {
@@ -116,34 +102,28 @@ __attribute__((unused)) static struct pending *run_tries(unsigned tries)
 }
 
 /* The same; then its deadline has passed. */
-__attribute__((unused)) static struct kept ask_tries(struct store_request r, unsigned tries)
+static inline struct kept ask_tries(struct store_request r, unsigned tries)
 {
-	struct kept *k = calloc(1, sizeof(*k));
-	assert_non_null(k);
-	r.done = keep;
-	r.arg = k;
-	store_request(store, &r);
+	const struct kept *k = send_off(store, r, 1);
 	run_tries(tries)->r.deadline_ms = 0;
 	store->wake_ms = 0;
 	settle(store);
 	assert_int_equal(k->calls, 1);
-	struct kept result = *k;
-	free(k);
-	return result;
+	return *k;
 }
 
-__attribute__((unused)) static struct kept act_tries(enum store_verb verb, unsigned tries)
+static inline struct kept act_tries(enum store_verb verb, unsigned tries)
 {
 	return ask_tries(request(verb, AMPLE_MS), tries);
 }
 
-__attribute__((unused)) static void sent(size_t i, const char *text)
+static inline void sent(size_t i, const char *text)
 {
 	if (strstr(server.kept[i], text) == NULL)
 		fail_msg("request %zu does not contain \"%s\":\n%s", i, text, server.kept[i]);
 }
 
-__attribute__((unused)) static void not_sent(size_t i, const char *text)
+static inline void not_sent(size_t i, const char *text)
 {
 	assert_null(strstr(server.kept[i], text));
 }

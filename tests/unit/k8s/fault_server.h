@@ -42,7 +42,7 @@ struct fault_server {
 	char kept[KEPT][4096]; /* requests as they came */
 };
 
-__attribute__((unused)) static void server_listen(struct fault_server *f)
+static inline void server_listen(struct fault_server *f)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET,
 		                 .sin_port = htons((uint16_t)f->port),
@@ -59,7 +59,7 @@ __attribute__((unused)) static void server_listen(struct fault_server *f)
 }
 
 /* Read one request; false if the connection ended before. */
-__attribute__((unused)) static bool server_read(int fd, char *out, size_t room)
+static inline bool server_read(int fd, char *out, size_t room)
 {
 	size_t n = 0;
 	size_t want = 0;
@@ -80,14 +80,14 @@ __attribute__((unused)) static bool server_read(int fd, char *out, size_t room)
 	return true;
 }
 
-__attribute__((unused)) static bool server_send(int fd, const char *text)
+static inline bool server_send(int fd, const char *text)
 {
 	size_t n = strlen(text);
 	return send(fd, text, n, MSG_NOSIGNAL) == (ssize_t)n;
 }
 
 /* One request; true if the connection stays. */
-__attribute__((unused)) static bool server_serve(struct fault_server *f, int fd)
+static inline bool server_serve(struct fault_server *f, int fd)
 {
 	size_t i = f->requests;
 	const struct step *s = &f->script[i < f->steps ? i : f->steps - 1];
@@ -113,7 +113,7 @@ __attribute__((unused)) static bool server_serve(struct fault_server *f, int fd)
 
 /* The connections that the client has not closed; it may have closed some that this thread has not
  * yet looked at. */
-__attribute__((unused)) static size_t server_open_connections(const struct fault_server *f)
+static inline size_t server_open_connections(const struct fault_server *f)
 {
 	struct pollfd now[CONNECTIONS];
 	size_t open = 0;
@@ -125,7 +125,7 @@ __attribute__((unused)) static size_t server_open_connections(const struct fault
 	return open;
 }
 
-__attribute__((unused)) static void *server_run(void *arg)
+static inline void *server_run(void *arg)
 {
 	struct fault_server *f = arg;
 	f->fd[0] = (struct pollfd){ .fd = f->stop[0], .events = POLLIN };
@@ -156,8 +156,7 @@ __attribute__((unused)) static void *server_run(void *arg)
 }
 
 /* f->port is 0, or a port to take. */
-__attribute__((unused)) static void server_start(struct fault_server *f, const struct step *script,
-                                                 size_t steps)
+static inline void server_start(struct fault_server *f, const struct step *script, size_t steps)
 {
 	int port = f->port;
 	memset(f, 0, sizeof(*f));
@@ -169,7 +168,7 @@ __attribute__((unused)) static void server_start(struct fault_server *f, const s
 		abort();
 }
 
-__attribute__((unused)) static void server_stop(struct fault_server *f)
+static inline void server_stop(struct fault_server *f)
 {
 	if (write(f->stop[1], "x", 1) != 1)
 		abort();

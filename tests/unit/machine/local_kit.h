@@ -17,7 +17,7 @@ __attribute__((unused)) static char dir[128]; /* the store's, below it */
 __attribute__((unused)) static struct local *local;
 __attribute__((unused)) static struct store *store;
 
-__attribute__((unused)) static void open_store(void)
+static inline void open_store(void)
 {
 	ERR_AUTO e = { 0 };
 	struct store_limits limits = STORE_LIMITS_DEFAULT;
@@ -27,7 +27,7 @@ __attribute__((unused)) static void open_store(void)
 	assert_non_null(store);
 }
 
-__attribute__((unused)) static void close_store(void)
+static inline void close_store(void)
 {
 	store_free(store);
 	local_close(local);
@@ -35,25 +35,23 @@ __attribute__((unused)) static void close_store(void)
 	local = NULL;
 }
 
-__attribute__((unused)) static int setup(void **state)
+static inline int setup(void **state)
 {
 	(void)state;
-	(void)snprintf(top, sizeof(top), "/tmp/rest-lit-test-XXXXXX");
-	assert_non_null(mkdtemp(top));
-	(void)snprintf(dir, sizeof(dir), "%s/store", top);
+	(void)snprintf(top, sizeof(top), "%s", unit_path(""));
+	(void)snprintf(dir, sizeof(dir), "%s", unit_path("store"));
 	open_store();
 	return 0;
 }
 
-__attribute__((unused)) static int teardown(void **state)
+static inline int teardown(void **state)
 {
 	(void)state;
 	close_store();
-	shell("rm -rf '%s'", top);
 	return 0;
 }
 
-__attribute__((unused)) static void follow(const struct local_follower *f, void *arg)
+static inline void follow(const struct local_follower *f, void *arg)
 {
 	ERR_AUTO e = { 0 };
 	assert_int_equal(local_follow(local, f, arg, &e), 0);
@@ -65,8 +63,7 @@ static const char FRAMEWORK[] =
     "{\"apiVersion\":\"frameworkcontroller.microsoft.com/v1\",\"kind\":\"Framework\","
     "\"metadata\":{\"name\":\"f\"},\"spec\":{\"executionType\":\"Create\"}}";
 
-__attribute__((unused)) static struct kept create(enum object_kind kind, const char *name,
-                                                  const char *body)
+static inline struct kept create(enum object_kind kind, const char *name, const char *body)
 {
 	return ask(store, (struct store_request){ .verb = STORE_CREATE,
 	                                          .kind = kind,
@@ -75,7 +72,14 @@ __attribute__((unused)) static struct kept create(enum object_kind kind, const c
 	                                          .body = { span_of(body) } });
 }
 
-__attribute__((unused)) static struct kept create_owned(const char *name, const char *uid)
+static inline struct kept create_secret(const char *name)
+{
+	FREE_AUTO char *body =
+	    xasprintf("{\"kind\":\"Secret\",\"metadata\":{\"name\":\"%s\"}}", name);
+	return create(KIND_SECRET, name, body);
+}
+
+static inline struct kept create_owned(const char *name, const char *uid)
 {
 	FREE_AUTO char *head =
 	    xasprintf("{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"name\":\"%s\","
@@ -98,7 +102,7 @@ __attribute__((unused)) static const struct object DEPENDENTS[] = {
 };
 
 /* Creates a job with the objects that it owns, in one request. */
-__attribute__((unused)) static struct kept create_with(void)
+static inline struct kept create_with(void)
 {
 	return ask(store, (struct store_request){ .verb = STORE_CREATE,
 	                                          .kind = KIND_FRAMEWORK,
@@ -109,12 +113,18 @@ __attribute__((unused)) static struct kept create_with(void)
 	                                          .n_with = 2 });
 }
 
-__attribute__((unused)) static struct kept get(enum object_kind kind, const char *name)
+static inline struct kept get_whole(struct store *s, enum object_kind kind, const char *name)
+{
+	return ask(s, (struct store_request){
+			  .verb = STORE_GET, .kind = kind, .name = name, .whole = true });
+}
+
+static inline struct kept get(enum object_kind kind, const char *name)
 {
 	return ask(store, (struct store_request){ .verb = STORE_GET, .kind = kind, .name = name });
 }
 
-__attribute__((unused)) static struct kept patch(const char *body)
+static inline struct kept patch(const char *body)
 {
 	return ask(store, (struct store_request){ .verb = STORE_PATCH,
 	                                          .kind = KIND_FRAMEWORK,
@@ -124,8 +134,7 @@ __attribute__((unused)) static struct kept patch(const char *body)
 }
 
 /* Sends a request about a Secret of another namespace; the answer has the whole object. */
-__attribute__((unused)) static struct kept elsewhere(enum store_verb verb, const char *name,
-                                                     const char *body)
+static inline struct kept elsewhere(enum store_verb verb, const char *name, const char *body)
 {
 	return ask(store, (struct store_request){ .verb = verb,
 	                                          .kind = KIND_SECRET,
@@ -135,14 +144,13 @@ __attribute__((unused)) static struct kept elsewhere(enum store_verb verb, const
 	                                          .body = { span_of(body) } });
 }
 
-__attribute__((unused)) static struct kept list(enum object_kind kind, const char *query)
+static inline struct kept list(enum object_kind kind, const char *query)
 {
 	return ask(store,
 	           (struct store_request){ .verb = STORE_LIST, .kind = kind, .query = query });
 }
 
-__attribute__((unused)) static struct kept delete (const char *name, const char *uid,
-                                                   const char *version)
+static inline struct kept delete (const char *name, const char *uid, const char *version)
 {
 	return ask(store, (struct store_request){ .verb = STORE_DELETE,
 	                                          .kind = KIND_FRAMEWORK,
@@ -152,20 +160,18 @@ __attribute__((unused)) static struct kept delete (const char *name, const char 
 }
 
 /* Stores a status as the engine does. */
-__attribute__((unused)) static enum store_outcome put_status(const char *name, const char *uid,
-                                                             struct span status)
+static inline enum store_outcome put_status(const char *name, const char *uid, struct span status)
 {
-	struct local_answer a;
+	AUTO(local_answer_done) struct local_answer a;
 	const struct local_state state = {
 		.name = name, .uid = uid, .status = status, .launched = ""
 	};
 	local_request_states(local, "jobs", &state, 1, &a);
 	enum store_outcome outcome = a.outcome;
-	local_answer_done(&a);
 	return outcome;
 }
 
-__attribute__((unused)) static bool file_exists(const char *relative)
+static inline bool file_exists(const char *relative)
 {
 	char path[256];
 	struct stat st;
@@ -174,7 +180,7 @@ __attribute__((unused)) static bool file_exists(const char *relative)
 }
 
 /* Asks the database of a store that is closed, or changes it: the first column of the first row. */
-__attribute__((unused)) static int64_t stored(const char *sql)
+static inline int64_t stored(const char *sql)
 {
 	char path[256];
 	sqlite3 *db;

@@ -110,9 +110,8 @@ static inline void pre(const char *plugin, const char *want)
 {
 	STR_AUTO list = STR_INIT(10000);
 	str_printf(&list, "    - %s\n", plugin);
-	struct world w = run(str_c(&list));
+	AUTO(done) struct world w = run(str_c(&list));
 	assert_string_equal(w.failed ? err_msg(&w.e) : file(&w, "plugin_pre0.sh"), want);
-	done(&w);
 }
 
 /* The same for two worlds that share the arena by value would be wrong: set up by hand. */

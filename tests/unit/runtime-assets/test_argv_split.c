@@ -42,8 +42,7 @@ TEST(test_argv_split_reads_words_and_quotes)
 		{ "/bin/cd x", "/bin/cd|x" },
 	};
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
-		ARENA_AUTO a = { 0 };
-		const char *got = joined(&a, CASES[i].script);
+		const char *got = joined(&unit.a, CASES[i].script);
 		assert_non_null(got);
 		assert_string_equal(got, CASES[i].words);
 	}
@@ -60,11 +59,10 @@ TEST(test_argv_split_reads_words_behind_the_header)
 		{ "/app/run; true", NULL },
 	};
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
-		ARENA_AUTO a = { 0 };
 		STR_AUTO script = STR_INIT(4096);
 		shell_header(&script);
 		str_puts(&script, CASES[i][0]);
-		const char *got = joined(&a, str_c(&script));
+		const char *got = joined(&unit.a, str_c(&script));
 		assert_int_equal(got == NULL, CASES[i][1] == NULL);
 		if (got)
 			assert_string_equal(got, CASES[i][1]);
@@ -76,8 +74,7 @@ TEST(test_argv_split_of_no_command_is_empty)
 {
 	static const char *const CASES[] = { "", HEADER, HEADER "\n# comment\n  \n", "#!/bin/sh" };
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
-		ARENA_AUTO a = { 0 };
-		const char *got = joined(&a, CASES[i]);
+		const char *got = joined(&unit.a, CASES[i]);
 		assert_non_null(got);
 		assert_string_equal(got, "");
 	}
@@ -102,8 +99,7 @@ TEST(test_argv_split_leaves_shell_syntax_to_the_shell)
 		"x='1 2' run",  "x=\"1\"",
 	};
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
-		ARENA_AUTO a = { 0 };
-		const char *got = joined(&a, arena_printf(&a, HEADER "%s\n", CASES[i]));
+		const char *got = joined(&unit.a, arena_printf(&unit.a, HEADER "%s\n", CASES[i]));
 		if (got)
 			fail_msg("%s: read as %s", CASES[i], got);
 	}
@@ -111,8 +107,7 @@ TEST(test_argv_split_leaves_shell_syntax_to_the_shell)
 
 TEST(test_argv_split_leaves_nul_bytes_to_the_shell)
 {
-	ARENA_AUTO a = { 0 };
 	char **argv = NULL;
-	assert_int_equal(argv_split(SPAN("echo a\0b"), &a, &argv), ARGV_SHELL);
-	assert_int_equal(argv_split(SPAN("echo 'a\0b'"), &a, &argv), ARGV_SHELL);
+	assert_int_equal(argv_split(SPAN("echo a\0b"), &unit.a, &argv), ARGV_SHELL);
+	assert_int_equal(argv_split(SPAN("echo 'a\0b'"), &unit.a, &argv), ARGV_SHELL);
 }

@@ -13,19 +13,6 @@ enum { FILE_MAX = 4 << 20 };
 
 static const char *const SECRET[] = { "secrets", NULL };
 
-static inline struct str load_file(const char *path)
-{
-	struct str out = STR_INIT(FILE_MAX);
-	char buf[4096];
-	FILE *f = fopen(path, "re");
-	if (f == NULL)
-		fail_msg("cannot open %s", path);
-	for (size_t n = fread(buf, 1, sizeof(buf), f); n; n = fread(buf, 1, sizeof(buf), f))
-		str_put(&out, buf, n);
-	(void)fclose(f);
-	return out;
-}
-
 /* Reads and checks a document. Returns 0, or -1 and *e. */
 static inline int check_text(const struct schema *s, struct span text, struct err *e)
 {

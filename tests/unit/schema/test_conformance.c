@@ -11,27 +11,26 @@ struct tally {
 
 static struct schema *compile_node(const struct node *schema)
 {
-	ERR_AUTO e = { 0 };
 	STR_AUTO text = STR_INIT(FILE_MAX);
 	node_json(&text, schema);
-	struct schema *s = schema_compile(str_view(&text), &e);
+	struct schema *s = schema_compile(str_view(&text), no_err());
 	if (s == NULL)
-		print_error("%s: %s\n", str_c(&text), err_msg(&e));
+		print_error("%s: %s\n", str_c(&text), err_msg(&unit.e));
 	return s;
 }
 
 static void run_case(const struct schema *s, const struct node *group, const struct node *test,
                      struct tally *t)
 {
-	ERR_AUTO e = { 0 };
 	bool valid = node_get(test, "valid")->boolean;
-	bool got = s && schema_check(s, node_get(test, "data"), "X", NULL, &e) == 0;
+	bool got = s && schema_check(s, node_get(test, "data"), "X", NULL, no_err()) == 0;
 	t->cases++;
-	if (s && got == valid && (got ? e.notes.n == 0 : e.notes.n > 0))
+	if (s && got == valid && (got ? unit.e.notes.n == 0 : unit.e.notes.n > 0))
 		return;
 	t->wrong++;
 	print_error("%s: %s: should be %s: %s\n", node_get(group, "description")->text,
-	            node_get(test, "description")->text, valid ? "valid" : "invalid", err_msg(&e));
+	            node_get(test, "description")->text, valid ? "valid" : "invalid",
+	            err_msg(&unit.e));
 }
 
 static void run_group(const struct node *group, struct tally *t)
@@ -46,15 +45,13 @@ static void run_group(const struct node *group, struct tally *t)
 static struct tally run_suite(const char *path)
 {
 	ARENA_AUTO arena = { 0 };
-	ERR_AUTO e = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	struct doc doc;
 	struct tally t = { 0, 0 };
 	bool syntax = false;
 	const struct budget budget = BUDGET_DEFAULT;
-	STR_AUTO text = load_file(path);
-	if (json_read(str_view(&text), &budget, &arena, &doc, &warnings, &syntax, &e) < 0)
-		fail_msg("%s: %s", path, err_msg(&e));
+	if (json_read(unit_read(path), &budget, &arena, &doc, &warnings, &syntax, no_err()) < 0)
+		fail_msg("%s: %s", path, err_msg(&unit.e));
 	const struct node *files = node_get(&doc.root, "files");
 	for (uint32_t i = 0; i < files->n; i++) {
 		const struct node *groups = node_get(&files->item[i], "groups");

@@ -1,6 +1,8 @@
 /* Violations: their sentences and places. */
 #include "kit.h"
 
+AUTO_FREE(schema)
+
 struct row {
 	const char *schema, *doc, *says;
 };
@@ -97,30 +99,27 @@ static const struct row KEYS[] = {
 
 TEST(test_check_counts_violations_beyond_the_limit)
 {
-	ERR_AUTO e = { 0 };
-	struct schema *s = schema_compile(SPAN("{\"items\":{\"type\":\"null\"}}"), &e);
+	AUTO(schema_auto)
+	struct schema *s = schema_compile(SPAN("{\"items\":{\"type\":\"null\"}}"), no_err());
 	assert_int_equal(check_text(s,
 	                            SPAN("[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,"
 	                                 "21,22,23]"),
-	                            &e),
+	                            no_err()),
 	                 -1);
-	assert_int_equal(e.notes.n, NOTES_MAX);
-	assert_int_equal(e.notes.dropped, 23 - NOTES_MAX);
-	schema_free(s);
+	assert_int_equal(unit.e.notes.n, NOTES_MAX);
+	assert_int_equal(unit.e.notes.dropped, 23 - NOTES_MAX);
 }
 
 TEST(test_check_reports_many_violations_quickly)
 {
-	ERR_AUTO e = { 0 };
 	STR_AUTO doc = STR_INIT(FILE_MAX);
 	str_puts(&doc, "a: [");
-	for (int i = 0; i < 40000; i++)
-		str_puts(&doc, "x,");
+	str_many(&doc, "x,", 40000);
 	str_puts(&doc, "]\nsecrets: {a: longer secret}\n");
 	struct schema *s =
-	    schema_compile(SPAN("{\"properties\":{\"a\":{\"items\":{\"enum\":[1]}}}}"), &e);
-	assert_int_equal(check_text(s, str_view(&doc), &e), -1);
-	assert_int_equal(e.notes.dropped, 40000 - NOTES_MAX);
+	    schema_compile(SPAN("{\"properties\":{\"a\":{\"items\":{\"enum\":[1]}}}}"), no_err());
+	assert_int_equal(check_text(s, str_view(&doc), no_err()), -1);
+	assert_int_equal(unit.e.notes.dropped, 40000 - NOTES_MAX);
 	schema_free(s);
 }
 
@@ -169,13 +168,11 @@ static const struct row SECRETS[] = {
 
 TEST(test_check_shortens_values_in_messages)
 {
-	ERR_AUTO e = { 0 };
 	char doc[5000];
 	memset(doc, 'x', sizeof(doc));
-	struct schema *s = schema_compile(SPAN("{\"type\":\"null\"}"), &e);
-	assert_int_equal(check_text(s, (struct span){ doc, sizeof(doc) }, &e), -1);
-	assert_true(strlen(err_msg(&e)) < 150);
-	schema_free(s);
+	AUTO(schema_auto) struct schema *s = schema_compile(SPAN("{\"type\":\"null\"}"), no_err());
+	assert_int_equal(check_text(s, (struct span){ doc, sizeof(doc) }, no_err()), -1);
+	assert_true(strlen(err_msg(&unit.e)) < 150);
 }
 
 /* ---- patterns, circles ---- */
@@ -214,15 +211,15 @@ TEST(test_check_patterns_have_escapes_and_classes)
 		{ "^(|/[^\\u0001]*)$", "", "a" }, { "^.$", "b", "\\n" },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
-		ARENA_AUTO a = { 0 };
-		const char *schema = arena_printf(
-		    &a, "{\"pattern\":\"%s\",\"patternErrorMessage\":\"no\"}", CASES[i].pattern);
-		assert_says(schema, arena_printf(&a, "\"%s\"", CASES[i].text), "");
-		ERR_AUTO e = { 0 };
-		struct schema *s = schema_compile(span_of(schema), &e);
+		const char *schema =
+		    arena_printf(&unit.a, "{\"pattern\":\"%s\",\"patternErrorMessage\":\"no\"}",
+		                 CASES[i].pattern);
+		assert_says(schema, arena_printf(&unit.a, "\"%s\"", CASES[i].text), "");
+		AUTO(schema_auto) struct schema *s = schema_compile(span_of(schema), no_err());
 		assert_int_equal(
-		    check_text(s, span_of(arena_printf(&a, "\"%s\"", CASES[i].other)), &e), -1);
-		schema_free(s);
+		    check_text(s, span_of(arena_printf(&unit.a, "\"%s\"", CASES[i].other)),
+		               no_err()),
+		    -1);
 	}
 }
 
@@ -251,11 +248,10 @@ TEST(test_compile_refuses_invalid_schemas)
 		{ "{'$ref':'other.json'}", "1:9: schema: $ref leads nowhere" },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
-		ERR_AUTO e = { 0 };
 		STR_AUTO got = STR_INIT(FILE_MAX);
-		assert_null(schema_of(CASES[i].schema, &e));
-		assert_int_equal(e.http, 500);
-		put_notes(&got, &e);
+		assert_null(schema_of(CASES[i].schema, no_err()));
+		assert_int_equal(unit.e.http, 500);
+		put_notes(&got, &unit.e);
 		if (!span_starts(str_view(&got), CASES[i].start))
 			fail_msg("expected \"%s...\", got \"%s\"", CASES[i].start, str_c(&got));
 	}

@@ -105,8 +105,8 @@ static void world_done(struct store *s)
 
 /* ---- its objects -------------------------------------------------------------------------- */
 
-__attribute__((unused)) static struct thing *add(struct world *w, enum object_kind kind,
-                                                 const char *name, const char *body)
+static inline struct thing *add(struct world *w, enum object_kind kind, const char *name,
+                                const char *body)
 {
 	struct thing *t = thing_find(w, kind, name);
 	if (!t)
@@ -119,9 +119,8 @@ __attribute__((unused)) static struct thing *add(struct world *w, enum object_ki
 }
 
 /* A Secret about `about`, with up to two more members. */
-__attribute__((unused)) static struct thing *add_secret(struct world *w, const char *namespace_name,
-                                                        const char *about,
-                                                        const char *const members[static 6])
+static inline struct thing *add_secret(struct world *w, const char *namespace_name,
+                                       const char *about, const char *const members[static 6])
 {
 	char hex[2 * PAI_NAME_MAX + 1];
 	STR_AUTO body = STR_INIT(64u << 20);
@@ -147,19 +146,17 @@ __attribute__((unused)) static struct thing *add_secret(struct world *w, const c
 /* clang-format on */
 
 /* A claim of this name, bound to a volume `NAME-pv`. */
-__attribute__((unused)) static void add_storage(struct world *w, const char *name,
-                                                const char *labels, const char *spec)
+static inline void add_storage(struct world *w, const char *name, const char *labels,
+                               const char *spec)
 {
-	char *claim = xasprintf("{\"metadata\":{\"labels\":%s},\"spec\":{\"volumeName\":\"%s-pv\"},"
-	                        "\"status\":{\"phase\":\"Bound\"}}",
-	                        labels, name);
-	char *volume = xasprintf("{\"spec\":%s}", spec);
-	char *volume_name = xasprintf("%s-pv", name);
+	FREE_AUTO char *claim =
+	    xasprintf("{\"metadata\":{\"labels\":%s},\"spec\":{\"volumeName\":\"%s-pv\"},"
+	              "\"status\":{\"phase\":\"Bound\"}}",
+	              labels, name);
+	FREE_AUTO char *volume = xasprintf("{\"spec\":%s}", spec);
+	FREE_AUTO char *volume_name = xasprintf("%s-pv", name);
 	(void)add(w, KIND_CLAIM, name, claim);
 	(void)add(w, KIND_VOLUME, volume_name, volume);
-	free(claim);
-	free(volume);
-	free(volume_name);
 }
 
 /* ---- a server ---------------------------------------------------------------------- */
@@ -173,7 +170,7 @@ static void world_open(struct world *w)
 	w->all = accounts_new(w->source, &w->s);
 }
 
-__attribute__((unused)) static struct world *world_new(const char *users, const char *facts)
+static inline struct world *world_new(const char *users, const char *facts)
 {
 	static const struct store_ops OPS = {
 		.begin = world_begin,
@@ -201,7 +198,7 @@ __attribute__((unused)) static struct world *world_new(const char *users, const 
 	return w;
 }
 
-__attribute__((unused)) static void world_free(struct world *w)
+static inline void world_free(struct world *w)
 {
 	store_free(&w->s);
 	accounts_free(w->all);
@@ -223,7 +220,7 @@ static inline void account_end(struct account **a)
 }
 #define ACCOUNT_AUTO __attribute__((cleanup(account_end))) struct account
 
-__attribute__((unused)) static void run(struct world *w)
+static inline void run(struct world *w)
 {
 	for (int i = 0; i < 100; i++) {
 		store_reap(&w->s);
@@ -237,7 +234,7 @@ __attribute__((unused)) static void run(struct world *w)
 #define NFS_RO "{\"nfs\":{\"server\":\"10.0.0.1\",\"path\":\"/data\",\"readOnly\":true}}"
 
 /* Alice is in two groups and has three storages. */
-__attribute__((unused)) static struct world *cluster(const char *facts)
+static inline struct world *cluster(const char *facts)
 {
 	struct world *w = world_new("openpai", facts);
 	USER(w, "alice", "[\"default\",\"vision\"]");
@@ -251,7 +248,7 @@ __attribute__((unused)) static struct world *cluster(const char *facts)
 	return w;
 }
 
-__attribute__((unused)) static struct world *admin_cluster(const char *facts)
+static inline struct world *admin_cluster(const char *facts)
 {
 	struct world *w = cluster(facts);
 	USER(w, "root", "[\"admins\"]");
@@ -282,7 +279,7 @@ static void client_called(void *arg, struct account *a, const struct err *e)
 }
 
 /* Ask; the answer may come later. */
-__attribute__((unused)) static void begin(struct world *w, const char *name, struct client *c)
+static inline void begin(struct world *w, const char *name, struct client *c)
 {
 	ERR_AUTO e = { 0 };
 	*c = (struct client){ .calls = 0 };
@@ -291,7 +288,7 @@ __attribute__((unused)) static void begin(struct world *w, const char *name, str
 		client_take(c, a, &e);
 }
 
-__attribute__((unused)) static struct client find(struct world *w, const char *name)
+static inline struct client find(struct world *w, const char *name)
 {
 	struct client c;
 	begin(w, name, &c);
@@ -301,14 +298,14 @@ __attribute__((unused)) static struct client find(struct world *w, const char *n
 }
 
 /* Finds an account and returns only the HTTP status. */
-__attribute__((unused)) static int status(struct world *w, const char *name)
+static inline int status(struct world *w, const char *name)
 {
 	struct client c = find(w, name);
 	account_drop(c.account);
 	return c.http;
 }
 
-__attribute__((unused)) static bool may(const struct account *a, const char *virtual_cluster)
+static inline bool may(const struct account *a, const char *virtual_cluster)
 {
 	const struct facts *f = &a->facts;
 	for (size_t i = 0; i < f->n_virtual_clusters; i++)
@@ -317,8 +314,7 @@ __attribute__((unused)) static bool may(const struct account *a, const char *vir
 	return f->any_virtual_cluster && names_label_value_ok(span_of(virtual_cluster));
 }
 
-__attribute__((unused)) static const struct storage_fact *storage(const struct account *a,
-                                                                  const char *name)
+static inline const struct storage_fact *storage(const struct account *a, const char *name)
 {
 	for (size_t i = 0; i < a->facts.n_storages; i++)
 		if (span_is(a->facts.storages[i].name, name))
@@ -327,7 +323,7 @@ __attribute__((unused)) static const struct storage_fact *storage(const struct a
 }
 
 /* Prepares the schemas and discards the log. */
-__attribute__((unused)) static int set_up(void **state)
+static inline int set_up(void **state)
 {
 	(void)state;
 	schema_init();
@@ -336,7 +332,7 @@ __attribute__((unused)) static int set_up(void **state)
 }
 
 /* Sends the log to a new file from now on, and returns it. */
-__attribute__((unused)) static FILE *log_here(void)
+static inline FILE *log_here(void)
 {
 	FILE *f = tmpfile();
 	assert_non_null(f);
@@ -344,7 +340,7 @@ __attribute__((unused)) static FILE *log_here(void)
 	return f;
 }
 
-__attribute__((unused)) static size_t count_in_log(FILE *f, const char *text)
+static inline size_t count_in_log(FILE *f, const char *text)
 {
 	char line[4096];
 	size_t n = 0;

@@ -14,26 +14,6 @@
 #define NOW    INT64_C(1700000000)
 #define SECRET "0123456789abcdef0123456789abcdef"
 
-/* ---- files -------------------------------------------------------------------------------- */
-
-static char kit_dir[] = "/tmp/rest-lit-test-XXXXXX";
-
-static inline const char *file_in(const char *name)
-{
-	static char path[512];
-	(void)snprintf(path, sizeof(path), "%s/%s", kit_dir, name);
-	return path;
-}
-
-static inline const char *file_put(const char *name, struct span text)
-{
-	FILE *f = fopen(file_in(name), "w");
-	assert_non_null(f);
-	assert_int_equal(fwrite(text.p, 1, text.n, f), text.n);
-	assert_int_equal(fclose(f), 0);
-	return file_in(name);
-}
-
 /* ---- keys --------------------------------------------------------------------------------- */
 
 struct key {

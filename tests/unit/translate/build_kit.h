@@ -96,6 +96,11 @@ static inline void tear_down(struct bench *b)
 }
 
 #define BENCH_AUTO __attribute__((cleanup(tear_down))) struct bench
+/* One that a function like set_up makes, to the end of the block: BENCH(b, set_up, PROFILE_PLAIN);
+ */
+#define BENCH(b, how, ...)                                                                         \
+	BENCH_AUTO b;                                                                              \
+	how(&b, __VA_ARGS__)
 
 static inline void object_done(json_t **v)
 {
@@ -115,6 +120,19 @@ static inline void built(struct bench *b)
 {
 	if (build(b) < 0)
 		fail_msg("%s", err_msg(&b->e));
+}
+
+/* The i-th object that is built. */
+static inline json_t *built_object(struct bench *b, size_t i)
+{
+	built(b);
+	return object(b, i);
+}
+
+static inline void refused(struct bench *b, int http)
+{
+	assert_int_equal(build(b), -1);
+	assert_int_equal(b->e.http, http);
 }
 
 static inline void assert_text(json_t *v, const char *path, const char *want)

@@ -67,6 +67,10 @@ static inline void tear_down(struct bench *b)
 	str_done(&b->text);
 }
 #define BENCH_AUTO __attribute__((cleanup(tear_down))) struct bench
+/* One that is set up, to the end of the block. */
+#define BENCH(b)                                                                                   \
+	BENCH_AUTO b;                                                                              \
+	set_up(&b)
 
 static inline const struct hived *config(struct bench *b, const char *text)
 {

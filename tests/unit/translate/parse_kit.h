@@ -145,9 +145,8 @@ static inline void assert_quiet(const char *text)
 
 static inline void assert_span(struct span got, const char *want)
 {
-	char *text = xstrndup(got.p, got.n);
+	FREE_AUTO char *text = xstrndup(got.p, got.n);
 	assert_string_equal(text, want);
-	free(text);
 }
 
 struct refusal {

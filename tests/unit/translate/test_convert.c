@@ -43,11 +43,10 @@ static void convert_done(struct converted *c)
 /* Expects this line (LINE:COLUMN: SENTENCE) among the losses, and the sentence in a comment. */
 static void assert_lost(const char *text, const char *line, const char *comment)
 {
-	struct converted c;
+	AUTO(convert_done) struct converted c;
 	convert_good(&c, text);
 	assert_within(notes_lines(&c.from, &c.lost), line);
 	assert_within(str_c(&c.yaml), comment);
-	convert_done(&c);
 }
 
 #define CONVERT_OLD                                                                                \
@@ -103,7 +102,7 @@ static const char CONVERTED[] = "protocolVersion: 2\n"
 
 TEST(test_convert_writes_the_expected_v2_text)
 {
-	struct converted c;
+	AUTO(convert_done) struct converted c;
 	convert_good(
 	    &c, "{\"jobName\":\"on\",\"image\":\"i:1\",\"retryCount\":3,\"dataDir\":\"hdfs://d\","
 		"\"virtualCluster\":\"vc\",\"env\":{\"A\":\"it's $HOME\"},"
@@ -116,13 +115,12 @@ TEST(test_convert_writes_the_expected_v2_text)
 	              "# Written by `rest-lit convert` from a v1 job. Lost or changed:\n");
 	assert_within(str_c(&c.yaml), CONVERT_OLD);
 	assert_false(c.to.job->gang);
-	convert_done(&c);
 }
 
 /* v1 sets all of these variables; without them, a command with `set -u` would fail. */
 TEST(test_convert_keeps_empty_directories_as_variables)
 {
-	struct converted c;
+	AUTO(convert_done) struct converted c;
 	convert_good(
 	    &c, "{\"jobName\":\"j\",\"image\":\"i\",\"codeDir\":\"\",\"outputDir\":\"hdfs://o\","
 		"\"taskRoles\":[{\"name\":\"m\",\"command\":\"ls $PAI_DATA_DIR "
@@ -132,14 +130,13 @@ TEST(test_convert_keeps_empty_directories_as_variables)
 	                        "export PAI_CODE_DIR=''\n"));
 	assert_true(span_starts(c.to.job->roles[1].command, "export PAI_OUTPUT_DIR='hdfs://o'\n"));
 	assert_int_equal(span_find(c.to.job->roles[1].command, 0, "DATA_DIR"), SIZE_MAX);
-	convert_done(&c);
 }
 
 #define SHA "a123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 TEST(test_convert_v2_keeps_the_values)
 {
-	struct converted c;
+	AUTO(convert_done) struct converted c;
 	convert_good(&c,
 	             V2("secrets: {s: hunter2}\nparameters: {d: 2001-01-01, r: 1.10}\n"
 	                "extras: {env: {A: 1, B: '$(x)'}, code: {sha256: " SHA ", path: /src}}\n"
@@ -150,7 +147,6 @@ TEST(test_convert_v2_keeps_the_values)
 	assert_within(text, "d: \"2001-01-01\"\n  r: 1.1\n");
 	assert_within(text, "  env:\n    A: 1\n    B: $(x)\n  code:\n    sha256: " SHA "\n");
 	assert_int_equal(c.lost.n, 0);
-	convert_done(&c);
 }
 
 TEST(test_convert_reports_values_that_v2_does_not_have)
@@ -179,7 +175,7 @@ TEST(test_convert_reports_values_that_v2_does_not_have)
 /* The working directory and plain variables of a pod become commands. */
 TEST(test_convert_writes_pod_settings_as_commands)
 {
-	struct converted c;
+	AUTO(convert_done) struct converted c;
 	convert_good(
 	    &c,
 	    LAUNCHER("", "{metadata: {labels: {a: b}}, spec: {restartPolicy: Never, containers: "
@@ -197,20 +193,18 @@ TEST(test_convert_writes_pod_settings_as_commands)
 	assert_true(span_is(c.to.job->roles[0].command, "cd '/it'\\''s'\nexport A='1 $B'\n"
 	                                                "exec 'a' ''\"${A}\"'' 'b'"));
 	assert_int_equal(c.to.job->roles[0].min_succeeded, -1);
-	convert_done(&c);
 }
 
 /* v1 does not check these, v2 does. */
 TEST(test_convert_refuses_extras_that_v2_refuses)
 {
-	struct converted c;
+	AUTO(convert_done) struct converted c;
 	assert_int_equal(
 	    convert_with(&c, run_translator_default(), V1("\"extras\":{\"submitFrom\":1},", "")),
 	    -1);
 	assert_int_equal(c.e.http, 400);
 	assert_within(notes_lines(&c.from, &c.e.notes),
 	              "0:0: extras.submitFrom: cannot be said in a v2 job: must be text, is ");
-	convert_done(&c);
 }
 
 /* Line breaks in a warning do not end its comment. */
@@ -244,7 +238,7 @@ static const char *const CONVERT_TEXTS[] = {
 
 static void check_value(struct span value)
 {
-	struct converted c;
+	AUTO(convert_done) struct converted c;
 	STR_AUTO text = STR_INIT(1 << 16);
 	str_puts(&text, "{\"jobName\":\"j\",\"image\":\"i\",\"env\":{\"V\":");
 	str_json(&text, value);
@@ -267,7 +261,6 @@ static void check_value(struct span value)
 	assert_true(span_starts(span_from(got, i), "'\n"));
 	assert_true(span_eq(span_from(got, i + 2), want));
 	assert_int_equal(c.to.warnings.n, span_find(value, 0, "{{FC_") == SIZE_MAX ? 0 : 1);
-	convert_done(&c);
 }
 
 TEST(test_convert_quotes_texts_that_read_back_the_same)

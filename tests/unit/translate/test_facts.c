@@ -24,26 +24,23 @@ FIXTURE(set_up)
 
 static int read_facts(const char *text, const char *user, struct arena *a, struct facts *f)
 {
-	ERR_AUTO e = { 0 };
-	int rc = facts_read(span_of(text), user, a, f, &e);
-	assert_int_equal(e.http, rc < 0 ? 500 : 0);
+	int rc = facts_read(span_of(text), user, a, f, no_err());
+	assert_int_equal(unit.e.http, rc < 0 ? 500 : 0);
 	return rc;
 }
 
 TEST(test_read_empty_allows_every_cluster)
 {
-	ARENA_AUTO a = { 0 };
 	struct facts f;
-	assert_int_equal(read_facts(" \n", "alice", &a, &f), 0);
+	assert_int_equal(read_facts(" \n", "alice", &unit.a, &f), 0);
 	assert_true(f.any_virtual_cluster);
 	assert_int_equal(f.n_storages, 0);
 }
 
 TEST(test_read_gives_the_defaults_to_a_user_not_listed)
 {
-	ARENA_AUTO a = { 0 };
 	struct facts f;
-	assert_int_equal(read_facts(FILE_TEXT, "alice", &a, &f), 0);
+	assert_int_equal(read_facts(FILE_TEXT, "alice", &unit.a, &f), 0);
 	assert_false(f.any_virtual_cluster);
 	assert_int_equal(f.n_virtual_clusters, 2);
 	assert_int_equal(f.n_storages, 2);
@@ -54,9 +51,8 @@ TEST(test_read_gives_the_defaults_to_a_user_not_listed)
 
 TEST(test_read_gives_a_listed_user_its_own_facts)
 {
-	ARENA_AUTO a = { 0 };
 	struct facts f;
-	assert_int_equal(read_facts(FILE_TEXT, "bob", &a, &f), 0);
+	assert_int_equal(read_facts(FILE_TEXT, "bob", &unit.a, &f), 0);
 	assert_int_equal(f.n_virtual_clusters, 1);
 	assert_int_equal(f.n_storages, 1);
 	assert_true(span_is(f.storages[0].name, "own"));
@@ -76,17 +72,15 @@ TEST(test_read_directories_are_no_claims)
 		"hostPath: /",    "hostPath: a",    "hostPath: /a/../b",         "hostPath: /a//b",
 		"hostPath: /a/.", "nfs: {path: /}", "nfs: {server: -x, path: /}"
 	};
-	ARENA_AUTO a = { 0 };
 	struct facts f;
 	struct facts none;
-	assert_int_equal(read_facts(TEXT, "bob", &a, &f), 0);
+	assert_int_equal(read_facts(TEXT, "bob", &unit.a, &f), 0);
 	assert_int_equal(f.n_storages, 0);
 	assert_int_equal(f.n_directories, 1);
 	assert_true(span_is(f.directories[0].source, "nfs://fs/home"));
 	for (size_t i = 0; i < ARRAY_SIZE(BAD); i++) {
-		char *text = xasprintf("storages: [{name: a, %s}]\n", BAD[i]);
-		assert_int_equal(read_facts(text, "bob", &a, &none), -1);
-		free(text);
+		FREE_AUTO char *text = xasprintf("storages: [{name: a, %s}]\n", BAD[i]);
+		assert_int_equal(read_facts(text, "bob", &unit.a, &none), -1);
 	}
 }
 
@@ -104,18 +98,16 @@ TEST(test_read_takes_times_as_text_and_milliseconds)
 		{ "submittedAt: 1795170338123", 1795170338123 },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
-		ARENA_AUTO a = { 0 };
 		struct facts f;
-		assert_int_equal(read_facts(CASES[i].text, "alice", &a, &f), 0);
+		assert_int_equal(read_facts(CASES[i].text, "alice", &unit.a, &f), 0);
 		assert_int_equal(f.submitted_ms, CASES[i].ms);
 	}
 }
 
 TEST(test_read_takes_facts_in_json)
 {
-	ARENA_AUTO a = { 0 };
 	struct facts f;
-	assert_int_equal(read_facts("{\"virtualClusters\":[]}", "alice", &a, &f), 0);
+	assert_int_equal(read_facts("{\"virtualClusters\":[]}", "alice", &unit.a, &f), 0);
 	assert_false(f.any_virtual_cluster);
 	assert_int_equal(f.n_virtual_clusters, 0);
 }
@@ -129,9 +121,8 @@ TEST(test_read_refuses_unknown_keys_and_names)
 		                             "[]",
 		                             "submittedAt: yesterday" };
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
-		ARENA_AUTO a = { 0 };
 		struct facts f;
-		if (read_facts(CASES[i], "bob", &a, &f) == 0)
+		if (read_facts(CASES[i], "bob", &unit.a, &f) == 0)
 			fail_msg("taken: %s", CASES[i]);
 	}
 }
@@ -145,13 +136,11 @@ TEST(test_read_errors_do_not_quote_extensions)
 		"users: {bob: {extension: {githubPAT: MARKER-X}, email: [MARKER-X]}}",
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
-		ARENA_AUTO a = { 0 };
-		ERR_AUTO e = { 0 };
 		struct facts f;
-		assert_int_equal(facts_read(span_of(CASES[i]), "bob", &a, &f, &e), -1);
-		for (size_t k = 0; k < e.notes.n; k++) {
+		assert_int_equal(facts_read(span_of(CASES[i]), "bob", &unit.a, &f, no_err()), -1);
+		for (size_t k = 0; k < unit.e.notes.n; k++) {
 			STR_AUTO text = STR_INIT(4096);
-			note_text(&text, &e.notes.v[k]);
+			note_text(&text, &unit.e.notes.v[k]);
 			assert_null(strstr(str_c(&text), "MARKER"));
 		}
 	}
@@ -166,9 +155,8 @@ TEST(test_read_merges_groups_into_their_users)
 				   "users: {bob: {groups: [g, g], virtualClusters: [vc2, vc1],\n"
 				   "  storages: [own]}}\n"
 				   "others: refuse\n";
-	ARENA_AUTO a = { 0 };
 	struct facts f;
-	assert_int_equal(read_facts(TEXT, "bob", &a, &f), 0);
+	assert_int_equal(read_facts(TEXT, "bob", &unit.a, &f), 0);
 	assert_int_equal(f.n_virtual_clusters, 2);
 	assert_true(span_is(f.virtual_clusters[0], "vc2") && span_is(f.virtual_clusters[1], "vc1"));
 	assert_int_equal(f.n_storages, 2);
@@ -177,11 +165,10 @@ TEST(test_read_merges_groups_into_their_users)
 
 TEST(test_read_lets_administrators_use_every_cluster)
 {
-	ARENA_AUTO a = { 0 };
 	struct facts f;
 	static const char TEXT[] = "groups: {g: {admin: true}}\n"
 				   "users: {bob: {groups: [g], virtualClusters: []}}\n";
-	assert_int_equal(read_facts(TEXT, "bob", &a, &f), 0);
+	assert_int_equal(read_facts(TEXT, "bob", &unit.a, &f), 0);
 	assert_true(f.any_virtual_cluster);
 	assert_int_equal(f.n_storages, 0);
 }
@@ -189,50 +176,43 @@ TEST(test_read_lets_administrators_use_every_cluster)
 /* Errors of any user are reported, before that user submits a job. */
 TEST(test_read_checks_all_users_of_the_file)
 {
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO e = { 0 };
 	struct facts f;
 	struct span text = SPAN("storages: []\n"
 	                        "users:\n"
 	                        "  bob: {groups: [x]}\n"
 	                        "  eve: {storages: [y]}\n");
-	assert_int_equal(facts_read(text, "alice", &a, &f, &e), -1);
-	assert_int_equal(e.notes.n, 2);
-	assert_int_equal(e.notes.v[0].line, 3);
-	assert_int_equal(e.notes.v[0].column, 18);
-	assert_string_equal(e.notes.v[0].msg, "group `x` is named but not defined");
-	assert_int_equal(e.notes.v[1].line, 4);
+	assert_int_equal(facts_read(text, "alice", &unit.a, &f, no_err()), -1);
+	assert_int_equal(unit.e.notes.n, 2);
+	assert_int_equal(unit.e.notes.v[0].line, 3);
+	assert_int_equal(unit.e.notes.v[0].column, 18);
+	assert_string_equal(unit.e.notes.v[0].msg, "group `x` is named but not defined");
+	assert_int_equal(unit.e.notes.v[1].line, 4);
 }
 
 TEST(test_read_takes_30000_users)
 {
-	ARENA_AUTO a = { 0 };
 	STR_AUTO text = STR_INIT(16u << 20);
 	struct facts f;
 	str_puts(&text, "{\"groups\":{\"g\":{\"virtualClusters\":[\"vc1\"]}},\"users\":{");
 	for (int i = 0; i < 30000; i++)
 		str_printf(&text, "%s\"u%d\":{\"groups\":[\"g\"]}", i ? "," : "", i);
 	str_puts(&text, "}}");
-	assert_int_equal(read_facts(str_c(&text), "u29999", &a, &f), 0);
+	assert_int_equal(read_facts(str_c(&text), "u29999", &unit.a, &f), 0);
 	assert_int_equal(f.n_virtual_clusters, 1);
 }
 
 TEST(test_read_errors_have_line_and_status)
 {
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO e = { 0 };
 	struct facts f;
 	struct span text = SPAN("users: {bob: {\n  storages: [nix]}}");
-	assert_int_equal(facts_read(text, "bob", &a, &f, &e), -1);
-	assert_int_equal(e.http, 500);
-	assert_int_equal(e.notes.v[0].line, 2);
-	assert_string_equal(err_msg(&e), "storage `nix` is granted but not listed");
+	assert_int_equal(facts_read(text, "bob", &unit.a, &f, no_err()), -1);
+	assert_int_equal(unit.e.http, 500);
+	assert_int_equal(unit.e.notes.v[0].line, 2);
+	assert_string_equal(err_msg(&unit.e), "storage `nix` is granted but not listed");
 }
 
 TEST(test_read_gives_capacity_and_paths_of_this_machine)
 {
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO e = { 0 };
 	struct span name;
 	struct facts_capacity has;
 	struct facts_directory dir;
@@ -240,7 +220,7 @@ TEST(test_read_gives_capacity_and_paths_of_this_machine)
 	    facts_file_read(SPAN("capacity: {a: {gpu: 2}, b: {cpu: 3, memoryMB: 4}}\n"
 	                         "storages:\n- {name: cluster}\n- {name: x, path: /srv/x}\n"
 	                         "- {name: \"1\", path: /y, readOnly: true}\n"),
-	                    &a, &e);
+	                    &unit.a, no_err());
 	assert_non_null(f);
 	assert_true(facts_file_quota(f, 0, &name, &has) && span_is(name, "a"));
 	assert_true(has.gpu == 2 && has.cpu == -1 && has.memory_mb == -1);
@@ -253,7 +233,7 @@ TEST(test_read_gives_capacity_and_paths_of_this_machine)
 	assert_true(facts_file_directory(f, 1, &dir) && dir.read_only);
 	assert_string_equal(dir.name, "1");
 	assert_false(facts_file_directory(f, 2, &dir));
-	assert_null(facts_file_read(SPAN("storages: [{name: x, path: srv}]"), &a, &e));
+	assert_null(facts_file_read(SPAN("storages: [{name: x, path: srv}]"), &unit.a, no_err()));
 }
 
 TEST_GROUP(set_up, NULL)

@@ -33,8 +33,7 @@ static void translator_set_up(struct bench *b, unsigned bits)
 /* The lower five bits choose the properties of a job. */
 static void translator_combination(struct translator *t, unsigned bits)
 {
-	BENCH_AUTO b;
-	translator_set_up(&b, bits);
+	BENCH(b, translator_set_up, bits);
 	b.shared = t;
 	b.role[0].gpu = bits & 1 ? 0 : 1;
 	b.role[0].wants = bits & 2 ? GRANT_INFINIBAND : 0;
@@ -57,8 +56,7 @@ static void translator_combination(struct translator *t, unsigned bits)
 TEST(test_translator_compiles_every_combination)
 {
 	for (unsigned set = 0; set < 1 << 9; set += 32) {
-		BENCH_AUTO b;
-		translator_set_up(&b, set);
+		BENCH(b, translator_set_up, set);
 		struct translator *t = translator_new(&b.set, NULL, &b.e);
 		if (t == NULL)
 			fail_msg("%s", err_msg(&b.e));
@@ -193,26 +191,25 @@ static const struct {
 TEST(test_translator_refuses_invalid_templates)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(REFUSED); i++) {
-		ERR_AUTO e = { 0 };
 		struct settings set;
 		translate_settings_default(&set);
 		const struct template_file replace[] = {
 			{ REFUSED[i].file, span_of(REFUSED[i].text) }, { 0 }
 		};
-		assert_null(translator_new(&set, replace, &e));
-		assert_int_equal(e.http, 500);
-		if (!strstr(err_msg(&e), REFUSED[i].file) || !strstr(err_msg(&e), REFUSED[i].says))
-			fail_msg("%s", err_msg(&e));
+		assert_null(translator_new(&set, replace, no_err()));
+		assert_int_equal(unit.e.http, 500);
+		if (!strstr(err_msg(&unit.e), REFUSED[i].file) ||
+		    !strstr(err_msg(&unit.e), REFUSED[i].says))
+			fail_msg("%s", err_msg(&unit.e));
 	}
 }
 
 TEST(test_translator_refuses_empty_port_range)
 {
-	ERR_AUTO e = { 0 };
 	struct settings set;
 	translate_settings_default(&set);
 	set.port_end = set.port_start;
-	assert_null(translator_new(&set, NULL, &e));
+	assert_null(translator_new(&set, NULL, no_err()));
 }
 
 TEST(test_translation_page_names_every_variable)

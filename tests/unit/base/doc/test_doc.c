@@ -17,21 +17,19 @@ TEST(test_doc_read_chooses_between_json_and_yaml)
 		{ "// c", false },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
-		struct run r = run_doc(CASES[i].text);
+		AUTO(run_done) struct run r = run_doc(CASES[i].text);
 		if (r.failed)
 			fail_msg("%s: %s", CASES[i].text, run_result(&r));
 		assert_int_equal(r.doc.json, CASES[i].json);
-		run_done(&r);
 	}
 }
 
 TEST(test_doc_quiet_returns_null_for_invalid_text)
 {
-	ARENA_AUTO a = { 0 };
-	const struct node *root = doc_quiet(SPAN("a: 1"), &BUDGET_DEFAULT, &a);
+	const struct node *root = doc_quiet(SPAN("a: 1"), &BUDGET_DEFAULT, &unit.a);
 	assert_true(node_is(node_get(root, "a"), NODE_INT));
-	assert_null(doc_quiet(SPAN("a: ["), &BUDGET_DEFAULT, &a));
-	assert_null(doc_quiet(SPAN("{\"a\":1,\"a\":2}"), &BUDGET_DEFAULT, &a));
+	assert_null(doc_quiet(SPAN("a: ["), &BUDGET_DEFAULT, &unit.a));
+	assert_null(doc_quiet(SPAN("{\"a\":1,\"a\":2}"), &BUDGET_DEFAULT, &unit.a));
 }
 
 TEST(test_doc_read_gives_the_error_of_the_better_reader)
@@ -62,13 +60,12 @@ TEST(test_doc_read_refuses_invalid_utf8)
 /* The flags of the member `s` of the top level. */
 static unsigned flags_of(const char *text)
 {
-	struct run r = run_doc(text);
+	AUTO(run_done) struct run r = run_doc(text);
 	if (r.failed)
 		fail_msg("%s", run_result(&r));
 	const struct node *n = node_get(&r.doc.root, "s");
 	assert_non_null(n);
 	unsigned flags = n->flags;
-	run_done(&r);
 	return flags;
 }
 

@@ -15,19 +15,11 @@ static struct run run_json(const char *text, bool *syntax)
 static void assert_json(const char *text, const char *want, bool want_syntax)
 {
 	bool syntax = false;
-	struct run r = run_json(text, &syntax);
+	AUTO(run_done) struct run r = run_json(text, &syntax);
 	const char *got = run_result(&r);
 	if (strncmp(got, want, strlen(want)) != 0)
 		fail_msg("%s: expected \"%s\", got \"%s\"", text, want, got);
 	assert_int_equal(syntax, want_syntax);
-	run_done(&r);
-}
-
-TEST(test_json_read_takes_all_types_of_values)
-{
-	assert_json(" [true, false, null, \"\", [], {}] ", "[true,false,null,\"\",[],{}]", false);
-	assert_json("{\"a\": {\"b\": [1, {\"c\": 2}]}}", "{\"a\":{\"b\":[1,{\"c\":2}]}}", false);
-	assert_json("\"x\"", "\"x\"", false);
 }
 
 TEST(test_json_read_refuses_numbers_that_json_does_not_have)
@@ -45,16 +37,21 @@ TEST(test_json_read_refuses_numbers_that_json_does_not_have)
 TEST(test_json_read_tells_integers_from_reals)
 {
 	bool syntax = false;
+	AUTO(run_done)
 	struct run r = run_json("[9007199254740992, 9007199254740994, 2.0, 2.5]", &syntax);
 	static const enum node_type TYPES[] = { NODE_INT, NODE_REAL, NODE_INT, NODE_REAL };
 	for (size_t i = 0; i < 4; i++)
 		assert_int_equal(r.doc.root.item[i].type, TYPES[i]);
 	assert_false(r.doc.root.item[0].plain);
-	run_done(&r);
 }
 
-TEST(test_json_read_resolves_escapes_and_refuses_unknown_ones)
+TEST(test_json_read_gives_the_expected_values)
 {
+	/* Takes all types of values. */
+	assert_json(" [true, false, null, \"\", [], {}] ", "[true,false,null,\"\",[],{}]", false);
+	assert_json("{\"a\": {\"b\": [1, {\"c\": 2}]}}", "{\"a\":{\"b\":[1,{\"c\":2}]}}", false);
+	assert_json("\"x\"", "\"x\"", false);
+	/* Resolves escapes and refuses unknown ones. */
 	assert_json("\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00fc\\u20AC\\ud83d\\ude00\"",
 	            "\"\\\"\\\\/\\b\\f\\n\\r\\tü€😀\"", false);
 	assert_json("\"\\q\"", "1:2: not valid JSON: unknown escape", true);
@@ -62,10 +59,7 @@ TEST(test_json_read_resolves_escapes_and_refuses_unknown_ones)
 	assert_json("\"\\u12", "1:1: not valid JSON: the quote that opens here", true);
 	assert_json("\"\\", "1:1: not valid JSON: the quote that opens here", true);
 	assert_json("\"a\nb\"", "1:3: not valid JSON: line breaks", true);
-}
-
-TEST(test_json_read_errors_in_values_are_no_syntax_errors)
-{
+	/* Errors in values are no syntax errors. */
 	assert_json("{\"a\": \"x\\u0000\"}", "1:9: a: the character U+0000 (NUL)", false);
 	assert_json("{\"\\u0000\": 1}", "1:3: the character U+0000 (NUL)", false);
 	assert_json("[\"\\ud800\"]", "1:3: [0]: this escape is half of a surrogate pair", false);
@@ -124,7 +118,7 @@ TEST(test_json_read_accepts_comments_with_a_warning)
 TEST(test_json_read_keeps_lines_and_columns)
 {
 	bool syntax = false;
-	struct run r = run_json("{\"ü\": [1,\r\n\t\"x\", {}], \"b\":\r2}", &syntax);
+	AUTO(run_done) struct run r = run_json("{\"ü\": [1,\r\n\t\"x\", {}], \"b\":\r2}", &syntax);
 	const struct member *m = r.doc.root.member;
 	assert_int_equal(m[0].key_column, 2);
 	assert_int_equal(m[0].value.column, 7);
@@ -134,7 +128,6 @@ TEST(test_json_read_keeps_lines_and_columns)
 	assert_int_equal(m[1].key_line, 2);
 	assert_int_equal(m[1].value.line, 3);
 	assert_int_equal(m[1].value.column, 1);
-	run_done(&r);
 }
 
 TEST(test_json_read_takes_20000_keys)

@@ -4,11 +4,10 @@
 static bool same(const char *x, const char *y)
 {
 	struct run a = run_doc(x);
-	struct run b = run_doc(y);
+	AUTO(run_done) struct run b = run_doc(y);
 	bool equal = node_equal(&a.doc.root, &b.doc.root);
 	assert_int_equal(node_equal(&b.doc.root, &a.doc.root), equal);
 	run_done(&a);
-	run_done(&b);
 	return equal;
 }
 
@@ -30,23 +29,21 @@ TEST(test_node_equal_ignores_order_and_spelling)
 
 TEST(test_node_get_finds_members_by_key)
 {
-	struct run r = run_doc("{a: 1, ab: 2, '': 3}");
+	AUTO(run_done) struct run r = run_doc("{a: 1, ab: 2, '': 3}");
 	assert_int_equal(node_get(&r.doc.root, "ab")->integer, 2);
 	assert_int_equal(node_get(&r.doc.root, "")->integer, 3);
 	assert_null(node_get(&r.doc.root, "b"));
 	assert_null(node_get(node_get(&r.doc.root, "a"), "a"));
 	assert_null(node_get(NULL, "a"));
-	run_done(&r);
 }
 
 TEST(test_node_type_name_names_all_types)
 {
-	struct run r = run_doc("[null, true, 1, 1.5, a, 2001-01-01, [], {}]");
+	AUTO(run_done) struct run r = run_doc("[null, true, 1, 1.5, a, 2001-01-01, [], {}]");
 	static const char *const NAMES[] = { "null", "a boolean", "an integer", "a number",
 		                             "text", "a date",    "a list",     "a mapping" };
 	for (size_t i = 0; i < 8; i++)
 		assert_string_equal(node_type_name(&r.doc.root.item[i]), NAMES[i]);
-	run_done(&r);
 }
 
 TEST(test_node_json_writes_json)
@@ -58,22 +55,20 @@ TEST(test_node_json_writes_json)
 
 TEST(test_path_place_gives_pointer_line_and_column)
 {
-	struct run r = run_doc("a:\n  - b~/c: 1\n");
-	ARENA_AUTO a = { 0 };
+	AUTO(run_done) struct run r = run_doc("a:\n  - b~/c: 1\n");
 	const struct node *list = node_get(&r.doc.root, "a");
 	const struct member *m = &list->item[0].member[0];
 	struct path first = PATH_KEY(NULL, SPAN("a"));
 	struct path second = PATH_INDEX(&first, 0);
 	struct path third = PATH_KEY(&second, member_key(m));
-	struct place at = path_place(&a, &third, &m->value);
+	struct place at = path_place(&unit.a, &third, &m->value);
 	assert_string_equal(at.at, "/a/0/b~0~1c");
 	assert_int_equal(at.line, 2);
 	assert_int_equal(at.column, 11);
-	at = path_place_key(&a, &second, m);
+	at = path_place_key(&unit.a, &second, m);
 	assert_string_equal(at.at, "/a/0/b~0~1c");
 	assert_int_equal(at.column, 5);
-	at = path_place(&a, NULL, NULL);
+	at = path_place(&unit.a, NULL, NULL);
 	assert_string_equal(at.at, "");
 	assert_int_equal(at.line, 0);
-	run_done(&r);
 }

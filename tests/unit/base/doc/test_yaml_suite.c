@@ -91,7 +91,7 @@ static struct span without_mark(struct span t)
 
 TEST(test_suite_libyaml_passes_exactly_the_known_cases)
 {
-	json_t *cases = json_load_file("tests/data/yaml/suite.json", 0, NULL);
+	json_auto_t *cases = json_load_file("tests/data/yaml/suite.json", 0, NULL);
 	assert_int_equal(json_array_size(cases), 402);
 	size_t i = 0;
 	size_t passed = 0;
@@ -109,12 +109,11 @@ TEST(test_suite_libyaml_passes_exactly_the_known_cases)
 		passed += pass;
 	}
 	assert_int_equal(passed, 330);
-	json_decref(cases);
 }
 
 TEST(test_suite_doc_read_refuses_what_libyaml_refuses)
 {
-	json_t *cases = json_load_file("tests/data/yaml/suite.json", 0, NULL);
+	json_auto_t *cases = json_load_file("tests/data/yaml/suite.json", 0, NULL);
 	size_t i = 0;
 	json_t *one = NULL;
 	json_array_foreach (cases, i, one) {
@@ -122,6 +121,7 @@ TEST(test_suite_doc_read_refuses_what_libyaml_refuses)
 		const json_t *in = json_object_get(one, "yaml");
 		bool fails = json_is_true(json_object_get(one, "fail"));
 		bool passes = json_is_true(json_object_get(one, "passes"));
+		AUTO(run_done)
 		struct run r = run_budget(
 		    (struct span){ json_string_value(in), json_string_length(in) }, BUDGET_DEFAULT);
 		/* A blank line with a tab is no text of a block scalar that is empty: as js-yaml.
@@ -131,7 +131,5 @@ TEST(test_suite_doc_read_refuses_what_libyaml_refuses)
 			fail_msg("%s: accepted", id);
 		if (r.failed && r.err.notes.v[0].line == 0)
 			fail_msg("%s: no place", id);
-		run_done(&r);
 	}
-	json_decref(cases);
 }

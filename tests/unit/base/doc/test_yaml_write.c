@@ -5,33 +5,17 @@
 
 static void assert_writes(const char *text, const char *want)
 {
-	struct run r = run_doc(text);
+	AUTO(run_done) struct run r = run_doc(text);
 	STR_AUTO out = STR_INIT(1 << 20);
 	if (r.failed)
 		fail_msg("%s", run_result(&r));
 	yaml_write(&out, &r.doc.root);
 	assert_string_equal(str_c(&out), want);
+	AUTO(run_done)
 	struct run again = run_budget(str_view(&out), (struct budget){ 64, 100000, 1 << 20, 1024 });
 	if (again.failed)
 		fail_msg("%s", run_result(&again));
 	assert_string_equal(run_result(&again), run_result(&r));
-	run_done(&again);
-	run_done(&r);
-}
-
-TEST(test_yaml_write_indents_lists_and_mappings)
-{
-	assert_writes("{a: 1, b: {c: [x, {d: e, f: []}, [1, [2]], {}]}}", "a: 1\n"
-	                                                                  "b:\n"
-	                                                                  "  c:\n"
-	                                                                  "    - x\n"
-	                                                                  "    - d: e\n"
-	                                                                  "      f: []\n"
-	                                                                  "    - - 1\n"
-	                                                                  "      - - 2\n"
-	                                                                  "    - {}\n");
-	assert_writes("[]", "[]\n");
-	assert_writes("hello", "hello\n");
 }
 
 TEST(test_yaml_write_quotes_texts_that_readers_read_differently)
@@ -59,38 +43,39 @@ TEST(test_yaml_write_quotes_texts_that_readers_read_differently)
 	}
 }
 
-TEST(test_yaml_write_leaves_clear_texts_unquoted)
+TEST(test_yaml_write_gives_the_expected_text)
 {
+	/* Indents lists and mappings. */
+	assert_writes("{a: 1, b: {c: [x, {d: e, f: []}, [1, [2]], {}]}}", "a: 1\n"
+	                                                                  "b:\n"
+	                                                                  "  c:\n"
+	                                                                  "    - x\n"
+	                                                                  "    - d: e\n"
+	                                                                  "      f: []\n"
+	                                                                  "    - - 1\n"
+	                                                                  "      - - 2\n"
+	                                                                  "    - {}\n");
+	assert_writes("[]", "[]\n");
+	assert_writes("hello", "hello\n");
+	/* Leaves clear texts unquoted. */
 	assert_writes("['/mnt/data', 'ubuntu:18.04', 'http://a:80/b', 'python train.py --lr=0.1', "
 	              "'$HOME', 'a(b)', 'x86_64', 'nothing', 'e5x']",
 	              "- /mnt/data\n- ubuntu:18.04\n- http://a:80/b\n- python train.py --lr=0.1\n"
 	              "- $HOME\n- a(b)\n- x86_64\n- nothing\n- e5x\n");
-}
-
-TEST(test_yaml_write_uses_literal_blocks_for_lines)
-{
+	/* Uses literal blocks for lines. */
 	assert_writes("a: \"x\\n y\\n\\nz\\n\"\nb: \"x\\ny\"\nc: [\"x\\n\\n\"]\n",
 	              "a: |\n  x\n   y\n\n  z\nb: |-\n  x\n  y\nc:\n  - |+\n    x\n\n");
 	assert_writes("a: \"\\nx\"\nb: \" x\\ny\"\nc: \"x\\r\\ny\"\nd: \"\\n\"\n",
 	              "a: \"\\nx\"\nb: \" x\\ny\"\nc: \"x\\r\\ny\"\nd: \"\\n\"\n");
 	assert_writes("\"x\\ny\\n\"", "|\n  x\n  y\n");
-}
-
-TEST(test_yaml_write_escapes_characters_that_do_not_print)
-{
+	/* Escapes characters that do not print. */
 	assert_writes("\"\\x1b\\x7f\\x85\\u2028\\ufeff\\\"\\\\ü😀\"",
 	              "\"\\x1b\\x7f\\x85\\u2028\\ufeff\\\"\\\\ü😀\"\n");
-}
-
-TEST(test_yaml_write_keeps_the_values_of_numbers)
-{
+	/* Keeps the values of numbers. */
 	assert_writes("[0, -5, 0.5, 1e21, 1e-7, 1e20, 9007199254740992, .inf, -.inf, .nan]",
 	              "- 0\n- -5\n- 0.5\n- 1.0e+21\n- 1.0e-07\n- 1.0e+20\n- 9007199254740992\n"
 	              "- .inf\n- -.inf\n- .nan\n");
-}
-
-TEST(test_yaml_write_quotes_ambiguous_keys)
-{
+	/* Quotes ambiguous keys. */
 	assert_writes("{'1': a, 'yes': b, \"c\\nd\": e, 'f g': h, '': i}",
 	              "\"1\": a\n\"yes\": b\n\"c\\nd\": e\nf g: h\n\"\": i\n");
 }
@@ -99,15 +84,12 @@ TEST(test_yaml_write_marks_keys_of_over_1000_characters)
 {
 	STR_AUTO text = STR_INIT(4096);
 	str_puts(&text, "{\"a\": {\"");
-	for (int i = 0; i < 1020; i++)
-		str_char(&text, 'k');
+	str_many(&text, "k", 1020);
 	str_puts(&text, "\": {\"b\": 1}}}");
-	struct run r = run_doc(str_c(&text));
+	AUTO(run_done) struct run r = run_doc(str_c(&text));
 	STR_AUTO out = STR_INIT(4096);
 	yaml_write(&out, &r.doc.root);
 	assert_memory_equal(str_c(&out), "a:\n  ? kkk", 10);
-	struct run again = run_doc(str_c(&out));
+	AUTO(run_done) struct run again = run_doc(str_c(&out));
 	assert_string_equal(run_result(&again), run_result(&r));
-	run_done(&again);
-	run_done(&r);
 }

@@ -7,8 +7,6 @@
 
 #define REGISTRY_FOLDER "tests/data/runtime/registry/"
 
-enum { FILE_LIMIT = 1 << 20 };
-
 struct vectors {
 	struct arena a;
 	struct doc recorded, expected;
@@ -16,16 +14,9 @@ struct vectors {
 
 static void load(const char *path, struct arena *a, struct doc *doc)
 {
-	char *text = xmalloc(FILE_LIMIT);
-	FILE *f = fopen(path, "r");
-	assert_non_null(f);
-	size_t n = fread(text, 1, FILE_LIMIT, f);
-	(void)fclose(f); /* it was only read */
 	NOTES_AUTO warnings = { 0 };
-	ERR_AUTO e = { 0 };
-	assert_int_equal(doc_read((struct span){ text, n }, &BUDGET_DEFAULT, a, doc, &warnings, &e),
+	assert_int_equal(doc_read(unit_read(path), &BUDGET_DEFAULT, a, doc, &warnings, no_err()),
 	                 0);
-	free_cleanup(&text);
 }
 
 static int set_up(void **state)

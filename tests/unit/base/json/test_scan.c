@@ -15,11 +15,10 @@ static void assert_span(struct span got, const char *wanted)
 /* Checks a copy in memory of exactly its size, so that sanitizers report reads behind it. */
 static bool valid(struct span text, unsigned depth)
 {
-	char *p = xmalloc(text.n ? text.n : 1);
+	FREE_AUTO char *p = xmalloc(text.n ? text.n : 1);
 	if (text.n)
 		memcpy(p, text.p, text.n);
 	bool is = scan_valid((struct span){ p, text.n }, depth);
-	free(p);
 	return is;
 }
 
@@ -266,21 +265,19 @@ TEST(test_scan_of_invalid_text_stays_within_its_bounds)
 	struct dice dice = { 1 };
 	for (int i = 0; i < 50000; i++) {
 		size_t n = dice_roll(&dice, 24);
-		char *p = xmalloc(n ? n : 1);
+		FREE_AUTO char *p = xmalloc(n ? n : 1);
 		for (size_t k = 0; k < n; k++)
 			p[k] = BYTES[dice_roll(&dice, sizeof(BYTES) - 1)];
 		struct span text = { p, n };
 		(void)scan_valid(text, 8);
 		walk(text, 0);
 		(void)scan_path(text, "a", "b");
-		ARENA_AUTO a = { 0 };
 		int64_t number = 0;
 		struct span out;
-		(void)scan_string(text, &a, &out);
+		(void)scan_string(text, &unit.a, &out);
 		(void)scan_int(text, 0, 10, &number);
 		(void)scan_time_ms(text, &number);
 		(void)scan_count(text);
-		free(p);
 	}
 }
 
@@ -325,10 +322,9 @@ TEST(test_scan_string_resolves_escapes)
 		{ "\"\\u0041\\u00e9\\u20AC\\ud83d\\uDE00.\"",
 		  "A\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80." },
 	};
-	ARENA_AUTO a = { 0 };
 	struct span out;
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
-		assert_true(scan_string(span_of(CASES[i].json), &a, &out));
+		assert_true(scan_string(span_of(CASES[i].json), &unit.a, &out));
 		assert_span(out, CASES[i].text);
 	}
 	/* What another program wrote is shown without the characters that are none. */
@@ -342,16 +338,16 @@ TEST(test_scan_string_resolves_escapes)
 	};
 	out = SPAN("untouched");
 	for (size_t i = 0; i < ARRAY_SIZE(BROKEN); i++) {
-		assert_false(scan_string(span_of(BROKEN[i][0]), &a, &out));
-		assert_span(scan_text(span_of(BROKEN[i][0]), &a), BROKEN[i][1]);
+		assert_false(scan_string(span_of(BROKEN[i][0]), &unit.a, &out));
+		assert_span(scan_text(span_of(BROKEN[i][0]), &unit.a), BROKEN[i][1]);
 	}
 	static const char *const NONE[] = {
 		"\"\\x\"", "\"\\u00g0\"", "1", "null", "\"", "", "[\"a\"]",
 	};
 	out = SPAN("untouched");
 	for (size_t i = 0; i < ARRAY_SIZE(NONE); i++) {
-		assert_false(scan_string(span_of(NONE[i]), &a, &out));
-		assert_span(scan_text(span_of(NONE[i]), &a), "");
+		assert_false(scan_string(span_of(NONE[i]), &unit.a, &out));
+		assert_span(scan_text(span_of(NONE[i]), &unit.a), "");
 	}
 	assert_span(out, "untouched");
 }

@@ -9,21 +9,18 @@
 static struct portspec read_good(const char *json, struct arena *a)
 {
 	struct portspec p;
-	ERR_AUTO e = { 0 };
-	if (portspec_read(span_of(json), 9, a, &p, &e) < 0)
-		fail_msg("%s: %s", json, err_msg(&e));
+	if (portspec_read(span_of(json), 9, a, &p, no_err()) < 0)
+		fail_msg("%s: %s", json, err_msg(&unit.e));
 	return p;
 }
 
 static void refused(const char *json, int64_t last, const char *why)
 {
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO e = { 0 };
 	struct portspec p;
-	if (portspec_read(span_of(json), last, &a, &p, &e) == 0)
+	if (portspec_read(span_of(json), last, &unit.a, &p, no_err()) == 0)
 		fail_msg("%s is taken", json);
-	if (!strstr(err_msg(&e), why))
-		fail_msg("%s: %s", json, err_msg(&e));
+	if (!strstr(err_msg(&unit.e), why))
+		fail_msg("%s: %s", json, err_msg(&unit.e));
 }
 
 TEST(test_port_hashed_equals_the_ports_of_openpai)
@@ -49,9 +46,9 @@ TEST(test_port_hashed_equals_the_ports_of_openpai)
 
 TEST(test_portspec_read_keeps_the_order)
 {
-	ARENA_AUTO a = { 0 };
 	struct portspec p = read_good(
-	    HASHED(1, 2, "{\"z\":{\"count\":2},\"a\":{\"count\":0},\"m\":{\"count\":1.0}}"), &a);
+	    HASHED(1, 2, "{\"z\":{\"count\":2},\"a\":{\"count\":0},\"m\":{\"count\":1.0}}"),
+	    &unit.a);
 	assert_false(p.sequential);
 	assert_int_equal(p.n, 3);
 	assert_string_equal(p.label[0].name, "z");
@@ -61,9 +58,8 @@ TEST(test_portspec_read_keeps_the_order)
 
 TEST(test_portspec_read_takes_an_empty_object)
 {
-	ARENA_AUTO a = { 0 };
-	assert_int_equal(read_good(HASHED(1, 2, "{}"), &a).n, 0);
-	assert_int_equal(read_good("{}", &a).n, 0);
+	assert_int_equal(read_good(HASHED(1, 2, "{}"), &unit.a).n, 0);
+	assert_int_equal(read_good("{}", &unit.a).n, 0);
 }
 
 TEST(test_portspec_read_refuses_invalid_ranges_and_types)
@@ -98,8 +94,6 @@ TEST(test_portspec_read_refuses_invalid_ranges_and_types)
 /* The result has the valid ports; the error names the first invalid one. */
 TEST(test_portspec_read_keeps_valid_ports_beside_an_error)
 {
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO e = { 0 };
 	struct portspec p;
 	STR_AUTO long_name = STR_INIT(1000);
 	str_puts(&long_name, "{\"");
@@ -107,8 +101,8 @@ TEST(test_portspec_read_keeps_valid_ports_beside_an_error)
 		str_char(&long_name, 'x');
 	str_puts(&long_name, "\":{\"start\":1,\"count\":1},\"a\":7,"
 	                     "\"b\":{\"start\":1,\"count\":1},\"c\":{\"count\":1}}");
-	assert_int_equal(portspec_read(str_view(&long_name), -1, &a, &p, &e), -1);
-	assert_non_null(strstr(err_msg(&e), "no name of up to 256 bytes"));
+	assert_int_equal(portspec_read(str_view(&long_name), -1, &unit.a, &p, no_err()), -1);
+	assert_non_null(strstr(err_msg(&unit.e), "no name of up to 256 bytes"));
 	assert_int_equal(p.n, 1);
 	assert_string_equal(p.label[0].name, "b");
 	assert_int_equal(p.total, 1);
@@ -117,14 +111,13 @@ TEST(test_portspec_read_keeps_valid_ports_beside_an_error)
 /* The last port of the last task decides. */
 TEST(test_portspec_read_refuses_sequences_above_65535)
 {
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO e = { 0 };
 	struct portspec p;
 	const char *json = "{\"a\":{\"start\":65000,\"count\":67}}";
-	assert_int_equal(portspec_read(span_of(json), 7, &a, &p, &e),
+	assert_int_equal(portspec_read(span_of(json), 7, &unit.a, &p, no_err()),
 	                 0); /* 65000 + 8 * 67 is 65536 */
 	refused(json, 8, "ports above 65535");
 	refused("{\"a\":{\"start\":65535,\"count\":65535}}", INT64_MAX / 2, "ports above 65535");
 	json = "{\"a\":{\"start\":65535,\"count\":3}}";
-	assert_int_equal(portspec_read(span_of(json), -1, &a, &p, &e), 0); /* not asked for */
+	assert_int_equal(portspec_read(span_of(json), -1, &unit.a, &p, no_err()),
+	                 0); /* not asked for */
 }

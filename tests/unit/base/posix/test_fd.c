@@ -10,29 +10,19 @@
 #include "base/posix/fd.h"
 #include "base/posix/process.h"
 
-static char top[] = "/tmp/test-fd-XXXXXX";
 static int dir = -1;
 
 FIXTURE(setup)
 {
-	if (mkdtemp(top) == NULL)
-		return -1;
-	dir = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	FD_AUTO file = openat(dir, "file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	return dir < 0 || fd_write_all(file, SPAN("four")) || symlinkat("file", dir, "link") ||
-	               mkfifoat(dir, "fifo", 0600)
-	           ? -1
-	           : 0;
+	(void)unit_file("file", SPAN("four"));
+	dir = open(unit_path(""), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return dir < 0 || symlinkat("file", dir, "link") || mkfifoat(dir, "fifo", 0600) ? -1 : 0;
 }
 
-static int teardown(void **state)
+FIXTURE(teardown)
 {
-	static const char *const FILES[] = { "file", "link", "fifo" };
-	(void)state;
-	for (size_t i = 0; i < 3; i++)
-		(void)unlinkat(dir, FILES[i], 0);
 	fd_cleanup(&dir);
-	return rmdir(top);
+	return 0;
 }
 
 TEST(test_fd_read_at_refuses_links_and_special_files)

@@ -67,7 +67,6 @@ static void expect(const char *who, const char *line, const char *want, const ch
 
 static void check_match(struct regex *re, struct span text, const char *want, const char *line)
 {
-	ARENA_AUTO a = { 0 };
 	struct match m = { 0 };
 	char got[64];
 	describe(got, search(re, text, &m), &m);
@@ -76,28 +75,26 @@ static void check_match(struct regex *re, struct span text, const char *want, co
 	expect("piece by piece", line, want, got);
 	describe(got, back_search(re, text, &m), &m);
 	expect("going back", line, want, got);
-	if (want[0] != '-' && !literal_occurs(re, text, &a))
+	if (want[0] != '-' && !literal_occurs(re, text, &unit.a))
 		expect("literal", line, want, "not possible");
 }
 
 static void check_line(char *line)
 {
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO e = { 0 };
 	FREE_AUTO char *shown = xstrdup(line);
 	char *text = strchr(line, '\t');
 	*text++ = '\0';
 	char *want = strchr(text, '\t');
-	struct regex *re = regex_compile(unescape(line), &a, &e);
+	struct regex *re = regex_compile(unescape(line), &unit.a, no_err());
 	if (strcmp(text, "!") == 0) {
 		expect("pattern", shown, "refused", re ? "taken" : "refused");
 		return;
 	}
 	*want++ = '\0';
-	if (!re && strstr(err_msg(&e), "under (?i)"))
+	if (!re && strstr(err_msg(&unit.e), "under (?i)"))
 		refused_folds++; /* Go folds them */
 	else if (!re)
-		expect("pattern", shown, "taken", err_msg(&e));
+		expect("pattern", shown, "taken", err_msg(&unit.e));
 	else
 		check_match(re, unescape(text), want, shown);
 }
@@ -125,10 +122,8 @@ TEST(test_search_gives_the_results_of_go)
 
 static void check_refused(const char *pattern, const char *why)
 {
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO e = { 0 };
-	assert_null(regex_compile(span_of(pattern), &a, &e));
-	assert_string_equal(err_msg(&e), why);
+	assert_null(regex_compile(span_of(pattern), &unit.a, no_err()));
+	assert_string_equal(err_msg(&unit.e), why);
 }
 
 TEST(test_compile_says_where_the_error_is)
@@ -153,12 +148,10 @@ TEST(test_compile_says_where_the_error_is)
 TEST(test_compile_refuses_patterns_beyond_the_limits)
 {
 	STR_AUTO deep = STR_INIT(REGEX_DEPTH_MAX + 1);
-	for (int i = 0; i <= REGEX_DEPTH_MAX; i++)
-		str_char(&deep, '(');
+	str_many(&deep, "(", REGEX_DEPTH_MAX + 1);
 	check_refused(str_c(&deep), "groups are nested too deeply at byte 251");
 	STR_AUTO longer = STR_INIT(REGEX_PATTERN_MAX + 1);
-	for (int i = 0; i <= REGEX_PATTERN_MAX; i++)
-		str_char(&longer, 'a');
+	str_many(&longer, "a", REGEX_PATTERN_MAX + 1);
 	check_refused(str_c(&longer), "the pattern is too long, it has to end at byte 8193");
 	check_refused("(abcdefghijklmnop){1000}", "the pattern is too large");
 	check_refused("(a{10}b{10}c{10}d{10}e{10}){100}x{1000}y{1000}z{1000}(pq){1000}(rs){1000}",
@@ -179,14 +172,12 @@ TEST(test_compile_copies_repeated_pieces_in_order)
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(ATOMS); i++) {
 		for (int n = 1; n <= 1000; n += 1 + n / 8) {
-			ARENA_AUTO a = { 0 };
-			ERR_AUTO e = { 0 };
 			struct match m;
 			STR_AUTO text = STR_INIT(LINE_MAX_BYTES);
-			const char *pattern = arena_printf(&a, "%s{%d}x", ATOMS[i].atom, n);
-			struct regex *re = regex_compile(span_of(pattern), &a, &e);
+			const char *pattern = arena_printf(&unit.a, "%s{%d}x", ATOMS[i].atom, n);
+			struct regex *re = regex_compile(span_of(pattern), &unit.a, no_err());
 			if (!re) {
-				assert_string_equal(err_msg(&e), "the pattern is too large");
+				assert_string_equal(err_msg(&unit.e), "the pattern is too large");
 				continue;
 			}
 			for (int k = 0; k < n; k++)
@@ -205,18 +196,14 @@ TEST(test_compile_takes_little_memory_for_a_pattern)
 	static const char PATTERN[] = "(?mi)^(?:[\\w.]*(?:error|exception): .*|unable to restore "
 				      "this file, )perhaps your file "
 				      "is in a different file format";
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO e = { 0 };
-	assert_non_null(regex_compile(SPAN(PATTERN), &a, &e));
-	assert_in_range(a.used, 1, 80 * sizeof(PATTERN));
+	assert_non_null(regex_compile(SPAN(PATTERN), &unit.a, no_err()));
+	assert_in_range(unit.a.used, 1, 80 * sizeof(PATTERN));
 }
 
 TEST(test_search_finds_text_behind_a_nul_byte)
 {
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO e = { 0 };
 	struct match m;
-	struct regex *re = regex_compile(SPAN("b\\x00c"), &a, &e);
+	struct regex *re = regex_compile(SPAN("b\\x00c"), &unit.a, no_err());
 	assert_int_equal(search(re, SPAN("a\0b\0c"), &m), REGEX_FOUND);
 	assert_int_equal(m.start, 2);
 	assert_int_equal(m.end, 5);
@@ -241,10 +228,8 @@ TEST(test_search_folds_only_ascii_letters)
 		{ "^ошибка (?i)x$", "ошибка X", REGEX_FOUND },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
-		ARENA_AUTO a = { 0 };
-		ERR_AUTO e = { 0 };
 		struct match m;
-		struct regex *re = regex_compile(span_of(CASES[i].pattern), &a, &e);
+		struct regex *re = regex_compile(span_of(CASES[i].pattern), &unit.a, no_err());
 		assert_non_null(re);
 		assert_int_equal(search(re, span_of(CASES[i].text), &m), CASES[i].found);
 	}
@@ -294,10 +279,8 @@ TEST(test_search_takes_linear_time)
 	FREE_AUTO char *text = xmalloc(LONG_TEXT);
 	fill_hard(text, LONG_TEXT);
 	for (size_t i = 0; i < ARRAY_SIZE(HARD); i++) {
-		ARENA_AUTO a = { 0 };
-		ERR_AUTO e = { 0 };
 		struct match m;
-		struct regex *re = regex_compile(span_of(HARD[i]), &a, &e);
+		struct regex *re = regex_compile(span_of(HARD[i]), &unit.a, no_err());
 		assert_int_equal(search(re, (struct span){ text, LONG_TEXT }, &m), REGEX_NONE);
 	}
 }
@@ -307,10 +290,8 @@ TEST(test_search_stops_at_the_deadline)
 	FREE_AUTO char *text = xmalloc(LONG_TEXT);
 	fill_hard(text, LONG_TEXT);
 	for (size_t i = 0; i < ARRAY_SIZE(HARD); i++) {
-		ARENA_AUTO a = { 0 };
-		ERR_AUTO e = { 0 };
 		struct match m;
-		struct regex *re = regex_compile(span_of(HARD[i]), &a, &e);
+		struct regex *re = regex_compile(span_of(HARD[i]), &unit.a, no_err());
 		struct text_span t;
 		regex_text_of(&t, (struct span){ text, LONG_TEXT });
 		assert_int_equal(regex_search(re, &t.text, clock_ms() - 1, &m), REGEX_LATE);
@@ -320,10 +301,9 @@ TEST(test_search_stops_at_the_deadline)
 /* A match as long as the text, whose threads all began at the same place. */
 TEST(test_search_finds_a_match_among_many_threads)
 {
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO e = { 0 };
 	struct match m;
-	struct regex *re = regex_compile(SPAN("(?s)(a|b|x)*a(a|b|x){14}c(a|b|x)"), &a, &e);
+	struct regex *re =
+	    regex_compile(SPAN("(?s)(a|b|x)*a(a|b|x){14}c(a|b|x)"), &unit.a, no_err());
 	FREE_AUTO char *text = xmalloc(LONG_TEXT);
 	fill_hard(text, LONG_TEXT);
 	static const char END[20] = "axxxxxxxxxxxxxxcxbbb";
@@ -341,16 +321,14 @@ TEST(test_set_scan_tells_which_patterns_are_possible)
 	static const char *const PATTERNS[] = { "(?i)importerror: .*", "core dumped", "[a-z]+",
 		                                "nowh(pe|t)x", "segmentation (fault|error)" };
 	enum { N = ARRAY_SIZE(PATTERNS) };
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO e = { 0 };
 	struct regex *re[N + 1] = { NULL };
 	bool possible[N + 1] = { false };
 	for (size_t i = 0; i < N; i++)
-		re[i] = regex_compile(span_of(PATTERNS[i]), &a, &e);
+		re[i] = regex_compile(span_of(PATTERNS[i]), &unit.a, no_err());
 	struct text_span t;
 	regex_text_of(
 	    &t, SPAN("xx ImportError: a\nSegmentation fault\nsegmentation xx core dum ped now"));
-	const struct regex_set *set = regex_set_new(re, N + 1, &a);
+	const struct regex_set *set = regex_set_new(re, N + 1, &unit.a);
 	assert_int_equal(regex_set_scan(set, &t.text, clock_ms() + SOON_MS, possible), REGEX_NONE);
 	assert_true(possible[0]);
 	assert_false(possible[1]);

@@ -210,13 +210,12 @@ TEST(test_cache_stays_within_its_maximum_size)
 		cache_put(c, framework(i, i, i + 1));
 	cache_list_end(c, 10);
 	assert_int_equal(cache_figures(c).without_doc, 7);
-	ARENA_AUTO a = { 0 };
 	struct span doc;
 	CACHE_VIEW_AUTO *v = cache_view(c);
 	const struct job_entry *first = view_find(v, SPAN("f0"));
 	const struct job_entry *last = view_find(v, SPAN("f9"));
-	assert_true(job_entry_doc(first, &a, &doc));
-	assert_false(job_entry_doc(last, &a, &doc));
+	assert_true(job_entry_doc(first, &unit.a, &doc));
+	assert_false(job_entry_doc(last, &unit.a, &doc));
 	assert_string_equal(last->uid, "u9");
 	assert_string_equal(last->sub_state, "AttemptRunning");
 	view_drop(TAKE(v));
@@ -252,9 +251,8 @@ static bool readable(const struct change_queue *i)
 
 TEST(test_change_queue_reports_changes_to_its_listener)
 {
-	ERR_AUTO e = { 0 };
 	CACHE_AUTO *c = cache_new(MAX);
-	struct change_queue *i = change_queue_new(c, &e);
+	struct change_queue *i = change_queue_new(c, no_err());
 	assert_non_null(i);
 	cache_put(c, framework(1, 1, 1)); /* there is no listener */
 	assert_false(readable(i));
@@ -292,9 +290,8 @@ static void count(void *arg, const struct job_entry *now, const struct job_entry
 
 TEST(test_change_queue_overflow_is_reported)
 {
-	ERR_AUTO e = { 0 };
 	CACHE_AUTO *c = cache_new(MAX);
-	struct change_queue *i = change_queue_new(c, &e);
+	struct change_queue *i = change_queue_new(c, no_err());
 	change_queue_listen(i, true);
 	for (int n = 0; n < 10005; n++)
 		cache_put(c, framework(n, n, n + 1));
@@ -557,10 +554,9 @@ static void *writer(void *arg)
 
 TEST(test_cache_serves_many_threads_at_once)
 {
-	ERR_AUTO e = { 0 };
 	static struct crowd c;
 	c = (struct crowd){ .cache = cache_new(MAX) };
-	c.changes = change_queue_new(c.cache, &e);
+	c.changes = change_queue_new(c.cache, no_err());
 	assert_non_null(c.changes);
 	change_queue_listen(c.changes, true);
 	static void *(*const WORK[])(void *) = { reader, reader, follower, writer };

@@ -30,10 +30,9 @@ static void put(struct events *e, const char *uid, const char *pod, unsigned sec
 /* The uids, the last one first. */
 static void assert_events(struct events *e, const char *framework, const char *wanted)
 {
-	ARENA_AUTO a = { 0 };
 	STR_AUTO seen = STR_INIT(4096);
 	struct event *v;
-	size_t n = events_of(e, span_of(framework), &a, &v);
+	size_t n = events_of(e, span_of(framework), &unit.a, &v);
 	for (size_t i = 0; i < n; i++) {
 		str_puts(&seen, i ? " " : "");
 		str_span(&seen, v[i].uid);
@@ -66,13 +65,12 @@ TEST(test_pod_names_give_framework_and_role)
 		{ "f.x-worker-1", false }, { "f-work_er-1", false },  { "", false },
 		{ "f-worker-1 ", false },  { "f-worker-1\n", false },
 	};
-	ARENA_AUTO a = { 0 };
 	struct event e;
 	for (size_t i = 0; i < ARRAY_SIZE(T); i++)
-		assert_int_equal(read_of_pod(T[i].pod, &a, &e), T[i].ok);
+		assert_int_equal(read_of_pod(T[i].pod, &unit.a, &e), T[i].ok);
 	for (int more = 0; more < 2; more++) {
 		FREE_AUTO char *pod = xasprintf("%s-%s%s-12", LONG, LONG, more ? "x" : "");
-		assert_int_equal(read_of_pod(pod, &a, &e), !more);
+		assert_int_equal(read_of_pod(pod, &unit.a, &e), !more);
 		assert_true(more || (span_is(e.role, LONG) && e.index == 12));
 	}
 }
@@ -80,11 +78,10 @@ TEST(test_pod_names_give_framework_and_role)
 TEST(test_members_of_an_event_are_kept)
 {
 	EVENTS_AUTO *e = events_new(1 << 20);
-	ARENA_AUTO a = { 0 };
 	struct event *v;
 	FREE_AUTO char *pod = xasprintf("%s-worker-12", MD5);
 	put(e, "u1", pod, 61);
-	assert_int_equal(events_of(e, span_of(MD5), &a, &v), 1);
+	assert_int_equal(events_of(e, span_of(MD5), &unit.a, &v), 1);
 	assert_true(span_is(v->uid, "u1") && span_is(v->framework, MD5) &&
 	            span_is(v->role, "worker") && span_is(v->pod, pod) &&
 	            span_is(v->pod_uid, "p1") && span_is(v->type, "Warning") &&
@@ -120,11 +117,10 @@ TEST(test_events_of_all_api_versions_are_read)
 	int64_t day;
 	assert_true(scan_time_ms(SPAN("\"2026-11-22T00:00:00Z\""), &day));
 	for (size_t i = 0; i < sizeof(T) / sizeof(T[0]); i++) {
-		ARENA_AUTO a = { 0 };
 		struct event v;
 		FREE_AUTO char *text = xasprintf("%s%s}", HEAD, T[i].rest);
 		assert_true(scan_valid(span_of(text), 16));
-		assert_true(event_read(span_of(text), &a, &v));
+		assert_true(event_read(span_of(text), &unit.a, &v));
 		assert_int_equal(v.count, T[i].count);
 		assert_int_equal(v.first_ms, day + T[i].first_s * 1000);
 		assert_int_equal(v.last_ms, day + T[i].last_s * 1000);
@@ -144,17 +140,15 @@ TEST(test_events_of_other_objects_are_ignored)
 		"0\"}}",
 		"{\"metadata\":{\"uid\":\"u\"},\"involvedObject\":\"Pod\"}",
 	};
-	ARENA_AUTO a = { 0 };
 	struct event v;
 	for (size_t i = 0; i < sizeof(T) / sizeof(T[0]); i++)
-		assert_false(event_read(span_of(T[i]), &a, &v));
+		assert_false(event_read(span_of(T[i]), &unit.a, &v));
 }
 
 TEST(test_long_texts_are_cut)
 {
 	enum { N = 6000 };
 	char message[2 * N + 1];
-	ARENA_AUTO a = { 0 };
 	struct event v;
 	for (size_t i = 0; i < N; i++) /* two bytes each, at odd offsets */
 		memcpy(&message[2 * i], i ? "\xc3\xa4" : "x\xc3", 2);
@@ -168,7 +162,7 @@ TEST(test_long_texts_are_cut)
 	    xasprintf("{\"metadata\":{\"uid\":\"u\"},\"involvedObject\":{\"kind\":\"Pod\",\"name\":"
 	              "\"f-w-0\"},\"message\":\"%s\"}",
 	              message);
-	assert_true(event_read(span_of(text), &a, &v));
+	assert_true(event_read(span_of(text), &unit.a, &v));
 	assert_in_range(v.message.n, EVENT_MESSAGE_MAX - 1, EVENT_MESSAGE_MAX);
 	STR_AUTO whole = STR_INIT(EVENT_MESSAGE_MAX + 2);
 	str_char(&whole, '"');
@@ -208,9 +202,8 @@ static void put_said(struct events *e, const char *uid, const char *pod, const c
 
 static void assert_refusals(struct events *e, size_t wanted)
 {
-	ARENA_AUTO a = { 0 };
 	struct span *v;
-	assert_int_equal(events_refusals(e, &a, &v), wanted);
+	assert_int_equal(events_refusals(e, &unit.a, &v), wanted);
 	for (size_t i = 0; i < wanted; i++)
 		assert_true(v[i].n == 1 && strchr("fg", v[i].p[0]));
 }
@@ -271,12 +264,11 @@ TEST(test_events_stay_within_their_limits)
 		FREE_AUTO char *uid = xasprintf("u%u", i);
 		put(e, uid, "f-w-0", i);
 	}
-	ARENA_AUTO a = { 0 };
 	struct event *v;
-	assert_int_equal(events_of(e, SPAN("f"), &a, &v), EVENTS_PER_FRAMEWORK);
+	assert_int_equal(events_of(e, SPAN("f"), &unit.a, &v), EVENTS_PER_FRAMEWORK);
 	assert_true(span_is(v[0].uid, "u199") && span_is(v[63].uid, "u136"));
 	put(e, "old", "f-w-0", 0); /* older than all */
-	assert_int_equal(events_of(e, SPAN("f"), &a, &v), EVENTS_PER_FRAMEWORK);
+	assert_int_equal(events_of(e, SPAN("f"), &unit.a, &v), EVENTS_PER_FRAMEWORK);
 	/* of all: what fits, whichever order they come in */
 	for (unsigned i = 0; i < 1000; i++) {
 		FREE_AUTO char *uid = xasprintf("v%u", i);
@@ -290,7 +282,7 @@ TEST(test_events_stay_within_their_limits)
 	for (unsigned i = 0; i < 1000; i++) {
 		FREE_AUTO char *name = xasprintf("g%u", i);
 		unsigned at = 1000 + i * 7919 % 1000;
-		if (events_of(e, span_of(name), &a, &v)) {
+		if (events_of(e, span_of(name), &unit.a, &v)) {
 			kept++;
 			oldest = at < oldest ? at : oldest;
 		} else {
@@ -303,12 +295,11 @@ TEST(test_events_stay_within_their_limits)
 
 TEST(test_trouble_is_reported_until_it_ends)
 {
-	ARENA_AUTO a = { 0 };
 	EVENTS_AUTO *e = events_new(1 << 20);
-	assert_non_null(events_problem(e, &a)); /* nothing is known yet */
+	assert_non_null(events_problem(e, &unit.a)); /* nothing is known yet */
 	events_note_trouble(e, NULL);
-	assert_null(events_problem(e, &a));
+	assert_null(events_problem(e, &unit.a));
 	events_note_trouble(e, "why");
-	assert_string_equal(events_problem(e, &a), "why");
+	assert_string_equal(events_problem(e, &unit.a), "why");
 	events_free(NULL);
 }

@@ -161,8 +161,7 @@ TEST(test_time_left_counts_the_monotonic_clock_of_this_boot)
 TEST(test_job_entry_new_reads_all_states)
 {
 	for (size_t i = 0; i < FILES; i++) {
-		ARENA_AUTO a = { 0 };
-		JOB_ENTRY_AUTO *c = job_entry_of(read_file(&a, EXPECTED[i].file));
+		JOB_ENTRY_AUTO *c = job_entry_of(read_file(&unit.a, EXPECTED[i].file));
 		print_message("%s: %zu bytes, %zu packed\n", EXPECTED[i].file, c->doc_size,
 		              c->doc.n);
 		check(c, &EXPECTED[i]);
@@ -171,8 +170,7 @@ TEST(test_job_entry_new_reads_all_states)
 
 TEST(test_job_entry_new_reads_names_and_user)
 {
-	ARENA_AUTO a = { 0 };
-	JOB_ENTRY_AUTO *c = job_entry_of(read_file(&a, "19-retry-AttemptRunning"));
+	JOB_ENTRY_AUTO *c = job_entry_of(read_file(&unit.a, "19-retry-AttemptRunning"));
 	assert_string_equal(c->name, "snapretried");
 	assert_string_equal(c->uid, "648ca293-5412-4ea4-a48f-5160cf578d9c");
 	assert_string_equal(c->job, "snapretried");
@@ -181,7 +179,7 @@ TEST(test_job_entry_new_reads_names_and_user)
 	assert_string_equal(c->resource_version, "1768");
 	assert_int_equal(c->version, 1768);
 	assert_true(c->legacy); /* the name is no MD5 */
-	JOB_ENTRY_AUTO *real = job_entry_of(read_file(&a, "real-Completed-failed"));
+	JOB_ENTRY_AUTO *real = job_entry_of(read_file(&unit.a, "real-Completed-failed"));
 	assert_string_equal(real->job, real->name);
 	assert_string_equal(real->user, "");
 	assert_string_equal(real->cluster, "unknown");
@@ -251,11 +249,10 @@ TEST(test_job_entry_doc_has_the_members_that_are_shown)
 		                                NULL };
 	static const char *const SPEC[] = { "executionType", "retryPolicy", "taskRoles", NULL };
 	for (size_t n = 0; n < FILES; n++) {
-		ARENA_AUTO a = { 0 };
-		struct span object = read_file(&a, EXPECTED[n].file);
+		struct span object = read_file(&unit.a, EXPECTED[n].file);
 		JOB_ENTRY_AUTO *c = job_entry_of(object);
 		struct span doc;
-		assert_true(job_entry_doc(c, &a, &doc));
+		assert_true(job_entry_doc(c, &unit.a, &doc));
 		assert_true(scan_valid(doc, 64));
 		json_auto_t *got = json_loadb(doc.p, doc.n, JSON_REJECT_DUPLICATES, NULL);
 		json_auto_t *wanted = json_loadb(object.p, object.n, 0, NULL);
@@ -300,30 +297,28 @@ TEST(test_job_entry_doc_of_a_new_job_is_not_compressed)
 		{ 80000, ",\"status\":{}", false },
 	};
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
-		ARENA_AUTO a = { 0 };
 		struct span doc;
 		JOB_ENTRY_AUTO *c = new_job(CASES[i].size, CASES[i].status);
 		assert_int_equal(c->plain, CASES[i].plain);
 		assert_true(c->plain ? c->doc.n == c->doc_size : c->doc.n < c->doc_size / 2 + 100);
-		assert_true(job_entry_doc(c, &a, &doc));
+		assert_true(job_entry_doc(c, &unit.a, &doc));
 		assert_true(doc.n >= c->doc_size);
 		assert_true(scan_valid(doc, 64));
-		assert_true(span_is(scan_text(scan_path(doc, "metadata", "uid"), &a), "u"));
+		assert_true(span_is(scan_text(scan_path(doc, "metadata", "uid"), &unit.a), "u"));
 	}
 }
 
 TEST(test_job_entry_roles_exist_in_all_states_but_the_first)
 {
 	for (size_t i = 0; i < FILES; i++) {
-		ARENA_AUTO a = { 0 };
-		JOB_ENTRY_AUTO *c = job_entry_of(read_file(&a, EXPECTED[i].file));
+		JOB_ENTRY_AUTO *c = job_entry_of(read_file(&unit.a, EXPECTED[i].file));
 		struct span doc;
 		struct fw_view f;
 		struct fw_view t;
 		struct fw_walk w;
-		assert_true(job_entry_doc(c, &a, &doc));
-		fw_view_read(scan_get(doc, "status"), &a, &f);
-		assert_true(fw_walk_begin(&w, &f, &a));
+		assert_true(job_entry_doc(c, &unit.a, &doc));
+		fw_view_read(scan_get(doc, "status"), &unit.a, &f);
+		assert_true(fw_walk_begin(&w, &f, &unit.a));
 		while (fw_walk_role(&w))
 			while (fw_walk_task(&w, &t))
 				;
@@ -336,10 +331,10 @@ TEST(test_job_entry_roles_exist_in_all_states_but_the_first)
 
 TEST(test_job_entry_same_compares_what_lists_show)
 {
-	ARENA_AUTO a = { 0 };
-	JOB_ENTRY_AUTO *running = job_entry_of(read_file(&a, "06-AttemptRunning"));
-	JOB_ENTRY_AUTO *first = job_entry_of(read_file(&a, "05-AttemptRunning-first-task"));
-	JOB_ENTRY_AUTO *preparing = job_entry_of(read_file(&a, "04-AttemptPreparing-addresses"));
+	JOB_ENTRY_AUTO *running = job_entry_of(read_file(&unit.a, "06-AttemptRunning"));
+	JOB_ENTRY_AUTO *first = job_entry_of(read_file(&unit.a, "05-AttemptRunning-first-task"));
+	JOB_ENTRY_AUTO *preparing =
+	    job_entry_of(read_file(&unit.a, "04-AttemptPreparing-addresses"));
 	assert_true(job_entry_same(running, running));
 	assert_true(job_entry_same(running, first)); /* only tasks, and the version, differ */
 	assert_false(job_entry_same(running, preparing));
@@ -350,15 +345,14 @@ TEST(test_job_entry_same_compares_what_lists_show)
 
 TEST(test_job_entry_without_doc_equals_the_original)
 {
-	ARENA_AUTO a = { 0 };
 	struct span doc;
-	JOB_ENTRY_AUTO *c = job_entry_of(read_file(&a, "12-Completed-failed"));
+	JOB_ENTRY_AUTO *c = job_entry_of(read_file(&unit.a, "12-Completed-failed"));
 	JOB_ENTRY_AUTO *bare = job_entry_without_doc(c);
 	assert_true(job_entry_same(c, bare));
 	assert_string_equal(c->resource_version, bare->resource_version);
 	assert_ptr_not_equal(c->name, bare->name);
 	assert_true(bare->weight < c->weight);
-	assert_false(job_entry_doc(bare, &a, &doc));
+	assert_false(job_entry_doc(bare, &unit.a, &doc));
 }
 
 #define AFTER(version, managed, config, state)                                                     \
@@ -398,13 +392,12 @@ TEST(test_job_entry_after_reuses_unchanged_parts)
 	};
 	struct job_entry *before = job_entry_new(span_of(CASES[0].text));
 	assert_string_equal(before->priority, "prod");
-	ARENA_AUTO a = { 0 };
 	struct span whole;
 	struct span status;
-	assert_true(job_entry_unpack(before->doc, before->doc_size, &a, &whole));
-	assert_true(job_entry_status(before, &a, &status));
-	before->doc = stored(&a, whole);
-	before->status = stored(&a, status);
+	assert_true(job_entry_unpack(before->doc, before->doc_size, &unit.a, &whole));
+	assert_true(job_entry_status(before, &unit.a, &status));
+	before->doc = stored(&unit.a, whole);
+	before->status = stored(&unit.a, status);
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
 		JOB_ENTRY_AUTO *c = job_entry_new_after(span_of(CASES[i].text), before);
 		assert_string_equal(c->priority, CASES[i].priority);
@@ -413,8 +406,8 @@ TEST(test_job_entry_after_reuses_unchanged_parts)
 		                 CASES[i].same_doc);
 		JOB_ENTRY_AUTO *bare = job_entry_without_doc(before);
 		JOB_ENTRY_AUTO *again = job_entry_new_after(span_of(CASES[i].text), bare);
-		assert_true(job_entry_doc(again, &a, &whole) && scan_valid(whole, 64));
-		assert_true(job_entry_doc(c, &a, &whole) && whole.n >= again->doc_size);
+		assert_true(job_entry_doc(again, &unit.a, &whole) && scan_valid(whole, 64));
+		assert_true(job_entry_doc(c, &unit.a, &whole) && whole.n >= again->doc_size);
 	}
 	job_entry_drop(before);
 }
@@ -423,8 +416,7 @@ TEST(test_job_entry_after_reuses_unchanged_parts)
 TEST(test_job_entry_stated_is_as_if_it_was_read)
 {
 	for (size_t i = 0; i < FILES; i++) {
-		ARENA_AUTO a = { 0 };
-		struct span object = read_file(&a, EXPECTED[i].file);
+		struct span object = read_file(&unit.a, EXPECTED[i].file);
 		struct span status = scan_get(object, "status");
 		struct fw_view f;
 		struct fw_summary summary;
@@ -432,10 +424,10 @@ TEST(test_job_entry_stated_is_as_if_it_was_read)
 			continue;
 		size_t at = (size_t)(status.p - object.p);
 		const char *without =
-		    arena_printf(&a, "%.*snull%.*s", (int)at, object.p,
+		    arena_printf(&unit.a, "%.*snull%.*s", (int)at, object.p,
 		                 (int)(object.n - at - status.n), status.p + status.n);
-		fw_view_read(status, &a, &f);
-		assert_true(fw_view_summary(&f, &a, &summary));
+		fw_view_read(status, &unit.a, &f);
+		assert_true(fw_view_summary(&f, &unit.a, &summary));
 		JOB_ENTRY_AUTO *read = job_entry_new(object);
 		JOB_ENTRY_AUTO *before = job_entry_new(span_of(without));
 		assert_true(before->plain);
@@ -449,8 +441,8 @@ TEST(test_job_entry_stated_is_as_if_it_was_read)
 			assert_int_equal(now->version, 4711 + twice);
 			assert_int_equal(now->launched_boot_ms, 17);
 			assert_false(now->plain || now->untouched);
-			assert_true(job_entry_doc(read, &a, &doc[0]) &&
-			            job_entry_doc(now, &a, &doc[1]));
+			assert_true(job_entry_doc(read, &unit.a, &doc[0]) &&
+			            job_entry_doc(now, &unit.a, &doc[1]));
 			assert_true(span_eq(doc[0], doc[1]));
 			job_entry_drop(before);
 			before = now;

@@ -67,8 +67,7 @@ static struct job_entry *tagged(size_t tags, size_t bytes)
 	str_puts(&s, "{\"rest-lit/tags\":\"[");
 	for (size_t i = 0; i < tags; i++) {
 		str_puts(&s, i ? ",\\\"" : "\\\"");
-		for (size_t b = 0; b < bytes; b++)
-			str_char(&s, 't');
+		str_many(&s, "t", bytes);
 		str_puts(&s, "\\\"");
 	}
 	str_puts(&s, "]\"}");
@@ -192,8 +191,7 @@ TEST(test_job_entry_new_accepts_malformed_frameworks)
 			fail_msg("%s", BROKEN[i]);
 		assert_string_equal(c->name, MD5);
 		struct span doc;
-		ARENA_AUTO a = { 0 };
-		assert_true(job_entry_doc(c, &a, &doc) && scan_valid(doc, 64));
+		assert_true(job_entry_doc(c, &unit.a, &doc) && scan_valid(doc, 64));
 	}
 	/* Odd, but it can be shown. */
 	static const char *const ODD[] = {
@@ -205,9 +203,8 @@ TEST(test_job_entry_new_accepts_malformed_frameworks)
 	for (size_t i = 0; i < sizeof(ODD) / sizeof(ODD[0]); i++) {
 		JOB_ENTRY_AUTO *c = job_entry_of(span_of(ODD[i]));
 		struct span doc;
-		ARENA_AUTO a = { 0 };
 		assert_non_null(c);
-		assert_true(job_entry_doc(c, &a, &doc) && scan_valid(doc, 64));
+		assert_true(job_entry_doc(c, &unit.a, &doc) && scan_valid(doc, 64));
 	}
 	static const char *const NOTHING[] = { "null",
 		                               "[]",
@@ -223,8 +220,7 @@ TEST(test_job_entry_new_accepts_malformed_frameworks)
 TEST(test_job_entry_new_shortens_long_texts)
 {
 	STR_AUTO longest = STR_INIT(1 << 20);
-	for (int i = 0; i < 100000; i++)
-		str_puts(&longest, "\xc3\xa9"); /* 2 bytes each */
+	str_many(&longest, "\xc3\xa9", 100000); /* 2 bytes each */
 	FREE_AUTO char *text = xasprintf(
 	    "{\"metadata\":{\"name\":\"%s\",\"uid\":\"%s\",\"labels\":{\"userName\":\"%s\"},"
 	    "\"annotations\":{\"jobName\":\"%s\"}},\"status\":{\"state\":\"%s\"}}",

@@ -43,11 +43,10 @@ TEST(test_code_archive_read_takes_only_its_own_facts)
 		{ "alice", "\"entries\":1,\"parts\":", "\"2026-01-01T00:00:00Z\"", false },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
-		ARENA_AUTO a = { 0 };
 		STR_AUTO text = STR_INIT(8192);
 		struct code_archive c;
 		configmap(&text, CASES[i].user, CASES[i].facts, CASES[i].used);
-		assert_int_equal(code_archive_read(str_view(&text), &a, &c), CASES[i].good);
+		assert_int_equal(code_archive_read(str_view(&text), &unit.a, &c), CASES[i].good);
 		if (!CASES[i].good)
 			continue;
 		assert_int_equal(c.used_ms, 1767225600500);
@@ -64,17 +63,16 @@ TEST(test_code_archive_read_refuses_other_objects)
 	static const char *const OTHERS[] = { "{}", "{\"metadata\":{\"annotations\":7}}",
 		                              "{\"metadata\":{\"name\":\"code-x\"}}" };
 	for (size_t i = 0; i < ARRAY_SIZE(OTHERS); i++) {
-		ARENA_AUTO a = { 0 };
 		struct code_archive c;
-		assert_false(code_archive_read(span_of(OTHERS[i]), &a, &c));
+		assert_false(code_archive_read(span_of(OTHERS[i]), &unit.a, &c));
 	}
 }
 
 TEST(test_code_renewal_changes_the_last_use_alone)
 {
-	ARENA_AUTO a = { 0 };
 	int64_t ms = 0;
-	struct span notes = scan_path(span_of(code_renewal(NULL, &a)), "metadata", "annotations");
+	struct span notes =
+	    scan_path(span_of(code_renewal(NULL, &unit.a)), "metadata", "annotations");
 	assert_int_equal(scan_count(notes), 1);
 	assert_true(scan_time_ms(scan_get(notes, "rest-lit/last-use"), &ms));
 	assert_true(ms > 0);

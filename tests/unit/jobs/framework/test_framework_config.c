@@ -40,10 +40,9 @@ static const struct {
 TEST(test_framework_config_accepts_valid_files)
 {
 	for (size_t i = 0; i < sizeof(FINE) / sizeof(*FINE); i++) {
-		ERR_AUTO e = { 0 };
-		struct framework_config *c = framework_config_read(span_of(FINE[i]), &e);
+		struct framework_config *c = framework_config_read(span_of(FINE[i]), no_err());
 		if (!c)
-			fail_msg("%s: %s", FINE[i], err_msg(&e));
+			fail_msg("%s: %s", FINE[i], err_msg(&unit.e));
 		framework_config_free(c);
 	}
 }
@@ -51,11 +50,10 @@ TEST(test_framework_config_accepts_valid_files)
 TEST(test_framework_config_refuses_invalid_files)
 {
 	for (size_t i = 0; i < sizeof(WRONG) / sizeof(*WRONG); i++) {
-		ERR_AUTO e = { 0 };
-		assert_null(framework_config_read(span_of(WRONG[i].yaml), &e));
-		assert_true(e.notes.n > 0);
-		if (strstr(err_msg(&e), WRONG[i].says) == NULL)
-			fail_msg("%s: %s", WRONG[i].yaml, err_msg(&e));
-		assert_string_equal(e.notes.v[0].at ? e.notes.v[0].at : "", WRONG[i].at);
+		assert_null(framework_config_read(span_of(WRONG[i].yaml), no_err()));
+		assert_true(unit.e.notes.n > 0);
+		if (strstr(err_msg(&unit.e), WRONG[i].says) == NULL)
+			fail_msg("%s: %s", WRONG[i].yaml, err_msg(&unit.e));
+		assert_string_equal(unit.e.notes.v[0].at ? unit.e.notes.v[0].at : "", WRONG[i].at);
 	}
 }

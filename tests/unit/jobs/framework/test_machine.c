@@ -6,6 +6,9 @@
 #include "base/posix/clock.h"
 #include "tests/unit/jobs/machine_kit.h"
 
+AUTO_FREE(framework)
+AUTO_FREE(framework_config)
+
 static const char SPEC[] =
     "{\"executionType\":\"Start\",\"retryPolicy\":{\"fancyRetryPolicy\":true,\"maxRetryCount\":1},"
     "\"taskRoles\":[{\"name\":\"w\",\"taskNumber\":2,\"frameworkAttemptCompletionPolicy\":"
@@ -16,8 +19,7 @@ static const char METADATA[] = "{\"name\":\"job\",\"namespace\":\"ns\",\"uid\":\
 
 static struct framework_config *config(void)
 {
-	ERR_AUTO e = { 0 };
-	struct framework_config *c = framework_config_read(SPAN(""), &e);
+	struct framework_config *c = framework_config_read(SPAN(""), no_err());
 	assert_non_null(c);
 	return c;
 }
@@ -35,14 +37,12 @@ static json_t *object_with(const char *status)
 /* Applies all events to a machine of this object; false: the machine refuses the object. */
 static bool lives(const struct framework_config *c, const json_t *object)
 {
-	ERR_AUTO e = { 0 };
-	char *text = json_dumps(object, JSON_COMPACT | JSON_ENCODE_ANY);
-	struct framework *f = toy_machine(c, span_of(text), &e);
-	free(text);
+	FREE_AUTO char *text = json_dumps(object, JSON_COMPACT | JSON_ENCODE_ANY);
+	struct framework *f = toy_machine(c, span_of(text), no_err());
 	if (f)
 		toy_run(f, 4);
 	else
-		assert_true(e.http != 0 && err_msg(&e)[0]);
+		assert_true(unit.e.http != 0 && err_msg(&unit.e)[0]);
 	framework_free(f);
 	return f != NULL;
 }
@@ -50,10 +50,9 @@ static bool lives(const struct framework_config *c, const json_t *object)
 /* A status in which a task has failed and others are in between. */
 static char *good_status(const struct framework_config *c)
 {
-	ERR_AUTO e = { 0 };
-	json_t *object = object_with("null");
-	char *text = json_dumps(object, JSON_COMPACT);
-	struct framework *f = toy_machine(c, span_of(text), &e);
+	json_auto_t *object = object_with("null");
+	FREE_AUTO char *text = json_dumps(object, JSON_COMPACT);
+	struct framework *f = toy_machine(c, span_of(text), no_err());
 	assert_non_null(f);
 	for (int i = 0; i < 6; i++)
 		(void)toy_sync(f, TOY_LIVE, 1600000000 + i);
@@ -62,8 +61,6 @@ static char *good_status(const struct framework_config *c)
 	struct str status = STR_INIT(1 << 20);
 	framework_status_write(f, &status);
 	framework_free(f);
-	json_decref(object);
-	free(text);
 	return str_take(&status);
 }
 
@@ -90,7 +87,7 @@ static void try_all(const struct framework_config *c, json_t *whole, json_t *at,
 	const char *key;
 	json_t *v;
 	size_t i;
-	json_t *keys = json_copy(at); /* they move when one is deleted */
+	json_auto_t *keys = json_copy(at); /* they move when one is deleted */
 	json_object_foreach (keys, key, v) {
 		for (size_t k = 0; k < sizeof(VALUES) / sizeof(*VALUES); k++) {
 			json_object_set_new(at, key, json_loads(VALUES[k], JSON_DECODE_ANY, NULL));
@@ -102,7 +99,6 @@ static void try_all(const struct framework_config *c, json_t *whole, json_t *at,
 		json_object_set(at, key, v);
 		try_all(c, whole, v, tried);
 	}
-	json_decref(keys);
 	json_array_foreach (at, i, v) {
 		json_incref(v);
 		for (size_t k = 0; k < sizeof(VALUES) / sizeof(*VALUES); k++) {
@@ -117,44 +113,35 @@ static void try_all(const struct framework_config *c, json_t *whole, json_t *at,
 
 TEST(test_machine_survives_any_value_of_the_status)
 {
-	struct framework_config *c = config();
-	char *status = good_status(c);
-	json_t *object = object_with(status);
+	AUTO(framework_config_auto) struct framework_config *c = config();
+	FREE_AUTO char *status = good_status(c);
+	json_auto_t *object = object_with(status);
 	assert_true(lives(c, object));
 	size_t tried = 0;
 	try_all(c, object, object, &tried);
 	assert_true(tried > 500);
-	json_decref(object);
-	free(status);
-	framework_config_free(c);
 }
 
 TEST(test_machine_survives_truncated_objects)
 {
-	struct framework_config *c = config();
-	char *status = good_status(c);
-	json_t *object = object_with(status);
-	char *text = json_dumps(object, JSON_COMPACT);
+	AUTO(framework_config_auto) struct framework_config *c = config();
+	FREE_AUTO char *status = good_status(c);
+	json_auto_t *object = object_with(status);
+	FREE_AUTO char *text = json_dumps(object, JSON_COMPACT);
 	size_t n = strlen(text);
 	for (size_t cut = 0; cut < n; cut++) {
-		ERR_AUTO e = { 0 };
-		assert_null(toy_machine(c, (struct span){ text, cut }, &e));
-		assert_true(e.http != 0);
+		assert_null(toy_machine(c, (struct span){ text, cut }, no_err()));
+		assert_true(unit.e.http != 0);
 	}
-	free(text);
-	json_decref(object);
-	free(status);
-	framework_config_free(c);
 }
 
 /* An attempt that has ended is replaced when its end is stored. */
 TEST(test_machine_replaces_an_attempt_after_its_end_is_stored)
 {
-	struct framework_config *c = config();
-	ERR_AUTO e = { 0 };
-	json_t *object = object_with("null");
-	char *text = json_dumps(object, JSON_COMPACT);
-	struct framework *f = toy_machine(c, span_of(text), &e);
+	AUTO(framework_config_auto) struct framework_config *c = config();
+	json_auto_t *object = object_with("null");
+	FREE_AUTO char *text = json_dumps(object, JSON_COMPACT);
+	AUTO(framework_auto) struct framework *f = toy_machine(c, span_of(text), no_err());
 	for (int i = 0; i < 6; i++)
 		(void)toy_sync(f, TOY_LIVE, 1600000000 + i);
 	struct toy t = { .mode = TOY_NOTHING };
@@ -172,10 +159,6 @@ TEST(test_machine_replaces_an_attempt_after_its_end_is_stored)
 	w.unstored = false;
 	framework_sync(f, &w, 1600000100, 1, &r);
 	assert_string_equal(framework_state(f), "AttemptCreationPending");
-	framework_free(f);
-	framework_config_free(c);
-	json_decref(object);
-	free(text);
 }
 
 static const char *const REFUSED[] = {
@@ -191,34 +174,30 @@ static const char *const REFUSED[] = {
 
 TEST(test_machine_refuses_a_malformed_status)
 {
-	struct framework_config *c = config();
+	AUTO(framework_config_auto) struct framework_config *c = config();
 	for (size_t i = 0; i < sizeof(REFUSED) / sizeof(*REFUSED); i++) {
-		json_t *object = object_with(REFUSED[i]);
+		json_auto_t *object = object_with(REFUSED[i]);
 		if (lives(c, object))
 			fail_msg("%s is accepted", REFUSED[i]);
-		json_decref(object);
 	}
-	framework_config_free(c);
 }
 
 /* Two roles of one name in the spec and in the status, an invalid name, a wrong index. */
 TEST(test_machine_refuses_inconsistent_roles)
 {
-	struct framework_config *c = config();
-	ERR_AUTO e = { 0 };
-	char *status = good_status(c);
-	json_t *object = object_with(status);
+	AUTO(framework_config_auto) struct framework_config *c = config();
+	FREE_AUTO char *status = good_status(c);
+	json_auto_t *object = object_with(status);
 	json_t *spec = json_object_get(json_object_get(object, "spec"), "taskRoles");
 	json_t *roles =
 	    json_object_get(json_object_get(json_object_get(object, "status"), "attemptStatus"),
 	                    "taskRoleStatuses");
 	json_array_append(spec, json_array_get(spec, 0));
-	char *text = json_dumps(object, 0);
-	assert_null(toy_machine(c, span_of(text), &e));
-	assert_string_equal(err_msg(&e),
+	FREE_AUTO char *text = json_dumps(object, 0);
+	assert_null(toy_machine(c, span_of(text), no_err()));
+	assert_string_equal(err_msg(&unit.e),
 	                    "this Framework cannot be run: /spec/taskRoles/1/name is that "
 	                    "of another role, too; names must differ");
-	free(text);
 	json_array_remove(spec, 1);
 	json_array_append(roles, json_array_get(roles, 0));
 	assert_false(lives(c, object));
@@ -230,51 +209,43 @@ TEST(test_machine_refuses_inconsistent_roles)
 	json_t *task = json_array_get(json_object_get(json_array_get(roles, 0), "taskStatuses"), 0);
 	json_object_set_new(task, "index", json_integer(5));
 	assert_false(lives(c, object));
-	json_decref(object);
-	free(status);
-	framework_config_free(c);
 }
 
 /* The machine's own copy of the status is the truth; another object of that name is refused. */
 TEST(test_machine_keeps_its_own_copy_of_the_status)
 {
-	struct framework_config *c = config();
-	ERR_AUTO e = { 0 };
-	json_t *object = object_with("null");
+	AUTO(framework_config_auto) struct framework_config *c = config();
+	json_auto_t *object = object_with("null");
 	char *text = json_dumps(object, 0);
-	struct framework *f = toy_machine(c, span_of(text), &e);
+	AUTO(framework_auto) struct framework *f = toy_machine(c, span_of(text), no_err());
 	assert_string_equal(framework_state(f), "");
 	assert_true(toy_sync(f, TOY_NOTHING, 1600000000).status_changed);
 	assert_string_equal(framework_state(f), "AttemptCreationPending");
 	free(text);
 	json_object_set_new(object, "status", json_pack("{s:s}", "state", "Completed"));
 	text = json_dumps(object, 0);
-	assert_int_equal(framework_put(f, span_of(text), &e), 0);
+	assert_int_equal(framework_put(f, span_of(text), no_err()), 0);
 	assert_string_equal(framework_state(f), "AttemptCreationPending");
 	free(text);
 	json_object_set_new(json_object_get(object, "metadata"), "uid", json_string("other"));
 	text = json_dumps(object, 0);
-	assert_int_equal(framework_put(f, span_of(text), &e), -1);
+	assert_int_equal(framework_put(f, span_of(text), no_err()), -1);
 	free(text);
 	toy_run(f, 3);
-	framework_free(f);
-	json_decref(object);
-	framework_config_free(c);
 }
 
 /* A whole life of n tasks, in milliseconds. */
 static int64_t many(struct framework_config *c, int n)
 {
-	ERR_AUTO e = { 0 };
-	json_t *object = object_with("null");
+	json_auto_t *object = object_with("null");
 	json_t *role =
 	    json_array_get(json_object_get(json_object_get(object, "spec"), "taskRoles"), 0);
 	json_object_set_new(role, "taskNumber", json_integer(n));
 	json_object_set_new(json_object_get(role, "frameworkAttemptCompletionPolicy"),
 	                    "minFailedTaskCount", json_integer(n));
-	char *text = json_dumps(object, 0);
+	FREE_AUTO char *text = json_dumps(object, 0);
 	int64_t start = clock_ms();
-	struct framework *f = toy_machine(c, span_of(text), &e);
+	struct framework *f = toy_machine(c, span_of(text), no_err());
 	assert_non_null(f);
 	for (int i = 0; i < 6; i++)
 		(void)toy_sync(f, TOY_LIVE, 1600000000 + i);
@@ -286,8 +257,6 @@ static int64_t many(struct framework_config *c, int n)
 	for (int i = 0; i < 8; i++)
 		(void)toy_sync(f, TOY_NOTHING, 1600000050 + i);
 	framework_free(f);
-	free(text);
-	json_decref(object);
 	return clock_ms() - start;
 }
 
@@ -295,26 +264,22 @@ static int64_t many(struct framework_config *c, int n)
  * sanitizers.  The figures are printed only: no test fails by the clock. */
 TEST(test_machine_takes_linear_time_for_many_tasks)
 {
-	struct framework_config *c = config();
+	AUTO(framework_config_auto) struct framework_config *c = config();
 	int64_t few = many(c, 1000);
 	int64_t lots = many(c, 10000);
 	print_message("1000 tasks: %lld ms, 10000: %lld ms\n", (long long)few, (long long)lots);
 	assert_true(few >= 0 && lots >= 0);
-	framework_config_free(c);
 }
 
 static struct framework *running(const struct framework_config *c)
 {
-	ERR_AUTO e = { 0 };
-	json_t *object = object_with("null");
-	char *text = json_dumps(object, 0);
-	struct framework *f = toy_machine(c, span_of(text), &e);
+	json_auto_t *object = object_with("null");
+	FREE_AUTO char *text = json_dumps(object, 0);
+	struct framework *f = toy_machine(c, span_of(text), no_err());
 	assert_non_null(f);
 	for (int i = 0; i < 6; i++)
 		(void)toy_sync(f, TOY_LIVE, 1600000000 + i);
 	assert_string_equal(framework_state(f), "AttemptRunning");
-	free(text);
-	json_decref(object);
 	return f;
 }
 
@@ -328,19 +293,15 @@ static char *status_of(const struct framework *f)
 /* Until it is known whether an object is there, nothing is concluded. */
 TEST(test_machine_waits_for_what_is_unknown)
 {
-	struct framework_config *c = config();
-	struct framework *f = running(c);
-	char *before = status_of(f);
+	AUTO(framework_config_auto) struct framework_config *c = config();
+	AUTO(framework_auto) struct framework *f = running(c);
+	FREE_AUTO char *before = status_of(f);
 	struct framework_result r = toy_sync(f, TOY_UNKNOWN, 1600100000);
 	assert_true(r.pending && !r.failed && !r.again && !r.status_changed);
-	char *after = status_of(f);
+	FREE_AUTO char *after = status_of(f);
 	assert_string_equal(before, after);
 	r = toy_sync(f, TOY_NOTHING, 1600100000);
 	assert_true(r.status_changed);
-	framework_free(f);
-	free(before);
-	free(after);
-	framework_config_free(c);
 }
 
 /* The pod of a task without an answer alone; the other's end is seen. */
@@ -354,8 +315,8 @@ static enum framework_presence one_unknown(void *arg, const char *name, const ch
 
 TEST(test_machine_waits_for_one_pod_alone)
 {
-	struct framework_config *c = config();
-	struct framework *f = running(c);
+	AUTO(framework_config_auto) struct framework_config *c = config();
+	AUTO(framework_auto) struct framework *f = running(c);
 	struct toy t = { .mode = TOY_FAILED };
 	const struct framework_client w = { .arg = &t,
 		                            .configmap = toy_configmap,
@@ -365,78 +326,58 @@ TEST(test_machine_waits_for_one_pod_alone)
 	struct framework_result r;
 	framework_sync(f, &w, 1600000100, 1, &r);
 	assert_true(r.pending && r.status_changed);
-	char *status = status_of(f);
+	FREE_AUTO char *status = status_of(f);
 	assert_non_null(strstr(status, "{\"index\":0"));
 	const char *second = strstr(status, "{\"index\":1");
 	assert_non_null(second);
 	assert_non_null(strstr(second, "AttemptDeletionPending"));
 	assert_true(strstr(status, "AttemptDeletionPending") > second);
-	free(status);
-	framework_free(f);
-	framework_config_free(c);
 }
 
 /* podUID of tasks; pods can be made again after a put. */
 TEST(test_machine_forgets_templates_only)
 {
-	struct framework_config *c = config();
-	ERR_AUTO e = { 0 };
-	struct framework *f = running(c);
-	char *before = status_of(f);
+	AUTO(framework_config_auto) struct framework_config *c = config();
+	AUTO(framework_auto) struct framework *f = running(c);
+	FREE_AUTO char *before = status_of(f);
 	framework_slim(f);
-	char *after = status_of(f);
+	FREE_AUTO char *after = status_of(f);
 	assert_string_equal(before, after);
 	assert_string_equal(framework_task_pod(f, "w", 1), "p");
 	assert_null(framework_task_pod(f, "w", 2));
 	assert_null(framework_task_pod(f, "w", -1));
 	assert_null(framework_task_pod(f, "v", 0));
-	ARENA_AUTO a = { 0 };
-	json_t *object = object_with("null");
-	char *text = json_dumps(object, 0);
-	assert_int_equal(framework_put(f, span_of(text), &e), 0);
-	assert_non_null(node_get(framework_template(f, "w", &a), "spec"));
-	framework_free(f);
-	free(before);
-	free(after);
-	free(text);
-	json_decref(object);
-	framework_config_free(c);
+	json_auto_t *object = object_with("null");
+	FREE_AUTO char *text = json_dumps(object, 0);
+	assert_int_equal(framework_put(f, span_of(text), no_err()), 0);
+	assert_non_null(node_get(framework_template(f, "w", &unit.a), "spec"));
 }
 
 TEST(test_machine_packs_a_status_on_demand)
 {
-	struct framework_config *c = config();
+	AUTO(framework_config_auto) struct framework_config *c = config();
 	struct framework *f = running(c);
-	char *plain = status_of(f);
-	struct str packed = STR_INIT(1 << 20);
+	FREE_AUTO char *plain = status_of(f);
+	STR_AUTO packed = STR_INIT(1 << 20);
 	framework_status_write_packed(f, &packed);
 	assert_null(strstr(plain, "taskRoleStatusesCompressed"));
 	assert_non_null(
 	    strstr(str_c(&packed), "\"taskRoleStatuses\":null,\"taskRoleStatusesCompressed\""));
-	json_t *object = object_with(str_c(&packed));
-	char *text = json_dumps(object, 0);
-	ERR_AUTO e = { 0 };
-	struct framework *again = toy_machine(c, span_of(text), &e);
+	json_auto_t *object = object_with(str_c(&packed));
+	FREE_AUTO char *text = json_dumps(object, 0);
+	AUTO(framework_auto) struct framework *again = toy_machine(c, span_of(text), no_err());
 	assert_non_null(again);
-	char *same = status_of(again);
+	FREE_AUTO char *same = status_of(again);
 	assert_string_equal(same, plain);
 	framework_free(f);
-	framework_free(again);
-	str_done(&packed);
-	free(plain);
-	free(same);
-	free(text);
-	json_decref(object);
-	framework_config_free(c);
 }
 
 TEST(test_framework_config_tells_how_long_a_job_is_kept)
 {
-	ERR_AUTO e = { 0 };
 	struct framework_config *c = config();
 	assert_int_equal(framework_config_retain_s(c), 30 * 24 * 3600);
 	framework_config_free(c);
-	c = framework_config_read(SPAN("frameworkCompletedRetainSec: 7"), &e);
+	c = framework_config_read(SPAN("frameworkCompletedRetainSec: 7"), no_err());
 	assert_int_equal(framework_config_retain_s(c), 7);
 	framework_config_free(c);
 }

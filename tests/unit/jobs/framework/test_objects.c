@@ -7,44 +7,31 @@
 #include "base/json/scan.h"
 #include "tests/unit/jobs/machine_kit.h"
 
+AUTO_FREE(framework)
+AUTO_FREE(framework_config)
+
 enum { TEXT_MAX = 16 << 20 };
 
 static struct framework_config *config(void)
 {
-	ERR_AUTO e = { 0 };
-	struct framework_config *c = framework_config_read(SPAN(""), &e);
+	struct framework_config *c = framework_config_read(SPAN(""), no_err());
 	assert_non_null(c);
 	return c;
-}
-
-static char *file_text(const char *path)
-{
-	char part[1 << 12];
-	size_t n;
-	struct str out = STR_INIT(TEXT_MAX);
-	FILE *f = fopen(path, "re");
-	assert_non_null(f);
-	while ((n = fread(part, 1, sizeof(part), f)) > 0)
-		str_put(&out, part, n);
-	assert_int_equal(fclose(f), 0);
-	return str_take(&out);
 }
 
 /* A running Framework of one task with this template. */
 static struct framework *running(const struct framework_config *c, const char *template)
 {
-	ERR_AUTO e = { 0 };
-	char *text = xasprintf(
+	FREE_AUTO char *text = xasprintf(
 	    "{\"metadata\":{\"name\":\"job\",\"namespace\":\"ns\",\"uid\":\"u\"},\"spec\":{"
 	    "\"executionType\":\"Start\",\"taskRoles\":[{\"name\":\"w\",\"taskNumber\":1,"
 	    "\"task\":{\"pod\":%s}}]}}",
 	    template);
-	struct framework *f = toy_machine(c, span_of(text), &e);
-	assert_string_equal(err_msg(&e), "");
+	struct framework *f = toy_machine(c, span_of(text), no_err());
+	assert_string_equal(err_msg(&unit.e), "");
 	for (int i = 0; i < 6; i++)
 		(void)toy_sync(f, TOY_LIVE, 1600000000 + i);
 	assert_string_equal(framework_state(f), "AttemptRunning");
-	free(text);
 	return f;
 }
 
@@ -77,7 +64,6 @@ static char *tokens(const char *text)
 static void put_facts(struct str *out, const struct framework *f, bool variables)
 {
 	STR_AUTO status = STR_INIT(TEXT_MAX);
-	ARENA_AUTO a = { 0 };
 	framework_status_write(f, &status);
 	struct scan roles =
 	    scan_begin(scan_path(str_view(&status), "attemptStatus", "taskRoleStatuses"));
@@ -100,8 +86,8 @@ static void put_facts(struct str *out, const struct framework *f, bool variables
 		{ "FC_FRAMEWORK_ATTEMPT_ID", SPAN("0") },
 		{ "FC_FRAMEWORK_ATTEMPT_INSTANCE_UID", SPAN("0_cm") },
 		{ "FC_CONFIGMAP_UID", SPAN("cm") },
-		{ "FC_TASKROLE_UID", scan_text(scan_get(role, "instanceUID"), &a) },
-		{ "FC_TASK_UID", scan_text(scan_get(task, "instanceUID"), &a) },
+		{ "FC_TASKROLE_UID", scan_text(scan_get(role, "instanceUID"), &unit.a) },
+		{ "FC_TASK_UID", scan_text(scan_get(task, "instanceUID"), &unit.a) },
 		{ "FC_TASK_ATTEMPT_ID", SPAN("0") },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(facts); i++)
@@ -139,29 +125,20 @@ static char *with_facts(const char *text, const struct framework *f)
 
 static void assert_body(const char *template, const char *wanted)
 {
-	struct framework_config *c = config();
-	struct framework *f = running(c, template);
-	char *body = body_of(f, FRAMEWORK_POD);
-	char *want = with_facts(wanted, f);
-	char *got_tokens = tokens(body);
-	char *want_tokens = tokens(want);
+	AUTO(framework_config_auto) struct framework_config *c = config();
+	AUTO(framework_auto) struct framework *f = running(c, template);
+	FREE_AUTO char *body = body_of(f, FRAMEWORK_POD);
+	FREE_AUTO char *want = with_facts(wanted, f);
+	FREE_AUTO char *got_tokens = tokens(body);
+	FREE_AUTO char *want_tokens = tokens(want);
 	assert_true(scan_valid(span_of(body), SCAN_DEPTH_MAX));
 	assert_string_equal(got_tokens, want_tokens);
-	free(body);
-	free(want);
-	free(got_tokens);
-	free(want_tokens);
-	framework_free(f);
-	framework_config_free(c);
 }
 
 TEST(test_objects_pod_is_its_template_with_additions)
 {
-	char *template = file_text("tests/data/pods/template.json");
-	char *body = file_text("tests/data/pods/body.json");
-	assert_body(template, body);
-	free(template);
-	free(body);
+	assert_body(unit_read("tests/data/pods/template.json").p,
+	            unit_read("tests/data/pods/body.json").p);
 }
 
 #define OWNER                                                                                      \
@@ -222,11 +199,10 @@ TEST(test_objects_fills_placeholders)
 		                                     "0" },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(T); i++) {
-		char *template = xasprintf("{\"x\" : \"%s\"}", T[i][0]);
-		char *body = xasprintf("{\"x\":\"%s\"," BEGIN "," META ",\"spec\":{}}", T[i][1]);
+		FREE_AUTO char *template = xasprintf("{\"x\" : \"%s\"}", T[i][0]);
+		FREE_AUTO char *body =
+		    xasprintf("{\"x\":\"%s\"," BEGIN "," META ",\"spec\":{}}", T[i][1]);
 		assert_body(template, body);
-		free(template);
-		free(body);
 	}
 }
 
@@ -234,32 +210,26 @@ TEST(test_objects_fills_placeholders)
 TEST(test_objects_pod_is_bounded_for_hostile_templates)
 {
 	enum { BRACES = 1 << 20, CONTAINERS = 20000, OUT_MAX = 2 << 20 };
-	struct framework_config *c = config();
-	struct str text = STR_INIT(TEXT_MAX);
+	AUTO(framework_config_auto) struct framework_config *c = config();
+	STR_AUTO text = STR_INIT(TEXT_MAX);
 	str_puts(&text, "{\"x\":\"");
-	for (int i = 0; i < BRACES; i++)
-		str_char(&text, '{');
+	str_many(&text, "{", BRACES);
 	str_puts(&text, "FC_TASK_INDEX}}\",\"spec\":{\"containers\":[{}");
-	for (int i = 0; i < CONTAINERS; i++)
-		str_puts(&text, ",{}");
+	str_many(&text, ",{}", CONTAINERS);
 	str_puts(&text, "]}}");
-	struct framework *f = running(c, str_c(&text));
+	AUTO(framework_auto) struct framework *f = running(c, str_c(&text));
 	const struct framework_object o = { .kind = FRAMEWORK_POD, .role = "w" };
-	struct str out = STR_INIT(OUT_MAX);
+	STR_AUTO out = STR_INIT(OUT_MAX);
 	framework_object_write(f, &o, &out);
 	assert_true(out.full);
 	assert_true(out.n <= OUT_MAX);
-	str_done(&out);
-	str_done(&text);
-	framework_free(f);
-	framework_config_free(c);
 }
 
 TEST(test_objects_configmap_is_that_of_frameworkcontroller)
 {
-	struct framework_config *c = config();
-	struct framework *f = running(c, "{}");
-	char *body = body_of(f, FRAMEWORK_CONFIGMAP);
+	AUTO(framework_config_auto) struct framework_config *c = config();
+	AUTO(framework_auto) struct framework *f = running(c, "{}");
+	FREE_AUTO char *body = body_of(f, FRAMEWORK_CONFIGMAP);
 	assert_string_equal(
 	    body,
 	    "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":"
@@ -270,27 +240,21 @@ TEST(test_objects_configmap_is_that_of_frameworkcontroller)
 	    "\"ns\",\"FC_FRAMEWORK_NAME\":\"job\",\"FC_FRAMEWORK_UID\":\"u\","
 	    "\"FC_FRAMEWORK_ATTEMPT_ID\":\"0\",\"FC_CONFIGMAP_NAME\":\"job-attempt\"},"
 	    "\"finalizers\":[\"foregroundDeletion\"]}}");
-	free(body);
-	framework_free(f);
-	framework_config_free(c);
 }
 
 TEST(test_objects_writes_nothing_for_tasks_that_are_not_there)
 {
-	struct framework_config *c = config();
-	struct framework *f = running(c, "{}");
+	AUTO(framework_config_auto) struct framework_config *c = config();
+	AUTO(framework_auto) struct framework *f = running(c, "{}");
 	struct framework_object o = { .kind = FRAMEWORK_POD, .role = "w", .index = 1 };
 	STR_AUTO out = STR_INIT(TEXT_MAX);
-	ARENA_AUTO a = { 0 };
 	framework_object_write(f, &o, &out);
 	o.role = "v";
 	o.index = 0;
 	framework_object_write(f, &o, &out);
 	assert_int_equal(out.n, 0);
-	assert_null(framework_object(f, &o, &a));
+	assert_null(framework_object(f, &o, &unit.a));
 	o.role = "w";
-	assert_string_equal(node_text(node_get(framework_object(f, &o, &a), "metadata"), "name"),
-	                    "job-w-0");
-	framework_free(f);
-	framework_config_free(c);
+	assert_string_equal(
+	    node_text(node_get(framework_object(f, &o, &unit.a), "metadata"), "name"), "job-w-0");
 }

@@ -40,24 +40,24 @@ static void check_task(const struct fw_view *t)
 /* Tasks are found by index, and one after another. */
 TEST(test_view_finds_tasks_and_walks_through_them)
 {
-	ARENA_AUTO a = { 0 };
 	struct fw_view f;
 	struct fw_view t;
-	fw_view_read(status_of(&a, "{\"id\":1,\"instanceUID\":\"u\",\"taskRoleStatuses\":" TASKS
-	                           ",\"startTime\":\"1970-01-01T00:00:01Z\"}"),
-	             &a, &f);
+	fw_view_read(status_of(&unit.a,
+	                       "{\"id\":1,\"instanceUID\":\"u\",\"taskRoleStatuses\":" TASKS
+	                       ",\"startTime\":\"1970-01-01T00:00:01Z\"}"),
+	             &unit.a, &f);
 	assert_false(f.odd);
 	assert_true(span_is(f.state, "AttemptRunning"));
 	assert_true(span_is(f.instance, "u"));
 	assert_int_equal(f.attempt, 1);
 	assert_int_equal(f.attempt_start_ms, 1000);
 	assert_int_equal(f.start_ms, -1);
-	assert_false(fw_view_task(&f, SPAN("a"), 0, &a, &t));
-	assert_false(fw_view_task(&f, SPAN("b"), 1, &a, &t));
-	assert_true(fw_view_task(&f, SPAN("a"), 1, &a, &t));
+	assert_false(fw_view_task(&f, SPAN("a"), 0, &unit.a, &t));
+	assert_false(fw_view_task(&f, SPAN("b"), 1, &unit.a, &t));
+	assert_true(fw_view_task(&f, SPAN("a"), 1, &unit.a, &t));
 	check_task(&t);
 	struct fw_walk w;
-	assert_true(fw_walk_begin(&w, &f, &a));
+	assert_true(fw_walk_begin(&w, &f, &unit.a));
 	assert_true(fw_walk_role(&w));
 	assert_true(span_is(w.role, "a"));
 	assert_true(fw_walk_task(&w, &t));
@@ -86,12 +86,11 @@ TEST(test_view_marks_malformed_members)
 		{ "{\"id\":3,\"instanceUID\":4}", true, 3 },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
-		ARENA_AUTO a = { 0 };
 		struct fw_view f;
-		fw_view_read(status_of(&a, CASES[i].attempt), &a, &f);
+		fw_view_read(status_of(&unit.a, CASES[i].attempt), &unit.a, &f);
 		if (f.odd != CASES[i].odd || f.attempt != CASES[i].id)
 			fail_msg("%s", CASES[i].attempt);
-		fw_view_attempt(span_of(CASES[i].attempt), &a, &f);
+		fw_view_attempt(span_of(CASES[i].attempt), &unit.a, &f);
 		if (f.odd != CASES[i].odd || f.attempt != CASES[i].id)
 			fail_msg("%s by itself", CASES[i].attempt);
 	}
@@ -142,30 +141,31 @@ static int walk_roles(struct span attempt, struct arena *a)
 
 TEST(test_view_refuses_compression_bombs)
 {
-	ARENA_AUTO a = { 0 };
 	/* A small text may have any ratio. */
-	assert_int_equal(walk_roles(compressed(&a, blanks(&a, 64 << 10), false), &a), 0);
-	assert_int_equal(walk_roles(compressed(&a, blanks(&a, 1 << 20), false), &a), -1);
-	assert_int_equal(walk_roles(compressed(&a, blanks(&a, 40 << 20), false), &a), -1);
-	assert_int_equal(walk_roles(compressed(&a, blanks(&a, 100), true), &a), -1);
-	assert_int_equal(walk_roles(compressed(&a, SPAN("[1,]"), false), &a), -1);
-	assert_int_equal(walk_roles(compressed(&a, SPAN("{\"a\":1}"), false), &a), -1);
-	assert_int_equal(walk_roles(compressed(&a, SPAN("[{},1]"), false), &a), 2);
+	assert_int_equal(walk_roles(compressed(&unit.a, blanks(&unit.a, 64 << 10), false), &unit.a),
+	                 0);
+	assert_int_equal(walk_roles(compressed(&unit.a, blanks(&unit.a, 1 << 20), false), &unit.a),
+	                 -1);
+	assert_int_equal(walk_roles(compressed(&unit.a, blanks(&unit.a, 40 << 20), false), &unit.a),
+	                 -1);
+	assert_int_equal(walk_roles(compressed(&unit.a, blanks(&unit.a, 100), true), &unit.a), -1);
+	assert_int_equal(walk_roles(compressed(&unit.a, SPAN("[1,]"), false), &unit.a), -1);
+	assert_int_equal(walk_roles(compressed(&unit.a, SPAN("{\"a\":1}"), false), &unit.a), -1);
+	assert_int_equal(walk_roles(compressed(&unit.a, SPAN("[{},1]"), false), &unit.a), 2);
 }
 
 TEST(test_view_gunzip_refuses_more_than_the_maximum)
 {
-	ARENA_AUTO a = { 0 };
 	struct span out;
-	struct span text = compressed(&a, blanks(&a, 1000), false);
+	struct span text = compressed(&unit.a, blanks(&unit.a, 1000), false);
 	struct span packed;
 	struct span inside;
-	assert_true(scan_string(scan_get(text, "taskRoleStatusesCompressed"), &a, &inside));
-	assert_int_equal(base64_decode(&a, inside, &packed), 0);
-	assert_true(gzip_unpack(packed, 1000, 200, &a, &out));
-	assert_false(gzip_unpack(packed, 999, 200, &a, &out));
+	assert_true(scan_string(scan_get(text, "taskRoleStatusesCompressed"), &unit.a, &inside));
+	assert_int_equal(base64_decode(&unit.a, inside, &packed), 0);
+	assert_true(gzip_unpack(packed, 1000, 200, &unit.a, &out));
+	assert_false(gzip_unpack(packed, 999, 200, &unit.a, &out));
 	for (size_t n = 0; n < packed.n; n++) /* at the end of the memory that is read */
-		assert_false(gzip_unpack((struct span){ packed.p, n }, 1000, 200, &a, &out));
+		assert_false(gzip_unpack((struct span){ packed.p, n }, 1000, 200, &unit.a, &out));
 }
 
 TEST(test_view_tells_malformed_roles_from_absent_ones)
@@ -188,20 +188,18 @@ TEST(test_view_tells_malformed_roles_from_absent_ones)
 		{ "{\"taskRoleStatusesCompressed\":\"not base64!\"}", -1 },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
-		ARENA_AUTO a = { 0 };
-		if (walk_roles(span_of(CASES[i].attempt), &a) != CASES[i].roles)
+		if (walk_roles(span_of(CASES[i].attempt), &unit.a) != CASES[i].roles)
 			fail_msg("%s", CASES[i].attempt);
 	}
 }
 
 TEST(test_view_without_roles_keeps_all_else)
 {
-	ARENA_AUTO a = { 0 };
 	struct span object =
 	    SPAN("{\"status\":{\"attemptStatus\":{\"id\":1, \"taskRoleStatuses\":[{}],"
 	         "\"x\":[2],\"taskRoleStatusesCompressed\":\"y\"}}}");
-	struct span whole = fw_view_attempt_json(object, true, &a);
+	struct span whole = fw_view_attempt_json(object, true, &unit.a);
 	assert_true(span_is(scan_get(whole, "taskRoleStatuses"), "[{}]"));
-	assert_true(span_is(fw_view_attempt_json(object, false, &a), "{\"id\":1,\"x\":[2]}"));
-	assert_null(fw_view_attempt_json(SPAN("{\"status\":{}}"), false, &a).p);
+	assert_true(span_is(fw_view_attempt_json(object, false, &unit.a), "{\"id\":1,\"x\":[2]}"));
+	assert_null(fw_view_attempt_json(SPAN("{\"status\":{}}"), false, &unit.a).p);
 }

@@ -13,9 +13,8 @@ struct seen {
 
 static void see(void *arg, struct span item)
 {
-	ARENA_AUTO a = { 0 };
 	struct seen *s = arg;
-	str_span(&s->names, scan_text(scan_get(item, "name"), &a));
+	str_span(&s->names, scan_text(scan_get(item, "name"), &unit.a));
 	str_char(&s->names, ',');
 }
 
@@ -25,9 +24,8 @@ static struct seen cut(const char *list, size_t n)
 	/* The memory has exactly this size, so that a sanitizer reports reads beyond it. */
 	FREE_AUTO char *copy = xmalloc(n + 1);
 	memcpy(copy, list, n);
-	char *exact = xrealloc(TAKE(copy), n ? n : 1);
+	FREE_AUTO char *exact = xrealloc(TAKE(copy), n ? n : 1);
 	s.result = items_each((struct span){ exact, n }, see, &s, &s.more);
-	free(exact);
 	return s;
 }
 
@@ -46,30 +44,22 @@ static void assert_cut(const char *list, const char *names, const char *more)
 	forget(&s);
 }
 
-TEST(test_items_each_takes_members_in_both_orders)
+TEST(test_items_each_gives_the_expected_items)
 {
+	/* Takes members in both orders. */
 	assert_cut("{\"kind\":\"L\",\"items\":[{\"name\":\"a\"},{\"name\":\"b\"}],"
 	           "\"metadata\":{\"continue\":\"t\"}}",
 	           "a,b,", "t");
 	assert_cut(" { \"metadata\" : { } , \"items\" : [ { \"name\" : \"a\" } ] } \n", "a,", "");
-}
-
-TEST(test_items_each_takes_empty_lists)
-{
+	/* Takes empty lists. */
 	assert_cut("{\"items\":[]}", "", "");
 	assert_cut("{\"items\":[ ],\"metadata\":{\"continue\":null}}", "", "");
 	assert_cut("{\"items\":null}", "", "");
-}
-
-TEST(test_items_each_ignores_brackets_in_texts)
-{
+	/* Ignores brackets in texts. */
 	assert_cut("{\"x\":\"]}\\\"{[\",\"items\":[{\"q\":\"}],\\\\\",\"name\":\"a\"},"
 	           "{\"name\":\"b\",\"l\":[[{\"c\":\"[\"}]]}]}",
 	           "a,b,", "");
-}
-
-TEST(test_items_each_leaves_out_items_that_are_no_objects)
-{
+	/* Leaves out items that are no objects. */
 	assert_cut("{\"items\":[1,\"x\",null,[],{\"name\":\"z\"}]}", "z,", "");
 }
 
@@ -111,8 +101,7 @@ TEST(test_items_each_drops_a_token_that_is_too_long)
 {
 	STR_AUTO list = STR_INIT(1 << 16);
 	str_puts(&list, "{\"items\":[],\"metadata\":{\"continue\":\"");
-	for (size_t i = 0; i <= CONTINUE_MAX; i++)
-		str_char(&list, 'a');
+	str_many(&list, "a", CONTINUE_MAX + 1);
 	str_puts(&list, "\"}}");
 	assert_cut(str_c(&list), "", "");
 }

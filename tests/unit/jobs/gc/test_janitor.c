@@ -363,13 +363,11 @@ CASE(test_janitor_reaches_all_classes_of_one_long_list)
 	STR_AUTO text = STR_INIT(1 << 20);
 	str_puts(&text, "{\"items\":[");
 	for (size_t i = 0; i < 2000; i++) {
-		json_t *class = class_of(job(i * 1543 % 2003));
+		json_auto_t *class = class_of(job(i * 1543 % 2003));
 		(void)json_object_set_new(meta_of(class), "uid", json_string("u"));
 		(void)json_object_set_new(meta_of(class), "resourceVersion", json_string("1"));
-		char *one = json_dumps(class, JSON_COMPACT);
+		FREE_AUTO char *one = json_dumps(class, JSON_COMPACT);
 		str_printf(&text, "%s%s", i ? "," : "", one);
-		free(one);
-		json_decref(class);
 	}
 	str_puts(&text, "]}");
 	b->yard.list = str_c(&text);

@@ -12,7 +12,7 @@ struct change {
 
 static void apply(json_t *to, const char *text)
 {
-	json_t *patch = json_loads(text, JSON_DECODE_ANY, NULL);
+	json_auto_t *patch = json_loads(text, JSON_DECODE_ANY, NULL);
 	const char *key = NULL;
 	json_t *value = NULL;
 	assert_non_null(patch);
@@ -23,7 +23,6 @@ static void apply(json_t *to, const char *text)
 		else
 			(void)json_object_set(to, key, value);
 	}
-	json_decref(patch);
 }
 
 /* Hostile, malformed and foreign objects, as they appear in a list and as a whole. */
@@ -190,16 +189,12 @@ CASE(test_janitor_reads_items_beside_a_malformed_one)
 	STR_AUTO text = STR_INIT(1 << 20);
 	str_puts(&text, "{\"metadata\":{},\"items\":[7,null,\"x\",[{}],{\"metadata\":5},"
 	                "{\"a\":1,\"a\":2},{\"metadata\":{\"managedFields\":");
-	for (size_t i = 0; i < 5000; i++)
-		str_char(&text, '[');
-	for (size_t i = 0; i < 5000; i++)
-		str_char(&text, ']');
-	json_t *good = half_made(JOB);
+	str_many(&text, "[", 5000);
+	str_many(&text, "]", 5000);
+	json_auto_t *good = half_made(JOB);
 	(void)json_object_set_new(meta_of(good), "uid", json_string("u"));
-	char *one = json_dumps(good, 0);
+	FREE_AUTO char *one = json_dumps(good, 0);
 	str_printf(&text, "}},%s]}", one);
-	free(one);
-	json_decref(good);
 	b->yard.list = str_c(&text);
 	go(b);
 	assert_int_equal(b->janitor->frameworks.orphans.n, 1);

@@ -10,20 +10,6 @@ static void path_is(enum object_kind kind, const char *name, const char *expecte
 	assert_string_equal(str_c(&out), expected);
 }
 
-TEST(test_path_write_gives_the_path_of_an_object)
-{
-	path_is(KIND_FRAMEWORK, "abc",
-	        "/apis/frameworkcontroller.microsoft.com/v1/namespaces/jobs/frameworks/abc");
-	path_is(KIND_SECRET, "abc-configcred", "/api/v1/namespaces/jobs/secrets/abc-configcred");
-	path_is(KIND_SERVICEACCOUNT, "a", "/api/v1/namespaces/jobs/serviceaccounts/a");
-	path_is(KIND_CONFIGMAP, "a.b", "/api/v1/namespaces/jobs/configmaps/a.b");
-}
-
-TEST(test_path_write_gives_the_path_of_a_collection)
-{
-	path_is(KIND_SECRET, NULL, "/api/v1/namespaces/jobs/secrets");
-}
-
 TEST(test_path_write_gives_the_path_of_all_namespaces)
 {
 	STR_AUTO out = STR_INIT(1024);
@@ -33,8 +19,17 @@ TEST(test_path_write_gives_the_path_of_all_namespaces)
 	assert_string_equal(str_c(&out), "/api/v1/pods");
 }
 
-TEST(test_path_write_leaves_out_the_namespace_of_cluster_kinds)
+TEST(test_path_write_gives_the_expected_path)
 {
+	/* Gives the path of an object. */
+	path_is(KIND_FRAMEWORK, "abc",
+	        "/apis/frameworkcontroller.microsoft.com/v1/namespaces/jobs/frameworks/abc");
+	path_is(KIND_SECRET, "abc-configcred", "/api/v1/namespaces/jobs/secrets/abc-configcred");
+	path_is(KIND_SERVICEACCOUNT, "a", "/api/v1/namespaces/jobs/serviceaccounts/a");
+	path_is(KIND_CONFIGMAP, "a.b", "/api/v1/namespaces/jobs/configmaps/a.b");
+	/* Gives the path of a collection. */
+	path_is(KIND_SECRET, NULL, "/api/v1/namespaces/jobs/secrets");
+	/* Leaves out the namespace of cluster kinds. */
 	path_is(KIND_PRIORITYCLASS, "p", "/apis/scheduling.k8s.io/v1/priorityclasses/p");
 	path_is(KIND_ACCESS_REVIEW, NULL, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews");
 	path_is(KIND_VERSION, NULL, "/version");

@@ -200,7 +200,6 @@ TEST(test_closing_store_has_no_room)
 
 TEST(test_stopped_caller_does_not_wait_for_the_answer)
 {
-	ARENA_AUTO a = { 0 };
 	struct store_reply reply;
 	const struct store_request r = { .name = "f", .deadline_ms = clock_ms() + 60000 };
 	open_fake((struct store_limits){ 1, 100, 0, 0 });
@@ -209,7 +208,7 @@ TEST(test_stopped_caller_does_not_wait_for_the_answer)
 	fake.leaves = &c;
 	(void)alarm(60);
 	for (size_t i = 0; i < 2; i++)
-		(void)store_call(&c, &r, &a, &reply);
+		(void)store_call(&c, &r, &unit.a, &reply);
 	(void)alarm(0);
 	assert_null(c.store);
 	assert_int_equal(fake.n, 1);

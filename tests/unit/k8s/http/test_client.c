@@ -23,7 +23,7 @@ static void client_keeps(void *arg, const struct client_answer *a)
 	got->problem = a->problem;
 }
 
-/* A listening socket at the path, which is a template of mkdtemp and a name. */
+/* A listening socket at the path. */
 static int client_listen(const char *path)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
@@ -36,16 +36,13 @@ static int client_listen(const char *path)
 
 TEST(test_client_waits_for_its_own_process_without_limit)
 {
-	ERR_AUTO e = { 0 };
-	char dir[] = "/tmp/rest-lit-client.XXXXXX";
 	struct answered got = { 0 };
-	assert_non_null(mkdtemp(dir));
-	FREE_AUTO char *path = xasprintf("%s/socket", dir);
+	const char *path = unit_path("socket");
 	FD_AUTO listens = client_listen(path);
 	const struct client_settings settings = { .url = "http://localhost",
 		                                  .ca_file = "",
 		                                  .socket = path };
-	struct client *c = client_new(&settings, &e);
+	struct client *c = client_new(&settings, no_err());
 	assert_non_null(c);
 	const struct client_call call = { .method = "GET",
 		                          .path = "/",
@@ -53,7 +50,7 @@ TEST(test_client_waits_for_its_own_process_without_limit)
 		                          .timeout_ms = LIMIT_MS,
 		                          .ended = client_keeps,
 		                          .arg = &got };
-	assert_non_null(client_start(c, &call, &e));
+	assert_non_null(client_start(c, &call, no_err()));
 	for (int i = 0; i < 10; i++) {
 		client_run_once(c, TURN_MS, -1);
 		clock_sleep(TURN_MS);
@@ -68,6 +65,4 @@ TEST(test_client_waits_for_its_own_process_without_limit)
 	assert_int_equal(got.status, 200);
 	assert_null(got.problem);
 	client_free(c);
-	(void)unlink(path);
-	(void)rmdir(dir);
 }

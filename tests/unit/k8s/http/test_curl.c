@@ -80,19 +80,17 @@ TEST(test_settings_keep_no_cookies_and_caches)
 
 TEST(test_curl_start_accepts_this_libcurl)
 {
-	ERR_AUTO e = { 0 };
-	assert_int_equal(curl_start(&e), 0);
+	assert_int_equal(curl_start(no_err()), 0);
 }
 
 /* Every setopt of the list succeeded: login_curl checks each. */
 static CURL *handle_for(const char *url, struct login **l)
 {
-	ERR_AUTO e = { 0 };
 	struct login_options o = { .apiserver = url };
-	*l = login_new(&o, &e);
-	assert_string_equal(err_msg(&e), "");
-	CURL *h = login_curl(*l, &e);
-	assert_string_equal(err_msg(&e), "");
+	*l = login_new(&o, no_err());
+	assert_string_equal(err_msg(&unit.e), "");
+	CURL *h = login_curl(*l, no_err());
+	assert_string_equal(err_msg(&unit.e), "");
 	return h;
 }
 
@@ -115,7 +113,6 @@ TEST(test_handle_speaks_one_protocol)
 
 /* ---- a TLS server ------------------------------------------------------------------ */
 
-static char dir[64];
 static pid_t server;
 static int port;
 
@@ -144,24 +141,22 @@ static bool server_answers(void)
 /* Two CAs, and a server for 127.0.0.1 whose certificate is signed by the first. */
 FIXTURE(setup)
 {
-	(void)snprintf(dir, sizeof(dir), "/tmp/rest-lit-test-XXXXXX");
-	assert_non_null(mkdtemp(dir));
 	port = 10000 + (int)getpid() % 9000; /* below what other tests take */
 	static const char KEY[] = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
 	for (int i = 1; i <= 2; i++)
 		shell("cd %s && openssl req -x509 %s -subj /CN=ca%d -days 2 -keyout ca%d.key "
 		      "-out ca%d.crt 2>/dev/null",
-		      dir, KEY, i, i, i);
+		      unit_path(""), KEY, i, i, i);
 	shell("cd %s && openssl req %s -subj /CN=server -keyout s.key -out s.csr 2>/dev/null && "
 	      "echo subjectAltName=IP:127.0.0.1 >ext && openssl x509 -req -in s.csr -CA ca1.crt "
 	      "-CAkey ca1.key -CAcreateserial -days 2 -extfile ext -out s.crt 2>/dev/null",
-	      dir, KEY);
+	      unit_path(""), KEY);
 	char command[512];
 	(void)snprintf(
 	    command, sizeof(command),
 	    "cd %s && exec openssl s_server -quiet -www -accept 127.0.0.1:%d -cert s.crt "
 	    "-key s.key >/dev/null 2>&1",
-	    dir, port);
+	    unit_path(""), port);
 	server = spawn(command);
 	int64_t end_ms = clock_ms() + AMPLE_MS;
 	while (!server_answers() && clock_ms() < end_ms)
@@ -173,24 +168,20 @@ FIXTURE(teardown)
 {
 	(void)kill(server, SIGKILL);
 	(void)waitpid(server, NULL, 0);
-	shell("rm -rf '%s'", dir);
 	return 0;
 }
 
 /* Ask the server, trusting that CA (NULL: those of the machine). */
 static struct kept ask_trusting(const char *ca, const char *host, enum store_verb verb)
 {
-	ERR_AUTO e = { 0 };
 	char url[64];
-	char ca_path[128];
 	(void)snprintf(url, sizeof(url), "https://%s:%d", host, port);
-	(void)snprintf(ca_path, sizeof(ca_path), "%s/%s", dir, ca ? ca : "");
-	struct login_options o = { .apiserver = url, .ca_file = ca ? ca_path : NULL };
-	struct login *l = login_new(&o, &e);
-	assert_string_equal(err_msg(&e), "");
+	struct login_options o = { .apiserver = url, .ca_file = ca ? unit_path(ca) : NULL };
+	struct login *l = login_new(&o, no_err());
+	assert_string_equal(err_msg(&unit.e), "");
 	struct store_limits limits = STORE_LIMITS_DEFAULT;
-	struct store *s = store_api_new(l, "jobs", &limits, &e);
-	assert_string_equal(err_msg(&e), "");
+	struct store *s = store_api_new(l, "jobs", &limits, no_err());
+	assert_string_equal(err_msg(&unit.e), "");
 	struct kept k = ask(s, (struct store_request){ .verb = verb,
 	                                               .kind = KIND_SECRET,
 	                                               .name = "x",
@@ -233,21 +224,20 @@ TEST(test_tls_refuses_a_wrong_name)
 /* The CA of the API server is replaced at run time: the next connection uses the new one. */
 TEST(test_tls_follows_a_replaced_ca)
 {
-	ERR_AUTO e = { 0 };
 	char url[64];
 	char ca[128];
 	struct kept k[2];
-	shell("cp %s/ca2.crt %s/ca.crt", dir, dir);
+	shell("cp %s/ca2.crt %s/ca.crt", unit_path(""), unit_path(""));
 	(void)snprintf(url, sizeof(url), "https://127.0.0.1:%d", port);
-	(void)snprintf(ca, sizeof(ca), "%s/ca.crt", dir);
+	(void)snprintf(ca, sizeof(ca), "%s/ca.crt", unit_path(""));
 	struct login_options o = { .apiserver = url, .ca_file = ca };
-	struct login *l = login_new(&o, &e);
+	struct login *l = login_new(&o, no_err());
 	struct store_limits limits = STORE_LIMITS_DEFAULT;
-	struct store *s = store_api_new(l, "jobs", &limits, &e);
-	assert_string_equal(err_msg(&e), "");
+	struct store *s = store_api_new(l, "jobs", &limits, no_err());
+	assert_string_equal(err_msg(&unit.e), "");
 	for (int i = 0; i < 2; i++) {
 		k[i] = ask(s, (struct store_request){ .verb = STORE_READY });
-		shell("cp %s/ca1.crt %s/ca.crt", dir, dir);
+		shell("cp %s/ca1.crt %s/ca.crt", unit_path(""), unit_path(""));
 		login_refresh(l);
 		login_refresh(l);
 	}
@@ -263,10 +253,10 @@ TEST(test_tls_follows_a_replaced_ca)
 static bool machine_trusts_ca1(void)
 {
 	char certs[128];
-	(void)snprintf(certs, sizeof(certs), "%s/certs", dir);
+	(void)snprintf(certs, sizeof(certs), "%s/certs", unit_path(""));
 	shell("cd %s && mkdir certs && cp ca1.crt certs/ca-certificates.crt && "
 	      "cp ca1.crt certs/$(openssl x509 -hash -noout -in ca1.crt).0",
-	      dir);
+	      unit_path(""));
 	if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
 		return false;
 	return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&

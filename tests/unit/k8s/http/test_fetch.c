@@ -67,7 +67,6 @@ static void failed(void *arg, unsigned attempts, const struct err *e)
 
 static void refused(const char *url, const char *ca_file, const char *word)
 {
-	ERR_AUTO e = { 0 };
 	const struct fetch_settings s = { .url = url,
 		                          .path = "/",
 		                          .ca_file = ca_file,
@@ -75,10 +74,10 @@ static void refused(const char *url, const char *ca_file, const char *word)
 		                          .max = 1024,
 		                          .take = take,
 		                          .failed = failed };
-	assert_null(fetch_new(&s, &e));
-	if (!strstr(err_msg(&e), word))
-		fail_msg("\"%s\" does not say %s", err_msg(&e), word);
-	assert_null(strstr(err_msg(&e), "geheim"));
+	assert_null(fetch_new(&s, no_err()));
+	if (!strstr(err_msg(&unit.e), word))
+		fail_msg("\"%s\" does not say %s", err_msg(&unit.e), word);
+	assert_null(strstr(err_msg(&unit.e), "geheim"));
 }
 
 TEST(test_invalid_addresses_and_files_are_refused)

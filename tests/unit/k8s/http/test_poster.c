@@ -94,11 +94,10 @@ TEST(test_poster_refuses_insecure_urls)
 		{ "https://example.com/a b", true, false },
 	};
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
-		ERR_AUTO e = { 0 };
-		struct poster *p =
-		    poster_new(&(struct poster_settings){ CASES[i].url, CASES[i].inside, 1 }, &e);
+		struct poster *p = poster_new(
+		    &(struct poster_settings){ CASES[i].url, CASES[i].inside, 1 }, no_err());
 		assert_int_equal(p != NULL, CASES[i].good);
-		assert_int_equal(e.http, CASES[i].good ? 0 : 400);
+		assert_int_equal(unit.e.http, CASES[i].good ? 0 : 400);
 		poster_free(p);
 	}
 }

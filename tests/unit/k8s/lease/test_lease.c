@@ -26,12 +26,11 @@ static void note_trouble(void *arg, const char *why)
 
 static struct lease *take_part(struct trouble *t, int duration_s)
 {
-	ERR_AUTO e = { 0 };
 	const struct lease_settings s = { "l", duration_s, note_trouble, t };
 	struct lease *l = lease_new(&s);
 	assert_true(strlen(lease_identity(l)) > 16);
 	assert_false(lease_is_held(l, NULL));
-	assert_int_equal(lease_start(l, TAKE(store), &e), 0);
+	assert_int_equal(lease_start(l, TAKE(store), no_err()), 0);
 	return l;
 }
 
@@ -60,8 +59,6 @@ static void end_server(size_t requests)
 	while (server.requests < requests && clock_ms() < end_ms)
 		clock_sleep(2);
 	login_free(login);
-	assert_int_equal(unlink(token_path), 0);
-	assert_int_equal(rmdir(dir), 0);
 	server_stop(&server);
 }
 
@@ -77,7 +74,7 @@ TEST(test_lease_is_created_and_given_back)
 	int64_t left_ms = -1;
 	START({ ANSWER, STATUS_NOT_FOUND }, { ANSWER, CREATED });
 	struct lease *l = take_part(&t, LONG_S);
-	char *holder = xasprintf("\"holderIdentity\":\"%s\"", lease_identity(l));
+	FREE_AUTO char *holder = xasprintf("\"holderIdentity\":\"%s\"", lease_identity(l));
 	rounds(&t.fine, 1);
 	assert_true(lease_is_held(l, &left_ms));
 	assert_in_range(left_ms, 1, LONG_S * 1000 * 2 / 3);
@@ -94,7 +91,6 @@ TEST(test_lease_is_created_and_given_back)
 	sent(1, holder);
 	sent(2, "{\"metadata\":{\"resourceVersion\":\"42\"},"
 	        "\"spec\":{\"holderIdentity\":\"\"}}");
-	free(holder);
 }
 
 TEST(test_lease_of_others_is_left_to_them)

@@ -11,25 +11,17 @@
 #include "base/time.h"
 #include "k8s/logs/log_stream.h"
 
+AUTO_FREE(log_file)
+
 #define T "2026-11-22T22:55:36.123456789Z "
 
 enum { PATIENCE_MS = 60000, BIG = 300000, TEXT_ROOM = 4 << 20 };
 
-static char dir[64];
 static bool there = true, over;
-
-static const char *path(const char *name)
-{
-	static char text[4][128];
-	static int i;
-	i = (i + 1) % 4;
-	(void)snprintf(text[i], sizeof(text[i]), "%s/%s", dir, name);
-	return text[i];
-}
 
 static void append(const char *name, const char *text)
 {
-	int fd = open(path(name), O_WRONLY | O_CREAT | O_APPEND, 0600);
+	int fd = open(unit_path(name), O_WRONLY | O_CREAT | O_APPEND, 0600);
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
 	assert_int_equal(close(fd), 0);
@@ -37,7 +29,7 @@ static void append(const char *name, const char *text)
 
 static void rotate(void)
 {
-	assert_int_equal(rename(path("log"), path("log.1")), 0);
+	assert_int_equal(rename(unit_path("log"), unit_path("log.1")), 0);
 }
 
 static bool find(void *arg, struct arena *a, struct log_files *out)
@@ -46,25 +38,16 @@ static bool find(void *arg, struct arena *a, struct log_files *out)
 	static const char *const NAMES[] = { "log.1", "log" };
 	*out = (struct log_files){ .ended = over };
 	for (size_t i = 0; i < 2 && there; i++)
-		if (access(path(NAMES[i]), F_OK) == 0)
-			out->path[out->n++] = arena_dup(a, span_of(path(NAMES[i])));
+		if (access(unit_path(NAMES[i]), F_OK) == 0)
+			out->path[out->n++] = arena_dup(a, span_of(unit_path(NAMES[i])));
 	return there;
 }
 
 FIXTURE(set_up)
 {
-	(void)snprintf(dir, sizeof(dir), "/tmp/rest-lit-test-XXXXXX");
 	there = true;
 	over = false;
-	return mkdtemp(dir) ? 0 : -1;
-}
-
-FIXTURE(tear_down)
-{
-	(void)unlink(path("log"));
-	(void)unlink(path("log.1"));
-	(void)unlink(path("other"));
-	return rmdir(dir);
+	return 0;
 }
 
 /* Reads until the log ends or has no more bytes for now. */
@@ -91,11 +74,10 @@ static struct log_file *open_file(unsigned streams, int64_t lines, bool follow)
 static void assert_log(unsigned streams, int64_t lines, const char *wanted)
 {
 	STR_AUTO out = STR_INIT(TEXT_ROOM);
-	struct log_file *f = open_file(streams, lines, false);
+	AUTO(log_file_auto) struct log_file *f = open_file(streams, lines, false);
 	assert_non_null(f);
 	assert_int_equal(drain(f, &out), LOG_FILE_END);
 	assert_string_equal(str_c(&out), wanted);
-	log_file_free(f);
 }
 
 /* The rest of the log from this offset on; `at`: its own offset. */
@@ -104,7 +86,7 @@ static void assert_from(unsigned streams, int64_t from, int64_t at, const char *
 	int status;
 	struct span piece;
 	const struct log_file_request r = { find, NULL, streams, 0, false, 0, from };
-	struct log_file *f = log_file_open(&r, &status);
+	AUTO(log_file_auto) struct log_file *f = log_file_open(&r, &status);
 	assert_non_null(f);
 	STR_AUTO out = STR_INIT(TEXT_ROOM);
 	if (log_file_next(f, &piece) == LOG_FILE_PIECE)
@@ -112,12 +94,11 @@ static void assert_from(unsigned streams, int64_t from, int64_t at, const char *
 	assert_int_equal(log_file_offset(f), at);
 	assert_int_equal(drain(f, &out), LOG_FILE_END);
 	assert_string_equal(str_c(&out), wanted);
-	log_file_free(f);
 }
 
 enum { BOTH = LOG_FILE_STDOUT | LOG_FILE_STDERR };
 
-#define CASE(name) TEST_WITH(name, set_up, tear_down)
+#define CASE(name) TEST_WITH(name, set_up, NULL)
 
 CASE(test_stdout_and_stderr_are_read_in_order)
 {
@@ -142,20 +123,18 @@ CASE(test_lines_from_before_a_time_are_left_out)
 		STR_AUTO out = STR_INIT(TEXT_ROOM);
 		struct log_file_request r = { find, NULL, BOTH, i, false, 0, 0 };
 		assert_true(rfc3339_read(SPAN("2026-01-31T12:00:02.5Z"), &r.since_ms));
-		struct log_file *f = log_file_open(&r, &status);
+		AUTO(log_file_auto) struct log_file *f = log_file_open(&r, &status);
 		assert_non_null(f);
 		assert_int_equal(drain(f, &out), LOG_FILE_END);
 		assert_string_equal(str_c(&out), i ? "45\n" : "23\n45\n");
 		assert_int_equal(log_file_offset(f), i ? -1 : 9);
-		log_file_free(f);
 	}
 }
 
 static int64_t before(void)
 {
-	ARENA_AUTO a = { 0 };
 	struct log_files files;
-	(void)find(NULL, &a, &files);
+	(void)find(NULL, &unit.a, &files);
 	return log_file_before(&files, BOTH);
 }
 
@@ -178,8 +157,8 @@ CASE(test_earlier_bytes_are_counted_after_rotation)
 		T "before F 4 y\n",  T "stdout F before F 4 0\n", "before"
 	};
 	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
-		(void)unlink(path("log.1"));
-		(void)unlink(path("log"));
+		(void)unlink(unit_path("log.1"));
+		(void)unlink(unit_path("log"));
 		append("log", BAD[i]);
 		assert_int_equal(before(), 0);
 	}
@@ -197,8 +176,8 @@ CASE(test_log_is_read_from_any_offset)
 	assert_from(LOG_FILE_STDOUT, 5, 5, "ee\n\nend");
 	assert_from(LOG_FILE_STDERR, 3, 3, "\xa9\ny\n");
 	/* Bytes that are gone. */
-	(void)unlink(path("log.1"));
-	(void)unlink(path("log"));
+	(void)unlink(unit_path("log.1"));
+	(void)unlink(unit_path("log"));
 	append("log", T "before F 10 5\n" T "stdout F x\n" T "stderr F yy\n");
 	assert_from(BOTH, 0, 15, "x\nyy\n");
 	assert_from(BOTH, 16, 16, "\nyy\n");
@@ -232,7 +211,7 @@ CASE(test_last_lines_are_counted_per_stream)
 /* Long lines are read in pieces; the last lines are searched in a part of the files. */
 CASE(test_long_lines_are_read_in_pieces)
 {
-	char *line = xmalloc(BIG + 2);
+	FREE_AUTO char *line = xmalloc(BIG + 2);
 	memset(line, 'x', BIG);
 	memcpy(line + BIG, "\n", 2);
 	for (int i = 0; i < 10; i++) {
@@ -240,23 +219,20 @@ CASE(test_long_lines_are_read_in_pieces)
 		append(i < 4 ? "log.1" : "log", line);
 	}
 	STR_AUTO out = STR_INIT(TEXT_ROOM);
-	struct log_file *f = open_file(BOTH, 0, false);
+	AUTO(log_file_auto) struct log_file *f = open_file(BOTH, 0, false);
 	assert_int_equal(drain(f, &out), LOG_FILE_END);
 	assert_int_equal(out.n, 10 * (BIG + 1));
-	log_file_free(f);
 	out.n = 0;
 	f = open_file(BOTH, 9, false);
 	assert_int_equal(drain(f, &out), LOG_FILE_END);
 	assert_int_equal(out.n, 3 * (BIG + 1)); /* whole lines of the last MiB */
-	log_file_free(f);
-	free(line);
 }
 
 CASE(test_followed_files_give_new_lines_after_rotation)
 {
 	STR_AUTO out = STR_INIT(TEXT_ROOM);
 	append("log", T "stdout F a\n");
-	struct log_file *f = open_file(BOTH, 0, true);
+	AUTO(log_file_auto) struct log_file *f = open_file(BOTH, 0, true);
 	assert_int_equal(drain(f, &out), LOG_FILE_QUIET);
 	append("log", T "stdout F ");
 	assert_int_equal(drain(f, &out), LOG_FILE_QUIET);
@@ -277,7 +253,6 @@ CASE(test_followed_files_give_new_lines_after_rotation)
 	append("log", T "stdout F h\n");
 	assert_int_equal(drain(f, &out), LOG_FILE_END);
 	assert_string_equal(str_c(&out), "a\nb\nc\nd\ne\nf\ng\nh\n");
-	log_file_free(f);
 }
 
 /* Its reader begins again, and sees by the offset what is missing. */
@@ -285,15 +260,14 @@ CASE(test_followed_files_that_were_replaced_unread_break_the_log)
 {
 	STR_AUTO out = STR_INIT(TEXT_ROOM);
 	append("log", T "stdout F a\n");
-	struct log_file *f = open_file(BOTH, 0, true);
+	AUTO(log_file_auto) struct log_file *f = open_file(BOTH, 0, true);
 	assert_int_equal(drain(f, &out), LOG_FILE_QUIET);
 	assert_int_equal(log_file_offset(f), 2);
-	assert_int_equal(unlink(path("log")), 0);
+	assert_int_equal(unlink(unit_path("log")), 0);
 	append("log.1", T "before F 4 0\n" T "stdout F c\n");
 	append("log", T "before F 6 0\n" T "stdout F d\n");
 	assert_int_equal(drain(f, &out), LOG_FILE_BROKEN);
 	assert_string_equal(str_c(&out), "a\n");
-	log_file_free(f);
 	assert_from(BOTH, 2, 4, "c\nd\n");
 }
 
@@ -302,13 +276,12 @@ CASE(test_followed_files_end_when_they_are_deleted)
 {
 	STR_AUTO out = STR_INIT(TEXT_ROOM);
 	append("log", T "stdout F a\n");
-	struct log_file *f = open_file(BOTH, 0, true);
+	AUTO(log_file_auto) struct log_file *f = open_file(BOTH, 0, true);
 	append("log", T "stdout F b\n");
-	assert_int_equal(unlink(path("log")), 0);
+	assert_int_equal(unlink(unit_path("log")), 0);
 	there = false;
 	assert_int_equal(drain(f, &out), LOG_FILE_END);
 	assert_string_equal(str_c(&out), "a\nb\n");
-	log_file_free(f);
 }
 
 static void assert_none(int wanted)
@@ -331,15 +304,15 @@ CASE(test_missing_files_give_400_or_404_by_the_end_of_the_task)
 CASE(test_links_fifos_and_directories_are_not_read)
 {
 	append("other", T "stdout F secret\n");
-	assert_int_equal(symlink(path("other"), path("log")), 0);
+	assert_int_equal(symlink(unit_path("other"), unit_path("log")), 0);
 	assert_none(400);
-	assert_int_equal(unlink(path("log")), 0);
-	assert_int_equal(mkfifo(path("log"), 0600), 0);
+	assert_int_equal(unlink(unit_path("log")), 0);
+	assert_int_equal(mkfifo(unit_path("log"), 0600), 0);
 	assert_none(400);
-	assert_int_equal(unlink(path("log")), 0);
-	assert_int_equal(mkdir(path("log"), 0700), 0);
+	assert_int_equal(unlink(unit_path("log")), 0);
+	assert_int_equal(mkdir(unit_path("log"), 0700), 0);
 	assert_none(400);
-	assert_int_equal(rmdir(path("log")), 0);
+	assert_int_equal(rmdir(unit_path("log")), 0);
 }
 
 /* ---- streams ---- */
@@ -388,10 +361,9 @@ static void ended(void *arg, const struct log_stream_end *end)
 
 static void begin(struct reader *g, bool follow)
 {
-	ERR_AUTO e = { 0 };
 	*g = (struct reader){ .got = STR_INIT(TEXT_ROOM), .room = g->room ?: SIZE_MAX };
 	if (!streams)
-		streams = log_streams_new(NULL, "jobs", 3, 2, &e);
+		streams = log_streams_new(NULL, "jobs", 3, 2, no_err());
 	g->stream = log_stream_open(streams,
 	                            &(struct log_stream_request){ .user = "alice",
 	                                                          .files = find,
@@ -401,8 +373,8 @@ static void begin(struct reader *g, bool follow)
 	                                                          .came = came,
 	                                                          .ended = ended,
 	                                                          .arg = g },
-	                            &e);
-	assert_string_equal(err_msg(&e), "");
+	                            no_err());
+	assert_string_equal(err_msg(&unit.e), "");
 }
 
 static void turn(void)
@@ -511,13 +483,12 @@ CASE(test_stream_ends_silently_when_its_reader_leaves)
 
 CASE(test_stream_beyond_the_limit_of_a_user_gives_429)
 {
-	ERR_AUTO e = { 0 };
 	struct reader g[3] = { { .room = 0 }, { .room = 0 }, { .room = 0 } };
 	begin(&g[0], true);
 	begin(&g[1], false);
 	struct log_stream_request r = { .user = "alice", .files = find };
-	assert_null(log_stream_open(streams, &r, &e));
-	assert_int_equal(e.http, 429);
+	assert_null(log_stream_open(streams, &r, no_err()));
+	assert_int_equal(unit.e.http, 429);
 	turn_to_end(&g[0]);
 	turn_to_end(&g[1]);
 	assert_int_equal(g[0].outcome, LOG_STREAM_REFUSED);

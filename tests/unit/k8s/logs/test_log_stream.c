@@ -79,12 +79,11 @@ static struct log_stream *open_log(struct reader *g, const char *user, bool foll
 
 static void begin(struct reader *g, bool follow)
 {
-	ERR_AUTO e = { 0 };
-	streams = log_streams_new(login, "jobs", 3, 2, &e);
+	streams = log_streams_new(login, "jobs", 3, 2, no_err());
 	assert_non_null(streams);
 	g->in_order = true;
-	g->stream = open_log(g, "alice", follow, &e);
-	assert_string_equal(err_msg(&e), "");
+	g->stream = open_log(g, "alice", follow, no_err());
+	assert_string_equal(err_msg(&unit.e), "");
 }
 
 static void turn_once(void)
@@ -243,28 +242,27 @@ TEST(test_tail_limits_count_per_user_and_in_all)
 {
 	START({ HANG, NULL });
 	struct reader g[3] = { { .room = SIZE_MAX }, { .room = SIZE_MAX }, { .room = SIZE_MAX } };
-	ERR_AUTO e = { 0 };
 	begin(&g[0], false);
-	g[1].stream = open_log(&g[1], "alice", false, &e);
+	g[1].stream = open_log(&g[1], "alice", false, no_err());
 	assert_non_null(g[1].stream);
-	assert_null(open_log(&g[2], "alice", false, &e));
-	assert_int_equal(e.http, 429);
-	g[2].stream = open_log(&g[2], "bob", false, &e);
+	assert_null(open_log(&g[2], "alice", false, no_err()));
+	assert_int_equal(unit.e.http, 429);
+	g[2].stream = open_log(&g[2], "bob", false, no_err());
 	assert_non_null(g[2].stream);
-	assert_null(open_log(&g[0], "carol", false, &e));
-	assert_int_equal(e.http, 503);
+	assert_null(open_log(&g[0], "carol", false, no_err()));
+	assert_int_equal(unit.e.http, 503);
 	log_stream_cancel(g[2].stream);
 	const char *const none[] = { "", "..", "a/b", "a?b", "A" };
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
 		struct log_stream_request r = { .pod = none[i],
 			                        .container = "app",
 			                        .user = "carol" };
-		assert_null(log_stream_open(streams, &r, &e));
-		assert_int_equal(e.http, 500);
+		assert_null(log_stream_open(streams, &r, no_err()));
+		assert_int_equal(unit.e.http, 500);
 		r = (struct log_stream_request){ .pod = "p",
 			                         .container = none[i],
 			                         .user = "carol" };
-		assert_null(log_stream_open(streams, &r, &e));
+		assert_null(log_stream_open(streams, &r, no_err()));
 	}
 	assert_int_equal(log_streams_count(streams), 2);
 	finish();

@@ -255,10 +255,10 @@ TEST(test_token_is_read_again_when_its_file_changes)
 {
 	START({ ANSWER, FINE });
 	act(STORE_GET, AMPLE_MS);
-	write_token("second-token");
+	unit_file("token", SPAN("second-token"));
 	login_refresh(login);
 	act(STORE_GET, AMPLE_MS);
-	write_token("bad\r\nImpersonate-User: admin");
+	unit_file("token", SPAN("bad\r\nImpersonate-User: admin"));
 	login_refresh(login);
 	act(STORE_GET, AMPLE_MS);
 	sent(0, "Bearer first-token\r\n");
@@ -280,27 +280,23 @@ TEST(test_proxy_of_the_environment_is_ignored)
 TEST(test_netrc_of_the_home_is_ignored)
 {
 	static const struct step FINE_STEP[] = { { ANSWER, FINE } };
-	ERR_AUTO e = { 0 };
-	char home[] = "/tmp/rest-lit-test-XXXXXX";
 	char url[64];
 	const char *before = get_env("HOME");
-	assert_non_null(mkdtemp(home));
-	shell("echo 'machine 127.0.0.1 login admin password hunter2' >%s/.netrc", home);
-	set_env("HOME", home);
+	(void)unit_file(".netrc", SPAN("machine 127.0.0.1 login admin password hunter2\n"));
+	set_env("HOME", unit_path(""));
 	server.port = 0;
 	server_start(&server, FINE_STEP, 1);
 	(void)snprintf(url, sizeof(url), "http://127.0.0.1:%d", server.port);
 	struct login_options o = { .apiserver = url };
 	struct store_limits limits = STORE_LIMITS_DEFAULT;
-	login = login_new(&o, &e);
-	store = store_api_new(login, "jobs", &limits, &e);
+	login = login_new(&o, no_err());
+	store = store_api_new(login, "jobs", &limits, no_err());
 	assert_int_equal(act(STORE_GET, AMPLE_MS).outcome, STORE_OK);
 	not_sent(0, "Authorization");
 	store_free(store);
 	login_free(login);
 	server_stop(&server);
 	set_env("HOME", before);
-	shell("rm -r %s", home);
 }
 
 TEST(test_cookies_are_not_kept)
@@ -336,39 +332,27 @@ TEST(test_requests_in_flight_are_bounded)
 	server.port = 0;
 	server_start(&server, HANGING, 1);
 	open_store_limited(&limits);
-	struct kept *k = calloc(8, sizeof(*k));
-	for (size_t i = 0; i < 8; i++) {
-		/* Those that wait give up; those under way do not. */
-		struct store_request r = request(STORE_GET, i < 3 ? AMPLE_MS : 200);
-		r.done = keep;
-		r.arg = &k[i];
-		store_request(store, &r);
-	}
+	/* Those that wait give up; those under way do not. */
+	const struct kept *begun = send_off(store, request(STORE_GET, AMPLE_MS), 3);
+	const struct kept *waiting = send_off(store, request(STORE_GET, 200), 5);
 	while (server.requests < 3 || store_pending(store) > 3)
 		store_run_once(store, 20);
 	stop();
 	for (size_t i = 0; i < 8; i++)
-		assert_int_equal(k[i].calls, 1);
+		assert_int_equal(i < 3 ? begun[i].calls : waiting[i - 3].calls, 1);
 	assert_int_equal(server.requests, 3);
-	free(k);
 }
 
 TEST(test_store_free_answers_requests_in_flight)
 {
 	START({ HANG, NULL });
-	struct kept *k = calloc(2, sizeof(*k));
-	struct store_request r = request(STORE_CREATE, AMPLE_MS);
-	r.done = keep;
-	r.arg = &k[0];
-	store_request(store, &r);
+	const struct kept *first = send_off(store, request(STORE_CREATE, AMPLE_MS), 1);
 	while (server.requests == 0)
 		store_run_once(store, 20);
-	r.arg = &k[1];
-	store_request(store, &r);
+	const struct kept *second = send_off(store, request(STORE_CREATE, AMPLE_MS), 1);
 	stop();
-	assert_int_equal(k[0].outcome, STORE_AMBIGUOUS);
-	assert_int_equal(k[1].outcome, STORE_BUSY);
-	free(k);
+	assert_int_equal(first->outcome, STORE_AMBIGUOUS);
+	assert_int_equal(second->outcome, STORE_BUSY);
 }
 
 TEST(test_store_free_closes_all_descriptors)

@@ -47,13 +47,10 @@ static struct kept counted(struct store_request r)
 	return k;
 }
 
-/* Begins the request without waiting for its end.  The caller frees the result after that. */
+/* Begins the request without waiting for its end. */
 static struct kept *begin_counted(struct store_request r)
 {
-	struct kept *k = calloc(1, sizeof(*k));
-	r.done = keep;
-	r.arg = k;
-	store_request(store, &r);
+	struct kept *k = send_off(store, r, 1);
 	sends = 0;
 	counting = true;
 	store_start(store);
@@ -125,7 +122,6 @@ TEST(test_requests_are_sent_before_the_loop_waits)
 	assert_int_equal(sends, 1);
 	settle(store);
 	assert_int_equal(k->outcome, STORE_OK);
-	free(k);
 }
 
 /* The end of an idle connection wakes the loop once. */
@@ -159,7 +155,6 @@ TEST(test_store_free_does_not_repeat_requests)
 	stop();
 	assert_int_equal(k->calls, 1);
 	assert_int_equal(k->outcome, sends > 0 ? STORE_AMBIGUOUS : STORE_BUSY);
-	free(k);
 }
 
 /* The new connection has the number of the former descriptor. */

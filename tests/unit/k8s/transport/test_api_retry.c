@@ -118,20 +118,17 @@ TEST(test_retry_after_beyond_the_deadline_ends_it)
 {
 	START({ ANSWER, FINE }, { ANSWER, HEAD("429 Busy", "Retry-After: 60\r\n", "0") });
 	assert_int_equal(act(STORE_GET, AMPLE_MS).outcome, STORE_OK);
-	struct kept k = { 0 };
 	struct store_request r = request(STORE_CREATE, AMPLE_MS);
 	r.urgent = true;
-	r.done = keep;
-	r.arg = &k;
-	store_request(store, &r);
+	const struct kept *k = send_off(store, r, 1);
 	struct pending *p = store->urgent.head;
 	store_start(store);
 	while (server.requests < 2)
 		clock_sleep(1);
 	p->r.deadline_ms = clock_ms() + 1900;
 	settle(store);
-	assert_int_equal(k.outcome, STORE_BUSY);
-	assert_int_equal(k.retry_after_s, 60);
+	assert_int_equal(k->outcome, STORE_BUSY);
+	assert_int_equal(k->retry_after_s, 60);
 }
 
 TEST(test_403_of_a_server_that_starts_is_repeated)
@@ -186,32 +183,24 @@ TEST(test_403_after_an_outage_is_repeated_for_longer)
 TEST(test_retry_after_is_bounded)
 {
 	START({ ANSWER, HEAD("503 Busy", "Retry-After: 3600\r\n", "0") }, { ANSWER, CREATED });
-	struct kept k = { 0 };
 	int64_t from = clock_ms();
-	struct store_request r = request(STORE_CREATE, AMPLE_MS);
-	r.done = keep;
-	r.arg = &k;
-	store_request(store, &r);
+	const struct kept *k = send_off(store, request(STORE_CREATE, AMPLE_MS), 1);
 	int64_t due_ms = run_tries(1)->due_ms;
 	assert_in_range(due_ms, from + 2000, clock_ms() + 2000);
 	settle(store);
-	assert_int_equal(k.outcome, STORE_OK);
+	assert_int_equal(k->outcome, STORE_OK);
 }
 
 /* A removal has five seconds, and a busy API server sends `Retry-After: 5` or more. */
 TEST(test_retry_after_leaves_time_for_the_removal)
 {
 	START({ ANSWER, HEAD("429 Busy", "Retry-After: 5\r\n", "0") }, { ANSWER, FINE });
-	struct kept k = { 0 };
-	struct store_request r = request(STORE_DELETE, AMPLE_MS);
-	r.done = keep;
-	r.arg = &k;
-	store_request(store, &r);
+	const struct kept *k = send_off(store, request(STORE_DELETE, AMPLE_MS), 1);
 	struct pending *p = run_tries(1);
 	assert_true(p->due_ms < clock_ms() + 5000);
 	p->due_ms = store->wake_ms = store->paused_until_ms = 0; /* that time has passed */
 	settle(store);
-	assert_int_equal(k.outcome, STORE_OK);
+	assert_int_equal(k->outcome, STORE_OK);
 	assert_int_equal(server.requests, 2);
 }
 
@@ -220,14 +209,8 @@ TEST(test_failed_requests_are_repeated_few_at_a_time)
 {
 	static const struct step FINE_STEP[] = { { ANSWER, FINE } };
 	START({ DROP, NULL });
-	struct kept *k = calloc(50, sizeof(*k));
 	int64_t from = clock_ms();
-	for (size_t i = 0; i < 50; i++) {
-		struct store_request r = request(STORE_GET, AMPLE_MS);
-		r.done = keep;
-		r.arg = &k[i];
-		store_request(store, &r);
-	}
+	const struct kept *k = send_off(store, request(STORE_GET, AMPLE_MS), 50);
 	/* 16 at first, then two by two, after 100, 200, 400 ms, give or take a quarter. */
 	while (server.requests < 16 + 2 * 3)
 		store_run_once(store, 20);
@@ -239,7 +222,6 @@ TEST(test_failed_requests_are_repeated_few_at_a_time)
 		assert_int_equal(k[i].outcome, STORE_OK);
 	assert_int_equal(server.requests, 50);
 	assert_in_range(server.most, 1, 16);
-	free(k);
 }
 
 TEST(test_406_asks_for_whole_objects)
@@ -266,17 +248,12 @@ TEST(test_requests_wait_for_a_server_that_starts_late)
 	static const struct step FINE_STEP[] = { { ANSWER, CREATED } };
 	START({ ANSWER, FINE });
 	server_stop(&server);
-	struct kept *k = calloc(1, sizeof(*k));
-	struct store_request r = request(STORE_CREATE, AMPLE_MS);
-	r.done = keep;
-	r.arg = k;
-	store_request(store, &r);
+	const struct kept *k = send_off(store, request(STORE_CREATE, AMPLE_MS), 1);
 	(void)run_tries(2);
 	assert_int_equal(k->calls, 0);
 	server_start(&server, FINE_STEP, 1);
 	settle(store);
 	assert_int_equal(k->outcome, STORE_OK);
-	free(k);
 }
 
 TEST(test_requests_of_a_dropped_connection_are_repeated)

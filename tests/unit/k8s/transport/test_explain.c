@@ -62,16 +62,10 @@ static const struct refusal REFUSALS[] = {
 /* The answer, head and all. */
 static char *recorded(const char *name)
 {
-	char path[128];
-	char body[4096];
-	(void)snprintf(path, sizeof(path), "tests/data/apiserver/%s.json", name);
-	FILE *f = fopen(path, "r");
-	if (f == NULL)
-		fail_msg("%s is not there (tests run in the top directory)", path);
-	size_t n = fread(body, 1, sizeof(body) - 1, f);
-	assert_int_equal(fclose(f), 0);
-	body[n] = '\0';
-	return xasprintf("HTTP/1.1 %.3s Status\r\nContent-Length: %zu\r\n\r\n%s", name, n, body);
+	FREE_AUTO char *path = xasprintf("tests/data/apiserver/%s.json", name);
+	struct span body = unit_read(path);
+	return xasprintf("HTTP/1.1 %.3s Status\r\nContent-Length: %zu\r\n\r\n%s", name, body.n,
+	                 body.p);
 }
 
 static struct store_request asked;
@@ -121,29 +115,28 @@ TEST(test_refusals_are_explained_without_secrets)
 {
 	for (size_t i = 0; i < sizeof(REFUSALS) / sizeof(REFUSALS[0]); i++) {
 		const struct refusal *x = &REFUSALS[i];
-		ERR_AUTO e = { 0 };
-		explain_recorded(x, &e);
-		if (e.http != x->http || strcmp(e.code, x->code) != 0)
-			fail_msg("%s: %d %s: %s", x->recorded, e.http, e.code, err_msg(&e));
+		explain_recorded(x, no_err());
+		if (unit.e.http != x->http || strcmp(unit.e.code, x->code) != 0)
+			fail_msg("%s: %d %s: %s", x->recorded, unit.e.http, unit.e.code,
+			         err_msg(&unit.e));
 		for (size_t k = 0; k < 4 && x->words[k] != NULL; k++) {
-			if (strstr(err_msg(&e), x->words[k]) == NULL)
+			if (strstr(err_msg(&unit.e), x->words[k]) == NULL)
 				fail_msg("%s: no \"%s\" in: %s", x->recorded, x->words[k],
-				         err_msg(&e));
+				         err_msg(&unit.e));
 		}
-		assert_null(strstr(err_msg(&e), "hunter2"));
+		assert_null(strstr(err_msg(&unit.e), "hunter2"));
 	}
 }
 
 /* The text of the answer differs by version; the size is half a megabyte above etcd's limit. */
 TEST(test_large_object_refused_with_500_is_413)
 {
-	ERR_AUTO e = { 0 };
 	char body[1] = "";
 	struct store_request r = { .verb = STORE_CREATE, .body = { { body, 2000000 } } };
 	struct store_reply reply = { .status = 500, .body = SPAN(""), .message = SPAN("x") };
-	explain_refusal(&e, &r, &reply);
-	assert_int_equal(e.http, 413);
+	explain_refusal(no_err(), &r, &reply);
+	assert_int_equal(unit.e.http, 413);
 	r.body[0].n = 100000;
-	explain_refusal(&e, &r, &reply);
-	assert_int_equal(e.http, 500);
+	explain_refusal(no_err(), &r, &reply);
+	assert_int_equal(unit.e.http, 500);
 }

@@ -11,30 +11,9 @@
 #define PEM_BASE64                                                                                 \
 	"LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCkFBQUEKLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo="
 
-static char dir[64];
-
-FIXTURE(setup)
-{
-	(void)snprintf(dir, sizeof(dir), "/tmp/rest-lit-test-XXXXXX");
-	return mkdtemp(dir) ? 0 : -1;
-}
-
-FIXTURE(teardown)
-{
-	shell("rm -rf '%s'", dir);
-	return 0;
-}
-
-/* Write a file into the test's directory; its path lives until the next call. */
 static const char *file(const char *name, const char *text)
 {
-	static char path[128];
-	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
-	FILE *f = fopen(path, "w");
-	assert_non_null(f);
-	assert_true(fputs(text, f) >= 0);
-	assert_int_equal(fclose(f), 0);
-	return path;
+	return unit_file(name, span_of(text));
 }
 
 /* A kubeconfig with these lines about the cluster and the user. */
@@ -61,30 +40,26 @@ static void login_cleanup(struct login *const *l)
 
 static struct login *login_ok(const struct login_options *o)
 {
-	ERR_AUTO e = { 0 };
-	struct login *l = login_new(o, &e);
-	assert_string_equal(err_msg(&e), "");
+	struct login *l = login_new(o, no_err());
+	assert_string_equal(err_msg(&unit.e), "");
 	assert_non_null(l);
 	return l;
 }
 
 static void login_fails(const struct login_options *o, const char *why)
 {
-	ERR_AUTO e = { 0 };
-	assert_null(login_new(o, &e));
-	assert_int_equal(e.http, 500);
-	if (strstr(err_msg(&e), why) == NULL)
-		fail_msg("expected \"%s\" in: %s", why, err_msg(&e));
-	assert_null(strstr(err_msg(&e), "hunter2"));
+	assert_null(login_new(o, no_err()));
+	assert_int_equal(unit.e.http, 500);
+	if (strstr(err_msg(&unit.e), why) == NULL)
+		fail_msg("expected \"%s\" in: %s", why, err_msg(&unit.e));
+	assert_null(strstr(err_msg(&unit.e), "hunter2"));
 }
 
 static void memory_is(const char *path, const char *text)
 {
-	ERR_AUTO e = { 0 };
-	char *got = config_file_text(path, &e);
+	FREE_AUTO char *got = config_file_text(path, no_err());
 	assert_non_null(got);
 	assert_string_equal(got, text);
-	free(got);
 }
 
 static void header_is(struct login *l, const char *line)
@@ -99,9 +74,7 @@ static void header_is(struct login *l, const char *line)
 
 /* ---- kubeconfig -------------------------------------------------------------------- */
 
-#define CASE(name) TEST_WITH(name, setup, teardown)
-
-CASE(test_kubeconfig_token_becomes_a_header)
+TEST(test_kubeconfig_token_becomes_a_header)
 {
 	struct login_options o = { .kubeconfig = kubeconfig(SERVER, "    token: hunter2\n") };
 	LOGIN_AUTO *l = login_ok(&o);
@@ -111,7 +84,7 @@ CASE(test_kubeconfig_token_becomes_a_header)
 	header_is(l, "Authorization: Bearer hunter2");
 }
 
-CASE(test_kubeconfig_paths_are_relative_to_the_file)
+TEST(test_kubeconfig_paths_are_relative_to_the_file)
 {
 	file("ca.pem", PEM_TEXT);
 	file("key.pem", PEM_TEXT "key");
@@ -127,7 +100,7 @@ CASE(test_kubeconfig_paths_are_relative_to_the_file)
 	assert_non_null(strstr(login_describe(l), "client certificate"));
 }
 
-CASE(test_kubeconfig_inline_data_is_decoded)
+TEST(test_kubeconfig_inline_data_is_decoded)
 {
 	struct login_options o = { .kubeconfig = kubeconfig(
 				       SERVER "    certificate-authority-data: " PEM_BASE64 "\n",
@@ -138,7 +111,7 @@ CASE(test_kubeconfig_inline_data_is_decoded)
 	memory_is(l->key.path, PEM_TEXT);
 }
 
-CASE(test_kubeconfig_token_file_is_trimmed)
+TEST(test_kubeconfig_token_file_is_trimmed)
 {
 	file("tok", "  abc.def\n");
 	struct login_options o = { .kubeconfig = kubeconfig(SERVER, "    tokenFile: tok\n") };
@@ -146,7 +119,7 @@ CASE(test_kubeconfig_token_file_is_trimmed)
 	header_is(l, "Authorization: Bearer abc.def");
 }
 
-CASE(test_kubeconfig_context_is_chosen_by_the_option)
+TEST(test_kubeconfig_context_is_chosen_by_the_option)
 {
 	struct login_options o = { .kubeconfig = kubeconfig(SERVER, "    token: t\n"),
 		                   .context = "there" };
@@ -158,7 +131,7 @@ CASE(test_kubeconfig_context_is_chosen_by_the_option)
 	login_fails(&o, "no context \"nobody\"");
 }
 
-CASE(test_kubeconfig_namespace_is_overridden_by_the_option)
+TEST(test_kubeconfig_namespace_is_overridden_by_the_option)
 {
 	struct login_options o = { .kubeconfig = kubeconfig(SERVER, "    token: t\n"),
 		                   .namespace_name = "other" };
@@ -166,7 +139,7 @@ CASE(test_kubeconfig_namespace_is_overridden_by_the_option)
 	assert_string_equal(login_namespace(l), "other");
 }
 
-CASE(test_kubeconfig_refuses_unsupported_keys)
+TEST(test_kubeconfig_refuses_unsupported_keys)
 {
 	/* clang-format off */
 	static const struct { const char *cluster, *user, *why; } T[] = {
@@ -207,7 +180,7 @@ CASE(test_kubeconfig_refuses_unsupported_keys)
 	}
 }
 
-CASE(test_kubeconfig_may_say_that_tls_is_verified)
+TEST(test_kubeconfig_may_say_that_tls_is_verified)
 {
 	struct login_options o = { .kubeconfig =
 		                       kubeconfig(SERVER "    insecure-skip-tls-verify: false\n",
@@ -215,7 +188,7 @@ CASE(test_kubeconfig_may_say_that_tls_is_verified)
 	login_free(login_ok(&o));
 }
 
-CASE(test_kubeconfig_that_is_broken_is_refused)
+TEST(test_kubeconfig_that_is_broken_is_refused)
 {
 	struct login_options o = { .kubeconfig = file("config", "a: b: hunter2\n") };
 	login_fails(&o, "is not YAML");
@@ -223,13 +196,13 @@ CASE(test_kubeconfig_that_is_broken_is_refused)
 	login_fails(&o, "no context");
 	o.kubeconfig = "/nonexistent";
 	login_fails(&o, "/nonexistent");
-	o.kubeconfig = dir;
+	o.kubeconfig = unit_path("");
 	login_fails(&o, "regular file");
 }
 
 /* ---- options, pod ------------------------------------------------------------------ */
 
-CASE(test_options_loopback_may_be_http)
+TEST(test_options_loopback_may_be_http)
 {
 	static const char *const URLS[] = { "http://127.0.0.1:8080", "http://localhost:1",
 		                            "http://[::1]:2" };
@@ -241,7 +214,7 @@ CASE(test_options_loopback_may_be_http)
 	}
 }
 
-CASE(test_options_that_contradict_are_refused)
+TEST(test_options_that_contradict_are_refused)
 {
 	struct login_options o = { .apiserver = "https://h", .kubeconfig = "/x" };
 	login_fails(&o, "not both");
@@ -249,28 +222,27 @@ CASE(test_options_that_contradict_are_refused)
 	login_fails(&o, "namespace");
 }
 
-CASE(test_login_without_options_needs_a_pod)
+TEST(test_login_without_options_needs_a_pod)
 {
 	struct login_options o = { 0 };
 	set_env("KUBERNETES_SERVICE_HOST", NULL);
 	login_fails(&o, "this is not a pod");
 }
 
-CASE(test_in_cluster_login_reads_the_files_of_the_pod)
+TEST(test_in_cluster_login_reads_the_files_of_the_pod)
 {
-	ERR_AUTO e = { 0 };
 	SOURCE_AUTO s = { 0 };
 	file("namespace", "team\n");
 	set_env("KUBERNETES_SERVICE_HOST", "fd00::1");
 	set_env("KUBERNETES_SERVICE_PORT", "443");
-	assert_int_equal(in_cluster_read(dir, &s, &e), 0);
+	assert_int_equal(in_cluster_read(unit_path(""), &s, no_err()), 0);
 	assert_string_equal(s.server, "https://[fd00::1]:443");
 	assert_string_equal(s.namespace_name, "team\n");
 	assert_non_null(strstr(s.token_file, "/token"));
 	set_env("KUBERNETES_SERVICE_HOST", NULL);
 }
 
-CASE(test_login_removes_variables_of_proxies_and_keys)
+TEST(test_login_removes_variables_of_proxies_and_keys)
 {
 	set_env("SSLKEYLOGFILE", "/tmp/keys");
 	set_env("https_proxy", "http://p");
@@ -300,7 +272,7 @@ static struct login *login_with_files(void)
 	return login_ok(&o);
 }
 
-CASE(test_refresh_takes_a_new_ca)
+TEST(test_refresh_takes_a_new_ca)
 {
 	LOGIN_AUTO *l = login_with_files();
 	char path[64];
@@ -316,7 +288,7 @@ CASE(test_refresh_takes_a_new_ca)
 	memory_is(l->cert.path, PEM_TEXT);
 }
 
-CASE(test_refresh_takes_certificate_and_key_together)
+TEST(test_refresh_takes_certificate_and_key_together)
 {
 	LOGIN_AUTO *l = login_with_files();
 	file("c.crt", PEM_NEW);
@@ -330,7 +302,7 @@ CASE(test_refresh_takes_certificate_and_key_together)
 	memory_is(l->key.path, PEM_NEW "key");
 }
 
-CASE(test_refresh_keeps_the_ca_while_its_file_is_incomplete)
+TEST(test_refresh_keeps_the_ca_while_its_file_is_incomplete)
 {
 	LOGIN_AUTO *l = login_with_files();
 	static const char *const BAD[] = { "", "-----BEGIN CERTIFICATE-----\nBB", "nothing" };
@@ -346,7 +318,7 @@ CASE(test_refresh_keeps_the_ca_while_its_file_is_incomplete)
 	memory_is(l->ca.path, PEM_TEXT);
 }
 
-CASE(test_refresh_leaves_no_descriptor_open)
+TEST(test_refresh_leaves_no_descriptor_open)
 {
 	size_t before = open_files();
 	struct login *l = login_with_files();
@@ -360,7 +332,7 @@ CASE(test_refresh_leaves_no_descriptor_open)
 	assert_int_equal(open_files(), before);
 }
 
-CASE(test_refresh_keeps_the_old_token_on_errors)
+TEST(test_refresh_keeps_the_old_token_on_errors)
 {
 	char path[128];
 	(void)snprintf(path, sizeof(path), "%s", file("tok", "one"));
@@ -380,7 +352,7 @@ CASE(test_refresh_keeps_the_old_token_on_errors)
 	header_is(l, "Authorization: Bearer two");
 }
 
-CASE(test_header_is_written_once_per_token)
+TEST(test_header_is_written_once_per_token)
 {
 	struct login_options o = { .apiserver = "https://h", .token_file = file("tok", "one") };
 	LOGIN_AUTO *l = login_ok(&o);
@@ -396,7 +368,7 @@ CASE(test_header_is_written_once_per_token)
 	str_wipe(&h.line);
 }
 
-CASE(test_token_end_is_read_from_the_claims)
+TEST(test_token_end_is_read_from_the_claims)
 {
 	static const struct {
 		const char *token;
@@ -418,7 +390,7 @@ CASE(test_token_end_is_read_from_the_claims)
 	}
 }
 
-CASE(test_login_free_closes_all_descriptors)
+TEST(test_login_free_closes_all_descriptors)
 {
 	size_t before = open_files();
 	test_kubeconfig_inline_data_is_decoded(NULL);

@@ -49,13 +49,12 @@ static size_t threads(void)
 
 TEST(test_store_does_not_wait_for_a_resolver_that_hangs)
 {
-	ERR_AUTO e = { 0 };
 	struct login_options o = { .apiserver = "https://hangs.invalid" };
 	struct store_limits limits = STORE_LIMITS_DEFAULT;
-	struct login *login = login_new(&o, &e);
-	assert_string_equal(err_msg(&e), "");
-	struct store *store = store_api_new(login, "jobs", &limits, &e);
-	assert_string_equal(err_msg(&e), "");
+	struct login *login = login_new(&o, no_err());
+	assert_string_equal(err_msg(&unit.e), "");
+	struct store *store = store_api_new(login, "jobs", &limits, no_err());
+	assert_string_equal(err_msg(&unit.e), "");
 	struct kept k =
 	    ask(store, (struct store_request){ .verb = STORE_GET,
 	                                       .kind = KIND_FRAMEWORK,

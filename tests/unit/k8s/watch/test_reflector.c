@@ -82,7 +82,6 @@ static void wait_for(struct heard *h, const char *text)
 static struct reflector *follow(struct heard *h, const char *namespace_name, bool metadata,
                                 size_t max_object)
 {
-	ERR_AUTO e = { 0 };
 	const struct reflector_settings s = { .login = login,
 		                              .namespace_name = namespace_name,
 		                              .kind = KIND_POD,
@@ -97,8 +96,8 @@ static struct reflector *follow(struct heard *h, const char *namespace_name, boo
 		                              .trouble = hear_trouble,
 		                              .arg = h };
 	*h = (struct heard){ .lock = PTHREAD_MUTEX_INITIALIZER, .text = STR_INIT(1 << 16) };
-	struct reflector *r = reflector_new(&s, &e);
-	assert_string_equal(err_msg(&e), "");
+	struct reflector *r = reflector_new(&s, no_err());
+	assert_string_equal(err_msg(&unit.e), "");
 	return r;
 }
 

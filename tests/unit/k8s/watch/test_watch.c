@@ -144,8 +144,7 @@ TEST(test_cut_events_are_read_behind_their_metadata)
 	    "\"name\":\"f\",\"resourceVersion\":\"5\"},\"spec\":{\"x\":\"yyyyyyyyyyy\"}}}";
 	size_t behind = (size_t)(strstr(LINE, ",\"spec\"") - LINE);
 	for (size_t n = 0; n < sizeof(LINE); n++) {
-		ARENA_AUTO a = { 0 };
-		struct watch_event e = watch_event_read_cut((struct span){ LINE, n }, &a);
+		struct watch_event e = watch_event_read_cut((struct span){ LINE, n }, &unit.a);
 		if (n < behind) {
 			assert_int_equal(e.what, WATCH_NONE);
 			continue;
@@ -168,7 +167,7 @@ static void assert_page(const char *text, const char *items, const char *version
 	size_t n = strlen(text);
 	for (size_t at = 0; at <= n; at++) {
 		STR_AUTO seen = STR_INIT(4096);
-		struct list_lines l;
+		AUTO(list_lines_done) struct list_lines l;
 		list_lines_init(&l, ITEM_MAX, write_line, &seen);
 		bool ok = list_lines_take(&l, (struct span){ text, at });
 		for (size_t i = at; ok && at == 0 && i < n; i++)
@@ -182,7 +181,6 @@ static void assert_page(const char *text, const char *items, const char *version
 			assert_string_equal(page->version, version);
 			assert_true(span_is(page->more, more));
 		}
-		list_lines_done(&l);
 	}
 }
 
@@ -274,14 +272,13 @@ TEST(test_pages_that_break_off_give_complete_items)
 	const char *second = strstr(TEXT, "{\"b\":\"}\"}") + strlen("{\"b\":\"}\"}");
 	for (size_t n = 0; n < sizeof(TEXT) - 1; n++) {
 		STR_AUTO seen = STR_INIT(4096);
-		struct list_lines l;
+		AUTO(list_lines_done) struct list_lines l;
 		list_lines_init(&l, ITEM_MAX, write_line, &seen);
 		assert_true(list_lines_take(&l, (struct span){ TEXT, n }));
 		assert_null(list_lines_end(&l));
 		assert_string_equal(str_c(&seen), TEXT + n < first    ? ""
 		                                  : TEXT + n < second ? "{\"a\":1}|"
 		                                                      : "{\"a\":1}|{\"b\":\"}\"}|");
-		list_lines_done(&l);
 	}
 }
 

@@ -98,10 +98,9 @@ static void on_change(void *arg)
 
 static void open_images(uint64_t bytes)
 {
-	ERR_AUTO e = { 0 };
-	m = images_new(store, bytes, epoll, on_change, &e);
+	m = images_new(store, bytes, epoll, on_change, no_err());
 	if (m == NULL)
-		fail_msg("%s", err_msg(&e));
+		fail_msg("%s", err_msg(&unit.e));
 }
 
 FIXTURE(setup)
@@ -350,9 +349,8 @@ TEST_WITH(test_pull_keeps_hostile_files_inside, setup, teardown)
 	assert_true(in_root(u, "many/2999", &st));
 	images_release(u);
 	/* Removal, in steps, follows nothing. */
-	ERR_AUTO e = { 0 };
 	m->limit = 0;
-	assert_int_equal(images_make_room(m, "", &e), 0);
+	assert_int_equal(images_make_room(m, "", no_err()), 0);
 	unsigned steps = 0;
 	do {
 		(void)images_run_once(m);
@@ -382,12 +380,11 @@ TEST_WITH(test_limit_removes_unused_images, setup, teardown)
 	/* A shim uses the image: it only holds the lock. */
 	int shim = dup(images_status(large)->lock);
 	images_release(large);
-	ERR_AUTO e = { 0 };
 	m->limit = 0;
-	assert_int_equal(images_make_room(m, "", &e), -1);
+	assert_int_equal(images_make_room(m, "", no_err()), -1);
 	assert_int_equal(entries("unpacked"), 1);
 	(void)close(shim);
-	assert_int_equal(images_make_room(m, "", &e), 0);
+	assert_int_equal(images_make_room(m, "", no_err()), 0);
 	assert_int_equal(entries("unpacked"), 0);
 }
 
@@ -448,9 +445,8 @@ TEST_WITH(test_pull_has_a_time_limit, setup, teardown)
 
 static void remove_all(void)
 {
-	ERR_AUTO e = { 0 };
 	m->limit = 0;
-	assert_int_equal(images_make_room(m, "", &e), 0);
+	assert_int_equal(images_make_room(m, "", no_err()), 0);
 	m->limit = MUCH;
 }
 
@@ -522,9 +518,8 @@ TEST_WITH(test_config_of_any_form_does_no_harm, setup, teardown)
 		"{\"config\":{\"WorkingDir\":\"../x\"}}",
 	};
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
-		ARENA_AUTO a = { 0 };
 		struct images_status s;
-		images_config_read(span_of(CASES[i]), &a, &s);
+		images_config_read(span_of(CASES[i]), &unit.a, &s);
 		assert_null(s.env);
 		assert_null(s.directory);
 	}
@@ -540,8 +535,7 @@ TEST_WITH(test_log_of_a_failed_pull_gives_the_reason, setup, teardown)
 		{ "   x unpack: no space\n\n", "x unpack: no space" },
 	};
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
-		ARENA_AUTO a = { 0 };
-		assert_string_equal(images_pull_reason(span_of(CASES[i][0]), &a), CASES[i][1]);
+		assert_string_equal(images_pull_reason(span_of(CASES[i][0]), &unit.a), CASES[i][1]);
 	}
 }
 

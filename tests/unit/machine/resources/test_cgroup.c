@@ -48,7 +48,7 @@ TEST_WITH(test_cgroup_writes_the_limits_of_tasks, tree_setup, tree_teardown)
 	tree_put("proc/self/cgroup", "3:x:/\n0::/user/app\n");
 	put_group("sys/fs/cgroup/user/app");
 	STR_AUTO why = STR_INIT(2000);
-	char *g = cgroup_open(tree_root, &why);
+	FREE_AUTO char *g = cgroup_open(tree_root, &why);
 	assert_non_null(g);
 	assert_int_equal(why.n, 0);
 	tree_holds("sys/fs/cgroup/user/app/rest-lit-server/cgroup.procs", "0");
@@ -63,9 +63,8 @@ TEST_WITH(test_cgroup_writes_the_limits_of_tasks, tree_setup, tree_teardown)
 		tree_put(path, "");
 	}
 	FREE_AUTO char *dir = NULL;
-	ERR_AUTO e = { 0 };
 	struct amounts limits = { .memory = 1 << 30, .cpus = 1500 };
-	assert_int_equal(cgroup_make(g, "u1", &limits, &dir, &e), 0);
+	assert_int_equal(cgroup_make(g, "u1", &limits, &dir, no_err()), 0);
 	assert_string_equal(dir, AT("sys/fs/cgroup/user/app/task-u1/run"));
 	assert_int_equal(access(dir, F_OK), 0);
 	tree_holds("sys/fs/cgroup/user/app/task-u1/cgroup.max.descendants", "1");
@@ -73,7 +72,7 @@ TEST_WITH(test_cgroup_writes_the_limits_of_tasks, tree_setup, tree_teardown)
 	tree_holds("sys/fs/cgroup/user/app/task-u1/memory.swap.max", "0");
 	tree_holds("sys/fs/cgroup/user/app/task-u1/cpu.max", "150000 100000");
 	FREE_AUTO char *again = NULL;
-	assert_int_equal(cgroup_make(g, "u1", &(struct amounts){ 0 }, &again, &e), 0);
+	assert_int_equal(cgroup_make(g, "u1", &(struct amounts){ 0 }, &again, no_err()), 0);
 	tree_holds("sys/fs/cgroup/user/app/task-u1/memory.max", "max");
 	tree_holds("sys/fs/cgroup/user/app/task-u1/cpu.max", "max");
 
@@ -93,10 +92,9 @@ TEST_WITH(test_cgroup_writes_the_limits_of_tasks, tree_setup, tree_teardown)
 
 	/* A leaf without the files of a cgroup, and an invalid name. */
 	FREE_AUTO char *none = NULL;
-	assert_int_equal(cgroup_make(g, "u4", &limits, &none, &e), -1);
-	assert_non_null(strstr(err_msg(&e), "task-u4/memory.max: No such file"));
-	assert_int_equal(cgroup_make(g, "../u4", &limits, &none, &e), -1);
-	free(g);
+	assert_int_equal(cgroup_make(g, "u4", &limits, &none, no_err()), -1);
+	assert_non_null(strstr(err_msg(&unit.e), "task-u4/memory.max: No such file"));
+	assert_int_equal(cgroup_make(g, "../u4", &limits, &none, no_err()), -1);
 }
 
 /* The group is found beside groups of version 1, and again after an exec in the leaf. */

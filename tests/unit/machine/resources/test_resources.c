@@ -46,31 +46,26 @@ static char *describe(const struct inventory *v)
 
 static void expect(const char *gpus, const char *pattern, const char *wanted)
 {
-	struct inventory v;
-	ERR_AUTO e = { 0 };
-	if (read_tree(&v, gpus, pattern, &e) != 0)
-		fail_msg("%s", err_msg(&e));
+	AUTO(inventory_done) struct inventory v;
+	if (read_tree(&v, gpus, pattern, no_err()) != 0)
+		fail_msg("%s", err_msg(&unit.e));
 	FREE_AUTO char *is = describe(&v);
 	assert_string_equal(is, wanted);
 	assert_int_equal(v.total.gpus, v.gpus_n);
-	inventory_done(&v);
 }
 
 static void expect_error(const char *gpus, const char *pattern, const char *part)
 {
-	struct inventory v;
-	ERR_AUTO e = { 0 };
-	assert_int_equal(read_tree(&v, gpus, pattern, &e), -1);
-	if (strstr(err_msg(&e), part) == NULL)
-		fail_msg("%s", err_msg(&e));
-	inventory_done(&v);
+	AUTO(inventory_done) struct inventory v;
+	assert_int_equal(read_tree(&v, gpus, pattern, no_err()), -1);
+	if (strstr(err_msg(&unit.e), part) == NULL)
+		fail_msg("%s", err_msg(&unit.e));
 }
 
 TEST_WITH(test_machine_has_memory_and_cpus_within_its_cgroup, tree_setup, tree_teardown)
 {
 	struct inventory v;
-	ERR_AUTO e = { 0 };
-	assert_int_equal(read_tree(&v, NULL, NULL, &e), 0);
+	assert_int_equal(read_tree(&v, NULL, NULL, no_err()), 0);
 	assert_int_equal(v.total.memory, sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
 	assert_true(v.total.cpus >= 1000 && v.total.cpus % 1000 == 0);
 	inventory_done(&v);
@@ -78,16 +73,16 @@ TEST_WITH(test_machine_has_memory_and_cpus_within_its_cgroup, tree_setup, tree_t
 	tree_put("sys/fs/cgroup/cgroup.controllers", "");
 	tree_put("sys/fs/cgroup/cpu.max", "50000 100000\n");
 	tree_put("sys/fs/cgroup/memory.max", "1073741824\n");
-	assert_int_equal(read_tree(&v, NULL, NULL, &e), 0);
+	assert_int_equal(read_tree(&v, NULL, NULL, no_err()), 0);
 	assert_int_equal(v.total.memory, 1 << 30);
 	assert_int_equal(v.total.cpus, 500);
 	inventory_done(&v);
 	struct inventory_settings s = { .cpus = 7000, .memory = 5, .gpus = "none" };
-	assert_int_equal(inventory_read(&s, &v, &e), -1);
-	assert_string_equal(err_msg(&e), "--memory must be 0 or at least 1MiB");
+	assert_int_equal(inventory_read(&s, &v, no_err()), -1);
+	assert_string_equal(err_msg(&unit.e), "--memory must be 0 or at least 1MiB");
 	inventory_done(&v);
 	s.memory = 1 << 20;
-	assert_int_equal(inventory_read(&s, &v, &e), 0);
+	assert_int_equal(inventory_read(&s, &v, no_err()), 0);
 	assert_int_equal(v.total.memory, 1 << 20);
 	assert_int_equal(v.total.cpus, 7000);
 	assert_int_equal(v.total.gpus, 0);
@@ -207,13 +202,11 @@ TEST_WITH(test_parts_of_a_gpu_have_their_own_nodes, tree_setup, tree_teardown)
 	                             "- name: \"0:1\"\n"
 	                             "  containerEdits: {deviceNodes: [{path: /dev/nvidia0}, "
 	                             "{path: /dev/nvidia-caps/nvidia-cap21}]}\n");
-	struct inventory v;
-	ERR_AUTO e = { 0 };
-	assert_int_equal(read_tree(&v, NULL, NULL, &e), 0);
+	AUTO(inventory_done) struct inventory v;
+	assert_int_equal(read_tree(&v, NULL, NULL, no_err()), 0);
 	assert_int_equal(v.gpus_n, 2);
 	assert_string_equal(v.gpus[0].node, "/dev/nvidia-caps/nvidia-cap12");
 	assert_string_equal(v.gpus[1].node, "/dev/nvidia-caps/nvidia-cap21");
-	inventory_done(&v);
 }
 
 #define GOOD "- {name: good, containerEdits: {deviceNodes: [{path: /dev/g}]}}\n"
@@ -249,15 +242,13 @@ TEST_WITH(test_broken_cdi_files_are_reported, tree_setup, tree_teardown)
 	         "- {name: z, containerEdits: {deviceNodes: [{path: /dev/z}]}}\n");
 	for (size_t i = 0; i < sizeof(BROKEN) / sizeof(BROKEN[0]); i++) {
 		tree_put("etc/cdi/a.yaml", BROKEN[i].text);
-		struct inventory v;
-		ERR_AUTO e = { 0 };
-		assert_int_equal(read_tree(&v, NULL, NULL, &e), 0);
+		AUTO(inventory_done) struct inventory v;
+		assert_int_equal(read_tree(&v, NULL, NULL, no_err()), 0);
 		FREE_AUTO char *is = describe(&v);
 		STR_AUTO wanted = STR_INIT(1000);
 		str_printf(&wanted, "! /etc/cdi/a.yaml, %s", BROKEN[i].note);
 		if (strstr(is, str_c(&wanted)) == NULL || v.gpus_n != (BROKEN[i].good ? 2 : 1))
 			fail_msg("row %zu: %zu GPUs, %s", i, v.gpus_n, is);
-		inventory_done(&v);
 	}
 	/* A FIFO in place of the file. */
 	(void)unlink(AT("etc/cdi/a.yaml"));
@@ -270,32 +261,30 @@ TEST_WITH(test_broken_cdi_files_are_reported, tree_setup, tree_teardown)
 TEST_WITH(test_gpu_take_locks_a_gpu_until_all_copies_are_closed, tree_setup, tree_teardown)
 {
 	tree_put("fake/gpu0", "");
-	struct inventory v;
-	ERR_AUTO e = { 0 };
-	assert_int_equal(read_tree(&v, NULL, "/fake/gpu*", &e), 0);
-	int fd = gpu_take(&v.gpus[0], &e);
+	AUTO(inventory_done) struct inventory v;
+	assert_int_equal(read_tree(&v, NULL, "/fake/gpu*", no_err()), 0);
+	int fd = gpu_take(&v.gpus[0], no_err());
 	assert_true(fd >= 0);
 	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
-	assert_int_equal(gpu_take(&v.gpus[0], &e), -1);
+	assert_int_equal(gpu_take(&v.gpus[0], no_err()), -1);
 	/* The lock is that of the open file: a copy keeps it. */
 	int copy = dup(fd);
 	(void)close(fd);
-	assert_int_equal(gpu_take(&v.gpus[0], &e), -1);
+	assert_int_equal(gpu_take(&v.gpus[0], no_err()), -1);
 	(void)close(copy);
-	fd = gpu_take(&v.gpus[0], &e);
+	fd = gpu_take(&v.gpus[0], no_err());
 	assert_true(fd >= 0);
 	(void)close(fd);
-	assert_int_equal(e.http, 0);
+	assert_int_equal(unit.e.http, 0);
 	/* A different file in its place is not opened, or closed at once. */
 	assert_int_equal(unlink(AT("fake/gpu0")), 0);
-	assert_int_equal(gpu_take(&v.gpus[0], &e), -2);
-	assert_non_null(strstr(err_msg(&e), "No such file"));
+	assert_int_equal(gpu_take(&v.gpus[0], no_err()), -2);
+	assert_non_null(strstr(err_msg(&unit.e), "No such file"));
 	assert_int_equal(mkfifo(AT("fake/gpu0"), 0600), 0);
-	assert_int_equal(gpu_take(&v.gpus[0], &e), -2);
+	assert_int_equal(gpu_take(&v.gpus[0], no_err()), -2);
 	assert_int_equal(unlink(AT("fake/gpu0")), 0);
 	assert_int_equal(symlink("/dev/null", AT("fake/gpu0")), 0);
-	assert_int_equal(gpu_take(&v.gpus[0], &e), -2);
-	inventory_done(&v);
+	assert_int_equal(gpu_take(&v.gpus[0], no_err()), -2);
 }
 
 TEST(test_gpu_environment_depends_on_the_gpus_of_the_task)
@@ -329,9 +318,8 @@ TEST(test_gpu_environment_depends_on_the_gpus_of_the_task)
 		  "CUDA_VISIBLE_DEVICES=GPU-3,GPU-1" },
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		ARENA_AUTO a = { 0 };
 		STR_AUTO is = STR_INIT(1000);
-		const char *const *env = gpu_env(rows[i].gpus, rows[i].n, rows[i].alone, &a);
+		const char *const *env = gpu_env(rows[i].gpus, rows[i].n, rows[i].alone, &unit.a);
 		for (size_t k = 0; env[k]; k++)
 			str_printf(&is, "%s%s", k ? " " : "", env[k]);
 		assert_string_equal(str_c(&is), rows[i].wanted);

@@ -55,12 +55,6 @@ static bool was_heard(const struct heard *h, const char *text)
 	return false;
 }
 
-static struct kept whole(enum object_kind kind, const char *name)
-{
-	return ask(store, (struct store_request){
-			      .verb = STORE_GET, .kind = kind, .name = name, .whole = true });
-}
-
 /* ---- rows -------------------------------------------------------------------------- */
 
 /* A job named j<n> of user alice with a Secret, which runs. */
@@ -97,7 +91,7 @@ static void damaged_is(const char *sql, const char *file, const char *end, bool 
 	    was_heard(&h, " was damaged (it is not a valid object) and is now in damaged/"));
 	assert_non_null(strstr(h.sentence[0], end));
 	assert_true(file_exists(file));
-	struct kept k = whole(KIND_FRAMEWORK, "f001");
+	struct kept k = get_whole(store, KIND_FRAMEWORK, "f001");
 	assert_int_equal(k.outcome, known ? STORE_OK : STORE_NOT_FOUND);
 	if (known) {
 		assert_non_null(strstr(k.body, "\"state\":\"Completed\""));
@@ -105,7 +99,7 @@ static void damaged_is(const char *sql, const char *file, const char *end, bool 
 		assert_non_null(strstr(k.body, "; the tasks of this job were ended"));
 		assert_non_null(strstr(k.body, "\"jobName\":\"j1\""));
 	}
-	k = whole(KIND_FRAMEWORK, "f002");
+	k = get_whole(store, KIND_FRAMEWORK, "f002");
 	assert_non_null(strstr(k.body, "AttemptRunning"));
 	assert_int_equal(get(KIND_SECRET, "f002-s").outcome, STORE_OK);
 }
@@ -138,10 +132,7 @@ TEST_WITH(test_damaged_secret_makes_its_job_fail, setup, teardown)
 TEST_WITH(test_earlier_damaged_texts_are_kept, setup, teardown)
 {
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(
-		    create(KIND_SECRET, "s", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"s\"}}")
-			.status,
-		    201);
+		assert_int_equal(create_secret("s").status, 201);
 		close_store();
 		stored("UPDATE object SET body = '{' WHERE name = 's'");
 		struct heard h = open_and_hear();
@@ -190,7 +181,7 @@ static void check_copy(const struct heard *h, unsigned copy)
 		char name[16];
 		bool secret = i % 2;
 		(void)snprintf(name, sizeof(name), secret ? "f%03d-s" : "f%03d", i / 2);
-		struct kept k = whole(secret ? KIND_SECRET : KIND_FRAMEWORK, name);
+		struct kept k = get_whole(store, secret ? KIND_SECRET : KIND_FRAMEWORK, name);
 		/* Damage that leaves valid JSON is not noticed. */
 		bool good = k.outcome == STORE_OK && !strstr(k.body, "ObjectDamaged") &&
 		            (secret || strstr(k.body, "\"status\":{"));
@@ -219,10 +210,7 @@ TEST_WITH(test_all_of_200_damaged_copies_can_be_opened, setup, teardown)
 		noticed += h.n > 0;
 		complete += h.puts == JOBS;
 		/* It can be used, and is whole from now on. */
-		assert_int_equal(create(KIND_SECRET, "new",
-		                        "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"new\"}}")
-		                     .status,
-		                 201);
+		assert_int_equal(create_secret("new").status, 201);
 		close_store();
 		h = open_and_hear();
 		assert_int_equal(h.n, 0);
@@ -238,10 +226,9 @@ TEST_WITH(test_all_of_200_damaged_copies_can_be_opened, setup, teardown)
 TEST_WITH(test_lost_first_page_is_made_anew, setup, teardown)
 {
 	for (int i = 0; i < 2; i++) {
-		ERR_AUTO e = { 0 };
 		char path[256];
 		make_job(i, 2000);
-		int copy = local_backup(local, -1, &e);
+		int copy = local_backup(local, -1, no_err());
 		STR_AUTO text = STR_INIT(1 << 20);
 		assert_int_equal(fd_read_all(copy, &text), 0);
 		assert_int_equal(close(copy), 0);

@@ -8,11 +8,12 @@
 
 /* ---- a VFS in front of that of the store, with its name ------------------------------- */
 
+/* It stands behind the file of that VFS. */
 struct shim {
-	sqlite3_file file;
+	const sqlite3_io_methods *real;
+	sqlite3_io_methods methods; /* the same, but for those below */
 	const char *name;
 	bool main; /* the database, not its log */
-	sqlite3_file real[];
 };
 
 static sqlite3_vfs *real_vfs;
@@ -23,10 +24,8 @@ static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
 
 static struct shim *shim_of(sqlite3_file *f)
 {
-	return (struct shim *)f;
+	return (struct shim *)(void *)((char *)f + real_vfs->szOsFile);
 }
-
-#define REAL(f) (shim_of(f)->real->pMethods)
 
 /* DIR/x to TOP/kept/x: what a power failure leaves. */
 static void keep_synced(const char *path)
@@ -49,7 +48,7 @@ static int shim_sync(sqlite3_file *f, int flags)
 		(void)raise(SIGKILL);
 	if (sync_fails)
 		return SQLITE_IOERR_FSYNC;
-	int code = REAL(f)->xSync(shim_of(f)->real, flags);
+	int code = shim_of(f)->real->xSync(f, flags);
 	if (code == SQLITE_OK && keeps)
 		keep_synced(shim_of(f)->name);
 	return code;
@@ -59,12 +58,7 @@ static int shim_write(sqlite3_file *f, const void *p, int n, sqlite3_int64 at)
 {
 	if (write_fails || (copy_fails && shim_of(f)->main))
 		return SQLITE_FULL;
-	return REAL(f)->xWrite(shim_of(f)->real, p, n, at);
-}
-
-static int shim_close(sqlite3_file *f)
-{
-	return REAL(f)->xClose(shim_of(f)->real);
+	return shim_of(f)->real->xWrite(f, p, n, at);
 }
 
 static int shim_read(sqlite3_file *f, void *p, int n, sqlite3_int64 at)
@@ -75,52 +69,7 @@ static int shim_read(sqlite3_file *f, void *p, int n, sqlite3_int64 at)
 	}
 	if (read_fails)
 		return SQLITE_IOERR_READ;
-	return REAL(f)->xRead(shim_of(f)->real, p, n, at);
-}
-
-static int shim_truncate(sqlite3_file *f, sqlite3_int64 size)
-{
-	return REAL(f)->xTruncate(shim_of(f)->real, size);
-}
-
-static int shim_size(sqlite3_file *f, sqlite3_int64 *size)
-{
-	return REAL(f)->xFileSize(shim_of(f)->real, size);
-}
-
-static int shim_lock(sqlite3_file *f, int level)
-{
-	return REAL(f)->xLock(shim_of(f)->real, level);
-}
-
-static int shim_unlock(sqlite3_file *f, int level)
-{
-	return REAL(f)->xUnlock(shim_of(f)->real, level);
-}
-
-static int shim_reserved(sqlite3_file *f, int *out)
-{
-	return REAL(f)->xCheckReservedLock(shim_of(f)->real, out);
-}
-
-static int shim_control(sqlite3_file *f, int op, void *arg)
-{
-	return REAL(f)->xFileControl(shim_of(f)->real, op, arg);
-}
-
-static int shim_sector(sqlite3_file *f)
-{
-	return REAL(f)->xSectorSize(shim_of(f)->real);
-}
-
-static int shim_device(sqlite3_file *f)
-{
-	return REAL(f)->xDeviceCharacteristics(shim_of(f)->real);
-}
-
-static int shim_map(sqlite3_file *f, int page, int size, int extend, void volatile **out)
-{
-	return REAL(f)->xShmMap(shim_of(f)->real, page, size, extend, out);
+	return shim_of(f)->real->xRead(f, p, n, at);
 }
 
 /* While the copy fails, the lock for it is waited for: else a commit goes on while the thread that
@@ -129,36 +78,26 @@ static int shim_shm_lock(sqlite3_file *f, int at, int n, int flags)
 {
 	enum { WAL_CKPT_LOCK = 1 }; /* of SQLite's wal.c */
 	int code;
-	while ((code = REAL(f)->xShmLock(shim_of(f)->real, at, n, flags)) == SQLITE_BUSY &&
-	       copy_fails && at == WAL_CKPT_LOCK && n == 1)
+	while ((code = shim_of(f)->real->xShmLock(f, at, n, flags)) == SQLITE_BUSY && copy_fails &&
+	       at == WAL_CKPT_LOCK && n == 1)
 		clock_sleep(1);
 	return code;
 }
 
-static void shim_barrier(sqlite3_file *f)
-{
-	REAL(f)->xShmBarrier(shim_of(f)->real);
-}
-
-static int shim_unmap(sqlite3_file *f, int delete)
-{
-	return REAL(f)->xShmUnmap(shim_of(f)->real, delete);
-}
-
 static int shim_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *f, int flags, int *out)
 {
-	static const sqlite3_io_methods METHODS = {
-		2,           shim_close, shim_read,     shim_write,    shim_truncate, shim_sync,
-		shim_size,   shim_lock,  shim_unlock,   shim_reserved, shim_control,  shim_sector,
-		shim_device, shim_map,   shim_shm_lock, shim_barrier,  shim_unmap,    NULL,
-		NULL,
-	};
 	(void)vfs;
 	struct shim *s = shim_of(f);
-	int code = real_vfs->xOpen(real_vfs, name, s->real, flags, out);
-	f->pMethods = s->real->pMethods ? &METHODS : NULL;
-	s->name = name;
-	s->main = (flags & SQLITE_OPEN_MAIN_DB) != 0;
+	int code = real_vfs->xOpen(real_vfs, name, f, flags, out);
+	if (!f->pMethods)
+		return code;
+	*s = (struct shim){ f->pMethods, *f->pMethods, name, (flags & SQLITE_OPEN_MAIN_DB) != 0 };
+	s->methods.iVersion = 2; /* reads by xRead only */
+	s->methods.xSync = shim_sync;
+	s->methods.xWrite = shim_write;
+	s->methods.xRead = shim_read;
+	s->methods.xShmLock = shim_shm_lock;
+	f->pMethods = &s->methods;
 	return code;
 }
 
@@ -188,9 +127,8 @@ static int durable_setup(void **state)
 		assert_ptr_equal(sqlite3_vfs_find("unix-excl"), &vfs);
 	}
 	(void)state;
-	(void)snprintf(top, sizeof(top), "/tmp/rest-lit-test-XXXXXX");
-	assert_non_null(mkdtemp(top));
-	(void)snprintf(dir, sizeof(dir), "%s/store", top);
+	(void)snprintf(top, sizeof(top), "%s", unit_path(""));
+	(void)snprintf(dir, sizeof(dir), "%s", unit_path("store"));
 	shell("mkdir -m 0700 %s/kept", top);
 	keeps = true;
 	open_store();
@@ -212,19 +150,17 @@ static int durable_teardown(void **state)
 /* Returns an object as a power failure would leave it now; "" if it would be absent. */
 static struct kept after_power_failure(enum object_kind kind, const char *name)
 {
-	ERR_AUTO e = { 0 };
 	char path[128];
 	struct store_limits limits = STORE_LIMITS_DEFAULT;
 	(void)pthread_mutex_lock(&keeping);
 	shell("rm -rf %s/after && cp -a %s/kept %s/after", top, top, top);
 	(void)pthread_mutex_unlock(&keeping);
 	(void)snprintf(path, sizeof(path), "%s/after", top);
-	struct local *other = local_open(path, false, &e);
-	assert_string_equal(err_msg(&e), "");
-	struct store *s = store_local_new(other, "jobs", &limits, &e);
+	struct local *other = local_open(path, false, no_err());
+	assert_string_equal(err_msg(&unit.e), "");
+	struct store *s = store_local_new(other, "jobs", &limits, no_err());
 	assert_false(file_exists("../after/damaged"));
-	struct kept k = ask(s, (struct store_request){
-				   .verb = STORE_GET, .kind = kind, .name = name, .whole = true });
+	struct kept k = get_whole(s, kind, name);
 	store_free(s);
 	local_close(other);
 	return k;
@@ -297,12 +233,11 @@ TEST_WITH(test_failed_sync_gives_an_ambiguous_outcome, durable_setup, durable_te
 {
 	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	sync_fails = true;
-	struct kept k =
-	    create(KIND_SECRET, "s", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"s\"}}");
+	struct kept k = create_secret("s");
 	assert_int_equal(k.outcome, STORE_AMBIGUOUS);
 	assert_int_equal(k.status, 504);
 	sync_fails = false; /* the disk does not have the pages that it could not store */
-	k = create(KIND_SECRET, "t", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"t\"}}");
+	k = create_secret("t");
 	assert_int_equal(k.outcome, STORE_BUSY);
 	assert_int_equal(k.status, 503);
 	assert_non_null(strstr(k.message, "until this server is started again"));
@@ -316,51 +251,41 @@ TEST_WITH(test_failed_sync_gives_an_ambiguous_outcome, durable_setup, durable_te
 	open_store();
 	k = get(KIND_SECRET, "s");
 	assert_true(k.outcome == STORE_OK || k.outcome == STORE_NOT_FOUND);
-	assert_int_equal(
-	    create(KIND_SECRET, "t", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"t\"}}").status,
-	    201);
+	assert_int_equal(create_secret("t").status, 201);
 }
 
 TEST_WITH(test_full_disk_leaves_no_partial_change, durable_setup, durable_teardown)
 {
 	create(KIND_FRAMEWORK, "f", FRAMEWORK);
-	struct kept *k = calloc(8, sizeof(*k));
+	struct store_request r = { .kind = KIND_FRAMEWORK, .name = "f" };
+	r.body[0] = SPAN("{\"spec\":{\"executionType\":\"Stop\"}}");
+	struct kept *k[8];
 	write_fails = true;
-	for (size_t i = 0; i < 8; i++)
-		store_request(store,
-		              &(struct store_request){
-				  .verb = i % 2 ? STORE_PATCH : STORE_GET,
-				  .kind = KIND_FRAMEWORK,
-				  .name = "f",
-				  .body = { SPAN("{\"spec\":{\"executionType\":\"Stop\"}}") },
-				  .deadline_ms = clock_ms() + 60000,
-				  .done = keep,
-				  .arg = &k[i] });
+	for (size_t i = 0; i < 8; i++) {
+		r.verb = i % 2 ? STORE_PATCH : STORE_GET;
+		k[i] = send_off(store, r, 1);
+	}
 	settle(store);
 	for (size_t i = 0; i < 8; i++) {
-		assert_string_equal(k[i].version, i % 2 ? "" : "1");
-		assert_int_equal(k[i].status, i % 2 ? 507 : 200);
-		assert_int_equal(k[i].outcome, i % 2 ? STORE_REFUSED : STORE_OK);
-		assert_true(i % 2 == 0 || strstr(k[i].message, "No space left on device"));
+		assert_string_equal(k[i]->version, i % 2 ? "" : "1");
+		assert_int_equal(k[i]->status, i % 2 ? 507 : 200);
+		assert_int_equal(k[i]->outcome, i % 2 ? STORE_REFUSED : STORE_OK);
+		assert_true(i % 2 == 0 || strstr(k[i]->message, "No space left on device"));
 	}
-	free(k);
-	struct kept one =
-	    create(KIND_SECRET, "s", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"s\"}}");
+	struct kept one = create_secret("s");
 	assert_int_equal(one.status, 507);
 	assert_int_equal(get(KIND_SECRET, "s").outcome, STORE_NOT_FOUND);
 	assert_int_equal(
 	    ask(store, (struct store_request){ .verb = STORE_READY, .name = "" }).status, 507);
 	write_fails = false;
-	one = create(KIND_SECRET, "s", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"s\"}}");
+	one = create_secret("s");
 	assert_int_equal(one.status, 201);
 	assert_non_null(strstr(patch("{}").body, "\"executionType\":\"Create\""));
 	write_fails = true; /* also a start does without */
 	close_store();
 	open_store();
 	assert_string_equal(get(KIND_SECRET, "s").uid, one.uid);
-	assert_int_equal(
-	    create(KIND_SECRET, "t", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"t\"}}").status,
-	    507);
+	assert_int_equal(create_secret("t").status, 507);
 	write_fails = false;
 }
 
@@ -368,7 +293,7 @@ TEST_WITH(test_full_disk_leaves_no_partial_change, durable_setup, durable_teardo
 static int fill_log(const char *name, int n)
 {
 	enum { SIZE = 2 << 20 };
-	char *body = calloc(1, SIZE + 200);
+	FREE_AUTO char *body = calloc(1, SIZE + 200);
 	struct kept k = { .status = 201 };
 	for (int i = 0; i < n && k.status == 201; i++) {
 		char all[16];
@@ -379,7 +304,6 @@ static int fill_log(const char *name, int n)
 		    SIZE, 0);
 		k = create(KIND_SECRET, all, body);
 	}
-	free(body);
 	return k.status;
 }
 
@@ -472,8 +396,7 @@ TEST_WITH(test_unreadable_disk_ends_no_tasks, durable_setup, durable_teardown)
 {
 	enum { SIZE = 2 << 20, N = 4 };
 	static const struct local_follower FOLLOWER = { .put = count_put, .remove = count_put };
-	char *body = calloc(1, SIZE + 200);
-	ERR_AUTO e = { 0 };
+	FREE_AUTO char *body = calloc(1, SIZE + 200);
 	int puts = 0;
 	keeps = false;
 	for (int i = 0; i < N; i++) {
@@ -485,12 +408,11 @@ TEST_WITH(test_unreadable_disk_ends_no_tasks, durable_setup, durable_teardown)
 		    name, SIZE, 0);
 		assert_int_equal(create(KIND_FRAMEWORK, name, body).status, 201);
 	}
-	free(body);
 	close_store();
 	open_store();
 	read_fails = true;
-	assert_int_equal(local_follow(local, &FOLLOWER, &puts, &e), -1);
-	assert_non_null(strstr(err_msg(&e), "store.db cannot be read: "));
+	assert_int_equal(local_follow(local, &FOLLOWER, &puts, no_err()), -1);
+	assert_non_null(strstr(err_msg(&unit.e), "store.db cannot be read: "));
 	assert_int_equal(get(KIND_FRAMEWORK, "f0").status, 500);
 	read_fails = false;
 	puts = 0;

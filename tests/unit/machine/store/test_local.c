@@ -9,13 +9,12 @@ TEST_WITH(test_create_answers_as_api_server, setup, teardown)
 	struct kept k = create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	assert_int_equal(k.outcome, STORE_OK);
 	assert_int_equal(k.status, 201);
-	json_t *object = json_loads(k.body, 0, NULL);
+	json_auto_t *object = json_loads(k.body, 0, NULL);
 	json_t *meta = json_object_get(object, "metadata");
 	assert_string_equal(json_string_value(json_object_get(meta, "uid")), k.uid);
 	assert_string_equal(json_string_value(json_object_get(meta, "namespace")), "jobs");
 	assert_int_equal(strlen(json_string_value(json_object_get(meta, "creationTimestamp"))), 20);
 	assert_string_equal(json_string_value(json_object_get(meta, "resourceVersion")), "1");
-	json_decref(object);
 	assert_int_equal(strlen(k.uid), 36);
 	assert_int_equal(k.uid[14], '4');
 }
@@ -194,7 +193,7 @@ TEST_WITH(test_delete_removes_dependents, setup, teardown)
 {
 	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	create_owned("mine", made.uid);
-	create(KIND_SECRET, "free", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"free\"}}");
+	create_secret("free");
 	delete ("f", made.uid, NULL);
 	assert_int_equal(get(KIND_SECRET, "mine").outcome, STORE_NOT_FOUND);
 	assert_int_equal(get(KIND_SECRET, "free").outcome, STORE_OK);
@@ -214,8 +213,7 @@ TEST_WITH(test_open_keeps_objects_and_version_numbers, setup, teardown)
 	close_store();
 	open_store();
 	assert_string_equal(get(KIND_FRAMEWORK, "f").uid, made.uid);
-	struct kept k =
-	    create(KIND_SECRET, "s", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"s\"}}");
+	struct kept k = create_secret("s");
 	assert_string_equal(k.version, "2");
 	delete ("f", NULL, NULL); /* has one, too */
 	close_store();
@@ -278,10 +276,9 @@ TEST_WITH(test_open_succeeds_after_a_kill_at_any_moment, setup, teardown)
 
 static void open_fails(const char *path, const char *why)
 {
-	ERR_AUTO e = { 0 };
-	assert_null(local_open(path, false, &e));
-	assert_int_equal(e.http, 500);
-	assert_non_null(strstr(err_msg(&e), why));
+	assert_null(local_open(path, false, no_err()));
+	assert_int_equal(unit.e.http, 500);
+	assert_non_null(strstr(err_msg(&unit.e), why));
 }
 
 TEST_WITH(test_open_refuses_a_directory_others_can_read, setup, teardown)
@@ -308,12 +305,11 @@ TEST_WITH(test_open_refuses_a_file_that_cannot_be_read, setup, teardown)
 
 TEST_WITH(test_open_transient_store_takes_objects, setup, teardown)
 {
-	ERR_AUTO e = { 0 };
 	struct store_limits limits = STORE_LIMITS_DEFAULT;
 	close_store();
-	local = local_open(dir, true, &e);
-	assert_string_equal(err_msg(&e), "");
-	store = store_local_new(local, "jobs", &limits, &e);
+	local = local_open(dir, true, no_err());
+	assert_string_equal(err_msg(&unit.e), "");
+	store = store_local_new(local, "jobs", &limits, no_err());
 	assert_int_equal(create(KIND_FRAMEWORK, "f", FRAMEWORK).status, 201);
 }
 
@@ -377,7 +373,6 @@ TEST_WITH(test_open_tells_the_uids_of_removed_frameworks, setup, teardown)
 	static const struct local_follower FOLLOWER = { .put = note_nothing,
 		                                        .remove = note_nothing,
 		                                        .removed = note_removed };
-	ARENA_AUTO a = { 0 };
 	STR_AUTO told = STR_INIT(1 << 20);
 	STR_AUTO wanted = STR_INIT(1 << 20);
 	for (int i = 0; i < 3; i++) {
@@ -393,7 +388,8 @@ TEST_WITH(test_open_tells_the_uids_of_removed_frameworks, setup, teardown)
 	struct span rest = str_view(&wanted);
 	while (rest.n > 0)
 		assert_int_not_equal(
-		    span_find(str_view(&told), 0, arena_dup(&a, span_next(&rest, ' '))), SIZE_MAX);
+		    span_find(str_view(&told), 0, arena_dup(&unit.a, span_next(&rest, ' '))),
+		    SIZE_MAX);
 	assert_int_equal(told.n, wanted.n);
 }
 
@@ -401,26 +397,19 @@ TEST_WITH(test_open_tells_the_uids_of_removed_frameworks, setup, teardown)
 
 TEST_WITH(test_store_request_refuses_beyond_the_bound, setup, teardown)
 {
-	ERR_AUTO e = { 0 };
 	struct store_limits limits = { 1, 2, 1 << 20, 100 };
-	struct store *small = store_local_new(local, "jobs", &limits, &e);
-	struct kept *k = calloc(3, sizeof(*k));
+	struct store *small = store_local_new(local, "jobs", &limits, no_err());
+	const struct store_request r = { .verb = STORE_GET, .kind = KIND_SECRET, .name = "x" };
+	const struct kept *k[3];
 	for (size_t i = 0; i < 3; i++) {
 		assert_int_equal(store_has_room(small, NULL), i < 2);
-		struct store_request r = { .verb = STORE_GET,
-			                   .kind = KIND_SECRET,
-			                   .name = "x",
-			                   .deadline_ms = clock_ms() + AMPLE_MS,
-			                   .done = keep,
-			                   .arg = &k[i] };
-		store_request(small, &r);
+		k[i] = send_off(small, r, 1);
 	}
 	assert_int_equal(store_pending(small), 3);
 	settle(small);
-	assert_int_equal(k[0].outcome, STORE_NOT_FOUND);
-	assert_int_equal(k[1].outcome, STORE_NOT_FOUND);
-	assert_int_equal(k[2].outcome, STORE_FULL);
-	free(k);
+	assert_int_equal(k[0]->outcome, STORE_NOT_FOUND);
+	assert_int_equal(k[1]->outcome, STORE_NOT_FOUND);
+	assert_int_equal(k[2]->outcome, STORE_FULL);
 	store_free(small);
 }
 
@@ -447,25 +436,18 @@ TEST_WITH(test_store_request_gives_up_at_the_deadline, setup, teardown)
 
 TEST_WITH(test_store_free_answers_all_requests, setup, teardown)
 {
-	struct kept *k = calloc(5, sizeof(*k));
-	for (size_t i = 0; i < 5; i++) {
-		struct store_request r = { .verb = STORE_GET,
-			                   .kind = KIND_SECRET,
-			                   .name = "x",
-			                   .deadline_ms = clock_ms() + AMPLE_MS,
-			                   .not_before_ms = i > 2 ? clock_ms() + 50000 : 0,
-			                   .done = keep,
-			                   .arg = &k[i] };
-		store_request(store, &r);
-		if (i == 1)
-			store_start(store);
-	}
+	struct store_request r = { .verb = STORE_GET, .kind = KIND_SECRET, .name = "x" };
+	struct kept *k[] = { send_off(store, r, 2), NULL, NULL };
+	store_start(store);
+	k[1] = send_off(store, r, 1);
+	r.not_before_ms = clock_ms() + 50000;
+	k[2] = send_off(store, r, 2);
 	close_store();
 	for (size_t i = 0; i < 5; i++) {
-		assert_int_equal(k[i].calls, 1);
-		assert_int_equal(k[i].outcome, i < 2 ? STORE_NOT_FOUND : STORE_BUSY);
+		const struct kept *one = i < 2 ? &k[0][i] : i < 3 ? k[1] : &k[2][i - 3];
+		assert_int_equal(one->calls, 1);
+		assert_int_equal(one->outcome, i < 2 ? STORE_NOT_FOUND : STORE_BUSY);
 	}
-	free(k);
 	open_store();
 }
 
@@ -492,16 +474,12 @@ TEST_WITH(test_local_request_answers_at_once, setup, teardown)
 {
 	static const struct local_follower FOLLOWER = { .put = seen_put, .remove = seen_remove };
 	struct seen seen = { 0 };
-	struct kept *k = calloc(50, sizeof(*k));
 	struct local_answer a;
 	follow(&FOLLOWER, &seen);
-	for (size_t i = 0; i < 50; i++)
-		store_request(store, &(struct store_request){ .verb = STORE_GET,
-		                                              .kind = KIND_FRAMEWORK,
-		                                              .name = "f",
-		                                              .deadline_ms = clock_ms() + 60000,
-		                                              .done = keep,
-		                                              .arg = &k[i] });
+	const struct store_request read = { .verb = STORE_GET,
+		                            .kind = KIND_FRAMEWORK,
+		                            .name = "f" };
+	const struct kept *k = send_off(store, read, 50);
 	store_start(store);
 	const struct store_request create = { .verb = STORE_CREATE,
 		                              .kind = KIND_FRAMEWORK,
@@ -528,7 +506,6 @@ TEST_WITH(test_local_request_answers_at_once, setup, teardown)
 	settle(store);
 	for (size_t i = 0; i < 50; i++)
 		assert_int_equal(k[i].calls, 1);
-	free(k);
 }
 
 static void seen_state(void *arg, const struct local_state *state, int64_t version)

@@ -10,8 +10,7 @@ TEST_WITH(test_answers_have_only_metadata_by_default, setup, teardown)
 	struct kept k = get(KIND_SECRET, "s");
 	assert_non_null(strstr(k.body, "\"name\":\"s\""));
 	assert_null(strstr(k.body, "aHVudGVy"));
-	k = ask(store, (struct store_request){
-			   .verb = STORE_GET, .kind = KIND_SECRET, .name = "s", .whole = true });
+	k = get_whole(store, KIND_SECRET, "s");
 	assert_non_null(strstr(k.body, "\"kind\":\"Secret\""));
 	assert_non_null(strstr(k.body, "aHVudGVy"));
 }
@@ -106,7 +105,7 @@ TEST_WITH(test_list_refuses_an_unknown_selector, setup, teardown)
 
 TEST_WITH(test_list_has_objects_of_one_namespace, setup, teardown)
 {
-	create(KIND_SECRET, "x", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"x\"}}");
+	create_secret("x");
 	elsewhere(STORE_CREATE, "616c", USER);
 	struct kept k = list(KIND_SECRET, NULL);
 	assert_non_null(strstr(k.body, "\"name\":\"x\""));

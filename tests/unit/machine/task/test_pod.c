@@ -36,24 +36,20 @@ static const struct pod_objects OBJECTS = { get_object, NULL };
 /* A needed object may be created later. */
 TEST(test_missing_sources_are_reported_if_they_are_needed)
 {
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO e = { 0 };
 	struct pod_data data;
-	assert_int_equal(
-	    pod_source_get(&(struct pod_source){ "none", false, true }, &OBJECTS, &a, &data, &e),
-	    0);
+	assert_int_equal(pod_source_get(&(struct pod_source){ "none", false, true }, &OBJECTS,
+	                                &unit.a, &data, no_err()),
+	                 0);
 	assert_int_equal(data.n, 0);
-	assert_int_equal(
-	    pod_source_get(&(struct pod_source){ "none", true, false }, &OBJECTS, &a, &data, &e),
-	    -1);
-	assert_int_equal(e.http, 503);
-	assert_non_null(strstr(err_msg(&e), "Secret none"));
+	assert_int_equal(pod_source_get(&(struct pod_source){ "none", true, false }, &OBJECTS,
+	                                &unit.a, &data, no_err()),
+	                 -1);
+	assert_int_equal(unit.e.http, 503);
+	assert_non_null(strstr(err_msg(&unit.e), "Secret none"));
 }
 
 TEST(test_environment_has_values_of_all_sources)
 {
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO e = { 0 };
 	struct pod *p = read_with(
 	    "\"envFrom\":[{\"configMapRef\":{\"name\":\"m\"}}],\"env\":["
 	    "{\"name\":\"L\",\"valueFrom\":{\"fieldRef\":{\"fieldPath\":\"metadata.labels['l']\"}}}"
@@ -64,11 +60,11 @@ TEST(test_environment_has_values_of_all_sources)
 	    "{\"name\":\"X\",\"value\":\"new$(X)\"},"
 	    "{\"name\":\"E\",\"value\":\"$(Y)$(NO)$$(Y)$$$(X)$x$(\"},"
 	    "{\"name\":\"K\",\"value\":\"2\"}]",
-	    "", &a, &e);
+	    "", &unit.a, no_err());
 	if (!p)
-		fail_msg("%s", err_msg(&e));
-	struct words env = { .a = &a };
-	assert_int_equal(pod_env_resolve(&p->app, &OBJECTS, &env, &e), 0);
+		fail_msg("%s", err_msg(&unit.e));
+	struct words env = { .a = &unit.a };
+	assert_int_equal(pod_env_resolve(&p->app, &OBJECTS, &env, no_err()), 0);
 	static const char *const WANTED[] = {
 		"Z=b", "X=new1", "Y=2", "L=L", "IP=10.0.0.1", "N=", "E=2$(NO)$(Y)$new1$x$(", "K=2"
 	};
@@ -82,8 +78,6 @@ TEST(test_environment_has_values_of_all_sources)
 
 TEST(test_mounts_have_volumes_paths_and_sizes)
 {
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO e = { 0 };
 	struct pod *p = read_with(
 	    "\"volumeMounts\":[{\"name\":\"v\",\"mountPath\":\"/b/c/\",\"subPath\":\"x//y\"},"
 	    "{\"name\":\"d\",\"mountPath\":\"/a\",\"readOnly\":true},"
@@ -96,7 +90,7 @@ TEST(test_mounts_have_volumes_paths_and_sizes)
 	    "{\"name\":\"s\",\"emptyDir\":{\"medium\":\"Memory\",\"sizeLimit\":\"64Mi\"}},"
 	    "{\"name\":\"t\",\"projected\":{\"sources\":[{\"configMap\":{\"name\":\"c\"}},"
 	    "{\"serviceAccountToken\":{\"path\":\"token\"}}]}}",
-	    &a, &e);
+	    &unit.a, no_err());
 	assert_non_null(p);
 	assert_int_equal(p->app.n_mounts, 4);
 	assert_string_equal(p->app.mount[0].path, "/a");
@@ -127,11 +121,10 @@ TEST(test_configmap_with_code_is_a_directory_of_the_machine)
 		{ "code", NULL },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
-		ARENA_AUTO a = { 0 };
-		ERR_AUTO e = { 0 };
-		const char *volume = arena_printf(
-		    &a, "{\"name\":\"code-0\",\"configMap\":{\"name\":\"%s\"}}", CASES[i].name);
-		struct pod *p = read_with("\"workingDir\":\"/src\"", volume, &a, &e);
+		const char *volume =
+		    arena_printf(&unit.a, "{\"name\":\"code-0\",\"configMap\":{\"name\":\"%s\"}}",
+		                 CASES[i].name);
+		struct pod *p = read_with("\"workingDir\":\"/src\"", volume, &unit.a, no_err());
 		assert_non_null(p);
 		assert_string_equal(p->app.directory, "/src");
 		const struct pod_volume *v = &p->volume[0];
@@ -173,12 +166,11 @@ static const struct {
 TEST(test_pods_that_one_machine_cannot_run_are_refused)
 {
 	for (size_t i = 0; i < sizeof(REFUSED) / sizeof(REFUSED[0]); i++) {
-		ARENA_AUTO a = { 0 };
-		ERR_AUTO e = { 0 };
-		struct pod *p = read_with(REFUSED[i].container, REFUSED[i].volumes, &a, &e);
-		if (p || !strstr(err_msg(&e), REFUSED[i].says))
+		struct pod *p =
+		    read_with(REFUSED[i].container, REFUSED[i].volumes, &unit.a, no_err());
+		if (p || !strstr(err_msg(&unit.e), REFUSED[i].says))
 			fail_msg("%s %s: %s", REFUSED[i].container, REFUSED[i].volumes,
-			         err_msg(&e));
-		assert_int_equal(e.http, 400);
+			         err_msg(&unit.e));
+		assert_int_equal(unit.e.http, 400);
 	}
 }

@@ -90,15 +90,14 @@ static const char *last_error;
 static const char **plan_of(struct sandbox_spec spec)
 {
 	static const char *const NOTHING[] = { "/bin/true", NULL };
-	ERR_AUTO e = { 0 };
 	last_error = NULL;
 	spec.command = NOTHING;
-	const char **argv = sandbox_argv(&spec, &arena, &e);
-	if (argv == NULL && e.http == 503)
+	const char **argv = sandbox_argv(&spec, &arena, no_err());
+	if (argv == NULL && unit.e.http == 503)
 		skip();
 	if (argv == NULL) {
-		assert_int_equal(e.http, 400);
-		last_error = arena_dup(&arena, span_of(err_msg(&e)));
+		assert_int_equal(unit.e.http, 400);
+		last_error = arena_dup(&arena, span_of(err_msg(&unit.e)));
 	}
 	return argv;
 }
@@ -423,12 +422,11 @@ static int run_script(struct sandbox_spec spec, const char *script, struct span 
 	const char *command[] = { "/bin/bash", "-c", arena_printf(&arena, NO "%s", script), NULL };
 	static const char *const NOTHING[] = { NULL };
 	spec.command = command;
-	ERR_AUTO e = { 0 };
-	const char **argv = sandbox_argv(&spec, &arena, &e);
+	const char **argv = sandbox_argv(&spec, &arena, no_err());
 	if (argv == NULL)
-		fail_msg("%s", err_msg(&e));
+		fail_msg("%s", err_msg(&unit.e));
 	return child_run(&(struct child_command){ .argv = argv, .env = NOTHING }, RUN_MS, out,
-	                 &arena, &e);
+	                 &arena, no_err());
 }
 
 static void expect(struct sandbox_spec spec, const char *script)
@@ -535,10 +533,9 @@ TEST_WITH(test_sandbox_of_an_image_runs_in_its_root, NULL, teardown)
 	char cwd[256];
 	const char *runtime =
 	    getcwd(cwd, sizeof(cwd)) ? arena_printf(&arena, "%s/build/pai-runtime", cwd) : "";
-	ERR_AUTO e = { 0 };
-	if (access(runtime, X_OK) != 0 || sandbox_probe(runtime, top, &e) != 0) {
+	if (access(runtime, X_OK) != 0 || sandbox_probe(runtime, top, no_err()) != 0) {
 		(void)fprintf(stderr, "skipped, overlay: %s\n",
-		              *runtime ? err_msg(&e) : "no program");
+		              *runtime ? err_msg(&unit.e) : "no program");
 		skip();
 	}
 	static const char *const DIRS[] = { "i", "i/root", "i/o,v:er lay" };

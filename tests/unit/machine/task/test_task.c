@@ -12,7 +12,6 @@
 
 #include "base/posix/child.h"
 #include "base/posix/clock.h"
-#include "base/posix/rmtree.h"
 #include "machine/task/task.h"
 
 /* The name has the id of this process: the test can run in several build folders at a time. */
@@ -54,7 +53,7 @@ enum { UNKNOWN = 255 };
 
 struct world {
 	struct arena a;
-	char base[64], *dir, *runtime;
+	char *dir, *runtime;
 	const char *framework; /* NULL: FRAMEWORK */
 	bool sandbox;
 	struct err e;
@@ -80,9 +79,7 @@ static int setup(void **state)
 	struct world *w = calloc(1, sizeof(*w));
 	const char *runtime = getenv("PAI_RUNTIME"); /* NOLINT(concurrency-mt-unsafe) */
 	(void)snprintf(UID + 24, sizeof(UID) - 24, "%012d", (int)getpid());
-	(void)snprintf(w->base, sizeof(w->base), "/tmp/test-task-XXXXXX");
-	assert_non_null(mkdtemp(w->base));
-	w->dir = arena_printf(&w->a, "%s/%s", w->base, UID);
+	w->dir = arena_dup(&w->a, span_of(unit_path(UID)));
 	w->runtime = realpath(runtime ? runtime : "build/pai-runtime", NULL);
 	*state = w;
 	return 0;
@@ -91,7 +88,6 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	struct world *w = *state;
-	assert_int_equal(tree_remove(AT_FDCWD, w->base, SIZE_MAX), 0);
 	free(w->runtime);
 	arena_done(&w->a);
 	err_done(&w->e);
@@ -102,7 +98,7 @@ static int teardown(void **state)
 static void world_prepare(struct world *w, const char *command)
 {
 	const struct pod_settings at = { .node_name = "here", .ip = "10.9.8.7", .uid = UID };
-	const char *const hide[] = { w->base };
+	const char *const hide[] = { unit_path("") };
 	const char *framework = w->framework ?: arena_printf(&w->a, FRAMEWORK, UID);
 	const struct task_settings s = {
 		.dir = w->dir,
@@ -211,7 +207,7 @@ TEST_WITH(test_sandboxed_task_sees_only_its_own_files, setup, teardown)
 	    "/usr/local/pai/secrets/secrets.yaml; /usr/local/pai/runtime version; rm "
 	    "/usr/local/pai/runtime || true; df /dev/shm | tail -1; ls -a %s || echo hidden; "
 	    "trap 'echo asked; exit 9' TERM; echo ready; sleep 60 & wait",
-	    w->base);
+	    unit_path(""));
 	int pidfd = world_start(w, command);
 	world_wait(w, "log", "ready");
 	world_wait(w, "state", "\"app\":{\"started\":true");
@@ -332,7 +328,7 @@ TEST_WITH(test_locks_are_held_by_the_shim_alone, setup, teardown)
 {
 	struct world *w = *state;
 	world_prepare(w, "echo ready; ls -l /proc/self/fd >&2; sleep 600");
-	const char *gpu = arena_printf(&w->a, "%s/gpu", w->base);
+	const char *gpu = unit_path("gpu");
 	int lock = open(gpu, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	assert_int_equal(flock(lock, LOCK_EX | LOCK_NB), 0);
 	int pidfd = task_start(w->dir, w->runtime, false, 0, &lock, 1, &w->e);

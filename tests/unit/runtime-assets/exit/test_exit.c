@@ -155,11 +155,10 @@ static const char *read_back(struct span log, struct arena *a)
 /* A report is read whatever the log has: each byte, and bytes that are no UTF-8. */
 TEST(test_exit_message_is_read_after_any_byte)
 {
-	ARENA_AUTO a = { 0 };
 	for (int byte = 0; byte < 256; byte++) {
 		char log[] = "before\nbad . thing\nbehind";
 		log[strlen("before\nbad ")] = (char)byte;
-		const char *got = read_back((struct span){ log, sizeof(log) - 1 }, &a);
+		const char *got = read_back((struct span){ log, sizeof(log) - 1 }, &unit.a);
 		bool kept = byte > 0 && byte < 0x80;
 		if (!got || !strstr(got, "behind") ||
 		    (kept && byte != '\r' && strcmp(got, log) != 0) ||
@@ -172,8 +171,8 @@ TEST(test_exit_message_is_read_after_any_byte)
 		"\xc2\x85", "\xe2\x80\xa8",
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(BROKEN); i++) {
-		const char *log = arena_printf(&a, "bad %s\nbehind", BROKEN[i]);
-		const char *got = read_back(span_of(log), &a);
+		const char *log = arena_printf(&unit.a, "bad %s\nbehind", BROKEN[i]);
+		const char *got = read_back(span_of(log), &unit.a);
 		if (!got || !strstr(got, "behind"))
 			fail_msg("text %zu is read back as %s", i, got ? got : "nothing");
 	}
@@ -379,31 +378,23 @@ static void check_excerpt(const char *log, const char *match, size_t lines, cons
 		assert_int_equal(str_c(&x.text)[x.match], '!');
 }
 
-TEST(test_excerpt_without_a_match_is_the_tail)
+TEST(test_excerpt_has_the_expected_lines)
 {
+	/* Without a match is the tail. */
 	check_excerpt("1\n2\n3\n4", NULL, 3, "2\n3\n4");
 	check_excerpt("1\n2\n3\n4\n", NULL, 3, "3\n4\n"); /* the empty last line counts */
 	check_excerpt("1\r\n2\r\n", NULL, 3, "1\n2\n");
 	check_excerpt("", NULL, 3, "");
-}
-
-TEST(test_excerpt_has_lines_around_the_match)
-{
+	/* Has lines around the match. */
 	check_excerpt("1\n2\n3\n4\n5 !x\n6\n7\n8\n9\n", "!x", 6, "2\n3\n4\n5 !x\n6\n7");
 	check_excerpt("1\n2\n3\n4\n5 !x\n6", "!x", 6, "1\n2\n3\n4\n5 !x\n6");
 	check_excerpt("!x\n1\n2\n3\n4\n", "!x", 4, "!x\n1\n2\n3");
 	check_excerpt("0\n1\n2\n3\n4\n!x", "!x", 4, "2\n3\n4\n!x");
-}
-
-/* The excerpt has the last lines of a match that is longer than the excerpt. */
-TEST(test_excerpt_of_a_long_match_has_its_last_lines)
-{
+	/* Of a long match has its last lines.  The excerpt has the last lines of a match that is
+	 * longer than the excerpt. */
 	check_excerpt("0\n!a\nb\nc\nd\ne\n", "!a\nb\nc\nd", 3, "b\nc\nd");
 	check_excerpt("0\n!a\nb\nc\nd\ne\n", "!a\nb\nc", 3, "!a\nb\nc");
-}
-
-TEST(test_excerpt_replaces_invalid_bytes)
-{
+	/* Replaces invalid bytes. */
 	check_excerpt("a\xff!\xe2\x82z", "!", 3, "a\uFFFD!\uFFFD\uFFFDz");
 }
 

@@ -122,14 +122,13 @@ TEST(test_barrier_times_are_read_from_the_environment)
 		{ "99999999999999999999", NULL, 0, 0 },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
-		ERR_AUTO e = { 0 };
 		struct barrier_times t;
 		set("BARRIER_CHECK_INTERVAL_SEC", CASES[i].interval);
 		set("BARRIER_CHECK_TIMEOUT_SEC", CASES[i].timeout);
-		int bad = barrier_times_read(&t, &e);
+		int bad = barrier_times_read(&t, no_err());
 		assert_int_equal(bad != 0, CASES[i].interval_ms == 0);
 		if (bad) {
-			assert_non_null(strstr(err_msg(&e), "must be a number from"));
+			assert_non_null(strstr(err_msg(&unit.e), "must be a number from"));
 			continue;
 		}
 		assert_int_equal(t.interval_ms, CASES[i].interval_ms);
@@ -142,9 +141,8 @@ TEST(test_barrier_times_parse_takes_five_numbers)
 	static const char *const BAD[] = { "",         "1",        "1,2,3,4",  "1,2,3,4,5,6",
 		                           "1,2,3,4,", ",1,2,3,4", "1,2,,4,5", "0,1,1,1,1",
 		                           "1,2,3,4,x" };
-	ERR_AUTO e = { 0 };
 	struct barrier_times t;
-	assert_int_equal(barrier_times_parse(&t, SPAN("1,2,3,4,5"), &e), 0);
+	assert_int_equal(barrier_times_parse(&t, SPAN("1,2,3,4,5"), no_err()), 0);
 	assert_int_equal(t.interval_ms, 1);
 	assert_int_equal(t.fetch_ms, 5);
 	for (size_t i = 0; i < ARRAY_SIZE(BAD); i++) {

@@ -65,6 +65,10 @@ static void seen_done(struct seen *s)
 }
 
 #define SEEN_AUTO __attribute__((cleanup(seen_done))) struct seen
+/* That of a call of see, to the end of the block. */
+#define SEEN(s, ...)                                                                               \
+	SEEN_AUTO s;                                                                               \
+	see(&s, __VA_ARGS__)
 
 /* A role of the Framework: `address` has a %d for the index, NULL: not known. */
 struct fake_role {
@@ -169,8 +173,7 @@ TEST(test_torch_ranks_count_tasks_of_unequal_roles)
 		{ "small", 2, "4", "1" },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
-		SEEN_AUTO s;
-		see(&s, TWO, CONFIG(BIG_SMALL, "framework: torch"), CASES[i].role, CASES[i].index);
+		SEEN(s, TWO, CONFIG(BIG_SMALL, "framework: torch"), CASES[i].role, CASES[i].index);
 		WANT(&s, "MASTER_ADDR", "127.0.0.0");
 		WANT(&s, "MASTER_PORT", "20000");
 		WANT(&s, "NNODES", "5");
@@ -193,8 +196,7 @@ TEST(test_torch_ranks_count_tasks_of_unequal_roles)
 /* There is no torchrun, so the variables give each process its rank. */
 TEST(test_torch_process_knows_its_rank_without_torchrun)
 {
-	SEEN_AUTO s;
-	see(&s, TWO, CONFIG(BIG_SMALL, "framework: torch, procPerNode: 1"), "small", 1);
+	SEEN(s, TWO, CONFIG(BIG_SMALL, "framework: torch, procPerNode: 1"), "small", 1);
 	WANT(&s, "RANK", "3");
 	WANT(&s, "LOCAL_RANK", "0");
 	WANT(&s, "WORLD_SIZE", "5");
@@ -211,8 +213,7 @@ TEST(test_jobs_without_distributed_get_no_variables)
 		"{jobName: j, taskRoles: [{name: small}], extras: {distributed: {framework: jax}}}",
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(CONFIGS); i++) {
-		SEEN_AUTO s;
-		see(&s, TWO, CONFIGS[i], "small", 0);
+		SEEN(s, TWO, CONFIGS[i], "small", 0);
 		assert_int_equal(s.out.nul.n + s.out.shell.n + s.out.hosts.n, 0);
 	}
 }
@@ -225,13 +226,11 @@ TEST(test_interface_is_that_of_the_own_address)
 		{ "big", 2, MEET(20000), "127.0.0.", false },
 		{ NULL, 0, NULL, NULL, false },
 	};
-	SEEN_AUTO s;
-	see(&s, ROLES, CONFIG(ROLE("big", 0), "framework: jax"), "big", 1);
+	SEEN(s, ROLES, CONFIG(ROLE("big", 0), "framework: jax"), "big", 1);
 	WANT(&s, "GLOO_SOCKET_IFNAME", "lo");
 	WANT(&s, "NCCL_SOCKET_IFNAME", "=lo");
 	assert_int_equal(s.warnings.n, 0);
-	SEEN_AUTO none;
-	see(&none, ROLES, CONFIG(ROLE("big", 0), "framework: jax"), "big", 0);
+	SEEN(none, ROLES, CONFIG(ROLE("big", 0), "framework: jax"), "big", 0);
 	WANT(&none, "GLOO_SOCKET_IFNAME", "(none)");
 	WANT(&none, "NCCL_SOCKET_IFNAME", "(none)");
 	want_warning(&none, "no network interface has the address of this task, 127.0.0.0");
@@ -243,14 +242,11 @@ TEST(test_ipv6_addresses_are_written_in_brackets)
 		{ "worker", 2, MEET(20000), "fd00::", false },
 		{ NULL, 0, NULL, NULL, false },
 	};
-	SEEN_AUTO s;
-	see(&s, ROLES, CONFIG(ROLE("worker", 0), "framework: jax"), "worker", 1);
+	SEEN(s, ROLES, CONFIG(ROLE("worker", 0), "framework: jax"), "worker", 1);
 	WANT(&s, "JAX_COORDINATOR_ADDRESS", "[fd00::0]:20000");
-	SEEN_AUTO torch;
-	see(&torch, ROLES, CONFIG(ROLE("worker", 0), "framework: torch"), "worker", 1);
+	SEEN(torch, ROLES, CONFIG(ROLE("worker", 0), "framework: torch"), "worker", 1);
 	WANT(&torch, "MASTER_ADDR", "fd00::0");
-	SEEN_AUTO tf;
-	see(&tf, ROLES, CONFIG(ROLE("worker", 0), "framework: tensorflow"), "worker", 1);
+	SEEN(tf, ROLES, CONFIG(ROLE("worker", 0), "framework: tensorflow"), "worker", 1);
 	WANT(&tf, "TF_CONFIG",
 	     "{\"cluster\":{\"worker\":[\"[fd00::0]:20000\",\"[fd00::1]:20001\"]},"
 	     "\"task\":{\"type\":\"worker\",\"index\":1}}");
@@ -263,14 +259,12 @@ TEST(test_unknown_address_or_port_gives_a_warning)
 		{ "small", 2, MEET(20000), "127.0.0.", false },
 		{ NULL, 0, NULL, NULL, false },
 	};
-	SEEN_AUTO s;
-	see(&s, ROLES, CONFIG(ROLE("big", 0) ROLE("small", 0), "framework: torch"), "small", 1);
+	SEEN(s, ROLES, CONFIG(ROLE("big", 0) ROLE("small", 0), "framework: torch"), "small", 1);
 	WANT(&s, "MASTER_ADDR", "(none)");
 	WANT(&s, "MASTER_PORT", "(none)");
 	WANT(&s, "NODE_RANK", "2");
 	want_warning(&s, "the address of task 0 of role big is not known");
-	SEEN_AUTO jax;
-	see(&jax, ROLES, CONFIG(ROLE("big", 0) ROLE("small", 0), "framework: jax"), "small", 1);
+	SEEN(jax, ROLES, CONFIG(ROLE("big", 0) ROLE("small", 0), "framework: jax"), "small", 1);
 	WANT(&jax, "JAX_COORDINATOR_ADDRESS", "(none)");
 	WANT(&jax, "JAX_PROCESS_ID", "2");
 }
@@ -297,11 +291,10 @@ TEST(test_tensorflow_gets_the_cluster_in_tf_config)
 		{ "evaluator", 0, "evaluator" },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
-		SEEN_AUTO s;
-		see(&s, ROLES,
-		    CONFIG(ROLE("master", 0) ROLE("worker", 1) ROLE("ps", 0) ROLE("evaluator", 0),
-		           "framework: tensorflow"),
-		    CASES[i].role, CASES[i].index);
+		SEEN(s, ROLES,
+		     CONFIG(ROLE("master", 0) ROLE("worker", 1) ROLE("ps", 0) ROLE("evaluator", 0),
+		            "framework: tensorflow"),
+		     CASES[i].role, CASES[i].index);
 		WANT(&s, "TF_CONFIG",
 		     arena_printf(&s.a,
 		                  "{\"cluster\":{\"chief\":[\"10.0.0.0:20000\"],"
@@ -319,9 +312,8 @@ TEST(test_tensorflow_without_all_addresses_gets_no_tf_config)
 		{ "ps", 1, MEET(20000), NULL, false },
 		{ NULL, 0, NULL, NULL, false },
 	};
-	SEEN_AUTO s;
-	see(&s, ROLES, CONFIG(ROLE("worker", 0) ROLE("ps", 0), "framework: tensorflow"), "worker",
-	    0);
+	SEEN(s, ROLES, CONFIG(ROLE("worker", 0) ROLE("ps", 0), "framework: tensorflow"), "worker",
+	     0);
 	WANT(&s, "TF_CONFIG", "(none)");
 	want_warning(&s, "task 0 of role ps is not known: TF_CONFIG is not set");
 }
@@ -331,8 +323,7 @@ TEST(test_mpi_and_deepspeed_get_a_hostfile)
 	static const char *const CONFIGS[] = { CONFIG(BIG_SMALL, "framework: mpi"),
 		                               CONFIG(BIG_SMALL, "framework: deepspeed") };
 	for (size_t i = 0; i < 2; i++) {
-		SEEN_AUTO s;
-		see(&s, TWO, CONFIGS[i], "bigone", 1);
+		SEEN(s, TWO, CONFIGS[i], "bigone", 1);
 		WANT(&s, "OMPI_MCA_orte_default_hostfile", "/d/hostfile");
 		WANT(&s, "OMPI_MCA_plm_rsh_agent", "ssh");
 		WANT(&s, "NODE_RANK", "1");
@@ -342,8 +333,7 @@ TEST(test_mpi_and_deepspeed_get_a_hostfile)
 		                                         "small-2 slots=1\n");
 		assert_string_equal(s.in.ssh_roles, "bigone,small");
 		assert_false(s.in.ssh_first);
-		SEEN_AUTO first;
-		see(&first, TWO, CONFIGS[i], "bigone", 0);
+		SEEN(first, TWO, CONFIGS[i], "bigone", 0);
 		assert_true(first.in.ssh_first);
 	}
 }
@@ -357,8 +347,7 @@ TEST(test_mpi_chooses_among_several_interfaces)
 	};
 	static const char *const EXPECTED[] = { "(none)", "(none)", "eth0" };
 	for (interfaces = 0; interfaces < 3; interfaces++) {
-		SEEN_AUTO s;
-		see(&s, ROLES, CONFIG(ROLE("worker", 0), "framework: mpi"), "worker", 1);
+		SEEN(s, ROLES, CONFIG(ROLE("worker", 0), "framework: mpi"), "worker", 1);
 		WANT(&s, "NCCL_SOCKET_IFNAME", interfaces ? "=eth0" : "(none)");
 		WANT(&s, "OMPI_MCA_btl_tcp_if_include", EXPECTED[interfaces]);
 		WANT(&s, "OMPI_MCA_oob_tcp_if_include", EXPECTED[interfaces]);

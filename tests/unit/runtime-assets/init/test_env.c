@@ -24,6 +24,10 @@ static void done(struct world *w)
 }
 
 #define WORLD_AUTO __attribute__((cleanup(done))) struct world
+/* A new world, to the end of the block. */
+#define WORLD(w, ...)                                                                              \
+	WORLD_AUTO w;                                                                              \
+	make(&w, __VA_ARGS__)
 
 /* The environment of worker:0. */
 static void make(struct world *w, const char *framework, const char *config)
@@ -85,47 +89,129 @@ static void want_warning(const struct world *w, const char *text)
 #define ONE_TASK TASK(0, "\"uid\"", "\"10.1.0.1\"", "\"10.0.0.1\"")
 #define CONFIG   "taskRoles: {worker: {}}"
 
-/* ---- addresses ---------------------------------------------------------------------------- */
-
-TEST(test_environment_without_own_address_gives_a_warning)
-{
-	WORLD_AUTO w;
-	make(&w,
-	     FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""),
-	               TASKS("worker", TASK(0, "\"uid\"", "null", "\"\""))),
-	     CONFIG);
-	want_no(&w, "PAI_CURRENT_CONTAINER_IP");
-	want_no(&w, "PAI_CONTAINER_HOST_IP");
-	want_no(&w, "PAI_HOST_IP_");
-	want_warning(&w, "PAI_CURRENT_CONTAINER_IP and PAI_CONTAINER_HOST_IP are not set");
-	want(&w, "export PAI_CURRENT_CONTAINER_PORT=");
-	want(&w, "export PAI_TASK_ROLE_worker_HOST_LIST=''\n");
-}
-
-TEST(test_environment_puts_ipv6_in_brackets)
-{
-	WORLD_AUTO w;
-	make(&w,
-	     FRAMEWORK(ROLE("worker", 1, PORTS(39999, HTTP), ""),
-	               TASKS("worker", TASK(0, "\"uid\"", "\"fd00::1\"", "null"))),
-	     CONFIG);
-	want(&w, "export PAI_TASK_ROLE_worker_HOST_LIST='[fd00::1]:39999'\n");
-	want(&w, "export PAI_HOST_IP_worker_0='fd00::1'\n");
-}
-
-/* ---- ports ---------------------------------------------------------------------------------- */
-
 #define OWN_PORTS(uid)                                                                             \
 	FRAMEWORK(ROLE("worker", 1, PORTS(15000, HTTP), ""),                                       \
 	          TASKS("worker", TASK(0, uid, "\"10.1.0.1\"", "null")))
 
-/* The other tasks only have the uid of the status. */
-TEST(test_environment_prefers_the_uid_of_the_status)
+/* Parts of the environment, what is not in it, and a part of a warning. */
+static const struct {
+	const char *name, *framework, *config, *want[4], *none[4], *warning;
+} ENVIRONMENTS[] = {
+	{ "without own address gives a warning",
+	  FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""),
+	            TASKS("worker", TASK(0, "\"uid\"", "null", "\"\""))),
+	  CONFIG,
+	  .want = { "export PAI_CURRENT_CONTAINER_PORT=",
+	            "export PAI_TASK_ROLE_worker_HOST_LIST=''\n" },
+	  .none = { "PAI_CURRENT_CONTAINER_IP", "PAI_CONTAINER_HOST_IP", "PAI_HOST_IP_" },
+	  .warning = "PAI_CURRENT_CONTAINER_IP and PAI_CONTAINER_HOST_IP are not set" },
+	{ "puts ipv6 in brackets",
+	  FRAMEWORK(ROLE("worker", 1, PORTS(39999, HTTP), ""),
+	            TASKS("worker", TASK(0, "\"uid\"", "\"fd00::1\"", "null"))),
+	  CONFIG,
+	  .want = { "export PAI_TASK_ROLE_worker_HOST_LIST='[fd00::1]:39999'\n",
+	            "export PAI_HOST_IP_worker_0='fd00::1'\n" } },
+	/* The other tasks only have the uid of the status. */
+	{ "prefers the uid of the status", OWN_PORTS("\"a0000000-0000-0000-0000-000000000000\""),
+	  CONFIG, .want = { "export PAI_CONTAINER_HOST_PORT='39661'\n" } },
+	{ "leaves out peers without a pod",
+	  FRAMEWORK(ROLE("worker", 3, PORTS(1, HTTP), ""),
+	            TASKS("worker", ONE_TASK "," TASK(1, "null", "null", "null") "," TASK(
+					2, "\"\"", "\"10.1.0.3\"", "null"))),
+	  CONFIG,
+	  .want = { "export PAI_HOST_IP_worker_2='10.1.0.3'\n",
+	            "export PAI_TASK_ROLE_INSTANCES='worker:0,worker:1,worker:2'\n" },
+	  .none = { "worker_1_http", "worker_2_http", ",10.1.0.3:" },
+	  .warning = "2 tasks of role worker have no pod yet" },
+	{ "gives the first of several ports",
+	  FRAMEWORK(ROLE("worker", 1, "{\\\"http\\\":{\\\"start\\\":80,\\\"count\\\":3}}", ""),
+	            TASKS("worker", ONE_TASK)),
+	  CONFIG,
+	  .want = { "export PAI_PORT_LIST_worker_0_http='80,81,82'\n",
+	            "export PAI_CONTAINER_HOST_PORT='80'\n",
+	            "export PAI_TASK_ROLE_worker_HOST_LIST='10.1.0.1:80'\n" } },
+	{ "warns of bad ports of a peer",
+	  FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), "") "," ROLE("ps", 1, "{", ""),
+	            TASKS("worker", ONE_TASK) "," TASKS("ps", ONE_TASK)),
+	  CONFIG,
+	  .want = { "export PAI_HOST_IP_ps_0='10.1.0.1'\n",
+	            "export PAI_TASK_ROLE_ps_HOST_LIST=''\n" },
+	  .none = { "ps_0_http" }, .warning = "ports of role ps: " },
+	{ "leaves out roles not in the spec",
+	  FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""),
+	            TASKS("worker", ONE_TASK) "," TASKS("old", ONE_TASK)),
+	  CONFIG,
+	  .want = { "export PAI_HOST_IP_old_0='10.1.0.1'\n",
+	            "export PAI_TASK_ROLE_old_HOST_LIST=''\n" },
+	  .none = { "old_0_" } },
+	{ "accepts roles without a status",
+	  FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), "") "," ROLE("new", 1, PORTS(1, HTTP), ""),
+	            TASKS("worker", ONE_TASK)),
+	  CONFIG, .want = { "export PAI_TASK_ROLE_new_HOST_LIST=''\n" }, .none = { "new_0" } },
+	/* The second name follows the first, also for other roles; values have the name of
+	   Kubernetes. */
+	{ "has both names of a role",
+	  FRAMEWORK(ROLE("worker", 1, PORTS(39999, HTTP), "") "," ROLE("psserver", 1,
+	                                                               PORTS(39999, HTTP), ""),
+	            TASKS("psserver", ONE_TASK)),
+	  "taskRoles: {worker: {}, PS-Server: {}}",
+	  .want = { "export PAI_PORT_LIST_psserver_0_http='39999'\n"
+	            "export PAI_PORT_LIST_PS_Server_0_http='39999'\n"
+	            "export PAI_psserver_0_http_PORT='39999'\n"
+	            "export PAI_PS_Server_0_http_PORT='39999'\n"
+	            "export PAI_HOST_IP_psserver_0='10.1.0.1'\n"
+	            "export PAI_HOST_IP_PS_Server_0='10.1.0.1'\n"
+	            "export PAI_TASK_ROLE_psserver_HOST_LIST='10.1.0.1:39999'\n"
+	            "export PAI_TASK_ROLE_PS_Server_HOST_LIST='10.1.0.1:39999'\n",
+	            "export PAI_TASK_ROLE_INSTANCES='psserver:0'\n" } },
+	{ "without configuration gives a warning",
+	  FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""), TASKS("worker", ONE_TASK)), "{",
+	  .want = { "export PAI_HOST_IP_worker_0=" }, .warning = "without the job configuration" },
+	{ "of v1 has roles by number",
+	  FRAMEWORK(ROLE("psserver", 1, PORTS(39999, HTTP), "") "," ROLE("worker", 1,
+	                                                                 PORTS(39999, HTTP), ""),
+	            TASKS("worker", ONE_TASK) "," TASKS("psserver", ONE_TASK)),
+	  "{\"taskRoles\": [{\"name\": \"ps-server\"}, {\"name\": \"worker\"}]}",
+	  .want = { "export PAI_TASK_ROLE_worker_HOST_LIST='10.1.0.1:39999'\n"
+	            "export PAI_TASK_ROLE_1_HOST_LIST='10.1.0.1:39999'\n",
+	            "export PAI_TASK_ROLE_ps_server_HOST_LIST='10.1.0.1:39999'\n"
+	            "export PAI_TASK_ROLE_0_HOST_LIST='10.1.0.1:39999'\n" } },
+	{ "of v1 prefers a role named as a number",
+	  FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), "") "," ROLE("0", 1, PORTS(1, HTTP), ""),
+	            TASKS("worker", ONE_TASK) "," TASKS("0", "")),
+	  "{\"taskRoles\": [{\"name\": \"worker\"}, {\"name\": \"0\"}]}",
+	  .want = { "export PAI_TASK_ROLE_0_HOST_LIST=''\n" },
+	  .none = { "export PAI_TASK_ROLE_0_HOST_LIST='1" } },
+	{ "of v2 has no roles by number",
+	  FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""), TASKS("worker", ONE_TASK)), CONFIG,
+	  .none = { "PAI_TASK_ROLE_0_" } },
+	{ "refuses a task without an index",
+	  FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""),
+	            TASKS("worker", TASK("x", "\"uid\"", "\"10.1.0.1\"", "null"))),
+	  CONFIG, .want = { "export PAI_TASK_ROLE_INSTANCES=''\n" },
+	  .warning = "1 tasks of role worker have no index" },
+	{ "warns of the own task missing",
+	  FRAMEWORK(ROLE("worker", 2, PORTS(1, HTTP), ""),
+	            TASKS("worker", TASK(1, "\"uid\"", "\"10.1.0.1\"", "null"))),
+	  CONFIG, .none = { "CONTAINER" }, .warning = "does not have this task (worker:0)" },
+};
+
+TEST(test_environment_has_the_expected_parts)
 {
-	WORLD_AUTO w;
-	make(&w, OWN_PORTS("\"a0000000-0000-0000-0000-000000000000\""), CONFIG);
-	want(&w, "export PAI_CONTAINER_HOST_PORT='39661'\n");
+	for (size_t i = 0; i < ARRAY_SIZE(ENVIRONMENTS); i++) {
+		WORLD(w, ENVIRONMENTS[i].framework, ENVIRONMENTS[i].config);
+		unit_row = ENVIRONMENTS[i].name;
+		assert_int_equal(w.status, 0);
+		for (size_t k = 0; k < 4 && ENVIRONMENTS[i].want[k]; k++)
+			want(&w, ENVIRONMENTS[i].want[k]);
+		for (size_t k = 0; k < 4 && ENVIRONMENTS[i].none[k]; k++)
+			want_no(&w, ENVIRONMENTS[i].none[k]);
+		if (ENVIRONMENTS[i].warning)
+			want_warning(&w, ENVIRONMENTS[i].warning);
+	}
 }
+
+/* ---- ports ---------------------------------------------------------------------------------- */
 
 TEST(test_environment_uses_the_uid_of_the_pod)
 {
@@ -138,8 +224,7 @@ TEST(test_environment_uses_the_uid_of_the_pod)
 
 TEST(test_environment_without_a_uid_has_no_ports)
 {
-	WORLD_AUTO w;
-	make(&w, OWN_PORTS("null"), CONFIG);
+	WORLD(w, OWN_PORTS("null"), CONFIG);
 	str_done(&w.out.shell);
 	w.in.pod_uid = NULL;
 	assert_int_equal(env_write(&w.in, &w.out, &w.warnings, &w.e), 0);
@@ -159,29 +244,12 @@ TEST(test_environment_uid_of_the_pod_is_bounded)
 	want_no(&w, "PORT");
 }
 
-TEST(test_environment_leaves_out_peers_without_a_pod)
-{
-	WORLD_AUTO w;
-	make(&w,
-	     FRAMEWORK(ROLE("worker", 3, PORTS(1, HTTP), ""),
-	               TASKS("worker", ONE_TASK "," TASK(1, "null", "null", "null") "," TASK(
-					   2, "\"\"", "\"10.1.0.3\"", "null"))),
-	     CONFIG);
-	want_no(&w, "worker_1_http");
-	want_no(&w, "worker_2_http");
-	want(&w, "export PAI_HOST_IP_worker_2='10.1.0.3'\n");
-	want_no(&w, ",10.1.0.3:");
-	want(&w, "export PAI_TASK_ROLE_INSTANCES='worker:0,worker:1,worker:2'\n");
-	want_warning(&w, "2 tasks of role worker have no pod yet");
-}
-
 TEST(test_environment_keeps_own_ports)
 {
-	WORLD_AUTO w;
-	make(&w,
-	     FRAMEWORK(ROLE("worker", 1, PORTS(1, LABEL("p2p", 2) "," HTTP), ""),
-	               TASKS("worker", ONE_TASK)),
-	     CONFIG);
+	WORLD(w,
+	      FRAMEWORK(ROLE("worker", 1, PORTS(1, LABEL("p2p", 2) "," HTTP), ""),
+	                TASKS("worker", ONE_TASK)),
+	      CONFIG);
 	assert_int_equal(w.in.n_ports, 3);
 	assert_string_equal(w.in.port_label[1], "p2p");
 	assert_string_equal(w.in.port_label[2], "http");
@@ -191,25 +259,12 @@ TEST(test_environment_keeps_own_ports)
 	want(&w, str_c(&list));
 }
 
-TEST(test_environment_gives_the_first_of_several_ports)
-{
-	WORLD_AUTO w;
-	make(&w,
-	     FRAMEWORK(ROLE("worker", 1, "{\\\"http\\\":{\\\"start\\\":80,\\\"count\\\":3}}", ""),
-	               TASKS("worker", ONE_TASK)),
-	     CONFIG);
-	want(&w, "export PAI_PORT_LIST_worker_0_http='80,81,82'\n");
-	want(&w, "export PAI_CONTAINER_HOST_PORT='80'\n");
-	want(&w, "export PAI_TASK_ROLE_worker_HOST_LIST='10.1.0.1:80'\n");
-}
-
 TEST(test_environment_without_an_http_port_is_written)
 {
-	WORLD_AUTO w;
-	make(&w,
-	     FRAMEWORK(ROLE("worker", 1, PORTS(1, LABEL("http", 0) "," LABEL("x", 1)), ""),
-	               TASKS("worker", ONE_TASK)),
-	     CONFIG);
+	WORLD(w,
+	      FRAMEWORK(ROLE("worker", 1, PORTS(1, LABEL("http", 0) "," LABEL("x", 1)), ""),
+	                TASKS("worker", ONE_TASK)),
+	      CONFIG);
 	want_no(&w, "PAI_CURRENT_CONTAINER_PORT");
 	want_no(&w, "PAI_CONTAINER_HOST_PORT=");
 	want_no(&w, "PAI_CONTAINER_SSH_PORT");
@@ -219,11 +274,10 @@ TEST(test_environment_without_an_http_port_is_written)
 
 TEST(test_environment_without_an_annotation_has_no_ports)
 {
-	WORLD_AUTO w;
-	make(&w,
-	     FRAMEWORK("{\"name\":\"worker\",\"taskNumber\":1}",
-	               TASKS("worker", TASK(0, "null", "\"10.1.0.1\"", "null"))),
-	     CONFIG);
+	WORLD(w,
+	      FRAMEWORK("{\"name\":\"worker\",\"taskNumber\":1}",
+	                TASKS("worker", TASK(0, "null", "\"10.1.0.1\"", "null"))),
+	      CONFIG);
 	assert_string_equal(str_c(&w.out.shell), "export PAI_HOST_IP_worker_0='10.1.0.1'\n"
 	                                         "export PAI_CURRENT_CONTAINER_IP='10.1.0.1'\n"
 	                                         "export PAI_CONTAINER_HOST_IP='10.1.0.1'\n"
@@ -233,25 +287,10 @@ TEST(test_environment_without_an_annotation_has_no_ports)
 	assert_int_equal(w.warnings.n, 0);
 }
 
-TEST(test_environment_warns_of_bad_ports_of_a_peer)
-{
-	WORLD_AUTO w;
-	make(&w,
-	     FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), "") "," ROLE("ps", 1, "{", ""),
-	               TASKS("worker", ONE_TASK) "," TASKS("ps", ONE_TASK)),
-	     CONFIG);
-	assert_int_equal(w.status, 0);
-	want_no(&w, "ps_0_http");
-	want(&w, "export PAI_HOST_IP_ps_0='10.1.0.1'\n");
-	want(&w, "export PAI_TASK_ROLE_ps_HOST_LIST=''\n");
-	want_warning(&w, "ports of role ps: ");
-}
-
 TEST(test_environment_refuses_bad_ports_of_the_own_role)
 {
-	WORLD_AUTO w;
-	make(&w, FRAMEWORK(ROLE("worker", 1, PORTS(40000, HTTP), ""), TASKS("worker", ONE_TASK)),
-	     CONFIG);
+	WORLD(w, FRAMEWORK(ROLE("worker", 1, PORTS(40000, HTTP), ""), TASKS("worker", ONE_TASK)),
+	      CONFIG);
 	assert_int_equal(w.status, -1);
 	assert_non_null(strstr(err_msg(&w.e), "schedulePortEnd is not above"));
 }
@@ -276,92 +315,6 @@ TEST(test_environment_leaves_out_labels_that_are_no_names)
 
 /* ---- roles -------------------------------------------------------------------------------- */
 
-TEST(test_environment_leaves_out_roles_not_in_the_spec)
-{
-	WORLD_AUTO w;
-	make(&w,
-	     FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""),
-	               TASKS("worker", ONE_TASK) "," TASKS("old", ONE_TASK)),
-	     CONFIG);
-	want(&w, "export PAI_HOST_IP_old_0='10.1.0.1'\n");
-	want(&w, "export PAI_TASK_ROLE_old_HOST_LIST=''\n");
-	want_no(&w, "old_0_");
-}
-
-TEST(test_environment_accepts_roles_without_a_status)
-{
-	WORLD_AUTO w;
-	make(&w,
-	     FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), "") "," ROLE("new", 1, PORTS(1, HTTP), ""),
-	               TASKS("worker", ONE_TASK)),
-	     CONFIG);
-	want(&w, "export PAI_TASK_ROLE_new_HOST_LIST=''\n");
-	want_no(&w, "new_0");
-}
-
-/* The second name follows the first, also for other roles; values have the name of Kubernetes. */
-TEST(test_environment_has_both_names_of_a_role)
-{
-	WORLD_AUTO w;
-	make(&w,
-	     FRAMEWORK(ROLE("worker", 1, PORTS(39999, HTTP), "") "," ROLE("psserver", 1,
-	                                                                  PORTS(39999, HTTP), ""),
-	               TASKS("psserver", ONE_TASK)),
-	     "taskRoles: {worker: {}, PS-Server: {}}");
-	assert_int_equal(w.status, 0);
-	want(&w, "export PAI_PORT_LIST_psserver_0_http='39999'\n"
-	         "export PAI_PORT_LIST_PS_Server_0_http='39999'\n"
-	         "export PAI_psserver_0_http_PORT='39999'\n"
-	         "export PAI_PS_Server_0_http_PORT='39999'\n"
-	         "export PAI_HOST_IP_psserver_0='10.1.0.1'\n"
-	         "export PAI_HOST_IP_PS_Server_0='10.1.0.1'\n"
-	         "export PAI_TASK_ROLE_psserver_HOST_LIST='10.1.0.1:39999'\n"
-	         "export PAI_TASK_ROLE_PS_Server_HOST_LIST='10.1.0.1:39999'\n");
-	want(&w, "export PAI_TASK_ROLE_INSTANCES='psserver:0'\n");
-}
-
-TEST(test_environment_without_configuration_gives_a_warning)
-{
-	WORLD_AUTO w;
-	make(&w, FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""), TASKS("worker", ONE_TASK)), "{");
-	assert_int_equal(w.status, 0);
-	want(&w, "export PAI_HOST_IP_worker_0=");
-	want_warning(&w, "without the job configuration");
-}
-
-TEST(test_environment_of_v1_has_roles_by_number)
-{
-	WORLD_AUTO w;
-	make(&w,
-	     FRAMEWORK(ROLE("psserver", 1, PORTS(39999, HTTP), "") "," ROLE("worker", 1,
-	                                                                    PORTS(39999, HTTP), ""),
-	               TASKS("worker", ONE_TASK) "," TASKS("psserver", ONE_TASK)),
-	     "{\"taskRoles\": [{\"name\": \"ps-server\"}, {\"name\": \"worker\"}]}");
-	want(&w, "export PAI_TASK_ROLE_worker_HOST_LIST='10.1.0.1:39999'\n"
-	         "export PAI_TASK_ROLE_1_HOST_LIST='10.1.0.1:39999'\n");
-	want(&w, "export PAI_TASK_ROLE_ps_server_HOST_LIST='10.1.0.1:39999'\n"
-	         "export PAI_TASK_ROLE_0_HOST_LIST='10.1.0.1:39999'\n");
-}
-
-TEST(test_environment_of_v1_prefers_a_role_named_as_a_number)
-{
-	WORLD_AUTO w;
-	make(&w,
-	     FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), "") "," ROLE("0", 1, PORTS(1, HTTP), ""),
-	               TASKS("worker", ONE_TASK) "," TASKS("0", "")),
-	     "{\"taskRoles\": [{\"name\": \"worker\"}, {\"name\": \"0\"}]}");
-	want(&w, "export PAI_TASK_ROLE_0_HOST_LIST=''\n");
-	want_no(&w, "export PAI_TASK_ROLE_0_HOST_LIST='1");
-}
-
-TEST(test_environment_of_v2_has_no_roles_by_number)
-{
-	WORLD_AUTO w;
-	make(&w, FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""), TASKS("worker", ONE_TASK)),
-	     CONFIG);
-	want_no(&w, "PAI_TASK_ROLE_0_");
-}
-
 /* The submission wrote one of the two. */
 TEST(test_environment_has_minimums_in_both_spellings)
 {
@@ -370,9 +323,8 @@ TEST(test_environment_has_minimums_in_both_spellings)
 		                             "PAI_MIN_SUCCEEDED_TASK_COUNT_worker" };
 	for (size_t i = 0; i < 3; i++)
 		variable(NAMES[i], i < 2 ? "it's" : "");
-	WORLD_AUTO w;
-	make(&w, FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""), TASKS("worker", ONE_TASK)),
-	     CONFIG);
+	WORLD(w, FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""), TASKS("worker", ONE_TASK)),
+	      CONFIG);
 	want(&w, "export PAI_MIN_FAILED_INSTANCE_worker='it'\\''s'\n");
 	want_no(&w, "PAI_MIN_FAILED_TASK_COUNT");
 	want_no(&w, "PAI_MIN_SUCCEEDED");
@@ -383,29 +335,6 @@ TEST(test_environment_has_minimums_in_both_spellings)
 }
 
 /* ---- tasks ----------------------------------------------------------------------------------- */
-
-TEST(test_environment_refuses_a_task_without_an_index)
-{
-	WORLD_AUTO w;
-	make(&w,
-	     FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""),
-	               TASKS("worker", TASK("x", "\"uid\"", "\"10.1.0.1\"", "null"))),
-	     CONFIG);
-	want(&w, "export PAI_TASK_ROLE_INSTANCES=''\n");
-	want_warning(&w, "1 tasks of role worker have no index");
-}
-
-TEST(test_environment_warns_of_the_own_task_missing)
-{
-	WORLD_AUTO w;
-	make(&w,
-	     FRAMEWORK(ROLE("worker", 2, PORTS(1, HTTP), ""),
-	               TASKS("worker", TASK(1, "\"uid\"", "\"10.1.0.1\"", "null"))),
-	     CONFIG);
-	assert_int_equal(w.status, 0);
-	want_no(&w, "CONTAINER");
-	want_warning(&w, "does not have this task (worker:0)");
-}
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
@@ -462,41 +391,35 @@ TEST(test_environment_stops_at_its_limit)
 	for (int i = 1; i < TASKS_MANY; i++)
 		str_puts(&text, ",{\"index\":0}");
 	str_puts(&text, "]}]}}}");
-	WORLD_AUTO w;
-	make(&w, str_c(&text), CONFIG);
+	WORLD(w, str_c(&text), CONFIG);
 	assert_int_equal(w.status, -1);
 	assert_non_null(strstr(err_msg(&w.e), "the environment has more than"));
 }
 
 TEST(test_step_environment_of_a_bare_pod_writes_no_names)
 {
-	struct root root = root_make();
 	WORLD_AUTO w = { .status = 0 };
 	struct stat st;
 	w.in.a = &w.a;
-	assert_int_equal(run_step(&w, root.path), 0);
+	assert_int_equal(run_step(&w, unit_path("")), 0);
 	const char *path = path_join(&w.a, w.in.at.runtime_d, "runtime_env.sh");
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_size, 0);
 	assert_int_equal(st.st_mode & 07777, 0644);
-	root_remove(&root);
 }
 
 /* The other file exists already when runtime_env.sh cannot be written; never the reverse. */
 TEST(test_step_environment_writes_the_nul_file_first)
 {
-	struct root root = root_make();
-	WORLD_AUTO w;
-	make(&w, FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""), TASKS("worker", ONE_TASK)),
-	     CONFIG);
-	layout_init(&w.in.at, root.path, &w.a);
+	WORLD(w, FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""), TASKS("worker", ONE_TASK)),
+	      CONFIG);
+	layout_init(&w.in.at, unit_path(""), &w.a);
 	const char *script = path_join(&w.a, w.in.at.runtime_d, "runtime_env.sh");
 	assert_int_equal(dir_make(path_join(&w.a, script, "in-the-way"), 0755, &w.e), 0);
-	assert_int_equal(run_step(&w, root.path), INIT_FAILED);
+	assert_int_equal(run_step(&w, unit_path("")), INIT_FAILED);
 	struct span nul;
 	assert_int_equal(file_read(path_join(&w.a, w.in.at.runtime_d, "runtime_env"), FILE_MOUNTED,
 	                           ENV_TEXT_MAX, &w.a, &nul, &w.e),
 	                 0);
 	assert_true(span_eq(nul, str_view(&w.out.nul)));
-	root_remove(&root);
 }

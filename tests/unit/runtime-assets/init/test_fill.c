@@ -39,13 +39,12 @@ static void setup(struct world *w, const char *config, const char *secrets)
 {
 	STR_AUTO problem = STR_INIT(1000);
 	NOTES_AUTO warnings = { 0 };
-	ERR_AUTO e = { 0 };
 	*w = (struct world){ .out = STR_SECRET(1000), .sentence = STR_INIT(1000) };
 	w->job.role_name = "worker";
 	if (secrets) {
-		assert_int_equal(
-		    doc_read(span_of(secrets), &BUDGET_DEFAULT, &w->a, &w->secrets, &warnings, &e),
-		    0);
+		assert_int_equal(doc_read(span_of(secrets), &BUDGET_DEFAULT, &w->a, &w->secrets,
+		                          &warnings, no_err()),
+		                 0);
 		w->job.secrets = &w->secrets.root;
 	}
 	job_parse_config(&w->job, span_of(config), &w->a, &problem);
@@ -59,17 +58,21 @@ static void done(struct world *w)
 	arena_done(&w->a);
 }
 
+/* A new world, to the end of the block. */
+#define WORLD(w, ...)                                                                              \
+	AUTO(done) struct world w;                                                                 \
+	setup(&w, __VA_ARGS__)
+
 typedef int filler(const struct init_job *, struct span, struct str *, struct err *);
 
 static const char *with(struct world *w, filler *f, const char *text)
 {
-	ERR_AUTO e = { 0 };
 	str_wipe(&w->out);
 	w->out = STR_SECRET(1000);
-	if (f(&w->job, span_of(text), &w->out, &e)) {
+	if (f(&w->job, span_of(text), &w->out, no_err())) {
 		str_done(&w->sentence);
 		w->sentence = STR_INIT(1000);
-		str_puts(&w->sentence, err_msg(&e));
+		str_puts(&w->sentence, err_msg(&unit.e));
 		return str_c(&w->sentence);
 	}
 	return str_c(&w->out);
@@ -77,10 +80,8 @@ static const char *with(struct world *w, filler *f, const char *text)
 
 static void fills(filler *f, const char *text, const char *want)
 {
-	struct world w;
-	setup(&w, CONFIG, SECRETS);
+	WORLD(w, CONFIG, SECRETS);
 	assert_string_equal(with(&w, f, text), want);
-	done(&w);
 }
 
 TEST(test_job_fill_writes_scalars_as_ecmascript)
@@ -99,39 +100,6 @@ TEST(test_job_fill_writes_scalars_as_ecmascript)
 	}
 }
 
-TEST(test_job_fill_ignores_blanks_within_the_marks)
-{
-	fills(job_fill, "<%$parameters.int%>", "42");
-	fills(job_fill, "<%   $parameters.int\t%>", "42");
-}
-
-TEST(test_job_fill_follows_paths_through_lists_and_maps)
-{
-	fills(job_fill, "<% $parameters.list[0] %>", "a");
-	fills(job_fill, "<% $parameters.list.0 %>", "a");
-	fills(job_fill, "<% $parameters.list[1][1] %>", "c");
-	fills(job_fill, "<% $parameters.list.1[0] %>", "b");
-	fills(job_fill, "<% $parameters.list[2].k %>", "v");
-	fills(job_fill, "<% $parameters.map.x %>", "y");
-	fills(job_fill, "<% $parameters.map[1] %>", "one");
-	fills(job_fill, "<% $parameters.map.1 %>", "one");
-	fills(job_fill, "<% $parameters.map.a b %>", "blank");
-}
-
-TEST(test_job_fill_takes_parameters_secrets_and_prerequisites)
-{
-	fills(job_fill, "<% $secrets.token %>", "a&b<c>\"d");
-	fills(job_fill, "<% $data.uri[1] %> <% $data.name %>", "u1 set");
-	fills(job_fill, "<% $script.uri %>", "reference `<% $script.uri %>` leads nowhere");
-	fills(job_fill, "<% $output.uri %>", "reference `<% $output.uri %>` leads nowhere");
-	fills(job_fill, "<% $nonsense.x %>", "reference `<% $nonsense.x %>` leads nowhere");
-}
-
-TEST(test_job_fill_does_not_scan_inserted_text)
-{
-	fills(job_fill, "<% $parameters.again %>", "<% $parameters.text %>");
-}
-
 TEST(test_job_fill_keeps_other_text)
 {
 	static const char *const SAME[] = {
@@ -142,14 +110,125 @@ TEST(test_job_fill_keeps_other_text)
 		fills(job_fill, SAME[i], SAME[i]);
 }
 
-TEST(test_job_fill_keeps_opening_marks_before_a_reference)
+TEST(test_job_fill_without_secrets_refuses_them)
 {
-	fills(job_fill, "<% <% <% $parameters.int %>", "<% <% 42");
-	fills(job_fill, "<%<%$parameters.int%>%>", "<%42%>");
+	WORLD(w, CONFIG, NULL);
+	assert_string_equal(with(&w, job_fill, "<% $secrets.token %>"),
+	                    "reference `<% $secrets.token %>` leads nowhere");
 }
 
-TEST(test_job_fill_refuses_references_that_lead_nowhere)
+TEST(test_job_fill_is_bounded)
 {
+	WORLD(w, CONFIG, SECRETS);
+	STR_AUTO small = STR_INIT(5);
+	assert_int_equal(job_fill(&w.job, SPAN("1234<% $parameters.int %>"), &small, no_err()), -1);
+	assert_string_equal(err_msg(&unit.e), "a text has more than 5 bytes with its references");
+}
+
+TEST(test_job_fill_errors_do_not_quote_values)
+{
+	WORLD(w, CONFIG, SECRETS);
+	const char *said = with(&w, job_fill, "<% $secrets.token %> <% $secrets.list %>");
+	assert_null(strstr(said, "a&b"));
+}
+
+/* With one scan for each mark, this test would take minutes. */
+TEST(test_job_fill_takes_linear_time_for_many_marks)
+{
+	enum { N = 200000, MOST = 4 * N };
+	STR_AUTO text = STR_INIT(MOST);
+	STR_AUTO out = STR_INIT(MOST);
+	struct init_job none = { 0 };
+	str_many(&text, "<%", N / 2);
+	str_many(&text, " ", N);
+	str_puts(&text, "%>");
+	assert_int_equal(job_fill(&none, str_view(&text), &out, no_err()), 0);
+	assert_true(span_eq(str_view(&text), str_view(&out)));
+	text.n = out.n = 0;
+	str_many(&text, "<% $a.b", N / 2);
+	str_puts(&text, "%>");
+	assert_int_equal(job_fill_secrets(&none, str_view(&text), &out, no_err()), 0);
+	assert_true(span_eq(str_view(&text), str_view(&out)));
+}
+
+/* The references are not closed before the next one begins. */
+TEST(test_job_fill_secrets_takes_linear_time_for_many_references)
+{
+	enum { N = 100000, MOST = 6 * N };
+	STR_AUTO text = STR_INIT(MOST);
+	STR_AUTO out = STR_INIT(MOST);
+	struct init_job none = { 0 };
+	str_many(&text, "<% $x", N);
+	str_puts(&text, "%>");
+	assert_int_equal(job_fill_secrets(&none, str_view(&text), &out, no_err()), 0);
+	assert_true(span_eq(str_view(&text), str_view(&out)));
+}
+
+TEST(test_job_fill_tree_replaces_references_in_texts_only)
+{
+	WORLD(w, CONFIG, SECRETS);
+	NOTES_AUTO warnings = { 0 };
+	struct doc in = { 0 };
+	struct node filled;
+	const char *text =
+	    "{<% $parameters.int %>: [<% $parameters.int %>, 7, true, ~, [x<% $data.name %>]]}";
+	assert_int_equal(
+	    doc_read(span_of(text), &BUDGET_DEFAULT, &unit.a, &in, &warnings, no_err()), 0);
+	assert_int_equal(job_fill_tree(&w.job, &in.root, &unit.a, &filled, no_err()), 0);
+	node_json(&w.out, &filled);
+	assert_string_equal(str_c(&w.out),
+	                    "{\"<% $parameters.int %>\":[\"42\",7,true,null,[\"xset\"]]}");
+}
+
+TEST(test_job_fill_tree_fails_as_a_whole)
+{
+	WORLD(w, "{a: [x, <% $parameters.gone %>]}", NULL);
+	struct node filled = { .n = 17 };
+	assert_int_equal(job_fill_tree(&w.job, &w.job.doc.root, &w.a, &filled, no_err()), -1);
+	assert_int_equal(filled.n, 17);
+}
+
+TEST(test_job_fill_secrets_keeps_other_tags)
+{
+	static const char *const SAME[] = { "<%& $secrets.token %>",
+		                            "<%# $secrets.list %>[<% . %>]<%/ $secrets.list %>",
+		                            "<% $parameters.text %>",
+		                            "<% $secrets %>",
+		                            "<% $secrets. %>",
+		                            "<% $secretsx.token %>",
+		                            "<%! note %>",
+		                            "<% $secrets.token" };
+	for (size_t i = 0; i < sizeof(SAME) / sizeof(*SAME); i++)
+		fills(job_fill_secrets, SAME[i], SAME[i]);
+}
+
+TEST(test_job_fill_gives_the_expected_text)
+{
+	/* Ignores blanks within the marks. */
+	fills(job_fill, "<%$parameters.int%>", "42");
+	fills(job_fill, "<%   $parameters.int\t%>", "42");
+	/* Follows paths through lists and maps. */
+	fills(job_fill, "<% $parameters.list[0] %>", "a");
+	fills(job_fill, "<% $parameters.list.0 %>", "a");
+	fills(job_fill, "<% $parameters.list[1][1] %>", "c");
+	fills(job_fill, "<% $parameters.list.1[0] %>", "b");
+	fills(job_fill, "<% $parameters.list[2].k %>", "v");
+	fills(job_fill, "<% $parameters.map.x %>", "y");
+	fills(job_fill, "<% $parameters.map[1] %>", "one");
+	fills(job_fill, "<% $parameters.map.1 %>", "one");
+	fills(job_fill, "<% $parameters.map.a b %>", "blank");
+	/* Takes parameters secrets and prerequisites. */
+	fills(job_fill, "<% $secrets.token %>", "a&b<c>\"d");
+	fills(job_fill, "<% $data.uri[1] %> <% $data.name %>", "u1 set");
+	fills(job_fill, "<% $script.uri %>", "reference `<% $script.uri %>` leads nowhere");
+	fills(job_fill, "<% $output.uri %>", "reference `<% $output.uri %>` leads nowhere");
+	fills(job_fill, "<% $nonsense.x %>", "reference `<% $nonsense.x %>` leads nowhere");
+	/* Does not scan inserted text. */
+	fills(job_fill, "<% $parameters.again %>", "<% $parameters.text %>");
+	/* Keeps opening marks before a reference. */
+	fills(job_fill, "<% <% <% $parameters.int %>", "<% <% 42");
+	fills(job_fill, "<%<%$parameters.int%>%>", "<%42%>");
+	/* Refuses references that lead nowhere. */
 	fills(job_fill, "a <% $parameters.gone %>",
 	      "reference `<% $parameters.gone %>` leads nowhere");
 	fills(job_fill, "<% $parameters.list[3] %>",
@@ -168,143 +247,17 @@ TEST(test_job_fill_refuses_references_that_lead_nowhere)
 	fills(job_fill, "<% $a[0 %>", "reference `<% $a[0 %>` is not written as $word.key[0]");
 	fills(job_fill, "<% $a. %>", "reference `<% $a. %>` is not written as $word.key[0]");
 	fills(job_fill, "<% $a[0]b %>", "reference `<% $a[0]b %>` is not written as $word.key[0]");
-}
-
-TEST(test_job_fill_without_secrets_refuses_them)
-{
-	struct world w;
-	setup(&w, CONFIG, NULL);
-	assert_string_equal(with(&w, job_fill, "<% $secrets.token %>"),
-	                    "reference `<% $secrets.token %>` leads nowhere");
-	done(&w);
-}
-
-TEST(test_job_fill_is_bounded)
-{
-	struct world w;
-	setup(&w, CONFIG, SECRETS);
-	STR_AUTO small = STR_INIT(5);
-	ERR_AUTO e = { 0 };
-	assert_int_equal(job_fill(&w.job, SPAN("1234<% $parameters.int %>"), &small, &e), -1);
-	assert_string_equal(err_msg(&e), "a text has more than 5 bytes with its references");
-	done(&w);
-}
-
-TEST(test_job_fill_errors_do_not_quote_values)
-{
-	struct world w;
-	setup(&w, CONFIG, SECRETS);
-	const char *said = with(&w, job_fill, "<% $secrets.token %> <% $secrets.list %>");
-	assert_null(strstr(said, "a&b"));
-	done(&w);
-}
-
-/* With one scan for each mark, this test would take minutes. */
-TEST(test_job_fill_takes_linear_time_for_many_marks)
-{
-	enum { N = 200000, MOST = 4 * N };
-	STR_AUTO text = STR_INIT(MOST);
-	STR_AUTO out = STR_INIT(MOST);
-	ERR_AUTO e = { 0 };
-	struct init_job none = { 0 };
-	for (int i = 0; i < N / 2; i++)
-		str_puts(&text, "<%");
-	for (int i = 0; i < N; i++)
-		str_char(&text, ' ');
-	str_puts(&text, "%>");
-	assert_int_equal(job_fill(&none, str_view(&text), &out, &e), 0);
-	assert_true(span_eq(str_view(&text), str_view(&out)));
-	text.n = out.n = 0;
-	for (int i = 0; i < N / 2; i++)
-		str_puts(&text, "<% $a.b");
-	str_puts(&text, "%>");
-	assert_int_equal(job_fill_secrets(&none, str_view(&text), &out, &e), 0);
-	assert_true(span_eq(str_view(&text), str_view(&out)));
-}
-
-/* The references are not closed before the next one begins. */
-TEST(test_job_fill_secrets_takes_linear_time_for_many_references)
-{
-	enum { N = 100000, MOST = 6 * N };
-	STR_AUTO text = STR_INIT(MOST);
-	STR_AUTO out = STR_INIT(MOST);
-	ERR_AUTO e = { 0 };
-	struct init_job none = { 0 };
-	for (int i = 0; i < N; i++)
-		str_puts(&text, "<% $x");
-	str_puts(&text, "%>");
-	assert_int_equal(job_fill_secrets(&none, str_view(&text), &out, &e), 0);
-	assert_true(span_eq(str_view(&text), str_view(&out)));
-}
-
-TEST(test_job_fill_tree_replaces_references_in_texts_only)
-{
-	struct world w;
-	setup(&w, CONFIG, SECRETS);
-	ARENA_AUTO a = { 0 };
-	NOTES_AUTO warnings = { 0 };
-	ERR_AUTO e = { 0 };
-	struct doc in = { 0 };
-	struct node filled;
-	const char *text =
-	    "{<% $parameters.int %>: [<% $parameters.int %>, 7, true, ~, [x<% $data.name %>]]}";
-	assert_int_equal(doc_read(span_of(text), &BUDGET_DEFAULT, &a, &in, &warnings, &e), 0);
-	assert_int_equal(job_fill_tree(&w.job, &in.root, &a, &filled, &e), 0);
-	node_json(&w.out, &filled);
-	assert_string_equal(str_c(&w.out),
-	                    "{\"<% $parameters.int %>\":[\"42\",7,true,null,[\"xset\"]]}");
-	done(&w);
-}
-
-TEST(test_job_fill_tree_fails_as_a_whole)
-{
-	struct world w;
-	setup(&w, "{a: [x, <% $parameters.gone %>]}", NULL);
-	ERR_AUTO e = { 0 };
-	struct node filled = { .n = 17 };
-	assert_int_equal(job_fill_tree(&w.job, &w.job.doc.root, &w.a, &filled, &e), -1);
-	assert_int_equal(filled.n, 17);
-	done(&w);
-}
-
-TEST(test_job_fill_secrets_inserts_values_verbatim)
-{
+	/* Secrets inserts values verbatim. */
 	fills(job_fill_secrets, "x <% $secrets.token %>", "x a&b<c>\"d");
 	fills(job_fill_secrets, "<% $secrets.list[1] %><% $secrets.list.2 %>", "1.5true");
-}
-
-TEST(test_job_fill_secrets_writes_numbers_as_yaml_reads_them)
-{
+	/* Secrets writes numbers as yaml reads them. */
 	fills(job_fill_secrets, "<% $secrets.pin %> <% $secrets.quoted %>", "83 0123");
-}
-
-TEST(test_job_fill_secrets_writes_absent_ones_as_empty)
-{
+	/* Secrets writes absent ones as empty. */
 	fills(job_fill_secrets, "<<% $secrets.gone %><% $secrets.empty %><% $secrets.token.x %>>",
 	      "<>");
-}
-
-TEST(test_job_fill_secrets_refuses_a_map)
-{
+	/* Secrets refuses a map. */
 	fills(job_fill_secrets, "<% $secrets.map %>",
 	      "reference `<% $secrets.map %>` is a mapping or a list, not a text");
-}
-
-TEST(test_job_fill_secrets_keeps_other_tags)
-{
-	static const char *const SAME[] = { "<%& $secrets.token %>",
-		                            "<%# $secrets.list %>[<% . %>]<%/ $secrets.list %>",
-		                            "<% $parameters.text %>",
-		                            "<% $secrets %>",
-		                            "<% $secrets. %>",
-		                            "<% $secretsx.token %>",
-		                            "<%! note %>",
-		                            "<% $secrets.token" };
-	for (size_t i = 0; i < sizeof(SAME) / sizeof(*SAME); i++)
-		fills(job_fill_secrets, SAME[i], SAME[i]);
-}
-
-TEST(test_job_fill_secrets_replaces_within_another_mark)
-{
+	/* Secrets replaces within another mark. */
 	fills(job_fill_secrets, "<% $x <% $secrets.quoted %>", "<% $x 0123");
 }

@@ -36,25 +36,22 @@ static const char V2[] = "protocolVersion: 2\n"
 
 TEST(test_job_read_finds_the_role)
 {
-	struct world w = read_job(V2, "worker");
+	AUTO(done) struct world w = read_job(V2, "worker");
 	assert_string_equal(str_c(&w.problem), "");
 	assert_int_equal(node_get(w.job.role, "instances")->integer, 2);
-	done(&w);
 }
 
 TEST(test_job_read_finds_a_role_by_its_exact_name_only)
 {
-	struct world w = read_job(V2, "Worker");
+	AUTO(done) struct world w = read_job(V2, "Worker");
 	assert_null(w.job.role);
-	done(&w);
 }
 
 TEST(test_job_read_without_a_role_name_has_no_role)
 {
-	struct world w = read_job(V2, NULL);
+	AUTO(done) struct world w = read_job(V2, NULL);
 	assert_null(w.job.role);
 	assert_true(node_is(&w.job.doc.root, NODE_MAP));
-	done(&w);
 }
 
 TEST(test_job_read_finds_roles_of_v1)
@@ -68,13 +65,12 @@ TEST(test_job_read_finds_roles_of_v1)
 
 static void unreadable(const char *config, const char *why)
 {
-	struct world w = read_job(config, "worker");
+	AUTO(done) struct world w = read_job(config, "worker");
 	assert_non_null(strstr(str_c(&w.problem), why));
 	assert_int_equal(w.job.doc.root.type, NODE_NULL);
 	assert_null(w.job.role);
 	assert_null(job_role_spelling(&w.job, "worker", &w.a));
 	assert_null(job_prerequisite(&w.job, NULL, SPAN("img")));
-	done(&w);
 }
 
 TEST(test_job_read_errors_name_the_problem)
@@ -91,48 +87,43 @@ TEST(test_job_read_ignores_malformed_roles)
 	static const char *const ODD[] = { "taskRoles: worker", "taskRoles: [worker]",
 		                           "taskRoles: 3", "taskRoles:", "taskRoles: [{name: 1}]" };
 	for (size_t i = 0; i < sizeof(ODD) / sizeof(*ODD); i++) {
-		struct world w = read_job(ODD[i], "worker");
+		AUTO(done) struct world w = read_job(ODD[i], "worker");
 		assert_string_equal(str_c(&w.problem), "");
 		assert_null(w.job.role);
 		assert_null(job_role_spelling(&w.job, "worker", &w.a));
-		done(&w);
 	}
 }
 
 TEST(test_job_role_spelling_gives_the_name_in_the_job)
 {
-	struct world w = read_job(V2, NULL);
+	AUTO(done) struct world w = read_job(V2, NULL);
 	assert_string_equal(job_role_spelling(&w.job, "taskrole1", &w.a), "Task_Role_1");
 	assert_string_equal(job_role_spelling(&w.job, "worker", &w.a), "worker");
 	assert_null(job_role_spelling(&w.job, "taskrole", &w.a));
 	assert_null(job_role_spelling(&w.job, "taskrole12", &w.a));
 	assert_null(job_role_spelling(&w.job, "", &w.a));
-	done(&w);
 }
 
 TEST(test_job_role_spelling_replaces_characters_beyond_ascii)
 {
-	struct world w = read_job("taskRoles: {w\xc3\xa9: {}}", NULL);
+	AUTO(done) struct world w = read_job("taskRoles: {w\xc3\xa9: {}}", NULL);
 	assert_string_equal(job_role_spelling(&w.job, "w", &w.a), "w__");
-	done(&w);
 }
 
 TEST(test_job_prerequisite_is_found_by_type_and_name)
 {
-	struct world w = read_job(V2, NULL);
+	AUTO(done) struct world w = read_job(V2, NULL);
 	assert_string_equal(
 	    node_get(job_prerequisite(&w.job, "dockerimage", SPAN("img")), "uri")->text, "u:1");
 	assert_non_null(job_prerequisite(&w.job, NULL, SPAN("img")));
 	assert_null(job_prerequisite(&w.job, "data", SPAN("img")));
 	assert_null(job_prerequisite(&w.job, NULL, SPAN("im")));
-	done(&w);
 }
 
 TEST(test_job_prerequisite_must_be_the_only_one)
 {
-	struct world w = read_job(V2, NULL);
+	AUTO(done) struct world w = read_job(V2, NULL);
 	assert_null(job_prerequisite(&w.job, "data", SPAN("twice")));
 	assert_null(job_prerequisite(&w.job, NULL, SPAN("set")));
 	assert_non_null(job_prerequisite(&w.job, "data", SPAN("set")));
-	done(&w);
 }

@@ -67,39 +67,35 @@ static int bound(int family, int type, uint32_t address4, uint16_t *port)
 
 static int check(uint16_t *port, const char **label, size_t n, struct err *e)
 {
-	ARENA_AUTO a = { 0 };
-	struct init in = { .a = &a, .port = port, .port_label = label, .n_ports = n };
+	struct init in = { .a = &unit.a, .port = port, .port_label = label, .n_ports = n };
 	return step_ports(&in, e);
 }
 
 TEST(test_step_ports_without_ports_succeeds)
 {
-	ERR_AUTO e = { 0 };
-	assert_int_equal(check(NULL, NULL, 0, &e), 0);
+	assert_int_equal(check(NULL, NULL, 0, no_err()), 0);
 }
 
 TEST(test_step_ports_accepts_a_free_port)
 {
-	ERR_AUTO e = { 0 };
 	uint16_t port = 0;
 	const char *label = "http";
 	int fd = bound(AF_INET, SOCK_STREAM, INADDR_LOOPBACK, &port);
 	close(fd);
-	assert_int_equal(check(&port, &label, 1, &e), 0);
+	assert_int_equal(check(&port, &label, 1, no_err()), 0);
 }
 
 static void taken(int family, int type, uint32_t address, const char *protocol)
 {
-	ERR_AUTO e = { 0 };
 	uint16_t port = 0;
 	const char *label = "grpc";
 	FD_AUTO fd = bound(family, type, address, &port);
 	if (fd < 0)
 		return; /* no IPv6 here */
-	assert_int_equal(check(&port, &label, 1, &e), INIT_PORT_CONFLICT);
+	assert_int_equal(check(&port, &label, 1, no_err()), INIT_PORT_CONFLICT);
 	STR_AUTO want = STR_INIT(200);
 	str_printf(&want, "port %d (grpc) is taken, %s", port, protocol);
-	assert_string_equal(err_msg(&e), str_c(&want));
+	assert_string_equal(err_msg(&unit.e), str_c(&want));
 }
 
 TEST(test_step_ports_reports_a_tcp_port_in_use)
@@ -160,9 +156,8 @@ static struct connection connection_make(void)
 
 static int check_one(uint16_t port)
 {
-	ERR_AUTO e = { 0 };
 	const char *label = "http";
-	return check(&port, &label, 1, &e);
+	return check(&port, &label, 1, no_err());
 }
 
 /* Connections left by a server that has just ended do not block its port. */
@@ -199,7 +194,6 @@ TEST(test_step_ports_reports_a_port_that_is_only_bound)
 
 TEST(test_step_ports_reports_a_port_that_is_named_twice)
 {
-	ERR_AUTO e = { 0 };
 	uint16_t first = 0;
 	uint16_t second = 0;
 	int fds[2] = { bound(AF_INET, SOCK_STREAM, INADDR_ANY, &first),
@@ -208,29 +202,27 @@ TEST(test_step_ports_reports_a_port_that_is_named_twice)
 	close(fds[1]);
 	uint16_t port[] = { first, second, first };
 	const char *label[] = { "ssh", "x", "http" };
-	assert_int_equal(check(port, label, 3, &e), INIT_PORT_CONFLICT);
+	assert_int_equal(check(port, label, 3, no_err()), INIT_PORT_CONFLICT);
 	STR_AUTO want = STR_INIT(200);
 	str_printf(&want, "port %d (http) is also one of ssh", first);
-	assert_string_equal(err_msg(&e), str_c(&want));
+	assert_string_equal(err_msg(&unit.e), str_c(&want));
 }
 
 TEST(test_step_ports_names_all_ports_in_use)
 {
-	ERR_AUTO e = { 0 };
 	uint16_t port[2] = { 0, 0 };
 	const char *label[] = { "ssh", "http" };
 	FD_AUTO one = bound(AF_INET, SOCK_STREAM, INADDR_ANY, &port[0]);
 	FD_AUTO two = bound(AF_INET, SOCK_DGRAM, INADDR_ANY, &port[1]);
-	assert_int_equal(check(port, label, 2, &e), INIT_PORT_CONFLICT);
-	assert_non_null(strstr(err_msg(&e), "(ssh) is taken, TCP"));
-	assert_non_null(strstr(err_msg(&e), "(http) is taken, UDP"));
+	assert_int_equal(check(port, label, 2, no_err()), INIT_PORT_CONFLICT);
+	assert_non_null(strstr(err_msg(&unit.e), "(ssh) is taken, TCP"));
+	assert_non_null(strstr(err_msg(&unit.e), "(http) is taken, UDP"));
 	assert_true(one >= 0 && two >= 0);
 }
 
 TEST(test_step_ports_message_is_bounded)
 {
 	enum { N = 500 };
-	ERR_AUTO e = { 0 };
 	uint16_t first = 0;
 	FD_AUTO fd = bound(AF_INET, SOCK_STREAM, INADDR_ANY, &first);
 	uint16_t port[N];
@@ -240,7 +232,7 @@ TEST(test_step_ports_message_is_bounded)
 		label[i] = "label";
 	}
 	assert_true(fd >= 0);
-	assert_int_equal(check(port, label, N, &e), INIT_PORT_CONFLICT);
-	assert_true(strlen(err_msg(&e)) < 1600);
-	assert_non_null(strstr(err_msg(&e), " more"));
+	assert_int_equal(check(port, label, N, no_err()), INIT_PORT_CONFLICT);
+	assert_true(strlen(err_msg(&unit.e)) < 1600);
+	assert_non_null(strstr(err_msg(&unit.e), " more"));
 }

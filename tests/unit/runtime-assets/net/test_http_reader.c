@@ -59,31 +59,23 @@ static void bad(const char *text, int trouble, const char *problem)
 	assert_string_equal(r.problem, problem);
 }
 
-TEST(test_reader_takes_bodies_with_a_length)
+TEST(test_reader_takes_valid_replies)
 {
+	/* Takes bodies with a length. */
 	good("GET", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", 200, "hello");
 	good("GET", "HTTP/1.1 200 OK\r\ncontent-length:5 \r\n\r\nhello, more", 200, "hello");
 	good("GET", "HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", 200, "");
 	good("GET", "HTTP/1.1 404 \r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nno", 404, "no");
-}
-
-TEST(test_reader_takes_bodies_until_the_connection_closes)
-{
+	/* Takes bodies until the connection closes. */
 	good("GET", "HTTP/1.0 200 OK\r\n\r\nall of it", 200, "all of it");
 	good("GET", "HTTP/1.1 500 Oh\r\n\r\n", 500, "");
-}
-
-TEST(test_reader_takes_chunked_bodies)
-{
+	/* Takes chunked bodies. */
 	good("GET",
 	     "HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n"
 	     "5\r\nhello\r\n0001;name=\"x\"\r\n,\r\nA \r\n0123456789\r\n0\r\nTrailer: x\r\n\r\n",
 	     200, "hello,0123456789");
 	good("GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 200, "");
-}
-
-TEST(test_reader_expects_no_body_where_http_forbids_it)
-{
+	/* Expects no body where http forbids it. */
 	good("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n", 200, "");
 	good("HEAD", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", 200, "");
 	good("GET", "HTTP/1.1 204 No Content\r\n\r\n", 204, "");
@@ -104,8 +96,7 @@ TEST(test_reader_refuses_endless_interim_replies)
 {
 	STR_AUTO text = STR_INIT(100000);
 	READER r;
-	for (int i = 0; i < 200; i++)
-		str_puts(&text, "HTTP/1.1 100 C\r\n\r\n");
+	str_many(&text, "HTTP/1.1 100 C\r\n\r\n", 200);
 	assert_int_equal(read_reply(&r, "GET", str_c(&text)), HTTP_TOO_LARGE);
 }
 
@@ -244,7 +235,6 @@ TEST(test_reader_refuses_trailers_that_are_too_large)
 {
 	STR_AUTO text = STR_INIT(5000);
 	str_puts(&text, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n");
-	for (int i = 0; i < 400; i++)
-		str_puts(&text, "A: b\r\n");
+	str_many(&text, "A: b\r\n", 400);
 	bad(str_c(&text), HTTP_BROKEN, "has too much between its chunks");
 }

@@ -18,37 +18,25 @@ static struct layout at;
 
 static int begin(void **state)
 {
-	static char dir[] = "/tmp/pai-runtime-kube-XXXXXX";
 	ERR_AUTO e = { 0 };
 	(void)state;
-	if (mkdtemp(dir) == NULL)
-		return -1;
-	layout_init(&at, dir, &arena);
+	layout_init(&at, unit_path(""), &arena);
 	return dir_make(at.account, 0755, &e);
 }
 
 FIXTURE(end)
 {
-	(void)unlink(path_join(&arena, at.account, "token"));
-	(void)unlink(path_join(&arena, at.account, "ca.crt"));
-	char *path = arena_dup(&arena, span_of(at.account));
-	int rc = 0;
-	while (rc == 0 && strlen(path) >= strlen(at.root)) {
-		rc = rmdir(path);
-		*strrchr(path, '/') = '\0';
-	}
 	arena_done(&arena);
-	return rc;
+	return 0;
 }
 
 /* A file of the account; none if text is NULL. */
 static void mount_file(const char *name, const char *text)
 {
-	ERR_AUTO e = { 0 };
 	const char *path = path_join(&arena, at.account, name);
 	(void)unlink(path); /* it need not be there */
 	if (text)
-		assert_int_equal(file_write(path, span_of(text), 0644, &e), 0);
+		assert_int_equal(file_write(path, span_of(text), 0644, no_err()), 0);
 }
 
 static void set(const char *name, const char *value)
@@ -67,15 +55,14 @@ struct place_case {
 
 static void look(const struct place_case *c)
 {
-	ERR_AUTO e = { 0 };
 	set("KUBERNETES_SERVICE_HOST", c->host);
 	set("KUBERNETES_SERVICE_PORT", c->port);
 	set("KUBE_APISERVER_ADDRESS", c->address);
-	struct kube *k = kube_open(&at, &e);
+	struct kube *k = kube_open(&at, no_err());
 	if (k && strcmp(k->address, c->want) != 0)
 		fail_msg("got %s, not %s", k->address, c->want);
-	if (k == NULL && (*c->want != ' ' || strstr(err_msg(&e), c->want + 1) == NULL))
-		fail_msg("got %s, not %s", err_msg(&e), c->want);
+	if (k == NULL && (*c->want != ' ' || strstr(err_msg(&unit.e), c->want + 1) == NULL))
+		fail_msg("got %s, not %s", err_msg(&unit.e), c->want);
 	kube_free(k);
 }
 
@@ -177,8 +164,7 @@ TEST(test_kube_framework_path_refuses_bad_names)
 		{ "default", "%2e%2e" }, { "a.b", "a" },
 		{ "default", "a b" },
 	};
-	ERR_AUTO e = { 0 };
-	assert_string_equal(kube_framework_path("default", "abc-1.x", &arena, &e),
+	assert_string_equal(kube_framework_path("default", "abc-1.x", &arena, no_err()),
 	                    "/apis/frameworkcontroller.microsoft.com/v1/namespaces/default/"
 	                    "frameworks/abc-1.x");
 	for (size_t i = 0; i < ARRAY_SIZE(BAD); i++) {
@@ -261,11 +247,10 @@ static void has(const struct str *text, const char *part)
 TEST(test_kube_explain_says_that_there_is_no_token)
 {
 	static const char *const ADDRESS = "http://10.0.0.1:8080";
-	ERR_AUTO e = { 0 };
 	STR_AUTO out = STR_INIT(10000);
 	mount_file("token", NULL);
 	set("KUBE_APISERVER_ADDRESS", ADDRESS);
-	struct kube *k = kube_open(&at, &e);
+	struct kube *k = kube_open(&at, no_err());
 	assert_non_null(k);
 	kube_explain(k, 403, "/version", &out);
 	has(&out, "was anonymous");

@@ -7,25 +7,11 @@
 
 #include "base/enc.h"
 
-static char path[] = "/tmp/pai-runtime-token-XXXXXX";
-
-FIXTURE(make_file)
-{
-	int fd = mkstemp(path);
-	return fd < 0 || close(fd) != 0 ? -1 : 0;
-}
-
-FIXTURE(remove_file)
-{
-	return unlink(path);
-}
+static const char *path;
 
 static void write_file(const char *text, size_t n)
 {
-	FILE *f = fopen(path, "w");
-	assert_non_null(f);
-	assert_int_equal(fwrite(text, 1, n, f), n);
-	assert_int_equal(fclose(f), 0);
+	path = unit_file("token", (struct span){ text, n });
 }
 
 /* ---- files ------------------------------------------------------------------------------- */
@@ -33,23 +19,21 @@ static void write_file(const char *text, size_t n)
 TEST(test_token_append_removes_the_line_end)
 {
 	STR_AUTO out = STR_SECRET(100);
-	ERR_AUTO e = { 0 };
 	write_file("abc.def\r\n", 9);
 	str_puts(&out, "Bearer ");
-	assert_int_equal(token_append(path, &out, &e), 0);
+	assert_int_equal(token_append(path, &out, no_err()), 0);
 	assert_string_equal(str_c(&out), "Bearer abc.def");
 }
 
 static void refuse(const char *text, size_t n)
 {
 	STR_AUTO out = STR_SECRET(100000);
-	ERR_AUTO e = { 0 };
 	write_file(text, n);
-	assert_int_equal(token_append(path, &out, &e), -1);
+	assert_int_equal(token_append(path, &out, no_err()), -1);
 	assert_int_equal(out.n, 0);
-	assert_non_null(strstr(err_msg(&e), path));
+	assert_non_null(strstr(err_msg(&unit.e), path));
 	/* Messages do not quote the file. */
-	assert_null(strstr(err_msg(&e), "secret"));
+	assert_null(strstr(err_msg(&unit.e), "secret"));
 }
 
 TEST(test_token_append_refuses_bytes_that_end_a_header)
@@ -72,19 +56,17 @@ TEST(test_token_append_has_a_maximum)
 	refuse(text, TOKEN_MAX + 1);
 	refuse(text, sizeof(text));
 	STR_AUTO out = STR_SECRET(TOKEN_MAX);
-	ERR_AUTO e = { 0 };
 	text[TOKEN_MAX] = '\n';
 	write_file(text, TOKEN_MAX + 1);
-	assert_int_equal(token_append(path, &out, &e), 0);
+	assert_int_equal(token_append(path, &out, no_err()), 0);
 	assert_int_equal(out.n, TOKEN_MAX);
 }
 
 TEST(test_token_append_reports_a_missing_file)
 {
 	STR_AUTO out = STR_SECRET(100);
-	ERR_AUTO e = { 0 };
-	assert_int_equal(token_append("/nowhere/token", &out, &e), -1);
-	assert_string_equal(err_msg(&e), "/nowhere/token is not there");
+	assert_int_equal(token_append("/nowhere/token", &out, no_err()), -1);
+	assert_string_equal(err_msg(&unit.e), "/nowhere/token is not there");
 }
 
 /* ---- claims -------------------------------------------------------------------------------- */
@@ -110,12 +92,11 @@ static struct span jwt(const char *payload, struct arena *a)
 
 TEST(test_token_claims_give_the_service_account)
 {
-	ARENA_AUTO a = { 0 };
 	struct token_claims c;
 	struct span t = jwt("{\"sub\":\"system:serviceaccount:jobs:runtime-account\","
 	                    "\"iat\":1700000000,\"exp\":1700003600,\"x\":\"\\u00ff>>>???\"}",
-	                    &a);
-	assert_int_equal(token_claims(t, &a, &c), 0);
+	                    &unit.a);
+	assert_int_equal(token_claims(t, &unit.a, &c), 0);
 	assert_string_equal(c.account, "runtime-account");
 	assert_string_equal(c.namespace_name, "jobs");
 	assert_int_equal(c.issued_s, 1700000000);
@@ -135,10 +116,10 @@ TEST(test_token_claims_take_only_valid_names)
 		"system:serviceaccount:jobs:x\\u001b[31m",
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(SUBJECTS); i++) {
-		ARENA_AUTO a = { 0 };
 		struct token_claims c;
-		char *payload = arena_printf(&a, "{\"sub\":\"%s\",\"exp\":\"soon\"}", SUBJECTS[i]);
-		assert_int_equal(token_claims(jwt(payload, &a), &a, &c), 0);
+		char *payload =
+		    arena_printf(&unit.a, "{\"sub\":\"%s\",\"exp\":\"soon\"}", SUBJECTS[i]);
+		assert_int_equal(token_claims(jwt(payload, &unit.a), &unit.a, &c), 0);
 		assert_null(c.account);
 		assert_null(c.namespace_name);
 		assert_int_equal(c.expires_s, 0);
@@ -150,34 +131,32 @@ TEST(test_token_claims_refuse_text_that_is_no_jwt)
 	static const char *const OTHERS[] = { "",         "abc", "a.b", "a..b",   "a.!!!.b",
 		                              "a.AAAA.b", ".",   "..",  "a.eyJ.b" };
 	for (size_t i = 0; i < ARRAY_SIZE(OTHERS); i++) {
-		ARENA_AUTO a = { 0 };
 		struct token_claims c;
-		assert_int_equal(token_claims(span_of(OTHERS[i]), &a, &c), -1);
+		assert_int_equal(token_claims(span_of(OTHERS[i]), &unit.a, &c), -1);
 	}
 }
 
 TEST(test_token_describe_has_account_and_expiry)
 {
-	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(1000);
 	struct token_claims c = { 0 };
-	struct span t = jwt("{\"sub\":\"system:serviceaccount:jobs:me\",\"exp\":4000000000}", &a);
+	struct span t =
+	    jwt("{\"sub\":\"system:serviceaccount:jobs:me\",\"exp\":4000000000}", &unit.a);
 	write_file(t.p, t.n);
-	token_describe(path, 4000000000 - 3600, &a, &c, &out);
+	token_describe(path, 4000000000 - 3600, &unit.a, &c, &out);
 	assert_string_equal(c.account, "me");
 	assert_non_null(strstr(str_c(&out), "service account jobs/me, expires in 60 min, file "));
 	assert_null(strstr(str_c(&out), "signature"));
 	STR_AUTO late = STR_INIT(1000);
-	token_describe(path, 4000000000 + INT64_C(86400) * 3, &a, NULL, &late);
+	token_describe(path, 4000000000 + INT64_C(86400) * 3, &unit.a, NULL, &late);
 	assert_non_null(strstr(str_c(&late), "EXPIRED 3 d ago"));
 }
 
 TEST(test_token_describe_of_other_tokens_has_the_time_of_the_file)
 {
-	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(1000);
 	write_file("0123456789abcdef", 16);
-	token_describe(path, 0, &a, NULL, &out);
+	token_describe(path, 0, &unit.a, NULL, &out);
 	assert_true(span_starts(str_view(&out), "no token of a service account, file written "));
 	assert_null(strstr(str_c(&out), "0123456789abcdef"));
 }
@@ -195,5 +174,3 @@ TEST(test_duration_text_has_one_unit)
 		assert_string_equal(str_c(&out), CASES[i].text);
 	}
 }
-
-TEST_GROUP(make_file, remove_file)

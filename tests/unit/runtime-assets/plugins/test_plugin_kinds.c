@@ -20,11 +20,10 @@ static void ssh(const char *extension, const char *parameters, struct world *w)
 
 static void ssh_is(const char *extension, const char *parameters, const char *want)
 {
-	struct world w;
+	AUTO(done) struct world w;
 	ssh(extension, parameters, &w);
 	const char *got = w.failed ? err_msg(&w.e) : file(&w, "plugin_pre0.sh");
 	assert_string_equal(strncmp(got, "set -o errexit\n", 15) == 0 ? got + 15 : got, want);
-	done(&w);
 }
 
 #define SSHD "/usr/local/pai/runtime sshd"
@@ -66,13 +65,12 @@ TEST(test_plugin_ssh_uses_the_keys_of_the_user)
 
 TEST(test_plugin_ssh_is_off_without_gang_scheduling)
 {
-	struct world w;
+	AUTO(done) struct world w;
 	begin(&w, "taskRoles: {worker: {}}\nextras:\n  com.microsoft.pai.runtimeplugin:\n"
 	          "    - {plugin: ssh, parameters: {jobssh: true, sshbarrier: true}}\n");
 	w.all.jobssh_off = true;
 	make(&w);
 	assert_string_equal(file(&w, "plugin_pre0.sh"), "");
-	done(&w);
 }
 
 TEST(test_plugin_ssh_writes_private_key_files)
@@ -112,14 +110,13 @@ TEST(test_plugin_ssh_refuses_invalid_keys)
 
 TEST(test_plugin_ssh_that_fails_leaves_no_files)
 {
-	struct world w;
+	AUTO(done) struct world w;
 	begin(&w, "taskRoles: {worker: {}}\nextras:\n  com.microsoft.pai.runtimeplugin:\n"
 	          "    - {plugin: ssh, failurePolicy: ignore, parameters: {jobssh: maybe}}\n");
 	set_extension(&w, "{jobSSH: {key: K}}");
 	make(&w);
 	assert_int_equal(w.failed, 0);
 	assert_int_equal(w.all.n_files, 2);
-	done(&w);
 }
 
 /* ---- git ---------------------------------------------------------------------------------- */
@@ -164,12 +161,11 @@ static void contains(const char *plugin, const char *one, const char *two)
 {
 	STR_AUTO list = STR_INIT(10000);
 	str_printf(&list, "    - %s\n", plugin);
-	struct world w = run(str_c(&list));
+	AUTO(done) struct world w = run(str_c(&list));
 	assert_int_equal(w.failed, 0);
 	const char *script = file(&w, "plugin_pre0.sh");
 	assert_non_null(strstr(script, one));
 	assert_non_null(strstr(script, two));
-	done(&w);
 }
 
 TEST(test_plugin_tensorboard_takes_its_port_from_parameters)
@@ -183,10 +179,9 @@ TEST(test_plugin_tensorboard_takes_its_port_from_parameters)
 
 TEST(test_plugin_tensorboard_without_parameters_writes_no_command)
 {
-	struct world w = run("    - plugin: tensorboard\n");
+	AUTO(done) struct world w = run("    - plugin: tensorboard\n");
 	assert_int_equal(w.failed, 0);
 	assert_string_equal(file(&w, "plugin_pre0.sh"), "");
-	done(&w);
 }
 
 TEST(test_plugin_tensorboard_refuses_invalid_ports_and_directories)

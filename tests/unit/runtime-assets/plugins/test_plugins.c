@@ -69,7 +69,7 @@ static void prerequisites(const char *role, const char *extras, struct world *w)
 
 TEST(test_plugins_make_puts_prerequisites_first)
 {
-	struct world w;
+	AUTO(done) struct world w;
 	prerequisites(
 	    "{prerequisites: [img, prep]}",
 	    "{com.microsoft.pai.runtimeplugin: [{plugin: cmd, parameters: {preCommands: [x]}}]}",
@@ -79,7 +79,6 @@ TEST(test_plugins_make_puts_prerequisites_first)
 	assert_string_equal(file(&w, "plugin_post0.sh"),
 	                    "set +o errexit\necho done\nset -o errexit\n");
 	assert_string_equal(file(&w, "plugin_pre1.sh"), "set -o errexit\nx\n");
-	done(&w);
 }
 
 TEST(test_plugins_make_refuses_invalid_prerequisites)
@@ -91,28 +90,25 @@ TEST(test_plugins_make_refuses_invalid_prerequisites)
 		{ "{prerequisites: [odd]}", "plugin 0 (): there is no plugin of that name" },
 	};
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
-		struct world w;
+		AUTO(done) struct world w;
 		prerequisites(CASES[i][0], "{}", &w);
 		assert_string_equal(err_msg(&w.e), CASES[i][1]);
-		done(&w);
 	}
 }
 
 TEST(test_plugins_make_without_plugins_writes_two_files)
 {
-	struct world w;
+	AUTO(done) struct world w;
 	prerequisites("{}", "~", &w);
 	assert_int_equal(w.failed, 0);
 	assert_int_equal(w.all.n_files, 2);
-	done(&w);
 }
 
 TEST(test_plugins_make_refuses_plugins_that_are_no_list)
 {
-	struct world w;
+	AUTO(done) struct world w;
 	prerequisites("{}", "{com.microsoft.pai.runtimeplugin: {plugin: cmd}}", &w);
 	assert_string_equal(err_msg(&w.e), "the plugins of a job must be a list");
-	done(&w);
 }
 
 TEST(test_plugin_teamwise_storage_says_that_it_does_nothing)

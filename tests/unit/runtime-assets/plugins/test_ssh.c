@@ -75,7 +75,6 @@ TEST(test_ssh_first_port_reads_the_first_of_a_list)
 /* The process has one thread.  NOLINTBEGIN(concurrency-mt-unsafe) */
 TEST(test_ssh_peers_are_read_from_the_environment)
 {
-	ARENA_AUTO a = { 0 };
 	struct ssh_peers p;
 	setenv("PAI_TASK_ROLE_INSTANCES", "a:0,a:1,b_c:12,odd,:1,a:x,x y:1", 1);
 	setenv("FC_TASKROLE_NAME", "a", 1);
@@ -84,7 +83,7 @@ TEST(test_ssh_peers_are_read_from_the_environment)
 	setenv("PAI_a_0_ssh_PORT", "5000,5001", 1);
 	setenv("PAI_HOST_IP_b_c_12", "fd00::1", 1);
 	setenv("PAI_b_c_12_ssh_PORT", "6000", 1);
-	ssh_peers(&p, NULL, &a);
+	ssh_peers(&p, NULL, &unit.a);
 	assert_int_equal(p.n, 2);
 	assert_string_equal(p.v[0].alias, "a-0");
 	assert_string_equal(p.v[0].address, "10.0.0.1");
@@ -93,16 +92,15 @@ TEST(test_ssh_peers_are_read_from_the_environment)
 	/* The own task is not needed; the four malformed ones are unknown. */
 	assert_int_equal(p.unknown, 4);
 	setenv("PAI_HOST_IP_a_0", "10.0.0.1\n  ProxyCommand x", 1);
-	ssh_peers(&p, NULL, &a);
+	ssh_peers(&p, NULL, &unit.a);
 	assert_int_equal(p.n, 1);
 }
 
 TEST(test_ssh_peers_without_the_variable_are_none)
 {
-	ARENA_AUTO a = { 0 };
 	struct ssh_peers p;
 	unsetenv("PAI_TASK_ROLE_INSTANCES");
-	ssh_peers(&p, NULL, &a);
+	ssh_peers(&p, NULL, &unit.a);
 	assert_int_equal(p.n + p.unknown, 0);
 }
 /* NOLINTEND(concurrency-mt-unsafe) */

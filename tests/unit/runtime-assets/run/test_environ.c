@@ -14,9 +14,8 @@ static const char *joined(struct environment *env)
 
 TEST(test_environment_takes_the_last_value_of_a_name)
 {
-	ARENA_AUTO a = { 0 };
 	NOTES_AUTO warnings = { 0 };
-	struct environment env = { .a = &a };
+	struct environment env = { .a = &unit.a };
 	environment_add(&env, "A=pod");
 	environment_add(&env, "AB=pod");
 	environment_add_text(&env, SPAN("B=1\0A=init\0B=2\0"), &warnings);
@@ -38,9 +37,8 @@ TEST(test_environment_add_text_leaves_out_invalid_names)
 		{ { "A=1", 3 }, "the last one is cut" }, { { "A\nB=1", 6 }, "\\n" },
 	};
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
-		ARENA_AUTO a = { 0 };
 		NOTES_AUTO warnings = { 0 };
-		struct environment env = { .a = &a };
+		struct environment env = { .a = &unit.a };
 		environment_add_text(&env, CASES[i].text, &warnings);
 		assert_int_equal(env.n, 0);
 		assert_int_equal(warnings.n, 1);
@@ -50,10 +48,9 @@ TEST(test_environment_add_text_leaves_out_invalid_names)
 
 TEST(test_environment_add_text_has_limits)
 {
-	ARENA_AUTO a = { 0 };
 	NOTES_AUTO warnings = { 0 };
-	struct environment env = { .a = &a };
-	char *text = arena_alloc(&a, VARIABLE_MAX + 2);
+	struct environment env = { .a = &unit.a };
+	char *text = arena_alloc(&unit.a, VARIABLE_MAX + 2);
 	memset(text, 'x', VARIABLE_MAX + 2);
 	text[1] = '=';
 	text[VARIABLE_MAX] = '\0'; /* as long as may be */
@@ -68,9 +65,8 @@ TEST(test_environment_add_text_has_limits)
 
 TEST(test_environment_add_text_keeps_any_value)
 {
-	ARENA_AUTO a = { 0 };
 	NOTES_AUTO warnings = { 0 };
-	struct environment env = { .a = &a };
+	struct environment env = { .a = &unit.a };
 	environment_add_text(&env, SPAN("A=\0B==\0C='`$\n\0"), &warnings);
 	assert_string_equal(joined(&env), "A=|B==|C='`$\n");
 }
@@ -78,9 +74,8 @@ TEST(test_environment_add_text_keeps_any_value)
 /* Values of the container are kept; a different value gives a warning without the value. */
 TEST(test_environment_add_absent_keeps_existing_values)
 {
-	ARENA_AUTO a = { 0 };
 	NOTES_AUTO warnings = { 0 };
-	struct environment env = { .a = &a };
+	struct environment env = { .a = &unit.a };
 	environment_add(&env, "A=image");
 	environment_add(&env, "B=same");
 	environment_add_absent(&env, SPAN("A=init\0B=same\0C=new\0AB=\0cut=off"), &warnings);

@@ -8,7 +8,6 @@
 
 #include "tests/unit/base/cmocka.h"
 
-static char folder[64];
 static struct stdio_writer echo;
 static struct logs logs;
 
@@ -16,7 +15,7 @@ static void open_logs(void)
 {
 	int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	stdio_writer_open(&echo, fd);
-	logs_open(&logs, folder, &echo);
+	logs_open(&logs, unit_path(""), &echo);
 	for (int i = 0; i < LOG_MAX; i++)
 		logs.user[i].limit = 4000; /* the soft limit is 2000 */
 }
@@ -42,9 +41,6 @@ static void close_logs(void)
 
 FIXTURE(setup)
 {
-	snprintf(folder, sizeof(folder), "/tmp/test-logs-XXXXXX");
-	if (!mkdtemp(folder))
-		return -1;
 	open_logs();
 	return 0;
 }
@@ -52,10 +48,7 @@ FIXTURE(setup)
 FIXTURE(teardown)
 {
 	close_logs();
-	char *command = xasprintf("rm -rf %s", folder);
-	FILE *rm = popen(command, "r"); /* NOLINT(cert-env33-c): a path of ours */
-	free(command);
-	return rm ? pclose(rm) : -1;
+	return 0;
 }
 
 static void write_bytes(char c, size_t n, bool newline)
@@ -69,8 +62,7 @@ static void write_bytes(char c, size_t n, bool newline)
 
 static int files_in_user_all(void)
 {
-	FREE_AUTO char *path = xasprintf("%s/user-all", folder);
-	DIR *dir = opendir(path);
+	DIR *dir = opendir(unit_path("user-all"));
 	assert_non_null(dir);
 	int n = 0;
 	for (struct dirent *d; (d = readdir(dir));) /* NOLINT(concurrency-mt-unsafe) */
@@ -133,8 +125,8 @@ TEST_WITH(test_logs_open_continues_existing_files, setup, teardown)
 TEST_WITH(test_logs_write_ignores_a_replaced_file, setup, teardown)
 {
 	write_bytes('a', 100, true);
-	FREE_AUTO char *current = xasprintf("%s/user-all/current", folder);
-	FREE_AUTO char *victim = xasprintf("%s/victim", folder);
+	const char *current = unit_path("user-all/current");
+	const char *victim = unit_path("victim");
 	assert_int_equal(close(open(victim, O_WRONLY | O_CREAT | O_CLOEXEC, 0644)), 0);
 	assert_int_equal(unlink(current), 0);
 	assert_int_equal(symlink(victim, current), 0);

@@ -51,8 +51,8 @@ static size_t check_frames(const struct model *m, const struct tail *t)
 
 static void check_random(uint32_t seed, size_t largest)
 {
-	struct model *m = xcalloc(1, sizeof(*m));
-	struct tail *t = tail_new();
+	FREE_AUTO struct model *m = xcalloc(1, sizeof(*m));
+	FREE_AUTO struct tail *t = tail_new();
 	while (m->n + largest < WRITTEN_MAX / 2) {
 		seed = seed * 1103515245 + 12345;
 		enum tail_stream stream = seed >> 16 & 1 ? TAIL_STDOUT : TAIL_STDERR;
@@ -64,8 +64,6 @@ static void check_random(uint32_t seed, size_t largest)
 	assert_true(kept <= TAIL_BYTES);
 	if (largest >= 64) /* the number of frames does not bound it */
 		assert_true(kept > TAIL_BYTES - 1024);
-	free(t);
-	free(m);
 }
 
 TEST(test_tail_keeps_the_end_of_random_output)
@@ -79,7 +77,7 @@ TEST(test_tail_keeps_the_end_of_random_output)
 TEST(test_tail_keeps_the_end_of_a_large_write)
 {
 	static char text[3 * TAIL_BYTES];
-	struct tail *t = tail_new();
+	FREE_AUTO struct tail *t = tail_new();
 	STR_AUTO out = STR_INIT(TAIL_TEXT_MAX);
 	memset(text, 'x', sizeof(text));
 	text[sizeof(text) - 10] = '\n';
@@ -87,15 +85,13 @@ TEST(test_tail_keeps_the_end_of_a_large_write)
 	tail_add(t, TAIL_STDOUT, (struct span){ text, sizeof(text) });
 	assert_int_equal(tail_frames(t, &out), 6 + sizeof(text) - 9);
 	assert_int_equal(out.n, TAIL_HEADER + 9);
-	free(t);
 }
 
 TEST(test_tail_of_no_output_is_empty)
 {
-	struct tail *t = tail_new();
+	FREE_AUTO struct tail *t = tail_new();
 	STR_AUTO out = STR_INIT(TAIL_TEXT_MAX);
 	tail_add(t, TAIL_STDOUT, SPAN(""));
 	assert_int_equal(tail_frames(t, &out), 0);
 	assert_int_equal(out.n, 0);
-	free(t);
 }

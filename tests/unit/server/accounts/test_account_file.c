@@ -16,28 +16,11 @@ static const char POLICY[] = "virtualClusters: [default, vc1, vc2]\n"
 			     "  none: {groups: []}\n"
 			     "  keys: {extension: {jobSSH: {key: MARKER, pubKey: P}}}\n";
 
-static char dir[] = "/tmp/rest-lit-policy.XXXXXX";
 static char path[64];
 
 static void write_file(const char *text)
 {
-	FILE *f = fopen(path, "w");
-	assert_non_null(f);
-	assert_true(fputs(text, f) >= 0);
-	assert_int_equal(fclose(f), 0);
-}
-
-static int make_dir(void **state)
-{
-	assert_non_null(mkdtemp(dir));
-	(void)snprintf(path, sizeof(path), "%s/facts.yaml", dir);
-	return set_up(state);
-}
-
-FIXTURE(remove_dir)
-{
-	shell("rm -rf %s", dir);
-	return 0;
+	(void)snprintf(path, sizeof(path), "%s", unit_file("facts.yaml", span_of(text)));
 }
 
 static struct world *with(const char *text)
@@ -104,12 +87,11 @@ TEST(test_find_accepts_or_refuses_other_users)
 
 TEST(test_source_checks_the_user_of_no_auth)
 {
-	ERR_AUTO e = { 0 };
 	WORLD_AUTO *w = with("users: {bob: {}}\nothers: refuse\n");
 	w->options.no_auth = true;
 	w->options.user = "eve";
-	assert_null(account_source_new(&w->options, &e));
-	assert_int_equal(e.http, 400);
+	assert_null(account_source_new(&w->options, no_err()));
+	assert_int_equal(unit.e.http, 400);
 }
 
 TEST(test_source_errors_have_their_line)
@@ -129,31 +111,27 @@ TEST(test_source_errors_have_their_line)
 	};
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
 		WORLD_AUTO *w = world_new("file", "");
-		ERR_AUTO e = { 0 };
 		write_file(CASES[i].text);
 		w->options.facts = path;
-		assert_null(account_source_new(&w->options, &e));
-		assert_int_equal(e.http, 500);
+		assert_null(account_source_new(&w->options, no_err()));
+		assert_int_equal(unit.e.http, 500);
 		if (CASES[i].says[0])
-			assert_string_equal(err_msg(&e), CASES[i].says);
+			assert_string_equal(err_msg(&unit.e), CASES[i].says);
 		if (CASES[i].line)
-			assert_int_equal(e.notes.v[0].line, CASES[i].line);
+			assert_int_equal(unit.e.notes.v[0].line, CASES[i].line);
 		w->options.facts = "";
 	}
 }
 
 TEST(test_source_takes_regular_files_only)
 {
-	char other[80];
+	static const char *const OTHERS[] = { "fifo", "", "gone" };
 	WORLD_AUTO *w = world_new("file", "");
-	w->options.facts = other;
-	(void)snprintf(other, sizeof(other), "%s/fifo", dir);
-	assert_int_equal(mkfifo(other, 0600), 0);
-	for (int i = 0; i < 3; i++) {
-		ERR_AUTO e = { 0 };
-		assert_null(account_source_new(&w->options, &e));
-		assert_non_null(strstr(err_msg(&e), dir));
-		(void)snprintf(other, sizeof(other), "%s%s", dir, i ? "/gone" : "");
+	assert_int_equal(mkfifo(unit_path("fifo"), 0600), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(OTHERS); i++) {
+		w->options.facts = unit_path(OTHERS[i]);
+		assert_null(account_source_new(&w->options, no_err()));
+		assert_non_null(strstr(err_msg(&unit.e), unit_path("")));
 	}
 	w->options.facts = "";
 }
@@ -162,9 +140,8 @@ TEST(test_source_takes_regular_files_only)
 
 static int reload(struct world *w)
 {
-	ERR_AUTO e = { 0 };
-	int rc = account_source_reload(w->source, &e);
-	assert_int_equal(e.http != 0, rc < 0);
+	int rc = account_source_reload(w->source, no_err());
+	assert_int_equal(unit.e.http != 0, rc < 0);
 	return rc;
 }
 
@@ -214,8 +191,8 @@ static void *find_often(void *arg)
 	struct world *w = arg;
 	struct accounts *all = accounts_new(w->source, NULL);
 	for (int i = 0; i < 3000; i++) {
-		ERR_AUTO e = { 0 };
-		struct account *a = account_find(all, i % 2 ? "alice" : "bob", NULL, NULL, &e);
+		struct account *a =
+		    account_find(all, i % 2 ? "alice" : "bob", NULL, NULL, no_err());
 		assert_non_null(a);
 		assert_true(may(a, "vc1"));
 		account_drop(a);
@@ -285,10 +262,9 @@ TEST(test_virtual_clusters_include_those_named_in_grants)
 TEST(test_password_of_a_file_user_is_refused)
 {
 	WORLD_AUTO *w = with(POLICY);
-	ERR_AUTO e = { 0 };
-	assert_int_equal(account_password(w->all, "alice", NULL, NULL, &e), -1);
-	assert_int_equal(e.http, 400);
-	assert_string_equal(e.code, "NoUserError");
+	assert_int_equal(account_password(w->all, "alice", NULL, NULL, no_err()), -1);
+	assert_int_equal(unit.e.http, 400);
+	assert_string_equal(unit.e.code, "NoUserError");
 }
 
 TEST(test_file_warning_depends_on_mode_and_owner)
@@ -309,4 +285,4 @@ TEST(test_file_warning_depends_on_mode_and_owner)
 	set_env("KUBERNETES_SERVICE_HOST", NULL);
 }
 
-TEST_GROUP(make_dir, remove_dir)
+TEST_GROUP(set_up, NULL)

@@ -53,14 +53,13 @@ static char *file_with(const char *text)
 
 TEST(test_find_limits_grants_to_existing_clusters)
 {
-	char *path = file_with("virtualClusters: [default, vc9]\n");
+	FREE_AUTO char *path = file_with("virtualClusters: [default, vc9]\n");
 	WORLD_AUTO *w = admin_cluster(path);
 	ACCOUNT_AUTO *root = find(w, "root").account;
 	ACCOUNT_AUTO *alice = find(w, "alice").account;
 	assert_true(may(root, "vc9") && !may(root, "vc1"));
 	assert_true(may(alice, "default") && !may(alice, "vc1") && !may(alice, "vc9"));
 	assert_int_equal(remove(path), 0);
-	free(path);
 }
 
 TEST(test_find_missing_group_is_skipped)
@@ -177,7 +176,7 @@ TEST(test_find_serves_1100_users_at_once)
 {
 	enum { MANY = 1100 };
 	WORLD_AUTO *w = cluster("");
-	struct client *c = xcalloc(MANY, sizeof(*c));
+	FREE_AUTO struct client *c = xcalloc(MANY, sizeof(*c));
 	w->still = true;
 	for (size_t i = 0; i < MANY; i++) {
 		char name[16];
@@ -197,16 +196,14 @@ TEST(test_find_serves_1100_users_at_once)
 		assert_int_equal(c[i].http, i < 1016 ? 401 : 503);
 	}
 	assert_true(w->most_at_once <= 16);
-	free(c);
 }
 
 TEST(test_reload_forgets_all_accounts)
 {
 	WORLD_AUTO *w = cluster("");
-	ERR_AUTO e = { 0 };
 	assert_int_equal(status(w, "alice"), 0);
 	size_t asked = w->asked;
-	assert_int_equal(account_source_reload(w->source, &e), 0);
+	assert_int_equal(account_source_reload(w->source, no_err()), 0);
 	assert_int_equal(status(w, "alice"), 0);
 	assert_int_equal(w->asked, 2 * asked);
 }
@@ -284,9 +281,8 @@ static void password_came(void *arg, struct span hash, const struct err *e)
 static struct asked password(struct world *w, const char *name)
 {
 	struct asked k = { 0 };
-	ERR_AUTO e = { 0 };
-	if (account_password(w->all, name, password_came, &k, &e) < 0)
-		return (struct asked){ .http = e.http };
+	if (account_password(w->all, name, password_came, &k, no_err()) < 0)
+		return (struct asked){ .http = unit.e.http };
 	assert_int_equal(k.calls, 0);
 	run(w);
 	assert_int_equal(k.calls, 1);
@@ -314,12 +310,12 @@ TEST(test_password_look_ups_are_bounded)
 {
 	struct world *w = cluster("");
 	struct asked k[17] = { 0 };
-	ERR_AUTO e = { 0 };
 	w->still = true;
 	for (size_t i = 0; i < 16; i++)
-		assert_int_equal(account_password(w->all, "alice", password_came, &k[i], &e), 0);
-	assert_int_equal(account_password(w->all, "alice", password_came, &k[16], &e), -1);
-	assert_int_equal(e.http, 503);
+		assert_int_equal(account_password(w->all, "alice", password_came, &k[i], no_err()),
+		                 0);
+	assert_int_equal(account_password(w->all, "alice", password_came, &k[16], no_err()), -1);
+	assert_int_equal(unit.e.http, 503);
 	run(w);
 	world_free(w);
 	for (size_t i = 0; i < 16; i++)
@@ -343,24 +339,21 @@ TEST(test_virtual_clusters_include_those_of_seen_accounts)
 TEST(test_source_needs_a_cluster)
 {
 	WORLD_AUTO *w = world_new("openpai", "");
-	ERR_AUTO e = { 0 };
 	w->options.local = "dir";
-	assert_null(account_source_new(&w->options, &e));
-	assert_int_equal(e.http, 400);
+	assert_null(account_source_new(&w->options, no_err()));
+	assert_int_equal(unit.e.http, 400);
 	w->options.local = "";
 }
 
 /* Users in a file that is not searched for users are a mistake. */
 TEST(test_source_refuses_users_in_the_file)
 {
-	char *path = file_with("virtualClusters: [a]\nusers: {bob: {}}\n");
+	FREE_AUTO char *path = file_with("virtualClusters: [a]\nusers: {bob: {}}\n");
 	WORLD_AUTO *w = world_new("openpai", "");
-	ERR_AUTO e = { 0 };
 	w->options.facts = path;
-	assert_null(account_source_new(&w->options, &e));
-	assert_int_equal(e.notes.v[0].line, 2);
+	assert_null(account_source_new(&w->options, no_err()));
+	assert_int_equal(unit.e.notes.v[0].line, 2);
 	assert_int_equal(remove(path), 0);
-	free(path);
 }
 
 TEST_GROUP(set_up, NULL)

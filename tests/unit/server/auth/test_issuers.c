@@ -44,13 +44,9 @@ static const char ISSUERS[] = "issuers:\n"
 static struct key rsa, other_rsa, small_rsa, ec, p384;
 static struct keyring *ring;
 
-static const char *const FILES[] = { "keys.json", "ec.pem", "rsa.pem", "issuers",
-	                             "secret",    "try",    "bad" };
-
 FIXTURE(set_up)
 {
 	schema_init();
-	assert_non_null(mkdtemp(kit_dir));
 	key_make(&rsa, GNUTLS_PK_RSA, 2048);
 	key_make(&other_rsa, GNUTLS_PK_RSA, 2048);
 	key_make(&small_rsa, GNUTLS_PK_RSA, 1024);
@@ -64,12 +60,11 @@ FIXTURE(set_up)
 	str_char(&set, ',');
 	jwk_put(&set, &other_rsa, "two");
 	str_puts(&set, "]}");
-	(void)file_put("keys.json", str_view(&set));
-	(void)file_put("ec.pem", pem_of(&ec));
-	(void)file_put("rsa.pem", pem_of(&rsa));
-	(void)file_put("secret", SPAN(SECRET));
-	FREE_AUTO char *issuers = xstrdup(file_put("issuers", span_of(ISSUERS)));
-	ring = good_keyring(file_in("secret"), issuers);
+	(void)unit_file("keys.json", str_view(&set));
+	(void)unit_file("ec.pem", pem_of(&ec));
+	(void)unit_file("rsa.pem", pem_of(&rsa));
+	(void)unit_file("secret", SPAN(SECRET));
+	ring = good_keyring(unit_path("secret"), unit_file("issuers", span_of(ISSUERS)));
 	return 0;
 }
 
@@ -79,9 +74,7 @@ FIXTURE(tear_down)
 	struct key *keys[] = { &rsa, &other_rsa, &small_rsa, &ec, &p384 };
 	for (size_t i = 0; i < 5; i++)
 		key_done(keys[i]);
-	for (size_t i = 0; i < sizeof(FILES) / sizeof(FILES[0]); i++)
-		(void)unlink(file_in(FILES[i]));
-	return rmdir(kit_dir);
+	return 0;
 }
 
 /* ---- accepted tokens ---------------------------------------------------------------------- */
@@ -322,14 +315,12 @@ TEST(test_service_accounts_must_be_listed)
 
 static void file_is_refused(const char *text, const char *want, unsigned line)
 {
-	ERR_AUTO e = { 0 };
-	FREE_AUTO char *path = xstrdup(file_put("try", span_of(text)));
-	if (try_keyring("", path, false, &e))
+	if (try_keyring("", unit_file("try", span_of(text)), false, no_err()))
 		fail_msg("taken: %s", text);
-	assert_int_equal(e.http, 400);
-	if (!strstr(err_msg(&e), want))
-		fail_msg("%s: %s", text, err_msg(&e));
-	assert_int_equal(e.notes.v[0].line, line);
+	assert_int_equal(unit.e.http, 400);
+	if (!strstr(err_msg(&unit.e), want))
+		fail_msg("%s: %s", text, err_msg(&unit.e));
+	assert_int_equal(unit.e.notes.v[0].line, line);
 }
 
 #define ENTRY "issuers:\n- issuer: a\n  audiences: [b]\n  users: {}\n"
@@ -364,7 +355,7 @@ TEST(test_issuers_file_errors_have_their_line)
 static void key_is_refused(const char *algorithm, struct span key, const char *want)
 {
 	FREE_AUTO char *text = xasprintf(ENTRY "  algorithm: %s\n  keys: bad\n", algorithm);
-	(void)file_put("bad", key);
+	(void)unit_file("bad", key);
 	file_is_refused(text, want, 6);
 }
 
@@ -424,8 +415,7 @@ TEST(test_kids_must_be_unique_in_a_set)
 TEST(test_key_files_above_64_kib_are_refused)
 {
 	STR_AUTO text = STR_INIT(100000);
-	for (size_t i = 0; i < 65537; i++)
-		str_char(&text, ' ');
+	str_many(&text, " ", 65537);
 	key_is_refused("RS256", str_view(&text), "more than 65536 bytes");
 }
 

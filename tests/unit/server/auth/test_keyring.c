@@ -8,26 +8,18 @@
 FIXTURE(set_up)
 {
 	schema_init();
-	return mkdtemp(kit_dir) ? 0 : -1;
-}
-
-FIXTURE(tear_down)
-{
-	(void)unlink(file_in("secret"));
-	(void)unlink(file_in("link"));
-	return rmdir(kit_dir);
+	return 0;
 }
 
 static void secret_is_refused(struct span text, bool stored, const char *want)
 {
-	ERR_AUTO e = { 0 };
-	FREE_AUTO char *path = xstrdup(file_put("secret", text));
-	assert_null(try_keyring(path, "", stored, &e));
-	assert_int_equal(e.http, 400);
-	if (!strstr(err_msg(&e), want) || !strstr(err_msg(&e), path))
-		fail_msg("%s", err_msg(&e));
-	if (text.n && strstr(err_msg(&e), text.p))
-		fail_msg("the secret stands in the message: %s", err_msg(&e));
+	const char *path = unit_file("secret", text);
+	assert_null(try_keyring(path, "", stored, no_err()));
+	assert_int_equal(unit.e.http, 400);
+	if (!strstr(err_msg(&unit.e), want) || !strstr(err_msg(&unit.e), path))
+		fail_msg("%s", err_msg(&unit.e));
+	if (text.n && strstr(err_msg(&unit.e), text.p))
+		fail_msg("the secret stands in the message: %s", err_msg(&unit.e));
 }
 
 TEST(test_weak_secrets_are_refused)
@@ -49,28 +41,26 @@ TEST(test_weak_secrets_are_refused)
 
 TEST(test_shipped_secret_needs_stored_tokens)
 {
-	ERR_AUTO e = { 0 };
-	FREE_AUTO char *path = xstrdup(file_put("secret", SPAN("pai-secret\n")));
-	struct keyring *k = try_keyring(path, "", true, &e);
+	const char *path = unit_file("secret", SPAN("pai-secret\n"));
+	struct keyring *k = try_keyring(path, "", true, no_err());
 	assert_non_null(k);
 	assert_true(keyring_weak(k));
 	keyring_free(k);
-	assert_null(try_keyring(path, "", false, &e));
-	assert_non_null(strstr(err_msg(&e), "OpenPAI's default"));
+	assert_null(try_keyring(path, "", false, no_err()));
+	assert_non_null(strstr(err_msg(&unit.e), "OpenPAI's default"));
 }
 
 TEST(test_secrets_above_4_kib_are_refused)
 {
 	STR_AUTO text = STR_INIT(8192);
-	for (size_t i = 0; i < 4097; i++)
-		str_char(&text, 'x');
+	str_many(&text, "x", 4097);
 	secret_is_refused(str_view(&text), false, "more than 4096 bytes");
 }
 
 static void signs_as(struct span file, struct span secret)
 {
 	struct token t;
-	struct keyring *k = good_keyring(file_put("secret", file), "");
+	struct keyring *k = good_keyring(unit_file("secret", file), "");
 	struct str text =
 	    unsigned_token("{\"alg\":\"HS256\"}", "{\"username\":\"alice\",\"application\":true}");
 	sign_hmac(&text, GNUTLS_MAC_SHA256, secret);
@@ -89,21 +79,19 @@ TEST(test_last_newline_is_not_part_of_the_secret)
 
 TEST(test_files_that_are_not_regular_are_refused)
 {
-	ERR_AUTO e = { 0 };
-	assert_null(try_keyring(file_in("nowhere"), "", false, &e));
-	assert_int_equal(e.http, 400);
-	assert_null(try_keyring(kit_dir, "", false, &e));
-	assert_non_null(strstr(err_msg(&e), "not a regular file"));
-	assert_int_equal(mkfifo(file_in("link"), 0600), 0);
-	assert_null(try_keyring(file_in("link"), "", false, &e)); /* it does not wait */
-	assert_non_null(strstr(err_msg(&e), "not a regular file"));
-	assert_int_equal(unlink(file_in("link")), 0);
+	assert_null(try_keyring(unit_path("nowhere"), "", false, no_err()));
+	assert_int_equal(unit.e.http, 400);
+	assert_null(try_keyring(unit_path(""), "", false, no_err()));
+	assert_non_null(strstr(err_msg(&unit.e), "not a regular file"));
+	assert_int_equal(mkfifo(unit_path("link"), 0600), 0);
+	assert_null(try_keyring(unit_path("link"), "", false, no_err())); /* it does not wait */
+	assert_non_null(strstr(err_msg(&unit.e), "not a regular file"));
 }
 
 TEST(test_files_readable_by_all_give_a_warning)
 {
 	const char *file;
-	FREE_AUTO char *path = xstrdup(file_put("secret", SPAN(SECRET)));
+	const char *path = unit_file("secret", SPAN(SECRET));
 	for (int open_to_all = 0; open_to_all < 2; open_to_all++) {
 		assert_int_equal(chmod(path, open_to_all ? 0644 : 0640), 0);
 		struct keyring *k = good_keyring(path, "");
@@ -120,7 +108,7 @@ TEST(test_derived_keys_differ_by_purpose_and_secret)
 	unsigned char one[32];
 	unsigned char two[32];
 	unsigned char other[32];
-	struct keyring *k = good_keyring(file_put("secret", SPAN(SECRET)), "");
+	struct keyring *k = good_keyring(unit_file("secret", SPAN(SECRET)), "");
 	assert_true(keyring_derive(k, "log-link", one));
 	assert_true(keyring_derive(k, "log-link", two));
 	assert_true(keyring_derive(k, "another", other));
@@ -133,4 +121,4 @@ TEST(test_derived_keys_differ_by_purpose_and_secret)
 	keyring_free(NULL);
 }
 
-TEST_GROUP(set_up, tear_down)
+TEST_GROUP(set_up, NULL)

@@ -18,9 +18,8 @@ static struct key rsa;
 FIXTURE(set_up)
 {
 	schema_init();
-	assert_non_null(mkdtemp(kit_dir));
 	key_make(&rsa, GNUTLS_PK_RSA, 2048);
-	ring = good_keyring(file_put("secret", SPAN(SECRET "\n")), "");
+	ring = good_keyring(unit_file("secret", SPAN(SECRET "\n")), "");
 	return 0;
 }
 
@@ -28,8 +27,7 @@ FIXTURE(tear_down)
 {
 	keyring_free(ring);
 	key_done(&rsa);
-	(void)unlink(file_in("secret"));
-	return rmdir(kit_dir);
+	return 0;
 }
 
 /* ---- accepted tokens ---------------------------------------------------------------------- */
@@ -97,17 +95,16 @@ TEST(test_iat_may_be_five_minutes_ahead)
 
 TEST(test_made_tokens_are_accepted)
 {
-	ERR_AUTO e = { 0 };
 	struct token t;
 	struct str user = STR_INIT(TOKEN_MAX);
 	struct str app = STR_INIT(TOKEN_MAX);
-	assert_int_equal(token_make(ring, "j.doe-2", false, NOW, 60, &user, &e), 0);
+	assert_int_equal(token_make(ring, "j.doe-2", false, NOW, 60, &user, no_err()), 0);
 	taken(ring, user, &t);
 	assert_string_equal(t.user, "j.doe-2");
 	assert_false(t.application);
 	assert_int_equal(t.iat_s, NOW);
 	assert_int_equal(t.exp_s, NOW + 60);
-	assert_int_equal(token_make(ring, "alice", true, NOW, 0, &app, &e), 0);
+	assert_int_equal(token_make(ring, "alice", true, NOW, 0, &app, no_err()), 0);
 	taken(ring, app, &t);
 	assert_true(t.application);
 	assert_int_equal(t.exp_s, -1);
@@ -115,23 +112,21 @@ TEST(test_made_tokens_are_accepted)
 
 TEST(test_each_token_made_is_different)
 {
-	ERR_AUTO e = { 0 };
 	STR_AUTO one = STR_INIT(TOKEN_MAX);
 	STR_AUTO two = STR_INIT(TOKEN_MAX);
-	assert_int_equal(token_make(ring, "alice", false, NOW, 60, &one, &e), 0);
-	assert_int_equal(token_make(ring, "alice", false, NOW, 60, &two, &e), 0);
+	assert_int_equal(token_make(ring, "alice", false, NOW, 60, &one, no_err()), 0);
+	assert_int_equal(token_make(ring, "alice", false, NOW, 60, &two, no_err()), 0);
 	assert_string_not_equal(str_c(&one), str_c(&two));
 }
 
 TEST(test_times_of_expired_stored_tokens_are_read)
 {
-	ARENA_AUTO a = { 0 };
 	struct token t;
 	STR_AUTO old = hmac_token(HS256, "{\"username\":\"alice\",\"exp\":5}");
-	assert_true(token_times(str_view(&old), &a, &t));
+	assert_true(token_times(str_view(&old), &unit.a, &t));
 	assert_int_equal(t.exp_s, 5);
 	assert_false(t.application);
-	assert_false(token_times(SPAN("no token"), &a, &t));
+	assert_false(token_times(SPAN("no token"), &unit.a, &t));
 }
 
 /* ---- refused tokens ----------------------------------------------------------------------- */
@@ -195,8 +190,7 @@ TEST(test_long_kids_are_refused)
 {
 	STR_AUTO header = STR_INIT(1024);
 	str_puts(&header, "{\"alg\":\"HS256\",\"kid\":\"");
-	for (size_t i = 0; i < 129; i++)
-		str_char(&header, 'k');
+	str_many(&header, "k", 129);
 	str_puts(&header, "\"}");
 	refused(ring, hmac_token(str_c(&header), USER_TOKEN), "kid");
 }
@@ -297,8 +291,7 @@ TEST(test_long_tokens_are_refused)
 {
 	STR_AUTO payload = STR_INIT(TOKEN_MAX);
 	str_puts(&payload, "{\"x\":\"");
-	for (size_t i = 0; i < 6500; i++)
-		str_char(&payload, 'x');
+	str_many(&payload, "x", 6500);
 	str_puts(&payload, "\"," CLAIMS ",\"exp\":1700600000}");
 	refused(ring, hmac_token(HS256, str_c(&payload)), "too long");
 }
@@ -311,7 +304,6 @@ TEST(test_every_changed_byte_makes_the_token_invalid)
 /* A server with a publicly known secret would accept tokens of anybody. */
 TEST(test_without_a_secret_every_token_is_refused)
 {
-	ERR_AUTO e = { 0 };
 	STR_AUTO out = STR_INIT(TOKEN_MAX);
 	struct keyring *none = good_keyring("", "");
 	assert_false(keyring_has_secret(none));
@@ -321,8 +313,8 @@ TEST(test_without_a_secret_every_token_is_refused)
 	t = unsigned_token(HS256, USER_TOKEN);
 	sign_hmac(&t, GNUTLS_MAC_SHA256, SPAN(""));
 	refused(none, t, "no secret");
-	assert_int_equal(token_make(none, "alice", false, NOW, 60, &out, &e), -1);
-	assert_string_equal(e.code, "NotImplementedError");
+	assert_int_equal(token_make(none, "alice", false, NOW, 60, &out, no_err()), -1);
+	assert_string_equal(unit.e.code, "NotImplementedError");
 	keyring_free(none);
 }
 

@@ -26,8 +26,7 @@ static const char FAILED[] =
 static struct progress read_ok(const char *text, struct arena *a)
 {
 	struct progress p;
-	ERR_AUTO e = { 0 };
-	assert_int_equal(progress_read(&p, span_of(text), a, &e), 0);
+	assert_int_equal(progress_read(&p, span_of(text), a, no_err()), 0);
 	return p;
 }
 
@@ -41,9 +40,8 @@ static void assert_block(const struct progress *p, size_t columns, size_t rows, 
 
 static void assert_verdict(const char *detail, bool brief, const char *wanted)
 {
-	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(MAX);
-	struct progress p = read_ok(detail, &a);
+	struct progress p = read_ok(detail, &unit.a);
 	p.brief = brief;
 	progress_verdict(&out, &p, "alice~mnist");
 	assert_string_equal(str_c(&out), wanted);
@@ -51,8 +49,7 @@ static void assert_verdict(const char *detail, bool brief, const char *wanted)
 
 TEST(test_progress_read_counts_tasks_by_state)
 {
-	ARENA_AUTO a = { 0 };
-	struct progress p = read_ok(RUNNING, &a);
+	struct progress p = read_ok(RUNNING, &unit.a);
 	assert_int_equal(p.state, JOB_RUNNING);
 	assert_false(p.stopping);
 	assert_int_equal(p.retries, 2);
@@ -66,13 +63,12 @@ TEST(test_progress_read_counts_tasks_by_state)
 /* The pods of two tasks do not exist; a task without a pod does not run. */
 TEST(test_progress_counts_tasks_without_pods_as_not_running)
 {
-	ARENA_AUTO a = { 0 };
 	struct progress p = read_ok("{\"jobStatus\":{\"state\":\"RUNNING\"},\"taskRoles\":{\"a\":{"
 	                            "\"taskRoleStatus\":{\"gpuNumber\":2},\"taskStatuses\":["
 	                            "{\"taskState\":\"RUNNING\",\"containerId\":null},"
 	                            "{\"taskState\":\"RUNNING\",\"containerId\":\"5d1c\"},"
 	                            "{\"taskState\":\"FAILED\",\"containerId\":null}]}}}",
-	                            &a);
+	                            &unit.a);
 	assert_int_equal(p.role[0].in[JOB_RUNNING], 1);
 	assert_int_equal(p.role[0].in[JOB_WAITING], 1);
 	assert_int_equal(p.role[0].in[JOB_FAILED], 1);
@@ -86,17 +82,14 @@ TEST(test_progress_read_refuses_malformed_answers)
 		"", "nothing", "[]", "{}", "{\"jobStatus\":[]}", "{\"jobStatus\":{}", "\"x\""
 	};
 	for (size_t i = 0; i < sizeof(NONE) / sizeof(NONE[0]); i++) {
-		ARENA_AUTO a = { 0 };
-		ERR_AUTO e = { 0 };
 		struct progress p;
-		assert_int_equal(progress_read(&p, span_of(NONE[i]), &a, &e), -1);
+		assert_int_equal(progress_read(&p, span_of(NONE[i]), &unit.a, no_err()), -1);
 	}
-	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(MAX);
 	struct progress p = read_ok("{\"jobStatus\":{\"state\":7,\"retries\":\"x\"},\"taskRoles\":"
 	                            "{\"a\":{\"taskStatuses\":{}},\"b\":[],\"c\":{\"taskStatuses\":"
 	                            "[1,null,{\"taskState\":{}}]}}}",
-	                            &a);
+	                            &unit.a);
 	assert_int_equal(p.state, JOB_UNKNOWN);
 	progress_line(&out, &p);
 	progress_block(&out, &p, &(struct progress_frame){ "u~j", 40, 10, 0, NULL, 0 });
@@ -105,9 +98,8 @@ TEST(test_progress_read_refuses_malformed_answers)
 
 TEST(test_progress_line_summarizes_the_roles)
 {
-	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(MAX);
-	struct progress p = read_ok(RUNNING, &a);
+	struct progress p = read_ok(RUNNING, &unit.a);
 	progress_line(&out, &p);
 	assert_string_equal(
 	    str_c(&out),
@@ -117,31 +109,29 @@ TEST(test_progress_line_summarizes_the_roles)
 
 TEST(test_progress_line_shows_that_a_job_is_stopping)
 {
-	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(MAX);
 	struct progress p =
-	    read_ok("{\"jobStatus\":{\"state\":\"RUNNING\",\"executionType\":\"STOP\"}}", &a);
+	    read_ok("{\"jobStatus\":{\"state\":\"RUNNING\",\"executionType\":\"STOP\"}}", &unit.a);
 	progress_line(&out, &p);
 	assert_string_equal(str_c(&out), "STOPPING");
 	p = read_ok("{\"jobStatus\":{\"state\":\"RUNNING\",\"executionType\":\"STOP\","
 	            "\"stopReason\":\"after 2 seconds\"}}",
-	            &a);
+	            &unit.a);
 	out.n = 0;
 	progress_line(&out, &p);
 	assert_string_equal(str_c(&out), "STOPPING  after 2 seconds");
 	p = read_ok("{\"jobStatus\":{\"state\":\"WAITING\",\"waitingReason\":{\"kind\":\"machine\","
 	            "\"reason\":\"Waiting\",\"message\":\"first in the queue\"}}}",
-	            &a);
+	            &unit.a);
 	assert_string_equal(p.waiting, "first in the queue");
-	p = read_ok("{\"jobStatus\":{\"state\":\"STOPPED\",\"executionType\":\"STOP\"}}", &a);
+	p = read_ok("{\"jobStatus\":{\"state\":\"STOPPED\",\"executionType\":\"STOP\"}}", &unit.a);
 	assert_false(p.stopping);
 }
 
 /* No line is wider than the terminal, and there are no more lines than it has. */
 TEST(test_progress_block_fits_into_the_terminal)
 {
-	ARENA_AUTO a = { 0 };
-	struct progress p = read_ok(RUNNING, &a);
+	struct progress p = read_ok(RUNNING, &unit.a);
 	for (size_t columns = 19; columns < 130; columns += 7) {
 		for (size_t rows = 1; rows < 8; rows++) {
 			STR_AUTO out = STR_INIT(MAX);
@@ -171,16 +161,15 @@ TEST(test_progress_block_fits_into_the_terminal)
 /* Escapes have no columns, and are never cut. */
 TEST(test_progress_colours_take_no_columns)
 {
-	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(MAX);
-	struct progress p = read_ok(RUNNING, &a);
+	struct progress p = read_ok(RUNNING, &unit.a);
 	p.colour = true;
 	assert_block(&p, 60, 1, "alice~mnist  " IN(36, "RUNNING") "  1m 05s  retry 2\n");
 	assert_block(&p, 20, 1, "alice~mnist  " IN(36, "RUNNING") "\n");
 	assert_block(&p, 19, 1, "alice~mnist  RUNNIN\n");
 	progress_line(&out, &p);
 	assert_non_null(strstr(str_c(&out), IN(36, "RUNNING") " (retry 2)  worker 1/4 succeeded"));
-	p = read_ok(FAILED, &a);
+	p = read_ok(FAILED, &unit.a);
 	p.colour = true;
 	out.n = 0;
 	progress_verdict(&out, &p, "mnist");
@@ -207,8 +196,7 @@ TEST(test_progress_block_shows_running_tasks_first)
 		{ 5, "  and 3 more tasks\n" },
 		{ 4, "" },
 	};
-	ARENA_AUTO a = { 0 };
-	struct progress p = read_ok(RUNNING, &a);
+	struct progress p = read_ok(RUNNING, &unit.a);
 	p.role[0].gpus = 2;
 	p.role[1].gpus = 1;
 	p.waiting = "2nd in the queue";
@@ -234,7 +222,6 @@ TEST(test_progress_block_shows_running_tasks_first)
 
 TEST(test_progress_verdict_explains_the_end)
 {
-	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(MAX);
 	assert_verdict(FAILED, false,
 	               "alice~mnist FAILED after 3m 12s, exit code 137 "
@@ -274,7 +261,7 @@ TEST(test_progress_verdict_explains_the_end)
 	};
 	for (size_t i = 0; i < 3; i++) {
 		out.n = 0;
-		struct progress p = read_ok(arena_printf(&a, REPORT, LOGS[i][0]), &a);
+		struct progress p = read_ok(arena_printf(&unit.a, REPORT, LOGS[i][0]), &unit.a);
 		progress_verdict(&out, &p, "mnist");
 		assert_non_null(strstr(str_c(&out), LOGS[i][1]));
 		assert_null(strstr(str_c(&out), "PAI_RUNTIME"));
@@ -296,7 +283,6 @@ TEST(test_progress_verdict_explains_the_end)
 /* The verdict has the task that failed first, and its reason. */
 TEST(test_progress_verdict_names_the_first_failure)
 {
-	ARENA_AUTO a = { 0 };
 	char text[4096];
 	(void)setenv("TZ", "UTC", 1); /* NOLINT(concurrency-mt-unsafe) */
 	(void)snprintf(text, sizeof(text), FIRST, "\"rank\":5,\"time\":1795435384120,",
@@ -312,7 +298,7 @@ TEST(test_progress_verdict_names_the_first_failure)
 	               "  solution: more\n"
 	               "  lines:    one\n"
 	               "            two\n");
-	struct progress p = read_ok(text, &a);
+	struct progress p = read_ok(text, &unit.a);
 	assert_string_equal(p.failed, "worker[2]");
 	(void)snprintf(text, sizeof(text), FIRST, "\"rank\":null,\"time\":1795435384000,",
 	               "{\"taskRole\":\"worker\",\"taskIndex\":0,\"cause\":\"lost its peer\"},"
@@ -352,7 +338,7 @@ TEST(test_duration_text_has_two_units)
 
 TEST(test_table_write_aligns_columns)
 {
-	struct table t;
+	AUTO(table_done) struct table t;
 	STR_AUTO out = STR_INIT(MAX);
 	table_begin(&t, (const char *const[]){ "NAME", "STATE" }, 2);
 	table_cell(&t, SPAN("a\x1b\tb"));
@@ -363,13 +349,12 @@ TEST(test_table_write_aligns_columns)
 	assert_string_equal(str_c(&out), "NAME     STATE\n"
 	                                 "a\\x1b b  -\n"
 	                                 "äö       -7\n");
-	table_done(&t);
 }
 
 TEST(test_table_colours_only_known_states)
 {
 	static const char *const CELLS[] = { "FAILED", "STOPPED", "2", "b", "odd", "3" };
-	struct table t;
+	AUTO(table_done) struct table t;
 	STR_AUTO out = STR_INIT(MAX);
 	table_begin(&t, (const char *const[]){ "NAME", "STATE", "GPUS" }, 3);
 	t.states = 1;
@@ -379,7 +364,6 @@ TEST(test_table_colours_only_known_states)
 	assert_string_equal(str_c(&out), "NAME    STATE    GPUS\n"
 	                                 "FAILED  " IN(35, "STOPPED") "  2\n"
 	                                                              "b       odd      3\n");
-	table_done(&t);
 }
 
 /* Only the last column is cut; without room for it, the row takes a second line. */
@@ -394,7 +378,7 @@ TEST(test_table_write_cuts_only_the_last_column)
 		{ 23, "0123456789 äöä..." },     { 26, "0123456789 äöäöäö..." },
 		{ 27, "0123456789 äöäöäöäöäö" },
 	};
-	struct table t;
+	AUTO(table_done) struct table t;
 	table_begin(&t, (const char *const[]){ "NAME", "REASON" }, 2);
 	table_cell(&t, SPAN("äö"));
 	table_cell(&t, SPAN("0123456789 äöäöäöäöäö"));
@@ -405,5 +389,4 @@ TEST(test_table_write_cuts_only_the_last_column)
 		str_printf(&want, "NAME  REASON\näö    %s\n", CASES[i].last);
 		assert_string_equal(str_c(&out), str_c(&want));
 	}
-	table_done(&t);
 }

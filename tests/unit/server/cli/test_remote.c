@@ -36,8 +36,7 @@ TEST(test_remote_ask_is_interrupted)
 	assert_int_equal(listen(silent, 1), 0);
 	int64_t before = clock_ms();
 	eventfd_t signals = 0;
-	ERR_AUTO e = { 0 };
-	assert_int_equal(http_init(&e), 0);
+	assert_int_equal(http_init(no_err()), 0);
 	assert_int_equal(remote_run(&o, &own, ask, NULL), EXIT_SERVER);
 	assert_true(clock_ms() - before < 60000);
 	assert_int_equal(eventfd_read(own.signal_fd, &signals), 0);

@@ -15,11 +15,10 @@ static const struct command_place CLUSTER = { .image = "img" };
 static void compose(struct job_text *t, struct options *o, const struct command_place *place,
                     const char **words)
 {
-	ERR_AUTO e = { 0 };
 	o->command = words;
 	o->name = o->name ?: "";
-	if (compose_command(t, o, place, &e) < 0)
-		fail_msg("%s", err_msg(&e));
+	if (compose_command(t, o, place, no_err()) < 0)
+		fail_msg("%s", err_msg(&unit.e));
 }
 
 /* A scalar of the job file of these words, in the arena. */
@@ -60,18 +59,16 @@ TEST(test_command_words_are_quoted_for_a_shell)
 		{ { "a", "\u00e9\u2028" }, "exec a '\u00e9'\"$(printf '\\342\\200\\250')\"''" },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(ROWS); i++) {
-		ARENA_AUTO a = { 0 };
 		const char *set[] = { "lr=1" };
 		const char *sweep[] = { "b=1,2" };
 		struct options o = { .set = { set, 1 }, .sweep = { sweep, 1 } };
-		assert_string_equal(composed(&o, &CLUSTER, ROWS[i].words, COMMAND, &a),
+		assert_string_equal(composed(&o, &CLUSTER, ROWS[i].words, COMMAND, &unit.a),
 		                    ROWS[i].wanted);
 	}
 }
 
 TEST(test_command_bytes_arrive_through_yaml_and_shell)
 {
-	ARENA_AUTO a = { 0 };
 	static const char *const NASTY[] = { "'", "\"", "$",  "`", "\\", "<%",   "%>",   "\n",
 		                             " ", "\t", "\r", "!", "#",  "\xc3", "\xa9", "-" };
 	const char *words[WORDS + 4] = { "printf", "%s\\0" };
@@ -86,11 +83,11 @@ TEST(test_command_bytes_arrive_through_yaml_and_shell)
 			else
 				str_char(&word, (char)(random[k] ?: 1));
 		}
-		words[2 + i] = arena_dup(&a, str_view(&word));
+		words[2 + i] = arena_dup(&unit.a, str_view(&word));
 		str_put(&wanted, words[2 + i], strlen(words[2 + i]) + 1);
 	}
 	struct options o = { 0 };
-	const char *command = composed(&o, &CLUSTER, words, COMMAND, &a);
+	const char *command = composed(&o, &CLUSTER, words, COMMAND, &unit.a);
 	int fds[2];
 	assert_int_equal(pipe(fds), 0);
 	pid_t pid = fork();
@@ -123,18 +120,20 @@ TEST(test_command_names_come_from_script_or_program)
 		{ { "\u00e9" }, "command" },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(ROWS); i++) {
-		ARENA_AUTO a = { 0 };
 		const char *sweep[] = { "x=1" };
 		struct options swept = { .sweep = { sweep, 1 } };
 		struct options plain = { 0 };
 		struct options named = { .name = "mine" };
 		const char *wanted = ROWS[i].wanted;
-		assert_string_equal(composed(&swept, &CLUSTER, ROWS[i].words, PATH, &a), wanted);
-		const char *name = composed(&plain, &CLUSTER, ROWS[i].words, PATH, &a);
+		assert_string_equal(composed(&swept, &CLUSTER, ROWS[i].words, PATH, &unit.a),
+		                    wanted);
+		const char *name = composed(&plain, &CLUSTER, ROWS[i].words, PATH, &unit.a);
 		assert_int_equal(strlen(name), strlen(wanted) + 7);
 		assert_memory_equal(name, wanted, strlen(wanted));
-		assert_string_not_equal(name, composed(&plain, &CLUSTER, ROWS[i].words, PATH, &a));
-		assert_string_equal(composed(&named, &CLUSTER, ROWS[i].words, PATH, &a), "mine");
+		assert_string_not_equal(name,
+		                        composed(&plain, &CLUSTER, ROWS[i].words, PATH, &unit.a));
+		assert_string_equal(composed(&named, &CLUSTER, ROWS[i].words, PATH, &unit.a),
+		                    "mine");
 	}
 }
 
@@ -162,7 +161,6 @@ TEST(test_command_gets_the_share_of_its_gpus)
 		{ 1, 0, 0, &SMALL, true, "2", "3072", "1" },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(ROWS); i++) {
-		ARENA_AUTO a = { 0 };
 		static const char *const KEYS[] = { "cpu", "memoryMB", "gpu" };
 		const char *wanted[] = { ROWS[i].cpu, ROWS[i].mb, ROWS[i].gpu };
 		struct options o = { .ask_gpus = ROWS[i].gpus,
@@ -172,7 +170,8 @@ TEST(test_command_gets_the_share_of_its_gpus)
 		for (size_t k = 0; k < ARRAY_SIZE(KEYS); k++) {
 			const char *const path[] = { "taskRoles", "main", "resourcePerInstance",
 				                     KEYS[k], NULL };
-			assert_string_equal(composed(&o, &place, WORDS_ONE, path, &a), wanted[k]);
+			assert_string_equal(composed(&o, &place, WORDS_ONE, path, &unit.a),
+			                    wanted[k]);
 		}
 	}
 }
@@ -244,15 +243,14 @@ TEST(test_command_refuses_what_it_cannot_run)
 	static const char *OPTION[] = { "-x", NULL };
 	const char **const rows[] = { NONE, OPTION };
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		ERR_AUTO e = { 0 };
 		struct job_text t;
 		struct options o = { .command = rows[i], .name = "" };
-		assert_int_equal(compose_command(&t, &o, &CLUSTER, &e), -1);
+		assert_int_equal(compose_command(&t, &o, &CLUSTER, no_err()), -1);
 		job_text_wipe(&t);
 	}
-	ERR_AUTO e = { 0 };
 	struct options o = { .ask_memory = 1, .image = "" };
-	assert_int_equal(compose_check_file(&o, &e), -1);
-	assert_non_null(strstr(err_msg(&e), "--memory is for a command after --; with a file, the "
-	                                    "file says how many: resourcePerInstance"));
+	assert_int_equal(compose_check_file(&o, no_err()), -1);
+	assert_non_null(strstr(err_msg(&unit.e),
+	                       "--memory is for a command after --; with a file, the "
+	                       "file says how many: resourcePerInstance"));
 }

@@ -9,12 +9,10 @@
 #include "base/code/code.h"
 #include "base/posix/child.h"
 #include "base/posix/fd.h"
-#include "base/posix/rmtree.h"
 #include "server/compose/compose.h"
 
-enum { TOLD_MAX = 4 << 20, MANY = 100000 };
+enum { TOLD_MAX = 4 << 20 };
 
-static char top[] = "/tmp/rest-lit-directory-XXXXXX";
 static char path_before[4096];
 
 static void set_variable(const char *name, const char *value)
@@ -24,8 +22,6 @@ static void set_variable(const char *name, const char *value)
 
 FIXTURE(make_top)
 {
-	memset(top + sizeof(top) - 7, 'X', 6);
-	assert_non_null(mkdtemp(top));
 	(void)snprintf(path_before, sizeof(path_before), "%s",
 	               getenv("PATH")); /* NOLINT(concurrency-mt-unsafe): one thread */
 	set_variable("GIT_CONFIG_GLOBAL", "/dev/null");
@@ -37,7 +33,7 @@ FIXTURE(remove_top)
 {
 	set_variable("PATH", path_before);
 	(void)unsetenv("GIT_DIR"); /* NOLINT(concurrency-mt-unsafe): one thread */
-	return tree_remove(AT_FDCWD, top, MANY);
+	return 0;
 }
 
 /* Runs a script in the directory. */
@@ -46,7 +42,7 @@ static void shell(const char *script)
 	FREE_AUTO char *text = xasprintf(
 	    "set -e; git() { command git -c user.name=a -c user.email=a@b \"$@\"; }\n%s", script);
 	const char *const argv[] = { "sh", "-c", text, NULL };
-	int status = child_call(&(struct child_command){ .argv = argv, .dir = top });
+	int status = child_call(&(struct child_command){ .argv = argv, .dir = unit_path("") });
 	if (status != 0)
 		fail_msg("%d: %s", status, script);
 }
@@ -66,7 +62,7 @@ static int pack(const char *below, struct str *told, struct code_pack *out, stru
 {
 	static const struct code_room ROOM = { 1 << 20, 3 << 20, 50 };
 	const struct code_limits limits = { CODE_ENTRIES, 3 << 20 };
-	FREE_AUTO char *name = xasprintf("%s%s", top, below);
+	FREE_AUTO char *name = xasprintf("%s%s", unit_path(""), below);
 	if (directory_pack(name, &ROOM, out, warnings, e) < 0) {
 		assert_null(out->packed.p);
 		return e->http;
@@ -84,12 +80,11 @@ static int pack(const char *below, struct str *told, struct code_pack *out, stru
 
 static struct code_pack assert_packed(const char *below, const char *want)
 {
-	ERR_AUTO e = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	STR_AUTO told = STR_INIT(TOLD_MAX);
 	struct code_pack out;
-	if (pack(below, &told, &out, &warnings, &e) != 0)
-		fail_msg("%s", err_msg(&e));
+	if (pack(below, &told, &out, &warnings, no_err()) != 0)
+		fail_msg("%s", err_msg(&unit.e));
 	assert_string_equal(str_c(&told), want);
 	return out;
 }
@@ -97,20 +92,19 @@ static struct code_pack assert_packed(const char *below, const char *want)
 /* Each text is part of an error, and there are no others. */
 static void assert_refused(const char *below, int http, const char *const texts[])
 {
-	ERR_AUTO e = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	STR_AUTO told = STR_INIT(TOLD_MAX);
 	struct code_pack out;
 	size_t n = 0;
-	assert_int_equal(pack(below, &told, &out, &warnings, &e), http);
+	assert_int_equal(pack(below, &told, &out, &warnings, no_err()), http);
 	for (; texts[n]; n++) {
 		size_t found = 0;
-		for (size_t i = 0; i < e.notes.n; i++)
-			found += strstr(e.notes.v[i].msg, texts[n]) != NULL;
+		for (size_t i = 0; i < unit.e.notes.n; i++)
+			found += strstr(unit.e.notes.v[i].msg, texts[n]) != NULL;
 		if (!found)
-			fail_msg("%s: %s", texts[n], err_msg(&e));
+			fail_msg("%s: %s", texts[n], err_msg(&unit.e));
 	}
-	assert_int_equal(e.notes.n, n);
+	assert_int_equal(unit.e.notes.n, n);
 }
 #define REFUSED(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
@@ -142,7 +136,7 @@ TEST_WITH(test_directory_in_git_has_the_files_that_git_lists, make_top, remove_t
 	shell("git commit -qm x; git rev-parse HEAD >.git/want");
 	out = assert_packed("", ".gitignore gone sub/ sub/deep/ sub/deep/u sub/t");
 	char want[65] = "";
-	FREE_AUTO char *file = xasprintf("%s/.git/want", top);
+	const char *file = unit_path(".git/want");
 	assert_int_equal(fd_read_at(AT_FDCWD, file, want, sizeof(want)), 41);
 	want[40] = '\0';
 	assert_string_equal(out.commit, want);
@@ -176,12 +170,11 @@ TEST_WITH(test_directory_in_a_merge_has_each_file_once, make_top, remove_top)
 TEST_WITH(test_directory_leaves_secrets_out_with_a_warning, make_top, remove_top)
 {
 	static const char *const WANT[] = { ".env", ".netrc", "id_rsa", "k/a.pem" };
-	ERR_AUTO e = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	STR_AUTO told = STR_INIT(TOLD_MAX);
 	struct code_pack out;
 	shell("mkdir k id_dir; touch .env .netrc id_rsa k/a.pem k/envy id_dir/x");
-	assert_int_equal(pack("", &told, &out, &warnings, &e), 0);
+	assert_int_equal(pack("", &told, &out, &warnings, no_err()), 0);
 	assert_string_equal(str_c(&told), "id_dir/ id_dir/x k/ k/envy");
 	assert_int_equal(warnings.n, 4);
 	for (size_t i = 0; i < 4; i++) {
@@ -198,7 +191,7 @@ TEST_WITH(test_directory_leaves_secrets_out_with_a_warning, make_top, remove_top
 	told.n = 0;
 	notes_done(&warnings);
 	warnings = (struct notes){ 0 };
-	assert_int_equal(pack("", &told, &out, &warnings, &e), 0);
+	assert_int_equal(pack("", &told, &out, &warnings, no_err()), 0);
 	assert_string_equal(str_c(&told), ".env .rest-litignore id_dir/ id_dir/x id_rsa k/ k/envy");
 	assert_int_equal(warnings.n, 2);
 }
@@ -208,11 +201,10 @@ TEST_WITH(test_directory_leaves_environments_out_with_a_note, make_top, remove_t
 	shell("mkdir -p a/venv/bin a/venv/lib conda/conda-meta conda/bin; ln -s /usr/bin/python3 "
 	      "a/venv/bin/python; touch a/x a/venv-not a/venv/pyvenv.cfg a/venv/lib/y conda/bin/z");
 	for (int git = 0; git < 2; git++) {
-		ERR_AUTO e = { 0 };
 		NOTES_AUTO warnings = { 0 };
 		STR_AUTO told = STR_INIT(TOLD_MAX);
 		struct code_pack out;
-		assert_int_equal(pack("", &told, &out, &warnings, &e), 0);
+		assert_int_equal(pack("", &told, &out, &warnings, no_err()), 0);
 		assert_string_equal(str_c(&told), "a/ a/venv-not a/x");
 		assert_int_equal(warnings.n, 2 - git);
 		const char *first = warnings.v[0].msg;
@@ -228,11 +220,10 @@ TEST_WITH(test_directory_leaves_environments_out_with_a_note, make_top, remove_t
 	                    "a/ a/venv/ a/venv/lib/ a/venv/lib/y a/venv/pyvenv.cfg a/venv-not a/x");
 	/* A rule that leaves it out anyway needs no note. */
 	NOTES_AUTO none = { 0 };
-	ERR_AUTO e = { 0 };
 	STR_AUTO told = STR_INIT(TOLD_MAX);
 	struct code_pack out;
 	shell("rm -rf .git; echo venv/ >.rest-litignore");
-	assert_int_equal(pack("", &told, &out, &none, &e), 0);
+	assert_int_equal(pack("", &told, &out, &none, no_err()), 0);
 	assert_int_equal(none.n, 0);
 }
 
@@ -260,7 +251,7 @@ TEST_WITH(test_directory_leaves_out_what_rest_litignore_says, make_top, remove_t
 		{ "*\n!y", "y" },
 		{ "/", "a.log d/ d/a.log d/e/ d/e/a.log d/e/f x[1] y" },
 	};
-	FREE_AUTO char *file = xasprintf("%s/.rest-litignore", top);
+	const char *file = unit_path(".rest-litignore");
 	shell("mkdir -p d/e; touch a.log d/a.log d/e/a.log d/e/f 'x[1]' y");
 	for (int git = 0; git < 2; git++) {
 		for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
@@ -319,7 +310,7 @@ TEST_WITH(test_directory_gives_the_words_of_git, make_top, remove_top)
 	    "/none", 400,
 	    REFUSED("git ls-files: fatal: detected dubious ownership in repository at "));
 	set_variable("GIT_TEST_ASSUME_DIFFERENT_OWNER", "0");
-	FREE_AUTO char *none = xasprintf("%s/none", top);
+	const char *none = unit_path("none");
 	set_variable("PATH", none);
 	assert_refused(
 	    "/none", 400,
@@ -338,13 +329,12 @@ TEST_WITH(test_directory_runs_no_program_of_a_repository, make_top, remove_top)
 TEST_WITH(test_directory_names_a_file_that_changes, NULL, NULL)
 {
 	static const struct code_room ROOM = { 1 << 20, 1 << 20, 1000 };
-	ERR_AUTO e = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	struct code_pack out;
 	/* Files with size 0, and bytes in them. */
-	assert_int_equal(directory_pack("/proc/self/fdinfo", &ROOM, &out, &warnings, &e), -1);
-	assert_int_equal(e.http, 400);
-	assert_non_null(strstr(err_msg(&e),
+	assert_int_equal(directory_pack("/proc/self/fdinfo", &ROOM, &out, &warnings, no_err()), -1);
+	assert_int_equal(unit.e.http, 400);
+	assert_non_null(strstr(err_msg(&unit.e),
 	                       "--code: \"0\" has changed while it was read: try again, "
 	                       "or leave it out by a line of .rest-litignore"));
 }

@@ -88,13 +88,12 @@ TEST(test_job_text_put_changes_one_member_only)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(PUTS); i++) {
 		const struct put_row *row = &PUTS[i];
-		ERR_AUTO e = { 0 };
 		struct job_text t = text_of(row->text);
-		int code = put_at(&t, row->path, row->json, &e);
+		int code = put_at(&t, row->path, row->json, no_err());
 		if ((code == 0) != !!row->wanted ||
 		    strcmp(t.text, row->wanted ? row->wanted : row->text) != 0)
 			fail_msg("%s <- %s in\n%s\ngave %d %s\n%s", row->path, row->json, row->text,
-			         code, err_msg(&e), t.text);
+			         code, err_msg(&unit.e), t.text);
 		assert_int_equal(t.n, strlen(t.text));
 		job_text_wipe(&t);
 	}
@@ -102,20 +101,18 @@ TEST(test_job_text_put_changes_one_member_only)
 
 TEST(test_job_text_errors_name_path_and_place_but_no_value)
 {
-	ERR_AUTO e = { 0 };
 	struct job_text t = text_of("x: 1\ns: &a {}\n");
-	assert_int_equal(put_at(&t, "s.KEY", "\"geheim\"", &e), -1);
-	assert_non_null(strstr(err_msg(&e), "s.KEY cannot be changed here"));
-	assert_null(strstr(err_msg(&e), "geheim"));
-	assert_int_equal(e.notes.v[0].line, 2);
+	assert_int_equal(put_at(&t, "s.KEY", "\"geheim\"", no_err()), -1);
+	assert_non_null(strstr(err_msg(&unit.e), "s.KEY cannot be changed here"));
+	assert_null(strstr(err_msg(&unit.e), "geheim"));
+	assert_int_equal(unit.e.notes.v[0].line, 2);
 	job_text_wipe(&t);
 }
 
 TEST(test_job_text_rename_takes_quoted_names)
 {
-	ERR_AUTO e = { 0 };
 	struct job_text t = text_of("protocolVersion: 2\nname: 'a' # n\n");
-	assert_int_equal(job_text_rename(&t, "b", &e), 0);
+	assert_int_equal(job_text_rename(&t, "b", no_err()), 0);
 	assert_string_equal(t.text, "protocolVersion: 2\nname: \"b\" # n\n");
 	job_text_wipe(&t);
 }

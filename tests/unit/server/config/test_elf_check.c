@@ -36,21 +36,19 @@ static struct span bytes(const struct program *p)
 
 static void arch_is(const struct program *p, const char *want)
 {
-	ERR_AUTO e = { 0 };
-	const char *arch = elf_check_arch(bytes(p), &e);
+	const char *arch = elf_check_arch(bytes(p), no_err());
 	if (!arch)
-		fail_msg("%s", err_msg(&e));
+		fail_msg("%s", err_msg(&unit.e));
 	assert_string_equal(arch, want);
-	assert_int_equal(e.http, 0);
+	assert_int_equal(unit.e.http, 0);
 }
 
 static void refused(struct span file, const char *word)
 {
-	ERR_AUTO e = { 0 };
-	assert_null(elf_check_arch(file, &e));
-	assert_int_equal(e.http, 400);
-	if (!strstr(err_msg(&e), word))
-		fail_msg("%s: not a word of %s", err_msg(&e), word);
+	assert_null(elf_check_arch(file, no_err()));
+	assert_int_equal(unit.e.http, 400);
+	if (!strstr(err_msg(&unit.e), word))
+		fail_msg("%s: not a word of %s", err_msg(&unit.e), word);
 }
 
 TEST(test_program_arch_names_the_architecture)

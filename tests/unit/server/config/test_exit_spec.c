@@ -31,14 +31,13 @@ static json_t *entry(const struct exit_spec *s, int64_t code)
 /* The test compares every member of every entry of the file. */
 TEST(test_built_in_entries_equal_the_file)
 {
-	ERR_AUTO e = { 0 };
-	ARENA_AUTO a = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	struct doc doc;
-	assert_int_equal(doc_read(EMBEDDED(spec), &BUDGET_DEFAULT, &a, &doc, &warnings, &e), 0);
+	assert_int_equal(
+	    doc_read(EMBEDDED(spec), &BUDGET_DEFAULT, &unit.a, &doc, &warnings, no_err()), 0);
 	const struct node *list = node_get(&doc.root, "spec");
 	assert_true(list->n >= CODES);
-	SPEC_AUTO *s = exit_spec_new("", &e);
+	SPEC_AUTO *s = exit_spec_new("", no_err());
 	assert_non_null(s);
 	for (uint32_t i = 0; i < list->n; i++) {
 		STR_AUTO want = STR_INIT(1 << 16);
@@ -52,8 +51,7 @@ TEST(test_built_in_entries_equal_the_file)
 /* A job without another attempt has no advice to wait for one. */
 TEST(test_final_exit_codes_do_not_advise_to_wait)
 {
-	ERR_AUTO e = { 0 };
-	SPEC_AUTO *s = exit_spec_new("", &e);
+	SPEC_AUTO *s = exit_spec_new("", no_err());
 	assert_non_null(s);
 	for (int final = 0; final < 2; final++) {
 		STR_AUTO text = STR_INIT(1 << 16);
@@ -82,8 +80,7 @@ TEST(test_unknown_codes_get_the_general_entries)
 		{ INT32_MIN, NULL },
 		{ -210, "StopFrameworkRequested" },
 	};
-	ERR_AUTO e = { 0 };
-	SPEC_AUTO *s = exit_spec_new("", &e);
+	SPEC_AUTO *s = exit_spec_new("", no_err());
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		json_auto_t *got = entry(s, CASES[i].code);
 		json_auto_t *other = entry(s, CASES[i].code > 0 ? 256 : -8000);
@@ -112,9 +109,8 @@ static struct exit_spec *from_text(const char *text, struct err *e)
 
 TEST(test_file_of_the_administrator_replaces_the_table)
 {
-	ERR_AUTO e = { 0 };
 	SPEC_AUTO *s = from_text(
-	    "spec:\n" TWO "- {phrase: Mine, code: 9, type: USER_FAILURE, more: [1]}\n", &e);
+	    "spec:\n" TWO "- {phrase: Mine, code: 9, type: USER_FAILURE, more: [1]}\n", no_err());
 	assert_non_null(s);
 	STR_AUTO out = STR_INIT(1000);
 	exit_spec_json(&out, s, 9, false);
@@ -146,13 +142,11 @@ TEST(test_file_errors_have_their_line)
 		{ "spec: [\n", "", 2 },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
-		ERR_AUTO e = { 0 };
-		assert_null(from_text(CASES[i].text, &e));
-		assert_int_equal(e.http, 400);
-		assert_true(strstr(err_msg(&e), CASES[i].message) != NULL);
-		assert_int_equal(e.notes.v[0].line, CASES[i].line);
+		assert_null(from_text(CASES[i].text, no_err()));
+		assert_int_equal(unit.e.http, 400);
+		assert_true(strstr(err_msg(&unit.e), CASES[i].message) != NULL);
+		assert_int_equal(unit.e.notes.v[0].line, CASES[i].line);
 	}
-	ERR_AUTO e = { 0 };
-	assert_null(exit_spec_new("/nonexistent/file", &e));
-	assert_true(strstr(err_msg(&e), "/nonexistent/file") != NULL);
+	assert_null(exit_spec_new("/nonexistent/file", no_err()));
+	assert_true(strstr(err_msg(&unit.e), "/nonexistent/file") != NULL);
 }

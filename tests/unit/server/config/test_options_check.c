@@ -7,16 +7,15 @@
 /* Parses and checks a command line, whose error goes into the message. */
 static int check(bool loopback, const char *const *arguments, char *message, size_t n)
 {
-	ERR_AUTO e = { 0 };
 	struct options o = { 0 };
 	char *argv[16] = { 0 };
 	int argc = 1;
 	for (argv[0] = xstrdup("serve"); arguments[argc - 1]; argc++)
 		argv[argc] = xstrdup(arguments[argc - 1]);
-	assert_int_equal(options_parse(&o, FOR_SERVE, argc, argv, &e), 0);
-	int code = options_check(&o, loopback, true, &e);
+	assert_int_equal(options_parse(&o, FOR_SERVE, argc, argv, no_err()), 0);
+	int code = options_check(&o, loopback, true, no_err());
 	message[0] = '\0';
-	strncat(message, err_msg(&e), n - 1);
+	strncat(message, err_msg(&unit.e), n - 1);
 	arena_done(&o.arena);
 	for (int i = 0; i < argc; i++)
 		free_cleanup(&argv[i]);

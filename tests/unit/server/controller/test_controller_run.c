@@ -25,7 +25,7 @@ TEST(test_ignored_members_of_the_configuration_are_named)
 
 TEST(test_metrics_of_the_controller_have_its_counts)
 {
-	struct controller_counts *c = calloc(1, sizeof(*c));
+	FREE_AUTO struct controller_counts *c = calloc(1, sizeof(*c));
 	STR_AUTO text = STR_INIT(1 << 20);
 	assert_non_null(c);
 	metrics_write(&text, CONTROLLER_METRICS, N_CONTROLLER_METRICS, c);
@@ -48,5 +48,4 @@ TEST(test_metrics_of_the_controller_have_its_counts)
 	for (size_t i = 0; i < ARRAY_SIZE(LINES); i++)
 		if (!strstr(str_c(&text), LINES[i]))
 			fail_msg("no line %s in\n%s", LINES[i], str_c(&text));
-	free(c);
 }

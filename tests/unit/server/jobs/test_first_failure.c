@@ -17,10 +17,9 @@ enum { OUT_MAX = 1 << 20, PATH_LENGTH = 512, CASES_MIN = 20 };
 static int detail_of(struct str *out, struct span framework, const struct exit_spec *spec,
                      struct arena *a)
 {
-	ERR_AUTO e = { 0 };
 	struct job_entry *job = job_entry_new(framework);
 	int rc = job_detail(out, &(struct job_shown){ .job = job, .doc = framework, .spec = spec },
-	                    a, &e);
+	                    a, no_err());
 	job_entry_drop(job);
 	return rc;
 }
@@ -28,20 +27,16 @@ static int detail_of(struct str *out, struct span framework, const struct exit_s
 /* The member of the job in full with this status; NULL if it is absent. */
 static json_t *first_of(json_t *status)
 {
-	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(OUT_MAX);
-	ERR_AUTO e = { 0 };
-	struct exit_spec *spec = exit_spec_new("", &e);
+	struct exit_spec *spec = exit_spec_new("", no_err());
 	json_t *framework =
 	    json_pack("{s{ss,ss},sO}", "metadata", "name", "train", "uid", "u", "status", status);
-	char *text = json_dumps(framework, JSON_COMPACT);
-	assert_int_equal(detail_of(&out, span_of(text), spec, &a), 0);
-	json_t *detail = json_loadb(out.p, out.n, JSON_REJECT_DUPLICATES, NULL);
+	FREE_AUTO char *text = json_dumps(framework, JSON_COMPACT);
+	assert_int_equal(detail_of(&out, span_of(text), spec, &unit.a), 0);
+	json_auto_t *detail = json_loadb(out.p, out.n, JSON_REJECT_DUPLICATES, NULL);
 	json_t *first = json_object_get(json_object_get(detail, "jobStatus"), "firstFailure");
 	json_incref(first);
-	json_decref(detail);
 	json_decref(framework);
-	free(text);
 	exit_spec_free(spec);
 	return first;
 }
@@ -54,16 +49,14 @@ TEST(test_answer_without_room_leaves_out_the_first_failure)
 	    "\"id\":0,\"completionStatus\":{\"code\":1},\"taskRoleStatuses\":[{\"name\":\"w\","
 	    "\"taskStatuses\":[{\"index\":0,\"attemptStatus\":{\"id\":0,"
 	    "\"completionStatus\":{\"code\":1}}}]}]}}}";
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO e = { 0 };
-	struct exit_spec *spec = exit_spec_new("", &e);
+	struct exit_spec *spec = exit_spec_new("", no_err());
 	STR_AUTO whole = STR_INIT(OUT_MAX);
-	assert_int_equal(detail_of(&whole, SPAN(JOB), spec, &a), 0);
+	assert_int_equal(detail_of(&whole, SPAN(JOB), spec, &unit.a), 0);
 	size_t first = span_find(str_view(&whole), 0, ",\"firstFailure\":");
 	assert_true(first != SIZE_MAX);
 	for (size_t max = whole.n; max >= first; max--) {
 		STR_AUTO out = STR_INIT(max);
-		int rc = detail_of(&out, SPAN(JOB), spec, &a);
+		int rc = detail_of(&out, SPAN(JOB), spec, &unit.a);
 		bool room = max >= first + strlen("}}\n");
 		assert_int_equal(rc, room ? 0 : -1);
 		if (!room)
@@ -81,10 +74,10 @@ static bool check_file(const char *name)
 	char path[PATH_LENGTH];
 	json_error_t error;
 	(void)snprintf(path, sizeof(path), FOLDER "/%s", name);
-	json_t *test = json_load_file(path, 0, &error);
+	json_auto_t *test = json_load_file(path, 0, &error);
 	json_t *want = json_object_get(test, "firstFailure");
 	assert_non_null(want);
-	json_t *got = first_of(json_object_get(test, "status"));
+	json_auto_t *got = first_of(json_object_get(test, "status"));
 	json_t *spec = json_object_get(got, "exitSpec");
 	bool same =
 	    spec ? json_equal(json_object_get(spec, "code"), json_object_get(got, "exitCode"))
@@ -92,12 +85,9 @@ static bool check_file(const char *name)
 	(void)json_object_del(got, "exitSpec"); /* compared above */
 	same = same && (got ? json_equal(got, want) : json_is_null(want));
 	if (!same) {
-		char *text = json_dumps(got, JSON_INDENT(1) | JSON_ENCODE_ANY);
+		FREE_AUTO char *text = json_dumps(got, JSON_INDENT(1) | JSON_ENCODE_ANY);
 		print_error("%s: %s\n", name, text ? text : "absent");
-		free(text);
 	}
-	json_decref(got);
-	json_decref(test);
 	return same;
 }
 
@@ -121,11 +111,10 @@ TEST(test_recorded_frameworks_give_the_expected_failure)
 
 static struct task_end end_of(int64_t code, const char *said, int64_t ms)
 {
-	ERR_AUTO e = { 0 };
 	static struct exit_spec *spec;
 	struct task_end t = { .code = code, .ended_ms = ms };
 	if (!spec)
-		spec = exit_spec_new("", &e);
+		spec = exit_spec_new("", no_err());
 	task_end_classify(&t, spec, span_of(said));
 	return t;
 }
@@ -198,14 +187,12 @@ TEST(test_many_failed_tasks_are_counted_and_some_are_named)
 		                                             "Completed", "attemptStatus",
 		                                             end)); /* else its size is wrong */
 	}
-	json_t *status = json_pack("{ss,s{s{si},s[{ss,so}]}}", "state", "Completed",
-	                           "attemptStatus", "completionStatus", "code", 237,
-	                           "taskRoleStatuses", "name", "worker", "taskStatuses", tasks);
-	json_t *first = first_of(status);
+	json_auto_t *status = json_pack(
+	    "{ss,s{s{si},s[{ss,so}]}}", "state", "Completed", "attemptStatus", "completionStatus",
+	    "code", 237, "taskRoleStatuses", "name", "worker", "taskStatuses", tasks);
+	json_auto_t *first = first_of(status);
 	json_t *followers = json_object_get(first, "followers");
 	assert_int_equal(json_integer_value(json_object_get(first, "taskIndex")), FIRST);
 	assert_int_equal(json_integer_value(json_object_get(first, "followersCount")), TASKS - 1);
 	assert_int_equal(json_array_size(followers), SHOWN);
-	json_decref(first);
-	json_decref(status);
 }

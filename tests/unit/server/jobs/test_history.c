@@ -48,7 +48,7 @@ static void done(struct kept *k)
 
 TEST(test_history_is_read_back_for_the_same_attempt_only)
 {
-	struct kept k;
+	AUTO(done) struct kept k;
 	struct span read;
 	assert_true(keep(&k, EMBEDDED(waiting), MUCH));
 	assert_true(read_back(&k, 0, &k.a, &read));
@@ -58,12 +58,11 @@ TEST(test_history_is_read_back_for_the_same_attempt_only)
 	assert_false(history_read(str_view(&k.out), "another", 0, &k.a, &read));
 	assert_false(history_read(SPAN("{}"), k.uid, 0, &k.a, &read));
 	assert_false(history_read(SPAN("{"), k.uid, 0, &k.a, &read));
-	done(&k);
 }
 
 TEST(test_history_object_is_immutable_and_owned)
 {
-	struct kept k;
+	AUTO(done) struct kept k;
 	const char *kind = NULL;
 	const char *owner = NULL;
 	int immutable = 0;
@@ -75,43 +74,38 @@ TEST(test_history_object_is_immutable_and_owned)
 	assert_string_equal(kind, "ConfigMap");
 	assert_string_equal(owner, k.uid);
 	assert_true(immutable);
-	done(&k);
 }
 
 TEST(test_history_of_a_framework_without_status_is_absent)
 {
-	struct kept k;
+	AUTO(done) struct kept k;
 	assert_false(keep(&k, EMBEDDED(posted), MUCH));
 	assert_int_equal(k.out.n, 0);
-	done(&k);
 }
 
 /* The shortened history stays readable. */
 TEST(test_history_that_is_too_large_loses_its_tasks)
 {
-	struct kept k;
+	AUTO(done) struct kept k;
 	struct span read;
 	assert_true(keep(&k, EMBEDDED(large), 4096));
 	assert_true(k.out.n < 8192);
 	assert_true(read_back(&k, 0, &k.a, &read));
 	assert_int_equal(scan_type(scan_get(read, "taskRoleStatuses")), SCAN_NONE);
 	assert_int_equal(scan_type(scan_get(read, "id")), SCAN_NUMBER);
-	done(&k);
 }
 
 /* With any byte changed, reading fails or gives the same status. */
 TEST(test_history_that_is_damaged_is_refused_or_the_same)
 {
-	struct kept k;
+	AUTO(done) struct kept k;
 	struct span read;
 	assert_true(keep(&k, EMBEDDED(waiting), MUCH));
 	for (size_t i = 0; i < k.out.n; i += 7) {
-		ARENA_AUTO a = { 0 };
 		char was = k.out.p[i];
 		k.out.p[i] = was == 'A' ? 'B' : 'A';
-		if (read_back(&k, 0, &a, &read))
+		if (read_back(&k, 0, &unit.a, &read))
 			assert_true(span_eq(read, k.status));
 		k.out.p[i] = was;
 	}
-	done(&k);
 }

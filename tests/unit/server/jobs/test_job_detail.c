@@ -19,8 +19,6 @@ struct told {
 
 static void detail(struct str *out, const struct told *t)
 {
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO e = { 0 };
 	STR_AUTO framework = STR_INIT(DETAIL_MAX);
 	str_printf(
 	    &framework,
@@ -31,12 +29,12 @@ static void detail(struct str *out, const struct told *t)
 	    "\"name\":\"w\",\"taskStatuses\":[{\"index\":%s,\"attemptStatus\":{\"podUID\":%s,"
 	    "\"podPorts\":%s,\"completionStatus\":{\"code\":1,\"diagnostics\":%s}}}]}]}}}",
 	    t->ports, t->diagnostics, t->index, t->pod, t->given ?: "null", t->diagnostics);
-	struct exit_spec *spec = exit_spec_new("", &e);
+	struct exit_spec *spec = exit_spec_new("", no_err());
 	struct job_entry *job = job_entry_new(str_view(&framework));
 	const struct job_shown shown = {
 		.job = job, .doc = str_view(&framework), .spec = spec, .here = t->given != NULL
 	};
-	assert_int_equal(job_detail(out, &shown, &a, &e), 0);
+	assert_int_equal(job_detail(out, &shown, &unit.a, no_err()), 0);
 	job_entry_drop(job);
 	exit_spec_free(spec);
 }

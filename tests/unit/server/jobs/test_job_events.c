@@ -40,9 +40,8 @@ static json_t *show(const struct event *all, size_t n, const char *type)
 
 static size_t count(const struct event *all, size_t n, const char *type)
 {
-	json_t *j = show(all, n, type);
+	json_auto_t *j = show(all, n, type);
 	size_t found = json_array_size(json_object_get(j, "data"));
-	json_decref(j);
 	return found;
 }
 
@@ -50,10 +49,9 @@ TEST(test_events_show_null_for_an_unknown_time)
 {
 	struct event e = event("p-1", -1);
 	e.last_ms = INT64_MAX; /* a year of nine digits */
-	json_t *j = show(&e, 1, "");
+	json_auto_t *j = show(&e, 1, "");
 	const json_t *shown = json_array_get(json_object_get(j, "data"), 0);
 	assert_true(json_is_null(json_object_get(shown, "firstTimestamp")));
-	json_decref(j);
 }
 
 TEST(test_event_of_a_framework_is_past_when_it_is_not_repeated)

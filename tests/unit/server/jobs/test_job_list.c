@@ -7,27 +7,26 @@
 
 static void read_query(struct job_query *q, const char *query, bool v1, struct arena *a)
 {
-	ERR_AUTO e = { 0 };
-	if (job_query_read(q, query, v1, a, &e) < 0)
-		fail_msg("%s: %s", query, err_msg(&e));
+	if (job_query_read(q, query, v1, a, no_err()) < 0)
+		fail_msg("%s: %s", query, err_msg(&unit.e));
 }
 
 TEST(test_query_without_parameters_has_the_defaults)
 {
-	ARENA_AUTO a = { 0 };
 	struct job_query q;
-	read_query(&q, "", false, &a);
+	read_query(&q, "", false, &unit.a);
 	assert_int_equal(q.offset, 0);
 	assert_int_equal(q.limit, 5000);
 	assert_int_equal(q.order, ORDER_SUBMITTED);
 	assert_true(q.descending);
 	assert_false(q.with_total);
 	/* Clients of v1 know of no pages. */
-	read_query(&q, "", true, &a);
+	read_query(&q, "", true, &unit.a);
 	assert_int_equal(q.limit, 50000);
 	/* Empty values count as absent, unknown parameters are ignored, the last of repeated ones
 	 * counts. */
-	read_query(&q, "limit=&offset&what=1&username[]=x&limit=7&limit=8&keyword=", false, &a);
+	read_query(&q, "limit=&offset&what=1&username[]=x&limit=7&limit=8&keyword=", false,
+	           &unit.a);
 	assert_int_equal(q.limit, 8);
 	assert_int_equal(q.offset, 0);
 	assert_int_equal(q.users.n, 0);
@@ -35,13 +34,12 @@ TEST(test_query_without_parameters_has_the_defaults)
 
 TEST(test_query_numbers_are_read_up_to_their_maximum)
 {
-	ARENA_AUTO a = { 0 };
 	struct job_query q;
-	read_query(&q, "offset=2147483647&limit=0&withTotalCount=true", false, &a);
+	read_query(&q, "offset=2147483647&limit=0&withTotalCount=true", false, &unit.a);
 	assert_int_equal(q.offset, 2147483647);
 	assert_int_equal(q.limit, 0);
 	assert_true(q.with_total);
-	read_query(&q, "limit=50000&withTotalCount=True", false, &a);
+	read_query(&q, "limit=50000&withTotalCount=True", false, &unit.a);
 	assert_int_equal(q.limit, 50000);
 	assert_false(q.with_total);
 }
@@ -64,15 +62,13 @@ TEST(test_query_numbers_out_of_range_are_refused)
 		{ "limit=7&limit=x", "is \"x\"" },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
-		ARENA_AUTO a = { 0 };
-		ERR_AUTO e = { 0 };
 		struct job_query q;
-		if (job_query_read(&q, CASES[i].query, false, &a, &e) == 0)
+		if (job_query_read(&q, CASES[i].query, false, &unit.a, no_err()) == 0)
 			fail_msg("%s is taken", CASES[i].query);
-		assert_int_equal(e.http, 400);
-		assert_string_equal(e.code, "InvalidParametersError");
-		if (!strstr(err_msg(&e), CASES[i].says))
-			fail_msg("%s: %s", CASES[i].query, err_msg(&e));
+		assert_int_equal(unit.e.http, 400);
+		assert_string_equal(unit.e.code, "InvalidParametersError");
+		if (!strstr(err_msg(&unit.e), CASES[i].says))
+			fail_msg("%s: %s", CASES[i].query, err_msg(&unit.e));
 	}
 }
 
@@ -83,14 +79,13 @@ TEST(test_query_order_that_is_unknown_is_the_default)
 		"order=name,ASC",      "order=jobName", "order=jobName,asc",
 		"order=jobName,ASC,x", "order=,ASC",    "order=jobName,ASC&order=nothing",
 	};
-	ARENA_AUTO a = { 0 };
 	struct job_query q;
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
-		read_query(&q, CASES[i], false, &a);
+		read_query(&q, CASES[i], false, &unit.a);
 		if (q.order != ORDER_SUBMITTED || !q.descending)
 			fail_msg("%s", CASES[i]);
 	}
-	read_query(&q, "order=completionTime%2CASC", false, &a);
+	read_query(&q, "order=completionTime%2CASC", false, &unit.a);
 	assert_int_equal(q.order, ORDER_COMPLETED);
 	assert_false(q.descending);
 }
@@ -99,9 +94,8 @@ TEST(test_query_order_that_is_unknown_is_the_default)
 
 static void choose(const char *query, const struct job_entry *job, bool v1, bool want)
 {
-	ARENA_AUTO a = { 0 };
 	struct job_query q;
-	read_query(&q, query, v1, &a);
+	read_query(&q, query, v1, &unit.a);
 	if (job_query_takes(&q, job) != want)
 		fail_msg("%s", query);
 }
@@ -201,11 +195,10 @@ TEST(test_each_filter_of_lists_excludes_a_job)
 {
 	const struct job_entry job = JOB(.tags = "[\"x\"]");
 	for (const struct parameter *p = JOB_FILTERS; p->name; p++) {
-		ARENA_AUTO a = { 0 };
 		struct job_query x;
 		struct job_query nothing;
-		read_query(&x, arena_printf(&a, "%s=x", p->name), false, &a);
-		read_query(&nothing, arena_printf(&a, "%s=nothing", p->name), false, &a);
+		read_query(&x, arena_printf(&unit.a, "%s=x", p->name), false, &unit.a);
+		read_query(&nothing, arena_printf(&unit.a, "%s=nothing", p->name), false, &unit.a);
 		if (job_query_takes(&x, &job) && job_query_takes(&nothing, &job))
 			fail_msg("%s", p->name);
 	}

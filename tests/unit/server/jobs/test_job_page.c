@@ -12,10 +12,8 @@ enum { MANY = 300, CASES = 2000, NAME = 33, QUERY_MAX = 256 };
 static void make_page(struct job_page *p, const struct job_entry *jobs, size_t n, const char *query,
                       bool v1)
 {
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO e = { 0 };
 	struct job_query q;
-	assert_int_equal(job_query_read(&q, query, v1, &a, &e), 0);
+	assert_int_equal(job_query_read(&q, query, v1, &unit.a, no_err()), 0);
 	job_page_begin(p, &q);
 	for (size_t i = 0; i < n; i++)
 		job_page_add(p, &jobs[i]);
@@ -151,21 +149,17 @@ TEST(test_page_counts_are_the_same_with_filters)
 		job->creating = i % 5 == 0;
 		job->legacy = i % 7 == 0;
 		for (size_t k = 0; k < BOTH; k++) {
-			ARENA_AUTO a = { 0 };
-			ERR_AUTO e = { 0 };
 			struct job_query q;
-			(void)job_query_read(&q, QUERIES[k / 2], k % 2, &a, &e);
+			(void)job_query_read(&q, QUERIES[k / 2], k % 2, &unit.a, no_err());
 			want[k % 2][k / 2] += job_query_takes(&q, job);
 		}
 		cache_put(c, job);
 	}
 	for (size_t k = 0; k < BOTH; k++) {
-		ARENA_AUTO a = { 0 };
-		ERR_AUTO e = { 0 };
 		struct job_query q;
 		CACHE_VIEW_AUTO *view = cache_view(c);
 		JOB_PAGE_AUTO p;
-		assert_int_equal(job_query_read(&q, QUERIES[k / 2], k % 2, &a, &e), 0);
+		assert_int_equal(job_query_read(&q, QUERIES[k / 2], k % 2, &unit.a, no_err()), 0);
 		job_page_begin(&p, &q);
 		job_page_gather(&p, view);
 		job_page_end(&p);
@@ -179,10 +173,8 @@ TEST(test_page_counts_are_the_same_with_filters)
 TEST(test_page_keeps_few_jobs_in_memory)
 {
 	const struct job_entry job = JOB();
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO e = { 0 };
 	struct job_query q;
-	assert_int_equal(job_query_read(&q, "limit=100&offset=50", false, &a, &e), 0);
+	assert_int_equal(job_query_read(&q, "limit=100&offset=50", false, &unit.a, no_err()), 0);
 	JOB_PAGE_AUTO p;
 	job_page_begin(&p, &q);
 	for (size_t i = 0; i < 100000; i++) {
@@ -232,7 +224,6 @@ TEST(test_page_is_a_part_of_the_whole_list)
 	static struct job_entry jobs[MANY];
 	static char names[MANY][NAME];
 	for (unsigned i = 0; i < CASES; i++) {
-		ARENA_AUTO a = { 0 };
 		if (i % 100 == 0)
 			for (unsigned j = 0; j < MANY; j++)
 				make_job(&jobs[j], names[j], below(1000) * MANY + j);
@@ -240,12 +231,13 @@ TEST(test_page_is_a_part_of_the_whole_list)
 		size_t offset = below(3) ? 0 : below(MANY);
 		size_t limit = below(3) ? below(20) : below(2 * MANY);
 		const char *order =
-		    arena_printf(&a, "order=%s,%s", ANY(FIELDS), below(2) ? "ASC" : "DESC");
+		    arena_printf(&unit.a, "order=%s,%s", ANY(FIELDS), below(2) ? "ASC" : "DESC");
 		JOB_PAGE_AUTO all;
 		JOB_PAGE_AUTO page;
 		make_page(&all, jobs, n, order, false);
 		make_page(&page, jobs, n,
-		          arena_printf(&a, "%s&offset=%zu&limit=%zu", order, offset, limit), false);
+		          arena_printf(&unit.a, "%s&offset=%zu&limit=%zu", order, offset, limit),
+		          false);
 		size_t first = offset < n ? offset : n;
 		assert_int_equal(all.n, n);
 		assert_int_equal(page.n, limit < n - first ? limit : n - first);

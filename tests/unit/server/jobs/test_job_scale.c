@@ -96,13 +96,11 @@ static const struct {
 TEST(test_plan_gives_the_expected_patch)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(GOOD); i++) {
-		ARENA_AUTO a = { 0 };
-		ERR_AUTO e = { 0 };
 		struct scale s = asking(GOOD[i].doc, GOOD[i].role, GOOD[i].n);
 		struct span patch;
 		assert_true(scan_valid(s.doc, 64));
-		assert_int_equal(scale_plan(&s, &a, &patch, &e), 0);
-		assert_string_equal(arena_dup(&a, patch), GOOD[i].patch);
+		assert_int_equal(scale_plan(&s, &unit.a, &patch, no_err()), 0);
+		assert_string_equal(arena_dup(&unit.a, patch), GOOD[i].patch);
 	}
 }
 
@@ -140,13 +138,11 @@ static const struct {
 TEST(test_plan_refuses_changes_that_are_not_allowed)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(BAD); i++) {
-		ARENA_AUTO a = { 0 };
-		ERR_AUTO e = { 0 };
 		struct scale s = asking(BAD[i].doc, BAD[i].role, BAD[i].n);
 		struct span patch;
-		assert_int_equal(scale_plan(&s, &a, &patch, &e), -1);
-		assert_int_equal(e.http, BAD[i].http);
-		if (!strstr(err_msg(&e), BAD[i].word))
-			fail_msg("%zu: %s", i, err_msg(&e));
+		assert_int_equal(scale_plan(&s, &unit.a, &patch, no_err()), -1);
+		assert_int_equal(unit.e.http, BAD[i].http);
+		if (!strstr(err_msg(&unit.e), BAD[i].word))
+			fail_msg("%zu: %s", i, err_msg(&unit.e));
 	}
 }

@@ -44,10 +44,9 @@ static const struct {
 TEST(test_tags_are_added_and_removed)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(ROWS); i++) {
-		ARENA_AUTO a = { 0 };
 		STR_AUTO out = STR_INIT(1000);
 		enum tags_changed is = tags_change(&out, span_of(ROWS[i].list),
-		                                   span_of(ROWS[i].tag), ROWS[i].with, &a);
+		                                   span_of(ROWS[i].tag), ROWS[i].with, &unit.a);
 		assert_int_equal(is, ROWS[i].is);
 		if (ROWS[i].result)
 			assert_string_equal(str_c(&out), ROWS[i].result);

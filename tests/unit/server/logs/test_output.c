@@ -22,9 +22,8 @@ static void put_frame(struct str *out, char stream, struct span bytes)
 
 static bool are_frames(struct span text)
 {
-	ARENA_AUTO a = { 0 };
 	struct span frames;
-	return output_unpack(output_pack(text, &a), &a, &frames);
+	return output_unpack(output_pack(text, &unit.a), &unit.a, &frames);
 }
 
 static void assert_streams(struct span frames, unsigned streams, const char *want)
@@ -37,7 +36,6 @@ static void assert_streams(struct span frames, unsigned streams, const char *wan
 
 TEST(test_frames_give_the_chosen_streams)
 {
-	ARENA_AUTO a = { 0 };
 	STR_AUTO body = STR_INIT(OUTPUT_TEXT_MAX);
 	put_frame(&body, 1, SPAN("out one\n"));
 	put_frame(&body, 2, SPAN("err\n"));
@@ -48,12 +46,12 @@ TEST(test_frames_give_the_chosen_streams)
 	assert_streams(frames, OUTPUT_BOTH, "out one\nerr\nout two\n");
 	assert_streams(frames, OUTPUT_STDOUT, "out one\nout two\n");
 	assert_streams(frames, OUTPUT_STDERR, "err\n");
-	struct span last = output_last(frames, 10, &a);
+	struct span last = output_last(frames, 10, &unit.a);
 	assert_true(are_frames(last));
 	assert_streams(last, OUTPUT_BOTH, "r\nout two\n");
 	assert_streams(last, OUTPUT_STDERR, "r\n");
-	assert_int_equal(output_content(output_last(frames, 0, &a)), 0);
-	assert_ptr_equal(output_last(frames, 20, &a).p, frames.p);
+	assert_int_equal(output_content(output_last(frames, 0, &unit.a)), 0);
+	assert_ptr_equal(output_last(frames, 20, &unit.a).p, frames.p);
 }
 
 TEST(test_frames_that_are_malformed_are_refused)
@@ -100,24 +98,23 @@ TEST(test_frames_beyond_the_size_are_refused)
 TEST(test_cut_output_keeps_its_end)
 {
 	static char noise[60000];
-	ARENA_AUTO a = { 0 };
 	STR_AUTO body = STR_INIT(OUTPUT_TEXT_MAX);
 	uint32_t x = 1;
 	for (size_t i = 0; i < sizeof(noise); i++)
 		noise[i] = (char)((x = x * 1664525 + 1013904223) >> 24);
 	put_frame(&body, 1, (struct span){ noise, sizeof(noise) });
-	struct span packed = output_pack(str_view(&body), &a);
+	struct span packed = output_pack(str_view(&body), &unit.a);
 	int64_t dropped = 5;
 	struct span left;
 	/* It is cut twice, as when another server uses the room meanwhile. */
 	for (size_t room = 40000; room >= 20000; room /= 2) {
-		assert_true(output_cut(&packed, room, &a, &dropped));
+		assert_true(output_cut(&packed, room, &unit.a, &dropped));
 		assert_true(packed.n <= room && packed.n > room / 2);
-		assert_true(output_unpack(packed, &a, &left));
+		assert_true(output_unpack(packed, &unit.a, &left));
 		assert_int_equal(dropped, 5 + sizeof(noise) - output_content(left));
 	}
 	int64_t before = dropped;
-	assert_true(output_cut(&packed, packed.n, &a, &dropped));
+	assert_true(output_cut(&packed, packed.n, &unit.a, &dropped));
 	assert_int_equal(dropped, before);
 }
 
@@ -125,18 +122,17 @@ TEST(test_cut_output_keeps_its_end)
 TEST(test_cut_output_fits_into_any_room)
 {
 	static char zeros[400000];
-	ARENA_AUTO a = { 0 };
 	STR_AUTO body = STR_INIT(OUTPUT_TEXT_MAX);
 	for (int i = 0; i < 3000; i++)
 		put_frame(&body, (char)(1 + i % 2), SPAN("x\n"));
 	put_frame(&body, 1, (struct span){ zeros, sizeof(zeros) });
 	for (int i = 0; i < 3000; i++)
 		put_frame(&body, (char)(1 + i % 2), (struct span){ (const char *)&i, sizeof(i) });
-	const struct span all = output_pack(str_view(&body), &a);
+	const struct span all = output_pack(str_view(&body), &unit.a);
 	for (size_t room = 0; room < 2000; room += room < 40 ? 1 : 500) {
 		struct span packed = all;
 		int64_t dropped = 0;
-		bool cut = output_cut(&packed, room, &a, &dropped);
+		bool cut = output_cut(&packed, room, &unit.a, &dropped);
 		assert_true(cut ? packed.n <= room && dropped > 0 : packed.n == all.n && !dropped);
 		assert_true(cut || room < 1024);
 	}
@@ -153,50 +149,48 @@ static void written(struct str *out, struct span frames, struct arena *a)
 
 TEST(test_written_output_is_read_back)
 {
-	ARENA_AUTO a = { 0 };
 	STR_AUTO body = STR_INIT(OUTPUT_TEXT_MAX);
 	STR_AUTO object = STR_INIT(1 << 20);
 	struct output_facts facts;
 	struct span frames;
-	assert_string_equal(output_name(&a, &ID), FRAMEWORK "-output-worker-2-1-3");
+	assert_string_equal(output_name(&unit.a, &ID), FRAMEWORK "-output-worker-2-1-3");
 	put_frame(&body, 1, SPAN("Hello\n"));
-	written(&object, str_view(&body), &a);
-	assert_true(output_read(str_view(&object), &ID, &a, &facts, &frames));
+	written(&object, str_view(&body), &unit.a);
+	assert_true(output_read(str_view(&object), &ID, &unit.a, &facts, &frames));
 	assert_int_equal(facts.exit_code, -9);
 	assert_int_equal(facts.dropped, 77);
 	assert_int_equal(strlen(facts.sha), OUTPUT_SHA);
 	assert_streams(frames, OUTPUT_BOTH, "Hello\n");
 	struct output_id any = ID;
 	any.pod_uid = "";
-	assert_true(output_read(str_view(&object), &any, &a, &facts, &frames));
+	assert_true(output_read(str_view(&object), &any, &unit.a, &facts, &frames));
 }
 
 TEST(test_empty_output_is_read_back)
 {
-	ARENA_AUTO a = { 0 };
 	STR_AUTO object = STR_INIT(1 << 20);
 	struct output_facts facts;
 	struct span frames = SPAN("x");
-	written(&object, SPAN(""), &a);
-	assert_true(output_read(str_view(&object), &ID, &a, &facts, &frames));
+	written(&object, SPAN(""), &unit.a);
+	assert_true(output_read(str_view(&object), &ID, &unit.a, &facts, &frames));
 	assert_int_equal(frames.n, 0);
 }
 
 TEST(test_output_of_another_task_is_not_read)
 {
-	ARENA_AUTO a = { 0 };
 	STR_AUTO object = STR_INIT(1 << 20);
 	struct output_facts facts;
 	struct span frames;
 	struct output_id other = ID;
-	written(&object, SPAN(""), &a);
+	written(&object, SPAN(""), &unit.a);
 	other.framework_uid = "uid-2";
-	assert_false(output_read(str_view(&object), &other, &a, &facts, &frames));
+	assert_false(output_read(str_view(&object), &other, &unit.a, &facts, &frames));
 	other = ID;
 	other.pod_uid = "pod-uid-2";
-	assert_false(output_read(str_view(&object), &other, &a, &facts, &frames));
+	assert_false(output_read(str_view(&object), &other, &unit.a, &facts, &frames));
 	for (size_t n = 0; n < object.n; n++)
-		assert_false(output_read((struct span){ object.p, n }, &ID, &a, &facts, &frames));
+		assert_false(
+		    output_read((struct span){ object.p, n }, &ID, &unit.a, &facts, &frames));
 }
 
 /* ---- the index ---- */
@@ -226,37 +220,35 @@ static void index_add(struct output_index *x, const struct output_entry *e)
 
 TEST(test_index_is_read_back)
 {
-	ARENA_AUTO a = { 0 };
 	STR_AUTO lines = STR_INIT(4096);
 	STR_AUTO object = STR_INIT(4096);
-	struct output_index x = none(&a);
+	struct output_index x = none(&unit.a);
 	struct output_index again;
 	struct output_entry e[] = { entry("a", 0, 0, 100, false), entry("b", 1, 2, 7, true) };
 	index_add(&x, &e[0]);
 	index_add(&x, &e[1]);
 	output_index_lines(&lines, &x);
 	assert_string_equal(str_c(&lines), "a 0 0 0 100 succeeded\nb 0 1 2 7 failed\n");
-	output_index_write(&object, &ID, SPAN(""), str_view(&lines), &a);
-	assert_true(output_index_read(str_view(&object), "uid-1", &a, &again));
+	output_index_write(&object, &ID, SPAN(""), str_view(&lines), &unit.a);
+	assert_true(output_index_read(str_view(&object), "uid-1", &unit.a, &again));
 	assert_int_equal(again.n, 2);
 	assert_ptr_equal(output_index_find(&again, &e[0]), &again.v[0]);
 	assert_ptr_equal(output_index_find(&again, &e[1]), &again.v[1]);
 	struct output_entry other = entry("a", 0, 1, 0, false);
 	assert_null(output_index_find(&again, &other));
-	assert_false(output_index_read(str_view(&object), "uid-2", &a, &again));
+	assert_false(output_index_read(str_view(&object), "uid-2", &unit.a, &again));
 }
 
 TEST(test_index_ignores_malformed_lines)
 {
-	ARENA_AUTO a = { 0 };
 	STR_AUTO object = STR_INIT(4096);
 	struct output_index x;
 	output_index_write(&object, &ID, SPAN(""),
 	                   SPAN("\n\na 0 0 0 1 succeeded\na 0 0 0 1\na -1 0 0 1 failed\n"
 	                        "a 0 0 0 99999999999 failed\nb 0 0 0 1 perhaps\n 0 0 0 0 failed\n"
 	                        "c 0 0 0 5 failed"),
-	                   &a);
-	assert_true(output_index_read(str_view(&object), "uid-1", &a, &x));
+	                   &unit.a);
+	assert_true(output_index_read(str_view(&object), "uid-1", &unit.a, &x));
 	assert_int_equal(x.n, 2);
 	assert_int_equal(x.v[1].bytes, 5);
 }
@@ -310,8 +302,7 @@ static const struct {
 TEST(test_room_is_made_by_removing_other_outputs)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(ROOM); i++) {
-		ARENA_AUTO a = { 0 };
-		struct output_index x = none(&a);
+		struct output_index x = none(&unit.a);
 		const struct output_entry there[] = { entry("a", 0, 0, 1000, true),
 			                              entry("b", 1, 0, 1000, false),
 			                              entry("c", 1, 0, 1000, false),
@@ -320,14 +311,13 @@ TEST(test_room_is_made_by_removing_other_outputs)
 			index_add(&x, &there[n]);
 		int64_t budget = ROOM[i].budget;
 		assert_int_equal(output_index_room(&x, &ROOM[i].e, budget), ROOM[i].room);
-		assert_string_equal(displaced(&x, &a), ROOM[i].displaced);
+		assert_string_equal(displaced(&x, &unit.a), ROOM[i].displaced);
 	}
 }
 
 TEST(test_room_is_limited_by_the_number_of_outputs)
 {
-	ARENA_AUTO a = { 0 };
-	struct output_index x = none(&a);
+	struct output_index x = none(&unit.a);
 	for (int i = 0; i < OUTPUTS_MAX; i++) {
 		struct output_entry e = entry("a", 0, 0, 1, false);
 		e.index = i;
@@ -336,9 +326,9 @@ TEST(test_room_is_limited_by_the_number_of_outputs)
 	struct output_entry succeeded = entry("b", 0, 0, 1, false);
 	struct output_entry failed = entry("b", 0, 0, 1, true);
 	assert_int_equal(output_index_room(&x, &succeeded, 1 << 20), 0);
-	assert_string_equal(displaced(&x, &a), "");
+	assert_string_equal(displaced(&x, &unit.a), "");
 	assert_int_equal(output_index_room(&x, &failed, 1 << 20), 1);
-	assert_string_equal(displaced(&x, &a), "a");
+	assert_string_equal(displaced(&x, &unit.a), "a");
 }
 
 TEST(test_share_of_a_task_depends_on_the_number_of_tasks)

@@ -7,9 +7,8 @@
 /* The path of the route that is found, or NULL; args as "a,b" in *got. */
 static const char *find(const char *method, const char *path, struct str *got)
 {
-	ARENA_AUTO a = { 0 };
 	struct span args[ROUTE_ARGS];
-	const struct route *r = route_find(&ROUTES, method, span_of(path), &a, args);
+	const struct route *r = route_find(&ROUTES, method, span_of(path), &unit.a, args);
 	for (size_t i = 0; r && got && i < ROUTE_ARGS; i++) {
 		str_puts(got, i ? "," : "");
 		str_span(got, args[i]);
@@ -93,9 +92,8 @@ TEST(test_route_methods_lists_the_methods_of_a_path)
 		{ "/nothing", "" },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
-		ARENA_AUTO a = { 0 };
 		STR_AUTO out = STR_INIT(100);
-		route_methods(&ROUTES, &out, span_of(CASES[i][0]), &a);
+		route_methods(&ROUTES, &out, span_of(CASES[i][0]), &unit.a);
 		assert_string_equal(str_c(&out), CASES[i][1]);
 	}
 }

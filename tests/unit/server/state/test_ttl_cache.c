@@ -4,6 +4,8 @@
 
 #include "server/state/ttl_cache.h"
 
+AUTO_FREE(ttl_cache)
+
 static int dropped[200];
 static size_t entered; /* into the cache of this test */
 
@@ -93,7 +95,7 @@ TEST(test_put_drops_the_oldest)
 
 TEST(test_put_stays_within_the_maximum_size)
 {
-	struct ttl_cache *m = new_memo(100, 35);
+	AUTO(ttl_cache_auto) struct ttl_cache *m = new_memo(100, 35);
 	put(m, "a", 0, 5);
 	put(m, "b", 1, 5);
 	put(m, "c", 2, 5);
@@ -104,7 +106,6 @@ TEST(test_put_stays_within_the_maximum_size)
 	ttl_cache_put(m, SPAN("e"), &dropped[4], (struct ttl_cache_terms){ 5, 36 });
 	assert_int_equal(dropped[4], 1);
 	assert_null(get(m, "e", 0));
-	ttl_cache_free(m);
 }
 
 static bool same_digit(const void *value, const void *digit)
@@ -116,7 +117,7 @@ static bool same_digit(const void *value, const void *digit)
 
 TEST(test_forget_removes_the_chosen_entries)
 {
-	struct ttl_cache *m = new_memo(100, 1000);
+	AUTO(ttl_cache_auto) struct ttl_cache *m = new_memo(100, 1000);
 	const int digit = 3;
 	char name[16];
 	for (int i = 0; i < 30; i++) {
@@ -127,14 +128,13 @@ TEST(test_forget_removes_the_chosen_entries)
 	assert_int_equal(entries_count(), 27);
 	assert_null(get(m, "n13", 0));
 	assert_non_null(get(m, "n14", 0));
-	ttl_cache_free(m);
 }
 
 /* Random operations are compared with a plain list. */
 TEST(test_random_operations_equal_a_plain_list)
 {
 	enum { KEYS = 200, MAX = 80, STEPS = 20000 };
-	struct ttl_cache *m = new_memo(MAX, 100000);
+	AUTO(ttl_cache_auto) struct ttl_cache *m = new_memo(MAX, 100000);
 	int64_t until[KEYS] = { 0 };
 	unsigned seed = 1;
 	for (int64_t now = 1; now < STEPS; now++) {
@@ -152,5 +152,4 @@ TEST(test_random_operations_equal_a_plain_list)
 		}
 		assert_in_range(entries_count(), 0, MAX);
 	}
-	ttl_cache_free(m);
 }

@@ -12,19 +12,18 @@ TEST(test_query_next_decodes_names_and_values)
 		const char *name, *value; /* NULL: no `=` */
 	} WANT[] = { { "a", "1" }, { "b c", "&=" }, { "d", NULL },
 		     { "", "x" },  { "e", "" },     { "f%zz", "%4" } };
-	ARENA_AUTO a = { 0 };
 	struct span rest = SPAN("a=1&&b+c=%26%3D&d&=x&e=&f%zz=%4&");
 	struct span name;
 	struct span value;
 	for (size_t i = 0; i < ARRAY_SIZE(WANT); i++) {
-		assert_true(query_next(&rest, &a, &name, &value));
+		assert_true(query_next(&rest, &unit.a, &name, &value));
 		assert_true(span_is(name, WANT[i].name));
 		assert_int_equal(value.p != NULL, WANT[i].value != NULL);
 		if (value.p && WANT[i].value)
 			assert_true(span_is(value, WANT[i].value));
 	}
-	assert_false(query_next(&rest, &a, &name, &value));
-	assert_false(query_next(&rest, &a, &name, &value));
+	assert_false(query_next(&rest, &unit.a, &name, &value));
+	assert_false(query_next(&rest, &unit.a, &name, &value));
 }
 
 TEST(test_dry_run_read_takes_the_known_values)
@@ -43,24 +42,20 @@ TEST(test_dry_run_read_takes_the_known_values)
 		{ "drain=true&run=1&dry=1&DRY&r=dryrun&try=dryRun", DRY_RUN_NO },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
-		ARENA_AUTO a = { 0 };
-		ERR_AUTO e = { 0 };
 		enum dry_run is = DRY_RUN_SERVER + 1;
-		assert_int_equal(dry_run_read(CASES[i].query, &a, &is, &e), 0);
+		assert_int_equal(dry_run_read(CASES[i].query, &unit.a, &is, no_err()), 0);
 		assert_int_equal(is, CASES[i].means);
 	}
 }
 
 static void refused(const char *query, const char *says)
 {
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO e = { 0 };
 	enum dry_run is = DRY_RUN_NO;
-	if (dry_run_read(query, &a, &is, &e) == 0)
+	if (dry_run_read(query, &unit.a, &is, no_err()) == 0)
 		fail_msg("%s is taken", query);
-	assert_int_equal(e.http, 400);
-	assert_string_equal(e.code, "InvalidParametersError");
-	assert_non_null(strstr(err_msg(&e), says));
+	assert_int_equal(unit.e.http, 400);
+	assert_string_equal(unit.e.code, "InvalidParametersError");
+	assert_non_null(strstr(err_msg(&unit.e), says));
 }
 
 TEST(test_dry_run_read_refuses_other_values)

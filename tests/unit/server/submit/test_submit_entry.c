@@ -10,18 +10,6 @@
 static const struct submission_made MADE = { "d69b453b-76d1-44eb-8bc7-20af3798393d", "203",
 	                                     "2026-11-23T12:21:41Z" };
 
-static struct span read_job(struct arena *a, const char *path)
-{
-	enum { MAX = 1 << 20 };
-	char *p = arena_alloc(a, MAX);
-	FILE *f = fopen(path, "r");
-	assert_non_null(f);
-	size_t n = fread(p, 1, MAX, f);
-	assert_true(n > 0 && n < MAX);
-	(void)fclose(f);
-	return (struct span){ p, n };
-}
-
 /* The object as the API server returns it after the start of the job. */
 static struct job_entry *watched(struct span body)
 {
@@ -61,8 +49,6 @@ static void assert_same(const struct job_entry *a, const struct job_entry *b)
 
 static void assert_noted(struct span job_text, enum profile profile)
 {
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO e = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	struct settings set;
 	struct objects objects;
@@ -76,12 +62,13 @@ static void assert_noted(struct span job_text, enum profile profile)
 		                              false };
 	translate_settings_default(&set);
 	set.profile = profile;
-	struct translator *t = translator_new(&set, NULL, &e);
+	struct translator *t = translator_new(&set, NULL, no_err());
 	assert_non_null(t);
-	struct job *job = job_read(t, DIALECTS_ALL, job_text, "alice", &a, &warnings, &e);
+	struct job *job =
+	    job_read(t, DIALECTS_ALL, job_text, "alice", &unit.a, &warnings, no_err());
 	STR_AUTO why = STR_INIT(4096);
-	if (!job || job_build(t, job, &facts, &mark, &a, &objects, &e) < 0) {
-		error_json(&why, &e);
+	if (!job || job_build(t, job, &facts, &mark, &unit.a, &objects, no_err()) < 0) {
+		error_json(&why, &unit.e);
 		fail_msg("%s", str_c(&why));
 	}
 	struct span body = objects_framework(&objects)->body;
@@ -103,9 +90,8 @@ TEST(test_entry_of_a_created_job_equals_that_of_the_watch)
 	static const char *const FILES[] = { "tests/bench/small.yaml", "tests/bench/medium.yaml",
 		                             "tests/bench/large.yaml" };
 	for (size_t i = 0; i < ARRAY_SIZE(FILES); i++) {
-		ARENA_AUTO a = { 0 };
-		assert_noted(read_job(&a, FILES[i]), PROFILE_PLAIN);
-		assert_noted(read_job(&a, FILES[i]), PROFILE_OPENPAI);
+		assert_noted(unit_read(FILES[i]), PROFILE_PLAIN);
+		assert_noted(unit_read(FILES[i]), PROFILE_OPENPAI);
 	}
 }
 

@@ -19,9 +19,8 @@ TEST(test_escape_doubles_dollars_that_kubernetes_expands)
 		{ "$$(x) $$$(y)", "$$$$(x) $$$$$$(y)" },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
-		ARENA_AUTO a = { 0 };
 		struct span text = span_of(CASES[i].text);
-		struct span got = kubernetes_escape(&a, text);
+		struct span got = kubernetes_escape(&unit.a, text);
 		assert_true(span_is(got, CASES[i].want));
 		assert_int_equal(kubernetes_escaped_size(text), got.n);
 		if (got.n == text.n) /* nothing changes: no copy */
@@ -43,14 +42,13 @@ static void expand(struct str *out, struct span t)
 
 TEST(test_escape_and_expansion_give_the_same_text)
 {
-	ARENA_AUTO a = { 0 };
 	enum { LENGTH = 7, COUNT = 2187 }; /* 3^7 texts of `$`, `(` and `x` */
 	for (int k = 0; k < COUNT; k++) {
 		char text[LENGTH];
 		for (int i = 0, rest = k; i < LENGTH; i++, rest /= 3)
 			text[i] = "$(x"[rest % 3];
 		STR_AUTO out = STR_INIT(1000);
-		expand(&out, kubernetes_escape(&a, (struct span){ text, LENGTH }));
+		expand(&out, kubernetes_escape(&unit.a, (struct span){ text, LENGTH }));
 		assert_int_equal(out.n, LENGTH);
 		assert_memory_equal(out.p, text, LENGTH);
 	}

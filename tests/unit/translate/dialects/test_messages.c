@@ -187,23 +187,15 @@ static void check_messages(const struct message_case *v, size_t n, bool exact)
 }
 #define CHECK(cases, exact) check_messages(cases, sizeof(cases) / sizeof(*(cases)), exact)
 
-TEST(test_mistakes_of_syntax_are_explained)
+TEST(test_mistakes_are_explained_as_expected)
 {
+	/* Mistakes of syntax are explained. */
 	CHECK(LINES, true);
-}
-
-TEST(test_mistakes_in_values_are_explained)
-{
+	/* Mistakes in values are explained. */
 	CHECK(VALUES, true);
-}
-
-TEST(test_unknown_references_give_suggestions)
-{
+	/* Unknown references give suggestions. */
 	CHECK(REFERENCES, true);
-}
-
-TEST(test_keys_of_v1_in_v2_jobs_are_explained)
-{
+	/* Keys of v1 in v2 jobs are explained. */
 	CHECK(OLD, true);
 }
 

@@ -248,7 +248,7 @@ static void raw_cases(const struct raw_case *v, size_t n, bool refused)
 {
 	size_t wrong = 0;
 	for (size_t i = 0; i < n; i++) {
-		struct raw_run r = raw_run(v[i].yaml);
+		AUTO(raw_run_done) struct raw_run r = raw_run(v[i].yaml);
 		const char *lines = raw_lines(&r, refused ? &r.err.notes : &r.warnings);
 		bool ok = r.err.http == (refused ? 400 : 0) &&
 		          (v[i].says ? strstr(lines, v[i].says) != NULL : *lines == '\0') &&
@@ -257,7 +257,6 @@ static void raw_cases(const struct raw_case *v, size_t n, bool refused)
 		if (!ok)
 			(void)fprintf(stderr, "%swants %s\nhas %d %s\n", v[i].yaml,
 			              v[i].says ? v[i].says : "nothing", r.err.http, lines);
-		raw_run_done(&r);
 	}
 	assert_int_equal(wrong, 0);
 }
@@ -333,7 +332,7 @@ static const char KEPT[] =
 /* All allowed fields are kept in their order, and no other. */
 TEST(test_raw_pod_keeps_allowed_fields_in_order)
 {
-	struct raw_run r = raw_run_main(ALL, SPAN("mxnet"));
+	AUTO(raw_run_done) struct raw_run r = raw_run_main(ALL, SPAN("mxnet"));
 	assert_string_equal(raw_lines(&r, &r.err.notes), "");
 	assert_string_equal(raw_tree(&r), KEPT);
 	assert_span(r.role.image, "i");
@@ -355,7 +354,6 @@ TEST(test_raw_pod_keeps_allowed_fields_in_order)
 	assert_true(!v[2].claim && !v[2].read_only);
 	assert_span(v[2].source, "/data/x");
 	assert_int_equal(v[2].where.line, 28);
-	raw_run_done(&r);
 }
 
 /* A directory grants the paths below it, and no path beside it. */
@@ -418,29 +416,27 @@ TEST(test_main_container_must_have_the_expected_name)
 /* The table also refuses fields that the schema refuses, all at once. */
 TEST(test_raw_pod_reports_all_errors_at_once)
 {
+	AUTO(raw_run_done)
 	struct raw_run r = raw_run("spec: {hostPID: true, containers: [{name: c, image: i, env: x, "
 	                           "envFrom: [{a: b}]}]}\n");
 	const char *lines = raw_lines(&r, &r.err.notes);
 	assert_within(lines, "hostPID: is refused");
 	assert_within(lines, "envFrom: is refused");
 	assert_within(lines, "env: must be a list, is text \"x\"");
-	raw_run_done(&r);
 }
 
 TEST(test_raw_pod_refuses_values_beyond_the_limits)
 {
-	struct str yaml = STR_INIT(1 << 22);
+	STR_AUTO yaml = STR_INIT(1 << 22);
 	str_puts(&yaml, "spec: {containers: [{name: c, image: i, env: [{name: A, value: ");
-	for (size_t i = 0; i < 130001; i++)
-		str_char(&yaml, 'x');
+	str_many(&yaml, "x", 130001);
 	str_puts(&yaml, "}]}]}\n");
 	struct raw_run r = raw_run(str_c(&yaml));
 	assert_within(raw_lines(&r, &r.err.notes), "value: must have at most 32767 characters");
 	raw_run_done(&r);
 	yaml.n = 0;
 	str_puts(&yaml, "metadata: {annotations: {a: ");
-	for (size_t i = 0; i < 128 << 10; i++)
-		str_char(&yaml, 'x');
+	str_many(&yaml, "x", 128 << 10);
 	str_puts(&yaml, "}}\nspec: {containers: [{name: c, image: i}]}\n");
 	r = raw_run(str_c(&yaml));
 	assert_within(raw_lines(&r, &r.err.notes),
@@ -454,7 +450,6 @@ TEST(test_raw_pod_refuses_values_beyond_the_limits)
 	r = raw_run(str_c(&yaml));
 	assert_within(raw_lines(&r, &r.err.notes), "pod.spec.containers: must have at most 64");
 	raw_run_done(&r);
-	str_done(&yaml);
 }
 
 FIXTURE(set_up)

@@ -211,10 +211,11 @@ TEST(test_kill_all_becomes_completion_policies)
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		const struct kill_case *c = &CASES[i];
-		char *text = xasprintf("{\"jobName\":\"j\",\"image\":\"i\","
-		                       "\"killAllOnCompletedTaskNumber\":%s,\"taskRoles\":[%s]}",
-		                       c->k, c->roles);
-		struct run r = run_good(text);
+		FREE_AUTO char *text =
+		    xasprintf("{\"jobName\":\"j\",\"image\":\"i\","
+		              "\"killAllOnCompletedTaskNumber\":%s,\"taskRoles\":[%s]}",
+		              c->k, c->roles);
+		AUTO(run_done) struct run r = run_good(text);
 		for (size_t k = 0; k < 2; k++) {
 			assert_int_equal(r.job->roles[k].min_failed, c->failed[k]);
 			assert_int_equal(r.job->roles[k].min_succeeded, c->succeeded[k]);
@@ -222,8 +223,6 @@ TEST(test_kill_all_becomes_completion_policies)
 		assert_int_equal(r.warnings.n, c->warning != NULL);
 		if (c->warning)
 			assert_within(notes_lines(&r, &r.warnings), c->warning);
-		run_done(&r);
-		free(text);
 	}
 }
 
@@ -290,13 +289,12 @@ TEST(test_v1_errors_have_the_code_of_v1)
 	RUN_AUTO r = run_job(V1("", ",\"taskNumber\":0"));
 	assert_string_equal(r.err.code, "InvalidParametersError");
 	run_done(&r);
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO e = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	r = run_good(V1("", ""));
 	struct span broken = SPAN("{\"jobName\": ");
-	assert_null(job_read(r.translator, DIALECT_V1, broken, "alice", &a, &warnings, &e));
-	assert_string_equal(e.code, "InvalidParametersError");
+	assert_null(
+	    job_read(r.translator, DIALECT_V1, broken, "alice", &unit.a, &warnings, no_err()));
+	assert_string_equal(unit.e.code, "InvalidParametersError");
 }
 
 TEST(test_names_with_dots_become_object_names)

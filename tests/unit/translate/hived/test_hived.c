@@ -25,8 +25,7 @@ TEST(test_config_gives_cells_and_skus_of_clusters)
 		{ "nothing", 0, "" },           { "unheard-of", -1, "K80 V100 CPU " },
 		{ "", -1, "K80 V100 CPU " },
 	};
-	BENCH_AUTO b;
-	set_up(&b);
+	BENCH(b);
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		struct span vc = span_of(CASES[i].vc);
 		assert_int_equal(hived_cells(b.facts.hived, NULL, vc), CASES[i].cells);
@@ -36,8 +35,7 @@ TEST(test_config_gives_cells_and_skus_of_clusters)
 
 TEST(test_config_gives_pinned_cells_of_clusters)
 {
-	BENCH_AUTO b;
-	set_up(&b);
+	BENCH(b);
 	assert_true(hived_pins(b.facts.hived, SPAN("pins"), SPAN("p-node")));
 	assert_true(hived_pins(b.facts.hived, SPAN("pins"), SPAN("p-pair")));
 	assert_false(hived_pins(b.facts.hived, SPAN("pins"), SPAN("p")));
@@ -177,8 +175,7 @@ TEST(test_status_gives_cells_and_skus_of_clusters)
 		  "{\"leafCellType\":\"K80\",\"cellChildren\":{}}]",
 		  1, "K80 " },
 	};
-	BENCH_AUTO b;
-	set_up(&b);
+	BENCH(b);
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		const char *text = arena_printf(&b.a, "{\"default\":%s}", CASES[i].cells);
 		const struct hived_status *s = status(&b, text);
@@ -190,8 +187,7 @@ TEST(test_status_gives_cells_and_skus_of_clusters)
 
 TEST(test_status_overrides_the_configuration)
 {
-	BENCH_AUTO b;
-	set_up(&b);
+	BENCH(b);
 	const struct hived_status *s =
 	    status(&b, "{\"new\":[{\"leafCellType\":\"CPU\"}],\"pins\":5}");
 	assert_int_equal(hived_cells(b.facts.hived, s, SPAN("new")), 1);
@@ -268,8 +264,7 @@ TEST(test_status_refuses_deep_nesting)
 	BENCH_AUTO b = { 0 };
 	STR_AUTO text = STR_INIT(1 << 20);
 	str_puts(&text, "{\"a\":");
-	for (int i = 0; i < 10000; i++)
-		str_puts(&text, "[{\"cellChildren\":");
+	str_many(&text, "[{\"cellChildren\":", 10000);
 	assert_null(hived_status_read(str_view(&text), &b.a, &b.e));
 	assert_int_equal(b.e.http, 500);
 }

@@ -113,16 +113,14 @@ TEST(test_cells_of_a_role_cover_its_resources)
 		      HIVED("taskRoles: {w: {skuType: CPU}}"),
 		  1073741824 },
 	};
-	BENCH_AUTO b;
-	set_up(&b);
+	BENCH(b);
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++)
 		assert_cells(&b, CASES[i].text, CASES[i].cells);
 }
 
 TEST(test_spec_annotation_describes_the_affinity_group)
 {
-	BENCH_AUTO b;
-	set_up(&b);
+	BENCH(b);
 	/* all roles are one group, if none is named */
 	assert_spec(&b, HEAD ROLE("w", ASKS(1, 1, 2) ", instances: 3") ROLE("ps", ASKS(1, 1, 0)), 1,
 	            "virtualCluster: default\npriority: 10\npinnedCellId: null\n"
@@ -162,8 +160,7 @@ TEST(test_spec_annotation_describes_the_affinity_group)
 /* Names that YAML would read as other types are quoted. */
 TEST(test_spec_annotation_quotes_names_that_yaml_would_change)
 {
-	BENCH_AUTO b;
-	set_up(&b);
+	BENCH(b);
 	OBJECT_AUTO *f = framework(
 	    &b, HEAD ROLE("w", ASKS(1, 1, 0)) VC("\"007\"")
 		    HIVED("taskRoles: {w: {pinnedCellId: \"true\", affinityGroupName: \"1\"}}"));
@@ -243,8 +240,7 @@ static const struct {
 
 TEST(test_hived_options_that_do_not_fit_are_refused)
 {
-	BENCH_AUTO b;
-	set_up(&b);
+	BENCH(b);
 	for (size_t i = 0; i < ARRAY_SIZE(REFUSED); i++)
 		assert_refused(&b, REFUSED[i].text, REFUSED[i].line);
 }
@@ -260,8 +256,7 @@ TEST(test_jobs_within_the_quota_are_accepted)
 		HEAD ROLE("a", ASKS(1, 1, 0) ", instances: 13") HIVED("jobPriorityClass: oppo"),
 		HEAD ROLE("a", ASKS(1, 1, 0) ", instances: 13") VC("unheard-of"),
 	};
-	BENCH_AUTO b;
-	set_up(&b);
+	BENCH(b);
 	for (size_t i = 0; i < ARRAY_SIZE(TEXTS); i++)
 		assert_cells(&b, TEXTS[i], 1);
 }
@@ -269,8 +264,7 @@ TEST(test_jobs_within_the_quota_are_accepted)
 /* The status of a virtual cluster takes precedence over its configuration. */
 TEST(test_status_of_a_cluster_limits_its_jobs)
 {
-	BENCH_AUTO b;
-	set_up(&b);
+	BENCH(b);
 	b.facts.hived_status =
 	    status(&b, "{\"default\":[{\"leafCellType\":\"CPU\",\"cellChildren\":[{},{}]}]}");
 	assert_cells(&b, HEAD ROLE("w", ASKS(4, 1, 0)), 2);
@@ -283,8 +277,7 @@ TEST(test_status_of_a_cluster_limits_its_jobs)
 /* A user without access to a virtual cluster does not learn its size. */
 TEST(test_forbidden_clusters_reveal_no_quota)
 {
-	BENCH_AUTO b;
-	set_up(&b);
+	BENCH(b);
 	b.facts.any_virtual_cluster = false;
 	assert_null(framework(&b, HEAD ROLE("w", ASKS(1, 1, 1) ", instances: 99")));
 	assert_int_equal(b.e.http, 403);
@@ -319,8 +312,7 @@ TEST(test_pods_have_the_scheduler_and_its_devices)
 	static const char *const TEXTS[] = { HEAD ROLE("w", ASKS(1, 1, 1)),
 		                             HEAD ROLE("w", ASKS(1, 1, 0)) };
 	for (int i = 0; i < 4; i++) {
-		BENCH_AUTO b;
-		set_up(&b);
+		BENCH(b);
 		bool gpu = i % 2 == 0;
 		b.set.profile = i < 2 ? PROFILE_PLAIN : PROFILE_OPENPAI;
 		b.set.hived_scheduler = "bees";
@@ -346,8 +338,7 @@ TEST(test_pods_have_the_scheduler_and_its_devices)
 /* v1 jobs may set variables, but not these. */
 TEST(test_device_variables_are_reserved_for_hived)
 {
-	BENCH_AUTO b;
-	set_up(&b);
+	BENCH(b);
 	b.set.hived_device_env = "GIVEN,TAKEN";
 	OBJECT_AUTO *f = framework(&b, arena_printf(&b.a, V1, ",\"GIVE\":\"1\",\"TAKEN2\":\"1\""));
 	assert_non_null(f);
@@ -369,8 +360,7 @@ TEST(test_settings_with_bad_names_are_refused)
 		{ "s", "A,,B", false }, { "s", "1A", false }, { "s", "A B", false },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
-		BENCH_AUTO b;
-		set_up(&b);
+		BENCH(b);
 		b.set.hived_scheduler = CASES[i].scheduler;
 		b.set.hived_device_env = CASES[i].variables;
 		struct translator *t = translator_new(&b.set, NULL, &b.e);
@@ -392,16 +382,14 @@ TEST(test_priority_is_computed_as_openpai_does)
 		{ HEAD ROLE("w", ASKS(1, 1, 0)) HIVED("jobPriorityClass: oppo"),
 		  -((127 << 24) + 1) },
 	};
-	BENCH_AUTO b;
-	set_up(&b);
+	BENCH(b);
 	b.facts.submitted_ms = 16000;
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		json_decref(framework(&b, CASES[i].text));
 		assert_int_equal(b.e.http, 0);
 		struct span body = b.out.v[0].body;
-		json_t *v = json_loadb(body.p, body.n, 0, NULL);
+		json_auto_t *v = json_loadb(body.p, body.n, 0, NULL);
 		assert_int_equal(json_integer_value(json_object_get(v, "value")), CASES[i].value);
-		json_decref(v);
 	}
 }
 
@@ -416,8 +404,7 @@ TEST(test_priority_annotation_keeps_the_class)
 	static const char *const TEXTS[] = { HEAD ROLE("w", ASKS(1, 1, 1))
 		                                 HIVED("jobPriorityClass: crit"),
 		                             HEAD ROLE("w", ASKS(1, 1, 1)) HIVED("") };
-	BENCH_AUTO b;
-	set_up(&b);
+	BENCH(b);
 	for (int hived = 1; hived >= 0; hived--) {
 		b.set.hived = hived;
 		b.facts.hived = hived ? b.facts.hived : NULL;
@@ -442,8 +429,7 @@ TEST(test_priority_annotation_keeps_the_class)
 /* With another scheduler, only the text of the job is checked, and there is a warning. */
 TEST(test_jobs_without_hived_give_a_warning)
 {
-	BENCH_AUTO b;
-	set_up(&b);
+	BENCH(b);
 	b.facts.hived = NULL;
 	b.set.hived = false;
 	OBJECT_AUTO *f = framework(&b, HEAD ROLE("w", ASKS(1, 1, 1)) HIVED(

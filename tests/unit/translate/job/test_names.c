@@ -138,10 +138,9 @@ TEST(test_mount_path_refuses_reserved_directories)
 
 TEST(test_role_names_become_object_and_variable_names)
 {
-	ARENA_AUTO a = { 0 };
-	assert_string_equal(names_role_object(&a, SPAN("Task_Role.1~a-B")), "taskrole1ab");
-	assert_string_equal(names_role_object(&a, SPAN("___")), "");
-	assert_string_equal(names_role_object(&a, SPAN("__proto__")), "proto");
-	assert_string_equal(names_role_object(&a, SPAN("t\xc3\xa9st")), "tst");
-	assert_string_equal(names_variable(&a, SPAN("a~b.c-d_E1")), "a_b_c_d_E1");
+	assert_string_equal(names_role_object(&unit.a, SPAN("Task_Role.1~a-B")), "taskrole1ab");
+	assert_string_equal(names_role_object(&unit.a, SPAN("___")), "");
+	assert_string_equal(names_role_object(&unit.a, SPAN("__proto__")), "proto");
+	assert_string_equal(names_role_object(&unit.a, SPAN("t\xc3\xa9st")), "tst");
+	assert_string_equal(names_variable(&unit.a, SPAN("a~b.c-d_E1")), "a_b_c_d_E1");
 }

@@ -5,10 +5,8 @@
 
 TEST(test_build_plain_asks_nothing_of_the_node)
 {
-	BENCH_AUTO b;
-	set_up(&b, PROFILE_PLAIN);
-	built(&b);
-	OBJECT_AUTO *f = object(&b, 0);
+	BENCH(b, set_up, PROFILE_PLAIN);
+	OBJECT_AUTO *f = built_object(&b, 0);
 	assert_null(at(f, POD "hostNetwork"));
 	assert_null(at(f, POD "priorityClassName"));
 	assert_null(at(f, POD "affinity"));
@@ -23,22 +21,18 @@ TEST(test_build_plain_asks_nothing_of_the_node)
 
 TEST(test_build_cpu_only_names_no_device)
 {
-	BENCH_AUTO b;
-	set_up(&b, PROFILE_PLAIN);
+	BENCH(b, set_up, PROFILE_PLAIN);
 	b.role[0].gpu = 0;
-	built(&b);
-	OBJECT_AUTO *f = object(&b, 0);
+	OBJECT_AUTO *f = built_object(&b, 0);
 	assert_null(json_object_get(at(f, APP "resources/limits"), "nvidia.com/gpu"));
 	assert_string_equal(env(f, APP, "NVIDIA_VISIBLE_DEVICES"), "none");
 }
 
 TEST(test_build_ports_are_json_in_a_text_and_dollars_are_doubled)
 {
-	BENCH_AUTO b;
-	set_up(&b, PROFILE_PLAIN);
+	BENCH(b, set_up, PROFILE_PLAIN);
 	b.role[0].command = SPAN("echo $$ $(X) $Y ${job.user}");
-	built(&b);
-	OBJECT_AUTO *f = object(&b, 0);
+	OBJECT_AUTO *f = built_object(&b, 0);
 	json_t *annotations = at(f, ROLE "task/pod/metadata/annotations");
 	assert_string_equal(
 	    json_string_value(json_object_get(annotations, "rest-server/port-scheduling-spec")),
@@ -53,16 +47,14 @@ static const struct env_var OWN[] = { { { "MY", 2 }, { "$(X)", 4 } } };
 
 TEST(test_build_v1_sets_variables_and_policies)
 {
-	BENCH_AUTO b;
-	set_up(&b, PROFILE_PLAIN);
+	BENCH(b, set_up, PROFILE_PLAIN);
 	b.job.dialect = dialect_get(DIALECT_V1);
 	b.job.data_dir = SPAN("hdfs://$(x)");
 	b.job.kill_all = 2;
 	b.role[0].env = OWN;
 	b.role[0].n_env = 1;
 	b.role[0].min_failed_given = true;
-	built(&b);
-	OBJECT_AUTO *f = object(&b, 0);
+	OBJECT_AUTO *f = built_object(&b, 0);
 	/* both spellings of a role */
 	assert_string_equal(env(f, APP, "PAI_TASK_ROLE_TASK_COUNT_role_0"), "3");
 	assert_string_equal(env(f, APP, "PAI_TASK_ROLE_TASK_COUNT_role0"), "3");
@@ -85,13 +77,11 @@ TEST(test_build_v1_sets_variables_and_policies)
 TEST(test_build_refuses_a_cluster_that_is_not_granted)
 {
 	static const struct span VC[] = { { "a", 1 }, { "b", 1 } };
-	BENCH_AUTO b;
-	set_up(&b, PROFILE_PLAIN);
+	BENCH(b, set_up, PROFILE_PLAIN);
 	b.facts.any_virtual_cluster = false;
 	b.facts.virtual_clusters = VC;
 	b.facts.n_virtual_clusters = 2;
-	assert_int_equal(build(&b), -1);
-	assert_int_equal(b.e.http, 403);
+	refused(&b, 403);
 	assert_string_equal(b.e.code, "ForbiddenUserError");
 	assert_string_equal(b.e.notes.v[0].at, "/defaults/virtualCluster");
 	b.job.virtual_cluster = SPAN("b");
@@ -120,11 +110,9 @@ static void make_storages(struct bench *b, enum profile profile, const struct st
 
 TEST(test_build_no_storages_mount_nothing)
 {
-	BENCH_AUTO b;
-	make_storages(&b, PROFILE_PLAIN, NULL, 0);
+	BENCH(b, make_storages, PROFILE_PLAIN, NULL, 0);
 	b.job.storages_default = false;
-	built(&b);
-	OBJECT_AUTO *f = object(&b, 0);
+	OBJECT_AUTO *f = built_object(&b, 0);
 	assert_null(named(at(f, POD "volumes"), "nfs-volume"));
 }
 
@@ -133,10 +121,8 @@ TEST(test_build_one_storage_twice_is_one_volume)
 	static const struct storage_request TWICE[] = {
 		{ .name = { "nfs", 3 } }, { .name = { "nfs", 3 }, .mount_path = { "/data", 5 } }
 	};
-	BENCH_AUTO b;
-	make_storages(&b, PROFILE_PLAIN, TWICE, 2);
-	built(&b);
-	OBJECT_AUTO *f = object(&b, 0);
+	BENCH(b, make_storages, PROFILE_PLAIN, TWICE, 2);
+	OBJECT_AUTO *f = built_object(&b, 0);
 	size_t i = 0;
 	size_t mounts = 0;
 	size_t volumes = 0;
@@ -154,10 +140,8 @@ TEST(test_build_unknown_storage_is_404)
 	static const struct storage_request UNKNOWN[] = {
 		{ .name = { "nix", 3 }, .where = { "/extras/storages/0/name", 9, 1 } }
 	};
-	BENCH_AUTO b;
-	make_storages(&b, PROFILE_PLAIN, UNKNOWN, 1);
-	assert_int_equal(build(&b), -1);
-	assert_int_equal(b.e.http, 404);
+	BENCH(b, make_storages, PROFILE_PLAIN, UNKNOWN, 1);
+	refused(&b, 404);
 	assert_string_equal(b.e.code, "NoStorageError");
 	assert_int_equal(b.e.notes.v[0].line, 9);
 }
@@ -168,20 +152,16 @@ TEST(test_build_one_path_twice_is_400)
 		                                       { .name = { "other", 5 },
 		                                         .mount_path = { "/mnt/nfs/", 9 },
 		                                         .mount_where = { "/x", 5, 1 } } };
-	BENCH_AUTO b;
-	make_storages(&b, PROFILE_PLAIN, SAME, 2);
-	assert_int_equal(build(&b), -1);
-	assert_int_equal(b.e.http, 400);
+	BENCH(b, make_storages, PROFILE_PLAIN, SAME, 2);
+	refused(&b, 400);
 	assert_string_equal(b.e.notes.v[0].at, "/x");
 }
 
 TEST(test_build_volume_names_are_labels_in_plain)
 {
 	static const struct storage_request SHARE[] = { { .name = { "PAI_SHARE", 9 } } };
-	BENCH_AUTO b;
-	BENCH_AUTO o;
-	make_storages(&b, PROFILE_PLAIN, SHARE, 1);
-	make_storages(&o, PROFILE_OPENPAI, SHARE, 1);
+	BENCH(b, make_storages, PROFILE_PLAIN, SHARE, 1);
+	BENCH(o, make_storages, PROFILE_OPENPAI, SHARE, 1);
 	built(&b);
 	built(&o);
 	OBJECT_AUTO *plain = object(&b, 0);

@@ -37,8 +37,7 @@ TEST(test_build_of_code_mounts_all_parts_into_init)
 	code_object_name(name, "alice", SPAN(SHA));
 	FREE_AUTO char *part_2 = xasprintf("%s-2", name);
 	for (int way = 0; way < 4; way++) {
-		BENCH_AUTO b;
-		give_code(&b, way & 1 ? PROFILE_OPENPAI : PROFILE_PLAIN, "/src");
+		BENCH(b, give_code, way & 1 ? PROFILE_OPENPAI : PROFILE_PLAIN, "/src");
 		if (way & 2) {
 			b.set.program[0] = (struct runtime_program){ "pai-runtime-amd64-0", "amd64",
 				                                     "x86_64", "01", SPAN("f0VM") };
@@ -46,8 +45,7 @@ TEST(test_build_of_code_mounts_all_parts_into_init)
 		}
 		b.job.code.commit = SPAN("9fceb02");
 		b.facts.code = (struct code_fact){ 3, (1 << 20) + 1 };
-		built(&b);
-		OBJECT_AUTO *f = object(&b, 0);
+		OBJECT_AUTO *f = built_object(&b, 0);
 		assert_string_equal(code_label(f), name + 5);
 		assert_text(f, APP "workingDir", "/src");
 		assert_null(at(f, INIT "workingDir"));
@@ -72,11 +70,9 @@ TEST(test_build_of_code_mounts_all_parts_into_init)
 
 TEST(test_build_of_code_without_facts_names_one_part_of_the_user)
 {
-	BENCH_AUTO b;
+	BENCH(b, give_code, PROFILE_PLAIN, "/src");
 	char name[CODE_OBJECT + 1];
-	give_code(&b, PROFILE_PLAIN, "/src");
-	built(&b);
-	OBJECT_AUTO *f = object(&b, 0);
+	OBJECT_AUTO *f = built_object(&b, 0);
 	code_object_name(name, "alice", SPAN(SHA));
 	assert_string_equal(code_label(f), name + 5);
 	FREE_AUTO char *part = xasprintf("%s-0", name);
@@ -88,8 +84,7 @@ TEST(test_build_of_code_without_facts_names_one_part_of_the_user)
 
 TEST(test_build_without_code_names_none)
 {
-	BENCH_AUTO b;
-	set_up(&b, PROFILE_PLAIN);
+	BENCH(b, set_up, PROFILE_PLAIN);
 	built(&b);
 	assert_null(memmem(b.out.v[0].body.p, b.out.v[0].body.n, "code", 4));
 }
@@ -107,8 +102,7 @@ TEST(test_build_of_code_in_a_storage_is_400)
 		{ "/mnt/y", "/mnt/x/", true },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
-		BENCH_AUTO b;
-		give_code(&b, PROFILE_PLAIN, CASES[i].path);
+		BENCH(b, give_code, PROFILE_PLAIN, CASES[i].path);
 		const struct storage_request request = {
 			.name = { "nfs", 3 },
 			.mount_path = span_of(*CASES[i].at ? CASES[i].at : "/data")
@@ -121,8 +115,7 @@ TEST(test_build_of_code_in_a_storage_is_400)
 			built(&b);
 			continue;
 		}
-		assert_int_equal(build(&b), -1);
-		assert_int_equal(b.e.http, 400);
+		refused(&b, 400);
 		assert_string_equal(b.e.notes.v[0].at, "/extras/code/path");
 		assert_int_equal(b.e.notes.v[0].line, 9);
 		assert_non_null(strstr(b.e.notes.v[0].msg, "because a storage is mounted at"));

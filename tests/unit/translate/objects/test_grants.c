@@ -49,9 +49,7 @@ TEST(test_read_gives_the_grants_a_role_asks_for)
 		{ "anything: {else: 1}", 0 },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
-		ARENA_AUTO a = { 0 };
-		ERR_AUTO e = { 0 };
-		const struct job *job = read_options(CASES[i].options, &a, &e);
+		const struct job *job = read_options(CASES[i].options, &unit.a, no_err());
 		assert_non_null(job);
 		assert_int_equal(job->roles[0].wants, CASES[i].wants);
 	}
@@ -59,9 +57,7 @@ TEST(test_read_gives_the_grants_a_role_asks_for)
 
 TEST(test_read_keeps_the_place_of_a_requested_grant)
 {
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO e = { 0 };
-	const struct job *job = read_options("shmMB: 8, fuse: true", &a, &e);
+	const struct job *job = read_options("shmMB: 8, fuse: true", &unit.a, no_err());
 	assert_non_null(job);
 	const struct place *where = &job->roles[0].wants_where[0];
 	assert_string_equal(where->at, "/taskRoles/w/extraContainerOptions/fuse");
@@ -74,12 +70,10 @@ TEST(test_read_refuses_grants_that_are_no_booleans)
 	static const char *const CASES[] = { "fuse: \"true\"", "hostNetwork: 1",
 		                             "infiniband: yes please" };
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
-		ARENA_AUTO a = { 0 };
-		ERR_AUTO e = { 0 };
-		assert_null(read_options(CASES[i], &a, &e));
-		assert_int_equal(e.http, 400);
-		assert_int_equal(e.notes.n, 1);
-		assert_int_equal(e.notes.v[0].line, 10);
+		assert_null(read_options(CASES[i], &unit.a, no_err()));
+		assert_int_equal(unit.e.http, 400);
+		assert_int_equal(unit.e.notes.n, 1);
+		assert_int_equal(unit.e.notes.v[0].line, 10);
 	}
 }
 
@@ -109,11 +103,9 @@ TEST(test_facts_give_the_grants_of_a_user)
 		{ "groups: {g: {admin: true}}\nusers: {bob: {groups: [g]}}", 0 },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
-		ARENA_AUTO a = { 0 };
-		ERR_AUTO e = { 0 };
 		struct facts f;
-		if (facts_read(span_of(CASES[i].file), "bob", &a, &f, &e) < 0)
-			fail_msg("%s", err_msg(&e));
+		if (facts_read(span_of(CASES[i].file), "bob", &unit.a, &f, no_err()) < 0)
+			fail_msg("%s", err_msg(&unit.e));
 		assert_int_equal(f.grants, CASES[i].grants);
 	}
 }
@@ -124,11 +116,9 @@ TEST(test_facts_with_unknown_grants_are_refused)
 		                             "groups: {g: {overlays: [sudo]}}",
 		                             "users: {bob: {overlays: [Infiniband]}}" };
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
-		ARENA_AUTO a = { 0 };
-		ERR_AUTO e = { 0 };
 		struct facts f;
-		assert_int_equal(facts_read(span_of(CASES[i]), "bob", &a, &f, &e), -1);
-		assert_int_equal(e.notes.v[0].line, 1);
+		assert_int_equal(facts_read(span_of(CASES[i]), "bob", &unit.a, &f, no_err()), -1);
+		assert_int_equal(unit.e.notes.v[0].line, 1);
 	}
 }
 
@@ -146,10 +136,8 @@ static void ask(struct bench *b, enum profile profile, unsigned wants, unsigned 
 
 TEST(test_build_refuses_options_that_are_not_granted)
 {
-	BENCH_AUTO b;
-	ask(&b, PROFILE_PLAIN, ALL, GRANT_HOST_NETWORK);
-	assert_int_equal(build(&b), -1);
-	assert_int_equal(b.e.http, 403);
+	BENCH(b, ask, PROFILE_PLAIN, ALL, GRANT_HOST_NETWORK);
+	refused(&b, 403);
 	assert_string_equal(b.e.code, "ForbiddenUserError");
 	assert_int_equal(b.e.notes.n, 2);
 	assert_string_equal(b.e.notes.v[0].at, "/taskRoles/x/fuse");
@@ -162,10 +150,8 @@ TEST(test_build_refuses_options_that_are_not_granted)
 TEST(test_build_plain_grants_one_by_one)
 {
 	for (unsigned wants = 0; wants <= ALL; wants++) {
-		BENCH_AUTO b;
-		ask(&b, PROFILE_PLAIN, wants, wants);
-		built(&b);
-		json_auto_t *v = object(&b, 0);
+		BENCH(b, ask, PROFILE_PLAIN, wants, wants);
+		json_auto_t *v = built_object(&b, 0);
 		json_t *limits = at(v, APP "resources/limits");
 		json_t *security = at(v, APP "securityContext");
 		json_t *add = at(security, "capabilities/add");
@@ -189,8 +175,7 @@ TEST(test_build_openpai_needs_no_grants)
 {
 	json_t *pods[2] = { NULL, NULL };
 	for (unsigned i = 0; i < 2; i++) {
-		BENCH_AUTO b;
-		ask(&b, PROFILE_OPENPAI, i ? GRANT_FUSE | GRANT_HOST_NETWORK : 0, 0);
+		BENCH(b, ask, PROFILE_OPENPAI, i ? GRANT_FUSE | GRANT_HOST_NETWORK : 0, 0);
 		built(&b);
 		pods[i] = object(&b, 0);
 	}
@@ -198,10 +183,8 @@ TEST(test_build_openpai_needs_no_grants)
 	assert_true(json_equal(pods[0], pods[1]));
 	json_decref(pods[0]);
 	json_decref(pods[1]);
-	BENCH_AUTO b;
-	ask(&b, PROFILE_OPENPAI, GRANT_INFINIBAND, 0);
-	built(&b);
-	json_auto_t *v = object(&b, 0);
+	BENCH(b, ask, PROFILE_OPENPAI, GRANT_INFINIBAND, 0);
+	json_auto_t *v = built_object(&b, 0);
 	assert_int_equal(json_integer_value(at(at(v, APP "resources/limits"), "cpu")), 4);
 	assert_non_null(json_object_get(at(v, APP "resources/limits"), "rdma/hca"));
 }

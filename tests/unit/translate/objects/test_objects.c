@@ -32,8 +32,7 @@ static void assert_secret(struct bench *b, size_t i, const char *key, const char
 
 TEST(test_build_with_a_mark_sets_create_and_owners)
 {
-	BENCH_AUTO b;
-	make_owned(&b, PROFILE_PLAIN);
+	BENCH(b, make_owned, PROFILE_PLAIN);
 	assert_int_equal(b.out.n, 4);
 	OBJECT_AUTO *f = object(&b, 3);
 	assert_text(f, "spec/executionType", "Create");
@@ -53,17 +52,15 @@ TEST(test_build_with_a_mark_sets_create_and_owners)
 
 TEST(test_build_gives_the_place_of_the_uid)
 {
-	BENCH_AUTO b;
-	make_owned(&b, PROFILE_OPENPAI);
+	BENCH(b, make_owned, PROFILE_OPENPAI);
 	for (size_t i = 0; i < 2; i++) {
 		const struct object *o = &b.out.v[i];
 		FREE_AUTO char *text =
 		    xasprintf("%.*sUID%s", (int)o->uid_at, o->body.p, o->body.p + o->uid_at);
-		json_t *v = json_loads(text, 0, NULL);
+		json_auto_t *v = json_loads(text, 0, NULL);
 		assert_text(v, "metadata/ownerReferences/0/uid", "UID");
 		assert_text(v, "metadata/ownerReferences/0/name", HASH);
 		assert_int_equal(json_object_size(at(v, "metadata/ownerReferences/0")), 4);
-		json_decref(v);
 	}
 	assert_int_equal(b.out.v[2].kind, KIND_PRIORITYCLASS);
 	assert_int_equal(b.out.v[2].uid_at, 0);
@@ -91,13 +88,11 @@ static void assert_mark(const struct bench *b, size_t i, const char *where, cons
 
 TEST(test_build_marks_only_a_framework_in_creation)
 {
-	BENCH_AUTO owned;
-	make_owned(&owned, PROFILE_PLAIN);
+	BENCH(owned, make_owned, PROFILE_PLAIN);
 	assert_mark(&owned, 3, "labels", "rest-lit/creating", "true");
 	for (size_t i = 0; i < 3; i++)
 		assert_mark(&owned, i, "labels", "rest-lit/creating", NULL);
-	BENCH_AUTO alone;
-	set_up(&alone, PROFILE_PLAIN);
+	BENCH(alone, set_up, PROFILE_PLAIN);
 	alone.mark = &MARK;
 	built(&alone);
 	assert_mark(&alone, 0, "labels", "rest-lit/instance", "here");
@@ -123,8 +118,7 @@ TEST(test_build_puts_idempotency_on_the_framework_only)
 		.idempotency = "ab-cd",
 		.request = "r-1",
 	};
-	BENCH_AUTO b;
-	make_owned(&b, PROFILE_PLAIN);
+	BENCH(b, make_owned, PROFILE_PLAIN);
 	assert_mark(&b, 3, "annotations", "rest-lit/idempotency", NULL);
 	assert_mark(&b, 3, "annotations", "rest-lit/request-id", NULL);
 	b.mark = &KEYED;
@@ -140,16 +134,14 @@ TEST(test_build_puts_idempotency_on_the_framework_only)
 /* It belongs to no namespace; the label tells the janitor the namespace of its Framework. */
 TEST(test_build_priority_class_names_the_namespace)
 {
-	BENCH_AUTO b;
-	make_owned(&b, PROFILE_PLAIN);
+	BENCH(b, make_owned, PROFILE_PLAIN);
 	assert_mark(&b, 2, "labels", "rest-lit/namespace", "default");
 	assert_mark(&b, 3, "labels", "rest-lit/namespace", NULL);
 }
 
 TEST(test_build_secrets_have_logins_and_values)
 {
-	BENCH_AUTO b;
-	make_owned(&b, PROFILE_PLAIN);
+	BENCH(b, make_owned, PROFILE_PLAIN);
 	assert_secret(
 	    &b, 0, ".dockerconfigjson",
 	    "{\"auths\":{\"q.io\":{\"auth\":\"Og==\"},\"r.io\":{\"auth\":\"dTI6cDI=\"}}}");
@@ -166,8 +158,7 @@ TEST(test_preview_masks_the_values_of_secrets)
 		{ "secrets.yaml", "******" },
 		{ "userExtensionSecrets.yaml", "******" },
 	};
-	BENCH_AUTO b;
-	make_owned(&b, PROFILE_PLAIN);
+	BENCH(b, make_owned, PROFILE_PLAIN);
 	b.facts.extension = b.job.secrets;
 	struct translator *t = translator_new(&b.set, NULL, &b.e);
 	assert_int_equal(job_preview(t, &b.job, &b.facts, &b.a, &b.out, &b.e), 0);
@@ -201,8 +192,7 @@ TEST(test_build_adds_a_seed_where_the_user_has_no_key_pair)
 		{ "jobSSH: {pubKey: x, key: z}\n", "jobSSH:\n  pubKey: x\n  key: z\n" },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
-		BENCH_AUTO b;
-		set_up(&b, PROFILE_PLAIN);
+		BENCH(b, set_up, PROFILE_PLAIN);
 		struct doc doc;
 		NOTES_AUTO w = { 0 };
 		const char *text = CASES[i].extension;
@@ -225,10 +215,8 @@ TEST(test_build_adds_a_seed_where_the_user_has_no_key_pair)
 
 TEST(test_build_moves_a_large_environment_as_a_whole)
 {
-	BENCH_AUTO inside;
-	BENCH_AUTO moved;
-	set_up(&inside, PROFILE_PLAIN);
-	set_up(&moved, PROFILE_PLAIN);
+	BENCH(inside, set_up, PROFILE_PLAIN);
+	BENCH(moved, set_up, PROFILE_PLAIN);
 	inside.job.n_roles = moved.job.n_roles = 5;
 	inside.job.dialect = moved.job.dialect = dialect_get(DIALECT_V1);
 	inside.job.code_dir = moved.job.code_dir = SPAN("$$(a)");
@@ -261,8 +249,7 @@ TEST(test_build_moves_a_large_environment_as_a_whole)
 
 TEST(test_build_many_roles_stay_small)
 {
-	BENCH_AUTO b;
-	set_up(&b, PROFILE_OPENPAI);
+	BENCH(b, set_up, PROFILE_OPENPAI);
 	b.job.n_roles = 120;
 	built(&b);
 	assert_int_equal(b.out.n, 2);
@@ -273,15 +260,13 @@ TEST(test_build_many_roles_stay_small)
 
 TEST(test_build_too_large_names_the_heaviest_roles)
 {
-	BENCH_AUTO b;
-	set_up(&b, PROFILE_PLAIN);
+	BENCH(b, set_up, PROFILE_PLAIN);
 	b.job.n_roles = 10;
 	b.set.max_object = 60000;
 	char *long_command = arena_alloc(&b.a, 20000);
 	memset(long_command, 'x', 20000);
 	b.role[4].command = (struct span){ long_command, 20000 };
-	assert_int_equal(build(&b), -1);
-	assert_int_equal(b.e.http, 413);
+	refused(&b, 413);
 	assert_int_equal(b.e.notes.n, 4);
 	assert_non_null(strstr(b.e.notes.v[1].msg, "role_4"));
 	assert_string_equal(b.e.notes.v[1].at, "/taskRoles/x");
@@ -289,8 +274,7 @@ TEST(test_build_too_large_names_the_heaviest_roles)
 
 TEST(test_build_accepts_an_object_of_exactly_the_limit)
 {
-	BENCH_AUTO b;
-	set_up(&b, PROFILE_PLAIN);
+	BENCH(b, set_up, PROFILE_PLAIN);
 	built(&b);
 	b.set.max_object = b.out.v[0].body.n;
 	built(&b);
@@ -300,20 +284,16 @@ TEST(test_build_accepts_an_object_of_exactly_the_limit)
 
 TEST(test_build_refuses_annotations_that_are_too_large)
 {
-	BENCH_AUTO b;
-	set_up(&b, PROFILE_PLAIN);
+	BENCH(b, set_up, PROFILE_PLAIN);
 	b.set.max_annotations = 520;
-	assert_int_equal(build(&b), -1);
-	assert_int_equal(b.e.http, 400);
+	refused(&b, 400);
 	assert_string_equal(b.e.notes.v[0].at, "");
 }
 
 TEST(test_build_is_the_same_twice)
 {
-	BENCH_AUTO b;
-	BENCH_AUTO c;
-	make_owned(&b, PROFILE_PLAIN);
-	make_owned(&c, PROFILE_PLAIN);
+	BENCH(b, make_owned, PROFILE_PLAIN);
+	BENCH(c, make_owned, PROFILE_PLAIN);
 	for (size_t i = 0; i < b.out.n; i++)
 		assert_true(span_eq(b.out.v[i].body, c.out.v[i].body));
 }

@@ -59,10 +59,9 @@ TEST(test_volumes_need_a_grant_of_their_storage)
 static json_t *pod_of(struct objects *out)
 {
 	struct span body = objects_framework(out)->body;
-	json_t *v = json_loadb(body.p, body.n, 0, NULL);
+	json_auto_t *v = json_loadb(body.p, body.n, 0, NULL);
 	json_t *role = json_array_get(json_object_get(json_object_get(v, "spec"), "taskRoles"), 0);
 	json_t *pod = json_incref(json_object_get(json_object_get(role, "task"), "pod"));
-	json_decref(v);
 	return pod;
 }
 
@@ -75,7 +74,7 @@ TEST(test_user_pods_are_merged_under_the_template)
 		"[x], env: [{name: A, value: $(PAI_TASK_INDEX)}], resources: {limits: {cpu: 500m, "
 		"memory: 1Gi}, requests: {cpu: 100m}}}]}}"));
 	assert_int_equal(build(&r, &out), 0);
-	json_t *pod = pod_of(&out);
+	json_auto_t *pod = pod_of(&out);
 	const char *mine = NULL;
 	const char *user = NULL;
 	const char *init[2] = { NULL, NULL };
@@ -98,17 +97,14 @@ TEST(test_user_pods_are_merged_under_the_template)
 	assert_string_equal(container, "app");
 	assert_string_equal(variable, "A");
 	assert_string_equal(value, "$(PAI_TASK_INDEX)");
-	json_t *want = json_pack("{s:{s:s, s:s}, s:{s:s}}", "limits", "cpu", "500m", "memory",
-	                         "1Gi", "requests", "cpu", "100m");
+	json_auto_t *want = json_pack("{s:{s:s, s:s}, s:{s:s}}", "limits", "cpu", "500m", "memory",
+	                              "1Gi", "requests", "cpu", "100m");
 	assert_true(json_equal(resources, want));
 	/* The same pod is what the API server checks. */
 	assert_int_equal(out.n_checks, 1);
 	assert_string_equal(out.check[0].name, "w");
-	json_t *check = json_loadb(out.check[0].body.p, out.check[0].body.n, 0, NULL);
+	json_auto_t *check = json_loadb(out.check[0].body.p, out.check[0].body.n, 0, NULL);
 	assert_true(json_equal(json_object_get(check, "template"), pod));
-	json_decref(check);
-	json_decref(want);
-	json_decref(pod);
 }
 
 /* A v2 job has nothing to check. */

@@ -1,6 +1,8 @@
 /* The two ways of pai-runtime into pods: an image or a ConfigMap. */
 #include "tests/unit/translate/build_kit.h"
 
+AUTO_FREE(translator)
+
 #define CONFIGMAP       "pai-runtime-amd64-0123456789abcdef"
 #define SOURCE          "projected/sources/"
 #define CONFIGMAP_ARM64 "pai-runtime-arm64-fedcba9876543210"
@@ -46,10 +48,8 @@ TEST(test_image_pull_policy_depends_on_the_tag)
 TEST(test_build_by_image_runs_its_command)
 {
 	for (int profile = 0; profile < 2; profile++) {
-		BENCH_AUTO b;
-		set_up(&b, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
-		built(&b);
-		OBJECT_AUTO *f = object(&b, 0);
+		BENCH(b, set_up, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
+		OBJECT_AUTO *f = built_object(&b, 0);
 		assert_text(f, INIT "image", RUNTIME_IMAGE);
 		assert_text(f, INIT "imagePullPolicy", profile ? "Always" : "IfNotPresent");
 		assert_null(at(f, INIT "command"));
@@ -74,8 +74,7 @@ TEST(test_build_by_configmap_runs_the_mounted_program)
 		"PAI_CURRENT_TASK_ROLE_NAME",
 	};
 	for (int profile = 0; profile < 2; profile++) {
-		BENCH_AUTO b;
-		by_configmap(&b, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
+		BENCH(b, by_configmap, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
 		built(&b);
 		assert_int_equal(b.out.n, 1); /* the ConfigMap belongs to no job */
 		OBJECT_AUTO *f = object(&b, 0);
@@ -105,10 +104,8 @@ TEST(test_build_by_configmap_runs_the_mounted_program)
 TEST(test_build_for_two_architectures_lets_the_shell_choose)
 {
 	for (int profile = 0; profile < 2; profile++) {
-		BENCH_AUTO b;
-		by_two_configmaps(&b, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
-		built(&b);
-		OBJECT_AUTO *f = object(&b, 0);
+		BENCH(b, by_two_configmaps, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
+		OBJECT_AUTO *f = built_object(&b, 0);
 		assert_text(f, INIT "image", "busybox:1.36"); /* the configured one */
 		assert_text(f, INIT "imagePullPolicy", "IfNotPresent");
 		assert_text(f, INIT "command/0", "/bin/sh");
@@ -127,12 +124,10 @@ TEST(test_build_for_two_architectures_lets_the_shell_choose)
 
 TEST(test_build_by_configmap_takes_the_image_of_each_role)
 {
-	BENCH_AUTO b;
-	by_configmap(&b, PROFILE_PLAIN);
+	BENCH(b, by_configmap, PROFILE_PLAIN);
 	b.job.n_roles = 2;
 	b.role[1].image = SPAN("other:2");
-	built(&b);
-	OBJECT_AUTO *f = object(&b, 0);
+	OBJECT_AUTO *f = built_object(&b, 0);
 	assert_text(f, INIT "image", "img");
 	assert_text(f, INIT "imagePullPolicy", "Always");
 	assert_text(f, "spec/taskRoles/1/task/pod/spec/initContainers/0/image", "other:2");
@@ -140,18 +135,16 @@ TEST(test_build_by_configmap_takes_the_image_of_each_role)
 
 static struct translator *translator_of(const struct bench *b)
 {
-	ERR_AUTO e = { 0 };
-	struct translator *t = translator_new(&b->set, NULL, &e);
+	struct translator *t = translator_new(&b->set, NULL, no_err());
 	assert_non_null(t);
 	return t;
 }
 
 TEST(test_runtime_object_is_the_configmap)
 {
-	BENCH_AUTO b;
-	by_configmap(&b, PROFILE_PLAIN);
+	BENCH(b, by_configmap, PROFILE_PLAIN);
 	b.set.namespace_name = "jobs";
-	struct translator *t = translator_of(&b);
+	AUTO(translator_auto) struct translator *t = translator_of(&b);
 	struct object o;
 	assert_false(runtime_object(t, 1, &b.a, &o));
 	assert_true(runtime_object(t, 0, &b.a, &o));
@@ -165,14 +158,12 @@ TEST(test_runtime_object_is_the_configmap)
 	assert_text(v, "metadata/namespace", "jobs");
 	assert_text(v, "binaryData/pai-runtime", "f0VMRg==");
 	assert_true(json_is_true(at(v, "immutable")));
-	translator_free(t);
 }
 
 TEST(test_runtime_object_exists_for_each_architecture)
 {
-	BENCH_AUTO b;
-	by_two_configmaps(&b, PROFILE_PLAIN);
-	struct translator *t = translator_of(&b);
+	BENCH(b, by_two_configmaps, PROFILE_PLAIN);
+	AUTO(translator_auto) struct translator *t = translator_of(&b);
 	for (size_t i = 0; i < RUNTIME_PROGRAMS; i++) {
 		struct object o;
 		assert_true(runtime_object(t, i, &b.a, &o));
@@ -186,33 +177,28 @@ TEST(test_runtime_object_exists_for_each_architecture)
 	}
 	struct object none;
 	assert_false(runtime_object(t, RUNTIME_PROGRAMS, &b.a, &none));
-	translator_free(t);
 }
 
 TEST(test_runtime_object_is_absent_with_an_image)
 {
-	BENCH_AUTO b;
-	set_up(&b, PROFILE_PLAIN);
-	struct translator *t = translator_of(&b);
+	BENCH(b, set_up, PROFILE_PLAIN);
+	AUTO(translator_auto) struct translator *t = translator_of(&b);
 	struct object o;
 	assert_false(runtime_object(t, 0, &b.a, &o));
-	translator_free(t);
 }
 
 /* This is the largest size that fits into a ConfigMap. */
 TEST(test_runtime_object_may_have_one_mebibyte)
 {
 	enum { SIZE = 4 * ((1 << 20) + 2) / 3 };
-	BENCH_AUTO b;
-	by_configmap(&b, PROFILE_PLAIN);
+	BENCH(b, by_configmap, PROFILE_PLAIN);
 	char *text = arena_alloc(&b.a, SIZE);
 	memset(text, 'A', SIZE);
 	b.set.program[0].base64 = (struct span){ text, SIZE };
-	struct translator *t = translator_of(&b);
+	AUTO(translator_auto) struct translator *t = translator_of(&b);
 	struct object o;
 	assert_true(runtime_object(t, 0, &b.a, &o));
 	assert_true(o.body.n > SIZE && o.body.n < SIZE + 2048);
-	translator_free(t);
 }
 
 /* ---- where the output of a task goes ---- */
@@ -222,10 +208,8 @@ TEST(test_runtime_object_may_have_one_mebibyte)
 TEST(test_build_without_output_url_mounts_nothing)
 {
 	for (int profile = 0; profile < 2; profile++) {
-		BENCH_AUTO b;
-		set_up(&b, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
-		built(&b);
-		OBJECT_AUTO *f = object(&b, 0);
+		BENCH(b, set_up, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
+		OBJECT_AUTO *f = built_object(&b, 0);
 		assert_null(named(at(f, APP "env"), "PAI_OUTPUT_URL"));
 		assert_null(named(at(f, APP "volumeMounts"), "output-access"));
 		assert_null(named(at(f, POD "volumes"), "output-access"));
@@ -236,11 +220,9 @@ TEST(test_build_without_output_url_mounts_nothing)
 TEST(test_build_with_output_url_mounts_a_token)
 {
 	for (int profile = 0; profile < 2; profile++) {
-		BENCH_AUTO b;
-		set_up(&b, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
+		BENCH(b, set_up, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
 		b.set.output_url = "https://rest-lit.example.svc:9187";
-		built(&b);
-		OBJECT_AUTO *f = object(&b, 0);
+		OBJECT_AUTO *f = built_object(&b, 0);
 		assert_text(named(at(f, APP "env"), "PAI_OUTPUT_URL"), "value", b.set.output_url);
 		json_t *mount = named(at(f, APP "volumeMounts"), "output-access");
 		assert_text(mount, "mountPath", OUTPUT_MOUNT);

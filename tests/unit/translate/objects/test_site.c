@@ -22,8 +22,7 @@ static const struct template_file TOLERATION[] = {
 TEST(test_site_overlays_are_in_every_framework)
 {
 	for (unsigned bits = 0; bits < 16; bits++) {
-		BENCH_AUTO b;
-		set_up(&b, bits & 1 ? PROFILE_OPENPAI : PROFILE_PLAIN);
+		BENCH(b, set_up, bits & 1 ? PROFILE_OPENPAI : PROFILE_PLAIN);
 		b.replace = TOLERATION;
 		b.mark = bits & 2 ? &MARK : NULL;
 		b.job.dialect = dialect_get(bits & 4 ? DIALECT_V1 : DIALECT_V2);
@@ -46,12 +45,10 @@ TEST(test_site_overlay_is_applied_last)
 		       "          env:\n            - name: LAST\n              value: x\n") },
 		{ NULL, { NULL, 0 } }
 	};
-	BENCH_AUTO b;
-	set_up(&b, PROFILE_PLAIN);
+	BENCH(b, set_up, PROFILE_PLAIN);
 	b.replace = LAST;
 	b.role[0].gpu = 0; /* cpu-only.yaml appends, too */
-	built(&b);
-	json_auto_t *v = object(&b, 0);
+	json_auto_t *v = built_object(&b, 0);
 	json_t *env = at(v, APP "env");
 	assert_non_null(named(env, "NVIDIA_VISIBLE_DEVICES"));
 	assert_text(json_array_get(env, json_array_size(env) - 1), "name", "LAST");
@@ -63,10 +60,8 @@ TEST(test_site_overlay_that_is_blank_changes_nothing)
 	static const struct template_file BLANK[] = { { "site-taskrole.yaml", SPAN("# later\n") },
 		                                      { "site-framework.yaml", SPAN("") },
 		                                      { NULL, { NULL, 0 } } };
-	BENCH_AUTO shipped;
-	BENCH_AUTO blank;
-	set_up(&shipped, PROFILE_PLAIN);
-	set_up(&blank, PROFILE_PLAIN);
+	BENCH(shipped, set_up, PROFILE_PLAIN);
+	BENCH(blank, set_up, PROFILE_PLAIN);
 	blank.replace = BLANK;
 	built(&shipped);
 	built(&blank);
@@ -83,10 +78,8 @@ static const struct template_file BY_GPU_TYPE[] = {
 
 TEST(test_gpu_type_chooses_nodes)
 {
-	BENCH_AUTO with;
-	BENCH_AUTO without;
-	set_up(&with, PROFILE_PLAIN);
-	set_up(&without, PROFILE_PLAIN);
+	BENCH(with, set_up, PROFILE_PLAIN);
+	BENCH(without, set_up, PROFILE_PLAIN);
 	with.replace = without.replace = BY_GPU_TYPE;
 	with.job.gpu_type = SPAN("K80");
 	built(&with);
@@ -99,16 +92,14 @@ TEST(test_gpu_type_chooses_nodes)
 
 static size_t warnings_with(const struct template_file *replace)
 {
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO e = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	struct settings set;
 	translate_settings_default(&set);
-	struct translator *t = translator_new(&set, replace, &e);
+	struct translator *t = translator_new(&set, replace, no_err());
 	struct span text =
 	    SPAN("{\"jobName\":\"j\",\"image\":\"i\",\"gpuType\":\"K80\",\"taskRoles\":"
 	         "[{\"name\":\"m\",\"taskNumber\":1,\"command\":\"x\"}]}");
-	assert_non_null(job_read(t, DIALECT_V1, text, "alice", &a, &warnings, &e));
+	assert_non_null(job_read(t, DIALECT_V1, text, "alice", &unit.a, &warnings, no_err()));
 	translator_free(t);
 	return warnings.n;
 }

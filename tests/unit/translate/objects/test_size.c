@@ -49,10 +49,8 @@ static size_t assert_same_env(json_t *whole, json_t *rest, json_t *data)
 
 static void check_move(unsigned dialect, size_t roles)
 {
-	BENCH_AUTO inside;
-	BENCH_AUTO moved;
-	large(&inside, dialect, roles);
-	large(&moved, dialect, roles);
+	BENCH(inside, large, dialect, roles);
+	BENCH(moved, large, dialect, roles);
 	inside.set.max_env_inline = 64 << 20;
 	inside.set.max_object = 64 << 20;
 	moved.set.max_env_inline = 0;
@@ -90,8 +88,7 @@ TEST(test_moved_environment_is_the_same)
 
 static bool moves(unsigned dialect, size_t roles, size_t max)
 {
-	BENCH_AUTO b;
-	large(&b, dialect, roles);
+	BENCH(b, large, dialect, roles);
 	b.set.max_env_inline = max;
 	built(&b);
 	return b.out.n == 2;
@@ -100,10 +97,8 @@ static bool moves(unsigned dialect, size_t roles, size_t max)
 /* Returns the bytes of the environment that would be copied, computed from the containers. */
 static size_t copied(unsigned dialect, size_t roles)
 {
-	BENCH_AUTO with;
-	BENCH_AUTO without;
-	large(&with, dialect, roles);
-	large(&without, dialect, roles);
+	BENCH(with, large, dialect, roles);
+	BENCH(without, large, dialect, roles);
 	with.set.max_env_inline = 64 << 20;
 	without.set.max_env_inline = 0;
 	built(&with);
@@ -140,8 +135,7 @@ TEST(test_default_threshold_is_256_kib)
 TEST(test_a_hundred_roles_fit_into_a_framework)
 {
 	for (enum profile p = PROFILE_PLAIN; p <= PROFILE_OPENPAI; p++) {
-		BENCH_AUTO b;
-		set_up(&b, p);
+		BENCH(b, set_up, p);
 		b.job.n_roles = 100;
 		for (size_t i = 0; i < 100; i++)
 			b.role[i].instances = 50;
@@ -154,12 +148,10 @@ TEST(test_a_hundred_roles_fit_into_a_framework)
 /* The ConfigMap, not the Framework, is too large. */
 TEST(test_configmap_that_is_too_large_is_refused)
 {
-	BENCH_AUTO b;
-	large(&b, DIALECT_V2, 100);
+	BENCH(b, large, DIALECT_V2, 100);
 	b.set.max_env_inline = 0;
 	b.set.max_object = 8000;
-	assert_int_equal(build(&b), -1);
-	assert_int_equal(b.e.http, 413);
+	refused(&b, 413);
 	assert_non_null(strstr(err_msg(&b.e), "common environment"));
 	assert_non_null(strstr(err_msg(&b.e), "8000 bytes"));
 	assert_non_null(
@@ -169,13 +161,11 @@ TEST(test_configmap_that_is_too_large_is_refused)
 /* The message names the object that is too large. */
 TEST(test_secrets_that_are_too_large_are_named)
 {
-	BENCH_AUTO b;
-	large(&b, DIALECT_V2, 2);
+	BENCH(b, large, DIALECT_V2, 2);
 	give_secrets(&b);
 	b.job.has_auth = false;
 	b.set.max_object = 100;
-	assert_int_equal(build(&b), -1);
-	assert_int_equal(b.e.http, 413);
+	refused(&b, 413);
 	assert_non_null(strstr(err_msg(&b.e), "the job's secrets"));
 	assert_non_null(strstr(err_msg(&b.e), "; fewer or shorter `secrets` make it smaller"));
 }
@@ -183,16 +173,14 @@ TEST(test_secrets_that_are_too_large_are_named)
 /* Variables of a v1 job's author are in every role; they do not move. */
 TEST(test_variables_of_v1_jobs_count_for_each_role)
 {
-	BENCH_AUTO b;
-	large(&b, DIALECT_V1, 20);
+	BENCH(b, large, DIALECT_V1, 20);
 	char *value = arena_alloc(&b.a, 100000);
 	memset(value, 'x', 100000);
 	struct env_var var = { SPAN("A"), { value, 100000 } };
 	b.role[7].env = b.role[11].env = &var;
 	b.role[7].n_env = b.role[11].n_env = 1;
 	b.set.max_object = 200000;
-	assert_int_equal(build(&b), -1);
-	assert_int_equal(b.e.http, 413);
+	refused(&b, 413);
 	assert_non_null(strstr(b.e.notes.v[0].msg, "`jobEnvs`"));
 	assert_non_null(strstr(b.e.notes.v[1].msg, "`role_11`"));
 	assert_non_null(strstr(b.e.notes.v[2].msg, "`role_7`"));

@@ -34,9 +34,8 @@ static struct fixture fixture(void)
 {
 	struct fixture f = { .out = STR_INIT(1 << 20) };
 	NOTES_AUTO warnings = { 0 };
-	ERR_AUTO e = { 0 };
 	struct budget b = BUDGET_DEFAULT;
-	assert_int_equal(doc_read(SPAN(PARAMETERS), &b, &f.arena, &f.doc, &warnings, &e), 0);
+	assert_int_equal(doc_read(SPAN(PARAMETERS), &b, &f.arena, &f.doc, &warnings, no_err()), 0);
 	return f;
 }
 
@@ -55,79 +54,28 @@ static void done(struct fixture *f)
 
 static void assert_renders(const char *text, const char *want)
 {
-	struct fixture f = fixture();
+	AUTO(done) struct fixture f = fixture();
 	assert_int_equal(run(&f, text), 0);
 	assert_string_equal(str_c(&f.out), want);
-	done(&f);
 }
 
 /* Expects the text unchanged, and a note. */
 static void assert_kept(const char *text)
 {
-	struct fixture f = fixture();
+	AUTO(done) struct fixture f = fixture();
 	assert_int_equal(run(&f, text), 0);
 	assert_string_equal(str_c(&f.out), text);
 	assert_int_equal(f.render.n_unresolved, 1);
 	assert_memory_equal(f.render.unresolved[0].tag.p, text, strlen(text));
-	done(&f);
 }
 
 static void assert_problem(const char *text, enum render_problem p, size_t at)
 {
-	struct fixture f = fixture();
+	AUTO(done) struct fixture f = fixture();
 	assert_int_equal(run(&f, text), -1);
 	assert_int_equal(f.render.problem, p);
 	assert_int_equal(f.render.problem_at, at);
 	assert_true(strlen(render_problem_text(p)) > 0);
-	done(&f);
-}
-
-TEST(test_text_without_tags_is_not_changed)
-{
-	assert_renders("echo {{ x }} % > < ${a}\n", "echo {{ x }} % > < ${a}\n");
-	assert_renders("", "");
-}
-
-TEST(test_values_are_inserted_as_text)
-{
-	assert_renders("<% $parameters.a %><%$parameters.t%>", "1<b> & c");
-	assert_renders("<%\t$parameters.real\n%>", "0.1");
-	assert_renders("<% $parameters.big %>", "1e+21");
-	assert_renders("<% $parameters.inf %>", "Infinity");
-	assert_renders("<% $parameters.yes %>", "true");
-	assert_renders("<% $parameters.day %>", "2001-01-01");
-	assert_renders("[<% $parameters.e %>]", "[]");
-}
-
-TEST(test_lists_and_maps_are_written_like_javascript)
-{
-	assert_renders("<% $parameters.l %>", "1,2,,x");
-	assert_renders("<% $parameters.m %>", "[object Object]");
-	assert_renders("<% $parameters %>", "[object Object]");
-}
-
-TEST(test_paths_lead_through_lists_and_maps)
-{
-	assert_renders("<% $parameters.l[0] %>", "1");
-	assert_renders("<% $parameters.l.1.0 %>", "2");
-	assert_renders("<% $parameters.l[1][0] %>", "2");
-	assert_renders("<% $parameters.m.x.y[1] %>", "q");
-	assert_renders("<% $parameters..k %>", "v");
-}
-
-TEST(test_length_counts_utf16_units)
-{
-	assert_renders("<% $parameters.l.length %>", "3");
-	assert_renders("<% $parameters.t.length %>", "7");
-	assert_renders("<% $parameters.u.length %>", "5"); /* the emoji counts twice */
-	assert_renders("<% $parameters.t[0] %>", "<");
-	assert_renders("<% $parameters.u.1 %>", "\xc3\xa9");
-	assert_renders("<% $parameters.u[4] %>", "z");
-}
-
-TEST(test_inserted_text_is_not_rendered)
-{
-	assert_renders("<% $parameters.self %>", "<% $parameters.a %>");
 }
 
 TEST(test_unresolved_placeholders_are_kept)
@@ -147,14 +95,42 @@ TEST(test_unresolved_placeholders_are_kept)
 	assert_kept("<% $secrets.a[0] %>");
 }
 
-TEST(test_other_tags_are_removed)
+TEST(test_placeholders_give_the_expected_text)
 {
+	/* Text without tags is not changed. */
+	assert_renders("echo {{ x }} % > < ${a}\n", "echo {{ x }} % > < ${a}\n");
+	assert_renders("", "");
+	/* Values are inserted as text. */
+	assert_renders("<% $parameters.a %><%$parameters.t%>", "1<b> & c");
+	assert_renders("<%\t$parameters.real\n%>", "0.1");
+	assert_renders("<% $parameters.big %>", "1e+21");
+	assert_renders("<% $parameters.inf %>", "Infinity");
+	assert_renders("<% $parameters.yes %>", "true");
+	assert_renders("<% $parameters.day %>", "2001-01-01");
+	assert_renders("[<% $parameters.e %>]", "[]");
+	/* Lists and maps are written like javascript. */
+	assert_renders("<% $parameters.l %>", "1,2,,x");
+	assert_renders("<% $parameters.m %>", "[object Object]");
+	assert_renders("<% $parameters %>", "[object Object]");
+	/* Paths lead through lists and maps. */
+	assert_renders("<% $parameters.l[0] %>", "1");
+	assert_renders("<% $parameters.l.1.0 %>", "2");
+	assert_renders("<% $parameters.l[1][0] %>", "2");
+	assert_renders("<% $parameters.m.x.y[1] %>", "q");
+	assert_renders("<% $parameters..k %>", "v");
+	/* Length counts utf16 units. */
+	assert_renders("<% $parameters.l.length %>", "3");
+	assert_renders("<% $parameters.t.length %>", "7");
+	assert_renders("<% $parameters.u.length %>", "5"); /* the emoji counts twice */
+	assert_renders("<% $parameters.t[0] %>", "<");
+	assert_renders("<% $parameters.u.1 %>", "\xc3\xa9");
+	assert_renders("<% $parameters.u[4] %>", "z");
+	/* Inserted text is not rendered. */
+	assert_renders("<% $parameters.self %>", "<% $parameters.a %>");
+	/* Other tags are removed. */
 	assert_renders("A<%! c %>B<%& $parameters.a %>C<%{ $parameters.a }%>D<%> p %>E", "ABCDE");
 	assert_renders("A<%# x %>in <% $parameters.a %> <%^ y %>z<%/ y %><%/ x %>B", "AB");
-}
-
-TEST(test_lines_with_only_a_tag_are_removed)
-{
+	/* Lines with only a tag are removed. */
 	assert_renders("a\n  <%! c %>  \nb", "a\nb");
 	assert_renders("a\n<%# x %>\n inner\n<%/ x %>\nb", "a\nb");
 	assert_renders("a\n<%& x %>\nb", "a\n\nb");
@@ -173,11 +149,10 @@ TEST(test_problems_are_reported_with_their_place)
 
 TEST(test_output_is_capped)
 {
-	struct fixture f = fixture();
+	AUTO(done) struct fixture f = fixture();
 	f.out.max = 10;
 	assert_int_equal(run(&f, "12345 <% $parameters.t %> <% $parameters.t %>"), 0);
 	assert_true(f.out.full);
-	done(&f);
 }
 
 TEST(test_only_name_takes_a_single_placeholder)
@@ -215,9 +190,8 @@ TEST(test_time_to_render_is_linear)
 
 TEST(test_lookups_in_large_maps_are_bounded)
 {
-	ARENA_AUTO a = { 0 };
 	struct node map = { .type = NODE_MAP, .n = 50000 };
-	struct member *m = ARENA_NEW(&a, struct member, map.n);
+	struct member *m = ARENA_NEW(&unit.a, struct member, map.n);
 	for (uint32_t i = 0; i < map.n; i++) {
 		m[i].key = "k";
 		m[i].key_n = 1;
@@ -227,8 +201,7 @@ TEST(test_lookups_in_large_maps_are_bounded)
 	struct render r = { .roots = &root, .n_roots = 1 };
 	STR_AUTO text = STR_INIT(1 << 20);
 	STR_AUTO out = STR_INIT(1 << 20);
-	for (int i = 0; i < 10000; i++)
-		str_puts(&text, "<% $parameters.x %>");
+	str_many(&text, "<% $parameters.x %>", 10000);
 	assert_int_equal(render_text(&r, str_view(&text), &out), -1);
 	assert_int_equal(r.problem, RENDER_LOOKUPS);
 }

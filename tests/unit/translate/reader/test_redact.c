@@ -29,8 +29,7 @@ static void assert_hidden(const char *text)
 
 static void assert_json(struct span text, struct str *json)
 {
-	ARENA_AUTO a = { 0 };
-	const struct node *root = doc_quiet(text, &BUDGET_DEFAULT, &a);
+	const struct node *root = doc_quiet(text, &BUDGET_DEFAULT, &unit.a);
 	assert_non_null(root);
 	node_json(json, root);
 }
@@ -39,11 +38,10 @@ static void assert_json(struct span text, struct str *json)
 static void assert_kept(const char *before, const char *secret, const char *hidden,
                         const char *after)
 {
-	ARENA_AUTO a = { 0 };
 	STR_AUTO want = STR_INIT(1 << 20);
 	STR_AUTO got = STR_INIT(1 << 20);
-	RUN_AUTO r = run_good(arena_printf(&a, "%s%s%s", before, secret, after));
-	assert_json(span_of(arena_printf(&a, "%s%s%s", before, hidden, after)), &want);
+	RUN_AUTO r = run_good(arena_printf(&unit.a, "%s%s%s", before, secret, after));
+	assert_json(span_of(arena_printf(&unit.a, "%s%s%s", before, hidden, after)), &want);
 	assert_json(r.job->config, &got);
 	assert_string_equal(str_c(&got), str_c(&want));
 	assert_null(memmem(r.job->config.p, r.job->config.n, "hunter2", 7));
@@ -60,15 +58,6 @@ TEST(test_text_without_secrets_is_stored_byte_for_byte)
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(TEXTS); i++)
 		assert_stored(TEXTS[i], TEXTS[i]);
-}
-
-TEST(test_text_with_secrets_is_written_without_them)
-{
-	assert_stored(HEAD "secrets:\n  pw: hunter2\n# old: hunter2\n" REST,
-	              "protocolVersion: 2\nname: j\ntype: job\nsecrets: " MASKED "\n" STORED_REST);
-	assert_stored("\xef\xbb\xbfsecrets: {a: hunter2} # hunter2\r\n" HEAD REST
-	              "...\n# hunter2\n",
-	              "secrets: " MASKED "\n" HEAD STORED_REST);
 }
 
 /* However `secrets` is written. */
@@ -108,10 +97,9 @@ TEST(test_secrets_of_any_form_are_hidden)
 TEST(test_secrets_in_flow_style_are_hidden)
 {
 	static const char *const BEFORE[] = { "", "&all ", "!!map ", "--- &all !!map\n " };
-	ARENA_AUTO a = { 0 };
 	for (size_t i = 0; i < ARRAY_SIZE(BEFORE); i++)
 		assert_kept(
-		    arena_printf(&a, "%s{protocolVersion: 2, name: j, type: job, ", BEFORE[i]),
+		    arena_printf(&unit.a, "%s{protocolVersion: 2, name: j, type: job, ", BEFORE[i]),
 		    "secrets: {a: hunter2}, # hunter2\n", "secrets: " MASKED ", ", FLOW_REST);
 }
 
@@ -122,17 +110,6 @@ TEST(test_secrets_in_flow_style_are_hidden)
 #define JSON_IMAGE(more)                                                                           \
 	",\"prerequisites\":[{\"description\":\"\xc3\xa9\",\"name\":\"i\","                        \
 	"\"type\":\"dockerimage\",\"uri\":\"u\"" more "}]"
-
-TEST(test_json_stays_json)
-{
-	assert_stored(JSON_HEAD
-	              " \"secrets\" : {\"a\": \"hunter2\", \"b\": \"}\"}, " JSON_ROLES JSON_IMAGE(
-			  "") " // hunter2\n}",
-	              JSON_HEAD "\"secrets\":" MASKED "," JSON_ROLES JSON_IMAGE("") "}");
-	assert_stored(
-	    JSON_HEAD JSON_ROLES JSON_IMAGE(", \"auth\": {\"password\": \"hunter\\u0032\"}") "}",
-	    JSON_HEAD JSON_ROLES JSON_IMAGE(",\"auth\":{\"password\":" MASKED "}") "}");
-}
 
 static const char *const ODD_VALUES[] = {
 	"yes",
@@ -198,18 +175,16 @@ static const char *const ODD_VALUES[] = {
 /* Values and keys that readers of YAML take for something else if they are written carelessly. */
 TEST(test_other_values_are_stored_unchanged)
 {
-	ARENA_AUTO a = { 0 };
 	for (size_t i = 0; i < ARRAY_SIZE(ODD_VALUES); i++)
 		assert_kept(HEAD, "secrets: {a: hunter2}\n", "secrets: " MASKED "\n",
-		            arena_printf(&a, "extras:\n  v: %s\n" REST, ODD_VALUES[i]));
+		            arena_printf(&unit.a, "extras:\n  v: %s\n" REST, ODD_VALUES[i]));
 	/* JSON has no number for these. */
 	assert_stored(HEAD "secrets: {a: hunter2}\nextras: {v: [.nan, .inf, -.Inf]}\n" REST,
 	              HEAD "secrets: " MASKED
 	                   "\nextras:\n  v:\n    - .nan\n    - .inf\n    - -.inf\n" STORED_REST);
 	STR_AUTO text = STR_INIT(1 << 20);
 	str_puts(&text, HEAD REST "parameters: {? ");
-	for (int i = 0; i < 1023; i++)
-		str_char(&text, 'k');
+	str_many(&text, "k", 1023);
 	str_puts(&text, "\n : ");
 	for (int i = 0; i < 100000; i++)
 		str_puts(&text, i % 1000 ? "x" : " ");
@@ -222,11 +197,9 @@ TEST(test_stored_text_without_secrets_is_limited)
 	enum { MEMBERS = 2000 };
 	STR_AUTO text = STR_INIT(1 << 20);
 	str_puts(&text, HEAD REST "secrets: {a: hunter2}\nextras: {a: &a [");
-	for (int i = 0; i < MEMBERS; i++)
-		str_puts(&text, "xxxxxxxx,");
+	str_many(&text, "xxxxxxxx,", MEMBERS);
 	str_puts(&text, "], b: [");
-	for (int i = 0; i < 40; i++)
-		str_puts(&text, "*a,");
+	str_many(&text, "*a,", 40);
 	str_puts(&text, "]}\n");
 	assert_refused(str_c(&text), "with its aliases written out, is larger than");
 }
@@ -292,16 +265,6 @@ TEST(test_password_in_a_url_gives_a_warning)
 #define STORED(a)                                                                                  \
 	HEAD "prerequisites:\n  - name: i\n    type: dockerimage\n    uri: u\n    auth:\n" a
 
-TEST(test_auth_of_prerequisites_is_hidden)
-{
-	assert_stored(
-	    AUTH("    username: bob\n    password: 'hun''ter2' # c\n    registryuri: r.io\n"),
-	    STORED("      username: " MASKED "\n      password: " MASKED
-	           "\n      registryuri: r.io\n") STORED_ROLE);
-	assert_stored(AUTH("    password: ''\n    username: \"\"\n"),
-	              AUTH("    password: ''\n    username: \"\"\n"));
-}
-
 /* However a password is written. */
 TEST(test_auth_of_any_form_is_hidden)
 {
@@ -312,17 +275,38 @@ TEST(test_auth_of_any_form_is_hidden)
 		"    <<: {password: hunter2, username: hunter2}\n",
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(FORMS); i++) {
-		ARENA_AUTO a = { 0 };
 		RUN_AUTO r =
-		    run_good(arena_printf(&a, AUTH_HEAD "%s" ROLE COMMANDS("x"), FORMS[i]));
+		    run_good(arena_printf(&unit.a, AUTH_HEAD "%s" ROLE COMMANDS("x"), FORMS[i]));
 		assert_null(memmem(r.job->config.p, r.job->config.n, "hunter2", 7));
 		assert_non_null(memmem(r.job->config.p, r.job->config.n, "password: " MASKED, 18));
 		assert_non_null(memmem(r.job->config.p, r.job->config.n, "username: " MASKED, 18));
 	}
 }
 
-TEST(test_auth_that_refers_to_secrets_is_kept)
+TEST(test_stored_job_has_the_expected_text)
 {
+	/* Text with secrets is written without them. */
+	assert_stored(HEAD "secrets:\n  pw: hunter2\n# old: hunter2\n" REST,
+	              "protocolVersion: 2\nname: j\ntype: job\nsecrets: " MASKED "\n" STORED_REST);
+	assert_stored("\xef\xbb\xbfsecrets: {a: hunter2} # hunter2\r\n" HEAD REST
+	              "...\n# hunter2\n",
+	              "secrets: " MASKED "\n" HEAD STORED_REST);
+	/* Json stays json. */
+	assert_stored(JSON_HEAD
+	              " \"secrets\" : {\"a\": \"hunter2\", \"b\": \"}\"}, " JSON_ROLES JSON_IMAGE(
+			  "") " // hunter2\n}",
+	              JSON_HEAD "\"secrets\":" MASKED "," JSON_ROLES JSON_IMAGE("") "}");
+	assert_stored(
+	    JSON_HEAD JSON_ROLES JSON_IMAGE(", \"auth\": {\"password\": \"hunter\\u0032\"}") "}",
+	    JSON_HEAD JSON_ROLES JSON_IMAGE(",\"auth\":{\"password\":" MASKED "}") "}");
+	/* Auth of prerequisites is hidden. */
+	assert_stored(
+	    AUTH("    username: bob\n    password: 'hun''ter2' # c\n    registryuri: r.io\n"),
+	    STORED("      username: " MASKED "\n      password: " MASKED
+	           "\n      registryuri: r.io\n") STORED_ROLE);
+	assert_stored(AUTH("    password: ''\n    username: \"\"\n"),
+	              AUTH("    password: ''\n    username: \"\"\n"));
+	/* Auth that refers to secrets is kept. */
 	assert_stored(AUTH("    password: <% $secrets.p %>\n    username: '<%$secrets.p%>!'\n") //
 	              "secrets: {p: hunter2}\n",
 	              STORED("      password: \"<% $secrets.p %>\"\n      username: " MASKED "\n")

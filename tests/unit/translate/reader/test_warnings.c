@@ -285,10 +285,9 @@ TEST(test_warnings_are_sorted_and_unique)
 /* Secrets that the task gets at its start are no unresolved placeholders, in any number. */
 TEST(test_many_secrets_give_no_warning)
 {
-	struct str text = STR_INIT(1 << 16);
+	STR_AUTO text = STR_INIT(1 << 16);
 	str_puts(&text, HEAD IMAGE ROLE "    commands: ['");
-	for (int i = 0; i < 12; i++)
-		str_puts(&text, "<% $secrets.s %>");
+	str_many(&text, "<% $secrets.s %>", 12);
 	size_t n = text.n;
 	str_puts(&text, "']\nsecrets: {s: x}\n");
 	struct run r = run_good(str_c(&text));
@@ -300,12 +299,11 @@ TEST(test_many_secrets_give_no_warning)
 	assert_int_equal(r.warnings.n, 1);
 	assert_int_equal(r.warnings.dropped, 0);
 	run_done(&r);
-	str_done(&text);
 }
 
 TEST(test_warnings_beyond_the_limit_are_counted)
 {
-	struct str text = STR_INIT(1 << 16);
+	STR_AUTO text = STR_INIT(1 << 16);
 	str_puts(&text, HEAD IMAGE ROLE COMMANDS("echo") "secrets:\n");
 	for (int i = 0; i < NOTES_MAX + 7; i++)
 		str_printf(&text, "  s%d: 017\n", i);
@@ -323,11 +321,9 @@ TEST(test_warnings_beyond_the_limit_are_counted)
 	run_done(&r);
 	text.n = 0;
 	str_puts(&text, HEAD IMAGE ROLE COMMANDS("echo"));
-	for (int i = 0; i < NOTES_MAX + 7; i++)
-		str_puts(&text, "# http://me:it@example.org\n");
+	str_many(&text, "# http://me:it@example.org\n", NOTES_MAX + 7);
 	r = run_good(str_c(&text));
 	assert_int_equal(r.warnings.n, NOTES_MAX);
 	assert_int_equal(r.warnings.dropped, 7);
 	run_done(&r);
-	str_done(&text);
 }

@@ -77,18 +77,16 @@ static struct manifest read_one(const char *text, enum manifest_role role, struc
 /* Base and overlays (NULL at the end) as JSON, or the error's text. */
 static char *run(enum prog_shape shape, const char *base, const char *const *over)
 {
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO e = { 0 };
-	struct manifest m = read_one(base, MANIFEST_BASE, &a, &e);
+	struct manifest m = read_one(base, MANIFEST_BASE, &unit.a, no_err());
 	const struct node *root = m.root;
 	for (; root && over && *over; over++) {
-		struct manifest o = read_one(*over, MANIFEST_OVERLAY, &a, &e);
-		if (o.root == NULL || manifest_merge(&root, &o, &a, &e) < 0)
+		struct manifest o = read_one(*over, MANIFEST_OVERLAY, &unit.a, no_err());
+		if (o.root == NULL || manifest_merge(&root, &o, &unit.a, no_err()) < 0)
 			root = NULL;
 	}
-	struct prog *p = root ? prog_new(root, shape, &WORDS, &e) : NULL;
+	struct prog *p = root ? prog_new(root, shape, &WORDS, no_err()) : NULL;
 	if (p == NULL)
-		return xstrdup(err_msg(&e));
+		return xstrdup(err_msg(&unit.e));
 	STR_AUTO out = STR_INIT(TEXT_MAX);
 	prog_run(p, &(struct scope){ 0 }, &out);
 	prog_free(p);
@@ -276,12 +274,11 @@ TEST(test_prog_run_writes_the_expected_json)
 
 TEST(test_merge_leaves_base_unchanged)
 {
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO e = { 0 };
-	struct manifest base = read_one("m: {a: 1}\nl: [x]", MANIFEST_BASE, &a, &e);
-	struct manifest over = read_one("m: {a: 2, b: 3}\nl: [y]", MANIFEST_OVERLAY, &a, &e);
+	struct manifest base = read_one("m: {a: 1}\nl: [x]", MANIFEST_BASE, &unit.a, no_err());
+	struct manifest over =
+	    read_one("m: {a: 2, b: 3}\nl: [y]", MANIFEST_OVERLAY, &unit.a, no_err());
 	const struct node *merged = base.root;
-	assert_int_equal(manifest_merge(&merged, &over, &a, &e), 0);
+	assert_int_equal(manifest_merge(&merged, &over, &unit.a, no_err()), 0);
 	STR_AUTO out = STR_INIT(TEXT_MAX);
 	node_json(&out, base.root);
 	assert_string_equal(str_c(&out), "{\"m\":{\"a\":1},\"l\":[\"x\"]}");

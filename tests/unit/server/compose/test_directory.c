@@ -251,16 +251,14 @@ TEST_WITH(test_directory_leaves_out_what_rest_litignore_says, make_top, remove_t
 		{ "*\n!y", "y" },
 		{ "/", "a.log d/ d/a.log d/e/ d/e/a.log d/e/f x[1] y" },
 	};
-	const char *file = unit_path(".rest-litignore");
 	shell("mkdir -p d/e; touch a.log d/a.log d/e/a.log d/e/f 'x[1]' y");
 	for (int git = 0; git < 2; git++) {
 		for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 			FREE_AUTO char *lines = xasprintf("%s\n/.rest-litignore\n", CASES[i].lines);
-			FD_AUTO fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+			(void)unit_file(".rest-litignore", span_of(lines));
 			/* git does not know empty directories. */
 			bool empty = git && strcmp(CASES[i].want, "a.log d/ x[1] y") == 0;
 			const char *want = empty ? "a.log x[1] y" : CASES[i].want;
-			assert_int_equal(fd_write_all(fd, span_of(lines)), 0);
 			(void)assert_packed("", want);
 		}
 		shell("git init -q; git add -A");

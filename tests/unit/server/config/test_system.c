@@ -52,10 +52,13 @@ TEST(test_wipe_json_leaves_nothing)
 	static char text[256];
 	process_wipe_json();
 	(void)snprintf(text, sizeof(text), "{\"a\": [\"%s\"], \"b %s\": 1}", MARKER, MARKER);
-	json_auto_t *j = json_loads(text, 0, NULL);
+	json_t *j = json_loads(text, 0, NULL);
 	assert_non_null(j);
-	json_auto_t *copy = json_deep_copy(j);
-	FREE_AUTO char *dumped = json_dumps(copy, JSON_INDENT(1));
+	json_t *copy = json_deep_copy(j);
+	char *dumped = json_dumps(copy, JSON_INDENT(1));
 	memory_wipe(dumped, strlen(dumped));
+	free(dumped);
+	json_decref(copy);
+	json_decref(j);
 	assert_false(heap_holds(MARKER));
 }

@@ -61,7 +61,7 @@ static void request_set_activity(const struct request *r, enum activity activity
 
 /* ---- the phases of a request ---- */
 
-/* What may follow each phase.  MHD repeats the callback in which it was suspended, so the end of a
+/* The phases that may follow each.  MHD repeats the callback in which it was suspended, so the end of a
  * request can come twice; and it answers broken requests itself, at any time. */
 #define TO(phase) (1u << REQUEST_##phase)
 static const unsigned REQUEST_NEXT[REQUEST_ANSWERED + 1] = {

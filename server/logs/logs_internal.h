@@ -122,9 +122,7 @@ struct span output_last(struct span frames, size_t max, struct arena *a);
 /* Appends the output of these streams (OUTPUT_...). */
 void output_put(struct str *out, struct span frames, unsigned streams);
 
-/* Compressed, in the arena. */
-struct span output_pack(struct span frames, struct arena *a);
-/* The frames again, in the arena.  false: they are invalid, or too many or too large. */
+/* The compressed frames again, in the arena.  false: they are invalid, or too many or too large. */
 bool output_unpack(struct span packed, struct arena *a, struct span *frames);
 /* Cuts the oldest output off, so that at most `room` bytes remain, in the arena; adds the bytes of
  * output that are cut off to *dropped.  It compresses a few times at most.  false: no room for any

@@ -2,7 +2,6 @@
 #include "base/gzip.h"
 #include "server/logs/logs_internal.h"
 
-#include <assert.h>
 
 #include "jobs/cache/job_entry.h"
 
@@ -89,14 +88,6 @@ void output_put(struct str *out, struct span frames, unsigned streams)
 
 /* ---- compressed ---- */
 
-struct span output_pack(struct span frames, struct arena *a)
-{
-	struct span packed;
-	bool fits = gzip_pack(frames, PACKED_MAX, a, &packed);
-	assert(fits); /* gzip adds few bytes at most */
-	return packed;
-}
-
 bool output_unpack(struct span packed, struct arena *a, struct span *frames)
 {
 	return gzip_unpack(packed, OUTPUT_TEXT_MAX, RATIO, a, frames) && output_ok(*frames);
@@ -121,7 +112,9 @@ bool output_cut(struct span *packed, size_t room, struct arena *a, int64_t *drop
 		if (!most)
 			return false;
 		struct span last = output_last(all, most, &once);
-		struct span fits = output_pack(last, &once);
+		struct span fits;
+		if (!gzip_pack(last, PACKED_MAX, &once, &fits))
+			return false; /* impossible: gzip adds few bytes at most */
 		needs = fits.n;
 		if (needs > room)
 			continue;

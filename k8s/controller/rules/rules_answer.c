@@ -250,21 +250,17 @@ static void delete_note(const struct rules_op *op, const struct rules_time *now,
 	o->removals += done;
 }
 
-/* A pod that has ended goes at once.  If the sync has asked for more than its DELETE, that is over
- * when the pod is gone: then ends that one sync has found count in the order of their tasks, not in
- * that of the events. */
-static bool delete_waits(const struct rules_op *op)
-{
-	const struct rules_object *o = op_object(op);
-	return !op->stray && op->kind == KIND_POD && op->job->n_ops > 1 &&
-	       o->state == OBJECT_LIVE && strcmp(o->view.uid, op->uid) == 0 &&
-	       pod_is_over(&o->view);
-}
-
 static void delete_answer(struct rules_op *op, const struct rules_time *now,
                           const struct store_reply *reply)
 {
+	const struct rules_object *o = op_object(op);
 	bool done = reply->outcome == STORE_OK;
+	/* A pod that has ended goes at once.  If the sync has asked for more than its DELETE, that
+	 * is over when the pod is gone: then ends that one sync has found count in the order of
+	 * their tasks, not in that of the events. */
+	bool waits = !op->stray && op->kind == KIND_POD && op->job->n_ops > 1 &&
+	             o->state == OBJECT_LIVE && strcmp(o->view.uid, op->uid) == 0 &&
+	             pod_is_over(&o->view);
 	if (op->stage != STAGE_LOOK)
 		delete_note(op, now, done);
 	if (op->stage == STAGE_LOOK) {
@@ -275,7 +271,7 @@ static void delete_answer(struct rules_op *op, const struct rules_time *now,
 	} else if (reply->outcome == STORE_NOT_FOUND) {
 		object_note_gone(op_object(op), now, op->uid); /* this uid */
 		op_finish(op, now, FRAMEWORK_DONE);
-	} else if (done && (op->confirm || delete_waits(op))) {
+	} else if (done && (op->confirm || waits)) {
 		op->deleted = true;
 		op->stage = STAGE_LOOK;
 		op->due_ms = now->ms + (op->confirm ? 0 : RULES_ENDED_MS);

@@ -3,6 +3,7 @@
 #include "tests/unit/base/cmocka.h"
 
 #include "base/enc.h"
+#include "base/gzip.h"
 #include "server/logs/logs_internal.h"
 
 #define FRAMEWORK "0123456789abcdef0123456789abcdef"
@@ -16,6 +17,13 @@ static void put_frame(struct str *out, char stream, struct span bytes)
 		         (char)bytes.n };
 	str_put(out, head, sizeof(head));
 	str_span(out, bytes);
+}
+
+static struct span output_pack(struct span frames, struct arena *a)
+{
+	struct span packed;
+	assert_true(gzip_pack(frames, OUTPUT_TEXT_MAX + 4096, a, &packed));
+	return packed;
 }
 
 /* ---- frames ---- */

@@ -36,7 +36,7 @@ void job_trouble(struct engine_job *job, const char *format, struct span what)
 
 /* ---- the life of a job ---- */
 
-/* The lives that may follow.  A Framework can be deleted at any time. */
+/* The states that may follow each one.  A Framework can be deleted at any time. */
 #define TO(life) (1u << LIFE_##life)
 static const unsigned LIFE_NEXT[LIFE_CLEARED + 1] = {
 	[LIFE_NEW] = TO(STORED) | TO(GONE) | TO(LOST),

@@ -44,7 +44,7 @@ enum {
 EMBED(exit_patterns, "runtime-assets/runtime-exit-spec.yaml");
 static const char EXIT_PATTERNS[] = "runtime-exit-spec-configuration";
 
-/* The states that may follow each.  The queue may take the resources back, and a start may fail. */
+/* The states that may follow each one: the queue can take resources back, and a start can fail. */
 #define TO(state) (1u << POD_##state)
 static const unsigned POD_NEXT[POD_REMOVED + 1] = {
 	[POD_QUEUED] = TO(BOUND) | TO(PULLING) | TO(SOUGHT) | TO(REMOVED),

@@ -61,8 +61,8 @@ static void request_set_activity(const struct request *r, enum activity activity
 
 /* ---- the phases of a request ---- */
 
-/* The phases that may follow each.  MHD repeats the callback in which it was suspended, so the end of a
- * request can come twice; and it answers broken requests itself, at any time. */
+/* The phases that may follow each one.  MHD repeats the callback in which a request was suspended,
+ * so its end can come twice; and it answers broken requests itself, at any time. */
 #define TO(phase) (1u << REQUEST_##phase)
 static const unsigned REQUEST_NEXT[REQUEST_ANSWERED + 1] = {
 	[REQUEST_ARRIVING] = TO(PAUSED) | TO(WHOLE) | TO(ANSWERED),

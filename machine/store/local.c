@@ -14,7 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/posix/mailbox.h"
 #include "jobs/store/store_backend.h"
 #include "machine/store/local_internal.h"
 
@@ -23,18 +22,6 @@ enum {
 	TASK_BYTES = 64 << 10,  /* of them for each task beside its bodies */
 	IDLE_MS = 1000,         /* after that without a request the log is emptied */
 	BACKUP_STEPS = 100,     /* of SQLite, after which a backup looks whether it must end */
-};
-
-/* A request on its way to the worker and back. */
-struct local_task {
-	struct mail mail; /* first */
-	const char *namespace_name;
-	const struct store_request *r;
-	const struct local_state *state; /* or NULL */
-	struct local_answer answer;
-	sem_t *done;        /* its thread waits for that; NULL: it is of a store */
-	struct mailbox *to; /* of the store */
-	struct pending *p;
 };
 
 struct local {
@@ -61,7 +48,7 @@ static void group_do(struct local *l, struct mail *first, const struct mail *end
 {
 	for (struct mail *m = first; m != end; m = m->next) {
 		struct local_task *t = (struct local_task *)m;
-		request_do(&l->db, t->namespace_name, t->r, t->state, failed, &t->answer);
+		request_do(&l->db, t, failed);
 	}
 }
 

@@ -5,6 +5,7 @@
 #include <sqlite3.h>
 #include <stdatomic.h>
 
+#include "base/posix/mailbox.h"
 #include "machine/store/aside.h"
 #include "machine/store/local.h"
 
@@ -124,11 +125,22 @@ bool row_split(struct database *d, struct span object, struct object_row *r, sql
 
 /* ---- requests.c ---- */
 
-/* Does a request, in the transaction of the database; the answer holds when that is committed.
- * state: what a PATCH of the engine stores, or NULL.  failed: SQLITE_..., the reason of a failed
- * commit, after which requests that only read are done again; 0. */
-void request_do(struct database *d, const char *namespace_name, const struct store_request *r,
-                const struct local_state *state, int failed, struct local_answer *out);
+/* A request on its way to the worker and back. */
+struct local_task {
+	struct mail mail; /* first */
+	const char *namespace_name;
+	const struct store_request *r;
+	const struct local_state *state; /* or NULL */
+	struct local_answer answer;
+	sem_t *done;        /* its thread waits for that; NULL: it is of a store */
+	struct mailbox *to; /* of the store */
+	struct pending *p;
+};
+
+/* Does the request of a task, in the transaction of the database; its answer holds when that is
+ * committed.  failed: SQLITE_..., the reason of a failed commit, after which requests that only
+ * read are done again; 0. */
+void request_do(struct database *d, struct local_task *t, int failed);
 
 /* ---- aside.c ---- */
 

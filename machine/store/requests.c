@@ -361,18 +361,20 @@ static void requests_write(struct request_work *w, int (*verb)(struct request_wo
 		(void)db_run(d, "RELEASE request", "");
 }
 
-void request_do(struct database *d, const char *namespace_name, const struct store_request *r,
-                const struct local_state *state, int failed, struct local_answer *out)
+void request_do(struct database *d, struct local_task *t, int failed)
 {
 	static int (*const VERBS[])(struct request_work *) = {
 		[STORE_CREATE] = request_create, [STORE_GET] = request_get,
 		[STORE_LIST] = request_list,     [STORE_PATCH] = request_patch,
 		[STORE_DELETE] = request_delete, [STORE_READY] = request_ready,
 	};
+	const struct store_request *r = t->r;
+	struct local_answer *out = &t->answer;
 	bool elsewhere = r->namespace_name && resource_of(r->kind)->namespaced &&
-	                 strcmp(r->namespace_name, namespace_name) != 0;
-	const char *in = elsewhere ? r->namespace_name : namespace_name;
-	struct request_work w = { d, in, span_of(elsewhere ? in : ""), r, state, failed != 0, out };
+	                 strcmp(r->namespace_name, t->namespace_name) != 0;
+	const char *in = elsewhere ? r->namespace_name : t->namespace_name;
+	struct span key = span_of(elsewhere ? in : "");
+	struct request_work w = { d, in, key, r, t->state, failed != 0, out };
 	bool named = r->verb != STORE_LIST && r->verb != STORE_READY;
 	local_answer_done(out);
 	out->body = STR_SECRET(TEXT_MAX);
@@ -388,5 +390,5 @@ void request_do(struct database *d, const char *namespace_name, const struct sto
 	else if (failed)
 		(void)requests_fail(&w, failed);
 	else
-		requests_write(&w, state ? request_state : VERBS[r->verb]);
+		requests_write(&w, t->state ? request_state : VERBS[r->verb]);
 }

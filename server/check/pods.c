@@ -73,47 +73,58 @@ void pod_needs_read(const struct translator *t, struct arena *a, struct pod_need
 
 /* ---- objects ---- */
 
-static void pods_look(struct check_session *c, enum object_kind kind, const char *name,
-                      enum check_state missing, const char *means, const char *mend)
+/* An object that pods need, and what it means if it is missing. */
+struct pods_object {
+	enum object_kind kind;
+	const char *name;
+	enum check_state missing;
+	const char *means, *mend;
+};
+
+static void pods_look(struct check_session *c, const struct pods_object *o)
 {
-	const struct resource *resource = resource_of(kind);
-	const struct store_reply *r = check_get(c, kind, name, NULL);
+	const struct resource *resource = resource_of(o->kind);
+	const struct store_reply *r = check_get(c, o->kind, o->name, NULL);
 	if (r->outcome == STORE_OK)
-		SAY(c, CHECK_OK, NULL, "%s %s exists", resource->kind, name);
+		SAY(c, CHECK_OK, NULL, "%s %s exists", resource->kind, o->name);
 	else if (r->outcome == STORE_NOT_FOUND)
-		SAY(c, missing, mend, "there is no %s %s%s%s: %s", resource->kind, name,
+		SAY(c, o->missing, o->mend, "there is no %s %s%s%s: %s", resource->kind, o->name,
 		    resource->namespaced ? " in namespace " : "",
-		    resource->namespaced ? c->server->namespace_name : "", means);
+		    resource->namespaced ? c->server->namespace_name : "", o->means);
 	else
 		check_cannot_look(c, "rbac/rbac.yaml");
 }
 
 void check_account(struct check_session *c)
 {
-	pods_look(c, KIND_SERVICEACCOUNT, c->o->service_account, CHECK_FAILED,
-	          "no pod can be created",
-	          check_apply(c->server, &c->arena, "jobs/runtime-account.yaml"));
+	pods_look(c, &(struct pods_object){
+			 KIND_SERVICEACCOUNT, c->o->service_account, CHECK_FAILED,
+			 "no pod can be created",
+			 check_apply(c->server, &c->arena, "jobs/runtime-account.yaml") });
 }
 
 void check_exit_spec(struct check_session *c)
 {
 	bool needed = strcmp(c->o->profile, "openpai") == 0;
-	pods_look(c, KIND_CONFIGMAP, "runtime-exit-spec-configuration",
-	          needed ? CHECK_FAILED : CHECK_WARNING,
-	          needed ? "no pod can start" : "failures are not explained",
-	          check_apply(c->server, &c->arena, "jobs/exit-spec-configmap.yaml"));
+	pods_look(c, &(struct pods_object){
+			 KIND_CONFIGMAP, "runtime-exit-spec-configuration",
+			 needed ? CHECK_FAILED : CHECK_WARNING,
+			 needed ? "no pod can start" : "failures are not explained",
+			 check_apply(c->server, &c->arena, "jobs/exit-spec-configmap.yaml") });
 }
 
 void check_priority_class(struct check_session *c)
 {
 	const char *name = c->needs->priority_class;
-	if (name)
-		pods_look(c, KIND_PRIORITYCLASS, name, CHECK_FAILED,
-		          "no pod can be created, and each job fails with -310",
-		          arena_printf(&c->arena,
-		                       "kubectl create priorityclass %s --value=-2147483648, or "
-		                       "rest-lit serve --priority-class",
-		                       name));
+	if (!name)
+		return;
+	const char *mend = arena_printf(&c->arena,
+	                                "kubectl create priorityclass %s --value=-2147483648, or "
+	                                "rest-lit serve --priority-class",
+	                                name);
+	pods_look(c, &(struct pods_object){ KIND_PRIORITYCLASS, name, CHECK_FAILED,
+	                                    "no pod can be created, and each job fails with -310",
+	                                    mend });
 }
 
 /* ---- nodes ---- */

@@ -124,7 +124,9 @@ bool output_ca_publish(struct output_ca *c)
 	}
 	c->done = c->caller->stopped || outcome == STORE_OK || outcome == STORE_REFUSED;
 	if (outcome == STORE_REFUSED && !c->caller->stopped)
-		configmap_log(LOG_WARN, "pods cannot upload their output over https", c->server,
-		              OUTPUT_CA, reply.message, configmap_mend(c->server, &a, &reply));
+		configmap_log(c->server,
+		              &(struct configmap_event){
+				  LOG_WARN, "pods cannot upload their output over https", OUTPUT_CA,
+				  reply.message, configmap_mend(c->server, &a, &reply) });
 	return c->done;
 }

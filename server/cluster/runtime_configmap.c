@@ -21,16 +21,15 @@ enum store_outcome configmap_ask(struct caller *c, struct store_request r, struc
 	return store_call(c, &r, a, reply);
 }
 
-void configmap_log(enum log_level level, const char *event, const struct server *s,
-                   const char *name, struct span why, const char *mend)
+void configmap_log(const struct server *s, const struct configmap_event *e)
 {
 	ARENA_AUTO a = { 0 };
-	struct line line = log_begin(level, event);
-	log_text(&line, "object", span_of(arena_printf(&a, "ConfigMap %s", name)));
+	struct line line = log_begin(e->level, e->event);
+	log_text(&line, "object", span_of(arena_printf(&a, "ConfigMap %s", e->name)));
 	log_text(&line, "namespace", span_of(s->namespace_name));
-	log_text(&line, level == LOG_INFO ? "how" : "why", why);
-	if (mend)
-		log_text(&line, "mend", span_of(mend));
+	log_text(&line, e->level == LOG_INFO ? "how" : "why", e->why);
+	if (e->mend)
+		log_text(&line, "mend", span_of(e->mend));
 	log_end(&line);
 }
 
@@ -64,11 +63,13 @@ static bool program_set(struct runtime_configmap *d, struct program_configmap *p
 		i++;
 	atomic_store(&d->server->runtime_problem, d->program[i].problem);
 	if (is_new)
-		configmap_log(problem ? LOG_ERROR : LOG_INFO,
-		              problem
-		                  ? "jobs are refused until the ConfigMap with pai-runtime exists"
-		                  : "the ConfigMap with pai-runtime is ready",
-		              d->server, p->object.name, why, mend);
+		configmap_log(
+		    d->server,
+		    &(struct configmap_event){
+			problem ? LOG_ERROR : LOG_INFO,
+			problem ? "jobs are refused until the ConfigMap with pai-runtime exists"
+				: "the ConfigMap with pai-runtime is ready",
+			p->object.name, why, mend });
 	return !problem;
 }
 

@@ -36,9 +36,14 @@ size_t runtime_configmap_publish(struct runtime_configmap *d, bool first);
 /* Sends a request for a ConfigMap, and waits for its answer. */
 enum store_outcome configmap_ask(struct caller *c, struct store_request r, struct arena *a,
                                  struct store_reply *reply);
-/* Logs an event of a ConfigMap, with its reason; mend may be NULL. */
-void configmap_log(enum log_level level, const char *event, const struct server *s,
-                   const char *name, struct span why, const char *mend);
+/* Logs an event of a ConfigMap. */
+struct configmap_event {
+	enum log_level level;
+	const char *event, *name;
+	struct span why;  /* its reason */
+	const char *mend; /* NULL: unknown */
+};
+void configmap_log(const struct server *s, const struct configmap_event *e);
 /* The remedy of such a refusal, in the arena: the rights; NULL: unknown. */
 const char *configmap_mend(const struct server *s, struct arena *a,
                            const struct store_reply *reply);

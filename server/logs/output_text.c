@@ -2,7 +2,6 @@
 #include "base/gzip.h"
 #include "server/logs/logs_internal.h"
 
-
 #include "jobs/cache/job_entry.h"
 
 enum { PACKED_MAX = OUTPUT_TEXT_MAX + 4096, RATIO = 2000, CUTS_MAX = 8 };

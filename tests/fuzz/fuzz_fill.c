@@ -8,9 +8,9 @@
 
 enum { OUT_MAX = 1 << 20 };
 
-typedef int filler(const struct job *j, struct span text, struct str *out, struct err *e);
+typedef int filler(const struct init_job *j, struct span text, struct str *out, struct err *e);
 
-static void check(filler *fill, const struct job *j, struct span text)
+static void check(filler *fill, const struct init_job *j, struct span text)
 {
 	STR_AUTO one = STR_INIT(OUT_MAX);
 	STR_AUTO two = STR_INIT(OUT_MAX);
@@ -29,7 +29,7 @@ static void check(filler *fill, const struct job *j, struct span text)
 		assert(*err_msg(&e));
 }
 
-static void check_tree(const struct job *j, const struct node *tree, struct arena *a)
+static void check_tree(const struct init_job *j, const struct node *tree, struct arena *a)
 {
 	ERR_AUTO e = { 0 };
 	struct node filled = { .n = 77 };
@@ -53,7 +53,7 @@ FUZZ(all)
 	if (doc_read((struct span){ all.p, line }, &BUDGET_DEFAULT, &a, &values, &warnings, &e))
 		return;
 	struct member member = { .key = "parameters", .key_n = 10, .value = values.root };
-	struct job j = { .secrets = &values.root };
+	struct init_job j = { .secrets = &values.root };
 	j.doc.root = (struct node){ .type = NODE_MAP, .n = 1, .member = &member };
 	check(job_fill, &j, text);
 	check(job_fill_secrets, &j, text);

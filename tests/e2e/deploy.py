@@ -19,7 +19,7 @@ from archives import archive
 from cluster import DEPLOY
 from code_kept import put as put_code
 from delivery import real_program
-from ended import Stage
+from ended import Stage, of_task
 from program import configmaps_of
 from deployed import Deployed, DeployedController, Pod
 from manifests import OURS, may
@@ -418,7 +418,7 @@ def logs_outlive_their_pods(check, cluster, what, server, jobs, headers):
             f"https://{server.output_address}:9188"})
         check.equal(f"{what}: no task waits at its end", [task.log.data[-200:] for task in tasks if b"uploaded" in task.log.data], [])
         for name, word in (("stdout", "out"), ("stderr", "err")):
-            check.equal(f"{what}: {LOGS} of {LOGS}: {name}", [stage.portal(f"{what}-{i}", "worker", name) for i in range(LOGS)], [
+            check.equal(f"{what}: {LOGS} of {LOGS}: {name}", [of_task(stage.portal(f"{what}-{i}", "worker", name)) for i in range(LOGS)], [
                 (200, f"{word} {i}\n".encode()) for i in range(LOGS)])
     status, _ = cluster.api("DELETE", f"/api/v1/namespaces/{jobs}/configmaps?labelSelector=rest-lit%2Fhistory")
     check.equal(f"{what}: outputs are deleted, as with their jobs", status, 200)

@@ -272,7 +272,7 @@ def test_upload_follows_a_sigterm():
         eventually(lambda: b"ready" in p.log("user-all/current"))
         run.terminate()
         run.communicate(timeout=PATIENCE)
-        check("SIGTERM: what it said last arrives", len(r.requests) == 1 and r.requests[0][2].endswith(b"bye\n"),
+        check("SIGTERM: what it said last arrives", len(r.requests) == 1 and of_task(frames(r.requests[0][2]))[-1][1].endswith(b"bye\n"),
               r.requests)
     silent = socket.create_server(("127.0.0.1", 0))
     with Pod("trap 'exit 4' TERM; echo ready; while :; do sleep 0.1; done", framework=True, PAI_TERM_GRACE_SEC="2",

@@ -223,6 +223,7 @@ CASE(test_long_lines_are_read_in_pieces)
 	assert_int_equal(drain(f, &out), LOG_FILE_END);
 	assert_int_equal(out.n, 10 * (BIG + 1));
 	out.n = 0;
+	log_file_free(f);
 	f = open_file(BOTH, 9, false);
 	assert_int_equal(drain(f, &out), LOG_FILE_END);
 	assert_int_equal(out.n, 3 * (BIG + 1)); /* whole lines of the last MiB */

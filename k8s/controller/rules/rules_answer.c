@@ -253,12 +253,12 @@ static void delete_note(const struct rules_op *op, const struct rules_time *now,
 static void delete_answer(struct rules_op *op, const struct rules_time *now,
                           const struct store_reply *reply)
 {
-	const struct rules_object *o = op_object(op);
+	const struct rules_object *o = op->stage == STAGE_LOOK ? NULL : op_object(op);
 	bool done = reply->outcome == STORE_OK;
 	/* A pod that has ended goes at once.  If the sync has asked for more than its DELETE, that
 	 * is over when the pod is gone: then ends that one sync has found count in the order of
 	 * their tasks, not in that of the events. */
-	bool waits = !op->stray && op->kind == KIND_POD && op->job->n_ops > 1 &&
+	bool waits = o && !op->stray && op->kind == KIND_POD && op->job->n_ops > 1 &&
 	             o->state == OBJECT_LIVE && strcmp(o->view.uid, op->uid) == 0 &&
 	             pod_is_over(&o->view);
 	if (op->stage != STAGE_LOOK)

@@ -106,17 +106,6 @@ void value_text(struct str *out, const struct schema_walk *w, const struct node 
 		report_put_value(out, n);
 }
 
-struct type_words {
-	unsigned bit;
-	const char *words;
-};
-
-static const struct type_words TYPES[] = {
-	{ BIT_TEXT, "text" },          { BIT_BOOL, "a boolean" }, { BIT_NUMBER, "a number" },
-	{ BIT_INTEGER, "an integer" }, { BIT_LIST, "a list" },    { BIT_MAP, "a mapping" },
-	{ BIT_NULL, "null" },
-};
-
 static void report_put_types(struct str *out, unsigned types)
 {
 	if (types & BIT_NUMBER)
@@ -124,20 +113,20 @@ static void report_put_types(struct str *out, unsigned types)
 	if (types & ~(unsigned)BIT_NULL)
 		types &= ~(unsigned)BIT_NULL; /* null means absent */
 	bool first = true;
-	for (size_t i = 0; i < ARRAY_SIZE(TYPES); i++) {
-		if (!(types & TYPES[i].bit))
+	for (size_t i = 0; i < SCHEMA_TYPES; i++) {
+		if (!(types & SCHEMA_TYPE[i].bit))
 			continue;
-		types &= ~TYPES[i].bit;
+		types &= ~SCHEMA_TYPE[i].bit;
 		str_puts(out, first ? "" : types & BIT_ANY ? ", " : " or ");
-		str_puts(out, TYPES[i].words);
+		str_puts(out, SCHEMA_TYPE[i].words);
 		first = false;
 	}
 }
 
 bool walk_is_mute(struct schema_walk *w)
 {
-	if (w->quiet || w->lost || w->e->notes.n < NOTES_MAX)
-		return w->quiet || w->lost;
+	if (w->quiet || w->e->notes.n < NOTES_MAX)
+		return w->quiet;
 	w->e->notes.dropped++;
 	return true;
 }

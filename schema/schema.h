@@ -9,8 +9,9 @@
  *	if (schema_check(v2, &doc.root, "InvalidProtocolError", NULL, e) < 0)
  *		return -1;
  *
- * JSON Schema draft-07, as far as job documents and the conformance cases in tests/ need it.  A
- * compiled schema is immutable.
+ * JSON Schema draft-07, as far as these files need it: a keyword that compile.c does not have ends
+ * the program.  `oneOf` is for mappings that differ in the values of their member `type`.  A
+ *compiled schema is immutable.
  *
  * Thread: any
  */
@@ -18,10 +19,8 @@
 
 struct schema;
 
-/* Compiles the text of a schema; the caller frees it with schema_free.  NULL and *e (500) if it is
- * not a schema or has an unsupported keyword. */
-struct schema *schema_compile(struct span text, struct err *e);
-void schema_free(struct schema *s);
+/* Compiles the text of a schema in the arena; aborts if it is not one. */
+const struct schema *schema_compile(struct span text, struct arena *a);
 
 /*
  * Checks a document and reports every violation with its place: "must be at least 1, is 0";

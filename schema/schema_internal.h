@@ -38,17 +38,14 @@ struct test;
 typedef bool keyword_check(struct schema_walk *w, const struct test *t, const struct node *n,
                            const struct path *at);
 
-enum bound { AT_LEAST, AT_MOST, ABOVE, BELOW };
-
 struct keyword {
 	const char *name;
 	unsigned applies; /* BIT_... of the types that it restricts */
 	/* Compiles its value into the rule; NULL if the keyword does not restrict documents or
-	 * another keyword reads it.  0, or -1 and the compiler's error. */
-	int (*read)(struct schema_compiler *c, struct rule *r, const struct node *value,
-	            const struct path *at);
+	 * another keyword reads it. */
+	void (*read)(struct schema_compiler *c, struct rule *r, const struct node *value);
 	keyword_check *check;
-	enum bound bound; /* of check_number and check_count */
+	bool most; /* of check_number and check_count: the bound is the greatest, not the least */
 };
 
 /* One keyword of one subschema, with its value. */
@@ -59,15 +56,7 @@ struct test {
 	const struct node *values;     /* enum, const: the values */
 	/* allOf, oneOf, ...; if: condition, then, else (or NULL) */
 	const struct rule *const *rules;
-	size_t n;                    /* values or rules */
-	const struct choice *choice; /* oneOf, anyOf: selected by a member; or NULL */
-};
-
-/* A oneOf whose branches each require the same member with different values: the value selects the
- * only branch that can match. */
-struct choice {
-	struct span key;
-	const struct test *const *tests; /* per branch: the values that the member may have */
+	size_t n; /* values or rules */
 };
 
 struct property {
@@ -85,46 +74,35 @@ struct pattern_property {
 struct rule_members {
 	struct property *property;
 	size_t n, n_required;
-	/* Open addressing: index of property + 1, 0 if free; the size is a power of two. */
-	uint16_t *slot;
-	size_t mask;
-	uint32_t seed, shift; /* of the hash */
 	struct pattern_property *patterns;
 	size_t n_patterns;
 	const struct rule *additional; /* NULL: anything */
 };
 
-/* The keywords about the items of a list. */
-struct items {
-	const struct rule *const *first; /* list form of `items` */
-	size_t n_first;
-	const struct rule *rest; /* of the other items; NULL: anything */
-};
-
 struct rule {
-	uint16_t types; /* BIT_... */
+	uint16_t types; /* BIT_...; 0: the schema `false` */
 	uint16_t n;
-	bool never; /* the schema `false` */
 	struct test *tests;
 	struct rule_members *members;
-	struct items *items;
-	struct span hint; /* errorMessage, added if the type is wrong; or p is NULL */
+	const struct rule *items; /* of a list; NULL: anything */
+	struct span hint;         /* errorMessage, added if the type is wrong; or p is NULL */
 };
 
+/* The names of types in schemas, their bits, and their words in messages. */
+struct schema_type {
+	const char *name;
+	uint16_t bit;
+	const char *words;
+};
+enum { SCHEMA_TYPES = 7 };
+extern const struct schema_type SCHEMA_TYPE[SCHEMA_TYPES];
+
 struct schema {
-	struct arena arena; /* of all its parts */
-	struct doc doc;
 	const struct rule *root;
 };
 
 /* NULL if the member is not described. */
-const struct property *property_find(const struct rule_members *m, const char *key, size_t n);
-
-/* The first test of the rule that has values (`const`, `enum`), or NULL. */
-const struct test *rule_values(const struct rule *r);
-
-/* The member by which a choice between the rules can be made; NULL if there is none. */
-const struct choice *choice_find(struct arena *a, const struct rule *const *rules, size_t n);
+struct property *property_find(const struct rule_members *m, struct span key);
 
 /* ---- checking (schema.c) ---- */
 
@@ -135,18 +113,16 @@ struct schema_walk {
 	const struct node *root;
 	struct arena *arena; /* of the places */
 	bool quiet;          /* report nothing, stop at the first violation */
-	bool lost;           /* the schema is circular: the document is refused */
-	unsigned depth;
 };
 
-keyword_check check_values, check_number, check_multiple, check_count, check_pattern, check_all_of,
-    check_any_of, check_one_of, check_not, check_if;
+keyword_check check_values, check_number, check_count, check_pattern, check_all_of, check_any_of,
+    check_one_of, check_not, check_if;
 
 /* ---- reporting (report.c) ---- */
 
 enum { SENTENCE_MAX = 600 };
 
-/* The next violation will not be printed: the walk is quiet or lost, or the notes are full (then it
+/* The next violation will not be printed: the walk is quiet, or the notes are full (then it
  * is counted).  Check this before composing a sentence. */
 bool walk_is_mute(struct schema_walk *w);
 /* Reports a violation at a value, or at the key of a member.  Returns false. */
@@ -168,18 +144,16 @@ void value_text(struct str *out, const struct schema_walk *w, const struct node 
 
 /* ---- regular expressions of schemas (pattern.c) ---- */
 
-/*
- * `^[class]+$` and `^[class][class]*$` become two bitmaps; all others are expressions of
- * base/regex/regex.h, which has what ECMAScript and RE2 share.
- */
-struct pattern;
+/* `^[REST]+$` and `^[FIRST][REST]*$`, with classes of class_has_char, are compared byte by byte;
+ * all others are expressions of base/regex/regex.h, which has what ECMAScript and RE2 share. */
+struct pattern {
+	const char *words; /* the message for text that does not match */
+	const struct regex *regex;
+	const char *first, *rest; /* without regex */
+};
 
-/* Compiles a pattern in the arena.  `words`: the message for text that does not match; NULL: made
- * from the pattern.  NULL and *e (500) if it is invalid. */
+/* Compiles a pattern in the arena.  `words` can be NULL: made from the pattern.  NULL and *e (500)
+ * if it is invalid. */
 struct pattern *pattern_new(struct arena *a, struct span source, const char *words, struct err *e);
 
-/* Any thread. */
 bool pattern_matches(const struct pattern *p, struct span text);
-
-/* The message for text that does not match, "may only have letters, digits, _ and -"; borrowed. */
-const char *pattern_words(const struct pattern *p);

@@ -66,25 +66,10 @@ static bool repeats_any(const struct schema_walk *w, const struct node *n, const
 static void report_put_value(struct str *out, const struct node *n)
 {
 	char buf[4 * QUOTE_MAX];
-	switch ((enum node_type)n->type) {
-	case NODE_BOOL:
-	case NODE_INT:
-		node_json(out, n);
-		break;
-	case NODE_REAL:
-		number_put(out, n->real);
-		break;
-	case NODE_TEXT:
-	case NODE_DATE:
+	if (n->type == NODE_TEXT || n->type == NODE_DATE)
 		str_printf(out, "\"%s\"", quote(buf, node_span(n)));
-		break;
-	case NODE_NULL:
-	case NODE_LIST:
-	case NODE_MAP:
-	case NODE_TYPE_MAX:
+	else if (n->type == NODE_NULL || !node_put(out, n))
 		str_puts(out, node_type_name(n));
-		break;
-	}
 }
 
 void value_text(struct str *out, const struct schema_walk *w, const struct node *n,

@@ -62,73 +62,69 @@ bool node_equal(const struct node *a, const struct node *b)
 	return true;
 }
 
-struct span node_scalar(struct arena *a, const struct node *n)
+bool node_put(struct str *out, const struct node *n)
 {
-	char number[NUMBER_MAX];
 	switch ((enum node_type)n->type) {
+	case NODE_NULL:
+		return true;
 	case NODE_BOOL:
-		return n->boolean ? SPAN("true") : SPAN("false");
+		str_puts(out, n->boolean ? "true" : "false");
+		return true;
 	case NODE_INT:
-		return span_of(arena_printf(a, "%lld", (long long)n->integer));
+		str_int(out, n->integer);
+		return true;
 	case NODE_REAL:
-		if (!isfinite(n->real))
-			break;
-		return arena_span(a, (struct span){ number, number_text(number, n->real) });
+		number_put(out, n->real);
+		return true;
 	case NODE_TEXT:
 	case NODE_DATE:
-		return node_span(n);
-	case NODE_NULL:
+		str_span(out, node_span(n));
+		return true;
 	case NODE_LIST:
 	case NODE_MAP:
 	case NODE_TYPE_MAX:
 		break;
 	}
-	return (struct span){ NULL, 0 };
+	return false;
+}
+
+/* null, or a number that JSON does not have. */
+static bool node_is_nothing(const struct node *n)
+{
+	return n->type == NODE_NULL || (n->type == NODE_REAL && !isfinite(n->real));
+}
+
+struct span node_scalar(struct arena *a, const struct node *n)
+{
+	STR_AUTO text = STR_INIT(NUMBER_MAX);
+	if (n->type == NODE_TEXT || n->type == NODE_DATE)
+		return node_span(n);
+	if (node_is_nothing(n) || !node_put(&text, n))
+		return (struct span){ NULL, 0 };
+	return arena_span(a, str_view(&text));
 }
 
 void node_json(struct str *out, const struct node *n)
 {
-	switch ((enum node_type)n->type) {
-	case NODE_NULL:
-	case NODE_TYPE_MAX:
-		str_puts(out, "null");
-		break;
-	case NODE_BOOL:
-		str_puts(out, n->boolean ? "true" : "false");
-		break;
-	case NODE_INT:
-		str_int(out, n->integer);
-		break;
-	case NODE_REAL:
-		if (isfinite(n->real))
-			number_put(out, n->real);
-		else
-			str_puts(out, "null");
-		break;
-	case NODE_TEXT:
-	case NODE_DATE:
+	bool map = n->type == NODE_MAP;
+	if (n->type == NODE_TEXT || n->type == NODE_DATE) {
 		str_json(out, node_span(n));
-		break;
-	case NODE_LIST:
-		str_char(out, '[');
+	} else if (node_is_nothing(n)) {
+		str_puts(out, "null");
+	} else if (!map && n->type != NODE_LIST) {
+		(void)node_put(out, n);
+	} else {
+		str_char(out, map ? '{' : '[');
 		for (uint32_t i = 0; i < n->n; i++) {
 			if (i)
 				str_char(out, ',');
-			node_json(out, &n->item[i]);
+			if (map) {
+				str_json(out, member_key(&n->member[i]));
+				str_char(out, ':');
+			}
+			node_json(out, map ? &n->member[i].value : &n->item[i]);
 		}
-		str_char(out, ']');
-		break;
-	case NODE_MAP:
-		str_char(out, '{');
-		for (uint32_t i = 0; i < n->n; i++) {
-			if (i)
-				str_char(out, ',');
-			str_json(out, member_key(&n->member[i]));
-			str_char(out, ':');
-			node_json(out, &n->member[i].value);
-		}
-		str_char(out, '}');
-		break;
+		str_char(out, map ? '}' : ']');
 	}
 }
 

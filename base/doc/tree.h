@@ -178,6 +178,9 @@ bool node_equal(const struct node *a, const struct node *b);
  * arena. { NULL, 0 }: null, a number that is not finite, a list or a map. */
 struct span node_scalar(struct arena *a, const struct node *n);
 
+/* Appends a scalar as ECMAScript writes it, nothing for null; false for a map or a list. */
+bool node_put(struct str *out, const struct node *n);
+
 /* Writes a tree as JSON, members in order; dates as text, NaN and infinity as null. */
 void node_json(struct str *out, const struct node *n);
 

@@ -352,23 +352,6 @@ static int yaml_on_event(struct yaml_reader *y, const yaml_event_t *ev)
 
 /* ---- libyaml, whose buffers and events can have secrets: it does not wipe them ---- */
 
-/* explicit_bzero, optimized for short scalars. */
-static void event_wipe(const yaml_event_t *ev)
-{
-	unsigned char *p = ev->data.scalar.value;
-	size_t n = ev->type == YAML_SCALAR_EVENT ? ev->data.scalar.length : 0;
-	if (n > 16) {
-		explicit_bzero(p, n);
-	} else if (n >= 8) {
-		memset(p, 0, 8);
-		memset(p + n - 8, 0, 8);
-	} else {
-		for (size_t i = 0; i < n; i++)
-			p[i] = 0;
-	}
-	__asm__ volatile("" : : "r"(p) : "memory"); /* not removed by the compiler */
-}
-
 /* Wipes the parser's buffers, of which at most n bytes were written. */
 static void parser_wipe(yaml_parser_t *p, size_t n)
 {
@@ -405,7 +388,8 @@ static int yaml_read_events(struct yaml_reader *y)
 			written = ev->type == YAML_SEQUENCE_START_EVENT ||
 			          ev->type == YAML_MAPPING_START_EVENT;
 		more = ev->type != YAML_STREAM_END_EVENT;
-		event_wipe(ev);
+		if (ev->type == YAML_SCALAR_EVENT)
+			explicit_bzero(ev->data.scalar.value, ev->data.scalar.length);
 		yaml_event_delete(ev);
 		if (bad)
 			return -1;

@@ -160,34 +160,16 @@ static void put_key(struct str *out, struct span key, size_t indent)
 
 static void write_scalar(struct str *out, const struct node *n, size_t indent)
 {
-	bool is_text = n->type == NODE_TEXT || n->type == NODE_DATE;
-	struct span text = is_text ? node_span(n) : SPAN("");
-	switch ((enum node_type)n->type) {
-	case NODE_NULL:
-	case NODE_TYPE_MAX:
-	case NODE_BOOL:
-	case NODE_INT:
-		node_json(out, n);
-		break;
-	case NODE_REAL:
+	if (n->type == NODE_REAL)
 		put_real(out, n->real);
-		break;
-	case NODE_TEXT:
-	case NODE_DATE:
-		if (may_be_plain(text))
-			str_span(out, text);
-		else if (may_be_literal(text))
-			put_literal(out, text, indent ? indent : STEP);
-		else
-			put_quoted(out, text);
-		break;
-	case NODE_LIST:
-		str_puts(out, "[]");
-		break;
-	case NODE_MAP:
-		str_puts(out, "{}");
-		break;
-	}
+	else if (n->type != NODE_TEXT && n->type != NODE_DATE)
+		node_json(out, n);
+	else if (may_be_plain(node_span(n)))
+		str_span(out, node_span(n));
+	else if (may_be_literal(node_span(n)))
+		put_literal(out, node_span(n), indent ? indent : STEP);
+	else
+		put_quoted(out, node_span(n));
 	str_char(out, '\n');
 }
 

@@ -1,7 +1,5 @@
 #include "base/pod/reference.h"
 
-#include "base/enc.h"
-
 /* Returns the offset of `]` if s starts with `[digits]`, else 0. */
 static size_t reference_index(struct span s)
 {
@@ -44,30 +42,4 @@ const struct node *reference_child(const struct node *n, struct span part)
 	    parse_i64(part, 0, UINT32_MAX, &i) < 0 || i >= n->n)
 		return NULL;
 	return &n->item[i];
-}
-
-bool reference_put(struct str *out, const struct node *n)
-{
-	switch ((enum node_type)n->type) {
-	case NODE_NULL:
-		return true;
-	case NODE_BOOL:
-		str_puts(out, n->boolean ? "true" : "false");
-		return true;
-	case NODE_INT:
-		str_int(out, n->integer);
-		return true;
-	case NODE_REAL:
-		number_put(out, n->real);
-		return true;
-	case NODE_TEXT:
-	case NODE_DATE:
-		str_span(out, node_span(n));
-		return true;
-	case NODE_LIST:
-	case NODE_MAP:
-	case NODE_TYPE_MAX:
-		break;
-	}
-	return false;
 }

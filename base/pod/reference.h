@@ -13,5 +13,3 @@ struct span reference_part(struct span *name);
 /* The member of a map, or the item of a list by its index, a decimal without zeros in front; NULL
  * if there is none. */
 const struct node *reference_child(const struct node *n, struct span part);
-/* Appends a scalar as ECMAScript writes it, nothing for null; false for a map or a list. */
-bool reference_put(struct str *out, const struct node *n);

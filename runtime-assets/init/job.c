@@ -229,7 +229,7 @@ int job_fill(const struct init_job *j, struct span text, struct str *out, struct
 			return reference_tag_error(&s, &t, "is not written as $word.key[0]", e);
 		if (!t.value)
 			return reference_tag_error(&s, &t, "leads nowhere", e);
-		if (!reference_put(out, t.value))
+		if (!node_put(out, t.value))
 			return reference_tag_error(&s, &t, "is a mapping or a list, not a text", e);
 		done = t.end;
 	}
@@ -247,7 +247,7 @@ int job_fill_secrets(const struct init_job *j, struct span text, struct str *out
 		if (!t.good || !t.path || !span_is(t.word, "secrets"))
 			continue;
 		str_span(out, span_from(span_to(text, t.start), done));
-		if (t.value && !reference_put(out, t.value))
+		if (t.value && !node_put(out, t.value))
 			return reference_tag_error(&s, &t, "is a mapping or a list, not a text", e);
 		done = from = t.end;
 	}

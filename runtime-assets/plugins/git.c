@@ -98,7 +98,7 @@ static int git_put_options(struct plugin *p, struct err *e)
 		return err_set(e, FAILED, "`options` must be a list of texts");
 	for (uint32_t i = 0; i < list->n; i++) {
 		STR_AUTO text = STR_SECRET(GIT_WORD_MAX);
-		if (!reference_put(&text, &list->item[i]) || text.full)
+		if (!node_put(&text, &list->item[i]) || text.full)
 			return err_set(e, FAILED, "`options[%u]` must be a short text", i);
 		if (git_split_options(&w, arena_span(p->all->a, str_view(&text)), i))
 			return err_set(e, FAILED, "`options` are too many");

@@ -27,7 +27,7 @@ int plugin_text(const struct plugin *p, const char *key, struct span *text, stru
 	if (!n)
 		return 0;
 	STR_AUTO out = STR_SECRET(SCRIPT_MAX);
-	if (!reference_put(&out, n))
+	if (!node_put(&out, n))
 		return err_set(e, FAILED, "`%s` must be a text", key);
 	*text = arena_span(p->all->a, str_view(&out));
 	return 0;
@@ -82,7 +82,7 @@ static int cmd_put_list(struct str *out, const struct node *list, const char *ke
 	if (list->type != NODE_LIST)
 		return err_set(e, FAILED, "`%s` must be a list of commands", key);
 	for (uint32_t i = 0; i < list->n; i++) {
-		if (!reference_put(out, &list->item[i]))
+		if (!node_put(out, &list->item[i]))
 			return err_set(e, FAILED, "`%s[%u]` must be a text", key, i);
 		str_char(out, '\n');
 	}
@@ -143,7 +143,7 @@ static int tensorboard_dir(struct plugin *p, struct tensorboard_dirs *d, const s
                            struct err *e)
 {
 	STR_AUTO path = STR_SECRET(SCRIPT_MAX);
-	if (!reference_put(&path, &m->value) || path.n == 0)
+	if (!node_put(&path, &m->value) || path.n == 0)
 		return err_set(e, FAILED, "the paths in `logdir` must be texts");
 	struct span name = member_key(m);
 	struct span text = arena_span(p->all->a, str_view(&path));
@@ -575,7 +575,7 @@ static int command_join(const struct node *commands, struct str *out, struct err
 	for (uint32_t i = 0; i < commands->n; i++) {
 		if (i)
 			str_char(out, '\n');
-		if (!reference_put(out, &commands->item[i]))
+		if (!node_put(out, &commands->item[i]))
 			return err_set(e, FAILED, "`commands[%u]` must be a text", i);
 	}
 	return 0;

@@ -105,7 +105,7 @@ static int64_t render_text_length(struct span s)
 /* The reader bounds the depth. */
 static void render_put_value(struct str *out, const struct node *n)
 {
-	if (reference_put(out, n))
+	if (node_put(out, n))
 		return;
 	if (n->type == NODE_MAP)
 		str_puts(out, "[object Object]");

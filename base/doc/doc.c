@@ -219,23 +219,6 @@ int build_open(struct build *b, enum node_type type, uint32_t line, uint32_t col
 	return 0;
 }
 
-/* Distinguishes most keys quickly; equal hashes do not slow anything down. */
-static uint32_t key_hash(struct span k)
-{
-	uint64_t h = 0;
-	uint64_t end = 0;
-	if (k.n >= sizeof(h)) {
-		memcpy(&h, k.p, sizeof(h));
-		memcpy(&end, k.p + k.n - sizeof(end), sizeof(end));
-		h = h * 0x9e3779b97f4a7c15u ^ end;
-	} else {
-		for (size_t i = 0; i < k.n; i++)
-			h = h << 8 | (unsigned char)k.p[i];
-	}
-	h = (h ^ k.n) * 0xd6e8feb86659fd93u;
-	return (uint32_t)(h >> 32);
-}
-
 int build_key(struct build *b, struct span key, uint32_t line, uint32_t column)
 {
 	struct build_frame *f = build_top(b);
@@ -248,7 +231,6 @@ int build_key(struct build *b, struct span key, uint32_t line, uint32_t column)
 		.key_n = (uint32_t)key.n,
 		.key_line = line,
 		.key_column = column,
-		.hash = key_hash(key),
 	};
 	return build_spend(b, 0, key.n, (struct place){ NULL, line, column });
 }
@@ -295,34 +277,23 @@ static void build_settle_members(struct build *b, struct member *first, struct m
 	later->key = NULL;
 }
 
-static bool doc_same_key(const struct member *x, const struct member *y)
-{
-	return x->hash == y->hash && span_eq(member_key(x), member_key(y));
-}
-
 static void members_unique_few(struct build *b, struct member *m, size_t n)
 {
 	for (size_t i = 1; i < n; i++) {
 		for (size_t k = 0; k < i && m[i].key; k++) {
-			if (m[i].key && m[k].key && doc_same_key(&m[k], &m[i]))
+			if (m[i].key && m[k].key && span_eq(member_key(&m[k]), member_key(&m[i])))
 				build_settle_members(b, &m[k], &m[i]);
 		}
 	}
 }
 
-/* Orders by hash, then key, then position. */
+/* Orders by key, then position. */
 static int compare_keys(const void *x, const void *y)
 {
 	const struct member *a = *(struct member *const *)x;
 	const struct member *b = *(struct member *const *)y;
-	if (a->hash != b->hash)
-		return a->hash < b->hash ? -1 : 1;
-	if (a->key_n != b->key_n)
-		return a->key_n < b->key_n ? -1 : 1;
-	int order = memcmp(a->key, b->key, a->key_n);
-	if (order)
-		return order;
-	return a < b ? -1 : a > b;
+	int order = span_compare(member_key(a), member_key(b));
+	return order ? order : (a > b) - (a < b);
 }
 
 static void members_unique_many(struct build *b, struct member *m, size_t n)
@@ -333,7 +304,7 @@ static void members_unique_many(struct build *b, struct member *m, size_t n)
 	qsort(sorted, n, sizeof(struct member *), compare_keys);
 	struct member *first = sorted[0];
 	for (size_t i = 1; i < n; i++) {
-		if (!doc_same_key(first, sorted[i]))
+		if (!span_eq(member_key(first), member_key(sorted[i])))
 			first = sorted[i];
 		else
 			build_settle_members(b, first, sorted[i]);

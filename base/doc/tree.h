@@ -80,7 +80,6 @@ struct member {
 	const char *key; /* NUL-terminated, no NUL inside */
 	uint32_t key_n;
 	uint32_t key_line, key_column;
-	uint32_t hash; /* private to the readers */
 	struct node value;
 };
 

@@ -286,7 +286,7 @@ static struct node map_node(struct arena *a, const struct hived_members *m)
 static void hived_plan_put(struct hived_members *m, const char *key, struct node value)
 {
 	struct span name = span_of(key);
-	m->v[m->n++] = (struct member){ name.p, (uint32_t)name.n, 0, 0, 0, value };
+	m->v[m->n++] = (struct member){ name.p, (uint32_t)name.n, 0, 0, value };
 }
 
 /* The roles of a group: pods and cells per pod. */

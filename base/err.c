@@ -12,8 +12,9 @@ enum { MESSAGE_MAX = 4096 };
 
 static void notes_take(struct notes *n, struct place where, char *msg)
 {
-	if (n->n == NOTES_MAX) {
-		n->dropped++;
+	if (n == NULL || n->n == NOTES_MAX) {
+		if (n)
+			n->dropped++;
 		free(msg);
 		return;
 	}
@@ -124,7 +125,8 @@ void notes_move(struct notes *n, struct notes *from)
 		struct place where = { note->at, note->line, note->column };
 		notes_take(n, where, TAKE(note->msg));
 	}
-	n->dropped += from->dropped;
+	if (n)
+		n->dropped += from->dropped;
 	notes_done(from);
 }
 

@@ -89,13 +89,14 @@ const char *err_msg(const struct err *e);
 
 void err_done(struct err *e);
 
-/* Appends a note; beyond NOTES_MAX, notes are only counted. */
+/* Appends a note; beyond NOTES_MAX, notes are only counted.  n can be NULL: then nothing is kept.
+ */
 void notes_add(struct notes *n, struct place where, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void notes_done(struct notes *n);
 /* Sorts by place; stable. */
 void notes_sort(struct notes *n);
-/* Moves the notes of `from` to the end; `from` is empty afterwards. */
+/* Moves the notes of `from` to the end of n, which can be NULL; `from` is empty afterwards. */
 void notes_move(struct notes *n, struct notes *from);
 void err_move(struct err *e, struct err *from);
 

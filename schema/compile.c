@@ -139,14 +139,12 @@ static const struct rule *compile_rule(struct schema_compiler *c, const struct n
 
 const struct schema *schema_compile(struct span text, struct arena *a)
 {
-	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO e = { 0 };
-	bool syntax = false;
 	struct doc doc = { 0 };
 	const struct budget budget = BUDGET_DEFAULT;
 	struct schema *s = ARENA_NEW(a, struct schema, 1);
 	struct schema_compiler c = { .arena = a, .root = &doc.root };
-	if (json_read(text, &budget, a, &doc, &warnings, &syntax, &e) < 0)
+	if (json_read(text, &budget, a, &doc, NULL, &e) < 0)
 		compile_fail(&doc.root, err_msg(&e));
 	s->root = compile_rule(&c, &doc.root);
 	return s;

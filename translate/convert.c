@@ -103,10 +103,8 @@ static const struct node *convert_tree(const struct convert *c, struct span json
 {
 	const struct budget any = { 1000, SIZE_MAX, SIZE_MAX, SIZE_MAX };
 	struct doc *doc = ARENA_NEW(c->a, struct doc, 1);
-	bool syntax;
-	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO e = { 0 };
-	(void)json_read(json, &any, c->a, doc, &warnings, &syntax, &e); /* it is ours: valid */
+	(void)json_read(json, &any, c->a, doc, NULL, &e); /* it is ours: valid */
 	return &doc->root;
 }
 

@@ -309,7 +309,6 @@ size_t facts_file_virtual_clusters(const struct facts_file *f, struct arena *a, 
 /* NULL and *e.  Lives in the arena. */
 static struct node *read_document(struct span text, struct arena *a, struct err *e)
 {
-	NOTES_AUTO warnings = { 0 };
 	struct budget budget = FACTS_BUDGET;
 	struct doc *doc = ARENA_NEW(a, struct doc, 1);
 	struct node *root = &doc->root;
@@ -317,7 +316,7 @@ static struct node *read_document(struct span text, struct arena *a, struct err 
 		root->type = NODE_MAP;
 		return root;
 	}
-	if (doc_read(text, &budget, a, doc, &warnings, e) < 0)
+	if (doc_read(text, &budget, a, doc, NULL, e) < 0)
 		return NULL;
 	/* YAML reads an unquoted time as a date; here it is a text. */
 	if (node_is(node_get(root, "submittedAt"), NODE_DATE)) {

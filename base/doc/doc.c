@@ -79,19 +79,18 @@ int doc_read(struct span text, const struct budget *b, struct arena *a, struct d
 		return -1;
 	if (!looks_like_json(text))
 		return yaml_read(text, b, a, doc, warnings, e);
-	bool no_json = false;
-	bool no_yaml = true;
 	ERR_AUTO json = { 0 };
-	if (json_read(text, b, a, doc, warnings, &no_json, &json) == 0)
+	if (json_read(text, b, a, doc, warnings, &json) == 0)
 		return 0;
+	bool no_json = doc->syntax;
 	ERR_AUTO yaml = { 0 };
 	NOTES_AUTO yaml_warnings = { 0 };
-	if (no_json && yaml_try(text, b, a, doc, &yaml_warnings, &no_yaml, &yaml) == 0) {
+	if (no_json && yaml_read(text, b, a, doc, &yaml_warnings, &yaml) == 0) {
 		notes_move(warnings, &yaml_warnings);
 		return 0;
 	}
 	/* Text that begins with a brace was probably meant to be JSON. */
-	err_move(e, no_yaml ? &json : &yaml);
+	err_move(e, no_json && !doc->syntax ? &yaml : &json);
 	return -1;
 }
 
@@ -358,8 +357,7 @@ void build_close(struct build *b, struct node *n)
 
 const struct node *doc_quiet(struct span text, const struct budget *b, struct arena *a)
 {
-	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO e = { 0 };
 	struct doc *doc = ARENA_NEW(a, struct doc, 1);
-	return doc_read(text, b, a, doc, &warnings, &e) == 0 ? &doc->root : NULL;
+	return doc_read(text, b, a, doc, NULL, &e) == 0 ? &doc->root : NULL;
 }

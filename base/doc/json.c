@@ -17,7 +17,7 @@ struct json {
 	size_t counted; /* lines and columns are counted up to here: */
 	struct place at;
 	struct place comment; /* of the first comment; line 0: none */
-	bool *syntax;
+	bool syntax;          /* the text is not JSON */
 };
 
 static bool json_one_line(struct span text)
@@ -49,7 +49,7 @@ static struct place json_place_of(struct json *j, size_t offset)
 /* The text is not JSON; it can be YAML. */
 static int json_bad_syntax(struct json *j, size_t offset, const char *what)
 {
-	*j->syntax = true;
+	j->syntax = true;
 	return err_at(j->b.e, INVALID_PROTOCOL, text_place(j->text, offset), "not valid JSON: %s",
 	              what);
 }
@@ -324,16 +324,14 @@ static int json_read_all(struct json *j)
 
 /* Parameters as in the header.  NOLINTNEXTLINE(readability-function-size) */
 int json_read(struct span text, const struct budget *budget, struct arena *a, struct doc *doc,
-              struct notes *warnings, bool *syntax, struct err *e)
+              struct notes *warnings, struct err *e)
 {
-	struct json j = { .text = text,
-		          .at = { NULL, 1, 1 },
-		          .one_line = json_one_line(text),
-		          .syntax = syntax };
-	*syntax = false;
+	struct json j = { .text = text, .at = { NULL, 1, 1 }, .one_line = json_one_line(text) };
 	build_init(&j.b, budget, a, e);
-	if (json_read_all(&j) < 0)
+	if (json_read_all(&j) < 0) {
+		*doc = (struct doc){ .syntax = j.syntax };
 		return -1;
+	}
 	if (j.comment.line)
 		notes_add(warnings, j.comment, "comments are not part of JSON; they are skipped");
 	*doc = (struct doc){ .root = j.b.root, .json = true, .whole = !j.b.secret_twice };

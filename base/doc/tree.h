@@ -94,16 +94,17 @@ struct budget {
 
 struct doc {
 	struct node root;
-	bool json;  /* read by the JSON reader */
-	bool whole; /* read completely; true also if doc_read returns -1 for duplicate keys */
+	bool json;   /* read by the JSON reader */
+	bool whole;  /* read completely; true also if doc_read returns -1 for duplicate keys */
+	bool syntax; /* after -1 of json_read or yaml_read: the text is not of that format at all */
 };
 
 /*
  * Reads a document.  Text that begins with `{`, after a byte-order mark, white space and comments
  * of JSON, is read as JSON with comments, and as YAML only if it is not JSON; other text is read as
  * YAML with the scalar rules of js-yaml 3.  The tree lives in the arena and does not refer to the
- * text.  Warnings (comments in JSON, two `<<` in a mapping) are added to
- * `warnings`; values that other readers interpret differently are only marked (enum spelling).  -1
+ * text.  Warnings (comments in JSON, two `<<` in a mapping) are added to `warnings`, which can be
+ * NULL; values that other readers interpret differently are only marked (enum spelling).  -1
  * and *e: 400 InvalidProtocolError with line and column; a tree exists if doc->whole is set.  Pure.
  */
 int doc_read(struct span text, const struct budget *b, struct arena *a, struct doc *doc,
@@ -113,11 +114,12 @@ const struct node *doc_quiet(struct span text, const struct budget *b, struct ar
 
 /*
  * Reads strict JSON (RFC 8259), except that comments between tokens are accepted and reported as a
- * warning.  The text must be UTF-8.  -1 and *e as doc_read; *syntax is set if the text is not JSON
- * at all, and left false for JSON that is refused: duplicate keys, NUL, lone surrogates, budgets.
+ * warning.  The text must be UTF-8.  -1 and *e as doc_read; doc->syntax is set if the text is not
+ * JSON at all, and left false for JSON that is refused: duplicate keys, NUL, lone surrogates,
+ * budgets.
  */
 int json_read(struct span text, const struct budget *b, struct arena *a, struct doc *doc,
-              struct notes *warnings, bool *syntax, struct err *e);
+              struct notes *warnings, struct err *e);
 
 /* The member with that key, or NULL; also if `map` is not a map. */
 const struct member *node_member(const struct node *map, struct span key);

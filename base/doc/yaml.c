@@ -400,11 +400,11 @@ static int yaml_read_events(struct yaml_reader *y)
 }
 
 /* Parameters as in the header.  NOLINTNEXTLINE(readability-function-size) */
-int yaml_try(struct span text, const struct budget *budget, struct arena *a, struct doc *doc,
-             struct notes *warnings, bool *syntax, struct err *e)
+int yaml_read(struct span text, const struct budget *budget, struct arena *a, struct doc *doc,
+              struct notes *warnings, struct err *e)
 {
 	struct yaml_reader *y = ARENA_NEW(a, struct yaml_reader, 1);
-	*syntax = false;
+	*doc = (struct doc){ 0 };
 	build_init(&y->b, budget, a, e);
 	y->text = text;
 	y->warnings = warnings;
@@ -424,7 +424,7 @@ int yaml_try(struct span text, const struct budget *budget, struct arena *a, str
 	yaml_parser_set_encoding(&y->parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&y->parser, (const unsigned char *)input.p, input.n);
 	int bad = yaml_read_events(y);
-	*syntax = y->parser.error != YAML_NO_ERROR;
+	doc->syntax = y->parser.error != YAML_NO_ERROR;
 	parser_wipe(&y->parser, text.n);
 	yaml_parser_delete(&y->parser);
 	tdestroy(y->anchors, anchors_free_nothing);
@@ -432,12 +432,4 @@ int yaml_try(struct span text, const struct budget *budget, struct arena *a, str
 		return -1;
 	*doc = (struct doc){ .root = y->b.root, .whole = !y->b.secret_twice };
 	return y->b.refused ? -1 : 0;
-}
-
-/* Parameters as in the header.  NOLINTNEXTLINE(readability-function-size) */
-int yaml_read(struct span text, const struct budget *budget, struct arena *a, struct doc *doc,
-              struct notes *warnings, struct err *e)
-{
-	bool syntax = false;
-	return yaml_try(text, budget, a, doc, warnings, &syntax, e);
 }

@@ -16,14 +16,10 @@
  */
 #include "base/doc/tree.h"
 
-/* See doc_read.  The text must be UTF-8. */
+/* See doc_read.  The text must be UTF-8.  doc->syntax is set if it is not YAML at all, and left
+ * false for YAML that is refused: budgets, duplicate keys, unknown aliases, tags. */
 int yaml_read(struct span text, const struct budget *b, struct arena *a, struct doc *doc,
               struct notes *warnings, struct err *e);
-
-/* The same; *syntax is set if the text is not YAML at all, and left false for YAML that is refused:
- * budgets, duplicate keys, unknown aliases, tags. */
-int yaml_try(struct span text, const struct budget *b, struct arena *a, struct doc *doc,
-             struct notes *warnings, bool *syntax, struct err *e);
 
 /* Resolves an untagged, unquoted scalar as js-yaml 3.13 does; sets type, value and spelling. */
 void yaml_resolve_plain(struct node *n, struct span text, struct arena *a);

@@ -173,9 +173,8 @@ static struct span job_entry_priority(struct span text, struct arena *a)
 {
 	const struct budget budget = { .depth = 32, .nodes = 20000, .text = 1u << 20, .key = 1024 };
 	struct doc doc;
-	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO e = { 0 };
-	if (doc_read(text, &budget, a, &doc, &warnings, &e) < 0)
+	if (doc_read(text, &budget, a, &doc, NULL, &e) < 0)
 		return SPAN("");
 	const struct node *extras = node_get(&doc.root, "extras");
 	const struct node *hived = extras ? node_get(extras, "hivedScheduler") : NULL;

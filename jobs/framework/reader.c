@@ -48,9 +48,7 @@ struct fw_value fw_parse(const struct fw_value *of, const char *key, struct span
 	struct fw_value v = { of->r, PATH_KEY(fw_path(of), span_of(key)), NULL };
 	struct doc *doc = ARENA_NEW(of->r->arena, struct doc, 1);
 	ERR_AUTO e = { 0 };
-	NOTES_AUTO warnings = { 0 };
-	bool syntax;
-	if (json.p && json_read(json, &FW_BUDGET, of->r->arena, doc, &warnings, &syntax, &e) < 0)
+	if (json.p && json_read(json, &FW_BUDGET, of->r->arena, doc, NULL, &e) < 0)
 		fw_bad(&v, "is not JSON: %s", err_msg(&e));
 	else
 		v.n = &doc->root;

@@ -154,9 +154,8 @@ static int kubeconfig_read_tree(struct kubeconfig_reader *r, struct span text, c
 {
 	struct budget budget = BUDGET_DEFAULT;
 	struct doc doc = { 0 };
-	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO why = { 0 };
-	if (yaml_read(text, &budget, r->arena, &doc, &warnings, &why) != 0) {
+	if (yaml_read(text, &budget, r->arena, &doc, NULL, &why) != 0) {
 		unsigned line = why.notes.n ? why.notes.v[0].line : 0;
 		return err_set(r->e, UNKNOWN_ERROR, "%s:%u: is not YAML", r->file, line);
 	}

@@ -203,9 +203,8 @@ static int machine_inventory(struct engine *e, struct err *err)
 struct framework_config *machine_config(struct err *e)
 {
 	ARENA_AUTO a = { 0 };
-	NOTES_AUTO warnings = { 0 };
 	struct doc doc;
-	if (yaml_read(EMBEDDED(controller_config), &BUDGET_DEFAULT, &a, &doc, &warnings, e) < 0)
+	if (yaml_read(EMBEDDED(controller_config), &BUDGET_DEFAULT, &a, &doc, NULL, e) < 0)
 		return NULL;
 	const struct node *text = node_get(node_get(&doc.root, "data"), "frameworkcontroller.yaml");
 	return framework_config_read(text ? node_span(text) : SPAN(""), e);

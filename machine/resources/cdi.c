@@ -204,12 +204,11 @@ static void cdi_read_path(const char *path, struct inventory *out)
 	FREE_AUTO char *real = realpath(path, NULL); /* it may be a link */
 	struct doc doc = { 0 };
 	ERR_AUTO e = { 0 };
-	NOTES_AUTO warnings = { 0 };
 	if (!real || fd_read_str(AT_FDCWD, real, &text) != 0)
 		notes_add(&out->notes, NOWHERE, "%s: %s", path,
 		          errno == EINVAL || errno == EFBIG ? "is not a file of at most 4 MiB"
 		                                            : strerrordesc_np(errno));
-	else if (doc_read(str_view(&text), &BUDGET_DEFAULT, &out->arena, &doc, &warnings, &e) == 0)
+	else if (doc_read(str_view(&text), &BUDGET_DEFAULT, &out->arena, &doc, NULL, &e) == 0)
 		(void)cdi_read_spec(path, &doc.root, out, &e);
 	cdi_note(path, &e, out);
 }

@@ -181,7 +181,6 @@ void exit_spec_read(struct exit_table *s, struct span text, int64_t code, struct
 	*s = (struct exit_table){ 0 };
 	struct exit_spec_reader r = { .s = s, .code = code, .a = a, .warnings = warnings };
 	struct budget budget = BUDGET_DEFAULT;
-	NOTES_AUTO odd = { 0 }; /* ignored */
 	ERR_AUTO e = { 0 };
 	struct doc doc;
 	if (span_trim(text).n == 0)
@@ -191,7 +190,7 @@ void exit_spec_read(struct exit_table *s, struct span text, int64_t code, struct
 		          EXIT_SPEC_MAX);
 		return;
 	}
-	if (doc_read(text, &budget, a, &doc, &odd, &e)) {
+	if (doc_read(text, &budget, a, &doc, NULL, &e)) {
 		const struct note *n = &e.notes.v[0];
 		notes_add(warnings, NOWHERE, "the exit specification cannot be read: line %u: %s",
 		          n->line, n->msg);

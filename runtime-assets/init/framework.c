@@ -99,16 +99,14 @@ static int framework_json(struct span text, size_t max, struct arena *a, struct 
                           struct err *e)
 {
 	const struct budget budget = { .depth = 64, .nodes = NODES_MAX, .text = max, .key = max };
-	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO why = { 0 };
 	struct doc doc;
-	bool syntax = false;
 	if (text.n > max)
 		return err_set(e, FAILED, "is longer than %zu bytes", max);
 	size_t good = utf8_check(text);
 	if (good < text.n)
 		return err_set(e, FAILED, "is no UTF-8 at byte %zu", good);
-	if (json_read(text, &budget, a, &doc, &warnings, &syntax, &why) < 0)
+	if (json_read(text, &budget, a, &doc, NULL, &why) < 0)
 		return err_set(e, FAILED, "%s", err_msg(&why));
 	*root = doc.root;
 	return 0;

@@ -270,8 +270,7 @@ static int init_read_setting(const char *name, const char *text, struct arena *a
 			return got < 0 ? -1 : err_set(e, FAILED, "%s: %s is not there", name, text);
 	}
 	struct doc doc = { 0 };
-	NOTES_AUTO warnings = { 0 };
-	if (doc_read(yaml, &BUDGET_DEFAULT, a, &doc, &warnings, e) == 0) {
+	if (doc_read(yaml, &BUDGET_DEFAULT, a, &doc, NULL, e) == 0) {
 		*n = doc.root;
 		return 0;
 	}

@@ -42,14 +42,13 @@ static void job_no_config(struct init_job *j, struct str *problem, const char *w
 
 void job_parse_config(struct init_job *j, struct span config, struct arena *a, struct str *problem)
 {
-	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO e = { 0 };
 	j->role = NULL;
 	if (span_trim(config).n == 0) {
 		job_no_config(j, problem, "there is no job configuration");
 		return;
 	}
-	if (doc_read(config, &BUDGET_DEFAULT, a, &j->doc, &warnings, &e)) {
+	if (doc_read(config, &BUDGET_DEFAULT, a, &j->doc, NULL, &e)) {
 		STR_AUTO text = STR_INIT(1000);
 		str_printf(&text, "line %u of the job configuration: ", e.notes.v[0].line);
 		note_text(&text, &e.notes.v[0]);
@@ -312,14 +311,13 @@ int job_fill_tree(const struct init_job *j, const struct node *in, struct arena 
 static int job_config_read_mounted(const char *path, struct arena *a, const struct node **root,
                                    struct err *e)
 {
-	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO why = { 0 };
 	struct doc doc;
 	struct span text;
 	int status = file_read(path, FILE_MOUNTED, SECRET_MAX, a, &text, e);
 	if (status != 0 || span_trim(text).n == 0)
 		return status < 0 ? -1 : 0;
-	if (doc_read(text, &BUDGET_DEFAULT, a, &doc, &warnings, &why) < 0)
+	if (doc_read(text, &BUDGET_DEFAULT, a, &doc, NULL, &why) < 0)
 		return err_set(e, FAILED, "%s: line %u cannot be read as YAML", path,
 		               why.notes.v[0].line);
 	struct node *copy = ARENA_NEW(a, struct node, 1);

@@ -176,11 +176,9 @@ enum { ANSWER_MAX = 400 /* bytes of an answer in a message */ };
 bool kube_json(struct span text, struct arena *a, struct doc *doc)
 {
 	static const struct budget SMALL = { 16, 1000, 65536, 1024 };
-	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO why = { 0 };
-	bool syntax = false;
 	return text.n > 0 && text.n <= SMALL.text && utf8_check(text) == text.n &&
-	       json_read(text, &SMALL, a, doc, &warnings, &syntax, &why) == 0;
+	       json_read(text, &SMALL, a, doc, NULL, &why) == 0;
 }
 
 static const char *kube_status_name(int status)

@@ -35,14 +35,12 @@ void pai_secret_name(char out[static 2 * PAI_NAME_MAX + 1], struct span name)
 /* One JSON value of this type, or NULL. */
 static const struct node *pai_parse(struct span text, enum node_type type, struct arena *a)
 {
-	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO e = { 0 };
 	struct budget budget = BUDGET;
-	bool syntax;
 	struct doc *doc = ARENA_NEW(a, struct doc, 1);
 	if (text.n > PAI_SECRET_MAX || utf8_check(text) != text.n)
 		return NULL;
-	if (json_read(text, &budget, a, doc, &warnings, &syntax, &e) < 0)
+	if (json_read(text, &budget, a, doc, NULL, &e) < 0)
 		return NULL;
 	return node_is(&doc->root, type) ? &doc->root : NULL;
 }

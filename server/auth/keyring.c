@@ -346,13 +346,12 @@ static int issuers_take(struct keyring *k, const struct node *root, const char *
 
 static int issuers_read(struct keyring *k, const char *file, struct err *e)
 {
-	NOTES_AUTO warnings = { 0 };
 	STR_AUTO text = STR_INIT(FILE_MAX);
 	struct budget budget = BUDGET_DEFAULT;
 	struct doc *doc = ARENA_NEW(&k->arena, struct doc, 1);
 	if (keyring_read_file(k, file, false, &text, e) < 0)
 		return err_wrap(e, "--issuers");
-	if (doc_read(str_view(&text), &budget, &k->arena, doc, &warnings, e) < 0 ||
+	if (doc_read(str_view(&text), &budget, &k->arena, doc, NULL, e) < 0 ||
 	    schema_check(schema_get(SCHEMA_ISSUERS), &doc->root, "InvalidParametersError", NULL,
 	                 e) < 0)
 		return -1;

@@ -206,11 +206,10 @@ static void codes_lacking(struct str *out, struct span configmap, const struct e
 {
 	static const struct node NONE = { .type = NODE_LIST };
 	ARENA_AUTO a = { 0 };
-	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO e = { 0 };
 	struct doc doc;
 	struct span text = scan_text(scan_path(configmap, "data", "frameworkcontroller.yaml"), &a);
-	if (text.n == 0 || yaml_read(text, &BUDGET_DEFAULT, &a, &doc, &warnings, &e) < 0)
+	if (text.n == 0 || yaml_read(text, &BUDGET_DEFAULT, &a, &doc, NULL, &e) < 0)
 		return;
 	const struct node *entries = node_get(&doc.root, "podFailureSpec");
 	if (!node_is(entries, NODE_LIST))

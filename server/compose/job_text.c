@@ -11,10 +11,9 @@
 
 bool job_text_doc(struct span text, struct arena *a, struct doc *doc)
 {
-	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO ignored = { 0 };
 	struct budget budget = BUDGET_DEFAULT;
-	return doc_read(text, &budget, a, doc, &warnings, &ignored) == 0;
+	return doc_read(text, &budget, a, doc, NULL, &ignored) == 0;
 }
 
 /* ---- places in a text ---- */
@@ -169,12 +168,11 @@ static bool edit_try(struct job_text *t, const struct text_edit *edit, const str
 int job_text_put(struct job_text *t, const char *const path[], struct span json, struct err *e)
 {
 	ARENA_SECRET arena = { 0 };
-	NOTES_AUTO warnings = { 0 };
 	struct doc doc = { 0 };
 	struct span text = { t->text, t->n };
 	struct budget budget = BUDGET_DEFAULT;
 	struct text_edit edit = { .to = SIZE_MAX, .fresh = STR_SECRET(SUBMIT_FILE_MAX) };
-	if (doc_read(text, &budget, &arena, &doc, &warnings, e) < 0)
+	if (doc_read(text, &budget, &arena, &doc, NULL, e) < 0)
 		return -1;
 	const struct node *value = doc_quiet(json, &budget, &arena);
 	const struct node *at = &doc.root;

@@ -51,9 +51,8 @@ static int vary_value(struct str *out, const char *option, struct span value, st
 int job_text_v2(const struct job_text *t, const char *option, struct arena *a, struct doc *doc,
                 struct err *e)
 {
-	NOTES_AUTO warnings = { 0 };
 	struct budget budget = BUDGET_DEFAULT;
-	if (doc_read((struct span){ t->text, t->n }, &budget, a, doc, &warnings, e) < 0)
+	if (doc_read((struct span){ t->text, t->n }, &budget, a, doc, NULL, e) < 0)
 		return -1;
 	const struct dialect *d = dialect_of(&doc->root, DIALECTS_ALL);
 	if (!d || d->placeholders)

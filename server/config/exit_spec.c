@@ -196,13 +196,12 @@ static void exit_spec_read_word(const struct node *group, struct span text, stru
 static void exit_spec_read_words(const struct node *root, struct exit_spec *s)
 {
 	ARENA_AUTO a = { 0 };
-	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO e = { 0 };
 	struct doc doc = { 0 };
 	const struct node *words = node_get(root, "words");
 	const struct node *ends = node_get(root, "ends");
 	if ((!node_is(words, NODE_LIST) || !node_is(ends, NODE_LIST)) &&
-	    doc_read(EMBEDDED(exit_spec), &BUDGET_DEFAULT, &a, &doc, &warnings, &e) == 0) {
+	    doc_read(EMBEDDED(exit_spec), &BUDGET_DEFAULT, &a, &doc, NULL, &e) == 0) {
 		words = node_is(words, NODE_LIST) ? words : node_get(&doc.root, "words");
 		ends = node_is(ends, NODE_LIST) ? ends : node_get(&doc.root, "ends");
 	}
@@ -220,9 +219,8 @@ static void exit_spec_read_words(const struct node *root, struct exit_spec *s)
 static int exit_spec_read_spec(struct span text, struct exit_spec *s, struct err *e)
 {
 	ARENA_AUTO a = { 0 };
-	NOTES_AUTO warnings = { 0 };
 	struct doc doc;
-	if (doc_read(text, &BUDGET_DEFAULT, &a, &doc, &warnings, e) < 0)
+	if (doc_read(text, &BUDGET_DEFAULT, &a, &doc, NULL, e) < 0)
 		return -1;
 	const struct path at = PATH_KEY(NULL, SPAN("spec"));
 	const struct node *list = node_get(&doc.root, "spec");

@@ -592,11 +592,10 @@ static int options_read_config(struct options *o, unsigned command, struct err *
 	if (file_read_or_stdin(o->config, CONFIG_MAX, &text, &n, e) < 0)
 		return -1;
 	struct doc doc;
-	NOTES_AUTO warnings = { 0 };
 	struct budget budget = BUDGET_DEFAULT;
 	if (options_config_is_empty(text))
 		return 0;
-	if (doc_read((struct span){ text, n }, &budget, &o->arena, &doc, &warnings, e) < 0)
+	if (doc_read((struct span){ text, n }, &budget, &o->arena, &doc, NULL, e) < 0)
 		return -1;
 	if (doc.root.type != NODE_MAP)
 		return err_set(e, 400, "InvalidOption",

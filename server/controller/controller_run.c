@@ -41,11 +41,9 @@ void controller_ignored_keys(struct str *out, struct span yaml)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
-	NOTES_AUTO warnings = { 0 };
 	struct doc doc;
 	/* The error of an empty text: it has no document, and no keys. */
-	if (doc_read(yaml, &BUDGET_DEFAULT, &a, &doc, &warnings, &e) < 0 ||
-	    doc.root.type != NODE_MAP)
+	if (doc_read(yaml, &BUDGET_DEFAULT, &a, &doc, NULL, &e) < 0 || doc.root.type != NODE_MAP)
 		return;
 	for (uint32_t i = 0; i < doc.root.n; i++) {
 		struct span key = member_key(&doc.root.member[i]);

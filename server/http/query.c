@@ -84,12 +84,9 @@ enum { DEPTH = 8, NODES = 200, NESTED_NODES = 2000, KEY = 256, FORM_TEXT = FIELD
 static const struct node *parse_map(struct request *r, struct span text,
                                     const struct budget *budget)
 {
-	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO why = { 0 };
 	struct doc *doc = ARENA_NEW(&r->arena, struct doc, 1);
-	bool syntax = false;
-	if (utf8_check(text) != text.n ||
-	    json_read(text, budget, &r->arena, doc, &warnings, &syntax, &why) < 0 ||
+	if (utf8_check(text) != text.n || json_read(text, budget, &r->arena, doc, NULL, &why) < 0 ||
 	    doc->root.type != NODE_MAP)
 		return NULL;
 	return &doc->root;

@@ -33,9 +33,8 @@ static void read_and_check(enum stage stage, struct span text, struct arena *a)
 {
 	static const char *const SECRET[] = { "secrets", NULL };
 	ERR_AUTO e = { 0 };
-	NOTES_AUTO warnings = { 0 };
 	struct doc doc = { 0 };
-	if (doc_read(text, &BUDGET_DEFAULT, a, &doc, &warnings, &e))
+	if (doc_read(text, &BUDGET_DEFAULT, a, &doc, NULL, &e))
 		give_up(&e);
 	if (stage == STAGE_SCHEMA &&
 	    schema_check(schema_get(SCHEMA_V2), &doc.root, "InvalidProtocolError", SECRET, &e))

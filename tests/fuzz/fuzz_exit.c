@@ -47,8 +47,6 @@ static void check_message(struct span message, int code, int user_code)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
-	NOTES_AUTO odd = { 0 };
-	struct budget b = BUDGET_DEFAULT;
 	struct doc doc;
 	assert(message.n <= EXIT_MESSAGE_MAX);
 	assert(utf8_check(message) == message.n);
@@ -60,7 +58,7 @@ static void check_message(struct span message, int code, int user_code)
 	/* A NUL in a log is written as such, and our reader takes none. */
 	if (span_find(yaml, 0, "\\0") != SIZE_MAX)
 		return;
-	int failed = doc_read(yaml, &b, &a, &doc, &odd, &e);
+	int failed = doc_read(yaml, &BUDGET_DEFAULT, &a, &doc, NULL, &e);
 	assert(!failed);
 	assert(node_get(&doc.root, "exitCode")->integer == code);
 	assert(node_get(&doc.root, "originUserExitCode")->integer == user_code);

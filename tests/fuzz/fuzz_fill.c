@@ -48,9 +48,8 @@ FUZZ(all)
 	struct span text = { all.p + line + 1, all.n - line - 1 };
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
-	NOTES_AUTO warnings = { 0 };
 	struct doc values = { 0 };
-	if (doc_read((struct span){ all.p, line }, &BUDGET_DEFAULT, &a, &values, &warnings, &e))
+	if (doc_read((struct span){ all.p, line }, &BUDGET_DEFAULT, &a, &values, NULL, &e))
 		return;
 	struct member member = { .key = "parameters", .key_n = 10, .value = values.root };
 	struct init_job j = { .secrets = &values.root };

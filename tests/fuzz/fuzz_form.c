@@ -22,8 +22,7 @@ static void check_json(struct span json, struct arena *a)
 	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO e = { 0 };
 	struct doc doc = { 0 };
-	bool syntax = false;
-	assert(json_read(json, &BUDGET, a, &doc, &warnings, &syntax, &e) == 0);
+	assert(json_read(json, &BUDGET, a, &doc, &warnings, &e) == 0);
 	assert(doc.root.type == NODE_MAP && warnings.n == 0);
 }
 

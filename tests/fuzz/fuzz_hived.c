@@ -62,14 +62,13 @@ static void check_spec(json_t *role)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
-	NOTES_AUTO warnings = { 0 };
 	json_t *annotations = NULL;
 	struct doc doc = { 0 };
 	assert(json_unpack(role, "{s:{s:{s:{s:o}}}}", "task", "pod", "metadata", "annotations",
 	                   &annotations) == 0);
 	const json_t *spec = json_object_get(annotations, SPEC);
 	struct span text = { json_string_value(spec), json_string_length(spec) };
-	assert(doc_read(text, &BUDGET_DEFAULT, &a, &doc, &warnings, &e) == 0);
+	assert(doc_read(text, &BUDGET_DEFAULT, &a, &doc, NULL, &e) == 0);
 	const struct node *group = node_get(&doc.root, "affinityGroup");
 	const struct node *cells = node_get(&doc.root, "leafCellNumber");
 	const struct node *priority = node_get(&doc.root, "priority");

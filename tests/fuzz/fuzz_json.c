@@ -71,13 +71,10 @@ static void check_written(const struct node *root)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
-	NOTES_AUTO w = { 0 };
 	STR_AUTO text = STR_INIT(64 << 20);
 	struct doc doc;
-	struct budget b = BUDGET_DEFAULT;
-	bool syntax = false;
 	node_json(&text, root);
-	int failed = json_read(str_view(&text), &b, &a, &doc, &w, &syntax, &e);
+	int failed = json_read(str_view(&text), &BUDGET_DEFAULT, &a, &doc, NULL, &e);
 	assert(failed == 0);
 	assert(node_equal(root, &doc.root));
 }
@@ -88,14 +85,12 @@ FUZZ(text)
 	ERR_AUTO e = { 0 };
 	NOTES_AUTO w = { 0 };
 	struct doc doc;
-	struct budget b = BUDGET_DEFAULT;
-	bool syntax = false;
 	/* doc_read has looked for these, and jansson overlooks NUL between tokens. */
 	if (utf8_check(text) != text.n || (text.n && memchr(text.p, 0, text.n)))
 		return;
-	int failed = json_read(text, &b, &a, &doc, &w, &syntax, &e);
+	int failed = json_read(text, &BUDGET_DEFAULT, &a, &doc, &w, &e);
 	assert((failed != 0) == (e.notes.n > 0));
-	assert(!syntax || failed);
+	assert(!doc.syntax || failed);
 	if (!failed)
 		check_written(&doc.root);
 	if (w.n || has_long_number(text))

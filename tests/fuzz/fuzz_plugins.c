@@ -14,9 +14,8 @@ static const char EXTENSION[] = "{jobSSH: {key: PLANTED-SECRET, pubKey: ssh-rsa 
 
 static const struct node *parse(const char *text, struct doc *doc, struct arena *a)
 {
-	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO e = { 0 };
-	int failed = doc_read(span_of(text), &BUDGET_DEFAULT, a, doc, &warnings, &e);
+	int failed = doc_read(span_of(text), &BUDGET_DEFAULT, a, doc, NULL, &e);
 	assert(!failed);
 	return &doc->root;
 }

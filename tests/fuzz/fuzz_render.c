@@ -33,9 +33,8 @@ FUZZ(all)
 	struct span text = { all.p + line + 1, all.n - line - 1 };
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
-	NOTES_AUTO warnings = { 0 };
 	struct doc doc = { 0 };
-	if (doc_read((struct span){ all.p, line }, &BUDGET_DEFAULT, &a, &doc, &warnings, &e))
+	if (doc_read((struct span){ all.p, line }, &BUDGET_DEFAULT, &a, &doc, NULL, &e))
 		return;
 	struct root root = { "$parameters", &doc.root };
 	struct render r = { .roots = &root, .n_roots = 1 };

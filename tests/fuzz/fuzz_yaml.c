@@ -43,10 +43,9 @@ FUZZ(text)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
-	NOTES_AUTO w = { 0 };
 	struct doc doc;
 	struct budget b = { 64, 20000, 200000, 1024 };
-	if (doc_read(text, &b, &a, &doc, &w, &e) < 0) {
+	if (doc_read(text, &b, &a, &doc, NULL, &e) < 0) {
 		check_error(&e);
 		return;
 	}

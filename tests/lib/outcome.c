@@ -20,9 +20,8 @@ static json_t *parse(struct span text)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
-	NOTES_AUTO warnings = { 0 };
 	struct doc doc = { 0 };
-	if (doc_read(text, &BUDGET_DEFAULT, &a, &doc, &warnings, &e))
+	if (doc_read(text, &BUDGET_DEFAULT, &a, &doc, NULL, &e))
 		return json_stringn(text.p, text.n);
 	return node_to_json(&doc.root);
 }

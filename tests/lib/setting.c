@@ -81,9 +81,8 @@ static void give_up(const struct err *e)
 static const struct node *extension(struct arena *a)
 {
 	ERR_AUTO e = { 0 };
-	NOTES_AUTO warnings = { 0 };
 	struct doc *doc = ARENA_NEW(a, struct doc, 1);
-	if (doc_read(span_of(EXTENSION), &BUDGET_DEFAULT, a, doc, &warnings, &e))
+	if (doc_read(span_of(EXTENSION), &BUDGET_DEFAULT, a, doc, NULL, &e))
 		give_up(&e);
 	return &doc->root;
 }

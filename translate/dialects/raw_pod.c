@@ -291,9 +291,7 @@ static bool raw_is_true(const struct node *map, const char *key)
 static struct node raw_constant(struct parse_context *r, const char *json)
 {
 	struct doc doc = { 0 };
-	NOTES_AUTO warnings = { 0 };
-	bool syntax = false;
-	(void)json_read(span_of(json), &BUDGET_DEFAULT, r->a, &doc, &warnings, &syntax, r->e);
+	(void)json_read(span_of(json), &BUDGET_DEFAULT, r->a, &doc, NULL, r->e);
 	return doc.root;
 }
 

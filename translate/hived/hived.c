@@ -363,13 +363,12 @@ struct hived *hived_read(struct span text, struct arena *a, struct err *e)
 {
 	struct hived *h = ARENA_NEW(a, struct hived, 1);
 	struct config c = { .a = a, .e = e };
-	NOTES_AUTO warnings = { 0 };
 	struct budget budget = HIVED_BUDGET;
 	struct doc doc = { 0 };
 	int rc = -1;
 	if (span_trim(text).n == 0)
 		(void)err_at(e, UNKNOWN_ERROR, (struct place){ "", 1, 1 }, "the file is empty");
-	else if (doc_read(text, &budget, &c.scratch, &doc, &warnings, e) == 0 &&
+	else if (doc_read(text, &budget, &c.scratch, &doc, NULL, e) == 0 &&
 	         schema_check(schema_get(SCHEMA_HIVED), &doc.root, "UnknownError", NULL, e) == 0)
 		rc = hived_read_config(&c, &doc.root, h);
 	arena_done(&c.scratch);
@@ -451,12 +450,11 @@ static int hived_status_read_vcs(struct arena *a, const struct node *root, struc
 
 struct hived_status *hived_status_read(struct span text, struct arena *a, struct err *e)
 {
-	NOTES_AUTO warnings = { 0 };
 	ARENA_AUTO scratch = { 0 }; /* the document is much larger than the result */
 	struct budget budget = HIVED_BUDGET;
 	struct doc doc = { 0 };
 	struct hived_status *s = ARENA_NEW(a, struct hived_status, 1);
-	if (doc_read(text, &budget, &scratch, &doc, &warnings, e) == 0) {
+	if (doc_read(text, &budget, &scratch, &doc, NULL, e) == 0) {
 		if (!doc.json || doc.root.type != NODE_MAP)
 			(void)err_at(e, UNKNOWN_ERROR, path_place(&scratch, NULL, &doc.root),
 			             "must be a mapping in JSON");

@@ -57,7 +57,6 @@ enum { RAW_DEPTH = 128, POD_TEMPLATE_MAX = 4 << 20 };
 /* The pod of taskrole.yaml, merged over that of the user. */
 static int raw_merge(const struct scope *s, struct span pod, struct span *merged, struct err *e)
 {
-	NOTES_AUTO warnings = { 0 };
 	STR_AUTO out = STR_INIT(POD_TEMPLATE_MAX);
 	struct budget budget = { RAW_DEPTH, SIZE_MAX, SIZE_MAX, SIZE_MAX };
 	const struct node *tree = s->role->pod->tree; /* metadata, if any, and spec */
@@ -65,8 +64,7 @@ static int raw_merge(const struct scope *s, struct span pod, struct span *merged
 	struct node pod_allowed = *tree;
 	const struct node *root = &pod_allowed;
 	struct doc doc = { 0 };
-	bool syntax = false;
-	if (json_read(pod, &budget, s->a, &doc, &warnings, &syntax, e) < 0)
+	if (json_read(pod, &budget, s->a, &doc, NULL, e) < 0)
 		return -1;
 	memcpy(members, tree->member, tree->n * sizeof(members[0]));
 	if (node_get(tree, "metadata"))

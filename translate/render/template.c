@@ -292,7 +292,6 @@ static int check_node(const struct manifest_reader *r, struct node *n, struct pa
 int manifest_read(struct manifest *m, const struct vocabulary *v, struct arena *a, struct err *e)
 {
 	struct manifest_reader r = { m->file, m->role, m->has, v, a, e };
-	NOTES_AUTO warnings = { 0 };
 	struct budget budget = BUDGET_DEFAULT;
 	struct doc *doc = ARENA_NEW(a, struct doc, 1);
 	bool blank = true; /* nothing but comments */
@@ -309,7 +308,7 @@ int manifest_read(struct manifest *m, const struct vocabulary *v, struct arena *
 		m->root = &doc->root;
 		return 0;
 	}
-	if (yaml_read(m->text, &budget, a, doc, &warnings, e) < 0) {
+	if (yaml_read(m->text, &budget, a, doc, NULL, e) < 0) {
 		struct note first = e->notes.n ? e->notes.v[0] : (struct note){ 0 };
 		FREE_AUTO char *why = xstrdup(err_msg(e));
 		err_done(e);

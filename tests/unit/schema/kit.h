@@ -17,10 +17,9 @@ static const char *const SECRET[] = { "secrets", NULL };
 static inline int check_text(const struct schema *s, struct span text, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
-	NOTES_AUTO warnings = { 0 };
 	struct doc doc;
 	const struct budget budget = BUDGET_DEFAULT;
-	if (doc_read(text, &budget, &arena, &doc, &warnings, e) < 0)
+	if (doc_read(text, &budget, &arena, &doc, NULL, e) < 0)
 		return -1;
 	return schema_check(s, &doc.root, "InvalidProtocolError", SECRET, e);
 }

@@ -41,12 +41,10 @@ static void run_group(const struct node *group, struct tally *t)
 static struct tally run_suite(const char *path)
 {
 	ARENA_AUTO arena = { 0 };
-	NOTES_AUTO warnings = { 0 };
 	struct doc doc;
 	struct tally t = { 0, 0 };
-	bool syntax = false;
 	const struct budget budget = BUDGET_DEFAULT;
-	if (json_read(unit_read(path), &budget, &arena, &doc, &warnings, &syntax, no_err()) < 0)
+	if (json_read(unit_read(path), &budget, &arena, &doc, NULL, no_err()) < 0)
 		fail_msg("%s: %s", path, err_msg(&unit.e));
 	const struct node *files = node_get(&doc.root, "files");
 	for (uint32_t i = 0; i < files->n; i++) {

@@ -38,13 +38,12 @@ struct world {
 static void setup(struct world *w, const char *config, const char *secrets)
 {
 	STR_AUTO problem = STR_INIT(1000);
-	NOTES_AUTO warnings = { 0 };
 	*w = (struct world){ .out = STR_SECRET(1000), .sentence = STR_INIT(1000) };
 	w->job.role_name = "worker";
 	if (secrets) {
-		assert_int_equal(doc_read(span_of(secrets), &BUDGET_DEFAULT, &w->a, &w->secrets,
-		                          &warnings, no_err()),
-		                 0);
+		assert_int_equal(
+		    doc_read(span_of(secrets), &BUDGET_DEFAULT, &w->a, &w->secrets, NULL, no_err()),
+		    0);
 		w->job.secrets = &w->secrets.root;
 	}
 	job_parse_config(&w->job, span_of(config), &w->a, &problem);
@@ -167,13 +166,11 @@ TEST(test_job_fill_secrets_takes_linear_time_for_many_references)
 TEST(test_job_fill_tree_replaces_references_in_texts_only)
 {
 	WORLD(w, CONFIG, SECRETS);
-	NOTES_AUTO warnings = { 0 };
 	struct doc in = { 0 };
 	struct node filled;
 	const char *text =
 	    "{<% $parameters.int %>: [<% $parameters.int %>, 7, true, ~, [x<% $data.name %>]]}";
-	assert_int_equal(
-	    doc_read(span_of(text), &BUDGET_DEFAULT, &unit.a, &in, &warnings, no_err()), 0);
+	assert_int_equal(doc_read(span_of(text), &BUDGET_DEFAULT, &unit.a, &in, NULL, no_err()), 0);
 	assert_int_equal(job_fill_tree(&w.job, &in.root, &unit.a, &filled, no_err()), 0);
 	node_json(&w.out, &filled);
 	assert_string_equal(str_c(&w.out),

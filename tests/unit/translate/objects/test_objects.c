@@ -194,11 +194,10 @@ TEST(test_build_adds_a_seed_where_the_user_has_no_key_pair)
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		BENCH(b, set_up, PROFILE_PLAIN);
 		struct doc doc;
-		NOTES_AUTO w = { 0 };
 		const char *text = CASES[i].extension;
 		if (text)
 			assert_int_equal(
-			    yaml_read(span_of(text), &BUDGET_DEFAULT, &b.a, &doc, &w, &b.e), 0);
+			    yaml_read(span_of(text), &BUDGET_DEFAULT, &b.a, &doc, NULL, &b.e), 0);
 		b.facts.extension = text ? &doc.root : NULL;
 		b.job.needs_key = i > 0;
 		b.facts.key_seed = i > 0 ? SEED : NULL;

@@ -33,9 +33,8 @@ struct fixture {
 static struct fixture fixture(void)
 {
 	struct fixture f = { .out = STR_INIT(1 << 20) };
-	NOTES_AUTO warnings = { 0 };
-	struct budget b = BUDGET_DEFAULT;
-	assert_int_equal(doc_read(SPAN(PARAMETERS), &b, &f.arena, &f.doc, &warnings, no_err()), 0);
+	assert_int_equal(
+	    doc_read(SPAN(PARAMETERS), &BUDGET_DEFAULT, &f.arena, &f.doc, NULL, no_err()), 0);
 	return f;
 }
 

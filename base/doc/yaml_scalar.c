@@ -174,13 +174,9 @@ static bool int_value(struct span t, double *v)
 static bool plain_small_int(struct node *n, struct span t)
 {
 	int64_t v = 0;
-	if (t.n == 0 || t.n > 15 || (t.p[0] == '0' && t.n > 1))
+	if (t.n == 0 || t.n > 15 || !is_digit(t.p[0]) || (t.p[0] == '0' && t.n > 1) ||
+	    parse_i64(t, 0, INT64_MAX, &v) < 0)
 		return false;
-	for (size_t i = 0; i < t.n; i++) {
-		if (!is_digit(t.p[i]))
-			return false;
-		v = v * 10 + (t.p[i] - '0');
-	}
 	n->type = NODE_INT;
 	n->integer = v;
 	return true;
@@ -311,20 +307,6 @@ static bool plain_is_date(struct span t)
 
 /* ---- scalars on which YAML 1.1 (PyYAML), YAML 1.2 and js-yaml 3 disagree ---- */
 
-/* Digits that every double has; a shorter text is never written with an exponent. */
-enum { DIGITS_MAX = 15, SHORT_MAX = 8 };
-
-/* Surely written in the same way again: 12, 0.5, 3.25. */
-static bool is_short(struct span t)
-{
-	size_t i = span_skip_class(t, 0, "0-9");
-	bool whole = i && (t.p[0] != '0' || i == 1);
-	if (!whole || i == t.n || t.p[i] != '.')
-		return whole && i == t.n && i <= DIGITS_MAX;
-	return t.n > i + 1 && span_skip_class(t, i + 1, "0-9") == t.n && t.n <= SHORT_MAX &&
-	       t.p[t.n - 1] != '0';
-}
-
 static enum spelling is_of_number(struct span t, double v)
 {
 	char text[NUMBER_MAX];
@@ -338,7 +320,7 @@ static enum spelling is_of_number(struct span t, double v)
 	if (memchr(t.p, ':', t.n))
 		return SPELT_SIXTY;
 	/* Unambiguous (1e3, .5), or written as the same text. */
-	if (is_short(t) || (finite && (t.p[0] == '.' || exponent)))
+	if (finite && (t.p[0] == '.' || exponent))
 		return SPELT_PLAINLY;
 	size_t n = number_text(text, v);
 	if (finite && span_eq(t, (struct span){ text, n }))

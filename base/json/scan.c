@@ -36,9 +36,30 @@ static const char *scan_string_end(const char *p, const char *end)
 	return end;
 }
 
-static const char *container_end(const char *p, const char *end)
+/* Returns the end of the text, which ends inside of a string that has begun before p. */
+static const char *scan_tail_open(struct scan_tail *t, const char *p, const char *end)
 {
-	for (size_t depth = 0; p < end; p++) {
+	const char *backslashes = end;
+	while (backslashes > p && backslashes[-1] == '\\')
+		backslashes--;
+	t->string = true;
+	t->escaped = (end - backslashes) % 2 == 1;
+	return end;
+}
+
+/* Inside of a string, whose first byte here can be escaped. */
+static const char *scan_tail_string(struct scan_tail *t, const char *p, const char *end)
+{
+	const char *from = t->escaped ? p + 1 : p;
+	const char *quote = scan_string_end(from, end);
+	t->string = t->escaped = false;
+	return quote < end ? quote + 1 : scan_tail_open(t, from, end);
+}
+
+static const char *scan_tail_container(struct scan_tail *t, const char *p, const char *end)
+{
+	size_t depth = t->depth;
+	for (const char *from; p < end && depth > 0; p++) {
 		switch ((enum scan_mark)MARKS[(unsigned char)*p]) {
 		case PLAIN:
 			break;
@@ -46,73 +67,18 @@ static const char *container_end(const char *p, const char *end)
 			depth++;
 			break;
 		case CLOSE:
-			if (depth <= 1)
-				return p + 1;
 			depth--;
 			break;
 		case QUOTE:
-			p = scan_string_end(p + 1, end);
+			from = p + 1;
+			p = scan_string_end(from, end);
 			if (p == end)
-				return end;
+				p = scan_tail_open(t, from, end) - 1; /* p++ follows */
 			break;
 		}
 	}
-	return end;
-}
-
-/* Returns the end of the value that begins at p; p itself if none does. */
-static const char *value_end(const char *p, const char *end)
-{
-	if (p == end)
-		return p;
-	if (MARKS[(unsigned char)*p] == OPEN)
-		return container_end(p, end);
-	if (*p == '"') {
-		p = scan_string_end(p + 1, end);
-		return p < end ? p + 1 : end;
-	}
-	while (p < end && !ENDS[(unsigned char)*p])
-		p++;
+	t->depth = depth;
 	return p;
-}
-
-/* Inside of a string. */
-static const char *scan_tail_string(struct scan_tail *t, const char *p, const char *end)
-{
-	if (t->escaped)
-		p++;
-	t->escaped = false;
-	const char *quote = scan_string_end(p, end);
-	if (quote < end) {
-		t->string = false;
-		return quote + 1;
-	}
-	const char *backslashes = end;
-	while (backslashes > p && backslashes[-1] == '\\')
-		backslashes--;
-	t->escaped = (end - backslashes) % 2 == 1;
-	return end;
-}
-
-static const char *scan_tail_container(struct scan_tail *t, const char *p, const char *end)
-{
-	for (; p < end; p++) {
-		switch ((enum scan_mark)MARKS[(unsigned char)*p]) {
-		case PLAIN:
-			break;
-		case OPEN:
-			t->depth++;
-			break;
-		case CLOSE:
-			if (--t->depth == 0)
-				return p + 1;
-			break;
-		case QUOTE:
-			t->string = true;
-			return p + 1;
-		}
-	}
-	return end;
 }
 
 size_t scan_tail(struct scan_tail *t, struct span piece)
@@ -139,6 +105,13 @@ size_t scan_tail(struct scan_tail *t, struct span piece)
 		}
 	}
 	return (size_t)(p - piece.p);
+}
+
+/* Returns the end of the value that begins at p; p itself if none does. */
+static const char *value_end(const char *p, const char *end)
+{
+	struct scan_tail t = { 0 };
+	return p + scan_tail(&t, (struct span){ p, (size_t)(end - p) });
 }
 
 static const char *scan_skip_space(const char *p, const char *end)

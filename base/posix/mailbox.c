@@ -44,11 +44,6 @@ struct mail *mailbox_take(struct mailbox *b, size_t *lost)
 	return all;
 }
 
-int mailbox_fd(const struct mailbox *b)
-{
-	return b->fd;
-}
-
 void mailbox_done(struct mailbox *b)
 {
 	(void)pthread_mutex_destroy(&b->lock);

@@ -20,7 +20,7 @@ struct mailbox {
 	pthread_mutex_t lock; /* of all below */
 	struct mail *first, **last;
 	size_t n, max, lost;
-	int fd;
+	int fd; /* readable until mailbox_take; needs no lock */
 };
 
 /* Prepares a mailbox in which at most `max` messages wait.  0, or -1 and *e (500). */
@@ -29,6 +29,5 @@ int mailbox_init(struct mailbox *b, size_t max, struct err *e);
 bool mailbox_put(struct mailbox *b, struct mail *m);
 /* All messages, or NULL; the caller frees them.  *lost: how many were lost since the last call. */
 struct mail *mailbox_take(struct mailbox *b, size_t *lost);
-int mailbox_fd(const struct mailbox *b); /* readable until mailbox_take */
 /* The box must be empty, and no other thread use it any more. */
 void mailbox_done(struct mailbox *b);

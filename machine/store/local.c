@@ -89,7 +89,7 @@ static void *local_worker_main(void *arg)
 	struct local *l = arg;
 	size_t lost;
 	do {
-		struct pollfd todo = { .fd = mailbox_fd(&l->todo), .events = POLLIN };
+		struct pollfd todo = { .fd = l->todo.fd, .events = POLLIN };
 		if (poll(&todo, 1, l->db.wal > 0 ? IDLE_MS : -1) == 0)
 			(void)db_empty_log(&l->db); /* the log must not keep deleted texts */
 		for (struct mail *m = mailbox_take(&l->todo, &lost); m;)
@@ -120,7 +120,7 @@ void local_close(struct local *l)
 	if (l == NULL)
 		return;
 	l->ends = true;
-	(void)eventfd_write(mailbox_fd(&l->todo), 1); /* wakes the worker */
+	(void)eventfd_write(l->todo.fd, 1); /* wakes the worker */
 	(void)sem_post(&l->db.copy);
 	while (l->n_threads > 0)
 		(void)pthread_join(l->thread[--l->n_threads], NULL);
@@ -302,7 +302,7 @@ static void local_poll_answers(struct store *s)
 
 static int local_event_fd(const struct store *s)
 {
-	return mailbox_fd(&((const struct local_store *)s)->answered);
+	return ((const struct local_store *)s)->answered.fd;
 }
 
 /* Waits for the worker, which has borrowed the requests: some milliseconds. */

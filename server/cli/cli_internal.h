@@ -34,7 +34,7 @@ int command_print(struct span text);
 int command_usage(const struct command *c, const char *text);
 /* Checks --user and makes the translator of o.  NULL: an error was printed; exit with EXIT_USAGE.
  */
-struct translator *command_translator(const struct options *o);
+struct translator *command_translator(struct options *o);
 /* Appends "FILE:LINE:COLUMN: PREFIX/json/pointer: text" and LF, so that editors can jump to it. */
 void note_line(struct str *out, const char *file, const char *prefix, const struct note *n);
 

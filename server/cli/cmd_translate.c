@@ -114,7 +114,7 @@ static int convert_text(const struct options *o, const struct translator *t, str
 typedef int text_user(const struct options *o, const struct translator *t, struct span text,
                       struct err *e);
 
-static int translate_command(const struct command *c, const struct options *o, text_user *use)
+static int translate_command(const struct command *c, struct options *o, text_user *use)
 {
 	ERR_AUTO e = { 0 };
 	FREE_AUTO char *text = NULL;

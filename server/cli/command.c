@@ -102,13 +102,13 @@ int command_usage(const struct command *c, const char *text)
 	return EXIT_USAGE;
 }
 
-struct translator *command_translator(const struct options *o)
+struct translator *command_translator(struct options *o)
 {
 	ERR_AUTO e = { 0 };
 	struct translator *t = NULL;
 	schema_init();
 	if (user_name_ok(span_of(setup_user(o))))
-		t = setup_translator(o, &e);
+		t = setup_translator(o, &o->arena, &e);
 	else
 		(void)err_set(&e, 400, NULL, "--user: \"%s\" is no user name", setup_user(o));
 	if (!t)

@@ -116,7 +116,7 @@ static void history_keep(struct history *h, const struct job_entry *job)
 static void *history_thread(void *arg)
 {
 	struct history *h = arg;
-	while (caller_wait(&h->caller, mailbox_fd(&h->box), -1)) {
+	while (caller_wait(&h->caller, h->box.fd, -1)) {
 		size_t lost;
 		struct mail *m = mailbox_take(&h->box, &lost);
 		history_log_lost(h, lost);

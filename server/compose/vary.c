@@ -158,7 +158,7 @@ int job_text_shown(const struct job_text *t, const struct options *o, struct are
 {
 	NOTES_AUTO warnings = { 0 };
 	schema_init();
-	struct translator *translator = setup_translator(o, e);
+	struct translator *translator = setup_translator(o, a, e);
 	struct job *job = translator
 	                      ? job_read(translator, DIALECTS_ALL, (struct span){ t->text, t->n },
 	                                 "user", a, &warnings, e)

@@ -139,14 +139,13 @@ static int setup_read_templates(const char *dir, struct arena *a, struct templat
 	return 0;
 }
 
-struct translator *setup_translator(const struct options *o, struct err *e)
+struct translator *setup_translator(const struct options *o, struct arena *a, struct err *e)
 {
-	ARENA_AUTO a = { 0 };
 	struct settings settings;
 	struct template_file files[TEMPLATES_MAX + 1] = { 0 };
-	if (setup_settings(&settings, o, &a, e) < 0)
+	if (setup_settings(&settings, o, a, e) < 0)
 		return NULL;
-	if (o->templates[0] && setup_read_templates(o->templates, &a, files, e) < 0)
+	if (o->templates[0] && setup_read_templates(o->templates, a, files, e) < 0)
 		return NULL;
 	return translator_new(&settings, o->templates[0] ? files : NULL, e);
 }

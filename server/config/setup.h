@@ -3,7 +3,7 @@
  * Builds the parts that commands need from options: translator, facts, HiveD configuration, user.
  *
  *	struct facts facts;
- *	struct translator *t = setup_translator(o, &e);
+ *	struct translator *t = setup_translator(o, &o->arena, &e);
  *	if (!t || setup_facts(o, setup_user(o), &arena, &facts, &e) < 0)
  *		return print_error_notes(&e, o->facts, EXIT_USAGE);
  *	translator_free(t);
@@ -17,9 +17,9 @@
 
 struct facts_file;
 
-/* A translator with the settings and templates of the options; free with translator_free.
- * NULL and *e with file and line. */
-struct translator *setup_translator(const struct options *o, struct err *e);
+/* A translator with the settings and templates of the options, whose texts live there and in the
+ * arena; free with translator_free. NULL and *e with file and line. */
+struct translator *setup_translator(const struct options *o, struct arena *a, struct err *e);
 
 /* The file of --facts, in the arena; NULL and *e. */
 struct facts_file *setup_facts_file(const struct options *o, struct arena *a, struct err *e);

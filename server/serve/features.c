@@ -27,9 +27,7 @@ static int open_work(struct loop *l, struct worker *w, struct worker_inbox **out
 	if (!in)
 		return -1;
 	return loop_add(
-	    l,
-	    &(struct loop_source){ mailbox_fd(&in->box), worker_inbox_run_once, NULL, in, false },
-	    e);
+	    l, &(struct loop_source){ in->box.fd, worker_inbox_run_once, NULL, in, false }, e);
 }
 
 static void run_followers(void *arg)

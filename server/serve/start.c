@@ -216,7 +216,7 @@ static int open_dialects(struct service *s, struct err *e)
 
 static int open_translator(struct service *s, struct err *e)
 {
-	s->server.translator = setup_translator(&s->options, e);
+	s->server.translator = setup_translator(&s->options, &s->options.arena, e);
 	return s->server.translator ? 0 : -1;
 }
 

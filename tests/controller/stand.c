@@ -189,7 +189,7 @@ static int stand_run(struct stand *s, struct err *e)
 	s->sender = mailbox_init(&s->box, NEWS_MAX, e) == 0 ? sender_new(s, e) : NULL;
 	if (!s->sender)
 		return -1;
-	if (epoll_ctl(epoll, EPOLL_CTL_ADD, mailbox_fd(&s->box), &in) < 0 ||
+	if (epoll_ctl(epoll, EPOLL_CTL_ADD, s->box.fd, &in) < 0 ||
 	    epoll_ctl(epoll, EPOLL_CTL_ADD, sender_fd(s->sender), &in) < 0)
 		return err_set(e, UNKNOWN_ERROR, "epoll: %m");
 	if (watched_start(&watched[0], e) && watched_start(&watched[1], e) &&

@@ -61,7 +61,8 @@ static const struct variable VARIABLES[] = {
 static const struct constant CONSTANTS_HERE[] = { { "c", { "gpu/x", 5 }, "" } };
 static const struct variable_group GROUP = { "", VARIABLES,
 	                                     sizeof(VARIABLES) / sizeof(VARIABLES[0]) };
-static const struct vocabulary WORDS = { &GROUP, 1, CONSTANTS_HERE, 1, NULL };
+static const struct variable_group *const GROUPS[] = { &GROUP };
+static const struct vocabulary WORDS = { GROUPS, 1, CONSTANTS_HERE, 1, NULL };
 
 static void run(const struct node *root, enum prog_shape shape)
 {

@@ -111,7 +111,7 @@ static struct span v1_substitute_names(struct parse_context *r, struct span t, s
 		struct span value;
 		bool once; /* only the first occurrence */
 	} names[] = {
-		{ "$PAI_DEFAULT_FS_URI", span_of(r->set->fs_uri ? r->set->fs_uri : ""), true },
+		{ "$PAI_DEFAULT_FS_URI", span_of(r->set->fs_uri), true },
 		{ "$PAI_JOB_NAME", r->job->name, false },
 		{ "$PAI_USER_NAME", span_of(r->job->user), false },
 		{ "$PAI_USERNAME", span_of(r->job->user), false },

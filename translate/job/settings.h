@@ -44,8 +44,8 @@ struct runtime_program {
 
 enum { RUNTIME_PROGRAMS = 2 };
 
-/* Settings of an installation. translator_new copies the texts. translate_settings_default()
- * fills in every field. */
+/* Settings of an installation. The texts must live as long as the translator.
+ * translate_settings_default() fills in every field. */
 struct settings {
 	enum profile profile;
 	const char *namespace_name;     /* of the jobs: "default" */
@@ -53,7 +53,7 @@ struct settings {
 	const char *runtime_init_image; /* if not: of the init container; "": the job's own */
 	struct runtime_program program[RUNTIME_PROGRAMS]; /* if not: the ConfigMaps */
 	size_t n_programs;               /* 0: by image; 2: a shell of the init image chooses */
-	const char *runtime_pull_secret; /* NULL or "" for none */
+	const char *runtime_pull_secret; /* "" for none */
 	const char *service_account;     /* of the pods: "runtime-account" */
 	const char *apiserver_uri;       /* KUBE_APISERVER_ADDRESS; "" in plain */
 	const char *rest_server_uri;     /* REST_SERVER_URI */

@@ -102,7 +102,7 @@ static bool put_env_user(const struct scope *s, struct variable_output *o)
 /* clang-format off */
 PUT_FUNCTION(put_env_job, str_span(o->s, s->env_job))
 PUT_FUNCTION(put_env_role, template_write(s, TEMPLATE_ENV_ROLE, o->s))
-PUT_ENV(put_job_fs_uri, span_of(s->job->dialect->old_env && s->set->fs_uri ? s->set->fs_uri : ""))
+PUT_ENV(put_job_fs_uri, span_of(s->job->dialect->old_env ? s->set->fs_uri : ""))
 PUT_FUNCTION(put_role_min_failed_given, out_given(o, s->role->min_failed_given, s->role->min_failed))
 PUT_FUNCTION(put_role_min_succeeded_given, out_given(o, s->role->min_succeeded_given, s->role->min_succeeded))
 PUT_INT(put_job_role_count, (int64_t)s->job->n_roles)

@@ -37,9 +37,9 @@ static int template_fail(const struct manifest_reader *r, unsigned line, const c
 const struct variable *variable_find(const struct vocabulary *v, struct span name)
 {
 	for (size_t g = 0; g < v->n_groups; g++)
-		for (size_t i = 0; i < v->groups[g].n; i++)
-			if (span_is(name, v->groups[g].v[i].name))
-				return &v->groups[g].v[i];
+		for (size_t i = 0; i < v->groups[g]->n; i++)
+			if (span_is(name, v->groups[g]->v[i].name))
+				return &v->groups[g]->v[i];
 	return NULL;
 }
 
@@ -55,8 +55,8 @@ static int template_fail_unknown(const struct manifest_reader *r, unsigned line,
 {
 	struct guess g = { .name = name };
 	for (size_t k = 0; k < r->v->n_groups; k++)
-		for (size_t i = 0; i < r->v->groups[k].n; i++)
-			guess_try(&g, r->v->groups[k].v[i].name);
+		for (size_t i = 0; i < r->v->groups[k]->n; i++)
+			guess_try(&g, r->v->groups[k]->v[i].name);
 	for (size_t i = 0; i < r->v->n_constants; i++)
 		guess_try(&g, r->v->constants[i].name);
 	if (g.best)

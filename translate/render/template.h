@@ -91,7 +91,7 @@ struct constant {
 };
 
 struct vocabulary {
-	const struct variable_group *groups;
+	const struct variable_group *const *groups;
 	size_t n_groups;
 	const struct constant *constants;
 	size_t n_constants;

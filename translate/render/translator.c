@@ -34,38 +34,6 @@ struct translator {
 
 /* ---- settings ---- */
 
-static const char *translator_keep(struct arena *a, const char *text)
-{
-	return arena_dup(a, span_of(text ? text : ""));
-}
-
-static void keep_settings(struct translator *t, const struct settings *s)
-{
-	t->set = *s;
-	t->set.namespace_name = translator_keep(&t->arena, s->namespace_name);
-	t->set.runtime_image = translator_keep(&t->arena, s->runtime_image);
-	t->set.runtime_init_image = translator_keep(&t->arena, s->runtime_init_image);
-	for (size_t i = 0; i < s->n_programs; i++) {
-		const struct runtime_program *p = &s->program[i];
-		t->set.program[i] = (struct runtime_program){
-			.configmap = translator_keep(&t->arena, p->configmap),
-			.arch = translator_keep(&t->arena, p->arch),
-			.architecture = translator_keep(&t->arena, p->architecture),
-			.sha256 = translator_keep(&t->arena, p->sha256),
-			.base64 = arena_span(&t->arena, p->base64),
-		};
-	}
-	t->set.runtime_pull_secret = translator_keep(&t->arena, s->runtime_pull_secret);
-	t->set.service_account = translator_keep(&t->arena, s->service_account);
-	t->set.apiserver_uri = translator_keep(&t->arena, s->apiserver_uri);
-	t->set.rest_server_uri = translator_keep(&t->arena, s->rest_server_uri);
-	t->set.output_url = translator_keep(&t->arena, s->output_url);
-	t->set.device = translator_keep(&t->arena, s->device);
-	t->set.fs_uri = translator_keep(&t->arena, s->fs_uri);
-	t->set.hived_scheduler = translator_keep(&t->arena, s->hived_scheduler);
-	t->set.hived_device_env = translator_keep(&t->arena, s->hived_device_env);
-}
-
 static int check_settings(const struct settings *s, struct err *e)
 {
 	if (s->hived_scheduler[0] == '\0')
@@ -286,12 +254,9 @@ struct translator *translator_compile(const struct settings *s, const struct tem
                                       struct err *e)
 {
 	struct translator *t = xcalloc(1, sizeof(*t));
-	keep_settings(t, s);
+	t->set = *s;
 	set_constants(t);
-	struct variable_group *groups = ARENA_NEW(&t->arena, struct variable_group, n);
-	for (size_t i = 0; i < n; i++)
-		groups[i] = *all[i];
-	t->vocabulary = (struct vocabulary){ groups, n, t->constants, N_CONSTANTS, SCOPE_NAMES };
+	t->vocabulary = (struct vocabulary){ all, n, t->constants, N_CONSTANTS, SCOPE_NAMES };
 	bool good = check_settings(&t->set, e) == 0;
 	for (const struct template_file *r = replace; good && r && r->name; r++)
 		good = translator_check_name(r->name, e) == 0;

@@ -67,7 +67,7 @@ static struct worker_inbox *inbox(void)
 
 static void turn(struct worker_inbox *in)
 {
-	struct pollfd fd = { .fd = mailbox_fd(&in->box), .events = POLLIN };
+	struct pollfd fd = { .fd = in->box.fd, .events = POLLIN };
 	assert_int_equal(poll(&fd, 1, 60000), 1);
 	worker_inbox_run_once(in);
 }

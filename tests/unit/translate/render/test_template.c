@@ -54,7 +54,8 @@ static struct variable variables[N_MODEL];
 static const struct constant CONSTANTS_HERE[] = { { "config.device", { "gpu/x", 5 }, "" },
 	                                          { "config.quote", { "q\"", 2 }, "" } };
 static struct variable_group group = { "test", variables, N_MODEL };
-static const struct vocabulary WORDS = { &group, 1, CONSTANTS_HERE, 2, NULL };
+static const struct variable_group *const GROUPS[] = { &group };
+static const struct vocabulary WORDS = { GROUPS, 1, CONSTANTS_HERE, 2, NULL };
 
 FIXTURE(set_up)
 {

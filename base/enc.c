@@ -67,14 +67,24 @@ const char *json_number_end(const char *p, const char *end)
 
 int json_escaped(struct span text, size_t *at)
 {
+	static const unsigned char LETTERS[256] = {
+		['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
+		['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
+	};
+	unsigned char letter = text.n - *at < 2 ? 0 : (unsigned char)text.p[*at + 1];
+	*at += 2;
+	if (letter != 'u')
+		return LETTERS[letter] ?: ESCAPE_UNKNOWN;
 	int c = hex_read_four_digits(text, *at);
 	*at += 4;
+	if (c < 0)
+		return ESCAPE_NO_DIGITS;
 	if (c < 0xd800 || c >= 0xe000)
 		return c;
 	bool pair = c < 0xdc00 && text.n - *at >= 2 && memcmp(text.p + *at, "\\u", 2) == 0;
 	int low = pair ? hex_read_four_digits(text, *at + 2) : -1;
 	if (low < 0xdc00 || low >= 0xe000)
-		return -2;
+		return ESCAPE_HALF_PAIR;
 	*at += 6;
 	return 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
 }

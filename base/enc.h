@@ -32,8 +32,9 @@ int base64url_decode(struct arena *a, struct span text, struct span *bytes);
 void hex_encode(char *out, const void *bytes, size_t n);
 /* The end of the number of JSON that begins at p; NULL if none does. */
 const char *json_number_end(const char *p, const char *end);
-/* The character of one or two `\uXXXX` of JSON, the first with its digits at *at, which moves
- * behind them.  -1: not four digits; -2: half of a surrogate pair. */
+/* The character of an escape of JSON, whose backslash is at *at, which moves behind it, or behind
+ * both `\uXXXX` of a surrogate pair. */
+enum { ESCAPE_UNKNOWN = -1, ESCAPE_NO_DIGITS = -2, ESCAPE_HALF_PAIR = -3 };
 int json_escaped(struct span text, size_t *at);
 /* The byte that is encoded as `%41` at this offset, or -1. */
 int percent_byte(struct span text, size_t at);

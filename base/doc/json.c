@@ -105,20 +105,11 @@ static int json_skip_space(struct json *j)
 
 static int json_escape(struct json *j, char **out)
 {
-	static const char FROM[] = "\"\\/bfnrt";
-	static const char TO[] = "\"\\/\b\f\n\r\t";
 	size_t from = j->i;
-	char letter = json_byte_at(j, from + 1);
-	const char *at = letter ? strchr(FROM, letter) : NULL;
-	j->i += 2;
-	if (at) {
-		*(*out)++ = TO[at - FROM];
-		return 0;
-	}
-	if (letter != 'u')
-		return json_bad_syntax(j, from, "unknown escape after a backslash");
 	int c = json_escaped(j->text, &j->i);
-	if (c == -1)
+	if (c == ESCAPE_UNKNOWN)
+		return json_bad_syntax(j, from, "unknown escape after a backslash");
+	if (c == ESCAPE_NO_DIGITS)
 		return json_bad_syntax(j, from, "`\\u` needs four hexadecimal digits");
 	if (c == 0)
 		return json_refuse(j, from, "the character U+0000 (NUL) is not allowed in text");

@@ -186,8 +186,6 @@ static bool plain_int(struct node *n, struct span t)
 {
 	double sign = 1;
 	double v = 0;
-	if (plain_small_int(n, t))
-		return true;
 	if (!int_value(without_sign(t, &sign), &v))
 		return false;
 	node_set_number(n, sign * v);

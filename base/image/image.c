@@ -181,16 +181,7 @@ bool image_is_refused(struct span message)
 
 const char *image_pull_policy(struct span image)
 {
-	size_t name = 0;
-	for (size_t i = 0; i < image.n; i++) {
-		if (image.p[i] == '/')
-			name = i + 1;
-		else if (image.p[i] == '@')
-			return "IfNotPresent";
-	}
-	size_t tag = name;
-	while (tag < image.n && image.p[tag] != ':')
-		tag++;
-	struct span text = { image.p + tag, image.n - tag };
-	return text.n == 0 || span_is(text, ":latest") ? "Always" : "IfNotPresent";
+	struct image_parts p = image_split(image);
+	bool latest = p.tag.n == 0 || span_is(p.tag, ":latest");
+	return p.digest.n == 0 && latest ? "Always" : "IfNotPresent";
 }

@@ -302,11 +302,6 @@ struct scan_check {
 	    objects[SCAN_DEPTH_MAX / 64 + 1]; /* bit d: the container at depth d is an object */
 };
 
-static char scan_next_byte(const struct scan_check *c)
-{
-	return *c->p;
-}
-
 /* Skips white space; false at the end. */
 static bool scan_check_space(struct scan_check *c)
 {
@@ -334,15 +329,12 @@ static bool scan_check_literal(struct scan_check *c, struct span word)
 /* Checks an escape sequence; c->p is after the backslash. */
 static bool scan_escape(struct scan_check *c)
 {
-	if (c->p == c->end)
+	struct span escape = { c->p - 1, (size_t)(c->end - c->p) + 1 };
+	size_t n = 0;
+	int r = json_escaped(escape, &n);
+	if (r == ESCAPE_UNKNOWN || r == ESCAPE_NO_DIGITS)
 		return false;
-	char letter = *c->p++;
-	if (letter != 'u')
-		return letter && strchr("\"\\/bfnrt", letter);
-	for (int i = 0; i < 4; i++, c->p++) {
-		if (c->p == c->end || hex_value(*c->p) < 0)
-			return false;
-	}
+	c->p += n - 1;
 	return true;
 }
 
@@ -402,7 +394,7 @@ static bool scan_check_container(struct scan_check *c, bool *open)
 
 static bool scan_check_scalar(struct scan_check *c)
 {
-	switch (scan_next_byte(c)) {
+	switch (*c->p) {
 	case '"':
 		c->p++;
 		return scan_check_string(c);
@@ -446,7 +438,7 @@ bool scan_valid(struct span text, unsigned depth)
 		bool open = false;
 		if (!scan_check_space(&c))
 			return false;
-		if (scan_next_byte(&c) == '{' || scan_next_byte(&c) == '[') {
+		if (*c.p == '{' || *c.p == '[') {
 			if (!scan_check_container(&c, &open))
 				return false;
 		} else if (!scan_check_scalar(&c)) {
@@ -471,21 +463,13 @@ bool scan_int(struct span value, int64_t min, int64_t max, int64_t *out)
  * U+FFFD. */
 static bool scan_unescape(struct span t, bool any, char *out, size_t *n)
 {
-	static const char LETTERS[256] = {
-		['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
-		['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
-	};
 	for (size_t i = 0; i < t.n;) {
 		if (t.p[i] != '\\') {
 			out[(*n)++] = t.p[i++];
 			continue;
 		}
-		if (t.n - i < 2)
-			return false;
-		unsigned char letter = (unsigned char)t.p[i + 1];
-		i += 2;
-		int c = letter == 'u' ? json_escaped(t, &i) : LETTERS[letter];
-		if (any && letter == 'u' && (c == 0 || c == -2))
+		int c = json_escaped(t, &i);
+		if (any && (c == 0 || c == ESCAPE_HALF_PAIR))
 			c = UTF8_INVALID;
 		if (c <= 0)
 			return false;

@@ -1,4 +1,6 @@
 /* Builds sets of characters as sorted ranges, also negated and of named classes. */
+#include <stdlib.h>
+
 #include "base/regex/regex_internal.h"
 
 void runes_add(struct runes *s, struct arena *a, struct rune_range r, bool fold)
@@ -21,24 +23,18 @@ void runes_add(struct runes *s, struct arena *a, struct rune_range r, bool fold)
 	}
 }
 
-/* Sorts by the first character (Shell sort). */
-static void runes_sort(struct rune_range *v, size_t n)
+static int runes_order(const void *x, const void *y)
 {
-	for (size_t gap = n / 2; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11) {
-		for (size_t i = gap; i < n; i++) {
-			struct rune_range x = v[i];
-			size_t k = i;
-			for (; k >= gap && v[k - gap].lo > x.lo; k -= gap)
-				v[k] = v[k - gap];
-			v[k] = x;
-		}
-	}
+	const struct rune_range *a = x;
+	const struct rune_range *b = y;
+	return (a->lo > b->lo) - (a->lo < b->lo);
 }
 
 void runes_clean(struct runes *s)
 {
 	size_t n = 0;
-	runes_sort(s->v, s->n);
+	if (s->n > 1)
+		qsort(s->v, s->n, sizeof(*s->v), runes_order);
 	for (size_t i = 0; i < s->n; i++) {
 		struct rune_range *last = n ? &s->v[n - 1] : NULL;
 		if (!last || s->v[i].lo > last->hi + 1)

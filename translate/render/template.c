@@ -158,29 +158,21 @@ static int check_text(const struct manifest_reader *r, const struct node *n,
 static int template_check_scalar(const struct manifest_reader *r, const struct node *n,
                                  struct template_location at)
 {
-	switch ((enum node_type)n->type) {
-	case NODE_TEXT:
+	if (n->type == NODE_TEXT)
 		return check_text(r, n, at);
-	case NODE_NULL:
-		if (r->role == MANIFEST_OVERLAY && !at.element)
-			return 0;
+	if (n->type == NODE_NULL && r->role == MANIFEST_OVERLAY && !at.element)
+		return 0;
+	if (n->type == NODE_NULL)
 		return template_fail(
 		    r, n->line,
 		    "null only deletes a key of the template below an overlay; leave it out here",
 		    SPAN("null"));
-	case NODE_BOOL:
-	case NODE_INT:
-		if (at.text_only)
-			return template_fail(r, n->line, "must be text here: put it into quotes",
-			                     span_of(node_type_name(n)));
+	bool good = n->type == NODE_BOOL || n->type == NODE_INT;
+	if (good && at.text_only)
+		return template_fail(r, n->line, "must be text here: put it into quotes",
+		                     span_of(node_type_name(n)));
+	if (good)
 		return 0;
-	case NODE_REAL:
-	case NODE_DATE:
-	case NODE_LIST:
-	case NODE_MAP:
-	case NODE_TYPE_MAX:
-		break;
-	}
 	return template_fail(r, n->line, "not in a manifest: put it into quotes",
 	                     span_of(node_type_name(n)));
 }
@@ -328,30 +320,17 @@ int manifest_read(struct manifest *m, const struct vocabulary *v, struct arena *
 /* A bit in node.flags of a merged tree: an overlay set this scalar. */
 enum { SET_BY_OVERLAY = 0x80 };
 
-struct manifest_merger {
-	const char *file;
-	struct arena *a;
-	struct err *e;
-};
-
-static int merge_fail(const struct manifest_merger *m, unsigned line, const char *text,
-                      struct span about)
+static int fail_part(const struct manifest_reader *m, const struct node *container)
 {
-	return err_set(m->e, UNKNOWN_ERROR, "template %s, line %u: %s: `%s`", m->file, line, text,
-	               arena_quoted(m->a, about));
+	return template_fail(m, container->line,
+	                     "there is no such container to add to, and it has no image of its own",
+	                     node_span(node_get(container, "name")));
 }
 
-static int fail_part(const struct manifest_merger *m, const struct node *container)
-{
-	return merge_fail(m, container->line,
-	                  "there is no such container to add to, and it has no image of its own",
-	                  node_span(node_get(container, "name")));
-}
-
-static int adopt_node(const struct manifest_merger *m, struct span key, const struct node *n,
+static int adopt_node(const struct manifest_reader *m, struct span key, const struct node *n,
                       struct node *out);
 
-static int adopt_list(const struct manifest_merger *m, struct span key, const struct node *n,
+static int adopt_list(const struct manifest_reader *m, struct span key, const struct node *n,
                       struct node *item)
 {
 	for (size_t i = 0; i < n->n; i++) {
@@ -363,12 +342,12 @@ static int adopt_list(const struct manifest_merger *m, struct span key, const st
 	return 0;
 }
 
-static int adopt_map(const struct manifest_merger *m, const struct node *n, struct member *member)
+static int adopt_map(const struct manifest_reader *m, const struct node *n, struct member *member)
 {
 	for (size_t i = 0; i < n->n; i++) {
 		member[i] = n->member[i];
 		if (member[i].value.type == NODE_NULL)
-			return merge_fail(
+			return template_fail(
 			    m, member[i].key_line,
 			    "null only deletes, and all of this is new; an empty mapping is {}",
 			    member_key(&member[i]));
@@ -380,7 +359,7 @@ static int adopt_map(const struct manifest_merger *m, const struct node *n, stru
 }
 
 /* Copies a new node and marks its scalars, so that no second overlay can set them. */
-static int adopt_node(const struct manifest_merger *m, struct span key, const struct node *n,
+static int adopt_node(const struct manifest_reader *m, struct span key, const struct node *n,
                       struct node *out)
 {
 	*out = *n;
@@ -398,26 +377,12 @@ static int adopt_node(const struct manifest_merger *m, struct span key, const st
 	return 0;
 }
 
-static int template_merge_map(const struct manifest_merger *m, const struct node *base,
+static int template_merge_map(const struct manifest_reader *m, const struct node *base,
                               const struct node *over, struct node *out);
 
-static int template_append(const struct manifest_merger *m, const struct node *base,
-                           const struct node *over, struct node *out)
-{
-	struct node *item = arena_alloc(m->a, (base->n + over->n) * sizeof(*item));
-	for (size_t i = 0; i < base->n; i++)
-		item[i] = base->item[i];
-	if (adopt_list(m, SPAN(""), over, &item[base->n]) < 0)
-		return -1;
-	*out = *base;
-	out->item = item;
-	out->n = base->n + over->n;
-	return 0;
-}
-
-/* Merges containers by name; a new container needs an image. */
-static int merge_named(const struct manifest_merger *m, const struct node *base,
-                       const struct node *over, struct node *out)
+/* Appends; `named`: containers, which are merged by name, and of which a new one needs an image. */
+static int merge_list(const struct manifest_reader *m, const struct node *base,
+                      const struct node *over, bool named, struct node *out)
 {
 	struct node *item = arena_alloc(m->a, (base->n + over->n) * sizeof(*item));
 	size_t n = base->n;
@@ -425,9 +390,9 @@ static int merge_named(const struct manifest_merger *m, const struct node *base,
 		item[i] = base->item[i];
 	for (size_t i = 0; i < over->n; i++) {
 		const struct node *add = &over->item[i];
-		struct span name = node_span(node_get(add, "name"));
-		size_t k = 0;
-		while (k < n && !span_eq(node_span(node_get(&item[k], "name")), name))
+		size_t k = named ? 0 : n;
+		while (k < n && !span_eq(node_span(node_get(&item[k], "name")),
+		                         node_span(node_get(add, "name"))))
 			k++;
 		if (k < n) {
 			/* Skips `name`, which is equal in both. */
@@ -440,7 +405,7 @@ static int merge_named(const struct manifest_merger *m, const struct node *base,
 					v[rest.n++] = add->member[j];
 			if (template_merge_map(m, &item[k], &rest, &item[k]) < 0)
 				return -1;
-		} else if (!node_get(add, "image")) {
+		} else if (named && !node_get(add, "image")) {
 			return fail_part(m, add);
 		} else if (adopt_node(m, SPAN(""), add, &item[n++]) < 0) {
 			return -1;
@@ -452,7 +417,7 @@ static int merge_named(const struct manifest_merger *m, const struct node *base,
 	return 0;
 }
 
-static int merge_node(const struct manifest_merger *m, const struct node *base,
+static int merge_node(const struct manifest_reader *m, const struct node *base,
                       const struct member *over, struct node *out)
 {
 	const struct node *value = &over->value;
@@ -460,20 +425,19 @@ static int merge_node(const struct manifest_merger *m, const struct node *base,
 	if (base->type == NODE_MAP && value->type == NODE_MAP)
 		return template_merge_map(m, base, value, out);
 	if (base->type == NODE_LIST && value->type == NODE_LIST)
-		return names_listed(NAMED_LISTS, key) ? merge_named(m, base, value, out)
-		                                      : template_append(m, base, value, out);
+		return merge_list(m, base, value, names_listed(NAMED_LISTS, key), out);
 	if (base->type == NODE_LIST || base->type == NODE_MAP || value->type == NODE_LIST ||
 	    value->type == NODE_MAP)
-		return merge_fail(m, value->line,
-		                  arena_printf(m->a, "%s, where there is %s", node_type_name(value),
-		                               node_type_name(base)),
-		                  key.n ? key : SPAN("(all of it)"));
+		return template_fail(m, value->line,
+		                     arena_printf(m->a, "%s, where there is %s",
+		                                  node_type_name(value), node_type_name(base)),
+		                     key.n ? key : SPAN("(all of it)"));
 	if (base->flags & SET_BY_OVERLAY)
-		return merge_fail(m, value->line, "two overlays set this", key);
+		return template_fail(m, value->line, "two overlays set this", key);
 	return adopt_node(m, key, value, out);
 }
 
-static int merge_member(const struct manifest_merger *m, struct member *v, size_t *n,
+static int merge_member(const struct manifest_reader *m, struct member *v, size_t *n,
                         const struct member *over)
 {
 	size_t i = 0;
@@ -481,9 +445,9 @@ static int merge_member(const struct manifest_merger *m, struct member *v, size_
 		i++;
 	if (over->value.type == NODE_NULL) {
 		if (i == *n)
-			return merge_fail(m, over->key_line,
-			                  "null deletes nothing: there is no such key",
-			                  member_key(over));
+			return template_fail(m, over->key_line,
+			                     "null deletes nothing: there is no such key",
+			                     member_key(over));
 		(*n)--;
 		for (; i < *n; i++)
 			v[i] = v[i + 1];
@@ -495,7 +459,7 @@ static int merge_member(const struct manifest_merger *m, struct member *v, size_
 	return adopt_node(m, member_key(over), &over->value, &v[(*n)++].value);
 }
 
-static int template_merge_map(const struct manifest_merger *m, const struct node *base,
+static int template_merge_map(const struct manifest_reader *m, const struct node *base,
                               const struct node *over, struct node *out)
 {
 	struct member *v = arena_alloc(m->a, (base->n + over->n) * sizeof(*v));
@@ -514,7 +478,7 @@ static int template_merge_map(const struct manifest_merger *m, const struct node
 int manifest_merge(const struct node **root, const struct manifest *overlay, struct arena *a,
                    struct err *e)
 {
-	struct manifest_merger m = { overlay->file, a, e };
+	struct manifest_reader m = { .file = overlay->file, .a = a, .e = e };
 	const struct node *base = *root;
 	const struct node *over = overlay->root;
 	struct member top = { .value = *over };
@@ -523,9 +487,9 @@ int manifest_merge(const struct node **root, const struct manifest *overlay, str
 	/* Unknown top-level keys would have no effect. */
 	for (size_t i = 0; maps && overlay->role == MANIFEST_OVERLAY && i < over->n; i++)
 		if (!node_member(base, member_key(&over->member[i])))
-			return merge_fail(&m, over->member[i].key_line,
-			                  "there is no such place to add to",
-			                  member_key(&over->member[i]));
+			return template_fail(&m, over->member[i].key_line,
+			                     "there is no such place to add to",
+			                     member_key(&over->member[i]));
 	if (merge_node(&m, base, &top, out) < 0)
 		return -1;
 	*root = out;

@@ -26,7 +26,8 @@ static void translator_set_up(struct bench *b, unsigned bits)
 	set_up(b, bits & 32 ? PROFILE_OPENPAI : PROFILE_PLAIN);
 	b->set.runtime_pull_secret = bits & 64 ? "pull" : "";
 	b->set.max_env_inline = bits & 128 ? 10 : 1 << 20;
-	b->set.program[0] = (struct runtime_program){ .configmap = "pai-runtime-amd64-0" };
+	b->set.program[0] =
+	    (struct runtime_program){ "pai-runtime-amd64-0", "amd64", "x86_64", "0", SPAN("cGFp") };
 	b->set.n_programs = bits & 256 ? 1 : 0;
 }
 

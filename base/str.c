@@ -194,24 +194,6 @@ bool str_reserve_slow(struct str *s, size_t n)
 	return true;
 }
 
-void bytes_copy(char *to, const char *from, size_t n)
-{
-	enum { SHORT = 64 };
-	if (n > SHORT) {
-		memcpy(to, from, n);
-	} else if (n >= 16) {
-		for (size_t i = 0; i < n - 16; i += 16)
-			memcpy(to + i, from + i, 16);
-		memcpy(to + n - 16, from + n - 16, 16); /* overlaps copied bytes */
-	} else if (n >= 8) {
-		memcpy(to, from, 8);
-		memcpy(to + n - 8, from + n - 8, 8);
-	} else {
-		for (size_t i = 0; i < n; i++)
-			to[i] = from[i];
-	}
-}
-
 char *decimal_before(char *end, uint64_t v, int least)
 {
 	for (; v || least > 0; v /= 10, least--)

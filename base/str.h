@@ -206,8 +206,12 @@ static inline bool str_reserve(struct str *s, size_t n)
 	return s->cap - s->n > n || str_reserve_slow(s, n);
 }
 
-/* memcpy, optimized for a few bytes. */
-void bytes_copy(char *to, const char *from, size_t n);
+/* memcpy; `from` can be NULL if n is 0. */
+static inline void bytes_copy(char *to, const char *from, size_t n)
+{
+	if (n)
+		memcpy(to, from, n);
+}
 
 static inline void str_put(struct str *s, const char *p, size_t n)
 {

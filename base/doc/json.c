@@ -193,30 +193,18 @@ static int json_read_number(struct json *j, struct node *n)
 
 static int json_read_word(struct json *j, struct node *n)
 {
-	/* clang-format off */
-	static const struct {
-		const char *word;
-		enum node_type type;
-		bool value;
-	} WORDS[] = {
-		{ "true",  NODE_BOOL, true },
-		{ "false", NODE_BOOL, false },
-		{ "null",  NODE_NULL, false },
-	};
-	/* clang-format on */
 	struct span rest = span_from(j->text, j->i);
-	for (size_t i = 0; i < ARRAY_SIZE(WORDS); i++) {
-		if (!span_starts(rest, WORDS[i].word))
-			continue;
-		j->i += strlen(WORDS[i].word);
-		n->type = (uint8_t)WORDS[i].type;
-		n->boolean = WORDS[i].value;
-		return 0;
-	}
-	return json_bad_syntax(
-	    j, j->i,
-	    "a value is expected here: text in double quotes, a number, true, false, "
-	    "null, a list or an object");
+	bool yes = span_starts(rest, "true");
+	bool no = span_starts(rest, "false");
+	if (!yes && !no && !span_starts(rest, "null"))
+		return json_bad_syntax(
+		    j, j->i,
+		    "a value is expected here: text in double quotes, a number, true, false, "
+		    "null, a list or an object");
+	n->type = yes || no ? NODE_BOOL : NODE_NULL;
+	n->boolean = yes;
+	j->i += no ? strlen("false") : strlen("true");
+	return 0;
 }
 
 static int json_read_scalar(struct json *j, struct node *n)

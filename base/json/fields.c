@@ -1,46 +1,40 @@
 /* Reads all members of an object in one pass, and looks each up in the table of its fields. */
 #include "base/json/fields.h"
 
-/* Sets all fields to their values for absent members. */
-static void scan_clear_fields(const struct scan_field *fields, void *base)
-{
-	for (const struct scan_field *f = fields; f->key; f++) {
-		void *at = (char *)base + f->at;
-		switch (f->to) {
-		case SCAN_TO_RAW:
-		case SCAN_TO_TEXT:
-			*(struct span *)at = (struct span){ NULL, 0 };
-			break;
-		case SCAN_TO_INT:
-		case SCAN_TO_TIME:
-			*(int64_t *)at = -1;
-			break;
-		case SCAN_TO_MEMBERS:
-			scan_clear_fields(f->of, base);
-			break;
-		}
-	}
-}
-
-/* false: the value is not what the field takes. */
+/* Sets a field to a value, or if value.p is NULL, to that of an absent member.  false: the value is
+ * not what the field takes. */
 static bool scan_set_field(const struct scan_field *f, struct span value, void *base,
                            struct arena *a)
 {
-	void *at = (char *)base + f->at;
+	struct span *text = (void *)((char *)base + f->at);
+	int64_t *number = (void *)((char *)base + f->at);
 	switch (f->to) {
 	case SCAN_TO_RAW:
-		*(struct span *)at = value;
+		*text = value;
 		return true;
 	case SCAN_TO_TEXT:
-		return scan_string(value, a, at);
+		*text = (struct span){ NULL, 0 };
+		return !value.p || scan_string(value, a, text);
 	case SCAN_TO_INT:
-		return scan_int(value, 0, INT32_MAX, at);
+		*number = -1;
+		return !value.p || scan_int(value, 0, INT32_MAX, number);
 	case SCAN_TO_TIME:
-		return scan_time_ms(value, at);
+		*number = -1;
+		return !value.p || scan_time_ms(value, number);
 	case SCAN_TO_MEMBERS:
 		break;
 	}
 	return false;
+}
+
+static void scan_clear_fields(const struct scan_field *fields, void *base)
+{
+	for (const struct scan_field *f = fields; f->key; f++) {
+		if (f->to == SCAN_TO_MEMBERS)
+			scan_clear_fields(f->of, base);
+		else
+			(void)scan_set_field(f, (struct span){ NULL, 0 }, base, NULL);
+	}
 }
 
 /* Reads the members of an iteration to its end. */

@@ -34,11 +34,10 @@ void json_put_int(struct str *out, const char *key, int64_t n)
 
 void json_put_known(struct str *out, const char *key, bool known, int64_t n)
 {
-	json_put_key(out, key);
 	if (known)
-		str_int(out, n);
+		json_put_int(out, key, n);
 	else
-		str_put(out, "null", 4);
+		json_put_null(out, key);
 }
 
 void json_put_bool(struct str *out, const char *key, bool value)

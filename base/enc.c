@@ -287,30 +287,21 @@ static bool utf8_continues(unsigned char c)
 
 uint32_t utf8_decode(const unsigned char *p, size_t n, unsigned *width)
 {
+	static const uint32_t LEAST[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	*width = 1;
 	if (p[0] < 0x80)
 		return p[0];
-	if (p[0] >= 0xC2 && p[0] < 0xE0 && n >= 2 && utf8_continues(p[1])) {
-		*width = 2;
-		return (p[0] & 0x1Fu) << 6 | (p[1] & 0x3Fu);
+	unsigned size = p[0] < 0xC2 || p[0] >= 0xF5 ? 0 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
+	bool good = size > 0 && size <= n;
+	uint32_t r = p[0] & (0x7Fu >> size);
+	for (unsigned i = 1; good && i < size; i++) {
+		good = utf8_continues(p[i]);
+		r = r << 6 | (p[i] & 0x3Fu);
 	}
-	if (p[0] >= 0xE0 && p[0] < 0xF0 && n >= 3 && utf8_continues(p[1]) && utf8_continues(p[2])) {
-		uint32_t r = (p[0] & 0x0Fu) << 12 | (p[1] & 0x3Fu) << 6 | (p[2] & 0x3Fu);
-		if (r < 0x800 || (r >= 0xD800 && r < 0xE000))
-			return UTF8_INVALID;
-		*width = 3;
-		return r;
-	}
-	if (p[0] >= 0xF0 && p[0] < 0xF5 && n >= 4 && utf8_continues(p[1]) && utf8_continues(p[2]) &&
-	    utf8_continues(p[3])) {
-		uint32_t r = (p[0] & 0x07u) << 18 | (p[1] & 0x3Fu) << 12 | (p[2] & 0x3Fu) << 6 |
-		             (p[3] & 0x3Fu);
-		if (r < 0x10000 || r > 0x10FFFF)
-			return UTF8_INVALID;
-		*width = 4;
-		return r;
-	}
-	return UTF8_INVALID;
+	if (!good || r < LEAST[size] || r > 0x10FFFF || (r >= 0xD800 && r < 0xE000))
+		return UTF8_INVALID;
+	*width = size;
+	return r;
 }
 
 /* Valid characters never overlap, so decoding backwards finds the same ones. */

@@ -140,7 +140,8 @@ void err_move(struct err *e, struct err *from)
 	err_done(from);
 }
 
-void place_token(struct str *out, struct span token)
+/* Appends one reference token of a JSON pointer, decoded: ~0 is ~, and ~1 is /. */
+static void place_token(struct str *out, struct span token)
 {
 	for (size_t i = 0; i < token.n; i++) {
 		char c = token.p[i];

@@ -100,8 +100,6 @@ void notes_sort(struct notes *n);
 void notes_move(struct notes *n, struct notes *from);
 void err_move(struct err *e, struct err *from);
 
-/* Appends one reference token of a JSON pointer, decoded: ~0 is ~, and ~1 is /. */
-void place_token(struct str *out, struct span token);
 /* The sentence for users: "taskRoles.worker.instances: must be at least 1, is 0".  Keys that are
  * not plain names are quoted: taskRoles["a;b"].ports[0]. */
 void note_text(struct str *out, const struct note *n);

@@ -118,10 +118,12 @@ bool walk_is_mute(struct schema_walk *w)
 
 /* ---- sentences ---- */
 
-__attribute__((format(printf, 3, 0))) static bool
-walk_report(struct schema_walk *w, struct place where, const char *fmt, va_list ap)
+bool walk_fail_at(struct schema_walk *w, struct place where, const char *fmt, ...)
 {
+	va_list ap;
+	va_start(ap, fmt);
 	FREE_AUTO char *msg = xvasprintf(fmt, ap);
+	va_end(ap);
 	(void)err_at(w->e, 400, w->code, where, "%s", msg);
 	return false;
 }
@@ -133,21 +135,9 @@ bool walk_fail(struct schema_walk *w, const struct node *n, const struct path *a
 		return false;
 	va_list ap;
 	va_start(ap, fmt);
-	bool no = walk_report(w, path_place(w->arena, at, n), fmt, ap);
+	FREE_AUTO char *msg = xvasprintf(fmt, ap);
 	va_end(ap);
-	return no;
-}
-
-bool walk_fail_key(struct schema_walk *w, const struct member *m, const struct path *map,
-                   const char *fmt, ...)
-{
-	if (walk_is_mute(w))
-		return false;
-	va_list ap;
-	va_start(ap, fmt);
-	bool no = walk_report(w, path_place_key(w->arena, map, m), fmt, ap);
-	va_end(ap);
-	return no;
+	return walk_fail_at(w, path_place(w->arena, at, n), "%s", msg);
 }
 
 /* Advice for common mistakes of type. */

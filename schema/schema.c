@@ -152,10 +152,11 @@ static bool check_fail_unknown(struct map_visit *v, const struct member *key)
 		return false;
 	char shown[4 * QUOTE_MAX] NOT_ZEROED;
 	struct span name = member_key(key);
+	struct place where = path_place_key(w->arena, v->at, key);
 	quote(shown, name);
 	if (v->m->n == 0 && v->m->n_patterns == 1)
-		return walk_fail_key(w, key, v->at, "bad name \"%s\": %s", shown,
-		                     v->m->patterns[0].pattern->words);
+		return walk_fail_at(w, where, "bad name \"%s\": %s", shown,
+		                    v->m->patterns[0].pattern->words);
 	/* In `{cpu:1}` and `-echo: x`, a blank is missing. */
 	size_t colon = span_chr(name, ':');
 	const struct property *meant =
@@ -170,15 +171,15 @@ static bool check_fail_unknown(struct map_visit *v, const struct member *key)
 		v->suggested[v->n_suggested++] = meant; /* one for each note at most */
 	}
 	if (tight || dash)
-		return walk_fail_key(w, key, v->at,
-		                     "unknown key `%s`: a blank is missing behind the `%c`", shown,
-		                     tight ? ':' : '-');
+		return walk_fail_at(w, where,
+		                    "unknown key `%s`: a blank is missing behind the `%c`", shown,
+		                    tight ? ':' : '-');
 	if (meant)
-		return walk_fail_key(w, key, v->at, "unknown key `%s`, did you mean `%s`?", shown,
-		                     meant->key.p);
+		return walk_fail_at(w, where, "unknown key `%s`, did you mean `%s`?", shown,
+		                    meant->key.p);
 	STR_AUTO list = STR_INIT(SENTENCE_MAX);
 	list_keys(&list, v->m);
-	return walk_fail_key(w, key, v->at, "unknown key `%s`%s", shown, str_c(&list));
+	return walk_fail_at(w, where, "unknown key `%s`%s", shown, str_c(&list));
 }
 
 static bool check_member(struct map_visit *v, const struct property *p, const struct member *member)

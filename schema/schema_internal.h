@@ -125,11 +125,11 @@ enum { SENTENCE_MAX = 600 };
 /* The next violation will not be printed: the walk is quiet, or the notes are full (then it
  * is counted).  Check this before composing a sentence. */
 bool walk_is_mute(struct schema_walk *w);
-/* Reports a violation at a value, or at the key of a member.  Returns false. */
+/* Reports a violation at a value, or if the walk is not mute, at another place.  Returns false. */
 bool walk_fail(struct schema_walk *w, const struct node *n, const struct path *at, const char *fmt,
                ...) __attribute__((format(printf, 4, 5)));
-bool walk_fail_key(struct schema_walk *w, const struct member *m, const struct path *map,
-                   const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+bool walk_fail_at(struct schema_walk *w, struct place where, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 /* The type is not allowed.  Returns false. */
 bool walk_fail_type(struct schema_walk *w, const struct rule *r, const struct node *n,
                     const struct path *at);

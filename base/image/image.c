@@ -122,7 +122,6 @@ int image_parse(struct span name, struct arena *a, struct image *out)
 		hub = hub || span_same(p.host, span_of(HUB_NAMES[i]));
 	bool official = hub && span_chr(p.path, '/') == p.path.n;
 	*out = (struct image){
-		.name = arena_dup(a, name),
 		.host = hub ? HUB_API : arena_dup(a, p.host),
 		.repository =
 		    arena_printf(a, "%s%.*s", official ? "library/" : "", (int)p.path.n, p.path.p),

@@ -17,7 +17,6 @@ enum { IMAGE_MAX = 512 };
 
 /* The parts of an image reference; texts live in the arena. */
 struct image {
-	const char *name; /* as given */
 	const char *host; /* HOST[:PORT] of the registry's API: registry-1.docker.io for the Hub */
 	const char *repository; /* with library/ for official images of the Hub */
 	const char *reference;  /* digest, else tag, else "latest" */

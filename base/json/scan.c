@@ -107,13 +107,6 @@ size_t scan_tail(struct scan_tail *t, struct span piece)
 	return (size_t)(p - piece.p);
 }
 
-/* Returns the end of the value that begins at p; p itself if none does. */
-static const char *value_end(const char *p, const char *end)
-{
-	struct scan_tail t = { 0 };
-	return p + scan_tail(&t, (struct span){ p, (size_t)(end - p) });
-}
-
 static const char *scan_skip_space(const char *p, const char *end)
 {
 	while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
@@ -182,11 +175,13 @@ bool scan_key(struct scan *s, struct span *key)
 
 bool scan_value(struct scan *s, struct span *value)
 {
-	const char *end = value_end(s->p, s->end);
-	if (end == s->p)
+	struct scan_tail t = { 0 };
+	size_t n =
+	    s->p == s->end ? 0 : scan_tail(&t, (struct span){ s->p, (size_t)(s->end - s->p) });
+	if (n == 0)
 		return scan_stop(s);
-	*value = (struct span){ s->p, (size_t)(end - s->p) };
-	s->p = end;
+	*value = (struct span){ s->p, n };
+	s->p += n;
 	return true;
 }
 

@@ -124,11 +124,9 @@ static bool lone_variable(const struct prog_compiler *c, const struct node *n,
 static void emit_scalar(struct prog_compiler *c, const struct node *n)
 {
 	struct scalar_piece p;
-	if (n->type == NODE_BOOL) {
-		emit_text(c, n->boolean ? "true" : "false");
-	} else if (n->type == NODE_INT) {
+	if (n->type == NODE_BOOL || n->type == NODE_INT) {
 		size_t at = c->text.n;
-		str_int(&c->text, n->integer);
+		node_json(&c->text, n);
 		emit_literal(c, at);
 	} else if (lone_variable(c, n, &p)) {
 		emit_variable(c, p.list ? OP_LIST : OP_VALUE, p.text);

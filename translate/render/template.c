@@ -327,37 +327,6 @@ static int fail_part(const struct manifest_reader *m, const struct node *contain
 	                     node_span(node_get(container, "name")));
 }
 
-static int adopt_node(const struct manifest_reader *m, struct span key, const struct node *n,
-                      struct node *out);
-
-static int adopt_list(const struct manifest_reader *m, struct span key, const struct node *n,
-                      struct node *item)
-{
-	for (size_t i = 0; i < n->n; i++) {
-		if (names_listed(NAMED_LISTS, key) && !node_get(&n->item[i], "image"))
-			return fail_part(m, &n->item[i]);
-		if (adopt_node(m, SPAN(""), &n->item[i], &item[i]) < 0)
-			return -1;
-	}
-	return 0;
-}
-
-static int adopt_map(const struct manifest_reader *m, const struct node *n, struct member *member)
-{
-	for (size_t i = 0; i < n->n; i++) {
-		member[i] = n->member[i];
-		if (member[i].value.type == NODE_NULL)
-			return template_fail(
-			    m, member[i].key_line,
-			    "null only deletes, and all of this is new; an empty mapping is {}",
-			    member_key(&member[i]));
-		if (adopt_node(m, member_key(&member[i]), &n->member[i].value, &member[i].value) <
-		    0)
-			return -1;
-	}
-	return 0;
-}
-
 /* Copies a new node and marks its scalars, so that no second overlay can set them. */
 static int adopt_node(const struct manifest_reader *m, struct span key, const struct node *n,
                       struct node *out)
@@ -366,14 +335,28 @@ static int adopt_node(const struct manifest_reader *m, struct span key, const st
 	if (n->type == NODE_LIST) {
 		struct node *item = arena_alloc(m->a, n->n * sizeof(*item));
 		out->item = item;
-		return adopt_list(m, key, n, item);
+		for (size_t i = 0; i < n->n; i++) {
+			if (names_listed(NAMED_LISTS, key) && !node_get(&n->item[i], "image"))
+				return fail_part(m, &n->item[i]);
+			if (adopt_node(m, SPAN(""), &n->item[i], &item[i]) < 0)
+				return -1;
+		}
+	} else if (n->type == NODE_MAP) {
+		struct member *v = arena_alloc(m->a, n->n * sizeof(*v));
+		out->member = v;
+		for (size_t i = 0; i < n->n; i++) {
+			v[i] = n->member[i];
+			if (v[i].value.type == NODE_NULL)
+				return template_fail(m, v[i].key_line,
+				                     "null only deletes, and all of this is new; "
+				                     "an empty mapping is {}",
+				                     member_key(&v[i]));
+			if (adopt_node(m, member_key(&v[i]), &n->member[i].value, &v[i].value) < 0)
+				return -1;
+		}
+	} else {
+		out->flags |= SET_BY_OVERLAY;
 	}
-	if (n->type == NODE_MAP) {
-		struct member *member = arena_alloc(m->a, n->n * sizeof(*member));
-		out->member = member;
-		return adopt_map(m, n, member);
-	}
-	out->flags |= SET_BY_OVERLAY;
 	return 0;
 }
 

@@ -118,13 +118,10 @@ void random_uuid(char out[static UUID_TEXT])
 
 void shell_word(struct str *out, struct span text)
 {
-	const char *quote;
 	str_char(out, '\'');
-	while (text.n && (quote = memchr(text.p, '\'', text.n)) != NULL) {
-		size_t n = (size_t)(quote - text.p);
-		str_put(out, text.p, n);
+	while (span_chr(text, '\'') < text.n) {
+		str_span(out, span_next(&text, '\''));
 		str_puts(out, "'\\''");
-		text = (struct span){ quote + 1, text.n - n - 1 };
 	}
 	str_span(out, text);
 	str_char(out, '\'');
@@ -258,24 +255,15 @@ void number_put(struct str *out, double v)
 size_t utf8_check(struct span text)
 {
 	const unsigned char *p = (const unsigned char *)text.p;
-	size_t i = 0;
-	while (i < text.n) {
-		uint64_t eight = 0;
-		if (text.n - i >= 8)
-			memcpy(&eight, p + i, 8);
-		if (text.n - i >= 8 && (eight & 0x8080808080808080u) == 0) {
-			i += 8;
-			continue;
-		}
-		if (p[i] < 0x80) {
-			i++;
-			continue;
-		}
-		unsigned n;
-		(void)utf8_decode(p + i, text.n - i, &n);
-		if (n == 1)
+	unsigned n;
+	for (size_t i = 0; i < text.n; i += n) {
+		uint64_t eight = UINT64_MAX;
+		if (text.n - i >= sizeof(eight))
+			memcpy(&eight, p + i, sizeof(eight));
+		if ((eight & 0x8080808080808080u) == 0)
+			n = sizeof(eight);
+		else if (utf8_decode(p + i, text.n - i, &n) == UTF8_INVALID && n == 1)
 			return i;
-		i += n;
 	}
 	return text.n;
 }

@@ -68,10 +68,14 @@ static void page_put_variables(struct str *out)
 	              "from OpenPAI, by the names in [DEVIATIONS.md](DEVIATIONS.md).\n");
 	for (size_t i = 0; i < N_VARIABLE_GROUPS; i++)
 		page_put_variable_rows(out, VARIABLE_GROUPS[i]);
+	struct settings settings;
+	struct constant all[N_CONSTANTS];
+	translate_settings_default(&settings);
+	constants_fill(all, &settings);
 	str_puts(out, "\n### Constants\n\n| variable | meaning |\n|---|---|\n");
 	for (size_t i = 0; i < N_CONSTANTS; i++) {
-		str_printf(out, "| `%s`", CONSTANTS[i].name);
-		page_put_cell(out, CONSTANTS[i].doc);
+		str_printf(out, "| `%s`", all[i].name);
+		page_put_cell(out, all[i].doc);
 		str_puts(out, " |\n");
 	}
 }

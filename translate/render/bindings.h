@@ -169,8 +169,9 @@ extern const size_t N_OVERLAYS;
 /* The i-th shipped file, or NULL; *profile is -1 for common files. */
 const char *template_nth(size_t i, int *profile, struct span *text);
 
-extern const struct constant CONSTANTS[];
-extern const size_t N_CONSTANTS;
+/* The constants with their values in these settings, whose texts are borrowed. */
+enum { N_CONSTANTS = 11 };
+void constants_fill(struct constant out[static N_CONSTANTS], const struct settings *s);
 
 /* Writes a template with the overlays that apply. */
 void template_write(const struct scope *s, enum template_id u, struct str *out);

@@ -26,7 +26,7 @@ struct compiled_template {
 struct translator {
 	struct settings set;
 	struct arena arena;
-	struct constant *constants;
+	struct constant constants[N_CONSTANTS];
 	struct vocabulary vocabulary;
 	struct compiled_template unit[TEMPLATE_MAX];
 	bool uses_gpu_type;
@@ -58,48 +58,26 @@ static int check_settings(const struct settings *s, struct err *e)
 	return 0;
 }
 
-/* Values are filled in by set_constants, in this order. */
-/* clang-format off */
-const struct constant CONSTANTS[] = {
-	{ "config.namespace",         { NULL, 0 }, "Namespace of the jobs." },
-	{ "config.runtimeImage",      { NULL, 0 }, "Image of the init container." },
-	{ "config.runtimePullPolicy", { NULL, 0 }, "`IfNotPresent` if that image has a tag other than `latest`, or a digest; else `Always`." },
-	{ "config.runtimePullSecret", { NULL, 0 }, "Secret with the login for that image; empty for none." },
-	{ "config.serviceAccount",    { NULL, 0 }, "Service account of the pods." },
-	{ "config.apiserverUri",      { NULL, 0 }, "The API server as pods see it: https://kubernetes.default.svc." },
-	{ "config.restServerUri",     { NULL, 0 }, "This server as pods see it: empty; a template of your own can have the address instead." },
-	{ "config.outputUrl",         { NULL, 0 }, "`--output-url`: where pods upload the end of their output; empty for none." },
-	{ "config.outputCa",          { NULL, 0 }, "The ConfigMap with the certificate authorities for that URL." },
-	{ "config.device",            { NULL, 0 }, "Resource name of the accelerator." },
-	{ "config.hivedScheduler",    { NULL, 0 }, "First part of the names of HiveD's schedulers." },
-};
-/* clang-format on */
-const size_t N_CONSTANTS = ARRAY_SIZE(CONSTANTS);
+#define API_SERVER "https://kubernetes.default.svc"
 
-static void set_constants(struct translator *t)
+void constants_fill(struct constant out[static N_CONSTANTS], const struct settings *s)
 {
-	const struct settings *s = &t->set;
-	const char *apiserver =
-	    s->apiserver_uri[0] ? s->apiserver_uri : "https://kubernetes.default.svc";
-	struct span values[] = {
-		span_of(s->namespace_name),
-		span_of(s->runtime_image),
-		span_of(image_pull_policy(span_of(s->runtime_image))),
-		span_of(s->runtime_pull_secret),
-		span_of(s->service_account),
-		span_of(apiserver),
-		span_of(s->rest_server_uri),
-		span_of(s->output_url),
-		SPAN(OUTPUT_CA),
-		span_of(s->device),
-		span_of(s->hived_scheduler),
+	/* clang-format off */
+	const struct constant all[N_CONSTANTS] = {
+		{ "config.namespace", span_of(s->namespace_name), "Namespace of the jobs." },
+		{ "config.runtimeImage", span_of(s->runtime_image), "Image of the init container." },
+		{ "config.runtimePullPolicy", span_of(image_pull_policy(span_of(s->runtime_image))), "`IfNotPresent` if that image has a tag other than `latest`, or a digest; else `Always`." },
+		{ "config.runtimePullSecret", span_of(s->runtime_pull_secret), "Secret with the login for that image; empty for none." },
+		{ "config.serviceAccount", span_of(s->service_account), "Service account of the pods." },
+		{ "config.apiserverUri", span_of(s->apiserver_uri[0] ? s->apiserver_uri : API_SERVER), "The API server as pods see it: " API_SERVER "." },
+		{ "config.restServerUri", span_of(s->rest_server_uri), "This server as pods see it: empty; a template of your own can have the address instead." },
+		{ "config.outputUrl", span_of(s->output_url), "`--output-url`: where pods upload the end of their output; empty for none." },
+		{ "config.outputCa", SPAN(OUTPUT_CA), "The ConfigMap with the certificate authorities for that URL." },
+		{ "config.device", span_of(s->device), "Resource name of the accelerator." },
+		{ "config.hivedScheduler", span_of(s->hived_scheduler), "First part of the names of HiveD's schedulers." },
 	};
-	_Static_assert(ARRAY_SIZE(values) == ARRAY_SIZE(CONSTANTS), "a value for every constant");
-	t->constants = ARENA_NEW(&t->arena, struct constant, N_CONSTANTS);
-	for (size_t i = 0; i < N_CONSTANTS; i++) {
-		t->constants[i] = CONSTANTS[i];
-		t->constants[i].value = values[i];
-	}
+	/* clang-format on */
+	memcpy(out, all, sizeof(all));
 }
 
 /* ---- templates ---- */
@@ -255,7 +233,7 @@ struct translator *translator_compile(const struct settings *s, const struct tem
 {
 	struct translator *t = xcalloc(1, sizeof(*t));
 	t->set = *s;
-	set_constants(t);
+	constants_fill(t->constants, s);
 	t->vocabulary = (struct vocabulary){ all, n, t->constants, N_CONSTANTS, SCOPE_NAMES };
 	bool good = check_settings(&t->set, e) == 0;
 	for (const struct template_file *r = replace; good && r && r->name; r++)

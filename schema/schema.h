@@ -10,8 +10,9 @@
  *		return -1;
  *
  * JSON Schema draft-07, as far as these files need it: a keyword that compile.c does not have ends
- * the program.  `oneOf` is for mappings that differ in the values of their member `type`.  A
- *compiled schema is immutable.
+ * the program.  The message for text that does not match a pattern is `patternErrorMessage` beside
+ * it.  `oneOf` is for mappings that differ in the values of their member `type`.  A compiled schema
+ * is immutable.
  *
  * Thread: any
  */

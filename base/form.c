@@ -17,9 +17,9 @@ struct form_value {
 	struct span key; /* in its map */
 	size_t index;    /* in its list */
 	struct span text;
-	bool appended; /* a list whose items came as `[]` */
-	size_t n;      /* items of a list, members of a map */
-	struct form_value *first, *last, *next;
+	bool appended;                   /* a list whose items came as `[]` */
+	size_t n;                        /* items of a list, members of a map */
+	struct form_value *first, *next; /* children: items by index, members as they came */
 };
 
 /* The pair that is being read. */
@@ -69,14 +69,13 @@ static int form_decode(const struct form_pair *pair, struct span in, struct span
 
 /* ---- the tree ---- */
 
-static struct form_value *form_add_child(struct arena *a, struct form_value *up)
+/* Adds a child before *at. */
+static struct form_value *form_add_child(struct arena *a, struct form_value *up,
+                                         struct form_value **at)
 {
 	struct form_value *v = ARENA_NEW(a, struct form_value, 1);
-	if (up->last)
-		up->last->next = v;
-	else
-		up->first = v;
-	up->last = v;
+	v->next = *at;
+	*at = v;
 	up->n++;
 	return v;
 }
@@ -96,10 +95,12 @@ static struct form_value *form_member(const struct form_pair *p, struct form_val
 {
 	if (form_set_shape(p, map, SHAPE_MAP) < 0)
 		return NULL;
-	for (struct form_value *v = map->first; v; v = v->next)
-		if (span_eq(v->key, key))
-			return v;
-	struct form_value *v = form_add_child(p->a, map);
+	struct form_value **at = &map->first;
+	while (*at && !span_eq((*at)->key, key))
+		at = &(*at)->next;
+	if (*at)
+		return *at;
+	struct form_value *v = form_add_child(p->a, map, at);
 	v->key = key;
 	return v;
 }
@@ -127,10 +128,12 @@ static struct form_value *form_enter_child(const struct form_pair *p, struct for
 		(void)form_refuse(p, "[] and numbers in brackets cannot be mixed");
 		return NULL;
 	}
-	for (struct form_value *v = up->first; v && !append; v = v->next)
-		if (v->index == (size_t)index)
-			return v;
-	struct form_value *v = form_add_child(p->a, up);
+	struct form_value **at = &up->first;
+	while (*at && (append || (*at)->index < (size_t)index))
+		at = &(*at)->next;
+	if (*at && (*at)->index == (size_t)index)
+		return *at;
+	struct form_value *v = form_add_child(p->a, up, at);
 	v->index = append ? up->n - 1 : (size_t)index;
 	up->appended = append;
 	return v;
@@ -227,60 +230,35 @@ static void form_write_text(struct form_writer *w, struct span text)
 		str_puts(w->out, number->empty_is_null ? "null" : "\"\"");
 }
 
-static int form_write_value(struct form_writer *w, const struct form_value *v);
-
-static int form_write_list(struct form_writer *w, const struct form_value *list)
+/* Recursion is limited to FORM_DEPTH + 1. */
+static int form_write_value(struct form_writer *w, const struct form_value *v)
 {
-	struct form_value **items = ARENA_NEW(w->a, struct form_value *, list->n);
-	for (struct form_value *i = list->first; i; i = i->next) {
-		if (i->index >= list->n)
+	bool list = v->shape == SHAPE_LIST;
+	size_t up = w->path.n;
+	size_t i = 0;
+	if (!list && v->shape != SHAPE_MAP) {
+		form_write_text(w, v->text);
+		return 0;
+	}
+	str_char(w->out, list ? '[' : '{');
+	for (const struct form_value *child = v->first; child; child = child->next, i++) {
+		if (list && child->index != i)
 			return err_set(w->e, INVALID_PARAMETERS,
 			               "a list of the form has item %zu, but %zu items only",
-			               i->index, list->n);
-		items[i->index] = i; /* indexes are unique, hence complete */
-	}
-	size_t up = w->path.n;
-	str_puts(&w->path, "[]");
-	str_char(w->out, '[');
-	for (size_t i = 0; i < list->n; i++) {
-		if (i)
-			str_char(w->out, ',');
-		if (form_write_value(w, items[i]) < 0)
-			return -1;
-	}
-	str_char(w->out, ']');
-	w->path.n = up;
-	return 0;
-}
-
-static int form_write_map(struct form_writer *w, const struct form_value *map)
-{
-	size_t up = w->path.n;
-	str_char(w->out, '{');
-	for (const struct form_value *v = map->first; v; v = v->next) {
-		if (v != map->first)
-			str_char(w->out, ',');
-		str_json(w->out, v->key);
-		str_char(w->out, ':');
-		str_puts(&w->path, up ? "." : "");
-		str_span(&w->path, v->key);
-		if (form_write_value(w, v) < 0)
+			               child->index, v->n);
+		str_puts(w->out, i ? "," : "");
+		str_puts(&w->path, list ? "[]" : up ? "." : "");
+		if (!list) {
+			str_json(w->out, child->key);
+			str_char(w->out, ':');
+			str_span(&w->path, child->key);
+		}
+		if (form_write_value(w, child) < 0)
 			return -1;
 		w->path.n = up;
 		w->path.full = false; /* no number has a path of this length */
 	}
-	str_char(w->out, '}');
-	return 0;
-}
-
-/* Recursion is limited to FORM_DEPTH + 1. */
-static int form_write_value(struct form_writer *w, const struct form_value *v)
-{
-	if (v->shape == SHAPE_LIST)
-		return form_write_list(w, v);
-	if (v->shape == SHAPE_MAP)
-		return form_write_map(w, v);
-	form_write_text(w, v->text);
+	str_char(w->out, list ? ']' : '}');
 	return 0;
 }
 

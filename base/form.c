@@ -98,9 +98,10 @@ static struct form_value *form_member(const struct form_pair *p, struct form_val
 	struct form_value **at = &map->first;
 	while (*at && !span_eq((*at)->key, key))
 		at = &(*at)->next;
-	if (*at)
-		return *at;
-	struct form_value *v = form_add_child(p->a, map, at);
+	struct form_value *v = *at;
+	if (v)
+		return v;
+	v = form_add_child(p->a, map, at);
 	v->key = key;
 	return v;
 }
@@ -131,9 +132,10 @@ static struct form_value *form_enter_child(const struct form_pair *p, struct for
 	struct form_value **at = &up->first;
 	while (*at && (append || (*at)->index < (size_t)index))
 		at = &(*at)->next;
-	if (*at && (*at)->index == (size_t)index)
-		return *at;
-	struct form_value *v = form_add_child(p->a, up, at);
+	struct form_value *v = *at;
+	if (v && v->index == (size_t)index)
+		return v;
+	v = form_add_child(p->a, up, at);
 	v->index = append ? up->n - 1 : (size_t)index;
 	up->appended = append;
 	return v;

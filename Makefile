@@ -397,7 +397,7 @@ help:
 	@echo 'make differential-update   record the verdicts of js-yaml and ajv again (needs npm)'
 	@echo 'make bench      benchmarks, for docs/BENCH.md; make bench-long: also jobs on this machine'
 	@echo 'make bench-machine         jobs on this machine beside bubblewrap, SQLite and Slurm alone'
-	@echo 'make pages      generate OPTIONS, ROUTES, TRANSLATION, WARNINGS and manifests'
+	@echo 'make pages      generate OPTIONS, ROUTES, TRANSLATION and manifests'
 	@echo 'make screenshots           the pictures of docs/PAGE.md'
 	@echo 'make image      the image of the server, with docker, podman or buildah (IMAGE=name:tag,'
 	@echo '                BASE=debian:12-slim); then docker push, or kind load docker-image'

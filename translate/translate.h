@@ -49,28 +49,7 @@ struct job *job_read(const struct translator *t, unsigned set, struct span text,
 int job_convert(const struct translator *t, const struct job *job, const struct notes *warnings,
                 struct notes *lost, struct str *out, struct err *e);
 
-/* The environment of the containers, for docs/TRANSLATION.md and tests. */
-enum variable_maker {
-	BY_REST_LIT,   /* in the pod template */
-	BY_RUNTIME,    /* pai-runtime in the task */
-	BY_CONTROLLER, /* FrameworkController */
-	BY_KUBERNETES,
-	MAKER_MAX
-};
-
-struct container_variable {
-	enum variable_maker maker;
-	/* $role: name of a role, $index: of a task in it, $label: of a port, $number: position
-	 * of a role, $device: a name in hived_device_env */
-	const char *name;
-	const char *generations; /* "1" the first guide, "2" kube-runtime, "3" protocol 2, "ours" */
-	const char *where;
-	const char *doc; /* its value; "v1": jobs of the first two generations */
-};
-extern const struct container_variable CONTAINER_VARIABLES[];
-extern const size_t N_CONTAINER_VARIABLES;
-
-/* The page docs/TRANSLATION.md. */
+/* The tables of docs/TRANSLATION.md: templates, overlays, variables. */
 void translation_page(struct str *out);
 /* All shipped templates. */
 void templates_page(struct str *out);

@@ -16,7 +16,6 @@
 #include "server/serve/routes.h"
 #include "server/serve/start.h"
 #include "translate/job/dialect.h"
-#include "translate/reader/warnings.h"
 
 enum { HELP_MAX = 64 * 1024 };
 
@@ -162,10 +161,8 @@ static const struct {
 	{ "openapi", openapi_page },
 	{ "translation", translation_page },
 	{ "config-schema", options_schema },
-	{ "warnings", warnings_page },
 	{ "templates", templates_page },
 	{ "metrics", metrics_pages },
-	{ "dialects", dialects_page },
 	{ "codes", exit_spec_page },
 	{ "man", manual_page },
 	{ "bash", completion_bash },

@@ -160,11 +160,18 @@ def test_plugins_of_the_runtime_are_documented(check):
 
 # ---- dialects ----
 def test_dialects_have_a_section(check):
-    """DIALECTS.md has a section for each dialect that a server takes only if it is named."""
+    """DIALECTS.md has a row for each dialect, with the texts by which it is recognised, and a section
+    for each that a server takes only if it is named."""
     text = read("docs/DIALECTS.md")
     titles = " ".join(re.findall(r"^## (.*)$", text, re.M)).lower()
     names = re.findall(r"^\| (\w+) \| `kind`", text, re.M)
     check.ok("there are dialects", len(names) > 1, names)
+    table = read("translate/dialects/dialect.c").partition("DIALECTS[] = {")[2].partition("\n};")[0]
+    for row in table.split("\t},\n")[:-1]:
+        words = re.findall(r'"([^"]+)"', "".join(re.findall(r"\.(?:name|key|kinds|versions) =[^;]*?,\n(?=\t    \.)", row)))
+        shown = re.search(rf"^\| {words[0]} \| (.*) \| `rest-lit schema {words[0]}` \|$", text, re.M)
+        missing = [word for word in words[1:] if not shown or word not in re.findall(r"[\w./]+\w", shown[1])]
+        check.equal(f"{words[0]}: not in its row", missing, [])
     check.equal("without a section", [name for name in names if name not in titles], [])
 
 

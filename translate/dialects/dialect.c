@@ -112,29 +112,6 @@ void dialects_optional(struct str *out, const char *between)
 			str_printf(out, "%s%s", n++ ? between : "", DIALECTS[i].name);
 }
 
-static void dialects_put_list(struct str *out, const char *const *texts)
-{
-	for (size_t i = 0; texts[i]; i++)
-		str_printf(out, "%s%s", i == 0 ? "" : texts[i + 1] ? ", " : " or ", texts[i]);
-}
-
-void dialects_page(struct str *out)
-{
-	str_puts(out, "| dialect | recognised by | JSON Schema |\n|---|---|---|\n");
-	for (const struct dialect *d = DIALECTS; d < DIALECTS + N_DIALECTS; d++) {
-		str_printf(out, "| %s | ", d->name);
-		if (d->key)
-			str_printf(out, "`%s`", d->key);
-		if (d->kinds) {
-			str_puts(out, "`kind` ");
-			dialects_put_list(out, d->kinds);
-			str_puts(out, ", `apiVersion` ");
-			dialects_put_list(out, d->versions);
-		}
-		str_printf(out, " | `rest-lit schema %s` |\n", SCHEMA_NAMES[d->schema]);
-	}
-}
-
 int dialects_named(const char *list, unsigned *set, struct err *e)
 {
 	unsigned found = 0;

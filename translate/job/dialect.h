@@ -52,8 +52,6 @@ const struct node *dialect_name_of(const struct dialect *d, const struct node *r
 void dialects_known(struct str *out);
 /* Writes the names of the dialects that a server takes only if they are named. */
 void dialects_optional(struct str *out, const char *between);
-/* Appends the table of docs/DIALECTS.md. */
-void dialects_page(struct str *out);
 /* The set of dialects that a server takes only if they are named, with commas between them.  -1 and
  * *e (400).
  */

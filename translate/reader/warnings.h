@@ -1,8 +1,9 @@
 #pragma once
 /*
  * The warnings about jobs: formats of parse_warn. A job with warnings is accepted. A warning must
- * nearly always be right, name the effect, and say what to write instead. docs/WARNINGS.md is made
- * from the table WARNINGS.
+ * nearly always be right, name the effect, and say what to write instead. docs/WARNINGS.md has a
+ * row with the reason for each, also for those of the readers in base/doc; test_warnings.c
+ * compares.
  *
  * Thread: any
  */
@@ -103,14 +104,3 @@
 	"has no restartPolicy, which is Never here: with Always, as in Kubernetes, no task ends"
 #define WARN_OLD_NAME "has the name %s, but the Framework is called %s, see PAI_JOB_NAME"
 #define WARN_ENV_SET  "%s is set by the job, to %s"
-
-struct warning_row {
-	const char *group;  /* a heading, or NULL: as the one before */
-	const char *format; /* of the sentence behind the place */
-	const char *why;
-};
-extern const struct warning_row WARNINGS[];
-extern const size_t N_WARNINGS;
-
-/* Appends the page docs/WARNINGS.md. */
-void warnings_page(struct str *out);

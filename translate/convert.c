@@ -99,15 +99,6 @@ static void convert_reduce(struct convert *c)
 
 /* ---- commands ---- */
 
-static const struct node *convert_tree(const struct convert *c, struct span json)
-{
-	const struct budget any = { 1000, SIZE_MAX, SIZE_MAX, SIZE_MAX };
-	struct doc *doc = ARENA_NEW(c->a, struct doc, 1);
-	ERR_AUTO e = { 0 };
-	(void)json_read(json, &any, c->a, doc, NULL, &e); /* it is ours: valid */
-	return &doc->root;
-}
-
 /* Adds a command: `before`, and the text, between quotes if there are some. v2 fills in
  * placeholders, which other dialects do not have: their `<` becomes one itself. */
 static void convert_line(struct convert *c, const char *before, struct span text, const char *quote)
@@ -146,8 +137,9 @@ static const struct node *convert_env(const struct convert *c, const struct job 
 	s.role = &job->roles[role];
 	(void)template_write_within(&s, TEMPLATE_ENV_JOB, 1 << 16, CONVERTED_MAX, &common);
 	(void)template_write_within(&s, TEMPLATE_ENV_ROLE, 1 << 12, CONVERTED_MAX, &own);
-	return convert_tree(c, span_of(arena_printf(c->a, "[%.*s%.*snull]", (int)common.n, common.p,
-	                                            (int)own.n, own.p)));
+	const char *json = arena_printf(c->a, "{\"env\":[%.*s%.*snull]}", (int)common.n, common.p,
+	                                (int)own.n, own.p);
+	return node_get(doc_quiet(span_of(json), &BUDGET_OWN, c->a), "env");
 }
 
 /* The variable of the list with the same name, or source in the pod; NULL if there is none. */
@@ -295,7 +287,7 @@ static const struct node *convert_document(struct convert *c)
 		node_json(&c->json, c->v2.extras);
 	}
 	str_char(&c->json, '}');
-	return convert_tree(c, str_view(&c->json));
+	return doc_quiet(str_view(&c->json), &BUDGET_OWN, c->a);
 }
 
 static void convert_comments(struct str *out, const struct notes *notes)

@@ -6,6 +6,7 @@
 #include "base/time.h"
 #include "schema/schema.h"
 #include "translate/job/names.h"
+#include "translate/reader/parse_context.h"
 
 /* Limits of the file, which grows with the number of users. */
 #define FACTS_BUDGET ((struct budget){ 64, 2000000, 32u << 20, 1024 })
@@ -17,11 +18,6 @@ static unsigned allocations_listed(const struct node *list)
 	for (uint32_t i = 0; list && i < list->n; i++)
 		found |= allocation_named(node_span(&list->item[i]));
 	return found;
-}
-
-static bool facts_is_true(const struct node *n, bool absent)
-{
-	return node_is(n, NODE_BOOL) ? n->boolean : absent;
 }
 
 /* ---- finding members by name ---- */
@@ -147,7 +143,7 @@ static void facts_read_groups(const struct facts_file *f, const struct node *use
 	                    allocations_listed(node_get(user, "overlays"));
 	for (size_t i = 0; i < node_items(groups); i++) {
 		const struct node *group = facts_group_of(f, user, i);
-		out->admin |= facts_is_true(node_get(group, "admin"), false);
+		out->admin |= parse_is_true(group, "admin");
 		out->facts.grants |= allocations_listed(node_get(group, "overlays"));
 	}
 }
@@ -181,10 +177,11 @@ static void facts_read_storages(const struct facts_file *f, const struct node *u
 		const struct node *s = &f->storages->item[i];
 		struct span name = node_span(node_get(s, "name"));
 		const struct node *nfs = node_get(s, "nfs");
+		const struct node *share = node_get(s, "share");
 		struct span source =
 		    names_directory(a, node_get(nfs, "server"),
 		                    nfs ? node_get(nfs, "path") : node_get(s, "hostPath"));
-		bool read_only = facts_is_true(node_get(s, "readOnly"), false);
+		bool read_only = parse_is_true(s, "readOnly");
 		bool granted = facts_is_free(user, "storages") ||
 		               facts_contains(node_get(user, "storages"), name);
 		for (size_t k = 0; !granted && k < node_items(node_get(user, "groups")); k++)
@@ -197,8 +194,8 @@ static void facts_read_storages(const struct facts_file *f, const struct node *u
 		else
 			v[out->n_storages++] = (struct storage_fact){
 				.name = name,
-				.is_default = facts_is_true(node_get(s, "default"), false),
-				.share = facts_is_true(node_get(s, "share"), true),
+				.is_default = parse_is_true(s, "default"),
+				.share = !(node_is(share, NODE_BOOL) && !share->boolean),
 				.read_only = read_only,
 			};
 	}
@@ -262,7 +259,7 @@ bool facts_file_directory(const struct facts_file *f, size_t i, struct facts_dir
 		if (!path || i-- > 0)
 			continue;
 		*out = (struct facts_directory){ node_get(s, "name")->text, path->text,
-			                         facts_is_true(node_get(s, "readOnly"), false) };
+			                         parse_is_true(s, "readOnly") };
 		return true;
 	}
 	return false;

@@ -7,30 +7,15 @@ static const char *const TYPES[VARIABLE_TYPE_MAX] = {
 	[VARIABLE_MAP] = "mapping", [VARIABLE_LIST] = "elements", [VARIABLE_TEXTS] = "texts",
 };
 
-/* Escapes `|`. */
-static void page_put_cell(struct str *out, const char *text)
-{
-	str_puts(out, " | ");
-	for (; *text; text++) {
-		if (*text == '|')
-			str_char(out, '\\');
-		str_char(out, *text);
-	}
-}
-
 static void page_put_variable_rows(struct str *out, const struct variable_group *g)
 {
 	str_printf(out, "\n### %s\n\n| variable | type | from | rule |\n|---|---|---|---|\n",
 	           g->title);
 	for (size_t i = 0; i < g->n; i++) {
 		const struct variable *h = &g->v[i];
-		str_printf(out, "| `%s%s`", variable_is_list(h) ? "*" : "", h->name);
-		page_put_cell(out, TYPES[h->type]);
-		if (h->optional)
-			str_puts(out, ", may be absent");
-		page_put_cell(out, h->source);
-		page_put_cell(out, h->doc);
-		str_puts(out, " |\n");
+		str_printf(out, "| `%s%s` | %s%s | %s | %s |\n", variable_is_list(h) ? "*" : "",
+		           h->name, TYPES[h->type], h->optional ? ", may be absent" : "", h->source,
+		           h->doc);
 	}
 }
 
@@ -44,23 +29,16 @@ static void page_put_variables(struct str *out)
 	translate_settings_default(&settings);
 	constants_fill(all, &settings);
 	str_puts(out, "\n### Constants\n\n| variable | meaning |\n|---|---|\n");
-	for (size_t i = 0; i < N_CONSTANTS; i++) {
-		str_printf(out, "| `%s`", all[i].name);
-		page_put_cell(out, all[i].doc);
-		str_puts(out, " |\n");
-	}
+	for (size_t i = 0; i < N_CONSTANTS; i++)
+		str_printf(out, "| `%s` | %s |\n", all[i].name, all[i].doc);
 }
 
 static void page_put_templates(struct str *out)
 {
 	str_puts(out, "## Templates\n\n| file | result |\n|---|---|\n");
-	for (enum template_id u = 0; u < TEMPLATE_MAX; u++) {
-		if (TEMPLATES[u].shape == PROG_MEMBERS)
-			continue;
-		str_printf(out, "| `%s`", TEMPLATES[u].file);
-		page_put_cell(out, TEMPLATES[u].doc);
-		str_puts(out, " |\n");
-	}
+	for (enum template_id u = 0; u < TEMPLATE_MAX; u++)
+		if (TEMPLATES[u].shape != PROG_MEMBERS)
+			str_printf(out, "| `%s` | %s |\n", TEMPLATES[u].file, TEMPLATES[u].doc);
 	str_puts(out, "\n## Overlays\n\nThey apply in this order.\n\n| file | over | when "
 	              "|\n|---|---|---|\n");
 	for (size_t i = 0; i < N_OVERLAYS; i++) {
@@ -68,8 +46,7 @@ static void page_put_templates(struct str *out)
 		for (size_t k = 0; OVERLAYS[i].units[k] != TEMPLATE_MAX; k++)
 			if (TEMPLATES[OVERLAYS[i].units[k]].shape != PROG_MEMBERS)
 				str_printf(out, " `%s`", TEMPLATES[OVERLAYS[i].units[k]].file);
-		page_put_cell(out, OVERLAYS[i].doc);
-		str_puts(out, " |\n");
+		str_printf(out, " | %s |\n", OVERLAYS[i].doc);
 	}
 }
 

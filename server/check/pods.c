@@ -55,7 +55,7 @@ void pod_needs_read(const struct translator *t, struct arena *a, struct pod_need
 	struct span role = needs_first(scan_path(framework, "spec", "taskRoles"));
 	struct span pod = scan_path(role, "task", "pod", "spec");
 	struct span class = scan_text(scan_get(pod, "priorityClassName"), a);
-	if (class.n && !span_starts(class, job_hash(job)))
+	if (class.n && !span_starts(class, job->hash))
 		out->priority_class = arena_dup(a, class);
 	needs_node(pod, a, out);
 	if (out->node_key)

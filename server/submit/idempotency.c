@@ -87,7 +87,7 @@ void idempotency_release(void *arg)
 bool idempotency_repeats(const struct submit *s)
 {
 	CACHE_VIEW_AUTO *view = cache_view(s->r->loop->server->cache);
-	const struct job_entry *c = s->value ? view_find(view, span_of(job_hash(s->job))) : NULL;
+	const struct job_entry *c = s->value ? view_find(view, span_of(s->job->hash)) : NULL;
 	return c && !c->deleting && c->key == job_entry_key(span_of(s->value)) &&
 	       strcmp(c->user, s->r->user) == 0;
 }
@@ -97,7 +97,7 @@ int idempotency_claim(struct submit *s, struct err *e)
 	if (!s->value)
 		return 0;
 	struct idempotency_claim *mine = ARENA_NEW(&s->r->arena, struct idempotency_claim, 1);
-	*mine = (struct idempotency_claim){ .value = s->value, .job = job_name(s->job) };
+	*mine = (struct idempotency_claim){ .value = s->value, .job = s->job->name };
 	const char *other = claim_enter(s, mine);
 	if (other)
 		return err_set(e, KEY_UNDER_WAY,
@@ -112,7 +112,7 @@ int idempotency_claim(struct submit *s, struct err *e)
 	int64_t since_ms = ((int64_t)time(NULL) - SUBMISSION_KEY_S) * 1000;
 	for (const struct job_entry *c; (c = view_next_keyed(&walk, key)) != NULL;) {
 		if (c->created_ms <= since_ms || c->deleting || strcmp(c->user, s->r->user) != 0 ||
-		    span_is(job_name(s->job), c->job))
+		    span_is(s->job->name, c->job))
 			continue;
 		idempotency_release(s);
 		return err_set(e, KEY_REUSED,

@@ -50,8 +50,8 @@ static void log_submission(const struct request *r, struct line *line)
 {
 	const struct submit *s = r->state;
 	if (s->job) {
-		log_text(line, "job", job_name(s->job));
-		log_text(line, "framework", span_of(job_hash(s->job)));
+		log_text(line, "job", s->job->name);
+		log_text(line, "framework", span_of(s->job->hash));
 	}
 	if (s->dry_run)
 		log_text(line, "dryRun",
@@ -180,10 +180,10 @@ static void submit_accepted(const struct submit *s)
 {
 	struct request *r = s->r;
 	struct str *out = &r->reply.body;
-	struct span name = job_name(s->job);
+	struct span name = s->job->name;
 	answer_header(
 	    r, "Location",
-	    arena_printf(&r->arena, "/api/v2/jobs/%s~%.*s", job_user(s->job), (int)name.n, name.p));
+	    arena_printf(&r->arena, "/api/v2/jobs/%s~%.*s", s->job->user, (int)name.n, name.p));
 	if (route_is_v1(r->route)) {
 		str_puts(out, "{\"success\":true,\"status\":202,\"message\":\"update job ");
 		str_json_text(out, name);
@@ -192,7 +192,7 @@ static void submit_accepted(const struct submit *s)
 		str_puts(out, "{\"status\":202,\"message\":\"Update job ");
 		str_json_text(out, name);
 		str_puts(out, " for user ");
-		str_json_text(out, span_of(job_user(s->job)));
+		str_json_text(out, span_of(s->job->user));
 		str_puts(out, " successfully.\"");
 	}
 	if (s->tags)
@@ -293,7 +293,7 @@ static int submit_read_body(struct submit *s, unsigned set, struct err *e)
 		return -1;
 	r->secret = job_has_secrets(s->job) || r->token;
 	struct span in_path = r->args[route_names_user(r->route)];
-	struct span name = job_name(s->job);
+	struct span name = s->job->name;
 	if (in_path.p && !span_eq(in_path, name))
 		return err_set(e, INVALID_PARAMETERS,
 		               "the path has the job name \"%s\", but the body has \"%.*s\"",
@@ -398,7 +398,7 @@ static int submit_start(struct submit *s, struct err *e)
 		dry_run_answer(s);
 		return 0;
 	}
-	struct span name = job_name(s->job);
+	struct span name = s->job->name;
 	struct submit_plan *plan = ARENA_NEW(&r->arena, struct submit_plan, 1);
 	struct submission_options *options = ARENA_NEW(&r->arena, struct submission_options, 1);
 	*plan = (struct submit_plan){ .s = s, .objects = objects };
@@ -468,7 +468,7 @@ static int submit_with_code(struct submit *s, struct err *e)
 	if (!code->sha256.n)
 		return submit_start(s, e);
 	request_hold(r, s->dry_run ? HOLD_DRY_RUN : HOLD_JOB, r->arena.used + r->body.n);
-	code_use(&(struct code_use){ r, job_user(s->job), code, s->dry_run != DRY_RUN_NO,
+	code_use(&(struct code_use){ r, s->job->user, code, s->dry_run != DRY_RUN_NO,
 	                             submit_code_came, s });
 	return 0;
 }

@@ -11,11 +11,10 @@ enum { OUT_MAX = 1 << 20 };
 static void check(struct render *r, struct span text, int failed, struct span out)
 {
 	if (failed) {
-		assert(r->problem != RENDER_OK && r->problem_at < text.n);
-		assert(*render_problem_text(r->problem));
+		assert(r->problem && *r->problem && r->problem_at < text.n);
 		return;
 	}
-	assert(r->problem == RENDER_OK);
+	assert(!r->problem);
 	if (span_find(text, 0, "<%") == SIZE_MAX)
 		assert(span_eq(out, text) && r->n_unresolved == 0);
 	for (size_t i = 0; i < r->n_unresolved && i < UNRESOLVED_MAX; i++) {

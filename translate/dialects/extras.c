@@ -10,7 +10,6 @@
 #include "translate/dialects/raw_pod.h"
 #include "translate/job/names.h"
 #include "translate/reader/parse_context.h"
-#include "translate/reader/warnings.h"
 
 enum { STORAGES_MAX = 256 };
 
@@ -58,9 +57,19 @@ static void add_storage(struct storages *s, const struct field *entry, const str
 	};
 }
 
+static void warn_of_cluster(struct parse_context *r, const struct field *map,
+                            const char *const *names)
+{
+	for (; *names; names++) {
+		struct field f = field_get(map, *names);
+		if (f.n)
+			parse_warn(r, &f, "is ignored: the cluster decides it");
+	}
+}
+
 static void extras_read_storages(struct storages *s, const struct field *list)
 {
-	static const char *const IGNORED[] = { "share", "readOnly" };
+	static const char *const IGNORED[] = { "share", "readOnly", NULL };
 	struct parse_context *r = s->r;
 	for (uint32_t i = 0; i < field_items(list); i++) {
 		struct field entry = field_item(list, i);
@@ -74,15 +83,11 @@ static void extras_read_storages(struct storages *s, const struct field *list)
 			continue;
 		}
 		if (field_text(&name).n == 0) {
-			parse_warn(r, &entry, WARN_NO_NAME);
+			parse_warn(r, &entry, "has no name and is skipped");
 			continue;
 		}
 		add_storage(s, &entry, &name);
-		for (size_t k = 0; k < ARRAY_SIZE(IGNORED); k++) {
-			struct field ignored = field_get(&entry, IGNORED[k]);
-			if (ignored.n)
-				parse_warn(r, &ignored, WARN_CLUSTER);
-		}
+		warn_of_cluster(r, &entry, IGNORED);
 		suggest_members(r, &entry, STORAGE_KNOWN);
 	}
 }
@@ -162,11 +167,14 @@ static void check_git(struct parse_context *r, const struct field *parameters)
 	              span_find(text, 0, "<%") != SIZE_MAX || span_starts(text, "https://") ||
 	              span_starts(text, "ssh://");
 	if (!spoken)
-		parse_warn(r, &uri, WARN_GIT_URI);
+		parse_warn(r, &uri,
+		           "is refused in the pod: plugin git clones by https:// and ssh only");
 	for (uint32_t i = 0; i < field_items(&options); i++) {
 		struct field option = field_item(&options, i);
 		if (!git_takes_options(field_text(&option)))
-			parse_warn(r, &option, WARN_GIT_OPTION);
+			parse_warn(r, &option,
+			           "is refused in the pod: plugin git takes --depth, --branch, "
+			           "--recursive and --single-branch only");
 	}
 }
 
@@ -179,10 +187,9 @@ static void check_plugin_name(struct parse_context *r, const struct field *plugi
 			return;
 		guess_try(&g, PLUGIN_NAMES[i]);
 	}
-	if (g.name.n && g.best)
-		parse_warn(r, &p, WARN_NO_PLUGIN_HINT, g.best);
-	else if (g.name.n)
-		parse_warn(r, &p, WARN_NO_PLUGIN);
+	if (g.name.n)
+		parse_warn(r, &p, "pai-runtime has no plugin of this name%s",
+		           suggest_sentence(r->a, g.best));
 }
 
 void job_warn(const struct job *job, const struct facts *f, struct notes *warnings)
@@ -206,8 +213,8 @@ static void plugins_check(struct parse_context *r, const struct field *plugins)
 		struct span name = parse_text(plugin.n, "plugin");
 		check_plugin_name(r, &plugin);
 		suggest_roles(r, &roles);
-		bool on = span_is(field_text(&jobssh), "true") ||
-		          (node_is(jobssh.n, NODE_BOOL) && jobssh.n->boolean);
+		bool on =
+		    span_is(field_text(&jobssh), "true") || parse_is_true(parameters.n, "jobssh");
 		bool ssh = span_is(name, PLUGIN_NAMES[PLUGIN_SSH]);
 		if (ssh && r->job->gang && on)
 			r->job->jobssh_where = field_place(r->a, &jobssh);
@@ -220,7 +227,7 @@ static void plugins_check(struct parse_context *r, const struct field *plugins)
 
 void extras_read(struct parse_context *r)
 {
-	static const char *const ELSEWHERE[] = { "forceNodes", "enableLocalStorage" };
+	static const char *const ELSEWHERE[] = { "forceNodes", "enableLocalStorage", NULL };
 	const struct int_field most = { "maxDurationSec", 1, INT32_MAX, 0 };
 	struct field extras = field_get(TOP(r), "extras");
 	struct field gang = field_get(&extras, "gangAllocation");
@@ -240,11 +247,7 @@ void extras_read(struct parse_context *r)
 		             ", the limit for all jobs (--max-duration), is %" PRId64,
 		             r->set->max_duration_s, r->job->max_duration_s);
 	suggest_members(r, &extras, EXTRAS_KNOWN);
-	for (size_t i = 0; i < ARRAY_SIZE(ELSEWHERE); i++) {
-		struct field ignored = field_get(&extras, ELSEWHERE[i]);
-		if (ignored.n)
-			parse_warn(r, &ignored, WARN_CLUSTER);
-	}
+	warn_of_cluster(r, &extras, ELSEWHERE);
 	storages_read(r, &extras);
 	plugins_check(r, &plugins);
 }

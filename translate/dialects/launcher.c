@@ -3,7 +3,6 @@
 #include "translate/dialects/dialects.h"
 #include "translate/dialects/raw_pod.h"
 #include "translate/job/names.h"
-#include "translate/reader/warnings.h"
 
 static const struct int_field MAX_RETRIES = { "maxRetryCount", -2, INT32_MAX, 0 };
 static const struct int_field MIN_FAILED_TASKS = { "minFailedTaskCount", -1, INT32_MAX, 1 };
@@ -12,8 +11,7 @@ static const struct int_field MIN_SUCCEEDED_TASKS = { "minSucceededTaskCount", -
 static void launcher_retries(struct parse_context *r, const struct field *policy, bool *fancy,
                              int64_t *max)
 {
-	const struct node *is_fancy = node_get(policy->n, "fancyRetryPolicy");
-	*fancy = node_is(is_fancy, NODE_BOOL) && is_fancy->boolean;
+	*fancy = parse_is_true(policy->n, "fancyRetryPolicy");
 	*max = parse_int(r, policy, &MAX_RETRIES);
 }
 
@@ -36,15 +34,18 @@ static void launcher_role(void *context, const struct field *its, struct role *r
 	raw_unused_warn(r, &task, UNUSED);
 	raw_role_read(r, &source, SPAN(""), role, &found);
 	if (spec.n && !node_get(spec.n, "restartPolicy"))
-		parse_warn(r, &spec, WARN_RESTART);
+		parse_warn(r, &spec,
+		           "has no restartPolicy, which is Never here: with Always, as in "
+		           "Kubernetes, no task ends");
 	else if (found.restart_policy.n && !span_is(found.restart_policy, "Never"))
 		parse_refuse(r, &spec,
 		             "`restartPolicy` must be Never: task.retryPolicy starts a task again");
 	if (found.command &&
 	    span_find(role->command, 0, arena_dup(r->a, r->job->name)) != SIZE_MAX) {
 		struct field command = field_get(found.main, "command");
-		parse_warn(r, &command, WARN_OLD_NAME, arena_quoted(r->a, r->job->name),
-		           r->job->hash);
+		parse_warn(r, &command,
+		           "has the name %s, but the Framework is called %s, see PAI_JOB_NAME",
+		           arena_quoted(r->a, r->job->name), r->job->hash);
 	}
 }
 

@@ -5,7 +5,6 @@
 #include "translate/dialects/dialects.h"
 #include "translate/dialects/raw_pod.h"
 #include "translate/job/names.h"
-#include "translate/reader/warnings.h"
 
 enum replica_type { MX_SCHEDULER, MX_SERVER, MX_WORKER, MX_TYPES };
 
@@ -104,7 +103,10 @@ static void mxjob_chief(struct mxjob *m)
 		parse_refuse(m->r, where, "the chief is a %s, but no entry has this type",
 		             TYPES[m->chief].type);
 	if (m->replicas[m->chief] > 1)
-		parse_warn(m->r, where, WARN_CHIEF, (long long)m->replicas[m->chief]);
+		parse_warn(m->r, where,
+		           "%lld replicas must all succeed: a Framework cannot wait for a single "
+		           "one of them",
+		           (long long)m->replicas[m->chief]);
 }
 
 static void mxjob_env(const struct mxjob *m, struct role *role)

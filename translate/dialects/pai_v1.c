@@ -7,7 +7,6 @@
 #include "translate/dialects/dialects.h"
 #include "translate/job/names.h"
 #include "translate/reader/parse_context.h"
-#include "translate/reader/warnings.h"
 
 /* Numbers written as text: web forms and the first clients sent them. They become numbers before
  * the schema check. */
@@ -48,7 +47,7 @@ static struct node v1_numbers_of(struct parse_context *r, const struct field *ma
 		if (names_listed(LEVELS[level].numbers, key) && node_is(f.n, NODE_TEXT) &&
 		    f.n->n <= DIGITS_MAX &&
 		    parse_i64(node_span(f.n), INT64_MIN, INT64_MAX, &v) == 0) {
-			parse_warn(r, &f, WARN_TEXT_NUMBER, (long long)v);
+			parse_warn(r, &f, "is text; it is taken as the number %lld", (long long)v);
 			m[i].value.type = NODE_INT;
 			m[i].value.integer = v;
 			m[i].value.n = 0;
@@ -207,7 +206,9 @@ static void v1_completion_done(struct parse_context *r)
 	if (job->kill_all == 0)
 		return;
 	if (given) {
-		parse_warn(r, &k, WARN_KILL_GIVEN);
+		parse_warn(r, &k,
+		           "is ignored: task roles have their own minFailedTaskCount or "
+		           "minSucceededTaskCount");
 		return;
 	}
 	if (job->kill_all > job->total_tasks) {
@@ -223,7 +224,7 @@ static void v1_completion_done(struct parse_context *r)
 			job->roles[i].min_succeeded = job->kill_all;
 	}
 	if (job->n_roles > 1)
-		parse_warn(r, &k, WARN_KILL_ROLES);
+		parse_warn(r, &k, "counts per task role here");
 }
 
 static const struct int_field RETRIES = { "retryCount", -2, INT32_MAX, 0 };
@@ -249,25 +250,20 @@ static struct span port_label(struct parse_context *r, const struct field *f)
 	const char *name = names_variable(r->a, label);
 	if (is_digit(name[0]))
 		name = arena_printf(r->a, "_%s", name);
-	parse_warn(r, f, WARN_LABEL, name);
+	parse_warn(r, f, "becomes %s in names of variables", name);
 	return span_of(name);
 }
 
 static int64_t port_count(struct parse_context *r, const struct field *port, struct span label)
 {
-	bool needed = span_is(label, "ssh") || span_is(label, "http");
-	const struct int_field count = { "portNumber", needed ? 1 : 0,
-		                         r->set->port_end - r->set->port_start, 1 };
-	struct field f = field_get(port, count.name);
+	struct field f = field_get(port, "portNumber");
 	struct field first = field_get(port, BEGIN_AT.name);
-	int64_t number = parse_number(r, &f, &count);
+	int64_t number = parse_port_count(r, &f, label);
 	int64_t begin = parse_number(r, &first, &BEGIN_AT);
 	if (begin + number > 65536)
 		parse_refuse(r, port, "beginAt + portNumber is beyond 65535");
 	else if (begin)
-		parse_warn(r, &first, WARN_BEGIN_AT);
-	if (f.n)
-		parse_port_count(r, &f, number);
+		parse_warn(r, &first, "is ignored: ports are chosen by the system");
 	return number;
 }
 
@@ -355,7 +351,10 @@ static void pai_v1_read_roles(struct parse_context *r)
 		for (size_t k = 0; text.n && is_digit(text.p[0]) && k < job->n_roles; k++) {
 			const char *position = arena_printf(r->a, "%zu", k);
 			if (k != i && span_is(text, position))
-				parse_warn(r, &name, WARN_POSITION, position, position);
+				parse_warn(r, &name,
+				           "PAI_TASK_ROLE_%s_HOST_LIST has the tasks of this role, "
+				           "not of that at position %s; give the role another name",
+				           position, position);
 		}
 	}
 	struct span prefix = v1_command_prefix(r);
@@ -393,12 +392,14 @@ static void pai_v1_read_others(struct parse_context *r)
 		             "must be empty: files in HDFS cannot be read here; write a v2 job "
 		             "with `auth` and `secrets`");
 	if (job->gpu_type.n && !r->gpu_type_used)
-		parse_warn(r, &gpu, WARN_GPU_TYPE);
+		parse_warn(r, &gpu, "is ignored: nodes are not chosen by it");
 	job->data_dir = read_directory(r, "dataDir");
 	job->output_dir = read_directory(r, "outputDir");
 	job->code_dir = read_directory(r, "codeDir");
 	if (job->code_dir.n && !r->set->fetch_code)
-		parse_warn(r, &code, WARN_CODE);
+		parse_warn(
+		    r, &code,
+		    "is not copied into the container; the variable PAI_CODE_DIR has its name");
 }
 
 void pai_v1_read(struct parse_context *r)
@@ -415,9 +416,11 @@ void pai_v1_read(struct parse_context *r)
 	job->fancy_retry = job->retry_max != -2;
 	extras_read(r);
 	if (distributed.n)
-		parse_warn(r, &distributed, WARN_DISTRIBUTED_V1);
+		parse_warn(
+		    r, &distributed,
+		    "has no effect in v1 jobs; `rest-lit convert` writes the job as a v2 job");
 	if (env.n)
-		parse_warn(r, &env, WARN_ENV_V1);
+		parse_warn(r, &env, "has no effect in v1 jobs; write `jobEnvs` beside `extras`");
 	if (code.n)
 		parse_refuse(r, &code,
 		             "v1 jobs cannot have code: write the job as a v2 job, as "

@@ -3,7 +3,6 @@
 #include "translate/dialects/dialects.h"
 #include "translate/dialects/pai_v2_internal.h"
 #include "translate/job/names.h"
-#include "translate/reader/warnings.h"
 
 enum { FROM_SCRIPT, FROM_OUTPUT, FROM_DATA, FROM_IMAGE, FROM_MAX };
 
@@ -44,7 +43,7 @@ static int64_t read_completion(struct parse_context *r, const struct field *its,
 	struct field f = field_get(&completion, want->name);
 	*given = node_is_present(f.n);
 	if (node_is(f.n, NODE_INT) && f.n->integer > role->instances)
-		parse_warn(r, &f, WARN_NEVER);
+		parse_warn(r, &f, "is above the number of instances: this never happens");
 	return parse_number(r, &f, want);
 }
 
@@ -57,11 +56,7 @@ static void pai_v2_read_ports(struct parse_context *r, const struct field *resou
 	for (uint32_t i = 0; i < count; i++) {
 		struct field one = field_member(&ports, i);
 		struct span label = member_key(&ports.n->member[i]);
-		bool needed = span_is(label, "ssh") || span_is(label, "http");
-		struct int_field want = { "", needed ? 1 : 0, r->set->port_end - r->set->port_start,
-			                  1 };
-		v[i] = (struct port_request){ label, parse_number(r, &one, &want) };
-		parse_port_count(r, &one, v[i].count);
+		v[i] = (struct port_request){ label, parse_port_count(r, &one, label) };
 	}
 	out->n_ports = count;
 	parse_ports_done(r, out, &ports, v);
@@ -80,11 +75,14 @@ static void pai_v2_read_resources(struct parse_context *r, const struct field *i
 	pai_v2_read_ports(r, &resource, role);
 	role->shm_mb = parse_mebibytes(r, &options, &SHM);
 	if (role->shm_mb > role->memory_mb)
-		parse_warn(r, &shm, WARN_SHM, (long long)role->memory_mb);
+		parse_warn(
+		    r, &shm,
+		    "is above memoryMB (%lld): shared memory counts as memory of the container",
+		    (long long)role->memory_mb);
 	suggest_members(r, &options, OPTIONS_KNOWN);
 	for (size_t bit = 0; bit < GRANT_BITS; bit++) {
 		struct field f = field_get(&options, GRANT_NAMES[bit]);
-		if (!node_is(f.n, NODE_BOOL) || !f.n->boolean)
+		if (!parse_is_true(options.n, GRANT_NAMES[bit]))
 			continue;
 		role->wants |= 1u << bit;
 		role->wants_where[bit] = field_place(r->a, &f);
@@ -112,7 +110,7 @@ static void pai_v2_read_role(struct v2 *v, const struct field *its, const struct
 	role->task_fancy_retry = !r->job->gang;
 	role->task_retry_max = r->job->gang ? 0 : tries;
 	if (r->job->gang && tries)
-		parse_warn(r, &retries, WARN_RETRIES);
+		parse_warn(r, &retries, "has no effect unless extras.gangAllocation is false");
 	pai_v2_read_resources(r, its, role);
 	for (size_t i = 0; i < FROM_MAX; i++) {
 		struct field name = field_get(its, REFERENCES[i].field);
@@ -153,7 +151,10 @@ static void pai_v2_read_roles(struct v2 *v)
 		completes |= field_get(&one, "completion").n != NULL;
 	}
 	if (!completes && roles.n->n > 1)
-		parse_warn(r, &roles, WARN_FIRST_ROLE);
+		parse_warn(r, &roles,
+		           "the job ends when all tasks of one role have succeeded, and the others "
+		           "are stopped; to wait for all, write `completion: "
+		           "{minSucceededInstances: -1}` into each role");
 	parse_roles_done(r, &roles);
 }
 
@@ -176,7 +177,9 @@ static void pai_v2_read_env(struct parse_context *r)
 			replaced = text.p[k] == '$' && !is_digit(text.p[k + 1]) &&
 			           (is_alnum(text.p[k + 1]) || strchr("_{(", text.p[k + 1]));
 		if (replaced)
-			parse_warn(r, &one, WARN_ENV_LITERAL);
+			parse_warn(r, &one,
+			           "is passed on as it is written: placeholders and `$` are "
+			           "replaced in commands only, so write `export NAME=...` there");
 	}
 }
 
@@ -212,8 +215,7 @@ static void pai_v2_read_code(struct parse_context *r)
 	code->sha256 = parse_text(its.n, "sha256");
 	code->path = path.n ? names_mount_path(field_text(&path)) : SPAN("/workspace");
 	code->commit = parse_text(its.n, "commit");
-	code->changed =
-	    node_is(node_get(its.n, "changed"), NODE_BOOL) && node_get(its.n, "changed")->boolean;
+	code->changed = parse_is_true(its.n, "changed");
 	code->where = field_place(r->a, path.n ? &path : &its);
 	if (names_listed(PROGRAMS, code->path))
 		problem = "has the programs of the image, which the code would hide";

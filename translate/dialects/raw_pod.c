@@ -7,7 +7,6 @@
 #include "base/quantity.h"
 #include "schema/schema.h"
 #include "translate/job/names.h"
-#include "translate/reader/warnings.h"
 
 #define RAW_OLD_DEVICE "alpha.kubernetes.io/nvidia-gpu"
 
@@ -159,7 +158,7 @@ static void raw_unknown(struct raw_copy *c, const char *in, const struct field *
 		parse_refuse_key(c->r, map, m,
 		                 "is refused: values come from fieldRef or resourceFieldRef");
 	else if (amounts && span_is(key, RAW_OLD_DEVICE))
-		parse_warn_key(c->r, map, m, WARN_POD_DEVICE, c->r->set->device);
+		parse_warn_key(c->r, map, m, "is taken as %s", c->r->set->device);
 	else if (amounts && !span_is(key, c->r->set->device))
 		parse_refuse_key(c->r, map, m,
 		                 "is refused: tasks have cpu, memory, ephemeral-storage and %s",
@@ -171,7 +170,7 @@ static void raw_unknown(struct raw_copy *c, const char *in, const struct field *
 		                 "an image whose programs need another user, or ask the "
 		                 "administrator for the profile plain");
 	else if (!amounts && !c->quiet && !raw_is_same(NULL, &m->value))
-		parse_warn_key(c->r, map, m, WARN_POD_UNKNOWN);
+		parse_warn_key(c->r, map, m, "is left out: pods of tasks do not have it");
 }
 
 /* Copies a member; false: it is not kept. */
@@ -192,7 +191,7 @@ static bool raw_member_copy(struct raw_copy *c, const struct raw_row *row, const
 	if (row->verdict == RAW_REFUSE)
 		parse_refuse_key(c->r, map, m, "is refused: %s", row->why);
 	else if (!c->quiet)
-		parse_warn_key(c->r, map, m, WARN_POD_DROPPED, row->why);
+		parse_warn_key(c->r, map, m, "is left out: %s", row->why);
 	return false;
 }
 
@@ -246,7 +245,9 @@ static void raw_value(struct raw_copy *c, const char *of, const struct field *f,
 			const struct raw_row *row = leaf ? &LEAF : raw_row_find(of, member_key(m));
 			v[out->n] = *m;
 			if (of == LABELS && raw_key_taken(member_key(m)))
-				parse_warn_key(c->r, f, m, WARN_POD_KEY);
+				parse_warn_key(
+				    c->r, f, m,
+				    "is left out: names of this form belong to the cluster");
 			else if (row)
 				out->n += raw_member_copy(c, row, f, i, &v[out->n].value);
 			else
@@ -283,29 +284,17 @@ enum { MIB = 1 << 20, RAW_ENV_MAX = 64 << 20 /* of text in JSON; the document is
 	"{\"drop\":[\"NET_RAW\",\"MKNOD\",\"AUDIT_WRITE\",\"SYS_CHROOT\"%s]}},\"env\":["
 #define INIT_ENV "{\"name\":\"NVIDIA_VISIBLE_DEVICES\",\"value\":\"none\"}]}"
 
-static bool raw_is_true(const struct node *map, const char *key)
-{
-	return node_is(node_get(map, key), NODE_BOOL) && node_get(map, key)->boolean;
-}
-
-static struct node raw_constant(struct parse_context *r, const char *json)
-{
-	struct doc doc = { 0 };
-	(void)json_read(span_of(json), &BUDGET_DEFAULT, r->a, &doc, NULL, r->e);
-	return doc.root;
-}
-
 /* A map without some members (a list that ends with NULL), and with those of a constant. */
 static struct node raw_changed(struct parse_context *r, const struct node *map,
                                const char *const *without, const char *constant)
 {
-	struct node ours = raw_constant(r, constant);
-	struct member *v = ARENA_NEW(r->a, struct member, map->n + ours.n);
+	const struct node *ours = doc_quiet(span_of(constant), &BUDGET_OWN, r->a);
+	struct member *v = ARENA_NEW(r->a, struct member, map->n + ours->n);
 	struct node out = *map;
 	out.n = 0;
 	out.member = v;
-	for (uint32_t i = 0; i < ours.n; i++)
-		v[out.n++] = ours.member[i];
+	for (uint32_t i = 0; i < ours->n; i++)
+		v[out.n++] = ours->member[i];
 	for (uint32_t i = 0; i < map->n; i++)
 		if (!names_listed(without, member_key(&map->member[i])))
 			v[out.n++] = map->member[i];
@@ -389,7 +378,7 @@ static struct node raw_inits(struct parse_context *r, const struct node *source,
 	struct field volumes = field_get(spec, "volumes");
 	struct node *v = ARENA_NEW(r->a, struct node, field_items(&list) + 1);
 	struct node out = { .type = NODE_LIST, .n = field_items(&list) + 1, .item = v };
-	v[0] = raw_constant(r, "{\"name\":\"init\"}");
+	v[0] = *doc_quiet(SPAN("{\"name\":\"init\"}"), &BUDGET_OWN, r->a);
 	for (uint32_t i = 0; i < field_items(&list); i++) {
 		struct field init = field_item(&list, i);
 		struct field before = init; /* with its devices */
@@ -422,7 +411,7 @@ static bool raw_is_written(const struct field *spec, const char *list, const str
 		for (uint32_t k = 0; k < field_items(&mounts); k++) {
 			const struct node *mount = &mounts.n->item[k];
 			if (node_equal(node_get(mount, "name"), volume) &&
-			    !raw_is_true(mount, "readOnly"))
+			    !parse_is_true(mount, "readOnly"))
 				return true;
 		}
 	}
@@ -441,7 +430,7 @@ static bool raw_volume_read(struct parse_context *r, const struct field *spec,
 	raw_check(r, &kind, "path", names_path_problem);
 	*out = (struct raw_volume){
 		.claim = claim,
-		.read_only = raw_is_true(kind.n, "readOnly") ||
+		.read_only = parse_is_true(kind.n, "readOnly") ||
 		             (!raw_is_written(spec, "containers", name) &&
 		              !raw_is_written(spec, "initContainers", name)),
 		.source = claim ? node_span(claim)
@@ -514,7 +503,9 @@ void raw_keys_warn(const struct job *job, const struct facts *f, struct notes *w
 		for (size_t k = 0; job->roles[i].pod && k < job->roles[i].pod->n_keys; k++) {
 			const struct raw_key *key = &job->roles[i].pod->keys[k];
 			if (!raw_key_allowed(key->name, f))
-				notes_add(warnings, key->where, WARN_POD_NAME);
+				notes_add(warnings, key->where,
+				          "is left out: of names with a domain, only those are "
+				          "kept that `podMetadata` in the file of --facts lists");
 		}
 }
 
@@ -612,5 +603,5 @@ void raw_pod_copy(struct parse_context *r, const struct raw_source *source, stru
 	out->args = node_get(app, "args");
 	out->env = node_get(app, "env");
 	out->restart_policy = parse_text(f[1].n, "restartPolicy");
-	out->host_network = raw_is_true(f[1].n, "hostNetwork");
+	out->host_network = parse_is_true(f[1].n, "hostNetwork");
 }

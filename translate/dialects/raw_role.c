@@ -1,7 +1,6 @@
 /* Roles that are pods of Kubernetes: the common part of MxJobs and manifests of the launcher. */
 #include "translate/dialects/raw_pod.h"
 #include "translate/job/names.h"
-#include "translate/reader/warnings.h"
 
 /* The variables to which a command may refer. */
 struct raw_names {
@@ -61,14 +60,16 @@ void raw_role_read(struct parse_context *r, const struct raw_source *source, str
 	raw_pod_copy(r, source, role, found);
 	parse_ports_done(r, role, &source->template, ARENA_NEW(r->a, struct port_request, 2));
 	if (found->host_network)
-		parse_warn(r, &network, WARN_HOST_NETWORK);
+		parse_warn(r, &network,
+		           "is not kept: the installation decides about the network; PAI_HOST_IP_* "
+		           "have the addresses of the tasks in any case");
 	/* Variables of the pod that the job sets; the job's stand behind them and win. */
 	for (uint32_t i = 0; found->env && i < found->env->n; i++) {
 		struct field env = field_get(found->main, "env");
 		env.n = &found->env->item[i];
 		for (size_t k = 0; k < role->n_env; k++)
 			if (span_eq(parse_text(env.n, "name"), role->env[k].name))
-				parse_warn(r, &env, WARN_ENV_SET,
+				parse_warn(r, &env, "%s is set by the job, to %s",
 				           arena_quoted(r->a, role->env[k].name),
 				           arena_quoted(r->a, role->env[k].value));
 	}
@@ -94,7 +95,7 @@ void raw_unused_warn(struct parse_context *r, const struct field *map, const cha
 	for (; *names; names++) {
 		const struct member *m = node_member(map->n, span_of(*names));
 		if (m && node_is_present(&m->value))
-			parse_warn_key(r, map, m, WARN_IGNORED);
+			parse_warn_key(r, map, m, "is not kept: it has no meaning here");
 	}
 }
 

@@ -2,7 +2,6 @@
 #include "translate/dialects/pai_v2_internal.h"
 #include "translate/job/names.h"
 #include "translate/reader/placeholders.h"
-#include "translate/reader/warnings.h"
 
 enum { PARAMETERS, SCRIPT, OUTPUT, DATA, SECRETS, ROOTS };
 
@@ -52,25 +51,15 @@ static struct span line_text(const struct node *n)
 	return node_is(n, NODE_TEXT) ? span_trim(node_span(n)) : (struct span){ "", 0 };
 }
 
-static struct span pai_v2_join(struct arena *a, const struct line_lists *l)
+static struct span pai_v2_join(struct parse_context *r, const struct line_lists *l)
 {
-	size_t size = 0;
-	for (size_t i = 0; i < l->n; i++) {
-		for (uint32_t k = 0; k < l->list[i].n->n; k++)
-			size += line_text(l->list[i].n->item + k).n + 1;
-	}
-	char *out = arena_alloc(a, size + 1);
-	char *w = out;
-	for (size_t i = 0; i < l->n; i++) {
+	STR_AUTO out = STR_INIT(r->set->budget.text + r->set->budget.nodes);
+	for (size_t i = 0; i < l->n; i++)
 		for (uint32_t k = 0; k < l->list[i].n->n; k++) {
-			struct span t = line_text(l->list[i].n->item + k);
-			memcpy(w, t.p, t.n);
-			w += t.n;
-			*w++ = '\n';
+			str_span(&out, line_text(&l->list[i].n->item[k]));
+			str_char(&out, '\n');
 		}
-	}
-	*w = '\0';
-	return (struct span){ out, size ? size - 1 : 0 };
+	return arena_span(r->a, span_to(str_view(&out), out.n ? out.n - 1 : 0));
 }
 
 /* The line at an offset of the joined text. */
@@ -116,12 +105,10 @@ static void unresolved_ignore(struct commands *c, const struct field *line,
 	const char *hint = n ? NULL : suggest_placeholder(&c->all, c->r->a, u->name);
 	const char *tag = arena_quoted(c->r->a, u->tag);
 	if (n)
-		parse_warn(c->r, line, WARN_NULL, tag, fate);
-	else if (hint)
-		parse_warn(c->r, line, WARN_UNRESOLVED_HINT, tag, fate,
-		           arena_quoted(c->r->a, span_of(hint)));
+		parse_warn(c->r, line, "%s is null, %s", tag, fate);
 	else
-		parse_warn(c->r, line, WARN_UNRESOLVED, tag, fate);
+		parse_warn(c->r, line, "%s leads to nothing, %s%s", tag, fate,
+		           suggest_sentence(c->r->a, hint));
 }
 
 static void unresolved_report(struct commands *c, const struct line_lists *l, struct span text)
@@ -138,11 +125,16 @@ static void unresolved_report(struct commands *c, const struct line_lists *l, st
 		c->r->warnings->dropped += r->n_unresolved - UNRESOLVED_MAX;
 	if (r->taken_out.n) {
 		struct line_location s = find_location(l, (size_t)(r->taken_out.p - text.p));
-		parse_warn(c->r, &s.line, WARN_TAKEN_OUT, arena_quoted(c->r->a, r->taken_out));
+		parse_warn(c->r, &s.line,
+		           "%s is taken out: only names are filled in, as in <%% $parameters.x %%>",
+		           arena_quoted(c->r->a, r->taken_out));
 	}
 	if (r->inner.n) {
 		struct line_location s = find_location(l, (size_t)(r->inner.p - text.p));
-		parse_warn(c->r, &s.line, WARN_INNER, arena_quoted(c->r->a, r->inner));
+		parse_warn(c->r, &s.line,
+		           "the value of %s has a placeholder, too, which is not filled in: values "
+		           "are not searched for placeholders",
+		           arena_quoted(c->r->a, r->inner));
 	}
 }
 
@@ -150,7 +142,7 @@ static struct span pai_v2_render(struct commands *c, const struct line_lists *l,
                                  const struct command_source *source)
 {
 	struct parse_context *r = c->r;
-	struct span text = pai_v2_join(r->a, l);
+	struct span text = pai_v2_join(r, l);
 	if (span_find(text, 0, "<%") == SIZE_MAX)
 		return text;
 	static const char *const FIELDS[] = { "script", "output", "data" };
@@ -162,8 +154,7 @@ static struct span pai_v2_render(struct commands *c, const struct line_lists *l,
 	STR_AUTO out = STR_INIT(room);
 	if (render_text(&c->render, text, &out)) {
 		struct line_location s = find_location(l, c->render.problem_at);
-		parse_refuse(r, &s.line, "%s, at character %zu",
-		             render_problem_text(c->render.problem), s.offset + 1);
+		parse_refuse(r, &s.line, "%s, at character %zu", c->render.problem, s.offset + 1);
 		return text;
 	}
 	if (out.full) {
@@ -224,7 +215,8 @@ void deployments_read(struct commands *c, const struct field *all)
 			c->deployment = one;
 	}
 	if (wanted.n == NULL && node_is(all->n, NODE_LIST))
-		parse_warn(r, all, WARN_NO_DEPLOYMENT);
+		parse_warn(r, all,
+		           "none of them is in force, since defaults.deployment names none");
 	if (node_is(wanted.n, NODE_TEXT) && !c->deployment.n &&
 	    !suggest_misspelt(r, "deployments")) {
 		const char *hint = suggest_name(r, all->n, NULL, node_span(wanted.n));

@@ -5,7 +5,6 @@
 #include "translate/dialects/pai_v2_internal.h"
 #include "translate/job/names.h"
 #include "translate/reader/placeholders.h"
-#include "translate/reader/warnings.h"
 
 enum { LOGIN_MAX = 16384, LOGINS_MAX = 256 };
 
@@ -95,7 +94,7 @@ static struct span pai_v2_auth_text(struct login_reader *l, const struct field *
 		return SPAN("");
 	}
 	if (render_text(&l->render, written, &out)) {
-		parse_refuse(r, f, "%s", render_problem_text(l->render.problem));
+		parse_refuse(r, f, "%s", l->render.problem);
 	} else if (l->render.n_unresolved) {
 		struct span name = l->render.unresolved[0].name;
 		const char *hint = suggest_placeholder(&l->render, r->a, name);
@@ -106,7 +105,10 @@ static struct span pai_v2_auth_text(struct login_reader *l, const struct field *
 		parse_refuse(r, f, "is longer than %d bytes", LOGIN_MAX);
 	}
 	if (password && written.n && span_find(written, 0, "<%") == SIZE_MAX)
-		parse_warn(r, f, WARN_PASSWORD);
+		parse_warn(
+		    r, f,
+		    "is left out of the stored job, so that nobody can read it, and copies of the "
+		    "job lack it; put it under `secrets`, and <%% $secrets.NAME %%> here");
 	/* A secret that was read from a file ends in a line break. */
 	struct span text = arena_span(r->a, span_trim(str_view(&out)));
 	str_wipe(&out);
@@ -208,6 +210,6 @@ void prerequisites_done(struct parse_context *r, const struct prerequisites *all
 	for (size_t i = 0; i < all->n && !told; i++) {
 		struct field one = field_item(&all->list, all->v[i].index);
 		if (!all->v[i].used)
-			parse_warn(r, &one, WARN_UNUSED);
+			parse_warn(r, &one, "no task role uses this prerequisite");
 	}
 }

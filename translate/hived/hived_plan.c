@@ -12,7 +12,7 @@
 #include "base/doc/yaml.h"
 #include "translate/hived/hived.h"
 #include "translate/job/names.h"
-#include "translate/reader/warnings.h"
+#include "translate/reader/parse_context.h"
 
 enum { LIST_MAX = 600, RESOURCES = 3 };
 
@@ -470,5 +470,5 @@ void hived_request_read(struct parse_context *r)
 	hived_plan_read_roles(r, &map, out);
 	r->job->hived = out;
 	if (!r->set->hived)
-		parse_warn(r, &map, WARN_HIVED);
+		parse_warn(r, &map, "is ignored: the scheduler here is not HiveD");
 }

@@ -1,20 +1,5 @@
 #include "translate/job/job.h"
 
-const char *job_user(const struct job *job)
-{
-	return job->user;
-}
-
-struct span job_name(const struct job *job)
-{
-	return job->name;
-}
-
-const char *job_hash(const struct job *job)
-{
-	return job->hash;
-}
-
 /* Redacted ones count: the arena had them while the text was read. */
 bool job_has_secrets(const struct job *job)
 {

@@ -122,7 +122,7 @@ struct job {
 	struct span name;
 	struct place name_where;
 	struct span id; /* user~name */
-	char hash[33];  /* MD5 of id */
+	char hash[33];  /* MD5 of id: metadata.name of the Framework */
 	struct span virtual_cluster;
 	struct place virtual_cluster_where;
 	struct place jobssh_where; /* of `jobssh: true`; line 0: not requested */
@@ -162,10 +162,6 @@ struct job {
 	int64_t kill_all;                           /* killAllOnCompletedTaskNumber; 0 if absent */
 };
 
-/* Properties of a job; borrowed from it. */
-const char *job_user(const struct job *job);
-struct span job_name(const struct job *job);
-const char *job_hash(const struct job *job); /* metadata.name of the Framework */
 bool job_has_secrets(const struct job *job); /* the arena must be wiped */
 
 /* Returns true if the extension of the user has a key pair, `jobSSH`.  Without the public key,

@@ -149,32 +149,30 @@ const char *names_mount_path_problem(struct span path)
 	return NULL;
 }
 
-/* Length of the run of dollars at the start of [p, end). */
-static size_t dollars_count(const char *p, const char *end)
+/* Writes the escaped text to `out`, unless that is NULL.  Returns its length. */
+static size_t kubernetes_put_escaped(char *out, struct span t)
 {
-	size_t n = 0;
-	while (p + n < end && p[n] == '$')
-		n++;
-	return n;
-}
-
-/* Returns the number of dollars that must be added to a run of n. */
-static size_t dollars_to_add(const char *p, size_t n, const char *end)
-{
-	bool paren = p + n < end && p[n] == '(';
-	return n > 1 || paren ? n : 0;
+	size_t size = 0;
+	while (t.n) {
+		size_t first = span_chr(t, '$');
+		size_t end = first;
+		while (end < t.n && t.p[end] == '$')
+			end++;
+		size_t n = end - first;
+		size_t more = n > 1 || (end < t.n && t.p[end] == '(') ? n : 0;
+		if (out) {
+			memcpy(out + size, t.p, end);
+			memset(out + size + end, '$', more);
+		}
+		size += end + more;
+		t = span_from(t, end);
+	}
+	return size;
 }
 
 size_t kubernetes_escaped_size(struct span t)
 {
-	const char *end = t.p + t.n;
-	size_t size = t.n;
-	for (const char *p = t.p; t.n && (p = memchr(p, '$', (size_t)(end - p)));) {
-		size_t n = dollars_count(p, end);
-		size += dollars_to_add(p, n, end);
-		p += n;
-	}
-	return size;
+	return kubernetes_put_escaped(NULL, t);
 }
 
 struct span kubernetes_escape(struct arena *a, struct span t)
@@ -183,19 +181,7 @@ struct span kubernetes_escape(struct arena *a, struct span t)
 	if (size == t.n)
 		return t;
 	char *out = arena_alloc(a, size + 1);
-	char *w = out;
-	const char *p = t.p;
-	const char *end = t.p + t.n;
-	for (const char *d; (d = memchr(p, '$', (size_t)(end - p)));) {
-		size_t n = dollars_count(d, end);
-		size_t more = dollars_to_add(d, n, end);
-		memcpy(w, p, (size_t)(d - p));
-		w += d - p;
-		memset(w, '$', n + more);
-		w += n + more;
-		p = d + n;
-	}
-	memcpy(w, p, (size_t)(end - p));
+	(void)kubernetes_put_escaped(out, t);
 	out[size] = '\0';
 	return (struct span){ out, size };
 }

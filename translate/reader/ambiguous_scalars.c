@@ -3,7 +3,7 @@
 #include "base/enc.h"
 #include "base/str.h"
 #include "translate/job/names.h"
-#include "translate/reader/warnings.h"
+#include "translate/reader/parse_context.h"
 
 enum scalar_use {
 	AS_VALUE,
@@ -23,40 +23,34 @@ static const char *ambiguous_scalars_shown(const struct node *n, char buf[static
 static void ambiguous_scalars_look_at(struct parse_context *r, enum scalar_use use,
                                       const struct field *f)
 {
-	const struct node *n = f->n;
+	static const char *const NUMBERS[SPELLING_BITS + 1] = {
+		[SPELT_OCTAL] =
+		    "a number that begins with 0 is octal here, but decimal in YAML 1.2; "
+		    "write it without the 0, or in quotes if it is text",
+		[SPELT_SIXTY] = "a number with `:` is to base 60 here, but text in YAML 1.2; write "
+				"text in quotes",
+		[SPELT_ROUNDED] =
+		    "integers beyond 2^53 are rounded to what a double holds; write it "
+		    "in quotes if it is text",
+	};
+	static const char *const TEXTS[SPELLING_BITS + 1] = {
+		[SPELT_DATE] = "a date for many others",
+		[SPELT_BOOLEAN] = "true or false in YAML 1.1",
+		[SPELT_NUMBER] = "a number in YAML 1.2",
+	};
 	char buf[NUMBER_MAX + 1];
 	bool hidden = use == HIDDEN;
-	enum spelling s = n->flags >> SPELLING_SHIFT & SPELLING_BITS;
-	const char *is = hidden ? "another number" : NULL;
-	if (!is && (n->type == NODE_INT || n->type == NODE_REAL))
-		is = ambiguous_scalars_shown(n, buf);
-	switch (s) {
-	case SPELT_PLAINLY:
-		break;
-	case SPELT_OCTAL:
-		parse_warn(r, f, WARN_OCTAL, is);
-		break;
-	case SPELT_SIXTY:
-		parse_warn(r, f, WARN_SIXTY, is);
-		break;
-	case SPELT_ROUNDED:
-		parse_warn(r, f, WARN_ROUNDED, is);
-		break;
-	case SPELT_DATE:
-		parse_warn(r, f, WARN_DATE);
-		break;
-	case SPELT_BOOLEAN:
-		parse_warn(r, f, WARN_BOOLEAN);
-		break;
-	case SPELT_NUMBER:
-		parse_warn(r, f, WARN_NUMBER);
-		break;
-	case SPELT_OTHERWISE:
-		if (use != AS_VALUE)
-			parse_warn(r, f, WARN_OTHERWISE,
-			           hidden ? "another text" : ambiguous_scalars_shown(n, buf));
-		break;
-	}
+	enum spelling s = f->n->flags >> SPELLING_SHIFT & SPELLING_BITS;
+	if (NUMBERS[s])
+		parse_warn(r, f, "is %s: %s",
+		           hidden ? "another number" : ambiguous_scalars_shown(f->n, buf),
+		           NUMBERS[s]);
+	else if (TEXTS[s])
+		parse_warn(r, f, "is text here, but %s; write it in quotes", TEXTS[s]);
+	else if (s == SPELT_OTHERWISE && use != AS_VALUE)
+		parse_warn(r, f,
+		           "becomes %s when it is filled in; in quotes it stays as it is written",
+		           hidden ? "another text" : ambiguous_scalars_shown(f->n, buf));
 }
 
 /* The reader's budget bounds depth and number of what is here.  NOLINTNEXTLINE(misc-no-recursion)
@@ -111,17 +105,12 @@ static bool ambiguous_scalars_sounds_secret(struct span key)
 		                            "privatekey", "accountkey",  "accesstoken",
 		                            "authtoken",  "bearertoken", "githubtoken",
 		                            NULL };
-	char word[16];
-	size_t n = 0; /* the last letters and digits in lower case, reversed */
-	for (size_t i = key.n; i > 0 && n < sizeof(word); i--)
-		if (is_alnum(key.p[i - 1]))
-			word[n++] = (char)(key.p[i - 1] | 0x20);
+	char word[64];
+	struct span end = span_from(key, key.n > sizeof(word) ? key.n - sizeof(word) : 0);
+	size_t n = span_lower_alnum(word, end);
 	for (const char *const *last = LAST; *last; last++) {
 		size_t len = strlen(*last);
-		size_t same = 0;
-		while (same < len && same < n && word[same] == (*last)[len - 1 - same])
-			same++;
-		if (same == len)
+		if (n >= len && memcmp(word + n - len, *last, len) == 0)
 			return true;
 	}
 	return false;
@@ -137,7 +126,10 @@ void ambiguous_scalars_parameters(struct parse_context *r)
 			struct span text = field_text(&f);
 			if (text.n && span_find(text, 0, "<%") == SIZE_MAX &&
 			    ambiguous_scalars_sounds_secret(member_key(&maps[k].n->member[i])))
-				parse_warn(r, &f, WARN_PARAMETER);
+				parse_warn(r, &f,
+				           "others can read this, as it is stored with the job; "
+				           "put it under `secrets`, and write <%% $secrets.NAME "
+				           "%%> where it is needed");
 		}
 }
 

@@ -11,7 +11,6 @@
 #include "base/image/image.h"
 #include "base/str.h"
 #include "translate/job/names.h"
-#include "translate/reader/warnings.h"
 
 /* ---- violations and warnings ---- */
 
@@ -127,6 +126,12 @@ struct span parse_text(const struct node *map, const char *key)
 {
 	const struct node *n = node_get(map, key);
 	return node_is(n, NODE_TEXT) ? node_span(n) : (struct span){ "", 0 };
+}
+
+bool parse_is_true(const struct node *map, const char *key)
+{
+	const struct node *n = node_get(map, key);
+	return node_is(n, NODE_BOOL) && n->boolean;
 }
 
 void parse_image(struct parse_context *r, const struct field *image)
@@ -279,19 +284,26 @@ void parse_command(struct parse_context *r, struct role *role, const struct fiel
 		in = span_trim(in);
 		for (size_t k = 0; r->job->dialect->placeholders && k < ARRAY_SIZE(OURS); k++)
 			if (span_starts(in, OURS[k]))
-				parse_warn(r, f, WARN_BRACES);
+				parse_warn(r, f, "{{ $... }} is not filled in; write <%% $... %%>");
 	}
 }
 
 /* ---- ports ---- */
 
-void parse_port_count(struct parse_context *r, const struct field *f, int64_t count)
+int64_t parse_port_count(struct parse_context *r, const struct field *f, struct span label)
 {
 	enum { MANY = 20 }; /* jobs have 1, 2 or 3 */
+	bool needed = span_is(label, "ssh") || span_is(label, "http");
+	const struct int_field want = { "", needed, r->set->port_end - r->set->port_start, 1 };
+	int64_t count = parse_number(r, f, &want);
 	if (count == 0)
-		parse_warn(r, f, WARN_NO_PORT);
+		parse_warn(r, f, "is 0: no port is found for this label");
 	else if (count >= MANY)
-		parse_warn(r, f, WARN_MANY_PORTS, (long long)count);
+		parse_warn(r, f,
+		           "%lld ports of each task are reserved for this label: the number says "
+		           "how many, not which; ports are chosen by the system",
+		           (long long)count);
+	return count;
 }
 
 void parse_ports_fit(struct parse_context *r, const struct role *role, int64_t more,

@@ -72,7 +72,11 @@ static inline struct place field_place(struct arena *a, const struct field *f)
 }
 
 /* A violation or warning at a field, or at the key of the i-th member of a map.  A warning is added
- * once for a place.  Formats of warnings: translate/reader/warnings.h. */
+ * once for a place.
+ *
+ * A job with warnings is accepted.  A warning must nearly always be right, name the effect, and say
+ * what to write instead.  docs/WARNINGS.md has a row with the reason for each, also for those of
+ * the readers in base/doc; test_warnings.c compares them. */
 enum parse_report { PARSE_REFUSE, PARSE_WARN };
 void parse_report(struct parse_context *r, enum parse_report kind, struct place where,
                   const char *fmt, ...) __attribute__((format(printf, 4, 5)));
@@ -107,6 +111,12 @@ int64_t parse_mebibytes(struct parse_context *r, const struct field *map,
 /* The member's text, or n = 0 if it is absent, null or no text. */
 struct span parse_text(const struct node *map, const char *key);
 
+/* The member is the boolean true. */
+bool parse_is_true(const struct node *map, const char *key);
+
+/* Of JSON that this program has made, for doc_quiet. */
+#define BUDGET_OWN ((struct budget){ 1000, SIZE_MAX, SIZE_MAX, SIZE_MAX })
+
 /* Refuses what is no image. */
 void parse_image(struct parse_context *r, const struct field *image);
 
@@ -134,8 +144,8 @@ bool parse_role_list(struct parse_context *r, const struct field *list, role_rea
 /* Checks the length of the complete command. */
 void parse_command(struct parse_context *r, struct role *role, const struct field *f);
 
-/* Warns of unlikely numbers of ports. */
-void parse_port_count(struct parse_context *r, const struct field *f, int64_t count);
+/* The number of ports with a label, or 1.  Warns of unlikely ones. */
+int64_t parse_port_count(struct parse_context *r, const struct field *f, struct span label);
 /* Ends the list of ports: ports[0..n_ports) are declared, with room for two more; adds ssh and
  * http. */
 void parse_ports_done(struct parse_context *r, struct role *role, const struct field *f,
@@ -151,6 +161,9 @@ bool parse_listed(const char *const *list, struct span name);
 
 /* Returns true if jobs must not set this environment variable. */
 bool parse_env_reserved(const struct settings *set, struct span name);
+
+/* The warning about {{FC_. */
+#define WARN_FC "{{FC_...}} is replaced by the FrameworkController; this cannot be escaped"
 
 enum { ENV_MAX = 256, ENV_VALUE_MAX = 131071 }; /* variables of a mapping; bytes of NAME=VALUE */
 /* Adds the variables of a mapping to v[0..n), which has room for ENV_MAX more; one of the same name

@@ -118,9 +118,11 @@ static void render_put_value(struct str *out, const struct node *n)
 
 /* ---- tags ---- */
 
-static int render_problem(struct render_scan *s, enum render_problem p, size_t at)
+static const char BAD_SECTION[] = "this section is not opened and closed in order";
+
+static int render_problem(struct render_scan *s, const char *problem, size_t at)
 {
-	s->r->problem = p;
+	s->r->problem = problem;
 	s->r->problem_at = at;
 	return -1;
 }
@@ -186,7 +188,7 @@ static int render_put_name(struct render_scan *s, const struct placeholder_tag *
 	struct span whole = { s->text.p + tag->start, tag->end - tag->start };
 	size_t from = s->out->n;
 	if (r->lookups > LOOKUPS_MAX)
-		return render_problem(s, RENDER_LOOKUPS, tag->start);
+		return render_problem(s, "too many placeholders in too large mappings", tag->start);
 	if (f.node && f.node->type != NODE_NULL) {
 		if (f.length)
 			str_int(s->out, f.node->type == NODE_LIST
@@ -230,18 +232,19 @@ static int render_put_tag(struct render_scan *s, const struct placeholder_tag *t
 	case '#':
 	case '^':
 		if (s->n_sections == SECTIONS_MAX)
-			return render_problem(s, RENDER_SECTION, tag->start);
+			return render_problem(s, BAD_SECTION, tag->start);
 		s->sections[s->n_sections++] =
 		    (struct placeholder_section){ tag->content, tag->start };
 		return 0;
 	case '/':
 		if (s->n_sections == 0 ||
 		    !span_eq(s->sections[s->n_sections - 1].name, tag->content))
-			return render_problem(s, RENDER_SECTION, tag->start);
+			return render_problem(s, BAD_SECTION, tag->start);
 		s->n_sections--;
 		return 0;
 	case '=':
-		return render_problem(s, RENDER_DELIMITER, tag->start);
+		return render_problem(s, "the delimiters of placeholders cannot be changed (`<%=`)",
+		                      tag->start);
 	default: /* a comment or a partial */
 		return 0;
 	}
@@ -253,7 +256,7 @@ int render_text(struct render *r, struct span text, struct str *out)
 	struct render_scan s = {
 		.r = r, .text = text, .out = out, .line_start = out->n, .sections = sections
 	};
-	r->problem = RENDER_OK;
+	r->problem = NULL;
 	r->n_unresolved = 0;
 	r->taken_out = r->inner = (struct span){ "", 0 };
 	while (s.pos < text.n && !out->full) {
@@ -264,13 +267,13 @@ int render_text(struct render *r, struct span text, struct str *out)
 			break;
 		struct placeholder_tag tag;
 		if (render_read_tag(text, start, &tag))
-			return render_problem(&s, RENDER_UNCLOSED, start);
+			return render_problem(&s, "unclosed `<%`", start);
 		if (render_put_tag(&s, &tag))
 			return -1;
 		s.pos = tag.end;
 	}
 	if (s.n_sections && !out->full)
-		return render_problem(&s, RENDER_SECTION, s.sections[s.n_sections - 1].at);
+		return render_problem(&s, BAD_SECTION, s.sections[s.n_sections - 1].at);
 	return 0;
 }
 
@@ -281,21 +284,4 @@ struct span render_only_name(struct span text)
 	bool is_tag = span_starts(text, "<%") && render_read_tag(text, 0, &tag) == 0 &&
 	              tag.end == text.n && tag.type == 'n';
 	return is_tag ? tag.content : (struct span){ "", 0 };
-}
-
-const char *render_problem_text(enum render_problem p)
-{
-	switch (p) {
-	case RENDER_UNCLOSED:
-		return "unclosed `<%`";
-	case RENDER_DELIMITER:
-		return "the delimiters of placeholders cannot be changed (`<%=`)";
-	case RENDER_SECTION:
-		return "this section is not opened and closed in order";
-	case RENDER_LOOKUPS:
-		return "too many placeholders in too large mappings";
-	case RENDER_OK:
-		break;
-	}
-	return "";
 }

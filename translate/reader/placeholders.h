@@ -20,14 +20,6 @@ struct root {
 /* The limit of compared members per document, some 50 ms; beyond it, rendering fails. */
 enum { LOOKUPS_MAX = 20000000, UNRESOLVED_MAX = 8 };
 
-enum render_problem {
-	RENDER_OK,
-	RENDER_UNCLOSED,  /* `<%` without `%>` */
-	RENDER_DELIMITER, /* `<%= ... =%>` */
-	RENDER_SECTION,   /* a section that is not opened or not closed, or not in order */
-	RENDER_LOOKUPS    /* too many look-ups */
-};
-
 /* A placeholder that was kept as written. */
 struct unresolved {
 	struct span tag;  /* within the text: "<% $parameters.x %>" */
@@ -41,7 +33,7 @@ struct render {
 	struct render *later; /* names that are filled in later, or NULL */
 	size_t lookups;
 	/* result of the last text: */
-	enum render_problem problem;
+	const char *problem;                          /* static text; NULL: none */
 	size_t problem_at;                            /* offset of the tag */
 	struct unresolved unresolved[UNRESOLVED_MAX]; /* the first ones */
 	size_t n_unresolved;                          /* number of all */
@@ -54,9 +46,6 @@ int render_text(struct render *r, struct span text, struct str *out);
 
 /* The name, if the whole text is one placeholder, else n is 0. */
 struct span render_only_name(struct span text);
-
-/* The message for a problem. */
-const char *render_problem_text(enum render_problem p);
 
 /* The value of a name, or NULL; also NULL for the length of a text, which is no node. */
 const struct node *render_find(struct render *r, struct span name);

@@ -9,7 +9,6 @@
 #include "base/doc/doc.h"
 #include "base/doc/yaml.h"
 #include "translate/reader/parse_context.h"
-#include "translate/reader/warnings.h"
 
 struct redaction {
 	struct arena *a;
@@ -149,7 +148,11 @@ static void warn_passwords(struct parse_context *r, struct span text)
 		from = i;
 		if (!r->job->secrets || !is_in_secrets(r->root, at))
 			notes_add(r->warnings, at,
-			          r->job->dialect->placeholders ? WARN_URL : WARN_URL_V1);
+			          r->job->dialect->placeholders
+			              ? "others can read the password in this URL; use <%% "
+			                "$secrets.NAME %%>"
+			              : "others can read the password in this URL, as it is stored "
+			                "with the job");
 	}
 }
 

@@ -2,7 +2,7 @@
 
 #include "base/err.h"
 #include "translate/job/names.h"
-#include "translate/reader/warnings.h"
+#include "translate/reader/parse_context.h"
 
 static size_t suggest_part_end(struct span name, size_t from)
 {
@@ -53,7 +53,7 @@ void suggest_members(struct parse_context *r, const struct field *map, const cha
 		for (const char *const *k = known; *k; k++)
 			guess_try(&g, *k);
 		if (g.best)
-			parse_warn_key(r, map, m, WARN_MISSPELT, g.best);
+			parse_warn_key(r, map, m, "has no effect; did you mean `%s`?", g.best);
 	}
 }
 
@@ -156,10 +156,7 @@ void suggest_roles(struct parse_context *r, const struct field *names)
 		const char *hint = suggest_name(r, roles.n, NULL, name);
 		struct place where =
 		    m ? path_place_key(r->a, field_path(names), m) : field_place(r->a, &one);
-		if (hint)
-			parse_report(r, PARSE_WARN, where, WARN_NO_ROLE_HINT,
-			             arena_quoted(r->a, span_of(hint)));
-		else
-			parse_report(r, PARSE_WARN, where, WARN_NO_ROLE);
+		parse_report(r, PARSE_WARN, where, "there is no such task role%s",
+		             suggest_sentence(r->a, hint));
 	}
 }

@@ -68,13 +68,12 @@ static void assert_kept(const char *text)
 	assert_memory_equal(f.render.unresolved[0].tag.p, text, strlen(text));
 }
 
-static void assert_problem(const char *text, enum render_problem p, size_t at)
+static void assert_problem(const char *text, const char *says, size_t at)
 {
 	AUTO(done) struct fixture f = fixture();
 	assert_int_equal(run(&f, text), -1);
-	assert_int_equal(f.render.problem, p);
+	assert_non_null(strstr(f.render.problem, says));
 	assert_int_equal(f.render.problem_at, at);
-	assert_true(strlen(render_problem_text(p)) > 0);
 }
 
 TEST(test_unresolved_placeholders_are_kept)
@@ -138,12 +137,12 @@ TEST(test_placeholders_give_the_expected_text)
 
 TEST(test_problems_are_reported_with_their_place)
 {
-	assert_problem("echo <% $parameters.a", RENDER_UNCLOSED, 5);
-	assert_problem("a %> <%", RENDER_UNCLOSED, 5);
-	assert_problem("<%={{ }}=%> {{ x }}", RENDER_DELIMITER, 0);
-	assert_problem("a<%# x %>b", RENDER_SECTION, 1);
-	assert_problem("a<%/ x %>b", RENDER_SECTION, 1);
-	assert_problem("<%# x %><%# y %><%/ x %><%/ y %>", RENDER_SECTION, 16);
+	assert_problem("echo <% $parameters.a", "unclosed", 5);
+	assert_problem("a %> <%", "unclosed", 5);
+	assert_problem("<%={{ }}=%> {{ x }}", "delimiters", 0);
+	assert_problem("a<%# x %>b", "section", 1);
+	assert_problem("a<%/ x %>b", "section", 1);
+	assert_problem("<%# x %><%# y %><%/ x %><%/ y %>", "section", 16);
 }
 
 TEST(test_output_is_capped)
@@ -202,5 +201,5 @@ TEST(test_lookups_in_large_maps_are_bounded)
 	STR_AUTO out = STR_INIT(1 << 20);
 	str_many(&text, "<% $parameters.x %>", 10000);
 	assert_int_equal(render_text(&r, str_view(&text), &out), -1);
-	assert_int_equal(r.problem, RENDER_LOOKUPS);
+	assert_string_equal(r.problem, "too many placeholders in too large mappings");
 }

@@ -2,7 +2,6 @@
 #include "tests/unit/translate/parse_kit.h"
 
 #include "translate/dialects/raw_pod.h"
-#include "translate/reader/warnings.h"
 
 #define PARAMETER(value)                                                                           \
 	HEAD IMAGE ROLE COMMANDS("'<% $parameters.x %>'") "parameters: {x: " value "}\n"

@@ -49,6 +49,15 @@ void name_set_remove(struct name_set *s, struct span name)
 
 /* ---- accounts ---- */
 
+/* The last reference wipes it; p may be NULL. */
+static void shared_facts_drop(struct shared_facts *p)
+{
+	if (!p || atomic_fetch_sub(&p->refs, 1) != 1)
+		return;
+	arena_wipe(&p->arena);
+	free(p);
+}
+
 struct account *account_new(const char *name)
 {
 	struct account *a = xcalloc(1, sizeof(*a));
@@ -80,12 +89,31 @@ static void account_drop_value(void *value)
 
 /* ---- the source ---- */
 
-/* Returns a reference. */
-static struct shared_facts *read_facts(const struct account_source *s, struct err *e)
+/* Reads the file of --facts, or the defaults without one; returns a reference.  NULL and *e: 500,
+ * with a place for a mistake in the file. */
+static struct shared_facts *shared_facts_read(const struct account_source *s, struct err *e)
 {
-	const char *warning;
-	struct shared_facts *p = shared_facts_read(s->options->facts, s->openpai, &warning, e);
-	if (p && warning)
+	const char *path = s->options->facts;
+	STR_AUTO text = STR_SECRET(SHARED_FACTS_MAX);
+	struct stat st;
+	if (path[0] && file_read_regular(path, &text, &st, e) < 0)
+		return NULL;
+	struct shared_facts *p = xcalloc(1, sizeof(*p));
+	atomic_init(&p->refs, 1);
+	p->file = facts_file_read(str_view(&text), &p->arena, e);
+	const struct member *m = p->file && s->openpai ? p->file->about_users : NULL;
+	if (m) {
+		struct place where = { NULL, m->key_line, m->key_column };
+		(void)err_at(e, UNKNOWN_ERROR, where,
+		             "with --users=openpai, `%s` come from the cluster, not from this file",
+		             m->key);
+	}
+	if (!p->file || m) {
+		shared_facts_drop(p);
+		return NULL;
+	}
+	const char *warning = path[0] ? file_warning(&st, p->file->is_secret) : NULL;
+	if (warning)
 		log_event(LOG_WARN, "the file of --facts has unsafe owner or mode", "why", warning);
 	return p;
 }
@@ -94,13 +122,13 @@ static struct shared_facts *source_hold_facts(struct account_source *s)
 {
 	LOCK_AUTO(&s->lock);
 	struct shared_facts *p = s->shared_facts;
-	shared_facts_hold(p);
+	atomic_fetch_add(&p->refs, 1);
 	return p;
 }
 
 static bool facts_admit_user(const struct shared_facts *p, const struct facts_user *u)
 {
-	return u->listed || shared_facts_file(p)->lets_others_in;
+	return u->listed || p->file->lets_others_in;
 }
 
 /* Refuses an unknown --user with --no-auth: every request would fail. */
@@ -110,7 +138,7 @@ static int check_user(const struct options *o, const struct shared_facts *p, str
 	struct facts_user u;
 	if (!o->no_auth)
 		return 0;
-	facts_file_user(shared_facts_file(p), span_of(o->user), &a, &u);
+	facts_file_user(p->file, span_of(o->user), &a, &u);
 	if (facts_admit_user(p, &u))
 		return 0;
 	return err_set(e, 400, NULL, "--user %s is not listed in %s, which refuses other users",
@@ -128,7 +156,7 @@ struct account_source *account_source_new(const struct options *o, struct err *e
 	s->options = o;
 	s->openpai = openpai;
 	(void)pthread_mutex_init(&s->lock, NULL);
-	s->shared_facts = read_facts(s, e);
+	s->shared_facts = shared_facts_read(s, e);
 	if (s->shared_facts && check_user(o, s->shared_facts, e) == 0)
 		return s;
 	account_source_free(s);
@@ -137,7 +165,7 @@ struct account_source *account_source_new(const struct options *o, struct err *e
 
 int account_source_reload(struct account_source *s, struct err *e)
 {
-	struct shared_facts *p = read_facts(s, e);
+	struct shared_facts *p = shared_facts_read(s, e);
 	if (!p)
 		return -1;
 	(void)pthread_mutex_lock(&s->lock);
@@ -204,8 +232,8 @@ struct accounts *accounts_new(struct account_source *s, struct store *store)
 	all->known = ttl_cache_new(KEPT_LIMITS, account_drop_value);
 	if (s->openpai) {
 		assert(store);
-		all->searches = searches_new(all, store);
 		all->store = store;
+		searches_begin(all);
 	}
 	return all;
 }
@@ -214,7 +242,8 @@ void accounts_free(struct accounts *all)
 {
 	if (!all)
 		return;
-	searches_free(all->searches);
+	if (all->store)
+		searches_end(all);
 	ttl_cache_free(all->known);
 	shared_facts_drop(all->shared_facts);
 	free(all);
@@ -237,8 +266,8 @@ static void apply_reload(struct accounts *all)
 	shared_facts_drop(all->shared_facts);
 	all->shared_facts = source_hold_facts(all->source);
 	ttl_cache_clear(all->known);
-	if (all->searches)
-		searches_forget(all->searches);
+	if (all->store)
+		searches_forget(all);
 }
 
 /* Each loop sees the new generation before its next look-up, and drops what it knows. */
@@ -252,13 +281,13 @@ static struct account *account_make(struct accounts *all, const char *name, stru
 {
 	struct account *a = account_new(name);
 	struct facts_user u;
-	facts_file_user(shared_facts_file(all->shared_facts), span_of(a->name), &a->arena, &u);
+	facts_file_user(all->shared_facts->file, span_of(a->name), &a->arena, &u);
 	if (!facts_admit_user(all->shared_facts, &u)) {
 		account_drop(a);
 		(void)err_set(e, UNAUTHORIZED, "this server has no user %s", name);
 		return NULL;
 	}
-	shared_facts_hold(all->shared_facts);
+	atomic_fetch_add(&all->shared_facts->refs, 1);
 	a->shared_facts = all->shared_facts;
 	a->admin = u.admin;
 	a->email = u.email;
@@ -282,27 +311,17 @@ struct account *account_find(struct accounts *all, const char *name, account_cal
 	struct account *a = ttl_cache_get(all->known, span_of(name), clock_ms(), NULL);
 	if (a)
 		account_hold(a);
-	else if (!all->searches)
+	else if (!all->store)
 		a = account_make(all, name, e);
 	else
-		searches_find(all->searches, name, done, arg, e);
+		searches_find(all, name, done, arg, e);
 	return a;
 }
 
 const struct facts_file *account_file(struct accounts *all)
 {
 	apply_reload(all);
-	return shared_facts_file(all->shared_facts);
-}
-
-size_t account_users(struct accounts *all, struct arena *arena, struct span **out)
-{
-	apply_reload(all);
-	const struct facts_index *users = &shared_facts_file(all->shared_facts)->users;
-	*out = ARENA_NEW(arena, struct span, users->n + 1);
-	for (size_t i = 0; i < users->n; i++)
-		(*out)[i] = arena_span(arena, member_key(users->v[i]));
-	return users->n;
+	return all->shared_facts->file;
 }
 
 /* ---- virtual clusters ---- */
@@ -319,8 +338,8 @@ struct name_set account_virtual_clusters(struct accounts *all, const struct acco
 		from = a->facts.virtual_clusters;
 		n_exist = a->facts.n_virtual_clusters;
 	} else {
-		n_exist = facts_file_virtual_clusters(shared_facts_file(all->shared_facts), arena,
-		                                      &exist, listed);
+		n_exist =
+		    facts_file_virtual_clusters(all->shared_facts->file, arena, &exist, listed);
 		from = exist;
 	}
 	struct name_set set = { ARENA_NEW(arena, struct span, n_exist + (*listed ? 1 : SEEN_MAX)),
@@ -408,57 +427,4 @@ void account_extension(const struct account *a, struct str *out)
 		str_char(out, list ? ']' : '}');
 	}
 	str_char(out, '}');
-}
-
-/* ---- the file of --facts ---- */
-
-struct shared_facts {
-	atomic_size_t refs;
-	const struct facts_file *file;
-	struct arena arena;
-};
-
-struct shared_facts *shared_facts_read(const char *path, bool openpai, const char **warning,
-                                       struct err *e)
-{
-	STR_AUTO text = STR_SECRET(SHARED_FACTS_MAX);
-	struct stat st;
-	*warning = NULL;
-	if (path[0] && file_read_regular(path, &text, &st, e) < 0)
-		return NULL;
-	struct shared_facts *p = xcalloc(1, sizeof(*p));
-	atomic_init(&p->refs, 1);
-	p->file = facts_file_read(str_view(&text), &p->arena, e);
-	const struct member *m = p->file && openpai ? p->file->about_users : NULL;
-	if (m) {
-		struct place where = { NULL, m->key_line, m->key_column };
-		(void)err_at(e, UNKNOWN_ERROR, where,
-		             "with --users=openpai, `%s` come from the cluster, not from this file",
-		             m->key);
-	}
-	if (!p->file || m) {
-		shared_facts_drop(p);
-		return NULL;
-	}
-	if (path[0])
-		*warning = file_warning(&st, p->file->is_secret);
-	return p;
-}
-
-void shared_facts_hold(struct shared_facts *p)
-{
-	atomic_fetch_add(&p->refs, 1);
-}
-
-void shared_facts_drop(struct shared_facts *p)
-{
-	if (!p || atomic_fetch_sub(&p->refs, 1) != 1)
-		return;
-	arena_wipe(&p->arena);
-	free(p);
-}
-
-const struct facts_file *shared_facts_file(const struct shared_facts *p)
-{
-	return p->file;
 }

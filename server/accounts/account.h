@@ -121,9 +121,6 @@ struct name_set account_virtual_clusters(struct accounts *all, const struct acco
 /* The current file of --facts; borrowed until the next call of this header. */
 const struct facts_file *account_file(struct accounts *all);
 
-/* The users in the file; none with --users=openpai, since this must not cause a LIST. */
-size_t account_users(struct accounts *all, struct arena *arena, struct span **out);
-
 /* hash: in OpenPAI's format (hex), "" if the user has none; wiped after the callback.  *e: 400
  * NoUserError, or 503 UnavailableError. */
 typedef void account_password_callback(void *arg, struct span hash, const struct err *e);
@@ -135,22 +132,6 @@ typedef void account_password_callback(void *arg, struct span hash, const struct
  */
 int account_password(struct accounts *all, const char *name, account_password_callback *done,
                      void *arg, struct err *e);
-
-/* ---- the parsed file of --facts: immutable, counted.  Thread: any. ---- */
-struct shared_facts;
-
-enum { SHARED_FACTS_MAX = 16 << 20 }; /* bytes */
-
-/*
- * Reads the file; returns a reference.  path "": no file, everything is allowed.  openpai: the file
- * must not have users, groups or storages.  NULL and *e: 500, with a place for a mistake in the
- * file.  *warning: static text about owner and mode, or NULL.
- */
-struct shared_facts *shared_facts_read(const char *path, bool openpai, const char **warning,
-                                       struct err *e);
-void shared_facts_hold(struct shared_facts *p);
-void shared_facts_drop(struct shared_facts *p); /* NULL is allowed; the last one wipes it */
-const struct facts_file *shared_facts_file(const struct shared_facts *p);
 
 /* ---- objects of an OpenPAI cluster: pure.  Thread: any. ----
  *

@@ -11,8 +11,16 @@
 #define KEPT_LIMITS ((struct ttl_cache_limits){ 4096, 32u << 20 })
 
 enum {
-	SEEN_MAX = 1024, /* virtual clusters named by groups of a cluster */
-	SAID_MAX = 64,   /* messages that are rate-limited at the moment */
+	SHARED_FACTS_MAX = 16 << 20, /* bytes */
+	SEEN_MAX = 1024,             /* virtual clusters named by groups of a cluster */
+	SAID_MAX = 64,               /* messages that are rate-limited at the moment */
+};
+
+/* The parsed file of --facts: immutable, counted. */
+struct shared_facts {
+	atomic_size_t refs;
+	const struct facts_file *file;
+	struct arena arena;
 };
 
 struct account_source {
@@ -29,16 +37,19 @@ struct account_source {
 	} said[SAID_MAX];
 };
 
-struct searches;
+struct account_search;
 
 struct accounts {
 	struct account_source *source;
 	struct shared_facts *shared_facts; /* a reference */
 	unsigned generation;
-	struct ttl_cache *known;   /* by user: struct account */
-	struct searches *searches; /* NULL without --users=openpai, as the next */
-	struct store *store;       /* borrowed */
-	size_t n_asks;             /* reads of password hashes; see account_password */
+	struct ttl_cache *known; /* by user: struct account */
+	struct store *store;     /* borrowed; NULL without --users=openpai */
+	size_t n_asks;           /* reads of password hashes; see account_password */
+	/* of account_openpai.c: */
+	struct ttl_cache *groups, *storages; /* struct cached_object */
+	struct account_search *head, **last; /* by age */
+	size_t active, waiting;
 };
 
 /* An empty account with one reference. */
@@ -52,10 +63,10 @@ bool source_may_warn(struct account_source *s, const char *what, struct span nam
 /* Records a virtual cluster that a group names. */
 void source_note_virtual_cluster(struct account_source *s, struct span virtual_cluster);
 
-/* Look-ups of users in a cluster.  Borrows the store.  Adds accounts to all->known. */
-struct searches *searches_new(struct accounts *all, struct store *store);
-void searches_free(struct searches *in);   /* NULL is allowed */
-void searches_forget(struct searches *in); /* cached parts, and look-ups in progress */
+/* Look-ups of users in a cluster, if all->store is set.  Add accounts to all->known. */
+void searches_begin(struct accounts *all);
+void searches_end(struct accounts *all);
+void searches_forget(struct accounts *all); /* cached parts, and look-ups in progress */
 /* Finds a user that is not cached, as account_find. */
-void searches_find(struct searches *in, const char *name, account_callback *done, void *arg,
+void searches_find(struct accounts *all, const char *name, account_callback *done, void *arg,
                    struct err *e);

@@ -15,6 +15,7 @@
 #include "server/config/options.h"
 #include "server/state/log.h"
 #include "translate/job/names.h"
+#include "translate/reader/parse_context.h"
 #include "translate/translate.h"
 
 enum { EMAIL_MAX = 320, HASH_MAX = 1024, OPTIONS_MAX = 64, TEXT_MAX = 4096 };
@@ -45,19 +46,6 @@ static const struct node *pai_parse(struct span text, enum node_type type, struc
 	return node_is(&doc->root, type) ? &doc->root : NULL;
 }
 
-/* A text member, "" if it is absent or of another type. */
-static struct span pai_text_of(const struct node *n, const char *key)
-{
-	const struct node *v = node_get(n, key);
-	return node_is(v, NODE_TEXT) ? node_span(v) : SPAN("");
-}
-
-static bool pai_is_true(const struct node *n, const char *key)
-{
-	const struct node *v = node_get(n, key);
-	return node_is(v, NODE_BOOL) && v->boolean;
-}
-
 /* ---- Secrets ---- */
 
 /* The member of a Secret's data with the name of its user or group. */
@@ -75,33 +63,29 @@ static enum pai_read open_secret(struct span body, struct secret_subject about, 
 	if (!root)
 		return PAI_BROKEN;
 	*data = node_get(root, "data");
-	bool same = base64_decode(a, pai_text_of(*data, about.key), &says) == 0 &&
-	            span_eq(says, about.name);
+	bool same =
+	    base64_decode(a, parse_text(*data, about.key), &says) == 0 && span_eq(says, about.name);
 	return same ? PAI_READ : PAI_UNFIT;
 }
 
 static bool pai_decode(const struct node *data, const char *key, struct arena *a, struct span *out)
 {
-	return base64_decode(a, pai_text_of(data, key), out) == 0 && utf8_check(*out) == out->n &&
+	return base64_decode(a, parse_text(data, key), out) == 0 && utf8_check(*out) == out->n &&
 	       (out->n == 0 || !memchr(out->p, '\0', out->n));
 }
 
-struct names_form {
-	size_t max;
-	bool (*fits)(struct span name);
-};
-
 /* The valid texts of a list, copied to the arena; counts the others. */
-static struct name_set pai_read_names(const struct node *list, struct names_form form,
-                                      struct arena *a, size_t *left_out)
+static struct name_set pai_read_names(const struct node *list, size_t max,
+                                      bool (*fits)(struct span name), struct arena *a,
+                                      size_t *left_out)
 {
 	size_t items = node_is(list, NODE_LIST) ? list->n : 0;
-	size_t most = items < form.max ? items : form.max;
+	size_t most = items < max ? items : max;
 	struct name_set set = { ARENA_NEW(a, struct span, most + 1), 0 };
 	*left_out += list && !node_is(list, NODE_LIST);
 	for (size_t i = 0; i < items; i++) {
 		const struct node *item = &list->item[i];
-		if (set.n == form.max || !node_is(item, NODE_TEXT) || !form.fits(node_span(item)))
+		if (set.n == max || !node_is(item, NODE_TEXT) || !fits(node_span(item)))
 			*left_out += 1;
 		else
 			name_set_add(&set, arena_span(a, node_span(item)));
@@ -126,8 +110,7 @@ static void pai_read_groups(const struct node *data, struct arena *scratch, stru
 		return;
 	const struct node *list = pai_parse(text, NODE_LIST, scratch);
 	out->left_out += !list;
-	struct names_form form = { PAI_GROUPS_MAX, group_name_ok };
-	out->groups = pai_read_names(list, form, a, &out->left_out);
+	out->groups = pai_read_names(list, PAI_GROUPS_MAX, group_name_ok, a, &out->left_out);
 }
 
 static bool plain_text(struct span t, size_t max)
@@ -199,18 +182,15 @@ enum pai_read pai_group_read(struct span body, struct span name, struct arena *a
 	const struct node *extension = text.n ? pai_parse(text, NODE_MAP, &scratch) : NULL;
 	const struct node *acls = node_get(extension, "acls");
 	out->left_out += (text.n && !extension) + (acls && !node_is(acls, NODE_MAP));
-	out->admin = pai_is_true(acls, "admin");
-	struct names_form overlays = { GRANT_BITS, is_grant };
+	out->admin = parse_is_true(acls, "admin");
 	struct name_set names =
-	    pai_read_names(node_get(acls, "overlays"), overlays, a, &out->left_out);
+	    pai_read_names(node_get(acls, "overlays"), GRANT_BITS, is_grant, a, &out->left_out);
 	for (size_t i = 0; i < names.n; i++)
 		out->grants |= allocation_named(names.v[i]);
-	struct names_form clusters = { PAI_GRANTS_MAX, names_label_value_ok };
-	struct names_form storages = { PAI_GRANTS_MAX, names_storage_ok };
-	out->virtual_clusters =
-	    pai_read_names(node_get(acls, "virtualClusters"), clusters, a, &out->left_out);
-	out->storages =
-	    pai_read_names(node_get(acls, "storageConfigs"), storages, a, &out->left_out);
+	out->virtual_clusters = pai_read_names(node_get(acls, "virtualClusters"), PAI_GRANTS_MAX,
+	                                       names_label_value_ok, a, &out->left_out);
+	out->storages = pai_read_names(node_get(acls, "storageConfigs"), PAI_GRANTS_MAX,
+	                               names_storage_ok, a, &out->left_out);
 	return PAI_READ;
 }
 
@@ -221,19 +201,19 @@ enum pai_read pai_claim_read(struct span body, struct arena *a, struct pai_stora
 {
 	ARENA_AUTO scratch = { 0 };
 	const struct node *root = pai_parse(body, NODE_MAP, &scratch);
-	struct span volume = pai_text_of(node_get(root, "spec"), "volumeName");
+	struct span volume = parse_text(node_get(root, "spec"), "volumeName");
 	*why = NO_OBJECT;
 	if (!root)
 		return PAI_BROKEN;
 	*why = "it is not bound to a volume";
-	if (!span_is(pai_text_of(node_get(root, "status"), "phase"), "Bound"))
+	if (!span_is(parse_text(node_get(root, "status"), "phase"), "Bound"))
 		return PAI_UNFIT;
 	const char *name = arena_dup(a, volume);
 	if (!segment_ok(name))
 		return PAI_UNFIT;
 	*out = (struct pai_storage){
 		.share = !span_is(
-		    pai_text_of(node_get(node_get(root, "metadata"), "labels"), "share"), "false"),
+		    parse_text(node_get(node_get(root, "metadata"), "labels"), "share"), "false"),
 		.volume = name,
 		.type = "unknown",
 		.data = SPAN("{}"),
@@ -269,7 +249,7 @@ static struct span write_data(const struct shown_volume *s, const struct node *s
 	const struct node *options = node_get(source, "options");
 	str_char(&out, '{');
 	for (size_t i = 0; i < 2 && s->v[i].as; i++) {
-		struct span v = pai_text_of(options ? options : source, s->v[i].from);
+		struct span v = parse_text(options ? options : source, s->v[i].from);
 		if (v.n > 0 && v.n <= TEXT_MAX)
 			json_put_text(&out, s->v[i].as, v);
 	}
@@ -303,12 +283,12 @@ enum pai_read pai_volume_read(struct span body, struct arena *a, struct pai_stor
 		return PAI_BROKEN;
 	out->read_only = false;
 	for (size_t i = 0; i < spec->n; i++) /* any source; Kubernetes does not tell pods */
-		out->read_only |= pai_is_true(&spec->member[i].value, "readOnly");
+		out->read_only |= parse_is_true(&spec->member[i].value, "readOnly");
 	out->mount_options = write_options(spec, a);
 	for (const struct shown_volume *s = SHOWN; s < SHOWN + ARRAY_SIZE(SHOWN); s++) {
 		const struct node *source = node_get(spec, s->source);
 		if (!node_is(source, NODE_MAP) ||
-		    (s->driver && !span_is(pai_text_of(source, "driver"), s->driver)))
+		    (s->driver && !span_is(parse_text(source, "driver"), s->driver)))
 			continue;
 		out->type = s->type;
 		out->data = write_data(s, spec, a);

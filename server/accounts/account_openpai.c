@@ -38,7 +38,7 @@ struct account_object {
 
 struct account_search {
 	struct account_search *next, **at; /* the pointer to this element */
-	struct searches *in;
+	struct accounts *all;
 	char name[ACCOUNT_NAME];
 	struct account *account; /* under construction */
 	struct search_waiter *waiters;
@@ -51,14 +51,6 @@ struct account_search {
 	int64_t until_ms; /* expiry of the oldest part */
 	struct arena arena;
 	struct err e;
-};
-
-struct searches {
-	struct accounts *all;
-	struct store *store;
-	struct ttl_cache *groups, *storages; /* struct cached_object */
-	struct account_search *head, **last; /* by age */
-	size_t active, waiting;
 };
 
 struct stage_steps {
@@ -88,10 +80,10 @@ struct cached_object {
 };
 
 /* Logs a permanent problem once per hour. */
-static void search_call_waiters(const struct account_search *l, const char *what, struct span name,
-                                const char *why)
+static void search_warn(const struct account_search *l, const char *what, struct span name,
+                        const char *why)
 {
-	if (!source_may_warn(l->in->all->source, what, name, HOUR_MS))
+	if (!source_may_warn(l->all->source, what, name, HOUR_MS))
 		return;
 	struct line line = log_begin(LOG_WARN, what);
 	log_text(&line, "name", name);
@@ -134,7 +126,7 @@ static void search_forget(void *value)
 
 static struct ttl_cache *search_cache(const struct account_search *l)
 {
-	return l->stage == STAGE_GROUPS ? l->in->groups : l->in->storages;
+	return l->stage == STAGE_GROUPS ? l->all->groups : l->all->storages;
 }
 
 static bool search_recall(struct account_search *l, struct account_object *p)
@@ -167,7 +159,7 @@ static enum pai_read search_read_user(struct account_object *p, struct span body
 	if (read != PAI_READ)
 		return read;
 	if (user.left_out)
-		search_call_waiters(l, "invalid parts of a user's Secret are ignored", p->name, "");
+		search_warn(l, "invalid parts of a user's Secret are ignored", p->name, "");
 	a->email = user.email;
 	a->groups = user.groups.v;
 	a->n_groups = user.groups.n;
@@ -180,10 +172,9 @@ static enum pai_read read_group(struct account_object *p, struct span body, cons
 	struct account_search *l = p->search;
 	enum pai_read read = pai_group_read(body, p->name, &l->arena, &p->group, why);
 	if (read == PAI_READ && p->group.left_out)
-		search_call_waiters(l, "invalid parts of a group's Secret are ignored", p->name,
-		                    "");
+		search_warn(l, "invalid parts of a group's Secret are ignored", p->name, "");
 	for (size_t i = 0; read == PAI_READ && i < p->group.virtual_clusters.n; i++)
-		source_note_virtual_cluster(l->in->all->source, p->group.virtual_clusters.v[i]);
+		source_note_virtual_cluster(l->all->source, p->group.virtual_clusters.v[i]);
 	return read;
 }
 
@@ -231,8 +222,8 @@ static void grant_virtual_clusters(struct account_search *l)
 	bool listed;
 	struct name_set exist;
 	struct name_set granted = { ARENA_NEW(&l->arena, struct span, CLUSTERS_MAX), 0 };
-	exist.n = facts_file_virtual_clusters(shared_facts_file(l->in->all->shared_facts),
-	                                      &l->arena, &exist.v, &listed);
+	exist.n =
+	    facts_file_virtual_clusters(l->all->shared_facts->file, &l->arena, &exist.v, &listed);
 	for (size_t i = 0; i < l->n_parts && !admin; i++) {
 		const struct name_set *by = &l->parts[i].group.virtual_clusters;
 		for (size_t k = 0; k < by->n && granted.n < CLUSTERS_MAX; k++)
@@ -340,24 +331,24 @@ static void search_answered(void *arg, const struct store_reply *r);
 static void search_ask(struct account_object *p)
 {
 	struct account_search *l = p->search;
-	const struct options *o = l->in->all->source->options;
+	const struct options *o = l->all->source->options;
 	const char *const namespaces[] = { [STAGE_USER] = o->user_namespace,
 		                           [STAGE_GROUPS] = o->group_namespace,
 		                           [STAGE_STORAGES] = NULL /* the jobs' */ };
 	l->pending++;
 	p->asked_ms = clock_ms();
-	store_request(l->in->store, &(struct store_request){
-					.verb = STORE_GET,
-					.kind = p->kind,
-					.name = p->object,
-					.namespace_name = namespaces[l->stage],
-					.whole = true,
-					.user = l->name,
-					.urgent = l->stage != STAGE_USER,
-					.deadline_ms = l->deadline_ms,
-					.done = search_answered,
-					.arg = p,
-				    });
+	store_request(l->all->store, &(struct store_request){
+					 .verb = STORE_GET,
+					 .kind = p->kind,
+					 .name = p->object,
+					 .namespace_name = namespaces[l->stage],
+					 .whole = true,
+					 .user = l->name,
+					 .urgent = l->stage != STAGE_USER,
+					 .deadline_ms = l->deadline_ms,
+					 .done = search_answered,
+					 .arg = p,
+				     });
 }
 
 static void search_found(struct account_object *p)
@@ -372,7 +363,7 @@ static void search_found(struct account_object *p)
 		return;
 	}
 	p->found = true;
-	int64_t until_ms = p->asked_ms + l->in->all->source->options->token_cache_s * 1000;
+	int64_t until_ms = p->asked_ms + l->all->source->options->token_cache_s * 1000;
 	if (until_ms < l->until_ms)
 		l->until_ms = until_ms;
 	if (l->stage == STAGE_USER || until_ms <= clock_ms())
@@ -404,12 +395,12 @@ static void take_answer(struct account_object *p, const struct store_reply *r)
 			(void)err_set(&l->e, UNAUTHORIZED, "there is no user %s in this cluster",
 			              l->name);
 		if (l->stage != STAGE_USER || why[0])
-			search_call_waiters(l, STAGES[l->stage].skipped, p->name,
-			                    why[0] ? why : "it does not exist");
+			search_warn(l, STAGES[l->stage].skipped, p->name,
+			            why[0] ? why : "it does not exist");
 		return;
 	}
 	(void)search_unavailable(&l->e);
-	if (!source_may_warn(l->in->all->source, "failed", SPAN(""), MINUTE_MS))
+	if (!source_may_warn(l->all->source, "failed", SPAN(""), MINUTE_MS))
 		return;
 	struct line line = log_begin(LOG_WARN, "users cannot be looked up");
 	log_text(&line, "user", span_of(l->name));
@@ -427,14 +418,14 @@ static void ask_some(struct account_search *l)
 }
 
 /* Starts waiting searches up to the limit. */
-static void begin_some(struct searches *in)
+static void begin_some(struct accounts *all)
 {
-	for (struct account_search *l = in->head; l && in->active < LOOKUPS_ACTIVE; l = l->next) {
+	for (struct account_search *l = all->head; l && all->active < LOOKUPS_ACTIVE; l = l->next) {
 		if (l->started)
 			continue;
 		l->started = true;
-		in->waiting--;
-		in->active++;
+		all->waiting--;
+		all->active++;
 		name_secret(search_plan_parts(l, 1, KIND_SECRET), span_of(l->name));
 		ask_some(l);
 	}
@@ -442,17 +433,17 @@ static void begin_some(struct searches *in)
 
 static void search_finish(struct account_search *l)
 {
-	struct searches *in = l->in;
+	struct accounts *all = l->all;
 	struct account *a = l->e.http ? NULL : TAKE(l->account);
 	*l->at = l->next;
 	if (l->next)
 		l->next->at = l->at;
 	else
-		in->last = l->at;
-	*(l->started ? &in->active : &in->waiting) -= 1;
+		all->last = l->at;
+	*(l->started ? &all->active : &all->waiting) -= 1;
 	if (a && l->until_ms > clock_ms())
-		account_remember(in->all, a, l->until_ms);
-	begin_some(in);
+		account_remember(all, a, l->until_ms);
+	begin_some(all);
 	for (struct search_waiter *w = l->waiters, *next; w; w = next) {
 		next = w->next;
 		if (a)
@@ -492,67 +483,60 @@ static void search_answered(void *arg, const struct store_reply *r)
 
 /* ---- interface ---- */
 
-struct searches *searches_new(struct accounts *all, struct store *store)
+void searches_begin(struct accounts *all)
 {
-	struct searches *in = xcalloc(1, sizeof(*in));
-	in->all = all;
-	in->store = store;
-	in->last = &in->head;
-	in->groups = ttl_cache_new(KEPT_LIMITS, search_forget);
-	in->storages = ttl_cache_new(KEPT_LIMITS, search_forget);
-	return in;
+	all->last = &all->head;
+	all->groups = ttl_cache_new(KEPT_LIMITS, search_forget);
+	all->storages = ttl_cache_new(KEPT_LIMITS, search_forget);
 }
 
-static struct account_search *search_add(struct searches *in, const char *name)
+static struct account_search *search_add(struct accounts *all, const char *name)
 {
 	struct account_search *l = xcalloc(1, sizeof(*l));
-	l->in = in;
+	l->all = all;
 	l->account = account_new(name);
 	(void)snprintf(l->name, sizeof(l->name), "%s", name);
 	l->last_waiter = &l->waiters;
-	l->deadline_ms = clock_ms() + in->all->source->options->deadline_s * 1000;
+	l->deadline_ms = clock_ms() + all->source->options->deadline_s * 1000;
 	l->until_ms = INT64_MAX;
-	l->at = in->last;
-	*in->last = l;
-	in->last = &l->next;
-	in->waiting++;
+	l->at = all->last;
+	*all->last = l;
+	all->last = &l->next;
+	all->waiting++;
 	return l;
 }
 
-void searches_find(struct searches *in, const char *name, account_callback *done, void *arg,
+void searches_find(struct accounts *all, const char *name, account_callback *done, void *arg,
                    struct err *e)
 {
-	struct account_search *l = in->head;
+	struct account_search *l = all->head;
 	while (l && strcmp(l->name, name) != 0)
 		l = l->next;
-	if (!l && in->waiting >= LOOKUPS_WAITING) {
+	if (!l && all->waiting >= LOOKUPS_WAITING) {
 		(void)search_unavailable(e);
 		return;
 	}
 	if (!l)
-		l = search_add(in, name);
+		l = search_add(all, name);
 	struct search_waiter *w = xcalloc(1, sizeof(*w));
 	*w = (struct search_waiter){ .done = done, .arg = arg };
 	*l->last_waiter = w;
 	l->last_waiter = &w->next;
-	begin_some(in);
+	begin_some(all);
 }
 
 /* Data that look-ups under way have read may be old: it is used, but not remembered. */
-void searches_forget(struct searches *in)
+void searches_forget(struct accounts *all)
 {
-	ttl_cache_clear(in->groups);
-	ttl_cache_clear(in->storages);
-	for (struct account_search *l = in->head; l; l = l->next)
+	ttl_cache_clear(all->groups);
+	ttl_cache_clear(all->storages);
+	for (struct account_search *l = all->head; l; l = l->next)
 		l->until_ms = 0;
 }
 
-void searches_free(struct searches *in)
+void searches_end(struct accounts *all)
 {
-	if (!in)
-		return;
-	assert(!in->head); /* the end of the store has ended all look-ups */
-	ttl_cache_free(in->groups);
-	ttl_cache_free(in->storages);
-	free(in);
+	assert(!all->head); /* the end of the store has ended all look-ups */
+	ttl_cache_free(all->groups);
+	ttl_cache_free(all->storages);
 }

@@ -277,11 +277,8 @@ void user_get(struct request *r)
 	}
 	bool may_exist = user_name_ok(r->args[0]);
 	/* The file of --facts may accept unlisted users, but only listed users are shown. */
-	if (may_exist && strcmp(r->loop->server->options->users, "file") == 0) {
-		struct name_set listed;
-		listed.n = account_users(all, &r->arena, &listed.v);
-		may_exist = name_set_has(&listed, r->args[0]);
-	}
+	if (may_exist && strcmp(r->loop->server->options->users, "file") == 0)
+		may_exist = facts_find_in(&account_file(all)->users, r->args[0]);
 	if (!may_exist) {
 		users_refuse_unknown(r);
 		return;
@@ -297,21 +294,21 @@ void user_get(struct request *r)
 void users_get(struct request *r)
 {
 	struct str *out = &r->reply.body;
-	struct span *users;
 	if (!users_ready(r))
 		return;
 	if (r->principal->admin && users_openpai(r)) {
 		edit_start(r, user_list_users, user_list_done, NULL);
 		return;
 	}
-	size_t n = account_users(r->loop->has->accounts, &r->arena, &users);
 	str_char(out, '[');
 	users_put_user(r, r->principal);
-	for (size_t i = 0; i < n; i++) {
-		if (span_is(users[i], r->principal->name))
+	const struct facts_index *users = &account_file(r->loop->has->accounts)->users;
+	for (size_t i = 0; i < users->n; i++) {
+		struct span name = member_key(users->v[i]);
+		if (span_is(name, r->principal->name))
 			continue;
 		json_put_open(out, NULL, '{');
-		json_put_text(out, "username", users[i]);
+		json_put_text(out, "username", name);
 		str_char(out, '}');
 	}
 	str_char(out, ']');

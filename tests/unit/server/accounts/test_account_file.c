@@ -238,10 +238,11 @@ TEST(test_users_and_virtual_clusters_are_sorted)
 {
 	WORLD_AUTO *w = with(POLICY);
 	ARENA_AUTO arena = { 0 };
-	struct span *v;
 	bool listed;
-	assert_int_equal(account_users(w->all, &arena, &v), 5);
-	assert_true(span_is(v[0], "alice") && span_is(v[4], "none"));
+	const struct facts_index *users = &account_file(w->all)->users;
+	assert_int_equal(users->n, 5);
+	assert_string_equal(users->v[0]->key, "alice");
+	assert_string_equal(users->v[4]->key, "none");
 	assert_int_equal(account_virtual_clusters(w->all, NULL, &arena, &listed).n, 3);
 	assert_true(listed);
 	ACCOUNT_AUTO *a = find(w, "alice").account;

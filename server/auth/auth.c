@@ -151,16 +151,16 @@ static void auth_decide(struct auth_waiter *q, const struct cached_token *b)
 	struct request *r = q->r;
 	if (b->refused) {
 		auth_refuse(r, b->refused);
-	} else if (q->basic_user.p && !b->application) {
+	} else if (q->basic_user.p && !b->t.application) {
 		auth_refuse(r, "Basic is for application tokens only");
-	} else if (q->basic_user.p && !span_is(q->basic_user, b->user)) {
+	} else if (q->basic_user.p && !span_is(q->basic_user, b->t.user)) {
 		auth_refuse(r, "Basic names another user than the token");
 	} else {
-		q->reviewed = b->reviewed;
-		r->application = b->application;
-		r->token_iat_s = b->iat_s;
-		r->token_exp_s = b->exp_s;
-		find_account(q, b->user);
+		q->reviewed = b->t.kind == TOKEN_REVIEW;
+		r->application = b->t.application;
+		r->token_iat_s = b->t.iat_s;
+		r->token_exp_s = b->t.exp_s;
+		find_account(q, b->t.user);
 	}
 }
 
@@ -189,21 +189,22 @@ static void auth_token_looked_up(void *arg, enum token_verdict f, const struct r
 {
 	struct token_wait *p = arg;
 	bool keep = false;
+	bool reviewed = p->b.t.kind == TOKEN_REVIEW;
 	/* The lifetime of an entry counts from the start of the look-up. */
 	p->b.until_ms = p->since_ms + p->auth->loop->server->options->token_cache_s * 1000;
-	if (f == TOKEN_VALID && p->b.reviewed) {
+	if (f == TOKEN_VALID && reviewed) {
 		const char *user =
 		    keyring_service_account_user(keyring_of(p->auth->loop), span_of(who->subject));
-		if (!user || strlen(user) >= sizeof(p->b.user))
+		if (!user || strlen(user) >= sizeof(p->b.t.user))
 			p->b.refused = "no user is listed for this service account";
 		else
-			memcpy(p->b.user, user, strlen(user) + 1);
+			memcpy(p->b.t.user, user, strlen(user) + 1);
 	}
 	if (f == TOKEN_VALID && !p->b.refused)
 		keep = true;
 	if (f == TOKEN_INVALID)
 		p->b.refused = "the API server refused it a moment ago";
-	if (p->b.refused && p->b.reviewed) {
+	if (p->b.refused && reviewed) {
 		p->b.until_ms = p->since_ms + REFUSED_MS;
 		keep = true;
 	}
@@ -250,8 +251,8 @@ static void auth_find_account(struct auth *a, struct auth_waiter *q, const struc
 	struct token_question question = {
 		.how = how,
 		.token = span_of(q->r->token),
-		.user = b->user,
-		.id = b->id,
+		.user = b->t.user,
+		.id = b->t.id,
 		.audience = accounts ? accounts->audience : "",
 	};
 	if (how == LOOKUP_REVIEW && !may_review(a->loop->server)) {
@@ -275,24 +276,13 @@ static void auth_find_account(struct auth *a, struct auth_waiter *q, const struc
 
 /* ---- verification ---- */
 
-static void auth_check_token(struct auth *a, struct auth_waiter *q, const struct token *t,
-                             struct cached_token *b)
+static void auth_check_token(struct auth *a, struct auth_waiter *q, struct cached_token *b)
 {
 	const struct options *o = a->loop->server->options;
-	b->application = t->application;
-	b->iat_s = t->iat_s;
-	b->exp_s = t->exp_s;
-	b->reviewed = t->kind == TOKEN_REVIEW;
-	memcpy(b->id, t->id, sizeof(b->id));
-	if (t->user) {
-		assert(strlen(t->user) < sizeof(b->user));
-		memcpy(b->user, t->user, strlen(t->user) + 1);
-	}
-	if (b->reviewed) {
-		b->application = true;
-		b->exp_s = -1; /* not verified by us */
+	if (b->t.kind == TOKEN_REVIEW) {
+		b->t.exp_s = -1; /* not verified by us */
 		auth_find_account(a, q, b, LOOKUP_REVIEW);
-	} else if (t->kind == TOKEN_OWN && tokens_stored(o)) {
+	} else if (b->t.kind == TOKEN_OWN && tokens_stored(o)) {
 		auth_find_account(a, q, b, LOOKUP_STORED);
 	} else if (o->deny_list[0]) {
 		auth_find_account(a, q, b, LOOKUP_DENIED);
@@ -331,8 +321,7 @@ static void find_token(struct auth *a, struct auth_waiter *q)
 	struct credentials c;
 	ERR_AUTO e = { 0 };
 	const char *why = NULL;
-	struct token t = { .iat_s = -1, .exp_s = -1 };
-	struct cached_token b = { .iat_s = -1, .exp_s = -1 };
+	struct cached_token b = { 0 };
 	if (!auth_take_token(r, &c))
 		return;
 	struct span text = { r->token, c.token.n };
@@ -344,20 +333,20 @@ static void find_token(struct auth *a, struct auth_waiter *q)
 	struct token_wait *p = a->waits;
 	while (p && memcmp(p->b.key, b.key, TOKEN_CACHE_KEY) != 0)
 		p = p->next;
-	if (known && (known->exp_s < 0 || time(NULL) < known->exp_s))
+	if (known && (known->t.exp_s < 0 || time(NULL) < known->t.exp_s))
 		auth_decide(q, known);
 	else if (p && !p->stale)
 		token_wait_join(p, q);
-	else if (token_read(keyring_of(a->loop), text, time(NULL), &r->arena, &t, &why, &e) < 0)
+	else if (token_read(keyring_of(a->loop), text, time(NULL), &r->arena, &b.t, &why, &e) < 0)
 		auth_refuse(r, why ? why : "it is not a token");
 	else
-		auth_check_token(a, q, &t, &b);
+		auth_check_token(a, q, &b);
 }
 
 static bool auth_has_id(const void *value, const void *id)
 {
 	const struct cached_token *b = value;
-	return strcmp(b->id, id) == 0;
+	return strcmp(b->t.id, id) == 0;
 }
 
 /* Forgets one token, or all (NULL).  Look-ups in progress started too early to be cached. */
@@ -369,7 +358,7 @@ static void apply_revocation(void *arg, const char *id)
 	else
 		ttl_cache_clear(a->cache);
 	for (struct token_wait *p = a->waits; p; p = p->next)
-		if (!id || strcmp(p->b.id, id) == 0)
+		if (!id || strcmp(p->b.t.id, id) == 0)
 			p->stale = true;
 }
 

@@ -49,9 +49,5 @@ struct cached_token {
 	unsigned char key[TOKEN_CACHE_KEY]; /* SHA-256 of the token's text */
 	int64_t until_ms;                   /* by clock_ms */
 	const char *refused;                /* reason why it is not valid, static text; else NULL */
-	char user[ACCOUNT_NAME];
-	char id[TOKEN_ID]; /* see token.h */
-	bool application;
-	bool reviewed;        /* token of a service account, which is never an admin */
-	int64_t iat_s, exp_s; /* -1: absent */
+	struct token t; /* user: also that of a service account, once it is verified */
 };

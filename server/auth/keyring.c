@@ -105,13 +105,6 @@ enum { RSA_BITS_MIN = 2048 };
 
 static const char PRIVATE[] = "it has a private key; only public keys belong here";
 
-struct keys {
-	bool es256;
-	struct arena *a;
-	struct token_key *v;
-	size_t n;
-};
-
 static void close_key(gnutls_pubkey_t *key)
 {
 	if (*key)
@@ -137,7 +130,8 @@ static int keyring_check_key(gnutls_pubkey_t key, bool es256, struct err *e)
 	return 0;
 }
 
-static int keyring_keep_key(struct keys *k, gnutls_pubkey_t key, const char *kid, struct err *e)
+static int keyring_keep_key(struct token_issuer *k, struct arena *a, gnutls_pubkey_t key,
+                            const char *kid, struct err *e)
 {
 	gnutls_datum_t pem = { NULL, 0 };
 	if (keyring_check_key(key, k->es256, e) < 0)
@@ -145,15 +139,16 @@ static int keyring_keep_key(struct keys *k, gnutls_pubkey_t key, const char *kid
 	if (gnutls_pubkey_export2(key, GNUTLS_X509_FMT_PEM, &pem) < 0)
 		return err_set(e, 400, NULL, "it is not a valid key");
 	struct span text = { (const char *)pem.data, pem.size };
-	k->v[k->n++] = (struct token_key){ kid, arena_span(k->a, text) };
+	k->keys[k->n_keys++] = (struct token_key){ kid, arena_span(a, text) };
 	gnutls_free(pem.data);
 	return 0;
 }
 
-static int keyring_read_pem(struct keys *k, struct span text, struct err *e)
+static int keyring_read_pem(struct token_issuer *k, struct arena *a, struct span text,
+                            struct err *e)
 {
 	KEY_AUTO key = NULL;
-	gnutls_datum_t pem = { (unsigned char *)arena_dup(k->a, text), (unsigned)text.n };
+	gnutls_datum_t pem = { (unsigned char *)arena_dup(a, text), (unsigned)text.n };
 	size_t first = span_find(text, 0, "-----BEGIN ");
 	if (span_find(text, first + 1, "-----BEGIN ") != SIZE_MAX)
 		return err_set(e, 400, NULL,
@@ -161,7 +156,7 @@ static int keyring_read_pem(struct keys *k, struct span text, struct err *e)
 	if (gnutls_pubkey_init(&key) < 0 ||
 	    gnutls_pubkey_import(key, &pem, GNUTLS_X509_FMT_PEM) < 0)
 		return err_set(e, 400, NULL, "it is not a public key (-----BEGIN PUBLIC KEY-----)");
-	return keyring_keep_key(k, key, NULL, e);
+	return keyring_keep_key(k, a, key, NULL, e);
 }
 
 static bool jwk_number(const json_t *jwk, const char *name, struct arena *a, gnutls_datum_t *out)
@@ -181,7 +176,7 @@ static bool jwk_member_equals(const json_t *jwk, const char *name, const char *v
 	return v ? text && strcmp(text, value) == 0 : absent;
 }
 
-static int read_jwk(struct keys *k, const json_t *jwk, struct err *e)
+static int read_jwk(struct token_issuer *k, struct arena *a, const json_t *jwk, struct err *e)
 {
 	char shown[4 * QUOTE_MAX];
 	KEY_AUTO key = NULL;
@@ -196,24 +191,24 @@ static int read_jwk(struct keys *k, const json_t *jwk, struct err *e)
 	    !jwk_member_equals(jwk, "alg", k->es256 ? "ES256" : "RS256", true))
 		return 0; /* a set may have keys for other purposes */
 	bool own = kid && strlen(kid) <= KID_MAX;
-	for (size_t i = 0; own && i < k->n; i++)
-		own = strcmp(k->v[i].kid, kid) != 0;
+	for (size_t i = 0; own && i < k->n_keys; i++)
+		own = strcmp(k->keys[i].kid, kid) != 0;
 	if (!own)
 		return err_set(e, 400, NULL, "each key needs a kid of its own, of at most %d bytes",
 		               KID_MAX);
 	bool good =
-	    gnutls_pubkey_init(&key) == 0 && jwk_number(jwk, k->es256 ? "x" : "n", k->a, &one) &&
-	    jwk_number(jwk, k->es256 ? "y" : "e", k->a, &two) &&
+	    gnutls_pubkey_init(&key) == 0 && jwk_number(jwk, k->es256 ? "x" : "n", a, &one) &&
+	    jwk_number(jwk, k->es256 ? "y" : "e", a, &two) &&
 	    (k->es256 ? gnutls_pubkey_import_ecc_raw(key, GNUTLS_ECC_CURVE_SECP256R1, &one, &two)
 	              : gnutls_pubkey_import_rsa_raw(key, &one, &two)) == 0;
 	if (!good)
 		(void)err_set(e, 400, NULL, "it is not a valid key");
-	if (!good || keyring_keep_key(k, key, arena_dup(k->a, span_of(kid)), e) < 0)
+	if (!good || keyring_keep_key(k, a, key, arena_dup(a, span_of(kid)), e) < 0)
 		return err_wrap(e, "key %s", quote(shown, span_of(kid)));
 	return 0;
 }
 
-static int read_set(struct keys *k, struct span text, struct err *e)
+static int read_set(struct token_issuer *k, struct arena *a, struct span text, struct err *e)
 {
 	json_auto_t *set = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, NULL);
 	const json_t *list = json_object_get(set, "keys");
@@ -224,10 +219,10 @@ static int read_set(struct keys *k, struct span text, struct err *e)
 	if (json_array_size(list) > KEYS_PER_ISSUER)
 		return err_set(e, 400, NULL, "it has more than %d keys", KEYS_PER_ISSUER);
 	json_array_foreach (list, i, jwk) {
-		if (read_jwk(k, jwk, e) < 0)
+		if (read_jwk(k, a, jwk, e) < 0)
 			return -1;
 	}
-	if (k->n == 0)
+	if (k->n_keys == 0)
 		return err_set(e, 400, NULL, "it has no key for %s", k->es256 ? "ES256" : "RS256");
 	return 0;
 }
@@ -237,15 +232,11 @@ static int read_set(struct keys *k, struct span text, struct err *e)
 static int public_keys_read(struct span text, struct arena *a, struct token_issuer *i,
                             struct err *e)
 {
-	struct keys k = { i->es256, a, ARENA_NEW(a, struct token_key, KEYS_PER_ISSUER), 0 };
+	i->keys = ARENA_NEW(a, struct token_key, KEYS_PER_ISSUER);
 	if (span_find(text, 0, "PRIVATE KEY-----") != SIZE_MAX)
 		return err_set(e, 400, NULL, "%s", PRIVATE);
 	bool pem = span_find(text, 0, "-----BEGIN ") != SIZE_MAX;
-	if ((pem ? keyring_read_pem(&k, text, e) : read_set(&k, text, e)) < 0)
-		return -1;
-	i->keys = k.v;
-	i->n_keys = k.n;
-	return 0;
+	return pem ? keyring_read_pem(i, a, text, e) : read_set(i, a, text, e);
 }
 
 /* ---- the file of issuers (--issuers; schema/issuers.schema.json) and the files of keys ---- */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <jwt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 
@@ -29,6 +30,7 @@ struct claims {
 	json_t *header, *payload; /* objects without duplicate members; freed by claims_done */
 	const char *alg, *kid, *issuer; /* borrowed; kid and issuer may be NULL */
 	int64_t iat_s, exp_s, nbf_s;    /* -1: absent */
+	const char *user;               /* of the token, unchecked; NULL: none yet */
 };
 #define CLAIMS_AUTO __attribute__((cleanup(claims_done))) struct claims
 
@@ -157,7 +159,7 @@ static const char *check_times(const struct claims *c, int64_t now_s, int64_t le
 
 /* ---- own tokens ---- */
 
-static const char *read_own(const struct keyring *k, const struct claims *c, int64_t now_s,
+static const char *read_own(const struct keyring *k, struct claims *c, int64_t now_s,
                             struct token *out)
 {
 	if (!keyring_has_secret(k))
@@ -178,9 +180,9 @@ static const char *read_own(const struct keyring *k, const struct claims *c, int
 	if (job && !json_is_false(job))
 		return "tokens for a single job are not accepted";
 	out->kind = TOKEN_OWN;
-	out->user = claims_text(c, "username");
+	c->user = claims_text(c, "username");
 	sha256_hex(out->id, span_of(c->text));
-	return out->user ? NULL : "it has no username";
+	return c->user ? NULL : "it has no username";
 }
 
 /* ---- tokens of issuers ---- */
@@ -228,8 +230,7 @@ static const char *check_issued_claims(const struct token_issuer *i, const struc
 	return NULL;
 }
 
-static const char *find_user(const struct token_issuer *i, const struct claims *c,
-                             struct token *out)
+static const char *find_user(const struct token_issuer *i, struct claims *c)
 {
 	char shown[4 * QUOTE_MAX];
 	const char *value = claims_text(c, i->claim);
@@ -241,11 +242,11 @@ static const char *find_user(const struct token_issuer *i, const struct claims *
 	if (!m)
 		return arena_printf(c->arena, "its user is not listed for its issuer: %s is `%s`",
 		                    i->claim, quote(shown, span_of(value ? value : "")));
-	out->user = m->value.text;
+	c->user = m->value.text;
 	return NULL;
 }
 
-static const char *read_issued(const struct token_issuer *i, const struct claims *c, int64_t now_s,
+static const char *read_issued(const struct token_issuer *i, struct claims *c, int64_t now_s,
                                struct token *out)
 {
 	const struct token_key *key = NULL;
@@ -264,7 +265,7 @@ static const char *read_issued(const struct token_issuer *i, const struct claims
 	if (!wrong)
 		wrong = check_issued_claims(i, c);
 	if (!wrong)
-		wrong = find_user(i, c, out);
+		wrong = find_user(i, c);
 	out->kind = TOKEN_ISSUER;
 	out->application = true;
 	sha256_hex(out->id, c->signed_part);
@@ -291,7 +292,7 @@ static const char *read_reviewed(const struct keyring *k, const struct claims *c
 
 /* ---- interface ---- */
 
-static const char *auth_token_check(const struct keyring *k, const struct claims *c, int64_t now_s,
+static const char *auth_token_check(const struct keyring *k, struct claims *c, int64_t now_s,
                                     struct token *out)
 {
 	if (!c->issuer)
@@ -313,14 +314,14 @@ int token_read(const struct keyring *k, struct span text, int64_t now_s, struct 
 	*why = claims_read(text, a, &c);
 	if (!*why)
 		*why = auth_token_check(k, &c, now_s, &t);
-	if (!*why && t.user && !user_name_ok(span_of(t.user)))
+	if (!*why && c.user && !user_name_ok(span_of(c.user)))
 		*why = "its user name is invalid";
 	if (*why)
 		return err_set(e, UNAUTHORIZED, "Your token is invalid.");
 	t.iat_s = c.iat_s;
 	t.exp_s = c.exp_s;
-	if (t.user)
-		t.user = arena_dup(a, span_of(t.user));
+	if (c.user)
+		(void)snprintf(t.user, sizeof(t.user), "%s", c.user);
 	*out = t;
 	return 0;
 }

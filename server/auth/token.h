@@ -27,7 +27,7 @@
 
 struct keyring;
 
-enum { TOKEN_MAX = 8192, TOKEN_SECRET_MIN = 16, TOKEN_ID = 65 };
+enum { TOKEN_MAX = 8192, TOKEN_SECRET_MIN = 16, TOKEN_ID = 65, TOKEN_USER = 64 };
 
 struct keyring_options {
 	const char *jwt_secret_file, *issuers_file; /* "" for none */
@@ -70,9 +70,9 @@ enum token_kind {
 /* The claims of a token whose signature, algorithm, times and audience have been checked. */
 struct token {
 	enum token_kind kind;
-	const char *user;     /* valid by user_name_ok; NULL with TOKEN_REVIEW; in the arena */
-	bool application;     /* does not expire, or is an issuer's: may not manage tokens */
-	int64_t iat_s, exp_s; /* -1: absent */
+	char user[TOKEN_USER]; /* valid by user_name_ok; "" with TOKEN_REVIEW */
+	bool application;      /* does not expire, or is an issuer's: may not manage tokens */
+	int64_t iat_s, exp_s;  /* -1: absent */
 	/* Identifies the token in revocations: SHA-256 of its text, in hex.  For issuers it is the
 	 * digest of header and payload only, because ES256 signatures are malleable. */
 	char id[TOKEN_ID];

@@ -191,7 +191,8 @@ static bool token_begin_revoke(struct request *r, struct span text, const char *
 	if (token_read(keyring_of(r->loop), text, (int64_t)time(NULL), &r->arena, &v->token,
 	               &r->why, &e) < 0)
 		return false;
-	if (!r->principal->admin && v->token.user && strcmp(v->token.user, r->principal->name) != 0)
+	if (!r->principal->admin && v->token.user[0] &&
+	    strcmp(v->token.user, r->principal->name) != 0)
 		answer_refuse(r, FORBIDDEN, "this is another user's token");
 	else if (token_check_revocable(r->loop->server->options, &v->token, &e) < 0)
 		answer_error(r, &e);

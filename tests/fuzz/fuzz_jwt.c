@@ -61,7 +61,7 @@ static bool try_token(struct span text, struct token *t, struct arena *a)
 	}
 	assert(!why && e.http == 0 && text.n <= TOKEN_MAX && strlen(t->id) == 64);
 	if (t->kind == TOKEN_REVIEW) {
-		assert(!t->user && t->application);
+		assert(!t->user[0] && t->application);
 		return true;
 	}
 	assert(t->kind == TOKEN_OWN && user_name_ok(span_of(t->user)));

@@ -166,15 +166,12 @@ static inline struct keyring *good_keyring(const char *secret, const char *issue
 /* Returns NULL if the token is accepted, else the reason. */
 static inline const char *try_token(const struct keyring *k, struct span text, struct token *out)
 {
-	static char user[128];
 	static char reason[1024];
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	const char *why = NULL;
 	if (token_read(k, text, NOW, &a, out, &why, &e) == 0) {
 		assert_int_equal(e.http, 0);
-		(void)snprintf(user, sizeof(user), "%s", out->user ? out->user : "");
-		out->user = user;
 		return NULL;
 	}
 	assert_int_equal(e.http, 401);

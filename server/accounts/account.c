@@ -233,7 +233,9 @@ struct accounts *accounts_new(struct account_source *s, struct store *store)
 	if (s->openpai) {
 		assert(store);
 		all->store = store;
-		searches_begin(all);
+		all->last = &all->head;
+		all->groups = ttl_cache_new(KEPT_LIMITS, cached_object_free);
+		all->storages = ttl_cache_new(KEPT_LIMITS, cached_object_free);
 	}
 	return all;
 }
@@ -242,8 +244,9 @@ void accounts_free(struct accounts *all)
 {
 	if (!all)
 		return;
-	if (all->store)
-		searches_end(all);
+	assert(!all->head); /* the end of the store has ended all look-ups */
+	ttl_cache_free(all->groups);
+	ttl_cache_free(all->storages);
 	ttl_cache_free(all->known);
 	shared_facts_drop(all->shared_facts);
 	free(all);

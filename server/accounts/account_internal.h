@@ -63,9 +63,9 @@ bool source_may_warn(struct account_source *s, const char *what, struct span nam
 /* Records a virtual cluster that a group names. */
 void source_note_virtual_cluster(struct account_source *s, struct span virtual_cluster);
 
+/* Frees a group or storage, a value of all->groups or all->storages. */
+void cached_object_free(void *value);
 /* Look-ups of users in a cluster, if all->store is set.  Add accounts to all->known. */
-void searches_begin(struct accounts *all);
-void searches_end(struct accounts *all);
 void searches_forget(struct accounts *all); /* cached parts, and look-ups in progress */
 /* Finds a user that is not cached, as account_find. */
 void searches_find(struct accounts *all, const char *name, account_callback *done, void *arg,

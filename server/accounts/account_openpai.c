@@ -117,7 +117,7 @@ static void copy_storage(struct arena *a, struct pai_storage *to, const struct p
 	to->mount_options = arena_span(a, from->mount_options);
 }
 
-static void search_forget(void *value)
+void cached_object_free(void *value)
 {
 	struct cached_object *k = value;
 	arena_done(&k->arena);
@@ -483,13 +483,6 @@ static void search_answered(void *arg, const struct store_reply *r)
 
 /* ---- interface ---- */
 
-void searches_begin(struct accounts *all)
-{
-	all->last = &all->head;
-	all->groups = ttl_cache_new(KEPT_LIMITS, search_forget);
-	all->storages = ttl_cache_new(KEPT_LIMITS, search_forget);
-}
-
 static struct account_search *search_add(struct accounts *all, const char *name)
 {
 	struct account_search *l = xcalloc(1, sizeof(*l));
@@ -532,11 +525,4 @@ void searches_forget(struct accounts *all)
 	ttl_cache_clear(all->storages);
 	for (struct account_search *l = all->head; l; l = l->next)
 		l->until_ms = 0;
-}
-
-void searches_end(struct accounts *all)
-{
-	assert(!all->head); /* the end of the store has ended all look-ups */
-	ttl_cache_free(all->groups);
-	ttl_cache_free(all->storages);
 }

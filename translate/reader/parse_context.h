@@ -76,7 +76,7 @@ static inline struct place field_place(struct arena *a, const struct field *f)
  *
  * A job with warnings is accepted.  A warning must nearly always be right, name the effect, and say
  * what to write instead.  docs/WARNINGS.md has a row with the reason for each, also for those of
- * the readers in base/doc; test_warnings.c compares them. */
+ * the readers in base/doc, which the unit tests compare. */
 enum parse_report { PARSE_REFUSE, PARSE_WARN };
 void parse_report(struct parse_context *r, enum parse_report kind, struct place where,
                   const char *fmt, ...) __attribute__((format(printf, 4, 5)));

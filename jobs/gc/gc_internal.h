@@ -6,73 +6,42 @@
 /* ---- orphans.c: the rules for removal.  Objects are untrusted input: only objects exactly as this
  * server makes them qualify.  Pure ---- */
 
-/* This installation, and the namespace of its jobs. */
-struct home {
-	const char *instance, *namespace_name;
-};
-
 /* Returns true if, by metadata alone, it is a Framework of this installation that has not been
  * started.  It is an orphan if the whole object is ownership_is_untouched and old enough. */
-bool orphan_is_listed(const struct marks *m, const struct home *home);
+bool orphan_is_listed(const struct marks *m, const struct janitor_options *o);
 /* Returns true if, by metadata alone, it is a PriorityClass of a job of this installation.  It is
  * an orphan if the Framework named by the first 32 digits of its name does not exist. */
-bool orphan_is_class(const struct marks *m, const struct home *home);
-
-/* Candidates, and the time since which they look orphaned.  A bounded list: a later round finds the
- * others. */
-enum { ORPHANS_MAX = 1024, ORPHAN_NAME = 64, ORPHAN_WORD = 64 };
-
-struct orphan {
-	char name[ORPHAN_NAME], uid[ORPHAN_WORD], version[ORPHAN_WORD];
-	int64_t since_ms;
-	bool listed; /* found in the current list */
-	bool old;    /* old enough by the API server's clock; no need to watch it */
-};
-
-struct orphans {
-	struct orphan *v; /* ORPHANS_MAX elements, allocated at first use */
-	size_t n;
-};
-
-/* Finds an orphan by name and uid; NULL: there is none.  Borrowed until the next orphan_forget. */
-struct orphan *orphan_find(const struct orphans *s, struct span name, struct span uid);
-/* The same, added if needed.  NULL if the list is full, or name or uid are empty or too long. */
-struct orphan *orphan_note(struct orphans *s, struct span name, struct span uid, int64_t now_ms);
-void orphan_forget(struct orphans *s, struct orphan *one);
-void orphans_done(struct orphans *s);
+bool orphan_is_class(const struct marks *m, const struct janitor_options *o);
 
 /* ---- janitor.c ---- */
 
 enum {
-	REMOVALS_MAX = 20, /* of each kind, per round */
-	LOOKS_MAX = 100,   /* GETs of candidates, per round and kind */
-	PAGES_MAX = 200,   /* per round and kind */
-	HASH = 32, /* digits of a Framework's name, the prefix of its PriorityClass's name */
+	REMOVALS_MAX = 20,  /* of each kind, per round */
+	LOOKS_MAX = 100,    /* GETs of Frameworks that are listed, per round */
+	CLASSES_PAGE = 500, /* the same of PriorityClasses, and the items of a page */
+	PAGES_MAX = 200,    /* per round and kind */
+	HASH = 32,        /* digits of a Framework's name, the prefix of its PriorityClass's name */
+	ORPHAN_NAME = 64, /* bytes with a NUL */
 };
 
-/* Candidates of one kind, and the progress of this round. */
+/* The progress with one kind of object. */
 struct orphan_kind {
-	struct orphans orphans;
-	size_t at;   /* the next to check; kept across rounds */
-	size_t left; /* not checked in this round */
+	struct janitor *janitor;
+	enum object_kind kind;
+	struct str token;         /* continues the list; "": its start */
+	char cursor[ORPHAN_NAME]; /* those up to this name were looked at; "" at the start */
+	/* Of this round: */
 	size_t looks, removed, pages;
-	struct str token; /* continue token; "" at the start */
+	bool stopped; /* at a limit, or by trouble */
 };
 
 struct janitor {
 	struct caller *caller;
-	char *instance, *namespace_name;
-	struct home home; /* the two texts above */
-	int64_t interval_ms, age_ms;
-	bool priority_classes;
+	struct janitor_options options;
 	unsigned failed; /* rounds in a row */
-
-	/* State of this round: */
+	/* Of this round: */
 	struct str trouble;
 	bool unreachable;
-	int64_t date_s;      /* the API server's clock, from the current list */
-	struct orphans page; /* PriorityClasses of the current page */
-
+	int64_t date_s; /* the API server's clock, from the current list */
 	struct orphan_kind frameworks, classes;
-	char cursor[ORPHAN_NAME]; /* PriorityClasses up to this name are done */
 };

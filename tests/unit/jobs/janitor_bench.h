@@ -52,15 +52,10 @@ static inline void go(struct bench *b)
 
 static inline void pass(struct bench *b, int64_t ms)
 {
-	struct orphan_kind *parts[] = { &b->janitor->frameworks, &b->janitor->classes };
-	for (size_t k = 0; k < 2; k++) {
-		for (size_t i = 0; i < parts[k]->orphans.n; i++)
-			parts[k]->orphans.v[i].since_ms -= ms;
-	}
 	b->yard.date_s += ms / 1000;
 }
 
-/* Runs a round, and another one when the objects seen are old enough. */
+/* Runs a round, and another one when the objects are old enough. */
 static inline void go_twice(struct bench *b)
 {
 	go(b);

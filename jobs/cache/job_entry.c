@@ -149,8 +149,8 @@ static struct span job_entry_tags(struct span annotation, struct arena *a)
 	enum { TAGS_TEXT_MAX = 16384 };
 	const struct span none = SPAN("[]");
 	struct span text = scan_text(annotation, a);
-	if (text.n > TAGS_TEXT_MAX || !scan_valid(text, 1) || scan_type(text) != SCAN_ARRAY ||
-	    scan_count(text) > JOB_ENTRY_TAGS_MAX)
+	if (text.n == 0 || text.n > TAGS_TEXT_MAX || !scan_valid(text, 1) ||
+	    scan_type(text) != SCAN_ARRAY || scan_count(text) > JOB_ENTRY_TAGS_MAX)
 		return none;
 	STR_AUTO out = STR_INIT(TAGS_TEXT_MAX);
 	struct scan s = scan_begin(text);

@@ -14,7 +14,7 @@ struct object_fact {
 	const char *name, *value;
 };
 
-/* ---- templates: what is added is a tree, all else is copied as it is written ---- */
+/* ---- templates: what is added is merged into the text, which is copied as it is written ---- */
 
 /* Writes the text with its placeholders replaced; others are left as they are.  false: there are
  * none. */
@@ -77,19 +77,28 @@ static void objects_copy(struct str *out, struct span json, const struct object_
 	}
 }
 
-static void objects_merge(struct str *out, struct span from, const struct node *more,
+static void objects_merge(struct str *out, struct span from, struct span more,
                           const struct object_fact *told);
 
+/* The member with this key, as it is written; p NULL: there is none. */
+static struct span objects_member(struct span object, struct span wanted)
+{
+	struct span key;
+	struct span value;
+	for (struct scan s = scan_begin(object); scan_member(&s, &key, &value);)
+		if (span_eq(key, wanted))
+			return value;
+	return (struct span){ NULL, 0 };
+}
+
 /* Items that are added come first. */
-static void objects_merge_list(struct str *out, struct span from, const struct node *more,
+static void objects_merge_list(struct str *out, struct span from, struct span more,
                                const struct object_fact *told)
 {
 	struct span item;
 	str_char(out, '[');
-	for (uint32_t i = 0; i < more->n; i++) {
-		json_put_key(out, NULL);
-		node_json(out, &more->item[i]);
-	}
+	for (struct scan s = scan_begin(more); scan_item(&s, &item);)
+		json_put_raw(out, NULL, item);
 	for (struct scan s = scan_begin(from); scan_item(&s, &item);) {
 		json_put_key(out, NULL);
 		objects_copy(out, item, told);
@@ -97,63 +106,64 @@ static void objects_merge_list(struct str *out, struct span from, const struct n
 	str_char(out, ']');
 }
 
-/* more: for each container; its last member is for those that have it not. */
-static void objects_merge_containers(struct str *out, struct span from, const struct node *more,
+/* more: for each container; those that have a policy of their own get the variables only. */
+static void objects_merge_containers(struct str *out, struct span from, struct span more,
                                      const struct object_fact *told)
 {
+	ARENA_AUTO a = { 0 };
+	struct span env = scan_get(more, "env");
+	struct span only = span_of(arena_printf(&a, "{\"env\":%.*s}", (int)env.n, env.p));
 	struct span item;
 	str_char(out, '[');
 	for (struct scan s = scan_begin(from); scan_item(&s, &item);) {
-		ARENA_AUTO a = { 0 };
-		struct node own = *more;
-		own.n -= scan_text(scan_get(item, own.member[own.n - 1].key), &a).n > 0;
+		bool object = scan_type(item) == SCAN_OBJECT;
+		bool has = scan_text(scan_get(item, "terminationMessagePolicy"), &a).n > 0;
 		json_put_key(out, NULL);
-		objects_merge(out, item, scan_type(item) == SCAN_OBJECT ? &own : NULL, told);
+		objects_merge(out, item,
+		              has      ? only
+		              : object ? more
+		                       : (struct span){ NULL, 0 },
+		              told);
 	}
 	str_char(out, ']');
 }
 
-static void objects_merge_map(struct str *out, struct span from, const struct node *more,
+static void objects_merge_map(struct str *out, struct span from, struct span more,
                               const struct object_fact *told)
 {
-	ARENA_AUTO a = { 0 };
-	bool *seen = ARENA_NEW(&a, bool, more->n);
 	struct span key;
 	struct span value;
 	str_char(out, '{');
 	for (struct scan s = scan_begin(from); scan_member(&s, &key, &value);) {
-		const struct member *m = node_member(more, key);
-		if (m)
-			seen[m - more->member] = true;
 		json_put_key(out, NULL);
 		str_printf(out, "\"%.*s\":", (int)key.n, key.p);
-		objects_merge(out, value, m ? &m->value : NULL, told);
+		objects_merge(out, value, objects_member(more, key), told);
 	}
-	for (uint32_t i = 0; i < more->n; i++) {
-		if (seen[i])
-			continue;
-		json_put_key(out, more->member[i].key);
-		node_json(out, &more->member[i].value);
+	for (struct scan s = scan_begin(more); scan_member(&s, &key, &value);) {
+		const char *quote = key.p - 1;
+		if (!objects_member(from, key).p)
+			json_put_raw(out, NULL,
+			             (struct span){ quote, (size_t)(value.p + value.n - quote) });
 	}
 	str_char(out, '}');
 }
 
-/* Writes a value of the template with what `more` has, which wins if the types differ; NULL:
+/* Writes a value of the template with what `more` has, which wins if the types differ; p NULL:
  * nothing. */
-static void objects_merge(struct str *out, struct span from, const struct node *more,
+static void objects_merge(struct str *out, struct span from, struct span more,
                           const struct object_fact *told)
 {
 	enum scan_type type = scan_type(from);
-	if (!more)
+	if (!more.p)
 		objects_copy(out, from, told);
-	else if (type == SCAN_ARRAY && node_get(more, "env"))
+	else if (type == SCAN_ARRAY && scan_get(more, "env").p)
 		objects_merge_containers(out, from, more, told);
-	else if (type == SCAN_ARRAY && more->type == NODE_LIST)
+	else if (type == SCAN_ARRAY && scan_type(more) == SCAN_ARRAY)
 		objects_merge_list(out, from, more, told);
-	else if (type == SCAN_OBJECT && more->type == NODE_MAP)
+	else if (type == SCAN_OBJECT && scan_type(more) == SCAN_OBJECT)
 		objects_merge_map(out, from, more, told);
 	else
-		node_json(out, more);
+		str_span(out, more);
 }
 
 /* ---- what the controller adds ---- */
@@ -262,7 +272,8 @@ static void objects_write_pod(struct str *out, const struct framework *f, const 
 		str_char(&added, '}');
 	}
 	str_puts(&added, "}}");
-	objects_merge(out, template, doc_quiet(str_view(&added), &FW_BUDGET, &a), told);
+	objects_merge(out, template, str_view(&added), told);
+	out->full |= added.full;
 }
 
 static void objects_write_configmap(struct str *out, const struct framework *f)

@@ -434,7 +434,7 @@ struct pod *pod_read(const struct node *object, const struct pod_settings *s, st
 		                .a = a,
 		                .e = e };
 	const struct node *secrets = pod_list(r.spec, "imagePullSecrets");
-	struct portspec ports;
+	struct portspec ports = { .total = 0 };
 	ERR_AUTO wrong = { 0 };
 	p->uid = s->uid;
 	p->grace_s = pod_int(r.spec, "terminationGracePeriodSeconds", GRACE_DEFAULT_S);
@@ -451,8 +451,8 @@ struct pod *pod_read(const struct node *object, const struct pod_settings *s, st
 	}
 	const char *text =
 	    node_text(node_get(r.metadata, "annotations"), "rest-server/port-scheduling-spec");
-	(void)portspec_read(span_of(text), -1, a, &ports,
-	                    &wrong); /* has the labels that are right */
+	if (*text) /* with mistakes it has the labels that are right */
+		(void)portspec_read(span_of(text), -1, a, &ports, &wrong);
 	p->need.ports = ports.sequential ? 0 : ports.total;
 	for (size_t i = 0; i < p->init.n_env; i++) {
 		const struct pod_env *v = &p->init.env[i];

@@ -146,17 +146,6 @@ int code_find(struct code_store *s, const char *name, bool renew, struct code_ar
 
 /* ---- all archives -------------------------------------------------------------------- */
 
-struct span code_items(const struct store_reply *list, struct str *token)
-{
-	ARENA_AUTO a = { 0 };
-	struct span items = scan_get(list->body, "items");
-	token->n = 0;
-	str_span(token, scan_text(scan_path(list->body, "metadata", "continue"), &a));
-	/* Go writes an empty list as null. */
-	bool good = scan_type(items) == SCAN_ARRAY || scan_type(items) == SCAN_NULL;
-	return good && scan_valid(list->body, SCAN_DEPTH_MAX) ? items : (struct span){ NULL, 0 };
-}
-
 int code_list(struct code_store *s, code_each *each, void *arg, struct err *e)
 {
 	STR_AUTO token = STR_INIT(CONTINUE_MAX);
@@ -176,7 +165,8 @@ int code_list(struct code_store *s, code_each *each, void *arg, struct err *e)
 			                   .query = s->directory ? NULL : str_c(&query) };
 		if (code_ask(s, r, &a, &reply) != STORE_OK)
 			return code_fail(r, &reply, e);
-		struct span items = code_items(&reply, &token);
+		token.n = 0;
+		struct span items = reply_items(reply.body, &token);
 		if (!items.p)
 			return err_set(e, UNKNOWN_ERROR,
 			               "the answer of the API server is not a list");

@@ -47,7 +47,8 @@ static int code_is_named(struct code_store *s, const char *name, struct err *e)
 		.deadline_ms = s->deadline_ms,
 	};
 	enum store_outcome outcome = store_call(s->caller, &r, &a, &reply);
-	struct span items = outcome == STORE_OK ? code_items(&reply, &more) : (struct span){ 0 };
+	struct span items =
+	    outcome == STORE_OK ? reply_items(reply.body, &more) : (struct span){ 0 };
 	return items.p ? scan_count(items) > 0 || more.n : code_fail(r, &reply, e);
 }
 

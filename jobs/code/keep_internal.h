@@ -21,8 +21,6 @@ int code_complete(struct code_store *s, const struct code_archive *c, struct err
 int code_delete(struct code_store *s, const char *name, const char *uid, const char *version,
                 struct err *e);
 
-/* The items of a list, and the token to continue it ("" at its end).  p is NULL: it is no list. */
-struct span code_items(const struct store_reply *list, struct str *token);
 /* Calls `each` with every archive of this installation, borrowed.  -1 and *e. */
 typedef void code_each(void *arg, const struct code_archive *one);
 int code_list(struct code_store *s, code_each *each, void *arg, struct err *e);

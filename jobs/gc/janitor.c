@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/enc.h"
+#include "base/json/scan.h"
 #include "base/posix/clock.h"
 #include "jobs/gc/gc_internal.h"
 #include "jobs/store/paths.h"
@@ -97,16 +98,14 @@ static void janitor_look(struct orphan_kind *p, const struct marks *m, struct ar
 		janitor_delete(p, &now, a);
 }
 
-/* An item of a list. */
-static void janitor_note(void *arg, struct span item)
+static void janitor_note(struct orphan_kind *p, struct span item)
 {
-	struct orphan_kind *p = arg;
 	const struct janitor *j = p->janitor;
 	bool classes = p->kind == KIND_PRIORITYCLASS;
 	ARENA_AUTO a = { 0 };
 	struct marks m = marks_of(item, &a);
 	/* Names of a kind have one length, so bytes compare as texts. */
-	if (p->stopped || !(classes ? orphan_is_class : orphan_is_listed)(&m, &j->options) ||
+	if (!(classes ? orphan_is_class : orphan_is_listed)(&m, &j->options) ||
 	    !janitor_is_old(j, &m, j->date_s) || memcmp(m.name.p, p->cursor, m.name.n) <= 0)
 		return;
 	if (p->looks == (classes ? CLASSES_PAGE : LOOKS_MAX) || p->removed == REMOVALS_MAX) {
@@ -155,11 +154,13 @@ static void janitor_read(struct orphan_kind *p, const struct store_reply *reply)
 	struct janitor *j = p->janitor;
 	struct str more = STR_INIT(CONTINUE_MAX);
 	j->date_s = reply->date_s;
-	if (items_each(reply->body, janitor_note, p, &more) < 0) {
-		if (j->trouble.n == 0)
-			str_puts(&j->trouble, "the answer of the API server is not a list");
-		p->stopped = true;
-	}
+	struct span items = reply_items(reply->body, &more);
+	if (!items.p && j->trouble.n == 0)
+		str_puts(&j->trouble, "the answer of the API server is not a list");
+	p->stopped = !items.p;
+	struct span item;
+	for (struct scan walk = scan_begin(items); !p->stopped && scan_item(&walk, &item);)
+		janitor_note(p, item);
 	if (p->stopped) {
 		str_done(&more);
 		return;

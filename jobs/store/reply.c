@@ -184,26 +184,20 @@ struct reply_class reply_classify(const struct store_request *r, const struct ap
 
 /* ---- lists ---- */
 
-int items_each(struct span list, item_callback *each, void *arg, struct str *more)
+struct span reply_items(struct span list, struct str *more)
 {
 	enum { ITEMS, METADATA, N };
 	static const char *const KEYS[N] = { "items", "metadata" };
 	ARENA_AUTO a = { 0 };
 	struct span v[N];
-	struct span item;
-	if (!scan_valid(list, SCAN_DEPTH_MAX))
-		return -1;
-	scan_members(list, KEYS, v, N);
+	scan_members(scan_valid(list, SCAN_DEPTH_MAX) ? list : SPAN(""), KEYS, v, N);
 	/* Go writes an empty list as null. */
 	if (scan_type(v[ITEMS]) != SCAN_ARRAY && scan_type(v[ITEMS]) != SCAN_NULL)
-		return -1;
+		return (struct span){ NULL, 0 };
 	struct span token = scan_text(scan_get(v[METADATA], "continue"), &a);
 	if (token.n <= CONTINUE_MAX)
 		str_span(more, token);
-	for (struct scan items = scan_begin(v[ITEMS]); scan_item(&items, &item);)
-		if (scan_type(item) == SCAN_OBJECT)
-			each(arg, item);
-	return 0;
+	return v[ITEMS];
 }
 
 /* ---- messages: one sentence for each status ---- */

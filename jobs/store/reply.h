@@ -50,14 +50,9 @@ struct reply_class reply_classify(const struct store_request *r, const struct ap
 
 enum { CONTINUE_MAX = 4096 }; /* bytes of metadata.continue */
 
-/* A JSON object, borrowed until it returns. */
-typedef void item_callback(void *arg, struct span item);
-
-/*
- * Calls `each` with every item of a list that is an object.  Appends metadata.continue to `more`;
- * it is empty at the end of the list.  -1 if this is not a list or is truncated.
- */
-int items_each(struct span list, item_callback *each, void *arg, struct str *more);
+/* The items of a list.  Appends metadata.continue to `more`; it is empty at the end of the list.  p
+ * NULL: this is not a list, or is truncated. */
+struct span reply_items(struct span list, struct str *more);
 
 /* Appends verb and resource in the terms of RBAC: "get secrets in namespace pai-user-v2"; the
  * namespace only if it is not that of the jobs. */

@@ -33,6 +33,7 @@ void store_init(struct store *s, const struct store_ops *ops, const char *namesp
 		.at_once = limits->in_flight,
 		.wake_ms = NEVER,
 	};
+	TAILQ_INIT(&s->fresh.users);
 }
 
 void store_done(struct store *s)

@@ -8,6 +8,8 @@
  *
  * Thread: own
  */
+#include <sys/queue.h>
+
 #include "jobs/store/store.h"
 
 /* ---- requests in lists ---- */
@@ -62,17 +64,14 @@ static inline struct pending_list pending_take_all(struct pending_list *l)
 
 /* ---- the fair queue ---- */
 
-enum { FAIR_QUEUE_BUCKETS = 256 };
-
 /*
  * One queue for each user, served in turn: a user with a thousand jobs delays only these, not the
  * single job of another user.  A request counts for its user from fair_queue_join to
  * fair_queue_leave, also while it is under way or waits for its next try.
  */
 struct fair_queue {
-	struct user_queue *bucket[FAIR_QUEUE_BUCKETS]; /* all, by user */
-	struct user_queue *first, *last;               /* users with waiting requests, in turn */
-	size_t n;                                      /* number of waiting requests */
+	TAILQ_HEAD(user_queues, user_queue) users; /* who have requests, in turn */
+	size_t n;                                  /* number of waiting requests */
 };
 
 /* ---- the store ---- */

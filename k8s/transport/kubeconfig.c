@@ -104,23 +104,20 @@ static int kubeconfig_take_key(struct kubeconfig_reader *r, enum kubeconfig_sect
 		return kubeconfig_fault(r, m, "must be text");
 	if (m->value.n == 0)
 		return 0; /* as if absent, like kubectl */
-	char *text;
+	const char *text = m->value.text;
 	if (key->treatment == FILE_AT) {
 		const char *slash = strrchr(r->file, '/');
-		if (m->value.text[0] == '/' || slash == NULL)
-			text = xstrdup(m->value.text);
-		else
-			text = xasprintf("%.*s/%s", (int)(slash - r->file), r->file, m->value.text);
+		if (text[0] != '/' && slash != NULL)
+			text = arena_printf(r->arena, "%.*s/%s", (int)(slash - r->file), r->file,
+			                    text);
 	} else if (key->treatment == BASE64) {
 		struct span bytes;
 		if (base64_decode(r->arena, node_span(&m->value), &bytes) != 0 ||
 		    memchr(bytes.p, '\0', bytes.n) != NULL)
 			return kubeconfig_fault(r, m, "is not base64-encoded text");
-		text = xstrndup(bytes.p, bytes.n);
-	} else {
-		text = xstrdup(m->value.text);
+		text = arena_dup(r->arena, bytes);
 	}
-	*(char **)((char *)r->out + key->to) = text;
+	*(const char **)(void *)((char *)r->out + key->to) = text;
 	return 0;
 }
 
@@ -173,16 +170,15 @@ static int kubeconfig_read_tree(struct kubeconfig_reader *r, struct span text, c
 	return good ? 0 : -1;
 }
 
-int kubeconfig_read(const char *file, const char *context, struct login_source *out, struct err *e)
+int kubeconfig_read(const char *file, const char *context, struct arena *a,
+                    struct login_source *out, struct err *e)
 {
-	struct arena arena = { 0 };
-	struct kubeconfig_reader r = { .file = file, .arena = &arena, .out = out, .e = e };
+	struct kubeconfig_reader r = { .file = file, .arena = a, .out = out, .e = e };
 	char *text = config_file_text(file, e);
 	if (text == NULL)
 		return -1;
 	out->from = "kubeconfig";
 	int bad = kubeconfig_read_tree(&r, span_of(text), context);
-	arena_wipe(&arena);
 	memory_wipe(text, strlen(text));
 	free(text);
 	return bad;

@@ -29,21 +29,6 @@ static void free_secret(char **text)
 	*text = NULL;
 }
 
-void source_done(struct login_source *s)
-{
-	free(s->server);
-	free(s->namespace_name);
-	free(s->ca_file);
-	free(s->ca_data);
-	free_secret(&s->token);
-	free(s->token_file);
-	free(s->cert_file);
-	free(s->cert_data);
-	free(s->key_file);
-	free_secret(&s->key_data);
-	*s = (struct login_source){ 0 };
-}
-
 /* ---- PEM --------------------------------------------------------------------------- */
 
 #define PEM_NONE ((struct login_pem){ .fd = -1 })
@@ -212,7 +197,7 @@ void login_set_headers(CURL *h, struct curl_slist **headers, struct login *l,
 
 /* ---- sources -------------------------------------------------------------------- */
 
-int in_cluster_read(const char *dir, struct login_source *out, struct err *e)
+int in_cluster_read(const char *dir, struct arena *a, struct login_source *out, struct err *e)
 {
 	/* The environment is read at start, before there are threads. */
 	const char *host = getenv("KUBERNETES_SERVICE_HOST"); // NOLINT(concurrency-mt-unsafe)
@@ -222,39 +207,31 @@ int in_cluster_read(const char *dir, struct login_source *out, struct err *e)
 		               "no API server is given (--kubeconfig, --apiserver or --local), "
 		               "and this is not a pod: KUBERNETES_SERVICE_HOST is not set");
 	bool v6 = strchr(host, ':') != NULL;
-	FREE_AUTO char *file = xasprintf("%s/namespace", dir);
-	out->server = xasprintf(v6 ? "https://[%s]:%s" : "https://%s:%s", host, port);
-	out->ca_file = xasprintf("%s/ca.crt", dir);
-	out->token_file = xasprintf("%s/token", dir);
+	FREE_AUTO char *text = config_file_text(arena_printf(a, "%s/namespace", dir), e);
+	out->server = arena_printf(a, v6 ? "https://[%s]:%s" : "https://%s:%s", host, port);
+	out->ca_file = arena_printf(a, "%s/ca.crt", dir);
+	out->token_file = arena_printf(a, "%s/token", dir);
 	out->from = "service account";
-	out->namespace_name = config_file_text(file, e);
-	return out->namespace_name ? 0 : -1;
+	out->namespace_name = text ? arena_dup(a, span_of(text)) : NULL;
+	return text ? 0 : -1;
 }
 
-static char *login_copy(const char *text)
-{
-	return text ? xstrdup(text) : NULL;
-}
-
-static int login_read_source(const struct login_options *o, struct login_source *s, struct err *e)
+static int login_read_source(const struct login_options *o, struct arena *a, struct login_source *s,
+                             struct err *e)
 {
 	int bad = 0;
 	if (o->kubeconfig != NULL && o->apiserver != NULL)
 		return err_set(e, UNKNOWN_ERROR, "give a kubeconfig or an API server, not both");
-	if (o->kubeconfig != NULL) {
-		bad = kubeconfig_read(o->kubeconfig, o->context, s, e);
-	} else if (o->apiserver != NULL) {
-		s->from = "options";
-		s->server = login_copy(o->apiserver);
-		s->ca_file = login_copy(o->ca_file);
-		s->token_file = login_copy(o->token_file);
-	} else {
-		bad = in_cluster_read(SERVICE_ACCOUNT, s, e);
-	}
-	if (bad == 0 && o->namespace_name != NULL) { /* options take precedence */
-		free(s->namespace_name);
-		s->namespace_name = xstrdup(o->namespace_name);
-	}
+	if (o->kubeconfig != NULL)
+		bad = kubeconfig_read(o->kubeconfig, o->context, a, s, e);
+	else if (o->apiserver != NULL)
+		*s = (struct login_source){ .server = o->apiserver,
+			                    .ca_file = o->ca_file,
+			                    .token_file = o->token_file,
+			                    .from = "options" };
+	else
+		bad = in_cluster_read(SERVICE_ACCOUNT, a, s, e);
+	s->namespace_name = o->namespace_name ?: s->namespace_name; /* options take precedence */
 	return bad;
 }
 
@@ -281,7 +258,7 @@ static int login_fill(struct login *l, const struct login_source *s, struct err 
 	    pem_load(&l->cert, s->cert_file, s->cert_data, e) != 0 ||
 	    pem_load(&l->key, s->key_file, s->key_data, e) != 0)
 		return -1;
-	l->token_file = login_copy(s->token_file);
+	l->token_file = s->token_file ? xstrdup(s->token_file) : NULL;
 	if (s->token_file != NULL || s->token != NULL) {
 		l->token = login_read_token(s->token_file, s->token, s->from, e);
 		if (l->token == NULL)
@@ -308,10 +285,11 @@ struct login *login_new(const struct login_options *o, struct err *e)
 		"ALL_PROXY",     "no_proxy",
 		"NO_PROXY",
 	};
-	SOURCE_AUTO s = { 0 };
+	ARENA_SECRET a = { 0 };
+	struct login_source s = { 0 };
 	for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++)
 		(void)unsetenv(NAMES[i]); // NOLINT(concurrency-mt-unsafe): at start
-	if (login_read_source(o, &s, e) != 0)
+	if (login_read_source(o, &a, &s, e) != 0)
 		return NULL;
 	struct login *l = xcalloc(1, sizeof(*l));
 	l->ca = l->cert = l->key = PEM_NONE;

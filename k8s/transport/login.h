@@ -8,28 +8,27 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "jobs/store/store.h"
 #include "k8s/http/curl.h"
 
-/* Settings from a kubeconfig, the options or the pod's service account.  Texts are owned; NULL if
- * not set.  At most one of each pair of file and data is set.  source_done wipes the secrets. */
+/* Settings from a kubeconfig, the options or the pod's service account.  Texts live in an arena, or
+ * are borrowed; NULL if not set.  At most one of each pair of file and data is set. */
 struct login_source {
-	char *server, *namespace_name;
-	char *ca_file, *ca_data; /* PEM, as the other data */
-	char *token, *token_file;
-	char *cert_file, *cert_data;
-	char *key_file, *key_data;
+	const char *server, *namespace_name;
+	const char *ca_file, *ca_data; /* PEM, as the other data */
+	const char *token, *token_file;
+	const char *cert_file, *cert_data;
+	const char *key_file, *key_data;
 	const char *from; /* static text for messages: "kubeconfig" */
 };
 
-void source_done(struct login_source *s);
-#define SOURCE_AUTO __attribute__((cleanup(source_done))) struct login_source
-
-/* -1 and *e (500) naming the file and the key.  Thread: main. */
-int kubeconfig_read(const char *file, const char *context, struct login_source *out, struct err *e);
+/* -1 and *e (500) naming the file and the key.  The arena holds secrets then.  Thread: main. */
+int kubeconfig_read(const char *file, const char *context, struct arena *a,
+                    struct login_source *out, struct err *e);
 /* dir: the directory with the service account's files.  Thread: main. */
-int in_cluster_read(const char *dir, struct login_source *out, struct err *e);
+int in_cluster_read(const char *dir, struct arena *a, struct login_source *out, struct err *e);
 
 /* A certificate or key as a file in memory: libcurl with GnuTLS reads a CA from files only, and a
  * loop must not read from disk when it connects.  When the file on disk changes, the new content

@@ -231,11 +231,11 @@ TEST(test_login_without_options_needs_a_pod)
 
 TEST(test_in_cluster_login_reads_the_files_of_the_pod)
 {
-	SOURCE_AUTO s = { 0 };
+	struct login_source s = { 0 };
 	file("namespace", "team\n");
 	set_env("KUBERNETES_SERVICE_HOST", "fd00::1");
 	set_env("KUBERNETES_SERVICE_PORT", "443");
-	assert_int_equal(in_cluster_read(unit_path(""), &s, no_err()), 0);
+	assert_int_equal(in_cluster_read(unit_path(""), &unit.a, &s, no_err()), 0);
 	assert_string_equal(s.server, "https://[fd00::1]:443");
 	assert_string_equal(s.namespace_name, "team\n");
 	assert_non_null(strstr(s.token_file, "/token"));

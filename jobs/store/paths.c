@@ -86,7 +86,7 @@ void query_encode(struct str *out, struct span text)
 {
 	for (size_t i = 0; i < text.n; i++) {
 		char c = text.p[i];
-		if (is_alnum(c) || c == '-' || c == '_' || c == '.')
+		if (is_alnum(c) || (c && strchr("-._~", c)))
 			str_char(out, c);
 		else
 			str_printf(out, "%%%02X", (unsigned)(unsigned char)c);

@@ -45,5 +45,5 @@ bool segment_ok(const char *name);
 int path_write(struct str *out, enum object_kind kind, const char *namespace_name,
                const char *name);
 
-/* Appends a value of a query, percent-encoded. */
+/* Appends a value of a query or a segment of a path, percent-encoded. */
 void query_encode(struct str *out, struct span text);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/json/scan.h"
+#include "jobs/store/paths.h"
 #include "server/cli/cli_internal.h"
 #include "server/compose/compose.h"
 #include "server/jobs/jobs.h"
@@ -77,9 +78,9 @@ static int resubmit_name(struct remote *r, struct span old, struct arena *a, con
 	if (!user)
 		return -1;
 	str_puts(&path, "/api/v2/jobs?limit=0&username=");
-	job_path_segment(&path, span_of(user));
+	query_encode(&path, span_of(user));
 	str_puts(&path, "&nextName=");
-	job_path_segment(&path, old);
+	query_encode(&path, old);
 	if (remote_get(r, str_c(&path), &reply, &jobs, e) < 0)
 		return -1;
 	struct span next = scan_text(scan_get(jobs, "nextName"), a);

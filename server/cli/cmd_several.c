@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "jobs/cache/job_entry.h"
+#include "jobs/store/paths.h"
 #include "server/cli/cli_internal.h"
 #include "server/jobs/jobs.h"
 
@@ -52,9 +53,9 @@ static int delete_job(struct remote *r, const char *job, struct span detail, str
 	STR_AUTO path = STR_INIT(PATH_LIMIT);
 	size_t n = span_chr(span_of(job), '~');
 	str_puts(&path, "/api/v1/user/");
-	job_path_segment(&path, (struct span){ job, n });
+	query_encode(&path, (struct span){ job, n });
 	str_puts(&path, "/jobs/");
-	job_path_segment(&path, span_of(job + n + (job[n] != '\0')));
+	query_encode(&path, span_of(job + n + (job[n] != '\0')));
 	const struct client_call call = { .method = "DELETE",
 		                          .path = str_c(&path),
 		                          .max = REPLY_BYTES };

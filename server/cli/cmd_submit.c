@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/image/image.h"
 #include "base/json/scan.h"
+#include "jobs/store/paths.h"
 #include "server/cli/cli_internal.h"
 #include "server/compose/compose.h"
 #include "server/config/setup.h"
@@ -84,7 +85,7 @@ static int submit_post(struct remote *r, const struct submit_call *c, struct rem
 	size_t n_tags = r->o->tag.n ?: !!c->tag;
 	for (size_t i = 0; i < n_tags; i++) {
 		str_puts(&path, i || r->o->dry_run ? "&tag=" : "?tag=");
-		job_path_segment(&path, span_of(r->o->tag.n ? r->o->tag.v[i] : c->tag));
+		query_encode(&path, span_of(r->o->tag.n ? r->o->tag.v[i] : c->tag));
 	}
 	const struct client_call call = {
 		.method = "POST",

@@ -1,5 +1,6 @@
 /* Jobs by their names, and the commands about one job. */
 #include "base/json/scan.h"
+#include "jobs/store/paths.h"
 #include "server/auth/token.h"
 #include "server/cli/cli_internal.h"
 #include "server/config/setup.h"
@@ -11,7 +12,7 @@ const char *remote_path(const char *job, const char *rest, struct arena *a)
 {
 	STR_AUTO out = STR_INIT(TEXT_MAX);
 	str_puts(&out, "/api/v2/jobs/");
-	job_path_segment(&out, span_of(job));
+	query_encode(&out, span_of(job));
 	str_puts(&out, rest);
 	return arena_dup(a, str_view(&out));
 }
@@ -78,7 +79,7 @@ void remote_put_tags(struct str *out, const struct option_list *tags)
 {
 	for (size_t i = 0; i < tags->n; i++) {
 		str_puts(out, i ? "," : "&tagsContain=");
-		job_path_segment(out, span_of(tags->v[i]));
+		query_encode(out, span_of(tags->v[i]));
 	}
 }
 
@@ -137,7 +138,7 @@ static const char **jobs_tagged(struct remote *r, const char *states, size_t *n,
 	if (!user)
 		return NULL;
 	str_printf(&path, "/api/v2/jobs?limit=50000&state=%s&username=", states);
-	job_path_segment(&path, span_of(user));
+	query_encode(&path, span_of(user));
 	remote_put_tags(&path, tags);
 	if (remote_get(r, str_c(&path), &reply, &rows, e) < 0)
 		return NULL;

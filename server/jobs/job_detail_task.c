@@ -10,6 +10,7 @@
 #include "base/image/image.h"
 #include "base/json/fields.h"
 #include "base/str.h"
+#include "jobs/store/paths.h"
 
 enum { ROLE_NAME_MAX = 63, HIVED_DEPTH = 32, PATH_MAX_BYTES = 4096 };
 
@@ -218,11 +219,11 @@ static struct span log_path(const struct shower *w, struct span role)
 		return (struct span){ NULL, 0 };
 	job_id_text(&id, w->s->job);
 	str_puts(&out, "/api/v2/jobs/");
-	job_path_segment(&out, str_view(&id));
+	query_encode(&out, str_view(&id));
 	str_puts(&out, "/attempts/");
 	str_int(&out, w->attempt.attempt);
 	str_puts(&out, "/taskRoles/");
-	job_path_segment(&out, role);
+	query_encode(&out, role);
 	str_puts(&out, "/taskIndex/");
 	return arena_span(w->a, str_view(&out));
 }

@@ -253,17 +253,6 @@ void job_doc(struct request *r, const struct job_entry *job, job_doc_came *came)
 
 /* ---- ids ---- */
 
-void job_path_segment(struct str *out, struct span text)
-{
-	for (size_t i = 0; i < text.n; i++) {
-		char c = text.p[i];
-		if (is_alnum(c) || (c && strchr("-._~", c)))
-			str_char(out, c);
-		else
-			str_printf(out, "%%%02X", (unsigned)(unsigned char)c);
-	}
-}
-
 void job_id_text(struct str *out, const struct job_entry *job)
 {
 	if (job->legacy)

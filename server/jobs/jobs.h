@@ -51,9 +51,6 @@ enum tags_changed { TAGS_CHANGED, TAGS_AS_BEFORE, TAGS_FULL };
 enum tags_changed tags_change(struct str *out, struct span list, struct span tag, bool with,
                               struct arena *a);
 
-/* Appends text percent-encoded, as one segment of a path.  Thread: any. */
-void job_path_segment(struct str *out, struct span text);
-
 /*
  * Clients of one loop that wait for changes of jobs.  fd is readable when followers_run_once has
  * something to do.  NULL and *e: 500.  The caller frees it when no request is left; NULL is

@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "base/time.h"
 #include "jobs/framework/view.h"
+#include "jobs/store/paths.h"
 #include "machine/store/aside.h"
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
@@ -293,7 +294,7 @@ static void link_sign(const unsigned char *key, const struct log_link *l, struct
 static void link_put_segment(struct str *out, const char *before, struct span text)
 {
 	str_puts(out, before);
-	job_path_segment(out, text);
+	query_encode(out, text);
 }
 
 void log_link_write(struct str *out, const struct log_signing *by, const struct log_link *l)

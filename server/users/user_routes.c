@@ -5,6 +5,7 @@
 #include "base/enc.h"
 #include "base/json/put.h"
 #include "base/json/scan.h"
+#include "jobs/store/paths.h"
 #include "server/accounts/account.h"
 #include "server/config/options.h"
 #include "server/http/edit.h"
@@ -180,8 +181,7 @@ static int user_list_read(struct user_list *l, const char *namespace_name,
 			break;
 		query.n = first;
 		str_puts(&query, "&continue=");
-		for (size_t i = 0; i < more.n; i++)
-			str_printf(&query, "%%%02X", (unsigned char)more.p[i]);
+		query_encode(&query, more);
 	}
 	return 0;
 }

@@ -53,6 +53,7 @@ struct submission {
 	size_t vetted;                    /* pods that the API server has accepted */
 	struct made_object *made;         /* by step */
 	struct store_request request;     /* under way */
+	const struct store_reply *reply;  /* the answer to it, while a step handles it */
 	struct str patch;                 /* its body; empty before the first PATCH */
 	struct made_object old;           /* the object that is replaced */
 	unsigned tries, internal, absent; /* of this step: POSTs; answers 500; "not there" */
@@ -66,7 +67,7 @@ struct submission {
 	struct err e;        /* reason of the roll-back */
 };
 
-typedef void submission_step(struct submission *b, const struct store_reply *reply);
+typedef void submission_step(struct submission *b);
 static store_callback submission_on_reply;
 
 /* ---- requests, about the object of the current step ---- */
@@ -246,12 +247,12 @@ static void submission_next_step(struct submission *b)
 }
 
 /* The POST may have been executed. */
-static void submission_post_lost(struct submission *b, const struct store_reply *reply)
+static void submission_post_lost(struct submission *b)
 {
-	b->internal += reply->status == 500;
+	b->internal += b->reply->status == 500;
 	if (b->opt->dry_run) {
 		err_set(&b->e, UNAVAILABLE, "the API server did not answer in time: %.*s",
-		        (int)reply->message.n, reply->message.p);
+		        (int)b->reply->message.n, b->reply->message.p);
 		submission_finish(b);
 		return;
 	}
@@ -260,16 +261,15 @@ static void submission_post_lost(struct submission *b, const struct store_reply 
 }
 
 /* Or a PodTemplate of this name exists, which is noticed after the check. */
-static void submission_pod_accepted(struct submission *b, const struct store_reply *reply)
+static void submission_pod_accepted(struct submission *b)
 {
-	(void)reply;
 	b->vetted++;
 	submission_vet(b);
 }
 
-static void submission_pod_rejected(struct submission *b, const struct store_reply *reply)
+static void submission_pod_rejected(struct submission *b)
 {
-	explain_refusal(&b->e, &b->request, reply);
+	explain_refusal(&b->e, &b->request, b->reply);
 	(void)err_wrap(&b->e, "the pod of task role %s", b->objects->check[b->vetted].name);
 	submission_finish(b);
 }
@@ -288,57 +288,56 @@ static void submission_copy_text(char *to, size_t room, struct span text)
 }
 
 /* Notes the answer to the POST of the Framework, or to the PATCH that starts it. */
-static void submission_note_framework(struct submission *b, const struct store_reply *reply)
+static void submission_note_framework(struct submission *b)
 {
 	struct submission_made *m = b->opt->made;
 	if (!m || b->step > 0)
 		return;
 	ARENA_AUTO arena = { 0 };
-	struct span created = scan_path(reply->body, "metadata", "creationTimestamp");
-	submission_copy_text(m->uid, sizeof(m->uid), reply->uid);
-	submission_copy_text(m->version, sizeof(m->version), reply->resource_version);
+	struct span created = scan_path(b->reply->body, "metadata", "creationTimestamp");
+	submission_copy_text(m->uid, sizeof(m->uid), b->reply->uid);
+	submission_copy_text(m->version, sizeof(m->version), b->reply->resource_version);
 	submission_copy_text(m->created, sizeof(m->created), scan_text(created, &arena));
 }
 
-static void submission_is_made(struct submission *b, const struct store_reply *reply)
+static void submission_is_made(struct submission *b)
 {
 	struct made_object *m = &b->made[b->step];
-	struct span uid = b->opt->dry_run && reply->uid.n == 0 ? SPAN("dry-run") : reply->uid;
+	struct span uid = b->opt->dry_run && b->reply->uid.n == 0 ? SPAN("dry-run") : b->reply->uid;
 	if (!submission_uid_ok(uid)) {
-		submission_post_lost(b, reply); /* not an answer of an API server */
+		submission_post_lost(b); /* not an answer of an API server */
 		return;
 	}
 	submission_copy_text(m->uid, UID_ROOM, uid);
 	m->lost = false;
-	submission_note_framework(b, reply);
+	submission_note_framework(b);
 	submission_next_step(b);
 }
 
-static void submission_refused(struct submission *b, const struct store_reply *reply)
+static void submission_refused(struct submission *b)
 {
-	explain_refusal(&b->e, &b->request, reply);
+	explain_refusal(&b->e, &b->request, b->reply);
 	submission_roll_back(b);
 }
 
-static void submission_unavailable(struct submission *b, const struct store_reply *reply)
+static void submission_unavailable(struct submission *b)
 {
 	err_set(&b->e, UNAVAILABLE, "the API server could not be reached in time: %.*s",
-	        (int)reply->message.n, reply->message.p);
+	        (int)b->reply->message.n, b->reply->message.p);
 	submission_roll_back(b);
 }
 
 /* The POST was not executed, but an earlier one may have been. */
-static void submission_not_made(struct submission *b, const struct store_reply *reply)
+static void submission_not_made(struct submission *b)
 {
 	if (b->made[b->step].lost)
 		submission_get(b, COMPARING, 0);
 	else
-		submission_unavailable(b, reply);
+		submission_unavailable(b);
 }
 
-static void submission_no_room(struct submission *b, const struct store_reply *reply)
+static void submission_no_room(struct submission *b)
 {
-	(void)reply;
 	err_set(&b->e, UNAVAILABLE, "too many jobs are being submitted; try again later");
 	submission_roll_back(b);
 }
@@ -379,16 +378,15 @@ static void submission_wait_for_collector(struct submission *b)
 	submission_roll_back(b);
 }
 
-static void submission_note_old(struct submission *b, const struct store_reply *reply)
+static void submission_note_old(struct submission *b)
 {
 	b->made[b->step].lost = false;
-	submission_copy_text(b->old.uid, UID_ROOM, reply->uid);
-	submission_copy_text(b->old.version, UID_ROOM, reply->resource_version);
+	submission_copy_text(b->old.uid, UID_ROOM, b->reply->uid);
+	submission_copy_text(b->old.version, UID_ROOM, b->reply->resource_version);
 }
 
-static void submission_job_vanished(struct submission *b, const struct store_reply *reply)
+static void submission_job_vanished(struct submission *b)
 {
-	(void)reply;
 	err_set(&b->e, UNAVAILABLE,
 	        "job %s was deleted while it was being made; send the request again, with the same "
 	        "Idempotency-Key if it has one",
@@ -398,17 +396,16 @@ static void submission_job_vanished(struct submission *b, const struct store_rep
 
 /* A server that takes this submission over removes its Framework before it makes a PriorityClass,
  * so one that was there before this answer is older. */
-static void submission_is_owner(struct submission *b, const struct store_reply *reply)
+static void submission_is_owner(struct submission *b)
 {
-	if (span_is(reply->uid, b->made[0].uid))
+	if (span_is(b->reply->uid, b->made[0].uid))
 		submission_replace(b);
 	else
-		submission_job_vanished(b, reply);
+		submission_job_vanished(b);
 }
 
-static void submission_replaced(struct submission *b, const struct store_reply *reply)
+static void submission_replaced(struct submission *b)
 {
-	(void)reply;
 	if (b->tries < 3)
 		submission_post(b, 0);
 	else if (b->step == 0)
@@ -432,15 +429,14 @@ static void submission_is_foreign(struct submission *b)
  * made, or makes late, is owned by a Framework that is gone.  The DELETE fails if the Framework is
  * started meanwhile.
  */
-static void submission_take_over(struct submission *b, const struct store_reply *reply,
-                                 const struct marks *framework)
+static void submission_take_over(struct submission *b, const struct marks *framework)
 {
 	ARENA_AUTO a = { 0 };
 	struct marks ours = marks_of(submission_object(b)->body, &a);
-	int64_t age_ms = (reply->date_s - framework->created_s) * 1000;
-	if (!span_is(reply->uid, b->old.uid))
+	int64_t age_ms = (b->reply->date_s - framework->created_s) * 1000;
+	if (!span_is(b->reply->uid, b->old.uid))
 		b->patience_ms = 0; /* of yet another server */
-	submission_note_old(b, reply);
+	submission_note_old(b);
 	int64_t again = age_ms < ANOTHER_MS ? submission_wait_ms(b, ANOTHER_MS) : 0;
 	if (!ownership_is_untouched(framework) || !ownership_same_home(framework, &ours))
 		submission_fail_conflict(b);
@@ -451,8 +447,7 @@ static void submission_take_over(struct submission *b, const struct store_reply 
 }
 
 /* A Framework of this name exists.  An earlier attempt of the same request may have created it. */
-static void submission_is_taken(struct submission *b, const struct store_reply *reply,
-                                const struct marks *framework)
+static void submission_is_taken(struct submission *b, const struct marks *framework)
 {
 	b->made[0].lost = false;
 	if (framework->deleted.p) {
@@ -463,7 +458,7 @@ static void submission_is_taken(struct submission *b, const struct store_reply *
 		submission_finish(b);
 		return;
 	}
-	switch (ownership_repeat(framework, reply->date_s, b->opt->idempotency)) {
+	switch (ownership_repeat(framework, b->reply->date_s, b->opt->idempotency)) {
 	case REPEAT_NONE:
 		submission_fail_conflict(b);
 		return;
@@ -471,7 +466,7 @@ static void submission_is_taken(struct submission *b, const struct store_reply *
 		b->again = true;
 		break;
 	case REPEAT_UNDER_WAY:
-		submission_take_over(b, reply, framework);
+		submission_take_over(b, framework);
 		return;
 	case REPEAT_OTHER_BODY:
 		err_set(&b->e, KEY_REUSED,
@@ -483,9 +478,8 @@ static void submission_is_taken(struct submission *b, const struct store_reply *
 }
 
 /* 409 to a POST. */
-static void submission_exists(struct submission *b, const struct store_reply *reply)
+static void submission_exists(struct submission *b)
 {
-	(void)reply;
 	b->met = true;
 	if (b->opt->dry_run && b->step == 0)
 		submission_fail_conflict(b);
@@ -495,15 +489,15 @@ static void submission_exists(struct submission *b, const struct store_reply *re
 }
 
 /* The object is absent.  Another POST creates it or gets 409. */
-static void submission_is_absent(struct submission *b, const struct store_reply *reply)
+static void submission_is_absent(struct submission *b)
 {
-	(void)reply;
 	int64_t again = clock_ms() + ((int64_t)PAUSE_MS >> (b->tries < 3 ? 3 - b->tries : 0));
 	if (b->internal >= INTERNAL_MAX) {
 		struct store_reply said = { .status = 500,
 			                    .message = SPAN("it answered 500 repeatedly") };
 		b->made[b->step].lost = false;
-		submission_refused(b, &said);
+		b->reply = &said;
+		submission_refused(b);
 	} else if (again < b->opt->deadline_ms) {
 		submission_post(b, again);
 	} else if (++b->absent < ABSENT_MAX) {
@@ -516,7 +510,7 @@ static void submission_is_absent(struct submission *b, const struct store_reply 
 }
 
 /* The GET for the comparison was refused, probably by RBAC. */
-static void submission_cannot_compare(struct submission *b, const struct store_reply *reply)
+static void submission_cannot_compare(struct submission *b)
 {
 	bool owned = resource_of(submission_object(b)->kind)->namespaced;
 	if (!b->made[b->step].lost) {
@@ -525,74 +519,73 @@ static void submission_cannot_compare(struct submission *b, const struct store_r
 		/* It is not known whether the object exists.  Another POST creates it, or gets 409
 		 * without showing the owner: then the Framework is removed, and the dependent with
 		 * it. */
-		submission_is_absent(b, reply);
+		submission_is_absent(b);
 	} else if (b->step > 0) {
 		/* The roll-back removes the owner, or the object. */
-		submission_unavailable(b, reply);
+		submission_unavailable(b);
 	} else {
-		explain_refusal(&b->e, &b->request, reply);
+		explain_refusal(&b->e, &b->request, b->reply);
 		submission_outcome_unknown(b, err_msg(&b->e));
 	}
 }
 
-static void submission_not_compared(struct submission *b, const struct store_reply *reply)
+static void submission_not_compared(struct submission *b)
 {
 	if (b->step == 0)
 		submission_outcome_unknown(b, "the API server did not answer in time");
 	else
-		submission_unavailable(b, reply);
+		submission_unavailable(b);
 }
 
-static void submission_compared(struct submission *b, const struct store_reply *reply)
+static void submission_compared(struct submission *b)
 {
 	ARENA_AUTO a = { 0 };
 	const struct object *o = submission_object(b);
-	struct marks there = marks_of(reply->body, &a);
+	struct marks there = marks_of(b->reply->body, &a);
 	struct marks ours = marks_of(o->body, &a);
 	/* Objects without owner are not collected.  A PriorityClass is named after its Framework,
 	 * so one that this installation made for an older submission is left over: the Framework of
 	 * that name is ours now. */
 	bool left_over = !resource_of(o->kind)->namespaced && ownership_same_home(&there, &ours);
-	if (!submission_uid_ok(reply->uid)) {
-		submission_not_compared(b, reply); /* not an answer of an API server */
+	if (!submission_uid_ok(b->reply->uid)) {
+		submission_not_compared(b); /* not an answer of an API server */
 	} else if (span_is(there.submission, b->opt->submission_id)) {
-		submission_is_made(b, reply);
+		submission_is_made(b);
 	} else if (b->step == 0) {
-		submission_is_taken(b, reply, &there);
+		submission_is_taken(b, &there);
 	} else if (!left_over) {
 		submission_is_foreign(b);
 	} else if (b->opt->dry_run) {
 		submission_next_step(b); /* it would be replaced */
 	} else {
-		submission_note_old(b, reply);
+		submission_note_old(b);
 		submission_get(b, OWNING, 0);
 	}
 }
 
 /* The answer is our Framework, and shows it started. */
-static bool submission_shows_start(const struct submission *b, const struct store_reply *reply)
+static bool submission_shows_start(const struct submission *b)
 {
 	ARENA_AUTO a = { 0 };
-	struct marks framework = marks_of(reply->body, &a);
-	return span_is(reply->uid, b->made[0].uid) && ownership_is_started(&framework);
+	struct marks framework = marks_of(b->reply->body, &a);
+	return span_is(b->reply->uid, b->made[0].uid) && ownership_is_started(&framework);
 }
 
-static void submission_started(struct submission *b, const struct store_reply *reply)
+static void submission_started(struct submission *b)
 {
-	if (!submission_shows_start(b, reply)) {
+	if (!submission_shows_start(b)) {
 		b->strange++;
 		submission_get(b, CHECKING, 0); /* not an answer of an API server */
 		return;
 	}
 	err_done(&b->e);
-	submission_note_framework(b, reply);
+	submission_note_framework(b);
 	submission_finish(b);
 }
 
 /* A concurrent write; or, if it repeats, another Framework has the name now. */
-static void submission_start_again(struct submission *b, const struct store_reply *reply)
+static void submission_start_again(struct submission *b)
 {
-	(void)reply;
 	if (++b->conflicts < CONFLICTS_MAX)
 		submission_patch(b, clock_ms() + PAUSE_MS);
 	else
@@ -600,19 +593,18 @@ static void submission_start_again(struct submission *b, const struct store_repl
 }
 
 /* 422 also if the first try has started it, or another Framework has the name now. */
-static void submission_not_started(struct submission *b, const struct store_reply *reply)
+static void submission_not_started(struct submission *b)
 {
-	explain_refusal(&b->e, &b->request, reply);
-	if (reply->status == 422)
+	explain_refusal(&b->e, &b->request, b->reply);
+	if (b->reply->status == 422)
 		submission_get(b, CHECKING, 0);
 	else
 		submission_roll_back(b);
 }
 
 /* The Framework seems to exist.  b->e is set if it cannot be started. */
-static void submission_not_yet_started(struct submission *b, const struct store_reply *reply)
+static void submission_not_yet_started(struct submission *b)
 {
-	(void)reply;
 	if (!b->e.http && b->strange >= STRANGE_MAX)
 		err_set(&b->e, UNAVAILABLE,
 		        "the API server answers 200 repeatedly, but does not start job %s",
@@ -623,23 +615,24 @@ static void submission_not_yet_started(struct submission *b, const struct store_
 		submission_patch(b, clock_ms() + PAUSE_MS);
 }
 
-static void submission_checked(struct submission *b, const struct store_reply *reply)
+static void submission_checked(struct submission *b)
 {
-	if (submission_shows_start(b, reply)) {
-		submission_started(b, reply);
+	if (submission_shows_start(b)) {
+		submission_started(b);
 		return;
 	}
-	if (!submission_uid_ok(reply->uid) || span_is(reply->uid, b->made[0].uid)) {
-		submission_not_yet_started(b, reply);
+	if (!submission_uid_ok(b->reply->uid) || span_is(b->reply->uid, b->made[0].uid)) {
+		submission_not_yet_started(b);
 		return;
 	}
 	/* Another Framework has the name.  If another server has taken this submission over and
 	 * started the job, that is the answer; the objects made here are removed. */
 	ARENA_AUTO a = { 0 };
-	struct marks framework = marks_of(reply->body, &a);
-	b->again = ownership_repeat(&framework, reply->date_s, b->opt->idempotency) == REPEAT_DONE;
+	struct marks framework = marks_of(b->reply->body, &a);
+	b->again =
+	    ownership_repeat(&framework, b->reply->date_s, b->opt->idempotency) == REPEAT_DONE;
 	if (!b->again) {
-		submission_job_vanished(b, reply);
+		submission_job_vanished(b);
 		return;
 	}
 	err_done(&b->e);
@@ -709,7 +702,8 @@ static submission_step *const TABLE[PHASE_MAX][STORE_OUTCOME_MAX] = {
 static void submission_on_reply(void *arg, const struct store_reply *reply)
 {
 	struct submission *b = arg;
-	TABLE[b->phase][reply->outcome](b, reply);
+	b->reply = reply;
+	TABLE[b->phase][reply->outcome](b);
 }
 
 void submission_start(struct store *s, const struct objects *o,
@@ -775,16 +769,14 @@ static void submission_roll_back(struct submission *b)
 	submission_undo_next(b);
 }
 
-static void submission_undone(struct submission *b, const struct store_reply *reply)
+static void submission_undone(struct submission *b)
 {
-	(void)reply; /* deleted or absent */
 	b->step++;
 	submission_undo_next(b);
 }
 
-static void submission_not_undone(struct submission *b, const struct store_reply *reply)
+static void submission_not_undone(struct submission *b)
 {
-	(void)reply;
 	b->left_behind = true;
 	/* The Framework can be running, and then needs the other objects. */
 	b->step = b->step == 0 ? b->objects->n : b->step + 1;
@@ -792,23 +784,22 @@ static void submission_not_undone(struct submission *b, const struct store_reply
 }
 
 /* Another object has the name now, or a concurrent change caused a conflict. */
-static void submission_in_the_way(struct submission *b, const struct store_reply *reply)
+static void submission_in_the_way(struct submission *b)
 {
-	(void)reply;
 	struct made_object *m = &b->made[b->step];
 	m->uid[0] = '\0';
 	m->lost = true;
 	submission_get(b, SEEKING, clock_ms() + PAUSE_MS);
 }
 
-static void submission_sought(struct submission *b, const struct store_reply *reply)
+static void submission_sought(struct submission *b)
 {
 	ARENA_AUTO a = { 0 };
-	struct marks there = marks_of(reply->body, &a);
+	struct marks there = marks_of(b->reply->body, &a);
 	struct made_object *m = &b->made[b->step];
-	if (reply->uid.n == 0 || reply->uid.n >= UID_ROOM ||
-	    reply->resource_version.n >= UID_ROOM) {
-		submission_not_undone(b, reply);
+	if (b->reply->uid.n == 0 || b->reply->uid.n >= UID_ROOM ||
+	    b->reply->resource_version.n >= UID_ROOM) {
+		submission_not_undone(b);
 		return;
 	}
 	*m = (struct made_object){ .lost = false };
@@ -820,8 +811,8 @@ static void submission_sought(struct submission *b, const struct store_reply *re
 			submission_finish(b);
 			return;
 		}
-		memcpy(m->uid, reply->uid.p, reply->uid.n);
-		memcpy(m->version, reply->resource_version.p, reply->resource_version.n);
+		memcpy(m->uid, b->reply->uid.p, b->reply->uid.n);
+		memcpy(m->version, b->reply->resource_version.p, b->reply->resource_version.n);
 	}
 	submission_undo_next(b);
 }

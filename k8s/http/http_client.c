@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,7 +19,7 @@ enum { HEADER_MAX = 16 * 1024, RECEIVE = 64 << 10, TURN_MS_MAX = 60000 };
 
 struct client_exchange {
 	struct client *client;
-	struct client_exchange *next, **at;
+	LIST_ENTRY(client_exchange) link;
 	CURL *easy;
 	struct curl_slist *headers;
 	struct client_call call;
@@ -35,7 +36,7 @@ struct client {
 	struct str authorization; /* "": none */
 	int64_t arrived; /* bytes at the other end of the last connection that was closed */
 	bool hints;      /* problems come with those for users of a rest-lit server */
-	struct client_exchange *first;
+	LIST_HEAD(, client_exchange) exchanges;
 };
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -109,9 +110,7 @@ static bool client_was_slow(struct client_exchange *x, CURLcode result)
 
 void client_stop(struct client_exchange *x)
 {
-	*x->at = x->next;
-	if (x->next)
-		x->next->at = x->at;
+	LIST_REMOVE(x, link);
 	(void)curl_multi_remove_handle(x->client->multi, x->easy); /* it was added */
 	curl_easy_cleanup(x->easy);
 	curl_free_headers(&x->headers);
@@ -180,12 +179,9 @@ struct client_exchange *client_start(struct client *c, const struct client_call 
 		return NULL;
 	struct client_exchange *x = xcalloc(1, sizeof(*x));
 	*x = (struct client_exchange){
-		.client = c, .next = c->first, .at = &c->first, .easy = easy, .call = *call
+		.client = c, .easy = easy, .call = *call, .body = STR_INIT(call->max)
 	};
-	x->body = (struct str)STR_INIT(call->max);
-	if (x->next)
-		x->next->at = &x->next;
-	c->first = x;
+	LIST_INSERT_HEAD(&c->exchanges, x, link);
 	curl_receive(easy, client_take_body, x, x->error);
 	CURL_SET(easy, CURLOPT_CLOSESOCKETFUNCTION, client_closes);
 	CURL_SET(easy, CURLOPT_CLOSESOCKETDATA, c);
@@ -260,10 +256,8 @@ void client_free(struct client *c)
 {
 	if (!c)
 		return;
-	for (struct client_exchange *x = c->first, *next; x; x = next) {
-		next = x->next;
-		client_stop(x);
-	}
+	while (!LIST_EMPTY(&c->exchanges))
+		client_stop(LIST_FIRST(&c->exchanges));
 	if (c->multi)
 		(void)curl_multi_cleanup(c->multi); /* no handle is left in it */
 	str_wipe(&c->authorization);

@@ -3,6 +3,7 @@
 
 #include <netinet/in.h>
 #include <stdlib.h>
+#include <sys/queue.h>
 #include <unistd.h>
 
 #include "k8s/http/curl.h"
@@ -12,7 +13,7 @@ enum { ANSWER_MAX = 64 << 10 /* bytes of headers, and of the body, that are read
 
 struct posting {
 	struct poster *poster;
-	struct posting *next, **at;
+	LIST_ENTRY(posting) link;
 	CURL *easy;
 	struct curl_slist *headers;
 	char *body;
@@ -27,7 +28,7 @@ struct poster {
 	struct curl_loop curl;
 	char *url;
 	bool inside;
-	struct posting *first;
+	LIST_HEAD(, posting) postings;
 };
 
 /* ---- addresses ------------------------------------------------------------------------------- */
@@ -114,30 +115,20 @@ static curl_socket_t poster_open_socket(void *arg, curlsocktype purpose, struct 
 	return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
 }
 
-/* The headers of an answer: libcurl keeps them all. */
-static size_t poster_count_header(char *from, size_t size, size_t count, void *arg)
+/* Bytes of the body, or of the headers, which libcurl keeps. */
+static size_t poster_count(char *from, size_t size, size_t count, void *arg)
 {
-	struct posting *x = arg;
+	size_t *bytes = arg;
 	(void)from;
-	x->header_bytes += size * count;
-	return x->header_bytes > ANSWER_MAX ? 0 : size * count; /* 0 ends the transfer */
-}
-
-static size_t poster_count_body(char *from, size_t size, size_t count, void *arg)
-{
-	struct posting *x = arg;
-	(void)from;
-	x->body_bytes += size * count;
-	return x->body_bytes > ANSWER_MAX ? 0 : size * count;
+	*bytes += size * count;
+	return *bytes > ANSWER_MAX ? 0 : size * count; /* 0 ends the transfer */
 }
 
 /* ---- a request ------------------------------------------------------------------------------- */
 
 static void poster_drop(struct posting *x)
 {
-	*x->at = x->next;
-	if (x->next)
-		x->next->at = x->at;
+	LIST_REMOVE(x, link);
 	(void)curl_multi_remove_handle(x->poster->curl.multi, x->easy); /* or not added */
 	curl_easy_cleanup(x->easy);
 	curl_free_headers(&x->headers);
@@ -165,24 +156,21 @@ int poster_send(struct poster *p, const struct post *post, struct err *e)
 		return -1;
 	struct posting *x = xcalloc(1, sizeof(*x));
 	*x = (struct posting){ .poster = p,
-		               .next = p->first,
-		               .at = &p->first,
 		               .easy = easy,
 		               .body = xstrndup(post->body.p, post->body.n),
 		               .ended = post->ended,
 		               .arg = post->arg };
-	if (x->next)
-		x->next->at = &x->next;
-	p->first = x;
+	LIST_INSERT_HEAD(&p->postings, x, link);
 	curl_add_header(&x->headers, "Content-Type: application/json");
 	curl_add_header(&x->headers, "Expect:");
 	for (const char *const *line = post->headers; *line; line++)
 		curl_add_header(&x->headers, *line);
-	curl_receive(easy, poster_count_body, x, x->error);
+	curl_receive(easy, poster_count, &x->body_bytes, x->error);
+	CURL_SET(easy, CURLOPT_PRIVATE, x);
 	CURL_SET(easy, CURLOPT_OPENSOCKETFUNCTION, poster_open_socket);
 	CURL_SET(easy, CURLOPT_OPENSOCKETDATA, x);
-	CURL_SET(easy, CURLOPT_HEADERFUNCTION, poster_count_header);
-	CURL_SET(easy, CURLOPT_HEADERDATA, x);
+	CURL_SET(easy, CURLOPT_HEADERFUNCTION, poster_count);
+	CURL_SET(easy, CURLOPT_HEADERDATA, &x->header_bytes);
 	CURL_SET(easy, CURLOPT_TIMEOUT_MS, (long)POSTER_TIMEOUT_MS);
 	CURL_SET(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)post->body.n);
 	CURL_SET(easy, CURLOPT_POSTFIELDS, x->body);
@@ -247,10 +235,8 @@ void poster_free(struct poster *p)
 {
 	if (!p)
 		return;
-	for (struct posting *x = p->first, *next; x; x = next) {
-		next = x->next;
-		poster_drop(x);
-	}
+	while (!LIST_EMPTY(&p->postings))
+		poster_drop(LIST_FIRST(&p->postings));
 	curl_loop_done(&p->curl);
 	free(p->url);
 	free(p);

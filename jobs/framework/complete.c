@@ -92,7 +92,8 @@ void fw_complete(struct fw_sync *s, bool force, struct fw_outcome *o)
 
 /* ---- FrameworkAttemptCompletionPolicy ---- */
 
-char *fw_more_trigger(const char *message, const char *role, int64_t index)
+/* The member `trigger` of an outcome. */
+static char *complete_trigger(const char *message, const char *role, int64_t index)
 {
 	STR_AUTO out = STR_INIT(FRAMEWORK_OBJECT_MAX);
 	str_puts(&out, "\"trigger\":{");
@@ -119,7 +120,7 @@ static void complete_by_task(struct fw_sync *s, const struct fw_role *r, size_t 
 	struct fw_outcome *o = all ? fw_outcome_new(FW_SUCCEEDED, message)
 	                           : fw_outcome_make(from->code, from->succeeded, from->phrase,
 	                                             from->attributes, from->diagnostics);
-	o->more = fw_more_trigger(message, r->name, (int64_t)index);
+	o->more = complete_trigger(message, r->name, (int64_t)index);
 	fw_complete(s, false, o);
 }
 

@@ -58,7 +58,7 @@ void framework_free(struct framework *f);
 int framework_put(struct framework *f, struct span object, struct err *e);
 
 /* Forgets the templates of pods, to save memory.  A put must come before the next call of
- * framework_object, framework_template, or a sync whose `create` needs them. */
+ * framework_object, or a sync whose `create` needs them. */
 void framework_slim(struct framework *f);
 
 /* The state of the Framework ("AttemptRunning", "Completed", ...); "" before there is a status.
@@ -151,8 +151,6 @@ void framework_object_write(const struct framework *f, const struct framework_ob
 /* The same as a tree in the arena; NULL: there is no such task. */
 const struct node *framework_object(const struct framework *f, const struct framework_object *o,
                                     struct arena *a);
-/* The template of the pods of a role, with placeholders, in the arena. */
-const struct node *framework_template(const struct framework *f, const char *role, struct arena *a);
 
 struct framework_created {
 	const char *uid;      /* of FRAMEWORK_DONE; borrowed until the callback is called again */

@@ -277,8 +277,7 @@ void fw_move(struct fw_sync *s, const struct fw_role *r, size_t index, struct fw
 struct fw_outcome *fw_outcome_make(int32_t code, bool succeeded, const char *phrase,
                                    const char *attributes, const char *diagnostics);
 struct fw_outcome *fw_outcome_new(int32_t code, const char *diagnostics);
-/* Its member `trigger`, or `pod`; the caller frees it. */
-char *fw_more_trigger(const char *message, const char *role, int64_t index);
+/* Its member `pod`; the caller frees it. */
 char *fw_more_pod(const struct framework_pod *pod);
 
 /* Sets the outcome of an attempt if it has none, else frees o.  o can be NULL. */

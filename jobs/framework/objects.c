@@ -168,15 +168,6 @@ static void objects_merge(struct str *out, struct span from, struct span more,
 
 /* ---- what the controller adds ---- */
 
-/* The template of the pods of a role, as JSON. */
-static struct span objects_template(const struct framework *f, const char *role)
-{
-	const json_t *place = json_object_get(f->spec.places, role); /* else it is at its end */
-	struct span text = place ? f->spec.roles[json_integer_value(place)].pod : SPAN("{}");
-	assert(text.p); /* framework_slim has forgotten it */
-	return text;
-}
-
 struct object_owner {
 	const char *api, *kind, *name, *uid;
 };
@@ -257,7 +248,9 @@ static void objects_write_pod(struct str *out, const struct framework *f, const 
 		{ "FC_TASK_UID", task->uid },
 		{ "FC_TASK_ATTEMPT_ID", arena_printf(&a, "%d", task->life.id) },
 	};
-	struct span template = objects_template(f, r->name);
+	const json_t *place = json_object_get(f->spec.places, r->name); /* else it is at its end */
+	struct span template = place ? f->spec.roles[json_integer_value(place)].pod : SPAN("{}");
+	assert(template.p); /* framework_slim has forgotten it */
 	objects_put_head(&added, f, "Pod", name,
 	                 &(struct object_owner){ "v1", "ConfigMap", configmap, uid });
 	objects_put_facts(&added, "labels", told + FC_LABELS_AT, FC_LABELS);
@@ -304,13 +297,6 @@ void framework_object_write(const struct framework *f, const struct framework_ob
 		objects_write_configmap(out, f);
 	else if (r && (size_t)o->index < r->n)
 		objects_write_pod(out, f, r, (size_t)o->index);
-}
-
-/* ---- trees ---- */
-
-const struct node *framework_template(const struct framework *f, const char *role, struct arena *a)
-{
-	return doc_quiet(objects_template(f, role), &FW_BUDGET, a);
 }
 
 const struct node *framework_object(const struct framework *f, const struct framework_object *o,

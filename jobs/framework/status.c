@@ -180,7 +180,6 @@ enum { FIELDS_N = ARRAY_SIZE(FIELDS) };
 enum { GZIP_RATIO = 1000 };
 
 static const struct fw_bounds INT32 = { INT32_MIN, INT32_MAX, FW_NEEDED };
-static const struct fw_bounds SIGNAL = { INT32_MIN, INT32_MAX, 0 };
 static const struct fw_bounds NUMBER = { 0, INT32_MAX - 1, FW_NEEDED };
 static const struct fw_bounds DELAY = { 0, INT32_MAX - 1, -1 };
 static const struct fw_bounds ALIKE = { 0, INT32_MAX - 1, 0 };
@@ -192,28 +191,6 @@ static char *status_copy(const struct fw_value *of, const char *key, bool needed
 }
 
 /* ---- reading ---- */
-
-static char *status_pod(const struct fw_value *v)
-{
-	struct fw_value list = fw_get(v, "containers", NODE_LIST, false);
-	struct framework_pod pod = { .reason = fw_text(v, "reason", false),
-		                     .message = fw_text(v, "message", false),
-		                     .n_containers = list.n ? list.n->n : 0 };
-	struct framework_container *c =
-	    ARENA_NEW(v->r->arena, struct framework_container, pod.n_containers);
-	for (size_t i = 0; i < pod.n_containers; i++) {
-		struct fw_value item = fw_item(&list, i, NODE_MAP);
-		c[i] = (struct framework_container){ .name = fw_text(&item, "name", false),
-			                             .reason = fw_text(&item, "reason", false),
-			                             .message = fw_text(&item, "message", false),
-			                             .terminated = true,
-			                             .code = (int32_t)fw_int(&item, "code", INT32),
-			                             .signal =
-			                                 (int32_t)fw_int(&item, "signal", SIGNAL) };
-	}
-	pod.containers = c;
-	return fw_more_pod(&pod);
-}
 
 static struct fw_outcome *status_outcome(const struct fw_value *of, const char *key)
 {
@@ -233,12 +210,12 @@ static struct fw_outcome *status_outcome(const struct fw_value *of, const char *
 	struct fw_outcome *o =
 	    fw_outcome_make(code, succeeded, phrase ? phrase : "", fw_attributes(&type),
 	                    diagnostics ? diagnostics : "");
-	if (pod.n)
-		o->more = status_pod(&pod);
-	else if (trigger.n)
-		o->more = fw_more_trigger(fw_text(&trigger, "message", true),
-		                          fw_text(&trigger, "taskRoleName", true),
-		                          fw_int(&trigger, "taskIndex", NUMBER));
+	STR_AUTO more = STR_INIT(FRAMEWORK_OBJECT_MAX);
+	if (pod.n || trigger.n) {
+		str_puts(&more, pod.n ? "\"pod\":" : "\"trigger\":");
+		node_json(&more, pod.n ?: trigger.n);
+		o->more = str_take(&more);
+	}
 	return o;
 }
 

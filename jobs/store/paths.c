@@ -9,32 +9,25 @@ enum { SEGMENT_MAX = 253 };
 
 /* clang-format off */
 static const struct resource RESOURCES[KIND_MAX] = {
-	[KIND_FRAMEWORK] = { "Framework", "frameworkcontroller.microsoft.com",
-			     "/apis/frameworkcontroller.microsoft.com/v1", "frameworks",
-			     true },
-	[KIND_SECRET] = { "Secret", "", "/api/v1", "secrets", true },
-	[KIND_CONFIGMAP] = { "ConfigMap", "", "/api/v1", "configmaps", true },
-	[KIND_PRIORITYCLASS] = { "PriorityClass", "scheduling.k8s.io",
-				 "/apis/scheduling.k8s.io/v1", "priorityclasses",
-				 false },
-	[KIND_SERVICEACCOUNT] = { "ServiceAccount", "", "/api/v1", "serviceaccounts", true },
-	[KIND_TOKENREVIEW] = { "TokenReview", "authentication.k8s.io",
-			       "/apis/authentication.k8s.io/v1", "tokenreviews", false },
-	[KIND_PODTEMPLATE] = { "PodTemplate", "", "/api/v1", "podtemplates", true },
-	[KIND_CLAIM] = { "PersistentVolumeClaim", "", "/api/v1", "persistentvolumeclaims", true },
-	[KIND_VOLUME] = { "PersistentVolume", "", "/api/v1", "persistentvolumes", false },
-	[KIND_NODE] = { "Node", "", "/api/v1", "nodes", false },
-	[KIND_NAMESPACE] = { "Namespace", "", "/api/v1", "namespaces", false },
-	[KIND_POD] = { "Pod", "", "/api/v1", "pods", true },
-	[KIND_EVENT] = { "Event", "", "/api/v1", "events", true },
-	[KIND_LEASE] = { "Lease", "coordination.k8s.io", "/apis/coordination.k8s.io/v1", "leases",
-			 true },
-	[KIND_STATEFULSET] = { "StatefulSet", "apps", "/apis/apps/v1", "statefulsets", true },
+	[KIND_FRAMEWORK] = { "Framework", "frameworkcontroller.microsoft.com", "frameworks", true },
+	[KIND_SECRET] = { "Secret", "", "secrets", true },
+	[KIND_CONFIGMAP] = { "ConfigMap", "", "configmaps", true },
+	[KIND_PRIORITYCLASS] = { "PriorityClass", "scheduling.k8s.io", "priorityclasses", false },
+	[KIND_SERVICEACCOUNT] = { "ServiceAccount", "", "serviceaccounts", true },
+	[KIND_TOKENREVIEW] = { "TokenReview", "authentication.k8s.io", "tokenreviews", false },
+	[KIND_PODTEMPLATE] = { "PodTemplate", "", "podtemplates", true },
+	[KIND_CLAIM] = { "PersistentVolumeClaim", "", "persistentvolumeclaims", true },
+	[KIND_VOLUME] = { "PersistentVolume", "", "persistentvolumes", false },
+	[KIND_NODE] = { "Node", "", "nodes", false },
+	[KIND_NAMESPACE] = { "Namespace", "", "namespaces", false },
+	[KIND_POD] = { "Pod", "", "pods", true },
+	[KIND_EVENT] = { "Event", "", "events", true },
+	[KIND_LEASE] = { "Lease", "coordination.k8s.io", "leases", true },
+	[KIND_STATEFULSET] = { "StatefulSet", "apps", "statefulsets", true },
 	[KIND_ACCESS_REVIEW] = { "SelfSubjectAccessReview", "authorization.k8s.io",
-				 "/apis/authorization.k8s.io/v1", "selfsubjectaccessreviews",
-				 false },
-	[KIND_VERSION] = { "version", "", "", "version", false },
-	[KIND_API_GROUP] = { "APIGroup", "", "/apis", "frameworkcontroller.microsoft.com", false },
+				 "selfsubjectaccessreviews", false },
+	[KIND_VERSION] = { "version", "", "version", false },
+	[KIND_API_GROUP] = { "APIGroup", "", "frameworkcontroller.microsoft.com", false },
 };
 /* clang-format on */
 
@@ -73,7 +66,12 @@ int path_write(struct str *out, enum object_kind kind, const char *namespace_nam
 		return -1;
 	if (name != NULL && !segment_ok(name))
 		return -1;
-	str_puts(out, r->api);
+	if (kind == KIND_API_GROUP)
+		str_puts(out, "/apis");
+	else if (r->group[0])
+		str_printf(out, "/apis/%s/v1", r->group);
+	else if (kind != KIND_VERSION)
+		str_puts(out, "/api/v1");
 	if (r->namespaced && namespace_name)
 		str_printf(out, "/namespaces/%s", namespace_name);
 	str_printf(out, "/%s", r->plural);

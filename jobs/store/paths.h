@@ -23,8 +23,7 @@
 
 struct resource {
 	const char *kind;   /* "Framework" */
-	const char *group;  /* "frameworkcontroller.microsoft.com", "" for the core group */
-	const char *api;    /* "/apis/frameworkcontroller.microsoft.com/v1" */
+	const char *group;  /* "frameworkcontroller.microsoft.com", "" for the core group; of v1 */
 	const char *plural; /* "frameworks" */
 	bool namespaced;
 };

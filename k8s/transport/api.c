@@ -276,8 +276,7 @@ static void api_begin(struct store *s, struct pending *p)
 	struct transfer *t = a->idle;
 	assert(t != NULL); /* there are limits.in_flight transfers */
 	if (transfer_prepare(a, t, &p->r) != 0) {
-		p->next = a->broken.head;
-		a->broken.head = p;
+		pending_append(&a->broken, p);
 		return;
 	}
 	a->idle = t->next;
@@ -380,12 +379,10 @@ static void api_complete(struct api_store *a, struct transfer *t, CURLcode resul
 
 static void api_finish_broken(struct api_store *a)
 {
-	while (a->broken.head != NULL) {
-		struct pending *p = a->broken.head;
-		a->broken.head = p->next;
+	struct pending *p;
+	while ((p = pending_take(&a->broken)) != NULL)
 		store_fail(&a->s, p, STORE_REFUSED,
 		           "the name of the object, its namespace or the query is not valid");
-	}
 }
 
 static void api_poll(struct store *s)

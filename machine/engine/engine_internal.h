@@ -159,6 +159,7 @@ struct engine {
 	struct heap due;                            /* jobs that are to be looked at */
 	TAILQ_HEAD(engine_round, engine_job) round; /* those of this round, whose time has come */
 	size_t n_gone;                              /* jobs whose Frameworks are deleted */
+	struct engine_pod *latest;                  /* whose needs were read last, or NULL */
 	int64_t probe_ms, trim_ms;
 	bool ending, killed;
 	bool schedule;

@@ -141,15 +141,17 @@ int pod_read_need(struct engine_pod *p, struct err *err)
 		p->gang = like->gang;
 		return 0;
 	}
-	/* Its template has all of that, and most pods wait long. */
-	ARENA_SECRET a = { 0 };
-	const struct pod *pod =
-	    pod_read(framework_template(p->job->framework, p->role, &a), &p->e->pods, &a, err);
+	const struct pod *pod = pod_spec(p, err);
 	if (!pod)
 		return -1;
 	p->need = pod->need;
 	p->grace_s = pod->grace_s;
 	p->gang = pod->gang;
+	/* It often starts at once.  Most pods wait long, so only the latest keeps what was read. */
+	struct engine_pod *before = p->e->latest;
+	if (before && before->state != POD_BOUND && before->state != POD_PULLING)
+		pod_forget_spec(before);
+	p->e->latest = p;
 	return 0;
 }
 
@@ -739,6 +741,8 @@ void pod_view(struct engine_pod *p, struct framework_pod *out)
 void pod_free(struct engine_pod *p)
 {
 	pod_release(p);
+	if (p->e->latest == p)
+		p->e->latest = NULL;
 	if (p->allocation)
 		p->allocation->pod = NULL;
 	free(p->ports);

@@ -351,7 +351,8 @@ TEST(test_machine_forgets_templates_only)
 	json_auto_t *object = object_with("null");
 	FREE_AUTO char *text = json_dumps(object, 0);
 	assert_int_equal(framework_put(f, span_of(text), no_err()), 0);
-	assert_non_null(node_get(framework_template(f, "w", &unit.a), "spec"));
+	const struct framework_object o = { .kind = FRAMEWORK_POD, .role = "w" };
+	assert_non_null(node_get(framework_object(f, &o, &unit.a), "spec"));
 }
 
 TEST(test_machine_packs_a_status_on_demand)

@@ -114,7 +114,7 @@ int task_read_state(const char *path, struct arena *a, struct task_state *out, s
 	*out = TASK_NEW;
 	if (fd_read_str(AT_FDCWD, file, &text) < 0)
 		return 1;
-	JSON_AUTO *root = reply_parse(str_view(&text));
+	JSON_AUTO *root = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, NULL);
 	const char *phase = reply_text(root, "phase");
 	if (strcmp(phase, "run") == 0)
 		out->phase = TASK_RUN;

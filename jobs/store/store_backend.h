@@ -70,7 +70,7 @@ static inline struct pending_list pending_take_all(struct pending_list *l)
  * fair_queue_leave, also while it is under way or waits for its next try.
  */
 struct fair_queue {
-	TAILQ_HEAD(user_queues, user_queue) users; /* who have requests, in turn */
+	TAILQ_HEAD(user_queues, user_queue) users; /* those with requests, in turn */
 	size_t n;                                  /* number of waiting requests */
 };
 

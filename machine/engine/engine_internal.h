@@ -159,7 +159,7 @@ struct engine {
 	struct heap due;                            /* jobs that are to be looked at */
 	TAILQ_HEAD(engine_round, engine_job) round; /* those of this round, whose time has come */
 	size_t n_gone;                              /* jobs whose Frameworks are deleted */
-	struct engine_pod *latest;                  /* whose needs were read last, or NULL */
+	struct engine_pod *latest; /* the pod read last for its needs; NULL: none */
 	int64_t probe_ms, trim_ms;
 	bool ending, killed;
 	bool schedule;

@@ -121,18 +121,6 @@ struct name_set account_virtual_clusters(struct accounts *all, const struct acco
 /* The current file of --facts; borrowed until the next call of this header. */
 const struct facts_file *account_file(struct accounts *all);
 
-/* hash: in OpenPAI's format (hex), "" if the user has none; wiped after the callback.  *e: 400
- * NoUserError, or 503 UnavailableError. */
-typedef void account_password_callback(void *arg, struct span hash, const struct err *e);
-
-/*
- * Reads the hash of a user's password from the user's Secret; never cached.  0: `done` is called
- * once, later.  -1 and *e: 400 NoUserError (always with --users=file), 503 UnavailableError: too
- * many requests.  The name must pass user_name_ok.
- */
-int account_password(struct accounts *all, const char *name, account_password_callback *done,
-                     void *arg, struct err *e);
-
 /* ---- objects of an OpenPAI cluster: pure.  Thread: any. ----
  *
  * Users and groups are Secrets named by the hex digits of their name; storages are claims.  The
@@ -168,7 +156,7 @@ struct pai_user {
 enum pai_read pai_user_read(struct span body, struct span name, struct arena *a,
                             struct pai_user *out, const char **why);
 
-/* The hash of the password, "" if absent.  The caller wipes the arena. */
+/* The hash of the password in OpenPAI's format (hex), "" if absent.  The caller wipes the arena. */
 enum pai_read pai_password_read(struct span body, struct span name, struct arena *a,
                                 struct span *out, const char **why);
 

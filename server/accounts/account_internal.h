@@ -45,7 +45,6 @@ struct accounts {
 	unsigned generation;
 	struct ttl_cache *known; /* by user: struct account */
 	struct store *store;     /* borrowed; NULL without --users=openpai */
-	size_t n_asks;           /* reads of password hashes; see account_password */
 	/* of account_openpai.c: */
 	struct ttl_cache *groups, *storages; /* struct cached_object */
 	struct account_search *head, **last; /* by age */

@@ -161,7 +161,7 @@ bool worker_do(struct worker_inbox *in, const char *user, worker_run *run,
 	size_t same = 0;
 	LOCK_AUTO(&w->lock);
 	for (const struct worker_task *t = w->first; t; t = t->next)
-		same += user && t->user && strcmp(t->user, user) == 0;
+		same += strcmp(t->user ?: "", user ?: "") == 0;
 	if (w->n >= w->max || same >= w->max / 4)
 		return false;
 	struct worker_task *t = xcalloc(1, sizeof(*t));

@@ -1,8 +1,8 @@
 #pragma once
 /*
- * Threads for work that would block a loop: hashing a password takes 7 ms, and an edit waits for
- * the API server (edit.h).  The threads of a worker serve its bounded queue in order.  Each loop
- * has an inbox for results.
+ * Threads for work that would block a loop: an edit waits for the API server (edit.h), hashing a
+ * password takes 7 ms.  The threads of a worker serve its bounded queue in order.  Each loop has an
+ * inbox for results.
  *
  * Thread: loop
  */
@@ -19,9 +19,10 @@ struct worker_inbox {
 
 enum { WORKER_THREADS = 4 };
 
-/* queue: how much waits at most, and a quarter of that of one user.  Thread: main. */
+/* queue: how much waits at most, and a quarter of that of one user, or of clients without one.
+ * Thread: main. */
 struct worker *worker_new(size_t queue);
-/* Adds a thread; `run` may use its store, which is taken over.  s: NULL for none.  -1, *e: 500.
+/* Adds a thread; `run` may use its store, which is taken over.  -1, *e: 500.
  * Thread: main. */
 int worker_add(struct worker *w, struct store *s, struct err *e);
 /* All inboxes must have been freed; NULL is allowed.  Thread: main. */
@@ -37,6 +38,6 @@ void worker_inbox_run_once(void *inbox); /* calls `done` on this thread */
 /* Work on one of the threads. c: with the store of this thread.  Thread: worker. */
 typedef void worker_run(struct caller *c, void *arg);
 /* run(c, arg) on a thread of the worker, then done(arg, true) on the inbox's.  false: the queue is
- * full, or too much of this user (borrowed; NULL: nobody) waits in it, and nothing is called. */
+ * full, or too much of this user (borrowed; NULL: none) waits in it, and nothing is called. */
 bool worker_do(struct worker_inbox *in, const char *user, worker_run *run,
                void (*done)(void *arg, bool ran), void *arg);

@@ -18,18 +18,6 @@
 
 /* ---- sources of a loop ---- */
 
-/* w: NULL is allowed. */
-static int open_work(struct loop *l, struct worker *w, struct worker_inbox **out, struct err *e)
-{
-	if (!w)
-		return 0;
-	struct worker_inbox *in = *out = worker_inbox_new(w, e);
-	if (!in)
-		return -1;
-	return loop_add(
-	    l, &(struct loop_source){ in->box.fd, worker_inbox_run_once, NULL, in, false }, e);
-}
-
 static void run_followers(void *arg)
 {
 	followers_run_once(arg);
@@ -60,7 +48,12 @@ static int open_features(struct loop *l, struct err *e)
 	f->accounts = accounts_new(s->accounts, l->store);
 	f->auth = auth_new(l);
 	f->outputs = &OUTPUT_CONFIGMAPS;
-	if (open_work(l, s->worker, &f->work, e) < 0 || open_work(l, s->edits, &f->edits, e) < 0)
+	f->edits = worker_inbox_new(s->edits, e);
+	if (!f->edits)
+		return -1;
+	source = (struct loop_source){ mailbox_fd(&f->edits->box), worker_inbox_run_once, NULL,
+		                       f->edits, false };
+	if (loop_add(l, &source, e) < 0)
 		return -1;
 	if (s->cache) {
 		f->followers = followers_new(s->cache, e);
@@ -86,7 +79,6 @@ static void stop_features(struct loop *l)
 {
 	struct features *f = l->has;
 	worker_inbox_free(TAKE(f->edits));
-	worker_inbox_free(TAKE(f->work));
 	log_streams_free(TAKE(f->log_streams));
 	store_free(l->store); /* answers the requests that wait for it */
 	l->store = NULL;

@@ -48,7 +48,7 @@
 
 /* LOCAL_FILES: of the engine, for tasks, GPUs and images. */
 enum { LOOPS_DEFAULT_MAX = 4, SPARE_FILES = 96, LOCAL_FILES = 1024, LOW_PORTS = 1024 };
-enum { PATIENCE_MS = 5000, TEXT_MAX = 3000, LOGINS_WAIT = 16, EDITS_WAIT = 64 };
+enum { PATIENCE_MS = 5000, TEXT_MAX = 3000, EDITS_WAIT = 64 };
 
 static const char *text_or_null(const char *text)
 {
@@ -266,13 +266,9 @@ const struct start_step START_STEPS[N_START_STEPS] = {
 static int open_workers(struct service *s, struct err *e)
 {
 	const struct options *o = &s->options;
-	bool openpai = strcmp(o->users, "openpai") == 0;
 	struct store_limits limits = STORE_LIMITS_DEFAULT;
 	limits.body = (size_t)o->max_answer;
-	if (openpai && !o->no_auth &&
-	    worker_add(s->server.worker = worker_new(LOGINS_WAIT), NULL, e) < 0)
-		return -1;
-	bool edits = openpai || tokens_stored(o) || o->deny_list[0];
+	bool edits = strcmp(o->users, "openpai") == 0 || tokens_stored(o) || o->deny_list[0];
 	limits.in_flight = 1; /* a thread waits for each answer */
 	s->server.edits = worker_new(EDITS_WAIT);
 	/* Code is uploaded to all servers; beside it one thread makes backups. */
@@ -503,7 +499,6 @@ void start_undo(struct service *s)
 		loop_done(&s->loops[i]);
 	scheduler_free(v->scheduler);
 	exit_spec_free(v->exit_spec);
-	worker_free(v->worker);
 	worker_free(v->edits);
 	upkeep_free(s->upkeep);
 	gc_free(s->gc);

@@ -86,8 +86,7 @@ struct server {
 	struct rate_limits *rate_limits; /* mutable */
 	struct cors *cors;
 	char link_key[33];      /* random: signs links to logs if there is no token secret */
-	struct worker *worker;  /* hashes passwords; NULL: no logins */
-	struct worker *edits;   /* changes users and tokens (http/edit.h); NULL: none can be */
+	struct worker *edits;   /* logins, changes of users and tokens (http/edit.h) */
 	struct tls *tls;        /* NULL: plain HTTP */
 	struct tls *output_tls; /* of --output-listen; `tls` with --output-ca; NULL: plain */
 	bool output_tls_random; /* its key: other servers have other certificates */
@@ -133,8 +132,7 @@ struct features {
 	struct auth *auth;
 	struct readiness *readiness;     /* of /readyz (server/serve/health.c); NULL: never asked */
 	struct log_streams *log_streams; /* logs; NULL: there are no pods */
-	struct worker_inbox *work;       /* NULL: no logins */
-	struct worker_inbox *edits;      /* NULL: none */
+	struct worker_inbox *edits;      /* NULL after `stop` */
 	struct followers *followers;     /* NULL: no cache of jobs */
 	struct uploads *uploads;         /* NULL: not the loop of --output-listen */
 	const struct output_store *outputs;

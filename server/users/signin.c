@@ -12,7 +12,6 @@
 #include "server/http/query.h"
 #include "server/http/rate_limit.h"
 #include "server/http/request.h"
-#include "server/http/worker.h"
 #include "server/state/server.h"
 #include "server/users/users.h"
 #include "server/users/users_internal.h"
@@ -23,18 +22,12 @@ enum { EXPIRATION_MIN_S = 60, EXPIRATION_MAX_S = 604800 };
 struct signin {
 	struct request *r;
 	const char *user;
-	struct span password;
-	struct span stored; /* the hash in the user's Secret; "" if absent */
-	bool unknown;       /* no such user */
-	bool good;
-	char hash[PASSWORD_HEX + 1];
-	struct span token;
+	struct span password, token;
 };
 
 /* The steps after login_post, in this order. */
-static void signin_found(void *arg, struct span stored, const struct err *e);
-static worker_run signin_hash;
-static void signin_hashed(void *arg, bool ran);
+static void signin_check(struct edit *t);
+static void signin_checked(struct edit *t);
 static void signin_account_found(void *arg, struct account *a, const struct err *e);
 static void signin_store(struct edit *t);
 static void signin_stored(struct edit *t);
@@ -66,7 +59,6 @@ void login_post(struct request *r)
 {
 	ERR_AUTO e = { 0 };
 	const struct options *o = r->loop->server->options;
-	struct accounts *all = r->loop->has->accounts;
 	struct signin *s = ARENA_NEW(&r->arena, struct signin, 1);
 	s->r = r;
 	r->secret = true;
@@ -86,60 +78,44 @@ void login_post(struct request *r)
 		answer_error(r, &e);
 		return;
 	}
-	if (!rate_limit_login(r, span_of(s->user)))
-		return;
-	request_wait(r);
-	if (!all)
-		answer_refuse(r, UNAVAILABLE, "this server is shutting down");
-	else if (account_password(all, s->user, signin_found, s, &e) < 0)
-		answer_error(r, &e);
+	if (rate_limit_login(r, span_of(s->user)))
+		edit_start(r, signin_check, signin_checked, s);
 }
 
-static void signin_found(void *arg, struct span stored, const struct err *e)
+/* Also hashes for unknown users, so that the time does not reveal which users exist.  Clients of
+ * OpenPAI expect NoUserError; without --compat the answer hides whether a user exists. */
+static void signin_check(struct edit *t)
 {
-	struct signin *s = arg;
-	struct worker_inbox *work = s->r->loop->has->work;
-	if (e->http && e->http != 400) {
-		answer_error(s->r, e);
-		return;
-	}
-	s->unknown = e->http != 0;
-	s->stored = arena_span(&s->r->arena, stored);
-	if (!work || !worker_do(work, NULL, signin_hash, signin_hashed, s))
-		answer_refuse(s->r, UNAVAILABLE, "too many users are logging in; try again");
+	const struct signin *s = t->arg;
+	const struct options *o = t->r->loop->server->options;
+	struct span user = span_of(s->user);
+	struct span stored = SPAN("");
+	char hash[PASSWORD_HEX + 1];
+	const char *why;
+	struct store_reply reply;
+	enum pai_read read = users_secret(t, o->user_namespace, user, &t->arena, &reply, &why);
+	if (read == PAI_READ)
+		read = pai_password_read(reply.body, user, &t->arena, &stored, &why);
+	bool good = password_hash(user, s->password, hash) && password_same(hash, stored);
+	if (read == PAI_BROKEN)
+		(void)edit_fail(t, "passwords cannot be checked at the moment; try again",
+		                span_of(why));
+	else if (read == PAI_UNFIT && o->compat[0])
+		(void)err_set(&t->e, NO_USER, "there is no such user");
+	else if (read == PAI_UNFIT || !good)
+		(void)err_set(&t->e, 400, "IncorrectPasswordError",
+		              "user name or password is wrong");
 }
 
-/* Runs on the worker's thread.  Also hashes for unknown users, so that the time does not reveal
- * which users exist. */
-static void signin_hash(struct caller *c, void *arg)
+static void signin_checked(struct edit *t)
 {
-	struct signin *s = arg;
-	(void)c;
-	s->good = password_hash(span_of(s->user), s->password, s->hash) &&
-	          password_same(s->hash, s->stored) && !s->unknown;
-}
-
-static void signin_hashed(void *arg, bool ran)
-{
-	struct signin *s = arg;
-	struct request *r = s->r;
-	struct accounts *all = r->loop->has->accounts;
+	struct signin *s = t->arg;
 	ERR_AUTO e = { 0 };
-	/* Clients of OpenPAI expect NoUserError; without --compat the answer hides whether a user
-	 * exists. */
-	bool tells = r->loop->server->options->compat[0];
-	if (!ran || !all) {
-		answer_refuse(r, UNAVAILABLE, "this server is shutting down");
-	} else if (s->good) {
-		rate_limit_logged_in(r, span_of(s->user));
-		struct account *a = account_find(all, s->user, signin_account_found, s, &e);
-		if (a || e.http)
-			signin_account_found(s, a, &e);
-	} else if (s->unknown && tells) {
-		answer_refuse(r, NO_USER, "there is no such user");
-	} else {
-		answer_refuse(r, 400, "IncorrectPasswordError", "user name or password is wrong");
-	}
+	rate_limit_logged_in(s->r, span_of(s->user));
+	struct account *a =
+	    account_find(s->r->loop->has->accounts, s->user, signin_account_found, s, &e);
+	if (a || e.http)
+		signin_account_found(s, a, &e);
 }
 
 static void signin_answer(const struct signin *s)

@@ -77,25 +77,15 @@ static struct edit_group *user_edit_group(struct user_edit *u, struct span name)
 static int user_edit_read_group(struct user_edit *u, struct edit_group *g)
 {
 	ARENA_SECRET a = { 0 };
-	char object[2 * PAI_NAME_MAX + 1];
 	struct pai_group group;
 	const char *why;
 	struct store_reply reply;
-	pai_secret_name(object, g->name);
-	enum store_outcome outcome =
-	    edit_call(u->t,
-	              (struct store_request){ .verb = STORE_GET,
-	                                      .name = object,
-	                                      .namespace_name =
-	                                          u->t->r->loop->server->options->group_namespace },
-	              &a, &reply);
-	if (outcome == STORE_NOT_FOUND)
-		return 0;
-	enum pai_read read = outcome == STORE_OK
-	                         ? pai_group_read(reply.body, g->name, &a, &group, &why)
-	                         : PAI_BROKEN;
+	enum pai_read read = users_secret(u->t, u->t->r->loop->server->options->group_namespace,
+	                                  g->name, &a, &reply, &why);
+	if (read == PAI_READ)
+		read = pai_group_read(reply.body, g->name, &a, &group, &why);
 	if (read == PAI_BROKEN)
-		return user_edit_fail(u, reply.message);
+		return user_edit_fail(u, span_of(why));
 	if (read != PAI_READ)
 		return 0;
 	g->found = true;
@@ -239,19 +229,12 @@ static int user_edit_look(struct user_edit *u)
 {
 	struct edit *t = u->t;
 	struct span stored = SPAN("");
-	const char *why = "";
+	const char *why;
 	struct store_reply reply;
-	const struct store_request get = {
-		.verb = STORE_GET,
-		.name = u->object,
-		.namespace_name = t->r->loop->server->options->user_namespace,
-	};
-	enum store_outcome outcome = edit_call(t, get, &t->arena, &reply);
-	enum pai_read read = PAI_UNFIT;
-	if (outcome == STORE_OK)
+	enum pai_read read = users_secret(t, t->r->loop->server->options->user_namespace,
+	                                  span_of(u->user), &t->arena, &reply, &why);
+	if (read == PAI_READ)
 		read = pai_user_read(reply.body, span_of(u->user), &t->arena, &u->now, &why);
-	else if (outcome != STORE_NOT_FOUND)
-		return user_edit_fail(u, reply.message);
 	if (read == PAI_READ && u->check_old)
 		read = pai_password_read(reply.body, span_of(u->user), &t->arena, &stored, &why);
 	if (read == PAI_UNFIT)

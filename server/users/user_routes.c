@@ -49,6 +49,19 @@ void users_put_names(struct str *out, const char *key, const struct span *v, siz
 	str_char(out, ']');
 }
 
+enum pai_read users_secret(struct edit *t, const char *namespace_name, struct span name,
+                           struct arena *a, struct store_reply *reply, const char **why)
+{
+	char object[2 * PAI_NAME_MAX + 1];
+	pai_secret_name(object, name);
+	struct store_request get = { .verb = STORE_GET,
+		                     .name = object,
+		                     .namespace_name = namespace_name };
+	enum store_outcome outcome = edit_call(t, get, a, reply);
+	*why = arena_dup(a, reply->message);
+	return outcome == STORE_OK ? PAI_READ : outcome == STORE_NOT_FOUND ? PAI_UNFIT : PAI_BROKEN;
+}
+
 /* ---- lists of an OpenPAI cluster ----
  *
  * All users or groups, for administrators: pages of Secrets, read by an edit (server/http/edit.h).

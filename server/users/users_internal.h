@@ -6,7 +6,7 @@
  */
 #include "base/doc/tree.h"
 #include "server/accounts/account.h"
-#include "server/http/request.h"
+#include "server/http/edit.h"
 
 /* Sends the list or object in the reply's body; 500 if it did not fit. */
 void users_send(struct request *r);
@@ -16,6 +16,11 @@ bool users_ready(struct request *r);
 bool users_openpai(const struct request *r);
 /* Appends a member that is a list of names. */
 void users_put_names(struct str *out, const char *key, const struct span *v, size_t n);
+
+/* Reads the Secret of a user or group, for run of an edit; its text is in the arena.  PAI_UNFIT:
+ * there is none.  PAI_BROKEN: *why. */
+enum pai_read users_secret(struct edit *t, const char *namespace_name, struct span name,
+                           struct arena *a, struct store_reply *reply, const char **why);
 
 /* The virtual clusters that an account may use; NULL: all.  The names live in the request's
  * arena. */

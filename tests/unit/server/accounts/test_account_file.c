@@ -260,14 +260,6 @@ TEST(test_virtual_clusters_include_those_named_in_grants)
 	            span_is(all.v[1], "default") && span_is(all.v[2], "z"));
 }
 
-TEST(test_password_of_a_file_user_is_refused)
-{
-	WORLD_AUTO *w = with(POLICY);
-	assert_int_equal(account_password(w->all, "alice", NULL, NULL, no_err()), -1);
-	assert_int_equal(unit.e.http, 400);
-	assert_string_equal(unit.e.code, "NoUserError");
-}
-
 TEST(test_file_warning_depends_on_mode_and_owner)
 {
 	struct stat st = { .st_uid = geteuid(), .st_mode = S_IFREG | 0644 };

@@ -263,65 +263,6 @@ TEST(test_free_ends_look_ups_in_progress)
 	}
 }
 
-/* ---- passwords --------------------------------------------------------------------- */
-
-struct asked {
-	int calls, http;
-	char hash[64];
-};
-
-static void password_came(void *arg, struct span hash, const struct err *e)
-{
-	struct asked *k = arg;
-	k->calls++;
-	k->http = e->http;
-	kept_copy(k->hash, sizeof(k->hash), hash);
-}
-
-static struct asked password(struct world *w, const char *name)
-{
-	struct asked k = { 0 };
-	if (account_password(w->all, name, password_came, &k, no_err()) < 0)
-		return (struct asked){ .http = unit.e.http };
-	assert_int_equal(k.calls, 0);
-	run(w);
-	assert_int_equal(k.calls, 1);
-	return k;
-}
-
-TEST(test_password_is_read_each_time)
-{
-	WORLD_AUTO *w = cluster("");
-	add_secret(w, "pai-user-v2", "alice",
-	           SECRET("username", "alice", "password", "00ff", "grouplist", "[]"));
-	assert_string_equal(password(w, "alice").hash, "00ff");
-	size_t asked = w->asked;
-	assert_string_equal(password(w, "alice").hash, "00ff");
-	assert_int_equal(w->asked, asked + 1); /* never remembered */
-	assert_int_equal(password(w, "nobody").http, 400);
-	USER(w, "oidc", "[]");
-	assert_string_equal(password(w, "oidc").hash, "");
-	assert_int_equal(password(w, "oidc").http, 0);
-	USER(w, "bob", "[]")->outcome = STORE_REFUSED;
-	assert_int_equal(password(w, "bob").http, 503);
-}
-
-TEST(test_password_look_ups_are_bounded)
-{
-	struct world *w = cluster("");
-	struct asked k[17] = { 0 };
-	w->still = true;
-	for (size_t i = 0; i < 16; i++)
-		assert_int_equal(account_password(w->all, "alice", password_came, &k[i], no_err()),
-		                 0);
-	assert_int_equal(account_password(w->all, "alice", password_came, &k[16], no_err()), -1);
-	assert_int_equal(unit.e.http, 503);
-	run(w);
-	world_free(w);
-	for (size_t i = 0; i < 16; i++)
-		assert_int_equal(k[i].http, 503);
-}
-
 /* ---- answers ------------------------------------------------------------------------------ */
 
 TEST(test_virtual_clusters_include_those_of_seen_accounts)

@@ -37,6 +37,9 @@ static void done(void *arg, bool ran)
 	w->place = places++;
 }
 
+/* Each may have a quarter of the queue, as clients without a user together. */
+static const char *const USERS[] = { "alice", "bob", "carol", NULL };
+
 static struct worker *worker;
 static sem_t gate, started;
 
@@ -88,7 +91,7 @@ TEST_WITH(test_work_is_run_in_order, set_up, tear_down)
 	struct work w[QUEUE] = { 0 };
 	struct worker_inbox *in = inbox();
 	for (size_t i = 0; i < QUEUE; i++)
-		assert_true(worker_do(in, NULL, run, done, &w[i]));
+		assert_true(worker_do(in, USERS[i % 4], run, done, &w[i]));
 	while (!w[QUEUE - 1].done)
 		turn(in);
 	for (unsigned i = 0; i < QUEUE; i++)
@@ -105,7 +108,7 @@ TEST_WITH(test_full_queue_refuses_work, set_up, tear_down)
 	assert_true(worker_do(in, NULL, run, done, &first));
 	assert_int_equal(sem_wait(&started), 0);
 	for (size_t i = 0; i < QUEUE; i++)
-		assert_true(worker_do(in, NULL, run, done, &w[i]));
+		assert_true(worker_do(in, USERS[i % 4], run, done, &w[i]));
 	assert_false(worker_do(in, NULL, run, done, &more));
 	assert_int_equal(sem_post(&gate), 0);
 	while (!w[QUEUE - 1].done)

@@ -3,17 +3,12 @@
 
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "base/doc/tree.h"
 #include "base/enc.h"
 #include "base/json/put.h"
-#include "base/posix/clock.h"
 #include "jobs/store/paths.h"
 #include "server/accounts/account_internal.h"
-#include "server/config/options.h"
-#include "server/state/log.h"
 #include "translate/job/names.h"
 #include "translate/reader/parse_context.h"
 #include "translate/translate.h"

@@ -62,6 +62,17 @@ enum pai_read users_secret(struct edit *t, const char *namespace_name, struct sp
 	return outcome == STORE_OK ? PAI_READ : outcome == STORE_NOT_FOUND ? PAI_UNFIT : PAI_BROKEN;
 }
 
+/* Begins a group, up to what it grants. */
+static void users_put_group(struct str *out, struct span name, struct span description,
+                            struct span external)
+{
+	json_put_open(out, NULL, '{');
+	json_put_text(out, "groupname", name);
+	json_put_text(out, "description", description);
+	json_put_text(out, "externalName", external);
+	str_puts(out, ",\"extension\":{\"acls\":{");
+}
+
 /* ---- lists of an OpenPAI cluster ----
  *
  * All users or groups, for administrators: pages of Secrets, read by an edit (server/http/edit.h).
@@ -110,21 +121,6 @@ static void user_list_take_group(struct user_list *l, struct span item)
 	g->external = user_list_text(item, "externalName", a);
 	*l->last = g;
 	l->last = &g->next;
-}
-
-static void user_list_put_group(struct str *out, const struct listed_group *g)
-{
-	const struct pai_group *grants = &g->g;
-	json_put_open(out, NULL, '{');
-	json_put_text(out, "groupname", g->name);
-	json_put_text(out, "description", g->description);
-	json_put_text(out, "externalName", g->external);
-	str_puts(out, ",\"extension\":{\"acls\":{");
-	json_put_bool(out, "admin", grants->admin);
-	users_put_names(out, "virtualClusters", grants->virtual_clusters.v,
-	                grants->virtual_clusters.n);
-	users_put_names(out, "storageConfigs", grants->storages.v, grants->storages.n);
-	str_puts(out, "}}}");
 }
 
 static void name_set_add_some(struct name_set *to, const struct name_set *from)
@@ -202,14 +198,21 @@ static int user_list_read(struct user_list *l, const char *namespace_name,
 static void user_list_groups(struct edit *t)
 {
 	struct user_list l = { .t = t };
+	struct str *out = &t->body;
 	l.last = &l.groups;
-	str_char(&t->body, '[');
+	str_char(out, '[');
 	if (user_list_read(&l, t->r->loop->server->options->group_namespace, user_list_take_group) <
 	    0)
 		return;
-	for (const struct listed_group *g = l.groups; g; g = g->next)
-		user_list_put_group(&t->body, g);
-	str_char(&t->body, ']');
+	for (const struct listed_group *g = l.groups; g; g = g->next) {
+		users_put_group(out, g->name, g->description, g->external);
+		json_put_bool(out, "admin", g->g.admin);
+		users_put_names(out, "virtualClusters", g->g.virtual_clusters.v,
+		                g->g.virtual_clusters.n);
+		users_put_names(out, "storageConfigs", g->g.storages.v, g->g.storages.n);
+		str_puts(out, "}}}");
+	}
+	str_char(out, ']');
 }
 
 /* Appends the users with the grants of their groups. */
@@ -352,12 +355,8 @@ void storages_get(struct request *r)
 {
 	const struct account *a = r->principal;
 	struct str *out = &r->reply.body;
-	struct span rest = span_of(r->query);
-	struct span name;
 	struct span value;
-	bool defaults = false;
-	while (query_next(&rest, &r->arena, &name, &value))
-		defaults |= span_is(name, STORAGES->name) && value.p && span_is(value, "true");
+	bool defaults = parameter_find(r, STORAGES, &value) && span_is(value, "true");
 	str_puts(out, "{\"storages\":[");
 	for (size_t i = 0; i < a->facts.n_storages; i++) {
 		if (defaults && !a->facts.storages[i].is_default)
@@ -401,24 +400,6 @@ static void put_group_list(struct str *out, const char *key, const struct node *
 		str_puts(out, "[]");
 }
 
-/* has: the group in the file of --facts, or NULL. */
-static void put_group(struct str *out, struct span name, const struct node *has)
-{
-	const struct node *description = node_get(has, "description");
-	const struct node *admin = node_get(has, "admin");
-	json_put_open(out, NULL, '{');
-	json_put_text(out, "groupname", name);
-	json_put_text(out, "description",
-	              node_is(description, NODE_TEXT) ? node_span(description) : SPAN(""));
-	str_puts(out, ",\"externalName\":\"\",\"extension\":{\"acls\":{");
-	if (has) {
-		json_put_bool(out, "admin", node_is(admin, NODE_BOOL) && admin->boolean);
-		put_group_list(out, "virtualClusters", node_get(has, "virtualClusters"));
-		put_group_list(out, "storageConfigs", node_get(has, "storages"));
-	}
-	str_puts(out, "}}}");
-}
-
 void groups_get(struct request *r)
 {
 	struct str *out = &r->reply.body;
@@ -434,7 +415,15 @@ void groups_get(struct request *r)
 	str_char(out, '[');
 	for (size_t i = 0; i < n; i++) {
 		struct span name = all ? member_key(file->groups.v[i]) : r->principal->groups[i];
-		put_group(out, name, facts_find_in(&file->groups, name));
+		const struct node *has = facts_find_in(&file->groups, name);
+		const struct node *admin = node_get(has, "admin");
+		users_put_group(out, name, span_of(node_text(has, "description")), SPAN(""));
+		if (has) {
+			json_put_bool(out, "admin", node_is(admin, NODE_BOOL) && admin->boolean);
+			put_group_list(out, "virtualClusters", node_get(has, "virtualClusters"));
+			put_group_list(out, "storageConfigs", node_get(has, "storages"));
+		}
+		str_puts(out, "}}}");
 	}
 	str_char(out, ']');
 	users_send(r);

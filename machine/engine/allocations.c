@@ -1,5 +1,4 @@
 /* Assigns CPUs, memory and GPUs to pods, as the scheduler does in a cluster. */
-#include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -58,16 +57,16 @@ void allocation_unlock(struct engine *e, struct engine_allocation *g, bool keep)
 	}
 }
 
-/* Finds the GPUs that a task had before a restart; nodes: written by pod_write_file. */
-static void allocation_find_gpus(struct engine *e, struct engine_allocation *g, const char *nodes)
+/* Finds the GPUs that a task had before a restart. */
+static void allocation_find_gpus(struct engine *e, struct engine_allocation *g)
 {
+	struct span rest = span_of(g->pod->gpus ?: "");
 	LOCK_AUTO(&e->lock);
-	for (size_t i = 0; i < e->inventory.gpus_n; i++) {
-		struct gpu *gpu = &e->inventory.gpus[i];
-		STR_AUTO node = STR_INIT(PATH_MAX * 6);
-		str_json(&node, span_of(gpu->node));
-		if (strstr(nodes, str_c(&node)) && !gpu->holder)
-			gpu->holder = g;
+	while (rest.n > 0) {
+		int64_t i = INT64_MAX;
+		(void)parse_i64(span_next(&rest, ','), 0, INVENTORY_GPUS, &i);
+		if (i < (int64_t)e->inventory.gpus_n && !e->inventory.gpus[i].holder)
+			e->inventory.gpus[i].holder = g;
 	}
 }
 
@@ -176,8 +175,8 @@ void allocation_enter(struct engine_pod *p)
 	g->task.need = p->need;
 	if (e->set.foreground) /* the tasks of its job share them */
 		g->task.need.cpus = g->task.need.memory = 0;
-	if (p->gpus_found)
-		allocation_find_gpus(e, g, p->gpus_found);
+	if (pod_is_started(p))
+		allocation_find_gpus(e, g);
 	job->grace_s = p->grace_s > job->grace_s ? p->grace_s : job->grace_s;
 	allocations_time(job);
 	e->schedule = true;

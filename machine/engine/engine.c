@@ -59,7 +59,7 @@ enum store_outcome engine_get(struct engine *e, enum object_kind kind, const cha
 	const struct store_request r = {
 		.verb = STORE_GET, .kind = kind, .name = name, .whole = true
 	};
-	local_request(e->set.store, e->set.namespace_name, &r, 1, out);
+	local_request(e->set.store, &r, out);
 	return out->outcome;
 }
 
@@ -108,7 +108,6 @@ void engine_drop(struct engine_job *job)
 	if (job->changed)
 		TAILQ_REMOVE(&e->changes, job, changes);
 	queue_remove(e->queue, job->queued);
-	job_entry_drop(job->entry);
 	for (struct engine_pod *p; (p = job->pods) != NULL; pod_free(p))
 		job->pods = p->next;
 	framework_free(job->framework);
@@ -127,15 +126,13 @@ static void engine_wake(struct engine *e)
 	(void)eventfd_write(e->event, 1); /* cannot overflow */
 }
 
-/* Queues the job to be read; takes the reference.  Locked. */
-static void changes_put(struct engine_job *job, int64_t version, const struct job_entry *entry)
+/* Queues the job to be read.  Locked. */
+static void changes_put(struct engine_job *job, int64_t version)
 {
 	if (!job->changed)
 		TAILQ_INSERT_TAIL(&job->e->changes, job, changes);
 	job->changed = true;
 	job->latest = version > job->latest ? version : job->latest;
-	job_entry_drop(job->entry);
-	job->entry = entry;
 }
 
 void engine_look(struct engine *e, struct span uid, int64_t version, const struct job_entry *entry)
@@ -146,9 +143,9 @@ void engine_look(struct engine *e, struct span uid, int64_t version, const struc
 	struct engine_job *job = entry ? engine_job_of(e, uid) : engine_find(e, uid);
 	if (!job)
 		return;
-	if (entry && !job->name) /* then the engine reads it without the lock */
-		job->name = xstrdup(entry->name);
-	changes_put(job, version, entry ? job_entry_hold(entry) : NULL);
+	if (entry && !job->name) /* then the engine reads these without the lock */
+		job_read_order(job, entry);
+	changes_put(job, version);
 	engine_wake(e);
 }
 
@@ -161,8 +158,8 @@ void engine_forget(struct engine *e, struct span uid)
 	job_become(job, LIFE_GONE); /* it is looked at when its pods are known */
 }
 
-/* Reads the Framework, and takes the reference.  false: it cannot be read now. */
-static bool changes_read(struct engine_job *job, const struct job_entry *entry)
+/* Reads the Framework.  false: it cannot be read now. */
+static bool changes_read(struct engine_job *job)
 {
 	struct engine *e = job->e;
 	struct local_answer answer;
@@ -171,14 +168,13 @@ static bool changes_read(struct engine_job *job, const struct job_entry *entry)
 	if (known && (!found || strcmp(answer.uid, job->uid) != 0)) {
 		job_remove(job);
 	} else if (found) {
-		job_put(job, &answer, entry);
+		job_put(job, &answer);
 	} else {
 		job_trouble(job, "its Framework cannot be read", span_of(answer.message));
 		engine_due(job, clock_ms() + READ_AGAIN_MS);
 		LOCK_AUTO(&e->lock);
-		changes_put(job, 0, TAKE(entry));
+		changes_put(job, 0);
 	}
-	job_entry_drop(entry);
 	local_answer_done(&answer);
 	return known;
 }
@@ -195,13 +191,9 @@ static bool changes_read_all(struct engine *e, bool *more)
 		job = TAILQ_FIRST(&e->changes);
 		TAILQ_REMOVE(&e->changes, job, changes);
 		job->changed = false;
-		const struct job_entry *entry = TAKE(job->entry);
 		bool seen = job->latest <= job->version;
 		(void)pthread_mutex_unlock(&e->lock);
-		if (seen)
-			job_entry_drop(entry);
-		else
-			all = changes_read(job, entry) && all;
+		all = (seen || changes_read(job)) && all;
 		(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 	}
 	(void)pthread_mutex_unlock(&e->lock);

@@ -33,10 +33,9 @@ enum engine_level { ENGINE_NOTE, ENGINE_WARNING, ENGINE_NO_IMAGE };
 /* Borrowed until engine_stop.  The callbacks are called from the engine's thread, from
  * engine_start and engine_admit; they must not block for long and must not call the engine. */
 struct engine_settings {
-	const char *dir;            /* pods, logs and images are below; the store's directory */
-	struct local *store;        /* its follower calls engine_look */
-	const char *namespace_name; /* the jobs' */
-	const char *runtime;        /* path of pai-runtime */
+	const char *dir;     /* pods, logs and images are below; the store's directory */
+	struct local *store; /* its follower calls engine_look */
+	const char *runtime; /* path of pai-runtime */
 
 	struct inventory_settings machine;
 	struct port_range ports; /* of tasks */

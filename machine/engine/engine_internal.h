@@ -69,7 +69,6 @@ struct engine_pod {
 	struct task_state task; /* as last read: tells if it runs, or was lost */
 	const struct pod *spec; /* in the arena, while it is about to start; NULL */
 	struct arena arena;     /* of `spec` */
-	const char *gpus_found; /* after a restart: task.json, with the nodes; NULL */
 	int pidfd;              /* of its shim; -1 */
 	struct images_use *image;
 	int64_t due_ms;        /* not before */
@@ -102,7 +101,6 @@ struct engine_job {
 	TAILQ_ENTRY(engine_job) changes; /* lock: of e->changes, if it has `changed` */
 	bool changed;                    /* lock */
 	int64_t latest;                  /* lock: resourceVersion that its changes tell */
-	const struct job_entry *entry;   /* lock: of its changes, or NULL */
 	char *name;                      /* NULL: no Framework of this uid was seen */
 	char *label;                     /* USER~JOB; NULL: it was not read */
 	enum job_life life;
@@ -192,9 +190,10 @@ int engine_find_machine(struct engine *e, struct err *err);
 
 /* Changes `life` as the table allows. */
 void job_become(struct engine_job *job, enum job_life life);
-/* The Framework as it is in the store, and an entry of it. */
-void job_put(struct engine_job *job, const struct local_answer *answer,
-             const struct job_entry *entry);
+/* Its name and its place in the queue.  Locked; once, before the first job_put. */
+void job_read_order(struct engine_job *job, const struct job_entry *c);
+/* The Framework as it is in the store. */
+void job_put(struct engine_job *job, const struct local_answer *answer);
 void job_remove(struct engine_job *job);
 /* One look. */
 void job_step(struct engine_job *job);
@@ -235,9 +234,6 @@ void pod_view(struct engine_pod *p, struct framework_pod *out);
 /* Computes the resources that the pod needs, which are the same for all pods of its role.  -1 and
  * *err: no such pod can run here. */
 int pod_read_need(struct engine_pod *p, struct err *err);
-/* task.json has what was decided about a task that no status has; it is there from the start of the
- * shim on.  -1 and errno. */
-int pod_write_file(const struct engine_pod *p);
 /* `arg`: a pod with other changes for the state machine, or with another status of its image. */
 void pod_changes(void *arg);
 /* A pull for it has failed. */

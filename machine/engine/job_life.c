@@ -288,7 +288,7 @@ void job_restore(struct engine_job *job, struct span status)
 
 /* ---- the Framework --------------------------------------------------------------------------- */
 
-static void job_read_order(struct engine_job *job, const struct job_entry *c)
+void job_read_order(struct engine_job *job, const struct job_entry *c)
 {
 	/* The priorities that OpenPAI gives to HiveD. */
 	static const struct {
@@ -300,13 +300,13 @@ static void job_read_order(struct engine_job *job, const struct job_entry *c)
 		if (strcmp(c->priority, CLASSES[i].name) == 0)
 			priority = CLASSES[i].priority;
 	}
+	job->name = xstrdup(c->name);
 	job->label =
 	    c->legacy ? xstrdup(c->name) : xasprintf("%s~%s", job_entry_shown_user(c), c->job);
 	job->limit_s = c->max_duration_s;
 	job->launched = c->launched_ms != JOB_ENTRY_NONE;
 	int64_t left_ms = job_entry_left_ms(c);
 	job->stops_ms = left_ms == INT64_MAX ? ENGINE_NEVER : clock_ms() + left_ms;
-	LOCK_AUTO(&job->e->lock);
 	job->queued =
 	    queue_add(job->e->queue, span_of(job_entry_shown_user(c)), span_of(c->cluster));
 	job->queued->priority = priority;
@@ -334,7 +334,7 @@ static void job_delete_completed(struct engine_job *job)
 	const struct store_request r = {
 		.verb = STORE_DELETE, .kind = KIND_FRAMEWORK, .name = job->name, .uid = job->uid
 	};
-	local_request(job->e->set.store, job->e->set.namespace_name, &r, 1, &answer);
+	local_request(job->e->set.store, &r, &answer);
 	bool gone = answer.outcome == STORE_OK || answer.outcome == STORE_NOT_FOUND;
 	job->sync_ms = gone ? ENGINE_NEVER : clock_ms() + STORE_MS;
 	local_answer_done(&answer);
@@ -389,8 +389,7 @@ static void job_sync(struct engine_job *job)
 	}
 }
 
-void job_put(struct engine_job *job, const struct local_answer *answer,
-             const struct job_entry *entry)
+void job_put(struct engine_job *job, const struct local_answer *answer)
 {
 	ERR_AUTO err = { 0 };
 	struct span object = str_view(&answer->body);
@@ -406,8 +405,6 @@ void job_put(struct engine_job *job, const struct local_answer *answer,
 	if (!job->look)
 		engine_notice(job->e, ENGINE_WARNING, "Framework %s is not valid: %s", job->name,
 		              err_msg(&err));
-	if (first)
-		job_read_order(job, entry);
 	if (first && job->look)
 		job_restore(job, scan_get(object, "status"));
 	/* Not later, because there can be thousands. */
@@ -526,7 +523,7 @@ void jobs_settle(struct engine *e)
 			n++;
 		}
 		if (n > 0)
-			local_request_states(e->set.store, e->set.namespace_name, r, n, s);
+			local_request_states(e->set.store, r, n, s);
 		for (size_t i = 0; i < n; i++) {
 			job_stored(jobs[i], &s[i]);
 			local_answer_done(&s[i]);

@@ -1,5 +1,5 @@
 /* The life of a pod: bound, image, Secrets, shim, end.  The kubelet does this in a cluster.  A pod
- * that has begun to start has a directory DIR/pods/UID, with `task.json` in it. */
+ * that has begun to start has a directory DIR/pods/UID, with `spec` in it. */
 #include <assert.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -13,7 +13,6 @@
 #include "base/embed.h"
 #include "base/enc.h"
 #include "base/image/image.h"
-#include "base/json/put.h"
 #include "base/json/scan.h"
 #include "base/posix/clock.h"
 #include "base/posix/fd.h"
@@ -34,7 +33,7 @@ enum {
 	LOOK_MOST_MS = 100,
 	CODE_IMAGE_ABSENT = 254, /* of the exit specification */
 	CODE_CANNOT_RUN = 128,   /* as Docker */
-	TASK_FILE_MAX = 64 << 10,
+	GPUS_TEXT = 64 << 10,
 	PULLS_MANY = 3,
 	EVENT_TEXT = 1024,
 	FILES_MS = 1000, /* until descriptors for ports are looked for again */
@@ -238,20 +237,6 @@ static int pod_start_cgroup(const struct engine_pod *p, char **procs, struct err
 	return p->e->cgroup ? cgroup_make(p->e->cgroup, p->uid, &p->need, procs, err) : 0;
 }
 
-int pod_write_file(const struct engine_pod *p)
-{
-	STR_AUTO text = STR_INIT(TASK_FILE_MAX);
-	str_puts(&text, "{\"gpus\":[");
-	const struct inventory *has = &p->e->inventory;
-	for (size_t i = 0; p->allocation && i < has->gpus_n; i++)
-		if (has->gpus[i].holder == p->allocation)
-			json_put_text(&text, NULL, span_of(has->gpus[i].node));
-	str_puts(&text, "]}\n");
-	FREE_AUTO char *path = xasprintf("%s/task.json", p->dir);
-	FD_AUTO fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	return fd < 0 || text.full ? -1 : fd_write_all(fd, str_view(&text));
-}
-
 /* Writes the directory of the task. */
 static int pod_start_prepare(struct engine_pod *p, const char *procs, struct arena *a,
                              struct err *err)
@@ -287,9 +272,6 @@ static int pod_start_prepare(struct engine_pod *p, const char *procs, struct are
 	int bad = found ? task_prepare(spec, &set, err)
 	                : err_set(err, UNAVAILABLE, "%s", framework.message);
 	local_answer_done(&framework);
-	/* Also if this process is killed now. */
-	if (!bad && pod_write_file(p) < 0)
-		bad = err_set(err, UNKNOWN_ERROR, "%s/task.json cannot be written", p->dir);
 	return bad;
 }
 
@@ -298,7 +280,7 @@ static int pod_start(struct engine_pod *p, struct err *err)
 	const struct engine *e = p->e;
 	ARENA_SECRET a = { 0 };
 	FREE_AUTO char *procs = NULL;
-	FREE_AUTO char *file = xasprintf("%s/task.json", p->dir);
+	FREE_AUTO char *file = xasprintf("%s/spec", p->dir);
 	size_t n = 0; /* of the locks that the shim inherits */
 	int *keep = ARENA_NEW(&a, int, e->inventory.gpus_n + (size_t)p->need.ports + 1);
 	for (size_t i = 0; i < e->inventory.gpus_n; i++) {
@@ -522,6 +504,21 @@ static void pod_look_at_image(struct engine_pod *p)
 	}
 }
 
+/* Notes the GPUs that its allocation has. */
+static void pod_note_gpus(struct engine_pod *p)
+{
+	STR_AUTO list = STR_INIT(GPUS_TEXT);
+	const struct inventory *has = &p->e->inventory;
+	for (size_t i = 0; i < has->gpus_n; i++)
+		if (p->allocation && has->gpus[i].holder == p->allocation)
+			str_printf(&list, "%s%zu", list.n ? "," : "", i);
+	if (strcmp(str_c(&list), p->gpus ?: "") == 0)
+		return;
+	free(p->gpus);
+	p->gpus = xstrdup(str_c(&list));
+	pod_changes(p);
+}
+
 static void pod_advance(struct engine_pod *p)
 {
 	const char *why;
@@ -529,13 +526,14 @@ static void pod_advance(struct engine_pod *p)
 		engine_due(p->job, 0);
 	} else if (p->state == POD_PULLING) {
 		pod_look_at_image(p);
+	} else if (p->allocation && !allocation_lock(p->e, p->allocation)) {
+		pod_fails(p, "FailedScheduling", "its GPU is used by another program");
 	} else if (p->allocation) {
-		if (!allocation_lock(p->e, p->allocation))
-			pod_fails(p, "FailedScheduling", "its GPU is used by another program");
-		else if ((why = pod_take_ports(p)))
+		pod_note_gpus(p);
+		if ((why = pod_take_ports(p)))
 			pod_fails(p, "FailedScheduling", why);
 		else if (p->job->look)
-			engine_due(p->job, 0); /* ports that are new are stored first */
+			engine_due(p->job, 0); /* GPUs and ports that are new are stored first */
 		else if (p->e->images && !p->image)
 			pod_pull(p);
 		else
@@ -600,18 +598,6 @@ void pod_drop_ports(struct engine_pod *p)
 		(void)close(p->port_fd[i]); /* nothing was written */
 	p->e->ports_held -= (size_t)p->need.ports;
 	free(TAKE(p->port_fd));
-}
-
-/* Notes the GPUs that its allocation has. */
-static void pod_note_gpus(struct engine_pod *p)
-{
-	STR_AUTO list = STR_INIT(TASK_FILE_MAX);
-	const struct inventory *has = &p->e->inventory;
-	for (size_t i = 0; i < has->gpus_n; i++)
-		if (p->allocation && has->gpus[i].holder == p->allocation)
-			str_printf(&list, "%s%zu", list.n ? "," : "", i);
-	free(p->gpus);
-	p->gpus = list.n ? xstrdup(str_c(&list)) : NULL;
 }
 
 void pod_bind(struct engine_pod *p)
@@ -688,13 +674,11 @@ void pod_step(struct engine_pod *p, bool stored)
 
 bool pod_find(struct engine_pod *p)
 {
-	STR_AUTO text = STR_INIT(TASK_FILE_MAX);
-	FREE_AUTO char *file = xasprintf("%s/task.json", p->dir);
+	FREE_AUTO char *spec = xasprintf("%s/spec", p->dir);
 	FREE_AUTO char *shim = xasprintf("%s/shim", p->dir);
-	/* The first one may not have survived a power failure. */
-	if (fd_read_str(AT_FDCWD, file, &text) < 0 && access(shim, F_OK) < 0)
+	/* The shim removes the first one, which may not have survived a power failure either. */
+	if (access(spec, F_OK) < 0 && access(shim, F_OK) < 0)
 		return false;
-	p->gpus_found = arena_dup(&p->texts, str_view(&text));
 	pod_become(p, POD_SOUGHT);
 	p->due_ms = clock_ms() + STARTING_MS;
 	return true;

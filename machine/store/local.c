@@ -129,11 +129,11 @@ void local_close(struct local *l)
 	free(l);
 }
 
-struct local *local_open(const char *dir, bool transient, struct err *e)
+struct local *local_open(const char *dir, const char *namespace_name, bool transient, struct err *e)
 {
 	static void *(*const MAIN[])(void *) = { local_worker_main, local_copier_main };
 	struct local *l = xcalloc(1, sizeof(*l));
-	l->db = (struct database){ .root = -1, .transient = transient };
+	l->db = (struct database){ .root = -1, .jobs = namespace_name, .transient = transient };
 	/* The limits of all stores bound what waits. */
 	int bad = mailbox_init(&l->todo, SIZE_MAX, e);
 	bad = bad ?: db_open(&l->db, dir, e);
@@ -178,14 +178,12 @@ int local_follow(struct local *l, const struct local_follower *f, void *arg, str
 	                                    l->db.path, DB_FILE, sqlite3_errstr(code));
 }
 
-/* Has the tasks done, which say what; they are freed. */
-static void local_wait(struct local *l, const char *namespace_name, struct local_task *t, size_t n,
-                       struct local_answer *out)
+/* Has the tasks done, which say what. */
+static void local_wait(struct local *l, struct local_task *t, size_t n, struct local_answer *out)
 {
 	sem_t done;
 	(void)sem_init(&done, 0, 0); /* cannot fail */
 	for (size_t i = 0; i < n; i++) {
-		t[i].namespace_name = namespace_name;
 		t[i].done = &done;
 		(void)mailbox_put(&l->todo, &t[i].mail);
 	}
@@ -196,34 +194,28 @@ static void local_wait(struct local *l, const char *namespace_name, struct local
 		out[i] = t[i].answer;
 	}
 	(void)sem_destroy(&done);
-	free(t);
 }
 
-void local_request(struct local *l, const char *namespace_name, const struct store_request *r,
-                   size_t n, struct local_answer *out)
+void local_request(struct local *l, const struct store_request *r, struct local_answer *out)
 {
-	struct local_task *t = xcalloc(n, sizeof(*t));
-	for (size_t i = 0; i < n; i++)
-		t[i].r = &r[i];
-	local_wait(l, namespace_name, t, n, out);
+	local_wait(l, &(struct local_task){ .r = r }, 1, out);
 }
 
-void local_request_states(struct local *l, const char *namespace_name, const struct local_state *s,
-                          size_t n, struct local_answer *out)
+void local_request_states(struct local *l, const struct local_state *s, size_t n,
+                          struct local_answer *out)
 {
-	struct store_request *r = xcalloc(n, sizeof(*r));
-	struct local_task *t = xcalloc(n, sizeof(*t));
+	ARENA_AUTO a = { 0 };
+	struct store_request *r = ARENA_NEW(&a, struct store_request, n);
+	struct local_task *t = ARENA_NEW(&a, struct local_task, n);
 	for (size_t i = 0; i < n; i++) {
 		r[i] = (struct store_request){ .verb = STORE_PATCH,
 			                       .kind = KIND_FRAMEWORK,
 			                       .name = s[i].name,
 			                       .uid = s[i].uid,
 			                       .body = { s[i].status } };
-		t[i].r = &r[i];
-		t[i].state = &s[i];
+		t[i] = (struct local_task){ .r = &r[i], .state = &s[i] };
 	}
-	local_wait(l, namespace_name, t, n, out);
-	free(r);
+	local_wait(l, t, n, out);
 }
 
 /* ---- backups ------------------------------------------------------------------------- */
@@ -269,10 +261,7 @@ static struct local_store *local_store_of(struct store *s)
 static void local_begin(struct store *s, struct pending *p)
 {
 	struct local_task *t = xcalloc(1, sizeof(*t));
-	*t = (struct local_task){ .namespace_name = s->namespace_name,
-		                  .r = &p->r,
-		                  .to = &local_store_of(s)->answered,
-		                  .p = p };
+	*t = (struct local_task){ .r = &p->r, .to = &local_store_of(s)->answered, .p = p };
 	(void)mailbox_put(&local_store_of(s)->local->todo, &t->mail);
 }
 
@@ -322,8 +311,7 @@ static void local_free_store(struct store *s)
 	free(local_store_of(s));
 }
 
-struct store *store_local_new(struct local *l, const char *namespace_name,
-                              const struct store_limits *limits, struct err *e)
+struct store *store_local_new(struct local *l, const struct store_limits *limits, struct err *e)
 {
 	static const struct store_ops OPS = {
 		.begin = local_begin,
@@ -334,7 +322,7 @@ struct store *store_local_new(struct local *l, const char *namespace_name,
 		.atomic = true,
 	};
 	struct local_store *ls = xcalloc(1, sizeof(*ls));
-	store_init(&ls->s, &OPS, namespace_name, limits);
+	store_init(&ls->s, &OPS, l->db.jobs, limits);
 	ls->local = l;
 	if (mailbox_init(&ls->answered, limits->in_flight, e) < 0) {
 		local_free_store(&ls->s);

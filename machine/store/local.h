@@ -13,11 +13,13 @@
 #include "jobs/framework/view.h"
 #include "jobs/store/store.h"
 
-/* A directory with the database.  Shared by all loops of this process; locked against other
- * processes.  transient: it is deleted at the end of this process, so that nothing need survive a
- * power failure; a start of a job then does not wait for the disk.  NULL and *e: 500. */
+/* A directory with the database, for jobs in this namespace (borrowed).  Shared by all loops of
+ * this process; locked against other processes.  transient: it is deleted at the end of this
+ * process, so that nothing need survive a power failure; a start of a job then does not wait for
+ * the disk.  NULL and *e: 500. */
 struct local;
-struct local *local_open(const char *dir, bool transient, struct err *e);
+struct local *local_open(const char *dir, const char *namespace_name, bool transient,
+                         struct err *e);
 void local_close(struct local *l);
 
 /* The state of a Framework as the engine has decided it. */
@@ -60,16 +62,15 @@ struct local_answer {
 void local_answer_done(struct local_answer *a);
 
 /*
- * Does n requests, which mostly share a commit, and returns their answers after the follower has
- * been called, whose callbacks must not call it.  Blocks on the disk.  The members of r that order
- * requests (user, deadline_ms ...) and `done` are not used.  Thread: worker.
+ * Does a request, and returns its answer after the follower has been called, whose callbacks must
+ * not call it.  Blocks on the disk.  The members of r that order requests (user, deadline_ms ...)
+ * and `done` are not used.  Thread: worker.
  */
-void local_request(struct local *l, const char *namespace_name, const struct store_request *r,
-                   size_t n, struct local_answer *out);
-/* The same for states, whose answers have no body.  STORE_NOT_FOUND: the Framework is gone, or has
- * another uid. */
-void local_request_states(struct local *l, const char *namespace_name, const struct local_state *s,
-                          size_t n, struct local_answer *out);
+void local_request(struct local *l, const struct store_request *r, struct local_answer *out);
+/* The same for n states, which mostly share a commit, and whose answers have no body.
+ * STORE_NOT_FOUND: the Framework is gone, or has another uid. */
+void local_request_states(struct local *l, const struct local_state *s, size_t n,
+                          struct local_answer *out);
 
 /* A copy of the database as it is at some moment of this call: a file without a name, which the
  * caller closes.  It has all Secrets.  -1 and *e: 503, also when stop_fd becomes readable, or the
@@ -77,5 +78,4 @@ void local_request_states(struct local *l, const char *namespace_name, const str
 int local_backup(struct local *l, int stop_fd, struct err *e);
 
 /* Makes a store for a thread that must not block. */
-struct store *store_local_new(struct local *l, const char *namespace_name,
-                              const struct store_limits *limits, struct err *e);
+struct store *store_local_new(struct local *l, const struct store_limits *limits, struct err *e);

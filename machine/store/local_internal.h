@@ -27,9 +27,10 @@ enum { REMOVALS = 1 << 14 };
 
 struct database {
 	sqlite3 *db;
-	char *path;         /* of the directory, without links */
-	int root;           /* the directory; its lock; -1 before db_open */
-	bool transient;     /* see local_open; set before db_open */
+	char *path;       /* of the directory, without links */
+	int root;         /* the directory; its lock; -1 before db_open */
+	const char *jobs; /* their namespace; set before db_open, as the next; see local_open */
+	bool transient;
 	int fault;          /* SQLITE_..., why nothing is stored in this transaction; 0 */
 	atomic_bool unsure; /* a sync has failed: the contents after a restart are not known */
 	atomic_int wal;     /* pages of the log; 0: it was emptied */
@@ -128,7 +129,6 @@ bool row_split(struct database *d, struct span object, struct object_row *r, sql
 /* A request on its way to the worker and back. */
 struct local_task {
 	struct mail mail; /* first */
-	const char *namespace_name;
 	const struct store_request *r;
 	const struct local_state *state; /* or NULL */
 	struct local_answer answer;

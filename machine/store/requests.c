@@ -371,8 +371,8 @@ void request_do(struct database *d, struct local_task *t, int failed)
 	const struct store_request *r = t->r;
 	struct local_answer *out = &t->answer;
 	bool elsewhere = r->namespace_name && resource_of(r->kind)->namespaced &&
-	                 strcmp(r->namespace_name, t->namespace_name) != 0;
-	const char *in = elsewhere ? r->namespace_name : t->namespace_name;
+	                 strcmp(r->namespace_name, d->jobs) != 0;
+	const char *in = elsewhere ? r->namespace_name : d->jobs;
 	struct span key = span_of(elsewhere ? in : "");
 	struct request_work w = { d, in, key, r, t->state, failed != 0, out };
 	bool named = r->verb != STORE_LIST && r->verb != STORE_READY;

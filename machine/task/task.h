@@ -16,7 +16,7 @@
  *   upper/ ...  files that a task with an image has changed
  *   shim.error  standard error of the shim
  *
- * Other files in the directory belong to the engine (task.json).  All functions block on files.
+ * Other files in the directory belong to the engine (job).  All functions block on files.
  * Files that a job can reach are opened without following links, and only if they are regular.
  *
  * Thread: worker

@@ -8,7 +8,7 @@
 
 struct store *cluster_store(struct server *s, const struct store_limits *limits, struct err *e)
 {
-	struct store *store = s->local ? store_local_new(s->local, s->namespace_name, limits, e)
+	struct store *store = s->local ? store_local_new(s->local, limits, e)
 	                               : store_api_new(s->login, s->namespace_name, limits, e);
 	if (store)
 		store_count(store, counts_store(s->counts));

@@ -105,7 +105,6 @@ static int machine_settings(struct server *s, struct engine_settings *out, struc
 	const struct engine_settings *run = s->foreground ?: &SERVE;
 	*out = (struct engine_settings){
 		.store = s->local,
-		.namespace_name = s->namespace_name,
 		.ports = { translator_settings(s->translator)->port_start,
 		           translator_settings(s->translator)->port_end },
 		/* A job of a single user may do everything that the user may. */

@@ -68,7 +68,7 @@ int loop_init(struct loop *l, struct server *s, struct loop_port port, struct er
 	limits.queue = (size_t)o->queue;
 	limits.body = (size_t)o->max_answer;
 	limits.per_user = (size_t)o->queue_per_user;
-	l->store = s->local ? store_local_new(s->local, s->namespace_name, &limits, e)
+	l->store = s->local ? store_local_new(s->local, &limits, e)
 	                    : store_api_new(s->login, s->namespace_name, &limits, e);
 	if (!l->store)
 		return -1;

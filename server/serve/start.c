@@ -286,7 +286,7 @@ static int open_shared(struct service *s, struct err *e)
 {
 	struct server *v = &s->server;
 	const struct options *o = &s->options;
-	if (o->local[0] && !(v->local = local_open(o->local, v->foreground, e)))
+	if (o->local[0] && !(v->local = local_open(o->local, v->namespace_name, v->foreground, e)))
 		return -1;
 	if (v->local)
 		v->code_directory = arena_printf(&s->options.arena, "%s/code", o->local);

@@ -337,7 +337,7 @@ def test_ports_of_a_lost_note_are_replaced(check):
         for name in os.listdir(where):
             if name in ("shim", "state"):
                 os.unlink(os.path.join(where, name))
-        with open(os.path.join(where, "task.json"), "w", encoding="ascii"):
+        with open(os.path.join(where, "spec"), "w", encoding="ascii"):
             pass
         with m.again() as second:
             check.ok("runs again", wait_until(lambda: second.shims()), second.waiting_reason("again"))

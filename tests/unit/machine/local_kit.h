@@ -21,9 +21,9 @@ static inline void open_store(void)
 {
 	ERR_AUTO e = { 0 };
 	struct store_limits limits = STORE_LIMITS_DEFAULT;
-	local = local_open(dir, false, &e);
+	local = local_open(dir, "jobs", false, &e);
 	assert_string_equal(err_msg(&e), "");
-	store = store_local_new(local, "jobs", &limits, &e);
+	store = store_local_new(local, &limits, &e);
 	assert_non_null(store);
 }
 
@@ -166,7 +166,7 @@ static inline enum store_outcome put_status(const char *name, const char *uid, s
 	const struct local_state state = {
 		.name = name, .uid = uid, .status = status, .launched = ""
 	};
-	local_request_states(local, "jobs", &state, 1, &a);
+	local_request_states(local, &state, 1, &a);
 	enum store_outcome outcome = a.outcome;
 	return outcome;
 }

@@ -46,7 +46,6 @@ static void fixture_open(struct fixture *f)
 	(void)snprintf(f->dir, sizeof(f->dir), "/tmp/test-engine.XXXXXX");
 	assert_non_null(mkdtemp(f->dir));
 	f->e.set.dir = f->dir;
-	f->e.set.namespace_name = "default";
 	f->e.set.keep_logs = 1 << 20;
 	f->e.set.arg = f;
 	f->e.set.event = note_event;
@@ -369,7 +368,7 @@ TEST(test_pulls_that_fail_for_one_reason_count_as_one)
 	fixture_close(&f);
 }
 
-/* After a restart, a task is unknown without its file and the lock of a shim. */
+/* After a restart, a task is unknown without its spec and the file of a shim. */
 TEST(test_task_file_and_lock_tell_the_state_after_a_restart)
 {
 	struct fixture f;
@@ -378,14 +377,13 @@ TEST(test_task_file_and_lock_tell_the_state_after_a_restart)
 	make_pod(&f, &p, 7);
 	p.pidfd = -1;
 	p.dir = arena_printf(&f.arena, "%s/pods/%s", f.dir, p.uid);
-	assert_int_equal(pod_write_file(&p), -1); /* there is no directory yet */
 	assert_int_equal(mkdirat(f.e.pods_dir, p.uid, 0700), 0);
 	assert_false(pod_find(&p));
 	assert_int_equal(p.state, POD_QUEUED);
-	assert_int_equal(pod_write_file(&p), 0);
+	char *spec = arena_printf(&f.arena, "%s/spec", p.dir);
+	assert_int_equal(close(open(spec, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)), 0);
 	assert_true(pod_find(&p));
 	assert_int_equal(p.state, POD_SOUGHT);
-	assert_string_equal(p.gpus_found, "{\"gpus\":[]}\n");
 	arena_done(&p.texts);
 	fixture_close(&f);
 }

@@ -156,9 +156,9 @@ static struct kept after_power_failure(enum object_kind kind, const char *name)
 	shell("rm -rf %s/after && cp -a %s/kept %s/after", top, top, top);
 	(void)pthread_mutex_unlock(&keeping);
 	(void)snprintf(path, sizeof(path), "%s/after", top);
-	struct local *other = local_open(path, false, no_err());
+	struct local *other = local_open(path, "jobs", false, no_err());
 	assert_string_equal(err_msg(&unit.e), "");
-	struct store *s = store_local_new(other, "jobs", &limits, no_err());
+	struct store *s = store_local_new(other, &limits, no_err());
 	assert_false(file_exists("../after/damaged"));
 	struct kept k = get_whole(s, kind, name);
 	store_free(s);

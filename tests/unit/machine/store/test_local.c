@@ -276,7 +276,7 @@ TEST_WITH(test_open_succeeds_after_a_kill_at_any_moment, setup, teardown)
 
 static void open_fails(const char *path, const char *why)
 {
-	assert_null(local_open(path, false, no_err()));
+	assert_null(local_open(path, "jobs", false, no_err()));
 	assert_int_equal(unit.e.http, 500);
 	assert_non_null(strstr(err_msg(&unit.e), why));
 }
@@ -307,9 +307,9 @@ TEST_WITH(test_open_transient_store_takes_objects, setup, teardown)
 {
 	struct store_limits limits = STORE_LIMITS_DEFAULT;
 	close_store();
-	local = local_open(dir, true, no_err());
+	local = local_open(dir, "jobs", true, no_err());
 	assert_string_equal(err_msg(&unit.e), "");
-	store = store_local_new(local, "jobs", &limits, no_err());
+	store = store_local_new(local, &limits, no_err());
 	assert_int_equal(create(KIND_FRAMEWORK, "f", FRAMEWORK).status, 201);
 }
 
@@ -398,7 +398,7 @@ TEST_WITH(test_open_tells_the_uids_of_removed_frameworks, setup, teardown)
 TEST_WITH(test_store_request_refuses_beyond_the_bound, setup, teardown)
 {
 	struct store_limits limits = { 1, 2, 1 << 20, 100 };
-	struct store *small = store_local_new(local, "jobs", &limits, no_err());
+	struct store *small = store_local_new(local, &limits, no_err());
 	const struct store_request r = { .verb = STORE_GET, .kind = KIND_SECRET, .name = "x" };
 	const struct kept *k[3];
 	for (size_t i = 0; i < 3; i++) {
@@ -485,13 +485,13 @@ TEST_WITH(test_local_request_answers_at_once, setup, teardown)
 		                              .kind = KIND_FRAMEWORK,
 		                              .name = "f",
 		                              .body = { span_of(FRAMEWORK) } };
-	local_request(local, "jobs", &create, 1, &a);
+	local_request(local, &create, &a);
 	assert_int_equal(a.outcome, STORE_OK);
 	assert_int_equal(a.uid[8], '-');
 	assert_null(a.message);
 	assert_int_equal(seen.puts, 1);
 	local_answer_done(&a);
-	local_request(local, "jobs", &create, 1, &a);
+	local_request(local, &create, &a);
 	assert_int_equal(a.outcome, STORE_EXISTS);
 	assert_non_null(strstr(a.message, "already exists"));
 	assert_int_equal(seen.puts, 1);
@@ -499,7 +499,7 @@ TEST_WITH(test_local_request_answers_at_once, setup, teardown)
 	const struct store_request gone = { .verb = STORE_DELETE,
 		                            .kind = KIND_FRAMEWORK,
 		                            .name = "f" };
-	local_request(local, "jobs", &gone, 1, &a);
+	local_request(local, &gone, &a);
 	assert_int_equal(a.outcome, STORE_OK);
 	assert_int_equal(seen.removals, 1);
 	local_answer_done(&a);
@@ -544,7 +544,7 @@ TEST_WITH(test_put_status_needs_the_uid_of_the_framework, setup, teardown)
 		                                                 STORE_NOT_FOUND, STORE_REFUSED,
 		                                                 STORE_OK };
 	struct local_answer s[ARRAY_SIZE(ROWS)];
-	local_request_states(local, "jobs", ROWS, ARRAY_SIZE(ROWS), s);
+	local_request_states(local, ROWS, ARRAY_SIZE(ROWS), s);
 	assert_int_equal(s[0].before, 1);
 	assert_int_equal(s[4].before, s[0].version);
 	assert_int_equal(seen.puts, 1);

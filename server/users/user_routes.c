@@ -29,13 +29,6 @@ void users_send(struct request *r)
 	answer_json(r, 200);
 }
 
-bool users_ready(struct request *r)
-{
-	if (!r->loop->has->accounts)
-		answer_refuse(r, UNAVAILABLE, "this server is shutting down");
-	return r->loop->has->accounts;
-}
-
 bool users_openpai(const struct request *r)
 {
 	return strcmp(r->loop->server->options->users, "openpai") == 0;
@@ -283,8 +276,6 @@ static void user_account_found(void *arg, struct account *a, const struct err *e
 void user_get(struct request *r)
 {
 	ERR_AUTO e = { 0 };
-	if (!users_ready(r))
-		return;
 	struct accounts *all = r->loop->has->accounts;
 	if (span_is(r->args[0], r->principal->name)) {
 		users_put_user(r, r->principal);
@@ -310,8 +301,6 @@ void user_get(struct request *r)
 void users_get(struct request *r)
 {
 	struct str *out = &r->reply.body;
-	if (!users_ready(r))
-		return;
 	if (r->principal->admin && users_openpai(r)) {
 		edit_start(r, user_list_users, user_list_done, NULL);
 		return;
@@ -403,8 +392,6 @@ static void put_group_list(struct str *out, const char *key, const struct node *
 void groups_get(struct request *r)
 {
 	struct str *out = &r->reply.body;
-	if (!users_ready(r))
-		return;
 	if (r->principal->admin && users_openpai(r)) {
 		edit_start(r, user_list_groups, user_list_done, NULL);
 		return;

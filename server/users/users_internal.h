@@ -10,8 +10,6 @@
 
 /* Sends the list or object in the reply's body; 500 if it did not fit. */
 void users_send(struct request *r);
-/* false: this loop is shutting down and has no accounts; the request has been answered. */
-bool users_ready(struct request *r);
 /* Returns true if the users are those of an OpenPAI cluster. */
 bool users_openpai(const struct request *r);
 /* Appends a member that is a list of names. */

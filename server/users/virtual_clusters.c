@@ -138,8 +138,6 @@ void clusters_get(struct request *r)
 {
 	struct str *out = &r->reply.body;
 	struct span value;
-	if (!users_ready(r))
-		return;
 	if (parameter_find(r, CLUSTERS, &value)) {
 		clusters_put_nodes(r);
 		return;
@@ -160,7 +158,7 @@ void clusters_get(struct request *r)
 void cluster_get(struct request *r)
 {
 	struct resources used = { 0 };
-	if (!users_ready(r) || !clusters_have(r, r->args[0]))
+	if (!clusters_have(r, r->args[0]))
 		return;
 	count_used(r, &r->args[0], 1, &used);
 	put_cluster(r, r->args[0], &used);
@@ -184,7 +182,7 @@ void skus_get(struct request *r)
 	VIEW_AUTO view = scheduler_hold(r->loop->server->scheduler);
 	if (!parameter_find(r, SKUS, &vc) || !vc.p)
 		vc = SPAN(""); /* all */
-	if (!users_ready(r) || (view.hived && vc.n && !clusters_have(r, vc)))
+	if (view.hived && vc.n && !clusters_have(r, vc))
 		return;
 	if (view.hived)
 		n = hived_skus(view.hived, view.status, vc, &r->arena, &skus);

@@ -329,7 +329,7 @@ static void *engine_run(void *arg)
 
 /* ---- questions of other threads -------------------------------------------------------------- */
 
-bool engine_waiting(struct engine *e, struct span framework_uid, struct arena *a, struct span *why)
+struct span engine_waiting(struct engine *e, struct span framework_uid, struct arena *a)
 {
 	STR_AUTO text = STR_INIT(WHY_MAX);
 	LOCK_AUTO(&e->lock);
@@ -341,8 +341,7 @@ bool engine_waiting(struct engine *e, struct span framework_uid, struct arena *a
 		str_puts(&text, problem);
 	else if (job && job->queued)
 		(void)queue_reason(e->queue, job->queued, &text); /* else nothing is there */
-	*why = arena_span(a, str_view(&text));
-	return text.n > 0;
+	return arena_span(a, str_view(&text));
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

@@ -102,9 +102,9 @@ struct engine_asked {
  * task, or all tasks that start together, want more than the machine or the quota has. */
 int engine_admit(struct engine *e, const struct engine_asked *job, struct err *err);
 
-/* Gives the reason why a job does not run (yet), as a sentence: its place in the queue, a pull, a
- * full disk; or that it can never run.  false: there is no reason. */
-bool engine_waiting(struct engine *e, struct span framework_uid, struct arena *a, struct span *why);
+/* Returns the reason why a job does not run (yet), as a sentence: its place in the queue, a pull, a
+ * full disk; or that it can never run.  "": there is no reason. */
+struct span engine_waiting(struct engine *e, struct span framework_uid, struct arena *a);
 
 /* The name of one run of a task; attempt: FrameworkAttempt, retry: TaskAttempt; from 0. */
 struct engine_task {

@@ -317,10 +317,9 @@ void pod_limit(struct engine_pod *p)
 
 static void pod_read_state(struct engine_pod *p)
 {
-	ERR_AUTO err = { 0 };
 	struct task_state now;
 	/* The state is as it was, if this fails; at the end this is a lost task. */
-	if (task_read_state(p->dir, &p->texts, &now, &err) == 0)
+	if (task_read_state(p->dir, &p->texts, &now))
 		p->task = now;
 }
 

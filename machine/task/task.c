@@ -107,13 +107,13 @@ const struct task_state TASK_NEW = {
 	               { .name = "app", .reason = "PodInitializing", .message = "" } }
 };
 
-int task_read_state(const char *path, struct arena *a, struct task_state *out, struct err *e)
+bool task_read_state(const char *path, struct arena *a, struct task_state *out)
 {
 	FREE_AUTO char *file = xasprintf("%s/state", path);
 	STR_AUTO text = STR_INIT(STATE_MAX);
 	*out = TASK_NEW;
 	if (fd_read_str(AT_FDCWD, file, &text) < 0)
-		return 1;
+		return false;
 	JSON_AUTO *root = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, NULL);
 	const char *phase = reply_text(root, "phase");
 	if (strcmp(phase, "run") == 0)
@@ -121,14 +121,14 @@ int task_read_state(const char *path, struct arena *a, struct task_state *out, s
 	else if (strcmp(phase, "ended") == 0)
 		out->phase = TASK_ENDED;
 	else
-		return err_set(e, UNKNOWN_ERROR, "%s is damaged", file);
+		return false;
 	out->stopped = json_is_true(json_object_get(root, "stopped"));
 	const json_t *app = json_object_get(root, "app");
 	out->started = out->phase == TASK_RUN || json_is_true(json_object_get(app, "started"));
 	out->ran_ms = state_number(app, "endedMs") - state_number(app, "startedMs");
 	out->container[0] = state_container(json_object_get(root, "init"), "init", a);
 	out->container[1] = state_container(app, "app", a);
-	return 0;
+	return true;
 }
 
 /* ---- ending ---------------------------------------------------------------------------------- */

@@ -89,9 +89,9 @@ struct task_state {
 /* The state of a task that has not started. */
 extern const struct task_state TASK_NEW;
 
-/* The shim renames the file `state` into place at each change.  0; 1: no state yet, *out is
- * TASK_NEW; -1 and *e: not readable. */
-int task_read_state(const char *dir, struct arena *a, struct task_state *out, struct err *e);
+/* The shim renames the file `state` into place at each change.  false: there is none yet, *out is
+ * TASK_NEW; or it is damaged. */
+bool task_read_state(const char *dir, struct arena *a, struct task_state *out);
 
 /* Asks the shim to stop the containers: SIGTERM, after the grace period SIGKILL.  grace_s < 0: that
  * of the pod. */

@@ -63,8 +63,7 @@ static void machine_put_row(struct request *r, const struct engine_shares *all,
 		json_put_int(out, "position", (int64_t)s->place);
 	/* The reason is for users who may see the job's Events. */
 	if (job_access_allowed(r, row->job, JOB_SEE))
-		(void)engine_waiting(r->loop->server->engine, span_of(row->job->uid), &r->arena,
-		                     &why);
+		why = engine_waiting(r->loop->server->engine, span_of(row->job->uid), &r->arena);
 	json_put_text(out, "message", span_cut(why, MACHINE_REASON));
 	str_char(out, '}');
 }

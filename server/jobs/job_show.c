@@ -86,7 +86,7 @@ struct span job_look_machine(const struct request *r, const struct job_entry *jo
 		return why;
 	int64_t most = atomic_load(&r->loop->server->node_gpus);
 	if (engine)
-		(void)engine_waiting(engine, span_of(job->uid), a, &why); /* stays "" */
+		why = engine_waiting(engine, span_of(job->uid), a);
 	else if (most > 0 && job->gpus > most * job->tasks)
 		why = span_of(arena_printf(a,
 		                           "asks for %" PRId64

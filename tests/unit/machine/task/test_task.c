@@ -137,7 +137,7 @@ static struct task_state world_end(struct world *w, int pidfd)
 	struct task_state state;
 	assert_int_equal(poll(&ended, 1, 60000), 1);
 	world_reap(pidfd);
-	assert_int_equal(task_read_state(w->dir, &w->a, &state, &w->e), 0);
+	assert_true(task_read_state(w->dir, &w->a, &state));
 	return state;
 }
 
@@ -307,7 +307,7 @@ TEST_WITH(test_killed_shim_takes_the_runtime_along, setup, teardown)
 	world_reap(pidfd);
 	assert_int_equal(task_find(w->dir, &again), TASK_GONE);
 	size_t used = w->a.used;
-	assert_int_equal(task_read_state(w->dir, &w->a, &s, &w->e), 0);
+	assert_true(task_read_state(w->dir, &w->a, &s));
 	assert_int_equal(s.phase, TASK_RUN);
 	assert_true(w->a.used - used < 100); /* the arena gets the texts only */
 	/* Killed processes can be seen until they have run once more. */
@@ -351,7 +351,7 @@ TEST_WITH(test_task_without_a_shim_is_not_started, setup, teardown)
 	world_prepare(w, "true");
 	world_prepare(w, "true"); /* again */
 	assert_int_equal(task_find(w->dir, &pidfd), TASK_NOT_STARTED);
-	assert_int_equal(task_read_state(w->dir, &w->a, &s, &w->e), 1);
+	assert_false(task_read_state(w->dir, &w->a, &s));
 	assert_int_equal(s.phase, TASK_STARTING);
 	struct stat st;
 	const char *key = arena_printf(&w->a, "%s/root/usr/local/pai/secrets/secrets.yaml", w->dir);

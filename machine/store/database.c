@@ -127,9 +127,9 @@ int db_empty_log(struct database *d)
 void db_begin(struct database *d)
 {
 	/* The file of the log keeps its size: commits are faster where it has its blocks already.
-	 * It begins anew just after a copy, when least is left to be copied here. */
-	bool full =
-	    d->wal > LOG_MAX || (d->wal > LOG_MAX / 4 * 3 && atomic_exchange(&d->copied, false));
+	 * It begins anew early enough for the commits that follow while it is being read or copied;
+	 * the other thread has copied nearly all of it. */
+	bool full = d->wal > LOG_MAX / 4 * 3;
 	d->fault = d->unsure ? SQLITE_IOERR_FSYNC
 	           : full    ? db_copy_log(d, d->db, SQLITE_CHECKPOINT_RESTART)
 	                     : 0;

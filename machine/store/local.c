@@ -107,7 +107,7 @@ static void *local_copier_main(void *arg)
 	bool open = db_connect(&own, DB_FILE) == 0;
 	while (sem_wait(&l->db.copy) != 0 || !l->ends) { /* a signal does no harm */
 		if (open)
-			l->db.copied = db_copy_log(&l->db, own.db, SQLITE_CHECKPOINT_PASSIVE) == 0;
+			(void)db_copy_log(&l->db, own.db, SQLITE_CHECKPOINT_PASSIVE);
 	}
 	db_disconnect(&own);
 	return NULL;

@@ -38,7 +38,6 @@ struct database {
 	uint32_t log_id;    /* in page 1 of the file, see db_mark_log */
 	struct str damaged; /* sentences, each ends with a newline */
 	sem_t copy;         /* the log is to be copied into the file */
-	atomic_bool copied; /* it has been, but for the last commits */
 };
 
 /* Opens or makes the directory, locks it, opens or makes the database.  -1 and *e (500) if the

@@ -29,8 +29,6 @@ struct signin {
 static void signin_check(struct edit *t);
 static void signin_checked(struct edit *t);
 static void signin_account_found(void *arg, struct account *a, const struct err *e);
-static void signin_store(struct edit *t);
-static void signin_stored(struct edit *t);
 
 static int read_attempt(struct signin *s, struct err *e)
 {
@@ -58,6 +56,7 @@ static int read_attempt(struct signin *s, struct err *e)
 void login_post(struct request *r)
 {
 	ERR_AUTO e = { 0 };
+	STR_AUTO token = STR_SECRET(TOKEN_MAX);
 	const struct options *o = r->loop->server->options;
 	struct signin *s = ARENA_NEW(&r->arena, struct signin, 1);
 	s->r = r;
@@ -74,10 +73,13 @@ void login_post(struct request *r)
 		              "Authorization: Bearer TOKEN");
 		return;
 	}
-	if (read_attempt(s, &e) < 0) {
+	if (read_attempt(s, &e) < 0 ||
+	    token_make(keyring_of(r->loop), s->user, false, (int64_t)time(NULL),
+	               o->token_lifetime_s, &token, &e) < 0) {
 		answer_error(r, &e);
 		return;
 	}
+	s->token = arena_span(&r->arena, str_view(&token));
 	if (rate_limit_login(r, span_of(s->user)))
 		edit_start(r, signin_check, signin_checked, s);
 }
@@ -105,6 +107,8 @@ static void signin_check(struct edit *t)
 	else if (read == PAI_UNFIT || !good)
 		(void)err_set(&t->e, 400, "IncorrectPasswordError",
 		              "user name or password is wrong");
+	else if (tokens_stored(o)) /* before the client gets it */
+		(void)token_store_add(t, s->user, s->token, NULL);
 }
 
 static void signin_checked(struct edit *t)
@@ -118,54 +122,24 @@ static void signin_checked(struct edit *t)
 		signin_account_found(s, a, &e);
 }
 
-static void signin_answer(const struct signin *s)
-{
-	struct request *r = s->r;
-	struct str *out = &r->reply.body;
-	const struct node *pat = node_get(r->principal->extension, "githubPAT");
-	out->secret = true;
-	str_char(out, '{');
-	json_put_word(out, "user", s->user);
-	json_put_text(out, "token", s->token);
-	json_put_bool(out, "admin", r->principal->admin);
-	if (pat)
-		json_put_bool(out, "hasGitHubPAT", node_is(pat, NODE_TEXT) && pat->n);
-	str_puts(out, "}\n");
-	answer_json(r, 200);
-}
-
 static void signin_account_found(void *arg, struct account *a, const struct err *e)
 {
-	struct signin *s = arg;
+	const struct signin *s = arg;
 	struct request *r = s->r;
-	ERR_AUTO failed = { 0 };
-	STR_AUTO token = STR_SECRET(TOKEN_MAX);
+	struct str *out = &r->reply.body;
 	if (!a) {
 		answer_error(r, e);
 		return;
 	}
 	auth_set_account(r, a);
-	/* Fails if a reload has removed the secret while the request was waiting. */
-	if (token_make(keyring_of(r->loop), s->user, false, (int64_t)time(NULL),
-	               r->loop->server->options->token_lifetime_s, &token, &failed) < 0) {
-		answer_error(r, &failed);
-		return;
-	}
-	s->token = arena_span(&r->arena, str_view(&token));
-	if (tokens_stored(r->loop->server->options))
-		edit_start(r, signin_store, signin_stored, s);
-	else
-		signin_answer(s);
-}
-
-static void signin_store(struct edit *t)
-{
-	const struct signin *s = t->arg;
-	(void)token_store_add(t, s->user, s->token, NULL);
-}
-
-/* The token is stored before the client gets it. */
-static void signin_stored(struct edit *t)
-{
-	signin_answer(t->arg);
+	const struct node *pat = node_get(a->extension, "githubPAT");
+	out->secret = true;
+	str_char(out, '{');
+	json_put_word(out, "user", s->user);
+	json_put_text(out, "token", s->token);
+	json_put_bool(out, "admin", a->admin);
+	if (pat)
+		json_put_bool(out, "hasGitHubPAT", node_is(pat, NODE_TEXT) && pat->n);
+	str_puts(out, "}\n");
+	answer_json(r, 200);
 }

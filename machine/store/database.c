@@ -364,11 +364,3 @@ int db_open(struct database *d, const char *dir, struct err *e)
 		(void)db_empty_log(d); /* on a full disk it stays */
 	return code > 0 ? db_refuse(d, "cannot be read", code, e) : code;
 }
-
-void db_close(struct database *d)
-{
-	db_disconnect(d);
-	str_done(&d->damaged);
-	free(d->path);
-	fd_cleanup(&d->root); /* releases the lock */
-}

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/posix/fd.h"
 #include "jobs/store/store_backend.h"
 #include "machine/store/local_internal.h"
 
@@ -125,7 +126,10 @@ void local_close(struct local *l)
 	while (l->n_threads > 0)
 		(void)pthread_join(l->thread[--l->n_threads], NULL);
 	mailbox_done(&l->todo);
-	db_close(&l->db);
+	db_disconnect(&l->db);
+	str_done(&l->db.damaged);
+	free(l->db.path);
+	fd_cleanup(&l->db.root); /* releases the lock */
 	free(l);
 }
 

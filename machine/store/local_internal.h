@@ -44,7 +44,6 @@ struct database {
  * directory belongs to another user, its mode is not 0700, another process holds the lock, or the
  * database cannot be read; damaged parts have been set aside. */
 int db_open(struct database *d, const char *dir, struct err *e);
-void db_close(struct database *d);
 /* Connects to a file of the directory; db_disconnect leaves its log as it is.  0 or SQLITE_... */
 int db_connect(struct database *d, const char *file);
 void db_disconnect(struct database *d);

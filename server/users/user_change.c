@@ -9,14 +9,6 @@
 
 enum { EMAIL_MAX = 320 };
 
-static bool change_has_control(struct span t)
-{
-	for (size_t i = 0; i < t.n; i++)
-		if ((unsigned char)t.p[i] < ' ' || t.p[i] == 0x7f)
-			return true;
-	return false;
-}
-
 static int change_check_password(const char *key, struct span text, struct err *e)
 {
 	if (text.n >= PASSWORD_MIN && text.n <= PASSWORD_MAX)
@@ -32,7 +24,7 @@ static int change_read_names(struct request *r, const struct node *n, struct use
 	for (size_t i = 0; i < n->n; i++) {
 		const struct node *item = &n->item[i];
 		if (i == PAI_GROUPS_MAX || !node_is(item, NODE_TEXT) || item->n == 0 ||
-		    item->n > PAI_NAME_MAX || change_has_control(node_span(item)))
+		    item->n > PAI_NAME_MAX || span_has_control(node_span(item)))
 			return err_set(
 			    e, INVALID_PARAMETERS,
 			    "virtualCluster and grouplist must be lists of at most %d names",
@@ -99,7 +91,7 @@ static int change_read_value(struct request *r, enum change_member bit, const st
 		    "-, _ and ., a letter or digit at both ends, at most 63");
 	case CHANGE_EMAIL:
 		out->email = node_span(n);
-		if (n->n == 0 || (n->n <= EMAIL_MAX && !change_has_control(out->email) &&
+		if (n->n == 0 || (n->n <= EMAIL_MAX && !span_has_control(out->email) &&
 		                  memchr(n->text, '@', n->n)))
 			return 0;
 		return err_set(e, INVALID_PARAMETERS,

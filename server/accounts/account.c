@@ -18,17 +18,12 @@
 
 /* ---- sets of names ---- */
 
-static size_t name_set_find(const struct name_set *s, struct span name)
+bool name_set_has(const struct name_set *s, struct span name)
 {
 	size_t i = 0;
 	while (i < s->n && !span_eq(s->v[i], name))
 		i++;
-	return i;
-}
-
-bool name_set_has(const struct name_set *s, struct span name)
-{
-	return name_set_find(s, name) < s->n;
+	return i < s->n;
 }
 
 void name_set_add(struct name_set *s, struct span name)
@@ -38,15 +33,6 @@ void name_set_add(struct name_set *s, struct span name)
 }
 
 /* The order of the others stays. */
-void name_set_remove(struct name_set *s, struct span name)
-{
-	size_t i = name_set_find(s, name);
-	if (i == s->n)
-		return;
-	s->n--;
-	memmove(&s->v[i], &s->v[i + 1], (s->n - i) * sizeof(s->v[0]));
-}
-
 /* ---- accounts ---- */
 
 /* The last reference wipes it; p may be NULL. */

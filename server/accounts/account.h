@@ -42,8 +42,6 @@ struct name_set {
 bool name_set_has(const struct name_set *s, struct span name);
 /* Thread: own. */
 void name_set_add(struct name_set *s, struct span name);
-/* Thread: own. */
-void name_set_remove(struct name_set *s, struct span name);
 
 /* The volume of facts.storages[i]; from the file of --facts: only type "unknown".  It has no
  * passwords and keys, which OpenPAI returns here. */

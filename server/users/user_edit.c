@@ -27,6 +27,8 @@ enum edit_kind { EDIT_CREATE, EDIT_CHANGE, EDIT_REMOVE };
 /* A group of the change, and the contents of its Secret. */
 struct edit_group {
 	struct span name;
+	bool wanted;  /* in the body */
+	bool usual;   /* added if it exists */
 	bool current; /* the user is in it now */
 	bool found, admin;
 	bool grants; /* grants the virtual cluster of the same name */
@@ -47,8 +49,7 @@ struct user_edit {
 	struct edit_group *groups; /* that were read */
 	size_t n_groups;
 	bool changes_groups;
-	bool adds_default, adds_admin; /* to the list: GROUP_DEFAULT if it exists, GROUP_ADMIN */
-	struct name_set list;          /* the new groups; v is NULL: unchanged */
+	struct name_set list; /* the new groups; v is NULL: unchanged */
 };
 
 static int user_edit_fail(struct user_edit *u, struct span why)
@@ -80,8 +81,7 @@ static int user_edit_read_group(struct user_edit *u, struct edit_group *g)
 	struct pai_group group;
 	const char *why;
 	struct store_reply reply;
-	enum pai_read read = users_secret(u->t, u->t->r->loop->server->options->group_namespace,
-	                                  g->name, &a, &reply, &why);
+	enum pai_read read = users_secret(u->t, true, g->name, &a, &reply, &why);
 	if (read == PAI_READ)
 		read = pai_group_read(reply.body, g->name, &a, &group, &why);
 	if (read == PAI_BROKEN)
@@ -98,19 +98,19 @@ static int user_edit_read_group(struct user_edit *u, struct edit_group *g)
 static int user_edit_read_groups(struct user_edit *u)
 {
 	const struct user_change *c = &u->change;
+	u->n_groups = 0;
 	u->changes_groups =
 	    u->kind != EDIT_CHANGE || c->has & (CHANGE_CLUSTERS | CHANGE_GROUPS | CHANGE_ADMIN);
-	u->adds_default = u->kind == EDIT_CREATE || c->has & CHANGE_CLUSTERS;
-	u->adds_admin = c->has & CHANGE_ADMIN && c->admin;
+	if (!u->changes_groups)
+		return 0;
 	u->groups = ARENA_NEW(&u->t->arena, struct edit_group, u->now.groups.n + c->names.n + 2);
-	u->n_groups = 0;
-	for (size_t i = 0; u->changes_groups && i < c->names.n; i++)
-		(void)user_edit_group(u, c->names.v[i]);
-	for (size_t i = 0; u->changes_groups && i < u->now.groups.n; i++)
+	for (size_t i = 0; i < c->names.n; i++)
+		user_edit_group(u, c->names.v[i])->wanted = true;
+	if (u->kind == EDIT_CREATE || c->has & CHANGE_CLUSTERS)
+		user_edit_group(u, SPAN(GROUP_DEFAULT))->usual = true;
+	for (size_t i = 0; i < u->now.groups.n; i++)
 		user_edit_group(u, u->now.groups.v[i])->current = true;
-	if (u->adds_default)
-		(void)user_edit_group(u, SPAN(GROUP_DEFAULT));
-	if (u->adds_admin)
+	if (c->has & CHANGE_ADMIN && c->admin)
 		(void)user_edit_group(u, SPAN(GROUP_ADMIN));
 	for (size_t i = 0; i < u->n_groups; i++)
 		if (user_edit_read_group(u, &u->groups[i]) < 0)
@@ -130,45 +130,36 @@ static int user_edit_list(struct user_edit *u)
 {
 	const struct user_change *c = &u->change;
 	bool by_clusters = c->has & CHANGE_CLUSTERS;
+	bool sets_admin = c->has & CHANGE_ADMIN;
 	bool admin = false;
 	char quoted[4 * QUOTE_MAX];
-	const struct edit_group *g = u->groups;
-	const struct edit_group *end = u->groups + u->n_groups;
 	if (!u->changes_groups)
 		return 0;
-	for (; u->kind == EDIT_REMOVE && g < end; g++)
-		if (g->current && g->admin)
+	u->list = (struct name_set){ ARENA_NEW(&u->t->arena, struct span, u->n_groups + 1), 0 };
+	for (const struct edit_group *g = u->groups; g < u->groups + u->n_groups; g++) {
+		if (u->kind == EDIT_REMOVE && g->current && g->admin)
 			return err_set(
 			    &u->t->e, 403, "RemoveAdminError",
 			    "an administrator cannot be removed: remove the admin right first");
-	u->list = (struct name_set){ ARENA_NEW(&u->t->arena, struct span, u->n_groups + 1), 0 };
-	for (size_t i = 0; i < c->names.n; i++) {
-		g = user_edit_group(u, c->names.v[i]);
-		if (by_clusters && !(g->found && g->grants))
+		if (g->wanted && by_clusters && !(g->found && g->grants))
 			return err_set(&u->t->e, 400, "NoVirtualClusterError",
 			               "no group \"%s\" grants the virtual cluster of this name",
 			               quote(quoted, g->name));
-		if (!g->found)
+		if (g->wanted && !g->found)
 			return user_edit_no_group(u, g->name, "does not exist");
-		name_set_add(&u->list, g->name);
-	}
-	if (u->adds_default && user_edit_group(u, SPAN(GROUP_DEFAULT))->found)
-		name_set_add(&u->list, SPAN(GROUP_DEFAULT));
-	/* Current groups stay: none if the body has the list; only administrators' groups if it
-	 * has virtual clusters; else all. */
-	for (g = u->groups; g < end; g++)
-		if (g->current && !(c->has & CHANGE_GROUPS) && (g->admin || !by_clusters))
-			name_set_add(&u->list, g->name);
-	for (g = u->groups; g < end; g++) {
-		if (!g->admin || !name_set_has(&u->list, g->name))
+		/* Current groups stay: none if the body has the list; only administrators' groups
+		 * if it has virtual clusters; else all. */
+		bool stays =
+		    g->wanted || (g->usual && g->found) ||
+		    (g->current && !(c->has & CHANGE_GROUPS) && (g->admin || !by_clusters));
+		if (!stays || (g->admin && sets_admin && !c->admin)) /* requested ones, too */
 			continue;
-		admin = true;
-		if (c->has & CHANGE_ADMIN && !c->admin) /* requested ones, too */
-			name_set_remove(&u->list, g->name);
+		name_set_add(&u->list, g->name);
+		admin |= g->admin;
 	}
-	if (!u->adds_admin || admin)
+	if (admin || !sets_admin || !c->admin)
 		return 0;
-	g = user_edit_group(u, SPAN(GROUP_ADMIN));
+	const struct edit_group *g = user_edit_group(u, SPAN(GROUP_ADMIN));
 	if (!g->found || !g->admin)
 		return user_edit_no_group(u, g->name,
 		                          "does not exist, or is not a group of administrators");
@@ -231,8 +222,7 @@ static int user_edit_look(struct user_edit *u)
 	struct span stored = SPAN("");
 	const char *why;
 	struct store_reply reply;
-	enum pai_read read = users_secret(t, t->r->loop->server->options->user_namespace,
-	                                  span_of(u->user), &t->arena, &reply, &why);
+	enum pai_read read = users_secret(t, false, span_of(u->user), &t->arena, &reply, &why);
 	if (read == PAI_READ)
 		read = pai_user_read(reply.body, span_of(u->user), &t->arena, &u->now, &why);
 	if (read == PAI_READ && u->check_old)

@@ -17,8 +17,8 @@ void users_put_names(struct str *out, const char *key, const struct span *v, siz
 
 /* Reads the Secret of a user or group, for run of an edit; its text is in the arena.  PAI_UNFIT:
  * there is none.  PAI_BROKEN: *why. */
-enum pai_read users_secret(struct edit *t, const char *namespace_name, struct span name,
-                           struct arena *a, struct store_reply *reply, const char **why);
+enum pai_read users_secret(struct edit *t, bool group, struct span name, struct arena *a,
+                           struct store_reply *reply, const char **why);
 
 /* The virtual clusters that an account may use; NULL: all.  The names live in the request's
  * arena. */

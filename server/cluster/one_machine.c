@@ -103,24 +103,17 @@ static int machine_settings(struct server *s, struct engine_settings *out, struc
 	ARENA_AUTO read = { 0 };
 	static const struct engine_settings SERVE = { .n_secrets = 0 };
 	const struct engine_settings *run = s->foreground ?: &SERVE;
-	*out = (struct engine_settings){
-		.store = s->local,
-		.ports = { translator_settings(s->translator)->port_start,
-		           translator_settings(s->translator)->port_end },
-		/* A job of a single user may do everything that the user may. */
-		.needs_sandbox = !o->no_auth,
-		.cwd = run->cwd,
-		.mounts = run->mounts,
-		.n_mounts = run->n_mounts,
-		.once = run->once,
-		.env = run->env,
-		.input = run->input,
-		.foreground = s->foreground,
-		.keep_logs = o->keep_logs,
-		.arg = s,
-		.event = machine_event,
-		.notice = machine_notice,
-	};
+	*out = *run;
+	out->store = s->local;
+	out->ports = (struct port_range){ translator_settings(s->translator)->port_start,
+		                          translator_settings(s->translator)->port_end };
+	/* A job of a single user may do everything that the user may. */
+	out->needs_sandbox = !o->no_auth;
+	out->foreground = s->foreground;
+	out->keep_logs = o->keep_logs;
+	out->arg = s;
+	out->event = machine_event;
+	out->notice = machine_notice;
 	check_inventory(o, &out->machine);
 	const char *program = runtime_program_path(o, a, e);
 	const struct facts_file *facts = program ? setup_facts_file(o, &read, e) : NULL;
@@ -130,11 +123,9 @@ static int machine_settings(struct server *s, struct engine_settings *out, struc
 	out->runtime = machine_path(program, a, e);
 	out->dir = machine_path(o->local, a, e);
 	const char **secrets = ARENA_NEW(a, const char *, 5 + run->n_secrets);
+	for (size_t i = 0; i < run->n_secrets; i++)
+		secrets[i] = run->secrets[i];
 	out->secrets = secrets;
-	while (out->n_secrets < run->n_secrets) {
-		secrets[out->n_secrets] = run->secrets[out->n_secrets];
-		out->n_secrets++;
-	}
 	secrets[out->n_secrets++] = o->jwt_secret_file;
 	secrets[out->n_secrets++] = o->tls_key;
 	secrets[out->n_secrets++] = o->issuers;

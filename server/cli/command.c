@@ -8,7 +8,6 @@
 #include <yaml.h>
 
 #include "schema/schema.h"
-#include "server/config/exit_spec.h"
 #include "server/config/setup.h"
 #include "server/controller/controller_metrics.h"
 #include "server/http/loop.h"
@@ -157,13 +156,13 @@ static const struct {
 } PAGES[] = {
 	{ "options", options_page },
 	{ "routes", routes_page },
+	{ "parameters", parameters_page },
 	{ "list-parameters", list_parameters_page },
 	{ "openapi", openapi_page },
 	{ "translation", translation_page },
 	{ "config-schema", options_schema },
 	{ "templates", templates_page },
 	{ "metrics", metrics_pages },
-	{ "codes", exit_spec_page },
 	{ "man", manual_page },
 	{ "bash", completion_bash },
 	{ "zsh", completion_zsh },

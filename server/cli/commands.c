@@ -202,7 +202,7 @@ const struct command COMMANDS[] = {
 	  "NAME", NULL,
 	  "Print a page of the documentation that is generated from tables in the code.\n",
 	  "Example:\n"
-	  "  rest-lit page routes > docs/ROUTES.md\n" },
+	  "  rest-lit page openapi > openapi.json\n" },
 };
 /* clang-format on */
 const size_t N_COMMANDS = ARRAY_SIZE(COMMANDS);

@@ -35,8 +35,6 @@ void exit_spec_free(struct exit_spec *s);
 /* The words, then the ends, in the order of the specification (of the built-in one if it has none).
  */
 const struct exit_word *exit_spec_words(const struct exit_spec *s, size_t *n);
-/* Appends docs/CODES.md: the built-in specification. */
-void exit_spec_page(struct str *out);
 /* The entry of a code, or NULL. */
 const struct exit_entry *exit_spec_find(const struct exit_spec *s, int64_t code);
 /* Appends the entry of a code as JSON; for an unknown code the entry of 256 (above 0) or -8000,

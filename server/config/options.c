@@ -413,6 +413,14 @@ static void *option_field(struct options *o, const struct option *option)
 	return (char *)o + option->at;
 }
 
+void option_reset(struct options *o, const struct option *option)
+{
+	if (option->type == OPTION_TEXT || option->type == OPTION_CHOICE)
+		*(const char **)option_field(o, option) = option->text;
+	else if (option->type == OPTION_NUMBER || option->type == OPTION_BYTES)
+		*(int64_t *)option_field(o, option) = option->number;
+}
+
 /* value: the wrong value; NULL: it is not shown. */
 static int option_wrong(const struct origin *from, struct err *e, const char *text,
                         const char *value)
@@ -426,11 +434,11 @@ static int option_wrong(const struct origin *from, struct err *e, const char *te
 /* The error for a fixed limit that is set like an option.  0: the name is that of none. */
 static int option_fixed_error(struct span name, const struct origin *from, struct err *e)
 {
-	const struct limit *limit = limit_find(name);
+	const struct option *limit = limit_find(name);
 	STR_AUTO value = STR_INIT(256);
 	if (!limit)
 		return 0;
-	limit_value(&value, limit);
+	option_default(&value, limit);
 	if (limit->unit)
 		str_printf(&value, " %s", limit->unit);
 	return err_at(e, 400, "InvalidOption", from->where,
@@ -717,12 +725,8 @@ int options_parse(struct options *o, unsigned command, int argc, char **argv, st
 {
 	*o = (struct options){ 0 };
 	o->files = ARENA_NEW(&o->arena, const char *, (size_t)argc + 1);
-	for (const struct option *p = OPTIONS; p < OPTIONS + N_OPTIONS; p++) {
-		if (p->type == OPTION_TEXT || p->type == OPTION_CHOICE)
-			*(const char **)option_field(o, p) = p->text;
-		else if (p->type != OPTION_SWITCH && p->type != OPTION_LIST)
-			*(int64_t *)option_field(o, p) = p->number;
-	}
+	for (const struct option *p = OPTIONS; p < OPTIONS + N_OPTIONS; p++)
+		option_reset(o, p);
 	if (limits_read(o, e) < 0)
 		return -1;
 	/* Twice: the first reading finds --config, the second gives flags precedence over it. */

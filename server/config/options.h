@@ -189,24 +189,11 @@ struct form {
 /* Returns true if the text is valid; "" always is. */
 bool option_fits(const struct form *form, struct span text);
 
-/* A constant in struct options. */
-struct limit {
-	const char *name;
-	size_t at;             /* offset into struct options */
-	enum option_type type; /* a text, a number, or bytes */
-	const char *text;      /* NULL: a number */
-	int64_t number;
-	const char *unit; /* NULL for a count, and for bytes */
-	const char *help; /* one phrase */
-	const char *reason;
-};
-
-extern const struct limit FIXED_LIMITS[];
+/* The constants: name, type, member, value and unit are set. */
+extern const struct option FIXED_LIMITS[];
 extern const size_t N_FIXED_LIMITS;
 /* The limit of that name, or NULL. */
-const struct limit *limit_find(struct span name);
-/* Writes the value as text, without its unit: "30", "64MiB". */
-void limit_value(struct str *out, const struct limit *l);
+const struct option *limit_find(struct span name);
 /* Sets all limits, and then those of TEST_LIMITS_VARIABLE.  -1 and *e.  Thread: main. */
 int limits_read(struct options *o, struct err *e);
 
@@ -222,6 +209,8 @@ void option_variable(struct str *out, const char *name);
 /* "64KiB" -> 65536, units only for bytes: K, M, G and T, powers of 1024, in both cases, also with
  * i, B or iB.  -1 if it is no number. */
 int option_number(struct span text, bool bytes, int64_t *out);
+/* Gives the member of *o the default, or the value of a fixed limit. */
+void option_reset(struct options *o, const struct option *option);
 /* The default as text: "100KiB", "plain", "false", "". */
 void option_default(struct str *out, const struct option *o);
 

@@ -104,53 +104,16 @@ static void page_row(struct str *out, const struct option *o)
 	str_printf(out, " | %s |\n", o->help);
 }
 
-static const char PAGE_HEAD[] =
-    "# Options\n"
-    "\n"
-    "Generated from the table in `server/config/options.c`; `make pages` writes it anew.\n"
-    "\n"
-    "An option is set by a flag (`--max-body 64KiB` or `--max-body=64KiB`), an environment\n"
-    "variable (`REST_LIT_MAX_BODY=64KiB`) or a key of the YAML file that `--config` names\n"
-    "(`max-body: 64KiB`). Flags take precedence over the environment, the environment over the\n"
-    "file. Options without a variable below are flags only, except `--gpus`, `--cpus` and\n"
-    "`--memory` of serve, which have a key. An unknown key in the file is an\n"
-    "error, reported with its line. Options of other commands are ignored, so that one file\n"
-    "serves all commands. Sizes have the units K, M, G and T, which are powers of 1024, as in\n"
-    "`512M`, `512MB`, `512Mi` and `512MiB`; without a unit, less than 1 MiB is refused as a "
-    "mistake.\n"
-    "Options never hold secrets; they name files with secrets.\n"
-    "`rest-lit schema config` prints a JSON Schema of the file.\n";
-
-static const char TABLE_HEAD[] = "\n"
-				 "| flag | variable | default | values | commands | |\n"
+static const char TABLE_HEAD[] = "| flag | variable | default | values | commands | |\n"
 				 "|---|---|---|---|---|---|\n";
-
-static const char FIXED_HEAD[] =
-    "\n## Fixed limits\n"
-    "\n"
-    "These limits are constants, not options. A flag, variable or key with such a name is an\n"
-    "error. Tests change them with the environment variable `" TEST_LIMITS_VARIABLE "`, for\n"
-    "example `" TEST_LIMITS_VARIABLE "=\"watch-page=10 deadline=1\"`; the server then logs a\n"
-    "warning at start. Do not set it in production.\n"
-    "\n"
-    "| name | value | limits | reason |\n"
-    "|---|---|---|---|\n";
 
 void options_page(struct str *out)
 {
-	str_puts(out, PAGE_HEAD);
 	for (enum option_group g = 0; g < GROUP_MAX; g++) {
-		str_printf(out, "\n## %s\n%s", OPTION_GROUPS[g], TABLE_HEAD);
+		str_printf(out, "%s## %s\n\n%s", g ? "\n" : "", OPTION_GROUPS[g], TABLE_HEAD);
 		for (const struct option *o = OPTIONS; o < OPTIONS + N_OPTIONS; o++)
 			if (o->group == g)
 				page_row(out, o);
-	}
-	str_puts(out, FIXED_HEAD);
-	for (const struct limit *l = FIXED_LIMITS; l < FIXED_LIMITS + N_FIXED_LIMITS; l++) {
-		str_printf(out, "| `%s` | `", l->name);
-		limit_value(out, l);
-		str_printf(out, "`%s%s | %s | %s |\n", l->unit ? " " : "", l->unit ?: "", l->help,
-		           l->reason);
 	}
 }
 

@@ -43,8 +43,6 @@ extern const struct route UPLOAD_ROUTE;
 /* Checks the token, before the body is read.  true: r is answered (401, 403, 429, 503).  false: r
  * is suspended, and will be answered, or request_identified(r) called. */
 bool uploads_begin(struct request *r);
-/* Appends the part of docs/ROUTES.md.  Thread: any. */
-void uploads_page(struct str *out);
 
 /* Handlers: job_logs.c */
 handler logs_get, log_get;

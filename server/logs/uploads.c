@@ -497,15 +497,4 @@ const struct route UPLOAD_ROUTE = {
 	.handle = output_put_route,
 	.auth = AUTH_POD,
 	.body = BODY_OUTPUT,
-	.doc = "It keeps the end of the task's output; `exitCode` and `dropped` are in the query.",
 };
-
-void uploads_page(struct str *out)
-{
-	str_printf(out,
-	           "\nThe port of `--output-listen` has one route: `%s %s`, for a task's pod, by a "
-	           "token of\n"
-	           "the audience `%s`. %s\n"
-	           "[FOLLOWING.md](FOLLOWING.md#output-of-tasks-that-have-ended)\n",
-	           UPLOAD_ROUTE.method, UPLOAD_ROUTE.path, OUTPUT_AUDIENCE, UPLOAD_ROUTE.doc);
-}

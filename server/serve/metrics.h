@@ -13,5 +13,5 @@ extern const struct route METRICS_ROUTE;
 
 /* Appends all metrics.  The size does not depend on the number of jobs. */
 void metrics_text(struct str *out, const struct server *s);
-/* Appends docs/METRICS.md. */
+/* Appends the table of docs/METRICS.md. */
 void metrics_page(struct str *out);

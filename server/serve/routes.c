@@ -187,42 +187,6 @@ static const struct route API_ROUTES[] = {
 /* clang-format on */
 const struct route_table ROUTES = { API_ROUTES, ARRAY_SIZE(API_ROUTES) };
 
-static const char PAGE_HEAD[] =
-    "# Routes\n"
-    "\n"
-    "Generated from the table in `server/serve/routes.c`; `make pages` writes it anew.\n"
-    "\n"
-    "Every route is also served below `/rest-server`, and with a trailing slash. For another path "
-    "the\n"
-    "answer is 404 `NoApiError`; for another method it is 405 `MethodNotAllowedError` with "
-    "`Allow`. A\n"
-    "GET route also answers HEAD, and every path answers OPTIONS. Content-Types of jobs are "
-    "`text/*`,\n"
-    "`application/json`, `application/yaml` and `application/x-yaml`, for v1 jobs also\n"
-    "`application/x-www-form-urlencoded` (nested). Other bodies are JSON or a form. Errors are "
-    "JSON:\n"
-    "`{\"code\", \"message\", \"errors\": [{\"pointer\", \"line\", \"column\", \"message\"}]}`.\n"
-    "\n"
-    "The client may send the header `Idempotency-Key` (1 to 128 printable characters, preferably\n"
-    "random) with a submission. If the same user repeats key and body within 24 hours, the server\n"
-    "repeats the first answer, with `Idempotency-Replayed: true`, or makes the job if the first\n"
-    "request was interrupted. While it is in progress, 409 `IdempotencyError`. The same key with\n"
-    "another body or job is 422 `IdempotencyError`.\n"
-    "\n"
-    "With `?dryRun=true` a submission creates nothing: 200 with the objects as a List. With\n"
-    "`?dryRun=server` the API server checks the objects, too: see [HTTP.md](HTTP.md).\n"
-    "\n"
-    "The column *jobs* has the jobs that a client may use with the route: jobs of any user; jobs "
-    "that\n"
-    "`--visibility` allows (`vc`: jobs in the user's virtual clusters) and own jobs; or own jobs "
-    "only.\n"
-    "Admins may use all jobs, and only they may use jobs without an owner. For other jobs the "
-    "answer is\n"
-    "403 `ForbiddenUserError`, for missing jobs 404.\n"
-    "\n"
-    "| method | path | clients | jobs | |\n"
-    "|---|---|---|---|---|\n";
-
 static const char *const WHO[] = { [AUTH_NONE] = "all",
 	                           [AUTH_USER] = "users",
 	                           [AUTH_PERSON] = "users, not with application tokens",
@@ -295,16 +259,17 @@ static void routes_put_parameters(struct str *out, const struct route *r,
 
 void routes_page(struct str *out)
 {
-	str_puts(out, PAGE_HEAD);
+	str_puts(out, "| method | path | clients | jobs | |\n|---|---|---|---|---|\n");
 	for (const struct route *r = ROUTES.row; r < ROUTES.row + ROUTES.n; r++)
 		str_printf(out, "| %s | `%s` | %s | %s | %s%s |\n", route_method(r), r->path,
 		           WHO[r->auth], WHOSE[r->need], r->doc,
 		           route_has_own_doc(r) && route_parameters(r, 0)
 		               ? " [Parameters](#parameters)."
 		               : "");
-	uploads_page(out);
-	str_puts(out, "\n## Parameters\n\nParameters of the query, and headers. Unknown "
-	              "parameters of the query are ignored.\n");
+}
+
+void parameters_page(struct str *out)
+{
 	for (const struct route *r = ROUTES.row; r < ROUTES.row + ROUTES.n; r++)
 		for (size_t i = 0; route_parameters(r, i); i++)
 			routes_put_parameters(out, r, route_parameters(r, i));

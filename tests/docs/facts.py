@@ -128,6 +128,21 @@ def test_members_of_structs_have_rows(check):
         check.equal(f"{name}: members without a row", sorted(set(members) - rows - others), [])
 
 
+def test_fixed_limits_are_documented(check):
+    """OPTIONS.md has the fixed limits with their values, in the order of the table."""
+    rows = re.findall(r'^\t\{ "([\w-]+)", (\w+)\(\w+, (.*)\) \},$', read("server/config/limits.c"), re.M)
+    constants = dict(re.findall(r'^#define (\w+) +"(.*)"$', "".join(map(read, glob.glob(f"{ROOT}/translate/*/*.h"))), re.M))
+    wanted = []
+    for name, kind, value in rows:
+        text = re.sub(r"^(?:(\d+) \* )?([KMG])IB$", lambda m: f"{m[1] or 1}{m[2]}iB", constants.get(value, value.strip('"')))
+        size = re.fullmatch(r"(\d+)KiB", text)
+        wanted.append((name, text if not size or int(size[1]) % 1024 else f"{int(size[1]) // 1024}MiB",
+                       " seconds" if kind == "SECONDS" else ""))
+    table = read("docs/OPTIONS.md").partition("## Fixed limits")[2]
+    check.ok("there are limits", len(rows) > 50, rows)
+    check.equal("rows", re.findall(r"^\| `([\w-]+)` \| `([^`]*)`( seconds)? \| .+ \| .+ \|$", table, re.M), wanted)
+
+
 def test_parameters_of_requests_are_documented(check):
     """openapi.c names each table of parameters, for /openapi.json and ROUTES.md."""
     sources = "".join(read(path) for path in glob.glob(f"{ROOT}/server/*/*.c"))
@@ -253,7 +268,7 @@ def test_results_are_those_of_the_log(check):
 
 TESTS = [test_links_lead_to_files_and_headings, test_fields_of_jobs_are_documented,
          test_variables_of_jobs_are_documented, test_variables_of_templates_are_used,
-         test_members_of_structs_have_rows, test_parameters_of_requests_are_documented,
+         test_members_of_structs_have_rows, test_fixed_limits_are_documented, test_parameters_of_requests_are_documented,
          test_events_and_alerts_of_the_controller_are_documented, test_plugins_of_the_runtime_are_documented,
          test_dialects_have_a_section,
          test_messages_of_the_documents_exist, test_files_of_the_documents_exist,

@@ -158,9 +158,13 @@ define WEB
 $(B)/web/$(notdir $(1)).gz: $(1) Makefile
 	@mkdir -p $$(@D)
 	$(Q)sed -E -e '' $(if $(filter server/web/page/%.js server/web/page/%.css,$(1)),$(WEB_DROPPED)) <$$< | gzip -9n >$$@
-$(B)/server/web/web.o: $(B)/web/$(notdir $(1)).gz
 endef
-$(foreach f,$(wildcard server/web/page/*.*) server/web/vendor/codemirror.js $(B)/web/examples.json,$(eval $(call WEB,$(f))))
+WEB_FILES := $(wildcard server/web/page/*.*) server/web/vendor/codemirror.js $(B)/web/examples.json
+$(foreach f,$(WEB_FILES),$(eval $(call WEB,$(f))))
+# One after the other, each behind a line with its name and size.
+$(B)/web/files: $(patsubst %,$(B)/web/%.gz,$(notdir $(WEB_FILES))) server/web/page
+	$(Q)for f in $(filter %.gz,$^); do basename $$f .gz; stat -c %s $$f; cat $$f; done >$@
+$(B)/server/web/web.o: $(B)/web/files
 $(B)/server/web/web.o: CPPFLAGS += -Wa,-I$(B)
 
 $(B)/rest-lit: $(B)/server/main.o $(call archives,server)

@@ -17,49 +17,28 @@
 #include "server/http/loop.h"
 #include "server/http/route.h"
 #include "server/state/log.h"
-
-enum { NONE = UINT32_MAX };
+#include "server/state/ttl_cache.h"
 
 #define NS_PER_MS INT64_C(1000000)
 #define NS_PER_S  INT64_C(1000000000)
 
-struct rate_entry {
-	char key[RATE_KEY];
-	uint32_t key_n;
-	uint32_t chain;        /* next of the same slot */
-	uint32_t newer, older; /* by use */
-	int64_t full_ns;
-};
-
 struct rate {
 	pthread_mutex_t lock;
 	int64_t step_ns, depth_ns; /* 0: no limit */
-	struct hash_key hash;
-	struct rate_entry *entries;
-	uint32_t *slots; /* entry + 1, 0 for none; their number is a power of two */
-	size_t room, used, mask;
-	uint32_t newest, oldest;
+	/* The times at which buckets are full again, as int64_t, until then. */
+	struct ttl_cache *full_ns;
 };
 
 struct rate *rate_new(int64_t count, int64_t period_s, size_t entries)
 {
 	struct rate *r = xcalloc(1, sizeof(*r));
-	assert(entries > 0 && entries < NONE && count >= 0 && period_s > 0);
+	assert(entries > 0 && count >= 0 && period_s > 0);
 	(void)pthread_mutex_init(&r->lock, NULL); /* cannot fail on Linux */
-	r->newest = r->oldest = NONE;
 	if (count == 0)
 		return r;
 	r->step_ns = period_s * NS_PER_S / count;
 	r->depth_ns = r->step_ns * count;
-	r->hash = hash_key_new();
-	r->room = entries;
-	size_t slots = 1;
-	while (slots < entries)
-		slots *= 2;
-	r->mask = slots - 1;
-	/* calloc takes zeroed pages from the kernel, which become resident only when used. */
-	r->entries = xcalloc(entries, sizeof(*r->entries));
-	r->slots = xcalloc(slots, sizeof(*r->slots));
+	r->full_ns = ttl_cache_new((struct ttl_cache_limits){ entries, SIZE_MAX }, free);
 	return r;
 }
 
@@ -68,51 +47,8 @@ void rate_free(struct rate *r)
 	if (!r)
 		return;
 	(void)pthread_mutex_destroy(&r->lock);
-	free(r->entries);
-	free(r->slots);
+	ttl_cache_free(r->full_ns);
 	free(r);
-}
-
-static uint32_t *rate_slot_of(struct rate *r, struct span key)
-{
-	return &r->slots[hash_bytes(&r->hash, key) & r->mask];
-}
-
-/* The entry of a key, which becomes the newest; a new one takes the place of the oldest if all are
- * used. */
-static struct rate_entry *rate_entry_of(struct rate *r, uint32_t *slot, struct span key)
-{
-	uint32_t found = *slot;
-	for (; found; found = r->entries[found - 1].chain) {
-		const struct rate_entry *one = &r->entries[found - 1];
-		if (span_eq((struct span){ one->key, one->key_n }, key))
-			break;
-	}
-	bool evicts = !found && r->used == r->room;
-	uint32_t i = found ? found - 1 : evicts ? r->oldest : (uint32_t)r->used++;
-	struct rate_entry *x = &r->entries[i];
-	if (evicts) {
-		uint32_t *at = rate_slot_of(r, (struct span){ x->key, x->key_n });
-		while (*at != i + 1)
-			at = &r->entries[*at - 1].chain;
-		*at = x->chain;
-	}
-	if (found || evicts) {
-		*(x->newer == NONE ? &r->newest : &r->entries[x->newer].older) = x->older;
-		*(x->older == NONE ? &r->oldest : &r->entries[x->older].newer) = x->newer;
-	}
-	if (!found) {
-		memcpy(x->key, key.p, key.n);
-		x->key_n = (uint32_t)key.n;
-		x->full_ns = 0;
-		x->chain = *slot;
-		*slot = i + 1;
-	}
-	x->newer = NONE;
-	x->older = r->newest;
-	*(r->newest == NONE ? &r->oldest : &r->entries[r->newest].newer) = i;
-	r->newest = i;
-	return x;
 }
 
 /* Takes a token of the bucket that is full again at *full_ns.  0, or nanoseconds until there is
@@ -136,16 +72,21 @@ int64_t rate_ask(struct rate *r, struct span key, int64_t now_ms, int take)
 	if (!r->step_ns)
 		return 0;
 	key.n = key.n > RATE_KEY ? RATE_KEY : key.n;
-	uint32_t *slot = rate_slot_of(r, key);
 	LOCK_AUTO(&r->lock);
-	struct rate_entry *x = rate_entry_of(r, slot, key);
+	const int64_t *was_ns = ttl_cache_get(r->full_ns, key, now_ms, NULL);
+	int64_t *full_ns = xmalloc(sizeof(*full_ns));
+	int64_t wait = 0;
+	*full_ns = was_ns ? *was_ns : 0;
 	if (take < 0) {
-		x->full_ns -= r->step_ns;
-		return 0;
+		*full_ns -= r->step_ns;
+	} else {
+		int64_t then_ns = *full_ns;
+		wait = bucket_take(&then_ns, r->step_ns, r->depth_ns, now_ms * NS_PER_MS);
+		*full_ns = take ? then_ns : *full_ns;
 	}
-	int64_t full_ns = x->full_ns;
-	int64_t wait =
-	    bucket_take(take ? &x->full_ns : &full_ns, r->step_ns, r->depth_ns, now_ms * NS_PER_MS);
+	/* Also what has not changed: the keys that were seen last are kept. */
+	ttl_cache_put(r->full_ns, key, full_ns,
+	              (struct ttl_cache_terms){ .until_ms = *full_ns / NS_PER_MS + 1 });
 	return whole_seconds(wait);
 }
 

@@ -1,6 +1,7 @@
 /* The files of the web page: the table, and the routes / and /web/{file}. */
 #include "server/web/web.h"
 
+#include <assert.h>
 #include <pthread.h>
 
 #include "base/embed.h"
@@ -12,63 +13,33 @@
 #include "server/http/loop.h"
 #include "server/state/server.h"
 
-/* A new file of the page needs a line here.  The first is the page itself. */
-#define WEB_FILES(FILE)                                                                            \
-	FILE(index_html, "index.html")                                                             \
-	FILE(codemirror_js, "codemirror.js")                                                       \
-	FILE(style_css, "style.css")                                                               \
-	FILE(main_js, "main.js")                                                                   \
-	FILE(frame_js, "frame.js")                                                                 \
-	FILE(shortcuts_js, "shortcuts.js")                                                         \
-	FILE(dom_js, "dom.js")                                                                     \
-	FILE(format_js, "format.js")                                                               \
-	FILE(api_js, "api.js")                                                                     \
-	FILE(sse_js, "sse.js")                                                                     \
-	FILE(dialog_js, "dialog.js")                                                               \
-	FILE(signin_js, "signin.js")                                                               \
-	FILE(machine_js, "machine.js")                                                             \
-	FILE(account_js, "account.js")                                                             \
-	FILE(table_js, "table.js")                                                                 \
-	FILE(chart_js, "chart.js")                                                                 \
-	FILE(jobs_js, "jobs.js")                                                                   \
-	FILE(feed_js, "feed.js")                                                                   \
-	FILE(columns_js, "columns.js")                                                             \
-	FILE(selection_js, "selection.js")                                                         \
-	FILE(compare_js, "compare.js")                                                             \
-	FILE(tabs_js, "tabs.js")                                                                   \
-	FILE(details_js, "details.js")                                                             \
-	FILE(failure_js, "failure.js")                                                             \
-	FILE(tasks_js, "tasks.js")                                                                 \
-	FILE(job_js, "job.js")                                                                     \
-	FILE(jobview_js, "jobview.js")                                                             \
-	FILE(jobhead_js, "jobhead.js")                                                             \
-	FILE(joblog_js, "joblog.js")                                                               \
-	FILE(actions_js, "actions.js")                                                             \
-	FILE(log_js, "log.js")                                                                     \
-	FILE(logview_js, "logview.js")                                                             \
-	FILE(editor_js, "editor.js")                                                               \
-	FILE(schema_js, "schema.js")                                                               \
-	FILE(form_js, "form.js")                                                                   \
-	FILE(draft_js, "draft.js")                                                                 \
-	FILE(submit_js, "submit.js")                                                               \
-	FILE(choosers_js, "choosers.js")                                                           \
-	FILE(checker_js, "checker.js")                                                             \
-	FILE(mistakes_js, "mistakes.js")                                                           \
-	FILE(examples_json, "examples.json")
+/* The files one after the other, each behind a line with its name and one with its size. */
+EMBED(web_files, "web/files");
 
-/* clang-format off */
-#define WEB_EMBED(symbol, file) EMBED(web_##symbol, "web/" file ".gz");
-#define WEB_ROW(symbol, file) { file, embed_web_##symbol, embed_web_##symbol##_end },
-/* clang-format on */
+#define INDEX "index.html" /* at / */
 
-WEB_FILES(WEB_EMBED)
+enum { FILES_MAX = 64 };
 
-/* A file, compressed by gzip. */
 struct web_file {
-	const char *name, *start, *end;
+	struct span name, packed; /* by gzip */
+	size_t at;                /* among all */
 };
 
-static const struct web_file FILES[] = { WEB_FILES(WEB_ROW) };
+/* false: there is no such file. */
+static bool web_find(struct span name, struct web_file *out)
+{
+	struct span rest = EMBEDDED(web_files);
+	for (out->at = 0; rest.n; out->at++) {
+		int64_t n = 0;
+		out->name = span_next(&rest, '\n');
+		(void)parse_i64(span_next(&rest, '\n'), 0, REPLY_MAX, &n); /* the build's own */
+		out->packed = span_to(rest, (size_t)n);
+		rest = span_from(rest, out->packed.n);
+		if (span_eq(out->name, name))
+			return true;
+	}
+	return false;
+}
 
 static const struct {
 	const char *suffix, *type;
@@ -116,21 +87,22 @@ static bool header_list_accepts(const char *list, struct span name)
 
 /* A file for clients that want it uncompressed: inflated once, at the first request, and kept as
  * long as the program runs; all together are as large as the page.  False: it is damaged. */
-static bool web_inflated(const struct web_file *f, struct span packed, struct span *text)
+static bool web_inflated(const struct web_file *f, struct span *text)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static struct span kept[ARRAY_SIZE(FILES)];
+	static struct span kept[FILES_MAX];
 	static struct arena arena;
-	struct span *own = &kept[f - FILES];
 	LOCK_AUTO(&lock);
-	bool good = own->p || gzip_unpack(packed, REPLY_MAX, GZIP_RATIO_MAX, &arena, own);
+	assert(f->at < FILES_MAX);
+	struct span *own = &kept[f->at];
+	bool good = own->p || gzip_unpack(f->packed, REPLY_MAX, GZIP_RATIO_MAX, &arena, own);
 	*text = *own;
 	return good;
 }
 
 static void web_send(struct request *r, const struct web_file *f)
 {
-	struct span text = { f->start, (size_t)((uintptr_t)f->end - (uintptr_t)f->start) };
+	struct span text = f->packed;
 	/* The trailer of gzip is the CRC of the text and its size, lowest bytes first. */
 	char trailer[2 * GZIP_TRAILER + 1];
 	hex_encode(trailer, text.p + text.n - GZIP_TRAILER, GZIP_TRAILER);
@@ -139,15 +111,16 @@ static void web_send(struct request *r, const struct web_file *f)
 		return;
 	if (header_list_accepts(request_header(r, "Accept-Encoding"), SPAN("gzip"))) {
 		answer_header(r, "Content-Encoding", "gzip");
-	} else if (!web_inflated(f, text, &text)) {
+	} else if (!web_inflated(f, &text)) {
 		answer_refuse(r, UNKNOWN_ERROR, "a file of the page is damaged");
 		return;
 	}
 	str_span(&r->reply.body, text);
 	r->reply.status = 200;
 	r->reply.type = "application/octet-stream";
+	struct span suffix = span_from(f->name, span_chr(f->name, '.'));
 	for (size_t i = 0; i < ARRAY_SIZE(WEB_TYPES); i++)
-		if (strcmp(strrchr(f->name, '.'), WEB_TYPES[i].suffix) == 0)
+		if (span_is(suffix, WEB_TYPES[i].suffix))
 			r->reply.type = WEB_TYPES[i].type;
 	answer_send(r);
 }
@@ -156,24 +129,25 @@ bool web_index(struct request *r)
 {
 	if (r->loop->server->options->no_page)
 		return false;
-	bool html = header_list_accepts(request_header(r, "Accept"), SPAN("text/html"));
+	struct web_file index;
+	bool html = web_find(SPAN(INDEX), &index) &&
+	            header_list_accepts(request_header(r, "Accept"), SPAN("text/html"));
 	answer_header(r, "Vary", html ? "Accept, Accept-Encoding" : "Accept");
 	if (!html)
 		return false;
 	answer_header(r, "Content-Security-Policy", WEB_POLICY);
-	web_send(r, &FILES[0]);
+	web_send(r, &index);
 	return true;
 }
 
 void web_get(struct request *r)
 {
 	bool none = r->loop->server->options->no_page;
-	for (size_t i = 1; i < ARRAY_SIZE(FILES) && !none; i++) {
-		if (span_is(r->args[0], FILES[i].name)) {
-			answer_header(r, "Vary", "Accept-Encoding");
-			web_send(r, &FILES[i]);
-			return;
-		}
+	struct web_file f;
+	if (!none && !span_is(r->args[0], INDEX) && web_find(r->args[0], &f)) {
+		answer_header(r, "Vary", "Accept-Encoding");
+		web_send(r, &f);
+		return;
 	}
 	answer_refuse(r, 404, "NoFileError",
 	              none ? "this server has no page: it runs with --no-page"

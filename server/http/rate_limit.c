@@ -325,8 +325,8 @@ static struct span rate_limit_user_key(const struct request *r)
 
 void rate_limit_user(struct request *r)
 {
+	static const char *const LISTS[] = { "jobs", "jobs-v1", "clusters", "cluster", NULL };
 	struct rate_limits *l = r->loop->server->rate_limits;
-	enum route_answer answer = r->route->answer;
 	bool job = r->route->body == BODY_JOB || r->route->body == BODY_JOB_V1;
 	/* Behind a program of this machine there may be several users. */
 	if (l->on && r->client.account && r->user && !r->loop->only) {
@@ -335,8 +335,7 @@ void rate_limit_user(struct request *r)
 		                      "requests of this user"))
 			return;
 	}
-	bool list = answer == ANSWER_JOBS || answer == ANSWER_JOBS_V1 ||
-	            answer == ANSWER_CLUSTERS || answer == ANSWER_CLUSTER;
+	bool list = span_among(span_of(r->route->answer ?: ""), LISTS);
 	if (l->on && (job || list))
 		(void)rate_limit_refuse(
 		    r, rate_take(job ? l->users : l->lists, rate_limit_user_key(r), clock_ms()),

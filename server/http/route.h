@@ -30,59 +30,6 @@ enum route_auth {
  * archive of a job's code (base/code/code.h), of known length. */
 enum route_body { BODY_NONE, BODY_JOB, BODY_JOB_V1, BODY_FIELDS, BODY_OUTPUT, BODY_CODE, BODY_MAX };
 
-/* The answer on success and the errors of a route: server/serve/openapi.c has a row for each. */
-enum route_answer {
-	ANSWER_TEXT,
-	ANSWER_FILE,
-	ANSWER_OPENAPI,
-	ANSWER_SUBMITTED_V2,
-	ANSWER_SUBMITTED_V1,
-	ANSWER_JOBS,
-	ANSWER_JOBS_V1,
-	ANSWER_JOB,
-	ANSWER_NO_JOB,
-	ANSWER_CONFIG,
-	ANSWER_NO_SSH,
-	ANSWER_CHANGED,
-	ANSWER_TAGGED,
-	ANSWER_SCALED,
-	ANSWER_EVENTS,
-	ANSWER_TASK,
-	ANSWER_LOGS,
-	ANSWER_LOG,
-	ANSWER_ATTEMPTS,
-	ANSWER_ATTEMPT,
-	ANSWER_STREAM,
-	ANSWER_JOB_STREAM,
-	ANSWER_INFO,
-	ANSWER_AUTHN,
-	ANSWER_LOGIN,
-	ANSWER_LOGOUT,
-	ANSWER_TOKENS,
-	ANSWER_TOKEN,
-	ANSWER_REVOKED,
-	ANSWER_CLAIMS,
-	ANSWER_USER,
-	ANSWER_USERS,
-	ANSWER_USER_EDITED,
-	ANSWER_USER_REMOVED,
-	ANSWER_GROUPS,
-	ANSWER_LIST,
-	ANSWER_NODES,
-	ANSWER_STORAGES,
-	ANSWER_STORAGE,
-	ANSWER_CLUSTERS,
-	ANSWER_CLUSTER,
-	ANSWER_SKUS,
-	ANSWER_SCHEMA,
-	ANSWER_MACHINE,
-	ANSWER_BACKUP,
-	ANSWER_CODE_KEPT,
-	ANSWER_CODE,
-	ANSWER_JOB_CODE,
-	ANSWER_MAX
-};
-
 /* The right to a job of another user, by --visibility and for admins. */
 enum job_need {
 	JOB_ANY,  /* no job */
@@ -103,7 +50,7 @@ struct route {
 	handler *before;
 	enum route_auth auth;
 	enum route_body body;
-	enum route_answer answer;
+	const char *answer; /* on success, and the errors: in "answers" of server/openapi.json */
 	const char *doc;
 	enum job_need need; /* for the job in its path */
 };

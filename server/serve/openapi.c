@@ -1,4 +1,5 @@
-/* /openapi.json: OpenAPI 3.0.3 from the table of routes, openapi.json and the schemas of jobs. */
+/* /openapi.json: OpenAPI 3.0.3 from the table of routes, openapi.json, which has their answers, and
+ * the schemas of jobs. */
 #include <assert.h>
 #include <jansson.h>
 #include <pthread.h>
@@ -17,164 +18,35 @@
 
 EMBED(openapi_json, "server/openapi.json");
 
-enum { REFUSALS = 10, TABLES = 2, TEXT_MAX = 1024, STATUS_TEXT = 8 };
+enum { TABLES = 2, TEXT_MAX = 1024, METHOD_MAX = 8 };
 
-struct refusal {
-	int status;
-	const char *codes;
-};
-
-/* Refusals of several routes. */
-#define BAD_PARAMETERS 400, "InvalidParametersError"
-#define BAD_USER       403, "ForbiddenUserError"
-#define BAD_JOB        404, "NoJobError"
-#define BAD_UNKNOWN    500, "UnknownError"
-#define BAD_OUTCOME    504, "OutcomeUnknown"
-#define BAD_SUBMISSION                                                                             \
-	{ 400, "InvalidProtocolError, InvalidParametersError" }, { BAD_USER },                     \
-	    { 404, "NoStorageError" }, { 409, "ConflictJobError, IdempotencyError" },              \
-	    { 422, "IdempotencyError" }, { BAD_UNKNOWN },                                          \
-	    { 503, "UnavailableError, BeingDeletedError" },                                        \
-	{                                                                                          \
-		BAD_OUTCOME                                                                        \
-	}
-
-/* The answers of routes.  Schemas are names of openapi.json. */
-static const struct answer_schema {
-	const char *tag;
-	int status;
-	const char *schema;                         /* NULL: text */
-	const char *request;                        /* schema of a body of fields */
-	const struct parameter *parameters[TABLES]; /* besides those of the path; then NULL */
-	const char *type;                           /* NULL: JSON with a schema, else text/plain */
-	struct refusal refusals[REFUSALS]; /* ends at status 0 or at the end of the array */
-} ANSWERS[ANSWER_MAX] = {
-	[ANSWER_TEXT] = { "server", 200, .refusals = { { 503, "UnavailableError" } } },
-	[ANSWER_FILE] = { "server", 200, .type = "*/*", .refusals = { { 404, "NoFileError" } } },
-	[ANSWER_OPENAPI] = { "server", 200, .schema = "Any" },
-	[ANSWER_SUBMITTED_V2] = { "jobs", 202, "SubmittedV2", .parameters = { SUBMISSION },
-	                          .refusals = { BAD_SUBMISSION } },
-	[ANSWER_SUBMITTED_V1] = { "jobs", 202, "SubmittedV1", .parameters = { SUBMISSION },
-	                          .refusals = { BAD_SUBMISSION } },
-	[ANSWER_JOBS] = { "jobs", 200, "JobRows", .parameters = { JOB_FILTERS, JOB_PAGES },
-	                  .refusals = { { BAD_PARAMETERS } } },
-	[ANSWER_JOBS_V1] = { "jobs", 200, "JobRowsV1", .parameters = { JOB_FILTERS, JOB_PAGES },
-	                     .refusals = { { BAD_PARAMETERS } } },
-	[ANSWER_CONFIG] = { "jobs", 200, "Config", .parameters = { JOB_CONFIG },
-	                    .type = "text/yaml",
-	                    .refusals = { { BAD_PARAMETERS },
-	                                  { BAD_USER },
-	                                  { 404, "NoJobError, NoJobConfigError" } } },
-	[ANSWER_NO_SSH] = { "jobs", 404, .schema = "Error" },
-	[ANSWER_CHANGED] = { "jobs", 202, "Changed", "Execution",
-	                     .refusals = { { BAD_PARAMETERS },
-	                                   { BAD_USER },
-	                                   { BAD_JOB },
-	                                   { BAD_UNKNOWN } } },
-	[ANSWER_TAGGED] = { "jobs", 200, "Changed", "Tag",
-	                    .refusals = { { BAD_PARAMETERS },
-	                                  { BAD_USER },
-	                                  { 404, "NoJobError, NoTagError" },
-	                                  { BAD_UNKNOWN } } },
-	[ANSWER_SCALED] = { "jobs", 202, "Scaled", "Scale",
-	                    .refusals = { { 400, "InvalidParametersError, NotImplementedError" },
-	                                  { BAD_USER },
-	                                  { BAD_JOB },
-	                                  { 409, "ConflictJobError" },
-	                                  { BAD_UNKNOWN } } },
-	[ANSWER_EVENTS] = { "jobs", 200, "Events", .parameters = { JOB_EVENTS },
-	                    .refusals = { { BAD_PARAMETERS }, { BAD_USER }, { BAD_JOB } } },
-	[ANSWER_TASK] = { "jobs", 200, "TaskAttempts",
-	                  .refusals = { { BAD_PARAMETERS }, { BAD_JOB }, { BAD_UNKNOWN } } },
-	[ANSWER_LOGS] = { "jobs", 200, "LogLocations", .parameters = { LOG_LINKS },
-	                  .refusals = { { BAD_USER },
-	                                { 404, "NoTaskLogError" },
-	                                { BAD_UNKNOWN } } },
-	[ANSWER_LOG] = { "jobs", 200, .parameters = { LOG_CONTENT },
-	                 .refusals = { { BAD_USER },
-	                               { 404, "NoTaskLogError" },
-	                               { 416, "RangeNotSatisfiableError" },
-	                               { BAD_UNKNOWN } } },
-	[ANSWER_ATTEMPTS] = { "jobs", 200, "JobAttempts",
-	                      .refusals = { { BAD_JOB }, { BAD_UNKNOWN } } },
-	[ANSWER_ATTEMPT] = { "jobs", 200, "JobAttempt",
-	                     .refusals = { { BAD_PARAMETERS }, { BAD_JOB }, { BAD_UNKNOWN } } },
-	[ANSWER_STREAM] = { "jobs", 200, .parameters = { JOB_FILTERS, JOBS_WATCH },
-	                    .type = "text/event-stream", .refusals = { { BAD_PARAMETERS } } },
-	[ANSWER_JOB_STREAM] = { "jobs", 200, .parameters = { JOB_WATCH },
-	                        .type = "text/event-stream",
-	                        .refusals = { { BAD_PARAMETERS }, { BAD_JOB } } },
-	[ANSWER_JOB] = { "jobs", 200, "Job", .parameters = { JOB_WAIT },
-	                 .refusals = { { BAD_PARAMETERS }, { BAD_JOB }, { BAD_UNKNOWN } } },
-	[ANSWER_NO_JOB] = { "jobs", 404, .schema = "Error" },
-	[ANSWER_INFO] = { "server", 200, .schema = "Info" },
-	[ANSWER_AUTHN] = { "server", 200, .schema = "Authn" },
-	[ANSWER_LOGIN] = { "tokens", 200, "LoggedIn", "Login",
-	                   .refusals = { { 400, "InvalidParametersError, NoUserError, "
-	                                        "IncorrectPasswordError, NotImplementedError" },
-	                                 { BAD_UNKNOWN },
-	                                 { 503, "UnavailableError" },
-	                                 { BAD_OUTCOME } } },
-	[ANSWER_LOGOUT] = { "tokens", 200, "Message",
-	                    .refusals = { { 400, "NotImplementedError" },
-	                                  { BAD_UNKNOWN },
-	                                  { BAD_OUTCOME } } },
-	[ANSWER_TOKENS] = { "tokens", 200, "Tokens", .refusals = { { BAD_UNKNOWN } } },
-	[ANSWER_TOKEN] = { "tokens", 200, "Token", "NewToken",
-	                   .refusals = { { 400, "InvalidParametersError, NotImplementedError" },
-	                                 { BAD_UNKNOWN },
-	                                 { BAD_OUTCOME } } },
-	[ANSWER_REVOKED] = { "tokens", 200, "Message",
-	                     .refusals = { { 400, "InvalidParametersError, NotImplementedError" },
-	                                   { BAD_UNKNOWN },
-	                                   { BAD_OUTCOME } } },
-	[ANSWER_CLAIMS] = { "tokens", 200, .schema = "Claims" },
-	[ANSWER_USER] = { "people", 200, "User", .refusals = { { 400, "NoUserError" } } },
-	[ANSWER_USERS] = { "people", 200, .schema = "Users" },
-	[ANSWER_USER_EDITED] = { "people", 201, "Message", "Any",
-	                         .refusals = { { 400,
-	                                         "InvalidParametersError, NoVirtualClusterError" },
-	                                       { 403, "ForbiddenUserError, RemoveAdminError" },
-	                                       { 404, "NoUserError, NoGroupError, NoApiError" },
-	                                       { 405, "NotImplementedError" },
-	                                       { 409, "ConflictUserError" },
-	                                       { BAD_OUTCOME } } },
-	[ANSWER_USER_REMOVED] = { "people", 200, "Message",
-	                          .refusals = { { 403, "ForbiddenUserError, RemoveAdminError" },
-	                                        { 404, "NoUserError, NoApiError" },
-	                                        { 405, "NotImplementedError" },
-	                                        { 409, "ConflictUserError" },
-	                                        { BAD_OUTCOME } } },
-	[ANSWER_GROUPS] = { "people", 200, .schema = "Groups" },
-	[ANSWER_LIST] = { "server", 200, .schema = "List" },
-	[ANSWER_NODES] = { "server", 200, "Any", .refusals = { { BAD_USER } } },
-	[ANSWER_STORAGES] = { "people", 200, "Storages", .parameters = { STORAGES } },
-	[ANSWER_STORAGE] = { "people", 200, "Storage", .refusals = { { 404, "NoStorageError" } } },
-	[ANSWER_CLUSTERS] = { "people", 200, "VirtualClusters", .parameters = { CLUSTERS } },
-	[ANSWER_CLUSTER] = { "people", 200, "VirtualCluster",
-	                     .refusals = { { 404, "NoVirtualClusterError" } } },
-	[ANSWER_SCHEMA] = { "server", 200, "Any", .refusals = { { 404, "NoSchemaError" } } },
-	[ANSWER_MACHINE] = { "server", 200, "Machine", .refusals = { { 404, "NoMachineError" } } },
-	[ANSWER_BACKUP] = { "server", 200, .type = "application/vnd.sqlite3",
-	                    .refusals = { { 403, "ForbiddenUserError" },
-	                                  { 404, "NoMachineError" },
-	                                  { 503, "UnavailableError" } } },
-	[ANSWER_CODE_KEPT] = { "code", 201, "Code",
-	                       .refusals = { { 400, "InvalidCodeError, InvalidParametersError" },
-	                                     { 411, "LengthRequiredError" },
-	                                     { 413, "CodeQuotaError" },
-	                                     { 507, "NoRoomError" } } },
-	[ANSWER_CODE] = { "code", 200, "Code",
-	                  .refusals = { { BAD_PARAMETERS }, { 404, "NoCodeError" } } },
-	[ANSWER_JOB_CODE] = { "code", 200, .type = "application/gzip",
-	                      .refusals = { { BAD_USER }, { 404, "NoJobError, NoCodeError" } } },
-	[ANSWER_SKUS] = { "people", 200, "SkuTypes", .parameters = { SKUS },
-	                  .refusals = { { 404, "NoVirtualClusterError" } } },
+/* The tables of parameters by the answer of a route, besides those of its path. */
+static const struct {
+	const char *answer;
+	const struct parameter *tables[TABLES + 1]; /* ends with NULL */
+} PARAMETERS[] = {
+	{ "submitted-v2", { SUBMISSION } },
+	{ "submitted-v1", { SUBMISSION } },
+	{ "jobs", { JOB_FILTERS, JOB_PAGES } },
+	{ "jobs-v1", { JOB_FILTERS, JOB_PAGES } },
+	{ "config", { JOB_CONFIG } },
+	{ "events", { JOB_EVENTS } },
+	{ "logs", { LOG_LINKS } },
+	{ "log", { LOG_CONTENT } },
+	{ "stream", { JOB_FILTERS, JOBS_WATCH } },
+	{ "job-stream", { JOB_WATCH } },
+	{ "job", { JOB_WAIT } },
+	{ "storages", { STORAGES } },
+	{ "clusters", { CLUSTERS } },
+	{ "skus", { SKUS } },
 };
 
 const struct parameter *route_parameters(const struct route *route, size_t i)
 {
-	return i < TABLES ? ANSWERS[route->answer].parameters[i] : NULL;
+	for (size_t k = 0; k < ARRAY_SIZE(PARAMETERS); k++)
+		if (strcmp(PARAMETERS[k].answer, route->answer) == 0)
+			return PARAMETERS[k].tables[i];
+	return NULL;
 }
 
 /* ---- small pieces ---- */
@@ -184,12 +56,6 @@ static json_t *schema_ref(const char *name)
 	STR_AUTO text = STR_INIT(TEXT_MAX);
 	str_printf(&text, "#/components/schemas/%s", name);
 	return json_pack("{s:s}", "$ref", str_c(&text));
-}
-
-static json_t *openapi_content(const char *type, const char *schema)
-{
-	return json_pack("{s:{s:o}}", type, "schema",
-	                 schema ? schema_ref(schema) : json_pack("{s:s}", "type", "string"));
 }
 
 /* An operationId, for instance put_api_v2_jobs_job_execution_type. */
@@ -205,11 +71,6 @@ static void openapi_put_id(struct str *out, const char *method, const char *path
 }
 
 /* ---- an operation ---- */
-
-static bool takes_job(const struct route *route)
-{
-	return route->body == BODY_JOB || route->body == BODY_JOB_V1;
-}
 
 static json_t *parameter_json(const struct parameter *p)
 {
@@ -242,122 +103,76 @@ static json_t *parameter_json(const struct parameter *p)
 static json_t *openapi_parameters(const struct route *route)
 {
 	json_t *out = json_array();
-	for (const char *p = strchr(route->path, '{'); p; p = strchr(p + 1, '{')) {
+	for (const char *at = strchr(route->path, '{'); at; at = strchr(at + 1, '{')) {
 		STR_AUTO name = STR_INIT(TEXT_MAX);
-		str_put(&name, p + 1, strcspn(p + 1, "}"));
+		str_put(&name, at + 1, strcspn(at + 1, "}"));
 		(void)json_array_append_new(out,
 		                            json_pack("{s:s, s:s, s:b, s:{s:s, s:i}}", "name",
 		                                      str_c(&name), "in", "path", "required", 1,
 		                                      "schema", "type", "string", "minLength", 1));
 	}
-	for (size_t i = 0; i < TABLES; i++)
-		for (const struct parameter *p = route_parameters(route, i); p && p->name; p++)
+	const struct parameter *p;
+	for (size_t i = 0; (p = route_parameters(route, i)); i++)
+		for (; p->name; p++)
 			(void)json_array_append_new(out, parameter_json(p));
 	return out;
 }
 
-static json_t *openapi_request_body(const struct route *route)
-{
-	json_t *types = json_object();
-	const char *fields = ANSWERS[route->answer].request;
-	bool job = takes_job(route);
-	bool v1 = route->body == BODY_JOB_V1;
-	if (job) {
-		(void)json_object_update_new(types, openapi_content("application/yaml", "JobFile"));
-		(void)json_object_update_new(types, openapi_content("text/yaml", "JobFile"));
-	}
-	const char *schema = v1 ? "JobFileV1" : job ? "JobFile" : fields ? fields : "Any";
-	if (route->body == BODY_CODE) {
-		json_decref(types);
-		return json_pack("{s:b, s:{s:{s:{s:s, s:s}}}}", "required", 1, "content",
-		                 "application/gzip", "schema", "type", "string", "format",
-		                 "binary");
-	}
-	(void)json_object_update_new(types, openapi_content("application/json", schema));
-	if (!job || v1)
-		(void)json_object_update_new(
-		    types, openapi_content("application/x-www-form-urlencoded", schema));
-	return json_pack("{s:b, s:o}", "required", job, "content", types);
-}
-
-/* Takes `types` over. */
-static void openapi_add_response(json_t *responses, int status, const char *description,
-                                 json_t *types)
-{
-	STR_AUTO text = STR_INIT(STATUS_TEXT);
-	str_int(&text, status);
-	(void)json_object_set_new(
-	    responses, str_c(&text),
-	    json_pack("{s:s, s:o}", "description", description, "content", types));
-}
-
 /* Adds an error; a status that has an entry gets more codes. */
-static void openapi_add_refusal(json_t *responses, int status, const char *more)
+static void openapi_add_refusal(json_t *responses, const char *status, const char *more)
 {
-	STR_AUTO number = STR_INIT(STATUS_TEXT);
 	STR_AUTO text = STR_INIT(TEXT_MAX);
-	str_int(&number, status);
-	json_t *old = json_object_get(responses, str_c(&number));
-	const char *codes = json_string_value(json_object_get(old, "description"));
+	const char *codes =
+	    json_string_value(json_object_get(json_object_get(responses, status), "description"));
 	if (codes && !strstr(codes, more))
 		str_printf(&text, "%s, ", codes);
 	str_puts(&text, codes && strstr(codes, more) ? codes : more);
-	openapi_add_response(responses, status, str_c(&text),
-	                     openapi_content("application/json", "Error"));
+	(void)json_object_set_new(responses, status,
+	                          json_pack("{s:s, s:{s:{s:o}}}", "description", str_c(&text),
+	                                    "content", "application/json", "schema",
+	                                    schema_ref("Error")));
 }
 
-static json_t *responses_of(const struct route *route)
+static json_t *responses_of(const struct route *route, json_t *answer)
 {
-	const struct answer_schema *a = &ANSWERS[route->answer];
-	json_t *out = json_object();
-	const char *type = a->type ? a->type : a->schema ? "application/json" : "text/plain";
-	json_t *types = openapi_content(type, a->schema);
-	if (route->answer == ANSWER_CONFIG)
-		(void)json_object_update_new(types, openapi_content("text/plain", NULL));
-	openapi_add_response(out, a->status, a->status < 300 ? "Success" : "NoJobError", types);
-	if (takes_job(route)) {
-		json_t *tried = openapi_content("application/json", "Tried");
-		(void)json_object_update_new(tried, openapi_content("application/yaml", "Tried"));
-		openapi_add_response(out, 200,
-		                     "Dry run: the objects that a submission would create", tried);
-	}
-	if (route->answer == ANSWER_CODE_KEPT)
-		openapi_add_response(out, 200, "It was there",
-		                     openapi_content("application/json", a->schema));
-	if (route->answer == ANSWER_LOG)
-		openapi_add_response(out, 206, "The requested range of the stored log",
-		                     openapi_content(type, NULL));
-	for (const struct refusal *v = a->refusals; v < a->refusals + REFUSALS && v->status; v++)
-		openapi_add_refusal(out, v->status, v->codes);
-	openapi_add_refusal(out, 414, "UriTooLongError");
-	openapi_add_refusal(out, 429, "TooManyRequestsError");
+	json_t *out = json_copy(json_object_get(answer, "responses"));
+	const char *status;
+	json_t *codes;
+	json_object_foreach (json_object_get(answer, "refusals"), status, codes)
+		openapi_add_refusal(out, status, json_string_value(codes));
+	openapi_add_refusal(out, "414", "UriTooLongError");
+	openapi_add_refusal(out, "429", "TooManyRequestsError");
 	if (strchr(route->path, '{')) /* the segment may be invalid UTF-8 */
-		openapi_add_refusal(out, 404, "NoApiError");
+		openapi_add_refusal(out, "404", "NoApiError");
 	if (route->auth != AUTH_NONE) {
-		openapi_add_refusal(out, 401, "UnauthorizedUserError");
-		openapi_add_refusal(out, 503, "UnavailableError");
+		openapi_add_refusal(out, "401", "UnauthorizedUserError");
+		openapi_add_refusal(out, "503", "UnavailableError");
 	}
 	if (route->auth == AUTH_PERSON)
-		openapi_add_refusal(out, 403, "ForbiddenUserError");
+		openapi_add_refusal(out, "403", "ForbiddenUserError");
 	if (route->body != BODY_NONE) {
-		openapi_add_refusal(out, 413, "PayloadTooLargeError");
-		openapi_add_refusal(out, 415, "UnsupportedMediaTypeError");
+		openapi_add_refusal(out, "413", "PayloadTooLargeError");
+		openapi_add_refusal(out, "415", "UnsupportedMediaTypeError");
 	}
 	return out;
 }
 
-static json_t *openapi_operation(const struct route *route, const char *method)
+/* answers: of openapi.json. */
+static json_t *openapi_operation(const struct route *route, const char *method, json_t *answers)
 {
 	STR_AUTO id = STR_INIT(TEXT_MAX);
+	json_t *answer = json_object_get(answers, route->answer);
 	openapi_put_id(&id, method, route->path);
 	const struct route *told = route;
 	while (told > ROUTES.row && strncmp(told->doc, "The same", 8) == 0) /* as the route above */
 		told--;
-	json_t *out = json_pack("{s:s, s:s, s:[s], s:o, s:o}", "operationId", str_c(&id), "summary",
-	                        told->doc, "tags", ANSWERS[route->answer].tag, "parameters",
-	                        openapi_parameters(route), "responses", responses_of(route));
+	json_t *out =
+	    json_pack("{s:s, s:s, s:O, s:o, s:o}", "operationId", str_c(&id), "summary", told->doc,
+	              "tags", json_object_get(answer, "tags"), "parameters",
+	              openapi_parameters(route), "responses", responses_of(route, answer));
+	assert(out); /* the answer is there */
 	if (route->body != BODY_NONE)
-		(void)json_object_set_new(out, "requestBody", openapi_request_body(route));
+		(void)json_object_set(out, "requestBody", json_object_get(answer, "requestBody"));
 	if (route->auth == AUTH_NONE)
 		(void)json_object_set_new(out, "security", json_array());
 	else if (route->auth == AUTH_PERSON)
@@ -508,18 +323,18 @@ static void openapi_add(json_t *to, const char *name, json_t *value)
 
 /* ---- the document ---- */
 
-static json_t *openapi_paths(void)
+static json_t *openapi_paths(json_t *answers)
 {
 	json_t *out = json_object();
 	for (size_t i = 0; i < ROUTES.n; i++) {
 		bool any = strcmp(ROUTES.row[i].method, "*") == 0;
-		STR_AUTO method = STR_INIT(STATUS_TEXT);
+		STR_AUTO method = STR_INIT(METHOD_MAX);
 		for (const char *p = any ? "get" : ROUTES.row[i].method; *p; p++)
 			str_char(&method, to_lower(*p));
 		if (!json_object_get(out, ROUTES.row[i].path))
 			(void)json_object_set_new(out, ROUTES.row[i].path, json_object());
 		openapi_add(json_object_get(out, ROUTES.row[i].path), str_c(&method),
-		            openapi_operation(&ROUTES.row[i], str_c(&method)));
+		            openapi_operation(&ROUTES.row[i], str_c(&method), answers));
 	}
 	return out;
 }
@@ -562,7 +377,9 @@ void openapi_page(struct str *out)
 	json_auto_t *doc = openapi_load(EMBEDDED(openapi_json));
 	(void)json_object_set_new(json_object_get(doc, "info"), "version",
 	                          json_string(REST_LIT_VERSION));
-	(void)json_object_set_new(doc, "paths", openapi_paths());
+	json_auto_t *answers = json_incref(json_object_get(doc, "answers"));
+	(void)json_object_del(doc, "answers");
+	(void)json_object_set_new(doc, "paths", openapi_paths(answers));
 	add_job_files(json_object_get(json_object_get(doc, "components"), "schemas"));
 	FREE_AUTO char *text = json_dumps(doc, JSON_COMPACT);
 	str_puts(out, text);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/posix/fd.h"
+#include "jobs/store/store.h"
 #include "server/config/system.h"
 #include "translate/facts.h"
 #include "translate/hived/hived.h"
@@ -181,6 +182,25 @@ int setup_hived(const struct options *o, struct arena *a, struct facts *f, struc
 		return -1;
 	f->hived = hived_read((struct span){ text, n }, a, e);
 	return f->hived ? 0 : -1;
+}
+
+static const char *text_or_null(const char *text)
+{
+	return text[0] ? text : NULL;
+}
+
+struct login *setup_login(const struct options *o, struct err *e)
+{
+	return login_new(
+	    &(struct login_options){
+		.kubeconfig = text_or_null(o->kubeconfig),
+		.context = text_or_null(o->context),
+		.apiserver = text_or_null(o->apiserver),
+		.ca_file = text_or_null(o->apiserver_ca),
+		.token_file = text_or_null(o->apiserver_token_file),
+		.namespace_name = text_or_null(o->namespace_name),
+	    },
+	    e);
 }
 
 const char *setup_user(const struct options *o)

@@ -30,6 +30,9 @@ int setup_facts(const struct options *o, const char *user, struct arena *a, stru
 /* The configuration of --hived-config, if any, into *f; it lives in the arena. */
 int setup_hived(const struct options *o, struct arena *a, struct facts *f, struct err *e);
 
+/* The login at the API server that the options name; see login_new. */
+struct login *setup_login(const struct options *o, struct err *e);
+
 /* options->user, else $USER if that is a user name, else "user". */
 const char *setup_user(const struct options *o);
 

@@ -15,6 +15,7 @@
 #include "k8s/controller/controller.h"
 #include "machine/engine/engine.h"
 #include "server/config/options.h"
+#include "server/config/setup.h"
 #include "server/config/system.h"
 #include "server/controller/controller_metrics.h"
 #include "server/http/address.h"
@@ -111,29 +112,6 @@ static void process_say(void *arg, const struct controller_line *l)
 	log_end(&line);
 }
 
-static const char *option_or_null(const char *text)
-{
-	return text[0] ? text : NULL;
-}
-
-static int process_login(struct controller_process *p, struct err *e)
-{
-	const struct options *o = p->o;
-	if (o->kubeconfig[0] && o->apiserver[0])
-		return err_set(e, 400, NULL, "--kubeconfig and --apiserver exclude each other");
-	p->login = login_new(
-	    &(struct login_options){
-		.kubeconfig = option_or_null(o->kubeconfig),
-		.context = option_or_null(o->context),
-		.apiserver = option_or_null(o->apiserver),
-		.ca_file = option_or_null(o->apiserver_ca),
-		.token_file = option_or_null(o->apiserver_token_file),
-		.namespace_name = option_or_null(o->namespace_name),
-	    },
-	    e);
-	return p->login ? 0 : -1;
-}
-
 static void process_report(const struct controller_process *p)
 {
 	STR_AUTO address = STR_INIT(128);
@@ -156,14 +134,17 @@ static int process_start(struct controller_process *p, const char **file, struct
 	if (process_drop_capabilities(keep, e) < 0 || process_read_config(p, file, e) < 0)
 		return -1;
 	framework_config_keep_last(p->config, 0);
-	if (process_login(p, e) < 0 || listeners_open(&p->address, &p->listen_fd, 1, e) < 0)
+	if (p->o->kubeconfig[0] && p->o->apiserver[0])
+		return err_set(e, 400, NULL, "--kubeconfig and --apiserver exclude each other");
+	p->login = setup_login(p->o, e);
+	if (!p->login || listeners_open(&p->address, &p->listen_fd, 1, e) < 0)
 		return -1;
 	/* A reflector allocates what the loop frees: in heaps of threads that would stay free. */
 	(void)mallopt(M_ARENA_MAX, 1); /* NOLINT(concurrency-mt-unsafe): no thread yet */
 	p->controller = controller_new(
 	    &(struct controller_settings){
 		.login = p->login,
-		.namespace_name = option_or_null(p->o->namespace_name),
+		.namespace_name = p->o->namespace_name[0] ? p->o->namespace_name : NULL,
 		.config = p->config,
 		.counts = &p->counts,
 		.say = process_say,

@@ -8,6 +8,7 @@
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -110,6 +111,12 @@ static in_port_t sockaddr_port(const void *socket)
 	return ((const struct sockaddr_in *)socket)->sin_port;
 }
 
+static bool address_is_own(const struct client_address *p)
+{
+	return address_is_v4(p) ? p->b[V4_AT] == 127
+	                        : memcmp(p->b, &in6addr_loopback, CLIENT_ADDRESS_BYTES) == 0;
+}
+
 void client_address_local(struct client_address *p, const struct sockaddr *from, int listen_fd)
 {
 	static const struct client_address ANY;
@@ -119,9 +126,7 @@ void client_address_local(struct client_address *p, const struct sockaddr *from,
 	struct client_address own;
 	bool v4 = address_is_v4(p);
 	size_t at = v4 ? V4_AT : 0;
-	bool local =
-	    v4 ? p->b[V4_AT] == 127 : memcmp(p->b, &in6addr_loopback, CLIENT_ADDRESS_BYTES) == 0;
-	if (!local || getsockname(listen_fd, (struct sockaddr *)&listener, &n) != 0 ||
+	if (!address_is_own(p) || getsockname(listen_fd, (struct sockaddr *)&listener, &n) != 0 ||
 	    !client_address_of((const struct sockaddr *)&listener, &own))
 		return;
 	if (memcmp(own.b, ANY.b, sizeof(own.b)) == 0 || memcmp(own.b, ANY_V4.b, sizeof(own.b)) == 0)
@@ -257,42 +262,31 @@ static bool address_is_unix(const struct address *a)
 	return a->socket.ss_family == AF_UNIX;
 }
 
-static const struct sockaddr_in *address_v4(const struct address *a)
-{
-	return (const struct sockaddr_in *)(const void *)&a->socket;
-}
-
-static const struct sockaddr_in6 *address_v6(const struct address *a)
-{
-	return (const struct sockaddr_in6 *)(const void *)&a->socket;
-}
-
 bool address_is_loopback(const struct address *a)
 {
-	if (a->socket.ss_family == AF_INET)
-		return ntohl(address_v4(a)->sin_addr.s_addr) >> 24 == 127;
-	return address_is_unix(a) || IN6_IS_ADDR_LOOPBACK(&address_v6(a)->sin6_addr);
+	struct client_address p;
+	if (!client_address_of((const struct sockaddr *)&a->socket, &p))
+		return true; /* a Unix socket */
+	bool mapped = address_is_v4(&p) && a->socket.ss_family != AF_INET;
+	return address_is_own(&p) && !mapped;
 }
 
 uint16_t address_port(const struct address *a)
 {
-	if (address_is_unix(a))
-		return 0;
-	return ntohs(a->socket.ss_family == AF_INET ? address_v4(a)->sin_port
-	                                            : address_v6(a)->sin6_port);
+	return address_is_unix(a) ? 0 : ntohs(sockaddr_port(&a->socket));
 }
 
 void address_text(struct str *out, const struct address *a)
 {
 	char host[INET6_ADDRSTRLEN] = "";
-	bool v4 = a->socket.ss_family == AF_INET;
-	const void *bytes = v4 ? (const void *)&address_v4(a)->sin_addr : &address_v6(a)->sin6_addr;
 	if (address_is_unix(a)) {
 		str_puts(out, ((const struct sockaddr_un *)(const void *)&a->socket)->sun_path);
 		return;
 	}
-	(void)inet_ntop(a->socket.ss_family, bytes, host, sizeof(host)); /* the buffer is enough */
-	str_printf(out, v4 ? "%s:%u" : "[%s]:%u", host, address_port(a));
+	(void)getnameinfo((const struct sockaddr *)&a->socket, a->n, host, sizeof(host), NULL, 0,
+	                  NI_NUMERICHOST); /* the buffer is enough */
+	str_printf(out, a->socket.ss_family == AF_INET ? "%s:%u" : "[%s]:%u", host,
+	           address_port(a));
 }
 
 static int socket_open(const struct address *a, bool share, struct err *e)

@@ -54,10 +54,8 @@ static bool tls_file_changed(const char *path, const struct stat *was)
 	struct stat is = { 0 };
 	(void)stat(path, &is);
 	return is.st_dev != was->st_dev || is.st_ino != was->st_ino || is.st_size != was->st_size ||
-	       is.st_mtim.tv_sec != was->st_mtim.tv_sec ||
-	       is.st_mtim.tv_nsec != was->st_mtim.tv_nsec ||
-	       is.st_ctim.tv_sec != was->st_ctim.tv_sec ||
-	       is.st_ctim.tv_nsec != was->st_ctim.tv_nsec;
+	       memcmp(&is.st_mtim, &was->st_mtim, sizeof(is.st_mtim)) != 0 ||
+	       memcmp(&is.st_ctim, &was->st_ctim, sizeof(is.st_ctim)) != 0;
 }
 
 static int tls_complain(struct err *e, const struct tls_file *f, const char *what)

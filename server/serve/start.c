@@ -50,11 +50,6 @@
 enum { LOOPS_DEFAULT_MAX = 4, SPARE_FILES = 96, LOCAL_FILES = 1024, LOW_PORTS = 1024 };
 enum { PATIENCE_MS = 5000, TEXT_MAX = 3000, EDITS_WAIT = 64 };
 
-static const char *text_or_null(const char *text)
-{
-	return text[0] ? text : NULL;
-}
-
 /* `run` has put something else in place of the signals. */
 static int open_signals(struct service *s, struct err *e)
 {
@@ -192,15 +187,7 @@ static int open_login(struct service *s, struct err *e)
 		s->server.namespace_name = o->namespace_name[0] ? o->namespace_name : "default";
 		return 0;
 	}
-	struct login_options login = {
-		.kubeconfig = text_or_null(o->kubeconfig),
-		.context = text_or_null(o->context),
-		.apiserver = text_or_null(o->apiserver),
-		.ca_file = text_or_null(o->apiserver_ca),
-		.token_file = text_or_null(o->apiserver_token_file),
-		.namespace_name = text_or_null(o->namespace_name),
-	};
-	s->server.login = login_new(&login, e);
+	s->server.login = setup_login(o, e);
 	if (!s->server.login)
 		return -1;
 	s->server.namespace_name = login_namespace(s->server.login);

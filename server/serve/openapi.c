@@ -226,29 +226,12 @@ static void put_types(json_t *out, json_t *type)
 		json_t *one = json_pack("{s:O}", "type", v);
 		if (nullable)
 			(void)json_object_set_new(one, "nullable", json_true());
-		if (strcmp(json_string_value(v), "array") == 0 && !json_object_get(out, "items"))
-			(void)json_object_set_new(one, "items", json_object());
 		(void)json_array_append_new(any, one);
 	}
 	if (json_array_size(any) == 1)
 		(void)json_object_update_missing(out, json_array_get(any, 0));
-	else if (!json_object_get(out, "anyOf"))
+	else
 		(void)json_object_set(out, "anyOf", any);
-	json_decref(any);
-}
-
-/* patternProperties become additionalProperties, which any name matches. */
-static void put_members(json_t *out, json_t *patterns, const char *prefix)
-{
-	json_t *any = json_array();
-	const char *key;
-	json_t *v;
-	json_object_foreach (patterns, key, v)
-		(void)json_array_append_new(any, openapi_convert(v, prefix));
-	json_t *one = json_array_get(any, 0);
-	(void)json_object_set_new(out, "additionalProperties",
-	                          json_array_size(any) == 1 ? json_incref(one)
-	                                                    : json_pack("{s:O}", "anyOf", any));
 	json_decref(any);
 }
 
@@ -304,8 +287,9 @@ static json_t *openapi_convert(json_t *s, const char *prefix)
 		if (converted)
 			(void)json_object_set_new(out, CONVERTED[i], converted);
 	}
-	if (json_object_get(s, "patternProperties"))
-		put_members(out, json_object_get(s, "patternProperties"), prefix);
+	const char *pattern; /* each schema has one at most; any name matches it */
+	json_object_foreach (json_object_get(s, "patternProperties"), pattern, v)
+		(void)json_object_set_new(out, "additionalProperties", openapi_convert(v, prefix));
 	if (json_object_get(s, "const"))
 		(void)json_object_set_new(out, "enum",
 		                          json_pack("[O]", json_object_get(s, "const")));

@@ -145,10 +145,10 @@ static void reflector_take_event(struct reflector *r, const struct watch_event *
 	case WATCH_BOOKMARK:
 		if (!r->listing || (e->initial_end && e->version[0]))
 			reflect_note_version(&r->state, e->version);
-		if (!r->listing)
-			r->settings.seen(arg, version_number(e->version));
-		else if (e->initial_end && e->version[0])
+		if (r->listing && e->initial_end && e->version[0])
 			reflector_end_list(r);
+		else if (!r->listing && r->settings.seen)
+			r->settings.seen(arg, version_number(e->version));
 		break;
 	case WATCH_ERROR:
 		r->event_code = e->code;

@@ -33,8 +33,9 @@ struct reflector_settings {
 	size_t page;          /* objects of a page: 500 */
 	size_t max_object;    /* bytes of one event or item; larger ones are cut to metadata */
 	/* The thread calls these.  begin, end: around a list, whose objects come by put.  put,
-	 * remove: changes.  seen: a bookmark.  trouble: the reason of an outage, for people, on
-	 * each change; NULL: it is over.  absent: the API server does not know the kind. */
+	 * remove: changes.  seen: a bookmark; may be NULL.  trouble: the reason of an outage, for
+	 * people, on each change; NULL: it is over.  absent: the API server does not know the kind.
+	 */
 	void (*begin)(void *arg);
 	void (*end)(void *arg, int64_t version);
 	void (*put)(void *arg, struct span object);

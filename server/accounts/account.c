@@ -254,7 +254,7 @@ static void apply_reload(struct accounts *all)
 	all->generation = now;
 	shared_facts_drop(all->shared_facts);
 	all->shared_facts = source_hold_facts(all->source);
-	ttl_cache_clear(all->known);
+	ttl_cache_forget(all->known, NULL, NULL);
 	if (all->store)
 		searches_forget(all);
 }

@@ -521,8 +521,8 @@ void searches_find(struct accounts *all, const char *name, account_callback *don
 /* Data that look-ups under way have read may be old: it is used, but not remembered. */
 void searches_forget(struct accounts *all)
 {
-	ttl_cache_clear(all->groups);
-	ttl_cache_clear(all->storages);
+	ttl_cache_forget(all->groups, NULL, NULL);
+	ttl_cache_forget(all->storages, NULL, NULL);
 	for (struct account_search *l = all->head; l; l = l->next)
 		l->until_ms = 0;
 }

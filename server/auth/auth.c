@@ -356,7 +356,7 @@ static void apply_revocation(void *arg, const char *id)
 	if (id)
 		ttl_cache_forget(a->cache, auth_has_id, id);
 	else
-		ttl_cache_clear(a->cache);
+		ttl_cache_forget(a->cache, NULL, NULL);
 	for (struct token_wait *p = a->waits; p; p = p->next)
 		if (!id || strcmp(p->b.t.id, id) == 0)
 			p->stale = true;

@@ -235,12 +235,6 @@ static void pod_events_remove(void *arg, struct span object)
 	events_change(f->events, object, false);
 }
 
-static void pod_events_note_version(void *arg, int64_t version)
-{
-	(void)arg;
-	(void)version;
-}
-
 static void pod_events_note_trouble(void *arg, const char *why, bool absent)
 {
 	(void)absent;
@@ -280,7 +274,7 @@ static int follow_cluster(struct follow *f, struct err *e)
 	s.end = pod_events_end_list;
 	s.put = pod_events_put;
 	s.remove = pod_events_remove;
-	s.seen = pod_events_note_version;
+	s.seen = NULL;
 	s.trouble = pod_events_note_trouble;
 	f->events_reflector = reflector_new(&s, e);
 	return f->events_reflector ? 0 : -1;

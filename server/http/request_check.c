@@ -43,19 +43,10 @@ static void head_refuse(struct request_head *f, const char *what)
 
 enum library request_check_library(const char *version)
 {
-	int part[3] = { 0 }; /* packed below; a missing one is 0 */
-	size_t n = 0;
-	for (const char *p = version; n < 3 && *p >= '0' && *p <= '9'; n++) {
-		for (; *p >= '0' && *p <= '9' && part[n] < 1000; p++)
-			part[n] = part[n] * 10 + (*p - '0');
-		p += *p == '.';
-	}
-	int packed = part[0] * 1000000 + part[1] * 1000 + part[2];
-	if (packed < 9075)
-		return LIBRARY_REFUSED;
-	return packed < 1000000   ? LIBRARY_LENIENT
-	       : packed < 1001000 ? LIBRARY_STRICT
-	                          : LIBRARY_NOT_TRIED;
+	return strverscmp(version, "0.9.75") < 0 ? LIBRARY_REFUSED
+	       : strverscmp(version, "1.0") < 0  ? LIBRARY_LENIENT
+	       : strverscmp(version, "1.1") < 0  ? LIBRARY_STRICT
+	                                         : LIBRARY_NOT_TRIED;
 }
 
 /* ---- headers ---- */

@@ -49,7 +49,7 @@ struct request_head {
 
 /* The strictness with which a version of libmicrohttpd reads requests. */
 enum library {
-	LIBRARY_REFUSED,   /* older than 0.9.75, or not a version */
+	LIBRARY_REFUSED,   /* older than 0.9.75 */
 	LIBRARY_LENIENT,   /* before 1.0: addresses are checked */
 	LIBRARY_STRICT,    /* 1.0: has levels of strictness */
 	LIBRARY_NOT_TRIED, /* later: treated as 1.0 */

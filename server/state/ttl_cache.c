@@ -117,15 +117,10 @@ void ttl_cache_forget(struct ttl_cache *c, bool (*unwanted)(const void *value, c
 	}
 }
 
-void ttl_cache_clear(struct ttl_cache *c)
-{
-	ttl_cache_forget(c, NULL, NULL);
-}
-
 void ttl_cache_free(struct ttl_cache *c)
 {
 	if (!c)
 		return;
-	ttl_cache_clear(c);
+	ttl_cache_forget(c, NULL, NULL);
 	free(c);
 }

@@ -38,4 +38,3 @@ void ttl_cache_put(struct ttl_cache *c, struct span name, void *value,
 /* Removes all values for which `unwanted` returns true; NULL: all values. */
 void ttl_cache_forget(struct ttl_cache *c, bool (*unwanted)(const void *value, const void *arg),
                       const void *arg);
-void ttl_cache_clear(struct ttl_cache *c);

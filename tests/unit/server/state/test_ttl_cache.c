@@ -88,7 +88,7 @@ TEST(test_put_drops_the_oldest)
 		assert_int_equal(get(m, name, 0) != NULL, i >= 50);
 		assert_int_equal(dropped[i], i < 50);
 	}
-	ttl_cache_clear(m);
+	ttl_cache_forget(m, NULL, NULL);
 	assert_int_equal(entries_count(), 0);
 	assert_int_equal(dropped[149], 1);
 }

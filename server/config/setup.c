@@ -23,16 +23,20 @@ enum {
 	LINE_LIMIT = 8192
 };
 
+static void setup_put_note(struct str *out, const char *file, const struct note *n)
+{
+	if (file && n->line)
+		str_printf(out, "%s:%u:%u: ", file, n->line, n->column);
+	else if (file && n->at)
+		str_printf(out, "%s: ", file);
+	note_text(out, n);
+}
+
 int print_error_notes(const struct err *e, const char *file, int code)
 {
 	for (size_t i = 0; i < e->notes.n; i++) {
-		const struct note *n = &e->notes.v[i];
 		STR_AUTO text = STR_INIT(LINE_LIMIT);
-		if (file && n->line)
-			str_printf(&text, "%s:%u:%u: ", file, n->line, n->column);
-		else if (file && n->at)
-			str_printf(&text, "%s: ", file);
-		note_text(&text, n);
+		setup_put_note(&text, file, &e->notes.v[i]);
 		(void)fprintf(stderr, "rest-lit: %s\n", str_c(&text));
 	}
 	if (e->notes.dropped)
@@ -43,11 +47,8 @@ int print_error_notes(const struct err *e, const char *file, int code)
 void setup_put_error(struct str *out, const char *file, const struct err *e)
 {
 	for (size_t i = 0; i < e->notes.n; i++) {
-		const struct note *n = &e->notes.v[i];
 		str_puts(out, i ? "; " : "");
-		if (file && n->line)
-			str_printf(out, "%s:%u:%u: ", file, n->line, n->column);
-		note_text(out, n);
+		setup_put_note(out, file, &e->notes.v[i]);
 	}
 }
 

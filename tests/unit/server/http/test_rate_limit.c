@@ -1,7 +1,6 @@
 /* Token buckets: the number of accepted requests, the wait, and a full table. */
 
 #include "tests/unit/base/cmocka.h"
-#include <sys/resource.h>
 
 #include "server/http/rate_limit.h"
 
@@ -112,26 +111,6 @@ TEST(test_rate_take_replaces_the_oldest_key)
 	assert_true(take(r, "c", 0) > 0);
 	assert_true(take(r, "d", 0) > 0);
 	assert_int_equal(take(r, "b", 0), 0);
-}
-
-static int64_t resident_kib(void)
-{
-	struct rusage usage;
-	assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
-	return usage.ru_maxrss;
-}
-
-/* A million addresses take no more memory than the table has. */
-TEST(test_rate_take_memory_is_bounded_with_many_keys)
-{
-	RATE_AUTO *r = rate_new(600, 60, 4096);
-	for (size_t i = 0; i < 8192; i++)
-		(void)rate_take(r, (struct span){ (const char *)&i, sizeof(i) }, START);
-	int64_t before = resident_kib();
-	for (size_t i = 0; i < 1000000; i++)
-		assert_int_equal(rate_take(r, (struct span){ (const char *)&i, sizeof(i) }, START),
-		                 0);
-	assert_in_range(resident_kib() - before, 0, 512);
 }
 
 /* ---- logins: ten a minute ---- */

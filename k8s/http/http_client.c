@@ -31,7 +31,6 @@ struct client_exchange {
 struct client {
 	CURLM *multi;
 	char *url;
-	size_t origin; /* bytes of url: scheme, host and port */
 	const char *ca_file, *socket;
 	struct str authorization; /* "": none */
 	int64_t arrived; /* bytes at the other end of the last connection that was closed */
@@ -172,8 +171,7 @@ static void client_add_header(struct client_exchange *x, const char *name, const
 struct client_exchange *client_start(struct client *c, const struct client_call *call,
                                      struct err *e)
 {
-	int n = call->link ? (int)c->origin : (int)strlen(c->url);
-	FREE_AUTO char *target = xasprintf("%.*s%s", n, c->url, call->path);
+	FREE_AUTO char *target = xasprintf("%s%s", c->url, call->path);
 	CURL *easy = curl_new(target, &(struct curl_pem){ .ca = c->ca_file }, e);
 	if (!easy)
 		return NULL;
@@ -198,7 +196,7 @@ struct client_exchange *client_start(struct client *c, const struct client_call 
 		client_add_header(x, "Expect:", "");
 	}
 	CURL_SET(easy, CURLOPT_CUSTOMREQUEST, call->method);
-	if (c->authorization.n && !call->link)
+	if (c->authorization.n)
 		client_add_header(x, "Authorization: Bearer ", str_c(&c->authorization));
 	if (call->key)
 		client_add_header(x, "Idempotency-Key: ", call->key);
@@ -216,8 +214,6 @@ struct client_exchange *client_start(struct client *c, const struct client_call 
 /* ca_file is borrowed; c->url is set. */
 static int client_connect(struct client *c, const char *ca_file, struct err *e)
 {
-	const char *path = strchr(strstr(c->url, "://") + 3, '/');
-	c->origin = path ? (size_t)(path - c->url) : strlen(c->url);
 	c->ca_file = ca_file;
 	/* A missing certificate would make every request fail. */
 	FREE_AUTO char *text = ca_file[0] ? config_file_text(ca_file, e) : NULL;

@@ -43,8 +43,7 @@ struct client_answer {
 
 struct client_call {
 	const char *method; /* "GET" */
-	const char *path;   /* after the address; with `link`, after its scheme, host and port */
-	bool link;          /* a signed link: do not send the token */
+	const char *path;   /* after the address */
 	const char *type;   /* of the body; NULL: no body */
 	struct span body;
 	const char *key;    /* Idempotency-Key; NULL: none */

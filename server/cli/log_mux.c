@@ -3,10 +3,9 @@
  * then more, up to `max-logs`; or, for `rest-lit logs` without -f, the whole logs, task after task.
  * The last lines of each are kept.
  *
- * A log is opened by a link, which is requested each time.  When a stream ends, the log is opened
- * again at the offset of the next byte.  If the server does not know it, what comes is printed,
- * after a line that says so.  After the end of a task its log is opened a last time: the pod may
- * have been removed early, and the server may have kept the end.
+ * When a stream ends, the log is opened again at the offset of the next byte.  If the server does
+ * not know it, what comes is printed, after a line that says so.  After the end of a task its log
+ * is opened a last time: the pod may have been removed early, and the server may have kept the end.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,8 +16,7 @@
 
 enum {
 	NAME_MAX_BYTES = 256,
-	LINKS_MAX = 64 * 1024,
-	LINKS_MS = 30000,
+	ANSWER_MAX = 64 * 1024,
 	ONCE_MAX = 1000, /* tasks */
 	LOST_MAX = 3,
 	TIME_MAX = 40,
@@ -29,7 +27,7 @@ enum {
 	PLAIN_MAX = 1 << 20 /* bytes of a line of pai-runtime, and of a piece */
 };
 
-enum mux_stage { STAGE_REST, STAGE_LINKS, STAGE_STREAM, STAGE_OVER };
+enum mux_stage { STAGE_REST, STAGE_STREAM, STAGE_OVER };
 
 struct task_stream {
 	struct log_mux *mux;
@@ -137,37 +135,45 @@ static void stream_print_line(void *arg, struct span line, bool cut)
 		stream_show_line(v, line, cut);
 }
 
-/* The first bytes of a stream: says what is missing before them, or that this is not known. */
-static void stream_place(struct task_stream *v)
+/* The first bytes of a stream: says what is missing before them, or that this is not known.  false:
+ * they are not wanted, a kept output after what was written since a time. */
+static bool stream_place(struct task_stream *v)
 {
 	const struct log_wanted *wanted = &v->mux->wanted;
+	bool timeless = wanted->since && client_header(v->exchange, "X-Log-Dropped");
 	const char *offset = client_header(v->exchange, "X-Log-Offset");
 	struct span start = span_of(client_header(v->exchange, "X-Log-Start") ?: "");
 	int64_t expected = v->at;
 	bool first = !v->came;
+	if (timeless && v->heard)
+		return false;
+	if (timeless)
+		term_message(v->mux->term,
+		             "the output of %s is kept without times: all of it follows", v->name);
 	bool same = first || span_is(start, v->start);
 	if (!offset || parse_i64(span_of(offset), 0, INT64_MAX, &v->at) < 0)
 		v->at = -1;
 	(void)snprintf(v->start, sizeof(v->start), "%.*s", span_digits(start) ? (int)start.n : 0,
 	               start.p);
 	if ((v->at >= 0 && v->at == expected && same) || (first && (v->at < 0 || wanted->since)))
-		return;
+		return true;
 	lines_end(&v->lines, stream_print_line, v);
 	if (wanted->kept || (wanted->tail && !v->caught))
-		return;
+		return true;
 	if (!same || v->at < expected || expected < 0)
 		term_message(v->mux->term, "%s: lines may be repeated or missing from here on",
 		             v->name);
 	else
 		term_message(v->mux->term, "%s: %lld bytes before the next line are not kept",
 		             v->name, (long long)(v->at - expected));
+	return true;
 }
 
 static bool stream_take_piece(void *arg, struct span bytes)
 {
 	struct task_stream *v = arg;
-	if (!v->fresh)
-		stream_place(v);
+	if (!v->fresh && !stream_place(v))
+		return false;
 	v->fresh = v->came = true;
 	v->at += v->at < 0 ? 0 : (int64_t)bytes.n;
 	if (v->mux->wanted.plain && strcmp(v->file, "stdout") == 0)
@@ -273,70 +279,31 @@ static void stream_ended(void *arg, const struct client_answer *a)
 		v->due_ms = 0;
 }
 
-static void stream_start(struct task_stream *v, enum mux_stage stage,
-                         const struct client_call *call)
+/* Opens the log at the offset of the next byte. */
+static void stream_open(struct task_stream *v)
 {
 	ERR_AUTO e = { 0 };
-	v->stage = stage;
-	v->exchange = client_start(v->mux->remote->client, call, &e);
-	if (!v->exchange)
-		stream_retry(v, &(struct client_answer){ 0 });
-}
-
-static void stream_open_link(struct task_stream *v, struct span uri)
-{
-	free(v->path);
 	const struct log_wanted *wanted = &v->mux->wanted;
 	bool follow = !wanted->once && (!wanted->tail || v->caught);
-	bool query = memchr(uri.p, '?', uri.n) != NULL;
 	char place[96] = "";
 	if (v->at > 0)
 		(void)snprintf(place, sizeof(place), "&from=%lld&start=%s", (long long)v->at,
 		               v->start);
-	v->path = xasprintf("%.*s%s%s%s%s%s", (int)uri.n, uri.p, query ? "" : "?",
-	                    follow ? "&follow=true" : "", place, wanted->since ? "&since=" : "",
-	                    wanted->since ?: "");
+	free(v->path);
+	v->path = xasprintf("%s/%s?follow=%s%s%s%s", v->log, v->file, follow ? "true" : "false",
+	                    place, wanted->since ? "&since=" : "", wanted->since ?: "");
 	v->fresh = false;
+	v->final = v->done || v->next_log;
+	v->stage = STAGE_STREAM;
 	const struct client_call call = { .method = "GET",
 		                          .path = v->path,
-		                          .link = true,
-		                          .max = LINKS_MAX,
+		                          .max = ANSWER_MAX,
 		                          .piece = stream_take_piece,
 		                          .ended = stream_ended,
 		                          .arg = v };
-	stream_start(v, STAGE_STREAM, &call);
-}
-
-static void links_ended(void *arg, const struct client_answer *a)
-{
-	struct task_stream *v = arg;
-	ARENA_AUTO arena = { 0 };
-	struct span chosen = { "", 0 };
-	bool kept = true;
-	v->exchange = NULL;
-	bool good = a->status / 100 == 2 && !a->problem && scan_valid(a->body, 16);
-	struct scan walk = scan_begin(good ? scan_get(a->body, "locations") : SPAN(""));
-	for (struct span place; scan_item(&walk, &place);) {
-		struct span uri = scan_text(scan_get(place, "uri"), &arena);
-		struct span name = scan_text(scan_get(place, "name"), &arena);
-		kept &= !span_is(name, "runtime");
-		/* The link to "all", else the first.  Only paths of this server are accepted. */
-		if (uri.n > 1 && uri.p[0] == '/' && uri.p[1] != '/' &&
-		    (span_is(name, v->file) || !chosen.n))
-			chosen = uri;
-	}
-	const struct log_wanted *wanted = &v->mux->wanted;
-	if (wanted->since && chosen.n && kept && v->heard) {
-		stream_end_attempt(v);
-		return;
-	}
-	if (wanted->since && chosen.n && kept)
-		term_message(v->mux->term,
-		             "the output of %s is kept without times: all of it follows", v->name);
-	if (chosen.n)
-		stream_open_link(v, chosen);
-	else
-		stream_failed(v, a);
+	v->exchange = client_start(v->mux->remote->client, &call, &e);
+	if (!v->exchange)
+		stream_retry(v, &(struct client_answer){ 0 });
 }
 
 /* ---- choice of tasks ------------------------------------------------------------------------- */
@@ -513,18 +480,10 @@ int64_t log_mux_run_once(struct log_mux *m)
 		if (v->stage != STAGE_REST)
 			continue;
 		int64_t left = v->due_ms - clock_ms();
-		if (left <= 0) {
-			const struct client_call call = { .method = "GET",
-				                          .path = v->log,
-				                          .max = LINKS_MAX,
-				                          .timeout_ms = LINKS_MS,
-				                          .ended = links_ended,
-				                          .arg = v };
-			v->final = v->done || v->next_log;
-			stream_start(v, STAGE_LINKS, &call);
-		} else if (left < next) {
+		if (left <= 0)
+			stream_open(v);
+		else if (left < next)
 			next = left;
-		}
 		if (m->wanted.once)
 			break;
 	}

@@ -206,6 +206,8 @@ static void reading_take_output(struct output_call *c, enum output_outcome o, st
 		STR_AUTO text = STR_SECRET(OUTPUT_CONTENT_MAX);
 		unsigned streams = log_file_streams(g->link.file);
 		output_put(&text, c->frames, streams);
+		answer_header(g->r, "X-Log-Dropped",
+		              arena_printf(&g->r->arena, "%lld", (long long)c->facts.dropped));
 		int64_t at = streams == OUTPUT_BOTH ? c->facts.dropped : -1;
 		int64_t known = at < 0 || g->link.from < at ? 0 : g->link.from - at;
 		size_t first = known < (int64_t)text.n ? (size_t)known : text.n;

@@ -164,14 +164,12 @@ def test_cli_logs_print_each_line_once(check):
                      "worker[0] | second\n" in c.stdout and "worker[0] | fourth, with no end\n" in c.stdout, c.stdout)
             check.ok("raw in a pipe", b"ps[0] | \xff\x1b[31mraw\n" in c.out, c.out)
             check.ok("long lines are cut", "ps[0] | " + "x" * 100 + " ...\n" in c.stdout, c.stdout)
-            links = [h for m, p, h, _ in fake.requests if p.startswith("/rest-server/log/")]
-            check.ok("links without a token", links and not any("Authorization" in h for h in links))
 
 
 def test_cli_logs_are_retried_until_the_pod_exists(check):
     """The command retries logs until the pod exists."""
     with FakeServer() as fake:
-        path = r".*/taskRoles/worker/taskIndex/0/attempts/0/logs"
+        path = r".*/taskRoles/worker/taskIndex/0/attempts/0/logs/.*"
         fake.set("WAITING", {"worker": ["WAITING"]})
         with follow(fake, "--logs") as c:
             check.ok("again", wait_until(lambda: fake.count("GET", path) > 1), fake.requests)

@@ -210,7 +210,7 @@ def test_cli_logs_show_the_existing_output(check):
         fake.set("RUNNING", {"worker": ["RUNNING"] * 3})
         code, out, err = cli("logs", *at, "job")
         check.ok("one is missing", code == 1 and "no log of worker[2]" in err and len(out.splitlines()) == 4, (code, out, err))
-        check.ok("no link is followed", fake.count("GET", ".*follow=true") == 0)
+        check.ok("no log is followed", fake.count("GET", ".*follow=true") == 0)
 
 
 def test_cli_logs_follow_until_the_tasks_end(check):
@@ -242,7 +242,7 @@ def test_cli_logs_follow_until_the_tasks_end(check):
             check.ok("the log", c.says("ps[0] | one"), (c.stdout, c.stderr))
             c.process.send_signal(signal.SIGINT)
             check.equal("Ctrl-C", c.end(), 3)
-        check.ok("links are followed", wait_until(lambda: fake.count("GET", ".*follow=true") > 0))
+        check.ok("logs are followed", wait_until(lambda: fake.count("GET", ".*follow=true") > 0))
 
 
 def test_cli_takes_habits_or_names_the_way(check):

@@ -350,7 +350,7 @@ def test_logs_print_the_last_lines_only(check):
             check.equal("ends", (c.end(), c.stdout), (0, "line 998\nline 999\npartial\nnew\nafter a cut\n"))
         for since in ("90s", "5m", "2h", "1d", "2026-01-31T12:00:00Z"):
             check.equal(f"--since {since}", cli("logs", *at, "--since", since, "job", "worker-1")[:2], (0, "other\n"))
-        check.ok("asks for a time", fake.requests[-1][1].endswith("?token=good&since=2026-01-31T12:00:00.000Z"),
+        check.ok("asks for a time", fake.requests[-1][1].endswith("?follow=false&since=2026-01-31T12:00:00.000Z"),
                  fake.requests[-1][1])
         for since in ("x", "5", "m", "-5m", "2026-01-31", "2026-01-31T12:00:00+01:00"):
             code, out, err = cli("logs", *at, f"--since={since}", "job")

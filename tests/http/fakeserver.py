@@ -8,8 +8,8 @@ from http.server import BaseHTTPRequestHandler
 from harness import Closing, PATIENCE, SLOW, Threads
 
 JOB = "alice~job"
-LOGS = re.compile(r"^/api/v2/jobs/alice~job/attempts/0/taskRoles/(\w+)/taskIndex/(\d+)/attempts/(\d+)/logs$")
-LINK = re.compile(r"^/rest-server/log/(\w+)/(\d+)/(\d+)\?token=good(&follow=true)?(?:&from=(\d+)&start=(\d*))?(?:&since=[0-9TZ:.-]+)?$")
+LOGS = re.compile(r"^/api/v2/jobs/alice~job/attempts/0/taskRoles/(\w+)/taskIndex/(\d+)/attempts/(\d+)/logs/all"
+                  r"\?follow=(true|false)(?:&from=(\d+)&start=(\d*))?(?:&since=[0-9TZ:.-]+)?$")
 
 
 class FakeServer(Closing):
@@ -157,17 +157,20 @@ class _Handler(BaseHTTPRequestHandler):
             if not self.scripted(self.fake.lists):
                 self.answer(200, [{"name": "job", "username": "alice"}, {"name": "other", "username": "bob"}])
         elif LOGS.match(self.path):
-            self.links(*LOGS.match(self.path).groups())
-        elif LINK.match(self.path):
-            role, index, attempt, follow, offset, start = LINK.match(self.path).groups()
+            role, index, attempt, follow, offset, start = LOGS.match(self.path).groups()
             key = role, int(index), int(attempt)
+            if key not in self.fake.logs:
+                self.answer(404, {"code": "NoTaskLogError", "message": "there is no log"})
+                return
             known = self.fake.starts.get(key, "")
             at = int(offset or 0) if known == (start or "") else 0
             first = self.fake.dropped.get(key, 0)
             self.place = {"X-Log-Offset": str(max(at, first))} if known is not None else {}
             if known:
                 self.place["X-Log-Start"] = known
-            self.follow(key, max(0, at - first), bool(follow))
+            if first:
+                self.place["X-Log-Dropped"] = str(first)
+            self.follow(key, max(0, at - first), follow == "true")
         elif re.fullmatch(r"/api/v2/jobs/\w+~[^/]+(/events|/config)?", self.path):
             self.answer(404, {"code": "NoJobError", "message": "there is no such job"})
         else:
@@ -212,16 +215,6 @@ class _Handler(BaseHTTPRequestHandler):
                 seen = fake.version
             self.put(b": alive\n\nid: %d\nevent: job\ndata: {}\n\n" % seen)
             fake.told = seen
-
-    def links(self, role, index, attempt):
-        key = (role, int(index), int(attempt))
-        if key not in self.fake.logs:
-            self.answer(404, {"code": "NoTaskLogError", "message": "there is no log"})
-            return
-        uri = f"/rest-server/log/{role}/{index}/{attempt}?token="
-        names = {"stdout" if key in self.fake.dropped else "runtime": "bad", "all": "good"}
-        self.answer(200, {"locations": [{"name": name, "uri": uri + token} for name, token in names.items()],
-                          **({"dropped": self.fake.dropped[key]} if key in self.fake.dropped else {})})
 
     def follow(self, key, sent, follows):
         fake = self.fake

@@ -514,11 +514,10 @@ image runtime-image:
 	tests/tools/image $(if $(filter image,$@),server,runtime) $(IMAGE) $(VERSION)
 
 # ---- installing, packages -----------------------------------------------------------------------
-# The manual page and the completions, from the tables of commands and options.
-MADE := $(addprefix $(B)/pages/,man bash zsh fish)
-$(MADE): $(B)/pages/%: $(B)/rest-lit
+# The manual page, from the tables of commands and options.
+$(B)/pages/man: $(B)/rest-lit
 	@mkdir -p $(@D)
-	$(Q)$< page $* >$@.new && mv $@.new $@
+	$(Q)$< page man >$@.new && mv $@.new $@
 
 # Units and examples name /usr/bin, /etc and /var.  A changed configuration is not replaced.
 PREFIX ?= /usr/local
@@ -526,15 +525,15 @@ SYSCONFDIR ?= /etc
 UNITS := rest-lit.service rest-lit-local.service
 ZSH := $(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 put = install -D -m $(1) $(2) $(DESTDIR)$(PREFIX)/$(3)
-install: all $(MADE)
+install: all $(B)/pages/man
 	$(call put,755,$(B)/rest-lit,bin/rest-lit)
 	$(call put,755,$(B)/pai-runtime,bin/pai-runtime)
 	$(call put,644,$(B)/pages/man,share/man/man1/rest-lit.1)
 	$(call put,644,packaging/pai-runtime.1,share/man/man1/pai-runtime.1)
 	$(call put,644,packaging/pai-runtime.apparmor,share/pai-runtime/apparmor)
-	$(call put,644,$(B)/pages/bash,share/bash-completion/completions/rest-lit)
-	$(call put,644,$(B)/pages/zsh,share/zsh/$(ZSH)/_rest-lit)
-	$(call put,644,$(B)/pages/fish,share/fish/vendor_completions.d/rest-lit.fish)
+	$(call put,644,packaging/completion.bash,share/bash-completion/completions/rest-lit)
+	$(call put,644,packaging/completion.zsh,share/zsh/$(ZSH)/_rest-lit)
+	$(call put,644,packaging/completion.fish,share/fish/vendor_completions.d/rest-lit.fish)
 	for unit in $(UNITS); do $(call put,644,packaging/$$unit,lib/systemd/system/$$unit) && \
 		sed -i 's,/usr/bin/,$(PREFIX)/bin/,' $(DESTDIR)$(PREFIX)/lib/systemd/system/$$unit || exit; done
 	$(call put,644,packaging/rest-lit.sysusers,lib/sysusers.d/rest-lit.conf)

@@ -47,14 +47,10 @@ void command_notes(const char *file, const char *prefix, const struct notes *not
  * s->signal_fd.  -1 and *e if not all loops could be started. */
 int serve_run(struct service *s, struct err *e);
 
-/* ---- manual.c: generated from the tables of commands and options ---- */
+/* ---- manual.c ---- */
 
-/* The manual page rest-lit(1). */
+/* The manual page rest-lit(1), from the tables of commands and options. */
 void manual_page(struct str *out);
-/* Completion of the command line in a shell. */
-void completion_bash(struct str *out);
-void completion_zsh(struct str *out);
-void completion_fish(struct str *out);
 
 /* ---- term.c: lines, visible text, tables (pure); output of a command that waits ---- */
 

@@ -52,7 +52,8 @@ int command_run(const struct command *c, int argc, char **argv)
 	} else {
 		o.files = ARENA_NEW(&o.arena, const char *, (size_t)argc);
 		for (int i = 1; i < argc; i++) {
-			o.help |= strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0;
+			o.help |= c->summary &&
+			          (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0);
 			o.files[o.n_files++] = argv[i];
 		}
 	}
@@ -164,9 +165,6 @@ static const struct {
 	{ "templates", templates_page },
 	{ "metrics", metrics_pages },
 	{ "man", manual_page },
-	{ "bash", completion_bash },
-	{ "zsh", completion_zsh },
-	{ "fish", completion_fish },
 };
 
 int cmd_page(const struct command *c, struct options *o)

@@ -203,6 +203,10 @@ const struct command COMMANDS[] = {
 	  "Print a page of the documentation that is generated from tables in the code.\n",
 	  "Example:\n"
 	  "  rest-lit page openapi > openapi.json\n" },
+	{ "complete", cmd_complete, 0, 1, SIZE_MAX, "name the words of a command line", "WORD...", NULL,
+	  "Print the words that a shell offers for the last one.\n",
+	  "Example:\n"
+	  "  rest-lit complete jobs --state ''\n" },
 };
 /* clang-format on */
 const size_t N_COMMANDS = ARRAY_SIZE(COMMANDS);

@@ -57,5 +57,7 @@ int cmd_backup(const struct command *c, struct options *o);
 int cmd_token(const struct command *c, struct options *o);
 int cmd_schema(const struct command *c, struct options *o);
 int cmd_version(const struct command *c, struct options *o);
-/* Not in the help: prints a generated page, for tests/tools/pages. */
+/* Not in the help: prints a generated page, for tests/tools/pages; prints the words that a shell
+ * offers, for packaging/completion.*. */
 int cmd_page(const struct command *c, struct options *o);
+int cmd_complete(const struct command *c, struct options *o);

@@ -44,7 +44,7 @@ const char *idempotency_value(struct submit *s)
 
 /* Lives in the arena of its request. */
 struct idempotency_claim {
-	struct idempotency_claim *next, **link;
+	struct idempotency_claim *next;
 	const char *value; /* "KEY-BODY" */
 	struct span job;
 };
@@ -61,9 +61,6 @@ static const char *claim_enter(struct submit *s, struct idempotency_claim *mine)
 			other = arena_dup(&r->arena, c->job);
 	if (!other) {
 		mine->next = all->first;
-		mine->link = &all->first;
-		if (mine->next)
-			mine->next->link = &mine->next;
 		all->first = mine;
 		s->claim = mine;
 	}
@@ -78,18 +75,10 @@ void idempotency_release(void *arg)
 	if (!c)
 		return;
 	LOCK_AUTO(&all->lock);
-	*c->link = c->next;
-	if (c->next)
-		c->next->link = c->link;
-}
-
-/* The same key, user and job; a job that is being deleted does not count. */
-bool idempotency_repeats(const struct submit *s)
-{
-	CACHE_VIEW_AUTO *view = cache_view(s->r->loop->server->cache);
-	const struct job_entry *c = s->value ? view_find(view, span_of(s->job->hash)) : NULL;
-	return c && !c->deleting && c->key == job_entry_key(span_of(s->value)) &&
-	       strcmp(c->user, s->r->user) == 0;
+	struct idempotency_claim **link = &all->first;
+	while (*link != c)
+		link = &(*link)->next;
+	*link = c->next;
 }
 
 int idempotency_claim(struct submit *s, struct err *e)
@@ -110,9 +99,12 @@ int idempotency_claim(struct submit *s, struct err *e)
 	struct view_walk walk = { .view = view };
 	uint64_t key = job_entry_key(span_of(s->value));
 	int64_t since_ms = ((int64_t)time(NULL) - SUBMISSION_KEY_S) * 1000;
+	int again = 0;
 	for (const struct job_entry *c; (c = view_next_keyed(&walk, key)) != NULL;) {
-		if (c->created_ms <= since_ms || c->deleting || strcmp(c->user, s->r->user) != 0 ||
-		    span_is(s->job->name, c->job))
+		bool counts = !c->deleting && strcmp(c->user, s->r->user) == 0;
+		bool same = span_is(s->job->name, c->job);
+		again |= counts && same;
+		if (!counts || same || c->created_ms <= since_ms)
 			continue;
 		idempotency_release(s);
 		return err_set(e, KEY_REUSED,
@@ -120,5 +112,5 @@ int idempotency_claim(struct submit *s, struct err *e)
 		               "key",
 		               c->job);
 	}
-	return 0;
+	return again;
 }

@@ -339,7 +339,8 @@ static struct objects *submit_build(struct submit *s, const char *id, struct err
 	facts.code = s->code;
 	if (r->loop->has->accounts)
 		facts.pod_names = account_file(r->loop->has->accounts)->pod_names;
-	if (idempotency_claim(s, e) < 0)
+	int again = idempotency_claim(s, e);
+	if (again < 0)
 		return NULL;
 	submit_key_seed(s->job, &r->arena, &facts);
 	r->secret |= facts.extension || facts.key_seed; /* even if the job is refused */
@@ -367,8 +368,7 @@ static struct objects *submit_build(struct submit *s, const char *id, struct err
 		.where = where,
 	};
 	/* A job that was made stays made, also if the machine has less now. */
-	if (server->engine && !idempotency_repeats(s) &&
-	    engine_admit(server->engine, &asked, e) < 0)
+	if (server->engine && !again && engine_admit(server->engine, &asked, e) < 0)
 		return NULL;
 	job_warn(s->job, &facts, &s->warnings);
 	const char *more = server->foreground ? "; --images oci pulls it" : "";

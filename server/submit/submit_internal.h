@@ -64,14 +64,13 @@ void dry_run_answer(struct submit *s);
  */
 const char *idempotency_value(struct submit *s);
 /*
- * Reserves s->value for s->job until idempotency_release, at the latest until the request ends.  -1
- * and *e: 409 IdempotencyError if this process is creating a job with this user's key now, 422 if
- * the key has created another job in the last 24 hours.  Jobs that another server has just
- * submitted, or that the cache does not have yet, are not checked.
+ * Reserves s->value for s->job until idempotency_release, at the latest until the request ends.  1:
+ * as far as the cache knows, this user has created this job with this key; else 0.  -1 and *e: 409
+ * IdempotencyError if this process is creating a job with this user's key now, 422 if the key has
+ * created another job in the last 24 hours.  Jobs that another server has just submitted, or that
+ * the cache does not have yet, are not checked.
  */
 int idempotency_claim(struct submit *s, struct err *e);
-/* Returns true if this user has created this job with this key, as far as the cache knows. */
-bool idempotency_repeats(const struct submit *s);
 /* The job is created and in the cache, or it failed.  Takes a struct submit; may be called again.
  */
 void idempotency_release(void *arg);

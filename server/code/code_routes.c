@@ -38,6 +38,8 @@ enum {
 	JOBS_NAMED = 5,
 };
 
+#define CODE_NAME_MUST "the name of code is the SHA-256 of its tar, 64 digits 0-9a-f"
+
 int64_t code_unpacked_max(const struct server *s)
 {
 	return s->code_directory ? CODE_MACHINE : CODE_CLUSTER;
@@ -163,8 +165,7 @@ void code_check_head(struct request *r)
 	r->state = u;
 	r->reply.close = r->head.chunked || r->head.length > EARLY; /* if it is refused here */
 	if (!code_sha_ok(r->args[0]))
-		answer_bad(r, "the name of code is the SHA-256 of its tar, 64 digits 0-9a-f",
-		           r->args[0]);
+		answer_bad(r, CODE_NAME_MUST, r->args[0]);
 	else if (r->head.chunked)
 		answer_refuse(r, 411, "LengthRequiredError",
 		              "an upload of code needs the header Content-Length");
@@ -325,8 +326,7 @@ void code_get(struct request *r)
 	if (code_sha_ok(r->args[0]))
 		edit_start(r, code_renew, code_found, NULL);
 	else
-		answer_bad(r, "the name of code is the SHA-256 of its tar, 64 digits 0-9a-f",
-		           r->args[0]);
+		answer_bad(r, CODE_NAME_MUST, r->args[0]);
 }
 
 /* ---- the code of a job --------------------------------------------------------------- */
@@ -412,12 +412,7 @@ static void job_code_doc(struct request *r, const struct job_entry *job, struct 
 	}
 }
 
-static void job_code_found(struct request *r, const struct job_entry *job)
-{
-	job_doc(r, job, job_code_doc);
-}
-
 void job_code_get(struct request *r)
 {
-	job_find(r, job_code_found);
+	job_find_doc(r, job_code_doc);
 }

@@ -26,8 +26,8 @@ enum { TRIES = 6, WAIT_MS = 40, MESSAGE_MAX = 2048 };
 /* Lives in the arena of the request. */
 struct job_change {
 	struct request *r;
-	/* Makes `patch` from c->job and c->doc, in the arena.  false: nothing to send; r is
-	 * answered. */
+	/* Makes `patch` from c->job and c->doc, in the arena.  false: nothing to patch; r is
+	 * answered, or waits. */
 	bool (*plan)(struct job_change *c);
 	void (*done)(struct job_change *c); /* answers after success */
 	bool reads;                         /* plan needs doc: the stored object */
@@ -255,20 +255,17 @@ static void delete_done(void *arg, const struct store_reply *reply)
 	change_answer(c->r, 202, "", "deleted job %s successfully", c->job->job);
 }
 
-static void delete_found(struct request *r, const struct job_entry *job)
+static bool delete_plan(struct job_change *c)
 {
-	struct job_change *c = r->state;
-	c->job = job;
-	c->uid = job->uid;
-	c->deadline_ms = clock_ms() + r->loop->server->options->deadline_s * 1000;
 	change_send(
 	    c, (struct store_request){ .verb = STORE_DELETE, .uid = c->uid, .done = delete_done });
+	return false; /* there is no patch */
 }
 
 void job_delete(struct request *r)
 {
-	(void)job_change_new(r);
-	job_find(r, delete_found);
+	job_change_new(r)->plan = delete_plan;
+	job_find(r, change_found);
 }
 
 enum { LIST_MAX = 32 << 10 /* also if every byte is escaped twice */ };
@@ -320,62 +317,44 @@ static void tags_patch(struct job_change *c, struct span list)
 	c->patch = arena_span(&c->r->arena, str_view(&body));
 }
 
-static void tag_added(struct job_change *c)
+static bool tag_is_put(const struct job_change *c)
 {
-	change_answer(c->r, 200, "", "Add tag %.*s for job %s successfully.", (int)c->value.n,
-	              c->value.p, change_id(c));
+	return strcmp(c->r->route->method, "PUT") == 0;
 }
 
-static bool tag_plan_put(struct job_change *c)
+static void tag_done(struct job_change *c)
 {
-	ERR_AUTO e = { 0 };
+	bool put = tag_is_put(c);
+	change_answer(c->r, 200, "", "%s tag %.*s %s job %s successfully.", put ? "Add" : "Delete",
+	              (int)c->value.n, c->value.p, put ? "for" : "from", change_id(c));
+}
+
+static bool tag_plan(struct job_change *c)
+{
+	struct arena *a = &c->r->arena;
 	STR_AUTO list = STR_INIT(LIST_MAX);
-	switch (tags_change(&list, span_of(c->job->tags), c->value, true, &c->r->arena)) {
-	case TAGS_CHANGED:
+	bool put = tag_is_put(c);
+	enum tags_changed how = tags_change(&list, span_of(c->job->tags), c->value, put, a);
+	if (how == TAGS_CHANGED)
 		tags_patch(c, str_view(&list));
-		return true;
-	case TAGS_AS_BEFORE:
-		tag_added(c);
-		return false;
-	case TAGS_FULL:
-		break;
-	}
-	(void)err_set(&e, INVALID_PARAMETERS, "the job has %d tags, the maximum",
-	              JOB_ENTRY_TAGS_MAX);
-	answer_error(c->r, &e);
-	return false;
-}
-
-static void tag_deleted(struct job_change *c)
-{
-	change_answer(c->r, 200, "", "Delete tag %.*s from job %s successfully.", (int)c->value.n,
-	              c->value.p, change_id(c));
-}
-
-static bool tag_plan_delete(struct job_change *c)
-{
-	STR_AUTO list = STR_INIT(LIST_MAX);
-	if (tags_change(&list, span_of(c->job->tags), c->value, false, &c->r->arena) ==
-	    TAGS_CHANGED) {
-		tags_patch(c, str_view(&list));
-		return true;
-	}
-	/* A first attempt may have removed the tag. */
-	if (c->tries)
-		tag_deleted(c);
+	else if (how == TAGS_FULL)
+		answer_refuse(
+		    c->r, INVALID_PARAMETERS,
+		    arena_printf(a, "the job has %d tags, the maximum", JOB_ENTRY_TAGS_MAX));
+	else if (put || c->tries) /* a first attempt may have removed the tag */
+		tag_done(c);
 	else
 		answer_refuse(c->r, 404, "NoTagError", "the job has no such tag");
-	return false;
+	return how == TAGS_CHANGED;
 }
 
 void tag_edit(struct request *r)
 {
-	bool put = strcmp(r->route->method, "PUT") == 0;
 	struct job_change *c = change_read(r, "value");
 	if (!c)
 		return;
-	c->plan = put ? tag_plan_put : tag_plan_delete;
-	c->done = put ? tag_added : tag_deleted;
+	c->plan = tag_plan;
+	c->done = tag_done;
 	if (c->value.p && job_tag_ok(c->value))
 		job_find(r, change_found);
 	else

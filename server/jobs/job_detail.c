@@ -163,8 +163,7 @@ int job_task(struct str *out, const struct job_shown *s, const struct task_name 
 	struct fw_view t;
 	if (shower_begin(&w, out, s, a, e) < 0)
 		return -1;
-	struct templates templates = templates_read(&w);
-	if (!role_read(&role, task->role, 0, &templates) ||
+	if (!role_read(&w, &role, task->role, 0) ||
 	    !fw_view_task(&w.attempt, task->role, task->index, a, &t))
 		return err_set(e, 404, "NoJobError", "there is no such task");
 	str_char(out, '{');

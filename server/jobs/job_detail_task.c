@@ -1,7 +1,6 @@
 /* Task roles, tasks, their ports and the diagnostics of their ends. */
 #include "server/jobs/jobs_internal.h"
 
-#include <arpa/inet.h>
 #include <stddef.h>
 
 #include "base/doc/tree.h"
@@ -195,19 +194,16 @@ static void show_diagnostics(struct shower *w, const char *key, struct span diag
 
 /* ---- roles ---- */
 
-struct templates templates_read(const struct shower *w)
+static void templates_read(struct shower *w)
 {
-	struct templates t = { w, ARENA_NEW(w->a, struct template, SHOWN_ROLES), 0 };
 	struct scan roles = scan_begin(scan_path(w->s->doc, "spec", "taskRoles"));
-	struct span role;
-	while (t.n < SHOWN_ROLES && scan_item(&roles, &role)) {
-		t.v[t.n++] = (struct template){
+	w->template = ARENA_NEW(w->a, struct template, SHOWN_ROLES);
+	for (struct span role; w->n_templates < SHOWN_ROLES && scan_item(&roles, &role);)
+		w->template[w->n_templates++] = (struct template){
 			.name = scan_text(scan_get(role, "name"), w->a),
 			.pod = scan_path(role, "task", "pod"),
 			.role = role,
 		};
-	}
-	return t;
 }
 
 /* p is NULL if the attempt has no number. */
@@ -228,13 +224,13 @@ static struct span log_path(const struct shower *w, struct span role)
 	return arena_span(w->a, str_view(&out));
 }
 
-bool role_read(struct detail_role *out, struct span name, size_t at, const struct templates *t)
+bool role_read(struct shower *w, struct detail_role *out, struct span name, size_t at)
 {
 	enum { PORTS, HIVED, N };
 	static const char *const KEYS[N] = { "rest-server/port-scheduling-spec",
 		                             "hivedscheduler.microsoft.com/pod-scheduling-spec" };
-	const struct job_shown *s = t->w->s;
-	struct arena *a = t->w->a;
+	const struct job_shown *s = w->s;
+	struct arena *a = w->a;
 	struct span v[N];
 	ERR_AUTO wrong = { 0 };
 	bool good = name.n > 0 && name.n <= ROLE_NAME_MAX;
@@ -242,12 +238,17 @@ bool role_read(struct detail_role *out, struct span name, size_t at, const struc
 		good = is_lower_alnum(name.p[i]);
 	if (!good) /* FrameworkController refuses it */
 		return false;
+	if (!w->template)
+		templates_read(w);
 	/* The template usually has the same index as the status. */
-	const struct template *own = at < t->n && span_eq(t->v[at].name, name) ? &t->v[at] : t->v;
-	while (own < t->v + t->n && !span_eq(own->name, name))
+	const struct template *own = w->template;
+	const struct template *end = own + w->n_templates;
+	if (at < w->n_templates && span_eq(own[at].name, name))
+		own += at;
+	while (own < end && !span_eq(own->name, name))
 		own++;
-	struct span pod = own < t->v + t->n ? own->pod : (struct span){ NULL, 0 };
-	*out = (struct detail_role){ .name = name, .log = log_path(t->w, name) };
+	struct span pod = own < end ? own->pod : (struct span){ NULL, 0 };
+	*out = (struct detail_role){ .name = name, .log = log_path(w, name) };
 	out->gpus = pod.p ? job_entry_role_gpus(own->role, a) : 0;
 	scan_members(scan_path(pod, "metadata", "annotations"), KEYS, v, N);
 	/* An invalid label is left out. */
@@ -273,21 +274,6 @@ bool role_read(struct detail_role *out, struct span name, size_t at, const struc
 static const char *state_word(enum job_state state, bool v1)
 {
 	return JOB_STATES[v1 && state == JOB_STOPPING ? JOB_RUNNING : state];
-}
-
-/* Only a valid IP address is shown. */
-static void show_address(struct shower *w, const char *key, struct span t)
-{
-	char text[INET6_ADDRSTRLEN];
-	struct in6_addr parsed;
-	bool fits = t.n > 0 && t.n < sizeof(text);
-	if (fits) {
-		memcpy(text, t.p, t.n);
-		text[t.n] = '\0';
-	}
-	bool valid = fits && (inet_pton(AF_INET, text, &parsed) == 1 ||
-	                      inet_pton(AF_INET6, text, &parsed) == 1);
-	json_put_word(w->out, key, valid ? text : NULL);
 }
 
 /* {"ssh":"20000","http":"20001,20002"} of one task.  Ports are not stored. */
@@ -342,6 +328,7 @@ void show_task_attempt(struct shower *w, const struct detail_role *role, const s
                        const struct completion_status *o)
 {
 	struct str *out = w->out;
+	static const struct span NONE = { NULL, 0 };
 	enum job_state is = attempt_state_of(t->state, o->has_code, o->code);
 	json_put_word(out, "attemptState", state_word(is, w->s->v1));
 	json_put_known(out, "attemptId", t->attempt >= 0, t->attempt);
@@ -350,7 +337,8 @@ void show_task_attempt(struct shower *w, const struct detail_role *role, const s
 	           t->attempt_run_ms >= 0 ? t->attempt_run_ms : t->attempt_completion_ms);
 	job_put_ms(out, "currentAttemptCompletedTime", t->attempt_completion_ms);
 	json_put_text(out, "containerId", t->uid);
-	show_address(w, "containerIp", role->host_network ? t->host_ip : t->pod_ip);
+	struct span ip = role->host_network ? t->host_ip : t->pod_ip;
+	json_put_text(out, "containerIp", ip.n && span_all(ip, "0-9a-fA-F.:") ? ip : NONE);
 	json_put_text(out, "containerNodeName", t->node);
 	json_put_key(out, "containerPorts");
 	show_ports(w, &role->ports, t);
@@ -423,13 +411,12 @@ static void show_role(struct shower *w, const struct detail_role *role)
 
 int show_roles(struct shower *w, struct err *e)
 {
-	struct templates templates = templates_read(w);
 	struct span *names = ARENA_NEW(w->a, struct span, SHOWN_ROLES);
 	size_t n = 0;
 	str_char(w->out, '{');
 	for (size_t at = 0; n < SHOWN_ROLES && fw_walk_role(&w->walk); at++) {
 		struct detail_role role;
-		bool good = role_read(&role, w->walk.role, at, &templates);
+		bool good = role_read(w, &role, w->walk.role, at);
 		for (size_t i = 0; good && i < n; i++)
 			good = !span_eq(names[i], role.name);
 		if (!good)

@@ -19,7 +19,8 @@
 /* Lives in the request's arena. */
 struct job_search {
 	struct request *r;
-	job_found *found;
+	job_found *found;   /* NULL: */
+	job_doc_came *came; /* with the document */
 	struct job_id id;
 	bool warm;
 };
@@ -108,8 +109,11 @@ static void job_search_end(struct job_search *s, const struct job_entry *job)
 	struct request *r = s->r;
 	bool vc = strcmp(r->loop->server->options->visibility, "vc") == 0;
 	job_keep(r, job);
-	if (job_access_allowed(r, job, r->route->need))
+	bool may = job_access_allowed(r, job, r->route->need);
+	if (may && s->found)
 		s->found(r, job);
+	else if (may)
+		job_doc(r, job, s->came);
 	else if (r->route->need == JOB_SEE && vc)
 		answer_refuse(r, FORBIDDEN,
 		              "this is for the job's owner, users of its virtual cluster, and "
@@ -120,7 +124,7 @@ static void job_search_end(struct job_search *s, const struct job_entry *job)
 
 /* ---- in the store ---- */
 
-void job_store_get(struct request *r, const struct job_object *object, store_callback *done,
+void job_store_get(struct request *r, enum object_kind kind, const char *name, store_callback *done,
                    void *arg)
 {
 	const struct loop *l = r->loop;
@@ -128,10 +132,10 @@ void job_store_get(struct request *r, const struct job_object *object, store_cal
 	store_request(l->store,
 	              &(struct store_request){
 			  .verb = STORE_GET,
-			  .kind = object->kind,
-			  .name = object->name,
+			  .kind = kind,
+			  .name = name,
 			  .whole = true,
-			  .user = object->user,
+			  .user = r->user,
 			  .deadline_ms = clock_ms() + l->server->options->deadline_s * 1000,
 			  .done = done,
 			  .arg = arg,
@@ -187,12 +191,11 @@ static const struct job_entry *job_find_search_cache(struct job_search *s)
 	return c && job_id_fits(&s->id, c, true) ? job_entry_hold(c) : NULL;
 }
 
-void job_find(struct request *r, job_found *found)
+static void job_search_begin(struct request *r, job_found *found, job_doc_came *came)
 {
 	struct job_search *s = ARENA_NEW(&r->arena, struct job_search, 1);
 	struct job_id own;
-	s->r = r;
-	s->found = found;
+	*s = (struct job_search){ .r = r, .found = found, .came = came };
 	/* Only paths of v1 have {user} and {job}. */
 	if (!(route_names_user(r->route) ? job_id_pair(r->args[0], r->args[1], &r->arena, &s->id)
 	                                 : job_id_read(r->args[0], &r->arena, &s->id))) {
@@ -215,10 +218,19 @@ void job_find(struct request *r, job_found *found)
 	if (job)
 		job_search_end(s, job);
 	else if (!missing && rate_limit_lookup(r, !s->warm))
-		job_store_get(r, &(struct job_object){ KIND_FRAMEWORK, name, r->user },
-		              job_search_answered, s);
+		job_store_get(r, KIND_FRAMEWORK, name, job_search_answered, s);
 	else if (missing || s->warm)
 		job_refuse_absent(r, &s->id);
+}
+
+void job_find(struct request *r, job_found *found)
+{
+	job_search_begin(r, found, NULL);
+}
+
+void job_find_doc(struct request *r, job_doc_came *came)
+{
+	job_search_begin(r, NULL, came);
 }
 
 static void job_doc_read(void *arg, const struct store_reply *reply)
@@ -247,8 +259,7 @@ void job_doc(struct request *r, const struct job_entry *job, job_doc_came *came)
 	}
 	struct doc_wanted *d = ARENA_NEW(&r->arena, struct doc_wanted, 1);
 	*d = (struct doc_wanted){ r, job, came };
-	job_store_get(r, &(struct job_object){ KIND_FRAMEWORK, job->name, r->user }, job_doc_read,
-	              d);
+	job_store_get(r, KIND_FRAMEWORK, job->name, job_doc_read, d);
 }
 
 /* ---- ids ---- */

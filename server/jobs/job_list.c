@@ -171,7 +171,7 @@ int job_query_read(struct job_query *q, const char *query, bool v1, struct arena
 	struct span rest = span_of(query);
 	struct span name;
 	struct span value;
-	struct job_query read = {
+	*q = (struct job_query){
 		.v1 = v1,
 		.states = STATES_ALL,
 		.keyword = SPAN(""),
@@ -182,10 +182,9 @@ int job_query_read(struct job_query *q, const char *query, bool v1, struct arena
 	while (query_next(&rest, a, &name, &value)) {
 		const struct parameter *p =
 		    parameter_named(JOB_FILTERS, name) ?: parameter_named(JOB_PAGES, name);
-		if (p && value.n && query_read_value(&read, p, value, a, e) < 0)
+		if (p && value.n && query_read_value(q, p, value, a, e) < 0)
 			return -1;
 	}
-	*q = read;
 	return 0;
 }
 
@@ -234,39 +233,21 @@ bool job_query_takes(const struct job_query *q, const struct job_entry *job)
 /* Maps signed to unsigned numbers in the same order. */
 #define KEY_SIGN (UINT64_C(1) << 63)
 
-/* The text to sort by; NULL: the number. */
+/* The text to sort by; NULL: *number. */
 static const char *job_key_field(const struct job_query *q, const struct job_entry *job,
                                  int64_t *number)
 {
-	switch (q->order) {
-	case ORDER_NAME:
-		return job->job;
-	case ORDER_USER:
-		return job_entry_shown_user(job);
-	case ORDER_CLUSTER:
-		return job->cluster;
-	case ORDER_STATE:
-		return JOB_STATES[job_shown_state(job, q->v1)];
-	case ORDER_PRIORITY:
-		return job->priority;
-	case ORDER_RETRIES:
-		*number = job->retries;
-		return NULL;
-	case ORDER_TASKS:
-		*number = job->tasks;
-		return NULL;
-	case ORDER_GPUS:
-		*number = job->gpus;
-		return NULL;
-	case ORDER_COMPLETED:
-		*number = job->completed_ms;
-		return NULL;
-	case ORDER_SUBMITTED:
-	case ORDER_MAX:
-		break;
-	}
-	*number = job->created_ms;
-	return NULL;
+	*number = q->order == ORDER_RETRIES     ? job->retries
+	          : q->order == ORDER_TASKS     ? job->tasks
+	          : q->order == ORDER_GPUS      ? job->gpus
+	          : q->order == ORDER_COMPLETED ? job->completed_ms
+	                                        : job->created_ms;
+	return q->order == ORDER_NAME       ? job->job
+	       : q->order == ORDER_USER     ? job_entry_shown_user(job)
+	       : q->order == ORDER_CLUSTER  ? job->cluster
+	       : q->order == ORDER_STATE    ? JOB_STATES[job_shown_state(job, q->v1)]
+	       : q->order == ORDER_PRIORITY ? job->priority
+	                                    : NULL;
 }
 
 static struct job_key job_key_of(const struct job_query *q, const struct job_entry *job)

@@ -177,9 +177,7 @@ static void history_request(struct request *r, const struct job_entry *job, int6
 	}
 	struct history_wanted *k = ARENA_NEW(&r->arena, struct history_wanted, 1);
 	*k = (struct history_wanted){ r, job, attempt, came };
-	job_store_get(r,
-	              &(struct job_object){ KIND_CONFIGMAP,
-	                                    history_name(&r->arena, job->name, attempt), r->user },
+	job_store_get(r, KIND_CONFIGMAP, history_name(&r->arena, job->name, attempt),
 	              history_answered, k);
 }
 
@@ -329,7 +327,7 @@ static void attempts_show(struct request *r, const struct job_entry *job, struct
 	struct str *out = &r->reply.body;
 	int64_t kept = r->loop->server->options->history;
 	ERR_AUTO e = { 0 };
-	if (!answer_has_room(r)) /* it may have become full meanwhile */
+	if (!answer_has_room(r))
 		return;
 	all->shown = job_shown_of(r, job, doc);
 	all->next = (int64_t)job->attempt - 1;
@@ -348,15 +346,9 @@ static void attempts_show(struct request *r, const struct job_entry *job, struct
 	attempts_ask(r, all);
 }
 
-static void attempts_found(struct request *r, const struct job_entry *job)
-{
-	if (answer_has_room(r))
-		job_doc(r, job, attempts_show);
-}
-
 void attempts_get(struct request *r)
 {
-	job_find(r, attempts_found);
+	job_find_doc(r, attempts_show);
 }
 
 void attempts_health(struct request *r)
@@ -444,16 +436,11 @@ static void config_show(struct request *r, const struct job_entry *job, struct s
 	}
 }
 
-static void config_found(struct request *r, const struct job_entry *job)
-{
-	job_doc(r, job, config_show);
-}
-
 void config_get(struct request *r)
 {
 	struct span value;
 	if (config_written(r, &value) || !value.p || span_is(value, "false"))
-		job_find(r, config_found);
+		job_find_doc(r, config_show);
 	else
 		answer_bad(r, "`written` must be true or false", value);
 }

@@ -24,9 +24,11 @@ enum {
 
 /* ---- followers ---- */
 
-/* References; NULL for none. */
+/* References.  Begins with the job, as watch_entry. */
 struct job_update {
-	const struct job_entry *now, *before;
+	const struct job_entry *job;    /* gone: as it was last */
+	const struct job_entry *before; /* NULL: none */
+	bool gone;
 };
 
 struct followers {
@@ -95,15 +97,11 @@ static void follower_end(struct followers *all, struct follower *f)
 		change_queue_listen(all->queue, false);
 }
 
-static const struct job_entry *update_job(const struct job_update *c)
+/* Orders entries that begin with a job by its version. */
+static int version_compare(const void *a, const void *b)
 {
-	return c->now ? c->now : c->before;
-}
-
-static int update_compare(const void *a, const void *b)
-{
-	int64_t x = update_job(a)->version;
-	int64_t y = update_job(b)->version;
+	int64_t x = (*(const struct job_entry *const *)a)->version;
+	int64_t y = (*(const struct job_entry *const *)b)->version;
 	return (x > y) - (x < y);
 }
 
@@ -112,8 +110,8 @@ static void update_report_to(struct follower *list, const struct job_update *c, 
 	struct follower *next;
 	for (struct follower *f = list; f; f = next) {
 		next = f->next;
-		if (!f->name.n || span_is(f->name, update_job(c)->name))
-			f->changed(f, c->now, c->before, told);
+		if (!f->name.n || span_is(f->name, c->job->name))
+			f->changed(f, c->gone ? NULL : c->job, c->before, told);
 	}
 }
 
@@ -125,8 +123,9 @@ static void update_take(void *arg, const struct job_entry *now, const struct job
 		all->updates = xrealloc(all->updates, all->cap * sizeof(all->updates[0]));
 	}
 	all->updates[all->n_updates++] = (struct job_update){
-		now ? job_entry_hold(now) : NULL,
+		job_entry_hold(now ? now : before),
 		before ? job_entry_hold(before) : NULL,
+		!now,
 	};
 }
 
@@ -145,14 +144,14 @@ void followers_run_once(struct followers *all)
 	int64_t heard = cache_heard_version(all->cache);
 	bool complete = change_queue_take(all->queue, update_take, all);
 	if (all->n_updates > 1)
-		qsort(all->updates, all->n_updates, sizeof(all->updates[0]), update_compare);
+		qsort(all->updates, all->n_updates, sizeof(all->updates[0]), version_compare);
 	for (size_t i = 0; i < all->n_updates; i++) {
 		const struct job_update *c = &all->updates[i];
-		bool known = complete && c->now && c->now->version <= heard;
-		int64_t told = known ? c->now->version : 0;
-		update_report_to(*follower_list(all, span_of(update_job(c)->name)), c, told);
+		bool known = complete && !c->gone && c->job->version <= heard;
+		int64_t told = known ? c->job->version : 0;
+		update_report_to(*follower_list(all, span_of(c->job->name)), c, told);
 		update_report_to(all->of_all, c, told);
-		job_entry_drop(c->now);
+		job_entry_drop(c->job);
 		job_entry_drop(c->before);
 	}
 	free(TAKE(all->updates));
@@ -423,12 +422,10 @@ static void job_watch_look(struct job_watch *o)
 {
 	CACHE_VIEW_AUTO *view = cache_view(o->w.r->loop->server->cache);
 	const struct job_entry *job = view_find(view, o->w.follower.name);
-	if (job)
-		job_watch_show(o, job);
-	else if (o->known)
-		job_watch_show_gone(o, o->job);
+	if (job || !o->known) /* it came from the store; the cache will get it */
+		job_watch_show(o, job ?: o->job);
 	else
-		job_watch_show(o, o->job); /* it came from the store; the cache will get it */
+		job_watch_show_gone(o, o->job);
 }
 
 static void job_watch_changed(struct follower *f, const struct job_entry *now,
@@ -590,13 +587,6 @@ static void jobs_watch_add(struct jobs_watch *j, const struct job_entry *job, en
 	j->fresh += kind != KNOWN;
 }
 
-static int watch_entry_compare(const void *a, const void *b)
-{
-	int64_t x = ((const struct watch_entry *)a)->job->version;
-	int64_t y = ((const struct watch_entry *)b)->job->version;
-	return (x > y) - (x < y);
-}
-
 /* Replaces the queue by the known jobs that are newer than `version`. */
 static void jobs_watch_add_known(struct jobs_watch *j, int64_t version)
 {
@@ -608,7 +598,7 @@ static void jobs_watch_add_known(struct jobs_watch *j, int64_t version)
 		if (job->version > version && job_query_takes(&j->query, job))
 			jobs_watch_add(j, job, KNOWN);
 	if (j->n)
-		qsort(j->v, j->n, sizeof(j->v[0]), watch_entry_compare);
+		qsort(j->v, j->n, sizeof(j->v[0]), version_compare);
 }
 
 static void jobs_watch_more(struct stream *s, void *arg)

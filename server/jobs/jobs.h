@@ -26,17 +26,13 @@ void job_find(struct request *r, job_found *found);
 /* Gets the document of a job, in the arena of r, from the store if the cache has dropped it.  If
  * the job is gone, r is answered 404. */
 typedef void job_doc_came(struct request *r, const struct job_entry *job, struct span doc);
+/* job_find, then job_doc. */
+void job_find_doc(struct request *r, job_doc_came *came);
 void job_doc(struct request *r, const struct job_entry *job, job_doc_came *came);
 
-struct job_object {
-	enum object_kind kind;
-	const char *name; /* lives until the answer */
-	const char *user; /* counts as the sender in the queue; NULL: none */
-};
-
-/* GET of an object on behalf of r, which is suspended until `done`.  r->loop->store must not be
- * NULL. */
-void job_store_get(struct request *r, const struct job_object *object, store_callback *done,
+/* GET of an object on behalf of r, which is suspended until `done`.  The name lives until then.
+ * r->loop->store must not be NULL. */
+void job_store_get(struct request *r, enum object_kind kind, const char *name, store_callback *done,
                    void *arg);
 /* Neither done nor refused by the store: the answer is 503.  Thread: any. */
 bool job_store_silent(const struct store_reply *reply);

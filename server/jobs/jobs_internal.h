@@ -261,6 +261,11 @@ enum {
 	DIAGNOSTICS_MAX = 64 << 10 /* bytes of one diagnostics text that are reformatted */
 };
 
+struct template
+{
+	struct span name, pod, role; /* role: all of it */
+};
+
 /* An answer that is being written.  Objects are untrusted: a value of a wrong type is null. */
 struct shower {
 	struct str *out;
@@ -269,7 +274,9 @@ struct shower {
 	size_t readable, ports; /* the rest of SHOWN_READABLE and SHOWN_PORTS */
 	struct fw_view attempt; /* that is shown */
 	struct completion_status outcome;
-	struct fw_walk walk;     /* over its tasks */
+	struct fw_walk walk;       /* over its tasks */
+	struct template *template; /* the task roles of the Framework, once they are read */
+	size_t n_templates;
 	struct span stop_reason; /* reason of the server's stop; n is 0 if there was none */
 	struct task_ends *ends;  /* gets those of all roles; NULL: nobody asks for them */
 	/* The latest diagnostics and the text written for them: tasks often share them. */
@@ -297,18 +304,6 @@ struct split_diagnostics said_read(struct span diagnostics, bool with_runtime, s
 struct span said_message(struct span diagnostics, struct arena *a);
 struct span said_report(struct span message);
 
-/* Pod templates by name of the task role. */
-struct template
-{
-	struct span name, pod, role; /* role: all of it */
-};
-struct templates {
-	const struct shower *w;
-	struct template *v;
-	size_t n;
-};
-struct templates templates_read(const struct shower *w);
-
 struct detail_role {
 	struct span name;
 	struct portspec ports; /* n is 0 if it has none or they are invalid */
@@ -320,7 +315,7 @@ struct detail_role {
 	int64_t grace_s;   /* that each task gets to end; -1: unknown */
 };
 /* `at`: index of the status in its list, a guess.  false: no pod can belong to such a role. */
-bool role_read(struct detail_role *out, struct span name, size_t at, const struct templates *t);
+bool role_read(struct shower *w, struct detail_role *out, struct span name, size_t at);
 
 /* The members of a task, and of its attempt, without braces. */
 void show_task(struct shower *w, const struct fw_view *t, const struct completion_status *o);

@@ -36,15 +36,13 @@ enum { N_FILES = ARRAY_SIZE(FILES), N_KEPT = N_FILES - 1 };
 
 /* ---- the task ---- */
 
-/* The uid of the pod of this task attempt, by the status; "" for an earlier attempt.  *runs: the
- * pod exists, by the status.  NULL and *e: 404. */
-static const char *find_pod(const struct log_link *l, struct span doc, struct arena *a, bool *runs,
-                            struct err *e)
+/* The uid of the pod of this task attempt, by the status, which also says if it runs; "" for an
+ * earlier attempt.  NULL and *e: 404. */
+static const char *find_pod(struct log_link *l, struct span doc, struct arena *a, struct err *e)
 {
 	struct task_attempt task;
 	int64_t attempt = -1; /* not a number: later than none, and not the latest */
 	int64_t retry = -1;
-	*runs = false;
 	if (!logs_find_task(doc, l->role, l->index, a, &task)) {
 		(void)err_set(e, NO_TASK_LOG, "there is no such task, or none yet");
 		return NULL;
@@ -61,7 +59,7 @@ static const char *find_pod(const struct log_link *l, struct span doc, struct ar
 	}
 	if (!task.pod_uid[0])
 		(void)err_set(e, NO_TASK_LOG, "the task has no pod yet");
-	*runs = task.runs;
+	l->runs = task.runs;
 	return task.pod_uid[0] ? task.pod_uid : NULL;
 }
 
@@ -120,7 +118,7 @@ static struct log_signing log_link_signing(const struct request *r)
 
 /* Fills in *l from the document of the job; false: r is answered. */
 static bool take_task(struct request *r, struct log_link *l, const struct job_entry *job,
-                      struct span doc, bool *runs)
+                      struct span doc)
 {
 	ERR_AUTO e = { 0 };
 	l->framework = job->name;
@@ -128,7 +126,7 @@ static bool take_task(struct request *r, struct log_link *l, const struct job_en
 	l->user = r->principal->name;
 	l->tail = log_is_on(r, &LOG_CONTENT[LOG_TAIL]);
 	l->expires_s = (int64_t)time(NULL) + r->loop->server->options->log_link_lifetime_s;
-	l->pod_uid = find_pod(l, doc, &r->arena, runs, &e);
+	l->pod_uid = find_pod(l, doc, &r->arena, &e);
 	/* The status of a job that was damaged does not have its tasks. */
 	if (!l->pod_uid && r->loop->server->engine &&
 	    aside_has(r->loop->server->options->local, l->job))
@@ -166,44 +164,32 @@ static void answer_locations(struct request *r, const struct log_link *task, siz
 static void locations_looked(struct request *r, const struct log_link *l, enum log_there there,
                              int64_t dropped)
 {
-	if (there == LOG_NONE && r->loop->server->engine)
+	if (there == LOG_OF_POD || l->runs) /* it may not have written anything yet */
+		answer_locations(r, l, N_FILES, dropped);
+	else if (there == LOG_KEPT)
+		answer_locations(r, l, N_KEPT, dropped);
+	else if (r->loop->server->engine)
 		log_refuse_gone_here(r, l);
-	else if (there == LOG_NONE)
-		answer_refuse(r, LOG_GONE);
 	else
-		answer_locations(r, l, there == LOG_OF_POD ? N_FILES : N_KEPT, dropped);
-}
-
-/* Answers for a task that may not have written anything yet. */
-static void locations_of_running(struct request *r, const struct log_link *l, enum log_there there,
-                                 int64_t dropped)
-{
-	(void)there;
-	answer_locations(r, l, N_FILES, dropped);
+		answer_refuse(r, LOG_GONE);
 }
 
 /* If the pod seems to be gone, checks that there is a log. */
 static void link_job_read(struct request *r, const struct job_entry *job, struct span doc)
 {
 	struct log_link l = link_of_path(r);
-	bool runs;
-	if (!take_task(r, &l, job, doc, &runs))
+	if (!take_task(r, &l, job, doc))
 		return;
-	if (runs && !r->loop->server->engine)
+	if (l.runs && !r->loop->server->engine)
 		answer_locations(r, &l, N_FILES, 0);
 	else
-		log_read(r, &l, false, runs ? locations_of_running : locations_looked);
-}
-
-static void logs_found(struct request *r, const struct job_entry *job)
-{
-	job_doc(r, job, link_job_read);
+		log_read(r, &l, false, locations_looked);
 }
 
 void logs_get(struct request *r)
 {
 	if (r->loop->has->log_streams)
-		job_find(r, logs_found);
+		job_find_doc(r, link_job_read);
 	else
 		answer_refuse(r, LOG_NO_PODS);
 }
@@ -232,19 +218,13 @@ static void log_read_asked(struct request *r, struct log_link *l)
 static void log_job_read(struct request *r, const struct job_entry *job, struct span doc)
 {
 	struct log_link l = link_of_path(r);
-	bool runs;
 	bool known = false;
 	for (size_t i = 0; i < N_FILES; i++)
 		known = known || span_is(l.file, FILES[i]);
 	if (!known)
 		answer_refuse(r, NO_TASK_LOG, "logs are called stdout, stderr, all and runtime");
-	else if (take_task(r, &l, job, doc, &runs))
+	else if (take_task(r, &l, job, doc))
 		log_read_asked(r, &l);
-}
-
-static void log_found(struct request *r, const struct job_entry *job)
-{
-	job_doc(r, job, log_job_read);
 }
 
 static void log_get_by_link(struct request *r, struct span token)
@@ -266,7 +246,7 @@ void log_get(struct request *r)
 {
 	struct span token;
 	if (!parameter_find(r, &LOG_CONTENT[LOG_TOKEN], &token))
-		job_find(r, log_found);
+		job_find_doc(r, log_job_read);
 	else
 		log_get_by_link(r, token.p ? token : SPAN(""));
 }

@@ -1,8 +1,8 @@
 /*
  * Reads the log of a task: GET of the pod, to check it, GET of the first line of its log, which
  * tells the offsets, then GET of the log, forwarded at the client's pace.  A reading belongs to the
- * request until its log begins, then to the stream.  The end of a log (l->tail) is collected in a
- * ring buffer and answered as a whole.  If the pod is gone, or the kubelet has no log, the answer
+ * request until its log begins, then to the stream.  The end of a log (l->tail) is collected and
+ * answered as a whole.  If the pod is gone, or the kubelet has no log, the answer
  * is the kept output, if there is one.  Logs of jobs on this machine are files, found by the
  * engine.
  */
@@ -31,7 +31,6 @@
 
 enum {
 	DEPTH = 64,
-	POD_NAME_MAX = 253,
 	TAIL_LINES = 2000,
 	ROLE_MAX = 63,
 	RANGES_MAX = 1 << 20 /* bytes of files; ranges of longer logs are not answered */
@@ -42,13 +41,16 @@ static const char TYPE[] = "text/plain; charset=utf-8";
 struct log_reading {
 	struct request *r; /* until r is answered */
 	struct log_link link;
+	struct output_id id;
+	unsigned streams; /* OUTPUT_...; 0: the log of the init container */
 	bool follow;
 	int refused;                 /* status of the API server instead of the log; 0: none yet */
 	log_looked *looked;          /* NULL: the log itself is wanted */
 	const char *pod, *container; /* NULL: the log is in files */
 	const char *container_id;    /* "" if unknown */
 	struct engine_task task;     /* of a job on this machine */
-	struct str whole;            /* collects a short file, for ranges; max 0: not used */
+	struct str whole;            /* collects a short file, for ranges, or ... */
+	size_t end;                  /* ... the last bytes; of both 0: not used */
 	struct log_stream *log;      /* NULL: not begun, or ended */
 	struct stream *stream;       /* NULL: not yet */
 	int64_t offset;              /* of the answer in the log; -1: not known */
@@ -58,16 +60,10 @@ struct log_reading {
 	struct span expected;        /* the text of it that has not come yet */
 	struct str held;             /* a last line that may be a message of the kubelet */
 	bool within;                 /* the forwarded bytes end within a line */
-	/* A ring buffer for the end of a log; once it is full, the oldest byte is at ring[at]. */
-	char *ring;
-	size_t size, n, at;
 };
 
 static void reading_free(struct log_reading *g)
 {
-	if (g->ring)
-		memory_wipe(g->ring, g->size);
-	free(g->ring);
 	str_wipe(&g->held);
 	str_wipe(&g->first);
 	str_wipe(&g->whole);
@@ -107,41 +103,29 @@ static void reading_set_headers(struct request *r, const char *ranges, int64_t o
 
 static void refuse_log(struct log_reading *g)
 {
-	switch (g->refused) {
-	case 400:
-		reading_refuse(g, NO_TASK_LOG,
-		               "there is no log yet: the container has not started");
-		break;
-	case 403:
-		reading_refuse(g, RIGHTS);
-		break;
-	case 404:
-		reading_refuse(g, LOG_GONE);
-		break;
-	case 429:
-	case 503:
-		reading_refuse(g, UNAVAILABLE, "the API server is overloaded; try again");
-		break;
-	default:
-		reading_refuse(
-		    g, UNKNOWN_ERROR,
-		    arena_printf(&g->r->arena,
-		                 "the API server answered %d instead of the log: it may not "
-		                 "reach the kubelet of the task's node",
-		                 g->refused));
-		break;
-	}
+	static const struct {
+		int refused, status;
+		const char *code, *message;
+	} ANSWERS[] = {
+		{ 400, NO_TASK_LOG, "there is no log yet: the container has not started" },
+		{ 403, RIGHTS },
+		{ 404, LOG_GONE },
+		{ 429, UNAVAILABLE, "the API server is overloaded; try again" },
+		{ 503, UNAVAILABLE, "the API server is overloaded; try again" },
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(ANSWERS); i++)
+		if (ANSWERS[i].refused == g->refused) {
+			reading_refuse(g, ANSWERS[i].status, ANSWERS[i].code, ANSWERS[i].message);
+			return;
+		}
+	reading_refuse(g, UNKNOWN_ERROR,
+	               arena_printf(&g->r->arena,
+	                            "the API server answered %d instead of the log: it may not "
+	                            "reach the kubelet of the task's node",
+	                            g->refused));
 }
 
 /* ---- kept output ---- */
-
-static unsigned log_file_streams(struct span file)
-{
-	return span_is(file, "stdout")   ? OUTPUT_STDOUT
-	       : span_is(file, "stderr") ? OUTPUT_STDERR
-	       : span_is(file, "all")    ? OUTPUT_BOTH
-	                                 : 0;
-}
 
 /* false: no output can have such a name. */
 static bool reading_output_id(const struct log_link *l, struct output_id *id)
@@ -168,15 +152,17 @@ static void reading_looked(struct log_reading *g, enum log_there there, int64_t 
 	done(r, &l, there, dropped);
 }
 
-/* Answers with the whole text, or with the requested range.  offset: of the text in the log. */
-static void answer_bytes(struct request *r, struct span all, int64_t offset)
+/* Answers with the whole text, or with the requested range, if there are ranges.  offset: of the
+ * text in the log; -1: not known. */
+static void answer_bytes(struct request *r, struct span all, bool ranges, int64_t offset)
 {
 	size_t from = 0;
 	size_t n = all.n;
 	/* Ranges are for GET.  There is no ETag, so no If-Range is true. */
-	bool may = strcmp(r->method, "GET") == 0 && !request_header(r, "If-Range");
+	bool may = ranges && strcmp(r->method, "GET") == 0 && !request_header(r, "If-Range");
 	enum range_result range = range_read(may ? request_header(r, "Range") : NULL, n, &from, &n);
-	reading_set_headers(r, "bytes", offset < 0 ? offset : offset + (int64_t)from);
+	reading_set_headers(r, ranges ? "bytes" : "none",
+	                    offset < 0 ? offset : offset + (int64_t)from);
 	if (range == RANGE_NONE) {
 		answer_header(r, "Content-Range", arena_printf(&r->arena, "bytes */%zu", all.n));
 		answer_refuse(r, NO_SUCH_RANGE, "the log ends before this range");
@@ -204,16 +190,15 @@ static void reading_take_output(struct output_call *c, enum output_outcome o, st
 	} else if (o == OUTPUT_DONE) {
 		size_t most = (size_t)g->r->loop->server->options->log_tail;
 		STR_AUTO text = STR_SECRET(OUTPUT_CONTENT_MAX);
-		unsigned streams = log_file_streams(g->link.file);
-		output_put(&text, c->frames, streams);
+		output_put(&text, c->frames, g->streams);
 		answer_header(g->r, "X-Log-Dropped",
 		              arena_printf(&g->r->arena, "%lld", (long long)c->facts.dropped));
-		int64_t at = streams == OUTPUT_BOTH ? c->facts.dropped : -1;
+		int64_t at = g->streams == OUTPUT_BOTH ? c->facts.dropped : -1;
 		int64_t known = at < 0 || g->link.from < at ? 0 : g->link.from - at;
 		size_t first = known < (int64_t)text.n ? (size_t)known : text.n;
 		if (g->link.tail && !g->follow && text.n - first > most)
 			first = text.n - most;
-		answer_bytes(g->r, span_from(str_view(&text), first),
+		answer_bytes(g->r, span_from(str_view(&text), first), true,
 		             at < 0 ? at : at + (int64_t)first);
 		reading_free(g);
 	} else if (g->refused) {
@@ -226,16 +211,13 @@ static void reading_take_output(struct output_call *c, enum output_outcome o, st
 /* The pod is gone: looks for a kept output. */
 static void reading_ask_output(struct log_reading *g)
 {
-	struct output_id id;
 	struct loop *loop = g->r->loop;
-	if (!log_file_streams(g->link.file) && g->refused) {
+	if (!g->streams && g->refused) {
 		refuse_log(g);
-	} else if (!log_file_streams(g->link.file)) {
+	} else if (!g->streams) {
 		reading_refuse(
 		    g, NO_TASK_LOG,
 		    "the pod of this task is gone, and with it the log of its init container");
-	} else if (!reading_output_id(&g->link, &id)) {
-		reading_refuse(g, NO_TASK_LOG, "there is no such task");
 	} else if (!loop->store) {
 		reading_refuse(g, UNAVAILABLE, "this server is shutting down");
 	} else {
@@ -245,12 +227,12 @@ static void reading_ask_output(struct log_reading *g)
 			.a = &g->r->arena,
 			.user = g->link.user,
 			.deadline_ms = clock_ms() + loop->server->options->deadline_s * 1000,
-			.id = id,
+			.id = g->id,
 			.done = reading_take_output,
 			.arg = g,
 		};
 		request_wait(g->r);
-		loop->has->outputs->get(c);
+		output_get(c);
 	}
 }
 
@@ -276,22 +258,6 @@ static void reading_log_refused(struct log_reading *g, int status)
 		refuse_log(g);
 	else
 		reading_ask_output(g);
-}
-
-/* ---- the end of a log ---- */
-
-static void answer_ring(struct log_reading *g)
-{
-	struct request *r = g->r;
-	size_t first = g->n < g->size ? 0 : g->at;
-	r->reply.body = STR_SECRET(g->size);
-	str_put(&r->reply.body, g->ring + first, g->n - first);
-	str_put(&r->reply.body, g->ring, first);
-	r->reply.status = 200;
-	r->reply.type = TYPE;
-	reading_set_headers(r, "none", -1);
-	answer_send(r);
-	reading_free(g);
 }
 
 /* ---- callbacks of the stream ---- */
@@ -346,16 +312,11 @@ static bool reading_forward(struct log_reading *g, struct span bytes)
 	size_t skipped = g->skip < (int64_t)bytes.n ? (size_t)g->skip : bytes.n;
 	g->skip -= (int64_t)skipped;
 	bytes = span_from(bytes, skipped);
-	if (g->ring) {
-		for (size_t n; bytes.n; bytes = span_from(bytes, n)) {
-			n = bytes.n < g->size - g->at ? bytes.n : g->size - g->at;
-			memcpy(g->ring + g->at, bytes.p, n);
-			g->at = (g->at + n) % g->size;
-			g->n = g->n + n < g->size ? g->n + n : g->size;
-		}
-		return true;
-	}
 	if (g->whole.max) {
+		if (g->end && g->whole.n + bytes.n > g->whole.max) { /* more than the end */
+			memmove(g->whole.p, g->whole.p + g->whole.n - g->end, g->end);
+			g->whole.n = g->end;
+		}
 		str_span(&g->whole, bytes);
 		return true;
 	}
@@ -424,15 +385,16 @@ static void reading_log_complete(struct log_reading *g)
 {
 	struct span held = str_view(&g->held);
 	bool message = kubelet_text_is(held, g->link.pod_uid, g->container_id);
-	if (message && !g->stream && g->n == 0)
+	if (message && !g->stream && g->whole.n == 0)
 		reading_log_refused(g, 404);
 	else if (message || reading_forward(g, held)) {
 		if (g->stream) {
 			stream_end(g->stream);
-		} else if (g->ring) {
-			answer_ring(g);
 		} else {
-			answer_bytes(g->r, str_view(&g->whole), g->offset);
+			struct span all = str_view(&g->whole);
+			if (g->end && all.n > g->end)
+				all = span_from(all, all.n - g->end);
+			answer_bytes(g->r, all, !g->end, g->end ? -1 : g->offset);
 			reading_free(g);
 		}
 	}
@@ -516,8 +478,8 @@ static void reading_open_log(struct log_reading *g, bool first)
 	ERR_AUTO e = { 0 };
 	const struct options *o = g->r->loop->server->options;
 	if (g->link.tail && !g->follow) {
-		g->size = (size_t)o->log_tail;
-		g->ring = xmalloc(g->size);
+		g->end = (size_t)o->log_tail;
+		g->whole = STR_SECRET(2 * g->end + LOG_STREAM_PIECE + KUBELET_TEXT_MAX);
 	}
 	g->first.max = LOG_STREAM_FIRST;
 	g->held = STR_SECRET(KUBELET_TEXT_MAX + LOG_STREAM_PIECE);
@@ -526,7 +488,7 @@ static void reading_open_log(struct log_reading *g, bool first)
 				     .pod = g->pod,
 				     .container = g->container,
 				     .files = g->container ? NULL : reading_files,
-				     .streams = log_file_streams(g->link.file) ?: OUTPUT_BOTH,
+				     .streams = g->streams ?: OUTPUT_BOTH,
 				     .user = g->link.user,
 				     .lines = g->link.tail ? TAIL_LINES : 0,
 				     .since_ms = g->link.since_ms,
@@ -576,41 +538,32 @@ static bool pod_is_of_task(const struct log_link *l, struct span pod, struct are
 	       pod_has_text(labels, "FC_TASK_INDEX", l->index, a);
 }
 
-/* "app" in pods of OpenPAI and rest-lit; in foreign pods the first container.  NULL: none. */
-static const char *find_container(const struct log_link *l, struct span pod, struct arena *a)
+/* The container of the log: "app" in pods of OpenPAI and rest-lit, in foreign pods the first one;
+ * of `runtime` "init".  And the part of its id after "containerd://".  false: there is none. */
+static bool reading_find_container(struct log_reading *g, struct span pod, struct arena *a)
 {
-	bool runtime = span_is(l->file, "runtime");
-	struct span wanted = runtime ? SPAN("init") : SPAN("app");
-	const char *first = NULL;
-	struct span list = scan_path(pod, "spec", runtime ? "initContainers" : "containers");
-	struct scan s = scan_begin(list);
+	bool app = g->streams;
+	struct span wanted = app ? SPAN("app") : SPAN("init");
+	struct scan s = scan_begin(scan_path(pod, "spec", app ? "containers" : "initContainers"));
 	for (struct span one, name; scan_item(&s, &one);) {
 		if (!scan_string(scan_get(one, "name"), a, &name))
 			continue;
+		if (span_eq(name, wanted) || (!g->container && app))
+			g->container = arena_dup(a, name);
 		if (span_eq(name, wanted))
-			return arena_dup(a, name);
-		if (!first && !runtime)
-			first = arena_dup(a, name);
+			break;
 	}
-	return first;
-}
-
-/* The part after "containerd://"; "" if the container does not exist yet. */
-static const char *pod_container_id(const struct log_link *l, struct span pod,
-                                    const char *container, struct arena *a)
-{
-	bool runtime = span_is(l->file, "runtime");
-	const char *statuses = runtime ? "initContainerStatuses" : "containerStatuses";
-	struct scan s = scan_begin(scan_path(pod, "status", statuses));
-	for (struct span one, id; scan_item(&s, &one);) {
-		if (!pod_has_text(one, "name", span_of(container), a) ||
+	s = scan_begin(
+	    scan_path(pod, "status", app ? "containerStatuses" : "initContainerStatuses"));
+	for (struct span one, id; g->container && scan_item(&s, &one);) {
+		if (!pod_has_text(one, "name", span_of(g->container), a) ||
 		    !scan_string(scan_get(one, "containerID"), a, &id))
 			continue;
 		size_t scheme = span_find(id, 0, "://");
-		size_t begin = scheme == SIZE_MAX ? 0 : scheme + 3;
-		return arena_dup(a, (struct span){ id.p + begin, id.n - begin });
+		g->container_id = arena_dup(a, span_from(id, scheme == SIZE_MAX ? 0 : scheme + 3));
+		break;
 	}
-	return "";
+	return g->container;
 }
 
 static void reading_take_pod(struct log_reading *g, struct span pod)
@@ -624,13 +577,10 @@ static void reading_take_pod(struct log_reading *g, struct span pod)
 		reading_looked(g, LOG_OF_POD, 0);
 		return;
 	}
-	g->container = find_container(&g->link, pod, a);
-	if (!g->container) {
+	if (reading_find_container(g, pod, a))
+		reading_open_log(g, !g->link.tail);
+	else
 		reading_refuse(g, NO_TASK_LOG, "the pod of this task has no such container");
-		return;
-	}
-	g->container_id = pod_container_id(&g->link, pod, g->container, a);
-	reading_open_log(g, !g->link.tail);
 }
 
 static void pod_answered(void *arg, const struct store_reply *reply)
@@ -650,28 +600,12 @@ static void pod_answered(void *arg, const struct store_reply *reply)
 		    reading_message(g, "the API server does not answer", reply->message));
 }
 
-/* FRAMEWORK-ROLE-INDEX, as FrameworkController does; NULL if it is too long or invalid. */
-static const char *pod_name(const struct log_link *l, struct arena *a)
-{
-	int64_t index;
-	if (parse_i64(l->index, 0, INT32_MAX, &index) < 0)
-		return NULL;
-	const char *name = arena_printf(a, "%s-%.*s-%lld", l->framework, (int)l->role.n, l->role.p,
-	                                (long long)index);
-	return strlen(name) <= POD_NAME_MAX ? name : NULL;
-}
-
 static void reading_begin_here(struct log_reading *g)
 {
-	struct output_id id;
+	const struct output_id *id = &g->id;
 	struct log_files found = { .n = 0 };
-	if (!reading_output_id(&g->link, &id)) {
-		reading_refuse(g, NO_TASK_LOG, "there is no such task");
-		return;
-	}
 	g->task = (struct engine_task){
-		span_of(id.framework_uid),      id.role, id.index, id.attempt, id.retry,
-		!log_file_streams(g->link.file)
+		span_of(id->framework_uid), id->role, id->index, id->attempt, id->retry, !g->streams
 	};
 	struct engine *engine = g->r->loop->server->engine;
 	bool there = engine_log_find(engine, &g->task, &g->r->arena, &found);
@@ -694,32 +628,37 @@ static void reading_begin_here(struct log_reading *g)
 void log_read(struct request *r, const struct log_link *l, bool follow, log_looked *looked)
 {
 	struct loop *loop = r->loop;
-	const char *pod = pod_name(l, &r->arena);
+	struct output_id id;
+	unsigned streams = looked || span_is(l->file, "all") ? OUTPUT_BOTH
+	                   : span_is(l->file, "stdout")      ? OUTPUT_STDOUT
+	                   : span_is(l->file, "stderr")      ? OUTPUT_STDERR
+	                                                     : 0;
 	if (!loop->has->log_streams) {
 		answer_refuse(r, LOG_NO_PODS);
 		return;
 	}
-	if (!pod) {
+	if (!reading_output_id(l, &id)) {
 		answer_refuse(r, NO_TASK_LOG, "there is no such task");
 		return;
 	}
 	struct log_reading *g = xcalloc(1, sizeof(*g));
 	*g = (struct log_reading){ .r = r,
 		                   .link = *l,
+		                   .id = id,
+		                   .streams = streams,
 		                   .follow = follow,
 		                   .looked = looked,
-		                   .pod = pod,
 		                   .container_id = "",
 		                   .offset = -1 };
-	if (looked)
-		g->link.file = SPAN("all");
+	/* As FrameworkController does. */
+	g->pod = arena_printf(&r->arena, "%s-%.*s-%lld", l->framework, (int)l->role.n, l->role.p,
+	                      (long long)id.index);
 	if (loop->server->engine)
 		reading_begin_here(g);
 	else if (!g->link.pod_uid[0])
 		reading_ask_output(g);
 	else
-		job_store_get(r, &(struct job_object){ KIND_POD, pod, g->link.user }, pod_answered,
-		              g);
+		job_store_get(r, KIND_POD, g->pod, pod_answered, g);
 }
 
 /* Kubernetes 1.20 to 1.36.  "rpc error": the container was removed. */

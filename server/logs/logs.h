@@ -11,7 +11,7 @@
  *
  * TOKEN is a service account token for the audience rest-lit-output, bound to the pod.  A
  * TokenReview validates it and names the pod, which must be the one in the status of its Framework,
- * by uid.  The server keeps the output in an output_store and limits the outputs of a job
+ * by uid.  The server keeps the output in ConfigMaps and limits the outputs of a job
  * together.  Uploads have a loop, thread, listener and store of their own, so that they do not
  * delay other requests.
  *
@@ -27,11 +27,6 @@ enum {
 	OUTPUT_TEXT_MAX = OUTPUT_CONTENT_MAX + OUTPUT_FRAMES_MAX * OUTPUT_FRAME_HEAD,
 	OUTPUT_PACKED_MAX = 512 << 10, /* bytes of a body, and of an output that is kept */
 };
-
-/* The storage of the ends of outputs (logs_internal.h): ConfigMaps in the store of objects, the
- * cluster or the directory of --local. */
-struct output_store;
-extern const struct output_store OUTPUT_CONFIGMAPS;
 
 struct uploads;
 

@@ -19,6 +19,7 @@ struct log_link {
 	const char *framework, *framework_uid, *pod_uid, *user;
 	int64_t expires_s; /* since 1970 */
 	bool tail;         /* the end of the log only */
+	bool runs;         /* by the status, the pod exists; not in the link */
 	int64_t since_ms;  /* of the query; 0: all of the log */
 	int64_t from;      /* of the query: the offset to begin at ... */
 	struct span start; /* ... in the file with this first line; "": in all of the log */
@@ -196,18 +197,16 @@ struct output_call {
 };
 
 /*
- * The storage of the ends of outputs: a table of three functions.  Data that is read is untrusted.
- * All functions run on the thread of c->store and do not block.
+ * The storage of the ends of outputs, in output_configmaps.c.  Data that is read is untrusted.  All
+ * functions run on the thread of c->store and do not block.
  */
-struct output_store {
-	/* The kept outputs of the job of c->id. */
-	void (*list)(struct output_call *c);
-	/* Keeps c->packed as the output of c->id, unless the list has changed since `list`, and
-	 * deletes the displaced ones.  The same output again is OUTPUT_DONE. */
-	void (*put)(struct output_call *c);
-	/* c->facts and c->frames of c->id. */
-	void (*get)(struct output_call *c);
-};
+/* The kept outputs of the job of c->id. */
+void output_list(struct output_call *c);
+/* Keeps c->packed as the output of c->id, unless the list has changed since `output_list`, and
+ * deletes the displaced ones.  The same output again is OUTPUT_DONE. */
+void output_keep(struct output_call *c);
+/* c->facts and c->frames of c->id. */
+void output_get(struct output_call *c);
 
 /* ---- output_configmaps.c: its objects.  Pure; untrusted when they are read back. ---- */
 

@@ -181,7 +181,7 @@ static void output_index_answered(void *arg, const struct store_reply *reply)
 		        SPAN("outputs of an earlier job of this name still exist"));
 }
 
-static void output_list(struct output_call *c)
+void output_list(struct output_call *c)
 {
 	output_ask(c, (struct store_request){ .verb = STORE_GET,
 	                                      .name = output_index_name(c->a, c->id.framework),
@@ -201,7 +201,7 @@ static void output_answered(void *arg, const struct store_reply *reply)
 		c->done(c, OUTPUT_ABSENT, reply->message);
 }
 
-static void output_get(struct output_call *c)
+void output_get(struct output_call *c)
 {
 	c->frames = SPAN("");
 	output_ask(c, (struct store_request){ .verb = STORE_GET,
@@ -224,7 +224,7 @@ static void output_make(struct output_call *c)
 	                                      .done = output_made });
 }
 
-static void output_keep(struct output_call *c)
+void output_keep(struct output_call *c)
 {
 	STR_AUTO lines = STR_INIT(LINES_MAX);
 	if (output_index_find(&c->index, &c->entry)) {
@@ -313,5 +313,3 @@ static void output_compared(void *arg, const struct store_reply *reply)
 	else
 		c->done(c, OUTPUT_OTHER, SPAN("another output of this task attempt is kept"));
 }
-
-const struct output_store OUTPUT_CONFIGMAPS = { output_list, output_keep, output_get };

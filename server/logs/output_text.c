@@ -140,53 +140,32 @@ const struct output_entry *output_index_find(const struct output_index *x,
 	return NULL;
 }
 
-static bool entry_is_superseded(const struct output_entry *old, const struct output_entry *e)
-{
-	return old->attempt < e->attempt || (entry_is_task(old, e) && old->retry < e->retry);
-}
-
-static bool entry_is_less(const struct output_entry *old, const struct output_entry *e)
-{
-	return e->failed && !old->failed;
-}
-
-struct index_use {
-	int64_t bytes;
-	size_t n, displaced;
-};
-
-/* Displaces entries that may go, the oldest first, until there is room. */
-static void
-output_index_displace(const struct output_index *x, const struct output_entry *e, int64_t budget,
-                      bool (*may_go)(const struct output_entry *, const struct output_entry *),
-                      struct index_use *u)
-{
-	for (size_t i = 0; i < x->n && u->displaced < OUTPUTS_DISPLACED_MAX; i++) {
-		struct output_entry *old = &x->v[i];
-		if (u->n < OUTPUTS_MAX && u->bytes + e->bytes <= budget)
-			return; /* there is room */
-		if (old->displaced || !may_go(old, e))
-			continue;
-		old->displaced = true;
-		u->bytes -= old->bytes;
-		u->n--;
-		u->displaced++;
-	}
-}
-
 int64_t output_index_room(const struct output_index *x, const struct output_entry *e,
                           int64_t budget)
 {
-	struct index_use u = { 0, x->n, 0 };
+	int64_t left = budget;
+	size_t n = x->n;
 	for (size_t i = 0; i < x->n; i++)
-		u.bytes += x->v[i].bytes;
-	output_index_displace(x, e, budget, entry_is_superseded, &u);
-	output_index_displace(x, e, budget, entry_is_less, &u);
-	int64_t left = u.n < OUTPUTS_MAX ? budget - u.bytes : 0;
-	if (left >= e->bytes)
-		return e->bytes;
-	if (left >= OUTPUT_LEAST)
-		return left;
+		left -= x->v[i].bytes;
+	/* Outputs of earlier attempts go first; then, if this task failed, those of tasks that
+	 * succeeded. */
+	for (int less = 0; less <= e->failed; less++) {
+		for (size_t i = 0; i < x->n && x->n - n < OUTPUTS_DISPLACED_MAX; i++) {
+			struct output_entry *old = &x->v[i];
+			if (n < OUTPUTS_MAX && left >= e->bytes)
+				return e->bytes;
+			bool past = old->attempt < e->attempt ||
+			            (entry_is_task(old, e) && old->retry < e->retry);
+			if (old->displaced || !(less ? !old->failed : past))
+				continue;
+			old->displaced = true;
+			left += old->bytes;
+			n--;
+		}
+	}
+	left = n < OUTPUTS_MAX ? left : 0;
+	if (left >= OUTPUT_LEAST || left >= e->bytes)
+		return left < e->bytes ? left : e->bytes;
 	for (size_t i = 0; i < x->n; i++)
 		x->v[i].displaced = false;
 	return 0;

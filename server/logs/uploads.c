@@ -332,7 +332,7 @@ static void upload_fail(struct upload *u, enum output_outcome o, struct span why
 static void upload_list(struct upload *u)
 {
 	u->c.done = upload_take_list;
-	u->r->loop->has->outputs->list(&u->c);
+	output_list(&u->c);
 }
 
 static void upload_keep(struct upload *u)
@@ -383,19 +383,15 @@ static void upload_take_framework(void *arg, const struct store_reply *reply)
 		job = job_entry_new(reply->body);
 	enum task_match match = job ? match_task(u, job, reply->body) : TASK_OTHER;
 	job_entry_drop(job);
-	switch (match) {
-	case TASK_MATCHES:
+	if (match == TASK_MATCHES) {
 		upload_list(u);
-		break;
-	case TASK_UNKNOWN:
-		refuse_busy(u->r, "the status of the job does not name the pod yet");
-		upload_finish(u);
-		break;
-	case TASK_OTHER:
-		refuse_foreign(u->r, "the status of the job names another pod, or there is none");
-		upload_finish(u);
-		break;
+		return;
 	}
+	if (match == TASK_UNKNOWN)
+		refuse_busy(u->r, "the status of the job does not name the pod yet");
+	else
+		refuse_foreign(u->r, "the status of the job names another pod, or there is none");
+	upload_finish(u);
 }
 
 /* Cuts what does not fit.  false: no room. */
@@ -424,7 +420,7 @@ static void upload_take_list(struct output_call *c, enum output_outcome o, struc
 		upload_finish(u);
 	} else {
 		c->done = upload_output_stored;
-		u->r->loop->has->outputs->put(c);
+		output_keep(c);
 	}
 }
 

@@ -47,7 +47,6 @@ static int open_features(struct loop *l, struct err *e)
 	struct loop_source source;
 	f->accounts = accounts_new(s->accounts, l->store);
 	f->auth = auth_new(l);
-	f->outputs = &OUTPUT_CONFIGMAPS;
 	f->edits = worker_inbox_new(s->edits, e);
 	if (!f->edits)
 		return -1;

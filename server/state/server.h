@@ -48,7 +48,6 @@ struct route_table;
 struct scheduler;
 struct log_streams;
 struct tls;
-struct output_store;
 struct uploads;
 struct worker;
 struct worker_inbox;
@@ -135,5 +134,4 @@ struct features {
 	struct worker_inbox *edits;      /* NULL after `stop` */
 	struct followers *followers;     /* NULL: no cache of jobs */
 	struct uploads *uploads;         /* NULL: not the loop of --output-listen */
-	const struct output_store *outputs;
 };

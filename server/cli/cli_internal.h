@@ -54,7 +54,8 @@ void manual_page(struct str *out);
 
 /* ---- term.c: lines, visible text, tables (pure); output of a command that waits ---- */
 
-/* Splits bytes into lines of at most `max` bytes; `cut`: a line was longer. */
+/* Splits bytes into lines of at most `max` bytes; `cut`: a line was longer.  It ends with
+ * str_done(&l->line). */
 struct line_splitter {
 	struct str line;
 	bool cut;
@@ -67,11 +68,12 @@ typedef void line_taker(void *arg, struct span line, bool cut);
 void lines_feed(struct line_splitter *l, struct span bytes, line_taker *take, void *arg);
 /* Hands over a last line without an end. */
 void lines_end(struct line_splitter *l, line_taker *take, void *arg);
-void lines_done(struct line_splitter *l);
 
 /* Appends untrusted text for a terminal: control characters, invalid UTF-8 and characters that
  * change the writing direction become \x1b or \u{202e}; tabs stay. */
 void visible_text(struct str *out, struct span text);
+/* Visible text in one line, trimmed, of at most 4096 bytes before; in the arena. */
+const char *visible_line(struct arena *a, struct span text);
 /* The part of a line behind the last CR that has a text behind it, without blanks at the end. */
 struct span visible_part(struct span line);
 /* An upper bound of the columns of visible text without tabs. */
@@ -135,12 +137,9 @@ size_t output_columns(void); /* of standard output; SIZE_MAX: no terminal */
 /* Prints visible text and LF on standard error; the second with the time of day. */
 void term_print(struct term *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void term_message(struct term *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Prints a line of a log on standard output, after "NAME | ".  The number chooses its colour. */
-struct log_name {
-	const char *name; /* NULL: none */
-	size_t number;
-};
-void term_log(struct term *s, const struct log_name *name, struct span line, bool cut);
+/* Prints a line of a log on standard output, after "NAME | " (NULL: without).  The number chooses
+ * its colour. */
+void term_log(struct term *s, const char *name, size_t number, struct span line, bool cut);
 /* Draws the block with this text, whole lines, if it is another or is not there. */
 void term_show(struct term *s, struct span text);
 
@@ -154,7 +153,7 @@ struct own_server {
 	/* While the job is followed, again and again: prints what the engine has said.  -1 to go
 	 * on, else the exit code. */
 	int (*look)(void *arg, struct live_view *v);
-	void (*kill)(void *arg); /* kills the tasks */
+	struct engine *engine;
 	/* `run -- COMMAND`: gets the exit code of the command, or 128 + the signal that stopped
 	 * it; stays if nothing is known of its end.  NULL: the job is one of a file. */
 	int *exit_code;
@@ -186,7 +185,14 @@ typedef int remote_runner(struct remote *r, const void *arg, struct err *e);
 int remote_run(struct options *o, const struct own_server *own, remote_runner *run,
                const void *arg);
 
+/* A file for the body of an answer. */
+struct remote_file {
+	const char *name; /* for messages */
+	int fd;
+};
+
 struct remote_reply {
+	const struct remote_file *file; /* gets the body of a 2xx; NULL: `body` does */
 	int status;
 	char *location; /* header; NULL if absent */
 	bool replayed;  /* an earlier request has done it */
@@ -365,12 +371,12 @@ struct log_mux;
 /* The texts of *wanted are borrowed. */
 struct log_mux *log_mux_new(struct remote *r, struct term *s, const struct log_wanted *wanted);
 void log_mux_free(struct log_mux *m); /* accepts NULL */
-/* Takes a new state of the job, /api/v2/jobs/USER~NAME. */
-void log_mux_update(struct log_mux *m, struct span detail);
+/* Takes a new state of the job, /api/v2/jobs/USER~NAME.  true: all tasks have succeeded, so that no
+ * log can grow. */
+bool log_mux_update(struct log_mux *m, struct span detail);
 /* Starts requests that are due.  The time until the next one, INT64_MAX if none is known. */
 int64_t log_mux_run_once(struct log_mux *m);
 bool log_mux_idle(const struct log_mux *m);      /* nothing is being read */
-bool log_mux_has_ended(const struct log_mux *m); /* all tasks have succeeded */
 size_t log_mux_missing(const struct log_mux *m); /* logs that could not be read */
 /* Gives the last lines of all tasks; in the arena.  Returns the number of tasks. */
 size_t log_mux_tasks(const struct log_mux *m, struct arena *a, const struct task_progress **out);

@@ -13,13 +13,6 @@ static void complete_put(struct str *out, const char *dashes, const char *word, 
 	str_printf(out, "%s%s\t%s\n", dashes, word, meaning);
 }
 
-static void complete_command(struct str *out)
-{
-	for (const struct command *c = COMMANDS; c < COMMANDS + N_COMMANDS; c++)
-		if (c->summary)
-			complete_put(out, "", c->name, c->summary);
-}
-
 static void complete_option(struct str *out, const struct command *c)
 {
 	for (const struct option *o = OPTIONS; o < OPTIONS + N_OPTIONS; o++)
@@ -72,11 +65,14 @@ int cmd_complete(const struct command *c, struct options *o)
 		before = "--output";
 	if (c < COMMANDS + N_COMMANDS && span_starts(span_of(before), "--"))
 		option = option_find(span_of(before + 2), c->options);
+	for (const struct command *k = COMMANDS; k < COMMANDS + N_COMMANDS; k++)
+		if (o->n_files == 1 && k->summary)
+			complete_put(&out, "", k->name, k->summary);
 	if (o->n_files == 1)
-		complete_command(&out);
-	else if (c == COMMANDS + N_COMMANDS)
+		return command_print(str_view(&out));
+	if (c == COMMANDS + N_COMMANDS)
 		return EXIT_OK;
-	else if (dashes + 1 < o->n_files)
+	if (dashes + 1 < o->n_files)
 		str_puts(&out, dashes + 2 == o->n_files ? ":command" : ":file");
 	else if (option && option->commands & c->options && option->type != OPTION_SWITCH)
 		complete_value(&out, option);

@@ -10,24 +10,6 @@
 
 enum { PATH_LIMIT = 4096 };
 
-static const char HIDDEN[] = "******";
-
-/* The server hides `auth` of images. */
-static bool resubmit_hides_login(struct span config, struct arena *a)
-{
-	struct scan walk = scan_begin(scan_get(config, "prerequisites"));
-	for (struct span one; scan_item(&walk, &one);) {
-		struct span auth = scan_get(one, "auth");
-		struct scan members = scan_begin(auth);
-		if (span_is(scan_text(auth, a), HIDDEN))
-			return true;
-		for (struct span key, value; scan_member(&members, &key, &value);)
-			if (span_is(scan_text(value, a), HIDDEN))
-				return true;
-	}
-	return false;
-}
-
 /* Appends "--secret NAME " unless it is an option, or is there. */
 static void resubmit_miss(struct str *out, const struct options *o, struct span name)
 {
@@ -49,7 +31,7 @@ static int resubmit_forget_secrets(struct job_text *t, const struct options *o, 
 	ARENA_AUTO arena = { 0 };
 	struct span config = { t->text, t->n };
 	STR_AUTO missing = STR_INIT(PATH_LIMIT);
-	if (!span_is(scan_text(scan_get(config, "secrets"), &arena), HIDDEN))
+	if (!span_is(scan_text(scan_get(config, "secrets"), &arena), "******"))
 		return 0;
 	struct scan names = scan_begin(scan_path(config, "extras", "secretEnv"));
 	for (struct span name; scan_item(&names, &name);)
@@ -99,7 +81,8 @@ static int resubmit_job(struct remote *r, const char *job, struct span config, s
 	if (!node_is(old, NODE_TEXT) || old->n == 0)
 		return err_set(e, UNKNOWN_ERROR, "%s: the configuration of %s has no name",
 		               r->o->server, job);
-	if (resubmit_hides_login(config, &arena))
+	/* The server hides `auth` of images. */
+	if (span_find(scan_get(config, "prerequisites"), 0, "\"******\"") != SIZE_MAX)
 		return err_set(
 		    e, 400, NULL,
 		    "%s has secrets of a registry, which the server does not return; submit "

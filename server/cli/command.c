@@ -18,27 +18,40 @@
 
 enum { HELP_MAX = 64 * 1024 };
 
-void command_put_names(struct str *out, const struct command *c)
+void command_put_about(struct str *out, const struct command *c)
 {
-	if (c->run != cmd_schema)
-		return;
-	str_puts(out, "NAME is one of ");
-	schema_names(out, ", ");
-	str_puts(out, ".\n");
+	const char *status = strstr(c->about, "Exit status:") ?: "";
+	str_put(out, c->about, strlen(c->about) - strlen(status));
+	if (c->run == cmd_schema) {
+		str_puts(out, "NAME is one of ");
+		schema_names(out, ", ");
+		str_puts(out, ".\n");
+	}
+	if (c->arguments && span_starts(span_of(c->arguments), "JOB"))
+		str_puts(out, "JOB is USER~NAME, or NAME for one of your own jobs.\n");
+	str_puts(out, status);
+}
+
+void command_put_examples(struct str *out, const struct command *c)
+{
+	bool several = strchr(c->examples, '\n')[1] != '\0';
+	if (c->examples[0] == ' ')
+		str_puts(out, several ? "Examples:\n" : "Example:\n");
+	str_puts(out, c->examples);
 }
 
 static int command_help(const struct command *c, bool all)
 {
 	STR_AUTO out = STR_INIT(HELP_MAX);
-	str_printf(&out, "Usage: rest-lit %s%s%s%s\n\n%s", c->name,
-	           c->options ? " [OPTION]..." : "", c->arguments ? " " : "",
-	           c->arguments ? c->arguments : "", c->about);
-	command_put_names(&out, c);
+	str_printf(&out, "Usage: rest-lit %s%s%s%s\n\n", c->name, c->options ? " [OPTION]..." : "",
+	           c->arguments ? " " : "", c->arguments ? c->arguments : "");
+	command_put_about(&out, c);
 	if (c->options) {
 		str_char(&out, '\n');
 		options_help(&out, c->options, all);
 	}
-	str_printf(&out, "\n%s", c->examples);
+	str_char(&out, '\n');
+	command_put_examples(&out, c);
 	return command_print(str_view(&out));
 }
 

@@ -16,7 +16,6 @@ const struct command COMMANDS[] = {
 	  "Exit status: 0 the job has succeeded, 1 it has failed, 2 it was refused, 3 it was\n"
 	  "interrupted or could not be run.  Of a command: its own, 128 + N if signal N has\n"
 	  "ended or Ctrl-C has stopped it, 125 if it was refused or could not be run.\n",
-	  "Examples:\n"
 	  "  rest-lit run job.yaml\n"
 	  "  rest-lit run --gpus 1 -- python train.py --lr 0.1\n"
 	  "  rest-lit run --mount /data --mount out:/out:rw job.yaml\n" },
@@ -24,7 +23,6 @@ const struct command COMMANDS[] = {
 	  "FILE|-...", "print every mistake of a job",
 	  "Check jobs and print every mistake as FILE:LINE:COLUMN: /json/pointer: text\n"
 	  "Exit status: 0 all jobs are valid, 1 a job is invalid, 2 wrong usage.\n",
-	  "Example:\n"
 	  "  rest-lit validate examples/*.yaml\n" },
 	{ "serve", cmd_serve, FOR_SERVE, 0, 0, "takes no file", NULL, "accept jobs over HTTP",
 	  "Accept jobs over HTTP and run them in a cluster or on this machine.\n",
@@ -43,7 +41,6 @@ const struct command COMMANDS[] = {
 	  "rights, the controller, objects of pods; or this machine with --local.  Print a\n"
 	  "line per item, and what to do.  Nothing is created or changed.\n"
 	  "Exit status: 0 no item failed, 1 an item failed, 2 wrong usage.\n",
-	  "Examples:\n"
 	  "  rest-lit check --config rest-lit.yaml\n"
 	  "  rest-lit check --kubeconfig ~/.kube/config --jwt-secret-file jwt-secret\n"
 	  "  rest-lit check --local jobs --no-auth --user alice\n" },
@@ -55,7 +52,6 @@ const struct command COMMANDS[] = {
 	  "/metrics of --listen need no authentication.\n"
 	  "Exit status: 0 stopped by a signal, 1 refused, or another one has the Lease,\n"
 	  "2 wrong usage.\n",
-	  "Examples:\n"
 	  "  rest-lit controller --kubeconfig ~/.kube/config --namespace pai-jobs\n"
 	  "  rest-lit controller --listen :9186 --controller-config frameworkcontroller.yaml\n" },
 	{ "submit", cmd_submit, FOR_SUBMIT, 0, 1, "name one file, or a command after --",
@@ -71,7 +67,6 @@ const struct command COMMANDS[] = {
 	  "Exit status: 0 the job was accepted, with --wait: it has succeeded; 1 it has\n"
 	  "failed or was stopped; 2 it was refused; 3 the server does not answer, the time\n"
 	  "limit has passed, or Ctrl-C: the job goes on.\n",
-	  "Examples:\n"
 	  "  rest-lit submit --wait --logs job.yaml\n"
 	  "  rest-lit submit --name mnist-2 --set lr=0.01 --env OMP_NUM_THREADS=4 job.yaml\n"
 	  "  rest-lit submit --sweep lr=0.1,0.01 --sweep seed=1..5 --wait --yes job.yaml\n"
@@ -84,79 +79,65 @@ const struct command COMMANDS[] = {
 	  "JSON; with --sort, the first ones in another order.  --watch shows them again every\n"
 	  "two seconds, on a terminal in the same place, until Ctrl-C.\n"
 	  "Exit status: 0, 2 refused, 3 the server does not answer.\n",
-	  "Example:\n"
 	  "  rest-lit jobs --user alice --state RUNNING,WAITING\n"
 	  "  rest-lit jobs --tag mnist --sort name --watch\n" },
 	{ "show", cmd_show, FOR_SHOW, 1, 1, "name one job", "JOB", "show the state of a job",
 	  "Print state and tasks of a job; if it waits or has failed, also the reason and a\n"
-	  "remedy.  JOB is USER~NAME, or NAME for one of your own jobs.\n"
+	  "remedy.\n"
 	  "Exit status: 0, 2 refused, or there is no such job, 3 the server does not answer.\n",
-	  "Example:\n"
 	  "  rest-lit show alice~mnist\n" },
 	{ "stop", cmd_stop, FOR_STOP, 0, SIZE_MAX, "name a job, or --tag", "JOB...", "stop jobs",
 	  "Stop jobs: those that are named, or all of your own that wait or run and have any\n"
-	  "--tag.  Each is tried.  JOB is USER~NAME, or NAME for one of your own jobs.\n"
+	  "--tag.  Each is tried.\n"
 	  "Exit status: the worst of 0, 2 refused, or there is no such job, 3 the server does\n"
 	  "not answer.\n",
-	  "Example:\n"
 	  "  rest-lit stop --tag mnist\n" },
 	{ "cancel", cmd_stop, FOR_STOP, 0, SIZE_MAX, "name a job, or --tag", "JOB...", "the same as stop",
 	  "Stop jobs, as rest-lit stop does.\nExit status: as of stop.\n",
-	  "Example:\n  rest-lit cancel mnist\n" },
+	  "  rest-lit cancel mnist\n" },
 	{ "fetch", cmd_fetch, FOR_FETCH, 1, 1, "name one job", "JOB", "fetch the code of a job",
-	  "Write the files that a job was submitted with, by --code, to a new directory.  JOB\n"
-	  "is USER~NAME, or NAME for one of your own jobs.\n"
+	  "Write the files that a job was submitted with, by --code, to a new directory.\n"
 	  "Exit status: 0, 2 refused, or there is no such job, or it has no code, 3 the server\n"
 	  "does not answer.\n",
-	  "Example:\n"
 	  "  rest-lit fetch --code mnist -o mnist-code\n" },
 	{ "logs", cmd_logs, FOR_LOGS, 1, 2, "name a job, and perhaps a task",
 	  "JOB [TASK]", "print the output of a job's tasks",
 	  "Print the output of the tasks of a job; with -f, also what they write from now on\n"
 	  "until they have ended.  -n cuts the log of each task to its last lines, --since to\n"
 	  "what was written from a time on.  TASK is ROLE, ROLE[INDEX], ROLE-INDEX or INDEX.\n"
-	  "JOB is USER~NAME, or NAME for one of your own jobs.\n"
 	  "Exit status: 0, 1 an output is missing, 2 refused, or there is no such job or\n"
 	  "task, 3 the server does not answer, or Ctrl-C.\n",
-	  "Examples:\n"
 	  "  rest-lit logs mnist\n"
 	  "  rest-lit logs -f -n 20 alice~mnist worker-0\n"
 	  "  rest-lit logs --since 5m mnist\n" },
 	{ "wait", cmd_wait, FOR_WAIT, 0, 1, "name one job, or --tag", "JOB", "wait until jobs have ended",
 	  "Show the progress of a job until it has ended; or of all of your own jobs with any\n"
 	  "--tag, one after the other.\n"
-	  "JOB is USER~NAME, or NAME for one of your own jobs.\n"
 	  "Exit status: 0 all have succeeded, 1 one has failed or was stopped or deleted,\n"
 	  "2 refused, or there is no such job, 3 the server does not answer, the time limit\n"
 	  "has passed, or Ctrl-C: the jobs go on.\n",
-	  "Examples:\n"
 	  "  rest-lit wait mnist && rest-lit logs mnist\n"
 	  "  rest-lit wait --tag mnist\n" },
 	{ "events", cmd_events, FOR_EVENTS, 1, 1, "name one job",
 	  "JOB", "list the events of a job's pods",
 	  "Print what the cluster has reported about the pods of a job, the last event below.\n"
-	  "JOB is USER~NAME, or NAME for one of your own jobs.\n"
 	  "Exit status: 0, 2 refused, or there is no such job, 3 the server does not answer.\n",
-	  "Example:\n"
 	  "  rest-lit events mnist\n" },
 	{ "delete", cmd_delete, FOR_DELETE, 0, SIZE_MAX, "name a job, or --tag",
 	  "JOB...", "remove jobs that do not run",
 	  "Remove jobs with their logs and objects; their names are free again: those that are\n"
 	  "named, or all of your own with any --tag.  Each is tried; a running job must be\n"
-	  "stopped first.  JOB is USER~NAME, or NAME for one of your own jobs.\n"
+	  "stopped first.\n"
 	  "Exit status: the worst of 0, 2 refused, running, or there is no such job, 3 the\n"
 	  "server does not answer.\n",
-	  "Example:\n"
 	  "  rest-lit delete mnist mnist-2\n" },
 	{ "resubmit", cmd_resubmit, FOR_RESUBMIT, 1, 1, "name one job",
 	  "JOB", "submit a job once more",
 	  "Submit the same job once more under another name, and print USER~NAME.  The\n"
 	  "default is the old name with the next free number: mnist-2.  --set, --env and\n"
 	  "--tag change it as with submit; the tags of the old job are not taken.  The server\n"
-	  "does not return secrets: give each with --secret.  JOB is USER~NAME, or NAME for\n"
-	  "one of your own jobs.\n"
+	  "does not return secrets: give each with --secret.\n"
 	  "Exit status: as of submit.\n",
-	  "Example:\n"
 	  "  rest-lit resubmit --wait --set lr=0.01 mnist\n" },
 	{ "backup", cmd_backup, FOR_BACKUP, 1, 1, "name one file", "FILE",
 	  "copy the database of a machine",
@@ -165,26 +146,22 @@ const struct command COMMANDS[] = {
 	  "administrators may do this.  docs/LOCAL.md says how it is restored.\n"
 	  "Exit status: 0, 2 refused, or there is such a file, 3 the server does not answer,\n"
 	  "or the file cannot be written.\n",
-	  "Examples:\n"
 	  "  rest-lit backup --token-file token jobs.db\n"
 	  "  sqlite3 jobs.db 'select name from object where kind = 0'\n" },
 	{ "translate", cmd_translate, FOR_TRANSLATE, 1, 1, "name one file",
 	  "FILE|-", "print the objects of a job",
 	  "Print the objects of a job as one Kubernetes List for kubectl create -f -\n",
-	  "Example:\n"
 	  "  rest-lit translate --user alice job.yaml | kubectl create -f -\n" },
 	{ "convert", cmd_convert, FOR_CONVERT, 1, 1, "name one file",
 	  "FILE|-", "write a job as an OpenPAI v2 job",
 	  "Print a job of any dialect as an OpenPAI job of protocol 2, in YAML.  What such a\n"
 	  "job cannot say is a comment at its top, and a warning on standard error.\n"
 	  "Exit status: 0, 1 the job is invalid or cannot be converted, 2 wrong usage.\n",
-	  "Example:\n"
 	  "  rest-lit convert examples/tfDemo.json > tfDemo.yaml\n" },
 	{ "token", cmd_token, FOR_TOKEN, 0, 0, "takes no file", NULL, "make a token for a user",
 	  "Make a token (HS256) with the secret of a server, and print only the token on\n"
 	  "standard output.  A server with --token-check=stored accepts it only if it is\n"
 	  "also stored in the user's Secret.\n",
-	  "Example:\n"
 	  "  TOKEN=$(rest-lit token --user alice --jwt-secret-file jwt-secret)\n"
 	  "  curl -H \"Authorization: Bearer $TOKEN\" localhost:9186/api/v2/tokens/check\n" },
 	{ "schema", cmd_schema, 0, 1, 1, "name one schema",
@@ -192,20 +169,16 @@ const struct command COMMANDS[] = {
 	  "Print the JSON Schema of the jobs of a dialect, of pods in them, of the facts file\n"
 	  "(--facts), the file of issuers (--issuers), the configuration of HiveD\n"
 	  "(--hived-config), or the configuration file (--config).\n",
-	  "Example:\n"
 	  "  rest-lit schema v2 > pai-v2.schema.json\n" },
 	{ "version", cmd_version, 0, 0, SIZE_MAX, NULL, NULL, "print the version",
 	  "Print the versions of rest-lit and of the libraries that it uses.\n",
-	  "Example:\n"
 	  "  rest-lit version\n" },
 	{ "page", cmd_page, 0, 1, 1, "there is no such page",
 	  "NAME", NULL,
 	  "Print a page of the documentation that is generated from tables in the code.\n",
-	  "Example:\n"
 	  "  rest-lit page openapi > openapi.json\n" },
 	{ "complete", cmd_complete, 0, 1, SIZE_MAX, "name the words of a command line", "WORD...", NULL,
 	  "Print the words that a shell offers for the last one.\n",
-	  "Example:\n"
 	  "  rest-lit complete jobs --state ''\n" },
 };
 /* clang-format on */

@@ -16,48 +16,34 @@ enum { EXIT_OK = 0, EXIT_REFUSED = 1, EXIT_USAGE = 2, EXIT_SERVER = 3 };
 /* `run -- COMMAND` has failed before the command, or could not learn its end. */
 enum { EXIT_NO_COMMAND = 125 };
 
+/* The arguments that are not options are o->files.  Returns the exit code. */
+struct command;
+typedef int command_runner(const struct command *c, struct options *o);
+
 struct command {
 	const char *name;
-	/* The arguments that are not options are o->files.  Returns the exit code. */
-	int (*run)(const struct command *c, struct options *o);
+	command_runner *run;
 	unsigned options;      /* FOR_..., 0 if it takes none */
 	size_t least, most;    /* other arguments */
 	const char *wanted;    /* error text for another number of arguments */
 	const char *arguments; /* after the options in the usage line; NULL if none */
 	const char *summary;   /* NULL: not for users */
 	const char *about;     /* a few lines for --help */
-	const char *examples;
+	const char *examples;  /* after two blanks each, or with headings */
 };
 
 extern const struct command COMMANDS[];
 extern const size_t N_COMMANDS;
 /* Runs a command with its arguments; argv[0] is its name.  Returns the exit code. */
 int command_run(const struct command *c, int argc, char **argv);
-/* Appends the sentence with the names that the argument may be, if it is one of a list. */
-void command_put_names(struct str *out, const struct command *c);
+/* Append the texts of the help: what a command does, with a sentence about its argument and the
+ * exit status at the end; examples, with a heading. */
+void command_put_about(struct str *out, const struct command *c);
+void command_put_examples(struct str *out, const struct command *c);
 
-int cmd_serve(const struct command *c, struct options *o);
-int cmd_controller(const struct command *c, struct options *o);
-int cmd_check(const struct command *c, struct options *o);
-int cmd_translate(const struct command *c, struct options *o);
-int cmd_validate(const struct command *c, struct options *o);
-int cmd_convert(const struct command *c, struct options *o);
-int cmd_run(const struct command *c, struct options *o);
-int cmd_submit(const struct command *c, struct options *o);
-int cmd_jobs(const struct command *c, struct options *o);
-int cmd_show(const struct command *c, struct options *o);
-int cmd_stop(const struct command *c, struct options *o);
-int cmd_logs(const struct command *c, struct options *o);
-int cmd_wait(const struct command *c, struct options *o);
-int cmd_events(const struct command *c, struct options *o);
-int cmd_delete(const struct command *c, struct options *o);
-int cmd_resubmit(const struct command *c, struct options *o);
-int cmd_fetch(const struct command *c, struct options *o);
-int cmd_backup(const struct command *c, struct options *o);
-int cmd_token(const struct command *c, struct options *o);
-int cmd_schema(const struct command *c, struct options *o);
-int cmd_version(const struct command *c, struct options *o);
+command_runner cmd_serve, cmd_controller, cmd_check, cmd_translate, cmd_validate, cmd_convert,
+    cmd_run, cmd_submit, cmd_jobs, cmd_show, cmd_stop, cmd_logs, cmd_wait, cmd_events, cmd_delete,
+    cmd_resubmit, cmd_fetch, cmd_backup, cmd_token, cmd_schema, cmd_version;
 /* Not in the help: prints a generated page, for tests/tools/pages; prints the words that a shell
  * offers, for packaging/completion.*. */
-int cmd_page(const struct command *c, struct options *o);
-int cmd_complete(const struct command *c, struct options *o);
+command_runner cmd_page, cmd_complete;

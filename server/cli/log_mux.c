@@ -27,8 +27,6 @@ enum {
 	PLAIN_MAX = 1 << 20 /* bytes of a line of pai-runtime, and of a piece */
 };
 
-enum mux_stage { STAGE_REST, STAGE_STREAM, STAGE_OVER };
-
 struct task_stream {
 	struct log_mux *mux;
 	char *name;           /* "worker[0]" */
@@ -36,12 +34,11 @@ struct task_stream {
 	char *log, *next_log; /* paths; next_log: of a later attempt */
 	bool done;            /* the task has ended */
 	bool heard;           /* a stream of this attempt was opened */
-	bool succeeded;       /* it will not be repeated */
 	bool running;
-	bool final; /* the last stream was opened after the end of the task */
-	enum mux_stage stage;
-	struct client_exchange *exchange;
-	char *path;      /* of the exchange */
+	bool final;                       /* the last stream was opened after the end of the task */
+	bool closed;                      /* there is no log, or it was read to its end */
+	struct client_exchange *exchange; /* NULL: the next one begins at due_ms, unless closed */
+	char *path;                       /* of the exchange */
 	int64_t at;      /* offset of the next byte in the log; -1: the server does not know it */
 	char start[48];  /* X-Log-Start: of which part of the log; "": of all */
 	bool came;       /* bytes of this attempt came */
@@ -71,9 +68,8 @@ struct log_mux {
 
 static void stream_show_line(const struct task_stream *v, struct span line, bool cut)
 {
-	const struct log_name name = { v->mux->wanted.alone ? NULL : v->name,
-		                       (size_t)(v - v->mux->stream) };
-	term_log(v->mux->term, &name, line, cut);
+	const char *name = v->mux->wanted.alone ? NULL : v->name;
+	term_log(v->mux->term, name, (size_t)(v - v->mux->stream), line, cut);
 }
 
 /* Keeps a line, and no more than the last of them. */
@@ -208,7 +204,7 @@ static void stream_end_attempt(struct task_stream *v)
 	lines_end(&v->lines, stream_print_line, v);
 	if (v->log)
 		stream_catch_up(v);
-	v->stage = STAGE_OVER;
+	v->closed = true;
 	if (!v->next_log)
 		return;
 	free(v->log);
@@ -219,13 +215,12 @@ static void stream_end_attempt(struct task_stream *v)
 	v->heard = v->final = false;
 	v->failures = 0;
 	v->due_ms = 0;
-	v->stage = STAGE_REST;
+	v->closed = false;
 }
 
 static void stream_retry(struct task_stream *v, const struct client_answer *a)
 {
 	v->failures++;
-	v->stage = STAGE_REST;
 	v->due_ms = clock_ms() + remote_pause_ms(v->mux->remote, a, v->failures + 1);
 }
 
@@ -275,7 +270,7 @@ static void stream_ended(void *arg, const struct client_answer *a)
 		stream_catch_up(v);
 		v->due_ms = 0;
 	}
-	if (whole && over && v->stage == STAGE_REST && !v->final)
+	if (whole && over && !v->closed && !v->final)
 		v->due_ms = 0;
 }
 
@@ -294,7 +289,6 @@ static void stream_open(struct task_stream *v)
 	                    place, wanted->since ? "&since=" : "", wanted->since ?: "");
 	v->fresh = false;
 	v->final = v->done || v->next_log;
-	v->stage = STAGE_STREAM;
 	const struct client_call call = { .method = "GET",
 		                          .path = v->path,
 		                          .max = ANSWER_MAX,
@@ -310,19 +304,13 @@ static void stream_open(struct task_stream *v)
 
 bool log_task_named(const char *task, struct span role, int64_t index)
 {
+	ARENA_AUTO a = { 0 };
 	struct span text = span_of(task);
-	char number[32];
-	(void)snprintf(number, sizeof(number), "%lld", (long long)index);
-	if (span_eq(text, role) || span_is(text, number))
-		return true;
-	size_t n = strlen(number);
-	if (text.n < role.n + n + 1 || memcmp(text.p, role.p, role.n) != 0)
-		return false;
-	struct span rest = span_from(text, role.n);
-	if (rest.p[0] == '-')
-		return span_is(span_from(rest, 1), number);
-	return rest.p[0] == '[' && rest.n == n + 2 && rest.p[n + 1] == ']' &&
-	       memcmp(rest.p + 1, number, n) == 0;
+	int n = (int)role.n;
+	long long i = index;
+	return span_eq(text, role) || span_is(text, arena_printf(&a, "%lld", i)) ||
+	       span_is(text, arena_printf(&a, "%.*s-%lld", n, role.p, i)) ||
+	       span_is(text, arena_printf(&a, "%.*s[%lld]", n, role.p, i));
 }
 
 /* The name is in every line: short and visible. */
@@ -379,7 +367,7 @@ static void log_mux_choose(struct log_mux *m, struct span detail, struct arena *
 				*v = (struct task_stream){ .mux = m,
 					                   .name = xstrdup(name),
 					                   .file = FILES[i],
-					                   .stage = STAGE_OVER,
+					                   .closed = true,
 					                   .lines = LINES_INIT(max) };
 				v->lines.keeps_cr = m->wanted.plain;
 			}
@@ -419,7 +407,8 @@ static struct span stream_log_before(struct span log, struct arena *a)
 	return (struct span){ NULL, 0 };
 }
 
-static void stream_update(struct task_stream *v, struct span task, struct arena *a)
+/* Returns true if the task has succeeded: it is not repeated. */
+static bool stream_update(struct task_stream *v, struct span task, struct arena *a)
 {
 	enum job_state state = job_state_named(scan_text(scan_get(task, "taskState"), a));
 	struct span log = scan_text(scan_get(task, "containerLog"), a);
@@ -427,15 +416,13 @@ static void stream_update(struct task_stream *v, struct span task, struct arena 
 	bool running = state == JOB_RUNNING;
 	if ((done && !v->done) || (running && !v->running))
 		v->due_ms = 0; /* it may be there now, or is to be opened for the last time */
-	if (done && !v->done && v->mux->remote->own && v->stage == STAGE_STREAM &&
-	    !v->mux->wanted.plain) {
+	if (done && !v->done && v->mux->remote->own && v->exchange && !v->mux->wanted.plain) {
 		/* Its files stay, and have all now. */
 		client_stop(TAKE(v->exchange));
-		v->stage = STAGE_REST;
 	}
 	v->done = done;
 	v->running = running;
-	v->succeeded = state == JOB_SUCCEEDED;
+	bool over = state == JOB_SUCCEEDED;
 	bool placed = scan_type(scan_get(task, "containerNodeName")) == SCAN_STRING;
 	struct span before = state == JOB_WAITING && v->mux->wanted.once ? stream_log_before(log, a)
 	                                                                 : (struct span){ NULL, 0 };
@@ -448,36 +435,39 @@ static void stream_update(struct task_stream *v, struct span task, struct arena 
 	if ((state == JOB_WAITING && !placed) || log.n < 2 || log.p[0] != '/') {
 		if (v->mux->wanted.once)
 			stream_absent(v, "it is waiting");
-		return;
+		return over;
 	}
 	if (v->log && span_is(log, v->log))
-		return;
+		return over;
 	free(v->next_log);
 	v->next_log = xstrndup(log.p, log.n);
 	v->due_ms = 0;
-	if (v->stage == STAGE_OVER)
+	if (v->closed)
 		stream_end_attempt(v);
+	return over;
 }
 
-void log_mux_update(struct log_mux *m, struct span detail)
+bool log_mux_update(struct log_mux *m, struct span detail)
 {
 	ARENA_AUTO arena = { 0 };
 	log_mux_choose(m, detail, &arena);
+	bool over = m->n > 0;
 	for (struct task_walk w = progress_tasks(detail); log_mux_next(m, &w);) {
 		const char *name = log_mux_name(&w, &arena);
 		for (struct task_stream *v = m->stream; v < m->stream + m->n; v++)
 			if (strcmp(v->name, name) == 0)
-				stream_update(v, w.task, &arena);
+				over &= stream_update(v, w.task, &arena);
 	}
+	return over;
 }
 
 int64_t log_mux_run_once(struct log_mux *m)
 {
 	int64_t next = INT64_MAX;
 	for (struct task_stream *v = m->stream; v < m->stream + m->n && !m->term->lost; v++) {
-		if (m->wanted.once && v->stage != STAGE_REST && v->stage != STAGE_OVER)
+		if (m->wanted.once && v->exchange)
 			break; /* one after the other */
-		if (v->stage != STAGE_REST)
+		if (v->exchange || v->closed)
 			continue;
 		int64_t left = v->due_ms - clock_ms();
 		if (left <= 0)
@@ -493,18 +483,9 @@ int64_t log_mux_run_once(struct log_mux *m)
 bool log_mux_idle(const struct log_mux *m)
 {
 	for (size_t i = 0; i < m->n; i++)
-		if (m->stream[i].stage != STAGE_OVER)
+		if (!m->stream[i].closed)
 			return false;
 	return true;
-}
-
-/* No log can grow any more: a task that has succeeded is not repeated. */
-bool log_mux_has_ended(const struct log_mux *m)
-{
-	for (size_t i = 0; i < m->n; i++)
-		if (!m->stream[i].succeeded)
-			return false;
-	return m->n > 0;
 }
 
 size_t log_mux_missing(const struct log_mux *m)
@@ -519,13 +500,8 @@ static void log_mux_show(struct str *out, struct span line)
 {
 	STR_AUTO text = STR_INIT(LAST_WIDTH);
 	for (size_t i = 0; i < line.n; i++) {
-		size_t end = i + 2;
-		if (line.n - i < 3 || line.p[i] != '\x1b' || line.p[i + 1] != '[') {
-			str_char(&text, line.p[i]);
-			continue;
-		}
-		while (end < line.n && (is_digit(line.p[end]) || line.p[end] == ';'))
-			end++;
+		bool begins = span_starts(span_from(line, i), "\x1b[");
+		size_t end = begins ? span_skip_class(line, i + 2, "0-9;") : line.n;
 		if (end < line.n && line.p[end] == 'm')
 			i = end;
 		else
@@ -590,7 +566,7 @@ void log_mux_free(struct log_mux *m)
 		if (v->exchange)
 			client_stop(v->exchange);
 		lines_end(&v->lines, stream_print_line, v);
-		lines_done(&v->lines);
+		str_done(&v->lines.line);
 		str_done(&v->ends);
 		for (size_t i = 0; i < LAST_LINES; i++)
 			str_done(&v->last[i]);

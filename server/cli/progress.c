@@ -8,6 +8,7 @@
 enum {
 	FIELD_MAX = 64 * 1024,
 	FIELD_LINES = 20,
+	LINE_MAX = 1024, /* bytes of a line in a field */
 	BAR_MIN = 8,
 	BAR_MAX = 32,
 	NAME_COLUMNS = 24,
@@ -37,17 +38,6 @@ static const char *const TRIGGER[2] = { "appExitTriggerTaskRoleName", "appExitTr
 static const char *const FAILED[2] = { "taskRole", "taskIndex" };
 
 /* ---- reading --------------------------------------------------------------------------------- */
-
-/* Visible text in one line. */
-static const char *progress_shown(struct arena *a, struct span text)
-{
-	STR_AUTO out = STR_INIT(FIELD_MAX);
-	visible_text(&out, span_trim(text));
-	char *line = arena_dup(a, str_view(&out));
-	for (char *p = line; (p = strchr(p, '\t'));)
-		*p = ' ';
-	return line;
-}
 
 static enum job_state progress_state_of(struct span value, struct arena *a)
 {
@@ -85,7 +75,7 @@ static const char *waiting_text(struct span why, struct arena *a)
 		str_puts(&out, out.n && text.n ? ": " : "");
 		str_span(&out, text);
 	}
-	return progress_shown(a, str_view(&out));
+	return visible_line(a, str_view(&out));
 }
 
 enum job_state progress_task_state(struct span task, struct arena *a)
@@ -107,7 +97,7 @@ static void progress_read_roles(struct progress *p, struct span roles, struct ar
 	for (struct span name, value; scan_member(&walk, &name, &value);) {
 		struct role_progress *role = &p->role[p->n_roles++];
 		struct scan tasks = scan_begin(scan_get(value, "taskStatuses"));
-		role->name = progress_shown(a, name);
+		role->name = visible_line(a, name);
 		(void)scan_int(scan_path(value, "taskRoleStatus", "gpuNumber"), 0, INT32_MAX,
 		               &role->gpus); /* else 0 */
 		for (struct span task; scan_item(&tasks, &task); role->tasks++) {
@@ -150,9 +140,8 @@ int progress_read(struct progress *p, struct span detail, struct arena *a, struc
 	p->submitted_ms = progress_time_of(p->status, "submissionTime");
 	p->launched_ms = progress_time_of(p->status, "appLaunchedTime");
 	p->completed_ms = progress_time_of(p->status, "completedTime");
-	p->waiting = p->stopping
-	                 ? progress_shown(a, scan_text(scan_get(p->status, "stopReason"), a))
-	                 : waiting_text(scan_get(p->status, "waitingReason"), a);
+	p->waiting = p->stopping ? visible_line(a, scan_text(scan_get(p->status, "stopReason"), a))
+	                         : waiting_text(scan_get(p->status, "waitingReason"), a);
 	p->failed = progress_task(scan_get(p->status, "firstFailure"), FAILED, a);
 	if (!p->failed[0])
 		p->failed = progress_task(p->status, TRIGGER, a);
@@ -355,31 +344,20 @@ void progress_block(struct str *out, const struct progress *p, const struct prog
 
 /* ---- result ---------------------------------------------------------------------------------- */
 
-struct progress_field {
-	struct str *out;
-	const char *name;
-	size_t lines;
-};
-
-static void verdict_put_line(void *arg, struct span line, bool cut)
-{
-	struct progress_field *f = arg;
-	if (f->lines >= FIELD_LINES || span_trim(line).n == 0)
-		return;
-	str_printf(f->out, "  %-9s ", f->lines++ ? "" : f->name);
-	visible_text(f->out, line);
-	str_puts(f->out, cut ? " ...\n" : "\n");
-}
-
 /* "  reason:   text"; further lines are below. */
 static void verdict_put_field(struct str *out, const char *name, struct span text)
 {
-	struct progress_field f = { out, name, 0 };
-	struct line_splitter lines = LINES_INIT(1024);
-	lines_feed(&lines, text, verdict_put_line, &f);
-	lines_end(&lines, verdict_put_line, &f);
-	lines_done(&lines);
-	if (f.lines == FIELD_LINES)
+	size_t lines = 0;
+	while (text.n && lines < FIELD_LINES) {
+		struct span line = span_next(&text, '\n');
+		line.n -= line.n && line.p[line.n - 1] == '\r';
+		if (!span_trim(line).n)
+			continue;
+		str_printf(out, "  %-9s ", lines++ ? "" : name);
+		visible_text(out, span_to(line, line.n < LINE_MAX ? line.n : LINE_MAX));
+		str_puts(out, line.n > LINE_MAX ? " ...\n" : "\n");
+	}
+	if (lines == FIELD_LINES)
 		str_printf(out, "  %-9s ...\n", "");
 }
 
@@ -391,10 +369,10 @@ static void verdict_put_code(struct str *out, struct span status, struct arena *
 		return;
 	str_printf(out, ", exit code %lld", (long long)code);
 	const char *phrase =
-	    progress_shown(a, scan_text(scan_path(status, "appExitSpec", "phrase"), a));
+	    visible_line(a, scan_text(scan_path(status, "appExitSpec", "phrase"), a));
 	if (phrase[0])
 		str_printf(out, " (%s)", phrase);
-	const char *task = progress_shown(a, span_of(progress_task(status, TRIGGER, a)));
+	const char *task = visible_line(a, span_of(progress_task(status, TRIGGER, a)));
 	if (task[0])
 		str_printf(out, " of %s", task);
 	struct span runtime = scan_path(status, "appExitMessages", "runtime");
@@ -408,24 +386,22 @@ static void verdict_put_code(struct str *out, struct span status, struct arena *
 static void verdict_put_rank_and_time(struct str *out, struct span first)
 {
 	enum { CLOCK_TEXT = 32 };
-	char text[CLOCK_TEXT];
+	char clock[CLOCK_TEXT];
+	STR_AUTO text = STR_INIT(FIELD_MAX);
 	struct tm tm;
 	int64_t rank;
 	int64_t ms;
-	bool ranked = scan_int(scan_get(first, "rank"), 0, INT32_MAX, &rank);
+	if (scan_int(scan_get(first, "rank"), 0, INT32_MAX, &rank))
+		str_printf(&text, "rank %lld", (long long)rank);
 	bool timed = scan_int(scan_get(first, "time"), 0, INT64_MAX, &ms);
 	time_t s = timed ? (time_t)(ms / SECOND) : 0;
-	timed = timed && localtime_r(&s, &tm) && strftime(text, sizeof(text), "%H:%M:%S", &tm);
-	if (!ranked && !timed)
-		return;
-	str_puts(out, " (");
-	if (ranked)
-		str_printf(out, "rank %lld%s", (long long)rank, timed ? ", " : "");
-	if (timed && ms % SECOND)
-		str_printf(out, "%s.%03d", text, (int)(ms % SECOND));
-	else if (timed)
-		str_puts(out, text);
-	str_char(out, ')');
+	if (timed && localtime_r(&s, &tm) && strftime(clock, sizeof(clock), "%H:%M:%S", &tm)) {
+		str_printf(&text, "%s%s", text.n ? ", " : "", clock);
+		if (ms % SECOND)
+			str_printf(&text, ".%03d", (int)(ms % SECOND));
+	}
+	if (text.n)
+		str_printf(out, " (%s)", str_c(&text));
 }
 
 /* "worker[0], worker[1] and 3 more only followed (lost its peer)" */

@@ -2,6 +2,7 @@
  * */
 #include "server/cli/cli_internal.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include "base/enc.h"
 #include "base/json/scan.h"
 #include "base/posix/clock.h"
+#include "base/posix/fd.h"
 #include "jobs/store/store.h"
 #include "k8s/http/endpoint.h"
 #include "server/auth/token.h"
@@ -20,7 +22,6 @@ enum {
 	GET_MAX = 256 << 20, /* bytes of an answer */
 	PAUSES_MAX = 16,     /* the longest pause, in shortest ones */
 	DEPTH = 64,
-	TEXT_MAX = 4096,
 	SECOND = 1000
 };
 
@@ -29,15 +30,6 @@ static const struct pace PACE_FAR = { 500, 5, 2000, 2000, 5000 };
 static const struct pace PACE_NEAR = { 2, 1, 20, 100, 1000 };
 
 /* ---- answers of servers ---------------------------------------------------------------------- */
-
-/* Visible and short. */
-static const char *remote_visible_text(struct arena *a, struct span text)
-{
-	STR_AUTO out = STR_INIT((size_t)4 * TEXT_MAX);
-	text.n = text.n > TEXT_MAX ? TEXT_MAX : text.n;
-	visible_text(&out, span_trim(text));
-	return arena_dup(a, str_view(&out));
-}
 
 void remote_notes(struct span body, const char *member, struct notes *out)
 {
@@ -54,9 +46,8 @@ void remote_notes(struct span body, const char *member, struct notes *out)
 		struct place where = { NULL, (unsigned)line, (unsigned)column };
 		if (scan_string(scan_get(note, "pointer"), &arena, &at))
 			where.at = arena_dup(&arena, at);
-		notes_add(
-		    out, where, "%s",
-		    remote_visible_text(&arena, scan_text(scan_get(note, "message"), &arena)));
+		notes_add(out, where, "%s",
+		          visible_line(&arena, scan_text(scan_get(note, "message"), &arena)));
 	}
 }
 
@@ -72,7 +63,7 @@ void remote_error(const struct remote *r, const struct client_answer *a, struct 
 	    json ? scan_text(scan_get(a->body, "message"), &arena) : (struct span){ "", 0 };
 	if (a->problem) {
 		(void)err_set(e, UNAVAILABLE, "%s: %s", url,
-		              remote_visible_text(&arena, span_of(a->problem)));
+		              visible_line(&arena, span_of(a->problem)));
 		return;
 	}
 	NOTES_AUTO notes = { 0 };
@@ -82,8 +73,7 @@ void remote_error(const struct remote *r, const struct client_answer *a, struct 
 		if (span_is(scan_text(scan_get(a->body, "code"), &arena), CODES[i]))
 			code = CODES[i];
 	if (message.n)
-		(void)err_set(e, status, code, "%s (%d)", remote_visible_text(&arena, message),
-		              a->status);
+		(void)err_set(e, status, code, "%s (%d)", visible_line(&arena, message), a->status);
 	else
 		(void)err_set(e, status, NULL, "%s answers %d", url, a->status);
 	if (notes.n == 0)
@@ -150,21 +140,30 @@ void remote_reply_done(struct remote_reply *r)
 	*r = (struct remote_reply){ 0 };
 }
 
+static bool remote_take_piece(void *arg, struct span bytes)
+{
+	struct remote_request *q = arg;
+	const struct remote_file *file = q->reply->file;
+	if (fd_write_all(file->fd, bytes) == 0)
+		return true;
+	return err_set(q->e, UNKNOWN_ERROR, "%s: %s", file->name, strerrordesc_np(errno)) == 0;
+}
+
 static void remote_answered(void *arg, const struct client_answer *a)
 {
 	struct remote_request *q = arg;
 	q->ended = true;
-	q->good = a->status / 100 == 2 && !a->problem;
+	q->good = a->status / 100 == 2 && !a->problem && !q->e->http;
 	q->again = !q->good && remote_may_retry(a);
 	if (q->again)
 		q->pause_ms = remote_pause_ms(q->remote, a, ++q->failures);
 	str_wipe(&q->reply->body); /* of a failure before */
 	q->reply->body = (struct str)STR_SECRET(a->body.n + 1);
 	str_span(&q->reply->body, a->body);
-	if (!q->good) {
+	if (!q->good && !q->e->http)
 		remote_error(q->remote, a, q->e);
+	if (!q->good)
 		return;
-	}
 	q->reply->status = a->status;
 	q->reply->replayed = a->replayed;
 	q->reply->location = a->location ? xstrdup(a->location) : NULL;
@@ -184,6 +183,7 @@ int remote_ask(struct remote *r, const struct client_call *call, int status,
 	struct remote_request q = { .remote = r, .reply = out, .e = e };
 	struct client_call once = *call;
 	int64_t attempt_ms = call->timeout_ms ?: ATTEMPT_MS;
+	once.piece = out->file ? remote_take_piece : NULL;
 	once.ended = remote_answered;
 	once.arg = &q;
 	int64_t end_ms = clock_ms() + (r->patient ? r->o->patience_s * SECOND : 0);

@@ -60,12 +60,6 @@ static int run_look(void *arg, struct live_view *v)
 	return EXIT_SERVER;
 }
 
-static void run_kill(void *arg)
-{
-	const struct run *r = arg;
-	engine_kill(r->service->server.engine);
-}
-
 /* ---- the directory ------------------------------------------------------------------------- */
 
 /* A private directory in that of temporary files, for accounts without a home; NULL and *e. */
@@ -196,14 +190,14 @@ int run_start(struct run *r, struct err *e)
 	o->log_streams = o->streams_per_user = 2 * o->max_logs;
 	o->connections = 4 * o->max_logs;
 	/* The only client can stand still for any time: its reader pauses, or Ctrl-Z stops it. */
-	o->stream_lifetime_s = o->log_link_lifetime_s = INT32_MAX;
+	o->stream_lifetime_s = INT32_MAX;
 	if (o->command)
 		o->keep_logs = INT64_MAX; /* until they are printed */
 	r->own.look = run_look;
-	r->own.kill = run_kill;
 	r->own.arg = r;
 	if (http_init(e) < 0 || start_all(s, e) < 0)
 		return -1;
+	r->own.engine = s->server.engine;
 	int bad = pthread_create(&r->thread, NULL, run_serve, s);
 	r->serves = bad == 0;
 	return bad ? err_set(e, UNKNOWN_ERROR, "no thread: %s", strerrordesc_np(bad)) : 0;

@@ -13,7 +13,14 @@
 #include "base/enc.h"
 #include "base/json/scan.h"
 
-enum { BLOCK_MAX = 256 * 1024, COLUMNS = 80, ROWS = 24, COLUMNS_MIN = 20, ROWS_MIN = 4 };
+enum {
+	BLOCK_MAX = 256 * 1024,
+	TEXT_MAX = 4096,
+	COLUMNS = 80,
+	ROWS = 24,
+	COLUMNS_MIN = 20,
+	ROWS_MIN = 4
+};
 
 bool term_colours(int fd)
 {
@@ -87,15 +94,15 @@ static void term_log_put(struct term *s, struct span text)
 	s->lost |= fwrite(text.p, 1, text.n, stdout) != text.n;
 }
 
-void term_log(struct term *s, const struct log_name *name, struct span line, bool cut)
+void term_log(struct term *s, const char *name, size_t number, struct span line, bool cut)
 {
 	static const int COLOURS[] = { 36, 33, 32, 35, 34 }; /* without red, black and white */
 	term_erase_block(s);
-	if (s->colour && name->name)
-		s->lost |= printf("\x1b[%dm%s | \x1b[0m",
-		                  COLOURS[name->number % (ARRAY_SIZE(COLOURS))], name->name) < 0;
-	else if (name->name)
-		s->lost |= printf("%s | ", name->name) < 0;
+	if (s->colour && name)
+		s->lost |= printf("\x1b[%dm%s | \x1b[0m", COLOURS[number % (ARRAY_SIZE(COLOURS))],
+		                  name) < 0;
+	else if (name)
+		s->lost |= printf("%s | ", name) < 0;
 	if (s->terminal) {
 		STR_AUTO shown = STR_INIT(BLOCK_MAX + 8 * line.n);
 		visible_text(&shown, visible_part(line));
@@ -153,11 +160,6 @@ void lines_end(struct line_splitter *l, line_taker *take, void *arg)
 		lines_hand_over(l, take, arg);
 }
 
-void lines_done(struct line_splitter *l)
-{
-	str_done(&l->line);
-}
-
 /* The first character of UTF-8 text, and its length in bytes. */
 static uint32_t visible_character(struct span text, size_t *n)
 {
@@ -191,6 +193,16 @@ void visible_text(struct str *out, struct span text)
 		else
 			str_printf(out, c < 0x80 ? "\\x%02x" : "\\u{%x}", (unsigned)c);
 	}
+}
+
+const char *visible_line(struct arena *a, struct span text)
+{
+	STR_AUTO out = STR_INIT((size_t)8 * TEXT_MAX);
+	visible_text(&out, span_trim(span_to(text, text.n < TEXT_MAX ? text.n : TEXT_MAX)));
+	char *line = arena_dup(a, str_view(&out));
+	for (char *p = line; (p = strchr(p, '\t'));)
+		*p = ' ';
+	return line;
 }
 
 struct span visible_part(struct span line)
@@ -242,7 +254,7 @@ void state_put(struct str *out, struct span name, bool colour)
 		str_span(out, name);
 }
 
-enum { TABLE_MAX = 256 << 20, CELL_MAX = 4096, NUMBER_TEXT = 24, LAST_MIN = 16, GAP = 2 };
+enum { TABLE_MAX = 256 << 20, NUMBER_TEXT = 24, LAST_MIN = 16, GAP = 2 };
 
 static void table_add(struct table *t, const char *text)
 {
@@ -266,13 +278,8 @@ void table_begin(struct table *t, const char *const heads[], size_t columns)
 
 void table_cell(struct table *t, struct span text)
 {
-	STR_AUTO out = STR_INIT((size_t)8 * CELL_MAX);
-	text.n = text.n > CELL_MAX ? CELL_MAX : text.n;
-	visible_text(&out, text);
-	char *cell = arena_dup(&t->arena, out.n ? str_view(&out) : SPAN("-"));
-	for (char *p = cell; (p = strchr(p, '\t'));)
-		*p = ' ';
-	table_add(t, cell);
+	const char *cell = visible_line(&t->arena, text);
+	table_add(t, cell[0] ? cell : "-");
 }
 
 void table_text(struct table *t, struct span object, const char *key)

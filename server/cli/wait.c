@@ -14,6 +14,7 @@
 #include "base/posix/clock.h"
 #include "jobs/cache/job_entry.h"
 #include "jobs/store/store.h"
+#include "machine/engine/engine.h"
 #include "server/cli/cli_internal.h"
 
 /* ---- the job ---- */
@@ -70,8 +71,6 @@ struct job_waiter {
 	bool no_events;   /* the server has refused them for good */
 	int64_t watch_ms; /* time of the next request */
 	unsigned watch_failures;
-	struct line_splitter lines;
-	bool data; /* the current event has data */
 };
 
 static void waiter_stop(struct job_waiter *w, enum wait_end reason)
@@ -141,10 +140,8 @@ static void waiter_take_detail(void *arg, const struct client_answer *a)
 		err_move(&w->e, &e);
 	} else {
 		waiter_show(w);
-		if (w->mux)
-			log_mux_update(w->mux, w->view.detail);
-		if (job_state_final(w->view.progress.state) ||
-		    (w->view.quiet && log_mux_has_ended(w->mux)))
+		bool over = w->mux && log_mux_update(w->mux, w->view.detail);
+		if (job_state_final(w->view.progress.state) || (w->view.quiet && over))
 			waiter_stop(w, ENDED);
 	}
 	const struct pace *pace = w->remote->pace;
@@ -173,26 +170,16 @@ static void waiter_ask(struct job_waiter *w)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* An empty line ends an event; comments are heartbeats. */
-static void take_event_line(void *arg, struct span line, bool cut)
-{
-	struct job_waiter *w = arg;
-	(void)cut; /* only the fact matters */
-	if (line.n) {
-		w->data |= span_starts(line, "data:");
-		return;
-	}
-	w->changed |= w->data;
-	if (w->data && !w->asking)
-		waiter_set_due(w, waiter_next_ms(w, w->remote->pace->gap));
-	w->data = false;
-}
-
+/* Any event is a reason to look; comments are heartbeats. */
 static bool take_events(void *arg, struct span bytes)
 {
 	struct job_waiter *w = arg;
 	w->watch_failures = 0;
-	lines_feed(&w->lines, bytes, take_event_line, w);
+	if (bytes.p[0] == ':' && span_find(bytes, 0, "data:") == SIZE_MAX)
+		return true;
+	w->changed = true;
+	if (!w->asking)
+		waiter_set_due(w, waiter_next_ms(w, w->remote->pace->gap));
 	return true;
 }
 
@@ -202,9 +189,6 @@ static void events_ended(void *arg, const struct client_answer *a)
 	w->watching = NULL;
 	w->no_events = a->status >= 400 && !remote_may_retry(a);
 	w->watch_ms = clock_ms() + remote_pause_ms(w->remote, a, ++w->watch_failures);
-	lines_done(&w->lines);
-	w->lines = LINES_INIT(TEXT_MAX);
-	w->data = false;
 	waiter_set_due(w, clock_ms() + w->remote->pace->poll);
 }
 
@@ -226,7 +210,7 @@ static void waiter_watch(struct job_waiter *w)
 
 static void waiter_kill(struct job_waiter *w)
 {
-	w->own->kill(w->own->arg);
+	engine_kill(w->own->engine);
 	waiter_stop(w, OWN_END);
 }
 
@@ -385,8 +369,7 @@ static int waiter_conclude(struct job_waiter *w)
 {
 	static const char *const WHY[] = { [TIME_OVER] = "--timeout is over",
 		                           [INTERRUPTED] = "interrupted",
-		                           [NO_OUTPUT] = "writing to standard output failed",
-		                           [OWN_END] = NULL };
+		                           [NO_OUTPUT] = "writing to standard output failed" };
 	const char *job = w->view.job;
 	const char *why = w->e.http ? err_msg(&w->e) : WHY[w->reason];
 	if (w->own && w->own->exit_code)
@@ -416,7 +399,6 @@ static void waiter_free(struct job_waiter *w)
 	if (w->stopping)
 		client_stop(w->stopping);
 	log_mux_free(w->mux);
-	lines_done(&w->lines);
 	term_show(&w->view.term, SPAN("")); /* erases the block */
 	str_done(&w->view.term.text);
 	arena_done(&w->view.arena);
@@ -434,7 +416,6 @@ static void waiter_open(struct job_waiter *w, const char *job, const struct log_
 	w->path = remote_path(job, "", a);
 	w->watch_path = remote_path(job, "/watch", a);
 	w->stop = stop_call(job, a);
-	w->lines = LINES_INIT(TEXT_MAX);
 	static const struct log_wanted PLAIN = { .plain = true };
 	view_init(&w->view, w->own ? strchr(job, '~') + 1 : job);
 	w->view.own = w->own;
@@ -500,7 +481,7 @@ int wait_for_logs(struct remote *r, const char *job, struct span detail,
 	ARENA_AUTO arena = { 0 };
 	struct job_waiter w = { .remote = r, .signal_fd = -1 };
 	waiter_open(&w, job, logs, &arena);
-	log_mux_update(w.mux, detail);
+	(void)log_mux_update(w.mux, detail); /* the logs are read anyway */
 	waiter_drain(&w, r->end_ms);
 	int code = w.view.term.lost || !log_mux_idle(w.mux) ? EXIT_SERVER
 	           : log_mux_missing(w.mux)                 ? EXIT_REFUSED

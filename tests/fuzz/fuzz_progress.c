@@ -73,6 +73,6 @@ FUZZ(text)
 	show(text, &f);
 	lines_feed(&lines, text, take_line, &n);
 	lines_end(&lines, take_line, &n);
-	lines_done(&lines);
+	str_done(&lines.line);
 	assert(n <= text.n + 2);
 }

@@ -22,7 +22,7 @@ static void assert_lines(const char *text, size_t piece, size_t max, const char 
 		lines_feed(&l, (struct span){ text + i, all - i < piece ? all - i : piece }, note,
 		           &out);
 	lines_end(&l, note, &out);
-	lines_done(&l);
+	str_done(&l.line);
 	assert_string_equal(str_c(&out), wanted);
 }
 

@@ -248,7 +248,7 @@ int remote_job_command(const struct command *c, struct options *o, job_runner *r
  * ("" for all).  Each is tried, while the server answers; the exit code is the worst. */
 struct job_command {
 	job_runner *run;
-	const char *part, *states;
+	const char *part, *states; /* states NULL: o->files[0] alone */
 };
 int remote_jobs_command(const struct command *c, struct options *o, const struct job_command *j);
 

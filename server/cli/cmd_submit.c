@@ -17,7 +17,7 @@
 #include "server/jobs/jobs.h"
 #include "translate/job/dialect.h"
 
-enum { REPLY_BYTES = 64 << 20, NAME_LIMIT = 4096, KEY_BYTES = 16 };
+enum { REPLY_BYTES = 64 << 20, KEY_BYTES = 16 };
 
 /* Prints notes as `validate` does. */
 static void submit_notes(const struct job_text *t, const char *prefix, struct notes *notes)
@@ -107,7 +107,6 @@ static int submit_post(struct remote *r, const struct submit_call *c, struct rem
 /* USER~NAME of .../jobs/USER~NAME, visible; NULL, and the error is printed. */
 static const char *submit_made(const struct remote_reply *reply, struct arena *a)
 {
-	STR_AUTO shown = STR_INIT(NAME_LIMIT);
 	const char *slash = reply->location ? strrchr(reply->location, '/') : NULL;
 	if (!slash || !strchr(slash, '~')) {
 		(void)fprintf(
@@ -115,8 +114,7 @@ static const char *submit_made(const struct remote_reply *reply, struct arena *a
 		    "rest-lit: the job was accepted, but the answer has no header Location\n");
 		return NULL;
 	}
-	visible_text(&shown, span_of(slash + 1));
-	return arena_dup(a, str_view(&shown));
+	return visible_line(a, span_of(slash + 1));
 }
 
 int submit_send(struct remote *r, const void *arg, struct err *e)

@@ -316,9 +316,8 @@ bool log_task_named(const char *task, struct span role, int64_t index)
 /* The name is in every line: short and visible. */
 static const char *log_mux_name(const struct task_walk *w, struct arena *a)
 {
-	STR_AUTO out = STR_INIT((size_t)8 * NAME_MAX_BYTES);
-	visible_text(&out, span_cut(w->role, NAME_MAX_BYTES));
-	return arena_printf(a, "%s[%lld]", str_c(&out), (long long)w->index);
+	return arena_printf(a, "%s[%lld]", visible_line(a, span_cut(w->role, NAME_MAX_BYTES)),
+	                    (long long)w->index);
 }
 
 static struct task_stream *log_mux_find(struct log_mux *m, const char *name)

@@ -60,19 +60,15 @@ int remote_no_job(struct remote *r, const char *job, struct err *e)
 	struct span jobs;
 	if (!e->code || strcmp(e->code, "NoJobError") != 0)
 		return -1;
-	STR_AUTO shown = STR_INIT(TEXT_MAX);
-	visible_text(&shown, span_of(job));
+	const char *shown = visible_line(&arena, span_of(job));
 	const char *best = NULL;
 	if (remote_get(r, "/api/v2/jobs?limit=5000", &reply, &jobs, &ignored) == 0)
 		best = nearest_job(jobs, job, &arena);
 	if (!best)
 		return err_set(e, 404, NULL,
-		               "there is no job %s (404); rest-lit jobs lists all jobs",
-		               str_c(&shown));
-	STR_AUTO near = STR_INIT(TEXT_MAX);
-	visible_text(&near, span_of(best));
-	return err_set(e, 404, NULL, "there is no job %s (404); did you mean %s?", str_c(&shown),
-	               str_c(&near));
+		               "there is no job %s (404); rest-lit jobs lists all jobs", shown);
+	return err_set(e, 404, NULL, "there is no job %s (404); did you mean %s?", shown,
+	               visible_line(&arena, span_of(best)));
 }
 
 void remote_put_tags(struct str *out, const struct option_list *tags)
@@ -109,19 +105,6 @@ static int job_run_one(struct remote *r, const struct job_command *j, const char
 	if (j->part && remote_get(r, remote_path(job, j->part, &arena), &reply, &answer, e) < 0)
 		return remote_no_job(r, job, e);
 	return j->run(r, job, answer, e);
-}
-
-static int job_run(struct remote *r, const void *arg, struct err *e)
-{
-	return job_run_one(r, arg, r->o->files[0], e);
-}
-
-int remote_job_command(const struct command *c, struct options *o, job_runner *run,
-                       const char *part)
-{
-	if (strcmp(o->output, "yaml") == 0)
-		return command_usage(c, "--output: table or json");
-	return remote_run(o, NULL, job_run, &(struct job_command){ run, part, "" });
 }
 
 /* The jobs of the client's user that have one of the tags and one of the states, in the arena. NULL
@@ -163,8 +146,9 @@ static int jobs_run(struct remote *r, const void *arg, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
 	const struct job_command *j = arg;
-	size_t n = r->o->n_files;
-	const char **names = r->o->tag.n ? jobs_tagged(r, j->states, &n, &arena, e) : r->o->files;
+	size_t n = j->states ? r->o->n_files : 1; /* another argument is not a job */
+	const char **names =
+	    j->states && r->o->tag.n ? jobs_tagged(r, j->states, &n, &arena, e) : r->o->files;
 	int worst = EXIT_OK;
 	r->patient = n > 1; /* it may be too many requests at once */
 	for (size_t i = 0; names && i < n && worst < EXIT_SERVER; i++) {
@@ -182,4 +166,12 @@ int remote_jobs_command(const struct command *c, struct options *o, const struct
 	if (!o->n_files == !o->tag.n)
 		return command_usage(c, o->n_files ? "name jobs or --tag, not both" : c->wanted);
 	return remote_run(o, NULL, jobs_run, j);
+}
+
+int remote_job_command(const struct command *c, struct options *o, job_runner *run,
+                       const char *part)
+{
+	if (strcmp(o->output, "yaml") == 0)
+		return command_usage(c, "--output: table or json");
+	return remote_run(o, NULL, jobs_run, &(struct job_command){ run, part, NULL });
 }

@@ -174,11 +174,6 @@ struct job_wait {
 	bool known;   /* it was in the cache: if it no longer is, it was deleted */
 };
 
-struct wait_query {
-	bool given, running;
-	int64_t seconds;
-};
-
 enum { WAIT_SECONDS, WAIT_FOR };
 /* clang-format off */
 const struct parameter JOB_WAIT[] = {
@@ -190,18 +185,18 @@ const struct parameter JOB_WAIT[] = {
 };
 /* clang-format on */
 
-static int job_wait_read_query(struct request *r, struct wait_query *q, struct err *e)
+/* *seconds stays if none are given. */
+static int job_wait_read_query(struct request *r, int64_t *seconds, bool *running, struct err *e)
 {
 	struct span value;
-	q->given = parameter_find(r, &JOB_WAIT[WAIT_SECONDS], &value);
-	if (!q->given)
+	if (!parameter_find(r, &JOB_WAIT[WAIT_SECONDS], &value))
 		return 0;
-	if (parameter_number(&JOB_WAIT[WAIT_SECONDS], value, &q->seconds, e) < 0)
+	if (parameter_number(&JOB_WAIT[WAIT_SECONDS], value, seconds, e) < 0)
 		return -1;
 	if (!parameter_find(r, &JOB_WAIT[WAIT_FOR], &value))
 		return 0;
 	int which = parameter_index(&JOB_WAIT[WAIT_FOR], value);
-	q->running = which == 0;
+	*running = which == 0;
 	return which < 0 ? parameter_refuse(&JOB_WAIT[WAIT_FOR], value, e) : 0;
 }
 
@@ -290,27 +285,28 @@ static void job_wait_follow(void *arg, enum long_lived_event event)
 
 void job_wait(struct request *r, const struct job_entry *job, job_found *go_on)
 {
-	struct wait_query q = { .given = false };
+	int64_t seconds = -1;
+	bool running = false;
 	ERR_AUTO e = { 0 };
 	bool head = strcmp(r->method, "HEAD") == 0;
-	if (job_wait_read_query(r, &q, &e) < 0) {
+	if (job_wait_read_query(r, &seconds, &running, &e) < 0) {
 		answer_error(r, &e);
 		return;
 	}
-	if (!q.given) {
+	if (seconds < 0) {
 		go_on(r, job);
 		return;
 	}
-	bool reached = job_wait_reached(q.running, job);
-	if (reached || !q.seconds || head || !r->loop->has->followers) {
+	bool reached = job_wait_reached(running, job);
+	if (reached || !seconds || head || !r->loop->has->followers) {
 		answer_header(r, "X-Wait", reached ? "reached" : "timeout");
 		go_on(r, job);
 		return;
 	}
 	struct job_wait *w = ARENA_NEW(&r->arena, struct job_wait, 1);
-	if (!long_lived_begin(r, q.seconds, job_wait_follow, w))
+	if (!long_lived_begin(r, seconds, job_wait_follow, w))
 		return;
-	*w = (struct job_wait){ .r = r, .job = job, .go_on = go_on, .running = q.running };
+	*w = (struct job_wait){ .r = r, .job = job, .go_on = go_on, .running = running };
 	w->follower = (struct follower){ .name = span_of(job->name),
 		                         .changed = job_wait_changed,
 		                         .lost = job_wait_lost };

@@ -60,11 +60,6 @@ static void log_submission(const struct request *r, struct line *line)
 		log_int(line, "warnings", (int64_t)(s->warnings.n + s->warnings.dropped));
 }
 
-static void drop_warnings(void *arg)
-{
-	notes_done(arg);
-}
-
 static enum submit_outcome submit_outcome_of(const struct submit *s)
 {
 	int status = request_answered(s->r) ? s->r->reply.status : 0;
@@ -88,9 +83,9 @@ static enum submit_outcome submit_outcome_of(const struct submit *s)
 	}
 }
 
-static void submit_count(void *arg)
+static void submit_end(void *arg)
 {
-	const struct submit *s = arg;
+	struct submit *s = arg;
 	struct loop_counts *c = s->r->loop->counts;
 	size_t dialect = 0;
 	while (dialect < DIALECT_UNREAD && !(s->job && dialect_nth(dialect) == s->job->dialect))
@@ -98,6 +93,7 @@ static void submit_count(void *arg)
 	counter_add(&c->submissions[dialect][submit_outcome_of(s)], 1);
 	if (s->translate_us)
 		histogram_add(&c->translation, s->translate_us);
+	notes_done(&s->warnings);
 }
 
 /* The tags of the query. */
@@ -134,8 +130,7 @@ void submit_check_head(struct request *r)
 	s->r = r;
 	r->state = s;
 	r->log = log_submission;
-	request_on_end(r, drop_warnings, &s->warnings);
-	request_on_end(r, submit_count, s);
+	request_on_end(r, submit_end, s);
 	/* A YAML type comes before any JSON type; the quality factor q is ignored. */
 	s->yaml = accept.n && span_find(accept, 0, "yaml") < span_find(accept, 0, "json");
 	bool key_ok = !key.p || (key.n >= 1 && key.n <= KEY_MAX);

@@ -35,12 +35,11 @@ static void put_between(struct jobs_output *l, struct span from, struct span to)
 {
 	int64_t begin;
 	int64_t end = l->now_ms;
-	if (!scan_int(from, 1, INT64_MAX, &begin)) {
-		table_cell(&l->table, SPAN(""));
-		return;
-	}
 	(void)scan_int(to, 1, INT64_MAX, &end); /* null: until now */
-	table_duration(&l->table, end - begin);
+	if (scan_int(from, 1, INT64_MAX, &begin))
+		table_duration(&l->table, end - begin);
+	else
+		table_cell(&l->table, SPAN(""));
 }
 
 /* Appends "BEFORE ContainerSigKillReceived (137)"; false: the row has no such exit code. */

@@ -6,7 +6,6 @@
 #include "server/cli/cli_internal.h"
 #include "server/compose/compose.h"
 #include "server/jobs/jobs.h"
-#include "translate/job/dialect.h"
 
 enum { PATH_LIMIT = 4096 };
 
@@ -74,24 +73,21 @@ static int resubmit_job(struct remote *r, const char *job, struct span config, s
 {
 	ARENA_AUTO arena = { 0 };
 	const char *name = r->o->name;
-	struct doc doc = { 0 };
-	const struct dialect *d =
-	    job_text_doc(config, &arena, &doc) ? dialect_of(&doc.root, DIALECTS_ALL) : NULL;
-	const struct node *old = d ? dialect_name_of(d, &doc.root) : NULL;
-	if (!node_is(old, NODE_TEXT) || old->n == 0)
-		return err_set(e, UNKNOWN_ERROR, "%s: the configuration of %s has no name",
-		               r->o->server, job);
-	/* The server hides `auth` of images. */
-	if (span_find(scan_get(config, "prerequisites"), 0, "\"******\"") != SIZE_MAX)
-		return err_set(
+	struct job_text t = { .file = job, .text = xstrndup(config.p, config.n), .n = config.n };
+	const char *old = job_text_name(&t, &arena);
+	if (!old[0])
+		(void)err_set(e, UNKNOWN_ERROR, "%s: the configuration of %s has no name",
+		              r->o->server, job);
+	else if (span_find(scan_get(config, "prerequisites"), 0, "\"******\"") != SIZE_MAX)
+		/* The server hides `auth` of images. */
+		(void)err_set(
 		    e, 400, NULL,
 		    "%s has secrets of a registry, which the server does not return; submit "
 		    "its file again: rest-lit submit --name NAME FILE",
 		    job);
-	struct job_text t = { .file = job, .text = xstrndup(config.p, config.n), .n = config.n };
-	bool bad = resubmit_forget_secrets(&t, r->o, e) < 0 || job_text_vary(&t, r->o, e) < 0 ||
-	           code_copy(r, job, config, e) < 0 ||
-	           (!name[0] && resubmit_name(r, node_span(old), &arena, &name, e) < 0) ||
+	bool bad = e->http || resubmit_forget_secrets(&t, r->o, e) < 0 ||
+	           job_text_vary(&t, r->o, e) < 0 || code_copy(r, job, config, e) < 0 ||
+	           (!name[0] && resubmit_name(r, span_of(old), &arena, &name, e) < 0) ||
 	           job_text_rename(&t, name, e) < 0;
 	int code = bad ? -1 : submit_send(r, &t, e);
 	job_text_wipe(&t);

@@ -275,7 +275,7 @@ static void stream_ended(void *arg, const struct client_answer *a)
 }
 
 /* Opens the log at the offset of the next byte. */
-static void stream_open(struct task_stream *v)
+static void stream_start(struct task_stream *v)
 {
 	ERR_AUTO e = { 0 };
 	const struct log_wanted *wanted = &v->mux->wanted;
@@ -470,7 +470,7 @@ int64_t log_mux_run_once(struct log_mux *m)
 			continue;
 		int64_t left = v->due_ms - clock_ms();
 		if (left <= 0)
-			stream_open(v);
+			stream_start(v);
 		else if (left < next)
 			next = left;
 		if (m->wanted.once)

@@ -100,9 +100,8 @@ static void progress_read_roles(struct progress *p, struct span roles, struct ar
 		role->name = visible_line(a, name);
 		(void)scan_int(scan_path(value, "taskRoleStatus", "gpuNumber"), 0, INT32_MAX,
 		               &role->gpus); /* else 0 */
-		for (struct span task; scan_item(&tasks, &task); role->tasks++) {
+		for (struct span task; scan_item(&tasks, &task); role->tasks++)
 			role->in[progress_task_state(task, a)]++;
-		}
 	}
 }
 
@@ -385,8 +384,7 @@ static void verdict_put_code(struct str *out, struct span status, struct arena *
 /* " (rank 5, 12:03:04.120)" */
 static void verdict_put_rank_and_time(struct str *out, struct span first)
 {
-	enum { CLOCK_TEXT = 32 };
-	char clock[CLOCK_TEXT];
+	char clock[sizeof("00:00:00")];
 	STR_AUTO text = STR_INIT(FIELD_MAX);
 	struct tm tm;
 	int64_t rank;

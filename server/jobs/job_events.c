@@ -11,15 +11,9 @@ enum { BODY_MAX_BYTES = 4 << 20 };
 
 /* ---- as JSON ---- */
 
-/* A date as in ECMAScript; null if unknown. */
-static void event_put_time(struct str *out, const char *key, int64_t ms)
-{
-	char text[RFC3339_MAX];
-	json_put_word(out, key, ms > 0 ? rfc3339_put(text, ms, 3) : NULL);
-}
-
 static void event_put(struct str *out, const struct event *e)
 {
+	char date[RFC3339_MAX]; /* as in ECMAScript; null if unknown */
 	json_put_open(out, NULL, '{');
 	json_put_text(out, "uid", e->uid);
 	json_put_text(out, "frameworkName", e->framework);
@@ -30,8 +24,10 @@ static void event_put(struct str *out, const struct event *e)
 	json_put_text(out, "type", e->type);
 	json_put_text(out, "reason", e->reason);
 	json_put_text(out, "message", e->message);
-	event_put_time(out, "firstTimestamp", e->first_ms);
-	event_put_time(out, "lastTimestamp", e->last_ms);
+	json_put_word(out, "firstTimestamp",
+	              e->first_ms > 0 ? rfc3339_put(date, e->first_ms, 3) : NULL);
+	json_put_word(out, "lastTimestamp",
+	              e->last_ms > 0 ? rfc3339_put(date, e->last_ms, 3) : NULL);
 	json_put_int(out, "count", e->count);
 	json_put_text(out, "sourceComponent", e->component);
 	json_put_text(out, "sourceHost", e->host);

@@ -37,16 +37,6 @@ struct job_look {
 	struct span earlier;
 };
 
-static void answer_shown(struct request *r, int failed, const struct err *e)
-{
-	if (failed) {
-		answer_error(r, e);
-		return;
-	}
-	answer_hold(r);
-	answer_json(r, 200);
-}
-
 static struct job_shown job_shown_of(const struct request *r, const struct job_entry *job,
                                      struct span doc)
 {
@@ -111,7 +101,12 @@ static void job_look_show(struct request *r, const struct job_entry *job, struct
 	shown.attempt = l->earlier;
 	shown.why.event = n ? job_waiting(&shown, v, n, &r->arena) : NULL;
 	r->reply.body.max = BODY_LARGE;
-	answer_shown(r, l->render(r, &shown, &r->reply.body, &e), &e);
+	if (l->render(r, &shown, &r->reply.body, &e) < 0) {
+		answer_error(r, &e);
+		return;
+	}
+	answer_hold(r);
+	answer_json(r, 200);
 }
 
 /* ---- ETag ---- */
@@ -312,13 +307,13 @@ static void attempts_history_read(struct request *r, const struct job_entry *job
 
 static void attempts_ask(struct request *r, struct attempts *all)
 {
-	ERR_AUTO none = { 0 };
 	if (all->next >= all->last && r->arena.used < READ_MAX) {
 		history_request(r, all->shown.job, all->next, attempts_history_read);
 		return;
 	}
 	str_puts(&r->reply.body, "]\n");
-	answer_shown(r, 0, &none);
+	answer_hold(r);
+	answer_json(r, 200);
 }
 
 static void attempts_show(struct request *r, const struct job_entry *job, struct span doc)
@@ -353,10 +348,8 @@ void attempts_get(struct request *r)
 
 void attempts_health(struct request *r)
 {
-	if (r->loop->server->options->history > 0)
-		answer_text(r, 200, "ok");
-	else
-		answer_text(r, 501, "Not healthy");
+	bool kept = r->loop->server->options->history > 0;
+	answer_text(r, kept ? 200 : 501, kept ? "ok" : "Not healthy");
 }
 
 /* ---- configuration ---- */

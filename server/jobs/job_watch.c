@@ -41,16 +41,20 @@ struct followers {
 	size_t n_updates, cap;
 };
 
-struct followers *followers_new(struct cache *c, struct err *e)
+/* The descriptor is that of the queue, in which changes of one job are joined until they are read.
+ */
+struct followers *followers_new(struct cache *c, int *fd, struct err *e)
 {
 	struct followers *all = xcalloc(1, sizeof(*all));
 	all->cache = c;
 	all->key = hash_key_new();
 	all->queue = change_queue_new(c, e);
-	if (all->queue)
-		return all;
-	free(all);
-	return NULL;
+	if (!all->queue) {
+		free(all);
+		return NULL;
+	}
+	*fd = change_queue_fd(all->queue);
+	return all;
 }
 
 /* No follower is left: each has ended with its request, which held the job. */
@@ -61,13 +65,6 @@ void followers_free(struct followers *all)
 	assert(all->n == 0);
 	change_queue_free(all->queue);
 	free(all);
-}
-
-/* Returns the descriptor of the queue, in which changes of one job are joined until they are
- * read. */
-int followers_fd(const struct followers *all)
-{
-	return change_queue_fd(all->queue);
 }
 
 static struct follower **follower_list(struct followers *all, struct span name)
@@ -266,20 +263,13 @@ static void job_wait_lost(struct follower *f)
 static void job_wait_follow(void *arg, enum long_lived_event event)
 {
 	struct job_wait *w = arg;
-	switch (event) {
-	case LONG_LIVED_TICK:
-		break;
-	case LONG_LIVED_REFUSED:
+	if (event == LONG_LIVED_REFUSED) {
 		job_wait_stop(w);
 		answer_header(w->r, "WWW-Authenticate", "Bearer");
 		answer_refuse(w->r, UNAUTHORIZED,
 		              "Your token has expired or was revoked; log in again");
-		break;
-	case LONG_LIVED_OVER:
-	case LONG_LIVED_SHUTDOWN:
-	case LONG_LIVED_LEFT:
+	} else if (event != LONG_LIVED_TICK) { /* the time is over, or the server ends */
 		(void)job_wait_look(w, true);
-		break;
 	}
 }
 

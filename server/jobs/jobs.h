@@ -48,15 +48,14 @@ enum tags_changed tags_change(struct str *out, struct span list, struct span tag
                               struct arena *a);
 
 /*
- * Clients of one loop that wait for changes of jobs.  fd is readable when followers_run_once has
- * something to do.  NULL and *e: 500.  The caller frees it when no request is left; NULL is
+ * Clients of one loop that wait for changes of jobs.  *fd is readable when followers_run_once
+ * has something to do.  NULL and *e: 500.  The caller frees it when no request is left; NULL is
  * allowed.
  */
 struct followers;
 struct cache;
 
-struct followers *followers_new(struct cache *c, struct err *e);
-int followers_fd(const struct followers *all);
+struct followers *followers_new(struct cache *c, int *fd, struct err *e);
 void followers_run_once(struct followers *all);
 void followers_free(struct followers *all);
 

@@ -1,4 +1,6 @@
 /* Checks, packs and shortens output in frames, and decides which outputs of a job give way. */
+#include <endian.h>
+
 #include "base/gzip.h"
 #include "server/logs/logs_internal.h"
 
@@ -60,14 +62,9 @@ struct span output_last(struct span frames, size_t max, struct arena *a)
 		size_t cut = f.bytes.n < skip ? f.bytes.n : skip;
 		skip -= cut;
 		f.bytes = (struct span){ f.bytes.p + cut, f.bytes.n - cut };
-		const char head[OUTPUT_FRAME_HEAD] = { (char)f.stream,
-			                               0,
-			                               0,
-			                               0,
-			                               (char)(f.bytes.n >> 24),
-			                               (char)(f.bytes.n >> 16),
-			                               (char)(f.bytes.n >> 8),
-			                               (char)f.bytes.n };
+		char head[OUTPUT_FRAME_HEAD] = { (char)f.stream };
+		uint32_t n = htobe32((uint32_t)f.bytes.n);
+		memcpy(head + OUTPUT_FRAME_HEAD - sizeof(n), &n, sizeof(n));
 		if (!f.bytes.n)
 			continue;
 		str_put(&out, head, sizeof(head));

@@ -452,36 +452,29 @@ static bool uploads_read_number(struct request *r, const char *name, int64_t min
 	       parse_i64(value, min, max, out) == 0;
 }
 
-/* NULL, or what is wrong with it. */
-static const char *upload_take_body(struct upload *u)
-{
-	struct request *r = u->r;
-	struct span frames;
-	ARENA_AUTO a = { 0 };
-	u->c.packed = str_view(&r->body);
-	if (!output_unpack(u->c.packed, &a, &frames))
-		return "the body is not gzip of at most 1 MiB of output in 16384 frames";
-	/* Complete bodies count as well, until the end of the request. */
-	request_hold(r, HOLD_BODY, r->body.cap);
-	return NULL;
-}
-
 static void output_put_route(struct request *r)
 {
 	struct upload *u = r->state;
-	const char *wrong = upload_take_body(u);
-	if (!wrong &&
-	    (!uploads_read_number(r, "exitCode", INT32_MIN, INT32_MAX, &u->c.facts.exit_code) ||
-	     !uploads_read_number(r, "dropped", 0, INT64_MAX - OUTPUT_CONTENT_MAX,
-	                          &u->c.facts.dropped)))
+	struct output_facts *facts = &u->c.facts;
+	ARENA_AUTO a = { 0 };
+	struct span frames;
+	const char *wrong = NULL;
+	u->c.packed = str_view(&r->body);
+	if (!output_unpack(u->c.packed, &a, &frames))
+		wrong = "the body is not gzip of at most 1 MiB of output in 16384 frames";
+	else if (!uploads_read_number(r, "exitCode", INT32_MIN, INT32_MAX, &facts->exit_code) ||
+	         !uploads_read_number(r, "dropped", 0, INT64_MAX - OUTPUT_CONTENT_MAX,
+	                              &facts->dropped))
 		wrong = "the query must be exitCode=NUMBER&dropped=NUMBER";
 	if (wrong) {
 		answer_refuse(r, 400, "InvalidParametersError", wrong);
 		u->stage = UPLOAD_OVER;
 		return;
 	}
-	sha256_hex(u->c.facts.sha, str_view(&r->body));
-	u->c.entry.failed = u->c.facts.exit_code != 0;
+	/* Complete bodies count as well, until the end of the request. */
+	request_hold(r, HOLD_BODY, r->body.cap);
+	sha256_hex(facts->sha, str_view(&r->body));
+	u->c.entry.failed = facts->exit_code != 0;
 	request_wait(r);
 	u->stage = UPLOAD_QUEUED;
 	uploads_go_on(r->loop->has->uploads);

@@ -55,11 +55,11 @@ static int open_features(struct loop *l, struct err *e)
 	if (loop_add(l, &source, e) < 0)
 		return -1;
 	if (s->cache) {
-		f->followers = followers_new(s->cache, e);
+		int fd;
+		f->followers = followers_new(s->cache, &fd, e);
 		if (!f->followers)
 			return -1;
-		source = (struct loop_source){ followers_fd(f->followers), run_followers, NULL,
-			                       f->followers, false };
+		source = (struct loop_source){ fd, run_followers, NULL, f->followers, false };
 		if (loop_add(l, &source, e) < 0)
 			return -1;
 	}

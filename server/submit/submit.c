@@ -65,22 +65,13 @@ static enum submit_outcome submit_outcome_of(const struct submit *s)
 	int status = request_answered(s->r) ? s->r->reply.status : 0;
 	if (status == 200 || status == 202)
 		return s->dry_run ? SUBMIT_DRY_RUN : s->again ? SUBMIT_REPEATED : SUBMIT_CREATED;
-	switch (status) {
-	case 0:
-		return SUBMIT_LEFT;
-	case 401:
-	case 403:
-	case 429:
-		return SUBMIT_DENIED;
-	case 409:
-		return SUBMIT_EXISTS;
-	case 503:
-		return SUBMIT_UNAVAILABLE;
-	case 504:
-		return SUBMIT_UNKNOWN;
-	default:
-		return status < 500 ? SUBMIT_INVALID : SUBMIT_ERROR;
-	}
+	return status == 0                                       ? SUBMIT_LEFT
+	       : status == 401 || status == 403 || status == 429 ? SUBMIT_DENIED
+	       : status == 409                                   ? SUBMIT_EXISTS
+	       : status == 503                                   ? SUBMIT_UNAVAILABLE
+	       : status == 504                                   ? SUBMIT_UNKNOWN
+	       : status < 500                                    ? SUBMIT_INVALID
+	                                                         : SUBMIT_ERROR;
 }
 
 static void submit_end(void *arg)

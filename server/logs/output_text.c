@@ -146,7 +146,7 @@ int64_t output_index_room(const struct output_index *x, const struct output_entr
 		left -= x->v[i].bytes;
 	/* Outputs of earlier attempts go first; then, if this task failed, those of tasks that
 	 * succeeded. */
-	for (int less = 0; less <= e->failed; less++) {
+	for (int less = 0; less < (e->failed ? 2 : 1); less++) {
 		for (size_t i = 0; i < x->n && x->n - n < OUTPUTS_DISPLACED_MAX; i++) {
 			struct output_entry *old = &x->v[i];
 			if (n < OUTPUTS_MAX && left >= e->bytes)

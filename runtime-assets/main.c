@@ -86,23 +86,18 @@ static void put_origin(struct str *out)
 	str_printf(out, "%-20s %s%s%s\n", "this program", path, *origin ? ", " : "", origin);
 }
 
+static const char VERSION_USAGE[] =
+    "usage: pai-runtime version\n\n"
+    "Prints the version, the libraries, the origin and the paths.\n";
+
 static int main_cmd_version(int argc, char **argv)
 {
-	bool help = argc == 2 && strcmp(argv[1], "--help") == 0;
-	if (argc > 1 && !help) {
-		args_misused(argv[0], argv[1]);
-		(void)fputs("usage: pai-runtime version\n", stderr);
-		return 2;
-	}
+	if (argc > 1)
+		return args_misused(argv[0], argv[1]);
 	STR_AUTO out = STR_INIT(4096);
-	if (help) {
-		str_puts(&out, "usage: pai-runtime version\n\n"
-		               "Prints the version, the libraries, the origin and the paths.\n");
-	} else {
-		put_version(&out);
-		put_origin(&out);
-		put_paths(&out);
-	}
+	put_version(&out);
+	put_origin(&out);
+	put_paths(&out);
 	(void)fputs(str_c(&out), stdout);
 	return fflush(stdout) == 0 ? 0 : 1;
 }
@@ -148,19 +143,27 @@ static int main_cmd_init(int argc, char **argv)
 static const struct runtime_command {
 	const char *name;
 	int (*run)(int argc, char **argv);
-	const char *help; /* NULL: not for users */
+	const char *usage; /* NULL: the command prints it */
+	const char *help;  /* NULL: not for users */
 } COMMANDS[] = {
-	{ "init", main_cmd_init, "prepare the pod: wait for all tasks, environment, plugins" },
-	{ "run", cmd_run_task, "run the prepared command, keep its logs, explain its failure" },
-	{ "exit", cmd_exit, "explain an exit code by the logs, as run does at the end" },
-	{ "sshd", cmd_sshd, "plugin ssh: configure and start sshd" },
-	{ "ssh-barrier", cmd_ssh_barrier, "plugin ssh: wait until all tasks can be reached" },
-	{ "git-move", cmd_git_move, "plugin git: clone a repository into a directory" },
-	{ "check-api", cmd_check_api, "check the access of this pod to the API server" },
-	{ "mount-overlay", cmd_mount_overlay, NULL }, /* for images on one machine */
-	{ "exec", main_cmd_exec, NULL },
-	{ "shim", cmd_shim, NULL }, /* rest-lit starts it on a machine without a cluster */
-	{ "version", main_cmd_version, "the version, the libraries, the origin and the paths" },
+	{ "init", main_cmd_init, NULL,
+	  "prepare the pod: wait for all tasks, environment, plugins" },
+	{ "run", cmd_run_task, RUN_USAGE,
+	  "run the prepared command, keep its logs, explain its failure" },
+	{ "exit", cmd_exit, EXIT_USAGE,
+	  "explain an exit code by the logs, as run does at the end" },
+	{ "sshd", cmd_sshd, SSHD_USAGE, "plugin ssh: configure and start sshd" },
+	{ "ssh-barrier", cmd_ssh_barrier, BARRIER_USAGE,
+	  "plugin ssh: wait until all tasks can be reached" },
+	{ "git-move", cmd_git_move, CLONE_USAGE,
+	  "plugin git: clone a repository into a directory" },
+	{ "check-api", cmd_check_api, CHECK_USAGE,
+	  "check the access of this pod to the API server" },
+	{ "mount-overlay", cmd_mount_overlay, NULL, NULL }, /* for images on one machine */
+	{ "exec", main_cmd_exec, NULL, NULL },
+	{ "shim", cmd_shim, NULL, NULL }, /* rest-lit starts it on a machine without a cluster */
+	{ "version", main_cmd_version, VERSION_USAGE,
+	  "the version, the libraries, the origin and the paths" },
 };
 enum { N_COMMANDS = ARRAY_SIZE(COMMANDS) };
 
@@ -175,6 +178,16 @@ static int main_usage(FILE *out, int status)
 	      "pai-runtime COMMAND --help says more.\n",
 	      out);
 	return status;
+}
+
+/* argv[0] is the name of the command. */
+static int main_run(const struct runtime_command *c, int argc, char **argv)
+{
+	bool help = c->usage && argc > 1 && strcmp(argv[1], "--help") == 0;
+	int status = help ? 0 : c->run(argc, argv);
+	if (help || status == MISUSED)
+		(void)fputs(c->usage, help ? stdout : stderr);
+	return status == MISUSED ? 2 : status;
 }
 
 int main(int argc, char **argv)
@@ -196,7 +209,7 @@ int main(int argc, char **argv)
 	const char *name = strcmp(argv[1], "--version") == 0 ? "version" : argv[1];
 	for (size_t i = 0; i < N_COMMANDS; i++) {
 		if (strcmp(COMMANDS[i].name, name) == 0)
-			return COMMANDS[i].run(argc - 1, argv + 1);
+			return main_run(&COMMANDS[i], argc - 1, argv + 1);
 	}
 	fprintf(stderr, "pai-runtime: there is no command of that name\n");
 	return main_usage(stderr, 2);

@@ -35,13 +35,7 @@ int args_misused(const char *command, const char *argument)
 		        command, quote(quoted, span_of(argument)));
 	else
 		fprintf(stderr, "pai-runtime %s: an argument is missing\n\n", command);
-	return -1;
-}
-
-int args_usage(const char *text, bool asked)
-{
-	(void)fputs(text, asked ? stdout : stderr);
-	return asked ? 0 : 2;
+	return MISUSED;
 }
 
 const char *env_get(const char *name)
@@ -52,10 +46,7 @@ const char *env_get(const char *name)
 
 void shell_path(struct str *out, const char *path)
 {
-	const char *c = path;
-	while (is_alnum(*c) || (*c && strchr("/._-+,:@", *c)))
-		c++;
-	if (*path && !*c)
+	if (*path && span_all(span_of(path), "A-Za-z0-9/._+,:@-"))
 		str_puts(out, path);
 	else
 		shell_word(out, span_of(path));
@@ -93,6 +84,7 @@ static const char *const SCRIPT_HEADER[] = {
 	"set -o nounset",
 	"set -o pipefail",
 	"if (set -o pipefail) 2>/dev/null; then set -o pipefail; fi",
+	NULL,
 };
 
 /* Reserved words and builtins. */
@@ -103,24 +95,14 @@ static const char *const SHELL_WORDS[] = {
 	"for",    "function", "getopts",  "hash",     "if",      "jobs",   "let",   "local",
 	"popd",   "pushd",    "read",     "readonly", "return",  "select", "set",   "shift",
 	"shopt",  "source",   "then",     "time",     "times",   "trap",   "type",  "typeset",
-	"ulimit", "umask",    "unalias",  "unset",    "until",   "wait",   "while",
+	"ulimit", "umask",    "unalias",  "unset",    "until",   "wait",   "while", NULL,
 };
-
-static bool argv_is_one_of(struct span s, const char *const *list, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (span_is(s, list[i]))
-			return true;
-	}
-	return false;
-}
 
 static struct span argv_skip_header(struct span s)
 {
 	for (struct span rest = s; s.n > 0; s = rest) {
 		struct span line = span_trim(span_next(&rest, '\n'));
-		if (line.n > 0 && line.p[0] != '#' &&
-		    !argv_is_one_of(line, SCRIPT_HEADER, ARRAY_SIZE(SCRIPT_HEADER)))
+		if (line.n > 0 && line.p[0] != '#' && !span_among(line, SCRIPT_HEADER))
 			break;
 	}
 	return s;
@@ -152,10 +134,9 @@ static bool argv_quoted(struct span s, size_t *at, struct str *word)
 /* false: it needs a shell. */
 static bool argv_word(struct span s, size_t *at, struct str *word)
 {
-	while (*at < s.n && !(s.p[*at] && strchr(" \t\n", s.p[*at]))) {
+	while (*at < s.n && !class_has_char(s.p[*at], " \t\n")) {
 		char c = s.p[*at];
-		bool plain =
-		    is_alnum(c) || (unsigned char)c >= 0x80 || (c && strchr("_@%+=:,./-", c));
+		bool plain = class_has_char(c, "-A-Za-z0-9_@%+=:,./\x80-\xff");
 		if (argv_is_continued(s, *at)) {
 			*at += 2;
 		} else if (c == '\'' || c == '"') {
@@ -185,9 +166,8 @@ static int argv_line(struct span s, size_t *at, struct arena *a, char **list)
 		if (n == ARGV_MAX - 1 || !argv_word(s, at, &word))
 			return -1;
 		/* Assignments, reserved words and builtins are not programs. */
-		if (n == 0 &&
-		    (word.n == 0 || memchr(word.p, '=', word.n) ||
-		     argv_is_one_of(str_view(&word), SHELL_WORDS, ARRAY_SIZE(SHELL_WORDS))))
+		if (n == 0 && (word.n == 0 || memchr(word.p, '=', word.n) ||
+		               span_among(str_view(&word), SHELL_WORDS)))
 			return -1;
 		list[n++] = arena_dup(a, str_view(&word));
 	}

@@ -23,7 +23,7 @@
 #include "base/enc.h"
 #include "base/str.h"
 
-/* The commands.  argv[0] is the name of the command; they return the exit status. */
+/* The commands.  argv[0] is the name of the command; they return the exit status, or MISUSED. */
 int cmd_run_task(int argc, char **argv);
 int cmd_exit(int argc, char **argv);
 int cmd_sshd(int argc, char **argv);
@@ -32,6 +32,10 @@ int cmd_git_move(int argc, char **argv);
 int cmd_check_api(int argc, char **argv);
 int cmd_mount_overlay(int argc, char **argv);
 int cmd_shim(int argc, char **argv);
+
+/* How commands are called; main() prints it for `COMMAND --help`. */
+extern const char RUN_USAGE[], EXIT_USAGE[], SSHD_USAGE[], BARRIER_USAGE[], CLONE_USAGE[],
+    CHECK_USAGE[];
 
 /* Runs sshd, ssh or scp if argv[0] is one of these names, and sets the exit status; false
  * otherwise. */
@@ -49,11 +53,10 @@ struct arg {
  * of the table or lacks its value, or argc. */
 int args_take(const struct arg *table, int i, int argc, char **argv);
 
-/* Prints to standard error which argument is wrong; NULL: one is missing.  Returns -1. */
+/* Prints to standard error which argument is wrong; NULL: one is missing.  Returns MISUSED, after
+ * which main() prints how the command is called. */
 int args_misused(const char *command, const char *argument);
-
-/* Prints how a command is called, and returns its exit status: asked with --help, or not. */
-int args_usage(const char *text, bool asked);
+enum { MISUSED = -1 };
 
 /* An environment variable; NULL if it is unset or empty. */
 const char *env_get(const char *name);

@@ -30,13 +30,10 @@ int file_open(const char *path, int flags)
 	return -1;
 }
 
-/* Writes the text, or what is in the file `in`, into a temporary file beside `path`, and renames
- * that. */
-static int file_replace(const char *path, mode_t mode, int in, struct span text, struct err *e)
+int file_write(const char *path, struct span text, mode_t mode, struct err *e)
 {
 	char temporary[PATH_MAX];
 	char random[17];
-	char buffer[16384];
 	random_hex(random, 8);
 	int n = snprintf(temporary, PATH_MAX, "%s.%s.tmp", path, random);
 	errno = ENAMETOOLONG;
@@ -45,11 +42,7 @@ static int file_replace(const char *path, mode_t mode, int in, struct span text,
 	             : open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return file_failed(e, "cannot write", path);
-	bool ok = fd_write_all(fd, text) == 0;
-	for (ssize_t got; ok && in >= 0 && (got = read(in, buffer, sizeof(buffer))) != 0;)
-		ok = got < 0 ? errno == EINTR
-		             : fd_write_all(fd, (struct span){ buffer, (size_t)got }) == 0;
-	ok = ok && fchmod(fd, mode) == 0;
+	bool ok = fd_write_all(fd, text) == 0 && fchmod(fd, mode) == 0;
 	int error = errno; /* the first failure is reported */
 	bool closed = close(fd) == 0;
 	if (ok)
@@ -61,18 +54,6 @@ static int file_replace(const char *path, mode_t mode, int in, struct span text,
 	(void)unlink(temporary);
 	errno = error;
 	return file_failed(e, "cannot write", path);
-}
-
-int file_write(const char *path, struct span text, mode_t mode, struct err *e)
-{
-	return file_replace(path, mode, -1, text, e);
-}
-
-int file_copy(const char *from, const char *to, mode_t mode, struct err *e)
-{
-	FD_AUTO in = open(from, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	return in < 0 ? file_failed(e, "cannot read", from)
-	              : file_replace(to, mode, in, SPAN(""), e);
 }
 
 /* NOLINTNEXTLINE(readability-function-size): its parameters */
@@ -102,6 +83,14 @@ int file_read(const char *path, enum file_kind kind, size_t max, struct arena *a
 	}
 	*text = arena_span(a, str_view(&all));
 	return 0;
+}
+
+/* NOLINTNEXTLINE(readability-function-size): its parameters */
+int file_need(const char *path, enum file_kind kind, size_t max, struct arena *a, struct span *text,
+              struct err *e)
+{
+	int got = file_read(path, kind, max, a, text, e);
+	return got > 0 ? err_set(e, FAILED, "%s is not there", path) : got;
 }
 
 struct span file_text(const char *path, enum file_kind kind, size_t max, struct arena *a)

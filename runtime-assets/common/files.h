@@ -4,9 +4,8 @@
  * not followed unless a function says so.
  *
  *	struct span text;
- *	int got = file_read(path, FILE_THEIRS, 1 << 20, a, &text, e);
- *	if (got)
- *		return got < 0 ? -1 : err_set(e, FAILED, "%s is not there", path);
+ *	if (file_need(path, FILE_THEIRS, 1 << 20, a, &text, e))
+ *		return -1;
  *	return file_write(path_join(a, at->runtime_d, "copy"), text, 0644, e);
  *
  * Texts live in the arena, and are bounded by the caller.  Errors name the file; their code is
@@ -66,8 +65,6 @@ int file_open(const char *path, int flags);
 /* Writes a temporary file beside `path` and renames it: `path` is complete with exactly this mode,
  * or unchanged. */
 int file_write(const char *path, struct span text, mode_t mode, struct err *e);
-/* The same with the contents of another file. */
-int file_copy(const char *from, const char *to, mode_t mode, struct err *e);
 
 enum file_kind {
 	FILE_MOUNTED, /* mounted by the kubelet or written by this program: links are followed */
@@ -77,6 +74,10 @@ enum file_kind {
 /* Reads at most `max` bytes of a regular file into the arena.  0; 1 if it does not exist (*text is
  * empty); -1 and *e. */
 int file_read(const char *path, enum file_kind kind, size_t max, struct arena *a, struct span *text,
+              struct err *e);
+
+/* The same, but -1 and *e also if it does not exist. */
+int file_need(const char *path, enum file_kind kind, size_t max, struct arena *a, struct span *text,
               struct err *e);
 
 /* The same; empty if it cannot be read. */

@@ -208,10 +208,9 @@ enum { DEADLINE_MS = 10000 };
 struct exit_options {
 	const char *root, *user_log, *rotated, *runtime_log, *spec, *trigger;
 	int64_t code;
-	bool help;
 };
 
-static const char EXIT_USAGE[] =
+const char EXIT_USAGE[] =
     "usage: pai-runtime exit [OPTION...] CODE\n\n"
     "Explains an exit code by the exit specification and the ends of the logs: writes\n"
     "the termination message to /tmp/pai-termination-log, and ends with the code for\n"
@@ -228,14 +227,15 @@ static int exit_parse(struct exit_options *o, int argc, char **argv)
 {
 	*o = (struct exit_options){ .root = "" };
 	const struct arg args[] = {
-		{ "--root", &o->root, NULL },       { "--user-log", &o->user_log, NULL },
-		{ "--rotated", &o->rotated, NULL }, { "--runtime-log", &o->runtime_log, NULL },
-		{ "--spec", &o->spec, NULL },       { "--trigger", &o->trigger, NULL },
-		{ "--help", NULL, &o->help },       { NULL, NULL, NULL },
+		{ "--root", &o->root, NULL },
+		{ "--user-log", &o->user_log, NULL },
+		{ "--rotated", &o->rotated, NULL },
+		{ "--runtime-log", &o->runtime_log, NULL },
+		{ "--spec", &o->spec, NULL },
+		{ "--trigger", &o->trigger, NULL },
+		{ NULL, NULL, NULL },
 	};
 	int i = args_take(args, 1, argc, argv);
-	if (o->help)
-		return 0;
 	if (i == argc)
 		return args_misused(argv[0], NULL);
 	if (parse_i64(span_of(argv[i]), 0, 255, &o->code))
@@ -272,17 +272,17 @@ static int exit_run(const struct exit_options *o, const struct layout *at, struc
 	ERR_AUTO e = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	STR_AUTO message = STR_INIT(EXIT_MESSAGE_MAX);
-	int missing = file_read(o->spec, FILE_THEIRS, EXIT_SPEC_MAX, a, &spec, &e);
-	if (missing)
-		say_line(SAY_WARNING, "no exit specification: %s%s",
-		         missing > 0 ? o->spec : err_msg(&e), missing > 0 ? " is not there" : "");
+	if (file_need(o->spec, FILE_THEIRS, EXIT_SPEC_MAX, a, &spec, &e)) {
+		say_line(SAY_WARNING, "no exit specification: %s", err_msg(&e));
+		spec = SPAN("");
+	}
 	struct exit_input in = {
 		.code = (int)o->code,
 		.trigger = o->trigger,
 		.user_log = user,
 		.user_log_rotated = rotated,
 		.runtime_log = runtime,
-		.spec = missing ? SPAN("") : spec,
+		.spec = spec,
 		.deadline_ms = clock_ms() + DEADLINE_MS,
 		.root = at->root,
 	};
@@ -301,9 +301,7 @@ int cmd_exit(int argc, char **argv)
 	struct exit_options o;
 	struct layout at;
 	if (exit_parse(&o, argc, argv))
-		return args_usage(EXIT_USAGE, false);
-	if (o.help)
-		return args_usage(EXIT_USAGE, true);
+		return MISUSED;
 	if (o.code == 0)
 		return 0;
 	layout_init(&at, o.root, &a);

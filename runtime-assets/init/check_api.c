@@ -105,13 +105,11 @@ static enum api_check_state check_answer(struct checkup *c, struct api_check_fin
 	/* An account that may not read the version may still read Frameworks. */
 	c->answers = r.status == 200 || r.status == 403;
 	if (r.status == 200) {
-		struct doc doc = { 0 };
 		char text[4 * QUOTE_MAX];
-		bool read = kube_json(r.body, c->a, &doc);
-		const struct node *version = read ? node_get(&doc.root, "gitVersion") : NULL;
-		if (node_is(version, NODE_TEXT))
+		const char *version = node_text(kube_json(r.body, c->a), "gitVersion");
+		if (*version)
 			str_printf(&f->text, "it answers: Kubernetes %s",
-			           quote(text, node_span(version)));
+			           quote(text, span_of(version)));
 		else
 			str_puts(&f->text, "it answers, but not like a Kubernetes API server");
 		return OK;
@@ -127,6 +125,20 @@ static enum api_check_state check_answer(struct checkup *c, struct api_check_fin
 			           c->who.namespace_name, c->who.account);
 	}
 	return c->answers ? OK : MISSING;
+}
+
+/* The two kubectl commands that grant the right to get Frameworks. */
+static void check_put_grant(const struct checkup *c, struct str *out)
+{
+	const struct token_claims *who = &c->who;
+	str_printf(out,
+	           "  kubectl -n %s create role runtime-account --verb=get \\\n"
+	           "    --resource=" FRAMEWORKS "\n"
+	           "  kubectl -n %s create rolebinding runtime-account \\\n"
+	           "    --role=runtime-account --serviceaccount=%s:%s\n",
+	           c->namespace_name, c->namespace_name,
+	           who->account ? who->namespace_name : c->namespace_name,
+	           who->account ? who->account : "runtime-account");
 }
 
 /* Outside of a Framework's pod, asks for one that does not exist: 404 or 403 shows the right. */
@@ -167,7 +179,7 @@ static enum api_check_state check_framework(struct checkup *c, struct api_check_
 	}
 	kube_answer(&r, &f->text);
 	if (r.status == 403) {
-		kube_grant(c->kube, c->namespace_name, "  ", &f->advice);
+		check_put_grant(c, &f->advice);
 	} else if (r.status == 404) {
 		str_puts(&f->text, ": it does not know Frameworks");
 		str_puts(&f->advice, "  Install the kind Framework; then this shows something:\n"
@@ -189,7 +201,7 @@ enum { N_CHECKS = ARRAY_SIZE(CHECKS) };
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-static const char CHECK_USAGE[] =
+const char CHECK_USAGE[] =
     "usage: pai-runtime check-api [--root DIR]\n\n"
     "Checks whether this pod can read its Framework: address, certificate, token and\n"
     "rights.  Prints how to repair them.\n\n"
@@ -224,17 +236,10 @@ static int check_all(struct checkup *c)
 int cmd_check_api(int argc, char **argv)
 {
 	const char *root = "";
-	bool help = false;
-	const struct arg args[] = { { "--root", &root, NULL },
-		                    { "--help", NULL, &help },
-		                    { NULL, NULL, NULL } };
+	const struct arg args[] = { { "--root", &root, NULL }, { NULL, NULL, NULL } };
 	int i = args_take(args, 1, argc, argv);
-	if (help)
-		return args_usage(CHECK_USAGE, true);
-	if (i < argc) {
-		args_misused(argv[0], argv[i]);
-		return args_usage(CHECK_USAGE, false);
-	}
+	if (i < argc)
+		return args_misused(argv[0], argv[i]);
 	file_disable_core_dumps();
 	ARENA_AUTO a = { 0 };
 	struct checkup c = { .a = &a, .now_s = clock_wall_ms() / 1000 };

@@ -14,6 +14,7 @@
 
 enum {
 	CONFIG_MAX = 1024 * 1024,
+	PROGRAM_MAX = 64 << 20, /* of this program, with all that compilers add for tests */
 	STEP_SHOWN = 20,
 	PRELOGS_MAX = 10000,        /* earlier runs of one pod */
 	CLEAN_DEPTH_MAX = 160,      /* nesting of directories; of code at most 128 */
@@ -143,10 +144,12 @@ static int step_clean(struct init *in, struct err *e)
 
 static int step_install(struct init *in, struct err *e)
 {
-	if (dir_make(in->at.runtime_d, 0755, e) ||
-	    file_copy("/proc/self/exe", in->at.program, 0755, e))
-		return INIT_FAILED;
-	return 0;
+	struct span program;
+	return dir_make(in->at.runtime_d, 0755, e) ||
+	               file_need("/proc/self/exe", FILE_MOUNTED, PROGRAM_MAX, in->a, &program, e) ||
+	               file_write(in->at.program, program, 0755, e)
+	           ? INIT_FAILED
+	           : 0;
 }
 
 static int step_exitspec(struct init *in, struct err *e)
@@ -158,10 +161,9 @@ static int step_exitspec(struct init *in, struct err *e)
 		return 0;
 	ERR_AUTO why = { 0 };
 	struct span spec;
-	int got = file_read(from, FILE_MOUNTED, EXIT_SPEC_MAX, in->a, &spec, &why);
-	if (got != 0) {
+	if (file_need(from, FILE_MOUNTED, EXIT_SPEC_MAX, in->a, &spec, &why)) {
 		say_line(SAY_WARNING, "no exit specification, failures will only have a code: %s",
-		         got < 0 ? err_msg(&why) : arena_printf(in->a, "%s is not there", from));
+		         err_msg(&why));
 		spec = SPAN("[]\n");
 	}
 	return dir_make(in->at.runtime_d, 0755, e) || file_write(to, spec, 0644, e) ? INIT_FAILED
@@ -264,11 +266,8 @@ static int init_read_setting(const char *name, const char *text, struct arena *a
                              struct err *e)
 {
 	struct span yaml = span_of(text);
-	if (*text == '/') {
-		int got = file_read(text, FILE_MOUNTED, CONFIG_MAX, a, &yaml, e);
-		if (got)
-			return got < 0 ? -1 : err_set(e, FAILED, "%s: %s is not there", name, text);
-	}
+	if (*text == '/' && file_need(text, FILE_MOUNTED, CONFIG_MAX, a, &yaml, e))
+		return err_wrap(e, "%s", name);
 	struct doc doc = { 0 };
 	if (doc_read(yaml, &BUDGET_DEFAULT, a, &doc, NULL, e) == 0) {
 		*n = doc.root;
@@ -371,9 +370,8 @@ static int init_begin(struct init *in, const struct init_options *o, struct err 
 	if (!o->framework)
 		return 0;
 	struct span json;
-	int got = file_read(o->framework, FILE_MOUNTED, FRAMEWORK_MAX, in->a, &json, e);
-	if (got)
-		return got < 0 ? -1 : err_set(e, FAILED, "%s is not there", o->framework);
+	if (file_need(o->framework, FILE_MOUNTED, FRAMEWORK_MAX, in->a, &json, e))
+		return -1;
 	in->framework = framework_read(json, in->a, e);
 	return in->framework ? 0 : err_wrap(e, "%s", o->framework);
 }

@@ -19,13 +19,26 @@ static const char *const RESERVED[] = { "Host",           "Connection",
 	                                "Upgrade",        "Accept-Encoding",
 	                                "Expect",         "TE" };
 
-bool http_visible(struct span text)
+/* Visible characters of ASCII, at least one. */
+static bool http_visible(struct span text)
 {
-	for (size_t i = 0; i < text.n; i++) {
-		if ((unsigned char)text.p[i] <= ' ' || (unsigned char)text.p[i] >= 0x7f)
-			return false;
-	}
-	return text.n > 0;
+	return text.n > 0 && span_all(text, "!-~");
+}
+
+int token_append(const char *file, struct str *out, struct err *e)
+{
+	ARENA_SECRET a = { 0 };
+	struct span text;
+	/* One byte more than a token has, and a newline. */
+	if (file_need(file, FILE_MOUNTED, TOKEN_MAX + 2, &a, &text, e))
+		return -1;
+	struct span token = span_trim(text);
+	if (!http_visible(token) || token.n > TOKEN_MAX)
+		return err_set(e, FAILED,
+		               "%s: a token is one word of at most %d visible characters", file,
+		               TOKEN_MAX);
+	str_span(out, token);
+	return 0;
 }
 
 static const char *request_header_problem(struct span line)
@@ -67,7 +80,7 @@ static void request_host(struct str *out, const struct http_request *q, bool alw
 		str_printf(out, ":%u", q->port);
 }
 
-static void request_text(struct str *out, const struct http_request *q)
+static void request_text(struct str *out, const struct http_request *q, struct span token)
 {
 	str_puts(out, q->method);
 	str_char(out, ' ');
@@ -77,6 +90,11 @@ static void request_text(struct str *out, const struct http_request *q)
 	str_puts(out, "\r\nConnection: close\r\nAccept-Encoding: identity\r\n");
 	for (size_t i = 0; q->headers && q->headers[i]; i++) {
 		str_puts(out, q->headers[i]);
+		str_puts(out, "\r\n");
+	}
+	if (token.n) {
+		str_puts(out, "Authorization: Bearer ");
+		str_span(out, token);
 		str_puts(out, "\r\n");
 	}
 	if (q->body.p)
@@ -119,12 +137,13 @@ static int http_read(struct wire *w, struct tls_session *t, struct http_reader *
 	return 0;
 }
 
-static int http_converse(struct wire *w, const struct http_request *q, struct http_reader *r)
+static int http_converse(struct wire *w, const struct http_request *q, struct span token,
+                         struct http_reader *r)
 {
 	__attribute__((cleanup(tls_cleanup))) struct tls_session *t = NULL;
 	STR_AUTO text = STR_SECRET(REQUEST_MAX);
 	int trouble = 0;
-	request_text(&text, q);
+	request_text(&text, q, token);
 	if (text.full)
 		return wire_fail(w, HTTP_BAD_REQUEST, ": the request is too long");
 	if (q->ca_bundle)
@@ -151,6 +170,7 @@ int http_exchange(const struct http_request *q, struct arena *a, struct http_rep
 {
 	__attribute__((cleanup(http_reader_done))) struct http_reader r;
 	STR_AUTO where = STR_INIT(WHERE_MAX);
+	STR_AUTO token = STR_SECRET(TOKEN_MAX);
 	char quoted[4 * QUOTE_MAX];
 	request_host(&where, q, true);
 	(void)quote(quoted, str_view(&where)); /* it goes to logs */
@@ -161,9 +181,11 @@ int http_exchange(const struct http_request *q, struct arena *a, struct http_rep
 	const char *problem = request_problem(q);
 	if (problem)
 		return wire_fail(&w, HTTP_BAD_REQUEST, ": nothing was sent: %s", problem);
+	if (q->token_file && token_append(q->token_file, &token, e) != 0)
+		return HTTP_BAD_REQUEST;
 	int trouble = net_open(&w, q->host, q->port);
 	if (trouble == 0)
-		trouble = http_converse(&w, q, &r);
+		trouble = http_converse(&w, q, str_view(&token), &r);
 	if (trouble)
 		return trouble;
 	*reply = (struct http_reply){
@@ -171,6 +193,8 @@ int http_exchange(const struct http_request *q, struct arena *a, struct http_rep
 		.headers = arena_span(a, str_view(&r.head)),
 		.body = arena_span(a, str_view(&r.body)),
 	};
+	if (token.n && r.status != 200 && span_find(reply->body, 0, str_c(&token)) != SIZE_MAX)
+		reply->body = SPAN("(an answer with the token in it: not shown)");
 	return 0;
 }
 
@@ -459,19 +483,14 @@ void http_reader_done(struct http_reader *r)
 	str_done(&r->line);
 }
 
-bool name_has_only(struct span name, const char *also)
+bool name_has_only(struct span name, const char *class)
 {
-	for (size_t i = 0; i < name.n; i++) {
-		char c = name.p[i];
-		if (!is_lower_alnum(c) && (c == '\0' || !strchr(also, c)))
-			return false;
-	}
-	return name.n > 0 && name.n <= HOST_NAME_MAX_BYTES;
+	return name.n > 0 && name.n <= HOST_NAME_MAX_BYTES && span_all(name, class);
 }
 
 bool is_host_name(struct span name)
 {
-	return name_has_only(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ.-");
+	return name_has_only(name, "a-z0-9A-Z.-");
 }
 
 static bool address_is_family(const char *host, int family)
@@ -491,24 +510,24 @@ bool http_address_is_loopback(const struct url_address *a)
 	       (strncmp(a->host, "127.", 4) == 0 && address_is_family(a->host, AF_INET));
 }
 
-int http_address_set(struct url_address *a, struct span host, struct span port)
+int http_address_set(struct url_address *to, struct span host, struct span port, struct arena *a)
 {
-	int64_t number = a->tls ? 443 : 80;
+	int64_t number = to->tls ? 443 : 80;
 	if (port.n && parse_i64(port, 1, UINT16_MAX, &number) != 0)
 		return -1;
 	if (host.n == 0 || host.n > HOST_NAME_MAX_BYTES || memchr(host.p, '\0', host.n))
 		return -1;
-	a->host = xstrndup(host.p, host.n);
-	a->port = (uint16_t)number;
-	return is_host_name(host) || address_is_ip(a->host) ? 0 : -1;
+	to->host = arena_dup(a, host);
+	to->port = (uint16_t)number;
+	return is_host_name(host) || address_is_ip(to->host) ? 0 : -1;
 }
 
-int http_address_read(struct url_address *a, struct span url)
+int http_address_read(struct url_address *to, struct span url, struct arena *a)
 {
-	a->tls = span_starts(url, "https://");
-	if (!a->tls && !span_starts(url, "http://"))
+	to->tls = span_starts(url, "https://");
+	if (!to->tls && !span_starts(url, "http://"))
 		return -1;
-	struct span rest = span_from(url, strlen(a->tls ? "https://" : "http://"));
+	struct span rest = span_from(url, strlen(to->tls ? "https://" : "http://"));
 	if (rest.n && rest.p[rest.n - 1] == '/')
 		rest.n--;
 	/* HOST[:PORT] or [IPV6][:PORT] */
@@ -520,11 +539,5 @@ int http_address_read(struct url_address *a, struct span url)
 	rest = span_from(rest, end + six);
 	if (rest.n > 0 && (rest.n == 1 || rest.p[0] != ':'))
 		return -1;
-	return http_address_set(a, host, span_from(rest, rest.n > 0));
-}
-
-void http_address_done(struct url_address *a)
-{
-	free(a->host);
-	a->host = NULL;
+	return http_address_set(to, host, span_from(rest, rest.n > 0), a);
 }

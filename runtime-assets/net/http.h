@@ -41,6 +41,7 @@ struct http_request {
 	const char *server_name;           /* name, or address, in the certificate; NULL: host */
 	const char *target;         /* path and query, as sent; no control character, no blank */
 	const char *const *headers; /* "Name: value", NULL-terminated; control characters refused */
+	const char *token_file;     /* whose word is sent as Bearer; NULL: none */
 	struct span body;           /* p is NULL: none, and no Content-Length */
 	size_t headers_max, body_max; /* limits of the reply's, in bytes */
 	int64_t deadline_ms;          /* deadline, on clock_ms() */
@@ -63,7 +64,9 @@ enum http_trouble {
 	HTTP_NO_COMMON_TLS /* no common version or cipher: final */
 };
 
-/* 0 with any status; else an enum http_trouble and *e, a sentence with host and port. */
+/* 0 with any status; else an enum http_trouble and *e, a sentence with host and port; if the token
+ * cannot be read, one with its file, and HTTP_BAD_REQUEST.  A reply other than 200 with the token
+ * in its body, as a gateway may echo it, gets another body. */
 int http_exchange(const struct http_request *q, struct arena *a, struct http_reply *r,
                   struct err *e);
 
@@ -106,8 +109,11 @@ void http_reader_done(struct http_reader *r);
 /* The trimmed value of the nth header (from 0) of that name (any case) in such lines; p is NULL if
  * absent. */
 struct span http_lines_find(struct span lines, const char *name, unsigned nth);
-/* Visible characters of ASCII, at least one. */
-bool http_visible(struct span text);
+
+/* The token of a service account: one word of at most so many visible characters. */
+enum { TOKEN_MAX = 16384 };
+/* Appends the token in a file to `out`, a STR_SECRET.  -1 and *e: there is none. */
+int token_append(const char *file, struct str *out, struct err *e);
 
 /* The address of a server: http[s]://HOST[:PORT].  HOST is a name, or an IP address. */
 enum { HOST_NAME_MAX_BYTES = 253 }; /* of a host, a namespace, an object */
@@ -115,22 +121,21 @@ enum { HOST_NAME_MAX_BYTES = 253 }; /* of a host, a namespace, an object */
 struct url_address {
 	bool tls;
 	uint16_t port;
-	char *host; /* IPv6 without brackets; NULL before it is set */
+	const char *host; /* IPv6 without brackets */
 };
 
-/* Sets host and port; an empty port is that of the protocol.  -1 if they are not valid. */
-int http_address_set(struct url_address *a, struct span host, struct span port);
+/* Sets host, in the arena, and port; an empty port is that of the protocol.  -1 if they are not
+ * valid. */
+int http_address_set(struct url_address *to, struct span host, struct span port, struct arena *a);
 
 /* Reads http[s]://HOST[:PORT], which may end in a slash.  -1 if it is anything else. */
-int http_address_read(struct url_address *a, struct span url);
-
-void http_address_done(struct url_address *a);
+int http_address_read(struct url_address *to, struct span url, struct arena *a);
 
 bool address_is_ip(const char *host);
 
 /* Returns true if it leads to this machine only: localhost, 127.0.0.0/8, ::1. */
 bool http_address_is_loopback(const struct url_address *a);
 
-/* Small letters, digits, and the characters of `also`; 1 to HOST_NAME_MAX_BYTES of them. */
-bool name_has_only(struct span name, const char *also);
+/* 1 to HOST_NAME_MAX_BYTES characters of a class, see class_has_char. */
+bool name_has_only(struct span name, const char *class);
 bool is_host_name(struct span name);

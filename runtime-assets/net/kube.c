@@ -21,8 +21,6 @@ enum { HEADERS_MAX = 64 * 1024 };
 #define NAMESPACES     "/namespaces/"
 #define API            "/apis/frameworkcontroller.microsoft.com/v1" NAMESPACES
 
-/* ---- names and addresses ------------------------------------------------------------------- */
-
 /* ---- opening --------------------------------------------------------------------------------- */
 
 /* The address that the kubelet gives to every container. */
@@ -36,7 +34,7 @@ static int kube_use_service(struct kube *k, struct err *e)
 		               "a service account is mounted (%s), but KUBERNETES_SERVICE_HOST is "
 		               "not set: the kubelet sets it in every container",
 		               k->token);
-	if (http_address_set(&k->to, span_of(host), span_of(port ? port : "443")) != 0)
+	if (http_address_set(&k->to, span_of(host), span_of(port ? port : "443"), &k->a) != 0)
 		return err_set(
 		    e, FAILED,
 		    "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are no address");
@@ -65,7 +63,7 @@ static int kube_use_address(struct kube *k, const struct layout *at, struct err 
 	if (!span_starts(text, HTTPS) && !span_starts(text, "http://"))
 		return err_set(e, FAILED,
 		               "KUBE_APISERVER_ADDRESS must start with http:// or https://");
-	if (http_address_read(&k->to, text) != 0)
+	if (http_address_read(&k->to, text, &k->a) != 0)
 		return err_set(
 		    e, FAILED,
 		    "KUBE_APISERVER_ADDRESS must be http://HOST:PORT or https://HOST:PORT");
@@ -113,9 +111,7 @@ void kube_free(struct kube *k)
 {
 	if (k == NULL)
 		return;
-	if (k->ca_bundle)
-		ca_bundle_free(k->ca_bundle);
-	http_address_done(&k->to);
+	ca_bundle_free(k->ca_bundle);
 	arena_done(&k->a);
 	free(k);
 }
@@ -126,15 +122,8 @@ void kube_free(struct kube *k)
 int kube_get(struct kube *k, const char *path, size_t body_max, int64_t deadline_ms,
              struct arena *a, struct http_reply *r, struct err *e)
 {
-	static const char BEARER[] = "Authorization: Bearer ";
-	STR_AUTO bearer = STR_SECRET(TOKEN_MAX + 32);
-	if (k->token) {
-		str_puts(&bearer, BEARER);
-		if (token_append(k->token, &bearer, e) != 0)
-			return HTTP_BAD_REQUEST;
-	}
-	const char *const headers[] = { "Accept: application/json", "User-Agent: pai-runtime",
-		                        k->token ? str_c(&bearer) : NULL, NULL };
+	static const char *const HEADERS[] = { "Accept: application/json",
+		                               "User-Agent: pai-runtime", NULL };
 	const struct http_request q = {
 		.method = "GET",
 		.host = k->to.host,
@@ -142,25 +131,21 @@ int kube_get(struct kube *k, const char *path, size_t body_max, int64_t deadline
 		.ca_bundle = k->ca_bundle,
 		.server_name = k->server_name,
 		.target = path,
-		.headers = headers,
+		.headers = HEADERS,
+		.token_file = k->token,
 		.headers_max = HEADERS_MAX,
 		.body_max = body_max,
 		.deadline_ms = deadline_ms,
 	};
-	int trouble = http_exchange(&q, a, r, e);
-	/* A gateway may echo the request in its answer, which goes to logs. */
-	if (trouble == 0 && k->token && r->status != 200 &&
-	    span_find(r->body, 0, str_c(&bearer) + strlen(BEARER)) != SIZE_MAX)
-		r->body = SPAN("(an answer with the token in it: not shown)");
-	return trouble;
+	return http_exchange(&q, a, r, e);
 }
 
 const char *kube_framework_path(const char *namespace_name, const char *name, struct arena *a,
                                 struct err *e)
 {
 	/* "." and ".." would change the path. */
-	bool fine = name_has_only(span_of(namespace_name), "-") &&
-	            name_has_only(span_of(name), ".-") && name[0] != '.';
+	bool fine = name_has_only(span_of(namespace_name), "a-z0-9-") &&
+	            name_has_only(span_of(name), "a-z0-9.-") && name[0] != '.';
 	if (fine)
 		return arena_printf(a, API "%s/frameworks/%s", namespace_name, name);
 	char quoted[2][4 * QUOTE_MAX];
@@ -173,12 +158,14 @@ enum { ANSWER_MAX = 400 /* bytes of an answer in a message */ };
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-bool kube_json(struct span text, struct arena *a, struct doc *doc)
+const struct node *kube_json(struct span text, struct arena *a)
 {
 	static const struct budget SMALL = { 16, 1000, 65536, 1024 };
 	ERR_AUTO why = { 0 };
-	return text.n > 0 && text.n <= SMALL.text && utf8_check(text) == text.n &&
-	       json_read(text, &SMALL, a, doc, NULL, &why) == 0;
+	struct doc *doc = ARENA_NEW(a, struct doc, 1);
+	bool good = text.n > 0 && text.n <= SMALL.text && utf8_check(text) == text.n &&
+	            json_read(text, &SMALL, a, doc, NULL, &why) == 0;
+	return good ? &doc->root : NULL;
 }
 
 static const char *kube_status_name(int status)
@@ -200,15 +187,10 @@ static const char *kube_status_name(int status)
 void kube_answer(const struct http_reply *r, struct str *out)
 {
 	ARENA_AUTO a = { 0 };
-	struct doc doc = { 0 };
-	struct span text = r->body;
+	const struct node *json = kube_json(r->body, &a);
+	struct span text = span_trim(json ? span_of(node_text(json, "message")) : r->body);
 	const char *name = kube_status_name(r->status);
 	str_printf(out, "%d%s%s", r->status, *name ? " " : "", name);
-	if (kube_json(r->body, &a, &doc)) {
-		const struct node *message = node_get(&doc.root, "message");
-		text = node_is(message, NODE_TEXT) ? node_span(message) : SPAN("");
-	}
-	text = span_trim(text);
 	if (span_is(text, name)) /* 401, Unauthorized */
 		text = SPAN("");
 	size_t n = text.n < ANSWER_MAX ? text.n : ANSWER_MAX;
@@ -223,35 +205,12 @@ void kube_answer(const struct http_reply *r, struct str *out)
 bool kube_says_missing(const struct http_reply *r, const char *name)
 {
 	ARENA_AUTO a = { 0 };
-	struct doc doc = { 0 };
-	if (r->status != 404 || !kube_json(r->body, &a, &doc))
-		return false;
-	const struct node *kind = node_get(&doc.root, "kind");
-	const struct node *named = node_get(node_get(&doc.root, "details"), "name");
-	return node_is(kind, NODE_TEXT) && span_is(node_span(kind), "Status") &&
-	       node_is(named, NODE_TEXT) && span_is(node_span(named), name);
+	const struct node *json = r->status == 404 ? kube_json(r->body, &a) : NULL;
+	return strcmp(node_text(json, "kind"), "Status") == 0 &&
+	       strcmp(node_text(node_get(json, "details"), "name"), name) == 0;
 }
 
 /* ---- explanations ---------------------------------------------------------------------------- */
-
-void kube_grant(const struct kube *k, const char *namespace_name, const char *indent,
-                struct str *out)
-{
-	ARENA_AUTO a = { 0 };
-	STR_AUTO ignored = STR_INIT(4096);
-	struct token_claims c = { 0 };
-	if (k->token)
-		token_describe(k->token, clock_wall_ms() / 1000, &a, &c, &ignored);
-	str_printf(out,
-	           "%skubectl -n %s create role runtime-account --verb=get \\\n"
-	           "%s  --resource=" FRAMEWORKS "\n",
-	           indent, namespace_name, indent);
-	str_printf(out,
-	           "%skubectl -n %s create rolebinding runtime-account \\\n"
-	           "%s  --role=runtime-account --serviceaccount=%s:%s\n",
-	           indent, namespace_name, indent, c.account ? c.namespace_name : namespace_name,
-	           c.account ? c.account : "runtime-account");
-}
 
 void kube_explain(const struct kube *k, int status, const char *path, struct str *out)
 {
@@ -283,29 +242,6 @@ void kube_explain(const struct kube *k, int status, const char *path, struct str
 	           str_c(&about));
 }
 
-/* ---- the file ------------------------------------------------------------------------------ */
-
-int token_append(const char *file, struct str *out, struct err *e)
-{
-	ARENA_AUTO a = { 0 };
-	struct span text;
-	/* One byte more than a token has, and a newline. */
-	int got = file_read(file, FILE_MOUNTED, TOKEN_MAX + 2, &a, &text, e);
-	if (got > 0)
-		return err_set(e, FAILED, "%s is not there", file);
-	if (got < 0)
-		return -1;
-	struct span token = span_trim(text);
-	bool ok = http_visible(token) && token.n <= TOKEN_MAX;
-	if (ok)
-		str_span(out, token);
-	arena_wipe(&a);
-	if (ok)
-		return 0;
-	return err_set(e, FAILED, "%s: a token is one word of at most %d visible characters", file,
-	               TOKEN_MAX);
-}
-
 /* ---- claims ---------------------------------------------------------------------------------- */
 
 static int64_t token_time(const struct node *n)
@@ -319,22 +255,23 @@ int token_claims(struct span jwt, struct arena *a, struct token_claims *out)
 	(void)span_next(&rest, '.');
 	struct span payload = span_next(&rest, '.');
 	struct span json;
-	struct doc doc = { 0 };
+	const struct node *root = NULL;
 	bool three = payload.p + payload.n < jwt.p + jwt.n; /* a dot follows */
-	if (!three || jwt.n > TOKEN_MAX || base64url_decode(a, payload, &json) != 0 ||
-	    !kube_json(json, a, &doc))
+	if (three && jwt.n <= TOKEN_MAX && base64url_decode(a, payload, &json) == 0)
+		root = kube_json(json, a);
+	if (!root)
 		return -1;
-	*out = (struct token_claims){ .issued_s = token_time(node_get(&doc.root, "iat")),
-		                      .expires_s = token_time(node_get(&doc.root, "exp")) };
+	*out = (struct token_claims){ .issued_s = token_time(node_get(root, "iat")),
+		                      .expires_s = token_time(node_get(root, "exp")) };
 	/* "system:serviceaccount:NAMESPACE:NAME": in all tokens of service accounts, old and new.
 	 */
 	static const char START[] = "system:serviceaccount:";
-	const struct node *sub = node_get(&doc.root, "sub");
-	if (!node_is(sub, NODE_TEXT) || !span_starts(node_span(sub), START))
+	struct span sub = span_of(node_text(root, "sub"));
+	if (!span_starts(sub, START))
 		return 0;
-	struct span name = span_from(node_span(sub), strlen(START));
+	struct span name = span_from(sub, strlen(START));
 	struct span space = span_next(&name, ':');
-	if (name_has_only(space, "-.") && name_has_only(name, "-.")) {
+	if (name_has_only(space, "a-z0-9.-") && name_has_only(name, "a-z0-9.-")) {
 		out->namespace_name = arena_dup(a, space);
 		out->account = arena_dup(a, name);
 	}
@@ -365,24 +302,19 @@ void token_describe(const char *file, int64_t now_s, struct arena *a, struct tok
 {
 	STR_AUTO token = STR_SECRET(TOKEN_MAX);
 	ERR_AUTO e = { 0 };
-	struct token_claims mine = { 0 };
 	struct stat st;
+	*c = (struct token_claims){ 0 };
 	if (token_append(file, &token, &e) != 0) {
 		str_puts(out, err_msg(&e));
 		return;
 	}
-	ARENA_AUTO decoded = { 0 };
-	if (token_claims(str_view(&token), &decoded, &mine) != 0) {
+	if (token_claims(str_view(&token), a, c) != 0) {
 		str_puts(out, "no token of a service account");
 	} else {
-		if (mine.account) {
-			mine.account = arena_dup(a, span_of(mine.account));
-			mine.namespace_name = arena_dup(a, span_of(mine.namespace_name));
-			str_printf(out, "service account %s/%s, ", mine.namespace_name,
-			           mine.account);
-		}
-		int64_t left_s = mine.expires_s - now_s;
-		if (mine.expires_s == 0) {
+		if (c->account)
+			str_printf(out, "service account %s/%s, ", c->namespace_name, c->account);
+		int64_t left_s = c->expires_s - now_s;
+		if (c->expires_s == 0) {
 			str_puts(out, "never expires");
 		} else {
 			str_puts(out, left_s > 0 ? "expires in " : "EXPIRED ");
@@ -390,12 +322,9 @@ void token_describe(const char *file, int64_t now_s, struct arena *a, struct tok
 			str_puts(out, left_s > 0 ? "" : " ago");
 		}
 	}
-	arena_wipe(&decoded);
 	if (stat(file, &st) == 0) {
 		str_puts(out, ", file written ");
 		duration_in_words(out, now_s - st.st_mtime);
 		str_puts(out, " ago");
 	}
-	if (c)
-		*c = mine;
 }

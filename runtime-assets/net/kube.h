@@ -46,8 +46,8 @@ void kube_explain(const struct kube *k, int status, const char *path, struct str
 const char *kube_framework_path(const char *namespace_name, const char *name, struct arena *a,
                                 struct err *e);
 
-/* Reads a small JSON text; false: it is none.  Pure. */
-bool kube_json(struct span text, struct arena *a, struct doc *doc);
+/* The root of a small JSON text, in the arena; NULL: it is none.  Pure. */
+const struct node *kube_json(struct span text, struct arena *a);
 
 /* Appends an answer: `404, frameworks... "x" not found`, control characters removed. */
 void kube_answer(const struct http_reply *r, struct str *out);
@@ -55,18 +55,8 @@ void kube_answer(const struct http_reply *r, struct str *out);
  * the resource is not defined, and shortly after its own start. */
 bool kube_says_missing(const struct http_reply *r, const char *name);
 
-/* Appends the two kubectl commands that grant the right to get Frameworks in a namespace. */
-void kube_grant(const struct kube *k, const char *namespace_name, const char *indent,
-                struct str *out);
-
-/* The token of a service account.  Its claims are not verified and only for messages, which never
- * contain a part of the token. */
-enum { TOKEN_MAX = 16384 };
-
-/* Appends the token in a file to `out`, a STR_SECRET.  -1 and *e: there is none, or it is not one
- * word of at most TOKEN_MAX visible characters. */
-int token_append(const char *file, struct str *out, struct err *e);
-
+/* The claims of a token are not verified and only for messages, which never contain a part of the
+ * token. */
 struct token_claims {
 	const char *account, *namespace_name; /* of the service account; NULL: absent */
 	int64_t issued_s, expires_s;          /* Unix time; 0: absent */
@@ -75,8 +65,8 @@ struct token_claims {
 /* The claims of a JWT; -1 if it is not one.  Texts in the arena, valid Kubernetes names.  Pure. */
 int token_claims(struct span jwt, struct arena *a, struct token_claims *out);
 
-/* Appends "service account default/runtime-account, expires in 59 min, file written 35 s ago".
- * *c may be NULL.  Never fails. */
+/* Appends "service account default/runtime-account, expires in 59 min, file written 35 s ago", and
+ * sets *c, with texts in the arena.  Never fails. */
 void token_describe(const char *file, int64_t now_s, struct arena *a, struct token_claims *c,
                     struct str *out);
 

@@ -330,10 +330,7 @@ struct ca_bundle *ca_bundle_load(const char *pem_file, struct err *e)
 	ARENA_AUTO a = { 0 };
 	struct span pem = { NULL, 0 };
 	struct span inside;
-	int rc = file_read(pem_file, FILE_MOUNTED, PEM_MAX, &a, &pem, e);
-	if (rc > 0)
-		(void)err_set(e, FAILED, "%s: there is no such file", pem_file);
-	if (rc != 0)
+	if (file_need(pem_file, FILE_MOUNTED, PEM_MAX, &a, &pem, e))
 		return NULL;
 	struct ca_bundle *t = xcalloc(1, sizeof(*t));
 	t->chain = xcalloc(1, sizeof(*t->chain));

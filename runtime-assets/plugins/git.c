@@ -497,7 +497,7 @@ static int clone_environment(void)
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-static const char CLONE_USAGE[] =
+const char CLONE_USAGE[] =
     "usage: pai-runtime git-move [--first-wait SECONDS] [OPTION...] -- URI DIRECTORY\n\n"
     "Clone a repository (https or ssh) into a directory that is empty or not there.\n"
     "Options of git clone: " GIT_OPTIONS ".\n\n"
@@ -552,13 +552,7 @@ static int clone_parse(struct git_move *m, int argc, char **argv)
 int cmd_git_move(int argc, char **argv)
 {
 	struct git_move m = { .n = 0 };
-	if (argc == 2 && strcmp(argv[1], "--help") == 0)
-		return args_usage(CLONE_USAGE, true);
-	if (clone_parse(&m, argc, argv)) {
-		arena_done(&m.a);
-		return args_usage(CLONE_USAGE, false);
-	}
-	int rc = clone_prepare(&m);
+	int rc = clone_parse(&m, argc, argv) ? MISUSED : clone_prepare(&m);
 	if (rc == 0 && clone_environment())
 		rc = clone_fail_with_errno("cannot set", "the environment");
 	if (rc == 0)

@@ -186,7 +186,7 @@ static int ssh_barrier_wait(struct ssh_barrier *b)
 	return ssh_barrier_give_up(b);
 }
 
-static const char BARRIER_USAGE[] =
+const char BARRIER_USAGE[] =
     "usage: pai-runtime ssh-barrier [--root DIR] [--round SECONDS] "
     "[--roles NAME,...]\n"
     "                               [MINUTES]\n\n"
@@ -220,12 +220,8 @@ static int ssh_barrier_parse(struct ssh_barrier *b, int argc, char **argv)
 int cmd_ssh_barrier(int argc, char **argv)
 {
 	struct ssh_barrier b = { .said = STREAM_NONE };
-	if (argc == 2 && strcmp(argv[1], "--help") == 0)
-		return args_usage(BARRIER_USAGE, true);
-	if (ssh_barrier_parse(&b, argc, argv)) {
-		arena_done(&b.a);
-		return args_usage(BARRIER_USAGE, false);
-	}
+	if (ssh_barrier_parse(&b, argc, argv))
+		return MISUSED;
 	(void)ssh_login(&b.at, &b.a); /* sshd has needed it */
 	const char *folder = ssh_directory(b.at.passwd_home, &b.a);
 	b.config = path_join(&b.a, folder, SSH_CONFIG);

@@ -426,7 +426,7 @@ static int sshd_set_up(struct sshd *s, struct err *e)
 	return sshd_start(s, e);
 }
 
-static const char SSHD_USAGE[] =
+const char SSHD_USAGE[] =
     "usage: pai-runtime sshd [--root DIR] true|false\n"
     "                        [custom KEYS] [system FILE]\n\n"
     "Start sshd on the first port of PAI_CONTAINER_SSH_PORT.  true: the job's own\n"
@@ -459,10 +459,8 @@ int cmd_sshd(int argc, char **argv)
 	struct sshd s = { .job = false };
 	ERR_AUTO e = { 0 };
 	int rc = 0;
-	if (argc == 2 && strcmp(argv[1], "--help") == 0)
-		return args_usage(SSHD_USAGE, true);
 	if (sshd_parse(&s, argc, argv)) {
-		rc = args_usage(SSHD_USAGE, false);
+		rc = MISUSED;
 	} else if (ssh_first_port(getenv("PAI_CONTAINER_SSH_PORT"), &s.port)) {
 		say_line(SAY_WARNING,
 		         "ssh plugin: this task has no port for ssh, so there is no sshd");

@@ -321,7 +321,7 @@ static const struct phase_script {
   USER = { TASK_USER, "user.sh", "user command", true },
   AFTER = { TASK_AFTER, "postcommands.sh", "postcommands", false };
 
-static const char RUN_USAGE[] =
+const char RUN_USAGE[] =
     "usage: pai-runtime run [--root DIR] [--logs-kept] [-- PROGRAM [ARGUMENT...]]\n\n"
     "Runs precommands.sh, user.sh and postcommands.sh of /usr/local/pai/runtime.d as\n"
     "init wrote them, or PROGRAM instead of user.sh; keeps their logs in\n"
@@ -625,20 +625,14 @@ int cmd_run_task(int argc, char **argv)
 	ARENA_AUTO a = { 0 };
 	struct run_command r = { .a = &a, .report = -1 };
 	const char *root = "";
-	bool help = false;
 	const struct arg args[] = { { "--root", &root, NULL },
 		                    { "--logs-kept", NULL, &r.logs_kept },
-		                    { "--help", NULL, &help },
 		                    { NULL, NULL, NULL } };
 	int i = args_take(args, 1, argc, argv);
-	if (help)
-		return args_usage(RUN_USAGE, true);
-	if (i + 1 < argc && strcmp(argv[i], "--") == 0) {
+	if (i + 1 < argc && strcmp(argv[i], "--") == 0)
 		r.direct = argv + i + 1;
-	} else if (i < argc) {
-		args_misused(argv[0], argv[i]);
-		return args_usage(RUN_USAGE, false);
-	}
+	else if (i < argc)
+		return args_misused(argv[0], argv[i]);
 	/* Other files must not get closed descriptors 0 to 2. */
 	for (int fd = 0; fd <= STDERR_FILENO; fd++) {
 		int end[2];

@@ -182,29 +182,25 @@ static enum upload_result upload_try(struct upload_state *s)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
-	STR_AUTO bearer = STR_SECRET(TOKEN_MAX + 32);
 	struct http_reply r = { 0 };
 	s->why.n = 0;
-	str_puts(&bearer, "Authorization: Bearer ");
 	int64_t end = clock_ms() + s->u->attempt_ms;
-	int trouble = HTTP_BAD_REQUEST;
-	if (token_append(path_join(&a, s->u->at->output, "token"), &bearer, &e) == 0) {
-		const char *const headers[] = { "Content-Type: application/octet-stream",
-			                        "User-Agent: pai-runtime", str_c(&bearer), NULL };
-		const struct http_request q = {
-			.method = "PUT",
-			.host = s->to.host,
-			.port = s->to.port,
-			.ca_bundle = s->ca_bundle,
-			.target = s->target,
-			.headers = headers,
-			.body = str_view(&s->packed),
-			.headers_max = UPLOAD_REPLY_MAX,
-			.body_max = UPLOAD_REPLY_MAX,
-			.deadline_ms = end < s->u->until_ms ? end : s->u->until_ms,
-		};
-		trouble = http_exchange(&q, &a, &r, &e);
-	}
+	static const char *const HEADERS[] = { "Content-Type: application/octet-stream",
+		                               "User-Agent: pai-runtime", NULL };
+	const struct http_request q = {
+		.method = "PUT",
+		.host = s->to.host,
+		.port = s->to.port,
+		.ca_bundle = s->ca_bundle,
+		.target = s->target,
+		.headers = HEADERS,
+		.token_file = path_join(&a, s->u->at->output, "token"),
+		.body = str_view(&s->packed),
+		.headers_max = UPLOAD_REPLY_MAX,
+		.body_max = UPLOAD_REPLY_MAX,
+		.deadline_ms = end < s->u->until_ms ? end : s->u->until_ms,
+	};
+	int trouble = http_exchange(&q, &a, &r, &e);
 	if (trouble != 0) {
 		str_puts(&s->why, err_msg(&e));
 		return trouble == HTTP_BAD_REQUEST ? UPLOAD_REFUSED : UPLOAD_AGAIN;
@@ -228,7 +224,7 @@ bool upload_output(const struct output_upload *u)
 	                        (unsigned long long)dropped);
 	bool stored = false;
 	int bad = 0;
-	if (http_address_read(&s.to, span_of(u->url)) != 0)
+	if (http_address_read(&s.to, span_of(u->url), &a) != 0)
 		bad = err_set(&e, FAILED, "it must be https://HOST or https://HOST:PORT");
 	else if (!s.to.tls && !http_address_is_loopback(&s.to))
 		bad = err_set(&e, FAILED, "it must be https, since a token is sent");
@@ -255,8 +251,6 @@ bool upload_output(const struct output_upload *u)
 	}
 	str_done(&s.packed);
 	str_done(&s.why);
-	if (s.ca_bundle)
-		ca_bundle_free(s.ca_bundle);
-	http_address_done(&s.to);
+	ca_bundle_free(s.ca_bundle);
 	return stored;
 }

@@ -296,7 +296,7 @@ def test_certificates_are_verified_by_name():
     for ca in ("junk", "empty", "cut"):
         refused(f"no certificate in {ca}.crt", fetch(None, *SECURE, at(f"{ca}.crt"), port="1"), 99,
                 f"{ca}.crt: no certificate")
-    refused("no file", fetch(None, *SECURE, at("nowhere.crt"), port="1"), 99, "there is no such file")
+    refused("no file", fetch(None, *SECURE, at("nowhere.crt"), port="1"), 99, "is not there")
 
 
 def test_certificates_are_verified_by_address():

@@ -30,6 +30,7 @@ int main(void)
 		if (ftruncate(log, 0) != 0 || lseek(log, 0, SEEK_SET) != 0)
 			return 1;
 		int code = cmd_exit(argc, argv);
+		code = code == MISUSED ? 2 : code; /* as main() has it */
 		ssize_t n = pread(log, said, sizeof(said), 0);
 		if (n < 0)
 			return 1;

@@ -148,15 +148,16 @@ TEST(test_token_describe_has_account_and_expiry)
 	assert_non_null(strstr(str_c(&out), "service account jobs/me, expires in 60 min, file "));
 	assert_null(strstr(str_c(&out), "signature"));
 	STR_AUTO late = STR_INIT(1000);
-	token_describe(path, 4000000000 + INT64_C(86400) * 3, &unit.a, NULL, &late);
+	token_describe(path, 4000000000 + INT64_C(86400) * 3, &unit.a, &c, &late);
 	assert_non_null(strstr(str_c(&late), "EXPIRED 3 d ago"));
 }
 
 TEST(test_token_describe_of_other_tokens_has_the_time_of_the_file)
 {
 	STR_AUTO out = STR_INIT(1000);
+	struct token_claims c;
 	write_file("0123456789abcdef", 16);
-	token_describe(path, 0, &unit.a, NULL, &out);
+	token_describe(path, 0, &unit.a, &c, &out);
 	assert_true(span_starts(str_view(&out), "no token of a service account, file written "));
 	assert_null(strstr(str_c(&out), "0123456789abcdef"));
 }

@@ -137,7 +137,7 @@ static int relro_protect(struct dl_phdr_info *program, size_t size, void *unused
 
 static int main_cmd_init(int argc, char **argv)
 {
-	return init_main(argc, argv, &INIT_PLUGINS);
+	return init_main(argc, argv, &INIT_PLUGINS, NULL, NULL);
 }
 
 static const struct runtime_command {

@@ -128,52 +128,46 @@ static int64_t group_port(const struct group_role *r, int64_t index)
 	for (size_t i = 0; t && i < r->ports.n; i++) {
 		const struct port_label *l = &r->ports.label[i];
 		if (strcmp(l->name, PORT_LABEL) == 0 && l->count > 0 &&
-		    (t->port.uid || t->port.given || r->ports.sequential))
+		    portspec_known(&r->ports, t->port))
 			return portspec_port(&r->ports, l, t->port, index, 0);
 	}
 	return 0;
 }
 
-/* Returns true if it is the only interface besides loopback. */
-static bool interface_is_only(const struct ifaddrs *all, const char *name)
+/* The address of this family; NULL. */
+static const void *interface_address(const struct ifaddrs *i, int family)
 {
-	bool there = false;
-	for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
-		int family = i->ifa_addr ? i->ifa_addr->sa_family : AF_UNSPEC;
-		if (!(i->ifa_flags & IFF_UP) || (i->ifa_flags & IFF_LOOPBACK) ||
-		    (family != AF_INET && family != AF_INET6))
-			continue;
-		if (strcmp(i->ifa_name, name) != 0)
-			return false;
-		there = true;
-	}
-	return there;
+	const struct sockaddr *at = i->ifa_addr;
+	if (!at || at->sa_family != family)
+		return NULL;
+	return family == AF_INET
+	           ? (const void *)&((const struct sockaddr_in *)(const void *)at)->sin_addr
+	           : &((const struct sockaddr_in6 *)(const void *)at)->sin6_addr;
 }
 
-/* The network interface with this address; init is in the same network as the command. */
+/* The network interface with this address; init is in the same network as the command.  *only:
+ * there is no other besides loopback. */
 static const char *group_interface(const char *address, struct arena *a, bool *only)
 {
 	const char *found = NULL;
 	struct ifaddrs *all = NULL;
-	struct in_addr v4;
-	struct in6_addr v6;
-	bool is_v4 = inet_pton(AF_INET, address, &v4) == 1;
-	bool is_v6 = inet_pton(AF_INET6, address, &v6) == 1;
-	if (getifaddrs(&all) != 0)
+	struct in6_addr want; /* or, at its beginning, an in_addr */
+	int family = strchr(address, ':') ? AF_INET6 : AF_INET;
+	size_t size = family == AF_INET ? sizeof(struct in_addr) : sizeof(want);
+	*only = false;
+	if (inet_pton(family, address, &want) != 1 || getifaddrs(&all) != 0)
 		return NULL;
 	for (const struct ifaddrs *i = all; i && !found; i = i->ifa_next) {
-		const void *at = i->ifa_addr;
-		int family = at ? i->ifa_addr->sa_family : AF_UNSPEC;
-		bool same = false;
-		if (family == AF_INET && is_v4)
-			same = ((const struct sockaddr_in *)at)->sin_addr.s_addr == v4.s_addr;
-		if (family == AF_INET6 && is_v6)
-			same = memcmp(&((const struct sockaddr_in6 *)at)->sin6_addr, &v6,
-			              sizeof(v6)) == 0;
-		if (same)
+		const void *at = interface_address(i, family);
+		if (at && memcmp(at, &want, size) == 0)
 			found = arena_dup(a, span_of(i->ifa_name));
 	}
-	*only = found && interface_is_only(all, found);
+	*only = found;
+	for (const struct ifaddrs *i = all; i && *only; i = i->ifa_next) {
+		bool used = (i->ifa_flags & IFF_UP) && !(i->ifa_flags & IFF_LOOPBACK) &&
+		            (interface_address(i, AF_INET) || interface_address(i, AF_INET6));
+		*only = !used || strcmp(i->ifa_name, found) == 0;
+	}
 	freeifaddrs(all);
 	return found;
 }
@@ -328,10 +322,8 @@ static bool group_read(struct training_group *g)
 	const struct node *list = node_get(n, "taskRoles");
 	if (!node_is(n, NODE_MAP) || !node_is(roles, NODE_MAP)) /* v1: a list of roles */
 		return false;
-	const struct node *framework = node_get(n, "framework");
 	for (size_t i = 0; i < ARRAY_SIZE(DISTRIBUTED); i++) {
-		if (node_is(framework, NODE_TEXT) &&
-		    span_is(node_span(framework), DISTRIBUTED[i].name))
+		if (strcmp(node_text(n, "framework"), DISTRIBUTED[i].name) == 0)
 			g->framework = DISTRIBUTED[i].framework;
 	}
 	uint32_t count = node_is(list, NODE_LIST) ? list->n : roles->n;
@@ -369,7 +361,7 @@ static void group_values(struct training_group *g)
 }
 
 /* The names are those of ssh. */
-static void distributed_ssh(const struct training_group *g, struct distributed_text *out)
+static void distributed_ssh(const struct training_group *g, struct env_text *out)
 {
 	STR_AUTO roles = STR_INIT(ENV_TEXT_MAX);
 	for (size_t i = 0; i < g->n; i++) {
@@ -383,7 +375,7 @@ static void distributed_ssh(const struct training_group *g, struct distributed_t
 	g->in->ssh_first = g->own == g->v && g->in->task_index == 0;
 }
 
-void distributed_write(struct init *in, struct distributed_text *out, struct notes *warnings)
+void distributed_write(struct init *in, struct env_text *out, struct notes *warnings)
 {
 	struct training_group g = { .in = in, .warnings = warnings };
 	if (!in->framework || !group_read(&g))
@@ -395,9 +387,7 @@ void distributed_write(struct init *in, struct distributed_text *out, struct not
 		if (!(VARIABLES[i].frameworks & g.framework) || !value)
 			continue;
 		str_printf(&out->shell, "[ -n \"${%s+x}\" ] || ", name);
-		env_put_shell(&out->shell, span_of(name), span_of(value));
-		str_printf(&out->nul, "%s=%s", name, value);
-		str_char(&out->nul, '\0');
+		env_put_texts(out, span_of(name), span_of(value));
 	}
 	if (g.framework & BY_SSH)
 		distributed_ssh(&g, out);

@@ -40,24 +40,23 @@ struct env_writer {
 
 /* ---- variables and ports --------------------------------------------------------------------- */
 
-void env_put_shell(struct str *shell, struct span name, struct span value)
+void env_put_texts(struct env_text *out, struct span name, struct span value)
 {
-	str_puts(shell, "export ");
-	str_span(shell, name);
-	str_char(shell, '=');
-	shell_word(shell, value);
-	str_char(shell, '\n');
+	str_puts(&out->shell, "export ");
+	str_span(&out->shell, name);
+	str_char(&out->shell, '=');
+	shell_word(&out->shell, value);
+	str_char(&out->shell, '\n');
+	str_span(&out->nul, name);
+	str_char(&out->nul, '=');
+	str_span(&out->nul, value);
+	str_char(&out->nul, '\0');
 }
 
-/* Appends a variable.  Its name consists of checked parts only. */
+/* Its name consists of checked parts only. */
 static void env_put(struct env_writer *w, struct span name, struct span value)
 {
-	struct str *nul = &w->out->nul;
-	env_put_shell(&w->out->shell, name, value);
-	str_span(nul, name);
-	str_char(nul, '=');
-	str_span(nul, value);
-	str_char(nul, '\0');
+	env_put_texts(w->out, name, value);
 	w->count++;
 	if (name.n + value.n > w->longest)
 		w->longest = name.n + value.n;
@@ -83,7 +82,7 @@ static void env_put_role(struct env_writer *w, const struct role_env *r, const c
 
 static bool env_has_ports(const struct role_env *r, struct port_source from)
 {
-	return r->has_ports && (from.uid || from.given || r->ports.sequential || r->ports.n == 0);
+	return r->has_ports && portspec_known(&r->ports, from);
 }
 
 static struct span env_port_list(struct env_writer *w, const struct role_env *r,
@@ -441,9 +440,9 @@ static int env_write_more(struct init *in, const char *name, const struct str *t
 
 int step_environment(struct init *in, struct err *e)
 {
-	struct env_text out = { STR_SECRET(ENV_TEXT_MAX), STR_SECRET(ENV_TEXT_MAX) };
-	struct distributed_text more = { STR_INIT(ENV_TEXT_MAX), STR_INIT(ENV_TEXT_MAX),
-		                         STR_INIT(ENV_TEXT_MAX) };
+	struct env_text out = { STR_SECRET(ENV_TEXT_MAX), STR_SECRET(ENV_TEXT_MAX), { 0 } };
+	struct env_text more = { STR_INIT(ENV_TEXT_MAX), STR_INIT(ENV_TEXT_MAX),
+		                 STR_INIT(ENV_TEXT_MAX) };
 	NOTES_AUTO warnings = { 0 };
 	int failed = env_write(in, &out, &warnings, e);
 	distributed_write(in, &more, &warnings);

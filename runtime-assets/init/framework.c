@@ -69,7 +69,7 @@ static uint32_t framework_list_size(const struct node *list)
 
 /* ---- gzip ------------------------------------------------------------------------------------ */
 
-enum { GZIP_SHORTEST = 18 };
+enum { RATIO_MAX = 1032 /* of deflate */ };
 
 int gunzip_base64(struct span text, size_t max, struct arena *a, struct span *out, struct err *e)
 {
@@ -79,18 +79,12 @@ int gunzip_base64(struct span text, size_t max, struct arena *a, struct span *ou
 		return err_set(e, FAILED, "is longer than %d bytes", FRAMEWORK_MAX);
 	if (base64_decode(&packed, text, &gzip) < 0)
 		return err_set(e, FAILED, "is no base64");
-	if (gzip.n < GZIP_SHORTEST)
-		return err_set(e, FAILED, "is too short for gzip");
-	/* The last bytes of gzip are the inflated size.  That much memory is allocated, if it is
-	 * within the bound; zlib checks the size. */
-	const unsigned char *last = (const unsigned char *)gzip.p + gzip.n - 4;
-	size_t n = last[0] | (size_t)last[1] << 8 | (size_t)last[2] << 16 | (size_t)last[3] << 24;
-	if (n > max)
-		return err_set(e, FAILED, "becomes %zu bytes when inflated; at most %zu are taken",
-		               n, max);
-	return gzip_inflate(gzip, NULL, n, a, out)
-	           ? 0
-	           : err_set(e, FAILED, "is damaged: no whole gzip of one part");
+	if (gzip_unpack(gzip, max, RATIO_MAX, a, out))
+		return 0;
+	return err_set(e, FAILED,
+	               "is damaged (no whole gzip of one part), or has more than %zu bytes when "
+	               "inflated",
+	               max);
 }
 
 /* ---- JSON ------------------------------------------------------------------------- */
@@ -160,10 +154,9 @@ static struct init_role *framework_add_role(struct init_framework *f, const stru
 	    framework_text_only_of(node_get(entry, "name"), LOWER DIGITS, ROLE_NAME_MAX);
 	if (name == NULL)
 		return NULL;
-	for (size_t i = 0; i < f->n; i++) {
+	for (size_t i = 0; i < f->n; i++)
 		if (strcmp(f->role[i].name, name) == 0)
 			return &f->role[i];
-	}
 	f->role[f->n] = (struct init_role){ .name = name, .number = -1 };
 	return &f->role[f->n++];
 }
@@ -229,8 +222,7 @@ static int framework_read_object(struct init_framework *f, struct arena *a, stru
 	const struct node *meta = node_get(f->root, "metadata");
 	const struct node *spec = NODE_AT(f->root, "spec", "taskRoles");
 	const struct node *status = NODE_AT(f->root, "status", "attemptStatus", "taskRoleStatuses");
-	const struct node *kind = node_get(f->root, "kind");
-	if (!node_is(kind, NODE_TEXT) || strcmp(kind->text, "Framework") != 0)
+	if (strcmp(node_text(f->root, "kind"), "Framework") != 0)
 		return err_set(e, FAILED, "is no object of kind Framework");
 	if (framework_list_size(spec) > ROLES_MAX || framework_list_size(status) > ROLES_MAX)
 		return err_set(e, FAILED, "has more than %d task roles", ROLES_MAX);

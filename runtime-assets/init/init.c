@@ -204,9 +204,8 @@ struct init_options {
 	const char *root, *steps, *framework;
 	const char *barrier_ms; /* for tests */
 	bool help;
-	/* Members for init_here: */
-	const char *object; /* the Framework; NULL: none */
-	struct str *why;    /* gets the message of a failure; NULL: it is not init_here */
+	const char *object; /* the Framework as JSON; NULL: none */
+	struct str *why;    /* see init_main; NULL: in the init container */
 };
 
 /* ---- options ----------------------------------------------------------------------------- */
@@ -241,10 +240,7 @@ static int steps_choose(struct span name, bool chosen[static N_STEPS], struct er
 	for (size_t i = 0; i < N_STEPS; i++)
 		str_printf(&known, "%s%s", i ? ", " : "", STEPS[i].name);
 	/* INIT_CONFIG may name a wrong file with a token in it: quote only words. */
-	bool word = name.n <= STEP_SHOWN;
-	for (size_t i = 0; word && i < name.n; i++)
-		word = is_lower(name.p[i]);
-	if (!word)
+	if (name.n > STEP_SHOWN || !span_all(name, "a-z"))
 		return err_set(e, FAILED, "the name of a step is invalid; steps are %s",
 		               str_c(&known));
 	return err_set(e, FAILED, "there is no step \"%s\"; steps are %s", quote(text, name),
@@ -321,7 +317,8 @@ static int steps_choose_all(const struct init_options *o, struct arena *a,
 /* An unknown key is an error. */
 static int init_runtime_config(struct init *in, struct err *e)
 {
-	static const char *const KEYS[] = { "commands", "runtimePlugin", "parameters", "secrets" };
+	static const char *const KEYS[] = { "commands", "runtimePlugin", "parameters", "secrets",
+		                            NULL };
 	const char *text = env_get("RUNTIME_CONFIG");
 	if (!text)
 		return 0;
@@ -335,10 +332,7 @@ static int init_runtime_config(struct init *in, struct err *e)
 	for (uint32_t i = 0; i < root->n; i++) {
 		const struct member *m = &root->member[i];
 		char quoted[4 * QUOTE_MAX];
-		size_t k = 0;
-		while (k < ARRAY_SIZE(KEYS) && !span_is(member_key(m), KEYS[k]))
-			k++;
-		if (k == ARRAY_SIZE(KEYS))
+		if (!span_among(member_key(m), KEYS))
 			return err_set(
 			    e, FAILED,
 			    "RUNTIME_CONFIG, line %u, column %u: there is no key \"%s\"; "
@@ -363,17 +357,13 @@ static int init_begin(struct init *in, const struct init_options *o, struct err 
 		return err_set(e, FAILED, "FC_TASK_INDEX is not a number of a task");
 	if (init_runtime_config(in, e))
 		return -1;
-	if (o->object) {
-		in->framework = framework_read(span_of(o->object), in->a, e);
-		return in->framework ? 0 : -1;
-	}
-	if (!o->framework)
+	if (!o->object && !o->framework)
 		return 0;
-	struct span json;
-	if (file_need(o->framework, FILE_MOUNTED, FRAMEWORK_MAX, in->a, &json, e))
+	struct span json = span_of(o->object ? o->object : "");
+	if (!o->object && file_need(o->framework, FILE_MOUNTED, FRAMEWORK_MAX, in->a, &json, e))
 		return -1;
 	in->framework = framework_read(json, in->a, e);
-	return in->framework ? 0 : err_wrap(e, "%s", o->framework);
+	return in->framework ? 0 : o->object ? -1 : err_wrap(e, "%s", o->framework);
 }
 
 /* ---- running the steps ----------------------------------------------------------------------- */
@@ -421,9 +411,11 @@ static int init_run_steps(struct init *in, const struct init_options *o, const b
 	return 0;
 }
 
-static int init_all(struct init_options *o, const struct init_plugins *plugins, int argc,
-                    char **argv)
+int init_main(int argc, char **argv, const struct init_plugins *plugins, const char *framework,
+              struct str *why)
 {
+	struct init_options options = { .root = "", .object = framework, .why = why };
+	struct init_options *o = &options;
 	static const int SIGNALS[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT };
 	const struct arg args[] = {
 		{ "--root", &o->root, NULL },           { "--steps", &o->steps, NULL },
@@ -437,6 +429,8 @@ static int init_all(struct init_options *o, const struct init_plugins *plugins, 
 	}
 	if (o->help)
 		return init_usage(stdout, 0);
+	if (!why)
+		file_disable_core_dumps();
 	struct sigaction action = { .sa_handler = init_stop };
 	for (size_t k = 0; k < ARRAY_SIZE(SIGNALS); k++)
 		sigaction(SIGNALS[k], &action, NULL);
@@ -458,21 +452,6 @@ static int init_all(struct init_options *o, const struct init_plugins *plugins, 
 	if (logged)
 		say_close();
 	arena_wipe(&a); /* secrets were read into it */
-	return code;
-}
-
-int init_main(int argc, char **argv, const struct init_plugins *plugins)
-{
-	struct init_options o = { .root = "" };
-	file_disable_core_dumps();
-	return init_all(&o, plugins, argc, argv);
-}
-
-int init_here(int argc, char **argv, const struct init_plugins *plugins, const char *framework,
-              struct str *why)
-{
-	struct init_options o = { .root = "", .object = framework, .why = why };
-	int code = init_all(&o, plugins, argc, argv);
 	(void)signal(SIGPIPE, SIG_DFL);
 	return code;
 }

@@ -156,9 +156,6 @@ struct init_plugins {
 	int (*command)(struct init *in, struct err *e);
 };
 
-/* The command `init`. */
-int init_main(int argc, char **argv, const struct init_plugins *plugins);
-
 int step_code(struct init *in, struct err *e);
 int step_framework(struct init *in, struct err *e);
 int step_config(struct init *in, struct err *e);
@@ -166,10 +163,11 @@ int step_environment(struct init *in, struct err *e);
 int step_ports(struct init *in, struct err *e);
 
 /*
- * `init ARGUMENTS...` in this process, which goes on as the user's command: on one machine, where
- * the Framework (JSON; NULL: none) is known with all addresses, the work volume is new and has this
- * program, and runtime.d the exit specification.  Returns the exit code of the init container; *why
- * gets its termination message if that is not 0.  Signals end the process as in the container.
+ * The command `init`.  With `why` it runs in a process that goes on as the user's command: on one
+ * machine, where the Framework (JSON; NULL: none) is known with all addresses, the work volume is
+ * new and has this program, and runtime.d the exit specification.  Returns the exit code of the
+ * init container; *why gets its termination message if that is not 0.  Signals end the process as
+ * in the container.
  */
-int init_here(int argc, char **argv, const struct init_plugins *plugins, const char *framework,
+int init_main(int argc, char **argv, const struct init_plugins *plugins, const char *framework,
               struct str *why);

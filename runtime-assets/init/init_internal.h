@@ -71,6 +71,7 @@ int clean_directory(const char *path, const char *const *kept);
 struct env_text {
 	struct str shell; /* lines export NAME='VALUE' */
 	struct str nul;   /* NAME=VALUE, each ended by NUL */
+	struct str hosts; /* lines `role-index slots=N` of extras.distributed */
 };
 
 enum { ENV_TEXT_MAX = 64 << 20 };
@@ -81,21 +82,15 @@ int env_write(struct init *in, struct env_text *out, struct notes *warnings, str
 
 /* Appends `address:port`, after a comma if there is text; IPv6 in []. */
 void env_add_host(struct str *hosts, const char *address, int64_t port);
-/* Appends a line of runtime_env.sh that sets a variable. */
-void env_put_shell(struct str *shell, struct span name, struct span value);
+/* Appends a variable to both texts. */
+void env_put_texts(struct env_text *out, struct span name, struct span value);
 
 /* ---- distributed.c --------------------------------------------------------------------------- */
 
-/* The texts that `extras.distributed` of a v2 job gives a task of its roles; empty for other
- * tasks. */
-struct distributed_text {
-	struct str shell; /* lines that set a variable unless it is set */
-	struct str nul;   /* NAME=VALUE, each ended by NUL */
-	struct str hosts; /* lines `role-index slots=N` */
-};
-
-/* Writes it, and sets in->ssh_roles and in->ssh_first.  `warnings` names what is not known. */
-void distributed_write(struct init *in, struct distributed_text *out, struct notes *warnings);
+/* Writes the texts that `extras.distributed` of a v2 job gives a task of its roles, nothing for
+ * other tasks, with lines that set a variable unless it is set; sets in->ssh_roles and
+ * in->ssh_first. `warnings` names what is not known. */
+void distributed_write(struct init *in, struct env_text *out, struct notes *warnings);
 
 /* ---- ports.c --------------------------------------------------------------------------------- */
 
@@ -104,6 +99,12 @@ void distributed_write(struct init *in, struct distributed_text *out, struct not
 /* Port i of a label of a task, whose ports are known. */
 uint16_t portspec_port(const struct portspec *p, const struct port_label *l,
                        struct port_source from, int64_t index, int64_t i);
+
+/* Returns true if the ports of such a task are known. */
+static inline bool portspec_known(const struct portspec *p, struct port_source from)
+{
+	return from.uid || from.given || p->sequential || p->n == 0;
+}
 
 /* Returns true if it can be part of a variable's name: [A-Za-z_][A-Za-z0-9_]*. */
 bool portspec_name_ok(const char *name);

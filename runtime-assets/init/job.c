@@ -19,11 +19,8 @@ static bool job_role_at(const struct node *roles, size_t i, struct job_role *r)
 		*r = (struct job_role){ member_key(&roles->member[i]), &roles->member[i].value };
 		return true;
 	}
-	const struct node *name = node_get(&roles->item[i], "name");
-	if (!node_is(name, NODE_TEXT))
-		return false;
-	*r = (struct job_role){ node_span(name), &roles->item[i] };
-	return true;
+	*r = (struct job_role){ span_of(node_text(&roles->item[i], "name")), &roles->item[i] };
+	return r->name.n > 0;
 }
 
 static const struct node *job_roles(const struct init_job *j)
@@ -92,11 +89,8 @@ const struct node *job_prerequisite(const struct init_job *j, const char *type, 
 	const struct node *found = NULL;
 	for (size_t i = 0; node_is(list, NODE_LIST) && i < list->n; i++) {
 		const struct node *p = &list->item[i];
-		const struct node *its_name = node_get(p, "name");
-		const struct node *its_type = node_get(p, "type");
-		if (!node_is(its_name, NODE_TEXT) || !span_eq(node_span(its_name), name))
-			continue;
-		if (type && !(node_is(its_type, NODE_TEXT) && span_is(node_span(its_type), type)))
+		if (!span_is(name, node_text(p, "name")) ||
+		    (type && strcmp(node_text(p, "type"), type) != 0))
 			continue;
 		if (found)
 			return NULL;
@@ -121,6 +115,7 @@ struct reference_tag {
 struct reference_scan {
 	const struct init_job *job;
 	struct span text;
+	bool secrets; /* only `secrets.PATH` is replaced, by nothing if it is absent */
 	/* The next `%>` (or SIZE_MAX) and the blanks before it: kept, so that time is linear. */
 	size_t close, content_end;
 };
@@ -207,10 +202,24 @@ static int reference_tag_error(const struct reference_scan *s, const struct refe
 	return err_set(e, FAILED, "reference `%s` %s", quote(buf, text), why);
 }
 
-/* Appends the text from `done` to the end. */
-static int reference_fill_end(const struct reference_scan *s, size_t done, struct str *out,
-                              struct err *e)
+static int reference_fill(struct reference_scan *s, struct str *out, struct err *e)
 {
+	struct reference_tag t;
+	size_t done = 0; /* of the text */
+	for (size_t from = 0; reference_tag_next(s, from, &t) && !out->full;) {
+		bool secret = t.good && t.path && span_is(t.word, "secrets");
+		from = t.start + 2;
+		if (s->secrets && !secret)
+			continue;
+		str_span(out, span_from(span_to(s->text, t.start), done));
+		if (!t.good)
+			return reference_tag_error(s, &t, "is not written as $word.key[0]", e);
+		if (!t.value && !s->secrets)
+			return reference_tag_error(s, &t, "leads nowhere", e);
+		if (t.value && !node_put(out, t.value))
+			return reference_tag_error(s, &t, "is a mapping or a list, not a text", e);
+		done = from = t.end;
+	}
 	str_span(out, span_from(s->text, done));
 	return out->full ? err_set(e, FAILED, "a text has more than %zu bytes with its references",
 	                           out->max)
@@ -220,37 +229,13 @@ static int reference_fill_end(const struct reference_scan *s, size_t done, struc
 int job_fill(const struct init_job *j, struct span text, struct str *out, struct err *e)
 {
 	struct reference_scan s = { .job = j, .text = text };
-	struct reference_tag t;
-	size_t done = 0;
-	while (reference_tag_next(&s, done, &t) && !out->full) {
-		str_span(out, span_from(span_to(text, t.start), done));
-		if (!t.good)
-			return reference_tag_error(&s, &t, "is not written as $word.key[0]", e);
-		if (!t.value)
-			return reference_tag_error(&s, &t, "leads nowhere", e);
-		if (!node_put(out, t.value))
-			return reference_tag_error(&s, &t, "is a mapping or a list, not a text", e);
-		done = t.end;
-	}
-	return reference_fill_end(&s, done, out, e);
+	return reference_fill(&s, out, e);
 }
 
 int job_fill_secrets(const struct init_job *j, struct span text, struct str *out, struct err *e)
 {
-	struct reference_scan s = { .job = j, .text = text };
-	struct reference_tag t;
-	size_t done = 0;
-	size_t from = 0;
-	while (reference_tag_next(&s, from, &t) && !out->full) {
-		from = t.start + 2;
-		if (!t.good || !t.path || !span_is(t.word, "secrets"))
-			continue;
-		str_span(out, span_from(span_to(text, t.start), done));
-		if (t.value && !node_put(out, t.value))
-			return reference_tag_error(&s, &t, "is a mapping or a list, not a text", e);
-		done = from = t.end;
-	}
-	return reference_fill_end(&s, done, out, e);
+	struct reference_scan s = { .job = j, .text = text, .secrets = true };
+	return reference_fill(&s, out, e);
 }
 
 /* ---- trees ---------------------------------------------------------------------------------- */

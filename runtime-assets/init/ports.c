@@ -6,30 +6,28 @@
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/enc.h"
 #include "runtime-assets/common/files.h"
 #include "runtime-assets/init/init.h"
 
 enum {
 	MESSAGE_MAX = 1500,
-	TABLE_MAX = 8 << 20, /* bytes of a table in /proc/net: 50 000 sockets */
-	PIECE = 16 << 10,
-	STATE_LISTEN = 10, /* <net/tcp_states.h> */
-	STATE_UDP_BOUND = 7
+	TABLE_MAX = 64 << 20 /* bytes of a table in /proc/net: 400 000 sockets */
 };
+
+/* <net/tcp_states.h> */
+#define STATE_LISTEN    "0A"
+#define STATE_UDP_BOUND "07"
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
 bool portspec_name_ok(const char *name)
 {
-	const char *c = name;
-	while (is_alnum(*c) || *c == '_')
-		c++;
-	return *name && !is_digit(*name) && *c == '\0';
+	return *name && !is_digit(*name) && span_all(span_of(name), "A-Za-z0-9_");
 }
 
 /* Number i of a list; 0: it has less. */
@@ -62,72 +60,28 @@ struct proc_found {
 	bool listens; /* ... with a socket that accepts connections, or datagrams from any sender */
 };
 
-/* The next word of a line, without the blanks before it. */
-static struct span proc_word(struct span *line)
-{
-	while (line->n && *line->p == ' ')
-		*line = (struct span){ line->p + 1, line->n - 1 };
-	size_t n = 0;
-	while (n < line->n && line->p[n] != ' ')
-		n++;
-	struct span word = { line->p, n };
-	*line = (struct span){ line->p + n, line->n - n };
-	return word;
-}
-
-/* Up to four hexadecimal digits, or -1. */
-static int proc_hex(struct span t)
-{
-	int v = 0;
-	for (size_t i = 0; i < t.n; i++) {
-		if (hex_value(t.p[i]) < 0 || i == 4)
-			return -1;
-		v = v * 16 + hex_value(t.p[i]);
-	}
-	return t.n ? v : -1;
-}
-
-/* One line: `sl local:port remote:port state tx:rx tr:when retransmits ...`. */
+/* One line: `sl: local:port remote:port state tx:rx tr:when retransmits ...`, numbers in hex. */
 static void proc_line(struct span line, uint16_t port, struct proc_found *f)
 {
-	enum { LOCAL = 1, STATE = 3, WORDS };
-	struct span word[WORDS];
-	for (size_t i = 0; i <= LOCAL; i++)
-		word[i] = proc_word(&line);
-	const char *colon = word[LOCAL].n ? memrchr(word[LOCAL].p, ':', word[LOCAL].n) : NULL;
-	if (!colon)
+	char end[8]; /* of the local address, and the state */
+	(void)span_next(&line, ':');
+	(void)span_next(&line, ':');
+	(void)snprintf(end, sizeof(end), "%04X", port);
+	if (!span_is(span_next(&line, ' '), end)) /* nearly all */
 		return;
-	struct span local = { colon + 1, (size_t)(word[LOCAL].p + word[LOCAL].n - colon - 1) };
-	if (proc_hex(local) != port) /* nearly all */
-		return;
-	for (size_t i = LOCAL + 1; i < WORDS; i++)
-		word[i] = proc_word(&line);
-	int state = proc_hex(word[STATE]);
+	(void)span_next(&line, ' ');
+	struct span state = span_next(&line, ' ');
 	f->seen = true;
-	f->listens |= state == STATE_LISTEN || state == STATE_UDP_BOUND;
+	f->listens |= span_is(state, STATE_LISTEN) || span_is(state, STATE_UDP_BOUND);
 }
 
 /* A table that cannot be read is empty. */
 static void proc_table(const char *path, uint16_t port, struct proc_found *f)
 {
-	FD_AUTO fd = open(path, O_RDONLY | O_CLOEXEC);
-	char piece[PIECE];
-	size_t have = 0;
-	size_t total = 0;
-	ssize_t n;
-	while (fd >= 0 && total < TABLE_MAX &&
-	       (n = read(fd, piece + have, sizeof(piece) - have)) > 0) {
-		have += (size_t)n;
-		total += (size_t)n;
-		struct span rest = { piece, have };
-		size_t line;
-		while ((line = span_chr(rest, '\n')) < rest.n) {
-			proc_line(span_to(rest, line), port, f);
-			rest = span_from(rest, line + 1);
-		}
-		have = rest.n < sizeof(piece) ? rest.n : 0; /* else it is not such a table */
-		memmove(piece, rest.p, have);
-	}
+	ARENA_AUTO a = { 0 };
+	struct span rest = file_text(path, FILE_MOUNTED, TABLE_MAX, &a);
+	while (rest.n > 0)
+		proc_line(span_next(&rest, '\n'), port, f);
 }
 
 /* Returns true if the port is used only by local ends of connections, or by sockets in TIME_WAIT.

@@ -54,7 +54,7 @@ static void exec_init(char **init[INIT_LISTS])
 	environ = init[INIT_ENV];
 	const struct child_command program = { .argv = words, .out = STDERR_FILENO };
 	int code = *command[0] ? child_call(&program)
-	                       : init_here((int)lists_count(words), command, &INIT_PLUGINS,
+	                       : init_main((int)lists_count(words), command, &INIT_PLUGINS,
 	                                   init[INIT_FRAMEWORK][0], &why);
 	if (code < 0)
 		str_printf(&why, "%s: %s", command[0], strerror(errno));

@@ -56,7 +56,7 @@ static struct span statement(struct span t, struct str *out)
 static void check_environment(struct init_framework *f, struct arena *a)
 {
 	struct init in = { .a = a, .framework = f, .pod_uid = "pod" };
-	struct env_text out = { STR_INIT(ENV_TEXT_MAX), STR_INIT(ENV_TEXT_MAX) };
+	struct env_text out = { .shell = STR_INIT(ENV_TEXT_MAX), .nul = STR_INIT(ENV_TEXT_MAX) };
 	STR_AUTO problem = STR_INIT(2048);
 	STR_AUTO seen = STR_INIT(ENV_TEXT_MAX);
 	NOTES_AUTO warnings = { 0 };

@@ -51,7 +51,7 @@ void(freeifaddrs)(struct ifaddrs *all)
 struct seen {
 	struct arena a;
 	struct init in;
-	struct distributed_text out;
+	struct env_text out;
 	struct notes warnings;
 };
 

@@ -24,14 +24,8 @@ enum { OPTIONS_MAX = 32 };
 /* Branches and tags; git allows more characters. */
 static bool git_is_ref(struct span s)
 {
-	if (s.n == 0 || s.n > 255 || s.p[0] == '-')
-		return false;
-	for (size_t i = 0; i < s.n; i++) {
-		unsigned char c = (unsigned char)s.p[i];
-		if (c <= ' ' || c == 0x7f || strchr("~^:?*[\\'\"`$;&|<>(){}!", c))
-			return false;
-	}
-	return true;
+	return s.n > 0 && s.n <= 255 && s.p[0] != '-' &&
+	       span_all(s, "^\1- \177~^:?*[\\'\"`$;&|<>(){}!");
 }
 
 int git_option(const struct span *words, size_t n, struct str *out, size_t *used)
@@ -41,18 +35,15 @@ int git_option(const struct span *words, size_t n, struct str *out, size_t *used
 	bool joined = name_n < words[0].n;
 	if (!option)
 		return -1;
-	str_puts(out, option->normal);
 	*used = 1;
+	str_puts(out, option->normal);
 	if (option->value == GIT_NO_VALUE)
 		return joined ? -1 : 0;
 	if (!joined && n < 2)
 		return -1;
 	int64_t number;
-	struct span value = words[1 - joined];
-	if (joined)
-		value = (struct span){ value.p + name_n + 1, value.n - name_n - 1 };
-	else
-		*used = 2;
+	struct span value = joined ? span_from(words[0], name_n + 1) : words[1];
+	*used = joined ? 1 : 2;
 	str_char(out, '=');
 	str_span(out, value);
 	return (option->value == GIT_NUMBER ? parse_i64(value, 1, INT32_MAX, &number) == 0
@@ -74,16 +65,14 @@ static int git_split_options(struct option_words *w, struct span text, size_t in
 {
 	for (;;) {
 		text = span_trim(text);
-		size_t n = 0;
-		while (n < text.n && text.p[n] != ' ' && text.p[n] != '\t' && text.p[n] != '\n')
-			n++;
+		size_t n = span_skip_class(text, 0, "^ \t\n");
 		if (n == 0)
 			return 0;
 		if (w->n == OPTIONS_MAX)
 			return -1;
 		w->from[w->n] = index;
 		w->v[w->n++] = (struct span){ text.p, n };
-		text = (struct span){ text.p + n, text.n - n };
+		text = span_from(text, n);
 	}
 }
 
@@ -120,7 +109,7 @@ static int git_put_options(struct plugin *p, struct err *e)
 
 static int git_check_word(struct span text, const char *key, struct err *e)
 {
-	if (span_has_control(text) || (text.n && memchr(text.p, '\t', text.n)))
+	if (!span_all(text, "^\1-\37\177"))
 		return err_set(e, FAILED, "`%s` must be one line", key);
 	if (text.n > GIT_WORD_MAX)
 		return err_set(e, FAILED, "`%s` is too long", key);

@@ -90,9 +90,7 @@ void command_lines(const struct user_command *c, struct span script, struct str 
 			(void)command_fill(c, to.v[i], &with, &ignored);
 		size_t filled = lines_number(str_view(&with));
 		struct span text = origin < SIZE_MAX ? from.v[origin] : SPAN("");
-		size_t n = text.n < LINE_SHOWN ? text.n : LINE_SHOWN;
-		while (n < text.n && ((unsigned char)text.p[n] & 0xc0) == 0x80)
-			n--; /* not in the middle of a character */
+		size_t n = span_cut(text, LINE_SHOWN).n;
 		all += filled;
 		for (; filled > 0 && !out->full; filled--)
 			str_printf(out, "%zu %.*s%s\n", origin + 1, (int)n, text.p,

@@ -55,18 +55,13 @@ int plugin_bool(const struct plugin *p, const char *key, bool *value, struct err
 int plugin_whole(const struct plugin *p, struct whole_limits w, int64_t *value, struct err *e)
 {
 	const struct node *n = node_get(p->parameters, w.key);
-	int64_t found = 0;
-	if (plugin_is_empty(n))
+	if (plugin_is_empty(n) ||
+	    (n->type == NODE_TEXT && parse_i64(node_span(n), w.min, w.max, value) == 0))
 		return 0;
-	bool ok = n->type == NODE_INT && n->integer >= w.min && n->integer <= w.max;
-	if (ok)
-		found = n->integer;
-	else if (n->type == NODE_TEXT)
-		ok = parse_i64(node_span(n), w.min, w.max, &found) == 0;
-	if (!ok)
+	if (n->type != NODE_INT || n->integer < w.min || n->integer > w.max)
 		return err_set(e, FAILED, "`%s` must be a whole number from %lld to %lld", w.key,
 		               (long long)w.min, (long long)w.max);
-	*value = found;
+	*value = n->integer;
 	return 0;
 }
 
@@ -106,12 +101,12 @@ static int plugin_cmd(struct plugin *p, struct err *e)
 	if (callbacks->type != NODE_LIST)
 		return err_set(e, FAILED, "`callbacks` must be a list");
 	for (uint32_t i = 0; i < callbacks->n; i++) {
-		const struct node *event = node_get(&callbacks->item[i], "event");
+		const char *event = node_text(&callbacks->item[i], "event");
 		const struct node *commands = node_get(&callbacks->item[i], "commands");
-		if (!node_is(event, NODE_TEXT))
+		if (!*event)
 			return err_set(e, FAILED, "each of `callbacks` must have an `event`");
-		bool starts = span_is(node_span(event), "taskStarts");
-		bool succeeds = span_is(node_span(event), "taskSucceeds");
+		bool starts = strcmp(event, "taskStarts") == 0;
+		bool succeeds = strcmp(event, "taskSucceeds") == 0;
 		if ((starts || succeeds) &&
 		    cmd_put_list(starts ? &p->pre : &p->post, commands, "commands", e))
 			return -1;
@@ -133,12 +128,6 @@ struct tensorboard_dirs {
 	uint32_t n;
 };
 
-/* tensorboard cannot quote `:` and `,`. */
-static bool tensorboard_has(struct span s, char c)
-{
-	return s.n > 0 && memchr(s.p, c, s.n) != NULL;
-}
-
 static int tensorboard_dir(struct plugin *p, struct tensorboard_dirs *d, const struct member *m,
                            struct err *e)
 {
@@ -147,7 +136,8 @@ static int tensorboard_dir(struct plugin *p, struct tensorboard_dirs *d, const s
 		return err_set(e, FAILED, "the paths in `logdir` must be texts");
 	struct span name = member_key(m);
 	struct span text = arena_span(p->all->a, str_view(&path));
-	if (tensorboard_has(name, ',') || tensorboard_has(name, ':') || tensorboard_has(text, ','))
+	/* tensorboard cannot quote them. */
+	if (!span_all(name, "^,:") || !span_all(text, "^,"))
 		return err_set(e, FAILED,
 		               "names in `logdir` must be without `:` and `,`, paths without `,`");
 	if (d->n++ == 0)
@@ -308,9 +298,9 @@ struct plugins_entry {
 	bool ignore;
 };
 
-static bool plugins_ignore(const struct node *policy)
+static bool plugins_ignore(const struct node *entry)
 {
-	return node_is(policy, NODE_TEXT) && strcasecmp(policy->text, "ignore") == 0;
+	return strcasecmp(node_text(entry, "failurePolicy"), "ignore") == 0;
 }
 
 static int plugins_make_one(struct plugin *p, const struct plugins_entry *entry, struct err *e)
@@ -367,16 +357,14 @@ static int plugins_add(struct plugins *all, const struct plugins_entry *entry, s
 /* The parameters of a prerequisite: its other members. */
 static const struct node *prerequisite_parameters(struct arena *a, const struct node *entry)
 {
+	static const char *const OTHERS[] = { "plugin", "failurePolicy", "type", NULL };
 	struct node *rest = ARENA_NEW(a, struct node, 1);
 	struct member *member = ARENA_NEW(a, struct member, entry->n);
 	*rest = *entry;
 	rest->n = 0;
-	for (uint32_t i = 0; i < entry->n; i++) {
-		struct span key = member_key(&entry->member[i]);
-		if (!span_is(key, "plugin") && !span_is(key, "failurePolicy") &&
-		    !span_is(key, "type"))
+	for (uint32_t i = 0; i < entry->n; i++)
+		if (!span_among(member_key(&entry->member[i]), OTHERS))
 			member[rest->n++] = entry->member[i];
-	}
 	rest->member = member;
 	return rest;
 }
@@ -384,33 +372,29 @@ static const struct node *prerequisite_parameters(struct arena *a, const struct 
 static int plugins_prerequisite(struct plugins *all, const struct node *name, struct err *e)
 {
 	const struct node *list = node_get(&all->job->doc.root, "prerequisites");
-	const struct node *plugin = NULL;
-	const char *plugin_name = NULL;
+	struct plugins_entry entry = { 0 };
 	char buf[4 * QUOTE_MAX];
 	bool found = false;
 	if (!node_is(name, NODE_TEXT))
 		return err_set(e, FAILED, "`prerequisites` of the role must be a list of names");
-	for (uint32_t i = 0; node_is(list, NODE_LIST) && i < list->n && !plugin_name; i++) {
-		const struct node *its_name = node_get(&list->item[i], "name");
-		if (!node_is(its_name, NODE_TEXT) || !span_eq(node_span(its_name), node_span(name)))
+	for (uint32_t i = 0; node_is(list, NODE_LIST) && i < list->n && !entry.name; i++) {
+		const struct node *item = &list->item[i];
+		const char *plugin = node_text(item, "plugin");
+		if (strcmp(node_text(item, "name"), name->text) != 0)
 			continue;
 		found = true;
+		if (!span_starts(span_of(plugin), PLUGIN_PREFIX))
+			continue;
 		/* The name follows the prefix and a separator. */
-		plugin = node_get(&list->item[i], "plugin");
-		if (node_is(plugin, NODE_TEXT) && span_starts(node_span(plugin), PLUGIN_PREFIX))
-			plugin_name = plugin->n > strlen(PLUGIN_PREFIX)
-			                  ? plugin->text + sizeof(PLUGIN_PREFIX)
-			                  : "";
-		plugin = &list->item[i];
+		plugin += strlen(PLUGIN_PREFIX);
+		entry = (struct plugins_entry){ *plugin ? plugin + 1 : "",
+			                        prerequisite_parameters(all->a, item),
+			                        plugins_ignore(item) };
 	}
 	if (!found)
 		return err_set(e, FAILED, "prerequisite `%s` of the role is not defined",
 		               quote(buf, node_span(name)));
-	if (!plugin_name)
-		return 0;
-	struct plugins_entry entry = { plugin_name, prerequisite_parameters(all->a, plugin),
-		                       plugins_ignore(node_get(plugin, "failurePolicy")) };
-	return plugins_add(all, &entry, e);
+	return entry.name ? plugins_add(all, &entry, e) : 0;
 }
 
 static int plugins_prerequisites(struct plugins *all, struct err *e)
@@ -439,15 +423,13 @@ static int plugins_entries(struct plugins *all, struct err *e)
 		return err_set(e, FAILED, "the plugins of a job must be a list");
 	for (uint32_t i = 0; i < list->n && all->n_plugins < PLUGINS_MAX; i++) {
 		const struct node *entry = &list->item[i];
-		const struct node *name = node_get(entry, "plugin");
 		const struct node *roles = node_get(entry, "taskroles");
 		bool ours = !node_is(roles, NODE_LIST); /* without that list, every role is */
 		for (uint32_t k = 0; own && !ours && k < roles->n; k++)
 			ours = node_is(&roles->item[k], NODE_TEXT) &&
 			       span_is(node_span(&roles->item[k]), own);
-		struct plugins_entry it = { node_is(name, NODE_TEXT) ? name->text : "",
-			                    node_get(entry, "parameters"),
-			                    plugins_ignore(node_get(entry, "failurePolicy")) };
+		struct plugins_entry it = { node_text(entry, "plugin"),
+			                    node_get(entry, "parameters"), plugins_ignore(entry) };
 		if (ours && plugins_add(all, &it, e))
 			return -1;
 	}

@@ -13,46 +13,22 @@
 
 enum { PEERS_MAX = 100000 };
 
-/* Leading letters, digits and characters of `more`. */
-static size_t ssh_length(struct span s, const char *more)
-{
-	size_t n = 0;
-	while (n < s.n && (is_alnum(s.p[n]) || (s.p[n] && strchr(more, s.p[n]))))
-		n++;
-	return n;
-}
-
-static size_t ssh_blanks(struct span s)
-{
-	size_t n = 0;
-	while (n < s.n && (s.p[n] == ' ' || s.p[n] == '\t'))
-		n++;
-	return n;
-}
-
 bool ssh_key_valid(struct span line)
 {
-	static const char *const TYPES[] = { "ssh-rsa", "ssh-ed25519", "ecdsa-sha2-", "sk-" };
-	size_t n = ssh_length(line, "-@.");
-	struct span type = { line.p, n };
-	bool known = false;
-	for (size_t i = 0; i < ARRAY_SIZE(TYPES); i++) {
-		bool prefix = TYPES[i][strlen(TYPES[i]) - 1] == '-';
-		known = known || (prefix ? span_starts(type, TYPES[i]) : span_is(type, TYPES[i]));
-	}
-	struct span rest = span_from(line, n);
-	n = ssh_blanks(rest);
-	if (!known || n == 0 || line.n > SSH_KEY_MAX)
-		return false;
-	rest = span_from(rest, n);
-	n = ssh_length(rest, "+/=");
-	rest = span_from(rest, n);
-	return n > 0 && (rest.n == 0 || ssh_blanks(rest) > 0) && !span_has_control(rest);
+	size_t n = span_skip_class(line, 0, "A-Za-z0-9@.-");
+	struct span type = span_to(line, n);
+	size_t key = span_skip_class(line, n, " \t");
+	size_t end = span_skip_class(line, key, "A-Za-z0-9+/=");
+	bool known = span_is(type, "ssh-rsa") || span_is(type, "ssh-ed25519") ||
+	             span_starts(type, "ecdsa-sha2-") || span_starts(type, "sk-");
+	return known && key > n && end > key && line.n <= SSH_KEY_MAX &&
+	       (end == line.n || class_has_char(line.p[end], " \t")) &&
+	       !span_has_control(span_from(line, end));
 }
 
 bool ssh_file_name(struct span name)
 {
-	return name.n > 0 && name.n < 256 && name.p[0] != '.' && ssh_length(name, "._-") == name.n;
+	return name.n > 0 && name.n < 256 && name.p[0] != '.' && span_all(name, "A-Za-z0-9._-");
 }
 
 const char *ssh_login(struct layout *at, struct arena *a)
@@ -87,7 +63,7 @@ static bool peer_read(struct ssh_peer *peer, struct span instance, struct arena 
 {
 	const char *own_role = getenv("FC_TASKROLE_NAME");
 	const char *own_index = getenv("FC_TASK_INDEX");
-	struct span role = span_to(instance, ssh_length(instance, "_"));
+	struct span role = span_to(instance, span_skip_class(instance, 0, "A-Za-z0-9_"));
 	struct span rest = span_from(instance, role.n); /* :INDEX */
 	int64_t index;
 	int64_t own = -1;
@@ -100,7 +76,7 @@ static bool peer_read(struct ssh_peer *peer, struct span instance, struct arena 
 	if (own_role && own_index && span_is(role, own_role))
 		(void)parse_i64(span_of(own_index), 0, INT32_MAX, &own); /* else none */
 	peer->own = own == index;
-	if (!address || ssh_length(span_of(address), ".:") != strlen(address))
+	if (!address || !span_all(span_of(address), "A-Za-z0-9.:"))
 		return false;
 	peer->address = address;
 	return ssh_first_port(env_get(arena_printf(a, "PAI_%s_ssh_PORT", task)), &peer->port) == 0;
@@ -203,7 +179,7 @@ void ssh_environment(struct str *out, char *const *environment, size_t *left_out
 			             !span_starts(name, "PAI_CONTAINER_") &&
 			             !span_starts(name, "PAI_CURRENT_"));
 			bool valid =
-			    name.n > 0 && !is_digit(name.p[0]) && ssh_length(name, "_") == name.n;
+			    name.n > 0 && !is_digit(name.p[0]) && span_all(name, "A-Za-z0-9_");
 			bool wanted =
 			    session_starts(line, FOR_SESSIONS, ARRAY_SIZE(FOR_SESSIONS)) &&
 			    (session_starts(line, OURS, ARRAY_SIZE(OURS)) ||
@@ -355,18 +331,13 @@ static int keys_add_lines(struct ssh_keys *k, struct span text, struct err *e)
 static void keys_add_file(const struct plugin *p, const char *member, const char *name,
                           unsigned mode)
 {
-	const struct node *key = node_get(node_get(p->all->job->extension, "jobSSH"), member);
-	if (!node_is(key, NODE_TEXT))
-		return;
-	struct span trimmed = span_trim(node_span(key));
+	const struct node *keys = node_get(p->all->job->extension, "jobSSH");
+	struct span trimmed = span_trim(span_of(node_text(keys, member)));
 	if (trimmed.n == 0)
 		return;
 	struct arena *a = p->all->a;
-	char *text = arena_alloc(a, trimmed.n + 1);
-	memcpy(text, trimmed.p, trimmed.n);
-	text[trimmed.n] = '\n';
-	plugins_file(p->all, path_join(a, p->all->at->ssh_secret, name),
-	             (struct span){ text, trimmed.n + 1 }, mode);
+	const char *text = arena_printf(a, "%.*s\n", (int)trimmed.n, trimmed.p);
+	plugins_file(p->all, path_join(a, p->all->at->ssh_secret, name), span_of(text), mode);
 }
 
 /* The pair of the job, made from the seed that the server has put in the place of the user's. */
@@ -444,9 +415,7 @@ static int userssh_put(struct plugin *p, struct str *arguments, struct err *e)
 	int rc = 0;
 	k.spare = &p->all->said;
 	for (uint32_t i = 0; rc == 0 && node_is(list, NODE_LIST) && i < list->n; i++) {
-		const struct node *value = node_get(&list->item[i], "value");
-		if (node_is(value, NODE_TEXT))
-			rc = keys_add_lines(&k, node_span(value), e);
+		rc = keys_add_lines(&k, span_of(node_text(&list->item[i], "value")), e);
 	}
 	k.spare = NULL;
 	if (rc == 0 && !u.system)

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -146,35 +147,23 @@ static void window_load(struct window *w, struct log_text *l, size_t from, size_
 /* The start of the line that is *lines before that of `at`; *lines becomes the number of lines. */
 static size_t window_back(const struct window *w, size_t at, size_t *lines)
 {
-	size_t start = at;
-	size_t went = 0;
-	for (;;) {
-		while (start > 0 && w->p[start - 1] != '\n')
-			start--;
-		if (went == *lines || start == 0)
+	size_t left = *lines + 1;
+	for (; at > 0; at--)
+		if (w->p[at - 1] == '\n' && --left == 0)
 			break;
-		start--;
-		went++;
-	}
-	*lines = went;
-	return start;
+	*lines -= left ? left - 1 : 0;
+	return at;
 }
 
 /* The same for the end of the line behind. */
 static size_t window_forward(const struct window *w, size_t at, size_t *lines)
 {
-	size_t end = at;
-	size_t went = 0;
-	for (;;) {
-		while (end < w->n && w->p[end] != '\n')
-			end++;
-		if (went == *lines || end == w->n)
+	size_t left = *lines + 1;
+	for (; at < w->n; at++)
+		if (w->p[at] == '\n' && --left == 0)
 			break;
-		end++;
-		went++;
-	}
-	*lines = went;
-	return end;
+	*lines -= left ? left - 1 : 0;
+	return at;
 }
 
 /* The lines of the match, those behind it, and before it as many as fit, at least three; of a
@@ -309,69 +298,50 @@ static char yaml_short_escape(uint32_t r)
 	return 0;
 }
 
-/* A character of a text, and how it is written. */
-struct character {
-	uint32_t rune;
-	unsigned width; /* bytes in the text */
-	char letter;    /* of the escape; 0: none */
-	int digits;     /* behind the letter */
-};
+enum { CHARACTER_MAX = 16 };
 
-/* The first character of a marker is escaped: in a log it would end the message. */
-static struct character yaml_character(struct span text, size_t at)
+/* Writes the first character of a text, which has *width bytes, as it is in quotes; returns the
+ * size. The first one of a marker is escaped: in a log it would end the message. */
+static size_t yaml_character(struct span text, unsigned *width, char out[static CHARACTER_MAX])
 {
-	struct character c = { 0 };
-	struct span rest = span_from(text, at);
-	c.rune = utf8_decode((const unsigned char *)rest.p, rest.n, &c.width);
-	c.letter = yaml_short_escape(c.rune);
-	if (c.letter)
-		return c;
-	bool control = c.rune < 0x20 || (c.rune >= 0x7F && c.rune < 0xA0);
-	if (control || (c.rune == '[' && span_starts(rest, MARKER))) {
-		c.letter = 'x';
-		c.digits = 2;
-	} else if (c.rune == 0xFEFF || c.rune == 0xFFFE || c.rune == 0xFFFF) {
-		c.letter = 'u';
-		c.digits = 4;
-	} else if (c.rune > 0xFFFF) {
-		c.letter = 'U';
-		c.digits = 8;
-	}
-	return c;
+	uint32_t c = utf8_decode((const unsigned char *)text.p, text.n, width);
+	char letter = yaml_short_escape(c);
+	bool control = c < 0x20 || (c >= 0x7F && c < 0xA0);
+	if (letter)
+		return (size_t)snprintf(out, CHARACTER_MAX, "\\%c", letter);
+	if (control || (c == '[' && span_starts(text, MARKER)))
+		return (size_t)snprintf(out, CHARACTER_MAX, "\\x%02X", c);
+	if (c == 0xFEFF || c == 0xFFFE || c == 0xFFFF)
+		return (size_t)snprintf(out, CHARACTER_MAX, "\\u%04X", c);
+	if (c > 0xFFFF)
+		return (size_t)snprintf(out, CHARACTER_MAX, "\\U%08X", c);
+	memcpy(out, text.p, *width);
+	return *width;
 }
 
-static size_t yaml_character_size(const struct character *c)
+/* The size, and the text itself if `out` is not NULL. */
+static size_t yaml_characters(struct str *out, struct span text)
 {
-	return c->letter ? 2 + (size_t)c->digits : c->width;
-}
-
-size_t yaml_quoted_size(struct span text)
-{
+	char one[CHARACTER_MAX];
 	size_t size = 0;
-	struct character c;
-	for (size_t i = 0; i < text.n; i += c.width) {
-		c = yaml_character(text, i);
-		size += yaml_character_size(&c);
+	for (unsigned width; text.n > 0; text = span_from(text, width)) {
+		size_t n = yaml_character(text, &width, one);
+		if (out)
+			str_put(out, one, n);
+		size += n;
 	}
 	return size;
 }
 
+size_t yaml_quoted_size(struct span text)
+{
+	return yaml_characters(NULL, text);
+}
+
 void yaml_quoted(struct str *out, struct span text)
 {
-	static const char HEX[] = "0123456789ABCDEF";
-	struct character c;
 	str_char(out, '"');
-	for (size_t i = 0; i < text.n; i += c.width) {
-		c = yaml_character(text, i);
-		if (!c.letter) {
-			str_put(out, text.p + i, c.width);
-			continue;
-		}
-		str_char(out, '\\');
-		str_char(out, c.letter);
-		while (c.digits-- > 0)
-			str_char(out, HEX[(c.rune >> (4 * c.digits)) & 15]);
-	}
+	(void)yaml_characters(out, text);
 	str_char(out, '"');
 }
 
@@ -391,38 +361,40 @@ struct summary_part {
 /* Cuts the shortest end that takes `excess` bytes or more. */
 static void part_cut_tail(struct summary_part *p, size_t excess)
 {
+	char one[CHARACTER_MAX];
 	unsigned width;
 	for (size_t cut = 0; p->text.n > 0 && cut < excess; p->text.n -= width) {
 		(void)utf8_decode_last((const unsigned char *)p->text.p, p->text.n, &width);
-		struct character c = yaml_character(p->text, p->text.n - width);
-		cut += yaml_character_size(&c);
+		cut += yaml_character(span_from(p->text, p->text.n - width), &width, one);
 	}
 }
 
 /* Cuts from the front up to the match, then from the end. */
 static void part_cut_head(struct summary_part *p, size_t excess)
 {
+	char one[CHARACTER_MAX];
 	size_t cut = 0;
 	size_t n = 0;
-	struct character c;
-	for (; n < p->text.n && n < p->match && cut < excess; n += c.width) {
-		c = yaml_character(p->text, n);
-		cut += yaml_character_size(&c);
-	}
+	for (unsigned width; n < p->text.n && n < p->match && cut < excess; n += width)
+		cut += yaml_character(span_from(p->text, n), &width, one);
 	p->text = span_from(p->text, n);
 	if (cut < excess)
 		part_cut_tail(p, excess - cut);
+}
+
+static void summary_member(struct str *out, const char *key, struct span text)
+{
+	str_puts(out, key);
+	yaml_quoted(out, text);
+	str_char(out, '\n');
 }
 
 static void summary_text(const struct summary *s, const struct summary_part *part, struct str *out)
 {
 	const struct exit_pattern *pattern = s->verdict->pattern;
 	str_printf(out, START "exitCode: %lld\n", (long long)s->verdict->code);
-	if (s->in->trigger) {
-		str_puts(out, "trigger: ");
-		yaml_quoted(out, span_of(s->in->trigger));
-		str_puts(out, "\n");
-	}
+	if (s->in->trigger)
+		summary_member(out, "trigger: ", span_of(s->in->trigger));
 	str_printf(out, "originUserExitCode: %lld\n", (long long)s->in->code);
 	if (s->in->ended_ms) {
 		char second[RFC3339_MAX];
@@ -430,11 +402,8 @@ static void summary_text(const struct summary *s, const struct summary_part *par
 	}
 	if (s->verdict->rank >= 0)
 		str_printf(out, "failedRank: %lld\n", (long long)s->verdict->rank);
-	if (s->reason.n) {
-		str_puts(out, "failedLine: ");
-		yaml_quoted(out, s->reason);
-		str_puts(out, "\n");
-	}
+	if (s->reason.n)
+		summary_member(out, "failedLine: ", s->reason);
 	static const char *const KEYS[PARTS] = {
 		"matchedUserLogString: ", "matchedPlatformLogString: ", "  user: ", "  platform: "
 	};
@@ -445,11 +414,8 @@ static void summary_text(const struct summary *s, const struct summary_part *par
 			                  : "matchedGpuInfo: {}\n");
 		if (i == USER && (part[USER].there || part[PLATFORM].there))
 			str_puts(out, "errorLogs:\n");
-		if (!part[i].there)
-			continue;
-		str_puts(out, KEYS[i]);
-		yaml_quoted(out, part[i].text);
-		str_char(out, '\n');
+		if (part[i].there)
+			summary_member(out, KEYS[i], part[i].text);
 	}
 	str_puts(out, END);
 }

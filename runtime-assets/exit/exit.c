@@ -244,9 +244,14 @@ static int exit_parse(struct exit_options *o, int argc, char **argv)
 	return i < argc ? args_misused(argv[0], argv[i]) : 0;
 }
 
-static int exit_open_log(const char *path)
+/* The log of an option, or the pod's, which may be missing. */
+static int exit_open_log(const char *given, const char *otherwise)
 {
-	return path ? file_open(path, O_RDONLY) : -1;
+	const char *path = given ? given : otherwise;
+	int fd = path ? file_open(path, O_RDONLY) : -1;
+	if (fd < 0 && given)
+		say_line(SAY_WARNING, "%s is no file that can be read: it counts as empty", given);
+	return fd;
 }
 
 /* The latest rotated log, `@` and its time in hex; NULL if there is none. */
@@ -263,64 +268,44 @@ static const char *exit_latest_rotated(const char *directory, struct arena *a)
 	return latest ? path_join(a, directory, latest) : NULL;
 }
 
-static int exit_run(const struct exit_options *o, const struct layout *at, struct arena *a)
-{
-	FD_AUTO user = exit_open_log(o->user_log);
-	FD_AUTO rotated = exit_open_log(o->rotated);
-	FD_AUTO runtime = exit_open_log(o->runtime_log);
-	struct span spec = { 0 };
-	ERR_AUTO e = { 0 };
-	NOTES_AUTO warnings = { 0 };
-	STR_AUTO message = STR_INIT(EXIT_MESSAGE_MAX);
-	if (file_need(o->spec, FILE_THEIRS, EXIT_SPEC_MAX, a, &spec, &e)) {
-		say_line(SAY_WARNING, "no exit specification: %s", err_msg(&e));
-		spec = SPAN("");
-	}
-	struct exit_input in = {
-		.code = (int)o->code,
-		.trigger = o->trigger,
-		.user_log = user,
-		.user_log_rotated = rotated,
-		.runtime_log = runtime,
-		.spec = spec,
-		.deadline_ms = clock_ms() + DEADLINE_MS,
-		.root = at->root,
-	};
-	int code = exit_explain(&in, &message, &warnings);
-	say_notes(&warnings);
-	err_done(&e);
-	e = (struct err){ 0 };
-	if (code != 0 && exit_report(at->termination, str_view(&message), &e))
-		say_line(SAY_ERROR, "%s", err_msg(&e));
-	return code;
-}
-
 int cmd_exit(int argc, char **argv)
 {
 	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	STR_AUTO message = STR_INIT(EXIT_MESSAGE_MAX);
 	struct exit_options o;
 	struct layout at;
+	struct span spec = SPAN("");
 	if (exit_parse(&o, argc, argv))
 		return MISUSED;
 	if (o.code == 0)
 		return 0;
 	layout_init(&at, o.root, &a);
-	/* Missing logs of the pod are empty; of those in options there is a warning. */
-	const char *const given[] = { o.user_log, o.rotated, o.runtime_log };
-	for (size_t i = 0; i < ARRAY_SIZE(given); i++) {
-		FD_AUTO fd = exit_open_log(given[i]);
-		if (fd < 0 && given[i])
-			say_line(SAY_WARNING, "%s is no file that can be read: it counts as empty",
-			         given[i]);
-	}
 	const char *logs = path_join(&a, at.logs, "user-all");
-	if (!o.user_log) {
-		o.user_log = path_join(&a, logs, "current");
-		o.rotated = o.rotated ? o.rotated : exit_latest_rotated(logs, &a);
-	}
-	if (!o.runtime_log)
-		o.runtime_log = path_join(&a, at.logs, "runtime.log");
+	FD_AUTO user = exit_open_log(o.user_log, path_join(&a, logs, "current"));
+	FD_AUTO rotated =
+	    exit_open_log(o.rotated, o.user_log ? NULL : exit_latest_rotated(logs, &a));
+	FD_AUTO runtime = exit_open_log(o.runtime_log, path_join(&a, at.logs, "runtime.log"));
 	if (!o.spec)
 		o.spec = path_join(&a, at.runtime_d, "runtime-exit-spec.yaml");
-	return exit_run(&o, &at, &a);
+	if (file_need(o.spec, FILE_THEIRS, EXIT_SPEC_MAX, &a, &spec, &e)) {
+		say_line(SAY_WARNING, "no exit specification: %s", err_msg(&e));
+		spec = SPAN("");
+	}
+	struct exit_input in = {
+		.code = (int)o.code,
+		.trigger = o.trigger,
+		.user_log = user,
+		.user_log_rotated = rotated,
+		.runtime_log = runtime,
+		.spec = spec,
+		.deadline_ms = clock_ms() + DEADLINE_MS,
+		.root = at.root,
+	};
+	int code = exit_explain(&in, &message, &warnings);
+	say_notes(&warnings);
+	if (code != 0 && exit_report(at.termination, str_view(&message), &e))
+		say_line(SAY_ERROR, "%s", err_msg(&e));
+	return code;
 }

@@ -8,8 +8,7 @@
 
 struct exit_spec_reader {
 	struct exit_table *s;
-	int64_t code;   /* of the user's command */
-	bool permanent; /* the entry that is read */
+	int64_t code; /* of the user's command */
 	struct arena *a;
 	struct notes *warnings;
 };
@@ -51,58 +50,45 @@ static bool spec_regex(struct exit_spec_reader *r, const struct node *pattern, c
 	return *out != NULL;
 }
 
-static bool spec_gpu(struct exit_spec_reader *r, const struct node *pattern, struct exit_pattern *p)
-{
-	const struct node *gpu = node_get(pattern, "gpuInfo");
-	if (spec_is_null(gpu))
-		return true;
-	const struct node *ecc = node_get(gpu, "nvidiaDoubleEccError");
-	p->has_gpu = true;
-	p->gpu_ecc = node_is(ecc, NODE_BOOL) && ecc->boolean;
-	if (gpu->type == NODE_MAP && (spec_is_null(ecc) || ecc->type == NODE_BOOL))
-		return true;
-	spec_warn(r, gpu,
-	          "gpuInfo must be a map with nvidiaDoubleEccError, true or false; the pattern is "
-	          "left out");
-	return false;
-}
-
-static void spec_pattern(struct exit_spec_reader *r, const struct node *pattern,
-                         int64_t container_code)
+/* A warning about a pattern that is not valid, and its place; NULL: it is valid, or for another
+ * exit code. */
+static const char *spec_pattern(struct exit_spec_reader *r, const struct node *pattern,
+                                struct exit_pattern *p, const struct node **at)
 {
 	const struct node *code = node_get(pattern, "exitCode");
 	const struct node *part = node_get(pattern, "userLogPart");
 	const struct node *unless = node_get(pattern, "unlessWord");
-	struct exit_pattern p = { .container_code = container_code,
-		                  .permanent = r->permanent,
-		                  .has_code = !spec_is_null(code) };
-	if (pattern->type != NODE_MAP && pattern->type != NODE_NULL) {
-		spec_warn(r, pattern, "a pattern must be a map; it is left out");
-		return;
-	}
-	if (p.has_code && code->type != NODE_INT) {
-		spec_warn(r, code, "exitCode must be an integer; the pattern is left out");
-		return;
-	}
+	const struct node *gpu = node_get(pattern, "gpuInfo");
+	const struct node *ecc = node_get(gpu, "nvidiaDoubleEccError");
+	*at = pattern;
+	if (pattern->type != NODE_MAP && pattern->type != NODE_NULL)
+		return "a pattern must be a map; it is left out";
+	*at = code;
+	p->has_code = !spec_is_null(code);
+	if (p->has_code && code->type != NODE_INT)
+		return "exitCode must be an integer; the pattern is left out";
 	/* Patterns for other codes are not compiled. */
-	if ((p.has_code && code->integer != r->code) ||
-	    !spec_regex(r, pattern, "userLogRegex", &p.user))
-		return;
-	p.final = p.user && !spec_is_null(part);
-	if (!spec_is_null(part) &&
-	    !(node_is(part, NODE_TEXT) && span_is(node_span(part), "finalError"))) {
-		spec_warn(r, part,
-		          "userLogPart must be finalError, or absent; the pattern is left out");
-		return;
-	}
-	p.unless_network = node_is(unless, NODE_TEXT) && span_is(node_span(unless), "NETWORK");
-	if (!spec_is_null(unless) && !p.unless_network) {
-		spec_warn(r, unless,
-		          "unlessWord must be NETWORK, or absent; the pattern is left out");
-		return;
-	}
-	if (spec_regex(r, pattern, "platformLogRegex", &p.platform) && spec_gpu(r, pattern, &p))
-		r->s->v[r->s->n++] = p;
+	if ((p->has_code && code->integer != r->code) ||
+	    !spec_regex(r, pattern, "userLogRegex", &p->user))
+		return NULL;
+	p->final = p->user && !spec_is_null(part);
+	*at = part;
+	if (!spec_is_null(part) && strcmp(node_text(pattern, "userLogPart"), "finalError") != 0)
+		return "userLogPart must be finalError, or absent; the pattern is left out";
+	p->unless_network = strcmp(node_text(pattern, "unlessWord"), "NETWORK") == 0;
+	*at = unless;
+	if (!spec_is_null(unless) && !p->unless_network)
+		return "unlessWord must be NETWORK, or absent; the pattern is left out";
+	if (!spec_regex(r, pattern, "platformLogRegex", &p->platform))
+		return NULL;
+	p->has_gpu = !spec_is_null(gpu);
+	p->gpu_ecc = node_is(ecc, NODE_BOOL) && ecc->boolean;
+	*at = gpu;
+	if (p->has_gpu && (gpu->type != NODE_MAP || !(spec_is_null(ecc) || ecc->type == NODE_BOOL)))
+		return "gpuInfo must be a map with nvidiaDoubleEccError, true or false; the "
+		       "pattern is left out";
+	r->s->v[r->s->n++] = *p;
+	return NULL;
 }
 
 static const char *const WORD_NAMES[WORD_KINDS] = {
@@ -120,8 +106,7 @@ static void spec_words(struct exit_spec_reader *r, const struct node *words)
 	size_t n = 0;
 	for (uint32_t i = 0; i < words->n; i++) {
 		const struct node *texts = node_get(&words->item[i], "texts");
-		const struct node *kind = node_get(&words->item[i], "kind");
-		if (!node_is(kind, NODE_TEXT) || !node_is(texts, NODE_LIST)) {
+		if (!*node_text(&words->item[i], "kind") || !node_is(texts, NODE_LIST)) {
 			spec_warn(r, words, "words must be maps with kind and a list texts");
 			return;
 		}
@@ -132,9 +117,9 @@ static void spec_words(struct exit_spec_reader *r, const struct node *words)
 	for (uint32_t i = 0; i < words->n; i++) {
 		const struct node *texts = node_get(&words->item[i], "texts");
 		const struct node *key = node_get(&words->item[i], "key");
-		struct span name = node_span(node_get(&words->item[i], "kind"));
+		const char *name = node_text(&words->item[i], "kind");
 		enum word_kind kind = WORD_CAUSE + 1;
-		while (kind < WORD_KINDS && !span_is(name, WORD_NAMES[kind]))
+		while (kind < WORD_KINDS && strcmp(name, WORD_NAMES[kind]) != 0)
 			kind++;
 		for (uint32_t k = 0; k < texts->n && kind < WORD_KINDS; k++) {
 			const struct node *text = &texts->item[k];
@@ -169,10 +154,14 @@ static void spec_code(struct exit_spec_reader *r, const struct node *entry)
 		spec_warn(r, patterns, "patterns must be a list; the entry is left out");
 		return;
 	}
-	const struct node *behavior = node_get(entry, "behavior");
-	r->permanent = node_is(behavior, NODE_TEXT) && span_is(node_span(behavior), "PERMANENT");
-	for (uint32_t i = 0; i < patterns->n; i++)
-		spec_pattern(r, &patterns->item[i], n);
+	bool permanent = strcmp(node_text(entry, "behavior"), "PERMANENT") == 0;
+	for (uint32_t i = 0; i < patterns->n; i++) {
+		const struct node *at;
+		struct exit_pattern p = { .container_code = n, .permanent = permanent };
+		const char *problem = spec_pattern(r, &patterns->item[i], &p, &at);
+		if (problem)
+			spec_warn(r, at, problem);
+	}
 }
 
 void exit_spec_read(struct exit_table *s, struct span text, int64_t code, struct arena *a,
@@ -180,7 +169,6 @@ void exit_spec_read(struct exit_table *s, struct span text, int64_t code, struct
 {
 	*s = (struct exit_table){ 0 };
 	struct exit_spec_reader r = { .s = s, .code = code, .a = a, .warnings = warnings };
-	struct budget budget = BUDGET_DEFAULT;
 	ERR_AUTO e = { 0 };
 	struct doc doc;
 	if (span_trim(text).n == 0)
@@ -190,7 +178,7 @@ void exit_spec_read(struct exit_table *s, struct span text, int64_t code, struct
 		          EXIT_SPEC_MAX);
 		return;
 	}
-	if (doc_read(text, &budget, a, &doc, NULL, &e)) {
+	if (doc_read(text, &BUDGET_DEFAULT, a, &doc, NULL, &e)) {
 		const struct note *n = &e.notes.v[0];
 		notes_add(warnings, NOWHERE, "the exit specification cannot be read: line %u: %s",
 		          n->line, n->msg);

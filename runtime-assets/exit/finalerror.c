@@ -97,9 +97,7 @@ static bool final_has_text(const struct final_error *f, size_t from, size_t to, 
  * start, where `#` is a digit.  Other words in indented lines are not of errors. */
 static bool final_has_word(const struct final_error *f, struct span text, enum word_kind kind)
 {
-	size_t blanks = 0;
-	while (blanks < text.n && (text.p[blanks] == ' ' || text.p[blanks] == '\t'))
-		blanks++;
+	size_t blanks = span_skip_class(text, 0, " \t");
 	for (size_t i = 0; i < f->words->n; i++) {
 		const struct word *w = &f->words->v[i];
 		if (w->kind != kind)
@@ -199,11 +197,8 @@ static bool final_parse(const struct final_error *f, size_t found, struct traceb
 			break;
 		/* `name.of.Exception`, and then nothing, `:` or `(`. */
 		size_t colours = final_colours(line, 0);
-		size_t n = colours;
-		bool capital = false;
-		for (; n < line.n && (is_alnum(line.p[n]) || line.p[n] == '_' || line.p[n] == '.');
-		     n++)
-			capital = capital || is_upper(line.p[n]);
+		size_t n = span_skip_class(line, colours, "A-Za-z0-9_.");
+		bool capital = span_skip_class(span_to(line, n), colours, "^A-Z") < n;
 		if (n < colours + 3 || !capital ||
 		    (n < line.n && !class_has_char(line.p[n], ":(\r")))
 			continue;
@@ -265,8 +260,7 @@ static size_t final_name(struct span line)
 		first = line.p[n];
 	if (first != '[' && first != '(')
 		return from;
-	while (n < line.n && line.p[n] != ']' && line.p[n] != ')')
-		n++;
+	n = span_skip_class(line, n, "^])");
 	struct span name = { line.p, n };
 	bool named = first == '('
 	                 ? span_find(name, from, "pid=") != SIZE_MAX
@@ -275,10 +269,7 @@ static size_t final_name(struct span line)
 		return from;
 	for (n++; n < line.n && first == '[' && line.p[n - 1] != ':';)
 		n++;
-	n = final_colours(line, n);
-	while (n < line.n && line.p[n] == ' ')
-		n++;
-	return n;
+	return span_skip_class(line, final_colours(line, n), " ");
 }
 
 /* ---- output ---------- */
@@ -346,10 +337,7 @@ static struct outputs final_outputs(const struct final_error *f, size_t from, si
 		    final_name(line) <= final_colours(line, 0) &&
 		    !final_has_word(f, line, WORD_NOISE) && !final_is_report(f, at, end)) {
 			begins[++o.n % (f->output + 1)] = end + 1;
-			bool number = false;
-			for (size_t i = 0; i < line.n && !number; i++)
-				number = is_digit(line.p[i]);
-			o.numbered += number;
+			o.numbered += span_skip_class(line, 0, "^0-9") < line.n;
 		}
 		at = box;
 	}
@@ -633,12 +621,10 @@ void final_error_below(const struct final_error *f, struct match *line)
 
 static bool final_number(const struct final_error *f, size_t at, int64_t *out)
 {
-	while (at < f->n && (f->tail[at] == ' ' || f->tail[at] == ':'))
-		at++;
-	size_t end = at;
-	while (end < f->n && is_digit(f->tail[end]))
-		end++;
-	return parse_i64(final_span(f, at, end), 0, INT32_MAX, out) == 0;
+	struct span tail = final_span(f, 0, f->n);
+	at = span_skip_class(tail, at, " :");
+	return parse_i64(final_span(f, at, span_skip_class(tail, at, "0-9")), 0, INT32_MAX, out) ==
+	       0;
 }
 
 /* Returns the rank that a launcher reports: behind the key of a word of this kind, in its line or

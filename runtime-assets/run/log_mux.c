@@ -78,7 +78,7 @@ static size_t stdio_writer_now(struct stdio_writer *o, struct span text)
 {
 	size_t done = 0;
 	while (done < text.n) {
-		ssize_t n = stdio_writer_try(o, (struct span){ text.p + done, text.n - done });
+		ssize_t n = stdio_writer_try(o, span_from(text, done));
 		if (n > 0) {
 			done += (size_t)n;
 			o->moved_at = clock_ms();
@@ -104,8 +104,7 @@ void stdio_writer_flush(struct stdio_writer *o)
 {
 	if (!stdio_writer_waiting(o))
 		return;
-	struct span rest = { o->queue.p + o->head, o->queue.n - o->head };
-	size_t done = stdio_writer_now(o, rest);
+	size_t done = stdio_writer_now(o, span_from(str_view(&o->queue), o->head));
 	if (o->fd < 0)
 		return; /* abandoned: the queue is empty */
 	o->head += done;
@@ -125,9 +124,7 @@ void stdio_writer_put(struct stdio_writer *o, struct span text)
 		o->moved_at = clock_ms();
 		done = stdio_writer_now(o, text);
 	}
-	struct span rest = { text.p + done, text.n - done };
-	if (rest.n == 0)
-		return;
+	struct span rest = span_from(text, done);
 	if (o->queue.n + rest.n > QUEUE_MAX)
 		o->lost += rest.n;
 	else

@@ -232,8 +232,7 @@ static bool logs_append(struct logs *l, struct capped_log *f, struct span text)
 			return false;
 		}
 		f->size += (uint64_t)n;
-		text.p += n;
-		text.n -= (size_t)n;
+		text = span_from(text, (size_t)n);
 	}
 	return true;
 }
@@ -246,9 +245,8 @@ void logs_write(struct logs *l, enum output_name which, struct span text)
 	while (text.n > 0 && f->fd >= 0) {
 		bool full;
 		size_t n = logs_share(f, text, &full);
-		bool written = logs_append(l, f, (struct span){ text.p, n });
-		text.p += n;
-		text.n -= n;
+		bool written = logs_append(l, f, span_to(text, n));
+		text = span_from(text, n);
 		if (full && written)
 			logs_rotate(l, f);
 	}
@@ -272,16 +270,15 @@ static void logs_prefix_lines(struct logs *l, struct span text)
 	if (l->copy->mid_line && !l->mid_line) /* the task's last line has no end */
 		logs_copy_out(l, SPAN("\n"));
 	while (text.n > 0) {
-		const char *newline = memchr(text.p, '\n', text.n);
-		size_t n = newline ? (size_t)(newline - text.p) + 1 : text.n;
+		size_t end = span_chr(text, '\n');
+		size_t n = end < text.n ? end + 1 : end;
 		char date[RFC3339_MAX];
 		if (!l->mid_line)
 			str_printf(&out, "[%s] " RUNTIME_NAME,
 			           rfc3339_put(date, clock_wall_ms(), 0));
-		str_put(&out, text.p, n);
-		l->mid_line = !newline;
-		text.p += n;
-		text.n -= n;
+		str_span(&out, span_to(text, n));
+		l->mid_line = end == text.n;
+		text = span_from(text, n);
 	}
 	struct capped_log *f = &l->runtime;
 	if (f->fd < 0 || f->size + out.n > f->limit)
@@ -295,9 +292,8 @@ void logs_runtime(struct logs *l, struct span text)
 {
 	while (text.n > 0) {
 		size_t n = text.n < SCAN_PIECE ? text.n : SCAN_PIECE;
-		logs_prefix_lines(l, (struct span){ text.p, n });
-		text.p += n;
-		text.n -= n;
+		logs_prefix_lines(l, span_to(text, n));
+		text = span_from(text, n);
 	}
 }
 
@@ -324,17 +320,13 @@ void logs_message(struct logs *l, const char *fmt, ...)
 
 void logs_write_notes(struct logs *l)
 {
-	if (l->notes.n == 0)
-		return;
-	/* logs_message may add a note: that there is no runtime.log. */
-	NOTES_AUTO notes = { 0 };
-	notes_move(&notes, &l->notes);
-	for (size_t i = 0; i < notes.n; i++)
-		logs_message(l, "warning: %s", notes.v[i].msg);
-	for (size_t i = 0; i < l->notes.n; i++)
-		logs_message(l, "warning: %s", l->notes.v[i].msg);
-	notes_done(&l->notes);
-	l->notes = (struct notes){ 0 };
+	/* logs_message may add a note, once: that there is no runtime.log. */
+	while (l->notes.n > 0) {
+		NOTES_AUTO notes = { 0 };
+		notes_move(&notes, &l->notes);
+		for (size_t i = 0; i < notes.n; i++)
+			logs_message(l, "warning: %s", notes.v[i].msg);
+	}
 }
 
 /* ---- all logs -------------------------------------------------------------------------------- */

@@ -67,10 +67,9 @@ static int64_t cgroup_number(const char *dir, const struct cgroup_number *which,
 	while (text.n > 0) {
 		struct span line = span_next(&text, '\n');
 		int64_t n;
-		if (!span_starts(line, key))
-			continue;
-		line = (struct span){ line.p + strlen(key), line.n - strlen(key) };
-		return parse_i64(line, 0, INT64_MAX, &n) == 0 ? n : -1;
+		if (span_starts(line, key))
+			return parse_i64(span_from(line, strlen(key)), 0, INT64_MAX, &n) == 0 ? n
+			                                                                      : -1;
 	}
 	return -1;
 }
@@ -85,8 +84,7 @@ static const char *cgroup_path(const struct cgroup_kind *k, const char *root, st
 		size_t at = span_find(line, 0, k->line);
 		if (at == SIZE_MAX || (k->line[0] != ':' && at != 0))
 			continue;
-		at += strlen(k->line);
-		return arena_dup(a, (struct span){ line.p + at, line.n - at });
+		return arena_dup(a, span_from(line, at + strlen(k->line)));
 	}
 	return "";
 }
@@ -171,9 +169,9 @@ static void environment_push(struct environment *env, struct env_variable v)
 
 void environment_add(struct environment *env, const char *text)
 {
-	const char *equals = strchr(text, '=');
-	if (equals)
-		environment_push(env, (struct env_variable){ text, (size_t)(equals - text), 0 });
+	size_t n = strcspn(text, "=");
+	if (text[n])
+		environment_push(env, (struct env_variable){ text, { text, n }, 0 });
 }
 
 void environment_set(struct environment *env, const char *name, const char *value)
@@ -185,9 +183,7 @@ static void environment_add_one(struct environment *env, struct span s, struct n
 {
 	char quoted[4 * QUOTE_MAX];
 	/* A name that a shell can use. */
-	size_t n = 0;
-	while (n < s.n && (is_alnum(s.p[n]) || s.p[n] == '_') && (n > 0 || !is_digit(s.p[n])))
-		n++;
+	size_t n = is_digit(s.p[0]) ? 0 : span_skip_class(s, 0, "A-Za-z0-9_");
 	if (n == 0 || n == s.n || s.p[n] != '=') {
 		struct span name = span_to(s, span_chr(s, '='));
 		/* Not the value, which may be secret. */
@@ -198,23 +194,20 @@ static void environment_add_one(struct environment *env, struct span s, struct n
 		          "variable %s has %zu bytes, more than any process can be given: left out",
 		          quote(quoted, (struct span){ s.p, n }), s.n);
 	} else {
-		environment_push(env, (struct env_variable){ s.p, n, 0 });
+		environment_push(env, (struct env_variable){ s.p, { s.p, n }, 0 });
 	}
 }
 
 void environment_add_text(struct environment *env, struct span text, struct notes *warnings)
 {
 	while (text.n > 0) {
-		const char *end = memchr(text.p, '\0', text.n);
-		if (!end) {
+		if (span_chr(text, '\0') == text.n) {
 			notes_add(warnings, NOWHERE, "the last variable is cut: left out");
 			return;
 		}
-		size_t n = (size_t)(end - text.p);
-		if (n > 0)
-			environment_add_one(env, (struct span){ text.p, n }, warnings);
-		text.p += n + 1;
-		text.n -= n + 1;
+		struct span one = span_next(&text, '\0');
+		if (one.n > 0)
+			environment_add_one(env, one, warnings);
 	}
 }
 
@@ -235,22 +228,10 @@ void environment_add_absent(struct environment *env, struct span text, struct no
 
 const char *environment_get(const struct environment *env, const char *name)
 {
-	size_t n = strlen(name);
-	for (size_t i = env->n; i-- > 0;) {
-		const struct env_variable *v = &env->v[i];
-		if (v->name_len == n && memcmp(v->text, name, n) == 0)
-			return v->text + n + 1;
-	}
+	for (size_t i = env->n; i-- > 0;)
+		if (span_is(env->v[i].name, name))
+			return env->v[i].text + strlen(name) + 1;
 	return NULL;
-}
-
-static int environment_compare_names(const struct env_variable *a, const struct env_variable *b)
-{
-	size_t n = a->name_len < b->name_len ? a->name_len : b->name_len;
-	int order = memcmp(a->text, b->text, n);
-	if (order != 0)
-		return order;
-	return (a->name_len > b->name_len) - (a->name_len < b->name_len);
 }
 
 /* Orders by name, the last of a name first. */
@@ -258,7 +239,7 @@ static int environment_compare(const void *x, const void *y)
 {
 	const struct env_variable *a = x;
 	const struct env_variable *b = y;
-	int order = environment_compare_names(a, b);
+	int order = span_compare(a->name, b->name);
 	return order ? order : (a->order < b->order) - (a->order > b->order);
 }
 
@@ -271,7 +252,7 @@ char **environment_list(struct environment *env)
 	char **list = ARENA_NEW(env->a, char *, env->n + 1);
 	size_t n = 0;
 	for (size_t i = 0; i < env->n; i++) {
-		if (i > 0 && environment_compare_names(&sorted[i - 1], &sorted[i]) == 0)
+		if (i > 0 && span_eq(sorted[i - 1].name, sorted[i].name))
 			continue;
 		/* execve does not change them. */
 		memcpy(&list[n++], &sorted[i].text, sizeof(char *));

@@ -22,7 +22,8 @@ enum {
 
 struct env_variable {
 	const char *text; /* NAME=VALUE */
-	size_t name_len, order;
+	struct span name;
+	size_t order;
 };
 
 struct environment {
@@ -249,7 +250,7 @@ enum {
 	TAIL_FRAMES = 16384, /* changes of the stream */
 	TAIL_HEADER = 8,
 	TAIL_TEXT_MAX = TAIL_BYTES + TAIL_FRAMES * TAIL_HEADER, /* bytes that tail_frames writes */
-	TAIL_PACKED_MAX = 512 << 10                             /* bytes that tail_pack writes */
+	TAIL_PACKED_MAX = 512 << 10                             /* bytes that are sent */
 };
 
 /* The last bytes of the output, each with its stream; the oldest are dropped first.  Pure. */

@@ -399,7 +399,7 @@ int supervise_task(struct supervisor *s, const struct task *t)
 
 /* ---- opening and closing --------------------------------------------------------------------- */
 
-/* Standard input of tasks; above the descriptors of the standard streams. */
+/* Standard input of tasks; above the descriptors of the standard streams, which are open. */
 static int supervise_open_null(void)
 {
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -408,11 +408,7 @@ static int supervise_open_null(void)
 		close(end[1]);
 		fd = end[0];
 	}
-	if (fd < 0 || fd > STDERR_FILENO)
-		return fd;
-	int up = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-	close(fd);
-	return up;
+	return fd;
 }
 
 static void supervise_set_signals(struct supervisor *s)
@@ -512,7 +508,7 @@ static bool groups_left(struct supervisor *s, int sig)
 	bool left = false;
 	for (int i = 0; i < s->n_groups; i++) {
 		signal_group(&s->group[i], sig);
-		left = left || s->group[i] > 0;
+		left |= s->group[i] > 0;
 	}
 	return left;
 }

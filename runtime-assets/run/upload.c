@@ -5,9 +5,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
-#include <zlib.h>
 
 #include "base/enc.h"
+#include "base/gzip.h"
 #include "runtime-assets/common/files.h"
 #include "runtime-assets/net/http.h"
 #include "runtime-assets/net/kube.h"
@@ -116,30 +116,16 @@ uint64_t tail_frames(const struct tail *t, struct str *out)
 	return t->dropped + skip;
 }
 
-/* Appends the frames as gzip, at most TAIL_PACKED_MAX bytes; drops the oldest output that does not
- * fit.  Returns the same. */
-static uint64_t tail_pack(struct tail *t, struct str *out)
+/* The frames as gzip, at most TAIL_PACKED_MAX bytes, in the arena; drops the oldest output that
+ * does not fit.  Returns the same. */
+static uint64_t tail_pack(struct tail *t, struct arena *a, struct span *packed)
 {
-	enum { GZIP = 16, WINDOW = 15, MEM_LEVEL = 8 };
 	STR_AUTO text = STR_INIT(TAIL_TEXT_MAX);
-	(void)str_reserve(out, TAIL_PACKED_MAX);
-	for (;;) {
+	for (;; tail_drop(t, t->n / 8 + 1)) {
 		text.n = 0;
 		uint64_t dropped = tail_frames(t, &text);
-		z_stream z = { .next_in = (unsigned char *)text.p,
-			       .avail_in = (unsigned)text.n,
-			       .next_out = (unsigned char *)out->p + out->n,
-			       .avail_out = TAIL_PACKED_MAX };
-		if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP + WINDOW, MEM_LEVEL,
-		                 Z_DEFAULT_STRATEGY) != Z_OK)
-			abort(); /* out of memory, as in xmalloc */
-		bool whole = deflate(&z, Z_FINISH) == Z_STREAM_END;
-		size_t fits = z.total_in;
-		out->n += whole ? z.total_out : 0;
-		(void)deflateEnd(&z);
-		if (whole)
+		if (gzip_pack(str_view(&text), TAIL_PACKED_MAX, a, packed))
 			return dropped;
-		tail_drop(t, t->n - (fits < t->n ? fits : t->n) / 16 * 15);
 	}
 }
 
@@ -157,7 +143,7 @@ struct upload_state {
 	const struct output_upload *u;
 	struct url_address to;
 	struct ca_bundle *ca_bundle;
-	struct str packed;
+	struct span packed;
 	const char *target;
 	struct str why; /* of the last attempt */
 };
@@ -195,7 +181,7 @@ static enum upload_result upload_try(struct upload_state *s)
 		.target = s->target,
 		.headers = HEADERS,
 		.token_file = path_join(&a, s->u->at->output, "token"),
-		.body = str_view(&s->packed),
+		.body = s->packed,
 		.headers_max = UPLOAD_REPLY_MAX,
 		.body_max = UPLOAD_REPLY_MAX,
 		.deadline_ms = end < s->u->until_ms ? end : s->u->until_ms,
@@ -216,10 +202,8 @@ bool upload_output(const struct output_upload *u)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
-	struct upload_state s = { .u = u,
-		                  .packed = STR_INIT(TAIL_PACKED_MAX),
-		                  .why = STR_INIT(UPLOAD_REASON_MAX) };
-	uint64_t dropped = tail_pack(u->logs->tail, &s.packed);
+	struct upload_state s = { .u = u, .why = STR_INIT(UPLOAD_REASON_MAX) };
+	uint64_t dropped = tail_pack(u->logs->tail, &a, &s.packed);
 	s.target = arena_printf(&a, "/api/v2/task-output?exitCode=%d&dropped=%llu", u->code,
 	                        (unsigned long long)dropped);
 	bool stored = false;
@@ -249,7 +233,6 @@ bool upload_output(const struct output_upload *u)
 			             "warning: the end of the output was not uploaded to %s: %s",
 			             u->url, str_c(&s.why));
 	}
-	str_done(&s.packed);
 	str_done(&s.why);
 	ca_bundle_free(s.ca_bundle);
 	return stored;

@@ -24,10 +24,7 @@
 #include "runtime-assets/common/files.h"
 #include "runtime-assets/net/net_internal.h"
 
-enum {
-	ADDRESSES_MAX = 8,
-	STAGGER_MS = 250 /* RFC 8305: pause before the next address is tried as well */
-};
+enum { ADDRESSES_MAX = 8 };
 
 union sockaddr_any {
 	struct sockaddr any;
@@ -43,20 +40,14 @@ struct lookup {
 	union sockaddr_any v[ADDRESSES_MAX];
 };
 
-/* Attempts to connect at the same time. */
-struct connect_race {
-	struct pollfd v[ADDRESSES_MAX];
-	nfds_t n;
-	int error; /* of the last that failed */
-};
-
 /* poll() until a point in time. */
-static int net_poll(struct pollfd *v, nfds_t n, int64_t when_ms)
+static int net_poll(int fd, short events, int64_t when_ms)
 {
+	struct pollfd one = { .fd = fd, .events = events };
 	for (;;) {
 		int64_t left = when_ms - clock_ms();
 		int timeout = left <= 0 ? 0 : left > 3600000 ? 3600000 : (int)left;
-		int rc = poll(v, n, timeout);
+		int rc = poll(&one, 1, timeout);
 		if (rc > 0 || (rc == 0 && left <= timeout) || (rc < 0 && errno != EINTR))
 			return rc;
 		if (left <= 0)
@@ -133,8 +124,7 @@ static int net_resolve_in_time(struct wire *w, const char *host, struct lookup *
 	if (pid < 0)
 		return wire_fail(w, HTTP_DNS, ": no process to look the name up: %s",
 		                 strerror(error));
-	struct pollfd one = { .fd = from, .events = POLLIN };
-	int ready = net_poll(&one, 1, w->deadline_ms);
+	int ready = net_poll(from, POLLIN, w->deadline_ms);
 	ssize_t got = ready > 0 ? read(from, a, sizeof(*a)) : 0;
 	if (ready <= 0)
 		(void)kill(pid, SIGKILL);
@@ -164,79 +154,55 @@ static int net_addresses(struct wire *w, const char *host, struct lookup *a)
 
 /* ---- connecting ------------------------------------------------------------------------ */
 
-static void race_start(struct connect_race *r, union sockaddr_any *to, uint16_t port)
+/* Connects w->fd; 0, or the reason why not. */
+static int net_connect(struct wire *w, union sockaddr_any *to, uint16_t port, int64_t until_ms)
 {
 	bool six = to->any.sa_family == AF_INET6;
 	if (six)
 		to->v6.sin6_port = htons(port);
 	else
 		to->v4.sin_port = htons(port);
-	int fd = socket(to->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0) {
-		r->error = errno;
-		return;
-	}
+	FD_AUTO fd = socket(to->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return errno;
 	/* A handshake is several small writes, which must not wait for each other. */
 	const int on = 1;
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	if (connect(fd, &to->any, six ? sizeof(to->v6) : sizeof(to->v4)) == 0 ||
-	    errno == EINPROGRESS) {
-		r->v[r->n++] = (struct pollfd){ .fd = fd, .events = POLLOUT };
-		return;
+	if (connect(fd, &to->any, six ? sizeof(to->v6) : sizeof(to->v4)) != 0 &&
+	    errno != EINPROGRESS)
+		return errno;
+	if (net_poll(fd, POLLOUT, until_ms) <= 0)
+		return ETIMEDOUT;
+	int error = 0;
+	socklen_t size = sizeof(error);
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
+		return errno;
+	if (error == 0) {
+		w->fd = fd;
+		fd = -1;
 	}
-	r->error = errno;
-	(void)close(fd);
-}
-
-/* Removes and returns a connected socket, or -1.  Closes those that failed. */
-static int race_winner(struct connect_race *r)
-{
-	for (nfds_t i = 0; i < r->n;) {
-		int fd = r->v[i].fd;
-		int error = 0;
-		socklen_t size = sizeof(error);
-		if (r->v[i].revents == 0) {
-			i++;
-			continue;
-		}
-		r->v[i] = r->v[--r->n];
-		if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0)
-			return fd;
-		r->error = error;
-		(void)close(fd);
-	}
-	return -1;
-}
-
-static void race_end(struct connect_race *r)
-{
-	while (r->n)
-		(void)close(r->v[--r->n].fd);
+	return error;
 }
 
 int net_open(struct wire *w, const char *host, uint16_t port)
 {
-	__attribute__((cleanup(race_end))) struct connect_race r = { 0 };
 	struct lookup a = { 0 };
 	int trouble = net_addresses(w, host, &a);
+	int error = 0;
 	if (trouble)
 		return trouble;
 	w->doing = "connecting";
-	for (size_t next = 0; next < a.n || r.n;) {
-		int64_t until = w->deadline_ms;
-		if (next < a.n) {
-			race_start(&r, &a.v[next++], port);
-			if (next < a.n && clock_ms() + STAGGER_MS < until)
-				until = clock_ms() + STAGGER_MS;
-		}
-		if (r.n && net_poll(r.v, r.n, until) > 0)
-			w->fd = race_winner(&r);
-		if (w->fd >= 0)
+	for (size_t i = 0; i < a.n; i++) {
+		/* An address that does not answer leaves time for the others. */
+		int64_t now = clock_ms();
+		int64_t share = (w->deadline_ms - now) / (int64_t)(a.n - i);
+		error = net_connect(w, &a.v[i], port, now + share);
+		if (error == 0)
 			return 0;
-		if (clock_ms() >= w->deadline_ms)
-			return net_timed_out(w);
 	}
-	return wire_fail(w, HTTP_CONNECT, ": cannot connect: %s", strerror(r.error));
+	return clock_ms() >= w->deadline_ms
+	           ? net_timed_out(w)
+	           : wire_fail(w, HTTP_CONNECT, ": cannot connect: %s", strerror(error));
 }
 
 /* ---- bytes ------------------------------------------------------------------------------- */
@@ -246,10 +212,8 @@ static int net_wait(struct wire *w, short events)
 {
 	if (errno == EINTR)
 		return 0;
-	if (errno == EAGAIN) {
-		struct pollfd one = { .fd = w->fd, .events = events };
-		return net_poll(&one, 1, w->deadline_ms) == 0 ? net_timed_out(w) : 0;
-	}
+	if (errno == EAGAIN)
+		return net_poll(w->fd, events, w->deadline_ms) == 0 ? net_timed_out(w) : 0;
 	return wire_fail(w, HTTP_BROKEN, ": the connection was cut while %s: %s", w->doing,
 	                 strerror(errno));
 }

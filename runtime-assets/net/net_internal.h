@@ -21,8 +21,8 @@ struct wire {
 int wire_fail(struct wire *w, int trouble, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Resolves the name, or address, and connects to the first address that answers.  The caller closes
- * w->fd. */
+/* Resolves the name, or address, and connects to the first address that answers: one after the
+ * other, each with an equal share of the time that is left.  The caller closes w->fd. */
 int net_open(struct wire *w, const char *host, uint16_t port);
 /* Reads at least one byte; *n is 0 at the end of the stream. */
 int net_read(struct wire *w, void *p, size_t max, size_t *n);

@@ -18,7 +18,6 @@
 #include "runtime-assets/common/files.h"
 #include "runtime-assets/init/init.h"
 #include "runtime-assets/net/http.h"
-#include "runtime-assets/plugins/plugins.h"
 
 #if defined(__x86_64__)
 #define PROCESSOR "x86-64"

@@ -183,11 +183,9 @@ static void env_put_own(struct env_writer *w, const struct role_env *r, const ch
 
 /* ---- tasks and roles ------------------------------------------------------------------------- */
 
-/* Returns the first http port, 0 if there is none. */
-static int64_t env_put_ports(struct env_writer *w, const struct role_env *r,
-                             struct port_source from, int64_t index)
+static void env_put_ports(struct env_writer *w, const struct role_env *r, struct port_source from,
+                          int64_t index)
 {
-	int64_t http = 0;
 	for (size_t i = 0; i < r->ports.n; i++) {
 		const struct port_label *l = &r->ports.label[i];
 		struct span list = env_port_list(w, r, l, from, index);
@@ -199,11 +197,7 @@ static int64_t env_put_ports(struct env_writer *w, const struct role_env *r,
 		env_put_role(w, r, "PAI_PORT_LIST_", list);
 		str_puts(&w->rest, "_PORT");
 		env_put_role(w, r, "PAI_", list);
-		if (strcmp(l->name, "http") == 0)
-			(void)parse_i64((struct span){ list.p, strcspn(list.p, ",") }, 1, 65535,
-			                &http); /* without a port: 0 */
 	}
-	return http;
 }
 
 void env_add_host(struct str *hosts, const char *address, int64_t port)
@@ -226,7 +220,9 @@ static bool env_put_task(struct env_writer *w, const struct role_env *r, const s
 	if (own && !from.uid && !from.given && uid && strlen(uid) <= UID_MAX)
 		from.uid = uid;
 	bool ports = env_has_ports(r, from);
-	int64_t http = ports ? env_put_ports(w, r, from, t->index) : 0;
+	int64_t http = ports ? env_first_port(r, "http", from, t->index) : 0;
+	if (ports)
+		env_put_ports(w, r, from, t->index);
 	if (address) {
 		w->rest.n = 0;
 		str_char(&w->rest, '_');

@@ -157,7 +157,7 @@ static int step_exitspec(struct init *in, struct err *e)
 	static const char NAME[] = "runtime-exit-spec.yaml";
 	const char *from = path_join(in->a, in->at.config, NAME);
 	const char *to = path_join(in->a, in->at.runtime_d, NAME);
-	if (in->prepared && access(to, F_OK) == 0)
+	if (in->why && access(to, F_OK) == 0)
 		return 0;
 	ERR_AUTO why = { 0 };
 	struct span spec;
@@ -199,14 +199,6 @@ static const struct step {
 	{ "command", step_command, "user.sh" },
 };
 enum { N_STEPS = ARRAY_SIZE(STEPS) };
-
-struct init_options {
-	const char *root, *steps, *framework;
-	const char *barrier_ms; /* for tests */
-	bool help;
-	const char *object; /* the Framework as JSON; NULL: none */
-	struct str *why;    /* see init_main; NULL: in the init container */
-};
 
 /* ---- options ----------------------------------------------------------------------------- */
 
@@ -297,14 +289,14 @@ static int steps_choose_configured(const char *text, struct arena *a, bool chose
 	return 0;
 }
 
-static int steps_choose_all(const struct init_options *o, struct arena *a,
-                            bool chosen[static N_STEPS], struct err *e)
+static int steps_choose_all(const char *listed, struct arena *a, bool chosen[static N_STEPS],
+                            struct err *e)
 {
 	const char *configured = env_get("INIT_CONFIG");
-	if (o->steps && span_trim(span_of(o->steps)).n == 0)
+	if (listed && span_trim(span_of(listed)).n == 0)
 		return err_set(e, FAILED, "--steps names no step");
-	if (o->steps)
-		return steps_choose_listed(span_of(o->steps), chosen, e);
+	if (listed)
+		return steps_choose_listed(span_of(listed), chosen, e);
 	if (configured)
 		return steps_choose_configured(configured, a, chosen, e);
 	for (size_t i = 0; i < N_STEPS; i++)
@@ -342,13 +334,11 @@ static int init_runtime_config(struct init *in, struct err *e)
 	return 0;
 }
 
-static int init_begin(struct init *in, const struct init_options *o, struct err *e)
+/* framework: the Framework as JSON; NULL: it is in the file, if that is not NULL either. */
+static int init_begin(struct init *in, const char *framework, const char *file, struct err *e)
 {
 	const char *gang = env_get("GANG_ALLOCATION");
 	const char *index = env_get("FC_TASK_INDEX");
-	layout_init(&in->at, o->root, in->a);
-	in->prepared = o->why != NULL;
-	in->barrier_ms = o->barrier_ms;
 	in->gang = gang && strcmp(gang, "true") == 0;
 	in->role_name = env_get("FC_TASKROLE_NAME");
 	in->pod_uid = env_get("FC_POD_UID");
@@ -357,13 +347,13 @@ static int init_begin(struct init *in, const struct init_options *o, struct err 
 		return err_set(e, FAILED, "FC_TASK_INDEX is not a number of a task");
 	if (init_runtime_config(in, e))
 		return -1;
-	if (!o->object && !o->framework)
+	if (!framework && !file)
 		return 0;
-	struct span json = span_of(o->object ? o->object : "");
-	if (!o->object && file_need(o->framework, FILE_MOUNTED, FRAMEWORK_MAX, in->a, &json, e))
+	struct span json = span_of(framework ? framework : "");
+	if (!framework && file_need(file, FILE_MOUNTED, FRAMEWORK_MAX, in->a, &json, e))
 		return -1;
 	in->framework = framework_read(json, in->a, e);
-	return in->framework ? 0 : o->object ? -1 : err_wrap(e, "%s", o->framework);
+	return in->framework ? 0 : framework ? -1 : err_wrap(e, "%s", file);
 }
 
 /* ---- running the steps ----------------------------------------------------------------------- */
@@ -377,35 +367,33 @@ static void init_stop(int signal)
 	_exit(128 + signal);
 }
 
-static int init_fail(const struct init *in, const struct init_options *o, const char *step,
-                     int code, const struct err *e)
+static int init_fail(const struct init *in, const char *step, int code, const struct err *e)
 {
 	say_line(SAY_ERROR, "step %s: %s", step, err_msg(e));
 	/* One line for `kubectl describe pod`, into the file that the kubelet made. */
-	FD_AUTO fd = o->why ? -1 : file_open(in->at.init_termination, O_WRONLY | O_TRUNC);
+	FD_AUTO fd = in->why ? -1 : file_open(in->at.init_termination, O_WRONLY | O_TRUNC);
 	char line[2048];
 	int n = snprintf(line, sizeof(line), "pai-runtime init, step %s (exit code %d): %s\n", step,
 	                 code, err_msg(e));
 	if (fd >= 0 && n > 0)
 		(void)fd_write_all(fd, span_of(line));
-	if (o->why)
-		str_puts(o->why, line);
+	if (in->why)
+		str_puts(in->why, line);
 	return code;
 }
 
-static int init_run_steps(struct init *in, const struct init_options *o, const bool *chosen)
+static int init_run_steps(struct init *in, const bool *chosen)
 {
 	for (size_t i = 0; i < N_STEPS; i++) {
 		ERR_AUTO e = { 0 };
 		bool given = STEPS[i].run == step_framework && in->framework;
 		/* The directories on one machine are new, and have this program. */
-		bool made =
-		    in->prepared && (STEPS[i].run == step_clean || STEPS[i].run == step_install);
+		bool made = in->why && (STEPS[i].run == step_clean || STEPS[i].run == step_install);
 		if (!chosen[i] || given || made)
 			continue;
 		int code = STEPS[i].run(in, &e);
 		if (code)
-			return init_fail(in, o, STEPS[i].name, code, &e);
+			return init_fail(in, STEPS[i].name, code, &e);
 	}
 	say_line(SAY_INFO, "init is done");
 	return 0;
@@ -414,20 +402,23 @@ static int init_run_steps(struct init *in, const struct init_options *o, const b
 int init_main(int argc, char **argv, const struct init_plugins *plugins, const char *framework,
               struct str *why)
 {
-	struct init_options options = { .root = "", .object = framework, .why = why };
-	struct init_options *o = &options;
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	struct init in = { .a = &a, .plugins = plugins, .why = why };
+	const char *root = "", *steps = NULL, *file = NULL;
+	bool help = false;
 	static const int SIGNALS[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT };
 	const struct arg args[] = {
-		{ "--root", &o->root, NULL },           { "--steps", &o->steps, NULL },
-		{ "--framework", &o->framework, NULL }, { "--barrier-ms", &o->barrier_ms, NULL },
-		{ "--help", NULL, &o->help },           { NULL, NULL, NULL },
+		{ "--root", &root, NULL },      { "--steps", &steps, NULL },
+		{ "--framework", &file, NULL }, { "--barrier-ms", &in.barrier_ms, NULL },
+		{ "--help", NULL, &help },      { NULL, NULL, NULL },
 	};
 	int i = args_take(args, 1, argc, argv);
 	if (i < argc) {
 		args_misused(argv[0], argv[i]);
 		return init_usage(stderr, 2);
 	}
-	if (o->help)
+	if (help)
 		return init_usage(stdout, 0);
 	if (!why)
 		file_disable_core_dumps();
@@ -436,19 +427,16 @@ int init_main(int argc, char **argv, const struct init_plugins *plugins, const c
 		sigaction(SIGNALS[k], &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	umask(022);
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO e = { 0 };
-	struct init in = { .a = &a, .plugins = plugins };
+	layout_init(&in.at, root, &a);
 	bool chosen[N_STEPS] = { false };
-	int bad = init_begin(&in, o, &e) || steps_choose_all(o, &a, chosen, &e);
-	if (bad)
-		return init_fail(&in, o, "setup", INIT_FAILED, &e);
+	if (init_begin(&in, framework, file, &e) || steps_choose_all(steps, &a, chosen, &e))
+		return init_fail(&in, "setup", INIT_FAILED, &e);
 	/* The step `logs` makes the directory, but logs messages itself. */
 	const char *log = path_join(&a, in.at.logs, "init.log");
 	bool logged = chosen[0] && !dir_make(in.at.logs, 0777, &e) && !say_open(log);
 	if (chosen[0] && !logged)
 		say_line(SAY_WARNING, "no log in %s: %s", in.at.logs, strerror(errno));
-	int code = init_run_steps(&in, o, chosen);
+	int code = init_run_steps(&in, chosen);
 	if (logged)
 		say_close();
 	arena_wipe(&a); /* secrets were read into it */

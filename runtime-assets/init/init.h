@@ -133,7 +133,7 @@ struct init {
 	struct arena *a;
 	const struct init_plugins *plugins;
 	struct layout at;
-	bool prepared;                     /* see init_here */
+	struct str *why;                   /* see init_main; NULL: in the init container */
 	bool gang;                         /* GANG_ALLOCATION is "true" */
 	const char *role_name;             /* FC_TASKROLE_NAME; NULL in a bare pod */
 	int64_t task_index;                /* FC_TASK_INDEX; -1 in a bare pod */
@@ -155,6 +155,7 @@ struct init_plugins {
 	int (*scripts)(struct init *in, struct err *e);
 	int (*command)(struct init *in, struct err *e);
 };
+extern const struct init_plugins INIT_PLUGINS;
 
 int step_code(struct init *in, struct err *e);
 int step_framework(struct init *in, struct err *e);

@@ -1,6 +1,4 @@
 /* The plugins of a job and their scripts; the plugins cmd and tensorboard; the step `command`. */
-#include "runtime-assets/plugins/plugins.h"
-
 #include "runtime-assets/plugins/plugins_internal.h"
 
 #include <errno.h>

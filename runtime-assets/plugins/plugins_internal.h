@@ -18,7 +18,6 @@
 #include "base/posix/child.h"
 #include "runtime-assets/common/files.h"
 #include "runtime-assets/init/init.h"
-#include "runtime-assets/plugins/plugins.h"
 
 /* ---- plugins.c ------------------------------------------------------------------------------- */
 

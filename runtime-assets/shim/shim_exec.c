@@ -12,7 +12,6 @@
 #include "base/posix/child.h"
 #include "runtime-assets/common/cmdline.h"
 #include "runtime-assets/init/init.h"
-#include "runtime-assets/plugins/plugins.h"
 
 enum { NOT_STARTED = 126 };
 

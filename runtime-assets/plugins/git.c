@@ -437,7 +437,7 @@ static int clone_until(struct git_move *m)
 }
 
 /* https needs certificate authorities, other URIs ssh. */
-static int clone_install_git(const struct git_move *m)
+static int clone_install_git(struct git_move *m)
 {
 	static const char *const UPDATE[] = { "apt-get", "update", NULL };
 	bool https = span_starts(span_of(m->uri), "https:");
@@ -447,15 +447,14 @@ static int clone_install_git(const struct git_move *m)
 		                         NULL };
 	const struct child_command update = { .argv = UPDATE };
 	const struct child_command install = { .argv = packages };
-	ARENA_AUTO a = { 0 };
-	bool can = program_find("apt-get", &a);
-	if (program_find("git", &a))
+	bool can = program_find("apt-get", &m->a);
+	if (program_find("git", &m->a))
 		return 0;
 	for (int try = 1; can && try <= INSTALL_TRIES; try++) {
 		say_line(SAY_INFO, "git plugin: git is not in the image; apt-get, try %d of %d",
 		         try, INSTALL_TRIES);
 		if (child_call(&update) == 0 && child_call(&install) == 0 &&
-		    program_find("git", &a))
+		    program_find("git", &m->a))
 			return 0;
 		if (try < INSTALL_TRIES)
 			clock_sleep(m->first * 1000 * try);
@@ -467,21 +466,19 @@ static int clone_install_git(const struct git_move *m)
 }
 
 /* No prompts, and no protocols that run programs. */
-static int clone_environment(void)
+static void clone_environment(void)
 {
 	static const char *const VARIABLES[][2] = {
 		{ "DEBIAN_FRONTEND", "noninteractive" }, { "LC_ALL", "C" },
 		{ "GIT_ALLOW_PROTOCOL", "https:ssh" },   { "GIT_TERMINAL_PROMPT", "0" },
 		{ "GIT_HTTP_LOW_SPEED_LIMIT", "1000" },  { "GIT_HTTP_LOW_SPEED_TIME", "60" },
 	};
-	for (size_t i = 0; i < ARRAY_SIZE(VARIABLES); i++) {
-		if (setenv(VARIABLES[i][0], VARIABLES[i][1], 1) != 0)
-			return -1;
-	}
+	/* setenv fails only without memory. */
+	for (size_t i = 0; i < ARRAY_SIZE(VARIABLES); i++)
+		(void)setenv(VARIABLES[i][0], VARIABLES[i][1], 1);
 	/* The settings of the image win; GIT_SSH_COMMAND would override GIT_SSH. */
-	if (getenv("GIT_SSH"))
-		return 0;
-	return setenv("GIT_SSH_COMMAND", "ssh -o BatchMode=yes -o ConnectTimeout=30", 0);
+	if (!getenv("GIT_SSH"))
+		(void)setenv("GIT_SSH_COMMAND", "ssh -o BatchMode=yes -o ConnectTimeout=30", 0);
 }
 
 /* ---- the command line ------------------------------------------------------------------------ */
@@ -542,8 +539,7 @@ int cmd_git_move(int argc, char **argv)
 {
 	struct git_move m = { .n = 0 };
 	int rc = clone_parse(&m, argc, argv) ? MISUSED : clone_prepare(&m);
-	if (rc == 0 && clone_environment())
-		rc = clone_fail_with_errno("cannot set", "the environment");
+	clone_environment();
 	if (rc == 0)
 		rc = clone_install_git(&m);
 	if (rc == 0) {

@@ -31,7 +31,7 @@ int plugin_text(const struct plugin *p, const char *key, struct span *text, stru
 	return 0;
 }
 
-static bool plugin_is_empty(const struct node *n)
+bool plugin_is_empty(const struct node *n)
 {
 	return !n || n->type == NODE_NULL || (n->type == NODE_TEXT && n->n == 0);
 }
@@ -332,7 +332,6 @@ static int plugins_add(struct plugins *all, const struct plugins_entry *entry, s
 	ERR_AUTO why = { 0 };
 	struct plugin p = { .all = all,
 		            .number = all->n_plugins++,
-		            .name = entry->name,
 		            .ignore = entry->ignore,
 		            .pre = STR_SECRET(SCRIPT_MAX),
 		            .post = STR_SECRET(SCRIPT_MAX) };

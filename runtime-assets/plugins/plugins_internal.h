@@ -58,7 +58,6 @@ enum { SCRIPT_MAX = 4 << 20, PLUGINS_MAX = 1000 };
 struct plugin {
 	struct plugins *all;
 	size_t number;
-	const char *name;
 	bool ignore;                   /* failurePolicy */
 	const struct node *parameters; /* a map with references replaced */
 	struct str pre, post;          /* commands, each ended by a newline */
@@ -73,6 +72,8 @@ void plugins_file(struct plugins *all, const char *path, struct span text, unsig
 
 /* A parameter as text; empty if it is absent, null or empty; -1 and *e for a map or list. */
 int plugin_text(const struct plugin *p, const char *key, struct span *text, struct err *e);
+/* Returns true if a parameter is absent, null or an empty text. */
+bool plugin_is_empty(const struct node *n);
 /* true and false, also as text (references give text); absent is false. */
 int plugin_bool(const struct plugin *p, const char *key, bool *value, struct err *e);
 /* A whole number within min..max, also as text; *value is unchanged if it is absent. */

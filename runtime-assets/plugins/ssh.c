@@ -294,36 +294,28 @@ struct ssh_keys {
 	struct notes *spare; /* for keys left out; NULL: an invalid key is an error */
 };
 
-static int keys_add_line(struct ssh_keys *k, struct span line, struct err *e)
-{
-	line = span_trim(line);
-	if (line.n == 0)
-		return 0;
-	k->n++;
-	if (!ssh_key_valid(line) && k->spare) {
-		notes_add(k->spare, NOWHERE,
-		          "ssh: public key %zu of the user does not begin with a known type, or is "
-		          "no key: left out",
-		          k->n);
-		return 0;
-	}
-	if (!ssh_key_valid(line))
-		return err_set(e, FAILED,
-		               "public key %zu does not begin with a known type, or is no key",
-		               k->n);
-	if (k->n > SSH_KEYS_MAX)
-		return err_set(e, FAILED, "more than %d public keys", SSH_KEYS_MAX);
-	if (k->text.n)
-		str_char(&k->text, '\n');
-	str_span(&k->text, line);
-	return 0;
-}
-
 static int keys_add_lines(struct ssh_keys *k, struct span text, struct err *e)
 {
 	while (text.n > 0) {
-		if (keys_add_line(k, span_next(&text, '\n'), e))
-			return -1;
+		struct span line = span_trim(span_next(&text, '\n'));
+		if (line.n == 0)
+			continue;
+		k->n++;
+		if (!ssh_key_valid(line) && !k->spare)
+			return err_set(
+			    e, FAILED,
+			    "public key %zu does not begin with a known type, or is no key", k->n);
+		if (!ssh_key_valid(line)) {
+			notes_add(k->spare, NOWHERE,
+			          "ssh: public key %zu of the user does not begin with a known "
+			          "type, or is no key: left out",
+			          k->n);
+			continue;
+		}
+		if (k->n > SSH_KEYS_MAX)
+			return err_set(e, FAILED, "more than %d public keys", SSH_KEYS_MAX);
+		str_puts(&k->text, k->text.n ? "\n" : "");
+		str_span(&k->text, line);
 	}
 	return 0;
 }
@@ -368,58 +360,39 @@ static void keys_add_made(const struct plugin *p, unsigned mode)
 	             arena_span(a, str_view(&line)), 0644);
 }
 
-struct ssh_user {
-	bool system, none;
-	struct span value;
-};
-
-static int userssh_read(const struct plugin *p, struct ssh_user *u, struct err *e)
+/* ` system 'name'` and ` custom 'keys'`. */
+static int userssh_put(struct plugin *p, struct str *arguments, struct err *e)
 {
 	const struct node *userssh = node_get(p->parameters, "userssh");
 	struct plugin inner = *p;
 	struct span type;
-	*u = (struct ssh_user){ .none = !userssh || userssh->type == NODE_NULL };
-	if (u->none)
+	struct span value;
+	inner.parameters = userssh;
+	if (plugin_is_empty(userssh))
 		return 0;
 	if (userssh->type != NODE_MAP)
 		return err_set(e, FAILED, "`userssh` must be a mapping");
-	inner.parameters = userssh;
-	if (plugin_text(&inner, "type", &type, e) || plugin_text(&inner, "value", &u->value, e))
+	if (plugin_text(&inner, "type", &type, e) || plugin_text(&inner, "value", &value, e))
 		return err_wrap(e, "`userssh`");
-	u->value = span_trim(u->value);
-	u->system = span_is(type, "system");
-	if (span_is(type, "none"))
-		u->value = SPAN("");
-	else if (type.n && !u->system && !span_is(type, "custom"))
+	bool system = span_is(type, "system");
+	value = span_is(type, "none") ? SPAN("") : span_trim(value);
+	if (type.n && !system && !span_is(type, "none") && !span_is(type, "custom"))
 		return err_set(e, FAILED, "`userssh.type` must be custom, system or none");
-	if (u->system && u->value.n && !ssh_file_name(u->value))
+	if (system && value.n && !ssh_file_name(value))
 		return err_set(e, FAILED, "`userssh.value` must be a plain file name");
-	return 0;
-}
-
-/* ` system 'name'` and ` custom 'keys'`. */
-static int userssh_put(struct plugin *p, struct str *arguments, struct err *e)
-{
-	struct ssh_user u;
-	struct ssh_keys k = { .text = STR_INIT(SSH_TEXT_MAX) };
-	if (userssh_read(p, &u, e))
-		return -1;
-	if (u.none)
-		return 0;
-	if (u.system && u.value.n) {
+	if (system && value.n) {
 		str_puts(arguments, " system ");
-		shell_word(arguments, u.value);
+		shell_word(arguments, value);
 	}
 	/* Keys of the user are for all jobs, so an invalid one does not fail this job. */
 	const struct node *list = node_get(p->all->job->extension, "sshKeys");
+	struct ssh_keys k = { .text = STR_INIT(SSH_TEXT_MAX), .spare = &p->all->said };
 	int rc = 0;
-	k.spare = &p->all->said;
-	for (uint32_t i = 0; rc == 0 && node_is(list, NODE_LIST) && i < list->n; i++) {
+	for (uint32_t i = 0; rc == 0 && node_is(list, NODE_LIST) && i < list->n; i++)
 		rc = keys_add_lines(&k, span_of(node_text(&list->item[i], "value")), e);
-	}
 	k.spare = NULL;
-	if (rc == 0 && !u.system)
-		rc = keys_add_lines(&k, u.value, e);
+	if (rc == 0 && !system)
+		rc = keys_add_lines(&k, value, e);
 	if (rc == 0 && k.text.n) {
 		str_puts(arguments, " custom ");
 		shell_word(arguments, str_view(&k.text));

@@ -24,19 +24,11 @@
 #include "runtime-assets/common/say.h"
 #include "runtime-assets/plugins/plugins_internal.h"
 
-enum { SSHD_SOURCES_MAX = 4 };
-
-/* A source of public keys: `custom` and the keys, or `system` and the name of a file. */
-struct sshd_source {
-	const char *type, *value;
-};
-
 struct sshd {
 	struct arena a;
 	struct layout at;
-	bool job; /* tasks of the job log in to each other */
-	struct sshd_source source[SSHD_SOURCES_MAX];
-	int n_sources;
+	bool job;                    /* tasks of the job log in to each other */
+	const char *custom, *system; /* public keys; the name of a file with such.  NULL: none */
 	int64_t port;
 	const char *user;     /* of this process */
 	const char *program;  /* sshd of the image; NULL: dropbear */
@@ -87,12 +79,10 @@ static int sshd_write_authorized_keys(struct sshd *s, struct err *e)
 	STR_AUTO keys = STR_INIT(TEXT_MAX);
 	if (s->job && sshd_add_key_file(s, &keys, SSH_PUBLIC, e))
 		return -1;
-	for (int i = 0; i < s->n_sources; i++) {
-		if (strcmp(s->source[i].type, "custom") == 0)
-			sshd_add_keys(&keys, span_of(s->source[i].value), "userssh");
-		else if (sshd_add_key_file(s, &keys, s->source[i].value, e))
-			return -1;
-	}
+	if (s->custom)
+		sshd_add_keys(&keys, span_of(s->custom), "userssh");
+	if (s->system && sshd_add_key_file(s, &keys, s->system, e))
+		return -1;
 	if (keys.n == 0)
 		say_line(SAY_WARNING, "ssh plugin: there are no keys, so all logins fail");
 	return file_write(path_join(&s->a, s->dir, "authorized_keys"), str_view(&keys), 0600, e);
@@ -443,15 +433,11 @@ static int sshd_parse(struct sshd *s, int argc, char **argv)
 	if (i == argc || (strcmp(argv[i], "true") != 0 && strcmp(argv[i], "false") != 0))
 		return -1;
 	s->job = strcmp(argv[i++], "true") == 0;
-	for (; i + 1 < argc && s->n_sources < SSHD_SOURCES_MAX; i += 2) {
-		bool system = strcmp(argv[i], "system") == 0;
-		if (!system && strcmp(argv[i], "custom") != 0)
-			return -1;
-		if (system && !ssh_file_name(span_of(argv[i + 1])))
-			return -1;
-		s->source[s->n_sources++] = (struct sshd_source){ argv[i], argv[i + 1] };
-	}
-	return i == argc ? 0 : -1;
+	const struct arg sources[] = { { "custom", &s->custom, NULL },
+		                       { "system", &s->system, NULL },
+		                       { NULL, NULL, NULL } };
+	i = args_take(sources, i, argc, argv);
+	return i < argc || (s->system && !ssh_file_name(span_of(s->system))) ? -1 : 0;
 }
 
 int cmd_sshd(int argc, char **argv)

@@ -206,7 +206,7 @@ bool upload_output(const struct output_upload *u)
 	uint64_t dropped = tail_pack(u->logs->tail, &a, &s.packed);
 	s.target = arena_printf(&a, "/api/v2/task-output?exitCode=%d&dropped=%llu", u->code,
 	                        (unsigned long long)dropped);
-	bool stored = false;
+	enum upload_result result = UPLOAD_REFUSED;
 	int bad = 0;
 	if (http_address_read(&s.to, span_of(u->url), &a) != 0)
 		bad = err_set(&e, FAILED, "it must be https://HOST or https://HOST:PORT");
@@ -217,7 +217,7 @@ bool upload_output(const struct output_upload *u)
 	if (bad || (s.to.tls && !s.ca_bundle)) {
 		logs_message(u->logs, "warning: PAI_OUTPUT_URL cannot be used: %s", err_msg(&e));
 	} else {
-		enum upload_result result = upload_try(&s);
+		result = upload_try(&s);
 		for (int64_t pause_ms = UPLOAD_FIRST_MS; result == UPLOAD_AGAIN; pause_ms *= 2) {
 			uint8_t random;
 			random_bytes(&random, sizeof(random));
@@ -227,13 +227,12 @@ bool upload_output(const struct output_upload *u)
 				break;
 			result = upload_try(&s);
 		}
-		stored = result == UPLOAD_STORED;
-		if (!stored)
+		if (result != UPLOAD_STORED)
 			logs_message(u->logs,
 			             "warning: the end of the output was not uploaded to %s: %s",
 			             u->url, str_c(&s.why));
 	}
 	str_done(&s.why);
 	ca_bundle_free(s.ca_bundle);
-	return stored;
+	return result == UPLOAD_STORED;
 }

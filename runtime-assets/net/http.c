@@ -2,6 +2,7 @@
 #include "runtime-assets/net/http.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,12 +13,6 @@
 enum { REQUEST_MAX = 256 * 1024, WHERE_MAX = 300, PIECE = 16 * 1024 };
 
 /* ---- the request -------------------------------------------------------------------------- */
-
-/* Headers that this client sets, or that frame messages. */
-static const char *const RESERVED[] = { "Host",           "Connection",
-	                                "Content-Length", "Transfer-Encoding",
-	                                "Upgrade",        "Accept-Encoding",
-	                                "Expect",         "TE" };
 
 /* Visible characters of ASCII, at least one. */
 static bool http_visible(struct span text)
@@ -41,35 +36,6 @@ int token_append(const char *file, struct str *out, struct err *e)
 	return 0;
 }
 
-static const char *request_header_problem(struct span line)
-{
-	struct span name = span_to(line, span_chr(line, ':'));
-	if (name.n == line.n || !span_is_token(name))
-		return "a header has no name";
-	if (span_has_control(line) || memchr(line.p, '\t', line.n))
-		return "a header has control characters in it";
-	for (size_t i = 0; i < ARRAY_SIZE(RESERVED); i++) {
-		if (span_same(name, span_of(RESERVED[i])))
-			return "a header is one that only this client sets";
-	}
-	return NULL;
-}
-
-/* NULL if the request is valid.  The text never quotes the request, which may be secret. */
-static const char *request_problem(const struct http_request *q)
-{
-	const char *problem = NULL;
-	if (!span_is_token(span_of(q->method)))
-		return "the method is not valid";
-	if (q->target[0] != '/' || !http_visible(span_of(q->target)))
-		return "the path has blanks or control characters in it";
-	if (!http_visible(span_of(q->host)))
-		return "the name of the host has blanks or control characters in it";
-	for (size_t i = 0; problem == NULL && q->headers && q->headers[i]; i++)
-		problem = request_header_problem(span_of(q->headers[i]));
-	return problem;
-}
-
 static void request_host(struct str *out, const struct http_request *q, bool always_port)
 {
 	bool six = strchr(q->host, ':') != NULL;
@@ -88,10 +54,7 @@ static void request_text(struct str *out, const struct http_request *q, struct s
 	str_puts(out, " HTTP/1.1\r\nHost: ");
 	request_host(out, q, false);
 	str_puts(out, "\r\nConnection: close\r\nAccept-Encoding: identity\r\n");
-	for (size_t i = 0; q->headers && q->headers[i]; i++) {
-		str_puts(out, q->headers[i]);
-		str_puts(out, "\r\n");
-	}
+	str_puts(out, q->headers ? q->headers : "");
 	if (token.n) {
 		str_puts(out, "Authorization: Bearer ");
 		str_span(out, token);
@@ -144,8 +107,7 @@ static int http_converse(struct wire *w, const struct http_request *q, struct sp
 	STR_AUTO text = STR_SECRET(REQUEST_MAX);
 	int trouble = 0;
 	request_text(&text, q, token);
-	if (text.full)
-		return wire_fail(w, HTTP_BAD_REQUEST, ": the request is too long");
+	assert(!text.full);
 	if (q->ca_bundle)
 		t = tls_open(w, q->ca_bundle, q->server_name ? q->server_name : q->host, &trouble);
 	if (trouble)
@@ -177,10 +139,7 @@ int http_exchange(const struct http_request *q, struct arena *a, struct http_rep
 	__attribute__((cleanup(wire_close))) struct wire w = {
 		.fd = -1, .deadline_ms = q->deadline_ms, .where = quoted, .e = e
 	};
-	http_reader_init(&r, q->method, q->headers_max, q->body_max);
-	const char *problem = request_problem(q);
-	if (problem)
-		return wire_fail(&w, HTTP_BAD_REQUEST, ": nothing was sent: %s", problem);
+	http_reader_init(&r, q->headers_max, q->body_max);
 	if (q->token_file && token_append(q->token_file, &token, e) != 0)
 		return HTTP_BAD_REQUEST;
 	int trouble = net_open(&w, q->host, q->port);
@@ -383,7 +342,7 @@ static int reply_choose_body(struct http_reader *r)
 		                    "has a Content-Length that is no number, or two");
 	if (coding.p && has_length)
 		return reply_refuse(r, HTTP_BROKEN, "has two lengths: one in bytes, and chunks");
-	r->done = r->without_body || r->status == 204 || r->status == 304;
+	r->done = r->status == 204 || r->status == 304;
 	if (r->done)
 		return 0;
 	if (content.p && !span_same(content, SPAN("identity")))
@@ -448,15 +407,13 @@ static int reply_in_head(struct http_reader *r, struct span *in)
 
 /* ---- its interface ---------------------------------------------------------------------- */
 
-void http_reader_init(struct http_reader *r, const char *method, size_t headers_max,
-                      size_t body_max)
+void http_reader_init(struct http_reader *r, size_t headers_max, size_t body_max)
 {
 	*r = (struct http_reader){
 		.head = STR_SECRET(headers_max),
 		.body = STR_SECRET(body_max),
 		.line = STR_INIT(CHUNK_LINE_MAX),
 		.headers_max = headers_max,
-		.without_body = strcmp(method, "HEAD") == 0,
 		.next = reply_in_head,
 	};
 }

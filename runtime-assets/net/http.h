@@ -33,16 +33,19 @@ struct ca_bundle *ca_bundle_load(const char *pem_file, struct err *e);
 
 void ca_bundle_free(struct ca_bundle *t);
 
+/* Texts are sent as they are: without control characters, target and host without blanks.  Those of
+ * pai-runtime are constants, checked names, and a checked token; all headers have at most 128 KiB.
+ */
 struct http_request {
-	const char *method; /* "GET", "HEAD", "PUT" */
+	const char *method; /* "GET", "PUT" */
 	const char *host;   /* name or address to connect to; IPv6 without brackets */
 	uint16_t port;
 	const struct ca_bundle *ca_bundle; /* NULL: plain TCP */
 	const char *server_name;           /* name, or address, in the certificate; NULL: host */
-	const char *target;         /* path and query, as sent; no control character, no blank */
-	const char *const *headers; /* "Name: value", NULL-terminated; control characters refused */
-	const char *token_file;     /* whose word is sent as Bearer; NULL: none */
-	struct span body;           /* p is NULL: none, and no Content-Length */
+	const char *target;           /* path and query, as sent; no control character, no blank */
+	const char *headers;          /* more lines, each ended by CR LF; NULL: none */
+	const char *token_file;       /* whose word is sent as Bearer; NULL: none */
+	struct span body;             /* p is NULL: none, and no Content-Length */
 	size_t headers_max, body_max; /* limits of the reply's, in bytes */
 	int64_t deadline_ms;          /* deadline, on clock_ms() */
 };
@@ -60,7 +63,7 @@ enum http_trouble {
 	HTTP_TIMEOUT,
 	HTTP_BROKEN, /* cut, or not HTTP */
 	HTTP_TOO_LARGE,
-	HTTP_BAD_REQUEST,  /* refused by this client; nothing was sent */
+	HTTP_BAD_REQUEST,  /* there is no token to send */
 	HTTP_NO_COMMON_TLS /* no common version or cipher: final */
 };
 
@@ -74,7 +77,7 @@ int http_exchange(const struct http_request *q, struct arena *a, struct http_rep
  * The parser of replies: strict, bounded, pure.  Bytes may come in pieces of any size.
  *
  *	struct http_reader r;
- *	http_reader_init(&r, "GET", headers_max, body_max);
+ *	http_reader_init(&r, headers_max, body_max);
  *	while (!r.done && trouble == 0)
  *		trouble = http_reader_push(&r, bytes that were read);
  *	http_reader_done(&r);
@@ -92,15 +95,13 @@ struct http_reader {
 	const char *problem; /* "has two lengths": the problem, after an enum http_trouble */
 	/* Internal. */
 	int (*next)(struct http_reader *r, struct span *in);
-	bool without_body;  /* the reply to HEAD */
 	size_t headers_max; /* also for all lines about chunks, and trailers */
 	struct str line;    /* of a chunk */
 	uint64_t left;      /* of the body or chunk */
 	size_t overhead;    /* bytes of interim replies, lines about chunks, trailers */
 };
 
-void http_reader_init(struct http_reader *r, const char *method, size_t headers_max,
-                      size_t body_max);
+void http_reader_init(struct http_reader *r, size_t headers_max, size_t body_max);
 /* 0, or HTTP_BROKEN or HTTP_TOO_LARGE.  Ignores bytes behind the reply.  Empty bytes: the
  * connection is at its end. */
 int http_reader_push(struct http_reader *r, struct span bytes);

@@ -122,8 +122,6 @@ void kube_free(struct kube *k)
 int kube_get(struct kube *k, const char *path, size_t body_max, int64_t deadline_ms,
              struct arena *a, struct http_reply *r, struct err *e)
 {
-	static const char *const HEADERS[] = { "Accept: application/json",
-		                               "User-Agent: pai-runtime", NULL };
 	const struct http_request q = {
 		.method = "GET",
 		.host = k->to.host,
@@ -131,7 +129,7 @@ int kube_get(struct kube *k, const char *path, size_t body_max, int64_t deadline
 		.ca_bundle = k->ca_bundle,
 		.server_name = k->server_name,
 		.target = path,
-		.headers = HEADERS,
+		.headers = "Accept: application/json\r\nUser-Agent: pai-runtime\r\n",
 		.token_file = k->token,
 		.headers_max = HEADERS_MAX,
 		.body_max = body_max,

@@ -171,15 +171,14 @@ static enum upload_result upload_try(struct upload_state *s)
 	struct http_reply r = { 0 };
 	s->why.n = 0;
 	int64_t end = clock_ms() + s->u->attempt_ms;
-	static const char *const HEADERS[] = { "Content-Type: application/octet-stream",
-		                               "User-Agent: pai-runtime", NULL };
 	const struct http_request q = {
 		.method = "PUT",
 		.host = s->to.host,
 		.port = s->to.port,
 		.ca_bundle = s->ca_bundle,
 		.target = s->target,
-		.headers = HEADERS,
+		.headers = "Content-Type: application/octet-stream\r\n"
+			   "User-Agent: pai-runtime\r\n",
 		.token_file = path_join(&a, s->u->at->output, "token"),
 		.body = s->packed,
 		.headers_max = UPLOAD_REPLY_MAX,

@@ -9,12 +9,8 @@
 
 #include "runtime-assets/net/http.h"
 
-enum { OPTIONS_MAX = 32 };
-
 struct fetch {
 	struct http_request request;
-	const char *headers[OPTIONS_MAX];
-	size_t n_headers;
 	const char *ca;
 };
 
@@ -33,10 +29,8 @@ static void take_option(struct fetch *f, const char *name, const char *value)
 		f->ca = value;
 	else if (strcmp(name, "--name") == 0)
 		q->server_name = value;
-	else if (strcmp(name, "--method") == 0)
-		q->method = value;
-	else if (strcmp(name, "--header") == 0 && f->n_headers < OPTIONS_MAX - 1)
-		f->headers[f->n_headers++] = value;
+	else if (strcmp(name, "--header") == 0)
+		q->headers = xasprintf("%s\r\n", value); /* freed at the end of the process */
 	else if (strcmp(name, "--headers-max") == 0)
 		q->headers_max = (size_t)number(value);
 	else if (strcmp(name, "--body-max") == 0)
@@ -68,7 +62,6 @@ int main(int argc, char **argv)
 	f.request.host = argv[i];
 	f.request.port = (uint16_t)number(argv[i + 1]);
 	f.request.target = argv[i + 2];
-	f.request.headers = f.headers;
 	struct ca_bundle *ca_bundle = f.ca ? ca_bundle_load(f.ca, &e) : NULL;
 	f.request.ca_bundle = ca_bundle;
 	int trouble = f.ca && !ca_bundle ? 99 : http_exchange(&f.request, &a, &r, &e);

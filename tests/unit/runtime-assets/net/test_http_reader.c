@@ -10,10 +10,10 @@ struct result {
 	bool done;
 };
 
-static struct result feed(struct http_reader *r, const char *method, struct span text, size_t piece)
+static struct result feed(struct http_reader *r, struct span text, size_t piece)
 {
 	int trouble = 0;
-	http_reader_init(r, method, HEADERS_MAX, BODY_MAX);
+	http_reader_init(r, HEADERS_MAX, BODY_MAX);
 	for (size_t i = 0; i < text.n && trouble == 0 && !r->done; i += piece) {
 		size_t n = text.n - i < piece ? text.n - i : piece;
 		trouble = http_reader_push(r, (struct span){ text.p + i, n });
@@ -22,11 +22,11 @@ static struct result feed(struct http_reader *r, const char *method, struct span
 }
 
 /* The reply, then the end of the stream.  Checks that pieces make no difference. */
-static int read_reply(struct http_reader *r, const char *method, const char *text)
+static int read_reply(struct http_reader *r, const char *text)
 {
 	struct http_reader bytes;
-	struct result whole = feed(r, method, span_of(text), SIZE_MAX);
-	struct result single = feed(&bytes, method, span_of(text), 1);
+	struct result whole = feed(r, span_of(text), SIZE_MAX);
+	struct result single = feed(&bytes, span_of(text), 1);
 	if (whole.trouble == 0 && !whole.done)
 		whole.trouble = http_reader_push(r, SPAN(""));
 	if (single.trouble == 0 && !single.done)
@@ -43,10 +43,10 @@ static int read_reply(struct http_reader *r, const char *method, const char *tex
 
 #define READER __attribute__((cleanup(http_reader_done))) struct http_reader
 
-static void good(const char *method, const char *text, int status, const char *body)
+static void good(const char *text, int status, const char *body)
 {
 	READER r;
-	if (read_reply(&r, method, text) != 0)
+	if (read_reply(&r, text) != 0)
 		fail_msg("%s: %s", text, r.problem);
 	assert_int_equal(r.status, status);
 	assert_string_equal(str_c(&r.body), body);
@@ -55,37 +55,33 @@ static void good(const char *method, const char *text, int status, const char *b
 static void bad(const char *text, int trouble, const char *problem)
 {
 	READER r;
-	assert_int_equal(read_reply(&r, "GET", text), trouble);
+	assert_int_equal(read_reply(&r, text), trouble);
 	assert_string_equal(r.problem, problem);
 }
 
 TEST(test_reader_takes_valid_replies)
 {
 	/* Takes bodies with a length. */
-	good("GET", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", 200, "hello");
-	good("GET", "HTTP/1.1 200 OK\r\ncontent-length:5 \r\n\r\nhello, more", 200, "hello");
-	good("GET", "HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", 200, "");
-	good("GET", "HTTP/1.1 404 \r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nno", 404, "no");
+	good("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", 200, "hello");
+	good("HTTP/1.1 200 OK\r\ncontent-length:5 \r\n\r\nhello, more", 200, "hello");
+	good("HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", 200, "");
+	good("HTTP/1.1 404 \r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nno", 404, "no");
 	/* Takes bodies until the connection closes. */
-	good("GET", "HTTP/1.0 200 OK\r\n\r\nall of it", 200, "all of it");
-	good("GET", "HTTP/1.1 500 Oh\r\n\r\n", 500, "");
+	good("HTTP/1.0 200 OK\r\n\r\nall of it", 200, "all of it");
+	good("HTTP/1.1 500 Oh\r\n\r\n", 500, "");
 	/* Takes chunked bodies. */
-	good("GET",
-	     "HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n"
+	good("HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n"
 	     "5\r\nhello\r\n0001;name=\"x\"\r\n,\r\nA \r\n0123456789\r\n0\r\nTrailer: x\r\n\r\n",
 	     200, "hello,0123456789");
-	good("GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 200, "");
+	good("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 200, "");
 	/* Expects no body where http forbids it. */
-	good("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n", 200, "");
-	good("HEAD", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", 200, "");
-	good("GET", "HTTP/1.1 204 No Content\r\n\r\n", 204, "");
-	good("GET", "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", 304, "");
+	good("HTTP/1.1 204 No Content\r\n\r\n", 204, "");
+	good("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", 304, "");
 }
 
 TEST(test_reader_skips_interim_replies)
 {
-	good("GET",
-	     "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nLink: x\r\n\r\n"
+	good("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nLink: x\r\n\r\n"
 	     "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx",
 	     200, "x");
 	bad("HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n", HTTP_BROKEN,
@@ -97,16 +93,15 @@ TEST(test_reader_refuses_endless_interim_replies)
 	STR_AUTO text = STR_INIT(100000);
 	READER r;
 	str_many(&text, "HTTP/1.1 100 C\r\n\r\n", 200);
-	assert_int_equal(read_reply(&r, "GET", str_c(&text)), HTTP_TOO_LARGE);
+	assert_int_equal(read_reply(&r, str_c(&text)), HTTP_TOO_LARGE);
 }
 
 TEST(test_reader_finds_headers_by_name)
 {
 	READER r;
-	assert_int_equal(read_reply(&r, "GET",
-	                            "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n"
-	                            "WWW-Authenticate: Basic realm=\"a:b\"\r\nx-empty:\r\n"
-	                            "www-authenticate:\t Bearer \t\r\n\r\n"),
+	assert_int_equal(read_reply(&r, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n"
+	                                "WWW-Authenticate: Basic realm=\"a:b\"\r\nx-empty:\r\n"
+	                                "www-authenticate:\t Bearer \t\r\n\r\n"),
 	                 0);
 	struct span lines = str_view(&r.head);
 	assert_true(span_is(http_lines_find(lines, "Www-Authenticate", 0), "Basic realm=\"a:b\""));

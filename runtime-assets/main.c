@@ -1,10 +1,7 @@
 /* pai-runtime: one program, a table of commands. */
 #include <limits.h>
 #include <link.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -15,7 +12,6 @@
 #endif
 
 #include "runtime-assets/common/cmdline.h"
-#include "runtime-assets/common/files.h"
 #include "runtime-assets/init/init.h"
 #include "runtime-assets/net/http.h"
 

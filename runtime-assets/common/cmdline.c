@@ -3,10 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/err.h"
-#include "base/str.h"
 #include "runtime-assets/common/files.h"
 
 int args_take(const struct arg *table, int i, int argc, char **argv)

@@ -11,8 +11,6 @@
 #include <unistd.h>
 
 #include "base/enc.h"
-#include "base/posix/fd.h"
-#include "base/str.h"
 
 static int file_failed(struct err *e, const char *what, const char *path)
 {

@@ -6,11 +6,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/posix/clock.h"
-#include "base/str.h"
 #include "base/time.h"
 #include "runtime-assets/common/files.h"
 

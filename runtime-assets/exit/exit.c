@@ -1,7 +1,6 @@
 /* Explaining a failure, see exit.h: specification, logs, excerpts, message. */
 #include "runtime-assets/exit/exit.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -14,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/posix/child.h"
-#include "base/posix/clock.h"
 #include "runtime-assets/common/cmdline.h"
 #include "runtime-assets/common/files.h"
 #include "runtime-assets/common/say.h"

@@ -4,7 +4,6 @@
 
 #include "base/doc/tree.h"
 #include "runtime-assets/exit/exit_internal.h"
-#include "runtime-assets/net/http.h"
 
 struct exit_spec_reader {
 	struct exit_table *s;

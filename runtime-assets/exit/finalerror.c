@@ -6,7 +6,6 @@
  */
 #include <signal.h>
 
-#include "base/enc.h"
 #include "runtime-assets/exit/exit_internal.h"
 
 enum {

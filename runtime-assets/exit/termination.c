@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/enc.h"
-#include "base/posix/clock.h"
 #include "base/time.h"
 #include "runtime-assets/common/files.h"
 #include "runtime-assets/exit/exit_internal.h"
@@ -194,25 +193,17 @@ static struct match window_shown(const struct window *w, size_t most)
 	return out;
 }
 
-/* Appends bytes as UTF-8, invalid ones and NUL, which readers refuse, as U+FFFD.  Converts the
- * offset *mark. */
-static void utf8_put_valid(struct str *out, struct span bytes, size_t *mark)
+/* Appends bytes as UTF-8, invalid ones and NUL, which readers refuse, as U+FFFD. */
+static void utf8_put_valid(struct str *out, const char *p, size_t n)
 {
-	const unsigned char *p = (const unsigned char *)bytes.p;
-	size_t marked = SIZE_MAX;
-	for (size_t i = 0; i < bytes.n && !out->full;) {
-		unsigned width;
-		uint32_t r = utf8_decode(p + i, bytes.n - i, &width);
-		if (marked == SIZE_MAX && mark && *mark < i + width)
-			marked = out->n;
+	unsigned width;
+	for (; n > 0 && !out->full; p += width, n -= width) {
+		uint32_t r = utf8_decode((const unsigned char *)p, n, &width);
 		if ((r == UTF8_INVALID && width == 1) || r == 0)
 			str_put(out, "\xEF\xBF\xBD", 3);
 		else
-			str_put(out, bytes.p + i, width);
-		i += width;
+			str_put(out, p, width);
 	}
-	if (mark)
-		*mark = marked == SIZE_MAX ? out->n : marked;
 }
 
 /* The beginning of the matched text. */
@@ -223,7 +214,7 @@ static void excerpt_matched(struct str *out, struct log_text *l, const struct ma
 	if (end - m->start > MATCHED_MAX)
 		end = excerpt_whole(l, m->start + MATCHED_MAX, false);
 	log_text_copy(l, m->start, end - m->start, bytes);
-	utf8_put_valid(out, (struct span){ bytes, end - m->start }, NULL);
+	utf8_put_valid(out, bytes, end - m->start);
 }
 
 void excerpt_make(struct excerpt *x, struct log_text *l, const struct match *m, size_t lines)
@@ -242,9 +233,12 @@ void excerpt_make(struct excerpt *x, struct log_text *l, const struct match *m, 
 		part = (struct match){ window_back(&w, w.n, &back), w.n };
 	}
 	x->text = (struct str)STR_INIT(EXCERPT_MAX);
-	x->match = w.match.start > part.start ? w.match.start - part.start : 0;
-	utf8_put_valid(&x->text, (struct span){ w.p + part.start, part.end - part.start },
-	               &x->match);
+	size_t at = w.match.start < part.start ? part.start
+	            : w.match.start > part.end ? part.end
+	                                       : w.match.start;
+	utf8_put_valid(&x->text, w.p + part.start, at - part.start);
+	x->match = x->text.n;
+	utf8_put_valid(&x->text, w.p + at, part.end - at);
 	x->matched = (struct str)STR_INIT(MATCHED_TEXT_MAX);
 	if (m)
 		excerpt_matched(&x->matched, l, m);

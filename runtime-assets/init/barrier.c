@@ -4,10 +4,7 @@
 
 #include <limits.h>
 
-#include "base/enc.h"
-#include "base/posix/clock.h"
 #include "runtime-assets/common/cmdline.h"
-#include "runtime-assets/net/kube.h"
 
 enum {
 	REFUSALS = 3,         /* consecutive, until they are final */

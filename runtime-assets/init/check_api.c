@@ -1,9 +1,6 @@
 /* `pai-runtime check-api`: checks whether this pod can read its Framework, and prints advice. */
-#include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/posix/clock.h"
 #include "base/wrap.h"
 #include "runtime-assets/common/cmdline.h"
 #include "runtime-assets/init/init.h"

@@ -7,8 +7,6 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 
-#include "runtime-assets/common/cmdline.h"
-
 enum { PROCESSES_MAX = 1024 };
 
 enum { TORCH = 1, DEEPSPEED = 2, MPI = 4, TENSORFLOW = 8, JAX = 16 };

@@ -1,10 +1,8 @@
 /* Reads the Framework object, in the format of FrameworkController. */
 #include "runtime-assets/init/init.h"
 
-#include "base/doc/tree.h"
 #include "base/enc.h"
 #include "base/gzip.h"
-#include "runtime-assets/common/files.h"
 
 enum {
 	PORT_LIST_MAX = 512 << 10,

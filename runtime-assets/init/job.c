@@ -1,11 +1,8 @@
 /* The job: reading it, replacing references in its texts, and the step `config`. */
 #include "runtime-assets/init/init.h"
 
-#include "base/err.h"
 #include "base/pod/reference.h"
-#include "base/str.h"
 #include "runtime-assets/common/cmdline.h"
-#include "runtime-assets/common/files.h"
 
 /* A role: v2 has a map by name, v1 a list of roles with `name`. */
 struct job_role {

@@ -1,18 +1,8 @@
 /* The ports of tasks: their numbers, and checking whether they are free. */
 #include "runtime-assets/init/init_internal.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
-
-#include "runtime-assets/common/files.h"
-#include "runtime-assets/init/init.h"
 
 enum {
 	MESSAGE_MAX = 1500,

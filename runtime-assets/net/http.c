@@ -3,10 +3,7 @@
 
 #include <arpa/inet.h>
 #include <assert.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-#include "base/str.h"
 #include "runtime-assets/common/files.h"
 #include "runtime-assets/net/net_internal.h"
 

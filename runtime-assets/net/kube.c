@@ -5,14 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <time.h>
 
-#include "base/doc/tree.h"
-#include "base/enc.h"
-#include "base/posix/clock.h"
 #include "runtime-assets/common/cmdline.h"
-#include "runtime-assets/common/files.h"
-#include "runtime-assets/net/http.h"
 
 enum { HEADERS_MAX = 64 * 1024 };
 

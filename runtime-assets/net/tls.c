@@ -4,18 +4,14 @@
  * better, RSA keys of at least 2048 bits.
  */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <mbedtls/net_sockets.h>
 #include <mbedtls/ssl.h>
 #include <psa/crypto.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/enc.h"
-#include "base/posix/clock.h"
 #include "base/time.h"
 #include "runtime-assets/common/files.h"
-#include "runtime-assets/net/http.h"
 #include "runtime-assets/net/net_internal.h"
 
 struct ca_bundle {

@@ -4,14 +4,11 @@
  */
 #include <grp.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/enc.h"
 #include "runtime-assets/common/cmdline.h"
-#include "runtime-assets/common/files.h"
 #include "runtime-assets/plugins/plugins_internal.h"
 
 /* A program that dropbear has; the table ends with a name of NULL. */

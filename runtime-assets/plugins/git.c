@@ -1,7 +1,6 @@
 /* The plugin git, and `pai-runtime git-move`, which clones in the user's container. */
 #include "runtime-assets/plugins/plugins_internal.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,15 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/arena.h"
-#include "base/enc.h"
 #include "base/pod/plugin.h"
 #include "base/pod/reference.h"
 #include "base/posix/clock.h"
 #include "base/posix/rmtree.h"
 #include "runtime-assets/common/cmdline.h"
-#include "runtime-assets/common/files.h"
-#include "runtime-assets/common/say.h"
 
 enum { OPTIONS_MAX = 32 };
 

@@ -10,9 +10,6 @@
 #include "base/pod/plugin.h"
 #include "base/pod/reference.h"
 #include "runtime-assets/common/cmdline.h"
-#include "runtime-assets/common/files.h"
-#include "runtime-assets/common/say.h"
-#include "runtime-assets/init/init.h"
 
 static const char PLUGIN_PREFIX[] = "com.microsoft.pai.runtimeplugin";
 

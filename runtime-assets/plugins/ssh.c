@@ -2,14 +2,10 @@
 #include "runtime-assets/plugins/plugins_internal.h"
 
 #include <pwd.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/enc.h"
-#include "base/str.h"
 #include "runtime-assets/common/cmdline.h"
-#include "runtime-assets/common/files.h"
 
 enum { PEERS_MAX = 100000 };
 

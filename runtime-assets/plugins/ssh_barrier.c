@@ -5,16 +5,12 @@
  */
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/arena.h"
 #include "base/posix/clock.h"
 #include "runtime-assets/common/cmdline.h"
-#include "runtime-assets/common/files.h"
-#include "runtime-assets/common/say.h"
 #include "runtime-assets/plugins/plugins_internal.h"
 
 enum {

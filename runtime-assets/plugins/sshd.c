@@ -16,12 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/arena.h"
-#include "base/enc.h"
 #include "base/posix/clock.h"
 #include "runtime-assets/common/cmdline.h"
-#include "runtime-assets/common/files.h"
-#include "runtime-assets/common/say.h"
 #include "runtime-assets/plugins/plugins_internal.h"
 
 struct sshd {

@@ -1,23 +1,16 @@
 /* Writes and rotates the logs of a task, in directories into which the job can put anything. */
 #include "runtime-assets/run/run_internal.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/pod/first_line.h"
-#include "base/posix/clock.h"
 #include "base/time.h"
-#include "runtime-assets/common/files.h"
 #include "runtime-assets/net/http.h"
 
 enum {

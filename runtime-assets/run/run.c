@@ -10,11 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/arena.h"
-#include "base/err.h"
 #include "base/pod/first_line.h"
 #include "runtime-assets/common/cmdline.h"
-#include "runtime-assets/common/files.h"
 #include "runtime-assets/exit/exit.h"
 #include "runtime-assets/net/http.h"
 

@@ -7,9 +7,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -17,7 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime-assets/common/files.h"
 #include "runtime-assets/net/http.h"
 
 enum {

@@ -3,13 +3,10 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "base/enc.h"
 #include "base/gzip.h"
-#include "runtime-assets/common/files.h"
-#include "runtime-assets/net/http.h"
 #include "runtime-assets/net/kube.h"
 
 /* ---- the end of the output ------------------------------------------------------------------- */

@@ -13,7 +13,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -23,7 +22,6 @@
 
 #include "base/posix/child.h"
 #include "runtime-assets/common/cmdline.h"
-#include "runtime-assets/common/files.h"
 #include "runtime-assets/shim/shim_internal.h"
 
 enum { OVERLAY_FUSE = 0x65735546 /* f_type of a FUSE file system */, OVERLAY_WAIT_MS = 10000 };

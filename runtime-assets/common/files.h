@@ -21,6 +21,9 @@
 
 #define FAILED 500, "RuntimeError"
 
+/* Exit status of a program that cannot be started, or is not there, as shells have it. */
+enum { NOT_STARTED = 126, NOT_FOUND = 127 };
+
 /* All paths.  They are a contract with the server (docs/RUNTIME.md).  `--root DIR` puts DIR before
  * each of them; generated scripts contain it. */
 struct layout {

@@ -217,16 +217,13 @@ static void framework_read_spec(struct init_framework *f, const struct node *rol
 
 static int framework_read_object(struct init_framework *f, struct arena *a, struct err *e)
 {
-	const struct node *meta = node_get(f->root, "metadata");
 	const struct node *spec = NODE_AT(f->root, "spec", "taskRoles");
 	const struct node *status = NODE_AT(f->root, "status", "attemptStatus", "taskRoleStatuses");
 	if (strcmp(node_text(f->root, "kind"), "Framework") != 0)
 		return err_set(e, FAILED, "is no object of kind Framework");
 	if (framework_list_size(spec) > ROLES_MAX || framework_list_size(status) > ROLES_MAX)
 		return err_set(e, FAILED, "has more than %d task roles", ROLES_MAX);
-	f->name = framework_text_of(node_get(meta, "name"));
-	f->namespace_name = framework_text_of(node_get(meta, "namespace"));
-	f->config = framework_text_of(NODE_AT(meta, "annotations", "config"));
+	f->config = framework_text_of(NODE_AT(f->root, "metadata", "annotations", "config"));
 	f->role = ARENA_NEW(a, struct init_role,
 	                    (size_t)framework_list_size(spec) + framework_list_size(status));
 	framework_read_status(f, status, a);

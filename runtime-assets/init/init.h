@@ -65,7 +65,6 @@ struct init_role {
 };
 
 struct init_framework {
-	const char *name, *namespace_name;
 	const char *config;     /* metadata.annotations.config: the job as submitted; NULL */
 	struct init_role *role; /* those of the status in its order, then those only in the spec */
 	size_t n;

@@ -275,11 +275,8 @@ static int reply_at_chunk(struct http_reader *r, struct span *in)
 /* The next line, without its CR LF. */
 static struct span reply_next_line(struct span *lines)
 {
-	size_t n = span_find(*lines, 0, "\r\n");
-	if (n == SIZE_MAX)
-		n = lines->n;
-	struct span line = reply_take(lines, n);
-	(void)reply_take(lines, 2);
+	struct span line = span_next(lines, '\n');
+	line.n -= line.n > 0; /* each of them has a CR */
 	return line;
 }
 

@@ -253,8 +253,7 @@ int token_claims(struct span jwt, struct arena *a, struct token_claims *out)
 		root = kube_json(json, a);
 	if (!root)
 		return -1;
-	*out = (struct token_claims){ .issued_s = token_time(node_get(root, "iat")),
-		                      .expires_s = token_time(node_get(root, "exp")) };
+	*out = (struct token_claims){ .expires_s = token_time(node_get(root, "exp")) };
 	/* "system:serviceaccount:NAMESPACE:NAME": in all tokens of service accounts, old and new.
 	 */
 	static const char START[] = "system:serviceaccount:";

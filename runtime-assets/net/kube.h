@@ -59,7 +59,7 @@ bool kube_says_missing(const struct http_reply *r, const char *name);
  * token. */
 struct token_claims {
 	const char *account, *namespace_name; /* of the service account; NULL: absent */
-	int64_t issued_s, expires_s;          /* Unix time; 0: absent */
+	int64_t expires_s;                    /* Unix time; 0: absent */
 };
 
 /* The claims of a JWT; -1 if it is not one.  Texts in the arena, valid Kubernetes names.  Pure. */

@@ -153,7 +153,7 @@ struct ssh_peer {
 	const char *alias; /* role-index */
 	const char *address;
 	int64_t port;
-	bool own;
+	bool reached; /* the own task is */
 };
 struct ssh_peers {
 	struct ssh_peer *v;

@@ -71,7 +71,7 @@ static bool peer_read(struct ssh_peer *peer, struct span instance, struct arena 
 	peer->alias = arena_printf(a, "%.*s-%lld", (int)role.n, role.p, (long long)index);
 	if (own_role && own_index && span_is(role, own_role))
 		(void)parse_i64(span_of(own_index), 0, INT32_MAX, &own); /* else none */
-	peer->own = own == index;
+	peer->reached = own == index;
 	if (!address || !span_all(span_of(address), "A-Za-z0-9.:"))
 		return false;
 	peer->address = address;
@@ -99,7 +99,7 @@ void ssh_peers(struct ssh_peers *p, const char *roles, struct arena *a)
 			continue;
 		if (peer_read(&p->v[p->n], instance, a))
 			p->n++;
-		else if (!p->v[p->n].own)
+		else if (!p->v[p->n].reached)
 			p->unknown++;
 	}
 }

@@ -37,7 +37,6 @@ struct ssh_barrier {
 	const char *config, *key;
 	const char *roles; /* with commas: only tasks of these; NULL: all */
 	struct ssh_peers peers;
-	bool *reached;
 	size_t missing;
 	struct barrier_attempt attempt[AT_ONCE];
 	int64_t round_ms, rounds;
@@ -83,7 +82,7 @@ static void ssh_barrier_look(struct ssh_barrier *b, struct barrier_attempt *t)
 	}
 	t->pid = 0;
 	if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-		b->reached[t->peer] = true;
+		b->peers.v[t->peer].reached = true;
 		b->missing--;
 	}
 }
@@ -93,7 +92,7 @@ static bool ssh_barrier_next(const struct ssh_barrier *b, size_t *next)
 {
 	if (clock_ms() > b->end_ms)
 		return false;
-	while (*next < b->peers.n && b->reached[*next])
+	while (*next < b->peers.n && b->peers.v[*next].reached)
 		++*next;
 	return *next < b->peers.n;
 }
@@ -136,7 +135,7 @@ static int ssh_barrier_give_up(const struct ssh_barrier *b)
 	str_puts(&text, GIVEN_UP);
 	str_printf(&text, ": %zu not reached:", b->missing);
 	for (size_t i = 0; i < b->peers.n; i++) {
-		if (!b->reached[i])
+		if (!b->peers.v[i].reached)
 			str_printf(&text, " %s", b->peers.v[i].alias);
 	}
 	if (b->peers.unknown)
@@ -223,11 +222,8 @@ int cmd_ssh_barrier(int argc, char **argv)
 	b.config = path_join(&b.a, folder, SSH_CONFIG);
 	b.key = path_join(&b.a, folder, SSH_JOB_KEY);
 	ssh_peers(&b.peers, b.roles, &b.a);
-	b.reached = ARENA_NEW(&b.a, bool, b.peers.n + 1);
-	for (size_t i = 0; i < b.peers.n; i++) {
-		b.reached[i] = b.peers.v[i].own;
-		b.missing += !b.peers.v[i].own;
-	}
+	for (size_t i = 0; i < b.peers.n; i++)
+		b.missing += !b.peers.v[i].reached;
 	FD_AUTO said = memfd_create("ssh", MFD_CLOEXEC);
 	b.said = said < 0 ? STREAM_NONE : said;
 	int rc = ssh_barrier_wait(&b);

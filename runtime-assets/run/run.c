@@ -266,8 +266,6 @@ enum {
 	GRACE_MAX_SEC = 7 * 86400,
 	HAND_OVER_MS = 5000, /* for sending the end of the output */
 	ATTEMPT_MS = 2000,
-	NOT_FOUND = 127,
-	NOT_STARTED = 126,
 	STOPPED = 128 + SIGTERM,
 	RESERVED_FIRST = 200, /* codes of init */
 	RESERVED_LAST = 219

@@ -201,8 +201,6 @@ static void supervise_run_once(struct supervisor *s, int64_t wait_ms)
 /* Signals that `run` ignores and its children do not. */
 static const int IGNORED[] = { SIGPIPE, SIGTTIN, SIGTTOU, SIGTSTP, SIGXFSZ };
 
-enum { NOT_FOUND = 127, NOT_STARTED = 126 };
-
 /* One write: lines of several processes do not mix. */
 static void supervise_complain(int fd, const char *program, int error)
 {
@@ -370,7 +368,7 @@ int supervise_task(struct supervisor *s, const struct task *t)
 	if (s->n_groups == GROUPS_MAX || supervise_start(s, t)) {
 		logs_message(s->logs, "error: cannot start a process: %s", strerror(errno));
 		close_user_streams(s);
-		return 126;
+		return NOT_STARTED;
 	}
 	s->stage = MAIN_RUNS;
 	s->asked = s->killed = false;

@@ -13,8 +13,6 @@
 #include "runtime-assets/common/cmdline.h"
 #include "runtime-assets/init/init.h"
 
-enum { NOT_STARTED = 126 };
-
 _Noreturn void shim_refuse(int report, const char *what)
 {
 	char text[512];

@@ -346,7 +346,7 @@ static int barrier_prepare(struct barrier_wait *w, struct err *e)
 	w->path = kube_framework_path(namespace_name, w->name, w->in->a, e);
 	if (w->path == NULL)
 		return -1;
-	w->kube = kube_open(&w->in->at, e);
+	w->kube = kube_open(&w->in->at, w->in->a, e);
 	if (w->kube == NULL)
 		return -1;
 	say_line(SAY_INFO, "asking %s for Framework %s/%s%s", w->kube->address, namespace_name,

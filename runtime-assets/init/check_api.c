@@ -40,7 +40,7 @@ struct api_check_finding {
 static enum api_check_state check_address(struct checkup *c, struct api_check_finding *f)
 {
 	ERR_AUTO e = { 0 };
-	c->kube = kube_open(&c->at, &e);
+	c->kube = kube_open(&c->at, c->a, &e);
 	if (c->kube == NULL) {
 		str_puts(&f->text, err_msg(&e));
 		str_puts(&f->advice,

@@ -3,7 +3,6 @@
 #include "runtime-assets/net/kube.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "runtime-assets/common/cmdline.h"
@@ -28,7 +27,7 @@ static int kube_use_service(struct kube *k, struct err *e)
 		               "a service account is mounted (%s), but KUBERNETES_SERVICE_HOST is "
 		               "not set: the kubelet sets it in every container",
 		               k->token);
-	if (http_address_set(&k->to, span_of(host), span_of(port ? port : "443"), &k->a) != 0)
+	if (http_address_set(&k->to, span_of(host), span_of(port ? port : "443"), k->a) != 0)
 		return err_set(
 		    e, FAILED,
 		    "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are no address");
@@ -38,7 +37,7 @@ static int kube_use_service(struct kube *k, struct err *e)
 	if (address == NULL || !span_starts(span_of(address), HTTPS))
 		return 0;
 	address += strlen(HTTPS);
-	const char *name = arena_dup(&k->a, (struct span){ address, strcspn(address, ":/?#") });
+	const char *name = arena_dup(k->a, (struct span){ address, strcspn(address, ":/?#") });
 	if (is_host_name(span_of(name)) && !address_is_ip(name))
 		k->server_name = name;
 	return 0;
@@ -57,7 +56,7 @@ static int kube_use_address(struct kube *k, const struct layout *at, struct err 
 	if (!span_starts(text, HTTPS) && !span_starts(text, "http://"))
 		return err_set(e, FAILED,
 		               "KUBE_APISERVER_ADDRESS must start with http:// or https://");
-	if (http_address_read(&k->to, text, &k->a) != 0)
+	if (http_address_read(&k->to, text, k->a) != 0)
 		return err_set(
 		    e, FAILED,
 		    "KUBE_APISERVER_ADDRESS must be http://HOST:PORT or https://HOST:PORT");
@@ -69,14 +68,14 @@ static int kube_use_address(struct kube *k, const struct layout *at, struct err 
 static int kube_open_all(struct kube *k, const struct layout *at, struct err *e)
 {
 	struct stat st;
-	k->token = path_join(&k->a, at->account, "token");
+	k->token = path_join(k->a, at->account, "token");
 	/* A file without permission counts: reading it gives the error. */
 	if (stat(k->token, &st) != 0 && (errno == ENOENT || errno == ENOTDIR))
 		k->token = NULL;
 	if (k->token ? kube_use_service(k, e) : kube_use_address(k, at, e))
 		return -1;
 	bool six = strchr(k->to.host, ':') != NULL; /* it needs brackets */
-	k->url = arena_printf(&k->a, six ? "%s[%s]:%u" : "%s%s:%u", k->to.tls ? HTTPS : "http://",
+	k->url = arena_printf(k->a, six ? "%s[%s]:%u" : "%s%s:%u", k->to.tls ? HTTPS : "http://",
 	                      k->to.host, (unsigned)k->to.port);
 	k->address = k->url;
 	if (!k->to.tls)
@@ -84,30 +83,25 @@ static int kube_open_all(struct kube *k, const struct layout *at, struct err *e)
 	/* A certificate may lack the address; every API server's has this name. */
 	if (k->server_name == NULL)
 		k->server_name = IN_CERTIFICATE;
-	k->address = arena_printf(&k->a, "%s (%s)", k->url, k->server_name);
-	k->ca = path_join(&k->a, at->account, "ca.crt");
+	k->address = arena_printf(k->a, "%s (%s)", k->url, k->server_name);
+	k->ca = path_join(k->a, at->account, "ca.crt");
 	k->ca_bundle = ca_bundle_load(k->ca, e);
 	if (k->ca_bundle == NULL)
 		return err_wrap(e, "no authority to check the API server's certificate with");
 	return 0;
 }
 
-struct kube *kube_open(const struct layout *at, struct err *e)
+struct kube *kube_open(const struct layout *at, struct arena *a, struct err *e)
 {
-	struct kube *k = xcalloc(1, sizeof(*k));
-	if (kube_open_all(k, at, e) == 0)
-		return k;
-	kube_free(k);
-	return NULL;
+	struct kube *k = ARENA_NEW(a, struct kube, 1);
+	k->a = a;
+	return kube_open_all(k, at, e) == 0 ? k : NULL;
 }
 
 void kube_free(struct kube *k)
 {
-	if (k == NULL)
-		return;
-	ca_bundle_free(k->ca_bundle);
-	arena_done(&k->a);
-	free(k);
+	if (k)
+		ca_bundle_free(k->ca_bundle);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */

@@ -24,11 +24,11 @@ struct kube {
 	const char *token, *ca;  /* files; NULL: requests are anonymous, http */
 	const char *url;         /* "https://10.0.0.1:443" */
 	const char *address;     /* "https://10.0.0.1:443 (kubernetes.default.svc)" */
-	struct arena a;
+	struct arena *a;         /* has all of these, but for ca_bundle */
 };
 
-/* NULL and *e (no address, CA unreadable): permanent. */
-struct kube *kube_open(const struct layout *at, struct err *e);
+/* Opens it in the arena.  NULL and *e (no address, CA unreadable): permanent. */
+struct kube *kube_open(const struct layout *at, struct arena *a, struct err *e);
 void kube_free(struct kube *k);
 
 /* GET of a path.  0 with any status, or an enum http_trouble and *e; HTTP_BAD_REQUEST if the token

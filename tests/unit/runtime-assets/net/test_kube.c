@@ -58,7 +58,7 @@ static void look(const struct place_case *c)
 	set("KUBERNETES_SERVICE_HOST", c->host);
 	set("KUBERNETES_SERVICE_PORT", c->port);
 	set("KUBE_APISERVER_ADDRESS", c->address);
-	struct kube *k = kube_open(&at, no_err());
+	struct kube *k = kube_open(&at, &arena, no_err());
 	if (k && strcmp(k->address, c->want) != 0)
 		fail_msg("got %s, not %s", k->address, c->want);
 	if (k == NULL && (*c->want != ' ' || strstr(err_msg(&unit.e), c->want + 1) == NULL))
@@ -250,7 +250,7 @@ TEST(test_kube_explain_says_that_there_is_no_token)
 	STR_AUTO out = STR_INIT(10000);
 	mount_file("token", NULL);
 	set("KUBE_APISERVER_ADDRESS", ADDRESS);
-	struct kube *k = kube_open(&at, no_err());
+	struct kube *k = kube_open(&at, &arena, no_err());
 	assert_non_null(k);
 	kube_explain(k, 403, "/version", &out);
 	has(&out, "was anonymous");

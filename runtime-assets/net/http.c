@@ -69,11 +69,6 @@ static void wire_close(struct wire *w)
 	fd_cleanup(&w->fd);
 }
 
-static void tls_cleanup(struct tls_session **t)
-{
-	tls_close(*t);
-}
-
 static int http_write(struct wire *w, struct tls_session *t, struct span text)
 {
 	w->doing = "sending the request";
@@ -100,7 +95,7 @@ static int http_read(struct wire *w, struct tls_session *t, struct http_reader *
 static int http_converse(struct wire *w, const struct http_request *q, struct span token,
                          struct http_reader *r)
 {
-	__attribute__((cleanup(tls_cleanup))) struct tls_session *t = NULL;
+	__attribute__((cleanup(tls_close))) struct tls_session *t = NULL;
 	STR_AUTO text = STR_SECRET(REQUEST_MAX);
 	int trouble = 0;
 	request_text(&text, q, token);

@@ -37,5 +37,5 @@ struct tls_session *tls_open(struct wire *w, const struct ca_bundle *t, const ch
 int tls_read(struct tls_session *t, void *p, size_t max, size_t *n);
 /* Writes everything. */
 int tls_write(struct tls_session *t, struct span text);
-/* Wipes and frees. */
-void tls_close(struct tls_session *t);
+/* Wipes and frees; for the attribute cleanup. */
+void tls_close(struct tls_session **session);

@@ -255,7 +255,7 @@ struct tls_session *tls_open(struct wire *w, const struct ca_bundle *ca_bundle, 
 	*trouble = error ? tls_problem(t, error) : 0;
 	if (error == 0)
 		return t;
-	tls_close(t);
+	tls_close(&t);
 	return NULL;
 }
 
@@ -283,8 +283,9 @@ int tls_write(struct tls_session *t, struct span text)
 	return 0;
 }
 
-void tls_close(struct tls_session *t)
+void tls_close(struct tls_session **session)
 {
+	struct tls_session *t = *session;
 	if (t == NULL)
 		return;
 	mbedtls_ssl_free(&t->ssl); /* wipes */

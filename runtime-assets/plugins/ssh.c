@@ -316,32 +316,28 @@ static int keys_add_lines(struct ssh_keys *k, struct span text, struct err *e)
 	return 0;
 }
 
-static void keys_add_file(const struct plugin *p, const char *member, const char *name,
-                          unsigned mode)
+/* A file of layout.ssh_secret; none if the text is empty. */
+static void keys_add_file(const struct plugin *p, const char *name, struct span text, unsigned mode)
 {
-	const struct node *keys = node_get(p->all->job->extension, "jobSSH");
-	struct span trimmed = span_trim(span_of(node_text(keys, member)));
-	if (trimmed.n == 0)
-		return;
 	struct arena *a = p->all->a;
-	const char *text = arena_printf(a, "%.*s\n", (int)trimmed.n, trimmed.p);
-	plugins_file(p->all, path_join(a, p->all->at->ssh_secret, name), span_of(text), mode);
+	text = span_trim(text);
+	if (text.n > 0)
+		plugins_file(p->all, path_join(a, p->all->at->ssh_secret, name),
+		             span_of(arena_printf(a, "%.*s\n", (int)text.n, text.p)), mode);
 }
 
 /* The pair of the job, made from the seed that the server has put in the place of the user's. */
-static void keys_add_made(const struct plugin *p, unsigned mode)
+static void keys_add_made(const struct plugin *p, struct span hex, unsigned mode)
 {
-	struct arena *a = p->all->a;
-	const struct node *n = node_get(node_get(p->all->job->extension, "jobSSH"), "seed");
 	STR_AUTO file = STR_SECRET(KEY_TEXT_MAX);
 	STR_AUTO line = STR_INIT(KEY_TEXT_MAX);
 	uint8_t seed[SSH_SEED];
 	uint8_t public_key[SSH_SEED];
-	if (!node_is(n, NODE_TEXT) || n->n != (size_t)2 * SSH_SEED)
+	if (hex.n != (size_t)2 * SSH_SEED)
 		return;
 	for (size_t i = 0; i < SSH_SEED; i++) {
-		int high = hex_value(n->text[2 * i]);
-		int low = hex_value(n->text[2 * i + 1]);
+		int high = hex_value(hex.p[2 * i]);
+		int low = hex_value(hex.p[2 * i + 1]);
 		if (high < 0 || low < 0)
 			return;
 		seed[i] = (uint8_t)(high << 4 | low);
@@ -350,10 +346,8 @@ static void keys_add_made(const struct plugin *p, unsigned mode)
 		return;
 	ssh_key_pair(seed, public_key, &file, &line);
 	memory_wipe(seed, sizeof(seed));
-	plugins_file(p->all, path_join(a, p->all->at->ssh_secret, SSH_PRIVATE),
-	             arena_span(a, str_view(&file)), mode);
-	plugins_file(p->all, path_join(a, p->all->at->ssh_secret, SSH_PUBLIC),
-	             arena_span(a, str_view(&line)), 0644);
+	keys_add_file(p, SSH_PRIVATE, str_view(&file), mode);
+	keys_add_file(p, SSH_PUBLIC, str_view(&line), 0644);
 }
 
 /* ` system 'name'` and ` custom 'keys'`. */
@@ -438,9 +432,10 @@ int plugin_ssh(struct plugin *p, struct err *e)
 	/* The tasks log in to each other: init is root in most pods, and sshd, which reads the key,
 	 * may be started by another user.  Root's sshd sets 0600. */
 	unsigned mode = (job || p->all->ssh_roles) && geteuid() == 0 ? 0644 : 0600;
-	keys_add_file(p, "key", SSH_PRIVATE, mode);
-	keys_add_file(p, "pubKey", SSH_PUBLIC, 0644);
-	keys_add_made(p, mode);
+	const struct node *keys = node_get(p->all->job->extension, "jobSSH");
+	keys_add_file(p, SSH_PRIVATE, span_of(node_text(keys, "key")), mode);
+	keys_add_file(p, SSH_PUBLIC, span_of(node_text(keys, "pubKey")), 0644);
+	keys_add_made(p, span_of(node_text(keys, "seed")), mode);
 	barrier = barrier && job;
 	if (!job && !distributed && arguments.n == 0)
 		return 0;

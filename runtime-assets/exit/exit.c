@@ -24,6 +24,7 @@ enum {
 	ELEMENTS_MAX = 1024, /* bytes of the names of open elements */
 	REASON_MAX = 1024,
 	WAIT_MS = 1000,
+	POLL_MS = 10,
 	KILLED_MS = 200
 };
 
@@ -92,25 +93,15 @@ static const char *const PLACES[] = { "/usr/bin", "/usr/local/nvidia/bin", "/usr
 static bool ecc_read(int fd, int64_t until_ms, struct str *out)
 {
 	char buffer[16384];
-	for (;;) {
-		int64_t left = until_ms - clock_ms();
-		struct pollfd p = { .fd = fd, .events = POLLIN };
-		if (left <= 0 || out->full)
-			return false;
-		int ready = poll(&p, 1, (int)(left < WAIT_MS ? left : WAIT_MS));
-		if (ready <= 0) {
-			if (ready == 0 || errno == EINTR)
-				continue;
-			return false;
-		}
-		ssize_t n = read(fd, buffer, sizeof(buffer));
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	while (!out->full && clock_ms() < until_ms) {
+		ssize_t n = poll(&p, 1, POLL_MS) > 0 ? read(fd, buffer, sizeof(buffer)) : -1;
 		if (n == 0)
 			return true;
-		if (n < 0 && errno != EINTR && errno != EAGAIN)
-			return false;
 		if (n > 0)
 			str_put(out, buffer, (size_t)n);
 	}
+	return false;
 }
 
 /* Returns true if it has ended by then. */

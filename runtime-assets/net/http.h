@@ -44,7 +44,7 @@ struct http_request {
 	const char *server_name;           /* name, or address, in the certificate; NULL: host */
 	const char *target;           /* path and query, as sent; no control character, no blank */
 	const char *headers;          /* more lines, each ended by CR LF; NULL: none */
-	const char *token_file;       /* whose word is sent as Bearer; NULL: none */
+	const char *token_file;       /* its word is sent as Bearer; NULL: none */
 	struct span body;             /* p is NULL: none, and no Content-Length */
 	size_t headers_max, body_max; /* limits of the reply's, in bytes */
 	int64_t deadline_ms;          /* deadline, on clock_ms() */

@@ -213,6 +213,8 @@ struct summary {
 /* The message with both markers, cut to EXIT_MESSAGE_MAX bytes. */
 void summary_write(const struct summary *s, struct str *out);
 
-/* A text (UTF-8) in double quotes for YAML, and its size without the quotes. */
-size_t yaml_quoted_size(struct span text);
+/* Appends a text (UTF-8) as it is in double quotes in YAML, if `out` is not NULL; returns its size.
+ */
+size_t yaml_characters(struct str *out, struct span text);
+/* Appends it with the quotes. */
 void yaml_quoted(struct str *out, struct span text);

@@ -313,8 +313,7 @@ static size_t yaml_character(struct span text, unsigned *width, char out[static 
 	return *width;
 }
 
-/* The size, and the text itself if `out` is not NULL. */
-static size_t yaml_characters(struct str *out, struct span text)
+size_t yaml_characters(struct str *out, struct span text)
 {
 	char one[CHARACTER_MAX];
 	size_t size = 0;
@@ -325,11 +324,6 @@ static size_t yaml_characters(struct str *out, struct span text)
 		size += n;
 	}
 	return size;
-}
-
-size_t yaml_quoted_size(struct span text)
-{
-	return yaml_characters(NULL, text);
 }
 
 void yaml_quoted(struct str *out, struct span text)
@@ -439,7 +433,7 @@ void summary_write(const struct summary *s, struct str *out)
 		size_t excess = whole.n - EXIT_MESSAGE_MAX;
 		if (!p->there)
 			continue;
-		if (yaml_quoted_size(p->text) <= excess)
+		if (yaml_characters(NULL, p->text) <= excess)
 			p->there = false;
 		else
 			STEPS[i].cut(p, excess);

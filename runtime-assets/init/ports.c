@@ -65,15 +65,6 @@ static void proc_line(struct span line, uint16_t port, struct proc_found *f)
 	f->listens |= span_is(state, STATE_LISTEN) || span_is(state, STATE_UDP_BOUND);
 }
 
-/* A table that cannot be read is empty. */
-static void proc_table(const char *path, uint16_t port, struct proc_found *f)
-{
-	ARENA_AUTO a = { 0 };
-	struct span rest = file_text(path, FILE_MOUNTED, TABLE_MAX, &a);
-	while (rest.n > 0)
-		proc_line(span_next(&rest, '\n'), port, f);
-}
-
 /* Returns true if the port is used only by local ends of connections, or by sockets in TIME_WAIT.
  * False if no table has it. */
 static bool proc_only_connected(uint16_t port, unsigned protocols)
@@ -89,8 +80,12 @@ static bool proc_only_connected(uint16_t port, unsigned protocols)
 	};
 	struct proc_found f = { 0 };
 	for (size_t i = 0; i < ARRAY_SIZE(TABLES); i++) {
+		ARENA_AUTO a = { 0 };
+		struct span rest = SPAN(""); /* also of a table that cannot be read */
 		if (protocols & TABLES[i].protocol)
-			proc_table(TABLES[i].path, port, &f);
+			rest = file_text(TABLES[i].path, FILE_MOUNTED, TABLE_MAX, &a);
+		while (rest.n > 0)
+			proc_line(span_next(&rest, '\n'), port, &f);
 	}
 	return f.seen && !f.listens;
 }

@@ -230,11 +230,6 @@ void kube_explain(const struct kube *k, int status, const char *path, struct str
 
 /* ---- claims ---------------------------------------------------------------------------------- */
 
-static int64_t token_time(const struct node *n)
-{
-	return node_is(n, NODE_INT) && n->integer > 0 ? n->integer : 0;
-}
-
 int token_claims(struct span jwt, struct arena *a, struct token_claims *out)
 {
 	struct span rest = jwt;
@@ -247,7 +242,10 @@ int token_claims(struct span jwt, struct arena *a, struct token_claims *out)
 		root = kube_json(json, a);
 	if (!root)
 		return -1;
-	*out = (struct token_claims){ .expires_s = token_time(node_get(root, "exp")) };
+	const struct node *expires = node_get(root, "exp");
+	*out = (struct token_claims){ 0 };
+	if (node_is(expires, NODE_INT) && expires->integer > 0)
+		out->expires_s = expires->integer;
 	/* "system:serviceaccount:NAMESPACE:NAME": in all tokens of service accounts, old and new.
 	 */
 	static const char START[] = "system:serviceaccount:";

@@ -16,13 +16,6 @@
 
 enum { OPTIONS_MAX = 32 };
 
-/* Branches and tags; git allows more characters. */
-static bool git_is_ref(struct span s)
-{
-	return s.n > 0 && s.n <= 255 && s.p[0] != '-' &&
-	       span_all(s, "^\1- \177~^:?*[\\'\"`$;&|<>(){}!");
-}
-
 int git_option(const struct span *words, size_t n, struct str *out, size_t *used)
 {
 	size_t name_n;
@@ -41,10 +34,12 @@ int git_option(const struct span *words, size_t n, struct str *out, size_t *used
 	*used = joined ? 1 : 2;
 	str_char(out, '=');
 	str_span(out, value);
-	return (option->value == GIT_NUMBER ? parse_i64(value, 1, INT32_MAX, &number) == 0
-	                                    : git_is_ref(value))
-	           ? 0
-	           : -1;
+	if (option->value == GIT_NUMBER)
+		return parse_i64(value, 1, INT32_MAX, &number);
+	/* Branches and tags; git allows more characters. */
+	bool good = value.n > 0 && value.n <= 255 && value.p[0] != '-' &&
+	            span_all(value, "^\1- \177~^:?*[\\'\"`$;&|<>(){}!");
+	return good ? 0 : -1;
 }
 
 /* ---- the parameter `options` ----------------------------------------------------------------- */

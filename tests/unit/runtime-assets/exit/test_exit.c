@@ -81,7 +81,7 @@ static void check_quoted(struct span text)
 	libyaml_quoted(&theirs, text);
 	yaml_quoted(&ours, text);
 	assert_true(span_eq(str_view(&ours), str_view(&theirs)));
-	assert_int_equal(yaml_quoted_size(text), ours.n - 2);
+	assert_int_equal(yaml_characters(NULL, text), ours.n - 2);
 }
 
 static bool surrogate(uint32_t r)
@@ -117,7 +117,7 @@ TEST(test_yaml_quoted_escapes_the_end_marker)
 	STR_AUTO out = STR_INIT(1000);
 	yaml_quoted(&out, text);
 	assert_string_equal(str_c(&out), "\"\\x5BPAI_RUNTIME_ERROR_END] [PAI\"");
-	assert_int_equal(yaml_quoted_size(text), out.n - 2);
+	assert_int_equal(yaml_characters(NULL, text), out.n - 2);
 }
 
 /* ---- the message ----------------------------------------------------------------------------- */

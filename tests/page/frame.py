@@ -242,13 +242,13 @@ const fetch = window.fetch, stop = new AbortController();
 let now = 0, most = 0, streams = 0;
 window.fetch = async (...args) => {
 	most = Math.max(most, ++now);
+	if (String(args[0]).includes("watch")) streams++;
 	try { return await fetch(...args); } finally { now--; }
 };
-const opened = new Set();
-const followed = Array.from({ length: 6 }, (_, i) => watch("api/v2/jobs/watch", {
-	signal: stop.signal, event() {}, open: () => opened.add(i) }).catch((e) => e.name));
+const followed = Array.from({ length: 6 }, () => watch("api/v2/jobs/watch", {
+	signal: stop.signal, event() {} }).catch((e) => e.name));
 const rows = await Promise.all(Array.from({ length: 12 }, () => get("api/v2/jobs")));
-const open = opened.size;
+const open = streams;
 stop.abort();
 const ends = await Promise.all(followed);
 window.fetch = fetch;

@@ -1,16 +1,11 @@
 // The account: who one is, and one's tokens: make, see, revoke.
 
 import { copyText } from "./actions.js";
-import { get, isPassing, pause, send, session, signOut } from "./api.js";
-import { ask } from "./dialog.js";
-import { button, el, field, fill, panel, plainTable, scrolled, titled } from "./dom.js";
-import { ago, duration, now, time } from "./format.js";
-import { announce } from "./frame.js";
-
-export const title = "Account";
+import { get, keepAsking, send, session, signOut } from "./api.js";
+import { ago, button, duration, el, field, fill, now, panel, plainTable, scrolled, time, titled } from "./dom.js";
+import { announce, ask } from "./frame.js";
 
 const ROUTE = "api/v2/tokens";
-const AGAIN_MS = 5000;
 const DAY = 86400;
 const LIFETIMES = [["1 day", DAY], ["1 week", 7 * DAY], ["30 days", 30 * DAY],
 	["90 days", 90 * DAY], ["1 year", 365 * DAY], ["never", ""]];
@@ -102,18 +97,13 @@ function makeForm({ stored, revocable }, act, made) {
 }
 
 /** The answer with the tokens, or null and a sentence in `host`. */
-async function list(host, signal) {
-	for (;;) {
-		try {
-			return await get(ROUTE, { signal });
-		} catch (error) {
-			if (error.status === 401 || signal.aborted) throw error;
-			const isNever = error.code === "NotImplementedError";
-			fill(host, isNever ? NO_TOKENS : error.status === 403 ? ONLY_PEOPLE : error.message);
-			if (!isPassing(error)) return null;
-		}
-		await pause(AGAIN_MS, signal);
-	}
+function list(host, signal) {
+	return keepAsking(() => get(ROUTE, { signal }), signal).catch((error) => {
+		if (error.status === 401 || signal.aborted) throw error;
+		const isNever = error.code === "NotImplementedError";
+		fill(host, isNever ? NO_TOKENS : error.status === 403 ? ONLY_PEOPLE : error.message);
+		return null;
+	});
 }
 
 function userPanel() {
@@ -132,7 +122,7 @@ export default async function accountPage(root, params, signal) {
 	const note = el("p", { class: "hint", role: "status", "aria-label": "About tokens" });
 	const [fresh, form, table] = Array.from({ length: 3 }, () => el("div"));
 	const error = el("p", { class: "error", role: "alert" });
-	fill(root, el("h1", { tabindex: "-1" }, title), el("div", { class: "account-page" },
+	fill(root, el("h1", { tabindex: "-1" }, "Account"), el("div", { class: "account-page" },
 		userPanel(), titled("Tokens", note, form, error, fresh, table)));
 	const act = async (change) => {
 		fill(error);

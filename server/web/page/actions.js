@@ -1,10 +1,8 @@
 // The actions of a user on a job: stop, clone, resubmit, download, tags.
 
 import { get, getBytes, getText, isKnown, newKey, send } from "./api.js";
-import { ask } from "./dialog.js";
-import { button, el, fill } from "./dom.js";
-import { hashOf, pathOf } from "./format.js";
-import { announce, go } from "./frame.js";
+import { button, el, fill, hashOf, pathOf } from "./dom.js";
+import { announce, ask, go } from "./frame.js";
 
 const HIDDEN = "******";
 const SECRETS = "The job has secrets, which the server does not return: submit its file again.";

@@ -1,7 +1,7 @@
 // Requests to this server, as a signed-in user. Tokens are kept in memory, in sessionStorage only
 // if the user asks for it, and are sent in the header Authorization to this origin only.
 
-import { clock } from "./format.js";
+import { clock } from "./dom.js";
 import { EventParser } from "./sse.js";
 
 const KEY = "rest-lit-token";
@@ -141,27 +141,22 @@ export function isCrowded(isSecond = false) {
 
 let waiting = 0;
 
-/** Lets the page show that it waits for this promise. */
-export async function awaited(promise) {
+/** The same promise; the page may show that it waits for it. */
+export function awaited(promise) {
 	tell("waiting", ++waiting);
-	try {
-		return await promise;
-	} finally {
-		tell("waiting", --waiting);
-	}
+	return promise.finally(() => tell("waiting", --waiting));
 }
 
 // ---- connections ----
 let open = 0, hasStream = false;
-const queue = [];
+const queue = new Set(); // in its order
 
 function admit() {
-	for (;;) {
-		const i = queue.findIndex(({ isLong }) => open < MOST && !(isLong && hasStream));
-		if (i < 0) return;
+	for (const place of queue) {
+		if (open >= MOST || (place.isLong && hasStream)) continue;
 		open++;
-		hasStream ||= queue[i].isLong;
-		queue.splice(i, 1)[0].enter();
+		hasStream ||= place.isLong;
+		place.enter();
 	}
 }
 
@@ -186,11 +181,9 @@ function connect(isLong, signal) {
 			admit();
 		};
 		const place = { isLong, enter: () => resolve(free) };
-		queue.push(place);
+		queue.add(place);
 		queueMicrotask(admit);
-		over.addEventListener("abort", () => {
-			if (queue.includes(place)) queue.splice(queue.indexOf(place), 1);
-		});
+		over.addEventListener("abort", () => queue.delete(place));
 	});
 }
 
@@ -225,7 +218,13 @@ const SILENT = "The server does not answer. Check that it runs, and try again.";
 const FETCH = {
 	cache: "no-store", credentials: "omit", redirect: "error", referrerPolicy: "no-referrer",
 };
+const JSON_TYPE = "application/json";
 const noAnswer = () => new ApiError(0, { code: "NoAnswer", message: SILENT });
+/** For catch(): throws the reason of the signal, or else that there is no answer. */
+const brokenOff = (signal) => () => {
+	signal?.throwIfAborted();
+	throw noAnswer();
+};
 export const ENDED = "Your session has ended. Sign in again.";
 
 async function refusal(reply) {
@@ -248,10 +247,8 @@ async function request(path, options) {
 	const headers = new Headers(options.headers);
 	if (token) headers.set("Authorization", `Bearer ${token}`);
 	const begun = Date.now();
-	const reply = await fetch(url, { ...options, headers, ...FETCH }).catch(() => {
-		options.signal?.throwIfAborted();
-		throw noAnswer();
-	});
+	const reply = await fetch(url, { ...options, headers, ...FETCH })
+		.catch(brokenOff(options.signal));
 	if (reply.status < 500) hear();
 	setClock(begun, Date.parse(reply.headers.get("Date")));
 	if (reply.ok) return reply;
@@ -262,22 +259,19 @@ async function request(path, options) {
 
 /** One answer as {status, headers, bytes}; throws ApiError unless it is 2xx. */
 async function exchange(path, options) {
-	const { method = "GET", headers } = options;
-	const mayRepeat = ["GET", "PUT"].includes(method) || headers["Idempotency-Key"];
-	const isUpload = options.body instanceof ArrayBuffer;
-	const how = { signal: options.signal, events: mayRepeat && !isUpload ? ["back"] : [] };
+	const { method = "GET", headers, body } = options;
+	const isSame = ["GET", "PUT"].includes(method) || headers["Idempotency-Key"];
+	const mayRepeat = isSame && !(body instanceof ArrayBuffer); // an upload takes long
+	const how = { signal: options.signal, events: mayRepeat ? ["back"] : [] };
 	try {
 		return await awaited(connected(how, async (signal, abort) => {
-			const isSoon = mayRepeat && !options.isAgain && !isUpload;
+			const isSoon = mayRepeat && !options.isAgain;
 			const timer = setTimeout(() => abort(noAnswer()), ANSWER);
 			const soon = isSoon && setTimeout(abort, FORGOTTEN);
 			signal.addEventListener("abort", () => [timer, soon].forEach(clearTimeout));
 			const reply = await request(path, { ...options, signal });
 			clearTimeout(soon);
-			const bytes = await reply.arrayBuffer().catch(() => {
-				signal.throwIfAborted();
-				throw noAnswer();
-			});
+			const bytes = await reply.arrayBuffer().catch(brokenOff(signal));
 			return { status: reply.status, headers: reply.headers, bytes };
 		}));
 	} catch (error) {
@@ -286,27 +280,24 @@ async function exchange(path, options) {
 	}
 }
 
-export async function get(path, { signal, accept = "application/json" } = {}) {
-	return JSON.parse(await getText(path, { signal, accept }));
-}
-
 export async function getBytes(path, { signal, accept = "*/*" } = {}) {
 	return (await exchange(path, { signal, headers: { Accept: accept } })).bytes;
 }
 
 export const getText = async (path, options) => UTF8.decode(await getBytes(path, options));
+export const get = async (path, options) =>
+	JSON.parse(await getText(path, { accept: JSON_TYPE, ...options }));
 
 /** A value for `key` of send(). */
 export const newKey = () => crypto.getRandomValues(new Uint32Array(4)).join("-");
 
-/** `body`: text, bytes, or an object that is sent as JSON; key: by which the server knows that it
- * is sent again. Gives {status, headers, text}. */
-export async function send(method, path, body, { signal, type, accept, token, key } = {}) {
-	const json = "application/json";
-	const headers = { Accept: accept ?? json, ...key && { "Idempotency-Key": key } };
-	const isText = typeof body === "string";
-	if (body) headers["Content-Type"] = type ?? (isText ? "text/yaml" : json);
-	if (body && !isText && !(body instanceof ArrayBuffer)) body = JSON.stringify(body);
+/** `body`: a text in YAML, an archive, or an object that is sent as JSON; key: by which the server
+ * knows that it is sent again. Gives {status, headers, text}. */
+export async function send(method, path, body, { signal, accept = JSON_TYPE, token, key } = {}) {
+	const headers = { Accept: accept, ...key && { "Idempotency-Key": key } };
+	const type = { String: "text/yaml", ArrayBuffer: "application/gzip" }[body?.constructor.name];
+	if (body) headers["Content-Type"] = type ?? JSON_TYPE;
+	if (body && !type) body = JSON.stringify(body);
 	for (let left = key ? REPEATS : 0; ; left--) {
 		try {
 			const reply = await exchange(path, { method, signal, token, headers, body });
@@ -319,18 +310,20 @@ export async function send(method, path, body, { signal, type, accept, token, ke
 }
 
 // ---- streams ----
-/** Sends a request and gives each piece of the body to `piece`; begun(reply) is called when the
- * answer has come. silence(): the milliseconds without a byte after which a stream is begun again,
- * since the network may have forgotten it. If this tab leaves its streams to others, it is brief,
- * and begins after `every` milliseconds; those with `every` may be beside another of the tab. */
-async function stream(path, { signal: outer, headers, silence, begun, piece, every, unseen }) {
+/** Sends a request for a long answer and gives each piece of the body to `piece`; begun(reply) is
+ * called when the answer has come. silence(): the milliseconds without a byte after which a stream
+ * is begun again, since the network may have forgotten it. If this tab leaves its streams to
+ * others, it is brief, and begins after `every` milliseconds; those with `every` may be beside
+ * another of the tab. Resolves at its end, throws ApiError with status 0 if it breaks off. */
+export async function stream(path, how) {
+	const { signal: outer, headers, silence, begun, piece, every, unseen } = how;
 	const isLate = () => silence && isCrowded(Boolean(every));
 	const restNow = () => (document.hidden ? unseen ?? NEVER : isLate() && (every ?? OTHER));
 	if (restNow()) await pause(restNow(), outer);
 	const rest = restNow();
 	const isLong = Boolean(silence) && !rest && !every;
-	const how = { isLong, signal: outer, events: ["back", "unseen"] };
-	return connected(how, async (signal, abort) => {
+	const events = ["back", "unseen"];
+	return connected({ isLong, signal: outer, events }, async (signal, abort) => {
 		let last = Date.now(), limit = () => FORGOTTEN;
 		const timer = setInterval(() => {
 			if (Date.now() - last > limit() || (!rest && isLate())) abort();
@@ -342,10 +335,7 @@ async function stream(path, { signal: outer, headers, silence, begun, piece, eve
 		limit = rest ? () => BRIEF : silence ?? (() => ANSWER);
 		const reader = reply.body.getReader();
 		for (;;) {
-			const { done, value } = await reader.read().catch(() => {
-				signal.throwIfAborted();
-				throw noAnswer();
-			});
+			const { done, value } = await reader.read().catch(brokenOff(signal));
 			if (done) return;
 			hear();
 			if (!rest) last = Date.now();
@@ -354,13 +344,6 @@ async function stream(path, { signal: outer, headers, silence, begun, piece, eve
 	});
 }
 
-/** The body of a long answer, such as a log: piece by piece, after begun(reply); of one that is
- * followed with `silence`, as of stream(). Resolves at its end, throws ApiError with status 0 if it
- * breaks off. */
-export function chunks(path, { signal, chunk, silence, begun }) {
-	const headers = { Accept: "text/plain" };
-	return stream(path, { signal, silence, begun, headers, piece: chunk });
-}
 
 /** Returns true if the same request may succeed later. */
 export const isPassing = ({ status }) => status === 0 || status === 429 || status >= 500;
@@ -368,14 +351,29 @@ export const isPassing = ({ status }) => status === 0 || status === 429 || statu
 /** Returns false if it is not known whether what was asked for has been done. */
 export const isKnown = ({ status }) => status !== 0 && status !== 504;
 
+/** The value of read(), which is called again while the server is away. */
+export async function keepAsking(read, signal) {
+	const owner = {};
+	try {
+		for (let wait = FIRST_WAIT; ; wait = Math.min(2 * wait, LAST_WAIT)) {
+			const value = await read().catch((error) => {
+				if (!isPassing(error)) throw error;
+				connection(owner, true);
+			});
+			if (value !== undefined) return value;
+			await pause(wait, signal);
+		}
+	} finally {
+		connection(owner, false);
+	}
+}
+
 /** Follows server-sent events: event(name, data). Reconnects for ever, with the id of the last
- * event; lost(true) and lost(false) tell when the connection breaks and is back, open() each time
- * that the stream begins. While connections are short, there is a stream for a moment only, every
- * so many milliseconds; while nobody sees the tab, every `unseen` milliseconds, or none. Returns
- * the reason of the last event, "completed" or "gone"; throws on refusals (4xx) and when the signal
- * aborts. */
-export async function watch(path, { signal, event, lost = () => {}, open: opened = () => {},
-	every, unseen }) {
+ * event; lost(true) and lost(false) tell when the connection breaks and is back. While connections
+ * are short, there is a stream for a moment only, every so many milliseconds; while nobody sees the
+ * tab, every `unseen` milliseconds, or none. Resolves when the last event has come; throws on
+ * refusals (4xx) and when the signal aborts. */
+export async function watch(path, { signal, event, lost = () => {}, every, unseen }) {
 	const owner = {};
 	const parser = new EventParser();
 	const headers = { Accept: "text/event-stream" };
@@ -394,7 +392,7 @@ export async function watch(path, { signal, event, lost = () => {}, open: opened
 		parser.reset();
 		if (parser.id) headers["Last-Event-ID"] = parser.id;
 		return stream(path, { signal, headers, every, unseen, silence: () => SILENCE,
-			begun: () => { mark(false); opened(); }, piece: (bytes) => parser.feed(bytes, take) });
+			begun: () => mark(false), piece: (bytes) => parser.feed(bytes, take) });
 	};
 	try {
 		for (;;) {
@@ -402,7 +400,7 @@ export async function watch(path, { signal, event, lost = () => {}, open: opened
 			if (error?.again) mark(true, false);
 			if (error?.again) continue;
 			if (error && !isPassing(error)) throw error;
-			if (end === "completed" || end === "gone") return end;
+			if (end === "completed" || end === "gone") return;
 			if (end === "token") forget(ENDED);
 			if (end === "token") throw new ApiError(401, { message: ENDED });
 			if (end === "lifetime") continue;
@@ -413,7 +411,7 @@ export async function watch(path, { signal, event, lost = () => {}, open: opened
 			wait = Math.min(2 * wait, LAST_WAIT);
 		}
 	} finally {
-		if (broken) connection(owner, false);
+		connection(owner, false);
 	}
 }
 
@@ -433,18 +431,17 @@ async function identify() {
 	});
 	Object.assign(session, { user, local });
 	tell("session");
+	return user;
 }
 
 /** Checks the token, then uses it; `keep`: also after a reload of this tab; `revocable`: a sign-out
  * revokes it. */
 export async function signIn(token, keep, revocable = false) {
 	session.token = token;
-	try {
-		await identify();
-	} catch (error) {
+	await identify().catch((error) => {
 		session.token = null;
 		throw error;
-	}
+	});
 	Object.assign(session, { revocable, ended: false });
 	if (keep) sessionStorage.setItem(KEY, token);
 }
@@ -462,20 +459,9 @@ export async function signOut() {
 /** Reads the user of the kept token, or of no token. Waits until the server answers. */
 export async function start() {
 	session.token = sessionStorage.getItem(KEY);
-	for (let wait = FIRST_WAIT; ; wait = Math.min(2 * wait, LAST_WAIT)) {
-		try {
-			session.info = await get("api/v2/info");
-			await identify();
-			break;
-		} catch (error) {
-			if (error.status === 401) {
-				forget(session.token && ENDED);
-				break;
-			}
-			if (!isPassing(error)) throw error;
-			connection(start, true);
-			await pause(wait);
-		}
-	}
-	connection(start, false);
+	session.info = await keepAsking(() => get("api/v2/info"));
+	await keepAsking(identify).catch((error) => {
+		if (error.status !== 401) throw error;
+		forget(session.token && ENDED);
+	});
 }

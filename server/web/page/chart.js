@@ -1,7 +1,6 @@
 // Areas over time as SVG, with their figures as text.
 
-import { el, fill, svg } from "./dom.js";
-import { plural, time } from "./format.js";
+import { el, fill, plural, svg, time } from "./dom.js";
 
 const HEIGHT = 100;
 const PARTS = 240;

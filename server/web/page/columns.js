@@ -1,8 +1,7 @@
 // The columns of the list of jobs.
 
 import { get } from "./api.js";
-import { el } from "./dom.js";
-import { duration, hashOf, idOf, now, pathOf, runMs, runTime, state, time } from "./format.js";
+import { duration, el, hashOf, idOf, now, pathOf, runMs, runTime, state, time } from "./dom.js";
 
 export const STATES = ["WAITING", "RUNNING", "STOPPING", "SUCCEEDED", "FAILED", "STOPPED"];
 

@@ -1,10 +1,7 @@
 // Two jobs beside each other: their states, and what differs in their configuration.
 
 import { get } from "./api.js";
-import { el, fill, panel, plainTable, titled } from "./dom.js";
-import { exitText, hashOf, pathOf, runTime, state, time } from "./format.js";
-
-export const title = "Compare";
+import { el, exitText, fill, hashOf, panel, pathOf, plainTable, runTime, state, time, titled } from "./dom.js";
 
 const NAMES = ["name", "jobName", "metadata.name"]; // differ always
 

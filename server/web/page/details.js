@@ -2,8 +2,7 @@
 
 import { downloadCode } from "./actions.js";
 import { areaChart } from "./chart.js";
-import { button, el, fill, link, plainTable } from "./dom.js";
-import { duration, exitText, now, state, time } from "./format.js";
+import { button, duration, el, exitText, fill, link, now, plainTable, state, time } from "./dom.js";
 import { isOver, taskName, taskSeries } from "./tasks.js";
 
 /** Names and values; empty values are left out. */

@@ -1,7 +1,6 @@
 // The failure of a job: which task, which line, what it means, what to do.
 
-import { el, link } from "./dom.js";
-import { plural } from "./format.js";
+import { el, link, plural } from "./dom.js";
 import { plain } from "./log.js";
 import { taskName } from "./tasks.js";
 

@@ -1,7 +1,7 @@
 // The rows of the list of jobs, which follow the server.
 
 import { get, pause, watch } from "./api.js";
-import { idOf } from "./format.js";
+import { idOf } from "./dom.js";
 
 const ALL = 50000;
 const REASONS_MS = 2000, REASONS_OLD = 5; // every fifth time also for jobs whose reason is known

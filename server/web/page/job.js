@@ -1,12 +1,9 @@
 // The page of a job: reads it again when something may have changed.
 
 import { get, pause, watch } from "./api.js";
-import { el, fill, onlyChanges } from "./dom.js";
-import { pathOf } from "./format.js";
+import { el, fill, onlyChanges, pathOf } from "./dom.js";
 import { JobView } from "./jobview.js";
 import { isOver } from "./tasks.js";
-
-export const title = "Job";
 
 const UNSEEN_MS = 30000; // between looks for the title of a tab that nobody sees
 // Between looks for changes while connections are short; ... of a job that has ended.

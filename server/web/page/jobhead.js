@@ -2,8 +2,7 @@
 
 import { actions, tagList } from "./actions.js";
 import { timeLine } from "./chart.js";
-import { button, el, fill, onlyChanges } from "./dom.js";
-import { duration, now, state, time } from "./format.js";
+import { button, duration, el, fill, now, onlyChanges, state, time } from "./dom.js";
 import { isOver } from "./tasks.js";
 
 /** Why the job is in its state, if no other part of the page says it. */

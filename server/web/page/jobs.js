@@ -3,15 +3,12 @@
 import { session } from "./api.js";
 import { areaChart, seriesOf } from "./chart.js";
 import { COLUMNS, STATES } from "./columns.js";
-import { button, el, field, fill } from "./dom.js";
+import { button, el, field, fill, idOf, now } from "./dom.js";
 import { Feed } from "./feed.js";
-import { idOf, now } from "./format.js";
 import { go, setQuery } from "./frame.js";
 import { Selection } from "./selection.js";
 import { shortcut } from "./shortcuts.js";
 import { VirtualTable } from "./table.js";
-
-export const title = "Jobs";
 
 const FILTERS =
 	{ username: "User", vc: "Virtual cluster", state: "State", keyword: "Name", tag: "Tag" };
@@ -99,7 +96,7 @@ class JobsPage {
 			onSelect: (rows) => this.selection.update(rows, this.#rows?.size) });
 		this.table.element.className = "jobs";
 		this.bar = filterBar(this.filter, (filter) => this.#filtered(filter));
-		const heading = el("h1", { tabindex: "-1" }, title);
+		const heading = el("h1", { tabindex: "-1" }, "Jobs");
 		this.elements = [el("div", { class: "heading" }, heading, this.#chart), this.bar,
 			this.selection.element, this.table.element];
 		const { table, bar } = this;

@@ -3,9 +3,8 @@
 import { copyText, written } from "./actions.js";
 import { get, session } from "./api.js";
 import { attemptTable, eventTable, jobFacts, taskChart, taskFacts } from "./details.js";
-import { button, el, fill, link, onlyChanges } from "./dom.js";
+import { button, el, fill, link, now, onlyChanges, pathOf } from "./dom.js";
 import { failureOf, failurePanel, markOf } from "./failure.js";
-import { now, pathOf } from "./format.js";
 import { announce, setQuery } from "./frame.js";
 import { JobHead } from "./jobhead.js";
 import { JobLog } from "./joblog.js";

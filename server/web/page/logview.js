@@ -1,8 +1,7 @@
 // The logs of tasks, followed to their ends, with search.
 
 import { ApiError, chunks, get, isCrowded, isPassing, pause, session } from "./api.js";
-import { button, el, fill } from "./dom.js";
-import { listed, plural, sizeOf } from "./format.js";
+import { button, el, fill, listed, plural, sizeOf } from "./dom.js";
 import { Log, parts, plain } from "./log.js";
 import { VirtualList } from "./table.js";
 

@@ -1,10 +1,7 @@
 // The machine of --local: its GPUs, CPUs and memory, the jobs that have them, and the queue.
 
-import { connection, get, isPassing, pause } from "./api.js";
-import { el, fill, onlyChanges, plainTable, scrolled, titled } from "./dom.js";
-import { hashOf, idOf, plural, sizeOf } from "./format.js";
-
-export const title = "Machine";
+import { get, keepAsking, pause } from "./api.js";
+import { el, fill, hashOf, idOf, onlyChanges, plainTable, plural, scrolled, sizeOf, titled } from "./dom.js";
 
 const EVERY = 3000;
 const MOST_ROWS = 200;
@@ -73,17 +70,10 @@ const shown = (machine) => [
 export default async function machinePage(root, params, signal) {
 	const parts = el("div");
 	const once = onlyChanges(); // links keep the focus
-	fill(root, el("h1", { tabindex: "-1" }, title), parts);
-	signal.addEventListener("abort", () => connection(machinePage, false));
+	fill(root, el("h1", { tabindex: "-1" }, "Machine"), parts);
 	for (;;) {
-		try {
-			const machine = await get("api/v2/machine", { signal });
-			once("machine", machine, () => fill(parts, shown(machine)));
-			connection(machinePage, false);
-		} catch (error) {
-			if (!isPassing(error)) throw error;
-			connection(machinePage, true);
-		}
+		const machine = await keepAsking(() => get("api/v2/machine", { signal }), signal);
+		once("machine", machine, () => fill(parts, shown(machine)));
 		await pause(EVERY, signal);
 	}
 }

@@ -1,6 +1,6 @@
 // The frame of the page: routes in the hash, navigation, the user, the state of the connection.
 
-import { awaited, changes, getText, pause, session, signOut, start } from "./api.js";
+import { awaited, changes, getText, keepAsking, session, signOut, start } from "./api.js";
 import { button, el, fill } from "./dom.js";
 import { announce, go } from "./frame.js";
 import { shortcut, showShortcuts } from "./shortcuts.js";
@@ -16,7 +16,6 @@ const ROUTES = [
 ];
 const [HOME, SIGN_IN, ACCOUNT] = ["#/jobs", "#/sign-in", "#/account"];
 const SLOW_MS = 200; // without an answer, until something shows
-const RETRY_MS = 1000; // between two looks for a server that is away
 const BROKEN = "This page cannot be shown";
 const LOST = "The connection to the server is lost. Trying again; what you see may be old.";
 
@@ -55,23 +54,16 @@ function mark(hash) {
 }
 
 /** The module of a page, as soon as the server is there. */
-async function loaded(load, signal) {
-	for (let isThere = false; ;) {
-		try {
-			return await load();
-		} catch (error) {
-			if (isThere) throw error;
-			isThere = await getText("healthz", { signal }).then(() => true, () => false);
-			if (!isThere) await pause(RETRY_MS, signal);
-		}
-	}
-}
+const loaded = (load, signal) => load().catch(async () => {
+	await keepAsking(() => getText("healthz", { signal }), signal);
+	return load();
+});
 
 async function openPage({ load, params }, signal) {
 	const page = await awaited(loaded(load, signal));
 	if (signal.aborted) return;
-	document.title = `${page.title} - rest-lit`;
 	const shown = page.default(root, params, signal);
+	document.title = `${root.querySelector("h1").textContent} - rest-lit`;
 	const isPlaced = document.activeElement !== root && root.contains(document.activeElement);
 	if (!isPlaced) { // the page has not returned to a place of its own
 		const first = root.querySelector("[autofocus]") ?? root.querySelector("h1") ?? root;

@@ -1,10 +1,8 @@
 // The line above the list that stops, deletes, tags and compares the selected jobs.
 
 import { addTag, deleteJob, stopJob } from "./actions.js";
-import { ask } from "./dialog.js";
-import { button, el, fill } from "./dom.js";
-import { idOf, listed, plural } from "./format.js";
-import { announce, go } from "./frame.js";
+import { button, el, fill, idOf, listed, plural } from "./dom.js";
+import { announce, ask, go } from "./frame.js";
 import { shortcut } from "./shortcuts.js";
 
 const STOP = { verb: "Stop", act: stopJob, done: "stopped",

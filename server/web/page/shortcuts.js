@@ -1,7 +1,7 @@
 // Keys that act while the user does not type, and the list of them.
 
-import { showDialog } from "./dialog.js";
 import { el } from "./dom.js";
+import { showDialog } from "./frame.js";
 
 const SEQUENCE_MS = 1500; // between two keys of a shortcut
 const TYPING = "input:not([type=checkbox]), textarea, select, [contenteditable]";

@@ -3,8 +3,6 @@
 import { ENDED, get, send, session, signIn } from "./api.js";
 import { el, field, fill } from "./dom.js";
 
-export const title = "Sign in";
-
 const KEEP = "Keep for this tab";
 const GARBLED = "A token has no spaces or other special characters. Copy it again.";
 const REFUSED = "The server refuses this token: it is not complete, has expired, or was revoked.";
@@ -63,7 +61,7 @@ function tokenForm(then, isFirst) {
 
 export default async function signInPage(root, params, signal) {
 	const then = /^#\/(?!sign-in)/.test(params.then) ? params.then : "#/jobs";
-	fill(root, el("h1", { tabindex: "-1" }, title));
+	fill(root, el("h1", { tabindex: "-1" }, "Sign in"));
 	if (session.user) {
 		const how = session.token ? "You are signed in as"
 			: "This server needs no sign-in; you are";

@@ -2,19 +2,15 @@
 
 import { freeName, takeCode, written } from "./actions.js";
 import { get, isKnown, send, session } from "./api.js";
-import { Checker, ROUTE } from "./checker.js";
+import { Checker, ROUTE, markItems, marksOfError, writtenPath } from "./checker.js";
 import { acceptFiles, clusterChooser, exampleChooser, fileChooser, readFile } from "./choosers.js";
-import { button, el, field, fill } from "./dom.js";
+import { button, el, field, fill, pathOf, plural } from "./dom.js";
 import { draftOf, dropDraft, keepDraft, submissionKey } from "./draft.js";
 import { createEditor } from "./editor.js";
 import { createForm } from "./form.js";
-import { pathOf, plural } from "./format.js";
 import { announce, go } from "./frame.js";
-import { markItems, marksOfError, writtenPath } from "./mistakes.js";
 import { loadSchema, namePathOf, settingOf, valueAt } from "./schema.js";
 import { shortcut } from "./shortcuts.js";
-
-export const title = "Submit";
 
 const BEFORE = "This was before the text had mistakes.";
 const NO_TEXT = "There are no objects, because there is no text of a job.";

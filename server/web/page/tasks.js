@@ -1,8 +1,7 @@
 // The tasks of a job: their names, their order, and a narrow list of them.
 
 import { seriesOf } from "./chart.js";
-import { el, link } from "./dom.js";
-import { runTime, state } from "./format.js";
+import { el, link, runTime, state } from "./dom.js";
 import { VirtualTable } from "./table.js";
 
 /** The name that stands for all tasks. */

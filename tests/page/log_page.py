@@ -7,15 +7,15 @@ from machine import Machine, role
 from selenium.webdriver.common.keys import Keys
 from watching import FOREVER, log_text
 
-# args: [[job, role, index], ...], options of logView(), height.
+# args: [[job, role, index], ...], options of LogView, height.
 OPEN = """
-const { logView } = await load("logview");
+const { LogView } = await load("logview");
 const host = document.createElement("div"), picked = window.picked = [], { signal } = new AbortController();
 host.style.height = args[2];
 document.getElementById("page").replaceChildren(host);
 const path = ([job, task, i]) => job && `api/v2/jobs/alice~${job}/attempts/0/taskRoles/${task}/taskIndex/${i}/attempts/0/logs`;
 const sources = args[0].map((of) => ({ name: `${of[1]}[${of[2]}]`, path: path(of), file: of.join("-"), ended: () => window.areEnded?.includes(of[1]) }));
-window.view = logView(host, sources, { ...args[1], picked: (line) => picked.push(line), signal });"""
+window.view = new LogView(host, sources, { ...args[1], picked: (line) => picked.push(line), signal });"""
 COUNT = """const input = document.querySelector('[aria-label="Search in the log"]');
     input.value = arguments[0]; input.dispatchEvent(new Event("input")); return input.parentNode.querySelector("output").textContent"""
 
@@ -147,7 +147,7 @@ def test_page_log_lines_can_be_chosen_and_shown(check):
             check.equal("to the failure", page.js("return view.goToMark()"), True)
             settle(page, lambda: page.has("button", re.compile(r"^Line \d+, failure$")), "it is marked")
             check.equal("one line", page.js("return [...document.querySelectorAll('.cause')].map((e) => e.textContent)"), ["Error: a"])
-            page.js("view.goTo(100000)")
+            page.js("view.wanted = 100000; view.setMark(view.mark)")
             settle(page, lambda: "later" in page.js("return view.lines.text()"), "it goes on")
             check.equal("not there yet", said(page), "")
             page.js("window.areEnded = ['a']")
@@ -209,7 +209,7 @@ def test_page_log_fits_into_its_place(check):
                     settle(page, lambda: page.js(LAST) < 3 and page.find("checkbox", "Follow").is_selected(), f"{width}: the last line stays")
                 page.type("searchbox", "Search in the log", "10")
                 page.press(Keys.ENTER)
-                page.js("view.goTo(1)")
+                page.js("view.wanted = 1; view.setMark(view.mark)")
                 settle(page, lambda: row(page, 1), "the first line")
                 page.find("log").click()
                 page.find("log").send_keys(Keys.CONTROL, "a")

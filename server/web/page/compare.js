@@ -1,7 +1,8 @@
 // Two jobs beside each other: their states, and what differs in their configuration.
 
 import { get } from "./api.js";
-import { el, exitText, fill, hashOf, panel, pathOf, plainTable, runTime, state, time, titled } from "./dom.js";
+import { el, exitText, fill, hashOf, panel, pathOf, plainTable, runTime, state, time,
+	titled } from "./dom.js";
 
 const NAMES = ["name", "jobName", "metadata.name"]; // differ always
 

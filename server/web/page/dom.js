@@ -3,7 +3,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const LINKS = new Set(["http:", "https:", "blob:"]);
-const UNITS = [["d", 86400], ["h", 3600], ["m", 60], ["s", 1]];
+const UNITS = [["d", 86400, Infinity], ["h", 3600, 86400], ["m", 60, 3600], ["s", 1, 60]];
 
 function check(name, value) {
 	if (/^on/i.test(name) || name === "style" || name === "srcdoc") {
@@ -19,7 +19,7 @@ function make(node, attributes, children) {
 	for (const [name, value] of Object.entries(attributes ?? {})) {
 		if (name === "on") {
 			for (const type in value) node.addEventListener(type, value[type]);
-		} else if (value !== null && value !== undefined && value !== false) {
+		} else if ((value ?? false) !== false) {
 			const text = value === true ? "" : String(value);
 			check(name, text);
 			node.setAttribute(name, text);
@@ -31,9 +31,7 @@ function make(node, attributes, children) {
 
 function append(parent, children) {
 	for (const child of children.flat(Infinity)) {
-		if (child !== null && child !== undefined && child !== false) {
-			parent.append(child instanceof Node ? child : String(child));
-		}
+		if ((child ?? false) !== false) parent.append(child);
 	}
 }
 
@@ -107,28 +105,23 @@ export const clock = { ahead: 0 };
 /** The time by the server's clock. */
 export const now = () => Date.now() + clock.ahead;
 
-const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 
 /** "45s", "3m 20s", "2h 5m", "3d 4h": the two largest units. */
 export function duration(ms) {
-	if (!isNumber(ms)) return "";
-	let rest = Math.max(0, Math.floor(ms / 1000));
-	const largest = UNITS.findIndex(([, seconds]) => rest >= seconds);
-	if (largest < 0) return "0s";
-	const parts = UNITS.slice(largest, largest + 2).map(([unit, seconds]) => {
-		const n = Math.floor(rest / seconds);
-		rest -= n * seconds;
-		return n ? `${n}${unit}` : "";
-	});
-	return parts.filter(Boolean).join(" ");
+	if (!Number.isFinite(ms)) return "";
+	const parts = UNITS.map(([unit, seconds, most]) =>
+		`${Math.floor(Math.max(0, ms / 1000) % most / seconds)}${unit}`);
+	const isSome = (part) => !part.startsWith("0");
+	const largest = parts.findIndex(isSome);
+	return parts.slice(largest, largest + 2).filter(isSome).join(" ") || "0s";
 }
 
 /** The time since `ms`, as a duration. */
-export const ago = (ms) => (isNumber(ms) ? `${duration(now() - ms)} ago` : "");
+export const ago = (ms) => (Number.isFinite(ms) ? `${duration(now() - ms)} ago` : "");
 
 /** "2026-11-23 08:25:07" in the time zone of the browser. */
 export function time(ms) {
-	if (!isNumber(ms)) return "";
+	if (!Number.isFinite(ms)) return "";
 	const local = new Date(ms - new Date(ms).getTimezoneOffset() * 60000);
 	if (Number.isNaN(local.getTime())) return "";
 	return local.toISOString().slice(0, 19).replace("T", " ");
@@ -136,7 +129,7 @@ export function time(ms) {
 
 /** "512 B", "1.5 MiB". */
 export function sizeOf(n) {
-	if (!isNumber(n)) return "";
+	if (!Number.isFinite(n)) return "";
 	const units = ["B", "KiB", "MiB", "GiB", "TiB"];
 	let unit = 0;
 	for (; n >= 1024 && unit < units.length - 1; unit++) n /= 1024;

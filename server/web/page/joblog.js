@@ -3,7 +3,7 @@
 import { pause } from "./api.js";
 import { el, fill, onlyChanges } from "./dom.js";
 import { announce } from "./frame.js";
-import { logView } from "./logview.js";
+import { LogView } from "./logview.js";
 import { isOver } from "./tasks.js";
 
 const MARK_MS = 200, MARK_MOST = 50; // between looks for the marked line while its log is read
@@ -13,7 +13,7 @@ const MARK_MS = 200, MARK_MOST = 50; // between looks for the marked line while 
 export class JobLog {
 	tries = el("select", { "aria-label": "Attempt of the task", hidden: true });
 	#tasks = new Map();
-	#log; // of logView()
+	#log; // a LogView
 	#stop = new AbortController();
 	#once = onlyChanges();
 
@@ -44,8 +44,7 @@ export class JobLog {
 		return chosen;
 	}
 
-	/** Shows a task, or all, of an attempt of the job; at: as in the address; mark: as of
-	 * logView(). */
+	/** Shows a task, or all, of an attempt of the job; at: as in the address; mark: of LogView. */
 	show({ attempt, tasks, task, at, mark }) {
 		this.#tasks = tasks;
 		const tried = this.#showTries(task, at.try);
@@ -63,7 +62,7 @@ export class JobLog {
 			fill(this.host, el("p", { class: "soft" }, "There is no log yet."));
 			return;
 		}
-		this.#log = logView(this.host, wanted.map((one) => this.#source(one)), {
+		this.#log = new LogView(this.host, wanted.map((one) => this.#source(one)), {
 			job: this.name, line: at.line, mark, picked: this.picked,
 			signal: AbortSignal.any([this.signal, this.#stop.signal]),
 		});

@@ -194,8 +194,7 @@ export class Log {
 	dropped = 0;
 	droppedBytes = 0; // of the lines that were dropped, as text
 	terminals = [];
-	#lines = []; // complete ones, from #lines[#first] on
-	#first = 0;
+	#lines = new Map(); // complete ones, by number
 	#memory = 0;
 	#search = {};
 
@@ -214,45 +213,33 @@ export class Log {
 		return this.terminals.map(({ open }) => open).filter(({ text }) => text);
 	}
 
-	get #complete() {
-		return this.#lines.length - this.#first;
-	}
-
 	get count() {
-		return this.#complete + this.#open.length;
+		return this.#lines.size + this.#open.length;
 	}
 
 	/** The line with this number. */
 	line(number) {
-		const at = number - this.dropped;
-		return this.#lines[at + this.#first] ?? this.#open[at - this.#complete];
+		return this.#lines.get(number) ?? this.#open[number - this.dropped - this.#lines.size];
 	}
 
 	/** The number of the line that has this one in its terminal; -1: it was dropped. */
 	numberOf(terminal, number) {
-		if (number > terminal.count + 1) return -1;
-		const is = (line) => line?.number === number && line.terminal === terminal;
-		const open = this.#open.findIndex(is);
-		const at = open < 0 ? this.#lines.findLastIndex(is) - this.#first : this.#complete + open;
-		return at < 0 ? -1 : at + this.dropped;
+		let i = number > terminal.count + 1 ? -1 : this.dropped + this.count - 1;
+		const isOther = (line) => line.number !== number || line.terminal !== terminal;
+		while (i >= this.dropped && isOther(this.line(i))) i--;
+		return i < this.dropped ? -1 : i;
 	}
 
 	#add(line) {
-		this.#memory += cost(line);
-		this.#lines.push(line);
 		const { lines, memory } = this.most;
-		while (this.#complete > lines || this.#memory > memory) this.#drop();
-	}
-
-	#drop() {
-		const line = this.#lines[this.#first];
-		this.#memory -= cost(line);
-		this.droppedBytes += UTF8.encode(line.text).length + 1;
-		this.#lines[this.#first++] = undefined;
-		this.dropped++;
-		if (this.#first <= this.most.lines / 4) return;
-		this.#lines.splice(0, this.#first);
-		this.#first = 0;
+		this.#memory += cost(line);
+		this.#lines.set(this.dropped + this.#lines.size, line);
+		while (this.#lines.size > lines || this.#memory > memory) {
+			const oldest = this.#lines.get(this.dropped);
+			this.#memory -= cost(oldest);
+			this.droppedBytes += UTF8.encode(oldest.text).length + 1;
+			this.#lines.delete(this.dropped++);
+		}
 	}
 
 	/** The numbers of the complete lines that contain the text, without regard to case. `search`:
@@ -260,7 +247,7 @@ export class Log {
 	find(text, search = this.#search) {
 		const needle = text.toLowerCase();
 		if (search.needle !== needle) Object.assign(search, { needle, next: 0, found: [] });
-		const end = needle ? this.dropped + this.#complete : 0;
+		const end = needle ? this.dropped + this.#lines.size : 0;
 		for (let i = Math.max(search.next, this.dropped); i < end; i++) {
 			if (this.line(i).text.toLowerCase().includes(needle)) search.found.push(i);
 		}

@@ -1,6 +1,6 @@
 // The logs of tasks, followed to their ends, with search.
 
-import { ApiError, chunks, get, isCrowded, isPassing, pause, session } from "./api.js";
+import { ApiError, get, isCrowded, isPassing, pause, session, stream } from "./api.js";
 import { button, el, fill, listed, plural, sizeOf } from "./dom.js";
 import { Log, parts, plain } from "./log.js";
 import { VirtualList } from "./table.js";
@@ -34,7 +34,7 @@ class Reader {
 	problem = ""; // why it is not shown; EARLY: there is no log yet
 	unstored = 0; // bytes that are not kept
 	wait = 1000;
-	#at = 0; // offset of the next byte in the log; null: the server does not know it
+	at = 0; // offset of the next byte in the log; null: the server does not know it
 	#start = ""; // of which part of the log
 	#hasCome = false;
 
@@ -42,48 +42,46 @@ class Reader {
 		Object.assign(this, { task, terminal, name, signal, offer, changed });
 	}
 
-	/** The bytes of the log before those that the next look shows. */
-	again() {
-		return this.isDone ? 0 : this.#at ?? 0;
-	}
 
 	/** Takes the place of the first bytes of an answer. */
 	#place(headers) {
 		const offset = headers.get("X-Log-Offset");
 		const [at, start] = [offset && Number(offset), headers.get("X-Log-Start") ?? ""];
-		const isNext = offset !== null && this.#at !== null && at >= this.#at &&
-			start === this.#start;
-		if (isNext || (!this.#hasCome && offset !== null)) this.unstored += at - this.#at;
+		const isNext = this.at !== null && at >= this.at && start === this.#start;
+		if (offset !== null && (isNext || !this.#hasCome)) this.unstored += at - this.at;
 		else if (this.#hasCome) this.terminal.note(UNCERTAIN);
-		[this.#at, this.#start, this.#hasCome] = [at, start, true];
+		[this.at, this.#start, this.#hasCome] = [at, start, true];
 	}
 
 	/** Reads from the next byte on. */
-	async #read(query, silence) {
+	async #read(silence) {
 		const { task: { path }, signal, name, terminal } = this;
 		if (!path) throw new ApiError(404, {});
 		const { locations } = await get(path, { signal });
 		this.offer(locations.map((one) => one.name));
-		const from = new URLSearchParams({ ...query, from: this.#at ?? 0, start: this.#start });
+		const follow = silence && { follow: true };
+		const from = new URLSearchParams({ ...follow, from: this.at ?? 0, start: this.#start });
 		let headers;
-		const chunk = (bytes) => {
+		const piece = (bytes) => {
 			if (headers) this.#place(headers);
 			headers = null;
-			if (this.#at !== null) this.#at += bytes.length;
+			if (this.at !== null) this.at += bytes.length;
 			terminal.write(bytes);
 			this.problem = "";
 			this.wait = 500;
 			this.changed();
 		};
-		return chunks(`${path}/${name}?${from}`, { signal, chunk, silence,
-			begun: (reply) => ({ headers } = reply) });
+		const begun = (reply) => ({ headers } = reply);
+		return stream(`${path}/${name}?${from}`,
+			{ signal, headers: { Accept: "text/plain" }, silence, begun, piece });
 	}
 
-	/** Reads what has been written since the last time; of a log that is followed, for long. */
-	async look(query, silence) {
+	/** Reads what has been written since the last time; with `silence`, as of stream(), also what
+	 * will be. */
+	async look(silence) {
 		const ended = this.task.ended();
 		try {
-			await this.#read(query, silence);
+			await this.#read(silence);
 			this.problem = "";
 			this.isDone = ended;
 			if (ended) this.terminal.finish();
@@ -103,8 +101,7 @@ class Reader {
 		const silence = () => (task.ended() ? SILENCE_ENDED : SILENCE);
 		for (;; this.wait = Math.min(2 * this.wait, LAST_WAIT)) {
 			const ended = task.ended();
-			if (isCrowded()) await this.look();
-			else await this.look({ follow: true }, silence);
+			await this.look(isCrowded() ? undefined : silence);
 			if (this.isDone) return;
 			if (this.problem === EARLY) this.wait = EARLY_WAIT;
 			const wait = isCrowded() ? ROUND_WAIT : this.wait;
@@ -118,7 +115,8 @@ async function lookAtAll(readers, signal) {
 	while (readers.some(({ isDone }) => !isDone)) {
 		const begun = Date.now();
 		for (const reader of readers) if (!reader.isDone) await reader.look();
-		const again = session.local ? 0 : readers.reduce((sum, one) => sum + one.again(), 0);
+		const open = session.local ? [] : readers.filter(({ isDone }) => !isDone);
+		const again = open.reduce((sum, { at }) => sum + (at ?? 0), 0);
 		const wait = Math.min(LAST_ROUND, again / RATE * 1000);
 		await pause(Math.max(ROUND_WAIT, SLOW * (Date.now() - begun), wait), signal);
 	}
@@ -152,13 +150,12 @@ class LogLines {
 
 	constructor(label, { followed, chosen }) {
 		Object.assign(this, { followed, chosen });
-		const spacer = () => el("div", { "aria-hidden": "true" });
 		const on = { scroll: () => this.#scrolled(), click: (event) => this.#clicked(event),
 			keydown: (event) => this.#pressed(event), copy: (event) => this.#copied(event) };
 		this.element = el("div", { class: "log", role: "log", "aria-label": label,
 			"aria-live": "off", tabindex: "0", on });
-		const [before, after] = [spacer(), spacer()];
-		this.list = new VirtualList(this.element, this.element, { before, after }, {
+		const spacer = () => el("div", { "aria-hidden": "true" });
+		this.list = new VirtualList(this.element, this.element, spacer, {
 			count: () => this.log.count,
 			key: (i) => this.log.dropped + i,
 			make: () => el("div", { class: "line" },
@@ -323,8 +320,12 @@ function searchFor(lines) {
 		arrow("\u2193", "Next", true), count), show };
 }
 
-/** The log of one task, or of several. */
-class LogView {
+/** Shows the logs of tasks in the height of `host` until the signal aborts. sources: [{name:
+ * "worker[0]", path: of its logs, or empty; file: the name of a download; ended(): true if the task
+ * has ended}]; of several, all lines are in one log. job: its name; line: 12, of several tasks
+ * "worker[0]:12", to show as soon as it is there; mark: {task, text} of a failure, whose last line
+ * is marked, or null; picked(line): the user has chosen a line, or null. */
+export class LogView {
 	#frame = 0;
 	#stream = new AbortController();
 	#readers = [];
@@ -427,11 +428,7 @@ class LogView {
 		this.picked(line && task + line.number);
 	}
 
-	goTo(line) {
-		this.wanted = line;
-		this.#changed();
-	}
-
+	/** Returns false if there is no such line. */
 	goToMark() {
 		const { lines } = this;
 		lines.mark(this.mark);
@@ -467,12 +464,3 @@ class LogView {
 	}
 }
 
-/** Shows the logs of tasks in the height of `host` until the signal aborts. sources: [{name:
- * "worker[0]", path: of its logs, or empty; file: the name of a download; ended(): true if the task
- * has ended}]; of several, all lines are in one log. job: its name; line: 12, of several tasks
- * "worker[0]:12", to show as soon as it is there; mark: {task, text} of a failure, whose last line
- * is marked, or null; picked(line): the user has chosen a line, or null. Returns goTo(line),
- * goToMark(), false if there is no such line, and setMark(mark). */
-export function logView(host, sources, options) {
-	return new LogView(host, sources, options);
-}

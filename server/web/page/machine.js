@@ -1,7 +1,8 @@
 // The machine of --local: its GPUs, CPUs and memory, the jobs that have them, and the queue.
 
 import { get, keepAsking, pause } from "./api.js";
-import { el, fill, hashOf, idOf, onlyChanges, plainTable, plural, scrolled, sizeOf, titled } from "./dom.js";
+import { el, fill, hashOf, idOf, onlyChanges, plainTable, plural, scrolled, sizeOf,
+	titled } from "./dom.js";
 
 const EVERY = 3000;
 const MOST_ROWS = 200;

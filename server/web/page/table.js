@@ -13,13 +13,14 @@ export function visible(top, height, row, n) {
 	return [first, first + shown];
 }
 
-/** Keeps the visible rows in `body`, between `before` and `after`, which stand for the others.
+/** Keeps the visible rows in `body`, between two elements of spacer(), which stand for the others.
  * rows: {count(), key(i), make(i), update(node, i)}; a key names a row while it is in the list. */
 export class VirtualList {
 	nodes = new Map();
 	row = 0; // pixels; 0: to be measured
 
-	constructor(scroller, body, { before, after }, rows) {
+	constructor(scroller, body, spacer, rows) {
+		const [before, after] = [spacer(), spacer()];
 		Object.assign(this, { scroller, body, before, after, rows });
 		body.append(before, after);
 		scroller.addEventListener("scroll", () => this.render(), { passive: true });
@@ -112,8 +113,7 @@ export class VirtualTable {
 		this.element = el("div", null, this.scroller, this.empty);
 		const model = el("tr", { role: "row" }, columns.map((column) => el("td",
 			{ role: "cell", class: classOf(column), "data-name": column.id && column.name })));
-		const ends = { before: spacer(), after: spacer() };
-		this.list = new VirtualList(this.scroller, this.body, ends, {
+		this.list = new VirtualList(this.scroller, this.body, spacer, {
 			count: () => this.#rows.length,
 			key: (i) => key(this.#rows[i]),
 			make: () => model.cloneNode(true),

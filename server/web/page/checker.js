@@ -1,7 +1,7 @@
 // Checks of the text of a job while it is typed, by dry runs; the mistakes that they find.
 
 import { connection, send } from "./api.js";
-import { button, el } from "./dom.js";
+import { el, link } from "./dom.js";
 
 /** The route of v1 takes all dialects of the server and has the messages of `rest-lit validate`. */
 export const ROUTE = "api/v1/jobs";
@@ -48,7 +48,7 @@ export const markItems = (marks, goTo) =>
 	marks.map(({ line, column, severity, message, pointer = "" }) => {
 		const sentence = severity === "warning" ? `warning: ${message}` : message;
 		return el("li", { class: severity, "data-column": column },
-			line ? button(`line ${line}: ${sentence}`, () => goTo(line, column)) : sentence,
+			line ? link(`line ${line}: ${sentence}`, () => goTo(line, column)) : sentence,
 			pointer && el("span", { class: "soft" }, ` ${writtenPath(pointer)}`));
 	});
 

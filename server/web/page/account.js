@@ -39,10 +39,9 @@ function read(text, name) {
 /** Resolves to false if the user keeps it. */
 async function revoke(one) {
 	const { own, kind, end, name } = one;
-	const question = own ? "Revoke the token of this session? It signs you out."
+	const text = own ? "Revoke the token of this session? It signs you out."
 		: `Revoke the ${kind} token ${name || `that ends with ${end}`}? Who uses it is signed out.`;
-	const choices = { verb: "Revoke", refuse: "Keep it", danger: true };
-	if (!await ask({ title: "Revoke a token", text: question, ...choices })) return false;
+	if (!await ask({ verb: "Revoke", text, refuse: "Keep it" })) return false;
 	await send("DELETE", `${ROUTE}/${encodeURIComponent(one.text)}`);
 	if (!own) {
 		announce(`Revoked: ${name || `…${end}`}.`);

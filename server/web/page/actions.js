@@ -122,13 +122,11 @@ export function actions({ id, path, name, user, mayChange }, changed) {
 	}, { title: `${text}: ${what}`, "aria-description": `${text}: ${what}`, ...more });
 	const stop = act("Stop", "end the tasks of the job", async () => {
 		const text = stopText(name, roles);
-		const question = { verb: "Stop the job", refuse: "Let it run", text };
-		if (await ask({ title: "Stop the job", danger: true, ...question })) await stopJob(id);
+		if (await ask({ verb: "Stop the job", text, refuse: "Let it run" })) await stopJob(id);
 	}, { class: "danger", hidden: true });
 	const remove = act("Delete", "remove the job with its logs", async () => {
 		const text = `Delete ${name}? Its logs, its attempts and its configuration are lost.`;
-		const question = { verb: "Delete the job", refuse: "Keep it", text };
-		if (!await ask({ title: "Delete the job", danger: true, ...question })) return;
+		if (!await ask({ verb: "Delete the job", text, refuse: "Keep it" })) return;
 		await deleteJob(id);
 		announce(`Deleted: ${name}.`);
 		go("#/jobs");

@@ -258,26 +258,23 @@ async function request(path, options) {
 }
 
 /** One answer as {status, headers, bytes}; throws ApiError unless it is 2xx. */
-async function exchange(path, options) {
+function exchange(path, options) {
 	const { method = "GET", headers, body } = options;
 	const isSame = ["GET", "PUT"].includes(method) || headers["Idempotency-Key"];
 	const mayRepeat = isSame && !(body instanceof ArrayBuffer); // an upload takes long
 	const how = { signal: options.signal, events: mayRepeat ? ["back"] : [] };
-	try {
-		return await awaited(connected(how, async (signal, abort) => {
-			const isSoon = mayRepeat && !options.isAgain;
-			const timer = setTimeout(() => abort(noAnswer()), ANSWER);
-			const soon = isSoon && setTimeout(abort, FORGOTTEN);
-			signal.addEventListener("abort", () => [timer, soon].forEach(clearTimeout));
-			const reply = await request(path, { ...options, signal });
-			clearTimeout(soon);
-			const bytes = await reply.arrayBuffer().catch(brokenOff(signal));
-			return { status: reply.status, headers: reply.headers, bytes };
-		}));
-	} catch (error) {
-		if (error.again) return exchange(path, { ...options, isAgain: true });
-		throw error;
-	}
+	return awaited(connected(how, async (signal, abort) => {
+		const timer = setTimeout(() => abort(noAnswer()), ANSWER);
+		const soon = mayRepeat && !options.isAgain && setTimeout(abort, FORGOTTEN);
+		signal.addEventListener("abort", () => [timer, soon].forEach(clearTimeout));
+		const reply = await request(path, { ...options, signal });
+		clearTimeout(soon);
+		const bytes = await reply.arrayBuffer().catch(brokenOff(signal));
+		return { status: reply.status, headers: reply.headers, bytes };
+	})).catch((error) => {
+		if (!error.again) throw error;
+		return exchange(path, { ...options, isAgain: true });
+	});
 }
 
 export async function getBytes(path, { signal, accept = "*/*" } = {}) {

@@ -64,23 +64,18 @@ function mistakesBetween(state, from, to) {
 	return [...found];
 }
 
-class Sign extends GutterMarker {
-	constructor(mistakes) {
-		super();
-		this.mistakes = mistakes;
-	}
-	toDOM() {
-		const worst = this.mistakes.some((m) => m.severity === "mistake") ? "mistake" : "warning";
-		const title = this.mistakes.map((m) => m.message).join("\n");
-		return el("span", { class: `cm-sign-${worst}`, title }, worst === "mistake" ? "●" : "▲");
-	}
+function signOf(mistakes) {
+	const worst = mistakes.some((m) => m.severity === "mistake") ? "mistake" : "warning";
+	const title = mistakes.map((m) => m.message).join("\n");
+	return Object.assign(new GutterMarker(), { toDOM: () =>
+		el("span", { class: `cm-sign-${worst}`, title }, worst === "mistake" ? "●" : "▲") });
 }
 
 const SIGNS = gutter({
 	class: "cm-marks",
 	lineMarker(view, line) {
 		const mistakes = mistakesBetween(view.state, line.from, line.to);
-		return mistakes.length ? new Sign(mistakes) : null;
+		return mistakes.length ? signOf(mistakes) : null;
 	},
 	lineMarkerChange: ({ startState: before, state }) =>
 		before.field(marksField) !== state.field(marksField),

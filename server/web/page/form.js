@@ -18,7 +18,7 @@ function mebibytes(text) {
 	return n ? String(Math.round(n.replace(",", ".") * MIB[unit.toUpperCase()])) : scalar(text);
 }
 
-const number = (text) => (text ? String(Number(text)) : scalar(text));
+const count = (text) => (text ? String(Number(text)) : scalar(text));
 
 /** A command as it is, in a block if this keeps it. */
 function commandsOf(command) {
@@ -30,23 +30,20 @@ function commandsOf(command) {
 }
 
 /** A job as YAML of version 2. */
-const jobOf = ({ name, image, command, gpus, cpus, memory, instances }) => [
-	"protocolVersion: 2",
-	`name: ${scalar(name)}`,
-	"type: job",
-	"prerequisites:",
-	"  - name: image",
-	"    type: dockerimage",
-	`    uri: ${scalar(image)}`,
-	"taskRoles:",
-	"  main:",
-	`    instances: ${number(instances)}`,
-	"    dockerImage: image",
-	"    resourcePerInstance: " +
-		`{gpu: ${number(gpus)}, cpu: ${number(cpus)}, memoryMB: ${mebibytes(memory)}}`,
-	`    commands:${commandsOf(command)}`,
-	"",
-].join("\n");
+const jobOf = ({ name, image, command, gpus, cpus, memory, instances }) => `protocolVersion: 2
+name: ${scalar(name)}
+type: job
+prerequisites:
+  - name: image
+    type: dockerimage
+    uri: ${scalar(image)}
+taskRoles:
+  main:
+    instances: ${count(instances)}
+    dockerImage: image
+    resourcePerInstance: {gpu: ${count(gpus)}, cpu: ${count(cpus)}, memoryMB: ${mebibytes(memory)}}
+    commands:${commandsOf(command)}
+`;
 
 const PLAIN = { autocomplete: "off", autocapitalize: "off", spellcheck: "false" };
 const NUMBER = { type: "number", min: 0, step: 1 };

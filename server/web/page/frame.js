@@ -40,12 +40,11 @@ export function showDialog(label, ...content) {
 	});
 }
 
-/** Asks a question. `verb`: the button that agrees; `refuse`: the other one; `danger`: agreeing
- * destroys something; `input`: an element that the dialog also shows. Resolves to true if the user
- * agrees. */
-export async function ask({ title, text, verb, refuse = "Cancel", danger = false, input }) {
-	const agree = el("button", { class: danger ? "danger" : "primary", value: "yes" }, verb);
-	const cancel = el("button", { formnovalidate: true, autofocus: !input }, refuse);
+/** Asks a question. `verb`: the button that agrees; `refuse`: the other one, if agreeing destroys
+ * something; `input`: an element that is also shown. Resolves to true if the user agrees. */
+export async function ask({ verb, title = verb, text, refuse, input }) {
+	const agree = el("button", { class: refuse ? "danger" : "primary", value: "yes" }, verb);
+	const cancel = el("button", { formnovalidate: true, autofocus: !input }, refuse ?? "Cancel");
 	const form = el("form", { method: "dialog", class: "stack" }, el("p", null, text), input,
 		el("div", { class: "choices" }, agree, cancel));
 	return await showDialog(title, form) === "yes";

@@ -86,7 +86,7 @@ class JobsPage {
 	#drawn = 0; // when the chart was drawn, or 0
 	#chart = el("div", { class: "gpu-chart" });
 
-	constructor(params, signal) {
+	constructor(root, params, signal) {
 		this.signal = signal;
 		const names = Object.keys(FILTERS);
 		this.filter = Object.fromEntries(names.map((name) => [name, params[name] ?? ""]));
@@ -96,10 +96,10 @@ class JobsPage {
 			onSelect: (rows) => this.selection.update(rows, this.#rows?.size) });
 		this.table.element.className = "jobs";
 		this.bar = filterBar(this.filter, (filter) => this.#filtered(filter));
-		const heading = el("h1", { tabindex: "-1" }, "Jobs");
-		this.elements = [el("div", { class: "heading" }, heading, this.#chart), this.bar,
-			this.selection.element, this.table.element];
 		const { table, bar } = this;
+		const heading = el("h1", { tabindex: "-1" }, "Jobs");
+		fill(root, el("div", { class: "heading" }, heading, this.#chart), bar,
+			this.selection.element, table.element);
 		shortcut("j", "next row; Enter opens it", () => table.move(1), signal);
 		shortcut("k", "row before", () => table.move(-1), signal);
 		shortcut("x", "select the row", () => table.select(), signal);
@@ -175,8 +175,4 @@ class JobsPage {
 	}
 }
 
-export default function jobsPage(root, params, signal) {
-	const page = new JobsPage(params, signal);
-	fill(root, page.elements);
-	return page.begin();
-}
+export default (root, params, signal) => new JobsPage(root, params, signal).begin();

@@ -360,7 +360,10 @@ export class LogView {
 		host.classList.add("log-view");
 		fill(host, el("div", { class: "toolbar" }, this.search.element, this.#output,
 			el("label", { class: "check" }, this.#stick, "Follow"),
-			button("Download the log", () => this.#download())),
+			button("Download the log", () => this.#download().catch(({ message }) => {
+				this.#said = message;
+				this.#changed();
+			}))),
 		this.lines.element, el("p", { class: "log-state" }, this.#note, " ", this.#missing));
 		this.#start();
 	}
@@ -450,17 +453,12 @@ export class LogView {
 			save(URL.createObjectURL(text), `${this.job}-all-tasks.log`);
 			return;
 		}
-		try {
-			// A link is valid for five minutes, without the user's token.
-			const { locations } = await get(task.path, { signal });
-			const output = this.#output.value;
-			const { uri } = locations.find(({ name }) => name === output);
-			const url = new URL(uri.replace("/rest-server/", ""), document.baseURI);
-			save(url.href, `${task.file}-${output}.log`);
-		} catch (error) {
-			this.#said = error.message;
-			this.#changed();
-		}
+		// A link is valid for five minutes, without the user's token.
+		const { locations } = await get(task.path, { signal });
+		const output = this.#output.value;
+		const { uri } = locations.find(({ name }) => name === output);
+		const url = new URL(uri.replace("/rest-server/", ""), document.baseURI);
+		save(url.href, `${task.file}-${output}.log`);
 	}
 }
 

@@ -68,18 +68,18 @@ export class Selection {
 
 	/** Asks once for all jobs before they are stopped or deleted. */
 	async #ask({ verb, act, done, warning }, jobs) {
-		const choices = { verb: `${verb} ${plural(jobs.length, "job")}`, danger: true,
-			refuse: `Do not ${verb.toLowerCase()}` };
-		const text = `${verb} ${named(jobs)}? ${warning}`;
-		if (await ask({ title: verb, text, ...choices })) this.#forAll(jobs, act, done);
+		const question = { text: `${verb} ${named(jobs)}? ${warning}`,
+			verb: `${verb} ${plural(jobs.length, "job")}`, refuse: `Do not ${verb.toLowerCase()}` };
+		if (await ask(question)) this.#forAll(jobs, act, done);
 	}
 
 	async #tag() {
 		const jobs = this.#jobs;
 		const more = { maxlength: 63, required: true, autofocus: true };
 		const input = el("input", { "aria-label": "Tag", ...more });
-		const question = { title: "Tag", text: `Tag ${named(jobs)}`, verb: "Add the tag", input };
 		const tag = (id) => addTag(id, input.value.trim());
-		if (await ask(question)) this.#forAll(jobs, tag, "tagged");
+		if (await ask({ text: `Tag ${named(jobs)}`, verb: "Add the tag", input })) {
+			this.#forAll(jobs, tag, "tagged");
+		}
 	}
 }

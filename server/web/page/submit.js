@@ -206,6 +206,4 @@ class SubmitPage {
 	}
 }
 
-export default function submitPage(root, params, signal) {
-	return new SubmitPage(root, signal).begin(params);
-}
+export default (root, params, signal) => new SubmitPage(root, signal).begin(params);

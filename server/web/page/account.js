@@ -98,10 +98,13 @@ function makeForm({ stored, revocable }, act, made) {
 
 /** The answer with the tokens, or null and a sentence in `host`. */
 function list(host, signal) {
-	return keepAsking(() => get(ROUTE, { signal }), signal).catch((error) => {
-		if (error.status === 401 || signal.aborted) throw error;
+	const once = () => get(ROUTE, { signal }).catch((error) => {
 		const isNever = error.code === "NotImplementedError";
 		fill(host, isNever ? NO_TOKENS : error.status === 403 ? ONLY_PEOPLE : error.message);
+		throw error;
+	});
+	return keepAsking(once, signal).catch((error) => {
+		if (error.status === 401 || signal.aborted) throw error;
 		return null;
 	});
 }

@@ -3,7 +3,7 @@
 
 import { get, session } from "./api.js";
 import { el, fill } from "./dom.js";
-import { settingOf, valueAt } from "./schema.js";
+import { valueAt } from "./schema.js";
 
 const FILE_MOST = 16 << 20; // bytes
 
@@ -47,16 +47,13 @@ export function acceptFiles(area, load, signal) {
 
 /** Examples, of which the editor gets the chosen one. */
 export function exampleChooser(editor, signal, fail) {
-	let examples = [];
 	const list = el("select", { on: { change: () => {
-		const chosen = examples[Number(list.value)];
-		if (chosen) editor.text = chosen.text;
+		if (list.value) editor.text = list.value;
 		list.value = "";
 	} } }, option("", "choose ..."));
-	get("web/examples.json", { signal }).then((all) => {
-		examples = all;
-		list.append(...all.map(({ name, title }, i) => option(i, title || name)));
-	}).catch(fail);
+	get("web/examples.json", { signal }).then((all) =>
+		list.append(...all.map(({ name, title, text }) => option(text, title || name))))
+		.catch(fail);
 	return list;
 }
 
@@ -69,17 +66,14 @@ const clusterPath = (text) =>
 export function clusterChooser(editor, signal, fail) {
 	let names = session.user?.virtualCluster ?? [];
 	const update = () => {
-		const text = editor.document;
-		const now = valueAt(text, clusterPath(text)) ?? "";
+		const now = valueAt(editor.text, clusterPath(editor.text)) ?? "";
 		const all = [...new Set([...names, now])].filter(Boolean);
 		fill(list, option("", "not set"), all.map((name) => option(name, name)));
 		list.value = now;
 	};
 	const choose = () => {
-		const text = editor.document;
-		const change = list.value && settingOf(text, clusterPath(text), list.value);
-		if (change) editor.replace(change);
-		else if (list.value) fail(new Error("Write the job first, or choose an example."));
+		const hasPlace = !list.value || editor.set(clusterPath(editor.text), list.value);
+		if (!hasPlace) fail(new Error("Write the job first, or choose an example."));
 		update();
 	};
 	const list = el("select", { on: { change: choose } });

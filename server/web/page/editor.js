@@ -8,7 +8,7 @@ import {
 	keymap, lineNumbers, standardKeymap, syntaxHighlighting, tags, toggleComment, yamlParser,
 } from "./codemirror.js";
 import { el } from "./dom.js";
-import { complete, describe, isJson } from "./schema.js";
+import { complete, describe, isJson, settingOf } from "./schema.js";
 
 const AFTER_COMPOSITION = 50; // ms; CodeMirror reads the composed text first
 const MARKED_MOST = 200; // characters of a mark
@@ -246,13 +246,15 @@ export function createEditor(host, { text, label, change }) {
 			view.dispatch({ selection: { anchor: at }, scrollIntoView: true });
 			view.focus();
 		},
-		/** Makes a change {from, to, insert}, whose offsets are those of `document`. */
-		replace({ from, to, insert }) {
-			const changes = { from, to, insert: insert.replaceAll("\n", view.state.lineBreak) };
-			view.dispatch({ changes, scrollIntoView: true });
+		/** Gives the scalar at a path of keys a value; false: the text has no place for it. */
+		set(path, value) {
+			const { doc, lineBreak } = view.state;
+			const setting = settingOf(doc.toString(), path, value);
+			if (!setting) return false;
+			const insert = setting.insert.replaceAll("\n", lineBreak);
+			view.dispatch({ changes: { ...setting, insert }, scrollIntoView: true });
+			return true;
 		},
-		/** The text as its offsets count: each line break is one character. */
-		get document() { return view.state.doc.toString(); },
 		destroy: () => view.destroy(),
 	};
 }

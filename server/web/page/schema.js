@@ -268,8 +268,9 @@ function find(tree, text, path) {
 /** The text of the scalar at a path, or null. */
 export const valueAt = (text, path) => textOf(find(parse(text), text, path).at, text);
 
-/** The path of the name in a job of any dialect, or undefined. */
-export const namePathOf = (text) => NAMES.find((path) => valueAt(text, path) !== null);
+/** The path of the name in a job of any dialect. */
+export const namePathOf = (text) =>
+	NAMES.find((path) => valueAt(text, path) !== null) ?? NAMES.at(-1);
 
 /** The change {from, to, insert} that gives the scalar at a path a value and keeps all else; null
  * if the text has no place for it. */

@@ -9,7 +9,7 @@ import { draftOf, dropDraft, keepDraft, submissionKey } from "./draft.js";
 import { createEditor } from "./editor.js";
 import { createForm } from "./form.js";
 import { announce, go } from "./frame.js";
-import { loadSchema, namePathOf, settingOf, valueAt } from "./schema.js";
+import { loadSchema, namePathOf, valueAt } from "./schema.js";
 import { shortcut } from "./shortcuts.js";
 
 const BEFORE = "This was before the text had mistakes.";
@@ -27,14 +27,9 @@ const REMEDIES = new Map([
 let isPreviewOpen = false;
 
 const isBlank = (text) => !text.trim();
-const nameOf = ({ document: text }) => valueAt(text, namePathOf(text) ?? ["name"]);
-
+const nameOf = ({ text }) => valueAt(text, namePathOf(text));
 /** Changes the name in the text, and nothing else. */
-function rename(editor, name) {
-	const text = editor.document;
-	const change = settingOf(text, namePathOf(text) ?? ["name"], name);
-	if (change) editor.replace(change);
-}
+const rename = (editor, name) => editor.set(namePathOf(editor.text), name);
 
 /** Submits a text, and opens the page of its job. */
 async function submitText(text) {

@@ -85,7 +85,8 @@ export function sorted(rows, value, isDown) {
 /** A table. columns: {name, cell(row)} and optionally width; minor: not on phones; number: to the
  * right; node: cell(row) is a node, made once for each row object, else it is a text; title(row): a
  * text on hover other than that of the cell; id and value(row): the table can be sorted by it.
- * key(row): its identity; empty: what is there without rows. sort: {id, isDown}, onSort(sort).
+ * key(row): its identity; empty: what is there without rows; onShow(node, row): after each change
+ * of the row in the document. sort: {id, isDown}, onSort(sort).
  * With nameOf(row), rows can be selected: onSelect(rows) after each change. */
 export class VirtualTable {
 	selected = new Set(); // keys
@@ -93,12 +94,12 @@ export class VirtualTable {
 	#active; // the key of the row that Tab reaches
 	#last; // the key of the row that was selected last
 
-	constructor({ label, columns, key, empty = "None.", sort, onSort, nameOf, onSelect }) {
+	constructor({ label, columns, key, empty, onShow, sort, onSort, nameOf, onSelect }) {
 		const what = `Select all ${label.toLowerCase()}`;
 		const all = nameOf && checkbox(what, () => this.#selectAll());
 		const boxes = { name: all, width: "36px", node: true, cell: this.#box(nameOf) };
 		if (nameOf) columns = [boxes, ...columns];
-		Object.assign(this, { columns, key, all, sort, onSort, onSelect });
+		Object.assign(this, { columns, key, all, onShow, sort, onSort, onSelect });
 		this.body = el("tbody", { role: "rowgroup", on: {
 			keydown: (event) => this.#keys(event), focusin: (event) => this.#focused(event) } });
 		const cols = columns.map((column) => el("col", { class: classOf(column) }));
@@ -236,6 +237,7 @@ export class VirtualTable {
 			node.classList.toggle("selected", this.selected.has(key));
 			node.querySelector("input").checked = this.selected.has(key);
 		}
+		this.onShow?.(node, row);
 		this.#reachable(node, key === this.#active);
 	}
 

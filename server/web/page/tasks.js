@@ -67,27 +67,21 @@ export class TaskList {
 		this.all = link("All tasks", () => choose(ALL));
 		this.table = new VirtualTable({
 			label: "Tasks", key: taskName, empty: "There are no tasks yet.",
-			columns: [{ name: "Task", node: true, cell: (task) => this.#link(taskName(task)) },
+			onShow: (node, task) => {
+				node.title = taskName(task);
+				this.#mark(node.querySelector("button"), node.title);
+			},
+			columns: [{ name: "Task", node: true,
+				cell: (task) => link(taskName(task), () => choose(taskName(task))) },
 				{ name: "State", width: "104px", node: true, cell: (task) => state(stateOf(task)) },
 				{ name: "Duration", width: "80px", cell: runTime },
 				{ name: "GPUs", width: "52px", number: true, cell: gpusOf }],
 		});
-		const { body, list: { rows } } = this.table;
-		const { update } = rows;
-		rows.update = (node, i) => {
-			update(node, i);
-			node.title = taskName(this.table.rows[i]);
-			this.#mark(node.querySelector("button"), node.title);
-		};
-		body.addEventListener("click", ({ target }) => {
+		this.table.body.addEventListener("click", ({ target }) => {
 			if (!target.closest("button")) target.closest("tr")?.querySelector("button")?.click();
 		});
 		this.element = el("section", { class: "tasks", "aria-label": "Tasks" },
 			this.all, this.table.element);
-	}
-
-	#link(name) {
-		return link(name, () => this.choose(name));
 	}
 
 	#mark(button, name) {

@@ -127,14 +127,10 @@ export default async function accountPage(root, params, signal) {
 	const error = el("p", { class: "error", role: "alert" });
 	fill(root, el("h1", { tabindex: "-1" }, "Account"), el("div", { class: "account-page" },
 		userPanel(), titled("Tokens", note, form, error, fresh, table)));
-	const act = async (change) => {
+	const act = (change) => {
 		fill(error);
-		try {
-			const isDone = await change;
-			if (isDone !== false && session.user) await show();
-		} catch (refused) {
-			if (!signal.aborted) fill(error, refused.message);
-		}
+		change.then((isDone) => isDone === false || !session.user || show())
+			.catch(({ message }) => fill(error, message));
 	};
 	const show = async () => {
 		const answer = await list(note, signal);

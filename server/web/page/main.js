@@ -98,23 +98,17 @@ async function show() {
 let isNew = true; // the first answers of this page have not come
 let slowTimer, doneTimer;
 
-function showSlow() {
-	byId("waiting").hidden = false;
-	if (isNew) byId("loading").textContent = "Loading ...";
-}
-
-function showDone() {
-	clearTimeout(slowTimer);
-	slowTimer = undefined;
-	isNew = false;
-	byId("waiting").hidden = true;
-	byId("loading").textContent = "";
+function showWaiting(yes) {
+	isNew &&= yes;
+	byId("waiting").hidden = !yes;
+	byId("loading").textContent = isNew ? "Loading ..." : "";
+	if (!yes) slowTimer = clearTimeout(slowTimer);
 }
 
 changes.addEventListener("waiting", ({ detail: n }) => {
 	clearTimeout(doneTimer);
-	if (n) slowTimer ??= setTimeout(showSlow, SLOW_MS);
-	else doneTimer = setTimeout(showDone); // the next request may follow at once
+	if (n) slowTimer ??= setTimeout(showWaiting, SLOW_MS, true);
+	else doneTimer = setTimeout(showWaiting, 0, false); // the next request may follow at once
 });
 
 // ---- the header ----

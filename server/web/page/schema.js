@@ -65,17 +65,14 @@ function ancestor(node, names) {
 }
 
 // ---- the schema ----
-const loaded = new Map(); // name -> promise
+const loaded = {}; // promises, by name
 
 /** The schema of a version, "v1" or "v2", which is asked for once. */
-export function loadSchema(name) {
-	if (!loaded.has(name)) {
-		const schema = get(`api/v2/schemas/${name}`);
-		schema.catch(() => loaded.delete(name));
-		loaded.set(name, schema);
-	}
-	return loaded.get(name);
-}
+export const loadSchema = (name) => loaded[name] ??= get(`api/v2/schemas/${name}`)
+	.catch((error) => {
+		delete loaded[name];
+		throw error;
+	});
 
 const schemaOf = (root) =>
 	loadSchema(root.has("jobName") && !root.has("protocolVersion") ? "v1" : "v2");

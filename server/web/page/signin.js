@@ -19,15 +19,11 @@ function form(heading, inputs, submit, then) {
 		event.preventDefault();
 		button.disabled = true;
 		fill(error);
-		try {
-			await submit(keep.checked);
-			location.replace(then);
-		} catch (refused) {
-			fill(error, refused.message);
+		await submit(keep.checked).then(() => location.replace(then), ({ message }) => {
+			fill(error, message);
 			Object.values(inputs).at(-1).focus();
-		} finally {
-			button.disabled = false;
-		}
+		});
+		button.disabled = false;
 	};
 	return el("form", { class: "panel stack", "aria-label": heading, on: { submit: listener } },
 		el("h2", null, heading), Object.entries(inputs).map((one) => field(...one)),

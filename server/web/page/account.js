@@ -2,8 +2,8 @@
 
 import { copyText } from "./actions.js";
 import { get, keepAsking, send, session, signOut } from "./api.js";
-import { ago, button, duration, el, field, fill, now, panel, plainTable, scrolled,
-	time, titled } from "./dom.js";
+import { ago, button, duration, el, field, fill, now, panel, plainTable, scrolled, time,
+	titled } from "./dom.js";
 import { announce, ask } from "./frame.js";
 
 const ROUTE = "api/v2/tokens";

@@ -1,4 +1,5 @@
-// What a page shows around and above itself: the address, a message, dialogs.
+// What a page shows around and above itself: the address, a message, dialogs; keys that act while
+// the user does not type, and the list of them.
 
 import { el } from "./dom.js";
 
@@ -49,3 +50,55 @@ export async function ask({ verb, title = verb, text, refuse, input }) {
 		el("div", { class: "choices" }, agree, cancel));
 	return await showDialog(title, form) === "yes";
 }
+
+const SEQUENCE_MS = 1500; // between two keys of a shortcut
+const TYPING = "input:not([type=checkbox]), textarea, select, [contenteditable]";
+const PRESSED = "a, button, summary"; // Enter and the space bar press these
+
+const shortcuts = new Map(); // "g l" -> {text, act, isGeneral}
+let begun = ""; // the first key of two
+let begunAt = 0;
+
+/** act() at these keys ("j", "g l"), while the user does not type and the signal has not aborted;
+ * text: what it does, for the list of shortcuts. */
+export function shortcut(keys, text, act, signal) {
+	const one = { text, act, isGeneral: !signal };
+	shortcuts.set(keys, one);
+	signal?.addEventListener("abort", () => {
+		if (shortcuts.get(keys) === one) shortcuts.delete(keys);
+	});
+}
+
+function pressed(event) {
+	const { key, timeStamp } = event;
+	const at = (selector) => event.composedPath()[0].closest?.(selector);
+	if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing || at(TYPING)) return;
+	if (["Enter", " "].includes(key) && at(PRESSED)) return;
+	const dialog = document.querySelector("dialog[open]");
+	if (dialog && key === "?") dialog.querySelector(".shortcuts")?.closest("dialog").close();
+	if (dialog) return;
+	const keys = (timeStamp - begunAt < SEQUENCE_MS ? begun : "") + key;
+	begun = "";
+	if (shortcuts.has(keys)) {
+		event.preventDefault();
+		shortcuts.get(keys).act();
+	} else if ([...shortcuts.keys()].some((name) => name.startsWith(`${key} `))) {
+		[begun, begunAt] = [`${key} `, timeStamp];
+	}
+}
+
+export function showShortcuts() {
+	const row = ([keys, { text }]) => el("div", null,
+		el("dt", null, keys.split(" ").map((key) => el("kbd", null, key))), el("dd", null, text));
+	const part = (heading, general) => {
+		const rows = [...shortcuts].filter(([, { isGeneral }]) => isGeneral === general).map(row);
+		return rows.length > 0 &&
+			el("section", null, el("h3", null, heading), el("dl", { class: "keys" }, rows));
+	};
+	showDialog("Shortcuts", el("h2", null, "Shortcuts"),
+		el("div", { class: "shortcuts" }, part("On this page", false), part("Everywhere", true)),
+		el("form", { method: "dialog" }, el("button", { autofocus: true }, "Close")));
+}
+
+addEventListener("keydown", pressed);
+shortcut("?", "this list", showShortcuts);

@@ -2,12 +2,10 @@
 
 import { session } from "./api.js";
 import { areaChart, seriesOf } from "./chart.js";
-import { COLUMNS, STATES } from "./columns.js";
 import { button, el, field, fill, idOf, now } from "./dom.js";
-import { Feed } from "./feed.js";
-import { go, setQuery } from "./frame.js";
+import { go, setQuery, shortcut } from "./frame.js";
+import { COLUMNS, Feed, STATES } from "./rows.js";
 import { Selection } from "./selection.js";
-import { shortcut } from "./shortcuts.js";
 import { VirtualTable } from "./table.js";
 
 const FILTERS =

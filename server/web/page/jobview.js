@@ -2,13 +2,12 @@
 
 import { copyText, written } from "./actions.js";
 import { get, session } from "./api.js";
-import { attemptTable, eventTable, jobFacts, taskChart, taskFacts } from "./details.js";
+import { attemptTable, eventTable, failureOf, failurePanel, jobFacts, markOf, taskChart,
+	taskFacts } from "./details.js";
 import { button, el, fill, link, now, onlyChanges, pathOf } from "./dom.js";
-import { failureOf, failurePanel, markOf } from "./failure.js";
-import { announce, setQuery } from "./frame.js";
+import { announce, setQuery, shortcut } from "./frame.js";
 import { JobHead } from "./jobhead.js";
 import { JobLog } from "./joblog.js";
-import { shortcut } from "./shortcuts.js";
 import { Tabs } from "./tabs.js";
 import { ALL, TaskList, taskName, tasksInOrder, tasksOf } from "./tasks.js";
 

@@ -2,8 +2,7 @@
 
 import { awaited, changes, getText, keepAsking, session, signOut, start } from "./api.js";
 import { button, el, fill } from "./dom.js";
-import { announce, go } from "./frame.js";
-import { shortcut, showShortcuts } from "./shortcuts.js";
+import { announce, go, shortcut, showShortcuts } from "./frame.js";
 
 const ROUTES = [
 	[/^\/jobs$/, () => import("./jobs.js")],

@@ -2,8 +2,7 @@
 
 import { addTag, deleteJob, stopJob } from "./actions.js";
 import { button, el, fill, idOf, listed, plural } from "./dom.js";
-import { announce, ask, go } from "./frame.js";
-import { shortcut } from "./shortcuts.js";
+import { announce, ask, go, shortcut } from "./frame.js";
 
 const STOP = { verb: "Stop", act: stopJob, done: "stopped",
 	warning: "All tasks end; a stopped job cannot be continued." };

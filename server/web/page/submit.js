@@ -2,15 +2,14 @@
 
 import { freeName, takeCode, written } from "./actions.js";
 import { get, isKnown, send, session } from "./api.js";
-import { Checker, ROUTE, markItems, marksOfError, writtenPath } from "./checker.js";
+import { Checker, markItems, marksOfError, ROUTE, writtenPath } from "./checker.js";
 import { acceptFiles, clusterChooser, exampleChooser, fileChooser, readFile } from "./choosers.js";
 import { button, el, field, fill, pathOf, plural } from "./dom.js";
 import { draftOf, dropDraft, keepDraft, submissionKey } from "./draft.js";
 import { createEditor } from "./editor.js";
 import { createForm } from "./form.js";
-import { announce, go } from "./frame.js";
+import { announce, go, shortcut } from "./frame.js";
 import { loadSchema, namePathOf, valueAt } from "./schema.js";
-import { shortcut } from "./shortcuts.js";
 
 const BEFORE = "This was before the text had mistakes.";
 const NO_TEXT = "There are no objects, because there is no text of a job.";

@@ -10,7 +10,6 @@ const ROUTE = "api/v2/tokens";
 const DAY = 86400;
 const LIFETIMES = [["1 day", DAY], ["1 week", 7 * DAY], ["30 days", 30 * DAY],
 	["90 days", 90 * DAY], ["1 year", 365 * DAY], ["never", ""]];
-const USUAL = "30 days";
 const ONLY_PEOPLE = "You are signed in with a token of an application or of another issuer, " +
 	"which cannot manage tokens. Sign in as a person.";
 const NO_TOKENS = "This server runs without logins and tokens.";
@@ -81,7 +80,7 @@ function makeForm({ stored, revocable }, act, made) {
 	const name = el("input", { maxlength: 63, pattern: "[A-Za-z0-9_.\\-]+", autocomplete: "off",
 		spellcheck: "false", size: 16, title: "letters, digits, -, _ and ." });
 	const lifetime = el("select", null, LIFETIMES.filter(([, seconds]) => seconds || revocable)
-		.map(([text, value]) => el("option", { value, selected: text === USUAL }, text)));
+		.map(([text, value]) => el("option", { value, selected: text === "30 days" }, text)));
 	const submit = async () => {
 		const body = {};
 		if (lifetime.value) body.expiration = Number(lifetime.value);

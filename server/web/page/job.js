@@ -24,9 +24,7 @@ class JobPage {
 		signal.addEventListener("abort", () => { clearInterval(clock); this.#refresh(); });
 	}
 
-	get #isOver() {
-		return isOver(this.view.live?.jobStatus.state);
-	}
+	get #isOver() { return isOver(this.view.live?.jobStatus.state); }
 
 	#refresh() {
 		this.#isDue = true;

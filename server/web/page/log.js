@@ -209,13 +209,9 @@ export class Log {
 		return one;
 	}
 
-	get #open() {
-		return this.terminals.map(({ open }) => open).filter(({ text }) => text);
-	}
+	get #open() { return this.terminals.map(({ open }) => open).filter(({ text }) => text); }
 
-	get count() {
-		return this.#lines.size + this.#open.length;
-	}
+	get count() { return this.#lines.size + this.#open.length; }
 
 	/** The line with this number. */
 	line(number) {

@@ -165,9 +165,7 @@ class LogLines {
 		new ResizeObserver(() => requestAnimationFrame(() => this.render())).observe(this.element);
 	}
 
-	get isOfMany() {
-		return this.log.terminals.length > 1;
-	}
+	get isOfMany() { return this.log.terminals.length > 1; }
 
 	/** "worker[0] ", before a line of several tasks. */
 	#prefix({ terminal }) {

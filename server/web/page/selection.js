@@ -32,9 +32,7 @@ export class Selection {
 		this.update([]);
 	}
 
-	get #running() {
-		return this.#jobs.filter(({ completedTime }) => !completedTime);
-	}
+	get #running() { return this.#jobs.filter(({ completedTime }) => !completedTime); }
 
 	#say(text) {
 		if (this.#count.textContent !== text) fill(this.#count, text);

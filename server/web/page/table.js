@@ -66,7 +66,6 @@ export class VirtualList {
 }
 
 let collator; // made when it is needed: that takes 20 ms
-const classOf = ({ number, minor }) => `${number ? "number" : ""} ${minor ? "minor" : ""}`.trim();
 const checkbox = (label, click) =>
 	el("input", { type: "checkbox", on: { click }, "aria-label": label });
 const spacer = () => el("tr", { class: "spacer", "aria-hidden": "true" }, el("td"));
@@ -82,11 +81,11 @@ export function sorted(rows, value, isDown) {
 	return rows.map((row) => ({ row, at: value(row) })).sort(order).map(({ row }) => row);
 }
 
-/** A table. columns: {name, cell(row)} and optionally width; minor: not on phones; number: to the
- * right; node: cell(row) is a node, made once for each row object, else it is a text; title(row): a
- * text on hover other than that of the cell; id and value(row): the table can be sorted by it.
- * key(row): its identity; empty: what is there without rows; onShow(node, row): after each change
- * of the row in the document. sort: {id, isDown}, onSort(sort).
+/** A table. columns: {name, cell(row)} and optionally width; kind: the classes "minor", not on
+ * phones, and "number", to the right; node: cell(row) is a node, made once for each row object,
+ * else it is a text; title(row): a text on hover other than that of the cell; id and value(row):
+ * the table can be sorted by it. key(row): its identity; empty: what is there without rows;
+ * onShow(node, row): after each change of a row in the document. sort: {id, isDown}, onSort(sort).
  * With nameOf(row), rows can be selected: onSelect(rows) after each change. */
 export class VirtualTable {
 	selected = new Set(); // keys
@@ -102,7 +101,7 @@ export class VirtualTable {
 		Object.assign(this, { columns, key, all, onShow, sort, onSort, onSelect });
 		this.body = el("tbody", { role: "rowgroup", on: {
 			keydown: (event) => this.#keys(event), focusin: (event) => this.#focused(event) } });
-		const cols = columns.map((column) => el("col", { class: classOf(column) }));
+		const cols = columns.map(({ kind }) => el("col", { class: kind }));
 		cols.forEach((col, i) => { col.style.width = columns[i].width ?? ""; });
 		// The roles, for pages that show the rows otherwise than as a table.
 		const heads = columns.map((column) => this.#head(column));
@@ -113,7 +112,7 @@ export class VirtualTable {
 		this.scroller = el("div", { class: "table" }, this.table);
 		this.element = el("div", null, this.scroller, this.empty);
 		const model = el("tr", { role: "row" }, columns.map((column) => el("td",
-			{ role: "cell", class: classOf(column), "data-name": column.id && column.name })));
+			{ role: "cell", class: column.kind, "data-name": column.id && column.name })));
 		this.list = new VirtualList(this.scroller, this.body, spacer, {
 			count: () => this.#rows.length,
 			key: (i) => key(this.#rows[i]),
@@ -164,11 +163,11 @@ export class VirtualTable {
 	}
 
 	// ---- order ----
-	#head({ id, name, number, minor }) {
+	#head({ id, name, kind }) {
 		const by = this.sort?.id === id && id;
 		const button = id && el("button", { type: "button", class: "sort",
 			on: { click: ({ target }) => this.#sortBy(id, target.closest("th")) } }, name);
-		return el("th", { scope: "col", role: "columnheader", class: classOf({ number, minor }),
+		return el("th", { scope: "col", role: "columnheader", class: kind,
 			"aria-sort": by && (this.sort.isDown ? "descending" : "ascending") }, button ?? name);
 	}
 

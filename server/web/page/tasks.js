@@ -75,7 +75,7 @@ export class TaskList {
 				cell: (task) => link(taskName(task), () => choose(taskName(task))) },
 				{ name: "State", width: "104px", node: true, cell: (task) => state(stateOf(task)) },
 				{ name: "Duration", width: "80px", cell: runTime },
-				{ name: "GPUs", width: "52px", number: true, cell: gpusOf }],
+				{ name: "GPUs", width: "52px", kind: "number", cell: gpusOf }],
 		});
 		this.table.body.addEventListener("click", ({ target }) => {
 			if (!target.closest("button")) target.closest("tr")?.querySelector("button")?.click();

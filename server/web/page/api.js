@@ -341,7 +341,6 @@ export async function stream(path, how) {
 	});
 }
 
-
 /** Returns true if the same request may succeed later. */
 export const isPassing = ({ status }) => status === 0 || status === 429 || status >= 500;
 

@@ -105,7 +105,6 @@ export const clock = { ahead: 0 };
 /** The time by the server's clock. */
 export const now = () => Date.now() + clock.ahead;
 
-
 /** "45s", "3m 20s", "2h 5m", "3d 4h": the two largest units. */
 export function duration(ms) {
 	if (!Number.isFinite(ms)) return "";

@@ -42,7 +42,6 @@ class Reader {
 		Object.assign(this, { task, terminal, name, signal, offer, changed });
 	}
 
-
 	/** Takes the place of the first bytes of an answer. */
 	#place(headers) {
 		const offset = headers.get("X-Log-Offset");

@@ -114,7 +114,7 @@ def test_page_log_of_all_tasks_has_each_line_once(check):
                 found = [line for line in lines if line.startswith("same[0] ")]
                 check.equal("equal lines", len([line for line in found if line == "same[0] "]), len([line for line in found if line == "same[0] tick"]) - 20000)
                 check.equal("the last line of an ended task", lines.count("main[0] the end"), 1)
-                colour = page.js("return [...document.querySelectorAll('.task + span')].map((e) => getComputedStyle(e).color)")
+                colour = page.js("return [...document.querySelectorAll('.line span > span:nth-child(2)')].map((e) => getComputedStyle(e).color)")
                 check.ok("colours of each task", "rgb(87, 199, 116)" in colour, colour[:3])
             def asked_for(*texts):
                 page.look()

@@ -66,13 +66,13 @@ const clusterPath = (text) =>
 export function clusterChooser(editor, signal, fail) {
 	let names = session.user?.virtualCluster ?? [];
 	const update = () => {
-		const now = valueAt(editor.text, clusterPath(editor.text)) ?? "";
+		const now = valueAt(editor.document, clusterPath(editor.document)) ?? "";
 		const all = [...new Set([...names, now])].filter(Boolean);
 		fill(list, option("", "not set"), all.map((name) => option(name, name)));
 		list.value = now;
 	};
 	const choose = () => {
-		const hasPlace = !list.value || editor.set(clusterPath(editor.text), list.value);
+		const hasPlace = !list.value || editor.set(clusterPath(editor.document), list.value);
 		if (!hasPlace) fail(new Error("Write the job first, or choose an example."));
 		update();
 	};

@@ -135,6 +135,7 @@ function separatorOf(text) {
 	if (!/[^\r]\n|^\n|\r(?!\n)/.test(text)) return "\r\n";
 	return text.includes("\n") ? "\n" : "\r";
 }
+const separated = (text) => EditorState.lineSeparator.of(separatorOf(text));
 
 // ---- search ----
 const finder = (view) => view.dom.querySelector(".cm-find");
@@ -219,8 +220,7 @@ export function createEditor(host, { text, label, change }) {
 		state: EditorState.create({
 			doc: text,
 			extensions: [
-				separator.of(EditorState.lineSeparator.of(separatorOf(text))),
-				language.of(languageOf(text)), listen, EXTENSIONS,
+				separator.of(separated(text)), language.of(languageOf(text)), listen, EXTENSIONS,
 				EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
 				EditorView.domEventHandlers(
 					{ compositionend: () => { setTimeout(flush, AFTER_COMPOSITION); } }),
@@ -231,8 +231,7 @@ export function createEditor(host, { text, label, change }) {
 		get text() { return view.state.sliceDoc(); },
 		/** Can be undone. */
 		set text(value) {
-			const wanted = EditorState.lineSeparator.of(separatorOf(value));
-			view.dispatch({ effects: separator.reconfigure(wanted) });
+			view.dispatch({ effects: separator.reconfigure(separated(value)) });
 			const changes = { from: 0, to: view.state.doc.length, insert: value };
 			view.dispatch({ changes, effects: setMarks.of(Decoration.none) });
 		},
@@ -246,12 +245,13 @@ export function createEditor(host, { text, label, change }) {
 			view.dispatch({ selection: { anchor: at }, scrollIntoView: true });
 			view.focus();
 		},
+		/** The text with "\n" for each line break. */
+		get document() { return view.state.doc.toString(); },
 		/** Gives the scalar at a path of keys a value; false: the text has no place for it. */
 		set(path, value) {
-			const { doc, lineBreak } = view.state;
-			const setting = settingOf(doc.toString(), path, value);
+			const setting = settingOf(this.document, path, value);
 			if (!setting) return false;
-			const insert = setting.insert.replaceAll("\n", lineBreak);
+			const insert = setting.insert.replaceAll("\n", view.state.lineBreak);
 			view.dispatch({ changes: { ...setting, insert }, scrollIntoView: true });
 			return true;
 		},

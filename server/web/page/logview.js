@@ -16,7 +16,7 @@ const RATE = 4 << 20, LAST_ROUND = 60000;
 // A stream that is silent for so many ms is begun again; after the end of the task, when it ends.
 const SILENCE = 20000, SILENCE_ENDED = 5000;
 const MOST = 64; // tasks in one log
-const HUES = 6;
+const HUES = ["#8fb8e8", "#d7b56d", "#86c596", "#c9a3e6", "#7fc8c8", "#e0a0a0"]; // of their names
 const UNCERTAIN = "Lines may be repeated or missing from here on.";
 const EARLY = "There is no log yet.";
 
@@ -183,8 +183,8 @@ class LogLines {
 		Object.assign(node, { number, name, line, shown: line.text, needle });
 		at.dataset.number = line.number; // shown by the style, so that it is not copied
 		at.setAttribute("aria-label", name);
-		const hue = log.terminals.indexOf(line.terminal) % HUES;
-		fill(text, this.isOfMany && el("span", { class: `task task-${hue}` }, this.#prefix(line)),
+		const fg = HUES[log.terminals.indexOf(line.terminal) % HUES.length];
+		fill(text, this.isOfMany && styled({ text: this.#prefix(line), style: { fg } }),
 			parts(line, needle).map(styled));
 	}
 

@@ -26,9 +26,9 @@ const REMEDIES = new Map([
 let isPreviewOpen = false;
 
 const isBlank = (text) => !text.trim();
-const nameOf = ({ text }) => valueAt(text, namePathOf(text));
+const nameOf = ({ document: text }) => valueAt(text, namePathOf(text));
 /** Changes the name in the text, and nothing else. */
-const rename = (editor, name) => editor.set(namePathOf(editor.text), name);
+const rename = (editor, name) => editor.set(namePathOf(editor.document), name);
 
 /** Submits a text, and opens the page of its job. */
 async function submitText(text) {

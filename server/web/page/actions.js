@@ -74,7 +74,8 @@ export function written(path, options) {
 }
 
 // ---- files and the clipboard ----
-function saveAs(name, content) {
+/** Saves a text or bytes as a file. */
+export function saveAs(name, content) {
 	const url = URL.createObjectURL(new Blob([content]));
 	el("a", { href: url, download: name }).click();
 	setTimeout(() => URL.revokeObjectURL(url), 60000);

@@ -1,5 +1,6 @@
 // The logs of tasks, followed to their ends, with search.
 
+import { saveAs } from "./actions.js";
 import { ApiError, get, isCrowded, isPassing, pause, session, stream } from "./api.js";
 import { button, el, fill, listed, plural, sizeOf } from "./dom.js";
 import { Log, parts, plain } from "./log.js";
@@ -444,10 +445,8 @@ export class LogView {
 	/** Saves the stored log of one task, or the lines of several as they are here. */
 	async #download() {
 		const { sources: [task], signal, lines } = this;
-		const save = (href, download) => el("a", { href, download }).click();
 		if (lines.isOfMany) {
-			const text = new Blob([lines.text()], { type: "text/plain" });
-			save(URL.createObjectURL(text), `${this.job}-all-tasks.log`);
+			saveAs(`${this.job}-all-tasks.log`, lines.text());
 			return;
 		}
 		// A link is valid for five minutes, without the user's token.
@@ -455,7 +454,7 @@ export class LogView {
 		const output = this.#output.value;
 		const { uri } = locations.find(({ name }) => name === output);
 		const url = new URL(uri.replace("/rest-server/", ""), document.baseURI);
-		save(url.href, `${task.file}-${output}.log`);
+		el("a", { href: url.href, download: `${task.file}-${output}.log` }).click();
 	}
 }
 

@@ -30,20 +30,23 @@ function commandsOf(command) {
 }
 
 /** A job as YAML of version 2. */
-const jobOf = ({ name, image, command, gpus, cpus, memory, instances }) => `protocolVersion: 2
-name: ${scalar(name)}
-type: job
-prerequisites:
-  - name: image
-    type: dockerimage
-    uri: ${scalar(image)}
-taskRoles:
-  main:
-    instances: ${count(instances)}
-    dockerImage: image
-    resourcePerInstance: {gpu: ${count(gpus)}, cpu: ${count(cpus)}, memoryMB: ${mebibytes(memory)}}
-    commands:${commandsOf(command)}
-`;
+const jobOf = ({ name, image, command, gpus, cpus, memory, instances }) => [
+	"protocolVersion: 2",
+	`name: ${scalar(name)}`,
+	"type: job",
+	"prerequisites:",
+	"  - name: image",
+	"    type: dockerimage",
+	`    uri: ${scalar(image)}`,
+	"taskRoles:",
+	"  main:",
+	`    instances: ${count(instances)}`,
+	"    dockerImage: image",
+	"    resourcePerInstance: " +
+		`{gpu: ${count(gpus)}, cpu: ${count(cpus)}, memoryMB: ${mebibytes(memory)}}`,
+	`    commands:${commandsOf(command)}`,
+	"",
+].join("\n");
 
 const PLAIN = { autocomplete: "off", autocapitalize: "off", spellcheck: "false" };
 const NUMBER = { type: "number", min: 0, step: 1 };

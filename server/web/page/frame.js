@@ -59,8 +59,8 @@ const shortcuts = new Map(); // "g l" -> {text, act, isGeneral}
 let begun = ""; // the first key of two
 let begunAt = 0;
 
-/** act() at these keys ("j", "g l"), while the user does not type and the signal has not aborted;
- * text: what it does, for the list of shortcuts. */
+/** act() at these keys ("j", "g l") while the user does not type, and at "Ctrl+Enter" always, until
+ * the signal aborts; text: what it does, for the list of shortcuts. */
 export function shortcut(keys, text, act, signal) {
 	const one = { text, act, isGeneral: !signal };
 	shortcuts.set(keys, one);
@@ -71,18 +71,20 @@ export function shortcut(keys, text, act, signal) {
 
 function pressed(event) {
 	const { key, timeStamp } = event;
+	const isHeld = event.ctrlKey || event.metaKey;
 	const at = (selector) => event.composedPath()[0].closest?.(selector);
-	if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing || at(TYPING)) return;
-	if (["Enter", " "].includes(key) && at(PRESSED)) return;
+	if (event.altKey || event.isComposing || (!isHeld && at(TYPING))) return;
+	if (!isHeld && ["Enter", " "].includes(key) && at(PRESSED)) return;
 	const dialog = document.querySelector("dialog[open]");
 	if (dialog && key === "?") dialog.querySelector(".shortcuts")?.closest("dialog").close();
 	if (dialog) return;
-	const keys = (timeStamp - begunAt < SEQUENCE_MS ? begun : "") + key;
+	const before = timeStamp - begunAt < SEQUENCE_MS ? begun : "";
+	const keys = isHeld ? `Ctrl+${key}` : before + key;
 	begun = "";
 	if (shortcuts.has(keys)) {
 		event.preventDefault();
 		shortcuts.get(keys).act();
-	} else if ([...shortcuts.keys()].some((name) => name.startsWith(`${key} `))) {
+	} else if (!isHeld && [...shortcuts.keys()].some((name) => name.startsWith(`${key} `))) {
 		[begun, begunAt] = [`${key} `, timeStamp];
 	}
 }

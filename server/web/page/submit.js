@@ -87,7 +87,7 @@ class SubmitPage {
 		signal.addEventListener("abort", () => this.editor.destroy());
 		fill(root, this.#elements());
 		acceptFiles(root, this.#load, signal);
-		this.#submitByKeys(root);
+		shortcut("Ctrl+Enter", "submit the job", () => this.#submit(), signal);
 		// So that the first completion is soon there.
 		const fetchSchema = () => loadSchema("v2").catch(() => {});
 		this.#host.addEventListener("focusin", fetchSchema, { once: true });
@@ -104,19 +104,6 @@ class SubmitPage {
 				el("div", { class: "said" }, el("h2", null, "Job"), this.#status, this.#error),
 				this.#host, el("p", { class: "hint" }, HELP),
 				el("section", { "aria-label": "Mistakes" }, this.#list)), this.#preview.element)];
-	}
-
-	/** Ctrl+Enter submits, everywhere on the page. */
-	#submitByKeys(root) {
-		const { signal } = this;
-		root.addEventListener("keydown", (event) => {
-			const isMeant = event.key === "Enter" && (event.ctrlKey || event.metaKey);
-			if (!isMeant || event.isComposing) return;
-			event.preventDefault();
-			event.stopPropagation();
-			this.#submit();
-		}, { capture: true, signal });
-		shortcut("Ctrl+Enter", "submit the job", () => this.#submit(), signal); // for the list
 	}
 
 	#changed() {

@@ -50,7 +50,7 @@ static int open_features(struct loop *l, struct err *e)
 	f->edits = worker_inbox_new(s->edits, e);
 	if (!f->edits)
 		return -1;
-	source = (struct loop_source){ mailbox_fd(&f->edits->box), worker_inbox_run_once, NULL,
+	source = (struct loop_source){ f->edits->box.fd, worker_inbox_run_once, NULL,
 		                       f->edits, false };
 	if (loop_add(l, &source, e) < 0)
 		return -1;

@@ -485,7 +485,6 @@ void start_undo(struct service *s)
 	for (size_t i = 0; i < s->n_loops; i++)
 		loop_done(&s->loops[i]);
 	scheduler_free(v->scheduler);
-	exit_spec_free(v->exit_spec);
 	worker_free(v->edits);
 	upkeep_free(s->upkeep);
 	gc_free(s->gc);
@@ -494,6 +493,7 @@ void start_undo(struct service *s)
 	history_free(v->history);
 	local_close(v->local);
 	follow_free(v->follow); /* after local_close, whose thread uses it */
+	exit_spec_free(v->exit_spec); /* after all threads, which look codes up */
 	login_free(v->login);
 	translator_free(v->translator);
 	account_source_free(v->accounts);

@@ -2,8 +2,8 @@
 /*
  * The rules of the controller: what it knows of Frameworks, their ConfigMaps and pods, and which
  * request is next.  It drives the state machine of jobs/framework/ between watch events and
- *requests, and is pure: no I/O, no clock, no threads.  The shell (k8s/controller/) and the tests
- *feed it.
+ * requests, and is pure: no I/O, no clock, no threads.  The shell (k8s/controller/) and the tests
+ * feed it.
  *
  *	struct rules *r = rules_new(&settings);
  *	rules_list_begin(r, KIND_POD);           (likewise the two other kinds; then events)
@@ -21,10 +21,13 @@
  *
  * - Nothing is created or deleted before the state that announces it is stored.
  * - While requests are unanswered, its state machine is neither synced nor given a new spec; then
- *one sync takes all answers, and one write stores the result.
+ *   one sync takes all answers, and one write stores the result.
  * - An object is gone only after a DELETED event for its uid, or a GET with 404 or another uid.
- * - A status write tests the uid and the annotation rest-lit/controller, which names the leader
- *   that has taken the Framework over; the first write sets it, and tests the resourceVersion.
+ * - A status write tests the uid, the resourceVersion of the newest object that was seen or
+ *answered, and the annotation rest-lit/controller, which names the leader that has taken the
+ *Framework over; the first write sets it.  So a write that is executed late replaces nothing: an
+ *end is final. After a refusal the Framework is read, and the write repeated if another version was
+ *stored.
  * - DELETE carries the uid.  A POST whose answer was lost is settled by a GET before anything else.
  * - A DELETE that was answered 2xx is repeated, later each time, while the object is there and not
  *   dying.  One with force is a request of its own.

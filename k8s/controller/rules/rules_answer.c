@@ -307,11 +307,12 @@ static void look_answer(struct rules_op *op, const struct rules_time *now,
 
 /* ---- writes ---------------------------------------------------------------------------------- */
 
-/* Reads the Framework after a write that was refused. */
-static void store_read_after(struct rules_job *job, const char *message)
+/* Reads the Framework after a write that was refused, or that was not the last one. */
+static void store_read_after(struct rules_job *job, const char *refused, int64_t version)
 {
 	struct rules_op *op = op_new(job, OP_READ, KIND_FRAMEWORK, job->name);
-	op->made = xstrdup(message);
+	op->made = refused ? xstrdup(refused) : NULL;
+	op->version = version;
 	op_send(op);
 }
 
@@ -338,7 +339,7 @@ static void store_done_well(struct rules_op *op, const struct rules_time *now,
 	if (version > before)
 		job->read.seen = version;
 	else if (version < before) /* somebody has written after this */
-		store_read_after(job, "");
+		store_read_after(job, NULL, 0);
 	job_step_at(job, now->ms);
 }
 
@@ -373,12 +374,13 @@ static void store_answer(struct rules_op *op, const struct rules_time *now,
 	/* A test has failed, or the first try of this write was executed after all. */
 	bool read = reply->status == HTTP_UNPROCESSABLE || reply->outcome == STORE_CONFLICT;
 	bool large = reply->status == HTTP_TOO_LARGE || reply->status == HTTP_SERVER_ERROR;
+	int64_t version = op->version;
 	FREE_AUTO char *message = xstrndup(reply->message.p, reply->message.n);
 	op_drop(op);
 	if (reply->outcome == STORE_NOT_FOUND) {
 		job_note_gone(job);
 	} else if (read) {
-		store_read_after(job, message);
+		store_read_after(job, message, version);
 	} else if (reply->outcome == STORE_REFUSED && large && !job->write.packs) {
 		job->write.packs = true;
 		job_step_at(job, now->ms);
@@ -403,12 +405,20 @@ static void read_answer(struct rules_op *op, const struct rules_time *now,
 		op_send_later(op, now);
 		return;
 	}
+	ARENA_AUTO a = { 0 };
+	struct rules_metadata m;
 	bool ours = job->write.fence == FENCE_OURS;
+	int64_t tested = op->version;
 	FREE_AUTO char *refused = TAKE(op->made);
 	op_drop(op);
+	rules_read_metadata(reply->body, &a, &m);
+	if (refused && rules_version(&m) < tested)
+		job_forget(job); /* etcd was restored: what is stored now counts */
 	job_note(r, now, reply->body, true);
-	/* It is still ours, so it is the status that was refused. */
-	if (refused && ours && job->write.fence == FENCE_OURS && job->state != JOB_STORED)
+	/* All that it tested holds, so it is the status that was refused.  Else it is written
+	 * again: a user has changed the Framework, or the first try of the write was executed after
+	 * all. */
+	if (refused && ours && job->write.fence == FENCE_OURS && job->read.seen == tested)
 		store_refused(job, now, HTTP_UNPROCESSABLE, refused);
 	else if (refused && !ours)
 		job->write.hold_ms = now->ms + rules_backoff(r, job->write.take_failures++);

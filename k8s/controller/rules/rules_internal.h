@@ -93,6 +93,7 @@ struct rules_op {
 	bool takes;          /* OP_STORE: it sets the annotation */
 	bool deleted;        /* OP_DELETE, STAGE_LOOK: the DELETE was answered 2xx */
 	int64_t begun_ms;    /* OP_STORE */
+	int64_t version;     /* OP_STORE: which it tests; OP_READ: which the refused write tested */
 	unsigned list;       /* OP_CREATE: the last list of its kind when it was sent */
 	enum framework_answer answer;
 	char *made; /* uid; OP_READ: why the write before was refused */

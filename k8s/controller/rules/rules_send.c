@@ -21,22 +21,22 @@ static void fence_put_text(struct str *out, const char *op, const char *path, co
 	str_char(out, '}');
 }
 
-/* The API server evaluates the tests inside of its update, so a stale leader cannot write, and
- * changes of the spec by users cause no conflict. */
+/* The API server evaluates the tests inside of its update: a former leader cannot write, and a
+ * write that is executed late replaces nothing newer. */
 static void store_write(struct rules_op *op)
 {
 	static const char ANNOTATION[] = "/metadata/annotations/rest-lit~1controller";
 	struct rules_job *job = op->job;
 	const char *identity = job->r->set.identity;
 	struct str *out = &op->body;
+	char version[24];
 	op->takes = job->write.fence != FENCE_OURS;
+	op->version = job->read.seen;
+	(void)snprintf(version, sizeof(version), "%lld", (long long)op->version); /* fits */
 	json_put_open(out, NULL, '[');
 	fence_put_text(out, "test", "/metadata/uid", job->uid);
+	fence_put_text(out, "test", "/metadata/resourceVersion", version);
 	if (op->takes) {
-		char version[24];
-		(void)snprintf(version, sizeof(version), "%lld",
-		               (long long)job->read.seen); /* fits */
-		fence_put_text(out, "test", "/metadata/resourceVersion", version);
 		if (job->write.fence == FENCE_NONE) {
 			fence_put(out, "add", "/metadata/annotations");
 			json_put_raw(out, "value", SPAN("{}"));

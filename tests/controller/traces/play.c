@@ -269,7 +269,7 @@ static bool play_send(struct play *p)
 		p->faulted = true;
 		p->server.keeps = !fault_kills(p->fault.kind) && p->fault.kind != FAULT_LATE &&
 		                  p->fault.kind != FAULT_SHRINK && p->fault.kind != FAULT_TAKEN;
-		p->server.announces = p->fault.kind != FAULT_LATE && p->fault.kind != FAULT_FOREIGN;
+		p->server.announces = p->fault.kind != FAULT_FOREIGN;
 		bool spoilt = play_spoil(p, q);
 		q->executed |= spoilt;
 		play_tell(p, "FAULT", q);

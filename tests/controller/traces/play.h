@@ -45,8 +45,8 @@ struct server {
 	size_t waiting[WATCHES];       /* their number */
 	json_t *named;      /* uids of ConfigMaps and pods that any status had, as members */
 	json_t *configmaps; /* uids of all that the Framework has had */
-	/* Nothing has gone wrong that leaves objects without a task; that puts an old status over a
-	 * newer one. */
+	/* Nothing has gone wrong that leaves objects without a task; nobody else has put an old
+	 * status over a newer one. */
 	bool keeps, announces;
 	char *broken; /* an invariant that did not hold; NULL: none */
 };

@@ -377,7 +377,13 @@ static void delete_check(struct server *s, const struct request *q, const json_t
 		server_blame(s, q, "is deleted, though this process has created it");
 }
 
-/* Only who is in the annotation writes, and none takes over after its successor. */
+static bool framework_is_completed(const json_t *framework)
+{
+	return strcmp(reply_text(json_object_get(framework, "status"), "state"), "Completed") == 0;
+}
+
+/* Only who is in the annotation writes, none takes over after its successor, and an end is final.
+ */
 static void patch_check(struct server *s, const struct request *q, const json_t *before,
                         const json_t *after)
 {
@@ -387,6 +393,8 @@ static void patch_check(struct server *s, const struct request *q, const json_t 
 		server_blame(s, q, "writes, but is not in the annotation");
 	if (leader_number(was) > leader_number(is))
 		server_blame(s, q, "takes over after its successor");
+	if (s->announces && framework_is_completed(before) && !framework_is_completed(after))
+		server_blame(s, q, "takes an end back");
 }
 
 /* ---- execution ------------------------------------------------------------------------------- */

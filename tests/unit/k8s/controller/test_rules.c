@@ -140,12 +140,10 @@ static void scene_answer(struct scene *s, void *request, enum store_outcome outc
 	rules_answer(s->r, &s->now, request, &reply);
 }
 
-/* Executes s->request, a PATCH, as the API server does, and answers. */
-static void scene_patch(struct scene *s)
+/* Executes the body of a PATCH as the API server does; false: a test has failed. */
+static bool scene_execute(struct scene *s, struct span body)
 {
-	ARENA_AUTO a = { 0 };
-	void *request = s->request.arg;
-	json_t *list = json_loadb(s->request.body[0].p, s->request.body[0].n, 0, NULL);
+	json_t *list = json_loadb(body.p, body.n, 0, NULL);
 	size_t i;
 	json_t *op;
 	bool fits = true;
@@ -174,6 +172,15 @@ static void scene_patch(struct scene *s)
 	}
 	json_decref(list);
 	s->version += fits;
+	return fits;
+}
+
+/* Executes s->request, a PATCH, and answers. */
+static void scene_patch(struct scene *s)
+{
+	ARENA_AUTO a = { 0 };
+	void *request = s->request.arg;
+	bool fits = scene_execute(s, s->request.body[0]);
 	scene_answer(s, request, fits ? STORE_OK : STORE_REFUSED, scene_framework(s, &a));
 }
 
@@ -276,6 +283,90 @@ TEST(test_rules_write_nothing_if_the_annotation_has_changed_before_the_event_com
 	assert_false(scene_stored(s, "Succeeded"));
 	assert_string_equal(s->annotation, "second");
 	assert_int_equal(counter_get(&s->counts.fenced), 1);
+	scene_end(s);
+}
+
+/* A pod has ended, so the status is to be written. */
+static void scene_end_pod(struct scene *s, int index, const char *uid)
+{
+	ARENA_AUTO a = { 0 };
+	rules_put(s->r, &s->now, KIND_POD,
+	          span_of(scene_pod(&a, index, uid, "},\"status\":{\"phase\":\"Succeeded\"")));
+}
+
+TEST(test_rules_write_nothing_that_replaces_a_newer_status)
+{
+	ARENA_AUTO a = { 0 };
+	struct scene *s = scene_new();
+	scene_pods(s);
+	scene_end_pod(s, 0, "p0");
+	void *lost = scene_expect(s, STORE_PATCH, KIND_FRAMEWORK);
+	struct span late = arena_span(&a, s->request.body[0]);
+	scene_answer(s, lost, STORE_AMBIGUOUS, "");
+	scene_wait(s, 1000);
+	scene_store(s);
+	FREE_AUTO char *stored = xstrdup(str_c(&s->status));
+	assert_false(scene_execute(s, late));
+	assert_string_equal(str_c(&s->status), stored);
+	scene_end(s);
+}
+
+/* By a user, without an event yet; or by the first try of the write, whose answer was lost. */
+TEST(test_rules_repeat_a_write_if_another_version_was_stored_meanwhile)
+{
+	for (int lost = 0; lost < 2; lost++) {
+		ARENA_AUTO a = { 0 };
+		struct scene *s = scene_new();
+		scene_pods(s);
+		scene_end_pod(s, 0, "p0");
+		if (lost) {
+			void *first = scene_expect(s, STORE_PATCH, KIND_FRAMEWORK);
+			assert_true(scene_execute(s, s->request.body[0]));
+			scene_answer(s, first, STORE_AMBIGUOUS, "");
+			scene_wait(s, 1000);
+		} else {
+			s->version++;
+		}
+		scene_store(s); /* refused */
+		scene_answer(s, scene_expect(s, STORE_GET, KIND_FRAMEWORK), STORE_OK,
+		             scene_framework(s, &a));
+		scene_store(s);
+		assert_true(scene_stored(s, "Succeeded"));
+		assert_string_equal(s->reasons, "");
+		scene_end(s);
+	}
+}
+
+TEST(test_rules_wait_if_the_api_server_refuses_the_status_itself)
+{
+	ARENA_AUTO a = { 0 };
+	struct scene *s = scene_new();
+	scene_pods(s);
+	scene_end_pod(s, 0, "p0");
+	scene_answer(s, scene_expect(s, STORE_PATCH, KIND_FRAMEWORK), STORE_REFUSED, "");
+	scene_answer(s, scene_expect(s, STORE_GET, KIND_FRAMEWORK), STORE_OK,
+	             scene_framework(s, &a));
+	assert_string_equal(s->reasons, "Unstorable,");
+	scene_wait(s, 59000);
+	scene_quiet(s);
+	scene_wait(s, 2000);
+	scene_store(s);
+	assert_true(scene_stored(s, "Succeeded"));
+	scene_end(s);
+}
+
+TEST(test_rules_begin_anew_with_a_framework_of_a_restored_etcd)
+{
+	ARENA_AUTO a = { 0 };
+	struct scene *s = scene_new();
+	scene_pods(s);
+	scene_end_pod(s, 0, "p0");
+	s->version = 5;
+	scene_store(s); /* refused */
+	scene_answer(s, scene_expect(s, STORE_GET, KIND_FRAMEWORK), STORE_OK,
+	             scene_framework(s, &a));
+	scene_store(s);
+	assert_int_equal(counter_get(&s->counts.taken), 2);
 	scene_end(s);
 }
 

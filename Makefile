@@ -327,6 +327,17 @@ $(B)/tests/machine/replay: $(patsubst %.c,$(B)/%.o,$(wildcard tests/machine/*.c)
 $(B)/tests/controller/traces/traces: $(patsubst %.c,$(B)/%.o,$(wildcard tests/controller/traces/*.c)) $(patsubst %,$(B)/tests/machine/%.o,scene compare symbols trace_file) $(B)/libtest.a $(call archives,k8s)
 	$(call note,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_k8s)
+# All states of one Framework, with the rules themselves; with few buckets, since each state is copied.
+EXPLORE := $(patsubst %.c,$(B)/%.o,$(wildcard tests/controller/explore/*.c)) \
+	$(patsubst k8s/controller/%.c,$(B)/tests/controller/explore/%.o,$(wildcard k8s/controller/rules/*.c))
+$(EXPLORE): CFLAGS += -O2 -DRULES_BUCKETS=16 -fno-builtin-malloc
+$(B)/tests/controller/explore/rules/%.o: k8s/controller/rules/%.c Makefile
+	$(call note,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+$(B)/tests/controller/explore/explore: $(EXPLORE) $(call archives,k8s)
+	$(call note,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_k8s)
 $(B)/tests/machine/traces/unpacked: tests/machine/traces.tar.xz
 	$(call note,TAR,$(@D))
 	@rm -rf $(@D) && mkdir -p $(@D)
@@ -338,7 +349,7 @@ $(B)/tests/controller/raw: $(B)/tests/controller/raw.o $(call archives,k8s)
 $(B)/tests/controller/stand $(B)/tests/controller/raw:
 	$(call note,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_k8s)
-TEST_TOOLS := $(B)/tests/machine/replay $(B)/tests/controller/traces/traces $(B)/tests/controller/stand $(B)/tests/controller/raw $(RUNTIME_TOOLS) $(foreach p,$(TEST_PROGRAMS),$(if $(wildcard tests/$(p)/*.c),$(B)/tests/$(p)/$(p)))
+TEST_TOOLS := $(B)/tests/machine/replay $(B)/tests/controller/traces/traces $(if $(filter release,$(FLAVOUR)),$(B)/tests/controller/explore/explore) $(B)/tests/controller/stand $(B)/tests/controller/raw $(RUNTIME_TOOLS) $(foreach p,$(TEST_PROGRAMS),$(if $(wildcard tests/$(p)/*.c),$(B)/tests/$(p)/$(p)))
 # Static, because these programs must use little memory.
 $(B)/tests/bench/measure/measure $(B)/tests/bench/stub/stub: $(B)/%: %.c
 	$(call note,CC,$@)
@@ -431,11 +442,12 @@ slice:
 	tests/tools/slice $(SLICE)
 
 # ---- single suites ---------------------------------------------------------------------------
-ALL_SUITES := unit machine rules controller takeover mutants golden hostile differential replay http e2e runtime arm64 local training page monitoring kill steps trouble upgrade growth soak packages tables tools docs facts lint analyze images layers
+ALL_SUITES := unit machine rules explore controller takeover mutants golden hostile differential replay http e2e runtime arm64 local training page monitoring kill steps trouble upgrade growth soak packages tables tools docs facts lint analyze images layers
 NEEDS_unit := $(UNIT_TESTS) $(B)/pai-runtime
 NEEDS_machine := $(B)/tests/machine/replay $(B)/tests/machine/traces/unpacked
 NEEDS_rules := $(B)/tests/controller/traces/traces $(B)/tests/machine/traces/unpacked
-NEEDS_mutants := $(NEEDS_machine) $(NEEDS_rules) $(B)/tests/unit/main.o $(B)/libmachine.a
+NEEDS_explore := $(B)/tests/controller/explore/explore
+NEEDS_mutants := $(NEEDS_machine) $(NEEDS_rules) $(NEEDS_explore) $(B)/tests/unit/main.o $(B)/libmachine.a
 $(foreach p,golden hostile differential,$(eval NEEDS_$(p) := $(B)/tests/$(p)/$(p)))
 NEEDS_replay := $(B)/tests/fuzz/replay
 NEEDS_growth := $(B)/rest-lit

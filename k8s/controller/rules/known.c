@@ -317,6 +317,15 @@ static struct rules_object *object_of_event(struct rules *r, enum object_kind ki
 	return object_find_known(job, kind, arena_dup(a, m->name), make);
 }
 
+/* A ConfigMap that is there after the end of its Framework. */
+static void configmap_note_late(struct rules *r, const struct rules_metadata *m, struct arena *a)
+{
+	struct span name = span_to(m->name, span_chr(m->name, '-'));
+	struct rules_job *job = job_of_name(r, m->namespace_name, name, false);
+	if (job && job->state == JOB_ENDED && span_is(rules_read_owner(m, a), job->uid))
+		job_remove_late(job, arena_dup(a, m->uid));
+}
+
 /* ---- Frameworks ------------------------------------------------------------------------------ */
 
 static void job_note_complete(struct rules_job *job, const struct rules_time *now,
@@ -415,10 +424,9 @@ static void job_keep_unread(struct rules_job *job, const struct rules_time *now,
 	job_step_at(job, now->ms);
 }
 
-/* The Framework of this job, as it is now.  old: a write of this leader is newer, so only the spec
- * counts, which that write has kept. */
+/* The Framework of this job, as it is now. */
 static void job_compare(struct rules_job *job, const struct rules_time *now, struct span object,
-                        const struct rules_metadata *m, bool old)
+                        const struct rules_metadata *m)
 {
 	ARENA_AUTO a = { 0 };
 	struct rules *r = job->r;
@@ -430,11 +438,6 @@ static void job_compare(struct rules_job *job, const struct rules_time *now, str
 	bool changed = hash != job->read.spec_hash;
 	job->read.spec_hash = hash;
 	job->read.stops = span_is(scan_text(scan_get(spec, "executionType"), &a), "Stop");
-	if (old) {
-		if (changed && job->framework && owned)
-			job_keep_unread(job, now, object, UNREAD_SPEC);
-		return;
-	}
 	job_set_user(job, scan_text(scan_get(m->labels, "userName"), &a));
 	if (!job->framework && !job->n_ops)
 		job_note_complete(job, now, scan_get(object, "status"));
@@ -471,30 +474,24 @@ void job_note(struct rules *r, const struct rules_time *now, struct span object,
 	struct rules_job *job = job_of_name(r, m.namespace_name, m.name, true);
 	int64_t version = rules_version(&m);
 	job->read.list = r->lists[KIND_FRAMEWORK];
-	bool known = version && job->uid;
-	bool old = known && (asked ? version < job->read.seen : version <= job->read.seen);
-	bool same = job->uid && span_is(m.uid, job->uid);
-	if ((known && version <= job->read.version && !asked) || (old && (asked || !same)))
-		return;
-	if (job->uid && !same)
+	if (version && job->uid && version < job->read.version + !asked)
+		return; /* it has nothing new: each write of ours tests the version before it */
+	if (job->uid && !span_is(m.uid, job->uid))
 		job_forget(job);
 	if (!job->uid) {
 		job->uid = xstrndup(m.uid.p, m.uid.n);
 		job_move(job, ON_SIGHT);
 	}
 	job->read.version = version;
-	if (!old)
-		job->read.seen = version;
-	if (job->state == JOB_ENDED && !old) {
-		/* A late write of an older status has replaced the end: as after a restart, what is
-		 * stored counts. */
+	if (job->state == JOB_ENDED) {
+		/* Somebody else has replaced the end: as after a restart, what is stored counts. */
 		struct fw_view view;
 		fw_view_read(scan_get(object, "status"), &a, &view);
 		if (view.state.n && !span_is(view.state, "Completed"))
 			job_move(job, ON_SIGHT);
 	}
 	if (job->state != JOB_ENDED)
-		job_compare(job, now, object, &m, old);
+		job_compare(job, now, object, &m);
 }
 
 void job_note_gone(struct rules_job *job)
@@ -525,6 +522,8 @@ void rules_put(struct rules *r, const struct rules_time *now, enum object_kind k
 	struct rules_object *o = object_of_event(r, kind, &m, &a, true);
 	if (o)
 		object_note(o, now, object, kind);
+	else if (kind == KIND_CONFIGMAP && m.deletion_ms < 0)
+		configmap_note_late(r, &m, &a);
 }
 
 void rules_gone(struct rules *r, const struct rules_time *now, enum object_kind kind,

@@ -129,10 +129,24 @@ static void job_clear(struct rules_job *job)
 	job->delete_ms = 0;
 }
 
+void job_remove_late(struct rules_job *job, const char *uid)
+{
+	const struct rules_op *op;
+	TAILQ_FOREACH(op, &job->ops, next)
+	if (op->uid && strcmp(op->uid, uid) == 0)
+		return;
+	FREE_AUTO char *name = xasprintf("%s-attempt", job->name);
+	op_new_removal(job, KIND_CONFIGMAP, name, uid)->confirm = true;
+}
+
 void job_end(struct rules_job *job, const struct rules_time *now, int64_t ended_s)
 {
 	struct rules_object *o;
+	const struct framework_pod *cm = &job->configmap.view;
 	job_clear(job);
+	if (job->configmap.state == OBJECT_LIVE && !cm->dying &&
+	    strcmp(cm->owner_uid, job->uid) == 0)
+		job_remove_late(job, cm->uid);
 	while ((o = LIST_FIRST(&job->pods)) != NULL)
 		object_free_known(o);
 	object_free_known(&job->configmap);
@@ -145,7 +159,7 @@ void job_forget(struct rules_job *job)
 {
 	job_clear(job);
 	free(TAKE(job->uid));
-	job->read.seen = job->read.version = 0;
+	job->read.version = 0;
 	job->read.spec_hash = 0;
 	heap_remove(&job->r->due, &job->due);
 	job_move(job, ON_GONE);

@@ -30,8 +30,13 @@ static void op_finish(struct rules_op *op, const struct rules_time *now,
 	if (op->verb == OP_CREATE && answer != FRAMEWORK_DONE)
 		op_object(op)->retry_ms =
 		    now->ms + drive_backoff_ms(job->step.sync_failures, RULES_BACKOFF_MS);
-	if (op->stray)
+	if (job->state == JOB_ENDED && answer == FRAMEWORK_FAILED) {
+		op->stage = STAGE_FIRST;
+		op->deleted = false;
+		op_send_later(op, now);
+	} else if (op->stray) {
 		op_drop(op);
+	}
 	job_step_at(job, now->ms);
 }
 
@@ -207,6 +212,9 @@ static bool look_found_gone(struct rules_op *op, const struct rules_time *now,
 		r->absent_ms -= op->verb == OP_LOOK ? RULES_ABSENCE_MS : 0;
 		return false;
 	}
+	/* So is another one of that name, which the last list did not have either. */
+	if (!there && o->state == OBJECT_DOUBTED && op->list == r->lists[op->kind])
+		object_note_gone(o, now, o->view.uid);
 	object_note_gone(o, now, op->uid);
 	if (op->verb == OP_LOOK)
 		counter_add(&r->set.counts->absences, 1);
@@ -322,7 +330,7 @@ static void store_done_well(struct rules_op *op, const struct rules_time *now,
 	ARENA_AUTO a = { 0 };
 	struct rules_metadata m;
 	struct rules_job *job = op->job;
-	int64_t before = job->read.seen;
+	int64_t before = job->read.version;
 	rules_read_metadata(reply->body, &a, &m);
 	int64_t version = rules_version(&m);
 	if (op->takes) {
@@ -337,7 +345,7 @@ static void store_done_well(struct rules_op *op, const struct rules_time *now,
 		job->step.sync_ms = RULES_AT_ONCE;
 	op_drop(op);
 	if (version > before)
-		job->read.seen = version;
+		job->read.version = version;
 	else if (version < before) /* somebody has written after this */
 		store_read_after(job, NULL, 0);
 	job_step_at(job, now->ms);
@@ -418,7 +426,7 @@ static void read_answer(struct rules_op *op, const struct rules_time *now,
 	/* All that it tested holds, so it is the status that was refused.  Else it is written
 	 * again: a user has changed the Framework, or the first try of the write was executed after
 	 * all. */
-	if (refused && ours && job->write.fence == FENCE_OURS && job->read.seen == tested)
+	if (refused && ours && job->write.fence == FENCE_OURS && job->read.version == tested)
 		store_refused(job, now, HTTP_UNPROCESSABLE, refused);
 	else if (refused && !ours)
 		job->write.hold_ms = now->ms + rules_backoff(r, job->write.take_failures++);

@@ -10,8 +10,10 @@
 #include "base/heap.h"
 #include "k8s/controller/rules/rules.h"
 
+#ifndef RULES_BUCKETS /* the tests that copy the rules have few */
+#define RULES_BUCKETS (1 << 14)
+#endif
 enum {
-	RULES_BUCKETS = 1 << 14,
 	RULES_USERS = 256,
 	RULES_FRAMEWORK_STATES = 10,
 	RULES_BACKOFF_MS = 60000,
@@ -94,7 +96,7 @@ struct rules_op {
 	bool deleted;        /* OP_DELETE, STAGE_LOOK: the DELETE was answered 2xx */
 	int64_t begun_ms;    /* OP_STORE */
 	int64_t version;     /* OP_STORE: which it tests; OP_READ: which the refused write tested */
-	unsigned list;       /* OP_CREATE: the last list of its kind when it was sent */
+	unsigned list;       /* the last one of its kind when it was sent */
 	enum framework_answer answer;
 	char *made; /* uid; OP_READ: why the write before was refused */
 	int http;
@@ -157,8 +159,7 @@ struct rules_packed {
 
 /* The part of a Framework that was read. */
 struct rules_read {
-	int64_t seen;    /* the newest resourceVersion */
-	int64_t version; /* that of the newest object; a write of ours may be newer */
+	int64_t version; /* the newest resourceVersion, of an object or of a write */
 	/* The last list that had it.  If r->listed is newer it is doubted: a GET comes first. */
 	unsigned list;
 	uint64_t spec_hash; /* of the newest spec */
@@ -254,6 +255,8 @@ void job_step_at(struct rules_job *job, int64_t ms);
 void job_move(struct rules_job *job, enum rules_event event);
 /* It has ended for good: only its name, uid and time remain. */
 void job_end(struct rules_job *job, const struct rules_time *now, int64_t ended_s);
+/* It has ended, and this ConfigMap of it is there, made by a late request: it is removed. */
+void job_remove_late(struct rules_job *job, const char *uid);
 void job_tell(const struct rules_job *job, const char *reason, const char *message);
 /* The same of a ConfigMap or pod that cannot be created, unless that may pass soon. */
 void job_tell_failure(const struct rules_job *job, const char *name, struct span why);
@@ -296,6 +299,9 @@ void job_note_gone(struct rules_job *job);
 
 /* Takes the unread object, syncs, and decides about the next write. */
 void job_step_once(struct rules_job *job, const struct rules_time *now);
+/* The removal of an object that the state machine does not ask for. */
+struct rules_op *op_new_removal(struct rules_job *job, enum object_kind kind, const char *name,
+                                const char *uid);
 /* The state machine has its templates again. */
 bool job_fatten(struct rules_job *job);
 

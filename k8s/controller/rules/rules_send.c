@@ -31,7 +31,7 @@ static void store_write(struct rules_op *op)
 	struct str *out = &op->body;
 	char version[24];
 	op->takes = job->write.fence != FENCE_OURS;
-	op->version = job->read.seen;
+	op->version = job->read.version;
 	(void)snprintf(version, sizeof(version), "%lld", (long long)op->version); /* fits */
 	json_put_open(out, NULL, '[');
 	fence_put_text(out, "test", "/metadata/uid", job->uid);
@@ -74,7 +74,6 @@ static void review_write(const struct rules_op *op, struct str *out)
 
 static void op_write_create(struct rules_op *op, struct store_request *out)
 {
-	op->list = op->job->r->lists[op->kind];
 	if (op->stage == STAGE_SETTLE) {
 		out->verb = STORE_GET;
 		out->whole = op->kind == KIND_POD; /* with its phase */
@@ -95,6 +94,7 @@ static void op_write_create(struct rules_op *op, struct store_request *out)
 /* A body that could not be made is empty, which the API server refuses. */
 void op_write_request(struct rules_op *op, const struct rules_time *now, struct store_request *out)
 {
+	op->list = op->job->r->lists[op->kind];
 	switch (op->verb) {
 	case OP_CREATE:
 		op_write_create(op, out);

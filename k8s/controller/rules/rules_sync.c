@@ -217,6 +217,7 @@ static void job_take_unread(struct rules_job *job, const struct rules_time *now)
 		read->given = read->next;
 		framework_slim(job->framework);
 		job->step.sync_ms = RULES_AT_ONCE;
+		job->step.sweep |= whole; /* by another status */
 	} else {
 		counter_add(&job->r->set.counts->unreadable, 1);
 		job_tell(job, "Unreadable", err_msg(&e));
@@ -284,6 +285,16 @@ static void job_sync_once(struct rules_job *job, const struct rules_time *now)
 
 /* ---- the next write -------------------------------------------------------------------------- */
 
+struct rules_op *op_new_removal(struct rules_job *job, enum object_kind kind, const char *name,
+                                const char *uid)
+{
+	struct rules_op *op = op_new(job, OP_DELETE, kind, name);
+	op->uid = xstrdup(uid);
+	op->stray = true;
+	op_send(op);
+	return op;
+}
+
 /* Asks for a removal, if that is due and the Framework is taken over. */
 static void sweep_object(struct rules_object *o, const struct rules_time *now,
                          enum object_kind kind, const char *name)
@@ -295,10 +306,7 @@ static void sweep_object(struct rules_object *o, const struct rules_time *now,
 	} else if (job->write.fence != FENCE_OURS) {
 		job->step.asks = ASKS_REQUESTS;
 	} else if (job->n_ops < RULES_WINDOW) {
-		struct rules_op *op = op_new(job, OP_DELETE, kind, name);
-		op->uid = xstrdup(o->view.uid);
-		op->stray = true;
-		op_send(op);
+		(void)op_new_removal(job, kind, name, o->view.uid);
 	}
 }
 
@@ -432,11 +440,10 @@ static void job_expire(struct rules_job *job, const struct rules_time *now)
 
 void job_step_once(struct rules_job *job, const struct rules_time *now)
 {
-	if (job->state == JOB_ENDED) {
+	bool answered = job_send_waiting(job, now);
+	if (job->state == JOB_ENDED)
 		job_expire(job, now);
-		return;
-	}
-	if (!job_send_waiting(job, now) || !job->uid)
+	if (!answered || !job->uid || job->state == JOB_ENDED)
 		return;
 	if (job->read.list < job->r->listed[KIND_FRAMEWORK] && job->n_ops == 0) {
 		op_send(op_new(job, OP_READ, KIND_FRAMEWORK, job->name));

@@ -549,6 +549,78 @@ TEST(test_rules_repeat_the_removal_of_a_stray_that_fails)
 	scene_end(s);
 }
 
+/* What the scene does until nothing is asked for but, perhaps, `verb` of `kind`; at most for some
+ * minutes. */
+static bool scene_comes_to(struct scene *s, enum store_verb verb, enum object_kind kind)
+{
+	ARENA_AUTO a = { 0 };
+	for (int i = 0; i < 300; i++) {
+		if (!rules_next(s->r, &s->now, &s->request))
+			scene_wait(s, 1000);
+		else if (s->request.verb == verb && s->request.kind == kind)
+			return true;
+		else if (s->request.verb == STORE_PATCH)
+			scene_patch(s);
+		else if (s->request.kind == KIND_FRAMEWORK)
+			scene_answer(s, s->request.arg, STORE_OK, scene_framework(s, &a));
+		else
+			scene_answer(s, s->request.arg, STORE_NOT_FOUND, "{}");
+	}
+	return false;
+}
+
+/* A late POST has made a ConfigMap after the end, or shortly before it; a DELETE has no effect. */
+TEST(test_rules_remove_a_configmap_that_is_there_after_the_end)
+{
+	static const char LATE[] =
+	    "{\"metadata\":{\"name\":\"job-attempt\",\"namespace\":\"ns\",\"uid\":"
+	    "\"late\",\"ownerReferences\":[{\"controller\":true,\"uid\":\"fw\"}]}}";
+	struct scene *s = scene_new();
+	scene_pods(s);
+	s->spec = STOPPED;
+	scene_show(s);
+	assert_true(scene_comes_to(s, STORE_DELETE, KIND_CONFIGMAP));
+	void *first = s->request.arg;
+	rules_gone(s->r, &s->now, KIND_CONFIGMAP, span_of(CONFIGMAP));
+	scene_answer(s, first, STORE_OK, "{}");
+	assert_false(scene_comes_to(s, STORE_DELETE, KIND_CONFIGMAP));
+	assert_true(scene_stored(s, "\"Completed\""));
+	rules_put(s->r, &s->now, KIND_CONFIGMAP, span_of(LATE));
+	for (int i = 0; i < 2; i++) {
+		assert_true(scene_comes_to(s, STORE_DELETE, KIND_CONFIGMAP));
+		assert_string_equal(s->request.uid, "late");
+		scene_answer(s, s->request.arg, STORE_OK, "{}");
+		scene_answer(s, scene_expect(s, STORE_GET, KIND_CONFIGMAP), STORE_OK, LATE);
+	}
+	rules_free(s->r); /* and the next leader */
+	scene_lead(s, "second");
+	rules_put(s->r, &s->now, KIND_CONFIGMAP, span_of(LATE));
+	assert_true(scene_comes_to(s, STORE_DELETE, KIND_CONFIGMAP));
+	scene_answer(s, s->request.arg, STORE_NOT_FOUND, "{}");
+	assert_false(scene_comes_to(s, STORE_DELETE, KIND_CONFIGMAP));
+	scene_end(s);
+}
+
+/* The status names a pod that is gone, and the list lacks another one of its name. */
+TEST(test_rules_ask_once_about_a_name_that_a_list_lacks)
+{
+	ARENA_AUTO a = { 0 };
+	struct scene *s = scene_new();
+	scene_pods(s);
+	rules_gone(
+	    s->r, &s->now, KIND_POD,
+	    span_of(scene_pod(&a, 1, "p1", ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"")));
+	rules_put(s->r, &s->now, KIND_POD, span_of(scene_pod(&a, 1, "late", "")));
+	rules_list_begin(s->r, KIND_POD);
+	rules_put(s->r, &s->now, KIND_POD, span_of(scene_pod(&a, 0, "p0", "")));
+	rules_list_end(s->r, &s->now, KIND_POD);
+	assert_true(scene_comes_to(s, STORE_GET, KIND_POD));
+	scene_answer(s, s->request.arg, STORE_NOT_FOUND, "{}");
+	assert_false(scene_comes_to(s, STORE_GET, KIND_POD));
+	assert_true(scene_stored(s, "-101"));
+	scene_end(s);
+}
+
 /* The answer of a DELETE comes after the event that the pod is gone: a late pod of its name is
  * removed at once, not after the pause of a removal without effect. */
 TEST(test_rules_remove_a_late_pod_of_a_name_that_was_just_freed)

@@ -1,0 +1,247 @@
+#pragma once
+/*
+ * All that can happen to one Framework, explored state by state with the rules of the controller
+ * themselves.  memory.c holds them in one area of memory, which is copied to go back; world.c is
+ * the API server, the kubelets, the garbage collector and the users; status.c knows each status
+ * that was written; digest.c tells which states are the same; search.c goes through the states;
+ * explore.c has the spaces.
+ */
+#include "k8s/controller/rules/rules_internal.h"
+
+/* ---- memory.c: while `area_inside`, malloc takes from the area ---- */
+
+extern bool area_inside;
+void area_begin(void);
+/* A struct at the begin of the area. */
+void *area_alloc_root(size_t size);
+size_t area_used(void);
+void area_save(void *to);
+void area_restore(const void *from, size_t used);
+/* Large blocks, which must be free again between two actions. */
+size_t area_scratch_live(void);
+/* Memory outside of the area, whatever area_inside is. */
+void *outside_alloc(size_t n);
+void outside_free(void *p);
+
+/* ---- status.c: statuses by number; 0 is null ---- */
+
+enum { TASKS_MOST = 2 };
+
+/* A part of a status: of the Framework, or of a task.  attempt -1: it is not there. */
+struct part {
+	int8_t state, attempt;
+	bool ended; /* the attempt has an outcome, with this code */
+	int32_t code;
+	int32_t retried;
+	char uid[12]; /* of its ConfigMap or pod */
+};
+
+struct status {
+	const char *text;
+	uint64_t shape; /* a hash of it without times */
+	struct part framework, task[TASKS_MOST];
+};
+
+int status_number(struct span text);
+const struct status *status_of(int number);
+
+/* ---- world.c ---- */
+
+enum { LEADERS = 2, WATCHES = 3, EVENTS_MOST = 20, OPEN_MOST = 10, LATE_MOST = 2, MADE_MOST = 16 };
+enum { FRAMEWORKS, CONFIGMAPS, PODS };
+enum phase { PENDING, RUNNING, SUCCEEDED, FAILED };
+enum { BY_NOBODY = -1, BY_ANOTHER = 9 };
+
+struct shown_framework {
+	bool there, dying, stop;
+	int8_t leader; /* in the annotation: a leader, BY_NOBODY, BY_ANOTHER */
+	int8_t number; /* of tasks */
+	int status, version;
+};
+
+struct shown_configmap {
+	bool there, dying;
+	int8_t made, attempt; /* its place among all that were made; of the Framework */
+	int version;
+};
+
+struct shown_pod {
+	bool there, dying;
+	bool asked; /* somebody has deleted it */
+	bool lost;  /* its node does not answer: it goes by force only */
+	int8_t index, made, configmap, attempt;
+	enum phase phase;
+	int version;
+	int64_t deletion_ms;
+	char task_uid[40];
+};
+
+struct event {
+	bool gone;
+	union {
+		struct shown_framework framework;
+		struct shown_configmap configmap;
+		struct shown_pod pod;
+	};
+};
+
+/* A request with what the API server needs of its body. */
+struct request {
+	void *arg;
+	int8_t leader;
+	enum store_verb verb;
+	enum object_kind kind;
+	int8_t index; /* of a pod */
+	char uid[12];
+	bool force;
+	/* CREATE */
+	struct shown_configmap configmap;
+	struct shown_pod pod;
+	/* PATCH */
+	bool takes, writes; /* sets the annotation; the status */
+	bool tests_leader;
+	int tests_version; /* 0: it does not */
+	int status;
+};
+
+/* What may still happen. */
+struct allowance {
+	int8_t faults, failures, stops, scales, deletions, kills, leaders, foreign;
+	int8_t pod_deletions, relists, old_lists, nodes;
+};
+
+struct space {
+	const char *name;
+	int tasks, retries, task_retries;
+	struct allowance budget;
+	int grace_s;   /* podGracefulDeletionTimeoutSec */
+	bool stale;    /* time goes on while events are under way */
+	bool large;    /* not in `make check` */
+	size_t states; /* at most */
+};
+
+struct world {
+	struct rules *rules[LEADERS]; /* NULL: it does not run */
+	struct rules_counts counts[LEADERS];
+	struct rules_time now;
+	int8_t leaders;                       /* that have begun */
+	struct shown_framework told[LEADERS]; /* with the spec that it has got last */
+	int version;
+	struct shown_framework framework;
+	struct shown_configmap configmap;
+	struct shown_pod pod[TASKS_MOST];
+	struct event events[LEADERS][WATCHES][EVENTS_MOST];
+	int8_t n_events[LEADERS][WATCHES];
+	struct request open[OPEN_MOST], late[LATE_MOST];
+	int8_t n_open, n_late;
+	struct allowance left;
+	/* What has been: for the invariants. */
+	int8_t made[WATCHES][TASKS_MOST];       /* objects of each name */
+	bool took[LEADERS];                     /* it has been in the annotation */
+	int8_t attempts[TASKS_MOST][MADE_MOST]; /* for which pods were made */
+	uint8_t ended[TASKS_MOST][MADE_MOST];   /* phases in which pods have ended */
+	uint32_t
+	    announced[1 + TASKS_MOST]; /* attempts whose creation a stored status has announced */
+	int before;                    /* the status before this one */
+	const char *bad;
+};
+
+/* The only one, in the area. */
+extern struct world *world;
+extern const struct space *space;
+extern const enum object_kind KINDS[WATCHES];
+
+void world_begin(const struct space *of, const struct framework_config *config);
+/* Takes all that the rules want to send now. */
+void world_pull(void);
+int kind_watch(enum object_kind kind);
+
+/* Texts are borrowed until the next one. */
+struct span event_text(int watch, const struct event *e);
+/* The object has changed: watches get it. */
+void framework_show(void);
+void pod_show(struct shown_pod *p);
+void pod_delete(struct shown_pod *p, bool force);
+void configmap_delete(void);
+
+/* A list of one kind; events that did not come are lost.  An old list has not the newest object. */
+void leader_list(int leader, int watch, bool old);
+/* old: a watch whose first list is old; 0: none. */
+void leader_begin(int old);
+
+/* An answer; the object is a borrowed text. */
+struct answer {
+	enum store_outcome outcome;
+	struct span body;
+};
+struct request request_remove(struct request *list, int8_t *n, int i);
+struct answer execute(const struct request *q);
+void request_answer(const struct request *q, const struct answer *a);
+
+/* ---- invariants.c ---- */
+
+void blame(const char *why);
+void request_check(const struct request *q);
+/* A status replaces another. */
+void status_check(int before, int after);
+/* When nothing is under way: what is left over. */
+void rest_check(void);
+
+/* ---- moves.c ---- */
+
+/* A move: what, and two numbers (of a leader, an object, a request). */
+enum move_kind {
+	MOVE_EVENT,
+	MOVE_ANSWER,
+	MOVE_LOST,
+	MOVE_LATE,
+	MOVE_BUSY,
+	MOVE_CONFLICT,
+	MOVE_VOID,
+	MOVE_LATER,
+	MOVE_PHASE,
+	MOVE_FAIL,
+	MOVE_REMOVE,
+	MOVE_COLLECT,
+	MOVE_TIME,
+	MOVE_STOP,
+	MOVE_SCALE,
+	MOVE_DELETE,
+	MOVE_DELETE_POD,
+	MOVE_LEAD,
+	MOVE_KILL,
+	MOVE_FOREIGN,
+	MOVE_RELIST,
+	MOVE_NODE,
+	MOVES
+};
+struct move {
+	uint8_t kind, a, b;
+};
+/* All that can happen now. */
+enum { MOVES_MOST = 120 };
+size_t world_moves(struct move *out);
+void world_move(struct move m);
+bool move_is_fault(struct move m);
+void move_tell(struct move m, char *out, size_t size);
+/* The Framework is stopped, so its end must not depend on that of its pods. */
+bool world_is_stopped(void);
+/* The Framework has ended or is gone, and nothing of it is left. */
+bool world_is_done(void);
+
+/* ---- digest.c ---- */
+
+/* If users and faults are all that can come: what must hold then. */
+void world_check_rest(const struct move *moves, size_t n);
+
+uint64_t world_digest(void);
+
+/* ---- search.c ---- */
+
+struct result {
+	size_t states, steps, ends, peak; /* peak: bytes of states in memory at once */
+	double seconds;                   /* of CPU */
+	bool whole;
+	const char *bad; /* NULL: nothing was found */
+};
+struct result search(const struct space *of, const struct framework_config *config);

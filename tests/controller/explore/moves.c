@@ -1,0 +1,455 @@
+/* What can happen next, and what it does: answers, kubelets, the garbage collector, users, leaders.
+ */
+#include "tests/controller/explore/explore.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { TIME_MOST_MS = 2000000 };
+enum { OLD_LIST = 8 }; /* added to a watch */
+static const char *const VERBS[] = { "POST", "GET", "LIST", "PATCH", "DELETE", "READY" };
+
+static bool phase_is_end(enum phase p)
+{
+	return p == SUCCEEDED || p == FAILED;
+}
+
+static void add(struct move **to, enum move_kind kind, int a, int b)
+{
+	*(*to)++ = (struct move){ (uint8_t)kind, (uint8_t)a, (uint8_t)b };
+}
+
+static bool pod_event_waits(int index)
+{
+	for (int l = 0; l < LEADERS; l++)
+		for (int i = 0; i < world->n_events[l][PODS]; i++)
+			if (world->events[l][PODS][i].pod.index == index)
+				return true;
+	return false;
+}
+
+static bool pod_is_orphan(const struct shown_pod *p)
+{
+	return p->there && !p->dying &&
+	       !(world->configmap.there && world->configmap.made == p->configmap);
+}
+
+/* Of kubelets and the garbage collector.  A pod goes on when the events of it have come: what two
+ * events in a row can do, one that replaces both does, too. */
+static void moves_of_pods(struct move **to)
+{
+	for (int i = 0; i < TASKS_MOST; i++) {
+		const struct shown_pod *p = &world->pod[i];
+		if (!p->there)
+			continue;
+		bool calm = !pod_event_waits(i) && !p->lost;
+		if (calm && !phase_is_end(p->phase) && !p->dying)
+			add(to, MOVE_PHASE, i, 0);
+		if (calm && p->phase == RUNNING && !p->dying && world->left.failures)
+			add(to, MOVE_FAIL, i, 0);
+		if (calm && p->dying)
+			add(to, MOVE_REMOVE, i, 0);
+		if (pod_is_orphan(p))
+			add(to, MOVE_COLLECT, i, 0);
+		if (!p->dying && ((calm && world->left.pod_deletions) || p->lost))
+			add(to, MOVE_DELETE_POD, i, 0);
+		if (calm && p->phase == RUNNING && world->left.nodes)
+			add(to, MOVE_NODE, i, 0);
+	}
+	if (world->configmap.there && (!world->framework.there || world->framework.dying))
+		add(to, MOVE_COLLECT, TASKS_MOST, 0);
+	if (world->framework.there && world->framework.dying && !world->configmap.there)
+		add(to, MOVE_COLLECT, TASKS_MOST + 1, 0);
+}
+
+static void moves_of_requests(struct move **to)
+{
+	for (int i = 0; i < world->n_open; i++) {
+		const struct request *q = &world->open[i];
+		add(to, MOVE_ANSWER, i, 0);
+		if (!world->left.faults || q->verb == STORE_GET)
+			continue;
+		add(to, MOVE_LOST, i, 0);
+		add(to, MOVE_BUSY, i, 0);
+		if (world->n_late < LATE_MOST)
+			add(to, MOVE_LATE, i, 0);
+		if (q->verb != STORE_DELETE)
+			continue;
+		add(to, MOVE_VOID, i, 0);
+		add(to, MOVE_CONFLICT, i, 0);
+	}
+	for (int i = 0; i < world->n_late; i++)
+		add(to, MOVE_LATER, i, 0);
+}
+
+static void moves_of_users(struct move **to)
+{
+	const struct allowance *left = &world->left;
+	const struct shown_framework *f = &world->framework;
+	if (!f->there)
+		return;
+	if (left->stops && !f->stop)
+		add(to, MOVE_STOP, 0, 0);
+	if (left->scales && !f->stop)
+		add(to, MOVE_SCALE, 0, 0);
+	if (left->deletions && !f->dying)
+		add(to, MOVE_DELETE, 0, 0);
+	if (left->foreign && world->before)
+		add(to, MOVE_FOREIGN, 0, 0);
+	if (left->foreign && f->leader >= 0)
+		add(to, MOVE_FOREIGN, 1, 0);
+}
+
+static int64_t world_wake_ms(void)
+{
+	int64_t wake = INT64_MAX;
+	for (int l = 0; l < LEADERS; l++) {
+		int64_t of = world->rules[l] ? rules_wake_ms(world->rules[l]) : INT64_MAX;
+		wake = of < wake ? of : wake;
+	}
+	return wake;
+}
+
+static bool world_has_events(void)
+{
+	int n = 0;
+	for (int l = 0; l < LEADERS; l++)
+		for (int i = 0; i < WATCHES; i++)
+			n += world->n_events[l][i];
+	return n > 0;
+}
+
+size_t world_moves(struct move *out)
+{
+	struct move *to = out;
+	int running = 0;
+	for (int l = 0; l < LEADERS; l++) {
+		running += world->rules[l] != NULL;
+		for (int i = 0; i < WATCHES; i++)
+			if (world->n_events[l][i])
+				add(&to, MOVE_EVENT, l, i);
+		for (int i = 0; i < WATCHES && world->rules[l] && world->left.relists; i++)
+			add(&to, MOVE_RELIST, l, i);
+		for (int i = CONFIGMAPS; i < WATCHES && world->rules[l] && world->left.old_lists;
+		     i++)
+			add(&to, MOVE_RELIST, l, OLD_LIST + i);
+	}
+	moves_of_requests(&to);
+	moves_of_pods(&to);
+	moves_of_users(&to);
+	bool more = world->left.leaders && world->leaders < LEADERS;
+	for (int old = 0; old < (world->left.old_lists ? WATCHES : 1); old++) {
+		if (more && !world->left.kills)
+			add(&to, MOVE_LEAD, old, 0);
+		if ((running > 1 && !old) || (running && more))
+			add(&to, MOVE_KILL, world->rules[0] ? 0 : 1, old);
+	}
+	int64_t wake = world_wake_ms();
+	bool waits = world->n_open || (!space->stale && world_has_events());
+	if (!waits && wake > world->now.ms && wake < world->now.ms + TIME_MOST_MS)
+		add(&to, MOVE_TIME, 0, 0);
+	if ((size_t)(to - out) > MOVES_MOST)
+		abort();
+	return (size_t)(to - out);
+}
+
+static void move_event(int leader, int watch)
+{
+	struct event *list = world->events[leader][watch];
+	struct event e = list[0];
+	int8_t *n = &world->n_events[leader][watch];
+	memmove(list, list + 1, (size_t)-- * n * sizeof(*list));
+	memset(list + *n, 0, sizeof(*list));
+	if (watch == FRAMEWORKS)
+		world->told[leader] = e.framework;
+	(e.gone ? rules_gone : rules_put)(world->rules[leader], &world->now, KINDS[watch],
+	                                  event_text(watch, &e));
+}
+
+static void move_request(enum move_kind kind, int i)
+{
+	struct request q = request_remove(world->open, &world->n_open, i);
+	struct answer a = { .outcome = STORE_AMBIGUOUS };
+	if (kind != MOVE_ANSWER)
+		world->left.faults--;
+	if (kind == MOVE_ANSWER)
+		a = execute(&q);
+	else if (kind == MOVE_LOST)
+		(void)execute(&q);
+	else if (kind == MOVE_LATE)
+		world->late[world->n_late++] = q;
+	else if (kind == MOVE_BUSY)
+		a.outcome = STORE_BUSY;
+	else if (kind == MOVE_CONFLICT)
+		a.outcome = STORE_CONFLICT;
+	else
+		a = (struct answer){ .outcome = STORE_OK, .body = SPAN("{}") };
+	request_answer(&q, &a);
+}
+
+static void move_pod(enum move_kind kind, int i)
+{
+	struct shown_pod *p = &world->pod[i];
+	if (kind == MOVE_REMOVE) {
+		p->there = false;
+	} else {
+		p->phase = kind == MOVE_FAIL ? FAILED : p->phase == PENDING ? RUNNING : SUCCEEDED;
+		if (kind == MOVE_FAIL)
+			world->left.failures--;
+	}
+	if (phase_is_end(p->phase))
+		world->ended[i][p->made % MADE_MOST] |= (uint8_t)(1 << p->phase);
+	pod_show(p);
+}
+
+static void move_collect(int i)
+{
+	if (i < TASKS_MOST) {
+		pod_delete(&world->pod[i], false);
+	} else if (i == TASKS_MOST) {
+		configmap_delete();
+	} else {
+		world->framework.there = false;
+		framework_show();
+	}
+}
+
+/* The process ends; what it has sent may be executed still. */
+static void move_kill(int leader, int old)
+{
+	for (int i = 0; i < world->n_open;) {
+		if (world->open[i].leader != leader) {
+			i++;
+			continue;
+		}
+		struct request q = request_remove(world->open, &world->n_open, i);
+		request_answer(&q, &(struct answer){ .outcome = STORE_AMBIGUOUS });
+		if (world->n_late < LATE_MOST && q.verb != STORE_GET)
+			world->late[world->n_late++] = q;
+	}
+	rules_free(world->rules[leader]);
+	world->rules[leader] = NULL;
+	memset(world->events[leader], 0, sizeof(world->events[leader]));
+	memset(world->n_events[leader], 0, sizeof(world->n_events[leader]));
+	if (world->leaders < LEADERS && !world->rules[1 - leader]) {
+		world->left.leaders--;
+		leader_begin(old);
+	}
+}
+
+/* Somebody puts an older status back, or another name into the annotation. */
+static void move_foreign(int what)
+{
+	world->left.foreign--;
+	if (what == 0)
+		world->framework.status = world->before;
+	else
+		world->framework.leader = BY_ANOTHER;
+	framework_show();
+}
+
+static void move_user(enum move_kind kind)
+{
+	struct shown_framework *f = &world->framework;
+	if (kind == MOVE_STOP) {
+		world->left.stops--;
+		f->stop = true;
+	} else if (kind == MOVE_SCALE) {
+		world->left.scales--;
+		f->number = (int8_t)(f->number == space->tasks ? f->number - 1 : space->tasks);
+	} else {
+		world->left.deletions--;
+		f->dying = true;
+	}
+	framework_show();
+}
+
+static void move_relist(int leader, int of)
+{
+	bool old = of >= OLD_LIST;
+	--*(old ? &world->left.old_lists : &world->left.relists);
+	leader_list(leader, of % OLD_LIST, old);
+}
+
+/* The node of this pod is lost: it does not change any more, also if Kubernetes deletes it. */
+static void move_node(int i)
+{
+	world->left.nodes--;
+	world->pod[i].lost = true;
+}
+
+/* The rules know it already, by the answer of a request: such an event changes nothing, whenever it
+ * comes. */
+static bool event_is_known(int leader, int watch)
+{
+	const struct event *e = &world->events[leader][watch][0];
+	struct rules_job *job = job_of_name(world->rules[leader], SPAN("ns"), SPAN("job"), false);
+	char name[16];
+	const struct shown_framework *told = &world->told[leader];
+	if (!job || !job->uid || e->gone)
+		return false;
+	if (watch == FRAMEWORKS)
+		return e->framework.version <= job->read.version &&
+		       e->framework.stop == told->stop && e->framework.dying == told->dying &&
+		       e->framework.number == told->number;
+	(void)snprintf(name, sizeof(name), "job-w-%d", watch == PODS ? e->pod.index : 0);
+	const struct rules_object *o =
+	    object_find_known(job, watch == PODS ? KIND_POD : KIND_CONFIGMAP, name, false);
+	return o && o->state == OBJECT_LIVE &&
+	       o->version == (watch == PODS ? e->pod.version : e->configmap.version);
+}
+
+static bool world_deliver_known(void)
+{
+	for (int l = 0; l < LEADERS; l++)
+		for (int i = 0; i < WATCHES; i++)
+			if (world->rules[l] && world->n_events[l][i] && event_is_known(l, i)) {
+				move_event(l, i);
+				return true;
+			}
+	return false;
+}
+
+void world_move(struct move m)
+{
+	struct request q;
+	int64_t wake;
+	switch ((enum move_kind)m.kind) {
+	case MOVE_EVENT:
+		move_event(m.a, m.b);
+		break;
+	case MOVE_ANSWER:
+	case MOVE_LOST:
+	case MOVE_LATE:
+	case MOVE_BUSY:
+	case MOVE_CONFLICT:
+	case MOVE_VOID:
+		move_request((enum move_kind)m.kind, m.a);
+		break;
+	case MOVE_LATER:
+		q = request_remove(world->late, &world->n_late, m.a);
+		(void)execute(&q);
+		break;
+	case MOVE_PHASE:
+	case MOVE_FAIL:
+	case MOVE_REMOVE:
+		move_pod((enum move_kind)m.kind, m.a);
+		break;
+	case MOVE_DELETE_POD:
+		if (!world->pod[m.a].lost)
+			world->left.pod_deletions--;
+		pod_delete(&world->pod[m.a], false);
+		break;
+	case MOVE_COLLECT:
+		move_collect(m.a);
+		break;
+	case MOVE_TIME:
+		wake = world_wake_ms();
+		world->now.wall_ms += wake - world->now.ms;
+		world->now.ms = wake;
+		break;
+	case MOVE_LEAD:
+		world->left.leaders--;
+		leader_begin(m.a);
+		break;
+	case MOVE_KILL:
+		move_kill(m.a, m.b);
+		break;
+	case MOVE_FOREIGN:
+		move_foreign(m.a);
+		break;
+	case MOVE_RELIST:
+		move_relist(m.a, m.b);
+		break;
+	case MOVE_NODE:
+		move_node(m.a);
+		break;
+	default:
+		move_user((enum move_kind)m.kind);
+	}
+	do
+		world_pull();
+	while (world_deliver_known());
+}
+
+bool move_is_fault(struct move m)
+{
+	return (m.kind >= MOVE_LOST && m.kind <= MOVE_VOID) || m.kind == MOVE_FOREIGN;
+}
+
+void move_tell(struct move m, char *out, size_t size)
+{
+	static const char *const NAMES[MOVES] = {
+		"event",
+		"executed, answered",
+		"executed, answer lost",
+		"not yet executed, no answer",
+		"503",
+		"409, not executed",
+		"answered 200, not executed",
+		"late, executed",
+		"next phase",
+		"fails",
+		"is gone",
+		"garbage collector",
+		"time",
+		"user stops",
+		"user scales",
+		"user deletes",
+		"user deletes pod",
+		"another leads",
+		"killed",
+		"another writes",
+		"list",
+		"node is lost",
+	};
+	static const char *const WHAT[] = { "Framework", "ConfigMap", "pod" };
+	const struct request *q = m.kind == MOVE_LATER ? &world->late[m.a] : &world->open[m.a];
+	if (m.kind == MOVE_EVENT || m.kind == MOVE_RELIST)
+		(void)snprintf(out, size, "leader %d: %s of %s", m.a, NAMES[m.kind],
+		               WHAT[m.b % OLD_LIST]);
+	else if (m.kind >= MOVE_ANSWER && m.kind <= MOVE_LATER)
+		(void)snprintf(out, size, "leader %d: %s %s %d %s: %s", q->leader, VERBS[q->verb],
+		               WHAT[kind_watch(q->kind)], q->index,
+		               q->writes ? FW_STATES[status_of(q->status)->framework.state]
+		                         : q->uid,
+		               NAMES[m.kind]);
+	else
+		(void)snprintf(out, size, "%s %d", NAMES[m.kind], m.a);
+}
+
+bool world_is_stopped(void)
+{
+	return world->framework.stop;
+}
+
+bool world_is_done(void)
+{
+	bool pods = false;
+	for (int i = 0; i < TASKS_MOST; i++)
+		pods |= world->pod[i].there && !world->pod[i].lost;
+	bool ended =
+	    status_of(world->framework.status)->framework.state == FRAMEWORK_STATE_COMPLETED;
+	return !world->n_open && !world_has_events() && !pods && !world->configmap.there &&
+	       (ended || !world->framework.there);
+}
+
+static bool move_is_progress(struct move m)
+{
+	static const bool OPTIONAL[MOVES] = {
+		[MOVE_LOST] = true,       [MOVE_LATE] = true,     [MOVE_BUSY] = true,
+		[MOVE_VOID] = true,       [MOVE_CONFLICT] = true, [MOVE_LATER] = true,
+		[MOVE_STOP] = true,       [MOVE_SCALE] = true,    [MOVE_DELETE] = true,
+		[MOVE_DELETE_POD] = true, [MOVE_LEAD] = true,     [MOVE_KILL] = true,
+		[MOVE_FOREIGN] = true,    [MOVE_RELIST] = true,   [MOVE_NODE] = true,
+	};
+	return !OPTIONAL[m.kind];
+}
+
+void world_check_rest(const struct move *moves, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (move_is_progress(moves[i]))
+			return;
+	rest_check();
+}

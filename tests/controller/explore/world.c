@@ -1,0 +1,440 @@
+/* The API server: objects of one Framework, watches, lists, and requests. */
+#include "tests/controller/explore/explore.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/enc.h"
+#include "base/json/scan.h"
+#include "base/time.h"
+
+enum { START_S = 1600000000, TEXT_MAX = 1 << 16 };
+enum { NAME_OF_POD = sizeof("job-w-") - 1 };
+
+const enum object_kind KINDS[WATCHES] = { KIND_FRAMEWORK, KIND_CONFIGMAP, KIND_POD };
+static const char *const LEADERS_NAMES[LEADERS] = { "leader-0", "leader-1" };
+static const char *const PHASES[] = { "Pending", "Running", "Succeeded", "Failed" };
+
+struct world *world;
+const struct space *space;
+static const struct framework_config *config;
+static char text[TEXT_MAX]; /* the last object */
+
+/* ---- objects as JSON ---------------------------------------------------------------------------
+ */
+
+static const char *leader_name(int leader)
+{
+	return leader == BY_NOBODY ? "" : leader == BY_ANOTHER ? "another" : LEADERS_NAMES[leader];
+}
+
+static void text_check(int n)
+{
+	if (n < 0 || n >= TEXT_MAX)
+		abort();
+}
+
+static struct span framework_text(const struct shown_framework *f)
+{
+	char annotations[128] = "";
+	if (f->leader != BY_NOBODY)
+		(void)snprintf(annotations, sizeof(annotations), ",\"annotations\":{\"%s\":\"%s\"}",
+		               RULES_ANNOTATION, leader_name(f->leader));
+	text_check(snprintf(
+	    text, TEXT_MAX,
+	    "{\"metadata\":{\"name\":\"job\",\"namespace\":\"ns\",\"uid\":\"fw\","
+	    "\"resourceVersion\":\"%d\"%s%s},\"spec\":{\"executionType\":\"%s\","
+	    "\"retryPolicy\":{\"fancyRetryPolicy\":false,\"maxRetryCount\":%d},\"taskRoles\":[{"
+	    "\"name\":\"w\",\"taskNumber\":%d,\"frameworkAttemptCompletionPolicy\":{"
+	    "\"minFailedTaskCount\":1,\"minSucceededTaskCount\":-1},\"task\":{\"retryPolicy\":{"
+	    "\"fancyRetryPolicy\":false,\"maxRetryCount\":%d},\"podGracefulDeletionTimeoutSec\":%d,"
+	    "\"pod\":{\"spec\":{\"containers\":[{\"name\":\"main\"}]}}}}]},\"status\":%s}",
+	    f->version, annotations,
+	    f->dying ? ",\"deletionTimestamp\":\"2020-09-13T12:26:40Z\"" : "",
+	    f->stop ? "Stop" : "Start", space->retries, f->number, space->task_retries,
+	    space->grace_s, status_of(f->status)->text));
+	return span_of(text);
+}
+
+static struct span configmap_text(const struct shown_configmap *c)
+{
+	text_check(
+	    snprintf(text, TEXT_MAX,
+	             "{\"metadata\":{\"name\":\"job-attempt\",\"namespace\":\"ns\",\"uid\":\"c%d\","
+	             "\"resourceVersion\":\"%d\",\"labels\":{\"FC_FRAMEWORK_NAME\":\"job\"},"
+	             "\"annotations\":{\"FC_FRAMEWORK_ATTEMPT_ID\":\"%d\"}%s,\"ownerReferences\":[{"
+	             "\"controller\":true,\"uid\":\"fw\"}]}}",
+	             c->made, c->version, c->attempt,
+	             c->dying ? ",\"deletionTimestamp\":\"2020-09-13T12:26:40Z\"" : ""));
+	return span_of(text);
+}
+
+static struct span pod_text_of(const struct shown_pod *p)
+{
+	char dying[128] = "";
+	char time[RFC3339_MAX];
+	if (p->dying)
+		(void)snprintf(dying, sizeof(dying),
+		               ",\"deletionTimestamp\":\"%s\",\"deletionGracePeriodSeconds\":0",
+		               rfc3339_put(time, p->deletion_ms, 0));
+	text_check(
+	    snprintf(text, TEXT_MAX,
+	             "{\"metadata\":{\"name\":\"job-w-%d\",\"namespace\":\"ns\",\"uid\":\"p%d.%d\","
+	             "\"resourceVersion\":\"%d\",\"labels\":{\"FC_FRAMEWORK_NAME\":\"job\"},"
+	             "\"annotations\":{\"FC_TASK_UID\":\"%s\",\"FC_TASK_ATTEMPT_ID\":\"%d\"}%s,"
+	             "\"ownerReferences\":[{\"controller\":true,\"uid\":\"c%d\"}]},\"status\":{"
+	             "\"phase\":\"%s\""
+	             "%s}}",
+	             p->index, p->index, p->made, p->version, p->task_uid, p->attempt, dying,
+	             p->configmap, PHASES[p->phase],
+	             p->phase == FAILED ? ",\"containerStatuses\":[{\"name\":\"main\",\"state\":{"
+	                                  "\"terminated\":{\"exitCode\":1}}}]"
+	                                : ""));
+	return span_of(text);
+}
+
+int kind_watch(enum object_kind kind)
+{
+	return kind == KIND_FRAMEWORK ? FRAMEWORKS : kind == KIND_CONFIGMAP ? CONFIGMAPS : PODS;
+}
+
+/* An object as it is now. */
+static bool object_there(int watch, int index)
+{
+	return watch == FRAMEWORKS   ? world->framework.there
+	       : watch == CONFIGMAPS ? world->configmap.there
+	                             : world->pod[index].there;
+}
+
+static struct span object_text(int watch, int index)
+{
+	return watch == FRAMEWORKS   ? framework_text(&world->framework)
+	       : watch == CONFIGMAPS ? configmap_text(&world->configmap)
+	                             : pod_text_of(&world->pod[index]);
+}
+
+struct span event_text(int watch, const struct event *e)
+{
+	return watch == FRAMEWORKS   ? framework_text(&e->framework)
+	       : watch == CONFIGMAPS ? configmap_text(&e->configmap)
+	                             : pod_text_of(&e->pod);
+}
+
+/* ---- watches -----------------------------------------------------------------------------------
+ */
+
+static void watches_note(int watch, const struct event *e)
+{
+	for (int l = 0; l < LEADERS; l++) {
+		int8_t *n = &world->n_events[l][watch];
+		if (!world->rules[l])
+			continue;
+		if (*n == EVENTS_MOST)
+			abort();
+		world->events[l][watch][(*n)++] = *e;
+	}
+}
+
+void framework_show(void)
+{
+	world->framework.version = ++world->version;
+	watches_note(FRAMEWORKS,
+	             &(struct event){ !world->framework.there, .framework = world->framework });
+}
+
+static void configmap_show(void)
+{
+	world->configmap.version = ++world->version;
+	watches_note(CONFIGMAPS,
+	             &(struct event){ !world->configmap.there, .configmap = world->configmap });
+}
+
+void pod_show(struct shown_pod *p)
+{
+	p->version = ++world->version;
+	watches_note(PODS, &(struct event){ !p->there, .pod = *p });
+}
+
+static int newest_of(int watch)
+{
+	int newest = 0;
+	for (int i = 1; watch == PODS && i < TASKS_MOST; i++)
+		if (world->pod[i].version > world->pod[newest].version)
+			newest = i;
+	return newest;
+}
+
+/* A list of one kind.  Events that did not come are lost.  An old list has not the newest object,
+ * which comes as an event. */
+void leader_list(int leader, int watch, bool old)
+{
+	struct rules *r = world->rules[leader];
+	struct event *events = world->events[leader][watch];
+	int8_t *n = &world->n_events[leader][watch];
+	int newest = old ? newest_of(watch) : -1;
+	memset(events, 0, (size_t)*n * sizeof(*events));
+	*n = 0;
+	rules_list_begin(r, KINDS[watch]);
+	for (int k = 0; k < TASKS_MOST; k++)
+		if (object_there(watch, k) && (watch == PODS || k == 0) && k != newest)
+			rules_put(r, &world->now, KINDS[watch], object_text(watch, k));
+	rules_list_end(r, &world->now, KINDS[watch]);
+	if (watch == FRAMEWORKS)
+		world->told[leader] = world->framework;
+	if (newest >= 0 && object_there(watch, newest))
+		events[(*n)++] = watch == PODS ? (struct event){ .pod = world->pod[newest] }
+		                               : (struct event){ .configmap = world->configmap };
+}
+
+static uint64_t world_random(void *arg)
+{
+	(void)arg;
+	return 12345;
+}
+
+/* Of what does not happen here. */
+static void world_notice(void *arg, const struct rules_notice *n)
+{
+	(void)arg;
+	if (strcmp(n->reason, "ForeignWriter") == 0 && !space->budget.foreign)
+		blame("another writer is blamed, and there is none");
+	else if (strcmp(n->reason, "Unstorable") == 0 || strcmp(n->reason, "Unreadable") == 0)
+		blame("a Framework that is valid is said not to be");
+}
+
+/* old: a watch whose first list is old; 0: none. */
+void leader_begin(int old)
+{
+	int l = world->leaders++;
+	world->rules[l] = rules_new(&(struct rules_settings){ .config = config,
+	                                                      .identity = LEADERS_NAMES[l],
+	                                                      .counts = &world->counts[l],
+	                                                      .random = world_random,
+	                                                      .notice = world_notice });
+	for (int i = 0; i < WATCHES; i++)
+		leader_list(l, i, old == i && old != FRAMEWORKS);
+}
+
+/* ---- requests ----------------------------------------------------------------------------------
+ */
+
+static void request_read_patch(struct request *q, struct span body)
+{
+	struct span item;
+	ARENA_AUTO a = { 0 };
+	for (struct scan all = scan_begin(body); scan_item(&all, &item);) {
+		struct span path = scan_text(scan_get(item, "path"), &a);
+		struct span value = scan_get(item, "value");
+		bool test = span_is(scan_text(scan_get(item, "op"), &a), "test");
+		if (span_is(path, "/metadata/resourceVersion"))
+			q->tests_version = atoi(arena_dup(&a, scan_text(value, &a)));
+		else if (span_find(path, 0, "controller") < path.n)
+			*(test ? &q->tests_leader : &q->takes) = true;
+		else if (span_is(path, "/status"))
+			q->status = status_number(value), q->writes = true;
+	}
+}
+
+static void request_read_object(struct request *q, struct span body)
+{
+	ARENA_AUTO a = { 0 };
+	struct span metadata = scan_get(body, "metadata");
+	struct span annotations = scan_get(metadata, "annotations");
+	struct scan owners = scan_begin(scan_get(metadata, "ownerReferences"));
+	struct span owner;
+	if (q->kind == KIND_CONFIGMAP) {
+		q->configmap.attempt = (int8_t)atoi(
+		    arena_dup(&a, scan_text(scan_get(annotations, "FC_FRAMEWORK_ATTEMPT_ID"), &a)));
+		return;
+	}
+	const char *name = arena_dup(&a, scan_text(scan_get(metadata, "name"), &a));
+	q->index = (int8_t)atoi(name + NAME_OF_POD);
+	struct shown_pod *p = &q->pod;
+	p->index = q->index;
+	p->attempt =
+	    (int8_t)atoi(arena_dup(&a, scan_text(scan_get(annotations, "FC_TASK_ATTEMPT_ID"), &a)));
+	(void)snprintf(p->task_uid, sizeof(p->task_uid), "%s",
+	               arena_dup(&a, scan_text(scan_get(annotations, "FC_TASK_UID"), &a)));
+	if (scan_item(&owners, &owner))
+		p->configmap =
+		    (int8_t)atoi(arena_dup(&a, scan_text(scan_get(owner, "uid"), &a)) + 1);
+}
+
+static void request_take(int leader, const struct store_request *r)
+{
+	if (world->n_open == OPEN_MOST)
+		abort();
+	struct request *q = &world->open[world->n_open++];
+	*q = (struct request){ .arg = r->arg,
+		               .leader = (int8_t)leader,
+		               .verb = r->verb,
+		               .kind = r->kind,
+		               .force = r->force };
+	(void)snprintf(q->uid, sizeof(q->uid), "%s", r->uid ? r->uid : "");
+	if (r->kind == KIND_POD && r->name)
+		q->index = (int8_t)atoi(r->name + NAME_OF_POD);
+	if (r->verb == STORE_PATCH)
+		request_read_patch(q, r->body[0]);
+	else if (r->verb == STORE_CREATE)
+		request_read_object(q, r->body[0]);
+	request_check(q);
+}
+
+/* Takes all that the rules want to send now. */
+void world_pull(void)
+{
+	struct store_request r;
+	for (int l = 0; l < LEADERS; l++)
+		while (world->rules[l] && world->n_open < OPEN_MOST &&
+		       rules_next(world->rules[l], &world->now, &r))
+			request_take(l, &r);
+}
+
+struct request request_remove(struct request *list, int8_t *n, int i)
+{
+	struct request q = list[i];
+	memmove(list + i, list + i + 1, (size_t)(--*n - i) * sizeof(*list));
+	memset(list + *n, 0, sizeof(*list));
+	return q;
+}
+
+/* ---- execution ---------------------------------------------------------------------------------
+ */
+
+static struct answer answer_shown(int watch, int index)
+{
+	return (struct answer){ STORE_OK, object_text(watch, index) };
+}
+
+static struct answer create(const struct request *q)
+{
+	int watch = kind_watch(q->kind);
+	if (object_there(watch, q->index))
+		return (struct answer){ .outcome = STORE_EXISTS };
+	int8_t made = ++world->made[watch][q->index];
+	if (made == MADE_MOST)
+		abort();
+	if (watch == CONFIGMAPS) {
+		world->configmap = (struct shown_configmap){ .there = true,
+			                                     .made = made,
+			                                     .attempt = q->configmap.attempt };
+		configmap_show();
+	} else {
+		struct shown_pod *p = &world->pod[q->index];
+		*p = q->pod;
+		p->there = true;
+		p->made = made;
+		world->ended[q->index][made] = 0;
+		world->attempts[q->index][made] = p->attempt;
+		pod_show(p);
+	}
+	return answer_shown(watch, q->index);
+}
+
+/* A pod that runs needs time to end; others go at once. */
+void pod_delete(struct shown_pod *p, bool force)
+{
+	bool was = p->dying;
+	p->asked = true;
+	p->dying = true;
+	p->there = !force && (p->phase == RUNNING || p->lost);
+	p->deletion_ms = was ? p->deletion_ms : world->now.wall_ms;
+	if (!was || !p->there)
+		pod_show(p);
+}
+
+void configmap_delete(void)
+{
+	world->configmap.dying = true;
+	world->configmap.there = false;
+	configmap_show();
+}
+
+static struct answer delete (const struct request *q)
+{
+	char uid[12] = "fw";
+	int watch = kind_watch(q->kind);
+	struct shown_pod *p = &world->pod[q->index];
+	if (!object_there(watch, q->index))
+		return (struct answer){ .outcome = STORE_NOT_FOUND };
+	if (watch == CONFIGMAPS)
+		(void)snprintf(uid, sizeof(uid), "c%d", world->configmap.made);
+	else if (watch == PODS)
+		(void)snprintf(uid, sizeof(uid), "p%d.%d", p->index, p->made);
+	if (strcmp(uid, q->uid) != 0)
+		return (struct answer){ .outcome = STORE_CONFLICT };
+	if (watch == CONFIGMAPS)
+		configmap_delete();
+	else if (watch == PODS)
+		pod_delete(p, q->force);
+	return (struct answer){ .outcome = STORE_OK, .body = SPAN("{}") };
+}
+
+static struct answer patch(const struct request *q)
+{
+	struct shown_framework *f = &world->framework;
+	bool fits = (!q->tests_version || q->tests_version == f->version) &&
+	            (!q->tests_leader || f->leader == q->leader);
+	if (!f->there)
+		return (struct answer){ .outcome = STORE_NOT_FOUND };
+	if (!fits)
+		return (struct answer){ .outcome = STORE_REFUSED };
+	if (q->writes) {
+		status_check(f->status, q->status);
+		world->before = f->status;
+		f->status = q->status;
+	}
+	if (q->takes) {
+		f->leader = q->leader;
+		world->took[q->leader] = true;
+	}
+	framework_show();
+	return answer_shown(FRAMEWORKS, 0);
+}
+
+struct answer execute(const struct request *q)
+{
+	int watch = kind_watch(q->kind);
+	if (q->verb == STORE_CREATE)
+		return create(q);
+	if (q->verb == STORE_DELETE)
+		return delete (q);
+	if (q->verb == STORE_PATCH)
+		return patch(q);
+	if (object_there(watch, q->index))
+		return answer_shown(watch, q->index);
+	return (struct answer){ .outcome = STORE_NOT_FOUND };
+}
+
+void request_answer(const struct request *q, const struct answer *a)
+{
+	static const int HTTP[STORE_OUTCOME_MAX] = { [STORE_OK] = 200,
+		                                     [STORE_NOT_FOUND] = 404,
+		                                     [STORE_EXISTS] = 409,
+		                                     [STORE_CONFLICT] = 409,
+		                                     [STORE_REFUSED] = 422 };
+	ARENA_AUTO arena = { 0 };
+	struct store_reply reply = { .outcome = a->outcome,
+		                     .status = HTTP[a->outcome],
+		                     .body = a->body,
+		                     .message = SPAN("why") };
+	reply.uid = scan_text(scan_path(reply.body, "metadata", "uid"), &arena);
+	if (q->verb == STORE_GET && q->kind == KIND_FRAMEWORK && a->outcome == STORE_OK)
+		world->told[q->leader] = world->framework;
+	rules_answer(world->rules[q->leader], &world->now, q->arg, &reply);
+}
+
+void world_begin(const struct space *of, const struct framework_config *with)
+{
+	space = of;
+	config = with;
+	world = area_alloc_root(sizeof(*world));
+	world->left = of->budget;
+	world->version = 10;
+	world->now = (struct rules_time){ 1000, START_S * 1000LL };
+	world->framework = (struct shown_framework){
+		.there = true, .leader = BY_NOBODY, .number = (int8_t)of->tasks, .version = 10
+	};
+	leader_begin(0);
+	world_pull();
+}

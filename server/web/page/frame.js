@@ -1,4 +1,4 @@
-// What a page shows around and above itself: the address, a message, dialogs; keys that act while
+// The frame of a page: the address, a message, dialogs; keys that act while
 // the user does not type, and the list of them.
 
 import { el } from "./dom.js";

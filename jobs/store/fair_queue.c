@@ -14,7 +14,7 @@ struct user_queue {
 /* The limit of waiting requests also limits the users. */
 static struct user_queue *fair_queue_find(const struct fair_queue *q, const char *user)
 {
-	struct user_queue *u;
+	struct user_queue *u = NULL;
 	TAILQ_FOREACH(u, &q->users, turn)
 	if (strcmp(u->user, user) == 0)
 		break;
@@ -69,7 +69,7 @@ void fair_queue_leave(struct fair_queue *q, struct pending *p)
 
 struct pending *fair_queue_take(struct fair_queue *q)
 {
-	struct user_queue *u;
+	struct user_queue *u = NULL;
 	TAILQ_FOREACH(u, &q->users, turn)
 	{
 		struct pending *p = pending_take(&u->waiting);
@@ -85,7 +85,7 @@ struct pending *fair_queue_take(struct fair_queue *q)
 int64_t fair_queue_expire(struct fair_queue *q, int64_t now_ms, struct pending_list *out)
 {
 	int64_t earliest = INT64_MAX;
-	struct user_queue *u;
+	struct user_queue *u = NULL;
 	TAILQ_FOREACH(u, &q->users, turn)
 	{
 		struct pending_list all = pending_take_all(&u->waiting);

@@ -493,10 +493,11 @@ static void submission_is_absent(struct submission *b)
 {
 	int64_t again = clock_ms() + ((int64_t)PAUSE_MS >> (b->tries < 3 ? 3 - b->tries : 0));
 	if (b->internal >= INTERNAL_MAX) {
-		struct store_reply said = { .status = 500,
-			                    .message = SPAN("it answered 500 repeatedly") };
+		static const struct store_reply SAID = {
+			.status = 500, .message = { "it answered 500 repeatedly", 26 }
+		};
 		b->made[b->step].lost = false;
-		b->reply = &said;
+		b->reply = &SAID;
 		submission_refused(b);
 	} else if (again < b->opt->deadline_ms) {
 		submission_post(b, again);

@@ -35,7 +35,7 @@ struct client {
 	struct str authorization; /* "": none */
 	int64_t arrived; /* bytes at the other end of the last connection that was closed */
 	bool hints;      /* problems come with those for users of a rest-lit server */
-	LIST_HEAD(, client_exchange) exchanges;
+	LIST_HEAD(client_exchanges, client_exchange) exchanges;
 };
 
 /* ---- answers --------------------------------------------------------------------------------- */

@@ -28,7 +28,7 @@ struct poster {
 	struct curl_loop curl;
 	char *url;
 	bool inside;
-	LIST_HEAD(, posting) postings;
+	LIST_HEAD(poster_postings, posting) postings;
 };
 
 /* ---- addresses ------------------------------------------------------------------------------- */

@@ -405,7 +405,9 @@ int init_main(int argc, char **argv, const struct init_plugins *plugins, const c
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	struct init in = { .a = &a, .plugins = plugins, .why = why };
-	const char *root = "", *steps = NULL, *file = NULL;
+	const char *root = "";
+	const char *steps = NULL;
+	const char *file = NULL;
 	bool help = false;
 	static const int SIGNALS[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT };
 	const struct arg args[] = {

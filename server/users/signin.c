@@ -93,9 +93,9 @@ static void signin_check(struct edit *t)
 	struct span user = span_of(s->user);
 	struct span stored = SPAN("");
 	char hash[PASSWORD_HEX + 1];
-	const char *why;
 	struct store_reply reply;
-	enum pai_read read = users_secret(t, false, user, &t->arena, &reply, &why);
+	enum pai_read read = users_secret(t, false, user, &t->arena, &reply);
+	const char *why = arena_dup(&t->arena, reply.message);
 	if (read == PAI_READ)
 		read = pai_password_read(reply.body, user, &t->arena, &stored, &why);
 	bool good = password_hash(user, s->password, hash) && password_same(hash, stored);

@@ -79,9 +79,9 @@ static int user_edit_read_group(struct user_edit *u, struct edit_group *g)
 {
 	ARENA_SECRET a = { 0 };
 	struct pai_group group;
-	const char *why;
 	struct store_reply reply;
-	enum pai_read read = users_secret(u->t, true, g->name, &a, &reply, &why);
+	enum pai_read read = users_secret(u->t, true, g->name, &a, &reply);
+	const char *why = arena_dup(&a, reply.message);
 	if (read == PAI_READ)
 		read = pai_group_read(reply.body, g->name, &a, &group, &why);
 	if (read == PAI_BROKEN)
@@ -220,9 +220,9 @@ static int user_edit_look(struct user_edit *u)
 {
 	struct edit *t = u->t;
 	struct span stored = SPAN("");
-	const char *why;
 	struct store_reply reply;
-	enum pai_read read = users_secret(t, false, span_of(u->user), &t->arena, &reply, &why);
+	enum pai_read read = users_secret(t, false, span_of(u->user), &t->arena, &reply);
+	const char *why = arena_dup(&t->arena, reply.message);
 	if (read == PAI_READ)
 		read = pai_user_read(reply.body, span_of(u->user), &t->arena, &u->now, &why);
 	if (read == PAI_READ && u->check_old)

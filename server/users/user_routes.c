@@ -43,7 +43,7 @@ void users_put_names(struct str *out, const char *key, const struct span *v, siz
 }
 
 enum pai_read users_secret(struct edit *t, bool group, struct span name, struct arena *a,
-                           struct store_reply *reply, const char **why)
+                           struct store_reply *reply)
 {
 	const struct options *o = t->r->loop->server->options;
 	char object[2 * PAI_NAME_MAX + 1];
@@ -53,7 +53,6 @@ enum pai_read users_secret(struct edit *t, bool group, struct span name, struct 
 		                     .namespace_name =
 		                         group ? o->group_namespace : o->user_namespace };
 	enum store_outcome outcome = edit_call(t, get, a, reply);
-	*why = arena_dup(a, reply->message);
 	return outcome == STORE_OK ? PAI_READ : outcome == STORE_NOT_FOUND ? PAI_UNFIT : PAI_BROKEN;
 }
 

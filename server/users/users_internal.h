@@ -16,9 +16,9 @@ bool users_openpai(const struct request *r);
 void users_put_names(struct str *out, const char *key, const struct span *v, size_t n);
 
 /* Reads the Secret of a user or group, for run of an edit; its text is in the arena.  PAI_UNFIT:
- * there is none.  PAI_BROKEN: *why. */
+ * there is none.  PAI_BROKEN: the reply's message says why. */
 enum pai_read users_secret(struct edit *t, bool group, struct span name, struct arena *a,
-                           struct store_reply *reply, const char **why);
+                           struct store_reply *reply);
 
 /* The virtual clusters that an account may use; NULL: all.  The names live in the request's
  * arena. */

@@ -51,13 +51,18 @@ static bool is_wanted(const char *name, char **words)
 	return wanted;
 }
 
+static bool is_set(const char *variable)
+{
+	const char *value = getenv(variable); /* NOLINT(concurrency-mt-unsafe): one thread */
+	return value && *value;
+}
+
 int main(int argc, char **argv)
 {
 	struct err e = { 0 };
 	struct framework_config *config = framework_config_read(SPAN(""), &e);
 	size_t states = 0;
-	const char *test_whole = getenv("TEST_WHOLE");
-	bool whole = test_whole && *test_whole;
+	bool whole = is_set("TEST_WHOLE");
 	int passed = 0;
 	int failed = 0;
 	(void)argc;
@@ -74,7 +79,7 @@ int main(int argc, char **argv)
 		states += r.states;
 		passed += ok;
 		failed += !ok;
-		if (failed && getenv("EXPLORE_STOP"))
+		if (failed && is_set("EXPLORE_STOP"))
 			break;
 	}
 	framework_config_free(config);

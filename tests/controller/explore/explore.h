@@ -124,7 +124,7 @@ struct world {
 	struct rules *rules[LEADERS]; /* NULL: it does not run */
 	struct rules_counts counts[LEADERS];
 	struct rules_time now;
-	int8_t leaders;                       /* that have begun */
+	int leaders;                          /* that have begun */
 	struct shown_framework told[LEADERS]; /* with the spec that it has got last */
 	int version;
 	struct shown_framework framework;
@@ -155,6 +155,9 @@ void world_begin(const struct space *of, const struct framework_config *config);
 /* Takes all that the rules want to send now. */
 void world_pull(void);
 int kind_watch(enum object_kind kind);
+
+/* The number at the begin of a text; 0: there is none. */
+int number_at(const char *text);
 
 /* Texts are borrowed until the next one. */
 struct span event_text(int watch, const struct event *e);

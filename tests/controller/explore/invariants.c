@@ -33,7 +33,7 @@ static void part_check(const struct part *was, const struct part *is)
 static void outcome_check(const struct part *t, int index)
 {
 	const struct shown_pod *p = &world->pod[index];
-	int made = atoi(t->uid[0] ? t->uid + 3 : "0");
+	int made = number_at(t->uid[0] ? t->uid + 3 : "0");
 	bool here = p->there && p->made == made;
 	uint8_t ended = world->ended[index][made % MADE_MOST];
 	if (t->uid[0] && t->attempt != world->attempts[index][made % MADE_MOST])
@@ -60,7 +60,7 @@ void status_check(int before, int after)
 		blame("an end is taken back");
 	bool ends = is->framework.state == FRAMEWORK_STATE_COMPLETED;
 	if (ends && was->framework.state != FRAMEWORK_STATE_COMPLETED && world->configmap.there &&
-	    atoi(is->framework.uid + (is->framework.uid[0] != 0)) == world->configmap.made)
+	    number_at(is->framework.uid + (is->framework.uid[0] != 0)) == world->configmap.made)
 		blame("it ends before its ConfigMap is gone");
 	part_check(&was->framework, &is->framework);
 	for (int i = 0; i < TASKS_MOST; i++) {

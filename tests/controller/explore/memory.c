@@ -21,9 +21,11 @@ static char scratch[SCRATCH_SIZE];
 static size_t scratch_top, scratch_live;
 
 /* Of the C library. */
+/* NOLINTBEGIN(cert-dcl37-c,bugprone-reserved-identifier) */
 extern void *__libc_malloc(size_t n);
 extern void __libc_free(void *p);
 extern void *__libc_realloc(void *p, size_t n);
+/* NOLINTEND(cert-dcl37-c,bugprone-reserved-identifier) */
 
 void area_begin(void)
 {

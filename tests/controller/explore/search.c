@@ -58,7 +58,7 @@ static void graph_begin(struct graph *g, const struct space *of,
 {
 	*g = (struct graph){ .space = of, .config = config, .breadth = breadth, .mask = 1 };
 	g->room = (uint32_t)of->states + MOVES_MOST;
-	while (g->mask < 2 * g->room)
+	while (g->mask < 2 * (size_t)g->room)
 		g->mask *= 2;
 	g->slots = checked(calloc(g->mask--, sizeof(*g->slots)));
 	g->v = checked(calloc(g->room, sizeof(*g->v)));

@@ -95,8 +95,8 @@ int status_number(struct span text)
 	area_inside = false;
 	if (n_all + 1 >= room) {
 		room = room ? 2 * room : 1024;
-		all = realloc(all, (size_t)room * sizeof(*all));
-		if (!all || n_all > SLOTS / 2)
+		all = xrealloc(all, (size_t)room * sizeof(*all));
+		if (n_all > SLOTS / 2)
 			abort();
 		if (!n_all)
 			all[0] = (struct status){ .text = "null", .framework.attempt = -1 };

@@ -28,6 +28,14 @@ static const char *leader_name(int leader)
 	return leader == BY_NOBODY ? "" : leader == BY_ANOTHER ? "another" : LEADERS_NAMES[leader];
 }
 
+int number_at(const char *digits)
+{
+	int n = 0;
+	for (; *digits >= '0' && *digits <= '9'; digits++)
+		n = 10 * n + (*digits - '0');
+	return n;
+}
+
 static void text_check(int n)
 {
 	if (n < 0 || n >= TEXT_MAX)
@@ -182,8 +190,9 @@ void leader_list(int leader, int watch, bool old)
 	if (watch == FRAMEWORKS)
 		world->told[leader] = world->framework;
 	if (newest >= 0 && object_there(watch, newest))
-		events[(*n)++] = watch == PODS ? (struct event){ .pod = world->pod[newest] }
-		                               : (struct event){ .configmap = world->configmap };
+		events[(*n)++] =
+		    watch == PODS ? (struct event){ .gone = false, .pod = world->pod[newest] }
+				  : (struct event){ .gone = false, .configmap = world->configmap };
 }
 
 static uint64_t world_random(void *arg)
@@ -227,7 +236,7 @@ static void request_read_patch(struct request *q, struct span body)
 		struct span value = scan_get(item, "value");
 		bool test = span_is(scan_text(scan_get(item, "op"), &a), "test");
 		if (span_is(path, "/metadata/resourceVersion"))
-			q->tests_version = atoi(arena_dup(&a, scan_text(value, &a)));
+			q->tests_version = number_at(arena_dup(&a, scan_text(value, &a)));
 		else if (span_find(path, 0, "controller") < path.n)
 			*(test ? &q->tests_leader : &q->takes) = true;
 		else if (span_is(path, "/status"))
@@ -243,21 +252,21 @@ static void request_read_object(struct request *q, struct span body)
 	struct scan owners = scan_begin(scan_get(metadata, "ownerReferences"));
 	struct span owner;
 	if (q->kind == KIND_CONFIGMAP) {
-		q->configmap.attempt = (int8_t)atoi(
+		q->configmap.attempt = (int8_t)number_at(
 		    arena_dup(&a, scan_text(scan_get(annotations, "FC_FRAMEWORK_ATTEMPT_ID"), &a)));
 		return;
 	}
 	const char *name = arena_dup(&a, scan_text(scan_get(metadata, "name"), &a));
-	q->index = (int8_t)atoi(name + NAME_OF_POD);
+	q->index = (int8_t)number_at(name + NAME_OF_POD);
 	struct shown_pod *p = &q->pod;
 	p->index = q->index;
-	p->attempt =
-	    (int8_t)atoi(arena_dup(&a, scan_text(scan_get(annotations, "FC_TASK_ATTEMPT_ID"), &a)));
+	p->attempt = (int8_t)number_at(
+	    arena_dup(&a, scan_text(scan_get(annotations, "FC_TASK_ATTEMPT_ID"), &a)));
 	(void)snprintf(p->task_uid, sizeof(p->task_uid), "%s",
 	               arena_dup(&a, scan_text(scan_get(annotations, "FC_TASK_UID"), &a)));
 	if (scan_item(&owners, &owner))
 		p->configmap =
-		    (int8_t)atoi(arena_dup(&a, scan_text(scan_get(owner, "uid"), &a)) + 1);
+		    (int8_t)number_at(arena_dup(&a, scan_text(scan_get(owner, "uid"), &a)) + 1);
 }
 
 static void request_take(int leader, const struct store_request *r)
@@ -272,7 +281,7 @@ static void request_take(int leader, const struct store_request *r)
 		               .force = r->force };
 	(void)snprintf(q->uid, sizeof(q->uid), "%s", r->uid ? r->uid : "");
 	if (r->kind == KIND_POD && r->name)
-		q->index = (int8_t)atoi(r->name + NAME_OF_POD);
+		q->index = (int8_t)number_at(r->name + NAME_OF_POD);
 	if (r->verb == STORE_PATCH)
 		request_read_patch(q, r->body[0]);
 	else if (r->verb == STORE_CREATE)

@@ -34,7 +34,7 @@ static void make(struct world *w, const char *framework, const char *config)
 {
 	STR_AUTO problem = STR_INIT(1000);
 	*w = (struct world){
-		.out = { STR_INIT(ENV_TEXT_MAX), STR_INIT(ENV_TEXT_MAX) },
+		.out = { .shell = STR_INIT(ENV_TEXT_MAX), .nul = STR_INIT(ENV_TEXT_MAX) },
 	};
 	w->in = (struct init){ .a = &w->a, .role_name = "worker", .pod_uid = "own" };
 	w->in.framework = framework_read(span_of(framework), &w->a, &w->e);

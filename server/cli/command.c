@@ -168,16 +168,11 @@ static const struct {
 	const char *name;
 	void (*write)(struct str *out);
 } PAGES[] = {
-	{ "options", options_page },
-	{ "routes", routes_page },
-	{ "parameters", parameters_page },
-	{ "list-parameters", list_parameters_page },
-	{ "openapi", openapi_page },
-	{ "translation", translation_page },
-	{ "config-schema", options_schema },
-	{ "templates", templates_page },
-	{ "metrics", metrics_pages },
-	{ "man", manual_page },
+	{ "options", options_page },         { "routes", routes_page },
+	{ "parameters", parameters_page },   { "list-parameters", list_parameters_page },
+	{ "openapi", openapi_page },         { "translation", translation_page },
+	{ "config-schema", options_schema }, { "templates", templates_page },
+	{ "metrics", metrics_pages },        { "man", manual_page },
 };
 
 int cmd_page(const struct command *c, struct options *o)

@@ -50,8 +50,8 @@ static int open_features(struct loop *l, struct err *e)
 	f->edits = worker_inbox_new(s->edits, e);
 	if (!f->edits)
 		return -1;
-	source = (struct loop_source){ f->edits->box.fd, worker_inbox_run_once, NULL,
-		                       f->edits, false };
+	source =
+	    (struct loop_source){ f->edits->box.fd, worker_inbox_run_once, NULL, f->edits, false };
 	if (loop_add(l, &source, e) < 0)
 		return -1;
 	if (s->cache) {

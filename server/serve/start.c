@@ -492,7 +492,7 @@ void start_undo(struct service *s)
 	follow_stop(v->follow);
 	history_free(v->history);
 	local_close(v->local);
-	follow_free(v->follow); /* after local_close, whose thread uses it */
+	follow_free(v->follow);       /* after local_close, whose thread uses it */
 	exit_spec_free(v->exit_spec); /* after all threads, which look codes up */
 	login_free(v->login);
 	translator_free(v->translator);

@@ -1,5 +1,5 @@
-// The parts of a job's page about it: its failure (which task, which line, the meaning, the remedy);
-// in the tabs beside the log facts, events, attempts.
+// The parts of a job's page about it: its failure (which task, which line, the meaning, the
+// remedy); in the tabs beside the log facts, events, attempts.
 
 import { downloadCode } from "./actions.js";
 import { areaChart } from "./chart.js";

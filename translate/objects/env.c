@@ -37,6 +37,7 @@ static void out_given(struct variable_output *o, bool given, int64_t v)
 static bool put_role_resource(const struct scope *s, struct variable_output *o)
 {
 	const struct role *r = s->role;
+	const int64_t v2[] = { r->gpu, r->cpu, r->memory_mb, r->shm_mb };
 	bool old = s->job->dialect->old_env;
 	out_quote(o);
 	if (old)
@@ -44,9 +45,11 @@ static bool put_role_resource(const struct scope *s, struct variable_output *o)
 		           "cpu_count:%" PRId64 ",memMB:%" PRId64 ",shmMB:%" PRId64
 		           ",gpu_count:%" PRId64,
 		           r->cpu, r->memory_mb, role_shm_mb(s), r->gpu);
-	else
-		str_printf(o->s, "%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64, r->gpu, r->cpu,
-		           r->memory_mb, r->shm_mb);
+	for (size_t i = 0; !old && i < ARRAY_SIZE(v2); i++) {
+		if (i)
+			str_char(o->s, ',');
+		str_int(o->s, v2[i]);
+	}
 	out_quote(o);
 	return true;
 }

@@ -26,12 +26,16 @@ static bool put_job_task_roles(const struct scope *s, struct variable_output *o)
 	return true;
 }
 
-/* n is 0 for none. */
-static struct span job_priority_class(const struct scope *s)
+static bool put_job_priority_class(const struct scope *s, struct variable_output *o)
 {
-	if (s->set->priority_class)
-		return span_of(arena_printf(s->a, "%s-priority", s->job->hash));
-	return s->set->profile == PROFILE_OPENPAI ? SPAN("pai-job-minimal-priority") : SPAN("");
+	bool own = s->set->priority_class;
+	if (!own && s->set->profile != PROFILE_OPENPAI)
+		return false;
+	out_quote(o);
+	str_puts(o->s, own ? s->job->hash : "pai-job-minimal");
+	str_puts(o->s, "-priority");
+	out_quote(o);
+	return true;
 }
 
 /*
@@ -70,7 +74,6 @@ PUT_BOOL(put_job_gang, s->job->gang)
 PUT_OPTIONAL(put_job_gpu_type, s->job->gpu_type.n, out_text(o, s->job->gpu_type))
 PUT_OPTIONAL(put_job_hived_class, s->job->hived && s->job->hived->priority_class.n, out_text(o, s->job->hived->priority_class))
 PUT_OPTIONAL(put_job_max_duration, s->job->max_duration_s || s->set->max_duration_s, str_int(o->s, s->job->max_duration_s ?: s->set->max_duration_s))
-PUT_OPTIONAL(put_job_priority_class, job_priority_class(s).n, out_text(o, job_priority_class(s)))
 PUT_OPTIONAL(put_mark_creating, is_created_first(s), out_text(o, SPAN("true")))
 PUT_OPTIONAL(put_mark_idempotency, s->mark->idempotency, out_text(o, span_of(s->mark->idempotency)))
 PUT_OPTIONAL(put_mark_webhook, s->mark->webhook, out_text(o, span_of(s->mark->instance)))

@@ -1,6 +1,5 @@
 /* Variables of a task role, its pod, and of the init container with pai-runtime. */
 #include <assert.h>
-#include <inttypes.h>
 
 #include "translate/job/names.h"
 #include "translate/objects/build.h"
@@ -34,23 +33,32 @@ int64_t role_shm_mb(const struct scope *s)
 	return s->role->shm_mb ? s->role->shm_mb : s->job->dialect->shm_mb;
 }
 
-enum { ROLE_PORTS_MAX = 4 << 20 /* of text; check_annotations has a lower limit */ };
-
-/* A text of JSON, which is escaped as a whole: no label can break out. */
+/* JSON inside a text: all the quoting is here, so no label can break out. */
 static bool put_role_ports(const struct scope *s, struct variable_output *o)
 {
-	STR_AUTO json = STR_INIT(ROLE_PORTS_MAX);
-	str_printf(&json,
-	           "{\"schedulePortStart\":%" PRId64 ",\"schedulePortEnd\":%" PRId64 ",\"ports\":{",
-	           s->set->port_start, s->set->port_end);
+	struct str *out = o->s;
+	out_quote(o);
+	str_puts(out, "{\\\"schedulePortStart\\\":");
+	str_int(out, s->set->port_start);
+	str_puts(out, ",\\\"schedulePortEnd\\\":");
+	str_int(out, s->set->port_end);
+	str_puts(out, ",\\\"ports\\\":{");
 	for (size_t i = 0; i < s->role->n_ports; i++) {
-		str_puts(&json, i ? "," : "");
-		str_json(&json, s->role->ports[i].label);
-		str_printf(&json, ":{\"count\":%" PRId64 "}", s->role->ports[i].count);
+		str_puts(out, i ? ",\\\"" : "\\\"");
+		size_t start = out->n;
+		struct span label = s->role->ports[i].label;
+		str_json_text(out, label);
+		if (out->n - start != label.n) { /* escaped once, and now JSON in JSON */
+			label = arena_span(s->a, span_from(str_view(out), start));
+			out->n = start;
+			str_json_text(out, label);
+		}
+		str_puts(out, "\\\":{\\\"count\\\":");
+		str_int(out, s->role->ports[i].count);
+		str_char(out, '}');
 	}
-	str_puts(&json, "}}");
-	out_text(o, str_view(&json));
-	o->s->full |= json.full;
+	str_puts(out, "}}");
+	out_quote(o);
 	return true;
 }
 

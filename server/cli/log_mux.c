@@ -17,6 +17,7 @@
 enum {
 	NAME_MAX_BYTES = 256,
 	ANSWER_MAX = 64 * 1024,
+	SILENCE_S = 120, /* of a log that is not followed */
 	ONCE_MAX = 1000, /* tasks */
 	LOST_MAX = 3,
 	TIME_MAX = 40,
@@ -292,6 +293,7 @@ static void stream_start(struct task_stream *v)
 	const struct client_call call = { .method = "GET",
 		                          .path = v->path,
 		                          .max = ANSWER_MAX,
+		                          .silence_s = follow ? 0 : SILENCE_S,
 		                          .piece = stream_take_piece,
 		                          .ended = stream_ended,
 		                          .arg = v };

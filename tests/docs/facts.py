@@ -236,6 +236,12 @@ def test_files_of_the_documents_exist(check):
         check.equal(name, [file for file in bad if "greeting" not in file], [])
 
 
+def test_image_is_built_from_all_layers(check):
+    sent = read(f"{ROOT}/.dockerignore").split("\n")
+    for layer in LAYERS:
+        check.ok(f".dockerignore: {layer}", f"!{layer}" in sent, sent)
+
+
 def test_tour_has_the_folders_in_their_order(check):
     """The map of TOUR.md has the folders of tests/tools/folders in their order; its files are in them."""
     rows = [line.split() for line in text_blocks(read("docs/TOUR.md"))[0].split("\n") if line]
@@ -272,5 +278,5 @@ TESTS = [test_links_lead_to_files_and_headings, test_fields_of_jobs_are_document
          test_events_and_alerts_of_the_controller_are_documented, test_plugins_of_the_runtime_are_documented,
          test_dialects_have_a_section,
          test_messages_of_the_documents_exist, test_files_of_the_documents_exist,
-         test_tour_has_the_folders_in_their_order, test_functions_of_the_tour_exist,
+         test_image_is_built_from_all_layers, test_tour_has_the_folders_in_their_order, test_functions_of_the_tour_exist,
          test_results_are_those_of_the_log]

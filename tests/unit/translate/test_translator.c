@@ -97,14 +97,14 @@ static void check_template(struct span text, struct span document, struct str *u
 {
 	while (text.n > 0) {
 		struct span line = span_trim(span_next(&text, '\n'));
+		STR_AUTO name = STR_INIT(256);
 		STR_AUTO cell = STR_INIT(256);
 		if (!span_starts(line, "- name: "))
 			continue;
-		str_puts(&cell, "| `");
-		template_name(span_from(line, 8), &cell);
-		str_puts(&cell, "` |");
-		if (!is_variable(span_from(str_view(&cell), 3)))
+		template_name(span_from(line, 8), &name);
+		if (!is_variable(str_view(&name)))
 			continue;
+		str_printf(&cell, "| `%s` |", str_c(&name));
 		if (span_find(document, 0, str_c(&cell)) == SIZE_MAX)
 			fail_msg("%s is not in TRANSLATION.md", str_c(&cell));
 		str_span(used, str_view(&cell));

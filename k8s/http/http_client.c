@@ -252,8 +252,9 @@ void client_free(struct client *c)
 {
 	if (!c)
 		return;
-	while (!LIST_EMPTY(&c->exchanges))
-		client_stop(LIST_FIRST(&c->exchanges));
+	struct client_exchange *x;
+	while ((x = LIST_FIRST(&c->exchanges)) != NULL)
+		client_stop(x); /* NOLINT(clang-analyzer-unix.Malloc): it takes it off the list */
 	if (c->multi)
 		(void)curl_multi_cleanup(c->multi); /* no handle is left in it */
 	str_wipe(&c->authorization);

@@ -235,8 +235,9 @@ void poster_free(struct poster *p)
 {
 	if (!p)
 		return;
-	while (!LIST_EMPTY(&p->postings))
-		poster_drop(LIST_FIRST(&p->postings));
+	struct posting *g;
+	while ((g = LIST_FIRST(&p->postings)) != NULL)
+		poster_drop(g); /* NOLINT(clang-analyzer-unix.Malloc): it takes it off the list */
 	curl_loop_done(&p->curl);
 	free(p->url);
 	free(p);

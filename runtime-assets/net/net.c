@@ -177,7 +177,7 @@ static int net_connect(struct wire *w, union sockaddr_any *to, uint16_t port, in
 		return errno;
 	if (error == 0) {
 		w->fd = fd;
-		fd = -1;
+		fd = -1; /* NOLINT(clang-analyzer-deadcode.DeadStores): the cleanup reads it */
 	}
 	return error;
 }

@@ -367,9 +367,10 @@ static int waiter_conclude_own(struct job_waiter *w)
 
 static int waiter_conclude(struct job_waiter *w)
 {
-	static const char *const WHY[] = { [TIME_OVER] = "--timeout is over",
-		                           [INTERRUPTED] = "interrupted",
-		                           [NO_OUTPUT] = "writing to standard output failed" };
+	static const char *const WHY[OWN_END + 1] = { [TIME_OVER] = "--timeout is over",
+		                                      [INTERRUPTED] = "interrupted",
+		                                      [NO_OUTPUT] =
+		                                          "writing to standard output failed" };
 	const char *job = w->view.job;
 	const char *why = w->e.http ? err_msg(&w->e) : WHY[w->reason];
 	if (w->own && w->own->exit_code)

@@ -335,7 +335,8 @@ uint64_t world_digest(void)
 	world_note_numbers();
 	for (int l = 0; l < LEADERS; l++) {
 		if (world->rules[l])
-			jobs[l] = job_of_name(world->rules[l], SPAN("ns"), SPAN("job"), false);
+			jobs[l] =
+			    job_of_name(world->rules[l], SPAN("ns"), span_of(world->name), false);
 		if (jobs[l])
 			job_note_numbers(jobs[l]);
 	}

@@ -65,9 +65,12 @@ int main(int argc, char **argv)
 	bool whole = is_set("TEST_WHOLE");
 	int passed = 0;
 	int failed = 0;
-	(void)argc;
+	int64_t seed;
 	json_object_seed(1);
 	area_begin();
+	if (argc == 3 && strcmp(argv[1], "walk") == 0 &&
+	    parse_i64(span_of(argv[2]), 0, INT64_MAX, &seed) == 0)
+		return walks((uint64_t)seed, 1, config, true) > 0;
 	for (size_t i = 0; i < ARRAY_SIZE(SPACES); i++) {
 		if (!is_wanted(SPACES[i].name, argv + 1) || (SPACES[i].large && !whole))
 			continue;
@@ -81,6 +84,13 @@ int main(int argc, char **argv)
 		failed += !ok;
 		if (failed && is_set("EXPLORE_STOP"))
 			break;
+	}
+	if (is_wanted("walks", argv + 1)) {
+		size_t n = whole ? 10000 : 500;
+		bool bad = walks(1, n, config, false) > 0;
+		states += n;
+		passed += !bad;
+		failed += bad;
 	}
 	framework_config_free(config);
 	printf("%zu checks\n%d passed, %d failed\n", states, passed, failed);

@@ -33,7 +33,8 @@ struct part {
 	bool ended; /* the attempt has an outcome, with this code */
 	int32_t code;
 	int32_t retried;
-	char uid[12]; /* of its ConfigMap or pod */
+	char uid[12];     /* of its ConfigMap or pod */
+	char instance[9]; /* of a task: the begin of its uid */
 };
 
 struct status {
@@ -42,19 +43,20 @@ struct status {
 	struct part framework, task[TASKS_MOST];
 };
 
+void status_forget_all(void);
 int status_number(struct span text);
 const struct status *status_of(int number);
 
 /* ---- world.c ---- */
 
-enum { LEADERS = 2, WATCHES = 3, EVENTS_MOST = 20, OPEN_MOST = 10, LATE_MOST = 2, MADE_MOST = 16 };
+enum { LEADERS = 2, WATCHES = 3, EVENTS_MOST = 20, OPEN_MOST = 12, LATE_MOST = 2, MADE_MOST = 64 };
 enum { FRAMEWORKS, CONFIGMAPS, PODS };
 enum phase { PENDING, RUNNING, SUCCEEDED, FAILED };
-enum { BY_NOBODY = -1, BY_ANOTHER = 9 };
+enum { BY_NOBODY = -1, BY_ANOTHER = 127 };
 
 struct shown_framework {
 	bool there, dying, stop;
-	int8_t leader; /* in the annotation: a leader, BY_NOBODY, BY_ANOTHER */
+	int8_t leader; /* in the annotation: identity of a leader, BY_NOBODY, BY_ANOTHER */
 	int8_t number; /* of tasks */
 	int status, version;
 };
@@ -88,7 +90,7 @@ struct event {
 /* A request with what the API server needs of its body. */
 struct request {
 	void *arg;
-	int8_t leader;
+	int8_t leader, identity;
 	enum store_verb verb;
 	enum object_kind kind;
 	int8_t index; /* of a pod */
@@ -124,7 +126,9 @@ struct world {
 	struct rules *rules[LEADERS]; /* NULL: it does not run */
 	struct rules_counts counts[LEADERS];
 	struct rules_time now;
-	int leaders;                          /* that have begun */
+	int leaders;           /* that have begun */
+	int identity[LEADERS]; /* the number of the process */
+	char name[4];
 	struct shown_framework told[LEADERS]; /* with the spec that it has got last */
 	int version;
 	struct shown_framework framework;
@@ -140,18 +144,24 @@ struct world {
 	bool took[LEADERS];                     /* it has been in the annotation */
 	int8_t attempts[TASKS_MOST][MADE_MOST]; /* for which pods were made */
 	uint8_t ended[TASKS_MOST][MADE_MOST];   /* phases in which pods have ended */
-	uint32_t
-	    announced[1 + TASKS_MOST]; /* attempts whose creation a stored status has announced */
-	int before;                    /* the status before this one */
+	int before;                             /* the status before this one */
+	size_t requests;
 	const char *bad;
 };
 
-/* The only one, in the area. */
-extern struct world *world;
+/* One for each Framework, and that of the present move.  Leaders and clock are the same in all. */
+extern struct world *worlds, *world;
+extern int n_worlds;
 extern const struct space *space;
 extern const enum object_kind KINDS[WATCHES];
 
+/* One world, in the area; and so many, of their names, in the memory of malloc. */
 void world_begin(const struct space *of, const struct framework_config *config);
+void worlds_begin(int n, const struct space *of, const struct framework_config *config);
+void worlds_end(void);
+/* Another process leads, too, with a number of its own; one ends. */
+void leader_end(int leader);
+void worlds_wait(int64_t ms);
 /* Takes all that the rules want to send now. */
 void world_pull(void);
 int kind_watch(enum object_kind kind);
@@ -225,7 +235,11 @@ struct move {
 enum { MOVES_MOST = 120 };
 size_t world_moves(struct move *out);
 void world_move(struct move m);
+int64_t world_wake_ms(void);
+bool world_has_events(void);
 bool move_is_fault(struct move m);
+/* It comes by itself: no fault, no user, no other leader. */
+bool move_is_progress(struct move m);
 void move_tell(struct move m, char *out, size_t size);
 /* The Framework is stopped, so its end must not depend on that of its pods. */
 bool world_is_stopped(void);
@@ -248,3 +262,8 @@ struct result {
 	const char *bad; /* NULL: nothing was found */
 };
 struct result search(const struct space *of, const struct framework_config *config);
+
+/* ---- walk.c ---- */
+
+/* So many random walks with many Frameworks, from this seed on; the number of those that failed. */
+size_t walks(uint64_t seed, size_t n, const struct framework_config *config, bool tells);

@@ -14,8 +14,8 @@ void blame(const char *why)
 static void part_check(const struct part *was, const struct part *is)
 {
 	bool same = was->attempt == is->attempt;
-	if (was->attempt < 0 || was->state < 0)
-		return;
+	if (was->attempt < 0 || was->state < 0 || strcmp(was->instance, is->instance) != 0)
+		return; /* it is another task, of this place */
 	if (is->attempt > was->attempt + 1 || (is->attempt > was->attempt && was->state != 7))
 		blame("an attempt begins before the end of the one before is stored");
 	if (is->attempt >= 0 && is->attempt < was->attempt)
@@ -77,7 +77,7 @@ static bool creation_is_announced(const struct request *q)
 {
 	const struct status *s = status_of(world->framework.status);
 	const struct rules_job *job =
-	    job_of_name(world->rules[q->leader], SPAN("ns"), SPAN("job"), false);
+	    job_of_name(world->rules[q->leader], SPAN("ns"), span_of(world->name), false);
 	const struct part *p = q->kind == KIND_POD ? &s->task[q->index] : &s->framework;
 	int attempt = q->kind == KIND_POD ? q->pod.attempt : q->configmap.attempt;
 	if (job->read.version != world->framework.version)
@@ -87,9 +87,9 @@ static bool creation_is_announced(const struct request *q)
 
 void request_check(const struct request *q)
 {
-	bool ended =
-	    status_of(world->framework.status)->framework.state == FRAMEWORK_STATE_COMPLETED;
-	bool acts = q->verb == STORE_CREATE || (q->verb == STORE_DELETE && !ended);
+	const struct rules_job *job =
+	    job_of_name(world->rules[q->leader], SPAN("ns"), span_of(world->name), false);
+	bool acts = q->verb == STORE_CREATE || (q->verb == STORE_DELETE && job->state != JOB_ENDED);
 	if (acts && !world->took[q->leader])
 		blame("a request comes before the take-over");
 	if (q->verb == STORE_CREATE && !creation_is_announced(q))

@@ -90,7 +90,7 @@ static void moves_of_users(struct move **to)
 		return;
 	if (left->stops && !f->stop)
 		add(to, MOVE_STOP, 0, 0);
-	if (left->scales && !f->stop)
+	if (left->scales && !f->stop && space->tasks > 1) /* without tasks there is no end */
 		add(to, MOVE_SCALE, 0, 0);
 	if (left->deletions && !f->dying)
 		add(to, MOVE_DELETE, 0, 0);
@@ -100,7 +100,7 @@ static void moves_of_users(struct move **to)
 		add(to, MOVE_FOREIGN, 1, 0);
 }
 
-static int64_t world_wake_ms(void)
+int64_t world_wake_ms(void)
 {
 	int64_t wake = INT64_MAX;
 	for (int l = 0; l < LEADERS; l++) {
@@ -110,7 +110,7 @@ static int64_t world_wake_ms(void)
 	return wake;
 }
 
-static bool world_has_events(void)
+bool world_has_events(void)
 {
 	int n = 0;
 	for (int l = 0; l < LEADERS; l++)
@@ -137,7 +137,7 @@ size_t world_moves(struct move *out)
 	moves_of_requests(&to);
 	moves_of_pods(&to);
 	moves_of_users(&to);
-	bool more = world->left.leaders && world->leaders < LEADERS;
+	bool more = world->left.leaders && running < LEADERS;
 	for (int old = 0; old < (world->left.old_lists ? WATCHES : 1); old++) {
 		if (more && !world->left.kills)
 			add(&to, MOVE_LEAD, old, 0);
@@ -214,24 +214,10 @@ static void move_collect(int i)
 	}
 }
 
-/* The process ends; what it has sent may be executed still. */
 static void move_kill(int leader, int old)
 {
-	for (int i = 0; i < world->n_open;) {
-		if (world->open[i].leader != leader) {
-			i++;
-			continue;
-		}
-		struct request q = request_remove(world->open, &world->n_open, i);
-		request_answer(&q, &(struct answer){ .outcome = STORE_AMBIGUOUS });
-		if (world->n_late < LATE_MOST && q.verb != STORE_GET)
-			world->late[world->n_late++] = q;
-	}
-	rules_free(world->rules[leader]);
-	world->rules[leader] = NULL;
-	memset(world->events[leader], 0, sizeof(world->events[leader]));
-	memset(world->n_events[leader], 0, sizeof(world->n_events[leader]));
-	if (world->leaders < LEADERS && !world->rules[1 - leader]) {
+	leader_end(leader);
+	if (world->left.leaders && !world->rules[1 - leader]) {
 		world->left.leaders--;
 		leader_begin(old);
 	}
@@ -283,7 +269,8 @@ static void move_node(int i)
 static bool event_is_known(int leader, int watch)
 {
 	const struct event *e = &world->events[leader][watch][0];
-	struct rules_job *job = job_of_name(world->rules[leader], SPAN("ns"), SPAN("job"), false);
+	struct rules_job *job =
+	    job_of_name(world->rules[leader], SPAN("ns"), span_of(world->name), false);
 	char name[16];
 	const struct shown_framework *told = &world->told[leader];
 	if (!job || !job->uid || e->gone)
@@ -292,7 +279,8 @@ static bool event_is_known(int leader, int watch)
 		return e->framework.version <= job->read.version &&
 		       e->framework.stop == told->stop && e->framework.dying == told->dying &&
 		       e->framework.number == told->number;
-	(void)snprintf(name, sizeof(name), "job-w-%d", watch == PODS ? e->pod.index : 0);
+	(void)snprintf(name, sizeof(name), "%s-w-%d", world->name,
+	               watch == PODS ? e->pod.index : 0);
 	const struct rules_object *o =
 	    object_find_known(job, watch == PODS ? KIND_POD : KIND_CONFIGMAP, name, false);
 	return o && o->state == OBJECT_LIVE &&
@@ -313,7 +301,6 @@ static bool world_deliver_known(void)
 void world_move(struct move m)
 {
 	struct request q;
-	int64_t wake;
 	switch ((enum move_kind)m.kind) {
 	case MOVE_EVENT:
 		move_event(m.a, m.b);
@@ -344,9 +331,7 @@ void world_move(struct move m)
 		move_collect(m.a);
 		break;
 	case MOVE_TIME:
-		wake = world_wake_ms();
-		world->now.wall_ms += wake - world->now.ms;
-		world->now.ms = wake;
+		worlds_wait(world_wake_ms() - world->now.ms);
 		break;
 	case MOVE_LEAD:
 		world->left.leaders--;
@@ -434,7 +419,7 @@ bool world_is_done(void)
 	       (ended || !world->framework.there);
 }
 
-static bool move_is_progress(struct move m)
+bool move_is_progress(struct move m)
 {
 	static const bool OPTIONAL[MOVES] = {
 		[MOVE_LOST] = true,       [MOVE_LATE] = true,     [MOVE_BUSY] = true,

@@ -60,7 +60,10 @@ static struct part part_read(struct span of, const char *uid, struct arena *a)
 	p.ended = scan_type(end) == SCAN_OBJECT;
 	p.code = (int32_t)code;
 	p.retried = (int32_t)retried;
-	struct span text = scan_text(scan_get(now, uid), a);
+	struct span text = scan_text(scan_get(of, "instanceUID"), a);
+	memcpy(p.instance, text.p ? text.p : "",
+	       text.n < sizeof(p.instance) ? text.n : sizeof(p.instance) - 1);
+	text = scan_text(scan_get(now, uid), a);
 	memcpy(p.uid, text.p ? text.p : "", text.n < sizeof(p.uid) ? text.n : sizeof(p.uid) - 1);
 	return p;
 }
@@ -113,4 +116,12 @@ const struct status *status_of(int number)
 {
 	static const struct status NONE = { .text = "null", .framework.attempt = -1 };
 	return number ? &all[number] : &NONE;
+}
+
+void status_forget_all(void)
+{
+	for (int i = 1; i <= n_all; i++)
+		free((char *)(uintptr_t)all[i].text);
+	n_all = 0;
+	memset(slots, 0, sizeof(slots));
 }

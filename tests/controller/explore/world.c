@@ -12,10 +12,11 @@ enum { START_S = 1600000000, TEXT_MAX = 1 << 16 };
 enum { NAME_OF_POD = sizeof("job-w-") - 1 };
 
 const enum object_kind KINDS[WATCHES] = { KIND_FRAMEWORK, KIND_CONFIGMAP, KIND_POD };
-static const char *const LEADERS_NAMES[LEADERS] = { "leader-0", "leader-1" };
 static const char *const PHASES[] = { "Pending", "Running", "Succeeded", "Failed" };
 
+struct world *worlds;
 struct world *world;
+int n_worlds;
 const struct space *space;
 static const struct framework_config *config;
 static char text[TEXT_MAX]; /* the last object */
@@ -23,9 +24,15 @@ static char text[TEXT_MAX]; /* the last object */
 /* ---- objects as JSON ---------------------------------------------------------------------------
  */
 
-static const char *leader_name(int leader)
+/* The rules borrow it. */
+static const char *leader_name(int identity)
 {
-	return leader == BY_NOBODY ? "" : leader == BY_ANOTHER ? "another" : LEADERS_NAMES[leader];
+	static char names[BY_ANOTHER][16];
+	if (identity == BY_ANOTHER)
+		return "another";
+	if (!names[identity][0])
+		(void)snprintf(names[identity], sizeof(names[identity]), "leader-%d", identity);
+	return names[identity];
 }
 
 int number_at(const char *digits)
@@ -50,14 +57,14 @@ static struct span framework_text(const struct shown_framework *f)
 		               RULES_ANNOTATION, leader_name(f->leader));
 	text_check(snprintf(
 	    text, TEXT_MAX,
-	    "{\"metadata\":{\"name\":\"job\",\"namespace\":\"ns\",\"uid\":\"fw\","
+	    "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ns\",\"uid\":\"fw\","
 	    "\"resourceVersion\":\"%d\"%s%s},\"spec\":{\"executionType\":\"%s\","
 	    "\"retryPolicy\":{\"fancyRetryPolicy\":false,\"maxRetryCount\":%d},\"taskRoles\":[{"
 	    "\"name\":\"w\",\"taskNumber\":%d,\"frameworkAttemptCompletionPolicy\":{"
 	    "\"minFailedTaskCount\":1,\"minSucceededTaskCount\":-1},\"task\":{\"retryPolicy\":{"
 	    "\"fancyRetryPolicy\":false,\"maxRetryCount\":%d},\"podGracefulDeletionTimeoutSec\":%d,"
 	    "\"pod\":{\"spec\":{\"containers\":[{\"name\":\"main\"}]}}}}]},\"status\":%s}",
-	    f->version, annotations,
+	    world->name, f->version, annotations,
 	    f->dying ? ",\"deletionTimestamp\":\"2020-09-13T12:26:40Z\"" : "",
 	    f->stop ? "Stop" : "Start", space->retries, f->number, space->task_retries,
 	    space->grace_s, status_of(f->status)->text));
@@ -68,11 +75,11 @@ static struct span configmap_text(const struct shown_configmap *c)
 {
 	text_check(
 	    snprintf(text, TEXT_MAX,
-	             "{\"metadata\":{\"name\":\"job-attempt\",\"namespace\":\"ns\",\"uid\":\"c%d\","
-	             "\"resourceVersion\":\"%d\",\"labels\":{\"FC_FRAMEWORK_NAME\":\"job\"},"
+	             "{\"metadata\":{\"name\":\"%s-attempt\",\"namespace\":\"ns\",\"uid\":\"c%d\","
+	             "\"resourceVersion\":\"%d\",\"labels\":{\"FC_FRAMEWORK_NAME\":\"%s\"},"
 	             "\"annotations\":{\"FC_FRAMEWORK_ATTEMPT_ID\":\"%d\"}%s,\"ownerReferences\":[{"
 	             "\"controller\":true,\"uid\":\"fw\"}]}}",
-	             c->made, c->version, c->attempt,
+	             world->name, c->made, c->version, world->name, c->attempt,
 	             c->dying ? ",\"deletionTimestamp\":\"2020-09-13T12:26:40Z\"" : ""));
 	return span_of(text);
 }
@@ -87,14 +94,14 @@ static struct span pod_text_of(const struct shown_pod *p)
 		               rfc3339_put(time, p->deletion_ms, 0));
 	text_check(
 	    snprintf(text, TEXT_MAX,
-	             "{\"metadata\":{\"name\":\"job-w-%d\",\"namespace\":\"ns\",\"uid\":\"p%d.%d\","
-	             "\"resourceVersion\":\"%d\",\"labels\":{\"FC_FRAMEWORK_NAME\":\"job\"},"
+	             "{\"metadata\":{\"name\":\"%s-w-%d\",\"namespace\":\"ns\",\"uid\":\"p%d.%d\","
+	             "\"resourceVersion\":\"%d\",\"labels\":{\"FC_FRAMEWORK_NAME\":\"%s\"},"
 	             "\"annotations\":{\"FC_TASK_UID\":\"%s\",\"FC_TASK_ATTEMPT_ID\":\"%d\"}%s,"
 	             "\"ownerReferences\":[{\"controller\":true,\"uid\":\"c%d\"}]},\"status\":{"
 	             "\"phase\":\"%s\""
 	             "%s}}",
-	             p->index, p->index, p->made, p->version, p->task_uid, p->attempt, dying,
-	             p->configmap, PHASES[p->phase],
+	             world->name, p->index, p->index, p->made, p->version, world->name, p->task_uid,
+	             p->attempt, dying, p->configmap, PHASES[p->phase],
 	             p->phase == FAILED ? ",\"containerStatuses\":[{\"name\":\"main\",\"state\":{"
 	                                  "\"terminated\":{\"exitCode\":1}}}]"
 	                                : ""));
@@ -172,27 +179,36 @@ static int newest_of(int watch)
 	return newest;
 }
 
-/* A list of one kind.  Events that did not come are lost.  An old list has not the newest object,
- * which comes as an event. */
-void leader_list(int leader, int watch, bool old)
+static void world_list(int leader, int watch, bool old)
 {
-	struct rules *r = world->rules[leader];
 	struct event *events = world->events[leader][watch];
 	int8_t *n = &world->n_events[leader][watch];
 	int newest = old ? newest_of(watch) : -1;
 	memset(events, 0, (size_t)*n * sizeof(*events));
 	*n = 0;
-	rules_list_begin(r, KINDS[watch]);
 	for (int k = 0; k < TASKS_MOST; k++)
 		if (object_there(watch, k) && (watch == PODS || k == 0) && k != newest)
-			rules_put(r, &world->now, KINDS[watch], object_text(watch, k));
-	rules_list_end(r, &world->now, KINDS[watch]);
+			rules_put(world->rules[leader], &world->now, KINDS[watch],
+			          object_text(watch, k));
 	if (watch == FRAMEWORKS)
 		world->told[leader] = world->framework;
 	if (newest >= 0 && object_there(watch, newest))
 		events[(*n)++] =
 		    watch == PODS ? (struct event){ .gone = false, .pod = world->pod[newest] }
 				  : (struct event){ .gone = false, .configmap = world->configmap };
+}
+
+/* A list of one kind.  Events that did not come are lost.  An old list has not the newest object,
+ * which comes as an event. */
+void leader_list(int leader, int watch, bool old)
+{
+	struct world *present = world;
+	struct rules *r = world->rules[leader];
+	rules_list_begin(r, KINDS[watch]);
+	for (world = worlds; world < worlds + n_worlds; world++)
+		world_list(leader, watch, old);
+	world = present;
+	rules_list_end(r, &world->now, KINDS[watch]);
 }
 
 static uint64_t world_random(void *arg)
@@ -207,21 +223,66 @@ static void world_notice(void *arg, const struct rules_notice *n)
 	(void)arg;
 	if (strcmp(n->reason, "ForeignWriter") == 0 && !space->budget.foreign)
 		blame("another writer is blamed, and there is none");
-	else if (strcmp(n->reason, "Unstorable") == 0 || strcmp(n->reason, "Unreadable") == 0)
+	else if (strcmp(n->reason, "Unstorable") == 0 || strcmp(n->reason, "Unreadable") == 0) {
+		fprintf(stderr, "%s: %s\n", n->reason, n->message);
 		blame("a Framework that is valid is said not to be");
+	}
 }
 
 /* old: a watch whose first list is old; 0: none. */
 void leader_begin(int old)
 {
-	int l = world->leaders++;
-	world->rules[l] = rules_new(&(struct rules_settings){ .config = config,
-	                                                      .identity = LEADERS_NAMES[l],
-	                                                      .counts = &world->counts[l],
+	int l = worlds->rules[0] != NULL;
+	int identity = worlds->leaders++;
+	struct rules *r = rules_new(&(struct rules_settings){ .config = config,
+	                                                      .identity = leader_name(identity),
+	                                                      .counts = &worlds->counts[l],
 	                                                      .random = world_random,
 	                                                      .notice = world_notice });
+	for (int i = 0; i < n_worlds; i++) {
+		worlds[i].rules[l] = r;
+		worlds[i].identity[l] = identity;
+		worlds[i].took[l] = false;
+	}
 	for (int i = 0; i < WATCHES; i++)
 		leader_list(l, i, old == i && old != FRAMEWORKS);
+}
+
+/* The process ends; what it has sent may be executed still. */
+static void world_forget_leader(int leader)
+{
+	for (int i = 0; i < world->n_open;) {
+		if (world->open[i].leader != leader) {
+			i++;
+			continue;
+		}
+		struct request q = request_remove(world->open, &world->n_open, i);
+		request_answer(&q, &(struct answer){ .outcome = STORE_AMBIGUOUS });
+		if (world->n_late < LATE_MOST && q.verb != STORE_GET)
+			world->late[world->n_late++] = q;
+	}
+	memset(world->events[leader], 0, sizeof(world->events[leader]));
+	memset(world->n_events[leader], 0, sizeof(world->n_events[leader]));
+}
+
+void leader_end(int leader)
+{
+	struct world *present = world;
+	struct rules *r = world->rules[leader];
+	for (world = worlds; world < worlds + n_worlds; world++)
+		world_forget_leader(leader);
+	for (world = worlds; world < worlds + n_worlds; world++)
+		world->rules[leader] = NULL;
+	rules_free(r);
+	world = present;
+}
+
+void worlds_wait(int64_t ms)
+{
+	for (int i = 0; i < n_worlds; i++) {
+		worlds[i].now.ms += ms;
+		worlds[i].now.wall_ms += ms;
+	}
 }
 
 /* ---- requests ----------------------------------------------------------------------------------
@@ -271,11 +332,10 @@ static void request_read_object(struct request *q, struct span body)
 
 static void request_take(int leader, const struct store_request *r)
 {
-	if (world->n_open == OPEN_MOST)
-		abort();
 	struct request *q = &world->open[world->n_open++];
 	*q = (struct request){ .arg = r->arg,
 		               .leader = (int8_t)leader,
+		               .identity = (int8_t)world->identity[leader],
 		               .verb = r->verb,
 		               .kind = r->kind,
 		               .force = r->force };
@@ -286,17 +346,33 @@ static void request_take(int leader, const struct store_request *r)
 		request_read_patch(q, r->body[0]);
 	else if (r->verb == STORE_CREATE)
 		request_read_object(q, r->body[0]);
+	world->requests++;
 	request_check(q);
+}
+
+/* No more requests than one world has room for. */
+static bool worlds_have_room(void)
+{
+	for (int i = 0; i < n_worlds; i++)
+		if (worlds[i].n_open == OPEN_MOST)
+			return false;
+	return true;
 }
 
 /* Takes all that the rules want to send now. */
 void world_pull(void)
 {
+	struct world *present = world;
 	struct store_request r;
 	for (int l = 0; l < LEADERS; l++)
-		while (world->rules[l] && world->n_open < OPEN_MOST &&
-		       rules_next(world->rules[l], &world->now, &r))
+		while (worlds->rules[l] && worlds_have_room() &&
+		       rules_next(worlds->rules[l], &worlds->now, &r)) {
+			world = worlds;
+			while (strncmp(world->name, r.name, strlen(world->name)) != 0)
+				world++;
 			request_take(l, &r);
+		}
+	world = present;
 }
 
 struct request request_remove(struct request *list, int8_t *n, int i)
@@ -383,7 +459,7 @@ static struct answer patch(const struct request *q)
 {
 	struct shown_framework *f = &world->framework;
 	bool fits = (!q->tests_version || q->tests_version == f->version) &&
-	            (!q->tests_leader || f->leader == q->leader);
+	            (!q->tests_leader || f->leader == q->identity);
 	if (!f->there)
 		return (struct answer){ .outcome = STORE_NOT_FOUND };
 	if (!fits)
@@ -394,8 +470,9 @@ static struct answer patch(const struct request *q)
 		f->status = q->status;
 	}
 	if (q->takes) {
-		f->leader = q->leader;
-		world->took[q->leader] = true;
+		f->leader = q->identity;
+		if (world->identity[q->leader] == q->identity)
+			world->took[q->leader] = true;
 	}
 	framework_show();
 	return answer_shown(FRAMEWORKS, 0);
@@ -433,17 +510,50 @@ void request_answer(const struct request *q, const struct answer *a)
 	rules_answer(world->rules[q->leader], &world->now, q->arg, &reply);
 }
 
+static void world_fill(void)
+{
+	world->left = space->budget;
+	world->version = 10;
+	world->now = (struct rules_time){ 1000, START_S * 1000LL };
+	world->framework = (struct shown_framework){
+		.there = true, .leader = BY_NOBODY, .number = (int8_t)space->tasks, .version = 10
+	};
+	memcpy(world->name, "job", sizeof("job"));
+}
+
 void world_begin(const struct space *of, const struct framework_config *with)
 {
 	space = of;
 	config = with;
-	world = area_alloc_root(sizeof(*world));
-	world->left = of->budget;
-	world->version = 10;
-	world->now = (struct rules_time){ 1000, START_S * 1000LL };
-	world->framework = (struct shown_framework){
-		.there = true, .leader = BY_NOBODY, .number = (int8_t)of->tasks, .version = 10
-	};
+	world = worlds = area_alloc_root(sizeof(*world));
+	n_worlds = 1;
+	world_fill();
 	leader_begin(0);
 	world_pull();
+}
+
+void worlds_begin(int n, const struct space *of, const struct framework_config *with)
+{
+	space = of;
+	config = with;
+	worlds = xcalloc((size_t)n, sizeof(*worlds));
+	n_worlds = n;
+	for (int i = 0; i < n; i++) {
+		world = &worlds[i];
+		world_fill();
+		world->name[1] = (char)('a' + i / 10);
+		world->name[2] = (char)('0' + i % 10);
+	}
+	world = worlds;
+	leader_begin(0);
+	world_pull();
+}
+
+void worlds_end(void)
+{
+	for (int l = 0; l < LEADERS; l++)
+		if (worlds->rules[l])
+			leader_end(l);
+	free(worlds);
+	worlds = world = NULL;
 }

@@ -38,7 +38,7 @@ struct part {
 };
 
 struct status {
-	const char *text;
+	char *text;
 	uint64_t shape; /* a hash of it without times */
 	struct part framework, task[TASKS_MOST];
 };

@@ -9,6 +9,9 @@
 enum { SLOTS = 1 << 20, SLOT_MASK = SLOTS - 1 };
 static const uint64_t SEED = 0x9E3779B97F4A7C15, PRIME = 0x100000001B3;
 
+static char null_text[] = "null";
+static const struct status NONE = { .text = null_text, .framework.attempt = -1 };
+
 static struct status *all;
 static int n_all, room;
 static int slots[SLOTS]; /* numbers by hash; 0: free */
@@ -102,7 +105,7 @@ int status_number(struct span text)
 		if (n_all > SLOTS / 2)
 			abort();
 		if (!n_all)
-			all[0] = (struct status){ .text = "null", .framework.attempt = -1 };
+			all[0] = NONE;
 	}
 	struct status *s = &all[++n_all];
 	*s = (struct status){ .text = xstrndup(text.p, text.n), .shape = hash_shape(text) };
@@ -114,14 +117,13 @@ int status_number(struct span text)
 
 const struct status *status_of(int number)
 {
-	static const struct status NONE = { .text = "null", .framework.attempt = -1 };
 	return number ? &all[number] : &NONE;
 }
 
 void status_forget_all(void)
 {
 	for (int i = 1; i <= n_all; i++)
-		free((char *)(uintptr_t)all[i].text);
+		free(all[i].text);
 	n_all = 0;
 	memset(slots, 0, sizeof(slots));
 }

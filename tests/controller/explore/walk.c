@@ -2,6 +2,7 @@
  * killed again and again; after that all faults cease, and everything must come to its end. */
 #include "tests/controller/explore/explore.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -234,12 +235,12 @@ static struct space walk_space(struct walk *k)
 		            .failures = (int8_t)below(k, 4),
 		            .stops = (int8_t)below(k, 2),
 		            .scales = (int8_t)below(k, 3),
-		            .deletions = below(k, 6) == 0,
-		            .foreign = below(k, 5) == 0,
+		            .deletions = (int8_t)(below(k, 6) == 0),
+		            .foreign = (int8_t)(below(k, 5) == 0),
 		            .pod_deletions = (int8_t)below(k, 3),
 		            .relists = (int8_t)below(k, 4),
 		            .old_lists = (int8_t)below(k, 3),
-		            .nodes = below(k, 3) == 0 },
+		            .nodes = (int8_t)(below(k, 3) == 0) },
 	};
 }
 
@@ -276,7 +277,7 @@ size_t walks(uint64_t seed, size_t n, const struct framework_config *config, boo
 		k.random = seed + i;
 		const char *bad = walk_one(&k, config, &frameworks, &requests, &most);
 		if (bad)
-			printf("FAIL walk %llu: %s\n", (unsigned long long)(seed + i), bad);
+			printf("FAIL walk %" PRIu64 ": %s\n", seed + i, bad);
 		failed += bad != NULL;
 	}
 	printf("%zu walks, %zu Frameworks, %zu moves: %zu answers lost, %zu requests late, %zu "

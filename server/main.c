@@ -1,10 +1,12 @@
 /* rest-lit: finds the command in the table of server/cli/commands.c. */
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/err.h"
 #include "server/cli/commands.h"
 #include "server/config/system.h"
+#include "server/state/log.h"
 
 static void print_usage(FILE *out)
 {
@@ -33,6 +35,17 @@ static void print_unknown_command(const char *name)
 	print_usage(stderr);
 }
 
+/* Executes this program once more, as the same process; only without success it returns.  Signals
+ * to stop that are blocked stay so: one that comes meanwhile is not lost, also as process 1. */
+static int start_anew(char **argv)
+{
+	ERR_AUTO e = { 0 };
+	(void)execv("/proc/self/exe", argv);
+	(void)err_set(&e, UNKNOWN_ERROR, "%m");
+	log_event(LOG_ERROR, "/proc/self/exe cannot be executed", "reason", err_msg(&e));
+	return EXIT_REFUSED;
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
@@ -48,8 +61,10 @@ int main(int argc, char **argv)
 		name = argv[1];
 	}
 	for (size_t i = 0; i < N_COMMANDS; i++)
-		if (strcmp(name, COMMANDS[i].name) == 0)
-			return command_run(&COMMANDS[i], argc - 1, argv + 1);
+		if (strcmp(name, COMMANDS[i].name) == 0) {
+			int code = command_run(&COMMANDS[i], argc - 1, argv + 1);
+			return code == EXIT_ANEW ? start_anew(argv) : code;
+		}
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
 		print_usage(stdout);
 		return EXIT_OK;

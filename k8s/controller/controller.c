@@ -290,8 +290,8 @@ static void controller_lead(struct controller *c)
 			               NULL, NULL);
 		}
 		if (lease_is_others(c->lease) || lease_terms(c->lease) != c->term) {
-			controller_say(c, true, "another process has, or had, the Lease: ending",
-			               NULL, NULL);
+			controller_say(c, true, "another process has, or had, the Lease", NULL,
+			               NULL);
 			return;
 		}
 		controller_wait(c, ms);
@@ -465,17 +465,12 @@ int controller_fd(const struct controller *c)
 	return c->ended_fd;
 }
 
-void controller_stop(struct controller *c)
-{
-	if (c->stop_fd >= 0)
-		(void)eventfd_write(c->stop_fd, 1); /* cannot overflow */
-}
-
 void controller_free(struct controller *c)
 {
 	if (!c)
 		return;
-	controller_stop(c);
+	if (c->stop_fd >= 0)
+		(void)eventfd_write(c->stop_fd, 1); /* cannot overflow */
 	if (c->started)
 		(void)pthread_join(c->thread, NULL); /* cannot fail: joined once */
 	else if (c->store)

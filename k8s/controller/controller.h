@@ -7,7 +7,6 @@
  *	if (!c)
  *		return -1;
  *	wait until controller_fd(c) is readable, or for a signal
- *	controller_stop(c);
  *	controller_free(c);
  *
  * A standby only asks for the Lease.  A leader whose Lease was not renewed pauses; when another
@@ -73,10 +72,8 @@ struct controller *controller_new(const struct controller_settings *s, struct er
 /* Readable when the thread has ended by itself: another process has the Lease, or a thread could
  * not be started. */
 int controller_fd(const struct controller *c);
-/* Takes no request any more, waits a moment for open answers, and gives the Lease back.  Does not
- * wait for that. */
-void controller_stop(struct controller *c);
-/* The same, and waits until the thread has ended: at most a second.  Accepts NULL. */
+/* Takes no request any more, waits a moment for open answers, gives the Lease back, and waits until
+ * the thread has ended: at most a second.  Accepts NULL. */
 void controller_free(struct controller *c);
 
 /* Why this process should be started again, or NULL.  Static text.  Thread: any. */

@@ -159,5 +159,5 @@ int cmd_controller(const struct command *c, struct options *o)
 	                          : controller_run(o, signal_fd, &file, &e);
 	if (ended < 0)
 		return print_error_notes(&e, file, e.http == 400 ? EXIT_USAGE : EXIT_REFUSED);
-	return ended ? EXIT_REFUSED : EXIT_OK;
+	return ended == 2 ? EXIT_ANEW : ended ? EXIT_REFUSED : EXIT_OK;
 }

@@ -50,8 +50,7 @@ const struct command COMMANDS[] = {
 	  "them.  It takes the place of FrameworkController.  Of several, the holder of the\n"
 	  "Lease rest-lit-controller works, and the others wait.  GET /healthz, /readyz and\n"
 	  "/metrics of --listen need no authentication.\n"
-	  "Exit status: 0 stopped by a signal, 1 refused, or another one has the Lease,\n"
-	  "2 wrong usage.\n",
+	  "Exit status: 0 stopped by a signal, 1 refused, 2 wrong usage.\n",
 	  "  rest-lit controller --kubeconfig ~/.kube/config --namespace pai-jobs\n"
 	  "  rest-lit controller --listen :9186 --controller-config frameworkcontroller.yaml\n" },
 	{ "submit", cmd_submit, FOR_SUBMIT, 0, 1, "name one file, or a command after --",

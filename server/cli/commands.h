@@ -13,6 +13,8 @@
 /* Commands that send requests return 1 if the job has failed or was stopped, 2 after a refusal or
  * wrong usage, 3 if the server does not answer or --timeout is over. */
 enum { EXIT_OK = 0, EXIT_REFUSED = 1, EXIT_USAGE = 2, EXIT_SERVER = 3 };
+/* Instead of an exit status: execute this program once more, with the same arguments. */
+enum { EXIT_ANEW = -1 };
 /* `run -- COMMAND` has failed before the command, or could not learn its end. */
 enum { EXIT_NO_COMMAND = 125 };
 

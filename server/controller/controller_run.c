@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/doc/tree.h"
@@ -24,10 +25,14 @@
 
 /* REFRESH_MS: between looks for changed files of the login. */
 enum { REFRESH_MS = 10000, CONFIG_MAX = 4 << 20, IGNORED_MAX = 1024, LOW_PORTS = 1024 };
+/* The pause before a new start is doubled each time, unless the process has lived for STEADY_MS. */
+enum { PAUSE_LEAST_MS = 1000, PAUSE_MOST_MS = 30000, STEADY_MS = 600000 };
+#define PAUSE_VARIABLE "REST_LIT_CONTROLLER_PAUSE_MS" /* of the process for the next one */
 
 struct controller_process {
 	const struct options *o;
 	struct address address;
+	int64_t begun_ms;
 	int listen_fd;
 	struct framework_config *config;
 	struct login *login;
@@ -160,15 +165,16 @@ static int process_start(struct controller_process *p, const char **file, struct
 
 /* ---- until the end ---- */
 
-/* 0: a signal; 1: the controller has ended. */
-static int process_wait(const struct controller_process *p, int signal_fd)
+/* 0: a signal; 1: the controller has ended, or it is end_ms. */
+static int process_wait(const struct controller_process *p, int signal_fd, int64_t end_ms)
 {
 	int64_t refresh_ms = clock_ms() + REFRESH_MS;
 	for (;;) {
+		int ended_fd = p->controller ? controller_fd(p->controller) : -1;
 		struct pollfd fds[] = { { .fd = signal_fd, .events = POLLIN },
-			                { .fd = controller_fd(p->controller), .events = POLLIN } };
+			                { .fd = ended_fd, .events = POLLIN } };
 		struct signalfd_siginfo info;
-		int64_t left_ms = refresh_ms - clock_ms();
+		int64_t left_ms = (refresh_ms < end_ms ? refresh_ms : end_ms) - clock_ms();
 		(void)poll(fds, 2, left_ms > 0 ? (int)left_ms : 0); /* the results are read below */
 		if (fds[1].revents)
 			return 1;
@@ -177,6 +183,8 @@ static int process_wait(const struct controller_process *p, int signal_fd)
 				return 0;
 			log_event(LOG_INFO, "SIGHUP: files are read at the start only", NULL, NULL);
 		}
+		if (clock_ms() >= end_ms)
+			return 1;
 		if (clock_ms() < refresh_ms)
 			continue;
 		refresh_ms = clock_ms() + REFRESH_MS;
@@ -184,19 +192,49 @@ static int process_wait(const struct controller_process *p, int signal_fd)
 	}
 }
 
+/* Pauses before a new start, while probes are answered.  0: a signal came; 1: it cannot start anew,
+ * since its configuration came through a pipe, or is gone; 2. */
+static int process_pause(const struct controller_process *p, int signal_fd)
+{
+	const char *config = p->o->controller_config;
+	int64_t pause_ms = PAUSE_LEAST_MS;
+	struct stat st;
+	if (config[0] &&
+	    (strcmp(config, "-") == 0 || stat(config, &st) < 0 || !S_ISREG(st.st_mode))) {
+		log_event(LOG_ERROR, "cannot start anew: --controller-config is no file", NULL,
+		          NULL);
+		return 1;
+	}
+	/* NOLINTBEGIN(concurrency-mt-unsafe): the probe port's thread uses no variables */
+	if (clock_ms() - p->begun_ms < STEADY_MS)
+		(void)parse_i64(span_of(getenv(PAUSE_VARIABLE) ?: ""), PAUSE_LEAST_MS,
+		                PAUSE_MOST_MS, &pause_ms); /* else the least */
+	FREE_AUTO char *next =
+	    xasprintf("%d", (int)(pause_ms * 2 < PAUSE_MOST_MS ? pause_ms * 2 : PAUSE_MOST_MS));
+	(void)setenv(PAUSE_VARIABLE, next, 1); /* else the pause does not grow */
+	/* NOLINTEND(concurrency-mt-unsafe) */
+	struct line line = log_begin(LOG_WARN, "starting anew after a pause");
+	log_int(&line, "pause_ms", pause_ms);
+	log_end(&line);
+	return process_wait(p, signal_fd, clock_ms() + pause_ms) ? 2 : 0;
+}
+
 int controller_run(struct options *o, int signal_fd, const char **file, struct err *e)
 {
 	struct controller_process *p = xcalloc(1, sizeof(*p));
 	int result = -1;
 	p->o = o;
+	p->begun_ms = clock_ms();
 	p->listen_fd = -1;
 	if (process_start(p, file, e) == 0) {
 		process_report(p);
-		result = process_wait(p, signal_fd);
+		result = process_wait(p, signal_fd, INT64_MAX);
 		log_event(LOG_INFO, "stopping", NULL, NULL);
-		controller_stop(p->controller);
+		controller_free(TAKE(p->controller)); /* the port reads only counts of it */
+		if (result)
+			result = process_pause(p, signal_fd);
 	}
-	probe_port_free(p->port); /* it reads the controller */
+	probe_port_free(p->port);
 	controller_free(p->controller);
 	if (p->listen_fd >= 0)
 		(void)close(p->listen_fd); /* unused: no data can be lost */

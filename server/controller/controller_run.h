@@ -10,7 +10,8 @@ struct options;
 
 /*
  * Runs the controller until SIGTERM or SIGINT comes from signal_fd (struct signalfd_siginfo; the
- * signals are blocked): 0.  1: it has ended by itself, and the log says why.  -1, *e (400: wrong
+ * signals are blocked): 0.  1: it has ended by itself, and the log says why; 2: so has it, it has
+ * paused, and the program is to be executed anew, with the signals blocked.  -1, *e (400: wrong
  * usage, else 500) and perhaps *file, which the error is about.  Before there are threads.
  */
 int controller_run(struct options *o, int signal_fd, const char **file, struct err *e);

@@ -2,6 +2,8 @@
 #include <unistd.h>
 
 #include "base/json/scan.h"
+#include "base/posix/clock.h"
+#include "base/time.h"
 #include "server/cli/cli_internal.h"
 
 enum { LIMIT = 256 << 20 };
@@ -48,6 +50,30 @@ static void put_code(struct str *out, struct remote *r, const char *job)
 	str_printf(out, "(sha %.*s)\n", SHOWN, sha.p);
 }
 
+/* "node: n1 does not answer since ...": the grace of a pod that is being deleted is long over.  A
+ * line for each node, if its tasks follow each other. */
+static void put_lost_nodes(struct str *out, struct span detail)
+{
+	enum { LATE_MS = 30000 };
+	ARENA_AUTO a = { 0 };
+	struct span before = SPAN("");
+	for (struct task_walk w = progress_tasks(detail); progress_next_task(&w);) {
+		char date[RFC3339_MAX];
+		int64_t due_ms;
+		struct span node = scan_text(scan_get(w.task, "containerNodeName"), &a);
+		if (!scan_int(scan_get(w.task, "deletionDue"), 0, INT64_MAX - LATE_MS, &due_ms) ||
+		    clock_wall_ms() < due_ms + LATE_MS || !node.n || span_eq(node, before))
+			continue;
+		before = node;
+		str_puts(out, "  node:     ");
+		visible_text(out, node);
+		str_printf(out, " does not answer since %s: the pod of ",
+		           rfc3339_put(date, due_ms, 0));
+		visible_text(out, w.role);
+		str_printf(out, "[%lld] was to be gone then\n", (long long)w.index);
+	}
+}
+
 /* Retries of the job and of the task; the exit code, in parentheses that of the try before. */
 static void show_put_retries(struct table *t, const struct progress *p, struct span task)
 {
@@ -78,6 +104,7 @@ static int show_print(struct remote *r, struct span detail, const char *job, str
 	progress_verdict(&out, &p, job);
 	if (p.waiting[0])
 		str_printf(&out, "  %s %s\n", p.stopping ? "reason:  " : "waiting: ", p.waiting);
+	put_lost_nodes(&out, detail);
 	put_images(&out, detail);
 	put_code(&out, r, job);
 	table_begin(&t, HEADS, N_HEADS);

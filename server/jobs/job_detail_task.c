@@ -12,6 +12,7 @@
 #include "jobs/store/paths.h"
 
 enum { ROLE_NAME_MAX = 63, HIVED_DEPTH = 32, PATH_MAX_BYTES = 4096 };
+enum { KUBERNETES_GRACE_S = 30 }; /* of a pod that names no time */
 
 #define POD_REFUSED "Failed to create Pod: " /* the API server's answer follows, as JSON */
 
@@ -340,6 +341,10 @@ void show_task_attempt(struct shower *w, const struct detail_role *role, const s
 	struct span ip = role->host_network ? t->host_ip : t->pod_ip;
 	json_put_text(out, "containerIp", ip.n && span_all(ip, "0-9a-fA-F.:") ? ip : NONE);
 	json_put_text(out, "containerNodeName", t->node);
+	if (span_is(t->state, "AttemptDeleting") && t->transition_ms >= 0 && !w->s->here) {
+		int64_t grace_s = role->grace_s >= 0 ? role->grace_s : KUBERNETES_GRACE_S;
+		json_put_int(out, "deletionDue", t->transition_ms + grace_s * 1000);
+	}
 	json_put_key(out, "containerPorts");
 	show_ports(w, &role->ports, t);
 	json_put_null(out, "containerGpus");

@@ -145,6 +145,11 @@ def test_cli_show_tells_tries_and_tasks_that_are_removed(check):
         rows = [line.split() for line in cli("show", *at, "job")[1].splitlines()[-2:]]
         check.equal("an evicted task", rows[0], ["worker[0]", "STOPPING", "node-0", "10.0.0.0", "0", "-101"])
         check.equal("one that is tried again", rows[1][-2:], ["2", "(137)"])
+        for due, line in ((1600000000000, "  node:     node-0 does not answer since 2020-09-13T12:26:40Z: the pod of worker[0] was to be gone then"),
+                          (4102444800000, None)):
+            fake.detail["taskRoles"]["worker"]["taskStatuses"][0].update(deletionDue=due)
+            lines = cli("show", *at, "job")[1].splitlines()
+            check.equal("its node", [x for x in lines if "does not answer" in x], [line] if line else [])
         with Cli("wait", *at, "job") as c:
             check.ok("progress", c.says("1/2 running, 1 stopping"), c.stderr)
             fake.set("WAITING", {"worker": ["WAITING"]}, retries=4, previousEnd=last)

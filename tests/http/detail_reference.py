@@ -176,6 +176,8 @@ class Detail:
             "currentAttemptCompletedTime": ms(a["completionTime"]),
             "containerId": a["podUID"], "containerIp": a["podHostIP" if host else "podIP"] or None,
             "containerNodeName": a["podNodeName"],
+            **({"deletionDue": ms(t["transitionTime"]) + 1000 * pod.get("spec", {}).get("terminationGracePeriodSeconds", 30)}
+               if t["state"] == "AttemptDeleting" else {}),
             "containerGpus": None, "containerLog": log, "containerExitCode": code,
             "containerExitSpec": exit_spec(self.specs, code, self.final), "containerExitDiagnostics": summary}
 

@@ -41,7 +41,7 @@ return { merged, plain: [plain("\x1b[1mValueError: \x1b[31mx\x1b[0m\x1b["), plai
 
 MODELS = r"""
 const { visible, sorted } = await load("table"), { flat, differences } = await load("compare"), { areaChart, sampled, seriesOf } = await load("chart");
-const { gpuSeries } = await load("jobs"), { gpusOf, taskSeries, ...tasks } = await load("tasks"), { hasSshd } = await load("details");
+const { gpuSeries } = await load("jobs"), { gpusOf, taskSeries, ...tasks } = await load("tasks"), { hasSshd, taskFacts } = await load("details");
 const { hasSecrets } = await load("actions");
 const plugin = (more) => ({ extras: { "com.microsoft.pai.runtimeplugin": [null, { plugin: "tensorboard" }, { plugin: "ssh", ...more }] } });
 const day = 86400e3, gpus = (rows) => gpuSeries(rows, day, 2 * day).map(({ values, last }) => [0, 80, 130, 239].map((i) => values[i]).concat(last));
@@ -63,6 +63,7 @@ return {
 	tasks: taskSeries([{ createdTime: 0, launchedTime: 5, completedTime: 10, taskState: "FAILED" }], 0, 240).map((s) => [s.role, s.values[3], s.values[8], s.values[200], s.last]),
 	first: tasks.tasksInOrder(new Map(["STOPPED", "FAILED", "RUNNING", "FAILED"].map((taskState, taskIndex) => [taskIndex, { role: "a", taskIndex, taskState }])), "a[3]").map(tasks.taskName),
 	indexes: [{ gpuIndexes: [0, 1, 2, 5] }, { gpuIndexes: [], gpuNumber: 4 }, { gpuNumber: 0 }].map(gpusOf),
+	nodes: [undefined, 1600000000000, 4102444800000].map((deletionDue) => taskFacts({ role: "a", taskIndex: 0, containerNodeName: "n1", deletionDue }).textContent.match(/Node *(n1( does not answer since)?)/)?.[1]),
 	secrets: [hasSecrets({}), hasSecrets({ secrets: "******" }), hasSecrets({ prerequisites: [{ auth: { password: "******" } }] }),
 		hasSecrets({ prerequisites: [{ auth: "******" }] }), hasSecrets({ secrets: { a: 1 }, prerequisites: [{}, null] })],
 	sshd: [{}, null, { extras: null }, plugin({}), plugin({ parameters: { jobssh: false, userssh: { type: "none" } } }), plugin({ parameters: { jobssh: true }, taskroles: ["b"] }),
@@ -105,6 +106,7 @@ def test_page_modules_split_logs_and_rows(check):
                                                ["running", 0, 1, 0, 0], ["waiting", 1, 0, 0, 0]])
         check.equal("who failed first is first", models["first"], ["a[3]", "a[1]", "a[2]", "a[0]"])
         check.equal("indexes of GPUs", models["indexes"], ["0-2 5", "\u00d74", ""])
+        check.equal("nodes", models["nodes"], ["n1", "n1 does not answer since", "n1"])
         check.equal("tasks with sshd", models["sshd"], [False] * 6 + [True] * 3)
         check.equal("secrets", models["secrets"], [False, True, True, True, False])
 

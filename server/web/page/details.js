@@ -131,6 +131,11 @@ export function jobFacts(detail, id, config) {
 	more("Diagnostics of the job", status.appExitCode !== 0 && status.appExitDiagnostics));
 }
 
+const LATE_MS = 30000; // after the grace of a pod that is being deleted
+
+const nodeOf = ({ containerNodeName: node, deletionDue: due }) =>
+	(node && due + LATE_MS < now() ? `${node} does not answer since ${time(due)}` : node);
+
 /** Facts of a task; `failed`: the task whose failure is explained elsewhere, `told`: diagnostics
  * that are shown elsewhere. */
 export function taskFacts(task, config, failed, told) {
@@ -140,7 +145,7 @@ export function taskFacts(task, config, failed, told) {
 	const isOther = name !== failed, why = isOther && code !== 0;
 	return section(`Task ${name}`, facts([["Exit code", isOther && exitText(code, spec)],
 		["Meaning", why && spec?.reason], ["What to do", why && spec?.solution?.join(". ")],
-		["Retries", task.retries], ["Node", task.containerNodeName], ["Address", task.containerIp],
+		["Retries", task.retries], ["Node", nodeOf(task)], ["Address", task.containerIp],
 		["Ports", portsOf(task)], ["SSH", sshOf(task, config)]]),
 	more("Diagnostics of the task", code !== 0 && text !== told && text));
 }

@@ -1,11 +1,13 @@
 """Frameworks are carried to their ends, under the rights of the manifests."""
+import contextlib
 import json
 import os
+import re
 import subprocess
 import time
 
 from harness import BINARY, ROOT, wait_until
-from scene import Controller, framework, outcome, role, tasks
+from scene import LEASES, MERGE, PODS, Controller, framework, outcome, role, tasks
 
 STOPPED, REMOVED, ENDED_WITH_ATTEMPT = -210, -230, -220
 
@@ -149,7 +151,7 @@ def test_deleted_pod_is_an_outcome(check, scene):
     for name, retries, code in (("podgone", 0, -101), ("podagain", 1, 0)):
         scene.create(framework(name, role(retries=retries, run=1500)))
         check.ok(f"{name}: runs", all_run(scene, name, 1))
-        scene.api("DELETE", f"/api/v1/namespaces/default/pods/{name}-w-0")
+        evict(scene, f"{name}-w-0")
         end_is(check, scene, name, code)
 
 
@@ -185,6 +187,97 @@ def test_standby_takes_over(check, scene):
     end_is(check, scene, "handed", 0)
     first.start()
     check.ok("the first one is there again", wait_until(lambda: first.status("/readyz") == 200))
+
+
+def sockets(process):
+    """Its sockets."""
+    directory, found = f"/proc/{process.pid}/fd", set()
+    for fd in os.listdir(directory):
+        with contextlib.suppress(FileNotFoundError):
+            found.add(os.readlink(f"{directory}/{fd}"))
+    return {name for name in found if name.startswith("socket:")}
+
+
+def test_leader_without_its_lease_starts_anew(check, scene):
+    """The same process stands by and leads again; it pauses longer each time; SIGTERM ends the pause."""
+    if not check.ok("one leads", wait_until(lambda: leader(scene.controllers))):
+        return
+    first = leader(scene.controllers)
+    other = [c for c in scene.controllers if c is not first][0]
+    check.equal("the other one ends", other.stop(), 0)
+    process, before, had = first.process, len(first.log()), sockets(first.process)
+
+    def said(words):
+        return first.log()[before:].count(words)
+
+    def take_away(times):
+        taken = {"spec": {"holderIdentity": "somebody"}}
+        check.equal("the Lease is taken away", scene.api("PATCH", f"{LEASES}/rest-lit-controller", taken, MERGE)[0], 200)
+        check.ok("the leader notices", wait_until(lambda: said("starting anew after a pause") == times), first.log()[before:])
+
+    take_away(1)
+    check.ok("it starts anew", wait_until(lambda: said('"listening"') == 1), first.log()[before:])
+    check.ok("it stands by", wait_until(lambda: first.status("/readyz") == 200))
+    check.ok("it leads again", wait_until(first.leads), first.log()[before:])
+    check.equal("it is the same process", (first.alive(), first.process.pid), (True, process.pid))
+    check.equal("no socket is left open", had & sockets(process), set())
+    scene.create(framework("anew", role(run=50)))
+    end_is(check, scene, "anew", 0)
+    take_away(2)
+    check.equal("the pauses", re.findall(r'"pause_ms":(\d+)', first.log()[before:]), ["1000", "2000"])
+    check.equal("SIGTERM ends it", first.stop(), 0)
+    for c in scene.controllers:
+        c.start()
+    check.ok("both are there again", wait_until(lambda: all(c.status("/readyz") == 200 for c in scene.controllers)))
+
+
+def evict(scene, pod):
+    """As Kubernetes does when a node has not answered for the time of the pod's tolerations."""
+    return scene.api("DELETE", f"{PODS}/{pod}")[0]
+
+
+def test_task_of_a_lost_node_is_tried_again_elsewhere(check, scene):
+    """podGracefulDeletionTimeoutSec after Kubernetes has marked the pod; a node that returns changes nothing."""
+    def uids(name):
+        return {n: p["metadata"]["uid"] for n, p in scene.pods(name).items()}
+
+    on_it = {"run": "never", "fancy": True, "node": "node0"}
+    one = role("a", 1, **on_it)
+    one["task"]["podGracefulDeletionTimeoutSec"] = 4
+    scene.create(framework("nodelost", one, role("b", 1, run="never")))
+    scene.create(framework("nodeback", role("a", 1, **on_it)))  # with 600 s
+    check.ok("nodelost: all run", all_run(scene, "nodelost", 2))
+    check.ok("nodeback: runs", all_run(scene, "nodeback", 1))
+    before, back = uids("nodelost"), uids("nodeback")
+    old = before["nodelost-a-0"]
+    check.equal("the nodes", {p["spec"]["nodeName"] for n, p in {**scene.pods("nodelost"), **scene.pods("nodeback")}.items()
+                              if n.endswith("-a-0")}, {"node0"})
+    scene.stand.lose()
+    check.equal("the pods are marked", [evict(scene, "nodelost-a-0"), evict(scene, "nodeback-a-0")], [200, 200])
+    check.ok("nodelost: the task is tried again", wait_until(
+        lambda: tasks(scene.framework("nodelost"))["a", 0][::2] == ("AttemptRunning", 1)), scene.framework("nodelost"))
+    after = scene.pods("nodelost")
+    again = after["nodelost-a-0"]["metadata"]["uid"]
+    check.ok("nodelost: elsewhere", again != old and after["nodelost-a-0"]["spec"]["nodeName"] != "node0", after)
+    check.equal("nodelost: the other pod stays", after["nodelost-b-0"]["metadata"]["uid"], before["nodelost-b-0"])
+    with scene.count.lock:
+        lived = scene.count.pods[old].gone - scene.count.pods[old].dying
+    check.ok("nodelost: not before the time", lived > 2.9, lived)  # deletionTimestamp has whole seconds
+    check.equal("nodeback: its pod is still waited for", uids("nodeback"), back)
+    check.equal("nodeback: its task", tasks(scene.framework("nodeback"))["a", 0], ("AttemptDeleting", -101, 0))
+    # The node returns: what its kubelet says about the old pod, and then about a pod that was only marked.
+    status = scene.framework("nodelost")["status"]
+    code = scene.api("PATCH", f"{PODS}/nodelost-a-0/status", {"metadata": {"uid": old}, "status": {"phase": "Failed"}}, MERGE)[0]
+    check.equal("nodelost: the end of the old pod is refused", code, 409)
+    scene.stand.lose(False)
+    check.ok("nodeback: the task is tried again", wait_until(
+        lambda: tasks(scene.framework("nodeback"))["a", 0][::2] == ("AttemptRunning", 1)), scene.framework("nodeback"))
+    check.equal("nodelost: nothing has changed", (scene.framework("nodelost")["status"], uids("nodelost")["nodelost-a-0"]),
+                (status, again))
+    for name in ("nodelost", "nodeback"):
+        scene.succeed(name)
+        value = end_is(check, scene, name, 0)
+        check.equal(f"{name}: its task", tasks(value)["a", 0], ("Completed", 0, 1))
 
 
 def test_completed_frameworks_are_removed_in_time(check, scene):
@@ -223,5 +316,6 @@ def test_no_request_is_forbidden_and_nothing_is_doubled(check, scene):
 SHORT = [test_hello_job_runs_to_its_end, test_gang_ends_as_its_policy_says, test_retries_of_tasks_and_frameworks,
          test_stop_and_create, test_rescale_up_and_down, test_deleted_frameworks_leave_nothing,
          test_completed_frameworks_are_removed_in_time]
-LONG = [test_pod_that_does_not_end_is_forced, test_deleted_pod_is_an_outcome, test_many_tasks_end, test_standby_takes_over]
+LONG = [test_pod_that_does_not_end_is_forced, test_deleted_pod_is_an_outcome, test_many_tasks_end, test_standby_takes_over,
+        test_task_of_a_lost_node_is_tried_again_elsewhere, test_leader_without_its_lease_starts_anew]
 LAST = test_no_request_is_forbidden_and_nothing_is_doubled

@@ -86,6 +86,7 @@ class Storm:
         self.later = []  # threads that change Frameworks
         self.over = False
         self.done = collections.Counter()
+        self.taken_over = []  # seconds from SIGKILL of the leader until another one leads
 
     def patiently(self, *request):
         """A request that an outage does not hinder: the status."""
@@ -158,11 +159,18 @@ class Storm:
                 first.is_down = True
                 first.kill()
                 self.done["killed"] += 1
+                thread = threading.Thread(target=self.guarded, args=(self.take_over, time.monotonic()))
+                thread.start()
+                self.later.append(thread)
                 time.sleep(self.rng.uniform(0, 5))
                 first.start()
                 first.is_down = False
             stops += 1
             time.sleep(max(0, next_at - time.monotonic()))
+
+    def take_over(self, at):
+        if wait_until(lambda: leader(self.scene.controllers), 90):
+            self.taken_over.append(time.monotonic() - at)
 
     def hold(self, first):
         first.process.send_signal(signal.SIGSTOP)
@@ -224,6 +232,7 @@ def report(storm, scene, took):
     requests = collections.Counter((verb, resource) for verb, resource, _, _, _ in all_requests)
     work = sum(n for (_, resource), n in requests.items() if resource != "leases")
     print(f"     {storm.made} Frameworks, {len(pods)} pods in {took:.0f} s; {dict(storm.done)}")
+    print("     taken over after", " ".join(f"{s:.1f}" for s in sorted(storm.taken_over)), "s")
     print(f"     status writes {sum(f.writes for f in count.frameworks.values())}, requests of the controllers {work}, "
           f"{work / storm.made:.1f} per Framework, {work / len(pods):.1f} per pod, and for Leases {sum(requests.values()) - work}")
     print("     " + ", ".join(f"{v} {r} {n}" for (v, r), n in requests.most_common()))

@@ -48,6 +48,12 @@ class Stand(Closing):
         self.log.seek(0)
         return self.log.read().decode()
 
+    def lose(self, lost=True):
+        """node0 does not answer any more, or again."""
+        self.process.send_signal(signal.SIGUSR1 if lost else signal.SIGUSR2)
+        if self.process.stdout.readline() != (b"lost\n" if lost else b"back\n"):
+            raise RuntimeError(f"stand: {self.errors()}")
+
     def stop(self):
         """{what: number of its requests}"""
         self.process.send_signal(signal.SIGTERM)
@@ -261,9 +267,9 @@ class Scene(Cluster):
 
 # ---- Frameworks -------------------------------------------------------------------------
 def role(name="w", number=1, failed=1, succeeded=-1, retries=0, fancy=False, pod=None, **stand):
-    """A task role; further arguments are annotations of the stand-in: exit="1,0", run="500" (ms)."""
+    """A task role; further arguments are annotations of the stand-in: exit="1,0", run="500" (ms), node."""
     template = pod or {"spec": {"restartPolicy": "Never", "containers": [{"name": "app", "image": "x"}]}}
-    names = {"exit": "stand/exit", "reason": "stand/reason"}
+    names = {name: f"stand/{name}" for name in ("exit", "reason", "node")}
     annotations = {names.get(k, f"stand/{k}-ms"): str(v) for k, v in stand.items()}
     if annotations:
         template = {**template, "metadata": {"annotations": annotations}}

@@ -6,14 +6,17 @@
  *
  * A pod waits for bind-ms, gets a node, is Pending for start-ms, runs for run-ms and ends with code
  * 0; a dying one is removed after linger-ms.  Annotations of the pod change this: stand/bind-ms,
- * stand/start-ms, stand/run-ms, stand/linger-ms (`never`: no end), stand/reason (a pod that fails
- * without a container), stand/exit: codes of the attempts of its task, `1,1,0`, separated by `;`
- * for the attempts of the Framework; the last one of each holds for all further attempts.
+ * stand/start-ms, stand/run-ms, stand/linger-ms (`never`: no end), stand/node, stand/reason (a pod
+ * that fails without a container), stand/exit: codes of the attempts of its task, `1,1,0`,
+ * separated by `;` for the attempts of the Framework; the last one of each holds for all further
+ * attempts.
  *
  * As the garbage collector of Kubernetes, it deletes objects whose owner is gone, and the
  *dependents of an owner in foreground deletion, whose finalizer it then takes off.
  *
- * Prints `ready` when it knows all objects, and at SIGTERM the number of its requests.
+ * After SIGUSR1, node0 does not answer: nothing happens to its pods, and new ones get other nodes;
+ * after SIGUSR2 it does again.  Prints `ready` when it knows all objects, `lost` and `back` after
+ * these signals, and at SIGTERM the number of its requests.
  */
 #include "tests/controller/stand.h"
 
@@ -43,12 +46,14 @@ struct watched {
 	struct reflector *reflector;
 };
 
-static volatile sig_atomic_t stopped;
+static volatile sig_atomic_t stopped, node_lost;
 
-static void stop_soon(int signal_number)
+static void note_signal(int signal_number)
 {
-	(void)signal_number;
-	stopped = 1;
+	if (signal_number == SIGTERM)
+		stopped = 1;
+	else
+		node_lost = signal_number == SIGUSR1;
 }
 
 /* ---- the threads of the reflectors ---- */
@@ -155,6 +160,11 @@ static void stand_loop(struct stand *s, int epoll)
 	while (!stopped) {
 		struct thing *t;
 		stand_read_news(s);
+		if (s->lost != node_lost) {
+			world_lose(s, node_lost);
+			(void)printf("%s\n", s->lost ? "lost" : "back");
+			(void)fflush(stdout);
+		}
 		sender_run_once(s->sender);
 		while (sender_is_free(s->sender) && (t = world_take(s)))
 			sender_send(s->sender, t);
@@ -253,7 +263,7 @@ int main(int argc, char **argv)
 		                      .linger_ms = { 20, 200 },
 		                      .random = 1 };
 	struct login_options login = { 0 };
-	const struct sigaction stop = { .sa_handler = stop_soon };
+	const struct sigaction noted = { .sa_handler = note_signal };
 	ERR_AUTO e = { 0 };
 	for (int i = 1; i < argc; i += 2) {
 		if (i + 1 < argc && option_read(&stand, &login, argv[i], argv[i + 1]))
@@ -262,7 +272,9 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	login.namespace_name = stand.namespace_name;
-	(void)sigaction(SIGTERM, &stop, NULL);
+	(void)sigaction(SIGTERM, &noted, NULL);
+	(void)sigaction(SIGUSR1, &noted, NULL);
+	(void)sigaction(SIGUSR2, &noted, NULL);
 	stand.login = login_new(&login, &e);
 	int result = stand.login ? stand_run(&stand, &e) : -1;
 	if (result < 0)

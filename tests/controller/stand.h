@@ -58,6 +58,7 @@ struct thing {
 	char *containers; /* names as a JSON list */
 	int64_t exit_code;
 	char *reason; /* of a failure without containers; "" for none */
+	char *node;   /* which it has or, as its annotation says, is to get; "" for any */
 };
 
 struct stand {
@@ -70,6 +71,7 @@ struct stand {
 	struct heap due;
 	unsigned listed; /* bits of kinds whose list is complete */
 	unsigned addresses;
+	bool lost; /* node0 does not answer, and gets no pod */
 	struct sender *sender;
 	unsigned long done[STAND_ACTIONS], failed; /* requests */
 };
@@ -82,6 +84,7 @@ void world_list(struct stand *s, enum object_kind kind, bool begin);
 struct thing *world_take(struct stand *s);
 void world_answer(struct stand *s, struct thing *t, int status, struct span body);
 bool world_complete(const struct stand *s); /* all kinds were listed */
+void world_lose(struct stand *s, bool lost);
 
 /* ---- stand_send.c ---- */
 struct sender *sender_new(struct stand *s, struct err *e);

@@ -100,8 +100,12 @@ static void body_write(struct str *out, struct stand *s, const struct thing *t)
 		str_printf(
 		    out,
 		    "{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{\"name\":\"%s\","
-		    "\"uid\":\"%s\"},\"target\":{\"kind\":\"Node\",\"name\":\"node%u\"}}",
-		    t->name, t->uid, s->addresses % HOSTS);
+		    "\"uid\":\"%s\"},\"target\":{\"kind\":\"Node\",\"name\":\"",
+		    t->name, t->uid);
+		if (t->node[0] && !s->lost)
+			str_printf(out, "%s\"}}", t->node);
+		else
+			str_printf(out, "node%u\"}}", s->lost + s->addresses % (HOSTS - 1));
 		break;
 	case STAND_RUN:
 	case STAND_END:

@@ -58,6 +58,7 @@ static void thing_drop(struct stand *s, struct thing *t)
 	free(t->finalizers);
 	free(t->containers);
 	free(t->reason);
+	free(t->node);
 	free(t);
 }
 
@@ -172,6 +173,9 @@ static void read_pod(struct stand *s, struct thing *t, struct span object)
 				   : NEVER;
 	t->exit_code = read_exit(annotations);
 	text_set(&t->reason, scan_text(scan_get(annotations, "stand/reason"), &a));
+	text_set(&t->node, scan_text(stage == POD_NEW ? scan_get(annotations, "stand/node")
+	                                              : scan_path(object, "spec", "nodeName"),
+	                             &a));
 	read_names(&t->containers, scan_path(object, "spec", "containers"));
 }
 
@@ -227,13 +231,14 @@ static enum stand_action collector_action(const struct thing *t)
 	return t->owner && !t->owner->known ? STAND_ASK : STAND_NOTHING;
 }
 
-static enum stand_action kubelet_action(const struct thing *t)
+static enum stand_action kubelet_action(const struct stand *s, const struct thing *t)
 {
 	static const enum stand_action ACTIONS[] = {
 		[POD_NONE] = STAND_NOTHING, [POD_NEW] = STAND_BIND,      [POD_BOUND] = STAND_RUN,
 		[POD_RUNNING] = STAND_END,  [POD_ENDED] = STAND_NOTHING, [POD_DYING] = STAND_REMOVE,
 	};
-	return ACTIONS[t->stage];
+	bool answers = !s->lost || t->stage <= POD_NEW || strcmp(t->node, "node0") != 0;
+	return answers ? ACTIONS[t->stage] : STAND_NOTHING;
 }
 
 static void thing_look(struct stand *s, struct thing *t)
@@ -243,7 +248,7 @@ static void thing_look(struct stand *s, struct thing *t)
 		return;
 	t->action = t->known && world_complete(s) ? collector_action(t) : STAND_NOTHING;
 	if (t->action == STAND_NOTHING && t->known) {
-		t->action = kubelet_action(t);
+		t->action = kubelet_action(s, t);
 		at = t->stage_ms;
 	}
 	if (t->action == STAND_NOTHING || at == NEVER)
@@ -260,6 +265,14 @@ static void thing_look_around(struct stand *s, struct thing *t)
 	if (t->owner)
 		thing_look(s, t->owner);
 	thing_look(s, t);
+}
+
+void world_lose(struct stand *s, bool lost)
+{
+	s->lost = lost;
+	for (size_t i = 0; i < THING_BUCKETS; i++)
+		for (struct thing *t = s->bucket[i]; t; t = t->chain)
+			thing_look(s, t);
 }
 
 bool world_complete(const struct stand *s)

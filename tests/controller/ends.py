@@ -269,7 +269,7 @@ def test_task_of_a_lost_node_is_tried_again_elsewhere(check, scene):
     # The node returns: what its kubelet says about the old pod, and then about a pod that was only marked.
     status = scene.framework("nodelost")["status"]
     code = scene.api("PATCH", f"{PODS}/nodelost-a-0/status", {"metadata": {"uid": old}, "status": {"phase": "Failed"}}, MERGE)[0]
-    check.equal("nodelost: the end of the old pod is refused", code, 409)
+    check.equal("nodelost: the end of the old pod is refused", code, 422)
     scene.stand.lose(False)
     check.ok("nodeback: the task is tried again", wait_until(
         lambda: tasks(scene.framework("nodeback"))["a", 0][::2] == ("AttemptRunning", 1)), scene.framework("nodeback"))

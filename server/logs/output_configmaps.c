@@ -1,7 +1,7 @@
 /*
  * Kept outputs as ConfigMaps: one per output, and the index of a job.  To put one:
  *
- *	CREATE or PATCH of the index -> CREATE of the output, and DELETE of those displaced
+ *	CREATE or PATCH of the index -> CREATE of the output, and GET and DELETE of those displaced
  *
  * The index is written first, so that new outputs have room within the limit.  If the server is
  * killed in between, a repeated put finds its line and continues; a displaced output then goes
@@ -242,14 +242,37 @@ void output_keep(struct output_call *c)
 	                                      .done = output_index_stored });
 }
 
-static void output_removed(void *name, const struct store_reply *reply)
+/* An output that no line of the index names any more.  Nobody waits for its deletion. */
+struct displaced_output {
+	struct arena a;
+	struct store *store;
+	const char *framework_uid;
+	struct store_request request;
+};
+
+static void output_removed(void *arg, const struct store_reply *reply)
 {
+	struct displaced_output *d = arg;
 	(void)reply;
-	free(name);
+	arena_done(&d->a);
+	free(d);
 }
 
-/* No line of the index names them any more, also if the new output fails.  The deletion is not
- * waited for. */
+/* Deletes it by its uid: a newer job of this name may have an output of the same name. */
+static void output_displaced_found(void *arg, const struct store_reply *reply)
+{
+	struct displaced_output *d = arg;
+	if (reply->outcome != STORE_OK || !scan_valid(reply->body, HISTORY_DEPTH) ||
+	    !history_is_owned(reply->body, d->framework_uid, &d->a)) {
+		output_removed(d, reply);
+		return;
+	}
+	d->request.verb = STORE_DELETE;
+	d->request.uid = arena_dup(&d->a, reply->uid);
+	d->request.done = output_removed;
+	store_request(d->store, &d->request);
+}
+
 static void outputs_delete_displaced(const struct output_call *c)
 {
 	for (size_t i = 0; i < c->index.n; i++) {
@@ -261,13 +284,16 @@ static void outputs_delete_displaced(const struct output_call *c)
 		id.index = e->index;
 		id.attempt = e->attempt;
 		id.retry = e->retry;
-		char *name = xstrdup(output_name(c->a, &id));
-		store_request(c->store, &(struct store_request){ .verb = STORE_DELETE,
-		                                                 .kind = KIND_CONFIGMAP,
-		                                                 .name = name,
-		                                                 .deadline_ms = c->deadline_ms,
-		                                                 .done = output_removed,
-		                                                 .arg = name });
+		struct displaced_output *d = xcalloc(1, sizeof(*d));
+		d->store = c->store;
+		d->framework_uid = arena_dup(&d->a, span_of(id.framework_uid));
+		d->request = (struct store_request){ .verb = STORE_GET,
+			                             .kind = KIND_CONFIGMAP,
+			                             .name = output_name(&d->a, &id),
+			                             .deadline_ms = c->deadline_ms,
+			                             .done = output_displaced_found,
+			                             .arg = d };
+		store_request(d->store, &d->request);
 	}
 }
 

@@ -531,6 +531,24 @@ def test_output_that_is_displaced_is_deleted_in_any_case(check):
         check.equal("again", (p.upload(attempt=1)[0], p.kept()), (204, ["worker-0-1-0"]))
 
 
+def test_output_is_displaced_by_its_uid_and_owner(check):
+    """One that has the same name, and belongs to a newer job, stays, also if the DELETE is late."""
+    with Uploads(tasks=2) as p:
+        check.equal("two of the first attempt", [p.upload(code=1, index=i)[0] for i in range(2)], [204, 204])
+        p.set_tasks(2, attempt=1)
+        with p.api.lock:
+            index, newer, ours = (p.api.objects["configmaps", p.name + end] for end in (
+                "-output", "-output-worker-0-0-0", "-output-worker-1-0-0"))
+            newer["metadata"]["ownerReferences"][0]["uid"] = "of a newer job"
+        p.api.update("configmaps", p.name + "-output", {**index, "data": {
+            "outputs": "worker 0 0 0 4194304 failed\nworker 1 0 0 4194304 failed\n"}})
+        check.equal("both are displaced", p.upload(attempt=1)[0], 204)
+        check.ok("one is gone", wait_until(lambda: p.kept() == ["worker-0-0-0", "worker-0-1-0"]), p.kept())
+        with p.api.lock:
+            sent = [json.loads(body)["preconditions"] for method, _, _, _, body in p.api.requests if method == "DELETE"]
+        check.equal("by its uid", sent, [{"uid": ours["metadata"]["uid"]}])
+
+
 STRANGERS = [f"127.0.0.{i}" for i in range(2, 7)]
 
 

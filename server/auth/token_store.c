@@ -17,7 +17,7 @@
 #include "server/http/loop.h"
 
 enum {
-	TRIES = 4,
+	TRIES = 16,   /* after each conflict another one was faster */
 	LATE_S = 300, /* expired entries are kept for so long, because clocks differ */
 	BODY_MAX_TEXT = 4 << 20,
 	LEEWAY_MAX_S = 300, /* the longest of an issuer */
@@ -184,21 +184,26 @@ static int token_store_mark(const struct token_store_change *c, struct token_sto
 
 /* ---- the change ---- */
 
-/* Appends the new Secret, or a patch without entries that are dropped.  false: nothing to change.
+/*
+ * Appends the new Secret, or a patch without entries that are dropped.  false: nothing to change.
+ * The patch is of the version that was read: a late one adds no token that was revoked meanwhile.
+ * One of the deny list, which many change, takes back nothing: only what has expired is dropped.
  */
-static bool token_store_write(const struct token_store_change *c, bool there,
+static bool token_store_write(const struct token_store_change *c, const json_t *there,
                               const struct token_store_entry *v, size_t n, struct str *out)
 {
 	bool some = c->key != NULL;
-	str_char(out, '{');
+	str_puts(out, there ? "{\"metadata\":{"
+	                    : "{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"type\":\"Opaque\","
+	                      "\"metadata\":{");
 	if (!there) {
-		str_puts(out, "\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"type\":\"Opaque\","
-		              "\"metadata\":{");
 		json_put_word(out, "name", c->name);
 		json_put_word(out, "namespace", c->namespace_name);
-		str_puts(out, "},");
+	} else if (!c->denied) {
+		json_put_word(out, "resourceVersion",
+		              reply_text(json_object_get(there, "metadata"), "resourceVersion"));
 	}
-	str_puts(out, "\"data\":{");
+	str_puts(out, "},\"data\":{");
 	if (c->key) {
 		str_json(out, span_of(c->key));
 		str_puts(out, ":\"");

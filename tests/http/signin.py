@@ -230,7 +230,7 @@ def test_login_is_503_if_the_store_fails(check):
 
 
 def test_login_of_many_at_once_loses_no_token(check):
-    """A patch of single keys loses nothing."""
+    """A patch is of one version, and is made again after a conflict."""
     with Cluster() as c:
         seen = []
         in_threads(10, lambda _: seen.append(c.login()))
@@ -239,6 +239,19 @@ def test_login_of_many_at_once_loses_no_token(check):
         stored = list(c.stored().values())
         check.ok("all are stored", all(t in stored for t in got))
         check.equal("and no others", len(stored), 10)
+
+
+def test_late_login_brings_no_revoked_token_back(check):
+    """The PATCH that has stored a token is executed once more after the logout."""
+    with Cluster() as c:
+        c.store("alice")
+        mine, name = c.login().json["token"], hexed("alice")
+        with c.api.lock:
+            sent = [json.loads(body) for method, path, _, _, body in c.api.requests if method == "PATCH" and path.endswith(name)]
+        check.equal("it is stored by one request", (list(c.stored().values()), len(sent)), ([mine], 1))
+        check.equal("logout", c.server.request("DELETE", "/api/v2/authn/basic/logout", headers=bearer(mine)).status, 200)
+        check.equal("once more", c.api.execute("PATCH", "secrets", f"{TOKENS}/{name}", {}, sent[0])[0], 409)
+        check.equal("it is revoked still", c.stored(), {})
 
 
 def test_login_needs_users_of_openpai(check):

@@ -514,26 +514,17 @@ static int scale_check(const struct scale *s, const struct scaled_role *f, struc
 
 /* ---- the patch ------------------------------------------------------------------------------- */
 
-static void patch_put(struct str *out, const char *op, const char *path, struct span json)
+static void patch_put_text(struct str *out, const char *op, const char *path, struct span text)
 {
 	str_printf(out, "%s{\"op\":\"%s\",\"path\":\"%s\",\"value\":", out->n ? "," : "[", op,
 	           path);
-	str_span(out, json);
+	str_json(out, text);
 	str_char(out, '}');
 }
 
-static void patch_put_text(struct str *out, const char *op, const char *path, struct span text)
+static void patch_put_number(struct str *out, const char *path, int64_t n)
 {
-	STR_AUTO json = STR_INIT(PATCH_MAX);
-	str_json(&json, text);
-	patch_put(out, op, path, str_view(&json));
-}
-
-static void patch_put_number(struct str *out, const char *op, const char *path, int64_t n)
-{
-	STR_AUTO json = STR_INIT(32);
-	str_int(&json, n);
-	patch_put(out, op, path, str_view(&json));
+	str_printf(out, ",{\"op\":\"replace\",\"path\":\"%s\",\"value\":%" PRId64 "}", path, n);
 }
 
 /* Lists show the number of GPUs from this annotation; an invalid one is left alone. */
@@ -547,7 +538,6 @@ static void patch_put_gpus(struct str *out, const struct scale *s, const struct 
 	    scan_text(scan_path(s->doc, "metadata", "annotations", "totalGpuNumber"), a);
 	if (change == 0 || parse_i64(text, 0, GPUS_MAX, &old) < 0 || old + change < 0)
 		return;
-	patch_put_text(out, "test", PATH, text);
 	patch_put_text(out, "replace", PATH, span_of(arena_printf(a, "%" PRId64, old + change)));
 }
 
@@ -561,21 +551,16 @@ int scale_plan(const struct scale *s, struct arena *a, struct span *patch, struc
 	if (f.old == s->n)
 		return 0;
 	const char *at = arena_printf(a, "/spec/taskRoles/%zu", f.index);
-	const char *number = arena_printf(a, "%s/taskNumber", at);
 	patch_put_text(&out, "test", "/metadata/uid", span_of(s->uid));
-	patch_put_text(&out, "test", "/spec/executionType", SPAN("Start"));
-	patch_put_text(&out, "test", arena_printf(a, "%s/name", at), f.name);
-	patch_put_number(&out, "test", number, f.old);
-	patch_put_number(&out, "replace", number, s->n);
-	if (f.all_succeed) { /* that number changes too */
-		number = arena_printf(a, "%s/frameworkAttemptCompletionPolicy/%s", at, SUCCEEDED);
-		patch_put_number(&out, "test", number, f.old);
-		patch_put_number(&out, "replace", number, s->n);
-	}
+	/* With another version it is refused (409): a late or repeated one takes nothing back. */
+	patch_put_text(&out, "replace", "/metadata/resourceVersion", span_of(s->version));
+	patch_put_number(&out, arena_printf(a, "%s/taskNumber", at), s->n);
+	if (f.all_succeed) /* that number changes too */
+		patch_put_number(
+		    &out, arena_printf(a, "%s/frameworkAttemptCompletionPolicy/%s", at, SUCCEEDED),
+		    s->n);
 	patch_put_gpus(&out, s, &f, a);
 	str_char(&out, ']');
-	if (out.full)
-		return err_set(e, UNKNOWN_ERROR, "the name of this task role is too long");
 	*patch = arena_span(a, str_view(&out));
 	return 0;
 }
@@ -592,16 +577,17 @@ static void scale_done(struct job_change *c)
 static bool scale_plan_patch(struct job_change *c)
 {
 	const struct options *o = c->r->loop->server->options;
+	const struct job_entry *job = c->job;
 	const struct scale s = {
 		.doc = c->doc,
 		.uid = c->uid,
+		.version = job->resource_version,
 		.role = c->role,
 		.n = c->n,
 		.max_tasks = o->max_tasks,
 		.device = o->device,
 	};
 	ERR_AUTO e = { 0 };
-	const struct job_entry *job = c->job;
 	if (job_state_final(job->state) || job->state == JOB_STOPPING || job->deleting) {
 		(void)err_set(&e, CONFLICT_JOB,
 		              "the job is %s: only waiting and running jobs can be scaled",

@@ -224,16 +224,16 @@ bool config_json(struct str *out, struct span text, struct arena *a);
 /* ---- job_change.c ---- */
 
 struct scale {
-	struct span doc; /* the stored Framework; valid JSON */
-	const char *uid;
-	struct span role; /* name in the object, or as submitted */
-	int64_t n;        /* 1 or more */
+	struct span doc;           /* the stored Framework; valid JSON */
+	const char *uid, *version; /* its own */
+	struct span role;          /* name in the object, or as submitted */
+	int64_t n;                 /* 1 or more */
 	int64_t max_tasks;
 	const char *device; /* the resource name of a GPU */
 };
 
-/* Makes the JSON patch (RFC 6902) that scales a task role, in the arena; empty: no change.  -1 and
- * *e: 404 NoJobError (no such role), 400, 409. */
+/* Makes the JSON patch (RFC 6902) of this version that scales a task role, in the arena; empty: no
+ * change.  -1 and *e: 404 NoJobError (no such role), 400, 409. */
 int scale_plan(const struct scale *s, struct arena *a, struct span *patch, struct err *e);
 
 /* ---- job_detail.c ---- */

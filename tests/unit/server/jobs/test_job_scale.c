@@ -23,27 +23,29 @@ static struct scale asking(const char *doc, const char *role, int64_t n)
 {
 	return (struct scale){ .doc = span_of(doc),
 		               .uid = "U",
+		               .version = "17",
 		               .role = span_of(role),
 		               .n = n,
 		               .max_tasks = 10,
 		               .device = "g/gpu" };
 }
 
-#define TESTS(i, name)                                                                             \
+/* Each change is of one version of one object. */
+#define OF                                                                                         \
 	"[{\"op\":\"test\",\"path\":\"/metadata/uid\",\"value\":\"U\"},"                           \
-	"{\"op\":\"test\",\"path\":\"/spec/executionType\",\"value\":\"Start\"},"                  \
-	"{\"op\":\"test\",\"path\":\"/spec/taskRoles/" i "/name\",\"value\":\"" name "\"},"
-#define NUMBER(i, op, n)                                                                           \
-	"{\"op\":\"" op "\",\"path\":\"/spec/taskRoles/" i "/taskNumber\",\"value\":" n "}"
-#define GPUS(op, n)                                                                                \
-	",{\"op\":\"" op "\",\"path\":\"/metadata/annotations/totalGpuNumber\",\"value\":\"" n "\"}"
+	"{\"op\":\"replace\",\"path\":\"/metadata/resourceVersion\",\"value\":\"17\"},"
+#define NUMBER(i, n)                                                                               \
+	"{\"op\":\"replace\",\"path\":\"/spec/taskRoles/" i "/taskNumber\",\"value\":" n "}"
+#define GPUS(n)                                                                                    \
+	",{\"op\":\"replace\",\"path\":\"/metadata/annotations/totalGpuNumber\",\"value\":\"" n    \
+	"\"}"
 
 #define SUBMITTED(config, min)                                                                     \
 	"{\"metadata\":{\"annotations\":{\"config\":\"" config                                     \
 	"\"}},\"spec\":{\"executionType\":\"Start\",\"taskRoles\":[" ROLE(                         \
 	    "worker", "2", "{\"minSucceededTaskCount\":" min "}", POD("{}", "{}")) "]}}"
-#define SUCCEEDED(op, n)                                                                           \
-	"{\"op\":\"" op "\",\"path\":\"/spec/taskRoles/0/frameworkAttemptCompletionPolicy/"        \
+#define SUCCEEDED(n)                                                                               \
+	"{\"op\":\"replace\",\"path\":\"/spec/taskRoles/0/frameworkAttemptCompletionPolicy/"       \
 	"minSucceededTaskCount\","                                                                 \
 	"\"value\":" n "}"
 
@@ -53,44 +55,31 @@ static const struct {
 	const char *patch;
 } GOOD[] = {
 	{ PLAIN, "ps", 2, "" },
-	{ PLAIN, "ps", 7,
-	  TESTS("0", "ps") NUMBER("0", "test", "2") "," NUMBER("0", "replace", "7") "]" },
-	{ PLAIN, "myworker", 1,
-	  TESTS("1", "myworker") NUMBER("1", "test", "3") "," NUMBER("1", "replace", "1")
-	      GPUS("test", "6") GPUS("replace", "2") "]" },
-	{ PLAIN, "My_Worker", 4,
-	  TESTS("1", "myworker") NUMBER("1", "test", "3") "," NUMBER("1", "replace", "4")
-	      GPUS("test", "6") GPUS("replace", "8") "]" },
+	{ PLAIN, "ps", 7, OF NUMBER("0", "7") "]" },
+	{ PLAIN, "myworker", 1, OF NUMBER("1", "1") GPUS("2") "]" },
+	{ PLAIN, "My_Worker", 4, OF NUMBER("1", "4") GPUS("8") "]" },
 	/* By default all tasks have to succeed, so the number changes with the scale. */
 	{ SUBMITTED("taskRoles: {Worker: {instances: 2}}", "2"), "worker", 4,
-	  TESTS("0", "worker") NUMBER("0", "test", "2") "," NUMBER(
-	      "0", "replace", "4") "," SUCCEEDED("test", "2") "," SUCCEEDED("replace", "4") "]" },
+	  OF NUMBER("0", "4") "," SUCCEEDED("4") "]" },
 	{ SUBMITTED("taskRoles: {worker: {completion: {minSucceededInstances: null}}}", "2"),
-	  "worker", 1,
-	  TESTS("0", "worker") NUMBER("0", "test", "2") "," NUMBER(
-	      "0", "replace", "1") "," SUCCEEDED("test", "2") "," SUCCEEDED("replace", "1") "]" },
+	  "worker", 1, OF NUMBER("0", "1") "," SUCCEEDED("1") "]" },
 	/* The job file names the number, differs from the annotation, or cannot be read. */
 	{ SUBMITTED("taskRoles: {worker: {completion: {minSucceededInstances: 2}}}", "2"), "worker",
-	  4, TESTS("0", "worker") NUMBER("0", "test", "2") "," NUMBER("0", "replace", "4") "]" },
+	  4, OF NUMBER("0", "4") "]" },
 	{ SUBMITTED("taskRoles: {worker: {instances: 2}}", "1"), "worker", 4,
-	  TESTS("0", "worker") NUMBER("0", "test", "2") "," NUMBER("0", "replace", "4") "]" },
-	{ SUBMITTED("taskRoles: [{name: worker}]", "2"), "worker", 4,
-	  TESTS("0", "worker") NUMBER("0", "test", "2") "," NUMBER("0", "replace", "4") "]" },
-	{ SUBMITTED("taskRoles: {", "2"), "worker", 4,
-	  TESTS("0", "worker") NUMBER("0", "test", "2") "," NUMBER("0", "replace", "4") "]" },
+	  OF NUMBER("0", "4") "]" },
+	{ SUBMITTED("taskRoles: [{name: worker}]", "2"), "worker", 4, OF NUMBER("0", "4") "]" },
+	{ SUBMITTED("taskRoles: {", "2"), "worker", 4, OF NUMBER("0", "4") "]" },
 	/* The role does not train with the others. */
 	{ SUBMITTED("taskRoles: {worker: {}, ps: {}}\\nextras: {distributed: {framework: torch, "
 	            "taskRoles: [ps]}}",
 	            "1"),
-	  "worker", 4,
-	  TESTS("0", "worker") NUMBER("0", "test", "2") "," NUMBER("0", "replace", "4") "]" },
+	  "worker", 4, OF NUMBER("0", "4") "]" },
 	/* The annotation is no number, or an impossible one: it is not changed. */
 	{ DOC("\"NaN\"", "\"Start\"", "[" WORKER("3") "]"), "myworker", 1,
-	  TESTS("0", "myworker") NUMBER("0", "test", "3") "," NUMBER("0", "replace", "1") "]" },
-	{ DOC("\"1\"", "\"Start\"", "[" WORKER("3") "]"), "myworker", 1,
-	  TESTS("0", "myworker") NUMBER("0", "test", "3") "," NUMBER("0", "replace", "1") "]" },
-	{ DOC("7", "\"Start\"", "[" WORKER("3") "]"), "myworker", 1,
-	  TESTS("0", "myworker") NUMBER("0", "test", "3") "," NUMBER("0", "replace", "1") "]" },
+	  OF NUMBER("0", "1") "]" },
+	{ DOC("\"1\"", "\"Start\"", "[" WORKER("3") "]"), "myworker", 1, OF NUMBER("0", "1") "]" },
+	{ DOC("7", "\"Start\"", "[" WORKER("3") "]"), "myworker", 1, OF NUMBER("0", "1") "]" },
 };
 
 TEST(test_plan_gives_the_expected_patch)

@@ -50,6 +50,8 @@ def what_it_says(check, cluster, job):
         **other, "spec": {"executionType": "Stop"}}, MERGE)[0], 422)
     check.equal("a merge patch of an old version", cluster.api("PATCH", path, {
         "metadata": {"resourceVersion": "1"}}, MERGE)[0], 409)
+    check.equal("a JSON patch of an old version", cluster.api("PATCH", path, [
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": "1"}], PATCH)[0], 409)
     check.equal("a test that fails", cluster.api("PATCH", path, [
         {"op": "test", "path": "/metadata/uid", "value": "x"},
         {"op": "replace", "path": "/spec/executionType", "value": "Stop"}], PATCH)[0], 422)

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from cluster import FRAMEWORKS, PATHS
 from faultproxy import Proxy
-from harness import BINARY, SLOW, framework_name, in_threads, wait_until
+from harness import BINARY, SLOW, USER, framework_name, in_threads, wait_until
 from promise import Collector, Seen, collect, incomplete, items, job_text, post, remove_all, serve
 from steps import CONFIGCRED, ENV, FRAMEWORK, PRIORITY, REFUSED, REGCRED, learn_marks, old_class
 
@@ -282,18 +282,71 @@ def test_server_interrupted_at_some_requests_is_replaced(check, cluster):
         Row(i, STEPS[i], MODES[1 + i % 2], True) for i in (2, 4, 6, 9)])
 
 
-def test_late_start_takes_no_stop_back(check, cluster):
-    """The PATCH that starts a job is answered 504, repeated, and executed once more after the user has stopped the job."""
-    go, executed, name = threading.Event(), threading.Event(), framework_name("late-start")
-    with Proxy(cluster) as proxy, serve(cluster, url=proxy.url) as server:
-        proxy.fault("PATCH", "Framework", name, status=504, late=go, executed=executed)
-        check.equal("late start: the job", post(server, job_text("late-start"), "late").status, 202)
-        check.equal("late start: it was repeated", proxy.count("PATCH", "Framework", name), 2)
-        stop = {"spec": {"executionType": "Stop"}}
-        check.equal("late start: a stop", cluster.api("PATCH", f"{FRAMEWORKS}/{name}", stop, "application/merge-patch+json")[0], 200)
+# What a client asks the server for: method, path behind that of the job, body; the request that this
+# becomes at the API server.
+CHANGES = {
+    "stop": ("PUT", "/executionType", {"value": "STOP"}, "PATCH"),
+    "scale to 3": ("PATCH", "/taskRoles/worker", {"instances": 3}, "PATCH"),
+    "scale to 1": ("PATCH", "/taskRoles/worker", {"instances": 1}, "PATCH"),
+    "tag x": ("PUT", "/tag", {"value": "x"}, "PATCH"),
+    "untag x": ("DELETE", "/tag", {"value": "x"}, "PATCH"),
+    "tag y": ("PUT", "/tag", {"value": "y"}, "PATCH"),
+    "delete": ("DELETE", "", None, "DELETE"),
+    "submit": ("POST", "", None, "PATCH"),  # its PATCH starts the job
+}
+# Changes; the one that is executed once more, late; newer ones; type, tasks and tags after them, and
+# after the late one.
+LATE = [
+    ([], "submit", ["stop"], ("Stop", 1, [])),
+    (["submit"], "stop", ["tag x"], ("Stop", 1, ["x"])),
+    (["submit", "tag y"], "stop", ["delete", "submit"], ("Start", 1, [])),
+    (["submit"], "scale to 3", ["scale to 1"], ("Start", 1, [])),
+    (["submit", "scale to 3"], "scale to 1", ["scale to 3"], ("Start", 3, [])),
+    (["submit"], "scale to 3", ["scale to 1", "stop"], ("Stop", 1, [])),
+    (["submit"], "tag x", ["untag x", "tag y"], ("Start", 1, ["y"])),
+    (["submit", "tag x"], "untag x", ["tag x"], ("Start", 1, ["x"])),
+    (["submit"], "delete", ["submit", "tag x"], ("Start", 1, ["x"])),
+]
+
+
+class LateRow:
+    def __init__(self, number, cluster, proxy, server):
+        self.job, self.cluster, self.proxy, self.server = f"late-{number}", cluster, proxy, server
+        self.name, self.keys = framework_name(self.job), 0
+
+    def change(self, what):
+        method, path, body, _ = CHANGES[what]
+        self.keys += 1
+        if what == "submit":
+            return post(self.server, job_text(self.job), f"{self.job}-{self.keys}").status
+        path = f"/api/v2/jobs/{USER}~{self.job}{path}" if path else f"/api/v1/user/{USER}/jobs/{self.job}"
+        return self.server.request(method, path, json.dumps(body) if body else None, {"Content-Type": "application/json"}).status
+
+    def state(self):
+        framework = self.cluster.get("Framework", self.name)
+        return framework and (framework["spec"]["executionType"], framework["spec"]["taskRoles"][0]["taskNumber"],
+                              json.loads(framework["metadata"]["annotations"].get("rest-lit/tags", "[]")))
+
+    def run(self, check, before, late, newer, state):
+        what = f"{' and '.join(newer)} after a late {late}"
+        go, executed, method = threading.Event(), threading.Event(), CHANGES[late][3]
+        check.ok(f"{what}: what is before", all(self.change(one) in (200, 202) for one in before))
+        seen = self.proxy.count(method, "Framework", self.name)
+        self.proxy.fault(method, "Framework", self.name, status=504, late=go, executed=executed)
+        check.ok(f"{what}: it is done", self.change(late) in (200, 202))
+        check.equal(f"{what}: it was repeated", self.proxy.count(method, "Framework", self.name) - seen, 2)
+        check.ok(f"{what}: what is newer", all(self.change(one) in (200, 202) for one in newer))
+        check.equal(f"{what}: is there", self.state(), state)
         go.set()
-        check.ok("late start: it is executed", executed.wait(60 * SLOW))
-        check.equal("late start: the job is stopped still", cluster.get("Framework", name)["spec"]["executionType"], "Stop")
+        check.ok(f"{what}: it is executed once more", executed.wait(60 * SLOW))
+        check.equal(f"{what}: nothing is taken back", self.state(), state)
+
+
+def test_late_changes_take_nothing_newer_back(check, cluster):
+    """A change is answered 504, repeated, and executed once more after newer ones."""
+    with Proxy(cluster) as proxy, serve(cluster, url=proxy.url) as server, Collector(cluster, 0.5):
+        for i, row in enumerate(LATE):
+            LateRow(i, cluster, proxy, server).run(check, *row)
     remove_all(cluster)
 
 
@@ -318,6 +371,6 @@ def test_submit_command_survives_a_killed_server(check, cluster):
     remove_all(cluster)
 
 
-SHORT = [test_server_interrupted_at_some_requests_is_replaced, test_late_start_takes_no_stop_back,
+SHORT = [test_server_interrupted_at_some_requests_is_replaced, test_late_changes_take_nothing_newer_back,
          test_submit_command_survives_a_killed_server]
 TESTS = [test_server_killed_at_each_request_is_replaced, test_server_stopped_at_each_request_is_replaced]

@@ -18,6 +18,9 @@ from harness import Closing, wait_until
 PREFIXES = ("/registry/", "/extensions/")
 WATCHED = ("/pods/", "/frameworkcontroller.microsoft.com/frameworks/")
 LIVE = ("Running", "Succeeded", "Failed")
+# Of the attempt of a Framework, and of a task, in their order.
+STATES = ("AttemptCreationPending", "AttemptCreationRequested", "AttemptPreparing", "AttemptRunning",
+          "AttemptDeletionPending", "AttemptDeletionRequested", "AttemptDeleting", "AttemptCompleted", "Completed")
 
 
 def text64(value):
@@ -62,6 +65,7 @@ class Followed:
         self.completed = None
         self.known = {}   # what: a value that stays
         self.counts = {}  # what: a number that grows
+        self.states = {}  # what: a state
         self.wrong = []
 
     def keep(self, what, value):
@@ -75,6 +79,12 @@ class Followed:
         if n < self.counts.get(what, 0):
             self.wrong.append(f"{self.name}: {what} goes from {self.counts[what]} back to {n}")
         self.counts[what] = n
+
+    def move(self, what, state):
+        """A state only goes on, except from Running to Preparing: its pod is Pending again."""
+        was, self.states[what] = self.states.get(what, state), state
+        if STATES.index(state) < STATES.index(was) and (was, state) != ("AttemptRunning", "AttemptPreparing"):
+            self.wrong.append(f"{self.name}: {what} goes from {was} back to {state}")
 
     def retries(self, what, status):
         policy = status.get("retryPolicyStatus") or {}
@@ -98,12 +108,13 @@ class Followed:
         self.writes += 1
         if self.state == "Completed" and self.completed is None:
             self.completed = at
-        elif self.completed is not None and self.state != "Completed":
-            self.wrong.append(f"{self.name}: was Completed, is {self.state}")
+        elif self.completed is not None:
+            self.wrong.append(f"{self.name}: was Completed, and is written again: {self.state}")
         attempt = status.get("attemptStatus") or {}
         number = attempt.get("id")
         self.retries("the Framework", status)
         self.grow("attempt", number or 0)
+        self.move(f"attempt {number}", self.state)
         self.keep(f"ConfigMap of attempt {number}", attempt.get("configMapUID"))
         self.keep(f"outcome of attempt {number}", (attempt.get("completionStatus") or {}).get("code"))
         for name, task in tasks_of(attempt):
@@ -112,6 +123,7 @@ class Followed:
             self.retries(which, task)
             inner = task.get("attemptStatus") or {}
             which = f"attempt {inner.get('id')} of {which}"
+            self.move(which, task["state"])
             self.keep(f"pod of {which}", inner.get("podUID"))
             self.keep(f"outcome of {which}", (inner.get("completionStatus") or {}).get("code"))
 

@@ -1,5 +1,4 @@
-"""POST of pods and ConfigMaps: the bodies, member by member; those that come late; those of a killed leader.
-DELETE that is answered 200 and not executed."""
+"""POST of pods and ConfigMaps: the bodies, member by member; those that come late; those of a killed leader."""
 import json
 import re
 import threading
@@ -207,35 +206,6 @@ def test_late_post_does_not_run_unseen(check, scene):
             own.stop()
     for c in scene.controllers:
         c.start()
-    check.ok("the controllers are there again", wait_until(
-        lambda: all(c.status("/readyz") == 200 for c in scene.controllers)))
-
-
-def test_removal_without_effect_is_repeated(check, scene):
-    """A DELETE is answered 200, but not executed: the leader sends it again after 10 s; the next leader, when it leads."""
-    for c in scene.controllers:
-        c.stop()
-    with Recorder(scene) as proxy:
-        with Controller(scene, url=proxy.url) as own:
-            for name, times in (("void", 1), ("voidkill", None)):
-                for kind, what in (("Pod", f"{name}-w-0"), ("ConfigMap", f"{name}-attempt")):
-                    proxy.fault("DELETE", kind, what, times=times, status=200, text="{}")
-                scene.create(framework(name, role(failed=-1, run=50), role("other", run="never")))
-                check.ok(f"{name}: the pod that has ended stays", wait_until(
-                    lambda: proxy.count("DELETE", "Pod", f"{name}-w-0") and
-                    tasks(scene.framework(name))["w", 0][0] == "AttemptDeletionRequested"))
-                check.ok(f"{name}: it is there", f"{name}-w-0" in scene.pods())
-            check.ok("void: the pod goes", wait_until(
-                lambda: tasks(scene.framework("void"))["w", 0] == ("Completed", 0, 0), 60))
-            for name in ("void", "voidkill"):
-                scene.patch(name, {"spec": {"executionType": "Stop"}})
-            end_is(check, scene, "void", STOPPED)
-            check.ok("voidkill: its ConfigMap stays", wait_until(
-                lambda: scene.state("voidkill") == "AttemptDeletionRequested"))
-            own.kill()
-    for c in scene.controllers:
-        c.start()
-    end_is(check, scene, "voidkill", STOPPED)
     check.ok("the controllers are there again", wait_until(
         lambda: all(c.status("/readyz") == 200 for c in scene.controllers)))
 

@@ -33,7 +33,9 @@ class Fault:
     gate       a pair of events: set the first, wait for the second, then forward the request; the
                second may be None, then it is not forwarded
     executed   an event: set it when the API server has answered the forwarded request
-    late       an event: answer with `status`, wait for it, then forward the request
+    late       an event: answer with `status`, wait for it, then forward the request; `reply` is then
+               its (status, headers, body)
+    twice      forward the request twice, and answer with the second reply (False: with the first)
     """
 
     def __init__(self, step, times=1, skip=0, **what):
@@ -203,7 +205,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.answer(*refusal({**what, "headers": {"Connection": "close"}}, step))
             self.end()
             what["late"].wait(60 * SLOW)
-            self.pass_on(body)
+            what["reply"] = self.pass_on(body)
             what["executed"].set()
             return
         if "gate" in what:
@@ -213,8 +215,10 @@ class _Handler(BaseHTTPRequestHandler):
                 go.wait(60 * SLOW)
         if "watch=true" in self.path and not what:
             return self.watch()
-        passed = not what or what.get("passed") or what.get("gate", (0, 0))[1]
+        passed = not what or what.get("passed") or what.get("gate", (0, 0))[1] or "twice" in what
         reply = self.pass_on(body) if passed else (500, {}, b"{}")
+        if "twice" in what:
+            reply = (reply, self.pass_on(body))[what["twice"]]
         if passed and "executed" in what:
             what["executed"].set()
         if "status" in what:

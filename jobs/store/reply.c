@@ -116,6 +116,7 @@ void reply_digest(struct str *out, struct span body)
  *	403, or 404 without a Status,     the API server has just started: again
  *	  soon after connecting
  *	404 with a Status of this name    the object does not exist
+ *	2xx without an object             not an API server: may have been executed
  *
  * A request that may have been executed is repeated only if it is idempotent.
  */
@@ -165,6 +166,7 @@ struct reply_class reply_classify(const struct store_request *r, const struct ap
 {
 	/* One item of a list that is nested too deep must not hide the others. */
 	bool parsed = r->verb != STORE_DELETE && r->verb != STORE_LIST;
+	bool object = x->answer.p && !span_is(scan_get(x->answer, "kind"), "\"Status\"");
 	struct reply_class v = { STORE_OK, false };
 	if (x->complete && (x->status < 200 || x->status >= 300))
 		v = reply_refused(r, x);
@@ -172,7 +174,7 @@ struct reply_class reply_classify(const struct store_request *r, const struct ap
 		v = (struct reply_class){ STORE_REFUSED, false };
 	else if (!x->complete && (!x->begun || is_reading(r)))
 		v = (struct reply_class){ STORE_BUSY, !x->permanent };
-	else if (!x->complete || (!x->answer.p && parsed)) /* not an API server */
+	else if (!x->complete || (!object && parsed))
 		v = (struct reply_class){ STORE_AMBIGUOUS, is_idempotent(r) };
 	if (r->verb == STORE_READY) { /* the caller polls */
 		v.again = false;

@@ -139,6 +139,10 @@ def test_one_late_or_lost_request_changes_no_end(check, scene):
                 rows[f"late{place}{word}"] = proxy.chosen[f"late{place}{word}", state] = what
         start = time.monotonic()
         removed = remove_without_effect(scene, proxy)
+        # A GET that settles a POST without an answer: what is answered is not the pod.
+        proxy.fault("POST", "Pod", "settled-w-0", status=504, passed=True)
+        proxy.fault("GET", "Pod", "settled-w-0", **SUCCESS)
+        scene.create(framework("settled", role(**QUICK)))
         for i, name in enumerate(rows):
             scene.create(framework(name, role(retries=1, exit=f"1,{i % 2}", **QUICK)))
         for i, name in enumerate(rows):
@@ -153,13 +157,15 @@ def test_one_late_or_lost_request_changes_no_end(check, scene):
         took = [scene.count.named(name).completed - proxy.first["DELETE", *what] for name, what in removed.items()]
         print(f"     {len(removed)} DELETEs: all is gone after {time.monotonic() - start:.1f} s; from a DELETE without effect "
               f"to the end {min(took):.1f} to {max(took):.1f} s", flush=True)
+        end_is(check, scene, "settled", 0)
+        check.equal("settled: each pod was created once", [s for s in scene.count.strays() if s[0] == "settled-w-0"], [])
         check.equal("late: all faults were done", list(proxy.chosen), [])
         for name, what in rows.items():
             if "late" in what and check.ok(f"{name}: was executed late", what["executed"].wait(90 * SLOW)):
                 check.ok(f"{name}: is refused", what["late"] is not ended or what["reply"][0] == 422, what["reply"][0])
         check.ok("late: all is seen", seen_by_the_count(scene))
         scene.count.check(check, "late")
-    for name in (*rows, *removed):
+    for name in (*rows, *removed, "settled"):
         scene.remove(name)
 
 
@@ -224,7 +230,10 @@ def test_storm_of_faults_and_kills(check, scene):
         storm = Storm(scene, argparse.Namespace(frameworks=number, seconds=seconds, every=(20, 25), restarts=0, seed=seed))
         proxy.percent = PERCENT
         storm.run()
+        check.ok("storm: all end", wait_until(storm.ended, 300))
         check.equal("storm: all late requests were executed", proxy.clears(), [])
         kinds = collections.Counter(kind for kind, _, _ in proxy.struck)
         print(f"     {len(proxy.struck)} of {len(proxy.requests)} requests had a fault: {dict(kinds)}", flush=True)
         judge(check, storm, scene)
+        for name in {text.partition(",")[0] for text in scene.count.doubled()}:
+            print(f"     faults of {name}: {[(kind, step[0]) for kind, step, _ in proxy.struck if step[2] == name]}", flush=True)

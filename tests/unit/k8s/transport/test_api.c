@@ -205,6 +205,9 @@ TEST(test_outcomes_follow_status_and_verb)
 		{ EMPTY("503 Busy"), STORE_CREATE, STORE_BUSY },
 		{ EMPTY("429 Busy"), STORE_CREATE, STORE_BUSY },
 		{ EMPTY("201 Created"), STORE_CREATE, STORE_AMBIGUOUS }, /* no object */
+		{ HEAD("200 OK", "", "17") "{\"kind\":\"Status\"}", STORE_CREATE, STORE_AMBIGUOUS },
+		{ HEAD("200 OK", "", "17") "{\"kind\":\"Status\"}", STORE_PATCH, STORE_AMBIGUOUS },
+		{ HEAD("200 OK", "", "17") "{\"kind\":\"Status\"}", STORE_DELETE, STORE_OK },
 		{ HEAD("301 Moved", "Location: /elsewhere\r\n", "0"), STORE_CREATE, STORE_REFUSED },
 		{ HEAD("404 Not Found", "", "77") STATUS_404("rest-lit-readiness"), STORE_READY,
 		  STORE_OK },

@@ -28,6 +28,7 @@ const struct check CHECKS[N_CHECKS] = {
 	{ "pods", OF_API, true, check_nodes },
 	{ "runtime", OF_API, false, check_runtime },
 	{ "output", OF_CLUSTER, false, check_output },
+	{ "hand-back", OF_RETURN, false, check_hand_back },
 	{ "directory", OF_DIRECTORY, false, check_directory },
 	{ "database", OF_DIRECTORY, false, check_database },
 	{ "runtime", OF_MACHINE, false, check_program },
@@ -40,10 +41,12 @@ void check_run(struct check_session *c)
 {
 	for (const struct check *k = CHECKS; k < CHECKS + N_CHECKS; k++) {
 		c->item = k->item;
+		if (c->o->hand_back ? k->of != OF_RETURN && k->run != check_api : k->of == OF_RETURN)
+			continue;
 		if (k->of == OF_MACHINE ? !options_run_here(c->o)
 		                        : (k->of == OF_DIRECTORY) != (c->o->local[0] != '\0'))
 			continue;
-		if (k->of == OF_API && !c->answers)
+		if ((k->of == OF_API || k->of == OF_RETURN) && !c->answers)
 			check_report(c, CHECK_SKIPPED, "needs the API server", NULL);
 		else
 			k->run(c);

@@ -68,14 +68,20 @@ typedef void check_item(struct check_session *c);
 check_item check_nodes; /* c->reply is the list then */
 
 /* Its needs decide whether a check is made at all. */
-enum check_of { OF_CLUSTER, OF_API /* needs its answers */, OF_DIRECTORY, OF_MACHINE };
+enum check_of {
+	OF_CLUSTER,
+	OF_API, /* needs its answers */
+	OF_DIRECTORY,
+	OF_MACHINE,
+	OF_RETURN /* as OF_API; with --hand-back, which leaves out all but it and the API server */
+};
 struct check {
 	const char *item;
 	enum check_of of;
 	bool serve; /* of OF_API: made by a server, too */
 	check_item *run;
 };
-enum { N_CHECKS = 20 };
+enum { N_CHECKS = 21 };
 extern const struct check CHECKS[N_CHECKS];
 
 /* Makes all checks that the options need, in this order. */

@@ -36,14 +36,15 @@ const struct command COMMANDS[] = {
 	  "  TOKEN=$(rest-lit token --jwt-secret-file jwt-secret --user alice)\n"
 	  "  curl --data-binary @job.yaml -H 'Content-Type: text/yaml' \\\n"
 	  "       -H \"Authorization: Bearer $TOKEN\" localhost:9186/api/v2/jobs\n" },
-	{ "check", cmd_check, FOR_SERVE, 0, 0, "takes no file", NULL, "check what serve needs",
+	{ "check", cmd_check, FOR_SERVE | FOR_CHECK, 0, 0, "takes no file", NULL, "check what serve needs",
 	  "Check everything that must hold for serve with the same options: files, API server,\n"
 	  "rights, the controller, objects of pods; or this machine with --local.  Print a\n"
 	  "line per item, and what to do.  Nothing is created or changed.\n"
 	  "Exit status: 0 no item failed, 1 an item failed, 2 wrong usage.\n",
 	  "  rest-lit check --config rest-lit.yaml\n"
 	  "  rest-lit check --kubeconfig ~/.kube/config --jwt-secret-file jwt-secret\n"
-	  "  rest-lit check --local jobs --no-auth --user alice\n" },
+	  "  rest-lit check --local jobs --no-auth --user alice\n"
+	  "  rest-lit check --config rest-lit.yaml --hand-back\n" },
 	{ "controller", cmd_controller, FOR_CONTROLLER, 0, 0, "takes no file", NULL,
 	  "run the jobs of a cluster",
 	  "Drive the Frameworks of a cluster: create and delete their pods, retry, complete\n"

@@ -253,6 +253,9 @@ const struct option OPTIONS[] = {
 	{ "with-runtime", GROUP_OUTPUT, FOR_TRANSLATE, false, SWITCH(with_runtime), .flag_only = true,
 	  .help = "print the ConfigMap of --runtime=configmap first" },
 
+	{ "hand-back", GROUP_OUTPUT, FOR_CHECK, true, SWITCH(hand_back), .flag_only = true,
+	  .help = "instead, list what a return to FrameworkController would lose" },
+
 	{ "server", GROUP_REMOTE, REMOTE, true, TEXT(server, "http://127.0.0.1:9186"), .form = &URL, .value = "URL",
 	  .help = "https://HOST[:PORT][/PATH]; http for loopback only" },
 	{ "token-file", GROUP_REMOTE, REMOTE, true, TEXT(token_file, ""), .value = "FILE",

@@ -58,7 +58,8 @@ enum {
 	FOR_CONVERT = 16384,
 	FOR_BACKUP = 32768,
 	FOR_CONTROLLER = 65536,
-	FOR_FETCH = 131072
+	FOR_FETCH = 131072,
+	FOR_CHECK = 262144
 };
 
 /* These commands take a command after `--`. */
@@ -126,7 +127,7 @@ struct options {
 	int64_t ask_gpus, ask_cpus, ask_memory;
 	const char *image;
 	const char *code, *directory, *sort, *since;
-	bool fetches_code, yes, watch;
+	bool fetches_code, yes, watch, hand_back;
 	int64_t tail;
 	struct option_list mount, set, env, secret, tag, sweep;
 	int64_t patience_s, timeout_s, max_logs, max_line, limit;

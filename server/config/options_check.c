@@ -109,6 +109,8 @@ static const char *options_wrong_store(const struct options *o)
 	bool gpus = option_equals(o->gpus, "auto") || option_equals(o->gpus, "none");
 	int64_t n;
 
+	if (o->hand_back && o->local[0])
+		return "--hand-back is for a cluster, and --local has no Frameworks of one";
 	if (!!o->local[0] + !!o->kubeconfig[0] + !!o->apiserver[0] > 1)
 		return "--local, --kubeconfig and --apiserver exclude each other";
 	if (o->engine[0] && !o->local[0])

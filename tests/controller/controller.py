@@ -11,6 +11,7 @@ from scene import Controller, Scene, Stand  # first: it sets the path
 
 import bad
 import ends
+import hand
 import late
 import posts
 from cluster import end_in_order, step
@@ -24,7 +25,7 @@ def main():
     if not os.access(BINARY, os.X_OK):
         sys.exit(f"{BINARY} is not there: make")
     words = sys.argv[1:]
-    tests = choose([*ends.SHORT, *ends.LONG, *tests_of(posts), *tests_of(bad), *tests_of(late), ends.LAST], words) \
+    tests = choose([*ends.SHORT, *ends.LONG, *tests_of(posts), *tests_of(bad), *tests_of(late), *tests_of(hand), ends.LAST], words) \
         if words or WHOLE else [
             *ends.SHORT, posts.test_pods_are_the_template_and_what_is_added, late.test_one_late_or_lost_request_changes_no_end,
             ends.LAST]

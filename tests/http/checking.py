@@ -359,3 +359,69 @@ def test_check_wraps_lines_on_a_terminal(check):
         check.ok("80 columns", lines and max(map(len, lines)) < 80, text)
         check.ok("long lines go on below their text", all(
             re.match(r"(ok|warning|failed|skipped) +\S| {9}( {3})?\S|\d+ ok,", line) for line in lines), text)
+
+
+# ---- --hand-back ------------------------------------------------------------------------
+APP = {"name": "app", "image": "x"}
+# All these are in Kubernetes 1.16.
+KNOWN = {
+    "containers": [{**APP, "env": [{"name": "A", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1m"}}}],
+                    "ports": [{"containerPort": 80}], "livenessProbe": {"httpGet": {"port": "web"}}, "startupProbe": {"tcpSocket": {"port": 80}},
+                    "resources": {"limits": {"cpu": 2, "memory": "1.5Gi", "n.com/gpu": "-1", "x": "10n"}, "requests": {"cpu": "1e3"}},
+                    "securityContext": {"capabilities": {"drop": ["ALL"]}, "runAsUser": 4294967296}}],
+    "volumes": [{"name": "v", "projected": {"defaultMode": 420, "sources": [{"serviceAccountToken": {"path": "t", "expirationSeconds": 9}}]}},
+                {"name": "w", "csi": {"driver": "d", "volumeAttributes": {"x": "y"}}}, {"name": "e", "emptyDir": {"sizeLimit": "1Gi"}}],
+    "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "k", "labelSelector": {"matchLabels": {"a": "b"}}}],
+    "overhead": {"cpu": "1"}, "nodeSelector": None, "tolerations": [{"key": "k", "tolerationSeconds": 5}]}
+YOUNG = {"hostUsers": False, "os": {"name": "linux"}, "schedulingGates": [{"name": "g"}],
+         "initContainers": [{**APP, "restartPolicy": "Always"}], "containers": [{**APP, "resources": {"claims": [{"name": "c"}]}}],
+         "volumes": [{"name": "v", "image": {"reference": "r"}}], "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}}
+YOUNG_PLACES = ["containers/0/resources/claims", "hostUsers", "initContainers/0/restartPolicy", "os", "schedulingGates",
+                "securityContext/seccompProfile", "volumes/0/image"]
+WRONG = {"list": ({"containers": "x"}, "/containers", "list"),
+         "text": ({"containers": [{**APP, "env": [{"name": "A", "value": 5}]}]}, "/containers/0/env/0/value", "string"),
+         "cpu": ({"containers": [{**APP, "resources": {"limits": {"a.b/c": "abc"}}}]}, "/containers/0/resources/limits/a.b~1c", "quantity"),
+         "grace": ({"terminationGracePeriodSeconds": 1.5}, "/terminationGracePeriodSeconds", "int64"),
+         "port": ({"containers": [{**APP, "ports": [{"containerPort": 2 ** 31}]}]}, "/containers/0/ports/0/containerPort", "int32")}
+POD = "/spec/taskRoles/0/task/pod/spec"
+
+
+def with_pod(name, pod, state="AttemptRunning", retries=0):
+    return {"metadata": {"name": name}, "status": {"state": state, "myOwn": 1}, "spec": {
+        "executionType": "Start", "retryPolicy": {"maxRetryCount": retries}, "later": 1,
+        "taskRoles": [{"name": "w", "taskNumber": 1, "task": {"pod": {"spec": pod}}}]}}
+
+
+def test_check_lists_what_a_return_to_frameworkcontroller_loses(check):
+    """Younger fields of pods that have not ended, and values that do not fit, by their places; page by page."""
+    def lines(p):
+        found = p.check("--hand-back", *ALICE)
+        check.equal("only this is looked at", {line[1] for line in found.lines} & {"right", "controller", "pods", "output"}, set())
+        return found.code, [[line[0], *line[2:]] for line in found.of("hand-back")]
+    with Place() as p:
+        for n in range(23):
+            p.api.put("frameworks", with_pod(f"known{n}", KNOWN))
+        p.api.put("frameworks", with_pod("ended", YOUNG, "Completed"))
+        check.equal("nothing is lost", lines(p), (0, [["ok", "24 Frameworks lose nothing", ""]]))
+        p.api.put("frameworks", with_pod("young", YOUNG))
+        code, found = lines(p)
+        check.equal("younger fields", (code, sorted(found)), (1, [
+            ["failed", f"Framework young: {POD}/{at} is lost: Kubernetes 1.16 does not know it",
+             "wait until the job has ended, or stop it; else the pods of its later attempts lack it"] for at in YOUNG_PLACES]))
+        p.api.objects.pop(("frameworks", "young"))
+        wanted = [("retries", "/spec/retryPolicy/maxRetryCount", "int32"), ("status", "/status/state", "string")]
+        p.api.put("frameworks", with_pod("retries", KNOWN, "Completed", 2 ** 40))
+        p.api.put("frameworks", with_pod("status", KNOWN, 5))
+        for name, (pod, at, what) in WRONG.items():
+            p.api.put("frameworks", with_pod(name, pod, "Completed"))
+            wanted.append((name, POD + at, what))
+        code, found = lines(p)
+        check.equal("values that do not fit", (code, sorted(found)), (1, sorted(
+            ["failed", f"Framework {name}: {at} is no {what}: FrameworkController cannot decode it, and sees no Framework at all",
+             f"kubectl -n default delete framework {name}"] for name, at, what in wanted)))
+        p.api.answers["/apis/frameworkcontroller.microsoft.com/v1/namespaces/default/frameworks"] = 403, {"kind": "Status", "reason": "Forbidden"}
+        code, found = lines(p)
+        check.ok("no list", code == 1 and "not all Frameworks could be read" in found[0][1], found)
+    found = look("--local", "jobs", "--hand-back", *ALICE)
+    check.ok("not with --local", found.code and "--hand-back is for a cluster" in found.text + found.errors, found.text)
+    check.equal("not of serve", run("serve", "--hand-back", *ALICE).returncode, 2)

@@ -62,9 +62,9 @@ class Recorded:
             if kept.get("node"):
                 pod["spec"]["nodeName"] = kept["node"]
             self.put(PODS, kept["uid"], pod)
-            status = {"phase": kept["phase"], "podIP": kept.get("ip"), "hostIP": kept.get("hostIP"),
-                      "podIPs": [{"ip": kept["ip"]}] if kept.get("ip") else None}
-            self.sent("PATCH", f"{PODS}/{self.local(kept['name'])}/status", {"status": status}, MERGE)
+            if kept["phase"] == "Running":  # the stand-in goes on with those that wait
+                status = {"phase": "Running", "podIP": kept["ip"], "hostIP": kept["hostIP"], "podIPs": [{"ip": kept["ip"]}]}
+                self.sent("PATCH", f"{PODS}/{self.local(kept['name'])}/status", {"status": status}, MERGE)
         status = self.local(after["framework"]["status"])
         self.sent("PATCH", f"{FRAMEWORKS}/{name}{MANAGER}", [put_status(status)], JSON_PATCH)
         self.before = status

@@ -41,7 +41,8 @@ void check_run(struct check_session *c)
 {
 	for (const struct check *k = CHECKS; k < CHECKS + N_CHECKS; k++) {
 		c->item = k->item;
-		if (c->o->hand_back ? k->of != OF_RETURN && k->run != check_api : k->of == OF_RETURN)
+		if (c->o->hand_back ? k->of != OF_RETURN && k->run != check_api
+		                    : k->of == OF_RETURN)
 			continue;
 		if (k->of == OF_MACHINE ? !options_run_here(c->o)
 		                        : (k->of == OF_DIRECTORY) != (c->o->local[0] != '\0'))

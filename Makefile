@@ -143,6 +143,7 @@ $(call objects,jobs): $(wildcard jobs/*.txt)
 $(call objects,translate): $(wildcard translate/templates/*.yaml translate/templates/*/*.yaml)
 $(B)/server/config/exit_spec.o: runtime-assets/k8s-job-exit-spec.yaml
 $(B)/server/serve/openapi.o: server/openapi.json
+$(B)/server/check/hand_back.o: server/check/framework_1_16.json
 $(B)/server/serve/health.o: server/index.txt
 
 # The files of the web page, compressed.  The assembler finds them below $(B).

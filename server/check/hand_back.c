@@ -2,7 +2,8 @@
  * Frameworks with the Go types of Kubernetes 1.16 and writes them back: members that these types
  * lack are gone, and one value that does not fit them ends its LIST and its WATCH of all
  * Frameworks.  framework_1_16.json has these types: for each struct its members, and for each
- * member a scalar or the name of a struct, behind `[` for a list and `{` for a map. */
+ * member a scalar or the name of a struct, behind `[` for a list and `{` for a map.  The member
+ * `privileged` of a pod, which OpenPAI writes and no Kubernetes knows, is no loss. */
 #include "base/doc/tree.h"
 #include "base/embed.h"
 #include "base/enc.h"

@@ -372,7 +372,7 @@ KNOWN = {
     "volumes": [{"name": "v", "projected": {"defaultMode": 420, "sources": [{"serviceAccountToken": {"path": "t", "expirationSeconds": 9}}]}},
                 {"name": "w", "csi": {"driver": "d", "volumeAttributes": {"x": "y"}}}, {"name": "e", "emptyDir": {"sizeLimit": "1Gi"}}],
     "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "k", "labelSelector": {"matchLabels": {"a": "b"}}}],
-    "overhead": {"cpu": "1"}, "nodeSelector": None, "tolerations": [{"key": "k", "tolerationSeconds": 5}]}
+    "privileged": False, "overhead": {"cpu": "1"}, "nodeSelector": None, "tolerations": [{"key": "k", "tolerationSeconds": 5}]}
 YOUNG = {"hostUsers": False, "os": {"name": "linux"}, "schedulingGates": [{"name": "g"}],
          "initContainers": [{**APP, "restartPolicy": "Always"}], "containers": [{**APP, "resources": {"claims": [{"name": "c"}]}}],
          "volumes": [{"name": "v", "image": {"reference": "r"}}], "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}}

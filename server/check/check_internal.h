@@ -31,5 +31,5 @@ check_item check_program, check_directory, check_database, check_resources, chec
     check_images;
 check_item check_api, check_clock, check_login_token, check_rights, check_frameworks, check_output;
 check_item check_controller, check_controller_codes;
-check_item check_hand_back; /* what FrameworkController 1.0.1 would drop, or not decode */
+check_item check_hand_back; /* of FrameworkController 1.0.1: its losses */
 check_item check_pod_security, check_account, check_exit_spec, check_priority_class, check_runtime;

@@ -1,6 +1,6 @@
-/* What a return from `rest-lit controller` to FrameworkController 1.0.1 would lose.  That decodes
- * Frameworks with the Go types of Kubernetes 1.16 and writes them back: members that these types
- * lack are gone, and one value that does not fit them ends its LIST and its WATCH of all
+/* Lists the losses of a return from `rest-lit controller` to FrameworkController 1.0.1.  That
+ * decodes Frameworks with the Go types of Kubernetes 1.16 and writes them back: members that these
+ * types lack are gone, and one value that does not fit them ends its LIST and its WATCH of all
  * Frameworks.  framework_1_16.json has these types: for each struct its members, and for each
  * member a scalar or the name of a struct, behind `[` for a list and `{` for a map.  The member
  * `privileged` of a pod, which OpenPAI writes and no Kubernetes knows, is no loss. */
@@ -21,7 +21,7 @@ enum { PAGE = 10, QUERY_MAX = 16384, POINTER_MAX = 65536 };
 
 struct hand_back {
 	struct check_session *c;
-	struct arena *a; /* of the page */
+	struct arena page; /* of the page */
 	const char *name;
 	struct str at;  /* JSON pointer of the value */
 	bool is_pod;    /* it is in a pod template */
@@ -38,7 +38,7 @@ static struct span hand_find(struct hand_back *h, struct span members, struct sp
 	struct span type;
 	for (struct scan s = scan_begin(members); scan_member(&s, &have, &type);)
 		if (span_eq(have, key))
-			return scan_type(type) == SCAN_STRING ? scan_text(type, h->a) : type;
+			return scan_type(type) == SCAN_STRING ? scan_text(type, &h->page) : type;
 	return (struct span){ NULL, 0 };
 }
 
@@ -54,7 +54,7 @@ static bool hand_fits(struct hand_back *h, struct span type, struct span value)
 {
 	enum scan_type have = scan_type(value);
 	bool is_text = have == SCAN_STRING;
-	struct span text = span_trim(scan_text(value, h->a));
+	struct span text = span_trim(scan_text(value, &h->page));
 	int64_t n;
 	if (span_is(type, "int32") || (span_is(type, "port") && !is_text))
 		return scan_int(value, INT32_MIN, INT32_MAX, &n);
@@ -67,7 +67,7 @@ static bool hand_fits(struct hand_back *h, struct span type, struct span value)
 	if (span_is(type, "time"))
 		return scan_time_ms(value, &n);
 	return (is_text && !span_is(type, "bytes")) || span_is(type, "any") ||
-	       (is_text && base64_decode(h->a, text, &text) == 0);
+	       (is_text && base64_decode(&h->page, text, &text) == 0);
 }
 
 /* ---- a Framework ---- */
@@ -76,7 +76,7 @@ static void hand_report(struct hand_back *h, const char *found, const char *mend
 {
 	h->n_bad++;
 	check_report(h->c, CHECK_FAILED,
-	             arena_printf(h->a, "Framework %s: %.*s %s", h->name, (int)h->at.n,
+	             arena_printf(&h->page, "Framework %s: %.*s %s", h->name, (int)h->at.n,
 	                          h->at.p ?: "", found),
 	             mend);
 }
@@ -99,11 +99,11 @@ static void hand_value(struct hand_back *h, struct span type, struct span value)
 	if (is_scalar ? !hand_fits(h, type, value) : have != (is_list ? SCAN_ARRAY : SCAN_OBJECT)) {
 		h->is_broken = true;
 		hand_report(h,
-		            arena_printf(h->a,
+		            arena_printf(&h->page,
 		                         "is no %.*s: FrameworkController cannot decode it, and "
 		                         "sees no Framework at all",
 		                         is_list ? 4 : (int)type.n, is_list ? "list" : type.p),
-		            arena_printf(h->a, "kubectl -n %s delete framework %s",
+		            arena_printf(&h->page, "kubectl -n %s delete framework %s",
 		                         h->c->server->namespace_name, h->name));
 	}
 	h->is_pod |= span_is(type, "PodTemplateSpec");
@@ -131,7 +131,6 @@ static void hand_value(struct hand_back *h, struct span type, struct span value)
 /* Appends where the next page begins.  false: a line says why there is none. */
 static bool hand_page(struct hand_back *h, const char *query, struct str *token)
 {
-	ARENA_AUTO a = { 0 };
 	struct store_reply reply;
 	struct store_request r = { .verb = STORE_LIST,
 		                   .kind = KIND_FRAMEWORK,
@@ -140,20 +139,21 @@ static bool hand_page(struct hand_back *h, const char *query, struct str *token)
 		                   .deadline_ms = clock_ms() + h->c->wait_ms };
 	struct span items = { NULL, 0 };
 	struct span one;
-	if (store_call(h->c->caller, &r, &a, &reply) == STORE_OK &&
+	if (store_call(h->c->caller, &r, &h->page, &reply) == STORE_OK &&
 	    scan_valid(reply.body, SCAN_DEPTH_MAX))
 		items = reply_items(reply.body, token);
 	if (!items.p)
 		SAY(h->c, CHECK_FAILED, NULL, "not all Frameworks could be read: %.*s",
 		    (int)reply.message.n, reply.message.p);
-	h->a = &a;
 	for (struct scan s = scan_begin(items); scan_item(&s, &one); h->n++) {
-		h->name = arena_dup(&a, scan_text(scan_path(one, "metadata", "name"), &a));
+		h->name =
+		    arena_dup(&h->page, scan_text(scan_path(one, "metadata", "name"), &h->page));
 		h->has_ended = span_is(scan_path(one, "status", "state"), "\"Completed\"");
 		h->is_broken = h->at.full = false;
 		h->at.n = 0;
 		hand_value(h, SPAN("Framework"), one);
 	}
+	arena_done(&h->page);
 	return items.p != NULL;
 }
 

@@ -20,12 +20,7 @@ static const struct space SPACES[] = {
 	{ "take-over", 1, 0, 0, { .faults = 1, .leaders = 1, .kills = 1, .old_lists = 1 }, .states = 1000000 },
 	{ "leaders",   1, 0, 0, { .leaders = 1 }, .states = 1000000 },
 	{ "foreign",   1, 0, 0, { .faults = 1, .foreign = 2 }, .states = 1000000 },
-	{ "all users", 2, 0, 0, { .stops = 1, .scales = 1, .deletions = 1 }, .large = true, .states = 10000000 },
-	{ "fault, users", 2, 0, 0, { .faults = 1, .stops = 1, .scales = 1 }, .large = true, .states = 10000000 },
 	{ "faults, retries", 1, 1, 1, { .faults = 2, .failures = 2 }, .large = true, .states = 10000000 },
-	{ "leaders, fault", 1, 0, 1, { .faults = 1, .leaders = 1 }, .large = true, .states = 10000000 },
-	{ "leaders, stop", 1, 0, 1, { .stops = 1, .leaders = 1 }, .large = true, .states = 10000000 },
-	{ "leaders, lists", 1, 0, 0, { .relists = 1, .leaders = 1 }, .large = true, .states = 10000000 },
 };
 /* clang-format on */
 

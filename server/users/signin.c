@@ -1,6 +1,7 @@
 /* The login with a password, for users of an OpenPAI cluster (--users=openpai). */
 #include <time.h>
 
+#include "base/enc.h"
 #include "base/json/put.h"
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
@@ -99,6 +100,7 @@ static void signin_check(struct edit *t)
 	if (read == PAI_READ)
 		read = pai_password_read(reply.body, user, &t->arena, &stored, &why);
 	bool good = password_hash(user, s->password, hash) && password_same(hash, stored);
+	memory_wipe(hash, sizeof(hash)); /* the thread's stack remains */
 	if (read == PAI_BROKEN)
 		(void)edit_fail(t, "passwords cannot be checked at the moment; try again",
 		                span_of(why));

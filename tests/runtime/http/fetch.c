@@ -11,6 +11,7 @@
 
 struct fetch {
 	struct http_request request;
+	char *headers;
 	const char *ca;
 };
 
@@ -30,7 +31,7 @@ static void take_option(struct fetch *f, const char *name, const char *value)
 	else if (strcmp(name, "--name") == 0)
 		q->server_name = value;
 	else if (strcmp(name, "--header") == 0)
-		q->headers = xasprintf("%s\r\n", value); /* freed at the end of the process */
+		q->headers = f->headers = xasprintf("%s\r\n", value);
 	else if (strcmp(name, "--headers-max") == 0)
 		q->headers_max = (size_t)number(value);
 	else if (strcmp(name, "--body-max") == 0)
@@ -74,5 +75,6 @@ int main(int argc, char **argv)
 		show(r.body);
 	}
 	ca_bundle_free(ca_bundle);
+	free(f.headers);
 	return 0;
 }

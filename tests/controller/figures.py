@@ -1,7 +1,8 @@
 """What the controller needs: requests per Framework, beside those of FrameworkController in the recorded
-traces; the time until many pods exist, beside the rate of raw POSTs; CPU time and memory.
+traces; the time until many pods exist, beside the same requests alone; CPU time and memory; and its start
+beside many finished Frameworks.
 
-    tests/controller/run figures [--frameworks N]"""
+    tests/controller/run figures [--frameworks N] [--large N] [--finished N]"""
 import argparse
 import collections
 import json
@@ -14,7 +15,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from scene import PODS, STAND, TESTS, Controller, Scene, Stand, cpu_s, framework, role  # first: it sets the path
+from scene import CONFIGMAPS, PODS, STAND, TESTS, Controller, Scene, Stand, cpu_s, framework, role  # first: it sets the path
 
 from cluster import FRAMEWORKS, end_in_order
 from harness import in_threads, wait_until
@@ -111,13 +112,46 @@ def number_of(scene, path):
     return len(value["items"]) + (value["metadata"].get("remainingItemCount") or 0)
 
 
-def raw_posts(scene, number):
-    """Pods per second."""
-    pod = json.dumps({"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"name": "app", "image": "x"}]},
-                      "metadata": {"labels": {"a": "b"}, "name": ""}})[:-len('"}}')]
+def cut(value):
+    """The JSON of an object up to its name, which is the last member of its metadata."""
+    value = {**{k: v for k, v in value.items() if k != "metadata"}, "metadata": {**value.get("metadata", {}), "name": ""}}
+    return json.dumps(value)[:-len('"}}')]
+
+
+def raw(scene, number, what, text):
+    """So many requests at AT_ONCE (raw.c); their seconds."""
     out = subprocess.run([RAW, "--apiserver", scene.url, "--ca", scene.ca, "--token-file", scene.settings["TOKEN_FILE"],
-                          str(number), str(AT_ONCE)], input=pod.encode(), check=True, stdout=subprocess.PIPE).stdout.split()
-    return int(out[0]), float(out[1])
+                          str(number), str(AT_ONCE), what], input=text.encode(), check=True, stdout=subprocess.PIPE).stdout.split()
+    if int(out[0]) != number:
+        raise RuntimeError(f"{number} requests ({what}): {out[0].decode()} succeed")
+    return float(out[1])
+
+
+def wipe(scene, *paths):
+    for path in paths:
+        scene.api("DELETE", path, {"gracePeriodSeconds": 0})
+        until(lambda path=path: not number_of(scene, path), 300)
+
+
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"a": "b"}},
+       "spec": {"containers": [{"name": "app", "image": "x"}]}}
+CONFIGMAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"labels": {"a": "b"}}}
+
+
+def rates(scene, usage, number, status):
+    """{kind of request: seconds of one, of so many in a row}; pods as the first."""
+    patch = json.dumps([{"op": "add", "path": "/status", "value": status}])
+    seconds = {"pods": raw(scene, 4 * number, "pod", cut(POD)) / (4 * number)}
+    print(f"raw POSTs of pods: {4 * number} in {4 * number * seconds['pods']:.1f} s, {1 / seconds['pods']:.0f}/s; "
+          f"CPU: {usage.since()}", flush=True)
+    seconds["configmaps"] = raw(scene, number, "configmap", cut(CONFIGMAP)) / number
+    raw(scene, number, "framework", cut(framework("", role(number=4, failed=-1))))
+    usage.since()
+    seconds["statuses"] = raw(scene, number, "patch", patch) / number
+    print(f"raw POSTs of ConfigMaps: {1 / seconds['configmaps']:.0f}/s; raw PATCHes of statuses of {len(patch)} bytes: "
+          f"{1 / seconds['statuses']:.0f}/s; CPU of these: {usage.since()}", flush=True)
+    wipe(scene, PODS, CONFIGMAPS, FRAMEWORKS)
+    return seconds
 
 
 def until(condition, seconds, sample=None):
@@ -132,34 +166,67 @@ def until(condition, seconds, sample=None):
     return sum(samples) / max(1, len(samples))
 
 
+def sample_status(scene, finished):
+    """The status of a Framework of four tasks whose pods were just created, or that has ended."""
+    with Stand(scene, "--run-ms", "500-2000"), Controller(scene) as c:
+        scene.create(framework("sample", role(number=4, failed=-1, **({} if finished else {"run": "never"}))))
+        wanted = "Completed" if finished else "AttemptRunning"
+        until(lambda: scene.state("sample") == wanted, 60)
+        status = scene.framework("sample")["status"]
+        scene.clear()
+        c.stop()  # gives the Lease back
+    return status
+
+
+def create_many(scene, number):
+    def create(client):
+        for i in range(client, number, CLIENTS):
+            scene.create(framework(f"many{i}", role(number=4, failed=-1)))
+    in_threads(CLIENTS, create)
+
+
+def sent(controller):
+    """Requests that had their effect: {verb: number}"""
+    return {labels.split('"')[1]: int(n) for (name, labels), n in controller.metrics().items()
+            if name == "rest_lit_controller_requests_total" and n and 'outcome="ok"' in labels}
+
+
+def until_pods_exist(scene, usage, number, seconds):
+    """The controller starts beside Frameworks that wait; returns it, and the seconds."""
+    usage.since()
+    start = time.monotonic()
+    usage.controller = c = Controller(scene, wait=False)
+
+    def in_flight():
+        try:
+            return c.metrics().get(("rest_lit_controller_requests_in_flight", ""), 0)
+        except OSError:
+            return 0
+    mean = until(lambda: number_of(scene, PODS) >= 4 * number, seconds, in_flight)
+    took = time.monotonic() - start
+    print(f"{number} Frameworks wait, the controller starts: {4 * number} pods exist after {took:.1f} s, "
+          f"{4 * number / took:.0f} pods/s; CPU: {usage.since()}; in the mean {mean:.0f} of 64 requests wait for the "
+          f"API server; memory {c.memory()} MiB; requests {sent(c)}", flush=True)
+    return c, took, in_flight
+
+
 def many(number):
     scene = Scene(counted=False, audited=False)
     try:
+        status = sample_status(scene, False)
         usage = Usage(scene)
-        created, seconds = raw_posts(scene, 4 * number)
-        print(f"raw POSTs of pods: {created} in {seconds:.1f} s, {created / seconds:.0f}/s; CPU: {usage.since()}", flush=True)
-        scene.api("DELETE", PODS, {"gracePeriodSeconds": 0})
-        until(lambda: not number_of(scene, PODS), 60)
-
-        def create(client):
-            for i in range(client, number, CLIENTS):
-                scene.create(framework(f"many{i}", role(number=4, failed=-1)))
-        in_threads(CLIENTS, create)
-        usage.since()
-        start = time.monotonic()
-        with Controller(scene, wait=False) as usage.controller:
-            c = usage.controller
-
-            def in_flight():
-                try:
-                    return c.metrics().get(("rest_lit_controller_requests_in_flight", ""), 0)
-                except OSError:
-                    return 0
-            mean = until(lambda: number_of(scene, PODS) >= 4 * number, 600, in_flight)
-            seconds = time.monotonic() - start
-            print(f"{number} Frameworks wait, the controller starts: {4 * number} pods exist after {seconds:.1f} s, "
-                  f"{4 * number / seconds:.0f} pods/s; CPU: {usage.since()}; in the mean {mean:.0f} of 64 requests wait "
-                  "for the API server", flush=True)
+        seconds = rates(scene, usage, number, status)
+        create_many(scene, number)
+        c, took, in_flight = until_pods_exist(scene, usage, number, 600)
+        with c:
+            requests = sent(c)
+            patches = requests.get("patch", 0)
+            alone = 4 * number * seconds["pods"]
+            same = alone + number * seconds["configmaps"] + patches * seconds["statuses"]
+            least = alone + number * seconds["configmaps"] + 2 * number * seconds["statuses"]
+            print(f"... {took / alone:.2f} of the POSTs of the pods alone ({alone:.1f} s); {took / same:.2f} of all requests "
+                  f"that it has sent, alone ({same:.1f} s). Two statuses a Framework must be stored before its pods: "
+                  f"with these the least is {least / alone:.2f}", flush=True)
             with Stand(scene) as usage.stand:
                 start = time.monotonic()
                 usage.last = usage.now()
@@ -173,13 +240,73 @@ def many(number):
         scene.close()
 
 
+def large(number):
+    """Memory with many pods."""
+    scene = Scene(counted=False, audited=False)
+    try:
+        create_many(scene, number)
+        until_pods_exist(scene, Usage(scene), number, 3600)[0].close()
+    finally:
+        scene.close()
+
+
+def pages(scene):
+    """Reads all Frameworks as a list of 500 at a time; their number, the seconds."""
+    start, number, after = time.monotonic(), 0, ""
+    while True:
+        value = scene.api("GET", f"{FRAMEWORKS}?limit=500{after}")[1]
+        number += len(value["items"])
+        if not value["metadata"].get("continue"):
+            return number, time.monotonic() - start
+        after = "&continue=" + value["metadata"]["continue"]
+
+
+def until_it_leads(scene):
+    """Seconds from the Lease until all objects are known; CPU seconds; memory in MiB."""
+    with Controller(scene, wait=False) as c:
+        def known():
+            return "all objects are known" in c.log()
+        while "this process has the Lease" not in c.log():
+            time.sleep(0.01)
+        start = time.monotonic()
+        while not known():
+            time.sleep(0.01)
+        took = time.monotonic() - start
+        time.sleep(1)
+        found = took, c.cpu_s(), c.memory()
+        if c.stop():
+            raise RuntimeError(f"the controller ended: {c.log()[-800:]}")
+        return found
+
+
+def start_beside_finished(number):
+    scene = Scene(counted=False, audited=False)
+    try:
+        done = {**framework("", role(number=4, failed=-1)), "status": sample_status(scene, True)}
+        empty = until_it_leads(scene)
+        raw(scene, number, "framework", cut(done))
+        listed, seconds = pages(scene)
+        took, cpu, memory = until_it_leads(scene)
+        print(f"{listed} finished Frameworks: a list of them takes {seconds:.1f} s; from the Lease until all are known "
+              f"{took:.1f} s ({empty[0]:.1f} s without them), {cpu:.1f} s of CPU, {memory} MiB", flush=True)
+    finally:
+        scene.close()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--frameworks", type=int, default=1000)
+    parser.add_argument("--large", type=int, default=0, help="so many Frameworks of four tasks: memory")
+    parser.add_argument("--finished", type=int, default=0, help="so many finished Frameworks: the start")
     options = parser.parse_args()
     end_in_order()
-    requests_per_framework()
-    many(options.frameworks)
+    if options.finished:
+        start_beside_finished(options.finished)
+    elif options.large:
+        large(options.large)
+    else:
+        requests_per_framework()
+        many(options.frameworks)
 
 
 main()

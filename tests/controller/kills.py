@@ -1,5 +1,5 @@
-"""Two controllers, of which the leader is killed or stopped for 20 to 25 s every 45 to 60 s, while
-Frameworks of four tasks run and the API server is restarted twice.
+"""Two controllers, of which the leader is killed, or stopped for 20 to 25 s and then its successor killed,
+every 45 to 60 s, while Frameworks of four tasks run and the API server is restarted twice.
 
     tests/controller/run kills [--seed N] [--frameworks N] [--seconds S] [--every A-B] [--restarts N]
 
@@ -86,7 +86,9 @@ class Storm:
         self.later = []  # threads that change Frameworks
         self.over = False
         self.done = collections.Counter()
-        self.taken_over = []  # seconds from SIGKILL of the leader until another one leads
+        # Seconds from SIGKILL of the leader until the other one leads: one that stands by, or that has lost
+        # the Lease and starts itself anew.
+        self.taken_over = {"standing by": [], "starting anew": []}
 
     def patiently(self, *request):
         """A request that an outage does not hinder: the status."""
@@ -155,28 +157,30 @@ class Storm:
             time.sleep(self.rng.uniform(0, 0.5))
             if stops % 2:
                 self.hold(first)
+                if wait_until(lambda: leader(self.scene.controllers), 90):
+                    self.kill_one(leader(self.scene.controllers) or first, "starting anew")
             else:
-                first.is_down = True
-                first.kill()
-                self.done["killed"] += 1
-                thread = threading.Thread(target=self.guarded, args=(self.take_over, time.monotonic()))
-                thread.start()
-                self.later.append(thread)
-                time.sleep(self.rng.uniform(0, 5))
-                first.start()
-                first.is_down = False
+                self.kill_one(first, "standing by")
             stops += 1
             time.sleep(max(0, next_at - time.monotonic()))
 
-    def take_over(self, at):
+    def kill_one(self, first, the_other_is):
+        """It is started again when the other one leads."""
+        at = time.monotonic()
+        first.is_down = True
+        first.kill()
+        self.done["killed"] += 1
         if wait_until(lambda: leader(self.scene.controllers), 90):
-            self.taken_over.append(time.monotonic() - at)
+            self.taken_over[the_other_is].append(time.monotonic() - at)
+        first.start()
+        first.is_down = False
 
     def hold(self, first):
         first.process.send_signal(signal.SIGSTOP)
         time.sleep(self.rng.uniform(*STOP_S))
         first.process.send_signal(signal.SIGCONT)
         self.done["stopped"] += 1
+        wait_until(lambda: not first.leads())
 
     def outage(self):
         for i in range(self.options.restarts):
@@ -232,7 +236,8 @@ def report(storm, scene, took):
     requests = collections.Counter((verb, resource) for verb, resource, _, _, _ in all_requests)
     work = sum(n for (_, resource), n in requests.items() if resource != "leases")
     print(f"     {storm.made} Frameworks, {len(pods)} pods in {took:.0f} s; {dict(storm.done)}")
-    print("     taken over after", " ".join(f"{s:.1f}" for s in sorted(storm.taken_over)), "s")
+    for the_other_is, seconds in storm.taken_over.items():
+        print(f"     taken over by one that is {the_other_is} after", " ".join(f"{s:.1f}" for s in sorted(seconds)), "s")
     print(f"     status writes {sum(f.writes for f in count.frameworks.values())}, requests of the controllers {work}, "
           f"{work / storm.made:.1f} per Framework, {work / len(pods):.1f} per pod, and for Leases {sum(requests.values()) - work}")
     print("     " + ", ".join(f"{v} {r} {n}" for (v, r), n in requests.most_common()))

@@ -264,6 +264,7 @@ def test_task_of_a_lost_node_is_tried_again_elsewhere(check, scene):
     with scene.count.lock:
         lived = scene.count.pods[old].gone - scene.count.pods[old].dying
     check.ok("nodelost: not before the time", lived > 2.9, lived)  # deletionTimestamp has whole seconds
+    print(f"     marked for deletion, then deleted by force after {lived:.1f} s (4 are configured)")
     check.equal("nodeback: its pod is still waited for", uids("nodeback"), back)
     check.equal("nodeback: its task", tasks(scene.framework("nodeback"))["a", 0], ("AttemptDeleting", -101, 0))
     # The node returns: what its kubelet says about the old pod, and then about a pod that was only marked.

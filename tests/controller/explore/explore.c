@@ -80,7 +80,7 @@ int main(int argc, char **argv)
 		if (failed && is_set("EXPLORE_STOP"))
 			break;
 	}
-	if (is_wanted("walks", argv + 1)) {
+	if (is_wanted("walks", argv + 1) && !(failed && is_set("EXPLORE_STOP"))) {
 		size_t n = whole ? 10000 : 500;
 		bool bad = walks(1, n, config, false) > 0;
 		states += n;

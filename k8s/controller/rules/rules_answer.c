@@ -85,9 +85,8 @@ static void create_settle(struct rules_op *op, const struct rules_time *now,
 		o->alien = true;
 		op_finish(op, now, FRAMEWORK_FAILED);
 	} else if (reply->outcome == STORE_NOT_FOUND) {
-		struct rules_object *o = op_object(op);
-		if (o->state != OBJECT_NONE)
-			object_note_gone(o, now, o->view.uid);
+		if (op->uid) /* not one that the POST has made meanwhile */
+			object_note_gone(op_object(op), now, op->uid);
 		job_tell_failure(
 		    op->job, op->name,
 		    SPAN("it does not exist after its creation had no answer, or an error 5xx"));

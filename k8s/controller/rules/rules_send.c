@@ -1,5 +1,6 @@
 /* The requests of the rules: what is sent to the API server. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/json/put.h"
 #include "jobs/store/paths.h"
@@ -75,6 +76,10 @@ static void review_write(const struct rules_op *op, struct str *out)
 static void op_write_create(struct rules_op *op, struct store_request *out)
 {
 	if (op->stage == STAGE_SETTLE) {
+		const struct rules_object *o =
+		    object_find_known(op->job, op->kind, op->name, false);
+		free(op->uid);
+		op->uid = o && o->state != OBJECT_NONE ? xstrdup(o->view.uid) : NULL;
 		out->verb = STORE_GET;
 		out->whole = op->kind == KIND_POD; /* with its phase */
 		return;

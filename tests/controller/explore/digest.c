@@ -292,6 +292,36 @@ static void add_event(int watch, const struct event *e)
 		add_pod(&e->pod);
 }
 
+static bool request_shows(const struct request *q)
+{
+	return q->executed && q->outcome == STORE_OK && q->verb != STORE_DELETE;
+}
+
+static void answer_note(const struct request *q)
+{
+	int watch = kind_watch(q->kind);
+	if (watch == FRAMEWORKS)
+		numbers_add(&versions[0], q->framework.version);
+	else if (watch == CONFIGMAPS)
+		numbers_add(&versions[1], q->configmap.version);
+	else
+		numbers_add(&versions[2 + q->pod.index], q->pod.version);
+}
+
+static void add_answer(const struct request *q)
+{
+	int watch = kind_watch(q->kind);
+	add(100 + (uint64_t)q->outcome);
+	if (!request_shows(q))
+		return;
+	if (watch == FRAMEWORKS)
+		add_framework(&q->framework);
+	else if (watch == CONFIGMAPS)
+		add_configmap(&q->configmap);
+	else
+		add_pod(&q->pod);
+}
+
 static void add_request(const struct request *q)
 {
 	add((uint64_t)q->leader | (uint64_t)q->verb << 4 | (uint64_t)q->kind << 8 |
@@ -302,10 +332,12 @@ static void add_request(const struct request *q)
 		add((uint64_t)q->pod.attempt | (uint64_t)q->pod.configmap << 8);
 	else if (q->verb == STORE_CREATE)
 		add((uint64_t)q->configmap.attempt);
-	if (q->verb != STORE_PATCH)
-		return;
-	add(status_of(q->status)->shape);
-	add((uint64_t)number_place(&versions[0], q->tests_version));
+	if (q->verb == STORE_PATCH) {
+		add(status_of(q->status)->shape);
+		add((uint64_t)number_place(&versions[0], q->tests_version));
+	}
+	if (q->executed)
+		add_answer(q);
 }
 
 /* A version that only a request tests is never that of the Framework again: all such are one. */
@@ -322,8 +354,12 @@ static void world_note_numbers(void)
 		for (int w = 0; w < WATCHES; w++)
 			for (int i = 0; i < world->n_events[l][w]; i++)
 				event_note(w, &world->events[l][w][i]);
-	for (int i = 0; i < world->n_open; i++)
-		numbers_add(&versions[0], world->open[i].tests_version);
+	for (int i = 0; i < world->n_open; i++) {
+		const struct request *q = &world->open[i];
+		numbers_add(&versions[0], q->tests_version);
+		if (request_shows(q))
+			answer_note(q);
+	}
 	for (int i = 0; i < world->n_late; i++)
 		numbers_add(&versions[0], world->late[i].tests_version);
 }
@@ -363,7 +399,7 @@ uint64_t world_digest(void)
 	for (int l = 0; l < LEADERS; l++)
 		add((uint64_t)world->told[l].stop | (uint64_t)world->told[l].dying << 1 |
 		    (uint64_t)world->told[l].number << 2);
-	add(world->took[0] | world->took[1] << 1);
+	add(world->took[0] | world->took[1] << 1 | world->replaced << 2);
 	if (world->left.foreign)
 		add(status_of(world->before)->shape);
 	return sum;

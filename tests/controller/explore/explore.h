@@ -25,7 +25,7 @@ void outside_free(void *p);
 
 /* ---- status.c: statuses by number; 0 is null ---- */
 
-enum { TASKS_MOST = 2 };
+enum { TASKS_MOST = 8 };
 
 /* A part of a status: of the Framework, or of a task.  attempt -1: it is not there. */
 struct part {
@@ -87,7 +87,8 @@ struct event {
 	};
 };
 
-/* A request with what the API server needs of its body. */
+/* A request with what the API server needs of its body, and, when it is executed, with its answer.
+ */
 struct request {
 	void *arg;
 	int8_t leader, identity;
@@ -104,12 +105,21 @@ struct request {
 	bool tests_leader;
 	int tests_version; /* 0: it does not */
 	int status;
+	/* The answer.  Its object is in `framework`, `configmap` or `pod`. */
+	bool executed, denied; /* a review: the account lacks the right */
+	enum store_outcome outcome;
+	int8_t refusal; /* of STORE_REFUSED */
+	struct shown_framework framework;
 };
+
+/* Why the API server refuses; what is said of a PATCH whose test fails; the quota. */
+enum { REFUSED_TEST, REFUSED_FORBIDDEN, REFUSED_INVALID, REFUSED_TOKEN, REFUSED_QUOTA, REFUSALS };
 
 /* What may still happen. */
 struct allowance {
 	int8_t faults, failures, stops, scales, deletions, kills, leaders, foreign;
 	int8_t pod_deletions, relists, old_lists, nodes;
+	int8_t refusals, quotas; /* the quota is full, and is not */
 };
 
 struct space {
@@ -118,6 +128,8 @@ struct space {
 	struct allowance budget;
 	int grace_s;   /* podGracefulDeletionTimeoutSec */
 	bool stale;    /* time goes on while events are under way */
+	bool split;    /* DELETEs are executed before they are answered */
+	bool wild;     /* all requests are; GETs fail, admission changes pods */
 	bool large;    /* not in `make check` */
 	size_t states; /* at most */
 };
@@ -128,6 +140,7 @@ struct world {
 	struct rules_time now;
 	int leaders;           /* that have begun */
 	int identity[LEADERS]; /* the number of the process */
+	bool lapsed[LEADERS];  /* its Lease is over, so it sends nothing */
 	char name[4];
 	struct shown_framework told[LEADERS]; /* with the spec that it has got last */
 	int version;
@@ -139,12 +152,15 @@ struct world {
 	struct request open[OPEN_MOST], late[LATE_MOST];
 	int8_t n_open, n_late;
 	struct allowance left;
+	bool full; /* the quota */
 	/* What has been: for the invariants. */
 	int8_t made[WATCHES][TASKS_MOST];       /* objects of each name */
 	bool took[LEADERS];                     /* it has been in the annotation */
 	int8_t attempts[TASKS_MOST][MADE_MOST]; /* for which pods were made */
 	uint8_t ended[TASKS_MOST][MADE_MOST];   /* phases in which pods have ended */
 	int before;                             /* the status before this one */
+	bool refused;                           /* a pod was, for good */
+	bool replaced;                          /* the status, by another */
 	size_t requests;
 	const char *bad;
 };
@@ -162,6 +178,8 @@ void worlds_end(void);
 /* Another process leads, too, with a number of its own; one ends. */
 void leader_end(int leader);
 void worlds_wait(int64_t ms);
+/* The clock of the controllers is set; it is so much before that of the API server. */
+void worlds_set_clock(int64_t off_ms);
 /* Takes all that the rules want to send now. */
 void world_pull(void);
 int kind_watch(enum object_kind kind);
@@ -182,14 +200,11 @@ void leader_list(int leader, int watch, bool old);
 /* old: a watch whose first list is old; 0: none. */
 void leader_begin(int old);
 
-/* An answer; the object is a borrowed text. */
-struct answer {
-	enum store_outcome outcome;
-	struct span body;
-};
 struct request request_remove(struct request *list, int8_t *n, int i);
-struct answer execute(const struct request *q);
-void request_answer(const struct request *q, const struct answer *a);
+/* Executes it, unless that was done, and keeps the answer. */
+void execute(struct request *q);
+/* Gives the rules its answer. */
+void request_answer(const struct request *q);
 
 /* ---- invariants.c ---- */
 
@@ -199,6 +214,8 @@ void request_check(const struct request *q);
 void status_check(int before, int after);
 /* When nothing is under way: what is left over. */
 void rest_check(void);
+/* When no event and no request is: what a leader takes for stored. */
+void stored_check(void);
 
 /* ---- moves.c ---- */
 
@@ -206,10 +223,12 @@ void rest_check(void);
 enum move_kind {
 	MOVE_EVENT,
 	MOVE_ANSWER,
+	MOVE_EXECUTE,
 	MOVE_LOST,
 	MOVE_LATE,
 	MOVE_BUSY,
 	MOVE_CONFLICT,
+	MOVE_REFUSE,
 	MOVE_VOID,
 	MOVE_LATER,
 	MOVE_PHASE,
@@ -226,13 +245,14 @@ enum move_kind {
 	MOVE_FOREIGN,
 	MOVE_RELIST,
 	MOVE_NODE,
+	MOVE_QUOTA,
 	MOVES
 };
 struct move {
 	uint8_t kind, a, b;
 };
 /* All that can happen now. */
-enum { MOVES_MOST = 120 };
+enum { MOVES_MOST = 240 };
 size_t world_moves(struct move *out);
 void world_move(struct move m);
 int64_t world_wake_ms(void);
@@ -265,5 +285,6 @@ struct result search(const struct space *of, const struct framework_config *conf
 
 /* ---- walk.c ---- */
 
-/* So many random walks with many Frameworks, from this seed on; the number of those that failed. */
-size_t walks(uint64_t seed, size_t n, const struct framework_config *config, bool tells);
+/* So many random walks with many Frameworks, from this seed on; the number of those that failed.
+ * One walk tells its moves.  stops: after the first that has failed. */
+size_t walks(uint64_t seed, size_t n, const struct framework_config *config, bool stops);

@@ -38,6 +38,8 @@ static void outcome_check(const struct part *t, int index)
 	uint8_t ended = world->ended[index][made % MADE_MOST];
 	if (t->uid[0] && t->attempt != world->attempts[index][made % MADE_MOST])
 		blame("a pod of another attempt is taken");
+	if (t->ended && (t->code == -200 || t->code == -310) && !world->refused)
+		blame("a pod is called refused that was not");
 	if (!t->ended || !t->uid[0])
 		return;
 	if (t->code == 0 && !(ended & (1 << SUCCEEDED)))
@@ -89,13 +91,30 @@ void request_check(const struct request *q)
 {
 	const struct rules_job *job =
 	    job_of_name(world->rules[q->leader], SPAN("ns"), span_of(world->name), false);
+	bool review = q->kind == KIND_ACCESS_REVIEW;
 	bool acts = q->verb == STORE_CREATE || (q->verb == STORE_DELETE && job->state != JOB_ENDED);
 	if (acts && !world->took[q->leader])
 		blame("a request comes before the take-over");
-	if (q->verb == STORE_CREATE && !creation_is_announced(q))
+	if (q->verb == STORE_CREATE && !review && !creation_is_announced(q))
 		blame("an object is created that the stored status does not announce");
 	if (q->verb == STORE_DELETE && !q->uid[0])
 		blame("a DELETE has no uid");
+}
+
+void stored_check(void)
+{
+	for (int l = 0; l < LEADERS; l++) {
+		const struct rules_job *job =
+		    world->rules[l]
+			? job_of_name(world->rules[l], SPAN("ns"), span_of(world->name), false)
+			: NULL;
+		if (!job || job->state != JOB_STORED || job->write.fence != FENCE_OURS)
+			continue;
+		STR_AUTO text = STR_INIT(RULES_OBJECT_MAX);
+		framework_status_write(job->framework, &text);
+		if (!span_is(str_view(&text), status_of(world->framework.status)->text))
+			blame("the status that is stored is not that of the leader");
+	}
 }
 
 /* When nothing is under way: what is left over. */

@@ -66,17 +66,27 @@ static void moves_of_requests(struct move **to)
 {
 	for (int i = 0; i < world->n_open; i++) {
 		const struct request *q = &world->open[i];
+		bool get = q->verb == STORE_GET;
 		add(to, MOVE_ANSWER, i, 0);
-		if (!world->left.faults || q->verb == STORE_GET)
+		if (!q->executed && (space->wild || (space->split && q->verb == STORE_DELETE)))
+			add(to, MOVE_EXECUTE, i, 0);
+		if (world->left.refusals && !q->executed)
+			add(to, MOVE_REFUSE, i, REFUSED_FORBIDDEN);
+		for (int why = REFUSED_INVALID; why < REFUSED_QUOTA; why++)
+			if (world->left.refusals && !q->executed && q->verb == STORE_CREATE)
+				add(to, MOVE_REFUSE, i, why);
+		if (!world->left.faults || (get && !space->wild))
 			continue;
 		add(to, MOVE_LOST, i, 0);
-		add(to, MOVE_BUSY, i, 0);
-		if (world->n_late < LATE_MOST)
-			add(to, MOVE_LATE, i, 0);
-		if (q->verb != STORE_DELETE)
+		if (q->executed)
 			continue;
-		add(to, MOVE_VOID, i, 0);
-		add(to, MOVE_CONFLICT, i, 0);
+		add(to, MOVE_BUSY, i, 0);
+		if (world->n_late < LATE_MOST && !get)
+			add(to, MOVE_LATE, i, 0);
+		if (q->verb == STORE_DELETE)
+			add(to, MOVE_CONFLICT, i, 0);
+		if (q->verb == STORE_DELETE || space->wild)
+			add(to, MOVE_VOID, i, 0);
 	}
 	for (int i = 0; i < world->n_late; i++)
 		add(to, MOVE_LATER, i, 0);
@@ -94,6 +104,8 @@ static void moves_of_users(struct move **to)
 		add(to, MOVE_SCALE, 0, 0);
 	if (left->deletions && !f->dying)
 		add(to, MOVE_DELETE, 0, 0);
+	if (left->quotas)
+		add(to, MOVE_QUOTA, 0, 0);
 	if (left->foreign && world->before)
 		add(to, MOVE_FOREIGN, 0, 0);
 	if (left->foreign && f->leader >= 0)
@@ -104,7 +116,8 @@ int64_t world_wake_ms(void)
 {
 	int64_t wake = INT64_MAX;
 	for (int l = 0; l < LEADERS; l++) {
-		int64_t of = world->rules[l] ? rules_wake_ms(world->rules[l]) : INT64_MAX;
+		bool sends = world->rules[l] && !worlds->lapsed[l];
+		int64_t of = sends ? rules_wake_ms(world->rules[l]) : INT64_MAX;
 		wake = of < wake ? of : wake;
 	}
 	return wake;
@@ -166,25 +179,36 @@ static void move_event(int leader, int watch)
 	                                  event_text(watch, &e));
 }
 
-static void move_request(enum move_kind kind, int i)
+static void request_refuse(struct request *q, int why)
+{
+	world->left.refusals--;
+	q->denied = true;
+	q->refusal = (int8_t)why;
+	q->outcome = q->kind == KIND_ACCESS_REVIEW ? STORE_OK : STORE_REFUSED;
+	world->refused |= why == REFUSED_INVALID && q->kind == KIND_POD;
+}
+
+static void move_request(enum move_kind kind, int i, int why)
 {
 	struct request q = request_remove(world->open, &world->n_open, i);
-	struct answer a = { .outcome = STORE_AMBIGUOUS };
-	if (kind != MOVE_ANSWER)
+	bool late = kind == MOVE_LATE;
+	if (kind != MOVE_ANSWER && kind != MOVE_REFUSE)
 		world->left.faults--;
-	if (kind == MOVE_ANSWER)
-		a = execute(&q);
-	else if (kind == MOVE_LOST)
-		(void)execute(&q);
-	else if (kind == MOVE_LATE)
+	if (late)
 		world->late[world->n_late++] = q;
+	if (kind == MOVE_ANSWER || kind == MOVE_LOST)
+		execute(&q);
+	if (kind == MOVE_REFUSE)
+		request_refuse(&q, why);
 	else if (kind == MOVE_BUSY)
-		a.outcome = STORE_BUSY;
+		q.outcome = STORE_BUSY;
 	else if (kind == MOVE_CONFLICT)
-		a.outcome = STORE_CONFLICT;
-	else
-		a = (struct answer){ .outcome = STORE_OK, .body = SPAN("{}") };
-	request_answer(&q, &a);
+		q.outcome = STORE_CONFLICT;
+	else if (kind == MOVE_VOID && q.verb == STORE_DELETE) /* whatever the body is */
+		q.outcome = STORE_OK;
+	else if (kind != MOVE_ANSWER)
+		q.outcome = STORE_AMBIGUOUS;
+	request_answer(&q);
 }
 
 static void move_pod(enum move_kind kind, int i)
@@ -228,7 +252,7 @@ static void move_foreign(int what)
 {
 	world->left.foreign--;
 	if (what == 0)
-		world->framework.status = world->before;
+		world->framework.status = world->before, world->replaced = true;
 	else
 		world->framework.leader = BY_ANOTHER;
 	framework_show();
@@ -305,17 +329,21 @@ void world_move(struct move m)
 	case MOVE_EVENT:
 		move_event(m.a, m.b);
 		break;
+	case MOVE_EXECUTE:
+		execute(&world->open[m.a]);
+		break;
 	case MOVE_ANSWER:
 	case MOVE_LOST:
 	case MOVE_LATE:
 	case MOVE_BUSY:
 	case MOVE_CONFLICT:
+	case MOVE_REFUSE:
 	case MOVE_VOID:
-		move_request((enum move_kind)m.kind, m.a);
+		move_request((enum move_kind)m.kind, m.a, m.b);
 		break;
 	case MOVE_LATER:
 		q = request_remove(world->late, &world->n_late, m.a);
-		(void)execute(&q);
+		execute(&q);
 		break;
 	case MOVE_PHASE:
 	case MOVE_FAIL:
@@ -349,6 +377,10 @@ void world_move(struct move m)
 	case MOVE_NODE:
 		move_node(m.a);
 		break;
+	case MOVE_QUOTA:
+		world->left.quotas--;
+		world->full = !world->full;
+		break;
 	default:
 		move_user((enum move_kind)m.kind);
 	}
@@ -367,10 +399,12 @@ void move_tell(struct move m, char *out, size_t size)
 	static const char *const NAMES[MOVES] = {
 		"event",
 		"executed, answered",
+		"executed, not yet answered",
 		"executed, answer lost",
 		"not yet executed, no answer",
 		"503",
 		"409, not executed",
+		"refused",
 		"answered 200, not executed",
 		"late, executed",
 		"next phase",
@@ -387,6 +421,7 @@ void move_tell(struct move m, char *out, size_t size)
 		"another writes",
 		"list",
 		"node is lost",
+		"quota",
 	};
 	static const char *const WHAT[] = { "Framework", "ConfigMap", "pod" };
 	const struct request *q = m.kind == MOVE_LATER ? &world->late[m.a] : &world->open[m.a];
@@ -427,12 +462,15 @@ bool move_is_progress(struct move m)
 		[MOVE_STOP] = true,       [MOVE_SCALE] = true,    [MOVE_DELETE] = true,
 		[MOVE_DELETE_POD] = true, [MOVE_LEAD] = true,     [MOVE_KILL] = true,
 		[MOVE_FOREIGN] = true,    [MOVE_RELIST] = true,   [MOVE_NODE] = true,
+		[MOVE_REFUSE] = true,     [MOVE_QUOTA] = true,
 	};
 	return !OPTIONAL[m.kind];
 }
 
 void world_check_rest(const struct move *moves, size_t n)
 {
+	if (!world->n_open && !world_has_events())
+		stored_check();
 	for (size_t i = 0; i < n; i++)
 		if (move_is_progress(moves[i]))
 			return;

@@ -18,7 +18,7 @@ enum {
 struct walk {
 	uint64_t random;
 	bool tells;
-	size_t moves, by[MOVES], killed;
+	size_t moves, by[MOVES], refused[REFUSALS], killed, lapsed, clocks;
 };
 
 /* splitmix64 */
@@ -52,6 +52,7 @@ static void walk_play(struct walk *k, struct move m)
 	}
 	k->moves++;
 	k->by[m.kind]++;
+	k->refused[m.b % REFUSALS] += m.kind == MOVE_REFUSE;
 	world_move(m);
 }
 
@@ -72,23 +73,46 @@ static void walk_let_time_pass(struct walk *k)
 	walk_wait(k, below(k, 2) && wake > 0 && wake < ms ? wake : ms);
 }
 
-/* A second leader, the end of one, or both at once. */
+static bool walk_has_leader(void)
+{
+	return (worlds->rules[0] && !worlds->lapsed[0]) || (worlds->rules[1] && !worlds->lapsed[1]);
+}
+
+/* A leader is killed; or it was stopped, or is cut off, and its Lease is over, and later it begins
+ * anew; or a second one leads, too. */
 static void walk_change_leader(struct walk *k)
 {
-	int running = (worlds->rules[0] != NULL) + (worlds->rules[1] != NULL);
-	int one = worlds->rules[0] && (running < LEADERS || below(k, 2)) ? 0 : 1;
-	bool ends = running == LEADERS || below(k, 2);
+	static const char *const HOW[] = { "one is killed", "a Lease is over", "one more" };
+	enum { KILLED, LAPSED, MORE };
+	bool both = worlds->rules[0] && worlds->rules[1];
+	int how = below(k, ARRAY_SIZE(HOW));
+	int one = both ? below(k, LEADERS) : worlds->rules[0] == NULL;
 	if (worlds->leaders >= BY_ANOTHER - 1)
 		return;
 	if (k->tells)
-		printf("  leaders: %d run, %s\n", running, ends ? "one is killed" : "one more");
-	if (ends) {
-		k->killed++;
-		leader_end(worlds->rules[one] ? one : 1 - one);
-	}
-	if (!ends || running == 1)
+		printf("  leader %d: %s\n", one, HOW[how]);
+	k->killed += how == KILLED;
+	k->lapsed += how == LAPSED && !worlds->lapsed[one];
+	if (how == LAPSED)
+		worlds->lapsed[one] = true;
+	else if (how == KILLED || both)
+		leader_end(one);
+	if (worlds->rules[0] && worlds->rules[1] && !walk_has_leader())
+		leader_end(one); /* it begins anew */
+	if (how == MORE || !walk_has_leader())
 		leader_begin(below(k, WATCHES));
 	world_pull();
+}
+
+/* The clock of the controllers' node is set, to the right time give or take an hour. */
+static void walk_set_clock(struct walk *k)
+{
+	enum { HOUR_MS = 3600000 };
+	int off_ms = below(k, 2 * HOUR_MS + 1) - HOUR_MS;
+	if (k->tells)
+		printf("  clock: %d ms\n", off_ms);
+	worlds_set_clock(off_ms);
+	k->clocks++;
 }
 
 /* The moves of one Framework, without those of leaders and time. */
@@ -116,6 +140,7 @@ static bool walk_is_crowded(void)
 static void walk_calm(void)
 {
 	world->left = (struct allowance){ 0 };
+	world->full = false;
 }
 
 /* One move of a Framework, or a pause. */
@@ -124,6 +149,8 @@ static void walk_step(struct walk *k)
 	struct move moves[MOVES_MOST];
 	if (below(k, 500) == 0)
 		walk_change_leader(k);
+	if (below(k, 2000) == 0)
+		walk_set_clock(k);
 	if (below(k, 12) == 0)
 		walk_let_time_pass(k);
 	world = &worlds[below(k, n_worlds)];
@@ -202,7 +229,7 @@ static void walk_settle(struct walk *k)
 	}
 	world = worlds;
 	if (worlds->rules[0] && worlds->rules[1])
-		leader_end(below(k, 2));
+		leader_end(worlds->lapsed[0] || (!worlds->lapsed[1] && below(k, 2)) ? 0 : 1);
 	while (!walk_bad()) {
 		if (walk_progress(k))
 			continue;
@@ -231,6 +258,7 @@ static struct space walk_space(struct walk *k)
 		.task_retries = below(k, 3),
 		.grace_s = below(k, 2) ? 600 : 0,
 		.stale = true,
+		.wild = true,
 		.budget = { .faults = (int8_t)below(k, 16),
 		            .failures = (int8_t)below(k, 4),
 		            .stops = (int8_t)below(k, 2),
@@ -240,7 +268,9 @@ static struct space walk_space(struct walk *k)
 		            .pod_deletions = (int8_t)below(k, 3),
 		            .relists = (int8_t)below(k, 4),
 		            .old_lists = (int8_t)below(k, 3),
-		            .nodes = (int8_t)(below(k, 3) == 0) },
+		            .nodes = (int8_t)(below(k, 3) == 0),
+		            .refusals = (int8_t)(below(k, 3) ? 0 : below(k, 5)),
+		            .quotas = (int8_t)(below(k, 3) ? 0 : below(k, 5)) },
 	};
 }
 
@@ -266,25 +296,33 @@ static const char *walk_one(struct walk *k, const struct framework_config *confi
 	return bad;
 }
 
-size_t walks(uint64_t seed, size_t n, const struct framework_config *config, bool tells)
+size_t walks(uint64_t seed, size_t n, const struct framework_config *config, bool stops)
 {
-	struct walk k = { .tells = tells };
+	struct walk k = { .tells = n == 1 };
 	size_t failed = 0;
 	size_t frameworks = 0;
 	size_t requests = 0;
 	size_t most = 0;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && !(stops && failed); i++) {
 		k.random = seed + i;
 		const char *bad = walk_one(&k, config, &frameworks, &requests, &most);
 		if (bad)
 			printf("FAIL walk %" PRIu64 ": %s\n", seed + i, bad);
 		failed += bad != NULL;
 	}
-	printf("%zu walks, %zu Frameworks, %zu moves: %zu answers lost, %zu requests late, %zu "
-	       "503, %zu 409, %zu without effect, %zu lists, %zu nodes lost, %zu writes of "
-	       "others, %zu kills; requests of a Framework: %zu, at most %zu\n",
-	       n, frameworks, k.moves, k.by[MOVE_LOST], k.by[MOVE_LATE], k.by[MOVE_BUSY],
-	       k.by[MOVE_CONFLICT], k.by[MOVE_VOID], k.by[MOVE_RELIST], k.by[MOVE_NODE],
-	       k.by[MOVE_FOREIGN], k.killed, frameworks ? requests / frameworks : 0, most);
+	printf("%zu walks, %zu Frameworks, %zu moves: %zu executed long before the answer, %zu "
+	       "answers lost, "
+	       "%zu requests late, %zu 503 or 429, %zu 409, %zu html or without effect, %zu 403, "
+	       "%zu 422, "
+	       "%zu 401, %zu times a full quota or its end, %zu lists after lost events, %zu nodes "
+	       "lost, %zu "
+	       "writes of others, %zu kills, %zu Leases lost, %zu clocks set; requests of a "
+	       "Framework: %zu, at "
+	       "most %zu\n",
+	       n, frameworks, k.moves, k.by[MOVE_EXECUTE], k.by[MOVE_LOST], k.by[MOVE_LATE],
+	       k.by[MOVE_BUSY], k.by[MOVE_CONFLICT], k.by[MOVE_VOID], k.refused[REFUSED_FORBIDDEN],
+	       k.refused[REFUSED_INVALID], k.refused[REFUSED_TOKEN], k.by[MOVE_QUOTA],
+	       k.by[MOVE_RELIST], k.by[MOVE_NODE], k.by[MOVE_FOREIGN], k.killed, k.lapsed, k.clocks,
+	       frameworks ? requests / frameworks : 0, most);
 	return failed;
 }

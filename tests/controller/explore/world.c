@@ -86,6 +86,7 @@ static struct span configmap_text(const struct shown_configmap *c)
 
 static struct span pod_text_of(const struct shown_pod *p)
 {
+	const char *added = space->wild ? ",\"added\":\"by admission\"" : "";
 	char dying[128] = "";
 	char time[RFC3339_MAX];
 	if (p->dying)
@@ -95,13 +96,13 @@ static struct span pod_text_of(const struct shown_pod *p)
 	text_check(
 	    snprintf(text, TEXT_MAX,
 	             "{\"metadata\":{\"name\":\"%s-w-%d\",\"namespace\":\"ns\",\"uid\":\"p%d.%d\","
-	             "\"resourceVersion\":\"%d\",\"labels\":{\"FC_FRAMEWORK_NAME\":\"%s\"},"
-	             "\"annotations\":{\"FC_TASK_UID\":\"%s\",\"FC_TASK_ATTEMPT_ID\":\"%d\"}%s,"
+	             "\"resourceVersion\":\"%d\",\"labels\":{\"FC_FRAMEWORK_NAME\":\"%s\"%s},"
+	             "\"annotations\":{\"FC_TASK_UID\":\"%s\",\"FC_TASK_ATTEMPT_ID\":\"%d\"%s}%s,"
 	             "\"ownerReferences\":[{\"controller\":true,\"uid\":\"c%d\"}]},\"status\":{"
 	             "\"phase\":\"%s\""
 	             "%s}}",
-	             world->name, p->index, p->index, p->made, p->version, world->name, p->task_uid,
-	             p->attempt, dying, p->configmap, PHASES[p->phase],
+	             world->name, p->index, p->index, p->made, p->version, world->name, added,
+	             p->task_uid, p->attempt, added, dying, p->configmap, PHASES[p->phase],
 	             p->phase == FAILED ? ",\"containerStatuses\":[{\"name\":\"main\",\"state\":{"
 	                                  "\"terminated\":{\"exitCode\":1}}}]"
 	                                : ""));
@@ -257,9 +258,10 @@ static void world_forget_leader(int leader)
 			continue;
 		}
 		struct request q = request_remove(world->open, &world->n_open, i);
-		request_answer(&q, &(struct answer){ .outcome = STORE_AMBIGUOUS });
-		if (world->n_late < LATE_MOST && q.verb != STORE_GET)
+		if (world->n_late < LATE_MOST && q.verb != STORE_GET && !q.executed)
 			world->late[world->n_late++] = q;
+		q.outcome = STORE_AMBIGUOUS;
+		request_answer(&q);
 	}
 	memset(world->events[leader], 0, sizeof(world->events[leader]));
 	memset(world->n_events[leader], 0, sizeof(world->n_events[leader]));
@@ -273,6 +275,7 @@ void leader_end(int leader)
 		world_forget_leader(leader);
 	for (world = worlds; world < worlds + n_worlds; world++)
 		world->rules[leader] = NULL;
+	worlds->lapsed[leader] = false;
 	rules_free(r);
 	world = present;
 }
@@ -283,6 +286,12 @@ void worlds_wait(int64_t ms)
 		worlds[i].now.ms += ms;
 		worlds[i].now.wall_ms += ms;
 	}
+}
+
+void worlds_set_clock(int64_t off_ms)
+{
+	for (int i = 0; i < n_worlds; i++)
+		worlds[i].now.wall_ms = START_S * 1000LL + worlds[i].now.ms + off_ms;
 }
 
 /* ---- requests ----------------------------------------------------------------------------------
@@ -344,7 +353,7 @@ static void request_take(int leader, const struct store_request *r)
 		q->index = (int8_t)number_at(r->name + NAME_OF_POD);
 	if (r->verb == STORE_PATCH)
 		request_read_patch(q, r->body[0]);
-	else if (r->verb == STORE_CREATE)
+	else if (r->verb == STORE_CREATE && r->kind != KIND_ACCESS_REVIEW)
 		request_read_object(q, r->body[0]);
 	world->requests++;
 	request_check(q);
@@ -365,10 +374,11 @@ void world_pull(void)
 	struct world *present = world;
 	struct store_request r;
 	for (int l = 0; l < LEADERS; l++)
-		while (worlds->rules[l] && worlds_have_room() &&
+		while (worlds->rules[l] && !worlds->lapsed[l] && worlds_have_room() &&
 		       rules_next(worlds->rules[l], &worlds->now, &r)) {
+			const struct rules_op *op = r.arg; /* a review has no name */
 			world = worlds;
-			while (strncmp(world->name, r.name, strlen(world->name)) != 0)
+			while (strcmp(world->name, op->job->name) != 0)
 				world++;
 			request_take(l, &r);
 		}
@@ -386,16 +396,20 @@ struct request request_remove(struct request *list, int8_t *n, int i)
 /* ---- execution ---------------------------------------------------------------------------------
  */
 
-static struct answer answer_shown(int watch, int index)
-{
-	return (struct answer){ STORE_OK, object_text(watch, index) };
-}
-
-static struct answer create(const struct request *q)
+/* Admission comes first. */
+static enum store_outcome create(struct request *q)
 {
 	int watch = kind_watch(q->kind);
+	if (q->kind == KIND_ACCESS_REVIEW) {
+		world->refused = true; /* so it was not for the lack of a right */
+		return STORE_OK;
+	}
+	if (world->full) {
+		q->refusal = REFUSED_QUOTA;
+		return STORE_REFUSED;
+	}
 	if (object_there(watch, q->index))
-		return (struct answer){ .outcome = STORE_EXISTS };
+		return STORE_EXISTS;
 	int8_t made = ++world->made[watch][q->index];
 	if (made == MADE_MOST)
 		abort();
@@ -413,7 +427,7 @@ static struct answer create(const struct request *q)
 		world->attempts[q->index][made] = p->attempt;
 		pod_show(p);
 	}
-	return answer_shown(watch, q->index);
+	return STORE_OK;
 }
 
 /* A pod that runs needs time to end; others go at once. */
@@ -423,7 +437,7 @@ void pod_delete(struct shown_pod *p, bool force)
 	p->asked = true;
 	p->dying = true;
 	p->there = !force && (p->phase == RUNNING || p->lost);
-	p->deletion_ms = was ? p->deletion_ms : world->now.wall_ms;
+	p->deletion_ms = was ? p->deletion_ms : START_S * 1000LL + world->now.ms;
 	if (!was || !p->there)
 		pod_show(p);
 }
@@ -435,37 +449,30 @@ void configmap_delete(void)
 	configmap_show();
 }
 
-static struct answer delete (const struct request *q)
-{
-	char uid[12] = "fw";
-	int watch = kind_watch(q->kind);
+static enum store_outcome delete (const struct request *q) {
+	char uid[12] = "fw"; int watch = kind_watch(q->kind);
 	struct shown_pod *p = &world->pod[q->index];
-	if (!object_there(watch, q->index))
-		return (struct answer){ .outcome = STORE_NOT_FOUND };
-	if (watch == CONFIGMAPS)
-		(void)snprintf(uid, sizeof(uid), "c%d", world->configmap.made);
-	else if (watch == PODS)
-		(void)snprintf(uid, sizeof(uid), "p%d.%d", p->index, p->made);
-	if (strcmp(uid, q->uid) != 0)
-		return (struct answer){ .outcome = STORE_CONFLICT };
-	if (watch == CONFIGMAPS)
-		configmap_delete();
-	else if (watch == PODS)
-		pod_delete(p, q->force);
-	return (struct answer){ .outcome = STORE_OK, .body = SPAN("{}") };
+	if (!object_there(watch, q->index)) return STORE_NOT_FOUND;
+	if (watch == CONFIGMAPS)(void) snprintf(uid, sizeof(uid), "c%d", world->configmap.made);
+	else if (watch == PODS)(void) snprintf(uid, sizeof(uid), "p%d.%d", p->index, p->made);
+	if (strcmp(uid, q->uid) != 0) return STORE_CONFLICT;
+	if (watch == CONFIGMAPS) configmap_delete();
+	else if (watch == PODS) pod_delete(p, q->force);
+	return STORE_OK;
 }
 
-static struct answer patch(const struct request *q)
+static enum store_outcome patch(const struct request *q)
 {
 	struct shown_framework *f = &world->framework;
 	bool fits = (!q->tests_version || q->tests_version == f->version) &&
 	            (!q->tests_leader || f->leader == q->identity);
 	if (!f->there)
-		return (struct answer){ .outcome = STORE_NOT_FOUND };
+		return STORE_NOT_FOUND;
 	if (!fits)
-		return (struct answer){ .outcome = STORE_REFUSED };
+		return STORE_REFUSED;
 	if (q->writes) {
-		status_check(f->status, q->status);
+		status_check(world->replaced ? q->status : f->status, q->status);
+		world->replaced = false;
 		world->before = f->status;
 		f->status = q->status;
 	}
@@ -475,38 +482,70 @@ static struct answer patch(const struct request *q)
 			world->took[q->leader] = true;
 	}
 	framework_show();
-	return answer_shown(FRAMEWORKS, 0);
+	return STORE_OK;
 }
 
-struct answer execute(const struct request *q)
+void execute(struct request *q)
 {
 	int watch = kind_watch(q->kind);
-	if (q->verb == STORE_CREATE)
-		return create(q);
-	if (q->verb == STORE_DELETE)
-		return delete (q);
-	if (q->verb == STORE_PATCH)
-		return patch(q);
-	if (object_there(watch, q->index))
-		return answer_shown(watch, q->index);
-	return (struct answer){ .outcome = STORE_NOT_FOUND };
+	if (q->executed)
+		return;
+	q->executed = true;
+	q->outcome = q->verb == STORE_CREATE         ? create(q)
+	             : q->verb == STORE_DELETE       ? delete (q)
+	             : q->verb == STORE_PATCH        ? patch(q)
+	             : object_there(watch, q->index) ? STORE_OK
+	                                             : STORE_NOT_FOUND;
+	if (q->outcome != STORE_OK || q->verb == STORE_DELETE || q->kind == KIND_ACCESS_REVIEW)
+		return;
+	if (watch == FRAMEWORKS)
+		q->framework = world->framework;
+	else if (watch == CONFIGMAPS)
+		q->configmap = world->configmap;
+	else
+		q->pod = world->pod[q->index];
 }
 
-void request_answer(const struct request *q, const struct answer *a)
+static struct span answer_text(const struct request *q, const char *message)
+{
+	int watch = kind_watch(q->kind);
+	if (q->kind == KIND_ACCESS_REVIEW)
+		return q->denied ? SPAN("{\"status\":{\"allowed\":false}}")
+		                 : SPAN("{\"status\":{\"allowed\":true}}");
+	if (q->outcome == STORE_OK && q->verb == STORE_DELETE)
+		return SPAN("{}");
+	if (q->outcome == STORE_OK)
+		return watch == FRAMEWORKS   ? framework_text(&q->framework)
+		       : watch == CONFIGMAPS ? configmap_text(&q->configmap)
+		                             : pod_text_of(&q->pod);
+	text_check(snprintf(text, TEXT_MAX, "{\"kind\":\"Status\",\"message\":\"%s\"}", message));
+	return span_of(text);
+}
+
+void request_answer(const struct request *q)
 {
 	static const int HTTP[STORE_OUTCOME_MAX] = { [STORE_OK] = 200,
 		                                     [STORE_NOT_FOUND] = 404,
 		                                     [STORE_EXISTS] = 409,
 		                                     [STORE_CONFLICT] = 409,
-		                                     [STORE_REFUSED] = 422 };
+		                                     [STORE_BUSY] = 429 };
+	static const struct {
+		int http;
+		const char *message;
+	} WHY[REFUSALS] = { [REFUSED_TEST] = { 422, "why" },
+		            [REFUSED_FORBIDDEN] = { 403, "forbidden: by a policy" },
+		            [REFUSED_INVALID] = { 422, "invalid: by a webhook" },
+		            [REFUSED_TOKEN] = { 401, "Unauthorized" },
+		            [REFUSED_QUOTA] = { 403, "forbidden: exceeded quota: q" } };
 	ARENA_AUTO arena = { 0 };
-	struct store_reply reply = { .outcome = a->outcome,
-		                     .status = HTTP[a->outcome],
-		                     .body = a->body,
-		                     .message = SPAN("why") };
+	bool refused = q->outcome == STORE_REFUSED;
+	struct store_reply reply = { .outcome = q->outcome,
+		                     .status = refused ? WHY[q->refusal].http : HTTP[q->outcome],
+		                     .body = answer_text(q, WHY[q->refusal].message),
+		                     .message = span_of(WHY[q->refusal].message) };
 	reply.uid = scan_text(scan_path(reply.body, "metadata", "uid"), &arena);
-	if (q->verb == STORE_GET && q->kind == KIND_FRAMEWORK && a->outcome == STORE_OK)
-		world->told[q->leader] = world->framework;
+	if (q->verb == STORE_GET && q->kind == KIND_FRAMEWORK && q->outcome == STORE_OK)
+		world->told[q->leader] = q->framework;
 	rules_answer(world->rules[q->leader], &world->now, q->arg, &reply);
 }
 

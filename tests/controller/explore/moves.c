@@ -53,7 +53,7 @@ static void moves_of_pods(struct move **to)
 			add(to, MOVE_COLLECT, i, 0);
 		if (!p->dying && ((calm && world->left.pod_deletions) || p->lost))
 			add(to, MOVE_DELETE_POD, i, 0);
-		if (calm && p->phase == RUNNING && world->left.nodes)
+		if (calm && p->phase != PENDING && world->left.nodes)
 			add(to, MOVE_NODE, i, 0);
 	}
 	if (world->configmap.there && (!world->framework.there || world->framework.dying))

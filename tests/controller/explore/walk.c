@@ -12,6 +12,7 @@ enum {
 	SETTLE_EACH = 4000,      /* afterwards */
 	SETTLE_MS = 4 * 3600000, /* of virtual time: the longest pauses are minutes */
 	EVENTS_WAIT = 15,        /* of one watch and Framework at most */
+	REQUESTS_MOST = 1000,    /* of one Framework; in 500 walks they are 127 */
 	MADE_CALM = 50           /* objects of one name, from which on there are no faults */
 };
 
@@ -280,8 +281,9 @@ static const char *walk_one(struct walk *k, const struct framework_config *confi
 {
 	struct space of = walk_space(k);
 	worlds_begin(1 + below(k, FRAMEWORKS_MOST), &of, config);
-	size_t end = k->moves + (size_t)n_worlds * MOVES_EACH;
-	for (size_t idle = 0; k->moves < end && idle < 4 * end && !walk_bad(); idle++)
+	size_t moves = (size_t)n_worlds * MOVES_EACH;
+	size_t end = k->moves + moves;
+	for (size_t idle = 0; k->moves < end && idle < 4 * moves && !walk_bad(); idle++)
 		walk_step(k);
 	if (!walk_bad())
 		walk_settle(k);
@@ -289,6 +291,8 @@ static const char *walk_one(struct walk *k, const struct framework_config *confi
 	*frameworks += (size_t)n_worlds;
 	for (int i = 0; i < n_worlds; i++) {
 		*requests += worlds[i].requests;
+		if (worlds[i].requests > REQUESTS_MOST && !bad)
+			bad = "too many requests";
 		*most = worlds[i].requests > *most ? worlds[i].requests : *most;
 	}
 	worlds_end();

@@ -553,7 +553,7 @@ static void world_fill(void)
 {
 	world->left = space->budget;
 	world->version = 10;
-	world->now = (struct rules_time){ 1000, START_S * 1000LL };
+	world->now = (struct rules_time){ 1000, START_S * 1000LL + 1000 };
 	world->framework = (struct shown_framework){
 		.there = true, .leader = BY_NOBODY, .number = (int8_t)space->tasks, .version = 10
 	};

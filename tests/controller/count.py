@@ -138,6 +138,7 @@ class Count(Closing):
         self.by_key, self.trouble = {}, None
         self.events = self.revision = 0
         self.forgiven = set()  # names of Frameworks whose statuses a test edits
+        self.late = set()  # uids of pods whose POST a proxy has executed late
         self.over = False
         self.thread = threading.Thread(target=self.follow, daemon=True)
         self.thread.start()
@@ -195,9 +196,14 @@ class Count(Closing):
         return found
 
     def doubled(self):
-        """Attempts of tasks of which two pods have run."""
-        return [f"{pods[0].name}, attempt {attempt}: {[p.uid for p in pods if p.ran]}"
-                for (_, attempt), pods in self.attempts().items() if sum(p.ran is not None for p in pods) > 1]
+        """Attempts of tasks of which two pods have run.  A POST of a pod tests nothing but its name: if it is executed
+        when the pod of its attempt is gone, and nobody leads, that pod runs until the next leader deletes it."""
+        found = []
+        for (_, attempt), pods in self.attempts().items():
+            first = min(pods, key=lambda p: p.made)
+            ran = [p.uid for p in pods if p.ran is not None and (p is first or p.uid not in self.late)]
+            found += [f"{first.name}, attempt {attempt}: {ran}"] if len(ran) > 1 else []
+        return found
 
     def strays(self):
         """Pods beyond the first of an attempt: (name, seconds of its life, whether it ran)."""

@@ -23,9 +23,8 @@ from kills import Storm, judge
 from scene import Controller, framework, role, tasks
 
 QUICK = {"bind": 20, "start": 20, "run": 50, "linger": 20}
-FIRST = "first"
-# The first PATCH, one of the middle, the one before Completed.
-PLACES = {"first": FIRST, "middle": "AttemptRunning", "last": "AttemptDeletionPending"}
+# The first PATCH, the second, the one before Completed.
+PLACES = {"first": 1, "middle": 2, "last": "AttemptDeletionPending"}
 WHOLE = os.environ.get("TEST_WHOLE") == "1"
 PERCENT = 12
 LATE_S = (9, 11, *((20, 60) if WHOLE else ()))
@@ -57,10 +56,10 @@ def state_of(body):
 
 
 class Chooser(Proxy):
-    """Faults of the first PATCH of a Framework, or of the first that writes a state."""
+    """Faults of a PATCH of a Framework, by its number or as the first that writes a state."""
 
     def __init__(self, cluster):
-        self.chosen = {}  # (Framework, state or FIRST): what
+        self.chosen = {}  # (Framework, number or state): what
         self.states = collections.defaultdict(list)  # of each Framework: the states that were written
         self.body, self.first = threading.local(), {}  # of each request: its first time
         super().__init__(cluster)
@@ -76,8 +75,8 @@ class Chooser(Proxy):
         state = state_of(self.body.text)
         with self.lock:
             self.states[name].append(state)
-            place = FIRST if len(self.states[name]) == 1 else state
-            return self.chosen.pop((name, place), what)
+            number = (name, len(self.states[name]))
+            return self.chosen.pop(number if number in self.chosen else (name, state), what)
 
 
 @contextlib.contextmanager
@@ -232,6 +231,8 @@ def test_storm_of_faults_and_kills(check, scene):
         storm.run()
         check.ok("storm: all end", wait_until(storm.ended, 300))
         check.equal("storm: all late requests were executed", proxy.clears(), [])
+        replies = [what["reply"] for kind, step, what in proxy.struck if kind == "late" and step[:2] == ("POST", "Pod")]
+        scene.count.late |= {json.loads(text)["metadata"]["uid"] for code, _, text in replies if code == 201}
         kinds = collections.Counter(kind for kind, _, _ in proxy.struck)
         print(f"     {len(proxy.struck)} of {len(proxy.requests)} requests had a fault: {dict(kinds)}", flush=True)
         judge(check, storm, scene)

@@ -207,7 +207,9 @@ static bool look_found_gone(struct rules_op *op, const struct rules_time *now,
 		o->state = o->state == OBJECT_DOUBTED ? OBJECT_LIVE : o->state;
 		object_note(o, now, reply->body, op->kind);
 	}
-	if (there && span_is(reply->uid, op->uid)) {
+	/* Its event may have come before the answer of a GET that still found it. */
+	bool known_gone = o->gone && strcmp(o->gone, op->uid) == 0;
+	if (there && span_is(reply->uid, op->uid) && !known_gone) {
 		r->absent_ms -= op->verb == OP_LOOK ? RULES_ABSENCE_MS : 0;
 		return false;
 	}

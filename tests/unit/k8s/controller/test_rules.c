@@ -477,6 +477,25 @@ TEST(test_rules_force_a_removal_whose_event_comes_before_its_answer)
 	scene_end(s);
 }
 
+/* A GET has found the pod, then the pod went, and its event comes before the answer. */
+TEST(test_rules_believe_an_event_before_the_answer_of_an_earlier_get)
+{
+	ARENA_AUTO a = { 0 };
+	struct scene *s = scene_new();
+	scene_pods(s);
+	s->spec = SCALED;
+	scene_show(s);
+	scene_answer(s, scene_expect_removal(s), STORE_CONFLICT, "");
+	scene_wait(s, 1000);
+	void *look = scene_expect(s, STORE_GET, KIND_POD);
+	rules_gone(
+	    s->r, &s->now, KIND_POD,
+	    span_of(scene_pod(&a, 1, "p1", ",\"deletionTimestamp\":\"2020-09-13T12:26:40Z\"")));
+	scene_answer(s, look, STORE_OK, scene_pod(&a, 1, "p1", ""));
+	scene_store(s);
+	scene_end(s);
+}
+
 /* Expects removals of this uid after about so many seconds each, and answers them. */
 static void scene_expect_repeats(struct scene *s, const char *uid, const int64_t *seconds, size_t n)
 {

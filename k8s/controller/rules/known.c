@@ -484,11 +484,14 @@ void job_note(struct rules *r, const struct rules_time *now, struct span object,
 	}
 	job->read.version = version;
 	if (job->state == JOB_ENDED) {
-		/* Somebody else has replaced the end: as after a restart, what is stored counts. */
+		/* Somebody else has replaced the end: as after a restart, what is stored counts,
+		 * and nothing is asked for before the take-over. */
 		struct fw_view view;
 		fw_view_read(scan_get(object, "status"), &a, &view);
-		if (view.state.n && !span_is(view.state, "Completed"))
+		if (view.state.n && !span_is(view.state, "Completed")) {
+			job_drop_all_ops(job);
 			job_move(job, ON_SIGHT);
+		}
 	}
 	if (job->state != JOB_ENDED)
 		job_compare(job, now, object, &m);

@@ -111,12 +111,17 @@ void job_move(struct rules_job *job, enum rules_event event)
 	job->shown = now;
 }
 
-/* Frees what a living Framework has and an ended one has not. */
-static void job_clear(struct rules_job *job)
+void job_drop_all_ops(struct rules_job *job)
 {
 	struct rules_op *op;
 	while ((op = TAILQ_FIRST(&job->ops)) != NULL)
 		op_drop(op); /* NOLINT(clang-analyzer-unix.Malloc): it takes it off the list */
+}
+
+/* Frees what a living Framework has and an ended one has not. */
+static void job_clear(struct rules_job *job)
+{
+	job_drop_all_ops(job);
 	framework_free(TAKE(job->framework));
 	str_done(&job->read.given.text);
 	str_done(&job->read.next.text);

@@ -40,6 +40,17 @@ static void op_finish(struct rules_op *op, const struct rules_time *now,
 	job_step_at(job, now->ms);
 }
 
+/* The object that an answer shows.  A list that began meanwhile may not have it, because it is gone
+ * already. */
+static void op_note_object(const struct rules_op *op, const struct rules_time *now,
+                           const struct store_reply *reply)
+{
+	struct rules_object *o = op_object(op);
+	object_note(o, now, reply->body, op->kind);
+	if (o->state == OBJECT_LIVE && op->list != op->job->r->lists[op->kind])
+		o->state = OBJECT_DOUBTED;
+}
+
 /* ---- creations ------------------------------------------------------------------------------- */
 
 /* This object is the one that the POST would make. */
@@ -63,11 +74,7 @@ static bool create_made(const struct rules_op *op, struct span object)
 static void create_done(struct rules_op *op, const struct rules_time *now,
                         const struct store_reply *reply)
 {
-	struct rules_object *o = op_object(op);
-	object_note(o, now, reply->body, op->kind);
-	/* A list that began meanwhile may not have it, because it is gone already. */
-	if (o->state == OBJECT_LIVE && op->list != op->job->r->lists[op->kind])
-		o->state = OBJECT_DOUBTED;
+	op_note_object(op, now, reply);
 	op->made = xstrndup(reply->uid.p, reply->uid.n);
 	op_finish(op, now, FRAMEWORK_DONE);
 }
@@ -80,9 +87,8 @@ static void create_settle(struct rules_op *op, const struct rules_time *now,
 		counter_add(&op->job->r->set.counts->adopted, 1);
 		create_done(op, now, reply);
 	} else if (reply->outcome == STORE_OK) {
-		struct rules_object *o = op_object(op);
-		object_note(o, now, reply->body, op->kind);
-		o->alien = true;
+		op_note_object(op, now, reply);
+		op_object(op)->alien = true;
 		op_finish(op, now, FRAMEWORK_FAILED);
 	} else if (reply->outcome == STORE_NOT_FOUND) {
 		if (op->uid) /* not one that the POST has made meanwhile */
@@ -205,7 +211,7 @@ static bool look_found_gone(struct rules_op *op, const struct rules_time *now,
 	bool there = reply->outcome == STORE_OK;
 	if (there) {
 		o->state = o->state == OBJECT_DOUBTED ? OBJECT_LIVE : o->state;
-		object_note(o, now, reply->body, op->kind);
+		op_note_object(op, now, reply);
 	}
 	/* Its event may have come before the answer of a GET that still found it. */
 	bool known_gone = o->gone && strcmp(o->gone, op->uid) == 0;

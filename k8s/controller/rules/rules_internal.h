@@ -270,6 +270,7 @@ struct rules_op *op_new(struct rules_job *job, enum rules_verb verb, enum object
 void op_send(struct rules_op *op);
 void op_send_later(struct rules_op *op, const struct rules_time *now);
 void op_drop(struct rules_op *op);
+void job_drop_all_ops(struct rules_job *job);
 /* Drops those in this state; of unsent ones not what settles an earlier request. */
 void job_drop_ops(struct rules_job *job, enum rules_op_state state);
 

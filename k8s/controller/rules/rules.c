@@ -149,7 +149,7 @@ void job_end(struct rules_job *job, const struct rules_time *now, int64_t ended_
 	struct rules_object *o;
 	const struct framework_pod *cm = &job->configmap.view;
 	job_clear(job);
-	if (job->configmap.state == OBJECT_LIVE && !cm->dying &&
+	if (job->configmap.state != OBJECT_NONE && !cm->dying &&
 	    strcmp(cm->owner_uid, job->uid) == 0)
 		job_remove_late(job, cm->uid);
 	while ((o = LIST_FIRST(&job->pods)) != NULL)

@@ -328,7 +328,7 @@ static void job_sweep(struct rules_job *job, const struct rules_time *now)
 	{
 		struct span rest = span_of(o->name);
 		int64_t index = -1;
-		if (o->state != OBJECT_LIVE || o->view.dying ||
+		if (o->state == OBJECT_NONE || o->view.dying ||
 		    strcmp(o->view.owner_uid, cm->view.uid) != 0)
 			continue;
 		(void)span_next(&rest, '-');

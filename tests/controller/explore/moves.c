@@ -322,7 +322,7 @@ static bool world_deliver_known(void)
 	return false;
 }
 
-void world_move(struct move m)
+static void move_one(struct move m)
 {
 	struct request q;
 	switch ((enum move_kind)m.kind) {
@@ -384,6 +384,11 @@ void world_move(struct move m)
 	default:
 		move_user((enum move_kind)m.kind);
 	}
+}
+
+void world_move(struct move m)
+{
+	move_one(m);
 	do
 		world_pull();
 	while (world_deliver_known());

@@ -133,9 +133,17 @@ def wipe(scene, *paths):
         until(lambda path=path: not number_of(scene, path), 300)
 
 
-POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"a": "b"}},
-       "spec": {"containers": [{"name": "app", "image": "x"}]}}
-CONFIGMAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"labels": {"a": "b"}}}
+def owned(kind, version):
+    """Metadata as those of the controller; the API server does not look whether the owner exists."""
+    return {"labels": {"FC_FRAMEWORK_NAME": "raw"}, "annotations": {"FC_FRAMEWORK_NAMESPACE": "default", "FC_TASKROLE_NAME": "w"},
+            "ownerReferences": [{"apiVersion": version, "kind": kind, "name": "raw", "uid": "raw",
+                                 "controller": True, "blockOwnerDeletion": True}]}
+
+
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": owned("ConfigMap", "v1"),
+       "spec": {"restartPolicy": "Never", "containers": [{"name": "app", "image": "x"}]}}
+CONFIGMAP = {"apiVersion": "v1", "kind": "ConfigMap",
+             "metadata": owned("Framework", "frameworkcontroller.microsoft.com/v1")}
 
 
 def rates(scene, usage, number, status):

@@ -322,6 +322,39 @@ static bool world_deliver_known(void)
 	return false;
 }
 
+/* Time, leaders, users and others. */
+static void move_other(struct move m)
+{
+	switch ((enum move_kind)m.kind) {
+	case MOVE_TIME:
+		worlds_wait(world_wake_ms() - world->now.ms);
+		break;
+	case MOVE_LEAD:
+		world->left.leaders--;
+		leader_begin(m.a);
+		break;
+	case MOVE_KILL:
+		move_kill(m.a, m.b);
+		break;
+	case MOVE_FOREIGN:
+		move_foreign(m.a);
+		break;
+	case MOVE_RELIST:
+		move_relist(m.a, m.b);
+		break;
+	case MOVE_NODE:
+		move_node(m.a);
+		break;
+	case MOVE_QUOTA:
+		world->left.quotas--;
+		world->full = !world->full;
+		break;
+	default:
+		move_user((enum move_kind)m.kind);
+	}
+}
+
+/* Watches, requests and pods; or the others. */
 static void move_one(struct move m)
 {
 	struct request q;
@@ -358,31 +391,8 @@ static void move_one(struct move m)
 	case MOVE_COLLECT:
 		move_collect(m.a);
 		break;
-	case MOVE_TIME:
-		worlds_wait(world_wake_ms() - world->now.ms);
-		break;
-	case MOVE_LEAD:
-		world->left.leaders--;
-		leader_begin(m.a);
-		break;
-	case MOVE_KILL:
-		move_kill(m.a, m.b);
-		break;
-	case MOVE_FOREIGN:
-		move_foreign(m.a);
-		break;
-	case MOVE_RELIST:
-		move_relist(m.a, m.b);
-		break;
-	case MOVE_NODE:
-		move_node(m.a);
-		break;
-	case MOVE_QUOTA:
-		world->left.quotas--;
-		world->full = !world->full;
-		break;
 	default:
-		move_user((enum move_kind)m.kind);
+		move_other(m);
 	}
 }
 

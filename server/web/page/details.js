@@ -47,6 +47,15 @@ export function failureOf(status) {
 	};
 }
 
+/** Why a job has ended as it did: the line of its log first. */
+export function whyEnded(status) {
+	const failure = failureOf(status);
+	if (!failure) return status.stopReason ?? status.appExitSpec?.reason ?? "";
+	const { line, meaning, cause, lines } = failure;
+	return line ? `${line}. ${meaning}`
+		: [meaning, cause || lines.at(-1)].filter(Boolean).join(": ");
+}
+
 /** The line of the log that is marked as the failure: {task, text}, or null. */
 export function markOf(failure) {
 	const text = failure?.line || failure?.lines.at(-1);

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """A fake API server with many Frameworks (many.py).
 
-    manyapi.py PORT N
+    manyapi.py PORT N [NEWEST]
 
-It supports LIST in pages, generated on the first request, and WATCH without events; all else is
+NEWEST: the time of the newest one, in seconds since 1970.  It supports LIST in pages, generated on the first request, and WATCH without events; all else is
 404."""
 import http.server
 import os
@@ -14,9 +14,11 @@ from urllib.parse import parse_qs, urlsplit
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from many import Many
+import many
 
-MANY = Many()
+if len(sys.argv) > 3:
+    many.NEWEST = int(sys.argv[3])
+MANY = many.Many()
 N = int(sys.argv[2])
 PAGE = 500
 PAGES = {}

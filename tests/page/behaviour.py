@@ -252,7 +252,7 @@ def test_page_shortcuts_lead_to_pages(check):
         page.js("document.activeElement.blur()")
         page.press("?")
         listed = re.sub(r"\s+", " ", page.text("dialog", "Shortcuts"))
-        all_ = ("j next row; Enter opens it", "k row before", "/ search by name", "s stop the selected jobs", "? this list", "gl the list of jobs",
+        all_ = ("j next row; Enter opens it", "k row before", "/ search for jobs", "s stop the selected jobs", "? this list", "gl the list of jobs",
                 "gs submit a job", "gm the machine", "ga your account")
         check.ok("listed", all(t in listed for t in all_), listed)
         page.press("gm")

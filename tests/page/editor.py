@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 
-from browser import PHONE, Page, again, settle
+from browser import PHONE, WIDE, Page, again, settle
 from harness import BINARY, ROOT, Server, wait_until
 from machine import Machine, job, role
 from selenium.webdriver.common.action_chains import ActionChains
@@ -161,6 +161,31 @@ def test_page_warnings_are_marked(check):
         check.ok("not in the preview", "warnings:" not in page.js(PREVIEW))
         page.drop(text.replace("cpu: 1", "cpu: x"))
         settle(page, lambda: [t[:8] for t, _ in page.listed()] == ["line 4: ", "line 10:"], "both")
+
+
+IN_SIGHT = """const list = document.querySelector(".mistakes"), { top } = list.parentNode.getBoundingClientRect();
+const { bottom } = list.lastChild.getBoundingClientRect(), box = list.parentNode;
+return [top >= 0 && top < innerHeight && Math.min(bottom, box.getBoundingClientRect().bottom) <= innerHeight + 1, box.clientHeight > 20,
+	document.querySelector(".editor").shadowRoot.querySelector(".cm-scroller").clientHeight];"""
+
+
+def test_page_mistakes_are_always_in_sight(check):
+    """Mistakes are in the window without scrolling, of the form and of a text, few and many; a long text scrolls in the
+    editor."""
+    with Server("--engine=none", "--local", "jobs") as server:
+        for size in (WIDE, (1366, 600), PHONE):
+            with Editor(check, server, size=size) as page:
+                page.set("", 0)  # not the draft
+                page.type("textbox", "Name", "seen")
+                page.type("textbox", "Memory", "much")
+                settle(page, lambda: any("must be an integer" in text for text, _ in page.listed()), "a mistake of the form")
+                page.js("scrollTo(0, 0)")
+                check.equal(f"{size[0]}: in sight", page.js(IN_SIGHT)[:2], [True, True])
+                page.drop((ACCEPTED % "seen") + "".join(f"wrong{i}: 1\n" for i in range(15)) + "# long\n" * 300)
+                settle(page, lambda: len(page.listed()) >= 15, "many mistakes")
+                page.js("scrollTo(0, 0)")
+                seen = page.js(IN_SIGHT)
+                check.ok(f"{size[0]}: many, too", seen[0] and seen[1] and 100 < seen[2] < size[1], seen)
 
 
 # ---- submit ----
@@ -388,7 +413,7 @@ def test_page_checks_are_limited(check):
 
 CORE = [test_page_submits_a_mended_job, test_page_marks_mistakes_like_validate,
         test_page_clone_keeps_the_bytes_of_the_job]
-WHOLE = [test_page_marks_mistakes_of_all_files, test_page_warnings_are_marked, test_page_submits_a_job_that_runs,
+WHOLE = [test_page_marks_mistakes_of_all_files, test_page_mistakes_are_always_in_sight, test_page_warnings_are_marked, test_page_submits_a_job_that_runs,
          test_page_sets_examples_and_virtual_clusters, test_page_completes_and_explains_keys,
          test_page_marks_do_not_disturb_input_methods, test_page_editor_has_keys_for_everything,
          test_page_checks_are_limited]

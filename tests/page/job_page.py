@@ -28,6 +28,13 @@ PANEL = """const panel = document.querySelector('[aria-label="Failure"]'), [back
 const [red, green, blue] = back.backgroundColor.match(/\\d+/g).map(Number);
 return [red > green + 10 && red > blue + 10, parseFloat(code.fontSize) < parseFloat(meaning.fontSize), code.fontWeight < meaning.fontWeight];"""
 PARTS = "return [...document.querySelectorAll('[role=img] > *')].filter((e) => e.offsetWidth && e.offsetHeight).map((e) => getComputedStyle(e).backgroundColor)"
+READABLE = """const e = document.querySelector(arguments[0]);
+if (!e) return false;
+const probe = document.body.appendChild(document.createElement("p"));
+probe.className = "error";
+const wanted = getComputedStyle(probe).color, { color, fontSize } = getComputedStyle(e);
+probe.remove();
+return e.innerText.includes("Not shown: ") && color === wanted && parseFloat(fontSize) >= 13;"""
 MARKED = "return [...document.querySelectorAll('.line.cause')].map((line) => line.innerText)"
 COPY = "navigator.clipboard.writeText = async (text) => { window.copied = text; };"
 
@@ -70,8 +77,10 @@ def test_page_job_is_followed_to_its_end(check):
             settle(page, lambda: "STOPPED" in state(page), "it ends")
             check.equal("also in the title", page.driver.title, "train · STOPPED")
             check.ok("the tag", page.shows("blue"))
-            check.ok("... in its line", page.find("image", re.compile(r", ended 20")))
+            check.ok("... in its line", page.find("image", re.compile(r", stopped 20")))
             check.equal("... of three colours", len(set(page.js(PARTS))), 3)
+            keys = page.js("return [...document.querySelectorAll('.time-line span')].map((e) => [e.innerText.split(' ')[0], getComputedStyle(e.firstChild).backgroundColor])")
+            check.equal("... which have words", keys, [list(one) for one in zip(("waited", "ran", "stopped"), page.js(PARTS))])
             check.ok("no chart of one task", "Tasks by state" not in page.body() and not chart(page))
             details(page, "events")
             check.ok("events", wait_until(lambda: "Scheduled" in page.text("table", "Events")))
@@ -116,9 +125,8 @@ def test_page_job_puts_the_log_first(check):
                 server.request("PUT", f"/api/v2/jobs/alice~{'w' * 60}/tag", f'{{"value": "tag-{i}"}}', JSON)
             settle(page, lambda: page.has("button", "Remove tag tag-29"), "many tags")
             pill = page.js(LEFT, page.js("return document.querySelector('.job-head .state')"))
-            took = page.js(LEFT, page.js("return document.querySelector('.took')"))
             add = page.use("button", "Add a tag", lambda element: page.js(LEFT, element))
-            check.ok("beside each other", pill[1] < took[0] < took[1] < add[0] < add[1] < boxes[2][0], (pill, took, add, boxes))
+            check.ok("beside each other", pill[1] < add[0] < add[1] < boxes[2][0], (pill, add, boxes))
             cut = page.js("const cell = document.querySelector('.tasks td:nth-child(3)'); cell.textContent = '59m 59s'; return cell.scrollWidth - cell.clientWidth")
             check.equal("no duration is cut", cut, 0)
             details(page)
@@ -159,7 +167,8 @@ def test_page_job_explains_a_failure(check):
             settle(page, lambda: "cleaning" in log_text(page, "worker[1]"), "the log of the task that failed")
             panel = page.text("region", "Failure")
             check.ok("the task and its followers", "worker[1] failed first; 2 others only followed" in panel, panel)
-            check.ok("the line, and what to do", "line: ValueError: bad shape" in panel and "What to do: " in panel, panel)
+            check.ok("the reason and the line are a sentence, first", panel.startswith(f"{sentence}: ValueError: bad shape"), panel)
+            check.ok("what to do", "What to do: " in panel, panel)
             for text in (sentence, phrase, "What to do", "ValueError: bad shape"):
                 check.equal(f"once: {text}", page.js("return document.querySelector('.job').innerText").replace(
                     log_text(page, "worker[1]"), "").count(text), 1)
@@ -171,7 +180,7 @@ def test_page_job_explains_a_failure(check):
             details(page)
             check.equal("not in the details", page.body().count(sentence) + page.body().count(phrase), 2)
             check.ok("the diagnostics", page.find("DisclosureTriangle", "Diagnostics of the job"))
-            page.click("button", "line: ValueError: bad shape")
+            page.click("button", "ValueError: bad shape")
             settle(page, lambda: page.js(MARKED) == ["ValueError: bad shape"], "the line is shown")
             check.ok("a press shows the task", page.js("return document.querySelector('.tasks [aria-current]').textContent") == "worker[1]")
         with Page(check, server, "#/jobs/alice~dull") as page:
@@ -227,10 +236,23 @@ def test_page_job_can_be_stopped_cloned_and_tagged(check):
             check.ok("how long the tasks get", page.shows("The tasks get 30 s to end; then they are killed. A stopped job cannot be continued."), page.body())
             page.click("button", "Let it run")
             check.equal("not stopped", server.state("work"), "RUNNING")
+            place = lambda name: page.use("button", name, lambda element: page.js(LEFT, element))  # noqa: E731
+            page.resize(PHONE)
+            narrow = place("Stop")
+            page.resize(WIDE)
+            places = {name: place(name) for name in ("Stop", "Clone", "Download")}
             page.click("button", "Stop")
             page.click("button", "Stop the job")
             settle(page, lambda: "STOPPED" in state(page), "it stops")
             check.ok("no button", page.gone("button", "Stop"))
+            page.press("s")
+            check.ok("nor by its key", not page.has("dialog"), page.names("dialog"))
+            check.ok("Delete is not where Stop was", place("Delete")[0] >= places["Stop"][1], (place("Delete"), places))
+            check.equal("no button has moved", [place(name) for name in ("Clone", "Download")], [places[name] for name in ("Clone", "Download")])
+            page.resize(PHONE)
+            at = place("Delete")
+            check.ok("... nor on a phone", at[0] >= narrow[1] or at[2] >= narrow[3], (at, narrow))
+            page.resize(WIDE)
             page.click("button", "Resubmit")
             settle(page, lambda: page.hash() == "/jobs/alice~work-2" and page.has("heading", "work-2"), "the new job opens")
             settle(page, lambda: "RUNNING" in state(page), "it runs")
@@ -425,9 +447,55 @@ def test_page_job_of_others_is_refused_in_a_sentence(check):
             settle(page, lambda: page.has("status", "State"), "the state")
             page.click("tab", "Events")
             check.ok("refused in words", page.shows("Not shown: this is for the job's owner"), page.body())
+            page.click("tab", "Configuration")
+            settle(page, lambda: page.js(READABLE, "#panel-config .error"), "readable, in the configuration")
+            check.ok("nothing to copy", not page.has("button", "Copy the configuration"))
             for button in ("Stop", "Add a tag"):
                 check.ok(f"no button {button}", not page.has("button", button))
             check.ok("nothing of the job", "hidden words" not in page.body(), page.body())
+
+
+def test_page_job_says_that_its_log_is_refused_in_its_place(check):
+    """A refused log is a sentence that can be read, at its place, without controls that could do nothing."""
+    patch = """const { fetch } = window;
+        window.fetch = async (url, options) => (/\\/logs$/.test(new URL(url).pathname)
+            ? new Response('{"message": "This log is for its owner."}', { status: 403 }) : fetch(url, options));
+        location.hash = "#/jobs/alice~shut";"""
+    with Machine() as server:
+        server.start("shut", {"main": role("echo words")})
+        server.wait("shut")
+        with Page(check, server, "#/sign-in") as page:
+            page.find("heading", "Sign in")
+            page.js(patch)
+            settle(page, lambda: page.has("status", "State of the log") and page.js(READABLE, ".log-state"), "readable")
+            check.ok("nothing that cannot work", not page.has("button", "Download the log") and not page.has("searchbox", "Search in the log"))
+        with Page(check, server, "#/jobs/alice~shut") as page:
+            settle(page, lambda: "words" in log_text(page), "else the log")
+            check.ok("... with its controls", page.has("button", "Download the log") and not page.js(READABLE, ".log-state"))
+
+
+def test_page_job_details_have_command_parameters_and_resources(check):
+    """Details have what a task runs and asks for, and the parameters, of both versions, for each role."""
+    v1 = json.dumps({"jobName": "one", "image": "debian:12-slim", "taskRoles": [
+        {"name": "old", "taskNumber": 1, "cpuNumber": 3, "memoryMB": 100, "gpuNumber": 0, "command": "echo of v1"}]})
+    with Machine(gpus=1) as server:
+        server.start("told", {"main": role("echo <% $parameters.rate %>", "echo second", gpu=1), "other": role("echo other", memory=2048)},
+                     parameters={"rate": 0.1, "data": "cifar 10"})
+        reply = server.request("POST", "/api/v1/jobs", v1, {"Content-Type": "text/yaml"})
+        check.equal("submitted", reply.status, 202)
+        with Page(check, server, "#/jobs/alice~told?view=details&task=main[0]") as page:
+            settle(page, lambda: page.has("region", "Task main[0]") and page.shows("rate = 0.1"), "the parameters")
+            check.ok("all of them", "Parameters\nrate = 0.1\ndata = cifar 10" in page.text("region", "Job"), page.text("region", "Job"))
+            task = page.text("region", "Task main[0]")
+            check.ok("the command", "Command\necho <% $parameters.rate %>\necho second\n" in task, task)
+            check.ok("the resources", re.search(r"Resources\n1 CPU, [\d.]+ MiB, 1 GPU\n", task), task)
+            page.go("#/jobs/alice~told?view=details&task=other[0]")
+            settle(page, lambda: "echo other" in page.text("region", "Task other[0]"), "the other role")
+            check.ok("its own", "2.0 GiB" in page.text("region", "Task other[0]") and "GPU" not in page.text("region", "Task other[0]"), page.text("region", "Task other[0]"))
+            page.go("#/jobs/alice~one?view=details")
+            settle(page, lambda: "echo of v1" in page.text("region", "Task old[0]"), "version 1")
+            check.ok("its resources", "3 CPUs, 100 MiB" in page.text("region", "Task old[0]"), page.text("region", "Task old[0]"))
+            check.ok("no parameters", "Parameters" not in page.text("region", "Job"))
 
 
 def test_page_job_shows_its_code_and_copies_it(check):
@@ -513,7 +581,7 @@ def test_page_job_that_has_ended_is_at_rest(check):
             page.find("heading", "Sign in")
             page.js(SHORT)
             settle(page, lambda: page.find("table", "Tasks").get_attribute("aria-rowcount") == "2001", "all tasks")
-            check.equal("the time", page.js("return document.querySelector('.took').textContent"), "0s")
+            check.ok("the time", page.shows("ran 0s"))
 
             def rests():
                 before = drawn(page)
@@ -547,7 +615,8 @@ def test_page_job_wraps_its_configuration_and_names_its_logs(check):
 
 
 CORE = [test_page_job_that_has_ended_is_at_rest, test_page_job_wraps_its_configuration_and_names_its_logs, test_page_job_is_followed_to_its_end, test_page_job_puts_the_log_first]
-WHOLE = [test_page_job_shows_the_ssh_command,
+WHOLE = [test_page_job_shows_the_ssh_command, test_page_job_details_have_command_parameters_and_resources,
+         test_page_job_says_that_its_log_is_refused_in_its_place,
          test_page_job_shows_its_code_and_copies_it,
          test_page_job_explains_a_failure,
          test_page_job_says_why_it_was_stopped,

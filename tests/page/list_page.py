@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
+from itertools import groupby
 
 from browser import PHONE, Page, settle
 from harness import PATIENCE, ROOT, Server, free_port, wait_until
@@ -17,6 +19,7 @@ from watching import COLOURS, FOREVER, JSON, chart, log_text, row
 SHOWN = """const at = [...document.querySelectorAll("thead th")].findIndex((th) => th.textContent === arguments[0]) + 1;
 return [...document.querySelectorAll(`table[aria-label=Jobs] tbody tr:not(.spacer) td:nth-child(${at})`)]
 	.map((td) => td.textContent);"""
+NAMES = "return [...document.querySelectorAll('table[aria-label=Jobs] tbody a')].map((a) => a.textContent)"
 PLACE = """const table = document.querySelector(".table"), active = document.activeElement;
 return [table.scrollTop, active.ariaRowIndex, active.textContent, document.querySelectorAll("tr.selected").length, location.hash];"""
 ABOVE = """const of = (name) => document.querySelector(name).getBoundingClientRect();
@@ -40,10 +43,9 @@ def test_page_jobs_change_without_a_reload(check):
             check.ok("it says why", wait_until(lambda: "GPU" in row(page, "second"), 2 * PATIENCE), row(page, "second"))
             server.start("third", {"main": role("exit 7")})
             settle(page, lambda: "FAILED" in row(page, "third"), "the third fails")
-            check.ok("... with its phrase", wait_until(lambda: re.search("255 [A-Z][A-Za-z]+", row(page, "third"))), row(page, "third"))
-            page.type("searchbox", "Name", "ir")
+            page.type("combobox", "Search", "IR")
             settle(page, lambda: row(page, "third") and not row(page, "second"), "only matching names")
-            check.ok("in the address", "keyword=ir" in page.hash(), page.hash())
+            check.ok("in the address", "q=IR" in page.hash(), page.hash())
             page.reload()
             settle(page, lambda: row(page, "third") and not row(page, "second"), "also after a reload")
             page.js("const s = document.querySelector('select[name=state]'); s.value = 'RUNNING';"
@@ -62,10 +64,10 @@ def test_page_jobs_change_without_a_reload(check):
 
 
 @contextlib.contextmanager
-def many(n):
+def many(n, *newest):
     """A server with n jobs in all states, of a fake API server."""
     port = free_port()
-    api = subprocess.Popen([sys.executable, os.path.join(ROOT, "tests/bench/manyapi.py"), str(port), str(n)],
+    api = subprocess.Popen([sys.executable, os.path.join(ROOT, "tests/bench/manyapi.py"), str(port), str(n), *newest],
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         with Server("--apiserver", f"http://127.0.0.1:{port}", "--namespace", "default") as server:
@@ -183,7 +185,7 @@ def test_page_jobs_are_sorted_by_each_column(check):
         return values[:len(known)] == known and known == sorted(known, reverse=down)
     states = ["WAITING", "RUNNING", "STOPPING", "SUCCEEDED", "FAILED", "STOPPED"]
     read = {"State": lambda t: [states.index(x) for x in t], "Name": None, "User": lambda t: t, "Virtual cluster": lambda t: t,
-            "GPUs": numbers, "Tasks": numbers, "Age": numbers, "Duration": numbers, "Reason": None}
+            "GPUs": numbers, "Tasks": numbers, "Age": numbers, "Duration": numbers}
     natural = "return arguments[0].every((t, i, all) => !i || new Intl.Collator('en', { numeric: true }).compare(all[i - 1], t) <= 0)"
     with many(5000) as server, Page(check, server, "#/jobs") as page:
         settle(page, lambda: page.shows("5000 jobs"), "all jobs")
@@ -202,6 +204,11 @@ def test_page_jobs_are_sorted_by_each_column(check):
                 check.ok(f"{name}: {order}", right and texts, texts)
             check.ok(f"{name}: both ways differ", seen[0] != seen[1] or name == "Tasks", seen)
             check.equal("one column", page.js("return document.querySelectorAll('[aria-sort]').length"), 1)
+        codes = {j["name"]: j["appExitCode"] for j in server.request("GET", "/api/v2/jobs?state=FAILED,STOPPED").json}
+        page.click("button", "Reason")
+        settle(page, lambda: page.find("columnheader", "Reason").get_attribute("aria-sort") == "ascending", "Reason")
+        seen = [code for code, _ in groupby(codes.get(name) for name in page.js(NAMES))]
+        check.equal("the same reasons are together", len(seen), len(set(seen)))
         page.click("button", "Duration")
         settle(page, lambda: "sort=duration&order=asc" in page.hash(), "in the address")
         page.js("document.querySelector('.table').scrollTop = 1e9")
@@ -216,6 +223,106 @@ def test_page_jobs_are_sorted_by_each_column(check):
         settle(page, lambda: column(page, "Name") == newest, "the address without an order: newest first")
 
 
+def test_page_jobs_tell_their_reason_in_a_sentence(check):
+    """The reason of a failure is the line of the log that tells it, and what it means; the code is there on hover. Details
+    are asked for at a bounded pace."""
+    sentence = "The command failed with an error that only its log explains"
+    title = """return [...document.querySelectorAll('tbody tr')].find((r) => r.querySelector('a')?.textContent === arguments[0])
+        ?.querySelector('[data-name=Reason]').title"""
+    with Machine() as server:
+        server.start("line", {"main": role("echo 'ValueError: bad shape' >&2; exit 1")})
+        server.start("silent", {"main": role("exit 7")})
+        server.start("stops", {"main": role(FOREVER)})
+        server.wait("stops", "RUNNING")
+        server.stop_job("stops")
+        for name in ("line", "silent", "stops"):
+            server.wait(name)
+        with Page(check, server, "#/jobs") as page:
+            for name, told in (("line", f"ValueError: bad shape. {sentence}"), ("silent", f"{sentence}: It wrote no output."),
+                               ("stops", "The job was stopped on request")):
+                settle(page, lambda: told in row(page, name), f"{name}: {told}")
+            check.ok("no code", not re.search("255|[a-z][A-Z]", row(page, "line").replace("ValueError", "")), row(page, "line"))
+            check.equal("... but on hover", page.js(title, "line"), f"ValueError: bad shape. {sentence} (255 PAIRuntimeUnknownFailed)")
+    begun = time.monotonic()
+    with many(5000) as server, Page(check, server, "#/jobs?state=FAILED") as page:
+        settle(page, lambda: page.shows("of 5000 jobs"), "many failed ones")
+        for top in range(0, 20000, 500):
+            page.js("document.querySelector('.table').scrollTop = arguments[0]", top)
+            page.js_async("await new Promise((done) => requestAnimationFrame(done));")
+        page.look()
+        asked = [r for r in page.requests if "/api/v2/jobs/user" in r["url"]]
+        check.ok("few requests", 0 < len(asked) <= 110 + 5 * (time.monotonic() - begun), len(asked))
+
+
+PICK = "const list = document.querySelector('select[name=submitted]'); list.value = arguments[0]; list.dispatchEvent(new Event('input', { bubbles: true })); " \
+    "list.dispatchEvent(new Event('change', { bubbles: true }));"
+
+
+def test_page_jobs_of_a_colleague_are_found_in_three_actions(check):
+    """A part of any value, a day by its name, a click: a colleague's job of last Tuesday among 3000. The search offers what
+    there is; days, "Mine" and the words are part of the address, also those of former addresses."""
+    def of(job, part):
+        return part in "\n".join([job["name"], job["username"], job["virtualCluster"], *job["tags"]]).lower()
+
+    def day(job):
+        return time.strftime("%Y-%m-%d", time.localtime(job["submissionTime"] / 1000))
+    now = time.time()
+    tuesday = time.localtime(now - ((time.localtime(now).tm_wday - 1) % 7 or 7) * 86400)
+    iso = time.strftime("%Y-%m-%d", tuesday)
+    with many(3000, str(int(now))) as server, Page(check, server, "#/jobs") as page:
+        jobs = server.request("GET", "/api/v2/jobs").json
+        wanted = next(j for j in jobs if day(j) == iso and sum(of(other, j["username"]) for other in jobs) > 5)
+        number = lambda: page.text("status", "Number of jobs")  # noqa: E731
+        settle(page, lambda: number() == "3000 jobs", "all jobs")
+        page.press("/")
+        offered = page.js("return [...document.querySelectorAll('datalist option')].map((o) => o.value)")
+        check.ok("users, clusters and tags are offered", {wanted["username"], wanted["virtualCluster"], "nightly"} <= set(offered), offered[:20])
+        page.press(wanted["username"][2:].upper())
+        found = [j for j in jobs if of(j, wanted["username"][2:])]
+        settle(page, lambda: number() == f"{len(found)} of 3000 jobs", f"a part of the user: {len(found)}")
+        names = page.js("return [...document.querySelectorAll('select[name=submitted] option')].map((o) => [o.value, o.textContent])")
+        check.ok("Tuesday has its name", [iso, time.strftime("Tuesday %-d %b", tuesday)] in names, names)
+        page.js(PICK, iso)
+        found = [j for j in found if day(j) == iso]
+        settle(page, lambda: number() == f"{len(found)} of 3000 jobs", f"of that day: {len(found)}")
+        check.equal("these", sorted(page.js(NAMES)), sorted(j["name"] for j in found))
+        check.ok("few", 0 < len(found) < 30, len(found))
+        address = page.hash()
+        page.click("link", wanted["name"])
+        settle(page, lambda: page.hash().endswith(wanted["name"]), "the job")
+        page.go("#" + address)
+        settle(page, lambda: number() == f"{len(found)} of 3000 jobs", "the same address")
+        page.go("#/jobs")
+        settle(page, lambda: number() == "3000 jobs", "all again")
+        for n in (7, 30):
+            page.js(PICK, f"{n}d")
+            since = time.strftime("%Y-%m-%d", time.localtime(time.mktime(time.localtime(now)[:3] + (12, 0, 0, 0, 0, -1)) - (n - 1) * 86400))
+            settle(page, lambda: number() == f"{sum(day(j) >= since for j in jobs)} of 3000 jobs", f"the last {n} days")
+        check.ok("no field for a day", not page.js("return document.querySelector('input[type=date]').offsetHeight"))
+        page.js(PICK, "on")
+        settle(page, lambda: number() == "3000 jobs", "no day yet")
+        old = day(jobs[-1])
+        page.js("const d = document.querySelector('input[type=date]'); d.value = arguments[0]; d.dispatchEvent(new Event('input', { bubbles: true }))", old)
+        settle(page, lambda: number() == f"{sum(day(j) == old for j in jobs)} of 3000 jobs", f"another day, {old}")
+        check.ok("in the address", f"submitted={old}" in page.hash(), page.hash())
+        page.reload()
+        settle(page, lambda: number() == f"{sum(day(j) == old for j in jobs)} of 3000 jobs", "after a reload")
+        check.equal("it is shown", page.js("return document.querySelector('input[type=date]').value"), old)
+        page.go("#/jobs?username=USER01&vc=nlp,vision&keyword=bert")
+        former = [j for j in jobs if of(j, "user01") and (of(j, "nlp") or of(j, "vision")) and of(j, "bert")]
+        settle(page, lambda: number() == f"{len(former)} of 3000 jobs", f"a former address: {len(former)}")
+        page.go("#/jobs")
+        page.click("checkbox", "Mine")
+        check.ok("none is mine", page.shows("No job matches these filters"))
+        check.ok("... in the address", "mine=1" in page.hash(), page.hash())
+        page.click("button", "Clear the filters")
+        settle(page, lambda: number() == "3000 jobs", "cleared")
+    with Machine() as server:
+        server.start("own", {"main": role("true")})
+        with Page(check, server, "#/jobs?mine=1") as page:
+            settle(page, lambda: row(page, "own") and page.text("status", "Number of jobs") == "1 of 1 job", "mine")
+
+
 def test_page_jobs_are_filtered_by_tag(check):
     """Rows show their tags; the filter leaves those that have one of them, also when it changes."""
     with Machine() as server:
@@ -227,14 +334,14 @@ def test_page_jobs_are_filtered_by_tag(check):
         tag("PUT", "other", "paper")
         with Page(check, server, "#/jobs") as page:
             settle(page, lambda: "night run" in row(page, "tagged") and row(page, "plain"), "the tag")
-            page.type("searchbox", "Tag", "night run,nothing")
+            page.type("combobox", "Search", "night run,nothing")
             settle(page, lambda: row(page, "tagged") and not row(page, "plain") and not row(page, "other"), "only this one")
-            check.ok("in the address", "tag=night+run" in page.hash() and "tagsContain" not in page.hash(), page.hash())
+            check.ok("in the address", "q=night+run" in page.hash(), page.hash())
             tag("PUT", "plain", "night run")
             settle(page, lambda: row(page, "plain"), "it gets the tag")
             tag("DELETE", "tagged", "night run")
             settle(page, lambda: not row(page, "tagged"), "it loses it")
-            check.equal("N", page.text("status", "Number of jobs"), "1 job")
+            check.equal("N", page.text("status", "Number of jobs"), "1 of 3 jobs")
 
 
 def test_page_jobs_return_to_their_place(check):
@@ -298,7 +405,7 @@ def test_page_jobs_say_what_to_do_first(check):
         settle(page, lambda: row(page, "first"), "the first job")
         check.ok("no words about none", "There are no jobs" not in page.body())
         check.equal("no chart of no GPUs", chart(page), "")
-        page.type("searchbox", "Name", "nothing")
+        page.type("combobox", "Search", "nothing")
         check.ok("no match", page.shows("No job matches these filters"))
         page.click("button", "Clear the filters")
         settle(page, lambda: row(page, "first") and page.hash() == "/jobs", "all jobs")
@@ -398,7 +505,7 @@ def test_page_jobs_are_selected_in_ranges(check):
         page.click("checkbox", "Select all jobs")
         check.equal("none", page.text("status", "Number of jobs"), "5000 jobs")
         page.press("/")
-        check.ok("the field Name", page.has_focus("searchbox", "Name"), page.focused())
+        check.ok("the field Search", page.has_focus("combobox", "Search"), page.focused())
 
 
 def test_page_jobs_compared_show_what_differs(check):
@@ -441,7 +548,8 @@ def test_page_jobs_compared_show_what_differs(check):
 
 
 def test_page_jobs_on_a_phone_have_two_lines(check):
-    """On a phone, each row has name, state, age, GPUs and the reason, in two lines of one height."""
+    """On a phone, each row has name and state, below them user, GPUs, times and the reason: two lines of one height
+    that are not empty."""
     with Machine(gpus=2) as server:
         server.start("holds", {"main": role(FOREVER, gpu=2)})
         server.wait("holds", "RUNNING")
@@ -449,13 +557,15 @@ def test_page_jobs_on_a_phone_have_two_lines(check):
         server.start("fails", {"main": role("exit 1")})
         server.wait("fails")
         with Page(check, server, "#/jobs", size=(320, 700)) as page:
-            settle(page, lambda: "GPU" in row(page, "waits") and re.search("[A-Z][a-z]+[A-Z]", row(page, "fails")), "the reasons")
+            settle(page, lambda: "GPU" in row(page, "waits") and "only its log" in row(page, "fails"), "the reasons")
             check.ok("GPUs", "GPUs 2" in page.js("return [...document.querySelectorAll('[data-name=GPUs]')].filter((e) => e.offsetHeight).map((e) => getComputedStyle(e, '::before')"
                                                  ".content.replaceAll('\"', '') + e.textContent)"))
-            rows = page.js("return [...document.querySelectorAll('tbody tr:not(.spacer)')].map((tr) => [tr.offsetHeight, ...['Name', 'Reason']"
-                           ".map((n) => tr.querySelector(`[data-name=${n}]`).offsetTop)])")
-            check.equal("one height", {r[0] for r in rows}, {56})
-            check.ok("the reason is below", all(r[2] > r[1] for r in rows), rows)
+            rows = page.js("return [...document.querySelectorAll('tbody tr:not(.spacer)')].map((tr) => [tr.offsetHeight, ...['Name', 'State', 'User',"
+                           " 'Age', 'Reason'].map((n) => tr.querySelector(`[data-name=${n}]`)).map((td) => td.textContent && td.offsetTop)])")
+            check.equal("one height", {r[0] for r in rows}, {44})
+            check.ok("the second line", all(name < min(user, age) and state < min(user, age) for _, name, state, user, age, _ in rows), rows)
+            check.equal("the reason is there, too", [r[5] == "" or r[5] == r[3] for r in rows], [True] * 3)
+            check.equal("two have one", [r[5] == "" for r in rows].count(False), 2)
             check.ok("still a table", len(page.names("columnheader")) == 6 and page.has("cell", "waits"), page.names("columnheader"))
             width = page.js("return document.documentElement.scrollWidth")
             check.ok("fits", width <= 320, width)
@@ -464,6 +574,7 @@ def test_page_jobs_on_a_phone_have_two_lines(check):
 CORE = [test_page_jobs_change_without_a_reload, test_page_jobs_selected_are_stopped_tagged_and_deleted,
         test_page_jobs_return_to_their_place]
 WHOLE = [test_page_jobs_are_sorted_by_each_column, test_page_jobs_are_filtered_by_tag,
+         test_page_jobs_tell_their_reason_in_a_sentence, test_page_jobs_of_a_colleague_are_found_in_three_actions,
          test_page_jobs_show_exact_times_by_the_servers_clock, test_page_jobs_say_what_to_do_first,
          test_page_jobs_of_others_are_refused, test_page_jobs_are_selected_in_ranges,
          test_page_jobs_compared_show_what_differs, test_page_jobs_on_a_phone_have_two_lines,

@@ -92,7 +92,7 @@ def account(page):
 
 # (name, hash, whether it is shown completely)
 PAGES = [
-    ("jobs", "#/jobs", lambda p: p.shows("StopFrameworkRequested") and p.shows("ContainerCudaOOMKilled") and p.shows("gpt-finetune")),
+    ("jobs", "#/jobs", lambda p: p.shows("stopped on request") and p.shows("CUDA error") and p.shows("gpt-finetune")),
     ("submit", "#/submit?from=alice~resnet-cifar10", with_mistake),
     ("job", "#/jobs/alice~resnet-cifar10", lambda p: p.shows("RUNNING") and p.shows(re.compile("checkpoint|epoch 3"))),
     ("failed", "#/jobs/alice~out-of-memory", lambda p: p.shows("FAILED") and p.shows("out of memory")),

@@ -28,6 +28,7 @@ PASTE = VIEW + """const data = new DataTransfer();
 data.setData("text/plain", args[0]);
 view.focus();
 view.contentDOM.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));"""
+VALUES = "return [...document.querySelectorAll('.form :is(input, textarea)')].map((e) => e.value)"
 STORED = "return Object.values(sessionStorage).join()"
 SHIFTED = """return await new Promise((done) => {
 	let sum = 0;
@@ -81,9 +82,14 @@ def test_page_form_writes_a_job(check):
         page.find("textbox", "Job").send_keys("# mine")
         check.ok("the text rules", page.shows(RULES) and not page.find("textbox", "Name").is_enabled())
         check.ok("nothing moves while one writes", is_open(page, "Form"))
+        check.equal("it shows no other job's values", page.js(VALUES), [""] * len(FIELDS))
+        page.js_async(VIEW + "view.focus();")
+        settle(page, lambda: page.find("textbox", "Name").is_enabled() or page.chord("z"), "its own text again")
+        check.equal("... with its values", page.js(VALUES)[:2], ["second", "debian:12-slim"])
         page.drop(ACCEPTED % "other")
         page.set("", 0)
         check.ok("until it is empty", wait_until(lambda: RULES not in page.body()) and page.find("textbox", "Name").is_enabled())
+        check.equal("with its presets", page.js(VALUES)[:3], ["", "debian:12-slim", "0"])
         page.js("document.activeElement.blur()")
         page.drop(ACCEPTED % "other")
         check.ok("folded for a file", page.shows(RULES) and not is_open(page, "Form"))

@@ -108,9 +108,9 @@ function stopText(name, taskRoles) {
 	return `Stop ${name}? ${end}. A stopped job cannot be continued.`;
 }
 
-/** The buttons of a job {id, path, name, user: the viewer, mayChange}; changed() is called after
- * each. update(detail) shows those of its state. */
-export function actions({ id, path, name, user, mayChange }, changed) {
+/** The buttons of a job {id, path, name, user: the viewer, mayChange}, after `others`; changed() is
+ * called after each. update(detail) shows those of its state, each at a place of its own. */
+export function actions({ id, path, name, user, mayChange }, changed, others) {
 	const error = el("p", { class: "error", role: "alert" });
 	const sent = {};
 	let roles = {}, isBusy = false;
@@ -124,28 +124,29 @@ export function actions({ id, path, name, user, mayChange }, changed) {
 	const stop = act("Stop", "end the tasks of the job", async () => {
 		const text = stopText(name, roles);
 		if (await ask({ verb: "Stop the job", text, refuse: "Let it run" })) await stopJob(id);
-	}, { class: "danger", hidden: true });
+	}, { class: "danger", disabled: true });
 	const remove = act("Delete", "remove the job with its logs", async () => {
 		const text = `Delete ${name}? Its logs, its attempts and its configuration are lost.`;
 		if (!await ask({ verb: "Delete the job", text, refuse: "Keep it" })) return;
 		await deleteJob(id);
 		announce(`Deleted: ${name}.`);
 		go("#/jobs");
-	}, { hidden: true });
+	}, { class: "danger", disabled: true });
 	const clone = act("Clone", "open the text in the editor under a new name", async () => {
 		const query = new URLSearchParams({ from: id, name: await freeName(user, name) });
 		go(`#/submit?${query}`);
 	});
-	const element = el("div", { class: "actions" }, stop, remove, clone,
+	const element = el("div", { class: "actions" }, others, clone,
 		act("Resubmit", "the same job again at once, under the next free name",
 			() => resubmit(id, user, sent)),
 		act("Download", "the text as a file", async () =>
-			saveAs(`${name}.yaml`, await written(path))));
+			saveAs(`${name}.yaml`, await written(path))),
+		mayChange && [stop, remove]);
 	const update = ({ jobStatus, taskRoles }) => {
 		const isOver = Boolean(jobStatus.completedTime);
 		roles = taskRoles;
-		stop.hidden = !mayChange || isOver;
-		remove.hidden = !mayChange || !isOver;
+		stop.disabled = !mayChange || isOver;
+		remove.disabled = !mayChange || !isOver;
 	};
 	return { element, error, stop, clone, update };
 }

@@ -3,8 +3,8 @@
 
 import { downloadCode } from "./actions.js";
 import { areaChart } from "./chart.js";
-import { button, duration, el, exitText, fill, link, now, plainTable, plural, state,
-	time } from "./dom.js";
+import { button, duration, el, exitText, fill, link, now, plainTable, plural, sizeOf,
+	state, time } from "./dom.js";
 import { plain } from "./log.js";
 import { isOver, taskName, taskSeries } from "./tasks.js";
 
@@ -47,6 +47,15 @@ export function failureOf(status) {
 	};
 }
 
+/** Why a job has ended as it did: the line of its log first. */
+export function whyEnded(status) {
+	const failure = failureOf(status);
+	if (!failure) return status.stopReason ?? status.appExitSpec?.reason ?? "";
+	const { line, meaning, cause, lines } = failure;
+	return line ? `${line}. ${meaning}`
+		: [meaning, cause || lines.at(-1)].filter(Boolean).join(": ");
+}
+
 /** The line of the log that is marked as the failure: {task, text}, or null. */
 export function markOf(failure) {
 	const text = failure?.line || failure?.lines.at(-1);
@@ -60,11 +69,11 @@ export function failurePanel(failure, { when, several, show, choose }) {
 	const others = followers > 0 && `; ${plural(followers, "other")} only followed`;
 	const soft = (text) => el("small", { class: "soft" }, text);
 	return el("section", { class: "failure-panel", "aria-label": "Failure" },
-		el("p", null, el("strong", null, meaning),
+		el("p", null, el("strong", null, meaning, line && [": ", link(line, show)]),
 			soft(`${code ?? ""} ${phrase}`), own && soft(own)),
 		el("p", null, task && el("span", null, link(task, () => choose(task)),
 			several ? [" failed first", when, others] : [" failed", when]),
-		cause && el("span", null, cause), line && link(`line: ${line}`, show),
+		cause && el("span", null, cause),
 		task && lines.length > 0 && link("show the last lines in the log", show)),
 		lines.length > 0 && el("pre", null, lines.join("\n")),
 		remedies.length > 0 && el("p", null, el("span", null,
@@ -120,6 +129,26 @@ function codeOf(id, config) {
 		button("Download", save, { class: "link" }), error);
 }
 
+/** The parameters of a job, with their values. */
+const parametersOf = (config) => Object.entries(config?.parameters ?? {}).map(([name, value]) =>
+	`${name} = ${typeof value === "string" ? value : JSON.stringify(value)}`).join("\n");
+
+/** What a task of this role runs and asks for, of a configuration of version 2 or 1. */
+function roleOf(config, name) {
+	const roles = config?.taskRoles ?? {};
+	const role = (Array.isArray(roles) ? roles.find((one) => one.name === name)
+		: roles[name]) ?? {};
+	const { cpu = role.cpuNumber, memoryMB = role.memoryMB, gpu = role.gpuNumber } =
+		role.resourcePerInstance ?? {};
+	return {
+		command: (role.commands ?? [role.command]).filter(Boolean).join("\n"),
+		resources: [cpu && plural(cpu, "CPU"), memoryMB && sizeOf(memoryMB * 2 ** 20),
+			gpu && plural(gpu, "GPU")].filter(Boolean).join(", "),
+	};
+}
+
+const pre = (text) => text && el("pre", { tabindex: "0" }, text);
+
 /** Facts of the job; `config`: its configuration, once it is known. */
 export function jobFacts(detail, id, config) {
 	const { jobStatus: status } = detail;
@@ -127,7 +156,8 @@ export function jobFacts(detail, id, config) {
 		["Virtual cluster", status.virtualCluster],
 		["Submitted", time(status.submissionTime)], ["Started", time(status.launchedTime)],
 		["Ended", time(status.completedTime)], ["Retries", status.retries],
-		["Image", unusedImages(detail)], ["Code", codeOf(id, config)]]),
+		["Image", unusedImages(detail)], ["Code", codeOf(id, config)],
+		["Parameters", pre(parametersOf(config))]]),
 	more("Diagnostics of the job", status.appExitCode !== 0 && status.appExitDiagnostics));
 }
 
@@ -143,7 +173,9 @@ export function taskFacts(task, config, failed, told) {
 		task;
 	const name = taskName(task);
 	const isOther = name !== failed, why = isOther && code !== 0;
-	return section(`Task ${name}`, facts([["Exit code", isOther && exitText(code, spec)],
+	const { command, resources } = roleOf(config, task.role);
+	return section(`Task ${name}`, facts([["Command", pre(command)], ["Resources", resources],
+		["Exit code", isOther && exitText(code, spec)],
 		["Meaning", why && spec?.reason], ["What to do", why && spec?.solution?.join(". ")],
 		["Retries", task.retries], ["Node", nodeOf(task)], ["Address", task.containerIp],
 		["Ports", portsOf(task)], ["SSH", sshOf(task, config)]]),

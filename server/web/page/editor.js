@@ -19,7 +19,7 @@ const wave = (colour) =>
 const raised = { color: "var(--text)", backgroundColor: "var(--raised)",
 	border: "1px solid var(--line)" };
 const THEME = EditorView.theme({
-	"&": { height: "100%", color: "var(--text)", backgroundColor: "var(--panel)",
+	"&": { flex: "1 1 0", minWidth: 0, color: "var(--text)", backgroundColor: "var(--panel)",
 		fontSize: "13px" },
 	"&.cm-focused": { outline: "0" }, // .editor of style.css has it
 	".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.5", overflow: "auto" },

@@ -64,23 +64,31 @@ const FIELDS = [ // name, label, value, attributes
 export function createForm(values, write) {
 	const inputs = {};
 	const fields = el("fieldset", { on: { input: () => write(jobOf(form.values)) } },
-		FIELDS.map(([name, label, value, attributes]) => {
+		FIELDS.map(([name, label, , attributes]) => {
 			inputs[name] = el(name === "command" ? "textarea" : "input", attributes);
-			inputs[name].value = values[name] ?? value;
 			return field(label, inputs[name], `field-${name}`);
 		}));
 	const note = el("span", { class: "hint" });
 	const summary = el("summary", null, "Form", note);
 	const element = el("details", { class: "form", open: true }, summary, fields);
+	const presets = Object.fromEntries(FIELDS.map(([name, , value]) => [name, value]));
+	let kept; // values of the last text that the form has written
+	const put = (all) => FIELDS.forEach(([name]) => { inputs[name].value = all[name] ?? ""; });
+	put({ ...presets, ...values });
 	const form = {
 		element,
 		get values() {
-			return Object.fromEntries(FIELDS.map(([name]) => [name, inputs[name].value]));
+			return fields.disabled ? kept
+				: Object.fromEntries(FIELDS.map(([name]) => [name, inputs[name].value]));
 		},
 		/** The form is for an empty text, and for the text that it has written. With another text
-		 * it is folded, unless somebody writes that text at the moment: nothing is to move then. */
+		 * it is empty, and folded unless somebody writes that text at the moment: nothing is to
+		 * move then. */
 		update(text, writing) {
 			const isBlank = !text.trim(), mine = isBlank || text === jobOf(form.values);
+			kept = form.values;
+			if (!mine) put({});
+			else if (fields.disabled) put(isBlank ? presets : kept);
 			fields.disabled = !mine;
 			note.textContent = mine ? FREE : RULES;
 			if (isBlank) element.open = true;

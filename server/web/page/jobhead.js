@@ -16,25 +16,25 @@ function whyOf({ state: name, waitingReason, stopReason, appExitSpec, retries, p
 	return [tries, why].filter(Boolean).join("; ");
 }
 
-/** One line, and a thin one below it for the times. */
+/** One line, and below it a thin one for the times, with its words. */
 export class JobHead {
 	state = el("p", { role: "status", "aria-label": "State" });
-	#took = el("span", { class: "soft took" });
 	#times = el("div", { class: "times", role: "img" });
+	#words = el("p", { class: "soft" });
 	#once = onlyChanges();
 
 	/** job: as of actions(), and its owner; copy(): copies the address. */
 	constructor(job, refresh, copy) {
 		const { name, owner } = job;
 		this.name = name;
-		this.actions = actions(job, refresh);
-		this.tags = tagList(job, refresh);
-		this.actions.element.append(button("Copy link", copy,
+		this.actions = actions(job, refresh, button("Copy link", copy,
 			{ title: "Copy the address of what is shown" }));
+		this.tags = tagList(job, refresh);
 		const title = el("h1", { tabindex: "-1", title: name }, name);
 		this.elements = [el("div", { class: "job-head" }, title,
-			el("span", { class: "soft owner" }, owner), this.state, this.#took, this.tags.element,
-			this.actions.element), this.#times, this.actions.error];
+			el("span", { class: "soft owner" }, owner), this.state, this.tags.element,
+			this.actions.element), el("div", { class: "time-line" }, this.#times, this.#words),
+		this.actions.error];
 	}
 
 	show(detail) {
@@ -51,18 +51,19 @@ export class JobHead {
 		this.tick();
 	}
 
-	/** Shows how long the job has waited and run: as a line, and as text with one figure. */
+	/** Shows how long the job has waited and run: as a line, and in the words of its colours. */
 	tick() {
 		if (!this.status) return;
 		const { submissionTime: from, launchedTime: start, completedTime: end } = this.status;
 		const to = end ?? now();
 		const waited = (start ?? to) - from, ran = start ? to - start : null;
-		const text = [`waited ${duration(waited)}`, start && `ran ${duration(ran)}`,
-			end && `ended ${time(end)}`].filter(Boolean).join(", ");
-		timeLine(this.#times, [{ role: "waiting", ms: waited },
-			start && { role: "running", ms: ran },
-			end && { role: this.status.state.toLowerCase() }].filter(Boolean), text);
-		this.#took.title = text;
-		this.#took.textContent = duration(ran ?? waited);
+		const over = this.status.state.toLowerCase();
+		const parts = [{ role: "waiting", ms: waited, text: `waited ${duration(waited)}` },
+			start && { role: "running", ms: ran, text: `ran ${duration(ran)}` },
+			end && { role: over, text: `${over} ${time(end)}` }].filter(Boolean);
+		const text = parts.map((part) => part.text).join(", ");
+		timeLine(this.#times, parts, text);
+		this.#once("words", text, () => fill(this.#words, parts.map(({ role, text: word }) =>
+			el("span", null, el("i", { class: `key area-${role}` }), word))));
 	}
 }

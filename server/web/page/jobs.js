@@ -2,19 +2,22 @@
 
 import { session } from "./api.js";
 import { areaChart, seriesOf } from "./chart.js";
-import { button, el, field, fill, idOf, now } from "./dom.js";
+import { button, el, field, fill, idOf, now, plural, time } from "./dom.js";
 import { go, setQuery, shortcut } from "./frame.js";
 import { COLUMNS, Feed, STATES } from "./rows.js";
 import { Selection } from "./selection.js";
 import { VirtualTable } from "./table.js";
 
-const FILTERS =
-	{ username: "User", vc: "Virtual cluster", state: "State", keyword: "Name", tag: "Tag" };
+const FILTERS = ["q", "mine", "state", "submitted"];
+const FORMER = ["username", "vc", "keyword", "tag"]; // of addresses; now words to search for
 const FIRST = 100; // rows that are shown before the others have come
 const DAY = 86400e3;
 const CHART_MS = 10000;
 const SHOW_MS = 250; // between two changes of the table
-const FILTER_MS = 300; // without a key before the list is read
+const FILTER_MS = 100; // without a key before the rows are filtered
+const DAYS = 8; // that can be chosen by their names
+const OTHER_DAY = "on";
+const OFFERED_MOST = 1000; // words
 const NEWEST = { id: "age", isDown: false };
 
 let left; // the last visit: {user, at: its query, rows, place}
@@ -40,22 +43,91 @@ function gpuChart(rows) {
 	return isUsed && areaChart({ title: "GPUs", unit: "GPU", from, to, series });
 }
 
-/** The fields of the filters; change(filter) after each input. */
-function filterBar(filter, change) {
-	const option = (value) =>
-		el("option", { value, selected: value === filter.state }, value || "any");
-	const input = (name) => (name === "state"
-		? el("select", { name }, ["", ...STATES].map(option)) : el("input",
-			{ name, type: "search", value: filter[name], size: 14, autocomplete: "off" }));
+/** The midnight at which the day began that is so many days ago. */
+function dayAgo(n) {
+	const at = new Date(now());
+	return new Date(at.getFullYear(), at.getMonth(), at.getDate() - n);
+}
+
+const isoOf = (at) => time(at.getTime()).slice(0, 10);
+
+/** The times [from, to) of "7d", the last seven days, or of the day "2026-11-24"; others: all. */
+function spanOf(submitted) {
+	const [, days] = /^(\d{1,4})d$/.exec(submitted) ?? [];
+	if (days) return [dayAgo(days - 1).getTime(), Infinity];
+	const from = new Date(`${submitted}T00:00`), to = new Date(from);
+	to.setDate(from.getDate() + 1);
+	return Number.isNaN(from.getTime()) ? [0, Infinity] : [from.getTime(), to.getTime()];
+}
+
+const valuesOf = ({ username, virtualCluster, tags }) => [username, virtualCluster, ...tags];
+
+/** A function that returns true for the rows that a filter takes. Each word of `q` is a part of the
+ * name, the user, the virtual cluster or a tag; of "a,b" one of both. */
+function taker({ q, mine, state, submitted }, user) {
+	const words = q.toLowerCase().split(/\s+/).map((word) => word.split(",").filter(Boolean))
+		.filter((parts) => parts.length);
+	const [from, to] = spanOf(submitted);
+	return (row) => {
+		if (mine && row.username !== user.username) return false;
+		if (state && !state.split(",").includes(row.state)) return false;
+		if (!(row.submissionTime >= from && row.submissionTime < to)) return false;
+		const text = words.length && [row.name, ...valuesOf(row)].join("\n").toLowerCase();
+		return words.every((parts) => parts.some((part) => text.includes(part)));
+	};
+}
+
+const options = (all, chosen) => all.map(([value, text]) =>
+	el("option", { value, selected: value === chosen }, text));
+
+/** The choice of a day, or of the last ones: by name, or from a calendar. */
+function dayChooser(chosen) {
+	const name = (at) => at.toLocaleDateString("en-GB",
+		{ weekday: "long", day: "numeric", month: "short" });
+	const days = Array.from({ length: DAYS }, (_, n) => dayAgo(n)).map((at, n) =>
+		[isoOf(at), ["today", "yesterday"][n] ?? name(at)]);
+	const all = [["", "any day"], ...days, ["7d", "the last 7 days"], ["30d", "the last 30 days"],
+		[OTHER_DAY, "another day ..."]];
+	const isOther = !all.some(([value]) => value === chosen);
+	const day = el("input", { type: "date", name: OTHER_DAY, "aria-label": "Day",
+		value: isOther && chosen, max: days[0][0], hidden: !isOther });
+	const change = ({ target: { value } }) => {
+		day.hidden = value !== OTHER_DAY;
+		day.focus();
+	};
+	const list = el("select", { name: "submitted", on: { change } },
+		options(all, isOther ? OTHER_DAY : chosen));
+	return [field("Submitted", list), day];
+}
+
+/** The fields of the filters; change(filter) after each input; rows(): what can be found. */
+function filterBar(filter, change, rows) {
+	const offered = el("datalist", { id: "offered" });
+	const offer = () => fill(offered, [...new Set(rows().flatMap(valuesOf))].sort()
+		.slice(0, OFFERED_MOST).map((value) => el("option", { value })));
+	const search = el("input", { name: "q", type: "search", value: filter.q, autocomplete: "off",
+		list: offered.id, placeholder: "part of a name, user, tag or cluster",
+		on: { focus: offer } });
 	let timer;
+	const read = () => {
+		const { q, mine = "", state, submitted, [OTHER_DAY]: day } =
+			Object.fromEntries(new FormData(form));
+		change({ q: q.trim(), mine, state, submitted: submitted === OTHER_DAY ? day : submitted });
+	};
 	const changed = (event) => {
 		event.preventDefault();
 		clearTimeout(timer);
-		timer = setTimeout(() => change(Object.fromEntries(new FormData(form))), FILTER_MS);
+		timer = setTimeout(read, FILTER_MS);
 	};
+	const states = [["", "any"], ...STATES.map((name) => [name, name])];
+	const mine = el("input", { type: "checkbox", name: "mine", value: "1",
+		checked: Boolean(filter.mine) });
 	const form = el("form", { class: "toolbar", role: "search", "aria-label": "Filters",
 		on: { input: changed, submit: changed } },
-	Object.entries(FILTERS).map(([name, label]) => field(label, input(name))));
+	field("Search", search, "search"), offered,
+	el("label", { class: "check" }, mine, "Mine"),
+	field("State", el("select", { name: "state" }, options(states, filter.state))),
+	dayChooser(filter.submitted));
 	return form;
 }
 
@@ -79,21 +151,21 @@ function sortOf({ sort, order }) {
 class JobsPage {
 	#user = session.user;
 	#rows; // by identity
-	#feed; // ends the reading of these rows
 	#timer = null; // of the next change of the table
 	#drawn = 0; // when the chart was drawn, or 0
 	#chart = el("div", { class: "gpu-chart" });
 
 	constructor(root, params, signal) {
 		this.signal = signal;
-		const names = Object.keys(FILTERS);
-		this.filter = Object.fromEntries(names.map((name) => [name, params[name] ?? ""]));
+		this.filter = Object.fromEntries(FILTERS.map((name) => [name, params[name] ?? ""]));
+		this.filter.q = ["q", ...FORMER].map((name) => params[name]).filter(Boolean).join(" ");
 		this.selection = new Selection(signal);
 		this.table = new VirtualTable({ label: "Jobs", key: idOf, columns: COLUMNS, empty: "",
 			sort: sortOf(params), onSort: () => setQuery(this.#query), nameOf: (row) => row.name,
-			onSelect: (rows) => this.selection.update(rows, this.#rows?.size) });
+			onSelect: (rows) => this.selection.update(rows, this.#number) });
 		this.table.element.className = "jobs";
-		this.bar = filterBar(this.filter, (filter) => this.#filtered(filter));
+		this.bar = filterBar(this.filter, (filter) => this.#filtered(filter),
+			() => [...this.#rows.values()]);
 		const { table, bar } = this;
 		const heading = el("h1", { tabindex: "-1" }, "Jobs");
 		fill(root, el("div", { class: "heading" }, heading, this.#chart), bar,
@@ -101,7 +173,7 @@ class JobsPage {
 		shortcut("j", "next row; Enter opens it", () => table.move(1), signal);
 		shortcut("k", "row before", () => table.move(-1), signal);
 		shortcut("x", "select the row", () => table.select(), signal);
-		shortcut("/", "search by name", () => bar.elements.keyword.focus(), signal);
+		shortcut("/", "search for jobs", () => bar.elements.q.focus(), signal);
 	}
 
 	/** The parameters of the address. */
@@ -111,17 +183,26 @@ class JobsPage {
 		return { ...this.filter, ...order };
 	}
 
+	get #isFiltered() { return Object.values(this.filter).some(Boolean); }
+
+	/** "3 of 3000 jobs" */
+	get #number() {
+		if (!this.#rows) return "";
+		const all = plural(this.#rows.size, "job");
+		return this.#isFiltered ? `${this.table.rows.length} of ${all}` : all;
+	}
+
 	#filtered(filter) {
 		if (this.signal.aborted) return;
 		this.filter = filter;
 		setQuery(this.#query);
-		this.#rows = new Map();
-		this.#follow();
+		this.#drawn = 0;
+		this.#show();
 	}
 
 	/** Shows the rows that are known from the last visit, and follows the server. */
 	begin() {
-		const isBack = left?.user === this.#user && left.at === JSON.stringify(this.#query);
+		const isBack = left?.user === this.#user;
 		this.#rows = isBack ? left.rows : new Map();
 		const clock = setInterval(() => this.#tick(), 1000);
 		this.signal.addEventListener("abort", () => {
@@ -133,30 +214,27 @@ class JobsPage {
 		const followed = this.#follow();
 		if (this.#rows.size) {
 			this.#show();
-			this.table.place = left.place;
+			if (left.at === JSON.stringify(this.#query)) this.table.place = left.place;
 		}
 		return followed;
 	}
 
 	async #follow() {
-		this.#feed?.abort();
-		this.#feed = new AbortController();
-		this.#drawn = 0;
-		const most = this.#rows.size || !isNewest(this.table.sort) ? undefined : FIRST;
-		const both = AbortSignal.any([this.signal, this.#feed.signal]);
-		const feed = new Feed(this.filter, this.#rows, both, () => {
-			this.#timer ??= setTimeout(() => this.#show(), this.table.rows.length ? SHOW_MS : 0);
+		const { signal, table } = this;
+		const isPart = !this.#rows.size && isNewest(table.sort) && !this.#isFiltered;
+		const feed = new Feed(this.#rows, signal, () => {
+			this.#timer ??= setTimeout(() => this.#show(), table.rows.length ? SHOW_MS : 0);
 		});
-		await feed.follow(most).catch((error) => { if (!both.aborted) throw error; });
+		await feed.follow(isPart ? FIRST : undefined);
 	}
 
 	#show() {
 		const { table } = this;
-		const n = this.#rows.size;
+		const rows = [...this.#rows.values()].filter(taker(this.filter, this.#user));
 		this.#timer = null;
-		table.scroller.hidden = !n;
-		fill(table.empty, !n && nothing(Object.values(this.filter).some(Boolean)));
-		table.rows = [...this.#rows.values()].sort((a, b) => b.submissionTime - a.submissionTime);
+		table.scroller.hidden = !rows.length;
+		fill(table.empty, !rows.length && nothing(this.#rows.size > 0));
+		table.rows = rows.sort((a, b) => b.submissionTime - a.submissionTime);
 		if (!this.#drawn) this.#draw();
 	}
 

@@ -63,7 +63,8 @@ export class JobView {
 		const copy = () => copyText(text.textContent, "the configuration");
 		fill(config, el("div", { class: "toolbar" }, button("Copy the configuration", copy)), text);
 		const load = (host, ask, make) => async () => // the server's answer, or why it refuses
-			fill(host, await ask().then(make).catch((error) => `Not shown: ${error.message}`));
+			fill(host, await ask().then(make).catch(({ message }) =>
+				el("p", { class: "error" }, `Not shown: ${message}`)));
 		this.loads = {
 			config: load(text, () => written(this.path, { signal: this.signal }), (all) => all),
 			events: load(events, () => this.#get("events"), eventTable),

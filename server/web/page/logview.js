@@ -339,7 +339,7 @@ export class LogView {
 		const all = sources.filter((one) => !failed.includes(one));
 		this.sources = [...all.slice(0, MOST - failed.length), ...failed];
 		this.others = all.slice(MOST - failed.length).map(({ name }) => name);
-		Object.assign(this, { job, mark, picked, signal, wanted: line });
+		Object.assign(this, { host, job, mark, picked, signal, wanted: line });
 		const [{ name }] = sources;
 		this.lines = new LogLines(sources.length > 1 ? "Log of all tasks" : `Log of ${name}`, {
 			followed: (yes) => {
@@ -396,6 +396,8 @@ export class LogView {
 		lines.render();
 		this.#reach();
 		this.search.show();
+		const isRefused = this.#readers.every(({ isDone, problem }) => isDone && problem);
+		this.host.classList.toggle("refused", isRefused && !log.count);
 		const tell = (node, text) => { if (node.textContent !== text) node.textContent = text; };
 		const state = `${this.#said} ${stateOf(this.#readers, this.others)}`.trim();
 		tell(this.#note, lines.isSelected ? `All ${log.count} lines are selected.` : state);

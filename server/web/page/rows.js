@@ -1,29 +1,64 @@
 // The rows of the list of jobs: their columns, and how they follow the server.
 
-import { get, pause, watch } from "./api.js";
-import { duration, el, hashOf, idOf, now, pathOf, runMs, runTime, state, time } from "./dom.js";
+import { changes, get, isPassing, pause, watch } from "./api.js";
+import { whyEnded } from "./details.js";
+import { duration, el, exitText, hashOf, idOf, now, pathOf, runMs, runTime, state,
+	time } from "./dom.js";
 
 export const STATES = ["WAITING", "RUNNING", "STOPPING", "SUCCEEDED", "FAILED", "STOPPED"];
 
-const phrases = new Map(); // of exit codes; rows do not have them
+// What the details of an ended job say about its end, which rows do not have.
+const ends = new Map(); // {why, exit} by endOf(); {}: not known
+const meanings = new Map(); // of exit codes, until more is known
+const due = new Map(); // rows that have come into view, by endOf()
+const DUE_MOST = 60, ENDS_MOST = 5000;
+const AT_ONCE = 100, ASK_MS = 250, LIMITED_MS = 5000; // a minute has 600 requests for all
+let isAsking = false;
 
-/** The exit code with its phrase, from the details of one job for each code. */
-function phrase(row) {
-	const code = row.appExitCode;
-	if (!code || !row.completedTime) return "";
-	if (!phrases.has(code)) {
-		phrases.set(code, "");
-		get(pathOf(idOf(row))).then(({ jobStatus: { appExitSpec } }) =>
-			phrases.set(code, appExitSpec.phrase)).catch(() => phrases.delete(code));
+const endOf = (row) => `${idOf(row)} ${row.completedTime}`;
+changes.addEventListener("session", () => [ends, due].forEach((all) => all.clear()));
+
+/** Asks for one after the other. */
+async function askForEnds() {
+	isAsking = true;
+	for (const [key, row] of due) { // also those that are added meanwhile
+		due.delete(key);
+		if (ends.size >= ENDS_MOST) ends.clear();
+		ends.set(key, {});
+		const wait = await get(pathOf(idOf(row))).then(({ jobStatus }) => {
+			meanings.set(row.appExitCode, jobStatus.appExitSpec?.reason ?? "");
+			ends.set(key, { why: whyEnded(jobStatus),
+				exit: exitText(row.appExitCode, jobStatus.appExitSpec) });
+			return ends.size < AT_ONCE ? 0 : ASK_MS;
+		}).catch((error) => isPassing(error) && ends.delete(key) ? LIMITED_MS : 0);
+		await pause(wait);
 	}
-	return `${code} ${phrases.get(code)}`;
+	isAsking = false;
 }
 
-function reasonOf(row) {
-	const { retries, completedTime, previousExitCode: previous, waitingReason } = row;
+const exitOf = ({ appExitCode: code, completedTime }) =>
+	(code && completedTime ? `exit code ${code}` : "");
+
+function stateOf({ retries, completedTime, previousExitCode: previous, waitingReason }) {
 	const after = previous === undefined ? "" : ` after exit code ${previous}`;
 	const tries = retries > 0 && !completedTime && `try ${retries + 1}${after}`;
-	return [tries, waitingReason?.message ?? phrase(row)].filter(Boolean).join("; ");
+	return [tries, waitingReason?.message].filter(Boolean).join("; ");
+}
+
+/** For a row in view. */
+function reasonOf(row) {
+	const key = endOf(row);
+	if (exitOf(row) && !ends.has(key)) {
+		due.set(key, row);
+		if (due.size > DUE_MOST) due.delete(due.keys().next().value);
+		if (!isAsking) askForEnds();
+	}
+	return stateOf(row) || (ends.get(key)?.why ?? (meanings.get(row.appExitCode) || exitOf(row)));
+}
+
+function allOfReason(row) {
+	const { why, exit } = ends.get(endOf(row)) ?? {};
+	return why ? `${why} (${exit})` : reasonOf(row);
 }
 
 function nameCell(row) {
@@ -50,31 +85,27 @@ export const COLUMNS = [
 		{ cell: (row) => duration(now() - row.submissionTime),
 			title: (row) => `submitted ${time(row.submissionTime)}` }),
 	text("Duration", "duration", "96px", runMs, { kind: "minor", cell: runTime, title: times }),
-	text("Reason", "reason", "28%", reasonOf),
+	text("Reason", "reason", "30%", (row) => stateOf(row) || exitOf(row),
+		{ cell: reasonOf, title: allOfReason }),
 ];
 
 const ALL = 50000;
 const REASONS_MS = 2000, REASONS_OLD = 5; // every fifth time also for jobs whose reason is known
 
-const queryOf = ({ tag, ...filter }) => new URLSearchParams(
-	Object.entries({ ...filter, tagsContain: tag }).filter(([, value]) => value));
-
-/** The jobs that a filter takes. changed() is called after each change of `rows`, until the signal
- * aborts. */
+/** All jobs. changed() is called after each change of `rows`, until the signal aborts. */
 export class Feed {
-	constructor(filter, rows, signal, changed) {
-		Object.assign(this, { query: queryOf(filter), rows, signal, changed });
+	constructor(rows, signal, changed) {
+		Object.assign(this, { rows, signal, changed });
 	}
 
-	#list(more) {
-		const query = `${this.query}&${new URLSearchParams(more)}`;
-		return get(`api/v2/jobs?${query}`, { signal: this.signal });
+	#list(query) {
+		return get(`api/v2/jobs?${new URLSearchParams(query)}`, { signal: this.signal });
 	}
 
 	#event(name, data) {
 		const before = this.rows.get(idOf(data));
 		if (name === "reset") this.rows.clear();
-		else if (name === "gone" || data.left) this.rows.delete(idOf(data));
+		else if (name === "gone") this.rows.delete(idOf(data));
 		else {
 			const reason = data.state === "WAITING" ? before?.waitingReason : null;
 			this.rows.set(idOf(data), { ...data, waitingReason: reason });
@@ -100,7 +131,7 @@ export class Feed {
 
 	/** Reads the newest jobs, as many as `first`, or all; then follows their changes. */
 	async follow(first = ALL) {
-		const { query, signal } = this;
+		const { signal } = this;
 		this.#readReasons().catch(() => {});
 		// After an outage all jobs are read again: the changes of that time lack removals.
 		for (let most = first; ; most = ALL) {
@@ -113,7 +144,7 @@ export class Feed {
 			const both = AbortSignal.any([signal, stream.signal]);
 			const event = (name, data) => this.#event(name, data);
 			const lost = (yes) => yes || stream.abort();
-			await watch(`api/v2/jobs/watch?initial=true&${query}`, { signal: both, event, lost })
+			await watch("api/v2/jobs/watch?initial=true", { signal: both, event, lost })
 				.catch((error) => { if (signal.aborted || !stream.signal.aborted) throw error; });
 		}
 	}

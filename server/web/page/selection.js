@@ -15,7 +15,7 @@ const allow = (one, why) => Object.assign(one, { disabled: why !== "", title: wh
 /** The line of the selected jobs, which has its place also without any. */
 export class Selection {
 	#jobs = [];
-	#total; // rows in the list
+	#total; // of the list, in words
 	#count = el("p", { role: "status", "aria-label": "Number of jobs" });
 
 	constructor(signal) {
@@ -38,14 +38,13 @@ export class Selection {
 		if (this.#count.textContent !== text) fill(this.#count, text);
 	}
 
-	/** Shows the selected rows, and the number of all. */
-	update(selected, total) {
+	/** Shows the selected rows, or, in words, the number of all. */
+	update(selected, total = "") {
 		this.#jobs = selected;
 		this.#total = total;
 		const n = this.#running.length;
 		this.buttons.hidden = !selected.length;
-		this.#say(selected.length ? `${selected.length} selected`
-			: total === undefined ? "" : plural(total, "job"));
+		this.#say(selected.length ? `${selected.length} selected` : total);
 		allow(this.stop, n ? "" : "All of them have ended");
 		allow(this.remove, n ? `Stop them first: ${n} of them have not ended` : "");
 		allow(this.compare, selected.length === 2 ? "" : "Select two jobs");

@@ -102,8 +102,8 @@ class SubmitPage {
 				this.#button), this.form.element,
 			el("div", { class: "submit" }, el("div", { class: "writing" },
 				el("div", { class: "said" }, el("h2", null, "Job"), this.#status, this.#error),
-				this.#host, el("p", { class: "hint" }, HELP),
-				el("section", { "aria-label": "Mistakes" }, this.#list)), this.#preview.element)];
+				this.#host, el("section", { "aria-label": "Mistakes" }, this.#list),
+				el("p", { class: "hint" }, HELP)), this.#preview.element)];
 	}
 
 	#changed() {

@@ -42,6 +42,8 @@ int job_text_rename(struct job_text *t, const char *name, struct err *e);
  *	job_text_put(&t, path, SPAN("\"/a\""), e);
  */
 int job_text_put(struct job_text *t, const char *const path[], struct span json, struct err *e);
+/* Adds a text as the first item to a list at a path, which is made if it is missing; as above. */
+int job_text_add(struct job_text *t, const char *const path[], const char *item, struct err *e);
 /* Its name; "" if the text has none.  In the arena. */
 const char *job_text_name(const struct job_text *t, struct arena *a);
 
@@ -55,7 +57,9 @@ int job_text_v2(const struct job_text *t, const char *option, struct arena *a, s
  * *e: no v2 job, no such parameter, which names those that there are, no scalar. */
 int job_text_set(struct job_text *t, const char *option, struct span name, struct span value,
                  struct err *e);
-/* --name, --set, --env and --secret.  -1 and *e; a place is one in the text. */
+/* The next NAME of `<% $secrets.NAME %>` from *at on, which moves behind it; n is 0: none. */
+struct span job_text_secret(struct span text, size_t *at);
+/* --name, --set, --env and --secret: a secret that no placeholder names becomes a variable.  -1 and *e; a place is one in the text. */
 int job_text_vary(struct job_text *t, const struct options *o, struct err *e);
 /* The stored form of a job, in the arena: the text; with secrets, it is written anew with "******"
  * in their places.  -1 and *e: it is no valid job. */

@@ -281,7 +281,7 @@ const struct option OPTIONS[] = {
 	{ "env", GROUP_JOB, SUBMITS, true, LIST(env), .value = "NAME[=VALUE]",
 	  .help = "environment variable of the tasks; without a value that of here; may be repeated" },
 	{ "secret", GROUP_JOB, SUBMITS, true, LIST(secret), .value = "NAME[=VALUE]",
-	  .help = "a secret: of a command the variable NAME, of a file <% $secrets.NAME %>; may be repeated" },
+	  .help = "a secret: for <% $secrets.NAME %> of a file, else the variable NAME; may be repeated" },
 	{ "sweep", GROUP_JOB, FOR_SUBMIT, true, LIST(sweep), .value = "NAME=VALUE,...",
 	  .help = "submit a job for each value, or each number of 1..5; several: for each combination" },
 	{ "yes", GROUP_JOB, FOR_SUBMIT, true, SWITCH(yes), .flag_only = true,

@@ -1,4 +1,5 @@
 """rest-lit run -- COMMAND: what a command sees, what it prints, and how it ends."""
+import base64
 import glob
 import json
 import os
@@ -288,23 +289,37 @@ def test_submitted_command_runs_with_the_files_of_its_directory(check):
 
 
 def test_submitted_command_has_its_secrets_as_variables(check):
-    """--secret NAME sets the variable NAME for a command, any bytes; nothing shows the value."""
-    value = "it's $x `id` \\\n<% $parameters.p %> \"end\"\n"
+    """--secret NAME sets the variable NAME for a command, byte for byte; nothing shows the value."""
+    values = ["it's $x `id` \\\n<% $parameters.p %> \"end\"\n", 'a"b$c\\n', 'a"b$c\n', "", "ä€😀\u2028", " 0x1F: ~ # ", "!!binary YQ==",
+              *map(os.fsdecode, (bytes(range(1, 256)), b"\xff4711", b"\xef\xbb\xbf\xc2\x854711\xef\xbf\xbf\x7f"))]
+    names = [f"KEY{i}" for i in range(len(values))]
+    wanted = [os.fsencode(v).hex() for v in values]
     with Here() as p, Machine() as m:
-        p.write("see.py", "import os, sys; print(sys.argv[1:], os.environ['KEY'].encode().hex(), os.environ['FROM'] == 'Sesame-4711')\n")
+        p.write("see.py", "import os, sys; print(sys.argv[2:], [os.environb[k.encode()].hex() for k in sys.argv[1].split(',')], os.environ['FROM'] == 'Sesame-4711')\n")
         at = ("submit", "--server", f"http://127.0.0.1:{m.port}", "--name", "secret")
         more = {**p.more, "environment": {**p.more["environment"], "FROM": "Sesame-4711"}}
-        words = ("python3", "see.py", "<% $secrets.OTHER %>")
-        code, out, err = cli(*at, "--logs", "--secret", "KEY=" + value, "--secret", "FROM", "--", *words, **more)
-        check.ok("the variables", code == 0 and f"main[0] | ['<% $secrets.OTHER %>'] {value.encode().hex()} True\n" in out, (code, out, err))
+        words = ("python3", "see.py", ",".join(names), "<% $secrets.OTHER %>")
+        options = [w for name, value in zip(names, values) for w in ("--secret", f"{name}={value}")] + ["--secret", "FROM"]
+        shown = []
+        for form in ([], ["-o", "job"]):
+            code, out, err = cli(*at, "--dry-run", *form, *options, "--", *words, **more)
+            check.ok("dry run", code == 0 and "KEY8" in out, (code, out, err))
+            shown += [out, err]
+        code, out, err = cli(*at, "--logs", *options, "--", *words, **more)
+        check.ok("the variables", code == 0 and f"main[0] | ['<% $secrets.OTHER %>'] {wanted} True\n" in out, (code, out, err))
+        out = out.replace(str(wanted), "")
         config = m.request("GET", "/api/v2/jobs/alice~secret/config").body.decode()
-        check.ok("the names are stored", '"secretEnv":["KEY","FROM"]' in re.sub(r"\s", "", config), config)
-        seen = json.dumps(m.framework("secret")) + config + out + err + m.log("secret", "main") + Machine.log(m)
-        check.ok("no value is shown", "4711" not in seen and "end\\" not in seen and value not in seen, seen[:300])
+        check.ok("the names are stored", '"secretEnv":["KEY0",' in re.sub(r"\s", "", config), config)
+        shown += [json.dumps(m.framework("secret")), m.request("GET", "/api/v2/jobs/alice~secret").body.decode(), config, out, err,
+                  m.log("secret", "main").replace(str(wanted), ""), Machine.log(m), cli("show", *at[1:3], "secret")[1]]
+        for value in ["4711", "end\\", *filter(None, values)]:
+            forms = {value, json.dumps(value)[1:-1], base64.b64encode(os.fsencode(value)).decode()}
+            check.equal("no value is shown", [text[:300] for text in shown for form in forms if form in text], [])
         code, out, err = cli(*at, "--dry-run", "--secret", "KEY=1", "--", "sh", "-c", "echo <%$secrets.KEY%>", **more)
         check.ok("a placeholder is refused", code == 2 and not out and "<% $secrets.KEY %>" in err and "variable KEY" in err, (code, out, err))
-        code, out, err = cli(*at, "--dry-run", "--secret", "PAI_X=4711", "--", "true", **more)
-        check.ok("names of the system are refused", code == 2 and "PAI_X" in err and "4711" not in err, (code, out, err))
+        for name in ("PAI_X", "FC_X", "PATH", "LD_PRELOAD"):
+            code, out, err = cli(*at, "--dry-run", "--secret", f"{name}=4711", "--", "true", **more)
+            check.ok("names of the system are refused", code == 2 and name in err and "4711" not in err, (code, out, err))
 
 
 def test_submitted_command_needs_no_image_with_or_without_tools(check):

@@ -59,7 +59,8 @@ int job_text_set(struct job_text *t, const char *option, struct span name, struc
                  struct err *e);
 /* The next NAME of `<% $secrets.NAME %>` from *at on, which moves behind it; n is 0: none. */
 struct span job_text_secret(struct span text, size_t *at);
-/* --name, --set, --env and --secret: a secret that no placeholder names becomes a variable.  -1 and *e; a place is one in the text. */
+/* --name, --set, --env and --secret: a secret that no placeholder names becomes a variable.  -1 and
+ * *e; a place is one in the text. */
 int job_text_vary(struct job_text *t, const struct options *o, struct err *e);
 /* The stored form of a job, in the arena: the text; with secrets, it is written anew with "******"
  * in their places.  -1 and *e: it is no valid job. */
@@ -93,6 +94,9 @@ struct command_place {
 	const char *image;      /* IMAGE_OF_HOST: none, the files of the machine */
 	struct amounts machine; /* zeros: those of a cluster, which is not known */
 	bool alone;             /* no other job is counted there: without GPUs there is no limit */
+	bool storages;          /* the user has storages by default */
+	/* VIRTUAL_ENV or CONDA_PREFIX, and its directory, which tasks see; NULL: none is used. */
+	const char *environment, *environment_dir;
 };
 
 /*
@@ -100,7 +104,8 @@ struct command_place {
  * exactly these words; in them, `<% $parameters.NAME %>` of --set and --sweep remains, and these
  * parameters are null.  A --secret is a variable; `<% $secrets.NAME %>` of it is refused.  Without
  * --gpus it gets 4 CPUs and 8 GiB, with it so much for each GPU, on a known machine the share of
- * its GPUs.  -1 and *e.  The caller calls job_text_wipe in any case.
+ * its GPUs.  --storage and --no-storage replace the user's storages.  -1 and *e.  The caller calls
+ * job_text_wipe in any case.
  */
 int compose_command(struct job_text *t, const struct options *o, const struct command_place *place,
                     struct err *e);

@@ -134,8 +134,8 @@ TEST(test_job_text_add_makes_a_first_item_only)
 TEST(test_job_text_secret_finds_the_names_of_placeholders)
 {
 	static const char TEXT[] = "$secrets.NO <% $secrets.A %><%$secrets.b-c.d[1]%> <''% "
-	                           "$secrets.NO %> <% \t$secrets.E[0] %> <% $parameters.NO "
-	                           "%><%<% $secrets.F%> <% $secrets.NO";
+				   "$secrets.NO %> <% \t$secrets.E[0] %> <% $parameters.NO "
+				   "%><%<% $secrets.F%> <% $secrets.NO";
 	static const char *const NAMES[] = { "A", "b-c", "E", "F", "", "" };
 	size_t at = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++)

@@ -57,9 +57,8 @@ TEST(test_secret_env_names_secrets_with_a_value)
 		{ NULL, NULL },
 	};
 	assert_all_refused(CASES);
-	RUN_AUTO r =
-	    run_good(V2("extras: {secretEnv: [K, L, N]}\n"
-	                "secrets: {K: hunter2, L: 5, M: [x], N: {base64: /w==}}"));
+	RUN_AUTO r = run_good(V2("extras: {secretEnv: [K, L, N]}\n"
+	                         "secrets: {K: hunter2, L: 5, M: [x], N: {base64: /w==}}"));
 	assert_true(job_has_secrets(r.job));
 }
 

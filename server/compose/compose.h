@@ -42,8 +42,9 @@ int job_text_rename(struct job_text *t, const char *name, struct err *e);
  *	job_text_put(&t, path, SPAN("\"/a\""), e);
  */
 int job_text_put(struct job_text *t, const char *const path[], struct span json, struct err *e);
-/* Adds a text as the first item to a list at a path, which is made if it is missing; as above. */
-int job_text_add(struct job_text *t, const char *const path[], const char *item, struct err *e);
+/* The same.  add: the value is a list of one, and becomes the first item of a list at the path. */
+int job_text_change(struct job_text *t, const char *const path[], struct span json, bool add,
+                    struct err *e);
 /* Its name; "" if the text has none.  In the arena. */
 const char *job_text_name(const struct job_text *t, struct arena *a);
 

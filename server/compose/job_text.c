@@ -197,9 +197,8 @@ static const struct node *edit_prepend(struct text_edit *edit, struct span text,
 	return longer;
 }
 
-/* add: the value is a list of one, and a list at the path keeps its items. */
-static int job_text_change(struct job_text *t, const char *const path[], struct span json, bool add,
-                           struct err *e)
+int job_text_change(struct job_text *t, const char *const path[], struct span json, bool add,
+                    struct err *e)
 {
 	ARENA_SECRET arena = { 0 };
 	struct doc doc = { 0 };
@@ -239,15 +238,6 @@ static int job_text_change(struct job_text *t, const char *const path[], struct 
 int job_text_put(struct job_text *t, const char *const path[], struct span json, struct err *e)
 {
 	return job_text_change(t, path, json, false, e);
-}
-
-int job_text_add(struct job_text *t, const char *const path[], const char *item, struct err *e)
-{
-	STR_AUTO json = STR_INIT(AT_MAX);
-	str_char(&json, '[');
-	str_json(&json, span_of(item));
-	str_char(&json, ']');
-	return job_text_change(t, path, str_view(&json), true, e);
 }
 
 int job_text_rename(struct job_text *t, const char *name, struct err *e)

@@ -168,6 +168,7 @@ static bool vary_is_binary(struct span value)
 static int vary_secret(struct job_text *t, const char *name, struct span value, struct err *e)
 {
 	const char *const path[] = { "secrets", name, NULL };
+	ARENA_AUTO arena = { 0 };
 	STR_AUTO json = STR_SECRET(2 * VALUE_MAX);
 	struct secret_use use = { false };
 	struct settings settings;
@@ -187,7 +188,8 @@ static int vary_secret(struct job_text *t, const char *name, struct span value, 
 	translate_settings_default(&settings);
 	if (names_identifier_ok(span_of(name)) &&
 	    !parse_secret_env_reserved(&settings, span_of(name)))
-		return job_text_add(t, SECRET_ENV, name, e);
+		return job_text_change(t, SECRET_ENV,
+		                       span_of(arena_printf(&arena, "[\"%s\"]", name)), true, e);
 	return err_set(e, 400, NULL,
 	               "--secret: no placeholder <%% $secrets.%s %%> uses it, and it cannot be the "
 	               "variable %s: names of variables have letters, digits and _, and PATH and "

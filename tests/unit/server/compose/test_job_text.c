@@ -100,17 +100,17 @@ TEST(test_job_text_put_changes_one_member_only)
 }
 
 /* clang-format off */
-static const struct put_row ADDS[] = { /* json: the item */
-	{ "a: 1\n", "l", "K", "\"l\": [\"K\"]\na: 1\n" },
-	{ "e: {x: 1}\n", "e.l", "K", "e: {\"l\": [\"K\"], x: 1}\n" },
-	{ "e: {l: [A, B]} # c\n", "e.l", "K", "e: {l: [\"K\", A, B]} # c\n" },
-	{ "e: {l: []}\n", "e.l", "K", "e: {l: [\"K\"]}\n" },
-	{ "{\"e\":{\"l\":[ \"A\"]}}", "e.l", "K", "{\"e\":{\"l\":[\"K\",  \"A\"]}}" },
-	{ "e:\n  l: # c\n    - A\n    - B\n", "e.l", "K", "e:\n  l: # c\n    - \"K\"\n    - A\n    - B\n" },
-	{ "e:\r\n  l:\r\n  - A\r\n", "e.l", "K", "e:\r\n  l:\r\n  - \"K\"\r\n  - A\r\n" },
-	{ "e: {l: &x [A]}\nf: *x\n", "e.l", "K", NULL },
-	{ "e: {l: !!seq [A]}\n", "e.l", "K", NULL },
-	{ "e: [\n", "e.l", "K", NULL },
+static const struct put_row ADDS[] = { /* json: a list of one */
+	{ "a: 1\n", "l", "[\"K\"]", "\"l\": [\"K\"]\na: 1\n" },
+	{ "e: {x: 1}\n", "e.l", "[\"K\"]", "e: {\"l\": [\"K\"], x: 1}\n" },
+	{ "e: {l: [A, B]} # c\n", "e.l", "[\"K\"]", "e: {l: [\"K\", A, B]} # c\n" },
+	{ "e: {l: []}\n", "e.l", "[\"K\"]", "e: {l: [\"K\"]}\n" },
+	{ "{\"e\":{\"l\":[ \"A\"]}}", "e.l", "[\"K\"]", "{\"e\":{\"l\":[\"K\",  \"A\"]}}" },
+	{ "e:\n  l: # c\n    - A\n    - B\n", "e.l", "[\"K\"]", "e:\n  l: # c\n    - \"K\"\n    - A\n    - B\n" },
+	{ "e:\r\n  l:\r\n  - A\r\n", "e.l", "[\"K\"]", "e:\r\n  l:\r\n  - \"K\"\r\n  - A\r\n" },
+	{ "e: {l: &x [A]}\nf: *x\n", "e.l", "[\"K\"]", NULL },
+	{ "e: {l: !!seq [A]}\n", "e.l", "[\"K\"]", NULL },
+	{ "e: [\n", "e.l", "[\"K\"]", NULL },
 };
 /* clang-format on */
 
@@ -121,8 +121,8 @@ TEST(test_job_text_add_makes_a_first_item_only)
 		const char *const one[] = { "l", NULL };
 		const char *const two[] = { "e", "l", NULL };
 		struct job_text t = text_of(row->text);
-		int code =
-		    job_text_add(&t, strcmp(row->path, "l") ? two : one, row->json, no_err());
+		int code = job_text_change(&t, strcmp(row->path, "l") ? two : one,
+		                           span_of(row->json), true, no_err());
 		if ((code == 0) != !!row->wanted ||
 		    strcmp(t.text, row->wanted ? row->wanted : row->text) != 0)
 			fail_msg("%s <- %s in\n%s\ngave %d %s\n%s", row->path, row->json, row->text,

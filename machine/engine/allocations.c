@@ -248,7 +248,6 @@ void engine_shares(struct engine *e, struct arena *a, struct engine_shares *out)
 		                       .foreign = e->queue->foreign,
 		                       .all = e->queue->machine.sum,
 		                       .node = e->pods.node_name,
-		                       .all_files = !e->sandbox,
 		                       .mounts = e->set.mounts,
 		                       .n_mounts = e->set.n_mounts };
 	if (!a)

@@ -139,11 +139,9 @@ struct engine_shares {
 	struct amounts_sum all;
 	struct engine_share *v;
 	size_t n;
-	const struct engine_share **gpus; /* the holder of each of total.gpus; NULL: no job */
-	const char *node;                 /* the name of this machine */
-	/* Its files that tasks see beside those that a sandbox shows; constant. */
-	bool all_files; /* there is no sandbox */
-	const struct sandbox_mount *mounts;
+	const struct engine_share **gpus;   /* the holder of each of total.gpus; NULL: no job */
+	const char *node;                   /* the name of this machine */
+	const struct sandbox_mount *mounts; /* engine_settings.mounts */
 	size_t n_mounts;
 };
 void engine_shares(struct engine *e, struct arena *a, struct engine_shares *out);

@@ -314,9 +314,9 @@ static void submit_environment(const struct options *o, struct span machine,
 	static const char *const NAMES[] = { "VIRTUAL_ENV", "CONDA_PREFIX" };
 	const char *dir = NULL;
 	size_t i = 0;
-	for (; i < ARRAY_SIZE(NAMES) && !dir; i++)
+	for (; i < ARRAY_SIZE(NAMES) && !(dir && *dir); i++)
 		dir = getenv(NAMES[i]); /* NOLINT(concurrency-mt-unsafe): one thread */
-	if (!dir || strcmp(place->image, IMAGE_OF_HOST) != 0)
+	if (!dir || !*dir || strcmp(place->image, IMAGE_OF_HOST) != 0)
 		return;
 	FREE_AUTO char *python = realpath(arena_printf(a, "%s/bin/python", dir), NULL);
 	if (dir[0] == '/' && utf8_plain(span_of(dir)) && submit_shown(machine, dir) &&

@@ -89,8 +89,6 @@ static void machine_put_files(struct str *out, const struct engine_shares *all)
 {
 	json_put_word(out, "node", all->node);
 	json_put_open(out, "mounts", '[');
-	if (all->all_files)
-		json_put_word(out, NULL, "/");
 	for (size_t i = 0; i < all->n_mounts; i++)
 		if (strcmp(all->mounts[i].path, all->mounts[i].source) == 0)
 			json_put_word(out, NULL, all->mounts[i].path);

@@ -145,7 +145,9 @@ static int vary_secret_use(const struct job_text *t, const char *name, struct se
 	for (uint32_t i = 0; node_is(names, NODE_LIST) && i < names->n; i++)
 		use->variable |= node_is(&names->item[i], NODE_TEXT) &&
 		                 span_is(node_span(&names->item[i]), name);
-	node_json(&json, &doc.root);
+	for (uint32_t i = 0; node_is(&doc.root, NODE_MAP) && i < doc.root.n; i++)
+		if (!span_is(member_key(&doc.root.member[i]), "secrets"))
+			node_json(&json, &doc.root.member[i].value);
 	for (size_t at = 0; (used = job_text_secret(str_view(&json), &at)).n;)
 		use->filled |= span_is(used, name);
 	return 0;

@@ -72,7 +72,7 @@ def test_secret_without_a_placeholder_is_a_variable(check):
     listed = "secrets: {KEY: x}\nextras:\n  secretEnv:\n  - KEY\n"
     with keeper() as (s, at):
         for i, (text, options, variables) in enumerate((
-                (YAML, ["KEY=geheim"], ["KEY"]), (YAML, ["KEY=geheim", "FROM"], ["FROM", "KEY"]), (filled, ["WORD=geheim", "a-b=geheim"], None),
+                (YAML, ["KEY=geheim"], ["KEY"]), (YAML, ["KEY=geheim", "FROM"], ["FROM", "KEY"]), (YAML, ["B=geheim<% $secrets.A %>", "A=geheim"], ["A", "B"]), (filled, ["WORD=geheim", "a-b=geheim"], None),
                 (filled, ["WORD=geheim", "KEY=geheim", "a-b=geheim"], ["KEY"]), (YAML + listed, ["KEY=geheim"], ["KEY"]),
                 (YAML + listed, ["A=geheim"], ["A", "KEY"]), (FLOW, ["KEY=geheim"], ["KEY"]), (YAML, [os.fsdecode(b"KEY=\xffgeheim\x7f\x01")], ["KEY"]))):
             code, out, err = cli("submit", *at, "--name", f"n{i}", *[w for one in options for w in ("--secret", one)], "-", text=text,

@@ -105,6 +105,22 @@ static void command_put_word(struct command_text *text, struct span word)
 	str_char(out, '\'');
 }
 
+/* The command, behind the environment that has its programs. */
+static void command_put_words(struct command_text *command, const struct options *o,
+                              const struct command_place *place)
+{
+	if (place->environment) {
+		str_puts(&command->out, "PATH=");
+		command_put_word(command, span_of(place->environment_dir));
+		str_puts(&command->out, "/bin:$PATH\n");
+	}
+	str_puts(&command->out, "exec");
+	for (const char *const *word = o->command; *word; word++) {
+		str_char(&command->out, ' ');
+		command_put_word(command, span_of(*word));
+	}
+}
+
 /* ---- name and resources ---------------------------------------------------------------------- */
 
 /* Appends a name: of `python train.py` train, of `nvidia-smi` that. */
@@ -226,17 +242,7 @@ int compose_command(struct job_text *t, const struct options *o, const struct co
 	command.parameter = ARENA_NEW(&arena, struct command_parameter, o->set.n + o->sweep.n);
 	command_add_parameters(&command, &o->set);
 	command_add_parameters(&command, &o->sweep);
-	if (place->environment) {
-		str_puts(&command.out, "PATH=");
-		command_put_word(&command, span_of(place->environment_dir));
-		str_puts(&command.out, "/bin:$PATH\n");
-	}
-	str_puts(&command.out, "exec");
-	const char *const *word = o->command;
-	do {
-		str_char(&command.out, ' ');
-		command_put_word(&command, span_of(*word));
-	} while (*++word);
+	command_put_words(&command, o, place);
 	str_puts(&out, "protocolVersion: 2\nname: ");
 	if (o->name[0])
 		str_json(&out, span_of(o->name));

@@ -171,22 +171,27 @@ static bool edit_try(struct job_text *t, const struct text_edit *edit, const str
 	return right;
 }
 
-/* Makes the item of a list of one, which is JSON, the first of another list.  Returns that list, in
- * the arena. */
-static const struct node *edit_prepend(struct text_edit *edit, struct span text,
-                                       const struct node *list, const struct node *one,
-                                       struct span json, struct arena *a)
+/* The list with the item of a list of one before its own, in the arena. */
+static const struct node *edit_longer(const struct node *list, const struct node *one,
+                                      struct arena *a)
 {
-	size_t at = text_offset(text, list->line, list->column);
-	bool flow = at < text.n && text.p[at] == '[';
 	struct node *longer = ARENA_NEW(a, struct node, 1);
 	struct node *item = ARENA_NEW(a, struct node, list->n + 1);
 	item[0] = one->item[0];
 	for (uint32_t i = 0; i < list->n; i++)
 		item[i + 1] = list->item[i];
 	*longer = (struct node){ .type = NODE_LIST, .n = list->n + 1, .item = item };
+	return longer;
+}
+
+/* Writes the item of a list of one, which is JSON, before those of a list. */
+static void edit_prepend(struct text_edit *edit, struct span text, const struct node *list,
+                         struct span json)
+{
+	size_t at = text_offset(text, list->line, list->column);
+	bool flow = at < text.n && text.p[at] == '[';
 	if (!flow && (at >= text.n || text.p[at] != '-'))
-		return longer;
+		return;
 	edit->from = edit->to = at + flow;
 	str_puts(&edit->fresh, flow ? "" : "- ");
 	str_span(&edit->fresh, span_from(span_to(json, json.n - 1), 1));
@@ -194,7 +199,6 @@ static const struct node *edit_prepend(struct text_edit *edit, struct span text,
 		str_puts(&edit->fresh, list->n ? ", " : "");
 	else
 		edit_put_break(edit, text, list->column);
-	return longer;
 }
 
 int job_text_change(struct job_text *t, const char *const path[], struct span json, bool add,
@@ -215,7 +219,8 @@ int job_text_change(struct job_text *t, const char *const path[], struct span js
 	if (path[i] && node_is(at, NODE_MAP)) {
 		edit_insert(&edit, text, at, path + i, json);
 	} else if (add && !path[i] && node_is(at, NODE_LIST)) {
-		value = edit_prepend(&edit, text, at, value, json, &arena);
+		edit_prepend(&edit, text, at, json);
+		value = edit_longer(at, value, &arena);
 	} else if (i && (!path[i] || node_is(at, NODE_NULL))) {
 		edit.from = text_offset(text, at->line, at->column);
 		edit.to = text_scalar_end(text, at);

@@ -171,7 +171,7 @@ static int vary_secret(struct job_text *t, const char *name, struct span value, 
 {
 	const char *const path[] = { "secrets", name, NULL };
 	ARENA_AUTO arena = { 0 };
-	STR_AUTO json = STR_SECRET(2 * VALUE_MAX);
+	STR_AUTO json = STR_SECRET((size_t)2 * VALUE_MAX);
 	struct secret_use use = { false };
 	struct settings settings;
 	if (vary_secret_use(t, name, &use, e) < 0)

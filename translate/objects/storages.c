@@ -54,7 +54,7 @@ static int add_mount(struct scope *s, struct mount *v, const struct storage_fact
 static const char *storages_known(const struct scope *s)
 {
 	enum { KNOWN_BYTES = 400 };
-	STR_AUTO text = STR_INIT(2 * KNOWN_BYTES);
+	STR_AUTO text = STR_INIT((size_t)2 * KNOWN_BYTES);
 	for (size_t i = 0; i < s->facts->n_storages; i++) {
 		const char *more =
 		    text.n < KNOWN_BYTES ? arena_quoted(s->a, s->facts->storages[i].name) : "...";
